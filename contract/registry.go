@@ -1,0 +1,92 @@
+package contract
+
+// AgentIDPattern is what an agent id must match.
+const AgentIDPattern = `^[a-z][a-z0-9_-]{0,63}$`
+
+// ValidAgentID reports whether id matches AgentIDPattern.
+func ValidAgentID(id string) bool {
+	if len(id) == 0 || len(id) > 64 || id[0] < 'a' || id[0] > 'z' {
+		return false
+	}
+	for i := 1; i < len(id); i++ {
+		c := id[i]
+		if (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '_' && c != '-' {
+			return false
+		}
+	}
+	return true
+}
+
+// RegistryEntry declares one agent: what it can do, under which conditions and
+// where it is reached. One value under `clients:` of the registry file (003 §1).
+type RegistryEntry struct {
+	ID              string              `json:"id" yaml:"id"`
+	Description     string              `json:"description,omitempty" yaml:"description"`
+	Match           Match               `json:"match" yaml:"match"`
+	Examples        map[string][]string `json:"examples,omitempty" yaml:"examples"` // utterances by intent
+	Keywords        []string            `json:"keywords,omitempty" yaml:"keywords"`
+	NotFor          []string            `json:"not_for,omitempty" yaml:"not_for"`
+	Constraints     Constraints         `json:"constraints,omitzero" yaml:"constraints"`
+	Requires        Requires            `json:"requires,omitzero" yaml:"requires"`
+	Endpoint        Endpoint            `json:"endpoint,omitzero" yaml:"endpoint"`
+	MCPCapabilities []string            `json:"mcp_capabilities,omitempty" yaml:"mcp_capabilities"`
+	Restore         Restore             `json:"restore,omitempty" yaml:"restore"`
+	Health          Health              `json:"health,omitzero" yaml:"health"`
+	MaxInFlight     int                 `json:"max_in_flight,omitzero" yaml:"max_in_flight"` // 0 = DefaultMaxInFlight
+	Priority        int                 `json:"priority,omitzero" yaml:"priority"`
+}
+
+// DefaultMaxInFlight bounds the tasks one agent works on at a time.
+const DefaultMaxInFlight = 64
+
+// Match lists the intents and domains an agent serves.
+type Match struct {
+	Intent  []string `json:"intent" yaml:"intent"`
+	Domains []string `json:"domains" yaml:"domains"` // AnyDomain = any one
+}
+
+// Constraints are soft: a request that violates one scores −0.2.
+type Constraints struct {
+	MaxTokens int `json:"max_tokens,omitzero" yaml:"max_tokens"` // 0 = none
+}
+
+// Requires are hard: a request that does not meet one is not a candidate.
+type Requires struct {
+	Scopes      []string `json:"scopes,omitempty" yaml:"scopes"`
+	Tenants     []string `json:"tenants,omitempty" yaml:"tenants"`
+	DataClasses []string `json:"data_classes,omitempty" yaml:"data_classes"`
+}
+
+// Protocols of Endpoint.Protocol.
+const (
+	ProtocolHTTP         = "http"
+	ProtocolPull         = "pull"
+	ProtocolMCP          = "mcp"
+	ProtocolOrchestrator = "orchestrator"
+)
+
+// Endpoint says how an agent is reached.
+type Endpoint struct {
+	Protocol   string `json:"protocol,omitempty" yaml:"protocol"`
+	URL        string `json:"url,omitempty" yaml:"url"`
+	TimeoutMS  int    `json:"timeout_ms,omitzero" yaml:"timeout_ms"` // 0 = what the request has left
+	Idempotent bool   `json:"idempotent,omitzero" yaml:"idempotent"` // a task may be sent again after it was sent
+}
+
+// Restore names the kinds of masked text given back to an agent: "all", "none"
+// or kinds, e.g. ["email"]. In YAML a single word or a list.
+type Restore []string
+
+// Health says how an agent is probed.
+type Health struct {
+	IntervalS int    `json:"interval_s,omitzero" yaml:"interval_s"`
+	Path      string `json:"path,omitempty" yaml:"path"`
+}
+
+// Grant bounds what a self-registering agent may claim, by token subject.
+type Grant struct {
+	Intents  []string `json:"intents" yaml:"intents"`
+	Domains  []string `json:"domains" yaml:"domains"`
+	Priority int      `json:"priority,omitzero" yaml:"priority"`
+	Requires Requires `json:"requires,omitzero" yaml:"requires"`
+}
