@@ -1,0 +1,50 @@
+package strictjson
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/caprouter/caprouter/internal/testkit"
+)
+
+// The JSONTestSuite, decoded as free-form data: y_ files are taken, n_ files
+// refused, i_ files either, and nothing panics.
+func TestJSONTestSuite(t *testing.T) {
+	dir := testkit.Shared(t, "corpora", "JSONTestSuite", "test_parsing")
+	files, err := filepath.Glob(filepath.Join(dir, "*.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	counts := map[byte]int{}
+	for _, path := range files {
+		name := filepath.Base(path)
+		data, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		counts[name[0]]++
+		// RFC 8259 lets a reader refuse duplicate names, and this one does.
+		wantRefused := name[0] == 'n' || strings.HasPrefix(name, "y_object_duplicated_key")
+		for target, v := range map[string]any{"any": new(any), "raw": new(json.RawMessage), "map": new(map[string]json.RawMessage)} {
+			for decoder, decode := range map[string]func([]byte, any) error{"own": Unmarshal, "foreign": UnmarshalForeign} {
+				err := decode(data, v)
+				if _, ok := errors.AsType[*Error](err); err != nil && !ok {
+					t.Errorf("%s, %s into %s: got error %T, want *Error", name, decoder, target, err)
+				}
+				switch {
+				case wantRefused && err == nil:
+					t.Errorf("%s, %s into %s: got no error, want it refused", name, decoder, target)
+				case name[0] == 'y' && !wantRefused && target != "map" && err != nil:
+					t.Errorf("%s, %s into %s: got error %v, want it accepted", name, decoder, target, err)
+				}
+			}
+		}
+	}
+	if counts['y'] == 0 || counts['n'] == 0 || counts['i'] == 0 {
+		t.Errorf("got %v files, want some of each kind", counts)
+	}
+}

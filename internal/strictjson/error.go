@@ -1,0 +1,211 @@
+package strictjson
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// Error says what is wrong with a document and where. Its texts are meant for
+// whoever sent the document.
+type Error struct {
+	Pointer string // RFC 6901; "" is the whole document
+	Detail  string // "must be a string, got a number"
+	Syntax  bool   // not JSON at all, rather than JSON of the wrong content
+	Offset  int64  // bytes before the place
+}
+
+// Error renders pointer and detail.
+func (e *Error) Error() string {
+	if e.Pointer == "" {
+		return e.Detail
+	}
+	return e.Pointer + ": " + e.Detail
+}
+
+// explain turns an error of the library into ours.
+func explain(err error, data []byte) *Error {
+	if e := encodingTrouble(data); e != nil {
+		return e
+	}
+	var (
+		syntactic *jsontext.SyntacticError
+		semantic  *json.SemanticError
+	)
+	switch {
+	case errors.As(err, &semantic):
+		return explainSemantic(semantic)
+	case errors.As(err, &syntactic):
+		return explainSyntax(syntactic, data)
+	}
+	return &Error{Detail: err.Error(), Syntax: true}
+}
+
+// encodingTrouble names the mistakes a person cannot see in an editor.
+func encodingTrouble(data []byte) *Error {
+	switch {
+	case bytes.HasPrefix(data, []byte("\xef\xbb\xbf")):
+		return &Error{Detail: "is not JSON: it starts with a byte order mark; send plain UTF-8", Syntax: true}
+	case bytes.HasPrefix(data, []byte("\xff\xfe")), bytes.HasPrefix(data, []byte("\xfe\xff")),
+		len(data) >= 2 && (data[0] == 0) != (data[1] == 0):
+		return &Error{Detail: "is not JSON: it looks like UTF-16 or UTF-32; send plain UTF-8", Syntax: true}
+	}
+	return nil
+}
+
+func explainSyntax(err *jsontext.SyntacticError, data []byte) *Error {
+	if len(bytes.TrimSpace(data)) == 0 {
+		return &Error{Detail: "is not JSON: there is nothing in it", Syntax: true}
+	}
+	e := &Error{Pointer: clip(err.JSONPointer), Offset: err.ByteOffset}
+	if errors.Is(err.Err, jsontext.ErrDuplicateName) {
+		e.Detail = fmt.Sprintf("name %s appears more than once", quote(err.JSONPointer.LastToken()))
+		return e
+	}
+	e.Syntax = true
+	reason := err.Err.Error()
+	switch {
+	case errors.Is(err.Err, io.ErrUnexpectedEOF):
+		reason = "the text ends too early"
+	case strings.Contains(reason, "invalid UTF-8"):
+		reason = "invalid UTF-8"
+	}
+	line, column := position(data, err.ByteOffset)
+	e.Detail = fmt.Sprintf("is not JSON: %s at line %d, column %d", reason, line, column)
+	return e
+}
+
+// position counts lines and characters, both from 1, up to the byte offset.
+func position(data []byte, offset int64) (line, column int) {
+	before := data[:min(int(offset), len(data))]
+	line = 1 + bytes.Count(before, []byte("\n"))
+	return line, 1 + utf8.RuneCount(before[bytes.LastIndexByte(before, '\n')+1:])
+}
+
+func explainSemantic(err *json.SemanticError) *Error {
+	e := &Error{Pointer: clip(err.JSONPointer), Offset: err.ByteOffset}
+	switch {
+	case errors.Is(err.Err, json.ErrUnknownName):
+		e.Detail = unknownMember(err.JSONPointer.LastToken(), shapeOf(err.GoType))
+	case errors.Is(err.Err, strconv.ErrRange):
+		e.Detail = "is out of range: " + excerpt(string(err.JSONValue))
+	case err.GoType == timeType && err.Err != nil:
+		e.Detail = "must be " + want(timeType)
+	case errors.Is(err.Err, strconv.ErrSyntax), err.Err == nil && err.GoType != nil:
+		e.Detail = fmt.Sprintf("must be %s, got %s", want(err.GoType), got(err))
+	case err.Err != nil:
+		e.Detail = err.Err.Error()
+	default:
+		e.Detail = "does not fit"
+	}
+	return e
+}
+
+// unknownMember names the member that was probably meant, or else all there are.
+func unknownMember(name string, s *shape) string {
+	detail := "unknown member " + quote(name)
+	plain := func(s string) string {
+		return strings.NewReplacer("_", "", "-", "", " ", "").Replace(fold(s))
+	}
+	meant := slices.IndexFunc(s.names, func(known string) bool { return plain(known) == plain(name) })
+	switch {
+	case meant >= 0:
+		return fmt.Sprintf("%s; did you mean %q?", detail, s.names[meant])
+	case len(s.names) == 0:
+		return detail
+	}
+	return fmt.Sprintf("%s; known here: %s", detail, strings.Join(s.names, ", "))
+}
+
+var timeType = reflect.TypeFor[time.Time]()
+
+// want says in words which JSON value a Go type is decoded from.
+func want(t reflect.Type) string {
+	if t == timeType {
+		return "a time such as 2026-01-02T15:04:05Z"
+	}
+	switch t.Kind() {
+	case reflect.Pointer:
+		return want(t.Elem())
+	case reflect.String:
+		return "a string"
+	case reflect.Bool:
+		return "true or false"
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
+		return "a whole number"
+	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
+		return "a whole number from 0 up"
+	case reflect.Float32, reflect.Float64:
+		return "a number"
+	case reflect.Slice, reflect.Array:
+		if t.Elem().Kind() == reflect.Uint8 {
+			return "a base64 string"
+		}
+		return "an array"
+	case reflect.Struct, reflect.Map:
+		return "an object"
+	}
+	return "another value"
+}
+
+// got says in words which JSON value was found: its kind or, where the kind is
+// right, the value itself.
+func got(err *json.SemanticError) string {
+	switch err.JSONKind {
+	case jsontext.KindNull:
+		return "null"
+	case jsontext.KindTrue, jsontext.KindFalse:
+		return "a boolean"
+	case jsontext.KindBeginObject:
+		return "an object"
+	case jsontext.KindBeginArray:
+		return "an array"
+	case jsontext.KindNumber, jsontext.KindString:
+		if err.Err != nil && len(err.JSONValue) > 0 {
+			return excerpt(string(err.JSONValue))
+		}
+		if err.JSONKind == jsontext.KindNumber {
+			return "a number"
+		}
+		return "a string"
+	}
+	return "something else"
+}
+
+// The bounds of what an error text repeats of a document.
+const (
+	maxPointer = 256
+	maxExcerpt = 64
+)
+
+// clip shortens a pointer to as many leading members as fit, so that it still
+// points at something that exists.
+func clip(p jsontext.Pointer) string {
+	for len(p) > maxPointer {
+		p = p.Parent()
+	}
+	return string(p)
+}
+
+func quote(name string) string { return strconv.Quote(excerpt(name)) }
+
+func excerpt(s string) string {
+	if len(s) <= maxExcerpt {
+		return s
+	}
+	cut := maxExcerpt
+	for cut > 0 && !utf8.RuneStart(s[cut]) {
+		cut--
+	}
+	return s[:cut] + "…"
+}
