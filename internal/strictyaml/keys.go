@@ -1,0 +1,92 @@
+package strictyaml
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+)
+
+// structKeys are the keys a struct is decoded from.
+type structKeys struct {
+	names []string // in the order of the fields
+	field map[string]int
+}
+
+// keys returns the keys of struct type t, worked out once per Decode. A field
+// without a `yaml` tag has its name in lower case, as the library has it.
+func (d *decoder) keys(t reflect.Type) *structKeys {
+	if k, ok := d.structs[t]; ok {
+		return k
+	}
+	k := &structKeys{field: map[string]int{}}
+	for f := range t.Fields() {
+		name, _, _ := strings.Cut(f.Tag.Get("yaml"), ",")
+		switch {
+		case !f.IsExported() || name == "-":
+			continue
+		case name == "":
+			name = strings.ToLower(f.Name)
+		}
+		k.names = append(k.names, name)
+		k.field[name] = f.Index[0]
+	}
+	d.structs[t] = k
+	return k
+}
+
+// unknown words the mistake of a key that is none of k.
+func (k *structKeys) unknown(key string) string {
+	if near := nearest(key, k.names); near != "" {
+		return fmt.Sprintf("unknown key %q; did you mean %q?", key, near)
+	}
+	return fmt.Sprintf("unknown key %q; known here: %s", excerpt(key), strings.Join(k.names, ", "))
+}
+
+// nearest returns the name that key was probably meant to be: the one with the
+// fewest edits, if one letter or a third of its letters are wrong; "" for none.
+func nearest(key string, names []string) string {
+	const longest = 64 // no key is longer; an edit distance costs the product of the lengths
+	if len(key) > longest {
+		return ""
+	}
+	best, least := "", 0
+	for _, name := range names {
+		allowed := max(1, len(name)/3)
+		if len(name) < 3 { // every short word is one letter from every other
+			allowed = 0
+		}
+		edits := distance(strings.ToLower(key), strings.ToLower(name))
+		if edits <= allowed && (best == "" || edits < least) {
+			best, least = name, edits
+		}
+	}
+	return best
+}
+
+// distance counts the letters to insert, delete, replace or swap with their
+// neighbour to turn a into b (optimal string alignment).
+func distance(a, b string) int {
+	s, t := []rune(a), []rune(b)
+	rows := make([][]int, len(s)+1)
+	for i := range rows {
+		rows[i] = make([]int, len(t)+1)
+		rows[i][0] = i
+	}
+	for j := range t {
+		rows[0][j+1] = j + 1
+	}
+	for i := range s {
+		for j := range t {
+			replaced := rows[i][j]
+			if s[i] != t[j] {
+				replaced++
+			}
+			edits := min(replaced, rows[i][j+1]+1, rows[i+1][j]+1)
+			if i > 0 && j > 0 && s[i] == t[j-1] && s[i-1] == t[j] {
+				edits = min(edits, rows[i-1][j-1]+1)
+			}
+			rows[i+1][j+1] = edits
+		}
+	}
+	return rows[len(s)][len(t)]
+}

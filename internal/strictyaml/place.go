@@ -1,0 +1,96 @@
+package strictyaml
+
+import (
+	"slices"
+
+	"gopkg.in/yaml.v3"
+)
+
+// Path leads from the root of a document to a value: a string is a key of a
+// mapping, an int an index (from 0) of a list.
+type Path []any
+
+// At returns the path of the steps.
+func At(steps ...any) Path { return steps }
+
+// At returns the path of the steps that follow p.
+func (p Path) At(steps ...any) Path { return append(slices.Clip(p), steps...) }
+
+// Errorf records a mistake about the value at the path, or where it would stand
+// when it is absent: at the nearest value around it. A value already found
+// wrong, in whole or in part, or passed over with what is around it, gets no
+// second mistake.
+func (d *Document) Errorf(at Path, format string, args ...any) {
+	for i := range at {
+		if _, around := d.find(at[:i]); d.refused[around] {
+			return
+		}
+	}
+	_, value := d.find(at)
+	if !d.broken[value] && !d.refused[value] {
+		d.add(value.Line, value.Column, format, args...)
+	}
+}
+
+// KeyErrorf records a mistake about the key that the path ends with.
+func (d *Document) KeyErrorf(at Path, format string, args ...any) {
+	key, value := d.find(at)
+	if key == nil {
+		key = value
+	}
+	d.add(key.Line, key.Column, format, args...)
+}
+
+// Pos returns the place of the value at the path, or of the nearest value around
+// it when it is absent.
+func (d *Document) Pos(steps ...any) (line, column int) {
+	_, value := d.find(steps)
+	return value.Line, value.Column
+}
+
+// find walks the path as far as it goes. key is nil for the root and for items
+// of a list.
+func (d *Document) find(at Path) (key, value *yaml.Node) {
+	value = d.root
+	for _, step := range at {
+		nextKey, next := d.child(value, step)
+		if next == nil {
+			break
+		}
+		key, value = nextKey, next
+	}
+	return key, value
+}
+
+func (d *Document) child(n *yaml.Node, step any) (key, value *yaml.Node) {
+	switch step := step.(type) {
+	case int:
+		if n.Kind == yaml.SequenceNode && step >= 0 && step < len(n.Content) {
+			return nil, n.Content[step]
+		}
+	case string:
+		if n.Kind != yaml.MappingNode {
+			return nil, nil
+		}
+		if i, ok := d.keysOf(n)[step]; ok {
+			return n.Content[i], n.Content[i+1]
+		}
+	}
+	return nil, nil
+}
+
+// keysOf returns where each key of a mapping stands. It is built once, so that
+// a thousand mistakes in a large file do not each search it from the start.
+func (d *Document) keysOf(n *yaml.Node) map[string]int {
+	keys, ok := d.index[n]
+	if !ok {
+		keys = make(map[string]int, len(n.Content)/2)
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			if !d.refused[n.Content[i]] {
+				keys[n.Content[i].Value] = i
+			}
+		}
+		d.index[n] = keys
+	}
+	return keys
+}

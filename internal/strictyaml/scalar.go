@@ -1,0 +1,118 @@
+package strictyaml
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+)
+
+// Numbers are decimal: what YAML 1.1 and 1.2 read differently (octal, sexagesimal,
+// underscores) or what no setting means (infinity) is refused.
+var (
+	decimalInt   = regexp.MustCompile(`^-?(0|[1-9][0-9]*)$`)
+	decimalFloat = regexp.MustCompile(`^-?(0|[1-9][0-9]*)?(\.[0-9]+)?([eE][-+]?[0-9]+)?$`)
+)
+
+func (d *decoder) scalar(n *yaml.Node, v reflect.Value) bool {
+	t := v.Type()
+	if n.Kind != yaml.ScalarNode {
+		return d.wrong(n, "must be %s, got %s", want(t), kindOf(n))
+	}
+	switch v.Kind() {
+	case reflect.String:
+		if n.Tag != "!!str" && n.Tag != "!!merge" { // "<<" merges as a key only
+			return d.wrong(n, "must be text, got %s; quote it: %q", kindOf(n), excerpt(n.Value))
+		}
+		v.SetString(n.Value)
+	case reflect.Bool:
+		if n.Tag != "!!bool" {
+			return d.wrong(n, "must be true or false, got %s", kindOf(n))
+		}
+		v.SetBool(strings.EqualFold(n.Value, "true"))
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
+		i, err := strconv.ParseInt(n.Value, 10, t.Bits())
+		if !d.number(n, t, decimalInt, err) {
+			return false
+		}
+		v.SetInt(i)
+	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
+		u, err := strconv.ParseUint(n.Value, 10, t.Bits())
+		if !d.number(n, t, decimalInt, err) {
+			return false
+		}
+		v.SetUint(u)
+	case reflect.Float32, reflect.Float64:
+		f, err := strconv.ParseFloat(n.Value, t.Bits())
+		if !d.number(n, t, decimalFloat, err) {
+			return false
+		}
+		v.SetFloat(f)
+	default:
+		return d.unsupported(n, t)
+	}
+	return true
+}
+
+// number reports whether the scalar n is a number of the form, which strconv
+// read with err.
+func (d *decoder) number(n *yaml.Node, t reflect.Type, form *regexp.Regexp, err error) bool {
+	switch {
+	case n.Style&(yaml.DoubleQuotedStyle|yaml.SingleQuotedStyle) != 0:
+		return d.wrong(n, "must be %s, got %s; remove the quotes", want(t), kindOf(n))
+	case errors.Is(err, strconv.ErrRange):
+		return d.wrong(n, "%s is out of range", excerpt(n.Value))
+	case err != nil, n.Style != 0, !form.MatchString(n.Value):
+		return d.wrong(n, "must be %s in decimal, got %s", want(t), kindOf(n))
+	}
+	return true
+}
+
+// want says in words what a Go type is decoded from.
+func want(t reflect.Type) string {
+	switch t.Kind() {
+	case reflect.Pointer:
+		return want(t.Elem())
+	case reflect.String:
+		return "text"
+	case reflect.Bool:
+		return "true or false"
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
+		return "a whole number"
+	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
+		return "a whole number from 0 up"
+	case reflect.Float32, reflect.Float64:
+		return "a number"
+	case reflect.Slice:
+		return "a list"
+	case reflect.Struct, reflect.Map:
+		return "a mapping (key: value)"
+	}
+	return "another value"
+}
+
+// kindOf says in words what stands in the file.
+func kindOf(n *yaml.Node) string {
+	value := excerpt(n.Value)
+	switch n.Kind {
+	case yaml.SequenceNode:
+		return "a list"
+	case yaml.MappingNode:
+		return "a mapping"
+	}
+	switch n.Tag {
+	case "!!int", "!!float":
+		return "the number " + value
+	case "!!bool":
+		return "the boolean " + value
+	case "!!timestamp":
+		return "the date " + value
+	case "!!null":
+		return "nothing"
+	}
+	return fmt.Sprintf("the text %q", value)
+}
