@@ -1,0 +1,24 @@
+// Package egress owns what caprouter knows of addresses it talks to, or is
+// reached at: now, which of them are this machine. It opens no connection.
+//
+//	if u.Scheme == "http" && !egress.Loopback(u.Hostname()) {
+//		// a token would leave this machine in clear text
+//	}
+package egress
+
+import (
+	"net/netip"
+	"strings"
+)
+
+// Loopback reports whether a host, without a port or brackets, is this machine
+// by a name or an address that no DNS answer can point elsewhere. It resolves
+// nothing: what a name means may change after the check. localhost is the one
+// name that is tied to loopback (RFC 6761 §6.3).
+func Loopback(host string) bool {
+	if strings.EqualFold(host, "localhost") {
+		return true
+	}
+	addr, err := netip.ParseAddr(host)
+	return err == nil && addr.Unmap().IsLoopback()
+}
