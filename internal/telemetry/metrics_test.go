@@ -1,0 +1,321 @@
+package telemetry_test
+
+import (
+	"bufio"
+	"net/http"
+	"net/http/httptest"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/telemetry"
+)
+
+// fataler is what *testing.T and *rapid.T have in common.
+type fataler interface {
+	Helper()
+	Fatalf(format string, args ...any)
+}
+
+func newTelemetry(t fataler) *telemetry.Telemetry {
+	t.Helper()
+	tel, err := telemetry.New(telemetry.Config{})
+	if err != nil {
+		t.Fatalf("New: %v", err)
+	}
+	return tel
+}
+
+// scrape returns our own samples, value by series, as Prometheus would read
+// them; comments stand under their first two words.
+func scrape(t fataler, tel *telemetry.Telemetry) map[string]string {
+	t.Helper()
+	rec := httptest.NewRecorder()
+	tel.Handler().ServeHTTP(rec, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+	if rec.Code != http.StatusOK {
+		t.Fatalf("scrape: got status %d, want 200: %s", rec.Code, rec.Body)
+	}
+	out := map[string]string{}
+	for lines := bufio.NewScanner(rec.Body); lines.Scan(); {
+		line := lines.Text()
+		if at := strings.LastIndexByte(line, ' '); strings.HasPrefix(line, "caprouter_") {
+			out[line[:at]] = line[at+1:]
+		} else if typ, ok := strings.CutPrefix(line, "# TYPE caprouter_"); ok {
+			name, kind, _ := strings.Cut(typ, " ")
+			out["# TYPE caprouter_"+name] = kind
+		}
+	}
+	return out
+}
+
+func TestMetricsHaveTheseNamesAndKinds(t *testing.T) {
+	tel := newTelemetry(t)
+	m := tel.Metrics()
+	m.Request("completed", time.Second)
+	m.Classify("lexical", time.Second)
+	m.TaskDone("partial", time.Second)
+
+	got := map[string]string{}
+	for series, kind := range scrape(t, tel) {
+		if name, ok := strings.CutPrefix(series, "# TYPE "); ok {
+			got[name] = kind
+		}
+	}
+	want := map[string]string{
+		"caprouter_requests_total":              "counter",
+		"caprouter_request_duration_seconds":    "histogram",
+		"caprouter_requests_in_flight":          "gauge",
+		"caprouter_classify_duration_seconds":   "histogram",
+		"caprouter_fallback_total":              "counter",
+		"caprouter_tasks_total":                 "counter",
+		"caprouter_agent_call_duration_seconds": "histogram",
+		"caprouter_registry_agents":             "gauge",
+		"caprouter_registry_stale":              "gauge",
+		"caprouter_registry_reloads_total":      "counter",
+		"caprouter_breakers_open":               "gauge",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("metrics (-want +got):\n%s", diff)
+	}
+}
+
+func TestMetricsRecord(t *testing.T) {
+	tests := []struct {
+		name   string
+		record func(m *telemetry.Metrics)
+		want   map[string]string
+	}{
+		{"nothing yet: counters stand at 0", func(*telemetry.Metrics) {}, map[string]string{
+			`caprouter_requests_total{outcome="completed"}`:     "0",
+			`caprouter_requests_total{outcome="overloaded"}`:    "0",
+			`caprouter_fallback_total{policy="B"}`:              "0",
+			`caprouter_tasks_total{status="partial"}`:           "0",
+			`caprouter_registry_reloads_total{result="failed"}`: "0",
+			`caprouter_requests_in_flight`:                      "0",
+			`caprouter_breakers_open`:                           "0",
+			`caprouter_registry_stale`:                          "0",
+		}},
+		{"a request", func(m *telemetry.Metrics) {
+			m.Request(string(contract.StatusCompleted), 1500*time.Millisecond)
+			m.Request(string(contract.StatusCompleted), 500*time.Millisecond)
+			m.Request(string(contract.CodeOverloaded), 0)
+		}, map[string]string{
+			`caprouter_requests_total{outcome="completed"}`:        "2",
+			`caprouter_requests_total{outcome="overloaded"}`:       "1",
+			`caprouter_request_duration_seconds_count`:             "3",
+			`caprouter_request_duration_seconds_sum`:               "2",
+			`caprouter_request_duration_seconds_bucket{le="0.5"}`:  "2",
+			`caprouter_request_duration_seconds_bucket{le="2.5"}`:  "3",
+			`caprouter_request_duration_seconds_bucket{le="+Inf"}`: "3",
+		}},
+		{"a classification", func(m *telemetry.Metrics) {
+			m.Classify(string(contract.SourceLexical), 50*time.Microsecond)
+		}, map[string]string{
+			`caprouter_classify_duration_seconds_bucket{source="lexical",le="1e-05"}`:  "0",
+			`caprouter_classify_duration_seconds_bucket{source="lexical",le="0.0001"}`: "1",
+			`caprouter_classify_duration_seconds_count{source="lexical"}`:              "1",
+		}},
+		{"a fallback", func(m *telemetry.Metrics) { m.Fallback("B") }, map[string]string{
+			`caprouter_fallback_total{policy="A"}`: "0",
+			`caprouter_fallback_total{policy="B"}`: "1",
+		}},
+		{"tasks: the partial share can be derived", func(m *telemetry.Metrics) {
+			m.TaskDone(string(contract.TaskSuccess), time.Second)
+			m.TaskDone(string(contract.TaskPartial), time.Second)
+		}, map[string]string{
+			`caprouter_tasks_total{status="success"}`:     "1",
+			`caprouter_tasks_total{status="partial"}`:     "1",
+			`caprouter_agent_call_duration_seconds_count`: "2",
+			`caprouter_agent_call_duration_seconds_sum`:   "2",
+		}},
+		{"requests in flight", func(m *telemetry.Metrics) {
+			m.InFlight(1)
+			m.InFlight(1)
+			m.InFlight(-1)
+		}, map[string]string{`caprouter_requests_in_flight`: "1"}},
+		{"the registry is loaded", func(m *telemetry.Metrics) { m.RegistryLoaded(true, 3) }, map[string]string{
+			`caprouter_registry_agents`:                         "3",
+			`caprouter_registry_stale`:                          "0",
+			`caprouter_registry_reloads_total{result="ok"}`:     "1",
+			`caprouter_registry_reloads_total{result="failed"}`: "0",
+		}},
+		{"a bad registry keeps the agents and is stale", func(m *telemetry.Metrics) {
+			m.RegistryLoaded(true, 3)
+			m.RegistryLoaded(false, 0)
+		}, map[string]string{
+			`caprouter_registry_agents`:                         "3",
+			`caprouter_registry_stale`:                          "1",
+			`caprouter_registry_reloads_total{result="failed"}`: "1",
+		}},
+		{"a good one after a bad one is not stale", func(m *telemetry.Metrics) {
+			m.RegistryLoaded(false, 0)
+			m.RegistryLoaded(true, 2)
+		}, map[string]string{
+			`caprouter_registry_agents`: "2",
+			`caprouter_registry_stale`:  "0",
+		}},
+		{"open breakers: the last observer counts", func(m *telemetry.Metrics) {
+			m.ObserveBreakers(func() int { return 7 })
+			m.ObserveBreakers(func() int { return 2 })
+		}, map[string]string{`caprouter_breakers_open`: "2"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			tel := newTelemetry(t)
+			tt.record(tel.Metrics())
+			all := scrape(t, tel)
+			got := map[string]string{}
+			for series := range tt.want {
+				got[series] = all[series]
+			}
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("samples (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// Whatever a label is given, the series stay the ones that are known, and
+// nothing is lost: the unknown is counted as "other".
+func TestMetricsLabelsAreClosed(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		tel := newTelemetry(t)
+		m := tel.Metrics()
+		values := rapid.SliceOfN(rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{"completed", "B", "lexical", "success", "other"})), 1, 20).Draw(t, "values")
+		for _, v := range values {
+			m.Request(v, 0)
+			m.Fallback(v)
+			m.Classify(v, 0)
+			m.TaskDone(v, 0)
+		}
+		allowed := regexp.MustCompile(`^(|outcome="[a-z_]+"|policy="([ABC]|other)"|source="(llm|lexical|cache|pinned|other)"|` +
+			`status="(success|partial|failure|failed|cancelled|other)"|result="(ok|failed)")$`)
+		for series := range scrape(t, tel) {
+			name, labels, _ := strings.Cut(strings.TrimSuffix(series, "}"), "{")
+			if !strings.HasSuffix(name, "_bucket") && !allowed.MatchString(labels) {
+				t.Errorf("series %s: its labels are not in the closed set", series)
+			}
+		}
+		known := slices.DeleteFunc(slices.Clone(values), func(v string) bool { return v != "B" })
+		got := scrape(t, tel)
+		if n := len(known); got[`caprouter_fallback_total{policy="B"}`] != itoa(n) {
+			t.Errorf("policy B: got %s, want %d", got[`caprouter_fallback_total{policy="B"}`], n)
+		}
+		unknown := 0
+		for _, v := range values {
+			if v != "A" && v != "B" && v != "C" {
+				unknown++
+			}
+		}
+		if want := itoa(unknown); unknown > 0 && got[`caprouter_fallback_total{policy="other"}`] != want {
+			t.Errorf("policy other: got %s, want %s", got[`caprouter_fallback_total{policy="other"}`], want)
+		}
+	})
+}
+
+func TestMetricsKnowEveryStatusAndCode(t *testing.T) {
+	tel := newTelemetry(t)
+	m := tel.Metrics()
+	for _, s := range []contract.Status{
+		contract.StatusAccepted, contract.StatusCompleted, contract.StatusPartial, contract.StatusFailed,
+		contract.StatusClarify, contract.StatusUnsupported, contract.StatusProposed, contract.StatusCancelled,
+	} {
+		m.Request(string(s), 0)
+	}
+	for _, c := range []contract.Code{contract.CodeInternal, contract.CodeInvalidRequest, contract.CodeRateLimited, contract.CodeNotFound} {
+		m.Request(string(c), 0)
+	}
+	if got, ok := scrape(t, tel)[`caprouter_requests_total{outcome="other"}`]; ok {
+		t.Errorf("%s requests counted as other, want none", got)
+	}
+}
+
+func TestNilMetricsDoNothing(t *testing.T) {
+	none := reflect.ValueOf((*telemetry.Metrics)(nil))
+	for _, method := range none.Methods() {
+		var args []reflect.Value
+		for in := range method.Type().Ins() {
+			args = append(args, reflect.Zero(in))
+		}
+		method.Call(args)
+	}
+}
+
+func TestMetricsConcurrently(t *testing.T) {
+	tel := newTelemetry(t)
+	m := tel.Metrics()
+	const workers, each = 8, 200
+	var wg sync.WaitGroup
+	for range workers {
+		wg.Go(func() {
+			for i := range each {
+				m.InFlight(1)
+				m.Request("completed", time.Millisecond)
+				m.RegistryLoaded(i%2 == 0, i)
+				m.ObserveBreakers(func() int { return i })
+				m.InFlight(-1)
+			}
+		})
+	}
+	wg.Go(func() {
+		for range 20 {
+			scrape(t, tel)
+		}
+	})
+	wg.Wait()
+	got := scrape(t, tel)
+	if want := itoa(workers * each); got[`caprouter_requests_total{outcome="completed"}`] != want {
+		t.Errorf("requests: got %s, want %s", got[`caprouter_requests_total{outcome="completed"}`], want)
+	}
+	if got := got["caprouter_requests_in_flight"]; got != "0" {
+		t.Errorf("in flight: got %s, want 0", got)
+	}
+}
+
+func TestRecordingDoesNotAllocate(t *testing.T) {
+	for _, r := range recordings() {
+		t.Run(r.name, func(t *testing.T) {
+			m := newTelemetry(t).Metrics()
+			if got := testing.AllocsPerRun(100, func() { r.fn(m) }); got != 0 {
+				t.Errorf("got %v allocations, want 0", got)
+			}
+		})
+	}
+}
+
+func BenchmarkMetrics(b *testing.B) {
+	for _, r := range recordings() {
+		b.Run(r.name, func(b *testing.B) {
+			m := newTelemetry(b).Metrics()
+			b.ReportAllocs()
+			for b.Loop() {
+				r.fn(m)
+			}
+		})
+	}
+}
+
+type recording struct {
+	name string
+	fn   func(m *telemetry.Metrics)
+}
+
+func recordings() []recording {
+	return []recording{
+		{"Request", func(m *telemetry.Metrics) { m.Request("completed", time.Millisecond) }},
+		{"RequestOther", func(m *telemetry.Metrics) { m.Request("no such outcome", time.Millisecond) }},
+		{"InFlight", func(m *telemetry.Metrics) { m.InFlight(1) }},
+		{"Classify", func(m *telemetry.Metrics) { m.Classify("lexical", time.Millisecond) }},
+		{"Fallback", func(m *telemetry.Metrics) { m.Fallback("B") }},
+		{"TaskDone", func(m *telemetry.Metrics) { m.TaskDone("success", time.Millisecond) }},
+		{"RegistryLoaded", func(m *telemetry.Metrics) { m.RegistryLoaded(true, 3) }},
+	}
+}
