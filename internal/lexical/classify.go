@@ -1,0 +1,200 @@
+package lexical
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"sync"
+
+	"github.com/caprouter/caprouter/contract"
+)
+
+// Sure is the confidence below which an intent is not claimed.
+const Sure = 0.5
+
+const (
+	// maxAlternatives bounds Prediction.Alternatives.
+	maxAlternatives = 3
+	// nearlySure bounds what likeness to an example alone may claim; 1 is for
+	// the rules that leave no doubt about the words.
+	nearlySure = 0.95
+	// leastCover is the share of an example's weight a text must have for the
+	// two to be compared at all. A likeness needs at least as much cover as it
+	// says, so nothing sure is missed, nor a runner-up that is nearly as good.
+	leastCover = 0.4
+	// extraWord is how much a word of the text that is not in the example counts
+	// against it, beside a word of the example that is not in the text: requests
+	// come with a context that examples do not have.
+	extraWord = 0.25
+	// loneKeyword is the confidence a keyword gives with nothing beside it: too
+	// little to act on, enough to name the intent as near.
+	loneKeyword = 0.25
+)
+
+// Model is a trained corpus. It never changes; any number of goroutines may
+// use it.
+type Model struct {
+	words    map[string]int32 // stem → number
+	info     []wordInfo       // by number, as posts
+	posts    [][]int32        // the patterns a word leads to
+	patterns []pattern
+
+	intents       []string
+	vocabulary    [][]int32 // by intent: the content words of name and examples, sorted
+	unknownWeight float64   // of a word the corpus does not have
+
+	domains     []string
+	domainWords map[string]int32 // singular → number
+	domainPosts [][]domainName   // by number of the first word
+
+	readers sync.Pool // of *reading
+}
+
+type wordInfo struct {
+	weight  float64
+	intents int32 // how many have it in their vocabulary
+	stop    bool
+	domain  bool // it is a word of a domain's name
+}
+
+// Prediction is what a text is taken for.
+type Prediction struct {
+	// Intent is contract.Unknown when none is sure; Confidence then belongs to
+	// the nearest one, which leads Alternatives.
+	Intent     string
+	Confidence float64
+	// Domains are those the text names, in the order it does, at most
+	// contract.MaxDomains; none is none, not contract.Unknown.
+	Domains []string
+	// Alternatives are the next best intents, best first, at most three.
+	Alternatives []contract.IntentScore
+	// DomainOnly tells that the text may only name a domain and ask for nothing:
+	// Intent rests on a part of its name that is also a word of a domain's name
+	// ("databricks" for databricks_review), and at most one other word is there.
+	DomainOnly bool
+}
+
+// Classify tells what the text asks for. It allocates the slices of the
+// prediction and nothing else.
+func (m *Model) Classify(text string) Prediction {
+	r := m.read(text)
+	defer m.readers.Put(r)
+	for _, i := range r.reached() {
+		p := &m.patterns[i]
+		r.consider(p, r.compare(p))
+	}
+	p := Prediction{Intent: contract.Unknown, Domains: r.domains()}
+	best := r.best()
+	if len(best) == 0 {
+		return p
+	}
+	p.Confidence = best[0].confidence
+	if p.Confidence >= Sure {
+		p.Intent = m.intents[best[0].intent]
+		p.DomainOnly = best[0].domainOnly && r.others < 2
+		best = best[1:]
+	}
+	if len(best) > 0 {
+		p.Alternatives = make([]contract.IntentScore, 0, maxAlternatives)
+	}
+	for _, s := range best[:min(len(best), maxAlternatives)] {
+		p.Alternatives = append(p.Alternatives, contract.IntentScore{Intent: m.intents[s.intent], Confidence: s.confidence})
+	}
+	return p
+}
+
+// overlap is what a text has of a pattern.
+type overlap struct {
+	words, content, domain int // words of the pattern that the text has; of these, content words and words of domains
+	weight                 float64
+}
+
+// score is what speaks for one intent.
+type score struct {
+	intent     int32
+	confidence float64
+	domainOnly bool
+	likeness   float64 // of the text to the pattern that says so
+}
+
+// compareScores puts the better score first. Where two intents have the same
+// confidence, the one whose pattern has more of the text wins; intents are
+// numbered by name, so there is always a winner and always the same one.
+func compareScores(a, b score) int {
+	if c := cmp.Compare(b.confidence, a.confidence); c != 0 {
+		return c
+	}
+	if a.domainOnly != b.domainOnly {
+		if b.domainOnly {
+			return -1
+		}
+		return 1
+	}
+	return cmp.Or(cmp.Compare(b.likeness, a.likeness), cmp.Compare(a.intent, b.intent))
+}
+
+// consider books what the pattern, of which the text has o, says for its intent.
+func (r *reading) consider(p *pattern, o overlap) {
+	s := score{intent: p.intent, likeness: likeness(o.weight, r.weight, p.weight)}
+	switch p.kind {
+	case isName:
+		if o.content == 0 && o.words < len(p.words) {
+			return // "the" of some name says nothing
+		}
+		s.confidence = float64(o.words) / float64(len(p.words))
+		s.domainOnly = o.words < len(p.words) && o.domain == o.words
+	case isExample:
+		s.confidence = r.paraphrases(p, o, s.likeness)
+	case isKeyword:
+		if o.words < len(p.words) {
+			return
+		}
+		s.confidence = loneKeyword
+		if r.hasBeside(p) {
+			s.confidence = 1
+		}
+	}
+	s.confidence = math.Round(s.confidence*1e4) / 1e4
+	r.book(s)
+}
+
+// paraphrases is the confidence that the text says what an example says.
+func (r *reading) paraphrases(p *pattern, o overlap, alike float64) float64 {
+	switch {
+	case p.content == 0: // only stop words: "who are you" must be all there is
+		if o.words == len(p.words) && r.weight == 0 {
+			return 1
+		}
+		return 0
+	case o.content == p.content:
+		return 1
+	case o.content < 2: // one word in common is no paraphrase
+		return 0
+	}
+	return min(nearlySure, alike)
+}
+
+// likeness is Tversky's index: the weight of the words in common, against that
+// of the words only the pattern has and, at a discount, of those only the text
+// has.
+func likeness(common, text, pattern float64) float64 {
+	if common == 0 {
+		return 0
+	}
+	return common / (pattern + extraWord*max(0, text-common))
+}
+
+// hasBeside reports whether the text has a word of the keyword's intent that is
+// not the keyword itself.
+func (r *reading) hasBeside(keyword *pattern) bool {
+	vocabulary := r.m.vocabulary[keyword.intent]
+	for _, w := range r.found {
+		if r.m.info[w].stop {
+			continue
+		}
+		if _, ok := slices.BinarySearch(vocabulary, w); ok && !slices.Contains(keyword.words, w) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,74 @@
+package lexical
+
+import (
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// TestFence marks in each text where the first backticks' block has its info
+// line (<…>) and where it ends (|).
+func TestFence(t *testing.T) {
+	tests := []struct{ name, marked string }{
+		{"plain", "```<>\ncode\n```|"},
+		{"with a language", "```<go>\ncode\n```| behind"},
+		{"empty", "```<>\n```|"},
+		{"in the middle of a line", "see ```<py>\ncode\n```| behind"},
+		{"closed in the middle of a line", "```<>\ncode```| behind"},
+		{"closed by more", "```<>\ncode\n`````| behind"},
+		{"longer, with a shorter one inside", "````<>\n```\n````|"},
+		{"open to the end", "```<>\ncode\n|"},
+		{"open and indented", "a\n  ```<>\ncode|"},
+		{"open, only an info line", "```<go|>"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			text := strings.NewReplacer("<", "", ">", "", "|", "").Replace(tt.marked)
+			f, ok := fenceAt(text, strings.Index(text, "```"))
+			if !ok {
+				t.Fatalf("%q: got no block, want one", text)
+			}
+			got := mark(text, f)
+			if got != tt.marked {
+				t.Errorf("got %q, want %q", got, tt.marked)
+			}
+		})
+	}
+}
+
+func mark(text string, f fence) string {
+	if f.end == f.body { // both at the end of the text
+		return text[:f.info] + "<" + text[f.info:f.end] + "|>"
+	}
+	return text[:f.info] + "<" + text[f.info:f.body] + ">" + text[f.body:f.end] + "|" + text[f.end:]
+}
+
+func TestNoFence(t *testing.T) {
+	for name, text := range map[string]string{
+		"one backtick":                        "`code`",
+		"two":                                 "``code``",
+		"quoted on a line":                    "```code``` behind\n",
+		"quoted, and a block later":           "```code``` and\n```\nblock\n```",
+		"a stray one in the middle of a line": "use ``` for code\nand review it",
+	} {
+		if f, ok := fenceAt(text, strings.Index(text, "`")); ok {
+			t.Errorf("%s: got block %+v in %q, want none", name, f, text)
+		}
+	}
+}
+
+// TestFenceIsInside: whatever the text, a block lies inside it, in order, and
+// takes at least its own backticks, so that a reader always moves on.
+func TestFenceIsInside(t *testing.T) {
+	piece := rapid.SampledFrom([]string{"```", "````", "`", "a", " ", "\n", "é"})
+	rapid.Check(t, func(t *rapid.T) {
+		text := strings.Join(rapid.SliceOfN(piece, 1, 20).Draw(t, "pieces"), "")
+		for at := range len(text) {
+			f, ok := fenceAt(text, at)
+			if ok && (at+3 > f.info || f.info > f.body || f.body > f.end || f.end > len(text)) {
+				t.Fatalf("%q at %d: got %+v, want it in order inside %d bytes", text, at, f, len(text))
+			}
+		}
+	})
+}

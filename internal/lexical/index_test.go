@@ -1,0 +1,147 @@
+package lexical
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// indexCorpus has many examples with two words in common and four of their own.
+func indexCorpus(examples int) Corpus {
+	d := IntentDoc{Name: "order_status", Keywords: []string{"parcel tracking"}}
+	for i := range examples {
+		d.Examples = append(d.Examples, fmt.Sprintf("please show order item%d lane%d crate%d dock%d", i, i, i, i))
+	}
+	return Corpus{Intents: []IntentDoc{d, {Name: "code_review"}}, Domains: []string{"kb_internal", "internal_wiki", "docs"}}
+}
+
+// TestCommonWordLeadsToFew: a word that every example has is in the index only
+// where it is needed to find a pattern, so that its cost does not grow with them.
+func TestCommonWordLeadsToFew(t *testing.T) {
+	for _, examples := range []int{10, 1000} {
+		m := Train(indexCorpus(examples))
+		for word, want := range map[string]int{
+			"show":  0, // in every example, next to rarer words
+			"order": 1, // likewise, but half of the name
+			"item7": 1,
+			"code":  1,
+		} {
+			if got := len(m.posts[m.words[stemOf(word)]]); got != want {
+				t.Errorf("%d examples: %s leads to %d patterns, want %d", examples, word, got, want)
+			}
+		}
+	}
+}
+
+// TestReached: what a text is compared with.
+func TestReached(t *testing.T) {
+	m := Train(indexCorpus(100))
+	for text, want := range map[string]int{
+		"show the order of item7":          2, // the name and the one example
+		"show item7 and item8 and item7":   2,
+		"parcel tracking":                  1,
+		"parcel":                           1, // first of two words as rare
+		"tracking":                         0,
+		"tell me a joke, please":           0,
+		strings.Repeat("show order ", 100): 1,
+	} {
+		r := m.read(text)
+		if got := len(r.reached()); got != want {
+			t.Errorf("%.40q: got %d patterns, want %d", text, got, want)
+		}
+		m.readers.Put(r)
+	}
+}
+
+// TestWeights: the fewer intents have a word, the more it says; stop words and
+// repetition say nothing.
+func TestWeights(t *testing.T) {
+	m := Train(Corpus{Intents: []IntentDoc{
+		{Name: "code_review", Examples: []string{"review the code", "review the review"}},
+		{Name: "plan_review"},
+		{Name: "cost_report"},
+	}})
+	weight := func(word string) float64 { return m.info[m.words[stemOf(word)]].weight }
+	if weight("code") <= weight("review") {
+		t.Errorf("got weight %v of code, want more than the %v of review", weight("code"), weight("review"))
+	}
+	if weight("code") != m.unknownWeight {
+		t.Errorf("got weight %v of a word of one intent, want that of an unknown word, %v", weight("code"), m.unknownWeight)
+	}
+	once, often := m.read("review"), m.read("the review of a review and reviews")
+	if once.weight != often.weight {
+		t.Errorf("got weight %v of the word said often, want %v", often.weight, once.weight)
+	}
+}
+
+// TestAllocations: reading and scoring allocate nothing, whatever the size of
+// the registry and the text. (Classify allocates the lists it returns.)
+func TestAllocations(t *testing.T) {
+	m := Train(indexCorpus(1000))
+	r := m.read("")
+	for name, text := range map[string]string{
+		"short":   "show the order status of item7 in the docs",
+		"long":    strings.Repeat("show the order status of item7 in the docs. ", 500),
+		"Unicode": "Revisão do código, análise — 审查代码 İstanbul ﬁle",
+		"nothing": "tell me a joke",
+		"code":    "order status\n```\n" + strings.Repeat("item7\n", 500),
+	} {
+		work := func() {
+			r.read(text)
+			for _, i := range r.reached() {
+				p := &m.patterns[i]
+				r.consider(p, r.compare(p))
+			}
+			r.best()
+		}
+		work() // grows the buffers
+		if got := testing.AllocsPerRun(20, work); got != 0 {
+			t.Errorf("%s: got %v allocations, want none", name, got)
+		}
+	}
+}
+
+// TestManyReaders: a model serves any number of goroutines.
+func TestManyReaders(t *testing.T) {
+	m := Train(indexCorpus(100))
+	texts := []string{"show order item7 now7", "code review of docs", "kb internal wiki", "审查代码", "tell me a joke"}
+	var want []Prediction
+	for _, text := range texts {
+		want = append(want, m.Classify(text))
+	}
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			for range 200 {
+				for i, text := range texts {
+					if diff := cmp.Diff(want[i], m.Classify(text)); diff != "" {
+						t.Errorf("%q (-alone +among others):\n%s", text, diff)
+						return
+					}
+				}
+			}
+		})
+	}
+	all.Wait()
+}
+
+// TestDomainPosts: domains that share a word, and the place they are said at.
+func TestDomainPosts(t *testing.T) {
+	m := Train(indexCorpus(1))
+	for text, want := range map[string]string{
+		"kb internal":             "kb_internal",
+		"internal kb wiki":        "internal_wiki kb_internal", // both begin with internal: by name
+		"wiki, docs, internal":    "internal_wiki docs",
+		"docs internal wiki kb":   "docs internal_wiki kb_internal",
+		"internal":                "",
+		"kbinternal internalwiki": "kb_internal internal_wiki",
+		"kb-internal kbinternal":  "kb_internal",
+	} {
+		if got := strings.Join(m.Classify(text).Domains, " "); got != want {
+			t.Errorf("%q: got %q, want %q", text, got, want)
+		}
+	}
+}

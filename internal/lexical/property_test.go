@@ -1,0 +1,203 @@
+package lexical
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/caprouter/caprouter/contract"
+)
+
+// A small language makes texts and corpora meet often.
+var propertyWords = []string{
+	"review", "code", "cost", "Azure", "the", "of", "and", "data", "revisão", "custo", "审查代码", "查", "的",
+	"C++", "app.py", "e.g.", "```", "\n", ";", "queries", "fooBar", "a_b", "🎉", "\xff",
+}
+
+func drawText(t *rapid.T, label string) string {
+	return strings.Join(rapid.SliceOfN(rapid.SampledFrom(propertyWords), 0, 12).Draw(t, label), " ")
+}
+
+func drawCorpus(t *rapid.T) Corpus {
+	name := rapid.Custom(func(t *rapid.T) string {
+		return strings.Join(rapid.SliceOfN(rapid.SampledFrom(propertyWords), 1, 3).Draw(t, "name"), "_")
+	})
+	text := rapid.Custom(func(t *rapid.T) string { return drawText(t, "text") })
+	doc := rapid.Custom(func(t *rapid.T) IntentDoc {
+		return IntentDoc{
+			Name:     name.Draw(t, "intent"),
+			Examples: rapid.SliceOfN(text, 0, 4).Draw(t, "examples"),
+			Keywords: rapid.SliceOfN(name, 0, 2).Draw(t, "keywords"),
+		}
+	})
+	return Corpus{
+		Intents: rapid.SliceOfN(doc, 0, 5).Draw(t, "intents"),
+		Domains: rapid.SliceOfN(name, 0, 5).Draw(t, "domains"),
+	}
+}
+
+// TestPredictionIsWellFormed holds for any corpus and any bytes.
+func TestPredictionIsWellFormed(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		m := Train(drawCorpus(t))
+		text := rapid.OneOf(rapid.Custom(func(t *rapid.T) string { return drawText(t, "words") }), rapid.String(),
+			rapid.Map(rapid.SliceOf(rapid.Byte()), func(b []byte) string { return string(b) })).Draw(t, "text")
+		checkPrediction(t, m, text)
+		checkSegments(t, m, text)
+	})
+}
+
+type failer interface {
+	Helper()
+	Errorf(format string, args ...any)
+}
+
+func checkPrediction(t failer, m *Model, text string) {
+	t.Helper()
+	p := m.Classify(text)
+	if diff := cmp.Diff(p, m.Classify(text)); diff != "" {
+		t.Errorf("%q: got two predictions (-first +second):\n%s", text, diff)
+	}
+	if p.Confidence < 0 || p.Confidence > 1 {
+		t.Errorf("%q: got confidence %v, want 0 to 1", text, p.Confidence)
+	}
+	if (p.Intent == contract.Unknown) != (p.Confidence < Sure) {
+		t.Errorf("%q: got %s with %v, want unknown below %v only", text, p.Intent, p.Confidence, Sure)
+	}
+	if len(p.Domains) > contract.MaxDomains {
+		t.Errorf("%q: got domains %q, want at most %d", text, p.Domains, contract.MaxDomains)
+	}
+	best := p.Confidence
+	for _, a := range p.Alternatives {
+		if a.Confidence > best || a.Confidence <= 0 || a.Intent == p.Intent {
+			t.Errorf("%q: got alternatives %v, want others than %s, falling from %v", text, p.Alternatives, p.Intent, p.Confidence)
+		}
+		best = a.Confidence
+	}
+	if len(p.Alternatives) > maxAlternatives {
+		t.Errorf("%q: got %d alternatives, want at most %d", text, len(p.Alternatives), maxAlternatives)
+	}
+}
+
+func checkSegments(t failer, m *Model, text string) {
+	t.Helper()
+	rest := text
+	for _, part := range m.Segments(text) {
+		if strings.TrimSpace(part) == "" {
+			t.Errorf("%q: got the empty segment %q", text, part)
+		}
+		_, after, found := strings.Cut(rest, part)
+		if !found {
+			t.Errorf("%q: got segment %q, want a part of %q", text, part, rest)
+		}
+		rest = after
+	}
+}
+
+// TestOrderOfCorpus: the order of intents, examples, keywords and domains does
+// not matter.
+func TestOrderOfCorpus(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		c := drawCorpus(t)
+		text := drawText(t, "prompt")
+		want := Train(c).Classify(text)
+		shuffled := Corpus{
+			Intents: rapid.Permutation(c.Intents).Draw(t, "intents shuffled"),
+			Domains: rapid.Permutation(c.Domains).Draw(t, "domains shuffled"),
+		}
+		for i := range shuffled.Intents {
+			d := &shuffled.Intents[i]
+			d.Examples = rapid.Permutation(d.Examples).Draw(t, "examples shuffled")
+			d.Keywords = rapid.Permutation(d.Keywords).Draw(t, "keywords shuffled")
+		}
+		if diff := cmp.Diff(want, Train(shuffled).Classify(text)); diff != "" {
+			t.Errorf("prediction (-in order +shuffled):\n%s", diff)
+		}
+	})
+}
+
+// TestNameNeverLowers: a text that also says an intent's full name is at least
+// as good for that intent, wherever the name stands.
+func TestNameNeverLowers(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		c := drawCorpus(t)
+		if len(c.Intents) == 0 {
+			return
+		}
+		m := Train(c)
+		text := drawText(t, "prompt")
+		name := rapid.SampledFrom(c.Intents).Draw(t, "named").Name
+		if strings.Contains(name, "`") || len(readAll(name)) == 0 {
+			return // it would open a block and change what the text is, or says nothing
+		}
+		before := confidenceIn(m, text, name)
+		for _, longer := range []string{name + " " + text, text + " " + name} {
+			if after := confidenceIn(m, longer, name); after < before {
+				t.Errorf("%q: got %v in %s, want at least the %v of %q", longer, after, name, before, text)
+			}
+		}
+	})
+}
+
+// confidenceIn is the confidence in one intent, whichever is best.
+func confidenceIn(m *Model, text, intent string) float64 {
+	return scoresOf(m, text, func(r *reading) []int32 { return r.reached() })[intent]
+}
+
+// TestIndexIsLossless: the postings lead to every pattern that matters. The
+// reference compares the text with all patterns.
+func TestIndexIsLossless(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		m := Train(drawCorpus(t))
+		text := drawText(t, "prompt")
+		all := func(*reading) []int32 {
+			list := make([]int32, len(m.patterns))
+			for i := range list {
+				list[i] = int32(i)
+			}
+			return list
+		}
+		want := scoresOf(m, text, all)
+		got := scoresOf(m, text, func(r *reading) []int32 { return r.reached() })
+		for intent, confidence := range want {
+			if confidence > leastCover+0.001 && got[intent] != confidence {
+				t.Errorf("%q, %s: got %v, want %v", text, intent, got[intent], confidence)
+			}
+		}
+	})
+}
+
+func scoresOf(m *Model, text string, patterns func(*reading) []int32) map[string]float64 {
+	r := m.read(text)
+	for _, i := range patterns(r) {
+		p := &m.patterns[i]
+		r.consider(p, r.compare(p))
+	}
+	scores := map[string]float64{}
+	for _, intent := range r.booked {
+		scores[m.intents[intent]] = r.scores[intent].confidence
+	}
+	return scores
+}
+
+// TestTurnComesRound: when the counter of readings overflows, nothing of old
+// readings comes back.
+func TestTurnComesRound(t *testing.T) {
+	m := Train(Corpus{Intents: []IntentDoc{{Name: "code_review"}}, Domains: []string{"python"}})
+	r := m.read("code review of python")
+	r.turn = ^uint32(0)
+	for _, table := range [][]uint32{r.wordTurn, r.patternTurn, r.scoreTurn, r.domainTurn} {
+		for i := range table {
+			table[i] = 1
+		}
+	}
+	r.nextTurn()
+	for _, table := range [][]uint32{r.wordTurn, r.patternTurn, r.scoreTurn, r.domainTurn} {
+		if slices.Contains(table, r.turn) {
+			t.Fatalf("got a mark of turn %d in %v, want none", r.turn, table)
+		}
+	}
+}

@@ -1,0 +1,244 @@
+package lexical
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Segments cuts a text into the requests it may be made of: at the ends of
+// sentences, at semicolons, before the items of a list, and at the words that
+// join one request to another (and, then, e, depois, y, luego, 然后, 并且, 并).
+// It does not cut inside numbers, file names, addresses, abbreviations, quoted
+// code or fenced code blocks. The segments are parts of the text, in order,
+// without the joints; none is empty. Whether a segment is a request of its own
+// is for [Model.Classify] to say.
+func (m *Model) Segments(text string) []string {
+	s := segmenter{text: text}
+	s.skipMarker()
+	for s.pos < len(text) {
+		s.step()
+	}
+	s.cut(len(text), len(text))
+	return s.parts
+}
+
+type segmenter struct {
+	text  string
+	start int // of the segment being read
+	pos   int
+	parts []string
+}
+
+// cut ends the segment at end and goes on at next.
+func (s *segmenter) cut(end, next int) {
+	part := strings.TrimFunc(s.text[s.start:end], unicode.IsSpace)
+	part = strings.TrimFunc(part, func(r rune) bool { return r == ',' || r == '，' || r == '、' || unicode.IsSpace(r) })
+	if part != "" {
+		s.parts = append(s.parts, part)
+	}
+	s.start, s.pos = next, next
+}
+
+// step looks at one character, or at one word if a word starts here.
+func (s *segmenter) step() {
+	c := s.text[s.pos]
+	switch {
+	case c == '`':
+		s.code()
+	case c == '\n':
+		s.newline()
+	case c == ';':
+		s.cut(s.pos, s.pos+1)
+	case c == '.' || c == '!' || c == '?':
+		s.stop(c)
+	case c >= utf8.RuneSelf:
+		s.wide()
+	case asciiWord(c) && s.wordStart():
+		s.word()
+	default:
+		s.pos++
+	}
+}
+
+// code passes over quoted code. A block ends the request it belongs to.
+func (s *segmenter) code() {
+	if f, ok := fenceAt(s.text, s.pos); ok {
+		s.cut(f.end, f.end)
+		return
+	}
+	ticks := ticksAt(s.text, s.pos)
+	inside := s.pos + ticks
+	rest := s.text[inside:]
+	if closing := strings.Index(rest, s.text[s.pos:inside]); closing >= 0 && !strings.Contains(rest[:closing], "\n") {
+		inside += closing + ticks
+	}
+	s.pos = inside
+}
+
+// newline ends a segment where a paragraph or a list item follows.
+func (s *segmenter) newline() {
+	line := strings.TrimLeft(s.text[s.pos+1:], " \t\r")
+	if line == "" || line[0] == '\n' || marker(line) > 0 {
+		s.cut(s.pos, s.pos+1)
+		s.skipMarker()
+		return
+	}
+	s.pos++
+}
+
+// skipMarker leaves the mark of a list item out of the segment.
+func (s *segmenter) skipMarker() {
+	rest := s.text[s.start:]
+	line := strings.TrimLeft(rest, " \t\r")
+	if n := marker(line); n > 0 {
+		s.start += len(rest) - len(line) + n
+		s.pos = s.start
+	}
+}
+
+// marker is the length of the list mark a line starts with: "- ", "* ", "• ",
+// "1. ", "2) ", "a) ".
+func marker(line string) int {
+	n := 0
+	for n < len(line) && n < 3 && '0' <= line[n] && line[n] <= '9' {
+		n++
+	}
+	switch {
+	case strings.HasPrefix(line, "•"), strings.HasPrefix(line, "–"):
+		n = len("•")
+	case line == "":
+		return 0
+	case n > 0 && n < len(line) && (line[n] == '.' || line[n] == ')'):
+		n++
+	case n == 0 && (line[0] == '-' || line[0] == '*' || line[0] == '+'):
+		n = 1
+	case n == 0 && len(line) > 1 && asciiWord(line[0]) && line[1] == ')':
+		n = 2
+	default:
+		return 0
+	}
+	if n == len(line) || line[n] != ' ' && line[n] != '\t' {
+		return 0
+	}
+	return n + 1
+}
+
+// stop ends a segment at a full stop, exclamation or question mark that ends a
+// sentence: what follows is space, perhaps behind a closing quote or bracket.
+// The marks that are not stops stay.
+func (s *segmenter) stop(c byte) {
+	after := s.pos + 1
+	for after < len(s.text) && strings.IndexByte(`"')]*_`, s.text[after]) >= 0 {
+		after++
+	}
+	ends := after == len(s.text) || s.text[after] == ' ' || s.text[after] == '\n' || s.text[after] == '\t' || s.text[after] == '\r'
+	switch {
+	case !ends, c == '.' && after < len(s.text) && abbreviated(s.text[s.start:s.pos]):
+		s.pos++
+	case c == '.':
+		s.cut(s.pos, after)
+	default:
+		s.cut(after, after)
+	}
+}
+
+// abbreviated reports whether the text, up to a full stop, ends in an
+// abbreviation or an initial.
+func abbreviated(text string) bool {
+	word := text[strings.LastIndexAny(text, " \t\n(\"'")+1:]
+	if r, size := utf8.DecodeRuneInString(word); size == len(word) || len(word) > len("aprox") {
+		return size == len(word) && unicode.IsLetter(r)
+	}
+	switch strings.ToLower(word) {
+	case "e.g", "i.e", "eg", "ie", "etc", "vs", "cf", "approx", "fig", "dr", "mr", "mrs", "ms", "st", "inc", "ltd",
+		"p.ex", "ex", "p.ej", "ej", "aprox", "sr", "sra", "dra", "prof", "pág", "pag", "núm", "nº", "art", "ud", "uds":
+		return true
+	}
+	return false
+}
+
+// wide looks at one character beyond ASCII.
+func (s *segmenter) wide() {
+	r, size := utf8.DecodeRuneInString(s.text[s.pos:])
+	switch r {
+	case '。', '；', '।', '؛': // full stops and semicolons
+		s.cut(s.pos, s.pos+size)
+	case '！', '？', '؟':
+		s.cut(s.pos+size, s.pos+size)
+	case '然', '并':
+		if n := s.joint(); n > 0 {
+			s.cut(s.pos, s.pos+n)
+			return
+		}
+		s.pos += size
+	default:
+		if s.wordStart() && wordRune(r) && !unspaced(r) {
+			s.word()
+			return
+		}
+		s.pos += size
+	}
+}
+
+// joint is the length of the Chinese conjunction at pos. 并 alone also begins
+// and ends words (并发 concurrent, 合并 merge).
+func (s *segmenter) joint() int {
+	rest := s.text[s.pos:]
+	for _, j := range []string{"然后", "并且"} {
+		if strings.HasPrefix(rest, j) {
+			return len(j)
+		}
+	}
+	if !strings.HasPrefix(rest, "并") {
+		return 0
+	}
+	before, _ := utf8.DecodeLastRuneInString(s.text[:s.pos])
+	after, _ := utf8.DecodeRuneInString(rest[len("并"):])
+	if strings.ContainsRune("合兼吞一", before) || strings.ContainsRune("发行列联存购入集非不没未排网", after) {
+		return 0
+	}
+	return len("并")
+}
+
+// wordStart reports whether a word may start at pos: behind space, an opening
+// bracket or quote, or a mark of punctuation that does not join.
+func (s *segmenter) wordStart() bool {
+	if s.pos == 0 {
+		return true
+	}
+	return strings.IndexByte(" \t\r\n,;:!?([{\"", s.text[s.pos-1]) >= 0
+}
+
+// word passes over the beginning of the word at pos, or cuts if the word joins
+// two requests. Addresses are passed over whole: they may have any mark inside.
+func (s *segmenter) word() {
+	rest := s.text[s.pos:]
+	near := rest[:min(len(rest), longestJoint+1)] // a word may be as long as the text
+	if scheme := strings.Index(near, "://"); scheme > 0 && !strings.ContainsAny(near[:scheme], " \t\n") {
+		address := rest[:within(strings.IndexFunc(rest, unicode.IsSpace), rest)]
+		s.pos += max(scheme, len(strings.TrimRight(address, ".,;:!?)")))
+		return
+	}
+	end := within(strings.IndexFunc(near, unicode.IsSpace), near)
+	if end > longestJoint || !joins(strings.TrimRight(near[:end], ",:;.")) {
+		_, size := utf8.DecodeRuneInString(rest)
+		for s.pos += size; s.pos < len(s.text) && asciiWord(s.text[s.pos]); {
+			s.pos++
+		}
+		return
+	}
+	s.cut(s.pos, s.pos+end)
+}
+
+const longestJoint = len("después,")
+
+// joins reports whether the word joins one request to another.
+func joins(word string) bool {
+	for _, j := range [...]string{"and", "then", "e", "y", "depois", "luego", "después", "despues"} {
+		if strings.EqualFold(word, j) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,134 @@
+package lexical_test
+
+import (
+	"bufio"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/caprouter/caprouter/internal/testkit"
+
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/lexical"
+)
+
+// TestNaughtyStrings: strings that break other people's programs neither break
+// this one nor are taken for a request.
+func TestNaughtyStrings(t *testing.T) {
+	data, err := os.ReadFile(testkit.Shared(t, "corpora", "naughty-strings", "blns.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var naughty []string
+	if err := json.Unmarshal(data, &naughty); err != nil {
+		t.Fatal(err)
+	}
+	m := lexical.Train(sourceCorpus())
+	for _, text := range naughty {
+		if got := m.Classify(text); got.Intent != contract.Unknown {
+			t.Errorf("%q: got %s with %v, want unknown", text, got.Intent, got.Confidence)
+		}
+		m.Segments(text)
+		if strings.Contains(text, "```") {
+			continue
+		}
+		if got := m.Classify("code review of " + text); got.Intent != "code_review" || got.Confidence != 1 {
+			t.Errorf("a request with %q: got %s with %v, want code_review with 1", text, got.Intent, got.Confidence)
+		}
+	}
+}
+
+// TestPublicSets says how far words alone go on public sets of utterances, and
+// holds a floor under it. Figures that are wanted need a trained classifier.
+func TestPublicSets(t *testing.T) {
+	tests := []struct {
+		name                   string
+		train, test, oos       []string
+		precision, oosRejected float64 // at least
+	}{
+		{
+			"CLINC150",
+			[]string{"data", "clinc150", "train.tsv"},
+			[]string{"data", "clinc150", "val.tsv"},
+			[]string{"data", "clinc150", "oos_val.tsv"},
+			0.60, 0.30,
+		},
+		{
+			"CLINC150, 10 examples an intent",
+			[]string{"data", "clinc150", "train_10shot.tsv"},
+			[]string{"data", "clinc150", "val.tsv"},
+			[]string{"data", "clinc150", "oos_val.tsv"},
+			0.55, 0.50,
+		},
+		{
+			"MASSIVE, Spanish",
+			[]string{"data", "massive", "es-ES", "train.tsv"},
+			[]string{"data", "massive", "es-ES", "val.tsv"},
+			[]string{"data", "extra_oos", "vertanen.tsv"},
+			0.60, 0.90,
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			m := lexical.Train(labelled(readTSV(t, tt.train)))
+			var claimed, right int
+			rows := readTSV(t, tt.test)
+			for _, row := range rows {
+				if p := m.Classify(row.text); p.Intent != contract.Unknown {
+					claimed++
+					if p.Intent == row.intent {
+						right++
+					}
+				}
+			}
+			rejected := 0
+			strangers := readTSV(t, tt.oos)
+			for _, row := range strangers {
+				if m.Classify(row.text).Intent == contract.Unknown {
+					rejected++
+				}
+			}
+			precision, oosRejected := share(right, claimed), share(rejected, len(strangers))
+			t.Logf("claimed %.3f, right of these %.3f; out of scope rejected %.3f", share(claimed, len(rows)), precision, oosRejected)
+			if precision < tt.precision || oosRejected < tt.oosRejected {
+				t.Errorf("got precision %.3f and %.3f rejected, want at least %v and %v", precision, oosRejected, tt.precision, tt.oosRejected)
+			}
+		})
+	}
+}
+
+func share(part, whole int) float64 { return float64(part) / float64(whole) }
+
+type utterance struct{ text, intent string }
+
+func readTSV(t *testing.T, elem []string) []utterance {
+	t.Helper()
+	f, err := os.Open(testkit.Shared(t, elem...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = f.Close() }()
+	var rows []utterance
+	lines := bufio.NewScanner(f)
+	for lines.Scan() {
+		fields := strings.Split(lines.Text(), "\t")
+		if len(fields) < 2 {
+			t.Fatalf("%s: got line %q, want text<TAB>intent<TAB>domain", filepath.Join(elem...), lines.Text())
+		}
+		rows = append(rows, utterance{text: fields[0], intent: fields[1]})
+	}
+	if err := lines.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return rows
+}
+
+func labelled(rows []utterance) lexical.Corpus {
+	var c lexical.Corpus
+	for _, row := range rows {
+		c.Intents = append(c.Intents, lexical.IntentDoc{Name: row.intent, Examples: []string{row.text}})
+	}
+	return c
+}

@@ -1,0 +1,273 @@
+package lexical
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/text/cases"
+	"golang.org/x/text/unicode/norm"
+)
+
+// words reads a text word by word, each folded: lower case, without accents,
+// compatibility forms (ﬁ, Ｐｙ) resolved. A reader is reused from text to text,
+// so that reading allocates nothing once its buffers have grown.
+//
+//	for w.reset(text); w.next(); {
+//		use(w.word) // valid, and free to be changed, until the next call
+//	}
+type words struct {
+	text string
+	pos  int
+	word []byte
+
+	// Inside a fence: its info line is read up to infoEnd, and reading goes on
+	// at resume.
+	infoEnd, resume int
+
+	buf    []byte // backs word
+	decom  []byte // a word while it is being folded
+	runBuf []byte // backs run
+	run    []byte // what is left of a run of ideographs or kana
+	pair   bool   // the run has given a pair; its last character is spent
+	fold   cases.Caser
+}
+
+func newWords() words { return words{fold: cases.Fold()} }
+
+func (w *words) reset(text string) {
+	w.text, w.pos, w.infoEnd, w.resume = text, 0, -1, 0
+	w.run = w.run[:0]
+}
+
+// next reads one word and reports whether there was one.
+func (w *words) next() bool {
+	for {
+		if len(w.run) > 0 && w.nextOfRun() {
+			return true
+		}
+		if w.pos >= len(w.text) {
+			return false
+		}
+		if w.pos == w.infoEnd {
+			w.pos, w.infoEnd = w.resume, -1
+			continue
+		}
+		c := w.text[w.pos]
+		switch {
+		case c == '`':
+			w.backtick()
+		case c < utf8.RuneSelf && !asciiWord(c):
+			w.pos++
+		case c < utf8.RuneSelf:
+			w.readWord()
+			return true
+		default:
+			r, size := utf8.DecodeRuneInString(w.text[w.pos:])
+			switch {
+			case unspaced(r):
+				w.readRun()
+			case wordRune(r):
+				w.readWord()
+				if len(w.word) > 0 { // nothing is left of a lone accent
+					return true
+				}
+			default:
+				w.pos += size
+			}
+		}
+	}
+}
+
+// backtick passes over backticks or, if a fenced block starts here, arranges
+// for the block's body to be left out. The info line ("python") is read.
+func (w *words) backtick() {
+	if w.infoEnd < 0 {
+		if f, ok := fenceAt(w.text, w.pos); ok {
+			w.pos, w.infoEnd, w.resume = f.info, f.body, f.end
+			return
+		}
+	}
+	w.pos += max(1, ticksAt(w.text, w.pos))
+}
+
+// readWord reads the word that starts at pos into word.
+func (w *words) readWord() {
+	start, ascii := w.pos, true
+	for w.pos < len(w.text) {
+		if c := w.text[w.pos]; c < utf8.RuneSelf {
+			if !asciiWord(c) {
+				break
+			}
+			w.pos++
+			continue
+		}
+		r, size := utf8.DecodeRuneInString(w.text[w.pos:])
+		if unspaced(r) || !wordRune(r) && !unicode.Is(unicode.Cf, r) {
+			break
+		}
+		ascii = false
+		w.pos += size
+	}
+	raw := w.text[start:w.pos]
+	w.buf = w.buf[:0]
+	if !ascii {
+		w.foldUnicode(raw)
+	} else {
+		for i := range len(raw) {
+			w.buf = append(w.buf, lower(raw[i]))
+		}
+	}
+	if len(raw) == 1 {
+		w.languageSign()
+	}
+	w.word = w.buf
+}
+
+// languageSign keeps C, C++ and C# apart: the sign behind a single letter is
+// part of the word.
+func (w *words) languageSign() {
+	rest := w.text[w.pos:]
+	sign := 0
+	switch {
+	case strings.HasPrefix(rest, "++"):
+		sign = 2
+	case strings.HasPrefix(rest, "#"):
+		sign = 1
+	}
+	if sign == 0 || len(rest) > sign && asciiWord(rest[sign]) {
+		return
+	}
+	w.buf = append(w.buf, rest[:sign]...)
+	w.pos += sign
+}
+
+// foldUnicode writes the folded form of raw to buf. Decomposing character by
+// character leaves marks in the order they come, which does not matter where
+// they are dropped, and costs nothing on the heap, unlike norm.Form.Append.
+func (w *words) foldUnicode(raw string) {
+	w.decom = w.decom[:0]
+	for len(raw) > 0 {
+		props := norm.NFKD.PropertiesString(raw)
+		size := max(1, props.Size())
+		parts := props.Decomposition()
+		if parts == nil {
+			w.keep(raw[:size])
+		}
+		for len(parts) > 0 {
+			_, n := utf8.DecodeRune(parts)
+			w.keep(string(parts[:n]))
+			parts = parts[n:]
+		}
+		raw = raw[size:]
+	}
+	if need := 3*len(w.decom) + utf8.UTFMax; cap(w.buf) < need { // folding at most triples
+		w.buf = make([]byte, need)
+	}
+	n, _, err := w.fold.Transform(w.buf[:cap(w.buf)], w.decom, true)
+	if err != nil {
+		n = copy(w.buf[:cap(w.buf)], w.decom)
+	}
+	w.buf = w.buf[:n]
+}
+
+// keep appends one character to the word being folded, unless it is dropped.
+func (w *words) keep(character string) {
+	if r, _ := utf8.DecodeRuneInString(character); !dropped(r) {
+		w.decom = append(w.decom, character...)
+	}
+}
+
+// readRun reads a run of ideographs or kana; nextOfRun cuts it into words.
+func (w *words) readRun() {
+	start := w.pos
+	for w.pos < len(w.text) {
+		r, size := utf8.DecodeRuneInString(w.text[w.pos:])
+		if !unspaced(r) {
+			break
+		}
+		w.pos += size
+	}
+	w.runBuf = append(w.runBuf[:0], w.text[start:w.pos]...)
+	if !norm.NFKC.IsNormal(w.runBuf) { // half-width kana, compatibility ideographs
+		w.runBuf = norm.NFKC.AppendString(w.runBuf[:0], w.text[start:w.pos])
+	}
+	w.run = w.runBuf
+	w.pair = false
+}
+
+// nextOfRun takes the next pair of characters off the run, or a character that
+// stands alone between particles.
+func (w *words) nextOfRun() bool {
+	for len(w.run) > 0 {
+		first, n := utf8.DecodeRune(w.run)
+		second, m := utf8.DecodeRune(w.run[n:])
+		whole := w.run
+		w.run = w.run[n:]
+		switch {
+		case particle(first):
+			w.pair = false
+		case m > 0 && !particle(second):
+			w.pair = true
+			w.word = append(w.buf[:0], whole[:n+m]...)
+			w.buf = w.word
+			return true
+		case !w.pair:
+			w.word = append(w.buf[:0], whole[:n]...)
+			w.buf = w.word
+			return true
+		}
+	}
+	return false
+}
+
+// asciiWord reports whether c is part of a word. The underscore is not: labels
+// and identifiers are made of several words.
+func asciiWord(c byte) bool {
+	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9'
+}
+
+func lower(c byte) byte {
+	if 'A' <= c && c <= 'Z' {
+		return c + 'a' - 'A'
+	}
+	return c
+}
+
+func wordRune(r rune) bool {
+	return unicode.IsLetter(r) || unicode.IsDigit(r) || unicode.IsMark(r)
+}
+
+// dropped reports whether folding leaves r out: accents, vowel points,
+// lengthening and invisible characters. Marks of scripts in which they carry
+// sounds of their own (Devanagari, Thai) stay.
+func dropped(r rune) bool {
+	switch {
+	case r < 0x80:
+		return false
+	case 0x0300 <= r && r <= 0x036F, // Latin, Greek, Cyrillic accents
+		0x0591 <= r && r <= 0x05C7,                           // Hebrew points
+		0x064B <= r && r <= 0x065F, r == 0x0670, r == 0x0640, // Arabic points, tatweel
+		0xFE00 <= r && r <= 0xFE0F: // variation selectors
+		return true
+	}
+	return unicode.Is(unicode.Cf, r)
+}
+
+// unspaced reports whether r belongs to a script that does not space its words.
+func unspaced(r rune) bool {
+	if r < 0x3005 {
+		return false
+	}
+	switch r {
+	case 'ー', 'ｰ', 'ﾞ', 'ﾟ': // they belong to kana, but not to one script
+		return true
+	}
+	return unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana)
+}
+
+// particle reports whether r only holds a Chinese sentence together: politeness,
+// pronouns, pointers, question and mood.
+func particle(r rune) bool {
+	return strings.ContainsRune("的了吗呢吧请我你您他她们这那把", r)
+}

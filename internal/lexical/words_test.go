@@ -1,0 +1,74 @@
+package lexical
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/text/unicode/norm"
+)
+
+func TestWords(t *testing.T) {
+	tests := []struct{ name, text, want string }{
+		{"ascii", "Review THIS, please!", "review this please"},
+		{"labels", "code_review kb-internal a.b/c", "code review kb internal a b c"},
+		{"numbers", "Python3 s3 3.14", "python3 s3 3 14"},
+		{"apostrophes", "what's Ana’s", "what s ana s"},
+		{"accents", "Revisão é AÇÃO", "revisao e acao"},
+		{"decomposed accents", "a\u0301o", "ao"},
+		{"a lone accent", "\u0301 x", "x"},
+		{"sharp s", "Straße", "strasse"},
+		{"dotted capital i", "İstanbul", "istanbul"},
+		{"ligature and width", "ﬁle ＡＢＣ", "file abc"},
+		{"Greek and Cyrillic", "ΚΌΣΤΟΣ Ревью", "κοστοσ ревью"},
+		{"Hebrew points and Arabic vowels", "שָׁלוֹם مَرْحَبًا", "שלום مرحبا"},
+		{"tatweel and bidi marks", "مرحـــبا \u202Ecode\u202C", "مرحبا code"},
+		{"Devanagari keeps its vowels", "कोड", "कोड"},
+		{"zero width inside", "co\u200dde", "code"},
+		{"ideographs in pairs", "审查代码", "审查 查代 代码"},
+		{"one ideograph", "码", "码"},
+		{"particles part and vanish", "请审查的代码吗", "审查 代码"},
+		{"between particles", "我查的", "查"},
+		{"mixed scripts", "看Python代码v2", "看 python 代码 v2"},
+		{"Japanese", "コードレビュー", "コー ード ドレ レビ ビュ ュー"},
+		{"half-width kana", "ｺｰﾄﾞ", "コー ード"},
+		{"Korean has spaces", "코드 검토", "코드 검토"},
+		{"language signs", "C++ and C# or F#, not a+b, #1 or a++b", "c++ and c# or f# not a b 1 or a b"},
+		{"emoji", "👩‍💻 ok 🇧🇷", "ok"},
+		{"invalid bytes", "a\xffb\xc3", "a b"},
+		{"fence", "see ```go\nfunc main()\n``` end", "see go end"},
+		{"fence closed in a line", "a\n```\ncode```b", "a b"},
+		{"longer fence", "a\n````\n```\nx\n````\nb", "a b"},
+		{"open fence", "a\n  ```py\nx y", "a py"},
+		{"a stray fence", "use ``` for code\nthen review", "use for code then review"},
+		{"quoted on one line", "```review``` it", "review it"},
+		{"two fences", "```\nx\n```b```\ny\n```c", "b c"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if diff := cmp.Diff(norm.NFC.String(tt.want), norm.NFC.String(strings.Join(readAll(tt.text), " "))); diff != "" {
+				t.Errorf("words of %q (-want +got):\n%s", tt.text, diff)
+			}
+		})
+	}
+}
+
+func readAll(text string) []string {
+	var all []string
+	w := newWords()
+	for w.reset(text); w.next(); {
+		all = append(all, string(w.word))
+	}
+	return all
+}
+
+// TestWordsReused: what one text leaves behind does not show in the next.
+func TestWordsReused(t *testing.T) {
+	w := newWords()
+	w.reset("前半句 and```\nopen")
+	w.next()
+	w.reset("code")
+	if !w.next() || string(w.word) != "code" || w.next() {
+		t.Errorf("got word %q, want only \"code\"", w.word)
+	}
+}
