@@ -1,0 +1,249 @@
+package auth_test
+
+import (
+	"bytes"
+	"crypto/ecdh"
+	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
+	"encoding/pem"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/caprouter/caprouter/internal/auth"
+)
+
+func open(t *testing.T, dir string) *auth.Signer {
+	t.Helper()
+	s, err := auth.OpenSigner(dir)
+	if err != nil {
+		t.Fatalf("OpenSigner: %v", err)
+	}
+	return s
+}
+
+func TestOpenSignerCreatesTheKeyOnce(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "not", "there", "yet")
+	first := open(t, dir)
+	path := filepath.Join(dir, auth.KeyFile)
+	info, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := info.Mode(); got != 0o600 {
+		t.Errorf("mode of the key file = %v, want 0600", got)
+	}
+	before, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	second := open(t, dir)
+	after, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(before, after) {
+		t.Error("the second start changed the key file")
+	}
+	if diff := cmp.Diff(string(first.JWKS()), string(second.JWKS())); diff != "" {
+		t.Errorf("key sets of two starts (-first +second):\n%s", diff)
+	}
+	onlyTheKey(t, dir)
+}
+
+func onlyTheKey(t *testing.T, dir string) {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	if diff := cmp.Diff([]string{auth.KeyFile}, names); diff != "" {
+		t.Errorf("files in the data directory (-want +got):\n%s", diff)
+	}
+}
+
+func TestOpenSignerTakesAKeyOfAnotherTool(t *testing.T) {
+	dir := t.TempDir()
+	_, key, _ := ed25519.GenerateKey(rand.Reader)
+	write(t, dir, pkcs8(t, key), 0o400)
+	if !strings.Contains(string(open(t, dir).JWKS()), b64(key.Public().(ed25519.PublicKey))) {
+		t.Error("the key set does not hold the key of the file")
+	}
+}
+
+func TestOpenSignerRacing(t *testing.T) {
+	for range 20 {
+		dir := t.TempDir()
+		var (
+			mu   sync.Mutex
+			sets = map[string]int{}
+			wg   sync.WaitGroup
+		)
+		for range 8 {
+			wg.Go(func() {
+				s, err := auth.OpenSigner(dir)
+				if err != nil {
+					t.Errorf("OpenSigner: %v", err)
+					return
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				sets[string(s.JWKS())]++
+			})
+		}
+		wg.Wait()
+		if len(sets) != 1 {
+			t.Fatalf("%d different keys came out of one race, want 1", len(sets))
+		}
+		onlyTheKey(t, dir)
+	}
+}
+
+func TestOpenSignerRacingProcesses(t *testing.T) {
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	outputs := make([]string, 4)
+	var wg sync.WaitGroup
+	for i := range outputs {
+		wg.Go(func() {
+			cmd := exec.CommandContext(t.Context(), exe)
+			cmd.Env = append(os.Environ(), openInEnv+"="+dir)
+			out, err := cmd.Output()
+			if err != nil {
+				t.Errorf("process %d: %v", i, err)
+			}
+			outputs[i] = string(out)
+		})
+	}
+	wg.Wait()
+	for i, got := range outputs {
+		if got != outputs[0] || got == "" {
+			t.Errorf("process %d has the key set %q, process 0 %q; want the same", i, got, outputs[0])
+		}
+	}
+	onlyTheKey(t, dir)
+}
+
+func TestOpenSignerRefuses(t *testing.T) {
+	_, good, _ := ed25519.GenerateKey(rand.Reader)
+	goodPEM := pkcs8(t, good)
+	ec, _ := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	rsaKey, _ := rsa.GenerateKey(rand.Reader, 2048)
+	dh, _ := ecdh.X25519().GenerateKey(rand.Reader)
+	der, _ := x509.MarshalPKIXPublicKey(good.Public())
+
+	for _, tc := range []struct {
+		name    string
+		content []byte
+		mode    os.FileMode
+		want    string // in the error: the trouble and the way out
+	}{
+		{"readable by the group", goodPEM, 0o640, "may be used by others (mode 0640); run: chmod 600"},
+		{"readable by everybody", goodPEM, 0o604, "may be used by others (mode 0604); run: chmod 600"},
+		{"writable by the group", goodPEM, 0o620, "may be used by others (mode 0620); run: chmod 600"},
+		{"empty", nil, 0o600, "is empty; delete it"},
+		{"garbage", []byte("not a key\x00\xff"), 0o600, "is not one PEM block"},
+		{"a public key", pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}), 0o600, "is not one PEM block"},
+		{"two keys", append(append([]byte{}, goodPEM...), goodPEM...), 0o600, "is not one PEM block"},
+		{"cut short", goodPEM[:len(goodPEM)/2], 0o600, "is not one PEM block"},
+		{"PEM around garbage", pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: []byte("garbage")}), 0o600, "is not a PKCS#8 key; delete it"},
+		{"an ECDSA key", pkcs8(t, ec), 0o600, "is a *ecdsa.PrivateKey, not an Ed25519 key; delete it"},
+		{"an RSA key", pkcs8(t, rsaKey), 0o600, "is a *rsa.PrivateKey, not an Ed25519 key; delete it"},
+		{"an X25519 key", pkcs8(t, dh), 0o600, "not an Ed25519 key; delete it"},
+		{"huge", bytes.Repeat([]byte("x"), 1<<20), 0o600, "is 1048576 bytes long"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			dir := t.TempDir()
+			write(t, dir, tc.content, tc.mode)
+			refused(t, dir, tc.want)
+			after, err := os.ReadFile(filepath.Join(dir, auth.KeyFile))
+			if err != nil || !bytes.Equal(after, tc.content) {
+				t.Errorf("the refused file was touched (read error %v)", err)
+			}
+		})
+	}
+}
+
+func TestOpenSignerRefusesWhatIsNoFile(t *testing.T) {
+	_, key, _ := ed25519.GenerateKey(rand.Reader)
+	for _, tc := range []struct {
+		name string
+		make func(t *testing.T, path string) error
+		want string
+	}{
+		{"a link to a good key", func(t *testing.T, path string) error {
+			elsewhere := t.TempDir()
+			write(t, elsewhere, pkcs8(t, key), 0o600)
+			return os.Symlink(filepath.Join(elsewhere, auth.KeyFile), path)
+		}, "is a symbolic link; put the key file itself there"},
+		{"a dangling link", func(_ *testing.T, path string) error {
+			return os.Symlink("nowhere", path)
+		}, "is a symbolic link"},
+		{"a directory", func(_ *testing.T, path string) error {
+			return os.Mkdir(path, 0o700)
+		}, "is not a regular file"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			dir := t.TempDir()
+			if err := tc.make(t, filepath.Join(dir, auth.KeyFile)); err != nil {
+				t.Fatal(err)
+			}
+			refused(t, dir, tc.want)
+		})
+	}
+	t.Run("a file where the directory should be", func(t *testing.T) {
+		dir := filepath.Join(t.TempDir(), "file")
+		if err := os.WriteFile(dir, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		refused(t, dir, "signing key")
+	})
+}
+
+// refused opens dir, which must fail with one line that holds want.
+func refused(t *testing.T, dir, want string) {
+	t.Helper()
+	s, err := auth.OpenSigner(dir)
+	if err == nil {
+		t.Fatalf("OpenSigner = %v, want an error with %q", s, want)
+	}
+	if got := err.Error(); !strings.Contains(got, want) || strings.Contains(got, "\n") {
+		t.Errorf("error = %q, want one line with %q", got, want)
+	}
+}
+
+func write(t *testing.T, dir string, content []byte, mode os.FileMode) {
+	t.Helper()
+	path := filepath.Join(dir, auth.KeyFile)
+	if err := os.WriteFile(path, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(path, mode); err != nil { // past the umask
+		t.Fatal(err)
+	}
+}
+
+func pkcs8(t *testing.T, key any) []byte {
+	t.Helper()
+	der, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})
+}

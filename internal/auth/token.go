@@ -1,0 +1,57 @@
+package auth
+
+import (
+	"encoding/base64"
+	"fmt"
+
+	"github.com/caprouter/caprouter/internal/strictjson"
+)
+
+// tokenHeader is the JOSE header. The type at+jwt (RFC 9068) keeps the token
+// from being taken for another kind of JWT of the same issuer.
+type tokenHeader struct {
+	Type      string `json:"typ"`
+	Algorithm string `json:"alg"`
+	KeyID     string `json:"kid"`
+}
+
+// tokenClaims are the claims of a token for an agent.
+type tokenClaims struct {
+	Issuer   string `json:"iss"`
+	Audience string `json:"aud"`
+	Subject  string `json:"sub"`
+	Actor    actor  `json:"act"`
+	Scope    string `json:"scope"`
+	TaskID   string `json:"task_id,omitempty"`
+	IssuedAt int64  `json:"iat"`
+	Expires  int64  `json:"exp"`
+	ID       string `json:"jti"`
+}
+
+// actor is who acts for the subject (RFC 8693, section 4.1).
+type actor struct {
+	Subject string `json:"sub"`
+}
+
+type jwkSet struct {
+	Keys []jwk `json:"keys"`
+}
+
+// jwk is a public Ed25519 key (RFC 8037, section 2).
+type jwk struct {
+	Type      string `json:"kty"`
+	Curve     string `json:"crv"`
+	X         string `json:"x"`
+	KeyID     string `json:"kid"`
+	Use       string `json:"use"`
+	Algorithm string `json:"alg"`
+}
+
+// segment encodes one part of a compact token (RFC 7515, section 3.1).
+func segment(v any) (string, error) {
+	data, err := strictjson.Marshal(v)
+	if err != nil {
+		return "", fmt.Errorf("encode token: %w", err)
+	}
+	return base64.RawURLEncoding.EncodeToString(data), nil
+}
