@@ -1,0 +1,147 @@
+package capabilities
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"github.com/caprouter/caprouter/contract"
+)
+
+// plain folds an utterance to its words in lower case, without the punctuation
+// around them. "c++" and "c#" stay what they are.
+func plain(utterance string) string {
+	words := strings.Fields(strings.ToLower(utterance))
+	for i, w := range words {
+		words[i] = strings.Trim(w, ".,;:!?¿¡…\"'“”‘’()[]")
+	}
+	return strings.Join(strings.Fields(strings.Join(words, " ")), " ")
+}
+
+// loose folds a name to what a model, or a person, is likely to remember of it.
+func loose(name string) string {
+	return strings.Map(func(r rune) rune {
+		if strings.ContainsRune("_-. ", r) {
+			return -1
+		}
+		return unicode.ToLower(r)
+	}, name)
+}
+
+// similarNames finds names that are easily taken for one another.
+func (l *linter) similarNames() {
+	l.similar("intents", func(m contract.Match) []string { return m.Intent })
+	l.similar("domains", func(m contract.Match) []string { return m.Domains })
+}
+
+func (l *linter) similar(kind string, names func(contract.Match) []string) {
+	declared, alike := map[string][]string{}, map[string]map[string]bool{}
+	for _, a := range l.Agents {
+		for _, name := range names(a.Match) {
+			declared[name] = append(declared[name], a.ID)
+			group := loose(name)
+			if alike[group] == nil {
+				alike[group] = map[string]bool{}
+			}
+			alike[group][name] = true
+		}
+	}
+	for _, group := range alike {
+		if len(group) < 2 {
+			continue
+		}
+		agents := map[string]bool{}
+		var quoted []string
+		for _, name := range slices.Sorted(maps.Keys(group)) {
+			quoted = append(quoted, strconv.Quote(name))
+			for _, id := range declared[name] {
+				agents[id] = true
+			}
+		}
+		l.report(slices.Sorted(maps.Keys(agents)), "the %s %s look alike, but are different names to every rule", kind, named(quoted))
+	}
+}
+
+// use is one place where an utterance stands.
+type use struct{ agent, intent string }
+
+// utterances returns the places of every utterance, by its folded form.
+func (l *linter) utterances() map[string][]use {
+	uses := map[string][]use{}
+	for _, a := range l.Agents {
+		for _, intent := range slices.Sorted(maps.Keys(a.Examples)) {
+			for _, utterance := range a.Examples[intent] {
+				if folded := plain(utterance); folded != "" {
+					uses[folded] = append(uses[folded], use{a.ID, intent})
+				}
+			}
+		}
+	}
+	return uses
+}
+
+func (l *linter) overlaps() {
+	for utterance, uses := range l.utterances() {
+		intents, agents := distinct(uses)
+		if len(intents) > 1 {
+			l.report(agents, "%q is an example of %s: requests like it are anybody's guess", shorten(utterance), named(intents))
+		}
+	}
+}
+
+func (l *linter) repeatedExamples() {
+	for utterance, uses := range l.utterances() {
+		intents, agents := distinct(uses)
+		if len(intents) == 1 && len(uses) > 1 {
+			l.report(agents, "%q is given %d times as an example of %s", shorten(utterance), len(uses), intents[0])
+		}
+	}
+}
+
+func distinct(uses []use) (intents, agents []string) {
+	i, a := map[string]bool{}, map[string]bool{}
+	for _, u := range uses {
+		i[u.intent], a[u.agent] = true, true
+	}
+	return slices.Sorted(maps.Keys(i)), slices.Sorted(maps.Keys(a))
+}
+
+// noExamples reports intents that no agent gives an example of: what asks for
+// them is told from their names alone.
+func (l *linter) noExamples() {
+	has, declared := map[string]bool{}, map[string][]string{}
+	for _, a := range l.Agents {
+		for _, intent := range a.Match.Intent {
+			has[intent] = has[intent] || len(a.Examples[intent]) > 0
+			declared[intent] = append(declared[intent], a.ID)
+		}
+	}
+	for _, intent := range l.Intents {
+		if !has[intent] {
+			l.report(declared[intent], "intent %q has no examples: without a model it is recognised by its name alone", intent)
+		}
+	}
+}
+
+func (l *linter) keywords() {
+	holders := map[string][]string{}
+	for _, a := range l.Agents {
+		seen := map[string]bool{}
+		for _, k := range a.Keywords {
+			folded := strings.Join(strings.Fields(strings.ToLower(k)), " ")
+			if seen[folded] {
+				l.report([]string{a.ID}, "%s lists the keyword %q more than once", a.ID, shorten(folded))
+				continue
+			}
+			seen[folded] = true
+			holders[folded] = append(holders[folded], a.ID)
+		}
+	}
+	for keyword, agents := range holders {
+		if len(agents) > 1 {
+			l.report(agents, "the keyword %q is listed by %s: it tells them apart no more", shorten(keyword), named(agents))
+		}
+	}
+}

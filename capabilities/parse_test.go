@@ -1,0 +1,278 @@
+package capabilities
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/strictyaml"
+)
+
+func parseFile(t *testing.T, name string) *Snapshot {
+	t.Helper()
+	s, err := Load(filepath.Join("testdata", name))
+	if err != nil {
+		t.Fatalf("Load(%s): %v", name, err)
+	}
+	return s
+}
+
+// The file of the source document, with none of our additions (003 §1).
+func TestLoadSource(t *testing.T) {
+	got := parseFile(t, "source.yaml")
+	want := &Snapshot{
+		Agents: []*contract.RegistryEntry{
+			{ID: "billing_agent", Match: contract.Match{Intent: []string{"cost_analysis"}, Domains: []string{"azure", "databricks"}}},
+			{
+				ID: "quality_agent",
+				Match: contract.Match{
+					Intent:  []string{"code_review", "databricks_review", "serverless_review"},
+					Domains: []string{"python", "databricks", "semaforo"},
+				},
+				Constraints: contract.Constraints{MaxTokens: 8000},
+			},
+			{ID: "rag_agent", Match: contract.Match{Intent: []string{"retrieval_qa", "doc_answering"}, Domains: []string{"kb_internal", "docs"}}},
+		},
+		Intents:  []string{"code_review", "cost_analysis", "databricks_review", "doc_answering", "retrieval_qa", "serverless_review"},
+		Domains:  []string{"azure", "databricks", "docs", "kb_internal", "python", "semaforo"},
+		Routing:  Routing{ConfidenceThreshold: 0.65, AmbiguityThreshold: 0.1, TopK: 2, ConflictPolicy: "prefer_specific", AutoSplitIfConflict: true},
+		Fallback: Fallback{Policy: "B", MaxTokens: 600, Language: "auto"},
+		Version:  got.Version,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("source.yaml (-want +got):\n%s", diff)
+	}
+	if got, want := len(got.Version), len("sha256:")+64; got != want {
+		t.Errorf("got a version of %d characters, want %d", got, want)
+	}
+}
+
+func TestLoadFull(t *testing.T) {
+	got := parseFile(t, "full.yaml")
+	want := &Snapshot{
+		Agents: []*contract.RegistryEntry{
+			{
+				ID:       "billing_agent",
+				Match:    contract.Match{Intent: []string{"cost_analysis"}, Domains: []string{"azure", "databricks"}},
+				Endpoint: contract.Endpoint{Protocol: "mcp"},
+				Restore:  contract.Restore{"email", "phone"},
+			},
+			{
+				ID:       "planner",
+				Match:    contract.Match{Intent: []string{"planning"}, Domains: []string{}},
+				Endpoint: contract.Endpoint{Protocol: "orchestrator"},
+			},
+			{
+				ID: "quality_agent", Description: "Reviews code",
+				Match: contract.Match{
+					Intent:  []string{"code_review", "databricks_review", "serverless_review"},
+					Domains: []string{"python", "databricks", "semaforo"},
+				},
+				Examples: map[string][]string{
+					"code_review":       {"review my pull request", "revise este código python"},
+					"databricks_review": {"check this notebook", "ノートブックを見てください"},
+				},
+				Keywords:    []string{"pylint", "spark", "c++"},
+				NotFor:      []string{"infrastructure changes"},
+				Constraints: contract.Constraints{MaxTokens: 8000},
+				Requires:    contract.Requires{Scopes: []string{"code:read"}, Tenants: []string{"acme"}},
+				Endpoint: contract.Endpoint{
+					Protocol: "http", URL: "http://127.0.0.1:9101/tasks", TimeoutMS: 30000, Idempotent: true,
+				},
+				MCPCapabilities: []string{"gis:radius_query"},
+				Restore:         contract.Restore{"all"},
+				Health:          contract.Health{IntervalS: 30, Path: "/healthz"},
+				MaxInFlight:     64,
+			},
+			{
+				ID:       "rag_agent",
+				Match:    contract.Match{Intent: []string{"retrieval_qa"}, Domains: []string{"*"}},
+				Requires: contract.Requires{DataClasses: []string{"email"}},
+				Endpoint: contract.Endpoint{Protocol: "pull"},
+				Restore:  contract.Restore{"none"},
+				Priority: -3,
+			},
+		},
+		Intents: []string{"code_review", "cost_analysis", "databricks_review", "planning", "retrieval_qa", "serverless_review"},
+		Domains: []string{"azure", "databricks", "python", "semaforo"},
+		Routing: Routing{
+			ConfidenceThreshold: 0.65, MinConfidence: new(0.7), AmbiguityThreshold: 0.1, TopK: 2,
+			ConflictPolicy: "prefer_specific", AutoSplitIfConflict: true,
+		},
+		Fallback: Fallback{Policy: "A", MaxTokens: 600, Language: "auto"},
+		Grants: map[string]contract.Grant{
+			"billing_agent": {Intents: []string{"cost_analysis"}, Domains: []string{"azure", "databricks"}},
+			"other-agent":   {Intents: []string{"planning"}, Domains: []string{"*"}, Priority: 5, Requires: contract.Requires{Scopes: []string{"plan"}}},
+		},
+		Warnings: []string{"fallback policy A is not available yet: B answers instead"},
+		Version:  got.Version,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("full.yaml (-want +got):\n%s", diff)
+	}
+}
+
+func TestParseDefaults(t *testing.T) {
+	s, err := Parse("f.yaml", []byte("clients: {}\n"))
+	if err != nil {
+		t.Fatalf("an empty registry: got error %v, want none", err)
+	}
+	if len(s.Agents) != 0 || s.Routing != DefaultRouting() || s.Fallback != DefaultFallback() || s.Warnings != nil {
+		t.Errorf("an empty registry: got %+v, want no agents and the defaults", s)
+	}
+
+	s, err = Parse("f.yaml", []byte("clients: {}\nrouting: {auto_split_if_conflict: false, topk: 3}\nfallback: {language: pt-BR}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	routing, fallback := DefaultRouting(), DefaultFallback()
+	routing.AutoSplitIfConflict, routing.TopK, fallback.Language = false, 3, "pt-BR"
+	if s.Routing != routing || s.Fallback != fallback {
+		t.Errorf("got %+v and %+v, want the defaults for what is not named: %+v and %+v", s.Routing, s.Fallback, routing, fallback)
+	}
+}
+
+func TestParseWarnsOfPolicies(t *testing.T) {
+	for policy, want := range map[string]string{
+		"A": "[fallback policy A is not available yet: B answers instead]",
+		"B": "[]",
+		"C": "[fallback policy C is not available yet: B answers instead]",
+	} {
+		s, err := Parse("f.yaml", []byte("clients: {}\nfallback: {policy: "+policy+"}\n"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := fmt.Sprint(s.Warnings); got != want {
+			t.Errorf("policy %s: got warnings %s, want %s", policy, got, want)
+		}
+	}
+}
+
+func TestSnapshotAgent(t *testing.T) {
+	s := parseFile(t, "full.yaml")
+	for _, a := range s.Agents {
+		if got := s.Agent(a.ID); got != a {
+			t.Errorf("Agent(%q) = %v, want its entry", a.ID, got)
+		}
+	}
+	for _, id := range []string{"", "a", "nobody", "zzz", "quality_agent2"} {
+		if got := s.Agent(id); got != nil {
+			t.Errorf("Agent(%q) = %v, want nil", id, got)
+		}
+	}
+}
+
+func TestThresholdHundredths(t *testing.T) {
+	for hundredths := range 111 {
+		r := Routing{ConfidenceThreshold: float64(hundredths) / 100}
+		if got := r.ThresholdHundredths(); got != hundredths {
+			t.Errorf("threshold %v: got %d hundredths, want %d", r.ConfidenceThreshold, got, hundredths)
+		}
+	}
+	for threshold, want := range map[float64]int{0.655: 66, 0.651: 66, 0.6501: 66, 0.001: 1} {
+		if got := (Routing{ConfidenceThreshold: threshold}).ThresholdHundredths(); got != want {
+			t.Errorf("threshold %v: got %d hundredths, want %d: only that reaches it", threshold, got, want)
+		}
+	}
+}
+
+const base = `clients:
+  a: {match: {intent: [x, y], domains: [d]}, examples: {x: [hello]}, constraints: {max_tokens: 5}}
+  b: {match: {intent: [z], domains: []}}
+`
+
+func versionOf(t *testing.T, file string) string {
+	t.Helper()
+	s, err := Parse("f.yaml", []byte(file))
+	if err != nil {
+		t.Fatalf("%s: %v", file, err)
+	}
+	return s.Version
+}
+
+func TestVersionSaysWhatCounts(t *testing.T) {
+	want := versionOf(t, base)
+	same := map[string]string{
+		"comments, order, layout, quotes": `# hello
+version: 1
+clients:
+  "b":
+    match:
+      domains: []
+      intent:
+        - 'z' # last
+  a:
+    constraints:
+      max_tokens: 5
+    examples: {"x": ["hello"]}
+    match: {domains: [d], intent: [x, y]}
+`,
+		"defaults spelled out": base + "routing: {topk: 2, confidence_threshold: 0.650}\nfallback: {policy: B}\n",
+		"ids spelled out":      strings.Replace(base, "a: {match", "a: {id: a, match", 1),
+		"empty lists":          strings.Replace(base, "b: {match", "b: {keywords: [], requires: {scopes: []}, match", 1),
+		"null min_confidence":  base + "routing: {min_confidence: ~}\n",
+	}
+	for name, file := range same {
+		if got := versionOf(t, file); got != want {
+			t.Errorf("%s: got version %s, want the same %s", name, got, want)
+		}
+	}
+	other := map[string]string{
+		"another agent":      base + "  c: {match: {intent: [x]}}\n",
+		"another domain":     strings.Replace(base, "domains: [d]", "domains: [d, e]", 1),
+		"another example":    strings.Replace(base, "hello", "hallo", 1),
+		"another threshold":  base + "routing: {confidence_threshold: 0.66}\n",
+		"a min_confidence":   base + "routing: {min_confidence: 0}\n",
+		"another policy":     base + "fallback: {policy: C}\n",
+		"a grant":            base + "grants: {a: {intents: [x], domains: [d]}}\n",
+		"order of the lists": strings.Replace(base, "[x, y]", "[y, x]", 1),
+	}
+	seen := map[string]string{want: "base"}
+	for name, file := range other {
+		got := versionOf(t, file)
+		if before, ok := seen[got]; ok {
+			t.Errorf("%s: got the version of %s", name, before)
+		}
+		seen[got] = name
+	}
+}
+
+func TestLoadErrors(t *testing.T) {
+	if _, err := Load(filepath.Join(t.TempDir(), "absent.yaml")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("absent file: got error %v, want %v", err, os.ErrNotExist)
+	}
+	path := filepath.Join(t.TempDir(), "large.yaml")
+	if err := os.WriteFile(path, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Truncate(path, 100_000_000); err != nil {
+		t.Fatal(err)
+	}
+	_, err := Load(path)
+	if list, ok := errors.AsType[strictyaml.Errors](err); !ok || !strings.Contains(list.Error(), "is 100000000 bytes long; at most 67108864 are read") {
+		t.Errorf("100 MB file: got error %v, want one that names its size", err)
+	}
+}
+
+// Parse gives the same bytes for the same file, whatever order maps have today.
+func TestParseIsDeterministic(t *testing.T) {
+	data := generated(50)
+	first := versionOf(t, string(data))
+	wrong := bytes.ReplaceAll(data, []byte("max_tokens: 8000"), []byte("max_tokens: -1"))
+	_, firstErr := Parse("f.yaml", wrong)
+	for range 20 {
+		if got := versionOf(t, string(data)); got != first {
+			t.Fatalf("got version %s, then %s", first, got)
+		}
+		if _, err := Parse("f.yaml", wrong); err.Error() != firstErr.Error() {
+			t.Fatalf("got errors\n%v\nthen\n%v", firstErr, err)
+		}
+	}
+}
