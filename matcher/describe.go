@@ -1,0 +1,182 @@
+package matcher
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/caprouter/caprouter/contract"
+)
+
+// Describe renders a candidate of the query for the wire: every addend of its
+// score, and in plain words what kept it from being eligible. The words name
+// what the caller lacks, never other tenants. q and live are those of the match.
+func (x *Index) Describe(c *Candidate, q *Query, live Live) contract.Candidate {
+	violation := 0
+	if c.violated {
+		violation = -x.weights.Violation
+	}
+	intent := 0
+	if c.traits&hasIntent != 0 {
+		intent = x.weights.Intent
+	}
+	return contract.Candidate{
+		AgentID: x.agents[c.Ordinal].ID,
+		Score:   decimal(int(c.Score)),
+		Parts: contract.ScoreParts{
+			Intent:      decimal(intent),
+			Domains:     decimal(x.weights.domains(int(c.Matched))),
+			Constraints: decimal(violation),
+		},
+		MatchedDomains: c.domains(q),
+		Eligible:       c.Eligible(),
+		Role:           contract.RoleCandidate,
+		Gates:          x.describeGates(c, q, live),
+	}
+}
+
+// decimal is a score as the wire shows it.
+func decimal(hundredths int) float64 { return float64(hundredths) / 100 }
+
+// domains names the domains that count, "*" last.
+func (c *Candidate) domains(q *Query) []string {
+	matched := make([]string, 0, c.Matched)
+	for i, name := range distinctDomains(q.Domains) {
+		if c.traits&(hasDomain0<<i) != 0 {
+			matched = append(matched, name)
+		}
+	}
+	if len(matched) < int(c.Matched) {
+		matched = append(matched, contract.AnyDomain)
+	}
+	return matched
+}
+
+func (x *Index) describeGates(c *Candidate, q *Query, live Live) []contract.Gate {
+	gates := []contract.Gate{}
+	add := func(name, reason string) {
+		gates = append(gates, contract.Gate{Gate: name, Reason: reason})
+	}
+	agent, state := x.agents[c.Ordinal], live.of(c.Ordinal)
+	if c.down&downDisabled != 0 {
+		add("state", "disabled")
+	}
+	if c.down&downBreaker != 0 {
+		add("state", breakerOpen(state, q.NowMS))
+	}
+	if c.down&downBusy != 0 {
+		add("state", atCapacity(state))
+	}
+	if c.Failed.Has(GateScopes) {
+		add("scopes", missingScopes(agent.Requires.Scopes, q.Caller))
+	}
+	if c.Failed.Has(GateTenant) {
+		add("tenant", wrongTenant(q.Caller))
+	}
+	if c.Failed.Has(GateDataClasses) {
+		add("data_classes", "needs "+enumerate(agent.Requires.DataClasses)+" masked; masking is not available yet")
+	}
+	if c.Failed.Has(GateThreshold) {
+		add("threshold", fmt.Sprintf("score %.2f is below the threshold %.2f", decimal(int(c.Score)), decimal(x.threshold)))
+	}
+	if c.Failed.Has(GateConfidence) {
+		add("confidence", belowConfidence(q))
+	}
+	return gates
+}
+
+// breakerOpen says for how long. The state may have moved on since the match;
+// the gate stands, only the time is left out then.
+func breakerOpen(s *LiveState, nowMS int64) string {
+	if s == nil || s.OpenUntil() <= nowMS {
+		return "breaker open"
+	}
+	seconds := (s.OpenUntil()-nowMS-1)/1000 + 1
+	return fmt.Sprintf("breaker open for another %d s", seconds)
+}
+
+func atCapacity(s *LiveState) string {
+	if s == nil || s.Limit() <= 0 {
+		return "at its limit of tasks in flight"
+	}
+	return fmt.Sprintf("at its limit of %s in flight", count(s.Limit(), "task"))
+}
+
+func missingScopes(required []string, c *contract.Caller) string {
+	var missing []string
+	for _, scope := range required {
+		if !c.HasScope(scope) {
+			missing = append(missing, scope)
+		}
+	}
+	if len(missing) == 1 {
+		return "needs scope " + missing[0]
+	}
+	return "needs scopes " + enumerate(missing)
+}
+
+// wrongTenant speaks of the caller's tenant alone: whom else an agent serves is
+// not for the caller to know.
+func wrongTenant(c *contract.Caller) string {
+	if c.Tenant == "" {
+		return "serves named tenants only; the caller's token names none"
+	}
+	return "does not serve tenant " + c.Tenant
+}
+
+// belowConfidence shows two decimals, or all where two would look equal.
+func belowConfidence(q *Query) string {
+	const text = "confidence %s is below the minimum %s"
+	show := func(v float64, decimals int) string { return strconv.FormatFloat(v, 'f', decimals, 64) }
+	if got, want := show(q.Confidence, 2), show(q.MinConfidence, 2); got != want {
+		return fmt.Sprintf(text, got, want)
+	}
+	return fmt.Sprintf(text, show(q.Confidence, -1), show(q.MinConfidence, -1))
+}
+
+// TieBreak says which rule put a before b at the same score, and why. It is nil
+// when the scores differ.
+func (x *Index) TieBreak(a, b *Candidate) *contract.TieBreak {
+	if a.Score != b.Score {
+		return nil
+	}
+	tie := contract.TieBreak{Winner: x.agents[a.Ordinal].ID, Over: x.agents[b.Ordinal].ID}
+	pa, pb := x.profiles[a.Ordinal], x.profiles[b.Ordinal]
+	var why string
+	switch priority, other := x.agents[a.Ordinal].Priority, x.agents[b.Ordinal].Priority; {
+	case a.Matched != b.Matched:
+		tie.Rule = "matched_domains"
+		why = fmt.Sprintf("%s matches %s of the request, %s matches %d",
+			tie.Winner, count(int(a.Matched), "domain"), tie.Over, b.Matched)
+	case pa.any != pb.any:
+		tie.Rule = "specificity"
+		why = fmt.Sprintf("%s declares any domain (\"*\"), %s names its domains", tie.Over, tie.Winner)
+	case pa.declared != pb.declared:
+		tie.Rule = "specificity"
+		why = fmt.Sprintf("%s declares %d intents and domains, %s declares %d", tie.Winner, pa.declared, tie.Over, pb.declared)
+	case priority != other:
+		tie.Rule = "priority"
+		why = fmt.Sprintf("%s has priority %d, %s has %d", tie.Winner, priority, tie.Over, other)
+	default:
+		tie.Rule = "id"
+		why = tie.Winner + " comes first by id"
+	}
+	tie.Reason = fmt.Sprintf("both score %.2f: %s", decimal(int(a.Score)), why)
+	return &tie
+}
+
+func count(n int, noun string) string {
+	if n != 1 {
+		noun += "s"
+	}
+	return strconv.Itoa(n) + " " + noun
+}
+
+// enumerate joins names as a sentence does: a, b and c.
+func enumerate(names []string) string {
+	if len(names) < 2 {
+		return strings.Join(names, "")
+	}
+	last := len(names) - 1
+	return strings.Join(names[:last], ", ") + " and " + names[last]
+}

@@ -1,0 +1,61 @@
+package matcher
+
+import (
+	"slices"
+
+	"github.com/caprouter/caprouter/contract"
+)
+
+// GateSet is a set of conditions a candidate did not meet.
+type GateSet uint16
+
+// The gates. Entitlement is not among them: an agent the caller may not use is
+// no candidate at all.
+const (
+	GateState       GateSet = 1 << iota // disabled, breaker open or at its limit
+	GateScopes                          // the caller lacks a required scope
+	GateTenant                          // the agent serves other tenants
+	GateDataClasses                     // the agent needs data masked; fails until masking exists
+	GateThreshold                       // the score is below the match threshold
+	GateConfidence                      // the classifier was not sure enough
+)
+
+// Has reports whether the gate is in the set.
+func (s GateSet) Has(gate GateSet) bool { return s&gate == gate }
+
+// gates returns what, beside its live state, keeps the agent with the score
+// from being eligible.
+func (x *Index) gates(ord int32, score int, q *Query) GateSet {
+	var failed GateSet
+	if x.profiles[ord].requires {
+		failed |= unmet(&x.agents[ord].Requires, q.Caller)
+	}
+	if score < x.threshold {
+		failed |= GateThreshold
+	}
+	if !q.confident() {
+		failed |= GateConfidence
+	}
+	return failed
+}
+
+// confident is false for a NaN on either side: a gate fails closed.
+func (q *Query) confident() bool { return q.Confidence >= q.MinConfidence }
+
+// unmet returns the requirements the caller does not meet.
+func unmet(r *contract.Requires, c *contract.Caller) GateSet {
+	var failed GateSet
+	for _, scope := range r.Scopes {
+		if !c.HasScope(scope) {
+			failed |= GateScopes
+			break
+		}
+	}
+	if len(r.Tenants) > 0 && (c.Tenant == "" || !slices.Contains(r.Tenants, c.Tenant)) {
+		failed |= GateTenant
+	}
+	if len(r.DataClasses) > 0 {
+		failed |= GateDataClasses
+	}
+	return failed
+}

@@ -1,0 +1,116 @@
+package matcher
+
+import "github.com/caprouter/caprouter/contract"
+
+// Query is one classified request, or one subtask of it.
+type Query struct {
+	Intent string
+	// Domains are the request's, unknown included. Duplicates count once, and
+	// of more than contract.MaxDomains distinct ones the first count.
+	Domains []string
+	// PromptBytes is the size of the prompt: what a max_tokens is held against.
+	PromptBytes int
+	// Caller is who asks; nil is entitled to nothing.
+	Caller *contract.Caller
+	// Only, when set, is the id of the one agent that may be a candidate.
+	Only string
+
+	Confidence    float64 // of the classification
+	MinConfidence float64 // what it must reach
+	NowMS         int64   // Unix milliseconds
+}
+
+// MaxCandidates bounds the candidates of a Result.
+const MaxCandidates = 20
+
+// Result is what a match found. It is reused: each match overwrites it.
+type Result struct {
+	// Candidates holds the N best in final order. Eligible ones are never
+	// displaced by ineligible ones; what stands after N has no meaning.
+	Candidates [MaxCandidates]Candidate
+	N          int
+
+	Total  int // agents that hit and the caller may use
+	Hidden int // agents that hit and the caller may not use
+
+	eligible   int // how many of Candidates are, while the match runs
+	ineligible [MaxCandidates]Candidate
+	failed     int // how many of ineligible there are
+}
+
+// Best returns the candidates in final order. They share the Result's memory.
+func (r *Result) Best() []Candidate { return r.Candidates[:r.N] }
+
+// Candidate is one agent that hit.
+type Candidate struct {
+	Ordinal  int32   // of the agent in Index.Agents
+	Score    int16   // hundredths
+	Failed   GateSet // what keeps it from being eligible
+	Matched  uint8   // domains of the query it matches, "*" included
+	traits   traits
+	down     down
+	violated bool
+}
+
+// Eligible reports whether no gate failed.
+func (c *Candidate) Eligible() bool { return c.Failed == 0 }
+
+// rank orders candidates, higher first, up to their ordinals.
+func (c *Candidate) rank() int { return rank(int(c.Score), int(c.Matched)) }
+
+func rank(score, matched int) int { return score<<8 | matched }
+
+// Match finds the agents whose score before violations reaches the threshold.
+// It allocates nothing. A nil live is that of active agents.
+func (x *Index) Match(q *Query, live Live, res *Result) {
+	x.search(q, live, x.threshold, res)
+}
+
+// Nearest finds every agent with a positive score before violations: the near
+// misses of a request nobody is eligible for. Its cost grows with the agents
+// that declare the intent or one of the domains.
+func (x *Index) Nearest(q *Query, live Live, res *Result) {
+	x.search(q, live, 1, res)
+}
+
+// search finds the agents whose base score reaches hitAt.
+func (x *Index) search(q *Query, live Live, hitAt int, res *Result) {
+	res.reset()
+	var w walk
+	w.plan(x, q, hitAt)
+	all := q.Caller != nil && (q.Caller.AllAgents || q.Caller.AllScopes)
+	for w.next() {
+		if !all && (q.Caller == nil || !q.Caller.MayUse(x.agents[w.ord].ID)) {
+			res.Hidden++
+			continue
+		}
+		res.Total++
+		if !res.settled(rank(w.base, w.matched)) {
+			x.judge(&w.met, q, live, res)
+		} else if all && res.settled(w.best) {
+			res.Total += w.skip()
+		}
+	}
+	res.merge()
+}
+
+// judge puts the agent a walk met among the candidates, if it is one of the
+// best.
+func (x *Index) judge(m *met, q *Query, live Live, res *Result) {
+	score := m.base
+	violated := violates(q.PromptBytes, int(x.profiles[m.ord].maxTokens))
+	if violated {
+		score -= x.weights.Violation
+	}
+	failed := x.gates(m.ord, score, q)
+	unfit := live.down(m.ord, q.NowMS)
+	if unfit != 0 {
+		failed |= GateState
+	}
+	if c := res.room(failed == 0, rank(score, m.matched)); c != nil {
+		*c = Candidate{
+			Ordinal: m.ord, Score: int16(score), Failed: failed,
+			Matched: uint8(m.matched), traits: m.traits, down: unfit, violated: violated,
+		}
+	}
+}

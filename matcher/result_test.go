@@ -1,0 +1,239 @@
+package matcher_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/matcher"
+)
+
+func TestMatchShowsOnlyEntitledAgents(t *testing.T) {
+	x := build(reviewer("a"), reviewer("b"), reviewer("c"))
+	for _, tc := range []struct {
+		name   string
+		caller *contract.Caller
+		only   string
+		want   []string
+		hidden int
+	}{
+		{"everyone", everyone, "", []string{"a", "b", "c"}, 0},
+		{"every agent but not every scope", &contract.Caller{AllAgents: true}, "", []string{"a", "b", "c"}, 0},
+		{"one agent", &contract.Caller{Scopes: []string{"route:submit", "agent:b"}}, "", []string{"b"}, 2},
+		{"no agent", &contract.Caller{Scopes: []string{"route:submit", "agent:bb", "agent:"}}, "", []string{}, 3},
+		{"no caller", nil, "", []string{}, 3},
+		{"only one", everyone, "b", []string{"b"}, 0},
+		{"only one the caller may not use", &contract.Caller{Scopes: []string{"agent:a"}}, "b", []string{}, 1},
+		{"only one that is not there", everyone, "d", []string{}, 0},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			q := reviewQuery(tc.caller)
+			q.Only = tc.only
+			if diff := cmp.Diff(tc.want, ids(describe(x, &q, nil))); diff != "" {
+				t.Errorf("candidates (-want +got):\n%s", diff)
+			}
+			var res matcher.Result
+			x.Match(&q, nil, &res)
+			if res.Total != len(tc.want) || res.Hidden != tc.hidden {
+				t.Errorf("got Total, Hidden %d, %d, want %d, %d", res.Total, res.Hidden, len(tc.want), tc.hidden)
+			}
+		})
+	}
+}
+
+func TestMatchOnlyStillNeedsTheScore(t *testing.T) {
+	q := reviewQuery(everyone)
+	q.Only = "rag_agent"
+	if got := describe(build(sourceRegistry()...), &q, nil); len(got) != 0 {
+		t.Errorf("got %v, want no candidate: the restriction does not lower the threshold", scores(got))
+	}
+}
+
+func TestMatchKeepsTheBestTwenty(t *testing.T) {
+	var agents []*contract.RegistryEntry
+	live := matcher.Live{}
+	for i := range 50 { // a00 … a49 by ordinal; the even ones are down
+		agents = append(agents, reviewer(fmt.Sprintf("a%02d", i)))
+		live = append(live, &matcher.LiveState{})
+		live[i].SetDisabled(i%2 == 0)
+	}
+	q := reviewQuery(everyone)
+
+	t.Run("eligible first come first", func(t *testing.T) {
+		got := describe(build(agents...), &q, live)
+		var want []string
+		for i := 1; i < 40; i += 2 {
+			want = append(want, fmt.Sprintf("a%02d", i))
+		}
+		if diff := cmp.Diff(want, ids(got)); diff != "" {
+			t.Errorf("candidates (-want +got):\n%s", diff)
+		}
+	})
+	t.Run("ineligible ones fill the room in order", func(t *testing.T) {
+		for i := range live {
+			live[i].SetDisabled(i != 7 && i != 49)
+		}
+		got := ids(describe(build(agents...), &q, live))
+		want := []string{}
+		for i := range 19 {
+			want = append(want, fmt.Sprintf("a%02d", i))
+		}
+		if diff := cmp.Diff(append(want, "a49"), got); diff != "" {
+			t.Errorf("candidates (-want +got):\n%s", diff)
+		}
+	})
+	t.Run("all are counted", func(t *testing.T) {
+		for _, live := range []matcher.Live{nil, live} {
+			var res matcher.Result
+			build(agents...).Match(&q, live, &res)
+			if res.N != 20 || res.Total != 50 {
+				t.Errorf("got N, Total %d, %d, want 20, 50", res.N, res.Total)
+			}
+		}
+	})
+}
+
+// Once twenty are found that nobody can displace, the rest is only counted; what
+// is left on a list must still be counted for what it is.
+func TestMatchCountsWhatItDoesNotShow(t *testing.T) {
+	crowd := func(n int, changes ...func(*contract.RegistryEntry)) []*contract.RegistryEntry {
+		agents := make([]*contract.RegistryEntry, n)
+		for i := range agents {
+			agents[i] = reviewer(fmt.Sprintf("a%02d", i), changes...)
+		}
+		return agents
+	}
+	half := &contract.Caller{}
+	for i := range 25 {
+		half.Scopes = append(half.Scopes, fmt.Sprintf("agent:a%02d", i))
+	}
+	unrelated := func(n int) []string { return names("other", n) }
+	for _, tc := range []struct {
+		name          string
+		agents        []*contract.RegistryEntry
+		weights       matcher.Weights
+		threshold     int
+		caller        *contract.Caller
+		total, hidden int
+	}{
+		{
+			name: "all alike", agents: crowd(50), weights: matcher.DefaultWeights(), threshold: threshold, caller: everyone,
+			total: 50,
+		},
+		{
+			name: "some hidden", agents: crowd(50), weights: matcher.DefaultWeights(), threshold: threshold, caller: half,
+			total: 25, hidden: 25,
+		},
+		{
+			name:    "the last list does not reach the threshold",
+			agents:  append(crowd(25), agent("intent-only", append(unrelated(5), "code_review"), nil)),
+			weights: matcher.Weights{Intent: 20, Domain: 30, DomainMax: 60}, threshold: 25, caller: everyone,
+			total: 25,
+		},
+		{
+			name:    "broad agents that do not match",
+			agents:  append(crowd(25), agent("broad-a", append(unrelated(20), "code_review"), unrelated(20)), agent("broad-b", append(unrelated(20), "code_review"), unrelated(20))),
+			weights: matcher.DefaultWeights(), threshold: threshold, caller: everyone,
+			total: 25,
+		},
+		{
+			name:    "every agent hits",
+			agents:  append(crowd(25), agent("b", nil, []string{"docs"}), agent("c", nil, []string{"docs"})),
+			weights: matcher.DefaultWeights(), threshold: 0, caller: everyone,
+			total: 27,
+		},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			q := reviewQuery(tc.caller)
+			var res matcher.Result
+			matcher.Build(tc.agents, tc.weights, tc.threshold).Match(&q, nil, &res)
+			if res.Total != tc.total || res.Hidden != tc.hidden {
+				t.Errorf("got Total, Hidden %d, %d, want %d, %d", res.Total, res.Hidden, tc.total, tc.hidden)
+			}
+		})
+	}
+}
+
+// Twenty that are as good as the last list but one promises are not the end: the
+// last list may promise more.
+func TestMatchWaitsForTheBetterList(t *testing.T) {
+	var agents []*contract.RegistryEntry
+	for i := range 21 { // 0.30 each, and first by ordinal
+		agents = append(agents, agent(fmt.Sprintf("a%02d", i), nil, []string{"python"}))
+	}
+	agents = append(agents, agent("better", []string{"code_review", "code_style"}, nil)) // 0.50
+	q := reviewQuery(everyone)
+	got := ids(describe(matcher.Build(agents, matcher.DefaultWeights(), 30), &q, nil))
+	if len(got) != 20 || got[0] != "better" || got[19] != "a18" {
+		t.Errorf("got %v, want better, then a00 to a18", got)
+	}
+}
+
+func TestResultIsReused(t *testing.T) {
+	x := build(sourceRegistry()...)
+	q := reviewQuery(everyone)
+	var fresh, used matcher.Result
+	for range 3 {
+		used.N, used.Total, used.Hidden = 9, 9, 9
+		x.Match(&q, nil, &used)
+	}
+	x.Match(&q, nil, &fresh)
+	if used.N != fresh.N || used.Total != fresh.Total || used.Hidden != fresh.Hidden || !slices.Equal(used.Best(), fresh.Best()) {
+		t.Errorf("got %v, want %v", used.Best(), fresh.Best())
+	}
+	q.Intent = "unknown"
+	x.Match(&q, nil, &used)
+	if len(used.Best()) != 0 || used.Total != 0 {
+		t.Errorf("got %d candidates of %d, want none", used.N, used.Total)
+	}
+}
+
+func TestNearest(t *testing.T) {
+	q := matcher.Query{Intent: "code_review", Domains: []string{"azure"}, PromptBytes: 33_000, Caller: everyone, Confidence: 1}
+	x := build(sourceRegistry()...)
+	var res matcher.Result
+	x.Nearest(&q, nil, &res)
+	got := []string{}
+	for i := range res.Best() {
+		c := x.Describe(&res.Candidates[i], &q, nil)
+		got = append(got, fmt.Sprintf("%s %.2f %v", c.AgentID, c.Score, c.Gates))
+	}
+	want := []string{
+		"billing_agent 0.30 [{threshold score 0.30 is below the threshold 0.65}]",
+		"quality_agent 0.30 [{threshold score 0.30 is below the threshold 0.65}]",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("near misses (-want +got):\n%s", diff)
+	}
+	if res.Total != 2 {
+		t.Errorf("got Total %d, want 2", res.Total)
+	}
+}
+
+func TestMatchAllocatesNothing(t *testing.T) {
+	p := populate(2_000, true)
+	for _, threshold := range []int{-1, 20, 45, threshold} {
+		x := matcher.Build(p.agents, matcher.DefaultWeights(), threshold)
+		live := make(matcher.Live, len(p.agents))
+		for i := range live {
+			live[i] = &matcher.LiveState{}
+		}
+		for _, caller := range []*contract.Caller{everyone, {Scopes: []string{"agent:agent-0000007"}}, nil} {
+			queries := p.queries(50, 3, caller)
+			queries[0].Only = p.agents[0].ID
+			var res matcher.Result
+			allocs := testing.AllocsPerRun(10, func() {
+				for i := range queries {
+					x.Match(&queries[i], live, &res)
+					x.Nearest(&queries[i], live, &res)
+				}
+			})
+			if allocs != 0 {
+				t.Errorf("threshold %d, caller %+v: got %v allocations, want 0", threshold, caller, allocs)
+			}
+		}
+	}
+}

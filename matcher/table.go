@@ -1,0 +1,47 @@
+package matcher
+
+import (
+	"slices"
+)
+
+// table is a list of rows packed into one slab: row i is
+// items[start[i]:start[i+1]].
+type table struct {
+	start []uint32
+	items []int32
+}
+
+func (t *table) rows() int { return len(t.start) - 1 }
+
+func (t *table) row(i int32) []int32 {
+	return t.items[t.start[i]:t.start[i+1]]
+}
+
+// endRow closes the row that was being appended to items.
+func (t *table) endRow() {
+	t.start = append(t.start, uint32(len(t.items)))
+}
+
+func newTable(rows, items int) table {
+	return table{start: append(make([]uint32, 0, rows+1), 0), items: make([]int32, 0, items)}
+}
+
+// invert turns agent → labels into label → agents (or back): row l of the
+// result lists, ascending, the rows of t that hold l. A counting sort.
+func (t *table) invert(labels int) table {
+	inv := table{start: make([]uint32, labels+1), items: make([]int32, len(t.items))}
+	for _, l := range t.items {
+		inv.start[l+1]++
+	}
+	for l := range labels {
+		inv.start[l+1] += inv.start[l]
+	}
+	next := slices.Clone(inv.start[:labels])
+	for i := range t.rows() {
+		for _, l := range t.row(int32(i)) {
+			inv.items[next[l]] = int32(i)
+			next[l]++
+		}
+	}
+	return inv
+}
