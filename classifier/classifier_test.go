@@ -1,0 +1,200 @@
+package classifier_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/caprouter/caprouter/capabilities"
+	"github.com/caprouter/caprouter/classifier"
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/lexical"
+)
+
+func TestNew(t *testing.T) {
+	for mode, want := range map[string]string{
+		"":        "",
+		"auto":    "",
+		"lexical": "",
+		"llm":     `mode "llm" is not available yet: use "auto" or "lexical"`,
+		"cascade": `mode "cascade" is not available yet: use "auto" or "lexical"`,
+		"Lexical": `mode "Lexical" is not known: use "auto" or "lexical"`,
+	} {
+		c, err := classifier.New(classifier.Config{Mode: mode})
+		got := ""
+		if err != nil {
+			got = err.Error()
+		}
+		if got != want || (c == nil) != (want != "") {
+			t.Errorf("mode %q: got classifier %v, error %q; want error %q", mode, c, got, want)
+		}
+	}
+}
+
+// TestClassifyWhole pins one complete classification.
+func TestClassifyWhole(t *testing.T) {
+	got := newClassifier(t).Classify(t.Context(), input(sourceRegistry(), "Please do a code review of this python module"))
+	want := contract.Classification{
+		Intent: "code_review", Domains: []string{"python"}, Subtasks: []contract.Subtask{}, Confidence: 1,
+		Source: contract.SourceLexical, LatencyMS: 1.5,
+		Alternatives: []contract.IntentScore{{Intent: "databricks_review", Confidence: 0.5}, {Intent: "serverless_review", Confidence: 0.5}},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("classification (-want +got):\n%s", diff)
+	}
+}
+
+// TestClassifyParts pins one complete classification with subtasks.
+func TestClassifyParts(t *testing.T) {
+	prompt := "Review this python code and have a look at the cost on azure, databricks and docs"
+	got := newClassifier(t).Classify(t.Context(), input(sourceRegistry(), prompt))
+	want := contract.Classification{
+		Intent: "code_review", Domains: []string{"python", "azure", "databricks"}, Confidence: 0.5,
+		Subtasks: []contract.Subtask{
+			{Title: "Review this python code", Reason: "asked for by itself, confidence 1.00", Intent: "code_review", Domains: []string{"python"}},
+			{Title: "have a look at the cost on azure, databricks", Reason: "asked for by itself, confidence 0.50", Intent: "cost_analysis", Domains: []string{"azure", "databricks"}},
+		},
+		Source: contract.SourceLexical, LatencyMS: 1.5,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("classification (-want +got):\n%s", diff)
+	}
+}
+
+func TestEmptyRegistry(t *testing.T) {
+	want := contract.Classification{
+		Intent: contract.Unknown, Domains: []string{}, Subtasks: []contract.Subtask{},
+		Source: contract.SourceLexical, Reason: classifier.ReasonEmptyRegistry, LatencyMS: 1.5,
+	}
+	for name, in := range map[string]classifier.Input{
+		"no agents":   input(snapshot(), "review this python code"),
+		"no registry": {Prompt: "review this python code"},
+		"no model":    {Prompt: "review this python code", Registry: sourceRegistry()},
+	} {
+		if diff := cmp.Diff(want, newClassifier(t).Classify(t.Context(), in)); diff != "" {
+			t.Errorf("%s: classification (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+func TestDomains(t *testing.T) {
+	tests := []struct {
+		name, prompt string
+		want         contract.Classification
+	}{
+		{"none named", "review this code", contract.Classification{Intent: "code_review", Domains: []string{contract.Unknown}}},
+		{"nothing known", "tell me a joke", contract.Classification{Intent: contract.Unknown, Domains: []string{}}},
+		{"only a domain", "python jokes", contract.Classification{Intent: contract.Unknown, Domains: []string{"python"}}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			got := newClassifier(t).Classify(t.Context(), input(sourceRegistry(), tt.prompt))
+			if diff := cmp.Diff(render(&tt.want), render(&got)); diff != "" {
+				t.Errorf("classification (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestUnknownIsNotSure: what is said of an unknown prompt is how near the best
+// intent came, so that no gate on confidence lets it through.
+func TestUnknownIsNotSure(t *testing.T) {
+	s := snapshot(&contract.RegistryEntry{ID: "a", Match: contract.Match{Intent: []string{"quarterly_tax_report"}, Domains: []string{"azure"}}})
+	got := newClassifier(t).Classify(t.Context(), input(s, "a report on azure"))
+	if got.Intent != contract.Unknown || got.Confidence >= classifier.MinConfidence(s.Routing, got.Source) {
+		t.Errorf("got %s with %v, want unknown below the confidence needed", got.Intent, got.Confidence)
+	}
+	if len(got.Alternatives) != 1 || got.Alternatives[0].Intent != "quarterly_tax_report" {
+		t.Errorf("got alternatives %v, want the nearest intent", got.Alternatives)
+	}
+}
+
+func TestMinConfidence(t *testing.T) {
+	half := 0.42
+	tests := []struct {
+		name    string
+		routing capabilities.Routing
+		source  contract.Source
+		want    float64
+	}{
+		{"the registry's word", capabilities.Routing{MinConfidence: &half, ConfidenceThreshold: 0.65}, contract.SourceLLM, 0.42},
+		{"the registry's word for lexical", capabilities.Routing{MinConfidence: &half}, contract.SourceLexical, 0.42},
+		{"lexical", capabilities.Routing{ConfidenceThreshold: 0.65}, contract.SourceLexical, 0.5},
+		{"pinned", capabilities.Routing{ConfidenceThreshold: 0.65}, contract.SourcePinned, 0.5},
+		{"a model", capabilities.Routing{ConfidenceThreshold: 0.65}, contract.SourceLLM, 0.65},
+		{"a cached model", capabilities.Routing{ConfidenceThreshold: 0.65}, contract.SourceCache, 0.65},
+		{"a threshold above 1", capabilities.Routing{ConfidenceThreshold: 1.1}, contract.SourceLLM, 1},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := classifier.MinConfidence(tt.routing, tt.source); got != tt.want {
+				t.Errorf("got %v, want %v", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestCorpus(t *testing.T) {
+	s := snapshot(
+		&contract.RegistryEntry{
+			ID: "a", Match: contract.Match{Intent: []string{"x", "unknown"}, Domains: []string{"*", "go", "unknown"}},
+			Examples: map[string][]string{"x": {"do x"}, "undeclared": {"never"}}, Keywords: []string{"k"},
+		},
+		&contract.RegistryEntry{
+			ID: "b", Match: contract.Match{Intent: []string{"y", "x"}, Domains: []string{"go"}},
+			Examples: map[string][]string{"x": {"make x"}, "y": {"do y"}}, Keywords: []string{"l"},
+		},
+	)
+	want := lexical.Corpus{
+		Intents: []lexical.IntentDoc{
+			{Name: "x", Examples: []string{"do x", "make x"}, Keywords: []string{"k", "l"}, Agents: []string{"a", "b"}},
+			{Name: "y", Examples: []string{"do y"}, Keywords: []string{"l"}, Agents: []string{"b"}},
+		},
+		Domains: []string{"go"},
+	}
+	if diff := cmp.Diff(want, classifier.Corpus(s)); diff != "" {
+		t.Errorf("corpus (-want +got):\n%s", diff)
+	}
+}
+
+// TestConcurrent: one classifier and one model serve many requests at a time.
+func TestConcurrent(t *testing.T) {
+	c, err := classifier.New(classifier.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := input(exampleRegistry(), "Review this python code and do a cost analysis of our azure bill")
+	want := c.Classify(t.Context(), in)
+	results := make(chan string)
+	for range 8 {
+		go func() {
+			got := c.Classify(t.Context(), in)
+			results <- render(&got)
+		}()
+	}
+	for range 8 {
+		if diff := cmp.Diff(render(&want), <-results); diff != "" {
+			t.Errorf("classification (-want +got):\n%s", diff)
+		}
+	}
+}
+
+func BenchmarkClassify(b *testing.B) {
+	c := newClassifier(b)
+	for name, prompt := range map[string]string{
+		"one":    "Please do a code review of this python module",
+		"two":    "Review this python code and do a cost analysis of our azure bill",
+		"none":   "tell me a joke",
+		"64 KiB": strings.Repeat("Review this python code and do a cost analysis. ", contract.MaxPromptBytes/48),
+		"code":   "Review this:\n```\n" + strings.Repeat("azure.cost(); // and docs\n", contract.MaxPromptBytes/27),
+	} {
+		in := input(exampleRegistry(), prompt)
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				c.Classify(b.Context(), in)
+			}
+		})
+	}
+}

@@ -1,0 +1,40 @@
+package classifier
+
+import (
+	"github.com/caprouter/caprouter/capabilities"
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/lexical"
+)
+
+// Corpus is what a registry says about its intents and domains, for training.
+// An intent that several agents serve has the examples and keywords of all.
+// Words that stand for no intent or for any domain ("*", unknown) are left out.
+func Corpus(s *capabilities.Snapshot) lexical.Corpus {
+	var c lexical.Corpus
+	at := make(map[string]int, len(s.Intents))
+	for _, agent := range s.Agents {
+		for _, intent := range agent.Match.Intent {
+			if reserved(intent) {
+				continue
+			}
+			i, ok := at[intent]
+			if !ok {
+				i = len(c.Intents)
+				at[intent] = i
+				c.Intents = append(c.Intents, lexical.IntentDoc{Name: intent})
+			}
+			d := &c.Intents[i]
+			d.Examples = append(d.Examples, agent.Examples[intent]...)
+			d.Keywords = append(d.Keywords, agent.Keywords...)
+			d.Agents = append(d.Agents, agent.ID)
+		}
+	}
+	for _, domain := range s.Domains {
+		if !reserved(domain) {
+			c.Domains = append(c.Domains, domain)
+		}
+	}
+	return c
+}
+
+func reserved(label string) bool { return label == contract.AnyDomain || label == contract.Unknown }

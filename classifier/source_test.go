@@ -1,0 +1,38 @@
+package classifier_test
+
+import (
+	"os"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/caprouter/caprouter/capabilities"
+)
+
+// TestSourceDocument classifies against the source document's own file, with
+// nothing but its names.
+func TestSourceDocument(t *testing.T) {
+	const file = "../capabilities/testdata/source.yaml"
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := capabilities.Parse(file, data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for prompt, want := range map[string]string{
+		"Please do a code review of this python module": "code_review [python]\n",
+		"review this python code":                       "code_review [python]\n",
+		"Answer from the docs: how do retries work?":    "doc_answering [docs]\n",
+		"retrieval QA over kb_internal":                 "retrieval_qa [kb_internal]\n",
+		"Analyze the cost of our azure subscription":    "cost_analysis [azure]\n",
+		"Databricks review, please":                     "databricks_review [databricks]\n",
+		"tell me a joke":                                "unknown []\n",
+	} {
+		got := newClassifier(t).Classify(t.Context(), input(s, prompt))
+		if diff := cmp.Diff(want, render(&got)); diff != "" {
+			t.Errorf("%q (-want +got):\n%s", prompt, diff)
+		}
+	}
+}

@@ -1,0 +1,207 @@
+package classifier_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/caprouter/caprouter/capabilities"
+	"github.com/caprouter/caprouter/classifier"
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/lexical"
+)
+
+// TestSplit: which prompts are several requests, and which only look so.
+func TestSplit(t *testing.T) {
+	source, examples := sourceRegistry(), exampleRegistry()
+	tests := []struct {
+		name     string
+		registry *capabilities.Snapshot
+		prompt   string
+		want     []string
+	}{
+		{
+			"two in English", source, "Review this python code and do a cost analysis of our azure bill",
+			[]string{"code_review [python azure]", "| Review this python code: code_review [python]", "| do a cost analysis of our azure bill: cost_analysis [azure]"},
+		},
+		{
+			"two in Portuguese, by the names alone", source, "Revise este notebook Databricks e analise o custo no Azure",
+			[]string{"databricks_review [databricks azure]", "| Revise este notebook Databricks: databricks_review [databricks]", "| analise o custo no Azure: cost_analysis [azure]"},
+		},
+		{
+			"two in Portuguese", examples, "Revise este notebook Databricks e analise o custo no Azure",
+			[]string{"databricks_review [databricks azure]", "| Revise este notebook Databricks: databricks_review [databricks]", "| analise o custo no Azure: cost_analysis [azure]"},
+		},
+		{
+			"two in Spanish", examples, "Revisa este código Python y luego analiza el gasto de la nube en Azure.",
+			[]string{"code_review [python azure]", "| Revisa este código Python: code_review [python]", "| analiza el gasto de la nube en Azure: cost_analysis [azure]"},
+		},
+		{
+			"two in Chinese", examples, "请审查Python代码，然后分析Azure成本",
+			[]string{"code_review [python azure]", "| 请审查Python代码: code_review [python]", "| 分析Azure成本: cost_analysis [azure]"},
+		},
+		{
+			"two in plain Chinese", examples, "请审查代码，然后分析成本",
+			[]string{"code_review [unknown]", "| 请审查代码: code_review []", "| 分析成本: cost_analysis []"},
+		},
+		{
+			"sentences", examples, "Review my pull request. Why did our cloud bill go up? Thanks!",
+			[]string{"code_review [unknown]", "| Review my pull request: code_review []", "| Why did our cloud bill go up?: cost_analysis []"},
+		},
+		{
+			"a list", source, "Please:\n1. code review of app.py\n2. cost analysis of azure\n",
+			[]string{"code_review [azure]", "| code review of app.py: code_review []", "| cost analysis of azure: cost_analysis [azure]"},
+		},
+		{
+			"three", source, "code review; cost analysis; doc answering",
+			[]string{"code_review [docs]", "| code review: code_review []", "| cost analysis: cost_analysis []", "| doc answering: doc_answering [docs]"},
+		},
+		{
+			"four: the three surest", source, "look at the code; cost analysis; doc answering; a retrieval qa",
+			[]string{"cost_analysis [docs]", "| cost analysis: cost_analysis []", "| doc answering: doc_answering [docs]", "| a retrieval qa: retrieval_qa []"},
+		},
+		{
+			"parts of one intent are taken together", source, "Review the python code. Do a cost analysis. Then review the semaforo code",
+			[]string{
+				"code_review [python semaforo]",
+				"| Review the python code; review the semaforo code: code_review [python semaforo]", "| Do a cost analysis: cost_analysis []",
+			},
+		},
+		{
+			"the surest leads", source, "look at the cost and review this code",
+			[]string{"code_review [unknown]", "| look at the cost: cost_analysis []", "| review this code: code_review []"},
+		},
+		{
+			"with code", source, "Code review of this:\n```python\ncost(analysis); docs()\n```\nand a cost analysis of azure",
+			[]string{"code_review [python azure]", "| Code review of this: code_review [python]", "| a cost analysis of azure: cost_analysis [azure]"},
+		},
+		{"one request with a conjunction", source, "review my java and python code", []string{"code_review [python]"}},
+		{"one in Portuguese", examples, "revise este código Python e Java", []string{"code_review [python]"}},
+		{"one in Spanish", examples, "revisa este código y estas pruebas", []string{"code_review [unknown]"}},
+		{"a domain is no request", source, "cost analysis of azure and databricks", []string{"cost_analysis [azure databricks]"}},
+		{"nor with one word", source, "databricks workspaces and azure cost analysis", []string{"cost_analysis [databricks azure]"}},
+		{"small talk beside", source, "Hello there! Please do a code review and thank you.", []string{"code_review [unknown]"}},
+		{"nothing in it", source, "Who won? Tell me a joke; and then another.", []string{"unknown []"}},
+		{"empty", source, "", []string{"unknown []"}},
+		{"emoji", source, "🎉 and 🎉", []string{"unknown []"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			got := newClassifier(t).Classify(t.Context(), input(tt.registry, tt.prompt))
+			if diff := cmp.Diff(tt.want, strings.Split(strings.TrimSpace(render(&got)), "\n")); diff != "" {
+				t.Errorf("%q (-want +got):\n%s", tt.prompt, diff)
+			}
+		})
+	}
+}
+
+func TestTooManyPartsIsSaid(t *testing.T) {
+	got := newClassifier(t).Classify(t.Context(), input(sourceRegistry(), "code review; cost analysis; doc answering; retrieval qa"))
+	if got.Reason != classifier.ReasonTooManyParts || len(got.Subtasks) != contract.MaxSubtasks {
+		t.Errorf("got reason %q and %d subtasks, want %q and %d", got.Reason, len(got.Subtasks), classifier.ReasonTooManyParts, contract.MaxSubtasks)
+	}
+}
+
+func TestTitles(t *testing.T) {
+	long := strings.Repeat("palavra ", 60)
+	tests := []struct{ name, part, want string }{
+		{"short", "do a cost analysis", "do a cost analysis"},
+		{"space and control", "do\ta\ncost \u00a0 analysis\x07", "do a cost analysis"},
+		{"cut behind a word", "cost analysis " + long, strings.TrimSpace("cost analysis " + strings.Repeat("palavra ", 23))},
+		{"one long word", "costanalysis" + strings.Repeat("é", 300) + " cost", "costanalysis" + strings.Repeat("é", 188)},
+		{"exactly as long as may be", "cost analysis " + strings.Repeat("x", 186), "cost analysis " + strings.Repeat("x", 186)},
+		{"code left out", "cost analysis:\n```\nx\n```", "cost analysis"},
+		{"only code", "```cost analysis\nx\n```", "cost_analysis"},
+		{"invalid bytes", "cost analysis \xff", "cost analysis \ufffd"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			got := newClassifier(t).Classify(t.Context(), input(sourceRegistry(), "code review;"+tt.part))
+			if len(got.Subtasks) != 2 {
+				t.Fatalf("got %d subtasks, want 2", len(got.Subtasks))
+			}
+			if diff := cmp.Diff(tt.want, got.Subtasks[1].Title); diff != "" {
+				t.Errorf("title (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestClassificationIsValid: whatever the prompt, what comes out keeps the rules
+// of a classification (003 §2).
+func TestClassificationIsValid(t *testing.T) {
+	c := newClassifier(t)
+	s := exampleRegistry()
+	model := lexical.Train(classifier.Corpus(s))
+	pieces := rapid.SampledFrom([]string{
+		"review", "code", "cost analysis", "azure", "databricks", "and", ";", ".", "\n- ", "python", "docs", "e", "然后", "审查代码", "```", "🎉", "\xff",
+		"spark job", "kb_internal", strings.Repeat("long ", 50), "invoice", "the",
+	})
+	rapid.Check(t, func(t *rapid.T) {
+		prompt := rapid.OneOf(rapid.Map(rapid.SliceOf(pieces), func(p []string) string { return strings.Join(p, " ") }), rapid.String()).Draw(t, "prompt")
+		in := classifier.Input{Prompt: prompt, Registry: s, Lexical: model}
+		clf := c.Classify(t.Context(), in)
+		checkValid(t, s, &clf)
+		again := c.Classify(t.Context(), in)
+		if diff := cmp.Diff(clf, again); diff != "" {
+			t.Errorf("%q: got two classifications (-first +second):\n%s", prompt, diff)
+		}
+	})
+}
+
+// failer is a test of any kind.
+type failer interface {
+	Helper()
+	Errorf(format string, args ...any)
+}
+
+func checkValid(t failer, s *capabilities.Snapshot, clf *contract.Classification) {
+	t.Helper()
+	if clf.Confidence < 0 || clf.Confidence > 1 {
+		t.Errorf("got confidence %v, want 0 to 1", clf.Confidence)
+	}
+	checkLabels(t, s, clf.Intent, clf.Domains)
+	if clf.Intent != contract.Unknown && len(clf.Domains) == 0 {
+		t.Errorf("got %s without a domain, want at least unknown", clf.Intent)
+	}
+	if n := len(clf.Subtasks); n == 1 || n > contract.MaxSubtasks {
+		t.Errorf("got %d subtasks, want none, 2 or 3", n)
+	}
+	seen := map[string]bool{}
+	for _, sub := range clf.Subtasks {
+		checkLabels(t, s, sub.Intent, sub.Domains)
+		if n := utf8.RuneCountInString(sub.Title); n < 1 || n > contract.MaxSubtaskTitle || sub.Title != strings.TrimSpace(sub.Title) || !utf8.ValidString(sub.Title) {
+			t.Errorf("got title %q, want 1 to 200 characters, trimmed", sub.Title)
+		}
+		if seen[sub.Intent] || sub.Intent == contract.Unknown {
+			t.Errorf("got intent %s twice or unknown in %v, want distinct intents", sub.Intent, clf.Subtasks)
+		}
+		seen[sub.Intent] = true
+	}
+	if len(clf.Subtasks) > 0 && !seen[clf.Intent] {
+		t.Errorf("got intent %s, want that of a subtask", clf.Intent)
+	}
+}
+
+func checkLabels(t failer, s *capabilities.Snapshot, intent string, domains []string) {
+	t.Helper()
+	if !contains(s.Intents, intent) {
+		t.Errorf("got intent %q, want one of %q", intent, s.Intents)
+	}
+	for _, d := range domains {
+		if !contains(s.Domains, d) {
+			t.Errorf("got domain %q, want one of %q", d, s.Domains)
+		}
+	}
+	if len(domains) > contract.MaxDomains {
+		t.Errorf("got %d domains, want at most %d", len(domains), contract.MaxDomains)
+	}
+}
+
+func contains(list []string, name string) bool {
+	return slices.Contains(append([]string{contract.Unknown}, list...), name)
+}
