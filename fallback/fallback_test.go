@@ -1,0 +1,392 @@
+package fallback_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/caprouter/caprouter/capabilities"
+	"github.com/caprouter/caprouter/classifier"
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/fallback"
+	"github.com/caprouter/caprouter/internal/lexical"
+)
+
+// registry declares what the source document does (003 §1), with examples.
+func registry() *capabilities.Snapshot {
+	return snapshot(
+		&contract.RegistryEntry{
+			ID: "billing_agent", Match: contract.Match{Intent: []string{"cost_analysis"}, Domains: []string{"azure", "databricks"}},
+			Examples: map[string][]string{"cost_analysis": {"why did our cloud bill go up"}},
+		},
+		&contract.RegistryEntry{
+			ID:       "quality_agent",
+			Match:    contract.Match{Intent: []string{"code_review", "databricks_review", "serverless_review"}, Domains: []string{"python", "databricks", "semaforo"}},
+			Examples: map[string][]string{"code_review": {"review my pull request", "check this function for bugs"}}, Constraints: contract.Constraints{MaxTokens: 8000},
+		},
+		&contract.RegistryEntry{
+			ID: "rag_agent", Match: contract.Match{Intent: []string{"retrieval_qa", "doc_answering"}, Domains: []string{"kb_internal", "docs"}},
+			Examples: map[string][]string{"doc_answering": {"what do the docs say about retries"}, "retrieval_qa": {"find our vacation policy"}},
+		},
+	)
+}
+
+func snapshot(agents ...*contract.RegistryEntry) *capabilities.Snapshot {
+	s := &capabilities.Snapshot{Agents: agents, Routing: capabilities.DefaultRouting()}
+	for _, a := range agents {
+		s.Intents = append(s.Intents, a.Match.Intent...)
+		s.Domains = append(s.Domains, a.Match.Domains...)
+	}
+	for _, list := range []*[]string{&s.Intents, &s.Domains} {
+		slices.Sort(*list)
+		*list = slices.DeleteFunc(slices.Compact(*list), func(name string) bool { return name == contract.AnyDomain })
+	}
+	return s
+}
+
+var local = &contract.Caller{Subject: "local", AllScopes: true}
+
+func only(agents ...string) *contract.Caller {
+	c := &contract.Caller{Subject: "ana"}
+	for _, a := range agents {
+		c.Scopes = append(c.Scopes, "agent:"+a)
+	}
+	return c
+}
+
+func unmet(s *capabilities.Snapshot, caller *contract.Caller, prompt, reason string, clf contract.Classification, near ...contract.Candidate) *fallback.Unmet {
+	if clf.Source == "" {
+		clf.Source = contract.SourceLexical
+	}
+	return &fallback.Unmet{
+		Registry: s, Lexical: lexical.Train(classifier.Corpus(s)), Caller: caller, Prompt: prompt, Reason: reason,
+		Decision: &contract.Decision{Classification: clf, Candidates: near},
+	}
+}
+
+// near is a candidate with the score of its parts.
+func near(agent string, intent, domains, constraints float64, matched string, gates ...contract.Gate) contract.Candidate {
+	return contract.Candidate{
+		AgentID: agent, Score: intent + domains + constraints, Gates: gates,
+		Parts:          contract.ScoreParts{Intent: intent, Domains: domains, Constraints: constraints},
+		MatchedDomains: strings.Fields(matched),
+	}
+}
+
+// TestUnsupported pins one complete answer.
+func TestUnsupported(t *testing.T) {
+	below := contract.Gate{Gate: "threshold", Reason: "score 0.50 is below the threshold 0.65"}
+	clf := contract.Classification{Intent: "code_review", Domains: []string{"unknown"}, Confidence: 1}
+	got := fallback.Unsupported(unmet(registry(), local, "review this request", fallback.ReasonNoMatch, clf,
+		near("quality_agent", 0.5, 0, 0, "", below)))
+	want := &contract.Unsupported{
+		Reason:          "no_match",
+		Detail:          "quality_agent is nearest with 0.50 of the 0.65 needed: name one of its domains: databricks, python, semaforo",
+		Nearest:         []contract.NearestMiss{{AgentID: "quality_agent", Score: 0.5, MissingScore: 0.15, Gates: []contract.Gate{below}}},
+		AcceptedIntents: []string{"code_review", "cost_analysis", "databricks_review", "doc_answering", "retrieval_qa", "serverless_review"},
+		AcceptedDomains: []string{"azure", "databricks", "docs", "kb_internal", "python", "semaforo"},
+		Examples:        []string{"review my pull request", "why did our cloud bill go up", "find our vacation policy", "what do the docs say about retries"},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("answer (-want +got):\n%s", diff)
+	}
+}
+
+func TestDetail(t *testing.T) {
+	state := contract.Gate{Gate: "state", Reason: "breaker open for another 7 s"}
+	scopes := contract.Gate{Gate: "scopes", Reason: "needs scope repo:read"}
+	unknown := contract.Classification{Intent: contract.Unknown}
+	tests := []struct {
+		name   string
+		caller *contract.Caller
+		reason string
+		clf    contract.Classification
+		near   []contract.Candidate
+		want   string
+	}{
+		{
+			name: "too long", reason: fallback.ReasonNoMatch, clf: contract.Classification{Intent: "code_review"},
+			near: []contract.Candidate{near("quality_agent", 0.5, 0.3, -0.2, "python")},
+			want: "quality_agent is nearest with 0.60 of the 0.65 needed: shorten the request, it takes 8000 tokens at most",
+		},
+		{
+			name: "too long, and a domain is missing", reason: fallback.ReasonNoMatch, clf: contract.Classification{Intent: "code_review"},
+			near: []contract.Candidate{near("quality_agent", 0.5, 0, -0.2, "")},
+			want: "quality_agent is nearest with 0.30 of the 0.65 needed: shorten the request, it takes 8000 tokens at most; name one of its domains: databricks, python, semaforo",
+		},
+		{
+			name: "the intent is missing", reason: fallback.ReasonNoMatch, clf: unknown,
+			near: []contract.Candidate{near("rag_agent", 0, 0.6, 0, "docs kb_internal"), near("quality_agent", 0, 0.3, 0, "python")},
+			want: "rag_agent is nearest with 0.60 of the 0.65 needed: ask for one of its intents: doc_answering, retrieval_qa",
+		},
+		{
+			name: "out of scope", reason: fallback.ReasonNoMatch, clf: unknown,
+			want: "no intent of this registry fits the request: ask for one of the accepted intents: code_review, cost_analysis, databricks_review, doc_answering, retrieval_qa, serverless_review",
+		},
+		{
+			name: "out of scope, something near", reason: fallback.ReasonNoMatch, caller: only("rag_agent"),
+			clf:  contract.Classification{Intent: contract.Unknown, Alternatives: []contract.IntentScore{{Intent: "code_review", Confidence: 0.4}, {Intent: "retrieval_qa", Confidence: 0.3}}},
+			want: "no intent of this registry fits the request (retrieval_qa is nearest, with 0.30 of the 0.50 needed): ask for one of the accepted intents: doc_answering, retrieval_qa",
+		},
+		{
+			name: "understood, but nobody is near that may be shown", reason: fallback.ReasonNoMatch, caller: only("rag_agent"), clf: contract.Classification{Intent: "code_review"},
+			near: []contract.Candidate{near("quality_agent", 0.5, 0, 0, "")},
+			want: "no agent you may use serves this request: ask for one of the accepted intents: doc_answering, retrieval_qa",
+		},
+		{
+			name: "it would fit", reason: fallback.ReasonNoMatch, clf: contract.Classification{Intent: "code_review"},
+			near: []contract.Candidate{near("quality_agent", 0.5, 0.3, 0, "python", state)},
+			want: "quality_agent fits with 0.80 but may not take the request: breaker open for another 7 s",
+		},
+		{
+			name: "not sure enough", reason: fallback.ReasonLowConfidence, caller: only("quality_agent"),
+			clf:  contract.Classification{Intent: "code_review", Confidence: 0.4, Source: contract.SourceLLM},
+			near: []contract.Candidate{near("quality_agent", 0.5, 0.3, 0, "python")},
+			want: "the request reads as code_review with a confidence of 0.40 only, 0.65 is needed: say more exactly what is wanted, with one of the accepted intents: code_review, databricks_review, serverless_review",
+		},
+		{
+			name: "not sure of something the caller may not know", reason: fallback.ReasonLowConfidence, caller: only("rag_agent"),
+			clf:  contract.Classification{Intent: "code_review", Confidence: 0.4},
+			want: "the request reads with a confidence of 0.40 only, 0.50 is needed: say more exactly what is wanted, with one of the accepted intents: doc_answering, retrieval_qa",
+		},
+		{
+			name: "ambiguous", reason: fallback.ReasonAmbiguous,
+			clf:  contract.Classification{Intent: "code_review", Confidence: 0.5, Alternatives: []contract.IntentScore{{Intent: "cost_analysis", Confidence: 0.45}}},
+			want: "the request reads as code_review (0.50) and as cost_analysis (0.45), which different agents serve: say which one is wanted",
+		},
+		{
+			name: "ambiguous, but one reading is not the caller's", reason: fallback.ReasonAmbiguous, caller: only("quality_agent"),
+			clf:  contract.Classification{Intent: "code_review", Confidence: 0.5, Alternatives: []contract.IntentScore{{Intent: "cost_analysis", Confidence: 0.45}}},
+			want: "the request has several readings that are as good, for different agents: say which of the accepted intents is wanted",
+		},
+		{
+			name: "divergent", reason: fallback.ReasonDivergent,
+			clf:  contract.Classification{Intent: "code_review", Subtasks: []contract.Subtask{{Intent: "code_review"}, {Intent: "cost_analysis"}, {Intent: "code_review"}}},
+			want: "the request asks for several things (code_review, cost_analysis) and this registry does not split requests: send one request for each",
+		},
+		{
+			name: "divergent, one part not the caller's", reason: fallback.ReasonDivergent, caller: only("billing_agent"),
+			clf:  contract.Classification{Intent: "code_review", Subtasks: []contract.Subtask{{Intent: "code_review"}, {Intent: "cost_analysis"}}},
+			want: "the request asks for several things and this registry does not split requests: send one request for each",
+		},
+		{
+			name: "not entitled", reason: fallback.ReasonNotEntitled, caller: only("rag_agent"), clf: contract.Classification{Intent: "code_review"},
+			want: "no agent you may use serves this request: ask for one of the accepted intents, or ask the operator for access to more agents",
+		},
+		{
+			name: "entitled to nothing", reason: fallback.ReasonNotEntitled, caller: only(), clf: contract.Classification{Intent: "code_review"},
+			want: "you may not use any agent of this registry: ask its operator for a token with an agent scope",
+		},
+		{
+			name: "gated", reason: fallback.ReasonGated, clf: contract.Classification{Intent: "code_review"},
+			near: []contract.Candidate{near("billing_agent", 0, 0.3, 0, "databricks"), near("quality_agent", 0.5, 0.3, 0, "python", scopes, state)},
+			want: "quality_agent fits with 0.80 but may not take the request: needs scope repo:read; breaker open for another 7 s",
+		},
+		{
+			name: "gated, not to be shown", reason: fallback.ReasonGated, clf: contract.Classification{Intent: "code_review"}, caller: only("rag_agent"),
+			near: []contract.Candidate{near("quality_agent", 0.5, 0.3, 0, "python", scopes)},
+			want: "the agents that fit may not take the request",
+		},
+		{
+			name: "a reason of its own", reason: "topk_reached", clf: unknown, caller: only("billing_agent"),
+			want: "no intent of this registry fits the request: ask for one of the accepted intents: cost_analysis",
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if tt.caller == nil {
+				tt.caller = local
+			}
+			got := fallback.Unsupported(unmet(registry(), tt.caller, "prompt", tt.reason, tt.clf, tt.near...))
+			if diff := cmp.Diff(tt.want, got.Detail); diff != "" {
+				t.Errorf("detail (-want +got):\n%s", diff)
+			}
+			if got.Reason != tt.reason {
+				t.Errorf("got reason %q, want %q", got.Reason, tt.reason)
+			}
+		})
+	}
+}
+
+func TestNearest(t *testing.T) {
+	clf := contract.Classification{Intent: "code_review"}
+	list := []contract.Candidate{
+		near("quality_agent", 0.5, 0.1, 0, ""),
+		near("gone_agent", 0.5, 0, 0, ""),
+		near("billing_agent", 0.5, 0.15, 0, ""),
+		near("quality_agent", 0.3, 0, 0, ""),
+		near("rag_agent", 0.5, 0.3, 0, "docs"),
+	}
+	got := fallback.Unsupported(unmet(registry(), only("quality_agent", "rag_agent", "gone_agent"), "", fallback.ReasonNoMatch, clf, list...))
+	want := []contract.NearestMiss{
+		{AgentID: "quality_agent", Score: 0.6, MissingScore: 0.05, Gates: []contract.Gate{}},
+		{AgentID: "rag_agent", Score: 0.8, MissingScore: 0, Gates: []contract.Gate{}},
+	}
+	if diff := cmp.Diff(want, got.Nearest); diff != "" {
+		t.Errorf("nearest (-want +got):\n%s", diff)
+	}
+}
+
+func TestExamples(t *testing.T) {
+	tests := []struct {
+		name   string
+		caller *contract.Caller
+		prompt string
+		near   []contract.Candidate
+		want   []string
+	}{
+		{
+			"nearest first, then one of each intent", local, "check the function", nil,
+			[]string{"check this function for bugs", "why did our cloud bill go up", "review my pull request", "find our vacation policy", "what do the docs say about retries"},
+		},
+		{
+			"the nearest agent's before others", local, "prompt",
+			[]contract.Candidate{near("rag_agent", 0, 0.3, 0, "docs")},
+			[]string{"find our vacation policy", "what do the docs say about retries", "why did our cloud bill go up", "review my pull request"},
+		},
+		{"only the caller's", only("billing_agent"), "check the function for bugs", nil, []string{"why did our cloud bill go up"}},
+		{"none", only(), "check the function for bugs", nil, []string{}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			got := fallback.Unsupported(unmet(registry(), tt.caller, tt.prompt, fallback.ReasonNoMatch, contract.Classification{Intent: contract.Unknown}, tt.near...))
+			if diff := cmp.Diff(tt.want, got.Examples); diff != "" {
+				t.Errorf("examples (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestSharedIntent: an example is shown only if an agent the caller may use
+// declares it itself, though another one declares the same intent.
+func TestSharedIntent(t *testing.T) {
+	s := snapshot(
+		&contract.RegistryEntry{
+			ID: "mine", Match: contract.Match{Intent: []string{"code_review"}, Domains: []string{"*", "go"}},
+			Examples: map[string][]string{"code_review": {"review my code"}},
+		},
+		&contract.RegistryEntry{
+			ID: "theirs", Match: contract.Match{Intent: []string{"code_review"}, Domains: []string{"secret"}},
+			Examples: map[string][]string{"code_review": {"review the secret code"}},
+		},
+	)
+	got := fallback.Unsupported(unmet(s, only("mine"), "review the secret code", fallback.ReasonNoMatch, contract.Classification{Intent: "code_review"},
+		near("theirs", 0.5, 0, 0, ""), near("mine", 0.5, 0, 0, "")))
+	want := &contract.Unsupported{
+		Reason:          "no_match",
+		Detail:          "mine is nearest with 0.50 of the 0.65 needed: name one of its domains: go",
+		Nearest:         []contract.NearestMiss{{AgentID: "mine", Score: 0.5, MissingScore: 0.15, Gates: []contract.Gate{}}},
+		AcceptedIntents: []string{"code_review"},
+		AcceptedDomains: []string{"go"},
+		Examples:        []string{"review my code"},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("answer (-want +got):\n%s", diff)
+	}
+}
+
+func TestLargeRegistry(t *testing.T) {
+	var agents []*contract.RegistryEntry
+	var candidates []contract.Candidate
+	for i := range 100 {
+		id := fmt.Sprintf("agent_%03d", i)
+		agents = append(agents, &contract.RegistryEntry{ID: id, Match: contract.Match{Intent: []string{"intent_" + id}, Domains: []string{"domain_" + id}}})
+		candidates = append(candidates, near(id, 0.5, 0, 0, ""))
+	}
+	got := fallback.Unsupported(unmet(snapshot(agents...), local, "", fallback.ReasonNoMatch, contract.Classification{Intent: contract.Unknown}, candidates...))
+	if len(got.AcceptedIntents) != 50 || got.AcceptedIntents[0] != "intent_agent_000" || !slices.IsSorted(got.AcceptedIntents) {
+		t.Errorf("got %d accepted intents %q, want the first 50", len(got.AcceptedIntents), got.AcceptedIntents)
+	}
+	if len(got.AcceptedDomains) != 50 || len(got.Nearest) != 5 {
+		t.Errorf("got %d domains and %d near misses, want 50 and 5", len(got.AcceptedDomains), len(got.Nearest))
+	}
+	low := fallback.Unsupported(unmet(snapshot(agents...), local, "", fallback.ReasonLowConfidence, contract.Classification{Intent: contract.Unknown}))
+	if !strings.HasSuffix(low.Detail, "intent_agent_007 and 92 more") {
+		t.Errorf("got detail %q, want 8 names and the number of the others", low.Detail)
+	}
+}
+
+func TestNobody(t *testing.T) {
+	clf := contract.Classification{Intent: contract.Unknown, Reason: "empty_registry"}
+	for name, u := range map[string]*fallback.Unmet{
+		"no caller":      unmet(registry(), nil, "review", fallback.ReasonNoMatch, clf, near("quality_agent", 0.5, 0, 0, "")),
+		"empty registry": unmet(snapshot(), local, "review", fallback.ReasonNoMatch, clf),
+	} {
+		u.Lexical = nil
+		got := fallback.Unsupported(u)
+		want := &contract.Unsupported{
+			Reason: "no_match", Detail: got.Detail,
+			Nearest: []contract.NearestMiss{}, AcceptedIntents: []string{}, AcceptedDomains: []string{}, Examples: []string{},
+		}
+		if diff := cmp.Diff(want, got); diff != "" || got.Detail == "" {
+			t.Errorf("%s: answer (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+// TestNothingIsRevealed: whatever the reason, no word of the answer belongs to
+// an agent the caller may not use.
+func TestNothingIsRevealed(t *testing.T) {
+	secret := &contract.RegistryEntry{
+		ID: "xx_agent", Match: contract.Match{Intent: []string{"xx_intent"}, Domains: []string{"xx_domain"}},
+		Examples: map[string][]string{"xx_intent": {"xx please"}, "code_review": {"xx review"}}, Keywords: []string{"xx"},
+	}
+	s := snapshot(append(registry().Agents, secret)...)
+	model := lexical.Train(classifier.Corpus(s))
+	reasons := rapid.SampledFrom([]string{
+		fallback.ReasonNoMatch, fallback.ReasonLowConfidence, fallback.ReasonAmbiguous, fallback.ReasonDivergent,
+		fallback.ReasonNotEntitled, fallback.ReasonGated, "other",
+	})
+	intents := rapid.SampledFrom([]string{"xx_intent", "code_review", "cost_analysis", contract.Unknown})
+	agents := rapid.SampledFrom([]string{"xx_agent", "quality_agent", "billing_agent"})
+	rapid.Check(t, func(t *rapid.T) {
+		u := &fallback.Unmet{
+			Registry: s, Lexical: model, Prompt: "xx please", Reason: reasons.Draw(t, "reason"),
+			Caller: only(rapid.SliceOfDistinct(rapid.SampledFrom([]string{"quality_agent", "billing_agent"}), rapid.ID).Draw(t, "scopes")...),
+			Decision: &contract.Decision{Classification: contract.Classification{
+				Intent:       intents.Draw(t, "intent"),
+				Alternatives: []contract.IntentScore{{Intent: intents.Draw(t, "near"), Confidence: 0.4}},
+				Subtasks:     []contract.Subtask{{Intent: intents.Draw(t, "first")}, {Intent: intents.Draw(t, "second")}},
+			}},
+		}
+		for range rapid.IntRange(0, 4).Draw(t, "candidates") {
+			c := near(agents.Draw(t, "candidate"), 0.5, 0.3, 0, "")
+			if c.AgentID == "xx_agent" {
+				c.Gates = []contract.Gate{{Gate: "scopes", Reason: "xx"}}
+			}
+			u.Decision.Candidates = append(u.Decision.Candidates, c)
+		}
+		got := fallback.Unsupported(u)
+		if text := fmt.Sprintf("%+v", got); strings.Contains(text, "xx") {
+			t.Errorf("got an answer that shows what the caller may not see: %s", text)
+		}
+		if diff := cmp.Diff(got, fallback.Unsupported(u)); diff != "" {
+			t.Errorf("got two answers (-first +second):\n%s", diff)
+		}
+	})
+}
+
+func BenchmarkUnsupported(b *testing.B) {
+	var agents []*contract.RegistryEntry
+	for i := range 1000 {
+		id := fmt.Sprintf("agent_%d", i)
+		agents = append(agents, &contract.RegistryEntry{
+			ID: id, Match: contract.Match{Intent: []string{"intent_" + id}, Domains: []string{"domain_" + id}},
+			Examples: map[string][]string{"intent_" + id: {"please do thing " + id}},
+		})
+	}
+	slices.SortFunc(agents, func(a, b *contract.RegistryEntry) int { return strings.Compare(a.ID, b.ID) })
+	for name, caller := range map[string]*contract.Caller{"all": local, "two": only("agent_7", "agent_8")} {
+		u := unmet(snapshot(agents...), caller, "do the thing agent 7", fallback.ReasonNoMatch, contract.Classification{Intent: contract.Unknown}, near("agent_7", 0.5, 0, 0, ""))
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				fallback.Unsupported(u)
+			}
+		})
+	}
+}

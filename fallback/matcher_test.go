@@ -1,0 +1,115 @@
+package fallback_test
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/caprouter/caprouter/capabilities"
+	"github.com/caprouter/caprouter/classifier"
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/fallback"
+	"github.com/caprouter/caprouter/internal/strictjson"
+	"github.com/caprouter/caprouter/matcher"
+)
+
+// TestThroughMatcher explains refusals as they come about: a prompt classified
+// by its words, the near misses found by the matcher.
+func TestThroughMatcher(t *testing.T) {
+	tests := []struct {
+		name, prompt, reason string
+		caller               *contract.Caller
+		detail               string
+		nearest              []string
+	}{
+		{
+			"no domain named", "review my code", fallback.ReasonNoMatch, local,
+			"quality_agent is nearest with 0.50 of the 0.65 needed: name one of its domains: databricks, python, semaforo",
+			[]string{"quality_agent"},
+		},
+		{
+			"only a domain named", "python jokes", fallback.ReasonNoMatch, local,
+			"quality_agent is nearest with 0.30 of the 0.65 needed: ask for one of its intents: code_review, databricks_review, serverless_review",
+			[]string{"quality_agent"},
+		},
+		{
+			"intent of one, domain of another", "cost analysis of python", fallback.ReasonNoMatch, local,
+			"billing_agent is nearest with 0.50 of the 0.65 needed: name one of its domains: azure, databricks",
+			[]string{"billing_agent", "quality_agent"},
+		},
+		{
+			"the same for who may use one of them", "cost analysis of python", fallback.ReasonNoMatch, only("quality_agent"),
+			"quality_agent is nearest with 0.30 of the 0.65 needed: ask for one of its intents: code_review, databricks_review, serverless_review",
+			[]string{"quality_agent"},
+		},
+		{
+			"nothing near", "tell me a joke", fallback.ReasonNoMatch, only("rag_agent"),
+			"no intent of this registry fits the request: ask for one of the accepted intents: doc_answering, retrieval_qa",
+			nil,
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			got := fallback.Unsupported(decided(t, registry(), tt.prompt, tt.reason, tt.caller))
+			if diff := cmp.Diff(tt.detail, got.Detail); diff != "" {
+				t.Errorf("detail (-want +got):\n%s", diff)
+			}
+			var agents []string
+			for _, n := range got.Nearest {
+				agents = append(agents, n.AgentID)
+				if len(n.Gates) == 0 {
+					t.Errorf("%s: got no gate, want what kept it out", n.AgentID)
+				}
+			}
+			if diff := cmp.Diff(tt.nearest, agents); diff != "" {
+				t.Errorf("nearest (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// decided classifies and matches a prompt and returns it as not served.
+func decided(t *testing.T, s *capabilities.Snapshot, prompt, reason string, caller *contract.Caller) *fallback.Unmet {
+	t.Helper()
+	c, err := classifier.New(classifier.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	u := unmet(s, caller, prompt, reason, contract.Classification{})
+	u.Decision.Classification = c.Classify(t.Context(), classifier.Input{Prompt: prompt, Registry: s, Lexical: u.Lexical})
+	clf := &u.Decision.Classification
+
+	index := matcher.Build(s.Agents, matcher.DefaultWeights(), s.Routing.ThresholdHundredths())
+	live := make(matcher.Live, len(s.Agents))
+	query := matcher.Query{
+		Intent: clf.Intent, Domains: clf.Domains, PromptBytes: len(prompt), Caller: caller,
+		Confidence: clf.Confidence, MinConfidence: classifier.MinConfidence(s.Routing, clf.Source),
+	}
+	var result matcher.Result
+	index.Nearest(&query, live, &result)
+	for i := range result.N {
+		u.Decision.Candidates = append(u.Decision.Candidates, index.Describe(&result.Candidates[i], &query, live))
+	}
+	return u
+}
+
+// TestOnTheWire: a list with nothing in it is [], whoever encodes it.
+func TestOnTheWire(t *testing.T) {
+	answer := fallback.Unsupported(decided(t, registry(), "tell me a joke", fallback.ReasonNoMatch, only()))
+	const want = `{"reason":"no_match","detail":"you may not use any agent of this registry: ask its operator for a token with an agent scope",` +
+		`"nearest":[],"accepted_intents":[],"accepted_domains":[],"examples":[]}`
+	ours, err := strictjson.Marshal(answer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	theirs, err := json.Marshal(answer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, got := range map[string][]byte{"strictjson": ours, "encoding/json": theirs} {
+		if diff := cmp.Diff(want, string(got)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
