@@ -1,0 +1,132 @@
+package dispatch_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/dispatch"
+	"github.com/caprouter/caprouter/internal/resilience"
+)
+
+func TestBreaker(t *testing.T) {
+	b := newBench(t)
+	a, other := agent("a"), agent("other")
+	live := b.Live([]*contract.RegistryEntry{a, other})
+	b.fail(t, a, 2)
+	if s := b.Agent("a"); s.Breaker != resilience.Closed || live[0].OpenUntil() != 0 {
+		t.Fatalf("after two failures: %+v, open until %d; want closed", s, live[0].OpenUntil())
+	}
+	b.fail(t, a, 1)
+	until := b.clock.Now().Add(10 * time.Second)
+	want := dispatch.AgentStatus{Breaker: resilience.Open, OpenUntil: until}
+	if diff := cmp.Diff(want, b.Agent("a")); diff != "" {
+		t.Errorf("status after three failures (-want +got):\n%s", diff)
+	}
+	if got := live[0].OpenUntil(); got != until.UnixMilli() {
+		t.Errorf("live state is open until %d, want %d", got, until.UnixMilli())
+	}
+	if got := b.OpenBreakers(); got != 1 {
+		t.Errorf("OpenBreakers = %d, want 1", got)
+	}
+	before := b.target.count()
+	refusedWith(t, b.send(t, a), "a has failed repeatedly and gets no tasks until 2026-01-02T15:04:15Z")
+	if got := b.send(t, other); got.Err != nil {
+		t.Errorf("another agent got %+v, want a result", got.Err)
+	}
+	if got := b.target.count() - before; got != 1 {
+		t.Errorf("%d calls while open, want the other agent's one", got)
+	}
+
+	b.clock.Advance(10 * time.Second)
+	if s := b.Agent("a"); s.Breaker != resilience.HalfOpen || b.OpenBreakers() != 0 {
+		t.Errorf("after its time: %+v and %d open, want half open and none", s, b.OpenBreakers())
+	}
+	if got := b.send(t, a); got.Err != nil {
+		t.Fatalf("the trial got %+v, want a result", got.Err)
+	}
+	if s := b.Agent("a"); s.Breaker != resilience.Closed || live[0].OpenUntil() != 0 {
+		t.Errorf("after a good trial: %+v, open until %d; want closed", s, live[0].OpenUntil())
+	}
+}
+
+func TestBreakerTrial(t *testing.T) {
+	for _, tc := range []struct {
+		name string
+		out  dispatch.Outcome
+		want string
+	}{
+		{"success", success, resilience.Closed},
+		{"failure", broken, resilience.Open},
+		{"no verdict", silent, resilience.HalfOpen},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			b := newBench(t)
+			a := agent("a")
+			live := b.Live([]*contract.RegistryEntry{a})
+			b.fail(t, a, 3)
+			b.clock.Advance(10 * time.Second)
+			begun, end := make(chan string), make(chan struct{})
+			b.target.do = func(context.Context, dispatch.Call) dispatch.Outcome {
+				begun <- ""
+				<-end
+				return tc.out
+			}
+			var wg sync.WaitGroup
+			wg.Go(func() { b.send(t, a) })
+			<-begun
+			if now := b.clock.Now().UnixMilli(); live[0].OpenUntil() <= now {
+				t.Error("the matcher would send others to an agent on trial")
+			}
+			refusedWith(t, b.send(t, a), "a has failed repeatedly")
+			close(end)
+			wg.Wait()
+			if s := b.Agent("a"); s.Breaker != tc.want {
+				t.Errorf("after the trial: %s, want %s", s.Breaker, tc.want)
+			}
+			if open := live[0].OpenUntil() > b.clock.Now().UnixMilli(); open != (tc.want == resilience.Open) {
+				t.Errorf("live state is open: %v, want %v", open, !open)
+			}
+		})
+	}
+}
+
+// A trial that outlasts the period lets the matcher choose the agent again;
+// the breaker still admits no second trial.
+func TestBreakerSlowTrial(t *testing.T) {
+	b := newBench(t)
+	a := agent("a")
+	b.Live([]*contract.RegistryEntry{a})
+	b.fail(t, a, 3)
+	b.clock.Advance(10 * time.Second)
+	begun, end := make(chan string, 1), make(chan struct{})
+	b.target.do = holding(begun, end)
+	var wg sync.WaitGroup
+	wg.Go(func() { b.send(t, a) })
+	<-begun
+	b.clock.Advance(time.Minute)
+	refusedWith(t, b.send(t, a), "a has failed repeatedly and is being tried again with another task")
+	close(end)
+	wg.Wait()
+}
+
+func TestOutcomesThatDoNotOpenTheBreaker(t *testing.T) {
+	failure := dispatch.Outcome{Result: &contract.Result{Status: contract.ResultFailure}, Attempts: 1, Health: dispatch.HealthGood}
+	refused := dispatch.Outcome{Err: &contract.TaskError{Code: contract.TaskAgentUnavailable}, Attempts: 1, Health: dispatch.HealthGood}
+	for name, out := range map[string]dispatch.Outcome{"a Result that says failure": failure, "a refusal": refused, "a cancellation": silent} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			b.target.answer(out)
+			for range 20 {
+				b.send(t, agent("a"))
+			}
+			if s := b.Agent("a"); s.Breaker != resilience.Closed {
+				t.Errorf("breaker = %s after twenty, want closed", s.Breaker)
+			}
+		})
+	}
+}

@@ -1,0 +1,324 @@
+package dispatch_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/dispatch"
+)
+
+func TestNewRefuses(t *testing.T) {
+	for name, tc := range map[string]struct {
+		cfg     dispatch.Config
+		targets map[string]dispatch.Target
+		want    string
+	}{
+		"a negative bound":   {dispatch.Config{MaxInFlight: -1}, nil, "max_in_flight"},
+		"a negative timeout": {dispatch.Config{Timeout: -1}, nil, "timeout"},
+		"no target":          {dispatch.Config{}, map[string]dispatch.Target{"http": nil}, "http"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if _, err := dispatch.New(tc.cfg, tc.targets); err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("New = %v, want an error about %s", err, tc.want)
+			}
+		})
+	}
+}
+
+func TestSendPassesTheOutcomeOn(t *testing.T) {
+	for name, want := range map[string]dispatch.Outcome{"success": success, "broken": broken, "cancelled": silent} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			b.target.answer(want)
+			c := call(agent("a"))
+			c.Others = 3
+			got := b.Send(t.Context(), c)
+			if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(dispatch.Outcome{}, "Latency")); diff != "" {
+				t.Errorf("outcome (-want +got):\n%s", diff)
+			}
+			if got.Latency <= 0 {
+				t.Errorf("Latency = %v, want the time it took", got.Latency)
+			}
+			if diff := cmp.Diff([]dispatch.Call{c}, b.target.calls); diff != "" {
+				t.Errorf("calls of the target (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestSendWithoutAWayToTheAgent(t *testing.T) {
+	for _, tc := range []struct {
+		name     string
+		endpoint contract.Endpoint
+		want     string // "" = it is reached
+	}{
+		{"no endpoint", contract.Endpoint{}, "a names no endpoint"},
+		{"http without a URL", contract.Endpoint{Protocol: "http"}, "a names no endpoint"},
+		{"a URL without a protocol is http", contract.Endpoint{URL: "http://127.0.0.1:1/"}, ""},
+		{"pull", contract.Endpoint{Protocol: "pull"}, "a cannot be reached: protocol pull is not served by this version"},
+		{"mcp", contract.Endpoint{Protocol: "mcp", URL: "http://x"}, "a cannot be reached: protocol mcp is not served by this version"},
+		{"nonsense", contract.Endpoint{Protocol: "smoke", URL: "x"}, "a cannot be reached: protocol smoke is not served by this version"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			b := newBench(t)
+			got := b.send(t, &contract.RegistryEntry{ID: "a", Endpoint: tc.endpoint})
+			if tc.want == "" {
+				if got.Err != nil {
+					t.Errorf("Send = %+v, want a result", got.Err)
+				}
+				return
+			}
+			refusedWith(t, got, tc.want)
+			if b.target.count() != 0 {
+				t.Error("a target was called")
+			}
+		})
+	}
+}
+
+// refusedWith checks for a certain agent_unavailable without a try.
+func refusedWith(t testing.TB, got dispatch.Outcome, detail string) {
+	t.Helper()
+	if got.Err == nil || got.Err.Code != contract.TaskAgentUnavailable || !strings.Contains(got.Err.Detail, detail) ||
+		got.Uncertain || got.Attempts != 0 || got.Result != nil {
+		t.Errorf("outcome = %+v with %+v; want a certain agent_unavailable without a try and with %q", got, got.Err, detail)
+	}
+}
+
+func TestSendHasADeadline(t *testing.T) {
+	const soon, late = time.Second, time.Minute
+	for _, tc := range []struct {
+		name      string
+		ctx, task time.Duration // 0 = none
+		want      time.Duration
+	}{
+		{"the task's", 0, soon, soon},
+		{"the context's", soon, 0, soon},
+		{"the earlier: the task's", late, soon, soon},
+		{"the earlier: the context's", soon, late, soon},
+		{"the same", soon, soon, soon},
+		{"none", 0, 0, dispatch.DefaultTimeout},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBench(t)
+				var got time.Duration
+				b.target.do = func(ctx context.Context, _ dispatch.Call) dispatch.Outcome {
+					deadline, _ := ctx.Deadline()
+					got = time.Until(deadline)
+					return success
+				}
+				ctx, c := t.Context(), call(agent("a"))
+				if tc.ctx != 0 {
+					var cancel context.CancelFunc
+					ctx, cancel = context.WithTimeout(ctx, tc.ctx)
+					defer cancel()
+				}
+				if tc.task != 0 {
+					c.Task.Deadline = time.Now().Add(tc.task)
+				}
+				b.Send(ctx, c)
+				if got != tc.want {
+					t.Errorf("the target has %v, want %v", got, tc.want)
+				}
+			})
+		})
+	}
+}
+
+// holding returns a target function that says when it begins and ends when it
+// is told to.
+func holding(begun chan<- string, end <-chan struct{}) func(context.Context, dispatch.Call) dispatch.Outcome {
+	return func(_ context.Context, c dispatch.Call) dispatch.Outcome {
+		begun <- c.Agent.ID
+		<-end
+		return success
+	}
+}
+
+func TestAgentBound(t *testing.T) {
+	b := newBench(t)
+	busy, idle := agent("busy"), agent("idle")
+	busy.MaxInFlight = 2
+	live := b.Live([]*contract.RegistryEntry{busy, idle})
+	begun, end := make(chan string, 3), make(chan struct{})
+	b.target.do = holding(begun, end)
+	var wg sync.WaitGroup
+	for range 2 {
+		wg.Go(func() { b.send(t, busy) })
+		<-begun
+	}
+	if got := live[0].InFlight(); got != 2 {
+		t.Errorf("in flight = %d, want 2", got)
+	}
+	if diff := cmp.Diff(dispatch.AgentStatus{Breaker: "closed", InFlight: 2}, b.Agent("busy")); diff != "" {
+		t.Errorf("status (-want +got):\n%s", diff)
+	}
+	refusedWith(t, b.send(t, busy), "busy is at its limit of 2 tasks in flight (max_in_flight)")
+	wg.Go(func() { b.send(t, idle) }) // the bound is each agent's own
+	<-begun
+	close(end)
+	wg.Wait()
+	if got := b.send(t, busy); got.Err != nil || live[0].InFlight() != 0 {
+		t.Errorf("afterwards: %+v and %d in flight, want a result and 0", got.Err, live[0].InFlight())
+	}
+}
+
+func TestGlobalBound(t *testing.T) {
+	one := func(c *dispatch.Config) { c.MaxInFlight = 1 }
+	// occupy takes the only place until the returned function is called.
+	occupy := func(t *testing.T, b *bench) (free func()) {
+		begun, end := make(chan string, 1), make(chan struct{})
+		b.target.do = holding(begun, end)
+		var wg sync.WaitGroup
+		wg.Go(func() { b.send(t, agent("first")) })
+		<-begun
+		b.target.answer(success)
+		return func() { close(end); wg.Wait() }
+	}
+	t.Run("waits for a place", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			b := newBench(t, one)
+			free := occupy(t, b)
+			var got dispatch.Outcome
+			var wg sync.WaitGroup
+			wg.Go(func() { got = b.send(t, agent("second")) })
+			synctest.Wait()
+			if b.target.count() != 1 {
+				t.Fatalf("%d tasks were given out at once, bound 1", b.target.count())
+			}
+			free()
+			wg.Wait()
+			if got.Err != nil {
+				t.Errorf("the one that waited got %+v, want a result", got.Err)
+			}
+		})
+	})
+	t.Run("no longer than a quarter of its time", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			b := newBench(t, one)
+			free := occupy(t, b)
+			ctx, cancel := context.WithTimeout(t.Context(), 8*time.Second)
+			defer cancel()
+			got := b.Send(ctx, call(agent("second")))
+			refusedWith(t, got, "the router is at its limit of 1 tasks in flight (dispatch.max_in_flight); waited 2000 ms")
+			if got.Latency != 2*time.Second {
+				t.Errorf("waited %v, want 2s", got.Latency)
+			}
+			if s := b.Agent("second"); s.InFlight != 0 {
+				t.Errorf("in flight = %d after it gave up, want 0", s.InFlight)
+			}
+			free()
+		})
+	})
+	for _, tc := range []struct {
+		name string
+		end  error
+		want contract.TaskCode
+	}{
+		{"the caller leaves", context.Canceled, contract.TaskWasCancelled},
+		{"the caller had left", nil, contract.TaskWasCancelled},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBench(t, one)
+				free := occupy(t, b)
+				ctx, cancel := context.WithCancel(t.Context())
+				if tc.end == nil {
+					cancel()
+				}
+				var got dispatch.Outcome
+				var wg sync.WaitGroup
+				wg.Go(func() { got = b.Send(ctx, call(agent("second"))) })
+				synctest.Wait()
+				cancel()
+				wg.Wait()
+				if got.Err == nil || got.Err.Code != tc.want || got.Uncertain || got.Attempts != 0 {
+					t.Errorf("outcome = %+v with %+v, want a certain %s", got, got.Err, tc.want)
+				}
+				free()
+			})
+		})
+	}
+	t.Run("a deadline that has passed", func(t *testing.T) {
+		b := newBench(t)
+		c := call(agent("a"))
+		c.Task.Deadline = time.Now().Add(-time.Second)
+		if got := b.Send(t.Context(), c); got.Err == nil || got.Err.Code != contract.TaskDeadlineExceeded || b.target.count() != 0 {
+			t.Errorf("outcome = %+v after %d calls, want deadline_exceeded after none", got.Err, b.target.count())
+		}
+	})
+}
+
+func TestATargetThatPanics(t *testing.T) {
+	b := newBench(t, func(c *dispatch.Config) { c.MaxInFlight = 1 })
+	a := agent("a")
+	live := b.Live([]*contract.RegistryEntry{a})
+	boom := errors.New("boom")
+	b.target.do = func(context.Context, dispatch.Call) dispatch.Outcome { panic(boom) }
+	func() {
+		defer func() {
+			if got := recover(); got != boom {
+				t.Errorf("recovered %v, want the target's panic", got)
+			}
+		}()
+		b.send(t, a)
+	}()
+	b.target.answer(success)
+	if got := b.send(t, a); got.Err != nil || live[0].InFlight() != 0 {
+		t.Errorf("the next task got %+v with %d in flight, want a result: everything was given back", got.Err, live[0].InFlight())
+	}
+}
+
+func TestManyAtOnce(t *testing.T) {
+	const most = 8
+	b := newBench(t, func(c *dispatch.Config) { c.MaxInFlight = most })
+	agents := make([]*contract.RegistryEntry, 5)
+	for i := range agents {
+		agents[i] = agent(fmt.Sprintf("a%d", i))
+		agents[i].MaxInFlight = 4
+	}
+	live := b.Live(agents)
+	var now, peak atomic.Int64
+	var turn atomic.Int64
+	b.target.do = func(context.Context, dispatch.Call) dispatch.Outcome {
+		n := now.Add(1)
+		for p := peak.Load(); n > p && !peak.CompareAndSwap(p, n); p = peak.Load() {
+		}
+		defer now.Add(-1)
+		return []dispatch.Outcome{success, broken, silent, success}[turn.Add(1)%4]
+	}
+	var wg sync.WaitGroup
+	for i := range 16 {
+		wg.Go(func() {
+			for j := range 200 {
+				b.send(t, agents[(i+j)%len(agents)])
+				if j%50 == 0 {
+					b.Live(agents)
+					b.OpenBreakers()
+					b.clock.Advance(time.Second)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if got := peak.Load(); got > most {
+		t.Errorf("%d tasks were in flight at once, bound %d", got, most)
+	}
+	for i, s := range live {
+		if s.InFlight() != 0 {
+			t.Errorf("agent %d has %d in flight at the end, want 0", i, s.InFlight())
+		}
+	}
+}

@@ -1,0 +1,200 @@
+package dispatch_test
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/dispatch"
+	"github.com/caprouter/caprouter/internal/resilience"
+	"github.com/caprouter/caprouter/matcher"
+)
+
+func TestLiveIsAlignedAndStable(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		b := newBench(t)
+		known := map[string]*matcher.LiveState{}
+		for range rapid.IntRange(1, 6).Draw(rt, "reloads") {
+			ids := rapid.SliceOfNDistinct(rapid.IntRange(0, 12), 0, 12, rapid.ID[int]).Draw(rt, "agents")
+			agents := make([]*contract.RegistryEntry, len(ids))
+			for i, id := range ids { // in any order: the index has its own
+				agents[i] = agent(fmt.Sprintf("a%d", id))
+				agents[i].MaxInFlight = rapid.IntRange(0, 9).Draw(rt, "limit")
+			}
+			live := b.Live(agents)
+			if len(live) != len(agents) {
+				rt.Fatalf("%d states for %d agents", len(live), len(agents))
+			}
+			seen := map[string]*matcher.LiveState{}
+			for i, a := range agents {
+				if before := known[a.ID]; before != nil && live[i] != before {
+					rt.Fatalf("%s has another state after the reload", a.ID)
+				}
+				limit := a.MaxInFlight
+				if limit == 0 {
+					limit = contract.DefaultMaxInFlight
+				}
+				if got := live[i].Limit(); got != limit {
+					rt.Fatalf("limit of %s = %d, want %d", a.ID, got, limit)
+				}
+				live[i].SetDisabled(true) // reaches Agent by the id alone
+				if !b.Agent(a.ID).Disabled {
+					rt.Fatalf("the state at %d is not that of %s", i, a.ID)
+				}
+				seen[a.ID] = live[i]
+			}
+			known = seen
+		}
+	})
+}
+
+func TestReloadKeepsWhatIsKnown(t *testing.T) {
+	b := newBench(t)
+	a := agent("a")
+	b.Live([]*contract.RegistryEntry{a})
+	b.fail(t, a, 3)
+	changed := agent("a")
+	changed.Description = "now with a description"
+	live := b.Live([]*contract.RegistryEntry{agent("new"), changed})
+	if s := b.Agent("a"); s.Breaker != resilience.Open || live[1].OpenUntil() == 0 {
+		t.Errorf("after a reload: %+v, want the breaker open as before", s)
+	}
+	refusedWith(t, b.send(t, changed), "a has failed repeatedly")
+}
+
+// An operator who corrects the address need not wait for the breaker.
+func TestReloadWithAnotherEndpoint(t *testing.T) {
+	b := newBench(t)
+	a := agent("a")
+	b.Live([]*contract.RegistryEntry{a})
+	b.fail(t, a, 3)
+	moved := agent("a")
+	moved.Endpoint.URL = "http://127.0.0.1:2/"
+	live := b.Live([]*contract.RegistryEntry{moved})
+	if s := b.Agent("a"); s.Breaker != resilience.Closed || live[0].OpenUntil() != 0 {
+		t.Errorf("after the move: %+v, want closed", s)
+	}
+	if got := b.send(t, moved); got.Err != nil {
+		t.Errorf("the moved agent got %+v, want a result", got.Err)
+	}
+}
+
+func TestAgentsThatGo(t *testing.T) {
+	b := newBench(t)
+	a := agent("a")
+	live := b.Live([]*contract.RegistryEntry{a})
+	begun, end := make(chan string, 2), make(chan struct{})
+	b.target.do = holding(begun, end)
+	var wg sync.WaitGroup
+	wg.Go(func() { b.send(t, a) })
+	<-begun
+	b.Live(nil)
+	if got := b.Agent("a").InFlight; got != 1 {
+		t.Errorf("in flight of an agent that has gone = %d, want its last task", got)
+	}
+	back := b.Live([]*contract.RegistryEntry{a})
+	if back[0] != live[0] || back[0].InFlight() != 1 {
+		t.Error("an agent that came back while it works has lost its state")
+	}
+	b.Live(nil)
+	close(end)
+	wg.Wait()
+	if diff := cmp.Diff(dispatch.AgentStatus{Breaker: resilience.Closed}, b.Agent("a")); diff != "" {
+		t.Errorf("status after its last task (-want +got):\n%s", diff)
+	}
+
+	// A request that began before the reload may still be sent.
+	b.fail(t, a, 5)
+	if got := b.send(t, a); got.Err != nil {
+		t.Errorf("a late task got %+v, want a result: nothing is kept of an agent that has gone", got.Err)
+	}
+}
+
+// What is kept grows with the agents that fail, not with those that are called.
+func TestMemoryIsBounded(t *testing.T) {
+	b := newBench(t)
+	const n = 20_000
+	agents := make([]*contract.RegistryEntry, n)
+	for i := range agents {
+		agents[i] = agent(fmt.Sprintf("a%05d", i))
+	}
+	b.Live(agents)
+	for _, a := range agents {
+		b.send(t, a)
+	}
+	if got := b.Active(); got != 0 {
+		t.Errorf("%d agents are kept after all have succeeded, want 0", got)
+	}
+	b.fail(t, agents[7], 1)
+	b.fail(t, agents[8], 3)
+	if got := b.Active(); got != 2 {
+		t.Errorf("%d agents are kept after two have failed, want 2", got)
+	}
+	b.send(t, agents[7])
+	if got := b.Active(); got != 1 {
+		t.Errorf("%d agents are kept after one has recovered, want 1", got)
+	}
+	for i := range 1000 { // agents nobody registered
+		b.fail(t, agent(fmt.Sprintf("gone%d", i)), 1)
+	}
+	if got := b.Active(); got != 1 {
+		t.Errorf("%d agents are kept after a thousand unknown ones have failed, want 1", got)
+	}
+	b.Live(agents[:5])
+	if got := b.Active(); got != 0 {
+		t.Errorf("%d agents are kept after they have gone, want 0", got)
+	}
+}
+
+// instant is a target that costs nothing.
+type instant struct{}
+
+func (instant) Do(context.Context, dispatch.Call) dispatch.Outcome { return success }
+
+// BenchmarkSend is what the bounds and the breaker add to a call.
+func BenchmarkSend(b *testing.B) {
+	d, err := dispatch.New(dispatch.Config{}, map[string]dispatch.Target{contract.ProtocolHTTP: instant{}})
+	if err != nil {
+		b.Fatal(err)
+	}
+	c := call(agent("a"))
+	d.Live([]*contract.RegistryEntry{c.Agent})
+	c.Task.Deadline = time.Now().Add(time.Hour)
+	b.ReportAllocs()
+	for b.Loop() {
+		d.Send(b.Context(), c)
+	}
+}
+
+// BenchmarkLive is a reload of a million agents with the same million, and what
+// they cost in memory.
+func BenchmarkLive(b *testing.B) {
+	const n = 1_000_000
+	agents := make([]*contract.RegistryEntry, n)
+	for i := range agents {
+		agents[i] = agent(fmt.Sprintf("agent_%07d", i))
+	}
+	bench := newBench(b)
+	before := heap()
+	live := bench.Live(agents)
+	bytes := float64(heap()-before) / n
+	for b.Loop() {
+		live = bench.Live(agents)
+	}
+	runtime.KeepAlive(live)
+	b.ReportMetric(bytes, "bytes/agent")
+}
+
+func heap() uint64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}
