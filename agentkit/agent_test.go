@@ -1,0 +1,270 @@
+package agentkit_test
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/caprouter/caprouter/agentkit"
+	"github.com/caprouter/caprouter/contract"
+)
+
+func TestNewRefuses(t *testing.T) {
+	good := agentkit.Config{AgentID: "word_counter", JWKSURL: "https://router.example/.well-known/jwks.json"}
+	for _, tc := range []struct {
+		name   string
+		change func(*agentkit.Config)
+		work   agentkit.Work
+		want   string
+	}{
+		{"no id", func(c *agentkit.Config) { c.AgentID = "" }, countWords, "AgentID"},
+		{"a bad id", func(c *agentkit.Config) { c.AgentID = "Word Counter" }, countWords, "AgentID"},
+		{"no keys", func(c *agentkit.Config) { c.JWKSURL = "" }, countWords, "JWKSURL"},
+		{"keys in a file", func(c *agentkit.Config) { c.JWKSURL = "file:///etc/jwks.json" }, countWords, "JWKSURL"},
+		{"keys without a host", func(c *agentkit.Config) { c.JWKSURL = "/.well-known/jwks.json" }, countWords, "JWKSURL"},
+		{"not a URL", func(c *agentkit.Config) { c.JWKSURL = "http://a b" }, countWords, "JWKSURL"},
+		{"no work", func(*agentkit.Config) {}, nil, "work"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			cfg := good
+			tc.change(&cfg)
+			if _, err := agentkit.New(cfg, tc.work); err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("New = %v, want an error about %s", err, tc.want)
+			}
+		})
+	}
+	if _, err := agentkit.New(good, countWords); err != nil {
+		t.Errorf("New with a good config = %v", err)
+	}
+}
+
+func TestTaskReachesTheWork(t *testing.T) {
+	router := newFakeRouter(t)
+	var got contract.Task
+	var caller string
+	var deadline time.Time
+	h := newAgent(t, router, nil, func(ctx context.Context, task contract.Task) (contract.Result, error) {
+		got, caller = task, agentkit.Caller(ctx)
+		deadline, _ = ctx.Deadline()
+		return contract.Result{Data: map[string]json.RawMessage{"n": json.RawMessage("3")}, Logs: []string{"counted"}}, nil
+	})
+	task := goodTask().with("callback", object{"url": "https://router.example"}) // of a newer router
+	res := result(t, serve(h, post("/", router.token(goodClaims()), task.json())))
+
+	var want contract.Task
+	if err := json.Unmarshal([]byte(task.json()), &want); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("the work's task (-want +got):\n%s", diff)
+	}
+	if caller != "alice" {
+		t.Errorf("Caller = %q, want alice", caller)
+	}
+	if !deadline.Equal(want.Deadline) {
+		t.Errorf("deadline of the context = %v, want the task's, %v", deadline, want.Deadline)
+	}
+	wantRes := contract.Result{
+		TaskID: taskID, Status: contract.ResultSuccess, Logs: []string{"counted"},
+		Data: map[string]json.RawMessage{"n": json.RawMessage("3")},
+	}
+	if diff := cmp.Diff(wantRes, res); diff != "" {
+		t.Errorf("result (-want +got):\n%s", diff)
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	router := newFakeRouter(t)
+	h := newAgent(t, router, nil, func(context.Context, contract.Task) (contract.Result, error) {
+		t.Error("the work was called")
+		return contract.Result{}, nil
+	})
+	body := func(s string) func(*http.Request) {
+		return func(r *http.Request) { *r = *post("/", router.token(goodClaims()), s) }
+	}
+	header := func(name, value string) func(*http.Request) {
+		return func(r *http.Request) { r.Header.Set(name, value) }
+	}
+	at := func(method, path string) func(*http.Request) {
+		return func(r *http.Request) { r.Method, r.URL.Path = method, path }
+	}
+	good := goodTask()
+	for _, tc := range []struct {
+		name   string
+		change func(*http.Request)
+		status int
+		words  string
+	}{
+		{"another place", at("POST", "/tasks"), 404, "POST /"},
+		{"cancel without an id", at("POST", "/cancel"), 404, ""},
+		{"cancel with an empty id", at("POST", "//cancel"), 404, ""},
+		{"cancel of a path", at("POST", "/a/b/cancel"), 404, ""},
+		{"cancel of dots", at("POST", "/"+strings.Repeat("a", 129)+"/cancel"), 404, ""},
+		{"GET a task", at("GET", "/"), 405, "only POST"},
+		{"PUT a task", at("PUT", "/"), 405, "only POST"},
+		{"GET a cancel", at("GET", "/"+taskID+"/cancel"), 405, "only POST"},
+		{"POST to health", at("POST", "/healthz"), 405, "only GET"},
+		{"a form", header("Content-Type", "application/x-www-form-urlencoded"), 415, "application/json"},
+		{"no type", header("Content-Type", ""), 415, "application/json"},
+		{"JSON in Latin-1", header("Content-Type", "application/json; charset=iso-8859-1"), 415, "UTF-8"},
+		{"a broken type", header("Content-Type", "application/json;;"), 415, "application/json"},
+		{"gzip", header("Content-Encoding", "gzip"), 415, "encoding"},
+		{"2 MiB and a byte", body(strings.Repeat(" ", 2<<20+1)), 413, "2097152"},
+		{"an endless prompt", body(good.with("inputs", object{"prompt": strings.Repeat("x", 3<<20)}).json()), 413, ""},
+		{"nothing", body(""), 400, "not a JSON object"},
+		{"HTML", body("<html>"), 400, "not a JSON object"},
+		{"a list", body("[]"), 400, "not a JSON object"},
+		{"null", body("null"), 400, "not a JSON object"},
+		{"cut short", body(good.json()[:80]), 400, "not valid JSON"},
+		{"two tasks", body(good.json() + good.json()), 400, "behind the end"},
+		{"task_id twice", body(strings.Replace(good.json(), "{", `{"task_id":"x",`, 1)), 400, "twice"},
+		{"a name twice inside", body(strings.Replace(good.json(), `"limit"`, `"prompt":1,"limit"`, 1)), 400, "twice"},
+		{"Task_ID", body(strings.Replace(good.json(), `"task_id"`, `"Task_ID"`, 1)), 400, "not spelled as agreed"},
+		{"not UTF-8", body(strings.Replace(good.json(), "one two", "one \xff", 1)), 400, "UTF-8"},
+		{"too deep", body(strings.Replace(good.json(), `:7`, ":"+strings.Repeat("[", 300)+strings.Repeat("]", 300), 1)), 400, "too deep"},
+		{"no task_id", body(good.with("task_id", nil).json()), 400, "task_id"},
+		{"a task_id with a slash", body(good.with("task_id", "a/b").json()), 400, "task_id"},
+		{"a task_id that is a number", body(good.with("task_id", 7).json()), 400, "not a task"},
+		{"no deadline", body(good.with("deadline", nil).json()), 400, "deadline"},
+		{"a deadline in words", body(good.with("deadline", "tomorrow").json()), 400, "not a task"},
+		{"a deadline that has passed", body(good.with("deadline", time.Now().Add(-time.Second)).json()), 400, "deadline has passed"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			r := post("/", router.token(goodClaims()), good.json())
+			tc.change(r)
+			w := serve(h, r)
+			refused(t, w, tc.status, tc.words)
+			if allow := w.Header().Get("Allow"); (allow != "") != (tc.status == 405) {
+				t.Errorf("Allow = %q with status %d", allow, w.Code)
+			}
+		})
+	}
+}
+
+func TestNothingOfAStrangersBodyIsRead(t *testing.T) {
+	h := newAgent(t, newFakeRouter(t), nil, countWords)
+	body := &countingReader{}
+	r := httptest.NewRequest(http.MethodPost, "/", body)
+	r.Header.Set("Content-Type", "application/json")
+	refused(t, serve(h, r), http.StatusUnauthorized, "Authorization")
+	if body.n != 0 {
+		t.Errorf("%d bytes were read without a token, want 0", body.n)
+	}
+}
+
+type countingReader struct{ n int }
+
+func (c *countingReader) Read(p []byte) (int, error) {
+	c.n += len(p)
+	return len(p), nil
+}
+
+func TestContentTypes(t *testing.T) {
+	router := newFakeRouter(t)
+	h := newAgent(t, router, nil, countWords)
+	for _, media := range []string{"application/json", "application/json; charset=utf-8", "Application/JSON;charset=UTF-8"} {
+		r := post("/", router.token(goodClaims()), goodTask().json())
+		r.Header.Set("Content-Type", media)
+		r.Header.Set("Content-Encoding", "identity")
+		result(t, serve(h, r))
+	}
+}
+
+func TestHealth(t *testing.T) {
+	h := newAgent(t, newFakeRouter(t), nil, countWords)
+	for _, method := range []string{http.MethodGet, http.MethodHead} {
+		if w := serve(h, httptest.NewRequest(method, "/healthz", nil)); w.Code != http.StatusOK {
+			t.Errorf("%s /healthz = %d, want 200", method, w.Code)
+		}
+	}
+}
+
+func TestPath(t *testing.T) {
+	router := newFakeRouter(t)
+	for _, configured := range []string{"/tasks", "tasks", "/tasks/", "tasks/"} {
+		h := newAgent(t, router, nil, countWords, func(c *agentkit.Config) { c.Path = configured })
+		for path, want := range map[string]int{
+			"/tasks": 200, "/tasks/": 200, "/tasks/" + taskID + "/cancel": 204,
+			"/": 404, "/other": 404, "/" + taskID + "/cancel": 404, "/tasksx": 404,
+		} {
+			if w := serve(h, post(path, router.token(goodClaims()), goodTask().json())); w.Code != want {
+				t.Errorf("POST %s of an agent at %q = %d, want %d", path, configured, w.Code, want)
+			}
+		}
+	}
+}
+
+func TestStripPrefix(t *testing.T) {
+	router := newFakeRouter(t)
+	h := http.StripPrefix("/agents/words", newAgent(t, router, nil, countWords))
+	result(t, serve(h, post("/agents/words", router.token(goodClaims()), goodTask().json())))
+}
+
+func TestInput(t *testing.T) {
+	task := contract.Task{Inputs: map[string]json.RawMessage{"limit": json.RawMessage("7"), "prompt": json.RawMessage(`"hi"`)}}
+	var limit int
+	if ok, err := agentkit.Input(task, "limit", &limit); !ok || err != nil || limit != 7 {
+		t.Errorf("Input(limit) = %v, %v and %d; want true, nil and 7", ok, err, limit)
+	}
+	if ok, err := agentkit.Input(task, "absent", &limit); ok || err != nil {
+		t.Errorf("Input(absent) = %v, %v; want false, nil", ok, err)
+	}
+	if ok, err := agentkit.Input(task, "prompt", &limit); !ok || err == nil || !strings.Contains(err.Error(), "prompt") {
+		t.Errorf("Input(prompt) into an int = %v, %v; want true and an error that names it", ok, err)
+	}
+	if got := agentkit.Prompt(contract.Task{}); got != "" {
+		t.Errorf("Prompt of an empty task = %q, want nothing", got)
+	}
+}
+
+func TestData(t *testing.T) {
+	got, err := agentkit.Data(map[string]any{"n": 3, "words": []string{"a"}})
+	want := map[string]json.RawMessage{"n": json.RawMessage("3"), "words": json.RawMessage(`["a"]`)}
+	if diff := cmp.Diff(want, got); diff != "" || err != nil {
+		t.Errorf("Data: %v (-want +got):\n%s", err, diff)
+	}
+	if _, err := agentkit.Data(map[string]any{"bad": func() {}}); err == nil || !strings.Contains(err.Error(), "bad") {
+		t.Errorf("Data of a func = %v, want an error that names it", err)
+	}
+}
+
+// FuzzTask looks for a body that ends the process, or that is neither refused
+// nor done under the id it names.
+func FuzzTask(f *testing.F) {
+	router := newFakeRouter(f)
+	good := goodTask()
+	f.Add(good.json())
+	f.Add(good.with("task_id", nil).json())
+	f.Add(strings.Replace(good.json(), "{", `{"task_id":"x",`, 1))
+	f.Add(`{"task_id":"a","TASK_ID":"b"}`)
+	f.Add(`{"inputs":{"prompt":null}}`)
+	f.Add("[" + strings.Repeat("{\"a\":", 1000))
+	var done string
+	h := newAgent(f, router, nil, func(_ context.Context, t contract.Task) (contract.Result, error) {
+		done = t.TaskID
+		return agentkit.Answer(agentkit.Prompt(t)), nil
+	})
+	token := router.token(goodClaims().with("task_id", nil).with("exp", time.Now().Unix()+3600*23))
+	f.Fuzz(func(t *testing.T, body string) {
+		done = ""
+		w := serve(h, post("/", token, body))
+		if w.Code != http.StatusOK {
+			if done != "" {
+				t.Errorf("answered %d, but the work was done for %q", w.Code, done)
+			}
+			return
+		}
+		var sent struct {
+			TaskID string `json:"task_id"`
+		}
+		if err := json.Unmarshal([]byte(body), &sent); err != nil || result(t, w).TaskID != sent.TaskID {
+			t.Errorf("answered %s to the task %q (%v)", w.Body, sent.TaskID, err)
+		}
+	})
+}

@@ -1,0 +1,95 @@
+package agentkit_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+
+	"github.com/caprouter/caprouter/agentkit"
+	"github.com/caprouter/caprouter/contract"
+)
+
+// An agent that counts words. A real one ends with
+//
+//	log.Fatal(http.ListenAndServe("127.0.0.1:9101", agent))
+func Example() {
+	router := startRouter() // stands in for a caprouter, keys and all
+	defer router.server.Close()
+
+	work := func(_ context.Context, t contract.Task) (contract.Result, error) {
+		prompt := agentkit.Prompt(t)
+		if prompt == "" {
+			return agentkit.Failure("there is nothing to count"), nil
+		}
+		return agentkit.Answer(fmt.Sprintf("%d words", len(strings.Fields(prompt)))), nil
+	}
+	agent, err := agentkit.New(agentkit.Config{
+		AgentID: "word_counter",
+		JWKSURL: router.server.URL + "/.well-known/jwks.json",
+		Client:  router.server.Client(),
+	}, work)
+	if err != nil {
+		log.Fatal(err)
+	}
+	server := httptest.NewServer(agent)
+	defer server.Close()
+
+	fmt.Println(router.send(server, "one two three"))
+	fmt.Println(router.send(server, ""))
+	// Output:
+	// {"task_id":"t1","status":"success","data":{"answer":"3 words"}}
+	// {"task_id":"t2","status":"failure","explanations":["there is nothing to count"]}
+}
+
+// Input and Data carry values that are no text.
+func ExampleInput() {
+	task := contract.Task{Inputs: map[string]json.RawMessage{"numbers": json.RawMessage(`[1,2,3]`)}}
+
+	var numbers []int
+	if ok, err := agentkit.Input(task, "numbers", &numbers); err != nil || !ok {
+		log.Fatal("give me numbers")
+	}
+	for i, n := range numbers {
+		numbers[i] = n * n
+	}
+	data, err := agentkit.Data(map[string]any{"squares": numbers, "answer": "three squares"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(string(data["squares"]))
+	// Output: [1,4,9]
+}
+
+func startRouter() *fakeRouter {
+	r := newKeyOnly()
+	r.server = httptest.NewServer(r)
+	return r
+}
+
+// send gives the agent a task with the prompt and returns its answer.
+func (r *fakeRouter) send(agent *httptest.Server, prompt string) string {
+	r.sent++
+	id := fmt.Sprintf("t%d", r.sent)
+	body := goodTask().with("task_id", id).with("inputs", object{"prompt": prompt}).json()
+	req, err := http.NewRequest(http.MethodPost, agent.URL, strings.NewReader(body))
+	if err != nil {
+		return err.Error()
+	}
+	req.Header.Set("Authorization", "Bearer "+r.token(goodClaims().with("task_id", id)))
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := agent.Client().Do(req)
+	if err != nil {
+		return err.Error()
+	}
+	defer func() { _ = resp.Body.Close() }()
+	answer, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return err.Error()
+	}
+	return string(answer)
+}

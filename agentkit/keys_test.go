@@ -1,0 +1,344 @@
+package agentkit_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/caprouter/caprouter/agentkit"
+)
+
+// transport serves key sets without a network.
+type transport func(*http.Request) (*http.Response, error)
+
+func (f transport) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+func answer(status int, body string) *http.Response {
+	return &http.Response{StatusCode: status, Body: io.NopCloser(strings.NewReader(body)), Header: http.Header{}}
+}
+
+// offlineAgent is an agent that lives without a network, and a token for it.
+func offlineAgent(t *testing.T, work agentkit.Work) (http.Handler, string) {
+	t.Helper()
+	k := newKeyService()
+	return k.agent(t, work), k.router.token(goodClaims())
+}
+
+// keyService is a key set that changes, with a clock to go with it.
+type keyService struct {
+	router  *fakeRouter
+	fetches atomic.Int64
+	mu      sync.Mutex
+	set     string
+	err     error
+	now     time.Time
+}
+
+func newKeyService() *keyService {
+	r := newKeyOnly()
+	return &keyService{router: r, set: `{"keys":[` + r.jwk("k1") + `]}`, now: time.Now()}
+}
+
+func (k *keyService) change(set string, err error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.set, k.err = set, err
+}
+
+func (k *keyService) clock() time.Time {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.now
+}
+
+func (k *keyService) advance(d time.Duration) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.now = k.now.Add(d)
+}
+
+func (k *keyService) RoundTrip(*http.Request) (*http.Response, error) {
+	k.fetches.Add(1)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.err != nil {
+		return nil, k.err
+	}
+	return answer(http.StatusOK, k.set), nil
+}
+
+func (k *keyService) agent(t *testing.T, work agentkit.Work) http.Handler {
+	t.Helper()
+	return newAgent(t, nil, nil, work, func(c *agentkit.Config) {
+		c.JWKSURL, c.Client, c.Now = "http://router.example/jwks.json", &http.Client{Transport: k}, k.clock
+	})
+}
+
+// token is one for kid that is good at the service's time.
+func (k *keyService) token(kid string) string {
+	now := k.clock().Unix()
+	return k.router.sign(k.router.header().with("kid", kid).json(),
+		goodClaims().with("iat", now).with("exp", now+60).with("task_id", nil).json())
+}
+
+// try asks for a cancellation, the cheapest thing a token is checked for.
+func try(h http.Handler, token string) int {
+	return serve(h, post("/"+taskID+"/cancel", token, "")).Code
+}
+
+func TestKeysAreFetchedOnceAndKept(t *testing.T) {
+	k := newKeyService()
+	h := k.agent(t, countWords)
+	for range 50 {
+		if got := try(h, k.token("k1")); got != http.StatusNoContent {
+			t.Fatalf("a good token got %d, want 204", got)
+		}
+	}
+	if got := k.fetches.Load(); got != 1 {
+		t.Errorf("%d fetches, want 1", got)
+	}
+}
+
+func TestAnUnknownKidIsLookedUpOnceAMinute(t *testing.T) {
+	k := newKeyService()
+	h := k.agent(t, countWords)
+	try(h, k.token("k1"))
+	for i := range 100 {
+		if got := try(h, k.token(fmt.Sprintf("invented-%d", i))); got != http.StatusUnauthorized {
+			t.Fatalf("an invented kid got %d, want 401", got)
+		}
+	}
+	if got := k.fetches.Load(); got != 1 {
+		t.Errorf("%d fetches in the first minute, want 1", got)
+	}
+	k.change(`{"keys":[`+k.router.jwk("k1")+`,`+k.router.jwk("k2")+`]}`, nil)
+	if got := try(h, k.token("k2")); got != http.StatusUnauthorized {
+		t.Errorf("the new key got %d within the minute, want 401", got)
+	}
+	k.advance(time.Minute)
+	for range 10 {
+		if got := try(h, k.token("k2")); got != http.StatusNoContent {
+			t.Errorf("the new key got %d after a minute, want 204", got)
+		}
+	}
+	if got := k.fetches.Load(); got != 2 {
+		t.Errorf("%d fetches after a minute, want 2", got)
+	}
+}
+
+func TestAWithdrawnKeyDies(t *testing.T) {
+	k := newKeyService()
+	h := k.agent(t, countWords)
+	try(h, k.token("k1"))
+	k.change(`{"keys":[`+k.router.jwk("k2")+`]}`, nil)
+	k.advance(10*time.Minute - time.Second)
+	if got := try(h, k.token("k1")); got != http.StatusNoContent {
+		t.Errorf("a key of a fresh set got %d, want 204", got)
+	}
+	k.advance(time.Second)
+	if got := try(h, k.token("k1")); got != http.StatusUnauthorized {
+		t.Errorf("the withdrawn key got %d after ten minutes, want 401", got)
+	}
+}
+
+func TestKeysOutliveAnOutageForAnHour(t *testing.T) {
+	k := newKeyService()
+	h := k.agent(t, countWords)
+	try(h, k.token("k1"))
+	k.change("", errors.New("no route to host"))
+	k.advance(time.Hour - time.Second)
+	if got := try(h, k.token("k1")); got != http.StatusNoContent {
+		t.Errorf("a key got %d in an outage, want 204", got)
+	}
+	k.advance(time.Second)
+	if got := try(h, k.token("k1")); got != http.StatusUnauthorized {
+		t.Errorf("a key got %d after an hour's outage, want 401", got)
+	}
+	k.change(`{"keys":[`+k.router.jwk("k1")+`]}`, nil)
+	k.advance(time.Minute)
+	if got := try(h, k.token("k1")); got != http.StatusNoContent {
+		t.Errorf("a key got %d after the outage, want 204", got)
+	}
+}
+
+// An agent that starts before its router asks again soon, then less often.
+func TestKeysThatCannotBeFetchedYet(t *testing.T) {
+	k := newKeyService()
+	k.change("", errors.New("connection refused"))
+	h := k.agent(t, countWords)
+	var at []int
+	for second := range 240 {
+		before := k.fetches.Load()
+		if got := try(h, k.token("k1")); got != http.StatusUnauthorized {
+			t.Fatalf("a token got %d without keys, want 401", got)
+		}
+		if k.fetches.Load() > before {
+			at = append(at, second)
+		}
+		k.advance(time.Second)
+	}
+	if got, want := fmt.Sprint(at), "[0 1 3 7 15 31 63 123 183]"; got != want {
+		t.Errorf("fetched in the seconds %s, want %s", got, want)
+	}
+}
+
+func TestOneFetchForAll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := newKeyService()
+		inFetch, goOn := make(chan struct{}), make(chan struct{})
+		slow := transport(func(r *http.Request) (*http.Response, error) {
+			close(inFetch)
+			<-goOn
+			if err := r.Context().Err(); err != nil {
+				return nil, err
+			}
+			return k.RoundTrip(r)
+		})
+		h := newAgent(t, nil, nil, countWords, func(c *agentkit.Config) {
+			c.JWKSURL, c.Client = "http://router.example/jwks.json", &http.Client{Transport: slow}
+		})
+		var wg sync.WaitGroup
+		first, leave := context.WithCancel(t.Context())
+		wg.Go(func() {
+			r := post("/"+taskID+"/cancel", k.token("k1"), "")
+			serve(h, r.WithContext(first))
+		})
+		<-inFetch
+		var good atomic.Int64
+		for range 20 {
+			wg.Go(func() {
+				if try(h, k.token("k1")) == http.StatusNoContent {
+					good.Add(1)
+				}
+			})
+		}
+		impatient, giveUp := context.WithCancel(t.Context())
+		wg.Go(func() {
+			r := post("/"+taskID+"/cancel", k.token("k1"), "")
+			if got := serve(h, r.WithContext(impatient)).Code; got != http.StatusUnauthorized {
+				t.Errorf("one who left got %d, want 401", got)
+			}
+		})
+		synctest.Wait()
+		giveUp()
+		leave() // the one that fetches goes: the others must not notice
+		synctest.Wait()
+		close(goOn)
+		wg.Wait()
+		if good.Load() != 20 || k.fetches.Load() != 1 {
+			t.Errorf("%d of 20 got in after %d fetches, want all after 1", good.Load(), k.fetches.Load())
+		}
+	})
+}
+
+func TestKeySets(t *testing.T) {
+	r := newKeyOnly()
+	good := r.jwk("k1")
+	change := func(from, to string) string { return strings.Replace(good, from, to, 1) }
+	for _, tc := range []struct {
+		name, set string
+		ok        bool
+	}{
+		{"one key", good, true},
+		{"without use and alg", change(`,"use":"sig","alg":"EdDSA"`, ""), true},
+		{"among keys of other kinds", `{"kty":"RSA","kid":"r","n":"AQAB","e":"AQAB"},{"kty":"EC","kid":"e"},` + good, true},
+		{"with members of a newer router", change(`{`, `{"nbf":1,`), true},
+		{"for encryption", change("sig", "enc"), false},
+		{"for another algorithm", change("EdDSA", "HS256"), false},
+		{"on another curve", change("Ed25519", "Ed448"), false},
+		{"of another type", change("OKP", "oct"), false},
+		{"without a kid", change(`"kid":"k1"`, `"kid":""`), false},
+		{"too short", change(b64(r.public()), "AAAA"), false},
+		{"with padding", change(b64(r.public()), b64(r.public())+"="), false},
+		{"twice", good + "," + good, false},
+		{"none", "", false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			k := newKeyService()
+			k.change(`{"keys":[`+tc.set+`]}`, nil)
+			got := try(k.agent(t, countWords), k.token("k1"))
+			if want := map[bool]int{true: http.StatusNoContent, false: http.StatusUnauthorized}[tc.ok]; got != want {
+				t.Errorf("a token got %d with the keys [%s], want %d", got, tc.set, want)
+			}
+		})
+	}
+	for name, set := range map[string]string{
+		"not JSON":  "<html>",
+		"keys anew": `{"keys":[],"keys":[` + good + `]}`,
+		"KEYS":      `{"KEYS":[` + good + `]}`,
+		"endless":   `{"keys":[` + good + `],"pad":"` + strings.Repeat("x", 256<<10) + `"}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			k := newKeyService()
+			k.change(set, nil)
+			if got := try(k.agent(t, countWords), k.token("k1")); got != http.StatusUnauthorized {
+				t.Errorf("a token got %d, want 401", got)
+			}
+		})
+	}
+}
+
+func TestKeySetsOverHTTP(t *testing.T) {
+	t.Run("an error page", func(t *testing.T) {
+		r := newFakeRouter(t)
+		r.status.Store(http.StatusInternalServerError)
+		if got := try(newAgent(t, r, nil, countWords), r.token(goodClaims())); got != http.StatusUnauthorized {
+			t.Errorf("a token got %d, want 401", got)
+		}
+	})
+	t.Run("a redirect is not followed", func(t *testing.T) {
+		target, r := newFakeRouter(t), newFakeRouter(t)
+		r.redirect = target.server.URL
+		h := newAgent(t, r, nil, countWords, func(c *agentkit.Config) { c.Client = nil })
+		if got := try(h, r.token(goodClaims())); got != http.StatusUnauthorized || target.fetches.Load() != 0 {
+			t.Errorf("a token got %d after %d fetches behind the redirect, want 401 after none", got, target.fetches.Load())
+		}
+		http.DefaultTransport.(*http.Transport).CloseIdleConnections()
+	})
+	t.Run("a client that panics", func(t *testing.T) {
+		k := newKeyService()
+		h := newAgent(t, nil, nil, countWords, func(c *agentkit.Config) {
+			c.JWKSURL = "http://router.example"
+			c.Client = &http.Client{Transport: transport(func(r *http.Request) (*http.Response, error) {
+				if k.fetches.Load() == 0 {
+					k.fetches.Add(1)
+					panic("boom")
+				}
+				return k.RoundTrip(r)
+			})}
+		})
+		func() {
+			defer func() { _ = recover() }()
+			try(h, k.token("k1"))
+			t.Error("the panic was swallowed")
+		}()
+		if got := try(h, k.token("k1")); got != http.StatusNoContent {
+			t.Errorf("the next token got %d, want 204", got)
+		}
+	})
+}
+
+func FuzzKeySet(f *testing.F) {
+	r := newKeyOnly()
+	f.Add(`{"keys":[` + r.jwk("k1") + `]}`)
+	f.Add(`{"keys":[{}]}`)
+	f.Add(`{"keys":null}`)
+	token := r.token(goodClaims())
+	f.Fuzz(func(t *testing.T, set string) {
+		h := newAgent(t, nil, nil, countWords, func(c *agentkit.Config) {
+			c.JWKSURL = "http://router.example"
+			c.Client = &http.Client{Transport: transport(func(*http.Request) (*http.Response, error) { return answer(200, set), nil })}
+		})
+		if try(h, token) == http.StatusNoContent && !strings.Contains(set, b64(r.public())) {
+			t.Errorf("a token was taken with the key set %q, which has not its key", set)
+		}
+	})
+}

@@ -1,0 +1,188 @@
+package agentkit_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/ed25519"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/caprouter/caprouter/agentkit"
+	"github.com/caprouter/caprouter/contract"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const taskID = "0195f3a0-7b1c-7000-8000-000000000001"
+
+// fakeRouter has a key, serves it, and signs with it.
+type fakeRouter struct {
+	kid      string
+	key      ed25519.PrivateKey
+	status   atomic.Int64 // of the key set; 0 = 200
+	fetches  atomic.Int64
+	redirect string // where the key set is said to be; "" = here
+	server   *httptest.Server
+	sent     int // tasks, by send
+}
+
+// newKeyOnly is a fakeRouter that serves nothing.
+func newKeyOnly() *fakeRouter {
+	return &fakeRouter{kid: "k1", key: ed25519.NewKeyFromSeed(bytes.Repeat([]byte{7}, ed25519.SeedSize))}
+}
+
+func newFakeRouter(t testing.TB) *fakeRouter {
+	r := newKeyOnly()
+	r.server = httptest.NewServer(r)
+	t.Cleanup(r.server.Close)
+	return r
+}
+
+func (r *fakeRouter) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	r.fetches.Add(1)
+	if r.redirect != "" {
+		http.Redirect(w, req, r.redirect, http.StatusFound)
+		return
+	}
+	if status := r.status.Load(); status != 0 {
+		w.WriteHeader(int(status))
+		return
+	}
+	_, _ = fmt.Fprintf(w, `{"keys":[%s]}`, r.jwk(r.kid))
+}
+
+func (r *fakeRouter) jwk(kid string) string {
+	return fmt.Sprintf(`{"kty":"OKP","crv":"Ed25519","x":%q,"kid":%q,"use":"sig","alg":"EdDSA"}`, b64(r.public()), kid)
+}
+
+func (r *fakeRouter) public() ed25519.PublicKey { return r.key.Public().(ed25519.PublicKey) }
+
+func b64(b []byte) string { return base64.RawURLEncoding.EncodeToString(b) }
+
+// object is a JSON object whose members a test may change.
+type object map[string]any
+
+func (o object) with(name string, value any) object {
+	changed := object{}
+	maps.Copy(changed, o)
+	if changed[name] = value; value == nil {
+		delete(changed, name)
+	}
+	return changed
+}
+
+func (o object) json() string {
+	b, err := json.Marshal(o)
+	if err != nil {
+		panic(err)
+	}
+	return string(b)
+}
+
+func (r *fakeRouter) header() object {
+	return object{"typ": "at+jwt", "alg": "EdDSA", "kid": r.kid}
+}
+
+func goodClaims() object {
+	now := time.Now().Unix()
+	return object{
+		"iss": "caprouter", "aud": "word_counter", "sub": "alice", "act": object{"sub": "caprouter"},
+		"scope": "task:execute", "task_id": taskID, "iat": now, "exp": now + 60, "jti": "j1",
+	}
+}
+
+// sign makes a token of two JSON texts.
+func (r *fakeRouter) sign(header, claims string) string {
+	signed := b64([]byte(header)) + "." + b64([]byte(claims))
+	return signed + "." + b64(ed25519.Sign(r.key, []byte(signed)))
+}
+
+// token is one the router would give for the claims.
+func (r *fakeRouter) token(claims object) string { return r.sign(r.header().json(), claims.json()) }
+
+func goodTask() object {
+	return object{
+		"task_id": taskID, "request_id": "r1", "trace_id": strings.Repeat("a", 32), "intent": "count_words", "domains": []string{"text"},
+		"subtask_title": "Count", "inputs": object{"prompt": "one two three", "limit": 7},
+		"deadline": time.Now().Add(time.Minute).UTC(), "attempt": 1,
+	}
+}
+
+// countWords is the work of most tests.
+func countWords(_ context.Context, t contract.Task) (contract.Result, error) {
+	return agentkit.Answer(fmt.Sprintf("%d words", len(strings.Fields(agentkit.Prompt(t))))), nil
+}
+
+// newAgent makes an agent of the fake router; r and log may be nil.
+func newAgent(t testing.TB, r *fakeRouter, log io.Writer, work agentkit.Work, change ...func(*agentkit.Config)) http.Handler {
+	t.Helper()
+	if log == nil {
+		log = io.Discard
+	}
+	cfg := agentkit.Config{AgentID: "word_counter", Logger: slog.New(slog.NewTextHandler(log, nil))}
+	if r != nil {
+		cfg.JWKSURL, cfg.Client = r.server.URL, r.server.Client()
+	}
+	for _, c := range change {
+		c(&cfg)
+	}
+	h, err := agentkit.New(cfg, work)
+	if err != nil {
+		t.Fatalf("New: %v", err)
+	}
+	return h
+}
+
+// post makes a request as the router does.
+func post(path, token, body string) *http.Request {
+	r := httptest.NewRequest(http.MethodPost, path, strings.NewReader(body))
+	r.Header.Set("Authorization", "Bearer "+token)
+	r.Header.Set("Content-Type", "application/json")
+	return r
+}
+
+func serve(h http.Handler, r *http.Request) *httptest.ResponseRecorder {
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	return w
+}
+
+// result reads an answer that must be a Result.
+func result(t testing.TB, w *httptest.ResponseRecorder) contract.Result {
+	t.Helper()
+	var res contract.Result
+	if err := json.Unmarshal(w.Body.Bytes(), &res); err != nil || w.Code != http.StatusOK {
+		t.Fatalf("answer = %d %s (%v), want 200 and a Result", w.Code, w.Body, err)
+	}
+	return res
+}
+
+// refused checks that the answer is a problem with the status and the words.
+func refused(t testing.TB, w *httptest.ResponseRecorder, status int, words string) {
+	t.Helper()
+	var p struct {
+		Status              int
+		Title, Code, Detail string
+	}
+	if err := json.Unmarshal(w.Body.Bytes(), &p); err != nil {
+		t.Fatalf("answer = %d %s, want a problem document", w.Code, w.Body)
+	}
+	if w.Code != status || p.Status != status || p.Title == "" || p.Code == "" || !strings.Contains(p.Detail, words) {
+		t.Errorf("answer = %d %s, want status %d and a detail with %q", w.Code, w.Body, status, words)
+	}
+	if got := w.Header().Get("Content-Type"); got != "application/problem+json" {
+		t.Errorf("Content-Type = %q, want application/problem+json", got)
+	}
+}

@@ -1,0 +1,63 @@
+package agentkit
+
+import (
+	"fmt"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// The memory stays within its bounds, knows what is under way for certain, and
+// forgets the oldest of the rest first.
+func TestMemoryProperties(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		maxJobs := rapid.IntRange(1, 5).Draw(t, "max jobs")
+		maxBytes := rapid.IntRange(1, 50).Draw(t, "max bytes")
+		m := newMemory(maxJobs, maxBytes)
+		running := map[jobKey]*job{}
+		var done []*job // by age
+		for range rapid.IntRange(1, 60).Draw(t, "steps") {
+			key := jobKey{"alice", fmt.Sprint(rapid.IntRange(0, 9).Draw(t, "task"))}
+			answer := make([]byte, rapid.IntRange(0, 30).Draw(t, "size"))
+			switch rapid.SampledFrom([]string{"begin", "finish", "cancel"}).Draw(t, "step") {
+			case "begin":
+				_, known := m.jobs[key]
+				j, first := m.begin(key, func() {})
+				if first == known {
+					t.Fatalf("begin: first = %v of a job that is known: %v", first, known)
+				}
+				if running[key] != nil && (first || j != running[key]) {
+					t.Fatalf("job %v under way was forgotten", key)
+				}
+				if first {
+					running[key] = j
+				}
+			case "finish":
+				if j := running[key]; j != nil {
+					m.finish(j, answer)
+					delete(running, key)
+					done = append(done, j)
+				}
+			case "cancel":
+				_, known := m.jobs[key]
+				m.cancel(key, answer)
+				if !known {
+					done = append(done, m.jobs[key])
+				}
+			}
+			total := 0
+			for i, j := range m.past {
+				total += len(j.answer)
+				if want := done[len(done)-len(m.past)+i]; j != want {
+					t.Fatalf("remembered job %d is not the one of its age", i)
+				}
+			}
+			if total != m.bytes || len(m.past) > maxJobs || len(m.past) > 1 && total > maxBytes {
+				t.Fatalf("%d jobs with %d bytes (counted %d) are remembered, bounds %d and %d", len(m.past), total, m.bytes, maxJobs, maxBytes)
+			}
+			if len(m.jobs) != len(running)+len(m.past) {
+				t.Fatalf("%d jobs are known, want %d under way and %d done", len(m.jobs), len(running), len(m.past))
+			}
+		}
+	})
+}

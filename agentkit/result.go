@@ -1,0 +1,66 @@
+package agentkit
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/caprouter/caprouter/contract"
+)
+
+// Prompt returns what the user asked for, in their words.
+func Prompt(t contract.Task) string {
+	var prompt string
+	_ = json.Unmarshal(t.Inputs["prompt"], &prompt) // a string always; "" in a hand-made task
+	return prompt
+}
+
+// Input decodes the named input of the task into the variable v points at. ok is
+// false when the caller gave no such input.
+func Input(t contract.Task, name string, v any) (ok bool, err error) {
+	raw, ok := t.Inputs[name]
+	if !ok {
+		return false, nil
+	}
+	if err := json.Unmarshal(raw, v); err != nil {
+		return true, fmt.Errorf("input %q: %w", name, err)
+	}
+	return true, nil
+}
+
+// Answer is a success with a text for people.
+func Answer(text string) contract.Result {
+	raw, _ := json.Marshal(text) // a string cannot fail
+	return contract.Result{
+		Status: contract.ResultSuccess,
+		Data:   map[string]json.RawMessage{"answer": raw},
+	}
+}
+
+// Failure says, in words for the caller, why the task could not be done.
+func Failure(why string) contract.Result {
+	return contract.Result{Status: contract.ResultFailure, Explanations: []string{why}}
+}
+
+// Data encodes the values as the data of a Result.
+func Data(values map[string]any) (map[string]json.RawMessage, error) {
+	data := make(map[string]json.RawMessage, len(values))
+	for name, v := range values {
+		raw, err := json.Marshal(v)
+		if err != nil {
+			return nil, fmt.Errorf("data %q: %w", name, err)
+		}
+		data[name] = raw
+	}
+	return data, nil
+}
+
+// callerKey is where serveTask puts the caller into the context of the work.
+type callerKey struct{}
+
+// Caller returns the subject the task is done for, as the router authenticated
+// it; "" in a context that is not that of a work.
+func Caller(ctx context.Context) string {
+	subject, _ := ctx.Value(callerKey{}).(string)
+	return subject
+}

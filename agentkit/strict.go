@@ -1,0 +1,97 @@
+package agentkit
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"reflect"
+	"strings"
+	"unicode/utf8"
+)
+
+// maxDepth is how deep a document may nest.
+const maxDepth = 256
+
+// decodeStrict decodes one JSON object into the struct v points at. It refuses
+// what would let two readers see two documents in the same bytes, which
+// encoding/json takes: a name twice in one object, a known name in other
+// capitals ("AUD"), bytes that are not UTF-8, text behind the end. Names v does
+// not know are ignored.
+func decodeStrict(data []byte, v any) error {
+	if !utf8.Valid(data) {
+		return errors.New("invalid UTF-8")
+	}
+	if err := checkNames(data, fieldNames(v)); err != nil {
+		return err
+	}
+	return json.Unmarshal(data, v)
+}
+
+// fieldNames returns the member names of the struct v points at.
+func fieldNames(v any) []string {
+	t := reflect.TypeOf(v).Elem()
+	names := make([]string, t.NumField())
+	for i := range names {
+		names[i], _, _ = strings.Cut(t.Field(i).Tag.Get("json"), ",")
+	}
+	return names
+}
+
+// checkNames reads the tokens of data, which must be one object, and looks at
+// the names in every object. Those of the outermost one must not be a known
+// name in other capitals.
+func checkNames(data []byte, known []string) error {
+	d := json.NewDecoder(bytes.NewReader(data))
+	if start, err := d.Token(); err != nil || start != json.Delim('{') {
+		return errors.New("not a JSON object")
+	}
+	// One set of names for each open object, nil for an open array.
+	open := []map[string]bool{{}}
+	for len(open) > 0 {
+		names := open[len(open)-1]
+		token, err := d.Token()
+		if err != nil {
+			return errors.New("not valid JSON")
+		}
+		if name, isName := token.(string); isName && names != nil {
+			if names[name] {
+				return fmt.Errorf("the name %.40q stands twice in one object", name)
+			}
+			if len(open) == 1 && !isSpelled(name, known) {
+				return fmt.Errorf("the name %.40q is not spelled as agreed", name)
+			}
+			names[name] = true
+			if token, err = d.Token(); err != nil { // its value
+				return errors.New("not valid JSON")
+			}
+		}
+		switch token {
+		case json.Delim('{'):
+			open = append(open, map[string]bool{})
+		case json.Delim('['):
+			open = append(open, nil)
+		case json.Delim('}'), json.Delim(']'):
+			open = open[:len(open)-1]
+		}
+		if len(open) > maxDepth {
+			return errors.New("nested too deep")
+		}
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return errors.New("text behind the end")
+	}
+	return nil
+}
+
+// isSpelled is false for a known name in other capitals, which encoding/json
+// would take for the name.
+func isSpelled(name string, known []string) bool {
+	for _, k := range known {
+		if name != k && strings.EqualFold(name, k) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,261 @@
+package agentkit_test
+
+import (
+	"context"
+	"crypto/ed25519"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/caprouter/caprouter/contract"
+)
+
+// forgeries are tokens that must not work, each one step away from one that
+// does.
+func forgeries(r *fakeRouter) map[string]string {
+	now := time.Now().Unix()
+	header, claims := r.header(), goodClaims()
+	h, c := header.json(), claims.json()
+	good := r.sign(h, c)
+	parts := strings.Split(good, ".")
+	mac := hmac.New(sha256.New, r.public())
+	hs := b64([]byte(header.with("alg", "HS256").json())) + "." + parts[1]
+	mac.Write([]byte(hs))
+	stranger := &fakeRouter{kid: r.kid, key: ed25519.NewKeyFromSeed(make([]byte, 32))}
+	signedAs := func(header object) string { return r.sign(header.json(), c) }
+	claiming := func(name string, value any) string { return r.token(claims.with(name, value)) }
+	flipped := []byte(good)
+	flipped[len(flipped)-10] ^= 1
+
+	return map[string]string{
+		"empty":           "",
+		"garbage":         "not a token",
+		"no signature":    parts[0] + "." + parts[1] + ".",
+		"no last dot":     parts[0] + "." + parts[1],
+		"extra dot":       good + ".",
+		"four parts":      good + "." + parts[2],
+		"leading dot":     "." + good,
+		"empty claims":    parts[0] + ".." + parts[2],
+		"JSON form":       `{"protected":"` + parts[0] + `","payload":"` + parts[1] + `","signature":"` + parts[2] + `"}`,
+		"too long":        r.token(claims.with("pad", strings.Repeat("a", 8<<10))),
+		"padding":         parts[0] + "." + parts[1] + "." + parts[2] + "==",
+		"line break":      parts[0] + "." + parts[1] + "." + parts[2][:20] + "\n" + parts[2][20:],
+		"carriage return": parts[0] + "." + parts[1] + "." + parts[2][:20] + "\r" + parts[2][20:],
+		"plain base64":    parts[0] + "." + parts[1] + "." + base64.StdEncoding.EncodeToString(ed25519.Sign(r.key, []byte(parts[0]+"."+parts[1]))),
+		"trailing bits":   trailingBits(good),
+		"trailing space":  good + " ",
+		"flipped bit":     string(flipped),
+		"short signature": good[:len(good)-4],
+		"claims changed":  parts[0] + "." + b64([]byte(claims.with("sub", "bob").json())) + "." + parts[2],
+		"another's key":   stranger.token(claims),
+		"key in the header": stranger.sign(header.with("jwk", object{
+			"kty": "OKP", "crv": "Ed25519", "x": b64(stranger.public()), "kid": r.kid,
+		}).json(), c),
+
+		"alg none, signed":       signedAs(header.with("alg", "none")),
+		"alg none, unsigned":     b64([]byte(header.with("alg", "none").json())) + "." + parts[1] + ".",
+		"alg HS256, public key":  hs + "." + b64(mac.Sum(nil)),
+		"alg in other capitals":  signedAs(header.with("alg", "EDDSA")),
+		"alg a curve":            signedAs(header.with("alg", "Ed25519")),
+		"alg missing":            signedAs(header.with("alg", nil)),
+		"alg a list":             signedAs(header.with("alg", []string{"EdDSA"})),
+		"alg twice":              r.sign(strings.Replace(h, `{`, `{"alg":"none",`, 1), c),
+		"ALG beside alg":         r.sign(strings.Replace(h, `{`, `{"ALG":"none",`, 1), c),
+		"typ JWT":                signedAs(header.with("typ", "JWT")),
+		"typ missing":            signedAs(header.with("typ", nil)),
+		"typ an id token":        signedAs(header.with("typ", "id+jwt")),
+		"kid unknown":            signedAs(header.with("kid", "k2")),
+		"kid missing":            signedAs(header.with("kid", nil)),
+		"kid empty":              signedAs(header.with("kid", "")),
+		"kid a path":             signedAs(header.with("kid", "../../etc/passwd")),
+		"crit":                   signedAs(header.with("crit", []string{"exp"})),
+		"crit empty":             signedAs(header.with("crit", []string{})),
+		"jku":                    signedAs(header.with("jku", "https://evil.example/keys")),
+		"x5u":                    signedAs(header.with("x5u", "https://evil.example/cert")),
+		"x5c":                    signedAs(header.with("x5c", []string{"MIIB"})),
+		"b64 false":              signedAs(header.with("b64", false)),
+		"zip":                    signedAs(header.with("zip", "DEF")),
+		"header a list":          r.sign(`["EdDSA"]`, c),
+		"header with more":       r.sign(h+"{}", c),
+		"header not UTF-8":       r.sign(strings.Replace(h, "{", "{\"x\":\"\xff\",", 1), c),
+		"aud another agent":      claiming("aud", "billing_agent"),
+		"aud the router":         claiming("aud", "caprouter"),
+		"aud missing":            claiming("aud", nil),
+		"aud a list":             claiming("aud", []string{"word_counter"}),
+		"aud two agents":         claiming("aud", []string{"word_counter", "billing_agent"}),
+		"aud in other capitals":  claiming("aud", "Word_Counter"),
+		"iss another router":     claiming("iss", "evil"),
+		"iss missing":            claiming("iss", nil),
+		"sub missing":            claiming("sub", nil),
+		"sub empty":              claiming("sub", ""),
+		"jti missing":            claiming("jti", nil),
+		"expired":                claiming("exp", now-1),
+		"exp now":                claiming("exp", now),
+		"exp missing":            claiming("exp", nil),
+		"exp zero":               claiming("exp", 0),
+		"exp a string":           claiming("exp", fmt.Sprint(now+60)),
+		"exp a fraction":         claiming("exp", float64(now)+60.5),
+		"exp beyond time":        claiming("exp", float64(1e300)),
+		"lives for a year":       claiming("exp", now+365*86400),
+		"iat missing":            claiming("iat", nil),
+		"iat in the future":      r.token(claims.with("iat", now+3600).with("exp", now+3660)),
+		"nbf in the future":      claiming("nbf", now+3600),
+		"task_id empty":          claiming("task_id", ""),
+		"task_id a list":         claiming("task_id", []string{taskID}),
+		"aud twice":              r.sign(h, strings.Replace(c, `{`, `{"aud":"billing_agent",`, 1)),
+		"exp twice":              r.sign(h, strings.Replace(c, `{`, fmt.Sprintf(`{"exp":%d,`, now+9999), 1)),
+		"an unknown claim twice": r.sign(h, strings.Replace(c, `{`, `{"x":1,"x":2,`, 1)),
+		"AUD beside aud":         r.sign(h, strings.Replace(c, `{`, `{"AUD":"word_counter",`, 1)),
+		"Exp for exp":            r.sign(h, claims.with("exp", nil).with("Exp", now+60).json()),
+		"a name of another case": r.sign(h, claims.with("scope", nil).with("\u017fcope", "task:execute").json()),
+		"claims a list":          r.sign(h, `[]`),
+		"claims null":            r.sign(h, `null`),
+		"claims with more":       r.sign(h, c+` {"aud":"word_counter"}`),
+		"claims not UTF-8":       r.sign(h, strings.Replace(c, "alice", "al\xffice", 1)),
+		"claims cut short":       r.sign(h, c[:len(c)-1]),
+		"claims nested":          r.sign(h, strings.Replace(c, `{`, `{"x":`+strings.Repeat("[", 300)+strings.Repeat("]", 300)+`,`, 1)),
+	}
+}
+
+// trailingBits sets one of the four bits that decoding drops from the last
+// character: the same bytes in another spelling.
+func trailingBits(token string) string {
+	const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+	last := strings.IndexByte(alphabet, token[len(token)-1])
+	return token[:len(token)-1] + alphabet[last+1:last+2]
+}
+
+func TestForgedTokens(t *testing.T) {
+	router := newFakeRouter(t)
+	forged := forgeries(router)
+	if len(forged) < 37 {
+		t.Fatalf("%d forgeries, want at least 37", len(forged))
+	}
+	h := newAgent(t, router, nil, func(context.Context, contract.Task) (contract.Result, error) {
+		t.Error("the work was called")
+		return contract.Result{}, nil
+	})
+	for name, token := range forged {
+		for _, path := range []string{"/", "/" + taskID + "/cancel"} {
+			t.Run(name+" at "+path, func(t *testing.T) {
+				w := serve(h, post(path, token, goodTask().json()))
+				refused(t, w, http.StatusUnauthorized, "no valid token")
+				if got := w.Header().Get("WWW-Authenticate"); got != `Bearer error="invalid_token"` {
+					t.Errorf("WWW-Authenticate = %q", got)
+				}
+			})
+		}
+	}
+}
+
+func TestTokensForSomethingElse(t *testing.T) {
+	router := newFakeRouter(t)
+	h := newAgent(t, router, nil, func(context.Context, contract.Task) (contract.Result, error) {
+		t.Error("the work was called")
+		return contract.Result{}, nil
+	})
+	for name, tc := range map[string]struct {
+		claims object
+		words  string
+	}{
+		"another task":     {goodClaims().with("task_id", "0195f3a0-0000-7000-8000-000000000002"), "another task"},
+		"no scope":         {goodClaims().with("scope", nil), "lacks the scope"},
+		"another scope":    {goodClaims().with("scope", "tasks:work"), "lacks the scope"},
+		"a longer scope":   {goodClaims().with("scope", "task:execute:not"), "lacks the scope"},
+		"scope in a row":   {goodClaims().with("scope", "xtask:execute"), "lacks the scope"},
+		"scope with a tab": {goodClaims().with("scope", "a\ttask:execute"), "lacks the scope"},
+	} {
+		for _, path := range []string{"/", "/" + taskID + "/cancel"} {
+			t.Run(name+" at "+path, func(t *testing.T) {
+				w := serve(h, post(path, router.token(tc.claims), goodTask().json()))
+				refused(t, w, http.StatusForbidden, tc.words)
+			})
+		}
+	}
+}
+
+func TestGoodTokens(t *testing.T) {
+	router := newFakeRouter(t)
+	h := newAgent(t, router, nil, countWords)
+	now := time.Now().Unix()
+	for name, token := range map[string]string{
+		"for the task":            router.token(goodClaims()),
+		"for any task":            router.token(goodClaims().with("task_id", nil)),
+		"of a newer router":       router.token(goodClaims().with("cnf", object{"x": 1}).with("nbf", now)),
+		"several scopes":          router.token(goodClaims().with("scope", "task:read task:execute")),
+		"of a clock a bit ahead":  router.token(goodClaims().with("iat", now+30).with("exp", now+90)),
+		"with an unknown header":  router.sign(router.header().with("v", 2).json(), goodClaims().json()),
+		"with spaces in its JSON": router.sign(" "+router.header().json()+"\n", "\t"+goodClaims().json()+" "),
+	} {
+		t.Run(name, func(t *testing.T) {
+			res := result(t, serve(h, post("/", token, goodTask().json())))
+			if got := res.Text(); got != "3 words" {
+				t.Errorf("answer = %q, want 3 words", got)
+			}
+		})
+	}
+}
+
+func TestAuthorizationHeader(t *testing.T) {
+	router := newFakeRouter(t)
+	h := newAgent(t, router, nil, countWords)
+	good := router.token(goodClaims())
+	for _, tc := range []struct {
+		name   string
+		values []string
+		ok     bool
+	}{
+		{"Bearer", []string{"Bearer " + good}, true},
+		{"bearer", []string{"bearer " + good}, true},
+		{"none", nil, false},
+		{"two", []string{"Bearer " + good, "Bearer " + good}, false},
+		{"Basic", []string{"Basic " + good}, false},
+		{"the token alone", []string{good}, false},
+		{"two spaces", []string{"Bearer  " + good}, false},
+		{"a list", []string{"Bearer " + good + ", Basic x"}, false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			r := post("/", "", goodTask().json())
+			r.Header["Authorization"] = tc.values
+			w := serve(h, r)
+			if tc.ok {
+				result(t, w)
+			} else {
+				refused(t, w, http.StatusUnauthorized, "no valid token")
+			}
+		})
+	}
+	t.Run("in the query", func(t *testing.T) {
+		r := post("/?access_token="+good, "", goodTask().json())
+		r.Header.Del("Authorization")
+		refused(t, serve(h, r), http.StatusUnauthorized, "no valid token")
+	})
+}
+
+// FuzzToken looks for a token that is let in without the router's signature.
+// The seeds are all forgeries and the beginning of a good token.
+func FuzzToken(f *testing.F) {
+	router := newFakeRouter(f)
+	good := router.token(goodClaims().with("exp", time.Now().Unix()+23*3600)) // longer than any fuzzing
+	for _, token := range forgeries(router) {
+		f.Add(token)
+	}
+	f.Add(good[:len(good)-1])
+	f.Add(trailingBits(good))
+	h := newAgent(f, router, nil, countWords)
+	f.Fuzz(func(t *testing.T, token string) {
+		if token == good {
+			t.Skip("the good one")
+		}
+		r := post("/", "", goodTask().json())
+		r.Header["Authorization"] = []string{"Bearer " + token}
+		if w := serve(h, r); w.Code != http.StatusUnauthorized {
+			t.Errorf("token %q was answered with %d, want 401", token, w.Code)
+		}
+	})
+}

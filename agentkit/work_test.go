@@ -1,0 +1,268 @@
+package agentkit_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"math"
+	"net/http/httptest"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/caprouter/caprouter/agentkit"
+	"github.com/caprouter/caprouter/contract"
+)
+
+// Whatever the work does, the router gets a Result it accepts, and nothing of
+// an error's or a panic's text.
+func TestWhatTheWorkDoes(t *testing.T) {
+	const secret = "dial tcp 10.0.0.3: password hunter2"
+	failure := func(why string) contract.Result {
+		return contract.Result{TaskID: taskID, Status: contract.ResultFailure, Explanations: []string{why}}
+	}
+	for _, tc := range []struct {
+		name   string
+		work   func() (contract.Result, error)
+		want   contract.Result
+		logged string
+	}{
+		{
+			"says partial",
+			func() (contract.Result, error) { return contract.Result{Status: contract.ResultPartial}, nil },
+			contract.Result{TaskID: taskID, Status: contract.ResultPartial},
+			"",
+		},
+		{
+			"says nothing", func() (contract.Result, error) { return contract.Result{}, nil },
+			contract.Result{TaskID: taskID, Status: contract.ResultSuccess},
+			"",
+		},
+		{"says failure", func() (contract.Result, error) { return agentkit.Failure("not a CSV"), nil }, failure("not a CSV"), ""},
+		{
+			"names another task", func() (contract.Result, error) { return contract.Result{TaskID: "other"}, nil },
+			contract.Result{TaskID: taskID, Status: contract.ResultSuccess},
+			"",
+		},
+		{
+			"fails", func() (contract.Result, error) { return agentkit.Answer("half"), errors.New(secret) },
+			failure("the agent could not do this task"), "hunter2",
+		},
+		{"panics", func() (contract.Result, error) { panic(secret) }, failure("the agent could not do this task"), "hunter2"},
+		{"panics with an error", func() (contract.Result, error) { panic(errors.New(secret)) }, failure("the agent could not do this task"), "work_test.go"},
+		{
+			"invents a status", func() (contract.Result, error) { return contract.Result{Status: "great"}, nil },
+			failure("the agent's result could not be sent"), "none of success",
+		},
+		{
+			"gives a NaN", func() (contract.Result, error) {
+				return contract.Result{Metrics: map[string]float64{"x": math.NaN()}}, nil
+			}, failure("the agent's result could not be sent"), "NaN",
+		},
+		{
+			"gives broken JSON", func() (contract.Result, error) {
+				return contract.Result{Data: map[string]json.RawMessage{"x": json.RawMessage("{")}}, nil
+			}, failure("the agent's result could not be sent"), "result not sent",
+		},
+		{
+			"gives too much", func() (contract.Result, error) { return agentkit.Answer(strings.Repeat("x", 4<<20)), nil },
+			failure("the agent's result could not be sent"), "more than the router reads",
+		},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			var log bytes.Buffer
+			router := newFakeRouter(t)
+			h := newAgent(t, router, &log, func(context.Context, contract.Task) (contract.Result, error) { return tc.work() })
+			w := serve(h, post("/", router.token(goodClaims()), goodTask().json()))
+			if diff := cmp.Diff(tc.want, result(t, w)); diff != "" {
+				t.Errorf("result (-want +got):\n%s", diff)
+			}
+			if strings.Contains(w.Body.String(), "hunter2") {
+				t.Errorf("the answer shows the error: %s", w.Body)
+			}
+			if tc.logged == "" && log.Len() > 0 || !strings.Contains(log.String(), tc.logged) {
+				t.Errorf("log = %q, want it to hold %q", log.String(), tc.logged)
+			}
+		})
+	}
+}
+
+// gate is work that says when it begins and goes on when it is told to.
+type gate struct {
+	begun chan string
+	open  chan struct{}
+	runs  atomic.Int64
+	ended atomic.Pointer[error] // why the context ended, if it did first
+}
+
+func newGate() *gate { return &gate{begun: make(chan string, 16), open: make(chan struct{})} }
+
+func (g *gate) work(ctx context.Context, t contract.Task) (contract.Result, error) {
+	g.runs.Add(1)
+	g.begun <- t.TaskID
+	select {
+	case <-g.open:
+		return agentkit.Answer("done"), nil
+	case <-ctx.Done():
+		err := context.Cause(ctx)
+		g.ended.Store(&err)
+		return contract.Result{}, err
+	}
+}
+
+func TestATaskIsDoneOnce(t *testing.T) {
+	router, g := newFakeRouter(t), newGate()
+	h := newAgent(t, router, nil, g.work)
+	answers := make([]contract.Result, 8)
+	var wg sync.WaitGroup
+	for i := range answers {
+		wg.Go(func() {
+			answers[i] = result(t, serve(h, post("/", router.token(goodClaims()), goodTask().json())))
+		})
+	}
+	<-g.begun
+	close(g.open)
+	wg.Wait()
+	late := result(t, serve(h, post("/", router.token(goodClaims()), goodTask().json())))
+	for i, got := range slices.Concat(answers, []contract.Result{late}) {
+		if got.Text() != "done" {
+			t.Errorf("answer %d = %+v, want that of the one run", i, got)
+		}
+	}
+	if got := g.runs.Load(); got != 1 {
+		t.Errorf("the work ran %d times, want once", got)
+	}
+}
+
+// Tasks of the same id are not the same task when they are of two callers.
+func TestCallersDoNotMeet(t *testing.T) {
+	router := newFakeRouter(t)
+	h := newAgent(t, router, nil, func(ctx context.Context, _ contract.Task) (contract.Result, error) {
+		return agentkit.Answer("for " + agentkit.Caller(ctx)), nil
+	})
+	for _, caller := range []string{"alice", "bob", "alice"} {
+		token := router.token(goodClaims().with("sub", caller).with("task_id", nil))
+		res := result(t, serve(h, post("/", token, goodTask().json())))
+		if got := res.Text(); got != "for "+caller {
+			t.Errorf("%s got the answer %q", caller, got)
+		}
+	}
+}
+
+func TestCancel(t *testing.T) {
+	router, g := newFakeRouter(t), newGate()
+	h := newAgent(t, router, nil, g.work)
+	var wg sync.WaitGroup
+	var res contract.Result
+	wg.Go(func() { res = result(t, serve(h, post("/", router.token(goodClaims()), goodTask().json()))) })
+	<-g.begun
+	for range 2 { // a second one changes nothing
+		if w := serve(h, post("/"+taskID+"/cancel", router.token(goodClaims()), "")); w.Code != 204 {
+			t.Fatalf("cancel = %d %s, want 204", w.Code, w.Body)
+		}
+	}
+	wg.Wait()
+	if err := g.ended.Load(); err == nil || !errors.Is(*err, context.Canceled) {
+		t.Errorf("the context of the work ended with %v, want canceled", err)
+	}
+	want := contract.Result{TaskID: taskID, Status: contract.ResultFailure, Explanations: []string{"the task was cancelled"}}
+	if diff := cmp.Diff(want, res); diff != "" {
+		t.Errorf("result (-want +got):\n%s", diff)
+	}
+}
+
+// A token that is good for several tasks cancels those of its caller only.
+func TestCancelByAnotherCaller(t *testing.T) {
+	router, g := newFakeRouter(t), newGate()
+	h := newAgent(t, router, nil, g.work)
+	var wg sync.WaitGroup
+	wg.Go(func() { result(t, serve(h, post("/", router.token(goodClaims()), goodTask().json()))) })
+	<-g.begun
+	serve(h, post("/"+taskID+"/cancel", router.token(goodClaims().with("sub", "bob").with("task_id", nil)), ""))
+	close(g.open)
+	wg.Wait()
+	if err := g.ended.Load(); err != nil {
+		t.Errorf("the work was cancelled (%v) by another caller", *err)
+	}
+}
+
+func TestCancelOvertakesItsTask(t *testing.T) {
+	router, g := newFakeRouter(t), newGate()
+	h := newAgent(t, router, nil, g.work)
+	if w := serve(h, post("/"+taskID+"/cancel", router.token(goodClaims()), "")); w.Code != 204 {
+		t.Fatalf("cancel = %d %s, want 204", w.Code, w.Body)
+	}
+	res := result(t, serve(h, post("/", router.token(goodClaims()), goodTask().json())))
+	if res.Status != contract.ResultFailure || g.runs.Load() != 0 {
+		t.Errorf("got %+v after %d runs, want a failure without a run", res, g.runs.Load())
+	}
+}
+
+func TestTheDeadlineEndsTheWork(t *testing.T) {
+	router, g := newFakeRouter(t), newGate()
+	h := newAgent(t, router, nil, g.work)
+	// The keys come over real sockets, which a bubble cannot wait for.
+	serve(h, post("/x/cancel", router.token(goodClaims().with("task_id", nil)), ""))
+	token, life := router.token(goodClaims()), 300*time.Millisecond
+	res := result(t, serve(h, post("/", token, goodTask().with("deadline", time.Now().Add(life)).json())))
+	want := contract.Result{TaskID: taskID, Status: contract.ResultFailure, Explanations: []string{"the task was not done by its deadline"}}
+	if diff := cmp.Diff(want, res); diff != "" {
+		t.Errorf("result (-want +got):\n%s", diff)
+	}
+}
+
+// A connection that breaks does not end the work: the second try gets its
+// answer.
+func TestABrokenConnectionDoesNotEndTheWork(t *testing.T) {
+	router, g := newFakeRouter(t), newGate()
+	h := newAgent(t, router, nil, g.work)
+	ctx, hangUp := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	first := httptest.NewRecorder()
+	wg.Go(func() {
+		h.ServeHTTP(first, post("/", router.token(goodClaims()), goodTask().json()).WithContext(ctx))
+	})
+	<-g.begun
+	hangUp()
+	wg.Go(func() {
+		// Waits for the work of the first, and leaves it alone when it goes too.
+		gone, leave := context.WithCancel(t.Context())
+		leave()
+		h.ServeHTTP(httptest.NewRecorder(), post("/", router.token(goodClaims()), goodTask().json()).WithContext(gone))
+	})
+	second := make(chan contract.Result, 1)
+	wg.Go(func() { second <- result(t, serve(h, post("/", router.token(goodClaims()), goodTask().json()))) })
+	close(g.open)
+	if got := <-second; got.Text() != "done" {
+		t.Errorf("the second try got %+v, want the answer of the work", got)
+	}
+	wg.Wait()
+	if got := g.runs.Load(); got != 1 {
+		t.Errorf("the work ran %d times, want once", got)
+	}
+}
+
+// Work that leaves through runtime.Goexit (as t.FailNow does) is answered too.
+func TestWorkThatGoesAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, token := offlineAgent(t, func(context.Context, contract.Task) (contract.Result, error) {
+			runtime.Goexit()
+			return contract.Result{}, nil
+		})
+		var wg sync.WaitGroup
+		wg.Go(func() { serve(h, post("/", token, goodTask().json())) })
+		wg.Wait()
+		res := result(t, serve(h, post("/", token, goodTask().json())))
+		if res.Status != contract.ResultFailure {
+			t.Errorf("the next try got %+v, want a failure", res)
+		}
+	})
+}
