@@ -1,0 +1,41 @@
+package httptarget
+
+import (
+	"context"
+	"net"
+	"sync/atomic"
+	"time"
+
+	"github.com/caprouter/caprouter/dispatch"
+)
+
+// Token makes or remembers the token for the call.
+func Token(t *Target, c dispatch.Call) { _, _ = t.tokens.get(c, time.Now().Add(time.Minute)) }
+
+// Remembered counts the tokens that are kept.
+func Remembered(t *Target) int { return len(t.tokens.young) + len(t.tokens.old) }
+
+// CountWrites counts the writes to the connections the target makes from now
+// on.
+func CountWrites(t *Target) *atomic.Int64 {
+	var n atomic.Int64
+	dial := t.transport.DialContext
+	t.transport.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		conn, err := dial(ctx, network, addr)
+		if counted, ok := conn.(*countedConn); ok {
+			counted.Conn = writeCounter{counted.Conn, &n}
+		}
+		return conn, err
+	}
+	return &n
+}
+
+type writeCounter struct {
+	net.Conn
+	n *atomic.Int64
+}
+
+func (w writeCounter) Write(b []byte) (int, error) {
+	w.n.Add(1)
+	return w.Conn.Write(b)
+}

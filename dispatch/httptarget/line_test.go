@@ -1,0 +1,335 @@
+package httptarget_test
+
+import (
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/dispatch"
+)
+
+// refusing returns the URL of a port where nobody listens.
+func refusing(t testing.TB) string {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	return "http://" + l.Addr().String()
+}
+
+func TestNobodyListens(t *testing.T) {
+	for name, kind := range map[string]func(*dispatch.Call){"once": func(*dispatch.Call) {}, "twice": idempotent} {
+		t.Run(name, func(t *testing.T) {
+			got := do(t, newTarget(t), newCall(refusing(t), kind))
+			check(t, got, want{code: contract.TaskAgentUnavailable, detail: "quality_agent could not be reached: connection refused", attempts: 2, health: dispatch.HealthBad})
+		})
+	}
+}
+
+// hangUp ends the connection with a reset rather than in order.
+func hangUp(conn net.Conn) {
+	_ = conn.(*net.TCPConn).SetLinger(0)
+	_ = conn.Close()
+}
+
+// The connection goes at every possible moment.
+func TestConnectionsThatGo(t *testing.T) {
+	for name, handle := range map[string]func(conn net.Conn){
+		"closed after the request": func(conn net.Conn) { readRequest(conn) },
+		"reset after the request": func(conn net.Conn) {
+			readRequest(conn)
+			hangUp(conn)
+		},
+		"reset in the request": func(conn net.Conn) {
+			_, _ = io.ReadFull(conn, make([]byte, 10))
+			hangUp(conn)
+		},
+		"reset in the header": func(conn net.Conn) {
+			readRequest(conn)
+			_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nX: y\r\n")
+			hangUp(conn)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var connections atomic.Int64
+			url := rawAgent(t, func(conn net.Conn, _ int) {
+				connections.Add(1)
+				handle(conn)
+			})
+			got := do(t, newTarget(t), newCall(url))
+			check(t, got, want{code: contract.TaskOutcomeUnknown, detail: "it may have done the task", attempts: 1, uncertain: true, health: dispatch.HealthBad})
+			if got := connections.Load(); got != 1 {
+				t.Errorf("%d connections for a task that may be sent once", got)
+			}
+			got = do(t, newTarget(t), newCall(url, idempotent))
+			check(t, got, want{code: contract.TaskAgentUnavailable, detail: "closed the connection", attempts: 2, health: dispatch.HealthBad})
+			if got := connections.Load(); got != 3 {
+				t.Errorf("%d connections in all, want 1 and 2", got)
+			}
+		})
+	}
+}
+
+func TestResetInTheBody(t *testing.T) {
+	var tries atomic.Int64
+	url := rawAgent(t, func(conn net.Conn, _ int) {
+		if readRequest(conn) {
+			tries.Add(1)
+			_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{")
+			hangUp(conn)
+		}
+	})
+	got := do(t, newTarget(t), newCall(url))
+	// A reset may overtake what was sent before it.
+	if got.Err == nil || got.Err.Code != contract.TaskBadResult && got.Err.Code != contract.TaskOutcomeUnknown || !got.Uncertain || got.Attempts != 1 {
+		t.Errorf("outcome = %+v %+v, want an uncertain one after one try", got, got.Err)
+	}
+	if got := tries.Load(); got != 1 {
+		t.Errorf("%d tries, want 1", got)
+	}
+}
+
+// The second try may find what the first did not.
+func TestTheSecondTry(t *testing.T) {
+	url := rawAgent(t, func(conn net.Conn, n int) {
+		if readRequest(conn) && n > 0 {
+			_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n"+good)
+		}
+	})
+	check(t, do(t, newTarget(t), newCall(url, idempotent)), want{attempts: 2, health: dispatch.HealthGood})
+}
+
+// net/http resends a request with an Idempotency-Key by itself when a reused
+// connection breaks. Ours must arrive once.
+func TestNothingIsSentAgainBehindOurBack(t *testing.T) {
+	for name, tc := range map[string]struct {
+		kind func(*dispatch.Call)
+		seen int64
+		want want
+	}{
+		"once": {
+			func(*dispatch.Call) {}, 2,
+			want{code: contract.TaskOutcomeUnknown, attempts: 1, uncertain: true, health: dispatch.HealthBad},
+		},
+		"twice": {idempotent, 3, want{attempts: 2, health: dispatch.HealthGood}},
+	} {
+		for _, how := range []string{"closed", "reset"} {
+			t.Run(name+", "+how, func(t *testing.T) {
+				var requests atomic.Int64
+				url := rawAgent(t, func(conn net.Conn, _ int) {
+					// Answers the first request, reads the second and hangs up;
+					// answers again on a new connection.
+					for {
+						if !readRequest(conn) {
+							return
+						}
+						if requests.Add(1) == 2 {
+							if how == "reset" {
+								hangUp(conn)
+							}
+							return
+						}
+						_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: 45\r\n\r\n"+good)
+					}
+				})
+				target := newTarget(t)
+				check(t, do(t, target, newCall(url)), want{attempts: 1, health: dispatch.HealthGood})
+				check(t, do(t, target, newCall(url, tc.kind)), tc.want)
+				if got := requests.Load(); got != tc.seen {
+					t.Errorf("the agent saw %d requests, want %d", got, tc.seen)
+				}
+			})
+		}
+	}
+}
+
+// A request that meets a connection the agent has just closed is sent on
+// another one, unless some of it may have left.
+func TestConnectionsClosedWhileIdle(t *testing.T) {
+	closed := make(chan struct{}, 1)
+	url := rawAgent(t, func(conn net.Conn, _ int) {
+		if readRequest(conn) {
+			_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: 45\r\n\r\n"+good)
+			_ = conn.Close()
+			closed <- struct{}{}
+		}
+	})
+	target := newTarget(t)
+	for i := range 50 {
+		got := do(t, target, newCall(url))
+		if got.Err != nil && got.Err.Code != contract.TaskOutcomeUnknown {
+			t.Fatalf("request %d: %+v", i, got.Err)
+		}
+		if got.Err == nil {
+			<-closed
+		}
+	}
+}
+
+// Agents that keep silent, each at another moment.
+func TestSilence(t *testing.T) {
+	t.Parallel()
+	for name, handle := range map[string]func(conn net.Conn){
+		"never reads":             func(net.Conn) {},
+		"reads and never answers": func(conn net.Conn) { readRequest(conn) },
+		"half a header": func(conn net.Conn) {
+			readRequest(conn)
+			_, _ = io.WriteString(conn, "HTTP/1.1 200")
+		},
+		"a header, then silence": func(conn net.Conn) {
+			readRequest(conn)
+			_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: 45\r\n\r\n")
+		},
+		"half a body": func(conn net.Conn) {
+			readRequest(conn)
+			_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: 45\r\n\r\n"+good[:10])
+		},
+		"a slow drip": func(conn net.Conn) {
+			readRequest(conn)
+			_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+			tick := time.NewTicker(5 * time.Millisecond)
+			defer tick.Stop()
+			for range tick.C {
+				if _, err := io.WriteString(conn, "1\r\n \r\n"); err != nil {
+					return
+				}
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel() // Close waits for the cancellation, which is not answered either
+			url := rawAgent(t, func(conn net.Conn, _ int) {
+				handle(conn)
+				untilClosed(conn)
+			})
+			got := do(t, newTarget(t), newCall(url, timeout(1500*time.Millisecond)))
+			check(t, got, want{
+				code: contract.TaskOutcomeUnknown, detail: "did not answer by the deadline", attempts: 1, uncertain: true, health: dispatch.HealthBad,
+			})
+			got = do(t, newTarget(t), newCall(url, idempotent, timeout(3*time.Second)))
+			check(t, got, want{code: contract.TaskDeadlineExceeded, detail: "did not answer in time", attempts: 2, health: dispatch.HealthBad})
+		})
+	}
+}
+
+// neverAnswers is an agent that works for ever, but hears a cancellation.
+func neverAnswers(t testing.TB) string {
+	return newAgent(t, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }).URL
+}
+
+// The deadlines of request, task and agent all end it.
+func TestTheEarliestDeadlineCounts(t *testing.T) {
+	url := neverAnswers(t)
+	const soon = 500 * time.Millisecond
+	unknown := want{code: contract.TaskOutcomeUnknown, attempts: 1, uncertain: true}
+	t.Run("the context's", func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), soon)
+		defer cancel()
+		check(t, newTarget(t).Do(ctx, newCall(url)), unknown)
+	})
+	t.Run("the task's", func(t *testing.T) {
+		check(t, do(t, newTarget(t), newCall(url, func(c *dispatch.Call) { c.Task.Deadline = time.Now().Add(soon) })), unknown)
+	})
+	t.Run("the agent's", func(t *testing.T) {
+		w := unknown
+		w.health = dispatch.HealthBad // it had the time it asked for
+		check(t, do(t, newTarget(t), newCall(url, timeout(soon))), w)
+	})
+	t.Run("one that has passed", func(t *testing.T) {
+		got := do(t, newTarget(t), newCall(url, func(c *dispatch.Call) { c.Task.Deadline = time.Now().Add(-time.Second) }))
+		check(t, got, want{code: contract.TaskDeadlineExceeded, detail: "before the task was sent"})
+	})
+}
+
+// Callers with hardly any patience must not make an agent look ill.
+func TestImpatienceIsNotHeldAgainstTheAgent(t *testing.T) {
+	url := neverAnswers(t)
+	for name, kind := range map[string]func(*dispatch.Call){"once": func(*dispatch.Call) {}, "twice": idempotent} {
+		t.Run(name, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Millisecond)
+			defer cancel()
+			if got := newTarget(t).Do(ctx, newCall(url, kind)); got.Health != dispatch.HealthUnknown {
+				t.Errorf("health = %d after 30 ms, want unknown", got.Health)
+			}
+		})
+	}
+}
+
+func TestRetryAfter(t *testing.T) {
+	for _, tc := range []struct {
+		name, value string
+		attempts    int
+	}{
+		{"none", "", 2},
+		{"now", "0", 2},
+		{"nonsense", "soon", 2},
+		{"negative", "-1", 2},
+		{"a date long ago", "Mon, 02 Jan 2006 15:04:05 GMT", 2},
+		{"longer than there is time", "3600", 1},
+		{"longer than there is", "99999999999", 2}, // no number of seconds; as if absent
+		{"a date far away", "Fri, 31 Dec 9999 23:59:59 GMT", 1},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			a := newAgent(t, func(w http.ResponseWriter, _ *http.Request) {
+				if tc.value != "" {
+					w.Header().Set("Retry-After", tc.value)
+				}
+				w.WriteHeader(http.StatusServiceUnavailable)
+			})
+			got := do(t, newTarget(t), newCall(a.URL, idempotent))
+			check(t, got, want{code: contract.TaskAgentUnavailable, detail: "answered 503", attempts: tc.attempts, health: dispatch.HealthBad})
+		})
+	}
+	t.Run("longer than its share", func(t *testing.T) {
+		a := newAgent(t, func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Retry-After", "10") // of 20 s, with two others waiting
+			w.WriteHeader(http.StatusServiceUnavailable)
+		})
+		got := do(t, newTarget(t), newCall(a.URL, idempotent, others(2)))
+		check(t, got, want{code: contract.TaskAgentUnavailable, attempts: 1, health: dispatch.HealthBad})
+	})
+}
+
+// Many tasks at once, over agents of every temper.
+func TestManyAtOnce(t *testing.T) {
+	t.Parallel()
+	a := newAgent(t, answering(http.StatusOK, good))
+	urls := []string{
+		a.URL, refusing(t),
+		rawAgent(t, func(conn net.Conn, _ int) { readRequest(conn) }),
+		rawAgent(t, func(conn net.Conn, _ int) { untilClosed(conn) }),
+		rawAgent(t, func(conn net.Conn, _ int) {
+			if readRequest(conn) {
+				_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n"+strings.Repeat(good, 99))
+			}
+		}),
+	}
+	target := newTarget(t)
+	var results atomic.Int64
+	var wg sync.WaitGroup
+	for i := range 16 {
+		wg.Go(func() {
+			for j := range 20 {
+				c := newCall(urls[(i+j)%len(urls)], timeout(300*time.Millisecond))
+				c.Agent.Endpoint.Idempotent = i%2 == 0
+				if got := target.Do(t.Context(), c); got.Result != nil {
+					results.Add(1)
+				} else if got.Err == nil {
+					t.Error("an outcome has neither a result nor an error")
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if results.Load() == 0 {
+		t.Error("not one task was done")
+	}
+}

@@ -1,0 +1,58 @@
+package httptarget_test
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/caprouter/caprouter/dispatch/httptarget"
+)
+
+// The log says why, the caller does not get to see it, and neither shows a
+// token.
+func TestTheLogSaysWhy(t *testing.T) {
+	var log bytes.Buffer
+	var token string
+	target := newTarget(t, func(c *httptarget.Config) {
+		c.Logger = slog.New(slog.NewJSONHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	})
+	a := newAgent(t, func(w http.ResponseWriter, r *http.Request) {
+		token = strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
+		_, _ = w.Write([]byte("<html>"))
+	})
+	do(t, target, newCall(refusing(t)+"/?key=hunter2"))
+	do(t, target, newCall(a.URL+"/?key=hunter2"))
+	got := log.String()
+	for _, want := range []string{
+		`"agent":"quality_agent"`, `"task_id":"` + taskID + `"`, `"trace_id":"` + traceID + `"`, `"attempts":2`,
+		`"code":"agent_unavailable"`, "connect: connection refused", `"code":"bad_result"`, "is not JSON",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("the log lacks %s:\n%s", want, got)
+		}
+	}
+	for _, secret := range []string{token, "hunter2", "Bearer"} {
+		if secret == "" || strings.Contains(got, secret) {
+			t.Errorf("the log shows %q:\n%s", secret, got)
+		}
+	}
+}
+
+// What went well, and what the caller did not want any more, is not worth a
+// line.
+func TestTheLogIsQuiet(t *testing.T) {
+	var log bytes.Buffer
+	target := newTarget(t, func(c *httptarget.Config) {
+		c.Logger = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelInfo}))
+	})
+	do(t, target, newCall(newAgent(t, answering(http.StatusOK, good)).URL))
+	ctx, leave := context.WithCancel(t.Context())
+	leave()
+	target.Do(ctx, newCall(refusing(t)))
+	if got := log.String(); got != "" {
+		t.Errorf("log = %q, want nothing", got)
+	}
+}

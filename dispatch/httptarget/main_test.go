@@ -1,0 +1,220 @@
+package httptarget_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/dispatch"
+	"github.com/caprouter/caprouter/dispatch/httptarget"
+	"github.com/caprouter/caprouter/internal/auth"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const (
+	taskID  = "0195f3a0-7b1c-7000-8000-000000000001"
+	traceID = "4bf92f3577b34da6a3ce929d0e0e4736"
+	good    = `{"status":"success","data":{"answer":"done"}}`
+)
+
+func newSigner(t testing.TB) *auth.Signer {
+	t.Helper()
+	s, err := auth.NewSigner()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// newTarget returns a Target that is closed at the end of the test.
+func newTarget(t testing.TB, change ...func(*httptarget.Config)) *httptarget.Target {
+	t.Helper()
+	return newTargetWith(t, newSigner(t), change...)
+}
+
+func newTargetWith(t testing.TB, source httptarget.TokenSource, change ...func(*httptarget.Config)) *httptarget.Target {
+	t.Helper()
+	cfg := httptarget.Config{Issuer: "caprouter", Version: "1.2.3"}
+	for _, c := range change {
+		c(&cfg)
+	}
+	target, err := httptarget.New(cfg, source)
+	if err != nil {
+		t.Fatalf("New: %v", err)
+	}
+	t.Cleanup(target.Close)
+	return target
+}
+
+// newCall is a task for the agent at the URL.
+func newCall(url string, change ...func(*dispatch.Call)) dispatch.Call {
+	c := dispatch.Call{
+		Agent: &contract.RegistryEntry{
+			ID:       "quality_agent",
+			Endpoint: contract.Endpoint{Protocol: contract.ProtocolHTTP, URL: url},
+		},
+		Caller: &contract.Caller{Subject: "alice"},
+		Task: contract.Task{
+			TaskID: taskID, RequestID: "r1", TraceID: traceID, Intent: "code_review", Domains: []string{"python"},
+			SubtaskTitle: "Review", Inputs: map[string]json.RawMessage{"prompt": json.RawMessage(`"look"`)},
+		},
+	}
+	for _, f := range change {
+		f(&c)
+	}
+	return c
+}
+
+func idempotent(c *dispatch.Call) { c.Agent.Endpoint.Idempotent = true }
+
+// timeout is the agent's own limit.
+func timeout(d time.Duration) func(*dispatch.Call) {
+	return func(c *dispatch.Call) { c.Agent.Endpoint.TimeoutMS = int(d.Milliseconds()) }
+}
+
+func others(n int) func(*dispatch.Call) { return func(c *dispatch.Call) { c.Others = n } }
+
+// do gives the task to the agent with a deadline that is far enough away.
+func do(t testing.TB, target *httptarget.Target, c dispatch.Call) dispatch.Outcome {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	return target.Do(ctx, c)
+}
+
+// want is what an outcome must be.
+type want struct {
+	code      contract.TaskCode // "" = a Result
+	detail    string            // holds this
+	attempts  int
+	uncertain bool
+	health    dispatch.Health
+}
+
+func check(t testing.TB, got dispatch.Outcome, w want) {
+	t.Helper()
+	code, detail := contract.TaskCode(""), ""
+	if got.Err != nil {
+		code, detail = got.Err.Code, got.Err.Detail
+	}
+	if code != w.code || (got.Result != nil) != (w.code == "") || !strings.Contains(detail, w.detail) ||
+		got.Attempts != w.attempts || got.Uncertain != w.uncertain || got.Health != w.health {
+		t.Errorf("outcome = {code %q detail %q attempts %d uncertain %v health %d result %+v}\nwant %+v",
+			code, detail, got.Attempts, got.Uncertain, got.Health, got.Result, w)
+	}
+	if strings.Contains(detail, "127.0.0.1") || strings.ContainsAny(detail, "\n\x1b") {
+		t.Errorf("detail %q shows an address or is not one line", detail)
+	}
+}
+
+// agentServer is an agent that counts what reaches it.
+type agentServer struct {
+	*httptest.Server
+	mu    sync.Mutex
+	tasks []contract.Task
+	stops []string // paths
+}
+
+// newAgent serves tasks with the handler, which may read the body again.
+func newAgent(t testing.TB, handle http.HandlerFunc) *agentServer {
+	a := &agentServer{}
+	a.Server = httptest.NewServer(a.record(handle))
+	t.Cleanup(a.Close)
+	return a
+}
+
+func (a *agentServer) record(handle http.HandlerFunc) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			return
+		}
+		r.Body = io.NopCloser(strings.NewReader(string(body)))
+		a.mu.Lock()
+		if strings.HasSuffix(r.URL.Path, "/cancel") {
+			a.stops = append(a.stops, r.URL.Path)
+			a.mu.Unlock()
+			w.WriteHeader(http.StatusNoContent)
+			return
+		}
+		var task contract.Task
+		_ = json.Unmarshal(body, &task)
+		a.tasks = append(a.tasks, task)
+		a.mu.Unlock()
+		handle(w, r)
+	})
+}
+
+func (a *agentServer) received() []contract.Task {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return append([]contract.Task(nil), a.tasks...)
+}
+
+func (a *agentServer) stopped() []string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return append([]string(nil), a.stops...)
+}
+
+// answering is a handler with one answer.
+func answering(status int, body string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(status)
+		_, _ = io.WriteString(w, body)
+	}
+}
+
+// rawAgent is an agent below HTTP: handle gets each connection, with its number
+// from 0, and the connection is closed when it returns. It returns the URL.
+func rawAgent(t testing.TB, handle func(conn net.Conn, n int)) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for n := 0; ; n++ {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			wg.Go(func() {
+				defer func() { _ = conn.Close() }()
+				handle(conn, n)
+			})
+		}
+	})
+	t.Cleanup(func() {
+		_ = l.Close()
+		wg.Wait()
+	})
+	return "http://" + l.Addr().String() + "/tasks"
+}
+
+// readRequest reads one request; ok is false when none came. Cancellations are
+// none.
+func readRequest(conn net.Conn) (ok bool) {
+	r, err := http.ReadRequest(bufio.NewReader(conn))
+	if err != nil || strings.HasSuffix(r.URL.Path, "/cancel") {
+		return false
+	}
+	_, err = io.Copy(io.Discard, r.Body)
+	return err == nil
+}
+
+// untilClosed reads until the other side hangs up.
+func untilClosed(conn net.Conn) { _, _ = io.Copy(io.Discard, conn) }

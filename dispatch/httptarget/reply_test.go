@@ -1,0 +1,366 @@
+package httptarget_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/dispatch"
+)
+
+// Every status, for an agent that may be asked twice and for one that may not.
+func TestStatuses(t *testing.T) {
+	const (
+		unavailable = contract.TaskAgentUnavailable
+		unknown     = contract.TaskOutcomeUnknown
+		badResult   = contract.TaskBadResult
+		goodHealth  = dispatch.HealthGood
+		badHealth   = dispatch.HealthBad
+	)
+	for _, tc := range []struct {
+		status      int
+		once, twice want // not idempotent, idempotent
+	}{
+		{201, want{badResult, "answered 201", 1, true, badHealth}, want{badResult, "answered 201", 1, false, badHealth}},
+		{202, want{badResult, "callback", 1, true, badHealth}, want{badResult, "callback", 1, false, badHealth}},
+		{204, want{badResult, "answered 204", 1, true, badHealth}, want{badResult, "answered 204", 1, false, badHealth}},
+		{206, want{badResult, "answered 206", 1, true, badHealth}, want{badResult, "answered 206", 1, false, badHealth}},
+		{304, want{badResult, "redirects are not followed", 1, true, badHealth}, want{badResult, "redirects", 1, false, badHealth}},
+		{400, want{unavailable, "refused the task with 400", 1, false, goodHealth}, want{unavailable, "400", 1, false, goodHealth}},
+		{401, want{unavailable, "refused the task with 401", 1, false, goodHealth}, want{unavailable, "401", 1, false, goodHealth}},
+		{403, want{unavailable, "refused the task with 403", 1, false, goodHealth}, want{unavailable, "403", 1, false, goodHealth}},
+		{404, want{unavailable, "refused the task with 404", 1, false, goodHealth}, want{unavailable, "404", 1, false, goodHealth}},
+		{408, want{unknown, "answered 408", 1, true, 0}, want{unavailable, "answered 408", 2, false, 0}},
+		{409, want{unavailable, "refused the task with 409", 1, false, goodHealth}, want{unavailable, "409", 1, false, goodHealth}},
+		{413, want{unavailable, "refused the task with 413", 1, false, goodHealth}, want{unavailable, "413", 1, false, goodHealth}},
+		{429, want{unavailable, "answered 429", 1, false, 0}, want{unavailable, "answered 429", 2, false, 0}},
+		{500, want{unknown, "answered 500: it may have done the task", 1, true, badHealth}, want{unavailable, "answered 500", 2, false, badHealth}},
+		{502, want{unknown, "answered 502", 1, true, badHealth}, want{unavailable, "answered 502", 2, false, badHealth}},
+		{503, want{unknown, "answered 503", 1, true, badHealth}, want{unavailable, "answered 503", 2, false, badHealth}},
+		{599, want{unknown, "answered 599", 1, true, badHealth}, want{unavailable, "answered 599", 2, false, badHealth}},
+		{999, want{unknown, "answered 999", 1, true, badHealth}, want{unavailable, "answered 999", 2, false, badHealth}},
+	} {
+		for kind, w := range map[string]want{"once": tc.once, "twice": tc.twice} {
+			t.Run(fmt.Sprint(tc.status, " ", kind), func(t *testing.T) {
+				a := newAgent(t, func(w http.ResponseWriter, _ *http.Request) {
+					w.WriteHeader(tc.status)
+					if tc.status != 204 && tc.status != 304 {
+						_, _ = io.WriteString(w, good+"secret of the agent")
+					}
+				})
+				c := newCall(a.URL)
+				c.Agent.Endpoint.Idempotent = kind == "twice"
+				got := do(t, newTarget(t), c)
+				check(t, got, w)
+				if len(a.received()) != w.attempts {
+					t.Errorf("the agent saw the task %d times, want %d", len(a.received()), w.attempts)
+				}
+				if got.Err != nil && strings.Contains(got.Err.Detail, "secret") {
+					t.Errorf("detail %q repeats the agent's body", got.Err.Detail)
+				}
+			})
+		}
+	}
+}
+
+func TestResults(t *testing.T) {
+	full := contract.Result{
+		TaskID: taskID, Status: contract.ResultPartial,
+		Data:    map[string]json.RawMessage{"n": json.RawMessage(`1`), "x": json.RawMessage(`{"deep":[null,true]}`)},
+		Logs:    []string{"a", "b"},
+		Metrics: map[string]float64{"tokens": 812}, Explanations: []string{"because"},
+	}
+	for _, tc := range []struct {
+		name, body string
+		want       contract.Result
+	}{
+		{"the least", `{"status":"success"}`, contract.Result{Status: contract.ResultSuccess}},
+		{"a failure", ` {"status":"failure"}` + "\n", contract.Result{Status: contract.ResultFailure}},
+		{"everything", `{"task_id":"` + taskID + `","status":"partial","data":{"n":1,"x":{"deep":[null,true]}},"logs":["a","b"],` +
+			`"metrics":{"tokens":812},"explanations":["because"]}`, full},
+	} {
+		for _, encoding := range []string{"", "identity", "gzip", "x-gzip", "GZIP"} {
+			t.Run(tc.name+" "+encoding, func(t *testing.T) {
+				a := newAgent(t, func(w http.ResponseWriter, _ *http.Request) {
+					body := []byte(tc.body)
+					if encoding != "" {
+						w.Header().Set("Content-Encoding", encoding)
+					}
+					if strings.Contains(strings.ToLower(encoding), "gzip") {
+						body = gzipped(body)
+					}
+					_, _ = w.Write(body)
+				})
+				target := newTarget(t)
+				got := do(t, target, newCall(a.URL))
+				do(t, target, newCall(a.URL)) // uses the buffers of the first
+				check(t, got, want{attempts: 1, health: dispatch.HealthGood})
+				if diff := cmp.Diff(&tc.want, got.Result); diff != "" {
+					t.Errorf("result (-want +got):\n%s", diff)
+				}
+			})
+		}
+	}
+}
+
+func gzipped(b []byte) []byte {
+	var buf bytes.Buffer
+	w := gzip.NewWriter(&buf)
+	_, _ = w.Write(b)
+	_ = w.Close()
+	return buf.Bytes()
+}
+
+func TestWhatIsNoResult(t *testing.T) {
+	header := func(encoding, body string) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Encoding", encoding)
+			_, _ = io.WriteString(w, body)
+		}
+	}
+	ok := func(body string) http.HandlerFunc { return answering(http.StatusOK, body) }
+	zipped := string(gzipped([]byte(good)))
+	for _, tc := range []struct {
+		name   string
+		answer http.HandlerFunc
+		detail string
+	}{
+		{"nothing", ok(""), "sent no Result: is not JSON"},
+		{"HTML", ok("<!doctype html><title>login</title>"), "sent no Result: is not JSON"},
+		{"a list", ok("[]"), "must be an object"},
+		{"null", ok("null"), "sent no Result"},
+		{"two values", ok(good + good), "sent no Result: is not JSON"},
+		{"cut short", ok(good[:20]), "ends too early"},
+		{"not UTF-8", ok(`{"status":"success","logs":["` + "\xff" + `"]}`), "invalid UTF-8"},
+		{"no status", ok(`{"data":{}}`), "/status is required"},
+		{"an invented status", ok(`{"status":"great"}`), "/status must be one of success, failure, partial"},
+		{"a status twice", ok(`{"status":"failure","status":"success"}`), "appears more than once"},
+		{"data twice inside", ok(`{"status":"success","data":{"a":{"b":1,"b":2}}}`), "appears more than once"},
+		{"STATUS", ok(`{"STATUS":"success"}`), "did you mean"},
+		{"a name it has not", ok(`{"status":"success","verdict":1}`), "unknown member"},
+		{"a type it has not", ok(`{"status":"success","logs":"one"}`), "/logs: must be an array"},
+		{"status null", ok(`{"status":null}`), "/status"},
+		{"another task", ok(`{"task_id":"other","status":"success"}`), "the Result of another task"},
+		{"a terminal's words", ok("{\"status\":\"success\",\"\x1b[2J\u202e\":1}"), "sent no Result"},
+		{"a long name", ok(`{"status":"success","` + strings.Repeat("n", 5000) + `":1}`), "unknown member"},
+		{"deflate", header("deflate", good), "only gzip is understood"},
+		{"br", header("br", good), "only gzip is understood"},
+		{"gzip twice", header("gzip, gzip", string(gzipped([]byte(zipped)))), "only gzip is understood"},
+		{"gzip that is none", header("gzip", good), "only gzip is understood"},
+		{"gzip of a wrong sum", header("gzip", zipped[:len(zipped)-8]+"\x00\x00\x00\x00"+zipped[len(zipped)-4:]), "only gzip is understood"},
+		{"gzip of garbage", header("gzip", zipped[:10]+"\xff\xff\xff\xff\xff\xff"), "only gzip is understood"},
+	} {
+		for _, twice := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, idempotent %v", tc.name, twice), func(t *testing.T) {
+				a := newAgent(t, tc.answer)
+				c := newCall(a.URL)
+				c.Agent.Endpoint.Idempotent = twice
+				got := do(t, newTarget(t), c)
+				check(t, got, want{code: contract.TaskBadResult, detail: tc.detail, attempts: 1, uncertain: !twice, health: dispatch.HealthBad})
+				if n := len(got.Err.Detail); n > 250 {
+					t.Errorf("the detail is %d bytes long", n)
+				}
+			})
+		}
+	}
+}
+
+// Replies that end before they should are worth another try, where there may be
+// one.
+func TestRepliesThatBreakOff(t *testing.T) {
+	zipped := string(gzipped([]byte(good)))
+	for name, reply := range map[string]string{
+		"by length":      "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n" + good,
+		"in chunks":      "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n{\"sta",
+		"between chunks": "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n{\"sta\r\n",
+		"a broken chunk": "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n",
+		"gzip":           "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nConnection: close\r\n\r\n" + zipped[:len(zipped)-9],
+	} {
+		t.Run(name, func(t *testing.T) {
+			var requests atomic.Int64
+			url := rawAgent(t, func(conn net.Conn, _ int) {
+				if readRequest(conn) {
+					requests.Add(1)
+					_, _ = io.WriteString(conn, reply)
+				}
+			})
+			got := do(t, newTarget(t), newCall(url))
+			check(t, got, want{code: contract.TaskBadResult, detail: "breaks off", attempts: 1, uncertain: true, health: dispatch.HealthBad})
+			got = do(t, newTarget(t), newCall(url, idempotent))
+			check(t, got, want{code: contract.TaskBadResult, detail: "breaks off", attempts: 2, health: dispatch.HealthBad})
+			if got := requests.Load(); got != 3 {
+				t.Errorf("%d requests in all, want 1 and 2", got)
+			}
+		})
+	}
+}
+
+func TestWhatIsNotHTTP(t *testing.T) {
+	for name, reply := range map[string]string{
+		"another protocol":   "220 smtp.example ESMTP\r\n",
+		"a bad status":       "HTTP/1.1 2x0 OK\r\n\r\n",
+		"a bad length":       "HTTP/1.1 200 OK\r\nContent-Length: many\r\n\r\n",
+		"two lengths":        "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n",
+		"a header of 1 MB":   "HTTP/1.1 200 OK\r\nX: " + strings.Repeat("x", 1<<20) + "\r\n\r\n",
+		"a thousand headers": "HTTP/1.1 200 OK\r\n" + strings.Repeat("X-Header-Of-Some-Length: value\r\n", 5000) + "\r\n",
+		"only 1xx":           strings.Repeat("HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n", 5000),
+	} {
+		t.Run(name, func(t *testing.T) {
+			url := rawAgent(t, func(conn net.Conn, _ int) {
+				if readRequest(conn) {
+					_, _ = io.WriteString(conn, reply)
+					untilClosed(conn)
+				}
+			})
+			got := do(t, newTarget(t), newCall(url, timeout(5*time.Second)))
+			check(t, got, want{code: contract.TaskBadResult, detail: "not HTTP", attempts: 1, uncertain: true, health: dispatch.HealthBad})
+		})
+	}
+}
+
+func TestRedirectsAreNotFollowed(t *testing.T) {
+	elsewhere := newAgent(t, answering(http.StatusOK, good))
+	for _, status := range []int{301, 302, 303, 307, 308} {
+		a := newAgent(t, func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, elsewhere.URL, status) })
+		got := do(t, newTarget(t), newCall(a.URL))
+		check(t, got, want{code: contract.TaskBadResult, detail: "redirects are not followed", attempts: 1, uncertain: true, health: dispatch.HealthBad})
+	}
+	if got := len(elsewhere.received()); got != 0 {
+		t.Errorf("the target of the redirects saw %d requests, want 0", got)
+	}
+}
+
+// flood writes to w until it fails or a bound is reached, and returns what went
+// out.
+func flood(w io.Writer, chunk []byte, most int64) (written int64) {
+	for written < most {
+		n, err := w.Write(chunk)
+		if written += int64(n); err != nil {
+			break
+		}
+	}
+	return written
+}
+
+// Replies of 200 MB: the router stops reading and hangs up, and needs no more
+// memory than for the largest Result.
+func TestFloods(t *testing.T) {
+	const size = 200 << 20
+	spaces := bytes.Repeat([]byte(" "), 64<<10)
+	emptyMember := gzipped(nil)
+	bomb := gzipped(bytes.Repeat([]byte(" "), 16<<20))
+	for _, tc := range []struct {
+		name   string
+		head   string
+		chunk  []byte
+		detail string
+	}{
+		{"announced", fmt.Sprintf("Content-Length: %d\r\n", size), spaces, "sent more than"},
+		{"not announced", "Connection: close\r\n", spaces, "sent more than"},
+		{"a gzip bomb", "Content-Encoding: gzip\r\nConnection: close\r\n", bomb, "sent more than"},
+		{"a gzip bomb announced small", "Content-Encoding: gzip\r\nContent-Length: 1000000\r\n", bytes.Repeat(bomb, 32), "sent more than"},
+		{"gzip members without content", "Content-Encoding: gzip\r\nConnection: close\r\n", bytes.Repeat(emptyMember, 1000), "sent more than"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			written := make(chan int64, 4)
+			url := rawAgent(t, func(conn net.Conn, _ int) {
+				if readRequest(conn) {
+					_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\n"+tc.head+"\r\n")
+					written <- flood(conn, tc.chunk, size)
+				}
+			})
+			target := newTarget(t)
+			before := allocated()
+			got := do(t, target, newCall(url))
+			grown := allocated() - before
+			check(t, got, want{code: contract.TaskBadResult, detail: tc.detail, attempts: 1, uncertain: true, health: dispatch.HealthBad})
+			// 4 MiB are read; the rest is what socket buffers swallow.
+			if n := <-written; n > 32<<20 {
+				t.Errorf("%d MiB could be written before the router hung up", n>>20)
+			}
+			// All that was ever allocated, the agent's side included: doubling
+			// buffers up to 8 MiB, and some for TLS and gzip.
+			if grown > 40<<20 {
+				t.Errorf("%d MiB were allocated for it", grown>>20)
+			}
+		})
+	}
+}
+
+func allocated() uint64 {
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.TotalAlloc
+}
+
+// A reply as large as it may be is taken; one byte more is not.
+func TestTheLargestReply(t *testing.T) {
+	const most = 4 << 20
+	for _, encoding := range []string{"", "gzip"} {
+		for _, extra := range []int{0, 1} {
+			t.Run(fmt.Sprint(encoding, " ", extra), func(t *testing.T) {
+				body := []byte(good + strings.Repeat(" ", most-len(good)+extra))
+				if encoding != "" {
+					body = gzipped(body)
+				}
+				a := newAgent(t, func(w http.ResponseWriter, _ *http.Request) {
+					if encoding != "" {
+						w.Header().Set("Content-Encoding", encoding)
+					}
+					_, _ = w.Write(body)
+				})
+				w := want{attempts: 1, health: dispatch.HealthGood}
+				if extra > 0 {
+					w = want{code: contract.TaskBadResult, detail: "4194304", attempts: 1, uncertain: true, health: dispatch.HealthBad}
+				}
+				check(t, do(t, newTarget(t), newCall(a.URL)), w)
+			})
+		}
+	}
+}
+
+// FuzzReply looks for bytes behind a request that end the process or the test's
+// patience, or that make a result of what is none.
+func FuzzReply(f *testing.F) {
+	f.Add([]byte("HTTP/1.1 200 OK\r\nContent-Length: 45\r\n\r\n" + good))
+	f.Add([]byte("HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nConnection: close\r\n\r\n" + string(gzipped([]byte(good)))))
+	f.Add([]byte("HTTP/1.1 202 Accepted\r\n\r\n"))
+	f.Add([]byte("HTTP/1.1 429 Too Many Requests\r\nRetry-After: 99999999999999999999\r\nConnection: close\r\n\r\n"))
+	f.Add([]byte("HTTP/1.1 503 x\r\nRetry-After: Fri, 31 Dec 9999 23:59:59 GMT\r\n\r\n"))
+	f.Add([]byte("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"))
+	f.Add([]byte("HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n"))
+	var reply atomic.Pointer[[]byte]
+	url := rawAgent(f, func(conn net.Conn, _ int) {
+		if readRequest(conn) {
+			_, _ = conn.Write(*reply.Load())
+		}
+	})
+	target := newTarget(f)
+	f.Fuzz(func(t *testing.T, data []byte) {
+		reply.Store(&data)
+		got := do(t, target, newCall(url))
+		if (got.Result == nil) == (got.Err == nil) {
+			t.Fatalf("outcome has the result %+v and the error %+v", got.Result, got.Err)
+		}
+		if got.Result == nil {
+			return
+		}
+		switch got.Result.Status {
+		case contract.ResultSuccess, contract.ResultFailure, contract.ResultPartial:
+		default:
+			t.Errorf("a result of status %q was taken", got.Result.Status)
+		}
+	})
+}

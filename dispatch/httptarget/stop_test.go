@@ -1,0 +1,234 @@
+package httptarget_test
+
+import (
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/caprouter/caprouter/agentkit"
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/dispatch"
+	"github.com/caprouter/caprouter/dispatch/httptarget"
+)
+
+// working is an agent whose tasks end with their connection.
+type working struct {
+	*agentServer
+	begun chan struct{}
+	ended chan error // why a handler's context ended
+}
+
+func newWorking(t testing.TB) *working {
+	w := &working{begun: make(chan struct{}, 100), ended: make(chan error, 100)}
+	w.agentServer = newAgent(t, func(_ http.ResponseWriter, r *http.Request) {
+		w.begun <- struct{}{}
+		<-r.Context().Done()
+		w.ended <- r.Context().Err()
+	})
+	return w
+}
+
+func TestTheCallerLeaves(t *testing.T) {
+	for name, tc := range map[string]struct {
+		kind      func(*dispatch.Call)
+		uncertain bool
+	}{
+		"once":  {func(*dispatch.Call) {}, true},
+		"twice": {idempotent, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := newWorking(t)
+			target := newTarget(t)
+			ctx, leave := context.WithCancel(t.Context())
+			var got dispatch.Outcome
+			var wg sync.WaitGroup
+			wg.Go(func() { got = target.Do(ctx, newCall(a.URL+"/tasks", tc.kind)) })
+			<-a.begun
+			leave()
+			wg.Wait()
+			check(t, got, want{code: contract.TaskWasCancelled, detail: "the caller left", attempts: 1, uncertain: tc.uncertain})
+			<-a.ended // the connection was closed
+			target.Close()
+			if diff := cmp.Diff([]string{"/tasks/" + taskID + "/cancel"}, a.stopped()); diff != "" {
+				t.Errorf("cancellations (-want +got):\n%s", diff)
+			}
+			if got := len(a.received()); got != 1 {
+				t.Errorf("the agent saw the task %d times, want once", got)
+			}
+		})
+	}
+}
+
+func TestTheCallerHadLeft(t *testing.T) {
+	a := newWorking(t)
+	target := newTarget(t)
+	ctx, leave := context.WithCancel(t.Context())
+	leave()
+	check(t, target.Do(ctx, newCall(a.URL)), want{code: contract.TaskWasCancelled})
+	target.Close()
+	if len(a.received())+len(a.stopped()) != 0 {
+		t.Error("the agent heard of a task nobody wanted")
+	}
+}
+
+func TestTheCallerLeavesBetweenTries(t *testing.T) {
+	asked := make(chan struct{}, 2)
+	a := newAgent(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Retry-After", "5")
+		w.WriteHeader(http.StatusServiceUnavailable)
+		asked <- struct{}{}
+	})
+	ctx, leave := context.WithTimeout(t.Context(), time.Minute)
+	target := newTarget(t)
+	var got dispatch.Outcome
+	var wg sync.WaitGroup
+	wg.Go(func() { got = target.Do(ctx, newCall(a.URL, idempotent)) })
+	<-asked
+	leave()
+	wg.Wait()
+	if got.Attempts != 1 || got.Err == nil {
+		t.Errorf("outcome = %+v, want the failure of the one try", got)
+	}
+}
+
+// When the time is up the agent is told, and told once, after the last try.
+func TestTheDeadlinePasses(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		kind  func(*dispatch.Call)
+		tries int
+	}{"once": {func(*dispatch.Call) {}, 1}, "twice": {idempotent, 2}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a := newWorking(t)
+			target := newTarget(t)
+			do(t, target, newCall(a.URL+"/tasks?tenant=x", tc.kind, timeout(800*time.Millisecond)))
+			target.Close()
+			if diff := cmp.Diff([]string{"/tasks/" + taskID + "/cancel"}, a.stopped()); diff != "" {
+				t.Errorf("cancellations (-want +got):\n%s", diff)
+			}
+			if got := len(a.received()); got != tc.tries {
+				t.Errorf("the agent saw the task %d times, want %d", got, tc.tries)
+			}
+		})
+	}
+}
+
+// A first try that came to nothing must not cancel the second one.
+func TestASecondTryIsNotCancelled(t *testing.T) {
+	t.Parallel()
+	var n atomic.Int64
+	a := newAgent(t, func(w http.ResponseWriter, r *http.Request) {
+		if n.Add(1) == 1 {
+			<-r.Context().Done()
+			return
+		}
+		_, _ = io.WriteString(w, good)
+	})
+	target := newTarget(t)
+	check(t, do(t, target, newCall(a.URL, idempotent, timeout(2*time.Second))), want{attempts: 2, health: dispatch.HealthGood})
+	target.Close()
+	if got := a.stopped(); len(got) != 0 {
+		t.Errorf("cancellations = %v, want none", got)
+	}
+}
+
+// Accepted work that nobody can collect is cancelled too; a task that was
+// answered or never sent is not.
+func TestWhatIsCancelled(t *testing.T) {
+	for _, tc := range []struct {
+		status, stops int
+	}{{202, 1}, {200, 0}, {204, 0}, {400, 0}, {429, 0}, {500, 0}} {
+		a := newAgent(t, answering(tc.status, ""))
+		target := newTarget(t)
+		do(t, target, newCall(a.URL))
+		target.Close()
+		if got := len(a.stopped()); got != tc.stops {
+			t.Errorf("%d cancellations after a %d, want %d", got, tc.status, tc.stops)
+		}
+	}
+	t.Run("never sent", func(t *testing.T) {
+		var connections atomic.Int64
+		url := rawAgent(t, func(net.Conn, int) { connections.Add(1) })
+		target := newTarget(t)
+		do(t, target, newCall(url, func(c *dispatch.Call) { c.Task.Deadline = time.Now().Add(-time.Second) }))
+		target.Close()
+		if got := connections.Load(); got != 0 {
+			t.Errorf("%d connections for a task without time, want 0", got)
+		}
+	})
+}
+
+// A cancellation has the token of its task, and an agent made with agentkit
+// hears it.
+func TestCancellationReachesTheWork(t *testing.T) {
+	for _, reuse := range []time.Duration{0, time.Minute} {
+		t.Run("reuse "+reuse.String(), func(t *testing.T) {
+			signer := newSigner(t)
+			keys := httptest.NewServer(answering(http.StatusOK, string(signer.JWKS())))
+			defer keys.Close()
+			begun, ended := make(chan struct{}), make(chan error, 1)
+			agent, err := agentkit.New(agentkit.Config{AgentID: "quality_agent", JWKSURL: keys.URL, Client: keys.Client()},
+				func(ctx context.Context, _ contract.Task) (contract.Result, error) {
+					close(begun)
+					<-ctx.Done()
+					ended <- ctx.Err()
+					return contract.Result{}, nil
+				})
+			if err != nil {
+				t.Fatal(err)
+			}
+			server := httptest.NewServer(agent)
+			defer server.Close()
+			target := newTargetWith(t, signer, func(c *httptarget.Config) { c.TokenReuse = reuse })
+			ctx, leave := context.WithTimeout(t.Context(), time.Minute)
+			var wg sync.WaitGroup
+			wg.Go(func() { target.Do(ctx, newCall(server.URL)) })
+			<-begun
+			leave()
+			if got := <-ended; got != context.Canceled {
+				t.Errorf("the work's context ended with %v, want canceled", got)
+			}
+			wg.Wait()
+		})
+	}
+}
+
+// An agent that answers no cancellations costs the caller nothing, and Close a
+// bounded time; one too many is not sent.
+func TestCancellationsAreBounded(t *testing.T) {
+	t.Parallel()
+	var stops atomic.Int64
+	hold := make(chan struct{})
+	a := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, "/cancel") {
+			stops.Add(1)
+		}
+		_, _ = io.Copy(io.Discard, r.Body)
+		select {
+		case <-r.Context().Done():
+		case <-hold:
+		}
+	}))
+	defer a.Close()
+	target := newTarget(t)
+	var wg sync.WaitGroup
+	for range 100 {
+		wg.Go(func() { do(t, target, newCall(a.URL, timeout(100*time.Millisecond))) })
+	}
+	wg.Wait()
+	target.Close()
+	close(hold)
+	if got := stops.Load(); got == 0 || got > 64 {
+		t.Errorf("%d cancellations were sent at once, want some and at most 64", got)
+	}
+}

@@ -1,0 +1,151 @@
+package httptarget
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/dispatch"
+	"github.com/caprouter/caprouter/internal/auth"
+	"github.com/caprouter/caprouter/internal/resilience"
+)
+
+// maxTries is how often one agent is sent one task.
+const maxTries = 2
+
+// The pause before the second try, jittered.
+const backoff = 50 * time.Millisecond
+
+// Config says who the router is to its agents. Issuer is required.
+type Config struct {
+	Issuer         string        // of the tokens
+	TokenReuse     time.Duration // a token serves a caller's tasks for an agent that long; 0 = one task
+	AllowPlainHTTP bool          // tokens over http to hosts other than this one
+	Version        string        // of this build, for the User-Agent
+
+	TLS    *tls.Config      // nil = the system's roots
+	Logger *slog.Logger     // why tasks failed; nil = silent
+	Now    func() time.Time // for the life of reused tokens; nil = time.Now
+}
+
+// TokenSource mints the tokens agents receive.
+type TokenSource interface {
+	AgentToken(g auth.AgentGrant) (string, error)
+}
+
+// Target gives tasks to agents over HTTP. It may be used from any goroutine,
+// and must be closed.
+type Target struct {
+	plainHTTP bool
+	blank     *http.Request // what all tasks' requests have in common; copied, never changed
+	log       *slog.Logger
+	tokens    *tokens
+	transport *http.Transport
+	stopper   *stopper
+	buffers   buffers
+}
+
+var _ dispatch.Target = (*Target)(nil)
+
+// New returns a Target whose tokens come from source.
+func New(cfg Config, source TokenSource) (*Target, error) {
+	switch {
+	case cfg.Issuer == "":
+		return nil, errors.New("httptarget: an issuer is required")
+	case source == nil:
+		return nil, errors.New("httptarget: a token source is required")
+	case cfg.TokenReuse < 0:
+		return nil, errors.New("httptarget: token reuse must not be negative")
+	}
+	if cfg.Version == "" {
+		cfg.Version = "dev"
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	t := &Target{
+		plainHTTP: cfg.AllowPlainHTTP,
+		blank: &http.Request{
+			Method: http.MethodPost, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+			Header: http.Header{
+				"Accept":          {"application/json"},
+				"Accept-Encoding": {"gzip"}, // named here, so that the transport leaves decoding to us
+				"Content-Type":    {"application/json"},
+				"User-Agent":      {"caprouter/" + cfg.Version},
+			},
+		},
+		log:       cfg.Logger,
+		tokens:    newTokens(source, cfg.Issuer, cfg.TokenReuse, cfg.Now),
+		transport: newTransport(cfg.TLS),
+	}
+	t.stopper = newStopper(t.transport)
+	return t, nil
+}
+
+// Close waits for the cancellations on their way, which are short, and closes
+// the idle connections. Do must not be called any more.
+func (t *Target) Close() {
+	t.stopper.wait()
+	t.transport.CloseIdleConnections()
+}
+
+// Do gives the task to the agent and returns what came of it.
+func (t *Target) Do(ctx context.Context, c dispatch.Call) dispatch.Outcome {
+	now := time.Now()
+	e := &errand{target: t, call: c, began: now, end: endOf(ctx, c, now)}
+	if by, ok := ctx.Deadline(); !ok || e.end.Before(by) {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithDeadline(ctx, e.end)
+		defer cancel()
+	}
+	f := e.prepare(ctx)
+	if f == nil {
+		f = e.run(ctx)
+	}
+	if e.abandoned && e.result == nil {
+		t.stopper.tell(e.stopRequest())
+	}
+	if f != nil {
+		e.report(ctx, f)
+		return dispatch.Outcome{
+			Err:      &contract.TaskError{Code: f.code, Detail: f.detail},
+			Attempts: e.tries, Uncertain: f.uncertain, Health: f.health,
+		}
+	}
+	return dispatch.Outcome{Result: e.result, Attempts: e.tries, Health: dispatch.HealthGood}
+}
+
+// run tries until there is a result, no more tries, or no more time.
+func (e *errand) run(ctx context.Context) *failure {
+	err := resilience.Retry(ctx, resilience.RetryConfig{
+		Tries:     maxTries,
+		Backoff:   backoff,
+		Retryable: e.retryable,
+		AtLeast:   retryAfter,
+	}, func(ctx context.Context, try int) error {
+		e.tries = try
+		if f := e.try(ctx, try); f != nil {
+			return f
+		}
+		return nil
+	})
+	f, _ := errors.AsType[*failure](err)
+	return f
+}
+
+// report logs what the caller is not told.
+func (e *errand) report(ctx context.Context, f *failure) {
+	level := slog.LevelWarn
+	if f.code == contract.TaskWasCancelled {
+		level = slog.LevelDebug
+	}
+	e.target.log.Log(ctx, level, "task not done", "agent", e.call.Agent.ID, "task_id", e.call.Task.TaskID,
+		"trace_id", e.call.Task.TraceID, "attempts", e.tries, "code", f.code, "detail", f.detail, "err", f.cause)
+}

@@ -1,0 +1,175 @@
+package httptarget_test
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/dispatch"
+	"github.com/caprouter/caprouter/dispatch/httptarget"
+	"github.com/caprouter/caprouter/internal/resilience"
+)
+
+// clock is a time that moves when it is told to.
+type clock struct{ ns atomic.Int64 }
+
+func (c *clock) Now() time.Time { return time.Unix(1_800_000_000, c.ns.Load()) }
+
+func newDispatcher(t testing.TB, target *httptarget.Target) (*dispatch.Dispatcher, *clock) {
+	t.Helper()
+	c := &clock{}
+	d, err := dispatch.New(dispatch.Config{Breaker: resilience.BreakerConfig{Failures: 3, OpenFor: 10 * time.Second, Now: c.Now}},
+		map[string]dispatch.Target{contract.ProtocolHTTP: target})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d, c
+}
+
+func TestWhatOpensTheBreaker(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		agent func(t testing.TB) string
+		opens bool
+	}{
+		"nobody listens": {refusing, true},
+		"silence":        {neverAnswers, true},
+		"500":            {status(500), true},
+		"no result":      {status(200), true},
+		"a redirect":     {status(302), true},
+		"accepted":       {status(202), true},
+		"401":            {status(401), false},
+		"404":            {status(404), false},
+		"429":            {status(429), false},
+		"failure": {func(t testing.TB) string {
+			return newAgent(t, answering(200, `{"status":"failure"}`)).URL
+		}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d, _ := newDispatcher(t, newTarget(t))
+			c := newCall(tc.agent(t), timeout(time.Second))
+			for range 3 {
+				d.Send(t.Context(), c)
+			}
+			if open := d.Agent("quality_agent").Breaker == resilience.Open; open != tc.opens {
+				t.Errorf("the breaker is open: %v, want %v", open, tc.opens)
+			}
+		})
+	}
+	t.Run("callers who leave", func(t *testing.T) {
+		a := newWorking(t)
+		d, _ := newDispatcher(t, newTarget(t))
+		for range 5 {
+			ctx, leave := context.WithCancel(t.Context())
+			done := make(chan struct{})
+			go func() {
+				defer close(done)
+				d.Send(ctx, newCall(a.URL))
+			}()
+			<-a.begun
+			leave()
+			<-done
+		}
+		if got := d.Agent("quality_agent").Breaker; got != resilience.Closed {
+			t.Errorf("the breaker is %s, want closed", got)
+		}
+	})
+}
+
+func status(code int) func(t testing.TB) string {
+	return func(t testing.TB) string { return newAgent(t, answering(code, "")).URL }
+}
+
+func TestTheBreakerOpensAndCloses(t *testing.T) {
+	var ill atomic.Bool
+	ill.Store(true)
+	a := newAgent(t, func(w http.ResponseWriter, _ *http.Request) {
+		if ill.Load() {
+			w.WriteHeader(http.StatusInternalServerError)
+			return
+		}
+		_, _ = io.WriteString(w, good)
+	})
+	d, clock := newDispatcher(t, newTarget(t))
+	for range 10 {
+		d.Send(t.Context(), newCall(a.URL))
+	}
+	if got := len(a.received()); got != 3 {
+		t.Errorf("an ill agent saw %d tasks, want the 3 that opened the breaker", got)
+	}
+	clock.ns.Add(int64(10 * time.Second))
+	d.Send(t.Context(), newCall(a.URL)) // a trial that fails
+	d.Send(t.Context(), newCall(a.URL))
+	if got := len(a.received()); got != 4 {
+		t.Errorf("it saw %d tasks after one period, want the trial as the 4th", got)
+	}
+	ill.Store(false)
+	clock.ns.Add(int64(10 * time.Second))
+	for range 3 {
+		if got := d.Send(t.Context(), newCall(a.URL)); got.Err != nil {
+			t.Errorf("an agent that is well again got %+v", got.Err)
+		}
+	}
+}
+
+// Of what remains each try gets its share, so that the agents after it have
+// time; what an agent is told is what it has.
+func TestSharesOnTheWire(t *testing.T) {
+	const total = 12 * time.Second
+	for _, tc := range []struct {
+		name        string
+		kind        func(*dispatch.Call)
+		others      int
+		first, next time.Duration // at most, from the start; next = 0: no second try
+	}{
+		{"idempotent, alone", idempotent, 0, total / 2, total},
+		{"idempotent, one in reserve", idempotent, 1, total / 3, total * 2 / 3},
+		{"idempotent, two in reserve", idempotent, 2, total / 4, total / 2},
+		{"once sent, all that remains", func(*dispatch.Call) {}, 2, total, 0},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			a := newAgent(t, answering(http.StatusServiceUnavailable, ""))
+			start := time.Now()
+			c := newCall(a.URL, tc.kind, others(tc.others))
+			c.Task.Deadline = start.Add(total)
+			do(t, newTarget(t), c)
+			tasks := a.received()
+			limits := []time.Duration{tc.first, tc.next}
+			if tc.next == 0 {
+				limits = limits[:1]
+			}
+			if len(tasks) != len(limits) {
+				t.Fatalf("%d tries, want %d", len(tasks), len(limits))
+			}
+			for i, task := range tasks {
+				// The first answer came at once, so the second try has hardly less
+				// than its share of the whole; a second of slack is for slow machines.
+				if got := task.Deadline.Sub(start); got > limits[i]+time.Second || task.Attempt != i+1 {
+					t.Errorf("try %d was attempt %d with %v, want at most %v", i+1, task.Attempt, got, limits[i])
+				}
+			}
+			if tc.next == 0 && tasks[0].Deadline.Before(start.Add(total-time.Second)) {
+				t.Errorf("a task that is sent once has only %v", tasks[0].Deadline.Sub(start))
+			}
+		})
+	}
+}
+
+// An idempotent agent that hangs leaves the one after it the time to answer.
+func TestFailoverHasTime(t *testing.T) {
+	t.Parallel()
+	target := newTarget(t)
+	hanging, healthy := neverAnswers(t), newAgent(t, answering(http.StatusOK, good))
+	d, _ := newDispatcher(t, target)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+	defer cancel()
+	first := d.Send(ctx, newCall(hanging, idempotent, others(1)))
+	check(t, first, want{code: contract.TaskDeadlineExceeded, attempts: 2, health: first.Health})
+	second := d.Send(ctx, newCall(healthy.URL, func(c *dispatch.Call) { c.Agent.ID = "other_agent" }))
+	check(t, second, want{attempts: 1, health: dispatch.HealthGood})
+}

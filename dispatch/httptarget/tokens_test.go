@@ -1,0 +1,158 @@
+package httptarget_test
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/dispatch"
+	"github.com/caprouter/caprouter/dispatch/httptarget"
+	"github.com/caprouter/caprouter/internal/auth"
+)
+
+// countingSource remembers the grants it was asked for.
+type countingSource struct {
+	source httptarget.TokenSource
+	mu     sync.Mutex
+	grants []auth.AgentGrant
+}
+
+func (s *countingSource) AgentToken(g auth.AgentGrant) (string, error) {
+	s.mu.Lock()
+	s.grants = append(s.grants, g)
+	s.mu.Unlock()
+	return s.source.AgentToken(g)
+}
+
+func (s *countingSource) count() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.grants)
+}
+
+// failingSource makes no tokens.
+type failingSource struct{}
+
+func (failingSource) AgentToken(auth.AgentGrant) (string, error) {
+	return "", errors.New("the key is gone: hunter2")
+}
+
+func TestOneTokenATask(t *testing.T) {
+	source := &countingSource{source: newSigner(t)}
+	target := newTargetWith(t, source)
+	a := newAgent(t, answering(http.StatusOK, good))
+	deadline := time.Now().Add(9 * time.Second)
+	for i := range 3 {
+		do(t, target, newCall(a.URL, func(c *dispatch.Call) { c.Task.TaskID, c.Task.Deadline = fmt.Sprint("t", i), deadline }))
+	}
+	var expected []auth.AgentGrant
+	for i := range 3 {
+		expected = append(expected, auth.AgentGrant{
+			Issuer: "caprouter", AgentID: "quality_agent", Subject: "alice", TaskID: fmt.Sprint("t", i), Expires: deadline.Add(30 * time.Second),
+		})
+	}
+	if diff := cmp.Diff(expected, source.grants); diff != "" {
+		t.Errorf("grants (-want +got):\n%s", diff)
+	}
+}
+
+// A second try is for the same task, and has the same token.
+func TestOneTokenForAllTries(t *testing.T) {
+	source := &countingSource{source: newSigner(t)}
+	seen := map[string]bool{}
+	a := newAgent(t, func(w http.ResponseWriter, r *http.Request) {
+		seen[r.Header.Get("Authorization")] = true
+		w.WriteHeader(http.StatusBadGateway)
+	})
+	do(t, newTargetWith(t, source), newCall(a.URL, idempotent))
+	if len(seen) != 1 || source.count() != 1 {
+		t.Errorf("%d tokens were seen and %d made, want 1", len(seen), source.count())
+	}
+}
+
+func TestTokenReuse(t *testing.T) {
+	now := time.Now()
+	source := &countingSource{source: newSigner(t)}
+	target := newTargetWith(t, source, func(c *httptarget.Config) {
+		c.TokenReuse, c.Now = time.Minute, func() time.Time { return now }
+	})
+	var token string
+	a := newAgent(t, func(w http.ResponseWriter, r *http.Request) {
+		token = r.Header.Get("Authorization")
+		_, _ = io.WriteString(w, good)
+	})
+	send := func(agent, caller string) string {
+		t.Helper()
+		check(t, do(t, target, newCall(a.URL, func(c *dispatch.Call) { c.Agent.ID, c.Caller.Subject = agent, caller })),
+			want{attempts: 1, health: dispatch.HealthGood})
+		return token
+	}
+	first := send("a", "alice")
+	g := source.grants[0]
+	if g.TaskID != "" || !g.Expires.Equal(now.Add(90*time.Second)) {
+		t.Errorf("grant = %+v, want one for no task that ends in 90 s", g)
+	}
+	if send("a", "alice") != first {
+		t.Error("the second task of the same caller got another token")
+	}
+	if send("a", "bob") == first || send("b", "alice") == first {
+		t.Error("another caller or another agent got the same token")
+	}
+	if got := source.count(); got != 3 {
+		t.Errorf("%d tokens were made, want 3", got)
+	}
+	now = now.Add(time.Minute - 1)
+	if send("a", "alice") != first {
+		t.Error("the token was renewed too early")
+	}
+	now = now.Add(1)
+	if send("a", "alice") == first {
+		t.Error("the token was not renewed")
+	}
+}
+
+func TestTokensRememberedAreBounded(t *testing.T) {
+	source := &countingSource{source: cheapSource{}}
+	target := newTargetWith(t, source, func(c *httptarget.Config) { c.TokenReuse = time.Hour })
+	a := newAgent(t, answering(http.StatusOK, good))
+	as := func(subject string) dispatch.Call {
+		return newCall(a.URL, func(c *dispatch.Call) { c.Caller.Subject = subject })
+	}
+	// One that is used all the time stays, however many come and go.
+	for i := range 10_000 {
+		httptarget.Token(target, as(fmt.Sprint("caller", i)))
+		httptarget.Token(target, as("regular"))
+	}
+	if got := httptarget.Remembered(target); got > 4096 {
+		t.Errorf("%d tokens are remembered, want at most 4096", got)
+	}
+	if got := source.count(); got != 10_001 {
+		t.Errorf("%d tokens were made, want one for each caller", got)
+	}
+}
+
+type cheapSource struct{}
+
+func (cheapSource) AgentToken(g auth.AgentGrant) (string, error) { return g.Subject, nil }
+
+func TestWithoutAToken(t *testing.T) {
+	a := newAgent(t, answering(http.StatusOK, good))
+	got := do(t, newTargetWith(t, failingSource{}), newCall(a.URL))
+	check(t, got, want{code: contract.TaskAgentUnavailable, detail: "no token could be made for quality_agent"})
+	if strings.Contains(got.Err.Detail, "hunter2") {
+		t.Errorf("detail %q shows what is for the log", got.Err.Detail)
+	}
+	got = do(t, newTarget(t), newCall(a.URL, func(c *dispatch.Call) { c.Caller = nil }))
+	check(t, got, want{code: contract.TaskAgentUnavailable, detail: "no token"})
+	if len(a.received()) != 0 {
+		t.Error("a task was sent without a token")
+	}
+}
