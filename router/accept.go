@@ -1,0 +1,47 @@
+package router
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+
+	"github.com/caprouter/caprouter/contract"
+)
+
+// accept refuses a request that is not valid, or that asks for what this
+// version does not offer, before anything is done for it. It gives an accepted
+// one the ids it does not bring.
+func (r *Router) accept(req *contract.Request) error {
+	if r.view.Load() == nil {
+		return &contract.Error{Code: contract.CodeOverloaded, Message: "the registry is not loaded yet"}
+	}
+	e := req.Validate()
+	if e == nil {
+		e = &contract.Error{Code: contract.CodeInvalidRequest, Message: "the request is not valid"}
+	}
+	if req.Options.Mode == contract.ModeAsync {
+		e.Add("/options/mode", "async is not available: leave it out, or say sync")
+	}
+	if req.Clarification != nil {
+		e.Add("/clarification", "clarifications are not available: put the choice into the prompt")
+	}
+	if f := req.Options.Fallback; f != nil && *f != fallbackB {
+		e.Add("/options/fallback", "policy "+*f+" is not available: only B is")
+	}
+	if len(e.Details) > 0 {
+		return e
+	}
+	if req.RequestID == "" {
+		req.RequestID = r.cfg.NewID()
+	}
+	if req.TraceID == "" {
+		req.TraceID = newTraceID()
+	}
+	return nil
+}
+
+// newTraceID begins a trace (W3C Trace Context §3.2.2.3).
+func newTraceID() string {
+	var id [16]byte
+	rand.Read(id[:]) // never fails: the runtime ends the process instead
+	return hex.EncodeToString(id[:])
+}

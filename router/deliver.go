@@ -1,0 +1,124 @@
+package router
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/dispatch"
+	"github.com/caprouter/caprouter/internal/run"
+	"github.com/caprouter/caprouter/internal/strictjson"
+)
+
+// taskRun is what became of one part.
+type taskRun struct {
+	report contract.TaskReport
+	result *contract.Result // nil when no agent gave one
+}
+
+// deliver gives every part to its agent, in parallel, and waits for all.
+func (r *Router) deliver(ctx context.Context, req *contract.Request, caller *contract.Caller, p *plan) []taskRun {
+	runs := make([]taskRun, len(p.parts))
+	inputs := taskInputs(req)
+	run.Each(ctx, len(p.parts), len(p.parts), func(ctx context.Context, i int) {
+		pt := &p.parts[i]
+		if pt.down != nil {
+			runs[i] = r.notCalled(pt)
+			return
+		}
+		runs[i] = r.deliverPart(ctx, req, caller, pt, inputs)
+	})
+	return runs
+}
+
+// deliverPart tries the part's agents in turn until one delivers. An agent that
+// may have done the work is the last to be tried: work is never given out twice
+// (each try is a new task with its own id and token).
+func (r *Router) deliverPart(ctx context.Context, req *contract.Request, caller *contract.Caller, pt *part, inputs map[string]json.RawMessage) taskRun {
+	var current taskRun
+	var failed []contract.FailedTry
+	for i, agent := range pt.agents {
+		if i > 0 {
+			failed = append(failed, failedTry(&current.report))
+		}
+		task := r.newTask(ctx, req, pt, inputs)
+		out := r.dispatcher.Send(ctx, dispatch.Call{Agent: agent, Caller: caller, Task: task, Others: len(pt.agents) - 1 - i})
+		current = newTaskRun(&task, agent.ID, out)
+		if delivered(&current) || out.Uncertain || ctx.Err() != nil {
+			break
+		}
+	}
+	current.report.FailedOver = failed
+	return current
+}
+
+func (r *Router) newTask(ctx context.Context, req *contract.Request, pt *part, inputs map[string]json.RawMessage) contract.Task {
+	deadline, _ := ctx.Deadline() // Handle always sets one
+	return contract.Task{
+		TaskID:       r.cfg.NewID(),
+		RequestID:    req.RequestID,
+		TraceID:      req.TraceID,
+		Intent:       pt.intent,
+		Domains:      pt.domains,
+		SubtaskTitle: pt.title,
+		Inputs:       inputs,
+		Deadline:     deadline.UTC(),
+		Attempt:      1,
+	}
+}
+
+// notCalled reports a part whose agents are all known to be down.
+func (r *Router) notCalled(pt *part) taskRun {
+	detail := "not called"
+	for _, g := range pt.down.Gates {
+		detail = "not called: " + g.Reason
+	}
+	return taskRun{report: contract.TaskReport{
+		TaskID: r.cfg.NewID(), AgentID: pt.down.AgentID, SubtaskTitle: pt.title, Status: contract.TaskFailed,
+		Error: &contract.TaskError{Code: contract.TaskAgentUnavailable, Detail: detail},
+	}}
+}
+
+func newTaskRun(task *contract.Task, agentID string, out dispatch.Outcome) taskRun {
+	report := contract.TaskReport{
+		TaskID: task.TaskID, AgentID: agentID, SubtaskTitle: task.SubtaskTitle,
+		Attempts: out.Attempts, LatencyMS: millis(out.Latency), Error: out.Err,
+	}
+	switch {
+	case out.Result != nil:
+		report.Status = contract.TaskStatus(out.Result.Status)
+	case out.Err != nil && out.Err.Code == contract.TaskWasCancelled:
+		report.Status = contract.TaskCancelled
+	default:
+		report.Status = contract.TaskFailed
+	}
+	return taskRun{report: report, result: out.Result}
+}
+
+// delivered reports whether the agent did what could be done. Its own failure
+// is not that: a standby may succeed.
+func delivered(t *taskRun) bool {
+	return t.report.Status == contract.TaskSuccess || t.report.Status == contract.TaskPartial
+}
+
+func failedTry(t *contract.TaskReport) contract.FailedTry {
+	return contract.FailedTry{
+		TaskID: t.TaskID, AgentID: t.AgentID, Status: t.Status,
+		Attempts: t.Attempts, LatencyMS: t.LatencyMS, Error: t.Error,
+	}
+}
+
+// taskInputs is what every agent of the request receives: the prompt and the
+// caller's inputs (Validate has refused an input of the prompt's name).
+func taskInputs(req *contract.Request) map[string]json.RawMessage {
+	inputs := make(map[string]json.RawMessage, len(req.Content.Inputs)+1)
+	maps.Copy(inputs, req.Content.Inputs)
+	prompt, err := strictjson.Marshal(req.Content.Prompt)
+	if err != nil {
+		// Only invalid UTF-8 can fail here, and the edge has refused that.
+		prompt = []byte(`""`)
+	}
+	inputs["prompt"] = prompt
+	return inputs
+}

@@ -1,0 +1,69 @@
+package router
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/caprouter/caprouter/classifier"
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/dispatch"
+	"github.com/caprouter/caprouter/internal/telemetry"
+)
+
+// DefaultTimeout is how long a request may take that names no timeout.
+const DefaultTimeout = 30 * time.Second
+
+// Config holds what New does not require; its zero value works.
+type Config struct {
+	Timeout time.Duration      // of a request that names none; 0 = DefaultTimeout
+	Logger  *slog.Logger       // nil = silent
+	Metrics *telemetry.Metrics // nil = none
+	Now     func() time.Time   // nil = time.Now
+	NewID   func() string      // nil = NewID
+}
+
+// Classifier proposes what a request is. It never fails: the worst it says is
+// contract.Unknown, with the reason.
+type Classifier interface {
+	Classify(ctx context.Context, in classifier.Input) contract.Classification
+}
+
+// Dispatcher gives one task to one agent and returns what came of it, by the
+// context's deadline.
+type Dispatcher interface {
+	Send(ctx context.Context, call dispatch.Call) dispatch.Outcome
+}
+
+// New returns a Router without a View; SetView must come before Handle.
+func New(cfg Config, c Classifier, d Dispatcher) (*Router, error) {
+	if c == nil || d == nil {
+		return nil, errors.New("router: a classifier and a dispatcher are required")
+	}
+	if cfg.Timeout < 0 || cfg.Timeout > contract.MaxTimeoutMS*time.Millisecond {
+		return nil, errors.New("router: the timeout must be between 0 and 10 minutes")
+	}
+	if cfg.Timeout == 0 {
+		cfg.Timeout = DefaultTimeout
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	if cfg.NewID == nil {
+		cfg.NewID = NewID
+	}
+	return &Router{cfg: cfg, classifier: c, dispatcher: d}, nil
+}
+
+// NewID returns a UUIDv7 (RFC 9562 §5.7): request, decision and task ids.
+func NewID() string {
+	// NewV7 fails only when the system's random source does, which crypto/rand
+	// already turns into the end of the process.
+	return uuid.Must(uuid.NewV7()).String()
+}

@@ -1,0 +1,171 @@
+package router_test
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/caprouter/caprouter/capabilities"
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/dispatch"
+	"github.com/caprouter/caprouter/matcher"
+	"github.com/caprouter/caprouter/router"
+)
+
+const propertyRegistry = `
+clients:
+  a: {match: {intent: [review], domains: [python, go]}}
+  b: {match: {intent: [review, cost], domains: [python, azure]}, requires: {scopes: [special]}}
+  c: {match: {intent: [cost], domains: [azure, "*"]}}
+  d: {match: {intent: [docs], domains: ["*"]}, constraints: {max_tokens: 3}}
+  e: {match: {intent: [docs, review, cost], domains: [go, azure, python]}}
+routing: {topk: 2}
+`
+
+// TestDispatchStaysWithinTheRules lets a classifier say anything at all: what
+// is dispatched must still be entitled, eligible by the arithmetic of 003 §3,
+// and to topk distinct agents at most; and nothing asked may get lost.
+func TestDispatchStaysWithinTheRules(t *testing.T) {
+	snapshot, err := capabilities.Parse("property.yaml", []byte(propertyRegistry))
+	if err != nil {
+		t.Fatal(err)
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		clf := drawClassification(t)
+		caller := drawCaller(t)
+		agents := &recordingAgents{}
+		r, err := router.New(router.Config{}, scriptedClassifier{clf}, agents)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.SetView(router.NewView(snapshot, agents))
+		req := &contract.Request{
+			Content: contract.Content{Prompt: rapid.SampledFrom([]string{"short", strings.Repeat("long ", 20)}).Draw(t, "prompt")},
+			Options: contract.Options{DryRun: rapid.Bool().Draw(t, "dry run")},
+		}
+		resp, err := r.Handle(t.Context(), req, caller)
+		if err != nil {
+			t.Fatalf("got error %v, want a response", err)
+		}
+		checkCalls(t, req, caller, &clf, agents.calls)
+		checkNothingLost(t, req, resp)
+	})
+}
+
+func drawClassification(t *rapid.T) contract.Classification {
+	intent := rapid.SampledFrom([]string{"review", "cost", "docs", contract.Unknown, "invented"})
+	domains := rapid.SliceOfN(rapid.SampledFrom([]string{"python", "go", "azure", contract.Unknown, "*", "invented"}), 0, 3)
+	clf := contract.Classification{
+		Intent:     intent.Draw(t, "intent"),
+		Domains:    domains.Draw(t, "domains"),
+		Confidence: rapid.Float64Range(0, 1).Draw(t, "confidence"),
+		Source:     rapid.SampledFrom([]contract.Source{contract.SourceLLM, contract.SourceLexical}).Draw(t, "source"),
+	}
+	for range rapid.IntRange(0, 3).Draw(t, "subtasks") {
+		s := contract.Subtask{Title: "part"}
+		if rapid.Bool().Draw(t, "own") {
+			s.Intent, s.Domains = intent.Draw(t, "subtask intent"), domains.Draw(t, "subtask domains")
+		}
+		clf.Subtasks = append(clf.Subtasks, s)
+	}
+	return clf
+}
+
+func drawCaller(t *rapid.T) *contract.Caller {
+	scopes := []string{"agent:a", "agent:b", "agent:c", "agent:d", "agent:e", "special"}
+	return &contract.Caller{
+		Subject:   "caller",
+		Scopes:    rapid.SliceOfDistinct(rapid.SampledFrom(scopes), func(s string) string { return s }).Draw(t, "scopes"),
+		AllAgents: rapid.Bool().Draw(t, "all agents"),
+	}
+}
+
+func checkCalls(t *rapid.T, req *contract.Request, caller *contract.Caller, clf *contract.Classification, calls []dispatch.Call) {
+	if req.Options.DryRun && len(calls) > 0 {
+		t.Fatalf("got %d calls on a dry run, want none", len(calls))
+	}
+	var distinct []string
+	for _, c := range calls {
+		if !slices.Contains(distinct, c.Agent.ID) {
+			distinct = append(distinct, c.Agent.ID)
+		}
+		if !caller.MayUse(c.Agent.ID) {
+			t.Fatalf("%s was called, the caller may not use it", c.Agent.ID)
+		}
+		for _, scope := range c.Agent.Requires.Scopes {
+			if !caller.HasScope(scope) {
+				t.Fatalf("%s was called without scope %s", c.Agent.ID, scope)
+			}
+		}
+		if got := plainScore(c.Agent, c.Task.Intent, c.Task.Domains, len(req.Content.Prompt)); got < 65 {
+			t.Fatalf("%s was called with score %d for %s %v, 65 is needed", c.Agent.ID, got, c.Task.Intent, c.Task.Domains)
+		}
+		if least := map[contract.Source]float64{contract.SourceLLM: 0.65, contract.SourceLexical: 0.5}[clf.Source]; clf.Confidence < least {
+			t.Fatalf("%s was called with confidence %v, %v is needed", c.Agent.ID, clf.Confidence, least)
+		}
+	}
+	if len(distinct) > 2 {
+		t.Fatalf("got calls to %v, want at most topk = 2 distinct agents", distinct)
+	}
+}
+
+// plainScore is match_candidates of the source document, word for word.
+func plainScore(a *contract.RegistryEntry, intent string, domains []string, promptBytes int) int {
+	score, left := 0, 0
+	if slices.Contains(a.Match.Intent, intent) {
+		score += 50
+	}
+	points := 0
+	distinct := slices.Compact(slices.Sorted(slices.Values(domains)))
+	for _, d := range distinct {
+		if d != contract.AnyDomain && slices.Contains(a.Match.Domains, d) {
+			points += 30
+		} else {
+			left++
+		}
+	}
+	if left > 0 && slices.Contains(a.Match.Domains, contract.AnyDomain) {
+		points += 30
+	}
+	score += min(points, 60)
+	if a.Constraints.MaxTokens > 0 && (promptBytes+3)/4 > a.Constraints.MaxTokens {
+		score -= 20
+	}
+	return score
+}
+
+// checkNothingLost finds every subtask among the tasks or the omitted ones.
+func checkNothingLost(t *rapid.T, req *contract.Request, resp *contract.Response) {
+	subtasks := len(resp.Decision.Classification.Subtasks)
+	switch {
+	case resp.Status == contract.StatusUnsupported, req.Options.DryRun:
+		if len(resp.Tasks) > 0 {
+			t.Fatalf("got tasks %v with status %s, want none", resp.Tasks, resp.Status)
+		}
+	case len(resp.Tasks)+len(resp.Omitted) != max(subtasks, 1):
+		t.Fatalf("got %d tasks and %d omitted for %d subtasks", len(resp.Tasks), len(resp.Omitted), subtasks)
+	case len(resp.Omitted) > 0 && resp.Status == contract.StatusCompleted:
+		t.Fatalf("got completed with %v omitted, want partial", resp.Omitted)
+	}
+}
+
+// recordingAgents succeed at everything and keep the calls.
+type recordingAgents struct {
+	mu    sync.Mutex
+	calls []dispatch.Call
+}
+
+func (a *recordingAgents) Send(_ context.Context, c dispatch.Call) dispatch.Outcome {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.calls = append(a.calls, c)
+	return dispatch.Outcome{Result: &contract.Result{Status: contract.ResultSuccess}, Attempts: 1}
+}
+
+func (a *recordingAgents) Live(agents []*contract.RegistryEntry) matcher.Live {
+	return make(matcher.Live, len(agents))
+}
