@@ -1,0 +1,43 @@
+package app
+
+import (
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+
+	"github.com/caprouter/caprouter/internal/egress"
+)
+
+// checkListen holds rule 4: without authentication only loopback is served.
+func checkListen(listen, authMode string) error {
+	host, _, err := net.SplitHostPort(listen)
+	if err != nil {
+		return fmt.Errorf("listen: %q is not host:port, e.g. 127.0.0.1:8080", listen)
+	}
+	if authMode == "none" && !egress.Loopback(host) {
+		return fmt.Errorf("listen: %q is reachable from outside and auth.mode is none: listen on 127.0.0.1 or [::1]", listen)
+	}
+	return nil
+}
+
+func oneOf(key, value string, allowed ...string) error {
+	if slices.Contains(allowed, value) {
+		return nil
+	}
+	return fmt.Errorf("%s: %q is not one of %s", key, value, strings.Join(allowed, ", "))
+}
+
+func inRange(key string, value, least, most int) error {
+	if value >= least && value <= most {
+		return nil
+	}
+	return fmt.Errorf("%s: %d is not between %d and %d", key, value, least, most)
+}
+
+func notEmpty(key, value string) error {
+	if value != "" {
+		return nil
+	}
+	return fmt.Errorf("%s: must not be empty", key)
+}

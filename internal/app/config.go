@@ -1,0 +1,134 @@
+package app
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"time"
+
+	"github.com/caprouter/caprouter/internal/strictyaml"
+)
+
+// The files that are used when no other is named. Both may be absent: then the
+// defaults hold, and the registry is empty until there is one.
+const (
+	DefaultConfigFile   = "caprouter.yaml"
+	DefaultRegistryFile = "capabilities.yaml"
+)
+
+// Config is the content of caprouter.yaml. Its keys are the wire contract;
+// DefaultConfig says what an absent key means.
+type Config struct {
+	Listen     string           `yaml:"listen"` // host:port; port 0 picks one
+	DataDir    string           `yaml:"data_dir"`
+	Registry   RegistryConfig   `yaml:"registry"`
+	Auth       AuthConfig       `yaml:"auth"`
+	Classifier ClassifierConfig `yaml:"classifier"`
+	Dispatch   DispatchConfig   `yaml:"dispatch"`
+	Limits     LimitsConfig     `yaml:"limits"`
+	Telemetry  TelemetryConfig  `yaml:"telemetry"`
+}
+
+// RegistryConfig says where the capability registry is.
+type RegistryConfig struct {
+	File      string `yaml:"file"` // "" = DefaultRegistryFile, which may be absent
+	HotReload bool   `yaml:"hot_reload"`
+}
+
+// AuthConfig says who may call. Mode none admits loopback only.
+type AuthConfig struct {
+	Mode   string `yaml:"mode"`
+	Issuer string `yaml:"issuer"` // who we are in tokens to agents
+}
+
+// ClassifierConfig selects the classifier: auto or lexical.
+type ClassifierConfig struct {
+	Mode string `yaml:"mode"`
+}
+
+// DispatchConfig bounds the work given to agents.
+type DispatchConfig struct {
+	TimeoutMS      int    `yaml:"timeout_ms"`       // of a request that names none
+	MaxInFlight    int    `yaml:"max_in_flight"`    // tasks of all agents together
+	TokenReuseS    int    `yaml:"token_reuse_s"`    // 0 = one token a task
+	AllowPlainHTTP bool   `yaml:"allow_plain_http"` // tokens over http off loopback
+	Aggregate      string `yaml:"aggregate"`
+}
+
+// LimitsConfig bounds what callers may ask for at a time.
+type LimitsConfig struct {
+	MaxInFlight int `yaml:"max_in_flight"` // requests
+}
+
+// TelemetryConfig steers the log.
+type TelemetryConfig struct {
+	LogLevel string `yaml:"log_level"` // debug, info, warn or error
+}
+
+// DefaultConfig is what runs with no file at all: loopback, lexical.
+func DefaultConfig() Config {
+	return Config{
+		Listen:     "127.0.0.1:8080",
+		DataDir:    "./caprouter-data",
+		Registry:   RegistryConfig{HotReload: true},
+		Auth:       AuthConfig{Mode: "none", Issuer: "caprouter"},
+		Classifier: ClassifierConfig{Mode: "auto"},
+		Dispatch:   DispatchConfig{TimeoutMS: 30_000, MaxInFlight: 256, Aggregate: "sections"},
+		Limits:     LimitsConfig{MaxInFlight: 512},
+		Telemetry:  TelemetryConfig{LogLevel: "info"},
+	}
+}
+
+// LoadConfig reads the file over the defaults and the environment (CAPROUTER_*)
+// over the file. An empty path means DefaultConfigFile, if it is there; a file
+// that was named must be there. The result is not validated yet: flags come on
+// top of it.
+func LoadConfig(path string, lookupEnv func(string) (string, bool)) (Config, error) {
+	cfg := DefaultConfig()
+	named := path != ""
+	if !named {
+		path = DefaultConfigFile
+	}
+	data, err := os.ReadFile(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && !named:
+	case err != nil:
+		return cfg, fmt.Errorf("read configuration: %w", err)
+	default:
+		if err := strictyaml.Decode(path, data, &cfg); err != nil {
+			return cfg, err
+		}
+	}
+	err = applyEnv(&cfg, lookupEnv)
+	return cfg, err
+}
+
+// Validate checks what must hold before anything is started. Each error names
+// the key and what it may be.
+func (c *Config) Validate() error {
+	return errors.Join(
+		checkListen(c.Listen, c.Auth.Mode),
+		oneOf("auth.mode", c.Auth.Mode, "none"),
+		oneOf("dispatch.aggregate", c.Dispatch.Aggregate, "sections"),
+		oneOf("telemetry.log_level", c.Telemetry.LogLevel, "debug", "info", "warn", "error"),
+		inRange("dispatch.timeout_ms", c.Dispatch.TimeoutMS, 1, 600_000),
+		inRange("dispatch.max_in_flight", c.Dispatch.MaxInFlight, 1, 100_000),
+		inRange("dispatch.token_reuse_s", c.Dispatch.TokenReuseS, 0, 3600),
+		inRange("limits.max_in_flight", c.Limits.MaxInFlight, 1, 1_000_000),
+		notEmpty("data_dir", c.DataDir),
+		notEmpty("auth.issuer", c.Auth.Issuer),
+	)
+}
+
+// path is the registry file, and whether it may be absent.
+func (c *RegistryConfig) path() (path string, optional bool) {
+	if c.File == "" {
+		return DefaultRegistryFile, true
+	}
+	return c.File, false
+}
+
+func (c *DispatchConfig) timeout() time.Duration {
+	return time.Duration(c.TimeoutMS) * time.Millisecond
+}

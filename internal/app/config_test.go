@@ -1,0 +1,134 @@
+package app
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func noEnv(string) (string, bool) { return "", false }
+
+func writeFile(t *testing.T, name, content string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestLoadConfigPrecedence(t *testing.T) {
+	path := writeFile(t, "caprouter.yaml", "listen: 127.0.0.1:9000\ndata_dir: /from-file\ndispatch: { timeout_ms: 5000, token_reuse_s: 60 }\nregistry: { hot_reload: false }\n")
+	env := map[string]string{"CAPROUTER_DATA_DIR": "/from-env", "CAPROUTER_DISPATCH_TIMEOUT_MS": "7000", "CAPROUTER_REGISTRY_HOT_RELOAD": "true"}
+	got, err := LoadConfig(path, func(name string) (string, bool) { v, ok := env[name]; return v, ok })
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := DefaultConfig()
+	want.Listen = "127.0.0.1:9000"
+	want.DataDir = "/from-env"
+	want.Dispatch.TimeoutMS = 7000
+	want.Dispatch.TokenReuseS = 60
+	want.Registry.HotReload = true
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("configuration (-want +got):\n%s", diff)
+	}
+}
+
+func TestLoadConfigWithoutAFile(t *testing.T) {
+	t.Chdir(t.TempDir())
+	got, err := LoadConfig("", noEnv)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(DefaultConfig(), got); diff != "" {
+		t.Errorf("configuration (-want +got):\n%s", diff)
+	}
+	if err := got.Validate(); err != nil {
+		t.Errorf("the default configuration is not valid: %v", err)
+	}
+}
+
+func TestLoadConfigErrors(t *testing.T) {
+	tests := []struct {
+		name, content string
+		env           map[string]string
+		want          []string // all of it stands in the error
+	}{
+		{name: "unknown key", content: "listn: 127.0.0.1:1\n", want: []string{"caprouter.yaml:1:1:", `"listn"`, `"listen"`}},
+		{name: "unknown nested key", content: "registry:\n  fle: x\n", want: []string{"caprouter.yaml:2:3:", `"file"`}},
+		{name: "wrong type", content: "dispatch:\n  timeout_ms: soon\n", want: []string{"caprouter.yaml:2:15:"}},
+		{name: "second document", content: "listen: 127.0.0.1:1\n---\nlisten: 127.0.0.1:2\n", want: []string{"caprouter.yaml:2:"}},
+		{name: "number in environment", content: "listen: 127.0.0.1:1\n", env: map[string]string{"CAPROUTER_DISPATCH_TIMEOUT_MS": "1s"}, want: []string{"CAPROUTER_DISPATCH_TIMEOUT_MS", `"1s"`}},
+		{name: "bool in environment", content: "listen: 127.0.0.1:1\n", env: map[string]string{"CAPROUTER_REGISTRY_HOT_RELOAD": "maybe"}, want: []string{"CAPROUTER_REGISTRY_HOT_RELOAD", `"maybe"`}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			path := writeFile(t, "caprouter.yaml", tt.content)
+			_, err := LoadConfig(path, func(name string) (string, bool) { v, ok := tt.env[name]; return v, ok })
+			if err == nil {
+				t.Fatal("got no error")
+			}
+			for _, want := range tt.want {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("got error %q, want %q in it", err, want)
+				}
+			}
+		})
+	}
+	t.Run("a named file must be there", func(t *testing.T) {
+		if _, err := LoadConfig(filepath.Join(t.TempDir(), "missing.yaml"), noEnv); err == nil {
+			t.Error("got no error")
+		}
+	})
+}
+
+func TestValidate(t *testing.T) {
+	tests := []struct {
+		name   string
+		change func(*Config)
+		want   string // "" = valid
+	}{
+		{"loopback v4", func(c *Config) { c.Listen = "127.8.9.1:80" }, ""},
+		{"loopback v6", func(c *Config) { c.Listen = "[::1]:0" }, ""},
+		{"localhost", func(c *Config) { c.Listen = "localhost:0" }, ""},
+		{"every interface", func(c *Config) { c.Listen = ":8080" }, "listen:"},
+		{"every interface v4", func(c *Config) { c.Listen = "0.0.0.0:8080" }, "listen:"},
+		{"every interface v6", func(c *Config) { c.Listen = "[::]:8080" }, "listen:"},
+		{"private address", func(c *Config) { c.Listen = "10.0.0.1:8080" }, "listen:"},
+		{"a name", func(c *Config) { c.Listen = "localhost.example:8080" }, "listen:"},
+		{"no port", func(c *Config) { c.Listen = "127.0.0.1" }, "listen:"},
+		{"auth mode", func(c *Config) { c.Auth.Mode = "jwt" }, "auth.mode:"},
+		{"timeout", func(c *Config) { c.Dispatch.TimeoutMS = 0 }, "dispatch.timeout_ms:"},
+		{"log level", func(c *Config) { c.Telemetry.LogLevel = "loud" }, "telemetry.log_level:"},
+		{"aggregate", func(c *Config) { c.Dispatch.Aggregate = "llm_summary" }, "dispatch.aggregate:"},
+		{"data dir", func(c *Config) { c.DataDir = "" }, "data_dir:"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			c := DefaultConfig()
+			tt.change(&c)
+			err := c.Validate()
+			switch {
+			case tt.want == "" && err != nil:
+				t.Errorf("got error %q, want none", err)
+			case tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)):
+				t.Errorf("got error %v, want %q in it", err, tt.want)
+			}
+		})
+	}
+}
+
+func TestUnknownEnv(t *testing.T) {
+	got := unknownEnv([]string{
+		"PATH=/bin", "CAPROUTERISH=1", "CAPROUTER_LISTEN=127.0.0.1:1", "CAPROUTER_DISPATCH_TIMEOUT_MS=1",
+		"CAPROUTER_URL=http://127.0.0.1:1", "CAPROUTER_CONFIG=x",
+		"CAPROUTER_LISTN=127.0.0.1:1", "CAPROUTER_DISPATCH=1",
+	})
+	if diff := cmp.Diff([]string{"CAPROUTER_DISPATCH", "CAPROUTER_LISTN"}, got); diff != "" {
+		t.Errorf("unknown variables (-want +got):\n%s", diff)
+	}
+}

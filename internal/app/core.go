@@ -1,0 +1,97 @@
+package app
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"time"
+
+	"github.com/caprouter/caprouter/capabilities"
+	"github.com/caprouter/caprouter/classifier"
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/dispatch"
+	"github.com/caprouter/caprouter/dispatch/httptarget"
+	"github.com/caprouter/caprouter/internal/auth"
+	"github.com/caprouter/caprouter/internal/telemetry"
+	"github.com/caprouter/caprouter/router"
+)
+
+// Options are what a command decides rather than the operator.
+type Options struct {
+	LogOutput  io.Writer    // nil = os.Stderr
+	Version    string       // of this build, for the User-Agent of calls to agents
+	Listener   net.Listener // already open; nil = Config.Listen is opened
+	OwnProcess bool         // the process has nothing else to do: see ownProcess
+}
+
+// core is the router with everything it needs and nothing that listens.
+type core struct {
+	cfg        Config
+	log        *slog.Logger
+	telemetry  *telemetry.Telemetry
+	signer     *auth.Signer
+	target     *httptarget.Target
+	dispatcher *dispatch.Dispatcher
+	classifier *classifier.Classifier
+	router     *router.Router
+}
+
+// newCore builds the core; signer mints the tokens agents receive.
+func newCore(cfg Config, opts Options, signer *auth.Signer) (*core, error) {
+	if opts.LogOutput == nil {
+		opts.LogOutput = os.Stderr
+	}
+	tel, err := telemetry.New(telemetry.Config{LogLevel: cfg.Telemetry.LogLevel, Output: opts.LogOutput})
+	if err != nil {
+		return nil, err
+	}
+	c := &core{cfg: cfg, log: tel.Logger(), telemetry: tel, signer: signer}
+	if opts.OwnProcess {
+		ownProcess(c.log)
+	}
+	c.target, err = httptarget.New(httptarget.Config{
+		Issuer:         cfg.Auth.Issuer,
+		TokenReuse:     time.Duration(cfg.Dispatch.TokenReuseS) * time.Second,
+		AllowPlainHTTP: cfg.Dispatch.AllowPlainHTTP,
+		Version:        opts.Version,
+		Logger:         c.log,
+	}, signer)
+	if err != nil {
+		return nil, err
+	}
+	c.dispatcher, err = dispatch.New(dispatch.Config{MaxInFlight: cfg.Dispatch.MaxInFlight},
+		map[string]dispatch.Target{contract.ProtocolHTTP: c.target})
+	if err != nil {
+		return nil, err
+	}
+	tel.Metrics().ObserveBreakers(c.dispatcher.OpenBreakers)
+	if c.classifier, err = classifier.New(classifier.Config{Mode: cfg.Classifier.Mode}); err != nil {
+		return nil, fmt.Errorf("classifier.mode: %w", err)
+	}
+	c.router, err = router.New(router.Config{
+		Timeout: cfg.Dispatch.timeout(), Logger: c.log, Metrics: tel.Metrics(),
+	}, c.classifier, c.dispatcher)
+	return c, err
+}
+
+// apply makes a registry snapshot the one that routes. It builds first and
+// swaps last, so an error leaves the running view as it was.
+func (c *core) apply(s *capabilities.Snapshot) error {
+	c.router.SetView(router.NewView(s, c.dispatcher))
+	for _, w := range s.Warnings {
+		c.log.Warn("registry", "warning", w)
+	}
+	return nil
+}
+
+// countReload books a look at the registry file that changed something.
+func (c *core) countReload(err error) {
+	c.telemetry.Metrics().RegistryLoaded(err == nil, len(c.router.View().Registry.Agents))
+}
+
+// close gives back what the core holds, calls to agents included.
+func (c *core) close() {
+	c.target.Close()
+}

@@ -1,0 +1,17 @@
+package app
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/caprouter/caprouter/internal/auth"
+)
+
+// openSigner makes the data directory, for its owner only, and opens the key in
+// it, which is created on the first start.
+func openSigner(dataDir string) (*auth.Signer, error) {
+	if err := os.MkdirAll(dataDir, 0o700); err != nil {
+		return nil, fmt.Errorf("data_dir: %w", err)
+	}
+	return auth.OpenSigner(dataDir)
+}

@@ -1,0 +1,92 @@
+package app
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// EnvPrefix starts the name of every environment variable of a configuration
+// key: dispatch.timeout_ms is CAPROUTER_DISPATCH_TIMEOUT_MS.
+const EnvPrefix = "CAPROUTER"
+
+// applyEnv sets every key whose variable is present, the empty string included.
+func applyEnv(cfg *Config, lookup func(string) (string, bool)) error {
+	if lookup == nil {
+		return nil
+	}
+	return applyEnvTo(reflect.ValueOf(cfg).Elem(), EnvPrefix, lookup)
+}
+
+func applyEnvTo(v reflect.Value, prefix string, lookup func(string) (string, bool)) error {
+	for i := range v.NumField() {
+		field := v.Field(i)
+		key := prefix + "_" + strings.ToUpper(v.Type().Field(i).Tag.Get("yaml"))
+		if field.Kind() == reflect.Struct {
+			if err := applyEnvTo(field, key, lookup); err != nil {
+				return err
+			}
+			continue
+		}
+		text, ok := lookup(key)
+		if !ok {
+			continue
+		}
+		if err := setScalar(field, text); err != nil {
+			return fmt.Errorf("environment %s: %w", key, err)
+		}
+	}
+	return nil
+}
+
+// unknownEnv returns the names in environ (NAME=value) that look like keys of the
+// configuration and are none: a misspelt limit should not just have no effect.
+// CAPROUTER_URL and CAPROUTER_CONFIG belong to the commands.
+func unknownEnv(environ []string) []string {
+	known := map[string]bool{EnvPrefix + "_URL": true, EnvPrefix + "_CONFIG": true}
+	addEnvNames(known, reflect.TypeFor[Config](), EnvPrefix)
+	var unknown []string
+	for _, e := range environ {
+		name, _, _ := strings.Cut(e, "=")
+		if strings.HasPrefix(name, EnvPrefix+"_") && !known[name] {
+			unknown = append(unknown, name)
+		}
+	}
+	slices.Sort(unknown)
+	return unknown
+}
+
+func addEnvNames(names map[string]bool, t reflect.Type, prefix string) {
+	for field := range t.Fields() {
+		name := prefix + "_" + strings.ToUpper(field.Tag.Get("yaml"))
+		if field.Type.Kind() == reflect.Struct {
+			addEnvNames(names, field.Type, name)
+			continue
+		}
+		names[name] = true
+	}
+}
+
+func setScalar(field reflect.Value, text string) error {
+	switch field.Kind() {
+	case reflect.String:
+		field.SetString(text)
+	case reflect.Bool:
+		b, err := strconv.ParseBool(text)
+		if err != nil {
+			return fmt.Errorf("%q is not true or false", text)
+		}
+		field.SetBool(b)
+	case reflect.Int:
+		n, err := strconv.Atoi(text)
+		if err != nil {
+			return fmt.Errorf("%q is not a whole number", text)
+		}
+		field.SetInt(int64(n))
+	default:
+		return fmt.Errorf("keys of kind %s cannot be set by environment", field.Kind())
+	}
+	return nil
+}

@@ -1,0 +1,223 @@
+package app
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/caprouter/caprouter/agentkit"
+	"github.com/caprouter/caprouter/contract"
+)
+
+// testServer is a running router with a registry file of its own.
+type testServer struct {
+	*Server
+	t        *testing.T
+	registry string // path
+	log      *lockedBuffer
+}
+
+// startServer runs a router on loopback until the test ends, and fails the test
+// if it does not stop cleanly.
+func startServer(t *testing.T, registry string, change ...func(*Config)) *testServer {
+	t.Helper()
+	dir := t.TempDir()
+	s := &testServer{t: t, registry: filepath.Join(dir, "capabilities.yaml"), log: &lockedBuffer{}}
+	s.write(registry)
+	cfg := DefaultConfig()
+	cfg.Listen = "127.0.0.1:0"
+	cfg.DataDir = filepath.Join(dir, "data")
+	cfg.Registry.File = s.registry
+	for _, c := range change {
+		c(&cfg)
+	}
+	// Not t.Context(): that ends before the cleanup, and a drain is part of the test.
+	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
+	server, err := Start(ctx, cfg, Options{LogOutput: s.log})
+	if err != nil {
+		stop()
+		t.Fatal(err)
+	}
+	s.Server = server
+	t.Cleanup(func() {
+		stop()
+		if err := server.Wait(); err != nil {
+			t.Errorf("the server stopped with %v", err)
+		}
+	})
+	return s
+}
+
+// write replaces the registry file in one step, as an editor does.
+func (s *testServer) write(registry string) {
+	s.t.Helper()
+	next := s.registry + ".next"
+	if err := os.WriteFile(next, []byte(registry), 0o600); err != nil {
+		s.t.Fatal(err)
+	}
+	if err := os.Rename(next, s.registry); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// reload does what SIGHUP does, and waits for it.
+func (s *testServer) reload(ctx context.Context) error { return s.watcher.Reload(ctx) }
+
+func (s *testServer) url(path string) string { return "http://" + s.Addr() + path }
+
+func (s *testServer) get(path string) string {
+	s.t.Helper()
+	resp, err := http.Get(s.url(path))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	data, err := io.ReadAll(resp.Body)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return string(data)
+}
+
+// route posts a request and decodes the answer, which must be a 200.
+func (s *testServer) route(body string) *contract.Response {
+	s.t.Helper()
+	status, data := s.post(s.t.Context(), body)
+	if status != http.StatusOK {
+		s.t.Fatalf("got status %d: %s", status, data)
+	}
+	var resp contract.Response
+	if err := json.Unmarshal(data, &resp); err != nil {
+		s.t.Fatal(err)
+	}
+	return &resp
+}
+
+func (s *testServer) post(ctx context.Context, body string) (int, []byte) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.url("/api/v1/route"), strings.NewReader(body))
+	if err != nil {
+		s.t.Error(err)
+		return 0, nil
+	}
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return 0, []byte(err.Error())
+	}
+	defer resp.Body.Close()
+	data, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return 0, []byte(err.Error())
+	}
+	return resp.StatusCode, data
+}
+
+// startAgent serves an agent built on agentkit that verifies its tokens with
+// the router's keys. The router's address is known later than the agent's.
+func startAgent(t *testing.T, id string, work func(context.Context, contract.Task) (contract.Result, error)) *testAgent {
+	t.Helper()
+	a := &testAgent{id: id, work: work}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { a.handler().ServeHTTP(w, r) }))
+	t.Cleanup(server.Close)
+	a.url = server.URL
+	return a
+}
+
+type testAgent struct {
+	id, url string
+	work    func(context.Context, contract.Task) (contract.Result, error)
+
+	mu   sync.Mutex
+	http http.Handler
+}
+
+func (a *testAgent) trust(s *testServer) {
+	s.t.Helper()
+	h, err := agentkit.New(agentkit.Config{AgentID: a.id, JWKSURL: s.url("/.well-known/jwks.json")}, a.work)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.http = h
+}
+
+func (a *testAgent) handler() http.Handler {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.http == nil {
+		return http.NotFoundHandler()
+	}
+	return a.http
+}
+
+func answer(text string) func(context.Context, contract.Task) (contract.Result, error) {
+	return func(_ context.Context, task contract.Task) (contract.Result, error) {
+		raw, err := json.Marshal(text + ": " + task.SubtaskTitle)
+		return contract.Result{Status: contract.ResultSuccess, Data: map[string]json.RawMessage{"answer": raw}}, err
+	}
+}
+
+// entry is one agent of a registry.
+func entry(id, intent, domain, url string, more ...string) string {
+	endpoint := ""
+	if url != "" {
+		endpoint = fmt.Sprintf(", endpoint: { protocol: http, url: %q }", url)
+	}
+	return fmt.Sprintf("  %s: { match: { intent: [%s], domains: [%s] }%s%s }\n", id, intent, domain, endpoint, strings.Join(more, ""))
+}
+
+// closedPort is an address nobody listens on.
+func closedPort(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return "http://" + l.Addr().String()
+}
+
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lockedBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+// eventually polls until ok, for what happens in another goroutine with no
+// event to wait on from outside the process.
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	deadline := time.After(10 * time.Second)
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for !ok() {
+		select {
+		case <-deadline:
+			t.Fatalf("not so within 10 s: %s", what)
+		case <-tick.C:
+		}
+	}
+}

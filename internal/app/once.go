@@ -1,0 +1,47 @@
+package app
+
+import (
+	"context"
+
+	"github.com/caprouter/caprouter/capabilities"
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/auth"
+)
+
+// RouteOnce handles one request in this process, without a server: what
+// `caprouter route` does when no router is named. The caller is the local
+// principal, who holds every scope.
+func RouteOnce(ctx context.Context, cfg Config, opts Options, req *contract.Request) (*contract.Response, error) {
+	path, _ := cfg.Registry.path()
+	snapshot, err := capabilities.Load(path)
+	if err != nil {
+		return nil, err
+	}
+	signer, err := onceSigner(cfg, req.Options.DryRun)
+	if err != nil {
+		return nil, err
+	}
+	c, err := newCore(cfg, opts, signer)
+	if err != nil {
+		return nil, err
+	}
+	defer c.close()
+	if err := c.apply(snapshot); err != nil {
+		return nil, err
+	}
+	return c.router.Handle(ctx, req, LocalCaller())
+}
+
+// onceSigner signs with the key of the data directory, which agents know from a
+// router that serves it. A dry run signs nothing and touches no directory.
+func onceSigner(cfg Config, dryRun bool) (*auth.Signer, error) {
+	if dryRun {
+		return auth.NewSigner()
+	}
+	return openSigner(cfg.DataDir)
+}
+
+// LocalCaller is the one principal of auth.mode none.
+func LocalCaller() *contract.Caller {
+	return &contract.Caller{Subject: "local", AllScopes: true, AllAgents: true}
+}

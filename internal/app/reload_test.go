@@ -1,0 +1,176 @@
+package app
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+
+	"github.com/caprouter/caprouter/contract"
+)
+
+const dryReview = `{"content":{"prompt":"code review of python"},"options":{"dry_run":true}}`
+
+func TestThousandReloadsUnderLoad(t *testing.T) {
+	agent := startAgent(t, "live_agent", answer("done"))
+	registry := func(i int) string {
+		return "clients:\n" + entry("live_agent", "code_review", "python", agent.url) +
+			entry("extra_agent", "cost_analysis", fmt.Sprintf("domain%d", i), "")
+	}
+	s := startServer(t, registry(0))
+	agent.trust(s)
+
+	stop := make(chan struct{})
+	var asked atomic.Int64
+	bodies := []string{dryReview, `{"content":{"prompt":"code review of python"}}`}
+	done := make(chan struct{})
+	for c := range 4 {
+		go func() {
+			defer func() { done <- struct{}{} }()
+			for i := c; ; i++ {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				status, data := s.post(t.Context(), bodies[i%len(bodies)])
+				if status != http.StatusOK || strings.Contains(string(data), `"status":"failed"`) {
+					t.Errorf("got status %d during a reload: %s", status, data)
+					return
+				}
+				asked.Add(1)
+			}
+		}()
+	}
+	for i := range 1000 {
+		s.write(registry(i + 1))
+		if err := s.reload(t.Context()); err != nil {
+			t.Fatalf("reload %d: %v", i, err)
+		}
+	}
+	close(stop)
+	for range 4 {
+		<-done
+	}
+	if asked.Load() == 0 {
+		t.Error("no request was made during the reloads")
+	}
+	if got := s.get("/api/v1/registry"); !strings.Contains(got, `"domain1000"`) {
+		t.Errorf("the last of 1,000 registries is not the one in force")
+	}
+}
+
+func TestBrokenRegistryChangesNothingAndShows(t *testing.T) {
+	s := startServer(t, "clients:\n"+entry("a_agent", "code_review", "python", ""))
+	before := s.route(dryReview).Decision.RegistryVersion
+
+	s.write("clients:\n  a_agent:\n    matsch: {}\n")
+	if err := s.reload(t.Context()); err == nil {
+		t.Fatal("got no error from the reload of a broken registry")
+	}
+	resp := s.route(dryReview)
+	if resp.Status != contract.StatusAccepted || resp.Decision.RegistryVersion != before {
+		t.Errorf("got %s on registry %s, want the last good one, %s", resp.Status, resp.Decision.RegistryVersion, before)
+	}
+	ready := s.get("/readyz")
+	for _, want := range []string{`"status":"degraded"`, `"stale":true`, "capabilities.yaml:3:5", before} {
+		if !strings.Contains(ready, want) {
+			t.Errorf("got /readyz %s, want %s in it", ready, want)
+		}
+	}
+	metrics := s.get("/metrics")
+	for _, want := range []string{"\ncaprouter_registry_stale 1\n", "\ncaprouter_registry_reloads_total{result=\"failed\"} 1\n"} {
+		if !strings.Contains(metrics, want) {
+			t.Errorf("metrics do not hold %s", want)
+		}
+	}
+	if log := s.log.String(); !strings.Contains(log, "capabilities.yaml:3:5") {
+		t.Errorf("the log does not name the line: %s", log)
+	}
+
+	s.write("clients:\n" + entry("b_agent", "code_review", "python", ""))
+	if err := s.reload(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if resp := s.route(dryReview); resp.Decision.Chosen[0] != "b_agent" {
+		t.Errorf("got %v, want b_agent of the mended registry", resp.Decision.Chosen)
+	}
+	if metrics := s.get("/metrics"); !strings.Contains(metrics, "\ncaprouter_registry_stale 0\n") {
+		t.Error("the mended registry still counts as stale")
+	}
+}
+
+// TestWatchedFileIsReloaded changes the file and says nothing else.
+func TestWatchedFileIsReloaded(t *testing.T) {
+	s := startServer(t, "clients:\n"+entry("a_agent", "code_review", "python", ""))
+	s.write("clients:\n" + entry("b_agent", "code_review", "python", ""))
+	eventually(t, "b_agent is in force", func() bool {
+		return s.route(dryReview).Decision.Chosen[0] == "b_agent"
+	})
+}
+
+// TestRegistryGoodAgainAsItWas undoes a broken edit: nothing new is applied, and
+// the registry must not count as stale any more.
+func TestRegistryGoodAgainAsItWas(t *testing.T) {
+	good := "clients:\n" + entry("a_agent", "code_review", "python", "")
+	s := startServer(t, good)
+	s.write("clients: [\n")
+	if err := s.reload(t.Context()); err == nil {
+		t.Fatal("got no error from the reload of a broken registry")
+	}
+	s.write(good)
+	if err := s.reload(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if metrics := s.get("/metrics"); !strings.Contains(metrics, "\ncaprouter_registry_stale 0\n") {
+		t.Error("the mended registry still counts as stale")
+	}
+	if ready := s.get("/readyz"); !strings.Contains(ready, `"status":"ready"`) {
+		t.Errorf("got /readyz %s, want ready", ready)
+	}
+}
+
+func TestHangupReloads(t *testing.T) {
+	s := startServer(t, "clients:\n"+entry("a_agent", "code_review", "python", ""), func(c *Config) { c.Registry.HotReload = false })
+	s.write("clients:\n" + entry("b_agent", "code_review", "python", ""))
+	if got := s.route(dryReview).Decision.Chosen[0]; got != "a_agent" {
+		t.Fatalf("got %s before the signal, want a_agent: hot_reload is off", got)
+	}
+	if err := syscall.Kill(syscall.Getpid(), syscall.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "b_agent is in force", func() bool {
+		return s.route(dryReview).Decision.Chosen[0] == "b_agent"
+	})
+}
+
+// TestDefaultRegistryMayComeLater starts with no file at all.
+func TestDefaultRegistryMayComeLater(t *testing.T) {
+	t.Chdir(t.TempDir())
+	s := startServer(t, "clients: {}\n", func(c *Config) { c.Registry.File = "" })
+	if status, data := s.post(t.Context(), dryReview); !strings.Contains(string(data), `"status":"unsupported"`) {
+		t.Fatalf("got %d %s, want unsupported: there is no agent", status, data)
+	}
+	s.registry = DefaultRegistryFile
+	s.write("clients:\n" + entry("a_agent", "code_review", "python", ""))
+	if err := s.reload(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := s.route(dryReview).Decision.Chosen; len(got) != 1 || got[0] != "a_agent" {
+		t.Errorf("got %v, want a_agent of the file that came", got)
+	}
+	// Once it was there, a file that goes away is a mistake, and the last good
+	// registry stays.
+	if err := os.Remove(DefaultRegistryFile); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.reload(t.Context()); err == nil {
+		t.Error("got no error for a registry that went away")
+	}
+	if got := s.route(dryReview).Decision.Chosen; len(got) != 1 {
+		t.Errorf("got %v, want a_agent still", got)
+	}
+}

@@ -1,0 +1,174 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/caprouter/caprouter/contract"
+)
+
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+		http.DefaultClient.CloseIdleConnections()
+		os.Exit(code)
+	}))
+}
+
+const reviewAndCost = `{"content":{"prompt":"Review this python code and do a cost analysis of our azure bill."}}`
+
+func TestTwoAgentsAnswerOneRequest(t *testing.T) {
+	quality := startAgent(t, "quality_agent", answer("reviewed"))
+	billing := startAgent(t, "billing_agent", answer("counted"))
+	s := startServer(t, "clients:\n"+
+		entry("quality_agent", "code_review", "python", quality.url)+
+		entry("billing_agent", "cost_analysis", "azure", billing.url))
+	quality.trust(s)
+	billing.trust(s)
+
+	resp := s.route(reviewAndCost)
+	if resp.Status != contract.StatusCompleted || len(resp.Tasks) != 2 {
+		t.Fatalf("got status %s and tasks %+v, want two completed", resp.Status, resp.Tasks)
+	}
+	for _, want := range []string{"reviewed: Review this python code", "counted: do a cost analysis"} {
+		if !strings.Contains(resp.Data.Answer, want) {
+			t.Errorf("got answer %q, want %q in it", resp.Data.Answer, want)
+		}
+	}
+}
+
+func TestSourceDocumentRegistry(t *testing.T) {
+	source, err := os.ReadFile("../../capabilities/testdata/source.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := startServer(t, string(source))
+
+	resp := s.route(`{"content":{"prompt":"Please do a code review of this python module"},"options":{"dry_run":true}}`)
+	if resp.Status != contract.StatusAccepted || !resp.Data.DryRun || len(resp.Decision.Chosen) != 1 || resp.Decision.Chosen[0] != "quality_agent" {
+		t.Errorf("dry run: got %s %v, want quality_agent accepted", resp.Status, resp.Decision.Chosen)
+	}
+	if c := resp.Decision.Candidates[0]; c.Score != 0.8 || c.Parts != (contract.ScoreParts{Intent: 0.5, Domains: 0.3}) {
+		t.Errorf("dry run: got score %v of %+v, want 0.8 of 0.5 and 0.3", c.Score, c.Parts)
+	}
+
+	resp = s.route(`{"content":{"prompt":"Please do a code review of this python module"}}`)
+	if resp.Status != contract.StatusFailed || len(resp.Tasks) != 1 || resp.Tasks[0].Error == nil {
+		t.Fatalf("got %s %+v, want one failed task", resp.Status, resp.Tasks)
+	}
+	if e := resp.Tasks[0].Error; e.Code != contract.TaskAgentUnavailable || !strings.Contains(e.Detail, "quality_agent names no endpoint") {
+		t.Errorf("got %+v, want agent_unavailable that says there is no endpoint", e)
+	}
+}
+
+func TestStandbyAnswersForADeadAgent(t *testing.T) {
+	alive := startAgent(t, "b_agent", answer("done"))
+	s := startServer(t, "clients:\n"+
+		entry("a_agent", "code_review", "python", closedPort(t))+
+		entry("b_agent", "code_review", "python", alive.url))
+	alive.trust(s)
+
+	// More often than it takes to open the breaker: each request is answered.
+	for range 12 {
+		resp := s.route(`{"content":{"prompt":"code review of python"}}`)
+		if resp.Status != contract.StatusCompleted || resp.Tasks[0].AgentID != "b_agent" {
+			t.Fatalf("got %s %+v, want b_agent to complete it", resp.Status, resp.Tasks)
+		}
+	}
+	if got := s.get("/metrics"); !strings.Contains(got, "caprouter_breakers_open 1") {
+		t.Errorf("metrics do not show the open breaker")
+	}
+	if got := s.get("/api/v1/agents/a_agent"); !strings.Contains(got, `"state":"breaker_open"`) {
+		t.Errorf("got agent %s, want its breaker open", got)
+	}
+}
+
+func TestAllAgentsDead(t *testing.T) {
+	s := startServer(t, "clients:\n"+
+		entry("a_agent", "code_review", "python", closedPort(t))+
+		entry("b_agent", "code_review", "python", closedPort(t)))
+	// The answer stays the same when the breakers open.
+	for i := range 12 {
+		resp := s.route(`{"content":{"prompt":"code review of python"}}`)
+		if resp.Status != contract.StatusFailed || resp.Decision.FallbackUsed != nil {
+			t.Fatalf("request %d: got %s, fallback %v, want failed without one", i, resp.Status, resp.Decision.FallbackUsed)
+		}
+		if e := resp.Tasks[0].Error; e == nil || e.Code != contract.TaskAgentUnavailable || e.Detail == "" {
+			t.Fatalf("request %d: got %+v, want agent_unavailable with a reason", i, e)
+		}
+	}
+}
+
+func TestCallerWhoLeavesCancelsTheWork(t *testing.T) {
+	working, ended := make(chan struct{}), make(chan error, 1)
+	slow := startAgent(t, "slow_agent", func(ctx context.Context, _ contract.Task) (contract.Result, error) {
+		close(working)
+		<-ctx.Done()
+		ended <- ctx.Err()
+		return contract.Result{}, ctx.Err()
+	})
+	s := startServer(t, "clients:\n"+entry("slow_agent", "code_review", "python", slow.url))
+	slow.trust(s)
+
+	ctx, leave := context.WithCancel(t.Context())
+	gone := make(chan struct{})
+	go func() {
+		defer close(gone)
+		s.post(ctx, `{"content":{"prompt":"code review of python"}}`)
+	}()
+	<-working
+	leave()
+	<-gone
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Errorf("the agent's work ended with %v, want it cancelled", err)
+	}
+}
+
+func TestDeadlineIsKept(t *testing.T) {
+	over := make(chan struct{})
+	silent := startAgent(t, "silent_agent", func(context.Context, contract.Task) (contract.Result, error) {
+		<-over // it does not look at its deadline
+		return contract.Result{Status: contract.ResultFailure}, nil
+	})
+	t.Cleanup(func() { close(over) })
+	s := startServer(t, "clients:\n"+
+		entry("silent_agent", "code_review", "python", silent.url)+
+		entry("z_agent", "code_review", "python", closedPort(t)))
+	silent.trust(s)
+
+	resp := s.route(`{"content":{"prompt":"code review of python"},"options":{"timeout_ms":300}}`)
+	if resp.Status != contract.StatusFailed {
+		t.Fatalf("got %s, want failed", resp.Status)
+	}
+	// The agent is not idempotent and had the task: nobody else may be given it.
+	task := resp.Tasks[0]
+	if task.AgentID != "silent_agent" || task.Error == nil || task.Error.Code != contract.TaskOutcomeUnknown {
+		t.Errorf("got %s %+v, want silent_agent with outcome_unknown", task.AgentID, task.Error)
+	}
+}
+
+func TestRouteOnceUsesNoServer(t *testing.T) {
+	dir := t.TempDir()
+	cfg := DefaultConfig()
+	cfg.Registry.File = "../../capabilities/testdata/source.yaml"
+	cfg.DataDir = dir + "/data"
+	req := &contract.Request{
+		Content: contract.Content{Prompt: "Please do a code review of this python module"},
+		Options: contract.Options{DryRun: true},
+	}
+	resp, err := RouteOnce(t.Context(), cfg, Options{LogOutput: &lockedBuffer{}}, req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if resp.Status != contract.StatusAccepted || resp.Decision.Chosen[0] != "quality_agent" {
+		t.Errorf("got %s %v, want quality_agent accepted", resp.Status, resp.Decision.Chosen)
+	}
+	if _, err := os.Stat(cfg.DataDir); !os.IsNotExist(err) {
+		t.Errorf("a dry run made the data directory: %v", err)
+	}
+}

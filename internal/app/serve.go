@@ -1,0 +1,142 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/caprouter/caprouter/capabilities"
+	"github.com/caprouter/caprouter/classifier"
+	"github.com/caprouter/caprouter/internal/httpapi"
+	"github.com/caprouter/caprouter/internal/run"
+	"github.com/caprouter/caprouter/router"
+)
+
+// Server is a running router. Wait must be called to free what it holds.
+type Server struct {
+	addr    string
+	core    *core
+	watcher *capabilities.Watcher
+	group   *run.Group
+}
+
+// Start opens everything, listens, and returns once the server answers. It
+// serves until ctx ends, then drains; Wait returns when that is done. What
+// fails here has started nothing.
+func Start(ctx context.Context, cfg Config, opts Options) (*Server, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	signer, err := openSigner(cfg.DataDir)
+	if err != nil {
+		return nil, err
+	}
+	c, err := newCore(cfg, opts, signer)
+	if err != nil {
+		return nil, err
+	}
+	s, err := c.listenAndServe(ctx, opts)
+	if err != nil {
+		c.close()
+		return nil, err
+	}
+	return s, nil
+}
+
+func (c *core) listenAndServe(ctx context.Context, opts Options) (*Server, error) {
+	registry, err := c.openRegistry()
+	if err != nil {
+		return nil, err
+	}
+	edge, err := c.newEdge(registry)
+	if err != nil {
+		return nil, err
+	}
+	listener := opts.Listener
+	if listener == nil {
+		if listener, err = listen(ctx, c.cfg.Listen); err != nil {
+			return nil, err
+		}
+	}
+	s := &Server{addr: listener.Addr().String(), core: c, watcher: registry, group: run.New(ctx)}
+	//nolint:sloglint // scripts look for this line, with the address in the text
+	c.log.Info("listening on "+s.addr, "classifier", classifier.ModeLexical, "auth", c.cfg.Auth.Mode,
+		"agents", len(c.router.View().Registry.Agents), "registry_version", c.router.View().Registry.Version)
+	s.group.Go("serve", func(ctx context.Context) error { return edge.Serve(ctx, listener) })
+	if c.cfg.Registry.HotReload {
+		s.group.Go("watch registry", registry.Run)
+	}
+	s.group.Go("reload on SIGHUP", func(ctx context.Context) error { return reloadOnHangup(ctx, registry) })
+	return s, nil
+}
+
+// Addr is the address the server listens on, host:port.
+func (s *Server) Addr() string { return s.addr }
+
+// Wait returns when the server has stopped: nil after a drain, else why.
+func (s *Server) Wait() error {
+	err := s.group.Wait()
+	s.core.close()
+	s.core.log.Info("stopped")
+	return err
+}
+
+func listen(ctx context.Context, addr string) (net.Listener, error) {
+	var lc net.ListenConfig
+	l, err := lc.Listen(ctx, "tcp", addr)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return nil, fmt.Errorf("listen: %s is in use: stop what listens there, or choose another --listen", addr)
+	}
+	return l, err
+}
+
+// openRegistry loads the first snapshot, without which nothing is served, and
+// returns the watcher that brings the next ones.
+func (c *core) openRegistry() (*capabilities.Watcher, error) {
+	path, optional := c.cfg.Registry.path()
+	w, err := capabilities.NewWatcher(capabilities.WatchConfig{
+		Path: path, Optional: optional, Logger: c.log, Report: c.countReload,
+	}, c.apply)
+	if err != nil {
+		return nil, err
+	}
+	if len(c.router.View().Registry.Agents) == 0 {
+		c.log.Warn("the registry declares no agent: every request is unsupported", "path", path)
+	}
+	c.countReload(nil)
+	return w, nil
+}
+
+// reloadOnHangup reloads the registry on every SIGHUP. A file that is wrong is
+// logged by the watcher and changes nothing.
+func reloadOnHangup(ctx context.Context, registry *capabilities.Watcher) error {
+	hangup := make(chan os.Signal, 1)
+	signal.Notify(hangup, syscall.SIGHUP)
+	defer signal.Stop(hangup)
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-hangup:
+			_ = registry.Reload(ctx) // the watcher has logged it and shows it as stale
+		}
+	}
+}
+
+// newEdge is the HTTP server over the core.
+func (c *core) newEdge(registry *capabilities.Watcher) (*httpapi.Server, error) {
+	return httpapi.New(httpapi.Config{MaxInFlight: c.cfg.Limits.MaxInFlight, Logger: c.log}, httpapi.Deps{
+		Router:     c.router,
+		Registry:   func() *capabilities.Snapshot { return c.router.View().Registry },
+		AgentState: c.agentState,
+		Readiness:  func() httpapi.Readiness { return c.readiness(registry) },
+		JWKS:       c.signer.JWKS,
+		NewID:      router.NewID,
+		Metrics:    c.telemetry.Handler(),
+		Meter:      c.telemetry.Metrics(),
+	})
+}

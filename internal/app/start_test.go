@@ -1,0 +1,123 @@
+package app
+
+import (
+	"context"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/caprouter/caprouter/contract"
+)
+
+// TestStartRefuses lists what must not start: each error says where and what.
+func TestStartRefuses(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	tests := []struct {
+		name   string
+		change func(t *testing.T, c *Config)
+		want   string
+	}{
+		{"outside without authentication", func(_ *testing.T, c *Config) { c.Listen = "0.0.0.0:0" }, "auth.mode is none"},
+		{"port in use", func(_ *testing.T, c *Config) { c.Listen = taken.Addr().String() }, "is in use"},
+		{"broken registry", func(t *testing.T, c *Config) {
+			c.Registry.File = writeFile(t, "broken.yaml", "clients:\n  a: {}\n  a: {}\n")
+		}, "broken.yaml:3:3"},
+		{"named registry missing", func(t *testing.T, c *Config) { c.Registry.File = filepath.Join(t.TempDir(), "none.yaml") }, "none.yaml"},
+		{"classifier not available", func(_ *testing.T, c *Config) { c.Classifier.Mode = "llm" }, "classifier.mode"},
+		{"readable key", func(t *testing.T, c *Config) {
+			signer, err := openSigner(c.DataDir)
+			if err != nil || signer == nil {
+				t.Fatal(err)
+			}
+			if err := os.Chmod(filepath.Join(c.DataDir, "agent-signing.key"), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}, "agent-signing.key"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			cfg := DefaultConfig()
+			cfg.Listen = "127.0.0.1:0"
+			cfg.DataDir = filepath.Join(t.TempDir(), "data")
+			cfg.Registry.File = "../../capabilities/testdata/source.yaml"
+			tt.change(t, &cfg)
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			s, err := Start(ctx, cfg, Options{LogOutput: &lockedBuffer{}})
+			if err == nil {
+				cancel()
+				_ = s.Wait()
+				t.Fatal("got a running server")
+			}
+			if !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("got error %q, want %q in it", err, tt.want)
+			}
+		})
+	}
+}
+
+// TestDrainLetsWorkEnd stops the server while an agent works: the answer of the
+// request still arrives.
+func TestDrainLetsWorkEnd(t *testing.T) {
+	working, release := make(chan struct{}), make(chan struct{})
+	agent := startAgent(t, "slow_agent", func(ctx context.Context, task contract.Task) (contract.Result, error) {
+		close(working)
+		<-release
+		return answer("done")(ctx, task)
+	})
+	dir := t.TempDir()
+	cfg := DefaultConfig()
+	cfg.Listen = "127.0.0.1:0"
+	cfg.DataDir = filepath.Join(dir, "data")
+	cfg.Registry.File = writeFile(t, "capabilities.yaml", "clients:\n"+entry("slow_agent", "code_review", "python", agent.url))
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	log := &lockedBuffer{}
+	server, err := Start(ctx, cfg, Options{LogOutput: log})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &testServer{Server: server, t: t, log: log}
+	agent.trust(s)
+
+	answered := make(chan []byte, 1)
+	go func() {
+		_, data := s.post(t.Context(), `{"content":{"prompt":"code review of python"}}`)
+		answered <- data
+	}()
+	<-working
+	stop()
+	eventually(t, "the server refuses new connections", func() bool {
+		c, err := net.Dial("tcp", server.Addr())
+		if err == nil {
+			_ = c.Close()
+		}
+		return err != nil
+	})
+	close(release)
+	if got := string(<-answered); !strings.Contains(got, `"status":"completed"`) {
+		t.Errorf("got %s, want the answer of the running request", got)
+	}
+	if err := server.Wait(); err != nil {
+		t.Errorf("the drain ended with %v", err)
+	}
+}
+
+// TestAddressOfTheLog holds the line that scripts look for.
+func TestAddressOfTheLog(t *testing.T) {
+	s := startServer(t, "clients: {}\n")
+	log := s.log.String()
+	at := strings.Index(log, "listening on ")
+	if at < 0 || !strings.HasPrefix(log[at:], "listening on "+s.Addr()) {
+		t.Fatalf("got log %q, want \"listening on %s\"", log, s.Addr())
+	}
+	if first := strings.Index(log, "127.0.0.1:"); first < at {
+		t.Errorf("another address stands before the one listened on: %q", log)
+	}
+}

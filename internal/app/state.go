@@ -1,0 +1,40 @@
+package app
+
+import (
+	"github.com/caprouter/caprouter/capabilities"
+	"github.com/caprouter/caprouter/classifier"
+	"github.com/caprouter/caprouter/internal/httpapi"
+)
+
+// agentState tells the HTTP edge what dispatch knows of an agent.
+func (c *core) agentState(id string) httpapi.AgentState {
+	s := c.dispatcher.Agent(id)
+	return httpapi.AgentState{Breaker: s.Breaker, OpenUntil: s.OpenUntil, InFlight: s.InFlight, Disabled: s.Disabled}
+}
+
+// readiness says whether requests can be served, and on what. A stale registry
+// serves: it is named, and the state is degraded.
+func (c *core) readiness(registry *capabilities.Watcher) httpapi.Readiness {
+	status := registry.Status()
+	ready := httpapi.Readiness{
+		Status:     httpapi.ReadinessReady,
+		Registry:   httpapi.RegistryStatus{Version: status.Version, Stale: status.Stale},
+		Classifier: httpapi.ClassifierStatus{Mode: classifier.ModeLexical, Reason: classifierReason(c.cfg.Classifier.Mode)},
+	}
+	if !status.LoadedAt.IsZero() {
+		at := status.LoadedAt.UTC()
+		ready.Registry.LoadedAt = &at
+	}
+	if status.Stale {
+		ready.Status = httpapi.ReadinessDegraded
+		ready.Registry.Error = status.Err.Error()
+	}
+	return ready
+}
+
+func classifierReason(mode string) string {
+	if mode == classifier.ModeLexical {
+		return "classifier.mode is lexical"
+	}
+	return "classifier.mode is auto, and only the lexical classifier is available"
+}
