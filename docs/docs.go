@@ -1,0 +1,19 @@
+// Package docs embeds the documents for platform engineers, so that a binary
+// has those of its own version: the demonstration's search agent answers from
+// them. It holds text and no code.
+//
+//	routing.md     the way of a request, the score, gates, order, failover, policy B
+//	registry.md    the keys of the capability registry, its errors, lint, reload
+//	agents.md      tasks, results, tokens, the protocol of an agent
+//	http.md        the REST interface
+//	operations.md  configuration, commands, health, metrics, logs, security
+//
+// What they claim is held to the code by the tests of package examples.
+package docs
+
+import "embed"
+
+// FS holds the documents, all at its root.
+//
+//go:embed *.md
+var FS embed.FS
