@@ -1,0 +1,244 @@
+package demo_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"go.uber.org/goleak"
+
+	"github.com/caprouter/caprouter/capabilities"
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/app"
+	"github.com/caprouter/caprouter/internal/demo"
+	"github.com/caprouter/caprouter/internal/run"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// TestDemo does what `caprouter demo` does, over real HTTP: the agents, a
+// router on their registry, and every request with its outcome.
+func TestDemo(t *testing.T) {
+	base := startDemo(t)
+	for _, step := range demo.Requests() {
+		t.Run(step.Title, func(t *testing.T) {
+			resp := post(t, base, &step.Request)
+			if resp.Status != step.Want {
+				t.Errorf("status %s, want %s; decision %+v, tasks %+v", resp.Status, step.Want, resp.Decision, resp.Tasks)
+			}
+			if diff := cmp.Diff(step.Agents, resp.Decision.Chosen, cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("chosen (-want +got):\n%s\nclassification %+v", diff, resp.Decision.Classification)
+			}
+			if want := step.Want == contract.StatusCompleted; want != (resp.Data.Answer != "") {
+				t.Errorf("answer %q, want one: %v", resp.Data.Answer, want)
+			}
+			if step.Want == contract.StatusCompleted && len(resp.Tasks) != len(step.Agents) {
+				t.Errorf("%d tasks, want one for each of %v", len(resp.Tasks), step.Agents)
+			}
+		})
+	}
+}
+
+// Requests are decoded by the router as strictly as anybody's.
+func TestRequestsAreValid(t *testing.T) {
+	locales := map[string]bool{}
+	for _, step := range demo.Requests() {
+		if err := step.Request.Validate(); err != nil {
+			t.Errorf("%s: %v", step.Title, err)
+		}
+		if step.Title == "" || step.Why == "" || step.Want == "" {
+			t.Errorf("step %+v: want a title, a reason and an outcome", step)
+		}
+		locales[step.Request.Metadata.Locale] = true
+	}
+	for _, l := range []string{"en", "pt-BR", "es", "zh"} {
+		if !locales[l] {
+			t.Errorf("no request in %s", l)
+		}
+	}
+}
+
+// The sample registry is one that we would show: it loads without a warning,
+// lint has no warning, and every intent has examples in each language.
+func TestRegistry(t *testing.T) {
+	urls := demo.URLs{
+		demo.QualityAgent: "http://127.0.0.1:1/tasks", demo.RAGAgent: "http://127.0.0.1:2/tasks", demo.BillingAgent: "http://127.0.0.1:3/tasks",
+	}
+	s, err := capabilities.Parse("registry.yaml", demo.Registry(urls))
+	if err != nil {
+		t.Fatalf("the sample registry does not load: %v", err)
+	}
+	if len(s.Warnings) > 0 {
+		t.Errorf("warnings %q, want none", s.Warnings)
+	}
+	for _, f := range capabilities.Lint(s) {
+		if f.Severity == capabilities.SeverityWarning {
+			t.Errorf("lint: %s: %s", f.Rule, f.Message)
+		}
+	}
+	for _, a := range s.Agents {
+		if a.Endpoint.URL != urls[a.ID] {
+			t.Errorf("%s is at %s, want %s", a.ID, a.Endpoint.URL, urls[a.ID])
+		}
+		for _, intent := range a.Match.Intent {
+			if n := len(a.Examples[intent]); n < 8 {
+				t.Errorf("%s has %d examples of %s, want at least 8", a.ID, n, intent)
+			}
+		}
+	}
+}
+
+// The source document's own intents and domains are what the sample declares.
+func TestRegistryDeclaresTheSourceDocument(t *testing.T) {
+	s, err := capabilities.Parse("registry.yaml", demo.Registry(nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]contract.Match{
+		"quality_agent": {Intent: []string{"code_review", "databricks_review", "serverless_review"}, Domains: []string{"python", "databricks", "semaforo"}},
+		"rag_agent":     {Intent: []string{"retrieval_qa", "doc_answering"}, Domains: []string{"kb_internal", "docs"}},
+		"billing_agent": {Intent: []string{"cost_analysis"}, Domains: []string{"azure", "databricks"}},
+	}
+	got := map[string]contract.Match{}
+	for _, a := range s.Agents {
+		got[a.ID] = a.Match
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("declarations (-want +got):\n%s", diff)
+	}
+	if s.Routing.ConfidenceThreshold != 0.65 || s.Routing.TopK != 2 {
+		t.Errorf("routing %+v, want a threshold of 0.65 and topk 2", s.Routing)
+	}
+	if got := s.Agent("quality_agent").Constraints.MaxTokens; got != 8000 {
+		t.Errorf("quality_agent takes %d tokens, want 8000", got)
+	}
+}
+
+// An agent takes nothing without a token of the router.
+func TestAgentsRefuseStrangers(t *testing.T) {
+	g := run.New(t.Context())
+	urls, err := demo.StartAgents(t.Context(), g, "http://127.0.0.1:9/.well-known/jwks.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	for id, url := range urls {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, bytes.NewReader([]byte(`{}`)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Content-Type", "application/json")
+		resp, err := client.Do(req)
+		if err != nil {
+			t.Fatalf("%s: %v", id, err)
+		}
+		_ = resp.Body.Close()
+		if resp.StatusCode != http.StatusUnauthorized {
+			t.Errorf("%s answers a stranger %d, want 401", id, resp.StatusCode)
+		}
+	}
+	g.Stop(errors.New("the test is over"))
+	if err := g.Wait(); err != nil {
+		t.Errorf("the agents ended with %v, want nil", err)
+	}
+}
+
+func TestStartAgentsNeedsTheKeysAddress(t *testing.T) {
+	g := run.New(t.Context())
+	if urls, err := demo.StartAgents(t.Context(), g, ""); err == nil {
+		t.Errorf("got %v, want an error", urls)
+	}
+	if err := g.Wait(); err != nil { // nothing runs in it
+		t.Errorf("the group ended with %v", err)
+	}
+}
+
+// startDemo starts agents and router and returns the router's address.
+func startDemo(t *testing.T) string {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	base := "http://" + listener.Addr().String()
+	g := run.New(ctx)
+	urls, err := demo.StartAgents(ctx, g, base+"/.well-known/jwks.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	cfg := app.DefaultConfig()
+	cfg.Listen, cfg.DataDir = listener.Addr().String(), filepath.Join(dir, "data")
+	cfg.Registry.File = filepath.Join(dir, "capabilities.yaml")
+	if err := os.WriteFile(cfg.Registry.File, demo.Registry(urls), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	server, err := app.Start(ctx, cfg, app.Options{LogOutput: io.Discard, Listener: listener})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		cancel()
+		if err := errors.Join(server.Wait(), g.Wait()); err != nil {
+			t.Errorf("the demo ended with %v", err)
+		}
+	})
+	return base
+}
+
+// post sends a request and reads the answer, that of policy B included.
+func post(t *testing.T, base string, req *contract.Request) *contract.Response {
+	t.Helper()
+	body, err := json.Marshal(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := &http.Client{Timeout: time.Minute, Transport: &http.Transport{DisableKeepAlives: true}}
+	hr, err := http.NewRequestWithContext(t.Context(), http.MethodPost, base+"/api/v1/route", bytes.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	hr.Header.Set("Content-Type", "application/json")
+	got, err := client.Do(hr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = got.Body.Close() }()
+	var answer struct {
+		contract.Response
+		Status  json.RawMessage `json:"status"` // a number in a problem
+		Outcome contract.Status `json:"outcome"`
+	}
+	raw, err := io.ReadAll(got.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(raw, &answer); err != nil {
+		t.Fatalf("answer %s: %v", raw, err)
+	}
+	resp := &answer.Response
+	if resp.Status = answer.Outcome; resp.Status == "" {
+		if err := json.Unmarshal(answer.Status, &resp.Status); err != nil {
+			t.Fatalf("answer %s: %v", raw, err)
+		}
+	}
+	if resp.Decision == nil {
+		t.Fatalf("no decision in %s", raw)
+	}
+	if !slices.Contains([]int{http.StatusOK, http.StatusUnprocessableEntity}, got.StatusCode) {
+		t.Fatalf("HTTP %d: %s", got.StatusCode, raw)
+	}
+	return resp
+}

@@ -1,0 +1,131 @@
+package demo
+
+import (
+	_ "embed"
+	"encoding/json"
+
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/strictjson"
+)
+
+// The material the requests bring along. It has real mistakes in it.
+var (
+	//go:embed data/etl_job.py
+	etlJob string
+	//go:embed data/notebook.py
+	notebook string
+	//go:embed data/azure_costs.csv
+	azureCosts string
+	//go:embed data/costes_azure.csv
+	costesAzure string
+)
+
+// Step is one request of the demo, what it shows and how it must end.
+type Step struct {
+	Title   string
+	Why     string
+	Request contract.Request
+	Want    contract.Status
+	Agents  []string // who is chosen
+}
+
+// Requests returns the steps of the demo, in the order they are told.
+func Requests() []Step {
+	steps := make([]Step, 0, len(script))
+	for _, s := range script {
+		req := contract.Request{
+			Content:  contract.Content{Prompt: s.prompt},
+			Metadata: contract.Metadata{Locale: s.locale},
+			Options:  contract.Options{DryRun: s.dryRun},
+		}
+		for name, text := range s.inputs {
+			raw, _ := strictjson.Marshal(text) // a string cannot fail
+			if req.Content.Inputs == nil {
+				req.Content.Inputs = make(map[string]json.RawMessage, len(s.inputs))
+			}
+			req.Content.Inputs[name] = raw
+		}
+		steps = append(steps, Step{Title: s.title, Why: s.why, Request: req, Want: s.want, Agents: s.agents})
+	}
+	return steps
+}
+
+// scripted is a step as it is written down.
+type scripted struct {
+	title, why, locale, prompt string
+	inputs                     map[string]string
+	dryRun                     bool
+	want                       contract.Status
+	agents                     []string
+}
+
+var script = []scripted{
+	{
+		title:  "One intent, one domain, one agent",
+		why:    "The words name code_review and python. Only quality_agent declares both: 0.5 + 0.3 = 0.8, above the threshold of 0.65.",
+		locale: "en",
+		prompt: "Please do a code review of this python script before we merge it",
+		inputs: map[string]string{"code": etlJob, "file": "etl_job.py"},
+		want:   contract.StatusCompleted,
+		agents: []string{QualityAgent},
+	},
+	{
+		title:  "The same agent, asked in Portuguese",
+		why:    "The registry's examples are in four languages; the classifier needs no model and no translation. The notebook rules apply.",
+		locale: "pt-BR",
+		prompt: "Revise este notebook Databricks e aponte custo desnecessário",
+		inputs: map[string]string{"code": notebook, "file": "notebook.py"},
+		want:   contract.StatusCompleted,
+		agents: []string{QualityAgent},
+	},
+	{
+		title:  "A question to the documents",
+		why:    "rag_agent searches this project's own documents and quotes the passage with its source.",
+		locale: "en",
+		prompt: "What do the docs say about how ties between agents are broken?",
+		want:   contract.StatusCompleted,
+		agents: []string{RAGAgent},
+	},
+	{
+		title:  "A cost analysis, asked in Spanish",
+		why:    "Semicolons, decimal commas and Spanish column names: the agent works that out, and adds up exactly.",
+		locale: "es",
+		prompt: "Analiza los costes de Azure de este trimestre y dime por qué subió la factura",
+		inputs: map[string]string{"csv": costesAzure},
+		want:   contract.StatusCompleted,
+		agents: []string{BillingAgent},
+	},
+	{
+		title:  "Two requests in one: two agents at a time",
+		why:    "Each half names an intent of its own, so each is matched by itself; the tasks run in parallel and come back as one answer.",
+		locale: "en",
+		prompt: "Review this python code and do a cost analysis of our azure bill",
+		inputs: map[string]string{"code": etlJob, "file": "etl_job.py", "csv": azureCosts},
+		want:   contract.StatusCompleted,
+		agents: []string{QualityAgent, BillingAgent},
+	},
+	{
+		title:  "Asked in Chinese, with the code in the prompt",
+		why:    "What stands in a code block is material and is not read by the classifier.",
+		locale: "zh",
+		prompt: "请审查这段 Python 代码，看看有什么问题\n```python\nimport os\n\ndef total(items, seen=[]):\n    for item in items:\n        if item.price == None:\n            continue\n        seen.append(item.price)\n    return sum(seen)\n```",
+		want:   contract.StatusCompleted,
+		agents: []string{QualityAgent},
+	},
+	{
+		title:  "Nobody can do this",
+		why:    "No agent declares anything like it. The router does not guess: it says so, and what could be asked for instead.",
+		locale: "en",
+		prompt: "What will the weather be like in Lisbon tomorrow?",
+		want:   contract.StatusUnsupported,
+	},
+	{
+		title:  "A dry run: the decision and nothing else",
+		why:    "No task is made and no agent hears of it; a regression test of the routing can run this way.",
+		locale: "en",
+		prompt: "Why did our Databricks costs go up on Azure?",
+		dryRun: true,
+		want:   contract.StatusAccepted,
+		agents: []string{BillingAgent},
+	},
+}
