@@ -1,0 +1,171 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/egress"
+	"github.com/caprouter/caprouter/internal/strictjson"
+)
+
+// defaultURL is where `caprouter serve` listens with no configuration.
+const defaultURL = "http://127.0.0.1:8080"
+
+// maxAnswerBytes bounds what is read of an answer.
+const maxAnswerBytes = 64 << 20
+
+// client talks to a running router over its REST interface.
+type client struct {
+	base  *url.URL
+	token string
+	http  *http.Client
+}
+
+// newClient checks what the flags say. The address may stand in a log, so it
+// must not hold a password; the token must not travel in clear text.
+func newClient(base, tokenEnv string) (*client, error) {
+	u, err := url.Parse(base)
+	switch {
+	case err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https"):
+		return nil, usageError{fmt.Errorf("--url %q is not an absolute http or https URL, e.g. %s", base, defaultURL)}
+	case u.User != nil:
+		return nil, usageError{errors.New("--url must not hold a user name or password: pass a token with --token-env")}
+	case u.RawQuery != "" || u.Fragment != "":
+		return nil, usageError{fmt.Errorf("--url %q is the address of a router, without ? and #, e.g. %s", base, defaultURL)}
+	}
+	c := &client{base: u, http: &http.Client{
+		Timeout: contract.MaxTimeoutMS*time.Millisecond + 10*time.Second,
+		// A router does not redirect; what does is something else.
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}}
+	if tokenEnv == "" {
+		return c, nil
+	}
+	if c.token = os.Getenv(tokenEnv); c.token == "" {
+		return nil, fmt.Errorf("environment variable %s is empty: put the token there", tokenEnv)
+	}
+	if u.Scheme == "http" && !egress.Loopback(u.Hostname()) {
+		return nil, fmt.Errorf("a token would go to %s in clear text: use an https --url", u.Host)
+	}
+	return c, nil
+}
+
+// problem is an RFC 9457 answer; policy B carries the decision in it.
+type problem struct {
+	Title     string                 `json:"title"`
+	Status    int                    `json:"status"`
+	Code      contract.Code          `json:"code"`
+	Detail    string                 `json:"detail"`
+	RequestID string                 `json:"request_id"`
+	TraceID   string                 `json:"trace_id"`
+	Errors    []contract.ErrorDetail `json:"errors"`
+	Outcome   contract.Status        `json:"outcome"`
+	Data      *contract.ResponseData `json:"data"`
+	Decision  *contract.Decision     `json:"decision"`
+}
+
+func (p *problem) err() error {
+	e := contract.Error{Code: p.Code, Message: p.Detail, Details: p.Errors}
+	if e.Message == "" {
+		e.Message = p.Title
+	}
+	return &e
+}
+
+// response is the answer that a policy B problem stands for.
+func (p *problem) response() *contract.Response {
+	return &contract.Response{
+		RequestID: p.RequestID, TraceID: p.TraceID, Status: p.Outcome, Decision: p.Decision, Data: *p.Data,
+		Tasks: []contract.TaskReport{}, Omitted: []contract.Omitted{},
+	}
+}
+
+// route posts the request. Policy B is an answer, not an error.
+func (c *client) route(ctx context.Context, req *contract.Request) (*contract.Response, error) {
+	var resp contract.Response
+	p, err := c.do(ctx, http.MethodPost, "/api/v1/route", req, &resp)
+	switch {
+	case err != nil:
+		return nil, err
+	case p == nil:
+		return &resp, nil
+	case p.Code == contract.CodeNoEligibleAgent && p.Decision != nil && p.Data != nil:
+		return p.response(), nil
+	}
+	return nil, p.err()
+}
+
+// get reads the resource at path into v.
+func (c *client) get(ctx context.Context, path string, v any) error {
+	p, err := c.do(ctx, http.MethodGet, path, nil, v)
+	if err == nil && p != nil {
+		err = p.err()
+	}
+	return err
+}
+
+// do sends body (nil for none) and decodes a 2xx answer into v. Any other
+// answer is returned as a problem.
+func (c *client) do(ctx context.Context, method, path string, body, v any) (*problem, error) {
+	var payload io.Reader
+	if body != nil {
+		data, err := strictjson.Marshal(body)
+		if err != nil {
+			return nil, err
+		}
+		payload = bytes.NewReader(data)
+	}
+	req, err := http.NewRequestWithContext(ctx, method, c.base.JoinPath(path).String(), payload)
+	if err != nil {
+		return nil, err
+	}
+	if body != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	req.Header.Set("Accept", "application/json, application/problem+json")
+	if c.token != "" {
+		req.Header.Set("Authorization", "Bearer "+c.token)
+	}
+	resp, err := c.http.Do(req)
+	if err != nil {
+		return nil, fmt.Errorf("no router answers at %s: is `caprouter serve` running there? (%w)", c.base, rootCause(err))
+	}
+	defer resp.Body.Close()
+	data, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswerBytes))
+	if err != nil {
+		return nil, fmt.Errorf("read the answer of %s: %w", c.base, err)
+	}
+	if resp.StatusCode < 300 {
+		return nil, c.decode(data, v, resp)
+	}
+	var p problem
+	if !strings.HasPrefix(resp.Header.Get("Content-Type"), "application/problem+json") {
+		return nil, fmt.Errorf("%s answered %s, which is not a caprouter answer: check --url", c.base, resp.Status)
+	}
+	return &p, c.decode(data, &p, resp)
+}
+
+// decode is lenient about members it does not know: the server may be newer.
+func (c *client) decode(data []byte, v any, resp *http.Response) error {
+	if err := strictjson.UnmarshalForeign(data, v); err != nil {
+		return fmt.Errorf("%s answered %s with something that is not a caprouter answer: %w", c.base, resp.Status, err)
+	}
+	return nil
+}
+
+// rootCause drops the URL that net/http puts before the reason.
+func rootCause(err error) error {
+	if u, ok := errors.AsType[*url.Error](err); ok {
+		return u.Err
+	}
+	return err
+}

@@ -1,0 +1,187 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+
+	"github.com/caprouter/caprouter/contract"
+)
+
+// answering is a router that gives one answer to everything.
+func answering(t *testing.T, status int, contentType, body string) *client {
+	t.Helper()
+	return clientOf(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", contentType)
+		w.WriteHeader(status)
+		_, _ = io.WriteString(w, body)
+	})
+}
+
+// clientOf is a client of a server that leaves no goroutine behind.
+func clientOf(t *testing.T, handler http.HandlerFunc) *client {
+	t.Helper()
+	leaked := goleak.IgnoreCurrent()
+	t.Cleanup(func() { goleak.VerifyNone(t, leaked) })
+	server := httptest.NewServer(handler)
+	t.Cleanup(server.Close)
+	c, err := newClient(server.URL, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.http.Transport = server.Client().Transport
+	return c
+}
+
+const (
+	typeJSON    = "application/json"
+	typeProblem = "application/problem+json"
+)
+
+func TestClientRoute(t *testing.T) {
+	tests := []struct {
+		name, contentType, body string
+		status                  int
+		want                    contract.Status // of the answer; "" = an error
+		err                     string          // part of it
+	}{
+		{
+			name: "completed", status: 200, contentType: typeJSON,
+			body: `{"request_id":"r","trace_id":"t","status":"completed","decision":null,"tasks":[],"omitted":[],"data":{"mode":"dispatch","answer":"done"}}`,
+			want: contract.StatusCompleted,
+		},
+		{
+			name: "from a newer router", status: 200, contentType: typeJSON,
+			body: `{"request_id":"r","trace_id":"t","status":"completed","tasks":[],"omitted":[],"data":{"mode":"dispatch"},"new_member":{}}`,
+			want: contract.StatusCompleted,
+		},
+		{
+			name: "policy B", status: 422, contentType: typeProblem,
+			body: `{"title":"No agent","status":422,"code":"no_eligible_agent","outcome":"unsupported","data":{"mode":"unsupported","reason":"no_match","detail":"d","nearest":[],"accepted_intents":[],"accepted_domains":[],"examples":[]},"decision":{"decision_id":"d"}}`,
+			want: contract.StatusUnsupported,
+		},
+		{
+			name: "policy B without its decision", status: 422, contentType: typeProblem,
+			body: `{"title":"No agent","status":422,"code":"no_eligible_agent"}`,
+			err:  "no_eligible_agent: No agent",
+		},
+		{
+			name: "a problem with details", status: 422, contentType: typeProblem,
+			body: `{"title":"Invalid","detail":"not valid","status":422,"code":"invalid_request","errors":[{"pointer":"/agent_id","detail":"is not an agent id"}]}`,
+			err:  "invalid_request: not valid: /agent_id is not an agent id",
+		},
+		{name: "somebody else's 404", status: 404, contentType: "text/html", body: "<h1>", err: "404 Not Found, which is not a caprouter answer: check --url"},
+		{name: "somebody else's 200", status: 200, contentType: "text/html", body: "<h1>", err: "answered 200 OK with something that is not a caprouter answer"},
+		{name: "a redirect", status: 302, contentType: "text/html", err: "302 Found, which is not a caprouter answer: check --url"},
+		{name: "a broken problem", status: 500, contentType: typeProblem, body: "{", err: "answered 500 Internal Server Error with something"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			c := answering(t, tt.status, tt.contentType, tt.body)
+			resp, err := c.route(t.Context(), &contract.Request{Content: contract.Content{Prompt: "p"}})
+			if tt.want == "" {
+				if err == nil || !strings.Contains(err.Error(), tt.err) {
+					t.Fatalf("got error %v, want %q in it", err, tt.err)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if resp.Status != tt.want {
+				t.Errorf("got status %s, want %s", resp.Status, tt.want)
+			}
+		})
+	}
+}
+
+func TestClientSendsTheRequest(t *testing.T) {
+	type sent struct{ Method, Path, Type, Authorization, Body string }
+	var got sent
+	c := clientOf(t, func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		got = sent{r.Method, r.URL.Path, r.Header.Get("Content-Type"), r.Header.Get("Authorization"), string(body)}
+		w.Header().Set("Content-Type", typeJSON)
+		_, _ = io.WriteString(w, `{"status":"completed"}`)
+	})
+	c.token = "secret"
+	c.base = c.base.JoinPath("prefix/")
+	if _, err := c.route(t.Context(), &contract.Request{Content: contract.Content{Prompt: "olá"}}); err != nil {
+		t.Fatal(err)
+	}
+	want := sent{http.MethodPost, "/prefix/api/v1/route", typeJSON, "Bearer secret", `{"content":{"prompt":"olá"}}`}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("request (-want +got):\n%s", diff)
+	}
+}
+
+func TestClientDoesNotFollowRedirects(t *testing.T) {
+	called := false
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { called = true }))
+	defer elsewhere.Close()
+	c := clientOf(t, func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, elsewhere.URL, http.StatusTemporaryRedirect)
+	})
+	if _, err := c.route(t.Context(), &contract.Request{}); err == nil || called {
+		t.Errorf("got error %v, called elsewhere %v, want an error and no call", err, called)
+	}
+}
+
+func TestClientInterrupted(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	c := clientOf(t, func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body) // only then does the server notice who leaves
+		cancel()
+		<-r.Context().Done()
+	})
+	if _, err := c.route(ctx, &contract.Request{}); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v, want it to be %v", err, context.Canceled)
+	}
+}
+
+func TestNewClient(t *testing.T) {
+	t.Setenv("TOKEN", "t")
+	t.Setenv("EMPTY", "")
+	tests := []struct {
+		name, url, tokenEnv string
+		err                 string
+		usage               bool
+	}{
+		{name: "http on loopback", url: "http://127.0.0.1:8080", tokenEnv: "TOKEN"},
+		{name: "http on IPv6 loopback", url: "http://[::1]:8080", tokenEnv: "TOKEN"},
+		{name: "localhost", url: "http://localhost:8080", tokenEnv: "TOKEN"},
+		{name: "https elsewhere", url: "https://router.example", tokenEnv: "TOKEN"},
+		{name: "http elsewhere without a token", url: "http://router.example"},
+		{name: "token in clear text", url: "http://router.example", tokenEnv: "TOKEN", err: "in clear text"},
+		{name: "no such token", url: "https://router.example", tokenEnv: "EMPTY", err: "environment variable EMPTY is empty"},
+		{name: "no scheme", url: "127.0.0.1:8080", err: "not an absolute", usage: true},
+		{name: "no host", url: "http://", err: "not an absolute", usage: true},
+		{name: "other scheme", url: "unix:///run/caprouter", err: "not an absolute", usage: true},
+		{name: "password", url: "http://a:b@127.0.0.1", err: "must not hold", usage: true},
+		{name: "query", url: "http://127.0.0.1?x", err: "without ? and #", usage: true},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			_, err := newClient(tt.url, tt.tokenEnv)
+			if tt.err == "" {
+				if err != nil {
+					t.Fatalf("got %v, want no error", err)
+				}
+				return
+			}
+			if err == nil || !strings.Contains(err.Error(), tt.err) {
+				t.Fatalf("got %v, want %q in it", err, tt.err)
+			}
+			if got := errors.As(err, new(usageError)); got != tt.usage {
+				t.Errorf("got a usage error: %v, want %v", got, tt.usage)
+			}
+		})
+	}
+}

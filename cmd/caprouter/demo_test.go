@@ -1,0 +1,85 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"go.uber.org/goleak"
+)
+
+// Without --once the demo serves on until it is told to stop, and then leaves
+// nothing behind.
+func TestDemoServesOn(t *testing.T) {
+	leaked := goleak.IgnoreCurrent()
+	defer goleak.VerifyNone(t, leaked)
+	defer http.DefaultClient.CloseIdleConnections()
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+
+	reader, writer := io.Pipe()
+	var log bytes.Buffer
+	ended := make(chan error, 1)
+	go func() {
+		err := runDemo(ctx, writer, &log, "127.0.0.1:0", false)
+		ended <- err
+		writer.CloseWithError(err)
+	}()
+	lines := bufio.NewScanner(reader)
+	base := ""
+	for base == "" && lines.Scan() {
+		if _, after, ok := strings.Cut(lines.Text(), "Serving on "); ok {
+			base, _, _ = strings.Cut(after, " ")
+		}
+	}
+	if base == "" {
+		t.Fatalf("the demo ended with %v", lines.Err())
+	}
+	lines.Scan()
+	if got := lines.Text(); !strings.Contains(got, "caprouter route ") || !strings.HasSuffix(got, "--url "+base) {
+		t.Errorf("got %q, want a command to try at %s", got, base)
+	}
+
+	resp, err := http.Get(base + "/readyz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		t.Errorf("got %s while it serves on, want 200", resp.Status)
+	}
+	stop()
+	if err := <-ended; err != nil {
+		t.Errorf("stopped: got %v, want no error", err)
+	}
+	if log.Len() > 0 {
+		t.Errorf("got log %s, want none", &log)
+	}
+}
+
+func TestDemoRequestsFail(t *testing.T) {
+	tests := []struct {
+		name, body, want string
+		status           int
+	}{
+		{"no answer", "", "which is not a caprouter answer", http.StatusInternalServerError},
+		{"another outcome", `{"status":"failed"}`, "the answer is failed, not completed", http.StatusOK},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				w.WriteHeader(tt.status)
+				_, _ = io.WriteString(w, tt.body)
+			}))
+			defer server.Close()
+			if err := demoRequests(t.Context(), io.Discard, server.URL); err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("got %v, want %q in it", err, tt.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,340 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/caprouter/caprouter/contract"
+)
+
+// TestPrintResponse prints every kind of decision and compares it with
+// testdata/explain/NAME.txt; -update rewrites these.
+func TestPrintResponse(t *testing.T) {
+	tests := []struct {
+		name string
+		resp *contract.Response
+		opts printOpts
+	}{
+		{"dry_run", dryRun(), printOpts{prompt: "Please do a code review of this python module", width: 100}},
+		{"two_agents", twoAgents(), printOpts{prompt: "Revise este notebook e o custo dele", width: 100}},
+		{"unsupported", unsupported(), printOpts{prompt: "Retrieval QA about azure", width: 100}},
+		{"nothing_near", nothingNear(), printOpts{prompt: "Write a poem", width: 100}},
+		{"failed", failed(), printOpts{prompt: "code review of python", width: 100}},
+		{"narrow", failed(), printOpts{prompt: "请对这个 Python 模块做代码审查，并告诉我哪里写得不好", width: leastWidth}},
+		{"colour", failed(), printOpts{prompt: "code review of python", width: 100, colour: true}},
+		{"long", longAnswer(), printOpts{prompt: strings.Repeat("one line of a long prompt ", 6) + "\n2\n3\n4\n5", width: 60}},
+		{"wide", wideText(), printOpts{prompt: "请审查这段 Python 代码", width: 60}},
+		{"hostile", hostile(), printOpts{prompt: "do\x1b[2J it\r\nnow\x07", width: 100}},
+		{"data_only", dataOnly(), printOpts{width: 100}},
+		{"empty", &contract.Response{Status: contract.StatusCancelled}, printOpts{width: 100}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			var out bytes.Buffer
+			printResponse(&out, tt.resp, tt.opts)
+			checkGolden(t, filepath.Join("testdata", "explain", tt.name+".txt"), out.String())
+			for i, line := range strings.Split(out.String(), "\n") {
+				if !tt.opts.colour && textWidth(line) > tt.opts.width {
+					t.Errorf("line %d is %d columns wide, want at most %d: %q", i+1, textWidth(line), tt.opts.width, line)
+				}
+				if line != strings.TrimRight(line, " ") {
+					t.Errorf("line %d ends in spaces: %q", i+1, line)
+				}
+			}
+		})
+	}
+}
+
+func checkGolden(t *testing.T, file, got string) {
+	t.Helper()
+	if *update {
+		if err := os.WriteFile(file, []byte(got), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", file, diff)
+	}
+}
+
+const (
+	requestID       = "01980c1a-7c00-7a3e-9d41-5f2b6c7d8e90"
+	registryVersion = "sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
+)
+
+// candidate is an eligible agent that matches intent and domains.
+func candidate(id string, role contract.Role, domains ...string) contract.Candidate {
+	parts := contract.ScoreParts{Intent: 0.5, Domains: min(0.3*float64(len(domains)), 0.6)}
+	return contract.Candidate{
+		AgentID: id, Role: role, Eligible: true, Parts: parts, Score: parts.Intent + parts.Domains,
+		MatchedDomains: domains, Gates: []contract.Gate{},
+	}
+}
+
+// forPart says which subtask the candidate is for.
+func forPart(i int, c contract.Candidate) contract.Candidate {
+	c.Subtask = &i
+	return c
+}
+
+func out(c contract.Candidate, gates ...contract.Gate) contract.Candidate {
+	c.Role, c.Eligible, c.Gates = contract.RoleCandidate, false, gates
+	return c
+}
+
+func decided(clf contract.Classification, candidates ...contract.Candidate) *contract.Decision {
+	d := &contract.Decision{
+		Classification: clf, Candidates: candidates, CandidatesTotal: len(candidates), RegistryVersion: registryVersion,
+		TimingsMS: map[string]float64{"classify": 0.081, "match": 0.012, "total": 0.113},
+	}
+	for _, c := range candidates {
+		switch c.Role {
+		case contract.RoleChosen:
+			d.Chosen = append(d.Chosen, c.AgentID)
+		case contract.RoleStandby:
+			d.Standby = append(d.Standby, c.AgentID)
+		case contract.RoleCandidate:
+		}
+	}
+	return d
+}
+
+func dryRun() *contract.Response {
+	d := decided(contract.Classification{
+		Intent: "code_review", Domains: []string{"python"}, Confidence: 1, Source: contract.SourceLexical, LatencyMS: 0.081,
+		Alternatives: []contract.IntentScore{{Intent: "databricks_review", Confidence: 0.5}, {Intent: "chat", Confidence: 0.125}},
+	}, candidate("quality_agent", contract.RoleChosen, "python"), candidate("z_agent", contract.RoleStandby, "python"),
+		candidate("zz_agent", contract.RoleCandidate, contract.AnyDomain))
+	d.CandidatesTotal = 25
+	d.TieBreak = &contract.TieBreak{
+		Rule: "matched_domains", Winner: "quality_agent", Over: "z_agent",
+		Reason: "both score 0.80: quality_agent declares 6 intents and domains, z_agent declares 12 of them",
+	}
+	return &contract.Response{
+		RequestID: requestID, Status: contract.StatusAccepted, Decision: d,
+		Data: contract.ResponseData{Mode: contract.DataDispatch, DryRun: true},
+	}
+}
+
+func twoAgents() *contract.Response {
+	d := decided(contract.Classification{
+		Intent: "databricks_review", Domains: []string{"databricks"}, Confidence: 0.934, Source: contract.SourceLLM, LatencyMS: 412.4,
+		Reason: "llm_max_tokens",
+		Subtasks: []contract.Subtask{
+			{Title: "Revise este notebook"},
+			{Title: "o custo dele", Intent: "cost_analysis", Domains: []string{"azure", "databricks"}},
+			{Title: "e a previsão do tempo", Intent: "weather"},
+		},
+	}, forPart(0, candidate("quality_agent", contract.RoleChosen, "databricks")),
+		forPart(0, out(candidate("other_agent", "", "databricks"), contract.Gate{Gate: "state", Reason: "breaker open for another 3 s"})),
+		forPart(1, candidate("billing_agent", contract.RoleChosen, "azure", "databricks")))
+	d.TimingsMS = map[string]float64{"classify": 412.4, "match": 0.012, "dispatch": 1405.7, "aggregate": 2.25, "total": 1820}
+	return &contract.Response{
+		RequestID: requestID, Status: contract.StatusPartial, Decision: d,
+		Tasks: []contract.TaskReport{
+			{AgentID: "quality_agent", SubtaskTitle: "Revise este notebook", Status: contract.TaskSuccess, Attempts: 1, LatencyMS: 12.34},
+			{AgentID: "billing_agent", SubtaskTitle: "o custo dele", Status: contract.TaskPartial, Attempts: 2, LatencyMS: 1405.7},
+		},
+		Omitted: []contract.Omitted{
+			{Subtask: 2, Title: "e a previsão do tempo", Intent: "weather", Domains: []string{"databricks"}, Reason: "no_match"},
+		},
+		Data: contract.ResponseData{
+			Mode:   contract.DataDispatch,
+			Answer: "## Revise este notebook (quality_agent)\n\nTwo findings:\n\n- line 3: an unused import\n\n## o custo dele (billing_agent)\n\n1,20 €\n",
+		},
+	}
+}
+
+func unsupported() *contract.Response {
+	near := candidate("rag_agent", contract.RoleCandidate)
+	short := contract.Gate{Gate: "threshold", Reason: "score 0.50 is below the threshold 0.65"}
+	large := candidate("large_agent", contract.RoleCandidate, "azure")
+	large.Parts.Constraints, large.Score = -0.2, 0.6
+	d := decided(contract.Classification{
+		Intent: "retrieval_qa", Domains: []string{"azure"}, Confidence: 0.4, Source: contract.SourceLexical, LatencyMS: 0.05,
+	}, out(large, contract.Gate{Gate: "threshold", Reason: "score 0.60 is below the threshold 0.65"},
+		contract.Gate{Gate: "scopes", Reason: "needs scope route:large"}), out(near, short))
+	used := "B"
+	d.FallbackUsed = &used
+	return &contract.Response{
+		RequestID: requestID, Status: contract.StatusUnsupported, Decision: d,
+		Data: contract.ResponseData{Mode: contract.DataUnsupported, Unsupported: &contract.Unsupported{
+			Reason: "no_match",
+			Detail: "large_agent is nearest with 0.60 of the 0.65 needed: shorten the request, it takes 8000 tokens at most",
+			Nearest: []contract.NearestMiss{
+				{AgentID: "large_agent", Score: 0.6, MissingScore: 0.05},
+				{AgentID: "rag_agent", Score: 0.5, MissingScore: 0.15},
+				{AgentID: "gated_agent", Score: 0.8, Gates: []contract.Gate{{Gate: "tenant"}, {Gate: "scopes"}}},
+				{AgentID: "fit_agent", Score: 0.8},
+			},
+			AcceptedIntents: []string{"code_review", "cost_analysis", "databricks_review", "doc_answering", "retrieval_qa", "serverless_review"},
+			AcceptedDomains: []string{"azure", "docs"},
+			Examples:        []string{"what do the docs say about limits?", "o que dizem os documentos?"},
+		}},
+	}
+}
+
+func nothingNear() *contract.Response {
+	used := "B"
+	return &contract.Response{
+		RequestID: requestID, Status: contract.StatusUnsupported,
+		Decision: &contract.Decision{
+			Classification: contract.Classification{Intent: contract.Unknown, Source: contract.SourceLexical},
+			FallbackUsed:   &used,
+		},
+		Data: contract.ResponseData{Mode: contract.DataUnsupported, DryRun: true, Unsupported: &contract.Unsupported{
+			Reason: "no_match", Detail: "the registry declares no agent yet",
+		}},
+	}
+}
+
+func failed() *contract.Response {
+	negative := out(candidate("negative_agent", ""), contract.Gate{Gate: "confidence", Reason: "confidence 0.40 is below the minimum 0.50"})
+	negative.Parts, negative.Score = contract.ScoreParts{Constraints: -0.2}, -0.2
+	nothing := out(candidate("nothing_agent", ""), contract.Gate{Gate: "state", Reason: "disabled"})
+	nothing.Parts, nothing.Score = contract.ScoreParts{}, 0
+	d := decided(contract.Classification{
+		Intent: "code_review", Domains: []string{"python", "databricks"}, Confidence: 0.77, Source: contract.SourceLexical, LatencyMS: 0.05,
+	}, candidate("quality_agent", contract.RoleChosen, "python", "databricks"),
+		candidate("b_agent", contract.RoleStandby, "python"), negative, nothing)
+	return &contract.Response{
+		RequestID: requestID, Status: contract.StatusFailed, Decision: d,
+		Tasks: []contract.TaskReport{{
+			AgentID: "b_agent", SubtaskTitle: "code review of python", Status: contract.TaskFailed, Attempts: 3, LatencyMS: 3000,
+			Error: &contract.TaskError{Code: contract.TaskDeadlineExceeded, Detail: "b_agent did not answer in 3s"},
+			FailedOver: []contract.FailedTry{
+				{AgentID: "quality_agent", Status: contract.TaskFailed, Attempts: 2, LatencyMS: 4.25, Error: &contract.TaskError{
+					Code: contract.TaskAgentUnavailable, Detail: "quality_agent at 127.0.0.1:9101: connection refused",
+				}},
+				{AgentID: "a_agent", Status: contract.TaskFailure, Attempts: 1, LatencyMS: 99.6},
+			},
+		}},
+	}
+}
+
+func longAnswer() *contract.Response {
+	r := dryRun()
+	r.Status, r.Data.DryRun = contract.StatusCompleted, false
+	r.Tasks = []contract.TaskReport{{AgentID: "quality_agent", Status: contract.TaskSuccess, Attempts: 1, LatencyMS: 1}}
+	r.Data.Answer = "\n" + strings.Repeat("A line of an answer that goes on for longer than the page is wide.\n", 40)
+	return r
+}
+
+func wideText() *contract.Response {
+	r := twoAgents()
+	r.Omitted = nil
+	r.Decision.Classification.Subtasks = []contract.Subtask{{Title: "请审查这段代码，看看有没有问题，并说明应该怎样改进才好"}, {Title: "分析费用 🚀"}}
+	r.Tasks[0].SubtaskTitle, r.Tasks[1].SubtaskTitle = "请审查这段代码，看看有没有问题，并说明应该怎样改进才好", "分析费用 🚀"
+	r.Data.Answer = "发现两个问题：第三行有一个没有用到的导入，第十七行的 except 没有写明异常的类型，这样会把键盘中断也一起吞掉。"
+	return r
+}
+
+// hostile is what a router or an agent that means no good would answer.
+func hostile() *contract.Response {
+	r := failed()
+	r.Decision.Candidates[0].AgentID = "quality\x1b]0;title\x07"
+	r.Decision.Candidates[1].Role = "boss\n"
+	r.Decision.RegistryVersion = "v\x1b[1m"
+	r.Tasks[0].Error.Detail = "line one\nline two\x1b[31m"
+	r.Status = "weird\x1b[0m"
+	r.Data.Answer = "safe\x1b[8mhidden\u202etxet\tand\r\nthe rest\x00"
+	return r
+}
+
+func dataOnly() *contract.Response {
+	r := dryRun()
+	r.Status, r.Data.DryRun = contract.StatusCompleted, false
+	raw := json.RawMessage(`1`)
+	r.Data.Results = []contract.AgentResult{
+		{AgentID: "quality_agent", Status: contract.TaskSuccess, Data: map[string]json.RawMessage{"rows": raw, "findings": raw}},
+		{AgentID: "z_agent", Status: contract.TaskSuccess},
+	}
+	return r
+}
+
+func TestPrintOptionsWithoutTerminal(t *testing.T) {
+	file, err := os.Create(filepath.Join(t.TempDir(), "out"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	want := printOpts{prompt: "p", width: plainWidth}
+	if got := printOptions(file, "p"); got != want {
+		t.Errorf("a file: got %+v, want %+v", got, want)
+	}
+	if got := printOptions(&bytes.Buffer{}, "p"); got != want {
+		t.Errorf("a buffer: got %+v, want %+v", got, want)
+	}
+}
+
+func TestPrintOptionsOnTerminal(t *testing.T) {
+	// The master of a pseudo-terminal is one too, of unknown size.
+	tty, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
+	if err != nil {
+		t.Skipf("no pseudo-terminal here: %v", err)
+	}
+	defer tty.Close()
+	if _, ok := terminal(tty); !ok {
+		t.Skip("the master of a pseudo-terminal is no terminal on this system")
+	}
+	tests := []struct {
+		name, noColor, term string
+		colour              bool
+	}{
+		{"terminal", "", "xterm", true},
+		{"NO_COLOR", "1", "xterm", false},
+		{"dumb terminal", "", "dumb", false},
+	}
+	for _, tt := range tests {
+		t.Setenv("NO_COLOR", tt.noColor)
+		t.Setenv("TERM", tt.term)
+		want := printOpts{prompt: "p", width: plainWidth, colour: tt.colour}
+		if got := printOptions(tty, "p"); got != want {
+			t.Errorf("%s: got %+v, want %+v", tt.name, got, want)
+		}
+	}
+}
+
+func TestMillis(t *testing.T) {
+	tests := []struct {
+		ms   float64
+		want string
+	}{
+		{0, "0 µs"},
+		{0.004, "4 µs"},
+		{0.9, "900 µs"},
+		{1, "1.0 ms"},
+		{9.94, "9.9 ms"},
+		{12.3, "12 ms"},
+		{999, "999 ms"},
+		{1405, "1.41 s"},
+		{61_000, "61.00 s"},
+	}
+	for _, tt := range tests {
+		if got := millis(tt.ms); got != tt.want {
+			t.Errorf("millis(%v): got %q, want %q", tt.ms, got, tt.want)
+		}
+	}
+}
+
+func TestOmittedText(t *testing.T) {
+	for _, reason := range []string{"no_match", "low_confidence", "gated", "topk_reached"} {
+		if got := omittedText(reason); !strings.HasPrefix(got, reason+", ") {
+			t.Errorf("%s: got %q, want it and a sentence", reason, got)
+		}
+	}
+	if got := omittedText("new_reason"); got != "new_reason" {
+		t.Errorf("got %q, want an unknown reason alone", got)
+	}
+}

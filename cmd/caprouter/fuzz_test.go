@@ -1,0 +1,51 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"unicode"
+
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/strictjson"
+)
+
+// FuzzPrintResponse prints whatever a server may answer to --url: it must not
+// panic, and must not let the answer control the terminal.
+func FuzzPrintResponse(f *testing.F) {
+	examples, err := filepath.Glob("../../internal/httpapi/examples/*.json")
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, name := range examples {
+		data, err := os.ReadFile(name)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(string(data), "a prompt", 100)
+	}
+	f.Add(`{"status":"\u001b[2J","decision":{"candidates":[{"subtask":-9,"score":1e300,"role":"chosen"}]}}`, "\x1b\u202e", 0)
+	f.Add(`{"tasks":[{}],"omitted":[{}],"data":{"answer":"- \n1. \n  ","results":[{"data":{"\u0007":1}}],"reason":"","nearest":[{}],"examples":["\n"]}}`, "", 50)
+	f.Fuzz(func(t *testing.T, body, prompt string, width int) {
+		var resp contract.Response
+		if strictjson.UnmarshalForeign([]byte(body), &resp) != nil {
+			return
+		}
+		var out, errOut bytes.Buffer
+		printResponse(&out, &resp, printOpts{prompt: prompt, width: min(max(width, leastWidth), mostWidth)})
+		answer := resp.Data.Answer
+		resp.Data.Answer, resp.Data.Results = "", nil // shown as they are where there is no terminal
+		resp.Decision = nil
+		if err := printAnswer(&errOut, &errOut, &resp); err != nil {
+			t.Fatal(err)
+		}
+		controls := func(r rune) bool { return r != '\n' && unicode.IsControl(r) }
+		for name, text := range map[string]string{"decision": out.String(), "complaints": errOut.String()} {
+			if i := strings.IndexFunc(text, controls); i >= 0 {
+				t.Errorf("%s of answer %q: a control character in %q", name, answer, text[max(i-20, 0):])
+			}
+		}
+	})
+}

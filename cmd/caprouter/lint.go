@@ -1,0 +1,76 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/caprouter/caprouter/capabilities"
+	"github.com/caprouter/caprouter/internal/app"
+	"github.com/caprouter/caprouter/internal/strictjson"
+)
+
+func newLintCommand() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "lint [FILE]",
+		Short: "Find what is legal in a registry but probably wrong",
+		Long: "Find what is legal in a registry but probably wrong: agents nobody can reach, pairs that always tie,\n" +
+			"overlapping examples, and the like. FILE is capabilities.yaml when left out. Exit code 1 when there is\n" +
+			"a warning, 0 when there are only remarks.",
+		Example: `  caprouter lint
+  caprouter lint capabilities.yaml --json`,
+		Args:              takes("one FILE", 0, 1),
+		ValidArgsFunction: completeYAML,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			file := app.DefaultRegistryFile
+			if len(args) == 1 {
+				file = args[0]
+			}
+			s, err := readRegistry(file)
+			if err != nil {
+				return err
+			}
+			findings := capabilities.Lint(s)
+			if asJSON {
+				err = printJSON(cmd.OutOrStdout(), findings)
+			} else {
+				err = printFindings(cmd.OutOrStdout(), file, findings)
+			}
+			if err != nil {
+				return err
+			}
+			for _, f := range findings {
+				if f.Severity == capabilities.SeverityWarning {
+					return silentError{}
+				}
+			}
+			return nil
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}
+
+func printFindings(out io.Writer, file string, findings []capabilities.Finding) error {
+	if len(findings) == 0 {
+		_, err := fmt.Fprintf(out, "%s: nothing found\n", file)
+		return err
+	}
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	for _, f := range findings {
+		fmt.Fprintf(w, "%s\t%s\t%s\n", f.Severity, f.Rule, oneLine(f.Message))
+	}
+	return w.Flush()
+}
+
+// printJSON prints one JSON value on a line.
+func printJSON(out io.Writer, v any) error {
+	if err := strictjson.MarshalWrite(out, v); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintln(out)
+	return err
+}

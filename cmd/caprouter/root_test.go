@@ -1,0 +1,103 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/app"
+	"github.com/caprouter/caprouter/internal/strictyaml"
+)
+
+func TestReport(t *testing.T) {
+	tests := []struct {
+		name string
+		err  error
+		code int
+		want string
+	}{
+		{"no error", nil, exitOK, ""},
+		{"an error", errors.New("it broke"), exitError, "caprouter: it broke\n"},
+		{"an error of several lines", errors.Join(errors.New("one"), errors.New("two")), exitError, "caprouter: one; two\n"},
+		{"an error that paints", errors.New("\x1b[31mred"), exitError, "caprouter: \ufffd[31mred\n"},
+		{"an API error", &contract.Error{Code: contract.CodeForbidden, Message: "no"}, exitError, "caprouter: forbidden: no\n"},
+		{"a usage error", fmt.Errorf("while: %w", usageError{errors.New("what?")}), exitUsage, "caprouter: while: what?\n"},
+		{"already said", fmt.Errorf("while: %w", silentError{}), exitError, ""},
+		{"interrupted", fmt.Errorf("while: %w", context.Canceled), exitError, "caprouter: interrupted\n"},
+		{
+			"mistakes of a file",
+			fmt.Errorf("load: %w", strictyaml.Errors{{File: "f", Line: 1, Column: 2, Detail: "a"}, {File: "f", Line: 3, Column: 4, Detail: "b"}}),
+			exitError, "caprouter: f:1:2: a\ncaprouter: f:3:4: b\n",
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			var out bytes.Buffer
+			if got := report(&out, tt.err); got != tt.code {
+				t.Errorf("got exit code %d, want %d", got, tt.code)
+			}
+			if got := out.String(); got != tt.want {
+				t.Errorf("got %q, want %q", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestMissingRegistry(t *testing.T) {
+	missing := func(path string) error {
+		return fmt.Errorf("load: %w", &fs.PathError{Op: "open", Path: path, Err: fs.ErrNotExist})
+	}
+	var unnamed, named app.Config
+	named.Registry.File = "a.yaml"
+	tests := []struct {
+		name string
+		err  error
+		cfg  *app.Config
+		want string
+	}{
+		{"the default", missing(app.DefaultRegistryFile), &unnamed, "there is no registry file capabilities.yaml: name one"},
+		{"the named", missing("a.yaml"), &named, "there is no registry file a.yaml: name one"},
+		{"another file", missing("key.pem"), &named, "load: open key.pem: "},
+		{"another error", errors.New("broken"), &named, "broken"},
+	}
+	for _, tt := range tests {
+		if got := missingRegistry(tt.err, tt.cfg); !strings.HasPrefix(got.Error(), tt.want) {
+			t.Errorf("%s: got %q, want %q", tt.name, got, tt.want)
+		}
+	}
+	if err := missingRegistry(nil, &unnamed); err != nil {
+		t.Errorf("got %v for no error", err)
+	}
+}
+
+// Every command says what it does, and shows how where there are flags.
+func TestCommandsAreDescribed(t *testing.T) {
+	var walk func(cmd *cobra.Command)
+	walk = func(cmd *cobra.Command) {
+		if cmd.Short == "" || strings.HasSuffix(cmd.Short, ".") {
+			t.Errorf("%s: got the summary %q, want a line without a full stop", cmd.CommandPath(), cmd.Short)
+		}
+		if cmd.Runnable() && cmd.HasLocalFlags() && cmd.Example == "" {
+			t.Errorf("%s: has flags and no example", cmd.CommandPath())
+		}
+		if cmd.Args == nil && cmd.Name() != "help" {
+			t.Errorf("%s: does not check its arguments", cmd.CommandPath())
+		}
+		for line := range strings.SplitSeq(cmd.Long+"\n"+cmd.Example, "\n") {
+			if textWidth(line) > 110 {
+				t.Errorf("%s: a line of its help is %d columns wide: %q", cmd.CommandPath(), textWidth(line), line)
+			}
+		}
+		for _, sub := range cmd.Commands() {
+			walk(sub)
+		}
+	}
+	walk(newRootCommand())
+}

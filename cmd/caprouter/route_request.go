@@ -1,0 +1,114 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/strictjson"
+)
+
+// request is what the flags and the text ask for. What is wrong with them is
+// said in the words of the command line, before anything is sent.
+func (f *routeFlags) request(cmd *cobra.Command, text string) (*contract.Request, error) {
+	text, err := promptText(cmd, text)
+	if err != nil {
+		return nil, err
+	}
+	if f.timeout != 0 && (f.timeout < time.Millisecond || f.timeout > contract.MaxTimeoutMS*time.Millisecond) {
+		return nil, usagef(cmd, "--timeout %s is not between 1ms and 10m", f.timeout)
+	}
+	inputs, err := parseInputs(cmd, f.inputs)
+	if err != nil {
+		return nil, err
+	}
+	req := &contract.Request{
+		Content:  contract.Content{Prompt: text, Inputs: inputs},
+		Metadata: contract.Metadata{Locale: f.locale},
+		Options:  contract.Options{DryRun: f.dryRun, TimeoutMS: int(f.timeout.Milliseconds())},
+	}
+	if f.agent != "" {
+		if !contract.ValidAgentID(f.agent) {
+			return nil, usagef(cmd, "--agent %q is not an agent id: lower-case letters, digits, _ and -, a letter first", f.agent)
+		}
+		req.AgentID = &f.agent
+	}
+	return req, nil
+}
+
+// promptText is the argument, or standard input for "-".
+func promptText(cmd *cobra.Command, text string) (string, error) {
+	if text == "-" {
+		data, err := io.ReadAll(io.LimitReader(cmd.InOrStdin(), contract.MaxPromptBytes+1))
+		if err != nil {
+			return "", fmt.Errorf("read standard input: %w", err)
+		}
+		text = string(data)
+	}
+	switch {
+	case len(text) > contract.MaxPromptBytes:
+		return "", fmt.Errorf("the text is longer than %d KiB: hand long material over with --input NAME=@FILE", contract.MaxPromptBytes>>10)
+	case !utf8.ValidString(text):
+		return "", errors.New("the text is not UTF-8")
+	case strings.TrimSpace(text) == "":
+		return "", usagef(cmd, "the text is empty: say what is wanted")
+	}
+	return text, nil
+}
+
+// parseInputs turns NAME=VALUE and NAME=@FILE into JSON strings.
+func parseInputs(cmd *cobra.Command, args []string) (map[string]json.RawMessage, error) {
+	if len(args) == 0 {
+		return nil, nil
+	}
+	inputs := make(map[string]json.RawMessage, len(args))
+	for _, arg := range args {
+		name, value, ok := strings.Cut(arg, "=")
+		switch _, twice := inputs[name]; {
+		case !ok || name == "":
+			return nil, usagef(cmd, "--input %q is not NAME=VALUE or NAME=@FILE", arg)
+		case name == "prompt":
+			return nil, usagef(cmd, "--input prompt: agents receive the text itself under this name: choose another")
+		case twice:
+			return nil, usagef(cmd, "--input %s is given twice", name)
+		}
+		if path, isFile := strings.CutPrefix(value, "@"); isFile {
+			data, err := readInput(path)
+			if err != nil {
+				return nil, fmt.Errorf("--input %s: %w", name, err)
+			}
+			value = string(data)
+		}
+		if !utf8.ValidString(value) {
+			return nil, fmt.Errorf("--input %s: it is not UTF-8 text", name)
+		}
+		raw, err := strictjson.Marshal(value)
+		if err != nil {
+			return nil, fmt.Errorf("--input %s: %w", name, err)
+		}
+		inputs[name] = raw
+	}
+	return inputs, nil
+}
+
+// readInput reads as much of a file as a request may hold.
+func readInput(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, withoutVerb(err)
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, contract.MaxBodyBytes+1))
+	if len(data) > contract.MaxBodyBytes {
+		return nil, fmt.Errorf("%s is larger than %d KiB, which is all a request may hold", path, contract.MaxBodyBytes>>10)
+	}
+	return data, withoutVerb(err)
+}

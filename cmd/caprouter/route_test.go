@@ -1,0 +1,175 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/iotest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/cobra"
+
+	"github.com/caprouter/caprouter/contract"
+)
+
+func TestRouteRequest(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "app.py")
+	if err := os.WriteFile(file, []byte("print(\"olá\")\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	flags := routeFlags{
+		inputs: []string{"code=@" + file, "empty=", "eq=a=b"},
+		agent:  "quality_agent", locale: "pt-BR", timeout: 1500 * time.Millisecond, dryRun: true,
+	}
+	got, err := flags.request(&cobra.Command{}, "revise")
+	if err != nil {
+		t.Fatal(err)
+	}
+	agent := "quality_agent"
+	want := &contract.Request{
+		Content: contract.Content{Prompt: "revise", Inputs: map[string]json.RawMessage{
+			"code": json.RawMessage(`"print(\"olá\")\n"`), "empty": json.RawMessage(`""`), "eq": json.RawMessage(`"a=b"`),
+		}},
+		Metadata: contract.Metadata{Locale: "pt-BR"},
+		AgentID:  &agent,
+		Options:  contract.Options{DryRun: true, TimeoutMS: 1500},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("request (-want +got):\n%s", diff)
+	}
+}
+
+func TestPromptText(t *testing.T) {
+	long := strings.Repeat("é", contract.MaxPromptBytes/2)
+	tests := []struct {
+		name, arg, stdin string
+		want, err        string
+	}{
+		{name: "argument", arg: "review", want: "review"},
+		{name: "standard input", arg: "-", stdin: "review\nthis\n", want: "review\nthis\n"},
+		{name: "longest", arg: "-", stdin: long, want: long},
+		{name: "too long", arg: "-", stdin: long + "é", err: "longer than 64 KiB: hand long material over with --input NAME=@FILE"},
+		{name: "too long an argument", arg: long + "é", err: "longer than 64 KiB"},
+		{name: "not UTF-8", arg: "-", stdin: "a\xff", err: "is not UTF-8"},
+		{name: "empty", arg: "", err: "the text is empty"},
+		{name: "spaces", arg: "-", stdin: " \n", err: "the text is empty"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			cmd := &cobra.Command{}
+			cmd.SetIn(strings.NewReader(tt.stdin))
+			got, err := promptText(cmd, tt.arg)
+			if tt.err != "" {
+				if err == nil || !strings.Contains(err.Error(), tt.err) {
+					t.Errorf("got error %v, want %q in it", err, tt.err)
+				}
+				return
+			}
+			if err != nil || got != tt.want {
+				t.Errorf("got %.20q, %v, want %.20q", got, err, tt.want)
+			}
+		})
+	}
+	cmd := &cobra.Command{}
+	broken := errors.New("unplugged")
+	cmd.SetIn(iotest.ErrReader(broken))
+	if _, err := promptText(cmd, "-"); !errors.Is(err, broken) {
+		t.Errorf("got %v, want it to be %v", err, broken)
+	}
+}
+
+func TestParseInputsOfFiles(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name string, data []byte) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return "x=@" + path
+	}
+	tests := []struct {
+		name, arg, err string
+	}{
+		{"largest", write("largest", bytes.Repeat([]byte("a"), contract.MaxBodyBytes)), ""},
+		{"too large", write("large", bytes.Repeat([]byte("a"), contract.MaxBodyBytes+1)), "is larger than 1024 KiB"},
+		{"not text", write("binary", []byte("\xff\xfe")), "--input x: it is not UTF-8 text"},
+		{"missing", "x=@" + filepath.Join(dir, "missing"), "missing: no such file or directory"},
+	}
+	for _, tt := range tests {
+		_, err := parseInputs(&cobra.Command{}, []string{tt.arg})
+		if tt.err == "" && err != nil || tt.err != "" && (err == nil || !strings.Contains(err.Error(), tt.err)) {
+			t.Errorf("%s: got error %v, want %q", tt.name, err, tt.err)
+		}
+	}
+}
+
+func TestPrintAnswer(t *testing.T) {
+	chosen := &contract.Decision{Chosen: []string{"a", "b"}}
+	tests := []struct {
+		name          string
+		resp          contract.Response
+		out, complain string
+	}{
+		{
+			name: "answer, as it is",
+			resp: contract.Response{Status: contract.StatusCompleted, Data: contract.ResponseData{Answer: "\x1b[1mbold\tone"}},
+			out:  "\x1b[1mbold\tone\n",
+		},
+		{
+			name: "dry run",
+			resp: contract.Response{Status: contract.StatusAccepted, Decision: chosen, Data: contract.ResponseData{DryRun: true}},
+			out:  "accepted: a, b\n",
+		},
+		{
+			name: "dry run of a router that shows no decision",
+			resp: contract.Response{Status: contract.StatusAccepted, Data: contract.ResponseData{DryRun: true}},
+		},
+		{
+			name: "unsupported dry run",
+			resp: contract.Response{Status: contract.StatusUnsupported, Decision: &contract.Decision{}, Data: contract.ResponseData{
+				DryRun: true, Unsupported: &contract.Unsupported{Reason: "no_match", Detail: "say more"},
+			}},
+			complain: "caprouter: unsupported (no_match): say more\n",
+		},
+		{
+			name: "tasks that failed, and what was left out",
+			resp: contract.Response{
+				Status: contract.StatusFailed,
+				Tasks: []contract.TaskReport{
+					{AgentID: "a", Status: contract.TaskFailed, Error: &contract.TaskError{Code: contract.TaskBadResult, Detail: "no\nJSON"}},
+					{AgentID: "b", Status: contract.TaskFailure},
+					{AgentID: "c", Status: contract.TaskSuccess},
+				},
+				Omitted: []contract.Omitted{{Title: "the rest", Reason: "topk_reached"}},
+			},
+			complain: "caprouter: a: bad_result: no; JSON\ncaprouter: b: the agent says that it failed\n" +
+				"caprouter: left out: the rest: topk_reached, the request has as many agents as routing.topk allows\n",
+		},
+		{
+			name: "data",
+			resp: contract.Response{Status: contract.StatusCompleted, Data: contract.ResponseData{Results: []contract.AgentResult{
+				{AgentID: "a", Data: map[string]json.RawMessage{"n": json.RawMessage(`1`), "b": json.RawMessage(`"<"`)}}, {AgentID: "b"},
+			}}},
+			out: "a: {\"b\":\"<\",\"n\":1}\n",
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			var out, errOut bytes.Buffer
+			if err := printAnswer(&out, &errOut, &tt.resp); err != nil {
+				t.Fatal(err)
+			}
+			if got := out.String(); got != tt.out {
+				t.Errorf("got %q, want %q", got, tt.out)
+			}
+			if got := errOut.String(); got != tt.complain {
+				t.Errorf("complaints: got %q, want %q", got, tt.complain)
+			}
+		})
+	}
+}

@@ -1,0 +1,266 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+// TestMain makes the test binary answer to the name caprouter: the scripts run
+// the real main, in processes of their own.
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"caprouter": main})
+}
+
+// TestScripts runs testdata/script/*.txtar. Besides testscript's own commands
+// they may use:
+//
+//	usage ARGS…         caprouter ARGS ends with exit code 2 and one line on stderr
+//	mistake FILE:L:C    caprouter validate ends with 1 and one line, of that place
+//	start NAME ARGS…    run caprouter in the background until it listens; ADDR
+//	                    becomes its address, NAME.log what it logs
+//	signal NAME SIGNAL  send it TERM, INT or HUP
+//	stop NAME           wait for its end, which must be with exit code 0
+//	agent               an agent is at $AGENT/PATH; see fakeAgent
+//	held, release       wait for a task at $AGENT/held, let it be answered
+//	expand FILE…        replace $NAME in the files
+//	json FILE PATH WANT the JSON value at a.0.b of the file, stdout or stderr
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata/script",
+		UpdateScripts:       *update,
+		RequireExplicitExec: true,
+		RequireUniqueNames:  true,
+		Setup: func(env *testscript.Env) error {
+			env.Setenv("GORACE", "atexit_sleep_ms=0") // else every process takes a second to end under -race
+			env.Values["agent"] = &fakeAgent{arrived: make(chan struct{}, 1), release: make(chan struct{})}
+			env.Values["servers"] = map[string]*background{}
+			return nil
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"usage":   cmdUsage,
+			"mistake": cmdMistake,
+			"start":   cmdStart,
+			"signal":  cmdSignal,
+			"stop":    cmdStop,
+			"agent":   cmdAgent,
+			"held":    func(ts *testscript.TestScript, _ bool, _ []string) { <-agentOf(ts).arrived },
+			"release": func(ts *testscript.TestScript, _ bool, _ []string) { close(agentOf(ts).release) },
+			"expand":  cmdExpand,
+			"json":    cmdJSON,
+		},
+	})
+}
+
+func cmdUsage(ts *testscript.TestScript, neg bool, args []string) {
+	if neg {
+		ts.Fatalf("usage: usage ARGS…")
+	}
+	oneLineError(ts, exitUsage, "caprouter: ", args)
+}
+
+func cmdMistake(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: mistake FILE:LINE:COLUMN")
+	}
+	file, _, _ := strings.Cut(args[0], ":")
+	oneLineError(ts, exitError, "caprouter: "+args[0]+": ", []string{"validate", file})
+}
+
+// oneLineError runs a command that must fail with the exit code, print nothing,
+// and complain on one line that starts with the prefix.
+func oneLineError(ts *testscript.TestScript, code int, prefix string, args []string) {
+	err := ts.Exec("caprouter", args...)
+	exit, ok := errors.AsType[*exec.ExitError](err)
+	if !ok || exit.ExitCode() != code {
+		ts.Fatalf("got %v, want exit code %d", err, code)
+	}
+	if out := ts.ReadFile("stdout"); out != "" {
+		ts.Fatalf("got stdout %q, want none", out)
+	}
+	if line := ts.ReadFile("stderr"); !strings.HasPrefix(line, prefix) || strings.Count(line, "\n") != 1 {
+		ts.Fatalf("got stderr %q, want one line that starts with %q", line, prefix)
+	}
+}
+
+// background is a caprouter that serves.
+type background struct {
+	cmd    *exec.Cmd
+	logged sync.WaitGroup // the log has been read to its end
+	log    *os.File
+}
+
+// cmdStart returns when the log says where the process listens. What it logs is
+// read while it runs, so there is nothing to poll.
+func cmdStart(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: start NAME ARGS…")
+	}
+	name := args[0]
+	b := &background{cmd: exec.Command("caprouter", args[1:]...)}
+	b.cmd.Dir = ts.MkAbs(".")
+	for _, key := range []string{"PATH", "HOME", "TMPDIR", "GOCOVERDIR", "GORACE"} {
+		if v := ts.Getenv(key); v != "" {
+			b.cmd.Env = append(b.cmd.Env, key+"="+v)
+		}
+	}
+	var err error
+	b.log, err = os.Create(ts.MkAbs(name + ".log"))
+	ts.Check(err)
+	stderr, err := b.cmd.StderrPipe()
+	ts.Check(err)
+	ts.Check(b.cmd.Start())
+	ts.Value("servers").(map[string]*background)[name] = b
+	ts.Defer(func() {
+		_ = b.cmd.Process.Kill() // if a failing script has not stopped it
+		b.logged.Wait()
+		_ = b.cmd.Wait()
+	})
+	addr := make(chan string)
+	b.logged.Go(func() { b.follow(stderr, addr) })
+	at, ok := <-addr
+	if !ok {
+		ts.Fatalf("caprouter %s ended: see %s.log:\n%s", strings.Join(args[1:], " "), name, ts.ReadFile(name+".log"))
+	}
+	ts.Setenv("ADDR", at)
+}
+
+// follow copies the log into its file and sends the address it names.
+func (b *background) follow(stderr io.Reader, addr chan<- string) {
+	defer close(addr)
+	told := false
+	lines := bufio.NewScanner(stderr)
+	for lines.Scan() {
+		fmt.Fprintln(b.log, lines.Text())
+		_, after, ok := strings.Cut(lines.Text(), "listening on ")
+		if ok && !told {
+			at, _, _ := strings.Cut(after, `"`)
+			addr <- at
+			told = true
+		}
+	}
+}
+
+func cmdSignal(ts *testscript.TestScript, neg bool, args []string) {
+	signals := map[string]syscall.Signal{"TERM": syscall.SIGTERM, "INT": syscall.SIGINT, "HUP": syscall.SIGHUP}
+	if neg || len(args) != 2 || signals[args[1]] == 0 {
+		ts.Fatalf("usage: signal NAME TERM|INT|HUP")
+	}
+	ts.Check(serverOf(ts, args[0]).cmd.Process.Signal(signals[args[1]]))
+}
+
+func cmdStop(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: stop NAME")
+	}
+	b := serverOf(ts, args[0])
+	b.logged.Wait()
+	ts.Check(b.log.Close())
+	if err := b.cmd.Wait(); err != nil {
+		ts.Fatalf("%s: %v\n%s", args[0], err, ts.ReadFile(args[0]+".log"))
+	}
+}
+
+func serverOf(ts *testscript.TestScript, name string) *background {
+	b := ts.Value("servers").(map[string]*background)[name]
+	if b == nil {
+		ts.Fatalf("%s was not started", name)
+	}
+	return b
+}
+
+// fakeAgent answers tasks by the path it is called on:
+//
+//	/ok      "done: " and the subtask's title
+//	/data    no text, only data
+//	/escape  text with a terminal's escape sequence in it
+//	/fail    the agent's own failure
+//	/broken  500
+//	/held    as /ok, after the script has released it
+type fakeAgent struct {
+	arrived, release chan struct{}
+}
+
+func agentOf(ts *testscript.TestScript) *fakeAgent { return ts.Value("agent").(*fakeAgent) }
+
+func cmdAgent(ts *testscript.TestScript, _ bool, _ []string) {
+	server := httptest.NewServer(agentOf(ts))
+	ts.Defer(server.Close)
+	ts.Setenv("AGENT", server.URL)
+}
+
+func (a *fakeAgent) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	var task struct {
+		Title string `json:"subtask_title"`
+	}
+	if err := json.NewDecoder(r.Body).Decode(&task); err != nil || !strings.HasPrefix(r.Header.Get("Authorization"), "Bearer ") {
+		http.Error(w, "not a task", http.StatusBadRequest)
+		return
+	}
+	status, data := "success", map[string]any{"answer": "done: " + task.Title}
+	switch r.URL.Path {
+	case "/data":
+		data = map[string]any{"rows": 3}
+	case "/escape":
+		data = map[string]any{"answer": "red \x1b[31malert"}
+	case "/fail":
+		status, data = "failure", map[string]any{}
+	case "/broken":
+		http.Error(w, "broken", http.StatusInternalServerError)
+		return
+	case "/held":
+		a.arrived <- struct{}{}
+		<-a.release
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(map[string]any{"status": status, "data": data})
+}
+
+func cmdExpand(ts *testscript.TestScript, _ bool, args []string) {
+	for _, name := range args {
+		ts.Check(os.WriteFile(ts.MkAbs(name), []byte(os.Expand(ts.ReadFile(name), ts.Getenv)), 0o600))
+	}
+}
+
+func cmdJSON(ts *testscript.TestScript, neg bool, args []string) {
+	if len(args) != 3 {
+		ts.Fatalf("usage: json FILE PATH WANT")
+	}
+	var value any
+	if err := json.Unmarshal([]byte(ts.ReadFile(args[0])), &value); err != nil {
+		ts.Fatalf("%s: %v", args[0], err)
+	}
+	for step := range strings.SplitSeq(args[1], ".") {
+		switch v := value.(type) {
+		case map[string]any:
+			value = v[step]
+		case []any:
+			i, err := strconv.Atoi(step)
+			if err != nil || i >= len(v) {
+				ts.Fatalf("%s: no %s in %v", args[1], step, v)
+			}
+			value = v[i]
+		default:
+			ts.Fatalf("%s: no %s in %v", args[1], step, v)
+		}
+	}
+	if got := fmt.Sprint(value); (got == args[2]) == neg {
+		ts.Fatalf("%s: got %s", args[1], got)
+	}
+}
