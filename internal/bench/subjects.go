@@ -1,0 +1,104 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// subject is one server under one kind of request.
+type subject struct {
+	name  string
+	proc  *process
+	url   string
+	body  []byte
+	want  []byte // what a right answer holds
+	floor int    // index of the subject it is compared with; −1 for a floor
+}
+
+// fleet is every process of a run.
+type fleet struct {
+	dir       string
+	processes []*process
+	subjects  []subject
+}
+
+const (
+	dryRun     = `{"content":{"prompt":"Please do a code review of this python module"},"options":{"dry_run":true}}`
+	noDispatch = `{"content":{"prompt":"Please do a code review of this python module"}}`
+	twoAgents  = `{"content":{"prompt":"Please do a code review of this python module. Then do a cost analysis of our azure bill."}}`
+)
+
+func startFleet(ctx context.Context) (*fleet, error) {
+	f := &fleet{}
+	var err error
+	if f.dir, err = os.MkdirTemp("", "caprouter-bench-"); err != nil {
+		return f, err
+	}
+	var echo, agent, gateway, plain, perTask, reused *process
+	for _, start := range []struct {
+		proc **process
+		role func() string
+	}{
+		{&echo, func() string { return "echo" }},
+		{&agent, func() string { return "agent" }},
+		{&gateway, func() string { return "gateway=" + agent.url }},
+		{&plain, func() string { return "router=" + f.config("plain", "", 0) }},
+		{&perTask, func() string { return "router=" + f.config("per-task", agent.url, 0) }},
+		{&reused, func() string { return "router=" + f.config("reused", agent.url, 300) }},
+	} {
+		p, err := startProcess(ctx, start.role())
+		if err != nil {
+			return f, err
+		}
+		*start.proc = p
+		f.processes = append(f.processes, p)
+	}
+	const route = "/api/v1/route"
+	f.subjects = []subject{
+		{"bare net/http JSON echo", echo, echo.url, []byte(dryRun), []byte(`"prompt"`), -1},
+		{"decision path, dry run", plain, plain.url + route, []byte(dryRun), []byte(`"chosen":["quality_agent"]`), 0},
+		{"decision path with log and metrics (agent has no endpoint)", plain, plain.url + route, []byte(noDispatch), []byte("names no endpoint"), 0},
+		{"smallest gateway, one call", gateway, gateway.url, []byte(twoAgents), []byte(`"success"`), -1},
+		{"route to two agents, token a task", perTask, perTask.url + route, []byte(twoAgents), []byte(`"status":"completed"`), 3},
+		{"route to two agents, tokens reused", reused, reused.url + route, []byte(twoAgents), []byte(`"status":"completed"`), 3},
+	}
+	return f, nil
+}
+
+// config writes a registry with the source document's three agents and returns
+// the directory. Errors show when the process reads it.
+func (f *fleet) config(name, agentURL string, reuseSeconds int) string {
+	endpoint := ""
+	if agentURL != "" {
+		endpoint = fmt.Sprintf("\n    endpoint: { protocol: http, url: %q }", agentURL)
+	}
+	registry := fmt.Sprintf(`clients:
+  quality_agent:
+    match: { intent: [code_review, databricks_review, serverless_review], domains: [python, databricks, semaforo] }
+    constraints: { max_tokens: 8000 }%[1]s
+  rag_agent:
+    match: { intent: [retrieval_qa, doc_answering], domains: [kb_internal, docs] }%[1]s
+  billing_agent:
+    match: { intent: [cost_analysis], domains: [azure, databricks] }%[1]s
+`, endpoint)
+	config := fmt.Sprintf("listen: 127.0.0.1:0\ndata_dir: %[1]s/data\nregistry: { file: %[1]s/capabilities.yaml }\ndispatch: { token_reuse_s: %[2]d }\n",
+		filepath.Join(f.dir, name), reuseSeconds)
+	dir := filepath.Join(f.dir, name)
+	for path, content := range map[string]string{"capabilities.yaml": registry, "caprouter.yaml": config} {
+		if err := os.MkdirAll(dir, 0o700); err == nil {
+			_ = os.WriteFile(filepath.Join(dir, path), []byte(content), 0o600)
+		}
+	}
+	return dir
+}
+
+func (f *fleet) stop() {
+	for _, p := range f.processes {
+		p.stop()
+	}
+	if f.dir != "" {
+		_ = os.RemoveAll(f.dir)
+	}
+}
