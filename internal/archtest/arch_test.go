@@ -1,0 +1,55 @@
+package archtest
+
+import "testing"
+
+// TestArchitecture holds this module to every rule.
+func TestArchitecture(t *testing.T) {
+	files := readModule(t)
+	rules := []struct {
+		name string
+		bad  []string
+	}{
+		{"imports point down", checkImports(levels(), arrows(), files)},
+		{"each library has one home", checkLibraries(homes(), testPackages(levels()), files)},
+		{"goroutines start in internal/run", checkGoroutines(goroutineExceptions(), files)},
+		{"JSON goes through internal/strictjson", checkJSON(jsonExceptions(), files)},
+		{"files are short", checkLength(lengthExceptions(), files)},
+		{"packages are documented", checkComments(files)},
+		{"tests do not sleep", checkSleeps(files)},
+		{"nothing runs on import", checkInit(files)},
+		{"package variables do not change", checkState(stateExceptions(), files)},
+	}
+	for _, rule := range rules {
+		t.Run(rule.name, func(t *testing.T) {
+			for _, complaint := range rule.bad {
+				t.Error(complaint)
+			}
+		})
+	}
+}
+
+// The walk must find the module: rules over no files hold always.
+func TestReadModuleFindsTheFiles(t *testing.T) {
+	found := map[string]bool{}
+	for _, f := range readModule(t) {
+		found[f.path] = true
+	}
+	for _, want := range []string{"contract/doc.go", "internal/run/group.go", "internal/archtest/arch_test.go"} {
+		if !found[want] {
+			t.Errorf("did not find %s among %d files", want, len(found))
+		}
+	}
+}
+
+// testPackages returns the packages that are test code as a whole.
+func testPackages(table []level) []string {
+	var out []string
+	for _, l := range table {
+		for _, r := range l.rows {
+			if r.testsOnly {
+				out = append(out, r.pkg)
+			}
+		}
+	}
+	return out
+}

@@ -1,0 +1,123 @@
+package archtest
+
+import (
+	"fmt"
+	"go/ast"
+	"slices"
+)
+
+// checkGoroutines finds goroutines started outside internal/run.
+func checkGoroutines(allowed []exception, files []*file) []string {
+	rule := newRule("goroutines", allowed)
+	for _, f := range files {
+		if f.test || f.pkg == "internal/run" {
+			continue
+		}
+		complain := func(at ast.Node, what string) {
+			rule.complain(f, what, fmt.Sprintf("%s: %s starts a goroutine outside internal/run: use a run.Group or run.Each", f.at(at), what))
+		}
+		for n := range ast.Preorder(f.ast) {
+			switch n := n.(type) {
+			case *ast.GoStmt:
+				complain(n, "go")
+			case *ast.CallExpr:
+				// sync.WaitGroup.Go and errgroup's take a function alone,
+				// run.Group.Go a name as well.
+				if sel, ok := n.Fun.(*ast.SelectorExpr); ok && sel.Sel.Name == "Go" && len(n.Args) == 1 {
+					complain(n, "WaitGroup.Go")
+				}
+			}
+		}
+		for _, pkg := range []string{"time", "context"} {
+			for name, at := range f.selects(pkg) {
+				if name == "AfterFunc" {
+					complain(at, pkg+".AfterFunc")
+				}
+			}
+		}
+	}
+	return rule.verdict()
+}
+
+// checkJSON finds uses of encoding/json, but for the type RawMessage, outside
+// internal/strictjson: it takes what we must refuse.
+func checkJSON(allowed []exception, files []*file) []string {
+	rule := newRule("encoding/json", allowed)
+	for _, f := range files {
+		if f.test || f.pkg == "internal/strictjson" {
+			continue
+		}
+		for name, at := range f.selects("encoding/json") {
+			if name != "RawMessage" {
+				rule.complain(f, "", fmt.Sprintf("%s: json.%s takes duplicate names and trailing text: use internal/strictjson", f.at(at), name))
+			}
+		}
+	}
+	return rule.verdict()
+}
+
+// checkSleeps finds tests that wait for time to pass.
+func checkSleeps(files []*file) []string {
+	var bad []string
+	for _, f := range files {
+		if !f.test {
+			continue
+		}
+		for name, at := range f.selects("time") {
+			if name == "Sleep" {
+				bad = append(bad, f.at(at)+": time.Sleep in a test: wait for the event, use testing/synctest or an injected clock")
+			}
+		}
+	}
+	return bad
+}
+
+// checkInit finds init functions.
+func checkInit(files []*file) []string {
+	var bad []string
+	for _, f := range files {
+		for _, d := range f.ast.Decls {
+			if fn, ok := d.(*ast.FuncDecl); ok && fn.Recv == nil && fn.Name.Name == "init" {
+				bad = append(bad, f.at(fn)+": func init runs for whoever imports the package: do it in New")
+			}
+		}
+	}
+	return bad
+}
+
+// rule collects the complaints of one rule and watches its exceptions.
+type rule struct {
+	name    string
+	allowed []exception
+	used    []bool
+	bad     []string
+}
+
+func newRule(name string, allowed []exception) *rule {
+	return &rule{name: name, allowed: allowed, used: make([]bool, len(allowed))}
+}
+
+// complain notes the text, unless an exception covers what f does.
+func (r *rule) complain(f *file, what, text string) {
+	i := slices.IndexFunc(r.allowed, func(e exception) bool {
+		return (e.place == f.path || e.place == f.pkg) && e.what == what
+	})
+	if i >= 0 {
+		r.used[i] = true
+		return
+	}
+	r.bad = append(r.bad, text)
+}
+
+// verdict adds the exceptions that nothing needs or that give no reason.
+func (r *rule) verdict() []string {
+	for i, e := range r.allowed {
+		if !r.used[i] {
+			r.bad = append(r.bad, fmt.Sprintf("%s: the exception for %s is not needed: remove it", r.name, e.place))
+		}
+		if e.why == "" {
+			r.bad = append(r.bad, fmt.Sprintf("%s: the exception for %s gives no reason", r.name, e.place))
+		}
+	}
+	return r.bad
+}

@@ -1,0 +1,151 @@
+package archtest
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// place is where the table puts a package.
+type place struct {
+	row
+	level int
+	name  string // of the level
+}
+
+// checkImports holds the files to the import table, and the table to the files.
+func checkImports(table []level, extra []arrow, files []*file) []string {
+	places, bad := index(table)
+	used := map[arrow]bool{}
+	for _, pkg := range packages(files) {
+		if _, ok := places[pkg]; !ok {
+			bad = append(bad, fmt.Sprintf("package %s has no row in the import table: give it a level and a reason", pkg))
+		}
+	}
+	for _, f := range files {
+		from, ok := places[f.pkg]
+		if !ok {
+			continue
+		}
+		for path, spec := range f.imports {
+			target, ours := strings.CutPrefix(path, module+"/")
+			if !ours || target == f.pkg { // an external test imports its own package
+				continue
+			}
+			to, ok := places[target]
+			if !ok {
+				continue // complained about above, or not there: the compiler says so
+			}
+			complaint := forbidden(f, from, to)
+			if complaint == "" {
+				continue
+			}
+			if i := slices.IndexFunc(extra, func(a arrow) bool { return a.from == f.pkg && a.to == target }); i >= 0 {
+				used[extra[i]] = true
+				continue
+			}
+			bad = append(bad, fmt.Sprintf("%s: %s imports %s: %s", f.at(spec), f.pkg, target, complaint))
+		}
+	}
+	return append(bad, checkTable(places, extra, used, packages(files))...)
+}
+
+// forbidden says why f, of the package from, may not import to; "" if it may.
+func forbidden(f *file, from, to place) string {
+	testing := f.test || from.testsOnly
+	switch {
+	case to.testsOnly && !f.test:
+		return "it is written for tests; only _test.go files import it"
+	case to.testsOnly:
+		return ""
+	case from.only != nil && !f.test && !slices.Contains(from.only, to.pkg):
+		return fmt.Sprintf("of this module it may import %s, because: %s", cmp.Or(strings.Join(from.only, ", "), "nothing"), from.why)
+	case to.users != nil && !testing && !slices.Contains(to.users, from.pkg):
+		return fmt.Sprintf("only %s may, because: %s", strings.Join(to.users, ", "), to.why)
+	case to.level == from.level:
+		return fmt.Sprintf("both are on level %d (%s), and packages of one level do not know each other", to.level, to.name)
+	case to.level > from.level:
+		return fmt.Sprintf("an arrow points up, from level %d (%s) to level %d (%s)", from.level, from.name, to.level, to.name)
+	}
+	return ""
+}
+
+func index(table []level) (map[string]place, []string) {
+	places := map[string]place{}
+	var bad []string
+	for i, l := range table {
+		for _, r := range l.rows {
+			if _, ok := places[r.pkg]; ok {
+				bad = append(bad, fmt.Sprintf("package %s has two rows in the import table", r.pkg))
+			}
+			places[r.pkg] = place{r, i, l.name}
+		}
+	}
+	return places, bad
+}
+
+// checkTable finds rows that nothing needs and rows without a reason.
+func checkTable(places map[string]place, extra []arrow, used map[arrow]bool, pkgs []string) []string {
+	var bad []string
+	for _, pkg := range slices.Sorted(maps.Keys(places)) {
+		if !slices.Contains(pkgs, pkg) {
+			bad = append(bad, fmt.Sprintf("the import table has a row for %s, which does not exist: remove the row", pkg))
+		}
+		if places[pkg].why == "" {
+			bad = append(bad, fmt.Sprintf("the row of %s in the import table gives no reason", pkg))
+		}
+	}
+	for _, a := range extra {
+		if !used[a] {
+			bad = append(bad, fmt.Sprintf("the arrow %s → %s is allowed but not needed: remove it", a.from, a.to))
+		}
+		if a.why == "" {
+			bad = append(bad, fmt.Sprintf("the arrow %s → %s gives no reason", a.from, a.to))
+		}
+	}
+	return bad
+}
+
+// checkLibraries holds each library to its home. testPackages are those whose
+// every file is test code.
+func checkLibraries(table []home, testPackages []string, files []*file) []string {
+	var bad []string
+	used := map[string]bool{}
+	for _, f := range files {
+		testing := f.test || slices.Contains(testPackages, f.pkg)
+		for path, spec := range f.imports {
+			if first, _, _ := strings.Cut(path, "/"); !strings.Contains(first, ".") || within(path, module) {
+				continue // the standard library, or ours
+			}
+			i := slices.IndexFunc(table, func(h home) bool { return within(path, h.library) })
+			if i < 0 {
+				bad = append(bad, fmt.Sprintf("%s: %s has no home: add a row with a reason", f.at(spec), path))
+				continue
+			}
+			h := table[i]
+			used[h.library] = true
+			switch {
+			case h.tests && !testing:
+				bad = append(bad, fmt.Sprintf("%s: %s is for tests (%s)", f.at(spec), path, h.why))
+			case len(h.in) > 0 && !slices.Contains(h.in, f.pkg):
+				bad = append(bad, fmt.Sprintf("%s: %s is used outside its home %s (%s)", f.at(spec), path, strings.Join(h.in, ", "), h.why))
+			}
+		}
+	}
+	for _, h := range table {
+		if !used[h.library] {
+			bad = append(bad, fmt.Sprintf("library %s has a home, but nothing imports it: remove the row", h.library))
+		}
+		if h.why == "" {
+			bad = append(bad, fmt.Sprintf("the row of library %s gives no reason", h.library))
+		}
+	}
+	return bad
+}
+
+// within reports whether an import path is root or below it.
+func within(path, root string) bool {
+	return path == root || strings.HasPrefix(path, root+"/")
+}

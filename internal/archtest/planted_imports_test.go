@@ -1,0 +1,201 @@
+package archtest
+
+import (
+	"maps"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// smallTable is an import table with one row of each kind.
+func smallTable() []level {
+	return []level{
+		{"words", []row{{pkg: "contract", why: "shared by all"}}},
+		{"plumbing", []row{
+			{pkg: "internal/run", why: "goroutines"},
+			{pkg: "internal/auth", why: "tokens"},
+			{pkg: "agentkit", why: "for other people's programs", only: []string{"contract"}, users: []string{"internal/demo"}},
+		}},
+		{"pipeline", []row{{pkg: "router", why: "the one way"}}},
+		{"fakes", []row{{pkg: "internal/testkit", why: "stand-ins", testsOnly: true}}},
+		{"demonstration", []row{{pkg: "internal/demo", why: "sample agents"}}},
+		{"agents", []row{{pkg: "internal/demo/pycheck", why: "an agent's own work", only: []string{}}}},
+	}
+}
+
+// whole returns one file for every package of smallTable, and more on top.
+func whole(more map[string]string) map[string]string {
+	sources := map[string]string{
+		"contract/a.go":         "package contract",
+		"internal/run/a.go":     "package run",
+		"internal/auth/a.go":    "package auth",
+		"agentkit/a.go":         "package agentkit",
+		"router/a.go":           "package router",
+		"internal/testkit/a.go": "package testkit",
+		"internal/demo/a.go":    "package demo",
+
+		"internal/demo/pycheck/a.go": "package pycheck",
+	}
+	maps.Copy(sources, more)
+	return sources
+}
+
+func importing(pkg, target string) string {
+	return "package " + pkg + "\n\nimport _ \"" + module + "/" + target + "\"\n"
+}
+
+func TestPlantedImports(t *testing.T) {
+	tests := []struct {
+		name    string
+		sources map[string]string
+		want    []string
+	}{
+		{"as the table says", map[string]string{
+			"router/b.go":           importing("router", "internal/run"),
+			"agentkit/b.go":         importing("agentkit", "contract"),
+			"internal/demo/b.go":    importing("demo", "agentkit"),
+			"router/b_test.go":      importing("router_test", "router"),
+			"router/c_test.go":      importing("router", "agentkit"),
+			"internal/testkit/b.go": importing("testkit", "agentkit"),
+		}, nil},
+		{"an arrow up", map[string]string{"contract/b.go": importing("contract", "router")}, []string{
+			"contract/b.go:3: contract imports router: an arrow points up, from level 0 (words) to level 2 (pipeline)",
+		}},
+		{"an arrow up, in a test", map[string]string{"contract/b_test.go": importing("contract_test", "internal/run")}, []string{
+			"contract/b_test.go:3: contract imports internal/run: an arrow points up, from level 0 (words) to level 1 (plumbing)",
+		}},
+		{"the same level", map[string]string{"internal/auth/b.go": importing("auth", "internal/run")}, []string{
+			"internal/auth/b.go:3: internal/auth imports internal/run: both are on level 1 (plumbing), and packages of one level do not know each other",
+		}},
+		{"more than it may", map[string]string{"agentkit/b.go": importing("agentkit", "internal/run")}, []string{
+			"agentkit/b.go:3: agentkit imports internal/run: of this module it may import contract, because: for other people's programs",
+		}},
+		{"more than nothing", map[string]string{"internal/demo/pycheck/b.go": importing("pycheck", "contract")}, []string{
+			"internal/demo/pycheck/b.go:3: internal/demo/pycheck imports contract: of this module it may import nothing, because: an agent's own work",
+		}},
+		{"used by somebody else", map[string]string{"router/b.go": importing("router", "agentkit")}, []string{
+			"router/b.go:3: router imports agentkit: only internal/demo may, because: for other people's programs",
+		}},
+		{"fakes in production", map[string]string{"internal/demo/b.go": importing("demo", "internal/testkit")}, []string{
+			"internal/demo/b.go:3: internal/demo imports internal/testkit: it is written for tests; only _test.go files import it",
+		}},
+		{"fakes in a test further down", map[string]string{"contract/b_test.go": importing("contract_test", "internal/testkit")}, nil},
+		{"a package without a row", map[string]string{"util/b.go": importing("util", "router")}, []string{
+			"package util has no row in the import table: give it a level and a reason",
+		}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			got := checkImports(smallTable(), nil, planted(t, whole(tt.sources)))
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("complaints (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestPlantedTable(t *testing.T) {
+	up := map[string]string{"contract/b.go": importing("contract", "router")}
+	tests := []struct {
+		name    string
+		table   []level
+		arrows  []arrow
+		sources map[string]string
+		want    []string
+	}{
+		{"an allowed arrow", smallTable(), []arrow{{"contract", "router", "for now"}}, up, nil},
+		{"an allowed arrow nobody needs", smallTable(), []arrow{{"contract", "router", "for now"}}, nil, []string{
+			"the arrow contract → router is allowed but not needed: remove it",
+		}},
+		{
+			"an arrow the levels allow anyway", smallTable(),
+			[]arrow{{"router", "contract", "no need"}},
+			map[string]string{"router/b.go": importing("router", "contract")},
+			[]string{
+				"the arrow router → contract is allowed but not needed: remove it",
+			},
+		},
+		{"an arrow without a reason", smallTable(), []arrow{{"contract", "router", ""}}, up, []string{
+			"the arrow contract → router gives no reason",
+		}},
+		{"a row nobody needs", append(smallTable(), level{"more", []row{{pkg: "gone", why: "was needed"}}}), nil, nil, []string{
+			"the import table has a row for gone, which does not exist: remove the row",
+		}},
+		{"a row without a reason", append(smallTable(), level{"more", []row{{pkg: "docs"}}}), nil, map[string]string{"docs/a.go": "package docs"}, []string{
+			"the row of docs in the import table gives no reason",
+		}},
+		{"two rows", append(smallTable(), level{"more", []row{{pkg: "router", why: "again"}}}), nil, nil, []string{
+			"package router has two rows in the import table",
+		}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			got := checkImports(tt.table, tt.arrows, planted(t, whole(tt.sources)))
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("complaints (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestPlantedLibraries(t *testing.T) {
+	table := []home{
+		{library: "github.com/labstack/echo/v4", in: []string{"internal/httpapi"}, why: "the core knows no HTTP"},
+		{library: "github.com/google/go-cmp", tests: true, why: "differences"},
+		{library: "github.com/getkin/kin-openapi", tests: true, in: []string{"internal/httpapi"}, why: "the document"},
+	}
+	good := map[string]string{
+		"internal/httpapi/a.go":      "package httpapi\n\nimport (\n\t\"net/http\"\n\t\"github.com/labstack/echo/v4/middleware\"\n)\n",
+		"internal/httpapi/a_test.go": "package httpapi\n\nimport (\n\t_ \"github.com/google/go-cmp/cmp\"\n\t_ \"github.com/getkin/kin-openapi/openapi3\"\n)\n",
+		"internal/testkit/a.go":      "package testkit\n\nimport _ \"github.com/google/go-cmp/cmp\"\n",
+	}
+	tests := []struct {
+		name string
+		path string
+		lib  string
+		want []string
+	}{
+		{"at home", "internal/httpapi/b.go", "github.com/labstack/echo/v4", nil},
+		{"at home, in a test", "internal/httpapi/b_test.go", "github.com/labstack/echo/v4", nil},
+		{"our own", "router/b.go", module + "/contract", nil},
+		{"the standard library", "router/b.go", "net/http", nil},
+		{"away from home", "router/b.go", "github.com/labstack/echo/v4", []string{
+			"router/b.go:3: github.com/labstack/echo/v4 is used outside its home internal/httpapi (the core knows no HTTP)",
+		}},
+		{"away from home, in a test", "router/b_test.go", "github.com/labstack/echo/v4", []string{
+			"router/b_test.go:3: github.com/labstack/echo/v4 is used outside its home internal/httpapi (the core knows no HTTP)",
+		}},
+		{"homeless", "router/b.go", "github.com/pkg/errors", []string{
+			"router/b.go:3: github.com/pkg/errors has no home: add a row with a reason",
+		}},
+		{"another version is another library", "internal/httpapi/b.go", "github.com/labstack/echo/v5", []string{
+			"internal/httpapi/b.go:3: github.com/labstack/echo/v5 has no home: add a row with a reason",
+		}},
+		{"a library of tests in production", "router/b.go", "github.com/google/go-cmp/cmp", []string{
+			"router/b.go:3: github.com/google/go-cmp/cmp is for tests (differences)",
+		}},
+		{"a library of one room's tests", "router/b_test.go", "github.com/getkin/kin-openapi/openapi3", []string{
+			"router/b_test.go:3: github.com/getkin/kin-openapi/openapi3 is used outside its home internal/httpapi (the document)",
+		}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			sources := map[string]string{tt.path: "package p\n\nimport _ \"" + tt.lib + "\"\n"}
+			maps.Copy(sources, good)
+			got := checkLibraries(table, []string{"internal/testkit"}, planted(t, sources))
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("complaints (-want +got):\n%s", diff)
+			}
+		})
+	}
+	t.Run("a home nobody lives in, without a reason", func(t *testing.T) {
+		got := checkLibraries(append(table, home{library: "example.com/gone"}), []string{"internal/testkit"}, planted(t, good))
+		want := []string{
+			"library example.com/gone has a home, but nothing imports it: remove the row",
+			"the row of library example.com/gone gives no reason",
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("complaints (-want +got):\n%s", diff)
+		}
+	})
+}

@@ -1,0 +1,135 @@
+package archtest
+
+import (
+	"errors"
+	"fmt"
+	"go/ast"
+	"go/token"
+	"go/types"
+	"slices"
+)
+
+// checkState finds package variables that change: those the package itself
+// assigns to, changes in part or takes the address of, and those whose type is
+// made to change, from sync and sync/atomic.
+func checkState(allowed []exception, files []*file) []string {
+	rule := newRule("package variables", allowed)
+	for _, pkg := range packages(files) {
+		in := slices.DeleteFunc(slices.Clone(files), func(f *file) bool { return f.test || f.pkg != pkg })
+		if len(in) > 0 {
+			checkPackageState(rule, in)
+		}
+	}
+	return rule.verdict()
+}
+
+func checkPackageState(rule *rule, files []*file) {
+	for _, f := range files {
+		for spec := range packageVars(f) {
+			if sel, ok := spec.Type.(*ast.SelectorExpr); ok {
+				x, _ := sel.X.(*ast.Ident)
+				if x != nil && (x.Name == "sync" || x.Name == "atomic") {
+					what := spec.Names[0].Name
+					rule.complain(f, what, fmt.Sprintf("%s: package variable %s is a %s.%s, which is made to change: put it into a struct", f.at(spec), what, x.Name, sel.Sel.Name))
+				}
+			}
+		}
+	}
+	isPackageVar := resolve(files)
+	for _, f := range files {
+		for n := range ast.Preorder(f.ast) {
+			for _, target := range written(n) {
+				if id := base(target); id != nil && isPackageVar(id) {
+					rule.complain(f, id.Name, fmt.Sprintf("%s: package variable %s is changed here: put it into a struct", f.at(n), id.Name))
+				}
+			}
+		}
+	}
+}
+
+// packageVars yields the variables declared outside functions.
+func packageVars(f *file) func(yield func(*ast.ValueSpec) bool) {
+	return func(yield func(*ast.ValueSpec) bool) {
+		for _, d := range f.ast.Decls {
+			decl, ok := d.(*ast.GenDecl)
+			if !ok || decl.Tok != token.VAR {
+				continue
+			}
+			for _, spec := range decl.Specs {
+				if !yield(spec.(*ast.ValueSpec)) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// resolve tells package variables from local ones of the same name. It has the
+// type checker do the scoping, without the imports: what comes from them stays
+// unknown, which costs errors we do not look at, and no identifier of ours.
+func resolve(files []*file) func(*ast.Ident) bool {
+	trees := make([]*ast.File, len(files))
+	for i, f := range files {
+		trees[i] = f.ast
+	}
+	conf := types.Config{Importer: noImports{}, Error: func(error) {}}
+	info := &types.Info{Uses: map[*ast.Ident]types.Object{}}
+	pkg, _ := conf.Check(files[0].pkg, files[0].fset, trees, info)
+	return func(id *ast.Ident) bool {
+		v, ok := info.Uses[id].(*types.Var)
+		return ok && pkg != nil && v.Parent() == pkg.Scope()
+	}
+}
+
+type noImports struct{}
+
+var _ types.Importer = noImports{}
+
+func (noImports) Import(string) (*types.Package, error) { return nil, errors.New("not loaded") }
+
+// written returns the expressions a node writes to, or could by their address.
+func written(n ast.Node) []ast.Expr {
+	switch n := n.(type) {
+	case *ast.AssignStmt:
+		if n.Tok != token.DEFINE {
+			return n.Lhs
+		}
+	case *ast.RangeStmt:
+		if n.Tok == token.ASSIGN {
+			return []ast.Expr{n.Key, n.Value}
+		}
+	case *ast.IncDecStmt:
+		return []ast.Expr{n.X}
+	case *ast.UnaryExpr:
+		if n.Op == token.AND {
+			return []ast.Expr{n.X}
+		}
+	case *ast.CallExpr:
+		if fn, ok := n.Fun.(*ast.Ident); ok && len(n.Args) > 0 && slices.Contains([]string{"delete", "clear", "copy"}, fn.Name) {
+			return n.Args[:1]
+		}
+	}
+	return nil
+}
+
+// base returns the variable an expression is a part of: v of v.f[i], *v, (v).
+func base(e ast.Expr) *ast.Ident {
+	for {
+		switch x := e.(type) {
+		case *ast.Ident:
+			return x
+		case *ast.SelectorExpr:
+			e = x.X
+		case *ast.IndexExpr:
+			e = x.X
+		case *ast.SliceExpr:
+			e = x.X
+		case *ast.StarExpr:
+			e = x.X
+		case *ast.ParenExpr:
+			e = x.X
+		default:
+			return nil
+		}
+	}
+}

@@ -1,0 +1,166 @@
+package archtest
+
+// level is one step of the import table. A package imports packages of lower
+// levels only.
+type level struct {
+	name string
+	rows []row
+}
+
+// row places one package.
+type row struct {
+	pkg string
+	why string
+	// only lists all it may import of this module, where its level would
+	// allow more.
+	only []string
+	// users lists all packages that may import it, where their level would
+	// allow more; tests always may.
+	users []string
+	// testsOnly marks code that is written for tests: nothing else imports it,
+	// and it may use the libraries of tests.
+	testsOnly bool
+}
+
+// levels is the import table, lowest level first.
+func levels() []level {
+	return []level{
+		{"what crosses a border", []row{
+			{pkg: "contract", why: "the types every room shares; with an import it would drag a room along"},
+			{pkg: "docs", why: "the documents, embedded; no code"},
+			{pkg: "internal/archtest", why: "reads the source of the others and links none of it"},
+		}},
+		{"plumbing that knows nothing of routing", []row{
+			{pkg: "internal/run", why: "goroutines with an owner"},
+			{pkg: "internal/strictjson", why: "the one JSON decoder; details are contract types"},
+			{pkg: "internal/strictyaml", why: "the one YAML decoder"},
+			{pkg: "internal/resilience", why: "breaker and retry"},
+			{pkg: "internal/egress", why: "which addresses are this machine: asked by configuration, lint, edge and targets"},
+			{
+				pkg: "agentkit", why: "copied into other people's programs, so it must not bring our insides along",
+				only:  []string{"contract"},
+				users: []string{"internal/demo", "examples/agent"},
+			},
+		}},
+		{"plumbing with a subject", []row{
+			{pkg: "internal/lexical", why: "text to intent; pure"},
+			{pkg: "internal/telemetry", why: "log and metrics; its labels are contract's statuses and codes"},
+			{pkg: "internal/auth", why: "tokens to agents"},
+		}},
+		{"what is registered", []row{
+			{pkg: "capabilities", why: "the registry all decisions are taken on"},
+		}},
+		{"what a request is, and who may serve it", []row{
+			{pkg: "matcher", why: "arithmetic over the registry; does not see how the classification came about"},
+			{pkg: "classifier", why: "proposes; does not see who would be chosen"},
+		}},
+		{"what follows from a decision", []row{
+			{pkg: "fallback", why: "answers from the matcher's near misses"},
+			{pkg: "dispatch", why: "tasks to agents; owns the live state the matcher reads"},
+		}},
+		{"ways to reach an agent", []row{
+			{pkg: "dispatch/httptarget", why: "implements dispatch.Target"},
+		}},
+		{"the pipeline", []row{
+			{pkg: "router", why: "the one way of a request through all rooms below"},
+		}},
+		{"shared by tests", []row{
+			{pkg: "internal/testkit", why: "what tests of several rooms share", testsOnly: true},
+		}},
+		{"the door", []row{
+			{pkg: "internal/httpapi", why: "decodes, calls the router, encodes"},
+		}},
+		{"composition", []row{
+			{pkg: "internal/app", why: "alone knows everyone"},
+		}},
+		{"what the sample agents do", []row{
+			{pkg: "internal/demo/pycheck", why: "checks Python as an agent of somebody else would: knows nothing of routing", users: []string{"internal/demo"}, only: []string{}},
+			{pkg: "internal/demo/docsearch", why: "ranks sections of documents: knows nothing of routing", users: []string{"internal/demo"}, only: []string{}},
+			{pkg: "internal/demo/costs", why: "adds up bills: knows nothing of routing", users: []string{"internal/demo"}, only: []string{}},
+		}},
+		{"the demonstration", []row{
+			{pkg: "internal/demo", why: "an app with sample agents"},
+		}},
+		{"commands", []row{
+			{pkg: "cmd/caprouter", why: "flags, then app or demo"},
+			{pkg: "internal/bench", why: "measures whole processes, which it starts through app"},
+			{pkg: "examples/agent", why: "an agent as other people write one", only: []string{"agentkit", "contract"}},
+			{pkg: "examples", why: "files to copy; its tests hold them and the documents to the code of every room they speak of", only: []string{}},
+		}},
+	}
+}
+
+// arrow is an import that the levels forbid and a reason allows.
+type arrow struct {
+	from, to string
+	why      string
+}
+
+func arrows() []arrow { return nil }
+
+// home says which packages may import a library (a module, or packages below
+// one path). Test files of those packages may as well.
+type home struct {
+	library string
+	in      []string
+	why     string
+	tests   bool // every test file may use it; `in`, where not empty, narrows that
+}
+
+func homes() []home {
+	return []home{
+		{library: "github.com/labstack/echo/v4", in: []string{"internal/httpapi"}, why: "the core is tested without HTTP"},
+		{library: "github.com/go-json-experiment/json", in: []string{"internal/strictjson"}, why: "encoding/json takes duplicate and case-variant names"},
+		{library: "github.com/go-playground/validator/v10", in: []string{"internal/strictjson"}, why: "one place turns tags into JSON pointers"},
+		{library: "gopkg.in/yaml.v3", in: []string{"internal/strictyaml"}, why: "takes aliases, merge keys and second documents unless it is told not to"},
+		{library: "github.com/golang-jwt/jwt/v5", in: []string{"internal/auth"}, why: "tokens are minted in one place"},
+		{library: "github.com/failsafe-go/failsafe-go", in: []string{"internal/resilience"}, why: "one retry layer, one meaning of open"},
+		{library: "github.com/fsnotify/fsnotify", in: []string{"capabilities"}, why: "only the registry file is watched"},
+		{library: "go.opentelemetry.io/otel", in: []string{"internal/telemetry"}, why: "label sets are closed in one place"},
+		{library: "github.com/prometheus/client_golang", in: []string{"internal/telemetry"}, why: "the same"},
+		{library: "github.com/spf13/cobra", in: []string{"cmd/caprouter"}, why: "commands parse flags, nobody else does"},
+		{library: "github.com/google/uuid", in: []string{"router"}, why: "router.NewID makes every id"},
+		{library: "golang.org/x/term", in: []string{"cmd/caprouter"}, why: "colours and width are for a terminal only"},
+		{library: "golang.org/x/text", in: []string{"internal/lexical"}, why: "Unicode folding of text to classify"},
+
+		{library: "github.com/google/go-cmp", tests: true, why: "differences in failure texts"},
+		{library: "pgregory.net/rapid", tests: true, why: "property tests"},
+		{library: "go.uber.org/goleak", tests: true, why: "goroutines left behind"},
+		{library: "github.com/rogpeppe/go-internal/testscript", tests: true, in: []string{"cmd/caprouter"}, why: "commands as a user types them"},
+		{library: "github.com/rogpeppe/go-internal/txtar", tests: true, why: "one file a case"},
+		{library: "github.com/getkin/kin-openapi", tests: true, in: []string{"internal/httpapi"}, why: "checks real answers against openapi.yaml"},
+	}
+}
+
+// exception lets one file or package off one rule.
+type exception struct {
+	place string // a file or a package
+	what  string // what it does, as the complaint names it; "" where the rule knows one thing only
+	why   string
+}
+
+// goroutineExceptions may start goroutines outside internal/run.
+func goroutineExceptions() []exception {
+	return []exception{
+		{place: "internal/bench", what: "context.AfterFunc", why: "ends a floor's server, which is measured without our plumbing"},
+	}
+}
+
+// jsonExceptions may use more of encoding/json than its RawMessage.
+func jsonExceptions() []exception {
+	return []exception{
+		{place: "contract", why: "reads one string member that is optional and may be anything; imports the standard library only"},
+		{place: "internal/bench", why: "the floors are what one writes without us"},
+		{place: "agentkit", why: "must not import internal/strictjson; what it decodes is the router's own JSON"},
+	}
+}
+
+// lengthExceptions may be longer than 400 lines, never than 600.
+func lengthExceptions() []exception { return nil }
+
+// stateExceptions may have package variables that change.
+func stateExceptions() []exception {
+	return []exception{
+		{place: "internal/strictjson", what: "shapes", why: "remembers a pure function of a type; as encoding/json does, or every decoder would be passed around"},
+	}
+}
