@@ -1,0 +1,63 @@
+# make, or make help, lists the targets. Development tools are pinned in
+# tools/go.mod and built on first use.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+TOOL := go tool -modfile=tools/go.mod
+PKG ?= ./...
+FUZZ_TIME ?= 30s
+BENCH ?= .
+BENCH_COUNT ?= 1
+
+.PHONY: help
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: build
+build: ## Build bin/caprouter, without cgo
+	CGO_ENABLED=0 go build -trimpath -o bin/caprouter ./cmd/caprouter
+
+.PHONY: test
+test: ## Run the tests (PKG=./matcher/...)
+	go test $(PKG)
+
+.PHONY: race
+race: ## Run the tests with the race detector, in random order
+	go test -race -shuffle=on -count=1 $(PKG)
+
+.PHONY: lint
+lint: ## Run go vet, golangci-lint and the search for dead code
+	go vet ./...
+	$(TOOL) golangci-lint run ./...
+	@dead=$$($(TOOL) deadcode -test ./...); echo "$${dead:-no dead code}"; [ -z "$$dead" ]
+
+.PHONY: fmt
+fmt: ## Format the code and sort the imports
+	$(TOOL) golangci-lint fmt ./...
+
+.PHONY: fuzz
+fuzz: ## Run every fuzz target for FUZZ_TIME; a failing input stays in testdata/fuzz
+	FUZZ_TIME=$(FUZZ_TIME) .ci/fuzz $(PKG)
+
+.PHONY: bench
+bench: ## Run the benchmarks (BENCH=regexp BENCH_COUNT=6), then measure whole processes
+	go test -run '^$$' -bench '$(BENCH)' -benchmem -count $(BENCH_COUNT) \
+		$$(grep -rl --include='*_test.go' '^func Benchmark' . | xargs -n1 dirname | sort -u)
+	go run ./internal/bench
+
+.PHONY: cover
+cover: ## Show test coverage by function; the HTML page is bin/cover.html
+	@mkdir -p bin
+	go test -coverprofile=bin/cover.out -coverpkg=./... $(PKG)
+	go tool cover -html=bin/cover.out -o bin/cover.html
+	go tool cover -func=bin/cover.out | tail -n 1
+
+.PHONY: demo
+demo: ## Start the demonstration: sample agents, sample requests, then serve
+	go run ./cmd/caprouter demo
+
+.PHONY: ci
+ci: ## Everything a change must pass
+	.ci/run

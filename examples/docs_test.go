@@ -1,0 +1,300 @@
+package examples_test
+
+import (
+	"fmt"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+	"unicode"
+
+	"github.com/caprouter/caprouter/capabilities"
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/docs"
+	"github.com/caprouter/caprouter/internal/app"
+	"github.com/caprouter/caprouter/internal/strictjson"
+	"github.com/caprouter/caprouter/internal/telemetry"
+)
+
+// Every key stands in operations.md with its default and its variable.
+func TestConfigurationIsDocumented(t *testing.T) {
+	text := readDoc(t, "operations.md")
+	defaults := reflect.ValueOf(app.DefaultConfig())
+	for _, key := range keys(defaults.Type(), "") {
+		v := defaults
+		for name := range strings.SplitSeq(key, ".") {
+			v = fieldByKey(v, name)
+		}
+		shown := fmt.Sprintf("`%v`", v)
+		if v.IsZero() && v.Kind() == reflect.String {
+			shown = "empty"
+		}
+		variable := app.EnvPrefix + "_" + strings.ToUpper(strings.ReplaceAll(key, ".", "_"))
+		if want := fmt.Sprintf("| %#q | %s | %#q |", key, shown, variable); !strings.Contains(text, want) {
+			t.Errorf("operations.md has no row %s", want)
+		}
+	}
+}
+
+func fieldByKey(v reflect.Value, key string) reflect.Value {
+	for i, field := range slices.Collect(v.Type().Fields()) {
+		if field.Tag.Get("yaml") == key {
+			return v.Field(i)
+		}
+	}
+	panic("no key " + key)
+}
+
+func TestRegistryKeysAreDocumented(t *testing.T) {
+	text := readDoc(t, "registry.md")
+	all := []string{"version", "clients", "routing", "fallback", "grants"} // of the unexported document
+	all = append(all, keys(reflect.TypeFor[contract.RegistryEntry](), "")...)
+	all = append(all, keys(reflect.TypeFor[capabilities.Routing](), "routing.")...)
+	all = append(all, keys(reflect.TypeFor[capabilities.Fallback](), "fallback.")...)
+	for _, key := range keys(reflect.TypeFor[contract.Grant](), "grants.") {
+		if !strings.HasPrefix(key, "grants.requires.") { // as requires of an agent
+			all = append(all, key)
+		}
+	}
+	for _, key := range all {
+		if !strings.Contains(text, "| `"+key+"` |") {
+			t.Errorf("registry.md has no row for %s", key)
+		}
+	}
+}
+
+func TestRegistryDefaultsAreDocumented(t *testing.T) {
+	text := readDoc(t, "registry.md")
+	routing, fallback := capabilities.DefaultRouting(), capabilities.DefaultFallback()
+	for key, value := range map[string]any{
+		"routing.confidence_threshold":   routing.ConfidenceThreshold,
+		"routing.ambiguity_threshold":    routing.AmbiguityThreshold,
+		"routing.topk":                   routing.TopK,
+		"routing.conflict_policy":        routing.ConflictPolicy,
+		"routing.auto_split_if_conflict": routing.AutoSplitIfConflict,
+		"fallback.policy":                fallback.Policy,
+		"fallback.max_tokens":            fallback.MaxTokens,
+		"fallback.language":              fallback.Language,
+	} {
+		row := regexp.MustCompile(fmt.Sprintf("(?m)^\\| %#q \\|[^|]*\\| %#q ", key, fmt.Sprint(value)))
+		if !row.MatchString(text) {
+			t.Errorf("registry.md has no row for %s with the default %v", key, value)
+		}
+	}
+}
+
+func TestLintRulesAreDocumented(t *testing.T) {
+	text := readDoc(t, "registry.md")
+	for _, rule := range []string{
+		capabilities.RuleUnreachable, capabilities.RuleNoEndpoint, capabilities.RuleNotServed, capabilities.RuleDataClasses,
+		capabilities.RuleTie, capabilities.RuleOutranks, capabilities.RuleSimilarNames, capabilities.RuleOverlap,
+		capabilities.RuleNoExamples, capabilities.RuleUnusedDomain, capabilities.RuleRepeated, capabilities.RuleKeywordRepeats,
+	} {
+		if !strings.Contains(text, "| `"+rule+"` |") {
+			t.Errorf("registry.md has no row for the rule %s", rule)
+		}
+	}
+}
+
+// A registry shown in a document is one.
+func TestRegistriesInDocumentsLoad(t *testing.T) {
+	block := regexp.MustCompile("(?s)\n```yaml\n(.*?)\n```\n")
+	found := 0
+	for _, name := range docNames(t) {
+		for i, m := range block.FindAllStringSubmatch(readDoc(t, name), -1) {
+			if !strings.HasPrefix(m[1], "clients:") && !strings.HasPrefix(m[1], "version:") {
+				continue
+			}
+			found++
+			if _, err := capabilities.Parse(fmt.Sprintf("%s, yaml block %d", name, i+1), []byte(m[1])); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	if found == 0 {
+		t.Error("found no registry in any document")
+	}
+}
+
+// The full file of registry.md shows every key.
+func TestFullRegistryShowsEveryKey(t *testing.T) {
+	_, full, _ := strings.Cut(readDoc(t, "registry.md"), "## A full file")
+	full, _, _ = strings.Cut(full, "\n## ")
+	for _, shape := range []reflect.Type{
+		reflect.TypeFor[contract.RegistryEntry](), reflect.TypeFor[capabilities.Routing](),
+		reflect.TypeFor[capabilities.Fallback](), reflect.TypeFor[contract.Grant](),
+	} {
+		for _, key := range keys(shape, "") {
+			name := key[strings.LastIndexByte(key, '.')+1:]
+			if !regexp.MustCompile(`\b` + name + `:`).MatchString(full) {
+				t.Errorf("the full file does not show %s", key)
+			}
+		}
+	}
+}
+
+func TestMetricsAreDocumented(t *testing.T) {
+	text, exported := readDoc(t, "operations.md"), exportedMetrics(t)
+	for name, kind := range exported {
+		switch {
+		case strings.HasPrefix(name, "caprouter_"):
+			if !strings.Contains(text, "| `"+name+"` | "+kind+" |") {
+				t.Errorf("operations.md has no row for the %s %s", kind, name)
+			}
+		case !strings.HasPrefix(name, "go_") && !strings.HasPrefix(name, "process_"):
+			t.Errorf("operations.md names no family of %s", name)
+		}
+	}
+	for _, name := range regexp.MustCompile("`caprouter_[a-z_]+`").FindAllString(text, -1) {
+		if exported[strings.Trim(name, "`")] == "" {
+			t.Errorf("operations.md names %s, which is not exported", name)
+		}
+	}
+}
+
+// exportedMetrics returns the type of every metric, by name. Histograms show
+// when they hold a value.
+func exportedMetrics(t *testing.T) map[string]string {
+	t.Helper()
+	tel, err := telemetry.New(telemetry.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tel.Metrics().Request(string(contract.StatusCompleted), time.Millisecond)
+	tel.Metrics().Classify(string(contract.SourceLexical), time.Millisecond)
+	tel.Metrics().TaskDone(string(contract.TaskSuccess), time.Millisecond)
+	scrape := httptest.NewRecorder()
+	tel.Handler().ServeHTTP(scrape, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+	kinds := map[string]string{}
+	for _, m := range regexp.MustCompile(`(?m)^# TYPE (\S+) (\S+)$`).FindAllStringSubmatch(scrape.Body.String(), -1) {
+		kinds[m[1]] = m[2]
+	}
+	return kinds
+}
+
+// Every path and error code of the interface stands in http.md.
+func TestInterfaceIsDocumented(t *testing.T) {
+	var api struct {
+		Paths      map[string]any `json:"paths"`
+		Components struct {
+			Schemas struct {
+				Code struct {
+					Enum []string `json:"enum"`
+				} `json:"Code"`
+			} `json:"schemas"`
+		} `json:"components"`
+	}
+	if err := strictjson.UnmarshalForeign([]byte(readFile(t, "../internal/httpapi/openapi.json")), &api); err != nil {
+		t.Fatal(err)
+	}
+	if len(api.Paths) == 0 || len(api.Components.Schemas.Code.Enum) == 0 {
+		t.Fatal("openapi.json has no paths, or no codes")
+	}
+	text := readDoc(t, "http.md")
+	for _, path := range slices.Sorted(maps.Keys(api.Paths)) {
+		if !strings.Contains(text, " "+path+"` |") {
+			t.Errorf("http.md has no row for %s", path)
+		}
+	}
+	for _, code := range api.Components.Schemas.Code.Enum {
+		if !strings.Contains(text, "`"+code+"`") {
+			t.Errorf("http.md does not name the code %s", code)
+		}
+	}
+}
+
+// Every relative link leads to a file and, in Markdown, to a heading of it.
+func TestLinksResolve(t *testing.T) {
+	link := regexp.MustCompile(`\]\(([^)\s]+)\)`)
+	for _, pattern := range []string{"../*.md", "../docs/*.md"} {
+		files, err := filepath.Glob(pattern)
+		if err != nil || len(files) == 0 {
+			t.Fatalf("no files match %s (%v)", pattern, err)
+		}
+		for _, file := range files {
+			for _, m := range link.FindAllStringSubmatch(withoutCode(readFile(t, file)), -1) {
+				if !strings.Contains(m[1], "://") && !strings.HasPrefix(m[1], "mailto:") {
+					checkLink(t, file, m[1])
+				}
+			}
+		}
+	}
+}
+
+func checkLink(t *testing.T, from, link string) {
+	t.Helper()
+	path, fragment, _ := strings.Cut(link, "#")
+	target := from
+	if path != "" {
+		target = filepath.Join(filepath.Dir(from), path)
+	}
+	info, err := os.Stat(target)
+	switch {
+	case err != nil:
+		t.Errorf("%s links to %s: %v", from, link, err)
+	case fragment != "" && !info.IsDir() && !slices.Contains(anchors(readFile(t, target)), fragment):
+		t.Errorf("%s links to %s: there is no such heading", from, link)
+	}
+}
+
+// anchors returns the fragments that the headings of a Markdown text have where
+// it is published.
+func anchors(text string) []string {
+	var list []string
+	for _, m := range regexp.MustCompile(`(?m)^#{1,6} (.+)$`).FindAllStringSubmatch(withoutCode(text), -1) {
+		list = append(list, strings.Map(func(r rune) rune {
+			switch {
+			case r == ' ':
+				return '-'
+			case r == '-', r == '_', unicode.IsLetter(r), unicode.IsDigit(r):
+				return unicode.ToLower(r)
+			}
+			return -1
+		}, m[1]))
+	}
+	return list
+}
+
+// withoutCode leaves out fenced blocks: what looks like a link or a heading
+// there is none.
+func withoutCode(text string) string {
+	return regexp.MustCompile("(?s)\n```.*?\n```").ReplaceAllString(text, "")
+}
+
+func docNames(t *testing.T) []string {
+	t.Helper()
+	entries, err := docs.FS.ReadDir(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := make([]string, len(entries))
+	for i, e := range entries {
+		names[i] = e.Name()
+	}
+	return names
+}
+
+func readDoc(t *testing.T, name string) string {
+	t.Helper()
+	data, err := docs.FS.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+func readFile(t *testing.T, path string) string {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}

@@ -1,0 +1,94 @@
+package examples_test
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/caprouter/caprouter/capabilities"
+	"github.com/caprouter/caprouter/internal/app"
+)
+
+func noEnv(string) (string, bool) { return "", false }
+
+func TestRegistryLoadsAndLintIsClean(t *testing.T) {
+	s, err := capabilities.Load("capabilities.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(s.Warnings) > 0 {
+		t.Errorf("got warnings %q, want none", s.Warnings)
+	}
+	for _, f := range capabilities.Lint(s) {
+		t.Errorf("lint finds %s: %s", f.Rule, f.Message)
+	}
+}
+
+// The sample agent is word_counter on its default address.
+func TestRegistryNamesTheSampleAgent(t *testing.T) {
+	s, err := capabilities.Load("capabilities.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	agent, source := s.Agent("word_counter"), readFile(t, "agent/main.go")
+	if agent == nil {
+		t.Fatal("no agent word_counter")
+	}
+	address := strings.TrimSuffix(strings.TrimPrefix(agent.Endpoint.URL, "http://"), "/")
+	for _, want := range []string{`AgentID: "word_counter"`, `"` + address + `"`} {
+		if !strings.Contains(source, want) {
+			t.Errorf("agent/main.go lacks %s", want)
+		}
+	}
+}
+
+func TestConfigurationHoldsTheDefaults(t *testing.T) {
+	got, err := app.LoadConfig("caprouter.yaml", noEnv)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := got.Validate(); err != nil {
+		t.Errorf("the configuration is not valid: %v", err)
+	}
+	if diff := cmp.Diff(app.DefaultConfig(), got); diff != "" {
+		t.Errorf("the file says something else than the default (-default +file):\n%s", diff)
+	}
+}
+
+// A file that holds the defaults loads without any of its keys, so that the
+// keys are looked for by name.
+func TestConfigurationNamesEveryKey(t *testing.T) {
+	text := readFile(t, "caprouter.yaml")
+	for _, key := range keys(reflect.TypeFor[app.Config](), "") {
+		section, name, nested := strings.Cut(key, ".")
+		want := "\n" + key + ":"
+		if nested {
+			_, text, found := strings.Cut(text, "\n"+section+":")
+			body, _, _ := strings.Cut(text, "\n\n")
+			if !found || !strings.Contains(body, "\n  "+name+":") {
+				t.Errorf("caprouter.yaml lacks %s", key)
+			}
+			continue
+		}
+		if !strings.Contains(text, want) {
+			t.Errorf("caprouter.yaml lacks %s", key)
+		}
+	}
+}
+
+// keys lists the dotted names of the yaml keys of a struct, in order. A map is
+// one key: what stands in it is named by the user.
+func keys(t reflect.Type, prefix string) []string {
+	var list []string
+	for field := range t.Fields() {
+		name := prefix + field.Tag.Get("yaml")
+		if field.Type.Kind() == reflect.Struct {
+			list = append(list, keys(field.Type, name+".")...)
+			continue
+		}
+		list = append(list, name)
+	}
+	return list
+}
