@@ -161,8 +161,8 @@ func (p *planner) choose(res *matcher.Result) (first, next *matcher.Candidate, r
 		switch {
 		case c.Eligible() && first != nil:
 			return first, c, ""
-		case c.Eligible() && full && !p.has(c.Ordinal):
-			crowdedOut = true
+		case c.Failed&^matcher.GateState == 0 && full && !p.has(c.Ordinal):
+			crowdedOut = true // up or down: live state must not change what becomes of a part
 		case c.Eligible():
 			first = c
 		case c.Failed == matcher.GateState:
