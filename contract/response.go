@@ -132,6 +132,8 @@ type FailedTry struct {
 	Attempts  int        `json:"attempts"`
 	LatencyMS float64    `json:"latency_ms"`
 	Error     *TaskError `json:"error"` // null when the agent itself said failure
+	// Explanations are the agent's own, of its failure.
+	Explanations []string `json:"explanations,omitempty"`
 }
 
 // TaskError is why a task has no usable result.

@@ -40,7 +40,7 @@ func (r *Router) deliverPart(ctx context.Context, req *contract.Request, caller 
 	var failed []contract.FailedTry
 	for i, agent := range pt.agents {
 		if i > 0 {
-			failed = append(failed, failedTry(&current.report))
+			failed = append(failed, failedTry(&current))
 		}
 		task := r.newTask(ctx, req, pt, inputs)
 		out := r.dispatcher.Send(ctx, dispatch.Call{Agent: agent, Caller: caller, Task: task, Others: len(pt.agents) - 1 - i})
@@ -102,11 +102,17 @@ func delivered(t *taskRun) bool {
 	return t.report.Status == contract.TaskSuccess || t.report.Status == contract.TaskPartial
 }
 
-func failedTry(t *contract.TaskReport) contract.FailedTry {
-	return contract.FailedTry{
-		TaskID: t.TaskID, AgentID: t.AgentID, Status: t.Status,
-		Attempts: t.Attempts, LatencyMS: t.LatencyMS, Error: t.Error,
+// failedTry is what stays of a try when another agent takes over: the reason,
+// and the agent's own words where it gave any.
+func failedTry(t *taskRun) contract.FailedTry {
+	try := contract.FailedTry{
+		TaskID: t.report.TaskID, AgentID: t.report.AgentID, Status: t.report.Status,
+		Attempts: t.report.Attempts, LatencyMS: t.report.LatencyMS, Error: t.report.Error,
 	}
+	if t.result != nil {
+		try.Explanations = t.result.Explanations
+	}
+	return try
 }
 
 // taskInputs is what every agent of the request receives: the prompt and the

@@ -217,7 +217,7 @@ func failed() *contract.Response {
 				{AgentID: "quality_agent", Status: contract.TaskFailed, Attempts: 2, LatencyMS: 4.25, Error: &contract.TaskError{
 					Code: contract.TaskAgentUnavailable, Detail: "quality_agent at 127.0.0.1:9101: connection refused",
 				}},
-				{AgentID: "a_agent", Status: contract.TaskFailure, Attempts: 1, LatencyMS: 99.6},
+				{AgentID: "a_agent", Status: contract.TaskFailure, Attempts: 1, LatencyMS: 99.6, Explanations: []string{"row 3 has no cost"}},
 			},
 		}},
 	}

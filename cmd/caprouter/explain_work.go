@@ -150,6 +150,9 @@ func failedOver(t *contract.FailedTry) string {
 	if t.Error != nil {
 		text += ", " + taskError(t.Error)
 	}
+	if len(t.Explanations) > 0 {
+		text += ", " + strings.Join(t.Explanations, "; ")
+	}
 	return text
 }
 
