@@ -36,6 +36,9 @@ type Classification struct {
 	Source    Source  `json:"source"`
 	Reason    string  `json:"reason,omitempty"` // why a fallback of the classifier answered
 	LatencyMS float64 `json:"latency_ms"`
+	// ModelUse is how a model was asked, also when its reply was of no use; nil
+	// when none was.
+	*ModelUse
 	// Alternatives are the next best intents of the lexical classifier, best
 	// first, the chosen intent excluded. An LLM gives none.
 	Alternatives []IntentScore `json:"alternatives,omitempty"`

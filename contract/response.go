@@ -172,8 +172,27 @@ type ResponseData struct {
 	Results []AgentResult `json:"results,omitempty"` // in subtask order
 	Answer  string        `json:"answer,omitempty"`
 
+	// mode server_fallback (003 §5 A): Answer, and
+	Classification *Classification `json:"classification,omitempty"`
+	Degraded       bool            `json:"degraded,omitzero"`         // no model answered: Answer says so, and Unsupported what is served
+	DegradedReason string          `json:"degraded_reason,omitempty"` // llm_not_configured, llm_timeout …
+	AnsweredBy     *ModelUse       `json:"answered_by,omitempty"`
+
+	// mode clarification: the caller picks an option with Request.Clarification
+	Question string                `json:"question,omitempty"`
+	Because  string                `json:"because,omitempty"` // ambiguous, divergent
+	Options  []ClarificationOption `json:"options,omitempty"`
+
 	// mode unsupported (003 §5 B): its members stand beside "mode"
 	*Unsupported
+}
+
+// ClarificationOption is one reading of a request that has several.
+type ClarificationOption struct {
+	ID      string   `json:"id"`
+	Label   string   `json:"label"` // for people
+	Intent  string   `json:"intent"`
+	Domains []string `json:"domains"`
 }
 
 // AgentResult is one agent's result, as it goes into the answer.

@@ -44,7 +44,7 @@ func levels() []level {
 		}},
 		{"plumbing with a subject", []row{
 			{pkg: "internal/lexical", why: "text to intent; pure"},
-			{pkg: "internal/telemetry", why: "log and metrics; its labels are contract's statuses and codes"},
+			{pkg: "internal/telemetry", why: "log and metrics; its labels are contract's statuses and codes, and llm's reasons"},
 			{pkg: "internal/auth", why: "tokens to agents"},
 		}},
 		{"what is registered", []row{
