@@ -16,6 +16,12 @@ func WordOrList[T ~[]string]() Option {
 	return func(d *decoder) { d.wordOrList[reflect.TypeFor[T]()] = true }
 }
 
+// WordOrNumber lets the string type T be written as a number as well: 0.8 for
+// "0.8", beside a word such as auto.
+func WordOrNumber[T ~string]() Option {
+	return func(d *decoder) { d.wordOrNumber[reflect.TypeFor[T]()] = true }
+}
+
 // Decode decodes the document into the struct v points at, by `yaml` tags: keys
 // the struct does not have are mistakes, as are values of another type and keys
 // without a value. What the file does not name keeps the value it had. All
@@ -30,9 +36,10 @@ func (d *Document) Decode(v any, opts ...Option) error {
 		return fmt.Errorf("decode %s: the target is %T, not a pointer", d.file, v)
 	}
 	dec := decoder{
-		Document:   d,
-		structs:    map[reflect.Type]*structKeys{},
-		wordOrList: map[reflect.Type]bool{},
+		Document:     d,
+		structs:      map[reflect.Type]*structKeys{},
+		wordOrList:   map[reflect.Type]bool{},
+		wordOrNumber: map[reflect.Type]bool{},
 	}
 	for _, o := range opts {
 		o(&dec)
@@ -43,8 +50,9 @@ func (d *Document) Decode(v any, opts ...Option) error {
 
 type decoder struct {
 	*Document
-	structs    map[reflect.Type]*structKeys
-	wordOrList map[reflect.Type]bool
+	structs      map[reflect.Type]*structKeys
+	wordOrList   map[reflect.Type]bool
+	wordOrNumber map[reflect.Type]bool
 }
 
 // wrong records a mistake about the value n and returns false.

@@ -36,15 +36,15 @@ func (d *decoder) keys(t reflect.Type) *structKeys {
 
 // unknown words the mistake of a key that is none of k.
 func (k *structKeys) unknown(key string) string {
-	if near := nearest(key, k.names); near != "" {
+	if near := Nearest(key, k.names); near != "" {
 		return fmt.Sprintf("unknown key %q; did you mean %q?", key, near)
 	}
 	return fmt.Sprintf("unknown key %q; known here: %s", excerpt(key), strings.Join(k.names, ", "))
 }
 
-// nearest returns the name that key was probably meant to be: the one with the
+// Nearest returns the name that key was probably meant to be: the one with the
 // fewest edits, if one letter or a third of its letters are wrong; "" for none.
-func nearest(key string, names []string) string {
+func Nearest(key string, names []string) string {
 	const longest = 64 // no key is longer; an edit distance costs the product of the lengths
 	if len(key) > longest {
 		return ""

@@ -25,7 +25,8 @@ func (d *decoder) scalar(n *yaml.Node, v reflect.Value) bool {
 	}
 	switch v.Kind() {
 	case reflect.String:
-		if n.Tag != "!!str" && n.Tag != "!!merge" { // "<<" merges as a key only
+		number := d.wordOrNumber[t] && n.Style == 0 && decimalFloat.MatchString(n.Value)
+		if n.Tag != "!!str" && n.Tag != "!!merge" && !number { // "<<" merges as a key only
 			return d.wrong(n, "must be text, got %s; quote it: %q", kindOf(n), excerpt(n.Value))
 		}
 		v.SetString(n.Value)
