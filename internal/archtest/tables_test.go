@@ -42,6 +42,9 @@ func levels() []level {
 				users: []string{"internal/demo", "examples/agent"},
 			},
 		}},
+		{"what stands between us and a model", []row{
+			{pkg: "internal/redact", why: "what a model and a log must not see; used below the registry, whose checks name its kinds"},
+		}},
 		{"plumbing with a subject", []row{
 			{pkg: "internal/lexical", why: "text to intent; pure"},
 			{pkg: "internal/telemetry", why: "log and metrics; its labels are contract's statuses and codes, and llm's reasons"},

@@ -1,0 +1,229 @@
+package redact
+
+import (
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// Values made up by rule, and what differs from one in a single place.
+
+const (
+	figures = "0123456789"
+	small   = "abcdefghijklmnopqrstuvwxyz"
+	capital = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+)
+
+func ofAllKinds(t testing.TB) *Redactor {
+	t.Helper()
+	r, err := New(Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// some draws n bytes of an alphabet.
+func some(t *rapid.T, name, alphabet string, n int) string {
+	return string(rapid.SliceOfN(rapid.SampledFrom([]byte(alphabet)), n, n).Draw(t, name))
+}
+
+// wantMasked checks that a value is masked as a whole, in a sentence.
+func wantMasked(t *rapid.T, r *Redactor, label, value string) {
+	for _, sentence := range []string{"%", "it is % or so", "(%)", "x: %, y", "\"%\"", "前%后"} {
+		before, after, _ := strings.Cut(sentence, "%")
+		if got, want := r.Text(before+value+after), before+"["+label+"]"+after; got != want {
+			t.Fatalf("%q: got %q, want %q", before+value+after, got, want)
+		}
+	}
+}
+
+// checkDigit completes a card number (ISO/IEC 7812-1 annex B), by the book.
+func checkDigit(number string) byte {
+	sum := 0
+	for i := range len(number) {
+		v := int(number[len(number)-1-i] - '0')
+		if i%2 == 0 {
+			v *= 2
+			v = v/10 + v%10
+		}
+		sum += v
+	}
+	return byte('0' + (10-sum%10)%10)
+}
+
+// grouped splits digits into groups of the sizes, the last of what is left.
+func grouped(digits, separator string, sizes ...int) string {
+	var groups []string
+	for _, n := range sizes {
+		if n >= len(digits) {
+			break
+		}
+		groups = append(groups, digits[:n])
+		digits = digits[n:]
+	}
+	return strings.Join(append(groups, digits), separator)
+}
+
+func TestGeneratedCards(t *testing.T) {
+	r := ofAllKinds(t)
+	networks := []struct {
+		name   string
+		prefix []string
+		length int
+	}{
+		{"Visa", []string{"4"}, 16},
+		{"Visa, old", []string{"4"}, 13},
+		{"Visa, long", []string{"4"}, 19},
+		{"Mastercard", []string{"51", "55", "2221", "2720"}, 16},
+		{"American Express", []string{"34", "37"}, 15},
+		{"Diners Club", []string{"300", "36", "38"}, 14},
+		{"Discover", []string{"6011", "644", "65"}, 16},
+		{"JCB", []string{"3528", "3589"}, 16},
+		{"JCB, old", []string{"1800", "2131"}, 15},
+		{"UnionPay", []string{"62"}, 19},
+		{"Maestro", []string{"5018", "5893", "6304", "6759"}, 12},
+		{"Mir", []string{"2200", "2204"}, 16},
+	}
+	for _, n := range networks {
+		t.Run(n.name, func(t *testing.T) {
+			rapid.Check(t, func(t *rapid.T) {
+				body := rapid.SampledFrom(n.prefix).Draw(t, "prefix")
+				body += some(t, "digits", figures, n.length-1-len(body))
+				check := checkDigit(body)
+				wantMasked(t, r, "CARD", body+string(check))
+				if n.length > 13 {
+					wantMasked(t, r, "CARD", grouped(body+string(check), " ", 4, 4, 4, 4))
+					wantMasked(t, r, "CARD", grouped(body+string(check), "-", 4, 6))
+				}
+				wrong := '0' + (check-'0'+byte(rapid.IntRange(1, 9).Draw(t, "off by")))%10
+				if got := r.Text(body + string(wrong)); strings.Contains(got, "[CARD]") {
+					t.Fatalf("%s%c fails its check: got %q", body, wrong, got)
+				}
+			})
+		})
+	}
+}
+
+func TestGeneratedIBANs(t *testing.T) {
+	r := ofAllKinds(t)
+	countries := slices.Sorted(maps.Keys(ibanLengths))
+	rapid.Check(t, func(t *rapid.T) {
+		country := rapid.SampledFrom(countries).Draw(t, "country")
+		account := some(t, "account", figures+figures+capital, int(ibanLengths[country])-4)
+		// Modulo 97 by the book: letters as two digits, the front at the end.
+		rest := 0
+		for _, c := range account + country + "00" {
+			digits := string(c)
+			if c >= 'A' {
+				digits = fmt.Sprint(c - 'A' + 10)
+			}
+			for _, d := range digits {
+				rest = (rest*10 + int(d-'0')) % 97
+			}
+		}
+		iban := fmt.Sprintf("%s%02d%s", country, 98-rest, account)
+		sizes := []int{4, 4, 4, 4, 4, 4, 4, 4}
+		wantMasked(t, r, "IBAN", iban)
+		wantMasked(t, r, "IBAN", grouped(iban, " ", sizes...))
+		wantMasked(t, r, "IBAN", grouped(iban, "-", sizes...))
+		wantMasked(t, r, "IBAN", strings.ToLower(iban))
+		wrong := fmt.Sprintf("%s%02d%s", country, (98-rest)%97+1, account)
+		if got := r.Text(wrong); strings.Contains(got, "[IBAN]") && wrong != iban {
+			t.Fatalf("%s fails its check: got %q", wrong, got)
+		}
+	})
+}
+
+func TestGeneratedAddresses(t *testing.T) {
+	r := ofAllKinds(t)
+	rapid.Check(t, func(t *rapid.T) {
+		four := netip.AddrFrom4([4]byte(rapid.SliceOfN(rapid.Byte(), 4, 4).Draw(t, "four")))
+		wantMasked(t, r, "IP", four.String())
+		wantMasked(t, r, "IP", four.String()+"/"+fmt.Sprint(rapid.IntRange(0, 32).Draw(t, "bits")))
+
+		bytes := rapid.SliceOfN(rapid.Byte(), 16, 16).Draw(t, "six")
+		for i := range rapid.IntRange(0, 6).Draw(t, "zeros") {
+			bytes[4+2*i%12], bytes[5+2*i%12] = 0, 0
+		}
+		bytes[0], bytes[1] = 0x20, 0x01 // what is given out starts with a digit
+		six := netip.AddrFrom16([16]byte(bytes))
+		wantMasked(t, r, "IP", six.String())
+		wantMasked(t, r, "IP", six.StringExpanded())
+		wantMasked(t, r, "IP", strings.ToUpper(six.StringExpanded()))
+	})
+}
+
+func TestGeneratedEmails(t *testing.T) {
+	r := ofAllKinds(t)
+	local := rapid.StringMatching(`[a-z0-9][a-zA-Z0-9._%+-]{0,20}`)
+	label := rapid.StringMatching(`[a-z0-9][a-z0-9-]{0,10}[a-z0-9]`)
+	rapid.Check(t, func(t *rapid.T) {
+		address := local.Draw(t, "local") + "@" + label.Draw(t, "host") + "." +
+			rapid.SampledFrom([]string{"com", "org", "co.uk", "com.br", "io", "museum", "xn--p1ai"}).Draw(t, "top")
+		if strings.HasPrefix(address, "git@") || strings.Contains(r.Text(strings.Split(address, "@")[0]), "]") {
+			t.Skip("a repository, or a value in front of the @")
+		}
+		wantMasked(t, r, "EMAIL", address)
+	})
+}
+
+func TestGeneratedPhones(t *testing.T) {
+	r := ofAllKinds(t)
+	rapid.Check(t, func(t *rapid.T) {
+		code := rapid.SampledFrom([]string{"1", "44", "49", "55", "351", "86", "91", "34", "33", "81", "972"}).Draw(t, "country")
+		area := rapid.SampledFrom([]string{"11", "415", "20", "916", "212"}).Draw(t, "area")
+		rest := some(t, "digits", figures[2:], 7)
+		for _, number := range []string{
+			"+" + code + area + rest,
+			"+" + code + " " + area + " " + rest[:3] + " " + rest[3:],
+			"+" + code + "-" + area + "-" + rest[:3] + "-" + rest[3:],
+			"+" + code + " (" + area + ") " + rest[:3] + "-" + rest[3:],
+			"(" + area + ") " + rest[:3] + "-" + rest[3:],
+			"0" + area + " " + rest,
+		} {
+			wantMasked(t, r, "PHONE", number)
+		}
+		for _, lead := range []string{"call me at ", "phone: ", "meu telefone é ", "móvil ", "WhatsApp ", "sms to "} {
+			for _, number := range []string{area + rest, area + " " + rest, area + "." + rest, rest[:3] + " " + rest[3:]} {
+				if got, want := r.Text(lead+number), lead+"[PHONE]"; got != want {
+					t.Fatalf("%q: got %q, want %q", lead+number, got, want)
+				}
+			}
+		}
+	})
+}
+
+func TestGeneratedTokens(t *testing.T) {
+	r := ofAllKinds(t)
+	for _, s := range slices.Concat(shapes[:], dotted[:]) {
+		t.Run(s.prefix, func(t *testing.T) {
+			rapid.Check(t, func(t *rapid.T) {
+				n := max(s.least, minToken) + rapid.IntRange(0, 30).Draw(t, "more")
+				token := s.prefix + some(t, "digit", figures, 1) + some(t, "letter", small, 1) + some(t, "rest", figures+small+capital, n-2)
+				wantMasked(t, r, "SECRET", token)
+				wantMasked(t, r, "SECRET", token+some(t, "end", figures, 3))
+			})
+		})
+	}
+}
+
+func TestGeneratedPasswords(t *testing.T) {
+	r := ofAllKinds(t)
+	rapid.Check(t, func(t *rapid.T) {
+		password := some(t, "letters", small+capital, 4) + some(t, "digits", figures, 2) + some(t, "marks", "!#%*+~^", 1) + some(t, "more", small+capital+figures, 4)
+		for _, form := range []string{
+			"password=%", "password: %", "PASSWORD = \"%\"", "{\"password\":\"%\"}", "db_passwd='%'", "my password is %", "pwd:%", "senha: %", "--password %",
+		} {
+			before, after, _ := strings.Cut(form, "%")
+			if got, want := r.Text(before+password+after), before+"[SECRET]"+after; got != want {
+				t.Fatalf("%q: got %q, want %q", before+password+after, got, want)
+			}
+		}
+	})
+}

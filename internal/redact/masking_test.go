@@ -1,0 +1,249 @@
+package redact_test
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/redact"
+)
+
+func TestMaskNumbersValues(t *testing.T) {
+	m := redactor(t, redact.Config{}).Begin()
+	if diff := cmp.Diff([]string{}, m.Kinds()); diff != "" {
+		t.Errorf("kinds before anything (-want +got):\n%s", diff)
+	}
+	for _, step := range []struct{ text, want string }{
+		{"nothing here", "nothing here"},
+		{"bob@example.com, ann@example.com, bob@example.com", "[EMAIL_1], [EMAIL_2], [EMAIL_1]"},
+		{"4111111111111111 of bob@example.com", "[CARD_1] of [EMAIL_1]"},
+		{"Bob@example.com is written otherwise", "[EMAIL_3] is written otherwise"},
+		{"４111111111111111 too", "[CARD_2] too"},
+	} {
+		if got := m.Mask(step.text); got != step.want {
+			t.Errorf("%q: got %q, want %q", step.text, got, step.want)
+		}
+	}
+	if diff := cmp.Diff([]string{"card", "email"}, m.Kinds()); diff != "" {
+		t.Errorf("kinds (-want +got):\n%s", diff)
+	}
+}
+
+// Each request numbers for itself.
+func TestRequestsDoNotShare(t *testing.T) {
+	r := redactor(t, redact.Config{})
+	first, second := r.Begin(), r.Begin()
+	first.Mask("bob@example.com")
+	if got, want := second.Mask("ann@example.com"), "[EMAIL_1]"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if got, want := second.Restore("[EMAIL_1]", nil), "ann@example.com"; got != want {
+		t.Errorf("restored: got %q, want %q", got, want)
+	}
+}
+
+// Who writes a placeholder gets it back, and not somebody's value.
+func TestWrittenPlaceholders(t *testing.T) {
+	m := redactor(t, redact.Config{}).Begin()
+	for _, step := range []struct{ text, want string }{
+		{"[EMAIL_1] is not bob@example.com", "[LITERAL_1] is not [EMAIL_1]"},
+		{"[EMAIL_1] [LITERAL_1] [CARD_7]", "[LITERAL_1] [LITERAL_2] [LITERAL_3]"},
+		{"[EMAIL_1", "[EMAIL_1"},
+		{"[EMAIL_] [EMAIL_x] [email_1] [NOTE_1] [EMAIL_1234567] []", "[EMAIL_] [EMAIL_x] [email_1] [NOTE_1] [EMAIL_1234567] []"},
+		{"[[EMAIL_1]]", "[[LITERAL_1]]"},
+		{"[EMAIL_[EMAIL_1]]", "[EMAIL_[LITERAL_1]]"},
+		{"[EMAIL_bob@example.com]", "[EMAIL_1]"},
+	} {
+		got := m.Mask(step.text)
+		if step.text == "[EMAIL_bob@example.com]" { // "EMAIL_bob" is a good name for a mailbox
+			step.want = "[[EMAIL_2]]"
+		}
+		if got != step.want {
+			t.Errorf("%q: got %q, want %q", step.text, got, step.want)
+		}
+		if back := m.Restore(got, nil); back != step.text {
+			t.Errorf("%q: restored as %q", step.text, back)
+		}
+	}
+	if diff := cmp.Diff([]string{"email"}, m.Kinds()); diff != "" {
+		t.Errorf("a written placeholder is no kind (-want +got):\n%s", diff)
+	}
+}
+
+func TestRestore(t *testing.T) {
+	m := redactor(t, redact.Config{}).Begin()
+	m.Mask("bob@example.com 10.0.0.7 4111111111111111 [CARD_1]")
+	const answer = "[EMAIL_1] [IP_1] [CARD_1] [LITERAL_1] [EMAIL_2] [PHONE_1] [x] ["
+	for _, tc := range []struct {
+		name string
+		want contract.Restore
+		text string
+	}{
+		{"absent", nil, "bob@example.com 10.0.0.7 4111111111111111 [CARD_1] [EMAIL_2] [PHONE_1] [x] ["},
+		{"all", contract.Restore{"all"}, "bob@example.com 10.0.0.7 4111111111111111 [CARD_1] [EMAIL_2] [PHONE_1] [x] ["},
+		{"none", contract.Restore{"none"}, answer},
+		{"empty", contract.Restore{}, answer},
+		{"one", contract.Restore{"ip"}, "[EMAIL_1] 10.0.0.7 [CARD_1] [LITERAL_1] [EMAIL_2] [PHONE_1] [x] ["},
+		{"two", contract.Restore{"ip", "email"}, "bob@example.com 10.0.0.7 [CARD_1] [LITERAL_1] [EMAIL_2] [PHONE_1] [x] ["},
+		{"no kind", contract.Restore{"passport", "literal", ""}, answer},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			if got := m.Restore(answer, tc.want); got != tc.text {
+				t.Errorf("got %q, want %q", got, tc.text)
+			}
+		})
+	}
+}
+
+// Values are put in once: what stands in one is not read again.
+func TestRestoreIsNotRepeated(t *testing.T) {
+	m := redactor(t, redact.Config{}).Begin()
+	text := `bob@example.com password="[EMAIL_1] x9"`
+	if got := m.Restore(m.Mask(text), nil); got != text {
+		t.Errorf("got %q, want %q", got, text)
+	}
+}
+
+func TestRestoreConcurrently(t *testing.T) {
+	m := redactor(t, redact.Config{}).Begin()
+	masked := m.Mask("bob@example.com 10.0.0.7")
+	var wg sync.WaitGroup
+	for i := range 8 {
+		wg.Go(func() {
+			if got, want := m.Restore(masked, nil), "bob@example.com 10.0.0.7"; got != want {
+				t.Errorf("got %q, want %q", got, want)
+			}
+			m.JSON(fmt.Appendf(nil, `"u%d@example.com"`, i), contract.Restore{"none"})
+			m.Kinds()
+		})
+	}
+	wg.Wait()
+}
+
+func TestAllow(t *testing.T) {
+	r := redactor(t, redact.Config{Allow: []string{"@Example.com", "127.0.0.1", "Support@other.org"}})
+	for _, tc := range []struct{ text, want string }{
+		{"bob@example.com and ann@EXAMPLE.com", "bob@example.com and ann@EXAMPLE.com"},
+		{"bob@sub.example.com", "[EMAIL]"},
+		{"support@other.org and bob@other.org", "support@other.org and [EMAIL]"},
+		{"127.0.0.1 and 127.0.0.2", "127.0.0.1 and [IP]"},
+		{"password=127.0.0.1x", "password=[SECRET]"},
+	} {
+		if got := r.Text(tc.text); got != tc.want {
+			t.Errorf("%q: got %q, want %q", tc.text, got, tc.want)
+		}
+	}
+	m := r.Begin()
+	if got, want := m.Mask("bob@example.com 127.0.0.1 ann@other.org"), "bob@example.com 127.0.0.1 [EMAIL_1]"; got != want {
+		t.Errorf("Mask: got %q, want %q", got, want)
+	}
+	m = r.Begin()
+	m.Mask("bob@example.com")
+	if diff := cmp.Diff([]string{}, m.Kinds()); diff != "" {
+		t.Errorf("an allowed value is not found (-want +got):\n%s", diff)
+	}
+}
+
+func TestNewRefuses(t *testing.T) {
+	for _, tc := range []struct {
+		name string
+		cfg  redact.Config
+		want string
+	}{
+		{"unknown kind", redact.Config{Kinds: []string{"email", "mail"}}, `redact: kinds: "mail" is no kind of text that is masked: card, email, iban, ip, phone, secret`},
+		{"kind in capitals", redact.Config{Kinds: []string{"IP"}}, `redact: kinds: "IP" is no kind of text that is masked: card, email, iban, ip, phone, secret`},
+		{"empty kind", redact.Config{Kinds: []string{""}}, `redact: kinds: "" is no kind of text that is masked: card, email, iban, ip, phone, secret`},
+		{"empty value", redact.Config{Allow: []string{"x", " "}}, `redact: allow[1]: " " is no value; leave it out`},
+		{"every address", redact.Config{Allow: []string{"@"}}, `redact: allow[0]: "@" is no value; leave it out`},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			_, err := redact.New(tc.cfg)
+			if err == nil || err.Error() != tc.want {
+				t.Errorf("got error %v, want %s", err, tc.want)
+			}
+		})
+	}
+}
+
+func TestKinds(t *testing.T) {
+	want := []string{"card", "email", "iban", "ip", "phone", "secret"}
+	if diff := cmp.Diff(want, redact.Kinds()); diff != "" {
+		t.Errorf("kinds (-want +got):\n%s", diff)
+	}
+	redact.Kinds()[0] = "changed" // is the caller's own
+	if diff := cmp.Diff(want, redact.Kinds()); diff != "" {
+		t.Errorf("kinds, asked again (-want +got):\n%s", diff)
+	}
+}
+
+func TestJSON(t *testing.T) {
+	const raw = `{"mail":"bob@example.com","n":4111111111111111,"list":["10.0.0.7",null,true,"x"],"deep":{"password":"swordfish"},"10.0.0.8":"\u0062ob@example.com\n","phone": "467 3395"}`
+	for _, tc := range []struct {
+		name string
+		want contract.Restore
+		text string
+	}{
+		{"absent", nil, raw},
+		{"all", contract.Restore{"all"}, raw},
+		{
+			"none",
+			contract.Restore{"none"},
+			`{"mail":"[EMAIL_1]","n":4111111111111111,"list":["[IP_1]",null,true,"x"],"deep":{"password":"[SECRET_1]"},"[IP_2]":"[EMAIL_1]\n","phone": "[PHONE_1]"}`,
+		},
+		{
+			"one",
+			contract.Restore{"email"},
+			`{"mail":"bob@example.com","n":4111111111111111,"list":["[IP_1]",null,true,"x"],"deep":{"password":"[SECRET_1]"},"[IP_2]":"\u0062ob@example.com\n","phone": "[PHONE_1]"}`,
+		},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			m := redactor(t, redact.Config{}).Begin()
+			if got := string(m.JSON([]byte(raw), tc.want)); got != tc.text {
+				t.Errorf("got  %s\nwant %s", got, tc.text)
+			}
+		})
+	}
+}
+
+// The placeholders of a request's texts and of its JSON are the same.
+func TestJSONSharesPlaceholders(t *testing.T) {
+	m := redactor(t, redact.Config{}).Begin()
+	m.Mask("ann@example.com, bob@example.com")
+	got := string(m.JSON([]byte(`["bob@example.com","eve@example.com","[EMAIL_9]"]`), contract.Restore{"ip"}))
+	if want := `["[EMAIL_2]","[EMAIL_3]","[LITERAL_1]"]`; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+// What is shown as it is must not hold what could be taken for a placeholder.
+func TestJSONMasksWrittenPlaceholdersInWhatItShows(t *testing.T) {
+	m := redactor(t, redact.Config{}).Begin()
+	got := string(m.JSON([]byte(`"-----BEGIN PRIVATE KEY----- [EMAIL_1]"`), contract.Restore{"secret"}))
+	if want := `"-----BEGIN PRIVATE KEY----- [LITERAL_1]"`; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+func TestJSONOfOtherShapes(t *testing.T) {
+	for _, raw := range []string{"", "null", "17", "[]", "{}", `""`, `"\""`, `"unterminated`, `"ends in \`, "\"", `{"a"`} {
+		m := redactor(t, redact.Config{}).Begin()
+		if got := string(m.JSON([]byte(raw), contract.Restore{"none"})); got != raw {
+			t.Errorf("%q: got %q", raw, got)
+		}
+	}
+}
+
+// Texts without a value cost no memory.
+func TestNothingFoundAllocatesNothing(t *testing.T) {
+	r := redactor(t, redact.Config{})
+	m := r.Begin()
+	for _, text := range []string{prose, "Revise este código e aponte o custo desnecessário.", strings.Repeat("x: y = 12:34 [a] ", 100)} {
+		if n := testing.AllocsPerRun(20, func() { r.Text(text); m.Mask(text) }); n != 0 {
+			t.Errorf("%.40q: got %v allocations, want 0", text, n)
+		}
+	}
+}

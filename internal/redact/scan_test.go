@@ -1,0 +1,140 @@
+package redact
+
+import (
+	"strings"
+	"testing"
+	"unicode"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+)
+
+// The table of kinds is what placeholders, names and sets rest on.
+func TestKindsTable(t *testing.T) {
+	names, labels := map[string]bool{}, map[string]bool{}
+	for row, k := range kinds {
+		if names[k.name] || labels[k.label] {
+			t.Errorf("row %d: name %q or label %q is there twice", row, k.name, k.label)
+		}
+		names[k.name], labels[k.label] = true, true
+		if strings.ContainsFunc(k.label, func(r rune) bool { return !unicode.IsUpper(r) || r > 'Z' }) {
+			t.Errorf("row %d: label %q is not of capitals alone, as placeholders are read", row, k.label)
+		}
+		if k.maybe == nil || (k.find == nil) != (row == literal) {
+			t.Errorf("row %d, %s: has no scanner, or no reason to have one", row, k.label)
+		}
+		if k.name == "all" || k.name == "none" {
+			t.Errorf("row %d: %q has a meaning in restore already", row, k.name)
+		}
+	}
+	if len(kinds) > 32 {
+		t.Errorf("%d rows do not fit into a kindSet", len(kinds))
+	}
+}
+
+func TestResolve(t *testing.T) {
+	const secret, card, phone = 0, 2, 5
+	for _, tc := range []struct {
+		name     string
+		in, want []span
+	}{
+		{"apart", []span{{5, 9, card}, {0, 4, phone}}, []span{{0, 4, phone}, {5, 9, card}}},
+		{"side by side", []span{{0, 4, card}, {4, 8, phone}}, []span{{0, 4, card}, {4, 8, phone}}},
+		{"one inside the other", []span{{2, 4, secret}, {0, 9, phone}}, []span{{0, 9, phone}}},
+		{"the same", []span{{0, 9, phone}, {0, 9, card}}, []span{{0, 9, card}}},
+		{"same start", []span{{0, 5, secret}, {0, 9, phone}}, []span{{0, 9, phone}}},
+		{"the later is longer", []span{{0, 5, secret}, {4, 12, phone}}, []span{{4, 12, phone}}},
+		{"the earlier is longer", []span{{0, 9, phone}, {8, 12, secret}}, []span{{0, 9, phone}}},
+		{"as long, more specific", []span{{0, 5, phone}, {3, 8, card}}, []span{{3, 8, card}}},
+		{"as long, less specific", []span{{0, 5, card}, {3, 8, phone}}, []span{{0, 5, card}}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, resolve(tc.in), cmp.AllowUnexported(span{})); diff != "" {
+				t.Errorf("spans (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// No scanner finds what its look at the bytes rules out, and none reaches beyond
+// the text.
+func TestLooksRuleNothingOut(t *testing.T) {
+	parts := []string{
+		"bob@example.com", "4111111111111111", "DE89370400440532013000", "10.0.0.7", "::1", "2001:db8::1", "+14155550132", "call 5550132",
+		"password=hunter2", "a", "1", ".", ":", "@", " ", "-", "[", "(", "é", "GB", "82",
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		text := strings.Join(rapid.SliceOfN(rapid.SampledFrom(parts), 0, 8).Draw(t, "parts"), "")
+		l := look(text)
+		for row, k := range kinds[:literal] {
+			for _, s := range k.find(text, nil) {
+				if !k.maybe(l) {
+					t.Fatalf("%s in %q: ruled out, and found: %q", k.name, text, text[s.start:s.end])
+				}
+				if s.start < 0 || s.start >= s.end || s.end > len(text) {
+					t.Fatalf("row %d in %q: found from %d to %d", row, text, s.start, s.end)
+				}
+			}
+		}
+	})
+}
+
+// What is left over is looked at again, and that ends.
+func TestSearchGoesOn(t *testing.T) {
+	text := strings.Repeat("4111111111111111a@b.cc ", 200)
+	if n := len(scan(text, everyKind)); n != 200 {
+		t.Errorf("got %d finds, want 200", n)
+	}
+	for _, unit := range []string{"1.1.1.1a@b.cc", "a@b.cc4111111111111111 ", "x@y.zz1.1.1.1:", "::1@b.cc"} {
+		found := scan(strings.Repeat(unit, 500), everyKind)
+		for i := 1; i < len(found); i++ {
+			if found[i].start < found[i-1].end {
+				t.Fatalf("%q: finds %v and %v overlap", unit, found[i-1], found[i])
+			}
+		}
+	}
+}
+
+func TestNear(t *testing.T) {
+	about := func(word string) verdict {
+		switch word {
+		case "call":
+			return says
+		case "order":
+			return denies
+		case "number":
+			return hints
+		}
+		return silent
+	}
+	for _, tc := range []struct {
+		text string
+		want verdict
+	}{
+		{"", silent},
+		{"call ", says},
+		{"Call me at: ", says},
+		{"recall ", silent},
+		{"number ", hints},
+		{"order number ", denies},
+		{"number of the call ", says},
+		{"call about the order ", denies},
+		{"call a b c d e ", says},
+		{"call a b c d e f ", silent},
+		{"call [EMAIL_1] ", silent},
+		{"call" + strings.Repeat(" ", nearBytes), silent},
+		{"supercalifragilisticexpialidocious call ", says},
+	} {
+		if got := near(tc.text+"123", len(tc.text), about); got != tc.want {
+			t.Errorf("%q: got %d, want %d", tc.text, got, tc.want)
+		}
+	}
+	for _, tc := range []struct {
+		text string
+		want verdict
+	}{{" call", says}, {"-Call!", says}, {" (order)", denies}, {"\ncall", silent}, {"", silent}, {" a call", silent}} {
+		if got := after("1"+tc.text, 1, about); got != tc.want {
+			t.Errorf("after %q: got %d, want %d", tc.text, got, tc.want)
+		}
+	}
+}
