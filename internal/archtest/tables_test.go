@@ -44,6 +44,7 @@ func levels() []level {
 		}},
 		{"what stands between us and a model", []row{
 			{pkg: "internal/redact", why: "what a model and a log must not see; used below the registry, whose checks name its kinds"},
+			{pkg: "prompts", why: "what a model is asked, as text; pure, and knows no provider"},
 		}},
 		{"plumbing with a subject", []row{
 			{pkg: "internal/lexical", why: "text to intent; pure"},

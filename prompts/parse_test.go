@@ -1,0 +1,68 @@
+package prompts_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/caprouter/caprouter/prompts"
+)
+
+// parsed is a rendered text taken apart: the values, in order, and the text with
+// a slot in the place of each.
+type parsed struct {
+	structure string
+	values    []string
+}
+
+const slot = "§"
+
+// parse reads a rendered text as a JSON tokenizer would: a double quote opens a
+// value, the next one that is not escaped closes it.
+func parse(t testing.TB, text string) parsed {
+	t.Helper()
+	var p parsed
+	var b strings.Builder
+	for {
+		open := strings.IndexByte(text, '"')
+		if open < 0 {
+			b.WriteString(text)
+			p.structure = b.String()
+			return p
+		}
+		b.WriteString(text[:open] + slot)
+		text = text[open:]
+		end := 1
+		for end < len(text) && text[end] != '"' {
+			if text[end] == '\\' {
+				end++
+			}
+			end++
+		}
+		if end >= len(text) {
+			t.Fatalf("a value is not closed: %q", text)
+		}
+		var value string
+		if err := json.Unmarshal([]byte(text[:end+1]), &value); err != nil {
+			t.Fatalf("the value %q is not a JSON string: %v", text[:end+1], err)
+		}
+		p.values = append(p.values, value)
+		text = text[end+1:]
+	}
+}
+
+// mustBeTame fails for what no rendered text may hold, quoted or not: a
+// character that cannot be seen, or, inside quotes, a mark of the template.
+func mustBeTame(t testing.TB, text prompts.Text) {
+	t.Helper()
+	for _, r := range text.User + text.System {
+		if r != '\n' && prompts.Hidden(r) {
+			t.Errorf("got %U in the rendered text, want it escaped", r)
+		}
+	}
+	for line := range strings.Lines(text.User) {
+		if _, quoted, ok := strings.Cut(line, `"`); ok && strings.ContainsAny(quoted, "<>&") {
+			t.Errorf("got a mark of the template in a quoted line: %q", line)
+		}
+	}
+}

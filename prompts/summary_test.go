@@ -1,0 +1,118 @@
+package prompts_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/caprouter/caprouter/prompts"
+)
+
+// shown is the registry summary of a rendered prompt.
+func shown(t *testing.T, agents []prompts.Agent) string {
+	t.Helper()
+	user := (&prompts.Router{Agents: agents, Prompt: "p"}).Render().User
+	_, rest, ok := strings.Cut(user, "CONTEXT\n")
+	text, _, found := strings.Cut(rest, "\n\nUSER_REQUEST\n")
+	if !ok || !found {
+		t.Fatalf("got no summary in:\n%s", user)
+	}
+	return text
+}
+
+// TestAgentText: what an agent says of itself is cleaned, capped and counted.
+func TestAgentText(t *testing.T) {
+	long := strings.Repeat("é", 500)
+	got := parse(t, shown(t, []prompts.Agent{{
+		ID: "a", Intents: []string{"i"}, Domains: []string{"d"},
+		Description: " one\u200b\n\ntwo\t" + long,
+		Examples:    []string{"\u200b", "e1", "e2 " + long, "e3", "e4"},
+		NotFor:      []string{"n1\x00", "n2", "n3"},
+	}}))
+	want := []string{
+		"a", "i", "d",
+		"one two " + long[:2*(prompts.MaxDescription-8)] + prompts.CutMark,
+		"e1", "e2 " + long[:2*(prompts.MaxUtterance-3)] + prompts.CutMark, "e3",
+		"n1", "n2",
+	}
+	if diff := cmp.Diff(want, got.values); diff != "" {
+		t.Errorf("values (-want +got):\n%s", diff)
+	}
+}
+
+// TestSummaryBound: the summary stays small; the least telling goes first.
+func TestSummaryBound(t *testing.T) {
+	agents := func(n, names, text int) []prompts.Agent {
+		list := make([]prompts.Agent, n)
+		for i := range list {
+			a := &list[i]
+			a.ID = fmt.Sprintf("agent_%04d", i)
+			for k := range names {
+				a.Intents = append(a.Intents, fmt.Sprintf("intent_%d_%d", i, k))
+				a.Domains = append(a.Domains, fmt.Sprintf("domain_%d_%d", i, k))
+			}
+			words := strings.Repeat("w", text)
+			a.Description, a.Examples, a.NotFor = "d"+words, []string{"e" + words}, []string{"n" + words}
+		}
+		return list
+	}
+	tests := []struct {
+		name   string
+		agents []prompts.Agent
+		has    []string
+		hasNot []string
+	}{
+		{"small", agents(20, 3, 50), []string{"  examples: ", "  description: ", "  not for: ", `"agent_0019"`}, []string{" more"}},
+		{"examples go first", agents(70, 3, 119), []string{"  description: ", "  not for: ", `"agent_0069"`}, []string{"  examples: ", " more"}},
+		{"then descriptions", agents(100, 3, 119), []string{"  not for: ", `"agent_0099"`}, []string{"  examples: ", "  description: ", " more"}},
+		{"then all texts", agents(200, 3, 119), []string{`"agent_0199"`}, []string{"  examples: ", "  description: ", "  not for: ", " more"}},
+		{"then names", agents(20, 100, 10), []string{`"agent_0019"`, ", and 84 more};"}, []string{"more agents"}},
+		{"then more names", agents(100, 100, 10), []string{`"agent_0099"`, ", and 96 more};"}, []string{"more agents"}},
+		{"then agents", agents(5000, 5, 10), []string{`"agent_0000"`, " more agents, not shown"}, []string{`"agent_4999"`}},
+		{"one agent with everything", agents(1, 3000, 2000), []string{", and 2984 more};"}, []string{"more agents"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			got := shown(t, tt.agents)
+			if len(got) > prompts.MaxSummary {
+				t.Errorf("got %d bytes, want at most %d", len(got), prompts.MaxSummary)
+			}
+			for _, s := range tt.has {
+				if !strings.Contains(got, s) {
+					t.Errorf("got no %q in the summary (%d bytes)", s, len(got))
+				}
+			}
+			for _, s := range tt.hasNot {
+				if strings.Contains(got, s) {
+					t.Errorf("got %q in the summary (%d bytes), want none", s, len(got))
+				}
+			}
+			parse(t, got) // every value is closed
+		})
+	}
+}
+
+// TestRenderIsPure: the same input, the same bytes, and the input is left alone.
+func TestRenderIsPure(t *testing.T) {
+	r := &prompts.Router{Agents: described(), Prompt: "p", History: conversation()}
+	first := r.Render()
+	if diff := cmp.Diff(described(), r.Agents); diff != "" {
+		t.Errorf("the agents have changed (-want +got):\n%s", diff)
+	}
+	if !slices.Equal(conversation(), r.History) {
+		t.Errorf("got history %v, want it left alone", r.History)
+	}
+	if again := r.Render(); again != first {
+		t.Errorf("got another text the second time (-first +second):\n%s", cmp.Diff(first, again))
+	}
+}
+
+func BenchmarkRender(b *testing.B) {
+	r := &prompts.Router{Agents: sourceAgents(), Prompt: strings.Repeat("review this code, please; ", 20), History: conversation()}
+	for b.Loop() {
+		r.Render()
+	}
+}
