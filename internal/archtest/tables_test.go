@@ -45,6 +45,7 @@ func levels() []level {
 		{"what stands between us and a model", []row{
 			{pkg: "internal/redact", why: "what a model and a log must not see; used below the registry, whose checks name its kinds"},
 			{pkg: "prompts", why: "what a model is asked, as text; pure, and knows no provider"},
+			{pkg: "internal/llm", why: "the seam to a model; its reasons are labels of metrics and words of decisions"},
 		}},
 		{"plumbing with a subject", []row{
 			{pkg: "internal/lexical", why: "text to intent; pure"},

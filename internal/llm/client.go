@@ -1,0 +1,214 @@
+package llm
+
+import (
+	"context"
+	"errors"
+	"io"
+	"sync/atomic"
+	"time"
+
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/resilience"
+)
+
+const (
+	defaultMaxInFlight = 256
+	// longestCall bounds a call whose context has no deadline.
+	longestCall = 60 * time.Second
+	// backoff is the wait before the one retry, jittered; short, because a
+	// classification has two seconds in all.
+	backoff = 100 * time.Millisecond
+)
+
+// OutcomeCancelled is the outcome of a Call that nobody waited for any more.
+const OutcomeCancelled = "cancelled"
+
+// ClientConfig is what a Client does with its provider.
+type ClientConfig struct {
+	Provider    string // gemini, genai or openai
+	Model       string // as configured
+	MaxInFlight int    // calls at a time; 0 = 256
+	Breaker     resilience.BreakerConfig
+	Observe     func(Call) // told of every exchange and refusal, by the caller's goroutine; nil = nobody
+}
+
+// Call is one exchange with the model, or one that was refused here.
+type Call struct {
+	Purpose contract.CallPurpose
+	Outcome string // contract.OutcomeOK, OutcomeCancelled or a reason
+	Retry   bool   // the second of two
+	Latency time.Duration
+	Tokens  contract.Tokens
+}
+
+// Client is the one way to a model: it holds what all providers have in common
+// about one that fails. Its methods may be called from any goroutine.
+//
+//	                 refused: llm_overloaded           llm_breaker_open
+//	                              ▲                          ▲
+//	Generate ── calls in flight ──┴── try ── breaker ────────┴── Provider.Generate
+//	                                   ▲                              │
+//	                                   └── 429, 5xx, no connection ◀──┘
+//	                                       once, within the deadline and the retry budget
+type Client struct {
+	provider    Provider
+	name, model string
+	breaker     *resilience.Breaker
+	budget      budget
+	inFlight    atomic.Int64
+	maxInFlight int64
+	observe     func(Call)
+}
+
+// NewClient returns a client of p.
+func NewClient(cfg ClientConfig, p Provider) *Client {
+	if cfg.MaxInFlight <= 0 {
+		cfg.MaxInFlight = defaultMaxInFlight
+	}
+	if cfg.Observe == nil {
+		cfg.Observe = func(Call) {}
+	}
+	return &Client{
+		provider: p, name: cfg.Provider, model: cfg.Model,
+		breaker:     resilience.NewBreaker(cfg.Breaker),
+		budget:      budget{left: firstBudget},
+		maxInFlight: int64(cfg.MaxInFlight),
+		observe:     cfg.Observe,
+	}
+}
+
+// Provider returns the provider's name.
+func (c *Client) Provider() string { return c.name }
+
+// Model returns the model's name.
+func (c *Client) Model() string { return c.model }
+
+// BreakerState returns closed, open or half_open.
+func (c *Client) BreakerState() string { return c.breaker.State() }
+
+// Close lets go of the provider's idle connections.
+func (c *Client) Close() error {
+	if p, ok := c.provider.(io.Closer); ok {
+		return p.Close()
+	}
+	return nil
+}
+
+// Generate asks the model, and asks once more where that may help. Errors are
+// *Error or those of the context.
+func (c *Client) Generate(ctx context.Context, req *Request) (*Reply, error) {
+	if c.inFlight.Add(1) > c.maxInFlight {
+		c.inFlight.Add(-1)
+		err := &Error{Reason: ReasonOverloaded, Detail: "too many calls to the model are under way"}
+		c.observe(Call{Purpose: req.Purpose, Outcome: err.Reason})
+		return nil, err
+	}
+	defer c.inFlight.Add(-1)
+	if _, ok := ctx.Deadline(); !ok {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, longestCall)
+		defer cancel()
+	}
+	c.budget.earn()
+
+	var (
+		reply *Reply
+		spent bool
+		first error
+	)
+	err := resilience.Retry(ctx, resilience.RetryConfig{
+		Tries: 2, Backoff: backoff, AtLeast: askedToWait,
+		Retryable: func(err error) bool {
+			if spent || !mayHelp(ctx, err) || !c.budget.spend() {
+				return false
+			}
+			spent = true
+			return true
+		},
+	}, func(ctx context.Context, n int) (err error) {
+		reply, err = c.try(ctx, req, n > 1)
+		switch {
+		case n == 1:
+			first = err
+		case ReasonOf(err) == ReasonBreakerOpen:
+			return first // which says why it is open
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return reply, nil
+}
+
+// try is one exchange, or its refusal.
+func (c *Client) try(ctx context.Context, req *Request, retry bool) (reply *Reply, err error) {
+	call := Call{Purpose: req.Purpose, Retry: retry}
+	if ctx.Err() != nil { // there was no time left: nobody's failure
+		err := Failed(ctx, ctx.Err())
+		call.Outcome = outcome(err)
+		c.observe(call)
+		return nil, err
+	}
+	permit, ok := c.breaker.Allow()
+	if !ok {
+		call.Outcome = ReasonBreakerOpen
+		c.observe(call)
+		return nil, &Error{Reason: ReasonBreakerOpen, Detail: "the model failed repeatedly and is left alone for a while"}
+	}
+	began, answered := time.Now(), false
+	defer func() {
+		if !answered { // a panic: the trial must not stay under way for ever
+			c.breaker.Ignore(permit)
+		}
+	}()
+	reply, err = c.provider.Generate(ctx, req)
+	answered = true
+	if err == nil && reply == nil {
+		err = &Error{Reason: ReasonEmpty, Detail: "the model said nothing"}
+	}
+	c.breaker.Record(permit, verdict(err))
+	call.Latency, call.Outcome = time.Since(began), outcome(err)
+	if reply != nil {
+		call.Tokens = reply.Tokens
+	}
+	c.observe(call)
+	return reply, err
+}
+
+// verdict is what the breaker is told of an error.
+func verdict(err error) error {
+	if e, ok := errors.AsType[*Error](err); ok && !e.blames() {
+		return nil
+	}
+	return err
+}
+
+func outcome(err error) string {
+	switch {
+	case err == nil:
+		return contract.OutcomeOK
+	case errors.Is(err, context.Canceled):
+		return OutcomeCancelled
+	}
+	return ReasonOf(err)
+}
+
+// mayHelp reports whether err may be gone the next time, and there is time for
+// one: a retry whose wait alone outlasts the deadline is not worth its budget.
+func mayHelp(ctx context.Context, err error) bool {
+	e, ok := errors.AsType[*Error](err)
+	if !ok || !e.retryable() {
+		return false
+	}
+	deadline, ok := ctx.Deadline()
+	return !ok || time.Until(deadline) > max(e.RetryAfter, backoff)
+}
+
+// askedToWait is the server's Retry-After.
+func askedToWait(err error) time.Duration {
+	if e, ok := errors.AsType[*Error](err); ok {
+		return e.RetryAfter
+	}
+	return 0
+}

@@ -1,0 +1,59 @@
+package llm_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/llm"
+)
+
+func TestNewReply(t *testing.T) {
+	used := contract.Tokens{Input: 3, Output: 2, Thinking: 1}
+	for name, tc := range map[string]struct {
+		text   string
+		end    llm.End
+		said   string
+		want   *llm.Reply
+		reason string
+		detail string
+	}{
+		"a text":                         {"hello", llm.EndWhole, "STOP", &llm.Reply{Text: "hello", Tokens: used}, "", ""},
+		"white space stays":              {" hello\n", llm.EndWhole, "STOP", &llm.Reply{Text: " hello\n", Tokens: used}, "", ""},
+		"cut off":                        {"hel", llm.EndCut, "MAX_TOKENS", &llm.Reply{Text: "hel", Truncated: true, Tokens: used}, "", ""},
+		"cut off before anything":        {"", llm.EndCut, "MAX_TOKENS", &llm.Reply{Truncated: true, Tokens: used}, "", ""},
+		"blocked":                        {"", llm.EndBlocked, "SAFETY", nil, llm.ReasonBlocked, "the maker's filters held back the reply: SAFETY"},
+		"blocked, after some words":      {"hel", llm.EndBlocked, "SAFETY", nil, llm.ReasonBlocked, "the maker's filters held back the reply: SAFETY"},
+		"nothing":                        {"", llm.EndWhole, "", nil, llm.ReasonEmpty, "a reply without text"},
+		"nothing but white space":        {" \n\t", llm.EndWhole, "STOP", nil, llm.ReasonEmpty, "a reply without text: STOP"},
+		"an odd reason, and nothing":     {"", llm.EndWhole, "MALFORMED\x1b[2J", nil, llm.ReasonEmpty, "a reply without text: MALFORMED[2J"},
+		"an end we do not know, a reply": {"hello", llm.EndWhole, "NEWLY_INVENTED", &llm.Reply{Text: "hello", Tokens: used}, "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := llm.NewReply(tc.text, tc.end, tc.said, used)
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("reply (-want +got):\n%s", diff)
+			}
+			if llm.ReasonOf(err) != tc.reason {
+				t.Fatalf("got error %v, want %q", err, tc.reason)
+			}
+			if want := tc.reason + ": " + tc.detail; err != nil && err.Error() != want {
+				t.Errorf("got error %q, want %q", err, want)
+			}
+		})
+	}
+}
+
+func TestEndOfGemini(t *testing.T) {
+	for said, want := range map[string]llm.End{
+		"STOP": llm.EndWhole, "": llm.EndWhole, "OTHER": llm.EndWhole, "LANGUAGE": llm.EndWhole, "WHATEVER": llm.EndWhole,
+		"MAX_TOKENS": llm.EndCut,
+		"SAFETY":     llm.EndBlocked, "RECITATION": llm.EndBlocked, "BLOCKLIST": llm.EndBlocked,
+		"PROHIBITED_CONTENT": llm.EndBlocked, "SPII": llm.EndBlocked,
+	} {
+		if got := llm.EndOfGemini(said); got != want {
+			t.Errorf("%s: got %v, want %v", said, got, want)
+		}
+	}
+}
