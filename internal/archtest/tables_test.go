@@ -71,6 +71,7 @@ func levels() []level {
 		}},
 		{"shared by tests", []row{
 			{pkg: "internal/testkit", why: "what tests of several rooms share", testsOnly: true},
+			{pkg: "internal/testkit/fakellm", why: "servers true to the protocols of models", testsOnly: true},
 		}},
 		{"the door", []row{
 			{pkg: "internal/httpapi", why: "decodes, calls the router, encodes"},

@@ -1,0 +1,144 @@
+package fakellm
+
+import (
+	"cmp"
+	"fmt"
+	"net/http"
+	"strings"
+)
+
+// openaiWire is the chat completions API, as OpenAI has it and vLLM, Ollama and
+// llama.cpp took it over.
+type openaiWire struct{}
+
+const openaiBase = "/v1"
+
+func (openaiWire) route(r *http.Request) (Operation, string) {
+	path, ok := strings.CutPrefix(r.URL.Path, openaiBase)
+	if !ok {
+		return Other, ""
+	}
+	switch {
+	case path == "/chat/completions" && r.Method == http.MethodPost:
+		return Generate, "" // the model is in the body
+	case path == "/models" && r.Method == http.MethodGet:
+		return ListModels, ""
+	case r.Method == http.MethodGet && strings.HasPrefix(path, "/models/"):
+		return GetModel, strings.TrimPrefix(path, "/models/")
+	default:
+		return Other, ""
+	}
+}
+
+func (openaiWire) key(r *http.Request) string {
+	key, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	return key
+}
+
+func (openaiWire) refuseKey(got string) *failure {
+	if got == "" {
+		return &failure{status: 401, message: "You didn't provide an API key. You need to provide your API key in an Authorization header using Bearer auth (i.e. Authorization: Bearer YOUR_KEY)."}
+	}
+	return &failure{status: 401, reason: "invalid_api_key", message: "Incorrect API key provided: " + got[:min(4, len(got))] + "****."}
+}
+
+func (openaiWire) unknownModel(model string) *failure {
+	return &failure{status: 404, reason: "model_not_found", message: "The model `" + model + "` does not exist or you do not have access to it."}
+}
+
+func (openaiWire) noSuchPath(r *http.Request) Behaviour {
+	return Behaviour{failure: &failure{status: 404, reason: "unknown_url", message: fmt.Sprintf("Unknown request URL: %s %s. Please check the URL for typos.", r.Method, r.URL.Path)}}
+}
+
+func (openaiWire) status(*failure) int { return 401 }
+
+func (openaiWire) reply(r *Request, b *reply) any {
+	text, thinking := TextTokens, 0
+	if b.thought != "" {
+		thinking = ThinkingTokens
+	}
+	if len(b.texts) == 0 {
+		text = 0
+	}
+	out := object{
+		"id": "chatcmpl-fake", "object": "chat.completion", "created": 1767366245, "model": r.Model, "system_fingerprint": nil,
+		"choices": []any{},
+		"usage": object{
+			"prompt_tokens": InputTokens, "completion_tokens": text + thinking, "total_tokens": InputTokens + text + thinking,
+			"completion_tokens_details": object{"reasoning_tokens": thinking},
+		},
+	}
+	if !b.noCandidate {
+		out["choices"] = []any{openaiChoice(b)}
+	}
+	return out
+}
+
+func openaiChoice(b *reply) object {
+	message := object{"role": "assistant", "content": strings.Join(b.texts, ""), "refusal": nil}
+	finish := "stop"
+	switch b.finish {
+	case "", FinishStop:
+	case FinishMaxTokens:
+		finish = "length"
+	default:
+		finish = "content_filter"
+	}
+	switch {
+	case b.blocked != "":
+		message["content"], finish = nil, "content_filter"
+	case b.refusal != "":
+		message["content"], message["refusal"], finish = nil, b.refusal, "stop"
+	case b.thought != "":
+		message["reasoning_content"] = b.thought
+	}
+	if len(b.texts) == 0 {
+		message["content"] = nil
+	}
+	return object{"index": 0, "message": message, "logprobs": nil, "finish_reason": finish}
+}
+
+func (openaiWire) failure(_ *Request, f *failure) any {
+	var code any
+	switch {
+	case f.reason == reasonKeyInvalid:
+		code = "invalid_api_key"
+	case f.reason != "":
+		code = f.reason
+	case f.code == 429:
+		code = "rate_limit_exceeded"
+	}
+	kind := "invalid_request_error"
+	switch {
+	case f.code == 403:
+		kind = "request_forbidden"
+	case f.code == 429:
+		kind = "requests"
+	case f.code >= 500:
+		kind = "server_error"
+	}
+	return object{"error": object{"message": cmp.Or(f.message, openaiMessage(f)), "type": kind, "param": nil, "code": code}}
+}
+
+func openaiMessage(f *failure) string {
+	switch {
+	case f.reason == reasonKeyInvalid, f.code == 401:
+		return "Incorrect API key provided."
+	case f.code == 403:
+		return "You are not allowed to sample from this model."
+	case f.code == 429:
+		return "Rate limit reached for requests. Please try again later."
+	case f.code >= 500:
+		return "The server had an error while processing your request. Sorry about that!"
+	default:
+		return "Your request was malformed or missing some required parameters."
+	}
+}
+
+func (openaiWire) model(name string) any {
+	return object{"id": name, "object": "model", "created": 1767366245, "owned_by": "fake"}
+}
+
+func (o openaiWire) models(name string) any {
+	return object{"object": "list", "data": []any{o.model(name)}}
+}

@@ -1,0 +1,166 @@
+package fakellm
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/caprouter/caprouter/internal/llm"
+	"github.com/caprouter/caprouter/internal/strictjson"
+)
+
+func TestRepliesAreMany(t *testing.T) {
+	const least = 60
+	names, reasons := map[string]bool{}, map[string]int{}
+	for _, r := range Replies() {
+		if names[r.Name] {
+			t.Errorf("two replies are named %q", r.Name)
+		}
+		names[r.Name] = true
+		reasons[r.WantReason]++
+		for _, reason := range append([]string{r.WantReason}, r.Or...) {
+			if reason != "" && !slices.Contains(llm.Reasons(), reason) {
+				t.Errorf("%s: got reason %q, want one of llm.Reasons", r.Name, reason)
+			}
+		}
+		if got := r.WantIntent != ""; got != r.Right("") {
+			t.Errorf("%s: got an intent: %v, may be taken: %v, want the same", r.Name, got, r.Right(""))
+		}
+	}
+	if len(names) < least {
+		t.Errorf("got %d replies, want at least %d", len(names), least)
+	}
+	// What only happens here is not scripted: too many calls, an open breaker, no
+	// model.
+	for _, reason := range llm.Reasons() {
+		here := slices.Contains([]string{llm.ReasonBreakerOpen, llm.ReasonOverloaded, llm.ReasonNotConfigured}, reason)
+		if !here && reasons[reason] == 0 {
+			t.Errorf("no reply for reason %q", reason)
+		}
+	}
+	t.Logf("%d replies: %v", len(names), reasons)
+}
+
+func TestRepliesSpeakOfTheRegistryAsked(t *testing.T) {
+	for _, r := range RepliesFor("cost_analysis", "azure") {
+		text := strings.Join(r.Behaviour.reply.texts, "")
+		if r.Endless {
+			continue // nobody reads it
+		}
+		if r.WantReason == "" && r.WantIntent != "unknown" && !strings.Contains(text, "cost_analysis") {
+			t.Errorf("%s: got %.100q, want the intent cost_analysis in it", r.Name, text)
+		}
+		if strings.Contains(text, `"`+ValidIntent+`","domains"`) {
+			t.Errorf("%s: got %.100q, want nothing of the default registry", r.Name, text)
+		}
+	}
+}
+
+// TestRepliesMeanWhatTheySay has every text judged by a strict reader that has
+// nothing to do with the router's.
+func TestRepliesMeanWhatTheySay(t *testing.T) {
+	for _, r := range Replies() {
+		b := r.Behaviour
+		if b.failure != nil || b.raw != nil || b.fault != noFault || b.reply.finish != "" || b.reply.thought != "" || len(b.reply.texts) != 1 || b.hold != nil {
+			continue
+		}
+		text := b.reply.texts[0]
+		if text == "" {
+			continue // the provider's business
+		}
+		intent, reason := judge(text)
+		if !r.Right(reason) {
+			t.Errorf("%s: a strict reader says %q, want %q or %q: %.200q", r.Name, reason, r.WantReason, r.Or, text)
+		}
+		if reason == "" && intent != r.WantIntent {
+			t.Errorf("%s: got intent %q, want %q", r.Name, intent, r.WantIntent)
+		}
+	}
+}
+
+type judged struct {
+	Intent     *string   `json:"intent"`
+	Domains    []string  `json:"domains"`
+	Subtasks   []subtask `json:"subtasks"`
+	Confidence *float64  `json:"confidence"`
+}
+
+type subtask struct {
+	Title   *string  `json:"title"`
+	Reason  string   `json:"reason"`
+	Intent  string   `json:"intent"`
+	Domains []string `json:"domains"`
+}
+
+// judge reads a classification as the contract has it: a fence around all of it
+// is taken off, null is nothing, and everything else must be as it should.
+func judge(text string) (intent, reason string) {
+	var in judged
+	body := strings.TrimSpace(text)
+	for _, open := range []string{"```json", "```JSON", "```"} {
+		if rest, ok := strings.CutPrefix(body, open); ok && strings.HasPrefix(strings.TrimPrefix(rest, "\r"), "\n") && strings.HasSuffix(rest, "\n```") {
+			body = strings.TrimSuffix(rest, "```")
+			break
+		}
+	}
+	if strictjson.Unmarshal([]byte(body), &in) != nil || in.Intent == nil || in.Confidence == nil || in.Domains == nil {
+		return "", llm.ReasonInvalidJSON
+	}
+	ok := knows(*in.Intent, ValidIntent) && *in.Confidence >= 0 && *in.Confidence <= 1 &&
+		len(in.Domains) <= 3 && len(in.Subtasks) <= 3 && (len(in.Domains) > 0 || *in.Intent == "unknown") && knowAll(in.Domains)
+	for _, s := range in.Subtasks {
+		ok = ok && s.fine()
+	}
+	if !ok {
+		return "", llm.ReasonInvalidValue
+	}
+	return *in.Intent, ""
+}
+
+func (s subtask) fine() bool {
+	if s.Title == nil {
+		return false
+	}
+	n := utf8.RuneCountInString(strings.TrimSpace(*s.Title))
+	return n >= 1 && n <= 200 && (s.Intent == "" || knows(s.Intent, ValidIntent)) && len(s.Domains) <= 3 && knowAll(s.Domains)
+}
+
+func knows(word, known string) bool { return word == known || word == "unknown" }
+
+func knowAll(domains []string) bool {
+	return !slices.ContainsFunc(domains, func(d string) bool { return !knows(d, ValidDomain) })
+}
+
+// TestRepliesOnTheWire has every reply sent and read by a provider.
+func TestRepliesOnTheWire(t *testing.T) {
+	for _, wire := range []Wire{Gemini, OpenAI} {
+		for _, r := range Replies() {
+			t.Run(string(wire)+"/"+r.Name, func(t *testing.T) {
+				s := Start(t, Config{Wire: wire, Script: Always(r.Behaviour)})
+				ctx, cancel := context.WithTimeout(t.Context(), patience)
+				if r.Endless {
+					ctx, cancel = context.WithTimeout(t.Context(), impatience)
+				}
+				defer cancel()
+				reply, err := openReference("")(t, s).Generate(ctx, question())
+				reason := llm.ReasonOf(err)
+				switch {
+				case err != nil:
+				case reply.Truncated:
+					reason = llm.ReasonMaxTokens
+				default:
+					_, reason = judge(reply.Text)
+				}
+				if !r.Right(reason) {
+					t.Errorf("got reason %q (%v), want %q or %q", reason, err, r.WantReason, r.Or)
+				}
+				if errors.Is(err, context.Canceled) {
+					t.Errorf("got error %v, want none of the caller's making", err)
+				}
+			})
+		}
+	}
+}
