@@ -52,6 +52,11 @@ func levels() []level {
 			{pkg: "internal/telemetry", why: "log and metrics; its labels are contract's statuses and codes, and llm's reasons"},
 			{pkg: "internal/auth", why: "tokens to agents"},
 		}},
+		{"ways to reach a model", []row{
+			{pkg: "internal/llm/gemini", why: "implements llm.Provider", users: []string{"internal/app"}},
+			{pkg: "internal/llm/genai", why: "implements llm.Provider", users: []string{"internal/app"}},
+			{pkg: "internal/llm/openai", why: "implements llm.Provider", users: []string{"internal/app"}},
+		}},
 		{"what is registered", []row{
 			{pkg: "capabilities", why: "the registry all decisions are taken on"},
 		}},
@@ -121,6 +126,9 @@ func homes() []home {
 		{library: "gopkg.in/yaml.v3", in: []string{"internal/strictyaml"}, why: "takes aliases, merge keys and second documents unless it is told not to"},
 		{library: "github.com/golang-jwt/jwt/v5", in: []string{"internal/auth"}, why: "tokens are minted in one place"},
 		{library: "github.com/failsafe-go/failsafe-go", in: []string{"internal/resilience"}, why: "one retry layer, one meaning of open"},
+		{library: "github.com/google/generative-ai-go", in: []string{"internal/llm/gemini"}, why: "one provider, one home"},
+		{library: "google.golang.org/api", in: []string{"internal/llm/gemini"}, why: "comes with it"},
+		{library: "google.golang.org/genai", in: []string{"internal/llm/genai"}, why: "one provider, one home"},
 		{library: "github.com/fsnotify/fsnotify", in: []string{"capabilities"}, why: "only the registry file is watched"},
 		{library: "go.opentelemetry.io/otel", in: []string{"internal/telemetry"}, why: "label sets are closed in one place"},
 		{library: "github.com/prometheus/client_golang", in: []string{"internal/telemetry"}, why: "the same"},

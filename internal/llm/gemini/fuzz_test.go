@@ -1,0 +1,44 @@
+package gemini
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/caprouter/caprouter/internal/strictjson"
+)
+
+// Whatever a server sends, what the SDK gets is JSON it can take: text parts and
+// no thoughts.
+func FuzzOnlyAnswers(f *testing.F) {
+	for _, seed := range []string{
+		`{}`, `{"candidates":null}`, `{"candidates":[{"content":{"role":"model","parts":[{"text":"a"},{"text":"b","thought":true}]},"finishReason":"STOP"}]}`,
+		`{"promptFeedback":{"blockReason":5},"usageMetadata":{"promptTokenCount":1,"totalTokenCount":2147483647}}`,
+		`{"candidates":[{"finishReason":"SPII"},{"finishReason":3},{}]}`, `[]`, `{"candidates":[{"content":{"parts":[{"functionCall":{}}]}}]}`,
+		`{"usageMetadata":{"promptTokenCount":2147483647,"candidatesTokenCount":2147483647,"thoughtsTokenCount":2147483647}}`,
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		out, err := onlyAnswers(body)
+		if err != nil {
+			return
+		}
+		var a answer
+		if err := strictjson.UnmarshalForeign(out, &a); err != nil {
+			t.Fatalf("got %s, which is not what it was: %v", out, err)
+		}
+		for _, c := range a.Candidates {
+			for _, p := range c.Content.Parts {
+				if p.Text == nil || p.Thought {
+					t.Fatalf("got a part without text, or a thought, in %s", out)
+				}
+			}
+		}
+		if again, err := onlyAnswers(out); err != nil || string(again) != string(out) {
+			t.Fatalf("a second time it is %s, %v; was %s", again, err, out)
+		}
+		if strings.Contains(string(out), `"thought":true`) && !strings.Contains(string(body), `\"thought\":true`) {
+			t.Fatalf("a thought is left in %s", out)
+		}
+	})
+}

@@ -1,0 +1,29 @@
+package gemini_test
+
+import (
+	"testing"
+
+	"github.com/caprouter/caprouter/internal/llm"
+	"github.com/caprouter/caprouter/internal/llm/gemini"
+	"github.com/caprouter/caprouter/internal/testkit/fakellm"
+)
+
+func TestSuite(t *testing.T) {
+	fakellm.Suite(t, fakellm.Gemini, func(t *testing.T, s *fakellm.Server) llm.Provider { return open(t, s) })
+}
+
+// open makes the provider for a fake server, with what change does to its
+// configuration.
+func open(t testing.TB, s *fakellm.Server, change ...func(*llm.Config)) *gemini.Provider {
+	t.Helper()
+	cfg := llm.Config{Provider: "gemini", Model: s.Model, BaseURL: s.URL, APIKey: llm.NewSecret(s.Key)}
+	for _, f := range change {
+		f(&cfg)
+	}
+	p, err := gemini.New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = p.Close() })
+	return p
+}

@@ -1,0 +1,206 @@
+// Package genai is the provider on google.golang.org/genai, the maintained SDK
+// of the Gemini API. It owns that SDK, and what it leaves to its caller: a blocked
+// prompt, a blocked reply and one that was cut off come without an error,
+// thoughts come among the parts, one call may become several, and a type it does
+// not expect is a panic.
+//
+//	llm.Request ─▶ GenerateContentConfig ─▶ SDK ─▶ llm.NewHTTPClient ─▶ …/v1beta/{model}:generateContent
+//	llm.Reply   ◀─ read ◀───────────────── SDK ◀────────┘
+package genai
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"google.golang.org/genai"
+
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/llm"
+)
+
+// Provider asks one Gemini model. Make one with New.
+type Provider struct {
+	client      *genai.Client
+	http        *http.Client
+	model       string // models/{name}
+	temperature *float32
+	thinking    *genai.ThinkingConfig // nil = the model's own default
+}
+
+var (
+	_ llm.Provider = (*Provider)(nil)
+	_ llm.Prober   = (*Provider)(nil)
+)
+
+// New checks the configuration. It contacts nobody.
+func New(cfg llm.Config) (*Provider, error) {
+	p := &Provider{}
+	var err error
+	if p.model, err = cfg.GeminiModel(); err != nil {
+		return nil, err
+	}
+	if p.temperature, err = cfg.SentTemperature(); err != nil {
+		return nil, err
+	}
+	if p.thinking, err = thinking(cfg.Thinking, p.model); err != nil {
+		return nil, err
+	}
+	client, base, err := llm.NewHTTPClient(cfg, llm.Wire{URL: llm.GeminiURL, KeyHeader: "x-goog-api-key"})
+	if err != nil {
+		return nil, err
+	}
+	p.http = client
+	// Each of these keeps the environment out: with none of them empty the SDK
+	// takes neither another key nor another host from it, nor looks for
+	// credentials. The key it gets is none; the client puts ours in.
+	p.client, err = genai.NewClient(context.Background(), &genai.ClientConfig{
+		APIKey:      "none",
+		Backend:     genai.BackendGeminiAPI,
+		HTTPClient:  client,
+		HTTPOptions: genai.HTTPOptions{BaseURL: base.String(), APIVersion: "v1beta"},
+	})
+	if err != nil {
+		return nil, errors.New("the Gemini SDK cannot be set up with this configuration") // its text may hold all of it
+	}
+	return p, nil
+}
+
+// Close closes idle connections.
+func (p *Provider) Close() error {
+	p.http.CloseIdleConnections()
+	return nil
+}
+
+// Probe asks for the model's description.
+func (p *Provider) Probe(ctx context.Context) (err error) {
+	defer llm.Recover(&err)
+	if _, err := p.client.Models.Get(ctx, p.model, nil); err != nil {
+		return llm.Failed(ctx, err)
+	}
+	return nil
+}
+
+// Generate asks the model once.
+func (p *Provider) Generate(ctx context.Context, req *llm.Request) (reply *llm.Reply, err error) {
+	defer llm.Recover(&err)
+	resp, err := p.client.Models.GenerateContent(llm.Asking(ctx, req), p.model, genai.Text(req.User), p.configured(req))
+	if err != nil {
+		return nil, llm.Failed(ctx, err)
+	}
+	return read(resp)
+}
+
+func (p *Provider) configured(req *llm.Request) *genai.GenerateContentConfig {
+	cfg := &genai.GenerateContentConfig{
+		Temperature:    p.temperature,
+		CandidateCount: 1,
+		ThinkingConfig: p.thinking,
+		// Otherwise the SDK asks again, as often as the server hands out a token for it.
+		AutomaticContinuation: new(bool),
+	}
+	if req.MaxOutputTokens > 0 {
+		cfg.MaxOutputTokens = int32(min(req.MaxOutputTokens, 1<<20))
+	}
+	if req.System != "" {
+		cfg.SystemInstruction = &genai.Content{Parts: []*genai.Part{{Text: req.System}}}
+	}
+	if req.Schema != nil {
+		cfg.ResponseMIMEType = "application/json"
+		cfg.ResponseSchema = schema(req.Schema)
+	}
+	return cfg
+}
+
+func schema(s *llm.Schema) *genai.Schema {
+	if s == nil {
+		return nil
+	}
+	out := &genai.Schema{
+		Type:        genai.Type(strings.ToUpper(s.Type)),
+		Description: s.Description,
+		Enum:        s.Enum,
+		Items:       schema(s.Items),
+	}
+	if len(s.Enum) > 0 {
+		out.Format = "enum"
+	}
+	for _, p := range s.Properties {
+		if out.Properties == nil {
+			out.Properties = map[string]*genai.Schema{}
+		}
+		out.Properties[p.Name] = schema(p.Schema)
+		out.Required = append(out.Required, p.Name)
+		out.PropertyOrdering = append(out.PropertyOrdering, p.Name)
+	}
+	return out
+}
+
+// read makes a reply of what the SDK gives out without an error: everything.
+func read(resp *genai.GenerateContentResponse) (*llm.Reply, error) {
+	used := tokens(resp.UsageMetadata)
+	if len(resp.Candidates) == 0 || resp.Candidates[0] == nil {
+		if resp.PromptFeedback != nil {
+			return nil, llm.Blocked("prompt", string(resp.PromptFeedback.BlockReason))
+		}
+		return llm.NewReply("", llm.EndWhole, "no candidates", used)
+	}
+	candidate := resp.Candidates[0]
+	finish := string(candidate.FinishReason)
+	var text strings.Builder
+	if candidate.Content != nil {
+		for _, part := range candidate.Content.Parts {
+			if part != nil && !part.Thought {
+				text.WriteString(part.Text)
+			}
+		}
+	}
+	return llm.NewReply(text.String(), llm.EndOfGemini(finish), finish, used)
+}
+
+func tokens(u *genai.GenerateContentResponseUsageMetadata) contract.Tokens {
+	if u == nil {
+		return contract.Tokens{}
+	}
+	thinking := max(int(u.ThoughtsTokenCount), 0)
+	return contract.Tokens{
+		Input:    max(int(u.PromptTokenCount), 0),
+		Output:   max(int(u.CandidatesTokenCount), 0) + thinking,
+		Thinking: thinking,
+	}
+}
+
+// thinking reads llm.thinking for a model. Only what a whole generation cannot
+// do is refused here; a single model may know less, which the server then says.
+func thinking(text, model string) (*genai.ThinkingConfig, error) {
+	want, err := llm.ParseThinking(text)
+	if err != nil || want == (llm.Thinking{}) {
+		return nil, err
+	}
+	name := strings.TrimPrefix(model, "models/")
+	refuse := func(advice string) (*genai.ThinkingConfig, error) {
+		return nil, fmt.Errorf("llm.thinking: %s is nothing %s can do; %s", text, name, advice)
+	}
+	budget := func(n int) (*genai.ThinkingConfig, error) {
+		tokens := int32(n)
+		return &genai.ThinkingConfig{ThinkingBudget: &tokens}, nil
+	}
+	leveled := want.Tokens == 0 && want.Level != llm.ThinkingOff
+	switch {
+	case strings.HasPrefix(name, "gemini-1"), strings.HasPrefix(name, "gemini-2.0"):
+		return refuse("it does not think: leave it out")
+	case strings.HasPrefix(name, "gemini-2.5-pro") && want.Level == llm.ThinkingOff:
+		return refuse("it always thinks: write a number of tokens from 128")
+	case strings.HasPrefix(name, "gemini-2") && leveled:
+		return refuse("write off or a number of tokens")
+	case strings.HasPrefix(name, "gemini-") && !strings.HasPrefix(name, "gemini-2") && !leveled:
+		return refuse("write minimal, low, medium or high")
+	case want.Level == llm.ThinkingOff:
+		return budget(0)
+	case leveled:
+		return &genai.ThinkingConfig{ThinkingLevel: genai.ThinkingLevel(strings.ToUpper(want.Level))}, nil
+	}
+	return budget(want.Tokens)
+}

@@ -1,0 +1,117 @@
+package openai_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/caprouter/caprouter/internal/llm"
+	"github.com/caprouter/caprouter/internal/resilience"
+	"github.com/caprouter/caprouter/internal/testkit/fakellm"
+)
+
+// Nothing below the client multiplies the calls to a server that fails under
+// its load.
+func TestCallsUnderFailure(t *testing.T) {
+	for name, does := range map[string]fakellm.Behaviour{
+		"429": fakellm.Status(429), "503": fakellm.Status(503), "reset": fakellm.Reset(),
+		"429 that asks for a minute": fakellm.QuotaExceeded(time.Minute),
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := fakellm.Start(t, fakellm.Config{Wire: fakellm.OpenAI, Script: fakellm.Always(does)})
+			c := llm.NewClient(llm.ClientConfig{Breaker: resilience.BreakerConfig{Failures: 1 << 30}}, open(t, s))
+			const requests = 40
+			for range requests {
+				ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+				_, err := c.Generate(ctx, &llm.Request{User: "hello"})
+				cancel()
+				if err == nil {
+					t.Fatal("got a reply")
+				}
+			}
+			if got, most := s.Calls(), requests+requests/10; got < requests || got > most {
+				t.Errorf("got %d calls for %d requests, want at most %d", got, requests, most)
+			}
+		})
+	}
+}
+
+// One 503 and then a reply: exactly one more call, and the caller sees no error.
+func TestRecoversWithOneMoreCall(t *testing.T) {
+	s := fakellm.Start(t, fakellm.Config{Wire: fakellm.OpenAI, Script: fakellm.Sequence(fakellm.Status(503), fakellm.Text("fine"))})
+	c := llm.NewClient(llm.ClientConfig{}, open(t, s))
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	got, err := c.Generate(ctx, &llm.Request{User: "hello"})
+	if err != nil || got.Text != "fine" || s.Calls() != 2 {
+		t.Errorf("got %+v, %v after %d calls; want the second reply", got, err, s.Calls())
+	}
+}
+
+// A model that says nothing costs each caller its deadline, until the breaker
+// has opened.
+func TestBreakerOpensForASilentModel(t *testing.T) {
+	for name, does := range map[string]fakellm.Behaviour{"silence": fakellm.Silence(), "drip": fakellm.Drip(), "mute": fakellm.Mute()} {
+		t.Run(name, func(t *testing.T) {
+			cfg := llm.ClientConfig{Breaker: resilience.BreakerConfig{Failures: 3, OpenFor: time.Hour}}
+			s := fakellm.Start(t, fakellm.Config{Wire: fakellm.OpenAI, Script: fakellm.Always(does)})
+			c := llm.NewClient(cfg, open(t, s))
+			for i := range 6 {
+				want := llm.ReasonTimeout
+				if i >= 3 {
+					want = llm.ReasonBreakerOpen
+				}
+				ctx, cancel := context.WithTimeout(t.Context(), 30*time.Millisecond)
+				_, err := c.Generate(ctx, &llm.Request{User: "hello"})
+				cancel()
+				if llm.ReasonOf(err) != want {
+					t.Errorf("call %d: got %v, want %s", i, err, want)
+				}
+			}
+			if got := s.Calls(); got > 3 {
+				t.Errorf("got %d calls, want 3 at most", got)
+			}
+		})
+	}
+}
+
+// Callers who leave, however many, do not close the door for those who stay.
+func TestCancelledCallsOpenNoBreaker(t *testing.T) {
+	leave := make(chan context.CancelFunc, 1)
+	script := func(r *fakellm.Request) fakellm.Behaviour {
+		if r.User != "leave" {
+			return fakellm.Text("fine")
+		}
+		(<-leave)()
+		return fakellm.Mute()
+	}
+	cfg := llm.ClientConfig{Breaker: resilience.BreakerConfig{Failures: 2}}
+	c := llm.NewClient(cfg, open(t, fakellm.Start(t, fakellm.Config{Wire: fakellm.OpenAI, Script: script})))
+	for range 5 {
+		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+		leave <- cancel
+		if _, err := c.Generate(ctx, &llm.Request{User: "leave"}); !errors.Is(err, context.Canceled) {
+			t.Fatalf("got %v, want context.Canceled", err)
+		}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	if got, err := c.Generate(ctx, &llm.Request{User: "stay"}); err != nil || got.Text != "fine" {
+		t.Errorf("got %+v, %v; want a reply", got, err)
+	}
+}
+
+// BenchmarkGenerate is one call over a connection that is open.
+func BenchmarkGenerate(b *testing.B) {
+	s := fakellm.Start(b, fakellm.Config{Wire: fakellm.OpenAI})
+	c := llm.NewClient(llm.ClientConfig{}, open(b, s))
+	ctx, cancel := context.WithTimeout(b.Context(), time.Hour)
+	defer cancel()
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := c.Generate(ctx, &llm.Request{System: "be brief", User: "hello", MaxOutputTokens: 300}); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,75 @@
+package openai
+
+import (
+	"strings"
+
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/llm"
+	"github.com/caprouter/caprouter/internal/strictjson"
+)
+
+// completion is what we read of a chat completion. Members that some servers
+// put a model's thoughts into (reasoning, reasoning_content) are not among them.
+type completion struct {
+	Choices []struct {
+		Message struct {
+			Content *string `json:"content"`
+			Refusal *string `json:"refusal"`
+		} `json:"message"`
+		FinishReason string `json:"finish_reason"`
+	} `json:"choices"`
+	Usage struct {
+		PromptTokens     int `json:"prompt_tokens"`
+		CompletionTokens int `json:"completion_tokens"`
+		Details          struct {
+			ReasoningTokens int `json:"reasoning_tokens"`
+		} `json:"completion_tokens_details"`
+	} `json:"usage"`
+}
+
+// decode reads the body of a 200.
+func decode(body []byte) (*llm.Reply, error) {
+	var c completion
+	if err := strictjson.UnmarshalForeign(body, &c); err != nil {
+		return nil, &llm.Error{Reason: llm.ReasonBadResponse, Status: 200, Detail: "the answer is not a chat completion", Err: err}
+	}
+	used := contract.Tokens{
+		Input:    max(c.Usage.PromptTokens, 0),
+		Output:   max(c.Usage.CompletionTokens, 0),
+		Thinking: max(c.Usage.Details.ReasoningTokens, 0),
+	}
+	if len(c.Choices) == 0 {
+		return llm.NewReply("", llm.EndWhole, "no choices", used)
+	}
+	choice := c.Choices[0]
+	if r := choice.Message.Refusal; r != nil && *r != "" {
+		return nil, llm.Blocked("reply", "refusal")
+	}
+	var text string
+	if choice.Message.Content != nil {
+		text = withoutThoughts(*choice.Message.Content)
+	}
+	return llm.NewReply(text, endOf(choice.FinishReason), choice.FinishReason, used)
+}
+
+func endOf(finishReason string) llm.End {
+	switch finishReason {
+	case "length":
+		return llm.EndCut
+	case "content_filter":
+		return llm.EndBlocked
+	}
+	return llm.EndWhole
+}
+
+// withoutThoughts takes the thoughts from the start of a text: a server that was
+// not told how its model marks them leaves them there. Thoughts that were cut off
+// are all there is.
+func withoutThoughts(text string) string {
+	rest, ok := strings.CutPrefix(strings.TrimLeft(text, " \r\n\t"), "<think>")
+	if !ok {
+		return text
+	}
+	_, answer, _ := strings.Cut(rest, "</think>")
+	return strings.TrimLeft(answer, " \r\n\t")
+}
