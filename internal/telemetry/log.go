@@ -12,13 +12,13 @@ import (
 // redacted stands where a value was kept out of the log.
 const redacted = "<redacted>"
 
-// newLogger returns a logger that writes through redact.
+// newLogger returns a logger that writes through lookOver.
 func newLogger(cfg Config) (*slog.Logger, error) {
 	level, err := parseLevel(cfg.LogLevel)
 	if err != nil {
 		return nil, err
 	}
-	opts := &slog.HandlerOptions{Level: level, ReplaceAttr: redact}
+	opts := &slog.HandlerOptions{Level: level, ReplaceAttr: lookOver(cfg.Mask)}
 	switch {
 	case cfg.Output == nil:
 		return slog.New(slog.DiscardHandler), nil
@@ -54,14 +54,71 @@ func onTerminal(w io.Writer) bool {
 	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }
 
-// redact is the last look at every attribute before it is written. It sees the
-// members of groups one by one, and what a slog.LogValuer gave, not the valuer.
-func redact(_ []string, a slog.Attr) slog.Attr {
-	if private(a.Key) {
-		return slog.String(a.Key, redacted)
+// lookOver returns the last look at every attribute before it is written. It
+// sees the members of groups one by one, and what a slog.LogValuer gave, not the
+// valuer. mask is for texts that may quote a caller; nil leaves them.
+func lookOver(mask func(string) string) func([]string, slog.Attr) slog.Attr {
+	if mask == nil {
+		mask = func(text string) string { return text }
 	}
-	if a.Value.Kind() == slog.KindAny && !plain(a.Value.Any()) {
-		return slog.String(a.Key, fmt.Sprintf("<%T>", a.Value.Any()))
+	return func(_ []string, a slog.Attr) slog.Attr {
+		if private(a.Key) {
+			return slog.String(a.Key, redacted)
+		}
+		switch a.Value.Kind() {
+		case slog.KindString:
+			if quotes(a.Key) {
+				return slog.String(a.Key, mask(a.Value.String()))
+			}
+		case slog.KindAny:
+			v := a.Value.Any()
+			if err, ok := v.(error); ok {
+				return slog.String(a.Key, mask(textOf(err)))
+			}
+			if !plain(v) {
+				return slog.String(a.Key, fmt.Sprintf("<%T>", v))
+			}
+			if quotes(a.Key) {
+				return maskAny(a, mask)
+			}
+		}
+		return a
+	}
+}
+
+// quotes reports whether the name is one under which this program logs words
+// about what went wrong. Those may repeat what a caller sent; ids, labels and
+// the message of the line itself are our own.
+func quotes(key string) bool {
+	switch strings.ToLower(key) {
+	case "error", "warning", "detail", "reason":
+		return true
+	}
+	return false
+}
+
+// textOf is the text of an error, also of a nil pointer in one: the log does not
+// end a program.
+func textOf(err error) (text string) {
+	defer func() {
+		if p := recover(); p != nil {
+			text = fmt.Sprintf("<%T>", err)
+		}
+	}()
+	return err.Error()
+}
+
+// maskAny masks a text, or those of a list, of whatever named type.
+func maskAny(a slog.Attr, mask func(string) string) slog.Attr {
+	switch v := reflect.ValueOf(a.Value.Any()); {
+	case v.Kind() == reflect.String:
+		return slog.String(a.Key, mask(v.String()))
+	case (v.Kind() == reflect.Slice || v.Kind() == reflect.Array) && v.Type().Elem().Kind() == reflect.String:
+		masked := make([]string, v.Len())
+		for i := range masked {
+			masked[i] = mask(v.Index(i).String())
+		}
+		return slog.Any(a.Key, masked)
 	}
 	return a
 }

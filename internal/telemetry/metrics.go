@@ -25,6 +25,7 @@ type Metrics struct {
 	requestTime  metric.Float64Histogram
 	classifyTime timer
 	agentTime    metric.Float64Histogram
+	model        modelMetrics
 
 	// What holds now, read when somebody asks for the metrics.
 	inFlight atomic.Int64
@@ -60,11 +61,13 @@ func newMetrics(registry prometheus.Registerer) (*Metrics, error) {
 		tasks:        mk.counter("tasks", "Tasks given to agents, by how they ended.", "status", taskStatuses()),
 		agentTime:    mk.histogram("agent_call_duration", "Time from giving an agent a task to its end, all tries included."),
 		reloads:      mk.counter("registry_reloads", "Loads of the registry, by whether the new one is in use.", "result", results()),
+		model:        mk.model(),
 	}
 	mk.gauge("requests_in_flight", "Requests being worked on.", m.inFlight.Load)
 	mk.gauge("registry_agents", "Agents in the registry in use.", m.agents.Load)
 	mk.gauge("registry_stale", "1 while the last load of the registry failed and an older one is in use.", m.staleNow)
 	mk.gauge("breakers_open", "Agents that get no tasks because their breaker is open.", m.breakersNow)
+	mk.gauge("llm_breaker_open", "1 while the language model is not called because it failed repeatedly.", m.modelBreakerNow)
 	return m, mk.err
 }
 

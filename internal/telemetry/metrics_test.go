@@ -16,6 +16,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/llm"
 	"github.com/caprouter/caprouter/internal/telemetry"
 )
 
@@ -62,6 +63,7 @@ func TestMetricsHaveTheseNamesAndKinds(t *testing.T) {
 	m.Request("completed", time.Second)
 	m.Classify("lexical", time.Second)
 	m.TaskDone("partial", time.Second)
+	m.ModelCall(contract.PurposeClassify, contract.OutcomeOK, contract.Tokens{}, time.Second)
 
 	got := map[string]string{}
 	for series, kind := range scrape(t, tel) {
@@ -77,6 +79,11 @@ func TestMetricsHaveTheseNamesAndKinds(t *testing.T) {
 		"caprouter_fallback_total":              "counter",
 		"caprouter_tasks_total":                 "counter",
 		"caprouter_agent_call_duration_seconds": "histogram",
+		"caprouter_llm_calls_total":             "counter",
+		"caprouter_llm_call_duration_seconds":   "histogram",
+		"caprouter_llm_tokens_total":            "counter",
+		"caprouter_llm_breaker_open":            "gauge",
+		"caprouter_classify_stand_ins_total":    "counter",
 		"caprouter_registry_agents":             "gauge",
 		"caprouter_registry_stale":              "gauge",
 		"caprouter_registry_reloads_total":      "counter",
@@ -122,6 +129,25 @@ func TestMetricsRecord(t *testing.T) {
 			`caprouter_classify_duration_seconds_bucket{source="lexical",le="1e-05"}`:  "0",
 			`caprouter_classify_duration_seconds_bucket{source="lexical",le="0.0001"}`: "1",
 			`caprouter_classify_duration_seconds_count{source="lexical"}`:              "1",
+		}},
+		{"calls to the model", func(m *telemetry.Metrics) {
+			m.ModelCall(contract.PurposeClassify, contract.OutcomeOK, contract.Tokens{Input: 300, Output: 40, Thinking: 10}, time.Second)
+			m.ModelCall(contract.PurposeRepair, llm.ReasonTimeout, contract.Tokens{}, 2*time.Second)
+			m.ModelCall(contract.PurposeRepair, llm.ReasonBreakerOpen, contract.Tokens{}, 0) // never sent
+			m.StandIn(llm.ReasonTimeout)
+			m.ObserveModel(func() bool { return true })
+		}, map[string]string{
+			`caprouter_llm_calls_total{outcome="ok"}`:                         "1",
+			`caprouter_llm_calls_total{outcome="llm_timeout"}`:                "1",
+			`caprouter_llm_calls_total{outcome="cancelled"}`:                  "0",
+			`caprouter_llm_call_duration_seconds_count{purpose="repair"}`:     "1",
+			`caprouter_llm_call_duration_seconds_sum{purpose="classify"}`:     "1",
+			`caprouter_llm_tokens_total{kind="input"}`:                        "300",
+			`caprouter_llm_tokens_total{kind="output"}`:                       "40",
+			`caprouter_llm_tokens_total{kind="thinking"}`:                     "10",
+			`caprouter_classify_stand_ins_total{reason="llm_timeout"}`:        "1",
+			`caprouter_classify_stand_ins_total{reason="llm_not_configured"}`: "0",
+			`caprouter_llm_breaker_open`:                                      "1",
 		}},
 		{"a fallback", func(m *telemetry.Metrics) { m.Fallback("B") }, map[string]string{
 			`caprouter_fallback_total{policy="A"}`: "0",
@@ -195,9 +221,12 @@ func TestMetricsLabelsAreClosed(t *testing.T) {
 			m.Fallback(v)
 			m.Classify(v, 0)
 			m.TaskDone(v, 0)
+			m.StandIn(v)
+			m.ModelCall(contract.CallPurpose(v), v, contract.Tokens{Input: 1}, 0)
 		}
 		allowed := regexp.MustCompile(`^(|outcome="[a-z_]+"|policy="([ABC]|other)"|source="(llm|lexical|cache|pinned|other)"|` +
-			`status="(success|partial|failure|failed|cancelled|other)"|result="(ok|failed)")$`)
+			`status="(success|partial|failure|failed|cancelled|other)"|result="(ok|failed)"|` +
+			`reason="(llm_[a-z_]+|other)"|purpose="(classify|repair|more_tokens|answer|other)"|kind="(input|output|thinking)")$`)
 		for series := range scrape(t, tel) {
 			name, labels, _ := strings.Cut(strings.TrimSuffix(series, "}"), "{")
 			if !strings.HasSuffix(name, "_bucket") && !allowed.MatchString(labels) {

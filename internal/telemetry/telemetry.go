@@ -10,11 +10,12 @@
 //	tel.Metrics().Request("completed", time.Since(start))
 //	mux.Handle("/metrics", tel.Handler())
 //
-// Prompts, inputs and tokens stay out by two rules. The log writes single
+// Prompts, inputs and tokens stay out by three rules. The log writes single
 // values and lists of them only; a struct or a map appears as the name of its
-// type, so that logging a whole request by mistake shows nothing of it; and the
-// names a secret goes by are blanked. The label values of a metric are fixed
-// when it is made; any other value counts as "other".
+// type, so that logging a whole request by mistake shows nothing of it. The names
+// a secret goes by are blanked. And Config.Mask goes over errors and other words
+// about what went wrong, as those may quote a caller. The label values of a
+// metric are fixed when it is made; any other value counts as "other".
 package telemetry
 
 import (
@@ -33,6 +34,9 @@ import (
 type Config struct {
 	LogLevel string    // debug, info (also ""), warn or error
 	Output   io.Writer // the log; nil drops it. Text for a terminal, else a JSON object a line
+	// Mask masks errors, and the texts logged as error, warning, detail or
+	// reason: they may quote a caller. nil leaves them as they are.
+	Mask func(string) string
 }
 
 // Telemetry holds the log and the metrics of one process.

@@ -1,0 +1,109 @@
+package telemetry_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/caprouter/caprouter/internal/telemetry"
+)
+
+// reason is a word of a closed list, as the model's failures have.
+type reason string
+
+// pointed is an error whose text needs what it points to.
+type pointed struct{ text string }
+
+func (p *pointed) Error() string { return p.text }
+
+// logMasked logs a line with a Mask that replaces the caller's words.
+func logMasked(t *testing.T, log func(l *slog.Logger)) map[string]any {
+	t.Helper()
+	var buf bytes.Buffer
+	tel, err := telemetry.New(telemetry.Config{
+		Output: &buf,
+		Mask:   func(s string) string { return strings.ReplaceAll(s, marker, "[MASKED]") },
+	})
+	if err != nil {
+		t.Fatalf("New: %v", err)
+	}
+	log(tel.Logger())
+	var line map[string]any
+	if err := json.Unmarshal(buf.Bytes(), &line); err != nil {
+		t.Fatalf("the log is not one JSON object: %v: %s", err, buf.String())
+	}
+	delete(line, "time")
+	delete(line, "level")
+	delete(line, "msg")
+	return line
+}
+
+func TestLogMasksWhatMayQuoteACaller(t *testing.T) {
+	quote := "invalid value: " + marker
+	for _, tt := range []struct {
+		name string
+		key  string
+		in   any
+		want any
+	}{
+		{"error value", "error", errors.New(quote), "invalid value: [MASKED]"},
+		{"error value under another name", "cause", errors.New(quote), "invalid value: [MASKED]"},
+		{"wrapped error", "err", fmt.Errorf("decode: %w", errors.New(quote)), "decode: invalid value: [MASKED]"},
+		{"joined errors", "error", errors.Join(errors.New("a"), errors.New(quote)), "a\ninvalid value: [MASKED]"},
+		{"error text", "error", quote, "invalid value: [MASKED]"},
+		{"warning", "warning", quote, "invalid value: [MASKED]"},
+		{"detail", "detail", quote, "invalid value: [MASKED]"},
+		{"reason", "reason", quote, "invalid value: [MASKED]"},
+		{"capitals", "Error", quote, "invalid value: [MASKED]"},
+		{"text of a named type", "reason", reason(quote), "invalid value: [MASKED]"},
+		{"list of texts", "warning", []string{"fine", quote}, []any{"fine", "invalid value: [MASKED]"}},
+		{"list of texts of a named type", "reason", []reason{reason(quote)}, []any{"invalid value: [MASKED]"}},
+		{"id", "request_id", "r-" + marker, "r-" + marker},
+		{"number", "reason", 42, 42.0},
+		{"list of numbers", "reason", []int{1, 2}, []any{1.0, 2.0}},
+		{"nil", "error", nil, nil},
+		{"error that is a nil pointer", "error", (*pointed)(nil), "<*telemetry_test.pointed>"},
+		{"private name", "prompt", errors.New(quote), "<redacted>"},
+		{"composite", "detail", struct{ Text string }{quote}, "<struct { Text string }>"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			for where, log := range map[string]func(l *slog.Logger){
+				"line": func(l *slog.Logger) { l.Error("m", tt.key, tt.in) },
+				"with": func(l *slog.Logger) { l.With(tt.key, tt.in).Error("m") },
+			} {
+				if diff := cmp.Diff(map[string]any{tt.key: tt.want}, logMasked(t, log)); diff != "" {
+					t.Errorf("%s (-want +got):\n%s", where, diff)
+				}
+			}
+			inGroup := logMasked(t, func(l *slog.Logger) { l.WithGroup("g").Error("m", tt.key, tt.in) })
+			if diff := cmp.Diff(map[string]any{"g": map[string]any{tt.key: tt.want}}, inGroup); diff != "" {
+				t.Errorf("in a group (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// Without a Mask nothing but the rules that hold for every log changes a line.
+func TestLogWithoutMask(t *testing.T) {
+	got := logged(t, func(l *slog.Logger) {
+		l.Error("m", "error", errors.New("no such file"), "reason", "llm_timeout", "detail", []string{"a", "b"})
+	})
+	want := map[string]any{"level": "ERROR", "msg": "m", "error": "no such file", "reason": "llm_timeout", "detail": []any{"a", "b"}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("line (-want +got):\n%s", diff)
+	}
+}
+
+// An error that cannot be rendered is no reason to lose the process.
+func TestLogSurvivesAnErrorThatPanics(t *testing.T) {
+	got := logged(t, func(l *slog.Logger) { l.Error("m", "error", (*pointed)(nil)) })
+	if want := "<*telemetry_test.pointed>"; got["error"] != want {
+		t.Errorf("error: got %v, want %v", got["error"], want)
+	}
+}
