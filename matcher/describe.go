@@ -2,6 +2,7 @@ package matcher
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -74,7 +75,7 @@ func (x *Index) describeGates(c *Candidate, q *Query, live Live) []contract.Gate
 		add("tenant", wrongTenant(q.Caller))
 	}
 	if c.Failed.Has(GateDataClasses) {
-		add("data_classes", "needs "+enumerate(agent.Requires.DataClasses)+" masked; masking is not available yet")
+		add("data_classes", missingClasses(agent.Requires.DataClasses, q))
 	}
 	if c.Failed.Has(GateThreshold) {
 		add("threshold", fmt.Sprintf("score %.2f is below the threshold %.2f", decimal(int(c.Score)), decimal(x.threshold)))
@@ -113,6 +114,16 @@ func missingScopes(required []string, c *contract.Caller) string {
 		return "needs scope " + missing[0]
 	}
 	return "needs scopes " + enumerate(missing)
+}
+
+func missingClasses(required []string, q *Query) string {
+	var missing []string
+	for _, class := range required {
+		if !slices.Contains(q.DataClasses, class) {
+			missing = append(missing, class)
+		}
+	}
+	return "needs " + enumerate(missing) + " in the request; not found"
 }
 
 // wrongTenant speaks of the caller's tenant alone: whom else an agent serves is

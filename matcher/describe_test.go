@@ -111,7 +111,13 @@ func TestGateReasons(t *testing.T) {
 		{
 			name:  "data classes",
 			agent: requires(contract.Requires{DataClasses: []string{"email", "phone"}}),
-			want:  contract.Gate{Gate: "data_classes", Reason: "needs email and phone masked; masking is not available yet"},
+			want:  contract.Gate{Gate: "data_classes", Reason: "needs email and phone in the request; not found"},
+		},
+		{
+			name:  "one data class of three",
+			agent: requires(contract.Requires{DataClasses: []string{"card", "email", "iban"}}),
+			query: func(q *matcher.Query) { q.DataClasses = []string{"card", "iban"} },
+			want:  contract.Gate{Gate: "data_classes", Reason: "needs email in the request; not found"},
 		},
 		{
 			name:  "threshold",

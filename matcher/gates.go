@@ -15,7 +15,7 @@ const (
 	GateState       GateSet = 1 << iota // disabled, breaker open or at its limit
 	GateScopes                          // the caller lacks a required scope
 	GateTenant                          // the agent serves other tenants
-	GateDataClasses                     // the agent needs data masked; fails until masking exists
+	GateDataClasses                     // the request holds no data of a kind the agent is for
 	GateThreshold                       // the score is below the match threshold
 	GateConfidence                      // the classifier was not sure enough
 )
@@ -28,7 +28,7 @@ func (s GateSet) Has(gate GateSet) bool { return s&gate == gate }
 func (x *Index) gates(ord int32, score int, q *Query) GateSet {
 	var failed GateSet
 	if x.profiles[ord].requires {
-		failed |= unmet(&x.agents[ord].Requires, q.Caller)
+		failed |= unmet(&x.agents[ord].Requires, q)
 	}
 	if score < x.threshold {
 		failed |= GateThreshold
@@ -42,8 +42,9 @@ func (x *Index) gates(ord int32, score int, q *Query) GateSet {
 // confident is false for a NaN on either side: a gate fails closed.
 func (q *Query) confident() bool { return q.Confidence >= q.MinConfidence }
 
-// unmet returns the requirements the caller does not meet.
-func unmet(r *contract.Requires, c *contract.Caller) GateSet {
+// unmet returns the requirements the caller and the request do not meet.
+func unmet(r *contract.Requires, q *Query) GateSet {
+	c := q.Caller
 	var failed GateSet
 	for _, scope := range r.Scopes {
 		if !c.HasScope(scope) {
@@ -54,8 +55,11 @@ func unmet(r *contract.Requires, c *contract.Caller) GateSet {
 	if len(r.Tenants) > 0 && (c.Tenant == "" || !slices.Contains(r.Tenants, c.Tenant)) {
 		failed |= GateTenant
 	}
-	if len(r.DataClasses) > 0 {
-		failed |= GateDataClasses
+	for _, class := range r.DataClasses {
+		if !slices.Contains(q.DataClasses, class) {
+			failed |= GateDataClasses
+			break
+		}
 	}
 	return failed
 }

@@ -12,6 +12,8 @@ type Query struct {
 	PromptBytes int
 	// Caller is who asks; nil is entitled to nothing.
 	Caller *contract.Caller
+	// DataClasses are the kinds of data found in the request and masked.
+	DataClasses []string
 	// Only, when set, is the id of the one agent that may be a candidate.
 	Only string
 

@@ -18,6 +18,7 @@ var (
 	someDomains = []string{"python", "docs", "azure", "", "a\x00b", "*", "unknown", "review"}
 	someScopes  = []string{"repo:read", "repo:write", "agent:"}
 	someTenants = []string{"north", "south", ""}
+	someClasses = []string{"card", "email", "phone"}
 )
 
 const nowMS = 1_000_000
@@ -46,8 +47,8 @@ func drawAgent(t *rapid.T, id string) *contract.RegistryEntry {
 	if rarely(t, "requires", 3) {
 		a.Requires.Scopes = subset(t, "scopes", someScopes, 2)
 		a.Requires.Tenants = subset(t, "tenants", someTenants, 2)
-		if rarely(t, "masks", 4) {
-			a.Requires.DataClasses = []string{"email"}
+		if rarely(t, "data classes", 2) {
+			a.Requires.DataClasses = subset(t, "data classes", someClasses, 2)
 		}
 	}
 	return a
@@ -102,6 +103,7 @@ func drawQuery(t *rapid.T, agents []*contract.RegistryEntry) matcher.Query {
 	q := matcher.Query{
 		Intent:        rapid.SampledFrom(append([]string{"nobody's", "i3"}, someIntents...)).Draw(t, "intent"),
 		Domains:       subset(t, "query domains", append([]string{"nobody's", "no one's", "d3"}, someDomains...), 5),
+		DataClasses:   subset(t, "found", someClasses, 3),
 		PromptBytes:   rapid.SampledFrom([]int{0, 396, 397, 400, 401}).Draw(t, "bytes"),
 		Caller:        drawCaller(t, agents),
 		Confidence:    rapid.SampledFrom([]float64{0.5, 0.7, 1}).Draw(t, "confidence"),

@@ -158,8 +158,11 @@ func (s *setup) gates(a *contract.RegistryEntry, score int) []string {
 	if len(r.Tenants) > 0 && (q.Caller.Tenant == "" || !slices.Contains(r.Tenants, q.Caller.Tenant)) {
 		gates = append(gates, "tenant")
 	}
-	if len(r.DataClasses) > 0 {
-		gates = append(gates, "data_classes")
+	for _, class := range r.DataClasses {
+		if !slices.Contains(q.DataClasses, class) {
+			gates = append(gates, "data_classes")
+			break
+		}
 	}
 	if score < s.Threshold {
 		gates = append(gates, "threshold")

@@ -215,6 +215,9 @@ func TestNearest(t *testing.T) {
 
 func TestMatchAllocatesNothing(t *testing.T) {
 	p := populate(2_000, true)
+	for _, a := range p.agents[:1_000] {
+		a.Requires.DataClasses = []string{"email", "phone"}
+	}
 	for _, threshold := range []int{-1, 20, 45, threshold} {
 		x := matcher.Build(p.agents, matcher.DefaultWeights(), threshold)
 		live := make(matcher.Live, len(p.agents))
@@ -224,6 +227,9 @@ func TestMatchAllocatesNothing(t *testing.T) {
 		for _, caller := range []*contract.Caller{everyone, {Scopes: []string{"agent:agent-0000007"}}, nil} {
 			queries := p.queries(50, 3, caller)
 			queries[0].Only = p.agents[0].ID
+			for i := range queries[:25] {
+				queries[i].DataClasses = []string{"card", "email", "phone"}
+			}
 			var res matcher.Result
 			allocs := testing.AllocsPerRun(10, func() {
 				for i := range queries {
