@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/redact"
 	"github.com/caprouter/caprouter/internal/strictyaml"
 )
 
@@ -94,7 +95,7 @@ func (c checker) routing(r *Routing) {
 var languageTag = regexp.MustCompile(`^[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8})*$`)
 
 func (c checker) fallback(f *Fallback) {
-	c.oneOf(f.Policy, []string{FallbackAnswer, FallbackUnsupported, FallbackPropose}, "policy")
+	c.oneOf(f.Policy, []string{FallbackAuto, FallbackAnswer, FallbackUnsupported, FallbackPropose}, "policy")
 	within(c, f.MaxTokens, 1, maxAnswer, "max_tokens")
 	if f.Language != "auto" && !languageTag.MatchString(f.Language) {
 		c.wrong(fmt.Sprintf("must be auto or a language tag such as pt-BR, got %q", f.Language), "language")
@@ -115,7 +116,7 @@ func (c checker) grant(subject string, g *contract.Grant) {
 func (c checker) requires(r *contract.Requires) {
 	c.names(r.Scopes, nameTrouble, "scopes")
 	c.names(r.Tenants, nameTrouble, "tenants")
-	c.names(r.DataClasses, nameTrouble, "data_classes")
+	c.names(r.DataClasses, kindTrouble(redact.Kinds()), "data_classes")
 }
 
 // id checks a key that must be an agent id.
@@ -168,6 +169,20 @@ func intentTrouble(name string) string {
 		return `"*" stands for any domain; an intent must be named`
 	}
 	return domainTrouble(name)
+}
+
+// kindTrouble says what keeps a text from being one of the words known where
+// kinds of masked text are listed.
+func kindTrouble(known []string) func(string) string {
+	return func(name string) string {
+		if name == "" || slices.Contains(known, name) {
+			return nameTrouble(name)
+		}
+		if near := strictyaml.Nearest(name, known); near != "" {
+			return fmt.Sprintf("%q is no kind of text that is masked; did you mean %q?", shorten(name), near)
+		}
+		return fmt.Sprintf("%q is no kind of text that is masked; known here: %s", shorten(name), strings.Join(known, ", "))
+	}
 }
 
 // text checks a text for people.

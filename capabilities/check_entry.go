@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/redact"
 )
 
 // entry checks one value under `clients:`.
@@ -115,7 +116,7 @@ func (c checker) restore(r contract.Restore) {
 	if r != nil && len(r) == 0 {
 		c.wrong("is an empty list; write none", "restore")
 	}
-	c.names(r, nameTrouble, "restore")
+	c.names(r, kindTrouble(append(redact.Kinds(), RestoreAll, RestoreNone)), "restore")
 	if len(r) > 1 && (slices.Contains(r, RestoreAll) || slices.Contains(r, RestoreNone)) {
 		c.wrong("must be all, none or a list of kinds, not several of these", "restore")
 	}

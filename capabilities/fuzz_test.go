@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/redact"
 	"github.com/caprouter/caprouter/internal/strictjson"
 	"github.com/caprouter/caprouter/internal/strictyaml"
 )
@@ -64,6 +65,7 @@ func TestParseRoundTrip(t *testing.T) {
 	name := rapid.StringMatching(`[a-zA-Zéß語*#.:\-][a-zA-Z0-9éß語 _:#,\[\]{}'"-]{0,10}[a-zA-Z0-9é語_:#!]`).
 		Filter(func(s string) bool { return intentTrouble(s) == "" })
 	names := rapid.SliceOfNDistinct(name, 1, 4, rapid.ID[string])
+	kinds := rapid.SliceOfNDistinct(rapid.SampledFrom(redact.Kinds()), 1, 4, rapid.ID[string])
 	text := rapid.StringN(1, 30, -1).Filter(func(s string) bool {
 		return strings.TrimSpace(s) != "" && !strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) })
 	})
@@ -72,9 +74,9 @@ func TestParseRoundTrip(t *testing.T) {
 			Match:       contract.Match{Intent: names.Draw(t, "intents"), Domains: names.Draw(t, "domains")},
 			Keywords:    rapid.SliceOfN(text, 1, 3).Draw(t, "keywords"),
 			Constraints: contract.Constraints{MaxTokens: rapid.IntRange(0, maxTokens).Draw(t, "tokens")},
-			Requires:    contract.Requires{Scopes: names.Draw(t, "scopes")},
+			Requires:    contract.Requires{Scopes: names.Draw(t, "scopes"), DataClasses: kinds.Draw(t, "data classes")},
 			Endpoint:    contract.Endpoint{Protocol: "http", URL: "http://127.0.0.1:9101/", Idempotent: rapid.Bool().Draw(t, "idempotent")},
-			Restore:     names.Draw(t, "restore"),
+			Restore:     kinds.Draw(t, "restore"),
 			Priority:    rapid.IntRange(-maxPriority, maxPriority).Draw(t, "priority"),
 		}
 		e.Examples = map[string][]string{e.Match.Intent[0]: rapid.SliceOfN(text, 1, 3).Draw(t, "examples")}

@@ -34,7 +34,6 @@ const (
 	RuleNoEndpoint     = "endpoint-missing"       // it can be chosen, and every task fails
 	RulePlainHTTP      = "plain-http"             // likewise, unless the configuration allows it
 	RuleNotServed      = "protocol-not-served"    // likewise, for now
-	RuleDataClasses    = "data-classes"           // it fails closed until masking exists
 	RuleTie            = "always-tie"             // only their names tell them apart
 	RuleOutranks       = "violation-outranks"     // over its limit, it still beats a clean one
 	RuleSimilarNames   = "similar-names"          // names that differ by case or punctuation
@@ -58,7 +57,6 @@ func rules() []struct {
 		{RuleNoEndpoint, SeverityWarning, (*linter).noEndpoint},
 		{RulePlainHTTP, SeverityWarning, (*linter).plainHTTP},
 		{RuleNotServed, SeverityWarning, (*linter).notServed},
-		{RuleDataClasses, SeverityWarning, (*linter).dataClasses},
 		{RuleTie, SeverityWarning, (*linter).ties},
 		{RuleOutranks, SeverityWarning, (*linter).outranks},
 		{RuleSimilarNames, SeverityWarning, (*linter).similarNames},
@@ -143,14 +141,6 @@ func (l *linter) notServed() {
 	for _, a := range l.Agents {
 		if p := a.Endpoint.Protocol; p != "" && p != contract.ProtocolHTTP {
 			l.report([]string{a.ID}, "%s is reached by protocol %s, which is not served yet: every task for it fails", a.ID, p)
-		}
-	}
-}
-
-func (l *linter) dataClasses() {
-	for _, a := range l.Agents {
-		if len(a.Requires.DataClasses) > 0 {
-			l.report([]string{a.ID}, "%s requires data classes, which need masking; that is not available yet, so it is never chosen", a.ID)
 		}
 	}
 }

@@ -78,8 +78,8 @@ func snapshot(d *document) (*Snapshot, error) {
 	delete(domains, contract.AnyDomain)
 	s.Intents = slices.Sorted(maps.Keys(intents))
 	s.Domains = slices.Sorted(maps.Keys(domains))
-	if p := s.Fallback.Policy; p != FallbackUnsupported {
-		s.Warnings = append(s.Warnings, fmt.Sprintf("fallback policy %s is not available yet: %s answers instead", p, FallbackUnsupported))
+	if s.Fallback.Policy == FallbackPropose {
+		s.Warnings = append(s.Warnings, fmt.Sprintf("fallback policy %s is not available yet: %s answers instead", FallbackPropose, FallbackUnsupported))
 	}
 	var err error
 	s.Version, err = version(s)

@@ -43,7 +43,7 @@ func TestLoadSource(t *testing.T) {
 		Intents:  []string{"code_review", "cost_analysis", "databricks_review", "doc_answering", "retrieval_qa", "serverless_review"},
 		Domains:  []string{"azure", "databricks", "docs", "kb_internal", "python", "semaforo"},
 		Routing:  Routing{ConfidenceThreshold: 0.65, AmbiguityThreshold: 0.1, TopK: 2, ConflictPolicy: "prefer_specific", AutoSplitIfConflict: true},
-		Fallback: Fallback{Policy: "B", MaxTokens: 600, Language: "auto"},
+		Fallback: Fallback{Policy: "auto", MaxTokens: 600, Language: "auto"},
 		Version:  got.Version,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -111,8 +111,7 @@ func TestLoadFull(t *testing.T) {
 			"billing_agent": {Intents: []string{"cost_analysis"}, Domains: []string{"azure", "databricks"}},
 			"other-agent":   {Intents: []string{"planning"}, Domains: []string{"*"}, Priority: 5, Requires: contract.Requires{Scopes: []string{"plan"}}},
 		},
-		Warnings: []string{"fallback policy A is not available yet: B answers instead"},
-		Version:  got.Version,
+		Version: got.Version,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("full.yaml (-want +got):\n%s", diff)
@@ -141,7 +140,7 @@ func TestParseDefaults(t *testing.T) {
 
 func TestParseWarnsOfPolicies(t *testing.T) {
 	for policy, want := range map[string]string{
-		"A": "[fallback policy A is not available yet: B answers instead]",
+		"A": "[]", "auto": "[]",
 		"B": "[]",
 		"C": "[fallback policy C is not available yet: B answers instead]",
 	} {
@@ -214,7 +213,7 @@ clients:
     examples: {"x": ["hello"]}
     match: {domains: [d], intent: [x, y]}
 `,
-		"defaults spelled out": base + "routing: {topk: 2, confidence_threshold: 0.650}\nfallback: {policy: B}\n",
+		"defaults spelled out": base + "routing: {topk: 2, confidence_threshold: 0.650}\nfallback: {policy: auto}\n",
 		"ids spelled out":      strings.Replace(base, "a: {match", "a: {id: a, match", 1),
 		"empty lists":          strings.Replace(base, "b: {match", "b: {keywords: [], requires: {scopes: []}, match", 1),
 		"null min_confidence":  base + "routing: {min_confidence: ~}\n",

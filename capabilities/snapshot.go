@@ -74,21 +74,22 @@ func (r Routing) ThresholdHundredths() int {
 	return int(math.Ceil(r.ConfidenceThreshold*100 - 1e-9))
 }
 
-// The fallback policies of 003 §5.
+// The fallback policies of 003 §5, and the one that chooses between them.
 const (
-	FallbackAnswer      = "A" // answer directly, within bounds
-	FallbackUnsupported = "B" // say that nobody serves this, and what is served
-	FallbackPropose     = "C" // propose a new agent
+	FallbackAuto        = "auto" // A where a model is configured, else B
+	FallbackAnswer      = "A"    // answer directly, within bounds
+	FallbackUnsupported = "B"    // say that nobody serves this, and what is served
+	FallbackPropose     = "C"    // propose a new agent
 )
 
 // Fallback says what happens when nobody is eligible.
 type Fallback struct {
-	Policy    string `yaml:"policy"`     // "A", "B" or "C"
+	Policy    string `yaml:"policy"`     // "auto", "A", "B" or "C"
 	MaxTokens int    `yaml:"max_tokens"` // of an answer by policy A
 	Language  string `yaml:"language"`   // "auto" or a BCP 47 tag
 }
 
 // DefaultFallback holds for every key a file does not name.
 func DefaultFallback() Fallback {
-	return Fallback{Policy: FallbackUnsupported, MaxTokens: 600, Language: "auto"}
+	return Fallback{Policy: FallbackAuto, MaxTokens: 600, Language: "auto"}
 }

@@ -93,7 +93,7 @@ func TestRegistryDefaultsAreDocumented(t *testing.T) {
 func TestLintRulesAreDocumented(t *testing.T) {
 	text := readDoc(t, "registry.md")
 	for _, rule := range []string{
-		capabilities.RuleUnreachable, capabilities.RuleNoEndpoint, capabilities.RuleNotServed, capabilities.RuleDataClasses,
+		capabilities.RuleUnreachable, capabilities.RuleNoEndpoint, capabilities.RuleNotServed,
 		capabilities.RuleTie, capabilities.RuleOutranks, capabilities.RuleSimilarNames, capabilities.RuleOverlap,
 		capabilities.RuleNoExamples, capabilities.RuleUnusedDomain, capabilities.RuleRepeated, capabilities.RuleKeywordRepeats,
 	} {
@@ -170,6 +170,7 @@ func exportedMetrics(t *testing.T) map[string]string {
 	tel.Metrics().Request(string(contract.StatusCompleted), time.Millisecond)
 	tel.Metrics().Classify(string(contract.SourceLexical), time.Millisecond)
 	tel.Metrics().TaskDone(string(contract.TaskSuccess), time.Millisecond)
+	tel.Metrics().ModelCall(contract.PurposeAnswer, contract.OutcomeOK, contract.Tokens{}, time.Millisecond)
 	scrape := httptest.NewRecorder()
 	tel.Handler().ServeHTTP(scrape, httptest.NewRequest(http.MethodGet, "/metrics", nil))
 	kinds := map[string]string{}
