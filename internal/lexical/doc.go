@@ -5,6 +5,7 @@
 //
 //	Corpus ──Train──▶ Model ──Classify(text)──▶ Prediction{Intent, Confidence, Domains, …}
 //	                    ├─────Segments(text)──▶ the requests a text is made of
+//	                    ├─────Evidence(text)──▶ whatever speaks for a label, however weakly
 //	                    └─────Nearest(text)───▶ the declared utterances most like it
 //
 // The confidence in an intent is the best of what speaks for it:
@@ -21,7 +22,8 @@
 // words of its name are. Words are compared folded: case, accents, width, plural
 // and the commonest verb endings do not count (stem.go). Chinese and Japanese,
 // which do not space their words, are compared by pairs of characters. What
-// stands in a fenced code block is material, not request, and is not read.
+// stands in a fenced code block is material, not request, and is not read; nor is
+// what masking left in place of a value ([EMAIL_1]).
 //
 //	m := lexical.Train(lexical.Corpus{
 //		Intents: []lexical.IntentDoc{{Name: "code_review"}, {Name: "cost_analysis"}},

@@ -57,6 +57,8 @@ func (w *words) next() bool {
 		switch {
 		case c == '`':
 			w.backtick()
+		case c == '[':
+			w.pos += max(1, placeholderAt(w.text[w.pos:]))
 		case c < utf8.RuneSelf && !asciiWord(c):
 			w.pos++
 		case c < utf8.RuneSelf:
@@ -77,6 +79,28 @@ func (w *words) next() bool {
 			}
 		}
 	}
+}
+
+// placeholderAt is the length of the placeholder the text starts with, 0 when it
+// starts with none: an upper-case word, an underscore and a number in brackets,
+// as in [EMAIL_1]. It stands for something that is nobody's business, so it is
+// no word: it must not speak for an intent that is about e-mail.
+func placeholderAt(text string) int {
+	letters := 1 // behind the bracket
+	for letters < len(text) && ('A' <= text[letters] && text[letters] <= 'Z') {
+		letters++
+	}
+	if letters == 1 || letters == len(text) || text[letters] != '_' {
+		return 0
+	}
+	digits := letters + 1
+	for digits < len(text) && '0' <= text[digits] && text[digits] <= '9' {
+		digits++
+	}
+	if digits == letters+1 || digits == len(text) || text[digits] != ']' {
+		return 0
+	}
+	return digits + 1
 }
 
 // backtick passes over backticks or, if a fenced block starts here, arranges

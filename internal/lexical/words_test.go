@@ -42,6 +42,10 @@ func TestWords(t *testing.T) {
 		{"open fence", "a\n  ```py\nx y", "a py"},
 		{"a stray fence", "use ``` for code\nthen review", "use for code then review"},
 		{"quoted on one line", "```review``` it", "review it"},
+		{"placeholders", "mail [EMAIL_1], [SECRET_12] or[IP_3]now", "mail or now"},
+		{"a placeholder between ideographs", "审查[CARD_1]代码", "审查 代码"},
+		{"beside a fence", "```[EMAIL_1]\n[EMAIL_2]\n```[EMAIL_3] x", "x"},
+		{"no placeholders", "[email_1] [EMAIL] [EMAIL_] [_1] [EMAIL_1 [EMAIL_x] [ÉMAIL_1] [] [", "email 1 email email 1 email 1 email x email 1"},
 		{"two fences", "```\nx\n```b```\ny\n```c", "b c"},
 	}
 	for _, tt := range tests {
