@@ -1,57 +1,133 @@
 package classifier
 
 import (
+	"cmp"
 	"context"
-	"fmt"
+	"errors"
+	"log/slog"
+	"math"
 	"time"
 
 	"github.com/caprouter/caprouter/capabilities"
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/lexical"
+	"github.com/caprouter/caprouter/internal/llm"
 )
 
-// Modes of Config.Mode.
+// Defaults of Config.
 const (
-	ModeAuto    = "auto"    // the best that is available: lexical
-	ModeLexical = "lexical" // the registry's own words, no model
+	DefaultTimeout         = 2 * time.Second
+	DefaultMaxOutputTokens = 300
+	DefaultShortlistAbove  = 20
+	DefaultShortlistK      = 10
 )
 
-// Reasons of a Classification made here.
-const (
-	ReasonEmptyRegistry = "empty_registry" // there is nothing to classify for
-	ReasonTooManyParts  = "too_many_parts" // the prompt asks for more than contract.MaxSubtasks things
-)
+// Model is the model that is asked: *llm.Client, which holds the retries, the
+// breaker and the bound on calls.
+type Model interface {
+	Generate(ctx context.Context, req *llm.Request) (*llm.Reply, error)
+	Provider() string
+	Model() string
+}
 
-// Config selects how prompts are classified; its zero value works.
+// Config selects how prompts are classified; its zero value works, without a
+// model.
 type Config struct {
-	Mode string           // "" = ModeAuto
-	Now  func() time.Time // nil = time.Now; LatencyMS is measured with it
+	Mode  string // "" = ModeAuto
+	Model Model  // nil = none
+	// Timeout bounds everything the model is asked for one prompt, the second
+	// call included: 0 = DefaultTimeout.
+	Timeout         time.Duration
+	MaxOutputTokens int // of the model's reply; 0 = DefaultMaxOutputTokens
+	// With more than ShortlistAbove agents the model is shown the ShortlistK
+	// that the registry's words speak for: 0 = the defaults.
+	ShortlistAbove, ShortlistK int
+	Cache                      CacheConfig
+	// Accept is the confidence from which ModeCascade takes a lexical
+	// classification of a known intent; 0 and more than 1 = never.
+	Accept float64
+	Now    func() time.Time // nil = time.Now; latencies and the cache's ages are measured with it
+	Log    *slog.Logger     // hears of nothing but a panic while the model is asked; nil = nobody
+}
+
+// CacheConfig bounds the cache of what the model said.
+type CacheConfig struct {
+	Entries int           // 0 = no cache
+	TTL     time.Duration // 0 = an entry does not age
 }
 
 // Classifier classifies prompts. It holds no registry: a call brings the one it
 // is made for, so that a reload never shows a request two of them.
 type Classifier struct {
-	now func() time.Time
+	mode, why       string
+	model           Model
+	timeout         time.Duration
+	maxOutputTokens int
+	shortlistAbove  int
+	shortlistK      int
+	accept          float64
+	now             func() time.Time
+	log             *slog.Logger
+	cache           *cache
+	flights         *flights
 }
 
-// New returns a Classifier, or an error that says which modes there are.
+// New returns a Classifier, or an error that says what to change in the
+// configuration. With a model it is to be closed.
 func New(cfg Config) (*Classifier, error) {
-	switch cfg.Mode {
-	case "", ModeAuto, ModeLexical:
-	case "llm", "cascade":
-		return nil, fmt.Errorf("mode %q is not available yet: use %q or %q", cfg.Mode, ModeAuto, ModeLexical)
-	default:
-		return nil, fmt.Errorf("mode %q is not known: use %q or %q", cfg.Mode, ModeAuto, ModeLexical)
+	mode, why, err := chooseMode(&cfg)
+	if err != nil {
+		return nil, err
+	}
+	if err := cfg.check(); err != nil {
+		return nil, err
 	}
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	return &Classifier{now: cfg.Now}, nil
+	c := &Classifier{
+		mode: mode, why: why, model: cfg.Model, now: cfg.Now,
+		timeout:         cmp.Or(cfg.Timeout, DefaultTimeout),
+		maxOutputTokens: cmp.Or(cfg.MaxOutputTokens, DefaultMaxOutputTokens),
+		shortlistAbove:  cmp.Or(cfg.ShortlistAbove, DefaultShortlistAbove),
+		shortlistK:      cmp.Or(cfg.ShortlistK, DefaultShortlistK),
+		accept:          cfg.Accept,
+		log:             cmp.Or(cfg.Log, slog.New(slog.DiscardHandler)),
+	}
+	if neverAccepts(c.accept) {
+		c.accept = math.Inf(1)
+	}
+	if c.cache, err = newCache(cfg.Cache, cfg.Now); err != nil {
+		return nil, err
+	}
+	c.flights = newFlights()
+	return c, nil
 }
 
+func (cfg *Config) check() error {
+	switch {
+	case cfg.Timeout < 0:
+		return errors.New("the timeout must not be negative")
+	case cfg.MaxOutputTokens < 0:
+		return errors.New("the number of output tokens must not be negative")
+	case cfg.ShortlistAbove < 0, cfg.ShortlistK < 0:
+		return errors.New("the sizes of the shortlist must not be negative")
+	case cfg.Cache.Entries < 0, cfg.Cache.TTL < 0:
+		return errors.New("the size and the age of the cache must not be negative")
+	case math.IsNaN(cfg.Accept), cfg.Accept < 0:
+		return errors.New("the confidence to accept must be a number from 0 up")
+	}
+	return nil
+}
+
+// Close ends the calls to the model that are under way and returns when they
+// have. Classify works on without the model.
+func (c *Classifier) Close() { c.flights.close() }
+
 // Input is one prompt and what it is classified against. Registry and Lexical
-// belong together: the model is trained on the registry's Corpus. History and
-// Locale are for a model that reads them; the lexical one does not.
+// belong together: the model is trained on the registry's Corpus. Prompt and
+// History are masked already, and the model sees them as they are; the lexical
+// classifier reads the prompt alone.
 type Input struct {
 	Prompt   string
 	History  []contract.Turn
@@ -61,43 +137,65 @@ type Input struct {
 }
 
 // Classify proposes what the prompt is. It does not fail: the worst it says is
-// contract.Unknown. The context is for a classifier that asks somebody.
-func (c *Classifier) Classify(_ context.Context, in Input) contract.Classification {
+// contract.Unknown. It waits for the model no longer than Config.Timeout, and no
+// longer than half of the time ctx has left, so that something remains for the
+// work itself.
+func (c *Classifier) Classify(ctx context.Context, in Input) contract.Classification {
 	start := c.now()
-	clf := propose(&in)
-	clf.Source = contract.SourceLexical
-	clf.LatencyMS = float64(c.now().Sub(start).Round(time.Microsecond)) / float64(time.Millisecond)
+	clf := c.classify(ctx, &in)
+	clf.LatencyMS = milliseconds(c.now().Sub(start))
 	return clf
 }
 
-// propose classifies without a clock: the same input gives the same proposal.
-func propose(in *Input) contract.Classification {
-	if in.Registry == nil || in.Lexical == nil || len(in.Registry.Agents) == 0 {
-		return contract.Classification{
-			Intent: contract.Unknown, Domains: []string{}, Subtasks: []contract.Subtask{}, Reason: ReasonEmptyRegistry,
+func (c *Classifier) classify(ctx context.Context, in *Input) contract.Classification {
+	if c.mode == ModeLexical || in.empty() {
+		return propose(in)
+	}
+	k := c.keyOf(in)
+	if clf, ok := c.cache.get(k); ok {
+		return c.cached(clf)
+	}
+	var byWords contract.Classification
+	if c.mode == ModeCascade {
+		byWords = propose(in)
+		if byWords.Intent != contract.Unknown && byWords.Confidence >= c.accept {
+			return byWords
 		}
 	}
-	parts := split(in.Lexical, in.Prompt)
-	if len(parts) > 0 {
-		return fromParts(parts)
+	said := c.ask(ctx, k, in)
+	if said.reason == "" {
+		return c.accepted(said)
 	}
-	whole := in.Lexical.Classify(in.Prompt)
-	return contract.Classification{
-		Intent:       whole.Intent,
-		Domains:      domainsOr(whole.Domains, whole.Intent),
-		Subtasks:     []contract.Subtask{},
-		Confidence:   whole.Confidence,
-		Alternatives: whole.Alternatives,
+	if c.mode != ModeCascade {
+		byWords = propose(in)
 	}
+	// Why there is a stand-in says more than what the stand-in left out.
+	byWords.Reason = said.reason
+	byWords.ModelUse = c.use(said.calls)
+	return byWords
 }
 
-// domainsOr names contract.Unknown where a known intent has no domain: a
-// declared "*" counts it, nothing else does.
-func domainsOr(domains []string, intent string) []string {
-	if len(domains) == 0 && intent != contract.Unknown {
-		return []string{contract.Unknown}
+// accepted makes the classification of a caller out of what all who asked share.
+func (c *Classifier) accepted(said answer) contract.Classification {
+	if said.fromCache {
+		return c.cached(said.clf)
 	}
-	return domains
+	clf := clone(said.clf)
+	clf.Source = contract.SourceLLM
+	clf.ModelUse = c.use(said.calls)
+	return clf
+}
+
+func (c *Classifier) cached(stored contract.Classification) contract.Classification {
+	clf := clone(stored)
+	clf.Source = contract.SourceCache
+	clf.ModelUse = c.use(nil)
+	return clf
+}
+
+// milliseconds is d to the microsecond, as it is written on the wire.
+func milliseconds(d time.Duration) float64 {
+	return float64(d.Round(time.Microsecond)) / float64(time.Millisecond)
 }
 
 // MinConfidence is the confidence a classification needs to be acted on: what

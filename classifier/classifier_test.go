@@ -12,26 +12,6 @@ import (
 	"github.com/caprouter/caprouter/internal/lexical"
 )
 
-func TestNew(t *testing.T) {
-	for mode, want := range map[string]string{
-		"":        "",
-		"auto":    "",
-		"lexical": "",
-		"llm":     `mode "llm" is not available yet: use "auto" or "lexical"`,
-		"cascade": `mode "cascade" is not available yet: use "auto" or "lexical"`,
-		"Lexical": `mode "Lexical" is not known: use "auto" or "lexical"`,
-	} {
-		c, err := classifier.New(classifier.Config{Mode: mode})
-		got := ""
-		if err != nil {
-			got = err.Error()
-		}
-		if got != want || (c == nil) != (want != "") {
-			t.Errorf("mode %q: got classifier %v, error %q; want error %q", mode, c, got, want)
-		}
-	}
-}
-
 // TestClassifyWhole pins one complete classification.
 func TestClassifyWhole(t *testing.T) {
 	got := newClassifier(t).Classify(t.Context(), input(sourceRegistry(), "Please do a code review of this python module"))

@@ -79,7 +79,7 @@ func join(parts []part) []part {
 // fromParts makes the classification of a prompt that asks for several things.
 // It is as sure as the least sure of them.
 func fromParts(parts []part) contract.Classification {
-	var clf contract.Classification
+	clf := contract.Classification{Source: contract.SourceLexical}
 	if len(parts) > contract.MaxSubtasks {
 		parts, clf.Reason = surest(parts), ReasonTooManyParts
 	}

@@ -1,0 +1,102 @@
+package classifier_test
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/caprouter/caprouter/classifier"
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/llm"
+)
+
+// TestDeafModel: a model that does not end with its context delays nobody.
+func TestDeafModel(t *testing.T) {
+	m := &fakeModel{do: func(_ context.Context, nth int, req *llm.Request) (*llm.Reply, error) {
+		<-time.After(time.Minute)
+		return &llm.Reply{Text: goodReply}, nil
+	}}
+	bubble(t, classifier.Config{Model: m, Timeout: time.Second}, func(t *testing.T, c *classifier.Classifier) {
+		for range 3 {
+			begun := time.Now()
+			got := c.Classify(t.Context(), input(sourceRegistry(), "review this python code"))
+			if took := time.Since(begun); got.Reason != llm.ReasonTimeout || took != time.Second {
+				t.Errorf("got reason %q after %s, want %q after 1s", got.Reason, took, llm.ReasonTimeout)
+			}
+		}
+		if n := m.calls(); n != 1 {
+			t.Errorf("got %d calls, want 1", n)
+		}
+	})
+}
+
+// TestTooManyQuestions: callers do not end calls, so there is a bound on them.
+func TestTooManyQuestions(t *testing.T) {
+	const most = 256
+	m := &fakeModel{do: silent()}
+	bubble(t, classifier.Config{Model: m}, func(t *testing.T, c *classifier.Classifier) {
+		in := input(sourceRegistry(), "")
+		var all []*asking
+		for i := range most + 10 {
+			in.Prompt = fmt.Sprintf("review this python code, number %d", i)
+			all = append(all, start(t.Context(), c, in))
+			synctest.Wait()
+		}
+		for i, a := range all {
+			<-a.done
+			want, took := llm.ReasonTimeout, classifier.DefaultTimeout
+			if i >= most {
+				want, took = llm.ReasonOverloaded, 0
+			}
+			if a.clf.Reason != want || a.took != took || a.clf.Intent != "code_review" {
+				t.Errorf("question %d: got %s, reason %q after %s; want code_review, %q after %s", i, a.clf.Intent, a.clf.Reason, a.took, want, took)
+			}
+		}
+		if n := m.calls(); n != most {
+			t.Errorf("got %d calls, want %d", n, most)
+		}
+	})
+}
+
+// TestClose ends the calls under way, waits for them, and starts no more.
+func TestClose(t *testing.T) {
+	returned := make(chan struct{})
+	m := &fakeModel{do: func(ctx context.Context, _ int, _ *llm.Request) (*llm.Reply, error) {
+		<-ctx.Done()
+		close(returned)
+		return nil, ctx.Err()
+	}}
+	bubble(t, classifier.Config{Model: m}, func(t *testing.T, c *classifier.Classifier) {
+		in := input(sourceRegistry(), "review this python code")
+		a := start(t.Context(), c, in)
+		synctest.Wait()
+		c.Close()
+		select {
+		case <-returned:
+		default:
+			t.Error("Close returned before the call had")
+		}
+		<-a.done
+		for name, clf := range map[string]contract.Classification{"under way": a.clf, "afterwards": c.Classify(t.Context(), in)} {
+			if clf.Reason != llm.ReasonUnavailable || clf.Intent != "code_review" || clf.Source != contract.SourceLexical {
+				t.Errorf("%s: got %s from %s, reason %q; want code_review from lexical, %q", name, clf.Intent, clf.Source, clf.Reason, llm.ReasonUnavailable)
+			}
+		}
+		c.Close() // once more does nothing
+	})
+}
+
+// TestLeavingModel: a call that ends its goroutine is a call without a reply.
+func TestLeavingModel(t *testing.T) {
+	m := &fakeModel{do: func(context.Context, int, *llm.Request) (*llm.Reply, error) {
+		runtime.Goexit()
+		return nil, nil
+	}}
+	got := open(t, classifier.Config{Model: m}).Classify(t.Context(), input(sourceRegistry(), "review this python code"))
+	if got.Reason != llm.ReasonUnavailable {
+		t.Errorf("got reason %q, want %q", got.Reason, llm.ReasonUnavailable)
+	}
+}

@@ -1,0 +1,145 @@
+package classifier_test
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/caprouter/caprouter/capabilities"
+	"github.com/caprouter/caprouter/classifier"
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/llm"
+)
+
+// script says what a fake model does with its nth call, from 0.
+type script func(ctx context.Context, nth int, req *llm.Request) (*llm.Reply, error)
+
+// fakeModel is a model that follows a script and remembers what it was asked.
+type fakeModel struct {
+	do script
+
+	mu       sync.Mutex
+	requests []llm.Request
+}
+
+func (*fakeModel) Provider() string { return "fake" }
+func (*fakeModel) Model() string    { return "fake-1" }
+
+func (m *fakeModel) Generate(ctx context.Context, req *llm.Request) (*llm.Reply, error) {
+	m.mu.Lock()
+	nth := len(m.requests)
+	m.requests = append(m.requests, *req)
+	m.mu.Unlock()
+	return m.do(ctx, nth, req)
+}
+
+func (m *fakeModel) asked() []llm.Request {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Clone(m.requests)
+}
+
+func (m *fakeModel) calls() int { return len(m.asked()) }
+
+// says replies with the texts in turn, and goes on with the last.
+func says(texts ...string) script {
+	return func(_ context.Context, nth int, _ *llm.Request) (*llm.Reply, error) {
+		return &llm.Reply{Text: texts[min(nth, len(texts)-1)], Tokens: contract.Tokens{Input: 100, Output: 20, Thinking: 5}}, nil
+	}
+}
+
+// replies does the same with replies.
+func replies(list ...llm.Reply) script {
+	return func(_ context.Context, nth int, _ *llm.Request) (*llm.Reply, error) {
+		r := list[min(nth, len(list)-1)]
+		return &r, nil
+	}
+}
+
+func fails(err error) script {
+	return func(context.Context, int, *llm.Request) (*llm.Reply, error) { return nil, err }
+}
+
+// after does what then says when the gate opens, or ends with the context.
+func after(gate <-chan struct{}, then script) script {
+	return func(ctx context.Context, nth int, req *llm.Request) (*llm.Reply, error) {
+		select {
+		case <-gate:
+			return then(ctx, nth, req)
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// silent never replies.
+func silent() script { return after(nil, nil) }
+
+// goodReply is in order for the registries of these tests.
+const goodReply = `{"intent":"code_review","domains":["python"],"subtasks":[],"confidence":0.93}`
+
+// open makes a classifier that is closed with the test.
+func open(t testing.TB, cfg classifier.Config) *classifier.Classifier {
+	t.Helper()
+	c, err := classifier.New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	return c
+}
+
+// askOnce classifies one prompt with a model that follows the script.
+func askOnce(t testing.TB, do script) (contract.Classification, *fakeModel) {
+	t.Helper()
+	m := &fakeModel{do: do}
+	c := open(t, classifier.Config{Model: m})
+	return c.Classify(t.Context(), input(sourceRegistry(), "review this python code")), m
+}
+
+// outcomes lists the calls as "purpose outcome".
+func outcomes(clf *contract.Classification) []string {
+	var list []string
+	if clf.ModelUse != nil {
+		for _, call := range clf.Calls {
+			list = append(list, string(call.Purpose)+" "+call.Outcome)
+		}
+	}
+	return list
+}
+
+// edit changes one member of goodReply; nil takes it away.
+func edit(t testing.TB, member string, value any) string {
+	t.Helper()
+	var object map[string]any
+	if err := json.Unmarshal([]byte(goodReply), &object); err != nil {
+		t.Fatal(err)
+	}
+	object[member] = value
+	if value == nil {
+		delete(object, member)
+	}
+	text, err := json.Marshal(object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// manyAgents is a registry of n agents, each with an intent and a domain of its
+// own and all with one in common.
+func manyAgents(n int) *capabilities.Snapshot {
+	agents := make([]*contract.RegistryEntry, n)
+	for i := range agents {
+		name := strings.Repeat(string(rune('a'+i%26)), 3+i/26)
+		agents[i] = &contract.RegistryEntry{
+			ID:    "agent_" + name,
+			Match: contract.Match{Intent: []string{"do_" + name, "common_work"}, Domains: []string{"dom" + name, contract.AnyDomain}},
+		}
+	}
+	slices.SortFunc(agents, func(a, b *contract.RegistryEntry) int { return strings.Compare(a.ID, b.ID) })
+	return snapshot(agents...)
+}

@@ -1,0 +1,292 @@
+package classifier_test
+
+import (
+	"strings"
+	"testing"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/caprouter/caprouter/capabilities"
+	"github.com/caprouter/caprouter/classifier"
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/llm"
+)
+
+// TestReplyTaken: replies that say what they mean, in one way or another.
+func TestReplyTaken(t *testing.T) {
+	const subtask = `{"title":"Review it","reason":"asked for","intent":"code_review","domains":["python"]}`
+	plain := contract.Classification{Intent: "code_review", Domains: []string{"python"}, Subtasks: []contract.Subtask{}, Confidence: 0.93}
+	with := func(change func(*contract.Classification)) contract.Classification {
+		clf := plain
+		change(&clf)
+		return clf
+	}
+	subtasks := func(list ...contract.Subtask) contract.Classification {
+		return with(func(c *contract.Classification) { c.Subtasks = list })
+	}
+	replyWith := func(subtasks string) string { return strings.Replace(goodReply, "[],", "["+subtasks+"],", 1) }
+	tests := []struct {
+		name, reply string
+		want        contract.Classification
+	}{
+		{"plain", goodReply, plain},
+		{"white space around and inside", " \r\n\t" + strings.ReplaceAll(goodReply, ",", " ,\n ") + "\n\n", plain},
+		{"escaped letters", strings.Replace(goodReply, "python", `p\u0079thon`, 1), plain},
+		{"in a fence", "```json\n" + goodReply + "\n```", plain},
+		{"in a fence without a word", "```\n" + goodReply + "\n```\n", plain},
+		{"in a fence on one line", "```json " + goodReply + "```", plain},
+		{"no subtasks at all", edit(t, "subtasks", nil), plain},
+		{"unknown", `{"intent":"unknown","domains":["unknown"],"subtasks":[],"confidence":0.2}`, contract.Classification{
+			Intent: contract.Unknown, Domains: []string{contract.Unknown}, Subtasks: []contract.Subtask{}, Confidence: 0.2,
+		}},
+		{"unknown without a domain", `{"intent":"unknown","domains":[],"subtasks":[],"confidence":0}`, contract.Classification{
+			Intent: contract.Unknown, Domains: []string{}, Subtasks: []contract.Subtask{},
+		}},
+		{"an unknown domain", edit(t, "domains", []string{"unknown"}), with(func(c *contract.Classification) { c.Domains = []string{"unknown"} })},
+		{"three domains in the model's order", edit(t, "domains", []string{"python", "docs", "azure"}), with(func(c *contract.Classification) {
+			c.Domains = []string{"python", "docs", "azure"}
+		})},
+		{"a domain said twice", edit(t, "domains", []string{"python", "docs", "python"}), with(func(c *contract.Classification) {
+			c.Domains = []string{"python", "docs"}
+		})},
+		{"surest", edit(t, "confidence", 1), with(func(c *contract.Classification) { c.Confidence = 1 })},
+		{"a negative zero", strings.Replace(goodReply, "0.93", "-0.0", 1), with(func(c *contract.Classification) { c.Confidence = 0 })},
+		{"one subtask", replyWith(subtask), subtasks(
+			contract.Subtask{Title: "Review it", Reason: "asked for", Intent: "code_review", Domains: []string{"python"}})},
+		{
+			"subtasks of the parent's kind", replyWith(`{"title":"A"},{"title":"B","reason":null,"intent":null,"domains":null},{"title":"C","domains":[]}`),
+			subtasks(contract.Subtask{Title: "A"}, contract.Subtask{Title: "B"}, contract.Subtask{Title: "C"}),
+		},
+		{"two subtasks of one intent, one of none", replyWith(subtask + "," + subtask + `,{"title":"x","intent":"unknown","domains":["unknown"]}`), subtasks(
+			contract.Subtask{Title: "Review it", Reason: "asked for", Intent: "code_review", Domains: []string{"python"}},
+			contract.Subtask{Title: "Review it", Reason: "asked for", Intent: "code_review", Domains: []string{"python"}},
+			contract.Subtask{Title: "x", Intent: "unknown", Domains: []string{"unknown"}})},
+		{"texts are cleaned", replyWith(`{"title":" a\n\u0000 b\u202e\u2028c\ufeff ","reason":"` + strings.Repeat("é ", 300) + `"}`), subtasks(
+			contract.Subtask{Title: "a b c", Reason: strings.TrimSpace(strings.Repeat("é ", 100))})},
+		{"the longest title", replyWith(`{"title":"  ` + strings.Repeat("é", 200) + `  "}`), subtasks(contract.Subtask{Title: strings.Repeat("é", 200)})},
+		{"placeholders stay", replyWith(`{"title":"Write to [EMAIL_1]"}`), subtasks(contract.Subtask{Title: "Write to [EMAIL_1]"})},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			got, m := askOnce(t, says(tt.reply))
+			if got.Source != contract.SourceLLM || got.Reason != "" || m.calls() != 1 {
+				t.Fatalf("got source %s, reason %q after %d calls (%+v), want llm after one", got.Source, got.Reason, m.calls(), got.ModelUse)
+			}
+			got.Source, got.ModelUse, got.LatencyMS = "", nil, 0
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("classification (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestReplyRefused: what is wrong with a reply, in the words the model gets back.
+func TestReplyRefused(t *testing.T) {
+	const badJSON, badValue = llm.ReasonInvalidJSON, llm.ReasonInvalidValue
+	withSubtask := func(subtask string) string { return strings.Replace(goodReply, "[],", "["+subtask+"],", 1) }
+	tests := []struct {
+		name, reply    string
+		reason, detail string // detail is a part of it
+	}{
+		{"prose", "This is a code review.", badJSON, "is not JSON"},
+		{"prose before", "Sure! " + goodReply, badJSON, "is not JSON"},
+		{"prose behind", goodReply + " Hope this helps!", badJSON, "is not JSON"},
+		{"prose around a fence", "Here:\n```json\n" + goodReply + "\n```", badJSON, "is not JSON"},
+		{"an open fence", "```json\n" + goodReply, badJSON, "is not JSON"},
+		{"nothing in a fence", "```json\n```", badJSON, "is not JSON"},
+		{"only a fence", "```", badJSON, "is not JSON"},
+		{"a wrong value in a fence", "```\n" + edit(t, "intent", "x") + "\n```", badValue, "/intent: must be an intent"},
+		{"cut off", goodReply[:len(goodReply)/2], badJSON, "ends too early"},
+		{"two objects", goodReply + goodReply, badJSON, "is not JSON"},
+		{"an array of one", "[" + goodReply + "]", badJSON, "must be an object, got an array"},
+		{"null", "null", badJSON, "must be an object, got null"},
+		{"a string", `"code_review"`, badJSON, "must be an object, got a string"},
+		{"a name twice", strings.Replace(goodReply, "{", `{"intent":"code_review",`, 1), badJSON, "intent"},
+		{"another case", strings.Replace(goodReply, "intent", "Intent", 1), badJSON, "Intent"},
+		{"a name that looks alike", strings.Replace(goodReply, "intent", "іntent", 1), badJSON, "unknown member"},
+		{"a name too many", strings.Replace(goodReply, "{", `{"agent":"quality_agent",`, 1), badJSON, `unknown member "agent"`},
+		{"NUL inside", strings.Replace(goodReply, "code", "co\x00de", 1), badJSON, "is not JSON"},
+		{"another space than JSON's", goodReply + "\u00a0", badJSON, "is not JSON"},
+		{"NUL behind", goodReply + "\x00", badJSON, "is not JSON"},
+		{"byte order mark", "\ufeff" + goodReply, badJSON, "byte order mark"},
+		{"invalid UTF-8", strings.Replace(goodReply, "code", "c\xffde", 1), badJSON, "UTF-8"},
+		{"deep", strings.Repeat("[", 5000), badJSON, "nests deeper"},
+		{"long", goodReply + strings.Repeat(" ", 1<<20) + "x", badJSON, "is longer than 1048576 bytes"},
+
+		{"no intent", edit(t, "intent", nil), badJSON, "/intent: is required"},
+		{"null intent", strings.Replace(goodReply, `"code_review"`, "null", 1), badJSON, "/intent: is required"},
+		{"no domains", edit(t, "domains", nil), badJSON, "/domains: is required"},
+		{"null domains", strings.Replace(goodReply, `["python"]`, "null", 1), badJSON, "must be an array, got null"},
+		{"null domain", strings.Replace(goodReply, `"python"`, "null", 1), badJSON, "must be a string, got null"},
+		{"null subtasks", strings.Replace(goodReply, `[],`, "null,", 1), badJSON, "must be an array, got null"},
+		{"no confidence", edit(t, "confidence", nil), badJSON, "/confidence: is required"},
+		{"confidence as text", edit(t, "confidence", "0.9"), badJSON, "must be a number, got a string"},
+		{"confidence NaN", strings.Replace(goodReply, "0.93", "NaN", 1), badJSON, "is not JSON"},
+		{"domains as text", edit(t, "domains", "python"), badJSON, "must be an array, got a string"},
+		{"intent as a list", edit(t, "intent", []string{"code_review"}), badJSON, "must be a string, got an array"},
+
+		{"intent not declared", edit(t, "intent", "write_poem"), badValue, `/intent: must be an intent of the registry or "unknown", got "write_poem"`},
+		{"intent in another case", edit(t, "intent", "Code_Review"), badValue, `got "Code_Review"`},
+		{"intent with a space", edit(t, "intent", "code_review "), badValue, `got "code_review "`},
+		{"intent that looks alike", edit(t, "intent", "cоde_review"), badValue, `got "cоde_review"`},
+		{"intent that is a domain", edit(t, "intent", "python"), badValue, "/intent"},
+		{"no intent in it", edit(t, "intent", ""), badValue, `got ""`},
+		{"intent with a control character", edit(t, "intent", "a\n\x1b[2Jb"), badValue, `got "a\n\x1b[2Jb"`},
+		{"long intent", edit(t, "intent", strings.Repeat("x", 5000)), badValue, `got "` + strings.Repeat("x", 60) + `"`},
+		{"domain not declared", edit(t, "domains", []string{"python", "cobol"}), badValue, `/domains/1: must be a domain of the registry or "unknown", got "cobol"`},
+		{"any domain", edit(t, "domains", []string{"*"}), badValue, `/domains/0: must be a domain`},
+		{"no domain", edit(t, "domains", []string{}), badValue, `/domains: must have 1 to 3 entries; if none fits, the one is "unknown"`},
+		{"four domains", edit(t, "domains", []string{"python", "azure", "docs", "databricks"}), badValue, "/domains: must have at most 3 entries"},
+		{"confidence above 1", edit(t, "confidence", 1.7), badValue, "/confidence: must be from 0 to 1, got 1.7"},
+		{"confidence below 0", edit(t, "confidence", -1), badValue, "/confidence: must be from 0 to 1, got -1"},
+		{"four subtasks", withSubtask(`{"title":"a"},{"title":"b"},{"title":"c"},{"title":"d"}`), badValue, "/subtasks: must have at most 3 entries, got 4"},
+		{"no title", withSubtask(`{"reason":"x"}`), badJSON, "/subtasks/0/title: is required"},
+		{"an empty title", withSubtask(`{"title":"a"},{"title":" \n\u0007"}`), badValue, "/subtasks/1/title: must be 1 to 200 characters long"},
+		{"a long title", withSubtask(`{"title":"` + strings.Repeat("x", 201) + `"}`), badValue, "/subtasks/0/title: must be 1 to 200 characters long"},
+		{"a subtask's intent", withSubtask(`{"title":"a","intent":"x"}`), badValue, "/subtasks/0/intent: must be an intent"},
+		{"a subtask's domain", withSubtask(`{"title":"a","domains":["*"]}`), badValue, "/subtasks/0/domains/0: must be a domain"},
+		{"a subtask's domains", withSubtask(`{"title":"a","domains":["python","azure","docs","databricks"]}`), badValue, "/subtasks/0/domains: must have at most 3"},
+		{"a subtask as text", withSubtask(`"review"`), badJSON, "must be an object, got a string"},
+		{"a subtask with a name too many", withSubtask(`{"title":"a","agent":"x"}`), badJSON, `unknown member "agent"`},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			got, m := askOnce(t, says(tt.reply))
+			if got.Source != contract.SourceLexical || got.Reason != tt.reason || got.Intent != "code_review" {
+				t.Errorf("got %s from %s, reason %q; want code_review from lexical, %q", got.Intent, got.Source, got.Reason, tt.reason)
+			}
+			want := []string{"classify " + tt.reason, "repair " + tt.reason}
+			if diff := cmp.Diff(want, outcomes(&got)); diff != "" {
+				t.Fatalf("calls (-want +got):\n%s", diff)
+			}
+			detail := got.Calls[0].Detail
+			if !strings.Contains(detail, tt.detail) || utf8.RuneCountInString(detail) > 300 || strings.ContainsFunc(detail, unicode.IsControl) {
+				t.Errorf("got detail %q, want a short line with %q", detail, tt.detail)
+			}
+			if m.calls() != 2 {
+				t.Errorf("got %d calls, want 2", m.calls())
+			}
+		})
+	}
+}
+
+// checkReply holds what is true of every classification a model had a part in.
+func checkReply(t failer, s *capabilities.Snapshot, clf *contract.Classification) {
+	t.Helper()
+	if !(clf.Confidence >= 0 && clf.Confidence <= 1) {
+		t.Errorf("got confidence %v, want 0 to 1", clf.Confidence)
+	}
+	if clf.Intent != contract.Unknown && len(clf.Domains) == 0 {
+		t.Errorf("got %s without a domain, want at least unknown", clf.Intent)
+	}
+	if clf.Domains == nil || clf.Subtasks == nil || len(clf.Subtasks) > contract.MaxSubtasks {
+		t.Errorf("got domains %#v, subtasks %#v; want lists, of at most 3 subtasks", clf.Domains, clf.Subtasks)
+	}
+	checkLabels(t, s, clf.Intent, clf.Domains)
+	checkDistinct(t, clf.Domains)
+	for _, sub := range clf.Subtasks {
+		intent := sub.Intent
+		if intent == "" {
+			intent = clf.Intent
+		}
+		checkLabels(t, s, intent, sub.Domains)
+		checkDistinct(t, sub.Domains)
+		if n := utf8.RuneCountInString(sub.Title); n < 1 || n > contract.MaxSubtaskTitle {
+			t.Errorf("got title %q, want 1 to 200 characters", sub.Title)
+		}
+		for _, text := range []string{sub.Title, sub.Reason} {
+			if strings.ContainsFunc(text, unicode.IsControl) || text != strings.TrimSpace(text) || !utf8.ValidString(text) {
+				t.Errorf("got text %q, want one trimmed line", text)
+			}
+		}
+	}
+	checkUse(t, clf)
+}
+
+func checkDistinct(t failer, domains []string) {
+	t.Helper()
+	seen := map[string]bool{}
+	for _, d := range domains {
+		if seen[d] {
+			t.Errorf("got domain %s twice in %q", d, domains)
+		}
+		seen[d] = true
+	}
+}
+
+// checkUse holds that the account of the calls fits what came of them.
+func checkUse(t failer, clf *contract.Classification) {
+	t.Helper()
+	if clf.ModelUse == nil {
+		t.Errorf("got no account of the model's use")
+		return
+	}
+	var sum contract.Tokens
+	for _, call := range clf.Calls {
+		sum.Add(call.Tokens)
+		if len(call.Reply) > contract.MaxShownReply || !utf8.ValidString(call.Reply) {
+			t.Errorf("got a reply of %d bytes in the account, want at most %d, valid", len(call.Reply), contract.MaxShownReply)
+		}
+	}
+	if sum != clf.Tokens {
+		t.Errorf("got tokens %+v, want the sum of the calls, %+v", clf.Tokens, sum)
+	}
+	last := ""
+	if len(clf.Calls) > 0 {
+		last = clf.Calls[len(clf.Calls)-1].Outcome
+	}
+	switch {
+	case clf.Source == contract.SourceLLM && (last != contract.OutcomeOK || clf.Reason != ""):
+		t.Errorf("got source llm, reason %q after outcome %q; want no reason after ok", clf.Reason, last)
+	case clf.Reason == llm.ReasonTimeout: // which may strike between two calls
+	case clf.Source == contract.SourceLexical && (last != clf.Reason || clf.Reason == ""):
+		t.Errorf("got a stand-in with reason %q after outcome %q, want the outcome as the reason", clf.Reason, last)
+	}
+}
+
+// FuzzReply gives any bytes as a model's reply, whole or cut off.
+func FuzzReply(f *testing.F) {
+	for _, seed := range []string{
+		goodReply, "```json\n" + goodReply + "\n```", "", "null", "{}", "[]", "\ufeff" + goodReply, goodReply + goodReply,
+		strings.Replace(goodReply, "[],", `[{"title":"a\u0000\u202e b","reason":"r","intent":"unknown","domains":["docs","docs"]}],`, 1),
+		strings.Replace(goodReply, "0.93", "1e400", 1), strings.Replace(goodReply, "0.93", "-0.0", 1),
+		strings.Replace(goodReply, `"python"`, `"python","*"`, 1), `{"intent":"unknown","domains":[],"confidence":1}`,
+		strings.Replace(goodReply, "intent", "INTENT", 1), strings.Replace(goodReply, "intent", "intent\xff", 1),
+		`{"intent":"code_review","domains":["python"],"subtasks":[{"title":"` + strings.Repeat("é", 201) + `"}],"confidence":0.5}`,
+	} {
+		f.Add(seed, false)
+		f.Add(seed, true)
+	}
+	s := exampleRegistry()
+	in := input(s, "review this python code")
+	f.Fuzz(func(t *testing.T, text string, truncated bool) {
+		m := &fakeModel{do: replies(llm.Reply{Text: text, Truncated: truncated})}
+		c, err := classifier.New(classifier.Config{Model: m})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		clf := c.Classify(t.Context(), in)
+		checkReply(t, s, &clf)
+		again := c.Classify(t.Context(), in)
+		if diff := cmp.Diff(withoutTimes(clf), withoutTimes(again)); diff != "" {
+			t.Errorf("got two classifications of one reply (-first +second):\n%s", diff)
+		}
+	})
+}
+
+// withoutTimes is the classification without what differs from call to call.
+func withoutTimes(clf contract.Classification) contract.Classification {
+	clf.LatencyMS = 0
+	if clf.ModelUse != nil {
+		use := *clf.ModelUse
+		use.Calls = append([]contract.ModelCall{}, use.Calls...)
+		for i := range use.Calls {
+			use.Calls[i].LatencyMS = 0
+		}
+		clf.ModelUse = &use
+	}
+	return clf
+}

@@ -1,0 +1,164 @@
+package classifier_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/caprouter/caprouter/capabilities"
+	"github.com/caprouter/caprouter/classifier"
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/llm"
+)
+
+// shownTo returns the ids of the agents that a request shows, in its order.
+func shownTo(req *llm.Request) []string {
+	var ids []string
+	for line := range strings.Lines(req.User) {
+		if rest, ok := strings.CutPrefix(line, `- "`); ok {
+			id, _, _ := strings.Cut(rest, `"`)
+			if contract.ValidAgentID(id) && id != "user" && id != "assistant" {
+				ids = append(ids, id)
+			}
+		}
+	}
+	return ids
+}
+
+// askAbout returns what a model is asked about the input.
+func askAbout(t *testing.T, cfg classifier.Config, in classifier.Input) *llm.Request {
+	t.Helper()
+	m := &fakeModel{do: says("")}
+	cfg.Model = m
+	open(t, cfg).Classify(t.Context(), in)
+	asked := m.asked()
+	if len(asked) != 1 {
+		t.Fatalf("got %d calls, want 1", len(asked))
+	}
+	return &asked[0]
+}
+
+// office is a registry of n agents that are all alike, and five that are not.
+func office(n int) *capabilities.Snapshot {
+	agents := sourceRegistry().Agents
+	agents = append(agents,
+		&contract.RegistryEntry{ID: "azure_agent", Match: contract.Match{Intent: []string{"deploy_service"}, Domains: []string{"azure", "docs"}}},
+		&contract.RegistryEntry{ID: "poet_agent", Match: contract.Match{Intent: []string{"poem"}, Domains: []string{"*"}}, Examples: map[string][]string{
+			"poem": {"write some verses about the autumn sea"},
+		}},
+	)
+	for i := range n {
+		agents = append(agents, &contract.RegistryEntry{
+			ID:    fmt.Sprintf("clerk_%03d", i),
+			Match: contract.Match{Intent: []string{fmt.Sprintf("file%03d", i)}, Domains: []string{"paper"}},
+		})
+	}
+	slices.SortFunc(agents, func(a, b *contract.RegistryEntry) int { return strings.Compare(a.ID, b.ID) })
+	return snapshot(agents...)
+}
+
+func TestShortlist(t *testing.T) {
+	three := classifier.Config{ShortlistAbove: 10, ShortlistK: 3}
+	user := func(texts ...string) []contract.Turn {
+		var turns []contract.Turn
+		for _, text := range texts {
+			turns = append(turns, contract.Turn{Role: "user", Content: text})
+		}
+		return turns
+	}
+	tests := []struct {
+		name    string
+		cfg     classifier.Config
+		clerks  int
+		prompt  string
+		history []contract.Turn
+		want    string
+	}{
+		{"few enough: all", three, 5, "review", nil, "azure_agent billing_agent clerk_000 clerk_001 clerk_002 clerk_003 clerk_004 poet_agent quality_agent rag_agent"},
+		{"intents", three, 6, "a code review, a cost analysis and a poem", nil, "billing_agent poet_agent quality_agent"},
+		{"an intent before a domain before half an intent", classifier.Config{ShortlistAbove: 10, ShortlistK: 2}, 6, "deploy service, then a cost thing on databricks", nil, "azure_agent billing_agent"},
+		{"domains alone", three, 6, "something with docs", nil, "azure_agent billing_agent rag_agent"},
+		{"two domains weigh more than one", classifier.Config{ShortlistAbove: 10, ShortlistK: 1}, 6, "azure, python or semaforo", nil, "quality_agent"},
+		{"a word of an example", three, 6, "verses, please", nil, "azure_agent billing_agent poet_agent"},
+		{"nothing to go by: the first", three, 6, "tell me a joke", nil, "azure_agent billing_agent clerk_000"},
+		{"no words at all: the first", three, 6, "", nil, "azure_agent billing_agent clerk_000"},
+		{"what was said before fills up", three, 6, "and a poem?", user("review my code", "file003 it"), "clerk_003 poet_agent quality_agent"},
+		{"the latest first", classifier.Config{ShortlistAbove: 10, ShortlistK: 2}, 6, "and a poem?", user("review my code", "file003 it"), "clerk_003 poet_agent"},
+		{"the prompt before what was said", classifier.Config{ShortlistAbove: 10, ShortlistK: 1}, 6, "a poem?", user("review my code"), "poet_agent"},
+		{"more places than agents", classifier.Config{ShortlistAbove: 10, ShortlistK: 100}, 6, "poem", nil, "azure_agent billing_agent clerk_000 clerk_001 clerk_002 clerk_003 clerk_004 clerk_005 poet_agent quality_agent rag_agent"},
+		{"placeholders name nobody", three, 6, "[POEM_1] [FILE_3]", nil, "azure_agent billing_agent clerk_000"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			in := input(office(tt.clerks), tt.prompt)
+			in.History = tt.history
+			if diff := cmp.Diff(tt.want, strings.Join(shownTo(askAbout(t, tt.cfg, in)), " ")); diff != "" {
+				t.Errorf("agents shown (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestShortlistDefaults: 20 agents are shown, of 21 there are 10.
+func TestShortlistDefaults(t *testing.T) {
+	for agents, want := range map[int]int{1: 1, 20: 20, 21: 10, 500: 10} {
+		req := askAbout(t, classifier.Config{}, input(manyAgents(agents), "common work"))
+		if got := len(shownTo(req)); got != want {
+			t.Errorf("%d agents: got %d shown, want %d", agents, got, want)
+		}
+	}
+}
+
+// TestSchemaFollowsTheShortlist: the model may choose from what it is shown; and
+// what it says of what it was not shown counts as well.
+func TestSchemaFollowsTheShortlist(t *testing.T) {
+	s := manyAgents(30)
+	in := input(s, "do aaa in domaaa")
+	req := askAbout(t, classifier.Config{ShortlistK: 1}, in)
+	if diff := cmp.Diff([]string{"common_work", "do_aaa", "unknown"}, req.Schema.Properties[0].Schema.Enum); diff != "" {
+		t.Errorf("intents (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"domaaa", "unknown"}, req.Schema.Properties[1].Schema.Items.Enum); diff != "" {
+		t.Errorf("domains (-want +got):\n%s", diff)
+	}
+	m := &fakeModel{do: says(`{"intent":"do_bbb","domains":["domccc"],"subtasks":[],"confidence":1}`)}
+	if got := open(t, classifier.Config{Model: m, ShortlistK: 1}).Classify(t.Context(), in); got.Intent != "do_bbb" || got.Source != contract.SourceLLM {
+		t.Errorf("got %s from %s, want do_bbb from llm", got.Intent, got.Source)
+	}
+}
+
+// TestExamplesInThePrompt: each intent is heard before one is heard twice.
+func TestExamplesInThePrompt(t *testing.T) {
+	s := snapshot(&contract.RegistryEntry{
+		ID: "a", Match: contract.Match{Intent: []string{"x", "y", "z"}, Domains: []string{"d"}},
+		Examples: map[string][]string{"x": {"x one", "x two", "x three"}, "z": {"z one"}, "other": {"of an intent it does not serve"}},
+	})
+	user := askAbout(t, classifier.Config{}, input(s, "hello")).User
+	if want := `"x one", "z one", "x two"`; !strings.Contains(user, want) || strings.Contains(user, "does not serve") {
+		t.Errorf("got a prompt without %s:\n%s", want, user)
+	}
+}
+
+// TestShortlistIsStable: the same registry and prompt show the same agents, as
+// many as there is room for, in the order of the registry.
+func TestShortlistIsStable(t *testing.T) {
+	s := office(40)
+	words := input(s, "").Lexical
+	rapid.Check(t, func(rt *rapid.T) {
+		places := rapid.IntRange(1, 12).Draw(rt, "places")
+		prompt := strings.Join(rapid.SliceOf(rapid.SampledFrom([]string{"review", "code", "azure", "paper", "file007", "poem", "cost", "verses", "x"})).Draw(rt, "prompt"), " ")
+		in := classifier.Input{Prompt: prompt, Registry: s, Lexical: words}
+		cfg := classifier.Config{ShortlistK: places}
+		first, second := shownTo(askAbout(t, cfg, in)), shownTo(askAbout(t, cfg, in))
+		if diff := cmp.Diff(first, second); diff != "" {
+			rt.Errorf("got two shortlists (-first +second):\n%s", diff)
+		}
+		if len(first) != places || !slices.IsSorted(first) {
+			rt.Errorf("got %q, want %d agents in the order of the registry", first, places)
+		}
+	})
+}
