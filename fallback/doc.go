@@ -1,6 +1,19 @@
-// Package fallback answers a request nobody may serve. One policy exists, B of
-// 003 §5: it says why, who came nearest and by how much, and what the caller
-// could ask for instead. It asks nobody and decides nothing.
+// Package fallback answers a request nobody may serve, by one of the policies of
+// 003 §5. It decides nothing; which policy holds is the router's to say.
+//
+// [Answer] is policy A: a model answers the caller directly, within bounds, and
+// what it says stands under a sentence of ours in the caller's language.
+//
+//	Não há agente especializado para essa demanda. Segue uma resposta direta e limitada:
+//
+//	Um índice parcial …
+//
+// Without a model, or when it says nothing of use, the answer says so, and holds
+// the facts of policy B (data.degraded). What a model says is text for the caller
+// and nothing else: nothing here acts on it.
+//
+// [Unsupported] is policy B: it says why, who came nearest and by how much, and
+// what the caller could ask for instead. It asks nobody.
 //
 //	{"reason":"no_match",
 //	 "detail":"quality_agent is nearest with 0.50 of the 0.65 needed: name one of its domains: databricks, python, semaforo",

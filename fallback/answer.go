@@ -1,0 +1,138 @@
+package fallback
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/caprouter/caprouter/capabilities"
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/llm"
+	"github.com/caprouter/caprouter/prompts"
+)
+
+// Model is what Answer asks; *llm.Client is one.
+type Model interface {
+	Generate(ctx context.Context, req *llm.Request) (*llm.Reply, error)
+	Provider() string
+	Model() string
+}
+
+// AnswerInput is what the model is shown of a request. Its texts are masked.
+type AnswerInput struct {
+	Prompt  string
+	History []contract.Turn
+	Locale  string                   // BCP 47; "" = not known
+	Restore func(text string) string // gives the caller its own values back; nil = nothing is masked
+	Now     func() time.Time         // nil = time.Now; the call's latency is measured with it
+}
+
+// What is kept back of the time a request has, so that the caller still hears
+// that the model was too slow: a tenth, and no more than this.
+const maxReserve = 100 * time.Millisecond
+
+// Answer answers the request directly (003 §5 A): with the model's words under
+// our preamble or, when there are none, with what could be asked for instead. It
+// does not fail.
+func Answer(ctx context.Context, m Model, u *Unmet, in AnswerInput) contract.ResponseData {
+	lang := languageOf(u.Registry.Fallback.Language, in.Locale, in.Prompt)
+	data := contract.ResponseData{Mode: contract.DataServerFallback, Classification: &u.Decision.Classification}
+
+	said := directReply{reason: llm.ReasonNotConfigured}
+	if m != nil {
+		said = ask(ctx, m, u.Registry.Fallback.MaxTokens, lang.tag, &in)
+	}
+	data.AnsweredBy = said.use
+	if said.reason == "" {
+		data.Answer = lang.words.preamble + "\n\n" + said.text
+		return data
+	}
+	data.Degraded, data.DegradedReason = true, said.reason
+	data.Unsupported = Unsupported(u)
+	data.Answer = lang.words.degraded(said.reason, data.Unsupported)
+	return data
+}
+
+// directReply is what came of asking: a text, or the reason why there is none.
+type directReply struct {
+	text   string
+	reason string
+	use    *contract.ModelUse
+}
+
+// ask makes the one call.
+func ask(ctx context.Context, m Model, maxTokens int, language string, in *AnswerInput) directReply {
+	if maxTokens <= 0 {
+		maxTokens = capabilities.DefaultFallback().MaxTokens
+	}
+	now := in.Now
+	if now == nil {
+		now = time.Now
+	}
+	said := directReply{use: &contract.ModelUse{
+		Provider: m.Provider(), Model: m.Model(), PromptVersion: prompts.AnswerVersion, Calls: []contract.ModelCall{},
+	}}
+	if err := ctx.Err(); err != nil {
+		said.reason = llm.ReasonOf(err)
+		return said
+	}
+	ctx, cancel := withReserve(ctx)
+	defer cancel()
+
+	text := (&prompts.Answer{Prompt: in.Prompt, History: in.History, Language: language, MaxTokens: maxTokens}).Render()
+	start := now()
+	reply, err := m.Generate(ctx, &llm.Request{
+		Purpose: contract.PurposeAnswer, System: text.System, User: text.User, MaxOutputTokens: maxTokens,
+	})
+	call := contract.ModelCall{Purpose: contract.PurposeAnswer, Outcome: contract.OutcomeOK}
+	call.LatencyMS = float64(now().Sub(start).Round(time.Microsecond)) / float64(time.Millisecond)
+	if reply != nil {
+		call.Tokens = reply.Tokens
+	}
+	said.text, said.reason, call.Detail = judge(reply, err, in.Restore, maxTokens)
+	if said.reason != "" {
+		call.Outcome = said.reason
+	}
+	said.use.Tokens.Add(call.Tokens)
+	said.use.Calls = append(said.use.Calls, call)
+	return said
+}
+
+// withReserve ends a little before the context does.
+func withReserve(ctx context.Context) (context.Context, context.CancelFunc) {
+	deadline, ok := ctx.Deadline()
+	if !ok {
+		return context.WithCancel(ctx)
+	}
+	return context.WithDeadline(ctx, deadline.Add(-min(maxReserve, time.Until(deadline)/10)))
+}
+
+// judge returns the text for the caller, or the reason why there is none; the
+// detail is for the record of the call.
+func judge(reply *llm.Reply, err error, restore func(string) string, maxTokens int) (text, reason, detail string) {
+	if err != nil {
+		if e, ok := errors.AsType[*llm.Error](err); ok {
+			detail = e.Detail
+		}
+		return "", llm.ReasonOf(err), detail // the text of any other error is not made to be shown
+	}
+	if reply == nil {
+		return "", llm.ReasonEmpty, "no reply"
+	}
+	text = legible(reply.Text)
+	if text == "" {
+		if reply.Truncated {
+			return "", llm.ReasonMaxTokens, "cut off before the first word"
+		}
+		return "", llm.ReasonEmpty, "no text"
+	}
+	if restore != nil {
+		text = restore(text)
+	}
+	// Cut after the values are back: their places are not cut in two.
+	text, cut := within(text, maxTokens*bytesPerToken, reply.Truncated)
+	if cut {
+		detail = "cut off: it ends early"
+	}
+	return text, "", detail
+}

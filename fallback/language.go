@@ -1,0 +1,240 @@
+package fallback
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"unicode"
+)
+
+// language is how an answer speaks: the tag the model is given, "" for that of
+// the request, and our own words, English where we have no others.
+type language struct {
+	tag   string
+	words *wording
+}
+
+// auto is the registry's language that leaves the choice to the request.
+const auto = "auto"
+
+// languageOf takes what the registry says, else what the caller says, else what
+// the prompt is written in.
+func languageOf(configured, locale, prompt string) language {
+	tag := ""
+	if configured != auto {
+		tag = languageTag(configured)
+	}
+	if tag == "" {
+		tag = languageTag(locale)
+	}
+	if tag == "" {
+		tag = detect(prompt)
+	}
+	primary, _, _ := strings.Cut(strings.ToLower(tag), "-")
+	all := wordings()
+	words := all[primary]
+	if words == nil {
+		words = all["en"]
+	}
+	return language{tag, words}
+}
+
+// languageTag is a locale as a BCP 47 tag, "" if it names no language. The
+// shapes of environments (pt_BR.UTF-8) are understood as well.
+func languageTag(locale string) string {
+	locale, _, _ = strings.Cut(locale, ".")
+	locale, _, _ = strings.Cut(locale, "@")
+	tag := strings.ReplaceAll(locale, "_", "-")
+	for i, sub := range strings.Split(tag, "-") {
+		switch {
+		case strings.ContainsFunc(sub, func(r rune) bool { return !asciiLetter(r) && (i == 0 || r < '0' || r > '9') }):
+			return ""
+		case i == 0 && (len(sub) < 2 || len(sub) > 3), sub == "", len(sub) > 8:
+			return ""
+		}
+	}
+	switch strings.ToLower(tag) {
+	case "und", "mul", "mis", "zxx": // undetermined, several, uncoded, none
+		return ""
+	}
+	return tag
+}
+
+func asciiLetter(r rune) bool { return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' }
+
+// telling are frequent words of a language, and letters and endings that few of
+// its neighbours have. The languages we have no wording for are here so that
+// they are not taken for one we have.
+type telling struct {
+	words   string
+	letters string
+	endings []string
+	pieces  []string // of words, to tell two that are as likely apart
+}
+
+func tellings() map[string]telling {
+	return map[string]telling{
+		"pt": {
+			words: "a ao aos as com como da das de do dos e é ela ele em esse essa esta este está eu foi há isso isto já mais mas me meu minha na não nas no nos o os ou " +
+				"para pela pelo por porque posso qual quais quando quanto que quem quero são se sem seu sua ser tem tenho um uma você vocês " +
+				"agora algo antes cada depois diga muito onde outro pode sobre também vai " +
+				"ajuda ajude crie escreva explique faça faz favor gere liste mostre obrigado obrigada oi olá preciso resuma revise traduza conte fazer criar escrever mostrar ontem hoje amanhã bom dia código",
+			letters: "ãõ", endings: []string{"ção", "ções", "mente", "inho"}, pieces: []string{"nh", "lh", "ss", "ç", "ei", "ou"},
+		},
+		"es": {
+			words: "a al cómo como con cuál cuáles cuando cuándo cuánto de del e el ella él en esa ese esta este está esto es eso fue ha hay la las lo los me mi mis más no nos o " +
+				"para pero por porque puedo qué que quién quiero se ser si sin son su sus tengo tiene un una unos y ya yo " +
+				"ahora algo antes cada después dime dónde donde hace muy otro pon puede puedes sobre también va " +
+				"ayuda ayúdame ayer crea dame escribe explica explícame favor genera gracias haz hola hoy lista mañana muestra necesito resume revisa traduce cuenta cuéntame hacer crear escribir mostrar buenos días código",
+			letters: "ñ¿¡", endings: []string{"ción", "ciones", "mente", "ito"}, pieces: []string{"ie", "ue", "ll", "j", "ch", "y"},
+		},
+		"en": {
+			words: "a about all an and any are as at be been but by can could did do does for from get had has have hello help hi how i if in into is it its me my need no not of on or our " +
+				"please should so some that the their there these this those to today tomorrow us was we were what when where which who why will with would yesterday you your " +
+				"check create explain find fix generate give list make review run show summarize tell thanks translate write code",
+			endings: []string{"ing", "tion", "'s", "n't"}, pieces: []string{"th", "wh", "sh", "ck", "ee", "oo", "w", "k"},
+		},
+		"fr": {
+			words: "à au aux avec ce ces cette comment dans de des du elle en est et il ils je la le les leur ma mais me merci mes mon ne nous on ou où par pas plus pour pourquoi " +
+				"quel quelle qui que sa se ses son sont sur un une vous votre aide bonjour écris explique donne fais",
+			letters: "çœêèùû", endings: []string{"ment", "tion", "eux"},
+		},
+		"de": {
+			words: "als am an auf aus bei bitte bin bis das dass dem den der des die durch ein eine einen einer es für hallo hat ich im in ist kann mein meine mir mit nach nicht " +
+				"oder sich sie sind und uns vom von wann warum was wenn wer wie wir wird wo zu zum zur danke erkläre schreibe",
+			letters: "äöüß", endings: []string{"ung", "lich", "keit"},
+		},
+		"it": {
+			words: "a al alla anche che chi ci ciao come con cosa da dal dei del della delle di e è gli grazie ha ho i il in io la le lo ma mi mio mia nel nella non o per perché più " +
+				"posso quale quando quanto questo questa se si sono su sul tra un una aiuto scrivi spiega voglio",
+			endings: []string{"zione", "zioni", "mente", "gli"},
+		},
+	}
+}
+
+// mostRead is how much of a prompt its language is told from, in bytes.
+const mostRead = 1 << 10
+
+// detect tells the language of a prompt: zh by its script, others by their
+// frequent words. "" where nothing tells, or two languages are as likely; a word
+// counts for each language that has it.
+func detect(prompt string) string {
+	text := prose(prompt[:min(len(prompt), mostRead)])
+	words := strings.FieldsFunc(strings.ToLower(text), func(r rune) bool {
+		return !unicode.IsLetter(r) && !unicode.IsMark(r) && !strings.ContainsRune("'¿¡", r)
+	})
+	var han, neighbours, spaced int
+	for _, r := range text {
+		switch {
+		case unicode.Is(unicode.Han, r):
+			han++
+		case eastAsian(r):
+			neighbours++
+		}
+	}
+	for _, w := range words {
+		if !strings.ContainsFunc(w, eastAsian) {
+			spaced++
+		}
+	}
+	switch {
+	case han+neighbours == 0, han+neighbours < spaced: // a character counts as a word
+		return likeliest(words)
+	case neighbours > han/10: // Japanese and Korean are never without
+		return ""
+	}
+	return "zh"
+}
+
+func eastAsian(r rune) bool {
+	return unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul)
+}
+
+// likeliest is the language with most of the words. Of several, it is the one
+// we have words in, or the one whose pieces the words have.
+func likeliest(words []string) string {
+	all := tellings()
+	best := leaders(slices.Sorted(maps.Keys(all)), func(tag string) int { return all[tag].points(words) })
+	if len(best) > 1 {
+		ours := wordings()
+		best = slices.DeleteFunc(best, func(tag string) bool { return ours[tag] == nil })
+	}
+	if len(best) > 1 {
+		best = leaders(best, func(tag string) int { return all[tag].hints(words) })
+	}
+	if len(best) != 1 {
+		return ""
+	}
+	return best[0]
+}
+
+// leaders are the languages with the most points; without any, none.
+func leaders(tags []string, points func(tag string) int) []string {
+	var best []string
+	most := 0
+	for _, tag := range tags {
+		switch n := points(tag); {
+		case n > most:
+			best, most = []string{tag}, n
+		case n == most && n > 0:
+			best = append(best, tag)
+		}
+	}
+	return best
+}
+
+// hints counts the words that hold a piece.
+func (t telling) hints(words []string) int {
+	n := 0
+	for _, w := range words {
+		if slices.ContainsFunc(t.pieces, func(p string) bool { return strings.Contains(w, p) }) {
+			n++
+		}
+	}
+	return n
+}
+
+// points counts a frequent word twice, and a letter or an ending once.
+func (t telling) points(words []string) int {
+	frequent := map[string]bool{}
+	for w := range strings.FieldsSeq(t.words) {
+		frequent[w] = true
+	}
+	n := 0
+	for _, w := range words {
+		if frequent[w] {
+			n += 2
+		}
+		if t.letters != "" && strings.ContainsAny(w, t.letters) {
+			n++
+		}
+		if slices.ContainsFunc(t.endings, func(e string) bool { return len(w) > len(e)+1 && strings.HasSuffix(w, e) }) {
+			n++
+		}
+	}
+	return n
+}
+
+// prose is a prompt without its code, which speaks English whoever wrote it, and
+// without addresses, which speak no language.
+func prose(prompt string) string {
+	for _, fence := range []string{"```", "`"} {
+		parts := strings.Split(prompt, fence)
+		if len(parts)%2 == 0 && fence == "`" {
+			continue // an odd one out is no quote
+		}
+		var kept []string
+		for i := 0; i < len(parts); i += 2 {
+			kept = append(kept, parts[i])
+		}
+		prompt = strings.Join(kept, " ")
+	}
+	return strings.Join(slices.DeleteFunc(strings.Fields(prompt), address), " ")
+}
+
+// address reports whether a word is the name of a place or a thing: a URL, a
+// path, a file, a placeholder. Scripts without spaces have no such words.
+func address(word string) bool {
+	inside := strings.Trim(word, ".")
+	return strings.ContainsAny(inside, "/\\@_.") && !strings.ContainsFunc(word, eastAsian)
+}

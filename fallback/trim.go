@@ -1,0 +1,82 @@
+package fallback
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// bytesPerToken bounds an answer on our side. It is more than any language
+// needs, so it cuts only what did not keep to its number of tokens.
+const bytesPerToken = 8
+
+// ellipsis ends an answer that does not end by itself.
+const ellipsis = "…"
+
+// legible is a model's text without characters that steer a terminal, turn the
+// direction of writing or hide a message. Lines, tabs and joiners, which many
+// scripts need, stay.
+func legible(s string) string {
+	s = strings.Map(func(r rune) rune {
+		switch {
+		case r == '\n', r == '\t':
+			return r
+		case r == '\u2028', r == '\u2029', r == '\u0085':
+			return '\n'
+		case unicode.IsControl(r), unicode.Is(unicode.Bidi_Control, r), r >= 0xe0000 && r <= 0xe007f:
+			return -1
+		}
+		return r
+	}, strings.ReplaceAll(s, "\r\n", "\n"))
+	return strings.TrimSpace(s)
+}
+
+// within returns the text with at most so many bytes, but for the marks of a
+// cut. A text that was or is cut ends with its last sentence, if that is not
+// much shorter, or with its last word. A code block left open is closed.
+func within(text string, most int, truncated bool) (string, bool) {
+	if len(text) > most {
+		for most > 0 && !utf8.RuneStart(text[most]) {
+			most--
+		}
+		text, truncated = text[:most], true
+	}
+	if !truncated {
+		return text, false
+	}
+	text = cutBack(text)
+	if strings.Count(text, "```")%2 == 1 {
+		text += "\n```"
+	}
+	return text, true
+}
+
+func cutBack(text string) string {
+	if end := lastSentence(text); end > len(text)/2 {
+		return strings.TrimRightFunc(text[:end], unicode.IsSpace) + " " + ellipsis
+	}
+	if end := strings.LastIndexFunc(text, unicode.IsSpace); end > len(text)/2 {
+		text = strings.TrimRightFunc(text[:end], unicode.IsSpace)
+	}
+	return text + ellipsis
+}
+
+// lastSentence is the end of the last sentence or line of a text, 0 for none.
+func lastSentence(text string) int {
+	for end := len(text); end > 0; {
+		r, size := utf8.DecodeLastRuneInString(text[:end])
+		switch {
+		case r == '\n', strings.ContainsRune("。！？", r):
+			return end
+		case strings.ContainsRune(".!?", r):
+			before, _ := utf8.DecodeLastRuneInString(text[:end-size])
+			after, _ := utf8.DecodeRuneInString(text[end:])
+			// Not in "main.go", and not behind the number of a list item.
+			if (end == len(text) || unicode.IsSpace(after)) && !unicode.IsDigit(before) {
+				return end
+			}
+		}
+		end -= size
+	}
+	return 0
+}
