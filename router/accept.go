@@ -10,9 +10,10 @@ import (
 // accept refuses a request that is not valid, or that asks for what this
 // version does not offer, before anything is done for it. It gives an accepted
 // one the ids it does not bring.
-func (r *Router) accept(req *contract.Request) error {
-	if r.view.Load() == nil {
-		return &contract.Error{Code: contract.CodeOverloaded, Message: "the registry is not loaded yet"}
+func (r *Router) accept(req *contract.Request, caller *contract.Caller) (*job, error) {
+	view := r.view.Load()
+	if view == nil {
+		return nil, &contract.Error{Code: contract.CodeOverloaded, Message: "the registry is not loaded yet"}
 	}
 	e := req.Validate()
 	if e == nil {
@@ -21,14 +22,11 @@ func (r *Router) accept(req *contract.Request) error {
 	if req.Options.Mode == contract.ModeAsync {
 		e.Add("/options/mode", "async is not available: leave it out, or say sync")
 	}
-	if req.Clarification != nil {
-		e.Add("/clarification", "clarifications are not available: put the choice into the prompt")
-	}
-	if f := req.Options.Fallback; f != nil && *f != fallbackB {
-		e.Add("/options/fallback", "policy "+*f+" is not available: only B is")
+	if f := req.Options.Fallback; f != nil {
+		r.checkPolicy(view, *f, e)
 	}
 	if len(e.Details) > 0 {
-		return e
+		return nil, e
 	}
 	if req.RequestID == "" {
 		req.RequestID = r.cfg.NewID()
@@ -36,7 +34,7 @@ func (r *Router) accept(req *contract.Request) error {
 	if req.TraceID == "" {
 		req.TraceID = newTraceID()
 	}
-	return nil
+	return r.begin(view, req, caller)
 }
 
 // newTraceID begins a trace (W3C Trace Context §3.2.2.3).

@@ -7,18 +7,18 @@ import (
 )
 
 // response is the answer as far as the plan knows it.
-func (p *plan) response(req *contract.Request, decisionID string) *contract.Response {
+func (p *plan) response(j *job, decisionID string) *contract.Response {
 	p.decision.DecisionID = decisionID
 	if p.omitted == nil {
 		p.omitted = []contract.Omitted{}
 	}
 	return &contract.Response{
-		RequestID: req.RequestID,
-		TraceID:   req.TraceID,
+		RequestID: j.req.RequestID,
+		TraceID:   j.req.TraceID,
 		Decision:  &p.decision,
 		Tasks:     []contract.TaskReport{},
 		Omitted:   p.omitted,
-		Data:      contract.ResponseData{Mode: contract.DataDispatch, DryRun: req.Options.DryRun},
+		Data:      contract.ResponseData{Mode: contract.DataDispatch, DryRun: j.dryRun()},
 	}
 }
 

@@ -5,9 +5,11 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -20,6 +22,7 @@ import (
 	"github.com/caprouter/caprouter/classifier"
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/dispatch"
+	"github.com/caprouter/caprouter/internal/llm"
 	"github.com/caprouter/caprouter/internal/strictjson"
 	"github.com/caprouter/caprouter/matcher"
 	"github.com/caprouter/caprouter/router"
@@ -31,6 +34,7 @@ var update = flag.Bool("update", false, "rewrite want.json of the routing cases"
 // the router to, and has these sections:
 //
 //	registry.yaml         the registry (required)
+//	config.json           of the router, see caseConfig; left out: all defaults
 //	request.json          the body of POST /api/v1/route (required)
 //	classification.json   what the classifier says; left out: the lexical one
 //	agents.json           what each agent does with a task; left out: success
@@ -38,6 +42,9 @@ var update = flag.Bool("update", false, "rewrite want.json of the routing cases"
 //	down                  ids of agents whose breaker is open
 //	want.json             the response, with ids counted and times at zero
 //	calls                 the tasks that were given out, sorted (parts run in parallel)
+//
+// A conversation goes on with request2.json, and classification2.json,
+// agents2.json, caller2.json, want2.json and calls2 beside it, and so on.
 func TestCases(t *testing.T) {
 	files, err := filepath.Glob("testdata/cases/*.txtar")
 	if err != nil || len(files) == 0 {
@@ -57,52 +64,80 @@ func runCase(t *testing.T, file string) {
 	for _, f := range archive.Files {
 		sections[f.Name] = f.Data
 	}
-	agents := &scriptedAgents{t: t, script: map[string]scriptedOutcome{}, down: strings.Fields(string(sections["down"]))}
-	decode(t, sections, "agents.json", &agents.script)
-
-	resp, err := newCaseRouter(t, file, sections, agents).Handle(t.Context(), caseRequest(t, sections), caseCaller(t, sections))
-	slices.Sort(agents.calls)
-	got := map[string]string{"want.json": render(t, resp, err), "calls": strings.Join(agents.calls, "\n") + "\n"}
-	for _, name := range []string{"want.json", "calls"} {
-		if *update {
-			sections[name] = []byte(got[name])
-			continue
+	agents := &scriptedAgents{t: t, down: strings.Fields(string(sections["down"]))}
+	said := &scriptedClassifier{}
+	r := newCaseRouter(t, file, sections, agents, said)
+	got := map[string]string{}
+	for turn := 1; turn == 1 || sections[named("request", turn, ".json")] != nil; turn++ {
+		agents.script, agents.calls = map[string]scriptedOutcome{}, nil
+		decode(t, sections, named("agents", turn, ".json"), &agents.script)
+		if name := named("classification", turn, ".json"); sections[name] != nil {
+			said.says = contract.Classification{} // decoding would write into what is remembered
+			decode(t, sections, name, &said.says)
 		}
+		resp, err := r.Handle(t.Context(), caseRequest(t, sections, turn), caseCaller(t, sections, turn))
+		slices.Sort(agents.calls)
+		got[named("want", turn, ".json")] = render(t, resp, err)
+		got[named("calls", turn, "")] = strings.Join(agents.calls, "\n") + "\n"
+	}
+	if *update {
+		rewrite(t, file, archive, got)
+		return
+	}
+	for name := range got {
 		if diff := cmp.Diff(string(sections[name]), got[name]); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
-	if *update {
-		rewrite(t, file, archive, sections)
-	}
 }
 
-func newCaseRouter(t *testing.T, file string, sections map[string][]byte, agents *scriptedAgents) *router.Router {
+// named is the name of a section of the turn: request.json, request2.json.
+func named(what string, turn int, ext string) string {
+	if turn == 1 {
+		return what + ext
+	}
+	return what + strconv.Itoa(turn) + ext
+}
+
+// caseConfig is what a case may change of the router.
+type caseConfig struct {
+	Trigger         string `json:"trigger"`
+	AnswerByDefault bool   `json:"answer_by_default"`
+	Answer          string `json:"answer"` // of the model, for policy A; "" = there is no model
+	AnswerReason    string `json:"answer_reason"`
+}
+
+func newCaseRouter(t *testing.T, file string, sections map[string][]byte, agents *scriptedAgents, said *scriptedClassifier) *router.Router {
 	t.Helper()
 	snapshot, err := capabilities.Parse(file+"/registry.yaml", sections["registry.yaml"])
 	if err != nil {
 		t.Fatal(err)
 	}
-	var c router.Classifier
-	if c, err = classifier.New(classifier.Config{}); err != nil {
-		t.Fatal(err)
+	var c router.Classifier = said
+	if _, ok := sections["classification.json"]; !ok {
+		if c, err = classifier.New(classifier.Config{Mode: classifier.ModeLexical}); err != nil {
+			t.Fatal(err)
+		}
 	}
-	if _, ok := sections["classification.json"]; ok {
-		var scripted scriptedClassifier
-		decode(t, sections, "classification.json", &scripted.says)
-		c = scripted
-	}
+	var cfg caseConfig
+	decode(t, sections, "config.json", &cfg)
 	ids := 0
 	var mu sync.Mutex
-	r, err := router.New(router.Config{
-		Now: func() time.Time { return caseTime },
+	config := router.Config{
+		Session:         router.SessionConfig{Trigger: cfg.Trigger},
+		AnswerByDefault: cfg.AnswerByDefault,
+		Now:             func() time.Time { return caseTime },
 		NewID: func() string {
 			mu.Lock()
 			defer mu.Unlock()
 			ids++
 			return fmt.Sprintf("id-%d", ids)
 		},
-	}, c, agents)
+	}
+	if cfg.Answer != "" || cfg.AnswerReason != "" {
+		config.Model = scriptedModel(cfg)
+	}
+	r, err := router.New(config, c, agents)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,24 +147,25 @@ func newCaseRouter(t *testing.T, file string, sections map[string][]byte, agents
 
 var caseTime = time.Date(2026, 1, 2, 15, 4, 5, 0, time.UTC)
 
-func caseRequest(t *testing.T, sections map[string][]byte) *contract.Request {
+func caseRequest(t *testing.T, sections map[string][]byte, turn int) *contract.Request {
 	t.Helper()
 	req := &contract.Request{}
-	decode(t, sections, "request.json", req)
-	req.RequestID, req.TraceID = "request", strings.Repeat("0a", 16)
+	decode(t, sections, named("request", turn, ".json"), req)
+	req.RequestID, req.TraceID = named("request", turn, ""), strings.Repeat("0a", 16)
 	return req
 }
 
-func caseCaller(t *testing.T, sections map[string][]byte) *contract.Caller {
+func caseCaller(t *testing.T, sections map[string][]byte, turn int) *contract.Caller {
 	t.Helper()
-	if _, ok := sections["caller.json"]; !ok {
+	section, ok := sections[named("caller", turn, ".json")]
+	if !ok {
 		return &contract.Caller{Subject: "local", AllScopes: true, AllAgents: true}
 	}
 	var c struct {
 		Subject, Tenant string
 		Scopes          []string
 	}
-	if err := json.Unmarshal(sections["caller.json"], &c); err != nil {
+	if err := json.Unmarshal(section, &c); err != nil {
 		t.Fatal(err)
 	}
 	return &contract.Caller{Subject: c.Subject, Tenant: c.Tenant, Scopes: c.Scopes}
@@ -153,6 +189,11 @@ func render(t *testing.T, resp *contract.Response, err error) string {
 		return "error: " + err.Error() + "\n"
 	}
 	resp.Decision.Classification.LatencyMS = 0
+	if use := resp.Data.AnsweredBy; use != nil {
+		for i := range use.Calls {
+			use.Calls[i].LatencyMS = 0
+		}
+	}
 	for stage := range resp.Decision.TimingsMS {
 		resp.Decision.TimingsMS[stage] = 0
 	}
@@ -175,17 +216,16 @@ func render(t *testing.T, resp *contract.Response, err error) string {
 }
 
 // rewrite stores what came out as what is wanted; the diff gets reviewed.
-func rewrite(t *testing.T, file string, archive *txtar.Archive, sections map[string][]byte) {
+func rewrite(t *testing.T, file string, archive *txtar.Archive, got map[string]string) {
 	t.Helper()
-	kept := archive.Files[:0]
-	for _, f := range archive.Files {
-		if f.Name != "want.json" && f.Name != "calls" {
-			kept = append(kept, f)
+	archive.Files = slices.DeleteFunc(archive.Files, func(f txtar.File) bool {
+		return strings.HasPrefix(f.Name, "want") || strings.HasPrefix(f.Name, "calls")
+	})
+	for turn := 1; got[named("want", turn, ".json")] != ""; turn++ {
+		for _, name := range []string{named("want", turn, ".json"), named("calls", turn, "")} {
+			archive.Files = append(archive.Files, txtar.File{Name: name, Data: []byte(got[name])})
 		}
 	}
-	archive.Files = append(kept,
-		txtar.File{Name: "want.json", Data: sections["want.json"]},
-		txtar.File{Name: "calls", Data: sections["calls"]})
 	if err := os.WriteFile(file, txtar.Format(archive), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -194,8 +234,21 @@ func rewrite(t *testing.T, file string, archive *txtar.Archive, sections map[str
 // scriptedClassifier says one thing, as a model would.
 type scriptedClassifier struct{ says contract.Classification }
 
-func (c scriptedClassifier) Classify(context.Context, classifier.Input) contract.Classification {
+func (c *scriptedClassifier) Classify(context.Context, classifier.Input) contract.Classification {
 	return c.says
+}
+
+// scriptedModel answers for policy A.
+type scriptedModel caseConfig
+
+func (m scriptedModel) Provider() string { return "scripted" }
+func (m scriptedModel) Model() string    { return "scripted-1" }
+
+func (m scriptedModel) Generate(context.Context, *llm.Request) (*llm.Reply, error) {
+	if m.AnswerReason != "" {
+		return nil, &llm.Error{Reason: m.AnswerReason, Detail: "scripted"}
+	}
+	return &llm.Reply{Text: m.Answer, Tokens: contract.Tokens{Input: 100, Output: 20}}, nil
 }
 
 // scriptedOutcome is what a scripted agent makes of a task.
@@ -218,7 +271,13 @@ type scriptedAgents struct {
 func (a *scriptedAgents) Send(_ context.Context, call dispatch.Call) dispatch.Outcome {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.calls = append(a.calls, fmt.Sprintf("%s %s %v %q others=%d", call.Agent.ID, call.Task.Intent, call.Task.Domains, call.Task.SubtaskTitle, call.Others))
+	line := fmt.Sprintf("%s %s %v %q others=%d", call.Agent.ID, call.Task.Intent, call.Task.Domains, call.Task.SubtaskTitle, call.Others)
+	if call.Agent.Restore != nil {
+		for _, name := range slices.Sorted(maps.Keys(call.Task.Inputs)) {
+			line += fmt.Sprintf(" %s=%s", name, call.Task.Inputs[name])
+		}
+	}
+	a.calls = append(a.calls, line)
 	if prompt := string(call.Task.Inputs["prompt"]); prompt == "" || prompt == `""` {
 		a.t.Errorf("%s: got inputs %v, want the prompt in them", call.Agent.ID, call.Task.Inputs)
 	}
@@ -245,7 +304,7 @@ func (a *scriptedAgents) Live(agents []*contract.RegistryEntry) matcher.Live {
 // TestIDsAreMadeWhereNoneAre holds for a request that enters without an edge.
 func TestIDsAreMadeWhereNoneAre(t *testing.T) {
 	sections := map[string][]byte{"registry.yaml": []byte(propertyRegistry)}
-	r := newCaseRouter(t, "ids", sections, &scriptedAgents{t: t})
+	r := newCaseRouter(t, "ids", sections, &scriptedAgents{t: t}, nil)
 	seen := map[string]bool{}
 	for range 2 {
 		resp, err := r.Handle(t.Context(), &contract.Request{Content: contract.Content{Prompt: "hello"}}, &contract.Caller{})

@@ -3,12 +3,10 @@ package router
 import (
 	"context"
 	"encoding/json"
-	"maps"
 
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/dispatch"
 	"github.com/caprouter/caprouter/internal/run"
-	"github.com/caprouter/caprouter/internal/strictjson"
 )
 
 // taskRun is what became of one part.
@@ -18,16 +16,16 @@ type taskRun struct {
 }
 
 // deliver gives every part to its agent, in parallel, and waits for all.
-func (r *Router) deliver(ctx context.Context, req *contract.Request, caller *contract.Caller, p *plan) []taskRun {
+func (r *Router) deliver(ctx context.Context, j *job, p *plan) []taskRun {
 	runs := make([]taskRun, len(p.parts))
-	inputs := taskInputs(req)
+	inputs := newInputs(j)
 	run.Each(ctx, len(p.parts), len(p.parts), func(ctx context.Context, i int) {
 		pt := &p.parts[i]
 		if pt.down != nil {
 			runs[i] = r.notCalled(pt)
 			return
 		}
-		runs[i] = r.deliverPart(ctx, req, caller, pt, inputs)
+		runs[i] = r.deliverPart(ctx, j, pt, inputs)
 	})
 	return runs
 }
@@ -35,16 +33,18 @@ func (r *Router) deliver(ctx context.Context, req *contract.Request, caller *con
 // deliverPart tries the part's agents in turn until one delivers. An agent that
 // may have done the work is the last to be tried: work is never given out twice
 // (each try is a new task with its own id and token).
-func (r *Router) deliverPart(ctx context.Context, req *contract.Request, caller *contract.Caller, pt *part, inputs map[string]json.RawMessage) taskRun {
+func (r *Router) deliverPart(ctx context.Context, j *job, pt *part, in *inputs) taskRun {
 	var current taskRun
 	var failed []contract.FailedTry
 	for i, agent := range pt.agents {
 		if i > 0 {
 			failed = append(failed, failedTry(&current))
 		}
-		task := r.newTask(ctx, req, pt, inputs)
-		out := r.dispatcher.Send(ctx, dispatch.Call{Agent: agent, Caller: caller, Task: task, Others: len(pt.agents) - 1 - i})
+		task := r.newTask(ctx, j, pt, in.of(agent))
+		task.SubtaskTitle = titleOf(j.masking.Restore(pt.title, agent.Restore))
+		out := r.dispatcher.Send(ctx, dispatch.Call{Agent: agent, Caller: j.caller, Task: task, Others: len(pt.agents) - 1 - i})
 		current = newTaskRun(&task, agent.ID, out)
+		current.report.SubtaskTitle = pt.title // as the decision has it: masked
 		if delivered(&current) || out.Uncertain || ctx.Err() != nil {
 			break
 		}
@@ -53,12 +53,12 @@ func (r *Router) deliverPart(ctx context.Context, req *contract.Request, caller 
 	return current
 }
 
-func (r *Router) newTask(ctx context.Context, req *contract.Request, pt *part, inputs map[string]json.RawMessage) contract.Task {
+func (r *Router) newTask(ctx context.Context, j *job, pt *part, inputs map[string]json.RawMessage) contract.Task {
 	deadline, _ := ctx.Deadline() // Handle always sets one
 	return contract.Task{
 		TaskID:       r.cfg.NewID(),
-		RequestID:    req.RequestID,
-		TraceID:      req.TraceID,
+		RequestID:    j.req.RequestID,
+		TraceID:      j.req.TraceID,
 		Intent:       pt.intent,
 		Domains:      pt.domains,
 		SubtaskTitle: pt.title,
@@ -113,18 +113,4 @@ func failedTry(t *taskRun) contract.FailedTry {
 		try.Explanations = t.result.Explanations
 	}
 	return try
-}
-
-// taskInputs is what every agent of the request receives: the prompt and the
-// caller's inputs (Validate has refused an input of the prompt's name).
-func taskInputs(req *contract.Request) map[string]json.RawMessage {
-	inputs := make(map[string]json.RawMessage, len(req.Content.Inputs)+1)
-	maps.Copy(inputs, req.Content.Inputs)
-	prompt, err := strictjson.Marshal(req.Content.Prompt)
-	if err != nil {
-		// Only invalid UTF-8 can fail here, and the edge has refused that.
-		prompt = []byte(`""`)
-	}
-	inputs["prompt"] = prompt
-	return inputs
 }

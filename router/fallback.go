@@ -1,27 +1,72 @@
 package router
 
 import (
+	"context"
+
+	"github.com/caprouter/caprouter/capabilities"
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/fallback"
 )
 
-// fallbackB is the wire name of policy B (003 §5).
-const fallbackB = "B"
-
-// fallBack answers a request nobody may serve. Policy B is the one there is: it
-// explains, and neither a model nor an agent is asked.
-func (r *Router) fallBack(resp *contract.Response, v *View, req *contract.Request, caller *contract.Caller, p *plan) {
-	used := fallbackB
-	resp.Status = contract.StatusUnsupported
-	resp.Decision.FallbackUsed = &used
-	resp.Data.Mode = contract.DataUnsupported
-	resp.Data.Unsupported = fallback.Unsupported(&fallback.Unmet{
-		Registry: v.Registry,
-		Lexical:  v.Lexical,
-		Caller:   caller,
-		Prompt:   req.Content.Prompt,
-		Only:     restriction(req),
+// fallBack answers a request nobody may serve, by the registry's policy
+// (003 §5).
+func (r *Router) fallBack(ctx context.Context, resp *contract.Response, j *job, p *plan) {
+	policy := r.policy(j.view)
+	if j.req.Options.Fallback != nil {
+		policy = *j.req.Options.Fallback // accept has seen that it narrows
+	}
+	resp.Decision.FallbackUsed = &policy
+	unmet := &fallback.Unmet{
+		Registry: j.view.Registry,
+		Lexical:  j.view.Lexical,
+		Caller:   j.caller,
+		Prompt:   j.prompt,
+		Only:     j.only,
 		Decision: resp.Decision,
 		Reason:   p.reason,
+	}
+	if policy == capabilities.FallbackAnswer {
+		r.answer(ctx, resp, j, unmet)
+		return
+	}
+	resp.Status = contract.StatusUnsupported
+	resp.Data.Mode = contract.DataUnsupported
+	resp.Data.Unsupported = fallback.Unsupported(unmet)
+}
+
+// answer lets the model answer the caller directly, within bounds. A dry run
+// does not ask it.
+func (r *Router) answer(ctx context.Context, resp *contract.Response, j *job, unmet *fallback.Unmet) {
+	resp.Status = contract.StatusCompleted
+	if j.dryRun() {
+		resp.Data.Mode = contract.DataServerFallback
+		resp.Data.Classification = &resp.Decision.Classification
+		return
+	}
+	resp.Data = fallback.Answer(ctx, r.cfg.Model, unmet, fallback.AnswerInput{
+		Prompt: j.prompt, History: j.history, Locale: j.req.Metadata.Locale, Now: r.cfg.Now,
+		Restore: func(text string) string { return j.masking.Restore(text, nil) },
 	})
+}
+
+// policy is the registry's, as far as it is available. Where it leaves the
+// choice, a request is answered directly if a model classifies anyway.
+func (r *Router) policy(v *View) string {
+	switch p := v.Registry.Fallback.Policy; {
+	case p == capabilities.FallbackAnswer, p == capabilities.FallbackAuto && r.cfg.AnswerByDefault:
+		return capabilities.FallbackAnswer
+	}
+	return capabilities.FallbackUnsupported
+}
+
+// checkPolicy refuses a wish that widens: B may always be asked for, any other
+// policy only when it holds anyway.
+func (r *Router) checkPolicy(v *View, wish string, e *contract.Error) {
+	switch {
+	case wish == capabilities.FallbackUnsupported, wish == r.policy(v):
+	case wish == capabilities.FallbackPropose:
+		e.Add("/options/fallback", "policy C is not available yet: leave it out, or say B")
+	default:
+		e.Add("/options/fallback", "policy "+wish+" is not the registry's: leave it out, or say B")
+	}
 }

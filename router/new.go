@@ -3,6 +3,7 @@ package router
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"time"
 
@@ -11,6 +12,8 @@ import (
 	"github.com/caprouter/caprouter/classifier"
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/dispatch"
+	"github.com/caprouter/caprouter/fallback"
+	"github.com/caprouter/caprouter/internal/redact"
 	"github.com/caprouter/caprouter/internal/telemetry"
 )
 
@@ -19,7 +22,13 @@ const DefaultTimeout = 30 * time.Second
 
 // Config holds what New does not require; its zero value works.
 type Config struct {
-	Timeout time.Duration      // of a request that names none; 0 = DefaultTimeout
+	Timeout  time.Duration    // of a request that names none; 0 = DefaultTimeout
+	Redactor *redact.Redactor // nil = all kinds are masked
+	Session  SessionConfig
+	Model    fallback.Model // answers by policy A; nil = none
+	// AnswerByDefault makes A the policy of a registry that leaves the choice.
+	AnswerByDefault bool
+
 	Logger  *slog.Logger       // nil = silent
 	Metrics *telemetry.Metrics // nil = none
 	Now     func() time.Time   // nil = time.Now
@@ -58,7 +67,20 @@ func New(cfg Config, c Classifier, d Dispatcher) (*Router, error) {
 	if cfg.NewID == nil {
 		cfg.NewID = NewID
 	}
-	return &Router{cfg: cfg, classifier: c, dispatcher: d}, nil
+	if cfg.Redactor == nil {
+		var err error
+		if cfg.Redactor, err = redact.New(redact.Config{}); err != nil {
+			return nil, fmt.Errorf("router: %w", err)
+		}
+	}
+	if cfg.Session.TTL == 0 {
+		cfg.Session.TTL = DefaultSessionTTL
+	}
+	return &Router{
+		cfg: cfg, classifier: c, dispatcher: d, redactor: cfg.Redactor,
+		sessions: newRemembered[sessionID, session](maxSessions, cfg.Session.TTL, cfg.Now),
+		asked:    newRemembered[string, question](maxAsked, cfg.Session.TTL, cfg.Now),
+	}, nil
 }
 
 // NewID returns a UUIDv7 (RFC 9562 §5.7): request, decision and task ids.

@@ -15,13 +15,15 @@ import (
 const maxStandby = 3
 
 // plan is what the arithmetic decided: the decision as it will be shown, and
-// the parts to dispatch. It is a pure function of the view, the request, the
-// caller, the classification and the time.
+// the parts to dispatch. It is a pure function of the job, the classification and
+// the time.
 type plan struct {
 	decision contract.Decision
 	parts    []part
 	omitted  []contract.Omitted
 	reason   string // why nobody may serve any part; "" when somebody may
+	// options are the readings the caller is asked about before anybody may.
+	options []contract.ClarificationOption
 }
 
 // part is one task to be: what is asked, and who may do it in which order.
@@ -41,6 +43,7 @@ const whole = -1
 
 // planner holds what the parts of one plan share.
 type planner struct {
+	job    *job
 	view   *View
 	query  matcher.Query
 	topk   int
@@ -48,13 +51,16 @@ type planner struct {
 	plan   *plan
 }
 
-func makePlan(v *View, req *contract.Request, caller *contract.Caller, clf contract.Classification, now time.Time) *plan {
+func makePlan(j *job, clf contract.Classification, now time.Time) *plan {
+	v := j.view
 	p := planner{
+		job:  j,
 		view: v,
 		query: matcher.Query{
-			PromptBytes:   len(req.Content.Prompt),
-			Caller:        caller,
-			Only:          restriction(req),
+			PromptBytes:   len(j.req.Content.Prompt),
+			Caller:        j.caller,
+			Only:          j.only,
+			DataClasses:   j.masking.Kinds(),
 			Confidence:    clf.Confidence,
 			MinConfidence: classifier.MinConfidence(v.Registry.Routing, clf.Source),
 			NowMS:         now.UnixMilli(),
@@ -68,8 +74,12 @@ func makePlan(v *View, req *contract.Request, caller *contract.Caller, clf contr
 			RegistryVersion: v.Registry.Version,
 		}},
 	}
-	if p.plan.reason = undecided(v, &clf); p.plan.reason == "" {
-		p.matchParts(req, &clf)
+	p.plan.reason, p.plan.options = undecided(j, &clf)
+	if j.session.asked {
+		p.plan.options = nil // who was asked already is not asked again
+	}
+	if p.plan.reason == "" {
+		p.matchParts(&clf)
 	}
 	if p.plan.reason != "" {
 		p.showNearest(&clf)
@@ -78,9 +88,9 @@ func makePlan(v *View, req *contract.Request, caller *contract.Caller, clf contr
 }
 
 // matchParts finds agents for every part of the request.
-func (p *planner) matchParts(req *contract.Request, clf *contract.Classification) {
+func (p *planner) matchParts(clf *contract.Classification) {
 	var reasons []string
-	for _, pt := range partsOf(req, clf) {
+	for _, pt := range partsOf(p.job, clf) {
 		reason := p.matchPart(&pt)
 		if reason == "" {
 			p.plan.parts = append(p.plan.parts, pt)
@@ -103,9 +113,9 @@ func (p *planner) matchParts(req *contract.Request, clf *contract.Classification
 
 // partsOf lists what is to be matched: each subtask by itself, with the
 // parent's intent and domains where it has none of its own, else the whole.
-func partsOf(req *contract.Request, clf *contract.Classification) []part {
+func partsOf(j *job, clf *contract.Classification) []part {
 	if len(clf.Subtasks) == 0 {
-		return []part{{subtask: whole, title: titleOf(req.Content.Prompt), intent: clf.Intent, domains: clf.Domains}}
+		return []part{{subtask: whole, title: titleOf(j.prompt), intent: clf.Intent, domains: clf.Domains}}
 	}
 	parts := make([]part, len(clf.Subtasks))
 	for i, s := range clf.Subtasks {
@@ -250,12 +260,4 @@ func appendNew(ids []string, id string) []string {
 		return ids
 	}
 	return append(ids, id)
-}
-
-// restriction is the one agent the caller wants, "" for any.
-func restriction(req *contract.Request) string {
-	if req.AgentID == nil {
-		return ""
-	}
-	return *req.AgentID
 }

@@ -38,7 +38,7 @@ func TestDispatchStaysWithinTheRules(t *testing.T) {
 		clf := drawClassification(t)
 		caller := drawCaller(t)
 		agents := &recordingAgents{}
-		r, err := router.New(router.Config{}, scriptedClassifier{clf}, agents)
+		r, err := router.New(router.Config{}, &scriptedClassifier{clf}, agents)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -3,15 +3,16 @@ package router
 import (
 	"context"
 	"log/slog"
+	"strings"
 
 	"github.com/caprouter/caprouter/contract"
 )
 
 // record writes the one decision line of a request (003 §7) and counts it. A
 // dry run counts nothing and is logged at debug level only. No prompt text.
-func (r *Router) record(ctx context.Context, req *contract.Request, resp *contract.Response, c *clock) {
+func (r *Router) record(ctx context.Context, j *job, resp *contract.Response, c *clock) {
 	level := slog.LevelInfo
-	if req.Options.DryRun {
+	if j.dryRun() {
 		level = slog.LevelDebug
 	} else {
 		r.count(resp, c)
@@ -33,6 +34,7 @@ func (r *Router) record(ctx context.Context, req *contract.Request, resp *contra
 		slog.Any("clf.domains", d.Classification.Domains),
 		slog.Float64("clf.confidence", d.Classification.Confidence),
 		slog.String("clf.source", string(d.Classification.Source)),
+		slog.String("clf.reason", d.Classification.Reason),
 		slog.Any("candidates", candidateIDs(d)),
 		slog.Any("chosen", d.Chosen),
 		slog.String("fallback_used", fallbackUsed),
@@ -46,6 +48,9 @@ func (r *Router) count(resp *contract.Response, c *clock) {
 	m := r.cfg.Metrics
 	m.Request(string(resp.Status), c.elapsed())
 	m.Classify(string(resp.Decision.Classification.Source), c.duration("classify"))
+	if reason := resp.Decision.Classification.Reason; strings.HasPrefix(reason, "llm_") {
+		m.StandIn(reason)
+	}
 	if f := resp.Decision.FallbackUsed; f != nil {
 		m.Fallback(*f)
 	}

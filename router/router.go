@@ -3,9 +3,9 @@ package router
 import (
 	"context"
 	"sync/atomic"
-	"time"
 
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/redact"
 )
 
 // Router takes requests along the one path of the package comment. It is safe
@@ -15,6 +15,9 @@ type Router struct {
 	view       atomic.Pointer[View]
 	classifier Classifier
 	dispatcher Dispatcher
+	redactor   *redact.Redactor
+	sessions   *remembered[sessionID, session]
+	asked      *remembered[string, question] // by request id
 }
 
 // Handle routes one request and waits for its answer (003 §3).
@@ -23,51 +26,59 @@ type Router struct {
 // caller can mend it. Everything that happens to an accepted request, that
 // nobody may serve it and that every agent failed included, is a Response.
 func (r *Router) Handle(ctx context.Context, req *contract.Request, caller *contract.Caller) (*contract.Response, error) {
-	if err := r.accept(req); err != nil {
+	job, err := r.accept(req, caller) // masked, with what its session remembers
+	if err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, r.timeout(req))
 	defer cancel()
-	view, clock := r.view.Load(), r.startClock()
+	clock := r.startClock()
 
-	clf := r.classifier.Classify(ctx, view.classifierInput(req)) // the model proposes
+	clf := r.understand(ctx, job) // the model proposes
 	clock.lap("classify")
 
-	plan := makePlan(view, req, caller, clf, clock.now()) // the arithmetic decides
+	plan := makePlan(job, clf, clock.now()) // the arithmetic decides
 	clock.lap("match")
 
-	resp := plan.response(req, r.cfg.NewID())
+	resp := plan.response(job, r.cfg.NewID())
+	var runs []taskRun
 	switch {
+	case len(plan.options) > 0:
+		r.clarify(resp, job, plan) // the caller decides
 	case plan.reason != "":
-		r.fallBack(resp, view, req, caller, plan) // nobody may serve it
-	case req.Options.DryRun:
+		r.fallBack(ctx, resp, job, plan) // nobody may serve it
+		clock.lap("fallback")
+	case job.dryRun():
 		resp.Status = contract.StatusAccepted
 	default:
-		runs := r.deliver(ctx, req, caller, plan) // one task a part, failover to standbys
+		runs = r.deliver(ctx, job, plan) // one task a part, failover to standbys
 		clock.lap("dispatch")
 		aggregate(resp, plan, runs)
 	}
 
 	clock.stop(resp.Decision)
-	r.record(ctx, req, resp, clock)
+	r.remember(job, resp, plan, runs)
+	r.record(ctx, job, resp, clock)
 	return resp, nil
 }
 
+// understand says what the request is: what is settled already, else what the
+// classifier proposes.
+func (r *Router) understand(ctx context.Context, j *job) contract.Classification {
+	if j.settled != nil {
+		return j.settled.now()
+	}
+	return r.classifier.Classify(ctx, j.classifierInput())
+}
+
 // Classify proposes what the request is and decides nothing.
-func (r *Router) Classify(ctx context.Context, req *contract.Request, _ *contract.Caller) (*contract.Classification, error) {
-	if err := r.accept(req); err != nil {
+func (r *Router) Classify(ctx context.Context, req *contract.Request, caller *contract.Caller) (*contract.Classification, error) {
+	job, err := r.accept(req, caller)
+	if err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, r.timeout(req))
 	defer cancel()
-	clf := r.classifier.Classify(ctx, r.view.Load().classifierInput(req))
+	clf := r.classifier.Classify(ctx, job.classifierInput())
 	return &clf, nil
-}
-
-// timeout is how long the request may take: its own wish, else the default.
-func (r *Router) timeout(req *contract.Request) time.Duration {
-	if ms := req.Options.TimeoutMS; ms > 0 {
-		return time.Duration(ms) * time.Millisecond
-	}
-	return r.cfg.Timeout
 }

@@ -40,13 +40,3 @@ func (r *Router) SetView(v *View) { r.view.Store(v) }
 
 // View returns the current view, nil before the first SetView.
 func (r *Router) View() *View { return r.view.Load() }
-
-func (v *View) classifierInput(req *contract.Request) classifier.Input {
-	return classifier.Input{
-		Prompt:   req.Content.Prompt,
-		History:  req.History,
-		Locale:   req.Metadata.Locale,
-		Registry: v.Registry,
-		Lexical:  v.Lexical,
-	}
-}
