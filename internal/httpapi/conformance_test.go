@@ -128,6 +128,7 @@ func TestServerConformsToTheDocument(t *testing.T) {
 	const full = `{"content":{"prompt":"p","inputs":{"a":null,"A":[1]}},"history":[{"role":"user","content":"c"}],` +
 		`"metadata":{"locale":"pt-BR"},"session_id":"s","agent_id":null,"clarification":null,` +
 		`"options":{"dry_run":false,"mode":"sync","timeout_ms":30000,"fallback":null}}`
+	const dry = `{"content":{"prompt":"p"},"options":{"dry_run":true}}`
 	const yaml = "clients:\n  a:\n    match:\n      intent: [x]\n      domains: [y]\n"
 	asYAML := []string{"Content-Type", "application/yaml"}
 	asJSON := []string{"Content-Type", "application/json"}
@@ -145,8 +146,17 @@ func TestServerConformsToTheDocument(t *testing.T) {
 		{"route partial", answering(partial), "POST", "/api/v1/route", prompt, asJSON, 200},
 		{"route failed", answering(failed), "POST", "/api/v1/route", prompt, asJSON, 200},
 		{"route unsupported", answering(unsupported), "POST", "/api/v1/route", prompt, asJSON, 422},
-		{"route dry run", answering(planned), "POST", "/api/v1/route", `{"content":{"prompt":"p"},"options":{"dry_run":true}}`, asJSON, 200},
-		{"route dry run unsupported", answering(unsupported), "POST", "/api/v1/route", `{"content":{"prompt":"p"},"options":{"dry_run":true}}`, asJSON, 200},
+		{"route dry run", answering(planned), "POST", "/api/v1/route", dry, asJSON, 200},
+		{"route dry run unsupported", answering(unsupported), "POST", "/api/v1/route", dry, asJSON, 200},
+		{"route completed by a model's word", answering(completedAfter(classifiedByModel())), "POST", "/api/v1/route", prompt, asJSON, 200},
+		{"route completed out of the cache", answering(completedAfter(classifiedBy(contract.SourceCache, testModelUse()))), "POST", "/api/v1/route", prompt, asJSON, 200},
+		{"route completed though the model failed", answering(completedAfter(classifiedInstead())), "POST", "/api/v1/route", prompt, asJSON, 200},
+		{"route clarification", answering(undecided), "POST", "/api/v1/route", prompt, asJSON, 200},
+		{"route clarification, dry run", answering(undecided), "POST", "/api/v1/route", dry, asJSON, 200},
+		{"route clarified", answering(chosen), "POST", "/api/v1/route", `{"content":{"prompt":"p"},"clarification":{"request_id":"r","option_id":"1"}}`, asJSON, 200},
+		{"route answered by a model", answering(answeredByModel), "POST", "/api/v1/route", prompt, asJSON, 200},
+		{"route answered by a model, dry run", answering(answeredByModel), "POST", "/api/v1/route", dry, asJSON, 200},
+		{"route answered by nobody", answering(answeredByNobody), "POST", "/api/v1/route", prompt, asJSON, 200},
 		{"route not JSON", answering(completed), "POST", "/api/v1/route", `{`, asJSON, 400},
 		{"route not valid", answering(completed), "POST", "/api/v1/route", `{"content":{}}`, asJSON, 422},
 		{"route text", answering(completed), "POST", "/api/v1/route", prompt, []string{"Content-Type", "text/plain"}, 415},
@@ -155,6 +165,8 @@ func TestServerConformsToTheDocument(t *testing.T) {
 		{"route core broken", failing(errors.New("secret")), "POST", "/api/v1/route", prompt, asJSON, 500},
 		{"route too large", answering(completed), "POST", "/api/v1/route", `"` + strings.Repeat("a", contract.MaxBodyBytes) + `"`, asJSON, 413},
 		{"classify", &fakeCore{}, "POST", "/api/v1/classify", prompt, asJSON, 200},
+		{"classify by a model", classifying(classifiedByModel()), "POST", "/api/v1/classify", prompt, asJSON, 200},
+		{"classify though the model failed", classifying(classifiedInstead()), "POST", "/api/v1/classify", prompt, asJSON, 200},
 		{"classify core broken", failing(errors.New("secret")), "POST", "/api/v1/classify", prompt, asJSON, 500},
 		{"agents", &fakeCore{states: map[string]AgentState{"billing_agent": {Breaker: "open", OpenUntil: until}, "quality_agent": {InFlight: 2}}}, "GET", "/api/v1/agents", "", nil, 200},
 		{"agent", &fakeCore{states: map[string]AgentState{"quality_agent": {Disabled: true, Breaker: "half_open"}}}, "GET", "/api/v1/agents/quality_agent", "", nil, 200},
@@ -166,6 +178,7 @@ func TestServerConformsToTheDocument(t *testing.T) {
 		{"lint broken", &fakeCore{}, "POST", "/api/v1/registry/lint", "clients: [\n", asYAML, 422},
 		{"health", &fakeCore{}, "GET", "/healthz", "", nil, 200},
 		{"ready", &fakeCore{ready: Readiness{Status: ReadinessReady, Registry: RegistryStatus{LoadedAt: &until}}}, "GET", "/readyz", "", nil, 200},
+		{"ready with a model", &fakeCore{ready: Readiness{Status: ReadinessReady, Classifier: ClassifierStatus{Mode: "llm", Model: &ModelStatus{Breaker: "half_open"}}}}, "GET", "/readyz", "", nil, 200},
 		{"ready degraded", &fakeCore{ready: Readiness{Status: ReadinessDegraded, Registry: RegistryStatus{Stale: true, Error: "f:1:2: x"}}}, "GET", "/readyz", "", nil, 200},
 		{"ready starting", &fakeCore{ready: Readiness{Status: ReadinessStarting}}, "GET", "/readyz", "", nil, 503},
 		{"metrics", &fakeCore{}, "GET", "/metrics", "", nil, 200},

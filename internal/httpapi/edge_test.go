@@ -67,6 +67,12 @@ func TestDecisionHeaders(t *testing.T) {
 			return r, nil
 		case "none":
 			return unsupported(req), nil
+		case "model":
+			return answeredByModel(req), nil
+		case "cache":
+			return completedAfter(classifiedBy(contract.SourceCache, testModelUse()))(req), nil
+		case "ask":
+			return undecided(req), nil
 		}
 		r := completed(req)
 		r.Decision = nil
@@ -84,6 +90,18 @@ func TestDecisionHeaders(t *testing.T) {
 		{"none", map[string]string{
 			"X-Router-Decision-Id": "01980c1a-7c0a-7b11-8c22-90aa11bb22cc",
 			"X-Router-Source":      "lexical", "X-Router-Fallback": "B",
+		}},
+		{"model", map[string]string{
+			"X-Router-Decision-Id": "01980c1a-7c0a-7b11-8c22-90aa11bb22cc",
+			"X-Router-Source":      "llm", "X-Router-Fallback": "A",
+		}},
+		{"cache", map[string]string{
+			"X-Router-Decision-Id": "01980c1a-7c0a-7b11-8c22-90aa11bb22cc",
+			"X-Router-Agent":       "quality_agent", "X-Router-Source": "cache",
+		}},
+		{"ask", map[string]string{
+			"X-Router-Decision-Id": "01980c1a-7c0a-7b11-8c22-90aa11bb22cc",
+			"X-Router-Source":      "lexical",
 		}},
 		{"no decision", map[string]string{}},
 	}

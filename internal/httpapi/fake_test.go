@@ -167,7 +167,7 @@ func testSnapshot() *capabilities.Snapshot {
 		Routing:  capabilities.DefaultRouting(),
 		Fallback: capabilities.DefaultFallback(),
 		Grants:   map[string]contract.Grant{"billing_agent": {Intents: []string{"cost_analysis"}, Domains: []string{"azure"}}},
-		Warnings: []string{"fallback policy A is not available yet: B answers instead"},
+		Warnings: []string{"fallback policy C is not available yet: B answers instead"},
 	}
 }
 

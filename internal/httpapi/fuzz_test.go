@@ -21,6 +21,7 @@ func FuzzRouteBody(f *testing.F) {
 		`{"content":{"prompt":"p"},"agent_id":null,"clarification":null,"options":{"fallback":null,"mode":"sync","timeout_ms":1,"dry_run":true}}`,
 		`{"content":{"prompt":"p"},"metadata":{"locale":"pt-BR"},"session_id":"s","agent_id":"quality_agent"}`,
 		`{"content":{"prompt":"p"},"clarification":{"request_id":"r","option_id":"o"},"options":{"mode":"async"}}`,
+		`{"content":{"prompt":"p"},"session_id":"s","clarification":{"request_id":"01980c1a-7c00-7a3e-9d41-5f2b6c7d8e90","option_id":"1"},"options":{"fallback":"A"}}`,
 		`{"content":{"prompt":"\u0000\ud83d\ude00\\"}}`,
 		`{"content":{"prompt":"p","prompt":"q"}}`,
 		`{"CONTENT":{"prompt":"p"}}`,

@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/llm"
 )
 
 // mirrored says which Go type each schema of the document describes.
@@ -33,6 +34,7 @@ func mirrored() map[string]reflect.Type {
 		"RegistryCheck":      reflect.TypeFor[RegistryCheck](),
 		"RegistryLint":       reflect.TypeFor[RegistryLint](),
 		"Readiness":          reflect.TypeFor[Readiness](),
+		"Classification":     reflect.TypeFor[contract.Classification](),
 		"Health":             reflect.TypeFor[Health](),
 	}
 }
@@ -225,7 +227,7 @@ func sorted(s []string) []string { return slices.Sorted(slices.Values(s)) }
 func TestEnumsMirrorTheConstants(t *testing.T) {
 	constants := contractConstants(t)
 	doc := spec(t)
-	for _, name := range []string{"Status", "DataMode", "Role", "TaskStatus", "TaskCode", "Source", "Code"} {
+	for _, name := range []string{"Status", "DataMode", "Role", "TaskStatus", "TaskCode", "Source", "CallPurpose", "Code"} {
 		t.Run(name, func(t *testing.T) {
 			var described []string
 			for _, v := range doc.Components.Schemas[name].Value.Enum {
@@ -245,6 +247,24 @@ func TestEnumsMirrorTheConstants(t *testing.T) {
 			t.Errorf("codes differ (-contract +table):\n%s", diff)
 		}
 	})
+}
+
+// Every reason that a model can be the cause of is explained by the document and
+// by the page about it.
+func TestReasonsOfModelsAreDocumented(t *testing.T) {
+	reason := spec(t).Components.Schemas["Classification"].Value.Properties["reason"].Value
+	page, err := os.ReadFile("../../docs/http.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, code := range llm.Reasons() {
+		if !strings.Contains(string(page), "| `"+code+"` |") {
+			t.Errorf("docs/http.md has no row for %s", code)
+		}
+		if !strings.Contains(reason.Description, "* `"+code+"`: ") {
+			t.Errorf("the document does not explain %s", code)
+		}
+	}
 }
 
 // contractConstants reads the typed string constants of package contract from
@@ -298,6 +318,7 @@ func TestLimitsMirrorTheConstants(t *testing.T) {
 		{"domains", *prop("Classification", "domains").MaxItems, contract.MaxDomains},
 		{"subtasks", *prop("Classification", "subtasks").MaxItems, contract.MaxSubtasks},
 		{"subtask title", *prop("Subtask", "title").MaxLength, contract.MaxSubtaskTitle},
+		{"a model's reply", *prop("ModelCall", "reply").MaxLength, contract.MaxShownReply},
 	}
 	for _, c := range cases {
 		if c.got != c.want {

@@ -132,13 +132,49 @@ func TestExamplesShowTheirState(t *testing.T) {
 		Status  any    `json:"status"`
 		Code    string `json:"code"`
 		Outcome string `json:"outcome"`
+		Source  string `json:"source"`
+		Reason  string `json:"reason"`
 		Data    struct {
-			Mode   string `json:"mode"`
-			DryRun bool   `json:"dry_run"`
+			Mode     string `json:"mode"`
+			DryRun   bool   `json:"dry_run"`
+			Because  string `json:"because"`
+			Degraded bool   `json:"degraded"`
 		} `json:"data"`
+		Decision struct {
+			Classification struct {
+				Source string `json:"source"`
+			} `json:"classification"`
+			FallbackUsed string `json:"fallback_used"`
+		} `json:"decision"`
+		Clarification map[string]string `json:"clarification"`
+		Errors        []struct {
+			Pointer string `json:"pointer"`
+		} `json:"errors"`
+	}
+	answeredByA := func(e shown) bool {
+		return e.Status == "completed" && e.Data.Mode == "server_fallback" && e.Decision.FallbackUsed == "A"
+	}
+	asks := func(e shown, because string) bool {
+		return e.Status == "clarification_required" && e.Data.Mode == "clarification" && e.Data.Because == because
+	}
+	refused := func(e shown, pointer string) bool {
+		return e.Code == "invalid_request" && e.Status == 422.0 && len(e.Errors) == 1 && e.Errors[0].Pointer == pointer
 	}
 	cases := map[string]func(e shown) bool{
 		"completed":                    func(e shown) bool { return e.Status == "completed" && e.Data.Mode == "dispatch" },
+		"completed_llm":                func(e shown) bool { return e.Status == "completed" && e.Decision.Classification.Source == "llm" },
+		"completed_pinned":             func(e shown) bool { return e.Status == "completed" && e.Decision.Classification.Source == "pinned" },
+		"classify":                     func(e shown) bool { return e.Source == "lexical" && e.Reason == "" },
+		"classify_llm":                 func(e shown) bool { return e.Source == "llm" },
+		"classify_llm_failed":          func(e shown) bool { return e.Source == "lexical" && strings.HasPrefix(e.Reason, "llm_") },
+		"clarification":                func(e shown) bool { return asks(e, "ambiguous") },
+		"clarification_divergent":      func(e shown) bool { return asks(e, "divergent") },
+		"request_clarification":        func(e shown) bool { return len(e.Clarification) == 2 },
+		"error_clarification_unknown":  func(e shown) bool { return refused(e, "/clarification/request_id") },
+		"error_clarification_option":   func(e shown) bool { return refused(e, "/clarification/option_id") },
+		"server_fallback":              func(e shown) bool { return answeredByA(e) && !e.Data.Degraded && !e.Data.DryRun },
+		"server_fallback_degraded":     func(e shown) bool { return answeredByA(e) && e.Data.Degraded },
+		"dry_run_server_fallback":      func(e shown) bool { return answeredByA(e) && e.Data.DryRun },
 		"partial":                      func(e shown) bool { return e.Status == "partial" },
 		"failed":                       func(e shown) bool { return e.Status == "failed" },
 		"dry_run":                      func(e shown) bool { return e.Status == "accepted" && e.Data.DryRun },

@@ -38,10 +38,20 @@ type RegistryStatus struct {
 	Error    string     `json:"error"`
 }
 
-// ClassifierStatus says how requests are classified, and why so.
+// ClassifierStatus says how requests are classified (llm, cascade or lexical),
+// and why so.
 type ClassifierStatus struct {
-	Mode   string `json:"mode"`
-	Reason string `json:"reason"`
+	Mode   string       `json:"mode"`
+	Reason string       `json:"reason"`
+	Model  *ModelStatus `json:"model,omitempty"` // nil when none is configured
+}
+
+// ModelStatus says which model is configured and whether it is being asked. A
+// model that fails makes nothing unready: the lexical classifier serves.
+type ModelStatus struct {
+	Provider string `json:"provider"`
+	Model    string `json:"model"`
+	Breaker  string `json:"breaker"` // closed, open or half_open
 }
 
 func (s *Server) handleHealth(x *exchange, _ echo.Context) error {

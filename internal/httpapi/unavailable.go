@@ -17,11 +17,6 @@ func notAvailable(req *contract.Request, h http.Header) []contract.ErrorDetail {
 			Pointer: "/options/mode", Detail: "async is not available yet: leave it out and wait for the answer",
 		})
 	}
-	if req.Clarification != nil {
-		details = append(details, contract.ErrorDetail{
-			Pointer: "/clarification", Detail: "is not available yet: say in the prompt which one is meant",
-		})
-	}
 	if prefersAsync(h["Prefer"]) {
 		details = append(details, contract.ErrorDetail{
 			Detail: "the header Prefer: respond-async is not available yet: leave it out and wait for the answer",
