@@ -49,6 +49,18 @@ func OpenSigner(dir string) (*Signer, error) {
 	return signerOf(key)
 }
 
+// CheckKeyFile says what OpenSigner would complain about, and creates nothing: a
+// key that is not there yet is no complaint.
+func CheckKeyFile(dir string) error {
+	if err := checkDir(dir); err != nil {
+		return err
+	}
+	if _, err := readKey(filepath.Join(dir, KeyFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
 // checkDir refuses a directory in which anybody could replace the key.
 func checkDir(dir string) error {
 	info, err := os.Stat(dir)
