@@ -6,6 +6,7 @@
 //	registry.md    the keys of the capability registry, its errors, lint, reload
 //	agents.md      tasks, results, tokens, the protocol of an agent
 //	http.md        the REST interface
+//	models.md      providers of language models, what can go wrong with them, servers of one's own
 //	operations.md  configuration, commands, health, metrics, logs, security
 //
 // What they claim is held to the code by the tests of package examples.

@@ -62,18 +62,17 @@ func TestConfigurationHoldsTheDefaults(t *testing.T) {
 func TestConfigurationNamesEveryKey(t *testing.T) {
 	text := readFile(t, "caprouter.yaml")
 	for _, key := range keys(reflect.TypeFor[app.Config](), "") {
-		section, name, nested := strings.Cut(key, ".")
-		want := "\n" + key + ":"
-		if nested {
-			_, text, found := strings.Cut(text, "\n"+section+":")
-			body, _, _ := strings.Cut(text, "\n\n")
-			if !found || !strings.Contains(body, "\n  "+name+":") {
+		body, indent := text+"\n\n", "\n"
+		for name := range strings.SplitSeq(key, ".") {
+			_, rest, found := strings.Cut(body, indent+name+":")
+			if !found {
 				t.Errorf("caprouter.yaml lacks %s", key)
+				break
 			}
-			continue
-		}
-		if !strings.Contains(text, want) {
-			t.Errorf("caprouter.yaml lacks %s", key)
+			if indent == "\n" {
+				rest, _, _ = strings.Cut(rest, "\n\n") // sections are apart
+			}
+			body, indent = rest, indent+"  "
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/caprouter/caprouter/internal/strictyaml"
+	"github.com/caprouter/caprouter/router"
 )
 
 // The files that are used when no other is named. Both may be absent: then the
@@ -25,8 +26,11 @@ type Config struct {
 	Registry   RegistryConfig   `yaml:"registry"`
 	Auth       AuthConfig       `yaml:"auth"`
 	Classifier ClassifierConfig `yaml:"classifier"`
+	LLM        LLMConfig        `yaml:"llm"`
 	Dispatch   DispatchConfig   `yaml:"dispatch"`
 	Limits     LimitsConfig     `yaml:"limits"`
+	Redact     RedactConfig     `yaml:"redact"`
+	Session    SessionConfig    `yaml:"session"`
 	Telemetry  TelemetryConfig  `yaml:"telemetry"`
 }
 
@@ -40,11 +44,6 @@ type RegistryConfig struct {
 type AuthConfig struct {
 	Mode   string `yaml:"mode"`
 	Issuer string `yaml:"issuer"` // who we are in tokens to agents
-}
-
-// ClassifierConfig selects the classifier: auto or lexical.
-type ClassifierConfig struct {
-	Mode string `yaml:"mode"`
 }
 
 // DispatchConfig bounds the work given to agents.
@@ -66,16 +65,20 @@ type TelemetryConfig struct {
 	LogLevel string `yaml:"log_level"` // debug, info, warn or error
 }
 
-// DefaultConfig is what runs with no file at all: loopback, lexical.
+// DefaultConfig is what runs with no file at all: loopback, and the lexical
+// classifier unless the environment has a model's key.
 func DefaultConfig() Config {
 	return Config{
 		Listen:     "127.0.0.1:8080",
 		DataDir:    "./caprouter-data",
 		Registry:   RegistryConfig{HotReload: true},
 		Auth:       AuthConfig{Mode: "none", Issuer: "caprouter"},
-		Classifier: ClassifierConfig{Mode: "auto"},
+		Classifier: defaultClassifier(),
+		LLM:        defaultLLM(),
 		Dispatch:   DispatchConfig{TimeoutMS: 30_000, MaxInFlight: 256, Aggregate: "sections"},
 		Limits:     LimitsConfig{MaxInFlight: 512},
+		Redact:     RedactConfig{Kinds: Words{kindsDefault}, Allow: []string{}},
+		Session:    SessionConfig{TTLS: 600, ClassifyTrigger: router.EveryRequest},
 		Telemetry:  TelemetryConfig{LogLevel: "info"},
 	}
 }
@@ -96,7 +99,7 @@ func LoadConfig(path string, lookupEnv func(string) (string, bool)) (Config, err
 	case err != nil:
 		return cfg, fmt.Errorf("read configuration: %w", err)
 	default:
-		if err := strictyaml.Decode(path, data, &cfg); err != nil {
+		if err := strictyaml.Decode(path, data, &cfg, strictyaml.WordOrList[Words](), strictyaml.WordOrNumber[Acceptance]()); err != nil {
 			return cfg, err
 		}
 	}
@@ -111,6 +114,9 @@ func (c *Config) Validate() error {
 		checkListen(c.Listen, c.Auth.Mode),
 		oneOf("auth.mode", c.Auth.Mode, "none"),
 		oneOf("dispatch.aggregate", c.Dispatch.Aggregate, "sections"),
+		c.Classifier.validate(),
+		c.LLM.validate(),
+		c.Session.validate(),
 		oneOf("telemetry.log_level", c.Telemetry.LogLevel, "debug", "info", "warn", "error"),
 		inRange("dispatch.timeout_ms", c.Dispatch.TimeoutMS, 1, 600_000),
 		inRange("dispatch.max_in_flight", c.Dispatch.MaxInFlight, 1, 100_000),

@@ -14,6 +14,8 @@ import (
 	"github.com/caprouter/caprouter/dispatch"
 	"github.com/caprouter/caprouter/dispatch/httptarget"
 	"github.com/caprouter/caprouter/internal/auth"
+	"github.com/caprouter/caprouter/internal/llm"
+	"github.com/caprouter/caprouter/internal/redact"
 	"github.com/caprouter/caprouter/internal/telemetry"
 	"github.com/caprouter/caprouter/router"
 )
@@ -24,6 +26,8 @@ type Options struct {
 	Version    string       // of this build, for the User-Agent of calls to agents
 	Listener   net.Listener // already open; nil = Config.Listen is opened
 	OwnProcess bool         // the process has nothing else to do: see ownProcess
+	// LookupEnv finds the model's key; nil = os.LookupEnv.
+	LookupEnv func(string) (string, bool)
 }
 
 // core is the router with everything it needs and nothing that listens.
@@ -34,6 +38,7 @@ type core struct {
 	signer     *auth.Signer
 	target     *httptarget.Target
 	dispatcher *dispatch.Dispatcher
+	model      *llm.Client // nil when none is configured
 	classifier *classifier.Classifier
 	router     *router.Router
 }
@@ -43,7 +48,11 @@ func newCore(cfg Config, opts Options, signer *auth.Signer) (*core, error) {
 	if opts.LogOutput == nil {
 		opts.LogOutput = os.Stderr
 	}
-	tel, err := telemetry.New(telemetry.Config{LogLevel: cfg.Telemetry.LogLevel, Output: opts.LogOutput})
+	redactor, err := redact.New(redact.Config{Kinds: cfg.Redact.Kinds.list(), Allow: cfg.Redact.Allow})
+	if err != nil {
+		return nil, fmt.Errorf("redact: %w", err)
+	}
+	tel, err := telemetry.New(telemetry.Config{LogLevel: cfg.Telemetry.LogLevel, Output: opts.LogOutput, Mask: redactor.Text})
 	if err != nil {
 		return nil, err
 	}
@@ -67,13 +76,33 @@ func newCore(cfg Config, opts Options, signer *auth.Signer) (*core, error) {
 		return nil, err
 	}
 	tel.Metrics().ObserveBreakers(c.dispatcher.OpenBreakers)
-	if c.classifier, err = classifier.New(classifier.Config{Mode: cfg.Classifier.Mode}); err != nil {
-		return nil, fmt.Errorf("classifier.mode: %w", err)
+	if err := c.openModel(&opts); err != nil {
+		return nil, err
 	}
-	c.router, err = router.New(router.Config{
-		Timeout: cfg.Dispatch.timeout(), Logger: c.log, Metrics: tel.Metrics(),
-	}, c.classifier, c.dispatcher)
+	if c.classifier, err = c.newClassifier(); err != nil {
+		return nil, err
+	}
+	c.router, err = c.newRouter(redactor)
 	return c, err
+}
+
+func (c *core) newRouter(redactor *redact.Redactor) (*router.Router, error) {
+	mode, _ := c.classifier.Mode()
+	cfg := router.Config{
+		Timeout:  c.cfg.Dispatch.timeout(),
+		Redactor: redactor,
+		Session: router.SessionConfig{
+			TTL:     time.Duration(c.cfg.Session.TTLS) * time.Second,
+			Trigger: c.cfg.Session.ClassifyTrigger,
+		},
+		AnswerByDefault: mode != classifier.ModeLexical,
+		Logger:          c.log,
+		Metrics:         c.telemetry.Metrics(),
+	}
+	if c.model != nil {
+		cfg.Model = c.model
+	}
+	return router.New(cfg, c.classifier, c.dispatcher)
 }
 
 // apply makes a registry snapshot the one that routes. It builds first and
@@ -91,7 +120,12 @@ func (c *core) countReload(err error) {
 	c.telemetry.Metrics().RegistryLoaded(err == nil, len(c.router.View().Registry.Agents))
 }
 
-// close gives back what the core holds, calls to agents included.
+// close gives back what the core holds, calls to agents and to the model
+// included.
 func (c *core) close() {
+	c.classifier.Close()
+	if c.model != nil {
+		_ = c.model.Close() // idle connections; nothing can be done about them
+	}
 	c.target.Close()
 }

@@ -79,6 +79,19 @@ func setScalar(field reflect.Value, text string) error {
 			return fmt.Errorf("%q is not true or false", text)
 		}
 		field.SetBool(b)
+	case reflect.Float64:
+		f, err := strconv.ParseFloat(text, 64)
+		if err != nil {
+			return fmt.Errorf("%q is not a number", text)
+		}
+		field.SetFloat(f)
+	case reflect.Slice: // of strings, the only lists there are
+		words := strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' })
+		list := reflect.MakeSlice(field.Type(), len(words), len(words))
+		for i, w := range words {
+			list.Index(i).SetString(w)
+		}
+		field.Set(list)
 	case reflect.Int:
 		n, err := strconv.Atoi(text)
 		if err != nil {

@@ -32,6 +32,12 @@ type testServer struct {
 // if it does not stop cleanly.
 func startServer(t *testing.T, registry string, change ...func(*Config)) *testServer {
 	t.Helper()
+	return startServerIn(t, noEnv, registry, change...)
+}
+
+// startServerIn starts a router in the environment.
+func startServerIn(t *testing.T, lookup func(string) (string, bool), registry string, change ...func(*Config)) *testServer {
+	t.Helper()
 	dir := t.TempDir()
 	s := &testServer{t: t, registry: filepath.Join(dir, "capabilities.yaml"), log: &lockedBuffer{}}
 	s.write(registry)
@@ -44,7 +50,7 @@ func startServer(t *testing.T, registry string, change ...func(*Config)) *testSe
 	}
 	// Not t.Context(): that ends before the cleanup, and a drain is part of the test.
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
-	server, err := Start(ctx, cfg, Options{LogOutput: s.log})
+	server, err := Start(ctx, cfg, Options{LogOutput: s.log, LookupEnv: lookup})
 	if err != nil {
 		stop()
 		t.Fatal(err)

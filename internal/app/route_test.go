@@ -161,7 +161,7 @@ func TestRouteOnceUsesNoServer(t *testing.T) {
 		Content: contract.Content{Prompt: "Please do a code review of this python module"},
 		Options: contract.Options{DryRun: true},
 	}
-	resp, err := RouteOnce(t.Context(), cfg, Options{LogOutput: &lockedBuffer{}}, req)
+	resp, err := RouteOnce(t.Context(), cfg, Options{LogOutput: &lockedBuffer{}, LookupEnv: noEnv}, req)
 	if err != nil {
 		t.Fatal(err)
 	}

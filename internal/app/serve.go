@@ -10,7 +10,6 @@ import (
 	"syscall"
 
 	"github.com/caprouter/caprouter/capabilities"
-	"github.com/caprouter/caprouter/classifier"
 	"github.com/caprouter/caprouter/internal/httpapi"
 	"github.com/caprouter/caprouter/internal/run"
 	"github.com/caprouter/caprouter/router"
@@ -63,8 +62,9 @@ func (c *core) listenAndServe(ctx context.Context, opts Options) (*Server, error
 		}
 	}
 	s := &Server{addr: listener.Addr().String(), core: c, watcher: registry, group: run.New(ctx)}
+	mode, why := c.classifier.Mode()
 	//nolint:sloglint // scripts look for this line, with the address in the text
-	c.log.Info("listening on "+s.addr, "classifier", classifier.ModeLexical, "auth", c.cfg.Auth.Mode,
+	c.log.Info("listening on "+s.addr, "classifier", mode, "classifier_because", why, "auth", c.cfg.Auth.Mode,
 		"agents", len(c.router.View().Registry.Agents), "registry_version", c.router.View().Registry.Version)
 	s.group.Go("serve", func(ctx context.Context) error { return edge.Serve(ctx, listener) })
 	if c.cfg.Registry.HotReload {

@@ -2,7 +2,6 @@ package app
 
 import (
 	"github.com/caprouter/caprouter/capabilities"
-	"github.com/caprouter/caprouter/classifier"
 	"github.com/caprouter/caprouter/internal/httpapi"
 )
 
@@ -19,7 +18,7 @@ func (c *core) readiness(registry *capabilities.Watcher) httpapi.Readiness {
 	ready := httpapi.Readiness{
 		Status:     httpapi.ReadinessReady,
 		Registry:   httpapi.RegistryStatus{Version: status.Version, Stale: status.Stale},
-		Classifier: httpapi.ClassifierStatus{Mode: classifier.ModeLexical, Reason: classifierReason(c.cfg.Classifier.Mode)},
+		Classifier: c.classifierStatus(),
 	}
 	if !status.LoadedAt.IsZero() {
 		at := status.LoadedAt.UTC()
@@ -32,9 +31,13 @@ func (c *core) readiness(registry *capabilities.Watcher) httpapi.Readiness {
 	return ready
 }
 
-func classifierReason(mode string) string {
-	if mode == classifier.ModeLexical {
-		return "classifier.mode is lexical"
+// classifierStatus says how requests are classified. A model that fails makes
+// the router no less ready: the lexical classifier stands in for it.
+func (c *core) classifierStatus() httpapi.ClassifierStatus {
+	var s httpapi.ClassifierStatus
+	s.Mode, s.Reason = c.classifier.Mode()
+	if c.model != nil {
+		s.Model = &httpapi.ModelStatus{Provider: c.model.Provider(), Model: c.model.Model(), Breaker: c.model.BreakerState()}
 	}
-	return "classifier.mode is auto, and only the lexical classifier is available"
+	return s
 }

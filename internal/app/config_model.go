@@ -1,0 +1,149 @@
+package app
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"time"
+
+	"github.com/caprouter/caprouter/classifier"
+	"github.com/caprouter/caprouter/router"
+)
+
+// ClassifierConfig selects how a request is understood.
+type ClassifierConfig struct {
+	Mode           string        `yaml:"mode"`            // auto, llm, cascade or lexical; auto = llm with a model, else lexical
+	TimeoutMS      int           `yaml:"timeout_ms"`      // all the model may take for one request
+	ShortlistAbove int           `yaml:"shortlist_above"` // agents; with more of them the model is shown a shortlist
+	ShortlistK     int           `yaml:"shortlist_k"`     // agents on it
+	Cache          CacheConfig   `yaml:"cache"`
+	Cascade        CascadeConfig `yaml:"cascade"`
+}
+
+// CacheConfig bounds the cache of the model's classifications.
+type CacheConfig struct {
+	Entries int `yaml:"entries"` // 0 = no cache
+	TTLS    int `yaml:"ttl_s"`
+}
+
+// CascadeConfig says when the lexical classifier is sure enough to leave the
+// model out.
+type CascadeConfig struct {
+	Accept Acceptance `yaml:"accept"`
+}
+
+// Acceptance is a confidence from 0 to 1, or "auto": as the calibration says,
+// which is never as long as the lexical classifier is not calibrated.
+type Acceptance string
+
+const acceptAuto = "auto"
+
+// never is a confidence nothing has.
+const never = 2.0
+
+// confidence is the least that is accepted.
+func (a Acceptance) confidence() (float64, error) {
+	if a == acceptAuto {
+		return never, nil
+	}
+	v, err := strconv.ParseFloat(string(a), 64)
+	if err != nil || !(v >= 0 && v <= 1) { // NaN is refused as well
+		return 0, fmt.Errorf("classifier.cascade.accept: must be auto or a confidence from 0 to 1, got %q", string(a))
+	}
+	return max(v, math.SmallestNonzeroFloat64), nil // to the classifier 0 is no number
+}
+
+func (c *ClassifierConfig) validate() error {
+	_, err := c.Cascade.Accept.confidence()
+	return errors.Join(
+		oneOf("classifier.mode", c.Mode, classifier.ModeAuto, classifier.ModeLLM, classifier.ModeCascade, classifier.ModeLexical),
+		inRange("classifier.timeout_ms", c.TimeoutMS, 1, 60_000),
+		inRange("classifier.shortlist_above", c.ShortlistAbove, 1, 10_000),
+		inRange("classifier.shortlist_k", c.ShortlistK, 1, 1_000),
+		inRange("classifier.cache.entries", c.Cache.Entries, 0, 1_000_000),
+		inRange("classifier.cache.ttl_s", c.Cache.TTLS, 1, 86_400),
+		err,
+	)
+}
+
+func defaultClassifier() ClassifierConfig {
+	return ClassifierConfig{
+		Mode: classifier.ModeAuto, TimeoutMS: 2000, ShortlistAbove: 20, ShortlistK: 10,
+		Cache: CacheConfig{Entries: 10_000, TTLS: 300}, Cascade: CascadeConfig{Accept: acceptAuto},
+	}
+}
+
+// The providers of LLMConfig.Provider.
+const (
+	ProviderGemini = "gemini" // the SDK the source document's design names
+	ProviderGenAI  = "genai"  // Google's maintained SDK
+	ProviderOpenAI = "openai" // any server with the OpenAI chat completions API
+)
+
+// LLMConfig names the model that proposes classifications and answers by policy
+// A. The key itself is never part of it.
+type LLMConfig struct {
+	Provider        string  `yaml:"provider"`
+	Model           string  `yaml:"model"`       // "" = the embedded default of the provider
+	BaseURL         string  `yaml:"base_url"`    // "" = the provider's own
+	APIKeyEnv       string  `yaml:"api_key_env"` // name of the variable that holds the key
+	MaxOutputTokens int     `yaml:"max_output_tokens"`
+	Temperature     float64 `yaml:"temperature"`
+	Thinking        string  `yaml:"thinking"` // "" = the model's default; off, minimal, low, medium, high or a number of tokens
+}
+
+func (c *LLMConfig) validate() error {
+	err := errors.Join(
+		oneOf("llm.provider", c.Provider, ProviderGemini, ProviderGenAI, ProviderOpenAI),
+		inRange("llm.max_output_tokens", c.MaxOutputTokens, 16, 65_536),
+	)
+	if c.Temperature != noTemperature && !(c.Temperature >= 0 && c.Temperature <= 2) {
+		err = errors.Join(err, fmt.Errorf("llm.temperature: must be from 0 to 2, or -1 to send none, got %v", c.Temperature))
+	}
+	return err
+}
+
+// noTemperature is for models that refuse to be told one.
+const noTemperature = -1
+
+func defaultLLM() LLMConfig {
+	return LLMConfig{Provider: ProviderGemini, APIKeyEnv: geminiKey, MaxOutputTokens: 300}
+}
+
+// RedactConfig says which personal data and secrets are masked before a model
+// or a log sees them.
+type RedactConfig struct {
+	Kinds Words    `yaml:"kinds"` // "default" = all there are, or a list
+	Allow []string `yaml:"allow"` // values that are never masked
+}
+
+// Words is a list that may be written as one word.
+type Words []string
+
+const kindsDefault = "default"
+
+// list is the kinds, nil for all there are.
+func (w Words) list() []string {
+	if len(w) == 1 && w[0] == kindsDefault {
+		return nil
+	}
+	return append([]string{}, w...)
+}
+
+// SessionConfig steers what is remembered between requests of one session.
+type SessionConfig struct {
+	TTLS            int    `yaml:"ttl_s"`
+	ClassifyTrigger string `yaml:"classify_trigger"` // every_request, user_turn or new_session
+}
+
+func (c *SessionConfig) validate() error {
+	return errors.Join(
+		inRange("session.ttl_s", c.TTLS, 1, 86_400),
+		oneOf("session.classify_trigger", c.ClassifyTrigger, router.EveryRequest, router.UserTurn, router.NewSession),
+	)
+}
+
+func (c *ClassifierConfig) timeout() time.Duration {
+	return time.Duration(c.TimeoutMS) * time.Millisecond
+}

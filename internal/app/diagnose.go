@@ -1,0 +1,201 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"github.com/caprouter/caprouter/capabilities"
+	"github.com/caprouter/caprouter/classifier"
+	"github.com/caprouter/caprouter/internal/auth"
+	"github.com/caprouter/caprouter/internal/llm"
+	"github.com/caprouter/caprouter/internal/redact"
+)
+
+// The levels of a Finding.
+const (
+	LevelOK   = "ok"
+	LevelWarn = "warn" // it works, but not as one may expect
+	LevelFail = "fail" // serve would not start, or the model would not answer
+	LevelSkip = "skip" // not looked at, because something before it is missing
+)
+
+// Finding is what one check of Diagnose came to.
+type Finding struct {
+	Check  string `json:"check"`
+	Level  string `json:"level"`
+	Detail string `json:"detail"`
+	Fix    string `json:"fix,omitempty"` // what to do about it; "" = nothing
+}
+
+// Diagnose looks at everything a router needs, in the order it needs it, and
+// reports each finding as soon as there is one. It changes nothing, the data
+// directory excepted, where a file is written and removed again. The model is
+// asked whether it knows the key and its own name; nothing is generated.
+func Diagnose(ctx context.Context, cfg Config, opts Options, report func(Finding)) {
+	if err := cfg.Validate(); err != nil {
+		report(Finding{"configuration", LevelFail, err.Error(), "mend the key that is named"})
+		return
+	}
+	report(Finding{Check: "configuration", Level: LevelOK, Detail: "every key is known and in range"})
+	report(diagnoseRegistry(&cfg))
+	report(diagnoseDataDir(cfg.DataDir))
+	report(diagnoseListen(ctx, cfg.Listen))
+	report(diagnoseMasking(&cfg))
+	key := cfg.LLM.key(opts.lookupEnv())
+	report(diagnoseKey(&cfg.LLM, &cfg.Classifier, key))
+	report(diagnoseModel(ctx, &cfg, &opts, key))
+}
+
+func diagnoseRegistry(cfg *Config) Finding {
+	f := Finding{Check: "registry", Level: LevelFail}
+	path, optional := cfg.Registry.path()
+	s, err := capabilities.Load(path)
+	switch {
+	case err != nil && optional && errors.Is(err, fs.ErrNotExist):
+		f.Level, f.Detail, f.Fix = LevelWarn, "there is no "+path+" yet: every request would be unsupported", "run caprouter init, or name a file with --registry"
+		return f
+	case err != nil:
+		f.Detail, f.Fix = err.Error(), "mend it; caprouter validate "+path+" shows every mistake"
+		return f
+	}
+	f.Level = LevelOK
+	f.Detail = fmt.Sprintf("%s: %d agents, %d intents, %d domains", path, len(s.Agents), len(s.Intents), len(s.Domains))
+	if n := len(capabilities.Lint(s)); n > 0 {
+		f.Level, f.Fix = LevelWarn, "caprouter lint "+path+" explains them"
+		f.Detail += fmt.Sprintf("; lint has %d remarks", n)
+	}
+	return f
+}
+
+func diagnoseDataDir(dir string) Finding {
+	f := Finding{Check: "data directory", Level: LevelFail}
+	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
+		f.Level, f.Detail = LevelOK, dir+" is not there yet; serve makes it"
+		return f
+	}
+	if err := auth.CheckKeyFile(dir); err != nil {
+		f.Detail, f.Fix = err.Error(), "mend the file or its rights, or name another data_dir"
+		return f
+	}
+	probe, err := os.CreateTemp(dir, ".doctor-*")
+	if err == nil {
+		err = errors.Join(probe.Close(), os.Remove(probe.Name()))
+	}
+	if err != nil {
+		f.Detail, f.Fix = err.Error(), "make it writable for this user, or name another data_dir"
+		return f
+	}
+	f.Level, f.Detail = LevelOK, dir+" is writable and the signing key is private"
+	if _, err := os.Stat(filepath.Join(dir, auth.KeyFile)); err != nil {
+		f.Detail = dir + " is writable; serve makes the signing key"
+	}
+	return f
+}
+
+func diagnoseListen(ctx context.Context, addr string) Finding {
+	f := Finding{Check: "listen", Level: LevelOK, Detail: addr + " is free"}
+	var lc net.ListenConfig
+	l, err := lc.Listen(ctx, "tcp", addr)
+	switch {
+	case err == nil:
+		err = l.Close()
+	case errors.Is(err, syscall.EADDRINUSE):
+		f.Level, f.Detail, f.Fix = LevelWarn, addr+" is in use", "fine when that is caprouter; else choose another --listen"
+		return f
+	}
+	if err != nil {
+		f.Level, f.Detail, f.Fix = LevelFail, err.Error(), "choose another --listen"
+	}
+	return f
+}
+
+func diagnoseMasking(cfg *Config) Finding {
+	f := Finding{Check: "masking", Level: LevelOK}
+	kinds := cfg.Redact.Kinds.list()
+	if _, err := redact.New(redact.Config{Kinds: kinds, Allow: cfg.Redact.Allow}); err != nil {
+		f.Level, f.Detail, f.Fix = LevelFail, err.Error(), "mend redact in the configuration"
+		return f
+	}
+	f.Detail = "all kinds are masked before a model or a log sees them"
+	if kinds != nil {
+		f.Level, f.Detail = LevelWarn, fmt.Sprintf("only %q are masked; there are %q", kinds, redact.Kinds())
+		f.Fix = "redact.kinds: default masks all of them"
+	}
+	return f
+}
+
+// diagnoseKey says how requests would be classified, and what decides it.
+func diagnoseKey(cfg *LLMConfig, clf *ClassifierConfig, key llm.Secret) Finding {
+	f := Finding{Check: "classifier", Level: LevelOK}
+	wantsModel := clf.Mode == classifier.ModeLLM || clf.Mode == classifier.ModeCascade
+	switch {
+	case clf.Mode == classifier.ModeLexical:
+		f.Detail = "lexical, as classifier.mode says"
+	case cfg.usable(key) && clf.Mode == classifier.ModeAuto:
+		f.Detail = "llm, because there is a model to ask; lexical stands in when it does not answer"
+	case cfg.usable(key):
+		f.Detail = clf.Mode + ", as classifier.mode says"
+	case wantsModel:
+		f.Level, f.Detail = LevelFail, fmt.Sprintf("classifier.mode is %s, and the variable %s is not set", clf.Mode, cfg.APIKeyEnv)
+		f.Fix = fmt.Sprintf("export %s=…, or classifier.mode: auto", cfg.APIKeyEnv)
+	default:
+		f.Level, f.Detail = LevelWarn, fmt.Sprintf("lexical, because the variable %s is not set", cfg.APIKeyEnv)
+		f.Fix = fmt.Sprintf("export %s=… lets a model classify", cfg.APIKeyEnv)
+	}
+	return f
+}
+
+// diagnoseModel asks the model's server whether it is there, takes the key and
+// has the model.
+func diagnoseModel(ctx context.Context, cfg *Config, opts *Options, key llm.Secret) Finding {
+	f := Finding{Check: "model", Level: LevelSkip}
+	if !cfg.LLM.usable(key) {
+		f.Detail = "none is configured"
+		return f
+	}
+	f.Level = LevelFail
+	model := modelConfig(cfg, opts, key)
+	name := model.Provider + " " + model.Model
+	provider, err := openProvider(model)
+	if err := errors.Join(err, cfg.LLM.checkKeyOwner(key)); err != nil {
+		f.Detail, f.Fix = err.Error(), "mend llm in the configuration"
+		return f
+	}
+	prober, ok := provider.(llm.Prober)
+	if !ok {
+		f.Level, f.Detail = LevelSkip, name+" cannot be asked"
+		return f
+	}
+	if err := prober.Probe(ctx); err != nil {
+		f.Detail, f.Fix = name+": "+err.Error(), modelFix(&cfg.LLM, llm.ReasonOf(err))
+		return f
+	}
+	f.Level, f.Detail = LevelOK, name+" is reachable and takes the key"
+	if !key.IsSet() {
+		f.Detail = name + " is reachable"
+	}
+	return f
+}
+
+// modelFix is what to do about a model that does not answer.
+func modelFix(cfg *LLMConfig, reason string) string {
+	switch reason {
+	case llm.ReasonUnauthorized:
+		return "the key in " + cfg.APIKeyEnv + " is not accepted: make a new one, or allow it this model"
+	case llm.ReasonRejected:
+		return "name a model the server has in llm.model, and check llm.base_url"
+	case llm.ReasonRateLimited:
+		return "the quota is used up: wait, or raise it"
+	case llm.ReasonTimeout, llm.ReasonUnavailable:
+		return "check the network and llm.base_url; until then the lexical classifier stands in"
+	case llm.ReasonBadResponse:
+		return "llm.base_url does not lead to the API of the provider " + cfg.Provider
+	}
+	return "see docs/models.md"
+}

@@ -1,0 +1,156 @@
+package app
+
+import (
+	"cmp"
+	"fmt"
+	"net/url"
+	"os"
+	"time"
+
+	"github.com/caprouter/caprouter/classifier"
+	"github.com/caprouter/caprouter/internal/egress"
+	"github.com/caprouter/caprouter/internal/llm"
+	"github.com/caprouter/caprouter/internal/llm/gemini"
+	"github.com/caprouter/caprouter/internal/llm/genai"
+	"github.com/caprouter/caprouter/internal/llm/openai"
+	"github.com/caprouter/caprouter/internal/resilience"
+)
+
+// key is the key of the configured model, not set where the environment has none.
+func (c *LLMConfig) key(lookup func(string) (string, bool)) llm.Secret {
+	if c.APIKeyEnv == "" {
+		return llm.Secret{}
+	}
+	value, _ := lookup(c.APIKeyEnv)
+	return llm.NewSecret(value)
+}
+
+// usable reports whether there is a model to ask: one with a key, or a server of
+// one's own, which needs none.
+func (c *LLMConfig) usable(key llm.Secret) bool {
+	return key.IsSet() || (c.Provider == ProviderOpenAI && c.BaseURL != "")
+}
+
+// modelConfig is what a provider is opened with.
+func modelConfig(cfg *Config, opts *Options, key llm.Secret) llm.Config {
+	name := cfg.LLM.Model
+	if cfg.LLM.Provider != ProviderOpenAI {
+		name = cmp.Or(name, llm.DefaultModel)
+	}
+	return llm.Config{
+		Provider:       cfg.LLM.Provider,
+		Model:          name,
+		BaseURL:        cfg.LLM.BaseURL,
+		APIKey:         key,
+		Temperature:    cfg.LLM.Temperature,
+		Thinking:       cfg.LLM.Thinking,
+		AllowPlainHTTP: cfg.Dispatch.AllowPlainHTTP,
+		Version:        opts.Version,
+	}
+}
+
+// openProvider opens the provider of the name; nothing is asked of it yet.
+func openProvider(cfg llm.Config) (llm.Provider, error) {
+	switch cfg.Provider {
+	case ProviderGemini:
+		return gemini.New(cfg)
+	case ProviderGenAI:
+		return genai.New(cfg)
+	case ProviderOpenAI:
+		return openai.New(cfg)
+	}
+	return nil, fmt.Errorf("llm.provider: %q is not known", cfg.Provider)
+}
+
+// geminiKey is the default of llm.api_key_env, and geminiHost whose key it holds.
+const (
+	geminiKey  = "GEMINI_API_KEY"
+	geminiHost = "generativelanguage.googleapis.com"
+)
+
+// checkKeyOwner refuses to send the key of one maker to the server of another:
+// the default of llm.api_key_env is Gemini's, whatever the provider.
+func (c *LLMConfig) checkKeyOwner(key llm.Secret) error {
+	if c.Provider != ProviderOpenAI || c.APIKeyEnv != geminiKey || !key.IsSet() {
+		return nil
+	}
+	host := ""
+	if u, err := url.Parse(c.BaseURL); err == nil { // else the provider complains
+		host = u.Hostname()
+	}
+	if host == geminiHost || egress.Loopback(host) {
+		return nil
+	}
+	return fmt.Errorf("llm.api_key_env: %s would be sent to another server: name the variable that holds the key of llm.base_url, or \"\" for none", geminiKey)
+}
+
+// openModel opens the configured model; nil when there is none to ask, which
+// only the modes auto and lexical can do without.
+func (c *core) openModel(opts *Options) error {
+	key := c.cfg.LLM.key(opts.lookupEnv())
+	if !c.cfg.LLM.usable(key) {
+		return nil
+	}
+	if err := c.cfg.LLM.checkKeyOwner(key); err != nil {
+		return err
+	}
+	cfg := modelConfig(&c.cfg, opts, key)
+	provider, err := openProvider(cfg)
+	if err != nil {
+		return err
+	}
+	metrics := c.telemetry.Metrics()
+	c.model = llm.NewClient(llm.ClientConfig{
+		Provider: cfg.Provider,
+		Model:    cfg.Model,
+		Observe: func(call llm.Call) {
+			metrics.ModelCall(call.Purpose, call.Outcome, call.Tokens, call.Latency)
+		},
+	}, provider)
+	metrics.ObserveModel(func() bool { return c.model.BreakerState() == resilience.Open })
+	return nil
+}
+
+// newClassifier makes the classifier of the configured mode.
+func (c *core) newClassifier() (*classifier.Classifier, error) {
+	accept, err := c.cfg.Classifier.Cascade.Accept.confidence()
+	if err != nil {
+		return nil, err
+	}
+	cfg := classifier.Config{
+		Mode:            c.cfg.Classifier.Mode,
+		Timeout:         c.cfg.Classifier.timeout(),
+		MaxOutputTokens: c.cfg.LLM.MaxOutputTokens,
+		ShortlistAbove:  c.cfg.Classifier.ShortlistAbove,
+		ShortlistK:      c.cfg.Classifier.ShortlistK,
+		Cache: classifier.CacheConfig{
+			Entries: c.cfg.Classifier.Cache.Entries,
+			TTL:     time.Duration(c.cfg.Classifier.Cache.TTLS) * time.Second,
+		},
+		Accept: accept,
+		Log:    c.log,
+	}
+	if c.model != nil {
+		cfg.Model = c.model
+	}
+	made, err := classifier.New(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("classifier.mode: %w%s", err, c.missingKey())
+	}
+	return made, nil
+}
+
+// missingKey says what to do when it is the key that is missing.
+func (c *core) missingKey() string {
+	if c.model != nil || c.cfg.LLM.APIKeyEnv == "" {
+		return ""
+	}
+	return fmt.Sprintf(" (set the variable %s, or classifier.mode auto)", c.cfg.LLM.APIKeyEnv)
+}
+
+func (o *Options) lookupEnv() func(string) (string, bool) {
+	if o.LookupEnv == nil {
+		return os.LookupEnv
+	}
+	return o.LookupEnv
+}

@@ -1,0 +1,252 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/llm"
+	"github.com/caprouter/caprouter/internal/testkit/fakellm"
+)
+
+const modelRegistry = `
+clients:
+  quality_agent: {match: {intent: [code_review], domains: [python]}}
+  billing_agent: {match: {intent: [cost_analysis], domains: [azure]}}
+`
+
+// providers are all of them, with the wire each speaks.
+func providers() map[string]fakellm.Wire {
+	return map[string]fakellm.Wire{
+		ProviderGemini: fakellm.Gemini,
+		ProviderGenAI:  fakellm.Gemini,
+		ProviderOpenAI: fakellm.OpenAI,
+	}
+}
+
+// modelEnv has the key the fakes want.
+func modelEnv(name string) (string, bool) {
+	if name == "GEMINI_API_KEY" {
+		return fakellm.Key, true
+	}
+	return "", false
+}
+
+// asks makes the configuration use the fake model.
+func asks(provider string, model *fakellm.Server) func(*Config) {
+	return func(cfg *Config) {
+		cfg.LLM.Provider, cfg.LLM.BaseURL, cfg.LLM.Model = provider, model.URL, model.Model
+	}
+}
+
+const reviewDryRun = `{"content":{"prompt":"Please do a code review of this python module"},"options":{"dry_run":true}}`
+
+// TestEveryReplyOfAModel: whatever a model answers, the caller gets a decision,
+// with the reason where the model's word was not taken.
+func TestEveryReplyOfAModel(t *testing.T) {
+	for provider, wire := range providers() {
+		t.Run(provider, func(t *testing.T) {
+			for _, reply := range fakellm.Replies() {
+				t.Run(reply.Name, func(t *testing.T) {
+					t.Parallel()
+					testReply(t, provider, wire, &reply)
+				})
+			}
+		})
+	}
+}
+
+func testReply(t *testing.T, provider string, wire fakellm.Wire, reply *fakellm.Scripted) {
+	model := fakellm.Start(t, fakellm.Config{Wire: wire, Script: fakellm.Always(reply.Behaviour)})
+	s := startServerIn(t, modelEnv, modelRegistry, asks(provider, model), func(cfg *Config) {
+		cfg.Classifier.TimeoutMS = 12_000 // nothing here is decided by how fast this machine is,
+		if reply.Endless {
+			cfg.Classifier.TimeoutMS = 200 // but for replies that do not end by themselves
+		}
+	})
+	resp := s.route(reviewDryRun)
+	clf := resp.Decision.Classification
+	if !reply.Right(clf.Reason) {
+		t.Errorf("got reason %q, want %q or one of %q", clf.Reason, reply.WantReason, reply.Or)
+	}
+	if clf.Reason != "" && resp.Status != contract.StatusAccepted {
+		t.Errorf("got status %s, want accepted: the lexical classifier knows this one", resp.Status)
+	}
+	checkSource(t, reply, &clf)
+	if clf.ModelUse == nil || clf.Provider != provider || clf.Model != model.Model || clf.PromptVersion == "" || len(clf.Calls) == 0 || len(clf.Calls) > 2 {
+		t.Errorf("got model use %+v, want that of one or two calls to %s", clf.ModelUse, provider)
+	}
+	if strings.Contains(s.log.String(), fakellm.Key) || strings.Contains(fmt.Sprintf("%+v", resp), fakellm.Key) {
+		t.Error("the key shows in the log or in the answer")
+	}
+	for _, r := range model.Requests() {
+		if strings.Contains(r.URL, fakellm.Key) || r.Key != fakellm.Key {
+			t.Errorf("got the key %q by %s, want it in its header alone", r.Key, r.URL)
+		}
+	}
+}
+
+func checkSource(t *testing.T, reply *fakellm.Scripted, clf *contract.Classification) {
+	t.Helper()
+	if clf.Reason != "" {
+		if clf.Source != contract.SourceLexical || clf.Intent != fakellm.ValidIntent {
+			t.Errorf("got %s from %s, want the lexical classifier to stand in with %s", clf.Intent, clf.Source, fakellm.ValidIntent)
+		}
+		return
+	}
+	if clf.Source != contract.SourceLLM || (reply.WantIntent != "" && clf.Intent != reply.WantIntent) {
+		t.Errorf("got %s from %s, want %s from the model", clf.Intent, clf.Source, reply.WantIntent)
+	}
+}
+
+// TestModelSeesMaskedText: no value of a kind leaves for the model, in prompt or
+// history, and neither inputs nor identity do.
+func TestModelSeesMaskedText(t *testing.T) {
+	for provider, wire := range providers() {
+		t.Run(provider, func(t *testing.T) {
+			model := fakellm.Start(t, fakellm.Config{Wire: wire})
+			s := startServerIn(t, modelEnv, modelRegistry, asks(provider, model))
+			s.route(`{"content":{"prompt":"Review what bob@example.com sent from 192.0.2.44","inputs":{"note":"input-canary"}},
+				"history":[{"role":"user","content":"my card is 4111 1111 1111 1111"}],
+				"session_id":"session-canary","options":{"dry_run":true}}`)
+			requests := model.Requests()
+			if len(requests) != 1 {
+				t.Fatalf("got %d calls, want 1", len(requests))
+			}
+			for _, secret := range []string{"bob@example.com", "192.0.2.44", "4111", "input-canary", "session-canary", "127.0.0.1"} {
+				if strings.Contains(string(requests[0].Body), secret) {
+					t.Errorf("the model was shown %q", secret)
+				}
+			}
+			for _, want := range []string{"[EMAIL_1]", "[IP_1]", "[CARD_1]"} {
+				if !strings.Contains(requests[0].User, want) {
+					t.Errorf("got prompt %s, want %s in it", requests[0].User, want)
+				}
+			}
+		})
+	}
+}
+
+// TestAKeyIsEnough: with GEMINI_API_KEY alone the mode is llm, and a registry
+// that leaves the choice answers by policy A.
+func TestAKeyIsEnough(t *testing.T) {
+	model := fakellm.Start(t, fakellm.Config{Wire: fakellm.Gemini, Script: fakellm.Sequence(
+		fakellm.Text(`{"intent":"unknown","domains":[],"subtasks":[],"confidence":0.9}`),
+		fakellm.Text("It depends."),
+	)})
+	s := startServerIn(t, modelEnv, modelRegistry, func(cfg *Config) { cfg.LLM.BaseURL = model.URL })
+	if ready := s.get("/readyz"); !strings.Contains(ready, `"mode":"llm"`) || !strings.Contains(ready, `"model":"`+llm.DefaultModel+`","breaker":"closed"`) {
+		t.Errorf("got readiness %s, want mode llm with the default model", ready)
+	}
+	resp := s.route(`{"content":{"prompt":"What is the meaning of life?"}}`)
+	if resp.Status != contract.StatusCompleted || resp.Data.Mode != contract.DataServerFallback || resp.Data.Degraded || !strings.HasSuffix(resp.Data.Answer, "\n\nIt depends.") {
+		t.Errorf("got %s with %+v, want the model's answer by policy A", resp.Status, resp.Data)
+	}
+	for _, metric := range []string{
+		`caprouter_llm_calls_total{outcome="ok"} 2`, `caprouter_llm_tokens_total{kind="input"} 240`, `caprouter_fallback_total{policy="A"} 1`,
+		`caprouter_llm_call_duration_seconds_count{purpose="answer"} 1`, "caprouter_llm_breaker_open 0",
+	} {
+		if !strings.Contains(s.get("/metrics"), metric) {
+			t.Errorf("the metrics lack %s", metric)
+		}
+	}
+}
+
+// TestWithoutAKey: auto is lexical; llm and cascade do not start, and say why.
+func TestWithoutAKey(t *testing.T) {
+	s := startServer(t, modelRegistry)
+	if ready := s.get("/readyz"); !strings.Contains(ready, `"mode":"lexical"`) || strings.Contains(ready, `"model"`) {
+		t.Errorf("got readiness %s, want mode lexical and no model", ready)
+	}
+	for _, mode := range []string{"llm", "cascade"} {
+		cfg := DefaultConfig()
+		cfg.Listen, cfg.DataDir, cfg.Classifier.Mode = "127.0.0.1:0", t.TempDir(), mode
+		_, err := Start(t.Context(), cfg, Options{LogOutput: &lockedBuffer{}, LookupEnv: noEnv})
+		if err == nil || !strings.Contains(err.Error(), "classifier.mode") || !strings.Contains(err.Error(), "GEMINI_API_KEY") {
+			t.Errorf("mode %s: got error %v, want one that names the mode and the variable", mode, err)
+		}
+	}
+}
+
+// TestKeyGoesToItsMakerOnly: the default variable holds Gemini's key, which no
+// other host is sent.
+func TestKeyGoesToItsMakerOnly(t *testing.T) {
+	for baseURL, want := range map[string]string{
+		"https://llm.example/v1":                                  "llm.api_key_env: GEMINI_API_KEY would be sent to another server",
+		"https://generativelanguage.googleapis.com/v1beta/openai": "",
+		"http://127.0.0.1:1/v1":                                   "",
+	} {
+		cfg := DefaultConfig()
+		cfg.Listen, cfg.DataDir = "127.0.0.1:0", t.TempDir()
+		cfg.LLM.Provider, cfg.LLM.BaseURL, cfg.LLM.Model = ProviderOpenAI, baseURL, "m"
+		ctx, stop := context.WithCancel(t.Context())
+		server, err := Start(ctx, cfg, Options{LogOutput: &lockedBuffer{}, LookupEnv: modelEnv})
+		stop()
+		if got := fmt.Sprint(err); (want == "") != (err == nil) || !strings.Contains(got, want) || strings.Contains(got, fakellm.Key) {
+			t.Errorf("%s: got error %v, want %q", baseURL, err, want)
+		}
+		if err == nil {
+			_ = server.Wait()
+		}
+	}
+}
+
+// TestBreakerLeavesADeadModelAlone: repeated failures open it, and then no call
+// is made.
+func TestBreakerLeavesADeadModelAlone(t *testing.T) {
+	for provider, wire := range providers() {
+		t.Run(provider, func(t *testing.T) {
+			model := fakellm.Start(t, fakellm.Config{Wire: wire, Script: fakellm.Always(fakellm.RateLimited("0"))})
+			s := startServerIn(t, modelEnv, modelRegistry, asks(provider, model))
+			const requests = 40
+			var reasons []string
+			for i := range requests {
+				resp := s.route(fmt.Sprintf(`{"content":{"prompt":"Review python module %d"},"options":{"dry_run":true}}`, i))
+				reasons = append(reasons, resp.Decision.Classification.Reason)
+			}
+			if last := reasons[requests-1]; last != llm.ReasonBreakerOpen || reasons[0] != llm.ReasonRateLimited {
+				t.Errorf("got reasons %q, want them to begin with %s and to end with %s", slices.Compact(reasons), llm.ReasonRateLimited, llm.ReasonBreakerOpen)
+			}
+			if got := model.Calls(); float64(got) > 1.1*requests {
+				t.Errorf("got %d calls for %d requests, want 1.1 a request at most", got, requests)
+			}
+			if !strings.Contains(s.get("/metrics"), "caprouter_llm_breaker_open 1") {
+				t.Error("the metrics do not show the open breaker")
+			}
+		})
+	}
+}
+
+// TestSameRequestsShareACall: requests that are alike and at the same time make
+// one call; one that leaves fails no other.
+func TestSameRequestsShareACall(t *testing.T) {
+	const callers = 50
+	hold := fakellm.NewHold()
+	model := fakellm.Start(t, fakellm.Config{Wire: fakellm.Gemini, Script: fakellm.Always(fakellm.Text(fakellm.Valid()).Held(hold))})
+	s := startServerIn(t, modelEnv, modelRegistry, asks(ProviderGemini, model), func(cfg *Config) { cfg.Classifier.TimeoutMS = 60_000 })
+	type answer struct {
+		status int
+		body   string
+	}
+	answers := make(chan answer, callers)
+	for range callers {
+		go func() {
+			status, body := s.post(t.Context(), reviewDryRun)
+			answers <- answer{status, string(body)}
+		}()
+	}
+	hold.Await(t, 1)
+	hold.Release()
+	for range callers {
+		if a := <-answers; a.status != http.StatusOK || !strings.Contains(a.body, `"status":"accepted"`) {
+			t.Errorf("got status %d: %s", a.status, a.body)
+		}
+	}
+	if got := model.Calls(); got != 1 {
+		t.Errorf("got %d calls for %d requests that are alike, want 1", got, callers)
+	}
+}
