@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,35 +14,49 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/app"
 	"github.com/caprouter/caprouter/internal/demo"
+	"github.com/caprouter/caprouter/internal/llm"
 	"github.com/caprouter/caprouter/internal/run"
 )
 
 func newDemoCommand() *cobra.Command {
-	var once bool
-	var listen string
+	d := demonstration{llm: app.DefaultConfig().LLM}
 	cmd := &cobra.Command{
 		Use:   "demo",
 		Short: "See it work: a router, three agents and real requests, all embedded",
 		Long: "Start a router and three sample agents on loopback, route requests in several languages over HTTP,\n" +
-			"print each decision, then keep serving. Nothing is left behind.",
+			"print each decision, then keep serving. Nothing is left behind.\n\n" +
+			"The embedded lexical classifier needs nothing. With GEMINI_API_KEY in the environment a real model\n" +
+			"classifies instead; no other variable and no configuration file has a say.",
 		Example: `  caprouter demo
-  caprouter demo --once`,
+  caprouter demo --once
+  GEMINI_API_KEY=… caprouter demo --once`,
 		Args: takes("no arguments", 0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return runDemo(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr(), listen, once)
+			d.out, d.log, d.key = cmd.OutOrStdout(), cmd.ErrOrStderr(), os.Getenv(d.llm.APIKeyEnv)
+			return d.run(cmd.Context())
 		},
 	}
-	cmd.Flags().BoolVar(&once, "once", false, "exit after the requests instead of serving on")
-	cmd.Flags().StringVar(&listen, "listen", "127.0.0.1:0", "loopback `HOST:PORT` of the router; port 0 picks one")
+	cmd.Flags().BoolVar(&d.once, "once", false, "exit after the requests instead of serving on")
+	cmd.Flags().StringVar(&d.listen, "listen", "127.0.0.1:0", "loopback `HOST:PORT` of the router; port 0 picks one")
 	return cmd
 }
 
-// runDemo starts agents and router, and undoes all of it at the end. The
-// router's listener opens first: agents must know where its keys are, and the
-// registry must know where the agents are.
-func runDemo(ctx context.Context, out, errOut io.Writer, listen string, once bool) (err error) {
+// demonstration is one run of the demo.
+type demonstration struct {
+	out, log io.Writer
+	listen   string
+	once     bool
+	llm      app.LLMConfig
+	key      string // of the model; "" = there is none
+}
+
+// run starts agents and router, and undoes all of it at the end. The router's
+// listener opens first: agents must know where its keys are, and the registry
+// must know where the agents are.
+func (d *demonstration) run(ctx context.Context) (err error) {
 	dir, err := os.MkdirTemp("", "caprouter-demo-")
 	if err != nil {
 		return err
@@ -49,7 +64,7 @@ func runDemo(ctx context.Context, out, errOut io.Writer, listen string, once boo
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 
 	var lc net.ListenConfig
-	listener, err := lc.Listen(ctx, "tcp", listen)
+	listener, err := lc.Listen(ctx, "tcp", d.listen)
 	if err != nil {
 		return fmt.Errorf("%w: choose another --listen", rootCause(err))
 	}
@@ -67,61 +82,98 @@ func runDemo(ctx context.Context, out, errOut io.Writer, listen string, once boo
 
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	server, err := startDemoRouter(ctx, dir, listener, errOut, urls)
+	server, err := d.startRouter(ctx, dir, listener, urls)
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}
-	introduceDemo(out, base, urls)
-	if err = demoRequests(ctx, out, base); err != nil || once {
+	d.introduce(base, urls)
+	if err = d.requests(ctx, base); err != nil || d.once {
 		stop()
 	} else {
-		fmt.Fprintf(out, "Serving on %s until Ctrl-C. Try in another terminal:\n  %s\n", base, demoTry(base))
+		fmt.Fprintf(d.out, "Serving on %s until Ctrl-C. Try in another terminal:\n  %s\n", base, demoTry(base))
 	}
 	return errors.Join(err, server.Wait())
 }
 
-// startDemoRouter starts what `caprouter serve` would, with its files in dir.
-func startDemoRouter(ctx context.Context, dir string, listener net.Listener, log io.Writer, urls demo.URLs) (*app.Server, error) {
+// startRouter starts what `caprouter serve` would, with its files in dir. All it
+// learns from the environment is the model's key.
+func (d *demonstration) startRouter(ctx context.Context, dir string, listener net.Listener, urls demo.URLs) (*app.Server, error) {
 	cfg := app.DefaultConfig()
 	cfg.Listen = listener.Addr().String()
 	cfg.DataDir = filepath.Join(dir, "data")
 	cfg.Registry.File = filepath.Join(dir, "capabilities.yaml")
+	cfg.LLM = d.llm
 	cfg.Telemetry.LogLevel = "warn" // the decisions are printed
+	if d.key != "" {
+		cfg.Telemetry.LogLevel = "error" // what a model does wrong, they say as well
+	}
 	if err := os.WriteFile(cfg.Registry.File, demo.Registry(urls), 0o600); err != nil {
 		return nil, err
 	}
-	return app.Start(ctx, cfg, app.Options{LogOutput: log, Version: buildVersion(), Listener: listener})
+	return app.Start(ctx, cfg, app.Options{
+		LogOutput: d.log, Version: buildVersion(), Listener: listener,
+		LookupEnv: func(name string) (string, bool) { return d.key, d.key != "" && name == d.llm.APIKeyEnv },
+	})
 }
 
-func introduceDemo(out io.Writer, base string, urls demo.URLs) {
-	fmt.Fprintf(out, "caprouter %s on %s, with %s:\n", buildVersion(), base, count(len(urls), "sample agent"))
-	p := newPage(printOptions(out, ""))
+func (d *demonstration) introduce(base string, urls demo.URLs) {
+	fmt.Fprintf(d.out, "caprouter %s on %s, with %s:\n", buildVersion(), base, count(len(urls), "sample agent"))
+	p := newPage(printOptions(d.out, ""))
 	for _, id := range slices.Sorted(maps.Keys(urls)) {
 		p.raw(indent, fmt.Sprintf("%-14s %s", id, urls[id]))
 	}
-	fmt.Fprintln(out, p.String())
+	how := fmt.Sprintf("Requests are classified by the embedded lexical classifier; with %s in the environment a real model does it.", d.llm.APIKeyEnv)
+	if d.key != "" {
+		how = fmt.Sprintf("%s is set: requests are classified by %s %s, which need not decide as the lexical classifier does.",
+			d.llm.APIKeyEnv, d.llm.Provider, cmp.Or(d.llm.Model, llm.DefaultModel))
+	}
+	for _, line := range wrap(how, p.width) {
+		p.raw("", line)
+	}
+	fmt.Fprintln(d.out, p.String())
 }
 
-// demoRequests sends the scripted requests over HTTP and prints each decision.
-func demoRequests(ctx context.Context, out io.Writer, base string) error {
+// requests sends the scripted requests over HTTP and prints each decision. The
+// lexical classifier has to end each as the script says. A model decides for
+// itself: where it differs that is said, and nothing has failed.
+func (d *demonstration) requests(ctx context.Context, base string) error {
 	c, err := newClient(base, "")
 	if err != nil {
 		return err
 	}
 	defer c.http.CloseIdleConnections()
-	for i, step := range demo.Requests() {
-		resp, err := c.route(ctx, &step.Request)
-		if err != nil {
+	var last *contract.Response
+	for i, step := range demo.Requests(d.key != "") {
+		opts := printOptions(d.out, step.Request.Content.Prompt)
+		opts.base = base
+		printStep(d.out, fmt.Sprintf("%d. %s", i+1, step.Title), step.Why, opts)
+		if step.Choose != "" && !step.Answer(last) {
+			if err := d.differs(&step, "the router has not asked, so there is nothing to choose"); err != nil {
+				return err
+			}
+			continue
+		}
+		if last, err = c.route(ctx, &step.Request); err != nil {
 			return fmt.Errorf("%s: %w", step.Title, err)
 		}
-		opts := printOptions(out, step.Request.Content.Prompt)
-		printStep(out, fmt.Sprintf("%d. %s", i+1, step.Title), step.Why, opts)
-		printResponse(out, resp, opts)
-		fmt.Fprintln(out)
-		if resp.Status != step.Want {
-			return fmt.Errorf("%s: the answer is %s, not %s", step.Title, resp.Status, step.Want)
+		printResponse(d.out, last, opts)
+		if last.Status != step.Want {
+			if err := d.differs(&step, fmt.Sprintf("the answer is %s, not %s", last.Status, step.Want)); err != nil {
+				return err
+			}
+			continue
 		}
+		fmt.Fprintln(d.out)
 	}
+	return nil
+}
+
+// differs is about a step that does not end as the script says.
+func (d *demonstration) differs(step *demo.Step, how string) error {
+	if d.key == "" {
+		return fmt.Errorf("%s: %s", step.Title, how)
+	}
+	fmt.Fprintf(d.out, "%s(The lexical classifier would end this otherwise: %s.)\n\n", indent, how)
 	return nil
 }
 

@@ -11,6 +11,9 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"github.com/caprouter/caprouter/internal/app"
+	"github.com/caprouter/caprouter/internal/testkit/fakellm"
 )
 
 // Without --once the demo serves on until it is told to stop, and then leaves
@@ -26,7 +29,8 @@ func TestDemoServesOn(t *testing.T) {
 	var log bytes.Buffer
 	ended := make(chan error, 1)
 	go func() {
-		err := runDemo(ctx, writer, &log, "127.0.0.1:0", false)
+		d := demonstration{out: writer, log: &log, listen: "127.0.0.1:0", llm: app.DefaultConfig().LLM}
+		err := d.run(ctx)
 		ended <- err
 		writer.CloseWithError(err)
 	}()
@@ -62,6 +66,35 @@ func TestDemoServesOn(t *testing.T) {
 	}
 }
 
+// With a key a model classifies. What it makes of the requests is its own affair:
+// here it takes everything for a code review, and no step fails the demo.
+func TestDemoWithModel(t *testing.T) {
+	model := fakellm.Start(t, fakellm.Config{})
+	var out, log bytes.Buffer
+	d := demonstration{out: &out, log: &log, listen: "127.0.0.1:0", once: true, llm: app.DefaultConfig().LLM, key: model.Key}
+	d.llm.BaseURL = model.URL
+	if err := d.run(t.Context()); err != nil {
+		t.Fatalf("got %v\n%s", err, &out)
+	}
+	text := out.String()
+	for _, want := range []string{
+		"GEMINI_API_KEY is set: requests are classified by gemini gemini-3.5-flash-lite, ",
+		"  model       gemini gemini-3.5-flash-lite, prompt ",
+		"(The lexical classifier would end this otherwise: the answer is ",
+		"(The lexical classifier would end this otherwise: the router has not asked, so there is nothing to choose.)",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("got no %q in:\n%s", want, text)
+		}
+	}
+	if strings.Contains(text, model.Key) || log.Len() > 0 {
+		t.Errorf("got log %q, and the key in the output: %v; want neither", &log, strings.Contains(text, model.Key))
+	}
+	if model.Calls() == 0 {
+		t.Error("the model was never asked")
+	}
+}
+
 func TestDemoRequestsFail(t *testing.T) {
 	tests := []struct {
 		name, body, want string
@@ -77,7 +110,8 @@ func TestDemoRequestsFail(t *testing.T) {
 				_, _ = io.WriteString(w, tt.body)
 			}))
 			defer server.Close()
-			if err := demoRequests(t.Context(), io.Discard, server.URL); err == nil || !strings.Contains(err.Error(), tt.want) {
+			d := demonstration{out: io.Discard}
+			if err := d.requests(t.Context(), server.URL); err == nil || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("got %v, want %q in it", err, tt.want)
 			}
 		})

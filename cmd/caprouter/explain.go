@@ -26,8 +26,9 @@ const (
 // printOpts says how a decision is printed.
 type printOpts struct {
 	prompt string
-	width  int  // columns
-	colour bool // ANSI colours
+	base   string // URL of the router that was asked; "" = the one in this process
+	width  int    // columns
+	colour bool   // ANSI colours
 }
 
 // printOptions suits them to what out is: colours and the real width only on a
@@ -72,6 +73,9 @@ func printResponse(w io.Writer, resp *contract.Response, opts printOpts) {
 	}
 	p.tasks(resp.Tasks)
 	p.omitted(resp.Omitted)
+	p.clarification(resp, opts.base)
+	p.model("answered by", resp.Data.AnsweredBy)
+	p.degraded(&resp.Data)
 	p.unsupported(resp.Data.Unsupported)
 	p.answer(&resp.Data)
 	if d := resp.Decision; d != nil {
@@ -106,7 +110,11 @@ func statusText(resp *contract.Response) string {
 	if d := resp.Decision; d != nil && d.FallbackUsed != nil {
 		notes = append(notes, "fallback policy "+*d.FallbackUsed)
 	}
-	if resp.Data.DryRun {
+	switch d := resp.Decision; {
+	case !resp.Data.DryRun:
+	case d != nil && d.Classification.ModelUse != nil && len(d.Classification.Calls) > 0:
+		notes = append(notes, "a dry run, no agent was asked")
+	default:
 		notes = append(notes, "a dry run, nothing was sent")
 	}
 	if len(notes) > 0 {
@@ -132,6 +140,9 @@ func (p *page) classification(c *contract.Classification) {
 		how += ", because " + c.Reason
 	}
 	p.field("reads as", fmt.Sprintf("%s, confidence %.2f (%s)", reading(c.Intent, c.Domains), c.Confidence, how), none)
+	if text := classifiedText(c); text != "" {
+		p.field("", text, dim)
+	}
 	if len(c.Alternatives) > 0 {
 		next := make([]string, len(c.Alternatives))
 		for i, a := range c.Alternatives {
@@ -150,6 +161,7 @@ func (p *page) classification(c *contract.Classification) {
 		}
 		p.field(label, text, none)
 	}
+	p.model("model", c.ModelUse)
 }
 
 // reading joins an intent and its domains: "code_review · python, azure".
@@ -214,7 +226,7 @@ func nearMiss(n *contract.NearestMiss) string {
 
 // timings lists the stages in the order a request goes through them.
 func (p *page) timings(ms map[string]float64) {
-	known := []string{"classify", "match", "dispatch"}
+	known := []string{"classify", "match", "fallback", "dispatch"}
 	var parts []string
 	add := func(stage string) {
 		if v, ok := ms[stage]; ok {

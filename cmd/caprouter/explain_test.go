@@ -35,19 +35,23 @@ func TestPrintResponse(t *testing.T) {
 		{"empty", &contract.Response{Status: contract.StatusCancelled}, printOpts{width: 100}},
 	}
 	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			var out bytes.Buffer
-			printResponse(&out, tt.resp, tt.opts)
-			checkGolden(t, filepath.Join("testdata", "explain", tt.name+".txt"), out.String())
-			for i, line := range strings.Split(out.String(), "\n") {
-				if !tt.opts.colour && textWidth(line) > tt.opts.width {
-					t.Errorf("line %d is %d columns wide, want at most %d: %q", i+1, textWidth(line), tt.opts.width, line)
-				}
-				if line != strings.TrimRight(line, " ") {
-					t.Errorf("line %d ends in spaces: %q", i+1, line)
-				}
-			}
-		})
+		t.Run(tt.name, func(t *testing.T) { checkPage(t, tt.name, tt.resp, tt.opts) })
+	}
+}
+
+// checkPage prints a response and compares it with testdata/explain/NAME.txt.
+func checkPage(t *testing.T, name string, resp *contract.Response, opts printOpts) {
+	t.Helper()
+	var out bytes.Buffer
+	printResponse(&out, resp, opts)
+	checkGolden(t, filepath.Join("testdata", "explain", name+".txt"), out.String())
+	for i, line := range strings.Split(out.String(), "\n") {
+		if !opts.colour && textWidth(line) > opts.width {
+			t.Errorf("line %d is %d columns wide, want at most %d: %q", i+1, textWidth(line), opts.width, line)
+		}
+		if line != strings.TrimRight(line, " ") {
+			t.Errorf("line %d ends in spaces: %q", i+1, line)
+		}
 	}
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -31,13 +32,14 @@ func (f *configFlags) register(cmd *cobra.Command, serving bool) {
 		[]cobra.Completion{"debug", "info", "warn", "error"}, cobra.ShellCompDirectiveNoFileComp)))
 }
 
+// path is the configuration file that was named, "" for none.
+func (f *configFlags) path() string {
+	return cmp.Or(f.config, os.Getenv(app.EnvPrefix+"_CONFIG"))
+}
+
 // load reads file and environment, puts the flags on top and checks the whole.
 func (f *configFlags) load() (app.Config, error) {
-	path := f.config
-	if path == "" {
-		path = os.Getenv(app.EnvPrefix + "_CONFIG")
-	}
-	cfg, err := app.LoadConfig(path, os.LookupEnv)
+	cfg, err := app.LoadConfig(f.path(), os.LookupEnv)
 	if err != nil {
 		return cfg, err
 	}

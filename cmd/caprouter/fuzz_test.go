@@ -28,17 +28,19 @@ func FuzzPrintResponse(f *testing.F) {
 	}
 	f.Add(`{"status":"\u001b[2J","decision":{"candidates":[{"subtask":-9,"score":1e300,"role":"chosen"}]}}`, "\x1b\u202e", 0)
 	f.Add(`{"tasks":[{}],"omitted":[{}],"data":{"answer":"- \n1. \n  ","results":[{"data":{"\u0007":1}}],"reason":"","nearest":[{}],"examples":["\n"]}}`, "", 50)
+	f.Add(`{"request_id":"\u001b[2J","data":{"mode":"clarification","question":"\n","because":"\u0007","options":[{"id":"\t","label":"\u001b"}]}}`, "", 50)
+	f.Add(`{"decision":{"classification":{"reason":"\u001b","provider":"\u001b","calls":[{"purpose":"\u0007","outcome":"\u0007","detail":"\n","reply":"{\r\n\u001b[8m"}]}}}`, "", 50)
 	f.Fuzz(func(t *testing.T, body, prompt string, width int) {
 		var resp contract.Response
 		if strictjson.UnmarshalForeign([]byte(body), &resp) != nil {
 			return
 		}
 		var out, errOut bytes.Buffer
-		printResponse(&out, &resp, printOpts{prompt: prompt, width: min(max(width, leastWidth), mostWidth)})
+		printResponse(&out, &resp, printOpts{prompt: prompt, base: someBase, width: min(max(width, leastWidth), mostWidth)})
 		answer := resp.Data.Answer
 		resp.Data.Answer, resp.Data.Results = "", nil // shown as they are where there is no terminal
 		resp.Decision = nil
-		if err := printAnswer(&errOut, &errOut, &resp); err != nil {
+		if err := printAnswer(&errOut, &errOut, &resp, someBase); err != nil {
 			t.Fatal(err)
 		}
 		controls := func(r rune) bool { return r != '\n' && unicode.IsControl(r) }

@@ -3,6 +3,7 @@
 // dispatches the work and returns one answer.
 //
 //	caprouter demo                       see it work
+//	caprouter init                       write files to start from
 //	caprouter serve --registry FILE      run it
 //	caprouter route "review this code"   ask it
 //

@@ -23,6 +23,7 @@ func newRootCommand() *cobra.Command {
 			"fixed arithmetic over a capability registry decides who may serve it.\n\n" +
 			"Exit codes: 0 done, 1 something went wrong, 2 the command line cannot be understood.",
 		Example: `  caprouter demo
+  caprouter init
   caprouter serve --registry capabilities.yaml
   caprouter route "review this python code" --explain --dry-run`,
 		Version:       buildVersion(),
@@ -38,10 +39,12 @@ func newRootCommand() *cobra.Command {
 	root.SetHelpCommand(newHelpCommand())
 	root.AddCommand(
 		newDemoCommand(),
+		newInitCommand(),
 		newServeCommand(),
 		newRouteCommand(),
 		newValidateCommand(),
 		newLintCommand(),
+		newDoctorCommand(),
 		newAgentsCommand(),
 		newCompletionCommand(),
 		newVersionCommand(),
@@ -126,9 +129,9 @@ func (silentError) Error() string { return "" }
 
 // report prints err, a line for each mistake, and returns the exit code.
 func report(errOut io.Writer, err error) int {
-	if mistakes, ok := errors.AsType[strictyaml.Errors](err); ok {
-		for i := range mistakes {
-			complain(errOut, mistakes[i].Error())
+	if _, ok := errors.AsType[strictyaml.Errors](err); ok {
+		for _, line := range errorLines(err) {
+			complain(errOut, line)
 		}
 		return exitError
 	}
@@ -147,6 +150,19 @@ func report(errOut io.Writer, err error) int {
 	return code
 }
 
+// errorLines are the mistakes of a file, or the one error.
+func errorLines(err error) []string {
+	mistakes, ok := errors.AsType[strictyaml.Errors](err)
+	if !ok {
+		return []string{err.Error()}
+	}
+	lines := make([]string, len(mistakes))
+	for i := range mistakes {
+		lines[i] = mistakes[i].Error()
+	}
+	return lines
+}
+
 // complain prints what is wrong on one line.
 func complain(errOut io.Writer, what string) {
 	fmt.Fprintf(errOut, "caprouter: %s\n", oneLine(what))
@@ -156,7 +172,7 @@ func complain(errOut io.Writer, what string) {
 func missingRegistry(err error, cfg *app.Config) error {
 	file := cmp.Or(cfg.Registry.File, app.DefaultRegistryFile)
 	if path, ok := errors.AsType[*fs.PathError](err); ok && path.Path == file && errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("there is no registry file %s: name one with --registry FILE, or look at `caprouter demo` first", file)
+		return fmt.Errorf("there is no registry file %s: name one with --registry FILE, or write one with `caprouter init`", file)
 	}
 	return err
 }

@@ -14,13 +14,16 @@ type routeFlags struct {
 	configFlags
 	serverFlags
 
-	inputs  []string
-	agent   string
-	locale  string
-	timeout time.Duration
-	dryRun  bool
-	explain bool
-	asJSON  bool
+	inputs   []string
+	agent    string
+	locale   string
+	session  string
+	choose   string
+	fallback string
+	timeout  time.Duration
+	dryRun   bool
+	explain  bool
+	asJSON   bool
 }
 
 func newRouteCommand() *cobra.Command {
@@ -31,10 +34,12 @@ func newRouteCommand() *cobra.Command {
 		Long: "Route one request and print its answer. With --url (or CAPROUTER_URL) a running router does it, else it\n" +
 			"happens in this process on the registry of the configuration. TEXT may be - for standard input.\n\n" +
 			"Exit code 0 when the request was completed, at least in part; 1 otherwise. What was not done, and\n" +
-			"what to do about it, is on standard error.",
+			"what to do about it, is on standard error: a question of the router with its options, for instance,\n" +
+			"which the same request with --choose answers.",
 		Example: `  caprouter route "review this python code" --input code=@app.py
   caprouter route "quanto custou o databricks?" --explain --dry-run
   caprouter route "cost analysis of azure" --url http://127.0.0.1:8080 --json
+  caprouter route "optimize our databricks costs" --url http://127.0.0.1:8080 --choose "$REQUEST_ID=2"
   git diff | caprouter route - --agent quality_agent`,
 		Args: takes("one TEXT, in quotes", 1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error { return route(cmd, &flags, args[0]) },
@@ -45,10 +50,15 @@ func newRouteCommand() *cobra.Command {
 	f.StringArrayVar(&flags.inputs, "input", nil, "`NAME=VALUE` or NAME=@FILE, for the agent only (repeatable)")
 	f.StringVar(&flags.agent, "agent", "", "consider the agent of this `ID` only")
 	f.StringVar(&flags.locale, "locale", "", "`LANGUAGE` of the text, e.g. pt-BR")
+	f.StringVar(&flags.session, "session", "", "`ID` of the conversation on a running router")
+	f.StringVar(&flags.choose, "choose", "", "`REQUEST=OPTION` that answers a question of a running router")
+	f.StringVar(&flags.fallback, "fallback", "", "`POLICY` when nobody may serve it: A (a model answers) or B (say so)")
 	f.DurationVar(&flags.timeout, "timeout", 0, "most `TIME` the request may take, e.g. 10s")
 	f.BoolVar(&flags.dryRun, "dry-run", false, "decide, but dispatch nothing")
-	f.BoolVar(&flags.explain, "explain", false, "print the whole decision: classification, scores, gates, tasks")
+	f.BoolVar(&flags.explain, "explain", false, "print the whole decision: model, classification, scores, gates, tasks")
 	f.BoolVar(&flags.asJSON, "json", false, "print the response as JSON")
+	must(cmd.RegisterFlagCompletionFunc("fallback", cobra.FixedCompletions(
+		[]cobra.Completion{"A", "B"}, cobra.ShellCompDirectiveNoFileComp)))
 	return cmd
 }
 
@@ -57,22 +67,16 @@ func route(cmd *cobra.Command, flags *routeFlags, text string) error {
 	if err != nil {
 		return err
 	}
-	resp, err := flags.send(cmd, req)
+	base, err := flags.server(cmd)
 	if err != nil {
 		return err
 	}
-	out := cmd.OutOrStdout()
-	switch {
-	case flags.asJSON:
-		if err := printJSON(out, resp); err != nil {
-			return err
-		}
-	case flags.explain:
-		printResponse(out, resp, printOptions(out, req.Content.Prompt))
-	default:
-		if err := printAnswer(out, cmd.ErrOrStderr(), resp); err != nil {
-			return err
-		}
+	resp, err := flags.send(cmd, base, req)
+	if err != nil {
+		return err
+	}
+	if err := flags.print(cmd, resp, req.Content.Prompt, base); err != nil {
+		return err
 	}
 	switch resp.Status {
 	case contract.StatusAccepted, contract.StatusCompleted, contract.StatusPartial:
@@ -81,18 +85,32 @@ func route(cmd *cobra.Command, flags *routeFlags, text string) error {
 	return silentError{}
 }
 
-// send lets the named router handle the request, else one in this process.
-func (f *routeFlags) send(cmd *cobra.Command, req *contract.Request) (*contract.Response, error) {
-	base, err := f.server(cmd)
-	if err != nil {
-		return nil, err
+// print prints the response the way the flags ask for.
+func (f *routeFlags) print(cmd *cobra.Command, resp *contract.Response, prompt, base string) error {
+	out := cmd.OutOrStdout()
+	switch {
+	case f.asJSON:
+		return printJSON(out, resp)
+	case f.explain:
+		opts := printOptions(out, prompt)
+		opts.base = base
+		printResponse(out, resp, opts)
+		return nil
 	}
+	return printAnswer(out, cmd.ErrOrStderr(), resp, base)
+}
+
+// send lets the router at base handle the request, one in this process for "".
+func (f *routeFlags) send(cmd *cobra.Command, base string, req *contract.Request) (*contract.Response, error) {
 	if base != "" {
 		c, err := newClient(base, f.tokenEnv)
 		if err != nil {
 			return nil, err
 		}
 		return c.route(cmd.Context(), req)
+	}
+	if f.choose != "" || f.session != "" {
+		return nil, usagef(cmd, "--choose and --session are for a running router, named with --url: one in this process remembers nothing")
 	}
 	cfg, err := f.load()
 	if err != nil {

@@ -10,15 +10,21 @@ import (
 )
 
 // printAnswer prints what the caller asked for, and on errOut what is missing.
-func printAnswer(out, errOut io.Writer, resp *contract.Response) error {
-	if resp.Data.DryRun && resp.Decision != nil && len(resp.Decision.Chosen) > 0 {
-		fmt.Fprintf(out, "%s: %s\n", resp.Status, strings.Join(resp.Decision.Chosen, ", "))
+// base is the URL of the router that was asked, "" for the one in this process.
+func printAnswer(out, errOut io.Writer, resp *contract.Response, base string) error {
+	if resp.Data.DryRun {
+		printDryRun(out, resp)
 	}
 	if err := printText(out, &resp.Data); err != nil {
 		return err
 	}
-	if u := resp.Data.Unsupported; u != nil {
-		complain(errOut, fmt.Sprintf("unsupported (%s): %s", u.Reason, u.Detail))
+	switch d := &resp.Data; {
+	case d.Mode == contract.DataClarification:
+		complainUnclear(errOut, resp, base)
+	case d.Degraded: // the answer itself says what is served instead
+		complain(errOut, "no model has answered: "+because(d.DegradedReason, reasonText(d.DegradedReason)))
+	case d.Unsupported != nil:
+		complain(errOut, fmt.Sprintf("unsupported (%s): %s", d.Reason, d.Detail))
 	}
 	for _, t := range resp.Tasks {
 		switch {
@@ -32,6 +38,30 @@ func printAnswer(out, errOut io.Writer, resp *contract.Response) error {
 		complain(errOut, fmt.Sprintf("left out: %s: %s", o.Title, omittedText(o.Reason)))
 	}
 	return nil
+}
+
+// printDryRun prints who would have been asked.
+func printDryRun(out io.Writer, resp *contract.Response) {
+	switch {
+	case resp.Decision != nil && len(resp.Decision.Chosen) > 0:
+		fmt.Fprintf(out, "%s: %s\n", resp.Status, strings.Join(resp.Decision.Chosen, ", "))
+	case resp.Data.Mode == contract.DataServerFallback && !resp.Data.Degraded:
+		fmt.Fprintf(out, "%s: no agent; the model would answer (fallback policy A)\n", resp.Status)
+	}
+}
+
+// complainUnclear prints the question that has to be answered first.
+func complainUnclear(errOut io.Writer, resp *contract.Response, base string) {
+	d := &resp.Data
+	question := string(resp.Status)
+	if d.Because != "" {
+		question += " (" + d.Because + ")"
+	}
+	complain(errOut, question+": "+d.Question)
+	for i := range d.Options {
+		complain(errOut, "option "+d.Options[i].ID+": "+optionText(&d.Options[i]))
+	}
+	complain(errOut, howToChoose(resp, base))
 }
 
 // printText prints the answer, or what the agents returned instead of text, as

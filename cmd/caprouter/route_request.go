@@ -31,15 +31,29 @@ func (f *routeFlags) request(cmd *cobra.Command, text string) (*contract.Request
 		return nil, err
 	}
 	req := &contract.Request{
-		Content:  contract.Content{Prompt: text, Inputs: inputs},
-		Metadata: contract.Metadata{Locale: f.locale},
-		Options:  contract.Options{DryRun: f.dryRun, TimeoutMS: int(f.timeout.Milliseconds())},
+		Content:   contract.Content{Prompt: text, Inputs: inputs},
+		Metadata:  contract.Metadata{Locale: f.locale},
+		SessionID: f.session,
+		Options:   contract.Options{DryRun: f.dryRun, TimeoutMS: int(f.timeout.Milliseconds())},
 	}
 	if f.agent != "" {
 		if !contract.ValidAgentID(f.agent) {
 			return nil, usagef(cmd, "--agent %q is not an agent id: lower-case letters, digits, _ and -, a letter first", f.agent)
 		}
 		req.AgentID = &f.agent
+	}
+	if f.fallback != "" {
+		if f.fallback != "A" && f.fallback != "B" {
+			return nil, usagef(cmd, "--fallback %q is not A or B", f.fallback)
+		}
+		req.Options.Fallback = &f.fallback
+	}
+	if f.choose != "" {
+		request, option, ok := strings.Cut(f.choose, "=")
+		if !ok || request == "" || option == "" {
+			return nil, usagef(cmd, "--choose %q is not REQUEST=OPTION, as the router's question names them", f.choose)
+		}
+		req.Clarification = &contract.ClarificationChoice{RequestID: request, OptionID: option}
 	}
 	return req, nil
 }

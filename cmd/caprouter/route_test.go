@@ -25,19 +25,22 @@ func TestRouteRequest(t *testing.T) {
 	flags := routeFlags{
 		inputs: []string{"code=@" + file, "empty=", "eq=a=b"},
 		agent:  "quality_agent", locale: "pt-BR", timeout: 1500 * time.Millisecond, dryRun: true,
+		session: "s1", choose: "r=1=2", fallback: "B",
 	}
 	got, err := flags.request(&cobra.Command{}, "revise")
 	if err != nil {
 		t.Fatal(err)
 	}
-	agent := "quality_agent"
+	agent, policy := "quality_agent", "B"
 	want := &contract.Request{
 		Content: contract.Content{Prompt: "revise", Inputs: map[string]json.RawMessage{
 			"code": json.RawMessage(`"print(\"olá\")\n"`), "empty": json.RawMessage(`""`), "eq": json.RawMessage(`"a=b"`),
 		}},
-		Metadata: contract.Metadata{Locale: "pt-BR"},
-		AgentID:  &agent,
-		Options:  contract.Options{DryRun: true, TimeoutMS: 1500},
+		Metadata:      contract.Metadata{Locale: "pt-BR"},
+		AgentID:       &agent,
+		SessionID:     "s1",
+		Clarification: &contract.ClarificationChoice{RequestID: "r", OptionID: "1=2"},
+		Options:       contract.Options{DryRun: true, TimeoutMS: 1500, Fallback: &policy},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("request (-want +got):\n%s", diff)
@@ -113,6 +116,7 @@ func TestPrintAnswer(t *testing.T) {
 	tests := []struct {
 		name          string
 		resp          contract.Response
+		base          string
 		out, complain string
 	}{
 		{
@@ -157,11 +161,44 @@ func TestPrintAnswer(t *testing.T) {
 			}}},
 			out: "a: {\"b\":\"<\",\"n\":1}\n",
 		},
+		{
+			name: "a question of a running router",
+			resp: *clarification(), base: someBase,
+			complain: "caprouter: clarification_required (ambiguous): The request can be read in several ways. Which one is meant?\n" +
+				"caprouter: option 1: databricks review (databricks)\ncaprouter: option 2: cost analysis (databricks)\n" +
+				"caprouter: send the same request with --choose " + requestID + "=OPTION\n",
+		},
+		{
+			name: "a question that nobody remembers",
+			resp: contract.Response{Status: contract.StatusClarify, Data: contract.ResponseData{
+				Mode: contract.DataClarification, Question: "Which?", Options: []contract.ClarificationOption{{ID: "1", Intent: "a", Domains: []string{"b"}}},
+			}},
+			complain: "caprouter: clarification_required: Which?\ncaprouter: option 1: a · b\n" +
+				"caprouter: say in the text which one is meant, or ask a running router (--url), which remembers its question and takes --choose\n",
+		},
+		{
+			name: "a model's answer",
+			resp: *serverFallback(),
+			out:  serverFallback().Data.Answer + "\n",
+		},
+		{
+			name:     "an answer without a model",
+			resp:     *degraded(),
+			out:      degraded().Data.Answer + "\n",
+			complain: "caprouter: no model has answered: llm_not_configured: there is no model: set GEMINI_API_KEY, or llm in the configuration\n",
+		},
+		{
+			name: "a dry run that a model would answer",
+			resp: contract.Response{Status: contract.StatusCompleted, Decision: &contract.Decision{}, Data: contract.ResponseData{
+				Mode: contract.DataServerFallback, DryRun: true,
+			}},
+			out: "completed: no agent; the model would answer (fallback policy A)\n",
+		},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			var out, errOut bytes.Buffer
-			if err := printAnswer(&out, &errOut, &tt.resp); err != nil {
+			if err := printAnswer(&out, &errOut, &tt.resp, tt.base); err != nil {
 				t.Fatal(err)
 			}
 			if got := out.String(); got != tt.out {

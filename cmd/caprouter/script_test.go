@@ -18,6 +18,8 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/caprouter/caprouter/internal/testkit/fakellm"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
@@ -38,9 +40,12 @@ func TestMain(m *testing.M) {
 //	signal NAME SIGNAL  send it TERM, INT or HUP
 //	stop NAME           wait for its end, which must be with exit code 0
 //	agent               an agent is at $AGENT/PATH; see fakeAgent
+//	model FILE…         a Gemini is at $MODEL, with the key $MODEL_KEY, that replies
+//	                    with the files in turn; the last one goes on
 //	held, release       wait for a task at $AGENT/held, let it be answered
 //	expand FILE…        replace $NAME in the files
 //	json FILE PATH WANT the JSON value at a.0.b of the file, stdout or stderr
+//	field NAME FILE PATH  $NAME becomes that value
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/script",
@@ -60,10 +65,12 @@ func TestScripts(t *testing.T) {
 			"signal":  cmdSignal,
 			"stop":    cmdStop,
 			"agent":   cmdAgent,
+			"model":   func(ts *testscript.TestScript, _ bool, args []string) { startModel(t, ts, args) },
 			"held":    func(ts *testscript.TestScript, _ bool, _ []string) { <-agentOf(ts).arrived },
 			"release": func(ts *testscript.TestScript, _ bool, _ []string) { close(agentOf(ts).release) },
 			"expand":  cmdExpand,
 			"json":    cmdJSON,
+			"field":   cmdField,
 		},
 	})
 }
@@ -115,7 +122,7 @@ func cmdStart(ts *testscript.TestScript, neg bool, args []string) {
 	name := args[0]
 	b := &background{cmd: exec.Command("caprouter", args[1:]...)}
 	b.cmd.Dir = ts.MkAbs(".")
-	for _, key := range []string{"PATH", "HOME", "TMPDIR", "GOCOVERDIR", "GORACE"} {
+	for _, key := range []string{"PATH", "HOME", "TMPDIR", "GOCOVERDIR", "GORACE", "GEMINI_API_KEY", "CAPROUTER_LLM_BASE_URL"} {
 		if v := ts.Getenv(key); v != "" {
 			b.cmd.Env = append(b.cmd.Env, key+"="+v)
 		}
@@ -232,6 +239,17 @@ func (a *fakeAgent) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(map[string]any{"status": status, "data": data})
 }
 
+// startModel serves until all scripts have ended.
+func startModel(t *testing.T, ts *testscript.TestScript, files []string) {
+	replies := make([]fakellm.Behaviour, len(files))
+	for i, name := range files {
+		replies[i] = fakellm.Text(strings.TrimSpace(ts.ReadFile(name)))
+	}
+	server := fakellm.Start(t, fakellm.Config{Script: fakellm.Sequence(replies...)})
+	ts.Setenv("MODEL", server.URL)
+	ts.Setenv("MODEL_KEY", server.Key)
+}
+
 func cmdExpand(ts *testscript.TestScript, _ bool, args []string) {
 	for _, name := range args {
 		ts.Check(os.WriteFile(ts.MkAbs(name), []byte(os.Expand(ts.ReadFile(name), ts.Getenv)), 0o600))
@@ -242,25 +260,37 @@ func cmdJSON(ts *testscript.TestScript, neg bool, args []string) {
 	if len(args) != 3 {
 		ts.Fatalf("usage: json FILE PATH WANT")
 	}
-	var value any
-	if err := json.Unmarshal([]byte(ts.ReadFile(args[0])), &value); err != nil {
-		ts.Fatalf("%s: %v", args[0], err)
+	if got := jsonAt(ts, args[0], args[1]); (got == args[2]) == neg {
+		ts.Fatalf("%s: got %s", args[1], got)
 	}
-	for step := range strings.SplitSeq(args[1], ".") {
+}
+
+func cmdField(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 3 {
+		ts.Fatalf("usage: field NAME FILE PATH")
+	}
+	ts.Setenv(args[0], jsonAt(ts, args[1], args[2]))
+}
+
+// jsonAt is the value at a.0.b of a file.
+func jsonAt(ts *testscript.TestScript, file, path string) string {
+	var value any
+	if err := json.Unmarshal([]byte(ts.ReadFile(file)), &value); err != nil {
+		ts.Fatalf("%s: %v", file, err)
+	}
+	for step := range strings.SplitSeq(path, ".") {
 		switch v := value.(type) {
 		case map[string]any:
 			value = v[step]
 		case []any:
 			i, err := strconv.Atoi(step)
 			if err != nil || i >= len(v) {
-				ts.Fatalf("%s: no %s in %v", args[1], step, v)
+				ts.Fatalf("%s: no %s in %v", path, step, v)
 			}
 			value = v[i]
 		default:
-			ts.Fatalf("%s: no %s in %v", args[1], step, v)
+			ts.Fatalf("%s: no %s in %v", path, step, v)
 		}
 	}
-	if got := fmt.Sprint(value); (got == args[2]) == neg {
-		ts.Fatalf("%s: got %s", args[1], got)
-	}
+	return fmt.Sprint(value)
 }

@@ -31,9 +31,14 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // router on their registry, and every request with its outcome.
 func TestDemo(t *testing.T) {
 	base := startDemo(t)
-	for _, step := range demo.Requests() {
+	var last *contract.Response
+	for _, step := range demo.Requests(false) {
 		t.Run(step.Title, func(t *testing.T) {
+			if step.Choose != "" && !step.Answer(last) {
+				t.Fatalf("the step before offers no %s: %+v", step.Choose, last.Data.Options)
+			}
 			resp := post(t, base, &step.Request)
+			last = resp
 			if resp.Status != step.Want {
 				t.Errorf("status %s, want %s; decision %+v, tasks %+v", resp.Status, step.Want, resp.Decision, resp.Tasks)
 			}
@@ -42,6 +47,9 @@ func TestDemo(t *testing.T) {
 			}
 			if want := step.Want == contract.StatusCompleted; want != (resp.Data.Answer != "") {
 				t.Errorf("answer %q, want one: %v", resp.Data.Answer, want)
+			}
+			if want := step.Want == contract.StatusCompleted && len(step.Agents) == 0; want != resp.Data.Degraded {
+				t.Errorf("degraded is %v, want %v: there is no model", resp.Data.Degraded, want)
 			}
 			if step.Want == contract.StatusCompleted && len(resp.Tasks) != len(step.Agents) {
 				t.Errorf("%d tasks, want one for each of %v", len(resp.Tasks), step.Agents)
@@ -53,7 +61,7 @@ func TestDemo(t *testing.T) {
 // Requests are decoded by the router as strictly as anybody's.
 func TestRequestsAreValid(t *testing.T) {
 	locales := map[string]bool{}
-	for _, step := range demo.Requests() {
+	for _, step := range slices.Concat(demo.Requests(false), demo.Requests(true)) {
 		if err := step.Request.Validate(); err != nil {
 			t.Errorf("%s: %v", step.Title, err)
 		}
@@ -65,6 +73,43 @@ func TestRequestsAreValid(t *testing.T) {
 	for _, l := range []string{"en", "pt-BR", "es", "zh"} {
 		if !locales[l] {
 			t.Errorf("no request in %s", l)
+		}
+	}
+}
+
+// With a model the same is asked; only what is said about it may differ.
+func TestRequestsWithModel(t *testing.T) {
+	lexical, model := demo.Requests(false), demo.Requests(true)
+	for i := range lexical {
+		lexical[i].Why, model[i].Why = "", ""
+	}
+	if diff := cmp.Diff(lexical, model); diff != "" {
+		t.Errorf("steps (-lexical +model):\n%s", diff)
+	}
+}
+
+func TestStepAnswer(t *testing.T) {
+	asked := &contract.Response{RequestID: "r", Status: contract.StatusClarify, Data: contract.ResponseData{
+		Options: []contract.ClarificationOption{{ID: "1", Intent: "a"}, {ID: "2", Intent: "b"}},
+	}}
+	tests := []struct {
+		name   string
+		asked  *contract.Response
+		choose string
+		want   *contract.ClarificationChoice
+	}{
+		{"the option of the intent", asked, "b", &contract.ClarificationChoice{RequestID: "r", OptionID: "2"}},
+		{"no such option", asked, "c", nil},
+		{"no question", &contract.Response{Status: contract.StatusCompleted, Data: asked.Data}, "b", nil},
+		{"nothing before", nil, "b", nil},
+	}
+	for _, tt := range tests {
+		step := demo.Step{Choose: tt.choose}
+		if got := step.Answer(tt.asked); got != (tt.want != nil) {
+			t.Errorf("%s: got %v", tt.name, got)
+		}
+		if diff := cmp.Diff(tt.want, step.Request.Clarification); diff != "" {
+			t.Errorf("%s: clarification (-want +got):\n%s", tt.name, diff)
 		}
 	}
 }
@@ -185,7 +230,9 @@ func startDemo(t *testing.T) string {
 	if err := os.WriteFile(cfg.Registry.File, demo.Registry(urls), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	server, err := app.Start(ctx, cfg, app.Options{LogOutput: io.Discard, Listener: listener})
+	server, err := app.Start(ctx, cfg, app.Options{
+		LogOutput: io.Discard, Listener: listener, LookupEnv: func(string) (string, bool) { return "", false },
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,8 +10,9 @@
 // Who runs it starts the agents first, because the registry names their ports:
 //
 //	urls, err := demo.StartAgents(ctx, group, routerURL+"/.well-known/jwks.json")
-//	write(demo.Registry(urls))              // a registry file for the router
-//	for _, step := range demo.Requests() {  // what to ask it
+//	write(demo.Registry(urls))                   // a registry file for the router
+//	for _, step := range demo.Requests(false) {  // what to ask it
+//		step.Answer(last)                        // where the step answers a question
 //		…
 //	}
 //

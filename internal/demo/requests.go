@@ -4,6 +4,7 @@ import (
 	_ "embed"
 	"encoding/json"
 
+	"github.com/caprouter/caprouter/capabilities"
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/strictjson"
 )
@@ -20,23 +21,47 @@ var (
 	costesAzure string
 )
 
-// Step is one request of the demo, what it shows and how it must end.
+// Step is one request of the demo, what it shows and how it ends.
 type Step struct {
 	Title   string
 	Why     string
 	Request contract.Request
-	Want    contract.Status
-	Agents  []string // who is chosen
+	// Want and Agents, who is chosen, are how the step ends with the lexical
+	// classifier, every time. A model decides for itself.
+	Want   contract.Status
+	Agents []string
+	// Choose is the intent to choose where the step answers the question of the
+	// step before; "" for a step of its own.
+	Choose string
 }
 
-// Requests returns the steps of the demo, in the order they are told.
-func Requests() []Step {
+// Answer makes the step the answer to the question that asked is: it chooses the
+// option of the intent. It reports whether there is such an option.
+func (s *Step) Answer(asked *contract.Response) bool {
+	if asked == nil || asked.Status != contract.StatusClarify {
+		return false
+	}
+	for _, o := range asked.Data.Options {
+		if o.Intent == s.Choose {
+			s.Request.Clarification = &contract.ClarificationChoice{RequestID: asked.RequestID, OptionID: o.ID}
+			return true
+		}
+	}
+	return false
+}
+
+// Requests returns the steps of the demo, in the order they are told. withModel
+// is whether a model classifies: then their texts are about that.
+func Requests(withModel bool) []Step {
 	steps := make([]Step, 0, len(script))
 	for _, s := range script {
 		req := contract.Request{
 			Content:  contract.Content{Prompt: s.prompt},
 			Metadata: contract.Metadata{Locale: s.locale},
 			Options:  contract.Options{DryRun: s.dryRun},
+		}
+		if s.fallback != "" {
+			req.Options.Fallback = &s.fallback
 		}
 		for name, text := range s.inputs {
 			raw, _ := strictjson.Marshal(text) // a string cannot fail
@@ -45,7 +70,11 @@ func Requests() []Step {
 			}
 			req.Content.Inputs[name] = raw
 		}
-		steps = append(steps, Step{Title: s.title, Why: s.why, Request: req, Want: s.want, Agents: s.agents})
+		why := s.why
+		if withModel && s.whyModel != "" {
+			why = s.whyModel
+		}
+		steps = append(steps, Step{Title: s.title, Why: why, Request: req, Want: s.want, Agents: s.agents, Choose: s.choose})
 	}
 	return steps
 }
@@ -53,7 +82,9 @@ func Requests() []Step {
 // scripted is a step as it is written down.
 type scripted struct {
 	title, why, locale, prompt string
+	whyModel                   string // why, where a model classifies; "" = the same
 	inputs                     map[string]string
+	fallback, choose           string
 	dryRun                     bool
 	want                       contract.Status
 	agents                     []string
@@ -62,7 +93,7 @@ type scripted struct {
 var script = []scripted{
 	{
 		title:  "One intent, one domain, one agent",
-		why:    "The words name code_review and python. Only quality_agent declares both: 0.5 + 0.3 = 0.8, above the threshold of 0.65.",
+		why:    "The request is a code_review of python. Only quality_agent declares both: 0.5 + 0.3 = 0.8, above the threshold of 0.65.",
 		locale: "en",
 		prompt: "Please do a code review of this python script before we merge it",
 		inputs: map[string]string{"code": etlJob, "file": "etl_job.py"},
@@ -70,13 +101,14 @@ var script = []scripted{
 		agents: []string{QualityAgent},
 	},
 	{
-		title:  "The same agent, asked in Portuguese",
-		why:    "The registry's examples are in four languages; the classifier needs no model and no translation. The notebook rules apply.",
-		locale: "pt-BR",
-		prompt: "Revise este notebook Databricks e aponte custo desnecessário",
-		inputs: map[string]string{"code": notebook, "file": "notebook.py"},
-		want:   contract.StatusCompleted,
-		agents: []string{QualityAgent},
+		title:    "The same agent, asked in Portuguese",
+		why:      "The registry's examples are in four languages; the classifier needs no model and no translation. The notebook rules apply.",
+		whyModel: "A model needs no translation, and sees only intents and domains that the registry declares. The notebook rules apply.",
+		locale:   "pt-BR",
+		prompt:   "Revise este notebook Databricks e aponte custo desnecessário",
+		inputs:   map[string]string{"code": notebook, "file": "notebook.py"},
+		want:     contract.StatusCompleted,
+		agents:   []string{QualityAgent},
 	},
 	{
 		title:  "A question to the documents",
@@ -105,19 +137,48 @@ var script = []scripted{
 		agents: []string{QualityAgent, BillingAgent},
 	},
 	{
-		title:  "Asked in Chinese, with the code in the prompt",
-		why:    "What stands in a code block is material and is not read by the classifier.",
-		locale: "zh",
-		prompt: "请审查这段 Python 代码，看看有什么问题\n```python\nimport os\n\ndef total(items, seen=[]):\n    for item in items:\n        if item.price == None:\n            continue\n        seen.append(item.price)\n    return sum(seen)\n```",
-		want:   contract.StatusCompleted,
-		agents: []string{QualityAgent},
+		title:    "Asked in Chinese, with the code in the prompt",
+		why:      "What stands in a code block is material: the lexical classifier does not read it.",
+		whyModel: "The model reads the prompt, code included, with personal data and secrets masked; the agent gets it as it is.",
+		locale:   "zh",
+		prompt:   "请审查这段 Python 代码，看看有什么问题\n```python\nimport os\n\ndef total(items, seen=[]):\n    for item in items:\n        if item.price == None:\n            continue\n        seen.append(item.price)\n    return sum(seen)\n```",
+		want:     contract.StatusCompleted,
+		agents:   []string{QualityAgent},
 	},
 	{
-		title:  "Nobody can do this",
-		why:    "No agent declares anything like it. The router does not guess: it says so, and what could be asked for instead.",
+		title:    "Two readings that are as good: the router asks",
+		why:      "To optimize the notebooks is databricks_review, to look into the bill is cost_analysis; they belong to different agents, and the words say no more. The router does not toss a coin.",
+		whyModel: "Is it about the notebooks, or about the bill? The lexical classifier cannot tell and the router would ask; a model usually settles for one.",
+		locale:   "en",
+		prompt:   "Optimize our Databricks costs",
+		inputs:   map[string]string{"csv": azureCosts, "code": notebook, "file": "notebook.py"},
+		want:     contract.StatusClarify,
+	},
+	{
+		title:  "The caller's choice",
+		why:    "The same request again, with the option that was meant: nothing is classified anew, but the arithmetic decides as ever.",
 		locale: "en",
-		prompt: "What will the weather be like in Lisbon tomorrow?",
-		want:   contract.StatusUnsupported,
+		prompt: "Optimize our Databricks costs",
+		inputs: map[string]string{"csv": azureCosts, "code": notebook, "file": "notebook.py"},
+		choose: "cost_analysis",
+		want:   contract.StatusCompleted,
+		agents: []string{BillingAgent},
+	},
+	{
+		title:    "Nobody can do this: a model may answer",
+		why:      "No agent declares anything like it, and fallback policy A is the registry's. There is no model here, so the answer is honest about that; set GEMINI_API_KEY to see one.",
+		whyModel: "No agent declares anything like it, and fallback policy A is the registry's: the model answers itself, briefly, and does not act.",
+		locale:   "en",
+		prompt:   "What is the difference between a left join and an inner join?",
+		want:     contract.StatusCompleted,
+	},
+	{
+		title:    "Nobody can do this, and no model shall",
+		why:      "This request asks for policy B, as every request may: the router says that it is not supported, and what could be asked for instead.",
+		locale:   "en",
+		prompt:   "What will the weather be like in Lisbon tomorrow?",
+		fallback: capabilities.FallbackUnsupported,
+		want:     contract.StatusUnsupported,
 	},
 	{
 		title:  "A dry run: the decision and nothing else",

@@ -1,0 +1,140 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/caprouter/caprouter/internal/app"
+)
+
+func TestFindingText(t *testing.T) {
+	tests := []struct {
+		name    string
+		finding app.Finding
+		opts    printOpts
+		want    string
+	}{
+		{
+			"well",
+			app.Finding{Check: "listen", Level: app.LevelOK, Detail: "127.0.0.1:8080 is free"},
+			printOpts{width: plainWidth},
+			"  ✓ listen          127.0.0.1:8080 is free\n",
+		},
+		{
+			"a warning with its fix",
+			app.Finding{Check: "classifier", Level: app.LevelWarn, Detail: "lexical", Fix: "export GEMINI_API_KEY=…"},
+			printOpts{width: plainWidth},
+			"  ! classifier      lexical\n                    → export GEMINI_API_KEY=…\n",
+		},
+		{
+			"not looked at",
+			app.Finding{Check: "model", Level: app.LevelSkip, Detail: "none is configured"},
+			printOpts{width: plainWidth},
+			"  - model           none is configured\n",
+		},
+		{
+			"a failure, wrapped",
+			app.Finding{Check: "model", Level: app.LevelFail, Detail: "llm_unauthorized: the server does not take the key", Fix: "make a new key"},
+			printOpts{width: leastWidth},
+			"  ✗ model           llm_unauthorized: the server\n                    does not take the key\n                    → make a new key\n",
+		},
+		{
+			"colour",
+			app.Finding{Check: "model", Level: app.LevelFail, Detail: "no", Fix: "yes"},
+			printOpts{width: plainWidth, colour: true},
+			"  \x1b[31m✗\x1b[0m model           no\n                    \x1b[31m→ yes\x1b[0m\n",
+		},
+		{
+			"text that paints, of a level nobody knows",
+			app.Finding{Check: "a check with a long name\x1b", Level: "odd", Detail: "\x1b[2J\nthere"},
+			printOpts{width: plainWidth},
+			"  ✗ a check with …  \ufffd[2J; there\n",
+		},
+	}
+	for _, tt := range tests {
+		if diff := cmp.Diff(tt.want, findingText(&tt.finding, tt.opts)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", tt.name, diff)
+		}
+	}
+}
+
+func TestSummary(t *testing.T) {
+	of := func(levels ...string) (list []app.Finding) {
+		for _, l := range levels {
+			list = append(list, app.Finding{Level: l})
+		}
+		return list
+	}
+	tests := []struct {
+		findings []app.Finding
+		want     string
+	}{
+		{of(app.LevelOK, app.LevelSkip), "ready to serve"},
+		{of(app.LevelOK, app.LevelWarn), "ready to serve, with 1 warning"},
+		{of(app.LevelFail, app.LevelFail), "2 checks failed"},
+		{of(app.LevelFail, app.LevelWarn, app.LevelWarn), "1 check failed, 2 warnings"},
+	}
+	for _, tt := range tests {
+		if got := summary(tt.findings); got != tt.want {
+			t.Errorf("got %q, want %q", got, tt.want)
+		}
+	}
+}
+
+// On a terminal a line says that there is more to come; it is gone before
+// anything else is printed. JSON has no such line.
+func TestProgress(t *testing.T) {
+	printed := func(p *progress) string {
+		var out bytes.Buffer
+		p.out = &out
+		p.wait()
+		findings := []app.Finding{{Check: "a", Level: app.LevelOK, Detail: "b"}}
+		p.print(&findings[0])
+		if err := p.end(findings, p.quiet); err != nil {
+			t.Fatal(err)
+		}
+		return out.String()
+	}
+	line := "  ✓ a               b\n"
+	tests := []struct {
+		name string
+		p    progress
+		want string
+	}{
+		{"a file", progress{opts: printOpts{width: plainWidth}}, line + "\nready to serve\n"},
+		{"a terminal", progress{opts: printOpts{width: plainWidth}, terminal: true}, waiting + clearLine + line + waiting + clearLine + "\nready to serve\n"},
+		{"JSON", progress{quiet: true}, `[{"check":"a","level":"ok","detail":"b"}]` + "\n"},
+	}
+	for _, tt := range tests {
+		if got := printed(&tt.p); got != tt.want {
+			t.Errorf("%s: got %q, want %q", tt.name, got, tt.want)
+		}
+	}
+}
+
+func TestConfigSource(t *testing.T) {
+	t.Chdir(t.TempDir())
+	t.Setenv("CAPROUTER_CONFIG", "")
+	flags := &configFlags{}
+	if got := configSource(flags); !strings.HasPrefix(got, "the defaults") {
+		t.Errorf("no file: got %q, want the defaults", got)
+	}
+	if err := os.WriteFile(app.DefaultConfigFile, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := configSource(flags); got != app.DefaultConfigFile {
+		t.Errorf("the default file: got %q", got)
+	}
+	t.Setenv("CAPROUTER_CONFIG", "env.yaml")
+	if got := configSource(flags); got != "env.yaml" {
+		t.Errorf("environment: got %q", got)
+	}
+	flags.config = "flag.yaml"
+	if got := configSource(flags); got != "flag.yaml" {
+		t.Errorf("flag: got %q", got)
+	}
+}

@@ -1,0 +1,227 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/caprouter/caprouter/capabilities"
+	"github.com/caprouter/caprouter/internal/app"
+	"github.com/caprouter/caprouter/internal/llm"
+)
+
+// loadRendered writes the configuration with the values of cfg and loads it.
+func loadRendered(t *testing.T, cfg *app.Config) app.Config {
+	t.Helper()
+	data, err := renderConfig(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), app.DefaultConfigFile)
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	got, err := app.LoadConfig(path, nil)
+	if err != nil {
+		t.Fatalf("what init writes does not load: %v\n%s", err, data)
+	}
+	return got
+}
+
+// What init writes holds the defaults: with the file and without it the same
+// runs.
+func TestInitWritesTheDefaults(t *testing.T) {
+	want := starterDefaults()
+	got := loadRendered(t, &want)
+	if err := got.Validate(); err != nil {
+		t.Errorf("got %v, want a valid configuration", err)
+	}
+	if got.LLM.Model != llm.DefaultModel {
+		t.Errorf("got model %q, want it to be named: %s", got.LLM.Model, llm.DefaultModel)
+	}
+	got.LLM.Model = app.DefaultConfig().LLM.Model
+	if diff := cmp.Diff(app.DefaultConfig(), got, cmpopts.EquateEmpty()); diff != "" {
+		t.Errorf("configuration (-default +written):\n%s", diff)
+	}
+}
+
+// Every key is in the file: a configuration in which each has another value than
+// its default comes back as it was.
+func TestInitWritesEveryKey(t *testing.T) {
+	want := app.DefaultConfig()
+	changeAll(t, reflect.ValueOf(&want).Elem())
+	want.Classifier.Cascade.Accept = "0.75"
+	if diff := cmp.Diff(want, loadRendered(t, &want)); diff != "" {
+		t.Errorf("a key that the template lacks keeps its default (-want +got):\n%s", diff)
+	}
+}
+
+// changeAll gives every field of v another value than it has.
+func changeAll(t *testing.T, v reflect.Value) {
+	t.Helper()
+	switch v.Kind() {
+	case reflect.Struct:
+		for _, field := range v.Fields() {
+			changeAll(t, field)
+		}
+	case reflect.String:
+		v.SetString(`other: "` + v.String() + `" # ü`)
+	case reflect.Bool:
+		v.SetBool(!v.Bool())
+	case reflect.Int:
+		v.SetInt(v.Int() + 1)
+	case reflect.Float64:
+		v.SetFloat(v.Float() + 0.25)
+	case reflect.Slice:
+		list := reflect.MakeSlice(v.Type(), 2, 2)
+		list.Index(0).SetString("a")
+		list.Index(1).SetString("@example.com")
+		v.Set(list)
+	default:
+		t.Fatalf("init cannot write keys of kind %s yet", v.Kind())
+	}
+}
+
+func TestYAMLValue(t *testing.T) {
+	tests := []struct {
+		value any
+		want  string
+	}{
+		{"gemini-3.5-flash-lite", "gemini-3.5-flash-lite"},
+		{"./caprouter-data", "./caprouter-data"},
+		{"GEMINI_API_KEY", "GEMINI_API_KEY"},
+		{"", `""`},
+		{"127.0.0.1:8080", `"127.0.0.1:8080"`},
+		{"off", `"off"`},
+		{"Yes", `"Yes"`},
+		{"null", `"null"`},
+		{"1.5", `"1.5"`},
+		{"a: b", `"a: b"`},
+		{app.Acceptance("auto"), "auto"},
+		{app.Acceptance("0.9"), `"0.9"`},
+		{app.Words{"default"}, "default"},
+		{app.Words{"email", "phone"}, `["email","phone"]`},
+		{[]string{"default"}, `["default"]`},
+		{[]string(nil), "[]"},
+		{0, "0"},
+		{0.0, "0"},
+		{false, "false"},
+	}
+	for _, tt := range tests {
+		if got, err := yamlValue(tt.value); err != nil || got != tt.want {
+			t.Errorf("%T %v: got %s, %v, want %s", tt.value, tt.value, got, err, tt.want)
+		}
+	}
+}
+
+// The sample registry loads without a warning; all that lint finds is that its
+// agents are nowhere yet. Every intent has examples in four languages.
+func TestInitWritesARegistry(t *testing.T) {
+	s, err := capabilities.Parse(app.DefaultRegistryFile, starterRegistry)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(s.Warnings) > 0 {
+		t.Errorf("got warnings %q, want none", s.Warnings)
+	}
+	for _, f := range capabilities.Lint(s) {
+		if f.Rule != capabilities.RuleNoEndpoint {
+			t.Errorf("lint: %s: %s", f.Rule, f.Message)
+		}
+	}
+	if len(s.Agents) != 3 {
+		t.Errorf("got %d agents, want the three of the source document", len(s.Agents))
+	}
+	for _, a := range s.Agents {
+		for _, intent := range a.Match.Intent {
+			if n := len(a.Examples[intent]); n < 5 {
+				t.Errorf("%s has %d examples of %s, want at least 5", a.ID, n, intent)
+			}
+		}
+	}
+}
+
+// The commented endpoints are right: without their comment marks they load.
+func TestInitRegistryEndpoints(t *testing.T) {
+	text := strings.ReplaceAll(string(starterRegistry), "# endpoint:", "endpoint:")
+	s, err := capabilities.Parse(app.DefaultRegistryFile, []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range s.Agents {
+		if a.Endpoint.URL == "" {
+			t.Errorf("%s has no commented endpoint", a.ID)
+		}
+	}
+	if found := capabilities.Lint(s); len(found) > 0 {
+		t.Errorf("lint: got %+v, want nothing", found)
+	}
+}
+
+func TestInitWritesAllOrNothing(t *testing.T) {
+	tests := []struct {
+		name    string
+		present string // a file that is there
+	}{
+		{"a configuration is there", app.DefaultConfigFile},
+		{"a registry is there", app.DefaultRegistryFile},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			dir := t.TempDir()
+			present := filepath.Join(dir, tt.present)
+			if err := os.WriteFile(present, []byte("mine"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			var out bytes.Buffer
+			err := runInit(&out, dir)
+			if err == nil || !strings.HasPrefix(err.Error(), present+" is there already: ") {
+				t.Errorf("got %v, want the file named", err)
+			}
+			if out.Len() > 0 {
+				t.Errorf("got output %q, want none", &out)
+			}
+			checkFiles(t, dir, map[string]string{tt.present: "mine"})
+		})
+	}
+}
+
+// A file that cannot be written takes back those before it, and no part of it
+// stays.
+func TestWriteNewTakesBack(t *testing.T) {
+	dir := t.TempDir()
+	err := writeNew([]starterFile{
+		{filepath.Join(dir, "first"), []byte("1")},
+		{filepath.Join(dir, "missing", "second"), []byte("2")},
+	})
+	if err == nil || !strings.Contains(err.Error(), "no such file or directory") {
+		t.Errorf("got %v, want why the second cannot be written", err)
+	}
+	checkFiles(t, dir, map[string]string{})
+}
+
+// checkFiles compares what is in the directory, hidden files included.
+func checkFiles(t *testing.T, dir string, want map[string]string) {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]string{}
+	for _, e := range entries {
+		data, err := os.ReadFile(filepath.Join(dir, e.Name()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got[e.Name()] = string(data)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("files of the directory (-want +got):\n%s", diff)
+	}
+}
