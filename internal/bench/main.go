@@ -4,6 +4,7 @@
 //
 //	decision path      no dispatch     beside a bare net/http JSON echo
 //	route to two       two agents      beside the smallest gateway that makes one call
+//	a failing model    three providers beside the lexical classifier alone
 //
 // The figure is CPU time per request of the serving process alone (user and
 // system), which another process on the machine disturbs least; rounds go
@@ -33,6 +34,7 @@ func main() {
 	flag.IntVar(&cfg.clients, "clients", 8, "connections at a time")
 	flag.Parse()
 	exitOn(bench(ctx, cfg))
+	exitOn(benchModel(ctx))
 }
 
 func exitOn(err error) {

@@ -153,7 +153,10 @@ func serveRouter(ctx context.Context, dir string) error {
 		return err
 	}
 	defer log.Close()
-	server, err := app.Start(ctx, cfg, app.Options{LogOutput: log, OwnProcess: true})
+	server, err := app.Start(ctx, cfg, app.Options{
+		LogOutput: log, OwnProcess: true,
+		LookupEnv: func(string) (string, bool) { return "", false }, // no model, whatever the environment has
+	})
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,207 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync/atomic"
+	"text/tabwriter"
+	"time"
+
+	"github.com/caprouter/caprouter/internal/app"
+	"github.com/caprouter/caprouter/internal/run"
+)
+
+// What the requests of one failing model are.
+const (
+	modelTimeout    = 300 * time.Millisecond // classifier.timeout_ms
+	waitingRequests = 64                     // at a time, before the breaker has opened
+	laterRequests   = 400                    // one after the other, when it has
+)
+
+// failing is a model that fails in one way.
+type failing struct {
+	name  string
+	serve http.HandlerFunc
+}
+
+// failures are the ways; each handler ends with its request.
+func failures() []failing {
+	return []failing{
+		{"silence", func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }},
+		{"headers, then silence", func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(http.StatusOK)
+			_ = http.NewResponseController(w).Flush()
+			<-r.Context().Done()
+		}},
+		{"429, retry after 1 s", func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Retry-After", "1")
+			http.Error(w, `{"error":{"code":429,"status":"RESOURCE_EXHAUSTED"}}`, http.StatusTooManyRequests)
+		}},
+		{"429, retry at once", func(w http.ResponseWriter, _ *http.Request) {
+			http.Error(w, `{"error":{"code":429,"status":"RESOURCE_EXHAUSTED"}}`, http.StatusTooManyRequests)
+		}},
+		{"500", func(w http.ResponseWriter, _ *http.Request) {
+			http.Error(w, `{"error":{"code":500}}`, http.StatusInternalServerError)
+		}},
+	}
+}
+
+// benchModel measures what a model that fails costs a request: dry runs, each
+// with a prompt of its own, so that nothing comes out of the cache.
+func benchModel(ctx context.Context) error {
+	fmt.Printf("\nA model that fails; classifier.timeout_ms %d, %d requests at a time, then %d one after the other; the floor is mode lexical\n",
+		modelTimeout.Milliseconds(), waitingRequests, laterRequests)
+	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "provider\tfailure\tmax ms\tover the deadline ms\tthen p50 ms\tp99 ms\tadded p50 ms\tcalls/request")
+	floor, err := benchFailing(ctx, "lexical", "gemini", failures()[0])
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(w, "none\t(mode lexical)\t%.1f\t\t%.2f\t%.2f\tfloor\t0\n", floor.maxMS, floor.p50, floor.p99)
+	for _, provider := range []string{"gemini", "genai", "openai"} {
+		for _, f := range failures() {
+			fmt.Fprintf(os.Stderr, "\r%-60s", provider+", "+f.name)
+			got, err := benchFailing(ctx, "llm", provider, f)
+			if err != nil {
+				return fmt.Errorf("%s, %s: %w", provider, f.name, err)
+			}
+			over := math.Max(0, got.maxMS-float64(modelTimeout.Milliseconds()))
+			fmt.Fprintf(w, "%s\t%s\t%.1f\t%.1f\t%.2f\t%.2f\t%+.2f\t%.3f\n",
+				provider, f.name, got.maxMS, over, got.p50, got.p99, got.p50-floor.p50, got.callsPerRequest)
+		}
+	}
+	fmt.Fprintf(os.Stderr, "\r%60s\r", "")
+	return w.Flush()
+}
+
+// modelSample is what came of one failing model.
+type modelSample struct{ maxMS, p50, p99, callsPerRequest float64 }
+
+func benchFailing(ctx context.Context, mode, provider string, f failing) (s modelSample, err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var calls atomic.Int64
+	group := run.New(ctx)
+	defer func() { cancel(); err = firstError(err, group.Wait()) }()
+	model, err := listenAndServe(ctx, group, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		calls.Add(1)
+		_, _ = io.Copy(io.Discard, r.Body) // the server notices a caller who leaves
+		f.serve(w, r)
+	}))
+	if err != nil {
+		return s, err
+	}
+	server, stop, err := startModelRouter(ctx, mode, provider, model)
+	if err != nil {
+		return s, err
+	}
+	defer func() { err = firstError(err, stop()) }()
+
+	first := make([]float64, waitingRequests)
+	errs := make([]error, waitingRequests)
+	run.Each(ctx, waitingRequests, waitingRequests, func(ctx context.Context, i int) {
+		first[i], errs[i] = timeRoute(ctx, server, i)
+	})
+	later := make([]float64, laterRequests)
+	for i := range later {
+		if later[i], err = timeRoute(ctx, server, waitingRequests+i); err != nil {
+			return s, err
+		}
+	}
+	slices.Sort(later)
+	return modelSample{
+		maxMS: slices.Max(first), p50: later[len(later)/2], p99: later[len(later)*99/100],
+		callsPerRequest: float64(calls.Load()) / (waitingRequests + laterRequests),
+	}, firstError(errs...)
+}
+
+func listenAndServe(ctx context.Context, group *run.Group, h http.Handler) (url string, err error) {
+	var lc net.ListenConfig
+	l, err := lc.Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	server := &http.Server{Handler: h, ReadHeaderTimeout: ioTimeout}
+	group.Go("model", func(context.Context) error {
+		_ = server.Serve(l) // ends with the next
+		return nil
+	})
+	group.Go("stop the model", func(ctx context.Context) error {
+		<-ctx.Done()
+		return server.Close()
+	})
+	return "http://" + l.Addr().String(), nil
+}
+
+// startModelRouter starts a router whose model is at the address.
+func startModelRouter(ctx context.Context, mode, provider, model string) (url string, stop func() error, err error) {
+	dir, err := os.MkdirTemp("", "caprouter-bench-")
+	if err != nil {
+		return "", nil, err
+	}
+	f := fleet{dir: dir}
+	cfg, err := app.LoadConfig(filepath.Join(f.config("model", "", 0), "caprouter.yaml"), nil)
+	if err != nil {
+		return "", nil, err
+	}
+	cfg.Classifier.Mode = mode
+	cfg.Classifier.TimeoutMS = int(modelTimeout.Milliseconds())
+	cfg.LLM.Provider, cfg.LLM.BaseURL, cfg.LLM.Model = provider, model, "a-model"
+	cfg.Telemetry.LogLevel = "error"
+	ctx, cancel := context.WithCancel(ctx)
+	server, err := app.Start(ctx, cfg, app.Options{
+		LogOutput: io.Discard,
+		LookupEnv: func(string) (string, bool) { return "not-a-key", true },
+	})
+	if err != nil {
+		cancel()
+		return "", nil, firstError(err, os.RemoveAll(dir))
+	}
+	return "http://" + server.Addr(), func() error {
+		cancel()
+		return firstError(server.Wait(), os.RemoveAll(dir))
+	}, nil
+}
+
+// timeRoute routes one dry run and returns how long it took, in ms. Whatever the
+// model does, the answer is a decision.
+func timeRoute(ctx context.Context, server string, i int) (float64, error) {
+	body := fmt.Sprintf(`{"content":{"prompt":"Please do a code review of python module %d"},"options":{"dry_run":true}}`, i)
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, server+"/api/v1/route", bytes.NewReader([]byte(body)))
+	if err != nil {
+		return 0, err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	start := time.Now()
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return 0, err
+	}
+	defer resp.Body.Close()
+	var answer struct{ Status string }
+	err = json.NewDecoder(resp.Body).Decode(&answer)
+	took := time.Since(start)
+	if err == nil && answer.Status != "accepted" {
+		err = fmt.Errorf("got status %q and HTTP %d, want accepted", answer.Status, resp.StatusCode)
+	}
+	return float64(took) / float64(time.Millisecond), err
+}
+
+func firstError(errs ...error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
