@@ -18,7 +18,7 @@ func BenchmarkHandle(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			c, err := newCore(DefaultConfig(), Options{LogOutput: discard{}}, signer)
+			c, err := newCore(DefaultConfig(), Options{LogOutput: discard{}, LookupEnv: noEnv}, signer)
 			if err != nil {
 				b.Fatal(err)
 			}

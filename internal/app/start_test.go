@@ -49,7 +49,7 @@ func TestStartRefuses(t *testing.T) {
 			tt.change(t, &cfg)
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
-			s, err := Start(ctx, cfg, Options{LogOutput: &lockedBuffer{}})
+			s, err := Start(ctx, cfg, Options{LogOutput: &lockedBuffer{}, LookupEnv: noEnv})
 			if err == nil {
 				cancel()
 				_ = s.Wait()
@@ -79,7 +79,7 @@ func TestDrainLetsWorkEnd(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	log := &lockedBuffer{}
-	server, err := Start(ctx, cfg, Options{LogOutput: log})
+	server, err := Start(ctx, cfg, Options{LogOutput: log, LookupEnv: noEnv})
 	if err != nil {
 		t.Fatal(err)
 	}
