@@ -271,13 +271,13 @@ type scriptedAgents struct {
 func (a *scriptedAgents) Send(_ context.Context, call dispatch.Call) dispatch.Outcome {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	line := fmt.Sprintf("%s %s %v %q others=%d", call.Agent.ID, call.Task.Intent, call.Task.Domains, call.Task.SubtaskTitle, call.Others)
+	words := []string{fmt.Sprintf("%s %s %v %q others=%d", call.Agent.ID, call.Task.Intent, call.Task.Domains, call.Task.SubtaskTitle, call.Others)}
 	if call.Agent.Restore != nil {
 		for _, name := range slices.Sorted(maps.Keys(call.Task.Inputs)) {
-			line += fmt.Sprintf(" %s=%s", name, call.Task.Inputs[name])
+			words = append(words, fmt.Sprintf("%s=%s", name, call.Task.Inputs[name]))
 		}
 	}
-	a.calls = append(a.calls, line)
+	a.calls = append(a.calls, strings.Join(words, " "))
 	if prompt := string(call.Task.Inputs["prompt"]); prompt == "" || prompt == `""` {
 		a.t.Errorf("%s: got inputs %v, want the prompt in them", call.Agent.ID, call.Task.Inputs)
 	}
