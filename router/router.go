@@ -26,13 +26,15 @@ type Router struct {
 // caller can mend it. Everything that happens to an accepted request, that
 // nobody may serve it and that every agent failed included, is a Response.
 func (r *Router) Handle(ctx context.Context, req *contract.Request, caller *contract.Caller) (*contract.Response, error) {
+	ctx, cancel := context.WithTimeout(ctx, r.timeout(req))
+	defer cancel()
+	clock := r.startClock()
+
 	job, err := r.accept(req, caller) // masked, with what its session remembers
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, r.timeout(req))
-	defer cancel()
-	clock := r.startClock()
+	clock.lap("mask")
 
 	clf := r.understand(ctx, job) // the model proposes
 	clock.lap("classify")
@@ -73,12 +75,12 @@ func (r *Router) understand(ctx context.Context, j *job) contract.Classification
 
 // Classify proposes what the request is and decides nothing.
 func (r *Router) Classify(ctx context.Context, req *contract.Request, caller *contract.Caller) (*contract.Classification, error) {
+	ctx, cancel := context.WithTimeout(ctx, r.timeout(req))
+	defer cancel()
 	job, err := r.accept(req, caller)
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, r.timeout(req))
-	defer cancel()
 	clf := r.classifier.Classify(ctx, job.classifierInput())
 	return &clf, nil
 }

@@ -1,6 +1,7 @@
 package router
 
 import (
+	"crypto/sha256"
 	"slices"
 	"strings"
 	"time"
@@ -46,7 +47,7 @@ type SessionConfig struct {
 // originals are not kept.
 type session struct {
 	turns  []contract.Turn
-	prompt string                   // of the last request
+	prompt [sha256.Size]byte        // of the last request's, for UserTurn
 	clf    *contract.Classification // the last one that was acted upon
 	waits  string                   // the agent that asked for the next turn
 	about  *contract.Classification // what that agent was asked
@@ -66,14 +67,21 @@ func sessionKey(req *contract.Request, caller *contract.Caller) sessionID {
 func (r *Router) settleBySession(j *job) {
 	s := &j.session
 	switch {
-	case s.waits != "" && (j.only == "" || j.only == s.waits):
+	case s.waits != "" && (j.only == "" || j.only == s.waits) && j.mayStillUse(s.waits):
 		j.only = s.waits
 		j.settled = &settled{clf: *s.about, reason: ReasonNeedsInput}
 	case s.clf == nil || j.only != "":
 	case r.cfg.Session.Trigger == NewSession,
-		r.cfg.Session.Trigger == UserTurn && s.prompt == j.prompt:
+		r.cfg.Session.Trigger == UserTurn && s.prompt == sha256.Sum256([]byte(j.prompt)):
 		j.settled = &settled{clf: retitled(*s.clf, j.prompt), reason: ReasonSession}
 	}
+}
+
+// mayStillUse reports whether the agent is still there, for this caller. One that
+// is gone waits for nothing; one that is only down, or that a gate keeps out, is
+// still the one that was promised the turn.
+func (j *job) mayStillUse(agentID string) bool {
+	return j.view.Registry.Agent(agentID) != nil && j.caller.MayUse(agentID)
 }
 
 // retitled gives the subtasks of a classification that is used again the title
@@ -98,8 +106,11 @@ func (r *Router) remember(j *job, resp *contract.Response, p *plan, runs []taskR
 			// is to be masked would stand at the end.
 			s.turns = appendTurn(s.turns, "assistant", j.masking.Mask(shortened(answer, 4*maxAssistant)), maxAssistant)
 		}
-		s.prompt = j.prompt
+		s.prompt = sha256.Sum256([]byte(j.prompt))
 		s.asked = resp.Status == contract.StatusClarify
+		if j.waitedFor() && len(p.parts) > 0 && !slices.ContainsFunc(runs, answered) {
+			return s // the agent has not had its turn: it may be sent again
+		}
 		s.waits, s.about = "", nil
 		if len(p.parts) > 0 {
 			clf := p.decision.Classification
@@ -109,6 +120,11 @@ func (r *Router) remember(j *job, resp *contract.Response, p *plan, runs []taskR
 		return s
 	})
 }
+
+// waitedFor reports whether this is the turn an agent asked for.
+func (j *job) waitedFor() bool { return j.settled != nil && j.settled.reason == ReasonNeedsInput }
+
+func answered(t taskRun) bool { return t.result != nil }
 
 // waiting finds the first agent that ended with data.needs_input, and what it
 // had been asked.

@@ -1,0 +1,49 @@
+package router_test
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/caprouter/caprouter/capabilities"
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/router"
+)
+
+// TestAnAgentThatIsGoneWaitsForNothing: the session's next request is classified
+// as any other, and no error speaks of an agent_id the caller never sent.
+func TestAnAgentThatIsGoneWaitsForNothing(t *testing.T) {
+	const both = "clients:\n" +
+		"  asker: {match: {intent: [cost], domains: [azure]}}\n" +
+		"  reviewer: {match: {intent: [review], domains: [python]}}\n"
+	const left = "clients:\n  reviewer: {match: {intent: [review], domains: [python]}}\n"
+	agents := &scriptedAgents{t: t, script: map[string]scriptedOutcome{"asker": {Result: &contract.Result{
+		Status: contract.ResultSuccess, Data: map[string]json.RawMessage{"needs_input": json.RawMessage("true")},
+	}}}}
+	said := &scriptedClassifier{contract.Classification{Intent: "cost", Domains: []string{"azure"}, Confidence: 1, Source: contract.SourceLLM}}
+	r, err := router.New(router.Config{}, said, agents)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ask := func(registry, prompt string) *contract.Response {
+		snapshot, err := capabilities.Parse("registry.yaml", []byte(registry))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.SetView(router.NewView(snapshot, agents))
+		resp, err := r.Handle(t.Context(), &contract.Request{Content: contract.Content{Prompt: prompt}, SessionID: "s"},
+			&contract.Caller{Subject: "local", AllScopes: true, AllAgents: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return resp
+	}
+	ask(both, "costs of azure")
+	said.says = contract.Classification{Intent: "review", Domains: []string{"python"}, Confidence: 1, Source: contract.SourceLLM}
+	resp := ask(left, "review my python code now")
+	if resp.Status != contract.StatusCompleted || resp.Decision.Classification.Source != contract.SourceLLM {
+		t.Errorf("got %s by %s, want the request classified anew and completed", resp.Status, resp.Decision.Classification.Source)
+	}
+	if resp = ask(both, "review it again"); resp.Decision.Classification.Source != contract.SourceLLM {
+		t.Errorf("got source %s after the agent came back, want its turn forgotten", resp.Decision.Classification.Source)
+	}
+}
