@@ -93,7 +93,9 @@ func parseReply(text string, names vocabulary) (contract.Classification, *flaw) 
 		if bad != nil {
 			return none, bad
 		}
-		clf.Subtasks = append(clf.Subtasks, sub)
+		if !slices.ContainsFunc(clf.Subtasks, func(s contract.Subtask) bool { return sameSubtask(&s, &sub) }) {
+			clf.Subtasks = append(clf.Subtasks, sub)
+		}
 	}
 	return clf, nil
 }
@@ -225,4 +227,10 @@ func cut(text string, limit int) string {
 		n++
 	}
 	return text
+}
+
+// sameSubtask reports whether two subtasks ask for the same: one of them would be
+// done twice.
+func sameSubtask(a, b *contract.Subtask) bool {
+	return a.Title == b.Title && a.Intent == b.Intent && slices.Equal(a.Domains, b.Domains)
 }

@@ -59,9 +59,12 @@ func TestReplyTaken(t *testing.T) {
 			"subtasks of the parent's kind", replyWith(`{"title":"A"},{"title":"B","reason":null,"intent":null,"domains":null},{"title":"C","domains":[]}`),
 			subtasks(contract.Subtask{Title: "A"}, contract.Subtask{Title: "B"}, contract.Subtask{Title: "C"}),
 		},
-		{"two subtasks of one intent, one of none", replyWith(subtask + "," + subtask + `,{"title":"x","intent":"unknown","domains":["unknown"]}`), subtasks(
+		{"a subtask said twice is done once", replyWith(subtask + "," + subtask + `,{"title":"Review it","intent":"code_review","domains":["docs"]}`), subtasks(
 			contract.Subtask{Title: "Review it", Reason: "asked for", Intent: "code_review", Domains: []string{"python"}},
+			contract.Subtask{Title: "Review it", Intent: "code_review", Domains: []string{"docs"}})},
+		{"two subtasks of one intent, one of none", replyWith(subtask + "," + strings.Replace(subtask, " it", " that", 1) + `,{"title":"x","intent":"unknown","domains":["unknown"]}`), subtasks(
 			contract.Subtask{Title: "Review it", Reason: "asked for", Intent: "code_review", Domains: []string{"python"}},
+			contract.Subtask{Title: "Review that", Reason: "asked for", Intent: "code_review", Domains: []string{"python"}},
 			contract.Subtask{Title: "x", Intent: "unknown", Domains: []string{"unknown"}})},
 		{"texts are cleaned", replyWith(`{"title":" a\n\u0000 b\u202e\u2028c\ufeff ","reason":"` + strings.Repeat("é ", 300) + `"}`), subtasks(
 			contract.Subtask{Title: "a b c", Reason: strings.TrimSpace(strings.Repeat("é ", 100))})},
