@@ -14,6 +14,7 @@ import (
 	"regexp"
 	"strings"
 	"text/template"
+	"unicode"
 
 	"github.com/spf13/cobra"
 
@@ -100,7 +101,7 @@ func printNextSteps(out io.Writer, dir, keyEnv string) {
 		{"caprouter serve", "run the router"},
 	}
 	if dir != "." {
-		steps = append([][2]string{{"cd " + dir, ""}}, steps...)
+		steps = append([][2]string{{"cd " + forShell(dir), ""}}, steps...)
 	}
 	for _, s := range steps {
 		if s[1] == "" {
@@ -109,6 +110,19 @@ func printNextSteps(out io.Writer, dir, keyEnv string) {
 		}
 		fmt.Fprintf(out, "  %-63s # %s\n", s[0], s[1])
 	}
+}
+
+// forShell writes a path so that a shell takes it as one word and cd not as an
+// option.
+func forShell(path string) string {
+	if strings.HasPrefix(path, "-") {
+		path = "./" + path
+	}
+	plain := func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune("._-/", r) }
+	if path != "" && !strings.ContainsFunc(path, func(r rune) bool { return !plain(r) }) {
+		return path
+	}
+	return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
 }
 
 // writeNew writes all of the files or none, and none when one is there already.

@@ -225,3 +225,14 @@ func checkFiles(t *testing.T, dir string, want map[string]string) {
 		t.Errorf("files of the directory (-want +got):\n%s", diff)
 	}
 }
+
+func TestForShell(t *testing.T) {
+	for path, want := range map[string]string{
+		"router": "router", "a/b.c_d-e": "a/b.c_d-e", "-x": "./-x", "": "''",
+		"my dir": "'my dir'", "it's": `'it'\''s'`, "$HOME": "'$HOME'", "- x": "'./- x'", "café": "café",
+	} {
+		if got := forShell(path); got != want {
+			t.Errorf("%q: got %s, want %s", path, got, want)
+		}
+	}
+}
