@@ -99,7 +99,7 @@ func LoadConfig(path string, lookupEnv func(string) (string, bool)) (Config, err
 	case err != nil:
 		return cfg, fmt.Errorf("read configuration: %w", err)
 	default:
-		if err := strictyaml.Decode(path, data, &cfg, strictyaml.WordOrList[Words](), strictyaml.WordOrNumber[Acceptance]()); err != nil {
+		if err := strictyaml.Decode(path, data, &cfg, strictyaml.WordOrList[Words](), strictyaml.WordOrNumber[Acceptance](), strictyaml.WordOrNumber[Effort]()); err != nil {
 			return cfg, err
 		}
 	}
@@ -116,6 +116,7 @@ func (c *Config) Validate() error {
 		oneOf("dispatch.aggregate", c.Dispatch.Aggregate, "sections"),
 		c.Classifier.validate(),
 		c.LLM.validate(),
+		c.Redact.validate(),
 		c.Session.validate(),
 		oneOf("telemetry.log_level", c.Telemetry.LogLevel, "debug", "info", "warn", "error"),
 		inRange("dispatch.timeout_ms", c.Dispatch.TimeoutMS, 1, 600_000),

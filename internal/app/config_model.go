@@ -4,10 +4,15 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"regexp"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/caprouter/caprouter/classifier"
+	"github.com/caprouter/caprouter/internal/llm"
+	"github.com/caprouter/caprouter/internal/redact"
 	"github.com/caprouter/caprouter/router"
 )
 
@@ -90,18 +95,45 @@ type LLMConfig struct {
 	APIKeyEnv       string  `yaml:"api_key_env"` // name of the variable that holds the key
 	MaxOutputTokens int     `yaml:"max_output_tokens"`
 	Temperature     float64 `yaml:"temperature"`
-	Thinking        string  `yaml:"thinking"` // "" = the model's default; off, minimal, low, medium, high or a number of tokens
+	Thinking        Effort  `yaml:"thinking"` // "" = the model's default; off, minimal, low, medium, high or a number of tokens
 }
+
+// Effort is a word or a number of tokens.
+type Effort string
 
 func (c *LLMConfig) validate() error {
 	err := errors.Join(
 		oneOf("llm.provider", c.Provider, ProviderGemini, ProviderGenAI, ProviderOpenAI),
+		c.checkURL(),
+		c.checkKeyName(),
 		inRange("llm.max_output_tokens", c.MaxOutputTokens, 16, 65_536),
 	)
+	_, thinking := llm.ParseThinking(string(c.Thinking))
+	err = errors.Join(err, thinking)
 	if c.Temperature != noTemperature && !(c.Temperature >= 0 && c.Temperature <= 2) {
 		err = errors.Join(err, fmt.Errorf("llm.temperature: must be from 0 to 2, or -1 to send none, got %v", c.Temperature))
 	}
 	return err
+}
+
+// checkURL looks at the base URL also where there is no key to send there yet.
+func (c *LLMConfig) checkURL() error {
+	if c.BaseURL == "" {
+		return nil
+	}
+	_, err := (&llm.Config{BaseURL: c.BaseURL}).Endpoint("")
+	return err
+}
+
+var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+
+// checkKeyName refuses what is no name of a variable without repeating it: it may
+// be the key.
+func (c *LLMConfig) checkKeyName() error {
+	if c.APIKeyEnv == "" || variableName.MatchString(c.APIKeyEnv) {
+		return nil
+	}
+	return errors.New("llm.api_key_env: is no name of an environment variable; name the variable that holds the key, not the key")
 }
 
 // noTemperature is for models that refuse to be told one.
@@ -121,14 +153,35 @@ type RedactConfig struct {
 // Words is a list that may be written as one word.
 type Words []string
 
-const kindsDefault = "default"
+// What redact.kinds may be beside a list of kinds.
+const (
+	kindsDefault = "default" // all there are
+	kindsNone    = "none"    // nothing is masked
+)
 
-// list is the kinds, nil for all there are.
-func (w Words) list() []string {
-	if len(w) == 1 && w[0] == kindsDefault {
-		return nil
+// config is what the redactor is made with. That nothing is masked has to be said
+// in a word: a list that came out empty was meant otherwise.
+func (c *RedactConfig) config() redact.Config {
+	switch {
+	case len(c.Kinds) == 1 && c.Kinds[0] == kindsDefault:
+		return redact.Config{Allow: c.Allow}
+	case len(c.Kinds) == 1 && c.Kinds[0] == kindsNone:
+		return redact.Config{Kinds: []string{}, Allow: c.Allow}
 	}
-	return append([]string{}, w...)
+	return redact.Config{Kinds: append([]string{}, c.Kinds...), Allow: c.Allow}
+}
+
+func (c *RedactConfig) validate() error {
+	if len(c.Kinds) == 0 {
+		return fmt.Errorf("redact.kinds: is empty: write %s, %s, or a list of %s", kindsDefault, kindsNone, strings.Join(redact.Kinds(), ", "))
+	}
+	if len(c.Kinds) > 1 && (slices.Contains(c.Kinds, kindsDefault) || slices.Contains(c.Kinds, kindsNone)) {
+		return fmt.Errorf("redact.kinds: %s and %s stand alone", kindsDefault, kindsNone)
+	}
+	if _, err := redact.New(c.config()); err != nil { // "redact: kinds: …"
+		return errors.New("redact." + strings.TrimPrefix(err.Error(), "redact: "))
+	}
+	return nil
 }
 
 // SessionConfig steers what is remembered between requests of one session.

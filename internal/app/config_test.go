@@ -1,6 +1,7 @@
 package app
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -106,6 +107,29 @@ func TestValidate(t *testing.T) {
 		{"log level", func(c *Config) { c.Telemetry.LogLevel = "loud" }, "telemetry.log_level:"},
 		{"aggregate", func(c *Config) { c.Dispatch.Aggregate = "llm_summary" }, "dispatch.aggregate:"},
 		{"data dir", func(c *Config) { c.DataDir = "" }, "data_dir:"},
+		{"classifier mode", func(c *Config) { c.Classifier.Mode = "LLM" }, "classifier.mode:"},
+		{"classifier timeout", func(c *Config) { c.Classifier.TimeoutMS = 0 }, "classifier.timeout_ms:"},
+		{"no cache", func(c *Config) { c.Classifier.Cache.Entries = 0 }, ""},
+		{"cache age", func(c *Config) { c.Classifier.Cache.TTLS = 0 }, "classifier.cache.ttl_s:"},
+		{"accept a number", func(c *Config) { c.Classifier.Cascade.Accept = "0.9" }, ""},
+		{"accept more than certain", func(c *Config) { c.Classifier.Cascade.Accept = "1.01" }, "classifier.cascade.accept:"},
+		{"accept no number", func(c *Config) { c.Classifier.Cascade.Accept = "NaN" }, "classifier.cascade.accept:"},
+		{"provider", func(c *Config) { c.LLM.Provider = "google" }, "llm.provider:"},
+		{"base URL, also without a key", func(c *Config) { c.LLM.BaseURL = "ftp://llm.example" }, "llm.base_url"},
+		{"a server of one's own", func(c *Config) { c.LLM.BaseURL = "http://llm.example:8000/v1" }, ""},
+		{"thinking, also without a key", func(c *Config) { c.LLM.Thinking = "hard" }, "llm.thinking"},
+		{"thinking in tokens", func(c *Config) { c.LLM.Thinking = "1024" }, ""},
+		{"no temperature", func(c *Config) { c.LLM.Temperature = -1 }, ""},
+		{"temperature", func(c *Config) { c.LLM.Temperature = 2.5 }, "llm.temperature:"},
+		{"no key wanted", func(c *Config) { c.LLM.APIKeyEnv = "" }, ""},
+		{"masked kinds", func(c *Config) { c.Redact.Kinds = Words{"email", "card"} }, ""},
+		{"nothing is masked, in a word", func(c *Config) { c.Redact.Kinds = Words{"none"} }, ""},
+		{"nothing is masked by an empty list", func(c *Config) { c.Redact.Kinds = Words{} }, "redact.kinds: is empty"},
+		{"a kind there is not", func(c *Config) { c.Redact.Kinds = Words{"e-mail"} }, "redact.kinds: "},
+		{"default and more", func(c *Config) { c.Redact.Kinds = Words{"default", "email"} }, "redact.kinds: default and none stand alone"},
+		{"an empty value to allow", func(c *Config) { c.Redact.Allow = []string{""} }, "redact.allow"},
+		{"trigger", func(c *Config) { c.Session.ClassifyTrigger = "never" }, "session.classify_trigger:"},
+		{"session age", func(c *Config) { c.Session.TTLS = 0 }, "session.ttl_s:"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -119,6 +143,36 @@ func TestValidate(t *testing.T) {
 				t.Errorf("got error %v, want %q in it", err, tt.want)
 			}
 		})
+	}
+}
+
+// TestAKeyInPlaceOfItsNameIsNotRepeated: it happens, and the error is read by many.
+func TestAKeyInPlaceOfItsNameIsNotRepeated(t *testing.T) {
+	c := DefaultConfig()
+	c.LLM.APIKeyEnv = "AIza-not-a-name-5Q2x8Zr7"
+	err := c.Validate()
+	if err == nil || !strings.Contains(err.Error(), "llm.api_key_env:") || strings.Contains(err.Error(), "5Q2x8Zr7") {
+		t.Errorf("got error %v, want one that names the key of the configuration and not the value", err)
+	}
+	Diagnose(t.Context(), c, Options{LookupEnv: noEnv}, func(f Finding) {
+		if strings.Contains(f.Detail+f.Fix, "5Q2x8Zr7") {
+			t.Errorf("finding %+v repeats the value", f)
+		}
+	})
+}
+
+// TestListsByEnvironment: an empty variable is an empty list, which is refused
+// where it would turn something off.
+func TestListsByEnvironment(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for value, want := range map[string]string{"email, ip": "", "default": "", "none": "", "": "redact.kinds: is empty"} {
+		cfg, err := LoadConfig("", func(name string) (string, bool) { return value, name == "CAPROUTER_REDACT_KINDS" })
+		if err == nil {
+			err = cfg.Validate()
+		}
+		if got := fmt.Sprint(err); (want == "") != (err == nil) || !strings.Contains(got, want) {
+			t.Errorf("%q: got error %v, want %q", value, err, want)
+		}
 	}
 }
 

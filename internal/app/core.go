@@ -1,11 +1,11 @@
 package app
 
 import (
-	"fmt"
 	"io"
 	"log/slog"
 	"net"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/caprouter/caprouter/capabilities"
@@ -48,9 +48,9 @@ func newCore(cfg Config, opts Options, signer *auth.Signer) (*core, error) {
 	if opts.LogOutput == nil {
 		opts.LogOutput = os.Stderr
 	}
-	redactor, err := redact.New(redact.Config{Kinds: cfg.Redact.Kinds.list(), Allow: cfg.Redact.Allow})
+	redactor, err := redact.New(cfg.Redact.config())
 	if err != nil {
-		return nil, fmt.Errorf("redact: %w", err)
+		return nil, err
 	}
 	tel, err := telemetry.New(telemetry.Config{LogLevel: cfg.Telemetry.LogLevel, Output: opts.LogOutput, Mask: redactor.Text})
 	if err != nil {
@@ -59,6 +59,9 @@ func newCore(cfg Config, opts Options, signer *auth.Signer) (*core, error) {
 	c := &core{cfg: cfg, log: tel.Logger(), telemetry: tel, signer: signer}
 	if opts.OwnProcess {
 		ownProcess(c.log)
+	}
+	if slices.Equal(cfg.Redact.Kinds, Words{kindsNone}) {
+		c.log.Warn("nothing is masked: a model and this log see what callers write", "key", "redact.kinds")
 	}
 	c.target, err = httptarget.New(httptarget.Config{
 		Issuer:         cfg.Auth.Issuer,

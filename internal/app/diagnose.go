@@ -8,6 +8,8 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"syscall"
 
 	"github.com/caprouter/caprouter/capabilities"
@@ -116,15 +118,13 @@ func diagnoseListen(ctx context.Context, addr string) Finding {
 }
 
 func diagnoseMasking(cfg *Config) Finding {
-	f := Finding{Check: "masking", Level: LevelOK}
-	kinds := cfg.Redact.Kinds.list()
-	if _, err := redact.New(redact.Config{Kinds: kinds, Allow: cfg.Redact.Allow}); err != nil {
-		f.Level, f.Detail, f.Fix = LevelFail, err.Error(), "mend redact in the configuration"
-		return f
-	}
-	f.Detail = "all kinds are masked before a model or a log sees them"
-	if kinds != nil {
-		f.Level, f.Detail = LevelWarn, fmt.Sprintf("only %q are masked; there are %q", kinds, redact.Kinds())
+	f := Finding{Check: "masking", Level: LevelOK, Detail: "all kinds are masked before a model or a log sees them"}
+	switch kinds := cfg.Redact.Kinds; {
+	case slices.Equal(kinds, Words{kindsDefault}):
+	case slices.Equal(kinds, Words{kindsNone}):
+		f.Level, f.Detail, f.Fix = LevelWarn, "nothing is masked: a model and the log see what callers write", "redact.kinds: default masks all kinds"
+	default:
+		f.Level, f.Detail = LevelWarn, fmt.Sprintf("only %s are masked, of %s", strings.Join(kinds, ", "), strings.Join(redact.Kinds(), ", "))
 		f.Fix = "redact.kinds: default masks all of them"
 	}
 	return f
@@ -141,6 +141,12 @@ func diagnoseKey(cfg *LLMConfig, clf *ClassifierConfig, key llm.Secret) Finding 
 		f.Detail = "llm, because there is a model to ask; lexical stands in when it does not answer"
 	case cfg.usable(key):
 		f.Detail = clf.Mode + ", as classifier.mode says"
+	case cfg.APIKeyEnv == "" && wantsModel:
+		f.Level, f.Detail = LevelFail, fmt.Sprintf("classifier.mode is %s, and llm names neither a key nor a server", clf.Mode)
+		f.Fix = "set llm.api_key_env, or llm.base_url for a server that needs no key"
+	case cfg.APIKeyEnv == "":
+		f.Level, f.Detail = LevelWarn, "lexical, because llm names neither a key nor a server"
+		f.Fix = "set llm.api_key_env, or llm.base_url for a server that needs no key"
 	case wantsModel:
 		f.Level, f.Detail = LevelFail, fmt.Sprintf("classifier.mode is %s, and the variable %s is not set", clf.Mode, cfg.APIKeyEnv)
 		f.Fix = fmt.Sprintf("export %s=…, or classifier.mode: auto", cfg.APIKeyEnv)

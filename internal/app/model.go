@@ -28,7 +28,7 @@ func (c *LLMConfig) key(lookup func(string) (string, bool)) llm.Secret {
 // usable reports whether there is a model to ask: one with a key, or a server of
 // one's own, which needs none.
 func (c *LLMConfig) usable(key llm.Secret) bool {
-	return key.IsSet() || (c.Provider == ProviderOpenAI && c.BaseURL != "")
+	return key.IsSet() || (c.BaseURL != "" && (c.Provider == ProviderOpenAI || c.APIKeyEnv == ""))
 }
 
 // modelConfig is what a provider is opened with.
@@ -43,7 +43,7 @@ func modelConfig(cfg *Config, opts *Options, key llm.Secret) llm.Config {
 		BaseURL:        cfg.LLM.BaseURL,
 		APIKey:         key,
 		Temperature:    cfg.LLM.Temperature,
-		Thinking:       cfg.LLM.Thinking,
+		Thinking:       string(cfg.LLM.Thinking),
 		AllowPlainHTTP: cfg.Dispatch.AllowPlainHTTP,
 		Version:        opts.Version,
 	}
@@ -142,8 +142,11 @@ func (c *core) newClassifier() (*classifier.Classifier, error) {
 
 // missingKey says what to do when it is the key that is missing.
 func (c *core) missingKey() string {
-	if c.model != nil || c.cfg.LLM.APIKeyEnv == "" {
+	if c.model != nil {
 		return ""
+	}
+	if c.cfg.LLM.APIKeyEnv == "" {
+		return " (set llm.api_key_env or llm.base_url, or classifier.mode auto)"
 	}
 	return fmt.Sprintf(" (set the variable %s, or classifier.mode auto)", c.cfg.LLM.APIKeyEnv)
 }
