@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/llm"
 	"github.com/caprouter/caprouter/internal/resilience"
 )
@@ -60,6 +61,63 @@ func TestBreaker(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Whose patience ends before the model had a fair time has learned nothing about
+// it, and must not take it from the others.
+func TestFairTime(t *testing.T) {
+	const hurry = 150 * time.Millisecond
+	for name, tc := range map[string]struct {
+		fair     time.Duration
+		purpose  contract.CallPurpose
+		patience time.Duration
+		opens    bool
+	}{
+		"a classification in a hurry":            {0, contract.PurposeClassify, hurry, false},
+		"a classification":                       {0, contract.PurposeClassify, 2 * time.Second, true},
+		"a repair with what is left":             {0, contract.PurposeRepair, hurry, false},
+		"just fair":                              {0, contract.PurposeClassify, time.Second, true},
+		"just fair, but for the way to the call": {0, contract.PurposeClassify, 950 * time.Millisecond, true},
+		"a classifier with little time":          {hurry, contract.PurposeClassify, hurry, true},
+		"an answer in a hurry":                   {0, contract.PurposeAnswer, hurry, false},
+		"an answer in the time of a label":       {0, contract.PurposeAnswer, 2 * time.Second, false},
+		"the same, whatever the classifier gets": {hurry, contract.PurposeAnswer, 2 * time.Second, false},
+		"an answer":                              {0, contract.PurposeAnswer, 15 * time.Second, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p := &script{steps: []step{{takes: time.Minute}}}
+				c := llm.NewClient(llm.ClientConfig{FairTime: tc.fair}, p)
+				for range 5 {
+					if _, err := c.Generate(within(t, tc.patience), &llm.Request{Purpose: tc.purpose}); llm.ReasonOf(err) != llm.ReasonTimeout {
+						t.Fatalf("got %v, want %s", err, llm.ReasonTimeout)
+					}
+				}
+				want := resilience.Closed
+				if tc.opens {
+					want = resilience.Open
+				}
+				if got := c.BreakerState(); got != want {
+					t.Errorf("the breaker is %s after 5 timeouts of %v, want %s", got, tc.patience, want)
+				}
+			})
+		})
+	}
+}
+
+// A trial that had no fair time is none: the next call is the trial.
+func TestTrialWithoutFairTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &script{steps: []step{{takes: time.Minute}}}
+		c := llm.NewClient(llm.ClientConfig{Breaker: resilience.BreakerConfig{Failures: 1, OpenFor: time.Second}}, p)
+		_, _ = c.Generate(within(t, 2*time.Second), &llm.Request{})
+		<-time.After(time.Second)
+		_, _ = c.Generate(within(t, 100*time.Millisecond), &llm.Request{})
+		p.steps = []step{fine}
+		if _, err := c.Generate(within(t, 2*time.Second), &llm.Request{}); err != nil || c.BreakerState() != resilience.Closed {
+			t.Errorf("got %v and a breaker that is %s, want a reply and closed", err, c.BreakerState())
+		}
+	})
 }
 
 func TestBreakerCloses(t *testing.T) {

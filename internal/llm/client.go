@@ -20,6 +20,14 @@ const (
 	backoff = 100 * time.Millisecond
 )
 
+// A timeout says that the model fails only if the call had a fair time: many
+// deadlines are a caller's own. An answer by policy A is much longer than a
+// classification, and has a fair time of its own.
+const (
+	DefaultFairTime = time.Second
+	fairAnswerTime  = 10 * time.Second
+)
+
 // OutcomeCancelled is the outcome of a Call that nobody waited for any more.
 const OutcomeCancelled = "cancelled"
 
@@ -29,7 +37,8 @@ type ClientConfig struct {
 	Model       string // as configured
 	MaxInFlight int    // calls at a time; 0 = 256
 	Breaker     resilience.BreakerConfig
-	Observe     func(Call) // told of every exchange and refusal, by the caller's goroutine; nil = nobody
+	FairTime    time.Duration // below which a timeout is no failure of the model's, but for answers; 0 = DefaultFairTime
+	Observe     func(Call)    // told of every exchange and refusal, by the caller's goroutine; nil = nobody
 }
 
 // Call is one exchange with the model, or one that was refused here.
@@ -57,6 +66,7 @@ type Client struct {
 	budget      budget
 	inFlight    atomic.Int64
 	maxInFlight int64
+	fairTime    time.Duration
 	observe     func(Call)
 }
 
@@ -64,6 +74,9 @@ type Client struct {
 func NewClient(cfg ClientConfig, p Provider) *Client {
 	if cfg.MaxInFlight <= 0 {
 		cfg.MaxInFlight = defaultMaxInFlight
+	}
+	if cfg.FairTime <= 0 {
+		cfg.FairTime = DefaultFairTime
 	}
 	if cfg.Observe == nil {
 		cfg.Observe = func(Call) {}
@@ -73,6 +86,7 @@ func NewClient(cfg ClientConfig, p Provider) *Client {
 		breaker:     resilience.NewBreaker(cfg.Breaker),
 		budget:      budget{left: firstBudget},
 		maxInFlight: int64(cfg.MaxInFlight),
+		fairTime:    cfg.FairTime,
 		observe:     cfg.Observe,
 	}
 }
@@ -157,6 +171,7 @@ func (c *Client) try(ctx context.Context, req *Request, retry bool) (reply *Repl
 		return nil, &Error{Reason: ReasonBreakerOpen, Detail: "the model failed repeatedly and is left alone for a while"}
 	}
 	began, answered := time.Now(), false
+	deadline, _ := ctx.Deadline() // Generate sees to one
 	defer func() {
 		if !answered { // a panic: the trial must not stay under way for ever
 			c.breaker.Ignore(permit)
@@ -167,13 +182,27 @@ func (c *Client) try(ctx context.Context, req *Request, retry bool) (reply *Repl
 	if err == nil && reply == nil {
 		err = &Error{Reason: ReasonEmpty, Detail: "the model said nothing"}
 	}
-	c.breaker.Record(permit, verdict(err))
+	if ReasonOf(err) == ReasonTimeout && !c.fair(req.Purpose, deadline.Sub(began)) {
+		c.breaker.Ignore(permit)
+	} else {
+		c.breaker.Record(permit, verdict(err))
+	}
 	call.Latency, call.Outcome = time.Since(began), outcome(err)
 	if reply != nil {
 		call.Tokens = reply.Tokens
 	}
 	c.observe(call)
 	return reply, err
+}
+
+// fair reports whether a call that was given so much time had enough of it for
+// the model to be blamed. A tenth may have passed on the way to the call.
+func (c *Client) fair(purpose contract.CallPurpose, given time.Duration) bool {
+	enough := c.fairTime
+	if purpose == contract.PurposeAnswer {
+		enough = fairAnswerTime
+	}
+	return given >= enough-enough/10
 }
 
 // verdict is what the breaker is told of an error.

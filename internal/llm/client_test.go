@@ -224,15 +224,15 @@ func TestObserve(t *testing.T) {
 		c := llm.NewClient(llm.ClientConfig{
 			Breaker: resilience.BreakerConfig{Failures: 1 + 1}, Observe: func(call llm.Call) { got = append(got, call) },
 		}, p)
-		for _, purpose := range []contract.CallPurpose{contract.PurposeClassify, contract.PurposeRepair, contract.PurposeAnswer, contract.PurposeAnswer, contract.PurposeAnswer} {
+		for _, purpose := range []contract.CallPurpose{contract.PurposeClassify, contract.PurposeRepair, contract.PurposeMoreTokens, contract.PurposeMoreTokens, contract.PurposeAnswer} {
 			_, _ = c.Generate(within(t, 2*time.Second), &llm.Request{Purpose: purpose})
 		}
 		want := []llm.Call{
 			{Purpose: contract.PurposeClassify, Outcome: llm.ReasonRateLimited},
 			{Purpose: contract.PurposeClassify, Outcome: contract.OutcomeOK, Retry: true, Latency: time.Second, Tokens: fine.reply.Tokens},
 			{Purpose: contract.PurposeRepair, Outcome: llm.OutcomeCancelled},
-			{Purpose: contract.PurposeAnswer, Outcome: llm.ReasonTimeout},
-			{Purpose: contract.PurposeAnswer, Outcome: llm.ReasonTimeout},
+			{Purpose: contract.PurposeMoreTokens, Outcome: llm.ReasonTimeout},
+			{Purpose: contract.PurposeMoreTokens, Outcome: llm.ReasonTimeout},
 			{Purpose: contract.PurposeAnswer, Outcome: llm.ReasonBreakerOpen},
 		}
 		if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {

@@ -30,6 +30,7 @@ func TestEndpoint(t *testing.T) {
 		"no port":                        {llm.Config{BaseURL: "https://llm.example:port/v1"}, "!no URL"},
 		"another scheme":                 {llm.Config{BaseURL: "ftp://llm.example/v1"}, "!neither http nor https"},
 		"a key in the query":             {llm.Config{BaseURL: "https://llm.example/v1?key=" + testKey}, "!llm.api_key_env"},
+		"an empty query":                 {llm.Config{BaseURL: "https://llm.example/v1?"}, "!a query"},
 		"a key for a user":               {llm.Config{BaseURL: "https://canary@llm.example/v1"}, "!llm.api_key_env"},
 		"a key in a URL that is broken":  {llm.Config{BaseURL: "https://llm.example:x/?key=canary"}, "!no URL"},
 		"a key after the hash":           {llm.Config{BaseURL: "https://llm.example/v1#canary"}, "!llm.api_key_env"},

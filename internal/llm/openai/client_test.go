@@ -52,9 +52,10 @@ func TestRecoversWithOneMoreCall(t *testing.T) {
 // A model that says nothing costs each caller its deadline, until the breaker
 // has opened.
 func TestBreakerOpensForASilentModel(t *testing.T) {
+	const patience = 30 * time.Millisecond
 	for name, does := range map[string]fakellm.Behaviour{"silence": fakellm.Silence(), "drip": fakellm.Drip(), "mute": fakellm.Mute()} {
 		t.Run(name, func(t *testing.T) {
-			cfg := llm.ClientConfig{Breaker: resilience.BreakerConfig{Failures: 3, OpenFor: time.Hour}}
+			cfg := llm.ClientConfig{Breaker: resilience.BreakerConfig{Failures: 3, OpenFor: time.Hour}, FairTime: patience}
 			s := fakellm.Start(t, fakellm.Config{Wire: fakellm.OpenAI, Script: fakellm.Always(does)})
 			c := llm.NewClient(cfg, open(t, s))
 			for i := range 6 {
@@ -62,7 +63,7 @@ func TestBreakerOpensForASilentModel(t *testing.T) {
 				if i >= 3 {
 					want = llm.ReasonBreakerOpen
 				}
-				ctx, cancel := context.WithTimeout(t.Context(), 30*time.Millisecond)
+				ctx, cancel := context.WithTimeout(t.Context(), patience)
 				_, err := c.Generate(ctx, &llm.Request{User: "hello"})
 				cancel()
 				if llm.ReasonOf(err) != want {
