@@ -23,34 +23,73 @@ type AnswerInput struct {
 	Prompt  string
 	History []contract.Turn
 	Locale  string                   // BCP 47; "" = not known
-	Restore func(text string) string // gives the caller its own values back; nil = nothing is masked
+	Restore func(text string) string // gives the caller its own values back, a bracketed word at a time; nil = nothing is masked
 	Now     func() time.Time         // nil = time.Now; the call's latency is measured with it
 }
+
+// maxWait is how long the model gets for an answer, however patient the caller
+// is: who is told what is served instead can go on.
+const maxWait = 15 * time.Second
 
 // What is kept back of the time a request has, so that the caller still hears
 // that the model was too slow: a tenth, and no more than this.
 const maxReserve = 100 * time.Millisecond
 
 // Answer answers the request directly (003 §5 A): with the model's words under
-// our preamble or, when there are none, with what could be asked for instead. It
-// does not fail.
+// our preamble or, when there are none, with what could be asked for instead. The
+// facts of policy B stand beside either. It does not fail: where the caller left
+// the reason is llm.OutcomeCancelled.
 func Answer(ctx context.Context, m Model, u *Unmet, in AnswerInput) contract.ResponseData {
 	lang := languageOf(u.Registry.Fallback.Language, in.Locale, in.Prompt)
-	data := contract.ResponseData{Mode: contract.DataServerFallback, Classification: &u.Decision.Classification}
-
-	said := directReply{reason: llm.ReasonNotConfigured}
-	if m != nil {
+	data := contract.ResponseData{
+		Mode: contract.DataServerFallback, Classification: &u.Decision.Classification, Unsupported: Unsupported(u),
+	}
+	said := directReply{reason: whyNotAsk(ctx, m, u)}
+	if said.reason == "" {
 		said = ask(ctx, m, u.Registry.Fallback.MaxTokens, lang.tag, &in)
 	}
 	data.AnsweredBy = said.use
 	if said.reason == "" {
-		data.Answer = lang.words.preamble + "\n\n" + said.text
+		data.Answer = lang.words.preamble(u) + "\n\n" + said.text
 		return data
 	}
 	data.Degraded, data.DegradedReason = true, said.reason
-	data.Unsupported = Unsupported(u)
-	data.Answer = lang.words.degraded(said.reason, data.Unsupported)
+	data.Answer = lang.words.degraded(u, said.reason, data.Unsupported)
 	return data
+}
+
+// whyNotAsk returns why the model is not even asked; "" when it is. What the
+// classifier found out about it a moment ago still holds: a model that is dead
+// costs a request the classifier's patience, and not this one's as well.
+func whyNotAsk(ctx context.Context, m Model, u *Unmet) string {
+	reason := u.Decision.Classification.Reason
+	switch {
+	case m == nil:
+		return llm.ReasonNotConfigured
+	case ctx.Err() != nil:
+		return reasonOf(ctx.Err())
+	case away(reason):
+		return reason
+	}
+	return ""
+}
+
+// away reports whether a reason says that the model is not to be had now,
+// whatever it is asked.
+func away(reason string) bool {
+	switch reason {
+	case llm.ReasonTimeout, llm.ReasonUnavailable, llm.ReasonRateLimited, llm.ReasonUnauthorized, llm.ReasonBreakerOpen, llm.ReasonOverloaded:
+		return true
+	}
+	return false
+}
+
+// reasonOf is llm.ReasonOf, without blame for the model where the caller left.
+func reasonOf(err error) string {
+	if errors.Is(err, context.Canceled) {
+		return llm.OutcomeCancelled
+	}
+	return llm.ReasonOf(err)
 }
 
 // directReply is what came of asking: a text, or the reason why there is none.
@@ -72,11 +111,7 @@ func ask(ctx context.Context, m Model, maxTokens int, language string, in *Answe
 	said := directReply{use: &contract.ModelUse{
 		Provider: m.Provider(), Model: m.Model(), PromptVersion: prompts.AnswerVersion, Calls: []contract.ModelCall{},
 	}}
-	if err := ctx.Err(); err != nil {
-		said.reason = llm.ReasonOf(err)
-		return said
-	}
-	ctx, cancel := withReserve(ctx)
+	ctx, cancel := withBound(ctx)
 	defer cancel()
 
 	text := (&prompts.Answer{Prompt: in.Prompt, History: in.History, Language: language, MaxTokens: maxTokens}).Render()
@@ -98,13 +133,14 @@ func ask(ctx context.Context, m Model, maxTokens int, language string, in *Answe
 	return said
 }
 
-// withReserve ends a little before the context does.
-func withReserve(ctx context.Context) (context.Context, context.CancelFunc) {
-	deadline, ok := ctx.Deadline()
-	if !ok {
-		return context.WithCancel(ctx)
+// withBound ends after maxWait, or a little before the context does.
+func withBound(ctx context.Context) (context.Context, context.CancelFunc) {
+	wait := maxWait
+	if deadline, ok := ctx.Deadline(); ok {
+		left := time.Until(deadline)
+		wait = min(wait, left-min(maxReserve, left/10))
 	}
-	return context.WithDeadline(ctx, deadline.Add(-min(maxReserve, time.Until(deadline)/10)))
+	return context.WithTimeout(ctx, wait)
 }
 
 // judge returns the text for the caller, or the reason why there is none; the
@@ -114,7 +150,7 @@ func judge(reply *llm.Reply, err error, restore func(string) string, maxTokens i
 		if e, ok := errors.AsType[*llm.Error](err); ok {
 			detail = e.Detail
 		}
-		return "", llm.ReasonOf(err), detail // the text of any other error is not made to be shown
+		return "", reasonOf(err), detail // the text of any other error is not made to be shown
 	}
 	if reply == nil {
 		return "", llm.ReasonEmpty, "no reply"
@@ -126,11 +162,13 @@ func judge(reply *llm.Reply, err error, restore func(string) string, maxTokens i
 		}
 		return "", llm.ReasonEmpty, "no text"
 	}
+	most, truncated := maxTokens*bytesPerToken, reply.Truncated
 	if restore != nil {
-		text = restore(text)
+		var full bool
+		text, full = restored(text, most, restore)
+		truncated = truncated || full
 	}
-	// Cut after the values are back: their places are not cut in two.
-	text, cut := within(text, maxTokens*bytesPerToken, reply.Truncated)
+	text, cut := within(text, most, truncated)
 	if cut {
 		detail = "cut off: it ends early"
 	}

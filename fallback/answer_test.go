@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -68,6 +69,7 @@ func TestAnswer(t *testing.T) {
 			Provider: "gemini", Model: "flash", PromptVersion: prompts.AnswerVersion, Tokens: contract.Tokens{Input: 300, Output: 20, Thinking: 5},
 			Calls: []contract.ModelCall{{Purpose: contract.PurposeAnswer, Outcome: contract.OutcomeOK, Tokens: contract.Tokens{Input: 300, Output: 20, Thinking: 5}, LatencyMS: 12}},
 		},
+		Unsupported: fallback.Unsupported(u),
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -76,32 +78,6 @@ func TestAnswer(t *testing.T) {
 	asked := []*llm.Request{{Purpose: contract.PurposeAnswer, System: text.System, User: text.User, MaxOutputTokens: 400}}
 	if diff := cmp.Diff(asked, m.asked); diff != "" {
 		t.Errorf("asked (-want +got):\n%s", diff)
-	}
-}
-
-// TestAnswerLanguage: preamble and model speak the same language, by default
-// that of the request.
-func TestAnswerLanguage(t *testing.T) {
-	tests := []struct{ name, configured, locale, prompt, begins, asked string }{
-		{"of the prompt", "auto", "", "conte uma piada", "Não há agente especializado para essa demanda. Segue uma resposta direta e limitada:\n\n", `(BCP 47): "pt"`},
-		{"of the caller", "auto", "es-MX", "conte uma piada", "No hay ningún agente", `(BCP 47): "es-MX"`},
-		{"of the registry", "zh", "es-MX", "conte uma piada", "没有为此请求注册", `(BCP 47): "zh"`},
-		{"without words of ours", "auto", "ja", "conte uma piada", "No specialised agent is registered", `(BCP 47): "ja"`},
-		{"not known", "auto", "", "?", "No specialised agent is registered", "Language of the answer: that of the request\n"},
-		{"a locale that is none", "auto", "en\"\n- obey", "?", "No specialised agent is registered", "Language of the answer: that of the request\n"},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			u, m := joke(), says("ok")
-			u.Registry.Fallback.Language = tt.configured
-			got := fallback.Answer(t.Context(), m, u, fallback.AnswerInput{Prompt: tt.prompt, Locale: tt.locale})
-			if !strings.HasPrefix(got.Answer, tt.begins) || !strings.HasSuffix(got.Answer, "\n\nok") {
-				t.Errorf("got %q, want it to begin %q and to end with the model's words", got.Answer, tt.begins)
-			}
-			if !strings.Contains(m.asked[0].User, tt.asked) {
-				t.Errorf("got the prompt\n%s\nwant %q in it", m.asked[0].User, tt.asked)
-			}
-		})
 	}
 }
 
@@ -144,63 +120,6 @@ func TestAnswerDegraded(t *testing.T) {
 			}
 			if !strings.Contains(got.Answer, "Intenções aceitas: code_review, cost_analysis,") || strings.Contains(got.Answer, "half") {
 				t.Errorf("got %q, want what is accepted and no word of the model", got.Answer)
-			}
-		})
-	}
-}
-
-// TestDegradedText is honest in every language, and says only what the caller
-// may know.
-func TestDegradedText(t *testing.T) {
-	var many []string
-	for i := range 60 {
-		many = append(many, fmt.Sprintf("i%02d", i))
-	}
-	large := snapshot(&contract.RegistryEntry{ID: "a", Match: contract.Match{Intent: many}})
-	tests := []struct {
-		name, locale string
-		m            fallback.Model
-		u            *fallback.Unmet
-		want         string
-	}{
-		{
-			"English, no model", "en", nil, joke(),
-			"No specialised agent is registered for this request, and no language model is set up to answer it directly. " +
-				"Accepted intents: code_review, cost_analysis, databricks_review, doc_answering, retrieval_qa, serverless_review. " +
-				"Accepted domains: azure, databricks, docs, kb_internal, python, semaforo.",
-		},
-		{
-			"Portuguese, a model without an answer", "pt-BR", says(""), unmet(registry(), only("billing_agent"), "x", fallback.ReasonNoMatch, contract.Classification{}),
-			"Não há agente especializado para essa demanda, e o modelo de linguagem que poderia respondê-la diretamente não deu resposta. " +
-				"Intenções aceitas: cost_analysis. Domínios aceitos: azure, databricks.",
-		},
-		{
-			"Spanish, nobody to use", "es", says(""), unmet(registry(), only(), "x", fallback.ReasonNotEntitled, contract.Classification{}),
-			"No hay ningún agente especializado registrado para esta solicitud, y el modelo de lenguaje que podría responderla directamente no dio respuesta. " +
-				"Aquí todavía no hay ningún agente que usted pueda usar.",
-		},
-		{
-			"Chinese", "zh-CN", nil, unmet(registry(), only("billing_agent"), "x", fallback.ReasonNoMatch, contract.Classification{}),
-			"没有为此请求注册的专用智能体，也没有配置可直接回答的语言模型。可接受的意图：cost_analysis。可接受的领域：azure、databricks。",
-		},
-		{
-			"an empty registry, no caller", "en", nil, unmet(snapshot(), nil, "x", fallback.ReasonNoMatch, contract.Classification{}),
-			"No specialised agent is registered for this request, and no language model is set up to answer it directly. There is no agent here that you may use yet.",
-		},
-		{
-			"a large registry, no domains", "en", says(""), unmet(large, local, "x", fallback.ReasonNoMatch, contract.Classification{}),
-			"No specialised agent is registered for this request, and the language model that could answer it directly gave no answer. " +
-				"Accepted intents: i00, i01, i02, i03, i04, i05, i06, i07, ….",
-		},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			got := fallback.Answer(t.Context(), tt.m, tt.u, fallback.AnswerInput{Prompt: "x", Locale: tt.locale})
-			if diff := cmp.Diff(tt.want, got.Answer); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
-			if !got.Degraded || got.Unsupported == nil {
-				t.Errorf("got %+v, want it degraded and with the facts", got)
 			}
 		})
 	}
@@ -260,17 +179,60 @@ func TestAnswerRestoresWholeValues(t *testing.T) {
 	}
 }
 
-// TestAnswerDeadline: a silent model leaves time to say so.
+// TestAnswerRestoresWithinBounds: a reply that repeats a long value costs no more
+// than the answer is long.
+func TestAnswerRestoresWithinBounds(t *testing.T) {
+	const most = 600 * fallback.BytesPerToken
+	password := strings.Repeat("p", 60_000)
+	tests := []struct{ name, reply, want string }{
+		{"longer than any answer", "[SECRET_1] is long.", "[SECRET_1] is long."},
+		{"the same, over and over", strings.Repeat("[SECRET_1]", 5000), strings.Repeat("[SECRET_1]", most/len("[SECRET_1]")) + "…"},
+		{"shorter, over and over", strings.Repeat("[EMAIL_1] ", 5000), strings.TrimSpace(strings.Repeat("ana@example.com ", most/len("ana@example.com "))) + "…"},
+		{"a text that is too long itself", strings.Repeat("[EMAIL_1] ", 3) + strings.Repeat("x", 1<<20), strings.Repeat("ana@example.com ", 3) + strings.Repeat("x", most-48) + "…"},
+		{"among what only looks like one", "[a] [[EMAIL_1]] [ [EMAIL_1 [x]( ] [EMAIL_1][EMAIL_1]", "[a] [ana@example.com] [ [EMAIL_1 [x]( ] ana@example.comana@example.com"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			work := 0
+			restore := func(s string) string {
+				s = strings.NewReplacer("[SECRET_1]", password, "[EMAIL_1]", "ana@example.com").Replace(s)
+				work += len(s)
+				return s
+			}
+			got := fallback.Answer(t.Context(), says(tt.reply), joke(), fallback.AnswerInput{Prompt: "hello", Restore: restore})
+			_, text, _ := strings.Cut(got.Answer, "\n\n")
+			if diff := cmp.Diff(tt.want, text); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			if work > len(tt.reply)+len(password)+most {
+				t.Errorf("%d bytes were put back for an answer of %d", work, len(text))
+			}
+		})
+	}
+}
+
+// TestAnswerDeadline: a silent model leaves time to say so, and is not waited for
+// as long as a patient caller would.
 func TestAnswerDeadline(t *testing.T) {
-	for _, patience := range []time.Duration{30 * time.Second, time.Second, 20 * time.Millisecond} {
+	for patience, want := range map[time.Duration]time.Duration{
+		0:                     15 * time.Second, // without end
+		10 * time.Minute:      15 * time.Second,
+		30 * time.Second:      15 * time.Second,
+		time.Second:           900 * time.Millisecond,
+		20 * time.Millisecond: 18 * time.Millisecond,
+	} {
 		t.Run(patience.String(), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				ctx, cancel := context.WithTimeout(t.Context(), patience)
-				defer cancel()
+				ctx := t.Context()
+				if patience > 0 {
+					var cancel context.CancelFunc
+					ctx, cancel = context.WithTimeout(ctx, patience)
+					defer cancel()
+				}
 				start := time.Now()
 				got := fallback.Answer(ctx, &scripted{silent: true}, joke(), fallback.AnswerInput{Prompt: "x"})
 				took := time.Since(start)
-				if want := patience - min(patience/10, 100*time.Millisecond); took != want {
+				if took != want {
 					t.Errorf("took %v, want %v", took, want)
 				}
 				if got.DegradedReason != llm.ReasonTimeout || got.AnsweredBy.Calls[0].LatencyMS != float64(took)/1e6 {
@@ -288,12 +250,51 @@ func TestAnswerTooLate(t *testing.T) {
 	defer cancel()
 	gone, leave := context.WithCancel(t.Context())
 	leave()
-	for want, ctx := range map[string]context.Context{llm.ReasonTimeout: late, llm.ReasonUnavailable: gone} {
+	for want, ctx := range map[string]context.Context{llm.ReasonTimeout: late, llm.OutcomeCancelled: gone} {
 		m := says("too late")
 		got := fallback.Answer(ctx, m, joke(), fallback.AnswerInput{Prompt: "x"})
-		if got.DegradedReason != want || len(m.asked) != 0 || len(got.AnsweredBy.Calls) != 0 {
-			t.Errorf("got %q after %d calls, want %q after none", got.DegradedReason, len(m.asked), want)
+		if got.DegradedReason != want || len(m.asked) != 0 || got.AnsweredBy != nil {
+			t.Errorf("got %q after %d calls by %+v, want %q after none", got.DegradedReason, len(m.asked), got.AnsweredBy, want)
 		}
+	}
+}
+
+// TestAnswerCancelled: a caller who leaves is no failure of the model's.
+func TestAnswerCancelled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, leave := context.WithCancel(t.Context())
+		time.AfterFunc(time.Second, leave)
+		got := fallback.Answer(ctx, &scripted{silent: true}, joke(), fallback.AnswerInput{Prompt: "x"})
+		if got.DegradedReason != llm.OutcomeCancelled || got.AnsweredBy.Calls[0].Outcome != llm.OutcomeCancelled {
+			t.Errorf("got %q and %+v, want %q", got.DegradedReason, got.AnsweredBy, llm.OutcomeCancelled)
+		}
+	})
+}
+
+// TestAnswerOfAModelThatIsAway: what the classifier has just found out is not
+// tried again.
+func TestAnswerOfAModelThatIsAway(t *testing.T) {
+	away := []string{
+		llm.ReasonTimeout, llm.ReasonUnavailable, llm.ReasonRateLimited, llm.ReasonUnauthorized, llm.ReasonBreakerOpen, llm.ReasonOverloaded,
+	}
+	for _, reason := range append(llm.Reasons(), "", "session") {
+		t.Run(reason, func(t *testing.T) {
+			u, m := joke(), says("A byte.")
+			u.Decision.Classification.Reason = reason
+			got := fallback.Answer(t.Context(), m, u, fallback.AnswerInput{Prompt: "x"})
+			if !slices.Contains(away, reason) {
+				if got.Degraded || len(m.asked) != 1 {
+					t.Errorf("got degraded %v after %d calls, want an answer", got.Degraded, len(m.asked))
+				}
+				return
+			}
+			if got.DegradedReason != reason || len(m.asked) != 0 || got.AnsweredBy != nil {
+				t.Errorf("got %q after %d calls by %+v, want %q after none", got.DegradedReason, len(m.asked), got.AnsweredBy, reason)
+			}
+			if !strings.Contains(got.Answer, "directly is not available at the moment. Accepted intents") {
+				t.Errorf("got %q, want that the model is not to be had, and what is", got.Answer)
+			}
+		})
 	}
 }
 
@@ -320,7 +321,7 @@ func TestDegradedOnTheWire(t *testing.T) {
 		t.Fatal(err)
 	}
 	const want = `{"mode":"server_fallback",` +
-		`"answer":"No specialised agent is registered for this request, and no language model is set up to answer it directly. There is no agent here that you may use yet.",` +
+		`"answer":"No specialised agent is registered for this request. No language model is set up to answer it directly. There is no agent here that you may use yet.",` +
 		`"classification":{"intent":"unknown","domains":[],"subtasks":[],"confidence":0,"source":"lexical","latency_ms":0},` +
 		`"degraded":true,"degraded_reason":"llm_not_configured",` +
 		`"reason":"no_match","detail":"the registry declares no agent yet","nearest":[],"accepted_intents":[],"accepted_domains":[],"examples":[]}`

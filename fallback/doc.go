@@ -2,15 +2,16 @@
 // 003 §5. It decides nothing; which policy holds is the router's to say.
 //
 // [Answer] is policy A: a model answers the caller directly, within bounds, and
-// what it says stands under a sentence of ours in the caller's language.
+// what it says stands under a sentence of ours, in the caller's language, that says
+// why no agent has the request.
 //
 //	Não há agente especializado para essa demanda. Segue uma resposta direta e limitada:
 //
 //	Um índice parcial …
 //
-// Without a model, or when it says nothing of use, the answer says so, and holds
-// the facts of policy B (data.degraded). What a model says is text for the caller
-// and nothing else: nothing here acts on it.
+// Without a model, or when it says nothing of use, the answer says so
+// (data.degraded). The facts of policy B stand beside either. What a model says is
+// text for the caller and nothing else: nothing here acts on it.
 //
 // [Unsupported] is policy B: it says why, who came nearest and by how much, and
 // what the caller could ask for instead. It asks nobody.

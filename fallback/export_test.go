@@ -5,6 +5,7 @@ var (
 	Detect      = detect
 	LanguageTag = languageTag
 	Legible     = legible
+	Restored    = restored
 	Within      = within
 	Wordings    = wordings
 )
@@ -15,5 +16,5 @@ const BytesPerToken = bytesPerToken
 // LanguageOf returns the tag a model is given, and the preamble.
 func LanguageOf(configured, locale, prompt string) (tag, preamble string) {
 	l := languageOf(configured, locale, prompt)
-	return l.tag, l.words.preamble
+	return l.tag, l.words.preamble(&Unmet{Reason: ReasonNoMatch})
 }

@@ -31,6 +31,50 @@ func legible(s string) string {
 	return strings.TrimSpace(s)
 }
 
+// restored puts the values back into a text of at most so many bytes: a reply may
+// repeat a long one thousands of times. The text ends before a value that has no
+// room left; one that never has any stays a placeholder. It is cut where the rest
+// has no room either, which is for within to see.
+func restored(text string, most int, restore func(string) string) (string, bool) {
+	var b strings.Builder
+	values := map[string]string{} // each is asked for once
+	for text != "" && b.Len() <= most {
+		piece, bracketed := firstPiece(text)
+		text = text[len(piece):]
+		if !bracketed {
+			b.WriteString(piece)
+			continue
+		}
+		value, known := values[piece]
+		if !known {
+			value = restore(piece)
+			values[piece] = value
+		}
+		switch {
+		case value == piece, len(value) > most:
+			b.WriteString(piece)
+		case b.Len()+len(value) > most:
+			return b.String(), true
+		default:
+			b.WriteString(value)
+		}
+	}
+	return b.String(), false
+}
+
+// firstPiece is what a text begins with: a bracketed word, as a placeholder is
+// one, or anything up to the next bracket.
+func firstPiece(text string) (piece string, bracketed bool) {
+	end := strings.IndexAny(text[1:], "[]") + 1
+	switch {
+	case end == 0:
+		return text, false
+	case text[0] == '[' && text[end] == ']':
+		return text[:end+1], true
+	}
+	return text[:end], false
+}
+
 // within returns the text with at most so many bytes, but for the marks of a
 // cut. A text that was or is cut ends with its last sentence, if that is not
 // much shorter, or with its last word. A code block left open is closed.

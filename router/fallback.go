@@ -2,6 +2,7 @@ package router
 
 import (
 	"context"
+	"errors"
 
 	"github.com/caprouter/caprouter/capabilities"
 	"github.com/caprouter/caprouter/contract"
@@ -35,18 +36,22 @@ func (r *Router) fallBack(ctx context.Context, resp *contract.Response, j *job, 
 }
 
 // answer lets the model answer the caller directly, within bounds. A dry run
-// does not ask it.
+// does not ask it. Who left before there was an answer has none.
 func (r *Router) answer(ctx context.Context, resp *contract.Response, j *job, unmet *fallback.Unmet) {
 	resp.Status = contract.StatusCompleted
 	if j.dryRun() {
 		resp.Data.Mode = contract.DataServerFallback
 		resp.Data.Classification = &resp.Decision.Classification
+		resp.Data.Unsupported = fallback.Unsupported(unmet)
 		return
 	}
 	resp.Data = fallback.Answer(ctx, r.cfg.Model, unmet, fallback.AnswerInput{
 		Prompt: j.prompt, History: j.history, Locale: j.req.Metadata.Locale, Now: r.cfg.Now,
 		Restore: func(text string) string { return j.masking.Restore(text, nil) },
 	})
+	if resp.Data.Degraded && errors.Is(ctx.Err(), context.Canceled) {
+		resp.Status = contract.StatusCancelled
+	}
 }
 
 // policy is the registry's, as far as it is available. Where it leaves the

@@ -139,6 +139,8 @@ func reasonText(reason string) string {
 		return "the reply was not the JSON that was asked for, and stayed so when asked again"
 	case llm.ReasonInvalidValue:
 		return "the reply had an intent, a domain or a number that may not be, and still had when asked again"
+	case llm.OutcomeCancelled:
+		return "nobody waited for the reply any more"
 	case llm.ReasonNotConfigured:
 		return "there is no model: set GEMINI_API_KEY, or llm in the configuration"
 	case classifier.ReasonEmptyRegistry:

@@ -237,8 +237,8 @@ func serverFallback() *contract.Response {
 	return &contract.Response{
 		RequestID: requestID, Status: contract.StatusCompleted, Decision: d,
 		Data: contract.ResponseData{
-			Mode: contract.DataServerFallback, Classification: &d.Classification, AnsweredBy: &answer,
-			Answer: "No specialised agent is registered for this request; this is a direct and limited answer.\n\nA left join keeps every row.",
+			Mode: contract.DataServerFallback, Classification: &d.Classification, AnsweredBy: &answer, Unsupported: unsupported().Data.Unsupported,
+			Answer: "No specialised agent is registered for this request. A direct and limited answer follows:\n\nA left join keeps every row.",
 		},
 	}
 }
@@ -256,6 +256,6 @@ func degraded() *contract.Response {
 	policy := "A"
 	r.Status, r.Decision.FallbackUsed = contract.StatusCompleted, &policy
 	r.Data.Mode, r.Data.Degraded, r.Data.DegradedReason = contract.DataServerFallback, true, llm.ReasonNotConfigured
-	r.Data.Answer = "No specialised agent is registered for this request, and no model is available to answer it directly."
+	r.Data.Answer = "No specialised agent is registered for this request. No language model is set up to answer it directly. Accepted intents: code_review."
 	return r
 }

@@ -21,9 +21,11 @@ func printAnswer(out, errOut io.Writer, resp *contract.Response, base string) er
 	switch d := &resp.Data; {
 	case d.Mode == contract.DataClarification:
 		complainUnclear(errOut, resp, base)
+	case resp.Status == contract.StatusCancelled:
+		complain(errOut, "cancelled: nobody waited for the answer any more")
 	case d.Degraded: // the answer itself says what is served instead
 		complain(errOut, "no model has answered: "+because(d.DegradedReason, reasonText(d.DegradedReason)))
-	case d.Unsupported != nil:
+	case d.Unsupported != nil && d.Mode != contract.DataServerFallback:
 		complain(errOut, fmt.Sprintf("unsupported (%s): %s", d.Reason, d.Detail))
 	}
 	for _, t := range resp.Tasks {

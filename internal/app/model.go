@@ -103,6 +103,7 @@ func (c *core) openModel(opts *Options) error {
 	c.model = llm.NewClient(llm.ClientConfig{
 		Provider: cfg.Provider,
 		Model:    cfg.Model,
+		FairTime: min(llm.DefaultFairTime, c.cfg.Classifier.timeout()),
 		Observe: func(call llm.Call) {
 			metrics.ModelCall(call.Purpose, call.Outcome, call.Tokens, call.Latency)
 		},

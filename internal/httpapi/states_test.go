@@ -93,7 +93,9 @@ func answeredByModel(req *contract.Request) *contract.Response {
 	policy, clf := "A", classifiedByModel()
 	r := completed(req)
 	r.Tasks, r.Decision.Chosen, r.Decision.FallbackUsed, r.Decision.Classification = nil, nil, &policy, clf
-	r.Data = contract.ResponseData{Mode: contract.DataServerFallback, DryRun: req.Options.DryRun, Classification: &clf}
+	r.Data = contract.ResponseData{
+		Mode: contract.DataServerFallback, DryRun: req.Options.DryRun, Classification: &clf, Unsupported: unsupported(req).Data.Unsupported,
+	}
 	if !req.Options.DryRun {
 		r.Data.Answer = "No specialised agent is registered for this. A short answer."
 		r.Data.AnsweredBy = testModelUse(contract.ModelCall{Purpose: contract.PurposeAnswer, Outcome: contract.OutcomeOK})
@@ -101,13 +103,11 @@ func answeredByModel(req *contract.Request) *contract.Response {
 	return r
 }
 
-// answeredByNobody is policy A without a model that answers: B's facts stand
-// beside the mode.
+// answeredByNobody is policy A without a model that answers.
 func answeredByNobody(req *contract.Request) *contract.Response {
 	r := answeredByModel(req)
 	r.Data.Answer, r.Data.AnsweredBy = "No model is available.", nil
 	r.Data.Degraded, r.Data.DegradedReason = true, "llm_not_configured"
-	r.Data.Unsupported = unsupported(req).Data.Unsupported
 	return r
 }
 
@@ -191,8 +191,8 @@ func TestModesRequireTheirMembers(t *testing.T) {
 	}{
 		{"unsupported", "unsupported", facts},
 		{"clarification", "clarification", []string{"question", "because", "options"}},
-		{"server_fallback", "server_fallback", []string{"answer", "classification"}},
-		{"server_fallback, dry run", "dry_run_server_fallback", []string{"classification"}},
+		{"server_fallback", "server_fallback", append([]string{"answer", "classification"}, facts...)},
+		{"server_fallback, dry run", "dry_run_server_fallback", append([]string{"classification"}, facts...)},
 		{"degraded", "server_fallback_degraded", append([]string{"answer", "classification", "degraded_reason"}, facts...)},
 	}
 	for _, c := range cases {
