@@ -12,7 +12,8 @@ import (
 
 // inputs is what the agents of one request receive: the prompt and the caller's
 // inputs (Validate has refused an input of the prompt's name). An agent gets the
-// original text unless its registry entry says otherwise.
+// original text unless its registry entry says otherwise: then the values and the
+// names of the inputs are masked, and a value is read by its name.
 type inputs struct {
 	job      *job
 	original map[string]json.RawMessage
@@ -33,8 +34,10 @@ func (in *inputs) of(agent *contract.RegistryEntry) map[string]json.RawMessage {
 	}
 	m := in.job.masking
 	masked := make(map[string]json.RawMessage, len(in.original))
-	for name, raw := range in.job.req.Content.Inputs {
-		masked[name] = m.JSON(raw, agent.Restore)
+	given := in.job.req.Content.Inputs
+	for _, name := range slices.Sorted(maps.Keys(given)) { // placeholders are numbered in this order
+		hidden, raw := m.Member(name, given[name], agent.Restore)
+		masked[hidden] = raw
 	}
 	masked["prompt"] = quoted(m.Restore(in.job.prompt, agent.Restore))
 	return masked

@@ -28,6 +28,12 @@
 //
 // Values spelled in words ("bob at example dot com"), in look-alike letters, in
 // base64 or split over lines; bare digits that could be a phone number but
-// nothing near them says so; passwords without a word that names them; numbers
-// in JSON that are not strings.
+// nothing near them says so; passwords without a word that names them, or with
+// other words between ("the password for bob is …"), or glued to a flag (-phunter2);
+// of a password without quotes what follows a blank, a quote or a bracket; numbers
+// in JSON that are not strings, and what an object under the name of a secret
+// holds under other names.
+//
+// What is written as a template alone, ${VAR}, {{var}} or <placeholder>, is no
+// secret; what only holds such marks is one.
 package redact

@@ -14,7 +14,6 @@ import (
 // Values made up by rule, and what differs from one in a single place.
 
 const (
-	figures = "0123456789"
 	small   = "abcdefghijklmnopqrstuvwxyz"
 	capital = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 )

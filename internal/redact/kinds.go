@@ -42,6 +42,7 @@ var kinds = [...]kind{
 }
 
 const (
+	secretRow    = 0
 	literal      = len(kinds) - 1 // the row of it
 	literalLabel = "LITERAL"
 )

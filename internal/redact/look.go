@@ -64,7 +64,7 @@ func (l looks) phone() bool   { return l.digits >= minPhone }
 func (l looks) card() bool    { return l.digits >= minCard }
 func (l looks) iban() bool    { return l.digits >= 2 && l.seen&letter != 0 }
 func (l looks) ip() bool      { return l.digits > 0 && (l.dots >= 3 || l.colons >= 2) }
-func (l looks) secret() bool  { return l.seen&letter != 0 }
+func (l looks) secret() bool  { return l.seen&(letter|wide) != 0 }
 func (l looks) literal() bool { return l.seen&bracket != 0 && l.digits > 0 }
 
 func isDigit(b byte) bool  { return b-'0' < 10 }

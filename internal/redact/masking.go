@@ -15,7 +15,7 @@ type Masking struct {
 
 	mu     sync.RWMutex
 	of     map[value]string // placeholder
-	values map[string]value // by placeholder
+	values map[string]kept  // by placeholder
 	counts [len(kinds)]int
 }
 
@@ -23,6 +23,13 @@ type Masking struct {
 type value struct {
 	row  int
 	text string
+}
+
+// kept is a value as it is put back. Beside placeholders that stay it is put back
+// as shown: what looks like one of them in it is masked, too.
+type kept struct {
+	value
+	shown string
 }
 
 // Begin starts the masking of a request.
@@ -77,12 +84,17 @@ func (m *Masking) placeholder(v value) string {
 		return p
 	}
 	if m.of == nil {
-		m.of, m.values = map[value]string{}, map[string]value{}
+		m.of, m.values = map[value]string{}, map[string]kept{}
 	}
 	m.counts[v.row]++
 	p := placeholder(v.row, m.counts[v.row])
 	v.text = strings.Clone(v.text) // it may be a part of something much longer
-	m.of[v], m.values[p] = p, v
+	m.of[v], m.values[p] = p, kept{value: v, shown: v.text}
+	if v.row != literal {
+		if shown := m.replace(v.text, findPlaceholders(v.text, nil), 0, 0); shown != v.text {
+			m.values[p] = kept{value: v, shown: shown}
+		}
+	}
 	return p
 }
 
@@ -125,7 +137,7 @@ func wanted(want contract.Restore) (set kindSet, everything bool) {
 // wanted; nil and "all" mean everything, "none" nothing. A placeholder this
 // request does not have stays as it is.
 func (m *Masking) Restore(text string, want contract.Restore) string {
-	set, _ := wanted(want)
+	set, everything := wanted(want)
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	if set == 0 || len(m.values) == 0 {
@@ -138,7 +150,11 @@ func (m *Masking) Restore(text string, want contract.Restore) string {
 		if end > 0 {
 			if v, ok := m.values[text[i:end]]; ok && set.has(v.row) {
 				b.WriteString(text[at:i])
-				b.WriteString(v.text)
+				if everything {
+					b.WriteString(v.text)
+				} else {
+					b.WriteString(v.shown)
+				}
 				at = end
 			}
 		}

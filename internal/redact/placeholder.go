@@ -15,6 +15,10 @@ func placeholder(row, n int) string {
 // request is long enough for a million values.
 const maxOrdinal = 6
 
+// maxLabel bounds the letters of a label, so that a long word behind a bracket is
+// not read for every value that could reach up to it.
+const maxLabel = 16
+
 // findPlaceholders appends where the text holds what could be one of ours.
 func findPlaceholders(text string, found []span) []span {
 	for i := 0; ; {
@@ -60,7 +64,7 @@ func labelled(text string, i int) (label string, end int) {
 	}
 	i++
 	start := i
-	for i < len(text) && 'A' <= text[i] && text[i] <= 'Z' {
+	for i < len(text) && i-start < maxLabel && 'A' <= text[i] && text[i] <= 'Z' {
 		i++
 	}
 	label = text[start:i]
@@ -68,7 +72,7 @@ func labelled(text string, i int) (label string, end int) {
 		return "", 0
 	}
 	i++
-	end = pastDigits(text, i)
+	end = pastDigits(text[:min(len(text), i+maxOrdinal+1)], i)
 	if end == i || end > i+maxOrdinal || byteAt(text, end) != ']' {
 		return "", 0
 	}

@@ -74,10 +74,11 @@ func isToken(b byte) bool { return isWord(b) || b == '-' }
 
 // tokenIn returns the first token of a known shape in the run text[start:end].
 func tokenIn(text string, start, end int) (span, bool) {
+	r := run{text: text, end: end}
 	if byteAt(text, start-1) == '.' {
 		for _, s := range dotted {
 			if i := start - len(s.prefix); strings.HasSuffix(text[:start], s.prefix) && !isWord(byteAt(text, i-1)) {
-				if e := s.end(text, i, end); e > 0 {
+				if e := s.end(&r, i); e > 0 {
 					return span{start: i, end: e}, true
 				}
 			}
@@ -88,12 +89,12 @@ func tokenIn(text string, start, end int) (span, bool) {
 			continue
 		}
 		if strings.HasPrefix(text[i:end], "eyJ") {
-			if e := jwtEnd(text, end); e > 0 {
+			if e := r.jwt(); e > 0 {
 				return span{start: i, end: e}, true
 			}
 		}
 		for _, s := range shapesBy(text[i]) {
-			if e := s.end(text, i, end); e > 0 {
+			if e := s.end(&r, i); e > 0 {
 				return span{start: i, end: e}, true
 			}
 		}
@@ -105,26 +106,6 @@ func tokenIn(text string, start, end int) (span, bool) {
 		return span{start: start, end: end}, true
 	}
 	return span{}, false
-}
-
-// jwtEnd returns where a JWT whose header ends at i ends, 0 when none follows.
-func jwtEnd(text string, i int) int {
-	parts := 1
-	for byteAt(text, i) == '.' && parts < 5 {
-		end := i + 1
-		for end < len(text) && isToken(text[end]) {
-			end++
-		}
-		if end == i+1 && parts != 2 { // a token that is not signed ends in a dot
-			break
-		}
-		i = end
-		parts++
-	}
-	if parts < 3 {
-		return 0
-	}
-	return i
 }
 
 // isAccessKey reports the id of an AWS key.
@@ -171,32 +152,4 @@ func secretWords(word string) verdict {
 		return denies
 	}
 	return silent
-}
-
-// credentials returns what stands behind a scheme of HTTP, Bearer or Basic, when
-// the blank at i ends one.
-func credentials(text string, i int) (span, bool) {
-	start := i
-	for start > 0 && i-start < longest && isWord(text[start-1]) {
-		start--
-	}
-	var least int
-	var buf [longest]byte
-	switch lower(buf[:0], text[start:i]) {
-	case "bearer":
-		least = 8
-	case "basic": // also a word of its own; user:password in base64 is longer
-		least = minToken
-	default:
-		return span{}, false
-	}
-	end, digits := i+1, false
-	for end < len(text) && (isToken(text[end]) || strings.IndexByte("._~+/=", text[end]) >= 0) {
-		digits = digits || isDigit(text[end])
-		end++
-	}
-	for text[end-1] == '.' {
-		end--
-	}
-	return span{start: i + 1, end: end}, digits && end-i > least
 }

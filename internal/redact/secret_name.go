@@ -9,6 +9,7 @@ const (
 	noSecret strength = iota
 	weak              // key, token: of many things
 	strong            // password
+	cookies           // the header: pairs of a name and a value
 )
 
 // maxName bounds the bytes of a name that are read.
@@ -53,8 +54,13 @@ func named(name string) strength {
 		n--
 	}
 	s := string(buf[:n])
-	if s == "pwd" || s == "pass" {
+	switch {
+	case s == "pwd", s == "pass", strings.HasSuffix(name, "_PASS"), strings.HasSuffix(name, "_PWD"):
 		return strong
+	case s == "authorization", s == "proxyauthorization":
+		return weak
+	case strings.HasSuffix(s, "cookie"):
+		return cookies
 	}
 	for _, word := range strongNames {
 		if strings.HasSuffix(s, word) {
@@ -71,10 +77,10 @@ func named(name string) strength {
 
 var (
 	strongNames = [...]string{
-		"password", "passwd", "passphrase", "passcode", "dbpass", "userpwd", "passwort", "senha", "contraseña", "contrasena", "motdepasse", "密码",
+		"password", "passwd", "passphrase", "passcode", "passwords", "dbpass", "userpwd", "passwort", "senha", "contraseña", "contrasena", "motdepasse", "密码",
 	}
 	weakNames = [...]string{
 		"secret", "token", "apikey", "accesskey", "secretkey", "privatekey", "authkey", "accountkey", "signingkey", "encryptionkey",
-		"credential", "credentials", "密钥",
+		"credential", "credentials", "secrets", "apikeys", "密钥",
 	}
 )

@@ -74,21 +74,21 @@ func shapesBy(b byte) []shape {
 	return nil
 }
 
-// end returns where the token of the shape that starts at i ends, 0 when it is
-// none; its run of letters and digits ends at run.
-func (s shape) end(text string, i, run int) int {
-	if !strings.HasPrefix(text[i:], s.prefix) {
+// end returns where the token of the shape that starts at i, in the run or just
+// before it, ends; 0 when it is none.
+func (s shape) end(r *run, i int) int {
+	if !strings.HasPrefix(r.text[i:], s.prefix) {
 		return 0
 	}
-	for s.dots && byteAt(text, run) == '.' && isToken(byteAt(text, run+1)) {
-		for run++; run < len(text) && isToken(text[run]); run++ {
-		}
+	end := r.end
+	if s.dots {
+		end = r.dotted()
 	}
-	body := text[min(run, i+len(s.prefix)):run]
+	body := r.text[min(end, i+len(s.prefix)):end]
 	if len(body) < s.least || !mixed(body[:min(len(body), maxRead)]) {
 		return 0
 	}
-	return run
+	return end
 }
 
 // mixed reports whether a digit stands among letters, or capitals among small

@@ -1,0 +1,139 @@
+package redact_test
+
+import (
+	"encoding/json"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/caprouter/caprouter/internal/redact"
+)
+
+// What one way of masking does must agree with what another does.
+
+var numbered = regexp.MustCompile(`\[(EMAIL|PHONE|CARD|IBAN|IP|SECRET)_[0-9]+\]`)
+
+// Text masks what Mask does, without the numbers.
+func TestTextAgreesWithMask(t *testing.T) {
+	r := redactor(t, redact.Config{})
+	rapid.Check(t, func(t *rapid.T) {
+		text := texts().Filter(func(s string) bool { return !numbered.MatchString(s) }).Draw(t, "text")
+		masked := r.Begin().Mask(text)
+		if strings.Contains(masked, "[LITERAL_") {
+			t.Skip("Text leaves what looks like a placeholder")
+		}
+		if got, want := r.Text(text), numbered.ReplaceAllString(masked, "[$1]"); got != want {
+			t.Fatalf("%q: Text gives %q, Mask %q", text, got, masked)
+		}
+	})
+}
+
+// A kind that is not asked for is not found, and Kinds names what stands in the
+// masked text.
+func TestOnlyKindsAskedForAreFound(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		asked := rapid.SliceOfNDistinct(rapid.SampledFrom(redact.Kinds()), 0, 3, rapid.ID[string]).Draw(t, "kinds")
+		r, err := redact.New(redact.Config{Kinds: asked})
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := texts().Draw(t, "text")
+		m := r.Begin()
+		masked := m.Mask(text)
+		found := m.Kinds()
+		for _, kind := range found {
+			if !slices.Contains(asked, kind) {
+				t.Fatalf("%q: found %q, asked for %v", text, kind, asked)
+			}
+			if !strings.Contains(masked, "["+strings.ToUpper(kind)+"_1]") {
+				t.Fatalf("%q: %q is said to be found, and not in %q", text, kind, masked)
+			}
+		}
+		if masked == text && len(found) > 0 {
+			t.Fatalf("%q: found %v, and nothing was masked", text, found)
+		}
+	})
+}
+
+// A string of JSON that no member names is masked as the same text is.
+func TestJSONAgreesWithMask(t *testing.T) {
+	r := redactor(t, redact.Config{})
+	rapid.Check(t, func(t *rapid.T) {
+		text := texts().Draw(t, "text")
+		raw, err := json.Marshal([]string{text})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := json.Unmarshal(raw, &[]*string{&text}); err != nil { // what is no UTF-8 has become so
+			t.Fatal(err)
+		}
+		var got []string
+		if err := json.Unmarshal(r.Begin().JSON(raw, none), &got); err != nil {
+			t.Fatal(err)
+		}
+		if want := r.Begin().Mask(text); got[0] != want {
+			t.Fatalf("%q: JSON gives %q, Mask %q", text, got[0], want)
+		}
+	})
+}
+
+// A member masked alone is what it is in its object.
+func TestMemberAgreesWithJSON(t *testing.T) {
+	r := redactor(t, redact.Config{})
+	names := []string{"password", "token", "phone", "note", "Cookie", "Authorization", "bob@example.com"}
+	rapid.Check(t, func(t *rapid.T) {
+		name := rapid.SampledFrom(names).Draw(t, "name")
+		values := rapid.SliceOfN(texts(), 0, 3).Draw(t, "values")
+		raw, err := json.Marshal(values)
+		if err != nil {
+			t.Fatal(err)
+		}
+		hidden, masked := r.Begin().Member(name, raw, none)
+		object, err := json.Marshal(map[string]json.RawMessage{name: raw})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var want map[string][]string
+		if err := json.Unmarshal(r.Begin().JSON(object, none), &want); err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		if err := json.Unmarshal(masked, &got); err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(got, want[hidden]) {
+			t.Fatalf("%s: alone it is %q, in its object %q", name, got, want)
+		}
+	})
+}
+
+// The agents of a request are given their inputs at the same time: a value keeps
+// its placeholder, whoever asks first.
+func TestMembersConcurrently(t *testing.T) {
+	m := redactor(t, redact.Config{}).Begin()
+	m.Mask("bob@example.com")
+	const raw = `{"password":"hunter2 [EMAIL_1]","to":["bob@example.com","ann@example.com"]}`
+	got := make([]string, 8)
+	var wg sync.WaitGroup
+	for i := range got {
+		wg.Go(func() {
+			for range 50 {
+				name, masked := m.Member("eve@example.com", []byte(raw), none)
+				got[i] = name + string(masked)
+				if back := m.Restore(name, nil); back != "eve@example.com" {
+					t.Errorf("put back: got %q", back)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	for i := range got {
+		if want := `[EMAIL_2]{"password":"[SECRET_1]","to":["[EMAIL_1]","[EMAIL_3]"]}`; got[i] != want {
+			t.Errorf("got %s, want %s", got[i], want)
+		}
+	}
+}

@@ -1,0 +1,233 @@
+package redact_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/redact"
+)
+
+var none = contract.Restore{"none"}
+
+// A member's name says what its value is: all of it, whatever it is written with.
+func TestMemberIsReadByItsName(t *testing.T) {
+	for _, tc := range []struct{ name, member, raw, want string }{
+		{"password", "password", `"hunter2abc9"`, `"[SECRET_1]"`},
+		{"short", "password", `"a"`, `"[SECRET_1]"`},
+		{"letters alone", "dbPassword", `"swordfish"`, `"[SECRET_1]"`},
+		{"words", "passphrase", `"correct horse battery staple"`, `"[SECRET_1]"`},
+		{"with a quote", "password", `"abc\"def123secret"`, `"[SECRET_1]"`},
+		{"with a line", "password", `"abc\ndef123"`, `"[SECRET_1]"`},
+		{"with a mark of templates", "password", `"Pa$$w0rd9x"`, `"[SECRET_1]"`},
+		{"with an address", "password", `"bob@example.com"`, `"[SECRET_1]"`},
+		{"full width", "ｐａｓｓｗｏｒｄ", `"y"`, `"[SECRET_1]"`},
+		{"with a colon", "Password:", `"hunter2"`, `"[SECRET_1]"`},
+		{"long name", strings.Repeat("of_the_", 40) + "password", `"hunter2"`, `"[SECRET_1]"`},
+		{"long name, not ASCII", strings.Repeat("é", 99) + ".password", `"hunter2"`, `"[SECRET_1]"`},
+		{"array", "password", `["a","b",["a"]]`, `["[SECRET_1]","[SECRET_2]",["[SECRET_1]"]]`},
+		{"array with others", "passwords", `[1,null,"a"]`, `[1,null,"[SECRET_1]"]`},
+		{"an object has names of its own", "password", `{"hint":"my dog","password":"rex"}`, `{"hint":"my dog","password":"[SECRET_1]"}`},
+		{"behind an array", "x", `{"password":["a"],"b":"c"}`, `{"password":["[SECRET_1]"],"b":"c"}`},
+		{"behind an object", "password", `[{"x":"y"},"a"]`, `[{"x":"y"},"[SECRET_1]"]`},
+		{"key", "api_key", `"s3cr3tVal9"`, `"[SECRET_1]"`},
+		{"keys", "tokens", `{"token":["s3cr3tVal9","word"]}`, `{"token":["[SECRET_1]","word"]}`},
+		{"cookie", "Cookie", `"theme=dark; session=abc"`, `"[SECRET_1]"`},
+		{"authorization", "Authorization", `"Bearer abcdefgh"`, `"Bearer [SECRET_1]"`},
+		{"phone", "phone", `["467 3395","555 0132"]`, `["[PHONE_1]","[PHONE_2]"]`},
+		{"far from its name", "x", `{"password"` + strings.Repeat(" ", 200) + `: "a"}`, `{"password"` + strings.Repeat(" ", 200) + `: "[SECRET_1]"}`},
+
+		{"number", "password", `12345678`, `12345678`},
+		{"nothing", "password", `""`, `""`},
+		{"blank", "password", `" "`, `" "`},
+		{"template", "password", `"${DB_PASSWORD}"`, `"${DB_PASSWORD}"`},
+		{"filler", "password", `["string","null"]`, `["string","null"]`},
+		{"other name", "note", `"hunter2abc9"`, `"hunter2abc9"`},
+		{"count", "max_tokens", `"8000"`, `"8000"`},
+		{"a sentence about a token", "token", `"the 3rd of the line"`, `"the 3rd of the line"`},
+		{"cookie, a word", "cookie", `"chocolate"`, `"chocolate"`},
+		{"closed too often", "x", `]}"a"`, `]}"a"`},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			m := redactor(t, redact.Config{}).Begin()
+			name, got := m.Member(tc.member, []byte(tc.raw), none)
+			if name != tc.member || string(got) != tc.want {
+				t.Errorf("got %s: %s, want %s: %s", name, got, tc.member, tc.want)
+			}
+			if back := unquoteAll(m.Restore(string(got), nil)); back != unquoteAll(tc.raw) {
+				t.Errorf("put back: got %s, want %s", back, tc.raw)
+			}
+			// In an object it is the same.
+			q, err := json.Marshal(tc.member)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := string(m.JSON([]byte(`{`+string(q)+`:`+tc.raw), none)); got != `{`+string(q)+`:`+tc.want {
+				t.Errorf("in an object: got %s, want it with %s", got, tc.want)
+			}
+		})
+	}
+}
+
+// unquoteAll drops escapes, as a value put into JSON text is not escaped.
+func unquoteAll(s string) string {
+	return strings.NewReplacer(`\"`, `"`, `\n`, "\n").Replace(s)
+}
+
+func TestMemberGivesWhatIsWanted(t *testing.T) {
+	const name, raw = "alice@example.com", `{"password":"hunter2 [EMAIL_1]","from":"10.0.0.7"}`
+	for _, tc := range []struct {
+		want           contract.Restore
+		name, asMasked string
+	}{
+		{nil, name, raw},
+		{contract.Restore{"all"}, name, raw},
+		{none, "[EMAIL_1]", `{"password":"[SECRET_1]","from":"[IP_1]"}`},
+		{contract.Restore{"email"}, name, `{"password":"[SECRET_1]","from":"[IP_1]"}`},
+		{contract.Restore{"secret"}, "[EMAIL_1]", `{"password":"hunter2 [LITERAL_1]","from":"[IP_1]"}`},
+		{contract.Restore{"secret", "ip"}, "[EMAIL_1]", `{"password":"hunter2 [LITERAL_1]","from":"10.0.0.7"}`},
+	} {
+		t.Run(fmt.Sprint(tc.want), func(t *testing.T) {
+			m := redactor(t, redact.Config{}).Begin()
+			gotName, got := m.Member(name, []byte(raw), tc.want)
+			if gotName != tc.name || string(got) != tc.asMasked {
+				t.Errorf("got %s: %s, want %s: %s", gotName, got, tc.name, tc.asMasked)
+			}
+		})
+	}
+}
+
+// Kinds that are not looked for, and values that are allowed, stay also where a
+// name says what they are.
+func TestMemberObeysTheConfiguration(t *testing.T) {
+	for _, tc := range []struct {
+		name string
+		cfg  redact.Config
+		want string
+	}{
+		{"all", redact.Config{}, `"[SECRET_1]"`},
+		{"no secrets", redact.Config{Kinds: []string{redact.Email}}, `"[EMAIL_1]"`},
+		{"nothing", redact.Config{Kinds: []string{}}, `"bob@example.com"`},
+		{"allowed", redact.Config{Allow: []string{"BOB@example.com"}}, `"bob@example.com"`},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			m := redactor(t, tc.cfg).Begin()
+			if _, got := m.Member("password", []byte(`"bob@example.com"`), none); string(got) != tc.want {
+				t.Errorf("got %s, want %s", got, tc.want)
+			}
+		})
+	}
+}
+
+// Members that differ in their names still do when the names are masked, and both
+// names and values come back.
+func TestMembersStayApart(t *testing.T) {
+	r := redactor(t, redact.Config{})
+	rapid.Check(t, func(t *rapid.T) {
+		in := rapid.MapOfN(texts(), texts(), 0, 6).Draw(t, "members")
+		want := contract.Restore{rapid.SampledFrom(append(redact.Kinds(), "none")).Draw(t, "want")}
+		m := r.Begin()
+		got := map[string]json.RawMessage{}
+		for _, name := range slices.Sorted(maps.Keys(in)) {
+			raw, err := json.Marshal(in[name])
+			if err != nil {
+				t.Fatal(err)
+			}
+			hidden, masked := m.Member(name, raw, want)
+			got[hidden] = masked
+		}
+		if len(got) != len(in) {
+			t.Fatalf("got %d members, want %d: %q", len(got), len(in), slices.Sorted(maps.Keys(got)))
+		}
+		back := map[string]string{}
+		for name, raw := range got {
+			var s string
+			if err := json.Unmarshal(raw, &s); err != nil {
+				t.Fatalf("%s is no JSON string: %v", raw, err)
+			}
+			back[m.Restore(name, nil)] = m.Restore(s, nil)
+		}
+		if diff := cmp.Diff(in, back); diff != "" {
+			t.Fatalf("put back (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// No password gets through under a name for one, in whatever arrays it stands.
+func TestNoPasswordGetsThrough(t *testing.T) {
+	r := redactor(t, redact.Config{})
+	rapid.Check(t, func(t *rapid.T) {
+		password := "q" + rapid.StringMatching(`[ -~\n\t]{3,30}`).Draw(t, "password") + "z"
+		name := rapid.SampledFrom([]string{"password", "db_password", "userPassword", "pwd", "passphrase", "senha"}).Draw(t, "name")
+		var value any = password
+		for range rapid.IntRange(0, 3).Draw(t, "arrays") {
+			value = []any{value, 1}
+		}
+		raw, err := json.Marshal(map[string]any{"note": "hello", name: value})
+		if err != nil {
+			t.Fatal(err)
+		}
+		quoted, err := json.Marshal(password)
+		if err != nil {
+			t.Fatal(err)
+		}
+		masked := string(r.Begin().JSON(raw, none))
+		if !strings.Contains(masked, `"[SECRET_1]"`) || strings.Contains(masked, string(quoted[1:len(quoted)-1])) {
+			t.Fatalf("%s: got %s", raw, masked)
+		}
+	})
+}
+
+// A value put back beside placeholders that stay must not hold what could be
+// taken for one: the answer is restored once more for the caller, who would get
+// another value in its place.
+func TestRestoreGuardsWhatItGivesBack(t *testing.T) {
+	m := redactor(t, redact.Config{}).Begin()
+	const text = "-----BEGIN PRIVATE KEY----- [EMAIL_1] -----END PRIVATE KEY----- bob@example.com"
+	masked := m.Mask(text)
+	if want := "[SECRET_1] [EMAIL_1]"; masked != want {
+		t.Fatalf("masked: got %q, want %q", masked, want)
+	}
+	for _, tc := range []struct {
+		want contract.Restore
+		text string
+	}{
+		{nil, text},
+		{none, masked},
+		{contract.Restore{"email"}, "[SECRET_1] bob@example.com"},
+		{contract.Restore{"secret"}, "-----BEGIN PRIVATE KEY----- [LITERAL_1] -----END PRIVATE KEY----- [EMAIL_1]"},
+		{contract.Restore{"secret", "email"}, "-----BEGIN PRIVATE KEY----- [LITERAL_1] -----END PRIVATE KEY----- bob@example.com"},
+	} {
+		t.Run(fmt.Sprint(tc.want), func(t *testing.T) {
+			got := m.Restore(masked, tc.want)
+			if got != tc.text {
+				t.Errorf("got %q, want %q", got, tc.text)
+			}
+			if back := m.Restore(got, nil); tc.want != nil && back != text {
+				t.Errorf("and then all of it: got %q, want %q", back, text)
+			}
+		})
+	}
+}
+
+// Whatever a part of the kinds was put back, the rest can be put back later.
+func TestRestoreInSteps(t *testing.T) {
+	r := redactor(t, redact.Config{})
+	rapid.Check(t, func(t *rapid.T) {
+		text := texts().Draw(t, "text")
+		m := r.Begin()
+		masked := m.Mask(text)
+		want := contract.Restore(rapid.SliceOfNDistinct(rapid.SampledFrom(redact.Kinds()), 1, 4, rapid.ID[string]).Draw(t, "kinds"))
+		part := m.Restore(masked, want)
+		if got := m.Restore(part, nil); got != text {
+			t.Fatalf("%q → %q → %v %q: got %q, want the first", text, masked, want, part, got)
+		}
+	})
+}

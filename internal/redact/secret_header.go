@@ -1,0 +1,120 @@
+package redact
+
+import "strings"
+
+// credentials returns what stands behind a scheme of HTTP, Bearer or Basic, when
+// the blank at i ends one. Both are words of other things, too; behind the name
+// of the header they are not.
+func credentials(text string, i int) (span, bool) {
+	start := i
+	for start > 0 && i-start < longest && isWord(text[start-1]) {
+		start--
+	}
+	var header bool
+	least := 8
+	var buf [longest]byte
+	switch lower(buf[:0], text[start:i]) {
+	case "bearer":
+		header = ofAuthorization(text, start)
+	case "basic":
+		if header = ofAuthorization(text, start); !header { // user:password in base64 is longer than most words
+			least = minToken
+		}
+	default:
+		return span{}, false
+	}
+	end, digits := i+1, false
+	for end < len(text) && (isToken(text[end]) || strings.IndexByte("._~+/=", text[end]) >= 0) {
+		digits = digits || isDigit(text[end])
+		end++
+	}
+	for text[end-1] == '.' {
+		end--
+	}
+	v := text[i+1 : max(i+1, end)]
+	if len(v) < least || !digits && (!header || isCredentialName(v)) {
+		return span{}, false
+	}
+	return span{start: i + 1, end: end}, true
+}
+
+// isCredentialName reports what stands for credentials that are to be filled in:
+// Bearer YOUR_KEY, Bearer accessToken.
+func isCredentialName(v string) bool {
+	_, letters, _ := tally(v)
+	return capitals(v) == letters || named(v[max(0, len(v)-maxName):]) != noSecret
+}
+
+// ofAuthorization reports whether the header of that name leads to position i.
+func ofAuthorization(text string, i int) bool {
+	const header = "authorization"
+	for n := 0; n < 8 && strings.IndexByte(` "'\:,=`, byteAt(text, i-1)) >= 0 && i > 0; n++ {
+		i--
+	}
+	return i >= len(header) && strings.EqualFold(text[i-len(header):i], header)
+}
+
+// cookieValue returns what stands at position at behind "Cookie:": pairs of a
+// name and a value, to the end of the line or of the quotes.
+func cookieValue(text string, at int) (span, bool) {
+	start := at
+	for at < len(text) && at-start < maxName && isToken(text[at]) {
+		at++
+	}
+	if at == start || byteAt(text, at) != '=' {
+		return span{}, false
+	}
+	value := at + 1
+	for at = value; at < len(text) && at-value < minValue; at++ {
+		if b := text[at]; b <= ' ' || strings.IndexByte("\"'`\\;<>{}[]$", b) >= 0 {
+			return span{}, false
+		}
+	}
+	if at-value < minValue {
+		return span{}, false
+	}
+	for at < len(text) && strings.IndexByte("\r\n\"'`\\[", text[at]) < 0 {
+		at++
+	}
+	for text[at-1] == ' ' || text[at-1] == '.' {
+		at--
+	}
+	return span{start: start, end: at}, true
+}
+
+// login returns the password of "user:password" at position at, behind the flag
+// at position flag: curl -u bob:hunter2. Other programs want user:group there.
+func login(text string, flag, at int) (span, bool) {
+	if b := byteAt(text, at); b == '"' || b == '\'' {
+		at++
+	}
+	user := at
+	for at < len(text) && at-user < maxName && (isName(text[at]) || text[at] == '@' || text[at] == '+') {
+		at++
+	}
+	if at == user || byteAt(text, at) != ':' {
+		return span{}, false
+	}
+	at++
+	end := at
+	for end < len(text) && end < at+maxRead && text[end] > ' ' && strings.IndexByte("\"'`\\", text[end]) < 0 {
+		end++
+	}
+	v := text[at:end]
+	if len(v) < minValue || strings.IndexByte("/[", v[0]) >= 0 || isFiller(v) || isTemplate(v) {
+		return span{}, false
+	}
+	digits, letters, others := tally(v)
+	if (others == 0 && (digits == 0 || letters == 0) || v == text[user:at-1]) && near(text, flag, webClients) != says {
+		return span{}, false
+	}
+	return span{start: at, end: end}, true
+}
+
+func webClients(word string) verdict {
+	switch word {
+	case "curl", "wget", "http", "https", "xh":
+		return says
+	}
+	return silent
+}
