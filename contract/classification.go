@@ -39,9 +39,22 @@ type Classification struct {
 	// ModelUse is how a model was asked, also when its reply was of no use; nil
 	// when none was.
 	*ModelUse
+	// Cascade is what the lexical classifier made of a request in the mode
+	// cascade; nil in other modes, and where the cache answered.
+	Cascade *Cascade `json:"cascade,omitempty"`
 	// Alternatives are the next best intents of the lexical classifier, best
 	// first, the chosen intent excluded. An LLM gives none.
 	Alternatives []IntentScore `json:"alternatives,omitempty"`
+}
+
+// Cascade tells whether the lexical classifier spared the model, and whether the
+// two agreed where it did not.
+type Cascade struct {
+	Intent     string   `json:"intent"` // the lexical classifier's
+	Confidence float64  `json:"confidence"`
+	Accept     *float64 `json:"accept"`           // the confidence that spares the model; null = none does
+	Spared     bool     `json:"spared"`           // the model was not asked
+	Agrees     *bool    `json:"agrees,omitempty"` // on the intent, where the model was asked and answered
 }
 
 // Subtask is one part of a request. Intent and Domains are empty where the
