@@ -15,6 +15,7 @@ var benchCorpora = []struct {
 }{
 	{"source document", sourceCorpus},
 	{"3 intents x 100 examples", func() lexical.Corpus { return syntheticCorpus(3, 100, 20, 1) }},
+	{"150 intents x 10 examples", func() lexical.Corpus { return syntheticCorpus(150, 10, 20, 1) }},
 	{"150 intents x 100 examples", func() lexical.Corpus { return syntheticCorpus(150, 100, 20, 1) }},
 	{"1000 agents, 3000 intents x 5 examples", func() lexical.Corpus { return syntheticCorpus(3000, 5, 20, 1) }},
 }
@@ -31,6 +32,45 @@ func BenchmarkClassify(b *testing.B) {
 					m.Classify(text)
 				}
 			})
+		}
+	}
+}
+
+// BenchmarkFloor is what one would have to do at least, in plain Go: look every
+// word and every 3 to 5 characters of a text up in a map (the floor of Classify),
+// and count those of all examples (the floor of Train).
+func BenchmarkFloor(b *testing.B) {
+	c := syntheticCorpus(150, 100, 20, 1)
+	counts := map[string]int{}
+	countAll := func() {
+		clear(counts)
+		for _, d := range c.Intents {
+			for _, e := range d.Examples {
+				eachPiece(e, func(piece string) { counts[piece]++ })
+			}
+		}
+	}
+	countAll()
+	text, sum := benchTexts(c)["request"], 0
+	b.Run("classify/150 intents x 100 examples/request", func(b *testing.B) {
+		for b.Loop() {
+			eachPiece(text, func(piece string) { sum += counts[piece] })
+		}
+	})
+	b.Run("train/150 intents x 100 examples", func(b *testing.B) {
+		for b.Loop() {
+			countAll()
+		}
+	})
+}
+
+func eachPiece(text string, do func(string)) {
+	for word := range strings.FieldsSeq(text) {
+		do(word)
+		for n := 3; n <= 5; n++ {
+			for i := 0; i+n <= len(word); i++ {
+				do(word[i : i+n])
+			}
 		}
 	}
 }
@@ -67,9 +107,23 @@ func BenchmarkTrain(b *testing.B) {
 		c := bc.corpus()
 		b.Run(bc.name, func(b *testing.B) {
 			b.ReportAllocs()
+			var m *lexical.Model
 			for b.Loop() {
-				lexical.Train(c)
+				m = lexical.Train(c)
 			}
+			b.ReportMetric(float64(m.Bytes())/1e6, "MB/model")
 		})
+	}
+}
+
+func BenchmarkRank(b *testing.B) {
+	var docs []lexical.Doc
+	for _, d := range syntheticCorpus(200, 2, 20, 1).Intents {
+		docs = append(docs, lexical.Doc{Name: d.Name, Description: strings.Join(d.Examples, ". ")})
+	}
+	r := lexical.NewRanker(docs)
+	b.ReportAllocs()
+	for b.Loop() {
+		r.Rank(docs[7].Description)
 	}
 }

@@ -40,12 +40,15 @@ type Model struct {
 	patterns []pattern
 
 	intents       []string
-	vocabulary    [][]int32 // by intent: the content words of name and examples, sorted
-	unknownWeight float64   // of a word the corpus does not have
+	vocabulary    [][]int32  // by intent: the content words of name and examples, sorted
+	unknownWeight float64    // of a word the corpus does not have
+	implied       [][]string // by intent: the domain that goes without saying
 
 	domains     []string
 	domainWords map[string]int32 // singular → number
 	domainPosts [][]domainName   // by number of the first word
+
+	stats *statistics // nil: too few examples
 
 	readers sync.Pool // of *reading
 }
@@ -63,8 +66,16 @@ type Prediction struct {
 	// the nearest one, which leads Alternatives.
 	Intent     string
 	Confidence float64
+	// Best is the intent Confidence belongs to, also where it is not claimed; ""
+	// when nothing speaks for any.
+	Best string
+	// Calibrated tells that Confidence is a measured probability, not a share of
+	// words.
+	Calibrated bool
 	// Domains are those the text names, in the order it does, at most
-	// contract.MaxDomains; none is none, not contract.Unknown.
+	// contract.MaxDomains. Where it names none, it is the one domain that all
+	// agents of the intent declare, if it is one; none is none, not
+	// contract.Unknown.
 	Domains []string
 	// Alternatives are the next best intents, best first, at most three.
 	Alternatives []contract.IntentScore
@@ -74,21 +85,67 @@ type Prediction struct {
 	DomainOnly bool
 }
 
+// Threshold is the confidence below which the intent is unknown.
+func (m *Model) Threshold() float64 {
+	if m.stats == nil {
+		return Sure
+	}
+	return m.stats.threshold
+}
+
+// Accept is the confidence from which at least 98 % of the answers are expected
+// to be right, as far as the examples can tell; infinite when none is, or when
+// the model is not calibrated.
+func (m *Model) Accept() float64 {
+	if m.stats == nil {
+		return math.Inf(1)
+	}
+	return m.stats.accept
+}
+
+// Calibrated reports whether there were examples enough to measure confidences.
+func (m *Model) Calibrated() bool { return m.stats != nil }
+
+// Bytes is the size of what was learned: features, weights and calibration. The
+// index of names and examples, which there is without learning too, is not in it.
+func (m *Model) Bytes() int {
+	if m.stats == nil {
+		return 0
+	}
+	return m.stats.model.bytes()
+}
+
 // Classify tells what the text asks for. It allocates the slices of the
 // prediction and nothing else.
 func (m *Model) Classify(text string) Prediction {
 	r := m.read(text)
 	defer m.readers.Put(r)
+	p := Prediction{Intent: contract.Unknown, Domains: r.domains()}
+	if m.stats != nil {
+		r.predict(&p)
+	} else {
+		r.match(&p)
+	}
+	if len(p.Domains) == 0 && p.Intent != contract.Unknown {
+		if i, ok := slices.BinarySearch(m.intents, p.Intent); ok && m.implied[i] != nil {
+			p.Domains = m.implied[i]
+		}
+	}
+	return p
+}
+
+// match completes a prediction by the rules of names, examples and keywords.
+func (r *reading) match(p *Prediction) {
+	m := r.m
 	for _, i := range r.reached() {
 		p := &m.patterns[i]
 		r.consider(p, r.compare(p))
 	}
-	p := Prediction{Intent: contract.Unknown, Domains: r.domains()}
 	best := r.best()
 	if len(best) == 0 {
-		return p
+		return
 	}
-	p.Confidence = best[0].confidence
+	p.Best, p.Confidence = m.intents[best[0].intent], best[0].confidence
 	if p.Confidence >= Sure {
 		p.Intent = m.intents[best[0].intent]
 		p.DomainOnly = best[0].domainOnly && r.others < 2
@@ -100,7 +157,6 @@ func (m *Model) Classify(text string) Prediction {
 	for _, s := range best[:min(len(best), maxAlternatives)] {
 		p.Alternatives = append(p.Alternatives, contract.IntentScore{Intent: m.intents[s.intent], Confidence: s.confidence})
 	}
-	return p
 }
 
 // overlap is what a text has of a pattern.

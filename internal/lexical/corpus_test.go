@@ -72,13 +72,16 @@ func syntheticCorpus(intents, examples, wordsEach int, seed uint64) lexical.Corp
 	return c
 }
 
+// vocabulary makes words of a hundred open syllables, so that words have about as
+// many n-grams in common as those of a language.
 func vocabulary(random *rand.Rand, n int) []string {
-	syllables := strings.Fields("ka lo mi ter ban du sor vel qui pra nox gim tal fe ri")
+	const consonants, vowels = "bcdfghjklmnpqrstvwxz", "aeiou"
 	list := make([]string, n)
 	for i := range list {
 		var b strings.Builder
 		for range 2 + random.IntN(3) {
-			b.WriteString(syllables[random.IntN(len(syllables))])
+			b.WriteByte(consonants[random.IntN(len(consonants))])
+			b.WriteByte(vowels[random.IntN(len(vowels))])
 		}
 		list[i] = b.String()
 	}

@@ -17,7 +17,8 @@ type Evidence struct {
 }
 
 // Evidence tells what speaks for which intent: the confidence in it or, where
-// that is more, how much of its name or of one of its examples the text has.
+// that is more, how much of its name or of one of its examples the text has. What
+// was learned and what the rules say count alike.
 func (m *Model) Evidence(text string) Evidence {
 	r := m.read(text)
 	defer m.readers.Put(r)
@@ -32,6 +33,15 @@ func (m *Model) Evidence(text string) Evidence {
 	}
 	for _, intent := range r.booked {
 		best[intent] = max(best[intent], r.scores[intent].confidence)
+	}
+	if m.stats != nil {
+		var p Prediction
+		r.predict(&p)
+		for _, a := range append(p.Alternatives, contract.IntentScore{Intent: p.Best, Confidence: p.Confidence}) {
+			if i := m.intentNumber(a.Intent); i >= 0 && a.Confidence > 0 {
+				best[int32(i)] = max(best[int32(i)], a.Confidence)
+			}
+		}
 	}
 	e := Evidence{Domains: r.domains(), Intents: make([]contract.IntentScore, 0, len(best))}
 	for intent, score := range best {

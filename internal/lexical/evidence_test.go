@@ -117,3 +117,27 @@ func TestPlaceholdersAreNoWords(t *testing.T) {
 		}
 	}
 }
+
+// TestEvidenceLearned: what a calibrated model makes of a text is evidence too,
+// also where no word of a name is there.
+func TestEvidenceLearned(t *testing.T) {
+	var c lexical.Corpus
+	for intent, things := range map[string][]string{
+		"play": {"song", "album", "tune", "track"}, "cook": {"soup", "cake", "bread", "stew"}, "ride": {"bike", "horse", "tram", "bus"},
+	} {
+		d := lexical.IntentDoc{Name: intent}
+		for _, thing := range things {
+			for _, how := range []string{"how about a ", "give me the ", "one more ", "the other ", "my brother's ", "a nice ", "no other ", "such a ", "every "} {
+				d.Examples = append(d.Examples, how+thing)
+			}
+		}
+		c.Intents = append(c.Intents, d)
+	}
+	m := lexical.Train(c)
+	for text, want := range map[string]string{"songs and albums": "play", "bakery: breads": "cook", "horses": "ride"} {
+		p, e := m.Classify(text), m.Evidence(text)
+		if len(e.Intents) == 0 || e.Intents[0].Intent != want || e.Intents[0].Confidence < p.Confidence {
+			t.Errorf("%q: got evidence %v beside %s with %v, want %s first", text, e.Intents, p.Best, p.Confidence, want)
+		}
+	}
+}

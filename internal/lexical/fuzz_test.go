@@ -1,6 +1,9 @@
 package lexical
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 // FuzzText reads any bytes as a prompt and as parts of a registry.
 func FuzzText(f *testing.F) {
@@ -20,5 +23,29 @@ func FuzzText(f *testing.F) {
 		checkPrediction(t, m, text)
 		checkSegments(t, m, text)
 		m.Nearest(text, 3, func(string, string) bool { return true })
+	})
+}
+
+// FuzzLearned classifies, divides and explains any bytes by a trained model.
+func FuzzLearned(f *testing.F) {
+	m := Train(trainedCorpus())
+	for _, seed := range []string{
+		"", "please pay the invoice", "pay, order, and then reset; 明天，下雨、吗", "a\n```py\nx; y\n```z", "\xff\xc3(, ", "`a, b`, c", "ﬁ ｺｰﾄﾞ \u0301\u200d",
+	} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		checkCalibrated(t, m, text)
+		rest := text
+		for _, part := range m.Divide(text) {
+			_, after, found := strings.Cut(rest, part)
+			if !found {
+				t.Errorf("%q: got request %q, want a part of %q", text, part, rest)
+			}
+			rest = after
+		}
+		if e := m.Explain(text); len(e.Features) > mostFeatures {
+			t.Errorf("%q: got %d features, want at most %d", text, len(e.Features), mostFeatures)
+		}
 	})
 }

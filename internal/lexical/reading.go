@@ -16,9 +16,10 @@ type reading struct {
 	text words
 	turn uint32
 
-	found  []int32 // distinct words of the model, in the order they come
-	weight float64 // of all content words of the text
-	others int     // how many of them are in no domain's name
+	found   []int32 // distinct words of the model, in the order they come
+	weight  float64 // of all content words of the text
+	others  int     // how many of them are in no domain's name
+	strange int     // how many the model does not have
 
 	wordTurn    []uint32 // by word: turn in which it was found
 	patternTurn []uint32 // by pattern: turn in which it was reached
@@ -33,6 +34,8 @@ type reading struct {
 	domainAt   []int32  // which word of the text it first was
 	domainSeen []int32  // domain words, in the order they come
 	named      []namedDomain
+
+	sense sense // of the trained part
 }
 
 type namedDomain struct{ domain, at int32 }
@@ -51,6 +54,9 @@ func (m *Model) read(text string) *reading {
 			domainTurn:  make([]uint32, len(m.domainPosts)),
 			domainAt:    make([]int32, len(m.domainPosts)),
 		}
+		if m.stats != nil {
+			r.sense = m.stats.newSense()
+		}
 	}
 	r.read(text)
 	return r
@@ -59,6 +65,9 @@ func (m *Model) read(text string) *reading {
 func (r *reading) read(text string) {
 	r.nextTurn()
 	at := int32(0)
+	if r.m.stats != nil {
+		r.sense.features.reset()
+	}
 	for r.text.reset(text); r.text.next(); at++ {
 		r.take(at)
 	}
@@ -67,28 +76,37 @@ func (r *reading) read(text string) {
 func (r *reading) nextTurn() {
 	r.turn++
 	if r.turn == 0 { // came round: no table may hold a turn that is to come
-		for _, table := range [][]uint32{r.wordTurn, r.patternTurn, r.scoreTurn, r.domainTurn} {
+		for _, table := range [][]uint32{r.wordTurn, r.patternTurn, r.scoreTurn, r.domainTurn, r.sense.turn} {
 			clear(table)
 		}
 		r.turn = 1
 	}
 	r.found, r.patterns, r.booked, r.ranked = r.found[:0], r.patterns[:0], r.booked[:0], r.ranked[:0]
 	r.domainSeen, r.named = r.domainSeen[:0], r.named[:0]
-	r.weight, r.others = 0, 0
+	r.weight, r.others, r.strange = 0, 0, 0
 }
 
 // take notes the word just read, the at-th of the text. A word the model does
 // not know is counted each time it comes: there is no number to know it by.
 func (r *reading) take(at int32) {
+	learned := r.m.stats != nil
+	if learned {
+		r.sense.features.word(r.text.word)
+	}
 	form := singular(r.text.word)
 	if d, ok := r.m.domainWords[string(form)]; ok && r.domainTurn[d] != r.turn {
 		r.domainTurn[d], r.domainAt[d] = r.turn, at
 		r.domainSeen = append(r.domainSeen, d)
 	}
-	w, ok := r.m.words[string(stem(form))]
+	root := stem(form)
+	if learned {
+		r.sense.features.stem(root)
+	}
+	w, ok := r.m.words[string(root)]
 	if !ok {
 		r.weight += r.m.unknownWeight
 		r.others++
+		r.strange++
 		return
 	}
 	if r.wordTurn[w] == r.turn {

@@ -21,6 +21,11 @@ type IntentDoc struct {
 	Examples []string // utterances that ask for it
 	Keywords []string // of the agents that serve it
 	Agents   []string // their ids
+	// Descriptions are what the agents that serve it say of themselves, NotFor
+	// what they say they are not for, Domains what they declare.
+	Descriptions []string
+	NotFor       []string
+	Domains      []string
 }
 
 // A pattern is one thing a text may say: the name of an intent, an example of
@@ -58,14 +63,19 @@ func Train(c Corpus) *Model {
 	for w := range strings.FieldsSeq(stopWords) {
 		t.m.info[t.addWord([]byte(w))].stop = true
 	}
-	for _, d := range merge(c.Intents) {
+	docs := merge(c.Intents)
+	for _, d := range docs {
 		t.addIntent(d)
 	}
 	for _, name := range distinct(c.Domains) {
 		t.addDomain(name)
 	}
+	for i := range docs {
+		t.m.implied = append(t.m.implied, implied(&docs[i], t.m.domains))
+	}
 	t.weigh()
 	t.index()
+	t.m.stats = learn(docs)
 	return t.m
 }
 
@@ -80,9 +90,13 @@ func merge(docs []IntentDoc) []IntentDoc {
 	for _, d := range docs {
 		have := byName[d.Name]
 		byName[d.Name] = IntentDoc{
-			Name:     d.Name,
-			Examples: slices.Concat(have.Examples, d.Examples),
-			Keywords: slices.Concat(have.Keywords, d.Keywords),
+			Name:         d.Name,
+			Examples:     slices.Concat(have.Examples, d.Examples),
+			Keywords:     slices.Concat(have.Keywords, d.Keywords),
+			Agents:       slices.Concat(have.Agents, d.Agents),
+			Descriptions: slices.Concat(have.Descriptions, d.Descriptions),
+			NotFor:       slices.Concat(have.NotFor, d.NotFor),
+			Domains:      slices.Concat(have.Domains, d.Domains),
 		}
 	}
 	merged := make([]IntentDoc, 0, len(byName))
@@ -90,6 +104,20 @@ func merge(docs []IntentDoc) []IntentDoc {
 		merged = append(merged, byName[name])
 	}
 	return merged
+}
+
+// implied is the domain that goes without saying for an intent: the only one its
+// agents declare. Its capacity is its length, so that a caller who appends to it
+// gets a copy.
+func implied(d *IntentDoc, domains []string) []string {
+	declared := distinct(d.Domains)
+	if len(declared) != 1 {
+		return nil
+	}
+	if _, ok := slices.BinarySearch(domains, declared[0]); !ok {
+		return nil
+	}
+	return declared[:1:1]
 }
 
 func (t *trainer) addIntent(d IntentDoc) {

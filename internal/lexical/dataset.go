@@ -1,0 +1,83 @@
+package lexical
+
+import (
+	"context"
+	"runtime"
+
+	"github.com/caprouter/caprouter/internal/run"
+)
+
+// A dataset is the corpus as a learner sees it: numbered classes, numbered
+// features, and which features each example has.
+type dataset struct {
+	table   table
+	classes int
+	groups  int
+	group   []int32 // by class
+	samples []sample
+}
+
+// A sample is one example.
+type sample struct {
+	class    int32
+	words    int32   // the first so many features are words, the others n-grams
+	features []int32 // distinct
+	declared bool    // a name or a description: learned from, never measured on
+	against  bool    // says what the class is not
+}
+
+// utterance is a sample before its text is read.
+type utterance struct {
+	text     string
+	class    int32
+	declared bool
+	against  bool
+}
+
+// newDataset reads the utterances, which stand in a fixed order: features are
+// numbered as they come.
+func newDataset(list []utterance, group []int32, groups int) *dataset {
+	d := &dataset{table: newTable(8 * len(list)), classes: len(group), group: group, groups: groups, samples: make([]sample, len(list))}
+	type hashes struct{ words, grams []uint32 }
+	read := make([]hashes, len(list))
+	const chunk = 512
+	chunks := (len(list) + chunk - 1) / chunk
+	run.Each(context.Background(), runtime.GOMAXPROCS(0), chunks, func(_ context.Context, i int) {
+		w := newWords()
+		var f features
+		var arena []uint32 // all hashes of the chunk, one behind the other
+		for k := i * chunk; k < min(len(list), (i+1)*chunk); k++ {
+			text := list[k].text
+			f.read(&w, text)
+			from := len(arena)
+			arena = append(append(arena, f.words...), f.grams...)
+			border := from + len(f.words)
+			read[k] = hashes{arena[from:border:border], arena[border:len(arena):len(arena)]}
+		}
+	})
+	var seen []int32 // by feature: 1 + the last sample that has it
+	arena := make([]int32, 0, 64*len(list))
+	for i, u := range list {
+		from, words := len(arena), 0
+		for block, hashed := range [...][]uint32{read[i].words, read[i].grams} {
+			for _, h := range hashed {
+				id := d.table.add(h)
+				if int(id) == len(seen) {
+					seen = append(seen, 0)
+				}
+				if seen[id] != int32(i)+1 {
+					seen[id] = int32(i) + 1
+					arena = append(arena, id)
+				}
+			}
+			if block == 0 {
+				words = len(arena) - from
+			}
+		}
+		d.samples[i] = sample{
+			class: u.class, declared: u.declared, against: u.against,
+			words: int32(words), features: arena[from:len(arena):len(arena)],
+		}
+	}
+	return d
+}

@@ -1,0 +1,118 @@
+package lexical
+
+import (
+	"math"
+	"strings"
+
+	"github.com/caprouter/caprouter/contract"
+)
+
+const (
+	// longestSpan is how many pieces one request may be made of, and mostPieces
+	// how many a text is looked at for.
+	longestSpan = 6
+	mostPieces  = 64
+	// border is what a border between two requests must be worth, in log odds:
+	// "play rock and roll" is one.
+	border = 1.5
+	// mostEvidence is the most one request adds, so that one very sure request
+	// does not outweigh a border.
+	mostEvidence = 4.0
+)
+
+// Divide cuts a text into the requests it is made of, by what the model makes of
+// every run of its pieces: borders stand where the runs between them are together
+// the surest. Pieces are what [Model.Segments] gives, cut at commas besides, so
+// that "add it to my list, book a table and then play rock and roll" is three
+// requests. Where the model is not calibrated, Divide is Segments.
+func (m *Model) Divide(text string) []string {
+	segments := m.Segments(text)
+	if m.stats == nil {
+		return segments
+	}
+	pieces := m.pieces(text, segments)
+	if len(pieces) < 2 {
+		return segments
+	}
+	rest := ""
+	if len(pieces) > mostPieces {
+		rest = text[pieces[mostPieces].from:]
+		pieces = pieces[:mostPieces]
+	}
+	// best[i] is the best division of the first i pieces, its last run beginning
+	// at from[i].
+	best := make([]float64, len(pieces)+1)
+	from := make([]int, len(pieces)+1)
+	for to := 1; to <= len(pieces); to++ {
+		best[to] = math.Inf(-1)
+		for start := max(0, to-longestSpan); start < to; start++ {
+			run := text[pieces[start].from:pieces[to-1].to]
+			if sum := best[start] + m.evidence(run) - border; sum > best[to] {
+				best[to], from[to] = sum, start
+			}
+		}
+	}
+	var runs []string
+	for to := len(pieces); to > 0; to = from[to] {
+		runs = append(runs, text[pieces[from[to]].from:pieces[to-1].to])
+	}
+	for i, j := 0, len(runs)-1; i < j; i, j = i+1, j-1 {
+		runs[i], runs[j] = runs[j], runs[i]
+	}
+	if rest != "" {
+		runs = append(runs, m.Segments(rest)...)
+	}
+	return runs
+}
+
+// evidence is how sure it is, in log odds, that the run is a request.
+func (m *Model) evidence(run string) float64 {
+	p := m.Classify(run)
+	if p.Intent == contract.Unknown {
+		return 0
+	}
+	return max(0, min(mostEvidence, logit(min(max(p.Confidence, 0.001), 0.999))))
+}
+
+type piece struct{ from, to int }
+
+// pieces finds the segments in the text and cuts them at commas.
+func (m *Model) pieces(text string, segments []string) []piece {
+	var list []piece
+	at := 0
+	for _, s := range segments {
+		from := at + strings.Index(text[at:], s)
+		at = from + len(s)
+		if strings.Contains(s, "`") { // code has commas of its own
+			list = append(list, piece{from, at})
+			continue
+		}
+		for rest := from; rest < at; {
+			end := rest + within(nextComma(text[rest:at]), text[rest:at])
+			if strings.TrimSpace(text[rest:end]) != "" {
+				list = append(list, piece{rest, end})
+			}
+			rest = end
+			for rest < at && strings.ContainsRune(", ", rune(text[rest])) {
+				rest++
+			}
+			if strings.HasPrefix(text[rest:at], "，") || strings.HasPrefix(text[rest:at], "、") {
+				rest += len("，")
+			}
+		}
+	}
+	return list
+}
+
+// nextComma is where the first comma that ends a clause stands, -1 without one.
+func nextComma(s string) int {
+	for i, r := range s {
+		switch {
+		case r == '，', r == '、':
+			return i
+		case r == ',' && i+1 < len(s) && s[i+1] == ' ':
+			return i
+		}
+	}
+	return -1
+}

@@ -1,0 +1,57 @@
+package lexical
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+)
+
+func TestDivide(t *testing.T) {
+	m := Train(trainedCorpus())
+	tests := []struct {
+		name, text string
+		want       []string
+	}{
+		{"one request", "please pay the invoice", []string{"please pay the invoice"}},
+		{"joined", "pay the invoice and book a meeting room", []string{"pay the invoice", "book a meeting room"}},
+		{"at a comma", "pay the invoice, book a meeting room and then order lunch", []string{"pay the invoice", "book a meeting room", "order lunch"}},
+		{"inside a request", "order a salad with cheese and a sandwich", []string{"order a salad with cheese and a sandwich"}},
+		{"Chinese comma", "明天天气怎么样，reset my password", []string{"明天天气怎么样", "reset my password"}},
+		{"nothing", "  ", nil},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if diff := cmp.Diff(tt.want, m.Divide(tt.text)); diff != "" {
+				t.Errorf("requests (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestDivideByRules: a model that is not calibrated divides as Segments does.
+func TestDivideByRules(t *testing.T) {
+	m := Train(Corpus{Intents: []IntentDoc{{Name: "code_review"}, {Name: "cost_analysis"}}})
+	const text = "review the code, please and analyse the cost; thanks"
+	if diff := cmp.Diff(m.Segments(text), m.Divide(text)); diff != "" {
+		t.Errorf("requests (-segments +got):\n%s", diff)
+	}
+}
+
+// TestDivideKeeps: the requests are parts of the text, in order, and not empty.
+func TestDivideKeeps(t *testing.T) {
+	m := Train(trainedCorpus())
+	piece := rapid.SampledFrom([]string{"pay the invoice", ", ", " and ", "，", "book a room", "; ", "`a, b`", "\n- ", "天气", "\xff", ",", " ", "、"})
+	rapid.Check(t, func(t *rapid.T) {
+		text := strings.Join(rapid.SliceOfN(piece, 0, 90).Draw(t, "text"), "")
+		rest := text
+		for _, part := range m.Divide(text) {
+			_, after, found := strings.Cut(rest, part)
+			if !found || strings.TrimSpace(part) == "" {
+				t.Fatalf("%q: got %q, want a part of %q", text, part, rest)
+			}
+			rest = after
+		}
+	})
+}

@@ -1,0 +1,149 @@
+package lexical
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
+
+// Explanation tells why a text was taken for what it was.
+type Explanation struct {
+	Intent     string // the best one, claimed or not
+	Confidence float64
+	Calibrated bool
+	// Against is the next best intent, which the features are weighed against;
+	// "" when there is none.
+	Against string
+	// Features are the words and pairs of words that spoke most for Intent and,
+	// with negative weights, against it; the strongest first.
+	Features []Feature
+	// Examples are the examples of Intent that are most like the text.
+	Examples []string
+	// Unknown are the words that the corpus does not have.
+	Unknown []string
+}
+
+// Feature is one thing a text says.
+type Feature struct {
+	Text   string
+	Weight float64
+}
+
+const (
+	mostFeatures = 8
+	mostExamples = 3
+)
+
+// Explain tells what Classify goes by. It is for people: it costs more than a
+// classification, and allocates.
+func (m *Model) Explain(text string) Explanation {
+	p := m.Classify(text)
+	e := Explanation{Intent: p.Best, Confidence: p.Confidence, Calibrated: p.Calibrated}
+	for _, a := range p.Alternatives {
+		if a.Intent != p.Best {
+			e.Against = a.Intent
+			break
+		}
+	}
+	e.Examples = m.Nearest(text, mostExamples, func(intent, _ string) bool { return intent == p.Best })
+	weights := map[string]float64{}
+	w := newWords()
+	for w.reset(text); w.next(); {
+		word := string(w.word)
+		n, known := m.words[string(stem(singular(w.word)))]
+		switch {
+		case !known:
+			if !slices.Contains(e.Unknown, word) {
+				e.Unknown = append(e.Unknown, word)
+			}
+		case m.stats == nil && !m.info[n].stop:
+			if i, ok := slices.BinarySearch(m.intents, p.Best); ok {
+				if _, ok := slices.BinarySearch(m.vocabulary[i], n); ok {
+					weights[word] = m.info[n].weight
+				}
+			}
+		}
+	}
+	if m.stats != nil {
+		m.stats.explain(text, m.intentNumber(p.Best), m.intentNumber(e.Against), weights)
+	}
+	for text, weight := range weights {
+		e.Features = append(e.Features, Feature{text, weight})
+	}
+	slices.SortFunc(e.Features, func(a, b Feature) int {
+		return cmp.Or(cmp.Compare(max(b.Weight, -b.Weight), max(a.Weight, -a.Weight)), strings.Compare(a.Text, b.Text))
+	})
+	e.Features = e.Features[:min(len(e.Features), mostFeatures)]
+	return e
+}
+
+func (m *Model) intentNumber(name string) int {
+	if i, ok := slices.BinarySearch(m.intents, name); ok {
+		return i
+	}
+	return -1
+}
+
+// explain adds to weights what each word and pair of words adds to the score of
+// one class, less what it adds to that of another. The n-grams of a word count as
+// the word.
+func (s *statistics) explain(text string, class, against int, weights map[string]float64) {
+	x := s.newSense()
+	var says []string // by place among the hashes of words, then of n-grams
+	var grams []string
+	w := newWords()
+	x.features.reset()
+	previous := ""
+	for w.reset(text); w.next(); {
+		word := string(w.word)
+		before, beforeGrams := len(x.features.words), len(x.features.grams)
+		x.features.word(w.word)
+		x.features.stem(stem(singular(w.word)))
+		for i := before; i < len(x.features.words); i++ {
+			if i == before+2 && previous != "" { // word, stem, pair
+				says = append(says, previous+" "+word)
+			} else {
+				says = append(says, word)
+			}
+		}
+		for range len(x.features.grams) - beforeGrams {
+			grams = append(grams, word)
+		}
+		previous = word
+	}
+	says = append(says, grams...)
+	s.judge(&x, 1)
+	at := map[int32]int{}
+	for i, f := range x.known {
+		at[f] = i
+	}
+	for i, h := range slices.Concat(x.features.words, x.features.grams) {
+		f := s.model.features.find(h)
+		place, ok := at[f]
+		if f < 0 || !ok {
+			continue
+		}
+		delete(at, f) // counted once
+		if d := s.model.weightOf(f, class) - s.model.weightOf(f, against); d != 0 {
+			weights[says[i]] += float64(x.values[place] * d)
+		}
+	}
+}
+
+// weightOf is the weight of a feature for a class, that for its group included.
+func (c *compact) weightOf(feature int32, class int) float32 {
+	if class < 0 {
+		return 0
+	}
+	group := -1
+	if c.groups > 0 {
+		group = len(c.bias) + int(c.group[class])
+	}
+	sum := float32(0)
+	for k := c.start[feature]; k < c.start[feature+1]; k++ {
+		if of := int(c.class[k]); of == class || of == group {
+			sum += float32(c.weight[k]) * c.unit[feature] / fixed
+		}
+	}
+	return sum
+}

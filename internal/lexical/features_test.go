@@ -1,0 +1,69 @@
+package lexical
+
+import (
+	"slices"
+	"testing"
+)
+
+func featuresOf(text string) features {
+	w := newWords()
+	var f features
+	f.read(&w, text)
+	return f
+}
+
+// TestFeatures: what a text is cut into, by the number of features and by what
+// texts have in common.
+func TestFeatures(t *testing.T) {
+	tests := []struct {
+		text         string
+		words, grams int
+	}{
+		{"", 0, 0},
+		{"a", 2, 1},            // word, stem; " a "
+		{"at", 2, 3},           // " at", "at ", " at "
+		{"plan b", 5, 8},       // and the pair of stems; of plan 4 trigrams, 3 of four
+		{"é", 2, 1},            // folded
+		{"код", 2, 5},          // letters, not bytes
+		{"天气", 2, 2},           // a pair and its characters
+		{"天气怎", 5, 4},          // two pairs, which are a run of three
+		{"[EMAIL_1] at", 2, 3}, // what masking left is nothing
+	}
+	for _, tt := range tests {
+		f := featuresOf(tt.text)
+		if len(f.words) != tt.words || len(f.grams) != tt.grams {
+			t.Errorf("%q: got %d words and %d n-grams, want %d and %d", tt.text, len(f.words), len(f.grams), tt.words, tt.grams)
+		}
+	}
+}
+
+func TestFeaturesInCommon(t *testing.T) {
+	tests := []struct {
+		a, b         string
+		words, grams int
+	}{
+		{"Review", "review", 2, 11},
+		{"revisão", "REVISAO", 2, 13},
+		{"reviews", "reviewing", 1, 9},        // the stem
+		{"code review", "review code", 4, 18}, // both words and stems, not the pair
+		{"天气", "气天", 0, 2},
+		{"review", "cost", 0, 0},
+		{"ab", "ba", 0, 0},
+	}
+	for _, tt := range tests {
+		a, b := featuresOf(tt.a), featuresOf(tt.b)
+		if words, grams := common(a.words, b.words), common(a.grams, b.grams); words != tt.words || grams != tt.grams {
+			t.Errorf("%q and %q: got %d words and %d n-grams in common, want %d and %d", tt.a, tt.b, words, grams, tt.words, tt.grams)
+		}
+	}
+}
+
+func common(a, b []uint32) int {
+	n := 0
+	for _, h := range a {
+		if slices.Contains(b, h) {
+			n++
+		}
+	}
+	return n
+}

@@ -1,0 +1,37 @@
+package lexical
+
+import (
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// TestTable compares the table with a map, also where hashes collide.
+func TestTable(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		hashes := rapid.SliceOf(rapid.OneOf(rapid.Uint32Range(0, 40), rapid.Uint32())).Draw(t, "hashes")
+		tab := newTable(0)
+		want := map[uint32]int32{}
+		for _, h := range hashes {
+			if _, ok := want[h]; !ok {
+				want[h] = int32(len(want))
+			}
+			if got := tab.add(h); got != want[h] {
+				t.Fatalf("add %d: got number %d, want %d", h, got, want[h])
+			}
+		}
+		fitted := tab.fitted()
+		for _, h := range append(hashes, 7, 1<<31) {
+			number, ok := want[h]
+			if !ok {
+				number = -1
+			}
+			if a, b := tab.find(h), fitted.find(h); a != number || b != number {
+				t.Fatalf("find %d: got %d, and %d where fitted; want %d", h, a, b, number)
+			}
+		}
+		if tab.size != len(want) || fitted.size != len(want) {
+			t.Errorf("got sizes %d and %d, want %d", tab.size, fitted.size, len(want))
+		}
+	})
+}

@@ -1,0 +1,176 @@
+package lexical
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+)
+
+// TestVector: words and n-grams have their shares of a length of 1, and what is
+// not known takes its part of it.
+func TestVector(t *testing.T) {
+	rarity := []float32{1, 2, 3, 4, 0}
+	const rarest = 5
+	tests := []struct {
+		name     string
+		features []int32
+		words    int
+		unknown  [2]int
+		length   float64 // squared, of what is known
+		strange  float64
+	}{
+		{"all known", []int32{0, 1, 2, 3}, 2, [2]int{}, 1, 0},
+		{"words alone", []int32{0, 1}, 2, [2]int{}, wordShare, 0},
+		{"n-grams alone", []int32{2, 3}, 0, [2]int{}, 1 - wordShare, 0},
+		{"an unknown word", []int32{0, 1, 2, 3}, 2, [2]int{1, 0}, wordShare*5/30 + 1 - wordShare, 25.0 / 30},
+		{"an unknown n-gram", []int32{0, 1, 2, 3}, 2, [2]int{0, 1}, wordShare + (1-wordShare)*25/50, 0},
+		{"a word the fold has not seen", []int32{0, 1, 4, 2, 3}, 3, [2]int{}, wordShare*5/30 + 1 - wordShare, 25.0 / 30},
+		{"nothing known", nil, 0, [2]int{2, 3}, 0, 1},
+		{"nothing", nil, 0, [2]int{}, 0, 0},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			values, strange := vector(nil, rarity, rarest, tt.features, tt.words, tt.unknown)
+			length := 0.0
+			for _, v := range values {
+				length += float64(v * v)
+			}
+			if math.Abs(length-tt.length) > 1e-5 || math.Abs(float64(strange)-tt.strange) > 1e-5 {
+				t.Errorf("got squared length %v and unknown share %v, want %v and %v", length, strange, tt.length, tt.strange)
+			}
+		})
+	}
+}
+
+func TestFamilies(t *testing.T) {
+	doc := func(agents ...string) IntentDoc { return IntentDoc{Agents: agents} }
+	tests := []struct {
+		name     string
+		docs     []IntentDoc
+		want     []int32
+		families int
+	}{
+		{"none", nil, []int32{}, 0},
+		{"one for all", []IntentDoc{doc("a"), doc("a"), doc("a")}, []int32{0, 0, 0}, 0},
+		{"one for each", []IntentDoc{doc("a"), doc("b"), doc("c")}, []int32{0, 0, 0}, 0},
+		{"two", []IntentDoc{doc("a"), doc("b"), doc("a")}, []int32{0, 1, 0}, 2},
+		{"sets, in any order", []IntentDoc{doc("a", "b"), doc("b", "a", "b"), doc("b")}, []int32{0, 0, 1}, 2},
+		{"nobody's", []IntentDoc{doc(), doc(), doc("a")}, []int32{0, 0, 1}, 2},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			family, n := families(tt.docs)
+			if diff := cmp.Diff(tt.want, family); diff != "" || n != tt.families {
+				t.Errorf("got %d families, want %d (-want +got):\n%s", n, tt.families, diff)
+			}
+		})
+	}
+}
+
+// TestSolve: the solution solves the equations.
+func TestSolve(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		random := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
+		var root, h [signCount][signCount]float64
+		for i := range root {
+			for j := range root[i] {
+				root[i][j] = random.NormFloat64()
+			}
+		}
+		var g signs
+		for i := range h {
+			g[i] = random.NormFloat64()
+			for j := range h {
+				for k := range root {
+					h[i][j] += root[i][k] * root[j][k]
+				}
+			}
+			h[i][i]++
+		}
+		lower := h
+		x := solve(&lower, g)
+		for i := range h {
+			sum := 0.0
+			for j := range h {
+				sum += h[i][j] * x[j]
+			}
+			if math.Abs(sum-g[i]) > 1e-6 {
+				t.Fatalf("row %d: got %v, want %v", i, sum, g[i])
+			}
+		}
+	})
+}
+
+// TestFit: what can be told apart is, also by a model that was kept from some
+// examples.
+func TestFit(t *testing.T) {
+	docs := merge(trainedCorpus().Intents)
+	family, families := families(docs)
+	d := newDataset(utterances(docs, family), family, families)
+	for name, use := range map[string]func(int) bool{
+		"all":  func(int) bool { return true },
+		"half": func(i int) bool { return i%2 == 0 },
+	} {
+		l := fit(d, use)
+		scores := make([]float32, d.classes+d.groups)
+		wrong, seen := 0, 0
+		for i := range d.samples {
+			if s := &d.samples[i]; use(i) {
+				values, _ := vector(nil, l.rarity, l.rarest, s.features, int(s.words), [2]int{})
+				l.score(scores, s.features, values)
+				seen++
+				if judge(scores, d.group, d.groups > 0, len(s.features), 0).best != int(s.class) {
+					wrong++
+				}
+			}
+		}
+		if wrong > seen/50 {
+			t.Errorf("%s: got %d of %d examples wrong that it has learned from, want next to none", name, wrong, seen)
+		}
+	}
+}
+
+// TestExplainAddsUp: the weights of all features together are what the scores of
+// the two intents are apart, but for their biases.
+func TestExplainAddsUp(t *testing.T) {
+	m := Train(trainedCorpus())
+	for _, text := range []string{"please settle the invoice", "book a room for the lunch, and a pizza", "明天天气怎么样", "zebra printer zebra"} {
+		p := m.Classify(text)
+		class := m.intentNumber(p.Best)
+		against := (class + 1) % len(m.intents)
+		weights := map[string]float64{}
+		m.stats.explain(text, class, against, weights)
+		got := 0.0
+		for _, w := range weights {
+			got += w
+		}
+		bias := m.stats.model.bias
+		want := float64(m.scoreOf(text, m.intents[class]) - m.scoreOf(text, m.intents[against]) - bias[class] + bias[against])
+		if math.Abs(got-want) > 0.01 {
+			t.Errorf("%q: got weights %v that add up to %v, want %v", text, weights, got, want)
+		}
+	}
+}
+
+// TestManyIntents: more intents than a feature keeps weights for.
+func TestManyIntents(t *testing.T) {
+	var c Corpus
+	for i := range mostUses + 40 {
+		d := IntentDoc{Name: fmt.Sprintf("task%c%c", 'a'+i/26, 'a'+i%26)}
+		for _, how := range []string{"please do %s", "now %s again", "%s it for me", "could you %s", "i want %s done"} {
+			d.Examples = append(d.Examples, fmt.Sprintf(how, fmt.Sprintf("zq%c%cx", 'a'+i/26, 'a'+i%26)))
+		}
+		c.Intents = append(c.Intents, d)
+	}
+	m := Train(c)
+	for i, want := range []string{"taskaa", "taskda", "taskjz"} {
+		text := "please " + []string{"zqaax", "zqdax", "zqjzx"}[i] + " it"
+		if got := m.Classify(text); got.Best != want {
+			t.Errorf("%q: got %s with %v, want %s", text, got.Best, got.Confidence, want)
+		}
+	}
+}

@@ -1,0 +1,212 @@
+package lexical
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strings"
+)
+
+// Doc is an agent or a tool that is known by nothing but its name and a text.
+type Doc struct{ Name, Description string }
+
+// Ranked is a Doc's name and how well it fits; scores of one ranking compare with
+// each other only.
+type Ranked struct {
+	Name  string
+	Score float64
+}
+
+// Ranker orders agents or tools by what their names and descriptions have in
+// common with a text. It is Okapi BM25 over stems and, at a discount, over the
+// character n-grams of the words, so that a related word counts a little
+// ("triangular" for "triangle"). A name is read as the words it is made of
+// (get_weather.byCity) and counts more than the description. A Ranker never
+// changes and may be used by any number of goroutines.
+type Ranker struct {
+	names []string
+	terms map[uint32]int32 // hash → number
+	posts [][]termPost     // by term
+	idf   []float64        // by term
+	stops map[string]bool
+	hints map[string]string
+}
+
+type termPost struct {
+	doc    int32
+	weight float64 // of the term in the document, saturated
+}
+
+// BM25's usual constants, and what this ranker adds to them.
+const (
+	saturation  = 2.0
+	lengthShare = 0.6
+	hintWeight  = 0.5  // what a question hints at counts
+	stopWeight  = 0.15 // what a word that only holds sentences together counts
+	nameWeight  = 2.0  // a word of the name counts as so many of the description
+	gramWeight  = 0.05
+)
+
+// NewRanker reads the documents. Their order does not matter but for two of one
+// name.
+func NewRanker(docs []Doc) *Ranker {
+	r := &Ranker{terms: map[uint32]int32{}, stops: map[string]bool{}, hints: hinted()}
+	for w := range strings.FieldsSeq(stopWords) {
+		r.stops[w] = true
+	}
+	ordered := slices.Clone(docs)
+	slices.SortStableFunc(ordered, func(a, b Doc) int {
+		return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.Description, b.Description))
+	})
+	counts := make([]map[int32]float64, len(ordered))
+	lengths := make([]float64, len(ordered))
+	total := 0.0
+	read := termReader{words: newWords(), stops: r.stops}
+	for i, d := range ordered {
+		r.names = append(r.names, d.Name)
+		counts[i] = map[int32]float64{}
+		take := func(times float64) func(uint32, bool, float64) {
+			return func(hash uint32, isWord bool, _ float64) {
+				n, ok := r.terms[hash]
+				if !ok {
+					n = int32(len(r.posts))
+					r.terms[hash] = n
+					r.posts = append(r.posts, nil)
+				}
+				counts[i][n] += times
+				if isWord {
+					lengths[i] += times
+				}
+			}
+		}
+		read.each(splitCamel(d.Name), take(nameWeight))
+		read.each(splitCamel(d.Description), take(1))
+		total += lengths[i]
+	}
+	mean := max(total/float64(max(len(ordered), 1)), 1)
+	for i, of := range counts {
+		slack := saturation * (1 - lengthShare + lengthShare*lengths[i]/mean)
+		for term, count := range of {
+			r.posts[term] = append(r.posts[term], termPost{int32(i), count * (saturation + 1) / (count + slack)})
+		}
+	}
+	r.idf = make([]float64, len(r.posts))
+	n := float64(len(ordered))
+	for term, posts := range r.posts {
+		has := float64(len(posts))
+		r.idf[term] = math.Log1p((n - has + 0.5) / (has + 0.5))
+	}
+	return r
+}
+
+// hints are what a word asks about without saying it, in English, Portuguese and
+// Spanish: who writes "when" wants a date, and 100 euros are a currency. The word
+// before the colon hints at those behind it.
+const hints = `
+when: date time
+quando: date time
+cuando: date time
+today: date
+tomorrow: date
+yesterday: date
+where: location place
+onde: location place
+donde: location place
+who: person
+quem: person
+quien: person
+euro: currency
+euros: currency
+eur: currency
+dollar: currency
+dollars: currency
+usd: currency
+gbp: currency
+yen: currency
+peso: currency
+pesos: currency
+reais: currency
+`
+
+// hinted leads from a word to what it hints at.
+func hinted() map[string]string {
+	to := map[string]string{}
+	for line := range strings.Lines(hints) {
+		if word, about, ok := strings.Cut(line, ":"); ok {
+			to[word] = about
+		}
+	}
+	return to
+}
+
+// Rank returns the documents the text has something in common with, best first;
+// of two that fit as well, by name.
+func (r *Ranker) Rank(text string) []Ranked {
+	scores := make([]float64, len(r.names))
+	seen := map[int32]bool{}
+	read := termReader{words: newWords(), stops: r.stops}
+	score := func(hash uint32, isWord bool, share float64) {
+		term, ok := r.terms[hash]
+		if !ok || seen[term] {
+			return
+		}
+		seen[term] = true
+		weight := r.idf[term] * share
+		if !isWord {
+			weight *= gramWeight
+		}
+		for _, p := range r.posts[term] {
+			scores[p.doc] += weight * p.weight
+		}
+	}
+	var implied []string
+	read.each(splitCamel(text), func(hash uint32, isWord bool, share float64) {
+		if to := r.hints[string(read.words.word)]; isWord && to != "" {
+			implied = append(implied, to)
+		}
+		score(hash, isWord, share)
+	})
+	for _, to := range implied {
+		read.each(to, func(hash uint32, isWord bool, share float64) {
+			if isWord {
+				score(hash, true, hintWeight*share)
+			}
+		})
+	}
+	var list []Ranked
+	for i, score := range scores {
+		if score > 0 {
+			list = append(list, Ranked{r.names[i], score})
+		}
+	}
+	slices.SortStableFunc(list, func(a, b Ranked) int {
+		return cmp.Or(cmp.Compare(b.Score, a.Score), strings.Compare(a.Name, b.Name))
+	})
+	return list
+}
+
+// termReader cuts a text into the terms of a ranking.
+type termReader struct {
+	words    words
+	features features
+	stops    map[string]bool
+	root     []byte
+}
+
+// each calls use for the stem of every content word of the text, and for the
+// n-grams of the word.
+func (t *termReader) each(text string, use func(hash uint32, isWord bool, share float64)) {
+	for t.words.reset(text); t.words.next(); {
+		share := 1.0
+		if t.stops[string(t.words.word)] {
+			share = stopWeight
+		}
+		t.features.reset()
+		t.features.cut(t.words.word)
+		t.root = append(t.root[:0], t.words.word...)
+		use(finish(hashOf(seedStem, stem(singular(t.root)))), true, share)
+		for _, hash := range t.features.grams {
+			use(hash, false, share)
+		}
+	}
+}

@@ -1,0 +1,72 @@
+package lexical_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/caprouter/caprouter/internal/lexical"
+)
+
+var tools = []lexical.Doc{
+	{Name: "get_weather.byCity", Description: "Current conditions for a place"},
+	{Name: "convertUnits", Description: "Converts a value from one unit to another"},
+	{Name: "currency_exchange", Description: "Converts a value from one currency to another"},
+	{Name: "triangle.area", Description: "The area of a shape with three sides, given their lengths"},
+	{Name: "historical-event", Description: "The date of an event in history"},
+	{Name: "查询天气", Description: "查询城市的天气预报"},
+	{Name: "empty", Description: ""},
+}
+
+func TestRanker(t *testing.T) {
+	r := lexical.NewRanker(tools)
+	for text, want := range map[string]string{
+		"what's the weather in this city":   "get_weather.byCity",
+		"convert 3 miles to another unit":   "convertUnits",
+		"how much are 100 euros in dollars": "currency_exchange", // hinted
+		"areas of triangles":                "triangle.area",
+		"triangular things":                 "triangle.area",    // by its n-grams
+		"when was the battle of Hastings":   "historical-event", // hinted
+		"明天的天气":                             "查询天气",
+		"an empty thing":                    "empty",
+		"CurrencyExchange":                  "currency_exchange",
+	} {
+		got := r.Rank(text)
+		if len(got) == 0 || got[0].Name != want {
+			t.Errorf("%q: got %v, want %s first", text, got, want)
+		}
+	}
+	if got := r.Rank("xyzzy"); len(got) != 0 {
+		t.Errorf("got %v for what no tool has, want none", got)
+	}
+	if got := lexical.NewRanker(nil).Rank("anything"); len(got) != 0 {
+		t.Errorf("got %v of no tools, want none", got)
+	}
+}
+
+// TestRankerOrder: scores fall, and the order of the documents does not show.
+func TestRankerOrder(t *testing.T) {
+	word := rapid.SampledFrom([]string{"weather", "city", "unit", "convert", "the", "area", "天气", "when", "event", "x"})
+	rapid.Check(t, func(t *rapid.T) {
+		var text strings.Builder
+		for _, w := range rapid.SliceOfN(word, 0, 8).Draw(t, "text") {
+			text.WriteString(w + " ")
+		}
+		want := lexical.NewRanker(tools).Rank(text.String())
+		got := lexical.NewRanker(rapid.Permutation(tools).Draw(t, "tools")).Rank(text.String())
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%q (-in order +shuffled):\n%s", text.String(), diff)
+		}
+		if !slices.IsSortedFunc(want, func(a, b lexical.Ranked) int {
+			if a.Score > b.Score {
+				return -1
+			}
+			return 1
+		}) && len(want) > 1 && want[0].Score < want[len(want)-1].Score {
+			t.Errorf("%q: got %v, want falling scores", text.String(), want)
+		}
+	})
+}

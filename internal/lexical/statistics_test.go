@@ -1,0 +1,259 @@
+package lexical
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/caprouter/caprouter/contract"
+)
+
+func TestLearned(t *testing.T) {
+	m := Train(trainedCorpus())
+	if !m.Calibrated() {
+		t.Fatal("got a model that is not calibrated, want one: there are examples enough")
+	}
+	tests := []struct{ text, best string }{
+		{"could you settle this bill", "pay_invoice"},
+		{"paying the suppliers' invoices", "pay_invoice"},
+		{"I'd like my money back for the lamp", "refund_order"},
+		{"a room for twelve people, please", "book_room"},
+		{"a salad would be nice, get me one", "order_lunch"},
+		{"I forgot my PASSWORD, reset it", "reset_password"},
+		{"the printers jam again, repair them", "fix_printer"},
+		{"明天会下雨吗？", "weather"},
+		{"下周的天气", "weather"},
+		{"pay_invoice", "pay_invoice"},
+	}
+	for _, tt := range tests {
+		p := m.Classify(tt.text)
+		if p.Best != tt.best || !p.Calibrated {
+			t.Errorf("%q: got %s with %v, want %s", tt.text, p.Best, p.Confidence, tt.best)
+		}
+	}
+}
+
+// TestNotUnderstood: what is in no language of the corpus, or in none at all, is
+// not claimed, whatever syllables it shares with the examples.
+func TestNotUnderstood(t *testing.T) {
+	m := Train(trainedCorpus())
+	for _, text := range []string{
+		"", "???", "🎉", "```\npay the invoice\n```", "wo kann ich hier billig essen gehen", "où se trouve la bibliothèque municipale",
+		"где находится вокзал", "この近くに駅はありますか", "xqzt vbnk wrtl",
+	} {
+		p := m.Classify(text)
+		if p.Intent != contract.Unknown || p.Confidence >= m.Threshold() {
+			t.Errorf("%q: got %s with %v, want unknown below %v", text, p.Intent, p.Confidence, m.Threshold())
+		}
+	}
+}
+
+// TestEnough: when a corpus is learned from, and when the rules stay.
+func TestEnough(t *testing.T) {
+	corpus := func(counts ...int) (docs []IntentDoc) {
+		for i, n := range counts {
+			d := IntentDoc{Name: fmt.Sprint("intent", i)}
+			for k := range n {
+				d.Examples = append(d.Examples, fmt.Sprint("example ", i, " of ", k))
+			}
+			docs = append(docs, d)
+		}
+		return docs
+	}
+	tests := []struct {
+		name string
+		docs []IntentDoc
+		want bool
+	}{
+		{"nothing", nil, false},
+		{"one intent", corpus(200), false},
+		{"two intents", corpus(60, 60), true},
+		{"too few trials", corpus(40, 40), false},
+		{"four examples each", corpus(slices.Repeat([]int{4}, 50)...), false},
+		{"five examples each", corpus(slices.Repeat([]int{5}, 50)...), true},
+		{"one rare intent of ten", corpus(append(slices.Repeat([]int{20}, 9), 1)...), true},
+		{"two rare intents of ten", corpus(append(slices.Repeat([]int{20}, 8), 1, 0)...), false},
+		{"the same example many times", []IntentDoc{{Name: "a", Examples: slices.Repeat([]string{"x"}, 100)}, {Name: "b", Examples: slices.Repeat([]string{"y"}, 100)}}, false},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			m := Train(Corpus{Intents: tt.docs})
+			if got := m.Calibrated(); got != tt.want {
+				t.Errorf("got calibrated %v, want %v", got, tt.want)
+			}
+			if !tt.want && (m.Threshold() != Sure || !math.IsInf(m.Accept(), 1) || m.Bytes() != 0) {
+				t.Errorf("got threshold %v, accept %v, %d bytes; want %v, none, 0", m.Threshold(), m.Accept(), m.Bytes(), Sure)
+			}
+		})
+	}
+}
+
+// TestLearnedOrder: neither the order of a corpus nor the number of cores shows.
+func TestLearnedOrder(t *testing.T) {
+	want := Train(trainedCorpus())
+	rapid.Check(t, func(t *rapid.T) {
+		c := trainedCorpus()
+		c.Intents = rapid.Permutation(c.Intents).Draw(t, "intents")
+		c.Domains = rapid.Permutation(c.Domains).Draw(t, "domains")
+		i := rapid.IntRange(0, len(c.Intents)-1).Draw(t, "intent")
+		c.Intents[i].Examples = rapid.Permutation(c.Intents[i].Examples).Draw(t, "examples")
+		got := Train(c)
+		if diff := cmp.Diff(want.stats, got.stats, cmp.AllowUnexported(statistics{}, compact{}, table{}, slot{}, calibration{}, logistic{}, knot{})); diff != "" {
+			t.Fatalf("trained part (-in order +shuffled):\n%s", diff[:min(len(diff), 2000)])
+		}
+	})
+}
+
+// TestLearnedPredictions: what holds for every prediction of a calibrated model.
+func TestLearnedPredictions(t *testing.T) {
+	m := Train(trainedCorpus())
+	word := rapid.SampledFrom([]string{"pay", "the", "invoice", "order", "lunch", "printer", "天气", "明天", "reset", "my", "zebra", "and", "```", "\xff", ".", "office"})
+	rapid.Check(t, func(t *rapid.T) {
+		text := rapid.OneOf(rapid.Map(rapid.SliceOfN(word, 0, 12), func(w []string) string { return strings.Join(w, " ") }), rapid.String()).Draw(t, "text")
+		checkCalibrated(t, m, text)
+	})
+}
+
+func checkCalibrated(t failer, m *Model, text string) {
+	t.Helper()
+	p := m.Classify(text)
+	if diff := cmp.Diff(p, m.Classify(text)); diff != "" {
+		t.Errorf("%q: got two predictions (-first +second):\n%s", text, diff)
+	}
+	if p.Confidence < 0 || p.Confidence > 1 || !p.Calibrated {
+		t.Errorf("%q: got %v, calibrated %v; want 0 to 1, true", text, p.Confidence, p.Calibrated)
+	}
+	if (p.Intent == contract.Unknown) != (p.Confidence < m.Threshold()) {
+		t.Errorf("%q: got %s with %v, want unknown below %v only", text, p.Intent, p.Confidence, m.Threshold())
+	}
+	if p.Intent != contract.Unknown && p.Intent != p.Best {
+		t.Errorf("%q: got %s, want the best, %s", text, p.Intent, p.Best)
+	}
+	last, sum := p.Confidence, 0.0
+	for _, a := range p.Alternatives {
+		if a.Confidence > last || a.Confidence < 0 || a.Intent == p.Intent {
+			t.Errorf("%q: got alternatives %v of %s with %v, want others, falling", text, p.Alternatives, p.Intent, p.Confidence)
+		}
+		last = a.Confidence
+		if a.Intent != p.Best {
+			sum += a.Confidence
+		}
+	}
+	if sum+p.Confidence > 1.001 || len(p.Alternatives) > maxAlternatives {
+		t.Errorf("%q: got %v beside %v, want at most %d, together at most 1", text, p.Alternatives, p.Confidence, maxAlternatives)
+	}
+}
+
+func TestImpliedDomain(t *testing.T) {
+	c := trainedCorpus()
+	c.Intents[0].Domains = []string{"finance", "office"}
+	m := Train(c)
+	for text, want := range map[string]string{
+		"please refund the order":           "finance", // the only one of its agents
+		"please refund the order, support!": "support", // what is named counts
+		"please pay the invoice":            "",        // two are declared
+	} {
+		if got := strings.Join(m.Classify(text).Domains, " "); got != want {
+			t.Errorf("%q: got domains %q, want %q", text, got, want)
+		}
+	}
+}
+
+// TestNotFor: what an agent says it is not for is taken for it less.
+func TestNotFor(t *testing.T) {
+	const text = "order a new lunch table"
+	before := Train(trainedCorpus()).scoreOf(text, "order_lunch")
+	c := trainedCorpus()
+	for i := range c.Intents {
+		if c.Intents[i].Name == "order_lunch" {
+			c.Intents[i].NotFor = []string{"order furniture", "order a table", "new lunch tables"}
+		}
+	}
+	if after := Train(c).scoreOf(text, "order_lunch"); after >= before {
+		t.Errorf("got score %v with not_for, want less than %v", after, before)
+	}
+}
+
+// scoreOf is the score of one intent, before it is turned into a probability.
+func (m *Model) scoreOf(text, intent string) float32 {
+	x := m.stats.newSense()
+	w := newWords()
+	x.features.read(&w, text)
+	m.stats.judge(&x, 1)
+	i := m.intentNumber(intent)
+	m.stats.model.score(x.scores, x.sums, x.known, x.values)
+	return x.scores[i]
+}
+
+// TestLearnedAllocations: a classification allocates the lists it returns.
+func TestLearnedAllocations(t *testing.T) {
+	m := Train(trainedCorpus())
+	for _, text := range []string{"please pay the invoice from finance", "明天会下雨吗", strings.Repeat("order lunch and ", 500), "zebra"} {
+		r := m.read("") // the pool keeps nothing under the race detector
+		work := func() {
+			r.read(text)
+			p := Prediction{Intent: contract.Unknown, Domains: r.domains()}
+			r.predict(&p)
+		}
+		work() // grows the buffers
+		if got := testing.AllocsPerRun(50, work); got > 2 {
+			t.Errorf("%.30q: got %v allocations, want at most 2", text, got)
+		}
+	}
+}
+
+func TestDescriptions(t *testing.T) {
+	c := trainedCorpus()
+	c.Intents[0].Descriptions = []string{"Transfers money to creditors by direct debit"}
+	c.Intents[2].Descriptions = []string{"Shared by two intents about stationery"}
+	c.Intents[3].Descriptions = []string{"Shared by two intents about stationery"}
+	docs := merge(c.Intents)
+	family, _ := families(docs)
+	var described []string
+	for _, u := range utterances(docs, family) {
+		if u.declared && !u.against && strings.Contains(u.text, " ") && u.text != splitCamel(docs[u.class].Name) {
+			described = append(described, docs[u.class].Name+": "+u.text)
+		}
+	}
+	if diff := cmp.Diff([]string{"pay_invoice: Transfers money to creditors by direct debit"}, described); diff != "" {
+		t.Errorf("descriptions learned from (-want +got):\n%s", diff)
+	}
+}
+
+// TestDegenerateCorpora: what cannot be learned does no harm.
+func TestDegenerateCorpora(t *testing.T) {
+	texts := func(text func(i int) string) (list []string) {
+		for i := range 80 {
+			list = append(list, text(i))
+		}
+		return list
+	}
+	same := texts(func(i int) string { return fmt.Sprint("number ", i) })
+	tests := map[string][2][]string{
+		"no words":           {texts(func(i int) string { return strings.Repeat("🎉", i+1) }), texts(func(i int) string { return strings.Repeat("-", i+1) })},
+		"the same in both":   {same, same},
+		"one word":           {texts(func(i int) string { return strings.Repeat("a ", i+1) }), texts(func(i int) string { return strings.Repeat("b ", i+1) })},
+		"very long examples": {texts(func(i int) string { return strings.Repeat(fmt.Sprint("word", i, " "), 500) }), same},
+	}
+	for name, examples := range tests {
+		t.Run(name, func(t *testing.T) {
+			m := Train(Corpus{Intents: []IntentDoc{{Name: "one", Examples: examples[0]}, {Name: "two", Examples: examples[1]}}})
+			if !m.Calibrated() {
+				t.Fatal("got no calibrated model, want one")
+			}
+			for _, text := range []string{"", "a", "b a", "number 7", "word1 word2", "🎉", "something else"} {
+				checkCalibrated(t, m, text)
+				m.Divide(text)
+				m.Explain(text)
+			}
+			if got := m.Accept(); math.IsNaN(got) || got < m.Threshold() {
+				t.Errorf("got %v to accept, want at least the threshold %v", got, m.Threshold())
+			}
+		})
+	}
+}
