@@ -46,8 +46,11 @@ type Config struct {
 	// Accept is the confidence from which ModeCascade takes a lexical
 	// classification of a known intent; 0 and more than 1 = never.
 	Accept float64
-	Now    func() time.Time // nil = time.Now; latencies and the cache's ages are measured with it
-	Log    *slog.Logger     // hears of nothing but a panic while the model is asked; nil = nobody
+	// AcceptAuto takes that confidence from the calibration of the lexical model
+	// instead: never, where there were too few examples to calibrate.
+	AcceptAuto bool
+	Now        func() time.Time // nil = time.Now; latencies and the cache's ages are measured with it
+	Log        *slog.Logger     // hears of nothing but a panic while the model is asked; nil = nobody
 }
 
 // CacheConfig bounds the cache of what the model said.
@@ -66,6 +69,7 @@ type Classifier struct {
 	shortlistAbove  int
 	shortlistK      int
 	accept          float64
+	acceptAuto      bool
 	now             func() time.Time
 	log             *slog.Logger
 	cache           *cache
@@ -92,6 +96,7 @@ func New(cfg Config) (*Classifier, error) {
 		shortlistAbove:  cmp.Or(cfg.ShortlistAbove, DefaultShortlistAbove),
 		shortlistK:      cmp.Or(cfg.ShortlistK, DefaultShortlistK),
 		accept:          cfg.Accept,
+		acceptAuto:      cfg.AcceptAuto,
 		log:             cmp.Or(cfg.Log, slog.New(slog.DiscardHandler)),
 	}
 	if neverAccepts(c.accept) {
@@ -156,15 +161,17 @@ func (c *Classifier) classify(ctx context.Context, in *Input) contract.Classific
 		return c.cached(clf)
 	}
 	var byWords contract.Classification
+	var cascade *contract.Cascade
 	if c.mode == ModeCascade {
 		byWords = propose(in)
-		if byWords.Intent != contract.Unknown && byWords.Confidence >= c.accept {
+		if cascade = c.cascade(in, &byWords); cascade.Spared {
+			byWords.Cascade = cascade
 			return byWords
 		}
 	}
 	said := c.ask(ctx, k, in)
 	if said.reason == "" {
-		return c.accepted(said)
+		return withCascade(c.accepted(said), cascade)
 	}
 	if c.mode != ModeCascade {
 		byWords = propose(in)
@@ -172,6 +179,7 @@ func (c *Classifier) classify(ctx context.Context, in *Input) contract.Classific
 	// Why there is a stand-in says more than what the stand-in left out.
 	byWords.Reason = said.reason
 	byWords.ModelUse = c.use(said.calls)
+	byWords.Cascade = cascade
 	return byWords
 }
 

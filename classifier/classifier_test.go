@@ -119,6 +119,7 @@ func TestCorpus(t *testing.T) {
 	s := snapshot(
 		&contract.RegistryEntry{
 			ID: "a", Match: contract.Match{Intent: []string{"x", "unknown"}, Domains: []string{"*", "go", "unknown"}},
+			Description: "Does x", NotFor: []string{"z"},
 			Examples: map[string][]string{"x": {"do x"}, "undeclared": {"never"}}, Keywords: []string{"k"},
 		},
 		&contract.RegistryEntry{
@@ -128,8 +129,11 @@ func TestCorpus(t *testing.T) {
 	)
 	want := lexical.Corpus{
 		Intents: []lexical.IntentDoc{
-			{Name: "x", Examples: []string{"do x", "make x"}, Keywords: []string{"k", "l"}, Agents: []string{"a", "b"}},
-			{Name: "y", Examples: []string{"do y"}, Keywords: []string{"l"}, Agents: []string{"b"}},
+			{
+				Name: "x", Examples: []string{"do x", "make x"}, Keywords: []string{"k", "l"}, Agents: []string{"a", "b"},
+				Descriptions: []string{"Does x"}, NotFor: []string{"z"}, Domains: []string{"*", "go", "unknown", "go"},
+			},
+			{Name: "y", Examples: []string{"do y"}, Keywords: []string{"l"}, Agents: []string{"b"}, Domains: []string{"go"}},
 		},
 		Domains: []string{"go"},
 	}

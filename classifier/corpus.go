@@ -7,8 +7,10 @@ import (
 )
 
 // Corpus is what a registry says about its intents and domains, for training.
-// An intent that several agents serve has the examples and keywords of all.
-// Words that stand for no intent or for any domain ("*", unknown) are left out.
+// An intent that several agents serve has the examples, keywords, descriptions
+// and domains of all. Words that stand for no intent or for any domain ("*",
+// unknown) are no labels; as a declared domain "*" stays, because an intent with
+// it does not imply a domain.
 func Corpus(s *capabilities.Snapshot) lexical.Corpus {
 	var c lexical.Corpus
 	at := make(map[string]int, len(s.Intents))
@@ -27,6 +29,11 @@ func Corpus(s *capabilities.Snapshot) lexical.Corpus {
 			d.Examples = append(d.Examples, agent.Examples[intent]...)
 			d.Keywords = append(d.Keywords, agent.Keywords...)
 			d.Agents = append(d.Agents, agent.ID)
+			if agent.Description != "" {
+				d.Descriptions = append(d.Descriptions, agent.Description)
+			}
+			d.NotFor = append(d.NotFor, agent.NotFor...)
+			d.Domains = append(d.Domains, agent.Match.Domains...)
 		}
 	}
 	for _, domain := range s.Domains {

@@ -32,14 +32,18 @@ func chooseMode(cfg *Config) (mode, why string, err error) {
 		}
 		why = "classifier.mode is " + cfg.Mode
 		if cfg.Mode == ModeCascade {
-			why += cascadeClause(cfg.Accept)
+			why += cascadeClause(cfg)
 		}
 		return cfg.Mode, why, nil
 	}
 	return "", "", fmt.Errorf("mode %q is not known: use %q, %q, %q or %q", cfg.Mode, ModeAuto, ModeLLM, ModeCascade, ModeLexical)
 }
 
-func cascadeClause(accept float64) string {
+func cascadeClause(cfg *Config) string {
+	accept := cfg.Accept
+	if cfg.AcceptAuto {
+		return ", and a lexical classification is accepted from the confidence its calibration gives"
+	}
 	if neverAccepts(accept) {
 		return ", and no lexical classification is sure enough for it"
 	}

@@ -22,12 +22,13 @@ type part struct {
 	domains    []string
 	confidence float64
 	domainOnly bool
+	calibrated bool
 }
 
 // split returns the parts of a prompt that are requests of their own, by
 // different intents, in order; nil when the prompt is one request.
 func split(m *lexical.Model, prompt string) []part {
-	segments := m.Segments(prompt)
+	segments := m.Divide(prompt)
 	if len(segments) < 2 {
 		return nil
 	}
@@ -36,7 +37,7 @@ func split(m *lexical.Model, prompt string) []part {
 		if p := m.Classify(text); p.Intent != contract.Unknown {
 			parts = append(parts, part{
 				title: title(text, p.Intent), intent: p.Intent, domains: p.Domains,
-				confidence: p.Confidence, domainOnly: p.DomainOnly,
+				confidence: p.Confidence, domainOnly: p.DomainOnly, calibrated: p.Calibrated,
 			})
 		}
 	}
@@ -77,7 +78,9 @@ func join(parts []part) []part {
 }
 
 // fromParts makes the classification of a prompt that asks for several things.
-// It is as sure as the least sure of them.
+// Calibrated confidences are probabilities, and that all of them are right has
+// their product; a share of words is no probability, and the prompt is as sure as
+// the least sure part.
 func fromParts(parts []part) contract.Classification {
 	clf := contract.Classification{Source: contract.SourceLexical}
 	if len(parts) > contract.MaxSubtasks {
@@ -89,7 +92,11 @@ func fromParts(parts []part) contract.Classification {
 		if p.confidence > best {
 			best, clf.Intent = p.confidence, p.intent
 		}
-		clf.Confidence = min(clf.Confidence, p.confidence)
+		if p.calibrated {
+			clf.Confidence *= p.confidence
+		} else {
+			clf.Confidence = min(clf.Confidence, p.confidence)
+		}
 		clf.Domains = union(clf.Domains, p.domains)
 		clf.Subtasks = append(clf.Subtasks, contract.Subtask{
 			Title:   p.title,

@@ -1,0 +1,100 @@
+package classifier_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/caprouter/caprouter/capabilities"
+	"github.com/caprouter/caprouter/classifier"
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/llm"
+)
+
+// TestCascadeIsShown: the decision says what the words made of a request, what it
+// takes to spare the model, and whether the model agreed.
+func TestCascadeIsShown(t *testing.T) {
+	const sure, unsure = "Please do a code review of this python module", "databricks"
+	number := func(f float64) *float64 { return &f }
+	yes, no := true, false
+	tests := []struct {
+		name, prompt string
+		cfg          classifier.Config
+		model        script
+		want         *contract.Cascade
+	}{
+		{"spared", sure, classifier.Config{Accept: 0.9}, says(goodReply), &contract.Cascade{Intent: "code_review", Confidence: 1, Accept: number(0.9), Spared: true}},
+		{"asked, and agreed", sure, classifier.Config{}, says(goodReply), &contract.Cascade{Intent: "code_review", Confidence: 1, Agrees: &yes}},
+		{
+			"asked, and not agreed", sure,
+			classifier.Config{},
+			says(`{"intent":"cost_analysis","domains":["azure"],"subtasks":[],"confidence":0.9}`),
+			&contract.Cascade{Intent: "code_review", Confidence: 1, Agrees: &no},
+		},
+		{"asked in vain", sure, classifier.Config{}, fails(&llm.Error{Reason: llm.ReasonUnavailable}), &contract.Cascade{Intent: "code_review", Confidence: 1}},
+		{"not calibrated", sure, classifier.Config{AcceptAuto: true}, says(goodReply), &contract.Cascade{Intent: "code_review", Confidence: 1, Agrees: &yes}},
+		{"unsure", unsure, classifier.Config{Accept: 0.9}, says(goodReply), &contract.Cascade{Intent: "databricks_review", Confidence: 0.5, Accept: number(0.9), Agrees: &no}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			m := &fakeModel{do: tt.model}
+			tt.cfg.Mode, tt.cfg.Model = classifier.ModeCascade, m
+			got := open(t, tt.cfg).Classify(t.Context(), input(sourceRegistry(), tt.prompt))
+			if diff := cmp.Diff(tt.want, got.Cascade); diff != "" {
+				t.Errorf("cascade (-want +got):\n%s", diff)
+			}
+			if asked := m.calls() > 0; asked == tt.want.Spared {
+				t.Errorf("the model was asked: %t, want %t", asked, !tt.want.Spared)
+			}
+		})
+	}
+}
+
+// TestNoCascadeElsewhere: other modes say nothing of it.
+func TestNoCascadeElsewhere(t *testing.T) {
+	for _, mode := range []string{classifier.ModeLLM, classifier.ModeLexical} {
+		got := open(t, classifier.Config{Mode: mode, Model: &fakeModel{do: says(goodReply)}}).Classify(t.Context(), input(sourceRegistry(), "review this python code"))
+		if got.Cascade != nil {
+			t.Errorf("mode %s: got cascade %+v, want none", mode, got.Cascade)
+		}
+	}
+}
+
+// TestCascadeByCalibration: with enough examples the calibration says from which
+// confidence the model is spared, and it is spared for requests like the examples.
+func TestCascadeByCalibration(t *testing.T) {
+	s := taughtRegistry()
+	m := &fakeModel{do: says(`{"intent":"order_pizza","domains":["food"],"subtasks":[],"confidence":0.9}`)}
+	c := open(t, classifier.Config{Mode: classifier.ModeCascade, Model: m, AcceptAuto: true})
+	spared := c.Classify(t.Context(), input(s, "book me a flight to rome on tuesday"))
+	if k := spared.Cascade; k == nil || k.Accept == nil || !k.Spared || m.calls() != 0 {
+		t.Errorf("got cascade %+v after %d calls, want the model spared by a number of the calibration", k, m.calls())
+	}
+	asked := c.Classify(t.Context(), input(s, "zzz qqq xxx"))
+	if k := asked.Cascade; k == nil || k.Accept == nil || k.Spared || m.calls() != 1 {
+		t.Errorf("got cascade %+v after %d calls, want the model asked once", k, m.calls())
+	}
+}
+
+// taughtRegistry has three intents with many examples each.
+func taughtRegistry() *capabilities.Snapshot {
+	var flights, pizzas, songs []string
+	for _, what := range []string{"rome", "lisbon", "berlin", "madrid", "paris", "vienna", "oslo", "athens"} {
+		for _, when := range []string{"monday", "tuesday", "friday", "sunday", "next week"} {
+			flights = append(flights, fmt.Sprintf("book a flight to %s on %s", what, when))
+			pizzas = append(pizzas, fmt.Sprintf("order a pizza with %s cheese for %s", what, when))
+			songs = append(songs, fmt.Sprintf("play a song about %s that came out %s", what, when))
+		}
+	}
+	agent := func(id, intent, domain string, examples []string) *contract.RegistryEntry {
+		return &contract.RegistryEntry{
+			ID: id, Match: contract.Match{Intent: []string{intent}, Domains: []string{domain}}, Examples: map[string][]string{intent: examples},
+		}
+	}
+	return snapshot(
+		agent("travel", "book_flight", "travel", flights),
+		agent("kitchen", "order_pizza", "food", pizzas),
+		agent("music", "play_song", "media", songs),
+	)
+}

@@ -1,0 +1,102 @@
+package classifier_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/caprouter/caprouter/classifier"
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/llm"
+)
+
+// compound is a reply with everything a reply can have.
+const compound = `{"intent":"code_review","domains":["python","databricks"],"subtasks":[` +
+	`{"title":"Review","reason":"asked for","intent":"code_review","domains":["python"]},` +
+	`{"title":"Cost","intent":"cost_analysis","domains":["azure"]}],"confidence":0.93}`
+
+// TestChaosCutOff ends a reply before each of its bytes, as a lost connection
+// would. No beginning of a reply is taken for one: the words stand in.
+func TestChaosCutOff(t *testing.T) {
+	for end := range len(compound) {
+		got, _ := askOnce(t, says(compound[:end]))
+		want := llm.ReasonInvalidJSON
+		if end == 0 {
+			want = llm.ReasonEmpty
+		}
+		if got.Source != contract.SourceLexical || got.Reason != want || got.Intent != "code_review" {
+			t.Fatalf("%q: got %s from %s, reason %q; want code_review from lexical, %s", compound[:end], got.Intent, got.Source, got.Reason, want)
+		}
+	}
+}
+
+// TestChaosMended does the same with the first reply only: what the model says
+// when it is asked once more is as good as if it had said it at once.
+func TestChaosMended(t *testing.T) {
+	whole, _ := askOnce(t, says(compound))
+	for end := 1; end < len(compound); end += 7 {
+		got, m := askOnce(t, says(compound[:end], compound))
+		if m.calls() != 2 {
+			t.Fatalf("%q: got %d calls, want 2", compound[:end], m.calls())
+		}
+		got.ModelUse, got.LatencyMS = whole.ModelUse, whole.LatencyMS
+		if diff := cmp.Diff(whole, got); diff != "" {
+			t.Fatalf("%q (-whole +mended):\n%s", compound[:end], diff)
+		}
+	}
+}
+
+// TestChaosDamaged damages a reply in a few places, in ways that leave much of
+// it readable. Whatever comes out is a valid classification of the registry's
+// own names that says who spoke, and the words never say less than they do alone.
+func TestChaosDamaged(t *testing.T) {
+	s := sourceRegistry()
+	in := input(s, "review this python code")
+	rapid.Check(t, func(rt *rapid.T) {
+		text := compound
+		for range rapid.IntRange(1, 3).Draw(rt, "damages") {
+			text = damage(rt, text)
+		}
+		c, err := classifier.New(classifier.Config{Model: &fakeModel{do: says(text)}, Timeout: time.Minute})
+		if err != nil {
+			rt.Fatal(err)
+		}
+		defer c.Close()
+		clf := c.Classify(rt.Context(), in)
+		checkReply(rt, s, &clf)
+		if byModel := clf.Source == contract.SourceLLM; byModel != (clf.Reason == "") {
+			rt.Errorf("%s: got source %s with reason %q", text, clf.Source, clf.Reason)
+		}
+		if clf.Source == contract.SourceLexical && clf.Intent != "code_review" {
+			rt.Errorf("%s: got %s, want what the words say: code_review", text, clf.Intent)
+		}
+	})
+}
+
+// damage changes one place of a text.
+func damage(t *rapid.T, text string) string {
+	if text == "" {
+		return text
+	}
+	at := rapid.IntRange(0, len(text)-1).Draw(t, "at")
+	to := rapid.IntRange(at, min(at+12, len(text))).Draw(t, "to")
+	switch rapid.SampledFrom([]string{"leave out", "repeat", "put in", "swap a word"}).Draw(t, "damage") {
+	case "leave out":
+		return text[:at] + text[to:]
+	case "repeat":
+		return text[:to] + text[at:]
+	case "put in":
+		return text[:at] + rapid.SampledFrom([]string{
+			`"`, `,`, `{`, `}`, `]`, `null`, "\x00", "\xff", "\u202e", "```", ` `, `\`, `"intent":"cost_analysis",`, `-`, `9e999`,
+		}).Draw(t, "put in") + text[at:]
+	}
+	words := strings.NewReplacer(
+		"code_review", rapid.SampledFrom([]string{"Code_Review", "unknown", "*", "", "cost_analysis"}).Draw(t, "intent"),
+		"python", rapid.SampledFrom([]string{"Python", "unknown", "*", "cobol", "azure"}).Draw(t, "domain"),
+		"0.93", rapid.SampledFrom([]string{"1.01", "-0.1", `"0.93"`, "null", "NaN", "1"}).Draw(t, "confidence"),
+	)
+	return words.Replace(text)
+}

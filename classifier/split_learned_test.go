@@ -1,0 +1,77 @@
+package classifier_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/caprouter/caprouter/capabilities"
+	"github.com/caprouter/caprouter/classifier"
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/lexical"
+)
+
+// learnedRegistry has examples enough for a calibrated model, which then decides
+// where one request ends and the next begins.
+func learnedRegistry() *capabilities.Snapshot {
+	agent := func(id, intent, domain string, verbs, objects []string) *contract.RegistryEntry {
+		e := &contract.RegistryEntry{ID: id, Match: contract.Match{Intent: []string{intent}, Domains: []string{domain}}, Examples: map[string][]string{}}
+		for i, verb := range verbs {
+			for k, object := range objects {
+				for n, how := range []string{"%s the %s", "please %s my %s", "can you %s a %s", "%s this %s now"} {
+					if (i+k+n)%4 != 0 {
+						e.Examples[intent] = append(e.Examples[intent], fmt.Sprintf(how, verb, object))
+					}
+				}
+			}
+		}
+		return e
+	}
+	return snapshot(
+		agent("dj", "play_music", "music", []string{"play", "put on", "start"}, []string{"song", "record", "jazz playlist", "rock and roll album"}),
+		agent("waiter", "book_table", "food", []string{"book", "reserve", "get"}, []string{"table", "seat at the restaurant", "place for dinner", "table for two"}),
+		agent("clerk", "rate_book", "books", []string{"rate", "review", "score"}, []string{"novel", "book", "chronicle", "textbook"}),
+	)
+}
+
+func TestSplitLearned(t *testing.T) {
+	s := learnedRegistry()
+	m := lexical.Train(classifier.Corpus(s))
+	if !m.Calibrated() {
+		t.Fatal("got a model that is not calibrated, want one")
+	}
+	c, err := classifier.New(classifier.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for prompt, want := range map[string][]string{
+		"play the rock and roll album":                                     nil,
+		"play the song, book a table and then rate this novel":             {"play_music", "book_table", "rate_book"},
+		"please reserve a seat at the restaurant and put on a jazz record": {"book_table", "play_music"},
+	} {
+		clf := c.Classify(t.Context(), classifier.Input{Prompt: prompt, Registry: s, Lexical: m})
+		var got []string
+		for _, sub := range clf.Subtasks {
+			got = append(got, sub.Intent)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%q, subtasks (-want +got):\n%s", prompt, diff)
+		}
+		checkValid(t, s, &clf)
+	}
+}
+
+// TestImpliedDomains: where a prompt names no domain, the only one its agents
+// declare goes without saying.
+func TestImpliedDomains(t *testing.T) {
+	s := learnedRegistry()
+	c, err := classifier.New(classifier.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	clf := c.Classify(t.Context(), classifier.Input{Prompt: "rate this novel", Registry: s, Lexical: lexical.Train(classifier.Corpus(s))})
+	if diff := cmp.Diff([]string{"books"}, clf.Domains); diff != "" {
+		t.Errorf("domains (-want +got):\n%s", diff)
+	}
+}
