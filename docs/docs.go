@@ -7,6 +7,8 @@
 //	agents.md      tasks, results, tokens, the protocol of an agent
 //	http.md        the REST interface
 //	models.md      providers of language models, what can go wrong with them, servers of one's own
+//	golden.md      golden tests: cases, runs, cassettes, baselines, thresholds
+//	quality.md     how well requests are understood without a model, in figures
 //	operations.md  configuration, commands, health, metrics, logs, security
 //
 // What they claim is held to the code by the tests of package examples.

@@ -5,4 +5,5 @@
 //	capabilities.yaml  loads, and lint finds nothing in it
 //	caprouter.yaml     names every key, each with its default
 //	agent/             counts words; see agentkit
+//	golden/            routing cases, and a go test that runs them
 package examples

@@ -79,7 +79,11 @@ func levels() []level {
 			{pkg: "internal/testkit/fakellm", why: "servers true to the protocols of models", testsOnly: true},
 		}},
 		{"the door", []row{
+			{pkg: "golden", why: "routes cases and reports; needs the whole pipeline and nothing that listens"},
 			{pkg: "internal/httpapi", why: "decodes, calls the router, encodes"},
+		}},
+		{"golden cases in other people's tests", []row{
+			{pkg: "golden/goldentest", why: "package golden for a go test: imports testing, which a binary must not", users: []string{"examples/golden"}},
 		}},
 		{"composition", []row{
 			{pkg: "internal/app", why: "alone knows everyone"},
@@ -96,6 +100,7 @@ func levels() []level {
 			{pkg: "cmd/caprouter", why: "flags, then app or demo"},
 			{pkg: "internal/bench", why: "measures whole processes, which it starts through app"},
 			{pkg: "examples/agent", why: "an agent as other people write one", only: []string{"agentkit", "contract"}},
+			{pkg: "examples/golden", why: "routing tests as other people write them", only: []string{}},
 			{pkg: "examples", why: "files to copy; its tests hold them and the documents to the code of every room they speak of", only: []string{}},
 		}},
 	}

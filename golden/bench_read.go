@@ -1,0 +1,180 @@
+package golden
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/caprouter/caprouter/internal/strictjson"
+)
+
+// utterance is one row of a labelled set: text<TAB>intent<TAB>domain.
+type utterance struct {
+	Text, Intent, Domain string
+}
+
+// outOfScope is the intent of rows that nothing should be found for.
+const outOfScope = "oos"
+
+func (u *utterance) outOfScope() bool { return u.Intent == outOfScope }
+
+// maxBenchLine bounds one line of a set, in bytes.
+const maxBenchLine = 4 << 20
+
+// readUtterances reads a TSV file. What is wrong with it is said with file, line
+// and what to write instead.
+func readUtterances(path string) ([]utterance, error) {
+	var rows []utterance
+	err := eachLine(path, func(n int, line string) error {
+		if n == 1 && strings.EqualFold(line, "text\tintent\tdomain") {
+			return nil // a header
+		}
+		row, err := parseUtterance(line)
+		rows = append(rows, row)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	if len(rows) == 0 {
+		return nil, fmt.Errorf("%s: has no rows: write one text<TAB>intent<TAB>domain a line", path)
+	}
+	return rows, nil
+}
+
+func parseUtterance(line string) (utterance, error) {
+	fields := strings.Split(line, "\t")
+	if err := tsvTrouble(fields, line); err != nil {
+		return utterance{}, err
+	}
+	return utterance{Text: fields[0], Intent: fields[1], Domain: fields[2]}, nil
+}
+
+// tsvTrouble says what keeps a line from being a row.
+func tsvTrouble(fields []string, line string) error {
+	names := [...]string{"text", "intent", "domain"}
+	switch {
+	case !utf8.ValidString(line):
+		return errors.New("is not UTF-8: convert the file, for instance with iconv -t UTF-8")
+	case len(fields) == 1:
+		return errors.New("has no tab: write text<TAB>intent<TAB>domain")
+	case len(fields) < len(names):
+		return fmt.Errorf("has no column %s: write text<TAB>intent<TAB>domain", names[len(fields)])
+	case len(fields) > len(names):
+		return fmt.Errorf("has %d columns, and there are 3, text<TAB>intent<TAB>domain: replace the tabs inside the text by spaces", len(fields))
+	}
+	for i, name := range names {
+		if strings.TrimSpace(fields[i]) == "" {
+			return fmt.Errorf("column %s is empty: fill it in or delete the line", name)
+		}
+	}
+	return nil
+}
+
+// toolRow is one line of a --tools file: a tool and its description, or a query
+// with its own candidates and those of them that are right.
+type toolRow struct {
+	Tool        string `json:"tool"`
+	Description string `json:"description"`
+
+	Query      string          `json:"query"`
+	Candidates []toolCandidate `json:"candidates"`
+	Answer     []string        `json:"answer"`
+}
+
+type toolCandidate struct {
+	Name        string `json:"name"`
+	Description string `json:"description"`
+}
+
+// readTools reads a JSONL file of tools or, when ofQueries, of queries. Members
+// that it does not know are other people's and are passed over.
+func readTools(path string, ofQueries bool) ([]toolRow, error) {
+	var rows []toolRow
+	err := eachLine(path, func(_ int, line string) error {
+		row, err := parseToolRow(line, ofQueries)
+		rows = append(rows, row)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	if len(rows) == 0 {
+		return nil, fmt.Errorf("%s: has no rows: write one JSON object a line", path)
+	}
+	return rows, nil
+}
+
+func parseToolRow(line string, ofQueries bool) (toolRow, error) {
+	var row toolRow
+	if err := strictjson.UnmarshalForeign([]byte(line), &row); err != nil {
+		return row, fmt.Errorf("is not a JSON object of the right shape: %w", err)
+	}
+	err := toolTrouble(&row, ofQueries)
+	return row, err
+}
+
+func toolTrouble(row *toolRow, ofQueries bool) error {
+	switch {
+	case !ofQueries && row.Tool == "" && row.Query != "":
+		return errors.New(`is a query with its own candidates: leave --test out, or give --tools a file of {"tool","description"}`)
+	case !ofQueries && row.Tool == "":
+		return errors.New(`names no tool: write {"tool": "…", "description": "…"}`)
+	case ofQueries && row.Query == "" && row.Tool != "":
+		return errors.New(`is a tool: name the queries with --test, or give --tools a file of {"query","candidates","answer"}`)
+	case ofQueries && row.Query == "":
+		return errors.New(`has no query: write {"query": "…", "candidates": [{"name": "…", "description": "…"}], "answer": ["…"]}`)
+	case ofQueries && len(row.Candidates) == 0:
+		return errors.New(`has no candidates: list what there is to choose from, {"name": "…", "description": "…"}`)
+	}
+	for i, c := range row.Candidates {
+		if c.Name == "" {
+			return fmt.Errorf("candidate %d has no name", i+1)
+		}
+	}
+	return nil
+}
+
+// eachLine calls read with every line of the file that is not blank, and its
+// number. An error of read is given file and line.
+func eachLine(path string, read func(n int, line string) error) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return fmt.Errorf("%w: check the path", err)
+	}
+	defer f.Close()
+	if n, err := scanLines(f, read); err != nil {
+		return fmt.Errorf("%s:%d: %w", path, n, err)
+	}
+	return nil
+}
+
+// scanLines returns the number of the line an error is about.
+func scanLines(r io.Reader, read func(n int, line string) error) (int, error) {
+	lines := bufio.NewScanner(r)
+	lines.Buffer(nil, maxBenchLine)
+	n := 0
+	for lines.Scan() {
+		n++
+		line := lines.Bytes()
+		if n == 1 {
+			line = bytes.TrimPrefix(line, []byte("\ufeff")) // as some editors write it
+		}
+		if len(bytes.TrimSpace(line)) == 0 {
+			continue
+		}
+		if err := read(n, string(line)); err != nil {
+			return n, err
+		}
+	}
+	err := lines.Err()
+	if errors.Is(err, bufio.ErrTooLong) {
+		err = fmt.Errorf("is longer than %d bytes: shorten it, or break it up", maxBenchLine)
+	}
+	return n + 1, err
+}

@@ -1,0 +1,138 @@
+package golden
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func write(t *testing.T, path, content string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestBenchFilesThatAreWrong: what is wrong is said with file, line and fix.
+func TestBenchFilesThatAreWrong(t *testing.T) {
+	const good = "a b\tc\td\n"
+	tests := []struct {
+		name, file, content, want string
+	}{
+		{"empty", "train", "", "train: has no rows: write one text<TAB>intent<TAB>domain a line"},
+		{"blank lines only", "train", "\n  \n", "train: has no rows"},
+		{"no tab", "train", good + "\nx y\n", "train:3: has no tab: write text<TAB>intent<TAB>domain"},
+		{"no domain", "test", good + "x y\ti\n", "test:2: has no column domain"},
+		{"a tab inside the text", "test", "x\ty\ti\td\n", "test:1: has 4 columns, and there are 3, text<TAB>intent<TAB>domain: replace the tabs"},
+		{"an empty column", "oos", "x\t \td\n", "oos:1: column intent is empty: fill it in or delete the line"},
+		{"not UTF-8", "val", good + "caf\xe9\ti\td\n", "val:2: is not UTF-8: convert"},
+		{"nothing in scope", "test", "x\toos\toos\n", "test: every row is oos"},
+		{"nothing to train on", "train", "x\toos\toos\n", "train: no row is in scope"},
+		{"not JSON", "tools", `{"tool":"a"`, "tools:1: is not a JSON object"},
+		{"a name twice", "tools", `{"tool":"a","tool":"b"}`, "tools:1: is not a JSON object of the right shape"},
+		{"no tool", "tools", `{"description":"a"}`, "tools:1: names no tool"},
+		{"queries for tools", "tools", `{"query":"a"}`, "tools:1: is a query with its own candidates: leave --test out"},
+		{"no tools", "tools", "\n", "tools: has no rows"},
+		{"tools for queries", "queries", `{"tool":"a"}`, "queries:1: is a tool: name the queries with --test"},
+		{"no query", "queries", `{"candidates":[]}`, "queries:1: has no query"},
+		{"no candidates", "queries", `{"query":"a","answer":[]}`, "queries:1: has no candidates"},
+		{"a candidate without a name", "queries", `{"query":"a","candidates":[{"name":"x"},{"description":"d"}]}`, "queries:1: candidate 2 has no name"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			dir := t.TempDir()
+			path := func(name string) string {
+				p := filepath.Join(dir, name)
+				content := good
+				if name == tt.file {
+					content = tt.content
+				}
+				write(t, p, content)
+				return p
+			}
+			cfg := BenchConfig{Train: path("train"), Test: path("test"), OutOfScope: path("oos"), Validation: path("val")}
+			switch tt.file {
+			case "tools":
+				cfg = BenchConfig{Tools: path("tools"), Test: path("test")}
+			case "queries":
+				cfg = BenchConfig{Tools: path("queries")}
+			}
+			_, err := Bench(t.Context(), cfg)
+			if err == nil || !strings.Contains(err.Error(), filepath.Join(dir, tt.want)) {
+				t.Errorf("got %v, want %q", err, tt.want)
+			}
+		})
+	}
+	t.Run("not there", func(t *testing.T) {
+		_, err := Bench(t.Context(), BenchConfig{Train: "absent.tsv", Test: "absent.tsv"})
+		if !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), "absent.tsv") {
+			t.Errorf("got %v, want the missing file named", err)
+		}
+	})
+}
+
+func TestReadUtterances(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "rows.tsv")
+	write(t, file, "\ufeffText\tIntent\tDomain\r\nolá, você\tgreet\tsmall talk\r\n\n")
+	got, err := readUtterances(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]utterance{{"olá, você", "greet", "small talk"}}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestScanLines(t *testing.T) {
+	_, err := scanLines(strings.NewReader("short\n"+strings.Repeat("x", maxBenchLine+1)), func(int, string) error { return nil })
+	if err == nil || !strings.Contains(err.Error(), "is longer than") {
+		t.Errorf("got %v, want the long line refused", err)
+	}
+}
+
+// FuzzUtterance: a line is three columns with something in each, or an error.
+func FuzzUtterance(f *testing.F) {
+	for _, seed := range []string{"a\tb\tc", "", "a\tb", "a\tb\tc\td", "\t\t", "\xff\tb\tc", "olá\tgreet\tsmall talk"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, line string) {
+		row, err := parseUtterance(line)
+		if err != nil {
+			return
+		}
+		if row.Text+"\t"+row.Intent+"\t"+row.Domain != line {
+			t.Errorf("%q became %+v", line, row)
+		}
+		for _, column := range []string{row.Text, row.Intent, row.Domain} {
+			if strings.TrimSpace(column) == "" {
+				t.Errorf("%q: got an empty column", line)
+			}
+		}
+	})
+}
+
+// FuzzToolRow: what is taken can be ranked.
+func FuzzToolRow(f *testing.F) {
+	for _, seed := range []string{
+		`{"tool":"a","description":"b","merged":false}`, `{"query":"q","candidates":[{"name":"a"}],"answer":["a"]}`,
+		`{}`, `[]`, `null`, `{"tool":null}`, `{"tool":"a","Tool":"b"}`, `{"query":"q","candidates":[{}]}`, "{", `{"query":"q","candidates":null}`,
+	} {
+		f.Add(seed, true)
+		f.Add(seed, false)
+	}
+	f.Fuzz(func(t *testing.T, line string, ofQueries bool) {
+		row, err := parseToolRow(line, ofQueries)
+		switch {
+		case err != nil && err.Error() == "":
+			t.Errorf("%q: got an error that says nothing", line)
+		case err == nil && ofQueries && (row.Query == "" || len(row.Candidates) == 0):
+			t.Errorf("%q: got %+v", line, row)
+		case err == nil && !ofQueries && row.Tool == "":
+			t.Errorf("%q: got %+v", line, row)
+		}
+	})
+}

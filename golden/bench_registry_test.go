@@ -1,0 +1,102 @@
+package golden
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/caprouter/caprouter/capabilities"
+	"github.com/caprouter/caprouter/contract"
+)
+
+func TestBenchRegistry(t *testing.T) {
+	b, err := newBenchRegistry([]utterance{
+		{"a1", "greet", "Small Talk"}, {"b1", "pay", "bank"}, {"a2", "greet", "Small Talk"}, {"a3", "greet", "bank"}, {"o", "oos", "oos"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := b.snapshot
+	if diff := cmp.Diff([]string{"greet", "pay"}, s.Intents); diff != "" {
+		t.Errorf("intents (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"Small Talk", "bank"}, s.Domains); diff != "" {
+		t.Errorf("domains (-want +got):\n%s", diff)
+	}
+	want := []*contract.RegistryEntry{
+		{
+			ID: "bank", Match: contract.Match{Intent: []string{"greet", "pay"}, Domains: []string{"bank"}},
+			Examples: map[string][]string{"greet": {"a3"}, "pay": {"b1"}},
+		},
+		{
+			ID: "small_talk", Match: contract.Match{Intent: []string{"greet"}, Domains: []string{"Small Talk"}},
+			Examples: map[string][]string{"greet": {"a1", "a2"}},
+		},
+	}
+	if diff := cmp.Diff(want, s.Agents); diff != "" {
+		t.Errorf("agents (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(map[string][]string{"greet": nil, "pay": {"bank"}}, b.domainsOf); diff != "" {
+		t.Errorf("domains of intents (-want +got):\n%s", diff)
+	}
+	if id, ok := b.agents.known("Small Talk"); id != "small_talk" || !ok {
+		t.Errorf("got agent %q, want small_talk", id)
+	}
+}
+
+func TestLabelNames(t *testing.T) {
+	n := newLabelNames(labelName)
+	tests := []struct{ label, want string }{
+		{"visual-studio", "visual-studio"},
+		{"PDF&URLTool", "PDF&URLTool"},
+		{"*", "label"},
+		{" ", "label_2"},
+		{"Unknown", "Unknown_label"},
+		{" a", "a"},
+		{"a", "a_2"},
+		{"a ", "a_3"},
+		{"x\x00y", "x_y"},
+		{strings.Repeat("é", 70), strings.Repeat("é", 64)},
+		{strings.Repeat("é", 71), strings.Repeat("é", 62) + "_2"},
+	}
+	for _, tt := range tests {
+		if got := n.of(tt.label); got != tt.want {
+			t.Errorf("%q: got %q, want %q", tt.label, got, tt.want)
+		}
+		if got := n.label(tt.want); got != tt.label {
+			t.Errorf("%q: got back %q, want %q", tt.want, got, tt.label)
+		}
+	}
+	if _, ok := n.known("new"); ok {
+		t.Error("got a name for a label nobody gave")
+	}
+	if got := n.label(contract.Unknown); got != contract.Unknown {
+		t.Errorf("got %q for what is no label, want it as it is", got)
+	}
+}
+
+// TestAnyLabelsMakeARegistry: whatever the labels, the registry is one that a
+// file could hold, and different labels stay different.
+func TestAnyLabelsMakeARegistry(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		labels := rapid.SliceOfNDistinct(rapid.String(), 1, 6, rapid.ID[string]).Draw(t, "labels")
+		intents, domains, agents := newLabelNames(labelName), newLabelNames(labelName), newLabelNames(agentName)
+		var yaml strings.Builder
+		yaml.WriteString("clients:\n")
+		for _, label := range labels {
+			intent, domain, id := intents.of(label), domains.of(label), agents.of(label)
+			if intents.label(intent) != label || intents.of(label) != intent {
+				t.Fatalf("%q became %q and does not come back", label, intent)
+			}
+			yaml.WriteString("  " + id + ":\n    match: { intent: [" + quoteYAML(intent) + "], domains: [" + quoteYAML(domain) + "] }\n")
+		}
+		if _, err := capabilities.Parse("labels.yaml", []byte(yaml.String())); err != nil {
+			t.Fatalf("%v in:\n%s", err, yaml.String())
+		}
+	})
+}
+
+// quoteYAML writes a printable text as a single-quoted scalar.
+func quoteYAML(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") + "'" }

@@ -1,0 +1,362 @@
+package golden
+
+import (
+	"context"
+	"errors"
+	"math"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/caprouter/caprouter/classifier"
+	"github.com/caprouter/caprouter/internal/lexical"
+	"github.com/caprouter/caprouter/internal/strictjson"
+	"github.com/caprouter/caprouter/internal/testkit"
+)
+
+func benchFile(name string) string { return filepath.Join("testdata", "bench", name) }
+
+func bench(t *testing.T, cfg BenchConfig) *BenchReport {
+	t.Helper()
+	r, err := Bench(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// is is the value of a figure; a figure that does not apply is never right.
+func is(t *testing.T, name string, got *float64, want float64) {
+	t.Helper()
+	switch {
+	case got == nil:
+		t.Errorf("%s: got null, want %v", name, want)
+	case *got < want-1e-6 || *got > want+1e-6:
+		t.Errorf("%s: got %v, want %v", name, *got, want)
+	}
+}
+
+func absent(t *testing.T, figures map[string]*float64) {
+	t.Helper()
+	for name, got := range figures {
+		if got != nil {
+			t.Errorf("%s: got %v, want null", name, *got)
+		}
+	}
+}
+
+func TestBench(t *testing.T) {
+	var stages []string
+	r := bench(t, BenchConfig{
+		Train: benchFile("train.tsv"), Test: benchFile("test.tsv"), OutOfScope: benchFile("oos.tsv"),
+		Progress: func(stage string, done, total int) {
+			if done == total {
+				stages = append(stages, stage)
+			}
+		},
+	})
+	// Three of four are known and told apart by their words; pizza is nobody's.
+	is(t, "accuracy", r.Accuracy, 0.75)
+	if r.N != 4 || r.OutOfScopeN != 3 || r.Unseen != 1 || r.Intents != 3 || r.Examples != 15 {
+		t.Errorf("got n %d, oos %d, unseen %d, %d intents, %d examples, want 4, 3, 1, 3, 15", r.N, r.OutOfScopeN, r.Unseen, r.Intents, r.Examples)
+	}
+	for name, got := range map[string]*float64{
+		"in_scope_accuracy": r.InScopeAccuracy, "oos_recall": r.OutOfScopeRecall,
+		"domain_accuracy": r.DomainAccuracy, "agent_accuracy": r.AgentAccuracy, "oos_auroc": r.OutOfScopeAUROC,
+		"ece": r.ECE, "ece_floor": r.ECEFloor, "coverage": r.Coverage, "hindsight": r.HindsightCoverage,
+		"train_ms": r.TrainMS, "p50": r.ClassifyP50, "p99": r.ClassifyP99, "allocs": r.AllocsPerOp,
+	} {
+		if got == nil {
+			t.Errorf("%s: got null", name)
+		}
+	}
+	absent(t, map[string]*float64{"exact_set_accuracy": r.ExactSetAccuracy, "top5_accuracy": r.Top5Accuracy})
+	if len(r.Confusions) != 1 || r.Confusions[0].Label != "order_food" {
+		t.Errorf("got confusions %v, want the label nobody has", r.Confusions)
+	}
+	if diff := cmp.Diff([]string{"train", "classify", "time"}, stages); diff != "" {
+		t.Errorf("stages (-want +got):\n%s", diff)
+	}
+}
+
+// TestBenchFigures: the figures of verdicts, counted by hand.
+func TestBenchFigures(t *testing.T) {
+	registry, err := newBenchRegistry([]utterance{{"x", "a", "d"}, {"y", "*", "d"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	row := func(intent string) *utterance { return &utterance{Text: "t", Intent: intent, Domain: "d"} }
+	right := func(confidence float64, claimed bool) verdict {
+		return verdict{
+			row: row("a"), best: "a", confidence: confidence, claimed: claimed,
+			right: true, bestRight: true, domainRight: true, agentRight: claimed, labelKnown: true, domainKnown: true,
+		}
+	}
+	star, _ := registry.intents.known("*")
+	verdicts := []verdict{
+		right(0.99, true), right(0.9, true), right(0.4, false),
+		{row: row("a"), best: star, confidence: 0.8, claimed: true, labelKnown: true, domainKnown: true},
+		{row: row("z"), best: star, confidence: 0.3, domainKnown: true},
+		{row: row(outOfScope), best: "a", confidence: 0.85, claimed: true},
+		{row: row(outOfScope), best: "a", confidence: 0.2},
+		{row: row(outOfScope), confidence: 0},
+	}
+	r := &BenchReport{N: 5, OutOfScopeN: 3}
+	r.count(verdicts, registry, false)
+	r.operate(verdicts, 0.84, AcceptFromTraining)
+	is(t, "accuracy", r.Accuracy, 3.0/5)
+	is(t, "domain_accuracy", r.DomainAccuracy, 3.0/5)
+	is(t, "agent_accuracy", r.AgentAccuracy, 2.0/5)
+	is(t, "in_scope_accuracy", r.InScopeAccuracy, 2.0/5)
+	is(t, "oos_recall", r.OutOfScopeRecall, 2.0/3)
+	is(t, "oos_auroc", r.OutOfScopeAUROC, (3.0+3+2+2+2)/15) // pairs won by each row in scope
+	is(t, "coverage", r.Coverage, 3.0/8)
+	is(t, "achieved", r.AchievedPrecision, 2.0/3)
+	is(t, "hindsight", r.HindsightCoverage, 2.0/8)
+	is(t, "ece", r.ECE, (0.01+0.1+0.6+0.8+0.3)/5) // every row in a bin of its own
+	if diff := cmp.Diff([]Confusing{{"a", "*", 1}, {"z", "*", 1}}, r.Confusions); diff != "" {
+		t.Errorf("confusions (-want +got):\n%s", diff)
+	}
+	if r.Unseen != 1 {
+		t.Errorf("got %d unseen, want 1", r.Unseen)
+	}
+
+	r.operate(verdicts, math.Inf(1), AcceptFromTraining)
+	is(t, "coverage of a model that accepts nothing", r.Coverage, 0)
+	absent(t, map[string]*float64{"achieved": r.AchievedPrecision, "accept": r.Accept})
+	r.operate(verdicts, 0, AcceptFromTraining) // what is not claimed is not accepted either
+	is(t, "coverage of all that is claimed", r.Coverage, 4.0/8)
+	r.operate(verdicts[4:5], 0, AcceptFromTraining)
+	is(t, "hindsight where nothing is claimed", r.HindsightCoverage, 0)
+}
+
+func TestAcceptOn(t *testing.T) {
+	in := utterance{Intent: "a"}
+	verdicts := []verdict{
+		{row: &in, confidence: 0.9, claimed: true, right: true},
+		{row: &in, confidence: 0.7, claimed: true, right: true},
+		{row: &in, confidence: 0.6, claimed: true},
+		{row: &in, confidence: 0.5},
+	}
+	if got := acceptOn(verdicts); got != 0.7 {
+		t.Errorf("got %v, want 0.7, below which half is wrong", got)
+	}
+	if got := acceptOn(verdicts[2:]); !math.IsInf(got, 1) {
+		t.Errorf("got %v for answers that are wrong, want none accepted", got)
+	}
+}
+
+// TestBenchSaysTheSameTwice, but for times.
+func TestBenchSaysTheSameTwice(t *testing.T) {
+	cfg := BenchConfig{Train: benchFile("train.tsv"), Test: benchFile("test.tsv"), OutOfScope: benchFile("oos.tsv"), Validation: benchFile("test.tsv")}
+	times := cmpopts.IgnoreFields(BenchReport{}, "TrainMS", "ClassifyP50", "ClassifyP99", "AllocsPerOp")
+	first := bench(t, cfg)
+	if diff := cmp.Diff(first, bench(t, cfg), times); diff != "" {
+		t.Errorf("(-first +second):\n%s", diff)
+	}
+	if first.AcceptSource != AcceptFromValidation {
+		t.Errorf("got the threshold from %q, want from the validation rows", first.AcceptSource)
+	}
+}
+
+func TestBenchWithoutOutOfScope(t *testing.T) {
+	dir := t.TempDir()
+	test := filepath.Join(dir, "test.tsv")
+	write(t, test, "switch on the kitchen lamp\tlights_on\tanother\n")
+	r := bench(t, BenchConfig{Train: benchFile("train.tsv"), Test: test})
+	is(t, "accuracy", r.Accuracy, 1)
+	absent(t, map[string]*float64{
+		"oos_recall": r.OutOfScopeRecall, "oos_auroc": r.OutOfScopeAUROC,
+		"domain_accuracy": r.DomainAccuracy, "agent_accuracy": r.AgentAccuracy, // no row's domain is the registry's
+	})
+	data, err := strictjson.Marshal(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{`"oos_auroc":null`, `"domain_accuracy":null`, `"confusions":[]`} {
+		if !strings.Contains(string(data), want) {
+			t.Errorf("got %s, want %s in it", data, want)
+		}
+	}
+	if strings.Contains(string(data), "exact_set") {
+		t.Errorf("got %s, want no exact_set_accuracy without --multi", data)
+	}
+}
+
+// fields are the names a report has on the wire, whatever applies.
+func TestBenchFields(t *testing.T) {
+	data, err := strictjson.Marshal(&BenchReport{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{
+		"n", "accuracy", "domain_accuracy", "agent_accuracy", "in_scope_accuracy", "oos_recall", "oos_auroc", "ece", "ece_floor",
+		"coverage_at_98_precision", "achieved_precision", "train_ms", "classify_us_p50", "classify_us_p99", "allocs_per_op", "model_bytes",
+	} {
+		if !strings.Contains(string(data), `"`+name+`":`) {
+			t.Errorf("got no %s in %s", name, data)
+		}
+	}
+}
+
+func TestBenchMulti(t *testing.T) {
+	r := bench(t, BenchConfig{Train: benchFile("train.tsv"), Test: benchFile("multi.tsv"), Multi: true})
+	if r.ExactSetAccuracy == nil || *r.ExactSetAccuracy > 2.0/3+1e-6 {
+		t.Errorf("got exact_set_accuracy %v, want at most two of three, as nobody takes orders", r.ExactSetAccuracy)
+	}
+	absent(t, map[string]*float64{"domain_accuracy": r.DomainAccuracy, "agent_accuracy": r.AgentAccuracy})
+	if r.N != 3 || r.Unseen != 1 {
+		t.Errorf("got n %d, unseen %d, want 3 and 1", r.N, r.Unseen)
+	}
+	if r.ECE == nil || r.ECEFloor == nil || r.ExactSetECE == nil || r.ExactSetECEFloor == nil {
+		t.Errorf("got %+v, want the calibration of intents and of sets", r)
+	}
+}
+
+// TestMultiCalibration: each intent is held against itself being asked for, the
+// set against all of it being right.
+func TestMultiCalibration(t *testing.T) {
+	registry, err := newBenchRegistry([]utterance{{"x", "a", "d"}, {"y", "b", "d"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	row := &utterance{Text: "t", Intent: "a#b", Domain: "d"}
+	verdicts := []verdict{
+		{row: row, confidence: 0.72, right: true, bestRight: true, claimed: true, parts: []scored{{Confidence: 0.9, Right: true}, {Confidence: 0.8, Right: true}}},
+		{row: row, confidence: 0.99, bestRight: true, claimed: true, parts: []scored{{Confidence: 0.99, Right: true}}}, // the other one was missed
+		{row: &utterance{Intent: outOfScope}, confidence: 0.5},
+	}
+	r := &BenchReport{N: 2, OutOfScopeN: 1}
+	r.count(verdicts, registry, true)
+	is(t, "ece", r.ECE, (0.1+0.2+0.01)/3)
+	is(t, "exact_set_ece", r.ExactSetECE, (0.28+0.99)/2)
+}
+
+// TestJudgeSetParts: what is held against the labels are the intents a router
+// would act on, each with its own confidence.
+func TestJudgeSetParts(t *testing.T) {
+	train, err := readUtterances(benchFile("train.tsv"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	registry, err := newBenchRegistry(train)
+	if err != nil {
+		t.Fatal(err)
+	}
+	j, err := newJudge(registry, lexical.Train(classifier.Corpus(registry.snapshot)), true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	two := "turn on the kitchen lights and then play some jazz"
+	clf := j.propose(t.Context(), two)
+	if len(clf.Subtasks) != 2 {
+		t.Fatalf("got %+v, want two subtasks", clf)
+	}
+	v := j.judgeSet(t.Context(), &utterance{two, "lights_on", "d"})
+	least := 1.0
+	right := 0
+	for _, p := range v.parts {
+		least = min(least, p.Confidence)
+		right += one(p.Right)
+	}
+	if len(v.parts) != 2 || right != 1 || least <= 0 || least < v.confidence {
+		t.Errorf("got %+v of a prompt as sure as %v, want two parts, each at least as sure, one of them asked for", v.parts, v.confidence)
+	}
+	whole := j.judgeSet(t.Context(), &utterance{"play some jazz", "play music", "d"})
+	if len(whole.parts) != 1 || !whole.parts[0].Right || whole.parts[0].Confidence != whole.confidence {
+		t.Errorf("got %+v, want the one intent", whole.parts)
+	}
+}
+
+func TestBenchTools(t *testing.T) {
+	r := bench(t, BenchConfig{Tools: benchFile("tools.jsonl"), Test: benchFile("queries.tsv"), OutOfScope: benchFile("oos.tsv")})
+	is(t, "accuracy", r.Accuracy, 0.75)
+	is(t, "top5_accuracy", r.Top5Accuracy, 0.75)
+	if r.N != 4 || r.Unseen != 1 || r.Intents != 3 || r.OutOfScopeN != 2 || r.OutOfScopeAUROC == nil {
+		t.Errorf("got %+v", r)
+	}
+	absent(t, map[string]*float64{"ece": r.ECE, "coverage": r.Coverage, "in_scope_accuracy": r.InScopeAccuracy})
+}
+
+func TestBenchWithinRows(t *testing.T) {
+	r := bench(t, BenchConfig{Tools: benchFile("queries.jsonl")})
+	is(t, "accuracy", r.Accuracy, 1)
+	if r.N != 1 || r.OutOfScopeN != 1 || r.ClassifyP50 == nil {
+		t.Errorf("got %+v", r)
+	}
+}
+
+func TestBenchInterrupted(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	_, err := Bench(ctx, BenchConfig{
+		Train: benchFile("train.tsv"), Test: benchFile("test.tsv"),
+		Progress: func(stage string, _, _ int) {
+			if stage == "train" {
+				cancel()
+			}
+		},
+	})
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v, want the context's error", err)
+	}
+}
+
+func TestBenchConfigValidate(t *testing.T) {
+	tests := []struct {
+		name string
+		cfg  BenchConfig
+		want string
+	}{
+		{"labelled", BenchConfig{Train: "t", Test: "s"}, ""},
+		{"everything", BenchConfig{Train: "t", Test: "s", OutOfScope: "o", Validation: "v", Multi: true}, ""},
+		{"tools", BenchConfig{Tools: "j", Test: "s", OutOfScope: "o"}, ""},
+		{"within rows", BenchConfig{Tools: "j"}, ""},
+		{"nothing", BenchConfig{}, "--train T.tsv --test S.tsv"},
+		{"no test", BenchConfig{Train: "t"}, "--test S.tsv"},
+		{"tools and train", BenchConfig{Tools: "j", Train: "t", Test: "s"}, "--tools ranks by description alone"},
+		{"tools and multi", BenchConfig{Tools: "j", Test: "s", Multi: true}, "--tools ranks by description alone"},
+		{"within rows and oos", BenchConfig{Tools: "j", OutOfScope: "o"}, "--oos needs --test"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			err := tt.cfg.Validate()
+			if (err != nil) != (tt.want != "") || err != nil && !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("got %v, want %q", err, tt.want)
+			}
+		})
+	}
+}
+
+// TestPublicSets measures on what is there and holds a floor that any
+// classifier worth the name clears; docs/quality.md has the figures.
+func TestPublicSets(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
+	data := func(elem ...string) string { return testkit.Shared(t, append([]string{"data"}, elem...)...) }
+	tests := []struct {
+		name     string
+		cfg      func() BenchConfig
+		accuracy float64
+	}{
+		{"CLINC150, 10 examples an intent", func() BenchConfig {
+			return BenchConfig{Train: data("clinc150", "train_10shot.tsv"), Test: data("clinc150", "val.tsv"), OutOfScope: data("clinc150", "oos_val.tsv")}
+		}, 0.5},
+		{"SNIPS", func() BenchConfig {
+			return BenchConfig{Train: data("snips", "val.tsv"), Test: data("snips", "test.tsv")}
+		}, 0.7},
+		{"BFCL", func() BenchConfig { return BenchConfig{Tools: data("bfcl", "multiple.jsonl")} }, 0.9},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			r := bench(t, tt.cfg())
+			if r.Accuracy == nil || *r.Accuracy < tt.accuracy {
+				t.Errorf("got %v, want at least %v", *r.Accuracy, tt.accuracy)
+			}
+			t.Logf("accuracy %.3f of %d", *r.Accuracy, r.N)
+		})
+	}
+}

@@ -1,0 +1,198 @@
+package golden
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/caprouter/caprouter/capabilities"
+	"github.com/caprouter/caprouter/contract"
+)
+
+// Diff is what two registries make of the same cases.
+type Diff struct {
+	A           string     `json:"registry_a"` // versions
+	B           string     `json:"registry_b"`
+	Classifier  Classifier `json:"classifier"`
+	Interrupted bool       `json:"interrupted,omitzero"`
+	Cases       int        `json:"cases"` // that were compared
+	Rules       []string   `json:"rules"` // of routing that differ
+	Changes     []Change   `json:"changes"`
+}
+
+// Change is a case that the two route differently.
+type Change struct {
+	ID    string   `json:"id"`
+	Input string   `json:"input"`
+	What  []string `json:"what"` // outcome, agents, intent, domains
+	A     Got      `json:"a"`
+	B     Got      `json:"b"`
+	Why   []string `json:"why"`
+
+	DecisionA *contract.Decision `json:"decision_a"`
+	DecisionB *contract.Decision `json:"decision_b"`
+}
+
+// DiffRegistries routes the cases by cfg.Registry, which is A, and by b. What the cases expect does not
+// matter. When ctx ends, what was compared by then is returned.
+func DiffRegistries(ctx context.Context, cfg Config, b *capabilities.Snapshot) (*Diff, error) {
+	if b == nil {
+		return nil, errors.New("golden: a second registry is required")
+	}
+	rigA, err := cfg.rig()
+	if err != nil {
+		return nil, err
+	}
+	defer rigA.close()
+	other := cfg
+	other.Registry = b
+	rigB, err := other.rig()
+	if err != nil {
+		return nil, err
+	}
+	defer rigB.close()
+
+	changes := make([]*Change, len(cfg.Cases))
+	compared := make([]bool, len(cfg.Cases))
+	errs := make([]error, len(cfg.Cases))
+	cfg.each(ctx, len(cfg.Cases), func(ctx context.Context, i int) {
+		c := &cfg.Cases[i]
+		change, err := changeOf(ctx, c, rigA, rigB)
+		if ctx.Err() != nil {
+			return
+		}
+		changes[i], errs[i], compared[i] = change, err, true
+	})
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	d := &Diff{
+		A: cfg.Registry.Version, B: b.Version, Classifier: rigA.setup(), Interrupted: ctx.Err() != nil,
+		Rules: ruleChanges(cfg.Registry, b), Changes: []Change{},
+	}
+	for i, done := range compared {
+		if !done {
+			continue
+		}
+		d.Cases++
+		if changes[i] != nil {
+			d.Changes = append(d.Changes, *changes[i])
+		}
+	}
+	return d, nil
+}
+
+// changeOf routes the case by both; nil when it makes no difference.
+func changeOf(ctx context.Context, c *Case, a, b *rig) (*Change, error) {
+	respA, err := a.route(ctx, c)
+	if err != nil {
+		return nil, fmt.Errorf("case %s: %w", c.ID, err)
+	}
+	respB, err := b.route(ctx, c)
+	if err != nil {
+		return nil, fmt.Errorf("case %s: %w", c.ID, err)
+	}
+	if unrecorded(&respA.Decision.Classification) || unrecorded(&respB.Decision.Classification) {
+		return nil, fmt.Errorf("case %s: the cassette has no reply for one of the registries, which are part of the question: record it with both, or compare without a model", c.ID)
+	}
+	ch := &Change{ID: c.ID, Input: c.Input, A: gotOf(respA), B: gotOf(respB)}
+	if ch.A.Outcome != ch.B.Outcome {
+		ch.What = append(ch.What, "outcome")
+	}
+	if !sameSet(ch.A.Agents, ch.B.Agents) {
+		ch.What = append(ch.What, "agents")
+	}
+	if ch.A.Intent != ch.B.Intent {
+		ch.What = append(ch.What, "intent")
+	}
+	if !sameSet(ch.A.Domains, ch.B.Domains) {
+		ch.What = append(ch.What, "domains")
+	}
+	if len(ch.What) == 0 {
+		return nil, nil
+	}
+	ch.DecisionA, ch.DecisionB = respA.Decision, respB.Decision
+	ch.Why = reasons(ch, a.view.Registry, b.view.Registry)
+	return ch, nil
+}
+
+// reasons explains a change from what the decisions show.
+func reasons(ch *Change, a, b *capabilities.Snapshot) []string {
+	why := []string{}
+	if ch.A.Intent != ch.B.Intent || !sameSet(ch.A.Domains, ch.B.Domains) || ch.A.Confidence != ch.B.Confidence {
+		why = append(why, fmt.Sprintf("read as %s by A, as %s by B", readingText(&ch.A), readingText(&ch.B)))
+	}
+	for _, id := range sorted(ch.A.Agents) {
+		if !slices.Contains(ch.B.Agents, id) {
+			why = append(why, fmt.Sprintf("%s: chosen by A (%s), not by B: %s", id, standing(ch.DecisionA, a, id), standing(ch.DecisionB, b, id)))
+		}
+	}
+	for _, id := range sorted(ch.B.Agents) {
+		if !slices.Contains(ch.A.Agents, id) {
+			why = append(why, fmt.Sprintf("%s: chosen by B (%s), not by A: %s", id, standing(ch.DecisionB, b, id), standing(ch.DecisionA, a, id)))
+		}
+	}
+	if ch.A.Outcome != ch.B.Outcome {
+		why = append(why, fmt.Sprintf("outcome: %s by A, %s by B", outcomeText(&ch.A), outcomeText(&ch.B)))
+	}
+	return why
+}
+
+func readingText(g *Got) string {
+	return fmt.Sprintf("%s (%s) with confidence %.2f", g.Intent, setText(g.Domains), g.Confidence)
+}
+
+func outcomeText(g *Got) string {
+	if g.Reason == "" {
+		return string(g.Outcome)
+	}
+	return fmt.Sprintf("%s (%s)", g.Outcome, g.Reason)
+}
+
+// standing says how an agent did in a decision.
+func standing(d *contract.Decision, s *capabilities.Snapshot, id string) string {
+	if s.Agent(id) == nil {
+		return "it is not in that registry"
+	}
+	i := slices.IndexFunc(d.Candidates, func(c contract.Candidate) bool { return c.AgentID == id })
+	if i < 0 {
+		return "no candidate: what it declares scores below the match threshold"
+	}
+	c := &d.Candidates[i]
+	text := fmt.Sprintf("score %.2f = intent %.2f + domains %.2f", c.Score, c.Parts.Intent, c.Parts.Domains)
+	if c.Parts.Constraints != 0 {
+		text += fmt.Sprintf(" − constraints %.2f", -c.Parts.Constraints)
+	}
+	parts := []string{text}
+	for _, g := range c.Gates {
+		parts = append(parts, g.Reason)
+	}
+	if c.Eligible && c.Role != contract.RoleChosen {
+		behind := "eligible, behind another"
+		if t := d.TieBreak; t != nil && t.Over == id {
+			behind += " by " + t.Rule
+		}
+		parts = append(parts, behind)
+	}
+	return strings.Join(parts, "; ")
+}
+
+// ruleChanges lists the rules of routing that differ.
+func ruleChanges(a, b *capabilities.Snapshot) []string {
+	list := []string{}
+	add := func(key, was, is string) {
+		if was != is {
+			list = append(list, fmt.Sprintf("%s: %s in A, %s in B", key, was, is))
+		}
+	}
+	ra, rb := &a.Routing, &b.Routing
+	add("routing.confidence_threshold", number(ra.ConfidenceThreshold), number(rb.ConfidenceThreshold))
+	add("routing.min_confidence", numberOr(ra.MinConfidence), numberOr(rb.MinConfidence))
+	add("routing.ambiguity_threshold", number(ra.AmbiguityThreshold), number(rb.AmbiguityThreshold))
+	add("routing.topk", fmt.Sprint(ra.TopK), fmt.Sprint(rb.TopK))
+	add("routing.auto_split_if_conflict", fmt.Sprint(ra.AutoSplitIfConflict), fmt.Sprint(rb.AutoSplitIfConflict))
+	add("fallback.policy", a.Fallback.Policy, b.Fallback.Policy)
+	return list
+}

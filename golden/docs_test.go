@@ -1,0 +1,53 @@
+package golden
+
+import (
+	"os"
+	"reflect"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+const document = "../docs/golden.md"
+
+// Every key of a case, and every outcome, has its row in the document.
+func TestCasesAreDocumented(t *testing.T) {
+	data, err := os.ReadFile(document)
+	if err != nil {
+		t.Fatal(err)
+	}
+	row := func(name string) {
+		if !strings.Contains(string(data), "| `"+name+"` |") {
+			t.Errorf("%s has no row for %s", document, name)
+		}
+	}
+	for field := range reflect.TypeFor[Case]().Fields() {
+		if key := field.Tag.Get("yaml"); key != "-" {
+			row(key)
+		}
+	}
+	for field := range reflect.TypeFor[Expect]().Fields() {
+		row("expect." + field.Tag.Get("yaml"))
+	}
+	for _, outcome := range outcomeWords() {
+		row(outcome)
+	}
+}
+
+// What the document shows as cases can be read.
+func TestCasesInTheDocumentAreCases(t *testing.T) {
+	data, err := os.ReadFile(document)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	for _, m := range regexp.MustCompile("(?s)\n```yaml\n(cases:.*?)\n```\n").FindAllSubmatch(data, -1) {
+		found++
+		if _, err := ReadYAML(document, m[1], nil); err != nil {
+			t.Error(err)
+		}
+	}
+	if found < 3 {
+		t.Errorf("got %d blocks of cases, want at least 3", found)
+	}
+}

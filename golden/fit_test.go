@@ -1,0 +1,282 @@
+package golden
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/caprouter/caprouter/capabilities"
+	"github.com/caprouter/caprouter/classifier"
+	"github.com/caprouter/caprouter/internal/llm"
+)
+
+// confident is a model that says code_review with the confidence that the
+// request names in percent.
+func confident(user string) (*llm.Reply, error) {
+	for percent := 100; percent > 0; percent-- {
+		if strings.Contains(user, fmt.Sprintf("at %d percent", percent)) {
+			return &llm.Reply{Text: fmt.Sprintf(`{"intent":"code_review","domains":["python"],"subtasks":[],"confidence":%.2f}`, float64(percent)/100)}, nil
+		}
+	}
+	return &llm.Reply{Text: `{"intent":"unknown","domains":[],"subtasks":[],"confidence":1}`}, nil
+}
+
+// gauged are cases that are right from 60 percent on, and wrong below.
+func gauged(t *testing.T, splits ...string) []Case {
+	t.Helper()
+	var b strings.Builder
+	b.WriteString("cases:\n")
+	for _, split := range splits {
+		for percent := 35; percent <= 95; percent += 10 {
+			expect := "{ outcome: fallback_b, agents: [] }"
+			if percent >= 60 {
+				expect = "{ outcome: dispatch, agents: [quality_agent] }"
+			}
+			fmt.Fprintf(&b, "  - { id: %s%d, input: \"at %d percent\", split: %s, expect: %s }\n", split, percent, percent, split, expect)
+		}
+	}
+	b.WriteString("  - { id: scripted, input: x, split: train, llm: x, expect: { outcome: clarify } }\n")
+	return parse(t, b.String())
+}
+
+func fitted(t *testing.T, cfg Config, precision float64) *Fit {
+	t.Helper()
+	cfg.Classifier = classifier.Config{Model: &model{say: confident}}
+	fit, err := FitThresholds(t.Context(), cfg, precision)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fit
+}
+
+func TestFitFindsTheThreshold(t *testing.T) {
+	low := 0.3
+	s := changed(t, func(s *capabilities.Snapshot) { s.Routing.MinConfidence = &low })
+	fit := fitted(t, Config{Registry: s, Cases: gauged(t, Train, Test)}, 0)
+	all := 1.0
+	want := &Score{Cases: 7, Passed: 7, Dispatched: 4, Coverage: 4.0 / 7, Precision: &all}
+	for name, got := range map[string]*Score{"train": &fit.TrainBest, "held out": fit.HeldOutBest} {
+		plain := *got
+		plain.Setting = Setting{}
+		if diff := cmp.Diff(want, &plain); diff != "" {
+			t.Errorf("%s, proposed (-want +got):\n%s", name, diff)
+		}
+	}
+	if now := fit.TrainNow; now.Passed != 4 || now.Misroutes != 3 || now.Dispatched != 7 {
+		t.Errorf("train, now: got %+v, want 4 of 7 as expected and 3 misroutes", now)
+	}
+	if !fit.Reached || fit.Target != DefaultPrecision || fit.Settings != len(grid()) {
+		t.Errorf("got reached %v, target %v, %d settings; want all of it tried and reached", fit.Reached, fit.Target, fit.Settings)
+	}
+	// Of the values that do it, the one nearest to the registry's.
+	if got, want := fit.Patch(), "routing:\n  min_confidence: 0.6 # was 0.3\n"; got != want {
+		t.Errorf("got the patch %q, want %q", got, want)
+	}
+	previous := 1.0
+	for _, point := range fit.Curve {
+		if point.Coverage > previous {
+			t.Errorf("at %v: coverage grows to %v", *point.Setting.MinConfidence, point.Coverage)
+		}
+		previous = point.Coverage
+	}
+	if *s.Routing.MinConfidence != 0.3 || s.Fallback.Policy != capabilities.FallbackAuto {
+		t.Error("the registry was changed")
+	}
+}
+
+func TestFitLeavesWhatIsGood(t *testing.T) {
+	// A model's default is the match threshold, 0.65: nothing is gained by 0.6.
+	fit := fitted(t, Config{Registry: registry(t), Cases: gauged(t, Train)}, 0)
+	if got := fit.Patch(); got != "" {
+		t.Errorf("got the patch %q, want none", got)
+	}
+	if fit.HeldOutBest != nil || fit.Curve != nil {
+		t.Errorf("got a curve of %d, want none: nothing was held out", len(fit.Curve))
+	}
+}
+
+// Nothing dispatched is no precision: switching routing off reaches no target.
+func TestFitSaysWhenItCannot(t *testing.T) {
+	cases := gauged(t, Train, Test)
+	for i := range cases {
+		cases[i].Expect = Expect{Outcome: Dispatch, Agents: []string{"rag_agent"}}
+	}
+	fit := fitted(t, Config{Registry: registry(t), Cases: cases}, 0)
+	if fit.Reached || fit.Patch() != "" {
+		t.Errorf("got reached %v and the patch %q, want that no setting reaches it, and no patch", fit.Reached, fit.Patch())
+	}
+	if fit.TrainBest.Dispatched == 0 {
+		t.Errorf("got %+v as the nearest, want one that dispatches", fit.TrainBest)
+	}
+	last := fit.Curve[len(fit.Curve)-1] // over the confidence of every case
+	if last.Dispatched != 0 || last.Precision != nil {
+		t.Errorf("got %+v, want no precision where nothing is dispatched", last)
+	}
+}
+
+// One case that is wrong at every confidence, beside many that are right: the
+// nearest is a setting that dispatches, not the one that gives up.
+func TestFitNamesTheNearest(t *testing.T) {
+	cases := gauged(t, Train)
+	for i := range cases {
+		if cases[i].ID == "train95" {
+			cases[i].Expect = Expect{Outcome: Dispatch, Agents: []string{"rag_agent"}}
+		}
+	}
+	fit := fitted(t, Config{Registry: registry(t), Cases: cases}, 0)
+	if fit.Reached || fit.Patch() != "" || fit.TrainBest.Precision == nil || *fit.TrainBest.Precision != 0.75 {
+		t.Errorf("got reached %v, patch %q, %+v; want none, and the nearest with 3 of 4", fit.Reached, fit.Patch(), fit.TrainBest)
+	}
+}
+
+func TestBetter(t *testing.T) {
+	score := func(cases, passed, dispatched, misroutes int) *Score {
+		s := &Score{Cases: cases, Passed: passed, Dispatched: dispatched, Misroutes: misroutes}
+		s.rate()
+		return s
+	}
+	tests := []struct {
+		name string
+		a, b *Score
+	}{
+		{"the target over more as expected", score(100, 60, 50, 0), score(100, 80, 100, 20)},
+		{"more as expected over a higher precision, both on target", score(100, 90, 91, 1), score(100, 70, 40, 0)},
+		{"any that dispatches over none, off target", score(100, 50, 100, 50), score(100, 60, 0, 0)},
+		{"the target over nothing dispatched, though that has more as expected", score(100, 50, 40, 0), score(100, 60, 0, 0)},
+		{"the nearer to the target, off target", score(100, 60, 50, 5), score(100, 70, 90, 20)},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if !better(tt.a, tt.b, Setting{}, 0.98) || better(tt.b, tt.a, Setting{}, 0.98) {
+				t.Errorf("want %+v before %+v", tt.a, tt.b)
+			}
+		})
+	}
+}
+
+func TestFitRefuses(t *testing.T) {
+	s := registry(t)
+	tests := []struct {
+		name      string
+		cfg       Config
+		precision float64
+		want      string
+	}{
+		{"no train split", Config{Registry: s, Cases: parse(t, everyOutcome)}, 0, "mark some with `split: train`"},
+		{"a precision nothing has", Config{Registry: s}, 1.5, "the precision must be over 0 and at most 1"},
+		{"no registry", Config{Cases: gauged(t, Train)}, 0, "a registry is required"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if _, err := FitThresholds(t.Context(), tt.cfg, tt.precision); err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("got %v, want an error with %q", err, tt.want)
+			}
+		})
+	}
+}
+
+func TestFitNeedsEveryRecording(t *testing.T) {
+	cases := gauged(t, Train)
+	c := record(t, &model{say: confident}, RecordConfig{}, cases[:3]).Cassette
+	_, err := FitThresholds(t.Context(), Config{Registry: registry(t), Cases: cases, Cassette: c}, 0)
+	if want := "case train65: " + recordAgain; err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+}
+
+func TestInterruptedFit(t *testing.T) {
+	cases := gauged(t, Train, Test)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	fit, err := FitThresholds(ctx, Config{
+		Registry: registry(t), Cases: cases, Workers: 1, Classifier: classifier.Config{Model: &model{say: confident}},
+		Progress: func(done, total int) {
+			if total == len(grid()) && done == 10 {
+				cancel()
+			}
+		},
+	}, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !fit.Interrupted || fit.Settings != 10 || fit.HeldOutBest == nil {
+		t.Errorf("got interrupted %v, %d settings, held out %v; want the best of 10, shown on what was held out", fit.Interrupted, fit.Settings, fit.HeldOutBest)
+	}
+	cancel()
+	if _, err := FitThresholds(ctx, Config{Registry: registry(t), Cases: cases}, 0); err == nil {
+		t.Error("interrupted before anything was tried: got no error")
+	}
+}
+
+func TestDiff(t *testing.T) {
+	a := registry(t)
+	b, err := capabilities.Load("testdata/registry_b.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cases, err := ReadYAML("cases.yaml", []byte(`
+cases:
+  - { id: same, input: "Do a cost analysis of azure", expect: { outcome: dispatch } }
+  - { id: other-agent, input: "Do a code review of this python module", expect: { outcome: dispatch } }
+  - { id: agent-gone, input: "Answer from the docs: doc answering", expect: { outcome: dispatch } }
+  - { id: model-less-sure, input: "x", expect: { outcome: dispatch }, llm: '{"intent":"cost_analysis","domains":["azure"],"subtasks":[],"confidence":0.7}' }
+`), NamesOf(a, b))
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := DiffRegistries(t.Context(), Config{Registry: a, Cases: cases}, b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var text strings.Builder
+	for _, rule := range d.Rules {
+		fmt.Fprintf(&text, "%s\n", rule)
+	}
+	for _, c := range d.Changes {
+		fmt.Fprintf(&text, "%s: %s\n", c.ID, strings.Join(c.What, ", "))
+		for _, why := range c.Why {
+			fmt.Fprintf(&text, "  %s\n", why)
+		}
+		if c.DecisionA == nil || c.DecisionB == nil {
+			t.Errorf("%s: a decision is missing", c.ID)
+		}
+	}
+	held(t, "diff.txt", []byte(text.String()))
+	if d.Cases != 4 || d.A != a.Version || d.B != b.Version || d.Interrupted {
+		t.Errorf("got %d cases of %s and %s, interrupted %v", d.Cases, d.A, d.B, d.Interrupted)
+	}
+	none, err := DiffRegistries(t.Context(), Config{Registry: a, Cases: cases}, a)
+	if err != nil || len(none.Changes)+len(none.Rules) > 0 {
+		t.Errorf("a registry against itself: got %v, error %v, want no change", none, err)
+	}
+}
+
+func TestDiffRefuses(t *testing.T) {
+	a := registry(t)
+	if _, err := DiffRegistries(t.Context(), Config{Registry: a}, nil); err == nil {
+		t.Error("without a second registry: got no error")
+	}
+	if _, err := DiffRegistries(t.Context(), Config{}, a); err == nil {
+		t.Error("without a first registry: got no error")
+	}
+	cases := parse(t, recordedCases)
+	c := record(t, &model{say: sayings}, RecordConfig{}, cases[:1]).Cassette
+	b := changed(t, func(s *capabilities.Snapshot) { s.Agents = s.Agents[1:] })
+	if _, err := DiffRegistries(t.Context(), Config{Registry: a, Cases: cases[:1], Cassette: c}, b); err == nil || !strings.Contains(err.Error(), "the cassette has no reply for one of the registries") {
+		t.Errorf("got %v, want that the cassette is of one registry", err)
+	}
+}
+
+func TestInterruptedDiff(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	d, err := DiffRegistries(ctx, Config{
+		Registry: registry(t), Cases: parse(t, everyOutcome), Workers: 1, Progress: func(int, int) { cancel() },
+	}, registry(t))
+	if err != nil || !d.Interrupted || d.Cases != 1 {
+		t.Errorf("got %+v, error %v; want 1 case and that it was interrupted", d, err)
+	}
+}

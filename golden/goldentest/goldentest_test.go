@@ -1,0 +1,77 @@
+package goldentest
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/caprouter/caprouter/golden"
+)
+
+const registry = "../testdata/registry.yaml"
+
+func TestRun(t *testing.T) {
+	Run(t, Options{Registry: registry, Cases: []string{"../testdata/chaos.yaml"}})
+}
+
+func TestRunSelected(t *testing.T) {
+	Run(t, Options{Registry: registry, Cases: []string{"../testdata/chaos.yaml"}, Filter: golden.Filter{Tags: []string{"divergent"}}})
+}
+
+func TestConfigNamesWhatIsWrong(t *testing.T) {
+	dir := t.TempDir()
+	file := func(name, content string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	good := file("good.yaml", "cases:\n  - { id: a, input: review this, expect: { outcome: dispatch } }\n")
+	bad := file("bad.yaml", "cases:\n  - { id: a, input: review this, expect: { agents: [nobody] } }\n")
+	tests := []struct {
+		name string
+		opts Options
+		want string
+	}{
+		{"no registry", Options{Registry: filepath.Join(dir, "none.yaml"), Cases: []string{good}}, "none.yaml"},
+		{"no cases", Options{Registry: registry, Cases: []string{filepath.Join(dir, "none")}}, "none"},
+		{"an agent nobody knows", Options{Registry: registry, Cases: []string{bad}}, `bad.yaml:2:53: the registry has no agent "nobody"`},
+		{"no cassette", Options{Registry: registry, Cases: []string{good}, Cassette: filepath.Join(dir, "none.jsonl")}, "none.jsonl"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			_, err := config(tt.opts)
+			if err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("got %v, want an error with %q", err, tt.want)
+			}
+		})
+	}
+}
+
+// said is a test that keeps what it is told.
+type said []string
+
+func (*said) Helper() {}
+
+func (s *said) Errorf(format string, args ...any) { *s = append(*s, fmt.Sprintf(format, args...)) }
+
+func TestCheck(t *testing.T) {
+	var passed, failed said
+	check(&passed, &golden.CaseResult{ID: "a", Passed: true})
+	check(&failed, &golden.CaseResult{
+		ID: "b", File: "cases.yaml", Line: 7, Input: "review this", Why: []string{"outcome: got fallback_b, want dispatch", "agents: got none, want quality_agent"},
+		Got: golden.Got{Intent: "unknown", Domains: []string{"python"}, Confidence: 0.25, Source: "lexical"},
+	})
+	want := said{"cases.yaml:7: \"review this\"\n\toutcome: got fallback_b, want dispatch\n\tagents: got none, want quality_agent\n\tread as unknown [python], confidence 0.25 (lexical)"}
+	if diff := cmp.Diff(said(nil), passed); diff != "" {
+		t.Errorf("a case that passed said (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(want, failed); diff != "" {
+		t.Errorf("a case that failed said (-want +got):\n%s", diff)
+	}
+}

@@ -1,0 +1,353 @@
+package golden
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/caprouter/caprouter/capabilities"
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/strictjson"
+)
+
+// ids are few, so that sets of them meet.
+func ids() *rapid.Generator[[]string] {
+	return rapid.SliceOfN(rapid.SampledFrom([]string{"a", "b", "c"}), 0, 3)
+}
+
+func results() *rapid.Generator[[]*CaseResult] {
+	return rapid.Custom(func(t *rapid.T) []*CaseResult {
+		var list []*CaseResult
+		for i := range rapid.IntRange(0, 12).Draw(t, "cases") {
+			c := Case{Expect: Expect{
+				Outcome: rapid.SampledFrom([]Outcome{"", Dispatch, Clarify, FallbackA, AnyFallback}).Draw(t, "wanted"),
+				Intent:  rapid.SampledFrom([]string{"", "x", "y"}).Draw(t, "wanted intent"),
+			}}
+			if rapid.Bool().Draw(t, "names agents") {
+				c.Expect.Agents = append([]string{}, ids().Draw(t, "wanted agents")...)
+			}
+			r := &CaseResult{ID: fmt.Sprint(i), Expect: c.Expect, Tags: ids().Draw(t, "tags"), Got: Got{
+				Outcome: rapid.SampledFrom([]Outcome{Dispatch, Clarify, FallbackA, FallbackB}).Draw(t, "got"),
+				Agents:  ids().Draw(t, "agents"), Intent: rapid.SampledFrom([]string{"x", "y"}).Draw(t, "intent"),
+			}}
+			r.Why = differences(&c, &r.Got)
+			r.Passed = len(r.Why) == 0
+			list = append(list, r)
+		}
+		return list
+	})
+}
+
+// The counts of a report add up to its cases.
+func TestSummaryAddsUp(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		list := results().Draw(t, "results")
+		done := slices.Clone(list)
+		for i := range done {
+			if rapid.IntRange(0, 4).Draw(t, "not run") == 0 {
+				done[i] = nil
+			}
+		}
+		r := summarise(&Report{}, make([]Case, len(list)), done)
+		s := &r.Summary
+		if s.Planned != len(list) || s.Total != len(r.Cases) || s.Passed+s.Failed != s.Total || len(r.Confidences) != s.Total {
+			t.Fatalf("%d cases: got %+v and %d confidences", len(list), *s, len(r.Confidences))
+		}
+		outcomes, intents, named := 0, 0, 0
+		for _, o := range s.ByOutcome {
+			outcomes += o.Count
+		}
+		for _, c := range r.Confusion.Intents {
+			intents += c.Count
+		}
+		for i := range r.Cases {
+			if r.Cases[i].Expect.Intent != "" {
+				named++
+			}
+		}
+		if outcomes != s.Total || intents != named {
+			t.Fatalf("got %d outcomes and %d intents, want %d and %d", outcomes, intents, s.Total, named)
+		}
+		for _, tag := range s.ByTag {
+			if tag.Passed > tag.Total || tag.Total > s.Total || tag.Total == 0 {
+				t.Fatalf("got %+v of %d", tag, s.Total)
+			}
+		}
+		if !slices.IsSortedFunc(r.Confusion.Agents, func(a, b Cell) int { return strings.Compare(a.Expected+"\x00"+a.Got, b.Expected+"\x00"+b.Got) }) {
+			t.Fatalf("the cells are not sorted: %v", r.Confusion.Agents)
+		}
+	})
+}
+
+// Every case is in one list of a comparison at most, and in none only when it
+// passes and did not fail before.
+func TestComparisonIsAPartition(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		verdicts := rapid.MapOf(rapid.StringMatching(`[a-f]`), rapid.Bool())
+		before, now := verdicts.Draw(t, "before"), verdicts.Draw(t, "now")
+		report := func(m map[string]bool) *Report {
+			r := &Report{}
+			for _, id := range []string{"a", "b", "c", "d", "e", "f"} {
+				if passed, ok := m[id]; ok {
+					r.Cases = append(r.Cases, CaseResult{ID: id, Passed: passed})
+				}
+			}
+			return r
+		}
+		c := Compare(report(before), report(now))
+		in := map[string]string{}
+		for name, list := range map[string][]string{
+			"regression": c.Regressions, "new": c.NewFailures, "known": c.KnownFailed, "fixed": c.Fixed, "gone": c.Gone,
+		} {
+			for _, id := range list {
+				if in[id] != "" {
+					t.Fatalf("%s is %s and %s", id, in[id], name)
+				}
+				in[id] = name
+			}
+		}
+		for _, id := range []string{"a", "b", "c", "d", "e", "f"} {
+			was, known := before[id]
+			is, here := now[id]
+			want := ""
+			switch {
+			case known && !here:
+				want = "gone"
+			case here && !is && !known:
+				want = "new"
+			case here && !is && was:
+				want = "regression"
+			case here && !is:
+				want = "known"
+			case here && known && !was:
+				want = "fixed"
+			}
+			if in[id] != want {
+				t.Fatalf("%s, before %v %v, now %v %v: got %q, want %q", id, known, was, here, is, in[id], want)
+			}
+		}
+	})
+}
+
+// A case that is written as JSON is read as the same case.
+func TestJSONLRoundTrip(t *testing.T) {
+	text := rapid.StringMatching(`[a-zé中"\\\t ]{0,8}[a-z]`)
+	rapid.Check(t, func(t *rapid.T) {
+		want := Case{
+			ID: rapid.StringMatching(`[a-z0-9-]{1,8}x`).Draw(t, "id"), Input: text.Draw(t, "input"),
+			Expect: Expect{
+				Outcome: rapid.SampledFrom([]Outcome{"", Clarify, AnyFallback}).Draw(t, "outcome"),
+				Agents:  []string{}, Intent: text.Draw(t, "intent"), Domains: ids().Draw(t, "domains"), Reason: text.Draw(t, "reason"),
+			},
+			History: []Turn{{"user", text.Draw(t, "turn")}}, Alternates: [][]string{{"a"}},
+			Split: rapid.SampledFrom([]string{"", Train, Test}).Draw(t, "split"), Tags: append([]string{}, ids().Draw(t, "tags")...),
+			LLM: Replies{text.Draw(t, "reply")},
+		}
+		line, err := strictjson.Marshal(&want)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := ReadJSONL("c.jsonl", line, nil)
+		if err != nil {
+			t.Fatalf("%s: %v", line, err)
+		}
+		want.File, want.Line = "c.jsonl", 1
+		if want.Expect.Domains != nil && len(want.Expect.Domains) == 0 {
+			want.Expect.Domains = []string{}
+		}
+		if diff := cmp.Diff([]Case{want}, got); diff != "" {
+			t.Fatalf("%s (-want +got):\n%s", line, diff)
+		}
+	})
+}
+
+// What a case accepts does not depend on the order of agents.
+func TestSetsHaveNoOrder(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		c := Case{Expect: Expect{Agents: append([]string{}, ids().Draw(t, "agents")...)}, Alternates: [][]string{ids().Draw(t, "alternate")}}
+		got := ids().Draw(t, "got")
+		turned := slices.Clone(got)
+		slices.Reverse(turned)
+		if agentsFit(&c, got) != agentsFit(&c, turned) || setText(got) != setText(turned) {
+			t.Fatalf("%v and %v are not the same to %+v", got, turned, c)
+		}
+		if !agentsFit(&c, c.Expect.Agents) || !agentsFit(&c, c.Alternates[0]) {
+			t.Fatalf("%+v does not accept what it names", c)
+		}
+	})
+}
+
+func TestReceivers(t *testing.T) {
+	tests := []struct {
+		agents  []string
+		outcome Outcome
+		want    string
+	}{
+		{[]string{"b", "a", "b"}, Dispatch, "a + b"},
+		{nil, Clarify, "clarify"},
+		{nil, AnyFallback, "fallback"},
+		{nil, "", "none"},
+	}
+	for _, tt := range tests {
+		if got := receivers(tt.agents, tt.outcome); got != tt.want {
+			t.Errorf("%v %s: got %q, want %q", tt.agents, tt.outcome, got, tt.want)
+		}
+	}
+}
+
+func TestPointOf(t *testing.T) {
+	tests := []struct {
+		name string
+		r    CaseResult
+		want bool
+	}{
+		{"the intent counts, whatever became of it", CaseResult{Passed: false, Expect: Expect{Intent: "x"}, Got: Got{Intent: "x"}}, true},
+		{"another intent is wrong", CaseResult{Passed: true, Expect: Expect{Intent: "x"}, Got: Got{Intent: "y"}}, false},
+		{"without an intent the verdict counts", CaseResult{Passed: true, Got: Got{Intent: "y"}}, true},
+	}
+	for _, tt := range tests {
+		if got := pointOf(&tt.r).Right; got != tt.want {
+			t.Errorf("%s: got %v, want %v", tt.name, got, tt.want)
+		}
+	}
+}
+
+func TestRoutedRight(t *testing.T) {
+	dispatched := Got{Outcome: Dispatch, Agents: []string{"a"}, Intent: "x", Domains: []string{"p"}}
+	refused := Got{Outcome: FallbackA, Intent: "x"}
+	tests := []struct {
+		name   string
+		expect Expect
+		got    Got
+		want   bool
+	}{
+		{"agents", Expect{Agents: []string{"a"}}, dispatched, true},
+		{"other agents", Expect{Agents: []string{"b"}}, dispatched, false},
+		{"any fallback is as good", Expect{Outcome: FallbackB}, refused, true},
+		{"no fallback", Expect{Outcome: FallbackB}, dispatched, false},
+		{"the intent does not count beside agents", Expect{Agents: []string{"a"}, Intent: "y"}, dispatched, true},
+		{"it does where nothing else is named", Expect{Intent: "y"}, dispatched, false},
+		{"the right intent", Expect{Intent: "x", Domains: []string{"p"}}, dispatched, true},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := routedRight(&Case{Expect: tt.expect}, &tt.got); got != tt.want {
+				t.Errorf("got %v, want %v", got, tt.want)
+			}
+		})
+	}
+}
+
+// better is a strict order, so that the proposal does not depend on which
+// setting was tried first.
+func TestBetterIsAnOrder(t *testing.T) {
+	score := rapid.Custom(func(t *rapid.T) Score {
+		v := float64(rapid.IntRange(0, 3).Draw(t, "min")) / 4
+		s := Score{
+			Setting: Setting{ConfidenceThreshold: float64(rapid.IntRange(0, 2).Draw(t, "match")) / 2},
+			Passed:  rapid.IntRange(0, 3).Draw(t, "passed"), Misroutes: rapid.IntRange(0, 2).Draw(t, "misroutes"),
+		}
+		if share := float64(rapid.IntRange(-1, 4).Draw(t, "precision")) / 4; share >= 0 {
+			s.Precision = &share // else nothing is dispatched
+		}
+		if v > 0 {
+			s.Setting.MinConfidence = &v
+		}
+		return s
+	})
+	rapid.Check(t, func(t *rapid.T) {
+		a, b, c := score.Draw(t, "a"), score.Draw(t, "b"), score.Draw(t, "c")
+		now := score.Draw(t, "now").Setting
+		less := func(a, b Score) bool { return better(&a, &b, now, 0.75) }
+		switch {
+		case less(a, a):
+			t.Fatal("a score is better than itself")
+		case less(a, b) && less(b, a):
+			t.Fatal("both are better than the other")
+		case less(a, b) && less(b, c) && !less(a, c):
+			t.Fatal("not transitive")
+		case !a.reaches(0.75) && b.reaches(0.75) && less(a, b):
+			t.Fatal("a setting that misses the target is better than one that has it")
+		}
+	})
+}
+
+func TestPatch(t *testing.T) {
+	half, low := 0.5, 0.25
+	tests := []struct {
+		name      string
+		now, best Setting
+		want      string
+	}{
+		{"nothing", Setting{&half, 0.65, 0.1}, Setting{&half, 0.65, 0.1}, ""},
+		{"everything", Setting{nil, 0.65, 0.1}, Setting{&half, 0.8, 0}, "routing:\n  confidence_threshold: 0.8 # was 0.65\n  min_confidence: 0.5 # was not set\n  ambiguity_threshold: 0 # was 0.1\n"},
+		{"one key", Setting{&low, 0.65, 0.1}, Setting{&half, 0.65, 0.1}, "routing:\n  min_confidence: 0.5 # was 0.25\n"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			fit := Fit{Reached: true, TrainNow: Score{Setting: tt.now}, TrainBest: Score{Setting: tt.best}}
+			got := fit.Patch()
+			if got != tt.want {
+				t.Fatalf("got %q, want %q", got, tt.want)
+			}
+			if _, err := capabilities.Parse("patched.yaml", []byte("clients: {}\n"+got)); err != nil {
+				t.Errorf("a registry with the patch does not load: %v", err)
+			}
+		})
+	}
+}
+
+func TestStanding(t *testing.T) {
+	s := registry(t)
+	candidate := contract.Candidate{
+		AgentID: "rag_agent", Score: 0.6, Parts: contract.ScoreParts{Intent: 0.5, Domains: 0.3, Constraints: -0.2}, Eligible: true, Role: contract.RoleStandby,
+	}
+	gated := candidate
+	gated.Eligible, gated.Gates = false, []contract.Gate{{Gate: "threshold", Reason: "score 0.60 is below the threshold 0.65"}, {Gate: "tenant", Reason: "another tenant's"}}
+	tests := []struct {
+		name, id string
+		d        contract.Decision
+		want     string
+	}{
+		{"not there", "poet", contract.Decision{}, "it is not in that registry"},
+		{"no candidate", "rag_agent", contract.Decision{}, "no candidate: what it declares scores below the match threshold"},
+		{"behind another", "rag_agent", contract.Decision{Candidates: []contract.Candidate{candidate}}, "score 0.60 = intent 0.50 + domains 0.30 − constraints 0.20; eligible, behind another"},
+		{
+			"behind another by a rule", "rag_agent",
+			contract.Decision{Candidates: []contract.Candidate{candidate}, TieBreak: &contract.TieBreak{Rule: "specificity", Over: "rag_agent"}},
+			"score 0.60 = intent 0.50 + domains 0.30 − constraints 0.20; eligible, behind another by specificity",
+		},
+		{
+			"kept out", "rag_agent",
+			contract.Decision{Candidates: []contract.Candidate{gated}},
+			"score 0.60 = intent 0.50 + domains 0.30 − constraints 0.20; score 0.60 is below the threshold 0.65; another tenant's",
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := standing(&tt.d, s, tt.id); got != tt.want {
+				t.Errorf("got  %s\nwant %s", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestRuleChanges(t *testing.T) {
+	a := registry(t)
+	b := changed(t, func(s *capabilities.Snapshot) {
+		v := 0.5
+		s.Routing = capabilities.Routing{ConfidenceThreshold: 0.8, MinConfidence: &v, AmbiguityThreshold: 0.2, TopK: 3}
+		s.Fallback.Policy = "B"
+	})
+	want := []string{
+		"routing.confidence_threshold: 0.65 in A, 0.8 in B", "routing.min_confidence: not set in A, 0.5 in B", "routing.ambiguity_threshold: 0.1 in A, 0.2 in B",
+		"routing.topk: 2 in A, 3 in B", "routing.auto_split_if_conflict: true in A, false in B", "fallback.policy: auto in A, B in B",
+	}
+	if diff := cmp.Diff(want, ruleChanges(a, b)); diff != "" {
+		t.Errorf("rules (-want +got):\n%s", diff)
+	}
+}

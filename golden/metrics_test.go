@@ -1,0 +1,204 @@
+package golden
+
+import (
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"pgregory.net/rapid"
+)
+
+var nearly = cmpopts.EquateApprox(0, 1e-12)
+
+func TestCalibrationError(t *testing.T) {
+	tests := []struct {
+		name string
+		rows []scored
+		want float64
+		ok   bool
+	}{
+		{"nothing", nil, 0, false},
+		{"only out of scope", []scored{{Confidence: 0.9, OutOfScope: true}}, 0, false},
+		{"sure and right", []scored{{1, true, false}, {1, true, false}}, 0, true},
+		{"sure and wrong", []scored{{1, false, false}}, 1, true},
+		// Two rows in the bin of 0.9 (mean 0.91, half right: |0.91-0.5| = 0.41) and
+		// one in that of 0.1 (right: |0.1-1| = 0.9): (2·0.41 + 0.9) / 3.
+		{"by hand", []scored{{0.90, true, false}, {0.92, false, false}, {0.1, true, false}}, (0.82 + 0.9) / 3, true},
+		{"out of scope does not count", []scored{{1, true, false}, {0.9, false, true}}, 0, true},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			got, ok := calibrationError(tt.rows)
+			if ok != tt.ok || math.Abs(got-tt.want) > 1e-12 {
+				t.Errorf("got %v, %v, want %v, %v", got, ok, tt.want, tt.ok)
+			}
+		})
+	}
+}
+
+func TestBinOf(t *testing.T) {
+	tests := map[float64]int{-1: 0, 0: 0, 0.066: 0, 0.067: 1, 0.5: 7, 0.9333: 13, 0.934: 14, 1: 14, 2: 14}
+	for confidence, want := range tests {
+		if got := binOf(confidence); got != want {
+			t.Errorf("binOf(%v) = %d, want %d", confidence, got, want)
+		}
+	}
+}
+
+// TestCalibrationFloor: a model that is certain and right has none; one that
+// says a half of everything is off by what n coins are off on average, about
+// sqrt(2/π)·σ, and the median of that is 0.6745·σ.
+func TestCalibrationFloor(t *testing.T) {
+	if got, ok := calibrationFloor(nil); ok {
+		t.Errorf("nothing: got %v, want none", got)
+	}
+	sure := slices.Repeat([]scored{{Confidence: 1}}, 50)
+	if got, ok := calibrationFloor(sure); got != 0 || !ok {
+		t.Errorf("certain: got %v, %v, want 0", got, ok)
+	}
+	const n = 400
+	coins := slices.Repeat([]scored{{Confidence: 0.5, Right: true}}, n)
+	sigma := 0.5 / math.Sqrt(n)
+	got, _ := calibrationFloor(coins)
+	if want := 0.6745 * sigma; math.Abs(got-want) > 0.2*want {
+		t.Errorf("coins: got %v, want about %v", got, want)
+	}
+	if again, _ := calibrationFloor(coins); again != got {
+		t.Errorf("got %v, then %v, want the same", got, again)
+	}
+	if !coins[0].Right {
+		t.Error("the rows were changed")
+	}
+}
+
+func TestAUROC(t *testing.T) {
+	in := func(c float64) scored { return scored{Confidence: c, Right: true} }
+	out := func(c float64) scored { return scored{Confidence: c, OutOfScope: true} }
+	tests := []struct {
+		name string
+		rows []scored
+		want float64
+		ok   bool
+	}{
+		{"one kind only", []scored{in(1), in(0)}, 0, false},
+		{"told apart", []scored{in(0.9), out(0.1), in(0.8)}, 1, true},
+		{"the wrong way round", []scored{in(0.1), out(0.9)}, 0, true},
+		{"all the same", []scored{in(0.5), out(0.5), out(0.5)}, 0.5, true},
+		// Pairs: (0.9, 0.5) 1, (0.9, 0.2) 1, (0.5, 0.5) ½, (0.5, 0.2) 1.
+		{"by hand", []scored{in(0.9), in(0.5), out(0.5), out(0.2)}, 3.5 / 4, true},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if got, ok := auroc(tt.rows); ok != tt.ok || math.Abs(got-tt.want) > 1e-12 {
+				t.Errorf("got %v, %v, want %v, %v", got, ok, tt.want, tt.ok)
+			}
+		})
+	}
+}
+
+// rowsOf draws rows with few different confidences, so that there are ties.
+func rowsOf(t *rapid.T) []scored {
+	return rapid.SliceOfN(rapid.Custom(func(t *rapid.T) scored {
+		r := scored{
+			Confidence: float64(rapid.IntRange(0, 12).Draw(t, "confidence")) / 12,
+			Right:      rapid.Bool().Draw(t, "right"),
+			OutOfScope: rapid.Bool().Draw(t, "outOfScope"),
+		}
+		r.Right = r.Right && !r.OutOfScope
+		return r
+	}), 0, 40).Draw(t, "rows")
+}
+
+func TestAUROCIsTheShareOfPairs(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		rows := rowsOf(t)
+		won, pairs := 0.0, 0.0
+		for _, in := range rows {
+			for _, out := range rows {
+				if in.OutOfScope || !out.OutOfScope {
+					continue
+				}
+				pairs++
+				switch {
+				case in.Confidence > out.Confidence:
+					won++
+				case in.Confidence == out.Confidence:
+					won += 0.5
+				}
+			}
+		}
+		got, ok := auroc(rows)
+		if ok != (pairs > 0) || ok && math.Abs(got-won/pairs) > 1e-12 {
+			t.Fatalf("got %v, %v, want %v of %v pairs", got, ok, won, pairs)
+		}
+	})
+}
+
+func TestRiskCoverage(t *testing.T) {
+	rows := []scored{{0.9, true, false}, {0.8, true, false}, {0.8, false, true}, {0.3, true, false}, {0.1, false, false}}
+	want := []operatingPoint{
+		{Threshold: 0.9, Accepted: 1, Coverage: 0.2, Precision: 1},
+		{Threshold: 0.8, Accepted: 3, Coverage: 0.6, Precision: 2.0 / 3},
+		{Threshold: 0.3, Accepted: 4, Coverage: 0.8, Precision: 0.75},
+		{Threshold: 0.1, Accepted: 5, Coverage: 1, Precision: 0.6},
+	}
+	got := riskCoverage(rows)
+	if diff := cmp.Diff(want, got, nearly); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	// The curve need not fall: three quarters are reached again further on.
+	if p, ok := widest(got, 0.7); !ok || p.Threshold != 0.3 {
+		t.Errorf("widest: got %v, %v, want the point at 0.3", p, ok)
+	}
+	if p, ok := widest(got[1:], 0.98); ok {
+		t.Errorf("widest: got %v, want none", p)
+	}
+	if p, ok := operate(rows, 0.95); ok {
+		t.Errorf("nothing is accepted: got %v, want none", p)
+	}
+	if p, ok := operate(rows, math.Inf(1)); ok {
+		t.Errorf("a threshold nothing reaches: got %v, want none", p)
+	}
+}
+
+// TestCurveIsWhatItsThresholdsGive: each point is what operating at its
+// threshold gives, coverage grows, and no threshold beats the widest point.
+func TestCurveIsWhatItsThresholdsGive(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		rows := rowsOf(t)
+		curve := riskCoverage(rows)
+		last := 0.0
+		for _, p := range curve {
+			want, ok := operate(rows, p.Threshold)
+			if diff := cmp.Diff(want, p, nearly); !ok || diff != "" {
+				t.Fatalf("(-want +got):\n%s", diff)
+			}
+			if p.Coverage <= last {
+				t.Fatalf("coverage %v after %v", p.Coverage, last)
+			}
+			last = p.Coverage
+		}
+		best, found := widest(curve, 0.75)
+		for i := range 26 {
+			p, ok := operate(rows, float64(i)/24)
+			if ok && p.Precision >= 0.75 && (!found || p.Coverage > best.Coverage) {
+				t.Fatalf("got %v, but %v is wider", best, p)
+			}
+		}
+	})
+}
+
+func TestQuantile(t *testing.T) {
+	sorted := []int{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}
+	tests := map[float64]int{0: 1, 0.01: 1, 0.5: 5, 0.51: 6, 0.99: 10, 1: 10}
+	for q, want := range tests {
+		if got := quantile(sorted, q); got != want {
+			t.Errorf("quantile(%v) = %d, want %d", q, got, want)
+		}
+	}
+	if got := quantile([]float64{}, 0.5); got != 0 {
+		t.Errorf("of nothing: got %v, want 0", got)
+	}
+}

@@ -1,0 +1,28 @@
+package golden
+
+import (
+	"slices"
+
+	"github.com/caprouter/caprouter/capabilities"
+	"github.com/caprouter/caprouter/contract"
+)
+
+// Names are what cases may name, sorted.
+type Names struct{ Agents, Intents, Domains []string }
+
+// NamesOf returns what any of the registries declares.
+func NamesOf(registries ...*capabilities.Snapshot) *Names {
+	n := &Names{Intents: []string{contract.Unknown}, Domains: []string{contract.Unknown}}
+	for _, s := range registries {
+		for _, a := range s.Agents {
+			n.Agents = append(n.Agents, a.ID)
+		}
+		n.Intents = append(n.Intents, s.Intents...)
+		n.Domains = append(n.Domains, s.Domains...)
+	}
+	for _, list := range []*[]string{&n.Agents, &n.Intents, &n.Domains} {
+		slices.Sort(*list)
+		*list = slices.Compact(*list)
+	}
+	return n
+}

@@ -1,0 +1,341 @@
+package golden
+
+import (
+	"bytes"
+	"cmp"
+	"crypto/sha256"
+	_ "embed" // the page and its style
+	"encoding/base64"
+	"fmt"
+	"html/template"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/strictjson"
+)
+
+var (
+	//go:embed report_html.tmpl
+	reportPage string
+	//go:embed report_html.css
+	reportStyle string
+)
+
+// WriteHTML writes the report as one page that needs nothing but itself: no
+// script, no request, and a content security policy that allows neither. Equal
+// reports make equal pages.
+func WriteHTML(w io.Writer, r *Report) error {
+	t, err := template.New("report").Funcs(template.FuncMap{
+		"n": coordinate, "share": shareOf, "points": twoDigits,
+		"join": func(list []string) string { return strings.Join(list, ", ") },
+	}).Parse(reportPage)
+	if err != nil {
+		return fmt.Errorf("parse the page of a report: %w", err)
+	}
+	p, err := newHTMLPage(r)
+	if err != nil {
+		return err
+	}
+	var b bytes.Buffer
+	if err := t.Execute(&b, p); err != nil {
+		return err
+	}
+	_, err = io.WriteString(w, visible(b.String()))
+	return err
+}
+
+// visible replaces what a viewer does not show, or what turns the direction of
+// text around, by U+FFFD: a report must not read other than it is. Line breaks
+// and tabs stay.
+func visible(page string) string {
+	return strings.Map(func(r rune) rune {
+		if r != '\n' && r != '\t' && (unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) && r > '\u200f') {
+			return utf8.RuneError
+		}
+		return r // an invalid byte becomes U+FFFD
+	}, strings.ReplaceAll(page, "\r\n", "\n"))
+}
+
+// htmlPage is what the template fills in.
+type htmlPage struct {
+	Report     *Report
+	Policy     string
+	Style      template.CSS
+	Verdict    string
+	Understood string
+	NotRun     int
+	Tiles      []htmlTile
+
+	Risk        *riskPlot
+	Reliability *barPlot
+	Histogram   *barPlot
+	Intents     htmlMatrix
+	Agents      htmlMatrix
+
+	Failures, Cases []htmlCase
+	MoreFailures    int // that are not among Failures
+}
+
+// shownFailures is how many failures the page shows in full: with the decisions
+// of thousands, no browser opens it.
+const shownFailures = 500
+
+type htmlTile struct{ Value, Label string }
+
+type htmlCase struct {
+	Case     *CaseResult
+	Short    string // the beginning of the input, on one line
+	Compared []htmlCompared
+	Decision string
+}
+
+type htmlCompared struct{ What, Expected, Got string }
+
+func newHTMLPage(r *Report) (*htmlPage, error) {
+	sum := sha256.Sum256([]byte(reportStyle))
+	p := &htmlPage{
+		Report: r,
+		Policy: "default-src 'none'; base-uri 'none'; form-action 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'",
+		Style:  template.CSS(reportStyle), //nolint:gosec // ours, embedded
+		NotRun: r.Summary.Planned - r.Summary.Total,
+	}
+	p.Verdict = fmt.Sprintf("%d of %d cases passed", r.Summary.Passed, r.Summary.Total)
+	p.Understood = understoodBy(&r.Classifier)
+	rows := shownConfidences(r)
+	p.Tiles = reportTiles(r, rows)
+	p.Risk, p.Reliability, p.Histogram = plotRisk(rows), plotReliability(rows), plotHistogram(rows)
+	p.Intents, p.Agents = newHTMLMatrix(r.Confusion.Intents), newHTMLMatrix(r.Confusion.Agents)
+	for i := range r.Cases {
+		c := htmlCase{Case: &r.Cases[i], Short: beginning(r.Cases[i].Input)}
+		p.Cases = append(p.Cases, c)
+		if c.Case.Passed {
+			continue
+		}
+		if len(p.Failures) == shownFailures {
+			p.MoreFailures++
+			continue
+		}
+		c.Compared = compared(c.Case)
+		if c.Case.Decision != nil {
+			decision, err := strictjson.Marshal(c.Case.Decision)
+			if err != nil {
+				return nil, fmt.Errorf("case %s: encode the decision: %w", c.Case.ID, err)
+			}
+			c.Decision = indentJSON(decision)
+		}
+		p.Failures = append(p.Failures, c)
+	}
+	return p, nil
+}
+
+// understoodBy names what classified, in a few words.
+func understoodBy(c *Classifier) string {
+	text := "mode " + c.Mode
+	if c.Model != "" {
+		text += ", model " + c.Model + " of " + c.Provider
+	}
+	if c.PromptVersion != "" {
+		text += ", prompt " + c.PromptVersion
+	}
+	return text
+}
+
+func reportTiles(r *Report, rows []scored) []htmlTile {
+	tiles := []htmlTile{
+		{shareOf(r.Summary.Passed, r.Summary.Total), "passed"},
+		{strconv.Itoa(r.Summary.Failed), "failed"},
+	}
+	if right, total := diagonal(r.Confusion.Intents); total > 0 {
+		tiles = append(tiles, htmlTile{shareOf(right, total), "intents right"})
+	}
+	if right, total := diagonal(r.Confusion.Agents); total > 0 {
+		tiles = append(tiles, htmlTile{shareOf(right, total), "agents right"})
+	}
+	if e, ok := calibrationError(claimedOnly(rows)); ok {
+		tiles = append(tiles, htmlTile{percentage(e), "calibration error"})
+	}
+	if best, ok := widest(claimedCurve(rows), wantedPrecision); ok {
+		tiles = append(tiles, htmlTile{percentage(best.Coverage), "answered at ≥ 98 % right"})
+	}
+	return tiles
+}
+
+func diagonal(cells []Cell) (right, total int) {
+	for _, c := range cells {
+		total += c.Count
+		if c.Expected == c.Got {
+			right += c.Count
+		}
+	}
+	return right, total
+}
+
+// compared shows side by side what a case names and what it got.
+func compared(c *CaseResult) []htmlCompared {
+	var rows []htmlCompared
+	add := func(what string, named bool, want, got string) {
+		if named {
+			rows = append(rows, htmlCompared{what, cmp.Or(want, "none"), cmp.Or(got, "none")})
+		}
+	}
+	join := func(list []string) string { return strings.Join(list, ", ") }
+	add("outcome", c.Expect.Outcome != "", string(c.Expect.Outcome), string(c.Got.Outcome))
+	add("agents", c.Expect.Agents != nil, join(c.Expect.Agents), join(c.Got.Agents))
+	add("intent", c.Expect.Intent != "", c.Expect.Intent, c.Got.Intent)
+	add("domains", c.Expect.Domains != nil, join(c.Expect.Domains), join(c.Got.Domains))
+	add("reason", c.Expect.Reason != "", c.Expect.Reason, c.Got.Reason)
+	rows = append(rows, htmlCompared{"confidence", "", twoDigits(c.Got.Confidence)})
+	return rows
+}
+
+// shownRunes is how much of an input stands in a table.
+const shownRunes = 90
+
+func beginning(input string) string {
+	line := strings.Join(strings.Fields(input), " ")
+	if short := cutRunes(line, shownRunes); short != line {
+		return short + "…"
+	}
+	return line
+}
+
+func shareOf(part, whole int) string {
+	if whole == 0 {
+		return "–"
+	}
+	return percentage(float64(part) / float64(whole))
+}
+
+func percentage(v float64) string { return strconv.FormatFloat(100*v, 'f', 1, 64) + " %" }
+
+func twoDigits(v float64) string { return strconv.FormatFloat(v, 'f', 2, 64) }
+
+// indentJSON lays out valid JSON for reading: a member or an element a line.
+func indentJSON(data []byte) string {
+	var b strings.Builder
+	depth, quoted := 0, false
+	newLine := func() { b.WriteString("\n" + strings.Repeat("  ", depth)) }
+	for i, c := range data {
+		switch {
+		case quoted:
+			b.WriteByte(c)
+			if c == '"' && !escaped(data[:i]) {
+				quoted = false
+			}
+		case c == '{' || c == '[':
+			b.WriteByte(c)
+			depth++
+			if next := data[i+1]; next == '}' || next == ']' {
+				continue
+			}
+			newLine()
+		case c == '}' || c == ']':
+			depth--
+			if last := data[i-1]; last != '{' && last != '[' {
+				newLine()
+			}
+			b.WriteByte(c)
+		case c == ',':
+			b.WriteByte(c)
+			newLine()
+		case c == ':':
+			b.WriteString(": ")
+		default:
+			quoted = c == '"'
+			b.WriteByte(c)
+		}
+	}
+	return b.String()
+}
+
+// escaped reports whether an odd number of backslashes ends data.
+func escaped(data []byte) bool {
+	n := 0
+	for i := len(data) - 1; i >= 0 && data[i] == '\\'; i-- {
+		n++
+	}
+	return n%2 == 1
+}
+
+// htmlMatrix is a confusion matrix, or what is worth knowing of one that is too
+// large to read.
+type htmlMatrix struct {
+	Labels   []string // of rows and columns; none when there are too many
+	Rows     []htmlMatrixRow
+	Distinct int
+	Right    int
+	Total    int
+	Worst    []Cell // wrong cells, the most frequent first
+	Left     int    // wrong cells that are not among them
+}
+
+type htmlMatrixRow struct {
+	Label string
+	Cells []htmlMatrixCell
+}
+
+type htmlMatrixCell struct {
+	Count int
+	Class string
+}
+
+const (
+	mostMatrixLabels = 24
+	mostWorst        = 15
+)
+
+func newHTMLMatrix(cells []Cell) htmlMatrix {
+	var m htmlMatrix
+	m.Right, m.Total = diagonal(cells)
+	counts := map[Cell]int{}
+	var labels []string
+	for _, c := range cells {
+		labels = append(labels, c.Expected, c.Got)
+		counts[Cell{Expected: c.Expected, Got: c.Got}] += c.Count
+		if c.Expected != c.Got {
+			m.Worst = append(m.Worst, c)
+		}
+	}
+	slices.SortStableFunc(m.Worst, func(a, b Cell) int { return cmp.Compare(b.Count, a.Count) })
+	if len(m.Worst) > mostWorst {
+		m.Left = len(m.Worst) - mostWorst
+		m.Worst = m.Worst[:mostWorst]
+	}
+	slices.Sort(labels)
+	labels = slices.Compact(labels)
+	if m.Distinct = len(labels); m.Distinct > mostMatrixLabels {
+		return m
+	}
+	m.Labels = labels
+	for _, expected := range labels {
+		row := htmlMatrixRow{Label: cmp.Or(expected, contract.Unknown)}
+		for _, got := range labels {
+			row.Cells = append(row.Cells, matrixCell(counts, expected, got, labels))
+		}
+		m.Rows = append(m.Rows, row)
+	}
+	return m
+}
+
+// matrixCell shades a cell by its share of the row.
+func matrixCell(counts map[Cell]int, expected, got string, labels []string) htmlMatrixCell {
+	sum := 0
+	for _, label := range labels {
+		sum += counts[Cell{Expected: expected, Got: label}]
+	}
+	c := htmlMatrixCell{Count: counts[Cell{Expected: expected, Got: got}]}
+	var classes []string
+	if c.Count > 0 {
+		classes = append(classes, "heat"+strconv.Itoa(min(1+4*c.Count/(sum+1), 4)))
+	}
+	if expected == got && c.Count > 0 {
+		classes = append(classes, "right")
+	}
+	c.Class = strings.Join(classes, " ")
+	return c
+}

@@ -1,0 +1,352 @@
+package golden
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/caprouter/caprouter/capabilities"
+	"github.com/caprouter/caprouter/classifier"
+	"github.com/caprouter/caprouter/dispatch"
+)
+
+// held compares got with a file of testdata, which -update rewrites.
+func held(t *testing.T, file string, got []byte) {
+	t.Helper()
+	path := "testdata/" + file
+	if *update {
+		if err := os.WriteFile(path, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), string(got)); diff != "" {
+		t.Errorf("%s (-want +got):\n%s\nrun with -update to accept it", path, diff)
+	}
+}
+
+// parse reads cases over the registry of testdata.
+func parse(t *testing.T, yaml string) []Case {
+	t.Helper()
+	cases, err := ReadYAML("cases.yaml", []byte(yaml), NamesOf(registry(t)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cases
+}
+
+func run1(t *testing.T, cfg Config) *Report {
+	t.Helper()
+	if cfg.Registry == nil {
+		cfg.Registry = registry(t)
+	}
+	r, err := Run(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func bytesOf(t *testing.T, r *Report) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	if err := WriteJSON(&b, r); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+// changed is the registry of testdata with something else in it.
+func changed(t *testing.T, change func(*capabilities.Snapshot)) *capabilities.Snapshot {
+	t.Helper()
+	s := *registry(t)
+	change(&s)
+	return &s
+}
+
+func failures(r *Report) []string {
+	var list []string
+	for i := range r.Cases {
+		if c := &r.Cases[i]; !c.Passed {
+			list = append(list, c.ID+": "+strings.Join(c.Why, "; "))
+		}
+	}
+	return list
+}
+
+// Chaos and contracts, 003 §9: every case comes to the outcome its file states.
+func TestChaos(t *testing.T) {
+	s := registry(t)
+	cases, err := Load([]string{"testdata/chaos.yaml"}, NamesOf(s))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range failures(run1(t, Config{Cases: cases})) {
+		t.Error(f)
+	}
+}
+
+const everyOutcome = `
+cases:
+  - { id: dispatch, input: "Do a code review of this python module", expect: { outcome: dispatch, agents: [quality_agent], intent: code_review, domains: [python] }, tags: [en] }
+  - { id: two, input: "Do a code review of this python module and a cost analysis of azure", expect: { outcome: dispatch, agents: [billing_agent, quality_agent] }, tags: [en, multi] }
+  - { id: nobody, input: "Sing me a song", expect: { outcome: fallback_b, agents: [], reason: no_match }, tags: [en] }
+  - { id: alternate, input: "Do a cost analysis of azure", expect: { agents: [rag_agent] }, alternates: [[quality_agent], [billing_agent]] }
+  - { id: wrong, input: "Revise este código python", expect: { outcome: dispatch, agents: [billing_agent], intent: cost_analysis, domains: [azure], reason: no_match }, tags: [pt] }
+  - { id: refused, input: "x", history: [], expect: { outcome: dispatch } }
+`
+
+func TestRunReport(t *testing.T) {
+	cases := parse(t, everyOutcome)
+	cases[5].Input = strings.Repeat("x", 65<<10) // more than a caller may send; Load would have refused it
+	r := run1(t, Config{Cases: cases})
+	r.Cases[5].Input = "(too long)"
+	held(t, "report.json", bytesOf(t, r))
+	var junit bytes.Buffer
+	if err := WriteJUnit(&junit, r); err != nil {
+		t.Fatal(err)
+	}
+	held(t, "report.xml", junit.Bytes())
+}
+
+// The same cases give the same bytes, whatever the number of workers.
+func TestRunIsDeterministic(t *testing.T) {
+	chaos, err := Load([]string{"testdata/chaos.yaml"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cases := append(parse(t, everyOutcome), chaos...)
+	want := bytesOf(t, run1(t, Config{Cases: cases, Workers: 1}))
+	for _, workers := range []int{1, 8} {
+		if got := bytesOf(t, run1(t, Config{Cases: cases, Workers: workers})); !bytes.Equal(want, got) {
+			t.Errorf("%d workers: the report is another one:\n%s", workers, cmp.Diff(string(want), string(got)))
+		}
+	}
+}
+
+func TestOutcomes(t *testing.T) {
+	tests := []struct {
+		name   string
+		change func(*capabilities.Snapshot)
+		cases  string
+	}{
+		{
+			"divergent intents are asked about where they are not split",
+			func(s *capabilities.Snapshot) { s.Routing.AutoSplitIfConflict = false },
+			`cases: [{ id: a, input: "Do a code review of python, then a cost analysis of azure", expect: { outcome: clarify, agents: [], reason: divergent } }]`,
+		},
+		{
+			"a model's divergent intents as well",
+			func(s *capabilities.Snapshot) { s.Routing.AutoSplitIfConflict = false },
+			`cases: [{ id: a, input: "x", expect: { outcome: clarify, agents: [], reason: divergent },
+			  llm: '{"intent":"code_review","domains":["python"],"subtasks":[{"title":"a","intent":"code_review"},{"title":"b","intent":"cost_analysis","domains":["azure"]}],"confidence":1}' }]`,
+		},
+		{
+			"policy B says why",
+			func(s *capabilities.Snapshot) { s.Fallback.Policy = "B" },
+			`cases: [{ id: a, input: "x", expect: { outcome: fallback_b, reason: low_confidence },
+			  llm: '{"intent":"code_review","domains":["python"],"subtasks":[],"confidence":0.1}' }]`,
+		},
+		{
+			"policy A, model not asked",
+			func(s *capabilities.Snapshot) { s.Fallback.Policy = "A" },
+			`cases: [{ id: a, input: "Sing me a song", expect: { outcome: fallback_a } }]`,
+		},
+		{
+			"policy C is B as long as there is no C",
+			func(s *capabilities.Snapshot) { s.Fallback.Policy = "C" },
+			`cases: [{ id: a, input: "Sing me a song", expect: { outcome: fallback_b } }]`,
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			r := run1(t, Config{Registry: changed(t, tt.change), Cases: parse(t, tt.cases)})
+			for _, f := range failures(r) {
+				t.Error(f)
+			}
+		})
+	}
+}
+
+// What earlier turns say reaches the model, masked as in the server.
+func TestHistoryIsAsked(t *testing.T) {
+	cases := parse(t, `cases: [{ id: a, input: "and on azure?", expect: { agents: [billing_agent] }, history: [{ role: user, content: "what did bob@example.com cost us" }] }]`)
+	m := &model{reply: `{"intent":"cost_analysis","domains":["azure"],"subtasks":[],"confidence":1}`}
+	r := run1(t, Config{Cases: cases, Classifier: classifier.Config{Model: m}})
+	if f := failures(r); f != nil {
+		t.Error(f)
+	}
+	asked := m.asked()
+	if len(asked) != 1 || !strings.Contains(asked[0], "cost us") || strings.Contains(asked[0], "bob@") {
+		t.Errorf("got questions %q, want one with the history, masked", asked)
+	}
+}
+
+func TestInterruptedRunKeepsWhatItHas(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var seen []int
+	r, err := Run(ctx, Config{
+		Registry: registry(t), Cases: parse(t, everyOutcome), Workers: 1,
+		Progress: func(done, total int) {
+			seen = append(seen, done, total)
+			if done == 2 {
+				cancel()
+			}
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]int{1, 6, 2, 6}, seen); diff != "" {
+		t.Errorf("progress (-want +got):\n%s", diff)
+	}
+	if !r.Interrupted || r.Summary.Planned != 6 || r.Summary.Total != 2 || len(r.Cases) != 2 {
+		t.Errorf("got interrupted %v, summary %+v, %d cases; want an interrupted report of 2 of 6", r.Interrupted, r.Summary, len(r.Cases))
+	}
+	var junit bytes.Buffer
+	if err := WriteJUnit(&junit, r); err != nil {
+		t.Fatal(err)
+	}
+	if want := `<error message="interrupted: 2 of 6 cases were run" type="interrupted">`; !strings.Contains(junit.String(), want) {
+		t.Errorf("JUnit lacks %s:\n%s", want, junit.String())
+	}
+}
+
+func TestRunRefuses(t *testing.T) {
+	tests := []struct {
+		name string
+		cfg  Config
+		want string
+	}{
+		{"no registry", Config{}, "a registry is required"},
+		{"two models", Config{Registry: registry(t), Cassette: &Cassette{}, Classifier: classifier.Config{Model: &model{}}}, "either a cassette or a model"},
+		{"a mode without its model", Config{Registry: registry(t), Classifier: classifier.Config{Mode: classifier.ModeLLM}}, "needs a model"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if _, err := Run(t.Context(), tt.cfg); err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("got %v, want an error with %q", err, tt.want)
+			}
+		})
+	}
+}
+
+// A dry run that sent something would be told so by the dispatcher.
+func TestNobodyIsSentAnything(t *testing.T) {
+	out := nobody{}.Send(t.Context(), dispatch.Call{})
+	if out.Err == nil || out.Result != nil {
+		t.Errorf("got %+v, want an error and no result", out)
+	}
+}
+
+func TestReportIsReadBack(t *testing.T) {
+	r := run1(t, Config{Cases: parse(t, everyOutcome)})
+	dir := writeFiles(t, map[string]string{
+		"good.json":    string(bytesOf(t, r)),
+		"other.json":   `{"cases":[]}`,
+		"unknown.json": `{"version":1,"nope":1}`,
+		"text.json":    `hello`,
+	})
+	got, err := ReadJSON(dir + "/good.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := bytesOf(t, r); !bytes.Equal(want, bytesOf(t, got)) {
+		t.Errorf("the report is another one when it is read back:\n%s", cmp.Diff(string(want), string(bytesOf(t, got))))
+	}
+	for file, want := range map[string]string{
+		"other.json": "a report of version 0; this program reads version 1", "unknown.json": "not a report of golden run --json",
+		"text.json": "not a report of golden run --json", "none.json": "no such file",
+	} {
+		if _, err := ReadJSON(dir + "/" + file); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v, want an error with %q", file, err, want)
+		}
+	}
+}
+
+func TestCompare(t *testing.T) {
+	report := func(verdicts string) *Report { // "a+ b-"
+		r := &Report{}
+		for v := range strings.FieldsSeq(verdicts) {
+			r.Cases = append(r.Cases, CaseResult{ID: v[:1], Passed: v[1] == '+'})
+		}
+		return r
+	}
+	tests := []struct {
+		name, before, now string
+		want              Comparison
+	}{
+		{"nothing changed", "a+ b-", "a+ b-", Comparison{KnownFailed: []string{"b"}}},
+		{"a regression", "a+ b-", "a- b-", Comparison{Regressions: []string{"a"}, KnownFailed: []string{"b"}}},
+		{"new cases", "a+", "a+ b+ c-", Comparison{NewFailures: []string{"c"}}},
+		{"fixed and gone", "a- b+ c-", "a+", Comparison{Fixed: []string{"a"}, Gone: []string{"b", "c"}}},
+		{"the order is that of the cases", "a+ b+", "b- a-", Comparison{Regressions: []string{"b", "a"}}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if diff := cmp.Diff(tt.want, Compare(report(tt.before), report(tt.now))); diff != "" {
+				t.Errorf("comparison (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestDifferences(t *testing.T) {
+	got := Got{Outcome: Dispatch, Agents: []string{"b", "a"}, Intent: "x", Domains: []string{"q", "p"}, Reason: "llm_empty"}
+	tests := []struct {
+		name string
+		c    Case
+		want []string
+	}{
+		{"nothing named", Case{}, nil},
+		{"sets have no order", Case{Expect: Expect{Agents: []string{"a", "b"}, Domains: []string{"p", "q"}}}, nil},
+		{"an alternate", Case{Expect: Expect{Agents: []string{"c"}}, Alternates: [][]string{{"a"}, {"a", "b"}}}, nil},
+		{"part of a set", Case{Expect: Expect{Agents: []string{"a"}}}, []string{"agents: got a + b, want a"}},
+		{"no agent", Case{Expect: Expect{Agents: []string{}}}, []string{"agents: got a + b, want none"}},
+		{"no alternate", Case{Expect: Expect{Agents: []string{"c"}}, Alternates: [][]string{{"d"}}}, []string{"agents: got a + b, want c or d"}},
+		{"no domain", Case{Expect: Expect{Domains: []string{}}}, []string{"domains: got p + q, want none"}},
+		{"a fallback", Case{Expect: Expect{Outcome: AnyFallback}}, []string{"outcome: got dispatch (llm_empty), want fallback"}},
+		{"all of it", Case{Expect: Expect{Outcome: Clarify, Intent: "y", Reason: "no_match"}}, []string{
+			"outcome: got dispatch (llm_empty), want clarify", "intent: got x, want y", "reason: got llm_empty, want no_match",
+		}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if diff := cmp.Diff(tt.want, differences(&tt.c, &got)); diff != "" {
+				t.Errorf("differences (-want +got):\n%s", diff)
+			}
+		})
+	}
+	if !slices.Equal(got.Agents, []string{"b", "a"}) {
+		t.Error("the set was sorted in place")
+	}
+}
+
+func BenchmarkRun(b *testing.B) {
+	s := registry(b)
+	var cases []Case
+	for i := range 1000 {
+		cases = append(cases, Case{
+			ID: strconv.Itoa(i), Input: "Do a code review of this python module, number " + strconv.Itoa(i),
+			Expect: Expect{Outcome: Dispatch, Agents: []string{"quality_agent"}},
+		})
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		r, err := Run(b.Context(), Config{Registry: s, Cases: cases, Workers: 1})
+		if err != nil || r.Summary.Passed != len(cases) {
+			b.Fatalf("%v: %+v", err, r)
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(b.N*len(cases)), "µs/case")
+}
