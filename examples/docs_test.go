@@ -170,6 +170,7 @@ func exportedMetrics(t *testing.T) map[string]string {
 	tel.Metrics().Request(string(contract.StatusCompleted), time.Millisecond)
 	tel.Metrics().Classify(string(contract.SourceLexical), time.Millisecond)
 	tel.Metrics().TaskDone(string(contract.TaskSuccess), time.Millisecond)
+	tel.Metrics().Cascade(telemetry.CascadeSpared, 1)
 	tel.Metrics().ModelCall(contract.PurposeAnswer, contract.OutcomeOK, contract.Tokens{}, time.Millisecond)
 	scrape := httptest.NewRecorder()
 	tel.Handler().ServeHTTP(scrape, httptest.NewRequest(http.MethodGet, "/metrics", nil))

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/telemetry"
 )
 
 // record writes the one decision line of a request (003 §7) and counts it. A
@@ -51,6 +52,9 @@ func (r *Router) count(resp *contract.Response, c *clock) {
 	if reason := resp.Decision.Classification.Reason; strings.HasPrefix(reason, "llm_") {
 		m.StandIn(reason)
 	}
+	if c := resp.Decision.Classification.Cascade; c != nil {
+		m.Cascade(cascadeOutcome(c), c.Confidence)
+	}
 	if f := resp.Decision.FallbackUsed; f != nil {
 		m.Fallback(*f)
 	}
@@ -61,6 +65,18 @@ func (r *Router) count(resp *contract.Response, c *clock) {
 		}
 		m.TaskDone(string(t.Status), fromMillis(t.LatencyMS))
 	}
+}
+
+func cascadeOutcome(c *contract.Cascade) string {
+	switch {
+	case c.Spared:
+		return telemetry.CascadeSpared
+	case c.Agrees == nil:
+		return telemetry.CascadeNoAnswer
+	case *c.Agrees:
+		return telemetry.CascadeAgreed
+	}
+	return telemetry.CascadeDisagreed
 }
 
 func candidateIDs(d *contract.Decision) []string {

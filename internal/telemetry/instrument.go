@@ -72,6 +72,14 @@ func (mk *maker) histogram(name, help string) metric.Float64Histogram {
 	return instrument
 }
 
+// shares makes a histogram of values from 0 to 1.
+func (mk *maker) shares(name, help string) metric.Float64Histogram {
+	instrument, err := mk.meter.Float64Histogram(name, metric.WithDescription(help),
+		metric.WithExplicitBucketBoundaries(0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 1))
+	mk.note(name, err)
+	return instrument
+}
+
 func (mk *maker) timer(name, help, labelName string, values []string) timer {
 	return timer{
 		mk.histogram(name, help),

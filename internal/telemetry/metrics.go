@@ -26,6 +26,8 @@ type Metrics struct {
 	classifyTime timer
 	agentTime    metric.Float64Histogram
 	model        modelMetrics
+	cascade      counter
+	sparedSure   metric.Float64Histogram
 
 	// What holds now, read when somebody asks for the metrics.
 	inFlight atomic.Int64
@@ -62,6 +64,8 @@ func newMetrics(registry prometheus.Registerer) (*Metrics, error) {
 		agentTime:    mk.histogram("agent_call_duration", "Time from giving an agent a task to its end, all tries included."),
 		reloads:      mk.counter("registry_reloads", "Loads of the registry, by whether the new one is in use.", "result", results()),
 		model:        mk.model(),
+		cascade:      mk.counter("cascade", "Requests in the mode cascade: the model was spared, or it was asked and agreed with the lexical classifier or not.", "outcome", cascadeOutcomes()),
+		sparedSure:   mk.shares("cascade_spared_confidence", "Confidence of the lexical classifications that spared the model; their mean is the precision they are expected to have."),
 	}
 	mk.gauge("requests_in_flight", "Requests being worked on.", m.inFlight.Load)
 	mk.gauge("registry_agents", "Agents in the registry in use.", m.agents.Load)

@@ -54,6 +54,30 @@ func (m *Metrics) ModelCall(purpose contract.CallPurpose, outcome string, tokens
 	m.model.tokens.addN(tokensThinking, tokens.Thinking)
 }
 
+// The outcomes of the cascade.
+const (
+	CascadeSpared    = "spared"
+	CascadeAgreed    = "agreed"
+	CascadeDisagreed = "disagreed"
+	CascadeNoAnswer  = "no_answer" // the model was asked in vain
+)
+
+func cascadeOutcomes() []string {
+	return []string{CascadeSpared, CascadeAgreed, CascadeDisagreed, CascadeNoAnswer}
+}
+
+// Cascade counts a request in the mode cascade, with the confidence of the
+// lexical classifier.
+func (m *Metrics) Cascade(outcome string, confidence float64) {
+	if m == nil {
+		return
+	}
+	m.cascade.add(outcome)
+	if outcome == CascadeSpared {
+		m.sparedSure.Record(context.Background(), confidence)
+	}
+}
+
 // StandIn counts a classification that the lexical classifier made because the
 // model's could not be had.
 func (m *Metrics) StandIn(reason string) {

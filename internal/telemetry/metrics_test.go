@@ -64,6 +64,7 @@ func TestMetricsHaveTheseNamesAndKinds(t *testing.T) {
 	m.Classify("lexical", time.Second)
 	m.TaskDone("partial", time.Second)
 	m.ModelCall(contract.PurposeClassify, contract.OutcomeOK, contract.Tokens{}, time.Second)
+	m.Cascade(telemetry.CascadeSpared, 0.99)
 
 	got := map[string]string{}
 	for series, kind := range scrape(t, tel) {
@@ -83,6 +84,8 @@ func TestMetricsHaveTheseNamesAndKinds(t *testing.T) {
 		"caprouter_llm_call_duration_seconds":   "histogram",
 		"caprouter_llm_tokens_total":            "counter",
 		"caprouter_llm_breaker_open":            "gauge",
+		"caprouter_cascade_total":               "counter",
+		"caprouter_cascade_spared_confidence":   "histogram",
 		"caprouter_classify_stand_ins_total":    "counter",
 		"caprouter_registry_agents":             "gauge",
 		"caprouter_registry_stale":              "gauge",
@@ -148,6 +151,18 @@ func TestMetricsRecord(t *testing.T) {
 			`caprouter_classify_stand_ins_total{reason="llm_timeout"}`:        "1",
 			`caprouter_classify_stand_ins_total{reason="llm_not_configured"}`: "0",
 			`caprouter_llm_breaker_open`:                                      "1",
+		}},
+		{"the cascade", func(m *telemetry.Metrics) {
+			m.Cascade(telemetry.CascadeSpared, 0.99)
+			m.Cascade(telemetry.CascadeSpared, 0.97)
+			m.Cascade(telemetry.CascadeDisagreed, 0.6)
+		}, map[string]string{
+			`caprouter_cascade_total{outcome="spared"}`:             "2",
+			`caprouter_cascade_total{outcome="agreed"}`:             "0",
+			`caprouter_cascade_total{outcome="disagreed"}`:          "1",
+			`caprouter_cascade_spared_confidence_count`:             "2",
+			`caprouter_cascade_spared_confidence_sum`:               "1.96",
+			`caprouter_cascade_spared_confidence_bucket{le="0.98"}`: "1",
 		}},
 		{"a fallback", func(m *telemetry.Metrics) { m.Fallback("B") }, map[string]string{
 			`caprouter_fallback_total{policy="A"}`: "0",
@@ -222,6 +237,7 @@ func TestMetricsLabelsAreClosed(t *testing.T) {
 			m.Classify(v, 0)
 			m.TaskDone(v, 0)
 			m.StandIn(v)
+			m.Cascade(v, 0.5)
 			m.ModelCall(contract.CallPurpose(v), v, contract.Tokens{Input: 1}, 0)
 		}
 		allowed := regexp.MustCompile(`^(|outcome="[a-z_]+"|policy="([ABC]|other)"|source="(llm|lexical|cache|pinned|other)"|` +

@@ -1,0 +1,243 @@
+package router_test
+
+import (
+	"context"
+	"os"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/caprouter/caprouter/capabilities"
+	"github.com/caprouter/caprouter/classifier"
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/fallback"
+	"github.com/caprouter/caprouter/internal/llm"
+	"github.com/caprouter/caprouter/router"
+)
+
+// chaos is what a model says to a prompt, and what becomes of the request.
+type chaos struct {
+	name    string
+	prompt  string   // "" = askedFor, which the registry's words understand without a model
+	replies []string // call by call, the last one again and again
+	ask     bool     // auto_split_if_conflict: false
+
+	status  contract.Status
+	source  contract.Source
+	reason  string   // why the words stood in for the model
+	because string   // why nobody is given the request, or the caller is asked
+	chosen  []string // ids
+	omitted []string // "title: reason"
+}
+
+const (
+	askedFor = "Please review this python code"
+
+	quality, billing, rag = "quality_agent", "billing_agent", "rag_agent"
+)
+
+// good is a reply that is in order; chaos is made of it.
+const good = `{"intent":"code_review","domains":["python"],"subtasks":[],"confidence":0.93}`
+
+// reply is good with other members.
+func reply(changes ...string) string { return strings.NewReplacer(changes...).Replace(good) }
+
+// parts is a reply with subtasks, sure or not.
+func parts(confidence, subtasks string) string {
+	return reply(`"subtasks":[]`, `"subtasks":[`+subtasks+`]`, "0.93", confidence)
+}
+
+const (
+	reviewPart   = `{"title":"Review","intent":"code_review","domains":["python"]}`
+	notebookPart = `{"title":"Notebook","intent":"databricks_review","domains":["databricks"]}`
+	costPart     = `{"title":"Cost","intent":"cost_analysis","domains":["azure"]}`
+	docsPart     = `{"title":"Docs","intent":"doc_answering","domains":["docs"]}`
+	strangePart  = `{"title":"Poem","intent":"unknown","domains":["unknown"]}`
+	nowherePart  = `{"title":"Cost","intent":"cost_analysis","domains":["unknown"]}`
+	parentsPart  = `{"title":"Same"}`
+)
+
+// TestChaos lets a model be unsure, write what is no JSON, leave out the domains
+// and mean several things at once (003 §9). Each row states the outcome, over
+// the registry of the source document.
+func TestChaos(t *testing.T) {
+	for _, tt := range slices.Concat(lowConfidence(), malformed(), withoutDomains(), divergent()) {
+		t.Run(tt.name, func(t *testing.T) { tt.run(t) })
+	}
+}
+
+// A model that is not sure enough gives nobody the request, however good the
+// match is; no word of the registry's stands in, for the model did answer.
+func lowConfidence() []chaos {
+	unsure := chaos{status: contract.StatusUnsupported, source: contract.SourceLLM, because: fallback.ReasonLowConfidence}
+	return []chaos{
+		unsure.with("low confidence", reply("0.93", "0.4")),
+		unsure.with("low confidence: none at all", reply("0.93", "0")),
+		unsure.with("low confidence: a hundredth short", reply("0.93", "0.64")),
+		unsure.with("low confidence: in every part", parts("0.3", reviewPart+","+costPart)),
+		served(quality).with("low confidence: just enough", reply("0.93", "0.65")),
+	}
+}
+
+// What is no reply is asked for once more; then the registry's words stand in,
+// and the reason says so.
+func malformed() []chaos {
+	byWords := served(quality)
+	byWords.source, byWords.reason = contract.SourceLexical, llm.ReasonInvalidJSON
+	badValue := byWords
+	badValue.reason = llm.ReasonInvalidValue
+	strange := chaos{
+		prompt: "Tell me a joke", status: contract.StatusUnsupported, source: contract.SourceLexical,
+		reason: llm.ReasonInvalidJSON, because: fallback.ReasonNoMatch,
+	}
+	return []chaos{
+		byWords.with("malformed: prose", "This is a code review."),
+		byWords.with("malformed: cut off", good[:len(good)-5]),
+		byWords.with("malformed: prose around it", "Sure! "+good),
+		byWords.with("malformed: a name twice", reply("{", `{"intent":"code_review",`)),
+		byWords.with("malformed: a name too many", reply("{", `{"agent":"billing_agent",`)),
+		byWords.with("malformed: no confidence", reply(`,"confidence":0.93`, "")),
+		byWords.with("malformed: single quotes", strings.ReplaceAll(good, `"`, `'`)),
+		badValue.with("malformed: an intent of its own", reply("code_review", "write_poem")),
+		badValue.with("malformed: an agent for an intent", reply("code_review", billing)),
+		badValue.with("malformed: surer than sure", reply("0.93", "93")),
+		served(quality).with("malformed: put right when asked again", "I think it is a review.", good),
+		served(quality).with("malformed: only a fence around it", "```json\n"+good+"\n```"),
+		strange.with("malformed: and the words say nothing", "ha ha"),
+	}
+}
+
+// Domains that are missing are a mistake; a domain that is unknown is an answer,
+// and an intent alone does not reach the threshold.
+func withoutDomains() []chaos {
+	byWords := served(quality)
+	byWords.source, byWords.reason = contract.SourceLexical, llm.ReasonInvalidJSON
+	empty := byWords
+	empty.reason = llm.ReasonInvalidValue
+	nowhere := chaos{status: contract.StatusUnsupported, source: contract.SourceLLM, because: fallback.ReasonNoMatch}
+	wordless := nowhere
+	wordless.prompt, wordless.source, wordless.reason = "Do a code review", contract.SourceLexical, llm.ReasonInvalidJSON
+	partly := served(quality)
+	partly.omitted = []string{"Cost: " + fallback.ReasonNoMatch}
+	return []chaos{
+		byWords.with("no domains: left out", reply(`"domains":["python"],`, "")),
+		byWords.with("no domains: null", reply(`["python"]`, "null")),
+		empty.with("no domains: an empty list", reply(`["python"]`, "[]")),
+		nowhere.with("no domains: unknown", reply("python", contract.Unknown)),
+		nowhere.with("no domains: one that another agent has", reply("python", "azure")),
+		wordless.with("no domains: nor do the words name any", reply(`"domains":["python"],`, "")),
+		served(quality).with("no domains: a part has its parent's", parts("0.93", parentsPart)),
+		partly.with("no domains: of one part", parts("0.93", reviewPart+","+nowherePart)),
+	}
+}
+
+// Several intents are split where the registry says so, else the caller is asked.
+func divergent() []chaos {
+	two := served(quality, billing)
+	asked := chaos{ask: true, status: contract.StatusClarify, source: contract.SourceLLM, because: fallback.ReasonDivergent}
+	oneAgent := served(quality)
+	oneAgent.ask = true
+	three := two
+	three.omitted = []string{"Docs: topk_reached"}
+	strange := served(quality)
+	strange.omitted = []string{"Poem: " + fallback.ReasonNoMatch}
+	return []chaos{
+		two.with("divergent: split", parts("0.93", reviewPart+","+costPart)),
+		served(billing, rag).with("divergent: none of them the main intent", parts("0.93", costPart+","+docsPart)),
+		served(quality).with("divergent: intents of one agent", parts("0.93", reviewPart+","+notebookPart)),
+		three.with("divergent: more agents than topk", parts("0.93", reviewPart+","+costPart+","+docsPart)),
+		strange.with("divergent: one of them nobody's", parts("0.93", reviewPart+","+strangePart)),
+		asked.with("divergent: not to be split", parts("0.93", reviewPart+","+costPart)),
+		oneAgent.with("divergent: one intent twice is none", parts("0.93", reviewPart+","+reviewPart)),
+	}
+}
+
+// served is a request that a model understood and the agents get.
+func served(ids ...string) chaos {
+	return chaos{status: contract.StatusAccepted, source: contract.SourceLLM, chosen: ids}
+}
+
+func (c chaos) with(name string, replies ...string) chaos {
+	c.name, c.replies = name, replies
+	return c
+}
+
+func (c *chaos) run(t *testing.T) {
+	said, err := classifier.New(classifier.Config{Model: &chaosModel{replies: c.replies}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(said.Close)
+	agents := &scriptedAgents{t: t}
+	r, err := router.New(router.Config{}, said, agents)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.SetView(router.NewView(sourceSnapshot(t, c.ask), agents))
+	prompt := c.prompt
+	if prompt == "" {
+		prompt = askedFor
+	}
+	req := &contract.Request{Content: contract.Content{Prompt: prompt}, Options: contract.Options{DryRun: true}}
+	resp, err := r.Handle(t.Context(), req, &contract.Caller{AllScopes: true, AllAgents: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := *c
+	want.chosen, want.omitted = append([]string{}, c.chosen...), append([]string{}, c.omitted...)
+	if diff := cmp.Diff(want, c.got(resp), cmp.AllowUnexported(chaos{})); diff != "" {
+		t.Errorf("outcome (-want +got):\n%s\ncalls %+v", diff, resp.Decision.Classification.Calls)
+	}
+}
+
+// got is the row as it came out.
+func (c *chaos) got(resp *contract.Response) chaos {
+	got := *c
+	clf := &resp.Decision.Classification
+	got.status, got.source, got.reason = resp.Status, clf.Source, clf.Reason
+	got.because = resp.Data.Because
+	if resp.Data.Unsupported != nil {
+		got.because = resp.Data.Reason
+	}
+	got.chosen = append([]string{}, resp.Decision.Chosen...)
+	got.omitted = []string{}
+	for _, o := range resp.Omitted {
+		if resp.Status == contract.StatusAccepted { // else the whole says why
+			got.omitted = append(got.omitted, o.Title+": "+o.Reason)
+		}
+	}
+	return got
+}
+
+// sourceSnapshot is the registry of the source document (003 §1).
+func sourceSnapshot(t *testing.T, ask bool) *capabilities.Snapshot {
+	t.Helper()
+	const file = "../capabilities/testdata/source.yaml"
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := capabilities.Parse(file, data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Routing.AutoSplitIfConflict = !ask
+	return s
+}
+
+// chaosModel says its replies in turn.
+type chaosModel struct {
+	replies []string
+	calls   atomic.Int64
+}
+
+func (*chaosModel) Provider() string { return "scripted" }
+func (*chaosModel) Model() string    { return "scripted-1" }
+
+func (m *chaosModel) Generate(context.Context, *llm.Request) (*llm.Reply, error) {
+	nth := int(m.calls.Add(1)) - 1
+	return &llm.Reply{Text: m.replies[min(nth, len(m.replies)-1)]}, nil
+}
