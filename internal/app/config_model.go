@@ -38,29 +38,26 @@ type CascadeConfig struct {
 	Accept Acceptance `yaml:"accept"`
 }
 
-// Acceptance is a confidence from 0 to 1, or "auto": as the calibration says,
-// which is never as long as the lexical classifier is not calibrated.
+// Acceptance is a confidence from 0 to 1, or "auto": what the calibration of the
+// lexical classifier gives, never where it is not calibrated.
 type Acceptance string
 
 const acceptAuto = "auto"
 
-// never is a confidence nothing has.
-const never = 2.0
-
-// confidence is the least that is accepted.
-func (a Acceptance) confidence() (float64, error) {
+// confidence is the least that is accepted; auto tells that the calibration says.
+func (a Acceptance) confidence() (least float64, auto bool, err error) {
 	if a == acceptAuto {
-		return never, nil
+		return 0, true, nil
 	}
 	v, err := strconv.ParseFloat(string(a), 64)
 	if err != nil || !(v >= 0 && v <= 1) { // NaN is refused as well
-		return 0, fmt.Errorf("classifier.cascade.accept: must be auto or a confidence from 0 to 1, got %q", string(a))
+		return 0, false, fmt.Errorf("classifier.cascade.accept: must be auto or a confidence from 0 to 1, got %q", string(a))
 	}
-	return max(v, math.SmallestNonzeroFloat64), nil // to the classifier 0 is no number
+	return max(v, math.SmallestNonzeroFloat64), false, nil // to the classifier 0 is no number
 }
 
 func (c *ClassifierConfig) validate() error {
-	_, err := c.Cascade.Accept.confidence()
+	_, _, err := c.Cascade.Accept.confidence()
 	return errors.Join(
 		oneOf("classifier.mode", c.Mode, classifier.ModeAuto, classifier.ModeLLM, classifier.ModeCascade, classifier.ModeLexical),
 		inRange("classifier.timeout_ms", c.TimeoutMS, 1, 60_000),

@@ -3,6 +3,7 @@ package app
 import (
 	"io"
 	"log/slog"
+	"math"
 	"net"
 	"os"
 	"slices"
@@ -115,7 +116,19 @@ func (c *core) apply(s *capabilities.Snapshot) error {
 	for _, w := range s.Warnings {
 		c.log.Warn("registry", "warning", w)
 	}
+	c.warnOfCascade(s)
 	return nil
+}
+
+// warnOfCascade says when the cascade would spare nothing: what is configured
+// depends on the examples of the registry.
+func (c *core) warnOfCascade(s *capabilities.Snapshot) {
+	mode, _ := c.classifier.Mode()
+	auto := c.cfg.Classifier.Cascade.Accept == acceptAuto
+	if mode == classifier.ModeCascade && auto && math.IsInf(c.router.View().Lexical.Accept(), 1) {
+		c.log.Warn("too few examples to calibrate the lexical classifier: the cascade asks the model for every request",
+			"key", "classifier.cascade.accept", "registry_version", s.Version)
+	}
 }
 
 // countReload books a look at the registry file that changed something.

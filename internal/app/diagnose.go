@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"net"
 	"os"
 	"path/filepath"
@@ -15,6 +16,7 @@ import (
 	"github.com/caprouter/caprouter/capabilities"
 	"github.com/caprouter/caprouter/classifier"
 	"github.com/caprouter/caprouter/internal/auth"
+	"github.com/caprouter/caprouter/internal/lexical"
 	"github.com/caprouter/caprouter/internal/llm"
 	"github.com/caprouter/caprouter/internal/redact"
 )
@@ -51,7 +53,29 @@ func Diagnose(ctx context.Context, cfg Config, opts Options, report func(Finding
 	report(diagnoseMasking(&cfg))
 	key := cfg.LLM.key(opts.lookupEnv())
 	report(diagnoseKey(&cfg.LLM, &cfg.Classifier, key))
+	if cfg.Classifier.Mode == classifier.ModeCascade && cfg.Classifier.Cascade.Accept == acceptAuto {
+		report(diagnoseCascade(&cfg))
+	}
 	report(diagnoseModel(ctx, &cfg, &opts, key))
+}
+
+// diagnoseCascade trains the lexical classifier to see whether the cascade will
+// spare the model anything.
+func diagnoseCascade(cfg *Config) Finding {
+	f := Finding{Check: "cascade", Level: LevelSkip, Detail: "there is no registry to calibrate on"}
+	path, _ := cfg.Registry.path()
+	s, err := capabilities.Load(path)
+	if err != nil {
+		return f
+	}
+	accept := lexical.Train(classifier.Corpus(s)).Accept()
+	if math.IsInf(accept, 1) {
+		f.Level, f.Detail = LevelWarn, "too few examples to calibrate: the model is asked for every request"
+		f.Fix = "add examples to the registry, or set classifier.cascade.accept to a number"
+		return f
+	}
+	f.Level, f.Detail = LevelOK, fmt.Sprintf("the model is spared from a confidence of %.2f", accept)
+	return f
 }
 
 func diagnoseRegistry(cfg *Config) Finding {

@@ -114,7 +114,7 @@ func (c *core) openModel(opts *Options) error {
 
 // newClassifier makes the classifier of the configured mode.
 func (c *core) newClassifier() (*classifier.Classifier, error) {
-	accept, err := c.cfg.Classifier.Cascade.Accept.confidence()
+	accept, auto, err := c.cfg.Classifier.Cascade.Accept.confidence()
 	if err != nil {
 		return nil, err
 	}
@@ -128,8 +128,9 @@ func (c *core) newClassifier() (*classifier.Classifier, error) {
 			Entries: c.cfg.Classifier.Cache.Entries,
 			TTL:     time.Duration(c.cfg.Classifier.Cache.TTLS) * time.Second,
 		},
-		Accept: accept,
-		Log:    c.log,
+		Accept:     accept,
+		AcceptAuto: auto,
+		Log:        c.log,
 	}
 	if c.model != nil {
 		cfg.Model = c.model

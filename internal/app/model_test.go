@@ -221,6 +221,19 @@ func TestBreakerLeavesADeadModelAlone(t *testing.T) {
 	}
 }
 
+// TestCascadeThatSparesNothingIsSaid: auto needs examples to calibrate with.
+func TestCascadeThatSparesNothingIsSaid(t *testing.T) {
+	model := fakellm.Start(t, fakellm.Config{Wire: fakellm.Gemini})
+	for accept, want := range map[Acceptance]bool{acceptAuto: true, "0.9": false} {
+		s := startServerIn(t, modelEnv, modelRegistry, asks(ProviderGemini, model), func(cfg *Config) {
+			cfg.Classifier.Mode, cfg.Classifier.Cascade.Accept = "cascade", accept
+		})
+		if got := strings.Contains(s.log.String(), "too few examples to calibrate"); got != want {
+			t.Errorf("accept %s: the log warns: %t, want %t", accept, got, want)
+		}
+	}
+}
+
 // TestSameRequestsShareACall: requests that are alike and at the same time make
 // one call; one that leaves fails no other.
 func TestSameRequestsShareACall(t *testing.T) {

@@ -1,0 +1,72 @@
+package app
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/caprouter/caprouter/classifier"
+)
+
+func TestOpenGolden(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "registry.yaml")
+	if err := os.WriteFile(file, []byte("clients:\n  a: { match: { intent: [x], domains: [y] } }\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	const key = "some-secret-key-0123456789"
+	withKey := func(string) (string, bool) { return key, true }
+	noKey := func(string) (string, bool) { return "", false }
+	tests := []struct {
+		name      string
+		by        GoldenModel
+		change    func(*Config)
+		lookup    func(string) (string, bool)
+		wantMode  string
+		wantModel bool
+		wantErr   string
+	}{
+		{name: "words ask nobody, key or not", by: GoldenWords, lookup: withKey, wantMode: classifier.ModeLexical},
+		{name: "a recorded model", by: GoldenRecorded, lookup: noKey, wantMode: classifier.ModeLLM},
+		{name: "a live model", by: GoldenLive, lookup: withKey, wantMode: classifier.ModeLLM, wantModel: true},
+		{name: "a cascade stays one", by: GoldenLive, lookup: withKey, change: func(c *Config) { c.Classifier.Mode = classifier.ModeCascade }, wantMode: classifier.ModeCascade, wantModel: true},
+		{name: "no key", by: GoldenLive, lookup: noKey, wantErr: "there is no model to ask: set the variable GEMINI_API_KEY"},
+		{name: "somebody else's key", by: GoldenLive, lookup: withKey, change: func(c *Config) {
+			c.LLM.Provider, c.LLM.BaseURL = ProviderOpenAI, "https://models.example/v1"
+		}, wantErr: "would be sent to another server"},
+		{name: "no registry", change: func(c *Config) { c.Registry.File = "none.yaml" }, lookup: noKey, wantErr: "none.yaml"},
+		{name: "an acceptance that is none", change: func(c *Config) { c.Classifier.Cascade.Accept = "often" }, lookup: noKey, wantErr: "classifier.cascade.accept"},
+		{name: "a kind that is none", change: func(c *Config) { c.Redact.Kinds = Words{"shoe_size"} }, lookup: noKey, wantErr: "redact"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			cfg := DefaultConfig()
+			cfg.Registry.File = file
+			if tt.change != nil {
+				tt.change(&cfg)
+			}
+			g, err := OpenGolden(cfg, Options{LookupEnv: tt.lookup}, tt.by)
+			if tt.wantErr != "" {
+				if err == nil || !strings.Contains(err.Error(), tt.wantErr) {
+					t.Fatalf("got %v, want an error with %q", err, tt.wantErr)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer g.Close()
+			c := &g.Config.Classifier
+			if c.Mode != tt.wantMode || (c.Model != nil) != tt.wantModel || len(g.Config.Registry.Agents) != 1 {
+				t.Errorf("got mode %q, a model %v, %d agents; want %q, %v, 1", c.Mode, c.Model != nil, len(g.Config.Registry.Agents), tt.wantMode, tt.wantModel)
+			}
+			want := "the key is " + key
+			if tt.wantModel {
+				want = "the key is <redacted>"
+			}
+			if got := g.Scrub("the key is " + key); got != want {
+				t.Errorf("scrub: got %q, want %q", got, want)
+			}
+		})
+	}
+}
