@@ -161,6 +161,7 @@ func (p *page) classification(c *contract.Classification) {
 		}
 		p.field(label, text, none)
 	}
+	p.cascade(c.Cascade)
 	p.model("model", c.ModelUse)
 }
 

@@ -55,12 +55,6 @@ func newInitCommand() *cobra.Command {
 	}
 }
 
-// starterFile is one of the files init writes.
-type starterFile struct {
-	path    string
-	content []byte
-}
-
 func runInit(out io.Writer, dir string) error {
 	cfg := starterDefaults()
 	config, err := renderConfig(&cfg)
@@ -142,21 +136,6 @@ func writeNew(files []starterFile) error {
 			}
 			return withoutVerb(err)
 		}
-	}
-	return nil
-}
-
-func writeComplete(f starterFile) error {
-	temp, err := os.CreateTemp(filepath.Dir(f.path), ".caprouter-init-")
-	if err != nil {
-		return err
-	}
-	_, err = temp.Write(f.content)
-	if err = errors.Join(err, temp.Sync(), temp.Close()); err == nil {
-		err = os.Rename(temp.Name(), f.path)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(temp.Name()))
 	}
 	return nil
 }

@@ -46,6 +46,7 @@ func newRootCommand() *cobra.Command {
 		newLintCommand(),
 		newDoctorCommand(),
 		newAgentsCommand(),
+		newGoldenCommand(),
 		newCompletionCommand(),
 		newVersionCommand(),
 	)

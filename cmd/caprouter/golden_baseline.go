@@ -1,0 +1,67 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/caprouter/caprouter/golden"
+)
+
+// maxGone is how many of the cases that are gone are named.
+const maxGone = 20
+
+// readBaseline reads the report to compare with; nil when none is wanted.
+func (f *runFlags) readBaseline() (*golden.Report, error) {
+	if f.baseline == "" {
+		return nil, nil
+	}
+	r, err := golden.ReadBaseline(f.baseline)
+	return r, withoutVerb(err)
+}
+
+// checkBaseline refuses a baseline that knows none of the cases: it is one of
+// others. A few selected cases may all be new.
+func (f *runFlags) checkBaseline(baseline *golden.Report, cases []golden.Case) error {
+	if baseline == nil || f.filters() || baseline.HasAny(cases) {
+		return nil
+	}
+	return fmt.Errorf("%s: has none of these cases (it begins with %q, they begin with %q): it is the report of others; make it again with golden run --json",
+		f.baseline, cut(oneLine(baseline.Cases[0].ID), plainWidth), cut(oneLine(cases[0].ID), plainWidth))
+}
+
+// compare holds the report against the baseline. What a filter leaves out is not
+// gone.
+func (f *runFlags) compare(baseline, r *golden.Report) golden.Comparison {
+	c := golden.Compare(baseline, r)
+	if f.filters() {
+		c.Gone = nil
+	}
+	return c
+}
+
+// printComparison names what differs from the baseline.
+func printComparison(out io.Writer, baseline, r *golden.Report, c *golden.Comparison, maxNew int) {
+	why := make(map[string]string, len(r.Cases))
+	for i := range r.Cases {
+		why[r.Cases[i].ID] = strings.Join(r.Cases[i].Why, "; ")
+	}
+	if was, is := baseline.Classifier, r.Classifier; was != is {
+		fmt.Fprintf(out, "warning: another reader than in the baseline: %s, was %s\n", oneLine(is.String()), oneLine(was.String()))
+	}
+	for _, id := range c.Regressions {
+		fmt.Fprintf(out, "regression: %s: %s\n", oneLine(id), oneLine(why[id]))
+	}
+	for _, id := range c.NewFailures {
+		fmt.Fprintf(out, "new failure: %s: %s\n", oneLine(id), oneLine(why[id]))
+	}
+	for _, id := range c.Gone[:min(len(c.Gone), maxGone)] {
+		fmt.Fprintf(out, "gone: %s\n", oneLine(id))
+	}
+	if more := len(c.Gone) - maxGone; more > 0 {
+		fmt.Fprintf(out, "gone: … and %d more\n", more)
+	}
+	fmt.Fprintf(out, "against the baseline: %s, %s (%d may be), %d failed before, %d fixed, %d gone\n",
+		count(len(c.Regressions), "regression"), count(len(c.NewFailures), "new failure"), maxNew,
+		len(c.KnownFailed), len(c.Fixed), len(c.Gone))
+}

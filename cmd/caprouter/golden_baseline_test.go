@@ -1,0 +1,70 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/caprouter/caprouter/golden"
+)
+
+func reportOf(reader golden.Classifier, ids ...string) *golden.Report {
+	r := &golden.Report{Classifier: reader}
+	for _, id := range ids {
+		r.Cases = append(r.Cases, golden.CaseResult{ID: id, Passed: true})
+	}
+	return r
+}
+
+func TestComparisonNamesWhatIsGone(t *testing.T) {
+	var ids []string
+	for i := range 23 {
+		ids = append(ids, fmt.Sprintf("case-%02d", i))
+	}
+	words := golden.Classifier{Mode: "lexical"}
+	before, now := reportOf(words, ids...), reportOf(words, "case-00")
+	var flags runFlags
+	c := flags.compare(before, now)
+	var out strings.Builder
+	printComparison(&out, before, now, &c, 0)
+	var want strings.Builder
+	for _, id := range ids[1:21] {
+		want.WriteString("gone: " + id + "\n")
+	}
+	want.WriteString("gone: … and 2 more\nagainst the baseline: 0 regressions, 0 new failures (0 may be), 0 failed before, 0 fixed, 22 gone\n")
+	if diff := cmp.Diff(want.String(), out.String()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	flags.filter.IDs = []string{"case-00"}
+	if c := flags.compare(before, now); len(c.Gone) > 0 {
+		t.Errorf("of selected cases: got %q gone, want none", c.Gone)
+	}
+}
+
+func TestComparisonWarnsOfAnotherReader(t *testing.T) {
+	before := reportOf(golden.Classifier{Mode: "lexical"}, "a")
+	now := reportOf(golden.Classifier{Mode: "llm", Provider: "p", Model: "m", PromptVersion: "v"}, "a")
+	var out strings.Builder
+	printComparison(&out, before, now, new(golden.Comparison), 0)
+	if want := "warning: another reader than in the baseline: llm, p m, prompts v, was lexical\n"; !strings.HasPrefix(out.String(), want) {
+		t.Errorf("got %q, want it to begin with %q", out.String(), want)
+	}
+}
+
+func TestBaselineOfOtherCases(t *testing.T) {
+	before := reportOf(golden.Classifier{}, "a")
+	flags := runFlags{baseline: "b.json"}
+	others := []golden.Case{{ID: "x"}}
+	if err := flags.checkBaseline(before, others); err == nil || !strings.HasPrefix(err.Error(), "b.json: has none of these cases") {
+		t.Errorf("got %v, want that the baseline has none of them", err)
+	}
+	if err := flags.checkBaseline(before, append(others, golden.Case{ID: "a"})); err != nil {
+		t.Errorf("one in common: got %v", err)
+	}
+	flags.filter.Tags = []string{"new"}
+	if err := flags.checkBaseline(before, others); err != nil {
+		t.Errorf("selected cases: got %v, want none: they may all be new", err)
+	}
+}

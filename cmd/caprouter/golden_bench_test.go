@@ -1,0 +1,129 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/caprouter/caprouter/golden"
+	"github.com/caprouter/caprouter/internal/strictjson"
+)
+
+// benchRows writes a small labelled set and returns its path.
+func benchRows(t *testing.T, name, content string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+const benchTrain = "turn on the lights\tlights_on\thome\nswitch the lamp on\tlights_on\thome\n" +
+	"play some jazz\tplay_music\tmedia\nput on the new album\tplay_music\tmedia\n"
+
+// goldenBench runs the command by itself.
+func goldenBench(t *testing.T, args ...string) (out, errOut string, code int) {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	cmd := newGoldenBenchCommand()
+	cmd.SilenceErrors, cmd.SilenceUsage = true, true
+	cmd.SetArgs(args)
+	cmd.SetOut(&stdout)
+	cmd.SetErr(&stderr)
+	code = report(&stderr, cmd.ExecuteContext(t.Context()))
+	return stdout.String(), stderr.String(), code
+}
+
+func TestGoldenBench(t *testing.T) {
+	train := benchRows(t, "train.tsv", benchTrain)
+	test := benchRows(t, "test.tsv", "switch on the lights\tlights_on\thome\nthe new jazz album\torder_food\tfood\n")
+	out, errOut, code := goldenBench(t, "--train", train, "--test", test)
+	if code != exitOK || errOut != "" {
+		t.Fatalf("got exit code %d and %q, want 0 and nothing on stderr, which is no terminal", code, errOut)
+	}
+	for _, want := range []string{
+		"2 intents", "4 examples", "2 in scope", "accuracy", "50.0 %", "unseen", "classify_us_p50", "order_food",
+		"none", "too few examples to calibrate",
+	} {
+		if !strings.Contains(out, want) {
+			t.Errorf("got no %q in:\n%s", want, out)
+		}
+	}
+	if strings.Contains(out, "oos_auroc") {
+		t.Errorf("got a figure that does not apply:\n%s", out)
+	}
+}
+
+func TestGoldenBenchJSON(t *testing.T) {
+	train := benchRows(t, "train.tsv", benchTrain)
+	out, errOut, code := goldenBench(t, "--train", train, "--test", train, "--json")
+	if code != exitOK {
+		t.Fatalf("got exit code %d: %s", code, errOut)
+	}
+	var got struct {
+		N        int      `json:"n"`
+		Accuracy float64  `json:"accuracy"`
+		AUROC    *float64 `json:"oos_auroc"`
+	}
+	if err := strictjson.UnmarshalForeign([]byte(out), &got); err != nil {
+		t.Fatal(err)
+	}
+	if got.N != 4 || got.Accuracy != 1 || got.AUROC != nil || strings.Count(out, "\n") != 1 {
+		t.Errorf("got %s", out)
+	}
+}
+
+func TestGoldenBenchSaysWhatIsWrong(t *testing.T) {
+	train := benchRows(t, "train.tsv", benchTrain)
+	tests := []struct {
+		name string
+		args []string
+		code int
+		want string
+	}{
+		{"no files", nil, exitUsage, "--train T.tsv --test S.tsv"},
+		{"an argument", []string{"x"}, exitUsage, "takes no arguments"},
+		{"tools and multi", []string{"--tools", "x", "--multi"}, exitUsage, "--tools ranks by description alone"},
+		{"a file that is not there", []string{"--train", train, "--test", "absent.tsv"}, exitError, "absent.tsv"},
+		{"a column that is not there", []string{"--train", train, "--test", benchRows(t, "test.tsv", "a\tb\tc\na\tb\n")}, exitError, "test.tsv:2: has no column domain"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			out, errOut, code := goldenBench(t, tt.args...)
+			if code != tt.code || !strings.Contains(errOut, tt.want) || out != "" {
+				t.Errorf("got exit code %d, %q, want %d, %q", code, errOut, tt.code, tt.want)
+			}
+		})
+	}
+}
+
+func TestBenchSaysWhyNothingIsAccepted(t *testing.T) {
+	yes, no, some, none := true, false, 0.9, 0.0
+	tests := []struct {
+		name   string
+		report golden.BenchReport
+		want   string
+	}{
+		{"too few examples", golden.BenchReport{Calibrated: &no, Coverage: &none}, "none too few examples"},
+		{"not sure enough", golden.BenchReport{Calibrated: &yes, Coverage: &none, AcceptSource: golden.AcceptFromTraining}, "none not sure enough"},
+		{"a threshold", golden.BenchReport{Calibrated: &yes, Coverage: &some, Accept: &some, AcceptSource: golden.AcceptFromTraining}, "chosen from: training"},
+		{"a threshold nothing reaches", golden.BenchReport{Calibrated: &yes, Coverage: &none, Accept: &some}, "none no row reaches it"},
+		{"tools", golden.BenchReport{}, ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			var out bytes.Buffer
+			if err := printBench(&out, &tt.report); err != nil {
+				t.Fatal(err)
+			}
+			text := regexp.MustCompile(" {2,}").ReplaceAllString(out.String(), " ")
+			if !strings.Contains(text, tt.want) || tt.want == "" && strings.Contains(text, "accept") {
+				t.Errorf("got %s, want %q", out.String(), tt.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,102 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/caprouter/caprouter/golden"
+)
+
+// diffFlags are what golden diff is told besides the cases; its registry A is
+// configFlags.registry.
+type diffFlags struct {
+	goldenFlags
+	other                string
+	asJSON, failOnChange bool
+}
+
+func newGoldenDiffCommand() *cobra.Command {
+	var flags diffFlags
+	cmd := &cobra.Command{
+		Use:   "diff --registry-a FILE --registry-b FILE CASES…",
+		Short: "Show what another registry would route differently, and why",
+		Long: "Route every case by two registries and show what changes: outcome, agents, intent or domains, with the\n" +
+			"scores and gates behind it. What the cases expect does not matter.\n\n" +
+			"Exit code 0 whether or not something changes, 1 when it does and --fail-on-change is given.",
+		Example: `  caprouter golden diff --registry-a capabilities.yaml --registry-b new.yaml golden/`,
+		Args:    takesCases(),
+		RunE:    func(cmd *cobra.Command, args []string) error { return goldenDiff(cmd, args, &flags) },
+	}
+	flags.register(cmd)
+	flags.registerModel(cmd)
+	cmd.Flags().StringVar(&flags.registry, "registry-a", "", "registry `FILE` as it is")
+	cmd.Flags().StringVar(&flags.other, "registry-b", "", "registry `FILE` as it would be")
+	cmd.Flags().BoolVar(&flags.failOnChange, "fail-on-change", false, "exit code 1 when a case is routed differently")
+	cmd.Flags().BoolVar(&flags.asJSON, "json", false, "print JSON, with the whole decisions")
+	must(cmd.MarkFlagFilename("registry-a", yamlExtensions()...))
+	must(cmd.MarkFlagFilename("registry-b", yamlExtensions()...))
+	return cmd
+}
+
+func goldenDiff(cmd *cobra.Command, args []string, flags *diffFlags) error {
+	if flags.registry == "" || flags.other == "" {
+		return usagef(cmd, "diff needs two registries: --registry-a FILE --registry-b FILE")
+	}
+	b, err := readRegistry(flags.other)
+	if err != nil {
+		return err
+	}
+	g, err := flags.open(cmd, args, flags.by(), b)
+	if err != nil {
+		return err
+	}
+	defer g.Close()
+	var d *golden.Diff
+	err = withProgress(cmd, "comparing", &g.Config, func(ctx context.Context) error {
+		d, err = golden.DiffRegistries(ctx, g.Config, b)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if flags.asJSON {
+		err = printJSON(cmd.OutOrStdout(), d)
+	} else {
+		err = printDiff(cmd.OutOrStdout(), d)
+	}
+	switch {
+	case err != nil:
+		return err
+	case d.Interrupted:
+		return fmt.Errorf("interrupted: %d of %d cases were compared", d.Cases, len(g.Config.Cases))
+	case flags.failOnChange && len(d.Changes) > 0:
+		return silentError{}
+	}
+	return nil
+}
+
+func printDiff(out io.Writer, d *golden.Diff) error {
+	var b strings.Builder
+	for _, rule := range d.Rules {
+		fmt.Fprintf(&b, "rule     %s\n", oneLine(rule))
+	}
+	for i := range d.Changes {
+		c := &d.Changes[i]
+		fmt.Fprintf(&b, "changed  %s: %s\n", oneLine(c.ID), strings.Join(c.What, ", "))
+		const inset = "         "
+		fmt.Fprintf(&b, "%s%s\n", inset, cut(oneLine(c.Input), plainWidth-len(inset)))
+		for _, why := range c.Why {
+			fmt.Fprintf(&b, "%s%s\n", inset, oneLine(why))
+		}
+	}
+	if b.Len() > 0 {
+		b.WriteByte('\n')
+	}
+	fmt.Fprintf(&b, "%s: %d routed differently (A %s, B %s)\n", count(d.Cases, "case"), len(d.Changes), shortVersion(d.A), shortVersion(d.B))
+	_, err := io.WriteString(out, b.String())
+	return err
+}

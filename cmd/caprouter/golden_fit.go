@@ -1,0 +1,138 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/caprouter/caprouter/golden"
+)
+
+func newGoldenFitCommand() *cobra.Command {
+	var flags goldenFlags
+	var asJSON bool
+	precision := golden.DefaultPrecision
+	cmd := &cobra.Command{
+		Use:   "fit CASES…",
+		Short: "Propose thresholds of the registry from cases",
+		Long: "Try min_confidence, confidence_threshold and ambiguity_threshold on the cases of split train, and propose\n" +
+			"those that route most of them as expected while --precision of what is dispatched is right; nothing when\n" +
+			"no setting that dispatches anything reaches that. What the proposal is worth is shown on the cases of split\n" +
+			"validation and test, which take no part in the choice.\n\n" +
+			"The registry is not changed: the patch is printed, for you to judge and apply.",
+		Example: `  caprouter golden fit golden/
+  caprouter golden fit golden/ --precision 0.95 --json`,
+		Args: takesCases(),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if !(precision > 0 && precision <= 1) {
+				return usagef(cmd, "--precision %v is not over 0 and at most 1", precision)
+			}
+			return goldenFit(cmd, args, &flags, precision, asJSON)
+		},
+	}
+	flags.register(cmd)
+	flags.registerRegistry(cmd)
+	flags.registerModel(cmd)
+	cmd.Flags().Float64Var(&precision, "precision", precision, "least `SHARE` of the dispatched that must be right on split train")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}
+
+func goldenFit(cmd *cobra.Command, args []string, flags *goldenFlags, precision float64, asJSON bool) error {
+	g, err := flags.open(cmd, args, flags.by())
+	if err != nil {
+		return err
+	}
+	defer g.Close()
+	var fit *golden.Fit
+	err = withProgress(cmd, "fitting", &g.Config, func(ctx context.Context) error {
+		fit, err = golden.FitThresholds(ctx, g.Config, precision)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if asJSON {
+		err = printJSON(cmd.OutOrStdout(), fit)
+	} else {
+		err = printFit(cmd.OutOrStdout(), fit)
+	}
+	if err == nil && fit.Interrupted {
+		return fmt.Errorf("interrupted: the best of the %d settings that were tried", fit.Settings)
+	}
+	return err
+}
+
+func printFit(out io.Writer, fit *golden.Fit) error {
+	var b strings.Builder
+	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(w, "\tcases\tas expected\tdispatched\tmisroutes\tcoverage\tprecision\n")
+	line := func(name string, s *golden.Score) {
+		if s != nil {
+			fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t%s\t%s\n", name, s.Cases, s.Passed, s.Dispatched, s.Misroutes, percent(s.Coverage), percentOr(s.Precision))
+		}
+	}
+	best, chosen := "proposed", "the proposal"
+	if !fit.Reached {
+		best, chosen = "nearest", "the nearest"
+	}
+	line("train, now", &fit.TrainNow)
+	line("train, "+best, &fit.TrainBest)
+	line("held out, now", fit.HeldOutNow)
+	line("held out, "+best, fit.HeldOutBest)
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	if err := printCurve(&b, fit.Curve, chosen); err != nil {
+		return err
+	}
+	switch patch := fit.Patch(); {
+	case !fit.Reached:
+		fmt.Fprintf(&b, "\nNo setting reaches a precision of %s on split train; %s tried. The nearest is\n%s: nothing is proposed.\n",
+			percent(fit.Target), count(fit.Settings, "setting"), settingText(&fit.TrainBest.Setting))
+	case patch != "":
+		fmt.Fprintf(&b, "\n# proposed, not applied; %s tried\n%s", count(fit.Settings, "setting"), patch)
+	default:
+		fmt.Fprintf(&b, "\nThe registry is as good as any of the %s that were tried: nothing to change.\n", count(fit.Settings, "setting"))
+	}
+	_, err := io.WriteString(out, b.String())
+	return err
+}
+
+// settingText is a setting in a line.
+func settingText(s *golden.Setting) string {
+	least := "not set"
+	if s.MinConfidence != nil {
+		least = fmt.Sprint(*s.MinConfidence)
+	}
+	return fmt.Sprintf("confidence_threshold %v, min_confidence %s, ambiguity_threshold %v", s.ConfidenceThreshold, least, s.AmbiguityThreshold)
+}
+
+// percentOr is a share that there may not be.
+func percentOr(v *float64) string {
+	if v == nil {
+		return "–"
+	}
+	return percent(*v)
+}
+
+// printCurve shows what the setting is worth on what was held out.
+func printCurve(b *strings.Builder, curve []golden.Score, chosen string) error {
+	if len(curve) == 0 {
+		b.WriteString("\nNothing was held out: mark cases with `split: validation` or `split: test` to see what the proposal is worth.\n")
+		return nil
+	}
+	fmt.Fprintf(b, "\nheld out, %s at other values of min_confidence\n", chosen)
+	w := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(w, "min_confidence\tcoverage\tprecision\tmisroutes\n")
+	for i := range curve {
+		s := &curve[i]
+		fmt.Fprintf(w, "%s\t%s\t%s\t%d\n", strconv.FormatFloat(*s.Setting.MinConfidence, 'f', 2, 64), percent(s.Coverage), percentOr(s.Precision), s.Misroutes)
+	}
+	return w.Flush()
+}

@@ -1,0 +1,237 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/caprouter/caprouter/golden"
+	"github.com/caprouter/caprouter/internal/app"
+)
+
+// runFlags are what golden run is told besides the cases.
+type runFlags struct {
+	goldenFlags
+	asJSON, verbose       bool
+	junit, html, baseline string
+	maxNewFailures        int
+}
+
+func newGoldenRunCommand() *cobra.Command {
+	var flags runFlags
+	cmd := &cobra.Command{
+		Use:   "run CASES…",
+		Short: "Run cases and say which requests went elsewhere than they should",
+		Long: "Run the cases of files and directories. Without a model the registry's words read the requests; with\n" +
+			"--cassette a recorded model does, without a network. Either way the same cases give the same report.\n\n" +
+			"Exit code 1 when a case fails. With --baseline, the report of an earlier run, it is 1 when a case that\n" +
+			"passed fails now, or more new cases fail than --max-new-failures; what failed before may fail on.\n" +
+			"Ctrl-C keeps what is done: the report holds it, says so, and the exit code is 1.",
+		Example: `  caprouter golden run cases.yaml
+  caprouter golden run golden/ --json > baseline.json
+  caprouter golden run golden/ --baseline baseline.json --junit report.xml --html report.html
+  caprouter golden run golden/ --cassette gemini.cassette.jsonl --tag pt`,
+		Args: takesCases(),
+		RunE: func(cmd *cobra.Command, args []string) error { return goldenRun(cmd, args, &flags) },
+	}
+	flags.register(cmd)
+	flags.registerRegistry(cmd)
+	flags.registerModel(cmd)
+	f := cmd.Flags()
+	f.BoolVar(&flags.asJSON, "json", false, "print the whole report as JSON; it is what --baseline reads")
+	f.BoolVar(&flags.verbose, "verbose", false, "a line for every case, not only for those that fail")
+	f.StringVar(&flags.junit, "junit", "", "write JUnit XML for a CI server to `FILE`")
+	f.StringVar(&flags.html, "html", "", "write one page with plots and the failures' decisions to `FILE`")
+	f.StringVar(&flags.baseline, "baseline", "", "compare with the report in `FILE`")
+	f.IntVar(&flags.maxNewFailures, "max-new-failures", 0, "with --baseline, `N` cases that are new may fail")
+	must(cmd.MarkFlagFilename("junit", "xml"))
+	must(cmd.MarkFlagFilename("html", "html"))
+	must(cmd.MarkFlagFilename("baseline", "json"))
+	return cmd
+}
+
+func goldenRun(cmd *cobra.Command, args []string, flags *runFlags) error {
+	if flags.maxNewFailures < 0 || flags.baseline == "" && cmd.Flags().Changed("max-new-failures") {
+		return usagef(cmd, "--max-new-failures is a number from 0 up, and needs --baseline")
+	}
+	if err := flags.checkOutputs(cmd, args); err != nil { // before the work, which may be long and cost
+		return err
+	}
+	baseline, err := flags.readBaseline()
+	if err != nil {
+		return err
+	}
+	g, err := flags.open(cmd, args, flags.by())
+	if err != nil {
+		return err
+	}
+	defer g.Close()
+	if err := flags.checkBaseline(baseline, g.Config.Cases); err != nil {
+		return err
+	}
+	var r *golden.Report
+	err = withProgress(cmd, "cases", &g.Config, func(ctx context.Context) error {
+		r, err = golden.Run(ctx, g.Config)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return flags.finish(cmd, r, baseline)
+}
+
+// output is a file the report is written to.
+type output struct {
+	flag, path string
+	write      func(io.Writer, *golden.Report) error
+}
+
+// outputs are those that are wanted.
+func (f *runFlags) outputs() []output {
+	all := []output{{"--junit", f.junit, golden.WriteJUnit}, {"--html", f.html, golden.WriteHTML}}
+	return slices.DeleteFunc(all, func(o output) bool { return o.path == "" })
+}
+
+// checkOutputs says what keeps the outputs from being written, and which of them
+// would take the place of an input or of another.
+func (f *runFlags) checkOutputs(cmd *cobra.Command, cases []string) error {
+	outputs := f.outputs()
+	if len(outputs) == 0 {
+		return nil
+	}
+	cfg, err := f.load()
+	if err != nil {
+		return err
+	}
+	files, err := golden.Files(cases)
+	if err != nil {
+		return withoutVerb(err)
+	}
+	type file struct{ what, path string }
+	others := []file{
+		{"--baseline", f.baseline},
+		{"--cassette", f.cassette},
+		{"the configuration", cmp.Or(f.path(), app.DefaultConfigFile)},
+		{"the registry", cmp.Or(cfg.Registry.File, app.DefaultRegistryFile)},
+	}
+	for _, path := range files {
+		others = append(others, file{"the case file", path})
+	}
+	for i, o := range outputs {
+		if i > 0 {
+			others = append(others, file{outputs[i-1].flag, outputs[i-1].path})
+		}
+		for _, other := range others {
+			if other.path != "" && sameFile(o.path, other.path) {
+				return usagef(cmd, "%s %s and %s %s are the same file: name another", o.flag, o.path, other.what, other.path)
+			}
+		}
+		if err := checkWritable(o.path); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// finish tells what came out: what is printed first, so that a file that cannot
+// be written costs nothing else.
+func (f *runFlags) finish(cmd *cobra.Command, r, baseline *golden.Report) error {
+	failed := f.print(cmd.OutOrStdout(), r)
+	verdict := f.verdict(cmd, r, baseline)
+	for _, o := range f.outputs() {
+		failed = errors.Join(failed, writeReport(o.path, func(w io.Writer) error { return o.write(w, r) }))
+	}
+	if _, silent := errors.AsType[silentError](verdict); silent && failed != nil {
+		return failed
+	}
+	return errors.Join(verdict, failed)
+}
+
+func (f *runFlags) print(out io.Writer, r *golden.Report) error {
+	if f.asJSON {
+		return golden.WriteJSON(out, r)
+	}
+	return printReport(out, r, f.verbose)
+}
+
+// verdict decides the exit code, and names what is to blame.
+func (f *runFlags) verdict(cmd *cobra.Command, r, baseline *golden.Report) error {
+	bad := r.Summary.Failed > 0
+	if baseline != nil {
+		c := f.compare(baseline, r)
+		out := cmd.OutOrStdout()
+		if f.asJSON {
+			out = cmd.ErrOrStderr() // stdout is the report
+		}
+		printComparison(out, baseline, r, &c, f.maxNewFailures)
+		bad = len(c.Regressions) > 0 || len(c.NewFailures) > f.maxNewFailures
+	}
+	switch {
+	case r.Interrupted:
+		return fmt.Errorf("interrupted: %d of %d cases were run; the report holds these", r.Summary.Total, r.Summary.Planned)
+	case bad:
+		return silentError{}
+	}
+	return nil
+}
+
+// printReport prints what failed, or every case, and the counts.
+func printReport(out io.Writer, r *golden.Report, all bool) error {
+	var b strings.Builder
+	for i := range r.Cases {
+		if c := &r.Cases[i]; all || !c.Passed {
+			printCase(&b, c)
+		}
+	}
+	if b.Len() > 0 {
+		b.WriteByte('\n')
+	}
+	if r.Summary.Failed > 0 || all {
+		printCounts(&b, &r.Summary)
+	}
+	how := r.Classifier.Mode
+	if r.Classifier.Model != "" {
+		how += ", " + oneLine(r.Classifier.Provider+" "+r.Classifier.Model)
+	}
+	fmt.Fprintf(&b, "%s: %d passed, %d failed (%s; registry %s)\n", count(r.Summary.Total, "case"),
+		r.Summary.Passed, r.Summary.Failed, how, shortVersion(r.Registry))
+	_, err := io.WriteString(out, b.String())
+	return err
+}
+
+func printCase(b *strings.Builder, c *golden.CaseResult) {
+	if c.Passed {
+		fmt.Fprintf(b, "ok    %s: %s\n", oneLine(c.ID), strings.Join(append([]string{string(c.Got.Outcome)}, c.Got.Agents...), " "))
+		return
+	}
+	const inset = "      "
+	fmt.Fprintf(b, "FAIL  %s  %s:%d\n", oneLine(c.ID), oneLine(c.File), c.Line)
+	fmt.Fprintf(b, "%s%s\n", inset, cut(oneLine(c.Input), plainWidth-len(inset)))
+	for _, why := range c.Why {
+		fmt.Fprintf(b, "%s%s\n", inset, oneLine(why))
+	}
+	if c.Got.Outcome != "" {
+		fmt.Fprintf(b, "%sread as %s, confidence %.2f (%s)\n", inset, oneLine(reading(c.Got.Intent, c.Got.Domains)), c.Got.Confidence, c.Got.Source)
+	}
+}
+
+func printCounts(b *strings.Builder, s *golden.Summary) {
+	var parts []string
+	for _, o := range s.ByOutcome {
+		parts = append(parts, fmt.Sprintf("%s %d", o.Name, o.Count))
+	}
+	fmt.Fprintf(b, "outcomes  %s\n", strings.Join(parts, " · "))
+	parts = parts[:0]
+	for _, t := range s.ByTag {
+		parts = append(parts, fmt.Sprintf("%s %d/%d", oneLine(t.Tag), t.Passed, t.Total))
+	}
+	if len(parts) > 0 {
+		fmt.Fprintf(b, "tags      %s\n", strings.Join(parts, " · "))
+	}
+}

@@ -1,0 +1,180 @@
+package main
+
+import (
+	"bytes"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/caprouter/caprouter/golden"
+)
+
+// runGolden runs golden run in a directory of its own, with a registry and a
+// case that passes beside one that fails.
+func runGolden(t *testing.T, prepare func(dir string), args ...string) (dir, out, errOut string, code int) {
+	t.Helper()
+	dir = t.TempDir()
+	for name, content := range map[string]string{
+		"registry.yaml": goldenRegistry,
+		"other/c.yaml":  "cases:\n  - { id: c, input: dance, expect: { outcome: fallback } }\n",
+		"cases/a.yaml": "cases:\n  - { id: a, input: a code review of python, expect: { agents: [quality_agent] } }\n" +
+			"  - { id: b, input: sing, expect: { agents: [quality_agent] } }\n",
+	} {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if prepare != nil {
+		prepare(dir)
+	}
+	t.Chdir(dir)
+	var stdout, stderr bytes.Buffer
+	code = execute(t.Context(), append([]string{"golden", "run", "--registry", "registry.yaml", "cases"}, args...), nil, &stdout, &stderr)
+	return dir, stdout.String(), stderr.String(), code
+}
+
+// A report that cannot be written is said before the work, by the name the user
+// gave it.
+func TestGoldenRunChecksItsOutputsFirst(t *testing.T) {
+	tests := []struct{ name, flag, path, want string }{
+		{"a directory that is not there", "--html", "none/report.html", "caprouter: none/report.html: no such file or directory\n"},
+		{"below a file", "--junit", "registry.yaml/report.xml", "caprouter: registry.yaml/report.xml: not a directory\n"},
+		{"a directory", "--html", "cases", "caprouter: cases: is a directory\n"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			_, out, errOut, code := runGolden(t, nil, "--json", tt.flag, tt.path)
+			if code != exitError || errOut != tt.want || out != "" {
+				t.Errorf("got exit code %d, %q and %q, want %d, %q and no work", code, errOut, out, exitError, tt.want)
+			}
+		})
+	}
+}
+
+// What can no longer be written when the work is done does not cost the report
+// that was paid for.
+func TestGoldenRunPrintsBeforeItWrites(t *testing.T) {
+	dir := t.TempDir()
+	gone := filepath.Join(dir, "gone", "report.html")
+	f := runFlags{html: gone, asJSON: true}
+	cmd := newGoldenRunCommand()
+	var out bytes.Buffer
+	cmd.SetOut(&out)
+	err := f.finish(cmd, &golden.Report{Summary: golden.Summary{Planned: 2, Total: 1}, Interrupted: true}, nil)
+	if err == nil {
+		t.Fatal("got no error")
+	}
+	for _, want := range []string{gone + ": no such file or directory", "interrupted: 1 of 2 cases were run"} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %q in it", err, want)
+		}
+	}
+	if !strings.Contains(out.String(), `"interrupted":true`) {
+		t.Errorf("got %q, want the report", &out)
+	}
+	f.html = filepath.Join(dir, "gone", "report.html")
+	err = f.finish(cmd, &golden.Report{Summary: golden.Summary{Failed: 1}}, nil)
+	if code := report(io.Discard, err); err == nil || err.Error() == "" || code != exitError {
+		t.Errorf("got %v, want the file that was not written though a case failed too", err)
+	}
+}
+
+// No output may take the place of an input or of the other output.
+func TestGoldenRunOutputsAreNoInputs(t *testing.T) {
+	prepare := func(dir string) {
+		if err := os.Symlink("registry.yaml", filepath.Join(dir, "link.html")); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Symlink("../other", filepath.Join(dir, "cases", "linked")); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Symlink("other/c.yaml", filepath.Join(dir, "out.xml")); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, "more.yaml"), []byte("cases: []\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	tests := []struct {
+		name string
+		args []string
+		want string
+	}{
+		{"two outputs", []string{"--html", "x.html", "--junit", "./x.html"}, "--html x.html and --junit ./x.html are the same file"},
+		{"a baseline", []string{"--junit", "b.json", "--baseline", "cases/../b.json"}, "--junit b.json and --baseline cases/../b.json are the same file"},
+		{"a cassette", []string{"--html", "c.jsonl", "--cassette", "c.jsonl"}, "--html c.jsonl and --cassette c.jsonl are the same file"},
+		{"the registry, by a link", []string{"--html", "link.html"}, "--html link.html and the registry registry.yaml are the same file"},
+		{"a case file", []string{"more.yaml", "--html", "more.yaml"}, "--html more.yaml and the case file more.yaml are the same file"},
+		{"a case file of a directory, by a link", []string{"--junit", "out.xml"}, "--junit out.xml and the case file cases/linked/c.yaml are the same file"},
+		{"a case file of a directory", []string{"--junit", "cases/a.yaml"}, "--junit cases/a.yaml and the case file cases/a.yaml are the same file"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			_, _, errOut, code := runGolden(t, prepare, tt.args...)
+			if code != exitUsage || !strings.Contains(errOut, tt.want) {
+				t.Errorf("got exit code %d and %q, want %d and %q", code, errOut, exitUsage, tt.want)
+			}
+		})
+	}
+	t.Run("beside the cases, and a device twice", func(t *testing.T) {
+		dir, _, errOut, code := runGolden(t, nil, "--junit", os.DevNull, "--html", os.DevNull)
+		if code != exitError || errOut != "" {
+			t.Errorf("got exit code %d and %q, want the failed case only", code, errOut)
+		}
+		if _, _, errOut, _ := runGolden(t, nil, "--html", "cases/report.html"); errOut != "" {
+			t.Errorf("%s: got %q, want no complaint of a report that is no case", dir, errOut)
+		}
+	})
+}
+
+// A link stays one, and what it leads to is written, there or not.
+func TestWriteReportThroughLinks(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.Mkdir(filepath.Join(dir, "real"), 0o750); err != nil {
+		t.Fatal(err)
+	}
+	for _, target := range []string{"old.xml", "new.xml"} {
+		file := filepath.Join(dir, "real", target)
+		if target == "old.xml" {
+			if err := os.WriteFile(file, []byte("old"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		link := filepath.Join(dir, "link-"+target)
+		if err := os.Symlink(filepath.Join("real", target), link); err != nil {
+			t.Fatal(err)
+		}
+		if err := writeReport(link, func(w io.Writer) error { _, err := io.WriteString(w, "written"); return err }); err != nil {
+			t.Fatal(err)
+		}
+		if to, err := os.Readlink(link); err != nil || to != filepath.Join("real", target) {
+			t.Errorf("%s: got a link to %q, error %v, want it as it was", link, to, err)
+		}
+		if data, _ := os.ReadFile(file); string(data) != "written" {
+			t.Errorf("%s: got %q, want what was written", file, data)
+		}
+	}
+	checkFiles(t, filepath.Join(dir, "real"), map[string]string{"old.xml": "written", "new.xml": "written"})
+}
+
+// Looking whether a file can be written leaves nothing behind, and what is there
+// alone.
+func TestCheckWritableLeavesNothing(t *testing.T) {
+	dir := t.TempDir()
+	old := filepath.Join(dir, "old.xml")
+	if err := os.WriteFile(old, []byte("old"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{old, filepath.Join(dir, "new.xml"), os.DevNull} {
+		if err := checkWritable(path); err != nil {
+			t.Errorf("%s: got %v, want no error", path, err)
+		}
+	}
+	checkFiles(t, dir, map[string]string{"old.xml": "old"})
+}
