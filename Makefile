@@ -47,6 +47,10 @@ bench: ## Run the benchmarks (BENCH=regexp BENCH_COUNT=6), then measure whole pr
 		$$(grep -rl --include='*_test.go' '^func Benchmark' . | xargs -n1 dirname | sort -u)
 	go run ./internal/bench
 
+.PHONY: quality
+quality: build ## Print how well the lexical classifier does on the data sets of ../shared, where they are
+	.ci/quality bin/caprouter
+
 .PHONY: cover
 cover: ## Show test coverage by function; the HTML page is bin/cover.html
 	@mkdir -p bin
