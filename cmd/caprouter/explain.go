@@ -227,7 +227,7 @@ func nearMiss(n *contract.NearestMiss) string {
 
 // timings lists the stages in the order a request goes through them.
 func (p *page) timings(ms map[string]float64) {
-	known := []string{"classify", "match", "fallback", "dispatch"}
+	known := []string{"mask", "classify", "match", "fallback", "dispatch"}
 	var parts []string
 	add := func(stage string) {
 		if v, ok := ms[stage]; ok {
