@@ -24,7 +24,7 @@ func (r *Router) clarify(resp *contract.Response, j *job, p *plan) {
 	resp.Status = contract.StatusClarify
 	resp.Data.Mode = contract.DataClarification
 	resp.Data.Because = p.reason
-	resp.Data.Question = fallback.Question(p.reason, j.view.Registry.Fallback.Language, j.req.Metadata.Locale, j.prompt)
+	resp.Data.Question = fallback.Question(p.reason, j.view.Registry.Fallback.Language, j.locale, j.prompt)
 	resp.Data.Options = p.options
 	if j.dryRun() {
 		return

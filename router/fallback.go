@@ -46,7 +46,7 @@ func (r *Router) answer(ctx context.Context, resp *contract.Response, j *job, un
 		return
 	}
 	resp.Data = fallback.Answer(ctx, r.cfg.Model, unmet, fallback.AnswerInput{
-		Prompt: j.prompt, History: j.history, Locale: j.req.Metadata.Locale, Now: r.cfg.Now,
+		Prompt: j.prompt, History: j.history, Locale: j.locale, Now: r.cfg.Now,
 		Restore: func(text string) string { return j.masking.Restore(text, nil) },
 	})
 	if resp.Data.Degraded && errors.Is(ctx.Err(), context.Canceled) {

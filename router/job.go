@@ -17,6 +17,7 @@ type job struct {
 	masking *redact.Masking
 	prompt  string          // masked
 	history []contract.Turn // masked: the request's, else the session's
+	locale  string          // masked: nobody has looked at what it holds
 	session session         // as it was when the request came; zero without one
 	settled *settled        // what the request is, where that needs no classifier
 	only    string          // the one agent that may be a candidate; "" = any
@@ -54,6 +55,7 @@ func (j *job) mask() {
 		j.history[i] = contract.Turn{Role: turn.Role, Content: j.masking.Mask(turn.Content)}
 	}
 	j.prompt = j.masking.Mask(j.req.Content.Prompt)
+	j.locale = j.masking.Mask(j.req.Metadata.Locale)
 }
 
 // settle finds out whether the request needs a classifier at all: not when the
@@ -75,7 +77,7 @@ func (j *job) classifierInput() classifier.Input {
 	return classifier.Input{
 		Prompt:   j.prompt,
 		History:  j.history,
-		Locale:   j.req.Metadata.Locale,
+		Locale:   j.locale,
 		Registry: j.view.Registry,
 		Lexical:  j.view.Lexical,
 	}

@@ -112,12 +112,13 @@ func TestModelSeesMaskedText(t *testing.T) {
 			s := startServerIn(t, modelEnv, modelRegistry, asks(provider, model))
 			s.route(`{"content":{"prompt":"Review what bob@example.com sent from 192.0.2.44","inputs":{"note":"input-canary"}},
 				"history":[{"role":"user","content":"my card is 4111 1111 1111 1111"}],
+				"metadata":{"locale":"henry@example.com"},
 				"session_id":"session-canary","options":{"dry_run":true}}`)
 			requests := model.Requests()
 			if len(requests) != 1 {
 				t.Fatalf("got %d calls, want 1", len(requests))
 			}
-			for _, secret := range []string{"bob@example.com", "192.0.2.44", "4111", "input-canary", "session-canary", "127.0.0.1"} {
+			for _, secret := range []string{"bob@example.com", "henry@example.com", "192.0.2.44", "4111", "input-canary", "session-canary", "127.0.0.1"} {
 				if strings.Contains(string(requests[0].Body), secret) {
 					t.Errorf("the model was shown %q", secret)
 				}
