@@ -9,7 +9,9 @@ import (
 )
 
 func TestSuite(t *testing.T) {
-	fakellm.Suite(t, fakellm.Gemini, func(t *testing.T, s *fakellm.Server) llm.Provider { return open(t, s) })
+	provider := func(t *testing.T, s *fakellm.Server) llm.Provider { return open(t, s) }
+	fakellm.Suite(t, fakellm.Gemini, provider)
+	fakellm.ClientSuite(t, fakellm.Gemini, provider)
 }
 
 // open makes the provider for a fake server, with what change does to its
