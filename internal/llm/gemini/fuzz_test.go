@@ -14,6 +14,8 @@ func FuzzOnlyAnswers(f *testing.F) {
 		`{}`, `{"candidates":null}`, `{"candidates":[{"content":{"role":"model","parts":[{"text":"a"},{"text":"b","thought":true}]},"finishReason":"STOP"}]}`,
 		`{"promptFeedback":{"blockReason":5},"usageMetadata":{"promptTokenCount":1,"totalTokenCount":2147483647}}`,
 		`{"candidates":[{"finishReason":"SPII"},{"finishReason":3},{}]}`, `[]`, `{"candidates":[{"content":{"parts":[{"functionCall":{}}]}}]}`,
+		`{"usageMetadata":{"promptTokenCount":1,"thoughtsTokenCount":2147483647}}`,
+		`{"usageMetadata":{"promptTokenCount":3,"candidatesTokenCount":2,"thoughtsTokenCount":-5}}`,
 		`{"usageMetadata":{"promptTokenCount":2147483647,"candidatesTokenCount":2147483647,"thoughtsTokenCount":2147483647}}`,
 	} {
 		f.Add([]byte(seed))

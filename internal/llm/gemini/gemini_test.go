@@ -157,6 +157,11 @@ func TestOddAnswers(t *testing.T) {
 			llm.Reply{Text: "a"},
 			"",
 		},
+		"counts whose sum is too large": {
+			`{"candidates":[{"content":{"parts":[{"text":"a"}]}}],"usageMetadata":{"promptTokenCount":1,"thoughtsTokenCount":2147483647}}`,
+			llm.Reply{Text: "a", Tokens: contract.Tokens{Input: 1, Output: 2147483646, Thinking: 2147483646}},
+			"",
+		},
 		"counts beyond numbers": {`{"candidates":[{"content":{"parts":[{"text":"a"}]}}],"usageMetadata":{"promptTokenCount":1e400}}`, llm.Reply{}, llm.ReasonBadResponse},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -3,6 +3,7 @@ package gemini
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 
@@ -68,10 +69,20 @@ func onlyAnswers(body []byte) ([]byte, error) {
 	}
 	if u := a.UsageMetadata; u != nil {
 		// Thoughts have no field either: they are what the total has beyond the rest.
-		u.TotalTokenCount = max(u.TotalTokenCount, u.PromptTokenCount+u.CandidatesTokenCount+u.ThoughtsTokenCount)
+		u.TotalTokenCount = max(u.TotalTokenCount, sum(u.PromptTokenCount, u.CandidatesTokenCount, u.ThoughtsTokenCount))
 		u.ThoughtsTokenCount = 0
 	}
 	return strictjson.Marshal(&a)
+}
+
+// sum adds counts a server sent, which may be anything: one below zero counts as
+// none, and a sum too large for the SDK's type is its largest number.
+func sum(counts ...int32) int32 {
+	total := int64(0)
+	for _, n := range counts {
+		total += int64(max(n, 0))
+	}
+	return int32(min(total, math.MaxInt32))
 }
 
 // The numbers of what the SDK knows by number only, and a few it knows.
