@@ -17,7 +17,7 @@ func TestBreakerOpensForASilentModel(t *testing.T) {
 	const patience = 30 * time.Millisecond
 	for name, does := range map[string]fakellm.Behaviour{"silence": fakellm.Silence(), "drip": fakellm.Drip(), "mute": fakellm.Mute()} {
 		t.Run(name, func(t *testing.T) {
-			cfg := llm.ClientConfig{Breaker: resilience.BreakerConfig{Failures: 3, OpenFor: time.Hour}, FairTime: patience}
+			cfg := llm.ClientConfig{Breaker: resilience.BreakerConfig{Failures: 3, OpenFor: time.Hour}, FairTime: patience / 2}
 			s := fakellm.Start(t, fakellm.Config{Wire: fakellm.OpenAI, Script: fakellm.Always(does)})
 			c := llm.NewClient(cfg, open(t, s))
 			for i := range 6 {
