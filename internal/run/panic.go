@@ -34,3 +34,14 @@ func (e *PanicError) Unwrap() error {
 	err, _ := e.Value.(error)
 	return err
 }
+
+// Guard calls fn and makes a panic of it a *PanicError: for one piece of work
+// among many in a goroutine that must outlive it.
+func Guard(fn func() error) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = newPanicError(v)
+		}
+	}()
+	return fn()
+}
