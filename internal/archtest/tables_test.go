@@ -51,6 +51,7 @@ func levels() []level {
 			{pkg: "internal/lexical", why: "text to intent; pure"},
 			{pkg: "internal/telemetry", why: "log and metrics; its labels are contract's statuses and codes, and llm's reasons"},
 			{pkg: "internal/auth", why: "tokens to agents"},
+			{pkg: "internal/store", why: "what outlives a process, as keys and logs; knows nothing of what they mean"},
 		}},
 		{"ways to reach a model", []row{
 			{pkg: "internal/llm/gemini", why: "implements llm.Provider", users: []string{"internal/app"}},
@@ -77,6 +78,7 @@ func levels() []level {
 		{"shared by tests", []row{
 			{pkg: "internal/testkit", why: "what tests of several rooms share", testsOnly: true},
 			{pkg: "internal/testkit/fakellm", why: "servers true to the protocols of models", testsOnly: true},
+			{pkg: "internal/testkit/teststore", why: "a real store in a directory of its own", testsOnly: true},
 		}},
 		{"the door", []row{
 			{pkg: "golden", why: "routes cases and reports; needs the whole pipeline and nothing that listens"},
@@ -139,6 +141,11 @@ func homes() []home {
 		{library: "go.opentelemetry.io/otel", in: []string{"internal/telemetry"}, why: "label sets are closed in one place"},
 		{library: "github.com/prometheus/client_golang", in: []string{"internal/telemetry"}, why: "the same"},
 		{library: "github.com/spf13/cobra", in: []string{"cmd/caprouter"}, why: "commands parse flags, nobody else does"},
+		{library: "github.com/nats-io/nats-server/v2", in: []string{"internal/store"}, why: "the rest of us sees buckets and logs"},
+		{library: "github.com/nats-io/nats.go", in: []string{"internal/store"}, why: "the same"},
+		{library: "github.com/nats-io/nuid", in: []string{"internal/store"}, why: "the same"},
+		{library: "github.com/minio/highwayhash", in: []string{"internal/store"}, why: "the hash of the engine's records"},
+		{library: "golang.org/x/sys", in: []string{"internal/store"}, why: "locks a directory and sees how full its disk is"},
 		{library: "github.com/google/uuid", in: []string{"router"}, why: "router.NewID makes every id"},
 		{library: "golang.org/x/term", in: []string{"cmd/caprouter"}, why: "colours and width are for a terminal only"},
 		{library: "golang.org/x/text", in: []string{"internal/lexical"}, why: "Unicode folding of text to classify"},
@@ -162,6 +169,7 @@ type exception struct {
 // goroutineExceptions may start goroutines outside internal/run.
 func goroutineExceptions() []exception {
 	return []exception{
+		{place: "internal/store", what: "context.AfterFunc", why: "ends calls to an engine that is stopped; runs a cancel and nothing else"},
 		{place: "internal/bench", what: "context.AfterFunc", why: "ends a floor's server, which is measured without our plumbing"},
 	}
 }

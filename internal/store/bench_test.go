@@ -1,0 +1,154 @@
+package store_test
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/caprouter/caprouter/internal/store"
+	"github.com/caprouter/caprouter/internal/testkit/teststore"
+)
+
+func durable(c *store.Config) { c.SyncEvery = 0 }
+
+// BenchmarkFsync is the floor of a durable write: a file that grows by as much,
+// forced to disk each time.
+func BenchmarkFsync(b *testing.B) {
+	file, err := os.Create(filepath.Join(b.TempDir(), "floor"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer func() { _ = file.Close() }()
+	data := make([]byte, 1000)
+	for b.Loop() {
+		if _, err := file.Write(data); err != nil {
+			b.Fatal(err)
+		}
+		if err := file.Sync(); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkAppend(b *testing.B) {
+	l := openLog(b, teststore.Open(b, durable), store.LogConfig{})
+	data := make([]byte, 1000)
+	for b.Loop() {
+		if _, err := l.Append(b.Context(), "log.a", data, store.AppendOptions{}); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkCreateWith(b *testing.B) {
+	bk := bucket(b, teststore.Open(b, durable), store.BucketConfig{})
+	data := make([]byte, 1000)
+	for i := 0; b.Loop(); i++ {
+		if _, err := bk.CreateWith(b.Context(), fmt.Sprint("req.", i), data, fmt.Sprint("open.", i)); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkGet(b *testing.B) {
+	bk := bucket(b, teststore.Open(b), store.BucketConfig{})
+	must[uint64](b)(bk.Put(b.Context(), "a", make([]byte, 1000)))
+	for b.Loop() {
+		if _, err := bk.Get(b.Context(), "a"); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkScan reads 10,000 keys that lie among 100,000.
+func BenchmarkScan(b *testing.B) {
+	bk := bucket(b, teststore.Open(b), store.BucketConfig{})
+	for i := range 100_000 {
+		key := fmt.Sprint("req.", i)
+		if i%10 == 0 {
+			key = fmt.Sprint("open.", i)
+		}
+		must[uint64](b)(bk.Put(b.Context(), key, nil))
+	}
+	for b.Loop() {
+		n := 0
+		err := bk.Scan(b.Context(), "open.", func(store.Entry) error { n++; return nil })
+		if err != nil || n != 10_000 {
+			b.Fatalf("got %d keys and error %v", n, err)
+		}
+	}
+}
+
+func BenchmarkOpenAndClose(b *testing.B) {
+	dir := b.TempDir()
+	for b.Loop() {
+		s, err := store.Open(b.Context(), store.Config{Dir: dir, SyncEvery: time.Minute})
+		if err != nil {
+			b.Fatal(err)
+		}
+		if err := s.Close(); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkOpenChecks opens a store with 64 MiB in two logs, of which it checks
+// the newest 8 MiB each, and all of them when the index is not to be relied on.
+func BenchmarkOpenChecks(b *testing.B) {
+	dir := b.TempDir()
+	s := open(b, dir)
+	for _, name := range []string{"A", "B"} {
+		l := openLog(b, s, store.LogConfig{Name: name, Subjects: []string{name + ".>"}})
+		data := noise(64 << 10)
+		for range 512 {
+			must[uint64](b)(l.Append(b.Context(), name+".x", data, store.AppendOptions{}))
+		}
+	}
+	if err := s.Close(); err != nil {
+		b.Fatal(err)
+	}
+	for _, killed := range []bool{false, true} {
+		b.Run(fmt.Sprintf("killed=%v", killed), func(b *testing.B) {
+			b.Run("all", func(b *testing.B) {
+				for b.Loop() {
+					b.StopTimer()
+					loseIndex(b, dir, killed)
+					b.StartTimer()
+					s, err := store.Open(b.Context(), store.Config{Dir: dir, SyncEvery: time.Minute})
+					if err != nil {
+						b.Fatal(err)
+					}
+					b.StopTimer()
+					if err := s.Close(); err != nil {
+						b.Fatal(err)
+					}
+					b.StartTimer()
+				}
+			})
+			b.Run("the check", func(b *testing.B) {
+				loseIndex(b, dir, killed)
+				for b.Loop() {
+					if damage := store.Mend(dir); damage != nil {
+						b.Fatal(damage)
+					}
+				}
+			})
+		})
+	}
+}
+
+// loseIndex takes away what SIGKILL keeps the engine from writing.
+func loseIndex(b *testing.B, dir string, killed bool) {
+	if !killed {
+		return
+	}
+	for _, name := range []string{"A", "B"} {
+		if err := os.Remove(streamFile(dir, name, "index.db")); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			b.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,297 @@
+package store
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/nats-io/nuid"
+)
+
+// A value that is too large for one message is a blob: its bytes lie in a stream
+// beside the bucket's, in chunks, under a subject of their own that is never
+// written twice; the key's message holds the reference instead of the value.
+//
+//	$KV.REQUESTS.req.42                        Caprouter-Blob: 1795202086-Vx… 1500000 9f86d0…
+//	$BLOB.REQUESTS.1795202086-Vx….req.42       chunk, chunk
+//
+// The blob is on disk before the reference, and goes after the reference has
+// changed. A crash in between leaves one that nothing refers to; the next
+// opening of the bucket finds it by its age.
+const (
+	blobHeader = "Caprouter-Blob"
+	maxInline  = 512 << 10
+	chunkSize  = 768 << 10
+	// orphanAge is how old a blob must be before it counts as left behind: a
+	// writer may be between the blob and its reference.
+	orphanAge = time.Hour
+)
+
+// blobs is what a bucket knows about its blobs. Their stream is made with the
+// first of them, since most buckets never have one.
+type blobs struct {
+	used atomic.Bool // there is a stream
+
+	mu     sync.Mutex
+	stream jetstream.Stream
+	maxAge time.Duration // of the bucket
+}
+
+func (b *Bucket) blobStream() string { return blobPrefix + b.name }
+
+// blobPrefix begins the names of streams of blobs.
+const blobPrefix = "BLOB_"
+
+func isBlobStream(stream string) bool { return strings.HasPrefix(stream, blobPrefix) }
+
+func (b *Bucket) blobSubject(id, key string) string {
+	return "$BLOB." + b.name + "." + id + "." + key
+}
+
+// openBlobs opens the stream when there is one, and drops what was left behind.
+func (b *Bucket) openBlobs(ctx context.Context, maxAge time.Duration) error {
+	b.blobs.maxAge = maxAge
+	err := b.store.try(ctx, "open", func(ctx context.Context) error {
+		_, err := b.store.engine.js.Stream(ctx, b.blobStream())
+		if errors.Is(err, jetstream.ErrStreamNotFound) {
+			return ErrNotFound
+		}
+		return err
+	})
+	if errors.Is(err, ErrNotFound) {
+		return nil
+	}
+	if err == nil {
+		err = b.ensureBlobs(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	return b.sweep(ctx)
+}
+
+// ensureBlobs makes the stream on first use.
+func (b *Bucket) ensureBlobs(ctx context.Context) error {
+	b.blobs.mu.Lock()
+	defer b.blobs.mu.Unlock()
+	if b.blobs.stream != nil {
+		return nil
+	}
+	maxAge := b.blobs.maxAge
+	if maxAge > 0 {
+		maxAge += orphanAge // a value must not go before its key
+	}
+	stream, err := b.store.ensure(ctx, spec{
+		Name:              b.blobStream(),
+		Subjects:          []string{b.blobSubject("*", ">")},
+		MaxBytes:          -1,
+		MaxAge:            maxAge,
+		Discard:           jetstream.DiscardNew,
+		Storage:           jetstream.FileStorage,
+		Duplicates:        duplicates,
+		AllowDirect:       true,
+		MaxConsumers:      -1,
+		MaxMsgs:           -1,
+		MaxMsgsPerSubject: -1,
+		MaxMsgSize:        -1,
+	})
+	if err != nil {
+		return err
+	}
+	b.blobs.stream = stream
+	b.blobs.used.Store(true)
+	return nil
+}
+
+// putWithBlobs writes a value when it, or the one before it, may be a blob.
+func (b *Bucket) putWithBlobs(ctx context.Context, key string, w write) (uint64, error) {
+	if err := b.ensureBlobs(ctx); err != nil {
+		return 0, err
+	}
+	old, err := b.reference(ctx, key)
+	if err != nil {
+		return 0, err
+	}
+	fresh := ""
+	if len(w.data) > maxInline {
+		if fresh, err = b.writeBlob(ctx, key, w.data); err != nil {
+			return 0, err
+		}
+		w.data, w.header = nil, nats.Header{blobHeader: {fresh}}
+	}
+	rev, err := b.store.publish(ctx, w)
+	switch {
+	case err == nil && old != "":
+		_ = b.dropBlob(ctx, key, old) // else the sweep takes it
+	case err != nil && fresh != "" && !transient(err): // when it is transient the key may have it
+		_ = b.dropBlob(ctx, key, fresh)
+	}
+	return rev, err
+}
+
+// reference reads what blob a key has now, "" for none.
+func (b *Bucket) reference(ctx context.Context, key string) (string, error) {
+	raw, _, err := b.newest(ctx, key)
+	if errors.Is(err, ErrNotFound) {
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	return raw.Header.Get(blobHeader), nil
+}
+
+// writeBlob stores a value and returns the reference to it.
+func (b *Bucket) writeBlob(ctx context.Context, key string, value []byte) (string, error) {
+	if err := b.roomFor(ctx, len(value)); err != nil {
+		return "", err
+	}
+	id := strconv.FormatInt(b.store.cfg.Now().Unix(), 10) + "-" + nuid.Next()
+	sum := sha256.Sum256(value)
+	size := len(value)
+	for part := 0; len(value) > 0; part++ {
+		chunk := value[:min(chunkSize, len(value))]
+		w := write{stream: b.blobStream(), subject: b.blobSubject(id, key), data: chunk, id: id + "-" + strconv.Itoa(part)}
+		if _, err := b.store.publish(ctx, w); err != nil {
+			_ = b.dropBlob(ctx, key, id)
+			return "", err
+		}
+		value = value[len(chunk):]
+	}
+	return fmt.Sprintf("%s %d %s", id, size, hex.EncodeToString(sum[:])), nil
+}
+
+// Filled tells how much of its share a bucket takes, its blobs included: 0 … 1, and
+// 0 for one without a share.
+func (b *Bucket) Filled(ctx context.Context) (float64, error) {
+	if b.limit <= 0 {
+		return 0, nil
+	}
+	taken, err := b.taken(ctx)
+	if err != nil {
+		return 0, fmt.Errorf("fill of bucket %s: %w", b.name, err)
+	}
+	return float64(taken) / float64(b.limit), nil
+}
+
+// taken is what the bucket and its blobs take together, in bytes.
+func (b *Bucket) taken(ctx context.Context) (taken uint64, err error) {
+	b.blobs.mu.Lock()
+	streams := []jetstream.Stream{b.stream, b.blobs.stream}
+	b.blobs.mu.Unlock()
+	for _, stream := range streams {
+		if stream == nil { // no value was ever so large
+			continue
+		}
+		err := b.store.try(ctx, "info", func(ctx context.Context) error {
+			info, err := stream.Info(ctx)
+			if err == nil {
+				taken += info.State.Bytes
+			}
+			return err
+		})
+		if err != nil {
+			return 0, err
+		}
+	}
+	return taken, nil
+}
+
+// roomFor keeps a bucket and its blobs together within the bucket's share.
+func (b *Bucket) roomFor(ctx context.Context, size int) error {
+	if b.limit < 0 {
+		return nil
+	}
+	taken, err := b.taken(ctx)
+	if err != nil {
+		return err
+	}
+	if taken += uint64(size); taken > uint64(b.limit) {
+		err := fmt.Errorf("%w: %d of %d bytes would be used", ErrFull, taken, b.limit)
+		b.store.refusals.noticed(b.blobStream(), refusal{
+			name: named(b.streamName), streams: []string{b.streamName, b.blobStream()}, limit: b.limit, size: int64(size),
+		}, err)
+		return err
+	}
+	return nil
+}
+
+// readBlob fetches the value behind a reference. ErrNotFound when it is not
+// whole any more.
+func (b *Bucket) readBlob(ctx context.Context, key, ref string) ([]byte, error) {
+	var id, sum string
+	var size int
+	if _, err := fmt.Sscanf(ref, "%s %d %s", &id, &size, &sum); err != nil || size < 0 {
+		return nil, fmt.Errorf("%w: reference %q", ErrDamaged, ref)
+	}
+	var value []byte
+	from := question{Seq: 1, NextFor: b.blobSubject(id, key)}
+	err := b.store.walk(ctx, b.blobStream(), from, func(_ *nats.Msg, m Message) error {
+		value = append(value, m.Data...)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	if got := sha256.Sum256(value); hex.EncodeToString(got[:]) != sum {
+		return nil, fmt.Errorf("%w: the value of %d bytes behind the key", ErrNotFound, size)
+	}
+	return value, nil
+}
+
+// damaged says of a value that stays incomplete that it is damaged.
+func damaged(err error) error {
+	if errors.Is(err, ErrNotFound) {
+		return fmt.Errorf("%w: the value is not whole", ErrDamaged)
+	}
+	return err
+}
+
+// dropBlob removes a blob, given its reference or its id.
+func (b *Bucket) dropBlob(ctx context.Context, key, ref string) error {
+	id, _, _ := strings.Cut(ref, " ")
+	return b.store.purge(ctx, b.blobs.stream, jetstream.WithPurgeSubject(b.blobSubject(id, key)))
+}
+
+// sweep removes the blobs that no key refers to and that are old enough for it.
+func (b *Bucket) sweep(ctx context.Context) error {
+	var subjects map[string]uint64
+	err := b.store.try(ctx, "sweep", func(ctx context.Context) error {
+		info, err := b.blobs.stream.Info(ctx, jetstream.WithSubjectFilter(b.blobSubject("*", ">")))
+		if err == nil {
+			subjects = info.State.Subjects
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	before := b.store.cfg.Now().Add(-orphanAge).Unix()
+	for subject := range subjects {
+		id, key, _ := strings.Cut(strings.TrimPrefix(subject, "$BLOB."+b.name+"."), ".")
+		born, _, _ := strings.Cut(id, "-")
+		if at, err := strconv.ParseInt(born, 10, 64); err != nil || at > before {
+			continue
+		}
+		ref, err := b.reference(ctx, key)
+		if err != nil {
+			return err
+		}
+		if strings.HasPrefix(ref, id+" ") {
+			continue
+		}
+		if err := b.dropBlob(ctx, key, id); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,186 @@
+package store_test
+
+import (
+	"bytes"
+	"crypto/rand"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/caprouter/caprouter/internal/store"
+	"github.com/caprouter/caprouter/internal/testkit/teststore"
+)
+
+// noise is a value that compresses to nothing smaller.
+func noise(size int) []byte {
+	data := make([]byte, size)
+	_, _ = rand.Read(data)
+	return data
+}
+
+func TestLargeValues(t *testing.T) {
+	ctx := t.Context()
+	s := teststore.Open(t)
+	b := bucket(t, s, store.BucketConfig{})
+	for _, size := range []int{0, 512<<10 - 1, 512 << 10, 512<<10 + 1, 768 << 10, 768<<10 + 1, 5_000_000} {
+		t.Run(fmt.Sprint(size), func(t *testing.T) {
+			key := fmt.Sprintf("size.%d", size)
+			value := noise(size)
+			rev := must[uint64](t)(b.Create(ctx, key, value))
+			_, err := b.Create(ctx, key, value)
+			wantErr(t, "second create", err, store.ErrExists)
+			if got := must[store.Entry](t)(b.Get(ctx, key)); !bytes.Equal(got.Value, value) || got.Revision != rev {
+				t.Errorf("got %d bytes at revision %d, want what was written", len(got.Value), got.Revision)
+			}
+			other := noise(700 << 10)
+			second := must[uint64](t)(b.Update(ctx, key, other, rev))
+			_, err = b.Update(ctx, key, value, rev)
+			wantErr(t, "update from an old revision", err, store.ErrConflict)
+			if got := must[store.Entry](t)(b.Get(ctx, key)); !bytes.Equal(got.Value, other) {
+				t.Error("the second value is another than what was written")
+			}
+			scanned := false
+			err = b.Scan(ctx, "size.", func(e store.Entry) error {
+				scanned = scanned || e.Key == key && bytes.Equal(e.Value, other)
+				return nil
+			})
+			if err != nil || !scanned {
+				t.Errorf("scan: got the value %t and error %v", scanned, err)
+			}
+			if got := b.BlobBytes(); got < 700<<10 || got > 710<<10 {
+				t.Errorf("%d bytes of large values are kept, want those of one", got)
+			}
+			must[uint64](t)(b.Update(ctx, key, []byte("small"), second))
+			if got := b.BlobBytes(); got != 0 {
+				t.Errorf("%d bytes are kept when the value is small again, want 0", got)
+			}
+			must[uint64](t)(b.Put(ctx, key, value))
+			if err := b.Delete(ctx, key); err != nil {
+				t.Fatal(err)
+			}
+			if got := b.BlobBytes(); got != 0 {
+				t.Errorf("%d bytes are kept when the key is gone, want 0", got)
+			}
+		})
+	}
+}
+
+// TestLargeValuesUnderReaders replaces a value while others read it: a reader
+// gets one whole value or another.
+func TestLargeValuesUnderReaders(t *testing.T) {
+	ctx := t.Context()
+	b := bucket(t, teststore.Open(t), store.BucketConfig{})
+	value := func(i int) []byte { return bytes.Repeat([]byte{byte(i)}, 600<<10) }
+	rev := must[uint64](t)(b.Create(ctx, "a", value(0)))
+	var done atomic.Bool
+	var wg sync.WaitGroup
+	for reader := range 3 {
+		wg.Go(func() {
+			for !done.Load() {
+				got := store.Entry{}
+				var err error
+				if reader == 0 {
+					err = b.Scan(ctx, "", func(e store.Entry) error { got = e; return nil })
+				} else {
+					got, err = b.Get(ctx, "a")
+				}
+				if err != nil || len(got.Value) != 600<<10 || !bytes.Equal(got.Value, value(int(got.Value[0]))) {
+					t.Errorf("got %d bytes and error %v, want a whole value", len(got.Value), err)
+					return
+				}
+			}
+		})
+	}
+	for i := 1; i < 40; i++ {
+		rev = must[uint64](t)(b.Update(ctx, "a", value(i), rev))
+	}
+	done.Store(true)
+	wg.Wait()
+}
+
+func TestLargeValuesAreBounded(t *testing.T) {
+	ctx := t.Context()
+	s := teststore.Open(t, func(c *store.Config) { c.MaxBytes = 20 << 20 })
+	b := bucket(t, s, store.BucketConfig{Share: 0.25})
+	n := fill(t, func(i int) error { _, err := b.Create(ctx, fmt.Sprint(i), make([]byte, 1<<20)); return err })
+	if n != 4 {
+		t.Errorf("a share of 5 MiB held %d values of 1 MiB, want 4", n)
+	}
+	if got := b.BlobBytes(); got > 4<<20+10_000 {
+		t.Errorf("%d bytes are kept, want those of 4 values: a refused one leaves nothing", got)
+	}
+}
+
+func TestOrphansGoByAge(t *testing.T) {
+	ctx := t.Context()
+	dir := t.TempDir()
+	s := open(t, dir)
+	b := bucket(t, s, store.BucketConfig{})
+	must[uint64](t)(b.Put(ctx, "kept.a", noise(600<<10)))
+	if err := b.Orphan(ctx, "lost.a", noise(600<<10)); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		name  string
+		later time.Duration
+		want  uint64 // blobs
+	}{
+		{"young", store.OrphanAge / 2, 2},
+		{"old", store.OrphanAge * 2, 1},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s := open(t, dir, func(c *store.Config) { c.Now = func() time.Time { return time.Now().Add(tt.later) } })
+			b := bucket(t, s, store.BucketConfig{})
+			if got := b.BlobBytes() / (600 << 10); got != tt.want {
+				t.Errorf("%d large values are kept, want %d", got, tt.want)
+			}
+			if got, err := b.Get(ctx, "kept.a"); err != nil || len(got.Value) != 600<<10 {
+				t.Errorf("the one with a key: got %d bytes and error %v", len(got.Value), err)
+			}
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+}
+
+func TestDamagedLargeValueIsAnError(t *testing.T) {
+	ctx := t.Context()
+	b := bucket(t, teststore.Open(t), store.BucketConfig{})
+	must[uint64](t)(b.Put(ctx, "a", noise(600<<10)))
+	must[uint64](t)(b.Put(ctx, "b", []byte("fine")))
+	b.LoseBlobs(ctx)
+	_, err := b.Get(ctx, "a")
+	wantErr(t, "get", err, store.ErrDamaged)
+	wantErr(t, "scan", b.Scan(ctx, "", func(store.Entry) error { return nil }), store.ErrDamaged)
+	if _, err := b.Put(ctx, "a", []byte("again")); err != nil {
+		t.Errorf("put over it: %v", err)
+	}
+	if got := keys(t, b, ""); len(got) != 2 {
+		t.Errorf("got keys %q, want both", got)
+	}
+}
+
+// What a bucket takes of its share counts its large values too.
+func TestFilled(t *testing.T) {
+	s := teststore.Open(t, func(c *store.Config) { c.MaxBytes = 64 << 20 })
+	filled := func(b *store.Bucket) float64 { return must[float64](t)(b.Filled(t.Context())) }
+	b := bucket(t, s, store.BucketConfig{Name: "A", Share: 0.5})
+	if got := filled(b); got != 0 {
+		t.Errorf("an empty one is filled by %g, want 0", got)
+	}
+	must[uint64](t)(b.Put(t.Context(), "small", make([]byte, 100<<10)))
+	small := filled(b)
+	must[uint64](t)(b.Put(t.Context(), "large", make([]byte, 16<<20)))
+	if got := filled(b); small <= 0 || small > 0.01 || got < 0.5 || got > 0.6 {
+		t.Errorf("got %g and then %g, want a little, and then a half", small, got)
+	}
+	if got := filled(bucket(t, s, store.BucketConfig{Name: "B"})); got != 0 {
+		t.Errorf("one without a share is filled by %g, want 0", got)
+	}
+}

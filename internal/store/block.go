@@ -1,0 +1,195 @@
+package store
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"hash"
+
+	"github.com/minio/highwayhash"
+)
+
+// The engine keeps the messages of a stream in blocks: files of records, one
+// behind the other, each with a hash of what it says.
+//
+//	length 4 │ sequence 8 │ time 8 │ subject length 2 │ subject │ [header length 4 │ headers] │ data │ hash 8
+//	└ bit 31: it has headers
+//	             └ bit 63: it was erased; bit 62: it is no message, but says that one was deleted
+//
+// The hash is keyed with the names of stream and block, and covers everything
+// but the lengths.
+const (
+	recordHead = 22
+	recordHash = 8
+	maxRecord  = 32 << 20
+
+	lengthHasHeaders = 1 << 31
+	sequenceErased   = 1 << 63
+	sequenceDeleted  = 1 << 62
+)
+
+// compressed is how a block begins that the engine has compressed. Ours never
+// are.
+var compressed = []byte("cmp")
+
+// block is one file of records.
+type block struct {
+	path   string
+	number int
+	data   []byte
+	hash   hash.Hash64
+}
+
+func newBlock(stream, path string, number int, data []byte) (*block, error) {
+	key := sha256.Sum256(fmt.Appendf(nil, "%s-%d", stream, number))
+	h, err := highwayhash.New64(key[:])
+	if err != nil {
+		return nil, err
+	}
+	return &block{path: path, number: number, data: data, hash: h}, nil
+}
+
+// hole is a part of a block that is not made of whole records.
+type hole struct {
+	begin, end    int    // bytes
+	after, before uint64 // sequences of the messages around it; 0 = the block has none there
+	claimed       uint64 // sequence that the hole's first record has, if that is not damaged as well
+}
+
+// holes finds what is damaged. Behind damage it goes on with the next record
+// whose hash is right: with the one that the damaged record's length leads to, or
+// else with the first there is. What is stored is JSON and hashes, so no message
+// holds the bytes of a record by chance, and none can be made to.
+func (b *block) holes() []hole {
+	if bytes.HasPrefix(b.data, compressed) {
+		return nil
+	}
+	var list []hole
+	last := uint64(0)
+	for at := 0; at < len(b.data); {
+		size, seq, ok := b.record(at)
+		if ok {
+			for i := len(list) - 1; i >= 0 && list[i].before == 0 && seq > list[i].after; i-- {
+				list[i].before = seq
+			}
+			last = max(last, seq)
+			at += size
+			continue
+		}
+		h := hole{begin: at, after: last}
+		if len(b.data)-at >= recordHead {
+			h.claimed = binary.LittleEndian.Uint64(b.data[at+4:]) &^ (sequenceErased | sequenceDeleted)
+		}
+		h.end = b.resume(at, size, last)
+		list = append(list, h)
+		at = h.end
+	}
+	return list
+}
+
+// resume returns where the first whole record behind damage begins; the end of
+// the block when there is none.
+func (b *block) resume(at, size int, last uint64) int {
+	whole := func(at int) bool {
+		_, seq, ok := b.record(at)
+		return ok && (seq == 0 || seq > last)
+	}
+	if size > 0 && whole(at+size) {
+		return at + size
+	}
+	for at++; at < len(b.data); at++ {
+		if b.plausible(at) && whole(at) {
+			break
+		}
+	}
+	return at
+}
+
+// plausible spares most places of a block the hash: those where no sequence is.
+func (b *block) plausible(at int) bool {
+	rest := b.data[at:]
+	return len(rest) >= recordHead && binary.LittleEndian.Uint64(rest[4:])&^(sequenceErased|sequenceDeleted) < 1<<56
+}
+
+// record looks at the record that begins at a place of the block. size is 0 when
+// its length cannot be one. seq is 0 when it is no message.
+func (b *block) record(at int) (size int, seq uint64, ok bool) {
+	rest := b.data[at:]
+	if len(rest) < recordHead+recordHash {
+		return 0, 0, false
+	}
+	length := binary.LittleEndian.Uint32(rest)
+	subject := int(binary.LittleEndian.Uint16(rest[20:]))
+	headers := 0
+	if length&lengthHasHeaders != 0 {
+		headers = 4
+	}
+	size = int(length &^ lengthHasHeaders)
+	if size > len(rest) || size > maxRecord || size < recordHead+subject+headers+recordHash {
+		return 0, 0, false
+	}
+	body := rest[recordHead : size-recordHash]
+	b.hash.Reset()
+	_, _ = b.hash.Write(rest[4:20])
+	_, _ = b.hash.Write(body[:subject])
+	_, _ = b.hash.Write(body[subject+headers:])
+	var sum [recordHash]byte
+	if !bytes.Equal(b.hash.Sum(sum[:0]), rest[size-recordHash:size]) {
+		return size, 0, false
+	}
+	seq = binary.LittleEndian.Uint64(rest[4:])
+	switch {
+	case seq&sequenceDeleted != 0:
+		return size, 0, true
+	case seq&sequenceErased != 0:
+		return size, seq &^ sequenceErased, true
+	}
+	return size, seq, headers == 0 || headersEnd(body[subject:])
+}
+
+// headersEnd reports whether headers are as long as they say, which no hash
+// covers.
+func headersEnd(b []byte) bool {
+	length := uint64(binary.LittleEndian.Uint32(b))
+	b = b[4:]
+	return length <= uint64(len(b)) && bytes.HasPrefix(b, []byte("NATS/1.0")) && bytes.HasSuffix(b[:length], []byte("\r\n\r\n"))
+}
+
+// without is the block without its holes.
+func (b *block) without(holes []hole) []byte {
+	whole := make([]byte, 0, len(b.data))
+	at := 0
+	for _, h := range holes {
+		whole = append(whole, b.data[at:h.begin]...)
+		at = h.end
+	}
+	return append(whole, b.data[at:]...)
+}
+
+// record is what a whole record says of itself.
+type record struct {
+	begin, end int
+	seq        uint64
+	deletes    bool // it is no message, but says that the one with seq was deleted
+	subject    []byte
+}
+
+// records lists the records of a block without holes.
+func (b *block) records() []record {
+	var list []record
+	for at := 0; at < len(b.data); {
+		size, _, ok := b.record(at)
+		if !ok {
+			break
+		}
+		seq := binary.LittleEndian.Uint64(b.data[at+4:])
+		subject := int(binary.LittleEndian.Uint16(b.data[at+20:]))
+		list = append(list, record{
+			begin: at, end: at + size, seq: seq &^ (sequenceErased | sequenceDeleted), deletes: seq&sequenceDeleted != 0,
+			subject: b.data[at+recordHead : at+recordHead+subject],
+		})
+		at += size
+	}
+	return list
+}

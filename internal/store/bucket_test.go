@@ -1,0 +1,284 @@
+package store_test
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/caprouter/caprouter/internal/store"
+	"github.com/caprouter/caprouter/internal/testkit/teststore"
+)
+
+func TestBucketComparesAndSets(t *testing.T) {
+	ctx := t.Context()
+	b := bucket(t, teststore.Open(t), store.BucketConfig{Share: 0.5})
+	_, err := b.Get(ctx, "a")
+	wantErr(t, "get of nothing", err, store.ErrNotFound)
+	_, err = b.Update(ctx, "a", []byte("0"), 1)
+	wantErr(t, "update of nothing", err, store.ErrConflict)
+	_, err = b.Update(ctx, "a", []byte("0"), 0)
+	wantErr(t, "update from revision 0", err, store.ErrConflict)
+
+	first := must[uint64](t)(b.Create(ctx, "a", []byte("1")))
+	_, err = b.Create(ctx, "a", []byte("2"))
+	wantErr(t, "second create", err, store.ErrExists)
+	second := must[uint64](t)(b.Update(ctx, "a", []byte("3"), first))
+	_, err = b.Update(ctx, "a", []byte("4"), first)
+	wantErr(t, "update from an old revision", err, store.ErrConflict)
+	got := must[store.Entry](t)(b.Get(ctx, "a"))
+	if string(got.Value) != "3" || got.Revision != second || got.Key != "a" || time.Since(got.At) > time.Hour {
+		t.Errorf("got %+v, want a = 3 at revision %d", got, second)
+	}
+	third := must[uint64](t)(b.Put(ctx, "a", nil))
+	if got := must[store.Entry](t)(b.Get(ctx, "a")); len(got.Value) != 0 || got.Revision != third {
+		t.Errorf("got %+v, want an empty value at revision %d", got, third)
+	}
+
+	for range 2 {
+		if err := b.Delete(ctx, "a"); err != nil {
+			t.Errorf("delete: got %v, want nil", err)
+		}
+	}
+	_, err = b.Get(ctx, "a")
+	wantErr(t, "get of what was deleted", err, store.ErrNotFound)
+	_, err = b.Update(ctx, "a", []byte("5"), third)
+	wantErr(t, "update of what was deleted", err, store.ErrConflict)
+	if got := must[uint64](t)(b.Create(ctx, "a", []byte("6"))); got <= third {
+		t.Errorf("revision %d after %d, want revisions to grow", got, third)
+	}
+}
+
+func TestBucketRefusesNames(t *testing.T) {
+	ctx := t.Context()
+	s := teststore.Open(t)
+	b := bucket(t, s, store.BucketConfig{})
+	for _, key := range []string{"", ".", "a.", ".a", "a..b", "a b", "a*", "a.>", "a/b", "ä", "a\r\nPUB", strings.Repeat("k", 513)} {
+		t.Run(fmt.Sprintf("key %.20q", key), func(t *testing.T) {
+			_, get := b.Get(ctx, key)
+			_, create := b.Create(ctx, key, nil)
+			_, put := b.Put(ctx, key, nil)
+			_, with := b.CreateWith(ctx, key, nil, "mark")
+			for what, err := range map[string]error{"get": get, "create": create, "put": put, "create with": with, "delete": b.Delete(ctx, key)} {
+				if err == nil || !strings.Contains(err.Error(), "want at most 512") {
+					t.Errorf("%s: got error %v, want one about the key", what, err)
+				}
+			}
+		})
+	}
+	for _, prefix := range []string{"a", ".", "a*.", "a..", "*"} {
+		if err := b.Scan(ctx, prefix, func(store.Entry) error { return nil }); err == nil {
+			t.Errorf("scan of %q: got no error, want one", prefix)
+		}
+	}
+	for _, cfg := range []store.BucketConfig{{Name: ""}, {Name: "a.b"}, {Name: "a b"}, {Name: "x", Share: 1.5}, {Name: "x", Share: -1}} {
+		if _, err := s.Bucket(ctx, cfg); err == nil {
+			t.Errorf("bucket %+v: got no error, want one", cfg)
+		}
+	}
+}
+
+func TestBucketOneOf64Wins(t *testing.T) {
+	ctx := t.Context()
+	b := bucket(t, teststore.Open(t), store.BucketConfig{})
+	rev := must[uint64](t)(b.Create(ctx, "contested", []byte("start")))
+	race := func(what string, write func(i int) error, lost error) {
+		var winners, losers atomic.Int64
+		var wg sync.WaitGroup
+		for i := range 64 {
+			wg.Go(func() {
+				if err := write(i); err == nil {
+					winners.Add(1)
+				} else {
+					losers.Add(1)
+					wantErr(t, what, err, lost)
+				}
+			})
+		}
+		wg.Wait()
+		if winners.Load() != 1 || losers.Load() != 63 {
+			t.Errorf("%s: %d won and %d lost, want 1 and 63", what, winners.Load(), losers.Load())
+		}
+	}
+	race("update", func(i int) error {
+		_, err := b.Update(ctx, "contested", fmt.Append(nil, i), rev)
+		return err
+	}, store.ErrConflict)
+	race("create", func(i int) error {
+		_, err := b.Create(ctx, "new", fmt.Append(nil, i))
+		return err
+	}, store.ErrExists)
+}
+
+func TestBucketCreateWithWritesBoth(t *testing.T) {
+	ctx := t.Context()
+	b := bucket(t, teststore.Open(t), store.BucketConfig{})
+	rev := must[uint64](t)(b.CreateWith(ctx, "req.1", []byte("record"), "open.1"))
+	if got := must[store.Entry](t)(b.Get(ctx, "req.1")); got.Revision != rev {
+		t.Errorf("got revision %d, want the key's, %d", rev, got.Revision)
+	}
+	if diff := cmp.Diff([]string{"open.1"}, keys(t, b, "open.")); diff != "" {
+		t.Errorf("index (-want +got):\n%s", diff)
+	}
+	_, err := b.CreateWith(ctx, "req.1", nil, "open.1")
+	wantErr(t, "second create", err, store.ErrExists)
+}
+
+func TestBucketScan(t *testing.T) {
+	ctx := t.Context()
+	b := bucket(t, teststore.Open(t), store.BucketConfig{})
+	var want []string
+	for i := range 12_000 { // more than a page
+		key := fmt.Sprintf("open.%d", i)
+		must[uint64](t)(b.Put(ctx, key, []byte("x")))
+		must[uint64](t)(b.Put(ctx, fmt.Sprintf("req.%d", i%100), []byte("y")))
+		want = append(want, key)
+	}
+	must[uint64](t)(b.Put(ctx, "open.7", []byte("again")))
+	want = append(slices.Delete(want, 7, 8), "open.7")
+	if diff := cmp.Diff(want, keys(t, b, "open.")); diff != "" {
+		t.Errorf("keys in the order of their revisions (-want +got):\n%s", diff)
+	}
+	if got := len(keys(t, b, "")); got != 12_100 {
+		t.Errorf("scan of all: got %d keys, want 12100", got)
+	}
+	if got := keys(t, b, "ope."); got != nil {
+		t.Errorf("scan of a part that is nobody's: got %q, want none", got)
+	}
+
+	seen := 0
+	err := b.Scan(ctx, "open.", func(store.Entry) error {
+		if seen++; seen == 3 {
+			return store.ErrStop
+		}
+		return nil
+	})
+	if err != nil || seen != 3 {
+		t.Errorf("stopped scan: got %d keys and error %v, want 3 and nil", seen, err)
+	}
+	wantErr(t, "scan whose callback fails", b.Scan(ctx, "", func(store.Entry) error { return context.Canceled }), context.Canceled)
+}
+
+func TestBucketScanMissesNothingThatIsWrittenMeanwhile(t *testing.T) {
+	ctx := t.Context()
+	b := bucket(t, teststore.Open(t), store.BucketConfig{})
+	for i := range 11_000 { // more than a page
+		must[uint64](t)(b.Put(ctx, fmt.Sprintf("k.%d", i), []byte("old")))
+	}
+	got := map[string]string{}
+	moved := false
+	err := b.Scan(ctx, "k.", func(e store.Entry) error {
+		if !moved { // the last page is not read yet: its keys move behind the end
+			moved = true
+			for i := 10_900; i < 11_000; i++ {
+				if _, err := b.Put(ctx, fmt.Sprintf("k.%d", i), []byte("new")); err != nil {
+					return err
+				}
+			}
+		}
+		got[e.Key] = string(e.Value)
+		return nil
+	})
+	if err != nil || len(got) != 11_000 || got["k.10950"] != "new" {
+		t.Errorf("got %d keys, k.10950 = %q and error %v; want 11000, new and nil", len(got), got["k.10950"], err)
+	}
+}
+
+func TestBucketForgetsByAge(t *testing.T) {
+	ctx := t.Context()
+	b := bucket(t, teststore.Open(t), store.BucketConfig{MaxAge: 200 * time.Millisecond})
+	must[uint64](t)(b.Put(ctx, "a", nil))
+	eventually(t, "the key expires", func() bool {
+		_, err := b.Get(ctx, "a")
+		return err != nil
+	})
+	if _, err := b.Create(ctx, "a", nil); err != nil {
+		t.Errorf("create of what has expired: %v", err)
+	}
+}
+
+func TestBucketKeepsItsKeysWhenItsConfigurationChanges(t *testing.T) {
+	ctx := t.Context()
+	s := teststore.Open(t)
+	b := bucket(t, s, store.BucketConfig{Share: 0.1})
+	must[uint64](t)(b.Put(ctx, "a", []byte("1")))
+	changed := bucket(t, s, store.BucketConfig{Share: 0.2, MaxAge: time.Hour})
+	if got, err := changed.Get(ctx, "a"); err != nil || string(got.Value) != "1" {
+		t.Errorf("got %q and error %v, want 1", got.Value, err)
+	}
+}
+
+// TestBucketModel compares a bucket with a map over random operations.
+func TestBucketModel(t *testing.T) {
+	s := teststore.Open(t)
+	round := 0
+	rapid.Check(t, func(rt *rapid.T) {
+		ctx := t.Context()
+		round++
+		b := bucket(t, s, store.BucketConfig{Name: fmt.Sprintf("M%d", round)})
+		type held struct {
+			value string
+			rev   uint64
+		}
+		model := map[string]held{}
+		key := rapid.SampledFrom([]string{"a", "a.b", "a.c", "b", "b.=_-"})
+		value := rapid.StringN(0, 5, 20)
+		rt.Repeat(map[string]func(*rapid.T){
+			"put": func(rt *rapid.T) {
+				k, v := key.Draw(rt, "key"), value.Draw(rt, "value")
+				model[k] = held{v, must[uint64](t)(b.Put(ctx, k, []byte(v)))}
+			},
+			"create": func(rt *rapid.T) {
+				k, v := key.Draw(rt, "key"), value.Draw(rt, "value")
+				rev, err := b.Create(ctx, k, []byte(v))
+				if _, there := model[k]; there {
+					wantErr(rt, "create", err, store.ErrExists)
+				} else if err != nil {
+					rt.Fatal(err)
+				} else {
+					model[k] = held{v, rev}
+				}
+			},
+			"update": func(rt *rapid.T) {
+				k, v := key.Draw(rt, "key"), value.Draw(rt, "value")
+				from := model[k].rev + rapid.Uint64Range(0, 1).Draw(rt, "wrong by")
+				rev, err := b.Update(ctx, k, []byte(v), from)
+				if have, there := model[k]; !there || have.rev != from {
+					wantErr(rt, "update", err, store.ErrConflict)
+				} else if err != nil {
+					rt.Fatal(err)
+				} else {
+					model[k] = held{v, rev}
+				}
+			},
+			"delete": func(rt *rapid.T) {
+				k := key.Draw(rt, "key")
+				if err := b.Delete(ctx, k); err != nil {
+					rt.Fatal(err)
+				}
+				delete(model, k)
+			},
+			"": func(rt *rapid.T) {
+				got := map[string]held{}
+				err := b.Scan(ctx, "", func(e store.Entry) error {
+					got[e.Key] = held{string(e.Value), e.Revision}
+					return nil
+				})
+				if err != nil || !maps.Equal(got, model) {
+					rt.Fatalf("got %v and error %v, want %v", got, err, model)
+				}
+				if got, want := len(keys(t, b, "a.")), len(slices.DeleteFunc(slices.Collect(maps.Keys(model)), func(k string) bool { return !strings.HasPrefix(k, "a.") })); got != want {
+					rt.Fatalf("got %d keys below a., want %d", got, want)
+				}
+			},
+		})
+	})
+}

@@ -1,0 +1,183 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/caprouter/caprouter/internal/strictjson"
+)
+
+const (
+	pageMessages = 10_240
+	pageBytes    = 4 << 20
+)
+
+// question is a read that the engine answers straight from the stream, without
+// a consumer: nothing has to be made, kept or cleaned up on either side, and a
+// walk goes on from its last sequence after a restart of the engine.
+type question struct {
+	Seq       uint64     `json:"seq,omitempty"`
+	LastFor   string     `json:"last_by_subj,omitempty"`
+	NextFor   string     `json:"next_by_subj,omitempty"`
+	Batch     int        `json:"batch,omitempty"`
+	MaxBytes  int        `json:"max_bytes,omitempty"`
+	StartTime *time.Time `json:"start_time,omitempty"`
+}
+
+// one asks for one message. ErrNotFound when there is none.
+func (s *Store) one(ctx context.Context, stream string, q question) (*nats.Msg, Message, error) {
+	body, err := strictjson.Marshal(q)
+	if err != nil {
+		return nil, Message{}, err
+	}
+	var raw *nats.Msg
+	var m Message
+	err = s.try(ctx, "read", func(ctx context.Context) error {
+		reply, err := s.engine.read.RequestWithContext(ctx, "$JS.API.DIRECT.GET."+stream, body)
+		if err != nil {
+			return err
+		}
+		raw = reply
+		m, err = parse(reply)
+		return err
+	})
+	return raw, m, err
+}
+
+// walk calls fn for every message from q.Seq or q.StartTime on that matches
+// q.NextFor, in order, up to what is there when it gets to the end.
+func (s *Store) walk(ctx context.Context, stream string, q question, fn func(*nats.Msg, Message) error) error {
+	q.Batch, q.MaxBytes = pageMessages, pageBytes
+	var more bool // the page before promised another one
+	for {
+		var page []*nats.Msg
+		promised := more
+		err := s.try(ctx, "read", func(ctx context.Context) (err error) {
+			page, more, err = s.page(ctx, stream, q)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		if promised && len(page) == 0 && !isBlobStream(stream) { // a blob that is replaced meanwhile is no damage
+			if q.Seq, more = s.behindDamage(ctx, stream, q); more {
+				continue
+			}
+		}
+		for _, raw := range page {
+			m, err := parse(raw)
+			if err != nil {
+				return err
+			}
+			q.Seq, q.StartTime = m.Seq+1, nil
+			if err := fn(raw, m); err != nil {
+				return stopped(err)
+			}
+		}
+		if !more {
+			return nil
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+	}
+}
+
+// behindDamage finds the first message that can be read behind a place where the
+// engine stops, because bytes of a file are not what they were. It is said, for
+// what lies in between is lost.
+func (s *Store) behindDamage(ctx context.Context, stream string, q question) (uint64, bool) {
+	readable := func(seq uint64) bool {
+		_, _, err := s.one(ctx, stream, question{Seq: seq, NextFor: q.NextFor})
+		return err == nil
+	}
+	bad, good := q.Seq, uint64(0)
+	for step := uint64(1); step < 1<<40 && good == 0; step *= 2 {
+		if readable(q.Seq + step) {
+			good = q.Seq + step
+		} else {
+			bad = q.Seq + step
+		}
+	}
+	if good == 0 {
+		s.cfg.Logger.Error("store: damaged, the rest cannot be read", "stream", stream, "from", q.Seq)
+		return q.Seq, false
+	}
+	for good-bad > 1 {
+		if middle := bad + (good-bad)/2; readable(middle) {
+			good = middle
+		} else {
+			bad = middle
+		}
+	}
+	s.cfg.Logger.Error("store: damaged, what cannot be read is skipped", "stream", stream, "from", q.Seq, "to", good)
+	return good, true
+}
+
+// page fetches the next messages; more says that there are others behind them.
+func (s *Store) page(ctx context.Context, stream string, q question) (page []*nats.Msg, more bool, err error) {
+	body, err := strictjson.Marshal(q)
+	if err != nil {
+		return nil, false, err
+	}
+	conn := s.engine.read
+	inbox := conn.NewInbox() // not NewRespInbox: the connection would take in every answer a second time
+	sub, err := conn.SubscribeSync(inbox)
+	if err != nil {
+		return nil, false, err
+	}
+	defer func() { _ = sub.Unsubscribe() }()
+	_ = sub.SetPendingLimits(-1, -1) // the page is bounded already
+	if err := conn.PublishRequest("$JS.API.DIRECT.GET."+stream, inbox, body); err != nil {
+		return nil, false, err
+	}
+	for {
+		raw, err := sub.NextMsgWithContext(ctx)
+		if err != nil {
+			return nil, false, err
+		}
+		switch status := raw.Header.Get("Status"); {
+		case status == "204" && len(raw.Data) == 0: // the end of this page
+			pending, _ := strconv.ParseUint(raw.Header.Get("Nats-Num-Pending"), 10, 64)
+			return page, pending > 0 && len(page) > 0, nil
+		case status == "404" && len(raw.Data) == 0:
+			return page, false, nil
+		case status != "" && len(raw.Data) == 0:
+			return nil, false, statusError(raw)
+		}
+		page = append(page, raw)
+	}
+}
+
+// parse reads where a message stood in its stream.
+func parse(raw *nats.Msg) (Message, error) {
+	if raw.Header.Get("Status") != "" && len(raw.Data) == 0 {
+		return Message{}, statusError(raw)
+	}
+	seq, err := strconv.ParseUint(raw.Header.Get(jetstream.SequenceHeader), 10, 64)
+	if err != nil {
+		return Message{}, fmt.Errorf("%w: an answer without a sequence", ErrUnavailable)
+	}
+	at, err := time.Parse(time.RFC3339Nano, raw.Header.Get(jetstream.TimeStampHeaer))
+	if err != nil {
+		return Message{}, fmt.Errorf("%w: an answer without a time", ErrUnavailable)
+	}
+	return Message{Seq: seq, At: at, Subject: raw.Header.Get(jetstream.SubjectHeader), Data: raw.Data}, nil
+}
+
+// statusError is what an answer without a message means.
+func statusError(raw *nats.Msg) error {
+	switch status := raw.Header.Get("Status"); status {
+	case "404":
+		return ErrNotFound
+	case "503":
+		return fmt.Errorf("%w: nobody answers", ErrUnavailable)
+	default:
+		return fmt.Errorf("%w: answer %s %s", ErrUnavailable, status, raw.Header.Get("Description"))
+	}
+}

@@ -1,0 +1,237 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+const (
+	startTimeout  = 30 * time.Second // a store of many GiB is read once when it opens
+	reconnectWait = 20 * time.Millisecond
+	maxPayload    = 1 << 20 // the default of every NATS server
+	memoryCap     = 256 << 20
+)
+
+// engine is the connection to JetStream and, when embedded, the server behind
+// it. The connections outlive a server: after a restart the client finds the
+// new one by itself, so buckets and logs never notice but for a pause.
+type engine struct {
+	cfg   Config
+	write *nats.Conn
+	read  *nats.Conn // of its own, so that a long scan does not hold up a write
+	js    jetstream.JetStream
+
+	sick chan string // the server said that it gave up; holds one
+
+	mu       sync.Mutex
+	server   *server.Server  // nil when external, or between two servers
+	err      error           // why there is no server
+	up       context.Context //nolint:containedctx // ends with the server of the moment, as calls to it do
+	goneDown context.CancelFunc
+	damage   map[string][]Damage // by stream: what was found since the store was opened
+
+	restarts atomic.Int64
+}
+
+// startEmbedded starts a server and connects to it inside the process.
+func startEmbedded(ctx context.Context, cfg Config) (*engine, error) {
+	e := &engine{cfg: cfg, sick: make(chan string, 1)}
+	if err := e.startServer(ctx); err != nil {
+		return nil, err
+	}
+	if err := e.connect(nats.InProcessServer(e)); err != nil {
+		e.stop()
+		return nil, err
+	}
+	return e, nil
+}
+
+// connectExternal connects to the server at cfg.URL.
+func connectExternal(_ context.Context, cfg Config) (*engine, error) {
+	e := &engine{cfg: cfg, sick: make(chan string, 1)}
+	e.up, e.goneDown = context.WithCancel(context.Background())
+	if err := e.connect(); err != nil {
+		e.stop()
+		return nil, fmt.Errorf("connect to %s: %w", redactURL(cfg.URL), classify(withoutURL(err)))
+	}
+	return e, nil
+}
+
+// connect opens both connections.
+func (e *engine) connect(options ...nats.Option) (err error) {
+	options = append(options,
+		nats.Name("caprouter "+e.cfg.Owner),
+		nats.MaxReconnects(-1),
+		nats.ReconnectWait(reconnectWait),
+		nats.ReconnectJitter(reconnectWait, reconnectWait),
+		// Nothing waits in a buffer while there is no server: a write that comes
+		// out of it later would come after its caller was told that it failed.
+		nats.ReconnectBufSize(-1),
+		nats.NoCallbacksAfterClientClose(),
+	)
+	if e.write, err = nats.Connect(e.cfg.URL, options...); err != nil {
+		return err
+	}
+	if e.read, err = nats.Connect(e.cfg.URL, options...); err != nil {
+		return err
+	}
+	e.js, err = jetstream.New(e.write)
+	return err
+}
+
+// options are the settings of the embedded server.
+func (e *engine) options() *server.Options {
+	opts := &server.Options{
+		ServerName:             "caprouter",
+		DontListen:             true,
+		NoSigs:                 true,
+		NoSystemAccount:        false,
+		DisableJetStreamBanner: true,
+		JetStream:              true,
+		StoreDir:               filepath.Join(e.cfg.Dir, "store"),
+		JetStreamMaxStore:      e.cfg.MaxBytes,
+		JetStreamMaxMemory:     memoryCap,
+		MaxPayload:             maxPayload,
+		SyncAlways:             e.cfg.SyncEvery == 0,
+		SyncInterval:           e.cfg.SyncEvery,
+	}
+	if opts.SyncAlways {
+		opts.SyncInterval = time.Minute // of what SyncAlways leaves out: the index files
+	}
+	return opts
+}
+
+// startServer starts a server and makes it the one behind the connections.
+func (e *engine) startServer(ctx context.Context) error {
+	e.mend(ctx)
+	srv, err := server.NewServer(e.options())
+	if err != nil {
+		return fmt.Errorf("start the engine: %w", err)
+	}
+	log := newServerLog(e.cfg.Logger, e.sick)
+	srv.SetLoggerV2(log, false, false, false)
+	srv.Start() // reads what is on disk before it returns
+	if ctx.Err() != nil || log.fatal() || !srv.JetStreamEnabled() || !srv.ReadyForConnections(startTimeout) {
+		srv.Shutdown()
+		srv.WaitForShutdown()
+		return fmt.Errorf("%w: the engine does not start: %s", ErrUnavailable, log.last())
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.server, e.err = srv, nil
+	e.up, e.goneDown = context.WithCancel(context.Background())
+	return nil
+}
+
+// mend cuts damage out of the files, while no server has them open.
+func (e *engine) mend(ctx context.Context) {
+	found := e.cfg.mend(ctx)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for stream, damage := range found {
+		if e.damage == nil {
+			e.damage = map[string][]Damage{}
+		}
+		e.damage[stream] = append(e.damage[stream], damage...)
+	}
+}
+
+// stopServer stops the server, if there is one, and says why.
+func (e *engine) stopServer(why error) {
+	e.mu.Lock()
+	srv := e.server
+	e.server, e.err = nil, why
+	if e.goneDown != nil {
+		e.goneDown()
+	}
+	e.mu.Unlock()
+	if srv != nil {
+		srv.Shutdown()
+		srv.WaitForShutdown()
+	}
+}
+
+// InProcessConn connects to the server of the moment. The client calls it each
+// time it reconnects.
+func (e *engine) InProcessConn() (net.Conn, error) {
+	e.mu.Lock()
+	srv := e.server
+	e.mu.Unlock()
+	if srv == nil {
+		return nil, errors.New("the engine is down")
+	}
+	return srv.InProcessConn()
+}
+
+func (e *engine) stop() {
+	for _, conn := range []*nats.Conn{e.write, e.read} {
+		if conn != nil {
+			conn.Close()
+		}
+	}
+	e.stopServer(fmt.Errorf("%w: it is closed", ErrUnavailable))
+}
+
+// trouble is why the engine cannot be used now, or nil.
+func (e *engine) trouble() error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.err != nil {
+		return e.err
+	}
+	if e.server == nil && !e.write.IsConnected() {
+		return fmt.Errorf("%w: not connected to %s", ErrUnavailable, redactURL(e.cfg.URL))
+	}
+	return nil
+}
+
+// used is how many bytes of the disk are taken.
+func (e *engine) used() int64 {
+	e.mu.Lock()
+	srv := e.server
+	e.mu.Unlock()
+	if srv != nil {
+		return int64(srv.GlobalAccount().JetStreamUsage().Store)
+	}
+	if e.cfg.URL == "" {
+		return 0
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	info, err := e.js.AccountInfo(ctx)
+	if err != nil {
+		return 0
+	}
+	return int64(info.Store)
+}
+
+// attempt derives the context of one call: it ends after the limit, and as soon
+// as the server behind it is stopped.
+func (e *engine) attempt(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	detach := e.endWithServer(cancel)
+	return ctx, func() { detach(); cancel() }
+}
+
+// alive derives a context that ends when the server of the moment is stopped.
+func (e *engine) alive(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	detach := e.endWithServer(cancel)
+	return ctx, func() { detach(); cancel() }
+}
+
+func (e *engine) endWithServer(cancel context.CancelFunc) (detach func() bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return context.AfterFunc(e.up, cancel)
+}

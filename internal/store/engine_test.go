@@ -1,0 +1,263 @@
+package store_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/caprouter/caprouter/internal/store"
+	"github.com/caprouter/caprouter/internal/testkit/teststore"
+)
+
+// journal is a log handler's output that may be read while it is written.
+type journal struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (j *journal) Write(p []byte) (int, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.buf.Write(p)
+}
+
+func (j *journal) String() string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.buf.String()
+}
+
+func (j *journal) logger(level slog.Level) *slog.Logger {
+	return slog.New(slog.NewTextHandler(j, &slog.HandlerOptions{Level: level}))
+}
+
+func TestHandlesOutliveTheEngine(t *testing.T) {
+	ctx := t.Context()
+	var said journal
+	s := teststore.Open(t, func(c *store.Config) { c.Logger = said.logger(slog.LevelInfo) })
+	b := bucket(t, s, store.BucketConfig{})
+	l := openLog(t, s, store.LogConfig{})
+	events := openLog(t, s, store.LogConfig{Name: "EVENTS", Subjects: []string{"events.>"}, Memory: true})
+	rev := must[uint64](t)(b.Create(ctx, "a", []byte("1")))
+	big := bytes.Repeat([]byte("big"), 300_000)
+	must[uint64](t)(b.Create(ctx, "big", big))
+	add(t, l, "log.a", "1")
+	before := add(t, events, "events.a", "1")
+
+	s.GiveUp("a test says so")
+
+	if _, err := b.Update(ctx, "a", []byte("2"), rev); err != nil {
+		t.Errorf("update: %v", err)
+	}
+	if got := must[store.Entry](t)(b.Get(ctx, "big")); !bytes.Equal(got.Value, big) {
+		t.Errorf("large value: got %d bytes, want %d", len(got.Value), len(big))
+	}
+	add(t, l, "log.a", "2")
+	if diff := cmp.Diff([]string{"1", "2"}, texts(t, l, store.ReadFrom{})); diff != "" {
+		t.Errorf("log (-want +got):\n%s", diff)
+	}
+	if after := add(t, events, "events.a", "2"); after <= before {
+		t.Errorf("log in memory: sequence %d after %d, want it above", after, before)
+	}
+	if diff := cmp.Diff([]string{"2"}, texts(t, events, store.ReadFrom{})); diff != "" {
+		t.Errorf("log in memory (-want +got):\n%s", diff)
+	}
+	for _, want := range []string{"the engine gave up", "a test says so", "the engine runs again"} {
+		if !strings.Contains(said.String(), want) {
+			t.Errorf("the log does not say %q:\n%s", want, said.String())
+		}
+	}
+}
+
+func TestFollowerOutlivesTheEngine(t *testing.T) {
+	s := teststore.Open(t)
+	l := openLog(t, s, store.LogConfig{})
+	add(t, l, "log.a", "0")
+	got := make(chan string, 100)
+	done := make(chan error, 1)
+	go func() {
+		done <- l.Follow(t.Context(), 1, func(m store.Message) error {
+			got <- string(m.Data)
+			if string(m.Data) == "3" {
+				return store.ErrStop
+			}
+			return nil
+		})
+	}()
+	for i := range 4 {
+		if text := <-got; text != fmt.Sprint(i) {
+			t.Fatalf("got %s, want %d", text, i)
+		}
+		if i < 3 {
+			s.GiveUp("a test says so")
+			add(t, l, "log.a", fmt.Sprint(i+1))
+		}
+	}
+	if err := <-done; err != nil {
+		t.Errorf("follow: %v", err)
+	}
+}
+
+// TestWritersDoNotNoticeRestarts restarts the engine under writers: each write
+// is acknowledged once and stored once.
+func TestWritersDoNotNoticeRestarts(t *testing.T) {
+	ctx := t.Context()
+	s := teststore.Open(t)
+	b := bucket(t, s, store.BucketConfig{})
+	l := openLog(t, s, store.LogConfig{})
+	var written, running atomic.Int64
+	var wg sync.WaitGroup
+	running.Store(4)
+	const each = 400
+	for w := range 4 {
+		wg.Go(func() {
+			defer running.Add(-1)
+			rev, last := uint64(0), uint64(0)
+			for i := range each {
+				var err error
+				if rev == 0 {
+					rev, err = b.Create(ctx, fmt.Sprint(w), fmt.Append(nil, i))
+				} else {
+					rev, err = b.Update(ctx, fmt.Sprint(w), fmt.Append(nil, i), rev)
+				}
+				if err == nil {
+					last, err = l.Append(ctx, fmt.Sprint("log.", w), fmt.Append(nil, i), store.AppendOptions{
+						ID: fmt.Sprintf("%d:%d", w, i), After: &last,
+					})
+				}
+				if err != nil {
+					t.Errorf("writer %d, write %d: %v", w, i, err)
+					return
+				}
+				written.Add(1)
+			}
+		})
+	}
+	for n := int64(1); running.Load() > 0 && n <= 5; n++ {
+		eventually(t, "the writers go on", func() bool { return written.Load() >= 4*each/8*n || running.Load() == 0 })
+		s.GiveUp("a test says so")
+	}
+	wg.Wait()
+	for w := range 4 {
+		if got := must[store.Entry](t)(b.Get(ctx, fmt.Sprint(w))); string(got.Value) != fmt.Sprint(each-1) {
+			t.Errorf("key %d: got %s, want %d", w, got.Value, each-1)
+		}
+		got := texts(t, l, store.ReadFrom{Subject: fmt.Sprint("log.", w)})
+		for i := range got {
+			if got[i] != fmt.Sprint(i) {
+				t.Fatalf("message %d of writer %d: got %s", i, w, got[i])
+			}
+		}
+		if len(got) != each {
+			t.Errorf("writer %d: got %d messages, want %d", w, len(got), each)
+		}
+	}
+	if s.Restarts() == 0 {
+		t.Error("the engine was never restarted")
+	}
+}
+
+func TestStatus(t *testing.T) {
+	var free atomic.Int64
+	free.Store(1 << 40)
+	s := teststore.Open(t, func(c *store.Config) {
+		c.FreeSpace = func() (int64, error) { return free.Load(), nil }
+		c.MaxBytes = 1 << 20
+	})
+	b := bucket(t, s, store.BucketConfig{})
+	must[uint64](t)(b.Put(t.Context(), "a", make([]byte, 1000)))
+	got := s.Status()
+	if !got.Ready || got.Err != nil || got.Used < 1000 || got.Cap != 1<<20 || got.Free != 1<<40 || got.Mode != "embedded" {
+		t.Errorf("a store that does well: got %+v", got)
+	}
+	free.Store(1)
+	if got := s.Status(); got.Ready || !errors.Is(got.Err, store.ErrFull) {
+		t.Errorf("full disk: got %+v", got)
+	}
+	free.Store(1 << 40)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if got := s.Status(); got.Ready || !errors.Is(got.Err, store.ErrUnavailable) {
+		t.Errorf("closed: got %+v", got)
+	}
+	if s.Lost() != nil {
+		t.Error("an embedded store can be lost")
+	}
+}
+
+func TestCloseEndsWhatIsUnderWay(t *testing.T) {
+	s := teststore.Open(t)
+	b := bucket(t, s, store.BucketConfig{})
+	l := openLog(t, s, store.LogConfig{})
+	add(t, l, "log.a", "1")
+	following := make(chan struct{})
+	done := make(chan error, 1)
+	go func() {
+		done <- l.Follow(t.Context(), 1, func(store.Message) error { close(following); return nil })
+	}()
+	<-following
+	for range 2 {
+		if err := s.Close(); err != nil {
+			t.Errorf("close: %v", err)
+		}
+	}
+	wantErr(t, "follow", <-done, store.ErrUnavailable)
+	_, get := b.Get(t.Context(), "a")
+	_, put := b.Put(t.Context(), "a", nil)
+	_, info := l.Info(t.Context())
+	_, another := s.Bucket(t.Context(), store.BucketConfig{Name: "B"})
+	for what, err := range map[string]error{
+		"get": get, "put": put, "info": info, "bucket": another, "delete": b.Delete(t.Context(), "a"),
+		"scan": b.Scan(t.Context(), "", nil),
+	} {
+		wantErr(t, what+" of a closed store", err, store.ErrUnavailable)
+	}
+}
+
+func TestCallsEndWithTheirContext(t *testing.T) {
+	s := teststore.Open(t)
+	b := bucket(t, s, store.BucketConfig{})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := b.Get(ctx, "a")
+	wantErr(t, "get", err, context.Canceled)
+	wantErr(t, "get", err, store.ErrUnavailable)
+	_, err = b.Put(ctx, "a", nil)
+	wantErr(t, "put", err, context.Canceled)
+	ended, cancel := context.WithDeadline(t.Context(), time.Now().Add(-time.Second))
+	defer cancel()
+	_, err = b.Get(ended, "a")
+	wantErr(t, "get after the deadline", err, context.DeadlineExceeded)
+}
+
+func TestEngineIsQuietAndListensNowhere(t *testing.T) {
+	var said journal
+	s := teststore.Open(t, func(c *store.Config) { c.Logger = said.logger(slog.LevelDebug) })
+	must[uint64](t)(bucket(t, s, store.BucketConfig{}).Put(t.Context(), "a", []byte("canary-51c2")))
+	if conn, err := net.Dial("tcp", "127.0.0.1:4222"); err == nil {
+		_ = conn.Close()
+		t.Skip("another server listens on the engine's usual port")
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, never := range []string{"canary-51c2", "level=WARN", "level=ERROR", "Listening"} {
+		if strings.Contains(said.String(), never) {
+			t.Errorf("the log says %q:\n%s", never, said.String())
+		}
+	}
+	if !strings.Contains(said.String(), "level=DEBUG") {
+		t.Error("the engine's notices do not reach the log at all")
+	}
+}

@@ -1,0 +1,138 @@
+package store_test
+
+import (
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"testing"
+
+	"github.com/caprouter/caprouter/internal/store"
+	"github.com/caprouter/caprouter/internal/testkit/teststore"
+)
+
+func TestFullDiskRefusesWritesOnly(t *testing.T) {
+	ctx := t.Context()
+	var free atomic.Int64
+	free.Store(1 << 40)
+	s := teststore.Open(t, func(c *store.Config) {
+		c.MinFree = 1 << 20
+		c.FreeSpace = func() (int64, error) { return free.Load(), nil }
+	})
+	b := bucket(t, s, store.BucketConfig{})
+	l := openLog(t, s, store.LogConfig{})
+	rev := must[uint64](t)(b.Put(ctx, "a", []byte("1")))
+	must[uint64](t)(b.Put(ctx, "b", []byte("1")))
+	add(t, l, "log.a", "1")
+
+	free.Store(1<<20 - 1)
+	_, create := b.Create(ctx, "new", nil)
+	_, update := b.Update(ctx, "a", nil, rev)
+	_, put := b.Put(ctx, "a", make([]byte, 1<<20))
+	_, with := b.CreateWith(ctx, "x", nil, "y")
+	_, appended := l.Append(ctx, "log.a", nil, store.AppendOptions{})
+	for what, err := range map[string]error{
+		"create": create, "update": update, "put of a large value": put, "create with": with, "append": appended,
+	} {
+		wantErr(t, what, err, store.ErrFull)
+	}
+	if got, err := b.Get(ctx, "a"); err != nil || string(got.Value) != "1" {
+		t.Errorf("get: got %q and error %v, want 1", got.Value, err)
+	}
+	if got := len(keys(t, b, "")); got != 2 {
+		t.Errorf("scan: got %d keys, want 2", got)
+	}
+	if err := b.Delete(ctx, "b"); err != nil {
+		t.Errorf("delete: %v", err)
+	}
+	if err := l.Delete(ctx, 1); err != nil {
+		t.Errorf("erase: %v", err)
+	}
+
+	free.Store(1 << 20)
+	if _, err := b.Update(ctx, "a", []byte("2"), rev); err != nil {
+		t.Errorf("update when there is room again: %v", err)
+	}
+}
+
+// fill writes until the store says that it is full, and returns how often it
+// could.
+func fill(t *testing.T, write func(i int) error) int {
+	t.Helper()
+	for i := range 100_000 {
+		if err := write(i); errors.Is(err, store.ErrFull) {
+			return i
+		} else if err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Fatal("it never got full")
+	return 0
+}
+
+func TestFullBucketKeepsWhatIsThere(t *testing.T) {
+	ctx := t.Context()
+	s := teststore.Open(t, func(c *store.Config) { c.MaxBytes = 4 << 20 })
+	b := bucket(t, s, store.BucketConfig{Share: 0.25})
+	other := bucket(t, s, store.BucketConfig{Name: "OTHER", Share: 0.25})
+	value := make([]byte, 10_000)
+	n := fill(t, func(i int) error { _, err := b.Create(ctx, fmt.Sprint(i), value); return err })
+	if n < 80 || n > 105 {
+		t.Errorf("a share of 1 MiB held %d values of 10 kB", n)
+	}
+	if got := len(keys(t, b, "")); got != n {
+		t.Errorf("got %d keys, want the %d that were acknowledged", got, n)
+	}
+	if _, err := other.Put(ctx, "a", value); err != nil {
+		t.Errorf("the neighbour's own share: %v", err)
+	}
+	if err := b.Delete(ctx, "0"); err != nil {
+		t.Errorf("delete: %v", err)
+	}
+	if _, err := b.Create(ctx, "new", value); err != nil {
+		t.Errorf("create in the room that was made: %v", err)
+	}
+	if _, err := s.Bucket(ctx, store.BucketConfig{Name: "MORE", Share: 0.75}); !errors.Is(err, store.ErrFull) {
+		t.Errorf("a share beyond what is left: got error %v, want %v", err, store.ErrFull)
+	}
+}
+
+func TestFullLogKeepsWhatIsThere(t *testing.T) {
+	s := teststore.Open(t, func(c *store.Config) { c.MaxBytes = 1 << 20 })
+	l := openLog(t, s, store.LogConfig{Name: "LOG", Subjects: []string{"log.>"}, Share: 0.5})
+	n := fill(t, func(int) error {
+		_, err := l.Append(t.Context(), "log.a", make([]byte, 10_000), store.AppendOptions{})
+		return err
+	})
+	info := must[store.LogInfo](t)(l.Info(t.Context()))
+	if info.Msgs != uint64(n) || info.First != 1 {
+		t.Errorf("got %+v, want the %d messages that were acknowledged", info, n)
+	}
+	if err := l.Trim(t.Context(), uint64(n/2)); err != nil {
+		t.Fatal(err)
+	}
+	add(t, l, "log.a", "in the room that was made")
+}
+
+func TestFullStore(t *testing.T) {
+	ctx := t.Context()
+	s := teststore.Open(t, func(c *store.Config) { c.MaxBytes = 1 << 20 })
+	b := bucket(t, s, store.BucketConfig{}) // no share of its own
+	n := fill(t, func(i int) error { _, err := b.Create(ctx, fmt.Sprint(i), make([]byte, 10_000)); return err })
+	if got := s.Status(); got.Ready || !errors.Is(got.Err, store.ErrFull) || got.Used < 1<<20 {
+		t.Errorf("status: got %+v, want it full", got)
+	}
+	if got := len(keys(t, b, "")); got != n {
+		t.Errorf("got %d keys, want %d", got, n)
+	}
+	for i := range n / 2 {
+		if err := b.Delete(ctx, fmt.Sprint(i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := b.Create(ctx, "new", nil); err != nil {
+		t.Errorf("create in the room that was made: %v", err)
+	}
+	if s.Restarts() != 0 {
+		t.Error("a full store made the engine restart")
+	}
+}

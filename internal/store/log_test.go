@@ -1,0 +1,339 @@
+package store_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/caprouter/caprouter/internal/store"
+	"github.com/caprouter/caprouter/internal/testkit/teststore"
+)
+
+func eachLog(t *testing.T, test func(t *testing.T, l *store.Log)) {
+	for _, memory := range []bool{false, true} {
+		t.Run(fmt.Sprintf("memory=%t", memory), func(t *testing.T) {
+			test(t, openLog(t, teststore.Open(t), store.LogConfig{Name: "LOG", Subjects: []string{"log.>", "extra"}, Memory: memory}))
+		})
+	}
+}
+
+func add(t testing.TB, l *store.Log, subject, text string) uint64 {
+	t.Helper()
+	return must[uint64](t)(l.Append(t.Context(), subject, []byte(text), store.AppendOptions{}))
+}
+
+func TestLogAppendsInOrder(t *testing.T) {
+	eachLog(t, func(t *testing.T, l *store.Log) {
+		ctx := t.Context()
+		empty := must[store.LogInfo](t)(l.Info(ctx))
+		if empty.Msgs != 0 || !empty.LastAt.IsZero() {
+			t.Errorf("info of an empty log: got %+v", empty)
+		}
+		_, err := l.Last(ctx, "log.>")
+		wantErr(t, "last of nothing", err, store.ErrNotFound)
+
+		first := add(t, l, "log.a", "1")
+		second := add(t, l, "log.b", "2")
+		third := add(t, l, "log.a", "3")
+		if second != first+1 || third != second+1 {
+			t.Errorf("sequences %d, %d, %d, want them one apart", first, second, third)
+		}
+		for what, got := range map[string]store.Message{
+			"get":              must[store.Message](t)(l.Get(ctx, first)),
+			"first of subject": must[store.Message](t)(l.Next(ctx, "log.a", 0)),
+			"next at":          must[store.Message](t)(l.Next(ctx, "log.*", first)),
+		} {
+			if got.Seq != first || string(got.Data) != "1" || got.Subject != "log.a" {
+				t.Errorf("%s: got %+v, want the first message", what, got)
+			}
+		}
+		if got := must[store.Message](t)(l.Next(ctx, "log.a", second)); got.Seq != third {
+			t.Errorf("next after the first: got %d, want %d", got.Seq, third)
+		}
+		if got := must[store.Message](t)(l.Last(ctx, "log.b")); got.Seq != second {
+			t.Errorf("last: got %d, want %d", got.Seq, second)
+		}
+		for _, seq := range []uint64{0, third + 1} {
+			_, err := l.Get(ctx, seq)
+			wantErr(t, fmt.Sprint("get ", seq), err, store.ErrNotFound)
+		}
+		_, err = l.Next(ctx, "log.a", third+1)
+		wantErr(t, "next behind the end", err, store.ErrNotFound)
+
+		info := must[store.LogInfo](t)(l.Info(ctx))
+		if info.First != first || info.Last != third || info.Msgs != 3 || info.Bytes == 0 || info.LastAt.IsZero() {
+			t.Errorf("info: got %+v", info)
+		}
+	})
+}
+
+func TestLogAppendIsConditional(t *testing.T) {
+	eachLog(t, func(t *testing.T, l *store.Log) {
+		ctx := t.Context()
+		appendTo := func(after *uint64, id string) (uint64, error) {
+			return l.Append(ctx, "log.w", []byte("x"), store.AppendOptions{ID: id, After: after})
+		}
+		first := must[uint64](t)(appendTo(new(uint64(0)), "w:1"))
+		if again := must[uint64](t)(appendTo(new(uint64(0)), "w:1")); again != first {
+			t.Errorf("the same ID again: got sequence %d, want %d", again, first)
+		}
+		_, err := appendTo(new(uint64(0)), "w:2")
+		wantErr(t, "after nothing", err, store.ErrConflict)
+		add(t, l, "log.other", "between")
+		if _, err := appendTo(&first, "w:2"); err != nil {
+			t.Errorf("after the subject's last: %v", err)
+		}
+		_, err = appendTo(&first, "w:3")
+		wantErr(t, "after what is not the last", err, store.ErrConflict)
+		if got := must[store.LogInfo](t)(l.Info(ctx)).Msgs; got != 3 {
+			t.Errorf("got %d messages, want 3", got)
+		}
+	})
+}
+
+func TestLogRefuses(t *testing.T) {
+	ctx := t.Context()
+	s := teststore.Open(t)
+	l := openLog(t, s, store.LogConfig{})
+	for _, subject := range []string{"", "log", "log.", "log..a", "other.a", "log.*", "log.>", "log.a b", "$JS.API.INFO", "log.a\r\n"} {
+		if _, err := l.Append(ctx, subject, nil, store.AppendOptions{}); err == nil || !strings.Contains(err.Error(), "subject") {
+			t.Errorf("append to %q: got error %v, want one about the subject", subject, err)
+		}
+	}
+	_, err := l.Append(ctx, "log.a", make([]byte, 1<<20), store.AppendOptions{})
+	wantErr(t, "a message of 1 MiB", err, store.ErrTooLarge)
+	if _, err := l.Append(ctx, "log.a", make([]byte, 1000<<10), store.AppendOptions{}); err != nil {
+		t.Errorf("a message of 1000 KiB: %v", err)
+	}
+	_, last := l.Last(ctx, "a..b")
+	_, next := l.Next(ctx, "", 1)
+	for what, err := range map[string]error{
+		"last": last, "next": next,
+		"purge": l.Purge(ctx, ""),
+		"read":  l.Read(ctx, store.ReadFrom{Subject: "a b"}, nil),
+	} {
+		if err == nil {
+			t.Errorf("%s with a bad subject: got no error", what)
+		}
+	}
+	for _, cfg := range []store.LogConfig{{Name: "a.b"}, {Name: "KV_X"}, {Name: "L", Share: 2}} {
+		if _, err := s.Log(ctx, cfg); err == nil {
+			t.Errorf("log %+v: got no error, want one", cfg)
+		}
+	}
+	if _, err := s.Log(ctx, store.LogConfig{Name: "OVERLAP", Subjects: []string{"log.a"}}); err == nil || errors.Is(err, store.ErrUnavailable) {
+		t.Errorf("a log over another's subjects: got error %v, want one that is for good", err)
+	}
+}
+
+func TestLogReads(t *testing.T) {
+	eachLog(t, func(t *testing.T, l *store.Log) {
+		ctx := t.Context()
+		var seqs []uint64
+		var want []string
+		for i := range 2600 {
+			text := fmt.Sprint(i)
+			seqs = append(seqs, add(t, l, fmt.Sprintf("log.%d", i%2), text))
+			want = append(want, text)
+		}
+		for _, tt := range []struct {
+			name string
+			from store.ReadFrom
+			want []string
+		}{
+			{"all", store.ReadFrom{}, want},
+			{"from a sequence", store.ReadFrom{Seq: seqs[2590]}, want[2590:]},
+			{"from before the first", store.ReadFrom{Seq: 1}, want},
+			{"behind the end", store.ReadFrom{Seq: seqs[2599] + 1}, nil},
+			{"since an hour ago", store.ReadFrom{Since: time.Now().Add(-time.Hour)}, want},
+			{"since later", store.ReadFrom{Since: time.Now().Add(time.Hour)}, nil},
+			{"a subject", store.ReadFrom{Seq: seqs[2590], Subject: "log.1"}, []string{"2591", "2593", "2595", "2597", "2599"}},
+			{"a subject of nobody", store.ReadFrom{Subject: "log.9"}, nil},
+			{"the sequence counts, not the time", store.ReadFrom{Seq: seqs[2599], Since: time.Now().Add(time.Hour)}, want[2599:]},
+		} {
+			t.Run(tt.name, func(t *testing.T) {
+				if diff := cmp.Diff(tt.want, texts(t, l, tt.from)); diff != "" {
+					t.Errorf("messages (-want +got):\n%s", diff)
+				}
+			})
+		}
+		at := must[store.Message](t)(l.Get(ctx, seqs[2500])).At
+		if got := texts(t, l, store.ReadFrom{Since: at}); got[0] != "2500" {
+			t.Errorf("since the moment of 2500: got %s first", got[0])
+		}
+		seen := 0
+		err := l.Read(ctx, store.ReadFrom{}, func(store.Message) error { seen++; return store.ErrStop })
+		if err != nil || seen != 1 {
+			t.Errorf("stopped read: got %d messages and error %v, want 1 and nil", seen, err)
+		}
+		boom := errors.New("boom")
+		wantErr(t, "read whose callback fails", l.Read(ctx, store.ReadFrom{}, func(store.Message) error { return boom }), boom)
+	})
+}
+
+func TestLogRemoves(t *testing.T) {
+	eachLog(t, func(t *testing.T, l *store.Log) {
+		ctx := t.Context()
+		var seqs []uint64
+		for i := range 8 {
+			seqs = append(seqs, add(t, l, fmt.Sprintf("log.%d", i%2), fmt.Sprint(i)))
+		}
+		for range 2 {
+			if err := l.Delete(ctx, seqs[3]); err != nil {
+				t.Errorf("delete: got %v, want nil", err)
+			}
+		}
+		if err := l.Delete(ctx, seqs[7]+100); err != nil {
+			t.Errorf("delete of what never was: got %v, want nil", err)
+		}
+		if diff := cmp.Diff([]string{"0", "1", "2", "4", "5", "6", "7"}, texts(t, l, store.ReadFrom{})); diff != "" {
+			t.Errorf("after delete (-want +got):\n%s", diff)
+		}
+		for _, before := range []uint64{0, 1, seqs[2]} {
+			if err := l.Trim(ctx, before); err != nil {
+				t.Errorf("trim before %d: %v", before, err)
+			}
+		}
+		if diff := cmp.Diff([]string{"2", "4", "5", "6", "7"}, texts(t, l, store.ReadFrom{})); diff != "" {
+			t.Errorf("after trim (-want +got):\n%s", diff)
+		}
+		if err := l.Purge(ctx, "log.0"); err != nil {
+			t.Error(err)
+		}
+		if diff := cmp.Diff([]string{"5", "7"}, texts(t, l, store.ReadFrom{})); diff != "" {
+			t.Errorf("after purge (-want +got):\n%s", diff)
+		}
+		if err := l.Trim(ctx, seqs[7]+1); err != nil {
+			t.Error(err)
+		}
+		info := must[store.LogInfo](t)(l.Info(ctx))
+		if info.Msgs != 0 || info.First != info.Last+1 || info.Last != seqs[7] {
+			t.Errorf("info of an emptied log: got %+v, want first = last + 1", info)
+		}
+	})
+}
+
+func TestLogFollows(t *testing.T) {
+	eachLog(t, func(t *testing.T, l *store.Log) {
+		for i := range 600 { // more than two fetches
+			add(t, l, "log.a", fmt.Sprint(i))
+		}
+		got := make(chan string, 2000)
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() {
+			done <- l.Follow(ctx, 1, func(m store.Message) error { got <- string(m.Data); return nil })
+		}()
+		for i := 600; i < 1200; i++ {
+			add(t, l, "log.a", fmt.Sprint(i))
+		}
+		for i := range 1200 {
+			if text := <-got; text != fmt.Sprint(i) {
+				t.Fatalf("got %s, want %d", text, i)
+			}
+		}
+		cancel()
+		wantErr(t, "follow that is cancelled", <-done, context.Canceled)
+
+		fromNow := make(chan error, 1)
+		go func() {
+			fromNow <- l.Follow(t.Context(), 0, func(m store.Message) error {
+				if string(m.Data) != "later" {
+					return fmt.Errorf("got %s, want only what came later", m.Data)
+				}
+				return store.ErrStop
+			})
+		}()
+		eventually(t, "a follower of what comes gets it", func() bool {
+			add(t, l, "log.a", "later")
+			select {
+			case err := <-fromNow:
+				if err != nil {
+					t.Error(err)
+				}
+				return true
+			default:
+				return false
+			}
+		})
+		boom := errors.New("boom")
+		wantErr(t, "follow whose callback fails", l.Follow(t.Context(), 1, func(store.Message) error { return boom }), boom)
+	})
+}
+
+func TestLogErasesBytes(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir)
+	l := openLog(t, s, store.LogConfig{})
+	add(t, l, "log.a", "before")
+	seq := add(t, l, "log.a", "canary-7f3a")
+	add(t, l, "log.a", "after")
+	if err := l.Delete(t.Context(), seq); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if found := grep(t, dir, "canary-7f3a"); found != "" {
+		t.Errorf("the erased bytes are in %s", found)
+	}
+	if grep(t, dir, "before") == "" || grep(t, dir, "after") == "" {
+		t.Error("the neighbours are gone, or the search does not find anything")
+	}
+}
+
+func TestMemoryLogSequencesNeverRepeat(t *testing.T) {
+	dir := t.TempDir()
+	memory := store.LogConfig{Name: "LOG", Subjects: []string{"log.>"}, Memory: true}
+	s := open(t, dir)
+	before := add(t, openLog(t, s, memory), "log.a", "1")
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	l := openLog(t, open(t, dir), memory)
+	if got := texts(t, l, store.ReadFrom{}); got != nil {
+		t.Errorf("got %q of an earlier life, want none", got)
+	}
+	if after := add(t, l, "log.a", "2"); after <= before {
+		t.Errorf("sequence %d after %d of an earlier life, want it above", after, before)
+	}
+}
+
+func TestLogEvicts(t *testing.T) {
+	l := openLog(t, teststore.Open(t, func(c *store.Config) { c.MaxBytes = 1 << 20 }), store.LogConfig{
+		Name: "LOG", Subjects: []string{"log.>"}, Memory: true, Evict: true, Share: 0.1,
+	})
+	var last uint64
+	for i := range 200 {
+		last = add(t, l, "log.a", strings.Repeat(fmt.Sprint(i%10), 1000))
+	}
+	info := must[store.LogInfo](t)(l.Info(t.Context()))
+	if info.Last != last || info.Msgs >= 200 || info.Msgs < 50 || info.Bytes > 1<<20/10 {
+		t.Errorf("got %+v, want the newest within a tenth of 1 MiB", info)
+	}
+}
+
+// TestSubjectsMatch compares the pattern match with a regular expression.
+func TestSubjectsMatch(t *testing.T) {
+	part := rapid.SampledFrom([]string{"a", "b", "ab"})
+	rapid.Check(t, func(t *rapid.T) {
+		pattern := rapid.SliceOfN(rapid.SampledFrom([]string{"a", "b", "*"}), 1, 4).Draw(t, "pattern")
+		if rapid.Bool().Draw(t, "open end") {
+			pattern = append(pattern, ">")
+		}
+		subject := strings.Join(rapid.SliceOfN(part, 1, 5).Draw(t, "subject"), ".")
+		text := strings.Join(pattern, ".")
+		expr := "^" + strings.NewReplacer(".", `\.`, "*", `[^.]+`, ">", `.+`).Replace(text) + "$"
+		want := regexp.MustCompile(expr).MatchString(subject)
+		if got := store.Matches(text, subject); got != want {
+			t.Errorf("matches(%q, %q): got %t, want %t", text, subject, got, want)
+		}
+	})
+}

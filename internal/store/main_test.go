@@ -1,0 +1,114 @@
+package store_test
+
+import (
+	"errors"
+	"os"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/caprouter/caprouter/internal/store"
+	"github.com/caprouter/caprouter/internal/testkit/teststore"
+)
+
+// child names the environment variable that makes this binary act as another
+// process of a test.
+const child = "CAPROUTER_STORE_TEST_CHILD"
+
+func TestMain(m *testing.M) {
+	if role := os.Getenv(child); role != "" {
+		os.Exit(runChild(role))
+	}
+	goleak.VerifyTestMain(m)
+}
+
+func bucket(t testing.TB, s *store.Store, cfg store.BucketConfig) *store.Bucket {
+	t.Helper()
+	if cfg.Name == "" {
+		cfg.Name = "BUCKET"
+	}
+	b, err := s.Bucket(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func openLog(t testing.TB, s *store.Store, cfg store.LogConfig) *store.Log {
+	t.Helper()
+	if cfg.Name == "" {
+		cfg.Name, cfg.Subjects = "LOG", []string{"log.>"}
+	}
+	l, err := s.Log(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+func wantErr(t interface {
+	Helper()
+	Errorf(string, ...any)
+}, what string, got, want error,
+) {
+	t.Helper()
+	if !errors.Is(got, want) {
+		t.Errorf("%s: got error %v, want %v", what, got, want)
+	}
+}
+
+func must[T any](t testing.TB) func(v T, err error) T {
+	return func(v T, err error) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+}
+
+// keys scans a bucket.
+func keys(t testing.TB, b *store.Bucket, prefix string) []string {
+	t.Helper()
+	var got []string
+	err := b.Scan(t.Context(), prefix, func(e store.Entry) error {
+		got = append(got, e.Key)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got
+}
+
+// texts reads a log.
+func texts(t testing.TB, l *store.Log, from store.ReadFrom) []string {
+	t.Helper()
+	var got []string
+	err := l.Read(t.Context(), from, func(m store.Message) error {
+		got = append(got, string(m.Data))
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got
+}
+
+// eventually waits for what another goroutine or process brings about.
+func eventually(t testing.TB, what string, ok func() bool) {
+	t.Helper()
+	for end := time.Now().Add(20 * time.Second); !ok(); {
+		if time.Now().After(end) {
+			t.Fatalf("never happened: %s", what)
+		}
+		<-time.After(2 * time.Millisecond)
+	}
+}
+
+// open is a store in a directory that several openings of a test share.
+func open(t testing.TB, dir string, change ...func(*store.Config)) *store.Store {
+	t.Helper()
+	return teststore.Open(t, append([]func(*store.Config){func(c *store.Config) { c.Dir = dir }}, change...)...)
+}

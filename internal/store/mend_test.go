@@ -1,0 +1,395 @@
+package store_test
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"log/slog"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/caprouter/caprouter/internal/store"
+)
+
+// streamFile is one of the engine's files of a stream.
+func streamFile(dir, stream, name string) string {
+	return filepath.Join(dir, "store", "jetstream", "$G", "streams", stream, "msgs", name)
+}
+
+func readFile(t testing.TB, path string) []byte {
+	t.Helper()
+	return must[[]byte](t)(os.ReadFile(path))
+}
+
+func writeFile(t testing.TB, path string, data []byte) {
+	t.Helper()
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// recordAt finds the record of a message in a block, by what the message says:
+// where it begins, where its text does, and where the record behind it begins.
+func recordAt(t testing.TB, block []byte, text string) (begin, data, end int) {
+	t.Helper()
+	if data = bytes.Index(block, []byte(text)); data < 0 {
+		t.Fatalf("no record says %q", text)
+	}
+	for at := 0; at < len(block); {
+		size := int(binary.LittleEndian.Uint32(block[at:]) &^ (1 << 31))
+		if at+size > data {
+			return at, data, at + size
+		}
+		at += size
+	}
+	t.Fatalf("no record holds %q", text)
+	return 0, 0, 0
+}
+
+func number(n int) string { return fmt.Sprintf("message number %04d", n) }
+
+// numbered fills a log with messages that say their number.
+func numbered(t testing.TB, l *store.Log, from, to int) {
+	t.Helper()
+	for n := from; n < to; n++ {
+		add(t, l, fmt.Sprintf("log.%d", n%10), number(n))
+	}
+}
+
+// missing compares what a log holds with the messages up to n, and returns those
+// that are not there.
+func missing(t testing.TB, l *store.Log, n int) []int {
+	t.Helper()
+	got := texts(t, l, store.ReadFrom{})
+	if !slices.IsSorted(got) {
+		t.Error("the messages are not in order")
+	}
+	list := []int{}
+	for i := range n {
+		if _, ok := slices.BinarySearch(got, number(i)); !ok {
+			list = append(list, i)
+		}
+	}
+	return list
+}
+
+// TestDamageNearTheEnd changes a file while nothing runs, and asks what is lost
+// of 1,000 messages, and then of 20 that are appended, after two restarts: one
+// as after a good end, and one as after SIGKILL, when the engine's index is old.
+func TestDamageNearTheEnd(t *testing.T) {
+	type span = [2]int // first and last of the messages that may be lost
+	none := span{1, 0}
+	flip := func(text string, where func(begin, data, end int) int) func(*testing.T, []byte) []byte {
+		return func(t *testing.T, block []byte) []byte {
+			block[where(recordAt(t, block, text))] ^= 0x40
+			return block
+		}
+	}
+	inText := func(_, data, _ int) int { return data + 3 }
+	inLength := func(begin, _, _ int) int { return begin }
+	inSequence := func(begin, _, _ int) int { return begin + 4 }
+	inSubjectLength := func(begin, _, _ int) int { return begin + 20 }
+	inHeaderLength := func(begin, _, _ int) int { return begin + 22 + len("log.0") }
+	inHash := func(_, _, end int) int { return end - 1 }
+	middle, last := number(500), number(999)
+	for _, tt := range []struct {
+		name   string
+		change func(*testing.T, []byte) []byte
+		lost   span
+		said   string
+	}{
+		{"nothing", func(_ *testing.T, b []byte) []byte { return b }, none, ""},
+		{"a text", flip(middle, inText), span{500, 500}, "from=501 to=501"},
+		{"a length", flip(middle, inLength), span{500, 500}, "from=501 to=501"},
+		{"a sequence", flip(middle, inSequence), span{500, 500}, "from=501 to=501"},
+		{"the length of a subject", flip(middle, inSubjectLength), span{500, 500}, "from=501 to=501"},
+		{"the length of headers", flip(middle, inHeaderLength), span{500, 500}, "from=501 to=501"},
+		{"a hash", flip(middle, inHash), span{500, 500}, "from=501 to=501"},
+		{"the first text", flip(number(0), inText), span{0, 0}, "from=1 to=1"},
+		{"the last text", flip(last, inText), span{999, 999}, "from=1000 to=1000"},
+		{"the last length", flip(last, inLength), span{999, 999}, "from=1000 to=1000"},
+		{"the last hash", flip(last, inHash), span{999, 999}, "from=1000 to=1000"},
+		{"torn", func(_ *testing.T, b []byte) []byte { return b[:len(b)-30] }, span{999, 999}, "from=1000 to=1000"},
+		{"torn and flipped", func(t *testing.T, b []byte) []byte {
+			_, data, _ := recordAt(t, b, middle)
+			b[data] ^= 1
+			return b[:len(b)-30]
+		}, span{500, 999}, "from=501 to=501"},
+		{"a page of zeros", func(t *testing.T, b []byte) []byte {
+			begin, _, _ := recordAt(t, b, middle)
+			clear(b[begin+10 : begin+4106])
+			return b
+		}, span{500, 540}, "from=501"},
+		{"all of it", func(_ *testing.T, b []byte) []byte { return noise(len(b)) }, span{0, 999}, "stream=LOG"},
+		{"behind the end", func(_ *testing.T, b []byte) []byte { return append(b, noise(300)...) }, none, ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			dir := t.TempDir()
+			block, index := streamFile(dir, "LOG", "1.blk"), streamFile(dir, "LOG", "index.db")
+			s := open(t, dir)
+			numbered(t, openLog(t, s, store.LogConfig{}), 0, 1000)
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+			writeFile(t, block, tt.change(t, readFile(t, block)))
+
+			var said journal
+			s = open(t, dir, func(c *store.Config) { c.Logger = said.logger(slog.LevelError) })
+			l := openLog(t, s, store.LogConfig{})
+			lost := missing(t, l, 1000)
+			if out := slices.DeleteFunc(slices.Clone(lost), func(n int) bool { return n >= tt.lost[0] && n <= tt.lost[1] }); len(out) > 0 {
+				t.Errorf("lost %d messages that are whole: %v", len(out), out)
+			}
+			if text := said.String(); !strings.Contains(text, tt.said) || tt.said == "" && text != "" {
+				t.Errorf("logged %q, want %q", text, tt.said)
+			}
+			if damage := l.Damaged(); (len(damage) > 0) != (len(lost) > 0) {
+				t.Errorf("got damage %v, lost are %v", damage, lost)
+			}
+			old, _ := os.ReadFile(index) // none when it was removed
+			numbered(t, l, 1000, 1020)
+			if info := must[store.LogInfo](t)(l.Info(t.Context())); info.Last != 1020 {
+				t.Errorf("the last sequence is %d, want 1020: none is given twice", info.Last)
+			}
+			for _, kill := range []bool{false, true} {
+				if err := s.Close(); err != nil {
+					t.Fatal(err)
+				}
+				if kill {
+					writeFile(t, index, old)
+				}
+				s = open(t, dir)
+				l = openLog(t, s, store.LogConfig{})
+				if diff := cmp.Diff(lost, missing(t, l, 1020)); diff != "" {
+					t.Errorf("after a restart (killed: %v) others are missing (-before +after):\n%s", kill, diff)
+				}
+				if damage := l.Damaged(); len(damage) > 0 {
+					t.Errorf("after a restart: got damage %v, want none: it is mended", damage)
+				}
+			}
+		})
+	}
+}
+
+// TestDamageFarFromTheEnd: what lies before the newest bytes is looked at only
+// when the engine reads it too, since it does not rely on its index. Nothing but
+// the damaged message is lost either way.
+func TestDamageFarFromTheEnd(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		at     []int // the messages that are damaged
+		killed bool
+		found  int // of them when the store is opened
+	}{
+		{"far", []int{10}, false, 0},
+		{"far, and the index is old", []int{10}, true, 1},
+		{"far and at the end", []int{10, 199}, false, 2},
+		{"far and at the end, and the index is old", []int{10, 199}, true, 1}, // the end may be a write that was not finished
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			dir := t.TempDir()
+			s := open(t, dir)
+			l := openLog(t, s, store.LogConfig{})
+			write := func(n int) { add(t, l, "log.a", number(n)+string(make([]byte, 100_000))) }
+			for n := range 200 {
+				write(n)
+			}
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+			index := streamFile(dir, "LOG", "index.db")
+			for _, path := range must[[]string](t)(filepath.Glob(streamFile(dir, "LOG", "*.blk"))) {
+				data := readFile(t, path)
+				for _, n := range tt.at {
+					if at := bytes.Index(data, []byte(number(n))); at >= 0 {
+						data[at] ^= 1
+					}
+				}
+				writeFile(t, path, data)
+			}
+			if tt.killed {
+				writeFile(t, index, nil)
+			}
+			s = open(t, dir)
+			l = openLog(t, s, store.LogConfig{})
+			if got := l.Damaged(); len(got) != tt.found {
+				t.Errorf("got damage %v, want %d of it", got, tt.found)
+			}
+			write(200)
+			for range 2 {
+				if err := s.Close(); err != nil {
+					t.Fatal(err)
+				}
+				s = open(t, dir)
+				l = openLog(t, s, store.LogConfig{})
+				got := texts(t, l, store.ReadFrom{})
+				if want := 201 - len(tt.at); len(got) != want || !strings.HasPrefix(got[want-1], number(200)) {
+					t.Errorf("got %d messages, the last of them %.20q, want %d and the newest", len(got), got[len(got)-1], want)
+				}
+			}
+			if info := must[store.LogInfo](t)(l.Info(t.Context())); !tt.killed && info.Last != 201 {
+				t.Errorf("the last sequence is %d, want 201: none is given twice", info.Last)
+			}
+		})
+	}
+}
+
+// TestDamagedBucket loses the value that is damaged, and no other.
+func TestDamagedBucket(t *testing.T) {
+	ctx, dir := t.Context(), t.TempDir()
+	s := open(t, dir)
+	b := bucket(t, s, store.BucketConfig{})
+	for i := range 100 {
+		must[uint64](t)(b.Put(ctx, fmt.Sprint("key.", i), []byte(number(i))))
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	path := streamFile(dir, "KV_BUCKET", "1.blk")
+	data := readFile(t, path)
+	_, at, _ := recordAt(t, data, number(70))
+	data[at] ^= 1
+	writeFile(t, path, data)
+
+	for round := range 3 {
+		s = open(t, dir)
+		b = bucket(t, s, store.BucketConfig{})
+		if got, want := len(keys(t, b, "")), 99+round; got != want {
+			t.Errorf("start %d: got %d keys, want %d", round, got, want)
+		}
+		_, err := b.Get(ctx, "key.70")
+		wantErr(t, "the damaged value", err, store.ErrNotFound)
+		must[uint64](t)(b.Create(ctx, fmt.Sprint("new.", round), nil))
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestDeletedStaysDeletedAfterAKill: of a key that was written several times the
+// engine, when it makes its index anew, finds the values before the last.
+func TestDeletedStaysDeletedAfterAKill(t *testing.T) {
+	ctx, dir := t.Context(), t.TempDir()
+	s := open(t, dir)
+	b := bucket(t, s, store.BucketConfig{})
+	index := streamFile(dir, "KV_BUCKET", "index.db")
+	put := func(key, value string) { must[uint64](t)(b.Put(ctx, key, []byte(value))) }
+	drop := func(key string) {
+		if err := b.Delete(ctx, key); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put("first", "1")
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	old := readFile(t, index)
+	s = open(t, dir)
+	b = bucket(t, s, store.BucketConfig{})
+	for i := range 5 {
+		for _, key := range []string{"deleted", "kept", "again", "twice"} {
+			put(key, fmt.Sprint(i))
+		}
+	}
+	for _, key := range []string{"deleted", "again", "twice"} {
+		drop(key)
+	}
+	put("again", "new")
+	put("twice", "new")
+	put("twice", "newer")
+	drop("twice")
+	for range 2 {
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		writeFile(t, index, old) // SIGKILL
+		s = open(t, dir)
+		b = bucket(t, s, store.BucketConfig{})
+		if diff := cmp.Diff([]string{"first", "kept", "again"}, keys(t, b, "")); diff != "" {
+			t.Errorf("keys (-want +got):\n%s", diff)
+		}
+		for key, want := range map[string]string{"first": "1", "kept": "4", "again": "new"} {
+			if got := must[store.Entry](t)(b.Get(ctx, key)); string(got.Value) != want {
+				t.Errorf("%s: got %q, want %q", key, got.Value, want)
+			}
+		}
+	}
+}
+
+// TestWholeFilesStayAsTheyAre runs the check over everything the engine writes:
+// erased, trimmed, purged and compacted messages, values and marks.
+func TestWholeFilesStayAsTheyAre(t *testing.T) {
+	ctx, dir := t.Context(), t.TempDir()
+	var said journal
+	logged := func(c *store.Config) { c.Logger = said.logger(slog.LevelWarn) }
+	s := open(t, dir, logged)
+	l := openLog(t, s, store.LogConfig{Share: 0.01})
+	b := bucket(t, s, store.BucketConfig{Share: 0.01})
+	for i := range 300 {
+		add(t, l, fmt.Sprintf("log.%d", i%10), string(noise(10_000)))
+		must[uint64](t)(b.Put(ctx, fmt.Sprint("key.", i%20), noise(20_000)))
+	}
+	must[uint64](t)(b.Put(ctx, "large", noise(2_000_000)))
+	must[uint64](t)(b.Put(ctx, "once", nil))
+	for _, seq := range []uint64{5, 100, 299, 300} {
+		if err := l.Delete(ctx, seq); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, err := range []error{l.Trim(ctx, 20), l.Purge(ctx, "log.3"), b.Delete(ctx, "once"), b.Delete(ctx, "large")} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, wantKeys := texts(t, l, store.ReadFrom{}), keys(t, b, "")
+	for range 3 {
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		before := blocks(t, dir)
+		if damage := store.Mend(dir); damage != nil {
+			t.Fatalf("got damage %v, want none", damage)
+		}
+		indexes := map[string][]byte{}
+		for _, path := range must[[]string](t)(filepath.Glob(streamFile(dir, "*", "index.db"))) {
+			indexes[path] = readFile(t, path)
+			writeFile(t, path, nil) // so that all blocks are looked at
+		}
+		if damage := store.Mend(dir); damage != nil {
+			t.Fatalf("without an index: got damage %v, want none", damage)
+		}
+		for path, index := range indexes {
+			writeFile(t, path, index)
+		}
+		if !maps.Equal(before, blocks(t, dir)) {
+			t.Fatal("whole files were changed")
+		}
+		s = open(t, dir, logged)
+		l, b = openLog(t, s, store.LogConfig{Share: 0.01}), bucket(t, s, store.BucketConfig{Share: 0.01})
+		if got := texts(t, l, store.ReadFrom{}); !slices.Equal(got, want) {
+			t.Errorf("got %d messages, want %d", len(got), len(want))
+		}
+		if diff := cmp.Diff(wantKeys, keys(t, b, "")); diff != "" {
+			t.Errorf("keys (-want +got):\n%s", diff)
+		}
+	}
+	if said.String() != "" {
+		t.Errorf("logged %q, want nothing", said.String())
+	}
+}
+
+// blocks reads all files with messages.
+func blocks(t testing.TB, dir string) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	for _, path := range must[[]string](t)(filepath.Glob(streamFile(dir, "*", "*.blk"))) {
+		all[path] = string(readFile(t, path))
+	}
+	return all
+}

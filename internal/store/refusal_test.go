@@ -1,0 +1,88 @@
+package store_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/caprouter/caprouter/internal/store"
+	"github.com/caprouter/caprouter/internal/testkit/teststore"
+)
+
+// TestStatusNamesWhatIsFull: a store whose whole is not full may have a log or a
+// bucket that takes nothing more.
+func TestStatusNamesWhatIsFull(t *testing.T) {
+	ctx := t.Context()
+	data := make([]byte, 10_000)
+	for _, tt := range []struct {
+		name  string
+		names string
+		fill  func(s *store.Store) (write func() error, room func() error)
+	}{
+		{"log", "LOG", func(s *store.Store) (func() error, func() error) {
+			l := openLog(t, s, store.LogConfig{Name: "LOG", Subjects: []string{"log.>"}, Share: 0.1})
+			write := func() error { _, err := l.Append(ctx, "log.a", data, store.AppendOptions{}); return err }
+			return write, func() error { return l.Trim(ctx, 10) }
+		}},
+		{"log, by erasing", "LOG", func(s *store.Store) (func() error, func() error) {
+			l := openLog(t, s, store.LogConfig{Name: "LOG", Subjects: []string{"log.>"}, Share: 0.1})
+			write := func() error { _, err := l.Append(ctx, "log.a", data, store.AppendOptions{}); return err }
+			return write, func() error { return errors.Join(l.Delete(ctx, 1), l.Delete(ctx, 2)) }
+		}},
+		{"bucket", "BUCKET", func(s *store.Store) (func() error, func() error) {
+			b := bucket(t, s, store.BucketConfig{Share: 0.1})
+			n := 0
+			write := func() error { n++; _, err := b.Put(ctx, strings.Repeat("a", n), data); return err }
+			return write, func() error { return errors.Join(b.Delete(ctx, "a"), b.Delete(ctx, "aa")) }
+		}},
+		{"large values of a bucket", "BUCKET", func(s *store.Store) (func() error, func() error) {
+			b := bucket(t, s, store.BucketConfig{Share: 0.1})
+			large, n := noise(600_000), 0
+			write := func() error { n++; _, err := b.Put(ctx, strings.Repeat("a", n), large); return err }
+			return write, func() error { return b.Delete(ctx, "a") }
+		}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s := teststore.Open(t, func(c *store.Config) { c.MaxBytes = 10 << 20 })
+			write, room := tt.fill(s)
+			if got := s.Status(); !got.Ready {
+				t.Fatalf("before: got %+v, want it ready", got)
+			}
+			fill(t, func(int) error { return write() })
+			for range 2 { // it does not go by asking
+				if got := s.Status(); got.Ready || !errors.Is(got.Err, store.ErrFull) || !strings.Contains(got.Err.Error(), tt.names) {
+					t.Errorf("full: got %+v, want an error that names %s", got, tt.names)
+				}
+			}
+			if err := room(); err != nil {
+				t.Fatal(err)
+			}
+			if got := s.Status(); !got.Ready {
+				t.Errorf("with room: got %+v, want it ready: a router that is not asked writes nothing", got)
+			}
+			if err := write(); err != nil {
+				t.Errorf("write into the room: %v", err)
+			}
+			if got := s.Status(); !got.Ready {
+				t.Errorf("after a write: got %+v, want it ready", got)
+			}
+		})
+	}
+}
+
+// TestStatusAfterASmallerWrite: what did not fit need not be tried again.
+func TestStatusAfterASmallerWrite(t *testing.T) {
+	s := teststore.Open(t, func(c *store.Config) { c.MaxBytes = 10 << 20 })
+	l := openLog(t, s, store.LogConfig{Name: "LOG", Subjects: []string{"log.>"}, Share: 0.1})
+	fill(t, func(int) error {
+		_, err := l.Append(t.Context(), "log.a", make([]byte, 100_000), store.AppendOptions{})
+		return err
+	})
+	if got := s.Status(); got.Ready {
+		t.Error("full: want it not ready")
+	}
+	add(t, l, "log.a", "a short one")
+	if got := s.Status(); !got.Ready {
+		t.Errorf("a write succeeded: got %+v, want it ready", got)
+	}
+}

@@ -1,0 +1,64 @@
+//go:build linux
+
+package store_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os/signal"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/caprouter/caprouter/internal/store"
+)
+
+// TestStoreRecoversFromWriteErrors lets another process meet real write errors
+// under its engine: a limit on the size of its files.
+func TestStoreRecoversFromWriteErrors(t *testing.T) {
+	dir := t.TempDir()
+	p := startChild(t, "limit", dir)
+	p.expect(t, "recovered")
+	p.kill()
+	got := keys(t, bucket(t, open(t, dir), store.BucketConfig{}), "")
+	if len(got) < 2 || got[0] != "before" || got[len(got)-1] != "after" {
+		t.Errorf("got keys %q, want before first and after last", got)
+	}
+}
+
+// meetLimit writes, cannot write, and writes again.
+func meetLimit(s *store.Store) int {
+	signal.Ignore(syscall.SIGXFSZ)
+	ctx := context.Background()
+	b, err := s.Bucket(ctx, store.BucketConfig{Name: "BUCKET"})
+	if err != nil {
+		return 1
+	}
+	if _, err := b.Put(ctx, "before", make([]byte, 1000)); err != nil {
+		return 1
+	}
+	var old syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_FSIZE, &old); err != nil {
+		return 1
+	}
+	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: 1100, Max: old.Max}); err != nil {
+		return 1
+	}
+	short, cancel := context.WithTimeout(ctx, time.Second)
+	_, err = b.Put(short, "during", make([]byte, 1000))
+	cancel()
+	if !errors.Is(err, store.ErrUnavailable) && !errors.Is(err, store.ErrFull) {
+		fmt.Println("a write beyond the limit:", err)
+		return 1
+	}
+	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &old); err != nil {
+		return 1
+	}
+	if _, err := b.Put(ctx, "after", nil); err != nil {
+		fmt.Println("a write when the limit is gone:", err)
+		return 1
+	}
+	fmt.Println("recovered")
+	return 0
+}
