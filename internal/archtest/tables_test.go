@@ -58,6 +58,9 @@ func levels() []level {
 			{pkg: "internal/llm/genai", why: "implements llm.Provider", users: []string{"internal/app"}},
 			{pkg: "internal/llm/openai", why: "implements llm.Provider", users: []string{"internal/app"}},
 		}},
+		{"what outlives a request", []row{
+			{pkg: "internal/audit", why: "what was decided and answered, chained; drives no work"},
+		}},
 		{"what is registered", []row{
 			{pkg: "capabilities", why: "the registry all decisions are taken on"},
 		}},

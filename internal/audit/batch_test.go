@@ -1,0 +1,267 @@
+package audit
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+)
+
+// exported lets cmp look into the types of the format.
+var exported = cmp.AllowUnexported(batch{}, entry{}, content{})
+
+// drawBatch makes up a batch of any shape.
+func drawBatch(t *rapid.T) *batch {
+	b := &batch{
+		writer: rapid.StringMatching(`[a-z]{1,64}`).Draw(t, "writer"),
+		number: rapid.Uint64Range(1, 1<<40).Draw(t, "number"),
+		first:  rapid.Uint64Range(1, 1<<40).Draw(t, "first"),
+	}
+	copy(b.chain[:], rapid.SliceOfN(rapid.Byte(), 16, 16).Draw(t, "chain"))
+	for range rapid.IntRange(1, 8).Draw(t, "entries") {
+		e := entry{facts: rapid.SliceOfN(rapid.Byte(), 1, 200).Draw(t, "facts")}
+		switch state := contentState(rapid.IntRange(0, 3).Draw(t, "state")); state {
+		case contentHere, contentApart:
+			e.content = contentOf(rapid.SliceOfN(rapid.Byte(), 1, 200).Draw(t, "content"))
+			if state == contentApart {
+				e.content.state, e.content.data = contentApart, nil
+				e.content.parts = rapid.SliceOfN(rapid.Uint64(), 1, maxParts).Draw(t, "parts")
+			}
+		case contentGone:
+			e.content = content{state: contentGone, hash: digest{1}}
+		}
+		b.entries = append(b.entries, e)
+	}
+	b.seal()
+	return b
+}
+
+func TestBatchRoundTrip(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		want := drawBatch(t)
+		data := want.encode()
+		got, err := decodeBatch(data)
+		if diff := cmp.Diff(want, got, exported); err != nil || diff != "" {
+			t.Fatalf("error %v, batch (-want +got):\n%s", err, diff)
+		}
+		if i := got.broken(); i >= 0 {
+			t.Fatalf("entry %d is said to be broken", i)
+		}
+		for n := range got.entries {
+			size := got.entries[n].size()
+			if used := len(got.entries[n].encode(nil)); used > size {
+				t.Fatalf("entry %d takes %d bytes, and %d were said to be enough", n, used, size)
+			}
+		}
+	})
+}
+
+// The hash covers where an entry stands and what it says, and nothing of where
+// its content is.
+func TestHashCovers(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		b := drawBatch(t)
+		i := rapid.IntRange(0, len(b.entries)-1).Draw(t, "entry")
+		e := &b.entries[i]
+		covered := true
+		switch rapid.IntRange(0, 8).Draw(t, "change") {
+		case 0:
+			b.chain[3]++
+		case 1:
+			b.writer += "x"
+		case 2:
+			b.number++
+		case 3:
+			b.first++
+		case 4:
+			b.prev[7]++
+		case 5:
+			e.facts = append(bytes.Clone(e.facts), 0)
+		case 6:
+			if e.content.hash[0]++; e.content.state == contentNone {
+				e.content.state = contentGone
+			}
+		case 7:
+			b.strip(i)
+			covered = false
+		case 8:
+			e.content.parts = append(e.content.parts, 1)
+			covered = false
+		}
+		if got := b.broken() >= 0; got != covered {
+			t.Fatalf("broken: got %t, want %t", got, covered)
+		}
+	})
+}
+
+func TestDecodeRefuses(t *testing.T) {
+	valid := func() *batch {
+		b := &batch{writer: "main", number: 1, first: 1, entries: []entry{{facts: []byte("{}")}}}
+		b.seal()
+		return b
+	}
+	changed := func(change func(*batch)) []byte {
+		b := valid()
+		change(b)
+		return b.encode()
+	}
+	tests := []struct {
+		name string
+		data []byte
+	}{
+		{"nothing", nil},
+		{"another beginning", append([]byte("CRA2"), valid().encode()[4:]...)},
+		{"something behind it", append(valid().encode(), 0)},
+		{"cut short", valid().encode()[:len(valid().encode())-1]},
+		{"number 0", changed(func(b *batch) { b.number = 0 })},
+		{"position 0", changed(func(b *batch) { b.first = 0 })},
+		{"no entries", changed(func(b *batch) { b.entries = nil })},
+		{"too many entries", changed(func(b *batch) { b.entries = make([]entry, maxEntries+1) })},
+		{"positions that overflow", changed(func(b *batch) { b.first = 1<<64 - 1 })},
+		{"a state that there is not", changed(func(b *batch) { b.entries[0].content.state = contentStates })},
+		{"too long a writer", changed(func(b *batch) { b.writer = string(make([]byte, maxWriter+1)) })},
+		{"too many facts", changed(func(b *batch) { b.entries[0].facts = make([]byte, maxFacts+1) })},
+		{"too long a content", changed(func(b *batch) { b.entries[0].content = contentOf(make([]byte, maxInline+1)) })},
+		{"a content in no parts", changed(func(b *batch) { b.entries[0].content.state = contentApart })},
+		{"a content in too many parts", changed(func(b *batch) {
+			b.entries[0].content = content{state: contentApart, parts: make([]uint64, maxParts+1)}
+		})},
+		{"a number spelled longer than it must be", bytes.Replace(valid().encode(), []byte("\x04main\x01"), []byte("\x04main\x81\x00"), 1)},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if b, err := decodeBatch(tt.data); !errors.Is(err, errBatch) {
+				t.Errorf("got batch %+v, error %v, want %v", b, err, errBatch)
+			}
+		})
+	}
+}
+
+// FuzzDecodeBatch: no bytes panic or take much memory, and what is taken is
+// spelled in the one way there is.
+func FuzzDecodeBatch(f *testing.F) {
+	c := newChain(f, 1)
+	c.add(decisionOf(epoch(), 1), outcomeOf(epoch(), 1))
+	c.admin(EventErase, uuid7(epoch(), 1), nil)
+	c.admin(EventCheckpoint, "", &Mark{Batch: 1, Record: 2, Hash: digest{}.String()})
+	for _, m := range c.messages {
+		f.Add(m.Data)
+		f.Add(m.Data[:len(m.Data)/2])
+	}
+	bare := c.read(0)
+	bare.strip(0)
+	bare.entries[1].content.state, bare.entries[1].content.parts = contentApart, []uint64{1, 1 << 50}
+	f.Add(bare.encode())
+	f.Add(binary.AppendUvarint([]byte(magic), 1<<63))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		b, err := decodeBatch(data)
+		if err != nil {
+			return
+		}
+		if again := b.encode(); !bytes.Equal(again, data) {
+			t.Errorf("%x is taken, and written as %x", data, again)
+		}
+		_ = b.broken()
+		for i := range b.entries {
+			_, _ = b.record(i)
+		}
+		x := newExaminer(DefaultWriter, func(uint64) ([]byte, error) { return nil, errBatch })
+		m := c.messages[0]
+		m.Data = data
+		x.add(m)
+		x.report(c.head(), headSigned)
+	})
+}
+
+func TestHeadFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), HeadFile)
+	headOf := func(n uint64) *head {
+		p := place{chain: chainID{1}, number: n, last: 2 * n, hash: digest{byte(n)}}
+		h := p.head(DefaultWriter, epoch())
+		return &h
+	}
+	read := func(signer Signer) (uint64, trust) {
+		h, _, how, err := readHead(path, signer)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if h == nil {
+			return 0, how
+		}
+		return h.Batch, how
+	}
+	check := func(what string, signer Signer, batch uint64, how trust) {
+		t.Helper()
+		if gotBatch, gotHow := read(signer); gotBatch != batch || gotHow != how {
+			t.Errorf("%s: got batch %d, trust %d, want batch %d, trust %d", what, gotBatch, gotHow, batch, how)
+		}
+	}
+	check("no file", testKey, 0, headAbsent)
+	f, err := openHeadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.file.Close()
+	check("an empty file", testKey, 0, headAbsent)
+	for n := range uint64(5) {
+		if err := f.write(headOf(n+1), testKey); err != nil {
+			t.Fatal(err)
+		}
+		check("written", testKey, n+1, headSigned)
+	}
+	check("another key", key("two"), 5, headForeign)
+
+	// A process that dies while it writes leaves half a slot: the other one counts.
+	whole, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write := func(data []byte) {
+		if err := os.WriteFile(path, data, headMode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(append([]byte(`{"head":"{\"writer\":\"ma`), whole[24:]...))
+	check("torn in the newer slot", testKey, 4, headSigned)
+	write(whole[:slotSize/2])
+	check("cut to the newer slot", testKey, 5, headSigned)
+	write(bytes.ReplaceAll(whole, []byte(`\"batch\":`), []byte(`\"batch\":9`)))
+	if _, how := read(testKey); how != headForged {
+		t.Errorf("with other numbers: got trust %d, want %d", how, headForged)
+	}
+	write(bytes.Repeat([]byte("nonsense"), 3000))
+	check("nonsense", testKey, 0, headForged)
+}
+
+// FuzzHead: no file panics, and none is believed without its signature.
+func FuzzHead(f *testing.F) {
+	path := filepath.Join(f.TempDir(), HeadFile)
+	file, err := openHeadFile(path)
+	if err != nil {
+		f.Fatal(err)
+	}
+	defer file.file.Close()
+	// Nothing random: every worker of the fuzzer must have signed the same.
+	want := (&place{chain: chainID{1}, number: 1, last: 2, hash: digest{3}, seq: 4}).head(DefaultWriter, epoch())
+	if err := file.write(&want, testKey); err != nil {
+		f.Fatal(err)
+	}
+	good, err := os.ReadFile(path)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(good)
+	f.Add(bytes.Replace(good, []byte("1"), []byte("2"), 1))
+	f.Add([]byte(`{"head":"{}","key_id":"","signature":""}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		h, _, how := chooseHead(data, testKey)
+		if how == headSigned && *h != want {
+			t.Errorf("head %+v is believed, and only %+v was ever signed", *h, want)
+		}
+	})
+}

@@ -1,0 +1,143 @@
+package audit
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/caprouter/caprouter/internal/store"
+)
+
+// benchDesk waits for the disk, as a router does.
+func benchDesk(b *testing.B) *desk {
+	return newDesk(b, func(c *store.Config) { c.SyncEvery = 0 })
+}
+
+// benchRecord has the size of a usual one: 400 bytes of facts, 2 KiB of content.
+func benchRecord(n int) Record {
+	rec := outcomeOf(time.Time{}, n)
+	rec.Content = bytes.Repeat([]byte("content "), 256)
+	return rec
+}
+
+// BenchmarkFsync is the floor: the same bytes written to a file and forced to
+// disk.
+func BenchmarkFsync(b *testing.B) {
+	f, err := os.Create(filepath.Join(b.TempDir(), "floor"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer f.Close()
+	data := make([]byte, 2600)
+	for b.Loop() {
+		if _, err := f.Write(data); err != nil {
+			b.Fatal(err)
+		}
+		if err := f.Sync(); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkAppendAlone is one caller, who waits for each record.
+func BenchmarkAppendAlone(b *testing.B) {
+	d := benchDesk(b)
+	trail := d.open()
+	n := 0
+	for b.Loop() {
+		n++
+		if err := trail.Append(b.Context(), benchRecord(n)); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkAppend64 is 64 callers at a time: the time is that of one record.
+func BenchmarkAppend64(b *testing.B) {
+	d := benchDesk(b)
+	var batches atomic.Int64
+	trail := d.open(func(c *Config) { c.Observe = func(int, time.Duration, error) { batches.Add(1) } })
+	callers(b, func(n int) error { return trail.Append(b.Context(), benchRecord(n)) })
+	b.ReportMetric(float64(b.N)/float64(batches.Load()), "records/batch")
+}
+
+// BenchmarkUnbatched64 is the same without the trail: 64 callers, each with a
+// message of its own.
+func BenchmarkUnbatched64(b *testing.B) {
+	d := benchDesk(b)
+	callers(b, func(n int) error {
+		e, err := entryOf(new(benchRecord(n)))
+		if err != nil {
+			return err
+		}
+		one := batch{writer: "floor", number: 1, first: 1, entries: []entry{e}}
+		one.seal()
+		_, err = d.log.Append(b.Context(), "audit.floor", one.encode(), store.AppendOptions{})
+		return err
+	})
+}
+
+// callers shares b.N calls out to 64 goroutines.
+func callers(b *testing.B, call func(n int) error) {
+	b.Helper()
+	const many = 64
+	var next atomic.Int64
+	done := make(chan error, many)
+	b.ResetTimer()
+	for range many {
+		go func() {
+			for n := next.Add(1); n <= int64(b.N); n = next.Add(1) {
+				if err := call(int(n)); err != nil {
+					done <- err
+					return
+				}
+			}
+			done <- nil
+		}()
+	}
+	for range many {
+		if err := <-done; err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.StopTimer()
+}
+
+// BenchmarkFind reads one of the requests this process wrote.
+func BenchmarkFind(b *testing.B) {
+	d := newDesk(b)
+	trail := d.open()
+	at := time.Now()
+	for n := range 1000 {
+		d.append(trail, decisionOf(at, n), outcomeOf(at, n))
+	}
+	n := 0
+	for b.Loop() {
+		n++
+		if _, err := trail.Find(b.Context(), uuid7(at, n%1000)); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkVerify is the time of one record of a chain in memory.
+func BenchmarkVerify(b *testing.B) {
+	c := newChain(b, 1)
+	records := make([]Record, 64)
+	for i := range records {
+		records[i] = benchRecord(i)
+	}
+	const batches = 50
+	for range batches {
+		c.add(records...)
+	}
+	for b.Loop() {
+		if report := verify(c.messages, c.head(), headSigned); !report.OK() {
+			b.Fatal(report.Problems)
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/batches/64, "ns/record")
+}

@@ -1,0 +1,125 @@
+package audit
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/caprouter/caprouter/internal/store"
+	"github.com/caprouter/caprouter/internal/testkit/teststore"
+)
+
+// reopen opens the store again, as the next process does.
+func (d *desk) reopen() {
+	d.t.Helper()
+	d.store = teststore.Open(d.t, func(c *store.Config) { c.Dir, c.SyncEvery = d.dir, time.Hour })
+	log, err := d.store.Log(d.t.Context(), LogConfig(0))
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	d.log = log
+}
+
+// TestTrailGoesOnAfterDamage flips one bit of a record while nothing runs. What
+// is appended from then on is found and verified after every restart, as after a
+// good end and as after SIGKILL, when the engine's index is old; what is damaged
+// is named by every Verify.
+func TestTrailGoesOnAfterDamage(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		in   string // what the damaged record's batch says
+		want []string
+		lost int // requests that nobody finds any more
+	}{
+		{"in the middle", "decision-20", []string{ProblemDeleted, ProblemMismatch}, 20},
+		{"in the last but one", "decision-40", []string{ProblemDeleted, ProblemMismatch}, 40},
+		{"in the last", `"event":"stop"`, []string{ProblemTruncated}, 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			ctx := t.Context()
+			d := newDesk(t)
+			files := streamDir(d.dir)
+			block, index := filepath.Join(files, "msgs", "1.blk"), filepath.Join(files, "msgs", indexFile)
+			born := d.now()
+			ids := []string{}
+			appendTo := func(trail *Trail, from, to int) {
+				for n := from; n <= to; n++ {
+					rec := decisionOf(born, n)
+					if err := trail.Append(ctx, rec); err != nil {
+						t.Fatal(err)
+					}
+					ids = append(ids, rec.RequestID)
+				}
+			}
+			end := func(trail *Trail) {
+				if err := trail.Close(ctx); err != nil {
+					t.Fatal(err)
+				}
+				if err := d.store.Close(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			trail := d.open()
+			appendTo(trail, 1, 40)
+			end(trail)
+			flipBit(t, block, tt.in)
+
+			for round, kill := range []bool{false, true, false} {
+				d.reopen()
+				trail = d.open()
+				old, _ := os.ReadFile(index)
+				appendTo(trail, 41+10*round, 50+10*round)
+				for n, id := range ids {
+					_, err := trail.Find(ctx, id)
+					if lost := n+1 == tt.lost; (err != nil) != lost {
+						t.Errorf("start %d: find request %d: got error %v, want one: %v", round, n+1, err, lost)
+					}
+				}
+				end(trail)
+				if kill {
+					if err := os.WriteFile(index, old, 0o600); err != nil {
+						t.Fatal(err)
+					}
+				}
+				report, err := Verify(ctx, VerifyConfig{DataDir: d.dir, Signer: testKey})
+				if err != nil {
+					t.Fatal(err)
+				}
+				var got []string
+				for _, p := range report.Problems {
+					got = append(got, p.What)
+				}
+				if fmt.Sprint(got) != fmt.Sprint(tt.want) {
+					t.Errorf("start %d: got problems %v, want %v", round, report.Problems, tt.want)
+				}
+				if want := uint64(50 + 10*round); report.Contents != want-min(1, uint64(tt.lost)) {
+					t.Errorf("start %d: %d contents are whole, want those of %d requests without the lost one", round, report.Contents, want)
+				}
+			}
+			if !strings.Contains(d.lines.String(), "the audit trail is not what it was") {
+				t.Errorf("the log does not say it: %s", d.lines.String())
+			}
+		})
+	}
+}
+
+// flipBit damages a file where it says text for the last time.
+func flipBit(t *testing.T, path, text string) {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := bytes.LastIndex(data, []byte(text))
+	if at < 0 {
+		t.Fatalf("%s does not say %s", path, text)
+	}
+	data[at] ^= 1
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,275 @@
+package audit
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/caprouter/caprouter/internal/store"
+)
+
+// onDisk reports whether the bytes are anywhere in the store's files.
+func (d *desk) onDisk(needle string) bool {
+	d.t.Helper()
+	found := false
+	err := filepath.WalkDir(d.dir, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		data, err := os.ReadFile(path)
+		found = found || bytes.Contains(data, []byte(needle))
+		return err
+	})
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	return found
+}
+
+// secretly puts a text that can be looked for into both records of a request.
+func secretly(at time.Time, n int, secret string) []Record {
+	decision, outcome := decisionOf(at, n), outcomeOf(at, n)
+	decision.Content = fmt.Appendf(nil, `{"prompt":%q}`, secret)
+	outcome.Content = bytes.Repeat([]byte(secret+" "), maxPart/len(secret)) // so long that it lies apart
+	return []Record{decision, outcome}
+}
+
+func (d *desk) erase(trail *Trail, id string, want int) {
+	d.t.Helper()
+	if got, err := trail.Erase(d.t.Context(), id, "ana"); err != nil || got != want {
+		d.t.Fatalf("erased %d contents of %s, error %v, want %d", got, id, err, want)
+	}
+}
+
+func (d *desk) find(trail *Trail, id string) Found {
+	d.t.Helper()
+	found, err := trail.Find(d.t.Context(), id)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	return found
+}
+
+// together appends records in as few messages as it gets.
+func (d *desk) together(trail *Trail, records ...Record) {
+	d.t.Helper()
+	var wg sync.WaitGroup
+	for _, rec := range records {
+		wg.Go(func() {
+			if err := trail.Append(context.Background(), rec); err != nil {
+				d.t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func TestErase(t *testing.T) {
+	for _, after := range []string{"by the index", "by a search"} {
+		t.Run(after, func(t *testing.T) {
+			d := newDesk(t)
+			trail := d.open()
+			now := time.Now()
+			const secret, kept = "the-secret-of-number-one", "what-number-two-may-keep"
+			d.together(trail, append(secretly(now, 1, secret), secretly(now, 2, kept)...)...)
+			if !d.onDisk(secret) {
+				t.Fatal("the content is not on disk as it is, so that the test shows nothing")
+			}
+			if after == "by a search" {
+				d.close(trail)
+				trail = d.open()
+			}
+			d.erase(trail, uuid7(now, 1), 2)
+			if d.onDisk(secret) {
+				t.Error("its bytes are still on disk")
+			}
+			for _, rec := range []*Record{d.find(trail, uuid7(now, 1)).Decision, d.find(trail, uuid7(now, 1)).Outcome} {
+				if rec == nil || rec.Content != nil || !rec.Erased || rec.Subject != "ana" {
+					t.Errorf("got %+v, want the facts, and that the content is erased", rec)
+				}
+			}
+			found := d.find(trail, uuid7(now, 2))
+			if !bytes.Contains(found.Decision.Content, []byte(kept)) || !bytes.Contains(found.Outcome.Content, []byte(kept)) {
+				t.Error("the other request's contents are gone as well")
+			}
+			d.erase(trail, uuid7(now, 1), 0) // again
+			d.erase(trail, uuid7(now, 3), 0) // one that never was
+			d.erase(trail, "not-an-id", 0)
+			d.erase(trail, uuid7(now, 2), 2)
+			if d.onDisk(kept) {
+				t.Error("the other's bytes are still on disk, after it was erased too")
+			}
+			d.close(trail)
+			report := d.verify()
+			if !report.OK() || report.ErasedContents != 4 || report.Contents != 0 {
+				t.Errorf("got problems %v, %d erased, %d there, want none, 4, 0", report.Problems, report.ErasedContents, report.Contents)
+			}
+		})
+	}
+}
+
+// An erasure is cut off after each of its steps, and the next one finishes it.
+func TestEraseIsInterrupted(t *testing.T) {
+	d := newDesk(t)
+	trail := d.open()
+	now := time.Now()
+	const secret = "an-interrupted-secret"
+	d.append(trail, secretly(now, 1, secret)[0], outcomeOf(now, 2))
+	b, err := trail.at(t.Context(), trail.index.get(uuid7(now, 1)).decision)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The copy without the content is written, the original not yet deleted.
+	b.strip(int(trail.index.get(uuid7(now, 1)).decision.pos - b.first))
+	if _, err := d.log.Append(t.Context(), fmt.Sprintf("%s%d", trail.subjects.bare, b.number), b.encode(), store.AppendOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	d.erase(trail, uuid7(now, 1), 1)
+	if d.onDisk(secret) {
+		t.Error("its bytes are still on disk")
+	}
+	d.close(trail)
+	if report := d.verify(); !report.OK() || report.ErasedContents != 1 {
+		t.Errorf("got problems %v, %d erased, want none, 1", report.Problems, report.ErasedContents)
+	}
+}
+
+// Contents expire and the chain is trimmed, bit by bit as the time passes, with
+// an erasure in between; at every moment all of it verifies, and what is within
+// its time is there.
+func TestMaintain(t *testing.T) {
+	d := newDesk(t)
+	const contents, keep = 100, 300 // seconds
+	trail := d.open(func(c *Config) {
+		c.Retention = Retention{Contents: contents * time.Second, Chain: keep * time.Second}
+	})
+	type request struct {
+		id     string
+		second int64
+		erased bool
+	}
+	var requests []*request
+	for round := range 60 {
+		for range 2 {
+			r := &request{id: uuid7(d.now(), len(requests)), second: d.clock.Load()}
+			rec := outcomeOf(d.now(), len(requests))
+			rec.RequestID = r.id
+			d.append(trail, rec)
+			requests = append(requests, r)
+		}
+		if round%7 == 3 {
+			r := requests[len(requests)-3]
+			d.erase(trail, r.id, 1)
+			r.erased = true
+		}
+		d.clock.Add(10)
+		if round%2 == 0 {
+			continue
+		}
+		if err := trail.Maintain(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if round == 31 { // and it goes on after a restart
+			d.close(trail)
+			trail = d.open(func(c *Config) {
+				c.Retention = Retention{Contents: contents * time.Second, Chain: keep * time.Second}
+			})
+		}
+		if report := d.verify(); !report.OK() {
+			t.Fatalf("round %d: got problems %v, want none", round, report.Problems)
+		}
+	}
+	page, err := trail.Read(t.Context(), Query{Limit: 1000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	there := map[string]*Record{}
+	for i := range page.Records {
+		there[page.Records[i].RequestID] = &page.Records[i]
+	}
+	for n, r := range requests {
+		age := d.clock.Load() - r.second
+		rec := there[r.id]
+		switch {
+		case age == contents || age == keep: // on the edge: the clock goes on by itself
+		case age > keep && rec != nil:
+			t.Errorf("request %d is %d s old and still there", n, age)
+		case age < keep && rec == nil:
+			t.Errorf("request %d is %d s old and gone", n, age)
+		case rec != nil && rec.Erased != (r.erased || age > contents):
+			t.Errorf("request %d is %d s old: got erased %t", n, age, rec.Erased)
+		}
+	}
+	info, err := d.log.Info(t.Context())
+	if err != nil || info.Msgs > 120 {
+		t.Errorf("the log holds %d messages (error %v): it is not trimmed", info.Msgs, err)
+	}
+}
+
+// Run does the first pass at once, and ends without an error when it is told to.
+func TestRun(t *testing.T) {
+	d := newDesk(t)
+	written := make(chan struct{}, 100)
+	trail := d.open(func(c *Config) {
+		c.Retention.Contents = time.Minute
+		c.Observe = func(int, time.Duration, error) { written <- struct{}{} }
+	})
+	now := time.Now()
+	d.append(trail, outcomeOf(now, 1))
+	<-written
+	d.clock.Add(3600)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- trail.Run(ctx) }()
+	<-written // the record that says what expires
+	cancel()
+	if err := <-done; err != nil {
+		t.Errorf("got error %v, want none", err)
+	}
+	if err := trail.Maintain(t.Context()); err != nil { // what the end of Run cut off
+		t.Fatal(err)
+	}
+	if found := d.find(trail, uuid7(now, 1)); found.Outcome == nil {
+		t.Error("the facts have gone with the content")
+	}
+	d.close(trail)
+	if report := d.verify(); !report.OK() || report.ExpiredContents != 1 {
+		t.Errorf("got problems %v, %d expired, want none, 1", report.Problems, report.ExpiredContents)
+	}
+}
+
+// A burst is trimmed while it lasts, and not at the next look at the clock.
+func TestABurstIsTrimmed(t *testing.T) {
+	const most = 1 << 20
+	d := newDesk(t)
+	trail := d.open(func(c *Config) { c.Retention.MaxBytes = most })
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- trail.Run(ctx) }()
+	rec := outcomeOf(time.Now(), 1)
+	rec.Content = bytes.Repeat([]byte("x"), 64<<10)
+	for range 64 { // four times what may be kept
+		d.append(trail, rec)
+	}
+	for kept := uint64(most + 1); kept > most; { // the latest may still be on the scales
+		info, err := d.log.Info(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		kept = info.Bytes
+	}
+	cancel()
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	d.close(trail)
+	if report := d.verify(); !report.OK() {
+		t.Errorf("got problems %v, want none: what went is on record", report.Problems)
+	}
+}

@@ -1,0 +1,166 @@
+package audit
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/store"
+)
+
+func TestMain(m *testing.M) {
+	if dir := os.Getenv(writeIn); dir != "" {
+		if err := writeForEver(dir); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+		}
+		os.Exit(1)
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// key is a Signer of the cheap kind: what the trail asks of one is the same.
+type key string
+
+func (k key) KeyID() string { return "id-of-" + string(k) }
+
+func (k key) Sign(purpose string, data []byte) []byte {
+	h := hmac.New(sha256.New, []byte(k))
+	fmt.Fprintf(h, "%s\x00%s", purpose, data)
+	return h.Sum(nil)
+}
+
+func (k key) Verify(purpose, keyID string, data, sig []byte) bool {
+	return keyID == k.KeyID() && hmac.Equal(sig, k.Sign(purpose, data))
+}
+
+const testKey = key("one")
+
+// epoch is when the chains of the pure tests begin.
+func epoch() time.Time { return time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC) }
+
+// uuid7 is the id of a request that came at a time; n tells it from others.
+func uuid7(at time.Time, n int) string {
+	ms := uint64(at.UnixMilli())
+	return fmt.Sprintf("%08x-%04x-7000-8000-%012x", ms>>16, ms&0xffff, n)
+}
+
+// decisionOf and outcomeOf are the two records of request n.
+func decisionOf(at time.Time, n int) Record {
+	return Record{
+		Kind: KindDecision, At: at, RequestID: uuid7(at, n), TraceID: fmt.Sprintf("%032x", n), Tenant: "acme", Subject: "ana",
+		DecisionID: fmt.Sprintf("decision-%d", n), RegistryVersion: "sha256:1", Intent: "code_review",
+		Domains: []string{"python"}, Agents: []string{"quality_agent"},
+		Content: fmt.Appendf(nil, `{"prompt":"review number %d","decision":{}}`, n),
+	}
+}
+
+func outcomeOf(at time.Time, n int) Record {
+	rec := decisionOf(at, n)
+	rec.Kind, rec.Status = KindOutcome, contract.StatusCompleted
+	rec.Content = fmt.Appendf(nil, `{"prompt":"review number %d","response":{"status":"completed"}}`, n)
+	return rec
+}
+
+// chain is a chain that was never in a store: its messages as a log has them,
+// and what is needed to lengthen it.
+type chain struct {
+	t        testing.TB
+	id       chainID
+	end      place
+	messages []store.Message
+	requests int
+}
+
+func newChain(t testing.TB, id byte) *chain {
+	return &chain{t: t, id: chainID{id}}
+}
+
+// add appends one batch of these records.
+func (c *chain) add(records ...Record) *batch {
+	c.t.Helper()
+	b := &batch{
+		chain: c.id, writer: DefaultWriter, number: c.end.number + 1, first: c.end.last + 1, prev: c.end.hash,
+		entries: make([]entry, len(records)),
+	}
+	for i := range records {
+		e, err := entryOf(&records[i])
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		b.entries[i] = e
+	}
+	b.seal()
+	c.end = place{chain: c.id, number: b.number, last: b.last(), hash: b.hash()}
+	c.append(subjectsOf(DefaultWriter).chain, b)
+	return b
+}
+
+func (c *chain) append(subject string, b *batch) {
+	seq := uint64(1)
+	if n := len(c.messages); n > 0 {
+		seq = c.messages[n-1].Seq + 1
+	}
+	c.end.seq = seq
+	c.messages = append(c.messages, store.Message{Seq: seq, At: epoch(), Subject: subject, Data: b.encode()})
+}
+
+// grow appends batches with random numbers of requests.
+func (c *chain) grow(rng *rand.Rand, batches int) {
+	c.t.Helper()
+	for range batches {
+		var records []Record
+		for range 1 + rng.IntN(4) {
+			c.requests++
+			at := epoch().Add(time.Duration(c.requests) * time.Second)
+			records = append(records, decisionOf(at, c.requests), outcomeOf(at, c.requests))
+		}
+		c.add(records...)
+	}
+}
+
+// admin appends a batch with one record of the trail's own.
+func (c *chain) admin(event Event, request string, mark *Mark) {
+	c.t.Helper()
+	at := epoch().Add(time.Duration(c.requests) * time.Second)
+	c.add(Record{Kind: KindAdmin, Event: event, At: at, RequestID: request, Mark: mark})
+}
+
+func (c *chain) head() *head {
+	h := c.end.head(DefaultWriter, epoch())
+	return &h
+}
+
+// read decodes the message at index i.
+func (c *chain) read(i int) *batch {
+	c.t.Helper()
+	b, err := open(c.messages[i])
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return b
+}
+
+// verify judges messages without a log.
+func verify(messages []store.Message, h *head, how trust) *Report {
+	parts := map[uint64][]byte{}
+	for _, m := range messages {
+		parts[m.Seq] = m.Data
+	}
+	x := newExaminer(DefaultWriter, func(seq uint64) ([]byte, error) {
+		if data, ok := parts[seq]; ok {
+			return data, nil
+		}
+		return nil, store.ErrNotFound
+	})
+	for _, m := range messages {
+		x.add(m)
+	}
+	return x.report(h, how)
+}

@@ -1,0 +1,168 @@
+package audit
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/caprouter/caprouter/internal/store"
+)
+
+// model is what a trail must hold, by request.
+type model struct {
+	desk     *desk
+	trail    *Trail
+	start    time.Time
+	requests []*modelled
+}
+
+type modelled struct {
+	id                string
+	decision, outcome []byte // nil = not recorded
+	erased            bool   // of what was there; what comes later is there
+	maybe             bool   // a write failed: it may be there or not
+}
+
+// Whatever happens to a trail, what was acknowledged is there, what was erased is
+// not, and it verifies.
+func TestTrailAgainstModel(t *testing.T) {
+	d := newDesk(t)
+	run := 0
+	rapid.Check(t, func(rt *rapid.T) {
+		run++
+		// A chain of its own for each run, in one store: opening one takes longest.
+		writer := fmt.Sprintf("w%d", run)
+		m := &model{desk: d, start: time.Now()}
+		open := func() {
+			m.trail = d.open(func(c *Config) {
+				c.Writer, c.HeadFile = writer, d.headFile()+"."+writer
+			})
+		}
+		open()
+		rt.Repeat(map[string]func(*rapid.T){
+			"":         func(rt *rapid.T) {},
+			"decision": m.decide,
+			"outcome":  m.end,
+			"erase":    m.erase,
+			"find":     m.find,
+			"kill":     func(*rapid.T) { d.kill(m.trail); open() },
+			"close":    func(*rapid.T) { d.close(m.trail); open() },
+			"fail":     m.fail,
+			"forget":   func(*rapid.T) { m.trail.index = newIndex(4) },
+		})
+		for _, r := range m.requests {
+			m.check(rt, r)
+		}
+		d.close(m.trail)
+		report, err := Verify(t.Context(), VerifyConfig{
+			Log: d.log, Writer: writer, HeadFile: d.headFile() + "." + writer, Signer: testKey,
+		})
+		if err != nil {
+			rt.Fatal(err)
+		}
+		for _, p := range report.Problems {
+			rt.Errorf("got problem %q, want none", p)
+		}
+	})
+}
+
+func (m *model) any(rt *rapid.T) *modelled {
+	if len(m.requests) == 0 {
+		rt.Skip("no request yet")
+	}
+	return m.requests[rapid.IntRange(0, len(m.requests)-1).Draw(rt, "request")]
+}
+
+func (m *model) decide(rt *rapid.T) {
+	n := len(m.requests)
+	rec := decisionOf(m.start, n)
+	m.desk.append(m.trail, rec)
+	m.requests = append(m.requests, &modelled{id: rec.RequestID, decision: rec.Content})
+}
+
+func (m *model) end(rt *rapid.T) {
+	r := m.any(rt)
+	if r.outcome != nil || r.erased || r.maybe {
+		rt.Skip("has ended")
+	}
+	rec := outcomeOf(m.start, 0)
+	rec.RequestID = r.id
+	m.desk.append(m.trail, rec)
+	r.outcome = rec.Content
+}
+
+// fail makes a write come through or not, and lets nobody know.
+func (m *model) fail(rt *rapid.T) {
+	arrives := rapid.Bool().Draw(rt, "arrives")
+	d := m.desk
+	lose := appendFunc(func(ctx context.Context, subject string, data []byte, opts store.AppendOptions) (uint64, error) {
+		d.lose.Store(nil)
+		if arrives {
+			if _, err := d.log.Append(ctx, subject, data, opts); err != nil {
+				return 0, err
+			}
+		}
+		return 0, errLost
+	})
+	d.lose.Store(&lose)
+	rec := decisionOf(m.start, len(m.requests))
+	err := m.trail.Append(context.Background(), rec)
+	if arrives != (err == nil) {
+		rt.Fatalf("got error %v of a write that arrived: %t", err, arrives)
+	}
+	r := &modelled{id: rec.RequestID}
+	if arrives {
+		r.decision = rec.Content
+	} else {
+		r.maybe = true
+	}
+	m.requests = append(m.requests, r)
+}
+
+func (m *model) erase(rt *rapid.T) {
+	r := m.any(rt)
+	want := 0
+	for _, content := range [][]byte{r.decision, r.outcome} {
+		if content != nil && !r.erased {
+			want++
+		}
+	}
+	if got, err := m.trail.Erase(context.Background(), r.id, "ana"); err != nil || got != want {
+		rt.Fatalf("erased %d contents of %s, error %v, want %d", got, r.id, err, want)
+	}
+	r.erased = true
+}
+
+func (m *model) find(rt *rapid.T) { m.check(rt, m.any(rt)) }
+
+func (m *model) check(rt *rapid.T, r *modelled) {
+	found, err := m.trail.Find(context.Background(), r.id)
+	if r.decision == nil && r.outcome == nil {
+		if !errors.Is(err, store.ErrNotFound) {
+			rt.Fatalf("request %s was never recorded: got %+v, error %v", r.id, found, err)
+		}
+		return
+	}
+	if err != nil {
+		rt.Fatal(err)
+	}
+	for _, pair := range []struct {
+		rec  *Record
+		want []byte
+	}{{found.Decision, r.decision}, {found.Outcome, r.outcome}} {
+		switch {
+		case pair.want == nil && pair.rec != nil:
+			rt.Fatalf("request %s: got a %s that was never recorded", r.id, pair.rec.Kind)
+		case pair.want == nil:
+		case pair.rec == nil:
+			rt.Fatalf("request %s: a record is missing", r.id)
+		case r.erased != pair.rec.Erased, !r.erased && !bytes.Equal(pair.rec.Content, pair.want):
+			rt.Fatalf("request %s: got content %q, erased %t, want %q, %t", r.id, pair.rec.Content, pair.rec.Erased, pair.want, r.erased)
+		}
+	}
+}

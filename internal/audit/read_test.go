@@ -1,0 +1,193 @@
+package audit
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/store"
+)
+
+// readAll follows the cursor to the end and returns the ids, in order.
+func (d *desk) readAll(trail *Trail, q Query) (ids []string, pages int) {
+	d.t.Helper()
+	for {
+		page, err := trail.Read(d.t.Context(), q)
+		if err != nil {
+			d.t.Fatal(err)
+		}
+		for i := range page.Records {
+			ids = append(ids, page.Records[i].RequestID)
+		}
+		pages++
+		if page.Next == q.Cursor {
+			return ids, pages
+		}
+		if q.Cursor = page.Next; pages > 1000 {
+			d.t.Fatal("the cursor comes to no end")
+		}
+	}
+}
+
+func TestRead(t *testing.T) {
+	d := newDesk(t)
+	trail := d.open()
+	now := time.Now().Add(-time.Minute)
+	var all []string
+	for n := range 30 {
+		d.append(trail, decisionOf(now.Add(time.Duration(n)*time.Second), n), outcomeOf(now.Add(time.Duration(n)*time.Second), n))
+		all = append(all, uuid7(now.Add(time.Duration(n)*time.Second), n))
+	}
+	even := func(rec *Record) bool { return rec.TraceID[31]%2 == 0 }
+	var evens []string
+	for n := range all {
+		if fmt.Sprintf("%032x", n)[31]%2 == 0 {
+			evens = append(evens, all[n])
+		}
+	}
+	tests := []struct {
+		name  string
+		query Query
+		want  []string
+	}{
+		{"all", Query{}, all},
+		{"one by one", Query{Limit: 1}, all},
+		{"seven by seven", Query{Limit: 7}, all},
+		{"looking at three at a time", Query{MaxScan: 3}, all},
+		{"some", Query{Keep: even}, evens},
+		{"some, looking at few", Query{Keep: even, MaxScan: 5, Limit: 2}, evens},
+		{"since", Query{Since: now.Add(20 * time.Second), Limit: 3}, all[20:]},
+		{"since later than all", Query{Since: now.Add(time.Hour)}, nil},
+		{"none", Query{Keep: func(*Record) bool { return false }, MaxScan: 10}, nil},
+	}
+	rewrite := []func(){
+		func() {},
+		func() { // one in the middle, one at the beginning
+			d.erase(trail, all[15], 2)
+			d.erase(trail, all[0], 2)
+		},
+		func() { // all of them, but for what is at the end
+			for _, id := range all {
+				if _, err := trail.Erase(t.Context(), id, "ana"); err != nil {
+					t.Fatal(err)
+				}
+			}
+		},
+	}
+	for i, change := range rewrite {
+		change()
+		for _, tt := range tests {
+			t.Run(fmt.Sprintf("%s, rewrite %d", tt.name, i), func(t *testing.T) {
+				got, _ := d.readAll(trail, tt.query)
+				if diff := cmp.Diff(tt.want, got); diff != "" {
+					t.Errorf("requests (-want +got):\n%s", diff)
+				}
+			})
+		}
+	}
+}
+
+// A reader who has come to the end goes on with what comes next, also when what
+// it has read is rewritten meanwhile.
+func TestReadGoesOn(t *testing.T) {
+	d := newDesk(t)
+	trail := d.open()
+	now := time.Now()
+	page, err := trail.Read(t.Context(), Query{})
+	if err != nil || len(page.Records) > 0 || page.Next == "" {
+		t.Fatalf("of an empty trail: got %d records, next %q, error %v", len(page.Records), page.Next, err)
+	}
+	for n := range 20 {
+		d.append(trail, outcomeOf(now, n))
+		if n%3 == 1 {
+			d.erase(trail, uuid7(now, n-1), 1)
+		}
+		page, err = trail.Read(t.Context(), Query{Cursor: page.Next})
+		if err != nil || len(page.Records) != 1 || page.Records[0].RequestID != uuid7(now, n) {
+			t.Fatalf("page %d: got %d records, error %v, want request %d alone", n, len(page.Records), err, n)
+		}
+	}
+}
+
+func TestReadRefusesACursor(t *testing.T) {
+	d := newDesk(t)
+	trail := d.open()
+	d.append(trail, outcomeOf(time.Now(), 1))
+	for _, cursor := range []string{"x", "1", "-", "1-", "-1", "0-0", "1-0", "01-1", "1-1-1", "1-zzz", "zzz-1", "A-1", "1-1 ", "+1-1", "1_1"} {
+		_, err := trail.Read(t.Context(), Query{Cursor: cursor})
+		got, ok := errors.AsType[*contract.Error](err)
+		if !ok || got.Code != contract.CodeInvalidRequest || len(got.Details) != 1 || got.Details[0].Pointer != "/cursor" {
+			t.Errorf("cursor %q: got error %v, want %s at /cursor", cursor, err, contract.CodeInvalidRequest)
+		}
+	}
+}
+
+func TestTimeOf(t *testing.T) {
+	at := time.UnixMilli(1_772_366_400_123)
+	tests := []struct {
+		name, id string
+		want     time.Time
+	}{
+		{"version 7", uuid7(at, 5), at},
+		{"version 4", "6f9619ff-8b86-4011-b42d-00cf4fc964ff", time.Time{}},
+		{"too short", "6f9619ff", time.Time{}},
+		{"not hexadecimal", "zf9619ff-8b86-7011-b42d-00cf4fc964ff", time.Time{}},
+		{"without dashes", "6f9619ff8b867011b42d00cf4fc964ff", time.Time{}},
+		{"empty", "", time.Time{}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			got, ok := timeOf(tt.id)
+			if ok != !tt.want.IsZero() || !got.Equal(tt.want) {
+				t.Errorf("got %s, %t, want %s", got, ok, tt.want)
+			}
+		})
+	}
+}
+
+func TestIndexForgetsTheOldest(t *testing.T) {
+	x := newIndex(3)
+	for n := range 5 {
+		id := fmt.Sprint(n)
+		b := &batch{number: uint64(n + 1), first: uint64(2*n + 1)}
+		x.add(b, uint64(n+1), []*pending{{id: id, kind: KindDecision}, {id: id, kind: KindOutcome}, {id: id, kind: KindAdmin}})
+	}
+	for n := range 5 {
+		got, want := x.get(fmt.Sprint(n)), refs{}
+		if n >= 2 {
+			want = refs{
+				decision: ref{seq: uint64(n + 1), number: uint64(n + 1), pos: uint64(2*n + 1)},
+				outcome:  ref{seq: uint64(n + 1), number: uint64(n + 1), pos: uint64(2*n + 2)},
+			}
+		}
+		if got != want {
+			t.Errorf("request %d: got %+v, want %+v", n, got, want)
+		}
+	}
+	if len(x.refs) != 3 {
+		t.Errorf("it holds %d requests, want 3", len(x.refs))
+	}
+}
+
+func TestFindAfterTheIndexForgot(t *testing.T) {
+	d := newDesk(t)
+	trail := d.open()
+	now := time.Now()
+	for n := range 10 {
+		d.append(trail, outcomeOf(now, n))
+	}
+	trail.index = newIndex(2)
+	for n := range 10 {
+		if found, err := trail.Find(t.Context(), uuid7(now, n)); err != nil || found.Outcome.RequestID != uuid7(now, n) {
+			t.Errorf("request %d: got %+v, error %v", n, found, err)
+		}
+	}
+	old := uuid7(now.Add(-30*time.Hour), 3)
+	if _, err := trail.Find(t.Context(), old); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("a request of yesterday: got error %v, want %v", err, store.ErrNotFound)
+	}
+}

@@ -1,0 +1,285 @@
+package audit
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/caprouter/caprouter/internal/store"
+)
+
+// want is what must be named: problems of this kind and no other, and among them
+// these batches, each of them or any.
+type want struct {
+	what    string
+	batches []uint64
+	any     bool     // one of them will do,
+	others  []uint64 // and these may be named beside it
+	record  uint64   // 0 = any
+}
+
+// tampering is one way to change a chain of which nobody shall notice.
+type tampering struct {
+	name string
+	do   func(c *chain, other *chain, rng *rand.Rand) want
+}
+
+// middle picks a message that is neither the first nor the last.
+func middle(c *chain, rng *rand.Rand) int { return 1 + rng.IntN(len(c.messages)-2) }
+
+func tamperings() []tampering {
+	return []tampering{
+		{"a bit is flipped", func(c, _ *chain, rng *rand.Rand) want {
+			i := rng.IntN(len(c.messages))
+			n := c.read(i).number
+			data := bytes.Clone(c.messages[i].Data)
+			bit := rng.IntN(8 * len(data))
+			data[bit/8] ^= 1 << (bit % 8)
+			c.messages[i].Data = data
+			return want{what: ProblemAltered, batches: []uint64{n}}
+		}},
+		{"a fact is changed", func(c, _ *chain, rng *rand.Rand) want {
+			i := rng.IntN(len(c.messages))
+			b := c.read(i)
+			k := rng.IntN(len(b.entries))
+			b.entries[k].facts = bytes.Replace(b.entries[k].facts, []byte(`"ana"`), []byte(`"eve"`), 1)
+			c.messages[i].Data = b.encode()
+			return want{what: ProblemAltered, batches: []uint64{b.number}, record: b.first + uint64(k)}
+		}},
+		{"a fact is changed and the batch sealed anew", func(c, _ *chain, rng *rand.Rand) want {
+			i := rng.IntN(len(c.messages))
+			b := c.read(i)
+			k := rng.IntN(len(b.entries))
+			b.entries[k].facts = bytes.Replace(b.entries[k].facts, []byte(`"ana"`), []byte(`"eve"`), 1)
+			b.seal()
+			c.messages[i].Data = b.encode()
+			return want{what: ProblemAltered, batches: []uint64{b.number}}
+		}},
+		{"a fact is changed and everything behind it sealed anew", func(c, _ *chain, rng *rand.Rand) want {
+			from := rng.IntN(len(c.messages))
+			var prev digest
+			for i := from; i < len(c.messages); i++ {
+				b := c.read(i)
+				if i == from {
+					b.entries[0].facts = bytes.Replace(b.entries[0].facts, []byte(`"ana"`), []byte(`"eve"`), 1)
+				} else {
+					b.prev = prev
+				}
+				b.seal()
+				prev = b.hash()
+				c.messages[i].Data = b.encode()
+			}
+			return want{what: ProblemAltered, batches: []uint64{c.end.number}}
+		}},
+		{"a content is changed", func(c, _ *chain, rng *rand.Rand) want {
+			i := rng.IntN(len(c.messages))
+			b := c.read(i)
+			k := rng.IntN(len(b.entries))
+			b.entries[k].content.data = bytes.Replace(b.entries[k].content.data, []byte("review"), []byte("delete"), 1)
+			c.messages[i].Data = b.encode()
+			return want{what: ProblemAltered, batches: []uint64{b.number}, record: b.first + uint64(k)}
+		}},
+		{"two contents are swapped", func(c, _ *chain, rng *rand.Rand) want {
+			i, k := rng.IntN(len(c.messages)), rng.IntN(len(c.messages))
+			a, b := c.read(i), c.read(k)
+			if i == k {
+				b = a
+			}
+			x, y := &a.entries[0].content, &b.entries[1].content
+			x.data, y.data = y.data, x.data
+			x.nonce, y.nonce = y.nonce, x.nonce
+			c.messages[i].Data, c.messages[k].Data = a.encode(), b.encode()
+			return want{what: ProblemAltered, batches: []uint64{a.number, b.number}}
+		}},
+		{"a content is taken away", func(c, _ *chain, rng *rand.Rand) want {
+			i := rng.IntN(len(c.messages))
+			b := c.read(i)
+			k := rng.IntN(len(b.entries))
+			b.strip(k)
+			if rng.IntN(2) == 0 {
+				c.append(subjectsOf(DefaultWriter).restated+fmt.Sprint(b.number), b)
+				c.messages = slices.Delete(c.messages, i, i+1)
+			} else {
+				c.messages[i].Data = b.encode()
+			}
+			return want{what: ProblemDeleted, batches: []uint64{b.number}, record: b.first + uint64(k)}
+		}},
+		{"records are cut out of a batch", func(c, _ *chain, rng *rand.Rand) want {
+			i := rng.IntN(len(c.messages))
+			b := c.read(i)
+			b.entries = b.entries[:len(b.entries)-1]
+			c.messages[i].Data = b.encode()
+			return want{what: ProblemAltered, batches: []uint64{b.number}}
+		}},
+		{"a message is cut short", func(c, _ *chain, rng *rand.Rand) want {
+			i := rng.IntN(len(c.messages))
+			n := c.read(i).number
+			c.messages[i].Data = c.messages[i].Data[:rng.IntN(len(c.messages[i].Data))]
+			return want{what: ProblemAltered, batches: []uint64{n}}
+		}},
+		{"batches are deleted", func(c, _ *chain, rng *rand.Rand) want {
+			i := middle(c, rng)
+			n := c.read(i).number
+			c.messages = slices.Delete(c.messages, i, i+1+rng.IntN(len(c.messages)-1-i))
+			return want{what: ProblemDeleted, batches: []uint64{n}}
+		}},
+		{"the beginning is deleted", func(c, _ *chain, rng *rand.Rand) want {
+			c.messages = c.messages[middle(c, rng):]
+			return want{what: ProblemDeleted, batches: []uint64{1}}
+		}},
+		{"the end is cut off", func(c, _ *chain, rng *rand.Rand) want {
+			i := rng.IntN(len(c.messages))
+			n := c.read(i).number
+			c.messages = c.messages[:i]
+			return want{what: ProblemTruncated, batches: []uint64{n}}
+		}},
+		{"two messages are swapped", func(c, _ *chain, rng *rand.Rand) want {
+			i, k := rng.IntN(len(c.messages)), rng.IntN(len(c.messages)-1)
+			if k >= i {
+				k++
+			}
+			a, b := c.read(i).number, c.read(k).number
+			c.messages[i].Data, c.messages[k].Data = c.messages[k].Data, c.messages[i].Data
+			w := want{what: ProblemReordered, batches: []uint64{a, b}, any: true}
+			// Of "c b a" any one may be said to lie where it was.
+			for n := min(a, b) + 1; n < max(a, b) && max(a, b)-min(a, b) == 2; n++ {
+				w.others = append(w.others, n)
+			}
+			return w
+		}},
+		{"a message is there twice", func(c, _ *chain, rng *rand.Rand) want {
+			i := rng.IntN(len(c.messages))
+			n := c.read(i).number
+			at := rng.IntN(len(c.messages) + 1)
+			c.messages = slices.Insert(c.messages, at, c.messages[i])
+			renumber(c)
+			return want{what: ProblemDuplicated, batches: []uint64{n}}
+		}},
+		{"batches of another chain stand in their place", func(c, other *chain, rng *rand.Rand) want {
+			i := rng.IntN(len(c.messages))
+			n := 1 + rng.IntN(len(c.messages)-i)
+			var batches []uint64
+			for k := i; k < i+n; k++ {
+				batches = append(batches, c.read(k).number)
+				c.messages[k].Data = other.messages[k].Data
+			}
+			return want{what: ProblemForged, batches: batches}
+		}},
+		{"the end of another chain is appended", func(c, other *chain, rng *rand.Rand) want {
+			n := 1 + rng.IntN(3)
+			w := want{what: ProblemForged}
+			for i := len(other.messages) - n; i < len(other.messages); i++ {
+				w.batches = append(w.batches, other.read(i).number)
+				c.messages = append(c.messages, other.messages[i])
+			}
+			renumber(c)
+			return w
+		}},
+		{"a made-up batch is inserted", func(c, _ *chain, rng *rand.Rand) want {
+			i := middle(c, rng)
+			b := c.read(i)
+			b.entries[0].facts = bytes.Replace(b.entries[0].facts, []byte(`"ana"`), []byte(`"eve"`), 1)
+			b.seal()
+			c.messages = slices.Insert(c.messages, i, store.Message{Subject: c.messages[i].Subject, Data: b.encode()})
+			renumber(c)
+			return want{what: ProblemForged, batches: []uint64{b.number}}
+		}},
+	}
+}
+
+func renumber(c *chain) {
+	for i := range c.messages {
+		c.messages[i].Seq = uint64(i + 1)
+	}
+}
+
+// check compares what was found with what must be.
+func (w want) check(report *Report) error {
+	var found []uint64
+	for _, p := range report.Problems {
+		if p.What != w.what {
+			return fmt.Errorf("got %q among the problems, want only %q", p, w.what)
+		}
+		found = append(found, p.Batch)
+	}
+	hits := 0
+	for _, n := range w.batches {
+		if slices.Contains(found, n) {
+			hits++
+		}
+	}
+	if hits == 0 || !w.any && hits < len(w.batches) {
+		return fmt.Errorf("got %s of batches %d, want %d", w.what, found, w.batches)
+	}
+	for _, n := range found {
+		if !slices.Contains(w.batches, n) && !slices.Contains(w.others, n) {
+			return fmt.Errorf("got %s of batches %d, want none but %d", w.what, found, w.batches)
+		}
+	}
+	if w.record != 0 && report.Problems[0].Record != w.record {
+		return fmt.Errorf("got %q, want record %d", report.Problems[0], w.record)
+	}
+	return nil
+}
+
+// A thousand chains, each tampered with in one way, and each named.
+func TestTamperingIsNamed(t *testing.T) {
+	ways := tamperings()
+	named := 0
+	for seed := range uint64(1000) {
+		rng := rand.New(rand.NewPCG(seed, 1))
+		way := ways[int(seed)%len(ways)]
+		size := 3 + rng.IntN(20)
+		c, other := newChain(t, 1), newChain(t, 2)
+		c.grow(rng, size)
+		other.grow(rng, size)
+		if clean := verify(c.messages, c.head(), headSigned); !clean.OK() || clean.Batches != uint64(size) {
+			t.Fatalf("seed %d: got %d batches and problems %v before anybody touched it", seed, clean.Batches, clean.Problems)
+		}
+		h := c.head()
+		w := way.do(c, other, rng)
+		if err := w.check(verify(c.messages, h, headSigned)); err != nil {
+			t.Errorf("seed %d: %s: %v", seed, way.name, err)
+			continue
+		}
+		named++
+	}
+	if named != 1000 {
+		t.Errorf("%d of 1000 were named right", named)
+	}
+}
+
+// Whatever two things happen to a chain, it is not taken for a good one.
+func TestTamperingTwiceIsFound(t *testing.T) {
+	ways := tamperings()
+	for seed := range uint64(500) {
+		rng := rand.New(rand.NewPCG(seed, 2))
+		c, other := newChain(t, 1), newChain(t, 2)
+		c.grow(rng, 12)
+		other.grow(rng, 12)
+		h, before := c.head(), slices.Clone(c.messages)
+		first := ways[rng.IntN(len(ways))]
+		first.do(c, other, rng)
+		second := ways[rng.IntN(len(ways))]
+		if !applicable(c) || len(c.messages) > len(other.messages) {
+			continue // the second needs what the first took away
+		}
+		second.do(c, other, rng)
+		same := slices.EqualFunc(before, c.messages, func(a, b store.Message) bool { return bytes.Equal(a.Data, b.Data) })
+		if report := verify(c.messages, h, headSigned); report.OK() && !same {
+			t.Errorf("seed %d: nothing was found after %q and %q", seed, first.name, second.name)
+		}
+	}
+}
+
+// applicable reports whether there is something left to tamper with.
+func applicable(c *chain) bool {
+	for _, m := range c.messages {
+		if b, err := open(m); err != nil || len(b.entries) < 2 {
+			return false
+		}
+	}
+	return len(c.messages) >= 3
+}

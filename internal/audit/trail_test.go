@@ -1,0 +1,342 @@
+package audit
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/caprouter/caprouter/internal/store"
+	"github.com/caprouter/caprouter/internal/testkit/teststore"
+)
+
+// desk is a store with a trail in it that can be opened again and again.
+type desk struct {
+	t     testing.TB
+	dir   string
+	store *store.Store
+	log   *store.Log
+	clock atomic.Int64 // seconds that the trail is ahead of the time
+	lines bytes.Buffer // what was logged
+	lose  atomic.Pointer[appendFunc]
+}
+
+func newDesk(t testing.TB, change ...func(*store.Config)) *desk {
+	t.Helper()
+	d := &desk{t: t, dir: t.TempDir()}
+	change = append([]func(*store.Config){func(c *store.Config) { c.Dir, c.SyncEvery = d.dir, time.Hour }}, change...)
+	d.store = teststore.Open(t, change...)
+	log, err := d.store.Log(t.Context(), LogConfig(0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.log = log
+	return d
+}
+
+func (d *desk) headFile() string { return filepath.Join(d.dir, HeadFile) }
+
+func (d *desk) now() time.Time { return time.Now().Add(time.Duration(d.clock.Load()) * time.Second) }
+
+// open opens the trail; the test's end closes it.
+func (d *desk) open(change ...func(*Config)) *Trail {
+	d.t.Helper()
+	cfg := Config{
+		Log: d.log, Signer: testKey, HeadFile: d.headFile(), Now: d.now,
+		Logger: slog.New(slog.NewTextHandler(&d.lines, nil)),
+	}
+	for _, c := range change {
+		c(&cfg)
+	}
+	trail, err := openTrail(d.t.Context(), cfg, func(
+		ctx context.Context, subject string, data []byte, opts store.AppendOptions,
+	) (uint64, error) {
+		if lose := d.lose.Load(); lose != nil {
+			return (*lose)(ctx, subject, data, opts)
+		}
+		return d.log.Append(ctx, subject, data, opts)
+	})
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	d.t.Cleanup(func() { d.close(trail) })
+	return trail
+}
+
+func (d *desk) close(trail *Trail) {
+	d.t.Helper()
+	if err := trail.Close(context.Background()); err != nil {
+		d.t.Errorf("close: %v", err)
+	}
+}
+
+// kill ends a trail as the death of its process does: no word of good-bye, and
+// the head where it happened to be.
+func (d *desk) kill(trail *Trail) {
+	trail.once.Do(func() {
+		trail.group.Stop(nil)
+		if err := trail.group.Wait(); err != nil {
+			d.t.Error(err)
+		}
+		_ = trail.head.file.Close()
+	})
+}
+
+func (d *desk) append(trail *Trail, records ...Record) {
+	d.t.Helper()
+	for _, rec := range records {
+		if err := trail.Append(d.t.Context(), rec); err != nil {
+			d.t.Fatalf("append: %v", err)
+		}
+	}
+}
+
+// verify returns what is found, once the head has been written.
+func (d *desk) verify() *Report {
+	d.t.Helper()
+	report, err := Verify(d.t.Context(), VerifyConfig{Log: d.log, HeadFile: d.headFile(), Signer: testKey})
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	return report
+}
+
+func (d *desk) wantGood(records int) *Report {
+	d.t.Helper()
+	report := d.verify()
+	for _, p := range report.Problems {
+		d.t.Errorf("got problem %q, want none", p)
+	}
+	if report.Records != uint64(records) {
+		d.t.Errorf("got %d records, want %d", report.Records, records)
+	}
+	return report
+}
+
+// ignored are the members that reading adds.
+var ignored = cmpopts.IgnoreFields(Record{}, "Position")
+
+func TestAppendAndFind(t *testing.T) {
+	d := newDesk(t)
+	trail := d.open()
+	now := time.Now().UTC().Truncate(time.Microsecond)
+	decision, outcome := decisionOf(now, 1), outcomeOf(now, 1)
+	d.append(trail, decision, outcome, outcomeOf(now, 2))
+
+	want := Found{Decision: &decision, Outcome: &outcome}
+	for _, open := range []string{"by the index", "by a search"} {
+		found, err := trail.Find(t.Context(), decision.RequestID)
+		if diff := cmp.Diff(want, found, ignored); err != nil || diff != "" {
+			t.Errorf("%s: error %v, found (-want +got):\n%s", open, err, diff)
+		}
+		if _, err := trail.Find(t.Context(), uuid7(now, 3)); !errors.Is(err, store.ErrNotFound) {
+			t.Errorf("%s: got error %v of a request that never was, want %v", open, err, store.ErrNotFound)
+		}
+		d.close(trail)
+		trail = d.open()
+	}
+	d.close(trail)
+	d.wantGood(3 + 2*3) // each opening and closing is one
+}
+
+func TestAppendRefuses(t *testing.T) {
+	d := newDesk(t)
+	trail := d.open()
+	tests := []struct {
+		name string
+		rec  Record
+	}{
+		{"no kind", Record{}},
+		{"a kind that there is not", Record{Kind: "remark"}},
+		{"a record of the trail's own", Record{Kind: KindAdmin, Event: EventErase}},
+		{"an event of the trail's own", Record{Kind: KindOutcome, Event: EventStop}},
+		{"a mark of the trail's own", Record{Kind: KindOutcome, Mark: &Mark{}}},
+		{"too many facts", Record{Kind: KindOutcome, Note: string(make([]byte, maxFacts))}},
+		{"too long a content", Record{Kind: KindOutcome, Content: make([]byte, MaxContent+1)}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if err := trail.Append(t.Context(), tt.rec); !errors.Is(err, errRecord) {
+				t.Errorf("got error %v, want %v", err, errRecord)
+			}
+		})
+	}
+	d.close(trail)
+	if err := trail.Append(t.Context(), outcomeOf(time.Now(), 1)); !errors.Is(err, ErrClosed) || !errors.Is(err, store.ErrUnavailable) {
+		t.Errorf("after Close: got error %v, want %v", err, ErrClosed)
+	}
+	d.wantGood(2)
+}
+
+func TestOpenRefuses(t *testing.T) {
+	d := newDesk(t)
+	tests := []struct {
+		name   string
+		change func(*Config)
+	}{
+		{"no log", func(c *Config) { c.Log = nil }},
+		{"no signer", func(c *Config) { c.Signer = nil }},
+		{"no head file", func(c *Config) { c.HeadFile = "" }},
+		{"a head file that cannot be", func(c *Config) { c.HeadFile = filepath.Join(d.dir, "no", "folder") }},
+		{"a writer with a dot", func(c *Config) { c.Writer = "a.b" }},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			cfg := Config{Log: d.log, Signer: testKey, HeadFile: d.headFile()}
+			tt.change(&cfg)
+			if trail, err := Open(t.Context(), cfg); err == nil {
+				d.close(trail)
+				t.Error("got a trail, want an error")
+			}
+		})
+	}
+}
+
+func TestContentsOfEverySize(t *testing.T) {
+	d := newDesk(t)
+	trail := d.open()
+	sizes := []int{0, 1, maxInline - 1, maxInline, maxInline + 1, maxPart, maxPart + 1, 3*maxPart + 7}
+	var wg sync.WaitGroup
+	at := time.Now()
+	for n, size := range sizes {
+		wg.Go(func() {
+			rec := outcomeOf(at, n)
+			rec.Content = bytes.Repeat([]byte{'a' + byte(n)}, size)
+			if err := trail.Append(t.Context(), rec); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	for n, size := range sizes {
+		found, err := trail.Find(t.Context(), uuid7(at, n))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := found.Outcome.Content; len(got) != size || got == nil || bytes.Count(got, []byte{'a' + byte(n)}) != size {
+			t.Errorf("size %d: got %d bytes (nil: %t)", size, len(got), got == nil)
+		}
+	}
+	d.close(trail)
+	if report := d.wantGood(len(sizes) + 2); report.Contents != uint64(len(sizes)) {
+		t.Errorf("got %d contents, want %d", report.Contents, len(sizes))
+	}
+}
+
+// Everyone who waits goes along, in messages within their bounds, and everyone's
+// record is there once.
+func TestManyCallersShareAMessage(t *testing.T) {
+	d := newDesk(t)
+	var batches, records atomic.Int64
+	trail := d.open(func(c *Config) {
+		c.Observe = func(n int, took time.Duration, err error) {
+			batches.Add(1)
+			records.Add(int64(n))
+			if err != nil || n > maxBatch || took < 0 {
+				t.Errorf("observed %d records, %s, error %v", n, took, err)
+			}
+		}
+	})
+	const callers, each = 64, 20
+	at := time.Now()
+	var wg sync.WaitGroup
+	for c := range callers {
+		wg.Go(func() {
+			for i := range each {
+				if err := trail.Append(t.Context(), outcomeOf(at, c*each+i)); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	d.close(trail)
+	if got := records.Load(); got != callers*each+1 {
+		t.Errorf("observed %d records, want %d", got, callers*each+1)
+	}
+	if got := batches.Load(); got > callers*each/2 {
+		t.Errorf("%d records took %d messages: they do not share", callers*each, got)
+	}
+	d.wantGood(callers*each + 2)
+	seen := map[string]bool{}
+	page, err := trail.Read(t.Context(), Query{Limit: 10 * callers * each})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, rec := range page.Records {
+		seen[rec.RequestID] = true
+	}
+	if len(page.Records) != callers*each || len(seen) != callers*each {
+		t.Errorf("read %d records of %d requests, want %d", len(page.Records), len(seen), callers*each)
+	}
+}
+
+func TestContextOfTheCallerEnds(t *testing.T) {
+	d := newDesk(t)
+	stuck, free := make(chan struct{}), make(chan struct{})
+	hold := appendFunc(func(ctx context.Context, subject string, data []byte, opts store.AppendOptions) (uint64, error) {
+		close(stuck)
+		<-free
+		d.lose.Store(nil)
+		return d.log.Append(ctx, subject, data, opts)
+	})
+	trail := d.open()
+	d.lose.Store(&hold)
+	ctx, cancel := context.WithCancel(t.Context())
+	got := make(chan error, 1)
+	go func() { got <- trail.Append(ctx, outcomeOf(time.Now(), 1)) }()
+	<-stuck
+	cancel()
+	if err := <-got; !errors.Is(err, context.Canceled) || !errors.Is(err, store.ErrUnavailable) {
+		t.Errorf("got error %v, want one that is %v and %v", err, context.Canceled, store.ErrUnavailable)
+	}
+	close(free)
+	d.append(trail, outcomeOf(time.Now(), 2))
+	d.close(trail)
+	d.wantGood(4) // the first was written after all
+}
+
+func TestUnfinished(t *testing.T) {
+	d := newDesk(t)
+	now := time.Now()
+	ids := func(records []Record) (got []string) {
+		for _, rec := range records {
+			if rec.Kind != KindDecision || len(rec.Content) == 0 {
+				t.Errorf("got %s with %d bytes of content, want a decision with its content", rec.Kind, len(rec.Content))
+			}
+			got = append(got, rec.RequestID)
+		}
+		return got
+	}
+	check := func(trail *Trail, want ...string) {
+		t.Helper()
+		left, err := trail.Unfinished(t.Context())
+		if diff := cmp.Diff(want, ids(left)); err != nil || diff != "" {
+			t.Errorf("error %v, unfinished (-want +got):\n%s", err, diff)
+		}
+	}
+	trail := d.open()
+	check(trail)
+	d.append(trail, decisionOf(now, 1), decisionOf(now, 2), outcomeOf(now, 1), decisionOf(now, 3), decisionOf(now, 3))
+	check(trail) // they are this process's own
+	d.kill(trail)
+
+	trail = d.open()
+	d.append(trail, decisionOf(now, 4))
+	check(trail, uuid7(now, 2), uuid7(now, 3))
+	d.append(trail, outcomeOf(now, 3))
+	d.kill(trail)
+
+	trail = d.open()
+	check(trail, uuid7(now, 2), uuid7(now, 4))
+	d.close(trail)
+	check(d.open())
+}

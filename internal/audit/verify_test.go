@@ -1,0 +1,331 @@
+package audit
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/caprouter/caprouter/internal/store"
+)
+
+func TestVerifyExplains(t *testing.T) {
+	// Ten batches; what else happens to them each case says.
+	tests := []struct {
+		name string
+		do   func(c *chain)
+		want []string // problems; none = all is well
+		gone [2]uint64
+	}{
+		{"nothing", func(*chain) {}, nil, [2]uint64{}},
+		{"erased with a reason", func(c *chain) {
+			b := c.read(4)
+			rec, _ := b.record(0)
+			b.strip(0)
+			b.strip(1)
+			c.messages[4].Data = b.encode()
+			c.admin(EventErase, rec.RequestID, nil)
+		}, nil, [2]uint64{2, 0}},
+		{"erased with the reason of another request", func(c *chain) {
+			b := c.read(4)
+			b.strip(0)
+			c.messages[4].Data = b.encode()
+			c.admin(EventErase, "someone-else", nil)
+		}, []string{ProblemDeleted}, [2]uint64{}},
+		{"erased with a reason that was there before", func(c *chain) {
+			c.admin(EventErase, uuid7(epoch(), 1000), nil)
+			b := c.add(outcomeOf(epoch(), 1000))
+			b.strip(0)
+			c.messages[len(c.messages)-1].Data = b.encode()
+		}, []string{ProblemDeleted}, [2]uint64{}},
+		{"expired", func(c *chain) {
+			c.admin(EventExpire, "", c.read(4).mark())
+			for i := range 5 {
+				b := c.read(i)
+				for k := range b.entries {
+					b.strip(k)
+				}
+				c.append(subjectsOf(DefaultWriter).bare+fmt.Sprint(b.number), b)
+			}
+			c.messages = c.messages[5:]
+		}, nil, [2]uint64{0, 10}},
+		{"expired further than was said", func(c *chain) {
+			c.admin(EventExpire, "", c.read(4).mark())
+			b := c.read(5)
+			b.strip(0)
+			c.messages[5].Data = b.encode()
+		}, []string{ProblemDeleted}, [2]uint64{}},
+		{"trimmed", func(c *chain) {
+			c.admin(EventCheckpoint, "", c.read(4).mark())
+			c.messages = c.messages[5:]
+		}, nil, [2]uint64{}},
+		{"trimmed half", func(c *chain) {
+			c.admin(EventCheckpoint, "", c.read(4).mark())
+			c.messages = slices.Delete(c.messages, 1, 4)
+		}, nil, [2]uint64{}},
+		{"trimmed further than was said", func(c *chain) {
+			c.admin(EventCheckpoint, "", c.read(4).mark())
+			c.messages = c.messages[7:]
+		}, []string{ProblemDeleted}, [2]uint64{}},
+		{"a checkpoint of another chain", func(c *chain) {
+			mark := c.read(4).mark()
+			mark.Hash = digest{1}.String()
+			c.admin(EventCheckpoint, "", mark)
+			c.messages = c.messages[5:]
+		}, []string{ProblemAltered}, [2]uint64{}},
+		{"a copy that an interrupted rewrite left", func(c *chain) {
+			b := c.read(4)
+			rec, _ := b.record(0)
+			c.admin(EventErase, rec.RequestID, nil)
+			b.strip(0)
+			b.strip(1)
+			c.append(subjectsOf(DefaultWriter).bare+fmt.Sprint(b.number), b)
+		}, nil, [2]uint64{2, 0}},
+		{"a damaged copy", func(c *chain) {
+			b := c.read(4)
+			b.entries[0].facts = []byte(`{}`)
+			c.append(subjectsOf(DefaultWriter).restated+fmt.Sprint(b.number), b)
+		}, []string{ProblemAltered}, [2]uint64{}},
+		{"a damaged copy alone", func(c *chain) {
+			b := c.read(4)
+			b.entries[0].facts = []byte(`{}`)
+			c.append(subjectsOf(DefaultWriter).restated+fmt.Sprint(b.number), b)
+			c.messages = slices.Delete(c.messages, 4, 5)
+		}, []string{ProblemAltered}, [2]uint64{}},
+		{"a copy under another number", func(c *chain) {
+			c.append(subjectsOf(DefaultWriter).restated+"7", c.read(4))
+		}, []string{ProblemAltered}, [2]uint64{}},
+		{"messages that are none of the chain's", func(c *chain) {
+			c.append("audit.main.content", c.read(2))
+			c.append("audit.mainly", c.read(2))
+			c.append("audit.other", c.read(2))
+		}, nil, [2]uint64{}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			c := newChain(t, 1)
+			for n := range 10 {
+				c.add(decisionOf(epoch(), n), outcomeOf(epoch(), n))
+			}
+			tt.do(c)
+			report := verify(c.messages, c.head(), headSigned)
+			var got []string
+			for _, p := range report.Problems {
+				got = append(got, p.What)
+			}
+			if !slices.Equal(got, tt.want) {
+				t.Errorf("got problems %v, want %v", report.Problems, tt.want)
+			}
+			if gone := [2]uint64{report.ErasedContents, report.ExpiredContents}; tt.want == nil && gone != tt.gone {
+				t.Errorf("got %d erased and expired, want %d", gone, tt.gone)
+			}
+		})
+	}
+}
+
+func TestVerifyHead(t *testing.T) {
+	c := newChain(t, 1)
+	c.grow(rand.New(rand.NewPCG(1, 1)), 5)
+	behind := *c.head()
+	c.grow(rand.New(rand.NewPCG(1, 2)), 2)
+	other := newChain(t, 2)
+	other.grow(rand.New(rand.NewPCG(1, 3)), 7)
+	strange := *c.head()
+	strange.Writer = "someone"
+	tests := []struct {
+		name     string
+		messages []store.Message
+		head     *head
+		how      trust
+		want     string
+		unsigned uint64
+	}{
+		{"of the end", c.messages, c.head(), headSigned, "", 0},
+		{"a little behind", c.messages, &behind, headSigned, "", 2},
+		{"none", c.messages, nil, headAbsent, ProblemHeadMissing, 0},
+		{"none, and no chain", nil, nil, headAbsent, "", 0},
+		{"not genuine", c.messages, c.head(), headForged, ProblemForged, 0},
+		{"unreadable", c.messages, nil, headForged, ProblemForged, 0},
+		{"of another key", c.messages, c.head(), headForeign, ProblemHeadUnknownKey, 0},
+		{"of another writer", c.messages, &strange, headSigned, ProblemForged, 0},
+		{"of another chain", c.messages, other.head(), headSigned, ProblemForged, 0},
+		{"and no chain", nil, c.head(), headSigned, ProblemTruncated, 0},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			report := verify(tt.messages, tt.head, tt.how)
+			if tt.want == "" && !report.OK() || tt.want != "" && (report.OK() || report.Problems[0].What != tt.want) {
+				t.Errorf("got problems %v, want %q", report.Problems, tt.want)
+			}
+			if report.Unsigned != tt.unsigned {
+				t.Errorf("got %d unsigned batches, want %d", report.Unsigned, tt.unsigned)
+			}
+		})
+	}
+}
+
+// filled is a closed data directory with a trail in it.
+func filled(t *testing.T) (dir string, requests int) {
+	t.Helper()
+	d := newDesk(t)
+	trail := d.open()
+	now := time.Now()
+	for n := range 20 {
+		d.append(trail, decisionOf(now, n), outcomeOf(now, n))
+	}
+	d.append(trail, secretly(now, 20, "a long content that lies apart")...)
+	d.erase(trail, uuid7(now, 3), 2)
+	d.close(trail)
+	if err := d.store.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return d.dir, 21
+}
+
+// files are the contents of a folder, by name.
+func files(t *testing.T, dir string) map[string][]byte {
+	t.Helper()
+	found := map[string][]byte{}
+	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		found[path], err = os.ReadFile(path)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+func TestVerifyOffline(t *testing.T) {
+	temp := t.TempDir()
+	t.Setenv("TMPDIR", temp)
+	dir, requests := filled(t)
+	before := files(t, dir)
+	var steps []uint64
+	report, err := Verify(t.Context(), VerifyConfig{
+		DataDir: dir, Signer: testKey, Progress: func(done, _ uint64) { steps = append(steps, done) },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !report.OK() || report.Records != uint64(2*requests+3) || report.ErasedContents != 2 || report.Contents != uint64(2*requests-2) {
+		t.Errorf("got report %+v", report)
+	}
+	if len(steps) == 0 || !slices.IsSorted(steps) {
+		t.Errorf("progress was %d", steps)
+	}
+	after := files(t, dir)
+	for path, data := range before {
+		if !bytes.Equal(after[path], data) {
+			t.Errorf("%s has changed", path)
+		}
+	}
+	if len(after) != len(before) {
+		t.Errorf("there are %d files, and %d before", len(after), len(before))
+	}
+	if left, _ := filepath.Glob(filepath.Join(temp, "caprouter-audit-*")); len(left) > 0 {
+		t.Errorf("copies were left behind: %s", left)
+	}
+}
+
+// While a router works with the directory, too.
+func TestVerifyBesideARouter(t *testing.T) {
+	d := newDesk(t)
+	trail := d.open()
+	d.append(trail, outcomeOf(time.Now(), 0))
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for n := 0; ctx.Err() == nil; n++ {
+			if err := trail.Append(t.Context(), outcomeOf(time.Now(), n)); err != nil {
+				t.Error(err)
+				return
+			}
+		}
+	}()
+	for range 5 {
+		report, err := Verify(t.Context(), VerifyConfig{DataDir: d.dir, Signer: testKey})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range report.Problems {
+			t.Errorf("got problem %q, want none", p)
+		}
+	}
+	cancel()
+	<-done
+}
+
+func TestVerifyNeeds(t *testing.T) {
+	if _, err := Verify(t.Context(), VerifyConfig{DataDir: t.TempDir(), Signer: testKey}); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("of an empty directory: got error %v, want %v", err, fs.ErrNotExist)
+	}
+	if _, err := Verify(t.Context(), VerifyConfig{DataDir: t.TempDir()}); err == nil {
+		t.Error("without a signer: got no error")
+	}
+}
+
+// Damage to the files themselves. The engine drops what it cannot read, so that
+// what is altered may come out as missing; it is never taken for well.
+func TestDamagedFilesAreNamed(t *testing.T) {
+	dir, _ := filled(t)
+	blocks, err := filepath.Glob(filepath.Join(streamDir(dir), "msgs", "*.blk"))
+	if err != nil || len(blocks) != 1 {
+		t.Fatalf("got block files %s, error %v, want one", blocks, err)
+	}
+	whole, err := os.ReadFile(blocks[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Where live messages are: what was overwritten by an erasure may change.
+	var spots []int
+	for at := 0; ; {
+		i := bytes.Index(whole[at:], []byte(`{"kind":"`))
+		if i < 0 {
+			break
+		}
+		at += i + 1
+		spots = append(spots, at)
+	}
+	rng := rand.New(rand.NewPCG(7, 7))
+	for n := range 40 {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			data := bytes.Clone(whole)
+			if n%4 == 3 {
+				data = data[:len(data)/2+rng.IntN(len(data)/2-100)]
+			} else {
+				data[spots[rng.IntN(len(spots))]+rng.IntN(20)] ^= 1 << rng.IntN(8)
+			}
+			if err := os.WriteFile(blocks[0], data, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			report, err := Verify(t.Context(), VerifyConfig{DataDir: dir, Signer: testKey})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if report.OK() {
+				t.Error("nothing was found")
+			}
+			for _, p := range report.Problems {
+				if !slices.Contains([]string{ProblemAltered, ProblemDeleted, ProblemTruncated}, p.What) {
+					t.Errorf("got problem %q, want it altered, deleted or truncated", p)
+				}
+				if !strings.HasPrefix(p.String(), p.What+" batch ") {
+					t.Errorf("got %q, want it to name a batch", p)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,296 @@
+package audit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/caprouter/caprouter/internal/store"
+)
+
+var (
+	errLost = fmt.Errorf("the acknowledgement is lost: %w", store.ErrUnavailable)
+	errFull = fmt.Errorf("no room: %w", store.ErrFull)
+)
+
+// The message is on disk and the acknowledgement never comes: the writer looks,
+// and tells the caller what is true.
+func TestAcknowledgementIsLost(t *testing.T) {
+	d := newDesk(t)
+	trail := d.open()
+	lose := appendFunc(func(ctx context.Context, subject string, data []byte, opts store.AppendOptions) (uint64, error) {
+		if _, err := d.log.Append(ctx, subject, data, opts); err != nil {
+			return 0, err
+		}
+		return 0, errLost
+	})
+	now := time.Now()
+	d.append(trail, outcomeOf(now, 1))
+	d.lose.Store(&lose)
+	d.append(trail, outcomeOf(now, 2), outcomeOf(now, 3))
+	d.lose.Store(nil)
+	d.append(trail, outcomeOf(now, 4))
+	if found, err := trail.Find(t.Context(), uuid7(now, 2)); err != nil || found.Outcome == nil {
+		t.Errorf("got %v, error %v: what was adopted must be found", found, err)
+	}
+	d.close(trail)
+	d.wantGood(4 + 2)
+}
+
+// A message that did not arrive fails its records, and comes nevertheless, after
+// the next one was tried. It becomes a part of the chain, and nothing is lost or
+// there twice.
+func TestMessageComesLate(t *testing.T) {
+	d := newDesk(t)
+	trail := d.open()
+	now := time.Now()
+	d.append(trail, outcomeOf(now, 1))
+
+	var late func()
+	var tries atomic.Int64
+	delay := appendFunc(func(ctx context.Context, subject string, data []byte, opts store.AppendOptions) (uint64, error) {
+		switch tries.Add(1) {
+		case 1, 2: // twice, so that there are two that may come
+			if late == nil {
+				after := *opts.After
+				late = func() {
+					if _, err := d.log.Append(t.Context(), subject, data, store.AppendOptions{ID: opts.ID, After: &after}); err != nil {
+						t.Error(err)
+					}
+				}
+			}
+			return 0, errLost
+		case 3:
+			late()
+		}
+		return d.log.Append(ctx, subject, data, opts)
+	})
+	d.lose.Store(&delay)
+	for n := 2; n <= 3; n++ {
+		if err := trail.Append(t.Context(), outcomeOf(now, n)); !errors.Is(err, store.ErrUnavailable) {
+			t.Errorf("record %d: got error %v, want %v", n, err, store.ErrUnavailable)
+		}
+	}
+	d.append(trail, outcomeOf(now, 4))
+	d.close(trail)
+	// 1, the late 2, and 4; 3 never came.
+	d.wantGood(3 + 2)
+	page, err := trail.Read(t.Context(), Query{})
+	if err != nil || len(page.Records) != 3 {
+		t.Fatalf("got %d records, error %v, want 3", len(page.Records), err)
+	}
+	for i, n := range []int{1, 2, 4} {
+		if got, want := page.Records[i].RequestID, uuid7(now, n); got != want {
+			t.Errorf("record %d: got %s, want %s", i, got, want)
+		}
+	}
+}
+
+func TestAnotherWriterEndsIt(t *testing.T) {
+	d := newDesk(t)
+	first := d.open()
+	now := time.Now()
+	d.append(first, outcomeOf(now, 1))
+	second := d.open(func(c *Config) { c.HeadFile = d.headFile() + "2" })
+	d.append(second, outcomeOf(now, 2))
+	for n := range 3 {
+		if err := first.Append(t.Context(), outcomeOf(now, 3+n)); !errors.Is(err, store.ErrConflict) {
+			t.Errorf("append %d: got error %v, want %v", n, err, store.ErrConflict)
+		}
+	}
+	d.append(second, outcomeOf(now, 6))
+	d.close(first)
+	d.close(second)
+	if got := strings.Count(d.lines.String(), "another writer"); got != 1 {
+		t.Errorf("it was said %d times, want once:\n%s", got, d.lines.String())
+	}
+	report, err := Verify(t.Context(), VerifyConfig{Log: d.log, HeadFile: d.headFile() + "2", Signer: testKey})
+	if err != nil || report.Records != 3+1+3 {
+		t.Errorf("got %d records, error %v, want 7", report.Records, err)
+	}
+}
+
+// A full store refuses, and takes again when there is room; nothing that was
+// refused is in the chain.
+func TestStoreIsFull(t *testing.T) {
+	d := newDesk(t)
+	trail := d.open()
+	now := time.Now()
+	full := appendFunc(func(context.Context, string, []byte, store.AppendOptions) (uint64, error) { return 0, errFull })
+	d.lose.Store(&full)
+	for n := range 100 { // also the very first: what a start has to say waits
+		if err := trail.Append(t.Context(), outcomeOf(now, n)); !errors.Is(err, store.ErrFull) {
+			t.Fatalf("got error %v, want %v", err, store.ErrFull)
+		}
+	}
+	d.lose.Store(nil)
+	d.append(trail, outcomeOf(now, 100))
+	d.close(trail)
+	d.wantGood(1 + 2)
+}
+
+// The same with a store that is really full.
+func TestStoreIsReallyFull(t *testing.T) {
+	d := newDesk(t, func(c *store.Config) { c.MaxBytes = 4 << 20 })
+	log, err := d.store.Log(t.Context(), LogConfig(0.25))
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.log = log
+	trail := d.open(func(c *Config) { c.Retention.MaxBytes = 900 << 10 })
+	now := time.Now()
+	rec := outcomeOf(now, 1)
+	rec.Content = make([]byte, 100<<10)
+	written := 0
+	for ; err == nil && written < 100; written++ {
+		err = trail.Append(t.Context(), rec)
+	}
+	if !errors.Is(err, store.ErrFull) {
+		t.Fatalf("after %d records: got error %v, want %v", written, err, store.ErrFull)
+	}
+	if _, err := trail.Find(t.Context(), rec.RequestID); err != nil {
+		t.Errorf("reading must go on: %v", err)
+	}
+	if err := trail.Maintain(t.Context()); err != nil {
+		t.Fatalf("trim a full log: %v", err)
+	}
+	d.append(trail, outcomeOf(now, 2))
+	d.close(trail)
+	if report := d.verify(); !report.OK() || report.First == 1 {
+		t.Errorf("got problems %v, first record %d, want none, and a beginning that is trimmed", report.Problems, report.First)
+	}
+}
+
+// The process dies at any moment: what was acknowledged is there, and the head
+// is never ahead of the chain.
+func TestKilled(t *testing.T) {
+	d := newDesk(t)
+	now := time.Now()
+	n := 0
+	for range 10 {
+		trail := d.open()
+		for range 3 {
+			d.append(trail, outcomeOf(now, n))
+			n++
+		}
+		d.kill(trail)
+		d.wantGood(n + n/3) // with one start for every three
+	}
+	trail := d.open()
+	d.close(trail)
+	if report := d.wantGood(n + n/3 + 2); report.Unsigned != 0 {
+		t.Errorf("after Close %d batches are unsigned, want none", report.Unsigned)
+	}
+}
+
+// What a start finds is said in the chain, and stays visible after the next head
+// was signed over it.
+func TestStartFindsTampering(t *testing.T) {
+	now := time.Now()
+	lastOf := func(d *desk) store.Message {
+		m, err := d.log.Last(t.Context(), subjectsOf(DefaultWriter).chain)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m
+	}
+	tests := []struct {
+		name string
+		do   func(d *desk)
+		want string
+	}{
+		{"the end is cut off", func(d *desk) { _ = d.log.Delete(t.Context(), lastOf(d).Seq) }, ProblemTruncated},
+		{"everything is gone", func(d *desk) { _ = d.log.Purge(t.Context(), "audit.>") }, ProblemTruncated},
+		{"the head is gone", func(d *desk) { _ = os.Remove(d.headFile()) }, ProblemMismatch},
+		{"the head is made up", func(d *desk) { _ = os.WriteFile(d.headFile(), []byte(`{"head":"1"}`), headMode) }, ProblemMismatch},
+		{"the last batch is written anew", func(d *desk) {
+			m := lastOf(d)
+			b, err := open(m)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_ = d.log.Delete(t.Context(), m.Seq)
+			b.entries[0].facts = []byte(`{"kind":"outcome","at":"2026-01-01T00:00:00Z"}`)
+			b.seal()
+			if _, err := d.log.Append(t.Context(), m.Subject, b.encode(), store.AppendOptions{}); err != nil {
+				t.Fatal(err)
+			}
+		}, ProblemAltered},
+		{"the end of the chain is damaged", func(d *desk) {
+			m := lastOf(d)
+			_ = d.log.Delete(t.Context(), m.Seq)
+			if _, err := d.log.Append(t.Context(), m.Subject, []byte("CRA1 nonsense"), store.AppendOptions{}); err != nil {
+				t.Fatal(err)
+			}
+		}, ProblemAltered},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			d := newDesk(t)
+			trail := d.open()
+			d.append(trail, outcomeOf(now, 1), outcomeOf(now, 2), outcomeOf(now, 3))
+			d.close(trail)
+			tt.do(d)
+			for range 2 {
+				trail = d.open()
+				d.append(trail, outcomeOf(now, 4))
+				d.close(trail)
+				report := d.verify()
+				found := false
+				for _, p := range report.Problems {
+					found = found || p.What == tt.want
+				}
+				if !found {
+					t.Errorf("got problems %v, want one that is %q", report.Problems, tt.want)
+				}
+			}
+			if !strings.Contains(d.lines.String(), "run caprouter audit verify") {
+				t.Errorf("it was not said:\n%s", d.lines.String())
+			}
+		})
+	}
+}
+
+func TestKeyChanges(t *testing.T) {
+	d := newDesk(t)
+	trail := d.open()
+	d.append(trail, outcomeOf(time.Now(), 1))
+	d.close(trail)
+	trail = d.open(func(c *Config) { c.Signer = key("two") })
+	d.append(trail, outcomeOf(time.Now(), 2))
+	d.close(trail)
+	report, err := Verify(t.Context(), VerifyConfig{Log: d.log, HeadFile: d.headFile(), Signer: key("two")})
+	if err != nil || !report.OK() || len(report.Notes) != 1 {
+		t.Errorf("with the new key: error %v, problems %v, notes %q, want a note", err, report.Problems, report.Notes)
+	}
+	if report := d.verify(); len(report.Problems) != 1 || report.Problems[0].What != ProblemHeadUnknownKey {
+		t.Errorf("with the old key: got problems %v, want %s", report.Problems, ProblemHeadUnknownKey)
+	}
+}
+
+// A log that loses what it had acknowledged is not another writer.
+func TestLogLosesItsEnd(t *testing.T) {
+	d := newDesk(t)
+	trail := d.open()
+	now := time.Now()
+	d.append(trail, outcomeOf(now, 1), outcomeOf(now, 2), outcomeOf(now, 3))
+	if err := d.log.Delete(t.Context(), trail.now.Load().seq); err != nil {
+		t.Fatal(err)
+	}
+	conflict := appendFunc(func(context.Context, string, []byte, store.AppendOptions) (uint64, error) {
+		d.lose.Store(nil)
+		return 0, store.ErrConflict
+	})
+	d.lose.Store(&conflict)
+	d.append(trail, outcomeOf(now, 4))
+	d.close(trail)
+	report := d.verify()
+	if len(report.Problems) != 1 || report.Problems[0].What != ProblemTruncated || report.Problems[0].Batch != 3 {
+		t.Errorf("got problems %v, want batch 3 truncated", report.Problems)
+	}
+}
