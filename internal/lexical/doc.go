@@ -10,6 +10,9 @@
 //	                    ├─────Evidence(text)──▶ whatever speaks for a label, however weakly
 //	                    └─────Nearest(text)───▶ the declared utterances most like it
 //
+// [Groups] tells texts apart that no registry declares: which of the groups there
+// are a text is most like (similar.go).
+//
 // What a corpus has decides how it is read.
 //
 // # With examples enough: learned and measured

@@ -1,0 +1,337 @@
+package lexical
+
+import (
+	"cmp"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
+)
+
+// Groups gathers texts that ask for the same thing without being told what there
+// is to ask for: a group is a few texts under an id, and [Groups.Nearest] says
+// which group a further text is most like, and how much.
+//
+//	g := lexical.NewGroups()
+//	g.Set("t1", []string{"book a flight to Lisbon", "I need to book two flights"})
+//	id, similarity := g.Nearest("please book me a flight for Monday") // "t1", 0.6
+//
+// Similarity is a cosine, 0 … 1: half of it is between the stems of the words,
+// half between the character n-grams inside them (of Chinese and Japanese, pairs
+// of characters and characters), so that a related or misspelt word beside one
+// that is the same counts as well. Two things count little: words that only hold
+// sentences together, and what many of the groups have. Where every group says
+// "report", that word tells none of them apart. What has no content word in common
+// is not similar, and a text without any is like nothing.
+//
+// In a short text one word is the whole difference: "book a hotel in Lisbon" is two
+// thirds of "book a flight to Lisbon". So of up to three content words, six pairs of
+// characters in Chinese and Japanese, the first two, which say what to do and with
+// what, must both be among the group's.
+//
+// The same texts under the same ids give the same answer, in whatever order they
+// came. A Groups serves one goroutine at a time.
+type Groups struct {
+	byID  map[string]*group
+	has   map[uint32]int      // in how many groups a feature is
+	posts map[uint32][]string // by stem: ids of the groups that have it
+	read  termReader
+}
+
+// What one group keeps of its texts; they are bounded, and so is it.
+const (
+	mostGroupWords = 96
+	mostGroupGrams = 256
+)
+
+// group is what the texts of one id are made of: the features most of them have.
+type group struct{ words, grams []feature }
+
+// feature is one of a group or text, with how much there is of it.
+type feature struct {
+	hash  uint32
+	share float64
+}
+
+// mostCompared is how many groups a text is compared with, as long as its rarest
+// word does not lead to more.
+const mostCompared = 200
+
+// commonShare is what a word that holds sentences together counts.
+const commonShare = 0.1
+
+// What a text is short up to, in half words: a pair of characters is about half a
+// word of Chinese or Japanese.
+const shortText = 6
+
+// NewGroups returns one without groups.
+func NewGroups() *Groups {
+	stops := stopSet()
+	for w := range strings.FieldsSeq(fillers) {
+		stops[w] = true
+	}
+	return &Groups{
+		byID: map[string]*group{}, has: map[uint32]int{}, posts: map[uint32][]string{},
+		read: termReader{words: newWords(), stops: stops},
+	}
+}
+
+// Groupable reports whether the text has a content word, without which it is like
+// no other.
+func Groupable(text string) bool {
+	words, _ := NewGroups().features(text)
+	return slices.ContainsFunc(words, func(f feature) bool { return f.share == 1 })
+}
+
+// Len is how many groups there are.
+func (g *Groups) Len() int { return len(g.byID) }
+
+// Set makes the texts the group's, instead of those it had.
+func (g *Groups) Set(id string, texts []string) {
+	g.Remove(id)
+	if len(texts) == 0 {
+		return
+	}
+	var words, grams []feature
+	for _, text := range texts {
+		w, c := g.features(text)
+		words, grams = append(words, w...), append(grams, c...)
+	}
+	n := &group{strongest(merged(words, plus), mostGroupWords), strongest(merged(grams, plus), mostGroupGrams)}
+	g.byID[id] = n
+	for _, f := range slices.Concat(n.words, n.grams) {
+		g.has[f.hash]++
+	}
+	for _, f := range n.words {
+		g.posts[f.hash] = append(g.posts[f.hash], id)
+	}
+}
+
+// Remove forgets a group.
+func (g *Groups) Remove(id string) {
+	old := g.byID[id]
+	if old == nil {
+		return
+	}
+	delete(g.byID, id)
+	for _, f := range slices.Concat(old.words, old.grams) {
+		if g.has[f.hash]--; g.has[f.hash] == 0 {
+			delete(g.has, f.hash)
+		}
+	}
+	for _, f := range old.words {
+		at := slices.Index(g.posts[f.hash], id)
+		if g.posts[f.hash] = slices.Delete(g.posts[f.hash], at, at+1); len(g.posts[f.hash]) == 0 {
+			delete(g.posts, f.hash)
+		}
+	}
+}
+
+// Nearest returns the group most like the text, of two that are as like it the
+// smaller id; "" and 0 when none is like it.
+func (g *Groups) Nearest(text string) (id string, similarity float64) {
+	words, grams := g.features(text)
+	wordsLength, gramsLength := g.length(words), g.length(grams)
+	head := g.head(text)
+	for _, other := range g.sharing(words) {
+		o := g.byID[other]
+		if !o.hasAll(head) {
+			continue
+		}
+		s := (g.cosine(words, o.words, wordsLength) + g.cosine(grams, o.grams, gramsLength)) / 2
+		if s > similarity {
+			id, similarity = other, s
+		}
+	}
+	return id, min(similarity, 1)
+}
+
+// head returns the stems of the first two content words of a short text, nothing of
+// a longer one.
+func (g *Groups) head(text string) []uint32 {
+	var stems []uint32
+	halves := 0
+	w := &g.read.words
+	for w.reset(text); w.next(); {
+		if g.read.stops[string(w.word)] {
+			continue
+		}
+		halves += 2
+		if r, _ := utf8.DecodeRune(w.word); unspaced(r) {
+			halves--
+		}
+		if halves > shortText {
+			return nil
+		}
+		if len(stems) < 2 {
+			stems = append(stems, finish(hashOf(seedStem, stem(singular(w.word)))))
+		}
+	}
+	return stems
+}
+
+// hasAll reports whether the group has all these words.
+func (g *group) hasAll(words []uint32) bool {
+	for _, hash := range words {
+		if _, ok := slices.BinarySearchFunc(g.words, hash, func(f feature, h uint32) int { return cmp.Compare(f.hash, h) }); !ok {
+			return false
+		}
+	}
+	return true
+}
+
+// sharing returns the ids of the groups that have a content word of the text,
+// sorted. The rarest word is followed first, the others only while that does not
+// lead to too many.
+func (g *Groups) sharing(words []feature) []string {
+	telling := slices.DeleteFunc(slices.Clone(words), func(f feature) bool { return f.share < 1 })
+	slices.SortFunc(telling, func(a, b feature) int {
+		return cmp.Or(cmp.Compare(len(g.posts[a.hash]), len(g.posts[b.hash])), cmp.Compare(a.hash, b.hash))
+	})
+	ids := map[string]bool{}
+	for _, f := range telling {
+		if len(ids) > 0 && len(ids)+len(g.posts[f.hash]) > mostCompared {
+			break
+		}
+		for _, id := range g.posts[f.hash] {
+			ids[id] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(ids))
+}
+
+// cosine of a text, of that length, with a group. Both are sorted by hash.
+func (g *Groups) cosine(text, of []feature, length float64) float64 {
+	sum, at := 0.0, 0
+	for _, f := range of {
+		for at < len(text) && text[at].hash < f.hash {
+			at++
+		}
+		if at < len(text) && text[at].hash == f.hash {
+			rarity := g.rarity(f.hash)
+			sum += text[at].share * f.share * rarity * rarity
+		}
+	}
+	if sum == 0 {
+		return 0
+	}
+	return sum / (length * g.length(of))
+}
+
+func (g *Groups) length(list []feature) float64 {
+	sum := 0.0
+	for _, f := range list {
+		weight := f.share * g.rarity(f.hash)
+		sum += weight * weight
+	}
+	return math.Sqrt(sum)
+}
+
+// rarity grows with how few of the groups have the feature. The 4 keeps it from
+// swinging while there are a handful of groups.
+func (g *Groups) rarity(hash uint32) float64 {
+	return math.Log1p(float64(len(g.byID)+4) / float64(g.has[hash]+1))
+}
+
+// features returns the stems and n-grams a text has, with what each counts, by
+// hash.
+func (g *Groups) features(text string) (words, grams []feature) {
+	g.read.each(text, func(hash uint32, isWord bool, share float64) {
+		if share < 1 {
+			share = commonShare
+		}
+		if isWord {
+			words = append(words, feature{hash, share})
+		} else {
+			grams = append(grams, feature{hash, share})
+		}
+	})
+	return merged(words, larger), merged(grams, larger)
+}
+
+func larger(a, b float64) float64 { return max(a, b) }
+func plus(a, b float64) float64   { return a + b }
+
+// merged sorts a list by hash, in place, and makes one of those that are the same.
+func merged(list []feature, join func(a, b float64) float64) []feature {
+	slices.SortFunc(list, func(a, b feature) int { return cmp.Or(cmp.Compare(a.hash, b.hash), cmp.Compare(a.share, b.share)) })
+	kept := list[:0]
+	for _, f := range list {
+		if last := len(kept) - 1; last >= 0 && kept[last].hash == f.hash {
+			kept[last].share = join(kept[last].share, f.share)
+		} else {
+			kept = append(kept, f)
+		}
+	}
+	return kept
+}
+
+// strongest returns the features of a merged list that count most, by hash.
+func strongest(list []feature, most int) []feature {
+	if len(list) <= most {
+		return slices.Clone(list) // with no more room than it needs: it is kept
+	}
+	slices.SortFunc(list, func(a, b feature) int {
+		return cmp.Or(cmp.Compare(b.share, a.share), cmp.Compare(a.hash, b.hash))
+	})
+	list = slices.Clone(list[:most])
+	slices.SortFunc(list, func(a, b feature) int { return cmp.Compare(a.hash, b.hash) })
+	return list
+}
+
+// fillers are words, beside those that hold sentences together, that do not say what
+// a request is about: how it is begun, and small numbers.
+const fillers = `
+tell know help show give find get got go going make wondering think ask one two three
+diga saber ajude ajuda mostre dois duas tres
+dime ayuda ayudame muestra muestrame dos
+帮
+`
+
+// ContentWords returns, for each text, the distinct words that say what it is
+// about, in the order they come, folded: lower case, without accents but for those
+// that make another letter (й, ё). Of Chinese and Japanese these are pairs of
+// characters.
+func ContentWords(texts ...string) [][]string {
+	stops, w := stopSet(), newWords()
+	lists := make([][]string, len(texts))
+	for i, text := range texts {
+		for w.reset(text); w.next(); {
+			word := string(w.word)
+			if stops[word] {
+				continue
+			}
+			if strings.ContainsFunc(word, isCyrillic) {
+				word = asWritten(text[:w.pos])
+			}
+			if !slices.Contains(lists[i], word) {
+				lists[i] = append(lists[i], word)
+			}
+		}
+	}
+	return lists
+}
+
+func isCyrillic(r rune) bool { return unicode.Is(unicode.Cyrillic, r) }
+
+// asWritten is the last word of a text, in lower case and with its accents.
+func asWritten(text string) string {
+	start := 0
+	if r := strings.LastIndexFunc(text, func(r rune) bool { return !wordRune(r) }); r >= 0 {
+		_, size := utf8.DecodeRuneInString(text[r:])
+		start = r + size
+	}
+	return strings.ToLower(norm.NFC.String(text[start:]))
+}
+
+func stopSet() map[string]bool {
+	stops := map[string]bool{}
+	for w := range strings.FieldsSeq(stopWords) {
+		stops[w] = true
+	}
+	return stops
+}
