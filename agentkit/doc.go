@@ -39,8 +39,9 @@
 // thousand tasks, in bounded memory, and forgets them when the process ends.
 //
 // The context of the work ends at the task's deadline and when the router
-// cancels the task. It does not end with the connection, so that a second try
-// after a broken line finds the work still going. Return soon after it is done.
+// cancels the task. It does not end with the connection: a second try after a
+// broken line finds the work still going, and without one the Result goes to the
+// task's callback. Return soon after the context is done.
 //
 // # What the work returns
 //
@@ -53,6 +54,28 @@
 // that the agent could not do the task: the error's text goes to the log, never
 // to the caller, since it may hold what is nobody else's business. To tell the
 // caller why, return Failure("the file is not valid CSV") and a nil error.
+//
+// # Work that takes long
+//
+// The router waits on the connection, unless the work calls [Later] or takes
+// longer than Config.LaterAfter: then it is told 202, and the Result goes to the
+// callback that the task holds, again and again until the router has taken it,
+// says that it never will, or the deadline has passed.
+//
+//	sent ──── the work returns ───────────── 200 ─▶ done
+//	  │ Later, LaterAfter, a broken line             ▲
+//	  ▼                                              │
+//	accepted ─ the work returns ─ POST callback.url ─┘
+//	  │ deadline, cancel: the context ends
+//	  ▼
+//	failure at the deadline; nothing for a cancelled task
+//
+// [Progress] tells how far the work is, with or without Later. What is said goes
+// to the origin of JWKSURL and to Config.CallbackHosts, and nowhere else. A task
+// without a callback is answered on its connection, always.
+//
+// Accepted work lives in this process only. [Agent.Shutdown] waits for it, behind
+// http.Server.Shutdown.
 //
 // # How it refuses
 //

@@ -44,15 +44,7 @@ type keys struct {
 }
 
 func newKeys(cfg Config) *keys {
-	k := &keys{url: cfg.JWKSURL, client: cfg.Client, now: cfg.Now, retry: firstRetry}
-	if k.client == nil {
-		k.client = &http.Client{
-			Timeout: fetchTimeout,
-			// Keys come from the place the operator named or from nowhere.
-			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-		}
-	}
-	return k
+	return &keys{url: cfg.JWKSURL, client: cfg.Client, now: cfg.Now, retry: firstRetry}
 }
 
 // get returns the key with the kid, from memory when it can. However many ask

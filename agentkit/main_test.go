@@ -126,7 +126,7 @@ func countWords(_ context.Context, t contract.Task) (contract.Result, error) {
 }
 
 // newAgent makes an agent of the fake router; r and log may be nil.
-func newAgent(t testing.TB, r *fakeRouter, log io.Writer, work agentkit.Work, change ...func(*agentkit.Config)) http.Handler {
+func newAgent(t testing.TB, r *fakeRouter, log io.Writer, work agentkit.Work, change ...func(*agentkit.Config)) *agentkit.Agent {
 	t.Helper()
 	if log == nil {
 		log = io.Discard

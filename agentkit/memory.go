@@ -21,6 +21,12 @@ type job struct {
 	cancel context.CancelFunc
 	done   chan struct{} // closed when answer is there
 	answer []byte        // the Result, encoded
+	// later is closed when the router has been told, or must take it, that the
+	// Result comes by the callback; nil = it cannot come that way.
+	later chan struct{}
+	// These two are guarded by the memory's mu.
+	postponed bool // later is closed
+	unwanted  bool // the router has cancelled the task
 }
 
 // memory knows the tasks under way and the latest that are done, so that no
@@ -39,16 +45,47 @@ func newMemory(maxJobs, maxBytes int) *memory {
 }
 
 // begin returns the job with the key. first is true when it was not known: the
-// caller must do it, and finish it.
-func (m *memory) begin(key jobKey, cancel context.CancelFunc) (j *job, first bool) {
+// caller must do it, and finish it. mayWait says that its Result may come later.
+func (m *memory) begin(key jobKey, cancel context.CancelFunc, mayWait bool) (j *job, first bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if j, known := m.jobs[key]; known {
 		return j, false
 	}
 	j = &job{key: key, cancel: cancel, done: make(chan struct{})}
+	if mayWait {
+		j.later = make(chan struct{})
+	}
 	m.jobs[key] = j
 	return j, true
+}
+
+// postpone makes the job one whose Result comes later, unless it is done or
+// cannot be. It reports whether the job is one.
+func (m *memory) postpone(j *job) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if j.later != nil && !j.postponed && j.answer == nil {
+		j.postponed = true
+		close(j.later)
+	}
+	return j.postponed
+}
+
+// owed reports whether the Result of the job must be delivered.
+func (m *memory) owed(j *job) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return j.postponed && !j.unwanted
+}
+
+// cancelAll ends the work on all jobs.
+func (m *memory) cancelAll() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, j := range m.jobs {
+		j.cancel()
+	}
 }
 
 // finish gives the answer to all who wait for the job, and keeps it.
@@ -65,6 +102,7 @@ func (m *memory) cancel(key jobKey, answer []byte) {
 	defer m.mu.Unlock()
 	j, known := m.jobs[key]
 	if known {
+		j.unwanted = true
 		j.cancel()
 		return
 	}

@@ -22,7 +22,7 @@ func TestMemoryProperties(t *testing.T) {
 			switch rapid.SampledFrom([]string{"begin", "finish", "cancel"}).Draw(t, "step") {
 			case "begin":
 				_, known := m.jobs[key]
-				j, first := m.begin(key, func() {})
+				j, first := m.begin(key, func() {}, false)
 				if first == known {
 					t.Fatalf("begin: first = %v of a job that is known: %v", first, known)
 				}

@@ -1,7 +1,6 @@
 package agentkit
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 
@@ -53,14 +52,4 @@ func Data(values map[string]any) (map[string]json.RawMessage, error) {
 		data[name] = raw
 	}
 	return data, nil
-}
-
-// callerKey is where serveTask puts the caller into the context of the work.
-type callerKey struct{}
-
-// Caller returns the subject the task is done for, as the router authenticated
-// it; "" in a context that is not that of a work.
-func Caller(ctx context.Context) string {
-	subject, _ := ctx.Value(callerKey{}).(string)
-	return subject
 }

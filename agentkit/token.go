@@ -14,7 +14,7 @@ import (
 
 const (
 	maxTokenBytes = 8 << 10
-	maxTokenLife  = 24 * time.Hour
+	maxTokenLife  = 25 * time.Hour // a task may last a day
 	// clockLeeway is how far ahead the router's clock may be. Behind needs
 	// none: tokens outlive their task's deadline by half a minute.
 	clockLeeway = time.Minute

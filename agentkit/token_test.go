@@ -130,6 +130,19 @@ func trailingBits(token string) string {
 	return token[:len(token)-1] + alphabet[last+1:last+2]
 }
 
+// A task may last a day, and its token a little longer.
+func TestTokensOfLongTasks(t *testing.T) {
+	router := newFakeRouter(t)
+	h := newAgent(t, router, nil, countWords)
+	now := time.Now().Unix()
+	for life, want := range map[int64]int{86_430: http.StatusOK, 90_000: http.StatusOK, 90_001: http.StatusUnauthorized} {
+		w := serve(h, post("/", router.token(goodClaims().with("iat", now).with("exp", now+life)), goodTask().json()))
+		if w.Code != want {
+			t.Errorf("a token of %d seconds got %d, want %d", life, w.Code, want)
+		}
+	}
+}
+
 func TestForgedTokens(t *testing.T) {
 	router := newFakeRouter(t)
 	forged := forgeries(router)

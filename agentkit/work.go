@@ -23,7 +23,7 @@ const (
 
 // do performs the job. Its answer is given in a deferred call, so that nobody
 // waits for ever for work that left through runtime.Goexit.
-func (a *agent) do(ctx context.Context, j *job, task contract.Task) {
+func (a *Agent) do(ctx context.Context, j *job, task contract.Task) {
 	answer := a.encode(task.TaskID, Failure(saidFailed))
 	defer func() { a.memory.finish(j, answer) }()
 	answer = a.perform(ctx, task)
@@ -31,7 +31,7 @@ func (a *agent) do(ctx context.Context, j *job, task contract.Task) {
 
 // perform does the work on a task and returns the encoded Result, whatever
 // happens.
-func (a *agent) perform(ctx context.Context, task contract.Task) []byte {
+func (a *Agent) perform(ctx context.Context, task contract.Task) []byte {
 	result, err := a.attempt(ctx, task)
 	switch {
 	case err == nil:
@@ -40,6 +40,10 @@ func (a *agent) perform(ctx context.Context, task contract.Task) []byte {
 		result = Failure(saidDeadline)
 	case ctx.Err() != nil:
 		result = Failure(saidCancelled)
+		if errors.Is(err, context.Canceled) { // the work heeded it, as it should
+			a.log.Info("task cancelled", "task_id", task.TaskID, "trace_id", task.TraceID)
+			return a.encode(task.TaskID, result)
+		}
 	default:
 		result = Failure(saidFailed)
 	}
@@ -48,7 +52,7 @@ func (a *agent) perform(ctx context.Context, task contract.Task) []byte {
 }
 
 // attempt calls the work and makes a panic an error.
-func (a *agent) attempt(ctx context.Context, task contract.Task) (result contract.Result, err error) {
+func (a *Agent) attempt(ctx context.Context, task contract.Task) (result contract.Result, err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			err = fmt.Errorf("panic: %v\n%s", v, debug.Stack())
@@ -59,7 +63,7 @@ func (a *agent) attempt(ctx context.Context, task contract.Task) (result contrac
 
 // encode makes the bytes of the answer. A Result the router would refuse becomes
 // a failure here, where the author of the agent can see why in the log.
-func (a *agent) encode(taskID string, result contract.Result) []byte {
+func (a *Agent) encode(taskID string, result contract.Result) []byte {
 	result.TaskID = taskID
 	if result.Status == "" {
 		result.Status = contract.ResultSuccess

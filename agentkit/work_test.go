@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"math"
 	"net/http/httptest"
 	"runtime"
@@ -176,6 +177,40 @@ func TestCancel(t *testing.T) {
 	want := contract.Result{TaskID: taskID, Status: contract.ResultFailure, Explanations: []string{"the task was cancelled"}}
 	if diff := cmp.Diff(want, res); diff != "" {
 		t.Errorf("result (-want +got):\n%s", diff)
+	}
+}
+
+// A cancel of the router is no error of the agent; work that fails for a reason of
+// its own while it is cancelled is.
+func TestCancelIsNotLoggedAsAnError(t *testing.T) {
+	for _, tc := range []struct {
+		name  string
+		err   func(ctx context.Context) error
+		level string
+	}{
+		{"heeded", func(ctx context.Context) error { return fmt.Errorf("read the file: %w", ctx.Err()) }, "level=INFO msg=\"task cancelled\""},
+		{"failed by itself", func(context.Context) error { return errors.New("disk full") }, "level=ERROR msg=\"task failed\""},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			var log bytes.Buffer
+			router, begun := newFakeRouter(t), make(chan struct{})
+			h := newAgent(t, router, &log, func(ctx context.Context, _ contract.Task) (contract.Result, error) {
+				close(begun)
+				<-ctx.Done()
+				return contract.Result{}, tc.err(ctx)
+			})
+			ended := make(chan struct{})
+			go func() {
+				defer close(ended)
+				serve(h, post("/", router.token(goodClaims()), goodTask().json()))
+			}()
+			<-begun
+			serve(h, post("/"+taskID+"/cancel", router.token(goodClaims()), ""))
+			<-ended
+			if !strings.Contains(log.String(), tc.level) || strings.Count(log.String(), "\n") != 1 {
+				t.Errorf("got log %q, want one line with %s", log.String(), tc.level)
+			}
+		})
 	}
 }
 

@@ -78,8 +78,10 @@ func snapshot(d *document) (*Snapshot, error) {
 	delete(domains, contract.AnyDomain)
 	s.Intents = slices.Sorted(maps.Keys(intents))
 	s.Domains = slices.Sorted(maps.Keys(domains))
-	if s.Fallback.Policy == FallbackPropose {
-		s.Warnings = append(s.Warnings, fmt.Sprintf("fallback policy %s is not available yet: %s answers instead", FallbackPropose, FallbackUnsupported))
+	for _, a := range s.Agents {
+		if p := a.Endpoint.Protocol; p != "" && p != contract.ProtocolHTTP {
+			s.Warnings = append(s.Warnings, fmt.Sprintf("%s is reached by protocol %s, which is not served yet: every task for it fails", a.ID, p))
+		}
 	}
 	var err error
 	s.Version, err = version(s)

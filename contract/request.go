@@ -13,7 +13,10 @@ const (
 	MaxPromptBytes  = 64 << 10 // content.prompt
 	MaxBodyBytes    = 1 << 20  // a whole JSON body of the REST interface
 	MaxHistoryTurns = 64       // history
-	MaxTimeoutMS    = 600_000  // options.timeout_ms
+	MaxTimeoutMS    = 600_000  // options.timeout_ms of a caller who waits
+
+	MaxAsyncTimeoutMS     = 86_400_000 // … of one who does not: a day
+	DefaultAsyncTimeoutMS = 600_000    // … and says nothing
 )
 
 // Request is the body of POST /api/v1/route. Only content.prompt is required.
@@ -30,6 +33,15 @@ type Request struct {
 	// (W3C Trace Context). What the edge leaves empty the router makes anew.
 	RequestID string `json:"-"`
 	TraceID   string `json:"-"`
+	// Never decoded: nil unless the caller names the request, so that it is done
+	// once however often it is sent.
+	Idempotency *Idempotency `json:"-"`
+}
+
+// Idempotency is a caller's Idempotency-Key with what it was sent with.
+type Idempotency struct {
+	Key  string
+	Body [32]byte // SHA-256 of the body, the path and whether an answer is waited for
 }
 
 // Content is what the caller wants done: a prompt in plain language and, for
@@ -62,11 +74,12 @@ const (
 	ModeAsync = "async"
 )
 
-// Options steers one request. TimeoutMS 0 means the server's default.
+// Options steers one request. TimeoutMS 0 means the server's default, in mode
+// async DefaultAsyncTimeoutMS.
 type Options struct {
 	DryRun    bool    `json:"dry_run,omitzero"`
 	Mode      string  `json:"mode,omitempty" validate:"omitempty,oneof=sync async"`
-	TimeoutMS int     `json:"timeout_ms,omitzero" validate:"min=0,max=600000"`
+	TimeoutMS int     `json:"timeout_ms,omitzero" validate:"min=0,max=86400000"`
 	Fallback  *string `json:"fallback,omitempty" validate:"omitempty,oneof=A B C"`
 }
 
@@ -85,6 +98,12 @@ func (r *Request) Validate() *Error {
 		if strings.EqualFold(name, "prompt") {
 			e.Add("/content/inputs/"+name, "is reserved: agents receive content.prompt under this name")
 		}
+	}
+	if ms := r.Options.TimeoutMS; ms > MaxTimeoutMS && r.Options.Mode != ModeAsync {
+		e.Add("/options/timeout_ms", fmt.Sprintf("must be at most %d (%d with mode async)", MaxTimeoutMS, MaxAsyncTimeoutMS))
+	}
+	if r.Options.DryRun && r.Options.Mode == ModeAsync {
+		e.Add("/options/mode", "a dry run is answered at once: leave async out")
 	}
 	if r.AgentID != nil && !ValidAgentID(*r.AgentID) {
 		e.Add("/agent_id", "is not an agent id ("+AgentIDPattern+")")

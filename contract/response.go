@@ -18,6 +18,9 @@ const (
 	StatusCancelled   Status = "cancelled"
 )
 
+// Terminal reports whether nothing more becomes of a request.
+func (s Status) Terminal() bool { return s != "" && s != StatusAccepted && s != StatusRunning }
+
 // DataMode says what Response.Data holds.
 type DataMode string
 
@@ -30,7 +33,8 @@ const (
 	DataClarification  DataMode = "clarification"
 )
 
-// Response is the answer to a Request.
+// Response is the answer to a Request, or how far an asynchronous one has come:
+// then Decision may be nil, and Tasks holds what was given out so far.
 type Response struct {
 	RequestID string       `json:"request_id"`
 	TraceID   string       `json:"trace_id"`
@@ -39,6 +43,8 @@ type Response struct {
 	Tasks     []TaskReport `json:"tasks"`
 	Omitted   []Omitted    `json:"omitted"`
 	Data      ResponseData `json:"data"`
+
+	Replayed bool `json:"-"` // the stored answer to an earlier request with the same Idempotency-Key
 }
 
 // Decision is how the request was routed: everything the arithmetic saw and
@@ -102,13 +108,15 @@ type TieBreak struct {
 // TaskStatus is the state of one task of a request.
 type TaskStatus string
 
-// The statuses of a TaskReport; the first three are the agent's own word.
+// The statuses of a TaskReport; the first three are the agent's own word. Only
+// running is not terminal.
 const (
 	TaskSuccess   TaskStatus = "success"
 	TaskPartial   TaskStatus = "partial"
 	TaskFailure   TaskStatus = "failure"
 	TaskFailed    TaskStatus = "failed" // no usable result: Error says why
 	TaskCancelled TaskStatus = "cancelled"
+	TaskRunning   TaskStatus = "running" // given out, and no result yet
 )
 
 // TaskReport says what became of one task.
@@ -165,7 +173,7 @@ type Omitted struct {
 
 // ResponseData is the payload of a Response, by mode.
 type ResponseData struct {
-	Mode   DataMode `json:"mode"`
+	Mode   DataMode `json:"mode,omitempty"` // "" while nothing is decided
 	DryRun bool     `json:"dry_run,omitzero"`
 
 	// mode dispatch
@@ -182,6 +190,9 @@ type ResponseData struct {
 	Question string                `json:"question,omitempty"`
 	Because  string                `json:"because,omitempty"` // ambiguous, divergent
 	Options  []ClarificationOption `json:"options,omitempty"`
+
+	// mode agent_proposal (003 §5 C)
+	Proposal *Proposal `json:"proposal,omitempty"`
 
 	// mode unsupported (003 §5 B): its members stand beside "mode"
 	*Unsupported

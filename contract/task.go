@@ -16,6 +16,31 @@ type Task struct {
 	Inputs       map[string]json.RawMessage `json:"inputs"` // "prompt" and the request's inputs
 	Deadline     time.Time                  `json:"deadline"`
 	Attempt      int                        `json:"attempt"` // from 1
+	// Callback takes the Result of an agent that answers 202, and the progress
+	// of any. Absent where no address is known that agents reach the router at.
+	Callback *Callback `json:"callback,omitempty"`
+}
+
+// Callback is where an agent sends what comes later: the Result to URL, progress
+// to the same address with "progress" in the place of "result".
+type Callback struct {
+	URL   string `json:"url"`   // …/api/v1/tasks/{task_id}/result
+	Token string `json:"token"` // Bearer, for this task alone
+}
+
+// TaskGrant is what a callback token lets its bearer do: speak for one task.
+type TaskGrant struct {
+	AgentID   string
+	RequestID string
+	TaskID    string
+	Expires   time.Time
+}
+
+// Progress is what an agent says of its task while it works on it.
+type Progress struct {
+	Message string                     `json:"message" validate:"required,max=1000"`
+	Percent *float64                   `json:"percent,omitempty" validate:"omitempty,min=0,max=100"`
+	Data    map[string]json.RawMessage `json:"data,omitempty"`
 }
 
 // ResultStatus is an agent's verdict on its task.

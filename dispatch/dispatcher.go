@@ -82,11 +82,27 @@ func (d *Dispatcher) Send(ctx context.Context, c Call) Outcome {
 	defer cancel()
 	out := d.send(ctx, c)
 	out.Latency = time.Since(start)
+	out.Attempts = max(out.Attempts, c.Task.Attempt-1) // those of a Send before
 	return out
 }
 
-// send checks what is quick to check first, and asks the breaker last: whoever
-// it admits goes straight to the agent.
+// Stop tells the agent that nobody waits for the task any more: for a task that
+// an agent has accepted for later and that no Send is waiting for. It returns at
+// once, and does nothing for an agent that cannot be told.
+func (d *Dispatcher) Stop(c Call) {
+	if target, _ := d.target(c.Agent); target != nil {
+		stop(target, c)
+	}
+}
+
+func stop(target Target, c Call) {
+	if s, ok := target.(Stopper); ok {
+		s.Stop(c)
+	}
+}
+
+// send checks what is quick to check first. The place an agent has of its own
+// for the task it keeps until the end, also of work that comes later.
 func (d *Dispatcher) send(ctx context.Context, c Call) Outcome {
 	target, why := d.target(c.Agent)
 	if target == nil {
@@ -101,19 +117,58 @@ func (d *Dispatcher) send(ctx context.Context, c Call) Outcome {
 		return unavailable(fmt.Sprintf("%s is at its limit of %d tasks in flight (max_in_flight)", c.Agent.ID, a.live.Limit()))
 	}
 	defer a.live.Release()
+	out := d.give(ctx, c, target, a)
+	switch {
+	case out.Later:
+		return await(ctx, c, target, out)
+	case out.Err != nil && out.Err.Code == contract.TaskWasCancelled && handedBack(ctx):
+		return Outcome{Later: true, Attempts: out.Attempts}
+	}
+	return out
+}
+
+// give gives the task out, holding one of the places all tasks share. It asks
+// the breaker last: whoever it admits goes straight to the agent.
+func (d *Dispatcher) give(ctx context.Context, c Call, target Target, a *agent) Outcome {
 	if trouble := d.takePlace(ctx); trouble != nil {
 		return Outcome{Err: trouble}
 	}
 	defer func() { <-d.places }()
-
 	permit, ok := d.admit(a)
 	if !ok {
 		return unavailable(refusal(c.Agent.ID, d.Agent(c.Agent.ID).OpenUntil))
 	}
-	out := Outcome{Health: HealthUnknown} // should Do panic
-	defer func() { d.judge(a, permit, c.Agent.Endpoint, out.Health) }()
-	out = target.Do(ctx, c)
+	health := HealthUnknown // should Commit or Do panic
+	defer func() { d.judge(a, permit, c.Agent.Endpoint, health) }()
+	if c.Commit != nil {
+		if err := c.Commit(ctx); err != nil {
+			return uncommitted(ctx, c.Agent.ID)
+		}
+	}
+	out := target.Do(ctx, c)
+	if health = out.Health; out.Later {
+		health = HealthGood
+	}
 	return out
+}
+
+// await waits for the Result of work that the agent has accepted.
+func await(ctx context.Context, c Call, target Target, accepted Outcome) Outcome {
+	out := c.Await(ctx)
+	out.Attempts = max(out.Attempts, accepted.Attempts)
+	if ctx.Err() != nil && out.Result == nil && !out.Later && !handedBack(ctx) {
+		stop(target, c)
+	}
+	return out
+}
+
+// uncommitted is the outcome of a task whose Commit did not work. Its error is
+// for the log of whoever made it.
+func uncommitted(ctx context.Context, agentID string) Outcome {
+	if ctx.Err() != nil {
+		return Outcome{Err: ended(ctx)}
+	}
+	return unavailable("the task could not be recorded and was not sent to " + agentID)
 }
 
 // target returns what reaches the agent, or why nothing does.
@@ -153,8 +208,8 @@ func (d *Dispatcher) withDeadline(ctx context.Context, task time.Time) (context.
 
 // takePlace takes one of the places all tasks share.
 func (d *Dispatcher) takePlace(ctx context.Context) *contract.TaskError {
-	if err := ctx.Err(); err != nil {
-		return ended(err)
+	if ctx.Err() != nil {
+		return ended(ctx)
 	}
 	select {
 	case d.places <- struct{}{}:
@@ -172,13 +227,16 @@ func (d *Dispatcher) takePlace(ctx context.Context) *contract.TaskError {
 		return &contract.TaskError{Code: contract.TaskAgentUnavailable, Detail: fmt.Sprintf(
 			"the router is at its limit of %d tasks in flight (dispatch.max_in_flight); waited %d ms", cap(d.places), patience.Milliseconds())}
 	case <-ctx.Done():
-		return ended(ctx.Err())
+		return ended(ctx)
 	}
 }
 
 // ended words the end of the context of a task that was not given out.
-func ended(err error) *contract.TaskError {
-	if errors.Is(err, context.DeadlineExceeded) {
+func ended(ctx context.Context) *contract.TaskError {
+	if handedBack(ctx) {
+		return &contract.TaskError{Code: contract.TaskAgentUnavailable, Detail: "the router stopped before the task was sent"}
+	}
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return &contract.TaskError{Code: contract.TaskDeadlineExceeded, Detail: "the deadline passed before the task was sent"}
 	}
 	return &contract.TaskError{Code: contract.TaskWasCancelled, Detail: "the caller left before the task was sent"}

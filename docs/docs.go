@@ -2,14 +2,16 @@
 // has those of its own version: the demonstration's search agent answers from
 // them. It holds text and no code.
 //
-//	routing.md     the way of a request, the score, gates, order, failover, policy B
+//	routing.md     the way of a request, the score, gates, order, failover, policies, async, records
 //	registry.md    the keys of the capability registry, its errors, lint, reload
 //	agents.md      tasks, results, tokens, the protocol of an agent
 //	http.md        the REST interface
 //	models.md      providers of language models, what can go wrong with them, servers of one's own
 //	golden.md      golden tests: cases, runs, cassettes, baselines, thresholds
+//	tickets.md     policy C: tickets, what joins one, the webhook
 //	quality.md     how well requests are understood without a model, in figures
-//	operations.md  configuration, commands, health, metrics, logs, security
+//	tickets.md     policy C: what nobody could serve
+//	operations.md  configuration, commands, health, metrics, logs, store, backup, audit, security
 //
 // What they claim is held to the code by the tests of package examples.
 package docs

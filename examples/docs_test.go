@@ -172,6 +172,7 @@ func exportedMetrics(t *testing.T) map[string]string {
 	tel.Metrics().TaskDone(string(contract.TaskSuccess), time.Millisecond)
 	tel.Metrics().Cascade(telemetry.CascadeSpared, 1)
 	tel.Metrics().ModelCall(contract.PurposeAnswer, contract.OutcomeOK, contract.Tokens{}, time.Millisecond)
+	tel.Metrics().Audited(1, time.Millisecond, nil)
 	scrape := httptest.NewRecorder()
 	tel.Handler().ServeHTTP(scrape, httptest.NewRequest(http.MethodGet, "/metrics", nil))
 	kinds := map[string]string{}
@@ -208,6 +209,23 @@ func TestInterfaceIsDocumented(t *testing.T) {
 	for _, code := range api.Components.Schemas.Code.Enum {
 		if !strings.Contains(text, "`"+code+"`") {
 			t.Errorf("http.md does not name the code %s", code)
+		}
+	}
+}
+
+// A place that was to be filled in is filled in.
+func TestDocumentsHaveNoPlaceholders(t *testing.T) {
+	for _, pattern := range []string{"../*.md", "../docs/*.md"} {
+		files, err := filepath.Glob(pattern)
+		if err != nil || len(files) == 0 {
+			t.Fatalf("no files match %s (%v)", pattern, err)
+		}
+		for _, file := range files {
+			for i, line := range strings.Split(readFile(t, file), "\n") {
+				if strings.Contains(line, "@@") {
+					t.Errorf("%s:%d: %s", file, i+1, line)
+				}
+			}
 		}
 	}
 }

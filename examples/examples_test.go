@@ -37,7 +37,7 @@ func TestRegistryNamesTheSampleAgent(t *testing.T) {
 		t.Fatal("no agent word_counter")
 	}
 	address := strings.TrimSuffix(strings.TrimPrefix(agent.Endpoint.URL, "http://"), "/")
-	for _, want := range []string{`AgentID: "word_counter"`, `"` + address + `"`} {
+	for _, want := range []string{`"word_counter"`, `"` + address + `"`} {
 		if !strings.Contains(source, want) {
 			t.Errorf("agent/main.go lacks %s", want)
 		}

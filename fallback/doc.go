@@ -22,7 +22,10 @@
 //	 "accepted_intents":["code_review",…], "accepted_domains":["databricks",…],
 //	 "examples":["review my pull request",…]}
 //
-// Everything in it is limited to agents the caller may use: an agent it is not
+// [Propose] is policy C: what agent is missing, as a registry that loads as it is,
+// what it would have to do, and what to beware of. Tickets are internal/tickets'.
+//
+// Everything in them is limited to agents the caller may use: an agent it is not
 // entitled to is not named, nor are the intents, domains and examples that only
 // such agents declare. The same request to the same registry by the same caller
 // gets the same bytes.

@@ -160,6 +160,8 @@ func TestLegible(t *testing.T) {
 		{"lines of other systems", "a\r\nb\u2028c\u0085d", "a\nb\nc\nd"},
 		{"a terminal's escapes", "a\x1b[31mred\x1b[0m\x07\x00b\u009b", "a[31mred[0mb"},
 		{"direction of writing", "a\u202eb\u2066c\u200fd", "abcd"},
+		{"a return alone", "book\ra flight", "book a flight"},
+		{"without width", "\ufeffbo\u200bok\u2060 a\u00ad\u180e", "book a"},
 		{"a message in tags", "a\U000e0068\U000e0069b", "ab"},
 		{"joiners stay", "👩\u200d💻 می\u200cخواهم", "👩\u200d💻 می\u200cخواهم"},
 		{"space around", "  \n a \n ", "a"},

@@ -14,16 +14,19 @@ const bytesPerToken = 8
 const ellipsis = "…"
 
 // legible is a model's text without characters that steer a terminal, turn the
-// direction of writing or hide a message. Lines, tabs and joiners, which many
-// scripts need, stay.
+// direction of writing, hide a message or have no width. Lines, tabs and joiners,
+// which many scripts need, stay.
 func legible(s string) string {
 	s = strings.Map(func(r rune) rune {
 		switch {
 		case r == '\n', r == '\t':
 			return r
+		case r == '\r': // as is, it would glue the words beside it
+			return ' '
 		case r == '\u2028', r == '\u2029', r == '\u0085':
 			return '\n'
-		case unicode.IsControl(r), unicode.Is(unicode.Bidi_Control, r), r >= 0xe0000 && r <= 0xe007f:
+		case unicode.IsControl(r), unicode.Is(unicode.Bidi_Control, r), r >= 0xe0000 && r <= 0xe007f,
+			r == '\u00ad', r == '\u180e', r == '\u200b', r >= '\u2060' && r <= '\u2064', r == '\ufeff':
 			return -1
 		}
 		return r

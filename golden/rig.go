@@ -111,6 +111,9 @@ type nobody struct{}
 // Live says nothing about any agent, which is what an active one's state says.
 func (nobody) Live([]*contract.RegistryEntry) matcher.Live { return nil }
 
+// Stop has nobody to tell.
+func (nobody) Stop(dispatch.Call) {}
+
 // Send refuses: a dry run that sends is a mistake of the router's.
 func (nobody) Send(context.Context, dispatch.Call) dispatch.Outcome {
 	return dispatch.Outcome{Err: &contract.TaskError{Code: contract.TaskAgentUnavailable, Detail: "golden cases are dry runs: no agent is called"}}

@@ -162,9 +162,9 @@ func TestOutcomes(t *testing.T) {
 			`cases: [{ id: a, input: "Sing me a song", expect: { outcome: fallback_a } }]`,
 		},
 		{
-			"policy C is B as long as there is no C",
+			"policy C, nothing stored",
 			func(s *capabilities.Snapshot) { s.Fallback.Policy = "C" },
-			`cases: [{ id: a, input: "Sing me a song", expect: { outcome: fallback_b } }]`,
+			`cases: [{ id: a, input: "Sing me a song", expect: { outcome: fallback_c } }]`,
 		},
 	}
 	for _, tt := range tests {

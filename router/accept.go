@@ -1,6 +1,7 @@
 package router
 
 import (
+	"context"
 	"crypto/rand"
 	"encoding/hex"
 
@@ -10,7 +11,7 @@ import (
 // accept refuses a request that is not valid, or that asks for what this
 // version does not offer, before anything is done for it. It gives an accepted
 // one the ids it does not bring.
-func (r *Router) accept(req *contract.Request, caller *contract.Caller) (*job, error) {
+func (r *Router) accept(ctx context.Context, req *contract.Request, caller *contract.Caller) (*job, error) {
 	view := r.view.Load()
 	if view == nil {
 		return nil, &contract.Error{Code: contract.CodeOverloaded, Message: "the registry is not loaded yet"}
@@ -19,8 +20,8 @@ func (r *Router) accept(req *contract.Request, caller *contract.Caller) (*job, e
 	if e == nil {
 		e = &contract.Error{Code: contract.CodeInvalidRequest, Message: "the request is not valid"}
 	}
-	if req.Options.Mode == contract.ModeAsync {
-		e.Add("/options/mode", "async is not available: leave it out, or say sync")
+	if req.Options.Mode == contract.ModeAsync && r.keep.Book == nil {
+		e.Add("/options/mode", "async needs a server with a store: leave it out, or say sync")
 	}
 	if f := req.Options.Fallback; f != nil {
 		r.checkPolicy(view, *f, e)
@@ -34,7 +35,7 @@ func (r *Router) accept(req *contract.Request, caller *contract.Caller) (*job, e
 	if req.TraceID == "" {
 		req.TraceID = newTraceID()
 	}
-	return r.begin(view, req, caller)
+	return r.begin(ctx, view, req, caller)
 }
 
 // newTraceID begins a trace (W3C Trace Context §3.2.2.3).

@@ -7,8 +7,7 @@ import (
 )
 
 // response is the answer as far as the plan knows it.
-func (p *plan) response(j *job, decisionID string) *contract.Response {
-	p.decision.DecisionID = decisionID
+func (p *plan) response(j *job) *contract.Response {
 	if p.omitted == nil {
 		p.omitted = []contract.Omitted{}
 	}

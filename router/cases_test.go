@@ -23,7 +23,9 @@ import (
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/dispatch"
 	"github.com/caprouter/caprouter/internal/llm"
+	"github.com/caprouter/caprouter/internal/store"
 	"github.com/caprouter/caprouter/internal/strictjson"
+	"github.com/caprouter/caprouter/internal/testkit/teststore"
 	"github.com/caprouter/caprouter/matcher"
 	"github.com/caprouter/caprouter/router"
 )
@@ -124,7 +126,7 @@ func newCaseRouter(t *testing.T, file string, sections map[string][]byte, agents
 	ids := 0
 	var mu sync.Mutex
 	config := router.Config{
-		Session:         router.SessionConfig{Trigger: cfg.Trigger},
+		SessionTrigger:  cfg.Trigger,
 		AnswerByDefault: cfg.AnswerByDefault,
 		Now:             func() time.Time { return caseTime },
 		NewID: func() string {
@@ -137,12 +139,26 @@ func newCaseRouter(t *testing.T, file string, sections map[string][]byte, agents
 	if cfg.Answer != "" || cfg.AnswerReason != "" {
 		config.Model = scriptedModel(cfg)
 	}
+	if strings.Contains(string(sections["request.json"]), "session_id") || sections["request2.json"] != nil {
+		config.Keeping.Sessions = openSessions(t)
+	}
 	r, err := router.New(config, c, agents)
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { r.Close(context.WithoutCancel(t.Context())) })
 	r.SetView(router.NewView(snapshot, agents))
 	return r
+}
+
+// openSessions is where the sessions of one test are remembered.
+func openSessions(t testing.TB) *store.Bucket {
+	t.Helper()
+	b, err := teststore.Open(t).Bucket(t.Context(), store.BucketConfig{Name: "SESSIONS", MaxAge: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
 }
 
 var caseTime = time.Date(2026, 1, 2, 15, 4, 5, 0, time.UTC)
@@ -286,6 +302,12 @@ func (a *scriptedAgents) Send(_ context.Context, call dispatch.Call) dispatch.Ou
 		out.Result = &contract.Result{Status: contract.ResultSuccess, Data: map[string]json.RawMessage{"answer": json.RawMessage(`"done by ` + call.Agent.ID + `"`)}}
 	}
 	return dispatch.Outcome{Result: out.Result, Err: out.Error, Attempts: 1, Uncertain: out.Uncertain}
+}
+
+func (a *scriptedAgents) Stop(call dispatch.Call) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.calls = append(a.calls, "stop "+call.Agent.ID)
 }
 
 func (a *scriptedAgents) Live(agents []*contract.RegistryEntry) matcher.Live {

@@ -1,25 +1,35 @@
 // Package router owns the way of a request: mask, classify, match, plan,
-// dispatch, aggregate. It decides who gets a task, when the caller is asked and
-// when another agent takes over; it does not know how agents are reached
-// (dispatch), how text is understood (classifier) or what HTTP is
-// (internal/httpapi).
+// record, dispatch, aggregate. It decides who gets a task, when the caller is
+// asked and when another agent takes over; it does not know how agents are reached
+// (dispatch), how text is understood (classifier), how records are written
+// (internal/audit, internal/requests) or what HTTP is (internal/httpapi).
 //
 //	contract.Request + Caller
 //	        │  accept       refuse what is not valid or not offered; mask; recall the session
+//	        │  claim        an Idempotency-Key that was sent before has its answer
+//	        │                 ┌ Handle, Stream   somebody waits
+//	        ├─────────────────┤
+//	        │                 └ Submit           on record, 202; then in the background
 //	        │  understand   settled by the caller or the session, else Classify: a proposal
 //	        ▼
 //	     makePlan          one match a part, ≤ topk distinct agents, standbys
 //	        ├─ undecided ▶ clarify    the caller chooses a reading
-//	        ├─ nobody ───▶ fallBack   policy A or B
+//	        ├─ nobody ───▶ fallBack   policy A, B or C
 //	        ├─ dry run ──▶ accepted   nothing is touched
 //	        ▼
-//	     deliver           one task a part, in parallel; failover to standbys
+//	     commit            the decision is on record before anything is given out
 //	        ▼
-//	     aggregate ──▶ contract.Response (decision inside) ──▶ remember, record
+//	     deliver           one task a part, in parallel; failover; results by callback
+//	        ▼
+//	     aggregate ──▶ conclude: one terminal state, audit, session, log ──▶ contract.Response
+//
+// A request somebody waits for dies with this process, and the audit log says so
+// at the next start (Recover). One that nobody waits for is a record that is moved
+// by compare-and-set; another process goes on with it (Resume) and never gives out
+// again what may have been done.
 //
 // One View serves a request from start to end; SetView swaps it as one pointer,
-// so a reload never shows a request two registries. Sessions and open questions
-// are in memory, bounded in number and time, each its caller's own.
+// so a reload never shows a request two registries.
 //
 //	r, err := router.New(router.Config{}, classifier, dispatcher)
 //	r.SetView(router.NewView(snapshot, dispatcher))

@@ -7,11 +7,12 @@ import (
 	"github.com/caprouter/caprouter/capabilities"
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/fallback"
+	"github.com/caprouter/caprouter/internal/tickets"
 )
 
 // fallBack answers a request nobody may serve, by the registry's policy
-// (003 §5).
-func (r *Router) fallBack(ctx context.Context, resp *contract.Response, j *job, p *plan) {
+// (003 §5). An error means that the ticket of policy C could not be stored.
+func (r *Router) fallBack(ctx context.Context, resp *contract.Response, j *job, p *plan) error {
 	policy := r.policy(j.view)
 	if j.req.Options.Fallback != nil {
 		policy = *j.req.Options.Fallback // accept has seen that it narrows
@@ -26,13 +27,36 @@ func (r *Router) fallBack(ctx context.Context, resp *contract.Response, j *job, 
 		Decision: resp.Decision,
 		Reason:   p.reason,
 	}
-	if policy == capabilities.FallbackAnswer {
+	switch policy {
+	case capabilities.FallbackAnswer:
 		r.answer(ctx, resp, j, unmet)
-		return
+		return nil
+	case capabilities.FallbackPropose:
+		return r.propose(ctx, resp, j, unmet)
 	}
 	resp.Status = contract.StatusUnsupported
 	resp.Data.Mode = contract.DataUnsupported
 	resp.Data.Unsupported = fallback.Unsupported(unmet)
+	return nil
+}
+
+// propose puts the demand into a ticket.
+func (r *Router) propose(ctx context.Context, resp *contract.Response, j *job, unmet *fallback.Unmet) error {
+	resp.Status = contract.StatusProposed
+	resp.Data.Mode = contract.DataAgentProposal
+	demand := &tickets.Demand{
+		Unmet: unmet, RequestID: j.req.RequestID, Locale: j.locale, DataClasses: j.masking.Kinds(), DryRun: j.dryRun(),
+	}
+	if r.keep.Tickets == nil {
+		resp.Data.Proposal = tickets.Preview(demand)
+		return nil
+	}
+	proposal, err := r.keep.Tickets.Propose(ctx, demand)
+	if err != nil {
+		return r.storeTrouble(ctx, "the ticket cannot be stored", err)
+	}
+	resp.Data.Proposal = proposal
+	return nil
 }
 
 // answer lets the model answer the caller directly, within bounds. A dry run
@@ -54,12 +78,13 @@ func (r *Router) answer(ctx context.Context, resp *contract.Response, j *job, un
 	}
 }
 
-// policy is the registry's, as far as it is available. Where it leaves the
-// choice, a request is answered directly if a model classifies anyway.
+// policy is the registry's. Where it leaves the choice, a request is answered directly if a model classifies anyway.
 func (r *Router) policy(v *View) string {
 	switch p := v.Registry.Fallback.Policy; {
 	case p == capabilities.FallbackAnswer, p == capabilities.FallbackAuto && r.cfg.AnswerByDefault:
 		return capabilities.FallbackAnswer
+	case p == capabilities.FallbackPropose:
+		return p
 	}
 	return capabilities.FallbackUnsupported
 }
@@ -67,11 +92,7 @@ func (r *Router) policy(v *View) string {
 // checkPolicy refuses a wish that widens: B may always be asked for, any other
 // policy only when it holds anyway.
 func (r *Router) checkPolicy(v *View, wish string, e *contract.Error) {
-	switch {
-	case wish == capabilities.FallbackUnsupported, wish == r.policy(v):
-	case wish == capabilities.FallbackPropose:
-		e.Add("/options/fallback", "policy C is not available yet: leave it out, or say B")
-	default:
+	if wish != capabilities.FallbackUnsupported && wish != r.policy(v) {
 		e.Add("/options/fallback", "policy "+wish+" is not the registry's: leave it out, or say B")
 	}
 }

@@ -1,11 +1,14 @@
 package router
 
 import (
+	"context"
 	"time"
 
 	"github.com/caprouter/caprouter/classifier"
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/redact"
+	"github.com/caprouter/caprouter/internal/requests"
+	"github.com/caprouter/caprouter/matcher"
 )
 
 // job is one accepted request: what the caller sent, what of it a model and a
@@ -21,6 +24,18 @@ type job struct {
 	session session         // as it was when the request came; zero without one
 	settled *settled        // what the request is, where that needs no classifier
 	only    string          // the one agent that may be a candidate; "" = any
+	clock   *clock
+
+	tell     func(*contract.Event) // what happens on the way; nil = nobody listens
+	activity *activity             // nil for a dry run, which nobody can ask about
+	tracked  *tracked              // the record of a request nobody waits for; nil for any other
+	place    *place                // what it holds of the slots; nil for any other
+	plan     *plan                 // made in an earlier life of the request
+	started  bool                  // … and on record, with whatever was given out
+	before   []requests.Task       // what was given out then
+	claimed  string                // the key under which it is known (Idempotency-Key)
+
+	announced bool // the decision was told
 }
 
 // settled is a classification that was made before, or by the caller's choice.
@@ -30,16 +45,22 @@ type settled struct {
 }
 
 // begin masks an accepted request and recalls what is remembered of it.
-func (r *Router) begin(view *View, req *contract.Request, caller *contract.Caller) (*job, error) {
-	j := &job{req: req, caller: caller, view: view, masking: r.redactor.Begin(), only: restriction(req)}
+func (r *Router) begin(ctx context.Context, view *View, req *contract.Request, caller *contract.Caller) (*job, error) {
+	j := r.newJob(view, req, caller)
+	j.only = restriction(req)
 	if req.SessionID != "" {
-		j.session = r.sessions.recall(sessionKey(req, caller))
+		j.session = r.recall(ctx, sessionKey(req, caller))
 	}
 	j.mask()
-	if err := r.settle(j); err != nil {
+	if err := r.settle(ctx, j); err != nil {
 		return nil, err
 	}
+	j.clock.lap("mask")
 	return j, nil
+}
+
+func (r *Router) newJob(view *View, req *contract.Request, caller *contract.Caller) *job {
+	return &job{req: req, caller: caller, view: view, masking: r.redactor.Begin(), clock: r.startClock()}
 }
 
 // mask hides what nobody but the caller and entitled agents may see. The history
@@ -47,7 +68,7 @@ func (r *Router) begin(view *View, req *contract.Request, caller *contract.Calle
 func (j *job) mask() {
 	turns := j.req.History
 	if len(turns) == 0 {
-		turns = j.session.turns
+		turns = j.session.said()
 	}
 	turns = turns[max(0, len(turns)-maxTurns):] // no model is shown more
 	j.history = make([]contract.Turn, len(turns))
@@ -60,9 +81,9 @@ func (j *job) mask() {
 
 // settle finds out whether the request needs a classifier at all: not when the
 // caller chose a reading, nor when the session says what comes next.
-func (r *Router) settle(j *job) error {
+func (r *Router) settle(ctx context.Context, j *job) error {
 	if j.req.Clarification != nil {
-		return r.settleByChoice(j)
+		return r.settleByChoice(ctx, j)
 	}
 	if j.req.SessionID != "" {
 		r.settleBySession(j)
@@ -72,6 +93,22 @@ func (r *Router) settle(j *job) error {
 
 // dryRun reports whether nothing may be touched.
 func (j *job) dryRun() bool { return j.req.Options.DryRun }
+
+// decided shows the decision to who asks about the request meanwhile.
+func (j *job) decided(d *contract.Decision) {
+	if j.activity != nil {
+		j.activity.decided(d)
+	}
+}
+
+// live is the state of the agents now. A request nobody waits for is not decided by
+// it: who is busy or down at this moment will have time later.
+func (j *job) live() matcher.Live {
+	if j.tracked != nil {
+		return nil
+	}
+	return j.view.Live
+}
 
 func (j *job) classifierInput() classifier.Input {
 	return classifier.Input{
@@ -102,8 +139,11 @@ func restriction(req *contract.Request) string {
 
 // timeout is how long the request may take: its own wish, else the default.
 func (r *Router) timeout(req *contract.Request) time.Duration {
-	if ms := req.Options.TimeoutMS; ms > 0 {
+	switch ms := req.Options.TimeoutMS; {
+	case ms > 0:
 		return time.Duration(ms) * time.Millisecond
+	case req.Options.Mode == contract.ModeAsync:
+		return contract.DefaultAsyncTimeoutMS * time.Millisecond
 	}
 	return r.cfg.Timeout
 }

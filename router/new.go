@@ -14,6 +14,7 @@ import (
 	"github.com/caprouter/caprouter/dispatch"
 	"github.com/caprouter/caprouter/fallback"
 	"github.com/caprouter/caprouter/internal/redact"
+	"github.com/caprouter/caprouter/internal/run"
 	"github.com/caprouter/caprouter/internal/telemetry"
 )
 
@@ -24,8 +25,11 @@ const DefaultTimeout = 30 * time.Second
 type Config struct {
 	Timeout  time.Duration    // of a request that names none; 0 = DefaultTimeout
 	Redactor *redact.Redactor // nil = all kinds are masked
-	Session  SessionConfig
-	Model    fallback.Model // answers by policy A; nil = none
+	// SessionTrigger says when a request of a session is classified anew; "" =
+	// EveryRequest.
+	SessionTrigger string
+	Keeping        Keeping
+	Model          fallback.Model // answers by policy A; nil = none
 	// AnswerByDefault makes A the policy of a registry that leaves the choice.
 	AnswerByDefault bool
 
@@ -45,6 +49,8 @@ type Classifier interface {
 // context's deadline.
 type Dispatcher interface {
 	Send(ctx context.Context, call dispatch.Call) dispatch.Outcome
+	// Stop tells the agent that nobody waits for the task any more.
+	Stop(call dispatch.Call)
 }
 
 // New returns a Router without a View; SetView must come before Handle.
@@ -73,14 +79,24 @@ func New(cfg Config, c Classifier, d Dispatcher) (*Router, error) {
 			return nil, fmt.Errorf("router: %w", err)
 		}
 	}
-	if cfg.Session.TTL == 0 {
-		cfg.Session.TTL = DefaultSessionTTL
+	if cfg.Keeping.Book != nil && cfg.Keeping.Owner == "" {
+		return nil, errors.New("router: whoever works on records has a name (Keeping.Owner)")
 	}
 	return &Router{
-		cfg: cfg, classifier: c, dispatcher: d, redactor: cfg.Redactor,
-		sessions: newRemembered[sessionID, session](maxSessions, cfg.Session.TTL, cfg.Now),
-		asked:    newRemembered[string, question](maxAsked, cfg.Session.TTL, cfg.Now),
+		cfg: cfg, keep: cfg.Keeping, classifier: c, dispatcher: d, redactor: cfg.Redactor,
+		active: newActive(), waiting: newWaiting(), group: run.New(context.Background()), slots: make(chan struct{}, maxAtWork), freed: make(chan struct{}, 1),
+		started: cfg.Now(),
 	}, nil
+}
+
+// Close ends the work nobody waits for: what is not done by the end of ctx stays
+// on record and goes on with the next start. Of several calls the first one counts.
+func (r *Router) Close(ctx context.Context) {
+	r.closing.Do(func() {
+		r.drain(ctx)
+		r.group.Stop(errHandedBack)
+		_ = r.group.Wait() // its goroutines return nil
+	})
 }
 
 // NewID returns a UUIDv7 (RFC 9562 §5.7): request, decision and task ids.

@@ -34,6 +34,9 @@ type part struct {
 	domains []string
 	// agents may do it: the chosen one, then the standbys.
 	agents []*contract.RegistryEntry
+	// gone is the one that was chosen, of a part all of whose agents have left the
+	// registry since.
+	gone string
 	// down is set instead of agents when only live state keeps agents out: the
 	// best of them, and why. Such a part fails fast; it is not unsupported.
 	down *contract.Candidate
@@ -46,6 +49,7 @@ type planner struct {
 	job    *job
 	view   *View
 	query  matcher.Query
+	live   matcher.Live
 	topk   int
 	chosen []*contract.RegistryEntry // distinct, in part order
 	plan   *plan
@@ -66,6 +70,7 @@ func makePlan(j *job, clf contract.Classification, now time.Time) *plan {
 			NowMS:         now.UnixMilli(),
 		},
 		topk: v.Registry.Routing.TopK,
+		live: j.live(),
 		plan: &plan{decision: contract.Decision{
 			Classification:  clf,
 			Candidates:      []contract.Candidate{},
@@ -75,7 +80,7 @@ func makePlan(j *job, clf contract.Classification, now time.Time) *plan {
 		}},
 	}
 	p.plan.reason, p.plan.options = undecided(j, &clf)
-	if j.session.asked {
+	if j.session.Asked {
 		p.plan.options = nil // who was asked already is not asked again
 	}
 	if p.plan.reason == "" {
@@ -136,7 +141,7 @@ func (p *planner) matchPart(pt *part) string {
 	q := p.query
 	q.Intent, q.Domains = pt.intent, pt.domains
 	var res matcher.Result
-	p.view.Index.Match(&q, p.view.Live, &res)
+	p.view.Index.Match(&q, p.live, &res)
 	p.plan.decision.CandidatesTotal += res.Total
 
 	first, last, reason := p.choose(&res)
@@ -216,7 +221,7 @@ func (p *planner) show(q *matcher.Query, res *matcher.Result, pt *part) *contrac
 	downAt := -1
 	for i := range res.N {
 		c := &res.Candidates[i]
-		shown := p.view.Index.Describe(c, q, p.view.Live)
+		shown := p.view.Index.Describe(c, q, p.live)
 		if pt.subtask != whole {
 			shown.Subtask = &pt.subtask
 		}
@@ -249,7 +254,7 @@ func (p *planner) showNearest(clf *contract.Classification) {
 	q := p.query
 	q.Intent, q.Domains = clf.Intent, clf.Domains
 	var res matcher.Result
-	p.view.Index.Nearest(&q, p.view.Live, &res)
+	p.view.Index.Nearest(&q, p.live, &res)
 	p.plan.decision.Candidates = p.plan.decision.Candidates[:0]
 	p.plan.decision.CandidatesTotal = res.Total
 	p.show(&q, &res, &part{subtask: whole})

@@ -11,7 +11,13 @@ import (
 
 // record writes the one decision line of a request (003 §7) and counts it. A
 // dry run counts nothing and is logged at debug level only. No prompt text.
-func (r *Router) record(ctx context.Context, j *job, resp *contract.Response, c *clock) {
+func (r *Router) record(ctx context.Context, j *job, resp *contract.Response) {
+	if resp.Decision == nil { // it ended before there was one
+		r.cfg.Metrics.Request(string(resp.Status), j.clock.elapsed())
+		r.cfg.Logger.InfoContext(ctx, "request ended before a decision", "request_id", resp.RequestID, "status", string(resp.Status))
+		return
+	}
+	c := j.clock
 	level := slog.LevelInfo
 	if j.dryRun() {
 		level = slog.LevelDebug

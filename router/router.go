@@ -2,22 +2,36 @@ package router
 
 import (
 	"context"
+	"errors"
+	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/audit"
 	"github.com/caprouter/caprouter/internal/redact"
+	"github.com/caprouter/caprouter/internal/run"
 )
 
 // Router takes requests along the one path of the package comment. It is safe
 // for concurrent use; its View may be swapped while requests run.
 type Router struct {
 	cfg        Config
+	keep       Keeping
 	view       atomic.Pointer[View]
 	classifier Classifier
 	dispatcher Dispatcher
 	redactor   *redact.Redactor
-	sessions   *remembered[sessionID, session]
-	asked      *remembered[string, question] // by request id
+	active     *active    // requests being worked on
+	waiting    *waiting   // tasks whose results may come by callback
+	group      *run.Group // work nobody waits for
+	slots      chan struct{}
+	open       openCount
+	freed      chan struct{} // see place
+	stopping   atomic.Bool   // nothing more of what nobody waits for is given out
+	closing    sync.Once
+	unfinished []audit.Record // decisions of the last process without an outcome; Recover's
+	started    time.Time
 }
 
 // Handle routes one request and waits for its answer (003 §3).
@@ -26,42 +40,66 @@ type Router struct {
 // caller can mend it. Everything that happens to an accepted request, that
 // nobody may serve it and that every agent failed included, is a Response.
 func (r *Router) Handle(ctx context.Context, req *contract.Request, caller *contract.Caller) (*contract.Response, error) {
-	ctx, cancel := context.WithTimeout(ctx, r.timeout(req))
-	defer cancel()
-	clock := r.startClock()
+	return r.handle(ctx, req, caller, nil)
+}
 
-	job, err := r.accept(req, caller) // masked, with what its session remembers
+func (r *Router) handle(ctx context.Context, req *contract.Request, caller *contract.Caller, tell func(*contract.Event)) (*contract.Response, error) {
+	j, err := r.accept(ctx, req, caller) // masked, with what its session remembers
 	if err != nil {
 		return nil, err
 	}
-	clock.lap("mask")
+	j.tell = tell
+	if stored, err := r.claim(ctx, j); stored != nil || err != nil {
+		return stored, err // it was sent before
+	}
+	resp, err := r.work(ctx, j)
+	if err != nil {
+		r.disclaim(ctx, j)
+	}
+	return resp, err
+}
 
-	clf := r.understand(ctx, job) // the model proposes
-	clock.lap("classify")
+// serve is the way of every accepted request, of one somebody waits for and of
+// one that is worked on later. A job that was taken over brings its plan.
+func (r *Router) serve(ctx context.Context, j *job) (*contract.Response, error) {
+	plan := j.plan
+	if plan == nil {
+		clf := r.understand(ctx, j) // the model proposes
+		j.clock.lap("classify")
 
-	plan := makePlan(job, clf, clock.now()) // the arithmetic decides
-	clock.lap("match")
+		plan = makePlan(j, clf, j.clock.now()) // the arithmetic decides
+		plan.decision.DecisionID = r.cfg.NewID()
+		j.clock.lap("match")
+	}
+	j.decided(&plan.decision)
 
-	resp := plan.response(job, r.cfg.NewID())
+	resp := plan.response(j)
 	var runs []taskRun
 	switch {
 	case len(plan.options) > 0:
-		r.clarify(resp, job, plan) // the caller decides
+		r.clarify(ctx, resp, j, plan) // the caller decides
 	case plan.reason != "":
-		r.fallBack(ctx, resp, job, plan) // nobody may serve it
-		clock.lap("fallback")
-	case job.dryRun():
+		if err := r.fallBack(ctx, resp, j, plan); err != nil { // nobody may serve it
+			return nil, err
+		}
+		j.clock.lap("fallback")
+	case j.dryRun():
 		resp.Status = contract.StatusAccepted
 	default:
-		runs = r.deliver(ctx, job, plan) // one task a part, failover to standbys
-		clock.lap("dispatch")
+		err := r.commit(ctx, j, plan) // on record before anything is given out
+		j.clock.lap("record")
+		switch {
+		case err == nil:
+			runs = r.deliver(ctx, j, plan) // one task a part, failover to standbys
+		case j.tracked == nil && errors.Is(ctx.Err(), context.DeadlineExceeded):
+			runs = r.tooLate(plan)
+		default:
+			return nil, err
+		}
+		j.clock.lap("dispatch")
 		aggregate(resp, plan, runs)
 	}
-
-	clock.stop(resp.Decision)
-	r.remember(job, resp, plan, runs)
-	r.record(ctx, job, resp, clock)
-	return resp, nil
+	return r.conclude(ctx, j, resp, plan, runs)
 }
 
 // understand says what the request is: what is settled already, else what the
@@ -77,7 +115,7 @@ func (r *Router) understand(ctx context.Context, j *job) contract.Classification
 func (r *Router) Classify(ctx context.Context, req *contract.Request, caller *contract.Caller) (*contract.Classification, error) {
 	ctx, cancel := context.WithTimeout(ctx, r.timeout(req))
 	defer cancel()
-	job, err := r.accept(req, caller)
+	job, err := r.accept(ctx, req, caller)
 	if err != nil {
 		return nil, err
 	}

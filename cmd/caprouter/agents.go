@@ -40,7 +40,7 @@ func newAgentsListCommand() *cobra.Command {
 				return err
 			}
 			var list httpapi.AgentList
-			if err := c.get(cmd.Context(), "/api/v1/agents", &list); err != nil {
+			if err := c.get(cmd.Context(), "/api/v1/agents", nil, &list); err != nil {
 				return err
 			}
 			if asJSON {

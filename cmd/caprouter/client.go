@@ -92,7 +92,7 @@ func (p *problem) response() *contract.Response {
 // route posts the request. Policy B is an answer, not an error.
 func (c *client) route(ctx context.Context, req *contract.Request) (*contract.Response, error) {
 	var resp contract.Response
-	p, err := c.do(ctx, http.MethodPost, "/api/v1/route", req, &resp)
+	p, err := c.do(ctx, http.MethodPost, c.base.JoinPath("/api/v1/route"), req, &resp)
 	switch {
 	case err != nil:
 		return nil, err
@@ -104,9 +104,11 @@ func (c *client) route(ctx context.Context, req *contract.Request) (*contract.Re
 	return nil, p.err()
 }
 
-// get reads the resource at path into v.
-func (c *client) get(ctx context.Context, path string, v any) error {
-	p, err := c.do(ctx, http.MethodGet, path, nil, v)
+// get reads the resource at path, with a query or nil, into v.
+func (c *client) get(ctx context.Context, path string, query url.Values, v any) error {
+	at := c.base.JoinPath(path)
+	at.RawQuery = query.Encode()
+	p, err := c.do(ctx, http.MethodGet, at, nil, v)
 	if err == nil && p != nil {
 		err = p.err()
 	}
@@ -115,7 +117,7 @@ func (c *client) get(ctx context.Context, path string, v any) error {
 
 // do sends body (nil for none) and decodes a 2xx answer into v. Any other
 // answer is returned as a problem.
-func (c *client) do(ctx context.Context, method, path string, body, v any) (*problem, error) {
+func (c *client) do(ctx context.Context, method string, at *url.URL, body, v any) (*problem, error) {
 	var payload io.Reader
 	if body != nil {
 		data, err := strictjson.Marshal(body)
@@ -124,7 +126,7 @@ func (c *client) do(ctx context.Context, method, path string, body, v any) (*pro
 		}
 		payload = bytes.NewReader(data)
 	}
-	req, err := http.NewRequestWithContext(ctx, method, c.base.JoinPath(path).String(), payload)
+	req, err := http.NewRequestWithContext(ctx, method, at.String(), payload)
 	if err != nil {
 		return nil, err
 	}

@@ -87,7 +87,7 @@ func (d *demonstration) run(ctx context.Context) (err error) {
 		return errors.Join(err, listener.Close())
 	}
 	d.introduce(base, urls)
-	if err = d.requests(ctx, base); err != nil || d.once {
+	if err = d.requests(ctx, base, filepath.Join(dir, dataDirName)); err != nil || d.once {
 		stop()
 	} else {
 		fmt.Fprintf(d.out, "Serving on %s until Ctrl-C. Try in another terminal:\n  %s\n", base, demoTry(base))
@@ -95,12 +95,15 @@ func (d *demonstration) run(ctx context.Context) (err error) {
 	return errors.Join(err, server.Wait())
 }
 
+// dataDirName is the router's data directory, in the demo's.
+const dataDirName = "data"
+
 // startRouter starts what `caprouter serve` would, with its files in dir. All it
 // learns from the environment is the model's key.
 func (d *demonstration) startRouter(ctx context.Context, dir string, listener net.Listener, urls demo.URLs) (*app.Server, error) {
 	cfg := app.DefaultConfig()
 	cfg.Listen = listener.Addr().String()
-	cfg.DataDir = filepath.Join(dir, "data")
+	cfg.DataDir = filepath.Join(dir, dataDirName)
 	cfg.Registry.File = filepath.Join(dir, "capabilities.yaml")
 	cfg.LLM = d.llm
 	cfg.Telemetry.LogLevel = "warn" // the decisions are printed
@@ -136,14 +139,30 @@ func (d *demonstration) introduce(base string, urls demo.URLs) {
 // requests sends the scripted requests over HTTP and prints each decision. The
 // lexical classifier has to end each as the script says. A model decides for
 // itself: where it differs that is said, and nothing has failed.
-func (d *demonstration) requests(ctx context.Context, base string) error {
+func (d *demonstration) requests(ctx context.Context, base, dataDir string) error {
 	c, err := newClient(base, "")
 	if err != nil {
 		return err
 	}
 	defer c.http.CloseIdleConnections()
+	script := demo.Requests(d.key != "")
+	if err := d.scripted(ctx, c, base, script); err != nil {
+		return err
+	}
+	if err := d.unattended(ctx, c, len(script)+1); err != nil {
+		return fmt.Errorf("asynchronous request: %w", err)
+	}
+	if err := d.proposes(ctx, filepath.Dir(dataDir), len(script)+2); err != nil {
+		return fmt.Errorf("policy C: %w", err)
+	}
+	return d.verifies(ctx, dataDir, len(script)+3)
+}
+
+// scripted sends the requests of the script, one after the other.
+func (d *demonstration) scripted(ctx context.Context, c *client, base string, script []demo.Step) error {
+	var err error
 	var last *contract.Response
-	for i, step := range demo.Requests(d.key != "") {
+	for i, step := range script {
 		opts := printOptions(d.out, step.Request.Content.Prompt)
 		opts.base = base
 		printStep(d.out, fmt.Sprintf("%d. %s", i+1, step.Title), step.Why, opts)

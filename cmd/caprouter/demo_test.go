@@ -111,7 +111,7 @@ func TestDemoRequestsFail(t *testing.T) {
 			}))
 			defer server.Close()
 			d := demonstration{out: io.Discard}
-			if err := d.requests(t.Context(), server.URL); err == nil || !strings.Contains(err.Error(), tt.want) {
+			if err := d.requests(t.Context(), server.URL, t.TempDir()); err == nil || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("got %v, want %q in it", err, tt.want)
 			}
 		})

@@ -77,6 +77,7 @@ func printResponse(w io.Writer, resp *contract.Response, opts printOpts) {
 	p.model("answered by", resp.Data.AnsweredBy)
 	p.degraded(&resp.Data)
 	p.unsupported(resp.Data.Unsupported)
+	p.proposal(resp.Data.Proposal)
 	p.answer(&resp.Data)
 	if d := resp.Decision; d != nil {
 		p.timings(d.TimingsMS)

@@ -24,6 +24,7 @@ func TestPrintResponse(t *testing.T) {
 		{"dry_run", dryRun(), printOpts{prompt: "Please do a code review of this python module", width: 100}},
 		{"two_agents", twoAgents(), printOpts{prompt: "Revise este notebook e o custo dele", width: 100}},
 		{"unsupported", unsupported(), printOpts{prompt: "Retrieval QA about azure", width: 100}},
+		{"proposed", proposed(), printOpts{prompt: "Book me a flight", width: 100}},
 		{"nothing_near", nothingNear(), printOpts{prompt: "Write a poem", width: 100}},
 		{"failed", failed(), printOpts{prompt: "code review of python", width: 100}},
 		{"narrow", failed(), printOpts{prompt: "请对这个 Python 模块做代码审查，并告诉我哪里写得不好", width: leastWidth}},
@@ -340,5 +341,20 @@ func TestOmittedText(t *testing.T) {
 	}
 	if got := omittedText("new_reason"); got != "new_reason" {
 		t.Errorf("got %q, want an unknown reason alone", got)
+	}
+}
+
+func proposed() *contract.Response {
+	d := decided(contract.Classification{Intent: contract.Unknown, Domains: []string{}, Source: contract.SourceLexical, LatencyMS: 0.02})
+	policy := "C"
+	d.FallbackUsed = &policy
+	return &contract.Response{
+		RequestID: requestID, Status: contract.StatusProposed, Decision: d,
+		Data: contract.ResponseData{Mode: contract.DataAgentProposal, Proposal: &contract.Proposal{
+			TicketID: "01980c1a-7c00-7a3e-9d41-5f2b6c7d8e91", Joined: true, Count: 3, Similarity: 0.62, Threshold: 0.3,
+			Detail:        "no intent fits. The demand is on record in a ticket of 3 similar requests (similarity 0.62 of the 0.30 needed)",
+			SuggestedYAML: "version: 1\nclients:\n  book_flight_agent:\n    match: {}\n",
+			Requirements:  []string{"serve the intent book_flight"}, Risks: []string{"few examples"},
+		}},
 	}
 }

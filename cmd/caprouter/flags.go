@@ -19,7 +19,7 @@ func (f *configFlags) register(cmd *cobra.Command, serving bool) {
 	flags := cmd.Flags()
 	flags.StringVar(&f.config, "config", "", "configuration `FILE` (default caprouter.yaml, when there is one)")
 	flags.StringVar(&f.registry, "registry", "", "capability registry `FILE` (default capabilities.yaml)")
-	flags.StringVar(&f.dataDir, "data-dir", "", "`DIR` of the key that signs the agents' tokens (default caprouter-data)")
+	flags.StringVar(&f.dataDir, "data-dir", "", "`DIR` that holds the store and the signing key (default caprouter-data)")
 	must(cmd.MarkFlagFilename("config", yamlExtensions()...))
 	must(cmd.MarkFlagFilename("registry", yamlExtensions()...))
 	must(cmd.MarkFlagDirname("data-dir"))

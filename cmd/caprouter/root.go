@@ -46,6 +46,8 @@ func newRootCommand() *cobra.Command {
 		newLintCommand(),
 		newDoctorCommand(),
 		newAgentsCommand(),
+		newTicketsCommand(),
+		newAuditCommand(),
 		newGoldenCommand(),
 		newCompletionCommand(),
 		newVersionCommand(),

@@ -52,13 +52,13 @@ func newRouteCommand() *cobra.Command {
 	f.StringVar(&flags.locale, "locale", "", "`LANGUAGE` of the text, e.g. pt-BR")
 	f.StringVar(&flags.session, "session", "", "`ID` of the conversation on a running router")
 	f.StringVar(&flags.choose, "choose", "", "`REQUEST=OPTION` that answers a question of a running router")
-	f.StringVar(&flags.fallback, "fallback", "", "`POLICY` when nobody may serve it: A (a model answers) or B (say so)")
+	f.StringVar(&flags.fallback, "fallback", "", "`POLICY` when nobody may serve it: A (a model answers), B (say so) or C (put it on record)")
 	f.DurationVar(&flags.timeout, "timeout", 0, "most `TIME` the request may take, e.g. 10s")
 	f.BoolVar(&flags.dryRun, "dry-run", false, "decide, but dispatch nothing")
 	f.BoolVar(&flags.explain, "explain", false, "print the whole decision: model, classification, scores, gates, tasks")
 	f.BoolVar(&flags.asJSON, "json", false, "print the response as JSON")
 	must(cmd.RegisterFlagCompletionFunc("fallback", cobra.FixedCompletions(
-		[]cobra.Completion{"A", "B"}, cobra.ShellCompDirectiveNoFileComp)))
+		[]cobra.Completion{"A", "B", "C"}, cobra.ShellCompDirectiveNoFileComp)))
 	return cmd
 }
 

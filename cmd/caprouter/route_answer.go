@@ -25,6 +25,8 @@ func printAnswer(out, errOut io.Writer, resp *contract.Response, base string) er
 		complain(errOut, "cancelled: nobody waited for the answer any more")
 	case d.Degraded: // the answer itself says what is served instead
 		complain(errOut, "no model has answered: "+because(d.DegradedReason, reasonText(d.DegradedReason)))
+	case d.Proposal != nil:
+		complain(errOut, "proposed: "+d.Proposal.Detail)
 	case d.Unsupported != nil && d.Mode != contract.DataServerFallback:
 		complain(errOut, fmt.Sprintf("unsupported (%s): %s", d.Reason, d.Detail))
 	}

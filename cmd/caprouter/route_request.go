@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -43,8 +44,8 @@ func (f *routeFlags) request(cmd *cobra.Command, text string) (*contract.Request
 		req.AgentID = &f.agent
 	}
 	if f.fallback != "" {
-		if f.fallback != "A" && f.fallback != "B" {
-			return nil, usagef(cmd, "--fallback %q is not A or B", f.fallback)
+		if !slices.Contains([]string{"A", "B", "C"}, f.fallback) {
+			return nil, usagef(cmd, "--fallback %q is not A, B or C", f.fallback)
 		}
 		req.Options.Fallback = &f.fallback
 	}

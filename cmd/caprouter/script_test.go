@@ -38,7 +38,7 @@ func TestMain(m *testing.M) {
 //	start NAME ARGS…    run caprouter in the background until it listens; ADDR
 //	                    becomes its address, NAME.log what it logs
 //	signal NAME SIGNAL  send it TERM, INT or HUP
-//	stop NAME           wait for its end, which must be with exit code 0
+//	ended NAME          wait for its end, which must be with exit code 0
 //	agent               an agent is at $AGENT/PATH; see fakeAgent
 //	model FILE…         a Gemini is at $MODEL, with the key $MODEL_KEY, that replies
 //	                    with the files in turn; the last one goes on
@@ -63,7 +63,7 @@ func TestScripts(t *testing.T) {
 			"mistake": cmdMistake,
 			"start":   cmdStart,
 			"signal":  cmdSignal,
-			"stop":    cmdStop,
+			"ended":   cmdEnded,
 			"agent":   cmdAgent,
 			"model":   func(ts *testscript.TestScript, _ bool, args []string) { startModel(t, ts, args) },
 			"held":    func(ts *testscript.TestScript, _ bool, _ []string) { <-agentOf(ts).arrived },
@@ -172,9 +172,9 @@ func cmdSignal(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(serverOf(ts, args[0]).cmd.Process.Signal(signals[args[1]]))
 }
 
-func cmdStop(ts *testscript.TestScript, neg bool, args []string) {
+func cmdEnded(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
-		ts.Fatalf("usage: stop NAME")
+		ts.Fatalf("usage: ended NAME")
 	}
 	b := serverOf(ts, args[0])
 	b.logged.Wait()

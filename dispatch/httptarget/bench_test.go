@@ -11,11 +11,12 @@ import (
 	"time"
 
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/dispatch"
 	"github.com/caprouter/caprouter/dispatch/httptarget"
 )
 
 // BenchmarkSend is one task to an agent on this machine: through dispatcher and
-// target, with a token made or remembered, and through net/http alone.
+// target, with a token made or remembered and with a callback or none, and through net/http alone.
 func BenchmarkSend(b *testing.B) {
 	agent := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
@@ -27,10 +28,16 @@ func BenchmarkSend(b *testing.B) {
 	for _, tc := range []struct {
 		name  string
 		reuse time.Duration
-	}{{"token a task", 0}, {"token reused", time.Hour}} {
+		call  func(*dispatch.Call)
+	}{
+		{"token a task", 0, func(*dispatch.Call) {}},
+		{"token a task, with a callback", 0, later},
+		{"token reused", time.Hour, func(*dispatch.Call) {}},
+		{"token reused, with a callback", time.Hour, later},
+	} {
 		b.Run(tc.name, func(b *testing.B) {
-			d, _ := newDispatcher(b, newTarget(b, func(c *httptarget.Config) { c.TokenReuse = tc.reuse }))
-			c := newCall(agent.URL)
+			d, _ := newDispatcher(b, newTarget(b, publicURL(routerURL), func(c *httptarget.Config) { c.TokenReuse = tc.reuse }))
+			c := newCall(agent.URL, tc.call)
 			d.Live([]*contract.RegistryEntry{c.Agent})
 			b.ReportAllocs()
 			for b.Loop() {

@@ -87,16 +87,26 @@ func TestClean(t *testing.T) {
 
 func TestEndOf(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0)
-	c := dispatch.Call{Agent: &contract.RegistryEntry{}}
-	if got, want := endOf(t.Context(), c, now), now.Add(dispatch.DefaultTimeout); !got.Equal(want) {
-		t.Errorf("without any limit: %v, want %v", got, want)
-	}
-	c.Agent.Endpoint.TimeoutMS = 1500
-	if got, want := endOf(t.Context(), c, now), now.Add(1500*time.Millisecond); !got.Equal(want) {
-		t.Errorf("with the agent's: %v, want %v", got, want)
-	}
-	c.Task.Deadline = now.Add(time.Second)
-	if got := endOf(t.Context(), c, now); !got.Equal(c.Task.Deadline) {
-		t.Errorf("with the task's: %v, want %v", got, c.Task.Deadline)
+	at := now.Add
+	for _, tc := range []struct {
+		name      string
+		task      time.Time
+		timeoutMS int
+		due, end  time.Time
+	}{
+		{"no limit", time.Time{}, 0, at(dispatch.DefaultTimeout), at(dispatch.DefaultTimeout)},
+		{"the agent's", time.Time{}, 1500, at(dispatch.DefaultTimeout), at(1500 * time.Millisecond)},
+		{"the task's", at(time.Second), 0, at(time.Second), at(time.Second)},
+		{"the agent's before the task's", at(10 * time.Second), 1500, at(10 * time.Second), at(1500 * time.Millisecond)},
+		{"the task's before the agent's", at(time.Second), 1500, at(time.Second), at(time.Second)},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			c := dispatch.Call{Agent: &contract.RegistryEntry{}}
+			c.Task.Deadline, c.Agent.Endpoint.TimeoutMS = tc.task, tc.timeoutMS
+			due, end := endOf(t.Context(), c, now)
+			if !due.Equal(tc.due) || !end.Equal(tc.end) {
+				t.Errorf("due %v, end %v; want %v, %v", due, end, tc.due, tc.end)
+			}
+		})
 	}
 }

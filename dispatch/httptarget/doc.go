@@ -12,6 +12,16 @@
 //
 //	{"task_id":…,"inputs":{…},"deadline":…,"attempt":1}   ─▶
 //	                                    ◀─   200 {"status":"success","data":{…}}
+//	                                    or   202, and the same Result later
+//
+// # Later
+//
+// A Call with an Await may be accepted with 202. Its task holds a callback: an
+// address of the router (Config.PublicURL) and a token for this one task, with
+// which the agent delivers the Result until the task is due. The deadline in it
+// is the request's: an agent's own timeout_ms and the share of a try bound the
+// time until it answers, not the work it has accepted. The body of a 202 is not
+// looked at. Whoever accepts without a callback is told to stop.
 //
 // # Was it done?
 //
@@ -28,7 +38,8 @@
 //	429                               agent_unavailable      … and retried
 //	408, 5xx, connection lost         outcome_unknown (!)    agent_unavailable, retried
 //	no answer in time                 outcome_unknown (!)    deadline_exceeded, retried in time left
-//	200 and no Result, 202, 3xx       bad_result (!)         bad_result
+//	202, with a callback              (later)                (later)
+//	202 without, 3xx, no Result       bad_result (!)         bad_result
 //	200 and half a reply              bad_result (!)         bad_result, retried
 //	the caller left                   cancelled (!)          cancelled
 //

@@ -22,12 +22,17 @@ type errand struct {
 	target *Target
 	call   dispatch.Call
 	began  time.Time
-	end    time.Time // nothing lasts longer
+	due    time.Time // when the task must be done
+	end    time.Time // when the agent must have answered
 	url    *url.URL
 	token  string
+	// callback is where a Result may come later; nil = nowhere
+	callback *contract.Callback
 
+	before    int // tries of an earlier Do
 	tries     int
 	result    *contract.Result
+	later     bool // the agent has accepted the task
 	abandoned bool // the agent may be at work on what nobody waits for
 }
 
@@ -41,7 +46,10 @@ func (e *errand) prepare(ctx context.Context) *failure {
 		return &failure{code: contract.TaskAgentUnavailable, detail: fmt.Sprintf("%s %v", e.call.Agent.ID, err), cause: err}
 	}
 	if e.token, err = e.target.tokens.get(e.call, e.end); err != nil {
-		return &failure{code: contract.TaskAgentUnavailable, detail: "no token could be made for " + e.call.Agent.ID, cause: err}
+		return e.tokenless(err)
+	}
+	if e.callback, err = e.makeCallback(); err != nil {
+		return e.tokenless(err)
 	}
 	return nil
 }
@@ -55,7 +63,11 @@ func (e *errand) try(ctx context.Context, n int) *failure {
 		defer cancel()
 	}
 	task := e.call.Task
-	task.Attempt, task.Deadline = n, by.answer.UTC().Truncate(time.Millisecond)
+	task.Attempt, task.Deadline, task.Callback = e.before+n, by.answer, e.callback
+	if e.callback != nil { // its Result is good until then, on whichever way
+		task.Deadline = e.due
+	}
+	task.Deadline = task.Deadline.UTC().Truncate(time.Millisecond)
 	body, err := strictjson.Marshal(&task)
 	if err != nil {
 		return &failure{code: contract.TaskAgentUnavailable, detail: "the task could not be encoded", cause: err}
@@ -97,22 +109,24 @@ func traceparent(traceID string) string {
 	return fmt.Sprintf("00-%s-%016x-01", traceID, span)
 }
 
-// endOf is when the errand must be over: the earliest of the context's, the
-// task's and the agent's own limit.
-func endOf(ctx context.Context, c dispatch.Call, now time.Time) time.Time {
-	end, ok := ctx.Deadline()
+// endOf returns when the task must be done, the earlier of the context's and the
+// task's limit, and when the agent must have answered, which its own limit may
+// make earlier.
+func endOf(ctx context.Context, c dispatch.Call, now time.Time) (due, end time.Time) {
+	due, ok := ctx.Deadline()
 	if !ok {
-		end = now.Add(dispatch.DefaultTimeout)
+		due = now.Add(dispatch.DefaultTimeout)
 	}
-	if task := c.Task.Deadline; !task.IsZero() && task.Before(end) {
-		end = task
+	if task := c.Task.Deadline; !task.IsZero() && task.Before(due) {
+		due = task
 	}
+	end = due
 	if ms := c.Agent.Endpoint.TimeoutMS; ms > 0 {
 		if limit := now.Add(time.Duration(ms) * time.Millisecond); limit.Before(end) {
 			end = limit
 		}
 	}
-	return end
+	return due, end
 }
 
 // times are the limits of one try.

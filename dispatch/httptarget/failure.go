@@ -81,6 +81,13 @@ func (e *errand) ended(ctx context.Context, sent bool) *failure {
 	agent, idempotent := e.call.Agent.ID, e.call.Agent.Endpoint.Idempotent
 	e.abandoned = e.abandoned || sent
 	f := &failure{cause: context.Cause(ctx), uncertain: sent && !idempotent}
+	if errors.Is(f.cause, dispatch.ErrHandedBack) {
+		e.abandoned = false // somebody else goes on with it
+		if !sent {
+			f.code, f.detail = contract.TaskAgentUnavailable, "the router stopped before the task was sent to "+agent
+			return f
+		}
+	}
 	if errors.Is(ctx.Err(), context.Canceled) {
 		f.code, f.detail = contract.TaskWasCancelled, "the caller left"
 		if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
@@ -116,6 +123,11 @@ func (e *errand) unsettled(detail string, cause error) *failure {
 		code: contract.TaskOutcomeUnknown, detail: detail + ": it may have done the task", cause: cause,
 		uncertain: true, health: dispatch.HealthBad,
 	}
+}
+
+// tokenless makes the failure of an agent for which no token could be made.
+func (e *errand) tokenless(err error) *failure {
+	return &failure{code: contract.TaskAgentUnavailable, detail: "no token could be made for " + e.call.Agent.ID, cause: err}
 }
 
 // badResult makes the failure of an agent that answered, but not with a Result.

@@ -35,8 +35,7 @@ func (e *errand) read(ctx context.Context, resp *http.Response) (*contract.Resul
 	case status == http.StatusOK:
 		return e.readResult(ctx, resp)
 	case status == http.StatusAccepted:
-		e.abandoned = true
-		return nil, e.badResult("accepted the task for later: accepted work needs a callback, which this version does not offer", nil)
+		return nil, e.accepted()
 	case status == http.StatusTooManyRequests: // a promise that it was not begun
 		return nil, &failure{
 			code: contract.TaskAgentUnavailable, detail: agent + " answered 429: it takes no more tasks now",

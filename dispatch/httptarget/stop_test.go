@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -65,6 +66,26 @@ func TestTheCallerLeaves(t *testing.T) {
 				t.Errorf("the agent saw the task %d times, want once", got)
 			}
 		})
+	}
+}
+
+// A task that is left to the next process goes on at its agent.
+func TestTheTaskIsHandedBack(t *testing.T) {
+	a := newWorking(t)
+	target := newTarget(t)
+	ctx, cancel := context.WithCancelCause(t.Context())
+	var got dispatch.Outcome
+	var wg sync.WaitGroup
+	wg.Go(func() { got = target.Do(ctx, newCall(a.URL)) })
+	<-a.begun
+	cancel(dispatch.ErrHandedBack)
+	wg.Wait()
+	check(t, got, want{code: contract.TaskWasCancelled, detail: "the router stopped the task", attempts: 1, uncertain: true})
+	check(t, target.Do(ctx, newCall(a.URL)), want{code: contract.TaskAgentUnavailable, detail: "the router stopped before the task was sent"})
+	<-a.ended
+	target.Close()
+	if stops := a.stopped(); len(stops) != 0 || len(a.received()) != 1 {
+		t.Errorf("cancellations = %v after %d tasks, want none after one", stops, len(a.received()))
 	}
 }
 
@@ -203,8 +224,29 @@ func TestCancellationReachesTheWork(t *testing.T) {
 	}
 }
 
+// A thousand requests that are cancelled at once are a thousand tasks to stop.
+func TestManyAreToldToStop(t *testing.T) {
+	const tasks = 1000
+	stopped := make(chan string, tasks)
+	a := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { stopped <- r.URL.Path }))
+	defer a.Close()
+	target := newTarget(t)
+	for i := range tasks {
+		target.Stop(newCall(a.URL+"/tasks", func(c *dispatch.Call) { c.Task.TaskID = strconv.Itoa(i) }))
+	}
+	seen := map[string]bool{}
+	for range tasks {
+		seen[<-stopped] = true
+	}
+	if len(seen) != tasks {
+		t.Errorf("%d tasks were stopped, want %d", len(seen), tasks)
+	}
+	target.Close()
+	target.Stop(newCall(a.URL)) // too late, and no harm
+}
+
 // An agent that answers no cancellations costs the caller nothing, and Close a
-// bounded time; one too many is not sent.
+// bounded time: what is still waiting is not sent.
 func TestCancellationsAreBounded(t *testing.T) {
 	t.Parallel()
 	var stops atomic.Int64

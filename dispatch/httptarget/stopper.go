@@ -3,6 +3,7 @@ package httptarget
 import (
 	"context"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/caprouter/caprouter/internal/run"
@@ -10,6 +11,7 @@ import (
 
 const (
 	maxStops    = 64 // on their way at the same time
+	maxWaiting  = 4096
 	stopTimeout = 2 * time.Second
 )
 
@@ -18,35 +20,66 @@ const (
 type stopper struct {
 	transport http.RoundTripper
 	group     *run.Group
-	places    chan struct{}
+
+	mu      sync.Mutex
+	sending int             // at most maxStops
+	waiting []*http.Request // for one of those, oldest first
+	closed  bool
 }
 
 func newStopper(transport http.RoundTripper) *stopper {
 	return &stopper{
 		transport: transport,
 		group:     run.New(context.Background()), // outlives the request it is about
-		places:    make(chan struct{}, maxStops),
 	}
 }
 
-// tell sends the request unless too many are on their way: an agent that does
-// not hear of it stops at the deadline.
+// tell sends the request unless too many are waiting: an agent that does not
+// hear of it stops at the deadline.
 func (s *stopper) tell(req *http.Request) {
-	select {
-	case s.places <- struct{}{}:
-	default:
-		return
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.closed:
+	case s.sending < maxStops:
+		s.sending++
+		s.group.Go("stop tasks", func(ctx context.Context) error {
+			for ; req != nil; req = s.next() {
+				s.send(ctx, req)
+			}
+			return nil
+		})
+	case len(s.waiting) < maxWaiting:
+		s.waiting = append(s.waiting, req)
 	}
-	s.group.Go("stop task", func(ctx context.Context) error {
-		defer func() { <-s.places }()
-		ctx, cancel := context.WithTimeout(ctx, stopTimeout)
-		defer cancel()
-		if resp, err := s.transport.RoundTrip(req.WithContext(ctx)); err == nil {
-			_ = resp.Body.Close() // whatever it says
-		}
-		return nil
-	})
 }
 
-// wait returns when no request is on its way.
-func (s *stopper) wait() { _ = s.group.Wait() } // they return nil
+func (s *stopper) send(ctx context.Context, req *http.Request) {
+	ctx, cancel := context.WithTimeout(ctx, stopTimeout)
+	defer cancel()
+	if resp, err := s.transport.RoundTrip(req.WithContext(ctx)); err == nil {
+		_ = resp.Body.Close() // whatever it says
+	}
+}
+
+// next returns the request that has waited longest; with nil the sender ends.
+func (s *stopper) next() *http.Request {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.waiting) == 0 {
+		s.sending--
+		return nil
+	}
+	req := s.waiting[0]
+	s.waiting[0] = nil // append reuses the array only from here on
+	s.waiting = s.waiting[1:]
+	return req
+}
+
+// close drops what is waiting and returns when nothing is on its way.
+func (s *stopper) close() {
+	s.mu.Lock()
+	s.closed, s.waiting = true, nil
+	s.mu.Unlock()
+	_ = s.group.Wait() // they return nil
+}

@@ -26,6 +26,9 @@ type Config struct {
 	TokenReuse     time.Duration // a token serves a caller's tasks for an agent that long; 0 = one task
 	AllowPlainHTTP bool          // tokens over http to hosts other than this one
 	Version        string        // of this build, for the User-Agent
+	// PublicURL is where agents reach the router, for what they send later; ""
+	// while nobody knows. nil = never known.
+	PublicURL func() string
 
 	TLS    *tls.Config      // nil = the system's roots
 	Logger *slog.Logger     // why tasks failed; nil = silent
@@ -35,12 +38,14 @@ type Config struct {
 // TokenSource mints the tokens agents receive.
 type TokenSource interface {
 	AgentToken(g auth.AgentGrant) (string, error)
+	TaskToken(issuer string, g contract.TaskGrant) (string, error)
 }
 
 // Target gives tasks to agents over HTTP. It may be used from any goroutine,
 // and must be closed.
 type Target struct {
 	plainHTTP bool
+	publicURL func() string
 	blank     *http.Request // what all tasks' requests have in common; copied, never changed
 	log       *slog.Logger
 	tokens    *tokens
@@ -49,7 +54,10 @@ type Target struct {
 	buffers   buffers
 }
 
-var _ dispatch.Target = (*Target)(nil)
+var (
+	_ dispatch.Target  = (*Target)(nil)
+	_ dispatch.Stopper = (*Target)(nil)
+)
 
 // New returns a Target whose tokens come from source.
 func New(cfg Config, source TokenSource) (*Target, error) {
@@ -70,8 +78,12 @@ func New(cfg Config, source TokenSource) (*Target, error) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
+	if cfg.PublicURL == nil {
+		cfg.PublicURL = func() string { return "" }
+	}
 	t := &Target{
 		plainHTTP: cfg.AllowPlainHTTP,
+		publicURL: cfg.PublicURL,
 		blank: &http.Request{
 			Method: http.MethodPost, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
 			Header: http.Header{
@@ -90,16 +102,17 @@ func New(cfg Config, source TokenSource) (*Target, error) {
 }
 
 // Close waits for the cancellations on their way, which are short, and closes
-// the idle connections. Do must not be called any more.
+// the idle connections. Do and Stop must not be called any more.
 func (t *Target) Close() {
-	t.stopper.wait()
+	t.stopper.close()
 	t.transport.CloseIdleConnections()
 }
 
 // Do gives the task to the agent and returns what came of it.
 func (t *Target) Do(ctx context.Context, c dispatch.Call) dispatch.Outcome {
 	now := time.Now()
-	e := &errand{target: t, call: c, began: now, end: endOf(ctx, c, now)}
+	due, end := endOf(ctx, c, now)
+	e := &errand{target: t, call: c, began: now, due: due, end: end, before: max(c.Task.Attempt-1, 0)}
 	if by, ok := ctx.Deadline(); !ok || e.end.Before(by) {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithDeadline(ctx, e.end)
@@ -109,17 +122,32 @@ func (t *Target) Do(ctx context.Context, c dispatch.Call) dispatch.Outcome {
 	if f == nil {
 		f = e.run(ctx)
 	}
-	if e.abandoned && e.result == nil {
+	if e.abandoned && f != nil {
 		t.stopper.tell(e.stopRequest())
 	}
 	if f != nil {
 		e.report(ctx, f)
 		return dispatch.Outcome{
 			Err:      &contract.TaskError{Code: f.code, Detail: f.detail},
-			Attempts: e.tries, Uncertain: f.uncertain, Health: f.health,
+			Attempts: e.before + e.tries, Uncertain: f.uncertain, Health: f.health,
 		}
 	}
-	return dispatch.Outcome{Result: e.result, Attempts: e.tries, Health: dispatch.HealthGood}
+	return dispatch.Outcome{Result: e.result, Later: e.later, Attempts: e.before + e.tries, Health: dispatch.HealthGood}
+}
+
+// Stop tells the agent that nobody waits for the task any more, in the
+// background and as well as it can.
+func (t *Target) Stop(c dispatch.Call) {
+	e := &errand{target: t, call: c}
+	var err error
+	if e.url, err = address(c.Agent.Endpoint.URL, t.plainHTTP); err == nil {
+		e.token, err = t.tokens.get(c, time.Now())
+	}
+	if err != nil {
+		t.log.Warn("agent not told to stop", "agent", c.Agent.ID, "task_id", c.Task.TaskID, "trace_id", c.Task.TraceID, "err", err)
+		return
+	}
+	t.stopper.tell(e.stopRequest())
 }
 
 // run tries until there is a result, no more tries, or no more time.

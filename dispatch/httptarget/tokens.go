@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/dispatch"
 	"github.com/caprouter/caprouter/internal/auth"
 )
@@ -66,6 +67,14 @@ func (t *tokens) get(c dispatch.Call, end time.Time) (string, error) {
 	defer t.mu.Unlock()
 	t.remember(key, remembered{token, until})
 	return token, nil
+}
+
+// forTask returns a token with which the agent may deliver the call's Result.
+// It is never reused: it is good for one task.
+func (t *tokens) forTask(c dispatch.Call, due time.Time) (string, error) {
+	return t.source.TaskToken(t.issuer, contract.TaskGrant{
+		AgentID: c.Agent.ID, RequestID: c.Task.RequestID, TaskID: c.Task.TaskID, Expires: due.Add(tokenSlack),
+	})
 }
 
 // current returns a token for the call that has not expired, which token may

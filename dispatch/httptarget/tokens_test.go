@@ -23,6 +23,8 @@ type countingSource struct {
 	source httptarget.TokenSource
 	mu     sync.Mutex
 	grants []auth.AgentGrant
+
+	taskGrants []contract.TaskGrant
 }
 
 func (s *countingSource) AgentToken(g auth.AgentGrant) (string, error) {
@@ -30,6 +32,13 @@ func (s *countingSource) AgentToken(g auth.AgentGrant) (string, error) {
 	s.grants = append(s.grants, g)
 	s.mu.Unlock()
 	return s.source.AgentToken(g)
+}
+
+func (s *countingSource) TaskToken(issuer string, g contract.TaskGrant) (string, error) {
+	s.mu.Lock()
+	s.taskGrants = append(s.taskGrants, g)
+	s.mu.Unlock()
+	return s.source.TaskToken(issuer, g)
 }
 
 func (s *countingSource) count() int {
@@ -42,6 +51,10 @@ func (s *countingSource) count() int {
 type failingSource struct{}
 
 func (failingSource) AgentToken(auth.AgentGrant) (string, error) {
+	return "", errors.New("the key is gone: hunter2")
+}
+
+func (failingSource) TaskToken(string, contract.TaskGrant) (string, error) {
 	return "", errors.New("the key is gone: hunter2")
 }
 
@@ -142,6 +155,8 @@ func TestTokensRememberedAreBounded(t *testing.T) {
 type cheapSource struct{}
 
 func (cheapSource) AgentToken(g auth.AgentGrant) (string, error) { return g.Subject, nil }
+
+func (cheapSource) TaskToken(_ string, g contract.TaskGrant) (string, error) { return g.TaskID, nil }
 
 func TestWithoutAToken(t *testing.T) {
 	a := newAgent(t, answering(http.StatusOK, good))

@@ -4,15 +4,23 @@
 //	go run ./cmd/caprouter serve --registry examples/capabilities.yaml
 //	go run ./examples/agent
 //	go run ./cmd/caprouter route "How many words are in this text: one two three" --url http://127.0.0.1:8080
+//
+// With --delay 20s it counts slowly, tells how far it is, and delivers the result
+// of an asynchronous request when it has it.
 package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"log"
+	"net"
 	"net/http"
+	"os"
+	"os/signal"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/caprouter/caprouter/agentkit"
@@ -22,18 +30,66 @@ import (
 func main() {
 	listen := flag.String("listen", "127.0.0.1:9101", "address to serve tasks on")
 	router := flag.String("router", "http://127.0.0.1:8080", "the router whose tasks are taken")
+	delay := flag.Duration("delay", 0, "how long counting takes")
 	flag.Parse()
 
 	agent, err := agentkit.New(agentkit.Config{
-		AgentID: "word_counter", // the key in the registry
-		JWKSURL: *router + "/.well-known/jwks.json",
-	}, countWords)
+		AgentID:    "word_counter", // the key in the registry
+		JWKSURL:    *router + "/.well-known/jwks.json",
+		LaterAfter: 5 * time.Second,
+	}, slowly(*delay, countWords))
 	if err != nil {
 		log.Fatal(err)
 	}
-	server := &http.Server{Addr: *listen, Handler: agent, ReadHeaderTimeout: 5 * time.Second}
-	log.Printf("word_counter takes tasks of %s on http://%s/", *router, *listen)
-	log.Fatal(server.ListenAndServe())
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	var lc net.ListenConfig
+	listener, err := lc.Listen(ctx, "tcp", *listen)
+	if err != nil {
+		log.Fatal(err)
+	}
+	log.Printf("word_counter takes tasks of %s on http://%s/", *router, listener.Addr())
+	if err := serve(ctx, listener, agent); err != nil {
+		log.Fatal(err)
+	}
+}
+
+// grace is how long tasks that were taken may still last when the agent stops.
+const grace = 10 * time.Second
+
+// serve takes tasks until ctx ends, then brings to an end what it has taken: what
+// the router waits for on a connection, and after that what it does not.
+func serve(ctx context.Context, listener net.Listener, agent *agentkit.Agent) error {
+	server := &http.Server{Handler: agent, ReadHeaderTimeout: 5 * time.Second}
+	failed := make(chan error, 1)
+	go func() { failed <- server.Serve(listener) }()
+	select {
+	case err := <-failed:
+		return err
+	case <-ctx.Done():
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
+	defer cancel()
+	return errors.Join(server.Shutdown(ctx), agent.Shutdown(ctx))
+}
+
+// slowly takes that long for the work, and says how far it is.
+func slowly(delay time.Duration, work agentkit.Work) agentkit.Work {
+	const steps = 10
+	return func(ctx context.Context, task contract.Task) (contract.Result, error) {
+		for i := range steps {
+			if delay == 0 {
+				break
+			}
+			agentkit.Progress(ctx, "counting", float64(100*i/steps))
+			select {
+			case <-time.After(delay / steps):
+			case <-ctx.Done():
+				return contract.Result{}, ctx.Err()
+			}
+		}
+		return work(ctx, task)
+	}
 }
 
 // countWords does one task. It is called from several goroutines at once; ctx

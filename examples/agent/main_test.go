@@ -1,9 +1,16 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
+	"net"
+	"net/http"
 	"testing"
+	"testing/synctest"
+	"time"
 
+	"github.com/caprouter/caprouter/agentkit"
 	"github.com/caprouter/caprouter/contract"
 )
 
@@ -34,4 +41,47 @@ func TestCountWords(t *testing.T) {
 			}
 		})
 	}
+}
+
+// The agent stops when it is told to, and is there until then.
+func TestServeEndsWithItsContext(t *testing.T) {
+	agent, err := agentkit.New(agentkit.Config{AgentID: "word_counter", JWKSURL: "http://127.0.0.1:1/"}, countWords)
+	if err != nil {
+		t.Fatal(err)
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- serve(ctx, listener, agent) }()
+	resp, err := http.Get("http://" + listener.Addr().String() + "/healthz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		t.Errorf("got %s, want 200", resp.Status)
+	}
+	stop()
+	if err := <-ended; err != nil {
+		t.Errorf("stopped: %v", err)
+	}
+}
+
+func TestSlowly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		task := contract.Task{Inputs: map[string]json.RawMessage{"prompt": json.RawMessage(`"count: a b"`)}}
+		began := time.Now()
+		got, err := slowly(20*time.Second, countWords)(t.Context(), task)
+		if took := time.Since(began); err != nil || got.Text() != "2 words" || took != 20*time.Second {
+			t.Errorf("got %q and %v after %v, want 2 words after 20s", got.Text(), err, took)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := slowly(20*time.Second, countWords)(ctx, task); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("got %v when the time was up, want the context's end", err)
+		}
+	})
 }

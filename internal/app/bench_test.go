@@ -18,11 +18,11 @@ func BenchmarkHandle(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			c, err := newCore(DefaultConfig(), Options{LogOutput: discard{}, LookupEnv: noEnv}, signer)
+			c, err := newCore(b.Context(), DefaultConfig(), Options{LogOutput: discard{}, LookupEnv: noEnv}, signer, false)
 			if err != nil {
 				b.Fatal(err)
 			}
-			defer c.close()
+			defer func() { _ = c.close(b.Context()) }()
 			snapshot, err := capabilities.Load("../../capabilities/testdata/source.yaml")
 			if err != nil {
 				b.Fatal(err)

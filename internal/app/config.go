@@ -21,7 +21,8 @@ const (
 // Config is the content of caprouter.yaml. Its keys are the wire contract;
 // DefaultConfig says what an absent key means.
 type Config struct {
-	Listen     string           `yaml:"listen"` // host:port; port 0 picks one
+	Listen     string           `yaml:"listen"`     // host:port; port 0 picks one
+	PublicURL  string           `yaml:"public_url"` // what agents call back; "" = the address listened on
 	DataDir    string           `yaml:"data_dir"`
 	Registry   RegistryConfig   `yaml:"registry"`
 	Auth       AuthConfig       `yaml:"auth"`
@@ -29,6 +30,9 @@ type Config struct {
 	LLM        LLMConfig        `yaml:"llm"`
 	Dispatch   DispatchConfig   `yaml:"dispatch"`
 	Limits     LimitsConfig     `yaml:"limits"`
+	Store      StoreConfig      `yaml:"store"`
+	Audit      AuditConfig      `yaml:"audit"`
+	Tickets    TicketsConfig    `yaml:"tickets"`
 	Redact     RedactConfig     `yaml:"redact"`
 	Session    SessionConfig    `yaml:"session"`
 	Telemetry  TelemetryConfig  `yaml:"telemetry"`
@@ -77,6 +81,8 @@ func DefaultConfig() Config {
 		LLM:        defaultLLM(),
 		Dispatch:   DispatchConfig{TimeoutMS: 30_000, MaxInFlight: 256, Aggregate: "sections"},
 		Limits:     LimitsConfig{MaxInFlight: 512},
+		Store:      defaultStore(),
+		Audit:      AuditConfig{Required: true},
 		Redact:     RedactConfig{Kinds: Words{kindsDefault}, Allow: []string{}},
 		Session:    SessionConfig{TTLS: 600, ClassifyTrigger: router.EveryRequest},
 		Telemetry:  TelemetryConfig{LogLevel: "info"},
@@ -116,6 +122,9 @@ func (c *Config) Validate() error {
 		oneOf("dispatch.aggregate", c.Dispatch.Aggregate, "sections"),
 		c.Classifier.validate(),
 		c.LLM.validate(),
+		validatePublicURL(c.PublicURL, c.Dispatch.AllowPlainHTTP),
+		c.Store.validate(),
+		c.Tickets.Webhook.validate(),
 		c.Redact.validate(),
 		c.Session.validate(),
 		oneOf("telemetry.log_level", c.Telemetry.LogLevel, "debug", "info", "warn", "error"),

@@ -117,6 +117,13 @@ func TestValidate(t *testing.T) {
 		{"provider", func(c *Config) { c.LLM.Provider = "google" }, "llm.provider:"},
 		{"base URL, also without a key", func(c *Config) { c.LLM.BaseURL = "ftp://llm.example" }, "llm.base_url"},
 		{"a server of one's own", func(c *Config) { c.LLM.BaseURL = "http://llm.example:8000/v1" }, ""},
+		{"called back here", func(c *Config) { c.PublicURL = "http://localhost:8080/router" }, ""},
+		{"called back elsewhere", func(c *Config) { c.PublicURL = "https://router.example/caprouter" }, ""},
+		{"called back in clear text", func(c *Config) { c.PublicURL = "http://router.example" }, "public_url"},
+		{"called back in clear text, allowed", func(c *Config) {
+			c.PublicURL, c.Dispatch.AllowPlainHTTP = "http://router.example", true
+		}, ""},
+		{"called back with a query", func(c *Config) { c.PublicURL = "https://router.example/?a=b" }, "public_url"},
 		{"thinking, also without a key", func(c *Config) { c.LLM.Thinking = "hard" }, "llm.thinking"},
 		{"thinking in tokens", func(c *Config) { c.LLM.Thinking = "1024" }, ""},
 		{"no temperature", func(c *Config) { c.LLM.Temperature = -1 }, ""},

@@ -1,12 +1,14 @@
 package app
 
 import (
+	"context"
 	"io"
 	"log/slog"
 	"math"
 	"net"
 	"os"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/caprouter/caprouter/capabilities"
@@ -42,10 +44,13 @@ type core struct {
 	model      *llm.Client // nil when none is configured
 	classifier *classifier.Classifier
 	router     *router.Router
+	keeping    *keeping               // nil in a core that routes one request
+	public     atomic.Pointer[string] // the address agents call back; nil = none
 }
 
-// newCore builds the core; signer mints the tokens agents receive.
-func newCore(cfg Config, opts Options, signer *auth.Signer) (*core, error) {
+// newCore builds the core; signer mints the tokens agents receive. One that
+// serves opens the store, which no other process may have open.
+func newCore(ctx context.Context, cfg Config, opts Options, signer *auth.Signer, serves bool) (_ *core, err error) {
 	if opts.LogOutput == nil {
 		opts.LogOutput = os.Stderr
 	}
@@ -58,6 +63,11 @@ func newCore(cfg Config, opts Options, signer *auth.Signer) (*core, error) {
 		return nil, err
 	}
 	c := &core{cfg: cfg, log: tel.Logger(), telemetry: tel, signer: signer}
+	defer func() {
+		if err != nil {
+			_ = c.close(ctx) // the first error is the one that matters
+		}
+	}()
 	if opts.OwnProcess {
 		ownProcess(c.log)
 	}
@@ -69,6 +79,7 @@ func newCore(cfg Config, opts Options, signer *auth.Signer) (*core, error) {
 		TokenReuse:     time.Duration(cfg.Dispatch.TokenReuseS) * time.Second,
 		AllowPlainHTTP: cfg.Dispatch.AllowPlainHTTP,
 		Version:        opts.Version,
+		PublicURL:      c.publicURL,
 		Logger:         c.log,
 	}, signer)
 	if err != nil {
@@ -86,19 +97,25 @@ func newCore(cfg Config, opts Options, signer *auth.Signer) (*core, error) {
 	if c.classifier, err = c.newClassifier(); err != nil {
 		return nil, err
 	}
-	c.router, err = c.newRouter(redactor)
-	return c, err
+	if serves {
+		if err := c.openKeeping(ctx, &opts); err != nil {
+			return nil, err
+		}
+	}
+	if c.router, err = c.newRouter(redactor); err != nil {
+		return nil, err
+	}
+	tel.Metrics().ObserveOpen(c.router.OpenRequests)
+	return c, nil
 }
 
 func (c *core) newRouter(redactor *redact.Redactor) (*router.Router, error) {
 	mode, _ := c.classifier.Mode()
 	cfg := router.Config{
-		Timeout:  c.cfg.Dispatch.timeout(),
-		Redactor: redactor,
-		Session: router.SessionConfig{
-			TTL:     time.Duration(c.cfg.Session.TTLS) * time.Second,
-			Trigger: c.cfg.Session.ClassifyTrigger,
-		},
+		Timeout:         c.cfg.Dispatch.timeout(),
+		Redactor:        redactor,
+		SessionTrigger:  c.cfg.Session.ClassifyTrigger,
+		Keeping:         c.keeping.forRouter(c.cfg.Audit.Required),
 		AnswerByDefault: mode != classifier.ModeLexical,
 		Logger:          c.log,
 		Metrics:         c.telemetry.Metrics(),
@@ -136,12 +153,33 @@ func (c *core) countReload(err error) {
 	c.telemetry.Metrics().RegistryLoaded(err == nil, len(c.router.View().Registry.Agents))
 }
 
+// publicURL is where agents reach this router, "" where nobody listens.
+func (c *core) publicURL() string {
+	if u := c.public.Load(); u != nil {
+		return *u
+	}
+	return ""
+}
+
 // close gives back what the core holds, calls to agents and to the model
-// included.
-func (c *core) close() {
-	c.classifier.Close()
+// included. It is for a core that is half built as well.
+func (c *core) close(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
+	defer cancel()
+	if c.router != nil {
+		c.router.Close(ctx)
+	}
+	if c.classifier != nil {
+		c.classifier.Close()
+	}
 	if c.model != nil {
 		_ = c.model.Close() // idle connections; nothing can be done about them
 	}
-	c.target.Close()
+	if c.target != nil {
+		c.target.Close()
+	}
+	return c.keeping.close(ctx)
 }
+
+// closeTimeout is what work nobody waits for gets to end when the process does.
+const closeTimeout = 8 * time.Second

@@ -7,15 +7,12 @@ import (
 	"io/fs"
 	"math"
 	"net"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
 
 	"github.com/caprouter/caprouter/capabilities"
 	"github.com/caprouter/caprouter/classifier"
-	"github.com/caprouter/caprouter/internal/auth"
 	"github.com/caprouter/caprouter/internal/lexical"
 	"github.com/caprouter/caprouter/internal/llm"
 	"github.com/caprouter/caprouter/internal/redact"
@@ -38,8 +35,9 @@ type Finding struct {
 }
 
 // Diagnose looks at everything a router needs, in the order it needs it, and
-// reports each finding as soon as there is one. It changes nothing, the data
-// directory excepted, where a file is written and removed again. The model is
+// reports each finding as soon as there is one. It changes nothing, except that
+// something is written to the data directory, or to the folder above it, and
+// removed again. The model is
 // asked whether it knows the key and its own name; nothing is generated.
 func Diagnose(ctx context.Context, cfg Config, opts Options, report func(Finding)) {
 	if err := cfg.Validate(); err != nil {
@@ -48,7 +46,9 @@ func Diagnose(ctx context.Context, cfg Config, opts Options, report func(Finding
 	}
 	report(Finding{Check: "configuration", Level: LevelOK, Detail: "every key is known and in range"})
 	report(diagnoseRegistry(&cfg))
-	report(diagnoseDataDir(cfg.DataDir))
+	report(diagnoseDataDir(ctx, &cfg))
+	report(diagnoseStore(&cfg))
+	report(diagnoseWebhook(&cfg, opts.lookupEnv()))
 	report(diagnoseListen(ctx, cfg.Listen))
 	report(diagnoseMasking(&cfg))
 	key := cfg.LLM.key(opts.lookupEnv())
@@ -95,31 +95,6 @@ func diagnoseRegistry(cfg *Config) Finding {
 	if n := len(capabilities.Lint(s)); n > 0 {
 		f.Level, f.Fix = LevelWarn, "caprouter lint "+path+" explains them"
 		f.Detail += fmt.Sprintf("; lint has %d remarks", n)
-	}
-	return f
-}
-
-func diagnoseDataDir(dir string) Finding {
-	f := Finding{Check: "data directory", Level: LevelFail}
-	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
-		f.Level, f.Detail = LevelOK, dir+" is not there yet; serve makes it"
-		return f
-	}
-	if err := auth.CheckKeyFile(dir); err != nil {
-		f.Detail, f.Fix = err.Error(), "mend the file or its rights, or name another data_dir"
-		return f
-	}
-	probe, err := os.CreateTemp(dir, ".doctor-*")
-	if err == nil {
-		err = errors.Join(probe.Close(), os.Remove(probe.Name()))
-	}
-	if err != nil {
-		f.Detail, f.Fix = err.Error(), "make it writable for this user, or name another data_dir"
-		return f
-	}
-	f.Level, f.Detail = LevelOK, dir+" is writable and the signing key is private"
-	if _, err := os.Stat(filepath.Join(dir, auth.KeyFile)); err != nil {
-		f.Detail = dir + " is writable; serve makes the signing key"
 	}
 	return f
 }

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -52,6 +53,113 @@ func TestDiagnoseLeavesNothingBehind(t *testing.T) {
 	}
 }
 
+// TestDiagnoseDataDirThatCannotBeMade: serve would not get as far as that.
+func TestDiagnoseDataDirThatCannotBeMade(t *testing.T) {
+	root := t.TempDir()
+	file := filepath.Join(root, "afile")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	dirs := map[string]string{"below a file": filepath.Join(file, "d"), "a file": file}
+	if _, err := os.Stat("/proc/self"); err == nil {
+		dirs["no place for files"] = "/proc/x/y"
+	}
+	if os.Getuid() > 0 {
+		readOnly := filepath.Join(root, "ro")
+		if err := os.Mkdir(readOnly, 0o500); err != nil {
+			t.Fatal(err)
+		}
+		dirs["below what is not ours to write"] = filepath.Join(readOnly, "d")
+	}
+	for name, dir := range dirs {
+		t.Run(name, func(t *testing.T) {
+			cfg := diagnosable(t, modelRegistry)
+			cfg.DataDir = dir
+			f := findings(t, cfg, noEnv)["data directory"]
+			if f.Level != LevelFail || f.Fix == "" || strings.Contains(f.Detail, ".doctor-") {
+				t.Errorf("got %+v, want a failure with its fix and without the probe's name", f)
+			}
+			s, err := Start(t.Context(), cfg, Options{LogOutput: &lockedBuffer{}, LookupEnv: noEnv})
+			if err == nil {
+				_ = s.Wait()
+				t.Fatal("serve starts there")
+			}
+			if strings.Contains(err.Error(), "\n") || !strings.Contains(err.Error(), "--data-dir") && !strings.Contains(err.Error(), file) {
+				t.Errorf("got %q, want one line with the fix", err)
+			}
+		})
+	}
+}
+
+// TestDiagnoseHeldDataDir: a second router on it would not start; the one that
+// runs on it is looked at all the same.
+func TestDiagnoseHeldDataDir(t *testing.T) {
+	cfg := diagnosable(t, modelRegistry)
+	ctx, stop := context.WithCancel(t.Context())
+	s, err := Start(ctx, cfg, Options{LogOutput: &lockedBuffer{}, LookupEnv: noEnv})
+	if err != nil {
+		stop()
+		t.Fatal(err)
+	}
+	defer func() {
+		stop()
+		if err := s.Wait(); err != nil {
+			t.Error(err)
+		}
+	}()
+	f := findings(t, cfg, noEnv)["data directory"]
+	if want := fmt.Sprintf("held by process %d", os.Getpid()); f.Level != LevelFail || !strings.Contains(f.Detail, want) || f.Fix == "" {
+		t.Errorf("got %+v, want a failure with %q and its fix", f, want)
+	}
+	cfg.Listen = s.Addr()
+	if f := findings(t, cfg, noEnv)["data directory"]; f.Level != LevelWarn || !strings.Contains(f.Fix, s.Addr()) {
+		t.Errorf("got %+v beside the router that has it, want a warning", f)
+	}
+}
+
+// TestDiagnoseWebhook holds what is said to what Start does.
+func TestDiagnoseWebhook(t *testing.T) {
+	const enough = "0123456789abcdef01234567"
+	for name, tt := range map[string]struct {
+		url, secret string
+		plain       bool
+		level       string
+	}{
+		"nobody":                 {level: LevelOK},
+		"signed":                 {url: "https://hooks.example/x", secret: enough, level: LevelOK},
+		"signed as Standard":     {url: "https://hooks.example/x", secret: "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3", level: LevelOK},
+		"this machine":           {url: "http://127.0.0.1:1/x", secret: enough, level: LevelOK},
+		"no secret":              {url: "https://hooks.example/x", level: LevelFail},
+		"short":                  {url: "https://hooks.example/x", secret: enough[1:], level: LevelFail},
+		"short behind its base":  {url: "https://hooks.example/x", secret: "whsec_MDEyMzQ1Njc4OWFiY2RlZg==", level: LevelFail},
+		"not base64":             {url: "https://hooks.example/x", secret: "whsec_?", level: LevelFail},
+		"in clear text":          {url: "http://hooks.example/x", secret: enough, level: LevelFail},
+		"in clear text, allowed": {url: "http://hooks.example/x", secret: enough, plain: true, level: LevelOK},
+		"password":               {url: "https://a:b@hooks.example/x", secret: enough, level: LevelFail},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cfg := diagnosable(t, modelRegistry)
+			cfg.Tickets.Webhook = WebhookConfig{URL: tt.url, SecretEnv: "HOOK_SECRET"}
+			cfg.Dispatch.AllowPlainHTTP = tt.plain
+			lookup := func(name string) (string, bool) { return tt.secret, name == "HOOK_SECRET" && tt.secret != "" }
+			f := findings(t, cfg, lookup)["tickets"]
+			if f.Level != tt.level || (f.Fix == "") != (f.Level == LevelOK) || tt.secret != "" && strings.Contains(f.Detail+f.Fix, tt.secret) {
+				t.Errorf("got %+v, want %s", f, tt.level)
+			}
+			ctx, stop := context.WithCancel(t.Context())
+			defer stop()
+			s, err := Start(ctx, cfg, Options{LogOutput: &lockedBuffer{}, LookupEnv: lookup})
+			if (err == nil) != (tt.level == LevelOK) {
+				t.Errorf("serve: %v", err)
+			}
+			if err == nil {
+				stop()
+				_ = s.Wait()
+			}
+		})
+	}
+}
+
 func TestDiagnoseCascade(t *testing.T) {
 	var learned strings.Builder
 	learned.WriteString("clients:\n")
@@ -86,6 +194,29 @@ func TestDiagnoseModel(t *testing.T) {
 			cfg.LLM.Model = "no-such-model"
 			if got := findings(t, cfg, modelEnv)["model"]; got.Level != LevelFail || !strings.Contains(got.Fix, "llm.model") {
 				t.Errorf("got %+v for a model the server does not have, want a failure that names llm.model", got)
+			}
+		})
+	}
+}
+
+func TestDiagnoseStore(t *testing.T) {
+	for name, tt := range map[string]struct {
+		change func(*Config)
+		level  string
+		fix    string
+	}{
+		"embedded":      {func(*Config) {}, LevelOK, ""},
+		"synced later":  {func(c *Config) { c.Store.Sync = "100ms" }, LevelWarn, "store.sync"},
+		"on a server":   {func(c *Config) { c.Store.URL = "nats://127.0.0.1:4222" }, LevelWarn, "sync_interval"},
+		"audit at will": {func(c *Config) { c.Audit.Required = false }, LevelWarn, "audit.required"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cfg := DefaultConfig()
+			cfg.DataDir = t.TempDir()
+			tt.change(&cfg)
+			f := findings(t, cfg, noEnv)["store"]
+			if f.Level != tt.level || !strings.Contains(f.Fix, tt.fix) {
+				t.Errorf("got %+v, want %s and %q in the fix", f, tt.level, tt.fix)
 			}
 		})
 	}

@@ -42,6 +42,7 @@ func startServerIn(t *testing.T, lookup func(string) (string, bool), registry st
 	s := &testServer{t: t, registry: filepath.Join(dir, "capabilities.yaml"), log: &lockedBuffer{}}
 	s.write(registry)
 	cfg := DefaultConfig()
+	cfg.Store.Sync = "10s" // no test loses power
 	cfg.Listen = "127.0.0.1:0"
 	cfg.DataDir = filepath.Join(dir, "data")
 	cfg.Registry.File = s.registry

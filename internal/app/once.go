@@ -21,11 +21,11 @@ func RouteOnce(ctx context.Context, cfg Config, opts Options, req *contract.Requ
 	if err != nil {
 		return nil, err
 	}
-	c, err := newCore(cfg, opts, signer)
+	c, err := newCore(ctx, cfg, opts, signer, false)
 	if err != nil {
 		return nil, err
 	}
-	defer c.close()
+	defer func() { _ = c.close(ctx) }() // nothing is kept
 	if err := c.apply(snapshot); err != nil {
 		return nil, err
 	}

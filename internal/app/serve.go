@@ -7,9 +7,12 @@ import (
 	"net"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
+	"time"
 
 	"github.com/caprouter/caprouter/capabilities"
+	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/httpapi"
 	"github.com/caprouter/caprouter/internal/run"
 	"github.com/caprouter/caprouter/router"
@@ -34,14 +37,13 @@ func Start(ctx context.Context, cfg Config, opts Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := newCore(cfg, opts, signer)
+	c, err := newCore(ctx, cfg, opts, signer, true)
 	if err != nil {
 		return nil, err
 	}
 	s, err := c.listenAndServe(ctx, opts)
 	if err != nil {
-		c.close()
-		return nil, err
+		return nil, errors.Join(err, c.close(ctx))
 	}
 	return s, nil
 }
@@ -55,6 +57,9 @@ func (c *core) listenAndServe(ctx context.Context, opts Options) (*Server, error
 	if err != nil {
 		return nil, err
 	}
+	if err := c.router.Recover(ctx); err != nil {
+		return nil, err
+	}
 	listener := opts.Listener
 	if listener == nil {
 		if listener, err = listen(ctx, c.cfg.Listen); err != nil {
@@ -62,6 +67,7 @@ func (c *core) listenAndServe(ctx context.Context, opts Options) (*Server, error
 		}
 	}
 	s := &Server{addr: listener.Addr().String(), core: c, watcher: registry, group: run.New(ctx)}
+	c.reachableAt(s.addr)
 	mode, why := c.classifier.Mode()
 	//nolint:sloglint // scripts look for this line, with the address in the text
 	c.log.Info("listening on "+s.addr, "classifier", mode, "classifier_because", why, "auth", c.cfg.Auth.Mode,
@@ -70,6 +76,18 @@ func (c *core) listenAndServe(ctx context.Context, opts Options) (*Server, error
 	if c.cfg.Registry.HotReload {
 		s.group.Go("watch registry", registry.Run)
 	}
+	c.keeping.run(s)
+	s.group.Go("open requests", func(ctx context.Context) error {
+		if err := c.router.Resume(ctx); err != nil {
+			return err
+		}
+		<-ctx.Done()
+		// Beside the draining edge: whatever is done by then need not be done again.
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
+		defer cancel()
+		c.router.Close(ctx)
+		return nil
+	})
 	s.group.Go("reload on SIGHUP", func(ctx context.Context) error { return reloadOnHangup(ctx, registry) })
 	return s, nil
 }
@@ -80,9 +98,18 @@ func (s *Server) Addr() string { return s.addr }
 // Wait returns when the server has stopped: nil after a drain, else why.
 func (s *Server) Wait() error {
 	err := s.group.Wait()
-	s.core.close()
+	err = errors.Join(err, s.core.close(context.Background()))
 	s.core.log.Info("stopped")
 	return err
+}
+
+// reachableAt makes known where agents send what comes later.
+func (c *core) reachableAt(addr string) {
+	public := strings.TrimSuffix(c.cfg.PublicURL, "/")
+	if public == "" {
+		public = "http://" + addr
+	}
+	c.public.Store(&public)
 }
 
 func listen(ctx context.Context, addr string) (net.Listener, error) {
@@ -135,8 +162,15 @@ func (c *core) newEdge(registry *capabilities.Watcher) (*httpapi.Server, error) 
 		AgentState: c.agentState,
 		Readiness:  func() httpapi.Readiness { return c.readiness(registry) },
 		JWKS:       c.signer.JWKS,
+		Tickets:    ticketDesk{c.keeping.desk},
+		TaskTokens: c.taskToken,
 		NewID:      router.NewID,
 		Metrics:    c.telemetry.Handler(),
 		Meter:      c.telemetry.Metrics(),
 	})
+}
+
+// taskToken reads the token of an agent that calls back.
+func (c *core) taskToken(token string) (contract.TaskGrant, error) {
+	return c.signer.VerifyTaskToken(c.cfg.Auth.Issuer, token, time.Now())
 }

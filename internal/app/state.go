@@ -19,6 +19,10 @@ func (c *core) readiness(registry *capabilities.Watcher) httpapi.Readiness {
 		Status:     httpapi.ReadinessReady,
 		Registry:   httpapi.RegistryStatus{Version: status.Version, Stale: status.Stale},
 		Classifier: c.classifierStatus(),
+		Store:      c.storeStatus(),
+	}
+	if s := ready.Store; s != nil && !s.Ready {
+		ready.Status = httpapi.ReadinessDegraded
 	}
 	if !status.LoadedAt.IsZero() {
 		at := status.LoadedAt.UTC()
@@ -40,4 +44,18 @@ func (c *core) classifierStatus() httpapi.ClassifierStatus {
 		s.Model = &httpapi.ModelStatus{Provider: c.model.Provider(), Model: c.model.Model(), Breaker: c.model.BreakerState()}
 	}
 	return s
+}
+
+// storeStatus says whether what must not be lost can be written. A store that
+// takes no writes still answers what was asked before.
+func (c *core) storeStatus() *httpapi.StoreStatus {
+	if c.keeping == nil {
+		return nil
+	}
+	s := c.keeping.store.Status()
+	status := &httpapi.StoreStatus{Mode: s.Mode, Ready: s.Ready && s.Err == nil, UsedBytes: s.Used, CapBytes: s.Cap}
+	if s.Err != nil {
+		status.Error = s.Err.Error()
+	}
+	return status
 }

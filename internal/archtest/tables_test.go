@@ -60,6 +60,8 @@ func levels() []level {
 		}},
 		{"what outlives a request", []row{
 			{pkg: "internal/audit", why: "what was decided and answered, chained; drives no work"},
+			{pkg: "internal/requests", why: "the records of requests nobody waits for, and how they may move"},
+			{pkg: "internal/events", why: "what happens to a request, while it happens"},
 		}},
 		{"what is registered", []row{
 			{pkg: "capabilities", why: "the registry all decisions are taken on"},
@@ -71,6 +73,9 @@ func levels() []level {
 		{"what follows from a decision", []row{
 			{pkg: "fallback", why: "answers from the matcher's near misses"},
 			{pkg: "dispatch", why: "tasks to agents; owns the live state the matcher reads"},
+		}},
+		{"what nobody could do", []row{
+			{pkg: "internal/tickets", why: "gathers unmet requests; words them with fallback, tells them apart with lexical"},
 		}},
 		{"ways to reach an agent", []row{
 			{pkg: "dispatch/httptarget", why: "implements dispatch.Target"},
@@ -172,6 +177,9 @@ type exception struct {
 // goroutineExceptions may start goroutines outside internal/run.
 func goroutineExceptions() []exception {
 	return []exception{
+		{place: "agentkit", what: "WaitGroup.Go", why: "must not import internal/run; Shutdown waits for what it starts"},
+		{place: "agentkit", what: "go", why: "the same"},
+		{place: "examples/agent", what: "go", why: "a program as other people write one: internal/run is not theirs to import"},
 		{place: "internal/store", what: "context.AfterFunc", why: "ends calls to an engine that is stopped; runs a cancel and nothing else"},
 		{place: "internal/bench", what: "context.AfterFunc", why: "ends a floor's server, which is measured without our plumbing"},
 	}

@@ -27,9 +27,13 @@ const redacted = "<redacted>"
 type Signer struct {
 	// The key is in a closure because fmt walks through unexported fields of
 	// other people's structs, pointers included, without asking our Format.
-	sign   func(signed string) ([]byte, error)
-	header string // of every token, encoded
-	jwks   []byte
+	sign     func(signed string) ([]byte, error) // tokens for agents
+	signData func(message []byte) []byte         // see Sign
+	taskMAC  func(signed string) string          // see TaskToken
+	header   string                              // of every token for an agent, encoded
+	keyID    string
+	public   ed25519.PublicKey
+	jwks     []byte
 }
 
 // NewSigner returns a Signer with a new key that lives as long as the process.
@@ -42,7 +46,8 @@ func NewSigner() (*Signer, error) {
 }
 
 func signerOf(key ed25519.PrivateKey) (*Signer, error) {
-	public := base64.RawURLEncoding.EncodeToString(key.Public().(ed25519.PublicKey))
+	publicKey := key.Public().(ed25519.PublicKey)
+	public := base64.RawURLEncoding.EncodeToString(publicKey)
 	// RFC 7638: the required members alone, in this order, without spaces.
 	thumbprint := sha256.Sum256([]byte(`{"crv":"Ed25519","kty":"OKP","x":"` + public + `"}`))
 	kid := base64.RawURLEncoding.EncodeToString(thumbprint[:])
@@ -57,8 +62,16 @@ func signerOf(key ed25519.PrivateKey) (*Signer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encode key set: %w", err)
 	}
-	sign := func(signed string) ([]byte, error) { return jwt.SigningMethodEdDSA.Sign(signed, key) }
-	return &Signer{sign: sign, header: header, jwks: jwks}, nil
+	taskMAC, err := taskMACOf(key)
+	if err != nil {
+		return nil, err
+	}
+	return &Signer{
+		sign:     func(signed string) ([]byte, error) { return jwt.SigningMethodEdDSA.Sign(signed, key) },
+		signData: func(message []byte) []byte { return ed25519.Sign(key, message) },
+		taskMAC:  taskMAC,
+		header:   header, keyID: kid, public: publicKey, jwks: jwks,
+	}, nil
 }
 
 // JWKS returns the public key as a key set (RFC 7517, RFC 8037). The bytes must

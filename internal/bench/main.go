@@ -73,18 +73,19 @@ func bench(ctx context.Context, cfg runConfig) error {
 func printTable(subjects []subject, samples [][]sample, cfg runConfig) error {
 	fmt.Printf("CPU of the serving process per request; median of %d rounds × %d requests over %d connections\n", cfg.rounds, cfg.requests, cfg.clients)
 	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "what\tCPU µs\t× floor (min–max)\tp50 ms\tp99 ms\tRSS MiB")
+	fmt.Fprintln(w, "what\tCPU µs\t× floor (min–max)\tp50 ms\tp99 ms\tRSS MiB\tstart ms")
 	for i, s := range subjects {
 		ratio := "floor"
 		if s.floor >= 0 {
 			least, mid, most := ratios(samples[i], samples[s.floor])
 			ratio = fmt.Sprintf("%.2f (%.2f–%.2f)", mid, least, most)
 		}
-		fmt.Fprintf(w, "%s\t%.1f\t%s\t%.2f\t%.2f\t%.0f\n", s.name,
+		fmt.Fprintf(w, "%s\t%.1f\t%s\t%.2f\t%.2f\t%.0f\t%.0f\n", s.name,
 			median(samples[i], func(x sample) float64 { return x.cpuMicros }), ratio,
 			median(samples[i], func(x sample) float64 { return x.p50Millis }),
 			median(samples[i], func(x sample) float64 { return x.p99Millis }),
-			median(samples[i], func(x sample) float64 { return x.rssMiB }))
+			median(samples[i], func(x sample) float64 { return x.rssMiB }),
+			float64(s.proc.start.Microseconds())/1000)
 	}
 	return w.Flush()
 }

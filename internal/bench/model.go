@@ -150,7 +150,7 @@ func startModelRouter(ctx context.Context, mode, provider, model string) (url st
 		return "", nil, err
 	}
 	f := fleet{dir: dir}
-	cfg, err := app.LoadConfig(filepath.Join(f.config("model", "", 0), "caprouter.yaml"), nil)
+	cfg, err := app.LoadConfig(filepath.Join(f.config("model", "", 0, "always"), "caprouter.yaml"), nil)
 	if err != nil {
 		return "", nil, err
 	}

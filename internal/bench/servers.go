@@ -35,6 +35,7 @@ type process struct {
 	stdin  io.WriteCloser // a line asks for the CPU time; closing it ends the process
 	stdout *bufio.Reader
 	url    string
+	start  time.Duration // until it said where it listens
 }
 
 // startProcess starts this program again in the role and waits for its address.
@@ -53,6 +54,7 @@ func startProcess(ctx context.Context, role string) (*process, error) {
 	if err != nil {
 		return nil, err
 	}
+	began := time.Now()
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
@@ -61,6 +63,7 @@ func startProcess(ctx context.Context, role string) (*process, error) {
 	if err != nil {
 		return nil, fmt.Errorf("start %s: no address: %w", role, err)
 	}
+	p.start = time.Since(began)
 	p.url = "http://" + strings.TrimSpace(addr)
 	return p, nil
 }

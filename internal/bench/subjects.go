@@ -36,7 +36,7 @@ func startFleet(ctx context.Context) (*fleet, error) {
 	if f.dir, err = os.MkdirTemp("", "caprouter-bench-"); err != nil {
 		return f, err
 	}
-	var echo, agent, gateway, plain, perTask, reused *process
+	var echo, agent, gateway, plain, relaxed, perTask, reused *process
 	for _, start := range []struct {
 		proc **process
 		role func() string
@@ -44,9 +44,10 @@ func startFleet(ctx context.Context) (*fleet, error) {
 		{&echo, func() string { return "echo" }},
 		{&agent, func() string { return "agent" }},
 		{&gateway, func() string { return "gateway=" + agent.url }},
-		{&plain, func() string { return "router=" + f.config("plain", "", 0) }},
-		{&perTask, func() string { return "router=" + f.config("per-task", agent.url, 0) }},
-		{&reused, func() string { return "router=" + f.config("reused", agent.url, 300) }},
+		{&plain, func() string { return "router=" + f.config("plain", "", 0, "always") }},
+		{&relaxed, func() string { return "router=" + f.config("relaxed", "", 0, "100ms") }},
+		{&perTask, func() string { return "router=" + f.config("per-task", agent.url, 0, "always") }},
+		{&reused, func() string { return "router=" + f.config("reused", agent.url, 300, "100ms") }},
 	} {
 		p, err := startProcess(ctx, start.role())
 		if err != nil {
@@ -59,17 +60,18 @@ func startFleet(ctx context.Context) (*fleet, error) {
 	f.subjects = []subject{
 		{"bare net/http JSON echo", echo, echo.url, []byte(dryRun), []byte(`"prompt"`), -1},
 		{"decision path, dry run", plain, plain.url + route, []byte(dryRun), []byte(`"chosen":["quality_agent"]`), 0},
-		{"decision path with log and metrics (agent has no endpoint)", plain, plain.url + route, []byte(noDispatch), []byte("names no endpoint"), 0},
+		{"with log, metrics and audit (agent has no endpoint)", plain, plain.url + route, []byte(noDispatch), []byte("names no endpoint"), 0},
+		{"the same, store.sync 100ms", relaxed, relaxed.url + route, []byte(noDispatch), []byte("names no endpoint"), 0},
 		{"smallest gateway, one call", gateway, gateway.url, []byte(twoAgents), []byte(`"success"`), -1},
-		{"route to two agents, token a task", perTask, perTask.url + route, []byte(twoAgents), []byte(`"status":"completed"`), 3},
-		{"route to two agents, tokens reused", reused, reused.url + route, []byte(twoAgents), []byte(`"status":"completed"`), 3},
+		{"route to two agents, token a task", perTask, perTask.url + route, []byte(twoAgents), []byte(`"status":"completed"`), 4},
+		{"the same, tokens reused, store.sync 100ms", reused, reused.url + route, []byte(twoAgents), []byte(`"status":"completed"`), 4},
 	}
 	return f, nil
 }
 
 // config writes a registry with the source document's three agents and returns
 // the directory. Errors show when the process reads it.
-func (f *fleet) config(name, agentURL string, reuseSeconds int) string {
+func (f *fleet) config(name, agentURL string, reuseSeconds int, sync string) string {
 	endpoint := ""
 	if agentURL != "" {
 		endpoint = fmt.Sprintf("\n    endpoint: { protocol: http, url: %q }", agentURL)
@@ -83,8 +85,8 @@ func (f *fleet) config(name, agentURL string, reuseSeconds int) string {
   billing_agent:
     match: { intent: [cost_analysis], domains: [azure, databricks] }%[1]s
 `, endpoint)
-	config := fmt.Sprintf("listen: 127.0.0.1:0\ndata_dir: %[1]s/data\nregistry: { file: %[1]s/capabilities.yaml }\ndispatch: { token_reuse_s: %[2]d }\n",
-		filepath.Join(f.dir, name), reuseSeconds)
+	config := fmt.Sprintf("listen: 127.0.0.1:0\ndata_dir: %[1]s/data\nregistry: { file: %[1]s/capabilities.yaml }\ndispatch: { token_reuse_s: %[2]d }\nstore: { sync: %[3]s }\n",
+		filepath.Join(f.dir, name), reuseSeconds, sync)
 	dir := filepath.Join(f.dir, name)
 	for path, content := range map[string]string{"capabilities.yaml": registry, "caprouter.yaml": config} {
 		if err := os.MkdirAll(dir, 0o700); err == nil {

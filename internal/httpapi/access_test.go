@@ -102,6 +102,16 @@ func TestScopes(t *testing.T) {
 	requests := map[string]struct{ method, path, body, contentType string }{
 		"route":    {"POST", "/api/v1/route", prompt, typeJSON},
 		"classify": {"POST", "/api/v1/classify", prompt, typeJSON},
+		"request":  {"GET", "/api/v1/requests/" + testRequest, "", ""},
+		"events":   {"GET", "/api/v1/requests/" + testRequest + "/events", "", ""},
+		"cancel":   {"POST", "/api/v1/requests/" + testRequest + "/cancel", "", ""},
+		"erase":    {"DELETE", "/api/v1/requests/" + testRequest, "", ""},
+		"log":      {"GET", "/api/v1/decisions", "", ""},
+		"result":   {"POST", "/api/v1/tasks/" + testTask + "/result", `{"status":"success"}`, typeJSON},
+		"progress": {"POST", "/api/v1/tasks/" + testTask + "/progress", `{"message":"m"}`, typeJSON},
+		"tickets":  {"GET", "/api/v1/tickets", "", ""},
+		"ticket":   {"GET", "/api/v1/tickets/" + testTicket, "", ""},
+		"close":    {"POST", "/api/v1/tickets/" + testTicket + "/close", "", ""},
 		"agents":   {"GET", "/api/v1/agents", "", ""},
 		"agent":    {"GET", "/api/v1/agents/quality_agent", "", ""},
 		"registry": {"GET", "/api/v1/registry", "", ""},
@@ -123,7 +133,11 @@ func TestScopes(t *testing.T) {
 	}{
 		{"unknown caller", staticAuth{err: unknown}, 401, public},
 		{"no scopes", staticAuth{caller: &contract.Caller{}}, 403, public},
-		{"route:submit", staticAuth{caller: &contract.Caller{Scopes: []string{"route:submit"}}}, 403, append([]string{"route", "classify"}, public...)},
+		{"route:submit", staticAuth{caller: &contract.Caller{Scopes: []string{"route:submit"}}}, 403, append([]string{"route", "classify", "cancel", "erase"}, public...)},
+		{"route:read", staticAuth{caller: &contract.Caller{Scopes: []string{"route:read"}}}, 403, append([]string{"request", "events", "log"}, public...)},
+		{"tickets", staticAuth{caller: &contract.Caller{Scopes: []string{"tickets"}}}, 403, append([]string{"tickets", "ticket", "close"}, public...)},
+		// A task's own token is needed, whatever its bearer's scopes are elsewhere.
+		{"tasks:work", staticAuth{caller: &contract.Caller{Scopes: []string{"tasks:work"}}}, 403, public},
 		{"agents:read", staticAuth{caller: &contract.Caller{Scopes: []string{"agents:read"}, AllAgents: true}}, 403, append([]string{"agents", "agent", "registry", "validate", "lint"}, public...)},
 		{"prefix of a scope", staticAuth{caller: &contract.Caller{Scopes: []string{"route", "agents:", "agents:read:x"}}}, 403, public},
 	}
@@ -136,7 +150,11 @@ func TestScopes(t *testing.T) {
 				r.Header.Set("Content-Type", req.contentType)
 				s.ServeHTTP(w, r)
 				passed := w.Code != 401 && w.Code != 403
-				if want := slices.Contains(c.passes, name); passed != want || !passed && w.Code != c.refused {
+				refused := c.refused
+				if name == "result" || name == "progress" {
+					refused = 401
+				}
+				if want := slices.Contains(c.passes, name); passed != want || !passed && w.Code != refused {
 					t.Errorf("got %d, want it to pass: %t", w.Code, want)
 				}
 				if challenge := w.Header().Get("Www-Authenticate"); (w.Code == 401) != (challenge == "Bearer") {

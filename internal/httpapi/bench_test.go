@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"slices"
 	"syscall"
 	"testing"
@@ -182,3 +184,83 @@ type discard struct {
 func (d *discard) Header() http.Header         { return d.header }
 func (d *discard) Write(p []byte) (int, error) { return len(p), nil }
 func (d *discard) WriteHeader(status int)      { d.status = status }
+
+// BenchmarkStream is a routing request that is answered with five events, beside
+// the same answer at once.
+func BenchmarkStream(b *testing.B) {
+	for _, accept := range []string{typeJSON, typeEvents} {
+		b.Run(accept, func(b *testing.B) {
+			srv := startServer(b, Config{}, &fakeCore{forget: true})
+			w := dial(b, srv.addr, "/api/v1/route", benchBody)
+			w.request = bytes.Replace(w.request, []byte("Content-Type:"), []byte("Accept: "+accept+"\r\nContent-Type:"), 1)
+			b.ReportAllocs()
+			for b.Loop() {
+				w.roundTrip(b)
+			}
+		})
+	}
+}
+
+// BenchmarkReaders is one event to many readers who wait for it. What a reader
+// costs while nothing happens is its memory.
+func BenchmarkReaders(b *testing.B) {
+	const readers = 1000
+	type turn = chan struct{}
+	next := make(chan turn)
+	core := &fakeCore{later: fakeLater{events: func(ctx context.Context, _ uint64, emit func(uint64, *contract.Event) error) error {
+		ev := &contract.Event{Type: contract.EventTaskProgress, At: testTime, Progress: &contract.Progress{Message: "m"}}
+		for seq := uint64(1); ; seq++ {
+			if err := emit(seq, ev); err != nil {
+				return err
+			}
+			select {
+			case t := <-next:
+				<-t // every reader takes one turn
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}
+	}}}
+	srv := startServer(b, Config{}, core)
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	all := make([]*bufio.Reader, readers)
+	for i := range all {
+		conn, err := net.Dial("tcp", srv.addr)
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.Cleanup(func() { _ = conn.Close() })
+		fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: %s\r\n\r\n", eventsPath, srv.addr)
+		all[i] = bufio.NewReaderSize(conn, 1<<10)
+		readEvent(b, all[i])
+	}
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	for b.Loop() {
+		t := make(turn)
+		for range all {
+			next <- t
+		}
+		close(t)
+		for _, r := range all {
+			readEvent(b, r)
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*readers), "ns/event")
+	b.ReportMetric(float64(after.HeapInuse+after.StackInuse-before.HeapInuse-before.StackInuse)/readers, "B/reader")
+}
+
+// readEvent reads to the end of the next event, the headers before it included.
+func readEvent(b *testing.B, r *bufio.Reader) {
+	for {
+		line, err := r.ReadSlice('\n')
+		if err != nil {
+			b.Fatal(err)
+		}
+		if bytes.HasPrefix(line, []byte("data: ")) {
+			return
+		}
+	}
+}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"mime"
-	"net/http"
 	"os"
 	"slices"
 	"strings"
@@ -19,14 +18,14 @@ import (
 const minRead = 512
 
 // readBody reads a whole request body of one of the media types into buf. It
-// takes nothing compressed, and never more than contract.MaxBodyBytes into
-// memory, whatever Content-Length says.
-func readBody(x *exchange, buf *bytes.Buffer, accepted ...string) ([]byte, error) {
+// takes nothing compressed, and never more than most bytes into memory, whatever
+// Content-Length says.
+func readBody(x *exchange, buf *bytes.Buffer, most int, accepted ...string) ([]byte, error) {
 	if err := checkContent(x, accepted); err != nil {
 		return nil, err
 	}
-	if x.req.ContentLength > contract.MaxBodyBytes {
-		return nil, errTooLarge()
+	if x.req.ContentLength > int64(most) {
+		return nil, errTooLarge(most)
 	}
 	// Not buf.ReadFrom: it does not stop at a limit, and a limiting reader in
 	// front of it costs an allocation a request.
@@ -36,8 +35,8 @@ func readBody(x *exchange, buf *bytes.Buffer, accepted ...string) ([]byte, error
 		n, err := x.req.Body.Read(b[len(b):cap(b)])
 		b = b[:len(b)+n]
 		switch {
-		case len(b) > contract.MaxBodyBytes:
-			return nil, errTooLarge()
+		case len(b) > most:
+			return nil, errTooLarge(most)
 		case err == io.EOF:
 			_, _ = buf.Write(b) // keeps what was grown for the next request
 			return buf.Bytes(), nil
@@ -47,10 +46,10 @@ func readBody(x *exchange, buf *bytes.Buffer, accepted ...string) ([]byte, error
 	}
 }
 
-func errTooLarge() error {
+func errTooLarge(most int) error {
 	return &contract.Error{
 		Code:    contract.CodePayloadTooLarge,
-		Message: fmt.Sprintf("at most %d bytes are taken", contract.MaxBodyBytes),
+		Message: fmt.Sprintf("at most %d bytes are taken", most),
 	}
 }
 
@@ -95,13 +94,17 @@ func acceptable(contentType string, accepted []string) bool {
 	return !named || strings.EqualFold(charset, "utf-8")
 }
 
+// headerReader lets headers change a request that was decoded from body, and
+// returns what is wrong with them.
+type headerReader func(x *exchange, req *contract.Request, body []byte) []contract.ErrorDetail
+
 // decodeRequest reads the body of a routing request: first as strict JSON, whose
 // first mistake ends it, then every field and header, whose mistakes are told
 // together.
-func (s *Server) decodeRequest(x *exchange) (*contract.Request, error) {
+func (s *Server) decodeRequest(x *exchange, headers headerReader) (*contract.Request, error) {
 	buf := s.buffers.get()
 	defer s.buffers.put(buf)
-	body, err := readBody(x, buf, typeJSON)
+	body, err := readBody(x, buf, contract.MaxBodyBytes, typeJSON)
 	if err != nil {
 		return nil, err
 	}
@@ -110,14 +113,35 @@ func (s *Server) decodeRequest(x *exchange) (*contract.Request, error) {
 		return nil, notStrict(err)
 	}
 	req.TraceID = traceID(x.req.Header)
-	if details := check(req, x.req.Header); len(details) > 0 {
-		return nil, &contract.Error{
-			Code:    contract.CodeInvalidRequest,
-			Message: "the request is not valid",
-			Details: details,
-		}
+	var amiss []contract.ErrorDetail
+	if headers != nil {
+		amiss = headers(x, req, body)
 	}
-	return req, nil
+	return req, invalid(append(check(req), amiss...))
+}
+
+// decodeBody reads a body of at most the given size into v, which is checked as
+// its tags say.
+func (s *Server) decodeBody(x *exchange, most int, v any) error {
+	buf := s.buffers.get()
+	defer s.buffers.put(buf)
+	body, err := readBody(x, buf, most, typeJSON)
+	if err != nil {
+		return err
+	}
+	if err := strictjson.Unmarshal(body, v); err != nil {
+		return notStrict(err)
+	}
+	return invalid(strictjson.Validate(v))
+}
+
+// invalid is the error of a request in which something is wrong, nil when
+// nothing is.
+func invalid(details []contract.ErrorDetail) error {
+	if len(details) == 0 {
+		return nil
+	}
+	return &contract.Error{Code: contract.CodeInvalidRequest, Message: "the request is not valid", Details: details}
 }
 
 // notStrict words a body that is no JSON (400) or JSON that does not fit (422).
@@ -133,22 +157,24 @@ func notStrict(err error) error {
 			Message:   "the body " + e.Detail,
 		}
 	}
-	return &contract.Error{
-		Code:    contract.CodeInvalidRequest,
-		Message: "the request is not valid",
-		Details: []contract.ErrorDetail{{Pointer: e.Pointer, Detail: e.Detail}},
-	}
+	return invalid([]contract.ErrorDetail{{Pointer: e.Pointer, Detail: e.Detail}})
 }
 
-// check returns all that is wrong with a decoded request, one detail a place.
-func check(req *contract.Request, h http.Header) []contract.ErrorDetail {
+// check returns all that is wrong with a decoded request, one detail a place:
+// what Validate says of a place knows more than a struct tag.
+func check(req *contract.Request) []contract.ErrorDetail {
 	details := strictjson.Validate(req)
-	if e := req.Validate(); e != nil {
-		for _, d := range e.Details {
-			if !slices.ContainsFunc(details, func(known contract.ErrorDetail) bool { return known.Pointer == d.Pointer }) {
-				details = append(details, d)
-			}
-		}
+	e := req.Validate()
+	if e == nil {
+		return details
 	}
-	return append(details, notAvailable(req, h)...)
+	for _, d := range e.Details {
+		at := slices.IndexFunc(details, func(known contract.ErrorDetail) bool { return known.Pointer == d.Pointer })
+		if at < 0 {
+			details = append(details, d)
+			continue
+		}
+		details[at] = d
+	}
+	return details
 }

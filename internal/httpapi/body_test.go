@@ -110,25 +110,27 @@ func TestWrongBodies(t *testing.T) {
 		{"long session", `{"content":{"prompt":"p"},"session_id":"` + longID + `"}`, 422, []string{"/session_id"}, "at most 128"},
 		{"long locale", `{"content":{"prompt":"p"},"metadata":{"locale":"` + longID + `"}}`, 422, []string{"/metadata/locale"}, "at most 35"},
 		{"bad agent", `{"content":{"prompt":"p"},"agent_id":"../etc"}`, 422, []string{"/agent_id"}, "agent id"},
-		{"long agent", `{"content":{"prompt":"p"},"agent_id":"` + longID + `"}`, 422, []string{"/agent_id"}, "at most 64"},
+		{"long agent", `{"content":{"prompt":"p"},"agent_id":"` + longID + `"}`, 422, []string{"/agent_id"}, "is not an agent id"},
 		{"negative timeout", `{"content":{"prompt":"p"},"options":{"timeout_ms":-1}}`, 422, []string{"/options/timeout_ms"}, "at least 0"},
 		{"long timeout", `{"content":{"prompt":"p"},"options":{"timeout_ms":600001}}`, 422, []string{"/options/timeout_ms"}, "at most 600000"},
 		{"policy", `{"content":{"prompt":"p"},"options":{"fallback":"D"}}`, 422, []string{"/options/fallback"}, "A, B, C"},
 		{"mode", `{"content":{"prompt":"p"},"options":{"mode":"later"}}`, 422, []string{"/options/mode"}, "sync, async"},
 		{"reserved input", `{"content":{"prompt":"p","inputs":{"prompt":"q"}}}`, 422, []string{"/content/inputs/prompt"}, "reserved"},
 		{"long prompt", `{"content":{"prompt":"` + strings.Repeat("é", 33_000) + `"}}`, 422, []string{"/content/prompt"}, "66000 bytes"},
-		{"async", `{"content":{"prompt":"p"},"options":{"mode":"async"}}`, 422, []string{"/options/mode"}, "not available yet"},
+		{"async dry run", `{"content":{"prompt":"p"},"options":{"mode":"async","dry_run":true}}`, 422, []string{"/options/mode"}, "answered at once"},
+		{"longer than a day, and waited for", `{"content":{"prompt":"p"},"options":{"timeout_ms":86400001}}`, 422, []string{"/options/timeout_ms"}, "at most 600000 (86400000 with mode async)"},
+		{"longer than a day", `{"content":{"prompt":"p"},"options":{"mode":"async","timeout_ms":86400001}}`, 422, []string{"/options/timeout_ms"}, "at most 86400000"},
 		{"clarification without an option", `{"content":{"prompt":"p"},"clarification":{"request_id":"r"}}`, 422, []string{"/clarification/option_id"}, "is required"},
 		{"clarification without a request", `{"content":{"prompt":"p"},"clarification":{"option_id":"o"}}`, 422, []string{"/clarification/request_id"}, "is required"},
 		{"clarification by a bare id", `{"content":{"prompt":"p"},"clarification":"1"}`, 422, []string{"/clarification"}, "must be an object"},
 		{"long option", `{"content":{"prompt":"p"},"clarification":{"request_id":"r","option_id":"` + longID + `"}}`, 422, []string{"/clarification/option_id"}, "at most 64"},
 		{
 			"everything at once",
-			`{"content":{"prompt":"","inputs":{"prompt":1}},"history":[{"role":"x"}],"agent_id":"X","clarification":{"request_id":"","option_id":"o"},"options":{"mode":"async","timeout_ms":-5}}`,
+			`{"content":{"prompt":"","inputs":{"prompt":1}},"history":[{"role":"x"}],"agent_id":"X","clarification":{"request_id":"","option_id":"o"},"options":{"mode":"async","dry_run":true,"timeout_ms":-5}}`,
 			422,
 			[]string{
 				"/content/prompt", "/history/0/role", "/clarification/request_id", "/options/timeout_ms",
-				"/content/inputs/prompt", "/agent_id", "/options/mode",
+				"/content/inputs/prompt", "/options/mode", "/agent_id",
 			},
 			"is required",
 		},
@@ -152,44 +154,6 @@ func TestWrongBodies(t *testing.T) {
 	}
 	if req := core.last(); req != nil {
 		t.Errorf("the core was asked: %+v", req)
-	}
-}
-
-func TestHeadersThatAreNotAvailable(t *testing.T) {
-	srv := startServer(t, Config{}, &fakeCore{})
-	cases := []struct {
-		name    string
-		headers []string
-		named   string // "" = the request is served
-	}{
-		{"Prefer", []string{"Prefer", "respond-async"}, "Prefer"},
-		{"Prefer among others", []string{"Prefer", "return=minimal, Respond-Async; foo=bar, wait=10"}, "Prefer"},
-		{"Prefer twice", []string{"Prefer", "wait=10", "Prefer", "respond-async"}, "Prefer"},
-		{"other preference", []string{"Prefer", "wait=10"}, ""},
-		{"preference that looks alike", []string{"Prefer", "respond-asynchronously"}, ""},
-		{"Idempotency-Key", []string{"Idempotency-Key", "k"}, "Idempotency-Key"},
-		{"empty Idempotency-Key", []string{"Idempotency-Key", ""}, "Idempotency-Key"},
-		{"events only", []string{"Accept", "text/event-stream"}, "Accept"},
-		{"events, JSON refused", []string{"Accept", "Text/Event-Stream, application/json;q=0.0, */*; q=0"}, "Accept"},
-		{"events or JSON", []string{"Accept", "text/event-stream, application/json"}, ""},
-		{"events or anything", []string{"Accept", "text/event-stream", "Accept", "*/*;q=0.1"}, ""},
-		{"HTML", []string{"Accept", "text/html"}, ""},
-		{"nothing", []string{"Accept", ""}, ""},
-	}
-	for _, c := range cases {
-		t.Run(c.name, func(t *testing.T) {
-			got := srv.post(t, "/api/v1/route", prompt, c.headers...)
-			if c.named == "" {
-				if got.StatusCode != http.StatusOK {
-					t.Errorf("got %d %s, want 200", got.StatusCode, got.body)
-				}
-				return
-			}
-			p := problemOf(t, got)
-			if got.StatusCode != http.StatusUnprocessableEntity || len(p.Errors) != 1 || p.Errors[0].Pointer != "" || !strings.Contains(p.Errors[0].Detail, "header "+c.named) {
-				t.Errorf("got %d %+v, want 422 and one detail that names the header %s", got.StatusCode, p.Errors, c.named)
-			}
-		})
 	}
 }
 
@@ -333,3 +297,21 @@ func TestBodyThatCannotBeRead(t *testing.T) {
 		})
 	}
 }
+
+// chunkedIf is a body that is sent in chunks, or with its length announced.
+func chunkedIf(hide bool, body string) io.Reader {
+	if hide {
+		return chunked{strings.NewReader(body)}
+	}
+	return strings.NewReader(body)
+}
+
+// bodyThatTells notes that somebody read it.
+type bodyThatTells struct{ read *bool }
+
+func (b bodyThatTells) Read([]byte) (int, error) {
+	*b.read = true
+	return 0, io.EOF
+}
+
+func (b bodyThatTells) Close() error { return nil }

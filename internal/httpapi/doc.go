@@ -8,11 +8,15 @@
 //	               │
 //	             echo             path and method; 404 and 405
 //	               │
-//	             guard            slot, caller, scope: one row of the route table
+//	             guard            lane, caller, scope: one row of the route table
 //	               │
-//	             handler ─▶ Router, registry, agents (the core, behind Deps)
+//	             handler ─▶ Router, Tickets, registry, agents (the core, behind Deps)
 //	               │
 //	             exchange         JSON or problem+json, headers, status
+//	             pump             or, event by event, text/event-stream
+//
+// Requests, what brings them to an end, and readers of events have a lane each,
+// so that none waits for a place that another one holds.
 //
 // The interface is written down first, in openapi.yaml, with one example a
 // state in examples/; the tests hold this package to it. A server is run like

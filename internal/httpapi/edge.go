@@ -87,7 +87,7 @@ func (s *Server) account(ctx context.Context, x *exchange, start time.Time) {
 		slog.Int("status", x.status),
 		slog.String("outcome", x.outcome),
 		slog.Int64("bytes", x.size),
-		slog.Duration("took", took))
+		slog.Float64("took_ms", float64(took.Microseconds())/1000))
 }
 
 // fail answers with the problem that err is. Errors the caller can do nothing
@@ -95,6 +95,9 @@ func (s *Server) account(ctx context.Context, x *exchange, start time.Time) {
 func (s *Server) fail(ctx context.Context, x *exchange, err error) {
 	e := s.public(ctx, x, err)
 	x.failed = true
+	for _, name := range answerHeaders() { // an answer that could not be written
+		delete(x.Header(), name)
+	}
 	if err := s.writeProblem(x, e); err != nil {
 		s.log.ErrorContext(ctx, "write a problem", "request_id", x.id, "error", err)
 	}
@@ -108,7 +111,7 @@ func (s *Server) public(ctx context.Context, x *exchange, err error) *contract.E
 	if e, ok := errors.AsType[*echo.HTTPError](err); ok {
 		return routingError(e)
 	}
-	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+	if ctx.Err() != nil && (errors.Is(err, ctx.Err()) || errors.Is(err, errStopping)) {
 		// The caller left, and reads this only if it closed one half of the
 		// connection; or the server stops.
 		return &contract.Error{Code: contract.CodeOverloaded, Message: "the request was cancelled before it was answered"}

@@ -18,7 +18,7 @@ import (
 
 func TestNewNamesWhatIsMissing(t *testing.T) {
 	_, err := New(Config{}, Deps{})
-	for _, field := range []string{"Router", "Registry", "AgentState", "Readiness", "JWKS", "NewID", "Metrics"} {
+	for _, field := range []string{"Router", "Tickets", "TaskTokens", "Registry", "AgentState", "Readiness", "JWKS", "NewID", "Metrics"} {
 		if err == nil || !strings.Contains(err.Error(), "Deps."+field) {
 			t.Errorf("got error %v, want %s in it", err, field)
 		}
@@ -201,6 +201,7 @@ func TestErrorsOfTheCore(t *testing.T) {
 		{"unknown", errors.New("secret"), 500, contract.CodeInternal, internalDetail},
 		{"code of nobody", &contract.Error{Code: "odd", Message: "secret"}, 500, contract.CodeInternal, internalDetail},
 		{"rate", &contract.Error{Code: contract.CodeRateLimited, Message: "m"}, 429, contract.CodeRateLimited, "m"},
+		{"no record", &contract.Error{Code: contract.CodeAuditUnavailable, Message: "m"}, 503, contract.CodeAuditUnavailable, "m"},
 		{"deadline of its own", context.DeadlineExceeded, 500, contract.CodeInternal, internalDetail},
 	}
 	for _, c := range cases {
@@ -219,8 +220,8 @@ func TestErrorsOfTheCore(t *testing.T) {
 			if w.Code != c.status || p.Code != c.code || p.Detail != c.detail || p.Type != problemBase+string(c.code) {
 				t.Errorf("got %d %+v, want %d %s %q", w.Code, p, c.status, c.code, c.detail)
 			}
-			if retry := w.Header().Get("Retry-After"); (retry != "") != (c.status == 429) {
-				t.Errorf("got Retry-After %q", retry)
+			if got, want := w.Header().Get("Retry-After"), map[int]string{429: "1", 503: "5"}[c.status]; got != want {
+				t.Errorf("got Retry-After %q, want %q", got, want)
 			}
 			if strings.Contains(w.Body.String(), "secret") {
 				t.Errorf("internal text got out: %s", w.Body)

@@ -31,12 +31,13 @@ type exchange struct {
 	http.ResponseWriter
 
 	req     *http.Request
-	id      string           // of the request, UUIDv7
-	route   *route           // nil when there is no such path or method
-	caller  *contract.Caller // nil on public routes
-	outcome string           // the answer's status, or the error's code
-	failed  bool             // an error took the answer's place
-	status  int              // HTTP, 0 while nothing is written
+	id      string             // of the request, UUIDv7
+	route   *route             // nil when there is no such path or method
+	caller  *contract.Caller   // nil on public routes, and on those of agents
+	grant   contract.TaskGrant // of an agent that calls back
+	outcome string             // the answer's status, or the error's code
+	failed  bool               // an error took the answer's place
+	status  int                // HTTP, 0 while nothing is written
 	size    int64
 
 	values [10]string // what set has put into the header: one allocation for all

@@ -29,6 +29,7 @@ type fakeCore struct {
 	ready    Readiness
 	meter    Meter
 	forget   bool // do not keep the requests
+	later    fakeLater
 
 	mu  sync.Mutex
 	got []*contract.Request
@@ -38,6 +39,8 @@ type fakeCore struct {
 func (f *fakeCore) deps() Deps {
 	return Deps{
 		Router:     f,
+		Tickets:    f,
+		TaskTokens: f.taskToken,
 		Registry:   testSnapshot,
 		AgentState: func(id string) AgentState { return f.states[id] },
 		Readiness:  f.readiness,

@@ -36,12 +36,21 @@ func mirrored() map[string]reflect.Type {
 		"Readiness":          reflect.TypeFor[Readiness](),
 		"Classification":     reflect.TypeFor[contract.Classification](),
 		"Health":             reflect.TypeFor[Health](),
+		"Event":              reflect.TypeFor[contract.Event](),
+		"Progress":           reflect.TypeFor[contract.Progress](),
+		"ResultReceipt":      reflect.TypeFor[ResultReceipt](),
+		"DecisionPage":       reflect.TypeFor[contract.DecisionPage](),
+		"Ticket":             reflect.TypeFor[contract.Ticket](),
+		"TicketPage":         reflect.TypeFor[contract.TicketPage](),
+		"TicketClose":        reflect.TypeFor[TicketClose](),
 	}
 }
 
 // inbound are the schemas of what others send us: there `required` follows the
 // validate tags, elsewhere a member is required unless it may be left out.
-func inbound(schema string) bool { return schema == "Request" || schema == "Result" }
+func inbound(schema string) bool {
+	return slices.Contains([]string{"Request", "Result", "Progress", "TicketClose"}, schema)
+}
 
 // Every JSON field of the Go types is in the document, with the same type, and
 // the document has no others.
@@ -211,7 +220,7 @@ func jsonType(typ reflect.Type) string {
 		return "string"
 	case reflect.Bool:
 		return "boolean"
-	case reflect.Int:
+	case reflect.Int, reflect.Int64:
 		return "integer"
 	case reflect.Float64:
 		return "number"
@@ -227,7 +236,7 @@ func sorted(s []string) []string { return slices.Sorted(slices.Values(s)) }
 func TestEnumsMirrorTheConstants(t *testing.T) {
 	constants := contractConstants(t)
 	doc := spec(t)
-	for _, name := range []string{"Status", "DataMode", "Role", "TaskStatus", "TaskCode", "Source", "CallPurpose", "Code"} {
+	for _, name := range []string{"Status", "DataMode", "Role", "TaskStatus", "TaskCode", "Source", "CallPurpose", "Code", "EventType", "TicketStatus"} {
 		t.Run(name, func(t *testing.T) {
 			var described []string
 			for _, v := range doc.Components.Schemas[name].Value.Enum {
@@ -314,7 +323,7 @@ func TestLimitsMirrorTheConstants(t *testing.T) {
 	}{
 		{"prompt", *prop("Content", "prompt").MaxLength, contract.MaxPromptBytes},
 		{"history", *prop("Request", "history").MaxItems, contract.MaxHistoryTurns},
-		{"timeout_ms", uint64(*prop("Options", "timeout_ms").Max), contract.MaxTimeoutMS},
+		{"timeout_ms", uint64(*prop("Options", "timeout_ms").Max), contract.MaxAsyncTimeoutMS},
 		{"domains", *prop("Classification", "domains").MaxItems, contract.MaxDomains},
 		{"subtasks", *prop("Classification", "subtasks").MaxItems, contract.MaxSubtasks},
 		{"subtask title", *prop("Subtask", "title").MaxLength, contract.MaxSubtaskTitle},

@@ -19,6 +19,7 @@ type Readiness struct {
 	Status     string           `json:"status"`
 	Registry   RegistryStatus   `json:"registry"`
 	Classifier ClassifierStatus `json:"classifier"`
+	Store      *StoreStatus     `json:"store,omitempty"` // nil where nothing is stored
 }
 
 // The values of Readiness.Status.
@@ -52,6 +53,16 @@ type ModelStatus struct {
 	Provider string `json:"provider"`
 	Model    string `json:"model"`
 	Breaker  string `json:"breaker"` // closed, open or half_open
+}
+
+// StoreStatus says whether what must not be lost can be written. Where it
+// cannot, reads go on and requests that need a record are refused.
+type StoreStatus struct {
+	Mode      string `json:"mode"` // embedded or external
+	Ready     bool   `json:"ready"`
+	Error     string `json:"error"` // why writes are refused now
+	UsedBytes int64  `json:"used_bytes"`
+	CapBytes  int64  `json:"cap_bytes"`
 }
 
 func (s *Server) handleHealth(x *exchange, _ echo.Context) error {

@@ -86,6 +86,8 @@ func (s *Server) writeProblem(x *exchange, e *contract.Error) error {
 		x.set("Www-Authenticate", "Bearer")
 	case contract.CodeRateLimited, contract.CodeOverloaded:
 		x.set("Retry-After", "1")
+	case contract.CodeAuditUnavailable:
+		x.set("Retry-After", "5") // a disk is not freed in a second
 	case contract.CodePayloadTooLarge:
 		// The rest of the body is not worth reading.
 		x.set("Connection", "close")
@@ -101,7 +103,7 @@ func (s *Server) writeUnsupported(x *exchange, resp *contract.Response) error {
 		e.Message = why.Detail
 	}
 	p := UnsupportedProblem{
-		Problem:  newProblem(e, x.id),
+		Problem:  newProblem(e, resp.RequestID), // a stored answer is another request's
 		Outcome:  resp.Status,
 		Data:     resp.Data,
 		Decision: resp.Decision,

@@ -135,7 +135,7 @@ const registryName = "registry.yaml"
 func (s *Server) parseRegistry(x *exchange) (*capabilities.Snapshot, error) {
 	buf := s.buffers.get()
 	defer s.buffers.put(buf)
-	body, err := readBody(x, buf, "application/yaml", "application/x-yaml", "text/yaml", "text/plain")
+	body, err := readBody(x, buf, contract.MaxBodyBytes, "application/yaml", "application/x-yaml", "text/yaml", "text/plain")
 	if err != nil {
 		return nil, err
 	}

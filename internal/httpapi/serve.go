@@ -24,7 +24,7 @@ const (
 // Serve answers requests from ln, which it closes, until ctx ends or the
 // listener fails. Then it drains:
 //
-//	ctx ends ─▶ /readyz says draining, no new connections
+//	ctx ends ─▶ /readyz says draining, no new connections, readers of events go
 //	         ─▶ running requests end by themselves         at most DrainTimeout
 //	         ─▶ their contexts end, they say how far they got   … DrainGrace
 //	         ─▶ what still runs loses its connection (an error)
@@ -50,10 +50,17 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 		case <-ctx.Done():
 		case <-group.Done(): // the listener failed
 		}
-		s.draining.Store(true)
+		s.stop()
 		return s.drain(context.WithoutCancel(ctx), srv, cut)
 	})
 	return g.Wait()
+}
+
+// stop says that the server drains. Only the first call counts.
+func (s *Server) stop() {
+	if s.draining.CompareAndSwap(false, true) {
+		close(s.stopping)
+	}
 }
 
 func (s *Server) httpServer(requests context.Context) *http.Server {
@@ -78,12 +85,12 @@ func (s *Server) drain(ctx context.Context, srv *http.Server, cut context.Cancel
 	if s.shutdown(ctx, srv, s.cfg.DrainTimeout) == nil {
 		return nil
 	}
-	s.log.Warn("requests are cancelled to stop", "in_flight", s.inFlight.Load(), "after", s.cfg.DrainTimeout)
+	s.log.Warn("requests are cancelled to stop", "in_flight", s.taken(), "after", s.cfg.DrainTimeout)
 	cut(errStopping)
 	if s.shutdown(ctx, srv, s.cfg.DrainGrace) == nil {
 		return nil
 	}
-	left := s.inFlight.Load()
+	left := s.taken()
 	return errors.Join(fmt.Errorf("%d requests did not end in time", left), srv.Close())
 }
 

@@ -260,7 +260,7 @@ func TestSlotsAreGivenBack(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if got := s.inFlight.Load(); got != 0 {
+	if got := s.taken(); got != 0 {
 		t.Errorf("got %d slots taken, want 0", got)
 	}
 }

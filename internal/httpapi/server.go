@@ -1,55 +1,21 @@
 package httpapi
 
 import (
-	"context"
-	"errors"
-	"fmt"
 	"log/slog"
 	"net/http"
-	"reflect"
 	"sync/atomic"
 	"time"
 
 	"github.com/labstack/echo/v4"
 
-	"github.com/caprouter/caprouter/capabilities"
 	"github.com/caprouter/caprouter/contract"
 )
-
-// Router is the core as this edge needs it.
-type Router interface {
-	// Handle routes a request. A request nobody may serve is an answer
-	// (contract.StatusUnsupported), not an error; a *contract.Error is told to
-	// the caller, any other error only to the log.
-	Handle(ctx context.Context, req *contract.Request, caller *contract.Caller) (*contract.Response, error)
-	Classify(ctx context.Context, req *contract.Request, caller *contract.Caller) (*contract.Classification, error)
-}
-
-// Meter counts what only the edge sees. Answers the core counts itself.
-type Meter interface {
-	// Request counts a routing request that got an error and no answer; outcome
-	// is the error's code.
-	Request(outcome string, took time.Duration)
-	// InFlight adds to the number of requests being worked on.
-	InFlight(delta int)
-}
-
-// Deps is what the edge stands in front of. All but Meter are required; every
-// function is called from many goroutines at a time.
-type Deps struct {
-	Router     Router
-	Registry   func() *capabilities.Snapshot // the one in force
-	AgentState func(id string) AgentState
-	Readiness  func() Readiness
-	JWKS       func() []byte // the key set agents verify their tokens with, as JSON
-	NewID      func() string // makes request ids (UUIDv7)
-	Metrics    http.Handler  // what /metrics answers
-	Meter      Meter         // nil counts nothing
-}
 
 // Defaults of Config.
 const (
 	DefaultMaxInFlight  = 512
+	DefaultMaxReaders   = 10_000
+	DefaultHeartbeat    = 15 * time.Second
 	DefaultDrainTimeout = 10 * time.Second
 	DefaultDrainGrace   = time.Second
 )
@@ -62,6 +28,8 @@ type Config struct {
 	Auth Authenticator
 
 	MaxInFlight  int           // requests worked on at a time; 0 = DefaultMaxInFlight
+	MaxReaders   int           // readers of events at a time; 0 = DefaultMaxReaders
+	Heartbeat    time.Duration // between the comments in a stream of events; 0 = DefaultHeartbeat
 	DrainTimeout time.Duration // what running requests get to end; 0 = DefaultDrainTimeout
 	DrainGrace   time.Duration // what they get after their contexts ended; 0 = DefaultDrainGrace
 	Logger       *slog.Logger  // nil drops the log
@@ -76,8 +44,9 @@ type Server struct {
 
 	echo        *echo.Echo
 	crossOrigin *http.CrossOriginProtection
-	inFlight    atomic.Int64
+	lanes       [laneCount]places
 	draining    atomic.Bool
+	stopping    chan struct{} // closed when the server drains
 	buffers     bufferPool
 	openapi     document
 }
@@ -94,8 +63,12 @@ func New(cfg Config, deps Deps) (*Server, error) {
 		local:       cfg.Auth == nil,
 		echo:        echo.New(),
 		crossOrigin: http.NewCrossOriginProtection(),
+		stopping:    make(chan struct{}),
 		openapi:     loadDocument(),
 	}
+	s.lanes[laneWork].most = s.cfg.MaxInFlight
+	s.lanes[laneRelief].most = maxRelief
+	s.lanes[laneReaders].most = s.cfg.MaxReaders
 	s.log = s.cfg.Logger
 	s.echo.HTTPErrorHandler = func(err error, c echo.Context) { s.fail(c.Request().Context(), exchangeOf(c), err) }
 	for _, rt := range s.routes() {
@@ -111,6 +84,12 @@ func (c Config) withDefaults() Config {
 	if c.MaxInFlight == 0 {
 		c.MaxInFlight = DefaultMaxInFlight
 	}
+	if c.MaxReaders == 0 {
+		c.MaxReaders = DefaultMaxReaders
+	}
+	if c.Heartbeat == 0 {
+		c.Heartbeat = DefaultHeartbeat
+	}
 	if c.DrainTimeout == 0 {
 		c.DrainTimeout = DefaultDrainTimeout
 	}
@@ -121,17 +100,4 @@ func (c Config) withDefaults() Config {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
 	return c
-}
-
-// check names every dependency that is missing, so that it shows at start and
-// not with the first request to the path.
-func (d *Deps) check() error {
-	var missing []error
-	v := reflect.ValueOf(d).Elem()
-	for field, value := range v.Fields() {
-		if field.Name != "Meter" && value.IsNil() {
-			missing = append(missing, fmt.Errorf("httpapi: Deps.%s is required", field.Name))
-		}
-	}
-	return errors.Join(missing...)
 }

@@ -191,6 +191,7 @@ func TestModesRequireTheirMembers(t *testing.T) {
 	}{
 		{"unsupported", "unsupported", facts},
 		{"clarification", "clarification", []string{"question", "because", "options"}},
+		{"agent_proposal", "proposed", []string{"proposal"}},
 		{"server_fallback", "server_fallback", append([]string{"answer", "classification"}, facts...)},
 		{"server_fallback, dry run", "dry_run_server_fallback", append([]string{"classification"}, facts...)},
 		{"degraded", "server_fallback_degraded", append([]string{"answer", "classification", "degraded_reason"}, facts...)},
@@ -226,8 +227,14 @@ func TestExamplesPassThroughTheTypes(t *testing.T) {
 		"dry_run": response, "dry_run_unsupported": response, "dry_run_server_fallback": response,
 		"unsupported": func() any { return &UnsupportedProblem{} },
 		"classify":    classification, "classify_llm": classification, "classify_llm_failed": classification,
-		"request_minimal": request, "request_clarification": request,
-		"ready": func() any { return &Readiness{} },
+		"request_minimal": request, "request_clarification": request, "request_async": request,
+		"ready": func() any { return &Readiness{} }, "ready_store_full": func() any { return &Readiness{} },
+		"accepted": response, "running": response, "cancelled": response, "proposed": response, "stored_unsupported": response,
+		"decisions": func() any { return &contract.DecisionPage{} },
+		"ticket":    func() any { return &contract.Ticket{} }, "ticket_closed": func() any { return &contract.Ticket{} },
+		"tickets":    func() any { return &contract.TicketPage{} },
+		"agent_task": func() any { return &contract.Task{} }, "agent_task_callback": func() any { return &contract.Task{} },
+		"agent_progress": func() any { return &contract.Progress{} }, "result_accepted": func() any { return &ResultReceipt{} },
 	}
 	for name, empty := range cases {
 		t.Run(name, func(t *testing.T) {

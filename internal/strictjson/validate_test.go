@@ -26,7 +26,7 @@ func TestValidateContract(t *testing.T) {
 				Metadata:      contract.Metadata{Locale: long},
 				SessionID:     long,
 				Clarification: &contract.ClarificationChoice{RequestID: long},
-				Options:       contract.Options{Mode: "later", TimeoutMS: 600_001, Fallback: new("D")},
+				Options:       contract.Options{Mode: "later", TimeoutMS: 86_400_001, Fallback: new("D")},
 			},
 			[]contract.ErrorDetail{
 				{Pointer: "/content/prompt", Detail: "is required"},
@@ -36,7 +36,7 @@ func TestValidateContract(t *testing.T) {
 				{Pointer: "/clarification/request_id", Detail: "must be at most 64 characters long"},
 				{Pointer: "/clarification/option_id", Detail: "is required"},
 				{Pointer: "/options/mode", Detail: "must be one of sync, async"},
-				{Pointer: "/options/timeout_ms", Detail: "must be at most 600000"},
+				{Pointer: "/options/timeout_ms", Detail: "must be at most 86400000"},
 				{Pointer: "/options/fallback", Detail: "must be one of A, B, C"},
 			},
 		},

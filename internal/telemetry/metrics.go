@@ -26,6 +26,7 @@ type Metrics struct {
 	classifyTime timer
 	agentTime    metric.Float64Histogram
 	model        modelMetrics
+	store        storeMetrics
 	cascade      counter
 	sparedSure   metric.Float64Histogram
 
@@ -64,6 +65,7 @@ func newMetrics(registry prometheus.Registerer) (*Metrics, error) {
 		agentTime:    mk.histogram("agent_call_duration", "Time from giving an agent a task to its end, all tries included."),
 		reloads:      mk.counter("registry_reloads", "Loads of the registry, by whether the new one is in use.", "result", results()),
 		model:        mk.model(),
+		store:        mk.store(),
 		cascade:      mk.counter("cascade", "Requests in the mode cascade: the model was spared, or it was asked and agreed with the lexical classifier or not.", "outcome", cascadeOutcomes()),
 		sparedSure:   mk.shares("cascade_spared_confidence", "Confidence of the lexical classifications that spared the model; their mean is the precision they are expected to have."),
 	}
@@ -72,6 +74,7 @@ func newMetrics(registry prometheus.Registerer) (*Metrics, error) {
 	mk.gauge("registry_stale", "1 while the last load of the registry failed and an older one is in use.", m.staleNow)
 	mk.gauge("breakers_open", "Agents that get no tasks because their breaker is open.", m.breakersNow)
 	mk.gauge("llm_breaker_open", "1 while the language model is not called because it failed repeatedly.", m.modelBreakerNow)
+	mk.storeGauges(m)
 	return m, mk.err
 }
 

@@ -1,0 +1,188 @@
+package agentkit_test
+
+import (
+	"bytes"
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/caprouter/caprouter/agentkit"
+)
+
+func TestDelivery(t *testing.T) {
+	noRoute := errors.New("no route to host")
+	for _, tc := range []struct {
+		name   string
+		answer func(int, *http.Request) (*http.Response, error)
+		tries  int
+		logged string // "" = nothing of it
+	}{
+		{"taken", statuses(200), 1, ""},
+		{"taken with another 2xx", statuses(204), 1, ""},
+		{"taken before", statuses(409), 1, "409"},
+		{"nobody knows the task", statuses(404), 1, "404"},
+		{"the token is not good", statuses(401), 1, "401"},
+		{"not a Result", statuses(422), 1, "422"},
+		{"a redirect", statuses(307), 1, "307"},
+		{"the router starts again", statuses(503, 502, 200), 3, ""},
+		{"too many", statuses(429, 200), 2, ""},
+		{"a slow line", statuses(408, 425, 200), 3, ""},
+		{"no line, then the end", func(n int, _ *http.Request) (*http.Response, error) {
+			if n < 4 {
+				return nil, noRoute
+			}
+			return answer(409, ""), nil
+		}, 5, "409"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var log bytes.Buffer
+				d := newDesk()
+				d.answer = tc.answer
+				a := d.agent(t, &log, slow)
+				accepted(t, serve(a, d.post(d.task())))
+				if err := a.Shutdown(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				if got := len(d.received()); got != tc.tries {
+					t.Errorf("%d tries, want %d", got, tc.tries)
+				}
+				if tc.logged == "" && log.Len() > 0 || !strings.Contains(log.String(), tc.logged) || strings.Contains(log.String(), "task-token") {
+					t.Errorf("log = %q, want it to hold %q and no token", log.String(), tc.logged)
+				}
+			})
+		})
+	}
+}
+
+// A router that does not come back is left alone more and more, and for good
+// when the result is worth nothing.
+func TestDeliveryBacksOff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		d := newDesk()
+		d.answer = statuses(503)
+		a := d.agent(t, &log, slow)
+		accepted(t, serve(a, d.post(d.task().with("deadline", time.Now().Add(5*time.Minute)))))
+		if err := a.Shutdown(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		posts := d.received()
+		for i := 1; i < len(posts); i++ {
+			pause, most := posts[i].At-posts[i-1].At, min(100*time.Millisecond<<(i-1), 30*time.Second)
+			if pause < most/2 || pause > most {
+				t.Errorf("pause %d = %v, want between %v and %v", i, pause, most/2, most)
+			}
+		}
+		if took := time.Since(d.began); took > 5*time.Minute+2*time.Second || len(posts) < 15 || len(posts) > 40 {
+			t.Errorf("%d tries in %v, want a few dozen until just behind the deadline", len(posts), took)
+		}
+		if !strings.Contains(log.String(), "no more time") {
+			t.Errorf("log = %q, want it to say that the result was not delivered", log.String())
+		}
+	})
+}
+
+func TestDeliveryWaitsAsLongAsItIsTold(t *testing.T) {
+	for told, want := range map[string]time.Duration{"7": 7 * time.Second, "3600": 30 * time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			d := newDesk()
+			d.answer = func(n int, _ *http.Request) (*http.Response, error) {
+				resp := answer([]int{503, 200}[n], "")
+				resp.Header.Set("Retry-After", told)
+				return resp, nil
+			}
+			a := d.agent(t, nil, slow)
+			accepted(t, serve(a, d.post(d.task())))
+			if err := a.Shutdown(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if posts := d.received(); len(posts) != 2 || posts[1].At-posts[0].At != want {
+				t.Errorf("Retry-After %s: %+v, want two tries %v apart", told, posts, want)
+			}
+		})
+	}
+}
+
+func TestCallbacksElsewhere(t *testing.T) {
+	hosts := func(h ...string) []string { return h }
+	path := strings.TrimPrefix(resultURL, "http://router.example")
+	for _, tc := range []struct {
+		name, url string
+		more      []string
+		token     string
+		ok        bool
+	}{
+		{"the router", resultURL, nil, "t", true},
+		{"with its port", "http://router.example:80" + path, nil, "t", true},
+		{"in capitals", "http://ROUTER.example" + path, nil, "t", true},
+		{"below a path", "http://router.example/x" + path, nil, "t", true},
+		{"over https", "https://router.example" + path, nil, "t", false},
+		{"another port", "http://router.example:81" + path, nil, "t", false},
+		{"another host", "http://evil.example" + path, nil, "t", false},
+		{"a host below", "http://router.example.evil.example" + path, nil, "t", false},
+		{"the router as a user", "http://router.example@evil.example" + path, nil, "t", false},
+		{"a password", "http://u:p@router.example" + path, nil, "t", false},
+		{"named", "https://public.example" + path, hosts("public.example"), "t", true},
+		{"named in capitals", "https://public.example:443" + path, hosts("PUBLIC.example"), "t", true},
+		{"named with a port", "https://public.example:8443" + path, hosts("public.example:8443"), "t", true},
+		{"named with another port", "https://public.example" + path, hosts("public.example:8443"), "t", false},
+		{"named and as plain as the keys", "http://public.example" + path, hosts("public.example"), "t", true},
+		{"another one named", "https://other.example" + path, hosts("public.example"), "t", false},
+		{"named in another scheme", "ftp://public.example" + path, hosts("public.example"), "t", false},
+		{"a file", "file:///router.example" + path, nil, "t", false},
+		{"no host", path, nil, "t", false},
+		{"not a URL", "http://router.example:x" + path, nil, "t", false},
+		{"another place", "http://router.example/api/v1/tasks/" + taskID, nil, "t", false},
+		{"with a query", resultURL + "?x=/result", nil, "t", false},
+		{"with a fragment", resultURL + "#/result", nil, "t", false},
+		{"nowhere", "", nil, "t", false},
+		{"no token", resultURL, nil, "", false},
+		{"a token of two lines", resultURL, nil, "a\nb", false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var log bytes.Buffer
+				d := newDesk()
+				a := d.agent(t, &log, slow, func(c *agentkit.Config) { c.CallbackHosts = tc.more })
+				w := serve(a, d.post(goodTask().with("callback", object{"url": tc.url, "token": tc.token})))
+				if err := a.Shutdown(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				if want := map[bool]int{true: 202, false: 200}[tc.ok]; w.Code != want {
+					t.Errorf("answer = %d, want %d", w.Code, want)
+				}
+				if posts := d.received(); (len(posts) == 1) != tc.ok {
+					t.Errorf("deliveries = %+v, want one: %v", posts, tc.ok)
+				}
+				if warned := strings.Contains(log.String(), "callback not used"); warned == tc.ok {
+					t.Errorf("log = %q, want a word of it: %v", log.String(), !tc.ok)
+				}
+			})
+		})
+	}
+}
+
+// Who fetches the keys over https delivers over nothing less.
+func TestCallbacksAreNotPlainer(t *testing.T) {
+	for url, want := range map[string]int{
+		"https://router.example/api/v1/tasks/" + taskID + "/result": http.StatusAccepted,
+		"https://public.example/api/v1/tasks/" + taskID + "/result": http.StatusAccepted,
+		"http://router.example/api/v1/tasks/" + taskID + "/result":  http.StatusOK,
+		"http://public.example/api/v1/tasks/" + taskID + "/result":  http.StatusOK,
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			d := newDesk()
+			a := d.agent(t, nil, slow, func(c *agentkit.Config) {
+				c.JWKSURL, c.CallbackHosts = "https://router.example/.well-known/jwks.json", []string{"public.example"}
+			})
+			w := serve(a, d.post(goodTask().with("callback", object{"url": url, "token": "t"})))
+			if err := a.Shutdown(t.Context()); err != nil || w.Code != want {
+				t.Errorf("answer with the callback %s = %d (%v), want %d", url, w.Code, err, want)
+			}
+		})
+	}
+}

@@ -1,0 +1,105 @@
+package agentkit_test
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/caprouter/caprouter/agentkit"
+	"github.com/caprouter/caprouter/contract"
+)
+
+const resultURL = "http://router.example/api/v1/tasks/" + taskID + "/result"
+
+// posted is what an agent has sent to a callback.
+type posted struct {
+	URL, Token string
+	Body       string
+	At         time.Duration // since the desk began
+}
+
+// desk is a router that takes what comes later, without a network.
+type desk struct {
+	router *fakeRouter
+	began  time.Time
+
+	mu     sync.Mutex
+	posts  []posted
+	answer func(n int, r *http.Request) (*http.Response, error) // n counts from 0; nil = 200
+}
+
+func newDesk() *desk { return &desk{router: newKeyOnly(), began: time.Now()} }
+
+func (d *desk) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Method == http.MethodGet {
+		return answer(http.StatusOK, `{"keys":[`+d.router.jwk("k1")+`]}`), nil
+	}
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return nil, err
+	}
+	d.mu.Lock()
+	n, reply := len(d.posts), d.answer
+	d.posts = append(d.posts, posted{
+		r.URL.String(), strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer "), string(body), time.Since(d.began),
+	})
+	d.mu.Unlock()
+	if reply == nil {
+		return answer(http.StatusOK, ""), nil
+	}
+	return reply(n, r)
+}
+
+func (d *desk) received() []posted {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return append([]posted(nil), d.posts...)
+}
+
+func (d *desk) agent(t testing.TB, log io.Writer, work agentkit.Work, change ...func(*agentkit.Config)) *agentkit.Agent {
+	t.Helper()
+	return newAgent(t, nil, log, work, append([]func(*agentkit.Config){func(c *agentkit.Config) {
+		c.JWKSURL, c.Client = "http://router.example/.well-known/jwks.json", &http.Client{Transport: d}
+	}}, change...)...)
+}
+
+// task is one with a callback at the desk.
+func (d *desk) task() object {
+	return goodTask().with("callback", object{"url": resultURL, "token": "task-token"})
+}
+
+func (d *desk) post(task object) *http.Request {
+	return post("/", d.router.token(goodClaims()), task.json())
+}
+
+// statuses answers the posts with these, the last one for ever.
+func statuses(codes ...int) func(int, *http.Request) (*http.Response, error) {
+	return func(n int, _ *http.Request) (*http.Response, error) {
+		return answer(codes[min(n, len(codes)-1)], ""), nil
+	}
+}
+
+func accepted(t testing.TB, w *httptest.ResponseRecorder) {
+	t.Helper()
+	if w.Code != http.StatusAccepted || w.Body.Len() != 0 {
+		t.Errorf("answer = %d %q, want 202 without a body", w.Code, w.Body)
+	}
+}
+
+// slow is work of ten seconds that lets the router go first.
+func slow(ctx context.Context, _ contract.Task) (contract.Result, error) {
+	agentkit.Later(ctx)
+	select {
+	case <-time.After(10 * time.Second):
+		return agentkit.Answer("done"), nil
+	case <-ctx.Done():
+		return contract.Result{}, ctx.Err()
+	}
+}
+
+const doneBody = `{"task_id":"` + taskID + `","status":"success","data":{"answer":"done"}}`

@@ -1,0 +1,115 @@
+package agentkit
+
+import (
+	"context"
+	"time"
+
+	"github.com/caprouter/caprouter/contract"
+)
+
+// lastWords is how long delivering goes on when the task's time is up, or the
+// process has no more time: long enough for one try.
+const lastWords = 2 * time.Second
+
+// scopeKey is where serveTask puts what the context of a work is about.
+type scopeKey struct{}
+
+// scope is one task, for the functions that take the context of its work.
+type scope struct {
+	caller  string
+	agent   *Agent
+	job     *job
+	courier *courier // nil = nothing can be said outside the connection
+}
+
+func scopeOf(ctx context.Context) *scope {
+	s, _ := ctx.Value(scopeKey{}).(*scope)
+	return s
+}
+
+// Caller returns the subject the task is done for, as the router authenticated
+// it; "" in a context that is not that of a work.
+func Caller(ctx context.Context) string {
+	if s := scopeOf(ctx); s != nil {
+		return s.caller
+	}
+	return ""
+}
+
+// Later lets the router go: it is told that the task is accepted, and the Result
+// is delivered when the work returns it. It reports whether that is so. Without
+// a callback of the router in the task the connection stays, and so does the
+// time the router waits on it: then Later changes nothing and returns false.
+func Later(ctx context.Context) bool {
+	s := scopeOf(ctx)
+	return s != nil && s.agent.memory.postpone(s.job)
+}
+
+// Progress tells the router, and through it the caller, how far the work is:
+// message in words for people, percent between 0 and 100, or less than 0 when
+// nobody knows. It returns at once. What is told is sent in its order; of a work
+// that tells faster than can be sent, the oldest is left out. Without a callback
+// in the task nothing is sent.
+func Progress(ctx context.Context, message string, percent float64) {
+	s := scopeOf(ctx)
+	if s == nil || s.courier == nil || message == "" {
+		return
+	}
+	p := contract.Progress{Message: shortened(message)}
+	if percent >= 0 { // and not NaN
+		p.Percent = new(min(percent, 100))
+	}
+	s.courier.tell(ctx, p)
+}
+
+// shortened cuts a message to what the router takes.
+func shortened(message string) string {
+	n := 0
+	for i := range message {
+		if n++; n > maxMessage {
+			return message[:i]
+		}
+	}
+	return message
+}
+
+// bringHome delivers the job's Result, where no connection has taken it.
+func (a *Agent) bringHome(ctx context.Context, j *job, task contract.Task, c *courier) {
+	ctx, cancel := context.WithDeadline(context.WithoutCancel(ctx), task.Deadline.Add(lastWords))
+	defer cancel()
+	if !a.memory.owed(j) {
+		c.hush()
+		return
+	}
+	c.flush(ctx)
+	if err := c.deliver(ctx, j.answer, a.closing); err != nil {
+		a.log.Warn("result not delivered", "task_id", task.TaskID, "trace_id", task.TraceID, "err", err)
+	}
+}
+
+// Shutdown waits until the work that no connection waits for is done and its
+// results are delivered. It is called after the http.Server's, which waits for
+// the connections. When ctx ends first, the work that is left is told to stop;
+// it has two more seconds to do so and say that it failed. Then ctx's error is
+// returned.
+func (a *Agent) Shutdown(ctx context.Context) error {
+	idle := make(chan struct{})
+	go func() {
+		a.background.Wait()
+		close(idle)
+	}()
+	select {
+	case <-idle:
+		return nil
+	case <-ctx.Done():
+	}
+	a.closeOnce.Do(func() { close(a.closing) })
+	a.memory.cancelAll()
+	timer := time.NewTimer(lastWords)
+	defer timer.Stop()
+	select {
+	case <-idle:
+	case <-timer.C: // work that does not heed its context
+	}
+	return ctx.Err()
+}

@@ -1,0 +1,296 @@
+package agentkit_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/caprouter/caprouter/agentkit"
+	"github.com/caprouter/caprouter/contract"
+)
+
+func TestLater(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDesk()
+		a := d.agent(t, nil, slow)
+		accepted(t, serve(a, d.post(d.task())))
+		if got := d.received(); len(got) != 0 {
+			t.Fatalf("the router got %+v before the work was done", got)
+		}
+		if err := a.Shutdown(t.Context()); err != nil {
+			t.Fatalf("Shutdown = %v", err)
+		}
+		want := []posted{{resultURL, "task-token", doneBody, 10 * time.Second}}
+		if diff := cmp.Diff(want, d.received()); diff != "" {
+			t.Errorf("the router got (-want +got):\n%s", diff)
+		}
+		// The same task once more: the answer is known.
+		if res := result(t, serve(a, d.post(d.task()))); res.Text() != "done" {
+			t.Errorf("a repeated task got %+v, want the result", res)
+		}
+		if err := a.Shutdown(t.Context()); err != nil || len(d.received()) != 1 {
+			t.Errorf("Shutdown = %v with %d deliveries, want one", err, len(d.received()))
+		}
+	})
+}
+
+func TestWhenTheAnswerComesLater(t *testing.T) {
+	after := func(d time.Duration) func(*agentkit.Config) {
+		return func(c *agentkit.Config) { c.LaterAfter = d }
+	}
+	quick := func(ctx context.Context, _ contract.Task) (contract.Result, error) {
+		return agentkit.Answer("done"), nil
+	}
+	patient := func(ctx context.Context, _ contract.Task) (contract.Result, error) { // says nothing of later
+		<-time.After(10 * time.Second)
+		return agentkit.Answer("done"), nil
+	}
+	for _, tc := range []struct {
+		name     string
+		work     agentkit.Work
+		change   func(*agentkit.Config)
+		callback bool
+		status   int
+		after    time.Duration // of the answer
+		posts    int
+	}{
+		{"at once", quick, after(time.Second), true, 200, 0, 0},
+		{"the work takes its time", patient, after(0), true, 200, 10 * time.Second, 0},
+		{"the work takes too long", patient, after(2 * time.Second), true, 202, 2 * time.Second, 1},
+		{"just not too long", patient, after(11 * time.Second), true, 200, 10 * time.Second, 0},
+		{"the work says so", slow, after(0), true, 202, 0, 1},
+		{"without a callback it takes too long", patient, after(2 * time.Second), false, 200, 10 * time.Second, 0},
+		{"without a callback the work says so", slow, after(0), false, 200, 10 * time.Second, 0},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				d := newDesk()
+				a := d.agent(t, nil, tc.work, tc.change)
+				task := d.task()
+				if !tc.callback {
+					task = goodTask()
+				}
+				w := serve(a, d.post(task))
+				if took := time.Since(d.began); w.Code != tc.status || took != tc.after {
+					t.Errorf("answer = %d after %v, want %d after %v", w.Code, took, tc.status, tc.after)
+				}
+				if err := a.Shutdown(t.Context()); err != nil || len(d.received()) != tc.posts {
+					t.Errorf("Shutdown = %v and %d deliveries, want %d", err, len(d.received()), tc.posts)
+				}
+			})
+		})
+	}
+}
+
+func TestLaterSaysWhetherItIs(t *testing.T) {
+	if agentkit.Later(t.Context()) {
+		t.Error("Later outside of a work = true")
+	}
+	for callback, want := range map[bool]bool{true: true, false: false} {
+		synctest.Test(t, func(t *testing.T) {
+			d := newDesk()
+			a := d.agent(t, nil, func(ctx context.Context, _ contract.Task) (contract.Result, error) {
+				for range 2 {
+					if got := agentkit.Later(ctx); got != want {
+						t.Errorf("Later with a callback %v = %v, want %v", callback, got, want)
+					}
+				}
+				return agentkit.Answer("done"), nil
+			})
+			task := d.task()
+			if !callback {
+				task = task.with("callback", nil)
+			}
+			serve(a, d.post(task))
+			if err := a.Shutdown(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// Whoever asks again for work that was let go is told to wait for the callback.
+func TestARepeatedTaskThatComesLater(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDesk()
+		a := d.agent(t, nil, slow)
+		for range 3 {
+			accepted(t, serve(a, d.post(d.task())))
+		}
+		if err := a.Shutdown(t.Context()); err != nil || len(d.received()) != 1 {
+			t.Errorf("Shutdown = %v and %d deliveries, want one", err, len(d.received()))
+		}
+	})
+}
+
+// A result no connection can carry any more takes the other way.
+func TestABrokenConnection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDesk()
+		a := d.agent(t, nil, func(context.Context, contract.Task) (contract.Result, error) {
+			<-time.After(10 * time.Second)
+			return agentkit.Answer("done"), nil
+		})
+		ctx, hangUp := context.WithTimeout(t.Context(), time.Second)
+		defer hangUp()
+		a.ServeHTTP(httptest.NewRecorder(), d.post(d.task()).WithContext(ctx))
+		if err := a.Shutdown(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		want := []posted{{resultURL, "task-token", doneBody, 10 * time.Second}}
+		if diff := cmp.Diff(want, d.received()); diff != "" {
+			t.Errorf("the router got (-want +got):\n%s", diff)
+		}
+	})
+}
+
+func TestACancelledTaskIsNotDelivered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDesk()
+		a := d.agent(t, nil, slow)
+		accepted(t, serve(a, d.post(d.task())))
+		if w := serve(a, post("/"+taskID+"/cancel", d.router.token(goodClaims()), "")); w.Code != http.StatusNoContent {
+			t.Fatalf("cancel = %d", w.Code)
+		}
+		if err := a.Shutdown(t.Context()); err != nil || len(d.received()) != 0 {
+			t.Errorf("Shutdown = %v and %d deliveries, want none", err, len(d.received()))
+		}
+	})
+}
+
+func TestTheDeadlineEndsWorkThatComesLater(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDesk()
+		a := d.agent(t, nil, slow)
+		accepted(t, serve(a, d.post(d.task().with("deadline", time.Now().Add(3*time.Second)))))
+		if err := a.Shutdown(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		posts := d.received()
+		if len(posts) != 1 || posts[0].At != 3*time.Second || !strings.Contains(posts[0].Body, "not done by its deadline") {
+			t.Errorf("the router got %+v, want a failure at the deadline", posts)
+		}
+	})
+}
+
+func TestShutdown(t *testing.T) {
+	for _, tc := range []struct {
+		name  string
+		work  agentkit.Work
+		after time.Duration // Shutdown returns
+		posts int
+	}{
+		{"work that stops", slow, 3 * time.Second, 1},
+		{"work that does not", func(ctx context.Context, _ contract.Task) (contract.Result, error) {
+			agentkit.Later(ctx)
+			<-time.After(10 * time.Second)
+			return agentkit.Answer("done"), nil
+		}, 5 * time.Second, 0},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				d := newDesk()
+				d.answer = statuses(503) // one try is all there is time for
+				a := d.agent(t, nil, tc.work)
+				accepted(t, serve(a, d.post(d.task())))
+				ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+				defer cancel()
+				if err := a.Shutdown(ctx); !errors.Is(err, context.DeadlineExceeded) {
+					t.Errorf("Shutdown = %v, want the end of its context", err)
+				}
+				if took := time.Since(d.began); took != tc.after || len(d.received()) != tc.posts {
+					t.Errorf("Shutdown took %v with %d deliveries, want %v with %d", took, len(d.received()), tc.after, tc.posts)
+				}
+				if err := a.Shutdown(t.Context()); err != nil { // for the bubble; it may be called twice
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
+
+// What becomes of work that fails is delivered like any other Result.
+func TestFailuresComeLaterToo(t *testing.T) {
+	for name, work := range map[string]agentkit.Work{
+		"an error": func(ctx context.Context, _ contract.Task) (contract.Result, error) {
+			agentkit.Later(ctx)
+			return contract.Result{}, errors.New("hunter2")
+		},
+		"a panic": func(ctx context.Context, _ contract.Task) (contract.Result, error) {
+			agentkit.Later(ctx)
+			panic("hunter2")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				d := newDesk()
+				a := d.agent(t, nil, work)
+				serve(a, d.post(d.task()))
+				if err := a.Shutdown(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				posts := d.received()
+				if len(posts) != 1 || strings.Contains(posts[0].Body, "hunter2") || !strings.Contains(posts[0].Body, `"failure"`) {
+					t.Errorf("the router got %+v, want a failure without the error's text", posts)
+				}
+			})
+		})
+	}
+}
+
+// Over real connections, with many at once: each result arrives once.
+func TestManyResultsLater(t *testing.T) {
+	const tasks = 200
+	var mu sync.Mutex
+	got := map[string]int{}
+	keys := newKeyOnly()
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /.well-known/jwks.json", keys.ServeHTTP)
+	mux.HandleFunc("POST /api/v1/tasks/{id}/{what}", func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		if r.PathValue("what") == "result" {
+			mu.Lock()
+			got[r.PathValue("id")]++
+			mu.Unlock()
+		}
+	})
+	router := httptest.NewServer(mux)
+	defer router.Close()
+	a := newAgent(t, nil, nil, func(ctx context.Context, t contract.Task) (contract.Result, error) {
+		agentkit.Progress(ctx, "begun", 0)
+		agentkit.Later(ctx)
+		return agentkit.Answer(t.TaskID), nil
+	}, func(c *agentkit.Config) {
+		c.JWKSURL, c.Client = router.URL+"/.well-known/jwks.json", router.Client()
+	})
+	var wg sync.WaitGroup
+	for i := range tasks {
+		wg.Go(func() {
+			id := fmt.Sprintf("t%d", i)
+			task := goodTask().with("task_id", id).with("callback", object{"url": router.URL + "/api/v1/tasks/" + id + "/result", "token": "x"})
+			w := serve(a, post("/", keys.token(goodClaims().with("task_id", nil)), task.json()))
+			if w.Code != 200 && w.Code != 202 {
+				t.Errorf("task %s: %d %s", id, w.Code, w.Body)
+			}
+		})
+	}
+	wg.Wait()
+	if err := a.Shutdown(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for i := range tasks {
+		if n := got[fmt.Sprintf("t%d", i)]; n != 1 {
+			t.Errorf("the result of t%d arrived %d times, want once", i, n)
+		}
+	}
+}

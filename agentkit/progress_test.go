@@ -1,0 +1,177 @@
+package agentkit_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/caprouter/caprouter/agentkit"
+	"github.com/caprouter/caprouter/contract"
+)
+
+func TestProgress(t *testing.T) {
+	agentkit.Progress(t.Context(), "nobody hears it", 1) // not of a work: no panic
+	synctest.Test(t, func(t *testing.T) {
+		d := newDesk()
+		a := d.agent(t, nil, func(ctx context.Context, _ contract.Task) (contract.Result, error) {
+			agentkit.Later(ctx)
+			for _, p := range []struct {
+				message string
+				percent float64
+			}{{"reading", -1}, {"", 5}, {"checking", 12.5}, {"writing", 250}, {"no number", math.NaN()}, {strings.Repeat("é", 1001), 0}} {
+				agentkit.Progress(ctx, p.message, p.percent)
+			}
+			return agentkit.Answer("done"), nil
+		})
+		serve(a, d.post(d.task()))
+		if err := a.Shutdown(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		progressURL := strings.TrimSuffix(resultURL, "result") + "progress"
+		want := []posted{
+			{URL: progressURL, Token: "task-token", Body: `{"message":"reading"}`},
+			{URL: progressURL, Token: "task-token", Body: `{"message":"checking","percent":12.5}`},
+			{URL: progressURL, Token: "task-token", Body: `{"message":"writing","percent":100}`},
+			{URL: progressURL, Token: "task-token", Body: `{"message":"no number"}`},
+			{URL: progressURL, Token: "task-token", Body: `{"message":"` + strings.Repeat("é", 1000) + `","percent":0}`},
+			{URL: resultURL, Token: "task-token", Body: doneBody},
+		}
+		if diff := cmp.Diff(want, d.received()); diff != "" {
+			t.Errorf("the router got (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// Work that answers on its connection may tell how far it is too, and one
+// without a callback tells nobody.
+func TestProgressOfWorkOnAConnection(t *testing.T) {
+	for callback, want := range map[bool]int{true: 1, false: 0} {
+		synctest.Test(t, func(t *testing.T) {
+			d := newDesk()
+			a := d.agent(t, nil, func(ctx context.Context, _ contract.Task) (contract.Result, error) {
+				agentkit.Progress(ctx, "half", 50)
+				<-time.After(time.Second)
+				return agentkit.Answer("done"), nil
+			})
+			task := d.task()
+			if !callback {
+				task = goodTask()
+			}
+			if res := result(t, serve(a, d.post(task))); res.Text() != "done" {
+				t.Errorf("result = %+v", res)
+			}
+			if err := a.Shutdown(t.Context()); err != nil || len(d.received()) != want {
+				t.Errorf("Shutdown = %v and %d words of progress, want %d", err, len(d.received()), want)
+			}
+		})
+	}
+}
+
+// A router that takes its time gets the latest, in its order, and the work does
+// not wait for it.
+func TestProgressIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDesk()
+		d.answer = func(_ int, r *http.Request) (*http.Response, error) {
+			if strings.HasSuffix(r.URL.Path, "/progress") {
+				<-time.After(time.Second)
+			}
+			return answer(http.StatusNoContent, ""), nil
+		}
+		a := d.agent(t, nil, func(ctx context.Context, _ contract.Task) (contract.Result, error) {
+			agentkit.Later(ctx)
+			agentkit.Progress(ctx, "first", 0)
+			synctest.Wait() // it is on its way
+			for i := range 1000 {
+				agentkit.Progress(ctx, fmt.Sprint(i), float64(i)/10)
+			}
+			if took := time.Since(d.began); took != 0 {
+				t.Errorf("telling took %v", took)
+			}
+			<-time.After(time.Minute)
+			return agentkit.Answer("done"), nil
+		})
+		accepted(t, serve(a, d.post(d.task())))
+		if err := a.Shutdown(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, p := range d.received() {
+			var progress contract.Progress
+			if err := json.Unmarshal([]byte(p.Body), &progress); err != nil {
+				t.Fatal(err)
+			}
+			got = append(got, progress.Message)
+		}
+		want := []string{"first"}
+		for i := 984; i < 1000; i++ {
+			want = append(want, fmt.Sprint(i))
+		}
+		if diff := cmp.Diff(append(want, ""), got); diff != "" { // the last is the result
+			t.Errorf("the router got (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// Progress never keeps a result: what is not sent in two seconds is dropped.
+func TestTheResultDoesNotWaitForProgress(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDesk()
+		d.answer = func(_ int, r *http.Request) (*http.Response, error) {
+			if strings.HasSuffix(r.URL.Path, "/progress") {
+				<-r.Context().Done()
+				return nil, r.Context().Err()
+			}
+			return answer(http.StatusOK, ""), nil
+		}
+		a := d.agent(t, nil, func(ctx context.Context, _ contract.Task) (contract.Result, error) {
+			agentkit.Later(ctx)
+			for range 10 {
+				agentkit.Progress(ctx, "x", 1)
+			}
+			return agentkit.Answer("done"), nil
+		})
+		serve(a, d.post(d.task()))
+		if err := a.Shutdown(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		posts := d.received()
+		if last := posts[len(posts)-1]; last.URL != resultURL || last.At > 2*time.Second || len(posts) > 4 {
+			t.Errorf("%d posts, the last %+v; want the result after at most two seconds", len(posts), last)
+		}
+	})
+}
+
+// A task that has ended, or that nobody knows, is not told about any more.
+func TestProgressNobodyWants(t *testing.T) {
+	for _, status := range []int{401, 404, 409} {
+		synctest.Test(t, func(t *testing.T) {
+			d := newDesk()
+			d.answer = statuses(status, 200)
+			a := d.agent(t, nil, func(ctx context.Context, _ contract.Task) (contract.Result, error) {
+				agentkit.Later(ctx)
+				for range 5 {
+					agentkit.Progress(ctx, "x", 1)
+					<-time.After(time.Second)
+				}
+				return agentkit.Answer("done"), nil
+			})
+			accepted(t, serve(a, d.post(d.task())))
+			if err := a.Shutdown(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			posts := d.received()
+			if len(posts) != 2 || posts[1].URL != resultURL {
+				t.Errorf("after %d the router got %+v, want one word of progress and the result", status, posts)
+			}
+		})
+	}
+}

@@ -1,0 +1,119 @@
+package agentkit
+
+import (
+	"context"
+	"errors"
+	"io"
+	"mime"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/caprouter/caprouter/contract"
+)
+
+// maxTaskBytes bounds the body of a task.
+const maxTaskBytes = 2 << 20
+
+// serveTask does a task, or waits for the same task to be done, and answers
+// with its result, or that it comes later.
+func (a *Agent) serveTask(w http.ResponseWriter, r *http.Request) {
+	// The token comes first: nothing of a stranger's body is read.
+	token, trouble := a.verifier.verify(r)
+	if trouble != nil {
+		trouble.write(w)
+		return
+	}
+	task, trouble := a.readTask(w, r)
+	if trouble == nil {
+		trouble = token.allows(task.TaskID)
+	}
+	if trouble != nil {
+		trouble.write(w)
+		return
+	}
+	// The work outlives the connection; see the package comment.
+	ctx, cancel := context.WithDeadline(context.WithoutCancel(r.Context()), task.Deadline)
+	callback := a.courier(task)
+	j, first := a.memory.begin(jobKey{token.Subject, task.TaskID}, cancel, callback != nil)
+	ctx = context.WithValue(ctx, scopeKey{}, &scope{caller: token.Subject, agent: a, job: j, courier: callback})
+	switch {
+	case !first:
+		cancel()
+	case callback == nil: // nobody but this connection can be told
+		a.do(ctx, j, task)
+		cancel()
+	default:
+		a.background.Go(func() {
+			defer cancel()
+			a.do(ctx, j, task)
+			a.bringHome(ctx, j, task, callback)
+		})
+	}
+	a.answer(w, r, j)
+}
+
+// answer waits for the job's result as long as the connection should.
+func (a *Agent) answer(w http.ResponseWriter, r *http.Request, j *job) {
+	var patience <-chan time.Time
+	if a.laterAfter > 0 {
+		timer := time.NewTimer(a.laterAfter)
+		defer timer.Stop()
+		patience = timer.C
+	}
+	for {
+		select {
+		case <-j.done:
+		case <-j.later:
+		case <-patience:
+			a.memory.postpone(j) // or it is done just now, or cannot be
+			continue
+		case <-r.Context().Done(): // this one has left; others may still wait
+			a.memory.postpone(j) // so that the result does not get lost
+			return
+		}
+		select {
+		case <-j.done:
+			writeJSON(w, http.StatusOK, j.answer)
+		default:
+			w.WriteHeader(http.StatusAccepted) // no body: the connection serves the next task
+		}
+		return
+	}
+}
+
+// readTask reads the body. Members it does not know are ignored, so that an
+// agent survives a newer router.
+func (a *Agent) readTask(w http.ResponseWriter, r *http.Request) (contract.Task, *problem) {
+	var task contract.Task
+	media, params, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	if charset, named := params["charset"]; err != nil || media != "application/json" || named && !strings.EqualFold(charset, "utf-8") {
+		return task, problemf(http.StatusUnsupportedMediaType, "unsupported_media_type", "send application/json in UTF-8")
+	}
+	if encoding := r.Header.Get("Content-Encoding"); encoding != "" && encoding != "identity" {
+		return task, problemf(http.StatusUnsupportedMediaType, "unsupported_media_type", "send the task without a content encoding")
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxTaskBytes))
+	if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
+		return task, problemf(http.StatusRequestEntityTooLarge, "payload_too_large", "a task has at most %d bytes", maxTaskBytes)
+	}
+	if err == nil {
+		err = decodeStrict(body, &task)
+	}
+	switch {
+	case err != nil:
+		return task, problemf(http.StatusBadRequest, "invalid_request", "not a task: %.200v", err)
+	case !validTaskID(task.TaskID):
+		return task, problemf(http.StatusBadRequest, "invalid_request", "not a task: task_id is missing or not an id")
+	case !task.Deadline.After(a.now()):
+		return task, problemf(http.StatusBadRequest, "invalid_request", "the task's deadline has passed by this agent's clock")
+	}
+	return task, nil
+}
+
+// validTaskID takes what can stand in a path and be kept in memory.
+func validTaskID(id string) bool {
+	return id != "" && len(id) <= 128 && !strings.ContainsFunc(id, func(r rune) bool {
+		return r <= ' ' || r > '~' || strings.ContainsRune(`/\?#%`, r)
+	})
+}

@@ -1,0 +1,293 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/audit"
+	"github.com/caprouter/caprouter/internal/auth"
+	"github.com/caprouter/caprouter/internal/store"
+)
+
+// writeTrail fills a data directory with a trail of n requests and closes it.
+func writeTrail(t *testing.T, dir string, n int) {
+	t.Helper()
+	ctx := t.Context()
+	signer, err := auth.OpenSigner(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := store.Open(ctx, store.Config{Dir: dir, Owner: "test", SyncEvery: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	log, err := s.Log(ctx, audit.LogConfig(0.5))
+	if err != nil {
+		t.Fatal(err)
+	}
+	trail, err := audit.Open(ctx, audit.Config{Log: log, Signer: signer, HeadFile: filepath.Join(dir, audit.HeadFile)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range n {
+		err := trail.Append(ctx, audit.Record{
+			Kind: audit.KindOutcome, At: time.Date(2026, 1, 2, 15, 4, i, 0, time.UTC),
+			RequestID: "01980c1a-7c00-7a3e-9d41-5f2b6c7d8e90", Subject: "ana", Status: contract.StatusCompleted,
+			Content: []byte(`{"prompt":"find this text in the file","response":{}}`),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := trail.Close(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// verify runs the command and returns what it printed.
+func verify(t *testing.T, args ...string) (code int, out, errOut string) {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	root := newRootCommand()
+	root.SetArgs(append([]string{"audit", "verify"}, args...))
+	root.SetOut(&stdout)
+	root.SetErr(&stderr)
+	code = report(&stderr, root.ExecuteContext(t.Context()))
+	return code, stdout.String(), stderr.String()
+}
+
+// files reads everything below dir.
+func files(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	err := filepath.WalkDir(dir, func(path string, entry os.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		data, err := os.ReadFile(path)
+		all[path] = string(data)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+func TestAuditVerify(t *testing.T) {
+	dir := t.TempDir()
+	writeTrail(t, dir, 5)
+	before := files(t, dir)
+
+	code, out, errOut := verify(t, "--data-dir", dir)
+	if code != exitOK || errOut != "" {
+		t.Errorf("got exit code %d and stderr %q, want 0 and none\n%s", code, errOut, out)
+	}
+	for _, line := range []string{"trail     " + dir, "contents  5 whole, 0 erased, 0 expired", "verdict   nothing is wrong"} {
+		if !slices.Contains(strings.Split(out, "\n"), line) {
+			t.Errorf("got %s\nwant the line %q", out, line)
+		}
+	}
+	code, out, _ = verify(t, "--data-dir", dir, "--json")
+	var r audit.Report
+	if err := json.Unmarshal([]byte(out), &r); err != nil || code != exitOK || r.Contents != 5 || !r.OK() {
+		t.Errorf("got exit code %d and %s (%v), want 0 and 5 contents", code, out, err)
+	}
+	if after := files(t, dir); !maps.Equal(before, after) {
+		t.Error("verifying wrote to the data directory")
+	}
+}
+
+// What was done to the files is said on a line of its own, with exit code 1.
+func TestAuditVerifyNamesWhatIsWrong(t *testing.T) {
+	cases := []struct {
+		name   string
+		tamper func(t *testing.T, dir string)
+		want   string // the beginning of a line
+	}{
+		{"head gone", func(t *testing.T, dir string) {
+			if err := os.Remove(filepath.Join(dir, audit.HeadFile)); err != nil {
+				t.Fatal(err)
+			}
+		}, audit.ProblemHeadMissing},
+		{"key gone", func(t *testing.T, dir string) {
+			if err := os.Remove(filepath.Join(dir, auth.KeyFile)); err != nil {
+				t.Fatal(err)
+			}
+		}, audit.ProblemHeadUnknownKey},
+		{"everything written anew", func(t *testing.T, dir string) {
+			other := t.TempDir()
+			writeTrail(t, other, 3)
+			if err := os.RemoveAll(filepath.Join(dir, "store")); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Rename(filepath.Join(other, "store"), filepath.Join(dir, "store")); err != nil {
+				t.Fatal(err)
+			}
+		}, ""},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			dir := t.TempDir()
+			writeTrail(t, dir, 5)
+			c.tamper(t, dir)
+			code, out, errOut := verify(t, "--data-dir", dir)
+			if code != exitError || errOut != "" {
+				t.Errorf("got exit code %d and stderr %q, want 1 and none", code, errOut)
+			}
+			if !strings.HasPrefix(out, c.want) || !strings.Contains(out, "problem") {
+				t.Errorf("got %s\nwant a line that begins with %q", out, c.want)
+			}
+			code, out, _ = verify(t, "--data-dir", dir, "--json")
+			if code != exitError || !strings.Contains(out, `"what":"`+c.want) {
+				t.Errorf("as JSON got exit code %d and %s", code, out)
+			}
+			if _, err := os.Stat(filepath.Join(dir, auth.KeyFile)); c.name == "key gone" && err == nil {
+				t.Error("verifying made a new key")
+			}
+		})
+	}
+}
+
+// What is not there is said with the reason, as far as it can be known.
+func TestAuditVerifyWithoutATrail(t *testing.T) {
+	for _, c := range []struct {
+		name, want string
+		prepare    func(t *testing.T)
+		flags      []string
+	}{
+		{
+			"no directory", "there is no audit trail in data: there is no such directory; name the data directory with --data-dir DIR",
+			func(*testing.T) {},
+			[]string{"--data-dir", "data"},
+		},
+		{
+			"an empty directory", "there is no audit trail in data: no router has kept anything there; name the data directory with --data-dir DIR",
+			func(t *testing.T) { mkdir(t, "data") },
+			[]string{"--data-dir", "data"},
+		},
+		{
+			"a store without a trail", "there is no audit trail in data: what a router keeps is there, and no trail is among it",
+			func(t *testing.T) { mkdir(t, "data/store/jetstream") },
+			[]string{"--data-dir", "data"},
+		},
+		{
+			"the log deleted",
+			"there is no audit trail in data: the signed head of one is there, and its log is not: " +
+				"it was deleted, or it is at a URL (store.url) and cannot be checked",
+			func(t *testing.T) {
+				writeTrail(t, "data", 1)
+				if err := os.RemoveAll("data/store"); err != nil {
+					t.Fatal(err)
+				}
+			},
+			[]string{"--data-dir", "data"},
+		},
+		{
+			"a store at a URL",
+			"the audit trail is at nats://ana:xxxxx@store.example:4222, where store.url keeps it: only one in a data directory can be checked",
+			func(t *testing.T) {
+				config := "store:\n  url: nats://ana:secret@store.example:4222\n"
+				if err := os.WriteFile("caprouter.yaml", []byte(config), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			},
+			nil,
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Chdir(t.TempDir())
+			c.prepare(t)
+			code, out, errOut := verify(t, c.flags...)
+			if want := "caprouter: " + c.want + "\n"; code != exitError || out != "" || errOut != want {
+				t.Errorf("got exit code %d, %q and %q, want 1, nothing and %q", code, out, errOut, want)
+			}
+		})
+	}
+}
+
+func mkdir(t *testing.T, dir string) {
+	t.Helper()
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Without --data-dir it is the directory the router would use.
+func TestAuditVerifyFindsTheDataDirectory(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for _, c := range []struct {
+		name, file, env, want string
+	}{
+		{"default", "", "", "./caprouter-data"},
+		{"file", "data_dir: from-file\n", "", "from-file"},
+		{"environment", "data_dir: from-file\n", "from-env", "from-env"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if c.file != "" {
+				if err := os.WriteFile("caprouter.yaml", []byte(c.file), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if c.env != "" {
+				t.Setenv("CAPROUTER_DATA_DIR", c.env)
+			}
+			if got, err := dataDirOf("", ""); err != nil || got != c.want {
+				t.Errorf("got %q (%v), want %q", got, err, c.want)
+			}
+			if got, err := dataDirOf("named", ""); err != nil || got != "named" {
+				t.Errorf("got %q (%v), want the directory that was named", got, err)
+			}
+		})
+	}
+}
+
+func TestPrintTrail(t *testing.T) {
+	at := time.Date(2026, 1, 2, 15, 4, 5, 0, time.UTC)
+	cases := []struct {
+		name   string
+		report audit.Report
+		want   string
+	}{
+		{"nothing yet", audit.Report{}, "trail     d\nrecords   none\ncontents  0 whole, 0 erased, 0 expired\nverdict   nothing is wrong\n"},
+		{
+			"well",
+			audit.Report{
+				Records: 12, Batches: 1, First: 3, Last: 14, From: at, To: at.Add(time.Hour), Contents: 7, ErasedContents: 2, ExpiredContents: 1,
+				Unsigned: 2, Notes: []string{"a checkpoint\x1b[31m"},
+			},
+			"trail     d\nrecords   3 to 14 in 1 batch\ntime      2026-01-02T15:04:05Z to 2026-01-02T16:04:05Z\n" +
+				"contents  7 whole, 2 erased, 1 expired\nunsigned  2 batches after the signed head\nnote      a checkpoint\ufffd[31m\nverdict   nothing is wrong\n",
+		},
+		{
+			"not well",
+			audit.Report{Problems: []audit.Problem{
+				{What: audit.ProblemDeleted, Batch: 7, Record: 31, At: at, Detail: "it is missing"}, {What: audit.ProblemHeadMissing, Detail: "none"},
+			}},
+			"deleted batch 7 record 31 (2026-01-02T15:04:05Z): it is missing\nhead_missing: none\n\n" +
+				"trail     d\nrecords   none\ncontents  0 whole, 0 erased, 0 expired\nverdict   2 problems\n",
+		},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			var out bytes.Buffer
+			if err := printTrail(&out, "d", &c.report); err != nil {
+				t.Fatal(err)
+			}
+			if out.String() != c.want {
+				t.Errorf("got\n%s\nwant\n%s", out.String(), c.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,276 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/caprouter/caprouter/capabilities"
+	"github.com/caprouter/caprouter/contract"
+)
+
+const ticketsPath = "/api/v1/tickets"
+
+func newTicketsCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "tickets",
+		Short: "See what nobody could serve, and which agent to build next",
+		Long: "With fallback policy C, requests that no agent may serve are gathered in tickets: similar ones share\n" +
+			"one, which counts them and suggests the registry entry of the agent that is missing.",
+		Args: onlySubcommands,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(newTicketsListCommand(), newTicketsShowCommand(), newTicketsCloseCommand(), newTicketsDemandCommand())
+	return cmd
+}
+
+// ticketFlags are the flags of every ticket command.
+type ticketFlags struct {
+	serverFlags
+	asJSON bool
+}
+
+func (f *ticketFlags) register(cmd *cobra.Command) {
+	f.serverFlags.register(cmd)
+	cmd.Flags().BoolVar(&f.asJSON, "json", false, "print JSON")
+}
+
+func (f *ticketFlags) client(cmd *cobra.Command) (*client, error) {
+	return newClient(cmp.Or(f.server(cmd), defaultURL), f.tokenEnv)
+}
+
+// allStatuses is the --status that leaves none out.
+const allStatuses = "all"
+
+func newTicketsListCommand() *cobra.Command {
+	var flags ticketFlags
+	var status string
+	var limit int
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List the tickets, those opened last first",
+		Example: `  caprouter tickets list
+  caprouter tickets list --status all --limit 500 --json`,
+		Args: takes("no arguments", 0, 0),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			switch contract.TicketStatus(status) {
+			case contract.TicketOpen, contract.TicketClosed, allStatuses:
+			default:
+				return usagef(cmd, "--status is open, closed or all, not %q", status)
+			}
+			if limit < 1 {
+				return usagef(cmd, "--limit is 1 or more, not %d", limit)
+			}
+			c, err := flags.client(cmd)
+			if err != nil {
+				return err
+			}
+			list, err := c.tickets(cmd.Context(), status, limit)
+			if err != nil {
+				return err
+			}
+			if flags.asJSON {
+				return printJSON(cmd.OutOrStdout(), list)
+			}
+			return printTickets(cmd.OutOrStdout(), list)
+		},
+	}
+	flags.register(cmd)
+	cmd.Flags().StringVar(&status, "status", string(contract.TicketOpen), "open, closed or all")
+	cmd.Flags().IntVar(&limit, "limit", 100, "the most tickets to list")
+	must(cmd.RegisterFlagCompletionFunc("status", cobra.FixedCompletions(
+		[]cobra.Completion{string(contract.TicketOpen), string(contract.TicketClosed), allStatuses}, cobra.ShellCompDirectiveNoFileComp)))
+	return cmd
+}
+
+func newTicketsShowCommand() *cobra.Command {
+	var flags ticketFlags
+	var yaml bool
+	cmd := &cobra.Command{
+		Use:   "show ID",
+		Short: "Show one ticket with its examples and the agent it suggests",
+		Example: `  caprouter tickets show 0198c0de-0000-7000-8000-000000000001
+  caprouter tickets show --yaml 0198c0de-0000-7000-8000-000000000001 > flight_agent.yaml`,
+		Args: takes("the id of a ticket", 1, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := flags.client(cmd)
+			if err != nil {
+				return err
+			}
+			var t contract.Ticket
+			if err := c.get(cmd.Context(), ticketPath(args[0]), nil, &t); err != nil {
+				return err
+			}
+			switch {
+			case flags.asJSON:
+				return printJSON(cmd.OutOrStdout(), t)
+			case yaml:
+				_, err := io.WriteString(cmd.OutOrStdout(), printable(t.SuggestedYAML))
+				return err
+			}
+			return printTicket(cmd.OutOrStdout(), &t)
+		},
+	}
+	flags.register(cmd)
+	cmd.Flags().BoolVar(&yaml, "yaml", false, "print the suggested registry and nothing else")
+	cmd.MarkFlagsMutuallyExclusive("json", "yaml")
+	return cmd
+}
+
+func newTicketsCloseCommand() *cobra.Command {
+	var flags ticketFlags
+	var note string
+	cmd := &cobra.Command{
+		Use:     "close ID",
+		Short:   "Close a ticket: the next similar request opens another",
+		Example: `  caprouter tickets close 0198c0de-0000-7000-8000-000000000001 --note "flight_agent serves these now"`,
+		Args:    takes("the id of a ticket", 1, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := flags.client(cmd)
+			if err != nil {
+				return err
+			}
+			var t contract.Ticket
+			body := struct {
+				Note string `json:"note"`
+			}{note}
+			p, err := c.do(cmd.Context(), http.MethodPost, c.base.JoinPath(ticketPath(args[0]), "close"), body, &t)
+			switch {
+			case err != nil:
+				return err
+			case p != nil:
+				return p.err()
+			case flags.asJSON:
+				return printJSON(cmd.OutOrStdout(), t)
+			}
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "closed %s, a ticket of %s: %s\n", oneLine(t.TicketID), count(t.Count, "request"), oneLine(t.Title))
+			return err
+		},
+	}
+	flags.register(cmd)
+	cmd.Flags().StringVar(&note, "note", "", "`TEXT` that says why, kept in the ticket")
+	return cmd
+}
+
+func ticketPath(id string) string { return ticketsPath + "/" + url.PathEscape(id) }
+
+// tickets reads at most limit tickets, page by page.
+func (c *client) tickets(ctx context.Context, status string, limit int) ([]contract.Ticket, error) {
+	const longestPage = 1000
+	list := []contract.Ticket{}
+	for cursor := ""; ; {
+		query := url.Values{"limit": {strconv.Itoa(min(limit-len(list), longestPage))}}
+		if status != allStatuses {
+			query.Set("status", status)
+		}
+		if cursor != "" {
+			query.Set("cursor", cursor)
+		}
+		var page contract.TicketPage
+		if err := c.get(ctx, ticketsPath, query, &page); err != nil {
+			return nil, err
+		}
+		list = append(list, page.Tickets...)
+		if cursor = page.NextCursor; cursor == "" || len(list) >= limit {
+			return list, nil
+		}
+	}
+}
+
+func printTickets(out io.Writer, list []contract.Ticket) error {
+	if len(list) == 0 {
+		_, err := fmt.Fprintln(out, "no tickets")
+		return err
+	}
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "TICKET\tSTATUS\tREQUESTS\tCALLERS\tLAST\tINTENT\tTITLE")
+	for i := range list {
+		t := &list[i]
+		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\t%s\t%s\n", oneLine(t.TicketID), oneLine(string(t.Status)), t.Count, callers(t.Callers),
+			minute(t.LastAt), names(suggestedIntent(t)), oneLine(t.Title))
+	}
+	return w.Flush()
+}
+
+// mostCounted is where a ticket stops telling callers apart.
+const mostCounted = 100
+
+func callers(n int) string {
+	if n >= mostCounted {
+		return strconv.Itoa(mostCounted) + "+"
+	}
+	return strconv.Itoa(n)
+}
+
+func minute(at time.Time) string { return at.UTC().Format("2006-01-02 15:04") }
+
+// suggestedIntent is what the agent would serve that the ticket suggests.
+func suggestedIntent(t *contract.Ticket) string {
+	s, err := capabilities.Parse("suggestion", []byte(t.SuggestedYAML))
+	if err != nil || len(s.Intents) == 0 {
+		return ""
+	}
+	return strings.Join(s.Intents, ",")
+}
+
+func printTicket(out io.Writer, t *contract.Ticket) error {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	field := func(name, format string, args ...any) {
+		fmt.Fprintf(w, "%s\t%s\n", name, oneLine(fmt.Sprintf(format, args...)))
+	}
+	field("ticket", "%s", t.TicketID)
+	field("status", "%s", t.Status)
+	if t.Note != "" {
+		field("note", "%s", t.Note)
+	}
+	if t.Tenant != "" {
+		field("tenant", "%s", t.Tenant)
+	}
+	field("title", "%s", t.Title)
+	field("requests", "%d, from %s to %s", t.Count, minute(t.CreatedAt), minute(t.LastAt))
+	field("callers", "%s", callers(t.Callers))
+	for _, n := range t.Nearest {
+		field("near", "%s %.2f: %s", n.AgentID, n.Score, lacks(&n))
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	section := func(name string, lines []string) {
+		if len(lines) == 0 {
+			return
+		}
+		fmt.Fprintf(out, "\n%s\n", name)
+		for _, line := range lines {
+			fmt.Fprintf(out, "  - %s\n", oneLine(line))
+		}
+	}
+	var prompts []string
+	for _, e := range t.Examples {
+		prompts = append(prompts, e.Prompt)
+	}
+	section("examples", prompts)
+	section("requirements", t.Requirements)
+	section("risks", t.Risks)
+	_, err := fmt.Fprintf(out, "\nsuggested registry\n\n%s", printable(t.SuggestedYAML))
+	return err
+}
+
+// lacks says what kept the nearest agent from a request.
+func lacks(n *contract.NearestMiss) string {
+	switch {
+	case n.MissingScore > 0:
+		return fmt.Sprintf("lacks %.2f", n.MissingScore)
+	case len(n.Gates) > 0:
+		return n.Gates[0].Reason
+	}
+	return "-"
+}

@@ -1,0 +1,265 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/caprouter/caprouter/contract"
+)
+
+// day is the day so many days before another.
+func dayBefore(now time.Time, days, count int) contract.DayCount {
+	return contract.DayCount{Day: now.AddDate(0, 0, -days).Format(time.DateOnly), Count: count}
+}
+
+const suggested = `version: 1
+clients:
+  flight_agent:
+    match: { intent: [book_flight], domains: [flight] }
+`
+
+// ticketServer answers as a router with the tickets does, and keeps the last
+// request's line and body.
+type ticketServer struct {
+	*httptest.Server
+	tickets    []contract.Ticket
+	line, body string
+}
+
+func newTicketServer(t *testing.T, tickets ...contract.Ticket) *ticketServer {
+	t.Helper()
+	s := &ticketServer{tickets: tickets}
+	s.Server = httptest.NewServer(s)
+	t.Cleanup(s.Close)
+	t.Setenv("CAPROUTER_URL", s.URL)
+	return s
+}
+
+func (s *ticketServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, _ := io.ReadAll(r.Body)
+	s.line, s.body = r.Method+" "+r.URL.RequestURI(), string(body)
+	w.Header().Set("Content-Type", typeJSON)
+	if r.URL.Path == ticketsPath {
+		page := contract.TicketPage{}
+		for i := range s.tickets { // a page for each
+			if cursor := r.URL.Query().Get("cursor"); cursor == "" && i == 0 || cursor == fmt.Sprint(i) {
+				page.Tickets = s.tickets[i : i+1]
+				if i+1 < len(s.tickets) {
+					page.NextCursor = fmt.Sprint(i + 1)
+				}
+			}
+		}
+		_ = json.NewEncoder(w).Encode(page)
+		return
+	}
+	for i := range s.tickets {
+		if strings.HasPrefix(r.URL.Path, ticketPath(s.tickets[i].TicketID)) {
+			_ = json.NewEncoder(w).Encode(s.tickets[i])
+			return
+		}
+	}
+	w.Header().Set("Content-Type", typeProblem)
+	w.WriteHeader(http.StatusNotFound)
+	_, _ = io.WriteString(w, `{"title":"Not found","status":404,"code":"not_found","detail":"there is no such ticket"}`)
+}
+
+// runTickets runs caprouter tickets ARGS… and returns what it prints.
+func runTickets(t *testing.T, args ...string) (string, error) {
+	t.Helper()
+	cmd := newTicketsCommand()
+	var out bytes.Buffer
+	cmd.SetOut(&out)
+	cmd.SetErr(io.Discard)
+	cmd.SilenceErrors, cmd.SilenceUsage = true, true
+	cmd.SetArgs(args)
+	err := cmd.ExecuteContext(t.Context())
+	return out.String(), err
+}
+
+func sampleTickets() []contract.Ticket {
+	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	return []contract.Ticket{
+		{
+			TicketID: "t1", Tenant: "acme", Status: contract.TicketOpen, Title: "book a flight\x1b[31m", Count: 12, Callers: 100, CreatedAt: at, LastAt: at.Add(time.Hour),
+			SuggestedYAML: suggested, Requirements: []string{"serve book_flight"}, Risks: []string{"few examples"},
+			Examples: []contract.TicketExample{{Prompt: "book a flight\nto Lisbon"}},
+			Nearest:  []contract.NearestMiss{{AgentID: "travel_agent", Score: 0.5, MissingScore: 0.15}},
+		},
+		{TicketID: "t2", Status: contract.TicketOpen, Title: "sing", Count: 1, Callers: 1, CreatedAt: at, LastAt: at, SuggestedYAML: "broken: ["},
+	}
+}
+
+func TestTicketsList(t *testing.T) {
+	s := newTicketServer(t, sampleTickets()...)
+	got, err := runTickets(t, "list")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `TICKET  STATUS  REQUESTS  CALLERS  LAST              INTENT       TITLE
+t1      open    12        100+     2026-01-02 04:04  book_flight  book a flight�[31m
+t2      open    1         1        2026-01-02 03:04  -            sing
+`
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("output (-want +got):\n%s", diff)
+	}
+	if want := "GET /api/v1/tickets?cursor=1&limit=99&status=open"; s.line != want {
+		t.Errorf("got %s as the last request, want %s", s.line, want)
+	}
+	if _, err := runTickets(t, "list", "--status", "all", "--limit", "1", "--json"); err != nil || s.line != "GET /api/v1/tickets?limit=1" {
+		t.Errorf("got %s (%v), want one page of any status", s.line, err)
+	}
+}
+
+func TestTicketsShow(t *testing.T) {
+	newTicketServer(t, sampleTickets()...)
+	got, err := runTickets(t, "show", "t1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `ticket    t1
+status    open
+tenant    acme
+title     book a flight�[31m
+requests  12, from 2026-01-02 03:04 to 2026-01-02 04:04
+callers   100+
+near      travel_agent 0.50: lacks 0.15
+
+examples
+  - book a flight; to Lisbon
+
+requirements
+  - serve book_flight
+
+risks
+  - few examples
+
+suggested registry
+
+` + suggested
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("output (-want +got):\n%s", diff)
+	}
+	if got, err := runTickets(t, "show", "--yaml", "t1"); err != nil || got != suggested {
+		t.Errorf("got %q (%v), want the registry alone", got, err)
+	}
+	if _, err := runTickets(t, "show", "a/../b c"); err == nil || !strings.Contains(err.Error(), "not_found") {
+		t.Errorf("got %v, want not_found", err)
+	}
+}
+
+func TestTicketsClose(t *testing.T) {
+	s := newTicketServer(t, sampleTickets()...)
+	got, err := runTickets(t, "close", "t2", "--note", "it is there now")
+	if err != nil || got != "closed t2, a ticket of 1 request: sing\n" {
+		t.Errorf("got %q (%v)", got, err)
+	}
+	if s.line != "POST /api/v1/tickets/t2/close" || s.body != `{"note":"it is there now"}` {
+		t.Errorf("got %s %s", s.line, s.body)
+	}
+}
+
+// Where no router is, the address is named as it was given.
+func TestTicketsWithoutARouter(t *testing.T) {
+	s := newTicketServer(t)
+	s.Close()
+	for _, args := range [][]string{{"list"}, {"demand"}, {"show", "t1"}} {
+		if _, err := runTickets(t, args...); err == nil || !strings.Contains(err.Error(), "no router answers at "+s.URL+": ") {
+			t.Errorf("%q: got %v, want the address %s alone", args, err, s.URL)
+		}
+	}
+}
+
+func TestTicketsUsage(t *testing.T) {
+	newTicketServer(t)
+	for _, args := range [][]string{
+		{"list", "x"},
+		{"list", "--status", "new"},
+		{"list", "--limit", "0"},
+		{"show"},
+		{"show", "a", "b"},
+		{"close"},
+		{"demand", "--limit", "0"},
+		{"demand", "x"},
+		{"other"},
+	} {
+		if _, err := runTickets(t, args...); err == nil {
+			t.Errorf("%q: got no error", args)
+		}
+	}
+	for args, want := range map[string]string{"list": "no tickets\n", "demand": "no open tickets: "} {
+		if got, err := runTickets(t, args); err != nil || !strings.HasPrefix(got, want) {
+			t.Errorf("%s: got %q (%v), want %q", args, got, err, want)
+		}
+	}
+}
+
+func TestRankDemand(t *testing.T) {
+	now := time.Date(2026, 3, 31, 12, 0, 0, 0, time.UTC)
+	list := []contract.Ticket{
+		{TicketID: "old", Count: 500, PerDay: []contract.DayCount{dayBefore(now, 40, 500)}},
+		{TicketID: "older", Count: 20},
+		{TicketID: "fading", Count: 40, PerDay: []contract.DayCount{dayBefore(now, 13, 30), dayBefore(now, 3, 10)}},
+		{TicketID: "new", CreatedAt: now.AddDate(0, 0, -1), Count: 30, PerDay: []contract.DayCount{dayBefore(now, 1, 10), dayBefore(now, 0, 20)}, SuggestedYAML: suggested},
+		{TicketID: "back again", CreatedAt: now.AddDate(0, 0, -60), Count: 12, PerDay: []contract.DayCount{dayBefore(now, 45, 8), dayBefore(now, 2, 4)}},
+		{TicketID: "steady", Count: 4, PerDay: []contract.DayCount{dayBefore(now, 10, 2), dayBefore(now, 2, 2)}},
+		{TicketID: "broken", Count: 1, PerDay: []contract.DayCount{{Day: "x", Count: 9}}},
+	}
+	type row struct {
+		ID, Trend string
+		Share     float64
+	}
+	var got []row
+	for _, w := range rankDemand(list, now) {
+		got = append(got, row{w.TicketID, w.trend(), w.Share})
+	}
+	want := []row{
+		{"new", "new +30", 0.487},
+		{"fading", "-20", 0.403},
+		{"back again", "+4", 0.06},
+		{"steady", "steady", 0.05},
+		{"old", "quiet", 0},
+		{"older", "quiet", 0},
+		{"broken", "quiet", 0},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("ranking (-want +got):\n%s", diff)
+	}
+	if got := rankDemand(nil, now); len(got) != 0 {
+		t.Errorf("got %v of nothing", got)
+	}
+}
+
+func TestTicketsDemand(t *testing.T) {
+	list := sampleTickets()
+	list[0].CreatedAt = time.Now()
+	list[0].PerDay = []contract.DayCount{dayBefore(time.Now().UTC(), 0, 3)}
+	newTicketServer(t, list...)
+	got, err := runTickets(t, "demand")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `#  REQUESTS  CALLERS  SHARE  TREND   LAST              BUILD        NEAREST NOW                    TICKET  TITLE
+1  12        100+     100 %  new +3  2026-01-02 04:04  book_flight  travel_agent 0.50: lacks 0.15  t1      book a flight�[31m
+2  1         1        0 %    quiet   2026-01-02 03:04  -            -                              t2      sing
+`
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("output (-want +got):\n%s", diff)
+	}
+	got, err = runTickets(t, "demand", "--limit", "1", "--json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ranking struct{ Demand []wanted }
+	if err := json.Unmarshal([]byte(got), &ranking); err != nil || len(ranking.Demand) != 1 || ranking.Demand[0].TicketID != "t1" {
+		t.Errorf("got %s (%v), want t1 alone", got, err)
+	}
+}

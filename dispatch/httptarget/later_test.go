@@ -1,0 +1,396 @@
+package httptarget_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/caprouter/caprouter/agentkit"
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/dispatch"
+	"github.com/caprouter/caprouter/dispatch/httptarget"
+	"github.com/caprouter/caprouter/internal/auth"
+)
+
+// later makes the Call one whose Result may come later. The target does not wait
+// for it: that is the dispatcher's.
+func later(c *dispatch.Call) {
+	c.Await = func(context.Context) dispatch.Outcome { panic("the target does not wait") }
+}
+
+func publicURL(url string) func(*httptarget.Config) {
+	return func(c *httptarget.Config) { c.PublicURL = func() string { return url } }
+}
+
+const routerURL = "https://router.example/sub/"
+
+func TestCallback(t *testing.T) {
+	for _, tc := range []struct {
+		name   string
+		change []func(*httptarget.Config)
+		call   func(*dispatch.Call)
+		want   string // "" = none
+	}{
+		{"somebody waits", []func(*httptarget.Config){publicURL(routerURL)}, later, "https://router.example/sub/api/v1/tasks/" + taskID + "/result"},
+		{"an address without a slash", []func(*httptarget.Config){publicURL("http://127.0.0.1:8080")}, later, "http://127.0.0.1:8080/api/v1/tasks/" + taskID + "/result"},
+		{"nobody waits", []func(*httptarget.Config){publicURL(routerURL)}, func(*dispatch.Call) {}, ""},
+		{"no address yet", []func(*httptarget.Config){publicURL("")}, later, ""},
+		{"never an address", nil, later, ""},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			a := newAgent(t, answering(http.StatusOK, good))
+			signer := newSigner(t)
+			c := newCall(a.URL, tc.call)
+			c.Task.Deadline = time.Now().Add(10 * time.Second)
+			check(t, do(t, newTargetWith(t, signer, tc.change...), c), want{attempts: 1, health: dispatch.HealthGood})
+			got := a.received()[0].Callback
+			if tc.want == "" {
+				if got != nil {
+					t.Errorf("callback = %+v, want none", got)
+				}
+				return
+			}
+			if got == nil || got.URL != tc.want {
+				t.Fatalf("callback = %+v, want the address %s", got, tc.want)
+			}
+			grant, err := signer.VerifyTaskToken("caprouter", got.Token, time.Now())
+			if err != nil {
+				t.Fatalf("the callback's token: %v", err)
+			}
+			want := contract.TaskGrant{
+				AgentID: "quality_agent", RequestID: "r1", TaskID: taskID,
+				Expires: time.Unix(c.Task.Deadline.Add(30*time.Second).Unix(), 0),
+			}
+			if diff := cmp.Diff(want, grant); diff != "" {
+				t.Errorf("grant (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestAccepted(t *testing.T) {
+	for name, kind := range map[string]func(*dispatch.Call){"once": func(*dispatch.Call) {}, "twice": idempotent} {
+		for body, text := range map[string]string{"no body": "", "a body": `{"status":"accepted"}`, "a long body": strings.Repeat("x", 8<<20)} {
+			t.Run(name+", "+body, func(t *testing.T) {
+				a := newAgent(t, answering(http.StatusAccepted, text))
+				target := newTarget(t, publicURL(routerURL))
+				got := do(t, target, newCall(a.URL, kind, later))
+				if !got.Later || got.Result != nil || got.Err != nil || got.Attempts != 1 || got.Uncertain || got.Health != dispatch.HealthGood {
+					t.Errorf("outcome = %+v with %+v, want later after one try, and good health", got, got.Err)
+				}
+				target.Close()
+				if stops := a.stopped(); len(stops) != 0 {
+					t.Errorf("cancellations = %v, want none", stops)
+				}
+			})
+		}
+	}
+}
+
+// Who accepts what nobody collects has not understood its task.
+func TestAcceptedWithoutACallback(t *testing.T) {
+	for _, tc := range []struct {
+		name   string
+		change func(*httptarget.Config)
+		call   func(*dispatch.Call)
+		detail string
+	}{
+		{"nobody waits", publicURL(routerURL), func(*dispatch.Call) {}, "nobody waits for what comes later"},
+		{"no address", publicURL(""), later, "public_url"},
+	} {
+		for kind, uncertain := range map[string]bool{"once": true, "twice": false} {
+			t.Run(tc.name+" "+kind, func(t *testing.T) {
+				a := newAgent(t, answering(http.StatusAccepted, ""))
+				target := newTarget(t, tc.change)
+				c := newCall(a.URL, tc.call)
+				c.Agent.Endpoint.Idempotent = !uncertain
+				check(t, do(t, target, c), want{contract.TaskBadResult, tc.detail, 1, uncertain, dispatch.HealthBad})
+				target.Close()
+				if got := len(a.stopped()); got != 1 {
+					t.Errorf("%d cancellations, want 1", got)
+				}
+			})
+		}
+	}
+}
+
+// The work an agent has accepted may last until the request's deadline; its own
+// limit and the share of a try bound only the time until it answers.
+func TestDeadlineOfWorkThatMayComeLater(t *testing.T) {
+	due := time.Now().Add(time.Hour)
+	ctx, cancel := context.WithDeadline(t.Context(), due)
+	defer cancel()
+	for _, tc := range []struct {
+		name string
+		call func(*dispatch.Call)
+		due  bool
+	}{
+		{"may come later", later, true},
+		{"must come now", func(*dispatch.Call) {}, false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			a := newAgent(t, answering(http.StatusOK, good))
+			target := newTarget(t, publicURL(routerURL))
+			check(t, target.Do(ctx, newCall(a.URL, idempotent, others(2), timeout(4*time.Second), tc.call)), want{attempts: 1, health: dispatch.HealthGood})
+			got := a.received()[0].Deadline
+			if tc.due && !got.Equal(due.UTC().Truncate(time.Millisecond)) {
+				t.Errorf("deadline = %v, want the request's, %v", got, due)
+			}
+			if !tc.due && got.After(time.Now().Add(time.Second)) {
+				t.Errorf("deadline = %v, want a quarter of the agent's four seconds", got)
+			}
+		})
+	}
+}
+
+// A second try that is accepted settles the first one, which was given up.
+func TestAcceptedAtTheSecondTry(t *testing.T) {
+	t.Parallel()
+	var n atomic.Int64
+	a := newAgent(t, func(w http.ResponseWriter, r *http.Request) {
+		if n.Add(1) == 1 {
+			<-r.Context().Done()
+			return
+		}
+		w.WriteHeader(http.StatusAccepted)
+	})
+	target := newTarget(t, publicURL(routerURL))
+	got := do(t, target, newCall(a.URL, idempotent, later, timeout(2*time.Second)))
+	if !got.Later || got.Attempts != 2 {
+		t.Errorf("outcome = %+v with %+v, want later after two tries", got, got.Err)
+	}
+	target.Close()
+	if stops := a.stopped(); len(stops) != 0 {
+		t.Errorf("cancellations = %v, want none: the agent is at work", stops)
+	}
+	tasks := a.received()
+	if diff := cmp.Diff(tasks[0].Callback, tasks[1].Callback); diff != "" {
+		t.Errorf("the callbacks of the tries differ (-first +second):\n%s", diff)
+	}
+}
+
+func TestAttemptsGoOnCounting(t *testing.T) {
+	for _, tc := range []struct {
+		name   string
+		first  int
+		status int
+		sent   []int
+		want   int
+	}{
+		{"from 0", 0, 200, []int{1}, 1},
+		{"from 1", 1, 503, []int{1, 2}, 2},
+		{"from 2", 2, 200, []int{2}, 2},
+		{"from 3", 3, 503, []int{3, 4}, 4},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			a := newAgent(t, answering(tc.status, good))
+			c := newCall(a.URL, idempotent)
+			c.Task.Attempt = tc.first
+			if got := do(t, newTarget(t), c).Attempts; got != tc.want {
+				t.Errorf("attempts = %d, want %d", got, tc.want)
+			}
+			var sent []int
+			for _, task := range a.received() {
+				sent = append(sent, task.Attempt)
+			}
+			if diff := cmp.Diff(tc.sent, sent); diff != "" {
+				t.Errorf("attempts the agent saw (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// noTaskTokens makes tokens for agents only.
+type noTaskTokens struct{ httptarget.TokenSource }
+
+func (noTaskTokens) TaskToken(string, contract.TaskGrant) (string, error) {
+	return "", errors.New("hunter2")
+}
+
+func TestWithoutATaskToken(t *testing.T) {
+	a := newAgent(t, answering(http.StatusOK, good))
+	target := newTargetWith(t, noTaskTokens{newSigner(t)}, publicURL(routerURL))
+	got := do(t, target, newCall(a.URL, later))
+	check(t, got, want{code: contract.TaskAgentUnavailable, detail: "no token could be made for quality_agent"})
+	if len(a.received()) != 0 || strings.Contains(got.Err.Detail, "hunter2") {
+		t.Errorf("%d tasks sent and the detail %q, want none and nothing that is for the log", len(a.received()), got.Err.Detail)
+	}
+}
+
+// A task token is one task's, also where the agent's own is reused.
+func TestTaskTokensAreNotReused(t *testing.T) {
+	a := newAgent(t, answering(http.StatusOK, good))
+	source := &countingSource{source: newSigner(t)}
+	target := newTargetWith(t, source, publicURL(routerURL), func(c *httptarget.Config) { c.TokenReuse = time.Hour })
+	for range 3 {
+		do(t, target, newCall(a.URL, later))
+	}
+	if got := source.count(); got != 1 || len(source.taskGrants) != 3 {
+		t.Errorf("%d tokens for the agent and %d of it, want 1 and 3", got, len(source.taskGrants))
+	}
+}
+
+func TestStopAnAcceptedTask(t *testing.T) {
+	var log bytes.Buffer
+	logged := func(c *httptarget.Config) { c.Logger = slog.New(slog.NewTextHandler(&log, nil)) }
+	for _, reuse := range []time.Duration{0, time.Hour} {
+		t.Run("reuse "+reuse.String(), func(t *testing.T) {
+			var token atomic.Pointer[string]
+			a := newAgent(t, answering(http.StatusAccepted, ""))
+			a.Config.Handler = spyToken(a.Config.Handler, &token)
+			source := &countingSource{source: newSigner(t)}
+			target := newTargetWith(t, source, logged, func(c *httptarget.Config) { c.TokenReuse = reuse })
+			c := newCall(a.URL + "/tasks?tenant=x")
+			c.Task = contract.Task{TaskID: taskID, RequestID: "r1", TraceID: traceID} // what is known after a restart
+			target.Stop(c)
+			target.Close()
+			if diff := cmp.Diff([]string{"/tasks/" + taskID + "/cancel"}, a.stopped()); diff != "" {
+				t.Errorf("cancellations (-want +got):\n%s", diff)
+			}
+			want := auth.AgentGrant{Issuer: "caprouter", AgentID: "quality_agent", Subject: "alice", TaskID: taskID}
+			if reuse > 0 {
+				want.TaskID = ""
+			}
+			got := source.grants[0]
+			got.Expires = time.Time{}
+			if diff := cmp.Diff(want, got); diff != "" || token.Load() == nil || *token.Load() == "" {
+				t.Errorf("the cancellation's token is for (-want +got):\n%s", diff)
+			}
+		})
+	}
+	t.Run("nowhere to send it", func(t *testing.T) {
+		target := newTargetWith(t, failingSource{}, logged)
+		target.Stop(newCall("smoke://signal"))
+		target.Stop(newCall("http://127.0.0.1:1"))
+		if got := strings.Count(log.String(), "agent not told to stop"); got != 2 {
+			t.Errorf("log = %q, want two lines about it", log.String())
+		}
+	})
+}
+
+// spyToken remembers the Authorization of what comes.
+func spyToken(next http.Handler, token *atomic.Pointer[string]) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		value := r.Header.Get("Authorization")
+		token.Store(&value)
+		next.ServeHTTP(w, r)
+	})
+}
+
+// A 202 without a body leaves the connection to the next task.
+func TestAcceptedKeepsTheConnection(t *testing.T) {
+	from := map[string]bool{}
+	a := newAgent(t, func(w http.ResponseWriter, r *http.Request) {
+		from[r.RemoteAddr] = true
+		w.WriteHeader(http.StatusAccepted)
+	})
+	target := newTarget(t, publicURL(routerURL))
+	for range 3 {
+		if got := do(t, target, newCall(a.URL, later)); !got.Later {
+			t.Fatalf("outcome = %+v, want later", got)
+		}
+	}
+	if len(from) != 1 {
+		t.Errorf("three tasks came on %d connections, want one", len(from))
+	}
+}
+
+// The whole way with an agent made with agentkit: accepted, told how far it is,
+// delivered with the task's own token, or stopped when nobody waits any more.
+func TestLaterWithAnAgent(t *testing.T) {
+	for _, tc := range []struct {
+		name    string
+		deliver bool
+		code    contract.TaskCode
+	}{{"delivered", true, ""}, {"the caller leaves", false, contract.TaskWasCancelled}} {
+		t.Run(tc.name, func(t *testing.T) {
+			signer := newSigner(t)
+			results, progress := make(chan contract.Result, 1), make(chan string, 1)
+			mux := http.NewServeMux()
+			mux.HandleFunc("GET /.well-known/jwks.json", answering(http.StatusOK, string(signer.JWKS())))
+			mux.HandleFunc("POST /api/v1/tasks/{id}/{what}", func(w http.ResponseWriter, r *http.Request) {
+				grant, err := signer.VerifyTaskToken("caprouter", strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer "), time.Now())
+				if err != nil || grant.TaskID != r.PathValue("id") || grant.AgentID != "quality_agent" {
+					t.Errorf("grant = %+v, %v", grant, err)
+				}
+				body, _ := io.ReadAll(r.Body)
+				if r.PathValue("what") == "progress" {
+					progress <- string(body)
+					return
+				}
+				var res contract.Result
+				if err := json.Unmarshal(body, &res); err != nil {
+					t.Errorf("result %s: %v", body, err)
+				}
+				results <- res
+			})
+			router := httptest.NewServer(mux)
+			defer router.Close()
+
+			waiting, ended := make(chan struct{}), make(chan error, 1)
+			agent, err := agentkit.New(agentkit.Config{AgentID: "quality_agent", JWKSURL: router.URL + "/.well-known/jwks.json", Client: router.Client()},
+				func(ctx context.Context, _ contract.Task) (contract.Result, error) {
+					agentkit.Later(ctx)
+					agentkit.Progress(ctx, "half", 50)
+					<-waiting
+					if tc.deliver {
+						return agentkit.Answer("done"), nil
+					}
+					<-ctx.Done()
+					ended <- ctx.Err()
+					return contract.Result{}, ctx.Err()
+				})
+			if err != nil {
+				t.Fatal(err)
+			}
+			server := httptest.NewServer(agent)
+			defer server.Close()
+
+			d, _ := newDispatcher(t, newTargetWith(t, signer, publicURL(router.URL)))
+			ctx, leave := context.WithTimeout(t.Context(), time.Minute)
+			defer leave()
+			c := newCall(server.URL)
+			c.Await = func(ctx context.Context) dispatch.Outcome {
+				close(waiting)
+				if !tc.deliver {
+					leave()
+				}
+				select {
+				case res := <-results:
+					return dispatch.Outcome{Result: &res}
+				case <-ctx.Done():
+					return dispatch.Outcome{Err: &contract.TaskError{Code: contract.TaskWasCancelled}}
+				}
+			}
+			out := d.Send(ctx, c)
+			if got := <-progress; got != `{"message":"half","percent":50}` {
+				t.Errorf("progress = %s", got)
+			}
+			if tc.deliver && (out.Result == nil || out.Result.Text() != "done" || out.Result.TaskID != taskID) {
+				t.Errorf("outcome = %+v, want the result", out)
+			}
+			if !tc.deliver {
+				if out.Err == nil || out.Err.Code != tc.code {
+					t.Errorf("outcome = %+v, want %s", out, tc.code)
+				}
+				if got := <-ended; !errors.Is(got, context.Canceled) {
+					t.Errorf("the work ended with %v, want canceled", got)
+				}
+			}
+			if err := agent.Shutdown(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}

@@ -1,0 +1,363 @@
+package dispatch_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/dispatch"
+	"github.com/caprouter/caprouter/internal/resilience"
+)
+
+// stoppable is a scripted target whose agents can be told to stop.
+type stoppable struct {
+	scripted
+	stops chan dispatch.Call
+}
+
+func (s *stoppable) Stop(c dispatch.Call) { s.stops <- c }
+
+// newStoppable returns a Dispatcher whose agents accept every task for later.
+func newStoppable(t testing.TB, change ...func(*dispatch.Config)) (*dispatch.Dispatcher, *stoppable) {
+	t.Helper()
+	target := &stoppable{stops: make(chan dispatch.Call, 8)}
+	target.answer(dispatch.Outcome{Later: true, Attempts: 2, Health: dispatch.HealthGood})
+	cfg := dispatch.Config{Breaker: resilience.BreakerConfig{Failures: 3, OpenFor: 10 * time.Second, Now: newClock().Now}}
+	for _, c := range change {
+		c(&cfg)
+	}
+	d, err := dispatch.New(cfg, map[string]dispatch.Target{contract.ProtocolHTTP: target})
+	if err != nil {
+		t.Fatalf("New: %v", err)
+	}
+	return d, target
+}
+
+// Await's outcomes.
+var (
+	delivered = dispatch.Outcome{Result: &contract.Result{Status: contract.ResultPartial}}
+	cancelled = dispatch.Outcome{Err: &contract.TaskError{Code: contract.TaskWasCancelled, Detail: "cancelled"}}
+	handedOn  = dispatch.Outcome{Later: true}
+)
+
+// untilDone is an Await that waits for the end of the context.
+func untilDone(out dispatch.Outcome) func(context.Context) dispatch.Outcome {
+	return func(ctx context.Context) dispatch.Outcome {
+		<-ctx.Done()
+		return out
+	}
+}
+
+func TestAwait(t *testing.T) {
+	at := func(n int, out dispatch.Outcome) dispatch.Outcome { out.Attempts = n; return out }
+	for _, tc := range []struct {
+		name    string
+		await   func(context.Context) dispatch.Outcome
+		want    dispatch.Outcome
+		latency time.Duration
+		stops   int
+	}{
+		{"delivered", func(context.Context) dispatch.Outcome { return delivered }, at(2, delivered), 0, 0},
+		{"given up before the end", func(context.Context) dispatch.Outcome { return cancelled }, at(2, cancelled), 0, 0},
+		{"the time is up", untilDone(cancelled), at(2, cancelled), 3 * time.Second, 1},
+		{"delivered as the time was up", untilDone(delivered), at(2, delivered), 3 * time.Second, 0},
+		{"handed on", untilDone(handedOn), at(2, handedOn), 3 * time.Second, 0},
+		{"with a count of its own", func(context.Context) dispatch.Outcome { return at(5, delivered) }, at(5, delivered), 0, 0},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				d, target := newStoppable(t)
+				c := call(agent("a"))
+				c.Await, c.Task.Deadline = tc.await, time.Now().Add(3*time.Second)
+				got := d.Send(t.Context(), c)
+				if diff := cmp.Diff(tc.want, got, cmpopts.IgnoreFields(dispatch.Outcome{}, "Latency")); diff != "" {
+					t.Errorf("outcome (-want +got):\n%s", diff)
+				}
+				if got.Latency != tc.latency {
+					t.Errorf("latency = %v, want all of the waiting, %v", got.Latency, tc.latency)
+				}
+				if got := len(target.stops); got != tc.stops {
+					t.Fatalf("the agent was told to stop %d times, want %d", got, tc.stops)
+				}
+				if tc.stops > 0 && (<-target.stops).Task.TaskID != "t1" {
+					t.Error("the agent was told to stop another task")
+				}
+			})
+		})
+	}
+}
+
+// Work that comes later keeps its agent's place and none of those all tasks
+// share: a few slow agents must not stop the others.
+func TestLaterWorkGivesThePlaceBack(t *testing.T) {
+	d, target := newStoppable(t, func(c *dispatch.Config) { c.MaxInFlight = 1 })
+	slow, quick := agent("slow"), agent("quick")
+	slow.MaxInFlight = 2
+	live := d.Live([]*contract.RegistryEntry{slow, quick})
+	awaited, deliver := make(chan struct{}, 2), make(chan struct{})
+	c := call(slow)
+	c.Await = func(context.Context) dispatch.Outcome {
+		awaited <- struct{}{}
+		<-deliver
+		return delivered
+	}
+	var wg sync.WaitGroup
+	for range 2 {
+		wg.Go(func() {
+			if out := d.Send(t.Context(), c); out.Result == nil {
+				t.Errorf("Send = %+v, want the result", out)
+			}
+		})
+		<-awaited
+	}
+	if got := live[0].InFlight(); got != 2 {
+		t.Errorf("%d tasks in flight at the slow agent, want 2", got)
+	}
+	refusedWith(t, d.Send(t.Context(), c), "slow is at its limit of 2 tasks in flight")
+	target.answer(success)
+	if out := d.Send(t.Context(), call(quick)); out.Result == nil {
+		t.Errorf("Send to another agent = %+v, want a result", out)
+	}
+	close(deliver)
+	wg.Wait()
+	if got := live[0].InFlight(); got != 0 {
+		t.Errorf("%d tasks in flight at the end, want 0", got)
+	}
+}
+
+// An agent that accepts is well, whatever becomes of the work: its breaker
+// judges the answer, not the waiting.
+func TestAcceptingIsHealthy(t *testing.T) {
+	b := newBench(t)
+	a := agent("a")
+	b.fail(t, a, 2)
+	b.target.answer(dispatch.Outcome{Later: true, Attempts: 1})
+	c := call(a)
+	c.Await = func(context.Context) dispatch.Outcome {
+		if got := b.Agent("a").Breaker; got != resilience.Closed {
+			t.Errorf("breaker while waiting = %s, want closed", got)
+		}
+		out := broken
+		out.Health = dispatch.HealthBad
+		return out
+	}
+	for range 5 {
+		b.Send(t.Context(), c)
+	}
+	if got := b.Agent("a").Breaker; got != resilience.Closed {
+		t.Errorf("breaker = %s, want closed", got)
+	}
+	b.fail(t, a, 3)
+	b.clock.Advance(10 * time.Second)
+	c.Await = func(context.Context) dispatch.Outcome {
+		if got := b.Agent("a").Breaker; got != resilience.Closed {
+			t.Errorf("breaker after a trial that was accepted = %s, want closed", got)
+		}
+		return delivered
+	}
+	b.target.answer(dispatch.Outcome{Later: true, Attempts: 1, Health: dispatch.HealthGood})
+	if out := b.Send(t.Context(), c); out.Result == nil {
+		t.Errorf("the trial = %+v, want its result", out)
+	}
+}
+
+// What this process leaves to the next one goes on: no agent is told to stop.
+func TestHandedBack(t *testing.T) {
+	cancelledTask := dispatch.Outcome{Err: &contract.TaskError{Code: contract.TaskWasCancelled}, Attempts: 1, Uncertain: true}
+	unsent := dispatch.Outcome{Err: &contract.TaskError{Code: contract.TaskAgentUnavailable}, Attempts: 1}
+	for _, tc := range []struct {
+		name   string
+		target dispatch.Outcome
+		await  func(context.Context) dispatch.Outcome
+		want   dispatch.Outcome
+	}{
+		{"sent", cancelledTask, nil, dispatch.Outcome{Later: true, Attempts: 1}},
+		{"not sent", unsent, nil, unsent},
+		{"answered", success, nil, success},
+		{"accepted", dispatch.Outcome{Later: true, Attempts: 1}, untilDone(handedOn), dispatch.Outcome{Later: true, Attempts: 1}},
+		{"accepted and given up", dispatch.Outcome{Later: true, Attempts: 1}, untilDone(unsent), unsent},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			d, target := newStoppable(t)
+			ctx, cancel := context.WithCancelCause(t.Context())
+			target.do = func(context.Context, dispatch.Call) dispatch.Outcome {
+				cancel(dispatch.ErrHandedBack)
+				return tc.target
+			}
+			c := call(agent("a"))
+			c.Await = tc.await
+			got := d.Send(ctx, c)
+			if diff := cmp.Diff(tc.want, got, cmpopts.IgnoreFields(dispatch.Outcome{}, "Latency")); diff != "" {
+				t.Errorf("outcome (-want +got):\n%s", diff)
+			}
+			if len(target.stops) != 0 {
+				t.Error("the agent was told to stop")
+			}
+			refusedWith(t, d.Send(ctx, c), "the router stopped before the task was sent")
+		})
+	}
+}
+
+func TestAnAwaitThatPanics(t *testing.T) {
+	d, _ := newStoppable(t, func(c *dispatch.Config) { c.MaxInFlight = 1 })
+	a := agent("a")
+	live := d.Live([]*contract.RegistryEntry{a})
+	c := call(a)
+	c.Await = func(context.Context) dispatch.Outcome { panic("boom") }
+	for range 2 {
+		func() {
+			defer func() { _ = recover() }()
+			d.Send(t.Context(), c)
+			t.Error("the panic was swallowed")
+		}()
+	}
+	if got := live[0].InFlight(); got != 0 {
+		t.Errorf("%d tasks in flight, want 0", got)
+	}
+}
+
+func TestStop(t *testing.T) {
+	d, target := newStoppable(t)
+	c := call(agent("a"))
+	d.Stop(c)
+	if got := <-target.stops; got.Task.TaskID != c.Task.TaskID {
+		t.Errorf("stopped task %s, want %s", got.Task.TaskID, c.Task.TaskID)
+	}
+	if got := d.Agent("a").InFlight; got != 0 {
+		t.Errorf("%d tasks in flight after a stop, want 0", got)
+	}
+	d.Stop(call(&contract.RegistryEntry{ID: "nowhere"}))                                          // nobody to tell
+	newBench(t).Stop(c)                                                                           // a target that cannot
+	d.Stop(call(&contract.RegistryEntry{ID: "p", Endpoint: contract.Endpoint{Protocol: "pull"}})) // one that is not there
+	if len(target.stops) != 0 {
+		t.Error("somebody else was told to stop")
+	}
+}
+
+func TestCommit(t *testing.T) {
+	t.Run("before the task goes out, once", func(t *testing.T) {
+		b := newBench(t)
+		var events []string
+		b.target.do = func(context.Context, dispatch.Call) dispatch.Outcome {
+			events = append(events, "sent")
+			return success
+		}
+		c := call(agent("a"))
+		c.Commit = func(ctx context.Context) error {
+			if _, ok := ctx.Deadline(); !ok {
+				t.Error("Commit has no deadline")
+			}
+			if got := b.Agent("a").InFlight; got != 1 {
+				t.Errorf("%d tasks in flight in Commit, want 1: it comes after all admission", got)
+			}
+			events = append(events, "recorded")
+			return nil
+		}
+		b.Send(t.Context(), c)
+		if diff := cmp.Diff([]string{"recorded", "sent"}, events); diff != "" {
+			t.Errorf("events (-want +got):\n%s", diff)
+		}
+	})
+	t.Run("not for a task that is refused", func(t *testing.T) {
+		b := newBench(t)
+		a := agent("a")
+		b.fail(t, a, 3)
+		c := call(a)
+		c.Commit = func(context.Context) error { t.Error("a refused task was recorded"); return nil }
+		refusedWith(t, b.Send(t.Context(), c), "gets no tasks until")
+	})
+	t.Run("its error keeps the task here", func(t *testing.T) {
+		b := newBench(t)
+		a := agent("a")
+		live := b.Live([]*contract.RegistryEntry{a})
+		b.fail(t, a, 2)
+		sent := b.target.count()
+		c := call(a)
+		c.Commit = func(context.Context) error { return errors.New("disk full: /secret") }
+		for range 5 {
+			out := b.Send(t.Context(), c)
+			refusedWith(t, out, "could not be recorded")
+			if strings.Contains(out.Err.Detail, "secret") {
+				t.Errorf("detail %q shows what is for the log", out.Err.Detail)
+			}
+		}
+		if b.target.count() != sent {
+			t.Error("a task was sent that could not be recorded")
+		}
+		if got := b.Agent("a"); got.Breaker != resilience.Closed || live[0].InFlight() != 0 {
+			t.Errorf("agent = %+v, want it idle and closed: it did nothing wrong", got)
+		}
+		b.fail(t, a, 1)
+		if got := b.Agent("a").Breaker; got != resilience.Open {
+			t.Errorf("breaker = %s, want open: the failures before still count", got)
+		}
+	})
+	t.Run("a trial that could not be recorded is tried again", func(t *testing.T) {
+		b := newBench(t)
+		a := agent("a")
+		b.fail(t, a, 3)
+		b.clock.Advance(10 * time.Second)
+		c := call(a)
+		c.Commit = func(context.Context) error { return errors.New("disk full") }
+		refusedWith(t, b.Send(t.Context(), c), "could not be recorded")
+		b.clock.Advance(10 * time.Second)
+		if out := b.send(t, a); out.Result == nil {
+			t.Errorf("the next trial = %+v, want a result", out.Err)
+		}
+	})
+	for _, tc := range []struct {
+		name string
+		end  func(context.Context) (context.Context, context.CancelFunc)
+		want contract.TaskCode
+	}{
+		{"the caller left meanwhile", context.WithCancel, contract.TaskWasCancelled},
+		{"the time was up meanwhile", func(ctx context.Context) (context.Context, context.CancelFunc) {
+			return context.WithTimeout(ctx, time.Second)
+		}, contract.TaskDeadlineExceeded},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBench(t)
+				ctx, cancel := tc.end(t.Context())
+				defer cancel()
+				c := call(agent("a"))
+				c.Commit = func(ctx context.Context) error {
+					if tc.want == contract.TaskWasCancelled {
+						cancel()
+					}
+					<-ctx.Done()
+					return ctx.Err()
+				}
+				if out := b.Send(ctx, c); out.Err == nil || out.Err.Code != tc.want || out.Uncertain || b.target.count() != 0 {
+					t.Errorf("Send = %+v with %+v after %d calls, want a certain %s after none", out, out.Err, b.target.count(), tc.want)
+				}
+			})
+		})
+	}
+}
+
+// A task that is given out once more goes on counting, also where it does not
+// get as far as its agent.
+func TestAttemptsGoOnCounting(t *testing.T) {
+	b := newBench(t)
+	c := call(agent("a"))
+	for _, tc := range []struct{ first, want int }{{0, 0}, {1, 0}, {2, 1}, {4, 3}} {
+		c.Task.Attempt = tc.first
+		c.Commit = func(context.Context) error { return errors.New("disk full") }
+		if got := b.Send(t.Context(), c).Attempts; got != tc.want {
+			t.Errorf("not sent, from attempt %d on: attempts = %d, want %d", tc.first, got, tc.want)
+		}
+	}
+	c.Task.Attempt, c.Commit = 1, nil
+	if got := b.Send(t.Context(), c).Attempts; got != 1 {
+		t.Errorf("attempts = %d, want the target's 1", got)
+	}
+}

@@ -1,0 +1,187 @@
+package app
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/caprouter/caprouter/internal/egress"
+)
+
+// StoreConfig says where what outlives a process is kept, and for how long.
+type StoreConfig struct {
+	URL       string          `yaml:"url"`  // "" = embedded, in data_dir; nats://host:port = a server of yours
+	Sync      string          `yaml:"sync"` // always, or how often: 100ms
+	Retention RetentionConfig `yaml:"retention"`
+}
+
+// RetentionConfig bounds what is kept, in time (90d, 12h) and in bytes (10GiB).
+type RetentionConfig struct {
+	Requests  string `yaml:"requests"`  // asynchronous requests with their answers
+	Decisions string `yaml:"decisions"` // contents of the audit log: prompts, decisions, answers
+	Audit     string `yaml:"audit"`     // that there were decisions: the audit log itself
+	MaxBytes  string `yaml:"max_bytes"` // of everything together
+}
+
+// AuditConfig says what happens when decisions cannot be recorded.
+type AuditConfig struct {
+	Required bool `yaml:"required"` // then nothing is dispatched
+}
+
+// TicketsConfig says who is told of tickets of policy C.
+type TicketsConfig struct {
+	Webhook WebhookConfig `yaml:"webhook"`
+}
+
+// WebhookConfig is where tickets are announced.
+type WebhookConfig struct {
+	URL       string `yaml:"url"`        // "" = nobody
+	SecretEnv string `yaml:"secret_env"` // names the variable with the secret that signs
+}
+
+func defaultStore() StoreConfig {
+	return StoreConfig{
+		Sync:      syncAlways,
+		Retention: RetentionConfig{Requests: "30d", Decisions: "90d", Audit: "365d", MaxBytes: "10GiB"},
+	}
+}
+
+// syncAlways forces every write to disk before it is acknowledged.
+const syncAlways = "always"
+
+// The least that is kept of requests: one may be open for a day.
+const (
+	leastRequests = 48 * time.Hour
+	leastAge      = time.Hour
+	leastBytes    = 64 << 20
+	mostSync      = 10 * time.Second
+)
+
+func (c *StoreConfig) validate() error {
+	r := &c.Retention
+	return errors.Join(
+		c.validateURL(),
+		c.validateSync(),
+		spanAtLeast("store.retention.requests", r.Requests, leastRequests, "48h: a request may be open for a day"),
+		spanAtLeast("store.retention.decisions", r.Decisions, leastAge, "1h"),
+		spanAtLeast("store.retention.audit", r.Audit, max(leastAge, spanOf(r.Decisions)), "as long as store.retention.decisions"),
+		c.validateBytes(),
+	)
+}
+
+func (c *StoreConfig) validateURL() error {
+	if c.URL == "" {
+		return nil
+	}
+	u, err := url.Parse(c.URL)
+	if err != nil || u.Host == "" || u.Scheme != "nats" && u.Scheme != "tls" {
+		return errors.New("store.url must be nats://host:port or tls://host:port, or left out for the embedded store")
+	}
+	return nil
+}
+
+func (c *StoreConfig) validateSync() error {
+	if c.Sync == syncAlways {
+		return nil
+	}
+	if d, err := time.ParseDuration(c.Sync); err != nil || d <= 0 || d > mostSync {
+		return fmt.Errorf("store.sync is %q: write always, or how often, up to %s (100ms)", c.Sync, mostSync)
+	}
+	return nil
+}
+
+func (c *StoreConfig) validateBytes() error {
+	if n, err := parseSize(c.Retention.MaxBytes); err != nil || n < leastBytes {
+		return fmt.Errorf("store.retention.max_bytes is %q: write a size from 64MiB on (10GiB)", c.Retention.MaxBytes)
+	}
+	return nil
+}
+
+// syncEvery is 0 for always.
+func (c *StoreConfig) syncEvery() time.Duration {
+	d, _ := time.ParseDuration(c.Sync) // validated; always is none
+	return d
+}
+
+func (c *StoreConfig) maxBytes() int64 {
+	n, _ := parseSize(c.Retention.MaxBytes) // validated
+	return n
+}
+
+func spanAtLeast(key, text string, least time.Duration, words string) error {
+	d, err := parseSpan(text)
+	if err != nil {
+		return fmt.Errorf("%s is %q: write a time like 90d or 12h", key, text)
+	}
+	if d < least {
+		return fmt.Errorf("%s is %q: it must be at least %s", key, text, words)
+	}
+	return nil
+}
+
+// spanOf is parseSpan of what is validated, 0 for what is not one.
+func spanOf(text string) time.Duration {
+	d, _ := parseSpan(text)
+	return d
+}
+
+// parseSpan reads a duration of time.ParseDuration, or whole days (90d).
+func parseSpan(text string) (time.Duration, error) {
+	days, ok := strings.CutSuffix(text, "d")
+	if !ok {
+		return time.ParseDuration(text)
+	}
+	n, err := strconv.ParseUint(days, 10, 16)
+	if err != nil {
+		return 0, fmt.Errorf("%q is not a number of days", text)
+	}
+	return time.Duration(n) * 24 * time.Hour, nil
+}
+
+// parseSize reads bytes, or KiB, MiB, GiB, TiB of them.
+func parseSize(text string) (int64, error) {
+	digits, shift := text, 0
+	for i, unit := range []string{"KiB", "MiB", "GiB", "TiB"} {
+		if n, ok := strings.CutSuffix(text, unit); ok {
+			digits, shift = strings.TrimSpace(n), 10*(i+1)
+		}
+	}
+	n, err := strconv.ParseInt(digits, 10, 64)
+	if err != nil || n < 0 || n > (1<<62)>>shift {
+		return 0, fmt.Errorf("%q is not a size", text)
+	}
+	return n << shift, nil
+}
+
+// validatePublicURL checks what agents are told to call back. They send the
+// token of their task with what they have.
+func validatePublicURL(text string, allowPlain bool) error {
+	if text == "" {
+		return nil
+	}
+	u, err := url.Parse(text)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.RawQuery != "" || u.Fragment != "" || u.User != nil {
+		return errors.New("public_url must be http(s)://host[:port][/path], or left out where agents reach the listen address")
+	}
+	if u.Scheme == "http" && !allowPlain && !egress.Loopback(u.Hostname()) {
+		return errors.New("public_url is another host over plain http, where the tokens of agents could be read: use https, or set dispatch.allow_plain_http: true")
+	}
+	return nil
+}
+
+func (c *WebhookConfig) validate() error {
+	if c.URL == "" {
+		return nil
+	}
+	u, err := url.Parse(c.URL)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return errors.New("tickets.webhook.url must be http(s)://host[:port]/path")
+	}
+	if c.SecretEnv == "" {
+		return errors.New("tickets.webhook.secret_env must name the variable with the secret: announcements are signed")
+	}
+	return nil
+}

@@ -1,0 +1,108 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/caprouter/caprouter/internal/auth"
+)
+
+// diagnoseDataDir says whether serve could make the data directory, write to it
+// and have it to itself.
+func diagnoseDataDir(ctx context.Context, cfg *Config) Finding {
+	dir := cfg.DataDir
+	f := Finding{Check: "data directory", Level: LevelFail}
+	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
+		parent := nearestParent(dir)
+		if err := canMakeIn(parent); err != nil {
+			f.Detail = fmt.Sprintf("%s is not there, and cannot be made in %s: %s", dir, parent, reason(err))
+			f.Fix = "make " + parent + " writable for this user, or name another data_dir"
+			return f
+		}
+		f.Level, f.Detail = LevelOK, dir+" is not there yet; serve makes it"
+		return f
+	}
+	if err := auth.CheckKeyFile(dir); err != nil {
+		f.Detail, f.Fix = err.Error(), "mend the file or its rights, or name another data_dir"
+		return f
+	}
+	probe, err := os.CreateTemp(dir, ".doctor-*")
+	if err == nil {
+		err = errors.Join(probe.Close(), os.Remove(probe.Name()))
+	}
+	if err != nil {
+		f.Detail, f.Fix = err.Error(), "make it writable for this user, or name another data_dir"
+		return f
+	}
+	if holder := lockHolder(filepath.Join(dir, "lock")); holder != "" {
+		return diagnoseHeld(ctx, f, cfg, holder)
+	}
+	f.Level, f.Detail = LevelOK, dir+" is writable and the signing key is private"
+	if _, err := os.Stat(filepath.Join(dir, auth.KeyFile)); err != nil {
+		f.Detail = dir + " is writable; serve makes the signing key"
+	}
+	return f
+}
+
+// diagnoseHeld is about a directory that a router runs on. It may be the one
+// that listens on the address, which is looked at next; where nobody does,
+// serve would come as far as the lock.
+func diagnoseHeld(ctx context.Context, f Finding, cfg *Config, holder string) Finding {
+	f.Detail = fmt.Sprintf("%s is held by %s", cfg.DataDir, holder)
+	f.Fix = "stop it, or name another data_dir"
+	if diagnoseListen(ctx, cfg.Listen).Level == LevelWarn { // in use
+		f.Level, f.Fix = LevelWarn, "fine when that is the router on "+cfg.Listen+"; else "+f.Fix
+	}
+	return f
+}
+
+// nearestParent is the first folder above dir that is there.
+func nearestParent(dir string) string {
+	for parent := filepath.Dir(filepath.Clean(dir)); ; parent = filepath.Dir(parent) {
+		if _, err := os.Stat(parent); err == nil || parent == filepath.Dir(parent) {
+			return parent
+		}
+	}
+}
+
+// canMakeIn tries it: rights, the kind of file system and whether it may be
+// written to say it together.
+func canMakeIn(parent string) error {
+	probe, err := os.MkdirTemp(parent, ".doctor-*")
+	if err != nil {
+		return err
+	}
+	return os.Remove(probe)
+}
+
+// reason is what the operating system says, without the path of a probe.
+func reason(err error) error {
+	if e, ok := errors.AsType[*fs.PathError](err); ok {
+		return e.Err
+	}
+	return err
+}
+
+// lockHolder says who has the lock of a store, "" when nobody has. The lock is
+// the operating system's, so that it is not kept by who is gone.
+func lockHolder(path string) string {
+	file, err := os.Open(path)
+	if err != nil {
+		return ""
+	}
+	defer file.Close()
+	if !locked(file) {
+		return ""
+	}
+	line, _ := io.ReadAll(io.LimitReader(file, 256))
+	if fields := strings.Fields(string(line)); len(fields) > 1 && fields[0] == "pid" {
+		return "process " + fields[1]
+	}
+	return "another process"
+}

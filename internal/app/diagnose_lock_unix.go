@@ -1,0 +1,15 @@
+//go:build unix
+
+package app
+
+import (
+	"errors"
+	"os"
+	"syscall"
+)
+
+// locked reports whether another process has the file locked for itself. What
+// is tried is given back when the file is closed.
+func locked(file *os.File) bool {
+	return errors.Is(syscall.Flock(int(file.Fd()), syscall.LOCK_SH|syscall.LOCK_NB), syscall.EWOULDBLOCK)
+}

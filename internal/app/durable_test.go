@@ -1,0 +1,178 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/caprouter/caprouter/agentkit"
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/audit"
+	"github.com/caprouter/caprouter/internal/auth"
+)
+
+// An agent that needs longer says 202, tells how far it is and sends its result
+// to the callback; who waits sees all of it.
+func TestResultsThatComeLater(t *testing.T) {
+	goOn := make(chan struct{})
+	agent := startAgent(t, "slow", func(ctx context.Context, _ contract.Task) (contract.Result, error) {
+		if !agentkit.Later(ctx) {
+			return agentkit.Failure("there is no callback"), nil
+		}
+		agentkit.Progress(ctx, "half of it", 50)
+		<-goOn
+		return agentkit.Answer("all of it"), nil
+	})
+	s := startServer(t, "clients:\n"+entry("slow", "count_words", "text", agent.url))
+	agent.trust(s)
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.url("/api/v1/route"),
+		strings.NewReader(`{"content":{"prompt":"count words of this text"}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Accept", "text/event-stream")
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	var text strings.Builder
+	buf, told := make([]byte, 4096), false
+	for err == nil {
+		var n int
+		n, err = resp.Body.Read(buf)
+		text.Write(buf[:n])
+		if !told && strings.Contains(text.String(), "half of it") {
+			close(goOn)
+			told = true
+		}
+	}
+	for _, want := range []string{"event: decision", "event: task.started", "event: task.progress", "event: task.done", "event: final", `"all of it"`} {
+		if !strings.Contains(text.String(), want) {
+			t.Errorf("the events lack %s:\n%s", want, &text)
+		}
+	}
+}
+
+// An accepted request is done by the next process when this one ends before.
+func TestAsynchronousRequestsOutliveTheServer(t *testing.T) {
+	begun := make(chan struct{}, 8)
+	goOn := make(chan struct{})
+	agent := startAgent(t, "slow", func(ctx context.Context, _ contract.Task) (contract.Result, error) {
+		agentkit.Later(ctx)
+		begun <- struct{}{}
+		<-goOn
+		return agentkit.Answer("all of it"), nil
+	})
+	registry := "clients:\n" + entry("slow", "count_words", "text", agent.url)
+	dir := t.TempDir()
+	keep := func(c *Config) { c.DataDir = dir }
+
+	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
+	first, listen := startOnce(ctx, t, registry, keep)
+	agent.trust(first)
+	status, body := first.post(t.Context(), `{"content":{"prompt":"count words of this text"},"options":{"mode":"async"}}`)
+	if status != http.StatusAccepted {
+		t.Fatalf("got %d: %s", status, body)
+	}
+	var accepted contract.Response
+	if err := json.Unmarshal(body, &accepted); err != nil {
+		t.Fatal(err)
+	}
+	<-begun
+	stop()
+	if err := first.Wait(); err != nil {
+		t.Fatal(err)
+	}
+
+	second := startServer(t, registry, keep, func(c *Config) { c.Listen = listen })
+	close(goOn)
+	events := second.get("/api/v1/requests/" + accepted.RequestID + "/events")
+	if !strings.Contains(events, `"all of it"`) || !strings.Contains(events, "event: final") {
+		t.Errorf("got events\n%s\nwant the agent's answer", events)
+	}
+	signer, err := auth.OpenSigner(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	report, err := audit.Verify(t.Context(), audit.VerifyConfig{DataDir: dir, Signer: signer})
+	if err != nil || !report.OK() {
+		t.Errorf("the audit log: %+v, %v, want it whole", report, err)
+	}
+}
+
+// startOnce starts a server that the test stops itself, and says where the next
+// one must listen to be reached by those who know it.
+func startOnce(ctx context.Context, t *testing.T, registry string, change func(*Config)) (*testServer, string) {
+	t.Helper()
+	s := &testServer{t: t, registry: t.TempDir() + "/capabilities.yaml", log: &lockedBuffer{}}
+	s.write(registry)
+	cfg := DefaultConfig()
+	cfg.Store.Sync, cfg.Listen, cfg.Registry.File = "10s", "127.0.0.1:0", s.registry
+	change(&cfg)
+	server, err := Start(ctx, cfg, Options{LogOutput: s.log, LookupEnv: noEnv})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Server = server
+	return s, server.Addr()
+}
+
+// Two processes on one data directory would undo each other's work.
+func TestOneProcessOwnsADataDirectory(t *testing.T) {
+	dir := t.TempDir()
+	startServer(t, "clients: {}\n", func(c *Config) { c.DataDir = dir })
+	cfg := DefaultConfig()
+	cfg.DataDir, cfg.Listen = dir, "127.0.0.1:0"
+	_, err := Start(t.Context(), cfg, Options{LogOutput: io.Discard, LookupEnv: noEnv})
+	if err == nil || strings.Contains(err.Error(), "\n") || !strings.Contains(err.Error(), "--data-dir") {
+		t.Errorf("got %v, want one line that says what to do", err)
+	}
+}
+
+// Callers that leave take their work with them, down to the agents.
+func TestAbandonedRequestsAreCancelled(t *testing.T) {
+	const callers = 200
+	begun := make(chan struct{}, callers)
+	agent := startAgent(t, "slow", func(ctx context.Context, _ contract.Task) (contract.Result, error) {
+		begun <- struct{}{}
+		<-ctx.Done()
+		return contract.Result{}, ctx.Err()
+	})
+	s := startServer(t, "clients:\n"+entry("slow", "count_words", "text", agent.url, ", max_in_flight: 1000"),
+		func(c *Config) { c.Dispatch.MaxInFlight = 1000 })
+	agent.trust(s)
+	ctx, leave := context.WithTimeout(t.Context(), time.Minute)
+	ended := make(chan struct{}, callers)
+	for range callers {
+		go func() {
+			_, _ = s.post(ctx, `{"content":{"prompt":"count words of this text"}}`)
+			ended <- struct{}{}
+		}()
+	}
+	for range callers {
+		<-begun
+	}
+	leave()
+	for range callers {
+		<-ended
+	}
+	for {
+		var agents struct {
+			Agents []struct {
+				InFlight int `json:"in_flight"`
+			} `json:"agents"`
+		}
+		if err := json.Unmarshal([]byte(s.get("/api/v1/agents")), &agents); err != nil {
+			t.Fatal(err)
+		}
+		if agents.Agents[0].InFlight == 0 {
+			break
+		}
+	}
+}

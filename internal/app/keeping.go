@@ -1,0 +1,198 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/audit"
+	"github.com/caprouter/caprouter/internal/events"
+	"github.com/caprouter/caprouter/internal/llm"
+	"github.com/caprouter/caprouter/internal/requests"
+	"github.com/caprouter/caprouter/internal/store"
+	"github.com/caprouter/caprouter/internal/telemetry"
+	"github.com/caprouter/caprouter/internal/tickets"
+	"github.com/caprouter/caprouter/router"
+)
+
+// keeping is what outlives the process. A core that routes one request and ends
+// has none.
+type keeping struct {
+	store   *store.Store
+	trail   *audit.Trail
+	book    *requests.Book
+	events  *events.Stream
+	session *store.Bucket
+	keys    *store.Bucket
+	desk    *tickets.Desk
+	owner   string
+}
+
+// Parts of the store's bytes; values too long for a message count in the part they
+// belong to.
+const (
+	shareAudit    = 0.5
+	shareRequests = 0.2
+	shareSessions = 0.03
+	shareKeys     = 0.03
+	shareTickets  = 0.04
+)
+
+// How long idempotency keys and tickets are kept after they were last used.
+const (
+	keyAge    = 24 * time.Hour
+	ticketAge = 365 * 24 * time.Hour
+)
+
+// openKeeping opens the store and everything in it. The data directory is this
+// process's own from then on.
+func (c *core) openKeeping(ctx context.Context, opts *Options) error {
+	k := &keeping{owner: router.NewID()}
+	c.keeping = k // close gives back what was opened until an error
+	var err error
+	k.store, err = store.Open(ctx, store.Config{
+		Dir: c.cfg.DataDir, URL: c.cfg.Store.URL, SyncEvery: c.cfg.Store.syncEvery(),
+		MaxBytes: c.cfg.Store.maxBytes(), Owner: k.owner, Logger: c.log,
+	})
+	if err != nil {
+		return err
+	}
+	c.telemetry.Metrics().ObserveStore(func() telemetry.StoreState {
+		s := k.store.Status()
+		return telemetry.StoreState{Writable: s.Ready && s.Err == nil, UsedBytes: s.Used}
+	})
+	return errors.Join(c.openTrail(ctx), c.openBuckets(ctx), c.openDesk(ctx, opts))
+}
+
+func (c *core) openTrail(ctx context.Context) error {
+	k, retention := c.keeping, &c.cfg.Store.Retention
+	log, err := k.store.Log(ctx, audit.LogConfig(shareAudit))
+	if err != nil {
+		return err
+	}
+	k.trail, err = audit.Open(ctx, audit.Config{
+		Log: log, Signer: c.signer, HeadFile: filepath.Join(c.cfg.DataDir, audit.HeadFile),
+		Retention: audit.Retention{
+			Contents: spanOf(retention.Decisions), Chain: spanOf(retention.Audit),
+			// Below the share: a full log could not take the checkpoint that lets it be trimmed.
+			MaxBytes: int64(0.9 * shareAudit * float64(c.cfg.Store.maxBytes())),
+		},
+		Logger: c.log, Observe: c.telemetry.Metrics().Audited,
+	})
+	return err
+}
+
+func (c *core) openBuckets(ctx context.Context) (err error) {
+	k := c.keeping
+	bucket := func(name string, age time.Duration, share float64) *store.Bucket {
+		b, opened := k.store.Bucket(ctx, store.BucketConfig{Name: name, MaxAge: age, Share: share})
+		err = errors.Join(err, opened)
+		return b
+	}
+	k.book = requests.NewBook(bucket("REQUESTS", spanOf(c.cfg.Store.Retention.Requests), shareRequests))
+	k.session = bucket("SESSIONS", time.Duration(c.cfg.Session.TTLS)*time.Second, shareSessions)
+	k.keys = bucket("IDEMPOTENCY", keyAge, shareKeys)
+	if err != nil {
+		return err
+	}
+	k.events, err = events.Open(ctx, k.store)
+	return err
+}
+
+func (c *core) openDesk(ctx context.Context, opts *Options) error {
+	b, err := c.keeping.store.Bucket(ctx, store.BucketConfig{Name: "TICKETS", MaxAge: ticketAge, Share: shareTickets})
+	if err != nil {
+		return err
+	}
+	m := c.telemetry.Metrics()
+	cfg := tickets.Config{
+		Bucket: b, NewID: router.NewID, Logger: c.log, AllowPlainHTTP: c.cfg.Dispatch.AllowPlainHTTP,
+		Proposed: func(joined bool) {
+			if joined {
+				m.Ticket(telemetry.TicketJoined)
+			} else {
+				m.Ticket(telemetry.TicketOpened)
+			}
+		},
+		Delivered: m.Webhook,
+	}
+	if hook := &c.cfg.Tickets.Webhook; hook.URL != "" {
+		secret, _ := opts.lookupEnv()(hook.SecretEnv)
+		if secret == "" {
+			return fmt.Errorf("tickets.webhook: the variable %s, which secret_env names, is not set", hook.SecretEnv)
+		}
+		cfg.Webhook = &tickets.Webhook{URL: hook.URL, Secret: llm.NewSecret(secret)}
+	}
+	c.keeping.desk, err = tickets.Open(ctx, cfg)
+	return err
+}
+
+// forRouter is what the router keeps in it; the zero value without a store.
+func (k *keeping) forRouter(auditRequired bool) router.Keeping {
+	if k == nil {
+		return router.Keeping{}
+	}
+	return router.Keeping{
+		Trail: k.trail, Optional: !auditRequired, Book: k.book, Events: k.events,
+		Sessions: k.session, Keys: k.keys, Tickets: k.desk, Owner: k.owner,
+	}
+}
+
+// run starts what the store needs in the background.
+func (k *keeping) run(s *Server) {
+	s.group.Go("audit log", k.trail.Run)
+	s.group.Go("events", k.events.Run)
+	s.group.Go("tickets", k.desk.Run)
+	s.group.Go("own the store", func(ctx context.Context) error {
+		select {
+		case <-k.store.Lost():
+			return fmt.Errorf("%w: this process stops, so that nothing is done twice", k.store.LostBecause())
+		case <-ctx.Done():
+			return nil
+		}
+	})
+}
+
+// close gives back what was opened, the last first.
+func (k *keeping) close(ctx context.Context) error {
+	if k == nil || k.store == nil {
+		return nil
+	}
+	var err error
+	if k.trail != nil {
+		err = k.trail.Close(ctx)
+	}
+	return errors.Join(err, k.store.Close())
+}
+
+// ticketDesk shows callers their tenant's tickets.
+type ticketDesk struct{ desk *tickets.Desk }
+
+// Tickets lists those of the caller's tenant, or all for an administrator.
+func (d ticketDesk) Tickets(ctx context.Context, q contract.TicketQuery, caller *contract.Caller) (*contract.TicketPage, error) {
+	return d.desk.List(ctx, tickets.ListQuery{
+		Tenant: caller.Tenant, AllTenants: caller.HasScope(scopeAdmin), Status: q.Status, Limit: q.Limit, Cursor: q.Cursor,
+	})
+}
+
+// Ticket returns one the caller may see.
+func (d ticketDesk) Ticket(ctx context.Context, id string, caller *contract.Caller) (*contract.Ticket, error) {
+	t, err := d.desk.Get(ctx, id)
+	if errors.Is(err, store.ErrNotFound) || err == nil && t.Tenant != caller.Tenant && !caller.HasScope(scopeAdmin) {
+		return nil, &contract.Error{Code: contract.CodeNotFound, Message: "there is no such ticket"}
+	}
+	return t, err
+}
+
+// CloseTicket closes one the caller may see.
+func (d ticketDesk) CloseTicket(ctx context.Context, id, note string, caller *contract.Caller) (*contract.Ticket, error) {
+	if _, err := d.Ticket(ctx, id, caller); err != nil {
+		return nil, err
+	}
+	return d.desk.Close(ctx, id, note)
+}
+
+const scopeAdmin = "admin"

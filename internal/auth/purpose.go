@@ -1,0 +1,38 @@
+package auth
+
+import (
+	"crypto/ed25519"
+	"strings"
+)
+
+// signatureDomain stands before everything Sign signs. No token begins like
+// that, so that no signature over data is one of a token.
+const signatureDomain = "caprouter/"
+
+// KeyID returns the name of the key: its RFC 7638 thumbprint.
+func (s *Signer) KeyID() string { return s.keyID }
+
+// Sign returns the Ed25519 signature over data for one purpose, which is a
+// constant of the program. It holds for no other purpose.
+func (s *Signer) Sign(purpose string, data []byte) []byte {
+	return s.signData(separated(purpose, data))
+}
+
+// Verify reports whether sig is what Sign returned for the purpose and the data
+// when keyID was the key's.
+func (s *Signer) Verify(purpose, keyID string, data, sig []byte) bool {
+	return keyID == s.keyID && ed25519.Verify(s.public, separated(purpose, data), sig)
+}
+
+// separated puts the purpose before the data, with an end of its own: else one
+// purpose could go on in the data of another.
+func separated(purpose string, data []byte) []byte {
+	if strings.Contains(purpose, "\x00") {
+		panic("auth: a purpose must not hold a NUL")
+	}
+	message := make([]byte, 0, len(signatureDomain)+len(purpose)+1+len(data))
+	message = append(message, signatureDomain...)
+	message = append(message, purpose...)
+	message = append(message, 0)
+	return append(message, data...)
+}

@@ -1,0 +1,91 @@
+package auth_test
+
+import (
+	"crypto/ed25519"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+func TestSign(t *testing.T) {
+	s := newSigner(t)
+	member, public := jwk(t, s)
+	if s.KeyID() != member["kid"] {
+		t.Errorf("KeyID = %q, want the kid of the key set, %q", s.KeyID(), member["kid"])
+	}
+	data := []byte("head 17")
+	sig := s.Sign("audit head", data)
+	if !ed25519.Verify(public, []byte("caprouter/audit head\x00head 17"), sig) {
+		t.Error("the signature is not one over the purpose and the data")
+	}
+	changed := append([]byte{}, sig...)
+	changed[0] ^= 1
+	for _, tc := range []struct {
+		name           string
+		purpose, keyID string
+		data, sig      []byte
+		want           bool
+	}{
+		{"as signed", "audit head", s.KeyID(), data, sig, true},
+		{"other data", "audit head", s.KeyID(), []byte("head 18"), sig, false},
+		{"no data", "audit head", s.KeyID(), nil, sig, false},
+		{"another purpose", "audit", s.KeyID(), data, sig, false},
+		{"a purpose that goes on in the data", "audit", s.KeyID(), []byte(" head\x00head 17"), sig, false},
+		{"another key's name", "audit head", newSigner(t).KeyID(), data, sig, false},
+		{"no key's name", "audit head", "", data, sig, false},
+		{"a changed signature", "audit head", s.KeyID(), data, changed, false},
+		{"half a signature", "audit head", s.KeyID(), data, sig[:32], false},
+		{"no signature", "audit head", s.KeyID(), data, nil, false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			if got := s.Verify(tc.purpose, tc.keyID, tc.data, tc.sig); got != tc.want {
+				t.Errorf("Verify = %v, want %v", got, tc.want)
+			}
+		})
+	}
+	if newSigner(t).Verify("audit head", s.KeyID(), data, sig) {
+		t.Error("another key verifies the signature")
+	}
+}
+
+// A signature over data is never one of a token, whatever is signed.
+func TestSignMakesNoTokens(t *testing.T) {
+	s := newSigner(t)
+	token, err := s.AgentToken(grant())
+	if err != nil {
+		t.Fatal(err)
+	}
+	signed := token[:strings.LastIndexByte(token, '.')]
+	_, public := jwk(t, s)
+	if ed25519.Verify(public, []byte(signed), s.Sign("", []byte(signed))) {
+		t.Error("Sign signs a token")
+	}
+	if s.Verify("", s.KeyID(), []byte(signed), unb64(t, token[len(signed)+1:])) {
+		t.Error("Verify takes the signature of a token")
+	}
+}
+
+func TestAPurposeHoldsNoNUL(t *testing.T) {
+	s := newSigner(t)
+	defer func() {
+		if recover() == nil {
+			t.Error("Sign took a purpose that could go on in the data of another")
+		}
+	}()
+	s.Sign("a\x00b", nil)
+}
+
+func TestSignedPurposesAreApart(t *testing.T) {
+	s := newSigner(t)
+	purpose := rapid.StringMatching(`[a-z/ ]{0,8}`)
+	data := rapid.SliceOfN(rapid.Byte(), 0, 16)
+	rapid.Check(t, func(rt *rapid.T) {
+		p, q := purpose.Draw(rt, "p"), purpose.Draw(rt, "q")
+		d, e := data.Draw(rt, "d"), data.Draw(rt, "e")
+		same := p == q && string(d) == string(e)
+		if got := s.Verify(q, s.KeyID(), e, s.Sign(p, d)); got != same {
+			rt.Fatalf("Verify(%q, %x) of Sign(%q, %x) = %v, want %v", q, e, p, d, got, same)
+		}
+	})
+}

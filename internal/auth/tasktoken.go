@@ -1,0 +1,152 @@
+package auth
+
+import (
+	"crypto/ed25519"
+	"crypto/hkdf"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/strictjson"
+)
+
+// ScopeTasksWork is the scope of a token of an agent: it may speak for a task.
+const ScopeTasksWork = "tasks:work"
+
+const (
+	// taskKeyLabel keeps the key of task tokens apart from whatever else may be
+	// derived from the signing key.
+	taskKeyLabel = "caprouter task token v1"
+	// taskTokenHeader is the whole header of every task token, encoded: only this
+	// one is taken, so that there is nothing in a header to be fooled by. The type
+	// is one no other token has.
+	taskTokenHeader   = "eyJ0eXAiOiJjYXByb3V0ZXItdGFzaytqd3QiLCJhbGciOiJIUzI1NiJ9" // {"typ":"caprouter-task+jwt","alg":"HS256"}
+	maxTaskTokenBytes = 4 << 10
+	// taskTokenLeeway is how far this clock may have been set back since.
+	taskTokenLeeway = time.Minute
+)
+
+// taskClaims are the claims of a token with which an agent speaks for a task.
+type taskClaims struct {
+	Issuer    string `json:"iss"` // the router, which is the audience as well
+	Audience  string `json:"aud"`
+	Subject   string `json:"sub"` // the agent
+	Scope     string `json:"scope"`
+	TaskID    string `json:"task_id"`
+	RequestID string `json:"request_id"`
+	IssuedAt  int64  `json:"iat"`
+	Expires   int64  `json:"exp"`
+	ID        string `json:"jti"`
+}
+
+// taskMACOf returns what authenticates task tokens under the key. A MAC will do,
+// and costs an eighth of a signature: nobody but the router itself verifies them.
+func taskMACOf(key ed25519.PrivateKey) (func(signed string) string, error) {
+	derived, err := hkdf.Key(sha256.New, key.Seed(), nil, taskKeyLabel, sha256.Size)
+	if err != nil {
+		return nil, fmt.Errorf("derive key of task tokens: %w", err)
+	}
+	return func(signed string) string {
+		mac := hmac.New(sha256.New, derived)
+		_, _ = mac.Write([]byte(signed)) // a hash cannot fail
+		return base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
+	}, nil
+}
+
+// TaskToken returns a token with which the agent may deliver the Result of the
+// one task, and tell of its progress, to the router that is the issuer.
+func (s *Signer) TaskToken(issuer string, g contract.TaskGrant) (string, error) {
+	now := time.Now()
+	if err := checkTaskGrant(issuer, g, now); err != nil {
+		return "", fmt.Errorf("task token for agent %q: %w", g.AgentID, err)
+	}
+	claims, err := segment(taskClaims{
+		Issuer: issuer, Audience: issuer, Subject: g.AgentID, Scope: ScopeTasksWork,
+		TaskID: g.TaskID, RequestID: g.RequestID,
+		IssuedAt: now.Unix(), Expires: g.Expires.Unix(), ID: rand.Text(),
+	})
+	if err != nil {
+		return "", err
+	}
+	signed := taskTokenHeader + "." + claims
+	return signed + "." + s.taskMAC(signed), nil
+}
+
+// VerifyTaskToken returns what the token lets its bearer do, when this key made
+// it for the issuer and it has not expired. The errors do not repeat the token.
+func (s *Signer) VerifyTaskToken(issuer, token string, now time.Time) (contract.TaskGrant, error) {
+	grant, err := s.verifyTaskToken(issuer, token, now)
+	if err != nil {
+		return contract.TaskGrant{}, fmt.Errorf("task token: %w", err)
+	}
+	return grant, nil
+}
+
+func (s *Signer) verifyTaskToken(issuer, token string, now time.Time) (contract.TaskGrant, error) {
+	var none contract.TaskGrant
+	if len(token) > maxTaskTokenBytes {
+		return none, fmt.Errorf("longer than %d bytes", maxTaskTokenBytes)
+	}
+	claims, isOurs := strings.CutPrefix(token, taskTokenHeader+".")
+	claims, mac, whole := strings.Cut(claims, ".")
+	if !isOurs || !whole {
+		return none, errors.New("not one of this router's")
+	}
+	// Compared as text, so that one MAC has one spelling.
+	want := s.taskMAC(token[:len(taskTokenHeader)+1+len(claims)])
+	if subtle.ConstantTimeCompare([]byte(mac), []byte(want)) != 1 {
+		return none, errors.New("not signed by this router")
+	}
+	c, err := decodeTaskClaims(claims)
+	if err != nil {
+		return none, err
+	}
+	if c.Issuer != issuer || c.Audience != issuer || c.Scope != ScopeTasksWork || c.ID == "" {
+		return none, errors.New("made for something else")
+	}
+	g := contract.TaskGrant{AgentID: c.Subject, RequestID: c.RequestID, TaskID: c.TaskID, Expires: time.Unix(c.Expires, 0)}
+	if err := checkTaskGrant(issuer, g, now); err != nil {
+		return none, err
+	}
+	if issued := time.Unix(c.IssuedAt, 0); issued.After(now.Add(taskTokenLeeway)) {
+		return none, errors.New("issued in the future")
+	}
+	return g, nil
+}
+
+// decodeTaskClaims decodes what an authentic token says: base64url in the one
+// spelling it has, with the members it has.
+func decodeTaskClaims(part string) (taskClaims, error) {
+	var c taskClaims
+	data, err := base64.RawURLEncoding.Strict().DecodeString(part)
+	if err != nil || base64.RawURLEncoding.EncodedLen(len(data)) != len(part) {
+		return c, errors.New("the claims are not base64url")
+	}
+	if err := strictjson.Unmarshal(data, &c); err != nil {
+		return c, fmt.Errorf("claims: %w", err)
+	}
+	return c, nil
+}
+
+// checkTaskGrant refuses a grant that would let its bearer do more than it must,
+// or nothing.
+func checkTaskGrant(issuer string, g contract.TaskGrant, now time.Time) error {
+	switch {
+	case issuer == "":
+		return errors.New("no issuer")
+	case !contract.ValidAgentID(g.AgentID):
+		return errors.New("not an agent id")
+	case g.TaskID == "" || g.RequestID == "":
+		return errors.New("it names no task of a request")
+	case !g.Expires.After(now):
+		return errors.New("it has expired")
+	}
+	return nil
+}

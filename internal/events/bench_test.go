@@ -1,0 +1,64 @@
+package events
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/caprouter/caprouter/contract"
+)
+
+func BenchmarkPublish(b *testing.B) {
+	s, _ := start(b, openLog(b))
+	ev := event("r-1", progress)
+	b.ReportAllocs()
+	for b.Loop() {
+		if err := s.Publish(b.Context(), ev); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkFanOut is one event until the last of its readers has it.
+func BenchmarkFanOut(b *testing.B) {
+	for _, readers := range []int{1, 100, 1000} {
+		b.Run(fmt.Sprint(readers), func(b *testing.B) {
+			s, _ := start(b, openLog(b))
+			tell(b, s, "r-1", decided)
+			ctx, cancel := context.WithCancel(b.Context())
+			var all, heard sync.WaitGroup
+			heard.Add(readers)
+			for range readers {
+				all.Go(func() {
+					_ = s.Read(ctx, "r-1", 0, func(uint64, *contract.Event) error {
+						heard.Done()
+						return nil
+					})
+				})
+			}
+			heard.Wait()
+			b.ReportAllocs()
+			for b.Loop() {
+				heard.Add(readers)
+				tell(b, s, "r-1", progress)
+				heard.Wait()
+			}
+			cancel()
+			all.Wait()
+		})
+	}
+}
+
+// BenchmarkRead is a reader that comes after the end.
+func BenchmarkRead(b *testing.B) {
+	s, _ := start(b, openLog(b))
+	tell(b, s, "r-1", whole...)
+	b.ReportAllocs()
+	for b.Loop() {
+		var h heard
+		if err := s.Read(b.Context(), "r-1", 0, h.hear); err != nil || len(h.seqs) != len(whole) {
+			b.Fatal(err, h.types)
+		}
+	}
+}

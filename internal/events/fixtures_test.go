@@ -1,0 +1,163 @@
+package events
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/store"
+	"github.com/caprouter/caprouter/internal/testkit/teststore"
+)
+
+// openLog is the log of a stream over a new store.
+func openLog(t testing.TB) eventLog {
+	t.Helper()
+	s, err := Open(t.Context(), teststore.Open(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s.log
+}
+
+// start is a stream over the log that runs until stop is called, or the test ends.
+func start(t testing.TB, log eventLog) (s *Stream, stop func()) {
+	t.Helper()
+	s = newStream(log)
+	return s, runs(t, s)
+}
+
+func runs(t testing.TB, s *Stream) (stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- s.Run(ctx) }()
+	stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("Run: got error %v, want none", err)
+		}
+	})
+	t.Cleanup(stop)
+	return stop
+}
+
+// tell publishes an event of the type.
+func tell(t testing.TB, s *Stream, id string, types ...contract.EventType) {
+	t.Helper()
+	for _, typ := range types {
+		must(t, s.Publish(t.Context(), event(id, typ)))
+	}
+}
+
+func event(id string, typ contract.EventType) *contract.Event {
+	return &contract.Event{Type: typ, RequestID: id, At: time.Date(2026, 1, 2, 15, 4, 5, 0, time.UTC)}
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// heard is what a reader got.
+type heard struct {
+	types []contract.EventType
+	seqs  []uint64
+}
+
+func (h *heard) hear(seq uint64, ev *contract.Event) error {
+	h.types, h.seqs = append(h.types, ev.Type), append(h.seqs, seq)
+	return nil
+}
+
+// errEnough ends a reader that has no final event to wait for.
+var errEnough = errors.New("enough")
+
+// until returns hear with an end after n events.
+func (h *heard) until(n int) func(uint64, *contract.Event) error {
+	return func(seq uint64, ev *contract.Event) error {
+		_ = h.hear(seq, ev)
+		if len(h.seqs) == n {
+			return errEnough
+		}
+		return nil
+	}
+}
+
+// later is a reader on a goroutine of its own.
+type later struct {
+	heard
+	err  chan error
+	came chan contract.EventType // what it hears, as it hears it; never full
+}
+
+type readFunc = func(context.Context, string, uint64, func(uint64, *contract.Event) error) error
+
+func read(ctx context.Context, fn readFunc, id string, after uint64) *later {
+	l := &later{err: make(chan error, 1), came: make(chan contract.EventType, 10_000)}
+	go func() {
+		l.err <- fn(ctx, id, after, func(seq uint64, ev *contract.Event) error {
+			err := l.hear(seq, ev)
+			l.came <- ev.Type
+			return err
+		})
+	}()
+	return l
+}
+
+// mishap is a log to which something happens.
+type mishap struct {
+	eventLog
+	append func() error             // nil, or the error of an Append
+	info   error                    // of Info
+	last   error                    // of Last
+	next   error                    // of Next
+	follow func(store.Message) bool // reports whether the follower gets it
+	begun  chan struct{}            // closed when the follower begins
+}
+
+func (m *mishap) Append(ctx context.Context, subject string, data []byte, opts store.AppendOptions) (uint64, error) {
+	if m.append != nil {
+		if err := m.append(); err != nil {
+			return 0, err
+		}
+	}
+	return m.eventLog.Append(ctx, subject, data, opts)
+}
+
+func (m *mishap) Info(ctx context.Context) (store.LogInfo, error) {
+	if m.info != nil {
+		return store.LogInfo{}, m.info
+	}
+	return m.eventLog.Info(ctx)
+}
+
+func (m *mishap) Next(ctx context.Context, subject string, from uint64) (store.Message, error) {
+	if m.next != nil {
+		return store.Message{}, m.next
+	}
+	return m.eventLog.Next(ctx, subject, from)
+}
+
+func (m *mishap) Last(ctx context.Context, subject string) (store.Message, error) {
+	if m.last != nil {
+		return store.Message{}, m.last
+	}
+	return m.eventLog.Last(ctx, subject)
+}
+
+func (m *mishap) Follow(ctx context.Context, from uint64, fn func(store.Message) error) error {
+	if m.begun != nil {
+		close(m.begun)
+	}
+	return m.eventLog.Follow(ctx, from, func(msg store.Message) error {
+		if m.follow != nil && !m.follow(msg) {
+			return nil
+		}
+		return fn(msg)
+	})
+}

@@ -1,0 +1,195 @@
+package events
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/caprouter/caprouter/contract"
+)
+
+// A reader that stands still holds up nobody, and misses nothing.
+func TestSlowReader(t *testing.T) {
+	s, _ := start(t, openLog(t))
+	const published = 5 * queueLength
+	tell(t, s, "r-1", decided)
+	standing, goOn := make(chan struct{}), make(chan struct{})
+	var slow heard
+	ended := make(chan error, 1)
+	go func() {
+		ended <- s.Read(t.Context(), "r-1", 0, func(seq uint64, ev *contract.Event) error {
+			if ev.Type == decided {
+				close(standing)
+				<-goOn
+			}
+			return slow.hear(seq, ev)
+		})
+	}()
+	<-standing
+	quick := read(t.Context(), s.Read, "r-1", 0)
+	for range published {
+		tell(t, s, "r-1", progress)
+	}
+	tell(t, s, "r-1", final)
+	must(t, <-quick.err)
+	s.mu.Lock()
+	for _, r := range s.readers["r-1"] {
+		r.mu.Lock()
+		if n := len(r.queue); n > queueLength {
+			t.Errorf("%d events wait for the slow reader, want at most %d", n, queueLength)
+		}
+		r.mu.Unlock()
+	}
+	s.mu.Unlock()
+	close(goOn)
+	must(t, <-ended)
+	if len(quick.seqs) != published+2 {
+		t.Errorf("the quick one heard %d events, want %d", len(quick.seqs), published+2)
+	}
+	if diff := cmp.Diff(quick.seqs, slow.seqs); diff != "" {
+		t.Errorf("the slow one heard (-quick +slow):\n%s", diff)
+	}
+}
+
+// Readers come, leave and come back from where they left while events are published:
+// together their visits are the whole story, each event once and in order.
+func TestNoGapAndNothingTwice(t *testing.T) {
+	s, _ := start(t, openLog(t))
+	n := 0
+	rapid.Check(t, func(t *rapid.T) {
+		n++
+		id := fmt.Sprint("r-", n)
+		visits := rapid.SliceOfN(rapid.IntRange(1, 2*queueLength), 0, 6).Draw(t, "visits")
+		count := rapid.IntRange(0, 3*queueLength).Draw(t, "events")
+		if err := s.Publish(t.Context(), event(id, decided)); err != nil {
+			t.Fatal(err)
+		}
+		published := make(chan error, 1)
+		go func() {
+			var err error
+			for range count {
+				err = errors.Join(err, s.Publish(t.Context(), event(id, progress)))
+			}
+			published <- errors.Join(err, s.Publish(t.Context(), event(id, final)))
+		}()
+		var story heard
+		var after uint64
+		err := errEnough
+		for i := 0; errors.Is(err, errEnough); i++ {
+			visit := heard{}
+			hear := visit.hear
+			if i < len(visits) {
+				hear = visit.until(visits[i])
+			}
+			err = s.Read(t.Context(), id, after, hear)
+			story.seqs, story.types = append(story.seqs, visit.seqs...), append(story.types, visit.types...)
+			if len(story.seqs) > 0 {
+				after = story.seqs[len(story.seqs)-1]
+			}
+		}
+		if err := errors.Join(err, <-published); err != nil {
+			t.Fatal(err)
+		}
+		if len(story.seqs) != count+2 || story.types[0] != decided || story.types[count+1] != final {
+			t.Fatalf("heard %d events, want %d", len(story.seqs), count+2)
+		}
+		for i := 1; i < len(story.seqs); i++ {
+			if story.seqs[i] <= story.seqs[i-1] {
+				t.Fatalf("event %d has sequence %d after %d", i, story.seqs[i], story.seqs[i-1])
+			}
+		}
+	})
+}
+
+// Ten thousand who follow requests and leave, half of them before the end, leave
+// nothing: no goroutine was started for them, and none is in the books.
+func TestReadersLeaveNothing(t *testing.T) {
+	const readers, requests = 10_000, 100
+	s, _ := start(t, openLog(t))
+	for i := range requests {
+		tell(t, s, fmt.Sprint("r-", i), decided)
+	}
+	before := runtime.NumGoroutine()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var there, all sync.WaitGroup
+	errs := make([]error, readers)
+	there.Add(readers)
+	for i := range readers {
+		all.Go(func() {
+			mine := t.Context()
+			if i%2 == 0 {
+				mine = ctx
+			}
+			arrived := sync.OnceFunc(there.Done)
+			defer arrived()
+			errs[i] = s.Read(mine, fmt.Sprint("r-", i%requests), 0, func(uint64, *contract.Event) error {
+				arrived()
+				return nil
+			})
+		})
+	}
+	there.Wait()
+	if n := runtime.NumGoroutine() - before; n > readers+10 {
+		t.Errorf("%d goroutines for %d readers, want none but theirs", n, readers)
+	}
+	cancel()
+	for i := range requests {
+		tell(t, s, fmt.Sprint("r-", i), final)
+	}
+	all.Wait()
+	for i, err := range errs {
+		if i%2 == 1 && err != nil || err != nil && !errors.Is(err, context.Canceled) {
+			t.Fatalf("reader %d: got error %v, want none but for those that left", i, err)
+		}
+	}
+	if n := len(s.readers); n != 0 {
+		t.Errorf("%d requests still have readers, want none", n)
+	}
+	for runtime.NumGoroutine() > before+readers/100 {
+		runtime.Gosched() // those that returned are about to end
+	}
+}
+
+func TestReaderQueue(t *testing.T) {
+	item := func(seq uint64) item { return item{seq: seq, ev: event("r-1", progress)} }
+	fill := func(r *reader) {
+		for i := range queueLength {
+			r.push(item(uint64(i)))
+		}
+	}
+	tests := []struct {
+		name string
+		do   func(*reader)
+		want int // events to take
+		err  error
+	}{
+		{"nothing", func(*reader) {}, 0, nil},
+		{"some", func(r *reader) { r.push(item(1)); r.push(item(2)) }, 2, nil},
+		{"full", fill, queueLength, nil},
+		{"over", func(r *reader) { fill(r); r.push(item(99)) }, 0, errOverflow},
+		{"over, and on", func(r *reader) { fill(r); fill(r); fill(r) }, 0, errOverflow},
+		{"behind", func(r *reader) { r.push(item(1)); r.overflow() }, 0, errOverflow},
+		{"lost", func(r *reader) { r.push(item(1)); r.lose() }, 1, ErrGone},
+		{"lost and over", func(r *reader) { fill(r); r.push(item(99)); r.lose() }, 0, ErrGone},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			r := &reader{wake: make(chan struct{}, 1)}
+			tt.do(r)
+			items, err := r.take()
+			if len(items) != tt.want || !errors.Is(err, tt.err) {
+				t.Errorf("got %d events and error %v, want %d and %v", len(items), err, tt.want, tt.err)
+			}
+			if items, err := r.take(); len(items) > 0 || errors.Is(err, errOverflow) {
+				t.Errorf("again: got %d events and error %v, want nothing left", len(items), err)
+			}
+		})
+	}
+}

@@ -1,0 +1,347 @@
+package events
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/store"
+)
+
+const (
+	decided  = contract.EventDecision
+	started  = contract.EventTaskStarted
+	progress = contract.EventTaskProgress
+	done     = contract.EventTaskDone
+	final    = contract.EventFinal
+)
+
+// whole is the life of a request.
+var whole = []contract.EventType{decided, started, progress, done, final}
+
+func TestReadWhatIsKept(t *testing.T) {
+	s, _ := start(t, openLog(t))
+	for _, typ := range whole { // of two requests at once
+		tell(t, s, "r-1", typ)
+		tell(t, s, "r-2", typ)
+	}
+	var all heard
+	must(t, s.Read(t.Context(), "r-1", 0, all.hear))
+	if diff := cmp.Diff(whole, all.types); diff != "" {
+		t.Fatalf("from the beginning (-want +got):\n%s", diff)
+	}
+	for i, seq := range all.seqs {
+		for name, read := range map[string]readFunc{"Read": s.Read, "Follow": s.Follow} {
+			var rest heard
+			if name == "Follow" && i == len(whole)-1 {
+				continue // nobody follows what has ended
+			}
+			must(t, read(t.Context(), "r-1", seq, rest.hear))
+			if diff := cmp.Diff(all.seqs[i+1:], rest.seqs); len(rest.seqs) != len(all.seqs)-i-1 || len(rest.seqs) > 0 && diff != "" {
+				t.Errorf("%s after event %d (-want +got):\n%s", name, i, diff)
+			}
+		}
+	}
+}
+
+func TestReadWhatComes(t *testing.T) {
+	s, _ := start(t, openLog(t))
+	tell(t, s, "r-1", decided, started)
+	early := read(t.Context(), s.Read, "r-1", 0)
+	<-early.came
+	<-early.came
+	tell(t, s, "r-2", whole...)
+	tell(t, s, "r-1", progress)
+	<-early.came
+	late := read(t.Context(), s.Read, "r-1", early.seqs[0])
+	<-late.came
+	<-late.came
+	tell(t, s, "r-1", done, final)
+	must(t, <-early.err)
+	must(t, <-late.err)
+	if diff := cmp.Diff(whole, early.types); diff != "" {
+		t.Errorf("the early one heard (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(early.seqs[1:], late.seqs); diff != "" {
+		t.Errorf("the late one heard (-want +got):\n%s", diff)
+	}
+}
+
+// Events come as they were published, and the same to all.
+func TestEventsAreWhole(t *testing.T) {
+	s, _ := start(t, openLog(t))
+	percent := 12.5
+	published := []*contract.Event{event("r-1", decided), event("r-1", progress), event("r-1", final)}
+	published[0].Decision = &contract.Decision{DecisionID: "d1", Chosen: []string{"quality"}}
+	published[1].Task = &contract.TaskReport{TaskID: "t1", AgentID: "quality", Status: contract.TaskRunning}
+	published[1].Progress = &contract.Progress{Message: "metade", Percent: &percent, Data: map[string]json.RawMessage{"n": json.RawMessage(`1`)}}
+	published[2].Response = &contract.Response{RequestID: "r-1", Status: contract.StatusCompleted}
+	for _, ev := range published {
+		must(t, s.Publish(t.Context(), ev))
+	}
+	var got []*contract.Event
+	must(t, s.Read(t.Context(), "r-1", 0, func(_ uint64, ev *contract.Event) error {
+		got = append(got, ev)
+		return nil
+	}))
+	for i := range published {
+		want, have := published[i], got[i]
+		if want.Type != have.Type || !want.At.Equal(have.At) || (want.Decision == nil) != (have.Decision == nil) {
+			t.Errorf("event %d: got %+v, want %+v", i, have, want)
+		}
+	}
+	if diff := cmp.Diff(published[1].Progress, got[1].Progress); diff != "" {
+		t.Errorf("progress (-want +got):\n%s", diff)
+	}
+	if got[2].Response == nil || got[2].Response.Status != contract.StatusCompleted {
+		t.Errorf("got the answer %+v, want it whole", got[2].Response)
+	}
+}
+
+func TestAnAnswerTooLongIsLeftOut(t *testing.T) {
+	s, _ := start(t, openLog(t))
+	ev := event("r-1", final)
+	ev.Response = &contract.Response{RequestID: "r-1", Status: contract.StatusCompleted}
+	ev.Response.Data.Answer = strings.Repeat("x", maxEvent)
+	must(t, s.Publish(t.Context(), ev))
+	must(t, s.Read(t.Context(), "r-1", 0, func(_ uint64, got *contract.Event) error {
+		if got.Type != final || got.Response != nil {
+			t.Errorf("got %s with the answer %v, want final without", got.Type, got.Response)
+		}
+		return nil
+	}))
+	if ev.Response == nil {
+		t.Error("the event that was published has lost its answer")
+	}
+}
+
+func TestGone(t *testing.T) {
+	s, _ := start(t, openLog(t))
+	tell(t, s, "first", decided)
+	before, err := s.Position(t.Context())
+	must(t, err)
+	tell(t, s, "half", decided, started)
+	tell(t, s, "headless", progress, done)
+	tell(t, s, "short", final)
+	now, err := s.Position(t.Context())
+	must(t, err)
+	tests := []struct {
+		name, id string
+		after    uint64
+		want     error
+	}{
+		{"a request nobody knows", "r-9", 0, ErrGone},
+		{"a request nobody knows, resumed", "r-9", now, ErrGone},
+		{"no id", "", 0, ErrGone},
+		{"an id for all", "*", 0, ErrGone},
+		{"an id for more", ">", 0, ErrGone},
+		{"an id in parts", "half.x", 0, ErrGone},
+		{"the beginning is missing", "headless", 0, ErrGone},
+		{"from a place after it", "headless", before, errEnough},
+		{"an earlier life", "half", 7, ErrGone},
+		{"a later one", "half", now + 1, ErrGone},
+		{"the latest there can be", "half", ^uint64(0), ErrGone},
+		{"what is there", "half", 0, errEnough},
+		{"an end alone", "short", 0, nil},
+		{"an end that was heard", "short", now, nil},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			var h heard
+			if err := s.Read(t.Context(), tt.id, tt.after, h.until(2)); !errors.Is(err, tt.want) {
+				t.Errorf("got error %v after %v, want %v", err, h.types, tt.want)
+			}
+		})
+	}
+}
+
+func TestGoneWhenForgotten(t *testing.T) {
+	log := openLog(t)
+	s, _ := start(t, log)
+	tell(t, s, "r-1", decided, started)
+	var h heard
+	if err := s.Read(t.Context(), "r-1", 0, h.until(2)); !errors.Is(err, errEnough) {
+		t.Fatal(err)
+	}
+	tell(t, s, "r-1", progress, done)
+	must(t, log.(*store.Log).Trim(t.Context(), h.seqs[1]+2)) // the progress is too old
+	for name, after := range map[string]uint64{"the beginning": 0, "the first": h.seqs[0], "before what is gone": h.seqs[1]} {
+		if err := s.Read(t.Context(), "r-1", after, h.hear); !errors.Is(err, ErrGone) {
+			t.Errorf("from %s: got error %v, want %v", name, err, ErrGone)
+		}
+	}
+	var rest heard
+	if err := s.Read(t.Context(), "r-1", h.seqs[1]+1, rest.until(1)); !errors.Is(err, errEnough) {
+		t.Errorf("from behind it: got error %v, want the rest", err)
+	}
+	must(t, s.Forget(t.Context(), "r-1"))
+	must(t, s.Forget(t.Context(), "no id"))
+	if err := s.Read(t.Context(), "r-1", rest.seqs[0], h.hear); !errors.Is(err, ErrGone) {
+		t.Errorf("after Forget: got error %v, want %v", err, ErrGone)
+	}
+}
+
+// Who has seen the state of a request follows it from there, whatever came before.
+func TestFollowFromAPosition(t *testing.T) {
+	s, _ := start(t, openLog(t))
+	for _, id := range []string{"new", "old"} {
+		if id == "old" {
+			tell(t, s, id, decided, started)
+		}
+		from, err := s.Position(t.Context())
+		must(t, err)
+		l := read(t.Context(), s.Follow, id, from)
+		tell(t, s, "other", decided)
+		tell(t, s, id, done, final)
+		must(t, <-l.err)
+		if diff := cmp.Diff([]contract.EventType{done, final}, l.types); diff != "" {
+			t.Errorf("%s: heard (-want +got):\n%s", id, diff)
+		}
+	}
+}
+
+func TestReadersEnd(t *testing.T) {
+	s, _ := start(t, openLog(t))
+	tell(t, s, "r-1", decided)
+	ctx, cancel := context.WithCancel(t.Context())
+	leaves := read(ctx, s.Read, "r-1", 0)
+	<-leaves.came
+	cancel()
+	if err := <-leaves.err; !errors.Is(err, context.Canceled) {
+		t.Errorf("one that leaves: got error %v, want %v", err, context.Canceled)
+	}
+	var h heard
+	if err := s.Read(t.Context(), "r-1", 0, h.until(1)); !errors.Is(err, errEnough) {
+		t.Errorf("one that has enough: got error %v, want %v", err, errEnough)
+	}
+	if n := len(s.readers); n != 0 {
+		t.Errorf("%d requests still have readers, want none", n)
+	}
+}
+
+// What cannot be told is gone for who waits for it.
+func TestPublishThatFails(t *testing.T) {
+	var broken error
+	s, _ := start(t, &mishap{eventLog: openLog(t), append: func() error { return broken }})
+	tell(t, s, "r-1", decided)
+	l := read(t.Context(), s.Read, "r-1", 0)
+	<-l.came
+	broken = store.ErrFull
+	if err := s.Publish(t.Context(), event("r-1", final)); !errors.Is(err, store.ErrFull) {
+		t.Errorf("Publish: got error %v, want %v", err, store.ErrFull)
+	}
+	if err := <-l.err; !errors.Is(err, ErrGone) {
+		t.Errorf("Read: got error %v, want %v", err, ErrGone)
+	}
+	if err := s.Publish(t.Context(), event("no id", final)); err == nil {
+		t.Error("an event of nobody: got no error, want one")
+	}
+	bad := event("r-1", progress)
+	bad.Progress = &contract.Progress{Data: map[string]json.RawMessage{"x": json.RawMessage(`{`)}}
+	if err := s.Publish(t.Context(), bad); err == nil {
+		t.Error("an event that is no JSON: got no error, want one")
+	}
+}
+
+// What the follower misses, because the engine was restarted or forgets faster than
+// it reads, readers get from the log, or hear that it is gone.
+func TestFollowerMisses(t *testing.T) {
+	for name, want := range map[string]error{"still kept": nil, "gone": ErrGone} {
+		t.Run(name, func(t *testing.T) {
+			log := openLog(t)
+			missed := make(chan struct{})
+			m := &mishap{eventLog: log, begun: make(chan struct{})}
+			m.follow = func(msg store.Message) bool {
+				ev, err := decode(msg)
+				if err != nil || ev.Type != progress {
+					return true
+				}
+				if want != nil {
+					must(t, log.(*store.Log).Trim(t.Context(), msg.Seq+1))
+				}
+				close(missed)
+				return false
+			}
+			s, _ := start(t, m)
+			<-m.begun // the reader is not sent to the log for that
+			tell(t, s, "r-1", decided)
+			l := read(t.Context(), s.Read, "r-1", 0)
+			<-l.came
+			tell(t, s, "r-1", progress)
+			<-missed
+			tell(t, s, "r-1", done, final)
+			if err := <-l.err; !errors.Is(err, want) {
+				t.Fatalf("got error %v, want %v", err, want)
+			}
+			if diff := cmp.Diff([]contract.EventType{decided, progress, done, final}, l.types); want == nil && diff != "" {
+				t.Errorf("heard (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// A reader that came before Run, or stayed while another Run ended, misses nothing.
+func TestRunMayComeLate(t *testing.T) {
+	s := newStream(openLog(t))
+	tell(t, s, "r-1", decided)
+	l := read(t.Context(), s.Read, "r-1", 0)
+	<-l.came
+	tell(t, s, "r-1", started)
+	stop := runs(t, s)
+	<-l.came
+	stop()
+	tell(t, s, "r-1", progress, done, final)
+	runs(t, s)
+	must(t, <-l.err)
+	if diff := cmp.Diff(whole, l.types); diff != "" {
+		t.Errorf("heard (-want +got):\n%s", diff)
+	}
+}
+
+func TestStoreTrouble(t *testing.T) {
+	broken := errors.New("broken")
+	m := &mishap{eventLog: openLog(t)}
+	s, stop := start(t, m)
+	tell(t, s, "r-1", decided)
+	from, err := s.Position(t.Context())
+	must(t, err)
+	stop()
+	m.last = broken
+	if err := s.Read(t.Context(), "r-1", from, nil); !errors.Is(err, broken) {
+		t.Errorf("Read, at the newest event: got error %v, want %v", err, broken)
+	}
+	m.last = nil
+	m.next = broken
+	if err := s.Read(t.Context(), "r-1", 0, nil); !errors.Is(err, broken) {
+		t.Errorf("Read: got error %v, want %v", err, broken)
+	}
+	m.last, m.info = broken, broken
+	if _, err := s.Position(t.Context()); !errors.Is(err, broken) {
+		t.Errorf("Position: got error %v, want %v", err, broken)
+	}
+	if err := s.Run(t.Context()); !errors.Is(err, broken) {
+		t.Errorf("Run: got error %v, want %v", err, broken)
+	}
+}
+
+func TestDamagedEvent(t *testing.T) {
+	log := openLog(t)
+	s, _ := start(t, log)
+	tell(t, s, "r-1", decided)
+	l := read(t.Context(), s.Read, "r-1", 0)
+	<-l.came
+	_, err := log.Append(t.Context(), prefix+"r-1", []byte("{"), store.AppendOptions{})
+	must(t, err)
+	if err := <-l.err; !errors.Is(err, ErrGone) {
+		t.Errorf("while it is heard: got error %v, want %v", err, ErrGone)
+	}
+	var h heard
+	if err := s.Read(t.Context(), "r-1", 0, h.hear); !errors.Is(err, ErrGone) {
+		t.Errorf("when it is read: got error %v, want %v", err, ErrGone)
+	}
+}

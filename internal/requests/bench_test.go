@@ -1,0 +1,132 @@
+package requests
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/caprouter/caprouter/internal/run"
+	"github.com/caprouter/caprouter/internal/store"
+	"github.com/caprouter/caprouter/internal/testkit/teststore"
+)
+
+// durable is a book every write of which is forced to disk.
+func durable(b *testing.B) *Book {
+	b.Helper()
+	s := teststore.Open(b, func(cfg *store.Config) { cfg.SyncEvery = 0 })
+	bucket, err := s.Bucket(b.Context(), store.BucketConfig{Name: "REQUESTS"})
+	if err != nil {
+		b.Fatal(err)
+	}
+	return NewBook(bucket)
+}
+
+// BenchmarkFsync is the floor of a durable step: a record appended to a file, and
+// one fsync.
+func BenchmarkFsync(b *testing.B) {
+	f, err := os.Create(filepath.Join(b.TempDir(), "log"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer f.Close()
+	data, err := encode(accepted(testID))
+	if err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		if _, err := f.Write(data); err != nil {
+			b.Fatal(err)
+		}
+		if err := f.Sync(); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkCreate(b *testing.B) {
+	book := durable(b)
+	n := 0
+	b.ReportAllocs()
+	for b.Loop() {
+		n++
+		if err := book.Create(b.Context(), accepted(fmt.Sprint("r-", n))); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkChange(b *testing.B) {
+	book := durable(b)
+	if err := book.Create(b.Context(), accepted(testID)); err != nil {
+		b.Fatal(err)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := book.Change(b.Context(), testID, func(r *Record) error { return r.TakeOver(owner, now) }); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkTakeOver is a start after a crash with 10,000 open requests: the index,
+// and then a step for each of them.
+func BenchmarkTakeOver(b *testing.B) {
+	const n = 10_000
+	bucket := openBucket(b)
+	book := NewBook(bucket)
+	ctx := b.Context()
+	run.Each(ctx, 64, n, func(ctx context.Context, i int) {
+		if err := book.Create(ctx, accepted(fmt.Sprint("r-", i))); err != nil {
+			b.Error(err)
+		}
+	})
+	b.Run("index", func(b *testing.B) {
+		for b.Loop() {
+			if ids, err := book.Open(ctx); err != nil || len(ids) != n {
+				b.Fatal(len(ids), err)
+			}
+		}
+	})
+	b.Run("one after the other", func(b *testing.B) { takeAll(b, book, 1) })
+	b.Run("64 at a time", func(b *testing.B) { takeAll(b, book, 64) })
+}
+
+func takeAll(b *testing.B, book *Book, limit int) {
+	b.Helper()
+	for b.Loop() {
+		ids, err := book.Open(b.Context())
+		if err != nil {
+			b.Fatal(err)
+		}
+		run.Each(b.Context(), limit, len(ids), func(ctx context.Context, i int) {
+			if _, err := book.Change(ctx, ids[i], func(r *Record) error { return r.TakeOver(owner, now) }); err != nil {
+				b.Error(err)
+			}
+		})
+	}
+}
+
+func BenchmarkEncode(b *testing.B) {
+	r := accepted(testID)
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := encode(r); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkDecode(b *testing.B) {
+	data, err := encode(accepted(testID))
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := decode(data); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

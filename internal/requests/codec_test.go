@@ -1,0 +1,232 @@
+package requests
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/caprouter/caprouter/contract"
+)
+
+// full is a record with something in every member.
+func full(t *testing.T) *Record {
+	t.Helper()
+	r := accepted(testID)
+	r.Caller.AllAgents = true
+	r.Request.SessionID, r.Request.AgentID = "s1", new("quality")
+	r.History = []contract.Turn{{Role: "user", Content: "olá"}}
+	r.Settled = &Settled{Classification: decision().Classification, Reason: "chosen"}
+	r.Only = "quality"
+	planned := parts()
+	planned[1].Agents, planned[1].Down = nil, &contract.Candidate{AgentID: "costs", Gates: []contract.Gate{{Gate: "state", Reason: "down"}}}
+	must(t, r.Plan(decision(), planned, []contract.Omitted{{Subtask: 2, Title: "Sing", Reason: "no_match"}}))
+	must(t, r.Start(owner, 0))
+	must(t, r.Send(Task{ID: "t1", AgentID: "quality", SentAt: now}))
+	must(t, r.Finish("t1", failed(contract.TaskAgentUnavailable)))
+	must(t, r.Send(Task{ID: "t2", AgentID: "second", SentAt: now}))
+	must(t, r.TakeOver("router-2", now))
+	must(t, r.Resend("t2", 2))
+	must(t, r.Wait("t2"))
+	res := result("pronto")
+	res.Data["rows"] = json.RawMessage(`[1,null,{"a":true}]`)
+	res.Metrics, res.Logs, res.Explanations = map[string]float64{"tokens": 8}, []string{"l"}, []string{"e"}
+	_, err := r.Deliver("t2", "second", res)
+	must(t, err)
+	resp := answer(contract.StatusPartial)
+	resp.Decision, resp.Tasks, resp.Omitted = r.Decision, r.Reports(), r.Omitted
+	resp.Data = contract.ResponseData{Mode: contract.DataDispatch, Answer: "pronto"}
+	must(t, r.End(contract.StatusPartial, resp, now))
+	return r
+}
+
+func TestRecordSurvivesTheStore(t *testing.T) {
+	for name, r := range map[string]*Record{"new": accepted(testID), "full": full(t)} {
+		t.Run(name, func(t *testing.T) {
+			data, err := encode(r)
+			must(t, err)
+			got, err := decode(data)
+			must(t, err)
+			if diff := cmp.Diff(r, got, cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("the record read back (-want +got):\n%s", diff)
+			}
+			again, err := encode(got)
+			must(t, err)
+			if !sameRecord(data, again) {
+				t.Errorf("written again it is another:\n%s\n%s", data, again)
+			}
+			if bytes.Equal(data, again) {
+				t.Error("two writings are the same, want each to be its own")
+			}
+		})
+	}
+}
+
+// The members that never leave the process are made from those that do.
+func TestDecodeRestoresTheRequestsIDs(t *testing.T) {
+	data, err := encode(accepted(testID))
+	must(t, err)
+	got, err := decode(data)
+	must(t, err)
+	if got.Request.RequestID != testID || got.Request.TraceID != got.TraceID || got.TraceID == "" {
+		t.Errorf("got request %q and trace %q, want %q and %q", got.Request.RequestID, got.Request.TraceID, testID, got.TraceID)
+	}
+}
+
+func TestSameRecord(t *testing.T) {
+	a, err := encode(accepted(testID))
+	must(t, err)
+	other := accepted(testID)
+	other.Only = "quality"
+	b, err := encode(other)
+	must(t, err)
+	tests := []struct {
+		name string
+		a, b []byte
+		want bool
+	}{
+		{"itself", a, a, true},
+		{"another", a, b, false},
+		{"nothing", nil, nil, false},
+		{"only the end of one", a[len(a)-10:], a[len(a)-10:], false},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := sameRecord(tt.a, tt.b); got != tt.want {
+				t.Errorf("got %t, want %t", got, tt.want)
+			}
+		})
+	}
+}
+
+// TestDecodeRefuses holds what no sequence of transitions leads to.
+func TestDecodeRefuses(t *testing.T) {
+	tests := []struct {
+		name, old, new string // a piece of the full record, and what stands there instead
+		want           string
+	}{
+		{"another form", `"version":1`, `"version":2`, "form 2"},
+		{"no form", `"version":1,`, ``, "form 0"},
+		{"no id", `"id":"` + testID + `"`, `"id":""`, "no id"},
+		{"an id that is no key", `"id":"` + testID + `"`, `"id":"a.b"`, "no id"},
+		{"no state", `"state":"partial"`, `"state":""`, "no state"},
+		{"a state there is not", `"state":"partial"`, `"state":"done"`, "no state"},
+		{"an answer before the end", `"state":"partial"`, `"state":"running"`, "answer"},
+		{"an epoch of less than nothing", `"epoch":1`, `"epoch":-1`, "epoch"},
+		{"a task without a name", `"id":"t1"`, `"id":""`, "without a name"},
+		{"a task twice", `"id":"t1"`, `"id":"t2"`, "twice"},
+		{"a task of no part", `"agent_id":"second","part":0`, `"agent_id":"second","part":7`, "no part 7"},
+		{"a task of less than a part", `"agent_id":"second","part":0`, `"agent_id":"second","part":-1`, "no part -1"},
+		{"a task in no state", `"state":"done"`, `"state":"lost"`, "no state"},
+		{"an outcome before its end", `"state":"done"`, `"state":"sent"`, "outcome"},
+		{"a result without a hash", `"result_hash":`, `"result_hash":"","x":`, "unknown"},
+		{"an unknown member", `"epoch":1`, `"epoch":1,"mood":"good"`, "unknown"},
+		{"a member twice", `"epoch":1`, `"epoch":1,"epoch":1`, "more than once"},
+		{"broken off", `"epoch":1`, `"epoch`, ""},
+	}
+	data, err := encode(full(t))
+	must(t, err)
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			text := strings.Replace(string(data), tt.old, tt.new, 1)
+			if text == string(data) {
+				t.Fatalf("the record has no %s", tt.old)
+			}
+			_, err := decode([]byte(text))
+			if err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("got error %v, want one with %q", err, tt.want)
+			}
+		})
+	}
+}
+
+func TestCheck(t *testing.T) {
+	tests := []struct {
+		name   string
+		change func(*Record)
+	}{
+		{"an end without an answer", func(r *Record) { r.Response = nil }},
+		{"parts without a decision", func(r *Record) { r.Decision = nil }},
+		{"a result and an error", func(r *Record) { r.Tasks[1].Err = &contract.TaskError{} }},
+		{"a result without a hash", func(r *Record) { r.Tasks[1].ResultHash = "" }},
+		{"a hash without a result", func(r *Record) { r.Tasks[0].ResultHash = "x" }},
+		{"done without an outcome", func(r *Record) { r.Tasks[0].Err = nil }},
+		{"a task of nobody", func(r *Record) { r.Tasks[0].AgentID = "" }},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			r := full(t)
+			tt.change(r)
+			if _, err := encode(r); err == nil {
+				t.Error("got no error, want it not to be written")
+			}
+		})
+	}
+}
+
+func TestValidID(t *testing.T) {
+	tests := []struct {
+		name, id string
+		want     bool
+	}{
+		{"a UUID", testID, true},
+		{"letters and digits", "aZ09_-", true},
+		{"the longest", strings.Repeat("a", maxID), true},
+		{"longer", strings.Repeat("a", maxID+1), false},
+		{"nothing", "", false},
+		{"two keys", "a.b", false},
+		{"every key", ">", false},
+		{"any key", "*", false},
+		{"a path", "../x", false},
+		{"white space", "a b", false},
+		{"an accent", "é", false},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := validID(tt.id); got != tt.want {
+				t.Errorf("got %t, want %t", got, tt.want)
+			}
+		})
+	}
+}
+
+// FuzzDecode feeds the decoder what a damaged store may hold. What it takes must
+// be safe to look at, to move on and to write again.
+func FuzzDecode(f *testing.F) {
+	t := new(testing.T)
+	for _, r := range []*Record{accepted(testID), inState(t, StatePlanned), inState(t, StateRunning), full(t)} {
+		data, err := encode(r)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(data)
+	}
+	f.Add([]byte(`{"version":1,"id":"a","state":"running"}`))
+	f.Add([]byte(`null`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		r, err := decode(data)
+		if err != nil {
+			return
+		}
+		r.Snapshot()
+		again, err := encode(r)
+		if err != nil {
+			t.Fatalf("a record that was read cannot be written: %v\n%s", err, data)
+		}
+		back, err := decode(again)
+		if err != nil {
+			t.Fatalf("a record that was written cannot be read: %v\n%s", err, again)
+		}
+		if diff := cmp.Diff(r, back, cmpopts.EquateEmpty()); diff != "" {
+			t.Fatalf("the record read back (-want +got):\n%s", diff)
+		}
+		for _, e := range events {
+			if err := e.do(r); err == nil && r.check() != nil {
+				t.Fatalf("%s led to a record that does not hang together: %v", e.event, r.check())
+			}
+		}
+	})
+}

@@ -1,0 +1,183 @@
+package requests
+
+import (
+	"encoding/json"
+	"errors"
+	"math"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/caprouter/caprouter/contract"
+)
+
+// ended ends the request with its tasks as they are.
+func ended(t *testing.T, r *Record) {
+	must(t, r.End(contract.StatusCancelled, answer(contract.StatusCancelled), now))
+}
+
+func TestDeliver(t *testing.T) {
+	first := func(t *testing.T, r *Record) {
+		fresh, err := r.Deliver("t1", "quality", result("first"))
+		must(t, err)
+		if !fresh {
+			t.Fatal("the first result is not fresh, want it to be")
+		}
+	}
+	tests := []struct {
+		name        string
+		did         []func(*testing.T, *Record)
+		task, agent string
+		result      *contract.Result
+		want        error
+		fresh       bool
+	}{
+		{"a task that was sent", nil, "t1", "quality", result("x"), nil, true},
+		{"one that waits", steps(func(t *testing.T, r *Record) { must(t, r.Wait("t1")) }), "t1", "quality", result("x"), nil, true},
+		{"the same again", steps(first), "t1", "quality", result("first"), nil, false},
+		{"another", steps(first), "t1", "quality", result("second"), ErrOtherResult, false},
+		{"the same as the direct reply", steps(did(Outcome{Result: result("x")})), "t1", "quality", result("x"), nil, false},
+		{"another than the direct reply", steps(did(Outcome{Result: result("x")})), "t1", "quality", result("y"), ErrOtherResult, false},
+		{"after it was given up", steps(did(failed(contract.TaskDeadlineExceeded))), "t1", "quality", result("x"), ErrOtherResult, false},
+		{"the same after the end", steps(first, ended), "t1", "quality", result("first"), nil, false},
+		{"another after the end", steps(first, ended), "t1", "quality", result("second"), ErrEnded, false},
+		{"the first after the end", steps(ended), "t1", "quality", result("x"), ErrEnded, false},
+		{"an unknown task", nil, "t9", "quality", result("x"), ErrUnknownTask, false},
+		{"an unknown task after the end", steps(ended), "t9", "quality", result("x"), ErrUnknownTask, false},
+		{"another agent's task", nil, "t1", "second", result("x"), ErrUnknownTask, false},
+		{"another agent's, the same", steps(first), "t1", "second", result("first"), ErrUnknownTask, false},
+		{"nothing", nil, "t1", "quality", nil, ErrUnknownTask, false},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			r := inState(t, StateRunning)
+			for _, step := range tt.did {
+				step(t, r)
+			}
+			before := words(t, r)
+			fresh, err := r.Deliver(tt.task, tt.agent, tt.result)
+			if !errors.Is(err, tt.want) || fresh != tt.fresh {
+				t.Fatalf("got fresh %t and error %v, want %t and %v", fresh, err, tt.fresh, tt.want)
+			}
+			if !tt.fresh {
+				unchanged(t, r, before)
+				return
+			}
+			if got := r.task("t1"); got.State != TaskDone || got.Result != tt.result || got.ResultHash == "" {
+				t.Errorf("got task %+v, want it done with the result", got)
+			}
+		})
+	}
+}
+
+func steps(s ...func(*testing.T, *Record)) []func(*testing.T, *Record) { return s }
+
+func TestFinish(t *testing.T) {
+	tests := []struct {
+		name string
+		did  func(*testing.T, *Record)
+		task string
+		out  Outcome
+		want error
+	}{
+		{"a result", nothing, "t1", Outcome{Result: result("x"), Attempts: 2, LatencyMS: 1.5}, nil},
+		{"an error", nothing, "t1", failed(contract.TaskAgentUnavailable), nil},
+		{"neither", nothing, "t1", Outcome{}, ErrTransition},
+		{"both", nothing, "t1", Outcome{Result: result("x"), Err: &contract.TaskError{}}, ErrTransition},
+		{"an unknown task", nothing, "t9", Outcome{Result: result("x")}, ErrUnknownTask},
+		{"another after a result", did(Outcome{Result: result("x")}), "t1", Outcome{Result: result("y")}, ErrOtherResult},
+		{"an error after a result", did(Outcome{Result: result("x")}), "t1", failed(contract.TaskDeadlineExceeded), ErrOtherResult},
+		{"an error after an error", did(failed(contract.TaskBadResult)), "t1", failed(contract.TaskBadResult), ErrOtherResult},
+		{"a result after an error", did(failed(contract.TaskBadResult)), "t1", Outcome{Result: result("x")}, ErrOtherResult},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			r := inState(t, StateRunning)
+			tt.did(t, r)
+			before := words(t, r)
+			err := r.Finish(tt.task, tt.out)
+			if !errors.Is(err, tt.want) {
+				t.Fatalf("got error %v, want %v", err, tt.want)
+			}
+			if tt.want != nil {
+				unchanged(t, r, before)
+				return
+			}
+			got := *r.task("t1")
+			got.ResultHash = ""
+			want := Task{
+				ID: "t1", AgentID: "quality", State: TaskDone, SentAt: now, Attempts: max(1, tt.out.Attempts), LatencyMS: tt.out.LatencyMS,
+				Result: tt.out.Result, Err: tt.out.Err, Uncertain: tt.out.Uncertain,
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("the task (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// A callback does not say how long it took; who waited for it does.
+func TestFinishAfterDeliverFillsIn(t *testing.T) {
+	r := inState(t, StateRunning)
+	res := result("x")
+	if _, err := r.Deliver("t1", "quality", res); err != nil {
+		t.Fatal(err)
+	}
+	must(t, r.Finish("t1", Outcome{Result: result("x"), Attempts: 3, LatencyMS: 12}))
+	if got := r.task("t1"); got.Result != res || got.Attempts != 3 || got.LatencyMS != 12 {
+		t.Errorf("got %d attempts and %g ms, want 3 and 12 with the first result", got.Attempts, got.LatencyMS)
+	}
+}
+
+func TestFinishRefusesWhatCannotBeWritten(t *testing.T) {
+	r := inState(t, StateRunning)
+	before := words(t, r)
+	bad := &contract.Result{Status: contract.ResultSuccess, Metrics: map[string]float64{"tokens": math.NaN()}}
+	if err := r.Finish("t1", Outcome{Result: bad}); err == nil {
+		t.Error("Finish: got no error, want one")
+	}
+	if _, err := r.Deliver("t1", "quality", bad); err == nil {
+		t.Error("Deliver: got no error, want one")
+	}
+	unchanged(t, r, before)
+}
+
+func TestHashResult(t *testing.T) {
+	with := func(data string) *contract.Result {
+		return &contract.Result{Status: contract.ResultSuccess, Data: map[string]json.RawMessage{"rows": json.RawMessage(data)}}
+	}
+	named := with(`1`)
+	named.TaskID = "t1"
+	logged := with(`1`)
+	logged.Logs = []string{"l"}
+	tests := []struct {
+		name string
+		a, b *contract.Result
+		same bool
+	}{
+		{"the same", with(`[1,{"a":null}]`), with(`[1,{"a":null}]`), true},
+		{"white space", with(`[1,{"a":null}]`), with("[ 1,\n{\"a\" : null}]"), true},
+		{"another order", with(`{"a":1,"b":{"c":2,"d":3}}`), with(`{"b":{"d":3,"c":2},"a":1}`), true},
+		{"another spelling of a number", with(`1`), with(`1.0`), true},
+		{"another spelling of a string", with(`"é"`), with(`"\u00e9"`), true},
+		{"with its task's id", with(`1`), named, true},
+		{"another value", with(`1`), with(`2`), false},
+		{"another order of a list", with(`[1,2]`), with(`[2,1]`), false},
+		{"a number in text", with(`1`), with(`"1"`), false},
+		{"another log", with(`1`), logged, false},
+		{"another status", with(`1`), &contract.Result{Status: contract.ResultPartial, Data: with(`1`).Data}, false},
+		{"more than a double holds", with(`1e999`), with(`1e999`), true},
+		{"more than a double holds, and another", with(`1e999`), with(`2e999`), false},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			a, err := hashResult(tt.a)
+			must(t, err)
+			b, err := hashResult(tt.b)
+			must(t, err)
+			if (a == b) != tt.same {
+				t.Errorf("got %s and %s, want the same: %t", a, b, tt.same)
+			}
+		})
+	}
+}

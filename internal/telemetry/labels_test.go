@@ -1,0 +1,56 @@
+package telemetry_test
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/caprouter/caprouter/contract"
+)
+
+// Whatever a label is given, the series stay the ones that are known, and
+// nothing is lost: the unknown is counted as "other".
+func TestMetricsLabelsAreClosed(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		tel := newTelemetry(t)
+		m := tel.Metrics()
+		values := rapid.SliceOfN(rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{"completed", "B", "lexical", "success", "other"})), 1, 20).Draw(t, "values")
+		for _, v := range values {
+			m.Request(v, 0)
+			m.Fallback(v)
+			m.Classify(v, 0)
+			m.TaskDone(v, 0)
+			m.StandIn(v)
+			m.Cascade(v, 0.5)
+			m.Ticket(v)
+			m.Webhook(v)
+			m.ModelCall(contract.CallPurpose(v), v, contract.Tokens{Input: 1}, 0)
+		}
+		allowed := regexp.MustCompile(`^(|outcome="[a-z_]+"|policy="([ABC]|other)"|source="(llm|lexical|cache|pinned|other)"|` +
+			`status="(success|partial|failure|failed|cancelled|other)"|result="(ok|failed)"|` +
+			`reason="(llm_[a-z_]+|other)"|purpose="(classify|repair|more_tokens|answer|other)"|kind="(input|output|thinking)"|how="(opened|joined|other)")$`)
+		for series := range scrape(t, tel) {
+			name, labels, _ := strings.Cut(strings.TrimSuffix(series, "}"), "{")
+			if !strings.HasSuffix(name, "_bucket") && !allowed.MatchString(labels) {
+				t.Errorf("series %s: its labels are not in the closed set", series)
+			}
+		}
+		known := slices.DeleteFunc(slices.Clone(values), func(v string) bool { return v != "B" })
+		got := scrape(t, tel)
+		if n := len(known); got[`caprouter_fallback_total{policy="B"}`] != itoa(n) {
+			t.Errorf("policy B: got %s, want %d", got[`caprouter_fallback_total{policy="B"}`], n)
+		}
+		unknown := 0
+		for _, v := range values {
+			if v != "A" && v != "B" && v != "C" {
+				unknown++
+			}
+		}
+		if want := itoa(unknown); unknown > 0 && got[`caprouter_fallback_total{policy="other"}`] != want {
+			t.Errorf("policy other: got %s, want %s", got[`caprouter_fallback_total{policy="other"}`], want)
+		}
+	})
+}

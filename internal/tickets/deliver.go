@@ -1,0 +1,226 @@
+package tickets
+
+import (
+	"context"
+	"errors"
+	"net/url"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/caprouter/caprouter/internal/store"
+)
+
+// What came of telling the webhook something.
+const (
+	DeliveredOK      = "ok"
+	DeliveredFailed  = "failed"  // it will be tried again
+	DeliveredExpired = "expired" // it was tried for a day
+	DeliveredGone    = "gone"    // the address wants no messages: none is sent until the next start
+)
+
+// patience is how long a message is tried.
+const patience = 24 * time.Hour
+
+// backoff is the pause after so many failed tries.
+func backoff(tries int) time.Duration {
+	steps := [...]time.Duration{5 * time.Second, 30 * time.Second, 2 * time.Minute, 10 * time.Minute, 30 * time.Minute, time.Hour, 2 * time.Hour, 4 * time.Hour}
+	return steps[min(max(tries, 1), len(steps))-1]
+}
+
+// Run tells the webhook what there is to tell, until ctx ends. Without a webhook it
+// only waits.
+func (d *Desk) Run(ctx context.Context) error {
+	if d.hook == nil {
+		<-ctx.Done()
+		return nil
+	}
+	defer d.hook.client.CloseIdleConnections()
+	for {
+		item, wait := d.queue.next(d.cfg.Now())
+		if item != nil {
+			d.deliver(ctx, item)
+		}
+		if ctx.Err() != nil {
+			return nil
+		}
+		if item != nil {
+			continue
+		}
+		timer := time.NewTimer(wait)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return nil
+		case <-d.queue.more:
+			timer.Stop()
+		case <-timer.C:
+		}
+	}
+}
+
+// enqueue takes what a ticket has to tell, as far as it is not in the queue yet.
+func (d *Desk) enqueue(r *record) {
+	if d.hook == nil {
+		return
+	}
+	for i := range r.Pending {
+		d.queue.add(item{ticket: r.Ticket.TicketID, notice: r.Pending[i].ID, at: r.Pending[i].At, due: r.Pending[i].At})
+	}
+}
+
+// deliver tries one message. It stays in the ticket's record until it has arrived
+// or is given up; a process that ends between the two sends it once more.
+func (d *Desk) deliver(ctx context.Context, it *item) {
+	r, _, err := d.load(ctx, it.ticket)
+	if errors.Is(err, store.ErrNotFound) {
+		d.queue.done(it.notice)
+		return
+	}
+	if err == nil {
+		at := slices.IndexFunc(r.Pending, func(n notice) bool { return n.ID == it.notice })
+		if at < 0 {
+			d.queue.done(it.notice)
+			return
+		}
+		err = d.hook.send(ctx, it.notice, messageOf(&r.Ticket, &r.Pending[at]), d.cfg.Now())
+	}
+	outcome := DeliveredOK
+	switch {
+	case ctx.Err() != nil:
+		return // not the other side's fault, and still in the record
+	case errors.Is(err, errGone):
+		d.queue.stop()
+		d.report(ctx, it, DeliveredGone, err)
+		return
+	case err != nil && d.cfg.Now().Sub(it.at) >= patience:
+		outcome = DeliveredExpired
+	case err != nil:
+		d.queue.again(it.notice, d.cfg.Now())
+		d.report(ctx, it, DeliveredFailed, err)
+		return
+	}
+	d.report(ctx, it, outcome, err)
+	if err := d.settle(ctx, it); err != nil {
+		d.queue.again(it.notice, d.cfg.Now())
+		d.cfg.Logger.WarnContext(ctx, "what the webhook was told cannot be struck off; it is told again", "ticket_id", it.ticket, "err", err)
+		return
+	}
+	d.queue.done(it.notice)
+}
+
+// settle strikes a message off its ticket's record.
+func (d *Desk) settle(ctx context.Context, it *item) error {
+	_, err := d.change(ctx, it.ticket, func(r *record) error {
+		before := len(r.Pending)
+		r.Pending = slices.DeleteFunc(r.Pending, func(n notice) bool { return n.ID == it.notice })
+		if len(r.Pending) == before {
+			return errSettled
+		}
+		return nil
+	})
+	if errors.Is(err, errSettled) || errors.Is(err, store.ErrNotFound) {
+		return nil
+	}
+	return err
+}
+
+func (d *Desk) report(ctx context.Context, it *item, outcome string, err error) {
+	if d.cfg.Delivered != nil {
+		d.cfg.Delivered(outcome)
+	}
+	if outcome == DeliveredOK {
+		return
+	}
+	if u, ok := errors.AsType[*url.Error](err); ok {
+		err = u.Err // the address may be a secret in itself
+	}
+	if outcome == DeliveredGone {
+		d.cfg.Logger.WarnContext(ctx, "the webhook wants no messages: it is told nothing more until the next start", "ticket_id", it.ticket, "err", err)
+		return
+	}
+	d.cfg.Logger.WarnContext(ctx, "the webhook was not told of a ticket", "ticket_id", it.ticket, "outcome", outcome, "tries", it.tries+1, "err", err)
+}
+
+// queue holds the messages that are to be sent, with the time of the next try. It
+// knows no clock.
+type queue struct {
+	backoff func(tries int) time.Duration
+	more    chan struct{} // something was added
+
+	mu      sync.Mutex
+	items   map[string]*item // by notice
+	stopped bool
+}
+
+type item struct {
+	ticket, notice string
+	at             time.Time // it happened
+	due            time.Time // of the next try
+	tries          int
+}
+
+func newQueue(backoff func(int) time.Duration) *queue {
+	return &queue{backoff: backoff, more: make(chan struct{}, 1), items: map[string]*item{}}
+}
+
+func (q *queue) add(it item) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.items[it.notice] != nil || q.stopped {
+		return
+	}
+	q.items[it.notice] = &it
+	select {
+	case q.more <- struct{}{}:
+	default:
+	}
+}
+
+// idle is how long there is to wait when there is nothing to do.
+const idle = time.Hour
+
+// next is the message that is due, the oldest first; without one, how long to wait
+// for it.
+func (q *queue) next(now time.Time) (*item, time.Duration) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	var first *item
+	for _, it := range q.items {
+		if first == nil || it.due.Before(first.due) || it.due.Equal(first.due) && it.notice < first.notice {
+			first = it
+		}
+	}
+	switch {
+	case first == nil:
+		return nil, idle
+	case first.due.After(now):
+		return nil, min(first.due.Sub(now), idle)
+	}
+	it := *first
+	return &it, 0
+}
+
+func (q *queue) done(notice string) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	delete(q.items, notice)
+}
+
+// again puts a message off that did not get through.
+func (q *queue) again(notice string, now time.Time) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if it := q.items[notice]; it != nil {
+		it.tries++
+		it.due = now.Add(q.backoff(it.tries))
+	}
+}
+
+// stop drops everything and takes nothing more.
+func (q *queue) stop() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	clear(q.items)
+	q.stopped = true
+}

@@ -1,0 +1,302 @@
+package tickets_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/caprouter/caprouter/capabilities"
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/store"
+	"github.com/caprouter/caprouter/internal/tickets"
+)
+
+// TestProposeGathers follows one demand from its first request.
+func TestProposeGathers(t *testing.T) {
+	var told []bool
+	o := newOffice(t, func(c *tickets.Config) { c.Proposed = func(joined bool) { told = append(told, joined) } })
+	first := o.propose(t, demand("r1", "acme/ana", "book a flight to Lisbon for [EMAIL_1]"))
+	if first.TicketID != "id-001" || first.Joined || first.Count != 1 || first.Similarity != 0 || first.Threshold != tickets.Threshold {
+		t.Errorf("got %+v, want a new ticket", first)
+	}
+	second := demand("r2", "acme/bob", "please book me a flight for Monday")
+	second.Locale, second.DataClasses = "en", []string{"email"}
+	joined := o.propose(t, second)
+	if joined.TicketID != first.TicketID || !joined.Joined || joined.Count != 2 || joined.Similarity < tickets.Threshold {
+		t.Errorf("got %+v, want it to join %s", joined, first.TicketID)
+	}
+	if !strings.Contains(joined.Detail, "ticket of 2 similar requests (similarity 0.") {
+		t.Errorf("got detail %q, want it to show the arithmetic", joined.Detail)
+	}
+	other := o.propose(t, demand("r3", "acme/ana", "translate the menu"))
+	if other.TicketID == first.TicketID || other.Joined {
+		t.Errorf("got %+v, want a ticket of its own", other)
+	}
+	elsewhere := o.propose(t, demand("r4", "globex/ana", "book a flight to Lisbon for [EMAIL_1]"))
+	if elsewhere.TicketID == first.TicketID || elsewhere.Similarity != 0 {
+		t.Errorf("got %+v, want another tenant to know nothing of it", elsewhere)
+	}
+	if diff := cmp.Diff([]bool{false, true, false, false}, told); diff != "" {
+		t.Errorf("told (-want +got):\n%s", diff)
+	}
+
+	at := func(s int) time.Time { return time.Date(2026, 1, 2, 3, 4, 5+s, 0, time.UTC) }
+	want := &contract.Ticket{
+		TicketID: first.TicketID, Tenant: "acme", Status: contract.TicketOpen, Title: "book a flight to Lisbon for [EMAIL_1]",
+		CreatedAt: at(1), LastAt: at(2), Count: 2, Callers: 2, PerDay: []contract.DayCount{{Day: "2026-01-02", Count: 2}},
+		Intents: map[string]int{"unknown": 2}, Domains: map[string]int{"unknown": 2}, Reasons: map[string]int{"no_match": 2}, Locales: map[string]int{"en": 1},
+		Examples: []contract.TicketExample{
+			{RequestID: "r2", At: at(2), Prompt: "please book me a flight for Monday", Similarity: joined.Similarity},
+			{RequestID: "r1", At: at(1), Prompt: "book a flight to Lisbon for [EMAIL_1]", Similarity: 1},
+		},
+		Nearest: []contract.NearestMiss{{AgentID: "quality_agent", Score: 0.3, MissingScore: 0.35, Gates: []contract.Gate{{Gate: "threshold", Reason: "too little"}}}},
+	}
+	got := o.get(t, first.TicketID)
+	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(contract.Ticket{}, "SuggestedYAML", "Requirements", "Risks")); diff != "" {
+		t.Errorf("ticket (-want +got):\n%s", diff)
+	}
+	s, err := capabilities.Parse("suggestion", []byte(got.SuggestedYAML))
+	if err != nil || s.Agents[0].Match.Intent[0] != "book_flight" || len(s.Agents[0].Restore) != 1 {
+		t.Errorf("got suggestion (%v):\n%s", err, got.SuggestedYAML)
+	}
+}
+
+// What a desk knows is in the bucket.
+func TestDeskIsRebuilt(t *testing.T) {
+	o := newOffice(t)
+	first := o.propose(t, demand("r1", "acme/ana", "book a flight to Lisbon"))
+	closed := o.propose(t, demand("r2", "acme/ana", "translate the menu"))
+	if _, err := o.Close(t.Context(), closed.TicketID, "built"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := o.bucket.Put(t.Context(), tickets.Key("damaged"), []byte("{")); err != nil {
+		t.Fatal(err)
+	}
+	before := o.propose(t, func() *tickets.Demand {
+		d := demand("", "acme/bob", "book two flights")
+		d.DryRun = true
+		return d
+	}())
+	o.reopen(t)
+	after := o.propose(t, demand("r3", "acme/bob", "book two flights"))
+	if after.TicketID != first.TicketID || after.Similarity != before.Similarity {
+		t.Errorf("got %s with %v, want %s with %v", after.TicketID, after.Similarity, first.TicketID, before.Similarity)
+	}
+	if again := o.propose(t, demand("r4", "acme/bob", "translate the menu")); again.Joined {
+		t.Errorf("got %+v, want nothing to join a closed ticket", again)
+	}
+	page, err := o.List(t.Context(), tickets.ListQuery{AllTenants: true})
+	if err != nil || len(page.Tickets) != 3 {
+		t.Errorf("got %d tickets (%v), want the 3 that can be read", len(page.Tickets), err)
+	}
+}
+
+func TestProposeDryRun(t *testing.T) {
+	o := newOffice(t)
+	dry := func(prompt string) *contract.Proposal {
+		d := demand("r9", "acme/ana", prompt)
+		d.DryRun = true
+		return o.propose(t, d)
+	}
+	if p := dry("book a flight"); p.TicketID != "" || p.Joined || p.Count != 1 || !strings.Contains(p.Detail, "would open") {
+		t.Errorf("got %+v, want a new ticket that is not stored", p)
+	}
+	first := o.propose(t, demand("r1", "acme/ana", "book a flight"))
+	if p := dry("book a flight to Rome"); p.TicketID != "" || !p.Joined || p.Count != 2 || !strings.Contains(p.Detail, "would join") {
+		t.Errorf("got %+v, want it to say that it would join", p)
+	}
+	if got := o.get(t, first.TicketID); got.Count != 1 {
+		t.Errorf("got a count of %d after dry runs, want 1", got.Count)
+	}
+}
+
+// Where no tickets are kept, nothing is promised.
+func TestPreview(t *testing.T) {
+	p := tickets.Preview(demand("r1", "acme/ana", "book a flight"))
+	if p.TicketID != "" || p.Count != 1 || p.SuggestedYAML == "" || strings.Contains(p.Detail, "would") || !strings.Contains(p.Detail, "not on record") {
+		t.Errorf("got %+v without a desk, want a suggestion alone", p)
+	}
+}
+
+// What has no word that says what it is about is in no ticket.
+func TestProposeWithoutWords(t *testing.T) {
+	o := newOffice(t, func(c *tickets.Config) { c.Proposed = func(bool) { t.Error("it was counted") } })
+	for i, prompt := range []string{"😀", "?!", "***", "[EMAIL_1]", "could you please", "帮我", "\u200b"} {
+		d := demand(fmt.Sprint("r", i), "acme/ana", prompt)
+		d.DryRun = i%2 == 1
+		if p := o.propose(t, d); p.TicketID != "" || p.Joined || p.SuggestedYAML == "" || !strings.Contains(p.Detail, "not on record: no word") {
+			t.Errorf("%q: got %+v, want a proposal without a ticket", prompt, p)
+		}
+	}
+	page, err := o.List(t.Context(), tickets.ListQuery{Tenant: "acme"})
+	if err != nil || len(page.Tickets) != 0 {
+		t.Errorf("got %d tickets (%v), want none", len(page.Tickets), err)
+	}
+}
+
+// A request for another thing has a ticket of its own.
+func TestProposeKeepsDemandsApart(t *testing.T) {
+	o := newOffice(t)
+	seen := map[string]string{}
+	for i, prompt := range []string{
+		"book a flight to Lisbon", "book a hotel in Lisbon", "cancel my flight to Lisbon", "what is the weather in Lisbon",
+		"delete my bank account", "create a bank account", "close my bank account",
+		"translate the contract", "review the contract", "sign the contract",
+	} {
+		p := o.propose(t, demand(fmt.Sprint("r", i), "acme/ana", prompt))
+		if before := seen[p.TicketID]; before != "" {
+			t.Errorf("%q is in the ticket of %q", prompt, before)
+		}
+		seen[p.TicketID] = prompt
+	}
+}
+
+// A request that is taken up again, as after a crash, counts once.
+func TestProposeSameRequestTwice(t *testing.T) {
+	o := newOffice(t)
+	first := o.propose(t, demand("r1", "acme/ana", "book a flight"))
+	if again := o.propose(t, demand("r1", "acme/ana", "book a flight")); again.TicketID != first.TicketID || again.Count != 1 || again.Joined {
+		t.Errorf("got %+v, want the ticket of the first time, unchanged", again)
+	}
+}
+
+// However they race, similar requests have one ticket, and each counts.
+func TestProposeRacers(t *testing.T) {
+	const racers = 64
+	o := newOffice(t)
+	var racing sync.WaitGroup
+	for i := range racers {
+		racing.Go(func() {
+			d := demand(fmt.Sprint("r", i), fmt.Sprintf("acme/user%d", i), fmt.Sprintf("book a flight to city%c", 'a'+i%26))
+			if _, err := o.Propose(context.WithoutCancel(t.Context()), d); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	racing.Wait()
+	page, err := o.List(t.Context(), tickets.ListQuery{Tenant: "acme"})
+	if err != nil || len(page.Tickets) != 1 {
+		t.Fatalf("got %d tickets (%v), want 1", len(page.Tickets), err)
+	}
+	got := &page.Tickets[0]
+	if got.Count != racers || got.Callers != racers || len(got.Examples) != 20 || got.PerDay[0].Count != racers {
+		t.Errorf("got %d requests of %d callers, %d examples, %v; want %d, %d, 20", got.Count, got.Callers, len(got.Examples), got.PerDay, racers, racers)
+	}
+}
+
+// Two processes that share a bucket lose no count either.
+func TestTwoDesksLoseNothing(t *testing.T) {
+	const each = 30
+	o := newOffice(t)
+	first := o.propose(t, demand("r", "acme/ana", "book a flight"))
+	second, err := tickets.Open(t.Context(), o.cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var racing sync.WaitGroup
+	for name, desk := range map[string]*tickets.Desk{"a": o.Desk, "b": second} {
+		racing.Go(func() {
+			for i := range each {
+				if _, err := desk.Propose(context.WithoutCancel(t.Context()), demand(fmt.Sprint(name, i), "acme/ana", "book a flight")); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	racing.Wait()
+	if got := o.get(t, first.TicketID).Count; got != 1+2*each {
+		t.Errorf("got a count of %d, want %d", got, 1+2*each)
+	}
+}
+
+func TestProposeWhenTooManyAreOpen(t *testing.T) {
+	o := newOffice(t)
+	o.SetMostOpen(2)
+	gone := o.propose(t, demand("r1", "acme/ana", "book a flight"))
+	kept := o.propose(t, demand("r2", "acme/ana", "translate the menu"))
+	p := o.propose(t, demand("r3", "acme/ana", "water the plants"))
+	if p.TicketID != "" || p.SuggestedYAML == "" || !strings.Contains(p.Detail, "not on record") {
+		t.Errorf("got %+v, want a proposal without a ticket", p)
+	}
+	if p := o.propose(t, demand("r4", "acme/ana", "translate the menu")); p.TicketID != kept.TicketID {
+		t.Errorf("got %+v, want requests to join as before", p)
+	}
+	// The bucket drops a ticket for its age.
+	if err := o.bucket.Delete(t.Context(), tickets.Key(gone.TicketID)); err != nil {
+		t.Fatal(err)
+	}
+	if p := o.propose(t, demand("r5", "acme/ana", "water the plants")); p.TicketID == "" {
+		t.Errorf("got %+v, want a ticket: there is room", p)
+	}
+}
+
+// A ticket that is gone, or that another process closed, is found out about.
+func TestProposeWhenTheNearestIsGone(t *testing.T) {
+	o := newOffice(t)
+	first := o.propose(t, demand("r1", "acme/ana", "book a flight"))
+	if err := o.bucket.Delete(t.Context(), tickets.Key(first.TicketID)); err != nil {
+		t.Fatal(err)
+	}
+	second := o.propose(t, demand("r2", "acme/ana", "book a flight"))
+	if second.Joined || second.TicketID == first.TicketID {
+		t.Errorf("got %+v, want a new ticket", second)
+	}
+	other, err := tickets.Open(t.Context(), o.cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := other.Close(t.Context(), second.TicketID, ""); err != nil {
+		t.Fatal(err)
+	}
+	if third := o.propose(t, demand("r3", "acme/ana", "book a flight")); third.Joined {
+		t.Errorf("got %+v, want a new ticket", third)
+	}
+}
+
+func TestProposeErrors(t *testing.T) {
+	o := newOffice(t)
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := o.Propose(ended, demand("r1", "acme/ana", "book a flight")); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v, want %v", err, context.Canceled)
+	}
+	for name, cfg := range map[string]tickets.Config{
+		"no bucket": {NewID: o.cfg.NewID},
+		"no ids":    {Bucket: o.bucket},
+	} {
+		if _, err := tickets.Open(t.Context(), cfg); err == nil {
+			t.Errorf("%s: got no error", name)
+		}
+	}
+	if _, err := o.Get(t.Context(), "id-404"); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("got %v, want %v", err, store.ErrNotFound)
+	}
+}
+
+// Texts are bounded, and so are lists.
+func TestTicketIsBounded(t *testing.T) {
+	o := newOffice(t)
+	var id string
+	for i := range 130 {
+		d := demand(fmt.Sprint("r", i), fmt.Sprint("acme/u", i), fmt.Sprintf("book a flight number %d %s", i, strings.Repeat("é", 600)))
+		d.Locale = fmt.Sprintf("x%d", i)
+		id = o.propose(t, d).TicketID
+	}
+	got := o.get(t, id)
+	if got.Count != 130 || got.Callers != 100 || len(got.Examples) != 20 || len(got.Locales) != 20 || len([]rune(got.Title)) > 80 {
+		t.Errorf("got count %d, callers %d, %d examples, %d locales, a title of %d; want 130, 100, 20, 20, ≤ 80",
+			got.Count, got.Callers, len(got.Examples), len(got.Locales), len([]rune(got.Title)))
+	}
+	for _, e := range got.Examples {
+		if len(e.Prompt) > 500 || strings.HasSuffix(e.Prompt, "\xc3") {
+			t.Errorf("got an example of %d bytes: %q", len(e.Prompt), e.Prompt)
+		}
+	}
+}

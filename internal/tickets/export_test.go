@@ -1,0 +1,36 @@
+package tickets
+
+import (
+	"context"
+	"time"
+
+	"github.com/caprouter/caprouter/internal/store"
+)
+
+// SetMostOpen lowers the bound of open tickets.
+func (d *Desk) SetMostOpen(n int) { d.most = n }
+
+// SetBackoff lets tests try again at once.
+func (d *Desk) SetBackoff(pause time.Duration) {
+	d.queue.backoff = func(int) time.Duration { return pause }
+}
+
+// Pending is what a stored ticket still has to tell.
+func Pending(ctx context.Context, b *store.Bucket, id string) ([]string, error) {
+	e, err := b.Get(ctx, key(id))
+	if err != nil {
+		return nil, err
+	}
+	r, err := decode(e.Value)
+	if err != nil {
+		return nil, err
+	}
+	var events []string
+	for i := range r.Pending {
+		events = append(events, r.Pending[i].Event)
+	}
+	return events, nil
+}
+
+// Key is where a ticket is stored.
+var Key = key

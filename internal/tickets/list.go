@@ -1,0 +1,192 @@
+package tickets
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/store"
+)
+
+// ListQuery selects tickets.
+type ListQuery struct {
+	Tenant     string // whose; also "", which is that of callers without one
+	AllTenants bool
+	Status     contract.TicketStatus // "" = any
+	Limit      int                   // 0 = 100, at most 1,000
+	Cursor     string                // of the page before
+}
+
+// The bounds of a page.
+const (
+	defaultPage = 100
+	longestPage = 1000
+)
+
+// List returns a page of tickets, those opened last first. A ticket that is
+// opened while somebody turns pages does not move the others.
+func (d *Desk) List(ctx context.Context, q ListQuery) (*contract.TicketPage, error) {
+	after, err := parseCursor(q.Cursor)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case q.Limit == 0:
+		q.Limit = defaultPage
+	case q.Limit < 0, q.Limit > longestPage:
+		return nil, invalid("/limit", fmt.Sprintf("must be from 1 to %d", longestPage))
+	}
+	switch q.Status {
+	case "", contract.TicketOpen, contract.TicketClosed:
+	default:
+		return nil, invalid("/status", "must be open or closed")
+	}
+	all := d.index.list(func(e *entry) bool {
+		return (q.AllTenants || e.tenant == q.Tenant) && (q.Status == "" || e.status == q.Status) &&
+			(after.id == "" || newestFirst(after, *e) < 0)
+	})
+	page := &contract.TicketPage{Tickets: []contract.Ticket{}}
+	for i := range all {
+		if len(page.Tickets) == q.Limit {
+			page.NextCursor = cursor(&all[i-1])
+			break
+		}
+		r, _, err := d.load(ctx, all[i].id)
+		switch {
+		case errors.Is(err, store.ErrNotFound): // its age was up
+			continue
+		case err != nil:
+			return nil, err
+		}
+		page.Tickets = append(page.Tickets, r.Ticket)
+	}
+	return page, nil
+}
+
+// Get returns one ticket. The error wraps store.ErrNotFound when there is none.
+// Whether the caller may see the ticket's tenant is for the caller of Get to say.
+func (d *Desk) Get(ctx context.Context, id string) (*contract.Ticket, error) {
+	if !validID(id) {
+		return nil, fmt.Errorf("ticket %.64q: %w", id, store.ErrNotFound)
+	}
+	r, _, err := d.load(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	return &r.Ticket, nil
+}
+
+// Close ends a ticket, with a note that says why: nothing joins it any more, and
+// the next similar request opens another. One that is closed already stays as it
+// is. The error wraps store.ErrNotFound when there is none.
+func (d *Desk) Close(ctx context.Context, id, note string) (*contract.Ticket, error) {
+	if !validID(id) {
+		return nil, fmt.Errorf("ticket %.64q: %w", id, store.ErrNotFound)
+	}
+	note = strings.TrimSpace(note)
+	if n := utf8.RuneCountInString(note); n > longestNote {
+		return nil, invalid("/note", fmt.Sprintf("is %d characters long; at most %d are taken", n, longestNote))
+	}
+	r, err := d.change(ctx, id, func(r *record) error {
+		if !r.close(note, d.cfg.Now()) {
+			return errSettled
+		}
+		d.tell(r, eventClosed)
+		return nil
+	})
+	if err != nil && !errors.Is(err, errSettled) {
+		return nil, err
+	}
+	return &r.Ticket, nil
+}
+
+// Forget drops the words of a request from every ticket that holds some, open or
+// closed. Counts stay: they say nothing of the request. A ticket that had nothing
+// else goes.
+func (d *Desk) Forget(ctx context.Context, requestID string) error {
+	if requestID == "" {
+		return nil
+	}
+	var holders []string
+	err := d.cfg.Bucket.Scan(ctx, prefix, func(e store.Entry) error {
+		if !strings.Contains(string(e.Value), requestID) {
+			return nil
+		}
+		r, err := decode(e.Value)
+		if err != nil {
+			return err
+		}
+		holders = append(holders, r.Ticket.TicketID)
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("look for the tickets of a request: %w", err)
+	}
+	for _, id := range holders {
+		if err := d.forgetIn(ctx, id, requestID); err != nil && !errors.Is(err, store.ErrNotFound) {
+			return err
+		}
+	}
+	return nil
+}
+
+// errUseless ends a change after which nothing of use would be left.
+var errUseless = errors.New("useless")
+
+func (d *Desk) forgetIn(ctx context.Context, id, requestID string) error {
+	_, err := d.change(ctx, id, func(r *record) error {
+		switch changed, useful := r.forget(requestID); {
+		case !changed:
+			return errSettled
+		case !useful:
+			return errUseless
+		}
+		r.suggestAgain(d.registry.Load())
+		return nil
+	})
+	switch {
+	case errors.Is(err, errUseless):
+		if err := d.cfg.Bucket.Delete(ctx, key(id)); err != nil {
+			return fmt.Errorf("drop ticket %s: %w", id, err)
+		}
+		d.index.remove(id)
+		return nil
+	case errors.Is(err, errSettled):
+		return nil
+	}
+	return err
+}
+
+// cursor names the place behind a ticket.
+func cursor(e *entry) string {
+	return base64.RawURLEncoding.EncodeToString([]byte(e.created.Format(time.RFC3339Nano) + " " + e.id))
+}
+
+func parseCursor(text string) (entry, error) {
+	if text == "" {
+		return entry{}, nil
+	}
+	raw, err := base64.RawURLEncoding.DecodeString(text)
+	at, id, ok := strings.Cut(string(raw), " ")
+	created, badTime := time.Parse(time.RFC3339Nano, at)
+	if err != nil || !ok || badTime != nil || !validID(id) {
+		return entry{}, invalid("/cursor", "is not one that a page of tickets ended with")
+	}
+	return entry{id: id, created: created}, nil
+}
+
+func invalid(pointer, detail string) error {
+	e := &contract.Error{Code: contract.CodeInvalidRequest, Message: "the request is not valid"}
+	e.Add(pointer, detail)
+	return e
+}
+
+// validID keeps what is no id from being a key of the store.
+func validID(id string) bool {
+	return id != "" && len(id) <= 64 && strings.Trim(id, "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-_") == ""
+}

@@ -1,0 +1,56 @@
+package tickets
+
+import (
+	"fmt"
+
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/fallback"
+)
+
+// placed is how a request came to its ticket.
+type placed struct {
+	similarity float64 // to the nearest open ticket
+	joined     bool
+	stored     bool
+	unkept     string // why it is in no ticket, nor would be
+}
+
+// Why a request is in no ticket.
+const (
+	unkeptFull     = "The demand is not on record: too many tickets are open; ask the operator to close some"
+	unkeptWordless = "The demand is not on record: no word of the request says what it is about"
+	unkeptNowhere  = "The demand is not on record: a running router with a data directory keeps tickets, and here is none"
+)
+
+// proposal is what the caller is told, which is no more than it may see: its
+// suggestion names only agents, intents and domains that it may use.
+func (r *record) proposal(d *Demand, how placed) *contract.Proposal {
+	s := fallback.Propose(d.Unmet, &r.Ticket, r.kinds())
+	p := &contract.Proposal{
+		Joined: how.joined, Count: r.Ticket.Count, Similarity: rounded(how.similarity), Threshold: Threshold,
+		Detail:        s.Detail + ". " + how.sentence(r.Ticket.Count),
+		SuggestedYAML: s.SuggestedYAML, Requirements: s.Requirements, Risks: s.Risks,
+	}
+	if how.stored {
+		p.TicketID = r.Ticket.TicketID
+	}
+	return p
+}
+
+// sentence says what became of the request, and shows the arithmetic.
+func (how placed) sentence(count int) string {
+	against := fmt.Sprintf("%.2f of the %.2f needed", how.similarity, Threshold)
+	switch {
+	case how.unkept != "":
+		return how.unkept
+	case how.joined && how.stored:
+		return fmt.Sprintf("The demand is on record in a ticket of %d similar requests (similarity %s)", count, against)
+	case how.joined:
+		return fmt.Sprintf("It would join a ticket, as the request number %d (similarity %s)", count, against)
+	case how.stored && how.similarity > 0:
+		return fmt.Sprintf("The demand is on record in a new ticket: the most similar open one reaches %s", against)
+	case how.stored:
+		return "The demand is on record in a new ticket: no open one is similar"
+	}
+	return "It would open a new ticket"
+}

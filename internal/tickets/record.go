@@ -1,0 +1,279 @@
+package tickets
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/fallback"
+	"github.com/caprouter/caprouter/internal/strictjson"
+)
+
+// The bounds of one ticket.
+const (
+	mostExamples = 20
+	mostCallers  = 100
+	mostDays     = 30
+	mostNames    = 20 // distinct intents, domains, locales
+	mostRecent   = 64 // requests known to be in it already
+
+	longestPrompt = 500  // bytes
+	longestTitle  = 80   // characters
+	longestNote   = 1000 // characters
+)
+
+// recordVersion is the shape of a record in the store.
+const recordVersion = 1
+
+// record is a ticket as it is stored: what people see of it, and what it takes to
+// go on with it. Its methods are pure.
+type record struct {
+	Version   int             `json:"version"`
+	Ticket    contract.Ticket `json:"ticket"`
+	TitleFrom string          `json:"title_from"` // the request whose words the title is
+	Salt      string          `json:"salt"`
+	Callers   []string        `json:"callers"` // hashes
+	Kinds     map[string]int  `json:"kinds"`   // of personal data, with counts
+	Recent    []string        `json:"recent"`  // ids of requests, newest first
+	Pending   []notice        `json:"pending"` // what the webhook has not been told
+}
+
+// notice is something to tell the webhook.
+type notice struct {
+	ID    string    `json:"id"` // the same at every try
+	Event string    `json:"event"`
+	At    time.Time `json:"at"`
+	Count int       `json:"count"` // requests in the ticket then
+}
+
+// The events of a notice.
+const (
+	eventOpened = "ticket.opened"
+	eventGrown  = "ticket.grown"
+	eventClosed = "ticket.closed"
+)
+
+// newRecord is a ticket nothing is in yet.
+func newRecord(id string, d *Demand) *record {
+	return &record{
+		Version: recordVersion,
+		Ticket: contract.Ticket{
+			TicketID: id, Tenant: d.tenant(), Status: contract.TicketOpen,
+			PerDay: []contract.DayCount{}, Examples: []contract.TicketExample{}, Nearest: []contract.NearestMiss{},
+			Intents: map[string]int{}, Domains: map[string]int{}, Reasons: map[string]int{}, Locales: map[string]int{},
+			Requirements: []string{}, Risks: []string{},
+		},
+		Salt: rand.Text(), Kinds: map[string]int{},
+	}
+}
+
+func decode(value []byte) (*record, error) {
+	var r record
+	if err := strictjson.Unmarshal(value, &r); err != nil {
+		return nil, fmt.Errorf("decode a ticket: %w", err)
+	}
+	if r.Version != recordVersion {
+		return nil, fmt.Errorf("decode a ticket: it has version %d, want %d", r.Version, recordVersion)
+	}
+	if r.Ticket.TicketID == "" {
+		return nil, errors.New("decode a ticket: it has no id")
+	}
+	t := &r.Ticket
+	for _, counts := range []*map[string]int{&t.Intents, &t.Domains, &t.Reasons, &t.Locales, &r.Kinds} {
+		if *counts == nil {
+			*counts = map[string]int{}
+		}
+	}
+	return &r, nil
+}
+
+func (r *record) encode() ([]byte, error) { return strictjson.Marshal(r) }
+
+func (r *record) open() bool { return r.Ticket.Status == contract.TicketOpen }
+
+// has reports whether the request is in the ticket, as far as that is known: a
+// request that is taken up again after a crash must not count twice.
+func (r *record) has(requestID string) bool {
+	return requestID != "" && slices.Contains(r.Recent, requestID)
+}
+
+// add counts the request, which is that similar to the ticket, and makes the
+// suggestion again.
+func (r *record) add(d *Demand, similarity float64, now time.Time) {
+	t, prompt := &r.Ticket, excerpt(d.Unmet.Prompt)
+	now = now.UTC()
+	if t.Count == 0 {
+		t.CreatedAt, similarity = now, 1
+		r.retitle(d.RequestID, prompt)
+	}
+	t.Count++
+	t.LastAt = now
+	r.countDay(now)
+	r.countCaller(d.Unmet.Caller)
+	clf := &d.Unmet.Decision.Classification
+	count(t.Intents, clf.Intent)
+	for _, domain := range clf.Domains {
+		count(t.Domains, domain)
+	}
+	count(t.Reasons, d.Unmet.Reason)
+	count(t.Locales, d.Locale)
+	for _, kind := range d.DataClasses {
+		count(r.Kinds, kind)
+	}
+	if d.RequestID != "" {
+		r.Recent = slices.Insert(r.Recent, 0, d.RequestID)
+		r.Recent = r.Recent[:min(len(r.Recent), mostRecent)]
+	}
+	if !slices.ContainsFunc(t.Examples, func(e contract.TicketExample) bool { return e.Prompt == prompt }) {
+		t.Examples = slices.Insert(t.Examples, 0, contract.TicketExample{
+			RequestID: d.RequestID, At: now, Prompt: prompt, Similarity: rounded(similarity),
+		})
+		t.Examples = t.Examples[:min(len(t.Examples), mostExamples)]
+	}
+	t.Nearest = r.suggest(d.Unmet)
+}
+
+// suggest makes the suggestion that is kept in the ticket, for people who may see
+// every agent. It returns the near misses among these.
+func (r *record) suggest(u *fallback.Unmet) []contract.NearestMiss {
+	known := *u
+	known.Caller = &contract.Caller{AllAgents: true}
+	s := fallback.Propose(&known, &r.Ticket, r.kinds())
+	r.Ticket.SuggestedYAML, r.Ticket.Requirements, r.Ticket.Risks = s.SuggestedYAML, s.Requirements, s.Risks
+	return s.Nearest
+}
+
+// suggestAgain makes the suggestion without a request at hand: of the registry as
+// it was last seen, if it was, and the near misses the ticket knows.
+func (r *record) suggestAgain(seen *fallback.Unmet) {
+	u := fallback.Unmet{Decision: &contract.Decision{Classification: contract.Classification{Intent: contract.Unknown}}}
+	if seen != nil {
+		u.Registry = seen.Registry
+	}
+	for _, n := range r.Ticket.Nearest {
+		u.Decision.Candidates = append(u.Decision.Candidates, contract.Candidate{AgentID: n.AgentID, Score: n.Score, Gates: n.Gates})
+	}
+	r.suggest(&u)
+}
+
+func (r *record) kinds() []string { return slices.Sorted(maps.Keys(r.Kinds)) }
+
+func (r *record) retitle(requestID, text string) {
+	text = fallback.Line(text)
+	if runes := []rune(text); len(runes) > longestTitle {
+		text = string(runes[:longestTitle-1]) + "…"
+	}
+	r.TitleFrom, r.Ticket.Title = requestID, text
+}
+
+func (r *record) countDay(now time.Time) {
+	t, today := &r.Ticket, now.Format(time.DateOnly)
+	at, found := slices.BinarySearchFunc(t.PerDay, today, func(d contract.DayCount, day string) int { return strings.Compare(d.Day, day) })
+	if !found {
+		t.PerDay = slices.Insert(t.PerDay, at, contract.DayCount{Day: today})
+	}
+	t.PerDay[at].Count++
+	first := now.AddDate(0, 0, 1-mostDays).Format(time.DateOnly)
+	t.PerDay = slices.DeleteFunc(t.PerDay, func(d contract.DayCount) bool { return d.Day < first && d.Day != today })
+	t.PerDay = t.PerDay[max(0, len(t.PerDay)-mostDays):]
+}
+
+func (r *record) countCaller(c *contract.Caller) {
+	subject := ""
+	if c != nil {
+		subject = c.Subject
+	}
+	sum := sha256.Sum256([]byte(r.Salt + "\x00" + subject))
+	hash := base64.RawURLEncoding.EncodeToString(sum[:12])
+	if len(r.Callers) < mostCallers && !slices.Contains(r.Callers, hash) {
+		r.Callers = append(r.Callers, hash)
+	}
+	r.Ticket.Callers = len(r.Callers)
+}
+
+// close ends the ticket; it reports whether it was open.
+func (r *record) close(note string, now time.Time) bool {
+	if !r.open() {
+		return false
+	}
+	now = now.UTC()
+	r.Ticket.Status, r.Ticket.ClosedAt, r.Ticket.Note = contract.TicketClosed, &now, note
+	return true
+}
+
+// forget drops what the ticket holds of a request's words. It reports whether
+// there was any, and whether the ticket is of use without them.
+func (r *record) forget(requestID string) (changed, useful bool) {
+	t := &r.Ticket
+	before := len(t.Examples)
+	t.Examples = slices.DeleteFunc(t.Examples, func(e contract.TicketExample) bool { return e.RequestID == requestID })
+	changed = len(t.Examples) < before || r.has(requestID)
+	r.Recent = slices.DeleteFunc(r.Recent, func(id string) bool { return id == requestID })
+	if r.TitleFrom == requestID {
+		changed = true
+		if len(t.Examples) > 0 {
+			oldest := &t.Examples[len(t.Examples)-1]
+			r.retitle(oldest.RequestID, oldest.Prompt)
+		} else {
+			r.TitleFrom, t.Title = "", "(erased)"
+		}
+	}
+	return changed, len(t.Examples) > 0 || t.Count > 1
+}
+
+// note adds something to tell the webhook.
+func (r *record) note(id, event string, now time.Time) {
+	r.Pending = append(r.Pending, notice{ID: id, Event: event, At: now.UTC(), Count: r.Ticket.Count})
+}
+
+// grown reports whether a count is worth telling: 10, 100, 1,000 …
+func grown(count int) bool {
+	for count >= 10 && count%10 == 0 {
+		count /= 10
+		if count == 1 {
+			return true
+		}
+	}
+	return false
+}
+
+// texts are what the ticket is recognised by.
+func (r *record) texts() []string {
+	texts := make([]string, len(r.Ticket.Examples))
+	for i := range texts {
+		texts[i] = r.Ticket.Examples[i].Prompt
+	}
+	return texts
+}
+
+// count counts a name, unless there are too many already.
+func count(of map[string]int, name string) {
+	if _, known := of[name]; name != "" && (known || len(of) < mostNames) {
+		of[name]++
+	}
+}
+
+// excerpt is as much of a prompt as a ticket keeps: valid UTF-8, cut between two
+// characters.
+func excerpt(prompt string) string {
+	prompt = strings.ToValidUTF8(prompt, "�")
+	if len(prompt) <= longestPrompt {
+		return prompt
+	}
+	end := longestPrompt
+	for !utf8.RuneStart(prompt[end]) {
+		end--
+	}
+	return prompt[:end]
+}
+
+func rounded(similarity float64) float64 { return math.Round(similarity*1000) / 1000 }

@@ -1,0 +1,163 @@
+package tickets
+
+import (
+	"bytes"
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/egress"
+	"github.com/caprouter/caprouter/internal/llm"
+	"github.com/caprouter/caprouter/internal/strictjson"
+)
+
+// Webhook is who is told what happens to tickets.
+type Webhook struct {
+	URL string
+	// Secret signs the messages: whsec_ and base64, or any text. What it stands
+	// for is 24 bytes or more.
+	Secret llm.Secret
+}
+
+// shortestSecret is what Standard Webhooks asks for.
+const shortestSecret = 24
+
+// secretPrefix marks a secret that is base64.
+const secretPrefix = "whsec_"
+
+// The bounds of one message's way.
+const (
+	sendTimeout = 15 * time.Second
+	mostReply   = 64 << 10 // of a reply that is read, so that the connection can be used again
+)
+
+// sender posts signed messages to one address.
+type sender struct {
+	url    string
+	key    []byte
+	client *http.Client
+}
+
+// newSender checks what the operator says. The address may stand in a log, so it
+// must not hold a password; the texts of tickets must not travel in clear text.
+func newSender(w *Webhook, allowPlain bool) (*sender, error) {
+	u, err := url.Parse(w.URL)
+	switch {
+	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
+		return nil, errors.New("tickets.webhook.url is not an absolute http or https URL, e.g. https://hooks.example/caprouter")
+	case u.User != nil:
+		return nil, errors.New("tickets.webhook.url must not hold a user name or password: messages are signed")
+	case u.Scheme == "http" && !allowPlain && !egress.Loopback(u.Hostname()):
+		return nil, fmt.Errorf("tickets.webhook.url leads to %s over plain http, where tickets could be read: use https", u.Host)
+	}
+	key, err := signingKey(w.Secret.Reveal())
+	if err != nil {
+		return nil, err
+	}
+	return &sender{url: w.URL, key: key, client: &http.Client{
+		Timeout: sendTimeout,
+		Transport: &http.Transport{ // of its own: none of the environment's proxies
+			DialContext:           (&net.Dialer{Timeout: 5 * time.Second}).DialContext,
+			TLSHandshakeTimeout:   5 * time.Second,
+			ResponseHeaderTimeout: 10 * time.Second,
+			IdleConnTimeout:       30 * time.Second,
+			MaxIdleConns:          1,
+			ForceAttemptHTTP2:     true,
+		},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}}, nil
+}
+
+func signingKey(secret string) ([]byte, error) {
+	key := []byte(secret)
+	if text, ok := strings.CutPrefix(secret, secretPrefix); ok {
+		var err error
+		if key, err = base64.StdEncoding.DecodeString(text); err != nil {
+			return nil, errors.New("the secret of tickets.webhook starts with whsec_ and goes on with something that is not base64")
+		}
+	}
+	if len(key) < shortestSecret {
+		return nil, fmt.Errorf("the secret of tickets.webhook has %d bytes, %d are needed: make one with `openssl rand -base64 32`", len(key), shortestSecret)
+	}
+	return key, nil
+}
+
+// message is the body: what happened, and the facts of the ticket as they are
+// when it is sent. It has no text of requests but the title.
+type message struct {
+	Type      string      `json:"type"`
+	Timestamp time.Time   `json:"timestamp"` // when it happened
+	Data      messageData `json:"data"`
+}
+
+type messageData struct {
+	TicketID  string                `json:"ticket_id"`
+	Tenant    string                `json:"tenant,omitempty"`
+	Status    contract.TicketStatus `json:"status"`
+	Title     string                `json:"title"`
+	Count     int                   `json:"count"` // when it happened
+	Callers   int                   `json:"callers"`
+	CreatedAt time.Time             `json:"created_at"`
+	LastAt    time.Time             `json:"last_at"`
+	Note      string                `json:"note,omitempty"`
+}
+
+func messageOf(t *contract.Ticket, n *notice) *message {
+	return &message{n.Event, n.At, messageData{
+		TicketID: t.TicketID, Tenant: t.Tenant, Status: t.Status, Title: t.Title, Count: n.Count,
+		Callers: t.Callers, CreatedAt: t.CreatedAt, LastAt: t.LastAt, Note: t.Note,
+	}}
+}
+
+// errGone says that the address wants no more messages (410).
+var errGone = errors.New("410 Gone")
+
+// send posts a message; nil means that it has arrived.
+func (s *sender) send(ctx context.Context, id string, m *message, now time.Time) error {
+	body, err := strictjson.Marshal(m)
+	if err != nil {
+		return err
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.url, bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	at := strconv.FormatInt(now.Unix(), 10)
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("User-Agent", "caprouter")
+	req.Header.Set("Webhook-Id", id)
+	req.Header.Set("Webhook-Timestamp", at)
+	req.Header.Set("Webhook-Signature", sign(s.key, id, at, body))
+	resp, err := s.client.Do(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	_, _ = io.CopyN(io.Discard, resp.Body, mostReply) // what it says does not matter
+	switch {
+	case resp.StatusCode >= 200 && resp.StatusCode < 300:
+		return nil
+	case resp.StatusCode == http.StatusGone:
+		return errGone
+	}
+	return fmt.Errorf("answered %s", resp.Status)
+}
+
+// sign is the signature of Standard Webhooks, version 1.
+func sign(key []byte, id, timestamp string, body []byte) string {
+	mac := hmac.New(sha256.New, key)
+	mac.Write([]byte(id + "." + timestamp + "."))
+	mac.Write(body)
+	return "v1," + base64.StdEncoding.EncodeToString(mac.Sum(nil))
+}

@@ -1,0 +1,308 @@
+package tickets_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/caprouter/caprouter/internal/llm"
+	"github.com/caprouter/caprouter/internal/tickets"
+)
+
+const secret = "a secret of more than 24 bytes"
+
+// letter is one message as it arrived.
+type letter struct {
+	ID, Type, Title string
+	Count           int
+	signed          bool
+}
+
+// inbox is a webhook's other side. It answers with the statuses in turn, the last
+// one for ever.
+type inbox struct {
+	*httptest.Server
+	letters chan letter
+}
+
+func newInbox(t *testing.T, statuses ...int) *inbox {
+	t.Helper()
+	in := &inbox{letters: make(chan letter, 100)}
+	answers := make(chan int, len(statuses))
+	for _, s := range statuses {
+		answers <- s
+	}
+	last := statuses[len(statuses)-1]
+	in.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			t.Error(err)
+		}
+		var m struct {
+			Type      string    `json:"type"`
+			Timestamp time.Time `json:"timestamp"`
+			Data      struct {
+				Title string `json:"title"`
+				Count int    `json:"count"`
+			} `json:"data"`
+		}
+		if err := json.Unmarshal(body, &m); err != nil || m.Timestamp.IsZero() {
+			t.Errorf("got body %s (%v)", body, err)
+		}
+		in.letters <- letter{r.Header.Get("Webhook-Id"), m.Type, m.Data.Title, m.Data.Count, verified(r, body)}
+		status := last
+		select {
+		case status = <-answers:
+		default:
+		}
+		if status == http.StatusFound {
+			w.Header().Set("Location", in.URL+"/elsewhere")
+		}
+		w.WriteHeader(status)
+	}))
+	t.Cleanup(in.Close)
+	return in
+}
+
+// verified checks the signature as any receiver would, from the specification.
+func verified(r *http.Request, body []byte) bool {
+	id, at := r.Header.Get("webhook-id"), r.Header.Get("webhook-timestamp")
+	if _, err := strconv.ParseInt(at, 10, 64); err != nil || id == "" || r.Header.Get("Content-Type") != "application/json" {
+		return false
+	}
+	mac := hmac.New(sha256.New, []byte(secret))
+	fmt.Fprintf(mac, "%s.%s.%s", id, at, body)
+	want := "v1," + base64.StdEncoding.EncodeToString(mac.Sum(nil))
+	return slices.Contains(strings.Fields(r.Header.Get("webhook-signature")), want)
+}
+
+func (in *inbox) next(t *testing.T) letter {
+	t.Helper()
+	select {
+	case l := <-in.letters:
+		if !l.signed {
+			t.Errorf("%+v has no valid signature", l)
+		}
+		return l
+	case <-t.Context().Done():
+		t.Fatal("no message came")
+	}
+	return letter{}
+}
+
+// telling is a desk that tells the address, and the outcomes of that.
+func telling(t *testing.T, url string) (*office, chan string) {
+	t.Helper()
+	outcomes := make(chan string, 100)
+	o := newOffice(t, func(c *tickets.Config) {
+		c.Webhook = &tickets.Webhook{URL: url, Secret: llm.NewSecret(secret)}
+		c.Delivered = func(outcome string) { outcomes <- outcome }
+	})
+	return o, outcomes
+}
+
+// serving runs the desk; the function it returns stops that and waits.
+func (o *office) serving(t *testing.T) (stop func()) {
+	t.Helper()
+	o.SetBackoff(0)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error)
+	desk := o.Desk
+	go func() { ended <- desk.Run(ctx) }()
+	return func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Errorf("Run: %v", err)
+		}
+	}
+}
+
+// settled waits until nothing is left to tell of the ticket.
+func (o *office) settled(t *testing.T, id string) {
+	t.Helper()
+	for t.Context().Err() == nil {
+		left, err := tickets.Pending(t.Context(), o.bucket, id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(left) == 0 {
+			return
+		}
+	}
+}
+
+func TestWebhookIsTold(t *testing.T) {
+	in := newInbox(t, http.StatusNoContent)
+	o, outcomes := telling(t, in.URL)
+	stop := o.serving(t)
+	defer stop()
+	var id string
+	for i := range 10 {
+		id = o.propose(t, demand(fmt.Sprint("r", i), "acme/ana", "book a flight")).TicketID
+	}
+	if _, err := o.Close(t.Context(), id, "built"); err != nil {
+		t.Fatal(err)
+	}
+	type event struct {
+		Type  string
+		Count int
+	}
+	var got []event
+	for range 3 {
+		l := in.next(t)
+		got = append(got, event{l.Type, l.Count})
+		if o := <-outcomes; o != tickets.DeliveredOK {
+			t.Errorf("got outcome %s, want %s", o, tickets.DeliveredOK)
+		}
+	}
+	slices.SortFunc(got, func(a, b event) int { return strings.Compare(b.Type, a.Type) })
+	if diff := cmp.Diff([]event{{"ticket.opened", 1}, {"ticket.grown", 10}, {"ticket.closed", 10}}, got); diff != "" {
+		t.Errorf("events (-want +got):\n%s", diff)
+	}
+	o.settled(t, id)
+}
+
+// A message that did not get through is sent again, under the same id.
+func TestWebhookTriesAgain(t *testing.T) {
+	in := newInbox(t, http.StatusInternalServerError, http.StatusFound, http.StatusTooManyRequests, http.StatusOK)
+	o, outcomes := telling(t, in.URL)
+	stop := o.serving(t)
+	defer stop()
+	p := o.propose(t, demand("r1", "acme/ana", "book a flight"))
+	first := in.next(t)
+	for range 3 {
+		if again := in.next(t); again.ID != first.ID {
+			t.Errorf("got id %s, want %s again", again.ID, first.ID)
+		}
+	}
+	for _, want := range []string{tickets.DeliveredFailed, tickets.DeliveredFailed, tickets.DeliveredFailed, tickets.DeliveredOK} {
+		if got := <-outcomes; got != want {
+			t.Errorf("got outcome %s, want %s", got, want)
+		}
+	}
+	o.settled(t, p.TicketID)
+}
+
+// What one process could not tell the next one does, in the words of then.
+func TestWebhookSurvivesTheProcess(t *testing.T) {
+	in := newInbox(t, http.StatusOK)
+	o, _ := telling(t, in.URL)
+	p := o.propose(t, demand("r1", "acme/ana", "book a flight"))
+	o.propose(t, demand("r2", "acme/ana", "book two flights"))
+	if err := o.Forget(t.Context(), "r1"); err != nil {
+		t.Fatal(err)
+	}
+	o.reopen(t)
+	stop := o.serving(t)
+	defer stop()
+	if l := in.next(t); l.Type != "ticket.opened" || l.Title != "book two flights" {
+		t.Errorf("got %+v, want ticket.opened without what was erased", l)
+	}
+	o.settled(t, p.TicketID)
+}
+
+// 410 ends it: nothing more is sent by this process, and nothing is lost.
+func TestWebhookIsGone(t *testing.T) {
+	in := newInbox(t, http.StatusGone)
+	o, outcomes := telling(t, in.URL)
+	var log bytes.Buffer // read when the desk has stopped
+	o.cfg.Logger = slog.New(slog.NewTextHandler(&log, nil))
+	o.reopen(t)
+	stop := o.serving(t)
+	p := o.propose(t, demand("r1", "acme/ana", "book a flight"))
+	in.next(t)
+	if got := <-outcomes; got != tickets.DeliveredGone {
+		t.Errorf("got outcome %s, want %s", got, tickets.DeliveredGone)
+	}
+	o.propose(t, demand("r2", "acme/ana", "water the plants"))
+	stop()
+	if want := "told nothing more until the next start"; strings.Count(log.String(), want) != 1 {
+		t.Errorf("got log %s, want %q once", &log, want)
+	}
+	if n := len(in.letters); n != 0 {
+		t.Errorf("got %d more messages, want none", n)
+	}
+	if left, err := tickets.Pending(t.Context(), o.bucket, p.TicketID); err != nil || len(left) != 1 {
+		t.Errorf("got %v (%v), want the message kept for the next start", left, err)
+	}
+}
+
+// A message about a ticket that is gone by now is nobody's business.
+func TestWebhookOfATicketThatIsGone(t *testing.T) {
+	in := newInbox(t, http.StatusOK)
+	o, _ := telling(t, in.URL)
+	o.propose(t, demand("r1", "acme/ana", "book a flight"))
+	if err := o.Forget(t.Context(), "r1"); err != nil {
+		t.Fatal(err)
+	}
+	stop := o.serving(t)
+	defer stop()
+	o.propose(t, demand("r2", "acme/ana", "water the plants"))
+	if l := in.next(t); l.Title != "water the plants" {
+		t.Errorf("got %+v, want that of the other ticket", l)
+	}
+}
+
+func TestRunWithoutAWebhook(t *testing.T) {
+	o := newOffice(t)
+	stop := o.serving(t)
+	p := o.propose(t, demand("r1", "acme/ana", "book a flight"))
+	stop()
+	if left, err := tickets.Pending(t.Context(), o.bucket, p.TicketID); err != nil || len(left) != 0 {
+		t.Errorf("got %v (%v), want nothing to tell", left, err)
+	}
+}
+
+func TestWebhookConfig(t *testing.T) {
+	good := base64.StdEncoding.EncodeToString([]byte(strings.Repeat("k", 24)))
+	tests := []struct {
+		name, url, secret string
+		plain             bool
+		want              string // part of the error; "" = none
+	}{
+		{name: "https", url: "https://hooks.example/x?y=z", secret: secret},
+		{name: "loopback", url: "http://127.0.0.1:9/x", secret: secret},
+		{name: "base64", url: "https://hooks.example", secret: "whsec_" + good},
+		{name: "plain http", url: "http://hooks.example", secret: secret, want: "over plain http"},
+		{name: "plain http, allowed", url: "http://hooks.example", secret: secret, plain: true},
+		{name: "no url", secret: secret, want: "not an absolute"},
+		{name: "other scheme", url: "ftp://hooks.example", secret: secret, want: "not an absolute"},
+		{name: "password", url: "https://a:b@hooks.example", secret: secret, want: "user name or password"},
+		{name: "no secret", url: "https://hooks.example", want: "has 0 bytes"},
+		{name: "short", url: "https://hooks.example", secret: "short", want: "has 5 bytes"},
+		{name: "short base64", url: "https://hooks.example", secret: "whsec_c2hvcnQ=", want: "has 5 bytes"},
+		{name: "no base64", url: "https://hooks.example", secret: "whsec_!!", want: "not base64"},
+	}
+	bucket := newBucket(t)
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			_, err := tickets.Open(t.Context(), tickets.Config{
+				Bucket: bucket, NewID: func() string { return "x" }, AllowPlainHTTP: tt.plain,
+				Webhook: &tickets.Webhook{URL: tt.url, Secret: llm.NewSecret(tt.secret)},
+			})
+			switch {
+			case tt.want == "" && err != nil:
+				t.Errorf("got %v, want none", err)
+			case tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)):
+				t.Errorf("got %v, want %q in it", err, tt.want)
+			case err != nil && tt.secret != "" && strings.Contains(err.Error(), tt.secret):
+				t.Errorf("%v shows the secret", err)
+			}
+		})
+	}
+}

@@ -1,0 +1,324 @@
+package router_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/dispatch"
+	"github.com/caprouter/caprouter/internal/audit"
+	"github.com/caprouter/caprouter/internal/requests"
+)
+
+func TestSubmit(t *testing.T) {
+	h := newHouse(t)
+	accepted := h.submit()
+	if accepted.Status != contract.StatusAccepted || accepted.RequestID == "" {
+		t.Fatalf("got %+v, want it accepted", accepted)
+	}
+	got := h.final(accepted.RequestID)
+	if got.Status != contract.StatusCompleted || got.Data.Answer != "done by payer" {
+		t.Errorf("got %s with %q, want it completed by payer", got.Status, got.Data.Answer)
+	}
+	again, err := h.Request(t.Context(), accepted.RequestID, anybody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(got, again); diff != "" {
+		t.Errorf("asked for later (-final +now):\n%s", diff)
+	}
+	h.restart()
+	after, err := h.Request(t.Context(), accepted.RequestID, anybody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(got, after); diff != "" {
+		t.Errorf("after a restart (-final +now):\n%s", diff)
+	}
+	if given := h.target.given(); len(given) != 1 {
+		t.Errorf("the tasks went to %v, want one", given)
+	}
+}
+
+func TestEventsOfARequest(t *testing.T) {
+	h := newHouse(t)
+	id := h.submit().RequestID
+	h.final(id)
+	var kinds []contract.EventType
+	var second uint64
+	if err := h.Events(t.Context(), id, anybody, 0, func(seq uint64, ev *contract.Event) error {
+		kinds = append(kinds, ev.Type)
+		if len(kinds) == 2 {
+			second = seq
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	want := []contract.EventType{contract.EventDecision, contract.EventTaskStarted, contract.EventTaskDone, contract.EventFinal}
+	if diff := cmp.Diff(want, kinds); diff != "" {
+		t.Errorf("events (-want +got):\n%s", diff)
+	}
+	kinds = nil
+	if err := h.Events(t.Context(), id, anybody, second, func(_ uint64, ev *contract.Event) error {
+		kinds = append(kinds, ev.Type)
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want[2:], kinds); diff != "" {
+		t.Errorf("events after the second (-want +got):\n%s", diff)
+	}
+}
+
+// What a process that is killed has given out is done by the next one, unless it
+// may have been done.
+func TestTakeOver(t *testing.T) {
+	tests := map[string]struct {
+		intent, agent string
+		does          func(*agents) func(context.Context, dispatch.Call) dispatch.Outcome
+		status        contract.Status
+		given         []string
+		code          contract.TaskCode
+	}{
+		"idempotent": {
+			"count", "counter", func(a *agents) func(context.Context, dispatch.Call) dispatch.Outcome { return a.hangs },
+			contract.StatusCompleted,
+			[]string{"counter", "counter"},
+			"",
+		},
+		"not idempotent": {
+			"pay", "payer", func(a *agents) func(context.Context, dispatch.Call) dispatch.Outcome { return a.hangs },
+			contract.StatusFailed,
+			[]string{"payer"},
+			contract.TaskOutcomeUnknown,
+		},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			h := newHouse(t)
+			h.said.says.Intent, h.said.says.Domains = tt.intent, map[string][]string{"count": {"words"}, "pay": {"bills"}}[tt.intent]
+			h.target.does(tt.agent, tt.does(h.target))
+			id := h.submit().RequestID
+			first := <-h.target.begun
+			h.crash()
+			h.target.does(tt.agent, nil)
+			h.open()
+			if err := h.Resume(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			got := h.final(id)
+			if got.Status != tt.status {
+				t.Errorf("got %s, want %s", got.Status, tt.status)
+			}
+			if diff := cmp.Diff(tt.given, h.target.given()); diff != "" {
+				t.Errorf("tasks went to (-want +got):\n%s", diff)
+			}
+			report := &got.Tasks[0]
+			if report.TaskID != first.Task.TaskID {
+				t.Errorf("the task is %s, want the first one, %s", report.TaskID, first.Task.TaskID)
+			}
+			if tt.code == "" && report.Error != nil || tt.code != "" && (report.Error == nil || report.Error.Code != tt.code) {
+				t.Errorf("got error %+v, want %q", report.Error, tt.code)
+			}
+		})
+	}
+}
+
+// A task that was accepted for later goes on being waited for.
+func TestTakeOverOfATaskThatWaits(t *testing.T) {
+	h := newHouse(t)
+	h.target.does("payer", h.target.later)
+	id := h.submit().RequestID
+	call := <-h.target.begun
+	h.waits(id)
+	h.restart()
+	grant, res := byCallback(&call, "paid")
+	if err := h.Result(t.Context(), grant, res); err != nil {
+		t.Fatal(err)
+	}
+	got := h.final(id)
+	if got.Status != contract.StatusCompleted || got.Data.Answer != "paid" {
+		t.Errorf("got %s with %q, want it completed", got.Status, got.Data.Answer)
+	}
+	if given := h.target.given(); len(given) != 1 {
+		t.Errorf("the task went to %v, want one", given)
+	}
+	select {
+	case id := <-h.target.stops:
+		t.Errorf("the agent of %s was told to stop", id)
+	default:
+	}
+}
+
+// A result that comes while no process is there to wait is on record with the
+// next one: here between the start and Resume.
+func TestResultBeforeTakeOver(t *testing.T) {
+	h := newHouse(t)
+	h.target.does("payer", h.target.later)
+	id := h.submit().RequestID
+	call := <-h.target.begun
+	h.waits(id)
+	h.crash()
+	h.open()
+	grant, res := byCallback(&call, "paid")
+	for range 2 { // the agent did not hear the first answer
+		if err := h.Result(t.Context(), grant, res); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := h.Resume(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := h.final(id); got.Status != contract.StatusCompleted || got.Data.Answer != "paid" {
+		t.Errorf("got %s with %q, want it completed", got.Status, got.Data.Answer)
+	}
+}
+
+// waits returns when the record says that a task's result comes later.
+func (h *house) waits(id string) {
+	h.t.Helper()
+	h.until(func() bool {
+		rec, err := h.book.Get(context.Background(), id)
+		return err == nil && slices.ContainsFunc(rec.Tasks, func(task requests.Task) bool { return task.State == requests.TaskWaiting })
+	})
+}
+
+// until returns when the condition holds, which somebody else brings about.
+func (h *house) until(holds func() bool) {
+	h.t.Helper()
+	deadline := time.NewTimer(20 * time.Second)
+	defer deadline.Stop()
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for !holds() {
+		select {
+		case <-tick.C:
+		case <-deadline.C:
+			h.t.Fatal("it never came to that")
+		}
+	}
+}
+
+// One that was planned, and not started, is planned once.
+func TestTakeOverKeepsThePlan(t *testing.T) {
+	h := newHouse(t)
+	h.target.does("payer", h.target.hangs)
+	h.target.does("second", h.target.hangs)
+	id := h.submit().RequestID
+	<-h.target.begun
+	before, err := h.book.Get(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.said.says.Intent = "count" // a model may say something else the next time
+	h.restart()
+	got := h.final(id)
+	if got.Decision.DecisionID != before.Decision.DecisionID || got.Decision.Classification.Intent != "pay" {
+		t.Errorf("got decision %s for %s, want %s for pay", got.Decision.DecisionID, got.Decision.Classification.Intent, before.Decision.DecisionID)
+	}
+}
+
+// A process that hands back leaves the record as it is, and tells no agent to
+// stop.
+func TestCloseHandsBack(t *testing.T) {
+	h := newHouse(t)
+	h.said.says.Intent, h.said.says.Domains = "count", []string{"words"}
+	h.target.does("counter", h.target.hangs)
+	id := h.submit().RequestID
+	<-h.target.begun
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	h.Close(gone)
+	rec, err := h.book.Get(t.Context(), id)
+	if err != nil || rec.State != requests.StateRunning || len(rec.Tasks) != 1 || rec.Tasks[0].State != requests.TaskSent {
+		t.Errorf("got %+v, %v, want it running with its task out", rec, err)
+	}
+}
+
+// Every decision is on record before anything is given out, and every end after.
+func TestAuditOfRequests(t *testing.T) {
+	h := newHouse(t)
+	var atDispatch audit.Found
+	h.target.does("payer", func(ctx context.Context, c dispatch.Call) dispatch.Outcome {
+		atDispatch, _ = h.trail.Find(ctx, c.Task.RequestID)
+		return dispatch.Outcome{Result: success("paid"), Attempts: 1}
+	})
+	resp, err := h.Handle(t.Context(), ask(), anybody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if atDispatch.Decision == nil || atDispatch.Outcome != nil || atDispatch.Decision.DecisionID != resp.Decision.DecisionID {
+		t.Errorf("when the task went out the trail had %+v, want the decision", atDispatch)
+	}
+	after, err := h.trail.Find(t.Context(), resp.RequestID)
+	if err != nil || after.Outcome == nil || after.Outcome.Status != contract.StatusCompleted {
+		t.Errorf("afterwards: got %+v, %v, want the outcome", after.Outcome, err)
+	}
+	if _, err := h.Handle(t.Context(), ask(func(r *contract.Request) { r.Options.DryRun = true }), anybody); err != nil {
+		t.Fatal(err)
+	}
+	page, err := h.Decisions(t.Context(), contract.DecisionQuery{}, anybody)
+	if err != nil || len(page.Decisions) != 1 {
+		t.Fatalf("got %+v, %v, want one decision: a dry run leaves none", page, err)
+	}
+}
+
+// What cannot be recorded is not given out.
+func TestNoAuditNoDispatch(t *testing.T) {
+	h := newHouse(t)
+	if err := h.trail.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	_, err := h.Handle(t.Context(), ask(), anybody)
+	if e, ok := errors.AsType[*contract.Error](err); !ok || e.Code != contract.CodeAuditUnavailable {
+		t.Errorf("got %v, want %s", err, contract.CodeAuditUnavailable)
+	}
+	if given := h.target.given(); len(given) != 0 {
+		t.Errorf("tasks went to %v, want none", given)
+	}
+}
+
+// Who waited for a process that was killed finds out that nobody knows.
+func TestRecoverClosesInterruptedRequests(t *testing.T) {
+	h := newHouse(t)
+	h.target.does("payer", h.target.hangs)
+	ctx, cancel := context.WithCancel(t.Context())
+	left := make(chan string)
+	go func() {
+		_, _ = h.Handle(ctx, ask(), anybody)
+		close(left)
+	}()
+	call := <-h.target.begun
+	h.crash()
+	cancel()
+	<-left
+	h.open()
+	got, err := h.Request(t.Context(), call.Task.RequestID, anybody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.Status != contract.StatusFailed || len(got.Tasks) != 1 || got.Tasks[0].Error.Code != contract.TaskOutcomeUnknown {
+		t.Errorf("got %s with %+v, want it failed, with an unknown outcome", got.Status, got.Tasks)
+	}
+	if err := h.Resume(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	found, err := h.trail.Find(t.Context(), call.Task.RequestID)
+	if err != nil || found.Outcome == nil || found.Outcome.Status != contract.StatusFailed {
+		t.Errorf("the trail has %+v, %v, want the end", found.Outcome, err)
+	}
+}
+
+func code(err error) contract.Code {
+	e, _ := errors.AsType[*contract.Error](err)
+	if e == nil {
+		return ""
+	}
+	return e.Code
+}

@@ -1,0 +1,89 @@
+package router
+
+import (
+	"context"
+	"errors"
+
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/dispatch"
+	"github.com/caprouter/caprouter/internal/requests"
+)
+
+// Cancel ends a request and tells its agents to stop. One that was cancelled
+// before is as good; one that has ended otherwise is a conflict.
+func (r *Router) Cancel(ctx context.Context, id string, caller *contract.Caller) (*contract.Response, error) {
+	f, err := r.find(ctx, id, caller)
+	switch {
+	case err != nil:
+		return nil, err
+	case f.record != nil:
+		return r.cancelRecorded(ctx, id)
+	case f.activity != nil:
+		f.activity.cancel(errCancelled)
+		select {
+		case <-f.activity.done:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+		return cancelled(f.activity.state(id))
+	}
+	resp, err := f.response(id)
+	if err != nil {
+		return nil, err
+	}
+	return cancelled(resp)
+}
+
+func cancelled(resp *contract.Response) (*contract.Response, error) {
+	if resp.Status.Terminal() && resp.Status != contract.StatusCancelled {
+		return nil, &contract.Error{Code: contract.CodeConflict, Message: "the request has ended already: " + string(resp.Status)}
+	}
+	return resp, nil
+}
+
+// cancelRecorded puts the end on record first: whatever the agents still send
+// comes too late.
+func (r *Router) cancelRecorded(ctx context.Context, id string) (*contract.Response, error) {
+	rec, err := r.keep.Book.Change(ctx, id, func(rec *requests.Record) error {
+		resp := rec.Snapshot()
+		resp.Status = contract.StatusCancelled
+		if rec.Decision != nil {
+			resp.Data.Mode = contract.DataDispatch
+		}
+		closeTasks(resp, contract.TaskCancelled, contract.TaskWasCancelled, "the request was cancelled")
+		return rec.End(contract.StatusCancelled, resp, r.cfg.Now())
+	})
+	if errors.Is(err, requests.ErrEnded) {
+		if rec, err = r.keep.Book.Get(ctx, id); err == nil {
+			return cancelled(rec.Snapshot())
+		}
+	}
+	if err != nil {
+		return nil, r.storeTrouble(ctx, "the request cannot be cancelled", err)
+	}
+	if act := r.active.find(id); act != nil {
+		act.cancel(errCancelled) // agents at work hear of it
+	} else {
+		r.stopTasks(rec)
+	}
+	j := r.rejoin(rec)
+	j.tracked = &tracked{book: r.keep.Book, id: id} // settles the index with the outcome
+	_ = r.recordOutcome(ctx, j, rec.Response)       // logged
+	r.record(ctx, j, rec.Response)
+	j.tell = r.publisher(ctx)
+	r.tellEvent(j, &contract.Event{Type: contract.EventFinal, Response: rec.Response})
+	return rec.Response, nil
+}
+
+// stopTasks tells the agents of tasks that nobody in this process waits for.
+func (r *Router) stopTasks(rec *requests.Record) {
+	view := r.view.Load()
+	for i := range rec.Tasks {
+		t := &rec.Tasks[i]
+		if agent := view.Registry.Agent(t.AgentID); agent != nil && t.State != requests.TaskDone {
+			r.dispatcher.Stop(dispatch.Call{
+				Agent: agent, Caller: &rec.Caller, Task: contract.Task{TaskID: t.ID, RequestID: rec.ID, TraceID: rec.TraceID},
+			})
+		}
+	}
+}

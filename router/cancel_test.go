@@ -1,0 +1,81 @@
+package router_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/dispatch"
+)
+
+func TestCancel(t *testing.T) {
+	for name, does := range map[string]func(*agents) func(context.Context, dispatch.Call) dispatch.Outcome{
+		"at work": func(a *agents) func(context.Context, dispatch.Call) dispatch.Outcome { return a.hangs },
+		"waiting": func(a *agents) func(context.Context, dispatch.Call) dispatch.Outcome { return a.later },
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHouse(t)
+			h.target.does("payer", does(h.target))
+			id := h.submit().RequestID
+			call := <-h.target.begun
+			if name == "waiting" {
+				h.waits(id)
+			}
+			got, err := h.Cancel(t.Context(), id, anybody)
+			if err != nil || got.Status != contract.StatusCancelled {
+				t.Fatalf("got %+v, %v, want it cancelled", got, err)
+			}
+			if name == "waiting" {
+				if stopped := <-h.target.stops; stopped != call.Task.TaskID {
+					t.Errorf("stopped %s, want %s", stopped, call.Task.TaskID)
+				}
+			}
+			grant, res := byCallback(&call, "paid")
+			if err := h.Result(t.Context(), grant, res); code(err) != contract.CodeConflict {
+				t.Errorf("a result that comes then: got %v, want a conflict", err)
+			}
+			again, err := h.Cancel(t.Context(), id, anybody)
+			if err != nil || again.Status != contract.StatusCancelled {
+				t.Errorf("cancelled again: got %+v, %v, want the same", again, err)
+			}
+			if final := h.final(id); final.Status != contract.StatusCancelled {
+				t.Errorf("the final event says %s", final.Status)
+			}
+			h.restart()
+			if got, err := h.Request(t.Context(), id, anybody); err != nil || got.Status != contract.StatusCancelled {
+				t.Errorf("after a restart: got %+v, %v, want it cancelled", got, err)
+			}
+			if page, err := h.Decisions(t.Context(), contract.DecisionQuery{}, anybody); err != nil || len(page.Decisions) != 1 {
+				t.Errorf("got decisions %+v, %v, want one end", page, err)
+			}
+		})
+	}
+}
+
+func TestCancelOfWhatHasEnded(t *testing.T) {
+	h := newHouse(t)
+	id := h.submit().RequestID
+	h.final(id)
+	if _, err := h.Cancel(t.Context(), id, anybody); code(err) != contract.CodeConflict {
+		t.Errorf("got %v, want a conflict", err)
+	}
+}
+
+// Somebody waits, and somebody else who knows the id cancels.
+func TestCancelOfARequestSomebodyWaitsFor(t *testing.T) {
+	h := newHouse(t)
+	h.target.does("payer", h.target.hangs)
+	answers := make(chan *contract.Response)
+	go func() {
+		resp, _ := h.Handle(t.Context(), ask(), anybody)
+		answers <- resp
+	}()
+	call := <-h.target.begun
+	got, err := h.Cancel(t.Context(), call.Task.RequestID, anybody)
+	if err != nil || got.Status != contract.StatusCancelled {
+		t.Errorf("got %+v, %v, want it cancelled", got, err)
+	}
+	if resp := <-answers; resp == nil || resp.Status != contract.StatusCancelled {
+		t.Errorf("who waited got %+v, want cancelled", resp)
+	}
+}

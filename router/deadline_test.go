@@ -1,0 +1,54 @@
+package router_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/caprouter/caprouter/capabilities"
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/audit"
+	"github.com/caprouter/caprouter/router"
+)
+
+// stuckTrail is a trail whose disk hangs once a request has been decided. It
+// notes until when who waits was ready to wait.
+type stuckTrail struct {
+	router.Trail
+	deadline, until time.Time
+}
+
+func (s *stuckTrail) Append(ctx context.Context, rec audit.Record) error {
+	if rec.Kind == audit.KindDecision {
+		s.deadline, _ = ctx.Deadline()
+		return nil
+	}
+	s.until, _ = ctx.Deadline()
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+// Whoever waits has the answer 250 ms after the deadline at the latest, however
+// long the disk takes to put it on record.
+func TestAHangingDiskHoldsUpNobody(t *testing.T) {
+	trail := &stuckTrail{}
+	agents := &scriptedAgents{t: t}
+	said := &scriptedClassifier{contract.Classification{Intent: "pay", Domains: []string{"bills"}, Confidence: 1, Source: contract.SourceLLM}}
+	r, err := router.New(router.Config{Keeping: router.Keeping{Trail: trail}}, said, agents)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { r.Close(context.WithoutCancel(t.Context())) })
+	snapshot, err := capabilities.Parse("registry.yaml", []byte(durableRegistry))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.SetView(router.NewView(snapshot, agents))
+	resp, err := r.Handle(t.Context(), ask(func(req *contract.Request) { req.Options.TimeoutMS = 50 }), anybody)
+	if err != nil || resp.Status != contract.StatusCompleted {
+		t.Fatalf("got %+v, %v, want the answer", resp, err)
+	}
+	if beyond := trail.until.Sub(trail.deadline); trail.deadline.IsZero() || trail.until.IsZero() || beyond > 250*time.Millisecond {
+		t.Errorf("it waits until %s after the deadline, want at most 250 ms", beyond)
+	}
+}

@@ -1,0 +1,71 @@
+package router_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/dispatch"
+	"github.com/caprouter/caprouter/internal/requests"
+)
+
+// A process that ends lets what is given out be done, and puts the end on record.
+func TestDrainConcludes(t *testing.T) {
+	h := newHouse(t)
+	goOn := make(chan struct{})
+	h.target.does("payer", func(ctx context.Context, c dispatch.Call) dispatch.Outcome {
+		h.target.begun <- c
+		<-goOn
+		return dispatch.Outcome{Result: success("paid"), Attempts: 1, Health: dispatch.HealthGood}
+	})
+	id := h.submit().RequestID
+	<-h.target.begun
+	closed := make(chan struct{})
+	go func() {
+		h.Close(t.Context())
+		close(closed)
+	}()
+	h.until(h.Stopping)
+	late := h.submit().RequestID // accepted, and left to the next process
+	close(goOn)
+	<-closed
+	if rec, err := h.book.Get(t.Context(), id); err != nil || rec.State != requests.State(contract.StatusCompleted) {
+		t.Errorf("got %+v, %v, want it completed", rec, err)
+	}
+	if rec, err := h.book.Get(t.Context(), late); err != nil || rec.State.Terminal() || len(rec.Tasks) != 0 {
+		t.Errorf("got %+v, %v, want nothing of it given out", rec, err)
+	}
+}
+
+// A caller who leaves at once leaves a request that is either accepted or not.
+func TestSubmitWithoutItsCaller(t *testing.T) {
+	h := newHouse(t)
+	gone, leave := context.WithCancel(t.Context())
+	leave()
+	resp, err := h.Submit(gone, ask(asynchronous), anybody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := h.final(resp.RequestID); got.Status != contract.StatusCompleted {
+		t.Errorf("got %s, want it completed", got.Status)
+	}
+}
+
+// A caller who leaves while the decision is written leaves no decision without an
+// end.
+func TestACallerWhoLeavesEarly(t *testing.T) {
+	h := newHouse(t)
+	gone, leave := context.WithCancel(t.Context())
+	leave()
+	resp, err := h.Handle(gone, ask(), anybody)
+	if err != nil || resp.Status != contract.StatusCancelled {
+		t.Fatalf("got %+v, %v, want it cancelled", resp, err)
+	}
+	found, err := h.trail.Find(t.Context(), resp.RequestID)
+	if err != nil || found.Decision == nil || found.Outcome == nil || found.Outcome.Status != contract.StatusCancelled {
+		t.Errorf("the trail has %+v, %v, want the decision and its end", found, err)
+	}
+	if given := h.target.given(); len(given) != 0 {
+		t.Errorf("tasks went to %v, want none", given)
+	}
+}

@@ -1,0 +1,65 @@
+package router_test
+
+import (
+	"testing"
+
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/requests"
+)
+
+// While the disk is full nothing is accepted that could get lost, what was stored
+// can be read, and afterwards all goes on by itself.
+func TestAFullDisk(t *testing.T) {
+	h := newHouse(t)
+	before, err := h.Handle(t.Context(), ask(), anybody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.full.Store(true)
+	if _, err := h.Handle(t.Context(), ask(), anybody); code(err) != contract.CodeAuditUnavailable {
+		t.Errorf("a request: got %v, want %s", err, contract.CodeAuditUnavailable)
+	}
+	if _, err := h.Submit(t.Context(), ask(asynchronous), anybody); code(err) != contract.CodeOverloaded {
+		t.Errorf("an asynchronous request: got %v, want %s", err, contract.CodeOverloaded)
+	}
+	if _, err := h.Handle(t.Context(), ask(keyed("k")), anybody); code(err) != contract.CodeOverloaded {
+		t.Errorf("a request with a key: got %v, want %s", err, contract.CodeOverloaded)
+	}
+	if got, err := h.Request(t.Context(), before.RequestID, anybody); err != nil || got.Status != contract.StatusCompleted {
+		t.Errorf("what was answered before: got %+v, %v", got, err)
+	}
+	if _, err := h.Handle(t.Context(), ask(func(r *contract.Request) { r.Options.DryRun = true }), anybody); err != nil {
+		t.Errorf("a dry run: got %v", err)
+	}
+	h.full.Store(false)
+	if got, err := h.Handle(t.Context(), ask(keyed("k")), anybody); err != nil || got.Status != contract.StatusCompleted {
+		t.Errorf("afterwards: got %+v, %v", got, err)
+	}
+	if given := h.target.given(); len(given) != 2 {
+		t.Errorf("%d tasks were given out, want 2", len(given))
+	}
+}
+
+// What an agent has done is put on record as soon as there is room again.
+func TestADiskThatFillsUpMeanwhile(t *testing.T) {
+	h := newHouse(t)
+	h.target.does("payer", h.target.later)
+	id := h.submit().RequestID
+	call := <-h.target.begun
+	h.waits(id)
+	h.full.Store(true)
+	grant, res := byCallback(&call, "paid")
+	if err := h.Result(t.Context(), grant, res); code(err) != contract.CodeOverloaded {
+		t.Errorf("got %v, want the agent to keep its result and try again", err)
+	}
+	if rec, err := h.book.Get(t.Context(), id); err != nil || rec.State != requests.StateRunning {
+		t.Errorf("got %+v, %v, want it to go on", rec, err)
+	}
+	h.full.Store(false)
+	if err := h.Result(t.Context(), grant, res); err != nil {
+		t.Fatal(err)
+	}
+	if got := h.final(id); got.Status != contract.StatusCompleted || got.Data.Answer != "paid" {
+		t.Errorf("got %s with %q, want it completed", got.Status, got.Data.Answer)
+	}
+}

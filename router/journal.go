@@ -1,0 +1,294 @@
+package router
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/audit"
+	"github.com/caprouter/caprouter/internal/requests"
+	"github.com/caprouter/caprouter/internal/store"
+	"github.com/caprouter/caprouter/internal/strictjson"
+)
+
+// tracked is the record of a request nobody waits for, as long as this process
+// owns it. Whatever becomes of the request is put down there first: a process
+// that takes it over knows what was given out.
+type tracked struct {
+	book  *requests.Book
+	id    string
+	owner string
+	epoch int
+	// stopping ends when nothing more can be put down by this process.
+	stopping <-chan struct{}
+	place    *place // given up while the store refuses; nil = none
+}
+
+// change makes one step of the record; errors of the store are the caller's.
+func (t *tracked) change(ctx context.Context, step func(*requests.Record) error) (*requests.Record, error) {
+	return t.book.Change(ctx, t.id, func(rec *requests.Record) error {
+		if err := rec.Owned(t.owner, t.epoch); err != nil {
+			return err
+		}
+		return step(rec)
+	})
+}
+
+// The pauses between tries to put down what has happened already.
+const (
+	firstPause = 50 * time.Millisecond
+	lastPause  = 2 * time.Second
+)
+
+// insist makes a step that has happened in the world already, however long the
+// store refuses it: the record must not say less than the truth.
+func (t *tracked) insist(ctx context.Context, step func(*requests.Record) error) (*requests.Record, error) {
+	pause := firstPause
+	for {
+		once, cancel := afterwards(ctx)
+		rec, err := t.change(once, step)
+		cancel()
+		if err == nil || !isStoreTrouble(err) {
+			return rec, err
+		}
+		if !t.pause(pause) {
+			return rec, err
+		}
+		pause = min(2*pause, lastPause)
+	}
+}
+
+// pause reports whether it lasted: false when the process ends.
+func (t *tracked) pause(d time.Duration) bool {
+	t.place.give()
+	defer t.place.takeNow()
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-t.stopping:
+		return false
+	}
+}
+
+// end is the end of the record. One that was written before it was acknowledged is
+// this one too.
+func (t *tracked) end(ctx context.Context, resp *contract.Response, now time.Time) (*requests.Record, error) {
+	rec, err := t.insist(ctx, func(rec *requests.Record) error { return rec.End(resp.Status, resp, now) })
+	if errors.Is(err, requests.ErrEnded) && rec != nil && rec.EndedAt.Equal(now) && rec.Owner == t.owner && rec.Epoch == t.epoch {
+		return rec, nil
+	}
+	return rec, err
+}
+
+// commit puts the plan on record before anything of it is given out. What cannot
+// be recorded is not done.
+func (r *Router) commit(ctx context.Context, j *job, p *plan) error {
+	var cancel context.CancelFunc
+	switch {
+	case errors.Is(context.Cause(ctx), errHandedBack):
+		return errHandedBack
+	case j.tracked == nil:
+		// Who leaves now does not leave a decision without an end behind.
+		ctx, cancel = j.closing(ctx)
+		defer cancel()
+	case ctx.Err() != nil:
+		// The time is up before anything was given out: the decision is put on
+		// record all the same, and each task says that it came too late.
+		ctx, cancel = afterwards(ctx)
+		defer cancel()
+	}
+	var steps []func(context.Context) error
+	if j.tracked != nil && j.plan == nil {
+		steps = append(steps, j.tracked.planning(p))
+	}
+	if !j.started {
+		steps = append(steps, func(ctx context.Context) error { return r.audited(ctx, decisionRecord(j, p)) })
+		if j.tracked != nil {
+			steps = append(steps, j.tracked.starting)
+		}
+	}
+	for _, step := range steps {
+		if err := j.patiently(ctx, step); err != nil {
+			return err
+		}
+	}
+	r.announce(j, &p.decision)
+	return nil
+}
+
+func (t *tracked) planning(p *plan) func(context.Context) error {
+	return func(ctx context.Context) error {
+		_, err := t.change(ctx, func(rec *requests.Record) error { return rec.Plan(&p.decision, recordParts(p), p.omitted) })
+		return err
+	}
+}
+
+func (t *tracked) starting(ctx context.Context) error {
+	_, err := t.change(ctx, func(rec *requests.Record) error { return rec.Start(t.owner, t.epoch) })
+	return err
+}
+
+// patiently takes a step on the way to the agents. A request nobody waits for was
+// accepted: what the store refuses now it may take later, until the deadline.
+func (j *job) patiently(ctx context.Context, step func(context.Context) error) error {
+	err := step(ctx)
+	for pause := firstPause; err != nil && j.tracked != nil && isStoreTrouble(err); pause = min(2*pause, lastPause) {
+		timer := time.NewTimer(pause)
+		select {
+		case <-timer.C:
+			err = step(ctx)
+		case <-ctx.Done():
+			timer.Stop()
+			return err
+		}
+	}
+	return err
+}
+
+// isStoreTrouble reports whether it is the store that does not take what is
+// written, and not what is written that is wrong.
+func isStoreTrouble(err error) bool {
+	e, ok := errors.AsType[*contract.Error](err)
+	return ok && e.Code == contract.CodeAuditUnavailable || errors.Is(err, store.ErrFull) || errors.Is(err, store.ErrUnavailable)
+}
+
+// conclude ends a request: its one terminal state, the record, the session, the
+// log. Another end of it that was first, a cancellation, is the one that counts.
+func (r *Router) conclude(ctx context.Context, j *job, resp *contract.Response, p *plan, runs []taskRun) (*contract.Response, error) {
+	if errors.Is(context.Cause(ctx), errHandedBack) {
+		return nil, errHandedBack
+	}
+	j.clock.stop(resp.Decision)
+	r.announce(j, resp.Decision)
+	if j.tracked != nil {
+		rec, err := j.tracked.end(ctx, resp, r.cfg.Now().UTC())
+		if err != nil {
+			return nil, err
+		}
+		resp = rec.Response
+	}
+	if !j.dryRun() {
+		err := r.recordOutcome(ctx, j, resp)
+		for j.tracked != nil && err != nil && isStoreTrouble(err) && j.tracked.pause(lastPause) {
+			err = r.recordOutcome(ctx, j, resp)
+		}
+		if err != nil && j.tracked == nil && len(runs) == 0 {
+			return nil, err // nothing was done: the caller may try again
+		}
+	}
+	r.remember(ctx, j, resp, p, runs)
+	r.record(ctx, j, resp)
+	return resp, nil
+}
+
+// recordOutcome writes the answer. The error is for the caller; the log has it
+// already.
+func (r *Router) recordOutcome(ctx context.Context, j *job, resp *contract.Response) error {
+	ctx, cancel := j.closing(ctx)
+	defer cancel()
+	if err := r.audited(ctx, outcomeRecord(j.caller, content{Prompt: j.prompt, Session: j.sessionKey()}, resp)); err != nil {
+		return err
+	}
+	if j.tracked == nil {
+		return nil
+	}
+	if err := r.keep.Book.Settle(ctx, resp.RequestID); err != nil {
+		r.cfg.Logger.WarnContext(ctx, "an ended request stays in the index of open ones until the next start",
+			"request_id", resp.RequestID, "err", err)
+	}
+	return nil
+}
+
+// audited appends to the trail. Where that is optional, trouble is only logged.
+func (r *Router) audited(ctx context.Context, rec audit.Record) error {
+	if r.keep.Trail == nil {
+		return nil
+	}
+	rec.At = r.cfg.Now().UTC()
+	err := r.keep.Trail.Append(ctx, rec)
+	if err == nil {
+		return nil
+	}
+	if ctx.Err() != nil {
+		r.cfg.Logger.InfoContext(ctx, "the time was up before a record was on disk", "request_id", rec.RequestID, "record", string(rec.Kind))
+	} else {
+		r.cfg.Logger.ErrorContext(ctx, "the audit log cannot be written", "request_id", rec.RequestID, "record", string(rec.Kind), "err", err)
+	}
+	if r.keep.Optional {
+		return nil
+	}
+	return &contract.Error{Code: contract.CodeAuditUnavailable, Message: "decisions cannot be recorded now, so nothing is dispatched; try again"}
+}
+
+// storeTrouble is the error of a request that needs the store to be accepted.
+func (r *Router) storeTrouble(ctx context.Context, what string, err error) error {
+	switch {
+	case errors.Is(ctx.Err(), context.Canceled):
+		return ctx.Err()
+	case ctx.Err() != nil:
+		return &contract.Error{Code: contract.CodeOverloaded, Message: what + " in the time the request has; try again with more"}
+	}
+	r.cfg.Logger.ErrorContext(ctx, "store", "what", what, "err", err)
+	return &contract.Error{Code: contract.CodeOverloaded, Message: what + " now; try again"}
+}
+
+// content is what of a record may be erased.
+type content struct {
+	Prompt   string             `json:"prompt,omitempty"`  // masked
+	Session  string             `json:"session,omitempty"` // its key in the store
+	Decision *contract.Decision `json:"decision,omitempty"`
+	Response *contract.Response `json:"response,omitempty"`
+}
+
+// decisionRecord is written before anything is dispatched.
+func decisionRecord(j *job, p *plan) audit.Record {
+	rec := facts(audit.KindDecision, j.caller, &p.decision)
+	rec.RequestID, rec.TraceID, rec.Status = j.req.RequestID, j.req.TraceID, contract.StatusRunning
+	rec.Content = encoded(content{Prompt: j.prompt, Decision: &p.decision})
+	return rec
+}
+
+// outcomeRecord is written when a request has ended.
+func outcomeRecord(caller *contract.Caller, c content, resp *contract.Response) audit.Record {
+	rec := audit.Record{Kind: audit.KindOutcome, Tenant: caller.Tenant, Subject: caller.Subject}
+	if resp.Decision != nil {
+		rec = facts(audit.KindOutcome, caller, resp.Decision)
+	}
+	rec.RequestID, rec.TraceID, rec.Status = resp.RequestID, resp.TraceID, resp.Status
+	c.Response = resp
+	rec.Content = encoded(c)
+	if len(rec.Content) > audit.MaxContent {
+		short := *resp
+		short.Data.Results, short.Data.Answer = nil, ""
+		c.Response = &short
+		rec.Content = encoded(c)
+		rec.Note = "the answer was too long to be kept"
+	}
+	return rec
+}
+
+// facts are what of a decision stays when its content is erased: no text of
+// anybody.
+func facts(kind audit.Kind, caller *contract.Caller, d *contract.Decision) audit.Record {
+	rec := audit.Record{
+		Kind: kind, Tenant: caller.Tenant, Subject: caller.Subject,
+		DecisionID: d.DecisionID, RegistryVersion: d.RegistryVersion,
+		Intent: d.Classification.Intent, Domains: d.Classification.Domains, Agents: d.Chosen,
+	}
+	if d.FallbackUsed != nil {
+		rec.FallbackUsed = *d.FallbackUsed
+	}
+	return rec
+}
+
+// encoded is the JSON of what this package made, which cannot fail.
+func encoded(v any) []byte {
+	data, err := strictjson.Marshal(v)
+	if err != nil {
+		return nil
+	}
+	return data
+}

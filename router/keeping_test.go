@@ -1,0 +1,267 @@
+package router_test
+
+import (
+	"context"
+	"encoding/json"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/caprouter/caprouter/capabilities"
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/dispatch"
+	"github.com/caprouter/caprouter/internal/audit"
+	"github.com/caprouter/caprouter/internal/auth"
+	"github.com/caprouter/caprouter/internal/events"
+	"github.com/caprouter/caprouter/internal/requests"
+	"github.com/caprouter/caprouter/internal/store"
+	"github.com/caprouter/caprouter/internal/tickets"
+	"github.com/caprouter/caprouter/router"
+)
+
+// durableRegistry has an agent that may be asked twice, one that may not, and a
+// standby of that one.
+const durableRegistry = `clients:
+  counter: {match: {intent: [count], domains: [words]}, endpoint: {protocol: http, url: "http://127.0.0.1:1/", idempotent: true}}
+  payer:   {match: {intent: [pay], domains: [bills]}, endpoint: {protocol: http, url: "http://127.0.0.1:1/"}, priority: 1}
+  second:  {match: {intent: [pay], domains: [bills]}, endpoint: {protocol: http, url: "http://127.0.0.1:1/"}}
+fallback: {policy: C}
+`
+
+// house is a router with all that outlives it, and the next routers over the
+// same store.
+type house struct {
+	t     testing.TB
+	store *store.Store
+	dir   string
+
+	trail  *audit.Trail
+	book   *requests.Book
+	events *events.Stream
+	stop   context.CancelFunc // ends what runs in the background
+
+	full   atomic.Bool // the disk
+	onFind func()      // happens before the trail is searched, once
+	// onOutcome happens before an outcome is written.
+	onOutcome func()
+	registry  string // of the next start
+
+	target *agents
+	said   *scriptedClassifier
+	*router.Router
+}
+
+func newHouse(t testing.TB) *house {
+	t.Helper()
+	h := &house{t: t, dir: t.TempDir(), registry: durableRegistry, target: newAgents()}
+	h.said = &scriptedClassifier{contract.Classification{Intent: "pay", Domains: []string{"bills"}, Confidence: 1, Source: contract.SourceLLM}}
+	h.open()
+	t.Cleanup(func() { h.crash() })
+	return h
+}
+
+func (h *house) must(err error) {
+	h.t.Helper()
+	if err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+func (h *house) bucket(name string) *store.Bucket {
+	b, err := h.store.Bucket(context.Background(), store.BucketConfig{Name: name, MaxAge: time.Hour})
+	h.must(err)
+	return b
+}
+
+// open is a start of the process: Recover has run, Resume has not.
+func (h *house) open() {
+	ctx, stop := context.WithCancel(context.Background())
+	h.stop = stop
+	var err error
+	h.store, err = store.Open(ctx, store.Config{
+		Dir: h.dir, Owner: "test", SyncEvery: time.Minute, // no test loses power
+		FreeSpace: func() (int64, error) {
+			if h.full.Load() {
+				return 0, nil
+			}
+			return 1 << 40, nil
+		},
+	})
+	h.must(err)
+	log, err := h.store.Log(ctx, audit.LogConfig(0))
+	h.must(err)
+	signer, err := auth.OpenSigner(h.dir)
+	h.must(err)
+	h.trail, err = audit.Open(ctx, audit.Config{Log: log, Signer: signer, HeadFile: filepath.Join(h.dir, audit.HeadFile)})
+	h.must(err)
+	h.book = requests.NewBook(h.bucket("REQUESTS"))
+	h.events, err = events.Open(ctx, h.store)
+	h.must(err)
+	var background sync.WaitGroup
+	background.Go(func() { _ = h.events.Run(ctx) })
+	desk, err := tickets.Open(ctx, tickets.Config{Bucket: h.bucket("TICKETS"), NewID: router.NewID})
+	h.must(err)
+	d, err := dispatch.New(dispatch.Config{}, map[string]dispatch.Target{contract.ProtocolHTTP: h.target})
+	h.must(err)
+	h.Router, err = router.New(router.Config{Keeping: router.Keeping{
+		Trail: &watchedTrail{Trail: h.trail, house: h}, Book: h.book, Events: h.events, Sessions: h.bucket("SESSIONS"),
+		Keys: h.bucket("IDEMPOTENCY"), Tickets: desk, Owner: router.NewID(),
+	}}, h.said, d)
+	h.must(err)
+	snapshot, err := capabilities.Parse("registry.yaml", []byte(h.registry))
+	h.must(err)
+	h.SetView(router.NewView(snapshot, d))
+	h.stop = func() { stop(); background.Wait() }
+	h.must(h.Recover(ctx))
+}
+
+// watchedTrail lets things happen while the trail is searched.
+type watchedTrail struct {
+	*audit.Trail
+	house *house
+}
+
+func (w *watchedTrail) Find(ctx context.Context, id string) (audit.Found, error) {
+	if happens := w.house.onFind; happens != nil {
+		w.house.onFind = nil
+		happens()
+	}
+	return w.Trail.Find(ctx, id)
+}
+
+func (w *watchedTrail) Append(ctx context.Context, rec audit.Record) error {
+	if happens := w.house.onOutcome; happens != nil && rec.Kind == audit.KindOutcome {
+		happens()
+	}
+	return w.Trail.Append(ctx, rec)
+}
+
+// crash ends the process without telling anybody: from one moment on nothing more
+// is written.
+func (h *house) crash() {
+	h.must(h.store.Close())
+	gone, cancel := context.WithCancel(context.Background())
+	cancel()
+	h.Close(gone)
+	h.stop()
+	_ = h.trail.Close(gone) // it has nowhere to write
+}
+
+// restart is a crash and the next start.
+func (h *house) restart() {
+	h.t.Helper()
+	h.crash()
+	h.open()
+	h.must(h.Resume(context.Background()))
+}
+
+var anybody = &contract.Caller{Subject: "alice", Tenant: "north", AllAgents: true}
+
+func ask(change ...func(*contract.Request)) *contract.Request {
+	req := &contract.Request{Content: contract.Content{Prompt: "pay my bills"}}
+	for _, c := range change {
+		c(req)
+	}
+	return req
+}
+
+func asynchronous(req *contract.Request) { req.Options.Mode = contract.ModeAsync }
+
+func (h *house) submit(change ...func(*contract.Request)) *contract.Response {
+	h.t.Helper()
+	resp, err := h.Submit(context.Background(), ask(append(change, asynchronous)...), anybody)
+	h.must(err)
+	return resp
+}
+
+// final waits for the end of an asynchronous request, as its readers do.
+func (h *house) final(id string) *contract.Response {
+	h.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	var last *contract.Response
+	err := h.Events(ctx, id, anybody, 0, func(_ uint64, ev *contract.Event) error {
+		if ev.Type == contract.EventFinal {
+			last = ev.Response
+		}
+		return nil
+	})
+	if err != nil || last == nil {
+		rec, _ := h.book.Get(context.Background(), id)
+		h.t.Fatalf("request %s: got no end: %v; the record is %+v", id, err, rec)
+	}
+	return last
+}
+
+// agents is a target that does what a test says, agent by agent.
+type agents struct {
+	mu    sync.Mutex
+	do    map[string]func(context.Context, dispatch.Call) dispatch.Outcome
+	calls []dispatch.Call
+	begun chan dispatch.Call // of tasks that wait for the test
+	stops chan string        // ids of tasks whose agents were told to stop
+}
+
+func newAgents() *agents {
+	return &agents{
+		do:    map[string]func(context.Context, dispatch.Call) dispatch.Outcome{},
+		begun: make(chan dispatch.Call, 100), stops: make(chan string, 100),
+	}
+}
+
+func (a *agents) Do(ctx context.Context, c dispatch.Call) dispatch.Outcome {
+	a.mu.Lock()
+	a.calls = append(a.calls, c)
+	do := a.do[c.Agent.ID]
+	a.mu.Unlock()
+	if do == nil {
+		return dispatch.Outcome{Result: success("done by " + c.Agent.ID), Attempts: max(c.Task.Attempt, 1), Health: dispatch.HealthGood}
+	}
+	return do(ctx, c)
+}
+
+func (a *agents) Stop(c dispatch.Call) { a.stops <- c.Task.TaskID }
+
+func (a *agents) does(id string, do func(context.Context, dispatch.Call) dispatch.Outcome) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.do[id] = do
+}
+
+// hangs says nothing until the caller or the process leaves.
+func (a *agents) hangs(ctx context.Context, c dispatch.Call) dispatch.Outcome {
+	a.begun <- c
+	<-ctx.Done()
+	return dispatch.Outcome{
+		Attempts: 1, Uncertain: !c.Agent.Endpoint.Idempotent,
+		Err: &contract.TaskError{Code: contract.TaskWasCancelled, Detail: "the caller left"},
+	}
+}
+
+// later accepts the task: its result comes by callback.
+func (a *agents) later(_ context.Context, c dispatch.Call) dispatch.Outcome {
+	a.begun <- c
+	return dispatch.Outcome{Later: true, Attempts: 1, Health: dispatch.HealthGood}
+}
+
+func (a *agents) given() (ids []string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for i := range a.calls {
+		ids = append(ids, a.calls[i].Agent.ID)
+	}
+	return ids
+}
+
+func success(answer string) *contract.Result {
+	return &contract.Result{Status: contract.ResultSuccess, Data: map[string]json.RawMessage{"answer": json.RawMessage(`"` + answer + `"`)}}
+}
+
+// byCallback is a result as an agent sends it later.
+func byCallback(c *dispatch.Call, answer string) (contract.TaskGrant, *contract.Result) {
+	res := success(answer)
+	res.TaskID = c.Task.TaskID
+	return contract.TaskGrant{AgentID: c.Agent.ID, RequestID: c.Task.RequestID, TaskID: c.Task.TaskID}, res
+}

@@ -1,0 +1,110 @@
+package router_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/caprouter/caprouter/contract"
+)
+
+// A result that comes later ends a request somebody waits for as well.
+func TestResultByCallback(t *testing.T) {
+	h := newHouse(t)
+	h.target.does("payer", h.target.later)
+	answers := make(chan *contract.Response)
+	go func() {
+		resp, _ := h.Handle(t.Context(), ask(), anybody)
+		answers <- resp
+	}()
+	call := <-h.target.begun
+	grant, res := byCallback(&call, "paid")
+	other := grant
+	other.AgentID = "second"
+	if err := h.Result(t.Context(), other, res); code(err) != contract.CodeNotFound {
+		t.Errorf("another agent: got %v, want not_found", err)
+	}
+	wrong := *res
+	wrong.TaskID = "another"
+	if err := h.Result(t.Context(), grant, &wrong); code(err) != contract.CodeInvalidRequest {
+		t.Errorf("another task's result: got %v, want invalid_request", err)
+	}
+	if err := h.Result(t.Context(), grant, res); err != nil {
+		t.Fatal(err)
+	}
+	resp := <-answers
+	if resp.Status != contract.StatusCompleted || resp.Data.Answer != "paid" {
+		t.Errorf("got %s with %q, want it completed", resp.Status, resp.Data.Answer)
+	}
+	if err := h.Result(t.Context(), grant, res); err != nil {
+		t.Errorf("the same once more: got %v, want it taken", err)
+	}
+	_, different := byCallback(&call, "paid twice")
+	if err := h.Result(t.Context(), grant, different); code(err) != contract.CodeConflict {
+		t.Errorf("another result: got %v, want a conflict", err)
+	}
+}
+
+func TestProgress(t *testing.T) {
+	h := newHouse(t)
+	h.target.does("payer", h.target.later)
+	var seen []string
+	type end struct {
+		resp *contract.Response
+		err  error
+	}
+	answers, told := make(chan end), make(chan struct{})
+	go func() {
+		resp, err := h.Stream(t.Context(), ask(), anybody, func(ev *contract.Event) {
+			seen = append(seen, string(ev.Type))
+			if ev.Type == contract.EventTaskProgress {
+				seen = append(seen, ev.Progress.Message)
+				close(told)
+			}
+		})
+		answers <- end{resp, err}
+	}()
+	call := <-h.target.begun
+	grant, res := byCallback(&call, "paid")
+	if err := h.Progress(t.Context(), grant, &contract.Progress{Message: "half"}); err != nil {
+		t.Fatal(err)
+	}
+	<-told
+	if err := h.Result(t.Context(), grant, res); err != nil {
+		t.Fatal(err)
+	}
+	if e := <-answers; e.err != nil || e.resp.Status != contract.StatusCompleted {
+		t.Fatalf("got %+v", e)
+	}
+	want := []string{"decision", "task.started", "task.progress", "half", "task.done"}
+	if diff := cmp.Diff(want, seen); diff != "" {
+		t.Errorf("told (-want +got):\n%s", diff)
+	}
+	if err := h.Progress(t.Context(), grant, &contract.Progress{Message: "late"}); code(err) != contract.CodeConflict {
+		t.Errorf("after the end: got %v, want a conflict", err)
+	}
+}
+
+// An agent that is full is not given up by a request that has time.
+func TestAsynchronousRequestsWaitForCapacity(t *testing.T) {
+	h := newHouse(t)
+	h.said.says.Intent, h.said.says.Domains = "count", []string{"words"}
+	h.target.does("counter", h.target.later)
+	const most = contract.DefaultMaxInFlight
+	ids := make([]string, most+3)
+	for i := range ids {
+		ids[i] = h.submit().RequestID
+	}
+	for range ids {
+		call := <-h.target.begun
+		grant, res := byCallback(&call, "counted")
+		if err := h.Result(t.Context(), grant, res); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, id := range ids {
+		if got := h.final(id); got.Status != contract.StatusCompleted {
+			t.Errorf("got %s with %+v, want every one completed", got.Status, got.Tasks)
+		}
+	}
+}

@@ -1,0 +1,211 @@
+package router_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/store"
+	"github.com/caprouter/caprouter/router"
+)
+
+// What belongs to another tenant is not there, whatever is asked of it.
+func TestOtherTenants(t *testing.T) {
+	h := newHouse(t)
+	sync, err := h.Handle(t.Context(), ask(), anybody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	async := h.submit().RequestID
+	h.final(async)
+	stranger := &contract.Caller{Subject: "alice", Tenant: "south", AllAgents: true}
+	for _, id := range []string{sync.RequestID, async, router.NewID(), "nonsense", strings.ToUpper(async)} {
+		ops := map[string]func() error{
+			"read":   func() error { _, err := h.Request(t.Context(), id, stranger); return err },
+			"cancel": func() error { _, err := h.Cancel(t.Context(), id, stranger); return err },
+			"erase":  func() error { return h.Erase(t.Context(), id, stranger) },
+			"events": func() error {
+				return h.Events(t.Context(), id, stranger, 0, func(uint64, *contract.Event) error {
+					t.Errorf("%s: got an event", id)
+					return nil
+				})
+			},
+		}
+		for name, op := range ops {
+			if err := op(); code(err) != contract.CodeNotFound {
+				t.Errorf("%s %s: got %v, want not_found", name, id, err)
+			}
+		}
+	}
+	if page, err := h.Decisions(t.Context(), contract.DecisionQuery{}, stranger); err != nil || len(page.Decisions) != 0 {
+		t.Errorf("got %+v, %v, want no decisions", page, err)
+	}
+	admin := &contract.Caller{Subject: "root", Scopes: []string{"admin"}}
+	if page, err := h.Decisions(t.Context(), contract.DecisionQuery{}, admin); err != nil || len(page.Decisions) != 2 {
+		t.Errorf("an administrator: got %+v, %v, want both", page, err)
+	}
+}
+
+func TestErase(t *testing.T) {
+	h := newHouse(t)
+	const secret = "the boat on the lake"
+	say := func(r *contract.Request) { r.Content.Prompt = "pay " + secret }
+	sync, err := h.Handle(t.Context(), ask(say), anybody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	async := h.submit(say).RequestID
+	h.final(async)
+	h.said.says.Intent = "sing"
+	proposed, err := h.Handle(t.Context(), ask(func(r *contract.Request) { r.Content.Prompt = "sing of " + secret }), anybody)
+	if err != nil || proposed.Status != contract.StatusProposed || proposed.Data.Proposal.TicketID == "" {
+		t.Fatalf("got %+v, %v, want a ticket", proposed, err)
+	}
+	for _, id := range []string{sync.RequestID, async, proposed.RequestID} {
+		if err := h.Erase(t.Context(), id, anybody); err != nil {
+			t.Fatal(err)
+		}
+		got, err := h.Request(t.Context(), id, anybody)
+		if err != nil || !got.Status.Terminal() || got.Decision != nil || len(got.Tasks) != 0 || got.Data.Answer != "" {
+			t.Errorf("%s: got %+v, %v, want its end and nothing else", id, got, err)
+		}
+	}
+	page, err := h.Decisions(t.Context(), contract.DecisionQuery{}, anybody)
+	if err != nil || len(page.Decisions) != 3 {
+		t.Fatalf("got %+v, %v, want three entries", page, err)
+	}
+	for i := range page.Decisions {
+		if e := &page.Decisions[i]; !e.Erased || e.Prompt != "" || e.Decision != nil {
+			t.Errorf("got %+v, want it erased", e)
+		}
+	}
+}
+
+func TestEraseOfARequestThatRuns(t *testing.T) {
+	h := newHouse(t)
+	h.target.does("payer", h.target.later)
+	id := h.submit().RequestID
+	<-h.target.begun
+	if err := h.Erase(t.Context(), id, anybody); code(err) != contract.CodeConflict {
+		t.Errorf("got %v, want a conflict", err)
+	}
+}
+
+func TestDecisions(t *testing.T) {
+	h := newHouse(t)
+	var ids []string
+	for range 5 {
+		resp, err := h.Handle(t.Context(), ask(), anybody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids = append(ids, resp.RequestID)
+	}
+	h.said.says.Intent = "sing"
+	resp, err := h.Handle(t.Context(), ask(), anybody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	read := func(q contract.DecisionQuery) (got []string) {
+		for {
+			page, err := h.Decisions(t.Context(), q, anybody)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(page.Decisions) == 0 {
+				return got
+			}
+			for i := range page.Decisions {
+				got = append(got, page.Decisions[i].RequestID)
+			}
+			q.Cursor = page.NextCursor
+		}
+	}
+	for name, tt := range map[string]struct {
+		query contract.DecisionQuery
+		want  []string
+	}{
+		"all, by pages of two": {contract.DecisionQuery{Limit: 2}, append(append([]string{}, ids...), resp.RequestID)},
+		"by agent":             {contract.DecisionQuery{Agent: "payer"}, ids},
+		"by another agent":     {contract.DecisionQuery{Agent: "counter"}, nil},
+		"by outcome":           {contract.DecisionQuery{Outcome: contract.StatusProposed}, []string{resp.RequestID}},
+	} {
+		if diff := cmp.Diff(tt.want, read(tt.query)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+	if _, err := h.Decisions(t.Context(), contract.DecisionQuery{Cursor: "nonsense"}, anybody); code(err) != contract.CodeInvalidRequest {
+		t.Errorf("a cursor that is none: got %v, want invalid_request", err)
+	}
+}
+
+// Sessions, and what was asked, outlive the process.
+func TestSessionsOutliveTheProcess(t *testing.T) {
+	h := newHouse(t)
+	const id = "s"
+	h.said.says = contract.Classification{
+		Intent: "count", Domains: []string{"words"}, Confidence: 0.6, Source: contract.SourceLexical,
+		Alternatives: []contract.IntentScore{{Intent: "pay", Confidence: 0.59}},
+	}
+	in := func(r *contract.Request) { r.SessionID = id }
+	asked, err := h.Handle(t.Context(), ask(in), anybody)
+	if err != nil || asked.Status != contract.StatusClarify {
+		t.Fatalf("got %+v, %v, want a question", asked, err)
+	}
+	h.restart()
+	got, err := h.Handle(t.Context(), ask(in, func(r *contract.Request) {
+		r.Clarification = &contract.ClarificationChoice{RequestID: asked.RequestID, OptionID: asked.Data.Options[0].ID}
+	}), anybody)
+	if err != nil || got.Decision.Classification.Reason != router.ReasonClarified {
+		t.Errorf("got %+v, %v, want the caller's choice to count", got, err)
+	}
+}
+
+// What is said in a session goes with the request it was said in.
+func TestEraseOfASession(t *testing.T) {
+	h := newHouse(t)
+	in := func(prompt string) func(*contract.Request) {
+		return func(r *contract.Request) { r.SessionID, r.Content.Prompt = "s", prompt }
+	}
+	first, err := h.Handle(t.Context(), ask(in("pay the secret bill")), anybody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.Handle(t.Context(), ask(in("pay another one")), anybody); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.Erase(t.Context(), first.RequestID, anybody); err != nil {
+		t.Fatal(err)
+	}
+	var kept string
+	if err := h.bucket("SESSIONS").Scan(t.Context(), "", func(e store.Entry) error {
+		kept += string(e.Value)
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(kept, "secret") || !strings.Contains(kept, "another") {
+		t.Errorf("the session holds %s, want the other request's turns alone", kept)
+	}
+}
+
+// Between the end of a request and its place in the audit log nothing is erased:
+// it would be written afterwards.
+func TestEraseOfARequestThatIsEnding(t *testing.T) {
+	h := newHouse(t)
+	at, goOn := make(chan struct{}), make(chan struct{})
+	h.onOutcome = func() { at <- struct{}{}; <-goOn }
+	id := h.submit().RequestID
+	<-at
+	if err := h.Erase(t.Context(), id, anybody); code(err) != contract.CodeConflict {
+		t.Errorf("got %v, want a conflict", err)
+	}
+	close(goOn)
+	h.final(id)
+	h.until(func() bool { return h.Erase(t.Context(), id, anybody) == nil })
+	if found, err := h.trail.Find(t.Context(), id); err != nil || found.Outcome.Content != nil {
+		t.Errorf("the trail has %+v, %v, want no content", found.Outcome, err)
+	}
+}

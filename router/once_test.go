@@ -1,0 +1,183 @@
+package router_test
+
+import (
+	"context"
+	"crypto/sha256"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/dispatch"
+	"github.com/caprouter/caprouter/internal/strictjson"
+)
+
+// keyed gives the request a key, as the edge does.
+func keyed(key string) func(*contract.Request) {
+	return func(req *contract.Request) {
+		req.Idempotency = &contract.Idempotency{Key: key, Body: sha256.Sum256([]byte(req.Content.Prompt + req.Options.Mode))}
+	}
+}
+
+func TestOneKeyOneDispatch(t *testing.T) {
+	h := newHouse(t)
+	const racers = 1000
+	var answered, refused atomic.Int64
+	var wg sync.WaitGroup
+	for range racers {
+		wg.Go(func() {
+			switch resp, err := h.Handle(t.Context(), ask(keyed("k")), anybody); {
+			case err == nil && resp.Status == contract.StatusCompleted:
+				answered.Add(1)
+			case code(err) == contract.CodeConflict:
+				refused.Add(1)
+			default:
+				t.Errorf("got %+v, %v, want the answer or a conflict", resp, err)
+			}
+		})
+	}
+	wg.Wait()
+	if given := h.target.given(); len(given) != 1 {
+		t.Errorf("%d tasks were given out, want 1", len(given))
+	}
+	if answered.Load() < 1 || answered.Load()+refused.Load() != racers {
+		t.Errorf("%d were answered and %d refused of %d", answered.Load(), refused.Load(), racers)
+	}
+}
+
+func TestReplay(t *testing.T) {
+	for name, restart := range map[string]bool{"in the same process": false, "after a restart": true} {
+		t.Run(name, func(t *testing.T) {
+			h := newHouse(t)
+			first, err := h.Handle(t.Context(), ask(keyed("k")), anybody)
+			if err != nil || first.Replayed {
+				t.Fatalf("got %+v, %v", first, err)
+			}
+			if restart {
+				h.restart()
+			}
+			again, err := h.Handle(t.Context(), ask(keyed("k")), anybody)
+			if err != nil || !again.Replayed {
+				t.Fatalf("got %+v, %v, want the stored answer", again, err)
+			}
+			again.Replayed = false
+			if diff := cmp.Diff(wire(t, first), wire(t, again)); diff != "" {
+				t.Errorf("the stored answer (-first +again):\n%s", diff)
+			}
+			other := ask(func(r *contract.Request) { r.Content.Prompt = "another" }, keyed("k"))
+			if _, err := h.Handle(t.Context(), other, anybody); code(err) != contract.CodeInvalidRequest {
+				t.Errorf("the key with another body: got %v, want invalid_request", err)
+			}
+			if _, err := h.Handle(t.Context(), ask(keyed("k")), &contract.Caller{Subject: "bob", Tenant: "north", AllAgents: true}); err != nil {
+				t.Errorf("another caller's key of the same name: got %v", err)
+			}
+			if given := h.target.given(); len(given) != 2 {
+				t.Errorf("%d tasks were given out, want alice's and bob's", len(given))
+			}
+		})
+	}
+}
+
+func TestReplayOfAnAsynchronousRequest(t *testing.T) {
+	h := newHouse(t)
+	h.target.does("payer", h.target.later)
+	first := h.submit(keyed("k"))
+	call := <-h.target.begun
+	again := h.submit(keyed("k"))
+	if !again.Replayed || again.RequestID != first.RequestID || again.Status.Terminal() {
+		t.Errorf("got %+v, want the same request, under way", again)
+	}
+	h.waits(first.RequestID)
+	h.restart()
+	grant, res := byCallback(&call, "paid")
+	if err := h.Result(t.Context(), grant, res); err != nil {
+		t.Fatal(err)
+	}
+	h.final(first.RequestID)
+	if again = h.submit(keyed("k")); again.RequestID != first.RequestID || again.Status != contract.StatusCompleted {
+		t.Errorf("got %+v, want it completed", again)
+	}
+	if given := h.target.given(); len(given) != 1 {
+		t.Errorf("%d tasks were given out, want 1", len(given))
+	}
+}
+
+// Who leaves and comes back with the key gets the answer.
+func TestAKeyedRequestOutlivesItsCaller(t *testing.T) {
+	h := newHouse(t)
+	goOn := make(chan struct{})
+	h.target.does("payer", func(ctx context.Context, c dispatch.Call) dispatch.Outcome {
+		h.target.begun <- c
+		select {
+		case <-goOn:
+			return dispatch.Outcome{Result: success("paid"), Attempts: 1}
+		case <-ctx.Done():
+			return dispatch.Outcome{Err: &contract.TaskError{Code: contract.TaskWasCancelled}, Attempts: 1, Uncertain: true}
+		}
+	})
+	ctx, leave := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		_, _ = h.Handle(ctx, ask(keyed("k")), anybody)
+		close(ended)
+	}()
+	<-h.target.begun
+	leave()
+	if _, err := h.Handle(t.Context(), ask(keyed("k")), anybody); code(err) != contract.CodeConflict {
+		t.Errorf("while it is worked on: got %v, want a conflict", err)
+	}
+	close(goOn)
+	<-ended
+	got, err := h.Handle(t.Context(), ask(keyed("k")), anybody)
+	if err != nil || got.Status != contract.StatusCompleted || got.Data.Answer != "paid" {
+		t.Errorf("got %+v, %v, want the answer", got, err)
+	}
+}
+
+// A request that is refused gives its key back.
+func TestARefusedRequestGivesItsKeyBack(t *testing.T) {
+	h := newHouse(t)
+	if err := h.trail.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.Handle(t.Context(), ask(keyed("k")), anybody); code(err) != contract.CodeAuditUnavailable {
+		t.Fatalf("got %v, want %s", err, contract.CodeAuditUnavailable)
+	}
+	h.restart()
+	got, err := h.Handle(t.Context(), ask(keyed("k")), anybody)
+	if err != nil || got.Replayed || got.Status != contract.StatusCompleted {
+		t.Errorf("got %+v, %v, want it done now", got, err)
+	}
+}
+
+// A record that lost its place among the open ones is taken up by who asks for it.
+func TestAKeyFindsALostRecord(t *testing.T) {
+	h := newHouse(t)
+	h.said.says.Intent, h.said.says.Domains = "count", []string{"words"}
+	h.target.does("counter", h.target.hangs)
+	id := h.submit(keyed("k")).RequestID
+	<-h.target.begun
+	if err := h.book.Settle(t.Context(), id); err != nil {
+		t.Fatal(err)
+	}
+	h.target.does("counter", nil)
+	h.restart()
+	if got := h.submit(keyed("k")); got.RequestID != id {
+		t.Fatalf("got %s, want %s", got.RequestID, id)
+	}
+	if got := h.final(id); got.Status != contract.StatusCompleted {
+		t.Errorf("got %s, want it completed", got.Status)
+	}
+}
+
+// wire is the answer as the edge sends it.
+func wire(t *testing.T, resp *contract.Response) string {
+	t.Helper()
+	data, err := strictjson.Marshal(resp)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}

@@ -1,0 +1,134 @@
+package router_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/dispatch"
+	"github.com/caprouter/caprouter/internal/audit"
+	"github.com/caprouter/caprouter/internal/requests"
+	"github.com/caprouter/caprouter/router"
+)
+
+// recordOf is a request as another process has accepted it.
+func (h *house) recordOf(deadline time.Time) *requests.Record {
+	h.t.Helper()
+	rec := &requests.Record{
+		ID: router.NewID(), TraceID: "0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a", Caller: *anybody, Request: *ask(asynchronous),
+		CreatedAt: deadline.Add(-time.Minute), Deadline: deadline, State: requests.StateAccepted, Owner: "another", Epoch: 1,
+	}
+	h.must(h.book.Create(context.Background(), rec))
+	return rec
+}
+
+// A deadline that passed while no process was there is the end, with its reason.
+func TestTakeOverAfterTheDeadline(t *testing.T) {
+	h := newHouse(t)
+	id := h.recordOf(time.Now().Add(-time.Second)).ID
+	if err := h.Resume(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	got := h.final(id)
+	if got.Status != contract.StatusFailed || got.Decision == nil || len(got.Tasks) != 1 || got.Tasks[0].Error.Code != contract.TaskDeadlineExceeded {
+		t.Errorf("got %s with %+v, want it failed because of the deadline", got.Status, got.Tasks)
+	}
+	if given := h.target.given(); len(given) != 0 {
+		t.Errorf("tasks went to %v, want none", given)
+	}
+	h.until(func() bool {
+		found, err := h.trail.Find(t.Context(), id)
+		return err == nil && found.Outcome != nil
+	})
+}
+
+// A request that begins while it is looked for is under way, and not interrupted.
+func TestLookUpOfWhatBeginsMeanwhile(t *testing.T) {
+	h := newHouse(t)
+	rec := h.recordOf(time.Now().Add(time.Minute))
+	if err := h.book.Delete(t.Context(), rec.ID); err != nil {
+		t.Fatal(err)
+	}
+	h.onFind = func() {
+		h.must(h.book.Create(t.Context(), rec))
+		h.must(h.trail.Append(t.Context(), audit.Record{
+			Kind: audit.KindDecision, At: time.Now(), RequestID: rec.ID, Tenant: anybody.Tenant, Agents: []string{"payer"}, Status: contract.StatusRunning,
+		}))
+	}
+	got, err := h.Request(t.Context(), rec.ID, anybody)
+	if err != nil || got.Status != contract.StatusAccepted {
+		t.Errorf("got %+v, %v, want it accepted", got, err)
+	}
+}
+
+// An agent that has no place at the moment of the takeover gets its task, the same
+// one, as soon as it has.
+func TestTakeOverWaitsForAFullAgent(t *testing.T) {
+	h := newHouse(t)
+	h.registry = strings.Replace(durableRegistry, "domains: [words]}", "domains: [words]}, max_in_flight: 1", 1)
+	h.said.says.Intent, h.said.says.Domains = "count", []string{"words"}
+	h.target.does("counter", h.target.hangs)
+	id := h.submit().RequestID
+	first := <-h.target.begun
+	h.crash()
+	h.open()
+	release := make(chan struct{})
+	h.target.does("counter", func(_ context.Context, c dispatch.Call) dispatch.Outcome {
+		if c.Task.RequestID != id {
+			h.target.begun <- c
+			<-release
+		}
+		return dispatch.Outcome{Result: success("counted"), Attempts: max(1, c.Task.Attempt), Health: dispatch.HealthGood}
+	})
+	other := h.submit().RequestID // it comes before the takeover, as it may
+	<-h.target.begun
+	if err := h.Resume(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	close(release)
+	h.final(other)
+	got := h.final(id)
+	if got.Status != contract.StatusCompleted || got.Tasks[0].TaskID != first.Task.TaskID {
+		t.Errorf("got %s with %+v, want the first task %s completed", got.Status, got.Tasks, first.Task.TaskID)
+	}
+}
+
+// What the registry said when a task was sent is what its agent went by.
+func TestTakeOverAfterAChangeOfTheRegistry(t *testing.T) {
+	h := newHouse(t)
+	h.target.does("payer", h.target.hangs)
+	id := h.submit().RequestID
+	<-h.target.begun
+	h.registry = strings.ReplaceAll(durableRegistry, `endpoint: {protocol: http, url: "http://127.0.0.1:1/"}`, `endpoint: {protocol: http, url: "http://127.0.0.1:2/", idempotent: true}`)
+	h.target.does("payer", nil)
+	h.restart()
+	got := h.final(id)
+	if got.Tasks[0].Error == nil || got.Tasks[0].Error.Code != contract.TaskOutcomeUnknown {
+		t.Errorf("got %+v, want an unknown outcome", got.Tasks)
+	}
+	if given := h.target.given(); len(given) != 1 {
+		t.Errorf("tasks went to %v, want one", given)
+	}
+}
+
+// One whose agents have all left says so.
+func TestTakeOverWithoutAgents(t *testing.T) {
+	h := newHouse(t)
+	h.said.says.Intent, h.said.says.Domains = "count", []string{"words"}
+	rec := h.recordOf(time.Now().Add(time.Minute))
+	h.must(second(h.book.Change(t.Context(), rec.ID, func(r *requests.Record) error {
+		return r.Plan(&contract.Decision{DecisionID: router.NewID(), Chosen: []string{"gone"}},
+			[]requests.Part{{Subtask: -1, Title: "pay", Intent: "pay", Domains: []string{"bills"}, Agents: []string{"gone"}}}, nil)
+	})))
+	if err := h.Resume(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	got := h.final(rec.ID)
+	if got.Status != contract.StatusFailed || got.Tasks[0].AgentID != "gone" || got.Tasks[0].Error.Code != contract.TaskAgentUnavailable {
+		t.Errorf("got %s with %+v, want it failed: nobody is left", got.Status, got.Tasks)
+	}
+}
+
+func second[T any](_ T, err error) error { return err }

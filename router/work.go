@@ -1,0 +1,28 @@
+package router
+
+import (
+	"context"
+
+	"github.com/caprouter/caprouter/contract"
+)
+
+// work serves a request somebody waits for, by its deadline. Who leaves cancels
+// it, unless the caller named it with an Idempotency-Key: then it goes on to its
+// end, so that the answer is there when the caller comes back for it.
+func (r *Router) work(ctx context.Context, j *job) (*contract.Response, error) {
+	if j.claimed != "" {
+		ctx = context.WithoutCancel(ctx)
+	}
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	ctx, cancel := context.WithTimeout(ctx, r.timeout(j.req))
+	defer cancel()
+	if j.dryRun() {
+		return r.serve(ctx, j)
+	}
+	j.activity = r.active.enter(j, stop)
+	var resp *contract.Response
+	defer func() { r.active.leave(j.req.RequestID, j.activity, resp) }()
+	resp, err := r.serve(ctx, j)
+	return resp, err
+}
