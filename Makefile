@@ -8,6 +8,7 @@ SHELL := /bin/bash
 TOOL := go tool -modfile=tools/go.mod
 PKG ?= ./...
 FUZZ_TIME ?= 30s
+CRASH_CYCLES ?= 200
 BENCH ?= .
 BENCH_COUNT ?= 1
 
@@ -46,6 +47,10 @@ bench: ## Run the benchmarks (BENCH=regexp BENCH_COUNT=6), then measure whole pr
 	go test -run '^$$' -bench '$(BENCH)' -benchmem -count $(BENCH_COUNT) \
 		$$(grep -rl --include='*_test.go' '^func Benchmark' . | xargs -n1 dirname | sort -u)
 	go run ./internal/bench
+
+.PHONY: crash
+crash: ## Kill the router CRASH_CYCLES times with open requests and check that nothing is lost or done twice
+	go run ./internal/crash -cycles $(CRASH_CYCLES) -open 10000
 
 .PHONY: quality
 quality: build ## Print how well the lexical classifier does on the data sets of ../shared, where they are
