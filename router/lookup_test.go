@@ -1,12 +1,15 @@
 package router_test
 
 import (
+	"context"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/dispatch"
+	"github.com/caprouter/caprouter/internal/audit"
 	"github.com/caprouter/caprouter/internal/store"
 	"github.com/caprouter/caprouter/router"
 )
@@ -207,5 +210,32 @@ func TestEraseOfARequestThatIsEnding(t *testing.T) {
 	h.until(func() bool { return h.Erase(t.Context(), id, anybody) == nil })
 	if found, err := h.trail.Find(t.Context(), id); err != nil || found.Outcome.Content != nil {
 		t.Errorf("the trail has %+v, %v, want no content", found.Outcome, err)
+	}
+}
+
+// An answer too long for the audit log costs its data there, and nothing else: its
+// end is on record, and an asynchronous one keeps all of it.
+func TestAnswersTooLongForTheTrail(t *testing.T) {
+	h := newHouse(t)
+	h.target.does("payer", func(context.Context, dispatch.Call) dispatch.Outcome {
+		return dispatch.Outcome{Result: success(strings.Repeat("x", audit.MaxContent/2+1)), Attempts: 1, Health: dispatch.HealthGood}
+	})
+	sync, err := h.Handle(t.Context(), ask(), anybody)
+	if err != nil || sync.Status != contract.StatusCompleted || len(sync.Data.Answer) <= audit.MaxContent/2 {
+		t.Fatalf("got %v, want the whole answer", err)
+	}
+	got, err := h.Request(t.Context(), sync.RequestID, anybody)
+	if err != nil || got.Status != contract.StatusCompleted || len(got.Tasks) != 1 || got.Data.Answer != "" {
+		t.Errorf("got %s with %d tasks, %v, want its end without the data", got.Status, len(got.Tasks), err)
+	}
+	async := h.submit().RequestID
+	h.final(async)
+	h.restart()
+	got, err = h.Request(t.Context(), async, anybody)
+	if err != nil || got.Status != contract.StatusCompleted || len(got.Data.Answer) != len(sync.Data.Answer) {
+		t.Errorf("got %s with %d bytes, %v, want the whole answer", got.Status, len(got.Data.Answer), err)
+	}
+	if marked, err := h.book.Marked(t.Context(), async); err != nil || marked {
+		t.Errorf("it is still among the open ones: %t, %v", marked, err)
 	}
 }

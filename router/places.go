@@ -40,26 +40,21 @@ func (p *place) take(ctx context.Context) {
 	select {
 	case p.slots <- struct{}{}:
 		p.held = true
+		return
+	default: // a free slot is taken also when ctx has ended
+	}
+	select {
+	case p.slots <- struct{}{}:
+		p.held = true
 	case <-ctx.Done():
 	}
 }
 
 // takeNow is take for a part that has only its end to write: it waits for nobody.
 func (p *place) takeNow() {
-	if p == nil {
-		return
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.parts++
-	if p.held {
-		return
-	}
-	select {
-	case p.slots <- struct{}{}:
-		p.held = true
-	default:
-	}
+	done, cancel := context.WithCancel(context.Background())
+	cancel()
+	p.take(done)
 }
 
 // give says that a part is not at work any more.
