@@ -79,6 +79,13 @@ func newSender(w *Webhook, allowPlain bool) (*sender, error) {
 	}}, nil
 }
 
+// Check says what keeps messages from being sent to the webhook, as Open does;
+// nothing is sent.
+func (w *Webhook) Check(allowPlainHTTP bool) error {
+	_, err := newSender(w, allowPlainHTTP)
+	return err
+}
+
 func signingKey(secret string) ([]byte, error) {
 	key := []byte(secret)
 	if text, ok := strings.CutPrefix(secret, secretPrefix); ok {
