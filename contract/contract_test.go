@@ -24,6 +24,28 @@ func TestValidAgentID(t *testing.T) {
 	}
 }
 
+func TestSameTenant(t *testing.T) {
+	of := func(tenant, issuer string) *contract.Caller {
+		return &contract.Caller{Tenant: tenant, Issuer: issuer}
+	}
+	for _, tt := range []struct {
+		a, b *contract.Caller
+		want bool
+	}{
+		{of("north", "one"), of("north", "two"), true},
+		{of("north", "one"), of("south", "one"), false},
+		{of("", "one"), of("", "one"), true},
+		{of("", "one"), of("", "two"), false},
+		{of("", "one"), of("", ""), false},
+		{of("", ""), of("", ""), true},
+		{of("", "north"), of("north", "north"), false},
+	} {
+		if a, b := tt.a.SameTenant(tt.b), tt.b.SameTenant(tt.a); a != tt.want || b != tt.want {
+			t.Errorf("%+v and %+v: got %t and %t, want %t", tt.a, tt.b, a, b, tt.want)
+		}
+	}
+}
+
 func TestRequestValidate(t *testing.T) {
 	bad := "Not An Id"
 	tests := []struct {

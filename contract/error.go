@@ -1,6 +1,9 @@
 package contract
 
-import "strings"
+import (
+	"strings"
+	"time"
+)
 
 // Code is a stable error code of the interfaces (RFC 9457 extension member
 // "code"); internal/httpapi alone maps it to an HTTP status.
@@ -33,6 +36,18 @@ type Error struct {
 	// Malformed marks an invalid_request whose body could not be read as JSON
 	// at all (HTTP 400 rather than 422).
 	Malformed bool
+	// Limit is the limit that was reached, of a rate_limited.
+	Limit *Limit
+}
+
+// Limit is the state of a limit on how often a caller may do something (IETF
+// draft-ietf-httpapi-ratelimit-headers).
+type Limit struct {
+	Policy    string        // what is limited: "classify" or "fallback_answer"
+	Quota     int           // how many at once
+	Window    time.Duration // in which the whole quota comes back
+	Remaining int           // how many are left now
+	Reset     time.Duration // until there is one more
 }
 
 // ErrorDetail points at one wrong place: a JSON pointer (RFC 6901) in a JSON

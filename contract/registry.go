@@ -34,7 +34,20 @@ type RegistryEntry struct {
 	Health          Health              `json:"health,omitzero" yaml:"health"`
 	MaxInFlight     int                 `json:"max_in_flight,omitzero" yaml:"max_in_flight"` // 0 = DefaultMaxInFlight
 	Priority        int                 `json:"priority,omitzero" yaml:"priority"`
+	// Origin says who declared the entry; no file and no body can set it.
+	Origin Origin `json:"-" yaml:"-"`
 }
+
+// Origin says where an entry comes from, which decides how far its words are
+// trusted: an address that came over the API is called only behind the guard of
+// outgoing connections. The zero value is the operator's file.
+type Origin string
+
+// The origins.
+const (
+	OriginFile         Origin = ""             // the operator's registry file
+	OriginRegistration Origin = "registration" // the agent itself, over the API
+)
 
 // DefaultMaxInFlight bounds the tasks one agent works on at a time.
 const DefaultMaxInFlight = 64

@@ -119,11 +119,16 @@ func (r *Request) Validate() *Error {
 // and nothing a model says.
 type Caller struct {
 	Subject   string   // token sub; "local" without authentication
+	Issuer    string   `json:",omitzero"` // token iss: who vouches for the subject; "" without authentication
 	Tenant    string   // "" when the token names none
 	Scopes    []string // e.g. "route:submit", "agent:quality_agent"
 	AllAgents bool     // holds agent:* (or every scope)
 	AllScopes bool     // the local principal: every scope is held
 }
+
+// ScopeAdmin lets its holder see the records of every tenant and every agent. It
+// stands for no other scope and entitles to no agent.
+const ScopeAdmin = "admin"
 
 // HasScope reports whether the caller holds the named scope.
 func (c *Caller) HasScope(scope string) bool {
@@ -133,7 +138,8 @@ func (c *Caller) HasScope(scope string) bool {
 	return slices.Contains(c.Scopes, scope)
 }
 
-// MayUse reports whether the caller is entitled to the agent.
+// MayUse reports whether the caller is entitled to the agent: whether the agent
+// may be given work of the caller's.
 func (c *Caller) MayUse(agentID string) bool {
 	if c.AllAgents || c.AllScopes {
 		return true
@@ -142,4 +148,24 @@ func (c *Caller) MayUse(agentID string) bool {
 		id, ok := strings.CutPrefix(scope, "agent:")
 		return ok && id == agentID
 	})
+}
+
+// SeesAll reports whether nothing is hidden from the caller: of no tenant, and
+// of no agent.
+func (c *Caller) SeesAll() bool { return c.AllScopes || c.HasScope(ScopeAdmin) }
+
+// MaySee reports whether the caller may learn of the agent: it may use it, or
+// sees all.
+func (c *Caller) MaySee(agentID string) bool { return c.MayUse(agentID) || c.SeesAll() }
+
+// Is reports whether both are the same principal: who vouches for it counts, the
+// scopes do not.
+func (c *Caller) Is(other *Caller) bool {
+	return c.Subject == other.Subject && c.Issuer == other.Issuer && c.Tenant == other.Tenant
+}
+
+// SameTenant reports whether both are of one tenant. Those whose tokens name none
+// are so only where the same issuer vouches for them: issuers share no such tenant.
+func (c *Caller) SameTenant(other *Caller) bool {
+	return c.Tenant == other.Tenant && (c.Tenant != "" || c.Issuer == other.Issuer)
 }

@@ -60,6 +60,9 @@ type Decision struct {
 	FallbackUsed    *string            `json:"fallback_used"` // "A", "B", "C" or null
 	RegistryVersion string             `json:"registry_version"`
 	TimingsMS       map[string]float64 `json:"timings_ms"`
+	// Hidden are the agents that hit and the caller may not use: on record, and
+	// shown to nobody but who may see them.
+	Hidden []Candidate `json:"hidden,omitempty"`
 }
 
 // Role is what became of a candidate.
@@ -183,7 +186,7 @@ type ResponseData struct {
 	// mode server_fallback (003 §5 A): Answer, and
 	Classification *Classification `json:"classification,omitempty"`
 	Degraded       bool            `json:"degraded,omitzero"`         // no model answered: Answer says so, and Unsupported what is served
-	DegradedReason string          `json:"degraded_reason,omitempty"` // llm_not_configured, llm_timeout …
+	DegradedReason string          `json:"degraded_reason,omitempty"` // llm_not_configured, llm_timeout, rate_limited …
 	AnsweredBy     *ModelUse       `json:"answered_by,omitempty"`
 
 	// mode clarification: the caller picks an option with Request.Clarification

@@ -35,7 +35,7 @@ func levels() []level {
 			{pkg: "internal/strictjson", why: "the one JSON decoder; details are contract types"},
 			{pkg: "internal/strictyaml", why: "the one YAML decoder"},
 			{pkg: "internal/resilience", why: "breaker and retry"},
-			{pkg: "internal/egress", why: "which addresses are this machine: asked by configuration, lint, edge and targets"},
+			{pkg: "internal/egress", why: "which addresses are this machine, and which may be called: asked by configuration, lint, edge and whatever calls out"},
 			{
 				pkg: "agentkit", why: "copied into other people's programs, so it must not bring our insides along",
 				only:  []string{"contract"},
@@ -50,7 +50,7 @@ func levels() []level {
 		{"plumbing with a subject", []row{
 			{pkg: "internal/lexical", why: "text to intent; pure"},
 			{pkg: "internal/telemetry", why: "log and metrics; its labels are contract's statuses and codes, and llm's reasons"},
-			{pkg: "internal/auth", why: "tokens to agents"},
+			{pkg: "internal/auth", why: "tokens to agents, and whose token a caller's is"},
 			{pkg: "internal/store", why: "what outlives a process, as keys and logs; knows nothing of what they mean"},
 		}},
 		{"ways to reach a model", []row{
@@ -145,7 +145,7 @@ func homes() []home {
 		{library: "github.com/google/generative-ai-go", in: []string{"internal/llm/gemini"}, why: "one provider, one home"},
 		{library: "google.golang.org/api", in: []string{"internal/llm/gemini"}, why: "comes with it"},
 		{library: "google.golang.org/genai", in: []string{"internal/llm/genai"}, why: "one provider, one home"},
-		{library: "github.com/maypok86/otter/v2", in: []string{"classifier"}, why: "only classifications are cached"},
+		{library: "github.com/maypok86/otter/v2", in: []string{"classifier"}, why: "what is cached are classifications and verified tokens"},
 		{library: "github.com/fsnotify/fsnotify", in: []string{"capabilities"}, why: "only the registry file is watched"},
 		{library: "go.opentelemetry.io/otel", in: []string{"internal/telemetry"}, why: "label sets are closed in one place"},
 		{library: "github.com/prometheus/client_golang", in: []string{"internal/telemetry"}, why: "the same"},
