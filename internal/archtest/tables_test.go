@@ -36,6 +36,7 @@ func levels() []level {
 			{pkg: "internal/strictyaml", why: "the one YAML decoder"},
 			{pkg: "internal/resilience", why: "breaker and retry"},
 			{pkg: "internal/egress", why: "which addresses are this machine, and which may be called: asked by configuration, lint, edge and whatever calls out"},
+			{pkg: "internal/limits", why: "how often a caller may, how much a model may cost; knows neither edge nor model"},
 			{
 				pkg: "agentkit", why: "copied into other people's programs, so it must not bring our insides along",
 				only:  []string{"contract"},
@@ -156,6 +157,7 @@ func homes() []home {
 		{library: "github.com/minio/highwayhash", in: []string{"internal/store"}, why: "the hash of the engine's records"},
 		{library: "golang.org/x/sys", in: []string{"internal/store"}, why: "locks a directory and sees how full its disk is"},
 		{library: "github.com/google/uuid", in: []string{"router"}, why: "router.NewID makes every id"},
+		{library: "golang.org/x/time", in: []string{"internal/limits"}, why: "one meaning of too often"},
 		{library: "golang.org/x/term", in: []string{"cmd/caprouter"}, why: "colours and width are for a terminal only"},
 		{library: "golang.org/x/text", in: []string{"internal/lexical"}, why: "Unicode folding of text to classify"},
 
