@@ -87,6 +87,7 @@ func levels() []level {
 		{"shared by tests", []row{
 			{pkg: "internal/testkit", why: "what tests of several rooms share", testsOnly: true},
 			{pkg: "internal/testkit/fakellm", why: "servers true to the protocols of models", testsOnly: true},
+			{pkg: "internal/testkit/fakenet", why: "a name server and a canary, for whatever calls out", testsOnly: true},
 			{pkg: "internal/testkit/teststore", why: "a real store in a directory of its own", testsOnly: true},
 		}},
 		{"the door", []row{
@@ -158,6 +159,7 @@ func homes() []home {
 		{library: "golang.org/x/sys", in: []string{"internal/store"}, why: "locks a directory and sees how full its disk is"},
 		{library: "github.com/google/uuid", in: []string{"router"}, why: "router.NewID makes every id"},
 		{library: "golang.org/x/time", in: []string{"internal/limits"}, why: "one meaning of too often"},
+		{library: "code.dny.dev/ssrf", in: []string{"internal/egress"}, why: "one guard for every address that came from outside"},
 		{library: "golang.org/x/term", in: []string{"cmd/caprouter"}, why: "colours and width are for a terminal only"},
 		{library: "golang.org/x/text", in: []string{"internal/lexical"}, why: "Unicode folding of text to classify"},
 

@@ -1,9 +1,3 @@
-// Package egress owns what caprouter knows of addresses it talks to, or is
-// reached at: now, which of them are this machine. It opens no connection.
-//
-//	if u.Scheme == "http" && !egress.Loopback(u.Hostname()) {
-//		// a token would leave this machine in clear text
-//	}
 package egress
 
 import (
