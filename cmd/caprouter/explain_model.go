@@ -131,6 +131,8 @@ func reasonText(reason string) string {
 		return "what came back is not a model's reply: check llm.base_url"
 	case llm.ReasonBreakerOpen:
 		return "the model has failed repeatedly and is left alone for a while"
+	case llm.ReasonBudget:
+		return "the tokens the model may use in an hour are used up: raise limits.llm_tokens_per_hour"
 	case llm.ReasonOverloaded:
 		return "too many calls to the model are under way"
 	case llm.ReasonMaxTokens:

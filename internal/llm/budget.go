@@ -1,6 +1,48 @@
 package llm
 
-import "sync"
+import (
+	"errors"
+	"net/http"
+	"sync"
+)
+
+// Budget says whether there are tokens left for a call. Reserve sets an estimate
+// aside and reports whether there was as much; settle then says how many it took,
+// 0 when the call was not made. Both may be called from any goroutine.
+type Budget interface {
+	Reserve(estimate int) (settle func(actual int), ok bool)
+}
+
+// unbounded is the Budget of a client without one.
+type unbounded struct{}
+
+// Reserve returns yes.
+func (unbounded) Reserve(int) (func(int), bool) { return func(int) {}, true }
+
+// bytesPerToken is what makers say of English; where a text has fewer, what the
+// provider counts puts it right afterwards.
+const bytesPerToken = 4
+
+// estimate is how many tokens a call takes at most, roughly.
+func (r *Request) estimate() int {
+	return (len(r.System)+len(r.User)+bytesPerToken-1)/bytesPerToken + max(r.MaxOutputTokens, 0)
+}
+
+// tookOf is how many tokens a call took that was estimated at so many: what the
+// provider says, or the estimate where it says nothing. What never reached the
+// model and what its server refused took none.
+func tookOf(estimate int, reply *Reply, err error) int {
+	if reply != nil {
+		if said := reply.Tokens.Input + reply.Tokens.Output; said > 0 {
+			return said
+		}
+		return estimate
+	}
+	if e, ok := errors.AsType[*Error](err); ok && (e.Unsent || e.Status >= http.StatusMultipleChoices) {
+		return 0
+	}
+	return estimate
+}
 
 // The retry budget, in twentieths of a retry: it starts with one, each call adds
 // a twentieth, and no more than ten are saved. However often a model fails, n

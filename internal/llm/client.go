@@ -36,6 +36,7 @@ type ClientConfig struct {
 	Provider    string // gemini, genai or openai
 	Model       string // as configured
 	MaxInFlight int    // calls at a time; 0 = 256
+	Budget      Budget // of tokens; nil = no bound
 	Breaker     resilience.BreakerConfig
 	FairTime    time.Duration // below which a timeout is no failure of the model's, but for answers; 0 = DefaultFairTime
 	Observe     func(Call)    // told of every exchange and refusal, by the caller's goroutine; nil = nobody
@@ -53,9 +54,9 @@ type Call struct {
 // Client is the one way to a model: it holds what all providers have in common
 // about one that fails. Its methods may be called from any goroutine.
 //
-//	                 refused: llm_overloaded           llm_breaker_open
+//	                 refused: llm_overloaded      llm_breaker_open, llm_budget
 //	                              ▲                          ▲
-//	Generate ── calls in flight ──┴── try ── breaker ────────┴── Provider.Generate
+//	Generate ── calls in flight ──┴── try ── breaker, Budget ┴── Provider.Generate
 //	                                   ▲                              │
 //	                                   └── 429, 5xx, no connection ◀──┘
 //	                                       once, within the deadline and the retry budget
@@ -63,7 +64,8 @@ type Client struct {
 	provider    Provider
 	name, model string
 	breaker     *resilience.Breaker
-	budget      budget
+	budget      budget // of retries
+	tokens      Budget
 	inFlight    atomic.Int64
 	maxInFlight int64
 	fairTime    time.Duration
@@ -78,6 +80,9 @@ func NewClient(cfg ClientConfig, p Provider) *Client {
 	if cfg.FairTime <= 0 {
 		cfg.FairTime = DefaultFairTime
 	}
+	if cfg.Budget == nil {
+		cfg.Budget = unbounded{}
+	}
 	if cfg.Observe == nil {
 		cfg.Observe = func(Call) {}
 	}
@@ -85,6 +90,7 @@ func NewClient(cfg ClientConfig, p Provider) *Client {
 		provider: p, name: cfg.Provider, model: cfg.Model,
 		breaker:     resilience.NewBreaker(cfg.Breaker),
 		budget:      budget{left: firstBudget},
+		tokens:      cfg.Budget,
 		maxInFlight: int64(cfg.MaxInFlight),
 		fairTime:    cfg.FairTime,
 		observe:     cfg.Observe,
@@ -144,8 +150,8 @@ func (c *Client) Generate(ctx context.Context, req *Request) (*Reply, error) {
 		switch {
 		case n == 1:
 			first = err
-		case ReasonOf(err) == ReasonBreakerOpen:
-			return first // which says why it is open
+		case ReasonOf(err) == ReasonBreakerOpen, ReasonOf(err) == ReasonBudget:
+			return first // which says what the model did
 		}
 		return err
 	})
@@ -164,15 +170,16 @@ func (c *Client) try(ctx context.Context, req *Request, retry bool) (reply *Repl
 		c.observe(call)
 		return nil, err
 	}
-	permit, ok := c.breaker.Allow()
-	if !ok {
-		call.Outcome = ReasonBreakerOpen
+	permit, settle, refusal := c.admit(req)
+	if refusal != nil {
+		call.Outcome = refusal.Reason
 		c.observe(call)
-		return nil, &Error{Reason: ReasonBreakerOpen, Detail: "the model failed repeatedly and is left alone for a while"}
+		return nil, refusal
 	}
 	began, answered := time.Now(), false
 	deadline, _ := ctx.Deadline() // Generate sees to one
 	defer func() {
+		settle(reply, err)
 		if !answered { // a panic: the trial must not stay under way for ever
 			c.breaker.Ignore(permit)
 		}
@@ -193,6 +200,22 @@ func (c *Client) try(ctx context.Context, req *Request, retry bool) (reply *Repl
 	}
 	c.observe(call)
 	return reply, err
+}
+
+// admit is the leave to make one call, of the breaker and of the budget of
+// tokens; settle must be told what came of it.
+func (c *Client) admit(req *Request) (permit resilience.Permit, settle func(*Reply, error), refusal *Error) {
+	permit, ok := c.breaker.Allow()
+	if !ok {
+		return permit, nil, &Error{Reason: ReasonBreakerOpen, Detail: "the model failed repeatedly and is left alone for a while"}
+	}
+	estimate := req.estimate()
+	book, ok := c.tokens.Reserve(estimate)
+	if !ok {
+		c.breaker.Ignore(permit) // nobody's failure
+		return permit, nil, &Error{Reason: ReasonBudget, Detail: "the call does not fit into the tokens of this hour (limits.llm_tokens_per_hour)"}
+	}
+	return permit, func(reply *Reply, err error) { book(tookOf(estimate, reply, err)) }, nil
 }
 
 // fair reports whether a call that was given so much time had enough of it for

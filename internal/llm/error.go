@@ -21,6 +21,7 @@ const (
 	ReasonBadResponse   = "llm_bad_response"   // 200 with something else than a reply, or too much of it
 	ReasonBreakerOpen   = "llm_breaker_open"   // it failed repeatedly and is left alone for a while
 	ReasonOverloaded    = "llm_overloaded"     // too many calls are under way here
+	ReasonBudget        = "llm_budget"         // the tokens of this hour are used up
 	ReasonMaxTokens     = "llm_max_tokens"     // cut off, with the larger budget as well
 	ReasonInvalidJSON   = "llm_invalid_json"   // not the JSON that was asked for, repaired neither
 	ReasonInvalidValue  = "llm_invalid_value"  // an intent, a domain or a number that may not be
@@ -31,7 +32,7 @@ const (
 func Reasons() []string {
 	return []string{
 		ReasonTimeout, ReasonUnavailable, ReasonRateLimited, ReasonUnauthorized, ReasonRejected, ReasonBlocked, ReasonEmpty,
-		ReasonBadResponse, ReasonBreakerOpen, ReasonOverloaded, ReasonMaxTokens, ReasonInvalidJSON, ReasonInvalidValue, ReasonNotConfigured,
+		ReasonBadResponse, ReasonBreakerOpen, ReasonOverloaded, ReasonBudget, ReasonMaxTokens, ReasonInvalidJSON, ReasonInvalidValue, ReasonNotConfigured,
 	}
 }
 
@@ -40,6 +41,7 @@ func Reasons() []string {
 type Error struct {
 	Reason     string
 	Status     int           // of the HTTP response; 0 = there was none
+	Unsent     bool          // nothing of the call reached the model's server
 	RetryAfter time.Duration // what the server asked for; 0 = nothing
 	Detail     string
 	Err        error // what it came from; may be nil
@@ -103,7 +105,7 @@ func (e *Error) retryable() bool {
 // open the breaker for everybody.
 func (e *Error) blames() bool {
 	switch e.Reason {
-	case ReasonBlocked, ReasonEmpty:
+	case ReasonBlocked, ReasonEmpty, ReasonBudget:
 		return false
 	case ReasonRejected:
 		return e.Status == http.StatusNotFound || e.Status < 400 // the model's name, or the base URL

@@ -41,8 +41,8 @@ func TestReasonsAreDistinct(t *testing.T) {
 		}
 		seen[r] = true
 	}
-	if len(seen) != 14 {
-		t.Errorf("got %d reasons, want 14", len(seen))
+	if len(seen) != 15 {
+		t.Errorf("got %d reasons, want 15", len(seen))
 	}
 }
 

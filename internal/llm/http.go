@@ -10,11 +10,13 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"syscall"
-	"time"
 
+	"github.com/caprouter/caprouter/internal/egress"
 	"github.com/caprouter/caprouter/internal/strictjson"
 )
 
@@ -44,23 +46,11 @@ func NewHTTPClient(cfg Config, wire Wire) (*http.Client, *url.URL, error) {
 	if version == "" {
 		version = "dev"
 	}
-	dialer := net.Dialer{Timeout: 5 * time.Second, KeepAlive: 30 * time.Second}
-	return &http.Client{
-		Transport: &exchange{
-			base: base, wire: wire, key: cfg.APIKey, agent: "caprouter/" + version,
-			net: &http.Transport{ // without Proxy: only the configured host is contacted
-				DialContext:            dialer.DialContext,
-				TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12},
-				TLSHandshakeTimeout:    5 * time.Second,
-				ForceAttemptHTTP2:      true,
-				MaxIdleConnsPerHost:    64,
-				IdleConnTimeout:        90 * time.Second,
-				MaxResponseHeaderBytes: 64 << 10,
-			},
-		},
-		// The exchange refuses them first; this is for whoever reads only this.
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}, base, nil
+	transport := egress.Transport(nil) // the operator chose the host
+	transport.MaxIdleConnsPerHost = 64
+	return egress.Client(&exchange{
+		base: base, wire: wire, key: cfg.APIKey, agent: "caprouter/" + version, net: transport,
+	}), base, nil
 }
 
 // exchange is one request and its whole answer.
@@ -82,11 +72,13 @@ func (x *exchange) RoundTrip(req *http.Request) (*http.Response, error) {
 		if req.Body != nil {
 			_ = req.Body.Close()
 		}
-		return nil, &Error{Reason: ReasonRejected, Detail: "a request to another host than llm.base_url was not sent"}
+		return nil, &Error{Reason: ReasonRejected, Unsent: true, Detail: "a request to another host than llm.base_url was not sent"}
 	}
-	resp, err := x.net.RoundTrip(x.prepare(req))
+	var sent atomic.Bool
+	ctx := httptrace.WithClientTrace(req.Context(), &httptrace.ClientTrace{WroteHeaders: func() { sent.Store(true) }})
+	resp, err := x.net.RoundTrip(x.prepare(req.WithContext(ctx)))
 	if err != nil {
-		return nil, x.lost(req.Context(), err)
+		return nil, x.lost(req.Context(), err, sent.Load())
 	}
 	defer func() { _ = resp.Body.Close() }()
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxBody+1))
@@ -96,7 +88,7 @@ func (x *exchange) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	switch {
 	case err != nil:
-		return nil, x.lost(req.Context(), err)
+		return nil, x.lost(req.Context(), err, true)
 	case len(body) > maxBody:
 		return nil, x.bad("the answer is larger than 1 MiB", nil)
 	}
@@ -166,16 +158,17 @@ func (x *exchange) bad(detail string, cause error) *Error {
 }
 
 // lost makes an error of an exchange that did not come to its end. Its texts are
-// ours: the library's hold addresses, which are nobody's business.
-func (x *exchange) lost(ctx context.Context, err error) error {
+// ours: the library's hold addresses, which are nobody's business. What was not
+// sent reached no model, whoever was connected to.
+func (x *exchange) lost(ctx context.Context, err error, sent bool) error {
 	var timeout net.Error
 	switch {
 	case ctx.Err() != nil && !errors.Is(ctx.Err(), context.DeadlineExceeded):
 		return ctx.Err() // the caller left
 	case ctx.Err() != nil, errors.As(err, &timeout) && timeout.Timeout():
-		return &Error{Reason: ReasonTimeout, Detail: "no answer in time", Err: context.DeadlineExceeded}
+		return &Error{Reason: ReasonTimeout, Unsent: !sent, Detail: "no answer in time", Err: context.DeadlineExceeded}
 	}
-	return &Error{Reason: ReasonUnavailable, Detail: x.scrub(whyLost(err)), Err: scrubbed{x.scrub(err.Error())}}
+	return &Error{Reason: ReasonUnavailable, Unsent: !sent, Detail: x.scrub(whyLost(err)), Err: scrubbed{x.scrub(err.Error())}}
 }
 
 func whyLost(err error) string {

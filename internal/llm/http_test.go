@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/caprouter/caprouter/internal/llm"
+	"github.com/caprouter/caprouter/internal/testkit/fakenet"
 )
 
 // serve starts a server and the client for it.
@@ -114,6 +115,23 @@ func TestOtherHostsAreNotContacted(t *testing.T) {
 		if e, ok := errors.AsType[*llm.Error](err); !ok || e.Reason != llm.ReasonRejected {
 			t.Errorf("%s: got %v, want it refused", target, err)
 		}
+	}
+}
+
+func TestRedirectsAreNotFollowed(t *testing.T) {
+	trap := fakenet.NewTrap(t)
+	for _, status := range []int{301, 302, 303, 307, 308} {
+		client, base := serve(t, llm.Wire{}, func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Location", "http://127.0.0.1:"+trap.Port)
+			w.WriteHeader(status)
+		})
+		_, err := post(t.Context(), client, base.String())
+		if e, ok := errors.AsType[*llm.Error](err); !ok || e.Status != status {
+			t.Errorf("%d: got %v, want an error with that status", status, err)
+		}
+	}
+	if n := trap.Caught(t); n != 0 {
+		t.Errorf("%d redirects were followed, want none", n)
 	}
 }
 
@@ -285,11 +303,24 @@ func TestConnectionErrors(t *testing.T) {
 	tls.Config.ErrorLog = log.New(io.Discard, "", 0)
 	tls.StartTLS()
 	defer tls.Close()
-	for name, tc := range map[string]struct{ url, want string }{
-		"nobody listens":      {nobody, "llm_unavailable: the model's server refuses connections"},
-		"no such name":        {"http://caprouter.invalid", "llm_unavailable: the host of the model's server is not known"},
-		"a wrong certificate": {tls.URL, "llm_unavailable: the certificate of the model's server is not valid"},
-		"http where TLS is":   {strings.Replace(tls.URL, "https", "http", 1), "llm_rejected: HTTP 400"},
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // connections are made, by the system, and nobody reads
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	hangsUp := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }))
+	defer hangsUp.Close()
+	for name, tc := range map[string]struct {
+		url, want string
+		unsent    bool
+	}{
+		"nobody listens":         {nobody, "llm_unavailable: the model's server refuses connections", true},
+		"no such name":           {"http://caprouter.invalid", "llm_unavailable: the host of the model's server is not known", true},
+		"a wrong certificate":    {tls.URL, "llm_unavailable: the certificate of the model's server is not valid", true},
+		"http where TLS is":      {strings.Replace(tls.URL, "https", "http", 1), "llm_rejected: HTTP 400", false},
+		"a handshake unanswered": {"https://" + silent.Addr().String(), "llm_timeout: no answer in time", true},
+		"a request unanswered":   {"http://" + silent.Addr().String(), "llm_timeout: no answer in time", false},
+		"it hangs up":            {hangsUp.URL, "llm_unavailable: the connection to the model was lost", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			client, base, err := llm.NewHTTPClient(llm.Config{BaseURL: tc.url}, llm.Wire{KeyHeader: "Authorization"})
@@ -297,9 +328,15 @@ func TestConnectionErrors(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer client.CloseIdleConnections()
-			_, err = post(t.Context(), client, base.String())
-			if e, ok := errors.AsType[*llm.Error](err); !ok || e.Error() != tc.want {
-				t.Errorf("got %v, want %s", err, tc.want)
+			ctx := t.Context()
+			if strings.Contains(tc.want, "timeout") {
+				var cancel context.CancelFunc
+				ctx, cancel = context.WithTimeout(ctx, 100*time.Millisecond)
+				defer cancel()
+			}
+			_, err = post(ctx, client, base.String())
+			if e, ok := errors.AsType[*llm.Error](err); !ok || e.Error() != tc.want || e.Unsent != tc.unsent {
+				t.Errorf("got %+v, want %s, unsent %v", err, tc.want, tc.unsent)
 			}
 		})
 	}

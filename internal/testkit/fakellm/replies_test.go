@@ -36,7 +36,7 @@ func TestRepliesAreMany(t *testing.T) {
 	// What only happens here is not scripted: too many calls, an open breaker, no
 	// model.
 	for _, reason := range llm.Reasons() {
-		here := slices.Contains([]string{llm.ReasonBreakerOpen, llm.ReasonOverloaded, llm.ReasonNotConfigured}, reason)
+		here := slices.Contains([]string{llm.ReasonBreakerOpen, llm.ReasonOverloaded, llm.ReasonBudget, llm.ReasonNotConfigured}, reason)
 		if !here && reasons[reason] == 0 {
 			t.Errorf("no reply for reason %q", reason)
 		}
