@@ -160,6 +160,6 @@ func (a *Agent) serveCancel(w http.ResponseWriter, r *http.Request) {
 		trouble.write(w)
 		return
 	}
-	a.memory.cancel(jobKey{token.Subject, id}, a.encode(id, Failure(saidCancelled)))
+	a.memory.cancel(jobKey{token.caller, id}, a.encode(id, Failure(saidCancelled)))
 	w.WriteHeader(http.StatusNoContent)
 }

@@ -30,7 +30,8 @@
 // Nobody but the router gets in. Each call carries a token that the router
 // signed for this one agent, and in general for this one task; the kit checks
 // signature, audience, issuer, expiry, scope and task against the router's
-// public keys, which it fetches from JWKSURL and keeps.
+// public keys, which it fetches from JWKSURL and keeps. [CallerIdentity] is whom
+// the work is done for; [Caller] is their name alone, which others may share.
 //
 // A task is done once. The router may send the same task_id again when it could
 // not tell whether the first try arrived (it does so where the registry says

@@ -16,7 +16,7 @@ type scopeKey struct{}
 
 // scope is one task, for the functions that take the context of its work.
 type scope struct {
-	caller  string
+	caller  Identity
 	agent   *Agent
 	job     *job
 	courier *courier // nil = nothing can be said outside the connection
@@ -27,13 +27,26 @@ func scopeOf(ctx context.Context) *scope {
 	return s
 }
 
+// Identity is whom a task is done for. Two are the same only when all of it is:
+// each issuer, and each tenant, may have an alice.
+type Identity struct {
+	Subject string // "local" when the router authenticates nobody
+	Issuer  string // who vouches for the subject; "" when the router authenticates nobody
+	Tenant  string // "" = none
+}
+
 // Caller returns the subject the task is done for, as the router authenticated
-// it; "" in a context that is not that of a work.
-func Caller(ctx context.Context) string {
+// it; "" in a context that is not that of a work. It says nothing of who vouches
+// for the subject: what a caller may do is decided by CallerIdentity.
+func Caller(ctx context.Context) string { return CallerIdentity(ctx).Subject }
+
+// CallerIdentity returns whom the task is done for, as the router authenticated
+// them; nobody in a context that is not that of a work.
+func CallerIdentity(ctx context.Context) Identity {
 	if s := scopeOf(ctx); s != nil {
 		return s.caller
 	}
-	return ""
+	return Identity{}
 }
 
 // Later lets the router go: it is told that the task is accepted, and the Result

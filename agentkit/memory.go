@@ -13,7 +13,10 @@ const (
 
 // jobKey names a task. The caller is part of it: with a token that is good for
 // several tasks, one caller must not get at another one's answer.
-type jobKey struct{ subject, taskID string }
+type jobKey struct {
+	caller Identity
+	taskID string
+}
 
 // job is a task that is being done or was done.
 type job struct {

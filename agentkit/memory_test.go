@@ -17,7 +17,7 @@ func TestMemoryProperties(t *testing.T) {
 		running := map[jobKey]*job{}
 		var done []*job // by age
 		for range rapid.IntRange(1, 60).Draw(t, "steps") {
-			key := jobKey{"alice", fmt.Sprint(rapid.IntRange(0, 9).Draw(t, "task"))}
+			key := jobKey{Identity{Subject: "alice"}, fmt.Sprint(rapid.IntRange(0, 9).Draw(t, "task"))}
 			answer := make([]byte, rapid.IntRange(0, 30).Draw(t, "size"))
 			switch rapid.SampledFrom([]string{"begin", "finish", "cancel"}).Draw(t, "step") {
 			case "begin":

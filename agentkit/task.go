@@ -35,8 +35,8 @@ func (a *Agent) serveTask(w http.ResponseWriter, r *http.Request) {
 	// The work outlives the connection; see the package comment.
 	ctx, cancel := context.WithDeadline(context.WithoutCancel(r.Context()), task.Deadline)
 	callback := a.courier(task)
-	j, first := a.memory.begin(jobKey{token.Subject, task.TaskID}, cancel, callback != nil)
-	ctx = context.WithValue(ctx, scopeKey{}, &scope{caller: token.Subject, agent: a, job: j, courier: callback})
+	j, first := a.memory.begin(jobKey{token.caller, task.TaskID}, cancel, callback != nil)
+	ctx = context.WithValue(ctx, scopeKey{}, &scope{caller: token.caller, agent: a, job: j, courier: callback})
 	switch {
 	case !first:
 		cancel()

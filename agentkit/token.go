@@ -49,19 +49,34 @@ type header struct {
 
 // claims is what the router says in a token. Pointers tell absent from zero.
 type claims struct {
-	Issuer    string  `json:"iss"`
-	Audience  string  `json:"aud"`
-	Subject   string  `json:"sub"`
-	Scope     string  `json:"scope"`
-	TaskID    *string `json:"task_id"`
-	IssuedAt  *int64  `json:"iat"`
-	NotBefore *int64  `json:"nbf"`
-	Expires   *int64  `json:"exp"`
-	ID        string  `json:"jti"`
+	Issuer    string          `json:"iss"`
+	Audience  string          `json:"aud"`
+	Subject   string          `json:"sub"`
+	SubjectID json.RawMessage `json:"sub_id"`
+	Tenant    *string         `json:"tenant"`
+	Scope     string          `json:"scope"`
+	TaskID    *string         `json:"task_id"`
+	IssuedAt  *int64          `json:"iat"`
+	NotBefore *int64          `json:"nbf"`
+	Expires   *int64          `json:"exp"`
+	ID        string          `json:"jti"`
 }
 
-// verify returns the claims of the request's token when every check passes.
-func (v *verifier) verify(r *http.Request) (*claims, *problem) {
+// subjectID is the subject with who vouches for it (RFC 9493, section 3.2.4).
+type subjectID struct {
+	Format  string `json:"format"`
+	Issuer  string `json:"iss"`
+	Subject string `json:"sub"`
+}
+
+// grant is what a good token lets the router have done.
+type grant struct {
+	caller Identity
+	taskID *string // nil = any task of the caller
+}
+
+// verify returns what the request's token says when every check passes.
+func (v *verifier) verify(r *http.Request) (*grant, *problem) {
 	token, err := bearer(r.Header)
 	if err != nil {
 		return nil, unauthenticated(err)
@@ -77,15 +92,19 @@ func (v *verifier) verify(r *http.Request) (*claims, *problem) {
 	if err := v.check(&c); err != nil {
 		return nil, unauthenticated(err)
 	}
+	caller, err := c.identity()
+	if err != nil {
+		return nil, unauthenticated(err)
+	}
 	if !slices.Contains(strings.Split(c.Scope, " "), taskScope) {
 		return nil, problemf(http.StatusForbidden, "forbidden", "the token lacks the scope %s", taskScope)
 	}
-	return &c, nil
+	return &grant{caller: caller, taskID: c.TaskID}, nil
 }
 
 // allows reports whether the token may be used for the task.
-func (c *claims) allows(taskID string) *problem {
-	if c.TaskID != nil && *c.TaskID != taskID {
+func (g *grant) allows(taskID string) *problem {
+	if g.taskID != nil && *g.taskID != taskID {
 		return problemf(http.StatusForbidden, "forbidden", "the token is for another task")
 	}
 	return nil
@@ -167,6 +186,29 @@ func (h *header) check() error {
 		}
 	}
 	return nil
+}
+
+// identity returns whom the work is done for. A subject named in a way we cannot
+// read is refused: without its issuer it would be taken for somebody else.
+func (c *claims) identity() (Identity, error) {
+	who := Identity{Subject: c.Subject}
+	if c.Tenant != nil {
+		if who.Tenant = *c.Tenant; who.Tenant == "" {
+			return who, errors.New("tenant is empty")
+		}
+	}
+	if c.SubjectID == nil {
+		return who, nil
+	}
+	var id subjectID
+	if err := decodeStrict(c.SubjectID, &id); err != nil {
+		return who, fmt.Errorf("sub_id: %w", err)
+	}
+	if id.Format != "iss_sub" || id.Issuer == "" || id.Subject != c.Subject {
+		return who, errors.New("sub_id is not iss and sub of the subject")
+	}
+	who.Issuer = id.Issuer
+	return who, nil
 }
 
 // check says whether an authentic token is ours and of now.

@@ -158,6 +158,39 @@ func TestCallersDoNotMeet(t *testing.T) {
 	}
 }
 
+// Nor are they when the callers have one name, and another issuer or tenant.
+func TestNamesakesDoNotMeet(t *testing.T) {
+	router := newFakeRouter(t)
+	h := newAgent(t, router, nil, func(ctx context.Context, _ contract.Task) (contract.Result, error) {
+		if agentkit.Caller(ctx) != "alice" {
+			t.Errorf("Caller = %q, want alice", agentkit.Caller(ctx))
+		}
+		return agentkit.Answer(fmt.Sprintf("%+v", agentkit.CallerIdentity(ctx))), nil
+	})
+	of := func(issuer string) object { return object{"format": "iss_sub", "iss": issuer, "sub": "alice"} }
+	for range 2 { // the second time the answers are remembered
+		for _, tc := range []struct {
+			subjectID, tenant any
+			want              agentkit.Identity
+		}{
+			{nil, nil, agentkit.Identity{Subject: "alice"}},
+			{of("https://a.example"), nil, agentkit.Identity{Subject: "alice", Issuer: "https://a.example"}},
+			{of("https://b.example").with("more", 1), nil, agentkit.Identity{Subject: "alice", Issuer: "https://b.example"}},
+			{of("https://a.example"), "acme", agentkit.Identity{Subject: "alice", Issuer: "https://a.example", Tenant: "acme"}},
+			{of("https://a.example"), "globex", agentkit.Identity{Subject: "alice", Issuer: "https://a.example", Tenant: "globex"}},
+		} {
+			token := router.token(goodClaims().with("sub_id", tc.subjectID).with("tenant", tc.tenant).with("task_id", nil))
+			res := result(t, serve(h, post("/", token, goodTask().json())))
+			if got, want := res.Text(), fmt.Sprintf("%+v", tc.want); got != want {
+				t.Errorf("got the answer %s, want %s", got, want)
+			}
+		}
+	}
+	if got := agentkit.CallerIdentity(t.Context()); got != (agentkit.Identity{}) {
+		t.Errorf("CallerIdentity of another context = %+v, want nobody", got)
+	}
+}
+
 func TestCancel(t *testing.T) {
 	router, g := newFakeRouter(t), newGate()
 	h := newAgent(t, router, nil, g.work)
@@ -221,7 +254,11 @@ func TestCancelByAnotherCaller(t *testing.T) {
 	var wg sync.WaitGroup
 	wg.Go(func() { result(t, serve(h, post("/", router.token(goodClaims()), goodTask().json()))) })
 	<-g.begun
-	serve(h, post("/"+taskID+"/cancel", router.token(goodClaims().with("sub", "bob").with("task_id", nil)), ""))
+	for name, value := range map[string]any{
+		"sub": "bob", "tenant": "acme", "sub_id": object{"format": "iss_sub", "iss": "https://a.example", "sub": "alice"},
+	} {
+		serve(h, post("/"+taskID+"/cancel", router.token(goodClaims().with(name, value).with("task_id", nil)), ""))
+	}
 	close(g.open)
 	wg.Wait()
 	if err := g.ended.Load(); err != nil {

@@ -147,7 +147,7 @@ func homes() []home {
 		{library: "github.com/google/generative-ai-go", in: []string{"internal/llm/gemini"}, why: "one provider, one home"},
 		{library: "google.golang.org/api", in: []string{"internal/llm/gemini"}, why: "comes with it"},
 		{library: "google.golang.org/genai", in: []string{"internal/llm/genai"}, why: "one provider, one home"},
-		{library: "github.com/maypok86/otter/v2", in: []string{"classifier"}, why: "what is cached are classifications and verified tokens"},
+		{library: "github.com/maypok86/otter/v2", in: []string{"classifier", "internal/auth"}, why: "what is cached are classifications and verified tokens"},
 		{library: "github.com/fsnotify/fsnotify", in: []string{"capabilities"}, why: "only the registry file is watched"},
 		{library: "go.opentelemetry.io/otel", in: []string{"internal/telemetry"}, why: "label sets are closed in one place"},
 		{library: "github.com/prometheus/client_golang", in: []string{"internal/telemetry"}, why: "the same"},

@@ -16,7 +16,9 @@ import (
 // Signer signs and checks the head of a chain.
 type Signer interface {
 	KeyID() string
-	Sign(purpose string, data []byte) []byte
+	// Sign returns the name of the key it signed with: another may sign by the
+	// time one asks for KeyID.
+	Sign(purpose string, data []byte) (keyID string, sig []byte)
 	Verify(purpose, keyID string, data, sig []byte) bool
 }
 
@@ -85,9 +87,8 @@ func (f *headFile) write(h *head, signer Signer) error {
 	if err != nil {
 		return fmt.Errorf("write the head of the trail: %w", err)
 	}
-	slot, err := strictjson.Marshal(sealedHead{
-		Head: string(text), KeyID: signer.KeyID(), Signature: signer.Sign(headPurpose, text),
-	})
+	keyID, sig := signer.Sign(headPurpose, text)
+	slot, err := strictjson.Marshal(sealedHead{Head: string(text), KeyID: keyID, Signature: sig})
 	if err != nil || len(slot) >= slotSize {
 		return fmt.Errorf("write the head of the trail: %d bytes: %w", len(slot), errors.Join(err))
 	}

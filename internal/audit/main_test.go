@@ -30,14 +30,15 @@ type key string
 
 func (k key) KeyID() string { return "id-of-" + string(k) }
 
-func (k key) Sign(purpose string, data []byte) []byte {
+func (k key) Sign(purpose string, data []byte) (keyID string, sig []byte) {
 	h := hmac.New(sha256.New, []byte(k))
 	fmt.Fprintf(h, "%s\x00%s", purpose, data)
-	return h.Sum(nil)
+	return k.KeyID(), h.Sum(nil)
 }
 
 func (k key) Verify(purpose, keyID string, data, sig []byte) bool {
-	return keyID == k.KeyID() && hmac.Equal(sig, k.Sign(purpose, data))
+	_, want := k.Sign(purpose, data)
+	return keyID == k.KeyID() && hmac.Equal(sig, want)
 }
 
 const testKey = key("one")

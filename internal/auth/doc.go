@@ -1,7 +1,22 @@
-// Package auth owns the router's key and what is made with it: the tokens agents
-// get, those with which they answer later, and signatures over what the router
-// writes down. It does not verify tokens of callers, and it decides nothing about
-// who may do what: that is the matcher's, from what the edge authenticated.
+// Package auth owns whom to believe: the router's own keys and what is made with
+// them, and whose a token is that a caller shows. What the caller may do with it is
+// decided elsewhere: scopes by the edge, entitlement by the matcher.
+//
+//	callers' tokens ──▶ Verifier ──▶ *contract.Caller
+//	                      │  which key?  an identity provider's: RemoteKeys, fetched
+//	                      │              our own: Signer
+//	                      │              of the configuration: StaticKey
+//	                      └─ remembers what it has verified
+//
+//	Signer ──▶ tokens for agents · of tasks, for callbacks · for callers
+//	       └─▶ signatures over what the router writes down
+//
+// # Tokens of callers
+//
+// Access tokens as RFC 9068 has them, read strictly: compact form, one algorithm
+// a key, no key named or carried by the token itself, one audience, a life of a
+// day at most. [Verifier.Verify] says what is wrong with one, and nothing of what
+// it claims before its signature holds.
 //
 // # Tokens for agents
 //
@@ -12,10 +27,12 @@
 //	header  {"typ":"at+jwt","alg":"EdDSA","kid":"<RFC 7638 thumbprint>"}
 //	claims  iss    the router            aud  the one agent
 //	        sub    the caller            act  {"sub": the router}
+//	        sub_id {"format":"iss_sub","iss": who vouches for the caller,"sub": the caller}
+//	        tenant the caller's          (both where the caller has one)
 //	        scope  "task:execute"        task_id  the one task (absent when reused)
 //	        iat, exp, jti
 //
-// Agents check it against the public key the router serves as a key set:
+// Agents check it against the public keys the router serves as a key set:
 //
 //	signer, err := auth.OpenSigner(dataDir)       // Ed25519, created once
 //	token, err := signer.AgentToken(auth.AgentGrant{…})
@@ -33,11 +50,18 @@
 //	        scope     "tasks:work"       task_id, request_id
 //	        iat, exp, jti
 //
+// # Keys
+//
+// A Signer has a ring of keys: one signs, the others verify until their tokens
+// have ended ([RotateKeys]). Tokens for callers are signed with a key derived from
+// it, which is in no key set: no agent takes one for its own.
+//
 // # Signatures
 //
 // [Signer.Sign] is for data that is no token. The purpose is part of what is
 // signed, behind a prefix no token begins with: a signature holds for one
 // purpose.
 //
-// The key never prints: a Signer formats as <redacted> in fmt and slog.
+// Keys and secrets never print: a Signer and a StaticKey format as <redacted> in
+// fmt and slog.
 package auth

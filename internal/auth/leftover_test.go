@@ -1,40 +1,129 @@
 package auth
 
 import (
+	"errors"
+	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 )
 
-// TestLeftoversOfKilledStartsAreRemoved: a process that was killed while it made
-// the key may leave the key itself under a second name.
+// A process that was killed while it made a key may leave the key itself under a
+// second name. What an operator has put there has other names, and stays.
 func TestLeftoversOfKilledStartsAreRemoved(t *testing.T) {
 	dir := t.TempDir()
 	if _, err := OpenSigner(dir); err != nil {
 		t.Fatal(err)
 	}
-	key := filepath.Join(dir, KeyFile)
 	old := time.Now().Add(-time.Hour)
-	if err := os.Link(key, key+".1"); err != nil {
-		t.Fatal(err)
+	want := map[string]bool{KeyFile: true}
+	for name, stays := range map[string]bool{
+		firstKeyTemp + "1.tmp":            false,
+		firstKeyTemp + "4294967295.tmp":   false,
+		ringTemp + "1.tmp":                false,
+		ringTemp + "12345678901.tmp":      true, // longer than any that is made here
+		ringTemp + ".tmp":                 true,
+		ringTemp + "2026-11-22.tmp":       true,
+		ringTemp + "1.tmp.bak":            true,
+		ringTemp + "1":                    true,
+		"my-" + ringTemp + "1.tmp":        true,
+		KeyFile + ".bak":                  true,
+		KeyFile + ".1":                    true,
+		KeyFile + ".20261122":             true,
+		KeyFile + ".2026-11-22":           true,
+		KeyFile + ".old.tmp":              true,
+		"caprouter-" + KeyFile + "-1.tmp": true,
+	} {
+		path := filepath.Join(dir, name)
+		if err := errors.Join(os.WriteFile(path, nil, 0o600), os.Chtimes(path, old, old)); err != nil {
+			t.Fatal(err)
+		}
+		want[name] = stays
 	}
-	if err := os.Chtimes(key+".1", old, old); err != nil { // the key's too: it is one file
-		t.Fatal(err)
-	}
-	for _, name := range []string{KeyFile + ".young", "other.file"} {
+	for _, name := range []string{firstKeyTemp + "2.tmp", ringTemp + "2.tmp"} { // somebody may be at it
 		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
+		want[name] = true
 	}
 	if _, err := OpenSigner(dir); err != nil {
 		t.Fatal(err)
 	}
-	for name, want := range map[string]bool{KeyFile: true, KeyFile + ".1": false, KeyFile + ".young": true, "other.file": true} {
-		if _, err := os.Stat(filepath.Join(dir, name)); (err == nil) != want {
-			t.Errorf("%s is there: %v, want %v", name, err == nil, want)
+	for name, stays := range want {
+		if _, err := os.Lstat(filepath.Join(dir, name)); (err == nil) != stays {
+			t.Errorf("%s is there: %v, want %v", name, err == nil, stays)
 		}
+	}
+}
+
+// Whoever holds the lock of the ring is alone with its files: what lies there was
+// left by a process that was killed, and may be the private half of a key that is
+// revoked now.
+func TestRotateRemovesWhatKilledRotationsLeft(t *testing.T) {
+	for _, revoke := range []bool{false, true} {
+		t.Run(fmt.Sprint("revoke ", revoke), func(t *testing.T) {
+			dir := t.TempDir()
+			openAt(t, dir, base())
+			rotate(t, dir, false, base())
+			secret, err := os.ReadFile(filepath.Join(dir, KeyFile))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, at := range []string{dir, filepath.Join(dir, RetiredDir)} {
+				if _, err := writeTemp(at, ringTemp, secret); err != nil {
+					t.Fatal(err)
+				}
+			}
+			linked := filepath.Join(dir, firstKeyTemp+"7.tmp") // the key has its name: nobody needs this one
+			if err := os.Link(filepath.Join(dir, KeyFile), linked); err != nil {
+				t.Fatal(err)
+			}
+			old, err := writeTemp(dir, firstKeyTemp, secret)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if ago := time.Now().Add(-time.Hour); os.Chtimes(old, ago, ago) != nil {
+				t.Fatal("the time of a file cannot be set")
+			}
+			starting, err := writeTemp(dir, firstKeyTemp, secret) // of a process without the lock
+			if err != nil {
+				t.Fatal(err)
+			}
+			rotate(t, dir, revoke, base().Add(time.Hour))
+			var left []string
+			for _, at := range []string{dir, filepath.Join(dir, RetiredDir)} {
+				found, err := filepath.Glob(filepath.Join(at, "*.tmp"))
+				if err != nil {
+					t.Fatal(err)
+				}
+				left = append(left, found...)
+			}
+			if diff := cmp.Diff([]string{starting}, left); diff != "" {
+				t.Errorf("files under construction (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// A router that removes the keys that have ended holds the lock as well.
+func TestReloadRemovesWhatKilledRotationsLeft(t *testing.T) {
+	dir := t.TempDir()
+	s := openAt(t, dir, base())
+	rotate(t, dir, false, base())
+	temp, err := writeTemp(filepath.Join(dir, RetiredDir), ringTemp, []byte("half a key"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Reload(base().Add(keyOverlap + retiredKeyLife)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Lstat(temp); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("%s is still there (%v)", temp, err)
 	}
 }
 

@@ -3,18 +3,16 @@ package auth
 import (
 	"crypto/ed25519"
 	"crypto/rand"
-	"crypto/sha256"
 	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+	"sync"
+	"sync/atomic"
 	"time"
 
-	"github.com/golang-jwt/jwt/v5"
-
 	"github.com/caprouter/caprouter/contract"
-	"github.com/caprouter/caprouter/internal/strictjson"
 )
 
 // ScopeTaskExecute is the scope of a token for an agent: it may work on a task.
@@ -23,17 +21,27 @@ const ScopeTaskExecute = "task:execute"
 // redacted stands wherever a key would be printed.
 const redacted = "<redacted>"
 
-// Signer mints tokens with one Ed25519 key. It may be used from any goroutine.
+// Signer mints tokens with the keys of a ring. It may be used from any goroutine.
 type Signer struct {
-	// The key is in a closure because fmt walks through unexported fields of
-	// other people's structs, pointers included, without asking our Format.
-	sign     func(signed string) ([]byte, error) // tokens for agents
-	signData func(message []byte) []byte         // see Sign
-	taskMAC  func(signed string) string          // see TaskToken
-	header   string                              // of every token for an agent, encoded
-	keyID    string
-	public   ed25519.PublicKey
-	jwks     []byte
+	ring *ring // a pointer, which fmt does not follow where a Signer is unexported
+}
+
+// ring is where a Signer has its keys from.
+type ring struct {
+	dir   string // "" = the keys live as long as the process
+	now   func() time.Time
+	state atomic.Pointer[ringState]
+
+	mu    sync.Mutex // one Reload at a time
+	files keyFiles   // what state was made of
+	sweep time.Time  // not before; see Reload
+}
+
+// ringState is the keys with what they mean at the moment. It never changes.
+type ringState struct {
+	keys keyring
+	byID map[string]*ringKey
+	view *view
 }
 
 // NewSigner returns a Signer with a new key that lives as long as the process.
@@ -42,41 +50,42 @@ func NewSigner() (*Signer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("generate key: %w", err)
 	}
-	return signerOf(key)
-}
-
-func signerOf(key ed25519.PrivateKey) (*Signer, error) {
-	publicKey := key.Public().(ed25519.PublicKey)
-	public := base64.RawURLEncoding.EncodeToString(publicKey)
-	// RFC 7638: the required members alone, in this order, without spaces.
-	thumbprint := sha256.Sum256([]byte(`{"crv":"Ed25519","kty":"OKP","x":"` + public + `"}`))
-	kid := base64.RawURLEncoding.EncodeToString(thumbprint[:])
-
-	header, err := segment(tokenHeader{Type: "at+jwt", Algorithm: jwt.SigningMethodEdDSA.Alg(), KeyID: kid})
+	pair, err := pairOf(key)
 	if err != nil {
 		return nil, err
 	}
-	jwks, err := strictjson.Marshal(jwkSet{Keys: []jwk{{
-		Type: "OKP", Curve: "Ed25519", X: public, KeyID: kid, Use: "sig", Algorithm: jwt.SigningMethodEdDSA.Alg(),
-	}}})
-	if err != nil {
-		return nil, fmt.Errorf("encode key set: %w", err)
-	}
-	taskMAC, err := taskMACOf(key)
-	if err != nil {
-		return nil, err
-	}
-	return &Signer{
-		sign:     func(signed string) ([]byte, error) { return jwt.SigningMethodEdDSA.Sign(signed, key) },
-		signData: func(message []byte) []byte { return ed25519.Sign(key, message) },
-		taskMAC:  taskMAC,
-		header:   header, keyID: kid, public: publicKey, jwks: jwks,
-	}, nil
+	r := &ring{now: time.Now}
+	r.set(keyring{{keyPair: pair, made: r.now()}})
+	return &Signer{r}, nil
 }
 
-// JWKS returns the public key as a key set (RFC 7517, RFC 8037). The bytes must
-// not be changed.
-func (s *Signer) JWKS() []byte { return s.jwks }
+// set makes the keys those of the ring.
+func (r *ring) set(keys keyring) {
+	byID := make(map[string]*ringKey, len(keys))
+	for _, k := range keys {
+		byID[k.id] = k
+	}
+	r.state.Store(&ringState{keys: keys, byID: byID, view: keys.at(r.now())})
+}
+
+// at returns what the keys mean at a time.
+func (r *ring) at(now time.Time) *view {
+	state := r.state.Load()
+	if state.view.covers(now) {
+		return state.view
+	}
+	next := *state
+	next.view = state.keys.at(now)
+	r.state.CompareAndSwap(state, &next) // else somebody else was quicker, or has other keys
+	return next.view
+}
+
+// JWKS returns the public halves of all keys whose tokens count as a key set
+// (RFC 7517, RFC 8037). The bytes must not be changed.
+func (s *Signer) JWKS() []byte { return s.ring.at(s.ring.now()).jwks }
+
+// signing is the key that signs now.
+func (s *Signer) signing() *ringKey { return s.ring.at(s.ring.now()).signing }
 
 // AgentGrant says which agent may do what for whom, until when.
 type AgentGrant struct {
@@ -85,35 +94,49 @@ type AgentGrant struct {
 	Subject string    // the caller
 	TaskID  string    // the only task; "" = any task of this caller for this agent
 	Expires time.Time // in whole seconds, rounded down
+
+	SubjectIssuer string // who vouches for the caller; "" = nobody: there is no authentication
+	Tenant        string // the caller's; "" = none
 }
 
 // AgentToken returns a signed token for the grant. Each one is different, also
 // for the same grant.
 func (s *Signer) AgentToken(g AgentGrant) (string, error) {
-	now := time.Now()
+	now := s.ring.now()
 	if err := g.check(now); err != nil {
 		return "", fmt.Errorf("token for agent %q: %w", g.AgentID, err)
 	}
 	claims, err := segment(tokenClaims{
-		Issuer:   g.Issuer,
-		Audience: g.AgentID,
-		Subject:  g.Subject,
-		Actor:    actor{Subject: g.Issuer},
-		Scope:    ScopeTaskExecute,
-		TaskID:   g.TaskID,
-		IssuedAt: now.Unix(),
-		Expires:  g.Expires.Unix(),
-		ID:       rand.Text(),
+		Issuer:    g.Issuer,
+		Audience:  g.AgentID,
+		Subject:   g.Subject,
+		SubjectID: g.subjectID(),
+		Tenant:    g.Tenant,
+		Actor:     actor{Subject: g.Issuer},
+		Scope:     ScopeTaskExecute,
+		TaskID:    g.TaskID,
+		IssuedAt:  now.Unix(),
+		Expires:   g.Expires.Unix(),
+		ID:        rand.Text(),
 	})
 	if err != nil {
 		return "", err
 	}
-	signed := s.header + "." + claims
-	signature, err := s.sign(signed)
+	key := s.ring.at(now).signing.private
+	signed := key.header + "." + claims
+	signature, err := key.sign(signed)
 	if err != nil {
 		return "", fmt.Errorf("sign token for agent %q: %w", g.AgentID, err)
 	}
 	return signed + "." + base64.RawURLEncoding.EncodeToString(signature), nil
+}
+
+// subjectID names the caller so that nobody of another issuer is meant.
+func (g *AgentGrant) subjectID() *subjectID {
+	if g.SubjectIssuer == "" {
+		return nil
+	}
+	return &subjectID{Format: subjectFormat, Issuer: g.SubjectIssuer, Subject: g.Subject}
 }
 
 // check refuses a grant that would say less than it must: an empty audience or

@@ -70,12 +70,18 @@ func TestAgentToken(t *testing.T) {
 	s := newSigner(t)
 	member, _ := jwk(t, s)
 	for _, tc := range []struct {
-		name string
-		task string
-	}{{"for one task", "0195f3a0"}, {"reusable", ""}} {
+		name                 string
+		task, tenant, issuer string
+	}{
+		{"for one task", "0195f3a0", "", ""},
+		{"reusable", "", "", ""},
+		{"for a caller with a tenant", "0195f3a0", "acme", ""},
+		{"for a caller of an issuer", "0195f3a0", "", "https://idp.example"},
+		{"for a caller with both", "", "acme", "https://idp.example"},
+	} {
 		t.Run(tc.name, func(t *testing.T) {
 			g := grant()
-			g.TaskID = tc.task
+			g.TaskID, g.Tenant, g.SubjectIssuer = tc.task, tc.tenant, tc.issuer
 			before := time.Now().Unix()
 			token, err := s.AgentToken(g)
 			if err != nil {
@@ -103,6 +109,12 @@ func TestAgentToken(t *testing.T) {
 			}
 			if tc.task != "" {
 				want["task_id"] = tc.task
+			}
+			if tc.tenant != "" {
+				want["tenant"] = tc.tenant
+			}
+			if tc.issuer != "" { // RFC 9493, section 3.2.4
+				want["sub_id"] = map[string]any{"format": "iss_sub", "iss": tc.issuer, "sub": "alice"}
 			}
 			if diff := cmp.Diff(want, claims); diff != "" {
 				t.Errorf("claims (-want +got):\n%s", diff)

@@ -63,7 +63,7 @@ func taskMACOf(key ed25519.PrivateKey) (func(signed string) string, error) {
 // TaskToken returns a token with which the agent may deliver the Result of the
 // one task, and tell of its progress, to the router that is the issuer.
 func (s *Signer) TaskToken(issuer string, g contract.TaskGrant) (string, error) {
-	now := time.Now()
+	now := s.ring.now()
 	if err := checkTaskGrant(issuer, g, now); err != nil {
 		return "", fmt.Errorf("task token for agent %q: %w", g.AgentID, err)
 	}
@@ -76,11 +76,12 @@ func (s *Signer) TaskToken(issuer string, g contract.TaskGrant) (string, error) 
 		return "", err
 	}
 	signed := taskTokenHeader + "." + claims
-	return signed + "." + s.taskMAC(signed), nil
+	return signed + "." + s.ring.at(now).signing.private.taskMAC(signed), nil
 }
 
-// VerifyTaskToken returns what the token lets its bearer do, when this key made
-// it for the issuer and it has not expired. The errors do not repeat the token.
+// VerifyTaskToken returns what the token lets its bearer do, when a key of the
+// ring made it for the issuer and it has not expired. The errors do not repeat
+// the token.
 func (s *Signer) VerifyTaskToken(issuer, token string, now time.Time) (contract.TaskGrant, error) {
 	grant, err := s.verifyTaskToken(issuer, token, now)
 	if err != nil {
@@ -99,9 +100,7 @@ func (s *Signer) verifyTaskToken(issuer, token string, now time.Time) (contract.
 	if !isOurs || !whole {
 		return none, errors.New("not one of this router's")
 	}
-	// Compared as text, so that one MAC has one spelling.
-	want := s.taskMAC(token[:len(taskTokenHeader)+1+len(claims)])
-	if subtle.ConstantTimeCompare([]byte(mac), []byte(want)) != 1 {
+	if !s.madeTaskToken(token[:len(taskTokenHeader)+1+len(claims)], mac, now) {
 		return none, errors.New("not signed by this router")
 	}
 	c, err := decodeTaskClaims(claims)
@@ -119,6 +118,17 @@ func (s *Signer) verifyTaskToken(issuer, token string, now time.Time) (contract.
 		return none, errors.New("issued in the future")
 	}
 	return g, nil
+}
+
+// madeTaskToken tries the few keys there are: the header names none.
+func (s *Signer) madeTaskToken(signed, mac string, now time.Time) bool {
+	for _, k := range s.ring.at(now).live {
+		// Compared as text, so that one MAC has one spelling.
+		if subtle.ConstantTimeCompare([]byte(mac), []byte(k.private.taskMAC(signed))) == 1 {
+			return true
+		}
+	}
+	return false
 }
 
 // decodeTaskClaims decodes what an authentic token says: base64url in the one

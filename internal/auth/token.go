@@ -17,24 +17,33 @@ type tokenHeader struct {
 
 // tokenClaims are the claims of a token for an agent.
 type tokenClaims struct {
-	Issuer   string `json:"iss"`
-	Audience string `json:"aud"`
-	Subject  string `json:"sub"`
-	Actor    actor  `json:"act"`
-	Scope    string `json:"scope"`
-	TaskID   string `json:"task_id,omitempty"`
-	IssuedAt int64  `json:"iat"`
-	Expires  int64  `json:"exp"`
-	ID       string `json:"jti"`
+	Issuer    string     `json:"iss"`
+	Audience  string     `json:"aud"`
+	Subject   string     `json:"sub"`
+	SubjectID *subjectID `json:"sub_id,omitempty"`
+	Tenant    string     `json:"tenant,omitempty"`
+	Actor     actor      `json:"act"`
+	Scope     string     `json:"scope"`
+	TaskID    string     `json:"task_id,omitempty"`
+	IssuedAt  int64      `json:"iat"`
+	Expires   int64      `json:"exp"`
+	ID        string     `json:"jti"`
+}
+
+// subjectFormat says how a subjectID names its subject.
+const subjectFormat = "iss_sub"
+
+// subjectID is a subject with who vouches for it (RFC 9493, section 3.2.4): two
+// issuers may each have an alice.
+type subjectID struct {
+	Format  string `json:"format"`
+	Issuer  string `json:"iss"`
+	Subject string `json:"sub"`
 }
 
 // actor is who acts for the subject (RFC 8693, section 4.1).
 type actor struct {
 	Subject string `json:"sub"`
-}
-
-type jwkSet struct {
-	Keys []jwk `json:"keys"`
 }
 
 // jwk is a public Ed25519 key (RFC 8037, section 2).

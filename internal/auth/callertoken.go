@@ -1,0 +1,149 @@
+package auth
+
+import (
+	"context"
+	"crypto/ed25519"
+	"crypto/hkdf"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/golang-jwt/jwt/v5"
+)
+
+// callerKeyLabel keeps the key of callers' tokens apart from the signing key and
+// from what else is derived from it.
+const callerKeyLabel = "caprouter caller token v1"
+
+// addCallerKey derives the key that callers' tokens are signed with. It is not
+// the one of the key set: an agent must not take a caller's token for one of the
+// router's.
+func (p *privateHalf) addCallerKey(key ed25519.PrivateKey) error {
+	seed, err := hkdf.Key(sha256.New, key.Seed(), nil, callerKeyLabel, ed25519.SeedSize)
+	if err != nil {
+		return fmt.Errorf("derive key of callers' tokens: %w", err)
+	}
+	derived := ed25519.NewKeyFromSeed(seed)
+	public := derived.Public().(ed25519.PublicKey)
+	kid := keyIDOf(public)
+	if p.callerHeader, err = accessTokenHeader(kid); err != nil {
+		return err
+	}
+	p.signCaller = func(signed string) ([]byte, error) { return jwt.SigningMethodEdDSA.Sign(signed, derived) }
+	p.caller = &verifyKey{kid: kid, method: jwt.SigningMethodEdDSA, key: public}
+	return nil
+}
+
+// CallerGrant says who may call the router as what, until when.
+type CallerGrant struct {
+	Issuer   string // the router
+	Audience string // the router, as callers name it
+	Subject  string // the caller
+	Tenant   string // "" = none
+	Scopes   []string
+	Expires  time.Time // in whole seconds, rounded down; at most a day from now
+}
+
+// callerClaims are the claims of a caller's token.
+type callerClaims struct {
+	Issuer   string `json:"iss"`
+	Audience string `json:"aud"`
+	Subject  string `json:"sub"`
+	Scope    string `json:"scope"`
+	Tenant   string `json:"tenant,omitempty"`
+	IssuedAt int64  `json:"iat"`
+	Expires  int64  `json:"exp"`
+	ID       string `json:"jti"`
+}
+
+// CallerToken returns a token with which the caller may come to this router. No
+// other router takes it, and no agent.
+func (s *Signer) CallerToken(g CallerGrant) (string, error) {
+	now := s.ring.now()
+	if err := g.Check(now); err != nil {
+		return "", fmt.Errorf("token for caller %q: %w", g.Subject, err)
+	}
+	claims, err := segment(callerClaims{
+		Issuer: g.Issuer, Audience: g.Audience, Subject: g.Subject,
+		Scope: strings.Join(g.Scopes, " "), Tenant: g.Tenant,
+		IssuedAt: now.Unix(), Expires: g.Expires.Unix(), ID: rand.Text(),
+	})
+	if err != nil {
+		return "", err
+	}
+	key := s.ring.at(now).signing.private
+	signed := key.callerHeader + "." + claims
+	signature, err := key.signCaller(signed)
+	if err != nil {
+		return "", fmt.Errorf("sign token for caller %q: %w", g.Subject, err)
+	}
+	return signed + "." + base64.RawURLEncoding.EncodeToString(signature), nil
+}
+
+// ClaimError says which claim of a grant no verifier would take.
+type ClaimError struct {
+	Claim  string // "sub", "tenant", "scope", "iss" or "aud"
+	reason string
+}
+
+func (e *ClaimError) Error() string { return e.Claim + " " + e.reason }
+
+// maxScopeBytes is how long the scopes may be together: with the longest names
+// beside them a token stays below what a verifier reads.
+const maxScopeBytes = 3 << 10
+
+// Check refuses a grant whose token would be one for anybody, or one that no
+// verifier takes.
+func (g *CallerGrant) Check(now time.Time) error {
+	life := g.Expires.Unix() - now.Unix() // as the token will say
+	switch {
+	case g.Issuer == "":
+		return errors.New("no issuer")
+	case g.Audience == "":
+		return errors.New("no audience")
+	case g.Subject == "":
+		return errors.New("no subject")
+	case life <= 0:
+		return errors.New("it would have expired already")
+	case life > int64(maxCallerTokenLife/time.Second):
+		return fmt.Errorf("it would live longer than %s", maxCallerTokenLife)
+	}
+	for _, claim := range [][2]string{{"iss", g.Issuer}, {"aud", g.Audience}, {"sub", g.Subject}, {"tenant", g.Tenant}} {
+		if err := checkName(claim[1]); err != nil {
+			return &ClaimError{claim[0], err.Error()}
+		}
+	}
+	if i := slices.IndexFunc(g.Scopes, func(s string) bool { return !validScope(s) }); i >= 0 {
+		return &ClaimError{"scope", fmt.Sprintf("%.64q: a scope is printable ASCII without spaces, quotes and backslashes", g.Scopes[i])}
+	}
+	if len(strings.Join(g.Scopes, " ")) > maxScopeBytes {
+		return &ClaimError{"scope", fmt.Sprintf("is longer than %d bytes: name fewer", maxScopeBytes)}
+	}
+	return nil
+}
+
+// find returns the key of a caller's token that a key of the ring has made. The
+// tokens always name it.
+func (s *Signer) find(_ context.Context, kid, _ string, now time.Time) (*verifyKey, error) {
+	if k := s.callerKey(kid, now); k != nil {
+		return k, nil
+	}
+	return nil, nil //nolint:nilnil // no key, and no trouble: what the interface says
+}
+
+// holds reports whether the key is still one of a key whose tokens count.
+func (s *Signer) holds(k *verifyKey, now time.Time) bool { return s.callerKey(k.kid, now) != nil }
+
+func (s *Signer) callerKey(kid string, now time.Time) *verifyKey {
+	for _, k := range s.ring.at(now).live {
+		if k.private.caller.kid == kid {
+			return k.private.caller
+		}
+	}
+	return nil
+}

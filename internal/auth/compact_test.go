@@ -1,0 +1,84 @@
+package auth
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/golang-jwt/jwt/v5"
+	"pgregory.net/rapid"
+)
+
+// verifySignature checks everything about a token but what it claims, and what
+// type it says it is: what any user of JWS signatures has to check.
+func verifySignature(k *verifyKey, token string) error {
+	c, err := parseCompact(token)
+	if err != nil {
+		return err
+	}
+	return c.verify(k)
+}
+
+// The examples of the documents, at the layer of signatures: they are no tokens
+// of ours.
+func TestSignaturesOfTheRFCs(t *testing.T) {
+	for _, tc := range []struct {
+		name  string
+		key   *verifyKey
+		token string
+	}{
+		{
+			"RFC 7515, A.1",
+			&verifyKey{method: jwt.SigningMethodHS256, key: rfcOctets(t, rfc7515Secret)},
+			"eyJ0eXAiOiJKV1QiLA0KICJhbGciOiJIUzI1NiJ9." +
+				"eyJpc3MiOiJqb2UiLA0KICJleHAiOjEzMDA4MTkzODAsDQogImh0dHA6Ly9leGFtcGxlLmNvbS9pc19yb290Ijp0cnVlfQ." +
+				"dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk",
+		},
+		{
+			"RFC 8037, A.4",
+			&verifyKey{method: jwt.SigningMethodEdDSA, key: rfc8037Key()},
+			"eyJhbGciOiJFZERTQSJ9.RXhhbXBsZSBvZiBFZDI1NTE5IHNpZ25pbmc." +
+				"hgyY0il_MGCjP0JzlnLWG1PPOt7-09PGcvMg3AIbQR6dWbhijcNR4ki4iylGjg5BhVsPt9g7sVvpAr_MuM0KAg",
+		},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			if err := verifySignature(tc.key, tc.token); err != nil {
+				t.Errorf("verifySignature: %v", err)
+			}
+			i := strings.LastIndex(tc.token, ".") + 2
+			changed := tc.token[:i] + flipLetter(tc.token[i:i+1]) + tc.token[i+1:]
+			if err := verifySignature(tc.key, changed); err == nil {
+				t.Error("verifySignature took a changed signature")
+			}
+		})
+	}
+}
+
+func flipLetter(s string) string {
+	if s == "A" {
+		return "B"
+	}
+	return "A"
+}
+
+func TestSignatureOfAnotherAlgorithm(t *testing.T) {
+	for _, alg := range algorithms() {
+		k := newMintKey(t, "k", alg)
+		token := k.sign(t, `{"alg":"`+alg+`"}`, "x")
+		for _, method := range []jwt.SigningMethod{jwt.SigningMethodEdDSA, jwt.SigningMethodES256, jwt.SigningMethodRS256, jwt.SigningMethodHS256} {
+			err := verifySignature(&verifyKey{method: method, key: k.public}, token)
+			if (err == nil) != (method == k.method) {
+				t.Errorf("%s token, %s key: %v", alg, method.Alg(), err)
+			}
+		}
+	}
+}
+
+func TestFoldNameIsEqualFold(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		a := rapid.StringMatching(`[a-cA-Ck-sK-SſKßẞσςΣµμΜ]{0,3}`).Draw(rt, "a")
+		b := rapid.StringMatching(`[a-cA-Ck-sK-SſKßẞσςΣµμΜ]{0,3}`).Draw(rt, "b")
+		if got, want := foldName(a) == foldName(b), strings.EqualFold(a, b); got != want {
+			rt.Errorf("foldName takes %q and %q for equal: %v, EqualFold says %v", a, b, got, want)
+		}
+	})
+}

@@ -1,0 +1,294 @@
+package auth
+
+import (
+	"bytes"
+	"crypto/ed25519"
+	"crypto/elliptic"
+	"crypto/sha256"
+	"encoding/asn1"
+	"encoding/base64"
+	"math/big"
+	"strings"
+	"testing"
+
+	"github.com/golang-jwt/jwt/v5"
+)
+
+// What a forged token is refused for.
+const (
+	notThreeParts = "is not three parts"
+	notBase64     = "is not plain base64url"
+	badHeader     = "has a header that is not one JSON object"
+	badClaims     = "has claims that are not one JSON object"
+	otherCase     = "differ only by case"
+	otherAlg      = "has another algorithm in its header"
+	badKID        = "has a kid that is not"
+	unknownKey    = "is signed with a key that is not known here"
+	badSignature  = "has a signature that does not hold"
+	otherAudience = "is for another audience"
+)
+
+type forgery struct{ token, why string }
+
+type forgeries map[string]forgery
+
+func (w *world) checkForgeries(t *testing.T, list forgeries) {
+	for name, f := range list {
+		t.Run(name, func(t *testing.T) {
+			w.t = t
+			for range 2 { // nor is it remembered
+				w.refuses(f.token, f.why)
+			}
+		})
+	}
+}
+
+// Texts that are no token, made of one that is.
+func TestForgedForms(t *testing.T) {
+	w := newWorld(t)
+	good := w.ed.token(t, w.claims())
+	w.accepts(good) // else nothing below means anything
+	p := strings.Split(good, ".")
+	signed := func(header, claims string) string { return w.ed.signSegments(t, header+"."+claims) }
+	w.checkForgeries(t, forgeries{
+		"nothing":                      {"", notThreeParts},
+		"a word":                       {"Bearer", notThreeParts},
+		"the scheme before it":         {"Bearer " + good, notBase64},
+		"one dot":                      {".", notThreeParts},
+		"two dots":                     {"..", badHeader},
+		"three dots":                   {good + ".", notThreeParts},
+		"a dot before it":              {"." + good, notThreeParts},
+		"two parts":                    {p[0] + "." + p[1], notThreeParts},
+		"five parts, as of encryption": {good + "." + p[1] + "." + p[2], notThreeParts},
+		"no header":                    {"." + p[1] + "." + p[2], badHeader},
+		"no claims":                    {p[0] + ".." + p[2], badClaims},
+		"no claims, signed":            {signed(p[0], ""), badClaims},
+		"no signature":                 {p[0] + "." + p[1] + ".", badSignature},
+		"a space behind":               {good + " ", notBase64},
+		"a line break behind":          {good + "\n", notBase64},
+		"a line break inside":          {signed(p[0], p[1][:8]+"\r\n"+p[1][8:]), notBase64},
+		"padding":                      {signed(p[0]+"==", p[1]), notBase64},
+		"padding of the signature":     {good + "==", notBase64},
+		"base64 that is not base64url": {signed(base64.RawStdEncoding.EncodeToString([]byte(w.ed.header().with("x", `"ÿ>?~~~>>>???"`).text())), p[1]), notBase64},
+		"stray bits of the signature":  {good[:len(good)-1] + string(rune(good[len(good)-1]+1)), notBase64},
+		"stray bits of the claims":     {strayBits(w, t), notBase64},
+		"a NUL inside":                 {p[0] + "." + p[1][:4] + "\x00" + p[1][4:] + "." + p[2], notBase64},
+		"longer than 8 KiB":            {w.ed.token(t, w.claims().with("x", q(strings.Repeat("x", 8<<10)))), "is longer than 8192 bytes"},
+		"the JSON form":                {`{"protected":"` + p[0] + `","payload":"` + p[1] + `","signature":"` + p[2] + `"}`, notThreeParts},
+		"a header that is a list":      {w.ed.sign(t, `[]`, w.claims().text()), badHeader},
+		"a header that is null":        {w.ed.sign(t, `null`, w.claims().text()), badHeader},
+		"text behind the header":       {w.ed.sign(t, w.ed.header().text()+`{}`, w.claims().text()), badHeader},
+		"claims that are a list":       {w.ed.sign(t, w.ed.header().text(), `[`+w.claims().text()+`]`), badClaims},
+		"claims that are null":         {w.ed.sign(t, w.ed.header().text(), `null`), badClaims},
+		"claims that are text":         {w.ed.sign(t, w.ed.header().text(), q("alice")), badClaims},
+		"text behind the claims":       {w.ed.sign(t, w.ed.header().text(), w.claims().text()+`{"sub":"root"}`), badClaims},
+		"a NUL behind the claims":      {w.ed.sign(t, w.ed.header().text(), w.claims().text()+"\x00"), badClaims},
+		"a byte order mark":            {w.ed.sign(t, w.ed.header().text(), "\ufeff"+w.claims().text()), badClaims},
+		"a comma too many":             {w.ed.sign(t, w.ed.header().text(), `{"x":1,}`), badClaims},
+		"single quotes":                {w.ed.sign(t, w.ed.header().text(), strings.ReplaceAll(w.claims().text(), `"`, `'`)), badClaims},
+		"claims that are not UTF-8":    {w.ed.token(t, w.claims().with("sub", "\"\xff\"")), badClaims},
+		"half a surrogate pair":        {w.ed.token(t, w.claims().with("sub", `"\ud800"`)), badClaims},
+		"a token inside":               {w.ed.sign(t, w.ed.header().text(), good), badClaims},
+		"nested deeper than anything":  {w.ed.token(t, w.claims().with("x", strings.Repeat("[", 300)+strings.Repeat("]", 300))), badClaims},
+	})
+}
+
+// strayBits returns a signed token whose claims have a second spelling of their
+// last byte.
+func strayBits(w *world, t *testing.T) string {
+	claims := w.claims().text()
+	for len(claims)%3 == 0 {
+		claims += " "
+	}
+	part := seg(claims)
+	return w.ed.signSegments(t, seg(w.ed.header().text())+"."+part[:len(part)-1]+string(rune(part[len(part)-1]+1)))
+}
+
+func TestForgedHeaders(t *testing.T) {
+	w := newWorld(t)
+	w.accepts(w.ed.token(t, w.claims()))
+	header := func(m members) string { return w.ed.sign(t, m.text(), w.claims().text()) }
+	h := w.ed.header()
+	unsigned := func(alg string) string {
+		return seg(h.with("alg", q(alg)).text()) + "." + seg(w.claims().text()) + "."
+	}
+	list := forgeries{
+		"alg none, signed":             {header(h.with("alg", `"none"`)), otherAlg},
+		"no alg":                       {header(h.without("alg")), otherAlg},
+		"an alg that is a list":        {header(h.with("alg", `["EdDSA"]`)), otherAlg},
+		"alg null":                     {header(h.with("alg", `null`)), otherAlg},
+		"alg of a key of another type": {header(h.with("alg", `"ES256"`)), unknownKey},
+		"alg in another case":          {header(h.with("alg", `"eddsa"`)), otherAlg},
+		"alg Ed25519":                  {header(h.with("alg", `"Ed25519"`)), otherAlg},
+		"alg HS512":                    {header(h.with("alg", `"HS512"`)), otherAlg},
+		"alg PS256":                    {header(h.with("alg", `"PS256"`)), otherAlg},
+		"alg twice":                    {header(h.plus("alg", `"none"`)), badHeader},
+		"alg twice, one escaped":       {header(h.plus(`\u0061lg`, `"none"`)), badHeader},
+		"ALG beside alg":               {header(h.plus("ALG", `"none"`)), otherCase},
+		"Alg alone":                    {header(h.without("alg").with("Alg", `"EdDSA"`)), otherCase},
+		"Kid alone":                    {header(h.without("kid").with("Kid", `"ed"`)), otherCase},
+		"a Kelvin sign for a k":        {header(h.plus("\u212aid", `"x"`)), otherCase},
+		"no typ":                       {header(h.without("typ")), "has another typ"},
+		"typ jwt":                      {header(h.with("typ", `"jwt"`)), "has another typ"},
+		"typ AT+JWT":                   {header(h.with("typ", `"AT+JWT"`)), "has another typ"},
+		"typ application/at+jwt":       {header(h.with("typ", `"application/at+jwt"`)), "has another typ"},
+		"typ of a task token":          {header(h.with("typ", `"caprouter-task+jwt"`)), "has another typ"},
+		"typ of an id":                 {header(h.with("typ", `"id+jwt"`)), "has another typ"},
+		"a typ that is a number":       {header(h.with("typ", `1`)), "has a typ that is not a string"},
+		"a Crit":                       {header(h.with("Crit", `[]`)), otherCase},
+		"kid unknown":                  {header(h.with("kid", `"nobody"`)), unknownKey},
+		"kid in another case":          {header(h.with("kid", `"ED"`)), unknownKey},
+		"kid with a space":             {header(h.with("kid", `"ed "`)), unknownKey},
+		"kid of another key":           {header(h.with("kid", `"ed2"`)), badSignature},
+		"kid of a path":                {header(h.with("kid", `"../../../../dev/null"`)), unknownKey},
+		"kid of SQL":                   {header(h.with("kid", `"x' UNION SELECT 'secret' --"`)), unknownKey},
+		"kid of a command":             {header(h.with("kid", `"ed; cat /etc/passwd"`)), unknownKey},
+		"kid of an address":            {header(h.with("kid", `"https://evil.example/key.pem"`)), unknownKey},
+		"kid empty":                    {header(h.with("kid", `""`)), badKID},
+		"kid null":                     {header(h.with("kid", `null`)), badKID},
+		"a kid that is a list":         {header(h.with("kid", `["ed"]`)), badKID},
+		"a kid that is a number":       {header(h.with("kid", `0`)), badKID},
+		"a kid that is an object":      {header(h.with("kid", `{"ed":1}`)), badKID},
+		"kid with a NUL":               {header(h.with("kid", `"ed\u0000"`)), badKID},
+		"kid with a line break":        {header(h.with("kid", `"ed\n"`)), badKID},
+		"kid that is not ASCII":        {header(h.with("kid", `"éd"`)), badKID},
+		"kid of 257 bytes":             {header(h.with("kid", q(strings.Repeat("k", 257)))), badKID},
+		"kid twice":                    {header(h.plus("kid", `"ed2"`)), badHeader},
+		"no kid, and several keys":     {header(h.without("kid")), unknownKey},
+	}
+	for _, alg := range []string{"none", "None", "NONE", "nOnE", "", " none", "none\u0000", "HS256 "} {
+		list["unsigned, alg "+alg] = forgery{unsigned(strings.ReplaceAll(alg, "\x00", `\u0000`)), otherAlg}
+	}
+	for _, alg := range []string{"EdDSA", "ES256", "RS256", "HS256"} {
+		token := unsigned(alg)
+		why := badSignature
+		if alg != "EdDSA" {
+			why = unknownKey
+		}
+		list["unsigned, alg "+alg] = forgery{token, why}
+	}
+	for _, name := range refusedParameters() {
+		for _, value := range []string{`"x"`, `null`, `[]`, `true`, `""`} {
+			list[name+" "+value] = forgery{header(h.with(name, value)), "has " + name + " in its header"}
+		}
+	}
+	public := base64.RawURLEncoding.EncodeToString(w.ed.public.(ed25519.PublicKey))
+	list["a key of its own"] = forgery{header(h.with("jwk", `{"kty":"OKP","crv":"Ed25519","x":"`+public+`"}`)), "has jwk in its header"}
+	w.checkForgeries(t, list)
+}
+
+// The classic: a public key, which everybody has, taken for a secret.
+func TestForgedByConfusionOfAlgorithms(t *testing.T) {
+	w := newWorld(t)
+	list := forgeries{}
+	for _, k := range []mintKey{w.ed, w.es, w.rs, w.own, w.idp} {
+		claims, why := w.claims(), unknownKey
+		switch k.kid {
+		case w.own.kid:
+			claims, why = claims.with("iss", q(ourIssuer)), otherAlg
+		case w.idp.kid:
+			claims, why = w.idpClaims(), otherAlg
+		}
+		der := k.der(t)
+		for name, secret := range map[string][]byte{
+			"PEM":                          k.pem(t),
+			"PEM without its last newline": bytes.TrimSpace(k.pem(t)),
+			"DER":                          der,
+			"the key alone":                der[len(der)-32:],
+			"base64 of DER":                []byte(base64.StdEncoding.EncodeToString(der)),
+			"nothing":                      {},
+		} {
+			forger := mintKey{k.kid, jwt.SigningMethodHS256, secret, nil}
+			list[k.kid+": "+name] = forgery{forger.token(t, claims), why}
+			named := k.sign(t, forger.header().with("alg", q(k.method.Alg())).text(), claims.text())
+			w.accepts(named) // the header alone is what is wrong above
+			forger.method = jwt.SigningMethodHS512
+			list[k.kid+": "+name+", HS512"] = forgery{forger.token(t, claims), otherAlg}
+		}
+	}
+	w.checkForgeries(t, list)
+}
+
+func TestForgedSignatures(t *testing.T) {
+	w := newWorld(t)
+	swap := func(k mintKey, change func(signature []byte) []byte) string {
+		token := k.token(t, w.claims())
+		i := strings.LastIndex(token, ".") + 1
+		signature, err := base64.RawURLEncoding.DecodeString(token[i:])
+		if err != nil {
+			t.Fatal(err)
+		}
+		return token[:i] + base64.RawURLEncoding.EncodeToString(change(signature))
+	}
+	zeros := func(s []byte) []byte { return make([]byte, len(s)) }
+	half := func(s []byte) []byte { return s[:len(s)/2] }
+	longer := func(s []byte) []byte { return append(s, 0) }
+	zeroBefore := func(s []byte) []byte { return append([]byte{0}, s...) }
+	none := func([]byte) []byte { return nil }
+	list := forgeries{}
+	for _, k := range []mintKey{w.ed, w.es, w.rs, w.hs} {
+		for name, change := range map[string]func([]byte) []byte{
+			"zeros": zeros, "half of it": half, "a byte more": longer, "a zero before it": zeroBefore, "none": none,
+		} {
+			list[k.kid+": "+name] = forgery{swap(k, change), badSignature}
+		}
+	}
+	add := func(name, token, why string) { list[name] = forgery{token, why} }
+	n := elliptic.P256().Params().N
+	rs := func(r, s *big.Int) []byte {
+		return append(r.FillBytes(make([]byte, 32)), s.FillBytes(make([]byte, 32))...)
+	}
+	halves := func(b []byte) (r, s *big.Int) {
+		return new(big.Int).SetBytes(b[:32]), new(big.Int).SetBytes(b[32:])
+	}
+	add("ES256 in DER", swap(w.es, func(b []byte) []byte {
+		r, s := halves(b)
+		der, err := asn1.Marshal(struct{ R, S *big.Int }{r, s})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return der
+	}), badSignature)
+	add("ES256 with r = 0", swap(w.es, func(b []byte) []byte { _, s := halves(b); return rs(new(big.Int), s) }), badSignature)
+	add("ES256 with s = 0", swap(w.es, func(b []byte) []byte { r, _ := halves(b); return rs(r, new(big.Int)) }), badSignature)
+	add("ES256 with r = s = n", swap(w.es, func([]byte) []byte { return rs(n, n) }), badSignature)
+	add("ES256 with r = s = 1", swap(w.es, func([]byte) []byte { return rs(big.NewInt(1), big.NewInt(1)) }), badSignature)
+	add("ES256 with its halves swapped", swap(w.es, func(b []byte) []byte { r, s := halves(b); return rs(s, r) }), badSignature)
+	add("EdDSA with s plus the order", swap(w.ed, unreduced), badSignature)
+	add("RS256 of the bare hash", swap(w.rs, func([]byte) []byte {
+		sum := sha256.Sum256([]byte("x"))
+		return append(make([]byte, 224), sum[:]...)
+	}), badSignature)
+	pss := mintKey{w.rs.kid, jwt.SigningMethodPS256, w.rs.private, w.rs.public}
+	add("a PSS signature under RS256", pss.sign(t, w.rs.header().text(), w.claims().text()), badSignature)
+	rs512 := mintKey{w.rs.kid, jwt.SigningMethodRS512, w.rs.private, w.rs.public}
+	add("an RS512 signature under RS256", rs512.sign(t, w.rs.header().text(), w.claims().text()), badSignature)
+	one := w.ed.token(t, w.claims())
+	two := w.ed.token(t, w.claims().with("sub", `"root"`))
+	add("claims of another token", strings.Split(one, ".")[0]+"."+strings.Split(two, ".")[1]+"."+strings.Split(one, ".")[2], badSignature)
+	add("signature of another token", one[:strings.LastIndex(one, ".")]+two[strings.LastIndex(two, "."):], badSignature)
+	w.accepts(one)
+	add("a kid of another key, after the true one was seen", w.ed2.sign(t, w.ed.header().text(), w.claims().text()), badSignature)
+	w.checkForgeries(t, list)
+
+	// What is unusual and no forgery: JWS knows no low s.
+	w.t = t
+	w.accepts(swap(w.es, func(b []byte) []byte { r, s := halves(b); return rs(r, s.Sub(n, s)) }))
+}
+
+// unreduced adds the order of the group to the second half of an Ed25519
+// signature, which some verifiers do not see.
+func unreduced(signature []byte) []byte {
+	order, _ := new(big.Int).SetString("7237005577332262213973186563042994240857116359379907606001950938285454250989", 10)
+	le := bytes.Clone(signature[32:])
+	reverse(le)
+	sum := new(big.Int).Add(new(big.Int).SetBytes(le), order).FillBytes(make([]byte, 32))
+	reverse(sum)
+	return append(bytes.Clone(signature[:32]), sum...)
+}
+
+func reverse(b []byte) {
+	for i, j := 0, len(b)-1; i < j; i, j = i+1, j-1 {
+		b[i], b[j] = b[j], b[i]
+	}
+}

@@ -1,0 +1,196 @@
+package auth
+
+import (
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/elliptic"
+	"crypto/rsa"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/caprouter/caprouter/internal/strictjson"
+)
+
+func TestKeysWithOneKID(t *testing.T) {
+	a, b, c := jwkOf(t, "same", jwkEd25519(t)), jwkOf(t, "same", jwkP256(t)), jwkOf(t, "other", jwkEd25519(t))
+	for _, tt := range []struct {
+		name     string
+		keys     []jwkMembers
+		usable   []string
+		unusable []int
+	}{
+		{"two", []jwkMembers{a, c, b}, []string{"other"}, []int{0, 2}},
+		{"one key twice", []jwkMembers{a, a, c}, []string{"other"}, []int{0, 1}},
+		{"the other is of no use", []jwkMembers{a, b.with("use", "enc"), c}, []string{"other"}, []int{1, 0}},
+		{"none has a kid", []jwkMembers{a.with("kid", nil), b.with("kid", nil)}, []string{"", ""}, nil},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			keys, left, err := parseKeySet([]byte(jwkSetText(t, tt.keys...)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			var usable []string
+			for _, k := range keys {
+				usable = append(usable, k.kid)
+			}
+			var unusable []int
+			for _, u := range left {
+				unusable = append(unusable, u.index)
+			}
+			if diff := cmp.Diff(tt.usable, usable); diff != "" {
+				t.Errorf("usable (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(tt.unusable, unusable); diff != "" {
+				t.Errorf("unusable (-want +got):\n%s", diff)
+			}
+			if n := len(left); n > 0 && !errors.Is(left[n-1].why, errSharedKID) {
+				t.Errorf("got reason %v, want that the kid is shared", left[n-1].why)
+			}
+		})
+	}
+}
+
+func TestSetsThatAreNone(t *testing.T) {
+	key := jwkOf(t, "", jwkEd25519(t)).with("kid", nil)
+	text := jwkText(t, key)
+	for _, tt := range []struct{ name, text, want string }{
+		{"nothing", "", "is not JSON"},
+		{"a page", "<html>", "is not JSON"},
+		{"an array", "[" + text + "]", "must be an object"},
+		{"a key", text, "has no member keys"},
+		{"an error of a gateway", `{"error":"unavailable"}`, "has no member keys"},
+		{"null for the keys", `{"keys":null}`, "has no member keys"},
+		{"an object for the keys", `{"keys":{}}`, "must be an array"},
+		{"the keys twice", `{"keys":[],"keys":[]}`, "more than once"},
+		{"another case of keys", `{"keys":[],"Keys":[]}`, "only by case"},
+		{"a member twice in a key", `{"keys":[{"kid":"a","kid":"b"}]}`, "more than once"},
+		{"an unknown member twice in a key", `{"keys":[{"z":1,"z":1}]}`, "more than once"},
+		{"101 keys", `{"keys":[` + strings.Repeat(text+",", 100) + text + `]}`, "has 101 keys, more than 100"},
+		{"more than 256 KiB", `{"keys":[]}` + strings.Repeat(" ", 256<<10), "longer than 262144 bytes"},
+		{"a second document", `{"keys":[]}{"keys":[]}`, "is not JSON"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			keys, _, err := parseKeySet([]byte(tt.text))
+			if err == nil || keys != nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("got %d keys, error %v; want an error with %q", len(keys), err, tt.want)
+			}
+		})
+	}
+	for name, text := range map[string]string{
+		"no keys":  `{"keys":[]}`,
+		"100 keys": `{"keys":[` + strings.Repeat(text+",", 99) + text + `]}`,
+		"256 KiB":  `{"keys":[]}` + strings.Repeat(" ", 256<<10-11),
+	} {
+		if _, _, err := parseKeySet([]byte(text)); err != nil {
+			t.Errorf("%s: got error %v, want none", name, err)
+		}
+	}
+}
+
+func TestWhichKeysOfASetAreUsed(t *testing.T) {
+	sound := []jwkMembers{jwkOf(t, "", jwkEd25519(t)), jwkOf(t, "", jwkP256(t)), jwkOf(t, "", jwkRSA(t, 2048))}
+	faults := []func(jwkMembers) jwkMembers{
+		func(m jwkMembers) jwkMembers { return m.with("use", "enc") },
+		func(m jwkMembers) jwkMembers { return m.with("alg", "none") },
+		func(m jwkMembers) jwkMembers { return m.with("d", "AA") },
+		func(m jwkMembers) jwkMembers { return m.with("kty", "oct") },
+		func(m jwkMembers) jwkMembers { return m.with("x", "!").with("n", "!") },
+	}
+	rapid.Check(t, func(rt *rapid.T) {
+		var (
+			set  []jwkMembers
+			good = map[int]bool{}
+			kids = map[string]int{}
+		)
+		for i := range rapid.IntRange(0, 12).Draw(rt, "keys") {
+			kid := rapid.SampledFrom([]string{"", "a", "b", "c", "d", "e", "f"}).Draw(rt, "kid")
+			key := rapid.SampledFrom(sound).Draw(rt, "key").with("kid", kid)
+			fault := rapid.IntRange(-len(faults), len(faults)-1).Draw(rt, "fault")
+			if fault >= 0 {
+				key = faults[fault](key)
+			}
+			good[i] = fault < 0
+			kids[kid]++
+			set = append(set, key)
+		}
+		var want []string
+		for i, key := range set {
+			kid, _ := key["kid"].(string)
+			if good[i] && (kid == "" || kids[kid] == 1) {
+				want = append(want, fmt.Sprint(kid, key["alg"]))
+			}
+		}
+		usable, unusable, err := parseKeySet([]byte(jwkSetText(t, set...)))
+		if err != nil || len(usable)+len(unusable) != len(set) {
+			rt.Fatalf("%d + %d of %d keys, error %v", len(usable), len(unusable), len(set), err)
+		}
+		var got []string
+		for _, k := range usable {
+			got = append(got, k.kid+k.method.Alg())
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			rt.Errorf("usable keys (-want +got):\n%s", diff)
+		}
+	})
+}
+
+func FuzzKeySet(f *testing.F) {
+	for _, key := range []crypto.PublicKey{jwkEd25519(f), jwkP256(f), jwkRSA(f, 2048)} {
+		m := jwkOf(f, "k", key)
+		f.Add([]byte(jwkSetText(f, m, m.with("kid", "l").with("use", nil).with("key_ops", []string{"verify"}))))
+		f.Add([]byte(jwkSetText(f, m.with("d", "AA"), m.with("kid", nil).with("alg", nil))))
+	}
+	f.Add([]byte(`{"keys":[null,1,{"kty":"oct","k":"AA"},{"kty":"RSA","n":"AA","e":"Aw"}]}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		usable, unusable, err := parseKeySet(data)
+		if err != nil {
+			if usable != nil || unusable != nil {
+				t.Errorf("keys beside the error %v", err)
+			}
+			return
+		}
+		var set struct {
+			Keys []any `json:"keys"`
+		}
+		if err := strictjson.UnmarshalForeign(data, &set); err == nil && len(usable)+len(unusable) != len(set.Keys) {
+			t.Errorf("%d + %d of %d keys", len(usable), len(unusable), len(set.Keys))
+		}
+		kids := map[string]bool{}
+		for _, k := range usable {
+			if k.kid != "" && kids[k.kid] || len(k.kid) > maxKIDBytes {
+				t.Errorf("kid %q is not one key's", k.kid)
+			}
+			kids[k.kid] = true
+			checkUsable(t, k)
+		}
+	})
+}
+
+func checkUsable(t *testing.T, k *verifyKey) {
+	t.Helper()
+	switch key := k.key.(type) {
+	case ed25519.PublicKey:
+		if k.method.Alg() != "EdDSA" || len(key) != ed25519.PublicKeySize {
+			t.Errorf("an Ed25519 key of %d bytes for %s", len(key), k.method.Alg())
+		}
+	case *ecdsa.PublicKey:
+		if _, err := key.Bytes(); err != nil || k.method.Alg() != "ES256" || key.Curve != elliptic.P256() {
+			t.Errorf("a key on %s for %s: %v", key.Params().Name, k.method.Alg(), err)
+		}
+	case *rsa.PublicKey:
+		if size := key.N.BitLen(); k.method.Alg() != "RS256" || size < 2048 || size > 8192 || key.E < 65537 || key.E%2 == 0 {
+			t.Errorf("an RSA key of %d bits with exponent %d for %s", size, key.E, k.method.Alg())
+		}
+	default:
+		t.Errorf("a %T", k.key)
+	}
+	if !equalKeys(k.key, k.key) {
+		t.Errorf("the %T is not equal to itself", k.key)
+	}
+}

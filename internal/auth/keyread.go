@@ -1,0 +1,312 @@
+package auth
+
+import (
+	"cmp"
+	"crypto/ed25519"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+)
+
+// What to do about a file that is no key.
+const (
+	recreateHint = "delete it and a new key is created at the next start"
+	retiredHint  = "move it away, and what was signed with it does not count"
+)
+
+// keyTimes is what a key file says of the key in lines before the PEM block,
+// where RFC 7468 has room for text and other programs look at nothing. They
+// survive copying, which the times of a file do not.
+type keyTimes struct{ made, retired, revoked time.Time }
+
+const (
+	madeLine    = "Created: "
+	retiredLine = "Retired: "
+	revokedLine = "Revoked: "
+)
+
+func (t keyTimes) encode(block *pem.Block) []byte {
+	var b strings.Builder
+	for _, line := range t.lines() {
+		if !line.at.IsZero() {
+			b.WriteString(line.label + line.at.UTC().Format(time.RFC3339Nano) + "\n")
+		}
+	}
+	return append([]byte(b.String()), pem.EncodeToMemory(block)...)
+}
+
+type timeLine struct {
+	label string
+	at    *time.Time
+}
+
+func (t *keyTimes) lines() []timeLine {
+	return []timeLine{{madeLine, &t.made}, {retiredLine, &t.retired}, {revokedLine, &t.revoked}}
+}
+
+// read reads the lines it knows; all of them may be missing.
+func (t *keyTimes) read(content string) error {
+	text, _, _ := strings.Cut(content, "-----BEGIN ")
+	for line := range strings.Lines(text) {
+		for _, known := range t.lines() {
+			value, ok := strings.CutPrefix(strings.TrimRight(line, "\r\n"), known.label)
+			if !ok {
+				continue
+			}
+			at, err := time.Parse(time.RFC3339, value)
+			if err != nil {
+				return fmt.Errorf("%q is not a time: write it like 2006-01-02T15:04:05Z, or remove the line", known.label+value)
+			}
+			*known.at = at
+		}
+	}
+	return nil
+}
+
+// keyFile is a key as it lies in a file.
+type keyFile struct {
+	keyTimes
+	pair *keyPair
+	info fs.FileInfo
+}
+
+// readKeyFile reads the key at path, of which both halves or only the public one
+// are there; fs.ErrNotExist when there is no file. A file without times was made
+// when it was written last.
+func readKeyFile(path, hint string) (*keyFile, error) {
+	block, f, err := readBlock(path, hint)
+	if err != nil {
+		return nil, err
+	}
+	if f.made.IsZero() {
+		f.made = f.info.ModTime().UTC()
+	}
+	if strings.HasSuffix(path, publicSuffix) {
+		f.pair, err = parsePublic(path, hint, block)
+	} else {
+		f.pair, err = parsePrivate(path, hint, block)
+	}
+	return f, err
+}
+
+func parsePrivate(path, hint string, block *pem.Block) (*keyPair, error) {
+	if block.Type != pemType {
+		return nil, notPEM(path, hint, pemType)
+	}
+	parsed, err := x509.ParsePKCS8PrivateKey(block.Bytes)
+	if err != nil {
+		return nil, fmt.Errorf("signing key %s is not a PKCS#8 key; %s", path, hint)
+	}
+	key, ok := parsed.(ed25519.PrivateKey)
+	if !ok {
+		return nil, fmt.Errorf("signing key %s is a %T, not an Ed25519 key; %s", path, parsed, hint)
+	}
+	return pairOf(key)
+}
+
+func parsePublic(path, hint string, block *pem.Block) (*keyPair, error) {
+	if block.Type != publicPEMType {
+		return nil, notPEM(path, hint, publicPEMType)
+	}
+	parsed, err := x509.ParsePKIXPublicKey(block.Bytes)
+	if err != nil {
+		return nil, fmt.Errorf("signing key %s is not a PKIX key; %s", path, hint)
+	}
+	key, ok := parsed.(ed25519.PublicKey)
+	if !ok {
+		return nil, fmt.Errorf("signing key %s is a %T, not an Ed25519 key; %s", path, parsed, hint)
+	}
+	return publicPairOf(key)
+}
+
+func notPEM(path, hint, kind string) error {
+	return fmt.Errorf("signing key %s is not one PEM block of type %q; %s", path, kind, hint)
+}
+
+// readBlock reads the one PEM block of a file and what stands before it.
+func readBlock(path, hint string) (*pem.Block, *keyFile, error) {
+	content, info, err := readSecret(path, hint)
+	if err != nil {
+		return nil, nil, err
+	}
+	if len(content) == 0 {
+		return nil, nil, fmt.Errorf("signing key %s is empty; %s", path, hint)
+	}
+	block, rest := pem.Decode(content)
+	if block == nil || strings.TrimSpace(string(rest)) != "" {
+		return nil, nil, notPEM(path, hint, pemType)
+	}
+	f := &keyFile{info: info}
+	if err := f.read(string(content)); err != nil {
+		return nil, nil, fmt.Errorf("signing key %s: %w", path, err)
+	}
+	return block, f, nil
+}
+
+// errReplaced is met by who reads while another process rotates.
+var errReplaced = errors.New("replaced while it was read; start again")
+
+// readSecret reads a small regular file that only its owner may touch.
+func readSecret(path, hint string) ([]byte, fs.FileInfo, error) {
+	named, err := os.Lstat(path)
+	if err != nil {
+		return nil, nil, fmt.Errorf("signing key: %w", err)
+	}
+	switch mode := named.Mode(); {
+	case mode&fs.ModeSymlink != 0:
+		return nil, nil, fmt.Errorf("signing key %s is a symbolic link; put the key file itself there", path)
+	case !mode.IsRegular():
+		return nil, nil, fmt.Errorf("signing key %s is not a regular file; %s", path, hint)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, nil, fmt.Errorf("signing key: %w", err)
+	}
+	defer func() { _ = f.Close() }()
+	// What counts is what was opened: the name may mean another file by now.
+	opened, err := f.Stat()
+	switch {
+	case err != nil:
+		return nil, nil, fmt.Errorf("signing key: %w", err)
+	case !os.SameFile(named, opened):
+		return nil, nil, fmt.Errorf("signing key %s was %w", path, errReplaced)
+	case opened.Mode().Perm()&0o077 != 0 && runtime.GOOS != "windows": // which has no such bits
+		return nil, nil, fmt.Errorf("signing key %s may be used by others (mode %04o); run: chmod 600 %s", path, opened.Mode().Perm(), path)
+	case opened.Size() > maxKeyBytes:
+		return nil, nil, fmt.Errorf("signing key %s is %d bytes long, more than any key; %s", path, opened.Size(), hint)
+	}
+	content, err := io.ReadAll(io.LimitReader(f, maxKeyBytes))
+	if err != nil {
+		return nil, nil, fmt.Errorf("read signing key %s: %w", path, err)
+	}
+	return content, opened, nil
+}
+
+// keyFiles are the key files of a data directory by their path in it.
+type keyFiles map[string]*keyFile
+
+// maxReads is how often the directory is read anew because it was changed
+// meanwhile. A rotation takes far longer than a look at a few names.
+const maxReads = 20
+
+// readKeyFiles reads the keys of dir; fs.ErrNotExist when there is no current
+// one. What is in known and was not touched since is not read again.
+func readKeyFiles(dir string, known keyFiles) (files keyFiles, err error) {
+	for range maxReads {
+		var moved bool
+		if files, moved, err = readKeyFilesOnce(dir, known); !moved {
+			return files, err
+		}
+		known = files
+	}
+	return nil, cmp.Or(err, fmt.Errorf("the keys in %s change all the time; start again", dir))
+}
+
+// readKeyFilesOnce reports moved when it saw the directory between two states.
+func readKeyFilesOnce(dir string, known keyFiles) (files keyFiles, moved bool, err error) {
+	files = keyFiles{}
+	// The current key first: one that is retired from here on is met again below.
+	if err := files.read(dir, KeyFile, known); err != nil {
+		return nil, errors.Is(err, errReplaced), err
+	}
+	names, err := retiredNames(filepath.Join(dir, RetiredDir))
+	if err != nil {
+		return nil, false, err
+	}
+	for _, name := range names {
+		if err := files.read(dir, filepath.Join(RetiredDir, name), known); err != nil {
+			return files, errors.Is(err, errReplaced) || errors.Is(err, fs.ErrNotExist), err
+		}
+	}
+	now, err := os.Lstat(filepath.Join(dir, KeyFile))
+	return files, err == nil && !sameInfo(now, files[KeyFile].info), nil
+}
+
+// read reads one file into the set.
+func (files keyFiles) read(dir, name string, known keyFiles) error {
+	path := filepath.Join(dir, name)
+	if f := known[name]; f != nil {
+		if info, err := os.Lstat(path); err == nil && sameInfo(info, f.info) {
+			files[name] = f
+			return nil
+		}
+	}
+	hint := recreateHint
+	if name != KeyFile {
+		hint = retiredHint
+	}
+	f, err := readKeyFile(path, hint)
+	if err != nil {
+		return err
+	}
+	if id := keyNameOf(name); name != KeyFile && f.pair.id != id {
+		return fmt.Errorf("signing key %s is not the key its name says, but %s; %s", path, f.pair.id, hint)
+	}
+	if name != KeyFile && f.retired.IsZero() {
+		f.retired = f.info.ModTime().UTC()
+	}
+	if name == KeyFile {
+		f.retired = time.Time{} // a retired one that was put back
+	}
+	files[name] = f
+	return nil
+}
+
+// sameInfo reports whether a file was not touched.
+func sameInfo(a, b fs.FileInfo) bool {
+	return os.SameFile(a, b) && a.ModTime().Equal(b.ModTime()) && a.Size() == b.Size() && a.Mode() == b.Mode()
+}
+
+// same reports whether nothing was touched.
+func (files keyFiles) same(others keyFiles) bool {
+	if len(files) != len(others) {
+		return false
+	}
+	for name, f := range files {
+		if others[name] != f {
+			return false
+		}
+	}
+	return true
+}
+
+// currentRevoked is when the current key was revoked; zero for one that was not,
+// as should be. It counts all the same: a revocation that was cut short leaves
+// just that, and the router must not stand without a key.
+func (files keyFiles) currentRevoked() time.Time {
+	current := files[KeyFile]
+	if public := files[retiredPath(current.pair.id, publicSuffix)]; public != nil && !public.revoked.IsZero() {
+		return public.revoked
+	}
+	return current.revoked
+}
+
+// ring makes the ring of the files. A key is what the most telling file says: in
+// place of the current key it is current, whatever a rotation that was not
+// finished left of it elsewhere; one whose public half lies alone has no other.
+func (files keyFiles) ring() keyring {
+	best := map[string]*ringKey{}
+	for _, suffix := range []string{privateSuffix, publicSuffix} {
+		for name, f := range files {
+			if name != KeyFile && strings.HasSuffix(name, suffix) {
+				best[f.pair.id] = &ringKey{keyPair: f.pair, made: f.made, retired: f.retired, revoked: f.revoked}
+			}
+		}
+	}
+	current := files[KeyFile]
+	best[current.pair.id] = &ringKey{keyPair: current.pair, made: current.made, revoked: files.currentRevoked()}
+	keys := make(keyring, 0, len(best))
+	for _, k := range best {
+		keys = append(keys, k)
+	}
+	keys.sort()
+	return keys
+}

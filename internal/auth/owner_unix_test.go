@@ -1,0 +1,59 @@
+//go:build unix
+
+package auth
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// Keys made by another user than the router's could not be read by it: it would
+// go on with those that the operator believes to be revoked.
+func TestRotateAsAnotherUser(t *testing.T) {
+	me := os.Geteuid()
+	for _, revoke := range []bool{false, true} {
+		t.Run(fmt.Sprintf("told so, revoke %v", revoke), func(t *testing.T) {
+			dir := t.TempDir()
+			openAt(t, dir, base())
+			r := newRotation(dir, base())
+			r.uid = me + 1
+			_, err := r.run(revoke)
+			refusesOwner(t, dir, me, err)
+		})
+		t.Run(fmt.Sprintf("for real, revoke %v", revoke), func(t *testing.T) {
+			if me != 0 {
+				t.Skip("only root can give a file away")
+			}
+			dir := t.TempDir()
+			openAt(t, dir, base())
+			if err := os.Chown(filepath.Join(dir, KeyFile), 65534, -1); err != nil {
+				t.Fatal(err)
+			}
+			_, err := RotateKeys(dir, revoke, base())
+			refusesOwner(t, dir, 65534, err)
+		})
+	}
+}
+
+// refusesOwner checks that the error helps and that nothing was touched.
+func refusesOwner(t *testing.T, dir string, owner int, err error) {
+	t.Helper()
+	path := filepath.Join(dir, KeyFile)
+	for _, want := range []string{path, fmt.Sprintf("belongs to uid %d", owner), fmt.Sprintf("sudo -u '#%d'", owner)} {
+		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("rotation = %v, want one line with %q", err, want)
+		}
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil || len(entries) != 1 {
+		t.Errorf("the directory holds %v (%v), want the key alone", entries, err)
+	}
+	content, err := os.ReadFile(path)
+	if made := "Created: " + base().Format("2006-01-02T15:04:05Z"); err != nil || !bytes.HasPrefix(content, []byte(made)) {
+		t.Errorf("the key was replaced (%v)", err)
+	}
+}

@@ -1,0 +1,136 @@
+package auth
+
+import (
+	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/elliptic"
+	"crypto/rsa"
+	"crypto/sha256"
+	"crypto/x509"
+	"encoding/hex"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"math"
+	"math/big"
+	"slices"
+	"strings"
+
+	"github.com/golang-jwt/jwt/v5"
+)
+
+// parsePublicPEM reads a file that holds one public key and nothing else.
+func parsePublicPEM(data []byte) (any, error) {
+	var blocks []*pem.Block
+	rest := data
+	for block, after := pem.Decode(rest); block != nil; block, after = pem.Decode(rest) {
+		blocks, rest = append(blocks, block), after
+	}
+	for _, b := range blocks {
+		if strings.Contains(b.Type, "PRIVATE KEY") {
+			return nil, errors.New("the file holds a private key, which only who signs tokens may have: " +
+				"put the public one there (openssl pkey -in private.pem -pubout)")
+		}
+	}
+	switch {
+	case len(blocks) != 1 || strings.TrimSpace(string(rest)) != "" || !strings.HasPrefix(strings.TrimSpace(string(data)), "-----BEGIN "):
+		return nil, errors.New(`it is not exactly one PEM block of type "PUBLIC KEY"`)
+	case blocks[0].Type == "CERTIFICATE":
+		return nil, errors.New("it is a certificate: put its key there (openssl x509 -in cert.pem -pubkey -noout)")
+	case blocks[0].Type == "RSA PUBLIC KEY":
+		return nil, errors.New("it is in the older form of RSA keys: convert it (openssl rsa -RSAPublicKey_in -in key.pem -pubout)")
+	case blocks[0].Type != "PUBLIC KEY":
+		return nil, fmt.Errorf(`it is a PEM block of type %q, not "PUBLIC KEY"`, blocks[0].Type)
+	}
+	public, err := x509.ParsePKIXPublicKey(blocks[0].Bytes)
+	if err != nil {
+		return nil, errors.New("the PEM block holds no public key that can be read")
+	}
+	return public, nil
+}
+
+// checkPublicKey returns the one algorithm a public key is used with. A key that
+// is too weak, broken, or whose private part everybody knows is an error.
+func checkPublicKey(public any) (jwt.SigningMethod, error) {
+	var method jwt.SigningMethod
+	var err error
+	switch key := public.(type) {
+	case ed25519.PublicKey:
+		method, err = jwt.SigningMethodEdDSA, checkEd25519(key)
+	case *ecdsa.PublicKey:
+		method, err = jwt.SigningMethodES256, checkP256(key)
+	case *rsa.PublicKey:
+		method, err = jwt.SigningMethodRS256, checkRSA(key)
+	default:
+		return nil, fmt.Errorf("it is a %T, not an Ed25519, P-256 or RSA key", public)
+	}
+	if err != nil {
+		return nil, err
+	}
+	der, err := x509.MarshalPKIXPublicKey(public)
+	if err != nil {
+		return nil, errors.New("it cannot be encoded")
+	}
+	digest := sha256.Sum256(der)
+	if source, ok := wellKnownKeys()[hex.EncodeToString(digest[:])]; ok {
+		return nil, fmt.Errorf("it is the key of %s, whose private part everybody has", source)
+	}
+	return method, nil
+}
+
+func checkP256(key *ecdsa.PublicKey) error {
+	if key.Curve != elliptic.P256() {
+		return errors.New("its curve is not P-256")
+	}
+	if _, err := key.ECDH(); err != nil { // looks whether the point is on the curve
+		return errors.New("it is no point on the curve")
+	}
+	return nil
+}
+
+func checkRSA(key *rsa.PublicKey) error {
+	switch bits := key.N.BitLen(); {
+	case bits < minRSABits || bits > maxRSABits:
+		return fmt.Errorf("its modulus has %d bits, not %d to %d", bits, minRSABits, maxRSABits)
+	case key.N.Bit(0) == 0:
+		return errors.New("its modulus is even")
+	case key.E%2 == 0 || key.E < minRSAExponent || key.E > math.MaxInt32:
+		return fmt.Errorf("its exponent is not an odd number from %d to %d", minRSAExponent, math.MaxInt32)
+	case guessable(key.N):
+		return errors.New("its private part can be computed from it (CVE-2017-15361): make a new key")
+	}
+	return nil
+}
+
+// checkEd25519 refuses what is no point of the curve, and the points of small
+// order: under one of those, signatures can be made without any private key.
+func checkEd25519(key ed25519.PublicKey) error {
+	if len(key) != ed25519.PublicKeySize {
+		return fmt.Errorf("it is %d bytes long, not %d", len(key), ed25519.PublicKeySize)
+	}
+	le := slices.Clone(key)
+	le[len(le)-1] &= 0x7f // the sign of x
+	slices.Reverse(le)
+	y := new(big.Int).SetBytes(le)
+	p := new(big.Int).Sub(new(big.Int).Lsh(big.NewInt(1), 255), big.NewInt(19))
+	if y.Cmp(p) >= 0 {
+		return errors.New("it is no point on the curve")
+	}
+	one := big.NewInt(1)
+	// -x² + y² = 1 + dx²y² (RFC 8032, section 5.1): x² = (y²-1) / (dy²+1).
+	yy := new(big.Int).Mul(y, y)
+	d := new(big.Int).Mul(big.NewInt(-121665), new(big.Int).ModInverse(big.NewInt(121666), p))
+	u := new(big.Int).Sub(yy, one)
+	v := new(big.Int).Mod(new(big.Int).Add(new(big.Int).Mul(d, yy), one), p)
+	xx := new(big.Int).Mod(new(big.Int).Mul(u, new(big.Int).ModInverse(v, p)), p)
+	if big.Jacobi(xx, p) < 0 {
+		return errors.New("it is no point on the curve")
+	}
+	// The orders 1 and 2 have x = 0, the order 4 has y = 0, and the doubles of
+	// those of order 8 have y = 0, which is x² = -y².
+	minusYY := new(big.Int).Mod(new(big.Int).Neg(yy), p)
+	if xx.Sign() == 0 || y.Sign() == 0 || xx.Cmp(minusYY) == 0 {
+		return errors.New("it is a point of small order: anybody could sign with it")
+	}
+	return nil
+}

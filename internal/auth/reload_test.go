@@ -1,0 +1,227 @@
+package auth
+
+import (
+	"errors"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestReload(t *testing.T) {
+	dir, now := t.TempDir(), base()
+	s := openAt(t, dir, now)
+	m := makeAll(t, s)
+	reload := func(want bool) {
+		t.Helper()
+		if changed, err := s.Reload(now); err != nil || changed != want {
+			t.Errorf("Reload = %v, %v; want %v", changed, err, want)
+		}
+	}
+	before := s.ring.state.Load()
+	reload(false)
+	if s.ring.state.Load() != before {
+		t.Error("the keys were replaced, though nothing was touched")
+	}
+	rotate(t, dir, false, now)
+	reload(true)
+	wantCounts(t, s, &m, now, everything()...)
+	reload(false)
+	if n := len(s.Keys(now)); n != 2 {
+		t.Errorf("%d keys, want 2", n)
+	}
+	rotate(t, dir, true, now)
+	reload(true)
+	wantCounts(t, s, &m, now, "signature")
+	reload(false)
+}
+
+// Where nothing was touched, no file is opened: one that cannot be read any more
+// is not missed, as its content has been.
+func TestReloadReadsOnlyWhatWasTouched(t *testing.T) {
+	dir, now := t.TempDir(), base()
+	s := openAt(t, dir, now)
+	for range 3 {
+		rotate(t, dir, false, now)
+	}
+	if _, err := s.Reload(now); err != nil {
+		t.Fatal(err)
+	}
+	before := s.ring.files
+	rotate(t, dir, false, now)
+	if _, err := s.Reload(now); err != nil {
+		t.Fatal(err)
+	}
+	again := 0
+	for name, f := range s.ring.files {
+		if before[name] != f {
+			again++
+		}
+	}
+	if again != 2 {
+		t.Errorf("%d files were read, want the new key and the one it retired", again)
+	}
+}
+
+func TestReloadKeepsTheKeysOnError(t *testing.T) {
+	for name, spoil := range map[string]func(path string) error{
+		"gone":    os.Remove,
+		"empty":   func(path string) error { return os.Truncate(path, 0) },
+		"exposed": func(path string) error { return os.Chmod(path, 0o644) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir, now := t.TempDir(), base()
+			s := openAt(t, dir, now)
+			m := makeAll(t, s)
+			before := s.ring.state.Load()
+			if err := spoil(filepath.Join(dir, KeyFile)); err != nil {
+				t.Fatal(err)
+			}
+			for range 2 {
+				if changed, err := s.Reload(now); err == nil || changed {
+					t.Errorf("Reload = %v, %v; want an error each time", changed, err)
+				}
+			}
+			if s.ring.state.Load() != before {
+				t.Error("the keys were replaced")
+			}
+			wantCounts(t, s, &m, now, everything()...)
+		})
+	}
+}
+
+func TestReloadInMemory(t *testing.T) {
+	s, err := NewSigner()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if changed, err := s.Reload(time.Now()); changed || err != nil {
+		t.Errorf("Reload = %v, %v; want nothing", changed, err)
+	}
+}
+
+// A key file of another program has no times: it was made when it was written.
+func TestKeyFileWithoutTimes(t *testing.T) {
+	dir := t.TempDir()
+	m := makeAll(t, openAt(t, dir, base()))
+	path := filepath.Join(dir, KeyFile)
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := string(content)
+	if !strings.HasPrefix(text, "Created: 2026-03-01T12:00:00Z\n-----BEGIN PRIVATE KEY-----\n") {
+		t.Errorf("key file = %q, want the time before the key", text[:60])
+	}
+	_, bare, _ := strings.Cut(text, "\n")
+	at := base().Add(-time.Hour)
+	for _, tc := range []struct {
+		name, text string
+		made       time.Time
+	}{
+		{"no times", bare, at},
+		{"other text", "a key\n" + bare, at},
+		{"line ends of Windows", "Created: 2026-03-01T12:00:00Z\r\n" + bare, base()},
+		{"another zone", "Created: 2026-03-01T13:00:00.5+01:00\n" + bare, base().Add(time.Second / 2)},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			if err := errors.Join(os.WriteFile(path, []byte(tc.text), 0o600), os.Chtimes(path, at, at)); err != nil {
+				t.Fatal(err)
+			}
+			got, err := Keys(dir, base())
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := []KeyInfo{{ID: m.keyID, State: KeySigning, Made: tc.made}}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("keys (-want +got):\n%s", diff)
+			}
+		})
+	}
+	t.Run("no time", func(t *testing.T) {
+		if err := os.WriteFile(path, []byte("Created: yesterday\n"+bare), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Keys(dir, base()); err == nil || !strings.Contains(err.Error(), `"Created: yesterday" is not a time`) {
+			t.Errorf("Keys = %v, want what is wrong with the line", err)
+		}
+	})
+}
+
+// Each rotation waits for the disk several times.
+var rotationsFlag = flag.Int("rotations", 60, "how many rotations TestRotateUnderLoad makes")
+
+// Rotations, one an hour, under those who sign and verify: what was made with
+// any key counts, and nothing fails for anybody.
+func TestRotateUnderLoad(t *testing.T) {
+	const workers = 8
+	rotations := *rotationsFlag
+	dir := t.TempDir()
+	var clock atomic.Int64
+	clock.Store(base().Unix())
+	verifier := openAt(t, dir, base())
+	var wg sync.WaitGroup
+	done := make(chan struct{})
+	worked := make([]chan struct{}, workers)
+	for i := range worked {
+		worked[i] = make(chan struct{}, 1)
+		wg.Go(func() { work(t, dir, &clock, verifier, worked[i], done) })
+	}
+	change := newRotation(dir, base())
+	for range rotations {
+		change.now = time.Unix(clock.Add(3600), 0)
+		if _, err := change.run(false); err != nil {
+			t.Errorf("rotation: %v", err)
+		}
+		for _, c := range worked {
+			<-c // an hour is long: nobody misses one
+		}
+	}
+	close(done)
+	wg.Wait()
+	list, err := Keys(dir, change.now)
+	if err != nil || len(list) != rotations+1 {
+		t.Errorf("%d keys after %d rotations (%v), want each of them", len(list), rotations, err)
+	}
+}
+
+// work signs with a Signer of its own and verifies with that of all, until done.
+func work(t *testing.T, dir string, clock *atomic.Int64, verifier *Signer, worked chan<- struct{}, done <-chan struct{}) {
+	now := time.Unix(clock.Load(), 0)
+	maker, err := openSigner(dir, func() time.Time { return now })
+	if err != nil {
+		t.Errorf("OpenSigner: %v", err)
+		close(worked)
+		return
+	}
+	for last := makeAll(t, maker); ; {
+		now = time.Unix(clock.Load(), 0)
+		next := makeAll(t, maker)
+		for _, s := range []*Signer{verifier, maker} {
+			if _, err := s.Reload(now); err != nil {
+				t.Errorf("Reload: %v", err)
+			}
+		}
+		for _, m := range []made{last, next} {
+			if got := m.counts(t, verifier, now); len(got) != len(everything()) {
+				t.Errorf("made at %s, of it counts %v at %s", m.at, got, now)
+			}
+		}
+		last = next
+		select {
+		case worked <- struct{}{}:
+		default: // what it did before was not looked at yet
+		}
+		select {
+		case <-done:
+			return
+		default:
+		}
+	}
+}

@@ -1,0 +1,279 @@
+package auth
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/caprouter/caprouter/contract"
+)
+
+func TestRememberedTokenIsNotLookedAtAgain(t *testing.T) {
+	w := newWorld(t)
+	token := w.idp.token(t, w.idpClaims())
+	first := w.accepts(token)
+	for range 3 {
+		if got := w.accepts(token); got != first {
+			t.Errorf("Verify returned another caller for a remembered token")
+		}
+	}
+	if got := w.idpKeys.count(); got != 1 {
+		t.Errorf("the key was looked up %d times, want once", got)
+	}
+}
+
+func TestRefusedTokenIsNotRemembered(t *testing.T) {
+	w := newWorld(t)
+	token := w.idp.token(t, w.idpClaims().with("nbf", number(w.now.Add(2*time.Minute))))
+	w.refuses(token, "not valid yet")
+	w.refuses(token, "not valid yet")
+	if got := w.idpKeys.count(); got != 2 {
+		t.Errorf("the key was looked up %d times, want each time", got)
+	}
+	w.now = w.now.Add(2 * time.Minute)
+	w.accepts(token) // nor is it remembered as refused
+}
+
+func TestRememberedTokenExpires(t *testing.T) {
+	w := newWorld(t)
+	token := w.ed.token(t, w.claims().with("exp", number(w.now.Add(time.Minute))))
+	w.accepts(token)
+	w.now = w.now.Add(time.Minute - time.Nanosecond)
+	w.accepts(token)
+	w.now = w.now.Add(time.Nanosecond)
+	w.refuses(token, "has expired")
+}
+
+func TestRememberedTokenGoesWithItsKey(t *testing.T) {
+	w := newWorld(t)
+	token := w.idp.token(t, w.idpClaims())
+	w.accepts(token)
+	w.idpKeys.set()
+	w.refuses(token, unknownKey)
+	// Another key of the name is not the one it was signed with.
+	w.idpKeys.set(remoteKey(w.otherIDP, idp, "org"))
+	w.refuses(token, badSignature)
+	w.idpKeys.set(remoteKey(w.idp, idp, "org"))
+	w.accepts(token)
+	w.idpKeys.set()
+	w.idpKeys.err = errors.New("down")
+	w.refuses(token, "not to be had now")
+}
+
+// A clock that is set back makes nothing good that has expired, and what was
+// good before it was issued is looked at again.
+func TestClockSetBack(t *testing.T) {
+	w := newWorld(t)
+	passed := time.Duration(0) // what no setting of the clock changes
+	w.clock.passed = func(time.Time) time.Duration { return passed }
+	start := w.now
+	token := w.ed.token(t, w.claims().with("exp", number(w.now.Add(time.Minute))))
+	w.accepts(token)
+
+	passed = 2 * time.Minute
+	w.now = start.Add(passed)
+	w.refuses(token, "has expired")
+	w.now = start // set back
+	w.refuses(token, "has expired")
+	w.refuses(w.ed.token(t, w.claims().with("exp", number(start.Add(119*time.Second)))), "has expired")
+
+	later := w.ed.token(t, w.claims().with("iat", number(start)))
+	w.accepts(later)
+	w.now = start.Add(-61 * time.Second)
+	w.refuses(later, "was issued in the future")
+	w.now = start
+	w.accepts(later)
+}
+
+// A clock that was ahead for a while and is right again has shut nobody out.
+func TestClockAheadForAWhile(t *testing.T) {
+	w := newWorld(t)
+	w.clock.passed = func(time.Time) time.Duration { return 0 }
+	token := w.ed.token(t, w.claims())
+	w.accepts(token)
+	w.now = w.now.Add(24 * time.Hour)
+	w.refuses(token, "has expired")
+	w.now = w.now.Add(-24 * time.Hour)
+	w.accepts(token)
+}
+
+// Whatever becomes of clock and keys, a memory changes no answer.
+func TestMemoryChangesNoAnswer(t *testing.T) {
+	w := newWorld(t)
+	start := w.now
+	date := func(s int) string { return number(start.Add(time.Duration(s) * time.Second)) }
+	var tokens []string
+	for _, exp := range []int{10, 60, 300} {
+		for _, iat := range []int{-20, 0} {
+			claims := w.idpClaims().with("iat", date(iat)).with("exp", date(exp))
+			tokens = append(tokens, w.idp.token(t, claims), w.idp.token(t, claims.with("nbf", date(65))))
+		}
+	}
+	key := w.idpKeys.keys[0]
+	rapid.Check(t, func(rt *rapid.T) {
+		for range rapid.IntRange(1, 30).Draw(rt, "steps") {
+			switch rapid.IntRange(0, 4).Draw(rt, "what") {
+			case 0:
+				w.now = start.Add(time.Duration(rapid.IntRange(-200, 400).Draw(rt, "clock")) * time.Second)
+			case 1:
+				w.idpKeys.set()
+			case 2:
+				w.idpKeys.set(key)
+			default:
+				token := rapid.SampledFrom(tokens).Draw(rt, "token")
+				_, got := w.Verify(t.Context(), token)
+				_, want := w.verify(t.Context(), token, w.clock.read())
+				if (got == nil) != (want == nil) {
+					rt.Fatalf("at %v: Verify = %v, and without a memory %v", w.now, got, want)
+				}
+			}
+		}
+	})
+}
+
+func TestMemoryIsBounded(t *testing.T) {
+	w := newWorld(t)
+	const bound = 64 << 10
+	var err error
+	if w.memory, err = newMemory(bound, w.clock); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 500 {
+		w.accepts(w.hs.token(t, w.claims().with("jti", q(fmt.Sprint(i)))))
+	}
+	w.memory.entries.CleanUp()
+	if got := w.memory.entries.WeightedSize(); got > bound || got < bound/2 {
+		t.Errorf("remembered tokens weigh %d, want up to %d", got, bound)
+	}
+	// A token is charged for what it costs, not for its length alone.
+	many := w.claims().with("scope", q(strings.TrimSpace(strings.Repeat("a ", 2000))))
+	token := w.hs.token(t, many)
+	if got, want := weight(token, &remembered{caller: w.accepts(token)}), uint32(len(token)+16*2000); got < want {
+		t.Errorf("a token of 2,000 scopes weighs %d, want %d or more", got, want)
+	}
+}
+
+// What expired is let go when there is something new to remember.
+func TestMemoryLetsExpiredTokensGo(t *testing.T) {
+	w := newWorld(t)
+	for i := range 20 {
+		w.accepts(w.hs.token(t, w.claims().with("jti", q(fmt.Sprint(i)))))
+	}
+	w.now = w.now.Add(2 * time.Hour)
+	w.accepts(w.hs.token(t, w.claims()))
+	w.memory.entries.CleanUp()
+	if got := w.memory.entries.EstimatedSize(); got != 1 {
+		t.Errorf("%d tokens are remembered after all but one expired, want 1", got)
+	}
+}
+
+func TestVerifyOfARememberedTokenAllocatesNothing(t *testing.T) {
+	w := newWorld(t)
+	token := w.rs.token(t, w.claims())
+	w.accepts(token)
+	if got := testing.AllocsPerRun(1000, func() { _, _ = w.Verify(t.Context(), token) }); got > 1 {
+		t.Errorf("Verify of a remembered token allocates %v times, want none", got)
+	}
+}
+
+// Many callers, keys that come and go, a small memory: each answer is one of the
+// two there are, and each caller his own.
+func TestVerifyConcurrently(t *testing.T) {
+	w := newWorld(t)
+	var err error
+	if w.memory, err = newMemory(16<<10, w.clock); err != nil {
+		t.Fatal(err)
+	}
+	key := w.idpKeys.keys[0]
+	var tokens []string
+	for i := range 64 {
+		tokens = append(tokens, w.idp.token(t, w.idpClaims().with("sub", q(fmt.Sprint("caller-", i)))))
+	}
+	var wg sync.WaitGroup
+	for g := range 8 {
+		wg.Go(func() {
+			for n := range 200 {
+				i := (g*7 + n*13) % len(tokens)
+				if g == 0 && n%10 == 0 {
+					w.idpKeys.set()
+					w.idpKeys.set(key)
+				}
+				caller, err := w.Verify(t.Context(), tokens[i])
+				var e *contract.Error
+				switch want := fmt.Sprint("caller-", i); {
+				case err != nil && !errors.As(err, &e):
+					t.Errorf("Verify: %v, want a contract.Error", err)
+				case err == nil && caller.Subject != want:
+					t.Errorf("Verify = %s, want %s", caller.Subject, want)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	for i, token := range tokens {
+		if got, want := w.accepts(token).Subject, fmt.Sprint("caller-", i); got != want {
+			t.Errorf("Verify = %s, want %s", got, want)
+		}
+	}
+}
+
+func BenchmarkVerify(b *testing.B) {
+	w := newWorld(b)
+	for _, k := range []mintKey{w.ed, w.es, w.rs, w.hs} {
+		token := k.token(b, w.claims())
+		b.Run(k.method.Alg(), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := w.verify(b.Context(), token, w.clock.read()); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+	// What refusing costs before any signature is looked at.
+	forged := w.ed.sign(b, w.ed.header().with("kid", `"nobody"`).text(), w.claims().text())
+	b.Run("unknown-kid", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			if _, err := w.verify(b.Context(), forged, w.clock.read()); err == nil {
+				b.Fatal("taken")
+			}
+		}
+	})
+}
+
+func BenchmarkVerifyRemembered(b *testing.B) {
+	w := newWorld(b)
+	w.clock = newForwardClock(time.Now)
+	w.now = time.Now()
+	var err error
+	if w.memory, err = newMemory(rememberedBytes, w.clock); err != nil {
+		b.Fatal(err)
+	}
+	for _, k := range []mintKey{w.ed, w.rs} {
+		token := k.token(b, w.claims())
+		w.accepts(token)
+		b.Run(k.method.Alg(), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := w.Verify(b.Context(), token); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+		b.Run(k.method.Alg()+"-parallel", func(b *testing.B) {
+			b.RunParallel(func(pb *testing.PB) {
+				for pb.Next() {
+					if _, err := w.Verify(b.Context(), token); err != nil {
+						b.Fatal(err)
+					}
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,140 @@
+package auth
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"time"
+)
+
+// keySetClient is a copy of the client, or one of its own, that goes to the
+// configured place and nowhere else, and takes no cookies along.
+func keySetClient(client *http.Client) *http.Client {
+	if client == nil {
+		client = &http.Client{Transport: &http.Transport{ // without Proxy: nobody in between
+			TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12},
+			TLSHandshakeTimeout:    remoteFetchTime,
+			ForceAttemptHTTP2:      true,
+			DisableKeepAlives:      true, // the next fetch is minutes away
+			MaxResponseHeaderBytes: 32 << 10,
+		}}
+	}
+	own := *client
+	own.Jar = nil
+	own.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	return &own
+}
+
+// fetch replaces the set by what is at the URL now. When that fails the set
+// stays, until it is too old.
+func (r *RemoteKeys) fetch(ctx context.Context) {
+	began := r.cfg.Now()
+	r.used.Store(false) // from here on: who uses it now wants the next one
+	r.mu.Lock()
+	r.attempted = began
+	wasFailing := r.failing
+	r.mu.Unlock()
+
+	text, err := r.download(ctx)
+	if err == nil {
+		err = r.renew(ctx, text, began)
+	}
+	if ctx.Err() != nil {
+		return // stopped: says nothing of the issuer
+	}
+	r.mu.Lock()
+	r.failing = err != nil
+	r.mu.Unlock()
+	switch {
+	case err != nil && !wasFailing: // once, not every minute
+		r.cfg.Logger.Warn("fetching the issuer's keys", "error", err, "usable_until", r.until())
+	case err == nil && wasFailing:
+		r.cfg.Logger.Info("the issuer's keys are fetched again")
+	}
+}
+
+// until says how long tokens of the issuer are verified without another fetch.
+func (r *RemoteKeys) until() time.Time {
+	if set := r.set.Load(); set != nil {
+		return set.fetched.Add(remoteUsable)
+	}
+	return r.cfg.Now()
+}
+
+// download returns the body of the answer.
+func (r *RemoteKeys) download(ctx context.Context) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, remoteFetchTime)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, r.cfg.URL, http.NoBody)
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Accept", "application/jwk-set+json, application/json")
+	resp, err := r.client.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	if resp.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("answered %d, not 200; redirects are not followed", resp.StatusCode)
+	}
+	text, err := io.ReadAll(io.LimitReader(resp.Body, maxKeySetBytes+1))
+	if err != nil {
+		return nil, fmt.Errorf("read key set: %w", err)
+	}
+	return text, nil
+}
+
+// renew takes the text for the set of the time. A key that was in the set
+// before keeps its pointer, so that holds need not look into keys.
+func (r *RemoteKeys) renew(ctx context.Context, text []byte, at time.Time) error {
+	old, sum := r.set.Load(), sha256.Sum256(text)
+	if old != nil && old.sum == sum {
+		r.set.Store(&remoteSet{keys: old.keys, fetched: at, sum: sum})
+		return nil
+	}
+	keys, unusable, err := parseKeySet(text)
+	if err != nil {
+		return err
+	}
+	for i, k := range keys {
+		k.issuer, k.audience, k.tenantClaim = r.cfg.Issuer, r.cfg.Audience, r.cfg.TenantClaim
+		keys[i] = old.same(k)
+	}
+	r.report(ctx, keys, unusable)
+	r.set.Store(&remoteSet{keys: keys, fetched: at, sum: sum})
+	return nil
+}
+
+// same returns the set's own copy of the key, or the key.
+func (s *remoteSet) same(k *verifyKey) *verifyKey {
+	if s == nil {
+		return k
+	}
+	for _, have := range s.keys {
+		if have.kid == k.kid && have.method == k.method && equalKeys(have.key, k.key) {
+			return have
+		}
+	}
+	return k
+}
+
+// report says which keys of a new set are left out. That a set holds keys for
+// other purposes is normal; what the issuer should put right is a warning.
+func (r *RemoteKeys) report(ctx context.Context, keys []*verifyKey, unusable []unusableKey) {
+	for _, u := range unusable {
+		level := slog.LevelDebug
+		if errors.Is(u.why, errPrivateKey) || errors.Is(u.why, errSharedKID) {
+			level = slog.LevelWarn
+		}
+		r.cfg.Logger.Log(ctx, level, "a key of the issuer is not used", "index", u.index, "kid", u.kid, "reason", u.why)
+	}
+	if len(keys) == 0 {
+		r.cfg.Logger.Warn("the issuer has no key that can be used: its tokens are refused")
+	}
+}

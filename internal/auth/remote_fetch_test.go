@@ -1,0 +1,244 @@
+package auth
+
+import (
+	"bytes"
+	"crypto/ed25519"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/cookiejar"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/caprouter/caprouter/internal/run"
+)
+
+// canary is a server nobody has a reason to talk to.
+func canary(t *testing.T) (url string, visits *atomic.Int64) {
+	t.Helper()
+	visits = new(atomic.Int64)
+	s := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { visits.Add(1) }))
+	t.Cleanup(s.Close)
+	return s.URL, visits
+}
+
+// remoteOf returns keys of a real server, and their log.
+func remoteOf(t *testing.T, url string, client *http.Client) (*RemoteKeys, *bytes.Buffer) {
+	t.Helper()
+	log, now := new(bytes.Buffer), time.Now() // for this server, time stands still
+	r, err := NewRemoteKeys(RemoteConfig{
+		Issuer: remoteIssuer, URL: url, Audience: "caprouter", Client: client,
+		Logger: slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug})),
+		Now:    func() time.Time { return now },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r, log
+}
+
+func TestWhatIsSentForAKeySet(t *testing.T) {
+	key := jwkEd25519(t)
+	var got *http.Request
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		got = r
+		http.SetCookie(w, &http.Cookie{Name: "session", Value: "1"})
+		_, _ = io.WriteString(w, jwkSetText(t, jwkOf(t, "k", key)))
+	}))
+	defer s.Close()
+	t.Setenv("HTTP_PROXY", "http://127.0.0.1:1")
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, client := range map[string]*http.Client{"its own client": nil, "a client with cookies": {Jar: jar}} {
+		t.Run(name, func(t *testing.T) {
+			r, log := remoteOf(t, s.URL+"/keys?app=1", client)
+			for range 2 {
+				r.fetch(t.Context())
+				wantKey(t, r, "k", key)
+				if got.Method != http.MethodGet || got.RequestURI != "/keys?app=1" || got.Header.Get("Accept") != "application/jwk-set+json, application/json" {
+					t.Errorf("got %s %s, Accept %q", got.Method, got.RequestURI, got.Header.Get("Accept"))
+				}
+				if len(got.Cookies()) != 0 || got.Header.Get("Authorization") != "" {
+					t.Errorf("credentials are sent: %v", got.Header)
+				}
+			}
+			if log.Len() != 0 {
+				t.Errorf("logged on success:\n%s", log)
+			}
+		})
+	}
+	transport, ok := keySetClient(nil).Transport.(*http.Transport)
+	if !ok || transport.Proxy != nil {
+		t.Error("a proxy of the environment may stand in between") // to loopback no proxy is used anyway
+	}
+}
+
+func TestAnswersThatAreNoKeySet(t *testing.T) {
+	key, elsewhere := jwkEd25519(t), jwkEd25519(t)
+	good, forged := jwkSetText(t, jwkOf(t, "k", key)), jwkSetText(t, jwkOf(t, "k", elsewhere))
+	trap, visits := canary(t)
+	var sent atomic.Int64 // of the endless answer
+	answers := map[string]struct {
+		answer func(http.ResponseWriter, *http.Request)
+		want   string // in the log
+	}{
+		"not found": {func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(http.StatusNotFound)
+			_, _ = io.WriteString(w, forged)
+		}, "answered 404"},
+		"created": {func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(http.StatusCreated)
+			_, _ = io.WriteString(w, forged)
+		}, "answered 201"},
+		"no content":             {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }, "answered 204"},
+		"a redirect":             {func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, trap, http.StatusFound) }, "answered 302"},
+		"a redirect for good":    {func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, trap, http.StatusPermanentRedirect) }, "answered 308"},
+		"nothing":                {func(http.ResponseWriter, *http.Request) {}, "is not JSON"},
+		"a page":                 {func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "<html>") }, "is not JSON"},
+		"an error with code 200": {func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, `{"error":"x"}`) }, "no member keys"},
+		"half an answer": {func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Length", "1000")
+			_, _ = io.WriteString(w, forged)
+		}, "unexpected EOF"},
+		"no answer": {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, "EOF"},
+		"an endless answer": {func(w http.ResponseWriter, _ *http.Request) {
+			for {
+				n, err := io.WriteString(w, strings.Repeat(" ", 64<<10))
+				sent.Add(int64(n))
+				if err != nil {
+					return
+				}
+			}
+		}, "longer than 262144 bytes"},
+	}
+	for name, tt := range answers {
+		t.Run(name, func(t *testing.T) {
+			answer := func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, good) }
+			s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { answer(w, r) }))
+			defer s.Close()
+			r, log := remoteOf(t, s.URL, nil)
+			r.fetch(t.Context())
+			k := wantKey(t, r, "k", key)
+			answer = tt.answer
+			r.fetch(t.Context())
+			if !r.holds(k, time.Now()) {
+				t.Error("the set is gone that was there before")
+			}
+			wantKey(t, r, "k", key)
+			if text := log.String(); !strings.Contains(text, tt.want) || strings.Count(text, "level=WARN") != 1 {
+				t.Errorf("want one warning with %q, got:\n%s", tt.want, text)
+			}
+		})
+	}
+	if visits.Load() != 0 {
+		t.Errorf("%d redirects were followed", visits.Load())
+	}
+	if got := sent.Load(); got > 64<<20 {
+		t.Errorf("%d bytes of an endless answer were taken", got)
+	}
+}
+
+func TestWhatIsSaidOfKeysThatAreNotUsed(t *testing.T) {
+	key := jwkOf(t, "sound", jwkEd25519(t))
+	set := jwkSetText(t, key, key.with("kid", "enc").with("use", "enc"), key.with("kid", "open").with("d", "c2VjcmV0"),
+		key.with("kid", "twin"), key.with("kid", "twin"))
+	var body atomic.Pointer[string]
+	body.Store(&set)
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, *body.Load()) }))
+	defer s.Close()
+	r, log := remoteOf(t, s.URL, nil)
+	r.fetch(t.Context())
+	for _, want := range []string{
+		`level=DEBUG msg="a key of the issuer is not used" issuer=https://idp.example url=` + s.URL + ` index=1 kid=enc reason="its use is`,
+		`level=WARN msg="a key of the issuer is not used" issuer=https://idp.example url=` + s.URL + ` index=2 kid=open reason="it is not public`,
+		`level=WARN msg="a key of the issuer is not used" issuer=https://idp.example url=` + s.URL + ` index=3 kid=twin reason="another key`,
+		`level=WARN msg="a key of the issuer is not used" issuer=https://idp.example url=` + s.URL + ` index=4 kid=twin reason="another key`,
+	} {
+		if !strings.Contains(log.String(), want) {
+			t.Errorf("the log does not say %s:\n%s", want, log)
+		}
+	}
+	if strings.Contains(log.String(), "c2VjcmV0") || strings.Contains(log.String(), "kid=sound") {
+		t.Errorf("the log says too much:\n%s", log)
+	}
+	log.Reset()
+	r.fetch(t.Context())
+	if log.Len() != 0 {
+		t.Errorf("the same is said again of the same set:\n%s", log)
+	}
+	none := `{"keys":[]}`
+	body.Store(&none)
+	r.fetch(t.Context())
+	wantNone(t, r, "sound", false)
+	if !strings.Contains(log.String(), "no key that can be used") {
+		t.Errorf("the log does not say that there are no keys:\n%s", log)
+	}
+}
+
+// TestNothingInATokenIsAnAddress: what a token, or a key of the set, names as
+// the place of its key is never visited, and does not verify it.
+func TestNothingInATokenIsAnAddress(t *testing.T) {
+	trap, visits := canary(t)
+	public, private, err := ed25519.GenerateKey(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var fetches atomic.Int64
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		fetches.Add(1)
+		_, _ = io.WriteString(w, jwkSetText(t, jwkOf(t, "k", public).with("x5u", trap).with("jku", trap).with("iss", trap)))
+	}))
+	defer s.Close()
+	r, _ := remoteOf(t, s.URL, nil)
+	g := run.New(t.Context())
+	g.Go("keep keys fresh", r.Run)
+	defer func() {
+		g.Stop(nil)
+		if err := g.Wait(); err != nil {
+			t.Error(err)
+		}
+	}()
+	v, err := NewVerifier(VerifierConfig{Audience: "caprouter", Issuers: []*RemoteKeys{r}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := time.Now().Unix()
+	token := func(header map[string]any, issuer string) string {
+		header["alg"], header["typ"] = "EdDSA", "at+jwt"
+		claims := map[string]any{"iss": issuer, "sub": "alice", "aud": "caprouter", "iat": now, "exp": now + 60, "jti": "1", "jku": trap}
+		signed := jwkBytes([]byte(jwkText(t, header))) + "." + jwkBytes([]byte(jwkText(t, claims)))
+		return signed + "." + jwkBytes(ed25519.Sign(private, []byte(signed)))
+	}
+	if _, err := v.Verify(t.Context(), token(map[string]any{"kid": "k"}, remoteIssuer)); err != nil {
+		t.Fatalf("a good token: %v", err)
+	}
+	for name, forged := range map[string]string{
+		"jku":                   token(map[string]any{"kid": "k", "jku": trap}, remoteIssuer),
+		"x5u":                   token(map[string]any{"kid": "k", "x5u": trap}, remoteIssuer),
+		"jwk":                   token(map[string]any{"kid": "k", "jwk": jwkOf(t, "k", public)}, remoteIssuer),
+		"an address as kid":     token(map[string]any{"kid": trap}, remoteIssuer),
+		"an address as iss":     token(map[string]any{"kid": "k"}, trap),
+		"an iss a slash longer": token(map[string]any{"kid": "k"}, remoteIssuer+"/"),
+	} {
+		if caller, err := v.Verify(t.Context(), forged); err == nil {
+			t.Errorf("%s: taken for %v", name, caller)
+		}
+	}
+	signature := jwkBytes(make([]byte, ed25519.SignatureSize))
+	claims := strings.Split(token(map[string]any{}, remoteIssuer), ".")[1]
+	for i := range 10_000 {
+		header := fmt.Sprintf(`{"alg":"EdDSA","typ":"at+jwt","kid":"random-%d"}`, i)
+		if _, err := v.Verify(t.Context(), jwkBytes([]byte(header))+"."+claims+"."+signature); err == nil {
+			t.Fatal("a token of an unknown key is taken")
+		}
+	}
+	if fetches.Load() != 1 || visits.Load() != 0 {
+		t.Errorf("%d fetches and %d visits to the address in the tokens, want 1 and 0", fetches.Load(), visits.Load())
+	}
+}

@@ -1,0 +1,101 @@
+package auth
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// A revoked key that somebody copies back counts, as that of a revocation that
+// was cut short must. Nobody is left to believe that it does not.
+func TestRevokedKeyIsCurrentAgain(t *testing.T) {
+	dir, now := t.TempDir(), base()
+	path := filepath.Join(dir, KeyFile)
+	id := openAt(t, dir, now).KeyID()
+	backup, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	revoked := now.Add(time.Hour)
+	rotate(t, dir, true, revoked)
+	if err := os.WriteFile(path, backup, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	now = revoked.Add(time.Hour)
+	again := KeyInfo{ID: id, State: KeySigning, Made: base(), Revoked: revoked}
+	s := openAt(t, dir, now)
+	wantKeys(t, dir, s, now, again)
+	if !again.CountsAgain() {
+		t.Error("CountsAgain = false for a revoked key that signs")
+	}
+	m := makeAll(t, s)
+	wantCounts(t, s, &m, now, everything()...)
+
+	// A rotation that revokes nothing does not make it forget.
+	done := rotate(t, dir, false, now)
+	old := again
+	old.Until = now.Add(keyOverlap + retiredKeyLife)
+	wantKeys(t, dir, openAt(t, dir, now), now, done.New, old)
+	later := now.Add(keyOverlap)
+	old.State, done.New.State, done.New.SignsFrom = KeyRetired, KeySigning, time.Time{}
+	wantKeys(t, dir, openAt(t, dir, later), later, done.New, old)
+	if !old.CountsAgain() {
+		t.Error("CountsAgain = false for a revoked key whose tokens count")
+	}
+
+	done = rotate(t, dir, true, later)
+	s = openAt(t, dir, later)
+	wantCounts(t, s, &m, later, "signature")
+	for _, k := range s.Keys(later) {
+		if want := k.ID != done.New.ID; k.Revoked.IsZero() == want || k.CountsAgain() {
+			t.Errorf("key %+v, want all but the new one revoked for good", k)
+		}
+	}
+}
+
+func TestRevocationCutShort(t *testing.T) {
+	dir, now := t.TempDir(), base().Add(time.Hour)
+	openAt(t, dir, base())
+	r := newRotation(dir, now)
+	r.did = func(string) error { return errCrash } // behind the first public half
+	if _, err := r.run(true); !errors.Is(err, errCrash) {
+		t.Fatal(err)
+	}
+	s := openAt(t, dir, now)
+	wantKeys(t, dir, s, now, KeyInfo{ID: s.KeyID(), State: KeySigning, Made: base(), Revoked: now})
+}
+
+// The line in the file tells as well, where the public half is lost.
+func TestRevokedKeySaysSoItself(t *testing.T) {
+	dir, now := t.TempDir(), base().Add(time.Hour)
+	openAt(t, dir, base())
+	path := filepath.Join(dir, KeyFile)
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	line := []byte("Revoked: " + now.Format(time.RFC3339) + "\n")
+	if err := os.WriteFile(path, append(line, content...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := openAt(t, dir, now)
+	wantKeys(t, dir, s, now, KeyInfo{ID: s.KeyID(), State: KeySigning, Made: base(), Revoked: now})
+}
+
+func wantKeys(t *testing.T, dir string, s *Signer, now time.Time, want ...KeyInfo) {
+	t.Helper()
+	list, err := Keys(dir, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, list); diff != "" {
+		t.Errorf("keys of the directory (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(want, s.Keys(now)); diff != "" {
+		t.Errorf("keys of the signer (-want +got):\n%s", diff)
+	}
+}

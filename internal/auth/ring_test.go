@@ -1,0 +1,177 @@
+package auth
+
+import (
+	"crypto/ed25519"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+)
+
+// base is when the first key of a history was made.
+func base() time.Time { return time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC) }
+
+func testPair(t testing.TB, n int) *keyPair {
+	t.Helper()
+	seed := sha256.Sum256(fmt.Appendf(nil, "key %d of the tests", n))
+	pair, err := pairOf(ed25519.NewKeyFromSeed(seed[:]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pair
+}
+
+// history is a ring as it is at a time, when keys were made at the given ones.
+func history(pairs []*keyPair, made []time.Time, now time.Time) keyring {
+	var r keyring
+	for i, at := range made {
+		if at.After(now) && i > 0 {
+			break
+		}
+		if i > 0 {
+			r[i-1].retired = at
+		}
+		r = append(r, &ringKey{keyPair: pairs[i], made: at})
+	}
+	r.sort()
+	return r
+}
+
+func kids(t testing.TB, v *view) []string {
+	t.Helper()
+	var set struct{ Keys []struct{ Kid string } }
+	if err := json.Unmarshal(v.jwks, &set); err != nil {
+		t.Fatalf("key set %s: %v", v.jwks, err)
+	}
+	var list []string
+	for _, k := range set.Keys {
+		list = append(list, k.Kid)
+	}
+	return list
+}
+
+// The life of keys, in minutes since the first was made.
+func TestRingAt(t *testing.T) {
+	pairs := []*keyPair{testPair(t, 0), testPair(t, 1), testPair(t, 2)}
+	const day = 24 * 60
+	for _, tc := range []struct {
+		name    string
+		made    []float64
+		now     float64
+		signing int
+		live    []int // the one that signs first, then the youngest
+		states  []KeyState
+	}{
+		{"one key, just made", []float64{0}, 0, 0, []int{0}, []KeyState{KeySigning}},
+		{"one key, of a clock that was ahead", []float64{0}, -9, 0, []int{0}, []KeyState{KeySigning}},
+		{"just rotated", []float64{0, 60}, 60, 0, []int{0, 1}, []KeyState{KeyNext, KeySigning}},
+		{"in the overlap", []float64{0, 60}, 61.9, 0, []int{0, 1}, []KeyState{KeyNext, KeySigning}},
+		{"after the overlap", []float64{0, 60}, 62, 1, []int{1, 0}, []KeyState{KeySigning, KeyRetired}},
+		{"a day later", []float64{0, 60}, 60 + day, 1, []int{1, 0}, []KeyState{KeySigning, KeyRetired}},
+		{"before the old one's end", []float64{0, 60}, 60 + 2*day + 6.9, 1, []int{1, 0}, []KeyState{KeySigning, KeyRetired}},
+		{"at the old one's end", []float64{0, 60}, 60 + 2*day + 7, 1, []int{1}, []KeyState{KeySigning, KeyOld}},
+		{"rotated before anybody knew the first", []float64{0, 1}, 1.5, 0, []int{0, 1}, []KeyState{KeyNext, KeySigning}},
+		{"twice in a moment", []float64{0, 60, 60.5}, 61, 0, []int{0, 2, 1}, []KeyState{KeyNext, KeyNext, KeySigning}},
+		{"the middle one has its turn", []float64{0, 60, 60.5}, 62.2, 1, []int{1, 2, 0}, []KeyState{KeyNext, KeySigning, KeyRetired}},
+		{"and the last one", []float64{0, 60, 60.5}, 62.5, 2, []int{2, 1, 0}, []KeyState{KeySigning, KeyRetired, KeyRetired}},
+		{"a clock set back behind the rotation", []float64{0, 60}, 30, 0, []int{0, 1}, []KeyState{KeyNext, KeySigning}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			at := func(minutes float64) time.Time { return base().Add(time.Duration(minutes * float64(time.Minute))) }
+			var made []time.Time
+			for _, m := range tc.made {
+				made = append(made, at(m))
+			}
+			r := history(pairs, made, at(max(tc.now, tc.made[len(tc.made)-1])))
+			v := r.at(at(tc.now))
+			if v.signing.id != pairs[tc.signing].id {
+				t.Errorf("another key than %d signs", tc.signing)
+			}
+			var want []string
+			for _, i := range tc.live {
+				want = append(want, pairs[i].id)
+			}
+			if diff := cmp.Diff(want, kids(t, v)); diff != "" {
+				t.Errorf("key set (-want +got):\n%s", diff)
+			}
+			var states []KeyState
+			for _, info := range r.describe(at(tc.now)) {
+				states = append(states, info.State)
+			}
+			if diff := cmp.Diff(tc.states, states); diff != "" {
+				t.Errorf("states, the youngest first (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// A key whose private half is gone signs nothing and counts for nothing.
+func TestRingWithoutPrivateHalf(t *testing.T) {
+	gone, err := publicPairOf(testPair(t, 0).public)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := keyring{
+		{keyPair: gone, made: base(), retired: base().Add(time.Hour), revoked: base().Add(time.Hour)},
+		{keyPair: testPair(t, 1), made: base().Add(time.Hour)},
+	}
+	now := base().Add(time.Hour)
+	if v := r.at(now); v.signing != r[1] || len(v.live) != 1 {
+		t.Errorf("%d keys count, want the new one alone, at once", len(v.live))
+	}
+	want := []KeyInfo{
+		{ID: r[1].id, State: KeySigning, Made: r[1].made},
+		{ID: gone.id, State: KeyRevoked, Made: base(), Revoked: base().Add(time.Hour)},
+	}
+	if diff := cmp.Diff(want, r.describe(now)); diff != "" {
+		t.Errorf("keys (-want +got):\n%s", diff)
+	}
+}
+
+// What must hold of any history at any time.
+func TestRingProperties(t *testing.T) {
+	pairs := make([]*keyPair, 8)
+	for i := range pairs {
+		pairs[i] = testPair(t, i)
+	}
+	// How old the key set may be that an agent goes by: a minute of cache, a pause
+	// of its library between two looks, and the router's own way to a new key.
+	const staleness = 60*time.Second + 30*time.Second + 2*time.Second
+	rapid.Check(t, func(rt *rapid.T) {
+		made := []time.Time{base()}
+		gap := rapid.OneOf(rapid.Int64Range(0, 300), rapid.Int64Range(0, 200_000))
+		for range rapid.IntRange(0, len(pairs)-1).Draw(rt, "rotations") {
+			made = append(made, made[len(made)-1].Add(time.Duration(gap.Draw(rt, "gap"))*time.Second))
+		}
+		now := base().Add(time.Duration(gap.Draw(rt, "after")+gap.Draw(rt, "more")) * time.Second)
+		r := history(pairs, made, now)
+		v := r.at(now)
+
+		if v.signing == nil || v.live[0] != v.signing || !v.signing.live(now) {
+			rt.Fatal("no key signs whose tokens count")
+		}
+		before := now.Add(-staleness)
+		if before.Before(base()) {
+			before = base() // nobody could look earlier
+		}
+		if known := kids(t, history(pairs, made, before).at(before)); !slices.Contains(known, v.signing.id) {
+			rt.Fatalf("key %s signs, and was not published %s ago: %v", v.signing.id, staleness, known)
+		}
+		end := now.Add(maxCallerTokenLife)
+		if later := history(pairs, made, end); !slices.Contains(kids(t, later.at(end)), v.signing.id) {
+			rt.Fatal("a token made now does not count for its whole life")
+		}
+		if !v.covers(now) {
+			rt.Fatalf("what holds at %s is said to hold from %s to %s", now, v.from, v.until)
+		}
+		other := base().Add(time.Duration(gap.Draw(rt, "other")) * time.Second)
+		if w := r.at(other); v.covers(other) && (w.signing != v.signing || string(w.jwks) != string(v.jwks)) {
+			rt.Fatalf("what holds at %s is said to hold at %s, and does not", now, other)
+		}
+	})
+}

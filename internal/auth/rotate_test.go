@@ -1,0 +1,374 @@
+package auth
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/caprouter/caprouter/contract"
+)
+
+const testIssuer = "caprouter"
+
+// made is one of everything a Signer makes.
+type made struct {
+	agent, task, caller string
+	keyID               string
+	sig                 []byte
+	at                  time.Time
+}
+
+func makeAll(t testing.TB, s *Signer) made {
+	t.Helper()
+	m := made{at: s.ring.now()}
+	var err error
+	if m.agent, err = s.AgentToken(AgentGrant{
+		Issuer: testIssuer, AgentID: "a", Subject: "alice", TaskID: "t", Expires: m.at.Add(time.Hour),
+	}); err != nil {
+		t.Fatalf("AgentToken: %v", err)
+	}
+	if m.task, err = s.TaskToken(testIssuer, contract.TaskGrant{
+		AgentID: "a", RequestID: "r", TaskID: "t", Expires: m.at.Add(30 * 24 * time.Hour), // beyond any key
+	}); err != nil {
+		t.Fatalf("TaskToken: %v", err)
+	}
+	if m.caller, err = s.CallerToken(CallerGrant{
+		Issuer: testIssuer, Audience: testIssuer, Subject: "alice", Expires: m.at.Add(24 * time.Hour),
+	}); err != nil {
+		t.Fatalf("CallerToken: %v", err)
+	}
+	m.keyID, m.sig = s.Sign("audit-head", []byte("head"))
+	return m
+}
+
+func kidOf(t testing.TB, token string) string {
+	t.Helper()
+	var header struct{ Kid string }
+	text, _, _ := strings.Cut(token, ".")
+	data, err := base64.RawURLEncoding.DecodeString(text)
+	if err != nil || json.Unmarshal(data, &header) != nil || header.Kid == "" {
+		t.Fatalf("header of %s: %v", token, err)
+	}
+	return header.Kid
+}
+
+// counts says what of it counts for a Signer, in words.
+func (m *made) counts(t testing.TB, s *Signer, now time.Time) []string {
+	t.Helper()
+	var what []string
+	if strings.Contains(string(s.ring.at(now).jwks), `"kid":"`+kidOf(t, m.agent)+`"`) {
+		what = append(what, "agent")
+	}
+	if _, err := s.VerifyTaskToken(testIssuer, m.task, now); err == nil {
+		what = append(what, "task")
+	}
+	if k, err := s.find(t.Context(), kidOf(t, m.caller), "EdDSA", now); err == nil && k != nil && s.holds(k, now) {
+		what = append(what, "caller")
+	}
+	if s.Verify("audit-head", m.keyID, []byte("head"), m.sig) {
+		what = append(what, "signature")
+	}
+	return what
+}
+
+func wantCounts(t testing.TB, s *Signer, m *made, now time.Time, want ...string) {
+	t.Helper()
+	if diff := cmp.Diff(want, m.counts(t, s, now)); diff != "" {
+		t.Errorf("what counts at %s of what was made at %s (-want +got):\n%s", now, m.at, diff)
+	}
+}
+
+func everything() []string { return []string{"agent", "task", "caller", "signature"} }
+
+func openAt(t testing.TB, dir string, now time.Time) *Signer {
+	t.Helper()
+	s, err := openSigner(dir, func() time.Time { return now })
+	if err != nil {
+		t.Fatalf("OpenSigner: %v", err)
+	}
+	return s
+}
+
+func rotate(t testing.TB, dir string, revoke bool, now time.Time) *Rotation {
+	t.Helper()
+	done, err := RotateKeys(dir, revoke, now)
+	if err != nil {
+		t.Fatalf("RotateKeys: %v", err)
+	}
+	return done
+}
+
+// retiredFiles lists what is in the directory of retired keys.
+func retiredFiles(t testing.TB, dir string) []string {
+	t.Helper()
+	entries, err := os.ReadDir(filepath.Join(dir, RetiredDir))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, e := range entries {
+		info, err := e.Info()
+		if err != nil || info.Mode() != 0o600 {
+			t.Errorf("%s has the mode %v (%v), want 0600", e.Name(), info.Mode(), err)
+		}
+		if e.Name() != ringLockFile {
+			names = append(names, e.Name())
+		}
+	}
+	return names
+}
+
+func TestRotate(t *testing.T) {
+	dir, now := t.TempDir(), base()
+	first := openAt(t, dir, now)
+	before := makeAll(t, first)
+
+	now = now.Add(time.Hour)
+	done := rotate(t, dir, false, now)
+	old, next := before.keyID, done.New.ID
+	want := &Rotation{
+		New: KeyInfo{ID: next, State: KeyNext, Made: now, SignsFrom: now.Add(keyOverlap)},
+		Old: []KeyInfo{{ID: old, State: KeySigning, Made: base(), Until: now.Add(keyOverlap + retiredKeyLife)}},
+	}
+	if diff := cmp.Diff(want, done); diff != "" {
+		t.Errorf("rotation (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{old + ".key"}, retiredFiles(t, dir)); diff != "" {
+		t.Errorf("retired keys (-want +got):\n%s", diff)
+	}
+
+	s := openAt(t, dir, now)
+	wantCounts(t, s, &before, now, everything()...)
+	if got := makeAll(t, s); got.keyID != old {
+		t.Errorf("key %s signs, want the old one until the new one is known", got.keyID)
+	}
+	s = openAt(t, dir, now.Add(keyOverlap))
+	after := makeAll(t, s)
+	if after.keyID != next {
+		t.Errorf("key %s signs, want the new one", after.keyID)
+	}
+	wantCounts(t, s, &before, now.Add(keyOverlap), everything()...)
+	wantCounts(t, s, &after, now.Add(keyOverlap), everything()...)
+	wantCounts(t, first, &after, now.Add(keyOverlap)) // which has not looked since
+}
+
+func TestRotateRevokes(t *testing.T) {
+	dir, now := t.TempDir(), base()
+	first := makeAll(t, openAt(t, dir, now))
+	now = now.Add(time.Hour)
+	rotate(t, dir, false, now)
+	now = now.Add(time.Hour)
+	second := makeAll(t, openAt(t, dir, now))
+	done := rotate(t, dir, true, now)
+
+	s := openAt(t, dir, now)
+	wantCounts(t, s, &first, now, "signature")
+	wantCounts(t, s, &second, now, "signature")
+	third := makeAll(t, s)
+	wantCounts(t, s, &third, now, everything()...)
+	if third.keyID != done.New.ID || done.New.State != KeySigning {
+		t.Errorf("key %s signs and the new one is %s: want it to sign at once", third.keyID, done.New.State)
+	}
+	for _, name := range retiredFiles(t, dir) {
+		if !strings.HasSuffix(name, publicSuffix) {
+			t.Errorf("%s is still there", name)
+		}
+	}
+	if n := len(kids(t, s.ring.at(now))); n != 1 {
+		t.Errorf("%d keys are published, want the new one", n)
+	}
+}
+
+// What a key signed counts until it has ended; then its file is replaced by its
+// public half, with which the audit trail is verified for ever.
+func TestRetiredKeysEnd(t *testing.T) {
+	dir, now := t.TempDir(), base()
+	s := openAt(t, dir, now)
+	m := makeAll(t, s)
+	rotate(t, dir, false, now)
+	end := now.Add(keyOverlap + retiredKeyLife)
+	if _, err := s.Reload(end.Add(-1)); err != nil {
+		t.Fatal(err)
+	}
+	if k, _ := s.find(t.Context(), kidOf(t, m.caller), "EdDSA", end.Add(-1)); k == nil {
+		t.Error("the caller's key is gone before its end")
+	}
+	if diff := cmp.Diff([]string{m.keyID + ".key"}, retiredFiles(t, dir)); diff != "" {
+		t.Errorf("before its end (-want +got):\n%s", diff)
+	}
+	if _, err := s.Reload(end); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{m.keyID + ".pub"}, retiredFiles(t, dir)); diff != "" {
+		t.Errorf("at its end (-want +got):\n%s", diff)
+	}
+	wantCounts(t, s, &m, end, "signature")
+	wantCounts(t, openAt(t, dir, end), &m, end, "signature")
+	list, err := Keys(dir, end)
+	if err != nil || len(list) != 2 || list[1].State != KeyOld || !list[1].Made.Equal(base()) {
+		t.Errorf("Keys = %v, %v; want the old one last, made at %s", list, err, base())
+	}
+}
+
+var errCrash = errors.New("the process ended here")
+
+// A rotation that ends after any of its steps leaves a ring that works, and the
+// next one goes through.
+func TestRotateInterrupted(t *testing.T) {
+	for _, revoke := range []bool{false, true} {
+		for _, then := range []bool{false, true} {
+			for stop, whole := 1, false; !whole; stop++ {
+				t.Run(fmt.Sprintf("revoke %v, after step %d, then revoke %v", revoke, stop, then), func(t *testing.T) {
+					whole = interrupted(t, revoke, stop, then)
+				})
+				if stop > 100 {
+					t.Fatal("a rotation has no end")
+				}
+			}
+		}
+	}
+}
+
+// interrupted reports whether the rotation had no such step.
+func interrupted(t *testing.T, revoke bool, stop int, then bool) (whole bool) {
+	dir, now := t.TempDir(), base()
+	var all []made
+	for range 3 { // the first of them has ended when the next rotation comes
+		all = append(all, makeAll(t, openAt(t, dir, now)))
+		rotate(t, dir, false, now)
+		now = now.Add(retiredKeyLife)
+	}
+	all = append(all, makeAll(t, openAt(t, dir, now)))
+	steps := 0
+	r := newRotation(dir, now)
+	r.did = func(string) error {
+		if steps++; steps == stop {
+			return errCrash
+		}
+		return nil
+	}
+	_, err := r.run(revoke)
+	if whole = err == nil; !whole && !errors.Is(err, errCrash) {
+		t.Fatalf("rotation: %v", err)
+	}
+
+	s := openAt(t, dir, now)
+	for i := range all {
+		if !s.Verify("audit-head", all[i].keyID, []byte("head"), all[i].sig) {
+			t.Errorf("the signature of key %d is no longer verified", i)
+		}
+	}
+	if !revoke {
+		wantCounts(t, s, &all[2], now, everything()...)
+		wantCounts(t, s, &all[3], now, everything()...)
+	}
+	more := makeAll(t, s)
+	wantCounts(t, s, &more, now, everything()...)
+
+	rotate(t, dir, then, now)
+	s = openAt(t, dir, now)
+	for i, m := range append(all, more) {
+		if !s.Verify("audit-head", m.keyID, []byte("head"), m.sig) {
+			t.Errorf("the signature of key %d is no longer verified after another rotation", i)
+		}
+		if then {
+			wantCounts(t, s, &m, now, "signature")
+		}
+	}
+	if !then {
+		wantCounts(t, s, &more, now, everything()...)
+	}
+	return whole
+}
+
+// Whoever rotates at the same time, no key is lost.
+func TestRotateAtOnce(t *testing.T) {
+	dir, now := t.TempDir(), base()
+	first := makeAll(t, openAt(t, dir, now))
+	const rotations = 8
+	ids := make([]string, rotations)
+	var wg sync.WaitGroup
+	for i := range ids {
+		wg.Go(func() {
+			done, err := RotateKeys(dir, false, now)
+			if err != nil {
+				t.Errorf("RotateKeys: %v", err)
+				return
+			}
+			ids[i] = done.New.ID
+		})
+	}
+	wg.Wait()
+	list, err := Keys(dir, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	there := map[string]bool{}
+	for _, k := range list {
+		there[k.ID] = true
+	}
+	for _, id := range slices.Concat(ids, []string{first.keyID}) {
+		if !there[id] {
+			t.Errorf("key %s is lost", id)
+		}
+	}
+	if len(list) != rotations+1 {
+		t.Errorf("%d keys, want %d", len(list), rotations+1)
+	}
+}
+
+func TestRotateRefuses(t *testing.T) {
+	t.Run("no key", func(t *testing.T) {
+		dir := t.TempDir()
+		if _, err := RotateKeys(dir, false, base()); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("RotateKeys = %v, want that there is no key", err)
+		}
+		if entries, _ := os.ReadDir(dir); len(entries) != 0 {
+			t.Errorf("it made %v", entries)
+		}
+	})
+	for name, spoil := range map[string]func(dir, retired string) error{
+		"a key that others may read": func(_, retired string) error { return os.Chmod(retired, 0o644) },
+		"a directory others may use": func(dir, _ string) error { return os.Chmod(filepath.Join(dir, RetiredDir), 0o755) },
+		"an empty key":               func(_, retired string) error { return os.Truncate(retired, 0) },
+		"a key under another's name": func(_, retired string) error {
+			return os.Rename(retired, filepath.Join(filepath.Dir(retired), "kid.key"))
+		},
+		"a link": func(_, retired string) error {
+			return errors.Join(os.Rename(retired, retired+".bak"), os.Symlink(retired+".bak", retired))
+		},
+		"a private half named public": func(_, retired string) error {
+			return os.Rename(retired, strings.TrimSuffix(retired, ".key")+".pub")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			s := openAt(t, dir, base())
+			rotate(t, dir, false, base())
+			if err := spoil(dir, filepath.Join(dir, RetiredDir, s.KeyID()+".key")); err != nil {
+				t.Fatal(err)
+			}
+			_, rotateErr := RotateKeys(dir, false, base())
+			_, openErr := OpenSigner(dir)
+			_, reloadErr := s.Reload(base())
+			for what, err := range map[string]error{
+				"RotateKeys": rotateErr, "OpenSigner": openErr, "CheckKeyFile": CheckKeyFile(dir), "Reload": reloadErr,
+			} {
+				if err == nil || !strings.Contains(err.Error(), dir) || strings.Contains(err.Error(), "\n") {
+					t.Errorf("%s = %v, want one line that names the file", what, err)
+				}
+			}
+			makeAll(t, s) // as before
+		})
+	}
+}

@@ -1,0 +1,161 @@
+package auth
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"crypto/x509"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"runtime"
+)
+
+const (
+	minSecretBytes    = 32 // RFC 7518, section 3.2
+	minDistinctBytes  = 10 // 32 random hexadecimal digits have fewer once in ten thousand times
+	maxMaterialBytes  = 16 << 10
+	secretFileMask    = 0o077 // what nobody but the owner may do
+	publicKeyFileMask = 0o002 // what not everybody may do
+)
+
+// checkSecret refuses a secret somebody could guess or look up. It cannot tell
+// that one is good.
+func checkSecret(secret []byte) error {
+	switch {
+	case len(secret) == 0:
+		return errors.New("the secret is empty")
+	case bytes.Contains(secret, []byte("-----BEGIN ")) || isPublicKey(secret):
+		return errors.New("the secret is a key file, and half of such keys are public")
+	case len(secret) < minSecretBytes:
+		return fmt.Errorf("the secret is %d bytes long, HS256 needs %d or more", len(secret), minSecretBytes)
+	case len(secret) > maxMaterialBytes:
+		return fmt.Errorf("the secret is longer than %d bytes", maxMaterialBytes)
+	}
+	digest := sha256.Sum256(secret)
+	if source, ok := wellKnownSecrets()[hex.EncodeToString(digest[:])]; ok {
+		return fmt.Errorf("the secret is that of %s, which everybody has", source)
+	}
+	switch {
+	case repeats(secret):
+		return errors.New("the secret is a short text again and again")
+	case counts(secret):
+		return errors.New("the secret is a sequence")
+	case distinct(secret) < minDistinctBytes:
+		return fmt.Errorf("the secret is made of fewer than %d different bytes", minDistinctBytes)
+	case besideWords(secret) < minSecretBytes:
+		return fmt.Errorf("the secret is made of words such as secret and changeme, and has fewer than %d bytes beside them", minSecretBytes)
+	}
+	return nil
+}
+
+func isPublicKey(der []byte) bool {
+	_, err := x509.ParsePKIXPublicKey(der)
+	return err == nil
+}
+
+// repeats reports whether the secret is at least two times the same bytes, the
+// last of them perhaps not to their end.
+func repeats(secret []byte) bool {
+	for period := 1; period <= len(secret)/2; period++ {
+		if bytes.HasPrefix(secret, secret[period:]) {
+			return true
+		}
+	}
+	return false
+}
+
+// counts reports whether half of the bytes are their neighbour plus the same
+// number, as in abcdefgh and 99887766.
+func counts(secret []byte) bool {
+	var steps [256]int
+	for i, b := range secret[1:] {
+		if steps[b-secret[i]]++; steps[b-secret[i]] >= len(secret)/2 {
+			return true
+		}
+	}
+	return false
+}
+
+func distinct(secret []byte) int {
+	var seen [256]bool
+	n := 0
+	for _, b := range secret {
+		if !seen[b] {
+			seen[b] = true
+			n++
+		}
+	}
+	return n
+}
+
+// besideWords returns how much of the secret is no word one writes where a
+// secret should be.
+func besideWords(secret []byte) int {
+	rest := bytes.Clone(secret)
+	for i, b := range rest {
+		if 'A' <= b && b <= 'Z' {
+			rest[i] = b + 'a' - 'A'
+		}
+	}
+	for _, word := range placeholderWords() {
+		rest = bytes.ReplaceAll(rest, []byte(word), nil)
+	}
+	return len(rest)
+}
+
+// ReadSecretFile reads a secret, without the line end behind it. A file others
+// than its owner may use is an error.
+func ReadSecretFile(path string) ([]byte, error) {
+	secret, err := readMaterial(path, secretFileMask)
+	if err != nil {
+		return nil, fmt.Errorf("secret file: %w", err)
+	}
+	return bytes.TrimSuffix(bytes.TrimSuffix(secret, []byte("\n")), []byte("\r")), nil
+}
+
+// ReadPublicKeyFile reads the file of a public key. One that everybody may write
+// to is an error: everybody could put a key of his own there.
+func ReadPublicKeyFile(path string) ([]byte, error) {
+	key, err := readMaterial(path, publicKeyFileMask)
+	if err != nil {
+		return nil, fmt.Errorf("public key file: %w", err)
+	}
+	return key, nil
+}
+
+// readMaterial reads a small regular file whose mode has none of the bits. It may
+// be named by a symbolic link, as secrets that are mounted into containers are:
+// what counts is the file that was opened.
+func readMaterial(path string, forbidden fs.FileMode) ([]byte, error) {
+	named, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if !named.Mode().IsRegular() { // to open a pipe would wait for who writes to it
+		return nil, fmt.Errorf("%s is not a regular file", path)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }()
+	opened, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	mode := opened.Mode().Perm()
+	switch {
+	case mode&forbidden != 0 && runtime.GOOS != "windows": // which has no such bits
+		return nil, fmt.Errorf("%s has mode %04o, which lets others use it: run chmod %04o %s", path, mode, mode&^forbidden, path)
+	case opened.Size() > maxMaterialBytes:
+		return nil, fmt.Errorf("%s is %d bytes long, more than %d", path, opened.Size(), maxMaterialBytes)
+	}
+	content, err := io.ReadAll(io.LimitReader(f, maxMaterialBytes))
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", path, err)
+	}
+	return content, nil
+}

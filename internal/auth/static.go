@@ -1,0 +1,118 @@
+package auth
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/golang-jwt/jwt/v5"
+)
+
+// defaultTenantClaim names the tenant in tokens of static keys and our own.
+const defaultTenantClaim = "tenant"
+
+// algorithms are those a token may be signed with.
+func algorithms() []string { return []string{"EdDSA", "ES256", "RS256", "HS256"} }
+
+// StaticKey is a key an operator's file names. A secret never prints.
+type StaticKey struct {
+	key *verifyKey
+}
+
+// NewStaticKey returns the key of that name and algorithm: EdDSA (Ed25519),
+// ES256 (P-256) and RS256 with a public key in PEM, HS256 with the bytes of a
+// secret. A key that anybody could have, or guess, is an error. The material may
+// be changed afterwards.
+func NewStaticKey(kid, alg string, material []byte) (StaticKey, error) {
+	if !validKID(kid) {
+		return StaticKey{}, fmt.Errorf("key %q: a kid is 1 to %d printable ASCII characters", kid, maxKIDBytes)
+	}
+	k, err := newStaticKey(alg, material)
+	if err != nil {
+		return StaticKey{}, fmt.Errorf("key %q: %w", kid, err)
+	}
+	k.kid, k.tenantClaim = kid, defaultTenantClaim
+	return StaticKey{k}, nil
+}
+
+func newStaticKey(alg string, material []byte) (*verifyKey, error) {
+	switch alg {
+	case "HS256":
+		if err := checkSecret(material); err != nil {
+			return nil, fmt.Errorf("%w; make one with: openssl rand -base64 48", err)
+		}
+		return &verifyKey{method: newSecretHS256(material)}, nil
+	case "EdDSA", "ES256", "RS256":
+		public, err := parsePublicPEM(material)
+		if err != nil {
+			return nil, err
+		}
+		method, err := checkPublicKey(public)
+		if err != nil {
+			return nil, err
+		}
+		if method.Alg() != alg {
+			return nil, fmt.Errorf("it is a key for %s, not %s", method.Alg(), alg)
+		}
+		return &verifyKey{method: method, key: public}, nil
+	default:
+		return nil, fmt.Errorf("algorithm %q is not one of %s", alg, strings.Join(algorithms(), ", "))
+	}
+}
+
+// Format prints the redaction for every verb.
+func (StaticKey) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, redacted) }
+
+// LogValue logs the redaction.
+func (StaticKey) LogValue() slog.Value { return slog.StringValue(redacted) }
+
+// staticKeys are the keys of the configuration. They do not change.
+type staticKeys []*verifyKey
+
+// find looks among few keys, so it just looks at each.
+func (s staticKeys) find(_ context.Context, kid, alg string, _ time.Time) (*verifyKey, error) {
+	var found *verifyKey
+	for _, k := range s {
+		if k.method.Alg() != alg || kid != "" && k.kid != kid {
+			continue
+		}
+		if found != nil {
+			return nil, nil // kids are unique: no kid, and several keys
+		}
+		found = k
+	}
+	return found, nil
+}
+
+func (staticKeys) holds(*verifyKey, time.Time) bool { return true }
+
+// secretHS256 is HS256 with its secret in a closure: fmt walks through
+// unexported fields, pointers included, without asking whether it may.
+type secretHS256 struct {
+	verify func(signed string, signature []byte) error
+}
+
+func newSecretHS256(secret []byte) *secretHS256 {
+	own := slices.Clone(secret)
+	return &secretHS256{func(signed string, signature []byte) error {
+		return jwt.SigningMethodHS256.Verify(signed, signature, own)
+	}}
+}
+
+// Alg is jwt.SigningMethod's.
+func (*secretHS256) Alg() string { return jwt.SigningMethodHS256.Alg() }
+
+// Verify is jwt.SigningMethod's, without a key but its own.
+func (m *secretHS256) Verify(signed string, signature []byte, _ any) error {
+	return m.verify(signed, signature)
+}
+
+// Sign is jwt.SigningMethod's.
+func (*secretHS256) Sign(string, any) ([]byte, error) {
+	return nil, errors.New("a verifier signs nothing")
+}

@@ -1,0 +1,261 @@
+package auth
+
+import (
+	"crypto/ecdsa"
+	"crypto/rsa"
+	"encoding/json"
+	"os"
+	"slices"
+	"testing"
+
+	"github.com/golang-jwt/jwt/v5"
+
+	"github.com/caprouter/caprouter/internal/strictjson"
+	"github.com/caprouter/caprouter/internal/testkit"
+)
+
+// vectorFile is one file of signature vectors. A group has one key, or a set.
+type vectorFile struct {
+	Groups []vectorGroup `json:"testGroups"`
+}
+
+type vectorGroup struct {
+	Comment string          `json:"comment"`
+	Public  json.RawMessage `json:"public"`
+	Private json.RawMessage `json:"private"` // of secrets it is all there is
+	Tests   []vector        `json:"tests"`
+}
+
+type vector struct {
+	ID      int             `json:"tcId"`
+	Comment string          `json:"comment"`
+	JWS     json.RawMessage `json:"jws"`
+	Result  string          `json:"result"`
+}
+
+// token is what a caller would send: the text, or the object of the other form.
+func (v *vector) token(t *testing.T) string {
+	t.Helper()
+	if v.JWS[0] == '{' {
+		return string(v.JWS)
+	}
+	var text string
+	if err := strictjson.Unmarshal(v.JWS, &text); err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+// key is the published half of the group's key or set.
+func (g *vectorGroup) key() json.RawMessage {
+	if len(g.Public) > 0 {
+		return g.Public
+	}
+	return g.Private
+}
+
+// isSet reports whether the group has a set of keys.
+func (g *vectorGroup) isSet(t *testing.T) bool {
+	t.Helper()
+	var set struct {
+		Keys json.RawMessage `json:"keys"`
+	}
+	if err := strictjson.UnmarshalForeign(g.key(), &set); err != nil {
+		t.Fatal(err)
+	}
+	return len(set.Keys) > 0
+}
+
+// signatureGroups are those of a file with a set, or those with a key, as far
+// as they are about signatures.
+func signatureGroups(t *testing.T, name string, sets bool) []vectorGroup {
+	t.Helper()
+	data, err := os.ReadFile(testkit.Shared(t, "corpora", "wycheproof", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var f vectorFile
+	if err := strictjson.UnmarshalForeign(data, &f); err != nil {
+		t.Fatal(err)
+	}
+	return slices.DeleteFunc(f.Groups, func(g vectorGroup) bool {
+		return len(g.Tests) == 0 || len(g.Tests[0].JWS) == 0 || g.isSet(t) != sets
+	})
+}
+
+// vectorKey pins a key to the algorithm it declares. That it is printed in a
+// document is no matter here, nor that a secret is weak.
+func vectorKey(t *testing.T, k *publicJWK) (*verifyKey, error) {
+	t.Helper()
+	if k.Type == "oct" {
+		var text string
+		if err := strictjson.Unmarshal(k.K, &text); err != nil {
+			t.Fatal(err)
+		}
+		secret, err := octets("k", text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return &verifyKey{kid: k.KeyID, method: jwt.SigningMethodHS256, key: secret}, k.checkPurpose("HS256")
+	}
+	key, err := k.pinned()
+	if err != nil {
+		return nil, err
+	}
+	switch public := key.key.(type) {
+	case *rsa.PublicKey:
+		err = checkRSA(public)
+	case *ecdsa.PublicKey:
+		err = checkP256(public)
+	}
+	return key, err
+}
+
+// checkVector verifies a token as far as its signature.
+func checkVector(k *verifyKey, token string) error {
+	c, err := parseCompact(token)
+	if err != nil {
+		return err
+	}
+	return c.verify(k)
+}
+
+// vectorCounts is what became of the vectors of a file.
+type vectorCounts struct{ accepted, refused, otherAlgorithm, exceptions int }
+
+func (c *vectorCounts) add(valid, ours, exception bool) {
+	switch {
+	case exception:
+		c.exceptions++
+	case valid && ours:
+		c.accepted++
+	case valid:
+		c.otherAlgorithm++
+	default:
+		c.refused++
+	}
+}
+
+// TestWycheproofSignatures: the vectors of signatures, below what a token says.
+// Valid ones are accepted when they are of an algorithm of ours, and everything
+// else is refused.
+func TestWycheproofSignatures(t *testing.T) {
+	for file, tt := range map[string]struct {
+		want       vectorCounts
+		exceptions map[int]string // labelled wrongly, and how we know
+	}{
+		"json_web_signature_test.json": {vectorCounts{18, 353, 26, 4}, map[int]string{
+			367: `labelled invalid for padding that it does not have: it is 357, which is valid, to the byte`,
+			370: `labelled invalid for padding that it does not have: it is 357, which is valid, to the byte`,
+			372: `labelled valid with a "?" in its header, which is no base64url`,
+			373: `labelled valid with a "?" in its payload, which is no base64url`,
+		}},
+		"json_web_crypto_test.json": {vectorCounts{3, 43, 0, 0}, nil},
+	} {
+		t.Run(file, func(t *testing.T) {
+			var got vectorCounts
+			for _, g := range signatureGroups(t, file, false) {
+				var k publicJWK
+				if err := strictjson.UnmarshalForeign(g.key(), &k); err != nil {
+					t.Fatal(err)
+				}
+				ours := k.Algorithm != nil && slices.Contains(algorithms(), *k.Algorithm)
+				key, unusable := vectorKey(t, &k)
+				for _, v := range g.Tests {
+					err := unusable
+					if err == nil {
+						err = checkVector(key, v.token(t))
+					}
+					_, exception := tt.exceptions[v.ID]
+					valid := v.Result == "valid"
+					if accepted := err == nil; accepted != (valid && ours != exception || !valid && exception) {
+						t.Errorf("%d, %s (%s: %s), an exception: %v: got error %v", v.ID, v.Result, g.Comment, v.Comment, exception, err)
+					}
+					got.add(valid, ours, exception)
+				}
+			}
+			t.Logf("%+v", got)
+			if got != tt.want {
+				t.Errorf("got %+v, want %+v", got, tt.want)
+			}
+		})
+	}
+}
+
+// TestWycheproofOtherAlgorithms: a key that declares no algorithm has ours, and
+// a token that the same key has signed by another algorithm is refused.
+func TestWycheproofOtherAlgorithms(t *testing.T) {
+	refused := 0
+	for _, g := range signatureGroups(t, "json_web_signature_test.json", false) {
+		var k publicJWK
+		if err := strictjson.UnmarshalForeign(g.key(), &k); err != nil {
+			t.Fatal(err)
+		}
+		if k.Type != "RSA" || k.Algorithm == nil || *k.Algorithm == "RS256" {
+			continue
+		}
+		k.Algorithm = nil
+		key, err := vectorKey(t, &k)
+		if err != nil {
+			t.Fatalf("%s: %v", g.Comment, err)
+		}
+		for _, v := range g.Tests {
+			if v.Result != "valid" {
+				continue // some are invalid only because they are RS256
+			}
+			refused++
+			if err := checkVector(key, v.token(t)); err == nil {
+				t.Errorf("%d (%s: %s) is accepted", v.ID, g.Comment, v.Comment)
+			}
+		}
+	}
+	t.Logf("%d refused", refused)
+	if refused == 0 {
+		t.Error("no such vectors")
+	}
+}
+
+// TestWycheproofKeySets: the vectors of key sets, which go the way a provider's
+// set goes. Of shared secrets none is ever used, so that sets of them accept
+// nothing.
+func TestWycheproofKeySets(t *testing.T) {
+	for file, tt := range map[string]struct {
+		want    vectorCounts
+		secrets []int // valid, but under a shared secret
+	}{
+		"json_web_key_test.json":    {vectorCounts{1, 21, 4, 0}, []int{2, 13, 14, 15}},
+		"json_web_crypto_test.json": {vectorCounts{0, 2, 1, 0}, []int{48}},
+	} {
+		t.Run(file, func(t *testing.T) {
+			var got vectorCounts
+			for _, g := range signatureGroups(t, file, true) {
+				keys, unusable, err := parseKeySet(g.key())
+				if err != nil || len(keys)+len(unusable) == 0 {
+					t.Fatalf("%s: %d + %d keys, error %v", g.Comment, len(keys), len(unusable), err)
+				}
+				for _, v := range g.Tests {
+					accepted := acceptedBySet(&remoteSet{keys: keys}, v.token(t))
+					valid, secret := v.Result == "valid", slices.Contains(tt.secrets, v.ID)
+					if accepted != (valid && !secret) || secret && !valid {
+						t.Errorf("%d, %s (%s: %s), under a secret: %v: accepted: %v", v.ID, v.Result, g.Comment, v.Comment, secret, accepted)
+					}
+					got.add(valid, !secret, false)
+				}
+			}
+			t.Logf("%+v", got)
+			if got != tt.want {
+				t.Errorf("got %+v, want %+v", got, tt.want)
+			}
+		})
+	}
+}
+
+// acceptedBySet verifies a token with the key of the set that it names.
+func acceptedBySet(s *remoteSet, token string) bool {
+	c, err := parseCompact(token)
+	if err != nil {
+		return false
+	}
+	k := s.lookup(c.kid, c.alg)
+	return k != nil && c.verify(k) == nil
+}
