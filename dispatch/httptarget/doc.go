@@ -23,6 +23,13 @@
 // time until it answers, not the work it has accepted. The body of a 202 is not
 // looked at. Whoever accepts without a callback is told to stop.
 //
+// # Whose address it is
+//
+// An address in the operator's file is called wherever it leads. One with which
+// an agent registered itself is called through connections of its own, behind
+// Config.Guard: the task with its token, and the request to stop. A redirect is a
+// bad result, so neither goes on to anybody else.
+//
 // # Was it done?
 //
 // The one question after a failure is whether the agent may have done the work.
@@ -34,6 +41,7 @@
 //	─────────────────────────────────────────────────────────────────────────────
 //	no connection, nothing sent       agent_unavailable, retried
 //	  … and the deadline has passed   deadline_exceeded
+//	  … its address may not be called agent_unavailable
 //	4xx, a refusal                    agent_unavailable
 //	429                               agent_unavailable      … and retried
 //	408, 5xx, connection lost         outcome_unknown (!)    agent_unavailable, retried

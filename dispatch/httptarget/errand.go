@@ -26,6 +26,8 @@ type errand struct {
 	end    time.Time // when the agent must have answered
 	url    *url.URL
 	token  string
+	// transport has the connections for the agent's kind of address
+	transport *http.Transport
 	// callback is where a Result may come later; nil = nowhere
 	callback *contract.Callback
 
@@ -41,10 +43,10 @@ func (e *errand) prepare(ctx context.Context) *failure {
 	if ctx.Err() != nil {
 		return e.ended(ctx, false)
 	}
-	var err error
-	if e.url, err = address(e.call.Agent.Endpoint.URL, e.target.plainHTTP); err != nil {
-		return &failure{code: contract.TaskAgentUnavailable, detail: fmt.Sprintf("%s %v", e.call.Agent.ID, err), cause: err}
+	if f := e.locate(); f != nil {
+		return f
 	}
+	var err error
 	if e.token, err = e.target.tokens.get(e.call, e.end); err != nil {
 		return e.tokenless(err)
 	}
@@ -73,7 +75,7 @@ func (e *errand) try(ctx context.Context, n int) *failure {
 		return &failure{code: contract.TaskAgentUnavailable, detail: "the task could not be encoded", cause: err}
 	}
 	var line line
-	resp, err := e.target.transport.RoundTrip(e.request(line.watch(ctx, by.connected), body))
+	resp, err := e.transport.RoundTrip(e.request(line.watch(ctx, by.connected), body))
 	if err != nil {
 		return e.lost(ctx, err, line.sent())
 	}

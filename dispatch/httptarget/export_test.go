@@ -19,8 +19,8 @@ func Remembered(t *Target) int { return len(t.tokens.young) + len(t.tokens.old) 
 // on.
 func CountWrites(t *Target) *atomic.Int64 {
 	var n atomic.Int64
-	dial := t.transport.DialContext
-	t.transport.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
+	dial := t.trusted.DialContext
+	t.trusted.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
 		conn, err := dial(ctx, network, addr)
 		if counted, ok := conn.(*countedConn); ok {
 			counted.Conn = writeCounter{counted.Conn, &n}

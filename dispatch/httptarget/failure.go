@@ -14,6 +14,7 @@ import (
 
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/dispatch"
+	"github.com/caprouter/caprouter/internal/egress"
 )
 
 // fairTime is how long an agent must have had before its silence is held
@@ -61,6 +62,8 @@ func (e *errand) lost(ctx context.Context, err error, sent bool) *failure {
 		return e.ended(ctx, sent)
 	case !sent && !time.Now().Before(e.end): // the dialer's clock and the context's run side by side
 		return e.ended(ctx, false)
+	case !sent && isRefused(err):
+		return e.barred(err)
 	case !sent:
 		f := &failure{
 			code: contract.TaskAgentUnavailable, detail: agent + " could not be reached: " + whyNot(err), cause: err,
@@ -170,6 +173,12 @@ func whyNot(err error) string {
 		return "it could not be connected to in time"
 	}
 	return "the connection failed"
+}
+
+// isRefused tells a connection that the guard did not let be made.
+func isRefused(err error) bool {
+	_, ok := errors.AsType[*egress.Refused](err)
+	return ok
 }
 
 func isTimeout(err error) bool {

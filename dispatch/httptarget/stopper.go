@@ -18,25 +18,28 @@ const (
 // stopper tells agents to stop, in the background and as well as it can:
 // nobody's answer waits for it.
 type stopper struct {
-	transport http.RoundTripper
-	group     *run.Group
+	group *run.Group
 
 	mu      sync.Mutex
-	sending int             // at most maxStops
-	waiting []*http.Request // for one of those, oldest first
+	sending int     // at most maxStops
+	waiting []*stop // for one of those, oldest first
 	closed  bool
 }
 
-func newStopper(transport http.RoundTripper) *stopper {
-	return &stopper{
-		transport: transport,
-		group:     run.New(context.Background()), // outlives the request it is about
-	}
+// stop is one agent to be told, on a connection that may lead to it.
+type stop struct {
+	transport http.RoundTripper
+	request   *http.Request
+}
+
+func newStopper() *stopper {
+	return &stopper{group: run.New(context.Background())} // outlives the request it is about
 }
 
 // tell sends the request unless too many are waiting: an agent that does not
 // hear of it stops at the deadline.
-func (s *stopper) tell(req *http.Request) {
+func (s *stopper) tell(transport http.RoundTripper, req *http.Request) {
+	next := &stop{transport, req}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
@@ -44,36 +47,36 @@ func (s *stopper) tell(req *http.Request) {
 	case s.sending < maxStops:
 		s.sending++
 		s.group.Go("stop tasks", func(ctx context.Context) error {
-			for ; req != nil; req = s.next() {
-				s.send(ctx, req)
+			for ; next != nil; next = s.next() {
+				next.send(ctx)
 			}
 			return nil
 		})
 	case len(s.waiting) < maxWaiting:
-		s.waiting = append(s.waiting, req)
+		s.waiting = append(s.waiting, next)
 	}
 }
 
-func (s *stopper) send(ctx context.Context, req *http.Request) {
+func (s *stop) send(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, stopTimeout)
 	defer cancel()
-	if resp, err := s.transport.RoundTrip(req.WithContext(ctx)); err == nil {
+	if resp, err := s.transport.RoundTrip(s.request.WithContext(ctx)); err == nil {
 		_ = resp.Body.Close() // whatever it says
 	}
 }
 
-// next returns the request that has waited longest; with nil the sender ends.
-func (s *stopper) next() *http.Request {
+// next returns the stop that has waited longest; with nil the sender ends.
+func (s *stopper) next() *stop {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.waiting) == 0 {
 		s.sending--
 		return nil
 	}
-	req := s.waiting[0]
+	oldest := s.waiting[0]
 	s.waiting[0] = nil // append reuses the array only from here on
 	s.waiting = s.waiting[1:]
-	return req
+	return oldest
 }
 
 // close drops what is waiting and returns when nothing is on its way.

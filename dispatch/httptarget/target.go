@@ -11,6 +11,7 @@ import (
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/dispatch"
 	"github.com/caprouter/caprouter/internal/auth"
+	"github.com/caprouter/caprouter/internal/egress"
 	"github.com/caprouter/caprouter/internal/resilience"
 )
 
@@ -30,6 +31,10 @@ type Config struct {
 	// while nobody knows. nil = never known.
 	PublicURL func() string
 
+	// Guard is where agents that registered themselves may be; nil = they are not
+	// called.
+	Guard *egress.Guard
+
 	TLS    *tls.Config      // nil = the system's roots
 	Logger *slog.Logger     // why tasks failed; nil = silent
 	Now    func() time.Time // for the life of reused tokens; nil = time.Now
@@ -39,6 +44,7 @@ type Config struct {
 type TokenSource interface {
 	AgentToken(g auth.AgentGrant) (string, error)
 	TaskToken(issuer string, g contract.TaskGrant) (string, error)
+	KeyID() string // of the key that signs now
 }
 
 // Target gives tasks to agents over HTTP. It may be used from any goroutine,
@@ -49,9 +55,12 @@ type Target struct {
 	blank     *http.Request // what all tasks' requests have in common; copied, never changed
 	log       *slog.Logger
 	tokens    *tokens
-	transport *http.Transport
-	stopper   *stopper
-	buffers   buffers
+	guard     *egress.Guard
+	// Two sets of connections: one that was made for an address of the file is
+	// not lent to an agent that names the same one. guarded is nil without a guard.
+	trusted, guarded *http.Transport
+	stopper          *stopper
+	buffers          buffers
 }
 
 var (
@@ -93,11 +102,15 @@ func New(cfg Config, source TokenSource) (*Target, error) {
 				"User-Agent":      {"caprouter/" + cfg.Version},
 			},
 		},
-		log:       cfg.Logger,
-		tokens:    newTokens(source, cfg.Issuer, cfg.TokenReuse, cfg.Now),
-		transport: newTransport(cfg.TLS),
+		log:     cfg.Logger,
+		tokens:  newTokens(source, cfg.Issuer, cfg.TokenReuse, cfg.Now),
+		guard:   cfg.Guard,
+		trusted: newTransport(cfg.TLS, nil),
+		stopper: newStopper(),
 	}
-	t.stopper = newStopper(t.transport)
+	if cfg.Guard != nil {
+		t.guarded = newTransport(cfg.TLS, cfg.Guard)
+	}
 	return t, nil
 }
 
@@ -105,7 +118,10 @@ func New(cfg Config, source TokenSource) (*Target, error) {
 // the idle connections. Do and Stop must not be called any more.
 func (t *Target) Close() {
 	t.stopper.close()
-	t.transport.CloseIdleConnections()
+	t.trusted.CloseIdleConnections()
+	if t.guarded != nil {
+		t.guarded.CloseIdleConnections()
+	}
 }
 
 // Do gives the task to the agent and returns what came of it.
@@ -123,7 +139,7 @@ func (t *Target) Do(ctx context.Context, c dispatch.Call) dispatch.Outcome {
 		f = e.run(ctx)
 	}
 	if e.abandoned && f != nil {
-		t.stopper.tell(e.stopRequest())
+		t.stopper.tell(e.transport, e.stopRequest())
 	}
 	if f != nil {
 		e.report(ctx, f)
@@ -139,15 +155,18 @@ func (t *Target) Do(ctx context.Context, c dispatch.Call) dispatch.Outcome {
 // background and as well as it can.
 func (t *Target) Stop(c dispatch.Call) {
 	e := &errand{target: t, call: c}
-	var err error
-	if e.url, err = address(c.Agent.Endpoint.URL, t.plainHTTP); err == nil {
-		e.token, err = t.tokens.get(c, time.Now())
+	f := e.locate()
+	if f == nil {
+		var err error
+		if e.token, err = t.tokens.get(c, time.Now()); err != nil {
+			f = e.tokenless(err)
+		}
 	}
-	if err != nil {
-		t.log.Warn("agent not told to stop", "agent", c.Agent.ID, "task_id", c.Task.TaskID, "trace_id", c.Task.TraceID, "err", err)
+	if f != nil {
+		t.log.Warn("agent not told to stop", "agent", c.Agent.ID, "task_id", c.Task.TaskID, "trace_id", c.Task.TraceID, "detail", f.detail, "err", f.cause)
 		return
 	}
-	t.stopper.tell(e.stopRequest())
+	t.stopper.tell(e.transport, e.stopRequest())
 }
 
 // run tries until there is a result, no more tries, or no more time.

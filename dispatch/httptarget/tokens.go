@@ -31,7 +31,9 @@ type tokens struct {
 	young, old map[tokenKey]remembered
 }
 
-type tokenKey struct{ agent, subject string }
+// tokenKey holds all that makes two callers two. It holds the key that signed as
+// well: one that signs no more may have been withdrawn, and its tokens with it.
+type tokenKey struct{ agent, issuer, tenant, subject, keyID string }
 
 type remembered struct {
 	token string
@@ -48,12 +50,18 @@ func (t *tokens) get(c dispatch.Call, end time.Time) (string, error) {
 	if c.Caller == nil {
 		return "", errors.New("the call names no caller")
 	}
-	grant := auth.AgentGrant{Issuer: t.issuer, AgentID: c.Agent.ID, Subject: c.Caller.Subject}
+	grant := auth.AgentGrant{
+		Issuer: t.issuer, AgentID: c.Agent.ID,
+		Subject: c.Caller.Subject, SubjectIssuer: c.Caller.Issuer, Tenant: c.Caller.Tenant,
+	}
 	if t.reuse == 0 {
 		grant.TaskID, grant.Expires = c.Task.TaskID, end.Add(tokenSlack)
 		return t.source.AgentToken(grant)
 	}
-	key, now := tokenKey{c.Agent.ID, c.Caller.Subject}, t.now()
+	key := tokenKey{
+		agent: c.Agent.ID, issuer: c.Caller.Issuer, tenant: c.Caller.Tenant, subject: c.Caller.Subject, keyID: t.source.KeyID(),
+	}
+	now := t.now()
 	if token, ok := t.recall(key, now); ok {
 		return token, nil
 	}

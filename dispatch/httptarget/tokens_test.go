@@ -25,6 +25,16 @@ type countingSource struct {
 	grants []auth.AgentGrant
 
 	taskGrants []contract.TaskGrant
+	changed    string // another key signs: its name
+}
+
+func (s *countingSource) KeyID() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.changed != "" {
+		return s.changed
+	}
+	return s.source.KeyID()
 }
 
 func (s *countingSource) AgentToken(g auth.AgentGrant) (string, error) {
@@ -49,6 +59,8 @@ func (s *countingSource) count() int {
 
 // failingSource makes no tokens.
 type failingSource struct{}
+
+func (failingSource) KeyID() string { return "" }
 
 func (failingSource) AgentToken(auth.AgentGrant) (string, error) {
 	return "", errors.New("the key is gone: hunter2")
@@ -127,8 +139,51 @@ func TestTokenReuse(t *testing.T) {
 		t.Error("the token was renewed too early")
 	}
 	now = now.Add(1)
-	if send("a", "alice") == first {
+	second := send("a", "alice")
+	if second == first {
 		t.Error("the token was not renewed")
+	}
+	source.mu.Lock()
+	source.changed = "another"
+	source.mu.Unlock()
+	if send("a", "alice") == second {
+		t.Error("the token of a key that signs no more, and may have been withdrawn, was used again")
+	}
+}
+
+// Whoever vouches for a caller, and its tenant, are part of who it is: the agent
+// learns of both, and nobody gets the token of a namesake.
+func TestTokensTellNamesakesApart(t *testing.T) {
+	callers := []contract.Caller{
+		{Subject: "alice"},
+		{Subject: "alice", Issuer: "https://a.example"},
+		{Subject: "alice", Issuer: "https://b.example"},
+		{Subject: "alice", Issuer: "https://a.example", Tenant: "acme"},
+		{Subject: "alice", Issuer: "https://a.example", Tenant: "globex"},
+		{Subject: "alice", Tenant: "acme"},
+	}
+	for _, reuse := range []time.Duration{0, time.Hour} {
+		t.Run(fmt.Sprint("reuse ", reuse), func(t *testing.T) {
+			source := &countingSource{source: newSigner(t)}
+			target := newTargetWith(t, source, func(c *httptarget.Config) { c.TokenReuse = reuse })
+			a := newAgent(t, answering(http.StatusOK, good))
+			var expected []contract.Caller
+			for range 2 {
+				for _, caller := range callers {
+					do(t, target, newCall(a.URL, func(c *dispatch.Call) { c.Caller = &caller }))
+				}
+				if expected == nil || reuse == 0 {
+					expected = append(expected, callers...)
+				}
+			}
+			var got []contract.Caller
+			for _, g := range source.grants {
+				got = append(got, contract.Caller{Subject: g.Subject, Issuer: g.SubjectIssuer, Tenant: g.Tenant})
+			}
+			if diff := cmp.Diff(expected, got); diff != "" {
+				t.Errorf("whom tokens were made for (-want +got):\n%s", diff)
+			}
+		})
 	}
 }
 
@@ -153,6 +208,8 @@ func TestTokensRememberedAreBounded(t *testing.T) {
 }
 
 type cheapSource struct{}
+
+func (cheapSource) KeyID() string { return "cheap" }
 
 func (cheapSource) AgentToken(g auth.AgentGrant) (string, error) { return g.Subject, nil }
 

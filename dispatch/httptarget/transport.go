@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/egress"
 )
 
 const (
@@ -25,11 +26,11 @@ const (
 
 // newTransport returns a transport that does what it is told and nothing else:
 // no proxies from the environment, no redirects, no cookies (those are a
-// Client's), no decoding.
-func newTransport(tlsConfig *tls.Config) *http.Transport {
+// Client's), no decoding. It connects where the guard lets it; nil = anywhere.
+func newTransport(tlsConfig *tls.Config, guard *egress.Guard) *http.Transport {
 	var http1 http.Protocols
 	http1.SetHTTP1(true) // HTTP/2 resends requests that a GOAWAY says were not read
-	d := &dialer{tls: &tls.Config{MinVersion: tls.VersionTLS12}}
+	d := &dialer{net: net.Dialer{Control: guard.Control}, tls: &tls.Config{MinVersion: tls.VersionTLS12}}
 	if tlsConfig != nil {
 		d.tls = tlsConfig.Clone()
 	}

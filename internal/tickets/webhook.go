@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -65,18 +64,13 @@ func newSender(w *Webhook, allowPlain bool) (*sender, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &sender{url: w.URL, key: key, client: &http.Client{
-		Timeout: sendTimeout,
-		Transport: &http.Transport{ // of its own: none of the environment's proxies
-			DialContext:           (&net.Dialer{Timeout: 5 * time.Second}).DialContext,
-			TLSHandshakeTimeout:   5 * time.Second,
-			ResponseHeaderTimeout: 10 * time.Second,
-			IdleConnTimeout:       30 * time.Second,
-			MaxIdleConns:          1,
-			ForceAttemptHTTP2:     true,
-		},
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}}, nil
+	transport := egress.Transport(nil) // the operator chose the address
+	transport.ResponseHeaderTimeout = 10 * time.Second
+	transport.IdleConnTimeout = 30 * time.Second
+	transport.MaxIdleConns = 1
+	client := egress.Client(transport)
+	client.Timeout = sendTimeout
+	return &sender{url: w.URL, key: key, client: client}, nil
 }
 
 // Check says what keeps messages from being sent to the webhook, as Open does;

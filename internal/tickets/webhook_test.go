@@ -21,6 +21,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/caprouter/caprouter/internal/llm"
+	"github.com/caprouter/caprouter/internal/testkit/fakenet"
 	"github.com/caprouter/caprouter/internal/tickets"
 )
 
@@ -196,6 +197,48 @@ func TestWebhookTriesAgain(t *testing.T) {
 		}
 	}
 	o.settled(t, p.TicketID)
+}
+
+// A message goes to the address in the configuration: not where that leads, and
+// not to a proxy of the environment. 0.0.0.0 leads to this machine, and is no
+// address for which that would be left out.
+func TestWebhookGoesNowhereElse(t *testing.T) {
+	trap := fakenet.NewTrap(t)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Location", "http://127.0.0.1:"+trap.Port)
+		w.WriteHeader(http.StatusTemporaryRedirect)
+	}))
+	defer server.Close()
+	at := strings.Replace(server.URL, "127.0.0.1", "0.0.0.0", 1)
+	proxy, err := http.ProxyFromEnvironment(httptest.NewRequest(http.MethodPost, at, http.NoBody))
+	if err != nil || proxy == nil {
+		t.Fatalf("the environment's proxy is %v (%v), want one", proxy, err)
+	}
+	var log bytes.Buffer
+	outcomes := make(chan string, 100)
+	o := newOffice(t, func(c *tickets.Config) {
+		c.Webhook = &tickets.Webhook{URL: at, Secret: llm.NewSecret(secret)}
+		c.AllowPlainHTTP = true
+		c.Logger = slog.New(slog.NewTextHandler(&log, nil))
+		c.Delivered = func(outcome string) {
+			select {
+			case outcomes <- outcome:
+			default:
+			}
+		}
+	})
+	stop := o.serving(t)
+	o.propose(t, demand("r1", "acme/ana", "book a flight"))
+	if got := <-outcomes; got != tickets.DeliveredFailed {
+		t.Errorf("got outcome %s, want %s", got, tickets.DeliveredFailed)
+	}
+	stop()
+	if !strings.Contains(log.String(), "307") {
+		t.Errorf("log = %s\nwant the answer of the address", log.String())
+	}
+	if n := trap.Caught(t); n != 0 {
+		t.Errorf("%d redirects were followed, want none", n)
+	}
 }
 
 // What one process could not tell the next one does, in the words of then.

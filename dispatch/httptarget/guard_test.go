@@ -1,0 +1,305 @@
+package httptarget_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"net/url"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/dispatch"
+	"github.com/caprouter/caprouter/dispatch/httptarget"
+	"github.com/caprouter/caprouter/internal/egress"
+	"github.com/caprouter/caprouter/internal/testkit"
+	"github.com/caprouter/caprouter/internal/testkit/fakenet"
+)
+
+// names are the names of all tests here. 127.0.0.2 stands for a public address,
+// behind a guard that lets it through.
+var names = fakenet.NewNames(map[string][]string{
+	"example.com":              {"127.0.0.2"},
+	"localhost.localdomain":    {"127.0.0.1", "::1"},
+	"127.0.0.1.nip.io":         {"127.0.0.1"},
+	"0x7f.0.0.1":               {"127.0.0.1"},
+	"metadata.google.internal": {"169.254.169.254"},
+	"instance-data":            {"169.254.169.254"},
+	"host.docker.internal":     {"172.17.0.1"},
+})
+
+const barred = "quality_agent could not be reached: its address may not be called"
+
+func registered(c *dispatch.Call) { c.Agent.Origin = contract.OriginRegistration }
+
+// allowing is a guard that lets the ranges through.
+func allowing(ranges ...string) func(*httptarget.Config) {
+	var prefixes []netip.Prefix
+	for _, s := range ranges {
+		prefixes = append(prefixes, netip.MustParsePrefix(s))
+	}
+	return func(c *httptarget.Config) { c.Guard = egress.NewGuard(prefixes...) }
+}
+
+func plainHTTP(c *httptarget.Config) { c.AllowPlainHTTP = true }
+
+// listed returns the addresses that strangers try, with the port instead of
+// theirs.
+func listed(t *testing.T, port string) (urls []string) {
+	t.Helper()
+	f, err := os.Open(testkit.Shared(t, "corpora", "own-lists", "ssrf_targets.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = f.Close() }()
+	for lines := bufio.NewScanner(f); lines.Scan(); {
+		var line struct{ Class, URL string }
+		if err := json.Unmarshal(lines.Bytes(), &line); err != nil {
+			t.Fatal(err)
+		}
+		if line.Class != "redirect" {
+			raw, _, _ := strings.Cut(line.URL, " (") // a remark
+			urls = append(urls, withPort(raw, port))
+		}
+	}
+	return urls
+}
+
+func withPort(raw, port string) string {
+	u, err := url.Parse(raw)
+	if err != nil || u.Hostname() == "" {
+		return raw
+	}
+	return strings.Replace(raw, u.Host, strings.TrimSuffix(u.Host, ":"+u.Port())+":"+port, 1)
+}
+
+// No address of the list is called, for a task or to stop one, and what the
+// caller is told does not say why.
+func TestTargetsOfStrangers(t *testing.T) {
+	for name, tc := range map[string]struct {
+		change []func(*httptarget.Config)
+		// what is let through to the dialler and fails there, by the host
+		dialled map[string]string
+	}{
+		"as it is": {nil, map[string]string{}},
+		"plain http anywhere": {[]func(*httptarget.Config){plainHTTP}, map[string]string{
+			"example.com": "connection refused", "2130706433": "resolved", "017700000001": "resolved", "0": "resolved",
+			"2852039166": "resolved", "0251.0376.0251.0376": "resolved",
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			trap := fakenet.NewTrap(t)
+			names.Set("rebind.test", "127.0.0.1")
+			target := newTarget(t, append(tc.change, allowing("127.0.0.2/32"))...)
+			for _, raw := range listed(t, trap.Port) {
+				c := newCall(raw, registered)
+				got := do(t, target, c)
+				target.Stop(c)
+				if got.Err == nil || got.Err.Code != contract.TaskAgentUnavailable || got.Uncertain || got.Later {
+					t.Errorf("%q: got %+v, want the agent unavailable", raw, got)
+					continue
+				}
+				var want string
+				if u, err := url.Parse(raw); err == nil && u.User == nil && u.Scheme == "http" && !strings.Contains(raw, "%0d") {
+					want = tc.dialled[u.Hostname()]
+				}
+				if want == "" && got.Attempts > 1 || !strings.Contains(got.Err.Detail, want) {
+					t.Errorf("%q: got %q after %d tries, want it refused (%s)", raw, got.Err.Detail, got.Attempts, want)
+				}
+				if strings.Contains(got.Err.Detail, "127.") || strings.Contains(got.Err.Detail, "169.254") {
+					t.Errorf("%q: the detail %q shows an address", raw, got.Err.Detail)
+				}
+			}
+			target.Close()
+			if n := trap.Caught(t); n != 0 {
+				t.Errorf("%d connections were made, want none", n)
+			}
+		})
+	}
+}
+
+// The same addresses are called when they stand in the operator's file: there
+// is something at the other end for the guard to keep strangers from.
+func TestTheFileIsTrusted(t *testing.T) {
+	a := newAgent(t, answering(http.StatusOK, good))
+	target := newTarget(t, plainHTTP, allowing())
+	_, port, _ := net.SplitHostPort(a.Listener.Addr().String())
+	names.Set("rebind.test", "127.0.0.1")
+	// An address is refused as it stands, a name where it leads.
+	for host, attempts := range map[string]int{"127.0.0.1": 0, "0.0.0.0": 0, "[::ffff:127.0.0.1]": 0, "127.0.0.1.nip.io": 1, "rebind.test": 1} {
+		c := newCall("http://" + host + ":" + port + "/tasks")
+		check(t, do(t, target, c), want{attempts: 1, health: dispatch.HealthGood})
+		registered(&c)
+		check(t, do(t, target, c), want{code: contract.TaskAgentUnavailable, detail: barred, attempts: attempts, health: dispatch.HealthBad})
+	}
+	if got := len(a.received()); got != 5 {
+		t.Errorf("the agent saw %d tasks, want those of the file", got)
+	}
+}
+
+// Without a guard, and for an origin nobody has heard of, nobody is called.
+func TestNoGuardNoCall(t *testing.T) {
+	a := newAgent(t, answering(http.StatusOK, good))
+	target := newTarget(t)
+	refusedAsItStands := want{code: contract.TaskAgentUnavailable, detail: barred, health: dispatch.HealthBad}
+	check(t, do(t, target, newCall(a.URL, registered)), refusedAsItStands)
+	check(t, do(t, target, newCall(a.URL, func(c *dispatch.Call) { c.Agent.Origin = "elsewhere" })), refusedAsItStands)
+	target.Stop(newCall(a.URL, registered))
+	target.Close()
+	if len(a.received())+len(a.stopped()) != 0 {
+		t.Error("the agent was called")
+	}
+}
+
+func TestAllowedRange(t *testing.T) {
+	a := newAgent(t, answering(http.StatusOK, good))
+	for allowed, w := range map[string]want{
+		"127.0.0.1/32": {attempts: 1, health: dispatch.HealthGood},
+		"127.0.0.0/8":  {attempts: 1, health: dispatch.HealthGood},
+		"127.0.0.2/32": {code: contract.TaskAgentUnavailable, detail: barred, health: dispatch.HealthBad},
+		"10.0.0.0/8":   {code: contract.TaskAgentUnavailable, detail: barred, health: dispatch.HealthBad},
+	} {
+		check(t, do(t, newTarget(t, allowing(allowed)), newCall(a.URL, registered)), w)
+	}
+}
+
+// An agent that registers the address of another does not get its connections.
+func TestConnectionsAreNotShared(t *testing.T) {
+	var connections atomic.Int64
+	a := httptest.NewUnstartedServer(answering(http.StatusOK, good))
+	a.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		if state == http.StateNew {
+			connections.Add(1)
+		}
+	}
+	a.Start()
+	defer a.Close()
+	fine := want{attempts: 1, health: dispatch.HealthGood}
+	target := newTarget(t, allowing("127.0.0.0/8"))
+	for range 3 {
+		check(t, do(t, target, newCall(a.URL)), fine)
+		check(t, do(t, target, newCall(a.URL, registered)), fine)
+	}
+	if got := connections.Load(); got != 2 {
+		t.Errorf("%d connections, want one for each kind of address", got)
+	}
+}
+
+// listenNear listens on 127.0.0.2 with the port of the trap.
+func listenNear(t *testing.T, trap *fakenet.Trap) net.Listener {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.2:"+trap.Port)
+	if err != nil {
+		t.Skip("127.0.0.2 is not this machine, or taken:", err)
+	}
+	return l
+}
+
+// A name that leads to the agent and then to the router's own machine.
+func TestRebinding(t *testing.T) {
+	trap := fakenet.NewTrap(t)
+	a := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Connection", "close") // the next task needs a connection
+		_, _ = io.WriteString(w, good)
+	}))
+	_ = a.Listener.Close()
+	a.Listener = listenNear(t, trap)
+	a.Start()
+	defer a.Close()
+	target := newTarget(t, plainHTTP, allowing("127.0.0.2/32"))
+	c := newCall("http://rebind.test:"+trap.Port+"/tasks", registered)
+	for range 50 {
+		names.Set("rebind.test", "127.0.0.2")
+		check(t, do(t, target, c), want{attempts: 1, health: dispatch.HealthGood})
+		names.Set("rebind.test", "127.0.0.1", "::1")
+		check(t, do(t, target, c), want{code: contract.TaskAgentUnavailable, detail: barred, attempts: 1, health: dispatch.HealthBad})
+	}
+	if n := trap.Caught(t); n != 0 {
+		t.Errorf("%d connections were made, want none", n)
+	}
+}
+
+// A name that leads elsewhere by the time the agent is told to stop.
+func TestRebindingBeforeTheStop(t *testing.T) {
+	trap := fakenet.NewTrap(t)
+	begun := make(chan struct{})
+	a := httptest.NewUnstartedServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		close(begun)
+		<-r.Context().Done()
+	}))
+	_ = a.Listener.Close()
+	a.Listener = listenNear(t, trap)
+	a.Start()
+	defer a.Close()
+	target := newTarget(t, plainHTTP, allowing("127.0.0.2/32"))
+	names.Set("rebind.test", "127.0.0.2")
+	ctx, leave := context.WithCancel(t.Context())
+	var got dispatch.Outcome
+	var wg sync.WaitGroup
+	wg.Go(func() { got = target.Do(ctx, newCall("http://rebind.test:"+trap.Port+"/tasks", registered)) })
+	<-begun
+	names.Set("rebind.test", "127.0.0.1")
+	leave()
+	wg.Wait()
+	check(t, got, want{code: contract.TaskWasCancelled, attempts: 1, uncertain: true})
+	target.Close()
+	if n := trap.Caught(t); n != 0 {
+		t.Errorf("%d connections were made, want none", n)
+	}
+}
+
+// An agent that may be called does not get to say who else is.
+func TestRegisteredRedirectsAreNotFollowed(t *testing.T) {
+	trap := fakenet.NewTrap(t)
+	for _, to := range []string{"http://127.0.0.1:" + trap.Port, "http://169.254.169.254/", "file:///etc/passwd", "/again"} {
+		a := newAgent(t, func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Location", to)
+			w.WriteHeader(http.StatusTemporaryRedirect)
+		})
+		got := do(t, newTarget(t, allowing("127.0.0.0/8")), newCall(a.URL, registered))
+		check(t, got, want{code: contract.TaskBadResult, detail: "redirects are not followed", attempts: 1, uncertain: true, health: dispatch.HealthBad})
+		if n := len(a.received()); n != 1 {
+			t.Errorf("to %s: the agent saw %d tasks, want 1", to, n)
+		}
+	}
+	if n := trap.Caught(t); n != 0 {
+		t.Errorf("%d redirects were followed, want none", n)
+	}
+}
+
+// 0.0.0.0 leads to this machine, and is no address for which the environment's
+// proxy would be left out.
+func TestProxiesAreNotUsed(t *testing.T) {
+	a := newAgent(t, answering(http.StatusOK, good))
+	at := strings.Replace(a.URL, "127.0.0.1", "0.0.0.0", 1)
+	proxy, err := http.ProxyFromEnvironment(httptest.NewRequest(http.MethodPost, at, http.NoBody))
+	if err != nil || proxy == nil {
+		t.Fatalf("the environment's proxy is %v (%v), want one", proxy, err)
+	}
+	target := newTarget(t, plainHTTP, allowing("0.0.0.0/8", "127.0.0.0/8"))
+	for _, kind := range []func(*dispatch.Call){func(*dispatch.Call) {}, registered} {
+		check(t, do(t, target, newCall(at, kind)), want{attempts: 1, health: dispatch.HealthGood})
+	}
+}
+
+// The log says which address it was and what the operator can do.
+func TestTheLogSaysWhatWasRefused(t *testing.T) {
+	var log bytes.Buffer
+	names.Set("rebind.test", "10.1.2.3")
+	target := newTarget(t, plainHTTP, allowing(), func(c *httptarget.Config) { c.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
+	do(t, target, newCall("http://rebind.test/tasks", registered))
+	if got := log.String(); !strings.Contains(got, "10.1.2.3 may not be called") || !strings.Contains(got, "dispatch.allow_private") {
+		t.Errorf("log = %s", got)
+	}
+}
