@@ -21,11 +21,12 @@ type key [sha256.Size]byte
 
 // keyOf hashes everything the answer depends on, each part behind its length, so
 // that no two lists of parts are the same bytes. The version of the registry is
-// one of them: after a reload every answer is asked for anew.
+// one of them: after a reload every answer is asked for anew. So is the
+// partition: nobody is to find out what callers of another one have asked.
 func (c *Classifier) keyOf(in *Input) key {
 	turns := latest(in.History)
-	parts := make([]string, 0, 6+2*maxTurns)
-	parts = append(parts, c.model.Provider(), c.model.Model(), prompts.RouterVersion, in.Registry.Version, in.Locale, in.Prompt)
+	parts := make([]string, 0, 7+2*maxTurns)
+	parts = append(parts, c.model.Provider(), c.model.Model(), prompts.RouterVersion, in.Registry.Version, in.Partition, in.Locale, in.Prompt)
 	for _, turn := range turns {
 		parts = append(parts, turn.Role, turn.Content)
 	}

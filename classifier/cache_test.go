@@ -84,6 +84,8 @@ func TestKey(t *testing.T) {
 			in.Registry = &s
 		}, true},
 		{"another prompt", nil, func(in *classifier.Input) { in.Prompt += "." }, false},
+		{"another partition", nil, func(in *classifier.Input) { in.Partition = "tenant south" }, false},
+		{"the partition moved into the locale", nil, func(in *classifier.Input) { in.Partition, in.Locale = "e", "n" }, false},
 		{"another locale", nil, func(in *classifier.Input) { in.Locale = "pt-BR" }, false},
 		{"another registry", nil, func(in *classifier.Input) {
 			s := *in.Registry

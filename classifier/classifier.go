@@ -139,6 +139,9 @@ type Input struct {
 	Locale   string
 	Registry *capabilities.Snapshot
 	Lexical  *lexical.Model
+	// Partition names those who share the model's answers, and the waiting for
+	// them: callers of another partition ask anew. No model sees it.
+	Partition string
 }
 
 // Classify proposes what the prompt is. It does not fail: the worst it says is

@@ -24,8 +24,15 @@ type AnswerInput struct {
 	History []contract.Turn
 	Locale  string                   // BCP 47; "" = not known
 	Restore func(text string) string // gives the caller its own values back, a bracketed word at a time; nil = nothing is masked
-	Now     func() time.Time         // nil = time.Now; the call's latency is measured with it
+	// May is asked when the model is about to be, and only then: whether the caller
+	// may have one more answer; nil = always.
+	May func() bool
+	Now func() time.Time // nil = time.Now; the call's latency is measured with it
 }
+
+// ReasonLimited is why a model is not asked for a caller who has had as many of
+// its answers as it may for now.
+const ReasonLimited = "rate_limited"
 
 // maxWait is how long the model gets for an answer, however patient the caller
 // is: who is told what is served instead can go on.
@@ -45,6 +52,9 @@ func Answer(ctx context.Context, m Model, u *Unmet, in AnswerInput) contract.Res
 		Mode: contract.DataServerFallback, Classification: &u.Decision.Classification, Unsupported: Unsupported(u),
 	}
 	said := directReply{reason: whyNotAsk(ctx, m, u)}
+	if said.reason == "" && in.May != nil && !in.May() {
+		said.reason = ReasonLimited
+	}
 	if said.reason == "" {
 		said = ask(ctx, m, u.Registry.Fallback.MaxTokens, lang.tag, &in)
 	}
@@ -78,7 +88,7 @@ func whyNotAsk(ctx context.Context, m Model, u *Unmet) string {
 // whatever it is asked.
 func away(reason string) bool {
 	switch reason {
-	case llm.ReasonTimeout, llm.ReasonUnavailable, llm.ReasonRateLimited, llm.ReasonUnauthorized, llm.ReasonBreakerOpen, llm.ReasonOverloaded:
+	case llm.ReasonTimeout, llm.ReasonUnavailable, llm.ReasonRateLimited, llm.ReasonUnauthorized, llm.ReasonBreakerOpen, llm.ReasonOverloaded, llm.ReasonBudget:
 		return true
 	}
 	return false

@@ -276,6 +276,7 @@ func TestAnswerCancelled(t *testing.T) {
 func TestAnswerOfAModelThatIsAway(t *testing.T) {
 	away := []string{
 		llm.ReasonTimeout, llm.ReasonUnavailable, llm.ReasonRateLimited, llm.ReasonUnauthorized, llm.ReasonBreakerOpen, llm.ReasonOverloaded,
+		llm.ReasonBudget,
 	}
 	for _, reason := range append(llm.Reasons(), "", "session") {
 		t.Run(reason, func(t *testing.T) {
@@ -293,6 +294,52 @@ func TestAnswerOfAModelThatIsAway(t *testing.T) {
 			}
 			if !strings.Contains(got.Answer, "directly is not available at the moment. Accepted intents") {
 				t.Errorf("got %q, want that the model is not to be had, and what is", got.Answer)
+			}
+		})
+	}
+}
+
+// TestAnswerWithinALimit: the limit is looked at when the model is about to be
+// asked, once, and never in vain.
+func TestAnswerWithinALimit(t *testing.T) {
+	away := joke()
+	away.Decision.Classification.Reason = llm.ReasonBreakerOpen
+	for name, tc := range map[string]struct {
+		left   bool // the caller
+		m      *scripted
+		u      *fallback.Unmet
+		may    bool
+		reason string
+		looks  int
+		calls  int
+	}{
+		"there is one more":        {false, says("A byte."), joke(), true, "", 1, 1},
+		"there is none":            {false, says("A byte."), joke(), false, fallback.ReasonLimited, 1, 0},
+		"the model is away":        {false, says("A byte."), away, false, llm.ReasonBreakerOpen, 0, 0},
+		"the caller left":          {true, says("A byte."), joke(), false, llm.OutcomeCancelled, 0, 0},
+		"there is no model at all": {false, nil, joke(), false, llm.ReasonNotConfigured, 0, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var m fallback.Model
+			if tc.m != nil {
+				m = tc.m
+			}
+			ctx, leave := context.WithCancel(t.Context())
+			defer leave()
+			if tc.left {
+				leave()
+			}
+			looks := 0
+			got := fallback.Answer(ctx, m, tc.u, fallback.AnswerInput{Prompt: "x", May: func() bool {
+				looks++
+				return tc.may
+			}})
+			calls := 0
+			if tc.m != nil {
+				calls = len(tc.m.asked)
+			}
+			if got.DegradedReason != tc.reason || looks != tc.looks || calls != tc.calls || (got.AnsweredBy != nil) != (tc.calls > 0) {
+				t.Errorf("got %q after %d looks and %d calls, by %+v; want %q after %d and %d", got.DegradedReason, looks, calls, got.AnsweredBy, tc.reason, tc.looks, tc.calls)
 			}
 		})
 	}

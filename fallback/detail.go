@@ -75,12 +75,15 @@ func (a *answer) advice() string {
 	return strings.Join(steps, "; ")
 }
 
-// notUnderstood is for a request that fits nobody at all.
+// notUnderstood is for a request that fits nobody at all. Who may not use every
+// agent is not told whether it fits an agent of others.
 func (a *answer) notUnderstood() string {
 	text := "no intent of this registry fits the request"
-	if a.Decision.Classification.Intent != contract.Unknown {
+	understood := a.understood()
+	if understood || !a.all {
 		text = "no agent you may use serves this request"
-	} else if near, ok := a.nearIntent(); ok {
+	}
+	if near, ok := a.nearIntent(); ok && !understood {
 		text += fmt.Sprintf(" (%s is nearest, with %.2f of the %.2f needed)", near.Intent, near.Confidence, a.minConfidence())
 	}
 	return text + ": ask for one of the accepted intents: " + enumerate(a.intents)

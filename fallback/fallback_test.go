@@ -130,7 +130,7 @@ func TestDetail(t *testing.T) {
 		{
 			name: "out of scope, something near", reason: fallback.ReasonNoMatch, caller: only("rag_agent"),
 			clf:  contract.Classification{Intent: contract.Unknown, Alternatives: []contract.IntentScore{{Intent: "code_review", Confidence: 0.4}, {Intent: "retrieval_qa", Confidence: 0.3}}},
-			want: "no intent of this registry fits the request (retrieval_qa is nearest, with 0.30 of the 0.50 needed): ask for one of the accepted intents: doc_answering, retrieval_qa",
+			want: "no agent you may use serves this request (retrieval_qa is nearest, with 0.30 of the 0.50 needed): ask for one of the accepted intents: doc_answering, retrieval_qa",
 		},
 		{
 			name: "understood, but nobody is near that may be shown", reason: fallback.ReasonNoMatch, caller: only("rag_agent"), clf: contract.Classification{Intent: "code_review"},
@@ -193,7 +193,7 @@ func TestDetail(t *testing.T) {
 		},
 		{
 			name: "a reason of its own", reason: "topk_reached", clf: unknown, caller: only("billing_agent"),
-			want: "no intent of this registry fits the request: ask for one of the accepted intents: cost_analysis",
+			want: "no agent you may use serves this request: ask for one of the accepted intents: cost_analysis",
 		},
 	}
 	for _, tt := range tests {
@@ -366,6 +366,12 @@ func TestNothingIsRevealed(t *testing.T) {
 		}
 		if diff := cmp.Diff(got, fallback.Unsupported(u)); diff != "" {
 			t.Errorf("got two answers (-first +second):\n%s", diff)
+		}
+		if clf := &u.Decision.Classification; clf.Intent == "xx_intent" {
+			clf.Intent = contract.Unknown
+			if diff := cmp.Diff(got, fallback.Unsupported(u)); diff != "" {
+				t.Errorf("what only others may use is told unlike what nobody serves (-hidden +unknown):\n%s", diff)
+			}
 		}
 	})
 }

@@ -45,7 +45,7 @@ func TestThroughMatcher(t *testing.T) {
 		},
 		{
 			"nothing near", "tell me a joke", fallback.ReasonNoMatch, only("rag_agent"),
-			"no intent of this registry fits the request: ask for one of the accepted intents: doc_answering, retrieval_qa",
+			"no agent you may use serves this request: ask for one of the accepted intents: doc_answering, retrieval_qa",
 			nil,
 		},
 	}

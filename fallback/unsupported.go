@@ -64,9 +64,27 @@ type answer struct {
 	nearest []contract.NearestMiss
 }
 
+// usesAll reports whether the caller may use every agent.
+func (u *Unmet) usesAll() bool { return u.Caller != nil && (u.Caller.AllAgents || u.Caller.AllScopes) }
+
+// mayUse fails closed: without a caller nobody may use anything.
+func (u *Unmet) mayUse(agentID string) bool { return u.Caller != nil && u.Caller.MayUse(agentID) }
+
+// understood reports whether the request was taken for something the caller may
+// know of. What only agents serve that it may not use is told like what nobody
+// serves.
+func (u *Unmet) understood() bool {
+	intent := u.Decision.Classification.Intent
+	if intent == contract.Unknown || u.usesAll() {
+		return intent != contract.Unknown
+	}
+	return slices.ContainsFunc(u.Registry.Agents, func(agent *contract.RegistryEntry) bool {
+		return slices.Contains(agent.Match.Intent, intent) && u.mayUse(agent.ID)
+	})
+}
+
 func newAnswer(u *Unmet) *answer {
-	a := &answer{Unmet: u, nearest: []contract.NearestMiss{}}
-	a.all = u.Caller != nil && (u.Caller.AllAgents || u.Caller.AllScopes)
+	a := &answer{Unmet: u, nearest: []contract.NearestMiss{}, all: u.usesAll()}
 	if a.all {
 		a.agents, a.intents, a.domains = u.Registry.Agents, u.Registry.Intents, u.Registry.Domains
 	} else {
@@ -93,11 +111,6 @@ func (a *answer) findUsable() {
 	}
 	delete(domains, contract.AnyDomain)
 	a.intents, a.domains = slices.Sorted(maps.Keys(intents)), slices.Sorted(maps.Keys(domains))
-}
-
-// mayUse fails closed: without a caller nobody may use anything.
-func (a *answer) mayUse(agentID string) bool {
-	return a.Caller != nil && a.Caller.MayUse(agentID)
 }
 
 // findNearest lists the near misses the caller may see, each agent once.

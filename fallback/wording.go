@@ -25,6 +25,7 @@ type wording struct {
 	noModel  string
 	away     string // the model is not to be had now
 	noAnswer string
+	limited  string // the caller has had as many answers as it may
 	nobody   string // the caller may use no agent
 	intents  string // format of the list
 	domains  string // likewise
@@ -48,6 +49,7 @@ func wordings() map[string]*wording {
 			noModel:     "No language model is set up to answer it directly.",
 			away:        "The language model that could answer it directly is not available at the moment.",
 			noAnswer:    "The language model that could answer it directly gave no answer.",
+			limited:     "You have had as many direct answers as you may for now.",
 			nobody:      "There is no agent here that you may use yet.",
 			intents:     "Accepted intents: %s.",
 			domains:     "Accepted domains: %s.",
@@ -65,6 +67,7 @@ func wordings() map[string]*wording {
 			noModel:     "Nenhum modelo de linguagem está configurado para respondê-la diretamente.",
 			away:        "O modelo de linguagem que poderia respondê-la diretamente não está disponível no momento.",
 			noAnswer:    "O modelo de linguagem que poderia respondê-la diretamente não deu resposta.",
+			limited:     "Você já recebeu tantas respostas diretas quantas pode por enquanto.",
 			nobody:      "Ainda não há aqui nenhum agente que você possa usar.",
 			intents:     "Intenções aceitas: %s.",
 			domains:     "Domínios aceitos: %s.",
@@ -82,6 +85,7 @@ func wordings() map[string]*wording {
 			noModel:     "No hay ningún modelo de lenguaje configurado para responderla directamente.",
 			away:        "El modelo de lenguaje que podría responderla directamente no está disponible en este momento.",
 			noAnswer:    "El modelo de lenguaje que podría responderla directamente no dio respuesta.",
+			limited:     "Usted ya ha recibido tantas respuestas directas como puede por ahora.",
 			nobody:      "Aquí todavía no hay ningún agente que usted pueda usar.",
 			intents:     "Intenciones aceptadas: %s.",
 			domains:     "Dominios aceptados: %s.",
@@ -99,6 +103,7 @@ func wordings() map[string]*wording {
 			noModel:     "没有配置可直接回答的语言模型。",
 			away:        "可直接回答的语言模型目前不可用。",
 			noAnswer:    "可直接回答的语言模型没有给出回答。",
+			limited:     "您目前可获得的直接回答次数已用完。",
 			nobody:      "这里还没有您可以使用的智能体。",
 			intents:     "可接受的意图：%s。",
 			domains:     "可接受的领域：%s。",
@@ -112,7 +117,7 @@ func wordings() map[string]*wording {
 func (w *wording) why(u *Unmet) string {
 	switch u.Reason {
 	case ReasonLowConfidence:
-		if u.Decision.Classification.Intent != contract.Unknown {
+		if u.understood() {
 			return w.unsure
 		}
 	case ReasonAmbiguous:
@@ -139,6 +144,8 @@ func (w *wording) degraded(u *Unmet, reason string, facts *contract.Unsupported)
 	switch {
 	case reason == llm.ReasonNotConfigured:
 		sentences[1] = w.noModel
+	case reason == ReasonLimited:
+		sentences[1] = w.limited
 	case away(reason):
 		sentences[1] = w.away
 	}

@@ -143,3 +143,20 @@ func TestDegradedText(t *testing.T) {
 		})
 	}
 }
+
+// TestLimitedText: who has had as many answers as it may is told that, and what
+// is served without a model.
+func TestLimitedText(t *testing.T) {
+	for lang, want := range map[string]string{
+		"en": "No specialised agent is registered for this request. You have had as many direct answers as you may for now. Accepted intents: cost_analysis. ",
+		"pt": "Não há agente especializado para essa demanda. Você já recebeu tantas respostas diretas quantas pode por enquanto. Intenções aceitas: cost_analysis. ",
+		"es": "No hay ningún agente especializado registrado para esta solicitud. Usted ya ha recibido tantas respuestas directas como puede por ahora. Intenciones aceptadas: cost_analysis. ",
+		"zh": "没有为此请求注册的专用智能体。您目前可获得的直接回答次数已用完。可接受的意图：cost_analysis。",
+	} {
+		u := unmet(registry(), only("billing_agent"), "x", fallback.ReasonNoMatch, contract.Classification{})
+		got := fallback.Answer(t.Context(), says("A byte."), u, fallback.AnswerInput{Prompt: "x", Locale: lang, May: func() bool { return false }})
+		if !strings.HasPrefix(got.Answer, want) || !got.Degraded || got.Unsupported == nil {
+			t.Errorf("%s: got %+v, want it degraded, with %q", lang, got, want)
+		}
+	}
+}

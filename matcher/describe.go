@@ -59,6 +59,9 @@ func (x *Index) describeGates(c *Candidate, q *Query, live Live) []contract.Gate
 		gates = append(gates, contract.Gate{Gate: name, Reason: reason})
 	}
 	agent, state := x.agents[c.Ordinal], live.of(c.Ordinal)
+	if c.Failed.Has(GateEntitlement) {
+		add("entitlement", "needs scope agent:"+agent.ID)
+	}
 	if c.down&downDisabled != 0 {
 		add("state", "disabled")
 	}
@@ -69,10 +72,10 @@ func (x *Index) describeGates(c *Candidate, q *Query, live Live) []contract.Gate
 		add("state", atCapacity(state))
 	}
 	if c.Failed.Has(GateScopes) {
-		add("scopes", missingScopes(agent.Requires.Scopes, q.Caller))
+		add("scopes", missingScopes(agent.Requires.Scopes, q.caller()))
 	}
 	if c.Failed.Has(GateTenant) {
-		add("tenant", wrongTenant(q.Caller))
+		add("tenant", wrongTenant(q.caller()))
 	}
 	if c.Failed.Has(GateDataClasses) {
 		add("data_classes", missingClasses(agent.Requires.DataClasses, q))

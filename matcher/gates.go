@@ -9,8 +9,8 @@ import (
 // GateSet is a set of conditions a candidate did not meet.
 type GateSet uint16
 
-// The gates. Entitlement is not among them: an agent the caller may not use is
-// no candidate at all.
+// The gates. A candidate never fails that of entitlement: an agent the caller may
+// not use is no candidate at all, and stands among the withheld.
 const (
 	GateState       GateSet = 1 << iota // disabled, breaker open or at its limit
 	GateScopes                          // the caller lacks a required scope
@@ -18,6 +18,7 @@ const (
 	GateDataClasses                     // the request holds no data of a kind the agent is for
 	GateThreshold                       // the score is below the match threshold
 	GateConfidence                      // the classifier was not sure enough
+	GateEntitlement                     // the caller may not use the agent
 )
 
 // Has reports whether the gate is in the set.
@@ -44,7 +45,7 @@ func (q *Query) confident() bool { return q.Confidence >= q.MinConfidence }
 
 // unmet returns the requirements the caller and the request do not meet.
 func unmet(r *contract.Requires, q *Query) GateSet {
-	c := q.Caller
+	c := q.caller()
 	var failed GateSet
 	for _, scope := range r.Scopes {
 		if !c.HasScope(scope) {

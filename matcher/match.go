@@ -22,6 +22,14 @@ type Query struct {
 	NowMS         int64   // Unix milliseconds
 }
 
+// caller is who asks, in the shape of a caller.
+func (q *Query) caller() *contract.Caller {
+	if q.Caller == nil {
+		return new(contract.Caller)
+	}
+	return q.Caller
+}
+
 // MaxCandidates bounds the candidates of a Result.
 const MaxCandidates = 20
 
@@ -38,10 +46,16 @@ type Result struct {
 	eligible   int // how many of Candidates are, while the match runs
 	ineligible [MaxCandidates]Candidate
 	failed     int // how many of ineligible there are
+	withheld   [MaxCandidates]Candidate
+	kept       int // how many of withheld there are
 }
 
 // Best returns the candidates in final order. They share the Result's memory.
 func (r *Result) Best() []Candidate { return r.Candidates[:r.N] }
+
+// Withheld returns the best of the agents that hit and the caller may not use, in
+// final order: for the record, not for the caller. They share the Result's memory.
+func (r *Result) Withheld() []Candidate { return r.withheld[:r.kept] }
 
 // Candidate is one agent that hit.
 type Candidate struct {
@@ -84,11 +98,14 @@ func (x *Index) search(q *Query, live Live, hitAt int, res *Result) {
 	for w.next() {
 		if !all && (q.Caller == nil || !q.Caller.MayUse(x.agents[w.ord].ID)) {
 			res.Hidden++
+			if !full(&res.withheld, res.kept, rank(w.base, w.matched)) {
+				x.judge(&w.met, GateEntitlement, q, live, res)
+			}
 			continue
 		}
 		res.Total++
 		if !res.settled(rank(w.base, w.matched)) {
-			x.judge(&w.met, q, live, res)
+			x.judge(&w.met, 0, q, live, res)
 		} else if all && res.settled(w.best) {
 			res.Total += w.skip()
 		}
@@ -96,20 +113,20 @@ func (x *Index) search(q *Query, live Live, hitAt int, res *Result) {
 	res.merge()
 }
 
-// judge puts the agent a walk met among the candidates, if it is one of the
-// best.
-func (x *Index) judge(m *met, q *Query, live Live, res *Result) {
+// judge puts the agent a walk met among the candidates or, when it fails the gate
+// of entitlement already, among the withheld, if it is one of the best of them.
+func (x *Index) judge(m *met, failed GateSet, q *Query, live Live, res *Result) {
 	score := m.base
 	violated := violates(q.PromptBytes, int(x.profiles[m.ord].maxTokens))
 	if violated {
 		score -= x.weights.Violation
 	}
-	failed := x.gates(m.ord, score, q)
+	failed |= x.gates(m.ord, score, q)
 	unfit := live.down(m.ord, q.NowMS)
 	if unfit != 0 {
 		failed |= GateState
 	}
-	if c := res.room(failed == 0, rank(score, m.matched)); c != nil {
+	if c := res.room(failed, rank(score, m.matched)); c != nil {
 		*c = Candidate{
 			Ordinal: m.ord, Score: int16(score), Failed: failed,
 			Matched: uint8(m.matched), traits: m.traits, down: unfit, violated: violated,

@@ -14,6 +14,7 @@ type outcome struct {
 	Candidates []seen
 	Total      int
 	Hidden     int
+	Withheld   []seen
 }
 
 type seen struct {
@@ -47,16 +48,23 @@ func (s *setup) indexed(nearest bool) outcome {
 	} else {
 		x.Match(&s.Query, live, &res)
 	}
-	out := outcome{Candidates: []seen{}, Total: res.Total, Hidden: res.Hidden}
-	for i := range res.Best() {
-		c := x.Describe(&res.Candidates[i], &s.Query, live)
+	return outcome{
+		Candidates: s.described(x, live, res.Best()), Total: res.Total,
+		Hidden: res.Hidden, Withheld: s.described(x, live, res.Withheld()),
+	}
+}
+
+func (s *setup) described(x *matcher.Index, live matcher.Live, list []matcher.Candidate) []seen {
+	out := []seen{}
+	for i := range list {
+		c := x.Describe(&list[i], &s.Query, live)
 		gates := make([]string, 0, len(c.Gates))
 		for _, g := range c.Gates {
 			if !slices.Contains(gates, g.Gate) {
 				gates = append(gates, g.Gate)
 			}
 		}
-		out.Candidates = append(out.Candidates, seen{
+		out = append(out, seen{
 			ID: c.AgentID, Score: hundredths(c.Score),
 			Parts:   [3]int{hundredths(c.Parts.Intent), hundredths(c.Parts.Domains), hundredths(c.Parts.Constraints)},
 			Domains: c.MatchedDomains, Gates: gates, Eligible: c.Eligible,
@@ -74,7 +82,7 @@ func (s *setup) naive(nearest bool) outcome {
 	if nearest {
 		hitAt = 1
 	}
-	out := outcome{Candidates: []seen{}}
+	out := outcome{Candidates: []seen{}, Withheld: []seen{}}
 	var eligible, ineligible []seen
 	for _, a := range s.Agents {
 		if s.Query.Only != "" && s.Query.Only != a.ID {
@@ -86,6 +94,8 @@ func (s *setup) naive(nearest bool) outcome {
 		}
 		if !s.entitled(a) {
 			out.Hidden++
+			c.Gates = append([]string{"entitlement"}, s.gates(a, c.Score)...)
+			out.Withheld = append(out.Withheld, c)
 			continue
 		}
 		out.Total++
@@ -103,6 +113,8 @@ func (s *setup) naive(nearest bool) outcome {
 	ineligible = ineligible[:min(len(ineligible), 20-len(eligible))]
 	out.Candidates = append(append(out.Candidates, eligible...), ineligible...)
 	slices.SortFunc(out.Candidates, s.order)
+	slices.SortFunc(out.Withheld, s.order)
+	out.Withheld = out.Withheld[:min(len(out.Withheld), 20)]
 	return out
 }
 
@@ -143,6 +155,10 @@ func (s *setup) entitled(a *contract.RegistryEntry) bool {
 
 func (s *setup) gates(a *contract.RegistryEntry, score int) []string {
 	q, r := &s.Query, &a.Requires
+	caller := q.Caller
+	if caller == nil {
+		caller = &contract.Caller{}
+	}
 	gates := []string{}
 	if l := s.Live[a.ID]; l != nil {
 		if l.Disabled() || l.OpenUntil() > q.NowMS || l.Limit() > 0 && l.InFlight() >= l.Limit() {
@@ -150,12 +166,12 @@ func (s *setup) gates(a *contract.RegistryEntry, score int) []string {
 		}
 	}
 	for _, scope := range r.Scopes {
-		if !q.Caller.AllScopes && !slices.Contains(q.Caller.Scopes, scope) {
+		if !caller.AllScopes && !slices.Contains(caller.Scopes, scope) {
 			gates = append(gates, "scopes")
 			break
 		}
 	}
-	if len(r.Tenants) > 0 && (q.Caller.Tenant == "" || !slices.Contains(r.Tenants, q.Caller.Tenant)) {
+	if len(r.Tenants) > 0 && (caller.Tenant == "" || !slices.Contains(r.Tenants, caller.Tenant)) {
 		gates = append(gates, "tenant")
 	}
 	for _, class := range r.DataClasses {

@@ -1,21 +1,30 @@
 package matcher
 
 func (r *Result) reset() {
-	r.N, r.Total, r.Hidden, r.eligible, r.failed = 0, 0, 0, 0, 0
+	r.N, r.Total, r.Hidden, r.kept, r.eligible, r.failed = 0, 0, 0, 0, 0, 0
 }
 
 // settled reports that no agent still to come with the rank or a lower one can
 // be among the candidates: ordinals ascend, so at an equal rank whoever came
 // first stays, and with that many eligible there is no room for ineligible ones.
 func (r *Result) settled(rank int) bool {
-	return r.eligible == MaxCandidates && r.Candidates[MaxCandidates-1].rank() >= rank
+	return full(&r.Candidates, r.eligible, rank)
 }
 
-// room makes room for a candidate among the eligible or the ineligible ones, or
-// returns nil when the best are better.
-func (r *Result) room(eligible bool, rank int) *Candidate {
-	if eligible {
+// full reports that list[:n], which is in order, has no room for an agent with the
+// rank or a lower one, and the highest ordinal so far.
+func full(list *[MaxCandidates]Candidate, n, rank int) bool {
+	return n == MaxCandidates && list[MaxCandidates-1].rank() >= rank
+}
+
+// room makes room for a candidate among the eligible, the ineligible or the
+// withheld ones, or returns nil when the best are better.
+func (r *Result) room(failed GateSet, rank int) *Candidate {
+	switch {
+	case failed == 0:
 		return insert(&r.Candidates, &r.eligible, rank)
+	case failed.Has(GateEntitlement):
+		return insert(&r.withheld, &r.kept, rank)
 	}
 	return insert(&r.ineligible, &r.failed, rank)
 }

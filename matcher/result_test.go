@@ -18,16 +18,17 @@ func TestMatchShowsOnlyEntitledAgents(t *testing.T) {
 		caller *contract.Caller
 		only   string
 		want   []string
-		hidden int
+		hidden []string
 	}{
-		{"everyone", everyone, "", []string{"a", "b", "c"}, 0},
-		{"every agent but not every scope", &contract.Caller{AllAgents: true}, "", []string{"a", "b", "c"}, 0},
-		{"one agent", &contract.Caller{Scopes: []string{"route:submit", "agent:b"}}, "", []string{"b"}, 2},
-		{"no agent", &contract.Caller{Scopes: []string{"route:submit", "agent:bb", "agent:"}}, "", []string{}, 3},
-		{"no caller", nil, "", []string{}, 3},
-		{"only one", everyone, "b", []string{"b"}, 0},
-		{"only one the caller may not use", &contract.Caller{Scopes: []string{"agent:a"}}, "b", []string{}, 1},
-		{"only one that is not there", everyone, "d", []string{}, 0},
+		{"everyone", everyone, "", []string{"a", "b", "c"}, []string{}},
+		{"every agent but not every scope", &contract.Caller{AllAgents: true}, "", []string{"a", "b", "c"}, []string{}},
+		{"one agent", &contract.Caller{Scopes: []string{"route:submit", "agent:b"}}, "", []string{"b"}, []string{"a", "c"}},
+		{"no agent", &contract.Caller{Scopes: []string{"route:submit", "agent:bb", "agent:"}}, "", []string{}, []string{"a", "b", "c"}},
+		{"who sees all may not use any", &contract.Caller{Scopes: []string{"admin"}}, "", []string{}, []string{"a", "b", "c"}},
+		{"no caller", nil, "", []string{}, []string{"a", "b", "c"}},
+		{"only one", everyone, "b", []string{"b"}, []string{}},
+		{"only one the caller may not use", &contract.Caller{Scopes: []string{"agent:a"}}, "b", []string{}, []string{"b"}},
+		{"only one that is not there", everyone, "d", []string{}, []string{}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			q := reviewQuery(tc.caller)
@@ -37,8 +38,19 @@ func TestMatchShowsOnlyEntitledAgents(t *testing.T) {
 			}
 			var res matcher.Result
 			x.Match(&q, nil, &res)
-			if res.Total != len(tc.want) || res.Hidden != tc.hidden {
-				t.Errorf("got Total, Hidden %d, %d, want %d, %d", res.Total, res.Hidden, len(tc.want), tc.hidden)
+			if res.Total != len(tc.want) || res.Hidden != len(tc.hidden) {
+				t.Errorf("got Total, Hidden %d, %d, want %d, %d", res.Total, res.Hidden, len(tc.want), len(tc.hidden))
+			}
+			var withheld []contract.Candidate
+			for i := range res.Withheld() {
+				c := x.Describe(&res.Withheld()[i], &q, nil)
+				if want := []contract.Gate{{Gate: "entitlement", Reason: "needs scope agent:" + c.AgentID}}; c.Eligible || !cmp.Equal(want, c.Gates) {
+					t.Errorf("%s: got eligible %t, gates %v, want %v", c.AgentID, c.Eligible, c.Gates, want)
+				}
+				withheld = append(withheld, c)
+			}
+			if diff := cmp.Diff(tc.hidden, ids(withheld)); diff != "" {
+				t.Errorf("withheld (-want +got):\n%s", diff)
 			}
 		})
 	}

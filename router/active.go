@@ -26,7 +26,7 @@ type active struct {
 
 // activity is one of them.
 type activity struct {
-	tenant  string
+	caller  *contract.Caller
 	traceID string
 	cancel  context.CancelCauseFunc
 	done    chan struct{} // closed when it has ended
@@ -40,7 +40,7 @@ func newActive() *active { return &active{byID: map[string]*activity{}} }
 
 // enter books the request; leave takes it out again, with its answer.
 func (a *active) enter(j *job, cancel context.CancelCauseFunc) *activity {
-	act := &activity{tenant: j.caller.Tenant, traceID: j.req.TraceID, cancel: cancel, done: make(chan struct{})}
+	act := &activity{caller: j.caller, traceID: j.req.TraceID, cancel: cancel, done: make(chan struct{})}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.byID[j.req.RequestID] = act

@@ -38,7 +38,7 @@ func aggregate(resp *contract.Response, p *plan, runs []taskRun) {
 		})
 	}
 	resp.Status = statusOf(runs, len(p.omitted))
-	resp.Data.Answer = answerOf(runs)
+	resp.Data.Answer = answerOf(resp.Data.Results)
 }
 
 // statusOf is the request's status: completed when everything asked was done,
@@ -68,16 +68,13 @@ func statusOf(runs []taskRun, omitted int) contract.Status {
 }
 
 // answerOf is the one agent's text, or a section for each agent that gave one.
-func answerOf(runs []taskRun) string {
+func answerOf(results []contract.AgentResult) string {
 	var texts []string
 	var last string
-	for i := range runs {
-		if runs[i].result == nil {
-			continue
-		}
-		if text := runs[i].result.Text(); text != "" {
-			report := &runs[i].report
-			texts = append(texts, "## "+report.SubtaskTitle+" ("+report.AgentID+")\n\n"+text)
+	for i := range results {
+		res := &results[i]
+		if text := (&contract.Result{Data: res.Data}).Text(); text != "" {
+			texts = append(texts, "## "+res.SubtaskTitle+" ("+res.AgentID+")\n\n"+text)
 			last = text
 		}
 	}

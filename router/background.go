@@ -15,6 +15,11 @@ import (
 // Submit accepts a request to be worked on after the answer, which says so: it is
 // on disk when Submit returns, and goes on after a crash of this process.
 func (r *Router) Submit(ctx context.Context, req *contract.Request, caller *contract.Caller) (*contract.Response, error) {
+	resp, err := r.acceptForLater(ctx, req, caller)
+	return r.sightOf(caller, true).response(resp), err
+}
+
+func (r *Router) acceptForLater(ctx context.Context, req *contract.Request, caller *contract.Caller) (*contract.Response, error) {
 	j, err := r.accept(ctx, req, caller)
 	if err != nil {
 		return nil, err

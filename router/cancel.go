@@ -9,13 +9,22 @@ import (
 	"github.com/caprouter/caprouter/internal/requests"
 )
 
-// Cancel ends a request and tells its agents to stop. One that was cancelled
+// Cancel ends a request of the caller's own and tells its agents to stop. One that was cancelled
 // before is as good; one that has ended otherwise is a conflict.
 func (r *Router) Cancel(ctx context.Context, id string, caller *contract.Caller) (*contract.Response, error) {
 	f, err := r.find(ctx, id, caller)
-	switch {
-	case err != nil:
+	if err != nil {
 		return nil, err
+	}
+	if !f.mayEnd(caller) {
+		return nil, notYours("cancel")
+	}
+	resp, err := r.cancel(ctx, id, &f)
+	return r.sightOf(caller, f.owner.Is(caller)).response(resp), err
+}
+
+func (r *Router) cancel(ctx context.Context, id string, f *found) (*contract.Response, error) {
+	switch {
 	case f.record != nil:
 		return r.cancelRecorded(ctx, id)
 	case f.activity != nil:

@@ -21,6 +21,7 @@ const maxOptions = 5
 type question struct {
 	Tenant  string                         `json:"tenant"`
 	Subject string                         `json:"subject"`
+	Issuer  string                         `json:"issuer,omitempty"`
 	Options []contract.ClarificationOption `json:"options"`
 }
 
@@ -37,7 +38,7 @@ func (r *Router) clarify(ctx context.Context, resp *contract.Response, j *job, p
 	if j.dryRun() || r.keep.Sessions == nil {
 		return
 	}
-	q := question{Tenant: j.caller.Tenant, Subject: j.caller.Subject, Options: p.options}
+	q := question{Tenant: j.caller.Tenant, Subject: j.caller.Subject, Issuer: j.caller.Issuer, Options: p.options}
 	value, err := strictjson.Marshal(q)
 	if err == nil {
 		_, err = r.keep.Sessions.Put(ctx, questionKey(j.req.RequestID), value)
@@ -72,7 +73,8 @@ func (r *Router) settleByChoice(ctx context.Context, j *job) error {
 		return r.storeTrouble(ctx, "what was asked cannot be read", err)
 	}
 	e := &contract.Error{Code: contract.CodeInvalidRequest, Message: "the request is not valid"}
-	if len(q.Options) == 0 || q.Tenant != j.caller.Tenant || q.Subject != j.caller.Subject {
+	asked := contract.Caller{Tenant: q.Tenant, Subject: q.Subject, Issuer: q.Issuer}
+	if len(q.Options) == 0 || !asked.Is(j.caller) {
 		e.Add("/clarification/request_id", "names no open question: it is not known here, or too old; send the request again without clarification")
 		return e
 	}

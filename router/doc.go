@@ -28,6 +28,10 @@
 // by compare-and-set; another process goes on with it (Resume) and never gives out
 // again what may have been done.
 //
+// What is on record holds everything; what a caller is shown of it, its own answer
+// included, passes through one place (sight), which leaves out the agents the
+// caller may not use, and the labels that only these declare.
+//
 // One View serves a request from start to end; SetView swaps it as one pointer,
 // so a reload never shows a request two registries.
 //

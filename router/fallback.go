@@ -11,7 +11,8 @@ import (
 )
 
 // fallBack answers a request nobody may serve, by the registry's policy
-// (003 §5). An error means that the ticket of policy C could not be stored.
+// (003 §5). An error means that the ticket of policy C could not be stored, or
+// that the caller may have no more answers of policy A for now.
 func (r *Router) fallBack(ctx context.Context, resp *contract.Response, j *job, p *plan) error {
 	policy := r.policy(j.view)
 	if j.req.Options.Fallback != nil {
@@ -27,25 +28,25 @@ func (r *Router) fallBack(ctx context.Context, resp *contract.Response, j *job, 
 		Decision: resp.Decision,
 		Reason:   p.reason,
 	}
+	seen := r.sightOf(j.caller, true).seen(unmet) // what is said of it must not give away what is hidden
 	switch policy {
 	case capabilities.FallbackAnswer:
-		r.answer(ctx, resp, j, unmet)
-		return nil
+		return r.answer(ctx, resp, j, seen)
 	case capabilities.FallbackPropose:
-		return r.propose(ctx, resp, j, unmet)
+		return r.propose(ctx, resp, j, unmet, seen)
 	}
 	resp.Status = contract.StatusUnsupported
 	resp.Data.Mode = contract.DataUnsupported
-	resp.Data.Unsupported = fallback.Unsupported(unmet)
+	resp.Data.Unsupported = fallback.Unsupported(seen)
 	return nil
 }
 
 // propose puts the demand into a ticket.
-func (r *Router) propose(ctx context.Context, resp *contract.Response, j *job, unmet *fallback.Unmet) error {
+func (r *Router) propose(ctx context.Context, resp *contract.Response, j *job, unmet, seen *fallback.Unmet) error {
 	resp.Status = contract.StatusProposed
 	resp.Data.Mode = contract.DataAgentProposal
 	demand := &tickets.Demand{
-		Unmet: unmet, RequestID: j.req.RequestID, Locale: j.locale, DataClasses: j.masking.Kinds(), DryRun: j.dryRun(),
+		Unmet: unmet, Seen: seen, RequestID: j.req.RequestID, Locale: j.locale, DataClasses: j.masking.Kinds(), DryRun: j.dryRun(),
 	}
 	if r.keep.Tickets == nil {
 		resp.Data.Proposal = tickets.Preview(demand)
@@ -60,22 +61,27 @@ func (r *Router) propose(ctx context.Context, resp *contract.Response, j *job, u
 }
 
 // answer lets the model answer the caller directly, within bounds. A dry run
-// does not ask it. Who left before there was an answer has none.
-func (r *Router) answer(ctx context.Context, resp *contract.Response, j *job, unmet *fallback.Unmet) {
+// does not ask it. Who left before there was an answer has none. An error means
+// that the caller waits and has reached its limit.
+func (r *Router) answer(ctx context.Context, resp *contract.Response, j *job, unmet *fallback.Unmet) error {
 	resp.Status = contract.StatusCompleted
 	if j.dryRun() {
 		resp.Data.Mode = contract.DataServerFallback
 		resp.Data.Classification = &resp.Decision.Classification
 		resp.Data.Unsupported = fallback.Unsupported(unmet)
-		return
+		return nil
 	}
+	allowed := allowance{limit: r.cfg.Answers, caller: j.caller}
 	resp.Data = fallback.Answer(ctx, r.cfg.Model, unmet, fallback.AnswerInput{
 		Prompt: j.prompt, History: j.history, Locale: j.locale, Now: r.cfg.Now,
 		Restore: func(text string) string { return j.masking.Restore(text, nil) },
+		May:     allowed.take,
 	})
+	resp.Data.Classification = &resp.Decision.Classification // on record is the whole of it
 	if resp.Data.Degraded && errors.Is(ctx.Err(), context.Canceled) {
 		resp.Status = contract.StatusCancelled
 	}
+	return allowed.refusal(j)
 }
 
 // policy is the registry's. Where it leaves the choice, a request is answered directly if a model classifies anyway.

@@ -112,12 +112,22 @@ func (j *job) live() matcher.Live {
 
 func (j *job) classifierInput() classifier.Input {
 	return classifier.Input{
-		Prompt:   j.prompt,
-		History:  j.history,
-		Locale:   j.locale,
-		Registry: j.view.Registry,
-		Lexical:  j.view.Lexical,
+		Prompt:    j.prompt,
+		History:   j.history,
+		Locale:    j.locale,
+		Registry:  j.view.Registry,
+		Lexical:   j.view.Lexical,
+		Partition: partitionOf(j.caller),
 	}
+}
+
+// partitionOf names those whom the caller shares a model's answers with: its
+// tenant, or those without one that the same issuer vouches for.
+func partitionOf(caller *contract.Caller) string {
+	if caller.Tenant != "" {
+		return "tenant " + caller.Tenant
+	}
+	return "issuer " + caller.Issuer
 }
 
 // now is the classification as it goes into the decision. No model and no

@@ -3,6 +3,7 @@ package router
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/caprouter/caprouter/contract"
@@ -253,10 +254,11 @@ func decisionRecord(j *job, p *plan) audit.Record {
 
 // outcomeRecord is written when a request has ended.
 func outcomeRecord(caller *contract.Caller, c content, resp *contract.Response) audit.Record {
-	rec := audit.Record{Kind: audit.KindOutcome, Tenant: caller.Tenant, Subject: caller.Subject}
+	rec := audit.Record{Kind: audit.KindOutcome, Tenant: caller.Tenant, Subject: caller.Subject, Issuer: caller.Issuer}
 	if resp.Decision != nil {
 		rec = facts(audit.KindOutcome, caller, resp.Decision)
 	}
+	rec.Agents = working(rec.Agents, resp.Tasks)
 	rec.RequestID, rec.TraceID, rec.Status = resp.RequestID, resp.TraceID, resp.Status
 	c.Response = resp
 	rec.Content = encoded(c)
@@ -274,7 +276,7 @@ func outcomeRecord(caller *contract.Caller, c content, resp *contract.Response) 
 // anybody.
 func facts(kind audit.Kind, caller *contract.Caller, d *contract.Decision) audit.Record {
 	rec := audit.Record{
-		Kind: kind, Tenant: caller.Tenant, Subject: caller.Subject,
+		Kind: kind, Tenant: caller.Tenant, Subject: caller.Subject, Issuer: caller.Issuer,
 		DecisionID: d.DecisionID, RegistryVersion: d.RegistryVersion,
 		Intent: d.Classification.Intent, Domains: d.Classification.Domains, Agents: d.Chosen,
 	}
@@ -282,6 +284,20 @@ func facts(kind audit.Kind, caller *contract.Caller, d *contract.Decision) audit
 		rec.FallbackUsed = *d.FallbackUsed
 	}
 	return rec
+}
+
+// working are the agents that were chosen and those that got a task in their place.
+func working(chosen []string, tasks []contract.TaskReport) []string {
+	agents := slices.Clip(chosen)
+	for i := range tasks {
+		for k := range tasks[i].FailedOver {
+			agents = appendNew(agents, tasks[i].FailedOver[k].AgentID)
+		}
+		if id := tasks[i].AgentID; id != "" {
+			agents = appendNew(agents, id)
+		}
+	}
+	return agents
 }
 
 // encoded is the JSON of what this package made, which cannot fail.

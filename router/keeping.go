@@ -31,6 +31,7 @@ type Keeping struct {
 type Trail interface {
 	Append(ctx context.Context, rec audit.Record) error
 	Find(ctx context.Context, requestID string) (audit.Found, error)
+	FindWithin(ctx context.Context, requestID string, life time.Duration) (audit.Found, error)
 	Read(ctx context.Context, q audit.Query) (audit.Page, error)
 	Erase(ctx context.Context, requestID, by string) (int, error)
 	Unfinished(ctx context.Context) ([]audit.Record, error)

@@ -12,6 +12,7 @@ import (
 	"github.com/caprouter/caprouter/capabilities"
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/dispatch"
+	"github.com/caprouter/caprouter/fallback"
 	"github.com/caprouter/caprouter/internal/audit"
 	"github.com/caprouter/caprouter/internal/auth"
 	"github.com/caprouter/caprouter/internal/events"
@@ -40,6 +41,7 @@ type house struct {
 	trail  *audit.Trail
 	book   *requests.Book
 	events *events.Stream
+	desk   *tickets.Desk
 	stop   context.CancelFunc // ends what runs in the background
 
 	full   atomic.Bool // the disk
@@ -47,6 +49,8 @@ type house struct {
 	// onOutcome happens before an outcome is written.
 	onOutcome func()
 	registry  string // of the next start
+	model     fallback.Model
+	answers   router.AnswerLimit
 
 	target *agents
 	said   *scriptedClassifier
@@ -101,13 +105,13 @@ func (h *house) open() {
 	h.must(err)
 	var background sync.WaitGroup
 	background.Go(func() { _ = h.events.Run(ctx) })
-	desk, err := tickets.Open(ctx, tickets.Config{Bucket: h.bucket("TICKETS"), NewID: router.NewID})
+	h.desk, err = tickets.Open(ctx, tickets.Config{Bucket: h.bucket("TICKETS"), NewID: router.NewID, Registry: func() *capabilities.Snapshot { return h.View().Registry }})
 	h.must(err)
 	d, err := dispatch.New(dispatch.Config{}, map[string]dispatch.Target{contract.ProtocolHTTP: h.target})
 	h.must(err)
-	h.Router, err = router.New(router.Config{Keeping: router.Keeping{
+	h.Router, err = router.New(router.Config{Model: h.model, Answers: h.answers, Keeping: router.Keeping{
 		Trail: &watchedTrail{Trail: h.trail, house: h}, Book: h.book, Events: h.events, Sessions: h.bucket("SESSIONS"),
-		Keys: h.bucket("IDEMPOTENCY"), Tickets: desk, Owner: router.NewID(),
+		Keys: h.bucket("IDEMPOTENCY"), Tickets: h.desk, Owner: router.NewID(),
 	}}, h.said, d)
 	h.must(err)
 	snapshot, err := capabilities.Parse("registry.yaml", []byte(h.registry))
@@ -129,6 +133,14 @@ func (w *watchedTrail) Find(ctx context.Context, id string) (audit.Found, error)
 		happens()
 	}
 	return w.Trail.Find(ctx, id)
+}
+
+func (w *watchedTrail) FindWithin(ctx context.Context, id string, life time.Duration) (audit.Found, error) {
+	if happens := w.house.onFind; happens != nil {
+		w.house.onFind = nil
+		happens()
+	}
+	return w.Trail.FindWithin(ctx, id, life)
 }
 
 func (w *watchedTrail) Append(ctx context.Context, rec audit.Record) error {

@@ -4,33 +4,26 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
+	"time"
 
 	"github.com/google/uuid"
 
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/audit"
-	"github.com/caprouter/caprouter/internal/events"
 	"github.com/caprouter/caprouter/internal/requests"
 	"github.com/caprouter/caprouter/internal/store"
 	"github.com/caprouter/caprouter/internal/strictjson"
 )
-
-// scopeAdmin sees the requests of every tenant.
-const scopeAdmin = "admin"
-
-func maySee(caller *contract.Caller, tenant string) bool {
-	return caller.Tenant == tenant || caller.HasScope(scopeAdmin)
-}
 
 func noSuchRequest() error {
 	return &contract.Error{Code: contract.CodeNotFound, Message: "there is no such request; answers are kept for a time only (store.retention)"}
 }
 
 // found is what is known of a request: its record, or it is being worked on, or
-// what the trail has of it. Tenant is whose it is.
+// what the trail has of it.
 type found struct {
+	owner    *contract.Caller // the principal whose it is; of scopes nothing is known
 	record   *requests.Record
 	activity *activity
 	outcome  *audit.Record
@@ -43,61 +36,104 @@ func (r *Router) find(ctx context.Context, id string, caller *contract.Caller) (
 	if parsed, err := uuid.Parse(id); err != nil || parsed.Version() != 7 || parsed.String() != id {
 		return f, noSuchRequest()
 	}
-	tenant, err := r.lookUp(ctx, id, &f)
+	err := r.lookUp(ctx, id, &f, r.lifeOf(id))
 	switch {
-	case errors.Is(err, store.ErrNotFound), err == nil && !maySee(caller, tenant):
-		return f, noSuchRequest()
+	case errors.Is(err, store.ErrNotFound), err == nil && !f.visibleTo(caller, id):
+		return found{}, noSuchRequest()
 	case err != nil:
 		return f, r.storeTrouble(ctx, "the request cannot be looked up", err)
 	}
 	return f, nil
 }
 
+// inTheBook is the least the book keeps of an asynchronous request: one that is
+// younger and not there was one somebody waited for, or has been erased.
+const inTheBook = 48 * time.Hour
+
+// justNow is how long a request may take to get from its id to a record.
+const justNow = 5 * time.Second
+
+// wholeLife has the trail searched for as long as any request may take.
+const wholeLife = 0
+
+// lifeOf is how long after its id the records of a request that is not in the book
+// may lie. What was never there is asked for as easily as what was: the less of the
+// trail is read for it, the better.
+func (r *Router) lifeOf(id string) time.Duration {
+	if r.keep.Book == nil || time.Since(born(id)) > inTheBook {
+		return wholeLife
+	}
+	return contract.MaxTimeoutMS * time.Millisecond
+}
+
+// born is the time in the id of a request.
+func born(id string) time.Time {
+	parsed, err := uuid.Parse(id)
+	if err != nil {
+		return time.Time{}
+	}
+	return time.Unix(parsed.Time().UnixTime())
+}
+
 // lookUp asks who owns the fact: the record of an asynchronous request, this
-// process for one it works on, the trail for what has ended. One that is nowhere
-// yet, or seems interrupted, is looked for once more: it may have begun, or ended,
-// between two questions.
-func (r *Router) lookUp(ctx context.Context, id string, f *found) (tenant string, err error) {
+// process for one it works on, the trail for what has ended within its life. One
+// that may just begin, or seems interrupted, is looked for once more: it may have
+// begun, or ended, between two questions.
+func (r *Router) lookUp(ctx context.Context, id string, f *found, life time.Duration) error {
 	for range 2 {
-		tenant, known, err := r.underWay(ctx, id, f)
-		if known || err != nil {
-			return tenant, err
+		if known, err := r.underWay(ctx, id, f); known || err != nil {
+			return err
 		}
-		if err := r.recorded(ctx, id, f); err != nil {
-			return "", err
+		if err := r.recorded(ctx, id, f, life); err != nil {
+			return err
 		}
 		if f.outcome != nil {
-			return f.outcome.Tenant, nil
+			f.owner = ownerOf(f.outcome)
+			return nil
+		}
+		if f.decision == nil && time.Since(born(id)) > justNow {
+			return store.ErrNotFound
+		}
+		if f.decision != nil {
+			life = wholeLife // it was there: its end may lie further on
 		}
 	}
 	if f.decision != nil {
-		return f.decision.Tenant, nil
+		f.owner = ownerOf(f.decision)
+		return nil
 	}
-	return "", store.ErrNotFound
+	return store.ErrNotFound
 }
 
 // underWay looks for the record of the request, and among those being worked on.
-func (r *Router) underWay(ctx context.Context, id string, f *found) (tenant string, known bool, err error) {
+func (r *Router) underWay(ctx context.Context, id string, f *found) (known bool, err error) {
 	if r.keep.Book != nil {
 		switch f.record, err = r.keep.Book.Get(ctx, id); {
 		case err == nil:
-			return f.record.Caller.Tenant, true, nil
+			f.owner = &f.record.Caller
+			return true, nil
 		case !errors.Is(err, store.ErrNotFound):
-			return "", false, err
+			return false, err
 		}
 	}
 	if f.activity = r.active.find(id); f.activity != nil {
-		return f.activity.tenant, true, nil
+		f.owner = f.activity.caller
+		return true, nil
 	}
-	return "", false, nil
+	return false, nil
 }
 
 // recorded looks for the request in the trail.
-func (r *Router) recorded(ctx context.Context, id string, f *found) error {
+func (r *Router) recorded(ctx context.Context, id string, f *found, life time.Duration) (err error) {
 	if r.keep.Trail == nil {
 		return nil
 	}
-	known, err := r.keep.Trail.Find(ctx, id)
+	var known audit.Found
+	if life == wholeLife {
+		known, err = r.keep.Trail.Find(ctx, id)
+	} else {
+		known, err = r.keep.Trail.FindWithin(ctx, id, life)
+	}
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return err
 	}
@@ -143,121 +179,19 @@ func (r *Router) Request(ctx context.Context, id string, caller *contract.Caller
 	if err != nil {
 		return nil, err
 	}
-	return f.response(id)
+	resp, err := f.response(id)
+	return r.sightOf(caller, f.owner.Is(caller)).response(resp), err
 }
 
-// Events tells what happens to a request until its end: those of an asynchronous
-// one after the given sequence, where they are still known, else its state first.
-// emit gets sequence 0 for what is no event of the stream.
-func (r *Router) Events(ctx context.Context, id string, caller *contract.Caller, after uint64, emit func(uint64, *contract.Event) error) error {
-	f, err := r.find(ctx, id, caller)
-	if err != nil {
-		return err
-	}
-	if f.record == nil || r.keep.Events == nil {
-		if f.activity != nil { // somebody else waits for it
-			select {
-			case <-f.activity.done:
-			case <-ctx.Done():
-				return ctx.Err()
-			}
-		}
-		_, err := r.emitState(ctx, id, caller, emit)
-		return err
-	}
-	// An answer too long for the stream is on record.
-	whole := func(seq uint64, ev *contract.Event) error {
-		if ev.Type == contract.EventFinal && ev.Response == nil {
-			resp, err := r.Request(ctx, id, caller)
-			if err != nil {
-				return err
-			}
-			filled := *ev // events are shared
-			filled.Response = resp
-			ev = &filled
-		}
-		return emit(seq, ev)
-	}
-	err = r.keep.Events.Read(ctx, id, after, whole)
-	for errors.Is(err, events.ErrGone) {
-		var from uint64
-		if from, err = r.keep.Events.Position(ctx); err != nil { // before the state: nothing falls between
-			return r.storeTrouble(ctx, "the events cannot be read", err)
-		}
-		if ended, err := r.emitState(ctx, id, caller, emit); ended || err != nil {
-			return err
-		}
-		err = r.keep.Events.Follow(ctx, id, from, whole)
-	}
-	return err
-}
-
-// emitState stands for events that are gone, and says whether the request has
-// ended.
-func (r *Router) emitState(ctx context.Context, id string, caller *contract.Caller, emit func(uint64, *contract.Event) error) (ended bool, err error) {
-	resp, err := r.Request(ctx, id, caller)
-	if err != nil {
-		return false, err
-	}
-	at := r.cfg.Now().UTC()
-	if err := emit(0, &contract.Event{Type: contract.EventState, RequestID: id, At: at, Response: resp}); err != nil || !resp.Status.Terminal() {
-		return false, err
-	}
-	return true, emit(0, &contract.Event{Type: contract.EventFinal, RequestID: id, At: at, Response: resp})
-}
-
-// Decisions is a page of the decision log, as far as it is the caller's.
-func (r *Router) Decisions(ctx context.Context, q contract.DecisionQuery, caller *contract.Caller) (*contract.DecisionPage, error) {
-	if r.keep.Trail == nil {
-		return nil, &contract.Error{Code: contract.CodeNotFound, Message: "no decisions are recorded here"}
-	}
-	page, err := r.keep.Trail.Read(ctx, audit.Query{
-		Since: q.Since, Cursor: q.Cursor, Limit: q.Limit,
-		Keep: func(rec *audit.Record) bool {
-			return maySee(caller, rec.Tenant) && (q.Outcome == "" || q.Outcome == rec.Status) &&
-				(q.Agent == "" || slices.Contains(rec.Agents, q.Agent))
-		},
-	})
-	if err != nil {
-		if e, ok := errors.AsType[*contract.Error](err); ok {
-			return nil, e
-		}
-		return nil, r.storeTrouble(ctx, "the decision log cannot be read", err)
-	}
-	out := &contract.DecisionPage{Decisions: make([]contract.DecisionEntry, len(page.Records)), NextCursor: page.Next}
-	for i := range page.Records {
-		if out.Decisions[i], err = entryOf(&page.Records[i]); err != nil {
-			return nil, err
-		}
-	}
-	return out, nil
-}
-
-func entryOf(rec *audit.Record) (contract.DecisionEntry, error) {
-	e := contract.DecisionEntry{
-		At: rec.At, RequestID: rec.RequestID, TraceID: rec.TraceID, Tenant: rec.Tenant, Subject: rec.Subject, Status: rec.Status,
-		Tasks: []contract.TaskReport{}, Omitted: []contract.Omitted{}, Erased: rec.Content == nil,
-	}
-	if rec.Content == nil {
-		return e, nil
-	}
-	var c content
-	if err := strictjson.Unmarshal(rec.Content, &c); err != nil {
-		return e, fmt.Errorf("read the decision of request %s: %w", rec.RequestID, err)
-	}
-	e.Prompt = c.Prompt
-	if c.Response != nil {
-		e.Decision, e.Tasks, e.Omitted = c.Response.Decision, c.Response.Tasks, c.Response.Omitted
-	}
-	return e, nil
-}
-
-// Erase removes the content of a request everywhere: what was asked, answered and
+// Erase removes the content of a request of the caller's own everywhere: what was asked, answered and
 // told. That there was one, when, whose and with what end stays in the trail.
 func (r *Router) Erase(ctx context.Context, id string, caller *contract.Caller) error {
 	f, err := r.find(ctx, id, caller)
 	if err != nil {
 		return err
+	}
+	if !f.mayEnd(caller) {
+		return notYours("erase")
 	}
 	if f.activity != nil || f.record != nil && !f.record.State.Terminal() {
 		return &contract.Error{Code: contract.CodeConflict, Message: "the request is not over: cancel it first"}
@@ -283,7 +217,7 @@ func (r *Router) Erase(ctx context.Context, id string, caller *contract.Caller) 
 		note("session", r.forgetTurns(ctx, f.sessionKey(), id))
 	}
 	if r.keep.Trail != nil && len(troubles) == 0 {
-		_, err := r.keep.Trail.Erase(ctx, id, caller.Subject)
+		_, err := r.keep.Trail.Erase(ctx, id, nameOf(caller))
 		note("audit log", err)
 	}
 	if r.keep.Tickets != nil {
@@ -299,6 +233,14 @@ func (r *Router) Erase(ctx context.Context, id string, caller *contract.Caller) 
 		return &contract.Error{Code: contract.CodeOverloaded, Message: "not all could be erased (" + strings.Join(troubles, ", ") + "); try again"}
 	}
 	return nil
+}
+
+// nameOf is the principal in the words of the audit log.
+func nameOf(caller *contract.Caller) string {
+	if caller.Issuer == "" {
+		return caller.Subject
+	}
+	return caller.Subject + " (" + caller.Issuer + ")"
 }
 
 // sessionKey is the key of the request's session, "" when it had none or nobody

@@ -30,6 +30,7 @@ type Config struct {
 	SessionTrigger string
 	Keeping        Keeping
 	Model          fallback.Model // answers by policy A; nil = none
+	Answers        AnswerLimit    // of each caller; nil = as many as the model gives
 	// AnswerByDefault makes A the policy of a registry that leaves the choice.
 	AnswerByDefault bool
 

@@ -23,7 +23,7 @@ type claimed struct {
 // keyOf names the key in the store. Callers choose their keys, so the caller is
 // part of the name.
 func keyOf(caller *contract.Caller, key string) string {
-	return "key." + fingerprint(caller.Tenant, caller.Subject, key)
+	return "key." + fingerprintOf(caller, key)
 }
 
 // claim makes the key of a request stand for it. Of those who send the same key
@@ -73,7 +73,7 @@ func (r *Router) claimedBefore(ctx context.Context, j *job, key string, value []
 		return nil, e
 	}
 	var f found
-	_, err = r.lookUp(ctx, first.RequestID, &f)
+	err = r.lookUp(ctx, first.RequestID, &f, wholeLife)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
 		return nil, r.takeKey(ctx, j, key, value, &first, entry.Revision)

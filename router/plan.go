@@ -14,7 +14,7 @@ import (
 // deadline into shares too small to work in.
 const maxStandby = 3
 
-// plan is what the arithmetic decided: the decision as it will be shown, and
+// plan is what the arithmetic decided: the decision as it goes on record, and
 // the parts to dispatch. It is a pure function of the job, the classification and
 // the time.
 type plan struct {
@@ -159,6 +159,7 @@ func (p *planner) matchPart(pt *part) string {
 		}
 	}
 	shown := p.show(&q, &res, pt)
+	p.withhold(&q, &res, pt)
 	if first == nil && reason == "" {
 		pt.down = shown
 	}
@@ -257,7 +258,21 @@ func (p *planner) showNearest(clf *contract.Classification) {
 	p.view.Index.Nearest(&q, p.live, &res)
 	p.plan.decision.Candidates = p.plan.decision.Candidates[:0]
 	p.plan.decision.CandidatesTotal = res.Total
+	p.plan.decision.Hidden = nil
 	p.show(&q, &res, &part{subtask: whole})
+	p.withhold(&q, &res, &part{subtask: whole})
+}
+
+// withhold puts the agents of one part that the caller may not use on record.
+func (p *planner) withhold(q *matcher.Query, res *matcher.Result, pt *part) {
+	hidden := res.Withheld()
+	for i := range hidden {
+		c := p.view.Index.Describe(&hidden[i], q, p.live)
+		if pt.subtask != whole {
+			c.Subtask = &pt.subtask
+		}
+		p.plan.decision.Hidden = append(p.plan.decision.Hidden, c)
+	}
 }
 
 func appendNew(ids []string, id string) []string {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/audit"
 	"github.com/caprouter/caprouter/internal/requests"
 	"github.com/caprouter/caprouter/internal/run"
@@ -102,7 +101,7 @@ func (r *Router) closeOne(ctx context.Context, decided *audit.Record) error {
 			r.cfg.Logger.ErrorContext(ctx, "the decision of an interrupted request cannot be read", "request_id", decided.RequestID, "err", err)
 		}
 	}
-	rec := outcomeRecord(&contract.Caller{Tenant: decided.Tenant, Subject: decided.Subject}, content{Prompt: c.Prompt},
+	rec := outcomeRecord(ownerOf(decided), content{Prompt: c.Prompt},
 		interrupted(decided.RequestID, decided.TraceID, c.Decision))
 	rec.At = r.cfg.Now().UTC()
 	return r.keep.Trail.Append(ctx, rec)

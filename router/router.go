@@ -40,7 +40,8 @@ type Router struct {
 // caller can mend it. Everything that happens to an accepted request, that
 // nobody may serve it and that every agent failed included, is a Response.
 func (r *Router) Handle(ctx context.Context, req *contract.Request, caller *contract.Caller) (*contract.Response, error) {
-	return r.handle(ctx, req, caller, nil)
+	resp, err := r.handle(ctx, req, caller, nil)
+	return r.sightOf(caller, true).response(resp), err
 }
 
 func (r *Router) handle(ctx context.Context, req *contract.Request, caller *contract.Caller, tell func(*contract.Event)) (*contract.Response, error) {
@@ -120,5 +121,8 @@ func (r *Router) Classify(ctx context.Context, req *contract.Request, caller *co
 		return nil, err
 	}
 	clf := r.classifier.Classify(ctx, job.classifierInput())
+	if s := r.sightOf(caller, true); s != nil {
+		clf = s.classification(&clf)
+	}
 	return &clf, nil
 }

@@ -85,7 +85,16 @@ func (j *job) sessionKey() string {
 // sessionKey names a session in the store. Callers choose their ids, so the
 // caller is part of the name.
 func sessionKey(req *contract.Request, caller *contract.Caller) string {
-	return "session." + fingerprint(caller.Tenant, caller.Subject, req.SessionID)
+	return "session." + fingerprintOf(caller, req.SessionID)
+}
+
+// fingerprintOf is the fingerprint of a name the caller chose: who else chooses it
+// does not get the same. Who vouches for the caller counts, if anybody does.
+func fingerprintOf(caller *contract.Caller, name string) string {
+	if caller.Issuer == "" {
+		return fingerprint(caller.Tenant, caller.Subject, name)
+	}
+	return fingerprint(caller.Tenant, caller.Subject, name, caller.Issuer)
 }
 
 // fingerprint is the hex SHA-256 of the parts, told apart by their lengths.

@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/capabilities"
 	"github.com/caprouter/caprouter/internal/audit"
 	"github.com/caprouter/caprouter/internal/events"
 	"github.com/caprouter/caprouter/internal/llm"
@@ -118,6 +118,12 @@ func (c *core) openDesk(ctx context.Context, opts *Options) error {
 			}
 		},
 		Delivered: m.Webhook,
+		Registry: func() *capabilities.Snapshot { // what a reader may see goes by it
+			if c.router == nil || c.router.View() == nil { // which begin later
+				return nil
+			}
+			return c.router.View().Registry
+		},
 	}
 	if hook := &c.cfg.Tickets.Webhook; hook.URL != "" {
 		secret, _ := opts.lookupEnv()(hook.SecretEnv)
@@ -167,32 +173,3 @@ func (k *keeping) close(ctx context.Context) error {
 	}
 	return errors.Join(err, k.store.Close())
 }
-
-// ticketDesk shows callers their tenant's tickets.
-type ticketDesk struct{ desk *tickets.Desk }
-
-// Tickets lists those of the caller's tenant, or all for an administrator.
-func (d ticketDesk) Tickets(ctx context.Context, q contract.TicketQuery, caller *contract.Caller) (*contract.TicketPage, error) {
-	return d.desk.List(ctx, tickets.ListQuery{
-		Tenant: caller.Tenant, AllTenants: caller.HasScope(scopeAdmin), Status: q.Status, Limit: q.Limit, Cursor: q.Cursor,
-	})
-}
-
-// Ticket returns one the caller may see.
-func (d ticketDesk) Ticket(ctx context.Context, id string, caller *contract.Caller) (*contract.Ticket, error) {
-	t, err := d.desk.Get(ctx, id)
-	if errors.Is(err, store.ErrNotFound) || err == nil && t.Tenant != caller.Tenant && !caller.HasScope(scopeAdmin) {
-		return nil, &contract.Error{Code: contract.CodeNotFound, Message: "there is no such ticket"}
-	}
-	return t, err
-}
-
-// CloseTicket closes one the caller may see.
-func (d ticketDesk) CloseTicket(ctx context.Context, id, note string, caller *contract.Caller) (*contract.Ticket, error) {
-	if _, err := d.Ticket(ctx, id, caller); err != nil {
-		return nil, err
-	}
-	return d.desk.Close(ctx, id, note)
-}
-
-const scopeAdmin = "admin"

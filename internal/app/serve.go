@@ -162,7 +162,7 @@ func (c *core) newEdge(registry *capabilities.Watcher) (*httpapi.Server, error) 
 		AgentState: c.agentState,
 		Readiness:  func() httpapi.Readiness { return c.readiness(registry) },
 		JWKS:       c.signer.JWKS,
-		Tickets:    ticketDesk{c.keeping.desk},
+		Tickets:    c.keeping.desk,
 		TaskTokens: c.taskToken,
 		NewID:      router.NewID,
 		Metrics:    c.telemetry.Handler(),

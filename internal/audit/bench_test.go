@@ -141,3 +141,17 @@ func BenchmarkVerify(b *testing.B) {
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/batches/64, "ns/record")
 }
+
+// BenchmarkWritten is what knowing all ids adds to one record.
+func BenchmarkWritten(b *testing.B) {
+	w := newWritten(writtenSize, epoch())
+	ids := make([]string, 1<<16)
+	for n := range ids {
+		ids[n] = uuid7(epoch(), n)
+	}
+	n := 0
+	for b.Loop() {
+		w.add([]*pending{{id: ids[n%len(ids)], kind: KindOutcome}}, epoch())
+		n++
+	}
+}

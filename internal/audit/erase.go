@@ -80,7 +80,7 @@ func (t *Trail) holding(ctx context.Context, id string) ([]*batch, error) {
 	if known.decision != (ref{}) && known.outcome != (ref{}) {
 		return batches, nil
 	}
-	err := t.search(ctx, id, func(_ uint64, b *batch, _ int) error {
+	err := t.search(ctx, id, requestLife, func(_ uint64, b *batch, _ int) error {
 		add(b)
 		return nil
 	})

@@ -29,14 +29,28 @@ type Found struct{ Decision, Outcome *Record }
 // recent past it knows where they are; otherwise it searches from the time that
 // the id says (UUIDv7) for as long as a request may take.
 func (t *Trail) Find(ctx context.Context, requestID string) (Found, error) {
-	found, err := t.find(ctx, requestID)
+	return t.FindWithin(ctx, requestID, requestLife)
+}
+
+// FindWithin is Find for a request that took no longer than life, as far as the
+// caller knows: what lies further behind the id is found only where this process
+// wrote it. What cannot be there is told without a search.
+func (t *Trail) FindWithin(ctx context.Context, requestID string, life time.Duration) (Found, error) {
+	found, err := t.find(ctx, requestID, min(life, requestLife))
 	if err != nil {
 		return Found{}, fmt.Errorf("find request %.64q in the audit trail: %w", requestID, err)
 	}
 	return found, nil
 }
 
-func (t *Trail) find(ctx context.Context, id string) (Found, error) {
+func (t *Trail) find(ctx context.Context, id string, life time.Duration) (Found, error) {
+	written, all := t.written.knows(id)
+	switch {
+	case written:
+		life = requestLife
+	case all:
+		return Found{}, store.ErrNotFound
+	}
 	var found Found
 	known := t.index.get(id)
 	for _, r := range []ref{known.decision, known.outcome} {
@@ -58,7 +72,7 @@ func (t *Trail) find(ctx context.Context, id string) (Found, error) {
 	if found.Decision != nil || found.Outcome != nil && len(found.Outcome.Agents) == 0 {
 		return found, nil
 	}
-	err := t.search(ctx, id, func(_ uint64, b *batch, i int) error {
+	err := t.search(ctx, id, life, func(_ uint64, b *batch, i int) error {
 		rec, err := t.load(ctx, b, i)
 		if err == nil {
 			found.take(rec)
@@ -83,13 +97,24 @@ func (f *Found) take(rec *Record) {
 	}
 }
 
-// search calls fn for every record of callers that a request has.
-func (t *Trail) search(ctx context.Context, id string, fn func(seq uint64, b *batch, i int) error) error {
+// mostSearches is how many searches read the log at a time. Anybody may ask for
+// what was never there, and whoever routes needs the log as well.
+const mostSearches = 2
+
+// search calls fn for every record of callers that a request has up to life behind
+// its id.
+func (t *Trail) search(ctx context.Context, id string, life time.Duration, fn func(seq uint64, b *batch, i int) error) error {
 	born, ok := timeOf(id)
 	if !ok {
 		return store.ErrNotFound
 	}
-	from, to := born.Add(-clockSlack), born.Add(requestLife+clockSlack)
+	select {
+	case t.searches <- struct{}{}:
+		defer func() { <-t.searches }()
+	case <-ctx.Done():
+		return fmt.Errorf("%w: waiting for other searches: %w", store.ErrUnavailable, context.Cause(ctx))
+	}
+	from, to := born.Add(-clockSlack), born.Add(life+clockSlack)
 	reached := func(b *batch) bool { return !b.newest().Before(from) }
 	return t.walk(ctx, store.ReadFrom{Since: from}, reached, func(seq uint64, b *batch) error {
 		for i := range b.entries {

@@ -51,6 +51,7 @@ type Record struct {
 	TraceID         string          `json:"trace_id,omitempty"`
 	Tenant          string          `json:"tenant,omitempty"`
 	Subject         string          `json:"subject,omitempty"`
+	Issuer          string          `json:"issuer,omitempty"` // who vouches for Subject
 	DecisionID      string          `json:"decision_id,omitempty"`
 	RegistryVersion string          `json:"registry_version,omitempty"`
 	Status          contract.Status `json:"status,omitempty"`

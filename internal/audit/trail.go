@@ -72,6 +72,8 @@ type Trail struct {
 	cfg      Config
 	subjects subjects
 	index    *index
+	written  *written
+	searches chan struct{} // holds one for each search that reads the log
 	group    *run.Group
 
 	queue   chan *pending
@@ -143,6 +145,7 @@ func openTrail(ctx context.Context, cfg Config, through appendFunc) (_ *Trail, e
 	}
 	t := &Trail{
 		cfg: cfg, subjects: subjectsOf(cfg.Writer), index: newIndex(indexSize),
+		written: newWritten(writtenSize, cfg.Now()), searches: make(chan struct{}, mostSearches),
 		queue: make(chan *pending, queueSize), closing: make(chan struct{}), ended: make(chan struct{}),
 		dirty: make(chan struct{}, 1), heavy: make(chan struct{}, 1),
 	}

@@ -157,6 +157,7 @@ func (w *writer) commit(ctx context.Context, list []*pending) error {
 		for i, p := range list {
 			b.entries[i] = p.entry
 		}
+		w.trail.written.add(list, w.trail.cfg.Now()) // first: one that fails may turn up after all
 		before := w.at
 		err := w.publish(ctx, b)
 		if err == nil {
@@ -268,6 +269,7 @@ func (w *writer) resync(ctx context.Context) error {
 		w.advance(b, m.Seq)
 		return nil
 	}
+	w.trail.written.giveUp()
 	w.failed = fmt.Errorf("another process writes to it: message %d is not ours: %w", m.Seq, store.ErrConflict)
 	w.trail.cfg.Logger.ErrorContext(ctx, "the audit trail has another writer, nothing is written any more",
 		"writer", w.trail.cfg.Writer, "sequence", m.Seq, "ours", w.at.seq)

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/caprouter/caprouter/capabilities"
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/fallback"
 	"github.com/caprouter/caprouter/internal/lexical"
@@ -25,10 +26,12 @@ const mostOpen = 10_000
 
 // Config is what a Desk needs; Bucket and NewID are required.
 type Config struct {
-	Bucket         *store.Bucket
-	NewID          func() string // of tickets and webhook messages: letters, digits, - and _
-	Webhook        *Webhook      // nil = nobody is told
-	AllowPlainHTTP bool          // the webhook may be another host's without TLS
+	Bucket  *store.Bucket
+	NewID   func() string // of tickets and webhook messages: letters, digits, - and _
+	Webhook *Webhook      // nil = nobody is told
+	// Registry says which agents there are now; nil = that of the newest request.
+	Registry       func() *capabilities.Snapshot
+	AllowPlainHTTP bool // the webhook may be another host's without TLS
 
 	Now    func() time.Time // nil = time.Now
 	Logger *slog.Logger     // nil = silent
@@ -90,18 +93,28 @@ func Open(ctx context.Context, cfg Config) (*Desk, error) {
 // Demand is a request that nobody may serve. Its texts are masked.
 type Demand struct {
 	Unmet       *fallback.Unmet // with its Decision and, unless the request is nobody's, its Caller
+	Seen        *fallback.Unmet // the same as its caller may see it; nil = Unmet
 	RequestID   string
 	Locale      string   // BCP 47; "" = not known
 	DataClasses []string // kinds of personal data that were masked in it
 	DryRun      bool     // nothing is stored
 }
 
-func (d *Demand) tenant() string {
-	if d.Unmet.Caller == nil {
-		return ""
+// holder is whose a ticket is: a tenant's, or that of the callers without one whom
+// the same issuer vouches for.
+type holder struct{ tenant, issuer string }
+
+func holderOf(c *contract.Caller) holder {
+	switch {
+	case c == nil:
+		return holder{}
+	case c.Tenant == "":
+		return holder{issuer: c.Issuer}
 	}
-	return d.Unmet.Caller.Tenant
+	return holder{tenant: c.Tenant}
 }
+
+func (d *Demand) holder() holder { return holderOf(d.Unmet.Caller) }
 
 // Preview is what is proposed where no tickets are kept.
 func Preview(d *Demand) *contract.Proposal {
@@ -147,7 +160,7 @@ var errSettled = errors.New("settled")
 // place finds the request's ticket or makes it.
 func (d *Desk) place(ctx context.Context, dem *Demand) (*record, placed, error) {
 	for {
-		id, similarity := d.index.nearest(dem.tenant(), excerpt(dem.Unmet.Prompt))
+		id, similarity := d.index.nearest(dem.holder(), excerpt(dem.Unmet.Prompt))
 		how := placed{similarity: similarity, stored: true, joined: similarity >= Threshold}
 		if !how.joined {
 			r, err := d.begin(ctx, dem, &how)
@@ -221,7 +234,7 @@ func (d *Desk) room(ctx context.Context) bool {
 
 // dryRun says what would be done.
 func (d *Desk) dryRun(ctx context.Context, dem *Demand) (*contract.Proposal, error) {
-	id, similarity := d.index.nearest(dem.tenant(), excerpt(dem.Unmet.Prompt))
+	id, similarity := d.index.nearest(dem.holder(), excerpt(dem.Unmet.Prompt))
 	r, how := newRecord("", dem), placed{similarity: similarity}
 	if similarity >= Threshold {
 		stored, _, err := d.load(ctx, id)

@@ -15,39 +15,40 @@ import (
 type index struct {
 	mu    sync.Mutex
 	known map[string]entry
-	words map[string]*lexical.Groups // of open tickets, by tenant
+	words map[holder]*lexical.Groups // of open tickets
 	open  int
 }
 
 // entry is what is known of one ticket.
 type entry struct {
-	id, tenant string
-	status     contract.TicketStatus
-	created    time.Time
-	last       time.Time
-	revision   uint64
+	id       string
+	of       holder
+	status   contract.TicketStatus
+	created  time.Time
+	last     time.Time
+	revision uint64
 }
 
-func newIndex() *index { return &index{known: map[string]entry{}, words: map[string]*lexical.Groups{}} }
+func newIndex() *index { return &index{known: map[string]entry{}, words: map[holder]*lexical.Groups{}} }
 
 // put takes the ticket as it was at a revision, unless a later one is known.
 func (x *index) put(r *record, revision uint64) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	t := &r.Ticket
+	t, of := &r.Ticket, r.holder()
 	if revision < x.known[t.TicketID].revision {
 		return
 	}
 	x.drop(t.TicketID)
-	x.known[t.TicketID] = entry{t.TicketID, t.Tenant, t.Status, t.CreatedAt, t.LastAt, revision}
+	x.known[t.TicketID] = entry{t.TicketID, of, t.Status, t.CreatedAt, t.LastAt, revision}
 	if !r.open() {
 		return
 	}
 	x.open++
-	if x.words[t.Tenant] == nil {
-		x.words[t.Tenant] = lexical.NewGroups()
+	if x.words[of] == nil {
+		x.words[of] = lexical.NewGroups()
 	}
-	x.words[t.Tenant].Set(t.TicketID, r.texts())
+	x.words[of].Set(t.TicketID, r.texts())
 }
 
 // remove forgets a ticket that is gone.
@@ -67,18 +68,18 @@ func (x *index) drop(id string) {
 		return
 	}
 	x.open--
-	words := x.words[old.tenant]
+	words := x.words[old.of]
 	if words.Remove(id); words.Len() == 0 {
-		delete(x.words, old.tenant)
+		delete(x.words, old.of)
 	}
 }
 
-// nearest is the tenant's open ticket most like the text; "" when none has a word
+// nearest is the holder's open ticket most like the text; "" when none has a word
 // of it.
-func (x *index) nearest(tenant, text string) (id string, similarity float64) {
+func (x *index) nearest(of holder, text string) (id string, similarity float64) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if words := x.words[tenant]; words != nil {
+	if words := x.words[of]; words != nil {
 		return words.Nearest(text)
 	}
 	return "", 0

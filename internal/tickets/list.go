@@ -16,6 +16,7 @@ import (
 // ListQuery selects tickets.
 type ListQuery struct {
 	Tenant     string // whose; also "", which is that of callers without one
+	Issuer     string // … whom this one vouches for
 	AllTenants bool
 	Status     contract.TicketStatus // "" = any
 	Limit      int                   // 0 = 100, at most 1,000
@@ -31,6 +32,10 @@ const (
 // List returns a page of tickets, those opened last first. A ticket that is
 // opened while somebody turns pages does not move the others.
 func (d *Desk) List(ctx context.Context, q ListQuery) (*contract.TicketPage, error) {
+	return d.list(ctx, q, func(r *record) contract.Ticket { return r.Ticket })
+}
+
+func (d *Desk) list(ctx context.Context, q ListQuery, show func(*record) contract.Ticket) (*contract.TicketPage, error) {
 	after, err := parseCursor(q.Cursor)
 	if err != nil {
 		return nil, err
@@ -46,8 +51,9 @@ func (d *Desk) List(ctx context.Context, q ListQuery) (*contract.TicketPage, err
 	default:
 		return nil, invalid("/status", "must be open or closed")
 	}
+	of := holderOf(&contract.Caller{Tenant: q.Tenant, Issuer: q.Issuer})
 	all := d.index.list(func(e *entry) bool {
-		return (q.AllTenants || e.tenant == q.Tenant) && (q.Status == "" || e.status == q.Status) &&
+		return (q.AllTenants || e.of == of) && (q.Status == "" || e.status == q.Status) &&
 			(after.id == "" || newestFirst(after, *e) < 0)
 	})
 	page := &contract.TicketPage{Tickets: []contract.Ticket{}}
@@ -63,7 +69,7 @@ func (d *Desk) List(ctx context.Context, q ListQuery) (*contract.TicketPage, err
 		case err != nil:
 			return nil, err
 		}
-		page.Tickets = append(page.Tickets, r.Ticket)
+		page.Tickets = append(page.Tickets, show(r))
 	}
 	return page, nil
 }

@@ -23,9 +23,20 @@ const (
 )
 
 // proposal is what the caller is told, which is no more than it may see: its
-// suggestion names only agents, intents and domains that it may use.
+// suggestion names only agents, intents and domains that it may use. Who may not
+// read tickets gets one that is made of its own request alone: those of others, and
+// how many ask, are not for it to know.
 func (r *record) proposal(d *Demand, how placed) *contract.Proposal {
-	s := fallback.Propose(d.Unmet, &r.Ticket, r.kinds())
+	seen := d.Seen
+	if seen == nil {
+		seen = d.Unmet
+	}
+	from := r
+	if !readsTickets(d.Unmet.Caller) {
+		from = newRecord("", d)
+		from.add(&Demand{Unmet: seen, RequestID: d.RequestID, Locale: d.Locale, DataClasses: d.DataClasses}, 1, r.Ticket.LastAt)
+	}
+	s := fallback.Propose(seen, &from.Ticket, from.kinds())
 	p := &contract.Proposal{
 		Joined: how.joined, Count: r.Ticket.Count, Similarity: rounded(how.similarity), Threshold: Threshold,
 		Detail:        s.Detail + ". " + how.sentence(r.Ticket.Count),
@@ -53,4 +64,8 @@ func (how placed) sentence(count int) string {
 		return "The demand is on record in a new ticket: no open one is similar"
 	}
 	return "It would open a new ticket"
+}
+
+func readsTickets(c *contract.Caller) bool {
+	return c != nil && (c.HasScope(contract.ScopeTickets) || c.SeesAll())
 }

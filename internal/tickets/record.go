@@ -39,7 +39,8 @@ const recordVersion = 1
 type record struct {
 	Version   int             `json:"version"`
 	Ticket    contract.Ticket `json:"ticket"`
-	TitleFrom string          `json:"title_from"` // the request whose words the title is
+	Issuer    string          `json:"issuer,omitempty"` // who vouches for its callers, where these have no tenant
+	TitleFrom string          `json:"title_from"`       // the request whose words the title is
 	Salt      string          `json:"salt"`
 	Callers   []string        `json:"callers"` // hashes
 	Kinds     map[string]int  `json:"kinds"`   // of personal data, with counts
@@ -64,10 +65,11 @@ const (
 
 // newRecord is a ticket nothing is in yet.
 func newRecord(id string, d *Demand) *record {
+	of := d.holder()
 	return &record{
-		Version: recordVersion,
+		Version: recordVersion, Issuer: of.issuer,
 		Ticket: contract.Ticket{
-			TicketID: id, Tenant: d.tenant(), Status: contract.TicketOpen,
+			TicketID: id, Tenant: of.tenant, Status: contract.TicketOpen,
 			PerDay: []contract.DayCount{}, Examples: []contract.TicketExample{}, Nearest: []contract.NearestMiss{},
 			Intents: map[string]int{}, Domains: map[string]int{}, Reasons: map[string]int{}, Locales: map[string]int{},
 			Requirements: []string{}, Risks: []string{},
@@ -97,6 +99,9 @@ func decode(value []byte) (*record, error) {
 }
 
 func (r *record) encode() ([]byte, error) { return strictjson.Marshal(r) }
+
+// holder is whose the ticket is. Records of an earlier version name no issuer.
+func (r *record) holder() holder { return holder{tenant: r.Ticket.Tenant, issuer: r.Issuer} }
 
 func (r *record) open() bool { return r.Ticket.Status == contract.TicketOpen }
 
@@ -159,9 +164,7 @@ func (r *record) suggestAgain(seen *fallback.Unmet) {
 	if seen != nil {
 		u.Registry = seen.Registry
 	}
-	for _, n := range r.Ticket.Nearest {
-		u.Decision.Candidates = append(u.Decision.Candidates, contract.Candidate{AgentID: n.AgentID, Score: n.Score, Gates: n.Gates})
-	}
+	u.Decision.Candidates = nearestOf(&r.Ticket)
 	r.suggest(&u)
 }
 
@@ -188,11 +191,14 @@ func (r *record) countDay(now time.Time) {
 }
 
 func (r *record) countCaller(c *contract.Caller) {
-	subject := ""
+	name := ""
 	if c != nil {
-		subject = c.Subject
+		name = c.Subject
+		if c.Issuer != "" {
+			name += "\x00" + c.Issuer
+		}
 	}
-	sum := sha256.Sum256([]byte(r.Salt + "\x00" + subject))
+	sum := sha256.Sum256([]byte(r.Salt + "\x00" + name))
 	hash := base64.RawURLEncoding.EncodeToString(sum[:12])
 	if len(r.Callers) < mostCallers && !slices.Contains(r.Callers, hash) {
 		r.Callers = append(r.Callers, hash)

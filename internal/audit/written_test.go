@@ -1,0 +1,164 @@
+package audit
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/caprouter/caprouter/internal/store"
+)
+
+// TestWrittenNeverDenies: whatever is written, in whatever order and with clocks
+// that differ, nothing that was is taken for what never was; and it does not grow.
+func TestWrittenNeverDenies(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		size := rapid.IntRange(2, 20).Draw(t, "size")
+		now := epoch()
+		w := newWritten(size, now)
+		var ids []string
+		for n := range rapid.IntRange(1, 100).Draw(t, "records") {
+			now = now.Add(time.Duration(rapid.IntRange(0, 600).Draw(t, "seconds")) * time.Second)
+			id := uuid7(now.Add(clockSlack-time.Duration(rapid.IntRange(0, 7200).Draw(t, "seconds old"))*time.Second), n)
+			if len(ids) > 0 && rapid.Bool().Draw(t, "a second record") {
+				id = rapid.SampledFrom(ids).Draw(t, "of")
+			}
+			ids = append(ids, id)
+			w.add([]*pending{{id: id, kind: KindOutcome}, {id: uuid7(now, 1000+n), kind: KindAdmin}}, now)
+			for _, id := range ids {
+				if wrote, all := w.knows(id); !wrote && all {
+					t.Fatalf("%s was written, and is said not to be", id)
+				}
+			}
+			if kept := len(w.young.ids) + len(w.old.ids); kept > size {
+				t.Fatalf("got %d ids, want at most %d", kept, size)
+			}
+		}
+	})
+}
+
+// TestWhatNeverWasIsNotSearched: with all searches taken, only what needs none is
+// answered.
+func TestWhatNeverWasIsNotSearched(t *testing.T) {
+	d := newDesk(t)
+	before := d.open()
+	start := d.now()
+	d.append(before, decisionOf(start, 1), outcomeOf(start, 1))
+	old := uuid7(start, 1)
+	d.close(before)
+
+	d.clock.Store(3600)
+	trail := d.open()
+	at := d.now().Add(time.Hour)
+	d.append(trail, decisionOf(at, 2), outcomeOf(at, 2))
+	for range mostSearches {
+		trail.searches <- struct{}{}
+	}
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	for name, tt := range map[string]struct {
+		id   string
+		want error
+	}{
+		"one of this process":                    {uuid7(at, 2), nil},
+		"none, and younger than it":              {uuid7(at, 3), store.ErrNotFound},
+		"none, and much younger":                 {uuid7(at.Add(time.Hour*10000), 3), store.ErrNotFound},
+		"one of the process before":              {old, store.ErrUnavailable},
+		"none, and older":                        {uuid7(start, 3), store.ErrUnavailable},
+		"none, and as young as the clocks allow": {uuid7(d.now().Add(clockSlack-time.Minute), 3), store.ErrUnavailable},
+	} {
+		// Who is cut off while waiting is told so; nobody else may wait at all.
+		if _, err := trail.Find(gone, tt.id); tt.want == store.ErrUnavailable && !errors.Is(err, tt.want) {
+			t.Errorf("%s: got %v, want it to wait for a search", name, err)
+		}
+		if tt.want == store.ErrUnavailable {
+			continue
+		}
+		if _, err := trail.Find(t.Context(), tt.id); !errors.Is(err, tt.want) {
+			t.Errorf("%s: got %v, want %v", name, err, tt.want)
+		}
+	}
+	for range mostSearches {
+		<-trail.searches
+	}
+	if found, err := trail.Find(t.Context(), old); err != nil || found.Outcome == nil {
+		t.Errorf("with searches to be had: got %+v, %v, want it", found, err)
+	}
+}
+
+// TestFindWithin: a search ends where the request would have; what this process
+// wrote is found wherever it lies.
+func TestFindWithin(t *testing.T) {
+	d := newDesk(t)
+	trail := d.open()
+	at := d.now().Add(-10 * time.Hour)
+	late := outcomeOf(at.Add(3*time.Hour), 1)
+	late.RequestID = uuid7(at, 1)
+	d.append(trail, decisionOf(at.Add(time.Hour), 7))
+	d.append(trail, decisionOf(at.Add(2*time.Hour), 8))
+	d.append(trail, late)
+	if found, err := trail.FindWithin(t.Context(), late.RequestID, time.Minute); err != nil || found.Outcome == nil {
+		t.Errorf("in the process that wrote it: got %+v, %v, want it", found, err)
+	}
+	trail.index = newIndex(1) // it remembers so many only
+	if found, err := trail.FindWithin(t.Context(), late.RequestID, time.Minute); err != nil || found.Outcome == nil {
+		t.Errorf("when the index forgot: got %+v, %v, want it", found, err)
+	}
+	d.close(trail)
+	trail = d.open()
+	if found, err := trail.FindWithin(t.Context(), late.RequestID, time.Minute); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("within a minute: got %+v, %v, want nothing", found, err)
+	}
+	if found, err := trail.FindWithin(t.Context(), late.RequestID, 4*time.Hour); err != nil || found.Outcome == nil {
+		t.Errorf("within four hours: got %+v, %v, want it", found, err)
+	}
+	if found, err := trail.Find(t.Context(), late.RequestID); err != nil || found.Outcome == nil {
+		t.Errorf("got %+v, %v, want it", found, err)
+	}
+}
+
+// TestFindOfWhatFailed: a record whose writer was told that it failed may be there
+// all the same; then it is found.
+func TestFindOfWhatFailed(t *testing.T) {
+	d := newDesk(t)
+	trail := d.open()
+	d.append(trail, decisionOf(d.now(), 1))
+	at := d.now().Add(clockSlack) // as young as can be found
+	var late func()
+	d.lose.Store(new(appendFunc(func(ctx context.Context, subject string, data []byte, opts store.AppendOptions) (uint64, error) {
+		late = func() {
+			if _, err := d.log.Append(t.Context(), subject, data, opts); err != nil {
+				t.Error(err)
+			}
+		}
+		return 0, store.ErrUnavailable
+	})))
+	if err := trail.Append(t.Context(), outcomeOf(at, 2)); err == nil {
+		t.Fatal("got no error of an append that failed")
+	}
+	d.lose.Store(nil)
+	late()
+	if found, err := trail.Find(t.Context(), uuid7(at, 2)); err != nil || found.Outcome == nil {
+		t.Errorf("got %+v, %v, want the outcome", found, err)
+	}
+	d.append(trail, outcomeOf(at, 3))
+	if found, err := trail.Find(t.Context(), uuid7(at, 2)); err != nil || found.Outcome == nil {
+		t.Errorf("when the chain has gone on: got %+v, %v, want the outcome", found, err)
+	}
+}
+
+// TestAnotherWriterBlinds: where somebody else writes the chain, nothing is denied
+// unseen.
+func TestAnotherWriterBlinds(t *testing.T) {
+	w := newWritten(10, epoch())
+	id := uuid7(epoch().Add(time.Hour), 1)
+	if _, all := w.knows(id); !all {
+		t.Error("got an id unknown that cannot have been written")
+	}
+	w.giveUp()
+	if _, all := w.knows(id); all {
+		t.Error("got all known of a chain that another one writes")
+	}
+}

@@ -1,0 +1,136 @@
+package tickets_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/fallback"
+	"github.com/caprouter/caprouter/internal/tickets"
+)
+
+// issued is a caller without a tenant, of an issuer.
+func issued(issuer string, scopes ...string) *contract.Caller {
+	return &contract.Caller{Subject: "eve", Issuer: issuer, Scopes: scopes, AllAgents: true}
+}
+
+// Requests of callers without a tenant meet in a ticket only where one issuer
+// vouches for both; nobody reads those of another issuer.
+func TestTicketsWithoutATenant(t *testing.T) {
+	o := newOffice(t)
+	of := func(id, issuer string) *tickets.Demand {
+		d := demand(id, "/ana", "book a flight to rome")
+		d.Unmet.Caller.Issuer = issuer
+		return d
+	}
+	one := o.propose(t, of("r1", "https://one.example"))
+	two := o.propose(t, of("r2", "https://two.example"))
+	local := o.propose(t, of("r3", ""))
+	again := o.propose(t, of("r4", "https://one.example"))
+	if two.Joined || local.Joined || !again.Joined || again.TicketID != one.TicketID {
+		t.Errorf("got %+v, %+v and %+v, want the last alone to join", two, local, again)
+	}
+	for _, restarted := range []bool{false, true} {
+		if restarted {
+			o.reopen(t)
+		}
+		for issuer, want := range map[string]string{
+			"https://one.example": one.TicketID, "https://two.example": two.TicketID, "": local.TicketID, "https://three.example": "",
+		} {
+			c := issued(issuer, "tickets")
+			page, err := o.Tickets(t.Context(), contract.TicketQuery{}, c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := strings.Join(idsOf(page), " "); got != want {
+				t.Errorf("%q lists %q, want %q", issuer, got, want)
+			}
+			for _, id := range []string{one.TicketID, two.TicketID, local.TicketID} {
+				if _, err := o.Ticket(t.Context(), id, c); (err == nil) != (id == want) {
+					t.Errorf("%q reads %s: got %v", issuer, id, err)
+				}
+				if _, err := o.CloseTicket(t.Context(), id, "", c); restarted && (err == nil) != (id == want) {
+					t.Errorf("%q closes %s: got %v", issuer, id, err)
+				}
+			}
+		}
+	}
+}
+
+// A ticket that was written before issuers were has none, and is still read.
+func TestTicketsOfBefore(t *testing.T) {
+	o := newOffice(t)
+	id := o.propose(t, demand("r1", "/ana", "book a flight to rome")).TicketID
+	e, err := o.bucket.Get(t.Context(), "ticket."+id)
+	if err != nil || strings.Contains(string(e.Value), "issuer") {
+		t.Fatalf("got %s, %v, want a record without an issuer", e.Value, err)
+	}
+	o.reopen(t)
+	if _, err := o.Ticket(t.Context(), id, issued("", "tickets")); err != nil {
+		t.Errorf("got %v, want it", err)
+	}
+}
+
+// Who may not read tickets is told of its own request and of nobody else's words,
+// and not how many ask.
+func TestProposalsOfOthersRequests(t *testing.T) {
+	told := func(dry bool, scopes ...string) (string, *contract.Proposal) {
+		o := newOffice(t)
+		for i, prompt := range []string{"book a flight to rome for miller", "book a flight to oslo for smith", "please book a flight to bern"} {
+			d := demand(fmt.Sprint("r", i), "acme/"+[]string{"bob", "carl", "dora"}[i], prompt)
+			d.Locale, d.DataClasses = "it", []string{"iban"}
+			o.propose(t, d)
+		}
+		d := demand("mine", "acme/ana", "book a flight to paris")
+		d.Unmet.Caller.Scopes, d.DryRun = scopes, dry
+		p := o.propose(t, d)
+		data, err := json.Marshal(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(data), p
+	}
+	others := []string{"rome", "miller", "oslo", "smith", "bern", "iban", "it (3)", "4 callers"}
+	for _, dry := range []bool{false, true} {
+		text, p := told(dry, "route:submit")
+		for _, word := range others {
+			if strings.Contains(text, word) {
+				t.Errorf("dry run %t: %q is told to whom it is not for: %s", dry, word, text)
+			}
+		}
+		if !p.Joined || p.Count != 4 || !strings.Contains(p.SuggestedYAML, "paris") {
+			t.Errorf("dry run %t: got %+v, want its own words, and the count", dry, p)
+		}
+		for _, scope := range []string{"tickets", "admin"} {
+			text, _ := told(dry, scope)
+			if missing := slices.DeleteFunc(slices.Clone(others), func(word string) bool { return strings.Contains(text, word) }); len(missing) > 0 {
+				t.Errorf("dry run %t: who has %s is not told %q: %s", dry, scope, missing, text)
+			}
+		}
+	}
+}
+
+// What the caller may not see of its own request is left out of what it is told,
+// and kept in the ticket.
+func TestProposalsAreMadeOfWhatIsSeen(t *testing.T) {
+	o := newOffice(t)
+	d := demand("r1", "acme/ana", "book a flight to rome")
+	d.Unmet.Decision.Classification.Intent = "open_vault"
+	d.Unmet.Reason = fallback.ReasonLowConfidence
+	seen := *d.Unmet
+	seen.Decision, seen.Reason = &contract.Decision{Classification: contract.Classification{Intent: contract.Unknown}}, fallback.ReasonNoMatch
+	want := tickets.Preview(&tickets.Demand{RequestID: "r1", Unmet: &seen})
+	d.Seen = &seen
+	got := o.propose(t, d)
+	if diff := cmp.Diff([]any{want.SuggestedYAML, want.Requirements, want.Risks}, []any{got.SuggestedYAML, got.Requirements, got.Risks}); diff != "" {
+		t.Errorf("got other words than for what is seen (-want +got):\n%s", diff)
+	}
+	if ticket := o.get(t, got.TicketID); ticket.Intents["open_vault"] != 1 || ticket.Reasons[fallback.ReasonLowConfidence] != 1 {
+		t.Errorf("got %v and %v in the ticket, want what it was", ticket.Intents, ticket.Reasons)
+	}
+}

@@ -1,0 +1,144 @@
+package tickets_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/caprouter/caprouter/capabilities"
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/fallback"
+	"github.com/caprouter/caprouter/internal/tickets"
+)
+
+func reader(tenant string, scopes ...string) *contract.Caller {
+	return &contract.Caller{Subject: "eve", Tenant: tenant, Scopes: scopes}
+}
+
+// Readers see the tickets of their tenant, who sees all those of all; one of
+// another tenant is like one that is not there, whatever is asked of it.
+func TestTicketsOfTenants(t *testing.T) {
+	o := newOffice(t)
+	for i, prompt := range topics(4) {
+		o.propose(t, demand(fmt.Sprint("r", i), []string{"acme/ana", "globex/bob"}[i%2], prompt))
+	}
+	admin := reader("", "admin")
+	for _, tt := range []struct {
+		name   string
+		caller *contract.Caller
+		want   []string
+	}{
+		{"one tenant", reader("acme"), []string{"id-003", "id-001"}},
+		{"another", reader("globex"), []string{"id-004", "id-002"}},
+		{"without a tenant", reader(""), []string{}},
+		{"every agent is not every tenant", &contract.Caller{Tenant: "west", AllAgents: true}, []string{}},
+		{"who sees all", admin, []string{"id-004", "id-003", "id-002", "id-001"}},
+	} {
+		page, err := o.Tickets(t.Context(), contract.TicketQuery{}, tt.caller)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(tt.want, idsOf(page)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", tt.name, diff)
+		}
+	}
+	_, unknown := o.Ticket(t.Context(), "id-404", reader("acme"))
+	for _, id := range []string{"id-002", "a.b", "", strings.Repeat("x", 65)} {
+		_, err := o.Ticket(t.Context(), id, reader("acme"))
+		_, closeErr := o.CloseTicket(t.Context(), id, "mine", reader("acme"))
+		if diff := cmp.Diff([]error{unknown, unknown}, []error{err, closeErr}); diff != "" {
+			t.Errorf("%q (-unknown +forbidden):\n%s", id, diff)
+		}
+	}
+	if got := o.get(t, "id-002"); got.Status != contract.TicketOpen {
+		t.Errorf("another tenant's ticket was closed: %+v", got)
+	}
+	if got, err := o.CloseTicket(t.Context(), "id-002", "done", admin); err != nil || got.Status != contract.TicketClosed || got.Note != "done" {
+		t.Errorf("who sees all: got %+v, %v, want it closed", got, err)
+	}
+}
+
+// A ticket gathers requests of callers that may use different agents: a reader is
+// told nothing of those it may not use.
+func TestTicketsNameNoAgentOfOthers(t *testing.T) {
+	seen := &capabilities.Snapshot{
+		Agents: []*contract.RegistryEntry{
+			{ID: "open_agent", Match: contract.Match{Intent: []string{"open_intent"}, Domains: []string{"open_domain"}}},
+			{ID: "xx_agent", Match: contract.Match{Intent: []string{"xx_intent"}, Domains: []string{"xx_domain", "*"}}},
+		},
+		Routing: capabilities.DefaultRouting(), Fallback: capabilities.DefaultFallback(),
+	}
+	proposed := func(o *office) string {
+		d := demand("r1", "acme/ana", "book a flight")
+		d.Unmet.Registry = seen
+		d.Unmet.Decision = &contract.Decision{
+			Classification: contract.Classification{Intent: "xx_intent", Domains: []string{"xx_domain", "open_domain"}},
+			Candidates: []contract.Candidate{
+				{AgentID: "xx_agent", Score: 0.5, Gates: []contract.Gate{{Gate: "scopes", Reason: "needs scope xx"}}},
+				{AgentID: "open_agent", Score: 0.3, Gates: []contract.Gate{{Gate: "threshold", Reason: "too little"}}},
+			},
+		}
+		d.Unmet.Reason = fallback.ReasonGated
+		return o.propose(t, d).TicketID
+	}
+	o := newOffice(t, func(c *tickets.Config) { c.Registry = func() *capabilities.Snapshot { return seen } })
+	id := proposed(o)
+	whole := o.get(t, id)
+
+	for name, c := range map[string]*contract.Caller{"every agent": {Tenant: "acme", AllAgents: true}, "who sees all": reader("", "admin")} {
+		got, err := o.Ticket(t.Context(), id, c)
+		if diff := cmp.Diff(whole, got); diff != "" || err != nil {
+			t.Errorf("%s: %v, ticket (-record +got):\n%s", name, err, diff)
+		}
+	}
+	for name, c := range map[string]*contract.Caller{"one agent": reader("acme", "agent:open_agent"), "no agent": reader("acme")} {
+		page, err := o.Tickets(t.Context(), contract.TicketQuery{}, c)
+		if err != nil || len(page.Tickets) != 1 {
+			t.Fatalf("%s: got %+v, %v, want one ticket", name, page, err)
+		}
+		one, err := o.Ticket(t.Context(), id, c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		closed, err := o.CloseTicket(t.Context(), id, "", c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := json.Marshal([]any{page, one, closed})
+		if err != nil || strings.Contains(string(text), "xx") {
+			t.Errorf("%s: %v, got a word of an agent it may not use: %s", name, err, text)
+		}
+		if one.Intents[contract.Unknown] != 1 || one.Domains[contract.Unknown] != 1 || !strings.Contains(one.SuggestedYAML, "book_flight") {
+			t.Errorf("%s: got %+v, want the counts under unknown, and a suggestion of the requests' words", name, one)
+		}
+	}
+	if got, err := o.Ticket(t.Context(), id, reader("acme", "agent:open_agent")); err != nil || len(got.Nearest) != 1 || got.Domains["open_domain"] != 1 {
+		t.Errorf("got %+v, %v, want what the reader may use", got, err)
+	}
+
+	// A new process knows no registry before the first request: then nothing is shown.
+	o = newOffice(t)
+	id = proposed(o)
+	o.reopen(t)
+	got, err := o.Ticket(t.Context(), id, reader("acme", "agent:open_agent"))
+	if err != nil || got.Intents[contract.Unknown] != 1 || got.Domains[contract.Unknown] != 1 || len(got.Domains) != 1 || len(got.Nearest) != 0 {
+		t.Errorf("without a registry: got %+v, %v, want no name at all", got, err)
+	}
+}
+
+// Two principals of one name that different issuers vouch for are two callers.
+func TestCallersOfDifferentIssuers(t *testing.T) {
+	o := newOffice(t)
+	var id string
+	for i, issuer := range []string{"", "https://a.example", "https://b.example", "https://a.example"} {
+		d := demand(fmt.Sprint("r", i), "acme/ana", "book a flight")
+		d.Unmet.Caller.Issuer = issuer
+		id = o.propose(t, d).TicketID
+	}
+	if got := o.get(t, id); got.Callers != 3 || got.Count != 4 {
+		t.Errorf("got %d callers of %d requests, want 3 of 4", got.Callers, got.Count)
+	}
+}

@@ -1,0 +1,183 @@
+package router_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/caprouter/caprouter/capabilities"
+	"github.com/caprouter/caprouter/classifier"
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/router"
+)
+
+const lostRegistry = `
+clients:
+  billing_agent: {match: {intent: [cost_analysis, payroll_run], domains: [azure, databricks]}}
+  secret_agent:  {match: {intent: [open_vault], domains: [vault]}}
+  greeter_agent: {match: {intent: [greet], domains: ["*"]}}
+  python_agent:  {match: {intent: [code_review], domains: [python]}}
+`
+
+// guessed asks the same of a registry and returns what the caller is shown, without
+// what is of this one request.
+func guessed(t *testing.T, policy, prompt string, c *contract.Caller, says *contract.Classification) (answer, proposal string) {
+	t.Helper()
+	snapshot, err := capabilities.Parse("lost.yaml", []byte(lostRegistry+"fallback: {policy: "+policy+"}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := newDispatcher(t)
+	var classify router.Classifier
+	if says != nil {
+		classify = &scriptedClassifier{*says}
+	} else if classify, err = classifier.New(classifier.Config{}); err != nil {
+		t.Fatal(err)
+	}
+	r, err := router.New(router.Config{}, classify, d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.SetView(router.NewView(snapshot, d))
+	ask := func() *contract.Request {
+		return &contract.Request{Content: contract.Content{Prompt: prompt}, Options: contract.Options{DryRun: true}}
+	}
+	clf, err := r.Classify(t.Context(), ask(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := r.Handle(t.Context(), ask(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	clf.LatencyMS, resp.Decision.Classification.LatencyMS = 0, 0
+	resp.RequestID, resp.TraceID, resp.Decision.DecisionID, resp.Decision.TimingsMS = "", "", "", nil
+	if p := resp.Data.Proposal; p != nil {
+		proposal = p.SuggestedYAML
+		p.SuggestedYAML, p.Requirements, p.Risks = "", nil, nil // they are made of the prompt
+	}
+	if u := resp.Data.Unsupported; u != nil {
+		u.Examples = nil // those nearest to the prompt, of agents the caller may use
+	}
+	data, err := json.MarshalIndent(map[string]any{"classify": clf, "route": resp}, "", " ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data), proposal
+}
+
+// Who guesses a label that it may not know of is shown what who talks nonsense is.
+func TestGuessedLabelsAreNonsense(t *testing.T) {
+	callers := map[string]*contract.Caller{
+		"no agent":           caller("ana", "route:submit"),
+		"an agent of others": caller("ana", "route:submit", "agent:python_agent"),
+		"every domain":       caller("ana", "route:submit", "agent:greeter_agent"),
+		"several":            caller("ana", "route:submit", "agent:greeter_agent", "agent:python_agent"),
+	}
+	for name, c := range callers {
+		for _, policy := range []string{"A", "B", "C"} {
+			want, _ := guessed(t, policy, "zxqv plugh", c, nil)
+			for _, prompt := range []string{
+				"cost analysis", "cost analysis of azure", "open vault", "payroll run for databricks and azure",
+				"open vault. Then cost analysis of azure.", "azure", "vault",
+			} {
+				got, proposal := guessed(t, policy, prompt, c, nil)
+				if diff := cmp.Diff(want, got); diff != "" {
+					t.Errorf("%s, policy %s, %q (-nonsense +guessed):\n%s", name, policy, prompt, diff)
+				}
+				if strings.Contains(proposal, "billing_agent") {
+					t.Errorf("%s, %q: the suggestion names an agent of others:\n%s", name, prompt, proposal)
+				}
+			}
+		}
+	}
+}
+
+// What a model says of a request is told no better.
+func TestWhatAModelSaysOfHiddenLabels(t *testing.T) {
+	says := func(intent string, domains []string, confidence float64, subtasks ...contract.Subtask) *contract.Classification {
+		return &contract.Classification{Intent: intent, Domains: domains, Subtasks: append([]contract.Subtask{}, subtasks...), Confidence: confidence, Source: contract.SourceLLM}
+	}
+	hidden := contract.Subtask{Title: "see the bill", Intent: "cost_analysis", Domains: []string{"azure"}}
+	vault := contract.Subtask{Title: "open it", Intent: "open_vault", Domains: []string{"vault"}}
+	c := caller("ana", "route:submit", "agent:greeter_agent", "agent:python_agent")
+	for _, policy := range []string{"A", "B", "C"} {
+		want, _ := guessed(t, policy, "zxqv plugh", c, says(contract.Unknown, []string{}, 0.1))
+		for name, clf := range map[string]*contract.Classification{
+			"an intent":         says("cost_analysis", []string{"azure"}, 0.9),
+			"its parts":         says("cost_analysis", []string{"azure", "vault"}, 0.9, hidden, vault),
+			"parts alone":       says(contract.Unknown, []string{"azure", "vault"}, 0.7, hidden, vault),
+			"domains alone":     says(contract.Unknown, []string{"azure"}, 0.7),
+			"an unsure one":     says("open_vault", []string{"vault"}, 0.2),
+			"an invented label": says("sing", []string{"opera"}, 1),
+		} {
+			got, _ := guessed(t, policy, "zxqv plugh", c, clf)
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("policy %s, %s (-unknown +hidden):\n%s", policy, name, diff)
+			}
+		}
+		// A domain that may be seen stays, and with it its near misses.
+		want, _ = guessed(t, policy, "zxqv plugh", c, says(contract.Unknown, []string{"python"}, 0))
+		got, _ := guessed(t, policy, "zxqv plugh", c, says("cost_analysis", []string{"python", "azure"}, 0.9))
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("policy %s, with a domain that may be seen (-unknown +hidden):\n%s", policy, diff)
+		}
+		if !strings.Contains(got, `"confidence 0.00 is below`) || !strings.Contains(got, "python_agent") {
+			t.Errorf("policy %s: got %s, want its near miss", policy, got)
+		}
+	}
+}
+
+// Where something is left to be seen, the rest of the classification stays.
+func TestWhatIsLeftStays(t *testing.T) {
+	c := caller("ana", "route:submit", "agent:python_agent")
+	got, _ := guessed(t, "B", "zxqv plugh", c, &contract.Classification{
+		Intent: "cost_analysis", Domains: []string{"azure"}, Confidence: 0.9, Source: contract.SourceLLM, Subtasks: []contract.Subtask{
+			{Title: "see the bill", Intent: "cost_analysis", Domains: []string{"azure"}},
+			{Title: "review it", Intent: "code_review", Domains: []string{"python"}},
+		},
+	})
+	for _, want := range []string{`"part 1"`, `"code review (python)"`, `"confidence": 0.9`, `"python_agent"`} {
+		if !strings.Contains(got, want) {
+			t.Errorf("got %s, want %s in it", got, want)
+		}
+	}
+}
+
+// The same wherever a decision is shown: to its caller, later, in events and in the
+// log. Who sees all is shown what is on record.
+func TestHiddenLabelsWhereverTheyAreShown(t *testing.T) {
+	h := newHouse(t)
+	h.said.says = contract.Classification{
+		Intent: "pay", Domains: []string{"bills"}, Confidence: 0.3, Source: contract.SourceLLM, Subtasks: []contract.Subtask{
+			{Title: "pay them", Intent: "pay", Domains: []string{"bills"}}, {Title: "sing", Intent: "sing"},
+		},
+	}
+	c := caller("bob", "route:submit", "agent:counter")
+	check := func(where string, d *contract.Decision, omitted []contract.Omitted) {
+		t.Helper()
+		clf := d.Classification
+		if clf.Intent != contract.Unknown || len(clf.Domains)+len(clf.Subtasks)+len(omitted) > 0 || clf.Confidence != 0 {
+			t.Errorf("%s shows %+v, omitted %+v, want what was not understood", where, clf, omitted)
+		}
+	}
+	resp, err := h.Stream(t.Context(), ask(), c, func(ev *contract.Event) {
+		if ev.Decision != nil {
+			check("an event", ev.Decision, nil)
+		}
+	})
+	h.must(err)
+	check("the answer", resp.Decision, resp.Omitted)
+	again, err := h.Request(t.Context(), resp.RequestID, c)
+	h.must(err)
+	check("the request", again.Decision, again.Omitted)
+	page, err := h.Decisions(t.Context(), contract.DecisionQuery{}, c)
+	h.must(err)
+	check("the log", page.Decisions[0].Decision, page.Decisions[0].Omitted)
+	whole, err := h.Request(t.Context(), resp.RequestID, &contract.Caller{Subject: "root", Scopes: []string{"admin"}})
+	if err != nil || len(whole.Decision.Classification.Subtasks) != 2 || len(whole.Omitted) != 2 || whole.Decision.Classification.Confidence != 0.3 {
+		t.Errorf("who sees all: got %+v, %v, want what is on record", whole, err)
+	}
+}

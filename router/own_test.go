@@ -1,0 +1,263 @@
+package router_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/caprouter/caprouter/classifier"
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/dispatch"
+	"github.com/caprouter/caprouter/internal/audit"
+	"github.com/caprouter/caprouter/router"
+)
+
+// To see a request is not to own it: who may see one of another is told that it
+// may not end it, who may not is told that there is none.
+func TestOnlyTheOwnerEndsARequest(t *testing.T) {
+	h := newHouse(t)
+	colleague := &contract.Caller{Subject: "bob", Tenant: "north", AllAgents: true, Scopes: []string{"route:submit"}}
+	for _, tt := range []struct {
+		name   string
+		caller *contract.Caller
+		want   contract.Code
+	}{
+		{"a colleague who may see it", colleague, contract.CodeForbidden},
+		{"the same name of another issuer", &contract.Caller{Subject: "alice", Tenant: "north", Issuer: "https://other.example", AllAgents: true}, contract.CodeForbidden},
+		{"who sees all and submits nothing", &contract.Caller{Subject: "root", Scopes: []string{"admin"}}, contract.CodeForbidden},
+		{"a colleague who may not see it", caller("bob", "route:submit"), contract.CodeNotFound},
+		{"another tenant", &contract.Caller{Subject: "alice", Tenant: "south", AllAgents: true}, contract.CodeNotFound},
+		{"the owner, of whom all was taken", caller("alice"), ""},
+		{"an administrator", &contract.Caller{Subject: "root", Scopes: []string{"admin", "route:submit"}}, ""},
+		{"the local principal", &contract.Caller{Subject: "local", AllScopes: true}, ""},
+	} {
+		h.target.does("payer", h.target.hangs)
+		running := h.submit().RequestID
+		<-h.target.begun
+		if _, err := h.Cancel(t.Context(), running, tt.caller); codeOf(err) != tt.want {
+			t.Errorf("%s cancels: got %v, want %q", tt.name, err, tt.want)
+		}
+		h.target.does("payer", nil)
+		if tt.want != "" {
+			if _, err := h.Cancel(t.Context(), running, anybody); err != nil {
+				t.Fatal(err)
+			}
+		}
+		done, err := h.Handle(t.Context(), ask(), anybody)
+		h.must(err)
+		if err := h.Erase(t.Context(), done.RequestID, tt.caller); codeOf(err) != tt.want {
+			t.Errorf("%s erases: got %v, want %q", tt.name, err, tt.want)
+		}
+		if got, err := h.trail.Find(t.Context(), done.RequestID); err != nil || (got.Outcome.Content == nil) != (tt.want == "") {
+			t.Errorf("%s: the content is gone: %t, %v, want %t", tt.name, got.Outcome.Content == nil, err, tt.want == "")
+		}
+	}
+	done, err := h.Handle(t.Context(), ask(), anybody)
+	h.must(err)
+	const want = "only who sent the request, or an administrator, may erase it"
+	if err := h.Erase(t.Context(), done.RequestID, colleague); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("got %v, want %s", err, want)
+	}
+}
+
+func newDispatcher(t *testing.T) *dispatch.Dispatcher {
+	d, err := dispatch.New(dispatch.Config{}, map[string]dispatch.Target{contract.ProtocolHTTP: newAgents()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// codeOf is the code of an error, "" of none.
+func codeOf(err error) contract.Code {
+	if err == nil {
+		return ""
+	}
+	return code(err)
+}
+
+// The audit log says who erased: subjects of two issuers may have one name.
+func TestTheAuditLogNamesWhoErased(t *testing.T) {
+	h := newHouse(t)
+	issued := &contract.Caller{Subject: "alice", Tenant: "north", Issuer: "https://id.example", AllAgents: true}
+	trail := &countingTrail{Trail: h.trail}
+	r, err := router.New(router.Config{Keeping: router.Keeping{Trail: trail}}, h.said, newDispatcher(t))
+	h.must(err)
+	r.SetView(h.View())
+	for _, c := range []*contract.Caller{anybody, issued} {
+		done, err := h.Handle(t.Context(), ask(), c)
+		h.must(err)
+		h.must(r.Erase(t.Context(), done.RequestID, c))
+	}
+	if want := []string{"alice", "alice (https://id.example)"}; !slices.Equal(trail.erasedBy, want) {
+		t.Errorf("erased by %q, want %q", trail.erasedBy, want)
+	}
+}
+
+// Callers whose tokens name no tenant share nothing with those of another issuer.
+func TestNoTenantIsNoCommonOne(t *testing.T) {
+	h := newHouse(t)
+	of := func(subject, issuer string) *contract.Caller {
+		return &contract.Caller{Subject: subject, Issuer: issuer, AllAgents: true}
+	}
+	done, err := h.Handle(t.Context(), ask(), of("ana", "https://one.example"))
+	h.must(err)
+	async, err := h.Submit(t.Context(), ask(asynchronous), of("ana", "https://one.example"))
+	h.must(err)
+	for _, tt := range []struct {
+		caller *contract.Caller
+		want   contract.Code
+		listed int
+	}{
+		{of("ana", "https://one.example"), "", 2},
+		{of("bob", "https://one.example"), "", 2},
+		{of("bob", "https://two.example"), contract.CodeNotFound, 0},
+		{of("ana", "https://two.example"), contract.CodeNotFound, 0},
+		{of("ana", ""), contract.CodeNotFound, 0},
+	} {
+		for _, id := range []string{done.RequestID, async.RequestID} {
+			if _, err := h.Request(t.Context(), id, tt.caller); codeOf(err) != tt.want {
+				t.Errorf("%s of %q: got %v, want %q", tt.caller.Subject, tt.caller.Issuer, err, tt.want)
+			}
+		}
+		h.until(func() bool {
+			page, err := h.Decisions(t.Context(), contract.DecisionQuery{}, tt.caller)
+			h.must(err)
+			return len(page.Decisions) == tt.listed
+		})
+	}
+}
+
+// partitions notes for whom a classifier is asked.
+type partitions struct {
+	*scriptedClassifier
+	asked []string
+}
+
+func (p *partitions) Classify(ctx context.Context, in classifier.Input) contract.Classification {
+	p.asked = append(p.asked, in.Partition)
+	return p.scriptedClassifier.Classify(ctx, in)
+}
+
+// What a model said is shared within a tenant and, where there is none, among
+// those of one issuer.
+func TestTenantsShareNoAnswers(t *testing.T) {
+	said := &partitions{scriptedClassifier: &scriptedClassifier{}}
+	h := newHouse(t)
+	r, err := router.New(router.Config{}, said, newDispatcher(t))
+	h.must(err)
+	r.SetView(h.View())
+	for _, c := range []*contract.Caller{
+		{Tenant: "north", Issuer: "one"},
+		{Tenant: "north", Issuer: "two"},
+		{Tenant: "south"},
+		{Issuer: "north"},
+		{Issuer: "one"},
+		{},
+	} {
+		if _, err := r.Classify(t.Context(), ask(), c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if said.asked[0] != said.asked[1] {
+		t.Errorf("one tenant has the partitions %q", said.asked[:2])
+	}
+	if other := slices.Compact(slices.Sorted(slices.Values(said.asked))); len(other) != 5 {
+		t.Errorf("got the partitions %q, want five", other)
+	}
+}
+
+// countingTrail counts how often the trail is looked at.
+type countingTrail struct {
+	router.Trail
+	near, far int
+	erasedBy  []string
+}
+
+func (c *countingTrail) Erase(ctx context.Context, id, by string) (int, error) {
+	c.erasedBy = append(c.erasedBy, by)
+	return c.Trail.Erase(ctx, id, by)
+}
+
+func (c *countingTrail) Find(ctx context.Context, id string) (audit.Found, error) {
+	c.far++
+	return c.Trail.Find(ctx, id)
+}
+
+func (c *countingTrail) FindWithin(ctx context.Context, id string, life time.Duration) (audit.Found, error) {
+	c.near++
+	return c.Trail.FindWithin(ctx, id, life)
+}
+
+// What never was costs one look, and a short one where an asynchronous request
+// would still be in the book.
+func TestLookingForWhatNeverWas(t *testing.T) {
+	h := newHouse(t)
+	for _, tt := range []struct {
+		name      string
+		age       time.Duration
+		book      bool
+		near, far int
+	}{
+		{"some minutes old", 10 * time.Minute, true, 1, 0},
+		{"a day old", 24 * time.Hour, true, 1, 0},
+		{"older than what the book keeps", 49 * time.Hour, true, 0, 1},
+		{"without a book", time.Hour, false, 0, 1},
+		{"it may just begin", 0, true, 2, 0},
+	} {
+		trail := &countingTrail{Trail: h.trail}
+		keep := router.Keeping{Trail: trail}
+		if tt.book {
+			keep.Book, keep.Owner = h.book, "test"
+		}
+		r, err := router.New(router.Config{Keeping: keep}, h.said, newDispatcher(t))
+		h.must(err)
+		r.SetView(h.View())
+		if _, err := r.Request(t.Context(), idOf(time.Now().Add(-tt.age)), anybody); code(err) != contract.CodeNotFound {
+			t.Errorf("%s: got %v, want not_found", tt.name, err)
+		}
+		if trail.near != tt.near || trail.far != tt.far {
+			t.Errorf("%s: got %d near looks and %d far ones, want %d and %d", tt.name, trail.near, trail.far, tt.near, tt.far)
+		}
+	}
+}
+
+// idOf is the id of a request that came at a time.
+func idOf(at time.Time) string {
+	id := []byte(router.NewID())
+	const digits = "0123456789abcdef"
+	ms := uint64(at.UnixMilli())
+	for _, i := range []int{12, 11, 10, 9, 7, 6, 5, 4, 3, 2, 1, 0} {
+		id[i] = digits[ms&15]
+		ms >>= 4
+	}
+	return string(id)
+}
+
+// A request that ended later than those do that somebody waits for is found all
+// the same, when its record in the book has gone.
+func TestLookingForWhatTookLong(t *testing.T) {
+	h := newHouse(t)
+	born := time.Now().Add(-5 * time.Hour)
+	id := idOf(born)
+	for _, rec := range []audit.Record{
+		{Kind: audit.KindDecision, At: born, RequestID: id, Tenant: anybody.Tenant, Subject: anybody.Subject, Status: contract.StatusRunning, Agents: []string{"payer"}},
+		{Kind: audit.KindDecision, At: born.Add(2 * time.Hour), RequestID: idOf(born.Add(2 * time.Hour)), Agents: []string{"payer"}},
+		{Kind: audit.KindOutcome, At: born.Add(3 * time.Hour), RequestID: id, Tenant: anybody.Tenant, Subject: anybody.Subject, Status: contract.StatusCompleted, Agents: []string{"payer"}},
+	} {
+		h.must(h.trail.Append(t.Context(), rec))
+	}
+	for _, when := range []string{"now", "after a restart"} {
+		got, err := h.Request(t.Context(), id, anybody)
+		if err != nil || got.Status != contract.StatusCompleted {
+			t.Errorf("%s: got %+v, %v, want its end", when, got, err)
+		}
+		h.restart()
+	}
+	if _, err := h.Request(t.Context(), idOf(born), anybody); code(err) != contract.CodeNotFound || errors.Is(err, context.Canceled) {
+		t.Errorf("got %v, want not_found", err)
+	}
+}

@@ -1,0 +1,296 @@
+package router_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/caprouter/caprouter/capabilities"
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/dispatch"
+	"github.com/caprouter/caprouter/router"
+)
+
+// scene is a registry of unique words, and what a model that obeys an attacker
+// says of a request: it may repeat every word it was shown.
+type scene struct {
+	*rapid.T
+	agents map[string]*contract.RegistryEntry
+	policy string
+	says   contract.Classification
+}
+
+func drawScene(t *rapid.T) *scene {
+	s := &scene{T: t, agents: map[string]*contract.RegistryEntry{}}
+	intents, domains := words("wi", 4), words("wd", 5)
+	for _, id := range words("wa", rapid.IntRange(1, 5).Draw(t, "agents")) {
+		some := func(what string, from []string) []string {
+			return rapid.SliceOfNDistinct(rapid.SampledFrom(from), 1, 2, rapid.ID).Draw(t, id+" "+what)
+		}
+		a := &contract.RegistryEntry{ID: id, Match: contract.Match{Intent: some("intents", intents), Domains: some("domains", append(domains, "*"))}}
+		a.Examples = map[string][]string{a.Match.Intent[0]: {"please xx" + id}}
+		s.agents[id] = a
+	}
+	s.policy = rapid.SampledFrom([]string{"A", "B", "C"}).Draw(t, "policy")
+	intent := rapid.SampledFrom(append(intents, contract.Unknown, "winvented"))
+	domain := rapid.SliceOfNDistinct(rapid.SampledFrom(append(domains, contract.Unknown, "winvented")), 1, 3, rapid.ID)
+	s.says = contract.Classification{
+		Intent: intent.Draw(t, "intent"), Domains: domain.Draw(t, "domains"), Subtasks: []contract.Subtask{},
+		Confidence:   rapid.SampledFrom([]float64{0.4, 0.9}).Draw(t, "confidence"),
+		Source:       rapid.SampledFrom([]contract.Source{contract.SourceLLM, contract.SourceLexical, contract.SourceCache}).Draw(t, "source"),
+		Alternatives: []contract.IntentScore{{Intent: intent.Draw(t, "next"), Confidence: 0.9}, {Intent: intent.Draw(t, "third"), Confidence: 0.3}},
+		Cascade:      &contract.Cascade{Intent: intent.Draw(t, "cascade")},
+	}
+	spill := strings.Join(slices.Concat(intents, domains, slices.Sorted(maps.Keys(s.agents))), " ")
+	if s.says.Source != contract.SourceLexical {
+		s.says.ModelUse = &contract.ModelUse{Calls: []contract.ModelCall{{Reply: spill, Detail: spill}}}
+	}
+	for i := range rapid.IntRange(0, 3).Draw(t, "subtasks") {
+		sub := contract.Subtask{Title: fmt.Sprint("pay bill ", i)}
+		if s.says.Source != contract.SourceLexical {
+			sub.Title, sub.Reason = spill[i:], spill
+		}
+		if rapid.Bool().Draw(t, "own intent") {
+			sub.Intent, sub.Domains = intent.Draw(t, "subtask intent"), domain.Draw(t, "subtask domains")
+			if s.says.Source == contract.SourceLexical && rapid.Bool().Draw(t, "titled by its intent") {
+				sub.Title = sub.Intent
+			}
+		}
+		s.says.Subtasks = append(s.says.Subtasks, sub)
+	}
+	return s
+}
+
+// words are unique ones, none of which is part of another.
+func words(prefix string, n int) []string {
+	list := make([]string, n)
+	for i := range list {
+		list[i] = fmt.Sprintf("%s%03dzq", prefix, i)
+	}
+	return list
+}
+
+// play makes the house serve the scene.
+func (s *scene) play(h *house) {
+	var b strings.Builder
+	b.WriteString("clients:\n")
+	for _, id := range slices.Sorted(maps.Keys(s.agents)) {
+		m := s.agents[id].Match
+		fmt.Fprintf(&b, "  %s: {match: {intent: [%s], domains: [\"%s\"]}, examples: {%s: [\"please xx%s\"]}, endpoint: {protocol: http, url: \"http://127.0.0.1:1/\"}}\n",
+			id, strings.Join(m.Intent, ", "), strings.Join(m.Domains, `", "`), m.Intent[0], id)
+	}
+	fmt.Fprintf(&b, "fallback: {policy: %s}\nrouting: {auto_split_if_conflict: %t}\n", s.policy, rapid.Bool().Draw(s.T, "split"))
+	snapshot, err := capabilities.Parse("scene.yaml", []byte(b.String()))
+	if err != nil {
+		s.Fatal(err)
+	}
+	d, err := dispatch.New(dispatch.Config{}, map[string]dispatch.Target{contract.ProtocolHTTP: h.target})
+	if err != nil {
+		s.Fatal(err)
+	}
+	h.SetView(router.NewView(snapshot, d))
+	h.said.says = s.says
+}
+
+func (s *scene) drawCaller(subject string) *contract.Caller {
+	c := &contract.Caller{Subject: subject, Tenant: "north", Scopes: []string{"route:submit", "agent:", "agent:nobody"}}
+	for _, id := range slices.Sorted(maps.Keys(s.agents)) {
+		if rapid.IntRange(0, 2).Draw(s.T, subject+" may use "+id) == 0 {
+			c.Scopes = append(c.Scopes, "agent:"+id)
+		}
+	}
+	return c
+}
+
+// secrets are the words the caller must not be shown.
+func (s *scene) secrets(c *contract.Caller) []string {
+	open := map[string]bool{}
+	for id, a := range s.agents {
+		if c.MaySee(id) {
+			for _, word := range slices.Concat(a.Match.Intent, a.Match.Domains, []string{id, "xx" + id}) {
+				open[word] = true
+			}
+		}
+	}
+	var list []string
+	for id := range s.agents {
+		list = append(list, id, "xx"+id)
+	}
+	list = slices.Concat(list, words("wi", 4), words("wd", 5), []string{"winvented"})
+	return slices.DeleteFunc(list, func(word string) bool { return open[word] || strings.HasPrefix(word, "xx") && open[word[2:]] })
+}
+
+// check holds what a caller was shown against what it must not be.
+func (s *scene) check(c *contract.Caller, where string, shown any, err error) {
+	s.Helper()
+	data, jsonErr := json.Marshal(shown)
+	if jsonErr != nil {
+		s.Fatal(jsonErr)
+	}
+	text := string(data)
+	if err != nil {
+		text += err.Error()
+	}
+	for _, word := range s.secrets(c) {
+		if !c.AllAgents && strings.Contains(text, word) {
+			s.Fatalf("%s shows %s, which %s %v may not see: %s", where, word, c.Subject, c.Scopes, text)
+		}
+	}
+	if strings.Contains(text, `"hidden"`) {
+		s.Fatalf("%s shows hidden agents: %s", where, text)
+	}
+}
+
+// TestNobodyIsShownWhatIsNotTheirs: whatever a classifier says, nothing that any
+// operation shows a caller holds a word of agents it may not use, be the request
+// its own or a colleague's; who sees all is shown what is on record.
+func TestNobodyIsShownWhatIsNotTheirs(t *testing.T) {
+	h := newHouse(t)
+	admin := &contract.Caller{Subject: "root", Scopes: []string{"admin"}}
+	n := 0
+	rapid.Check(t, func(rt *rapid.T) {
+		s := drawScene(rt)
+		s.play(h)
+		caller, colleague := s.drawCaller("ana"), s.drawCaller("bob")
+		n++
+		log, err := h.Decisions(t.Context(), contract.DecisionQuery{Since: time.Now().Add(time.Hour)}, admin)
+		if err != nil {
+			rt.Fatal(err)
+		}
+		ids := s.useAll(h, caller, fmt.Sprint("key", n))
+		for _, id := range ids {
+			s.lookAt(h, colleague, id)
+			s.lookAt(h, &contract.Caller{Subject: "may use all", Tenant: "north", AllAgents: true}, id)
+			s.checkRecord(h, admin, caller, id)
+		}
+		for _, c := range []*contract.Caller{caller, colleague} {
+			page, err := h.Decisions(t.Context(), contract.DecisionQuery{Cursor: log.NextCursor, Limit: 1000}, c)
+			s.check(c, "Decisions", page, err)
+			if err != nil {
+				rt.Fatal(err)
+			}
+			if c == caller && len(page.Decisions) < len(ids) {
+				rt.Fatalf("got %d decisions of one's own, want %d", len(page.Decisions), len(ids))
+			}
+			tickets, err := h.desk.Tickets(t.Context(), contract.TicketQuery{}, c)
+			s.check(c, "Tickets", tickets, err)
+			for i := range tickets.Tickets {
+				ticket, err := h.desk.Ticket(t.Context(), tickets.Tickets[i].TicketID, c)
+				s.check(c, "Ticket", ticket, err)
+			}
+		}
+	})
+}
+
+// useAll sends the request in every way there is, and looks at what came of it. It
+// returns the ids of what is on record.
+func (s *scene) useAll(h *house, c *contract.Caller, key string) (ids []string) {
+	ctx := context.Background()
+	clf, err := h.Classify(ctx, ask(), c)
+	s.check(c, "Classify", clf, err)
+	dry, err := h.Handle(ctx, ask(func(r *contract.Request) { r.Options.DryRun = true }), c)
+	s.check(c, "a dry run", dry, err)
+	once := func(r *contract.Request) { r.Idempotency = &contract.Idempotency{Key: key} }
+	for range 2 { // the second time it is a replay
+		resp, err := h.Handle(ctx, ask(once), c)
+		s.check(c, "Handle", resp, err)
+		ids = append(ids, resp.RequestID)
+	}
+	ids = slices.Compact(ids)
+	resp, err := h.Stream(ctx, ask(), c, func(ev *contract.Event) { s.check(c, "Stream: "+string(ev.Type), ev, nil) })
+	s.check(c, "Stream", resp, err)
+	ids = append(ids, resp.RequestID)
+	for _, cancel := range []bool{false, true} {
+		resp, err := h.Submit(ctx, ask(asynchronous), c)
+		s.check(c, "Submit", resp, err)
+		ids = append(ids, resp.RequestID)
+		if cancel {
+			resp, err := h.Cancel(ctx, resp.RequestID, c)
+			s.check(c, "Cancel", resp, err)
+		}
+	}
+	for _, id := range ids {
+		if !s.lookAt(h, c, id) {
+			s.Fatalf("request %s is not there for who sent it", id)
+		}
+	}
+	return ids
+}
+
+// lookAt reads a request in every way there is, and reports whether it is there.
+func (s *scene) lookAt(h *house, c *contract.Caller, id string) bool {
+	ctx := context.Background()
+	ended := errors.New("ended")
+	err := h.Events(ctx, id, c, 0, func(_ uint64, ev *contract.Event) error {
+		s.check(c, "Events: "+string(ev.Type), ev, nil)
+		if ev.Type == contract.EventFinal {
+			return ended
+		}
+		return nil
+	})
+	if !errors.Is(err, ended) {
+		s.check(c, "Events", nil, err)
+	}
+	resp, err := h.Request(ctx, id, c)
+	s.check(c, "Request", resp, err)
+	again, cancelErr := h.Cancel(ctx, id, c)
+	s.check(c, "Cancel", again, cancelErr)
+	if err != nil && (code(err) != contract.CodeNotFound || code(cancelErr) != contract.CodeNotFound) {
+		s.Fatalf("got %v and %v, want not_found of both", err, cancelErr)
+	}
+	return err == nil
+}
+
+// checkRecord finds on record, and before who sees all, what was decided upon.
+func (s *scene) checkRecord(h *house, admin, caller *contract.Caller, id string) {
+	ctx := context.Background()
+	whole, err := h.Request(ctx, id, admin)
+	if err != nil {
+		s.Fatalf("an administrator: %v", err)
+	}
+	d := whole.Decision
+	if d == nil {
+		return // it was cancelled first
+	}
+	if d.Classification.Intent != s.says.Intent || !slices.Equal(d.Classification.Domains, s.says.Domains) || len(d.Classification.Alternatives) != 2 {
+		s.Fatalf("an administrator is shown %+v, want %+v", d.Classification, s.says)
+	}
+	var content string
+	h.until(func() bool { // an asynchronous answer is there before its record
+		found, err := h.trail.Find(ctx, id)
+		if err != nil || found.Outcome == nil {
+			return false
+		}
+		content = string(found.Outcome.Content)
+		return true
+	})
+	for i := range d.Hidden {
+		c := &d.Hidden[i]
+		if caller.MayUse(c.AgentID) || c.Eligible || c.Gates[0].Gate != "entitlement" || !strings.Contains(content, c.AgentID) {
+			s.Fatalf("got hidden %+v, want one that is not the caller's, for its gate, and on record", c)
+		}
+	}
+	least := 65
+	if d.FallbackUsed != nil || whole.Status == contract.StatusClarify {
+		least = 1
+	} else if len(d.Classification.Subtasks) > 0 {
+		return // each is matched by itself
+	}
+	want, hidden := 0, len(d.Hidden)
+	for agentID, a := range s.agents {
+		if !caller.MayUse(agentID) && plainScore(a, s.says.Intent, s.says.Domains, 0) >= least {
+			want++
+		}
+	}
+	if hidden != want {
+		s.Fatalf("got %d hidden agents on record, want %d: %+v", hidden, want, d)
+	}
+}

@@ -1,0 +1,265 @@
+package router_test
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/dispatch"
+	"github.com/caprouter/caprouter/router"
+)
+
+func caller(subject string, scopes ...string) *contract.Caller {
+	return &contract.Caller{Subject: subject, Tenant: "north", Scopes: scopes}
+}
+
+// A request of a colleague is there for who may know of every agent that works, or
+// worked, on it.
+func TestRequestsOfColleagues(t *testing.T) {
+	h := newHouse(t)
+	h.target.does("payer", func(context.Context, dispatch.Call) dispatch.Outcome {
+		return dispatch.Outcome{Attempts: 1, Err: &contract.TaskError{Code: contract.TaskAgentUnavailable, Detail: "down"}}
+	})
+	failedOver, err := h.Handle(t.Context(), ask(), anybody)
+	h.must(err)
+	if len(failedOver.Tasks) != 1 || failedOver.Tasks[0].AgentID != "second" || failedOver.Tasks[0].Status != contract.TaskSuccess {
+		t.Fatalf("got %+v, want it done by the standby", failedOver.Tasks)
+	}
+	h.target.does("payer", nil)
+	done, err := h.Handle(t.Context(), ask(), anybody)
+	h.must(err)
+	async := h.submit().RequestID
+	h.final(async)
+	h.said.says.Intent = "sing"
+	nobody, err := h.Handle(t.Context(), ask(), anybody)
+	h.must(err)
+	ids := map[string]string{"failed over": failedOver.RequestID, "done": done.RequestID, "async": async, "nobody": nobody.RequestID}
+
+	tests := []struct {
+		name   string
+		caller *contract.Caller
+		want   []string
+	}{
+		{"both agents", caller("bob", "agent:payer", "agent:second"), []string{"failed over", "done", "async", "nobody"}},
+		{"the chosen one", caller("bob", "agent:payer"), []string{"done", "async", "nobody"}},
+		{"the standby", caller("bob", "agent:second"), []string{"nobody"}},
+		{"no agent", caller("bob"), []string{"nobody"}},
+		{"every agent", &contract.Caller{Subject: "bob", Tenant: "north", AllAgents: true}, []string{"failed over", "done", "async", "nobody"}},
+		{"the same principal, of whom all was taken", caller("alice"), []string{"failed over", "done", "async", "nobody"}},
+		{"the same name, of another issuer", &contract.Caller{Subject: "alice", Tenant: "north", Issuer: "https://other.example"}, []string{"nobody"}},
+		{"another tenant", &contract.Caller{Subject: "alice", AllAgents: true}, nil},
+		{"who sees all", &contract.Caller{Subject: "root", Scopes: []string{"admin"}}, []string{"failed over", "done", "async", "nobody"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			page, err := h.Decisions(t.Context(), contract.DecisionQuery{}, tt.caller)
+			if err != nil {
+				t.Fatal(err)
+			}
+			listed := map[string]bool{}
+			for i := range page.Decisions {
+				listed[page.Decisions[i].RequestID] = true
+			}
+			var got []string
+			for _, name := range []string{"failed over", "done", "async", "nobody"} {
+				id := ids[name]
+				_, err := h.Request(t.Context(), id, tt.caller)
+				if err == nil {
+					got = append(got, name)
+				} else if code(err) != contract.CodeNotFound {
+					t.Errorf("%s: got %v, want not_found", name, err)
+				}
+				if listed[id] != (err == nil) {
+					t.Errorf("%s: it is in the decision log: %t, it is there: %t", name, listed[id], err == nil)
+				}
+			}
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("visible (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// Of a colleague's request only the agents are shown that one may use oneself.
+func TestDecisionsOfColleagues(t *testing.T) {
+	h := newHouse(t)
+	done, err := h.Handle(t.Context(), ask(), anybody)
+	h.must(err)
+	if d := done.Decision; len(d.Standby) != 1 || d.TieBreak == nil || len(d.Candidates) != 2 {
+		t.Fatalf("got %+v, want a standby that scores the same", d)
+	}
+	got, err := h.Request(t.Context(), done.RequestID, caller("bob", "agent:payer"))
+	h.must(err)
+	if d := got.Decision; len(d.Standby) != 0 || d.TieBreak != nil || len(d.Candidates) != 1 || d.CandidatesTotal != 1 || len(d.Chosen) != 1 {
+		t.Errorf("got %+v, want payer alone", d)
+	}
+	if got.Data.Answer != done.Data.Answer || len(got.Data.Results) != 1 {
+		t.Errorf("got %+v, want the whole answer", got.Data)
+	}
+	again, err := h.Request(t.Context(), done.RequestID, anybody)
+	if err != nil || len(again.Decision.Standby) != 1 {
+		t.Errorf("got %+v, %v: what one is shown changed what is on record", again, err)
+	}
+}
+
+// While a request goes on it is there for who may know of whoever may get it.
+func TestRunningRequestsOfColleagues(t *testing.T) {
+	h := newHouse(t)
+	h.target.does("payer", h.target.later)
+	id := h.submit().RequestID
+	c := <-h.target.begun
+	some, all := caller("bob", "agent:payer"), caller("bob", "agent:payer", "agent:second")
+	if _, err := h.Request(t.Context(), id, some); code(err) != contract.CodeNotFound {
+		t.Errorf("who may not know of the standby: got %v, want not_found", err)
+	}
+	if _, err := h.Cancel(t.Context(), id, some); code(err) != contract.CodeNotFound {
+		t.Errorf("who may not know of the standby cancels: got %v, want not_found", err)
+	}
+	if got, err := h.Request(t.Context(), id, all); err != nil || got.Status != contract.StatusRunning {
+		t.Errorf("who may know of both: got %+v, %v, want it running", got, err)
+	}
+	grant, res := byCallback(&c, "paid")
+	h.must(h.Result(t.Context(), grant, res))
+	h.final(id)
+	if _, err := h.Request(t.Context(), id, some); err != nil {
+		t.Errorf("when it has ended: got %v, want it there", err)
+	}
+}
+
+// What was erased is no more there for colleagues than before.
+func TestErasedRequestsOfColleagues(t *testing.T) {
+	h := newHouse(t)
+	done, err := h.Handle(t.Context(), ask(), anybody)
+	h.must(err)
+	h.must(h.Erase(t.Context(), done.RequestID, anybody))
+	if _, err := h.Request(t.Context(), done.RequestID, caller("bob", "agent:second")); code(err) != contract.CodeNotFound {
+		t.Errorf("got %v, want not_found", err)
+	}
+	if _, err := h.Request(t.Context(), done.RequestID, caller("bob", "agent:payer")); err != nil {
+		t.Errorf("got %v, want its end", err)
+	}
+}
+
+// Two principals of one name share nothing that is found by a name they choose.
+func TestIssuersTellPrincipalsApart(t *testing.T) {
+	h := newHouse(t)
+	other := &contract.Caller{Subject: anybody.Subject, Tenant: anybody.Tenant, Issuer: "https://other.example", AllAgents: true}
+	once := func(r *contract.Request) {
+		r.Idempotency = &contract.Idempotency{Key: "k", Body: sha256.Sum256([]byte("body"))}
+	}
+	mine, err := h.Handle(t.Context(), ask(once), anybody)
+	h.must(err)
+	theirs, err := h.Handle(t.Context(), ask(once), other)
+	if err != nil || theirs.Replayed || theirs.RequestID == mine.RequestID {
+		t.Errorf("the same key of another issuer: got %+v, %v, want a request of its own", theirs, err)
+	}
+
+	h.said.says = contract.Classification{
+		Intent: "count", Domains: []string{"words"}, Confidence: 0.6, Source: contract.SourceLexical,
+		Alternatives: []contract.IntentScore{{Intent: "pay", Confidence: 0.59}},
+	}
+	in := func(r *contract.Request) { r.SessionID = "s" }
+	asked, err := h.Handle(t.Context(), ask(in), anybody)
+	h.must(err)
+	again, err := h.Handle(t.Context(), ask(in), other)
+	if err != nil || asked.Status != contract.StatusClarify || again.Status != contract.StatusClarify {
+		t.Errorf("got %+v, %v, want the other asked as well: it is not in that session", again, err)
+	}
+	choose := func(r *contract.Request) {
+		r.Clarification = &contract.ClarificationChoice{RequestID: asked.RequestID, OptionID: "1"}
+	}
+	_, forbidden := h.Handle(t.Context(), ask(choose), other)
+	_, unknown := h.Handle(t.Context(), ask(func(r *contract.Request) {
+		r.Clarification = &contract.ClarificationChoice{RequestID: router.NewID(), OptionID: "1"}
+	}), other)
+	if code(forbidden) != contract.CodeInvalidRequest || forbidden.Error() != unknown.Error() {
+		t.Errorf("a question to another: got %v, want %v as of one that was never asked", forbidden, unknown)
+	}
+	if got, err := h.Handle(t.Context(), ask(choose), anybody); err != nil || got.Status != contract.StatusCompleted {
+		t.Errorf("who was asked: got %+v, %v, want it done", got, err)
+	}
+}
+
+// An agent that the caller may not use is told like one that is not there, also
+// in the decision log.
+func TestForbiddenAgentsAndUnknownOnesAreAlike(t *testing.T) {
+	h := newHouse(t)
+	c := caller("bob", "agent:counter")
+	for name, policy := range map[string]string{"the registry's policy": "", "policy B": "B"} {
+		answer := func(agent string) string {
+			resp, err := h.Handle(t.Context(), ask(func(r *contract.Request) {
+				r.AgentID, r.Options.DryRun = &agent, true
+				if policy != "" {
+					r.Options.Fallback = &policy
+				}
+			}), c)
+			h.must(err)
+			resp.RequestID, resp.TraceID, resp.Decision.DecisionID, resp.Decision.TimingsMS = "", "", "", nil
+			data, err := json.Marshal(resp)
+			h.must(err)
+			return strings.ReplaceAll(string(data), agent, "AGENT")
+		}
+		if diff := cmp.Diff(answer("nosuch"), answer("payer")); diff != "" {
+			t.Errorf("%s: answers differ (-unknown +forbidden):\n%s", name, diff)
+		}
+	}
+	if _, err := h.Handle(t.Context(), ask(), &contract.Caller{Subject: "bob", Tenant: "north", AllAgents: true}); err != nil {
+		t.Fatal(err)
+	}
+	for _, agent := range []string{"nosuch", "payer"} { // payer was chosen, when bob might use it
+		page, err := h.Decisions(t.Context(), contract.DecisionQuery{Agent: agent}, c)
+		if err != nil || len(page.Decisions) != 0 {
+			t.Errorf("decisions on %s: got %+v, %v, want none", agent, page, err)
+		}
+	}
+}
+
+// Errors of what is not there and of what is another's are the same, whatever is
+// asked of it.
+func TestForbiddenRequestsAndUnknownOnesAreAlike(t *testing.T) {
+	h := newHouse(t)
+	done, err := h.Handle(t.Context(), ask(), anybody)
+	h.must(err)
+	async := h.submit().RequestID
+	h.final(async)
+	stranger := caller("bob", "agent:second")
+	ops := map[string]func(id string) error{
+		"read":   func(id string) error { _, err := h.Request(t.Context(), id, stranger); return err },
+		"cancel": func(id string) error { _, err := h.Cancel(t.Context(), id, stranger); return err },
+		"erase":  func(id string) error { return h.Erase(t.Context(), id, stranger) },
+		"events": func(id string) error { return h.Events(t.Context(), id, stranger, 0, nil) },
+	}
+	for name, op := range ops {
+		want := op(router.NewID())
+		if code(want) != contract.CodeNotFound {
+			t.Errorf("%s: got %v, want not_found", name, want)
+		}
+		for _, id := range []string{done.RequestID, async, "nonsense", strings.ToUpper(async)} {
+			if diff := cmp.Diff(want, op(id)); diff != "" {
+				t.Errorf("%s %s (-unknown +forbidden):\n%s", name, id, diff)
+			}
+		}
+	}
+}
+
+// The decision log finds a request by the agent that took over as well.
+func TestDecisionsByTheAgentThatTookOver(t *testing.T) {
+	h := newHouse(t)
+	h.target.does("payer", func(context.Context, dispatch.Call) dispatch.Outcome {
+		return dispatch.Outcome{Attempts: 1, Err: &contract.TaskError{Code: contract.TaskAgentUnavailable, Detail: "down"}}
+	})
+	if _, err := h.Handle(t.Context(), ask(), anybody); err != nil {
+		t.Fatal(err)
+	}
+	for _, agent := range []string{"payer", "second"} {
+		page, err := h.Decisions(t.Context(), contract.DecisionQuery{Agent: agent}, anybody)
+		if err != nil || len(page.Decisions) != 1 {
+			t.Errorf("by %s: got %+v, %v, want the one request", agent, page, err)
+		}
+	}
+}
