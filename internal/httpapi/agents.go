@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -57,7 +58,7 @@ func (s *Server) handleAgents(x *exchange, _ echo.Context) error {
 	snapshot := s.deps.Registry()
 	list := AgentList{RegistryVersion: snapshot.Version, Agents: make([]Agent, 0, len(snapshot.Agents))}
 	for _, entry := range snapshot.Agents {
-		if x.caller.MayUse(entry.ID) {
+		if x.caller.MaySee(entry.ID) {
 			list.Agents = append(list.Agents, s.describe(entry, x.caller))
 		}
 	}
@@ -68,7 +69,7 @@ func (s *Server) handleAgent(x *exchange, c echo.Context) error {
 	id := c.Param("id")
 	entry := s.deps.Registry().Agent(id)
 	// One answer for what does not exist and what the caller may not see.
-	if entry == nil || !x.caller.MayUse(id) {
+	if entry == nil || !x.caller.MaySee(id) {
 		return &contract.Error{Code: contract.CodeNotFound, Message: "there is no such agent"}
 	}
 	return s.writeJSON(x, http.StatusOK, typeJSON, s.describe(entry, x.caller))
@@ -108,11 +109,26 @@ func (s *Server) describe(entry *contract.RegistryEntry, caller *contract.Caller
 }
 
 // shown is the entry as the caller may see it: where an agent is reached is for
-// operators, so that agents that may read the list do not learn it.
+// operators, so that agents that may read the list do not learn it; and whom else
+// it serves is not for tenants to know.
 func shown(entry *contract.RegistryEntry, caller *contract.Caller) contract.RegistryEntry {
 	e := *entry
-	if !caller.HasScope(scopeAdmin) {
-		e.Endpoint.URL = ""
+	if caller.SeesAll() {
+		return e
 	}
+	e.Endpoint.URL = ""
+	e.Requires = ownTenant(e.Requires, caller)
 	return e
+}
+
+// ownTenant leaves the other tenants out of what is required.
+func ownTenant(r contract.Requires, caller *contract.Caller) contract.Requires {
+	switch {
+	case caller.SeesAll():
+	case slices.Contains(r.Tenants, caller.Tenant):
+		r.Tenants = []string{caller.Tenant}
+	default:
+		r.Tenants = nil
+	}
+	return r
 }

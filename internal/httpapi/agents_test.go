@@ -74,6 +74,7 @@ func TestCallersSeeTheirAgentsOnly(t *testing.T) {
 		domains []string
 		grants  []string
 		url     string // of billing_agent
+		warned  bool
 	}{
 		{
 			name:   "none",
@@ -90,14 +91,14 @@ func TestCallersSeeTheirAgentsOnly(t *testing.T) {
 			caller:  &contract.Caller{Scopes: []string{"agents:read"}, AllAgents: true},
 			agents:  []string{"billing_agent", "quality_agent"},
 			intents: []string{"code_review", "cost_analysis"}, domains: []string{"azure", "databricks", "python"},
-			grants: []string{"billing_agent"},
+			grants: []string{"billing_agent"}, warned: true,
 		},
 		{
-			name:    "administrator",
-			caller:  &contract.Caller{Scopes: []string{"agents:read", "admin"}, AllAgents: true},
+			name:    "administrator, who may use none",
+			caller:  &contract.Caller{Scopes: []string{"agents:read", "admin"}},
 			agents:  []string{"billing_agent", "quality_agent"},
 			intents: []string{"code_review", "cost_analysis"}, domains: []string{"azure", "databricks", "python"},
-			grants: []string{"billing_agent"}, url: "http://127.0.0.1:9102/tasks",
+			grants: []string{"billing_agent"}, url: "http://127.0.0.1:9102/tasks", warned: true,
 		},
 	}
 	for _, c := range cases {
@@ -133,6 +134,9 @@ func TestCallersSeeTheirAgentsOnly(t *testing.T) {
 				if a.ID == "billing_agent" && a.Endpoint.URL != c.url {
 					t.Errorf("got URL %q in the registry, want %q", a.Endpoint.URL, c.url)
 				}
+			}
+			if warned := len(registry.Warnings) > 0; warned != c.warned || registry.Warnings == nil {
+				t.Errorf("got warnings %v, want any: %t", registry.Warnings, c.warned)
 			}
 			for subject := range registry.Grants {
 				grants = append(grants, subject)
@@ -189,5 +193,28 @@ func TestRegistryMistakesHaveLineAndColumn(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// Whom else an agent serves is told to administrators alone.
+func TestTenantsOfAnAgent(t *testing.T) {
+	entry := &contract.RegistryEntry{ID: "a", Requires: contract.Requires{Tenants: []string{"north", "south"}, Scopes: []string{"special"}}}
+	for _, c := range []struct {
+		name   string
+		caller contract.Caller
+		want   []string
+	}{
+		{"its own", contract.Caller{Tenant: "south", AllAgents: true}, []string{"south"}},
+		{"not among them", contract.Caller{Tenant: "west", AllAgents: true}, nil},
+		{"without one", contract.Caller{AllAgents: true}, nil},
+		{"administrator", contract.Caller{Tenant: "west", Scopes: []string{"admin"}}, []string{"north", "south"}},
+	} {
+		got := shown(entry, &c.caller)
+		if diff := cmp.Diff(c.want, got.Requires.Tenants); diff != "" || len(got.Requires.Scopes) != 1 {
+			t.Errorf("%s: tenants (-want +got), scopes %v:\n%s", c.name, got.Requires.Scopes, diff)
+		}
+	}
+	if len(entry.Requires.Tenants) != 2 {
+		t.Error("showing the entry changed it")
 	}
 }

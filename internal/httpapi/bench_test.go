@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/auth"
+	"github.com/caprouter/caprouter/internal/limits"
 )
 
 // echoServer is the floor: net/http, a decoder, an encoder and nothing else.
@@ -143,22 +145,56 @@ func median(v []float64) float64 {
 	return v[len(v)/2]
 }
 
-// BenchmarkServeHTTP is the edge without a connection.
+// BenchmarkServeHTTP is the edge without a connection: for the local caller, and
+// what a token that is remembered and a limit add.
 func BenchmarkServeHTTP(b *testing.B) {
-	s := newServer(b, Config{}, benchCore())
-	body := &rewinder{text: benchBody}
-	r := localRequest(http.MethodPost, "/api/v1/route", "")
-	r.Body, r.ContentLength = body, int64(len(benchBody))
-	w := &discard{header: http.Header{}}
-	b.ReportAllocs()
-	for b.Loop() {
-		body.at = 0
-		clear(w.header)
-		s.ServeHTTP(w, r)
+	signer, err := auth.NewSigner()
+	if err != nil {
+		b.Fatal(err)
 	}
-	if w.status != http.StatusOK {
-		b.Fatalf("got %d", w.status)
+	token, err := signer.CallerToken(auth.CallerGrant{
+		Issuer: "caprouter", Audience: "caprouter", Subject: "bench",
+		Scopes: []string{contract.ScopeRouteSubmit, contract.ScopeAllAgents}, Expires: time.Now().Add(time.Hour),
+	})
+	if err != nil {
+		b.Fatal(err)
 	}
+	verifier, err := auth.NewVerifier(auth.VerifierConfig{Issuer: "caprouter", Audience: "caprouter", Own: signer})
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, bc := range []struct {
+		name string
+		cfg  Config
+	}{
+		{"local", Config{}},
+		{"token", Config{Auth: verifier}},
+		{"token and limit", Config{Auth: verifier, Classify: perCaller{limits.New("classify", limits.Rate{PerSecond: 1e9, Burst: 1e9})}}},
+	} {
+		b.Run(bc.name, func(b *testing.B) {
+			s := newServer(b, bc.cfg, benchCore())
+			body := &rewinder{text: benchBody}
+			r := localRequest(http.MethodPost, "/api/v1/route", "")
+			r.Header.Set("Authorization", "Bearer "+token)
+			r.Body, r.ContentLength = body, int64(len(benchBody))
+			w := &discard{header: http.Header{}}
+			b.ReportAllocs()
+			for b.Loop() {
+				body.at = 0
+				clear(w.header)
+				s.ServeHTTP(w, r)
+			}
+			if w.status != http.StatusOK {
+				b.Fatalf("got %d", w.status)
+			}
+		})
+	}
+}
+
+type perCaller struct{ *limits.Limiter }
+
+func (l perCaller) Take(c *contract.Caller) (contract.Limit, bool) {
+	return l.Limiter.Take(limits.PrincipalOf(c), time.Now())
 }
 
 type rewinder struct {

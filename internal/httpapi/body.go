@@ -1,14 +1,15 @@
 package httpapi
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
 	"mime"
+	"net/http"
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/strictjson"
@@ -17,29 +18,90 @@ import (
 // minRead is the least room a read is given.
 const minRead = 512
 
-// readBody reads a whole request body of one of the media types into buf. It
-// takes nothing compressed, and never more than most bytes into memory, whatever
+// bodySpec is what a route takes: how much, of which media types. The first type
+// is the one that is meant.
+type bodySpec struct {
+	most     int // bytes
+	types    []string
+	optional bool // no body at all will do, whatever its type
+}
+
+// receive reads the whole body of a request, before it is given a place in a
+// lane: who sends slowly keeps nobody but himself waiting. handlers find it in
+// x.body until they give it back with release.
+func (s *Server) receive(x *exchange, spec *bodySpec) error {
+	if spec.optional && x.req.ContentLength == 0 { // -1 where the length is not known
+		return nil
+	}
+	if err := checkContent(x, spec.types); err != nil {
+		return err
+	}
+	if x.req.ContentLength > int64(spec.most) {
+		return errTooLarge(spec.most)
+	}
+	x.buf = s.buffers.get()
+	body, err := s.readBody(x, spec.most)
+	if err != nil {
+		return err
+	}
+	x.body, x.arrived = body, true
+	return nil
+}
+
+// refusedBody is how long the body of a request that was refused may take to
+// arrive. net/http reads some of it before it answers, so that who sends first and
+// reads then gets the answer; it would wait for a slow one until readTimeout.
+const refusedBody = 5 * time.Second
+
+// hurry gives the rest of a body that nobody will look at little time.
+func (x *exchange) hurry() {
+	if !x.arrived && x.req.ContentLength != 0 {
+		// Writers without a connection, in tests, have no deadline to set.
+		_ = http.NewResponseController(x.ResponseWriter).SetReadDeadline(time.Now().Add(refusedBody))
+	}
+}
+
+// release gives back what receive took. Strings that were decoded stay.
+func (s *Server) release(x *exchange) {
+	s.receiving.give(x.payer(), x.held)
+	x.held, x.body = 0, nil
+	if x.buf != nil {
+		s.buffers.put(x.buf)
+		x.buf = nil
+	}
+}
+
+// What all bodies that were received, and not yet decoded, hold of memory
+// together, and those of one caller.
+const (
+	maxReceiving   = 256 << 20
+	shareReceiving = maxReceiving / 8
+)
+
+// readBody reads a body that has not been announced to be too long. It takes
+// nothing compressed, and never more than most bytes into memory, whatever
 // Content-Length says.
-func readBody(x *exchange, buf *bytes.Buffer, most int, accepted ...string) ([]byte, error) {
-	if err := checkContent(x, accepted); err != nil {
-		return nil, err
-	}
-	if x.req.ContentLength > int64(most) {
-		return nil, errTooLarge(most)
-	}
+func (s *Server) readBody(x *exchange, most int) ([]byte, error) {
 	// Not buf.ReadFrom: it does not stop at a limit, and a limiting reader in
 	// front of it costs an allocation a request.
-	b := buf.AvailableBuffer()
+	b := x.buf.AvailableBuffer()
 	for {
+		had := cap(b)
 		b = slices.Grow(b, minRead)
+		if grown := int64(cap(b) - had); grown > 0 { // what a buffer of the pool has counts with the connection
+			if !s.receiving.take(x.payer(), grown) {
+				return nil, errOverloaded
+			}
+			x.held += grown
+		}
 		n, err := x.req.Body.Read(b[len(b):cap(b)])
 		b = b[:len(b)+n]
 		switch {
 		case len(b) > most:
 			return nil, errTooLarge(most)
 		case err == io.EOF:
-			_, _ = buf.Write(b) // keeps what was grown for the next request
-			return buf.Bytes(), nil
+			_, _ = x.buf.Write(b) // keeps what was grown for the next request
+			return x.buf.Bytes(), nil
 		case err != nil:
 			return nil, unreadable(x, err)
 		}
@@ -102,34 +164,23 @@ type headerReader func(x *exchange, req *contract.Request, body []byte) []contra
 // first mistake ends it, then every field and header, whose mistakes are told
 // together.
 func (s *Server) decodeRequest(x *exchange, headers headerReader) (*contract.Request, error) {
-	buf := s.buffers.get()
-	defer s.buffers.put(buf)
-	body, err := readBody(x, buf, contract.MaxBodyBytes, typeJSON)
-	if err != nil {
-		return nil, err
-	}
+	defer s.release(x)
 	req := &contract.Request{RequestID: x.id}
-	if err := strictjson.Unmarshal(body, req); err != nil {
+	if err := strictjson.Unmarshal(x.body, req); err != nil {
 		return nil, notStrict(err)
 	}
 	req.TraceID = traceID(x.req.Header)
 	var amiss []contract.ErrorDetail
 	if headers != nil {
-		amiss = headers(x, req, body)
+		amiss = headers(x, req, x.body)
 	}
 	return req, invalid(append(check(req), amiss...))
 }
 
-// decodeBody reads a body of at most the given size into v, which is checked as
-// its tags say.
-func (s *Server) decodeBody(x *exchange, most int, v any) error {
-	buf := s.buffers.get()
-	defer s.buffers.put(buf)
-	body, err := readBody(x, buf, most, typeJSON)
-	if err != nil {
-		return err
-	}
-	if err := strictjson.Unmarshal(body, v); err != nil {
+// decodeBody reads the body into v, which is checked as its tags say.
+func (s *Server) decodeBody(x *exchange, v any) error {
+	defer s.release(x)
+	if err := strictjson.Unmarshal(x.body, v); err != nil {
 		return notStrict(err)
 	}
 	return invalid(strictjson.Validate(v))

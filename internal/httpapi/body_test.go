@@ -264,6 +264,7 @@ func localRequest(method, path, body string) *http.Request {
 	r := httptest.NewRequestWithContext(context.Background(), method, path, strings.NewReader(body))
 	r.Host = "localhost"
 	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Authorization", "Bearer t")
 	return r
 }
 

@@ -17,7 +17,7 @@ import (
 // ServeHTTP takes every request, those without a route included: each gets an
 // id, each leaves one line in the debug log, and no panic passes.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	x := &exchange{ResponseWriter: w, req: r, id: s.deps.NewID()}
+	x := &exchange{ResponseWriter: w, req: r, id: s.deps.NewID(), lane: laneFree}
 	defer s.finish(r.Context(), x, time.Now())
 	x.set("X-Request-Id", x.id)
 	x.set("X-Content-Type-Options", "nosniff")
@@ -30,7 +30,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // admit refuses what a browser sends on behalf of someone else's page.
 func (s *Server) admit(r *http.Request) error {
-	if s.local && !loopbackHost(r.Host) {
+	if s.local != nil && !loopbackHost(r.Host) {
 		return &contract.Error{
 			Code:    contract.CodeForbidden,
 			Message: "without authentication only requests to localhost or a loopback address are answered",
@@ -95,6 +95,7 @@ func (s *Server) account(ctx context.Context, x *exchange, start time.Time) {
 func (s *Server) fail(ctx context.Context, x *exchange, err error) {
 	e := s.public(ctx, x, err)
 	x.failed = true
+	x.hurry()
 	for _, name := range answerHeaders() { // an answer that could not be written
 		delete(x.Header(), name)
 	}

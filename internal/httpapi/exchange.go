@@ -35,12 +35,17 @@ type exchange struct {
 	route   *route             // nil when there is no such path or method
 	caller  *contract.Caller   // nil on public routes, and on those of agents
 	grant   contract.TaskGrant // of an agent that calls back
+	lane    lane               // in which it has a place; laneFree = none
+	body    []byte             // between receive and release
+	buf     *bytes.Buffer      // holds it
+	held    int64              // bytes of Server.receiving
+	arrived bool               // the whole body did
 	outcome string             // the answer's status, or the error's code
 	failed  bool               // an error took the answer's place
 	status  int                // HTTP, 0 while nothing is written
 	size    int64
 
-	values [10]string // what set has put into the header: one allocation for all
+	values [12]string // what set has put into the header: one allocation for all
 	used   int
 }
 
@@ -97,8 +102,28 @@ func (s *Server) writeJSON(x *exchange, status int, contentType string, v any) e
 	if err := strictjson.MarshalWrite(buf, v); err != nil {
 		return fmt.Errorf("encode the answer: %w", err)
 	}
-	x.writeBytes(status, contentType, buf.Bytes())
+	s.deliver(x, status, contentType, buf.Bytes())
 	return nil
+}
+
+// The answers that are being written while their requests have no place in a lane
+// any more: of all, and of one caller.
+const (
+	maxSending   = 256 << 20
+	shareSending = maxSending / 8
+)
+
+// deliver sends a whole answer. Its request is over before the first byte goes
+// out: who takes the answer slowly takes no place from anybody.
+func (s *Server) deliver(x *exchange, status int, contentType string, body []byte) {
+	size := int64(len(body))
+	if s.sending.take(x.payer(), size) {
+		defer s.sending.give(x.payer(), size)
+		s.delivering.Add(1)
+		defer s.delivering.Add(-1)
+		s.leave(x)
+	}
+	x.writeBytes(status, contentType, body)
 }
 
 // maxPooled keeps a rare large body from staying in memory for good.

@@ -2,7 +2,6 @@ package httpapi
 
 import (
 	"crypto/sha256"
-	"net/http"
 	"strings"
 
 	"github.com/caprouter/caprouter/contract"
@@ -140,18 +139,4 @@ func thousandths(q string) int {
 		sum += int(decimals[i] - '0')
 	}
 	return sum
-}
-
-// bearer returns the token of an Authorization header (RFC 6750 §2.1), "" when
-// there is none or more than one.
-func bearer(h http.Header) string {
-	values := h["Authorization"]
-	if len(values) != 1 {
-		return ""
-	}
-	scheme, token, _ := strings.Cut(values[0], " ")
-	if !strings.EqualFold(scheme, "Bearer") {
-		return ""
-	}
-	return strings.TrimSpace(token)
 }

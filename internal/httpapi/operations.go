@@ -20,6 +20,14 @@ type Readiness struct {
 	Registry   RegistryStatus   `json:"registry"`
 	Classifier ClassifierStatus `json:"classifier"`
 	Store      *StoreStatus     `json:"store,omitempty"` // nil where nothing is stored
+	Keys       *KeysStatus      `json:"keys,omitempty"`  // nil while all is well with them
+}
+
+// KeysStatus says that signing keys or the certificate have changed in a way that
+// cannot be taken over: the last good ones are in force.
+type KeysStatus struct {
+	Stale bool   `json:"stale"`
+	Error string `json:"error"`
 }
 
 // The values of Readiness.Status.

@@ -82,9 +82,12 @@ func newProblem(e *contract.Error, requestID string) Problem {
 func (s *Server) writeProblem(x *exchange, e *contract.Error) error {
 	p := newProblem(e, x.id)
 	switch p.Code {
-	case contract.CodeUnauthenticated:
-		x.set("Www-Authenticate", "Bearer")
-	case contract.CodeRateLimited, contract.CodeOverloaded:
+	case contract.CodeRateLimited:
+		x.set("Retry-After", retryAfter(e.Limit))
+		if e.Limit != nil {
+			setLimit(x, e.Limit)
+		}
+	case contract.CodeOverloaded:
 		x.set("Retry-After", "1")
 	case contract.CodeAuditUnavailable:
 		x.set("Retry-After", "5") // a disk is not freed in a second

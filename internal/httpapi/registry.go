@@ -70,21 +70,25 @@ func (s *Server) handleRegistry(x *exchange, _ echo.Context) error {
 		Version:  snapshot.Version,
 		Routing:  Routing(snapshot.Routing),
 		Fallback: FallbackPolicy(snapshot.Fallback),
-		Warnings: snapshot.Warnings,
 		Agents:   make([]contract.RegistryEntry, 0, len(snapshot.Agents)),
 		Grants:   make(map[string]contract.Grant),
 	}
 	for _, entry := range snapshot.Agents {
-		if x.caller.MayUse(entry.ID) {
+		if x.caller.MaySee(entry.ID) {
 			view.Agents = append(view.Agents, shown(entry, x.caller))
 		}
 	}
 	for subject, grant := range snapshot.Grants {
-		if x.caller.MayUse(subject) {
+		if x.caller.MaySee(subject) {
+			grant.Requires = ownTenant(grant.Requires, x.caller)
 			view.Grants[subject] = grant
 		}
 	}
 	view.Intents, view.Domains = declared(view.Agents)
+	view.Warnings = []string{}
+	if x.caller.AllAgents || x.caller.SeesAll() { // they name agents
+		view.Warnings = snapshot.Warnings
+	}
 	return s.writeJSON(x, http.StatusOK, typeJSON, view)
 }
 
@@ -133,13 +137,8 @@ func (s *Server) handleLint(x *exchange, _ echo.Context) error {
 const registryName = "registry.yaml"
 
 func (s *Server) parseRegistry(x *exchange) (*capabilities.Snapshot, error) {
-	buf := s.buffers.get()
-	defer s.buffers.put(buf)
-	body, err := readBody(x, buf, contract.MaxBodyBytes, "application/yaml", "application/x-yaml", "text/yaml", "text/plain")
-	if err != nil {
-		return nil, err
-	}
-	snapshot, err := capabilities.Parse(registryName, body)
+	defer s.release(x)
+	snapshot, err := capabilities.Parse(registryName, x.body)
 	if err == nil {
 		return snapshot, nil
 	}

@@ -88,10 +88,10 @@ func (s *Server) writeResponse(x *exchange, status int, resp *contract.Response)
 }
 
 // answerHeaders are those that tell of an answer, in canonical form.
-func answerHeaders() [7]string {
+func answerHeaders() [9]string {
 	return [...]string{
 		"X-Router-Decision-Id", "X-Router-Agent", "X-Router-Source", "X-Router-Fallback",
-		"Idempotency-Replayed", "Location", "Preference-Applied",
+		"Idempotency-Replayed", "Location", "Preference-Applied", "Ratelimit-Policy", "Ratelimit",
 	}
 }
 

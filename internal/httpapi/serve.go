@@ -29,7 +29,7 @@ const (
 //	         ─▶ their contexts end, they say how far they got   … DrainGrace
 //	         ─▶ what still runs loses its connection (an error)
 func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
-	if s.local && !loopbackListener(ln) {
+	if s.local != nil && !loopbackListener(ln) {
 		return errors.Join(
 			fmt.Errorf("listen on %s: without authentication only loopback addresses are served", ln.Addr()),
 			ln.Close())
@@ -40,10 +40,11 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	srv := s.httpServer(requests)
 	g := run.New(requests)
 	g.Go("serve http", func(context.Context) error {
-		if err := srv.Serve(ln); !errors.Is(err, http.ErrServerClosed) {
-			return err
+		err := s.accept(srv, ln)
+		if errors.Is(err, http.ErrServerClosed) {
+			return nil
 		}
-		return nil
+		return err
 	})
 	g.Go("drain http", func(group context.Context) error {
 		select {
@@ -54,6 +55,13 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 		return s.drain(context.WithoutCancel(ctx), srv, cut)
 	})
 	return g.Wait()
+}
+
+func (s *Server) accept(srv *http.Server, ln net.Listener) error {
+	if s.cfg.TLS == nil {
+		return srv.Serve(ln)
+	}
+	return srv.ServeTLS(ln, "", "") // the certificate is the configuration's
 }
 
 // stop says that the server drains. Only the first call counts.
@@ -71,6 +79,7 @@ func (s *Server) httpServer(requests context.Context) *http.Server {
 		ReadTimeout:       readTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeaderBytes,
+		TLSConfig:         s.cfg.TLS,
 		// "OPTIONS *" gets the same headers as everything else.
 		DisableGeneralOptionsHandler: true,
 		// What it has to say is about broken connections.
@@ -85,13 +94,15 @@ func (s *Server) drain(ctx context.Context, srv *http.Server, cut context.Cancel
 	if s.shutdown(ctx, srv, s.cfg.DrainTimeout) == nil {
 		return nil
 	}
-	s.log.Warn("requests are cancelled to stop", "in_flight", s.taken(), "after", s.cfg.DrainTimeout)
+	s.log.Warn("requests are cancelled to stop", "in_flight", s.taken()+s.delivering.Load(), "after", s.cfg.DrainTimeout)
 	cut(errStopping)
 	if s.shutdown(ctx, srv, s.cfg.DrainGrace) == nil {
 		return nil
 	}
-	left := s.taken()
-	return errors.Join(fmt.Errorf("%d requests did not end in time", left), srv.Close())
+	if left := s.taken() + s.delivering.Load(); left > 0 {
+		return errors.Join(fmt.Errorf("%d requests did not end in time", left), srv.Close())
+	}
+	return srv.Close() // of requests that never came in whole, nothing was begun
 }
 
 // shutdown waits until no request is running, for at most the given time.

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"crypto/tls"
 	"log/slog"
 	"net/http"
 	"sync/atomic"
@@ -27,6 +28,14 @@ type Config struct {
 	// that name a loopback host.
 	Auth Authenticator
 
+	// Classify bounds how often a caller may have something classified; nil = no
+	// bound.
+	Classify RateLimit
+
+	// TLS is how the server proves who it is; nil = it does not, and what is said
+	// is said in the clear.
+	TLS *tls.Config
+
 	MaxInFlight  int           // requests worked on at a time; 0 = DefaultMaxInFlight
 	MaxReaders   int           // readers of events at a time; 0 = DefaultMaxReaders
 	Heartbeat    time.Duration // between the comments in a stream of events; 0 = DefaultHeartbeat
@@ -40,11 +49,15 @@ type Server struct {
 	cfg   Config
 	deps  Deps
 	log   *slog.Logger
-	local bool // no authentication: loopback only
+	local *contract.Caller // who everybody is, without authentication; else nil
 
 	echo        *echo.Echo
 	crossOrigin *http.CrossOriginProtection
 	lanes       [laneCount]places
+	shares      shares       // of laneWork
+	receiving   pot          // bodies that were not decoded yet
+	sending     pot          // answers whose requests are over
+	delivering  atomic.Int64 // how many
 	draining    atomic.Bool
 	stopping    chan struct{} // closed when the server drains
 	buffers     bufferPool
@@ -60,14 +73,20 @@ func New(cfg Config, deps Deps) (*Server, error) {
 	s := &Server{
 		cfg:         cfg.withDefaults(),
 		deps:        deps,
-		local:       cfg.Auth == nil,
 		echo:        echo.New(),
 		crossOrigin: http.NewCrossOriginProtection(),
 		stopping:    make(chan struct{}),
 		openapi:     loadDocument(),
 	}
+	s.receiving.most, s.receiving.share = maxReceiving, shareReceiving
+	s.sending.most, s.sending.share = maxSending, shareSending
+	if cfg.Auth == nil { // everybody is one
+		s.receiving.share, s.sending.share = maxReceiving, maxSending
+		s.local = &contract.Caller{Subject: "local", AllScopes: true, AllAgents: true}
+	}
 	s.lanes[laneWork].most = s.cfg.MaxInFlight
 	s.lanes[laneRelief].most = maxRelief
+	s.lanes[laneChecks].most = maxChecks
 	s.lanes[laneReaders].most = s.cfg.MaxReaders
 	s.log = s.cfg.Logger
 	s.echo.HTTPErrorHandler = func(err error, c echo.Context) { s.fail(c.Request().Context(), exchangeOf(c), err) }
@@ -78,9 +97,6 @@ func New(cfg Config, deps Deps) (*Server, error) {
 }
 
 func (c Config) withDefaults() Config {
-	if c.Auth == nil {
-		c.Auth = localPrincipal{caller: &contract.Caller{Subject: "local", AllScopes: true, AllAgents: true}}
-	}
 	if c.MaxInFlight == 0 {
 		c.MaxInFlight = DefaultMaxInFlight
 	}

@@ -22,7 +22,7 @@ type ResultReceipt struct {
 
 func (s *Server) handleResult(x *exchange, _ echo.Context) error {
 	var res contract.Result
-	if err := s.decodeBody(x, maxResultBytes, &res); err != nil {
+	if err := s.decodeBody(x, &res); err != nil {
 		return err
 	}
 	if res.TaskID != x.grant.TaskID {
@@ -36,7 +36,7 @@ func (s *Server) handleResult(x *exchange, _ echo.Context) error {
 
 func (s *Server) handleProgress(x *exchange, _ echo.Context) error {
 	var p contract.Progress
-	if err := s.decodeBody(x, maxProgressBytes, &p); err != nil {
+	if err := s.decodeBody(x, &p); err != nil {
 		return err
 	}
 	if err := s.deps.Router.Progress(x.req.Context(), x.grant, &p); err != nil {

@@ -46,8 +46,8 @@ func (s *Server) handleCloseTicket(x *exchange, c echo.Context) error {
 		return err
 	}
 	var closing TicketClose
-	if x.req.ContentLength != 0 { // -1 where the length is not known
-		if err := s.decodeBody(x, contract.MaxBodyBytes, &closing); err != nil {
+	if x.body != nil {
+		if err := s.decodeBody(x, &closing); err != nil {
 			return err
 		}
 	}
