@@ -11,7 +11,8 @@
 //	tickets.md     policy C: tickets, what joins one, the webhook
 //	quality.md     how well requests are understood without a model, in figures
 //	tickets.md     policy C: what nobody could serve
-//	operations.md  configuration, commands, health, metrics, logs, store, backup, audit, security
+//	operations.md  configuration, commands, health, metrics, logs, store, backup, audit
+//	security.md    tokens, scopes, keys, limits, what may be called
 //
 // What they claim is held to the code by the tests of package examples.
 package docs

@@ -82,6 +82,9 @@ func TestConfigurationNamesEveryKey(t *testing.T) {
 func keys(t reflect.Type, prefix string) []string {
 	var list []string
 	for field := range t.Fields() {
+		if field.Tag.Get("yaml") == "-" {
+			continue // nothing a file can say
+		}
 		name := prefix + field.Tag.Get("yaml")
 		if field.Type.Kind() == reflect.Struct {
 			list = append(list, keys(field.Type, name+".")...)

@@ -80,6 +80,11 @@ func changeAll(t *testing.T, v reflect.Value) {
 		v.SetFloat(v.Float() + 0.25)
 	case reflect.Slice:
 		list := reflect.MakeSlice(v.Type(), 2, 2)
+		if list.Index(0).Kind() == reflect.Struct {
+			changeAll(t, list.Index(0))
+			v.Set(list)
+			return
+		}
 		list.Index(0).SetString("a")
 		list.Index(1).SetString("@example.com")
 		v.Set(list)

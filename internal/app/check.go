@@ -15,8 +15,8 @@ func checkListen(listen, authMode string) error {
 	if err != nil {
 		return fmt.Errorf("listen: %q is not host:port, e.g. 127.0.0.1:8080", listen)
 	}
-	if authMode == "none" && !egress.Loopback(host) {
-		return fmt.Errorf("listen: %q is reachable from outside and auth.mode is none: listen on 127.0.0.1 or [::1]", listen)
+	if authMode == authNone && !egress.Loopback(host) {
+		return fmt.Errorf("listen: %q is reachable from outside and auth.mode is none: listen on 127.0.0.1 or [::1], or set auth.mode jwt", listen)
 	}
 	return nil
 }
@@ -41,3 +41,6 @@ func notEmpty(key, value string) error {
 	}
 	return fmt.Errorf("%s: must not be empty", key)
 }
+
+// errorOf is the error of a check that returns more.
+func errorOf[T any](_ T, err error) error { return err }

@@ -23,6 +23,7 @@ const (
 type Config struct {
 	Listen     string           `yaml:"listen"`     // host:port; port 0 picks one
 	PublicURL  string           `yaml:"public_url"` // what agents call back; "" = the address listened on
+	TLS        TLSConfig        `yaml:"tls"`
 	DataDir    string           `yaml:"data_dir"`
 	Registry   RegistryConfig   `yaml:"registry"`
 	Auth       AuthConfig       `yaml:"auth"`
@@ -44,24 +45,14 @@ type RegistryConfig struct {
 	HotReload bool   `yaml:"hot_reload"`
 }
 
-// AuthConfig says who may call. Mode none admits loopback only.
-type AuthConfig struct {
-	Mode   string `yaml:"mode"`
-	Issuer string `yaml:"issuer"` // who we are in tokens to agents
-}
-
 // DispatchConfig bounds the work given to agents.
 type DispatchConfig struct {
 	TimeoutMS      int    `yaml:"timeout_ms"`       // of a request that names none
 	MaxInFlight    int    `yaml:"max_in_flight"`    // tasks of all agents together
 	TokenReuseS    int    `yaml:"token_reuse_s"`    // 0 = one token a task
 	AllowPlainHTTP bool   `yaml:"allow_plain_http"` // tokens over http off loopback
+	AllowPrivate   Words  `yaml:"allow_private"`    // ranges that addresses from outside may lie in
 	Aggregate      string `yaml:"aggregate"`
-}
-
-// LimitsConfig bounds what callers may ask for at a time.
-type LimitsConfig struct {
-	MaxInFlight int `yaml:"max_in_flight"` // requests
 }
 
 // TelemetryConfig steers the log.
@@ -76,11 +67,11 @@ func DefaultConfig() Config {
 		Listen:     "127.0.0.1:8080",
 		DataDir:    "./caprouter-data",
 		Registry:   RegistryConfig{HotReload: true},
-		Auth:       AuthConfig{Mode: "none", Issuer: "caprouter"},
+		Auth:       AuthConfig{Mode: authNone, Issuer: "caprouter", Audience: "caprouter", Keys: []KeyConfig{}, Issuers: []IssuerConfig{}},
 		Classifier: defaultClassifier(),
 		LLM:        defaultLLM(),
-		Dispatch:   DispatchConfig{TimeoutMS: 30_000, MaxInFlight: 256, Aggregate: "sections"},
-		Limits:     LimitsConfig{MaxInFlight: 512},
+		Dispatch:   DispatchConfig{TimeoutMS: 30_000, MaxInFlight: 256, AllowPrivate: Words{}, Aggregate: "sections"},
+		Limits:     defaultLimits(),
 		Store:      defaultStore(),
 		Audit:      AuditConfig{Required: true},
 		Redact:     RedactConfig{Kinds: Words{kindsDefault}, Allow: []string{}},
@@ -105,7 +96,7 @@ func LoadConfig(path string, lookupEnv func(string) (string, bool)) (Config, err
 	case err != nil:
 		return cfg, fmt.Errorf("read configuration: %w", err)
 	default:
-		if err := strictyaml.Decode(path, data, &cfg, strictyaml.WordOrList[Words](), strictyaml.WordOrNumber[Acceptance](), strictyaml.WordOrNumber[Effort]()); err != nil {
+		if err := strictyaml.Decode(path, data, &cfg, strictyaml.WordOrList[Words](), strictyaml.WordOrNumber[Acceptance](), strictyaml.WordOrNumber[Effort](), strictyaml.WordOrNumber[Frequency]()); err != nil {
 			return cfg, err
 		}
 	}
@@ -118,7 +109,8 @@ func LoadConfig(path string, lookupEnv func(string) (string, bool)) (Config, err
 func (c *Config) Validate() error {
 	return errors.Join(
 		checkListen(c.Listen, c.Auth.Mode),
-		oneOf("auth.mode", c.Auth.Mode, "none"),
+		c.TLS.validate(),
+		c.Auth.validate(),
 		oneOf("dispatch.aggregate", c.Dispatch.Aggregate, "sections"),
 		c.Classifier.validate(),
 		c.LLM.validate(),
@@ -131,9 +123,10 @@ func (c *Config) Validate() error {
 		inRange("dispatch.timeout_ms", c.Dispatch.TimeoutMS, 1, 600_000),
 		inRange("dispatch.max_in_flight", c.Dispatch.MaxInFlight, 1, 100_000),
 		inRange("dispatch.token_reuse_s", c.Dispatch.TokenReuseS, 0, 3600),
-		inRange("limits.max_in_flight", c.Limits.MaxInFlight, 1, 1_000_000),
+		c.Limits.validate(),
+		c.validateBudget(),
+		errorOf(prefixes(c.Dispatch.AllowPrivate)),
 		notEmpty("data_dir", c.DataDir),
-		notEmpty("auth.issuer", c.Auth.Issuer),
 	)
 }
 

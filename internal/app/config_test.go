@@ -102,7 +102,7 @@ func TestValidate(t *testing.T) {
 		{"private address", func(c *Config) { c.Listen = "10.0.0.1:8080" }, "listen:"},
 		{"a name", func(c *Config) { c.Listen = "localhost.example:8080" }, "listen:"},
 		{"no port", func(c *Config) { c.Listen = "127.0.0.1" }, "listen:"},
-		{"auth mode", func(c *Config) { c.Auth.Mode = "jwt" }, "auth.mode:"},
+		{"auth mode", func(c *Config) { c.Auth.Mode = "basic" }, "auth.mode:"},
 		{"timeout", func(c *Config) { c.Dispatch.TimeoutMS = 0 }, "dispatch.timeout_ms:"},
 		{"log level", func(c *Config) { c.Telemetry.LogLevel = "loud" }, "telemetry.log_level:"},
 		{"aggregate", func(c *Config) { c.Dispatch.Aggregate = "llm_summary" }, "dispatch.aggregate:"},

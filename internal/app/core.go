@@ -17,6 +17,7 @@ import (
 	"github.com/caprouter/caprouter/dispatch"
 	"github.com/caprouter/caprouter/dispatch/httptarget"
 	"github.com/caprouter/caprouter/internal/auth"
+	"github.com/caprouter/caprouter/internal/egress"
 	"github.com/caprouter/caprouter/internal/llm"
 	"github.com/caprouter/caprouter/internal/redact"
 	"github.com/caprouter/caprouter/internal/telemetry"
@@ -29,7 +30,7 @@ type Options struct {
 	Version    string       // of this build, for the User-Agent of calls to agents
 	Listener   net.Listener // already open; nil = Config.Listen is opened
 	OwnProcess bool         // the process has nothing else to do: see ownProcess
-	// LookupEnv finds the model's key; nil = os.LookupEnv.
+	// LookupEnv finds secrets; nil = os.LookupEnv.
 	LookupEnv func(string) (string, bool)
 }
 
@@ -44,6 +45,7 @@ type core struct {
 	model      *llm.Client // nil when none is configured
 	classifier *classifier.Classifier
 	router     *router.Router
+	access     *access                // of a core that serves
 	keeping    *keeping               // nil in a core that routes one request
 	public     atomic.Pointer[string] // the address agents call back; nil = none
 }
@@ -74,12 +76,17 @@ func newCore(ctx context.Context, cfg Config, opts Options, signer *auth.Signer,
 	if slices.Equal(cfg.Redact.Kinds, Words{kindsNone}) {
 		c.log.Warn("nothing is masked: a model and this log see what callers write", "key", "redact.kinds")
 	}
+	private, err := prefixes(cfg.Dispatch.AllowPrivate)
+	if err != nil {
+		return nil, err
+	}
 	c.target, err = httptarget.New(httptarget.Config{
 		Issuer:         cfg.Auth.Issuer,
 		TokenReuse:     time.Duration(cfg.Dispatch.TokenReuseS) * time.Second,
 		AllowPlainHTTP: cfg.Dispatch.AllowPlainHTTP,
 		Version:        opts.Version,
 		PublicURL:      c.publicURL,
+		Guard:          egress.NewGuard(private...),
 		Logger:         c.log,
 	}, signer)
 	if err != nil {
@@ -98,6 +105,9 @@ func newCore(ctx context.Context, cfg Config, opts Options, signer *auth.Signer,
 		return nil, err
 	}
 	if serves {
+		if c.access, err = c.openAccess(&opts); err != nil {
+			return nil, err
+		}
 		if err := c.openKeeping(ctx, &opts); err != nil {
 			return nil, err
 		}
@@ -122,6 +132,9 @@ func (c *core) newRouter(redactor *redact.Redactor) (*router.Router, error) {
 	}
 	if c.model != nil {
 		cfg.Model = c.model
+	}
+	if l := rateLimit("fallback_answer", &c.cfg.Limits.FallbackAnswer, c.cfg.Auth.Mode, autoFallbackAnswer); l != nil {
+		cfg.Answers = l
 	}
 	return router.New(cfg, c.classifier, c.dispatcher)
 }

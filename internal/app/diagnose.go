@@ -49,6 +49,8 @@ func Diagnose(ctx context.Context, cfg Config, opts Options, report func(Finding
 	report(diagnoseDataDir(ctx, &cfg))
 	report(diagnoseStore(&cfg))
 	report(diagnoseWebhook(&cfg, opts.lookupEnv()))
+	report(diagnoseCallers(&cfg, opts.lookupEnv()))
+	report(diagnoseTLS(&cfg))
 	report(diagnoseListen(ctx, cfg.Listen))
 	report(diagnoseMasking(&cfg))
 	key := cfg.LLM.key(opts.lookupEnv())

@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -217,6 +218,45 @@ func TestDiagnoseStore(t *testing.T) {
 			f := findings(t, cfg, noEnv)["store"]
 			if f.Level != tt.level || !strings.Contains(f.Fix, tt.fix) {
 				t.Errorf("got %+v, want %s and %q in the fix", f, tt.level, tt.fix)
+			}
+		})
+	}
+}
+
+func TestDiagnoseCallers(t *testing.T) {
+	env := map[string]string{"GOOD": rand.Text() + rand.Text(), "WEAK": "secret"}
+	lookup := func(name string) (string, bool) { v, ok := env[name]; return v, ok }
+	for _, tc := range []struct {
+		name   string
+		change func(*Config)
+		check  string
+		level  string
+		detail string
+	}{
+		{"none", func(*Config) {}, "callers", LevelOK, "auth.mode is none"},
+		{"own tokens", func(c *Config) { c.Auth.Mode = authJWT }, "callers", LevelOK, "tokens of 0 keys and 0 issuers, and of caprouter token"},
+		{"a good key", func(c *Config) {
+			c.Auth.Mode, c.Auth.Keys = authJWT, []KeyConfig{{KID: "a", Alg: "HS256", SecretEnv: "GOOD"}}
+		}, "callers", LevelOK, "tokens of 1 key"},
+		{"a weak key", func(c *Config) {
+			c.Auth.Mode, c.Auth.Keys = authJWT, []KeyConfig{{KID: "a", Alg: "HS256", SecretEnv: "WEAK"}}
+		}, "callers", LevelFail, "auth.keys[0] (a)"},
+		{"two keys of a name", func(c *Config) {
+			key := KeyConfig{KID: "a", Alg: "HS256", SecretEnv: "GOOD"}
+			c.Auth.Mode, c.Auth.Keys = authJWT, []KeyConfig{key, key}
+		}, "callers", LevelFail, "two keys have the kid"},
+		{"plain http here", func(*Config) {}, "tls", LevelOK, "on this machine only"},
+		{"plain http anywhere", func(c *Config) { c.Auth.Mode, c.Listen = authJWT, "0.0.0.0:0" }, "tls", LevelWarn, "clear text"},
+		{"no certificate", func(c *Config) { c.TLS = TLSConfig{CertFile: "/none", KeyFile: "/none"} }, "tls", LevelFail, "/none"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			cfg := DefaultConfig()
+			cfg.DataDir, cfg.Listen = t.TempDir(), "127.0.0.1:0"
+			tc.change(&cfg)
+			all := map[string]Finding{}
+			Diagnose(t.Context(), cfg, Options{LookupEnv: lookup}, func(f Finding) { all[f.Check] = f })
+			if f := all[tc.check]; f.Level != tc.level || !strings.Contains(f.Detail, tc.detail) || (f.Level == LevelOK) != (f.Fix == "") {
+				t.Errorf("got %+v, want %s with %q", f, tc.level, tc.detail)
 			}
 		})
 	}

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -85,7 +86,10 @@ func setScalar(field reflect.Value, text string) error {
 			return fmt.Errorf("%q is not a number", text)
 		}
 		field.SetFloat(f)
-	case reflect.Slice: // of strings, the only lists there are
+	case reflect.Slice:
+		if field.Type().Elem().Kind() != reflect.String {
+			return errors.New("a list of sections can only be written in the file")
+		}
 		words := strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' })
 		list := reflect.MakeSlice(field.Type(), len(words), len(words))
 		for i, w := range words {

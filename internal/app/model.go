@@ -9,6 +9,7 @@ import (
 
 	"github.com/caprouter/caprouter/classifier"
 	"github.com/caprouter/caprouter/internal/egress"
+	"github.com/caprouter/caprouter/internal/limits"
 	"github.com/caprouter/caprouter/internal/llm"
 	"github.com/caprouter/caprouter/internal/llm/gemini"
 	"github.com/caprouter/caprouter/internal/llm/genai"
@@ -100,14 +101,18 @@ func (c *core) openModel(opts *Options) error {
 		return err
 	}
 	metrics := c.telemetry.Metrics()
-	c.model = llm.NewClient(llm.ClientConfig{
+	clientConfig := llm.ClientConfig{
 		Provider: cfg.Provider,
 		Model:    cfg.Model,
 		FairTime: min(llm.DefaultFairTime, c.cfg.Classifier.timeout()),
 		Observe: func(call llm.Call) {
 			metrics.ModelCall(call.Purpose, call.Outcome, call.Tokens, call.Latency)
 		},
-	}, provider)
+	}
+	if budget := limits.NewTokenBudget(c.cfg.Limits.LLMTokensPerHour); budget != nil {
+		clientConfig.Budget = hourly{budget}
+	}
+	c.model = llm.NewClient(clientConfig, provider)
 	metrics.ObserveModel(func() bool { return c.model.BreakerState() == resilience.Open })
 	return nil
 }
@@ -158,4 +163,12 @@ func (o *Options) lookupEnv() func(string) (string, bool) {
 		return os.LookupEnv
 	}
 	return o.LookupEnv
+}
+
+// hourly is a budget of tokens as the client of a model asks for it.
+type hourly struct{ budget *limits.TokenBudget }
+
+// Reserve implements llm.Budget.
+func (h hourly) Reserve(estimate int) (settle func(actual int), ok bool) {
+	return h.budget.Reserve(estimate, time.Now())
 }

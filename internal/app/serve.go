@@ -24,6 +24,7 @@ type Server struct {
 	core    *core
 	watcher *capabilities.Watcher
 	group   *run.Group
+	hangup  chan os.Signal
 }
 
 // Start opens everything, listens, and returns once the server answers. It
@@ -66,8 +67,11 @@ func (c *core) listenAndServe(ctx context.Context, opts Options) (*Server, error
 			return nil, err
 		}
 	}
-	s := &Server{addr: listener.Addr().String(), core: c, watcher: registry, group: run.New(ctx)}
+	s := &Server{addr: listener.Addr().String(), core: c, watcher: registry, group: run.New(ctx), hangup: make(chan os.Signal, 1)}
+	signal.Notify(s.hangup, syscall.SIGHUP) // before anybody can know of us: unheard, it would end the process
 	c.reachableAt(s.addr)
+	c.access.warn(c, s.addr)
+	c.access.watch(c, s.group)
 	mode, why := c.classifier.Mode()
 	//nolint:sloglint // scripts look for this line, with the address in the text
 	c.log.Info("listening on "+s.addr, "classifier", mode, "classifier_because", why, "auth", c.cfg.Auth.Mode,
@@ -88,7 +92,7 @@ func (c *core) listenAndServe(ctx context.Context, opts Options) (*Server, error
 		c.router.Close(ctx)
 		return nil
 	})
-	s.group.Go("reload on SIGHUP", func(ctx context.Context) error { return reloadOnHangup(ctx, registry) })
+	s.group.Go("reload on SIGHUP", func(ctx context.Context) error { return reloadOnHangup(ctx, s.hangup, registry) })
 	return s, nil
 }
 
@@ -98,6 +102,7 @@ func (s *Server) Addr() string { return s.addr }
 // Wait returns when the server has stopped: nil after a drain, else why.
 func (s *Server) Wait() error {
 	err := s.group.Wait()
+	signal.Stop(s.hangup) // not while requests end: see Notify
 	err = errors.Join(err, s.core.close(context.Background()))
 	s.core.log.Info("stopped")
 	return err
@@ -107,7 +112,11 @@ func (s *Server) Wait() error {
 func (c *core) reachableAt(addr string) {
 	public := strings.TrimSuffix(c.cfg.PublicURL, "/")
 	if public == "" {
-		public = "http://" + addr
+		scheme := "http://"
+		if c.cfg.TLS.enabled() {
+			scheme = "https://"
+		}
+		public = scheme + addr
 	}
 	c.public.Store(&public)
 }
@@ -140,10 +149,7 @@ func (c *core) openRegistry() (*capabilities.Watcher, error) {
 
 // reloadOnHangup reloads the registry on every SIGHUP. A file that is wrong is
 // logged by the watcher and changes nothing.
-func reloadOnHangup(ctx context.Context, registry *capabilities.Watcher) error {
-	hangup := make(chan os.Signal, 1)
-	signal.Notify(hangup, syscall.SIGHUP)
-	defer signal.Stop(hangup)
+func reloadOnHangup(ctx context.Context, hangup <-chan os.Signal, registry *capabilities.Watcher) error {
 	for {
 		select {
 		case <-ctx.Done():
@@ -156,7 +162,13 @@ func reloadOnHangup(ctx context.Context, registry *capabilities.Watcher) error {
 
 // newEdge is the HTTP server over the core.
 func (c *core) newEdge(registry *capabilities.Watcher) (*httpapi.Server, error) {
-	return httpapi.New(httpapi.Config{MaxInFlight: c.cfg.Limits.MaxInFlight, Logger: c.log}, httpapi.Deps{
+	cfg := httpapi.Config{
+		MaxInFlight: c.cfg.Limits.MaxInFlight, Classify: c.access.classify, TLS: c.access.certificate.config(), Logger: c.log,
+	}
+	if c.access.verifier != nil {
+		cfg.Auth = c.access.verifier
+	}
+	return httpapi.New(cfg, httpapi.Deps{
 		Router:     c.router,
 		Registry:   func() *capabilities.Snapshot { return c.router.View().Registry },
 		AgentState: c.agentState,

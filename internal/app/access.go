@@ -1,0 +1,182 @@
+package app
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/auth"
+	"github.com/caprouter/caprouter/internal/egress"
+	"github.com/caprouter/caprouter/internal/httpapi"
+	"github.com/caprouter/caprouter/internal/limits"
+	"github.com/caprouter/caprouter/internal/run"
+)
+
+// access is what a request meets before the core: with what the server proves
+// who it is, how callers do, and how often they may ask.
+type access struct {
+	certificate *certificate       // nil = plain http
+	verifier    *auth.Verifier     // nil = everybody is the local principal
+	issuers     []*auth.RemoteKeys // of the verifier
+	classify    httpapi.RateLimit  // nil = no limit
+
+	trouble atomic.Pointer[error] // why keys or certificate cannot be taken over; nil = they can
+}
+
+// openAccess checks keys, secrets and certificate, and connects to nobody.
+func (c *core) openAccess(opts *Options) (_ *access, err error) {
+	a := &access{}
+	if l := rateLimit("classify", &c.cfg.Limits.Classify, c.cfg.Auth.Mode, autoClassify); l != nil {
+		a.classify = l
+	}
+	if a.certificate, err = openCertificate(c.cfg.TLS); err != nil {
+		return nil, err
+	}
+	if c.cfg.Auth.Mode == authNone {
+		return a, nil
+	}
+	keys, err := c.cfg.Auth.staticKeys(opts.lookupEnv())
+	if err != nil {
+		return nil, err
+	}
+	for i := range c.cfg.Auth.Issuers {
+		is := &c.cfg.Auth.Issuers[i]
+		remote, err := auth.NewRemoteKeys(auth.RemoteConfig{
+			Issuer: is.Issuer, URL: is.JWKSURL, Audience: cmp.Or(is.Audience, c.cfg.Auth.Audience), TenantClaim: is.TenantClaim,
+			Client: egress.Client(egress.Transport(nil)), Logger: c.log,
+		})
+		if err != nil {
+			return nil, fmt.Errorf("auth.issuers[%d]: %w", i, err)
+		}
+		a.issuers = append(a.issuers, remote)
+	}
+	a.verifier, err = auth.NewVerifier(auth.VerifierConfig{
+		Audience: c.cfg.Auth.Audience, Keys: keys, Own: c.signer, Issuer: c.cfg.Auth.Issuer, Issuers: a.issuers,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("auth: %w", err)
+	}
+	return a, nil
+}
+
+// staticKeys reads the keys of the configuration. An error names the key and
+// never holds a secret.
+func (c *AuthConfig) staticKeys(lookup func(string) (string, bool)) ([]auth.StaticKey, error) {
+	var (
+		keys []auth.StaticKey
+		errs []error
+	)
+	for i := range c.Keys {
+		k := &c.Keys[i]
+		material, err := k.material(lookup)
+		if err == nil {
+			var key auth.StaticKey
+			if key, err = auth.NewStaticKey(k.KID, k.Alg, material); err == nil {
+				keys = append(keys, key)
+				continue
+			}
+		}
+		errs = append(errs, fmt.Errorf("auth.keys[%d] (%s): %w", i, k.KID, err))
+	}
+	return keys, errors.Join(errs...)
+}
+
+func (k *KeyConfig) material(lookup func(string) (string, bool)) ([]byte, error) {
+	switch {
+	case k.PublicKeyFile != "":
+		return auth.ReadPublicKeyFile(k.PublicKeyFile)
+	case k.SecretFile != "":
+		return auth.ReadSecretFile(k.SecretFile)
+	}
+	secret, ok := lookup(k.SecretEnv)
+	if !ok || strings.TrimSpace(secret) == "" {
+		return nil, fmt.Errorf("environment variable %s is empty: put the secret there, `openssl rand -base64 48` makes one", k.SecretEnv)
+	}
+	return []byte(secret), nil
+}
+
+// watch takes over keys and certificates that have changed, and keeps the key
+// sets of issuers fresh, until ctx ends.
+func (a *access) watch(c *core, g *run.Group) {
+	for _, remote := range a.issuers {
+		g.Go("key set", remote.Run)
+	}
+	g.Go("keys", func(ctx context.Context) error {
+		ticks := time.NewTicker(keysEvery)
+		defer ticks.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return nil
+			case now := <-ticks.C:
+				a.reload(ctx, c, now)
+			}
+		}
+	})
+}
+
+// keysEvery is how long a new key or certificate waits to be taken over.
+const keysEvery = 2 * time.Second
+
+// reload looks at keys and certificate. What is wrong with them is logged once,
+// and shows in the readiness as long as it lasts.
+func (a *access) reload(ctx context.Context, c *core, now time.Time) {
+	changed, err := c.signer.Reload(now)
+	if changed {
+		c.log.InfoContext(ctx, "signing keys changed", "signs_with", c.signer.KeyID())
+		c.warnOfKeys(now)
+	}
+	renewed, wrong := a.certificate.reload()
+	if renewed {
+		c.log.InfoContext(ctx, "certificate renewed", "file", c.cfg.TLS.CertFile)
+	}
+	if err = errors.Join(err, wrong); err == nil {
+		a.trouble.Store(nil)
+		return
+	}
+	if last := a.trouble.Swap(&err); last == nil || (*last).Error() != err.Error() {
+		c.log.ErrorContext(ctx, "keys cannot be taken over, the last ones stay", "err", err)
+	}
+}
+
+// warnOfKeys says when a key counts that was withdrawn once: somebody has put it
+// back, or withdrawing it was not finished.
+func (c *core) warnOfKeys(now time.Time) {
+	for _, k := range c.signer.Keys(now) {
+		if k.CountsAgain() {
+			c.log.Warn("a revoked signing key counts again: run caprouter keys rotate --revoke", "kid", k.ID, "revoked", k.Revoked)
+		}
+	}
+}
+
+// warn says what an operator may have overlooked.
+func (a *access) warn(c *core, addr string) {
+	c.warnOfKeys(time.Now())
+	host, _, _ := net.SplitHostPort(addr)
+	if a.verifier != nil && a.certificate == nil && !egress.Loopback(host) {
+		c.log.Warn("tokens of callers travel in clear text: set tls, or let a proxy that speaks TLS stand in front", "listen", addr)
+	}
+}
+
+// callerLimit is a limit on principals as edge and router ask for it.
+type callerLimit struct{ limiter *limits.Limiter }
+
+// Take implements httpapi.RateLimit and router.AnswerLimit.
+func (l *callerLimit) Take(caller *contract.Caller) (contract.Limit, bool) {
+	return l.limiter.Take(limits.PrincipalOf(caller), time.Now())
+}
+
+// rateLimit returns the limit of a policy, nil where there is none.
+func rateLimit(policy string, r *RateConfig, authMode string, auto float64) *callerLimit {
+	limiter := limits.New(policy, limits.Rate{PerSecond: r.perSecond(authMode, auto), Burst: r.Burst})
+	if limiter == nil {
+		return nil
+	}
+	return &callerLimit{limiter}
+}

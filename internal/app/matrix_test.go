@@ -1,0 +1,320 @@
+package app
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/caprouter/caprouter/contract"
+)
+
+// matrix is a router with two agents, each of which has a caller of its own.
+type matrix struct {
+	*testServer
+	mint
+	later *laterAgent
+}
+
+// laterAgent takes every task and sends no result: the test does.
+type laterAgent struct {
+	mu    sync.Mutex
+	tasks map[string]contract.Callback // by task id
+}
+
+func (a *laterAgent) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	var task contract.Task
+	if r.Method != http.MethodPost || strings.HasSuffix(r.URL.Path, "/cancel") || json.NewDecoder(r.Body).Decode(&task) != nil {
+		return
+	}
+	a.mu.Lock()
+	a.tasks[task.TaskID] = *task.Callback
+	a.mu.Unlock()
+	w.WriteHeader(http.StatusAccepted)
+}
+
+func (a *laterAgent) callback(id string) string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.tasks[id].Token
+}
+
+func newMatrix(t *testing.T) *matrix {
+	t.Helper()
+	m := &matrix{mint: newMint(), later: &laterAgent{tasks: map[string]contract.Callback{}}}
+	agent := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, `{"status":"success","data":{"answer":"done"}}`)
+	}))
+	t.Cleanup(agent.Close)
+	later := httptest.NewServer(m.later)
+	t.Cleanup(later.Close)
+	m.testServer = startGuarded(t, m.mint, "clients:\n"+
+		entry("counter", "count_words", "prose", agent.URL)+
+		entry("sleeper", "sleep_long", "prose", later.URL)+
+		entry("hidden_agent", "veiled_thing", "shadows", agent.URL)+"fallback: { policy: C }\n")
+	return m
+}
+
+const everyScope = "route:submit route:read agents:read tickets"
+
+// right is a token of the tenant acme that may do everything with two agents,
+// but for the scope that is left out.
+func (m *matrix) right(without string, over map[string]any) string {
+	scopes := slices.DeleteFunc(strings.Fields(everyScope), func(s string) bool { return s == without })
+	all := map[string]any{"tenant": "acme"}
+	maps.Copy(all, over)
+	return m.token("alice", strings.Join(scopes, " ")+" agent:counter agent:sleeper", all)
+}
+
+// submit routes a prompt as alice and returns the answer.
+func (m *matrix) submit(prompt, mode string) *contract.Response {
+	m.t.Helper()
+	got := m.do(call{
+		method: "POST", path: "/api/v1/route", token: m.right("", nil),
+		body: fmt.Sprintf(`{"content":{"prompt":%q},"options":{"mode":%q}}`, prompt, mode),
+	})
+	var resp contract.Response
+	if err := json.Unmarshal(got.body, &resp); err != nil || got.status >= 300 {
+		m.t.Fatalf("route %q: %d %s", prompt, got.status, got.body)
+	}
+	return &resp
+}
+
+// open starts a request that stays open, and returns it with its task.
+func (m *matrix) open() (request, task string) {
+	m.t.Helper()
+	id := m.submit("please sleep long over this prose", "async").RequestID
+	eventually(m.t, "the agent has the task", func() bool {
+		var resp contract.Response
+		got := m.do(call{method: "GET", path: "/api/v1/requests/" + id, token: m.right("", nil)})
+		if json.Unmarshal(got.body, &resp) != nil || len(resp.Tasks) == 0 {
+			return false
+		}
+		task = resp.Tasks[0].TaskID
+		return m.later.callback(task) != ""
+	})
+	return id, task
+}
+
+func (m *matrix) ticket() string {
+	m.t.Helper()
+	resp := m.submit("bake me a cake with cherries", "sync")
+	if resp.Data.Proposal == nil {
+		m.t.Fatalf("no ticket: %+v", resp.Data)
+	}
+	return resp.Data.Proposal.TicketID
+}
+
+// row is one operation: who may, and how it is asked for.
+type row struct {
+	scope   string // as the document has it
+	body    string
+	right   int // the status for who may
+	ask     func(m *matrix) (path, unknown string)
+	foreign int      // the status for another tenant; 0 = there is nothing of a tenant
+	leaks   []string // what no answer may hold
+}
+
+const unknownID = "01980c1a-7c00-7a3e-9d41-5f2b6c7d8e90"
+
+func fixed(path string) func(*matrix) (string, string) {
+	return func(*matrix) (string, string) { return path, "" }
+}
+
+// ofRequest asks for a request that has ended, or is open.
+func ofRequest(open bool, suffix string) func(*matrix) (string, string) {
+	return func(m *matrix) (string, string) {
+		var id string
+		if open {
+			id, _ = m.open()
+		} else {
+			id = m.submit("please count words of this prose", "sync").RequestID
+		}
+		return "/api/v1/requests/" + id + suffix, "/api/v1/requests/" + unknownID + suffix
+	}
+}
+
+func ofTask(suffix string) func(*matrix) (string, string) {
+	return func(m *matrix) (string, string) {
+		_, task := m.open()
+		return "/api/v1/tasks/" + task + suffix, "/api/v1/tasks/" + unknownID + suffix
+	}
+}
+
+func ofTicket(suffix string) func(*matrix) (string, string) {
+	return func(m *matrix) (string, string) {
+		return "/api/v1/tickets/" + m.ticket() + suffix, "/api/v1/tickets/" + unknownID + suffix
+	}
+}
+
+// table is who may do what. An operation without a row fails the test.
+func table() map[string]row {
+	const prompt = `{"content":{"prompt":"please count words of this prose"},"options":{"fallback":"B"}}`
+	hidden := []string{"hidden_agent", "veiled_thing", "shadows"}
+	return map[string]row{
+		"POST /api/v1/route":                {"route:submit", prompt, 200, fixed("/api/v1/route"), 0, hidden},
+		"POST /api/v1/classify":             {"route:submit", prompt, 200, fixed("/api/v1/classify"), 0, hidden},
+		"GET /api/v1/requests/{id}":         {"route:read", "", 200, ofRequest(false, ""), 404, hidden},
+		"DELETE /api/v1/requests/{id}":      {"route:submit", "", 204, ofRequest(false, ""), 404, hidden},
+		"GET /api/v1/requests/{id}/events":  {"route:read", "", 200, ofRequest(false, "/events"), 404, hidden},
+		"POST /api/v1/requests/{id}/cancel": {"route:submit", "", 200, ofRequest(true, "/cancel"), 404, hidden},
+		"GET /api/v1/decisions":             {"route:read", "", 200, fixed("/api/v1/decisions"), 200, hidden},
+		"POST /api/v1/tasks/{id}/result":    {"tasks:work", `{"task_id":"TASK","status":"success"}`, 200, ofTask("/result"), 404, nil},
+		"POST /api/v1/tasks/{id}/progress":  {"tasks:work", `{"message":"half"}`, 204, ofTask("/progress"), 404, nil},
+		"GET /api/v1/tickets":               {"tickets", "", 200, fixed("/api/v1/tickets"), 200, hidden},
+		"GET /api/v1/tickets/{id}":          {"tickets", "", 200, ofTicket(""), 404, hidden},
+		"POST /api/v1/tickets/{id}/close":   {"tickets", "", 200, ofTicket("/close"), 404, hidden},
+		"GET /api/v1/agents":                {"agents:read", "", 200, fixed("/api/v1/agents"), 200, hidden},
+		"GET /api/v1/agents/{id}":           {"agents:read", "", 200, fixed("/api/v1/agents/counter"), 0, hidden},
+		"GET /api/v1/registry":              {"agents:read", "", 200, fixed("/api/v1/registry"), 200, hidden},
+		"POST /api/v1/registry/validate":    {"agents:read", "clients: {}", 200, fixed("/api/v1/registry/validate"), 0, hidden},
+		"POST /api/v1/registry/lint":        {"agents:read", "clients: {}", 200, fixed("/api/v1/registry/lint"), 0, hidden},
+		"GET /healthz":                      {"public", "", 200, fixed("/healthz"), 200, hidden},
+		"GET /readyz":                       {"public", "", 200, fixed("/readyz"), 200, hidden},
+		"GET /metrics":                      {"public", "", 200, fixed("/metrics"), 200, hidden},
+		"GET /.well-known/jwks.json":        {"public", "", 200, fixed("/.well-known/jwks.json"), 200, hidden},
+		"GET /openapi.json":                 {"public", "", 200, fixed("/openapi.json"), 200, hidden},
+	}
+}
+
+// operations reads from the served document what is mounted: httpapi's tests
+// hold the document to the routes.
+func (m *matrix) operations() map[string]string {
+	m.t.Helper()
+	var doc struct {
+		Paths map[string]map[string]struct {
+			Scope string `json:"x-scope"`
+		} `json:"paths"`
+	}
+	if err := json.Unmarshal(m.do(call{method: "GET", path: "/openapi.json"}).body, &doc); err != nil {
+		m.t.Fatal(err)
+	}
+	found := map[string]string{}
+	for path, methods := range doc.Paths {
+		for method, op := range methods {
+			found[strings.ToUpper(method)+" "+path] = op.Scope
+		}
+	}
+	return found
+}
+
+// Every operation × every kind of token.
+func TestWhoMayDoWhat(t *testing.T) {
+	m := newMatrix(t)
+	rows := table()
+	operations := m.operations()
+	for name := range rows {
+		if _, there := operations[name]; !there {
+			t.Errorf("%s has a row and does not exist", name)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(operations)) {
+		r, there := rows[name]
+		if !there {
+			t.Errorf("%s has no row: say who may", name)
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			if r.scope != operations[name] {
+				t.Errorf("the document says the scope %q, the row %q", operations[name], r.scope)
+			}
+			m := &matrix{testServer: &testServer{Server: m.Server, t: t}, mint: m.mint, later: m.later}
+			m.check(t, name, r)
+		})
+	}
+}
+
+func (m *matrix) check(t *testing.T, name string, r row) {
+	method, _, _ := strings.Cut(name, " ")
+	path, unknown := r.ask(m)
+	ask := func(path, token string) answered {
+		body := r.body
+		if id, ok := strings.CutPrefix(path, "/api/v1/tasks/"); ok {
+			id, _, _ = strings.Cut(id, "/")
+			body = strings.ReplaceAll(body, "TASK", id)
+		}
+		header := http.Header{}
+		if strings.HasPrefix(path, "/api/v1/registry/") {
+			header.Set("Content-Type", "text/yaml")
+		}
+		got := m.do(call{method: method, path: path, token: token, body: body, header: header})
+		for _, word := range r.leaks {
+			if strings.Contains(string(got.body)+encode(got.header), word) {
+				t.Errorf("%s names %s: %s", path, word, got.body)
+			}
+		}
+		return got
+	}
+	want := func(who string, got answered, status int) {
+		t.Helper()
+		if got.status != status {
+			t.Errorf("%s: got %d %s, want %d", who, got.status, got.body, status)
+		}
+	}
+	alike := func(who string, got, other answered) {
+		t.Helper()
+		if got.alike() != other.alike() {
+			t.Errorf("%s can tell what is there from what is not:\n%s\n%s", who, got.alike(), other.alike())
+		}
+	}
+	expired := m.right("", map[string]any{"iat": 1_700_000_000, "exp": 1_700_000_600})
+	switch r.scope {
+	case "public":
+		for _, token := range []string{"", "nonsense", expired, m.right("", nil)} {
+			want("anybody", ask(path, token), r.right)
+		}
+	case "tasks:work":
+		id := strings.Split(path, "/")[4]
+		_, other := m.open()
+		want("no token", ask(path, ""), 401)
+		want("a caller", ask(path, m.token("sleeper", everyScope+" tasks:work admin agent:*", nil)), 401)
+		want("the token of another task", ask(path, m.later.callback(other)), 404)
+		alike("the token of another task", ask(path, m.later.callback(other)), ask(unknown, m.later.callback(other)))
+		want("the token of the task", ask(path, m.later.callback(id)), r.right)
+	default:
+		want("no token", ask(path, ""), 401)
+		want("an expired token", ask(path, expired), 401)
+		want("a token for another audience", ask(path, m.right("", map[string]any{"aud": "another"})), 401)
+		want("every scope but this", ask(path, m.right(r.scope, nil)), 403)
+		want("admin alone", ask(path, m.token("root", "admin agent:*", nil)), 403)
+		if unknown != "" {
+			want("an id that never was", ask(unknown, m.right("", nil)), 404)
+		}
+		m.checkForeign(t, r, path, unknown, ask, want, alike)
+		want("who may", ask(path, m.right("", nil)), r.right)
+	}
+}
+
+// checkForeign asks as another tenant, and as somebody of the same tenant who
+// may use other agents only.
+func (m *matrix) checkForeign(t *testing.T, r row, path, unknown string, ask func(path, token string) answered,
+	want func(string, answered, int), alike func(string, answered, answered),
+) {
+	rival := m.right("", map[string]any{"tenant": "rival"})
+	bob := m.token("bob", everyScope+" agent:other_agent", map[string]any{"tenant": "acme"})
+	if r.foreign == 0 {
+		return
+	}
+	got := ask(path, rival)
+	want("another tenant", got, r.foreign)
+	if strings.Contains(string(got.body), "acme") {
+		t.Errorf("another tenant learns of this one: %s", got.body)
+	}
+	if unknown == "" {
+		if body := string(ask(path, bob).body); strings.Contains(body, "counter") || strings.Contains(body, "count_words") {
+			t.Errorf("who may not use counter learns of it: %s", body)
+		}
+		return
+	}
+	alike("another tenant", got, ask(unknown, rival))
+	if !strings.Contains(path, "/tickets/") { // which are the whole tenant's
+		want("who may not use its agent", ask(path, bob), r.foreign)
+		alike("who may not use its agent", ask(path, bob), ask(unknown, bob))
+	}
+}

@@ -1,0 +1,131 @@
+package app
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/caprouter/caprouter/capabilities"
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/auth"
+	"github.com/caprouter/caprouter/internal/strictyaml"
+)
+
+// TokenGrant says whom a token is for, what it lets them do, and for how long.
+type TokenGrant struct {
+	Subject string
+	Tenant  string // "" = none
+	Scopes  []string
+	TTL     time.Duration // at most a day
+}
+
+// TakesTokens reports whether a router with this configuration looks at tokens.
+func (c *Config) TakesTokens() bool { return c.Auth.Mode != authNone }
+
+// MintCallerToken returns a token that a router with this data directory takes.
+// The router may be running: nothing is written, and the store is not touched.
+// A scope that nobody asks for is a *ScopeError, and what no router would take an
+// *auth.ClaimError.
+func MintCallerToken(cfg Config, g TokenGrant) (string, error) {
+	now := time.Now()
+	grant := auth.CallerGrant{
+		Issuer: cfg.Auth.Issuer, Audience: cfg.Auth.Audience,
+		Subject: g.Subject, Tenant: g.Tenant, Scopes: g.Scopes,
+		Expires: now.Add(g.TTL),
+	}
+	if err := grant.Check(now); err != nil {
+		return "", err
+	}
+	if err := checkScopes(&cfg.Registry, g.Scopes); err != nil {
+		return "", err
+	}
+	if _, err := ListKeys(cfg); err != nil { // which makes no key, as opening would
+		return "", err
+	}
+	signer, err := auth.OpenSigner(cfg.DataDir)
+	if err != nil {
+		return "", err
+	}
+	return signer.CallerToken(grant)
+}
+
+// ListKeys describes the keys of the data directory, the youngest first.
+func ListKeys(cfg Config) ([]auth.KeyInfo, error) {
+	keys, err := auth.Keys(cfg.DataDir, time.Now())
+	return keys, keyTrouble(cfg.DataDir, err)
+}
+
+// RotateKeys makes a new signing key in the data directory. A router that runs
+// there follows.
+func RotateKeys(cfg Config, revoke bool) (*auth.Rotation, error) {
+	done, err := auth.RotateKeys(cfg.DataDir, revoke, time.Now())
+	return done, keyTrouble(cfg.DataDir, err)
+}
+
+// keyTrouble says what to do where there is no key.
+func keyTrouble(dir string, err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("there is no signing key in %s: name the router's data directory with --data-dir, or start the router once, which makes a key", dir)
+	}
+	return err
+}
+
+// ScopeError is a scope that no router and no agent asks for.
+type ScopeError struct {
+	Scope string
+	Near  string // what was probably meant; "" = nothing comes near
+}
+
+func (e *ScopeError) Error() string {
+	if e.Near != "" {
+		return fmt.Sprintf("unknown scope %q, did you mean %s?", e.Scope, e.Near)
+	}
+	return fmt.Sprintf("unknown scope %q: the scopes are %s, agent:ID, mcp:invoke:PLUGIN.ACTION, and what agents of the registry require",
+		e.Scope, strings.Join(contract.Scopes(), ", "))
+}
+
+// checkScopes refuses scopes that are misspelt. An agent of the registry may
+// require some that the operator has named.
+func checkScopes(registry *RegistryConfig, scopes []string) error {
+	i := slices.IndexFunc(scopes, func(s string) bool { return !contract.ValidScope(s) })
+	if i < 0 {
+		return nil // the registry need not be there
+	}
+	path, optional := registry.path()
+	snapshot, err := capabilities.Load(path)
+	if err != nil && (!optional || !errors.Is(err, fs.ErrNotExist)) {
+		return fmt.Errorf("scope %q is none of the router's, and what agents require cannot be read: %w", scopes[i], err)
+	}
+	required := requiredScopes(snapshot)
+	for _, s := range scopes[i:] {
+		if !contract.ValidScope(s) && !slices.Contains(required, s) {
+			return &ScopeError{Scope: s, Near: nearestScope(s, required)}
+		}
+	}
+	return nil
+}
+
+func requiredScopes(s *capabilities.Snapshot) []string {
+	var scopes []string
+	if s == nil {
+		return nil
+	}
+	for _, a := range s.Agents {
+		scopes = append(scopes, a.Requires.Scopes...)
+	}
+	for _, g := range s.Grants {
+		scopes = append(scopes, g.Requires.Scopes...)
+	}
+	slices.Sort(scopes) // the grants come in any order
+	return scopes
+}
+
+func nearestScope(scope string, required []string) string {
+	if strings.HasPrefix(scope, contract.ScopeAgentPrefix) {
+		return "" // an id is not the router's to guess
+	}
+	return strictyaml.Nearest(scope, append(contract.Scopes(), required...))
+}
