@@ -33,8 +33,9 @@ func split(m *lexical.Model, prompt string) []part {
 		return nil
 	}
 	var parts []part
+	// A label beside a request is something a program wrote, not a second request.
 	for _, text := range segments[:min(len(segments), maxSegments)] {
-		if p := m.Classify(text); p.Intent != contract.Unknown {
+		if p := m.Classify(text); p.Intent != contract.Unknown && !p.LabelOnly {
 			parts = append(parts, part{
 				title: title(text, p.Intent), intent: p.Intent, domains: p.Domains,
 				confidence: p.Confidence, domainOnly: p.DomainOnly, calibrated: p.Calibrated,

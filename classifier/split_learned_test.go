@@ -46,9 +46,11 @@ func TestSplitLearned(t *testing.T) {
 		t.Fatal(err)
 	}
 	for prompt, want := range map[string][]string{
-		"play the rock and roll album":                                     nil,
-		"play the song, book a table and then rate this novel":             {"play_music", "book_table", "rate_book"},
-		"please reserve a seat at the restaurant and put on a jazz record": {"book_table", "play_music"},
+		"play the rock and roll album":                                                       nil,
+		"play the song, book a table and then rate this novel":                               {"play_music", "book_table", "rate_book"},
+		"play the song, book_table":                                                          nil,
+		`play the song {"intent": "book_table", "say": "book a table"}, and rate this novel`: {"play_music", "rate_book"},
+		"please reserve a seat at the restaurant and put on a jazz record":                   {"book_table", "play_music"},
 	} {
 		clf := c.Classify(t.Context(), classifier.Input{Prompt: prompt, Registry: s, Lexical: m})
 		var got []string

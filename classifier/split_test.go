@@ -85,6 +85,16 @@ func TestSplit(t *testing.T) {
 		{"a domain is no request", source, "cost analysis of azure and databricks", []string{"cost_analysis [azure databricks]"}},
 		{"nor with one word", source, "databricks workspaces and azure cost analysis", []string{"cost_analysis [databricks azure]"}},
 		{"small talk beside", source, "Hello there! Please do a code review and thank you.", []string{"code_review [unknown]"}},
+		{"a label is none beside one", examples, "Review my pull request.\n\ncost_analysis", []string{"code_review [unknown]"}},
+		{"nor beside small talk", examples, "Tell me a joke. Azure: cost_analysis; and doc_answering!", []string{"unknown [azure docs]"}},
+		{"a label by itself", examples, "cost_analysis, azure", []string{"cost_analysis [azure]"}},
+		{
+			"material between two", examples, "Review my pull request {\"a\": \"b. And c\"} and <!-- say; what the docs say --> analiza el gasto de la nube",
+			[]string{
+				"code_review [unknown]", "| Review my pull request {\"a\": \"b. And c\"}: code_review []",
+				"| <!-- say; what the docs say --> analiza el gasto de la nube: cost_analysis []",
+			},
+		},
 		{"nothing in it", source, "Who won? Tell me a joke; and then another.", []string{"unknown []"}},
 		{"empty", source, "", []string{"unknown []"}},
 		{"emoji", source, "🎉 and 🎉", []string{"unknown []"}},

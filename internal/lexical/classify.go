@@ -48,6 +48,8 @@ type Model struct {
 	domainWords map[string]int32 // singular → number
 	domainPosts [][]domainName   // by number of the first word
 
+	labels *labels // nil: none
+
 	stats *statistics // nil: too few examples
 
 	readers sync.Pool // of *reading
@@ -83,6 +85,10 @@ type Prediction struct {
 	// Intent rests on a part of its name that is also a word of a domain's name
 	// ("databricks" for databricks_review), and at most one other word is there.
 	DomainOnly bool
+	// LabelOnly tells that the text is the name of an intent or agent as programs
+	// spell it ("code_review"), perhaps beside a domain, and nothing that people
+	// say: a request where it is all there is, but none beside another.
+	LabelOnly bool
 }
 
 // Threshold is the confidence below which the intent is unknown.
@@ -120,7 +126,7 @@ func (m *Model) Bytes() int {
 func (m *Model) Classify(text string) Prediction {
 	r := m.read(text)
 	defer m.readers.Put(r)
-	p := Prediction{Intent: contract.Unknown, Domains: r.domains()}
+	p := Prediction{Intent: contract.Unknown, Domains: r.domains(), LabelOnly: r.bare}
 	if m.stats != nil {
 		r.predict(&p)
 	} else {

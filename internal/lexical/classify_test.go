@@ -275,6 +275,14 @@ func TestLongText(t *testing.T) {
 		"newlines":  "\n",
 		"bullets":   "\n- a",
 		"joints":    "and ",
+		"objects":   `{"code": "docs"}`,
+		"open ones": `{"a":[`,
+		"braces":    `{ `,
+		"comments":  "<!-- docs -->",
+		"no end":    "<!--",
+		"labels":    "cost_analysis ",
+		"joined":    "a_",
+		"capitals":  "aB",
 		"not UTF-8": "\xf0",
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -3,6 +3,7 @@ package lexical
 import (
 	"math"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/caprouter/caprouter/contract"
 )
@@ -68,7 +69,7 @@ func (m *Model) Divide(text string) []string {
 // evidence is how sure it is, in log odds, that the run is a request.
 func (m *Model) evidence(run string) float64 {
 	p := m.Classify(run)
-	if p.Intent == contract.Unknown {
+	if p.Intent == contract.Unknown || p.LabelOnly {
 		return 0
 	}
 	return max(0, min(mostEvidence, logit(min(max(p.Confidence, 0.001), 0.999))))
@@ -79,6 +80,7 @@ type piece struct{ from, to int }
 // pieces finds the segments in the text and cuts them at commas.
 func (m *Model) pieces(text string, segments []string) []piece {
 	var list []piece
+	beside := material{text: text}
 	at := 0
 	for _, s := range segments {
 		from := at + strings.Index(text[at:], s)
@@ -88,7 +90,7 @@ func (m *Model) pieces(text string, segments []string) []piece {
 			continue
 		}
 		for rest := from; rest < at; {
-			end := rest + within(nextComma(text[rest:at]), text[rest:at])
+			end := nextComma(&beside, rest, at)
 			if strings.TrimSpace(text[rest:end]) != "" {
 				list = append(list, piece{rest, end})
 			}
@@ -104,15 +106,19 @@ func (m *Model) pieces(text string, segments []string) []piece {
 	return list
 }
 
-// nextComma is where the first comma that ends a clause stands, -1 without one.
-func nextComma(s string) int {
-	for i, r := range s {
+// nextComma is where the first comma between from and to stands that ends a
+// clause, or to. Material has commas of its own.
+func nextComma(beside *material, from, to int) int {
+	s := beside.text[:to]
+	for at := from; at < to; {
+		r, size := utf8.DecodeRuneInString(s[at:])
 		switch {
-		case r == '，', r == '、':
-			return i
-		case r == ',' && i+1 < len(s) && s[i+1] == ' ':
-			return i
+		case r == '，', r == '、', r == ',' && at+1 < to && s[at+1] == ' ':
+			return at
+		case r == '{', r == '<':
+			size = max(size, beside.at(at)-at)
 		}
+		at += size
 	}
-	return -1
+	return to
 }

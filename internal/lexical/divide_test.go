@@ -19,6 +19,9 @@ func TestDivide(t *testing.T) {
 		{"at a comma", "pay the invoice, book a meeting room and then order lunch", []string{"pay the invoice", "book a meeting room", "order lunch"}},
 		{"inside a request", "order a salad with cheese and a sandwich", []string{"order a salad with cheese and a sandwich"}},
 		{"Chinese comma", "明天天气怎么样，reset my password", []string{"明天天气怎么样", "reset my password"}},
+		{"commas in an object", `pay the invoice {"a": 1, "book": "a room"}, order lunch`, []string{`pay the invoice {"a": 1, "book": "a room"}`, "order lunch"}},
+		{"commas in a comment", "pay the invoice <!-- book a room, reset my pin -->", []string{"pay the invoice <!-- book a room, reset my pin -->"}},
+		{"a label at a comma", "pay the invoice, book_room", []string{"pay the invoice, book_room"}},
 		{"nothing", "  ", nil},
 	}
 	for _, tt := range tests {
@@ -42,7 +45,7 @@ func TestDivideByRules(t *testing.T) {
 // TestDivideKeeps: the requests are parts of the text, in order, and not empty.
 func TestDivideKeeps(t *testing.T) {
 	m := Train(trainedCorpus())
-	piece := rapid.SampledFrom([]string{"pay the invoice", ", ", " and ", "，", "book a room", "; ", "`a, b`", "\n- ", "天气", "\xff", ",", " ", "、"})
+	piece := rapid.SampledFrom([]string{"pay the invoice", ", ", " and ", "，", "book a room", "; ", "`a, b`", `{"a, b": "c, d"}`, `{"a": "b, `, "<!-- a, b -->", "<!--", "\n- ", "天气", "\xff", ",", " ", "、"})
 	rapid.Check(t, func(t *rapid.T) {
 		text := strings.Join(rapid.SliceOfN(piece, 0, 90).Draw(t, "text"), "")
 		rest := text

@@ -73,9 +73,14 @@
 // the only one that the agents of the intent declare goes without saying. Words
 // are compared folded: case, accents, width, plural and the commonest verb endings
 // do not count (stem.go). Chinese and Japanese, which do not space their words,
-// are compared by pairs of characters. What stands in a fenced code block is
-// material, not request, and is not read; nor is what masking left in place of a
-// value ([EMAIL_1]).
+// are compared by pairs of characters. What stands in a fenced code block, a JSON
+// object or an HTML comment is material, not request, and is not read; nor is what
+// masking left in place of a value ([EMAIL_1]).
+//
+// Nor is a label: the name of an intent or agent as programs spell it
+// (code_review, codeReview), where the intent has examples to be recognised by and
+// none of them spells it so (label.go). A text that is a label and nothing else is
+// read all the same.
 //
 //	m := lexical.Train(lexical.Corpus{
 //		Intents: []lexical.IntentDoc{{Name: "code_review"}, {Name: "cost_analysis"}},

@@ -18,7 +18,8 @@ type Evidence struct {
 
 // Evidence tells what speaks for which intent: the confidence in it or, where
 // that is more, how much of its name or of one of its examples the text has. What
-// was learned and what the rules say count alike.
+// was learned and what the rules say count alike; a label, which decides nothing,
+// is worth looking at.
 func (m *Model) Evidence(text string) Evidence {
 	r := m.read(text)
 	defer m.readers.Put(r)
@@ -43,6 +44,7 @@ func (m *Model) Evidence(text string) Evidence {
 			}
 		}
 	}
+	m.labelled(text, func(intent int32) { best[intent] = max(best[intent], Sure) })
 	e := Evidence{Domains: r.domains(), Intents: make([]contract.IntentScore, 0, len(best))}
 	for intent, score := range best {
 		e.Intents = append(e.Intents, contract.IntentScore{Intent: m.intents[intent], Confidence: score})

@@ -48,7 +48,11 @@ func (m *Model) Explain(text string) Explanation {
 	e.Examples = m.Nearest(text, mostExamples, func(intent, _ string) bool { return intent == p.Best })
 	weights := map[string]float64{}
 	w := newWords()
+	w.labels = m.labelsFor(text)
 	for w.reset(text); w.next(); {
+		if w.label != nil {
+			continue
+		}
 		word := string(w.word)
 		n, known := m.words[string(stem(singular(w.word)))]
 		switch {
@@ -65,7 +69,7 @@ func (m *Model) Explain(text string) Explanation {
 		}
 	}
 	if m.stats != nil {
-		m.stats.explain(text, m.intentNumber(p.Best), m.intentNumber(e.Against), weights)
+		m.explain(text, m.intentNumber(p.Best), m.intentNumber(e.Against), weights)
 	}
 	for text, weight := range weights {
 		e.Features = append(e.Features, Feature{text, weight})
@@ -75,6 +79,13 @@ func (m *Model) Explain(text string) Explanation {
 	})
 	e.Features = e.Features[:min(len(e.Features), mostFeatures)]
 	return e
+}
+
+// labelsFor are the labels that are not read in the text.
+func (m *Model) labelsFor(text string) *labels {
+	r := m.read(text)
+	defer m.readers.Put(r)
+	return r.text.labels
 }
 
 func (m *Model) intentNumber(name string) int {
@@ -87,14 +98,19 @@ func (m *Model) intentNumber(name string) int {
 // explain adds to weights what each word and pair of words adds to the score of
 // one class, less what it adds to that of another. The n-grams of a word count as
 // the word.
-func (s *statistics) explain(text string, class, against int, weights map[string]float64) {
+func (m *Model) explain(text string, class, against int, weights map[string]float64) {
+	s := m.stats
 	x := s.newSense()
 	var says []string // by place among the hashes of words, then of n-grams
 	var grams []string
 	w := newWords()
+	w.labels = m.labelsFor(text)
 	x.features.reset()
 	previous := ""
 	for w.reset(text); w.next(); {
+		if w.label != nil {
+			continue
+		}
 		word := string(w.word)
 		before, beforeGrams := len(x.features.words), len(x.features.grams)
 		x.features.word(w.word)

@@ -11,6 +11,7 @@ func FuzzText(f *testing.F) {
 		"", "Please do a code review of this python module", "Revise este notebook Databricks e analise o custo no Azure",
 		"请审查这段代码，然后分析成本", "a\n```py\nx; y\n```z. And `q` 1. 2) - • https://x/;", "İ ß ﬁ ｺｰﾄﾞ \u0301\u200d\u202e 👩‍💻",
 		"\xff\xc3(", "```", "````\n```", "C++ C# fooBar HTTPServer a_b", "e.g. Dr. p.ex. é. x. ؟ ؛ ।",
+		`{"intent": "x", "y": [1, true, {"z": null}]} <!-- a; b --> code_review codeReview`, `{"a": "b`, "<!-- x", `{"a":{"b":[`, "x_code_review_2",
 	} {
 		f.Add(seed, "code_review")
 		f.Add("review "+seed, seed)
@@ -30,7 +31,7 @@ func FuzzText(f *testing.F) {
 func FuzzLearned(f *testing.F) {
 	m := Train(trainedCorpus())
 	for _, seed := range []string{
-		"", "please pay the invoice", "pay, order, and then reset; 明天，下雨、吗", "a\n```py\nx; y\n```z", "\xff\xc3(, ", "`a, b`, c", "ﬁ ｺｰﾄﾞ \u0301\u200d",
+		"", "please pay the invoice", "pay, order, and then reset; 明天，下雨、吗", "a\n```py\nx; y\n```z", "\xff\xc3(, ", "`a, b`, c", `{"a, b": "c, d"}, <!-- e, f -->, pay_invoice, payInvoice`, "ﬁ ｺｰﾄﾞ \u0301\u200d",
 	} {
 		f.Add(seed)
 	}

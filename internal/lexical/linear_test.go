@@ -143,7 +143,7 @@ func TestExplainAddsUp(t *testing.T) {
 		class := m.intentNumber(p.Best)
 		against := (class + 1) % len(m.intents)
 		weights := map[string]float64{}
-		m.stats.explain(text, class, against, weights)
+		m.explain(text, class, against, weights)
 		got := 0.0
 		for _, w := range weights {
 			got += w

@@ -20,6 +20,8 @@ type reading struct {
 	weight  float64 // of all content words of the text
 	others  int     // how many of them are in no domain's name
 	strange int     // how many the model does not have
+	label   bool    // it has a label
+	bare    bool    // it is a label, and perhaps a domain, and no more: the label is read
 
 	wordTurn    []uint32 // by word: turn in which it was found
 	patternTurn []uint32 // by pattern: turn in which it was reached
@@ -62,7 +64,20 @@ func (m *Model) read(text string) *reading {
 	return r
 }
 
+// read reads labels as what they are made of only where the text has nothing else
+// to go by.
 func (r *reading) read(text string) {
+	r.bare = false
+	r.text.labels = r.m.labels
+	r.readWords(text)
+	if r.label && r.others == 0 {
+		r.bare = true
+		r.text.labels = nil
+		r.readWords(text)
+	}
+}
+
+func (r *reading) readWords(text string) {
 	r.nextTurn()
 	at := int32(0)
 	if r.m.stats != nil {
@@ -83,13 +98,14 @@ func (r *reading) nextTurn() {
 	}
 	r.found, r.patterns, r.booked, r.ranked = r.found[:0], r.patterns[:0], r.booked[:0], r.ranked[:0]
 	r.domainSeen, r.named = r.domainSeen[:0], r.named[:0]
-	r.weight, r.others, r.strange = 0, 0, 0
+	r.weight, r.others, r.strange, r.label = 0, 0, 0, false
 }
 
 // take notes the word just read, the at-th of the text. A word the model does
 // not know is counted each time it comes: there is no number to know it by.
+// A label names a domain where it has one's words, and says nothing else.
 func (r *reading) take(at int32) {
-	learned := r.m.stats != nil
+	learned := r.m.stats != nil && r.text.label == nil
 	if learned {
 		r.sense.features.word(r.text.word)
 	}
@@ -97,6 +113,10 @@ func (r *reading) take(at int32) {
 	if d, ok := r.m.domainWords[string(form)]; ok && r.domainTurn[d] != r.turn {
 		r.domainTurn[d], r.domainAt[d] = r.turn, at
 		r.domainSeen = append(r.domainSeen, d)
+	}
+	if r.text.label != nil {
+		r.label = true
+		return
 	}
 	root := stem(form)
 	if learned {

@@ -10,11 +10,11 @@ import (
 // sentences, at semicolons, before the items of a list, and at the words that
 // join one request to another (and, then, e, depois, y, luego, 然后, 并且, 并).
 // It does not cut inside numbers, file names, addresses, abbreviations, quoted
-// code or fenced code blocks. The segments are parts of the text, in order,
-// without the joints; none is empty. Whether a segment is a request of its own
-// is for [Model.Classify] to say.
+// code, fenced code blocks, JSON objects or HTML comments. The segments are parts
+// of the text, in order, without the joints; none is empty. Whether a segment is a
+// request of its own is for [Model.Classify] to say.
 func (m *Model) Segments(text string) []string {
-	s := segmenter{text: text}
+	s := segmenter{text: text, material: material{text: text}}
 	s.skipMarker()
 	for s.pos < len(text) {
 		s.step()
@@ -28,6 +28,8 @@ type segmenter struct {
 	start int // of the segment being read
 	pos   int
 	parts []string
+
+	material material
 }
 
 // cut ends the segment at end and goes on at next.
@@ -46,6 +48,8 @@ func (s *segmenter) step() {
 	switch {
 	case c == '`':
 		s.code()
+	case c == '{' || c == '<':
+		s.pos = max(s.pos+1, s.material.at(s.pos))
 	case c == '\n':
 		s.newline()
 	case c == ';':

@@ -49,6 +49,10 @@ func TestSegments(t *testing.T) {
 		{"a lone backtick", "Run ` a; b", []string{"Run ` a", "b"}},
 		{"a block", "Review:\n```py\na; b. And c\n- d\n```\ncheck the cost", []string{"Review:\n```py\na; b. And c\n- d\n```", "check the cost"}},
 		{"an open block", "Review:\n```\na; b\n\nc", []string{"Review:\n```\na; b\n\nc"}},
+		{"an object", "Send {\"a\": \"b. c; d\",\n\n- 1: \"and\"} and check", []string{"Send {\"a\": \"b. c; d\",\n\n- 1: \"and\"}", "check"}},
+		{"a comment", "Review it <!-- a. B; c and d\n\n- e --> and check", []string{"Review it <!-- a. B; c and d\n\n- e -->", "check"}},
+		{"an open comment", "Review it <!-- a; b", []string{"Review it <!-- a", "b"}},
+		{"braces", "Review {a; b}", []string{"Review {a", "b}"}},
 		{"emoji", "🎉 and 🎉", []string{"🎉", "🎉"}},
 		{"not UTF-8", "\xff and \xfe; \x80", []string{"\xff", "\xfe", "\x80"}},
 	}

@@ -73,6 +73,7 @@ func Train(c Corpus) *Model {
 	for i := range docs {
 		t.m.implied = append(t.m.implied, implied(&docs[i], t.m.domains))
 	}
+	t.addLabels(docs)
 	t.weigh()
 	t.index()
 	t.m.stats = learn(docs)

@@ -25,6 +25,9 @@ type words struct {
 	// at resume.
 	infoEnd, resume int
 
+	material material
+	labelReader
+
 	buf    []byte // backs word
 	decom  []byte // a word while it is being folded
 	runBuf []byte // backs run
@@ -38,6 +41,8 @@ func newWords() words { return words{fold: cases.Fold()} }
 func (w *words) reset(text string) {
 	w.text, w.pos, w.infoEnd, w.resume = text, 0, -1, 0
 	w.run = w.run[:0]
+	w.material.reset(text)
+	w.label, w.joinedEnd = nil, 0
 }
 
 // next reads one word and reports whether there was one.
@@ -57,6 +62,8 @@ func (w *words) next() bool {
 		switch {
 		case c == '`':
 			w.backtick()
+		case (c == '{' || c == '<') && w.infoEnd < 0:
+			w.pos = max(w.pos+1, w.material.at(w.pos))
 		case c == '[':
 			w.pos += max(1, placeholderAt(w.text[w.pos:]))
 		case c < utf8.RuneSelf && !asciiWord(c):
@@ -135,11 +142,24 @@ func (w *words) readWord() {
 	}
 	raw := w.text[start:w.pos]
 	w.buf = w.buf[:0]
+	var inner bool // it may have a capital inside
 	if !ascii {
 		w.foldUnicode(raw)
+		inner = w.labels != nil && goesOn(raw)
 	} else {
-		for i := range len(raw) {
-			w.buf = append(w.buf, lower(raw[i]))
+		changed := byte(0)
+		w.buf = append(w.buf, lower(raw[0]))
+		for i := 1; i < len(raw); i++ {
+			c := lower(raw[i])
+			changed |= c ^ raw[i]
+			w.buf = append(w.buf, c)
+		}
+		inner = changed != 0
+	}
+	if start >= w.joinedEnd {
+		w.label = nil
+		if w.labels != nil && (inner || w.pos < len(w.text) && w.text[w.pos] == '_') {
+			w.lookUp(start)
 		}
 	}
 	if len(raw) == 1 {
@@ -218,6 +238,7 @@ func (w *words) readRun() {
 	}
 	w.run = w.runBuf
 	w.pair = false
+	w.label = nil
 }
 
 // nextOfRun takes the next pair of characters off the run, or a character that

@@ -46,6 +46,13 @@ func TestWords(t *testing.T) {
 		{"a placeholder between ideographs", "审查[CARD_1]代码", "审查 代码"},
 		{"beside a fence", "```[EMAIL_1]\n[EMAIL_2]\n```[EMAIL_3] x", "x"},
 		{"no placeholders", "[email_1] [EMAIL] [EMAIL_] [_1] [EMAIL_1 [EMAIL_x] [ÉMAIL_1] [] [", "email 1 email email 1 email 1 email x email 1"},
+		{"an object", `see {"a": "b c", "d": [1]} end`, "see end"},
+		{"a cut object", "see {\"a\": \"b c\nend", "see end"},
+		{"braces are no object", `see {a} {"b"} end`, "see a b end"},
+		{"a comment", "see <!-- a b --> end", "see end"},
+		{"an open comment", "see <!-- a b", "see a b"},
+		{"a fence in an object", "see {\"a\":\"```\"} b\n```\nc\n``` d", "see b d"},
+		{"no object in an info line", "```{\"a\":\nb\n``` \"c\"} d", "a c d"},
 		{"two fences", "```\nx\n```b```\ny\n```c", "b c"},
 	}
 	for _, tt := range tests {
