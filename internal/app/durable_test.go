@@ -138,10 +138,11 @@ func TestOneProcessOwnsADataDirectory(t *testing.T) {
 // Callers that leave take their work with them, down to the agents.
 func TestAbandonedRequestsAreCancelled(t *testing.T) {
 	const callers = 200
-	begun := make(chan struct{}, callers)
+	begun, told := make(chan struct{}, callers), make(chan struct{}, callers)
 	agent := startAgent(t, "slow", func(ctx context.Context, _ contract.Task) (contract.Result, error) {
 		begun <- struct{}{}
 		<-ctx.Done()
+		told <- struct{}{}
 		return contract.Result{}, ctx.Err()
 	})
 	s := startServer(t, "clients:\n"+entry("slow", "count_words", "text", agent.url, ", max_in_flight: 1000"),
@@ -161,6 +162,9 @@ func TestAbandonedRequestsAreCancelled(t *testing.T) {
 	leave()
 	for range callers {
 		<-ended
+	}
+	for range callers {
+		<-told // while the router is there: it drops what it has not told when it stops
 	}
 	for {
 		var agents struct {
