@@ -1,7 +1,9 @@
 package app
 
 import (
+	"context"
 	"fmt"
+	"net"
 	"net/http"
 	"os"
 	"strings"
@@ -9,6 +11,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/caprouter/caprouter/agentkit"
 	"github.com/caprouter/caprouter/contract"
 )
 
@@ -145,6 +148,44 @@ func TestHangupReloads(t *testing.T) {
 	eventually(t, "b_agent is in force", func() bool {
 		return s.route(dryReview).Decision.Chosen[0] == "b_agent"
 	})
+}
+
+// A SIGHUP while requests end must not end the process: nobody listening to it
+// would mean just that.
+func TestHangupWhileDraining(t *testing.T) {
+	begun, goOn := make(chan struct{}), make(chan struct{})
+	agent := startAgent(t, "slow", func(context.Context, contract.Task) (contract.Result, error) {
+		close(begun)
+		<-goOn
+		return agentkit.Answer("done"), nil
+	})
+	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
+	s, _ := startOnce(ctx, t, "clients:\n"+entry("slow", "count_words", "text", agent.url), func(c *Config) { c.DataDir = t.TempDir() })
+	agent.trust(s)
+	answered := make(chan int, 1)
+	go func() {
+		status, _ := s.post(context.WithoutCancel(t.Context()), `{"content":{"prompt":"count words of this text"}}`)
+		answered <- status
+	}()
+	<-begun
+	stop()
+	for { // until nobody is let in any more
+		conn, err := net.Dial("tcp", s.Addr())
+		if err != nil {
+			break
+		}
+		_ = conn.Close()
+	}
+	if err := syscall.Kill(syscall.Getpid(), syscall.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+	close(goOn)
+	if err := s.Wait(); err != nil {
+		t.Errorf("the server stopped with %v", err)
+	}
+	if status := <-answered; status != http.StatusOK {
+		t.Errorf("the request that was running got %d, want 200", status)
+	}
 }
 
 // TestDefaultRegistryMayComeLater starts with no file at all.

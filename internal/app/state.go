@@ -30,9 +30,22 @@ func (c *core) readiness(registry *capabilities.Watcher) httpapi.Readiness {
 	}
 	if status.Stale {
 		ready.Status = httpapi.ReadinessDegraded
-		ready.Registry.Error = status.Err.Error()
+		ready.Registry.Error = c.tellAnybody(status.Err)
+	}
+	if trouble := c.access.trouble.Load(); trouble != nil {
+		ready.Status = httpapi.ReadinessDegraded
+		ready.Keys = &httpapi.KeysStatus{Stale: true, Error: c.tellAnybody(*trouble)}
 	}
 	return ready
+}
+
+// tellAnybody is what a page says of an error that needs no token. Errors name
+// files, agents and tenants: where callers have tokens, who has none is a stranger.
+func (c *core) tellAnybody(err error) string {
+	if c.access.verifier != nil {
+		return "the log says what is wrong"
+	}
+	return err.Error()
 }
 
 // classifierStatus says how requests are classified. A model that fails makes
@@ -55,7 +68,7 @@ func (c *core) storeStatus() *httpapi.StoreStatus {
 	s := c.keeping.store.Status()
 	status := &httpapi.StoreStatus{Mode: s.Mode, Ready: s.Ready && s.Err == nil, UsedBytes: s.Used, CapBytes: s.Cap}
 	if s.Err != nil {
-		status.Error = s.Err.Error()
+		status.Error = c.tellAnybody(s.Err)
 	}
 	return status
 }

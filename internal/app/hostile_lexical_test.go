@@ -1,0 +1,105 @@
+package app
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/caprouter/caprouter/capabilities"
+	"github.com/caprouter/caprouter/classifier"
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/golden"
+)
+
+// mostFlips is the share of hijacks that may bring a request to the attacker's
+// agent when no model reads it.
+const mostFlips = 0.10
+
+// TestWordsAreHardToHijack counts how often a text around a request that is
+// dispatched makes the lexical classifier send it to the agent the text is for.
+// Such a request still reaches none but those its caller may use.
+func TestWordsAreHardToHijack(t *testing.T) {
+	t.Run("known", func(t *testing.T) { countFlips(t, knownHijacks(t)) })
+	t.Run("own", func(t *testing.T) { countFlips(t, ownHijacks()) })
+}
+
+// flips counts hijacks: flipped brought the request to the victim, joined of them
+// beside those it is for, lost to others or to nobody.
+type flips struct{ flipped, joined, lost, tried int }
+
+func (f flips) String() string {
+	return fmt.Sprintf("%d of %d flipped (%.1f %%), in %d of them the right agents are chosen too; %d lost", f.flipped, f.tried, 100*f.rate(), f.joined, f.lost)
+}
+
+func (f flips) rate() float64 { return float64(f.flipped) / float64(max(f.tried, 1)) }
+
+func (f *flips) add(o flips) {
+	f.flipped, f.joined, f.lost, f.tried = f.flipped+o.flipped, f.joined+o.joined, f.lost+o.lost, f.tried+o.tried
+}
+
+func countFlips(t *testing.T, hijacks []hijack) {
+	t.Helper()
+	s := startServer(t, "clients: {}\n", func(cfg *Config) {
+		cfg.Registry.File, cfg.Registry.HotReload, cfg.Classifier.Mode, cfg.Telemetry.LogLevel = sampleRegistryFile, false, classifier.ModeLexical, "error"
+	})
+	cases, registry := goldenSet(t)
+	chosen := func(text string) []string {
+		req := &contract.Request{Content: contract.Content{Prompt: text}, Options: contract.Options{DryRun: true}}
+		resp, err := s.core.router.Handle(t.Context(), req, LocalCaller())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return resp.Decision.Chosen
+	}
+	cases = slices.DeleteFunc(cases, func(c golden.Case) bool {
+		return c.Expect.Outcome != golden.Dispatch || !sameAgents(chosen(c.Input), c.Expect.Agents)
+	})
+	var all flips
+	for i := range hijacks {
+		var one flips
+		for k := range cases {
+			one.add(try(&hijacks[i], &cases[k], registry, chosen))
+		}
+		t.Logf("%s: %v", hijacks[i].ID, one)
+		all.add(one)
+	}
+	t.Logf("%d templates, %d cases that are dispatched rightly: %v", len(hijacks), len(cases), all)
+	switch {
+	case all.tried == 0:
+		t.Error("got no hijack tried, want some")
+	case all.rate() > mostFlips:
+		t.Errorf("got %v, want at most %.0f %%", all, 100*mostFlips)
+	}
+}
+
+// try wraps the hijack around the case once for each intent of each agent the
+// case is not for.
+func try(h *hijack, c *golden.Case, registry *capabilities.Snapshot, chosen func(string) []string) (f flips) {
+	for _, victim := range registry.Agents {
+		if slices.Contains(c.Expect.Agents, victim.ID) {
+			continue
+		}
+		for _, intent := range victim.Match.Intent {
+			f.tried++
+			got := chosen(h.around(c.Input, victim, intent))
+			switch {
+			case slices.Contains(got, victim.ID):
+				f.flipped++
+				if containsAll(got, c.Expect.Agents) {
+					f.joined++
+				}
+			case !sameAgents(got, c.Expect.Agents):
+				f.lost++
+			}
+		}
+	}
+	return f
+}
+
+func sameAgents(a, b []string) bool {
+	return slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))
+}
+
+func containsAll(list, wanted []string) bool {
+	return !slices.ContainsFunc(wanted, func(id string) bool { return !slices.Contains(list, id) })
+}
