@@ -15,11 +15,11 @@ import (
 func newAgentsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "agents",
-		Short: "Look at the agents of a running router",
+		Short: "Look at the agents of a running router, or let one register itself",
 		Args:  onlySubcommands,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newAgentsListCommand())
+	cmd.AddCommand(newAgentsListCommand(), newAgentsTokenCommand())
 	return cmd
 }
 

@@ -42,11 +42,9 @@ func newClient(base, tokenEnv string) (*client, error) {
 	case u.RawQuery != "" || u.Fragment != "":
 		return nil, usageError{fmt.Errorf("--url %q is the address of a router, without ? and #, e.g. %s", base, defaultURL)}
 	}
-	c := &client{base: u, http: &http.Client{
-		Timeout: contract.MaxTimeoutMS*time.Millisecond + 10*time.Second,
-		// A router does not redirect; what does is something else.
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}}
+	// A router does not redirect; what does is something else.
+	c := &client{base: u, http: egress.Client(egress.Transport(nil))}
+	c.http.Timeout = contract.MaxTimeoutMS*time.Millisecond + 10*time.Second
 	if tokenEnv == "" {
 		return c, nil
 	}
@@ -77,6 +75,14 @@ func (p *problem) err() error {
 	e := contract.Error{Code: p.Code, Message: p.Detail, Details: p.Errors}
 	if e.Message == "" {
 		e.Message = p.Title
+	}
+	switch p.Code { // what to do about it, where that is done here
+	case contract.CodeUnauthenticated:
+		e.Message += "; name the variable that holds a token with --token-env (caprouter token makes one)"
+	case contract.CodeForbidden:
+		if strings.Contains(p.Detail, "scope") { // else no token would help
+			e.Message += "; caprouter token --scope makes a token that has it"
+		}
 	}
 	return &e
 }

@@ -36,7 +36,7 @@ func clientOf(t *testing.T, handler http.HandlerFunc) *client {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.http.Transport = server.Client().Transport
+	t.Cleanup(c.http.CloseIdleConnections)
 	return c
 }
 
@@ -131,6 +131,18 @@ func TestClientDoesNotFollowRedirects(t *testing.T) {
 	})
 	if _, err := c.route(t.Context(), &contract.Request{}); err == nil || called {
 		t.Errorf("got error %v, called elsewhere %v, want an error and no call", err, called)
+	}
+}
+
+// The environment's proxy would see the token. net/http reads the environment
+// once a process, so what the client was made with is looked at.
+func TestClientUsesNoProxy(t *testing.T) {
+	c, err := newClient("http://127.0.0.1:8080", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if transport, ok := c.http.Transport.(*http.Transport); !ok || transport.Proxy != nil {
+		t.Errorf("the client's transport is %T and may use a proxy", c.http.Transport)
 	}
 }
 

@@ -155,7 +155,10 @@ func (d *demonstration) requests(ctx context.Context, base, dataDir string) erro
 	if err := d.proposes(ctx, filepath.Dir(dataDir), len(script)+2); err != nil {
 		return fmt.Errorf("policy C: %w", err)
 	}
-	return d.verifies(ctx, dataDir, len(script)+3)
+	if err := d.guards(ctx, filepath.Dir(dataDir), len(script)+3); err != nil {
+		return fmt.Errorf("tokens: %w", err)
+	}
+	return d.verifies(ctx, dataDir, len(script)+4)
 }
 
 // scripted sends the requests of the script, one after the other.

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -89,18 +88,5 @@ func (d *demonstration) startProposing(ctx context.Context, dir string) (*app.Se
 	if err := os.WriteFile(cfg.Registry.File, registry, 0o600); err != nil {
 		return nil, err
 	}
-	var lc net.ListenConfig
-	listener, err := lc.Listen(ctx, "tcp", "127.0.0.1:0")
-	if err != nil {
-		return nil, err
-	}
-	cfg.Listen = listener.Addr().String()
-	server, err := app.Start(ctx, cfg, app.Options{
-		LogOutput: d.log, Version: buildVersion(), Listener: listener,
-		LookupEnv: func(string) (string, bool) { return "", false },
-	})
-	if err != nil {
-		return nil, errors.Join(err, listener.Close())
-	}
-	return server, nil
+	return d.startBeside(ctx, &cfg)
 }

@@ -47,6 +47,8 @@ func newRootCommand() *cobra.Command {
 		newDoctorCommand(),
 		newAgentsCommand(),
 		newTicketsCommand(),
+		newTokenCommand(),
+		newKeysCommand(),
 		newAuditCommand(),
 		newGoldenCommand(),
 		newCompletionCommand(),

@@ -1,0 +1,31 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/app"
+)
+
+func newAgentsTokenCommand() *cobra.Command {
+	var flags tokenFlags
+	cmd := &cobra.Command{
+		Use:   "token ID",
+		Short: "Make a token with which an agent may register itself",
+		Long: "Make a token with which the agent ID may come to the router that has the data directory: register\n" +
+			"itself, within what the registry grants it, and deliver results. The router may be running.",
+		Example: `  export TOKEN=$(caprouter agents token quality_agent)
+  caprouter agents token quality_agent --ttl 24h --data-dir /var/lib/caprouter`,
+		Args: takes("one agent ID", 1, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if !contract.ValidAgentID(args[0]) {
+				return usagef(cmd, "%q is not an agent id: up to 64 of a-z, 0-9, _ and -, with a letter first", args[0])
+			}
+			return flags.mint(cmd, app.TokenGrant{
+				Subject: args[0], Scopes: []string{contract.ScopeAgentsRegister, contract.ScopeTasksWork},
+			})
+		},
+	}
+	flags.register(cmd)
+	return cmd
+}
