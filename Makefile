@@ -52,6 +52,10 @@ bench: ## Run the benchmarks (BENCH=regexp BENCH_COUNT=6), then measure whole pr
 crash: ## Kill the router CRASH_CYCLES times with open requests and check that nothing is lost or done twice
 	go run ./internal/crash -cycles $(CRASH_CYCLES) -open 10000
 
+.PHONY: overload
+overload: build ## Drive the router to five times its peak, and open slow connections to it
+	go run ./internal/overload -binary bin/caprouter
+
 .PHONY: quality
 quality: build ## Print how well the lexical classifier does on the data sets of ../shared, where they are
 	.ci/quality bin/caprouter

@@ -111,6 +111,7 @@ func levels() []level {
 		{"commands", []row{
 			{pkg: "cmd/caprouter", why: "flags, then app or demo"},
 			{pkg: "internal/crash", why: "kills whole processes and checks that nothing is lost", only: []string{"contract", "internal/run", "internal/strictjson"}},
+			{pkg: "internal/overload", why: "drives whole processes beyond what they can do", only: []string{"contract", "internal/run", "internal/strictjson"}},
 			{pkg: "internal/bench", why: "measures whole processes, which it starts through app"},
 			{pkg: "examples/agent", why: "an agent as other people write one", only: []string{"agentkit", "contract"}},
 			{pkg: "examples/golden", why: "routing tests as other people write them", only: []string{}},

@@ -67,6 +67,9 @@ func post(ctx context.Context, client *http.Client, s subject) error {
 		return err
 	}
 	req.Header.Set("Content-Type", "application/json")
+	if s.token != "" {
+		req.Header.Set("Authorization", "Bearer "+s.token)
+	}
 	resp, err := client.Do(req)
 	if err != nil {
 		return err
