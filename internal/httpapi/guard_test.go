@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/limits"
 )
 
 // countingAuth knows everybody and counts how often it is asked.
@@ -98,7 +99,7 @@ func TestSlowReadersTakeNoPlace(t *testing.T) {
 		sending int64
 		taken   int64
 	}{{0, 0}, {maxSending, 1}} {
-		s.sending.take(principal{subject: "other"}, tc.sending)
+		s.sending.take(limits.Principal{Subject: "other"}, tc.sending)
 		w := &stuckReader{httptest.NewRecorder(), make(chan struct{}), make(chan struct{})}
 		served := make(chan struct{})
 		go func() {
@@ -154,7 +155,7 @@ func TestReceivingIsBounded(t *testing.T) {
 		return w.Code
 	}
 	long := strings.Repeat("x", maxPooled) // no buffer of the pool has that much
-	other := principal{subject: "other"}
+	other := limits.Principal{Subject: "other"}
 	if !s.receiving.take(other, maxReceiving) {
 		t.Fatal("an empty pot takes nothing")
 	}

@@ -4,6 +4,7 @@ import (
 	"sync"
 
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/limits"
 )
 
 // shares keeps one caller from taking every place there is: the last eighth is
@@ -11,32 +12,27 @@ import (
 // another has many long requests, and a caller who is alone has nearly all.
 type shares struct {
 	mu   sync.Mutex
-	held map[principal]int // places by who holds them; nobody is in it with none
+	held map[limits.Principal]int // places by who holds them; nobody is in it with none
 }
-
-// principal is whom a share belongs to.
-type principal struct{ issuer, tenant, subject string }
-
-func principalOf(c *contract.Caller) principal { return principal{c.Issuer, c.Tenant, c.Subject} }
 
 // take counts a place of the caller's, the one that makes so many taken of most,
 // unless it is kept for others.
 func (s *shares) take(c *contract.Caller, taken, most int) bool {
-	p := principalOf(c)
+	p := limits.PrincipalOf(c)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if taken > most-most/8 && s.held[p] >= most/2 {
 		return false
 	}
 	if s.held == nil {
-		s.held = map[principal]int{}
+		s.held = map[limits.Principal]int{}
 	}
 	s.held[p]++
 	return true
 }
 
 func (s *shares) give(c *contract.Caller) {
-	p := principalOf(c)
+	p := limits.PrincipalOf(c)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.held[p]--; s.held[p] <= 0 {
@@ -51,25 +47,25 @@ type pot struct {
 
 	mu    sync.Mutex
 	total int64
-	of    map[principal]int64 // nobody is in it with none
+	of    map[limits.Principal]int64 // nobody is in it with none
 }
 
 // take counts bytes that are held, unless they would be too many.
-func (t *pot) take(p principal, bytes int64) bool {
+func (t *pot) take(p limits.Principal, bytes int64) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.total+bytes > t.most || t.of[p]+bytes > t.share {
 		return false
 	}
 	if t.of == nil {
-		t.of = map[principal]int64{}
+		t.of = map[limits.Principal]int64{}
 	}
 	t.total += bytes
 	t.of[p] += bytes
 	return true
 }
 
-func (t *pot) give(p principal, bytes int64) {
+func (t *pot) give(p limits.Principal, bytes int64) {
 	if bytes == 0 {
 		return
 	}
@@ -83,9 +79,9 @@ func (t *pot) give(p principal, bytes int64) {
 
 // payer is whose memory a request takes: the caller's, or that of the agent
 // which calls back.
-func (x *exchange) payer() principal {
+func (x *exchange) payer() limits.Principal {
 	if x.caller != nil {
-		return principalOf(x.caller)
+		return limits.PrincipalOf(x.caller)
 	}
-	return principal{subject: x.grant.AgentID}
+	return limits.Principal{Subject: x.grant.AgentID}
 }

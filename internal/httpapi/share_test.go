@@ -7,6 +7,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/limits"
 )
 
 // One caller with many long requests leaves places for others, and gives them all
@@ -74,8 +75,8 @@ func TestShares(t *testing.T) {
 			}
 		}
 		for who, n := range held {
-			if s.held[principal{subject: who}] != n {
-				t.Fatalf("%s is counted for %d, holds %d", who, s.held[principal{subject: who}], n)
+			if s.held[limits.Principal{Subject: who}] != n {
+				t.Fatalf("%s is counted for %d, holds %d", who, s.held[limits.Principal{Subject: who}], n)
 			}
 		}
 	})
@@ -91,10 +92,10 @@ func (t *pot) bytes() int64 {
 func TestPot(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := pot{most: 100, share: 40}
-		held := map[principal]int64{}
+		held := map[limits.Principal]int64{}
 		total := int64(0)
 		for range rapid.IntRange(0, 100).Draw(t, "steps") {
-			who := principal{subject: strconv.Itoa(rapid.IntRange(0, 4).Draw(t, "who"))}
+			who := limits.Principal{Subject: strconv.Itoa(rapid.IntRange(0, 4).Draw(t, "who"))}
 			n := rapid.Int64Range(1, 50).Draw(t, "bytes")
 			if rapid.Bool().Draw(t, "gives") {
 				n = min(n, held[who])
@@ -105,7 +106,7 @@ func TestPot(t *testing.T) {
 			}
 			fits := total+n <= p.most && held[who]+n <= p.share
 			if p.take(who, n) != fits {
-				t.Fatalf("%d of %s, who holds %d of %d: got %t", n, who.subject, held[who], total, !fits)
+				t.Fatalf("%d of %s, who holds %d of %d: got %t", n, who.Subject, held[who], total, !fits)
 			}
 			if fits {
 				held[who] += n
@@ -114,7 +115,7 @@ func TestPot(t *testing.T) {
 		}
 		for who, n := range held {
 			if p.of[who] != n {
-				t.Fatalf("%s is counted for %d, holds %d", who.subject, p.of[who], n)
+				t.Fatalf("%s is counted for %d, holds %d", who.Subject, p.of[who], n)
 			}
 		}
 		if p.bytes() != total {
@@ -126,7 +127,7 @@ func TestPot(t *testing.T) {
 // One caller who sends large bodies and does not end them leaves room for others.
 func TestOneCallerDoesNotFillThePot(t *testing.T) {
 	s := newServer(t, Config{Auth: &countingAuth{}}, &fakeCore{})
-	greedy := principalOf(&contract.Caller{Subject: "greedy"})
+	greedy := limits.PrincipalOf(&contract.Caller{Subject: "greedy"})
 	taken := int64(0)
 	for s.receiving.take(greedy, 1<<20) {
 		taken += 1 << 20
@@ -134,7 +135,7 @@ func TestOneCallerDoesNotFillThePot(t *testing.T) {
 	if taken != shareReceiving {
 		t.Errorf("one caller holds %d bytes, want %d", taken, shareReceiving)
 	}
-	if !s.receiving.take(principalOf(&contract.Caller{Subject: "alice"}), 1<<20) {
+	if !s.receiving.take(limits.PrincipalOf(&contract.Caller{Subject: "alice"}), 1<<20) {
 		t.Error("there is no room for another caller")
 	}
 }
