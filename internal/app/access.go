@@ -49,7 +49,7 @@ func (c *core) openAccess(opts *Options) (_ *access, err error) {
 		is := &c.cfg.Auth.Issuers[i]
 		remote, err := auth.NewRemoteKeys(auth.RemoteConfig{
 			Issuer: is.Issuer, URL: is.JWKSURL, Audience: cmp.Or(is.Audience, c.cfg.Auth.Audience), TenantClaim: is.TenantClaim,
-			Client: egress.Client(egress.Transport(nil)), Logger: c.log,
+			Logger: c.log,
 		})
 		if err != nil {
 			return nil, fmt.Errorf("auth.issuers[%d]: %w", i, err)

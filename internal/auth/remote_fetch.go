@@ -3,26 +3,23 @@ package auth
 import (
 	"context"
 	"crypto/sha256"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
 	"time"
+
+	"github.com/caprouter/caprouter/internal/egress"
 )
 
 // keySetClient is a copy of the client, or one of its own, that goes to the
 // configured place and nowhere else, and takes no cookies along.
 func keySetClient(client *http.Client) *http.Client {
 	if client == nil {
-		client = &http.Client{Transport: &http.Transport{ // without Proxy: nobody in between
-			TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12},
-			TLSHandshakeTimeout:    remoteFetchTime,
-			ForceAttemptHTTP2:      true,
-			DisableKeepAlives:      true, // the next fetch is minutes away
-			MaxResponseHeaderBytes: 32 << 10,
-		}}
+		transport := egress.Transport(nil)
+		transport.DisableKeepAlives = true // the next fetch is minutes away
+		client = egress.Client(transport)
 	}
 	own := *client
 	own.Jar = nil
