@@ -13,7 +13,7 @@ func TestArchitecture(t *testing.T) {
 		{"each library has one home", checkLibraries(homes(), testPackages(levels()), files)},
 		{"goroutines start in internal/run", checkGoroutines(goroutineExceptions(), files)},
 		{"JSON goes through internal/strictjson", checkJSON(jsonExceptions(), files)},
-		{"files are short", checkLength(lengthExceptions(), files)},
+		{"files are short", checkLength(files)},
 		{"packages are documented", checkComments(files)},
 		{"tests do not sleep", checkSleeps(files)},
 		{"nothing runs on import", checkInit(files)},

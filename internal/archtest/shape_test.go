@@ -9,26 +9,23 @@ import (
 
 // Limits of a file, in lines.
 const (
-	mostLines     = 600
-	mostLinesAsIs = 400 // beyond, an exception argues why it is one thing
-	mostMainLines = 60  // of cmd/*/main.go
+	maxLines     = 600
+	maxMainLines = 60 // of cmd/*/main.go
 )
 
-// checkLength finds files that hold more than one thing.
-func checkLength(allowed []exception, files []*file) []string {
-	rule := newRule("length", allowed)
+// checkLength finds files that are too long to hold a single concern.
+func checkLength(files []*file) []string {
+	var bad []string
 	for _, f := range files {
 		switch {
 		case ast.IsGenerated(f.ast):
-		case strings.HasPrefix(f.path, "cmd/") && path.Base(f.path) == "main.go" && f.lines > mostMainLines:
-			rule.bad = append(rule.bad, fmt.Sprintf("%s has %d lines: main parses flags and calls internal/app, in at most %d", f.path, f.lines, mostMainLines))
-		case f.lines > mostLines:
-			rule.bad = append(rule.bad, fmt.Sprintf("%s has %d lines, more than %d: split it by concern", f.path, f.lines, mostLines))
-		case f.lines > mostLinesAsIs:
-			rule.complain(f, "", fmt.Sprintf("%s has %d lines, more than %d: split it by concern, or argue an exception", f.path, f.lines, mostLinesAsIs))
+		case strings.HasPrefix(f.path, "cmd/") && path.Base(f.path) == "main.go" && f.lines > maxMainLines:
+			bad = append(bad, fmt.Sprintf("%s has %d lines: main parses flags and calls internal/app, in at most %d", f.path, f.lines, maxMainLines))
+		case f.lines > maxLines:
+			bad = append(bad, fmt.Sprintf("%s has %d lines, more than %d: split it by concern", f.path, f.lines, maxLines))
 		}
 	}
-	return rule.verdict()
+	return bad
 }
 
 // checkComments finds packages without a package comment, or with several, and

@@ -200,9 +200,6 @@ func jsonExceptions() []exception {
 	}
 }
 
-// lengthExceptions may be longer than 400 lines, never than 600.
-func lengthExceptions() []exception { return nil }
-
 // stateExceptions may have package variables that change.
 func stateExceptions() []exception {
 	return []exception{
