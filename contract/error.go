@@ -6,7 +6,7 @@ import (
 )
 
 // Code is a stable error code of the interfaces (RFC 9457 extension member
-// "code"); internal/httpapi alone maps it to an HTTP status.
+// "code"); internal/rest alone maps it to an HTTP status.
 type Code string
 
 // The error codes of the REST interface.

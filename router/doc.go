@@ -2,7 +2,7 @@
 // record, dispatch, aggregate. It decides who gets a task, when the caller is
 // asked and when another agent takes over; it does not know how agents are reached
 // (dispatch), how text is understood (classifier), how records are written
-// (internal/audit, internal/requests) or what HTTP is (internal/httpapi).
+// (internal/audit, internal/requests) or what HTTP is (internal/rest).
 //
 //	contract.Request + Caller
 //	        │  accept       refuse what is not valid or not offered; mask; recall the session

@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/caprouter/caprouter/internal/httpapi"
+	"github.com/caprouter/caprouter/internal/rest"
 )
 
 func newAgentsCommand() *cobra.Command {
@@ -39,7 +39,7 @@ func newAgentsListCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			var list httpapi.AgentList
+			var list rest.AgentList
 			if err := c.get(cmd.Context(), "/api/v1/agents", nil, &list); err != nil {
 				return err
 			}
@@ -54,7 +54,7 @@ func newAgentsListCommand() *cobra.Command {
 	return cmd
 }
 
-func printAgents(out io.Writer, agents []httpapi.Agent) error {
+func printAgents(out io.Writer, agents []rest.Agent) error {
 	if len(agents) == 0 {
 		_, err := fmt.Fprintln(out, "no agents")
 		return err

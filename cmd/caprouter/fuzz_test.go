@@ -15,7 +15,7 @@ import (
 // FuzzPrintResponse prints whatever a server may answer to --url: it must not
 // panic, and must not let the answer control the terminal.
 func FuzzPrintResponse(f *testing.F) {
-	examples, err := filepath.Glob("../../internal/httpapi/examples/*.json")
+	examples, err := filepath.Glob("../../internal/rest/examples/*.json")
 	if err != nil {
 		f.Fatal(err)
 	}

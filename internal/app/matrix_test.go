@@ -183,7 +183,7 @@ func table() map[string]row {
 	}
 }
 
-// operations reads from the served document what is mounted: httpapi's tests
+// operations reads from the served document what is mounted: rest's tests
 // hold the document to the routes.
 func (m *matrix) operations() map[string]string {
 	m.t.Helper()

@@ -13,7 +13,7 @@ import (
 
 	"github.com/caprouter/caprouter/capabilities"
 	"github.com/caprouter/caprouter/contract"
-	"github.com/caprouter/caprouter/internal/httpapi"
+	"github.com/caprouter/caprouter/internal/rest"
 	"github.com/caprouter/caprouter/internal/run"
 	"github.com/caprouter/caprouter/router"
 )
@@ -161,18 +161,18 @@ func reloadOnHangup(ctx context.Context, hangup <-chan os.Signal, registry *capa
 }
 
 // newEdge is the HTTP server over the core.
-func (c *core) newEdge(registry *capabilities.Watcher) (*httpapi.Server, error) {
-	cfg := httpapi.Config{
+func (c *core) newEdge(registry *capabilities.Watcher) (*rest.Server, error) {
+	cfg := rest.Config{
 		MaxInFlight: c.cfg.Limits.MaxInFlight, Classify: c.access.classify, TLS: c.access.certificate.config(), Logger: c.log,
 	}
 	if c.access.verifier != nil {
 		cfg.Auth = c.access.verifier
 	}
-	return httpapi.New(cfg, httpapi.Deps{
+	return rest.New(cfg, rest.Deps{
 		Router:     c.router,
 		Registry:   func() *capabilities.Snapshot { return c.router.View().Registry },
 		AgentState: c.agentState,
-		Readiness:  func() httpapi.Readiness { return c.readiness(registry) },
+		Readiness:  func() rest.Readiness { return c.readiness(registry) },
 		JWKS:       c.signer.JWKS,
 		Tickets:    c.keeping.desk,
 		TaskTokens: c.taskToken,

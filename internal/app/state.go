@@ -2,39 +2,39 @@ package app
 
 import (
 	"github.com/caprouter/caprouter/capabilities"
-	"github.com/caprouter/caprouter/internal/httpapi"
+	"github.com/caprouter/caprouter/internal/rest"
 )
 
 // agentState tells the HTTP edge what dispatch knows of an agent.
-func (c *core) agentState(id string) httpapi.AgentState {
+func (c *core) agentState(id string) rest.AgentState {
 	s := c.dispatcher.Agent(id)
-	return httpapi.AgentState{Breaker: s.Breaker, OpenUntil: s.OpenUntil, InFlight: s.InFlight, Disabled: s.Disabled}
+	return rest.AgentState{Breaker: s.Breaker, OpenUntil: s.OpenUntil, InFlight: s.InFlight, Disabled: s.Disabled}
 }
 
 // readiness says whether requests can be served, and on what. A stale registry
 // serves: it is named, and the state is degraded.
-func (c *core) readiness(registry *capabilities.Watcher) httpapi.Readiness {
+func (c *core) readiness(registry *capabilities.Watcher) rest.Readiness {
 	status := registry.Status()
-	ready := httpapi.Readiness{
-		Status:     httpapi.ReadinessReady,
-		Registry:   httpapi.RegistryStatus{Version: status.Version, Stale: status.Stale},
+	ready := rest.Readiness{
+		Status:     rest.ReadinessReady,
+		Registry:   rest.RegistryStatus{Version: status.Version, Stale: status.Stale},
 		Classifier: c.classifierStatus(),
 		Store:      c.storeStatus(),
 	}
 	if s := ready.Store; s != nil && !s.Ready {
-		ready.Status = httpapi.ReadinessDegraded
+		ready.Status = rest.ReadinessDegraded
 	}
 	if !status.LoadedAt.IsZero() {
 		at := status.LoadedAt.UTC()
 		ready.Registry.LoadedAt = &at
 	}
 	if status.Stale {
-		ready.Status = httpapi.ReadinessDegraded
+		ready.Status = rest.ReadinessDegraded
 		ready.Registry.Error = c.tellAnybody(status.Err)
 	}
 	if trouble := c.access.trouble.Load(); trouble != nil {
-		ready.Status = httpapi.ReadinessDegraded
-		ready.Keys = &httpapi.KeysStatus{Stale: true, Error: c.tellAnybody(*trouble)}
+		ready.Status = rest.ReadinessDegraded
+		ready.Keys = &rest.KeysStatus{Stale: true, Error: c.tellAnybody(*trouble)}
 	}
 	return ready
 }
@@ -50,23 +50,23 @@ func (c *core) tellAnybody(err error) string {
 
 // classifierStatus says how requests are classified. A model that fails makes
 // the router no less ready: the lexical classifier stands in for it.
-func (c *core) classifierStatus() httpapi.ClassifierStatus {
-	var s httpapi.ClassifierStatus
+func (c *core) classifierStatus() rest.ClassifierStatus {
+	var s rest.ClassifierStatus
 	s.Mode, s.Reason = c.classifier.Mode()
 	if c.model != nil {
-		s.Model = &httpapi.ModelStatus{Provider: c.model.Provider(), Model: c.model.Model(), Breaker: c.model.BreakerState()}
+		s.Model = &rest.ModelStatus{Provider: c.model.Provider(), Model: c.model.Model(), Breaker: c.model.BreakerState()}
 	}
 	return s
 }
 
 // storeStatus says whether what must not be lost can be written. A store that
 // takes no writes still answers what was asked before.
-func (c *core) storeStatus() *httpapi.StoreStatus {
+func (c *core) storeStatus() *rest.StoreStatus {
 	if c.keeping == nil {
 		return nil
 	}
 	s := c.keeping.store.Status()
-	status := &httpapi.StoreStatus{Mode: s.Mode, Ready: s.Ready && s.Err == nil, UsedBytes: s.Used, CapBytes: s.Cap}
+	status := &rest.StoreStatus{Mode: s.Mode, Ready: s.Ready && s.Err == nil, UsedBytes: s.Used, CapBytes: s.Cap}
 	if s.Err != nil {
 		status.Error = c.tellAnybody(s.Err)
 	}

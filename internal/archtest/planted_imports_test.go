@@ -140,14 +140,14 @@ func TestPlantedTable(t *testing.T) {
 
 func TestPlantedLibraries(t *testing.T) {
 	table := []home{
-		{library: "github.com/labstack/echo/v4", in: []string{"internal/httpapi"}, why: "the core knows no HTTP"},
+		{library: "github.com/labstack/echo/v4", in: []string{"internal/rest"}, why: "the core knows no HTTP"},
 		{library: "github.com/google/go-cmp", tests: true, why: "differences"},
-		{library: "github.com/getkin/kin-openapi", tests: true, in: []string{"internal/httpapi"}, why: "the document"},
+		{library: "github.com/getkin/kin-openapi", tests: true, in: []string{"internal/rest"}, why: "the document"},
 	}
 	good := map[string]string{
-		"internal/httpapi/a.go":      "package httpapi\n\nimport (\n\t\"net/http\"\n\t\"github.com/labstack/echo/v4/middleware\"\n)\n",
-		"internal/httpapi/a_test.go": "package httpapi\n\nimport (\n\t_ \"github.com/google/go-cmp/cmp\"\n\t_ \"github.com/getkin/kin-openapi/openapi3\"\n)\n",
-		"internal/testkit/a.go":      "package testkit\n\nimport _ \"github.com/google/go-cmp/cmp\"\n",
+		"internal/rest/a.go":      "package rest\n\nimport (\n\t\"net/http\"\n\t\"github.com/labstack/echo/v4/middleware\"\n)\n",
+		"internal/rest/a_test.go": "package rest\n\nimport (\n\t_ \"github.com/google/go-cmp/cmp\"\n\t_ \"github.com/getkin/kin-openapi/openapi3\"\n)\n",
+		"internal/testkit/a.go":   "package testkit\n\nimport _ \"github.com/google/go-cmp/cmp\"\n",
 	}
 	tests := []struct {
 		name string
@@ -155,27 +155,27 @@ func TestPlantedLibraries(t *testing.T) {
 		lib  string
 		want []string
 	}{
-		{"at home", "internal/httpapi/b.go", "github.com/labstack/echo/v4", nil},
-		{"at home, in a test", "internal/httpapi/b_test.go", "github.com/labstack/echo/v4", nil},
+		{"at home", "internal/rest/b.go", "github.com/labstack/echo/v4", nil},
+		{"at home, in a test", "internal/rest/b_test.go", "github.com/labstack/echo/v4", nil},
 		{"our own", "router/b.go", module + "/contract", nil},
 		{"the standard library", "router/b.go", "net/http", nil},
 		{"away from home", "router/b.go", "github.com/labstack/echo/v4", []string{
-			"router/b.go:3: github.com/labstack/echo/v4 is used outside its home internal/httpapi (the core knows no HTTP)",
+			"router/b.go:3: github.com/labstack/echo/v4 is used outside its home internal/rest (the core knows no HTTP)",
 		}},
 		{"away from home, in a test", "router/b_test.go", "github.com/labstack/echo/v4", []string{
-			"router/b_test.go:3: github.com/labstack/echo/v4 is used outside its home internal/httpapi (the core knows no HTTP)",
+			"router/b_test.go:3: github.com/labstack/echo/v4 is used outside its home internal/rest (the core knows no HTTP)",
 		}},
 		{"homeless", "router/b.go", "github.com/pkg/errors", []string{
 			"router/b.go:3: github.com/pkg/errors has no home: add a row with a reason",
 		}},
-		{"another version is another library", "internal/httpapi/b.go", "github.com/labstack/echo/v5", []string{
-			"internal/httpapi/b.go:3: github.com/labstack/echo/v5 has no home: add a row with a reason",
+		{"another version is another library", "internal/rest/b.go", "github.com/labstack/echo/v5", []string{
+			"internal/rest/b.go:3: github.com/labstack/echo/v5 has no home: add a row with a reason",
 		}},
 		{"a library of tests in production", "router/b.go", "github.com/google/go-cmp/cmp", []string{
 			"router/b.go:3: github.com/google/go-cmp/cmp is for tests (differences)",
 		}},
 		{"a library of one room's tests", "router/b_test.go", "github.com/getkin/kin-openapi/openapi3", []string{
-			"router/b_test.go:3: github.com/getkin/kin-openapi/openapi3 is used outside its home internal/httpapi (the document)",
+			"router/b_test.go:3: github.com/getkin/kin-openapi/openapi3 is used outside its home internal/rest (the document)",
 		}},
 	}
 	for _, tt := range tests {

@@ -92,7 +92,7 @@ func levels() []level {
 		}},
 		{"the door", []row{
 			{pkg: "golden", why: "routes cases and reports; needs the whole pipeline and nothing that listens"},
-			{pkg: "internal/httpapi", why: "decodes, calls the router, encodes"},
+			{pkg: "internal/rest", why: "decodes, calls the router, encodes"},
 		}},
 		{"golden cases in other people's tests", []row{
 			{pkg: "golden/goldentest", why: "package golden for a go test: imports testing, which a binary must not", users: []string{"examples/golden"}},
@@ -139,7 +139,7 @@ type home struct {
 
 func homes() []home {
 	return []home{
-		{library: "github.com/labstack/echo/v4", in: []string{"internal/httpapi"}, why: "the core is tested without HTTP"},
+		{library: "github.com/labstack/echo/v4", in: []string{"internal/rest"}, why: "the core is tested without HTTP"},
 		{library: "github.com/go-json-experiment/json", in: []string{"internal/strictjson"}, why: "encoding/json takes duplicate and case-variant names"},
 		{library: "github.com/go-playground/validator/v10", in: []string{"internal/strictjson"}, why: "one place turns tags into JSON pointers"},
 		{library: "gopkg.in/yaml.v3", in: []string{"internal/strictyaml"}, why: "takes aliases, merge keys and second documents unless it is told not to"},
@@ -169,7 +169,7 @@ func homes() []home {
 		{library: "go.uber.org/goleak", tests: true, why: "goroutines left behind"},
 		{library: "github.com/rogpeppe/go-internal/testscript", tests: true, in: []string{"cmd/caprouter"}, why: "commands as a user types them"},
 		{library: "github.com/rogpeppe/go-internal/txtar", tests: true, why: "one file a case"},
-		{library: "github.com/getkin/kin-openapi", tests: true, in: []string{"internal/httpapi"}, why: "checks real answers against openapi.yaml"},
+		{library: "github.com/getkin/kin-openapi", tests: true, in: []string{"internal/rest"}, why: "checks real answers against openapi.yaml"},
 	}
 }
 

@@ -1,0 +1,220 @@
+package rest
+
+import (
+	"encoding/json"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/caprouter/caprouter/contract"
+)
+
+// fetch reads what path answers to the caller into v and returns the status.
+func fetch(t *testing.T, core *fakeCore, caller *contract.Caller, path string, v any) int {
+	t.Helper()
+	w := httptest.NewRecorder()
+	newServer(t, Config{Auth: staticAuth{caller: caller}}, core).ServeHTTP(w, localRequest("GET", path, ""))
+	if w.Code == 200 {
+		if err := json.Unmarshal(w.Body.Bytes(), v); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return w.Code
+}
+
+func TestAgentStates(t *testing.T) {
+	until := time.Date(2026, 1, 2, 16, 4, 5, 0, time.FixedZone("", 3600))
+	cases := []struct {
+		name      string
+		now       AgentState
+		state     string
+		breaker   string
+		openUntil bool
+	}{
+		{"idle", AgentState{}, "active", "closed", false},
+		{"busy", AgentState{Breaker: "closed", InFlight: 1}, "active", "closed", false},
+		{"full", AgentState{InFlight: 2}, "at_capacity", "closed", false},
+		{"broken", AgentState{Breaker: "open", OpenUntil: until}, "breaker_open", "open", true},
+		{"broken and full", AgentState{Breaker: "open", OpenUntil: until, InFlight: 2}, "breaker_open", "open", true},
+		{"on trial", AgentState{Breaker: "half_open"}, "active", "half_open", false},
+		{"disabled", AgentState{Disabled: true, Breaker: "open", OpenUntil: until}, "disabled", "open", true},
+	}
+	caller := &contract.Caller{Scopes: []string{"agents:read", "agent:quality_agent"}}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			var got Agent
+			core := &fakeCore{states: map[string]AgentState{"quality_agent": c.now}}
+			if status := fetch(t, core, caller, "/api/v1/agents/quality_agent", &got); status != 200 {
+				t.Fatalf("got %d", status)
+			}
+			if got.State != c.state || got.Breaker.State != c.breaker || (got.Breaker.OpenUntil != nil) != c.openUntil {
+				t.Errorf("got %+v, want %s with breaker %s", got, c.state, c.breaker)
+			}
+			if c.openUntil && got.Breaker.OpenUntil.Format(time.RFC3339) != "2026-01-02T15:04:05Z" {
+				t.Errorf("got open_until %s, want it in UTC", got.Breaker.OpenUntil)
+			}
+			if got.ID != "quality_agent" || got.Origin != "file" || got.MaxInFlight != 2 || got.InFlight != c.now.InFlight {
+				t.Errorf("got %+v", got)
+			}
+		})
+	}
+}
+
+// A caller learns nothing of agents it may not use, and where an agent is
+// reached only as an administrator.
+func TestCallersSeeTheirAgentsOnly(t *testing.T) {
+	cases := []struct {
+		name    string
+		caller  *contract.Caller
+		agents  []string
+		intents []string
+		domains []string
+		grants  []string
+		url     string // of billing_agent
+		warned  bool
+	}{
+		{
+			name:   "none",
+			caller: &contract.Caller{Scopes: []string{"agents:read"}},
+		},
+		{
+			name:    "one",
+			caller:  &contract.Caller{Scopes: []string{"agents:read", "agent:quality_agent"}},
+			agents:  []string{"quality_agent"},
+			intents: []string{"code_review"}, domains: []string{"python"},
+		},
+		{
+			name:    "all",
+			caller:  &contract.Caller{Scopes: []string{"agents:read"}, AllAgents: true},
+			agents:  []string{"billing_agent", "quality_agent"},
+			intents: []string{"code_review", "cost_analysis"}, domains: []string{"azure", "databricks", "python"},
+			grants: []string{"billing_agent"}, warned: true,
+		},
+		{
+			name:    "administrator, who may use none",
+			caller:  &contract.Caller{Scopes: []string{"agents:read", "admin"}},
+			agents:  []string{"billing_agent", "quality_agent"},
+			intents: []string{"code_review", "cost_analysis"}, domains: []string{"azure", "databricks", "python"},
+			grants: []string{"billing_agent"}, url: "http://127.0.0.1:9102/tasks", warned: true,
+		},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			core := &fakeCore{}
+			var list AgentList
+			fetch(t, core, c.caller, "/api/v1/agents", &list)
+			var listed []string
+			for _, a := range list.Agents {
+				listed = append(listed, a.ID)
+				if a.ID == "billing_agent" && a.Entry.Endpoint.URL != c.url {
+					t.Errorf("got URL %q in the list, want %q", a.Entry.Endpoint.URL, c.url)
+				}
+			}
+			if diff := cmp.Diff(c.agents, listed); diff != "" {
+				t.Errorf("listed agents differ (-want +got):\n%s", diff)
+			}
+			for _, id := range []string{"billing_agent", "quality_agent"} {
+				want := 404
+				if strings.Contains(strings.Join(c.agents, " "), id) {
+					want = 200
+				}
+				if status := fetch(t, core, c.caller, "/api/v1/agents/"+id, new(Agent)); status != want {
+					t.Errorf("%s: got %d, want %d", id, status, want)
+				}
+			}
+
+			var registry Registry
+			fetch(t, core, c.caller, "/api/v1/registry", &registry)
+			var entries, grants []string
+			for _, a := range registry.Agents {
+				entries = append(entries, a.ID)
+				if a.ID == "billing_agent" && a.Endpoint.URL != c.url {
+					t.Errorf("got URL %q in the registry, want %q", a.Endpoint.URL, c.url)
+				}
+			}
+			if warned := len(registry.Warnings) > 0; warned != c.warned || registry.Warnings == nil {
+				t.Errorf("got warnings %v, want any: %t", registry.Warnings, c.warned)
+			}
+			for subject := range registry.Grants {
+				grants = append(grants, subject)
+			}
+			for _, d := range []string{
+				cmp.Diff(c.agents, entries), cmp.Diff(c.grants, grants),
+				cmp.Diff(c.intents, append([]string(nil), registry.Intents...)),
+				cmp.Diff(c.domains, append([]string(nil), registry.Domains...)),
+			} {
+				if d != "" {
+					t.Errorf("the registry differs (-want +got):\n%s", d)
+				}
+			}
+		})
+	}
+	if url := testSnapshot().Agents[0].Endpoint.URL; url == "" {
+		t.Error("hiding the URL changed the snapshot")
+	}
+}
+
+func TestUnknownAndHiddenAgentsLookAlike(t *testing.T) {
+	s := newServer(t, Config{Auth: staticAuth{caller: &contract.Caller{Scopes: []string{"agents:read"}}}}, &fakeCore{})
+	var bodies []string
+	for _, id := range []string{"quality_agent", "nobody_at_all"} {
+		w := httptest.NewRecorder()
+		s.ServeHTTP(w, localRequest("GET", "/api/v1/agents/"+id, ""))
+		body, _, _ := strings.Cut(w.Body.String(), `"request_id"`)
+		bodies = append(bodies, body)
+	}
+	if bodies[0] != bodies[1] {
+		t.Errorf("hidden: %s\nunknown: %s", bodies[0], bodies[1])
+	}
+}
+
+func TestRegistryMistakesHaveLineAndColumn(t *testing.T) {
+	srv := startServer(t, Config{}, &fakeCore{})
+	for _, path := range []string{"/api/v1/registry/validate", "/api/v1/registry/lint"} {
+		for name, body := range map[string]string{
+			"unknown key":     "clients:\n  a:\n    match:\n      intent: [x]\n      domain: [y]\n",
+			"not YAML":        "clients: [\n",
+			"empty":           "",
+			"second document": "clients: {}\n---\nclients: {}\n",
+			"alias":           "clients: &a\n  b: *a\n",
+		} {
+			t.Run(path+"/"+name, func(t *testing.T) {
+				p := problemOf(t, srv.do(t, "POST", path, body, "Content-Type", "application/yaml"))
+				if p.Status != 422 || p.Code != contract.CodeInvalidRequest || len(p.Errors) == 0 {
+					t.Fatalf("got %+v, want 422 invalid_request with errors", p)
+				}
+				for _, d := range p.Errors {
+					if d.Line < 1 || d.Column < 1 || d.Pointer != "" || d.Detail == "" || strings.Contains(d.Detail, registryName) {
+						t.Errorf("got %+v, want line, column and detail", d)
+					}
+				}
+			})
+		}
+	}
+}
+
+// Whom else an agent serves is told to administrators alone.
+func TestTenantsOfAnAgent(t *testing.T) {
+	entry := &contract.RegistryEntry{ID: "a", Requires: contract.Requires{Tenants: []string{"north", "south"}, Scopes: []string{"special"}}}
+	for _, c := range []struct {
+		name   string
+		caller contract.Caller
+		want   []string
+	}{
+		{"its own", contract.Caller{Tenant: "south", AllAgents: true}, []string{"south"}},
+		{"not among them", contract.Caller{Tenant: "west", AllAgents: true}, nil},
+		{"without one", contract.Caller{AllAgents: true}, nil},
+		{"administrator", contract.Caller{Tenant: "west", Scopes: []string{"admin"}}, []string{"north", "south"}},
+	} {
+		got := shown(entry, &c.caller)
+		if diff := cmp.Diff(c.want, got.Requires.Tenants); diff != "" || len(got.Requires.Scopes) != 1 {
+			t.Errorf("%s: tenants (-want +got), scopes %v:\n%s", c.name, got.Requires.Scopes, diff)
+		}
+	}
+	if len(entry.Requires.Tenants) != 2 {
+		t.Error("showing the entry changed it")
+	}
+}

@@ -1,0 +1,294 @@
+package rest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/caprouter/caprouter/contract"
+)
+
+func TestNewNamesWhatIsMissing(t *testing.T) {
+	_, err := New(Config{}, Deps{})
+	for _, field := range []string{"Router", "Tickets", "TaskTokens", "Registry", "AgentState", "Readiness", "JWKS", "NewID", "Metrics"} {
+		if err == nil || !strings.Contains(err.Error(), "Deps."+field) {
+			t.Errorf("got error %v, want %s in it", err, field)
+		}
+	}
+	if err != nil && strings.Contains(err.Error(), "Deps.Meter") {
+		t.Errorf("got error %v, but the meter is optional", err)
+	}
+}
+
+func TestEveryAnswerHasAnID(t *testing.T) {
+	core := &fakeCore{}
+	srv := startServer(t, Config{}, core)
+	seen := map[string]bool{}
+	for _, c := range []struct{ method, path, body string }{
+		{"POST", "/api/v1/route", prompt},
+		{"POST", "/api/v1/route", `{`},
+		{"GET", "/nowhere", ""},
+		{"PATCH", "/healthz", ""},
+		{"GET", "/healthz", ""},
+		{"OPTIONS", "/api/v1/route", ""},
+		{"OPTIONS", "/nowhere", ""},
+	} {
+		got := srv.do(t, c.method, c.path, c.body,
+			"Content-Type", "application/json", "X-Request-Id", "01980c1a-7c00-7a3e-9d41-ffffffffffff")
+		ids := got.Header["X-Request-Id"]
+		if len(ids) != 1 || seen[ids[0]] || !strings.HasPrefix(ids[0], "01980c1a") || strings.HasSuffix(ids[0], "ffffffffffff") {
+			t.Errorf("%s %s: got X-Request-Id %q, want one id, new and our own", c.method, c.path, ids)
+			continue
+		}
+		seen[ids[0]] = true
+		if nosniff := got.Header.Get("X-Content-Type-Options"); nosniff != "nosniff" {
+			t.Errorf("%s %s: got X-Content-Type-Options %q", c.method, c.path, nosniff)
+		}
+	}
+	if got := core.last(); got == nil || !seen[got.RequestID] {
+		t.Errorf("the core was given the request %+v, want the id of the answer", got)
+	}
+}
+
+func TestDecisionHeaders(t *testing.T) {
+	core := &fakeCore{handle: func(_ context.Context, req *contract.Request, _ *contract.Caller) (*contract.Response, error) {
+		switch req.SessionID {
+		case "two":
+			r := completed(req)
+			r.Decision.Chosen = []string{"quality_agent", "billing_agent"}
+			return r, nil
+		case "none":
+			return unsupported(req), nil
+		case "model":
+			return answeredByModel(req), nil
+		case "cache":
+			return completedAfter(classifiedBy(contract.SourceCache, testModelUse()))(req), nil
+		case "ask":
+			return undecided(req), nil
+		}
+		r := completed(req)
+		r.Decision = nil
+		return r, nil
+	}}
+	srv := startServer(t, Config{}, core)
+	cases := []struct {
+		session string
+		want    map[string]string
+	}{
+		{"two", map[string]string{
+			"X-Router-Decision-Id": "01980c1a-7c0a-7b11-8c22-90aa11bb22cc",
+			"X-Router-Agent":       "quality_agent,billing_agent", "X-Router-Source": "lexical",
+		}},
+		{"none", map[string]string{
+			"X-Router-Decision-Id": "01980c1a-7c0a-7b11-8c22-90aa11bb22cc",
+			"X-Router-Source":      "lexical", "X-Router-Fallback": "B",
+		}},
+		{"model", map[string]string{
+			"X-Router-Decision-Id": "01980c1a-7c0a-7b11-8c22-90aa11bb22cc",
+			"X-Router-Source":      "llm", "X-Router-Fallback": "A",
+		}},
+		{"cache", map[string]string{
+			"X-Router-Decision-Id": "01980c1a-7c0a-7b11-8c22-90aa11bb22cc",
+			"X-Router-Agent":       "quality_agent", "X-Router-Source": "cache",
+		}},
+		{"ask", map[string]string{
+			"X-Router-Decision-Id": "01980c1a-7c0a-7b11-8c22-90aa11bb22cc",
+			"X-Router-Source":      "lexical",
+		}},
+		{"no decision", map[string]string{}},
+	}
+	for _, c := range cases {
+		t.Run(c.session, func(t *testing.T) {
+			got := srv.post(t, "/api/v1/route", `{"content":{"prompt":"p"},"session_id":"`+c.session+`"}`)
+			found := map[string]string{}
+			for name := range got.Header {
+				if strings.HasPrefix(name, "X-Router-") {
+					found[name] = got.Header.Get(name)
+				}
+			}
+			if diff := cmp.Diff(c.want, found); diff != "" {
+				t.Errorf("headers differ (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestUnsupportedIsAProblemThatExplains(t *testing.T) {
+	core := &fakeCore{handle: func(_ context.Context, req *contract.Request, _ *contract.Caller) (*contract.Response, error) {
+		return unsupported(req), nil
+	}}
+	srv := startServer(t, Config{}, core)
+	got := srv.post(t, "/api/v1/route", prompt)
+	var p UnsupportedProblem
+	if err := json.Unmarshal(got.body, &p); err != nil {
+		t.Fatal(err)
+	}
+	if p.Status != 422 || p.Code != contract.CodeNoEligibleAgent || p.Outcome != contract.StatusUnsupported ||
+		p.Detail != "nobody declares this" || p.Decision == nil || p.Data.Mode != contract.DataUnsupported {
+		t.Errorf("got %s", got.body)
+	}
+	dry := srv.post(t, "/api/v1/route", `{"content":{"prompt":"p"},"options":{"dry_run":true}}`)
+	if dry.StatusCode != http.StatusOK || dry.Header.Get("Content-Type") != typeJSON {
+		t.Errorf("a dry run got %d %s, want 200 and JSON", dry.StatusCode, dry.Header.Get("Content-Type"))
+	}
+}
+
+func TestPathsAndMethods(t *testing.T) {
+	srv := startServer(t, Config{}, &fakeCore{})
+	cases := []struct {
+		method, path string
+		status       int
+		allow        []string
+	}{
+		{"GET", "/", 404, nil},
+		{"GET", "/api/v1/route/", 404, nil},
+		{"GET", "//api/v1/agents", 404, nil},
+		{"GET", "/API/V1/agents", 404, nil},
+		{"GET", "/api/v1/agents/", 404, nil},
+		{"GET", "/api/v1/agents/quality_agent/x", 404, nil},
+		{"GET", "/api/v1/agents/..%2fregistry", 404, nil},
+		{"GET", "/api/v1/agents/quality%5Fagent%00", 404, nil},
+		{"GET", "/api/v1/route", 405, []string{"OPTIONS", "POST"}},
+		{"HEAD", "/api/v1/route", 405, []string{"OPTIONS", "POST"}},
+		{"DELETE", "/api/v1/agents/quality_agent", 405, []string{"GET", "HEAD", "OPTIONS"}},
+		{"TRACE", "/healthz", 405, []string{"GET", "HEAD", "OPTIONS"}},
+		{"BREW", "/healthz", 405, []string{"GET", "HEAD", "OPTIONS"}},
+		{"OPTIONS", "/api/v1/agents", 204, []string{"GET", "HEAD", "OPTIONS"}},
+		{"OPTIONS", "/api/v1/classify", 204, []string{"OPTIONS", "POST"}},
+		{"OPTIONS", "/nowhere", 404, nil},
+		{"HEAD", "/api/v1/agents", 200, nil},
+		{"HEAD", "/readyz", 200, nil},
+		{"HEAD", "/openapi.json", 200, nil},
+	}
+	for _, c := range cases {
+		t.Run(c.method+" "+c.path, func(t *testing.T) {
+			got := srv.do(t, c.method, c.path, "")
+			if got.StatusCode != c.status {
+				t.Errorf("got %d, want %d", got.StatusCode, c.status)
+			}
+			var allow []string
+			if value := got.Header.Get("Allow"); value != "" {
+				allow = slices.Sorted(strings.SplitSeq(value, ", "))
+			}
+			if diff := cmp.Diff(c.allow, allow); diff != "" {
+				t.Errorf("Allow differs (-want +got):\n%s", diff)
+			}
+			if c.method == "HEAD" && (len(got.body) != 0 || got.ContentLength <= 0) {
+				t.Errorf("got %d bytes of body and Content-Length %d, want none and the length of GET's", len(got.body), got.ContentLength)
+			}
+		})
+	}
+}
+
+func TestErrorsOfTheCore(t *testing.T) {
+	cases := []struct {
+		name   string
+		err    error
+		status int
+		code   contract.Code
+		detail string
+	}{
+		{"known", &contract.Error{Code: contract.CodeConflict, Message: "m"}, 409, contract.CodeConflict, "m"},
+		{"wrapped", fmt.Errorf("secret: %w", &contract.Error{Code: contract.CodeNotFound, Message: "m"}), 404, contract.CodeNotFound, "m"},
+		{"unknown", errors.New("secret"), 500, contract.CodeInternal, internalDetail},
+		{"code of nobody", &contract.Error{Code: "odd", Message: "secret"}, 500, contract.CodeInternal, internalDetail},
+		{"rate", &contract.Error{Code: contract.CodeRateLimited, Message: "m"}, 429, contract.CodeRateLimited, "m"},
+		{"no record", &contract.Error{Code: contract.CodeAuditUnavailable, Message: "m"}, 503, contract.CodeAuditUnavailable, "m"},
+		{"deadline of its own", context.DeadlineExceeded, 500, contract.CodeInternal, internalDetail},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			log := &logLines{}
+			core := &fakeCore{handle: func(context.Context, *contract.Request, *contract.Caller) (*contract.Response, error) {
+				return nil, c.err
+			}}
+			s := newServer(t, Config{Logger: log.logger()}, core)
+			w := httptest.NewRecorder()
+			s.ServeHTTP(w, localRequest(http.MethodPost, "/api/v1/route", prompt))
+			var p Problem
+			if err := json.Unmarshal(w.Body.Bytes(), &p); err != nil {
+				t.Fatal(err)
+			}
+			if w.Code != c.status || p.Code != c.code || p.Detail != c.detail || p.Type != problemBase+string(c.code) {
+				t.Errorf("got %d %+v, want %d %s %q", w.Code, p, c.status, c.code, c.detail)
+			}
+			if got, want := w.Header().Get("Retry-After"), map[int]string{429: "1", 503: "5"}[c.status]; got != want {
+				t.Errorf("got Retry-After %q, want %q", got, want)
+			}
+			if strings.Contains(w.Body.String(), "secret") {
+				t.Errorf("internal text got out: %s", w.Body)
+			}
+			if logged := strings.Contains(log.String(), `"level":"ERROR"`); logged != (c.code == contract.CodeInternal) {
+				t.Errorf("got log %s", log)
+			}
+		})
+	}
+}
+
+// An answer that cannot be encoded is an internal error and not half an answer.
+func TestAnswerThatCannotBeEncoded(t *testing.T) {
+	core := &fakeCore{handle: func(_ context.Context, req *contract.Request, _ *contract.Caller) (*contract.Response, error) {
+		r := completed(req)
+		r.Data.Results[0].Data = map[string]json.RawMessage{"a": json.RawMessage(`{"broken`)}
+		return r, nil
+	}}
+	srv := startServer(t, Config{}, core)
+	if got := srv.post(t, "/api/v1/route", prompt); got.StatusCode != http.StatusInternalServerError {
+		t.Errorf("got %d %s, want 500", got.StatusCode, got.body)
+	}
+}
+
+func TestAccessLogHoldsIDsAndNoText(t *testing.T) {
+	log := &logLines{}
+	s := newServer(t, Config{Logger: log.logger()}, &fakeCore{})
+	s.ServeHTTP(httptest.NewRecorder(), localRequest("POST", "/api/v1/route", `{"content":{"prompt":"canary one"},"session_id":"canary two"}`))
+	s.ServeHTTP(httptest.NewRecorder(), localRequest("GET", "/canary-three?q=canary-four", ""))
+	got := log.String()
+	if strings.Contains(got, "canary") {
+		t.Errorf("text of the caller is in the log: %s", got)
+	}
+	lines := strings.Split(strings.TrimSpace(got), "\n")
+	if len(lines) != 2 {
+		t.Fatalf("got %d lines, want 2: %s", len(lines), got)
+	}
+	for i, want := range []string{`"route":"/api/v1/route","status":200,"outcome":"completed"`, `"route":"","status":404,"outcome":"not_found"`} {
+		if !strings.Contains(lines[i], want) {
+			t.Errorf("got line %s, want %s in it", lines[i], want)
+		}
+	}
+}
+
+func TestMeterCountsErrorsOfTheRoutingEndpoint(t *testing.T) {
+	meter := &counts{}
+	core := &fakeCore{meter: meter, handle: func(_ context.Context, req *contract.Request, _ *contract.Caller) (*contract.Response, error) {
+		if req.SessionID == "panic" {
+			panic("no")
+		}
+		return unsupported(req), nil
+	}}
+	s := newServer(t, Config{}, core)
+	for _, r := range []*http.Request{
+		localRequest("POST", "/api/v1/route", prompt), // the router counts this one
+		localRequest("POST", "/api/v1/route", `{`),
+		localRequest("POST", "/api/v1/route", `{"content":{"prompt":"p"},"session_id":"panic"}`),
+		localRequest("POST", "/api/v1/classify", `{`),
+		localRequest("GET", "/api/v1/route", ""),
+		localRequest("GET", "/nowhere", ""),
+	} {
+		s.ServeHTTP(httptest.NewRecorder(), r)
+	}
+	if diff := cmp.Diff([]string{"invalid_request", "internal"}, meter.outcomes); diff != "" {
+		t.Errorf("outcomes differ (-want +got):\n%s", diff)
+	}
+	if meter.inFlight != 0 {
+		t.Errorf("got %d requests in flight, want 0", meter.inFlight)
+	}
+}

@@ -1,0 +1,312 @@
+package rest
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/caprouter/caprouter/capabilities"
+	"github.com/caprouter/caprouter/contract"
+)
+
+const testVersion = "sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
+
+// fakeCore stands for everything behind the edge. Its zero value completes every
+// request and has two agents.
+type fakeCore struct {
+	handle   func(ctx context.Context, req *contract.Request, caller *contract.Caller) (*contract.Response, error)
+	classify func(ctx context.Context, req *contract.Request, caller *contract.Caller) (*contract.Classification, error)
+	states   map[string]AgentState
+	ready    Readiness
+	meter    Meter
+	forget   bool // do not keep the requests
+	later    fakeLater
+
+	mu  sync.Mutex
+	got []*contract.Request
+	ids atomic.Int64
+}
+
+func (f *fakeCore) deps() Deps {
+	return Deps{
+		Router:     f,
+		Tickets:    f,
+		TaskTokens: f.taskToken,
+		Registry:   testSnapshot,
+		AgentState: func(id string) AgentState { return f.states[id] },
+		Readiness:  f.readiness,
+		JWKS:       func() []byte { return []byte(`{"keys":[{"kty":"OKP","kid":"k1"}]}`) },
+		NewID:      func() string { return fmt.Sprintf("01980c1a-7c00-7a3e-9d41-%012x", f.ids.Add(1)) },
+		Metrics: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
+			_, _ = io.WriteString(w, "up 1\n")
+		}),
+		Meter: f.meter,
+	}
+}
+
+func (f *fakeCore) readiness() Readiness {
+	if f.ready.Status == "" {
+		return Readiness{Status: ReadinessReady}
+	}
+	return f.ready
+}
+
+func (f *fakeCore) note(req *contract.Request) {
+	if f.forget {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.got = append(f.got, req)
+}
+
+// last returns the request the core was given last, nil when there was none.
+func (f *fakeCore) last() *contract.Request {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(f.got) == 0 {
+		return nil
+	}
+	return f.got[len(f.got)-1]
+}
+
+func (f *fakeCore) Handle(ctx context.Context, req *contract.Request, caller *contract.Caller) (*contract.Response, error) {
+	f.note(req)
+	if f.handle != nil {
+		return f.handle(ctx, req, caller)
+	}
+	return completed(req), nil
+}
+
+func (f *fakeCore) Classify(ctx context.Context, req *contract.Request, caller *contract.Caller) (*contract.Classification, error) {
+	f.note(req)
+	if f.classify != nil {
+		return f.classify(ctx, req, caller)
+	}
+	clf := testClassification()
+	return &clf, nil
+}
+
+func testClassification() contract.Classification {
+	return contract.Classification{
+		Intent: "code_review", Domains: []string{"python"}, Confidence: 0.9,
+		Source: contract.SourceLexical, LatencyMS: 0.04,
+	}
+}
+
+func testDecision() *contract.Decision {
+	return &contract.Decision{
+		DecisionID:     "01980c1a-7c0a-7b11-8c22-90aa11bb22cc",
+		Classification: testClassification(),
+		Candidates: []contract.Candidate{{
+			AgentID: "quality_agent", Score: 0.8, Parts: contract.ScoreParts{Intent: 0.5, Domains: 0.3},
+			MatchedDomains: []string{"python"}, Eligible: true, Role: contract.RoleChosen,
+		}},
+		CandidatesTotal: 1,
+		Chosen:          []string{"quality_agent"},
+		RegistryVersion: testVersion,
+		TimingsMS:       map[string]float64{"classify": 0.04, "match": 0.01},
+	}
+}
+
+func completed(req *contract.Request) *contract.Response {
+	return &contract.Response{
+		RequestID: req.RequestID, TraceID: cmp.Or(req.TraceID, goodTrace), Status: contract.StatusCompleted, Decision: testDecision(),
+		Tasks: []contract.TaskReport{{
+			TaskID: "01980c1a-7c0b-7d10-a1b2-c3d4e5f60718", AgentID: "quality_agent",
+			SubtaskTitle: "Review", Status: contract.TaskSuccess, Attempts: 1, LatencyMS: 12,
+		}},
+		Data: contract.ResponseData{
+			Mode: contract.DataDispatch, Answer: "All well.",
+			Results: []contract.AgentResult{{AgentID: "quality_agent", Status: contract.TaskSuccess}},
+		},
+	}
+}
+
+func unsupported(req *contract.Request) *contract.Response {
+	policy := "B"
+	d := testDecision()
+	d.Chosen, d.FallbackUsed = nil, &policy
+	d.Candidates[0].Eligible, d.Candidates[0].Role = false, contract.RoleCandidate
+	return &contract.Response{
+		RequestID: req.RequestID, TraceID: cmp.Or(req.TraceID, goodTrace), Status: contract.StatusUnsupported, Decision: d,
+		Data: contract.ResponseData{
+			Mode: contract.DataUnsupported, DryRun: req.Options.DryRun,
+			Unsupported: &contract.Unsupported{
+				Reason: "no_match", Detail: "nobody declares this",
+				Nearest: []contract.NearestMiss{{AgentID: "quality_agent", Score: 0.3, MissingScore: 0.35}},
+			},
+		},
+	}
+}
+
+func testSnapshot() *capabilities.Snapshot {
+	return &capabilities.Snapshot{
+		Version: testVersion,
+		Agents: []*contract.RegistryEntry{
+			{
+				ID:       "billing_agent",
+				Match:    contract.Match{Intent: []string{"cost_analysis"}, Domains: []string{"azure", "databricks"}},
+				Endpoint: contract.Endpoint{Protocol: contract.ProtocolHTTP, URL: "http://127.0.0.1:9102/tasks"},
+			},
+			{
+				ID:          "quality_agent",
+				Match:       contract.Match{Intent: []string{"code_review"}, Domains: []string{"python", contract.AnyDomain}},
+				MaxInFlight: 2,
+			},
+		},
+		Intents:  []string{"code_review", "cost_analysis"},
+		Domains:  []string{"azure", "databricks", "python"},
+		Routing:  capabilities.DefaultRouting(),
+		Fallback: capabilities.DefaultFallback(),
+		Grants:   map[string]contract.Grant{"billing_agent": {Intents: []string{"cost_analysis"}, Domains: []string{"azure"}}},
+		Warnings: []string{"fallback policy C is not available yet: B answers instead"},
+	}
+}
+
+func newServer(t testing.TB, cfg Config, core *fakeCore) *Server {
+	t.Helper()
+	s, err := New(cfg, core.deps())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// testServer is a Server on a loopback port, with a client of its own.
+type testServer struct {
+	*Server
+	addr   string
+	client *http.Client
+	stop   func() error // ends Serve and returns its error; more calls do nothing
+}
+
+func startServer(t testing.TB, cfg Config, core *fakeCore) *testServer {
+	t.Helper()
+	s := newServer(t, cfg, core)
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	served := make(chan error, 1)
+	go func() { served <- s.Serve(ctx, ln) }()
+	transport := &http.Transport{MaxIdleConnsPerHost: 64}
+	ts := &testServer{Server: s, addr: ln.Addr().String(), client: &http.Client{Transport: transport}}
+	ts.stop = sync.OnceValue(func() error {
+		cancel()
+		transport.CloseIdleConnections()
+		return <-served
+	})
+	t.Cleanup(func() {
+		if err := ts.stop(); err != nil {
+			t.Errorf("Serve: %v", err)
+		}
+	})
+	return ts
+}
+
+// reply is a response whose body was read.
+type reply struct {
+	*http.Response
+	body []byte
+}
+
+// do sends a request and holds it and its answer to the OpenAPI document.
+// headers are name, value, name, value…; "Host" sets the host.
+func (ts *testServer) do(t testing.TB, method, path, body string, headers ...string) reply {
+	t.Helper()
+	got := ts.send(t, method, path, strings.NewReader(body), headers...)
+	conforms(t, method, path, body, got)
+	return got
+}
+
+// send is do for bodies that are no strings, without the check.
+func (ts *testServer) send(t testing.TB, method, path string, body io.Reader, headers ...string) reply {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), method, "http://"+ts.addr+path, body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := 0; i+1 < len(headers); i += 2 {
+		if headers[i] == "Host" {
+			req.Host = headers[i+1]
+			continue
+		}
+		req.Header.Add(headers[i], headers[i+1])
+	}
+	resp, err := ts.client.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	data, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Request = req
+	return reply{Response: resp, body: data}
+}
+
+func (ts *testServer) get(t testing.TB, path string, headers ...string) reply {
+	t.Helper()
+	return ts.do(t, http.MethodGet, path, "", headers...)
+}
+
+func (ts *testServer) post(t testing.TB, path, body string, headers ...string) reply {
+	t.Helper()
+	return ts.do(t, http.MethodPost, path, body, append([]string{"Content-Type", "application/json"}, headers...)...)
+}
+
+const prompt = `{"content":{"prompt":"Please do a code review of this python module"}}`
+
+// logLines is a log to look at.
+type logLines struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (l *logLines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *logLines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+func (l *logLines) logger() *slog.Logger {
+	return slog.New(slog.NewJSONHandler(l, &slog.HandlerOptions{Level: slog.LevelDebug}))
+}
+
+// counts is a Meter.
+type counts struct {
+	mu       sync.Mutex
+	outcomes []string
+	inFlight int
+}
+
+func (c *counts) Request(outcome string, _ time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.outcomes = append(c.outcomes, outcome)
+}
+
+func (c *counts) InFlight(delta int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.inFlight += delta
+}

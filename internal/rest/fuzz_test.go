@@ -1,0 +1,181 @@
+package rest
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/getkin/kin-openapi/openapi3"
+
+	"github.com/caprouter/caprouter/contract"
+)
+
+// No body is ever a server error, what is refused says so as a problem, and what
+// the core gets is a valid request that the document allows.
+func FuzzRouteBody(f *testing.F) {
+	for _, seed := range []string{
+		prompt,
+		`{"content":{"prompt":"p","inputs":{"a":null,"A":[1,{"b":2}]}},"history":[{"role":"user","content":"c"}]}`,
+		`{"content":{"prompt":"p"},"agent_id":null,"clarification":null,"options":{"fallback":null,"mode":"sync","timeout_ms":1,"dry_run":true}}`,
+		`{"content":{"prompt":"p"},"metadata":{"locale":"pt-BR"},"session_id":"s","agent_id":"quality_agent"}`,
+		`{"content":{"prompt":"p"},"clarification":{"request_id":"r","option_id":"o"},"options":{"mode":"async"}}`,
+		`{"content":{"prompt":"p"},"session_id":"s","clarification":{"request_id":"01980c1a-7c00-7a3e-9d41-5f2b6c7d8e90","option_id":"1"},"options":{"fallback":"A"}}`,
+		`{"content":{"prompt":"\u0000\ud83d\ude00\\"}}`,
+		`{"content":{"prompt":"p","prompt":"q"}}`,
+		`{"CONTENT":{"prompt":"p"}}`,
+		`{"content":{"prompt":"p"}}{}`,
+		"\ufeff{}", `null`, `[]`, `""`, `0`, ``, `{`, "\xff",
+		`{"content":{"prompt":"p"},"options":{"timeout_ms":1e400}}`,
+		strings.Repeat(`{"content":`, 300),
+	} {
+		f.Add([]byte(seed))
+	}
+	doc, err := servedSpec()
+	if err != nil {
+		f.Fatal(err)
+	}
+	core := &fakeCore{}
+	s := newServer(f, Config{}, core)
+	f.Fuzz(func(t *testing.T, body []byte) {
+		core.got = nil
+		w := httptest.NewRecorder()
+		s.ServeHTTP(w, localRequest("POST", "/api/v1/route", string(body)))
+		switch req := core.last(); {
+		case req == nil:
+			if w.Code != 400 && w.Code != 413 && w.Code != 422 {
+				t.Fatalf("got %d %s, want 400, 413 or 422", w.Code, w.Body)
+			}
+			var p Problem
+			if err := json.Unmarshal(w.Body.Bytes(), &p); err != nil || p.Status != w.Code || p.Detail == "" {
+				t.Fatalf("got %s (%v), want a problem", w.Body, err)
+			}
+		case w.Code != 200 && (w.Code != 202 || req.Options.Mode != contract.ModeAsync):
+			t.Fatalf("got %d %s, want 200, or 202 for what nobody waits for", w.Code, w.Body)
+		default:
+			if e := req.Validate(); e != nil {
+				t.Errorf("the core got a request that is not valid: %v", e)
+			}
+			allowed(t, doc, body)
+		}
+	})
+}
+
+// allowed checks that the document allows a body that was taken.
+func allowed(t *testing.T, doc *openapi3.T, body []byte) {
+	t.Helper()
+	if strings.Contains(string(body), `"mode"`) {
+		return // Go takes "" for an absent mode, the document does not
+	}
+	var value any
+	if err := json.Unmarshal(body, &value); err != nil {
+		t.Fatalf("what was taken is no JSON: %v", err)
+	}
+	if err := doc.Components.Schemas["Request"].Value.VisitJSON(value, openapi3.EnableJSONSchema2020()); err != nil {
+		t.Errorf("what was taken is no Request by the document: %v", err)
+	}
+}
+
+// Headers are outside bytes too: whatever they hold, a request is served or
+// refused, never broken.
+func FuzzHeaders(f *testing.F) {
+	f.Add("application/json", "*/*", "respond-async", "00-"+goodTrace+"-"+goodParent+"-01", "localhost:8080", "gzip", "k")
+	f.Add("application/json", "text/event-stream, */*;q=0.999", "", "", "localhost", "", " ~")
+	f.Add(`application/json; charset="utf-8"`, "text/event-stream;q=0", "a=b;c, d", "ff-", "[::1]", "identity", "\x00")
+	f.Add(";", ",;=,", "=", "", "[", "", "")
+	core := &fakeCore{handle: func(_ context.Context, req *contract.Request, _ *contract.Caller) (*contract.Response, error) {
+		return completed(req), nil
+	}}
+	s := newServer(f, Config{}, core)
+	f.Fuzz(func(t *testing.T, contentType, accept, prefer, traceparent, host, encoding, key string) {
+		r := localRequest("POST", "/api/v1/route", prompt)
+		r.Host = host
+		r.Header.Set("Content-Type", contentType)
+		r.Header.Set("Accept", accept)
+		r.Header.Set("Prefer", prefer)
+		r.Header.Set("Traceparent", traceparent)
+		r.Header.Set("Content-Encoding", encoding)
+		r.Header.Set("Idempotency-Key", key)
+		w := httptest.NewRecorder()
+		s.ServeHTTP(w, r)
+		switch w.Code {
+		case 200, 202, 403, 415, 422:
+		default:
+			t.Fatalf("got %d %s, want 200, 202, 403, 415 or 422", w.Code, w.Body)
+		}
+		if ct := w.Header().Get("Content-Type"); ct == typeEvents && !strings.Contains(strings.ToLower(accept), typeEvents) {
+			t.Errorf("got events for Accept: %q", accept)
+		}
+	})
+}
+
+// Whatever a reader says it has seen, the core is asked for a place that was
+// named, or the reader is refused.
+func FuzzResume(f *testing.F) {
+	for _, seed := range []string{"", "0", "7", "+7", "-1", "0x7", "1_0", "18446744073709551615", "18446744073709551616", "7 ", "\u0667", "é", "1e3", "00000000000000000000007"} {
+		f.Add(seed, "")
+		f.Add("", "after="+seed)
+	}
+	f.Add("3", "after=4&after=5")
+	f.Add("3", "before=4")
+	f.Add("", "after=%zz;")
+	var asked *uint64
+	core := &fakeCore{later: fakeLater{events: func(_ context.Context, after uint64, emit func(uint64, *contract.Event) error) error {
+		asked = &after
+		return emit(after+1, final(stored(testRequest)))
+	}}}
+	s := newServer(f, Config{}, core)
+	f.Fuzz(func(t *testing.T, header, query string) {
+		asked = nil
+		r := localRequest("GET", "/api/v1/requests/"+testRequest+"/events", "")
+		r.URL.RawQuery = query
+		r.Header.Set("Last-Event-ID", header)
+		w := httptest.NewRecorder()
+		s.ServeHTTP(w, r)
+		switch {
+		case w.Code == 422 && asked == nil:
+		case w.Code == 204 && asked == nil && strings.Contains(header+query, strconv.FormatUint(seqEnd, 10)):
+		case w.Code != 200 || asked == nil:
+			t.Fatalf("got %d %s, want 200 or 422", w.Code, w.Body)
+		case header != "":
+			if want := strings.TrimLeft(header, "0"); strconv.FormatUint(*asked, 10) != cmp.Or(want, "0") {
+				t.Errorf("got %d for Last-Event-ID %q", *asked, header)
+			}
+		}
+	})
+}
+
+// Whatever an agent says of its task, its event is one line of JSON that a reader
+// gets back as it was.
+func FuzzEventFraming(f *testing.F) {
+	f.Add(uint64(7), "32 of 64 lines")
+	f.Add(uint64(0), "a\nb\r\nc\rd\u2028e\u2029\u0085f\x00\x0b")
+	f.Add(uint64(1<<63), "\n\nevent: final\ndata: {}\n\n")
+	f.Add(uint64(1), "\xff\ufeff<script>")
+	f.Fuzz(func(t *testing.T, seq uint64, message string) {
+		var buf bytes.Buffer
+		ev := contract.Event{Type: contract.EventTaskProgress, At: testTime, Progress: &contract.Progress{Message: message}}
+		if err := encodeEvent(&buf, seq, string(ev.Type), &ev); err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(buf.String(), "\r") {
+			t.Errorf("a carriage return ends a line too: %q", buf.String())
+		}
+		events := eventsOf(t, buf.String())
+		if len(events) != 1 || events[0].event != string(ev.Type) || (events[0].id == "") != (seq == 0) {
+			t.Fatalf("got %+v, want one event", events)
+		}
+		var back contract.Event
+		if err := json.Unmarshal([]byte(events[0].data), &back); err != nil {
+			t.Fatal(err)
+		}
+		if utf8.ValidString(message) && back.Progress.Message != message {
+			t.Errorf("got %q, want %q", back.Progress.Message, message)
+		}
+	})
+}

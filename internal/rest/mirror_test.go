@@ -1,0 +1,340 @@
+package rest
+
+import (
+	"encoding/json"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/llm"
+)
+
+// mirrored says which Go type each schema of the document describes.
+func mirrored() map[string]reflect.Type {
+	return map[string]reflect.Type{
+		"Request":            reflect.TypeFor[contract.Request](),
+		"Response":           reflect.TypeFor[contract.Response](),
+		"Task":               reflect.TypeFor[contract.Task](),
+		"Result":             reflect.TypeFor[contract.Result](),
+		"Problem":            reflect.TypeFor[Problem](),
+		"UnsupportedProblem": reflect.TypeFor[UnsupportedProblem](),
+		"AgentList":          reflect.TypeFor[AgentList](),
+		"Registry":           reflect.TypeFor[Registry](),
+		"RegistryCheck":      reflect.TypeFor[RegistryCheck](),
+		"RegistryLint":       reflect.TypeFor[RegistryLint](),
+		"Readiness":          reflect.TypeFor[Readiness](),
+		"Classification":     reflect.TypeFor[contract.Classification](),
+		"Health":             reflect.TypeFor[Health](),
+		"Event":              reflect.TypeFor[contract.Event](),
+		"Progress":           reflect.TypeFor[contract.Progress](),
+		"ResultReceipt":      reflect.TypeFor[ResultReceipt](),
+		"DecisionPage":       reflect.TypeFor[contract.DecisionPage](),
+		"Ticket":             reflect.TypeFor[contract.Ticket](),
+		"TicketPage":         reflect.TypeFor[contract.TicketPage](),
+		"TicketClose":        reflect.TypeFor[TicketClose](),
+	}
+}
+
+// inbound are the schemas of what others send us: there `required` follows the
+// validate tags, elsewhere a member is required unless it may be left out.
+func inbound(schema string) bool {
+	return slices.Contains([]string{"Request", "Result", "Progress", "TicketClose"}, schema)
+}
+
+// Every JSON field of the Go types is in the document, with the same type, and
+// the document has no others.
+func TestSchemasMirrorTheTypes(t *testing.T) {
+	doc := spec(t)
+	for name, typ := range mirrored() {
+		t.Run(name, func(t *testing.T) {
+			ref := doc.Components.Schemas[name]
+			if ref == nil {
+				t.Fatalf("the document has no schema %s", name)
+			}
+			m := mirror{t: t, inbound: inbound(name)}
+			m.compare("#", typ, ref.Value)
+		})
+	}
+}
+
+type mirror struct {
+	t       *testing.T
+	inbound bool
+}
+
+func (m mirror) compare(at string, typ reflect.Type, schema *openapi3.Schema) {
+	m.t.Helper()
+	schema, nullable := unwrap(schema)
+	if typ.Kind() == reflect.Pointer {
+		if !nullable {
+			m.t.Errorf("%s: Go has a pointer, the schema does not allow null", at)
+		}
+		typ = typ.Elem()
+	} else if nullable {
+		m.t.Errorf("%s: the schema allows null, Go has %s", at, typ)
+	}
+	if want := jsonType(typ); want != "" && !schema.Type.Includes(want) {
+		m.t.Errorf("%s: Go has %s, the schema %v", at, typ, schema.Type)
+	}
+	switch {
+	case typ == reflect.TypeFor[time.Time](), typ == reflect.TypeFor[json.RawMessage]():
+	case typ.Kind() == reflect.Struct:
+		m.object(at, typ, schema)
+	case typ.Kind() == reflect.Slice:
+		m.compare(at+"[]", typ.Elem(), schema.Items.Value)
+	case typ.Kind() == reflect.Map:
+		m.dictionary(at, typ, schema)
+	}
+}
+
+func (m mirror) object(at string, typ reflect.Type, schema *openapi3.Schema) {
+	m.t.Helper()
+	fields := jsonFields(typ)
+	names := make([]string, 0, len(fields))
+	var required []string
+	for name, f := range fields {
+		names = append(names, name)
+		if m.required(f) {
+			required = append(required, name)
+		}
+	}
+	var described []string
+	for name := range schema.Properties {
+		described = append(described, name)
+	}
+	if diff := cmp.Diff(sorted(names), sorted(described)); diff != "" {
+		m.t.Errorf("%s: members differ (-Go +schema):\n%s", at, diff)
+	}
+	if diff := cmp.Diff(sorted(required), sorted(schema.Required)); diff != "" {
+		m.t.Errorf("%s: required members differ (-Go +schema):\n%s", at, diff)
+	}
+	if closed := schema.AdditionalProperties.Has != nil && !*schema.AdditionalProperties.Has; closed != m.inbound {
+		m.t.Errorf("%s: additionalProperties: false is %t, want %t: what is sent to us is closed, what we send is open", at, closed, m.inbound)
+	}
+	for name, f := range fields {
+		if p := schema.Properties[name]; p != nil {
+			// A pointer that is left out when nil is never null on its way out.
+			typ := f.Type
+			if _, nullable := unwrap(p.Value); !nullable && typ.Kind() == reflect.Pointer && omitted(f) && !m.inbound {
+				typ = typ.Elem()
+			}
+			m.compare(at+"/"+name, typ, p.Value)
+		}
+	}
+}
+
+func (m mirror) dictionary(at string, typ reflect.Type, schema *openapi3.Schema) {
+	m.t.Helper()
+	free := schema.AdditionalProperties.Has != nil && *schema.AdditionalProperties.Has
+	switch {
+	case typ.Elem() == reflect.TypeFor[json.RawMessage]():
+		if !free {
+			m.t.Errorf("%s: Go takes any members, the schema does not say additionalProperties: true", at)
+		}
+	case schema.AdditionalProperties.Schema == nil:
+		m.t.Errorf("%s: the schema does not say what the members are", at)
+	default:
+		m.compare(at+"/*", typ.Elem(), schema.AdditionalProperties.Schema.Value)
+	}
+}
+
+// required reports whether the member must be there.
+func (m mirror) required(f reflect.StructField) bool {
+	if !m.inbound {
+		return !omitted(f)
+	}
+	rule := f.Tag.Get("validate")
+	if strings.Contains(rule, "required") || strings.HasPrefix(rule, "oneof") {
+		return true
+	}
+	// A struct is required when something in it is.
+	if f.Type.Kind() == reflect.Struct {
+		for _, inner := range jsonFields(f.Type) {
+			if m.required(inner) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func omitted(f reflect.StructField) bool {
+	tag := f.Tag.Get("json")
+	return strings.Contains(tag, ",omitempty") || strings.Contains(tag, ",omitzero")
+}
+
+// jsonFields returns the members of a struct, embedded ones in their place.
+func jsonFields(typ reflect.Type) map[string]reflect.StructField {
+	fields := map[string]reflect.StructField{}
+	for f := range typ.Fields() {
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		switch {
+		case name == "-":
+		case f.Anonymous && name == "":
+			embedded := f.Type
+			optional := embedded.Kind() == reflect.Pointer
+			if optional {
+				embedded = embedded.Elem()
+			}
+			for name, inner := range jsonFields(embedded) {
+				if optional { // absent altogether when the pointer is nil
+					inner.Tag = reflect.StructTag(`json:"` + name + `,omitempty"`)
+				}
+				fields[name] = inner
+			}
+		case f.IsExported():
+			fields[name] = f
+		}
+	}
+	return fields
+}
+
+// unwrap takes the null out of "this or null".
+func unwrap(s *openapi3.Schema) (inner *openapi3.Schema, nullable bool) {
+	if len(s.AnyOf) == 2 && s.AnyOf[1].Value.Type.Is("null") {
+		return s.AnyOf[0].Value, true
+	}
+	return s, s.Type.Includes("null")
+}
+
+func jsonType(typ reflect.Type) string {
+	switch {
+	case typ == reflect.TypeFor[json.RawMessage]():
+		return ""
+	case typ == reflect.TypeFor[time.Time]():
+		return "string"
+	}
+	switch typ.Kind() {
+	case reflect.String:
+		return "string"
+	case reflect.Bool:
+		return "boolean"
+	case reflect.Int, reflect.Int64:
+		return "integer"
+	case reflect.Float64:
+		return "number"
+	case reflect.Slice:
+		return "array"
+	}
+	return "object"
+}
+
+func sorted(s []string) []string { return slices.Sorted(slices.Values(s)) }
+
+// The enumerations of the document are the constants of package contract.
+func TestEnumsMirrorTheConstants(t *testing.T) {
+	constants := contractConstants(t)
+	doc := spec(t)
+	for _, name := range []string{"Status", "DataMode", "Role", "TaskStatus", "TaskCode", "Source", "CallPurpose", "Code", "EventType", "TicketStatus"} {
+		t.Run(name, func(t *testing.T) {
+			var described []string
+			for _, v := range doc.Components.Schemas[name].Value.Enum {
+				described = append(described, v.(string))
+			}
+			if diff := cmp.Diff(sorted(constants[name]), sorted(described)); diff != "" {
+				t.Errorf("values differ (-contract +document):\n%s", diff)
+			}
+		})
+	}
+	t.Run("problem table", func(t *testing.T) {
+		var known []string
+		for code := range kinds {
+			known = append(known, string(code))
+		}
+		if diff := cmp.Diff(sorted(constants["Code"]), sorted(known)); diff != "" {
+			t.Errorf("codes differ (-contract +table):\n%s", diff)
+		}
+	})
+}
+
+// Every reason that a model can be the cause of is explained by the document and
+// by the page about it.
+func TestReasonsOfModelsAreDocumented(t *testing.T) {
+	reason := spec(t).Components.Schemas["Classification"].Value.Properties["reason"].Value
+	page, err := os.ReadFile("../../docs/http.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, code := range llm.Reasons() {
+		if !strings.Contains(string(page), "| `"+code+"` |") {
+			t.Errorf("docs/http.md has no row for %s", code)
+		}
+		if !strings.Contains(reason.Description, "* `"+code+"`: ") {
+			t.Errorf("the document does not explain %s", code)
+		}
+	}
+}
+
+// contractConstants reads the typed string constants of package contract from
+// its source: reflection does not see them.
+func contractConstants(t *testing.T) map[string][]string {
+	t.Helper()
+	const dir = "../../contract/"
+	files, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[string][]string{}
+	for _, f := range files {
+		if !strings.HasSuffix(f.Name(), ".go") {
+			continue
+		}
+		source, err := parser.ParseFile(token.NewFileSet(), dir+f.Name(), nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(source, func(n ast.Node) bool {
+			spec, ok := n.(*ast.ValueSpec)
+			if !ok || len(spec.Values) != 1 {
+				return true
+			}
+			typ, named := spec.Type.(*ast.Ident)
+			if lit, ok := spec.Values[0].(*ast.BasicLit); ok && named && lit.Kind == token.STRING {
+				value, err := strconv.Unquote(lit.Value)
+				if err != nil {
+					t.Fatal(err)
+				}
+				found[typ.Name] = append(found[typ.Name], value)
+			}
+			return true
+		})
+	}
+	return found
+}
+
+// The bounds of the document are the bounds of the contract.
+func TestLimitsMirrorTheConstants(t *testing.T) {
+	schemas := spec(t).Components.Schemas
+	prop := func(schema, name string) *openapi3.Schema { return schemas[schema].Value.Properties[name].Value }
+	cases := []struct {
+		name      string
+		got, want uint64
+	}{
+		{"prompt", *prop("Content", "prompt").MaxLength, contract.MaxPromptBytes},
+		{"history", *prop("Request", "history").MaxItems, contract.MaxHistoryTurns},
+		{"timeout_ms", uint64(*prop("Options", "timeout_ms").Max), contract.MaxAsyncTimeoutMS},
+		{"domains", *prop("Classification", "domains").MaxItems, contract.MaxDomains},
+		{"subtasks", *prop("Classification", "subtasks").MaxItems, contract.MaxSubtasks},
+		{"subtask title", *prop("Subtask", "title").MaxLength, contract.MaxSubtaskTitle},
+		{"a model's reply", *prop("ModelCall", "reply").MaxLength, contract.MaxShownReply},
+	}
+	for _, c := range cases {
+		if c.got != c.want {
+			t.Errorf("%s: the document says %d, contract %d", c.name, c.got, c.want)
+		}
+	}
+	if got := schemas["AgentID"].Value.Pattern; got != contract.AgentIDPattern {
+		t.Errorf("AgentID: the document says %s, contract %s", got, contract.AgentIDPattern)
+	}
+}

@@ -1,0 +1,240 @@
+package rest
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/caprouter/caprouter/contract"
+)
+
+func TestWhoWantsAStream(t *testing.T) {
+	cases := []struct {
+		name   string
+		accept []string
+		want   bool
+	}{
+		{"nothing", nil, false},
+		{"empty", []string{""}, false},
+		{"anything", []string{"*/*"}, false},
+		{"JSON", []string{"application/json"}, false},
+		{"HTML", []string{"text/html"}, false},
+		{"events", []string{"text/event-stream"}, true},
+		{"events in another case", []string{"Text/Event-Stream"}, true},
+		{"events, JSON refused", []string{"text/event-stream, application/json;q=0.0, */*; q=0"}, true},
+		{"both", []string{"application/json, text/event-stream"}, false},
+		{"both, the other way round", []string{"text/event-stream, application/json"}, false},
+		{"events before JSON", []string{"text/event-stream, application/json;q=0.9"}, true},
+		{"JSON before events", []string{"text/event-stream;q=0.9, application/json"}, false},
+		{"by a thousandth", []string{"text/event-stream;q=0.501, application/json;q=0.5"}, true},
+		{"events or anything", []string{"text/event-stream", "*/*;q=0.1"}, true},
+		{"the exact range counts", []string{"text/event-stream;q=0.5, */*;q=0.1, application/*;q=0.8, application/json;q=0.2"}, true},
+		{"the nearer range counts", []string{"text/event-stream;q=0.5, */*;q=0.1, application/*;q=0.8"}, false},
+		{"events refused", []string{"text/event-stream;q=0"}, false},
+		{"a weight that is none", []string{"text/event-stream;q=high, application/json;q=0.5"}, true},
+		{"another parameter", []string{"text/event-stream;charset=utf-8;Q=0.1, application/json;q=0.5"}, false},
+		{"looks alike", []string{"text/event-streams"}, false},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			if got := wantsStream(c.accept); got != c.want {
+				t.Errorf("got %t, want %t", got, c.want)
+			}
+		})
+	}
+}
+
+func TestWeights(t *testing.T) {
+	cases := map[string]int{
+		"": 1000, ";": 1000, "a=b": 1000, "q=1": 1000, "q=1.000": 1000, "q=0": 0, "q=0.": 0, "q=0.5": 500, "q=0.05": 50, "q=0.005": 5,
+		"a=b; Q=0.25 ; c=d": 250, "q=0.0005": 1000, "q=-0.5": 1000, "q=.5": 1000, "q=0.5x": 1000, "q=NaN": 1000, "q=2": 1000, "q": 1000,
+	}
+	for params, want := range cases {
+		if got := weight(params); got != want {
+			t.Errorf("weight(%q) = %d, want %d", params, got, want)
+		}
+	}
+}
+
+// What the body and the headers say decides which method of the core is asked,
+// and what it is told.
+func TestWhoWaits(t *testing.T) {
+	const dry = `{"content":{"prompt":"p"},"options":{"dry_run":true}}`
+	body := func(options string) string { return `{"content":{"prompt":"p"},"options":{` + options + `}}` }
+	cases := []struct {
+		name, body string
+		headers    []string
+		status     int
+		applied    string
+	}{
+		{"nothing said", prompt, nil, 200, ""},
+		{"sync", body(`"mode":"sync"`), nil, 200, ""},
+		{"async", body(`"mode":"async"`), nil, 202, ""},
+		{"async for a day", body(`"mode":"async","timeout_ms":86400000`), nil, 202, ""},
+		{"preferred", prompt, []string{"Prefer", "respond-async"}, 202, "respond-async"},
+		{"preferred for a day", body(`"timeout_ms":86400000`), []string{"Prefer", "respond-async"}, 202, "respond-async"},
+		{"preferred among others", prompt, []string{"Prefer", "return=minimal, Respond-Async; foo=bar, wait=10"}, 202, "respond-async"},
+		{"preferred in a second header", prompt, []string{"Prefer", "wait=10", "Prefer", "respond-async"}, 202, "respond-async"},
+		{"said and preferred", body(`"mode":"async"`), []string{"Prefer", "respond-async"}, 202, "respond-async"},
+		{"preferred, but the body says sync", body(`"mode":"sync"`), []string{"Prefer", "respond-async"}, 200, ""},
+		{"preferred for a dry run", dry, []string{"Prefer", "respond-async"}, 200, ""},
+		{"preferred with an empty value", prompt, []string{"Prefer", `respond-async=""`}, 202, "respond-async"},
+		{"preferred with true", prompt, []string{"Prefer", "respond-async=true"}, 202, "respond-async"},
+		{"refused", prompt, []string{"Prefer", "respond-async=false"}, 200, ""},
+		{"refused with blanks", prompt, []string{"Prefer", `respond-async = "no"; a=b`}, 200, ""},
+		{"another preference", prompt, []string{"Prefer", "wait=10"}, 200, ""},
+		{"a preference that looks alike", prompt, []string{"Prefer", "respond-asynchronously"}, 200, ""},
+		{"async wins over events", body(`"mode":"async"`), []string{"Accept", typeEvents}, 202, ""},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			core := &fakeCore{}
+			srv := startServer(t, Config{}, core)
+			got := srv.post(t, "/api/v1/route", c.body, c.headers...)
+			if got.StatusCode != c.status {
+				t.Fatalf("got %d %s, want %d", got.StatusCode, got.body, c.status)
+			}
+			if async := core.last().Options.Mode == contract.ModeAsync; async != (c.status == 202) {
+				t.Errorf("the core was told %q", core.last().Options.Mode)
+			}
+			if got := got.Header.Get("Preference-Applied"); got != c.applied {
+				t.Errorf("got Preference-Applied %q, want %q", got, c.applied)
+			}
+			want := ""
+			if c.status == 202 {
+				want = "/api/v1/requests/" + core.last().RequestID
+			}
+			if got := got.Header.Get("Location"); got != want {
+				t.Errorf("got Location %q, want %q", got, want)
+			}
+		})
+	}
+}
+
+// A classification is made at once and changes nothing, so neither header says
+// anything about it.
+func TestHeadersDoNotMatterToClassify(t *testing.T) {
+	core := &fakeCore{}
+	srv := startServer(t, Config{}, core)
+	got := srv.post(t, "/api/v1/classify", prompt, "Prefer", "respond-async", "Idempotency-Key", "", "Accept", typeEvents)
+	if req := core.last(); got.StatusCode != http.StatusOK || req.Options.Mode != "" || req.Idempotency != nil {
+		t.Errorf("got %d and told the core %+v, want 200 and nothing of the headers", got.StatusCode, req)
+	}
+}
+
+func TestIdempotencyKeys(t *testing.T) {
+	core := &fakeCore{}
+	s := newServer(t, Config{}, core)
+	cases := []struct {
+		name string
+		keys []string
+		ok   bool
+	}{
+		{"UUID", []string{"7f9c24e8-3b12-4f0a-9d61-a4a2b1c3d5e6"}, true},
+		{"quoted", []string{`"k 1"`}, true},
+		{"one", []string{"k"}, true},
+		{"255", []string{strings.Repeat("k", 255)}, true},
+		{"256", []string{strings.Repeat("k", 256)}, false},
+		{"empty", []string{""}, false},
+		{"two", []string{"k", "k"}, false},
+		{"tab", []string{"a\tb"}, false},
+		{"not ASCII", []string{"chave-é"}, false},
+		{"DEL", []string{"k\x7f"}, false},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			core.got = nil
+			r := localRequest(http.MethodPost, "/api/v1/route", prompt)
+			r.Header["Idempotency-Key"] = c.keys
+			w := httptest.NewRecorder()
+			s.ServeHTTP(w, r)
+			req := core.last()
+			if !c.ok {
+				if w.Code != 422 || req != nil || !strings.Contains(w.Body.String(), "header Idempotency-Key") {
+					t.Errorf("got %d %s, want 422 that names the header", w.Code, w.Body)
+				}
+				return
+			}
+			if w.Code != 200 || req.Idempotency == nil || req.Idempotency.Key != c.keys[0] {
+				t.Errorf("got %d, and the core was told %+v", w.Code, req)
+			}
+		})
+	}
+	core.got = nil
+	s.ServeHTTP(httptest.NewRecorder(), localRequest(http.MethodPost, "/api/v1/route", prompt))
+	if got := core.last().Idempotency; got != nil {
+		t.Errorf("without a key the core was told %+v", got)
+	}
+}
+
+// Two requests have the same fingerprint only when they are the same.
+func TestFingerprints(t *testing.T) {
+	core := &fakeCore{}
+	s := newServer(t, Config{}, core)
+	of := func(body string, headers ...string) [32]byte {
+		r := localRequest(http.MethodPost, "/api/v1/route", body)
+		r.Header.Set("Idempotency-Key", "k")
+		for i := 0; i+1 < len(headers); i += 2 {
+			r.Header.Set(headers[i], headers[i+1])
+		}
+		w := httptest.NewRecorder()
+		s.ServeHTTP(w, r)
+		if w.Code >= 300 {
+			t.Fatalf("got %d %s", w.Code, w.Body)
+		}
+		return core.last().Idempotency.Body
+	}
+	same := of(prompt)
+	if of(prompt) != same || of(prompt, "Accept", typeEvents) != same || of(prompt, "Traceparent", "x") != same {
+		t.Error("the same request has another fingerprint the second time")
+	}
+	if of(prompt+" ") == same || of(strings.Replace(prompt, "Please", "please", 1)) == same {
+		t.Error("another body has the same fingerprint")
+	}
+	if of(prompt, "Prefer", "respond-async") == same {
+		t.Error("a request nobody waits for has the fingerprint of one that is waited for")
+	}
+	if fingerprint("/a", false, []byte("b")) == fingerprint("/ab", false, nil) {
+		t.Error("path and body run into each other")
+	}
+}
+
+func TestReplays(t *testing.T) {
+	for name, answer := range map[string]func(*contract.Request) *contract.Response{"completed": completed, "unsupported": unsupported} {
+		for _, replayed := range []bool{false, true} {
+			core := answeringWith(answer)
+			if replayed {
+				core = answeringWith(again(answer))
+			}
+			got := startServer(t, Config{}, core).post(t, "/api/v1/route", prompt, "Idempotency-Key", "k")
+			if header := got.Header.Get("Idempotency-Replayed"); (header == "true") != replayed || header != "" != replayed {
+				t.Errorf("%s: got Idempotency-Replayed %q, want it: %t", name, header, replayed)
+			}
+			// Whoever asks for the request later needs the id it was done under.
+			if replayed && !strings.Contains(string(got.body), `"request_id":"`+testRequest) {
+				t.Errorf("%s: got %s, want the first request's id", name, got.body)
+			}
+		}
+	}
+}
+
+func TestBearer(t *testing.T) {
+	cases := []struct {
+		values []string
+		want   string
+	}{
+		{nil, ""},
+		{[]string{"Bearer t"}, "t"},
+		{[]string{"bearer  t "}, "t"},
+		{[]string{"Basic t"}, ""},
+		{[]string{"Bearer"}, ""},
+		{[]string{"t"}, ""},
+		{[]string{"Bearer t", "Bearer u"}, ""},
+	}
+	for _, c := range cases {
+		if got := bearer(http.Header{"Authorization": c.values}); got != c.want {
+			t.Errorf("bearer(%q) = %q, want %q", c.values, got, c.want)
+		}
+	}
+}

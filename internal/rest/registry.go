@@ -1,0 +1,154 @@
+package rest
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/caprouter/caprouter/capabilities"
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/strictyaml"
+)
+
+// Registry is the answer of GET /api/v1/registry.
+type Registry struct {
+	Version  string                    `json:"version"`
+	Agents   []contract.RegistryEntry  `json:"agents"`
+	Intents  []string                  `json:"intents"`
+	Domains  []string                  `json:"domains"`
+	Routing  Routing                   `json:"routing"`
+	Fallback FallbackPolicy            `json:"fallback"`
+	Grants   map[string]contract.Grant `json:"grants"`
+	Warnings []string                  `json:"warnings"`
+}
+
+// Routing is the routing section of a registry, defaults filled in.
+type Routing struct {
+	ConfidenceThreshold float64  `json:"confidence_threshold"`
+	MinConfidence       *float64 `json:"min_confidence"`
+	AmbiguityThreshold  float64  `json:"ambiguity_threshold"`
+	TopK                int      `json:"topk"`
+	ConflictPolicy      string   `json:"conflict_policy"`
+	AutoSplitIfConflict bool     `json:"auto_split_if_conflict"`
+}
+
+// FallbackPolicy is the fallback section of a registry, defaults filled in.
+type FallbackPolicy struct {
+	Policy    string `json:"policy"`
+	MaxTokens int    `json:"max_tokens"`
+	Language  string `json:"language"`
+}
+
+// RegistryCheck is the answer of POST /api/v1/registry/validate.
+type RegistryCheck struct {
+	Valid    bool     `json:"valid"`
+	Version  string   `json:"version"`
+	Agents   int      `json:"agents"`
+	Warnings []string `json:"warnings"`
+}
+
+// RegistryLint is the answer of POST /api/v1/registry/lint.
+type RegistryLint struct {
+	Version  string    `json:"version"`
+	Findings []Finding `json:"findings"`
+}
+
+// Finding is something legal that is probably wrong.
+type Finding struct {
+	Rule     string   `json:"rule"`
+	Severity string   `json:"severity"`
+	Message  string   `json:"message"`
+	Agents   []string `json:"agents"`
+}
+
+func (s *Server) handleRegistry(x *exchange, _ echo.Context) error {
+	snapshot := s.deps.Registry()
+	view := Registry{
+		Version:  snapshot.Version,
+		Routing:  Routing(snapshot.Routing),
+		Fallback: FallbackPolicy(snapshot.Fallback),
+		Agents:   make([]contract.RegistryEntry, 0, len(snapshot.Agents)),
+		Grants:   make(map[string]contract.Grant),
+	}
+	for _, entry := range snapshot.Agents {
+		if x.caller.MaySee(entry.ID) {
+			view.Agents = append(view.Agents, shown(entry, x.caller))
+		}
+	}
+	for subject, grant := range snapshot.Grants {
+		if x.caller.MaySee(subject) {
+			grant.Requires = ownTenant(grant.Requires, x.caller)
+			view.Grants[subject] = grant
+		}
+	}
+	view.Intents, view.Domains = declared(view.Agents)
+	view.Warnings = []string{}
+	if x.caller.AllAgents || x.caller.SeesAll() { // they name agents
+		view.Warnings = snapshot.Warnings
+	}
+	return s.writeJSON(x, http.StatusOK, typeJSON, view)
+}
+
+// declared collects the intents and domains of the agents a caller sees; the
+// snapshot's own lists would tell of the others.
+func declared(agents []contract.RegistryEntry) (intents, domains []string) {
+	for i := range agents {
+		intents = append(intents, agents[i].Match.Intent...)
+		domains = append(domains, agents[i].Match.Domains...)
+	}
+	slices.Sort(intents)
+	slices.Sort(domains)
+	domains = slices.DeleteFunc(domains, func(d string) bool { return d == contract.AnyDomain })
+	return slices.Compact(intents), slices.Compact(domains)
+}
+
+func (s *Server) handleValidate(x *exchange, _ echo.Context) error {
+	snapshot, err := s.parseRegistry(x)
+	if err != nil {
+		return err
+	}
+	return s.writeJSON(x, http.StatusOK, typeJSON, RegistryCheck{
+		Valid:    true,
+		Version:  snapshot.Version,
+		Agents:   len(snapshot.Agents),
+		Warnings: snapshot.Warnings,
+	})
+}
+
+func (s *Server) handleLint(x *exchange, _ echo.Context) error {
+	snapshot, err := s.parseRegistry(x)
+	if err != nil {
+		return err
+	}
+	lint := RegistryLint{Version: snapshot.Version}
+	for _, f := range capabilities.Lint(snapshot) {
+		lint.Findings = append(lint.Findings, Finding{
+			Rule: f.Rule, Severity: f.Severity, Message: f.Message, Agents: f.Agents,
+		})
+	}
+	return s.writeJSON(x, http.StatusOK, typeJSON, lint)
+}
+
+// registryName stands for the file in the parser's errors; only their line,
+// column and text go to the caller.
+const registryName = "registry.yaml"
+
+func (s *Server) parseRegistry(x *exchange) (*capabilities.Snapshot, error) {
+	defer s.release(x)
+	snapshot, err := capabilities.Parse(registryName, x.body)
+	if err == nil {
+		return snapshot, nil
+	}
+	mistakes, ok := errors.AsType[strictyaml.Errors](err)
+	if !ok {
+		return nil, fmt.Errorf("parse a registry: %w", err)
+	}
+	e := &contract.Error{Code: contract.CodeInvalidRequest, Message: "the registry is not valid"}
+	for _, m := range mistakes {
+		e.Details = append(e.Details, contract.ErrorDetail{Line: m.Line, Column: m.Column, Detail: m.Detail})
+	}
+	return nil, e
+}

@@ -1,0 +1,340 @@
+package rest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/caprouter/caprouter/contract"
+)
+
+// A stored answer is 200 whatever became of the request, in the shape of an
+// answer and not of an error.
+func TestStoredRequests(t *testing.T) {
+	running := func(id string) *contract.Response {
+		r := stored(id)
+		r.Status, r.Tasks[0].Status, r.Data = contract.StatusRunning, contract.TaskRunning, contract.ResponseData{}
+		return r
+	}
+	asked := &contract.Request{RequestID: testRequest}
+	for status, resp := range map[contract.Status]*contract.Response{
+		contract.StatusAccepted:    accepted(testRequest),
+		contract.StatusRunning:     running(testRequest),
+		contract.StatusCompleted:   completed(asked),
+		contract.StatusFailed:      failed(asked),
+		contract.StatusClarify:     undecided(asked),
+		contract.StatusUnsupported: unsupported(asked),
+		contract.StatusProposed:    proposed(asked),
+	} {
+		t.Run(string(status), func(t *testing.T) {
+			var id string
+			core := &fakeCore{later: fakeLater{stored: func(asked string) (*contract.Response, error) {
+				id = asked
+				return resp, nil
+			}}}
+			srv := startServer(t, Config{}, core)
+			got := srv.get(t, "/api/v1/requests/"+testRequest)
+			var r contract.Response
+			if err := json.Unmarshal(got.body, &r); err != nil {
+				t.Fatal(err)
+			}
+			if got.StatusCode != http.StatusOK || r.Status != status || id != testRequest || got.Header.Get("Cache-Control") != "no-store" {
+				t.Errorf("got %d %s for %s, want 200 and %s", got.StatusCode, r.Status, id, status)
+			}
+			if decided := got.Header.Get("X-Router-Decision-Id") != ""; decided != (resp.Decision != nil) {
+				t.Errorf("the headers tell of a decision: %t", decided)
+			}
+		})
+	}
+}
+
+// What cannot be an id is not there, and the core, whose keys it would become,
+// never sees it.
+func TestWhatCannotBeAnID(t *testing.T) {
+	core := &fakeCore{later: refusing(errLate)} // 409 would tell that it was asked
+	srv := startServer(t, Config{}, core)
+	for _, id := range []string{"a.b", "*", "%3E", "a%20b", "a%2Fb", "%00", "é", "%2E%2E", strings.Repeat("a", 65)} {
+		for _, op := range []struct{ method, path string }{
+			{"GET", "/api/v1/requests/" + id},
+			{"DELETE", "/api/v1/requests/" + id},
+			{"GET", "/api/v1/requests/" + id + "/events"},
+			{"POST", "/api/v1/requests/" + id + "/cancel"},
+			{"GET", "/api/v1/tickets/" + id},
+			{"POST", "/api/v1/tickets/" + id + "/close"},
+		} {
+			if got := srv.send(t, op.method, op.path, nil); got.StatusCode != http.StatusNotFound {
+				t.Errorf("%s %s: got %d, want 404", op.method, op.path, got.StatusCode)
+			}
+		}
+	}
+}
+
+func TestResume(t *testing.T) {
+	var after *uint64
+	core := &fakeCore{later: fakeLater{events: func(_ context.Context, seq uint64, emit func(uint64, *contract.Event) error) error {
+		after = &seq
+		return emit(seq+1, final(stored(testRequest)))
+	}}}
+	srv := startServer(t, Config{}, core)
+	cases := []struct {
+		name, query string
+		headers     []string
+		want        int64 // -1: refused
+	}{
+		{"from the beginning", "", nil, 0},
+		{"header", "", []string{"Last-Event-ID", "41"}, 41},
+		{"query", "?after=41", nil, 41},
+		{"header wins", "?after=7", []string{"Last-Event-ID", "41"}, 41},
+		{"empty header", "?after=7", []string{"Last-Event-ID", ""}, 7},
+		{"zero", "?after=0", nil, 0},
+		{"words", "?after=last", nil, -1},
+		{"empty", "?after=", nil, -1},
+		{"negative", "", []string{"Last-Event-ID", "-1"}, -1},
+		{"signed", "", []string{"Last-Event-ID", "+1"}, -1},
+		{"beyond all sequences", "", []string{"Last-Event-ID", "18446744073709551616"}, -1},
+		{"two headers", "", []string{"Last-Event-ID", "1", "Last-Event-ID", "2"}, -1},
+		{"two queries", "?after=1&after=2", nil, -1},
+		{"another parameter", "?before=1", nil, -1},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			after = nil
+			got := srv.send(t, http.MethodGet, eventsPath+c.query, nil, c.headers...)
+			if c.want < 0 {
+				if got.StatusCode != http.StatusUnprocessableEntity || after != nil {
+					t.Errorf("got %d %s, want 422", got.StatusCode, got.body)
+				}
+				return
+			}
+			if got.StatusCode != http.StatusOK || after == nil || *after != uint64(c.want) {
+				t.Fatalf("got %d, and the core was asked for %v, want %d", got.StatusCode, after, c.want)
+			}
+			if id := eventsOf(t, string(got.body))[0].id; id != strconv.FormatInt(c.want+1, 10) {
+				t.Errorf("got id %q, want %d", id, c.want+1)
+			}
+		})
+	}
+}
+
+// Where events are gone, the state stands in their place; nobody resumes there.
+func TestStateHasNoID(t *testing.T) {
+	core := &fakeCore{later: fakeLater{events: func(_ context.Context, _ uint64, emit func(uint64, *contract.Event) error) error {
+		state := final(accepted(testRequest))
+		state.Type = contract.EventState
+		if err := emit(0, state); err != nil {
+			return err
+		}
+		return emit(9, final(stored(testRequest)))
+	}}}
+	got := startServer(t, Config{}, core).get(t, eventsPath)
+	events := eventsOf(t, string(got.body))
+	if diff := cmp.Diff([]string{"state", "final"}, names(events)); diff != "" {
+		t.Fatalf("events differ (-want +got):\n%s", diff)
+	}
+	if events[0].id != "" || events[1].id != "9" {
+		t.Errorf("got the ids %q and %q, want none and 9", events[0].id, events[1].id)
+	}
+}
+
+// A reader who has the last event has all; a browser would come back for ever.
+func TestNothingFollowsTheLastEvent(t *testing.T) {
+	srv := startServer(t, Config{}, &fakeCore{})
+	if got := srv.get(t, eventsPath, "Last-Event-ID", "5"); got.StatusCode != http.StatusNoContent || len(got.body) != 0 {
+		t.Errorf("got %d %s, want 204", got.StatusCode, got.body)
+	}
+}
+
+// Where all events are gone, the last one has an id that nothing follows: with
+// it a browser is told not to come back. Other callers are told nothing.
+func TestEndOfARequestWhoseEventsAreGone(t *testing.T) {
+	core := &fakeCore{later: fakeLater{events: func(_ context.Context, _ uint64, emit func(uint64, *contract.Event) error) error {
+		state := final(stored(testRequest))
+		state.Type = contract.EventState
+		return errors.Join(emit(0, state), emit(0, final(stored(testRequest))))
+	}}}
+	srv := startServer(t, Config{}, core)
+	events := eventsOf(t, string(srv.get(t, eventsPath).body))
+	if diff := cmp.Diff([]string{"state", "final"}, names(events)); diff != "" {
+		t.Fatalf("events differ (-want +got):\n%s", diff)
+	}
+	if events[0].id != "" || events[1].id == "" {
+		t.Fatalf("got the ids %q and %q, want none and one", events[0].id, events[1].id)
+	}
+	if got := srv.get(t, eventsPath, "Last-Event-ID", events[1].id); got.StatusCode != http.StatusNoContent || len(got.body) != 0 {
+		t.Errorf("got %d %s after the last event, want 204", got.StatusCode, got.body)
+	}
+	core.later.stored = func(string) (*contract.Response, error) { return nil, errMissing }
+	if got := srv.get(t, eventsPath, "Last-Event-ID", events[1].id); got.StatusCode != http.StatusNotFound {
+		t.Errorf("got %d for what the caller may not see, want 404", got.StatusCode)
+	}
+}
+
+// HEAD says whether there is something to read, and does not wait for it.
+func TestHeadOfEvents(t *testing.T) {
+	core := newWaiting()
+	srv := startServer(t, Config{}, core.fakeCore)
+	if got := srv.do(t, http.MethodHead, eventsPath, ""); got.StatusCode != http.StatusOK || got.Header.Get("Content-Type") != typeEvents {
+		t.Errorf("got %d %s, want 200 and %s", got.StatusCode, got.Header.Get("Content-Type"), typeEvents)
+	}
+	core.later.stored = func(string) (*contract.Response, error) { return nil, errMissing }
+	if got := srv.do(t, http.MethodHead, eventsPath, ""); got.StatusCode != http.StatusNotFound {
+		t.Errorf("got %d, want 404", got.StatusCode)
+	}
+	if got := core.begun.Load(); got != 0 {
+		t.Errorf("%d readers wait for events", got)
+	}
+}
+
+func TestDecisionQueries(t *testing.T) {
+	var asked *contract.DecisionQuery
+	core := &fakeCore{later: fakeLater{decisions: func(q contract.DecisionQuery) (*contract.DecisionPage, error) {
+		asked = &q
+		return &contract.DecisionPage{}, nil
+	}}}
+	srv := startServer(t, Config{}, core)
+	at := time.Date(2026, 1, 2, 14, 4, 5, 0, time.UTC)
+	cases := []struct {
+		query    string
+		want     contract.DecisionQuery
+		pointers []string // refused, there
+	}{
+		{query: ""},
+		{query: "since=2026-01-02T14:04:05Z", want: contract.DecisionQuery{Since: at}},
+		{query: "since=2026-01-02T15:04:05%2B01:00", want: contract.DecisionQuery{Since: at}},
+		{query: "agent=quality_agent&outcome=clarification_required&limit=1&cursor=abc%3D", want: contract.DecisionQuery{
+			Agent: "quality_agent", Outcome: contract.StatusClarify, Limit: 1, Cursor: "abc=",
+		}},
+		{query: "limit=1000", want: contract.DecisionQuery{Limit: 1000}},
+		{query: "since=yesterday", pointers: []string{"/since"}},
+		{query: "since=2026-01-02T15:04:05+01:00", pointers: []string{"/since"}},
+		{query: "since=2026-01-02", pointers: []string{"/since"}},
+		{query: "since=1970-01-01T00:00:00Z", want: contract.DecisionQuery{Since: time.Unix(0, 0).UTC()}},
+		{query: "since=9999-12-31T23:59:59Z", want: contract.DecisionQuery{Since: time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC)}},
+		{query: "since=0000-01-01T00:00:00Z", pointers: []string{"/since"}},
+		{query: "since=1969-12-31T23:59:59Z", pointers: []string{"/since"}},
+		{query: "since=1970-01-01T00:00:00%2B01:00", pointers: []string{"/since"}},
+		{query: "since=9999-12-31T23:59:59-01:00", pointers: []string{"/since"}},
+		{query: "limit=0", pointers: []string{"/limit"}},
+		{query: "limit=1001", pointers: []string{"/limit"}},
+		{query: "limit=%2B5", pointers: []string{"/limit"}},
+		{query: "limit=", pointers: []string{"/limit"}},
+		{query: "limit=99999999999999999999", pointers: []string{"/limit"}},
+		{query: "agent=../etc", pointers: []string{"/agent"}},
+		{query: "outcome=running", pointers: []string{"/outcome"}},
+		{query: "outcome=accepted", pointers: []string{"/outcome"}},
+		{query: "cursor=" + strings.Repeat("a", 513), pointers: []string{"/cursor"}},
+		{query: "cursor=%0a", pointers: []string{"/cursor"}},
+		{query: "limit=5&limit=6", pointers: []string{"/limit"}},
+		{query: "limt=5", pointers: []string{"/limt"}},
+		{query: "a~b/c=5", pointers: []string{"/a~0b~1c"}},
+		{query: "a=%zz", pointers: []string{""}},
+		{query: "limit=5;agent=a", pointers: []string{""}},
+		{query: "outcome=x&limit=x&agent=X&since=x&zz=x&yy=x", pointers: []string{"/agent", "/limit", "/outcome", "/since", "/yy"}},
+	}
+	for _, c := range cases {
+		t.Run(c.query, func(t *testing.T) {
+			asked = nil
+			got := srv.get(t, "/api/v1/decisions?"+c.query)
+			if c.pointers != nil {
+				if diff := cmp.Diff(c.pointers, pointers(problemOf(t, got))); diff != "" || got.StatusCode != http.StatusUnprocessableEntity || asked != nil {
+					t.Errorf("got %d, want 422; pointers (-want +got):\n%s", got.StatusCode, diff)
+				}
+				return
+			}
+			if asked == nil {
+				t.Fatalf("got %d %s, want 200", got.StatusCode, got.body)
+			}
+			if diff := cmp.Diff(c.want, *asked); diff != "" {
+				t.Errorf("the query differs (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// Every outcome that can be asked for is one that ends a request, and the other
+// way round; the document lists the same.
+func TestOutcomesAreTheTerminalStatuses(t *testing.T) {
+	var terminal []string
+	for _, status := range contractConstants(t)["Status"] {
+		if contract.Status(status).Terminal() {
+			terminal = append(terminal, status)
+		}
+	}
+	if diff := cmp.Diff(sorted(terminal), sorted(outcomes())); diff != "" {
+		t.Errorf("outcomes differ (-terminal +outcomes):\n%s", diff)
+	}
+	var documented []string
+	for _, p := range spec(t).Paths.Value("/api/v1/decisions").Get.Parameters {
+		if p.Value.Name == "outcome" {
+			for _, v := range p.Value.Schema.Value.Enum {
+				documented = append(documented, v.(string))
+			}
+		}
+	}
+	if diff := cmp.Diff(sorted(documented), sorted(outcomes())); diff != "" {
+		t.Errorf("outcomes differ (-document +outcomes):\n%s", diff)
+	}
+}
+
+func TestTicketQueries(t *testing.T) {
+	var asked *contract.TicketQuery
+	core := &fakeCore{later: fakeLater{tickets: func(q contract.TicketQuery) (*contract.TicketPage, error) {
+		asked = &q
+		return &contract.TicketPage{}, nil
+	}}}
+	srv := startServer(t, Config{}, core)
+	for query, want := range map[string]*contract.TicketQuery{
+		"":                                    {},
+		"?status=closed&limit=50&cursor=next": {Status: contract.TicketClosed, Limit: 50, Cursor: "next"},
+		"?status=":                            nil,
+		"?status=Open":                        nil,
+		"?state=open":                         nil,
+	} {
+		asked = nil
+		got := srv.get(t, "/api/v1/tickets"+query)
+		if refused := got.StatusCode == http.StatusUnprocessableEntity; refused != (want == nil) {
+			t.Errorf("%q: got %d %s", query, got.StatusCode, got.body)
+		}
+		if diff := cmp.Diff(want, asked); diff != "" {
+			t.Errorf("%q: the query differs (-want +got):\n%s", query, diff)
+		}
+	}
+}
+
+func TestCloseTicket(t *testing.T) {
+	var id, note string
+	core := &fakeCore{later: fakeLater{ticket: func(i, n string) (*contract.Ticket, error) {
+		id, note = i, n
+		return ticket(n), nil
+	}}}
+	srv := startServer(t, Config{}, core)
+	cases := []struct {
+		name, body string
+		status     int
+		note       string
+	}{
+		{"with a note", `{"note":"done"}`, 200, "done"},
+		{"empty note", `{"note":""}`, 200, ""},
+		{"no note", `{}`, 200, ""},
+		{"no body", ``, 200, ""},
+		{"not JSON", `note`, 400, ""},
+		{"unknown member", `{"notes":"x"}`, 422, ""},
+		{"long note", `{"note":"` + strings.Repeat("n", 1001) + `"}`, 422, ""},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			id, note = "", ""
+			got := srv.post(t, "/api/v1/tickets/"+testTicket+"/close", c.body)
+			if got.StatusCode != c.status || note != c.note || (id == testTicket) != (c.status == 200) {
+				t.Errorf("got %d %s for ticket %q and note %q, want %d and %q", got.StatusCode, got.body, id, note, c.status, c.note)
+			}
+		})
+	}
+}
