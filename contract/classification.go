@@ -1,5 +1,7 @@
 package contract
 
+import "strings"
+
 // Unknown is the intent or domain of a request nothing in the registry fits.
 // As a domain it matches nothing; only a declared "*" counts it.
 const Unknown = "unknown"
@@ -70,4 +72,19 @@ type Subtask struct {
 type IntentScore struct {
 	Intent     string  `json:"intent"`
 	Confidence float64 `json:"confidence"`
+}
+
+// SubtaskTitle returns the first line of a text, shortened to the title of a
+// subtask.
+func SubtaskTitle(text string) string {
+	title, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
+	title = strings.TrimSpace(title)
+	n := 0
+	for i := range title {
+		if n == MaxSubtaskTitle-1 {
+			return title[:i] + "…"
+		}
+		n++
+	}
+	return title
 }

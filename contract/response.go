@@ -1,6 +1,11 @@
 package contract
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+)
 
 // Status is the state of a request.
 type Status string
@@ -209,6 +214,17 @@ type ClarificationOption struct {
 	Domains []string `json:"domains"`
 }
 
+// OptionLabel is the label of a reading for people, for example "code review
+// (python)".
+func OptionLabel(intent string, domains []string) string {
+	label := strings.ReplaceAll(intent, "_", " ")
+	named := slices.DeleteFunc(slices.Clone(domains), func(d string) bool { return d == Unknown })
+	if len(named) == 0 {
+		return label
+	}
+	return fmt.Sprintf("%s (%s)", label, strings.Join(named, ", "))
+}
+
 // AgentResult is one agent's result, as it goes into the answer.
 type AgentResult struct {
 	AgentID      string                     `json:"agent_id"`
@@ -216,6 +232,24 @@ type AgentResult struct {
 	Status       TaskStatus                 `json:"status"`
 	Data         map[string]json.RawMessage `json:"data"`
 	Explanations []string                   `json:"explanations,omitempty"`
+}
+
+// AnswerText is the text of the only result that has one, or else one section for
+// each result with a text.
+func AnswerText(results []AgentResult) string {
+	var sections []string
+	var last string
+	for i := range results {
+		res := &results[i]
+		if text := (&Result{Data: res.Data}).Text(); text != "" {
+			sections = append(sections, "## "+res.SubtaskTitle+" ("+res.AgentID+")\n\n"+text)
+			last = text
+		}
+	}
+	if len(sections) < 2 {
+		return last
+	}
+	return strings.Join(sections, "\n\n")
 }
 
 // Unsupported explains policy B: why nobody may serve the request, and what

@@ -10,6 +10,7 @@ import (
 	"github.com/caprouter/caprouter/internal/requests"
 	"github.com/caprouter/caprouter/internal/run"
 	"github.com/caprouter/caprouter/internal/store"
+	"github.com/caprouter/caprouter/router/plan"
 )
 
 // Submit accepts a request to be worked on after the answer, which says so: it is
@@ -185,8 +186,8 @@ func (r *Router) giveUp(ctx context.Context, j *job) {
 		resp.Status = contract.StatusFailed
 		closeTasks(resp, contract.TaskFailed, contract.TaskOutcomeUnknown, "the router failed while it was being done")
 		if len(resp.Tasks) == 0 && j.plan == nil && rec.Decision != nil {
-			for _, pt := range planOf(rec, j.view).parts {
-				resp.Tasks = append(resp.Tasks, r.failedPart(&pt, contract.TaskAgentUnavailable, "the router could not put on record that the task goes out").report)
+			for _, pt := range plan.Restore(rec, j.view.Registry).Parts {
+				resp.Tasks = append(resp.Tasks, r.failedPart(&pt, contract.TaskAgentUnavailable, "the router could not put on record that the task goes out").Report)
 			}
 		}
 		return rec.End(contract.StatusFailed, resp, r.cfg.Now())

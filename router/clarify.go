@@ -3,19 +3,15 @@ package router
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/fallback"
 	"github.com/caprouter/caprouter/internal/store"
 	"github.com/caprouter/caprouter/internal/strictjson"
+	"github.com/caprouter/caprouter/router/plan"
 )
-
-// maxOptions bounds the readings a caller is asked about.
-const maxOptions = 5
 
 // question is what a caller was asked, and who it was.
 type question struct {
@@ -29,16 +25,16 @@ type question struct {
 func questionKey(requestID string) string { return "question." + fingerprint(requestID) }
 
 // clarify asks the caller which reading is meant, and remembers the options.
-func (r *Router) clarify(ctx context.Context, resp *contract.Response, j *job, p *plan) {
+func (r *Router) clarify(ctx context.Context, resp *contract.Response, j *job, p *plan.Plan) {
 	resp.Status = contract.StatusClarify
 	resp.Data.Mode = contract.DataClarification
-	resp.Data.Because = p.reason
-	resp.Data.Question = fallback.Question(p.reason, j.view.Registry.Fallback.Language, j.locale, j.prompt)
-	resp.Data.Options = p.options
+	resp.Data.Because = p.Reason
+	resp.Data.Question = fallback.Question(p.Reason, j.view.Registry.Fallback.Language, j.locale, j.prompt)
+	resp.Data.Options = p.Options
 	if j.dryRun() || r.keep.Sessions == nil {
 		return
 	}
-	q := question{Tenant: j.caller.Tenant, Subject: j.caller.Subject, Issuer: j.caller.Issuer, Options: p.options}
+	q := question{Tenant: j.caller.Tenant, Subject: j.caller.Subject, Issuer: j.caller.Issuer, Options: p.Options}
 	value, err := strictjson.Marshal(q)
 	if err == nil {
 		_, err = r.keep.Sessions.Put(ctx, questionKey(j.req.RequestID), value)
@@ -95,25 +91,4 @@ func optionIDs(options []contract.ClarificationOption) []string {
 		ids[i] = options[i].ID
 	}
 	return ids
-}
-
-// addOption appends a reading that is not there yet.
-func addOption(options []contract.ClarificationOption, intent string, domains []string) []contract.ClarificationOption {
-	known := slices.ContainsFunc(options, func(o contract.ClarificationOption) bool { return o.Intent == intent })
-	if known || len(options) == maxOptions {
-		return options
-	}
-	return append(options, contract.ClarificationOption{
-		ID: strconv.Itoa(len(options) + 1), Label: optionLabel(intent, domains), Intent: intent, Domains: append([]string{}, domains...),
-	})
-}
-
-// optionLabel says a reading for people: "code review (python)".
-func optionLabel(intent string, domains []string) string {
-	label := strings.ReplaceAll(intent, "_", " ")
-	named := slices.DeleteFunc(slices.Clone(domains), func(d string) bool { return d == contract.Unknown })
-	if len(named) == 0 {
-		return label
-	}
-	return fmt.Sprintf("%s (%s)", label, strings.Join(named, ", "))
 }

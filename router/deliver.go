@@ -8,29 +8,23 @@ import (
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/dispatch"
 	"github.com/caprouter/caprouter/internal/run"
+	"github.com/caprouter/caprouter/router/plan"
 )
 
-// taskRun is what became of one part.
-type taskRun struct {
-	report    contract.TaskReport
-	result    *contract.Result // nil when no agent gave one
-	uncertain bool             // the agent may have done it
-}
-
 // deliver gives every part to its agent, in parallel, and waits for all.
-func (r *Router) deliver(ctx context.Context, j *job, p *plan) []taskRun {
-	runs := make([]taskRun, len(p.parts))
+func (r *Router) deliver(ctx context.Context, j *job, p *plan.Plan) []plan.Outcome {
+	runs := make([]plan.Outcome, len(p.Parts))
 	inputs := newInputs(j)
-	for range p.parts { // each part is at work by itself
+	for range p.Parts { // each part is at work by itself
 		j.place.take(ctx)
 	}
 	j.place.give()
 	defer j.place.take(ctx)
-	run.Each(ctx, len(p.parts), len(p.parts), func(ctx context.Context, i int) {
+	run.Each(ctx, len(p.Parts), len(p.Parts), func(ctx context.Context, i int) {
 		defer j.place.give()
-		d := &delivery{router: r, job: j, index: i, part: &p.parts[i], inputs: inputs}
+		d := &delivery{router: r, job: j, index: i, part: &p.Parts[i], inputs: inputs}
 		runs[i] = d.run(ctx)
-		r.tellEvent(j, &contract.Event{Type: contract.EventTaskDone, Task: &runs[i].report})
+		r.tellEvent(j, &contract.Event{Type: contract.EventTaskDone, Task: &runs[i].Report})
 	})
 	return runs
 }
@@ -40,31 +34,32 @@ type delivery struct {
 	router *Router
 	job    *job
 	index  int // of the part in the plan
-	part   *part
+	part   *plan.Part
 	inputs *inputs
 
-	current taskRun
-	failed  []contract.FailedTry // before the current one
-	tried   []string             // agents that were given the part
-	closed  []string             // … and will not be given it again
-	times   int                  // it went out
-	went    bool                 // … with the latest attempt
+	current   plan.Outcome
+	uncertain bool                 // the agent of current may have executed the part
+	failed    []contract.FailedTry // before the current one
+	tried     []string             // agents that were given the part
+	closed    []string             // … and will not be given it again
+	times     int                  // it went out
+	went      bool                 // … with the latest attempt
 }
 
 // run tries the part's agents in turn until one delivers. An agent that may have
 // done the work is the last to be tried: work is never given out twice (each
 // agent gets a task of its own, with its own id and token).
-func (d *delivery) run(ctx context.Context) taskRun {
+func (d *delivery) run(ctx context.Context) plan.Outcome {
 	if d.recall(ctx) {
 		return d.current
 	}
-	if d.part.down != nil {
+	if d.part.Down != nil {
 		return d.router.notCalled(d.part)
 	}
 	for round := 0; !d.round(ctx) && d.wait(ctx, round); {
 		round++
 	}
-	if d.current.report.TaskID == "" { // all have left the registry since they were chosen
+	if d.current.Report.TaskID == "" { // all have left the registry since they were chosen
 		return d.router.failedPart(d.part, contract.TaskAgentUnavailable, "the agents that were chosen are not registered any more")
 	}
 	return d.current
@@ -73,11 +68,11 @@ func (d *delivery) run(ctx context.Context) taskRun {
 // round gives the part to each agent that may still have it, and reports whether
 // the part ends with what came of it.
 func (d *delivery) round(ctx context.Context) bool {
-	for i, agent := range d.part.agents {
+	for i, agent := range d.part.Agents {
 		if slices.Contains(d.closed, agent.ID) {
 			continue
 		}
-		if d.attempt(ctx, agent, d.task(ctx, agent), len(d.part.agents)-1-i, d.given) {
+		if d.attempt(ctx, agent, d.task(ctx, agent), len(d.part.Agents)-1-i, d.given) {
 			return true
 		}
 	}
@@ -123,9 +118,9 @@ func (d *delivery) book(task *contract.Task, agentID string, out dispatch.Outcom
 		d.closed = append(d.closed, agentID) // it has said its word
 	}
 	d.current = newTaskRun(task, agentID, out)
-	d.current.uncertain = out.Uncertain
-	d.current.report.SubtaskTitle = d.part.title // as the decision has it: masked
-	d.current.report.FailedOver = d.failed
+	d.uncertain = out.Uncertain
+	d.current.Report.SubtaskTitle = d.part.Title // as the decision has it: masked
+	d.current.Report.FailedOver = d.failed
 }
 
 // note keeps a try in vain. That an agent was not given the part is said once,
@@ -140,24 +135,24 @@ func (d *delivery) note(try contract.FailedTry) {
 }
 
 // ends reports whether nobody else may be given the part.
-func (d *delivery) ends() bool { return delivered(&d.current) || d.current.uncertain }
+func (d *delivery) ends() bool { return delivered(&d.current) || d.uncertain }
 
 // task is the part as the agent gets it.
 func (d *delivery) task(ctx context.Context, agent *contract.RegistryEntry) contract.Task {
 	task := d.router.newTask(ctx, d.job, d.part, d.inputs.of(agent))
-	task.SubtaskTitle = titleOf(d.job.masking.Restore(d.part.title, agent.Restore))
+	task.SubtaskTitle = contract.SubtaskTitle(d.job.masking.Restore(d.part.Title, agent.Restore))
 	return task
 }
 
-func (r *Router) newTask(ctx context.Context, j *job, pt *part, inputs map[string]json.RawMessage) contract.Task {
+func (r *Router) newTask(ctx context.Context, j *job, pt *plan.Part, inputs map[string]json.RawMessage) contract.Task {
 	deadline, _ := ctx.Deadline() // a request always has one
 	return contract.Task{
 		TaskID:       r.cfg.NewID(),
 		RequestID:    j.req.RequestID,
 		TraceID:      j.req.TraceID,
-		Intent:       pt.intent,
-		Domains:      pt.domains,
-		SubtaskTitle: pt.title,
+		Intent:       pt.Intent,
+		Domains:      pt.Domains,
+		SubtaskTitle: pt.Title,
 		Inputs:       inputs,
 		Deadline:     deadline.UTC(),
 		Attempt:      1,
@@ -166,39 +161,39 @@ func (r *Router) newTask(ctx context.Context, j *job, pt *part, inputs map[strin
 
 // tooLate reports the parts of a plan that was not on record in time: nothing of it
 // was given out.
-func (r *Router) tooLate(p *plan) []taskRun {
-	runs := make([]taskRun, len(p.parts))
-	for i := range p.parts {
-		runs[i] = r.failedPart(&p.parts[i], contract.TaskDeadlineExceeded, "the deadline passed before the decision was on record")
+func (r *Router) tooLate(p *plan.Plan) []plan.Outcome {
+	runs := make([]plan.Outcome, len(p.Parts))
+	for i := range p.Parts {
+		runs[i] = r.failedPart(&p.Parts[i], contract.TaskDeadlineExceeded, "the deadline passed before the decision was on record")
 	}
 	return runs
 }
 
 // failedPart reports a part that was given to nobody.
-func (r *Router) failedPart(pt *part, code contract.TaskCode, detail string) taskRun {
-	agentID := pt.gone
+func (r *Router) failedPart(pt *plan.Part, code contract.TaskCode, detail string) plan.Outcome {
+	agentID := pt.ChosenID
 	switch {
-	case pt.down != nil:
-		agentID = pt.down.AgentID
-	case len(pt.agents) > 0:
-		agentID = pt.agents[0].ID
+	case pt.Down != nil:
+		agentID = pt.Down.AgentID
+	case len(pt.Agents) > 0:
+		agentID = pt.Agents[0].ID
 	}
-	return taskRun{report: contract.TaskReport{
-		TaskID: r.cfg.NewID(), AgentID: agentID, SubtaskTitle: pt.title, Status: contract.TaskFailed,
+	return plan.Outcome{Report: contract.TaskReport{
+		TaskID: r.cfg.NewID(), AgentID: agentID, SubtaskTitle: pt.Title, Status: contract.TaskFailed,
 		Error: &contract.TaskError{Code: code, Detail: detail},
 	}}
 }
 
 // notCalled reports a part whose agents are all known to be down.
-func (r *Router) notCalled(pt *part) taskRun {
+func (r *Router) notCalled(pt *plan.Part) plan.Outcome {
 	detail := "not called"
-	for _, g := range pt.down.Gates {
+	for _, g := range pt.Down.Gates {
 		detail = "not called: " + g.Reason
 	}
 	return r.failedPart(pt, contract.TaskAgentUnavailable, detail)
 }
 
-func newTaskRun(task *contract.Task, agentID string, out dispatch.Outcome) taskRun {
+func newTaskRun(task *contract.Task, agentID string, out dispatch.Outcome) plan.Outcome {
 	report := contract.TaskReport{
 		TaskID: task.TaskID, AgentID: agentID, SubtaskTitle: task.SubtaskTitle,
 		Attempts: out.Attempts, LatencyMS: millis(out.Latency), Error: out.Err,
@@ -211,24 +206,24 @@ func newTaskRun(task *contract.Task, agentID string, out dispatch.Outcome) taskR
 	default:
 		report.Status = contract.TaskFailed
 	}
-	return taskRun{report: report, result: out.Result}
+	return plan.Outcome{Report: report, Result: out.Result}
 }
 
 // delivered reports whether the agent did what could be done. Its own failure
 // is not that: a standby may succeed.
-func delivered(t *taskRun) bool {
-	return t.report.Status == contract.TaskSuccess || t.report.Status == contract.TaskPartial
+func delivered(t *plan.Outcome) bool {
+	return t.Report.Status == contract.TaskSuccess || t.Report.Status == contract.TaskPartial
 }
 
 // failedTry is what stays of a try when another agent takes over: the reason,
 // and the agent's own words where it gave any.
-func failedTry(t *taskRun) contract.FailedTry {
+func failedTry(t *plan.Outcome) contract.FailedTry {
 	try := contract.FailedTry{
-		TaskID: t.report.TaskID, AgentID: t.report.AgentID, Status: t.report.Status,
-		Attempts: t.report.Attempts, LatencyMS: t.report.LatencyMS, Error: t.report.Error,
+		TaskID: t.Report.TaskID, AgentID: t.Report.AgentID, Status: t.Report.Status,
+		Attempts: t.Report.Attempts, LatencyMS: t.Report.LatencyMS, Error: t.Report.Error,
 	}
-	if t.result != nil {
-		try.Explanations = t.result.Explanations
+	if t.Result != nil {
+		try.Explanations = t.Result.Explanations
 	}
 	return try
 }

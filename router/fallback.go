@@ -8,12 +8,13 @@ import (
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/fallback"
 	"github.com/caprouter/caprouter/internal/tickets"
+	"github.com/caprouter/caprouter/router/plan"
 )
 
 // fallBack answers a request nobody may serve, by the registry's policy
 // (003 §5). An error means that the ticket of policy C could not be stored, or
 // that the caller may have no more answers of policy A for now.
-func (r *Router) fallBack(ctx context.Context, resp *contract.Response, j *job, p *plan) error {
+func (r *Router) fallBack(ctx context.Context, resp *contract.Response, j *job, p *plan.Plan) error {
 	policy := r.policy(j.view)
 	if j.req.Options.Fallback != nil {
 		policy = *j.req.Options.Fallback // accept has seen that it narrows
@@ -26,7 +27,7 @@ func (r *Router) fallBack(ctx context.Context, resp *contract.Response, j *job, 
 		Prompt:   j.prompt,
 		Only:     j.only,
 		Decision: resp.Decision,
-		Reason:   p.reason,
+		Reason:   p.Reason,
 	}
 	seen := r.sightOf(j.caller, true).seen(unmet) // what is said of it must not give away what is hidden
 	switch policy {

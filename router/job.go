@@ -9,6 +9,7 @@ import (
 	"github.com/caprouter/caprouter/internal/redact"
 	"github.com/caprouter/caprouter/internal/requests"
 	"github.com/caprouter/caprouter/matcher"
+	"github.com/caprouter/caprouter/router/plan"
 )
 
 // job is one accepted request: what the caller sent, what of it a model and a
@@ -30,7 +31,7 @@ type job struct {
 	activity *activity             // nil for a dry run, which nobody can ask about
 	tracked  *tracked              // the record of a request nobody waits for; nil for any other
 	place    *place                // what it holds of the slots; nil for any other
-	plan     *plan                 // made in an earlier life of the request
+	plan     *plan.Plan            // made in an earlier life of the request
 	started  bool                  // … and on record, with whatever was given out
 	before   []requests.Task       // what was given out then
 	claimed  string                // the key under which it is known (Idempotency-Key)

@@ -11,6 +11,7 @@ import (
 	"github.com/caprouter/caprouter/internal/requests"
 	"github.com/caprouter/caprouter/internal/store"
 	"github.com/caprouter/caprouter/internal/strictjson"
+	"github.com/caprouter/caprouter/router/plan"
 )
 
 // tracked is the record of a request nobody waits for, as long as this process
@@ -86,7 +87,7 @@ func (t *tracked) end(ctx context.Context, resp *contract.Response, now time.Tim
 
 // commit puts the plan on record before anything of it is given out. What cannot
 // be recorded is not done.
-func (r *Router) commit(ctx context.Context, j *job, p *plan) error {
+func (r *Router) commit(ctx context.Context, j *job, p *plan.Plan) error {
 	var cancel context.CancelFunc
 	switch {
 	case errors.Is(context.Cause(ctx), errHandedBack):
@@ -116,13 +117,13 @@ func (r *Router) commit(ctx context.Context, j *job, p *plan) error {
 			return err
 		}
 	}
-	r.announce(j, &p.decision)
+	r.announce(j, &p.Decision)
 	return nil
 }
 
-func (t *tracked) planning(p *plan) func(context.Context) error {
+func (t *tracked) planning(p *plan.Plan) func(context.Context) error {
 	return func(ctx context.Context) error {
-		_, err := t.change(ctx, func(rec *requests.Record) error { return rec.Plan(&p.decision, recordParts(p), p.omitted) })
+		_, err := t.change(ctx, func(rec *requests.Record) error { return rec.Plan(&p.Decision, p.StoredParts(), p.Omitted) })
 		return err
 	}
 }
@@ -158,7 +159,7 @@ func isStoreTrouble(err error) bool {
 
 // conclude ends a request: its one terminal state, the record, the session, the
 // log. Another end of it that was first, a cancellation, is the one that counts.
-func (r *Router) conclude(ctx context.Context, j *job, resp *contract.Response, p *plan, runs []taskRun) (*contract.Response, error) {
+func (r *Router) conclude(ctx context.Context, j *job, resp *contract.Response, p *plan.Plan, runs []plan.Outcome) (*contract.Response, error) {
 	if errors.Is(context.Cause(ctx), errHandedBack) {
 		return nil, errHandedBack
 	}
@@ -245,10 +246,10 @@ type content struct {
 }
 
 // decisionRecord is written before anything is dispatched.
-func decisionRecord(j *job, p *plan) audit.Record {
-	rec := facts(audit.KindDecision, j.caller, &p.decision)
+func decisionRecord(j *job, p *plan.Plan) audit.Record {
+	rec := facts(audit.KindDecision, j.caller, &p.Decision)
 	rec.RequestID, rec.TraceID, rec.Status = j.req.RequestID, j.req.TraceID, contract.StatusRunning
-	rec.Content = encoded(content{Prompt: j.prompt, Decision: &p.decision})
+	rec.Content = encoded(content{Prompt: j.prompt, Decision: &p.Decision})
 	return rec
 }
 
@@ -307,4 +308,31 @@ func encoded(v any) []byte {
 		return nil
 	}
 	return data
+}
+
+// appendNew appends an id that is not in the list yet.
+func appendNew(ids []string, id string) []string {
+	if slices.Contains(ids, id) {
+		return ids
+	}
+	return append(ids, id)
+}
+
+// interrupted is the answer of a request whose process ended before it did.
+func interrupted(requestID, traceID string, d *contract.Decision) *contract.Response {
+	resp := &contract.Response{
+		RequestID: requestID, TraceID: traceID, Status: contract.StatusFailed, Decision: d,
+		Tasks: []contract.TaskReport{}, Omitted: []contract.Omitted{}, Data: contract.ResponseData{Mode: contract.DataDispatch},
+	}
+	if d == nil {
+		return resp
+	}
+	for _, id := range d.Chosen {
+		resp.Tasks = append(resp.Tasks, contract.TaskReport{
+			TaskID: requestID, AgentID: id, Status: contract.TaskFailed, Error: &contract.TaskError{
+				Code: contract.TaskOutcomeUnknown, Detail: "the router ended while the request was being done: the agent may have done it",
+			},
+		})
+	}
+	return resp
 }

@@ -27,7 +27,7 @@ func (d *delivery) wait(ctx context.Context, round int) bool {
 		return false
 	}
 	most := lastWait
-	if d.current.report.Attempts == 0 {
+	if d.current.Report.Attempts == 0 {
 		most = fullWait
 	}
 	pause := min(firstWait<<min(round, 20), most)
@@ -47,7 +47,7 @@ func (d *delivery) wait(ctx context.Context, round int) bool {
 
 // mayAskAgain reports whether there is an agent that has not said its word.
 func (d *delivery) mayAskAgain() bool {
-	for _, agent := range d.part.agents {
+	for _, agent := range d.part.Agents {
 		if !slices.Contains(d.closed, agent.ID) {
 			return true
 		}

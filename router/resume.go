@@ -11,6 +11,7 @@ import (
 	"github.com/caprouter/caprouter/internal/run"
 	"github.com/caprouter/caprouter/internal/store"
 	"github.com/caprouter/caprouter/internal/strictjson"
+	"github.com/caprouter/caprouter/router/plan"
 )
 
 // Recover finds out what the last process left undone. It must be called before
@@ -210,7 +211,7 @@ func (r *Router) rejoin(rec *requests.Record) *job {
 		j.settled = &settled{clf: rec.Settled.Classification, reason: rec.Settled.Reason}
 	}
 	if rec.Decision != nil {
-		j.plan, j.before = planOf(rec, view), rec.Tasks
+		j.plan, j.before = plan.Restore(rec, view.Registry), rec.Tasks
 		j.started = rec.State != requests.StatePlanned
 	}
 	return j

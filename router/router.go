@@ -11,6 +11,7 @@ import (
 	"github.com/caprouter/caprouter/internal/audit"
 	"github.com/caprouter/caprouter/internal/redact"
 	"github.com/caprouter/caprouter/internal/run"
+	"github.com/caprouter/caprouter/router/plan"
 )
 
 // Router takes requests along the one path of the package comment. It is safe
@@ -63,44 +64,53 @@ func (r *Router) handle(ctx context.Context, req *contract.Request, caller *cont
 // serve is the way of every accepted request, of one somebody waits for and of
 // one that is worked on later. A job that was taken over brings its plan.
 func (r *Router) serve(ctx context.Context, j *job) (*contract.Response, error) {
-	plan := j.plan
-	if plan == nil {
+	p := j.plan
+	if p == nil {
 		clf := r.understand(ctx, j) // the model proposes
 		j.clock.lap("classify")
 
-		plan = makePlan(j, clf, j.clock.now()) // the arithmetic decides
-		plan.decision.DecisionID = r.cfg.NewID()
+		p = r.makePlan(j, clf) // the arithmetic decides
 		j.clock.lap("match")
 	}
-	j.decided(&plan.decision)
+	j.decided(&p.Decision)
 
-	resp := plan.response(j)
-	var runs []taskRun
+	resp := p.Response(j.req)
+	var runs []plan.Outcome
 	switch {
-	case len(plan.options) > 0:
-		r.clarify(ctx, resp, j, plan) // the caller decides
-	case plan.reason != "":
-		if err := r.fallBack(ctx, resp, j, plan); err != nil { // nobody may serve it
+	case len(p.Options) > 0:
+		r.clarify(ctx, resp, j, p) // the caller decides
+	case p.Reason != "":
+		if err := r.fallBack(ctx, resp, j, p); err != nil { // nobody may serve it
 			return nil, err
 		}
 		j.clock.lap("fallback")
 	case j.dryRun():
 		resp.Status = contract.StatusAccepted
 	default:
-		err := r.commit(ctx, j, plan) // on record before anything is given out
+		err := r.commit(ctx, j, p) // on record before anything is given out
 		j.clock.lap("record")
 		switch {
 		case err == nil:
-			runs = r.deliver(ctx, j, plan) // one task a part, failover to standbys
+			runs = r.deliver(ctx, j, p) // one task a part, failover to standbys
 		case j.tracked == nil && errors.Is(ctx.Err(), context.DeadlineExceeded):
-			runs = r.tooLate(plan)
+			runs = r.tooLate(p)
 		default:
 			return nil, err
 		}
 		j.clock.lap("dispatch")
-		aggregate(resp, plan, runs)
+		p.Aggregate(resp, runs)
 	}
-	return r.conclude(ctx, j, resp, plan, runs)
+	return r.conclude(ctx, j, resp, p, runs)
+}
+
+// makePlan decides which agents execute the request.
+func (r *Router) makePlan(j *job, c contract.Classification) *plan.Plan {
+	return plan.New(&plan.Input{
+		Registry: j.view.Registry, Index: j.view.Index, Live: j.live(),
+		Caller: j.caller, Prompt: j.prompt, PromptBytes: len(j.req.Content.Prompt), Only: j.only,
+		DataClasses: j.masking.Kinds(), AlreadyAsked: j.session.Asked,
+		Classification: c, DecisionID: r.cfg.NewID(), Now: j.clock.now(),
+	})
 }
 
 // understand says what the request is: what is settled already, else what the

@@ -14,6 +14,7 @@ import (
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/store"
 	"github.com/caprouter/caprouter/internal/strictjson"
+	"github.com/caprouter/caprouter/router/plan"
 )
 
 // When a session's request is classified anew (Config.SessionTrigger).
@@ -183,13 +184,13 @@ func (j *job) mayStillUse(agentID string) bool {
 func retitled(clf contract.Classification, prompt string) contract.Classification {
 	clf.Subtasks = slices.Clone(clf.Subtasks)
 	for i := range clf.Subtasks {
-		clf.Subtasks[i].Title, clf.Subtasks[i].Reason = titleOf(prompt), ""
+		clf.Subtasks[i].Title, clf.Subtasks[i].Reason = contract.SubtaskTitle(prompt), ""
 	}
 	return clf
 }
 
 // remember keeps what the session's next turn needs.
-func (r *Router) remember(ctx context.Context, j *job, resp *contract.Response, p *plan, runs []taskRun) {
+func (r *Router) remember(ctx context.Context, j *job, resp *contract.Response, p *plan.Plan, runs []plan.Outcome) {
 	if j.req.SessionID == "" || j.dryRun() || r.keep.Sessions == nil {
 		return
 	}
@@ -202,7 +203,7 @@ func (r *Router) remember(ctx context.Context, j *job, resp *contract.Response, 
 }
 
 // after is the session when a request of it has ended.
-func (s session) after(j *job, resp *contract.Response, p *plan, runs []taskRun) session {
+func (s session) after(j *job, resp *contract.Response, p *plan.Plan, runs []plan.Outcome) session {
 	s.Turns = appendTurn(s.Turns, resp.RequestID, "user", j.prompt, maxUserTurn)
 	if answer := resp.Data.Answer; answer != "" {
 		// Cut first, answers may be long; but not so short that half of what
@@ -211,12 +212,12 @@ func (s session) after(j *job, resp *contract.Response, p *plan, runs []taskRun)
 	}
 	s.Prompt = promptSum(j.prompt)
 	s.Asked = resp.Status == contract.StatusClarify
-	if j.waitedFor() && len(p.parts) > 0 && !slices.ContainsFunc(runs, answered) {
+	if j.waitedFor() && len(p.Parts) > 0 && !slices.ContainsFunc(runs, answered) {
 		return s // the agent has not had its turn: it may be sent again
 	}
 	s.Waits, s.About = "", nil
-	if len(p.parts) > 0 {
-		clf := p.decision.Classification
+	if len(p.Parts) > 0 {
+		clf := p.Decision.Classification
 		s.Clf = &clf
 		s.Waits, s.About = asking(p, runs)
 	}
@@ -231,18 +232,18 @@ func promptSum(prompt string) []byte {
 // waitedFor reports whether this is the turn an agent asked for.
 func (j *job) waitedFor() bool { return j.settled != nil && j.settled.reason == ReasonNeedsInput }
 
-func answered(t taskRun) bool { return t.result != nil }
+func answered(t plan.Outcome) bool { return t.Result != nil }
 
 // asking finds the first agent that ended with data.needs_input, and what it
 // had been asked.
-func asking(p *plan, runs []taskRun) (string, *contract.Classification) {
+func asking(p *plan.Plan, runs []plan.Outcome) (string, *contract.Classification) {
 	for i := range runs {
-		if result := runs[i].result; result == nil || string(result.Data[needsInputField]) != "true" {
+		if result := runs[i].Result; result == nil || string(result.Data[needsInputField]) != "true" {
 			continue
 		}
-		about := p.decision.Classification
-		about.Intent, about.Domains, about.Subtasks = p.parts[i].intent, p.parts[i].domains, []contract.Subtask{}
-		return runs[i].report.AgentID, &about
+		about := p.Decision.Classification
+		about.Intent, about.Domains, about.Subtasks = p.Parts[i].Intent, p.Parts[i].Domains, []contract.Subtask{}
+		return runs[i].Report.AgentID, &about
 	}
 	return "", nil
 }

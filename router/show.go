@@ -215,7 +215,7 @@ func (s *sight) titlesOf(c *contract.Classification) map[string]string {
 		case !byModel && own(sub):
 			title = sub.Title
 		case intent != contract.Unknown:
-			title = optionLabel(intent, s.domains(domains))
+			title = contract.OptionLabel(intent, s.domains(domains))
 		}
 		if _, known := titles[sub.Title]; !known {
 			titles[sub.Title] = title

@@ -14,7 +14,7 @@ func (s *sight) data(d *contract.ResponseData, titles map[string]string) {
 		d.Results[i].SubtaskTitle = titled(titles, d.Results[i].SubtaskTitle)
 	}
 	if titles != nil && len(d.Results) > 0 {
-		d.Answer = answerOf(d.Results) // its sections have titles
+		d.Answer = contract.AnswerText(d.Results) // its sections have titles
 	}
 	d.Options = s.options(d.Options)
 	d.Proposal = s.proposal(d.Proposal)
@@ -35,7 +35,7 @@ func (s *sight) options(list []contract.ClarificationOption) []contract.Clarific
 			continue
 		}
 		o.Domains = s.domains(o.Domains)
-		o.Label = optionLabel(o.Intent, o.Domains)
+		o.Label = contract.OptionLabel(o.Intent, o.Domains)
 		shown = append(shown, o)
 	}
 	return shown

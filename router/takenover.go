@@ -37,7 +37,7 @@ func (d *delivery) again(ctx context.Context, agent *contract.RegistryEntry, tas
 
 func (d *delivery) started(agent *contract.RegistryEntry, task *contract.Task) {
 	d.router.tellEvent(d.job, &contract.Event{Type: contract.EventTaskStarted, Task: &contract.TaskReport{
-		TaskID: task.TaskID, AgentID: agent.ID, SubtaskTitle: d.part.title, Status: contract.TaskRunning, Attempts: task.Attempt,
+		TaskID: task.TaskID, AgentID: agent.ID, SubtaskTitle: d.part.Title, Status: contract.TaskRunning, Attempts: task.Attempt,
 	}})
 }
 

@@ -81,6 +81,9 @@ func levels() []level {
 		{"ways to reach an agent", []row{
 			{pkg: "dispatch/httptarget", why: "implements dispatch.Target"},
 		}},
+		{"planning", []row{
+			{pkg: "router/plan", why: "decides which agents execute a request and aggregates their results; pure"},
+		}},
 		{"the pipeline", []row{
 			{pkg: "router", why: "the one way of a request through all rooms below"},
 		}},

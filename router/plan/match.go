@@ -1,0 +1,187 @@
+package plan
+
+import (
+	"slices"
+
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/fallback"
+	"github.com/caprouter/caprouter/matcher"
+)
+
+// maxStandbys bounds the agents that may take over one task. Each standby reserves
+// a share of the deadline, so more of them would leave too little time to each.
+const maxStandbys = 3
+
+// reasonTopK is why a subtask is omitted although an agent is eligible for it.
+const reasonTopK = "topk_reached"
+
+// planner matches the parts of one plan one after the other.
+type planner struct {
+	in     *Input
+	query  matcher.Query
+	chosen []*contract.RegistryEntry // distinct, in part order
+	plan   *Plan
+}
+
+// matchParts finds agents for every part of the request.
+func (p *planner) matchParts() {
+	var reasons []string
+	for _, part := range splitParts(p.in) {
+		reason := p.matchPart(&part)
+		if reason == "" {
+			p.plan.Parts = append(p.plan.Parts, part)
+			continue
+		}
+		reasons = append(reasons, reason)
+		if part.Subtask != WholeRequest {
+			p.plan.Omitted = append(p.plan.Omitted, contract.Omitted{
+				Subtask: part.Subtask, Title: part.Title, Intent: part.Intent, Domains: part.Domains, Reason: reason,
+			})
+		}
+	}
+	if len(p.plan.Parts) == 0 {
+		p.plan.Reason = reasons[0]
+	}
+	for _, a := range p.chosen {
+		p.plan.Decision.Chosen = append(p.plan.Decision.Chosen, a.ID)
+	}
+}
+
+// matchPart sets the agents of the part and adds its candidates to the decision.
+// It returns why no agent may execute the part; "" if one may, or could if it
+// were up.
+func (p *planner) matchPart(part *Part) (reason string) {
+	q := p.query
+	q.Intent, q.Domains = part.Intent, part.Domains
+	var res matcher.Result
+	p.in.Index.Match(&q, p.in.Live, &res)
+	p.plan.Decision.CandidatesTotal += res.Total
+
+	best, next, reason := p.chooseAgent(&res)
+	if best != nil {
+		agents := p.in.Index.Agents()
+		part.Agents = append(part.Agents, agents[best.Ordinal])
+		p.addChosen(agents[best.Ordinal])
+		for i := range res.N {
+			if c := &res.Candidates[i]; c.Eligible() && c != best && len(part.Agents) <= maxStandbys {
+				part.Agents = append(part.Agents, agents[c.Ordinal])
+			}
+		}
+		if next != nil && p.plan.Decision.TieBreak == nil {
+			p.plan.Decision.TieBreak = p.in.Index.TieBreak(best, next)
+		}
+	}
+	down := p.showCandidates(&q, &res, part)
+	p.showHidden(&q, &res, part)
+	if best == nil && reason == "" {
+		part.Down = down
+	}
+	return reason
+}
+
+// chooseAgent returns the best eligible agent of a part within top-k distinct
+// agents, and the eligible agent right behind it. If no agent is eligible, the
+// reason says why; it is "" if only live state excludes the agents.
+func (p *planner) chooseAgent(res *matcher.Result) (best, next *matcher.Candidate, reason string) {
+	full := len(p.chosen) >= p.in.Registry.Routing.TopK
+	var crowdedOut, down, unsure, gated bool
+	for i := range res.N {
+		c := &res.Candidates[i]
+		switch {
+		case c.Eligible() && best != nil:
+			return best, c, ""
+		case c.Failed&^matcher.GateState == 0 && full && !p.isChosen(c.Ordinal):
+			crowdedOut = true // up or down: live state must not change whether a part is omitted
+		case c.Eligible():
+			best = c
+		case c.Failed == matcher.GateState:
+			down = true
+		case c.Failed.Has(matcher.GateConfidence):
+			unsure = true
+		case !c.Failed.Has(matcher.GateThreshold):
+			gated = true
+		}
+	}
+	switch {
+	case best != nil, down && !crowdedOut:
+		return best, nil, ""
+	case crowdedOut:
+		return nil, nil, reasonTopK
+	case unsure:
+		return nil, nil, fallback.ReasonLowConfidence
+	case gated:
+		return nil, nil, fallback.ReasonGated
+	}
+	return nil, nil, fallback.ReasonNoMatch
+}
+
+func (p *planner) isChosen(ordinal int32) bool {
+	return slices.Contains(p.chosen, p.in.Index.Agents()[ordinal])
+}
+
+func (p *planner) addChosen(a *contract.RegistryEntry) {
+	if !slices.Contains(p.chosen, a) {
+		p.chosen = append(p.chosen, a)
+	}
+}
+
+// showCandidates adds the candidates of one part to the decision, with their
+// roles, and returns the first that only live state excludes.
+func (p *planner) showCandidates(q *matcher.Query, res *matcher.Result, part *Part) (down *contract.Candidate) {
+	d := &p.plan.Decision
+	from := len(d.Candidates)
+	downAt := -1
+	for i := range res.N {
+		c := &res.Candidates[i]
+		shown := p.in.Index.Describe(c, q, p.in.Live)
+		if part.Subtask != WholeRequest {
+			shown.Subtask = &part.Subtask
+		}
+		shown.Role = contract.RoleCandidate
+		for k, a := range part.Agents {
+			switch {
+			case a.ID != shown.AgentID:
+			case k == 0:
+				shown.Role = contract.RoleChosen
+			default:
+				shown.Role = contract.RoleStandby
+				d.Standby = appendUnique(d.Standby, a.ID)
+			}
+		}
+		if downAt < 0 && c.Failed == matcher.GateState {
+			downAt = from + i
+		}
+		d.Candidates = append(d.Candidates, shown)
+	}
+	if downAt < 0 {
+		return nil
+	}
+	first := d.Candidates[downAt]
+	return &first
+}
+
+// showNearest replaces the candidates of a request without an eligible agent by
+// those that came closest, so that the decision shows which requirement they miss.
+func (p *planner) showNearest() {
+	q := p.query
+	q.Intent, q.Domains = p.in.Classification.Intent, p.in.Classification.Domains
+	var res matcher.Result
+	p.in.Index.Nearest(&q, p.in.Live, &res)
+	p.plan.Decision.Candidates = p.plan.Decision.Candidates[:0]
+	p.plan.Decision.CandidatesTotal = res.Total
+	p.plan.Decision.Hidden = nil
+	p.showCandidates(&q, &res, &Part{Subtask: WholeRequest})
+	p.showHidden(&q, &res, &Part{Subtask: WholeRequest})
+}
+
+// showHidden records the agents of one part that the caller may not use.
+func (p *planner) showHidden(q *matcher.Query, res *matcher.Result, part *Part) {
+	hidden := res.Withheld()
+	for i := range hidden {
+		c := p.in.Index.Describe(&hidden[i], q, p.in.Live)
+		if part.Subtask != WholeRequest {
+			c.Subtask = &part.Subtask
+		}
+		p.plan.Decision.Hidden = append(p.plan.Decision.Hidden, c)
+	}
+}

@@ -1,0 +1,132 @@
+// Package plan decides which agents execute the parts of a request, and turns
+// their results into one response. It takes values and returns values: no clock,
+// no store, no goroutine. Reaching the agents is internal/execution's concern.
+//
+//	p := plan.New(&plan.Input{Registry: snapshot, Index: index, Caller: caller, Prompt: prompt, Classification: c})
+//	switch {
+//	case len(p.Options) > 0: // ambiguous or divergent: ask the caller which reading is meant
+//	case p.Reason != "":     // no agent is eligible: fall back
+//	default:                 // send each of p.Parts to its first agent, the others are standbys
+//	}
+//	resp := p.Response(request, false)
+//	p.Aggregate(resp, outcomes)
+package plan
+
+import (
+	"slices"
+	"time"
+
+	"github.com/caprouter/caprouter/capabilities"
+	"github.com/caprouter/caprouter/classifier"
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/matcher"
+)
+
+// Input is everything that a plan depends on.
+type Input struct {
+	Registry       *capabilities.Snapshot
+	Index          *matcher.Index // over the agents of Registry
+	Live           matcher.Live   // state of the agents; nil plans as if all of them were up
+	Caller         *contract.Caller
+	Prompt         string   // masked
+	PromptBytes    int      // length of the original prompt
+	Only           string   // the one agent that may be a candidate; "" = any
+	DataClasses    []string // kinds of personal data in the request
+	AlreadyAsked   bool     // the session's last response was a clarification, so do not ask again
+	Classification contract.Classification
+	DecisionID     string
+	Now            time.Time
+}
+
+// Plan is a routing decision and the tasks that follow from it.
+type Plan struct {
+	Decision contract.Decision
+	Parts    []Part
+	Omitted  []contract.Omitted
+	// Reason is why no agent may execute any part; "" if one may.
+	Reason string
+	// Options are the readings to ask the caller about, before any part is sent.
+	Options []contract.ClarificationOption
+}
+
+// Part is one task of a plan, and the agents that may execute it.
+type Part struct {
+	Subtask int // index into the subtasks of the classification, or WholeRequest
+	Title   string
+	Intent  string
+	Domains []string
+	// Agents are the chosen agent, then the standbys in the order of failover.
+	Agents []*contract.RegistryEntry
+	// ChosenID is the chosen agent of a restored plan. That agent may have left
+	// the registry since.
+	ChosenID string
+	// Down is set instead of Agents if only live state excludes the agents: it is
+	// the best of them. Such a part fails fast, it is not unsupported.
+	Down *contract.Candidate
+}
+
+// WholeRequest is the Subtask of the only part of a request without subtasks.
+const WholeRequest = -1
+
+// New decides which agents execute the request.
+func New(in *Input) *Plan {
+	c := &in.Classification
+	p := planner{
+		in: in,
+		query: matcher.Query{
+			PromptBytes:   in.PromptBytes,
+			Caller:        in.Caller,
+			Only:          in.Only,
+			DataClasses:   in.DataClasses,
+			Confidence:    c.Confidence,
+			MinConfidence: classifier.MinConfidence(in.Registry.Routing, c.Source),
+			NowMS:         in.Now.UnixMilli(),
+		},
+		plan: &Plan{Decision: contract.Decision{
+			DecisionID:      in.DecisionID,
+			Classification:  *c,
+			Candidates:      []contract.Candidate{},
+			Chosen:          []string{},
+			Standby:         []string{},
+			RegistryVersion: in.Registry.Version,
+		}},
+	}
+	p.plan.Reason, p.plan.Options = findAmbiguity(in)
+	if in.AlreadyAsked {
+		p.plan.Options = nil
+	}
+	if p.plan.Reason == "" {
+		p.matchParts()
+	}
+	if p.plan.Reason != "" {
+		p.showNearest()
+	}
+	return p.plan
+}
+
+// splitParts returns the parts to match: one for each subtask, which inherits the
+// intent and the domains of the request if it has none, or one for the request.
+func splitParts(in *Input) []Part {
+	c := &in.Classification
+	if len(c.Subtasks) == 0 {
+		return []Part{{Subtask: WholeRequest, Title: contract.SubtaskTitle(in.Prompt), Intent: c.Intent, Domains: c.Domains}}
+	}
+	parts := make([]Part, len(c.Subtasks))
+	for i, s := range c.Subtasks {
+		parts[i] = Part{Subtask: i, Title: s.Title, Intent: s.Intent, Domains: s.Domains}
+		if s.Intent == "" {
+			parts[i].Intent = c.Intent
+		}
+		if len(s.Domains) == 0 {
+			parts[i].Domains = c.Domains
+		}
+	}
+	return parts
+}
+
+func appendUnique(ids []string, id string) []string {
+	if slices.Contains(ids, id) {
+		return ids
+	}
+	return append(ids, id)
+}
