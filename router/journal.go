@@ -154,7 +154,7 @@ func (j *job) patiently(ctx context.Context, step func(context.Context) error) e
 // written, and not what is written that is wrong.
 func isStoreTrouble(err error) bool {
 	e, ok := errors.AsType[*contract.Error](err)
-	return ok && e.Code == contract.CodeAuditUnavailable || errors.Is(err, store.ErrFull) || errors.Is(err, store.ErrUnavailable)
+	return ok && e.Code == contract.CodeAuditUnavailable || store.IsTemporary(err)
 }
 
 // conclude ends a request: its one terminal state, the record, the session, the
@@ -227,14 +227,7 @@ func (r *Router) audited(ctx context.Context, rec audit.Record) error {
 
 // storeTrouble is the error of a request that needs the store to be accepted.
 func (r *Router) storeTrouble(ctx context.Context, what string, err error) error {
-	switch {
-	case errors.Is(ctx.Err(), context.Canceled):
-		return ctx.Err()
-	case ctx.Err() != nil:
-		return &contract.Error{Code: contract.CodeOverloaded, Message: what + " in the time the request has; try again with more"}
-	}
-	r.cfg.Logger.ErrorContext(ctx, "store", "what", what, "err", err)
-	return &contract.Error{Code: contract.CodeOverloaded, Message: what + " now; try again"}
+	return store.CallerError(ctx, r.cfg.Logger, what, err)
 }
 
 // content is what of a record may be erased.
