@@ -17,7 +17,7 @@ func (a *answer) detail() string {
 	if len(a.Registry.Agents) == 0 {
 		return "the registry declares no agent yet"
 	}
-	if len(a.agents) == 0 {
+	if len(a.usable.List()) == 0 {
 		return "you may not use any agent of this registry: ask its operator for a token with an agent scope"
 	}
 	switch a.Reason {
@@ -80,7 +80,7 @@ func (a *answer) advice() string {
 func (a *answer) notUnderstood() string {
 	text := "no intent of this registry fits the request"
 	understood := a.understood()
-	if understood || !a.all {
+	if understood || !a.usable.All() {
 		text = "no agent you may use serves this request"
 	}
 	if near, ok := a.nearIntent(); ok && !understood {
@@ -92,12 +92,11 @@ func (a *answer) notUnderstood() string {
 // restricted is for a request that names one agent, which fits nothing of it.
 // What is not there and what the caller may not use are told alike.
 func (a *answer) restricted() string {
-	agent := a.Registry.Agent(a.Only)
-	if agent == nil || !a.mayUse(a.Only) {
+	if !a.usable.Has(a.Only) {
 		return "agent_id names " + a.Only + ", which is no agent you may use: leave agent_id out, or name another"
 	}
 	return "agent_id asks for " + a.Only + " alone, which serves neither the intent nor a domain of the request: leave agent_id out, or ask for one of its intents: " +
-		enumerate(slices.Sorted(slices.Values(agent.Match.Intent)))
+		enumerate(slices.Sorted(slices.Values(a.Registry.Agent(a.Only).Match.Intent)))
 }
 
 func (a *answer) lowConfidence() string {

@@ -177,14 +177,10 @@ func (p *proposal) freeID() string {
 	}
 	base += "_agent"
 	id := base
-	for n := 2; p.taken(id); n++ {
+	for n := 2; p.usable.Has(id); n++ {
 		id = base + "_" + strconv.Itoa(n)
 	}
 	return id
-}
-
-func (p *proposal) taken(id string) bool {
-	return slices.ContainsFunc(p.agents, func(a *contract.RegistryEntry) bool { return a.ID == id })
 }
 
 // pickKeywords are words that many of the examples have and no agent has as its
@@ -204,7 +200,7 @@ func (p *proposal) pickKeywords(words []word) []string {
 }
 
 func (p *proposal) keywordOfOthers(text string) bool {
-	return slices.ContainsFunc(p.agents, func(a *contract.RegistryEntry) bool {
+	return slices.ContainsFunc(p.usable.List(), func(a *contract.RegistryEntry) bool {
 		return slices.ContainsFunc(a.Keywords, func(k string) bool { return strings.EqualFold(k, text) })
 	})
 }

@@ -1,13 +1,13 @@
 package fallback
 
 import (
-	"maps"
 	"math"
 	"slices"
 
 	"github.com/caprouter/caprouter/capabilities"
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/lexical"
+	"github.com/caprouter/caprouter/internal/visibility"
 )
 
 // Reasons why nobody may serve a request.
@@ -53,64 +53,42 @@ func Unsupported(u *Unmet) *contract.Unsupported {
 	}
 }
 
-// answer is an Unmet with what its caller may see.
+// VisibleTo returns the part of the unmet request that its caller may see.
+func (u *Unmet) VisibleTo(filter *visibility.Filter) *Unmet {
+	if !filter.Conceals(u.Decision) {
+		return u
+	}
+	visible := *u
+	visible.Decision = filter.Decision(u.Decision)
+	if len(visible.Decision.Candidates) == 0 {
+		visible.Reason = ReasonNoMatch
+	}
+	return &visible
+}
+
+// understood reports whether the request has an intent that the caller may know.
+// A request that only hidden agents serve is described like one that no agent
+// serves.
+func (u *Unmet) understood() bool {
+	intent, usable := u.Decision.Classification.Intent, visibility.Usable(u.Registry, u.Caller)
+	return intent != contract.Unknown && (usable.All() || usable.HasIntent(intent))
+}
+
+// answer is an Unmet with the agents and labels that its caller may use.
 type answer struct {
 	*Unmet
-	all     bool                      // the caller may use every agent
-	agents  []*contract.RegistryEntry // the caller may use, by id
-	intents []string                  // they declare: sorted
-	domains []string                  // likewise
-	best    *contract.Candidate       // the nearest of them; nil when none is near
+	usable  visibility.Agents
+	intents []string            // of the usable agents, sorted
+	domains []string            // likewise
+	best    *contract.Candidate // the nearest usable agent; nil if no agent is near
 	nearest []contract.NearestMiss
 }
 
-// usesAll reports whether the caller may use every agent.
-func (u *Unmet) usesAll() bool { return u.Caller != nil && (u.Caller.AllAgents || u.Caller.AllScopes) }
-
-// mayUse fails closed: without a caller nobody may use anything.
-func (u *Unmet) mayUse(agentID string) bool { return u.Caller != nil && u.Caller.MayUse(agentID) }
-
-// understood reports whether the request was taken for something the caller may
-// know of. What only agents serve that it may not use is told like what nobody
-// serves.
-func (u *Unmet) understood() bool {
-	intent := u.Decision.Classification.Intent
-	if intent == contract.Unknown || u.usesAll() {
-		return intent != contract.Unknown
-	}
-	return slices.ContainsFunc(u.Registry.Agents, func(agent *contract.RegistryEntry) bool {
-		return slices.Contains(agent.Match.Intent, intent) && u.mayUse(agent.ID)
-	})
-}
-
 func newAnswer(u *Unmet) *answer {
-	a := &answer{Unmet: u, nearest: []contract.NearestMiss{}, all: u.usesAll()}
-	if a.all {
-		a.agents, a.intents, a.domains = u.Registry.Agents, u.Registry.Intents, u.Registry.Domains
-	} else {
-		a.findUsable()
-	}
+	usable := visibility.Usable(u.Registry, u.Caller)
+	a := &answer{Unmet: u, usable: usable, intents: usable.Intents(), domains: usable.Domains(), nearest: []contract.NearestMiss{}}
 	a.findNearest()
 	return a
-}
-
-// findUsable collects what a caller with a list of agents may use.
-func (a *answer) findUsable() {
-	intents, domains := map[string]bool{}, map[string]bool{}
-	for _, agent := range a.Registry.Agents {
-		if !a.mayUse(agent.ID) {
-			continue
-		}
-		a.agents = append(a.agents, agent)
-		for _, intent := range agent.Match.Intent {
-			intents[intent] = true
-		}
-		for _, domain := range agent.Match.Domains {
-			domains[domain] = true
-		}
-	}
-	delete(domains, contract.AnyDomain)
-	a.intents, a.domains = slices.Sorted(maps.Keys(intents)), slices.Sorted(maps.Keys(domains))
 }
 
 // findNearest lists the near misses the caller may see, each agent once.
@@ -118,7 +96,7 @@ func (a *answer) findNearest() {
 	for i := range a.Decision.Candidates {
 		c := &a.Decision.Candidates[i]
 		listed := slices.ContainsFunc(a.nearest, func(n contract.NearestMiss) bool { return n.AgentID == c.AgentID })
-		if listed || !a.mayUse(c.AgentID) || a.Registry.Agent(c.AgentID) == nil {
+		if listed || !a.usable.Has(c.AgentID) {
 			continue
 		}
 		if a.best == nil {
@@ -146,7 +124,7 @@ func (a *answer) missing(c *contract.Candidate) float64 {
 func (a *answer) examples() []string {
 	texts := []string{}
 	if a.Lexical != nil {
-		texts = append(texts, a.Lexical.Nearest(a.Prompt, maxExamples, a.declares)...)
+		texts = append(texts, a.Lexical.Nearest(a.Prompt, maxExamples, a.usable.HasExampleOf)...)
 	}
 	add := func(agent *contract.RegistryEntry) {
 		for _, intent := range agent.Match.Intent {
@@ -159,20 +137,13 @@ func (a *answer) examples() []string {
 	for i := range a.nearest {
 		add(a.Registry.Agent(a.nearest[i].AgentID))
 	}
-	for _, agent := range a.agents {
+	for _, agent := range a.usable.List() {
 		if len(texts) == maxExamples {
 			break
 		}
 		add(agent)
 	}
 	return texts
-}
-
-// declares reports whether an agent the caller may use has the example.
-func (a *answer) declares(intent, example string) bool {
-	return a.all || slices.ContainsFunc(a.agents, func(agent *contract.RegistryEntry) bool {
-		return slices.Contains(agent.Match.Intent, intent) && slices.Contains(agent.Examples[intent], example)
-	})
 }
 
 func capped(list []string) []string {

@@ -84,7 +84,7 @@ func (x *Index) describeGates(c *Candidate, q *Query, live Live) []contract.Gate
 		add("threshold", fmt.Sprintf("score %.2f is below the threshold %.2f", decimal(int(c.Score)), decimal(x.threshold)))
 	}
 	if c.Failed.Has(GateConfidence) {
-		add("confidence", belowConfidence(q))
+		gates = append(gates, DescribeConfidence(q))
 	}
 	return gates
 }
@@ -136,6 +136,11 @@ func wrongTenant(c *contract.Caller) string {
 		return "serves named tenants only; the caller's token names none"
 	}
 	return "does not serve tenant " + c.Tenant
+}
+
+// DescribeConfidence is the gate of a query whose confidence is too low.
+func DescribeConfidence(q *Query) contract.Gate {
+	return contract.Gate{Gate: "confidence", Reason: belowConfidence(q)}
 }
 
 // belowConfidence shows two decimals, or all where two would look equal.

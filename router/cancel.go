@@ -7,6 +7,7 @@ import (
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/dispatch"
 	"github.com/caprouter/caprouter/internal/requests"
+	"github.com/caprouter/caprouter/internal/visibility"
 )
 
 // Cancel ends a request of the caller's own and tells its agents to stop. One that was cancelled
@@ -16,11 +17,11 @@ func (r *Router) Cancel(ctx context.Context, id string, caller *contract.Caller)
 	if err != nil {
 		return nil, err
 	}
-	if !f.mayEnd(caller) {
-		return nil, notYours("cancel")
+	if !visibility.MayEndRequest(caller, f.owner) {
+		return nil, errNotOwner("cancel")
 	}
 	resp, err := r.cancel(ctx, id, &f)
-	return r.sightOf(caller, f.owner.Is(caller)).response(resp), err
+	return r.visibilityFilter(caller, f.owner).Response(resp), err
 }
 
 func (r *Router) cancel(ctx context.Context, id string, f *found) (*contract.Response, error) {

@@ -29,7 +29,7 @@
 // again what may have been done.
 //
 // What is on record holds everything; what a caller is shown of it, its own answer
-// included, passes through one place (sight), which leaves out the agents the
+// included, passes through package visibility, which leaves out the agents the
 // caller may not use, and the labels that only these declare.
 //
 // One View serves a request from start to end; SetView swaps it as one pointer,

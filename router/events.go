@@ -16,8 +16,8 @@ func (r *Router) Events(ctx context.Context, id string, caller *contract.Caller,
 	if err != nil {
 		return err
 	}
-	w := watcher{sight: r.sightOf(caller, f.owner.Is(caller)), decided: func() *contract.Decision { return r.decisionOf(ctx, id) }}
-	show := func(seq uint64, ev *contract.Event) error { return emit(seq, w.event(ev)) }
+	visible := r.visibilityFilter(caller, f.owner).Events(func() *contract.Decision { return r.decisionOf(ctx, id) })
+	show := func(seq uint64, ev *contract.Event) error { return emit(seq, visible.Event(ev)) }
 	if f.record == nil || r.keep.Events == nil {
 		if f.activity != nil { // somebody else waits for it
 			select {

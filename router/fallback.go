@@ -29,7 +29,7 @@ func (r *Router) fallBack(ctx context.Context, resp *contract.Response, j *job, 
 		Decision: resp.Decision,
 		Reason:   p.Reason,
 	}
-	seen := r.sightOf(j.caller, true).seen(unmet) // what is said of it must not give away what is hidden
+	seen := unmet.VisibleTo(r.visibilityFilter(j.caller, j.caller)) // its texts must not reveal what is hidden
 	switch policy {
 	case capabilities.FallbackAnswer:
 		return r.answer(ctx, resp, j, seen)

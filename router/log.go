@@ -36,7 +36,7 @@ func (r *Router) Decisions(ctx context.Context, q contract.DecisionQuery, caller
 		if out.Decisions[i], err = entryOf(rec); err != nil {
 			return nil, err
 		}
-		r.sightOf(caller, ownerOf(rec).Is(caller)).entry(&out.Decisions[i])
+		r.visibilityFilter(caller, ownerOf(rec)).FilterLogEntry(&out.Decisions[i])
 	}
 	return out, nil
 }

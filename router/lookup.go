@@ -9,11 +9,13 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/caprouter/caprouter/capabilities"
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/audit"
 	"github.com/caprouter/caprouter/internal/requests"
 	"github.com/caprouter/caprouter/internal/store"
 	"github.com/caprouter/caprouter/internal/strictjson"
+	"github.com/caprouter/caprouter/internal/visibility"
 )
 
 func noSuchRequest() error {
@@ -141,6 +143,36 @@ func (r *Router) recorded(ctx context.Context, id string, f *found, life time.Du
 	return nil
 }
 
+// ownerOf is the principal whose request the audit record is about.
+func ownerOf(rec *audit.Record) *contract.Caller {
+	return &contract.Caller{Tenant: rec.Tenant, Subject: rec.Subject, Issuer: rec.Issuer}
+}
+
+// visibleTo reports whether the request exists for the caller.
+func (f *found) visibleTo(caller *contract.Caller, id string) bool {
+	request := visibility.StoredRequest{Owner: f.owner, Response: func() (*contract.Response, error) { return f.response(id) }}
+	for _, rec := range []*audit.Record{f.outcome, f.decision} {
+		if rec != nil {
+			request.Agents = append(request.Agents, rec.Agents...)
+		}
+	}
+	return visibility.MaySeeRequest(caller, request)
+}
+
+// visibilityFilter is the filter for what the caller may see of a request of
+// the owner.
+func (r *Router) visibilityFilter(caller, owner *contract.Caller) *visibility.Filter {
+	registry := &capabilities.Snapshot{}
+	if view := r.view.Load(); view != nil {
+		registry = view.Registry
+	}
+	return visibility.NewFilter(registry, caller, owner)
+}
+
+func errNotOwner(operation string) error {
+	return &contract.Error{Code: contract.CodeForbidden, Message: "only the sender of the request, or an administrator, may " + operation + " it"}
+}
+
 // response is the request as it is now.
 func (f *found) response(id string) (*contract.Response, error) {
 	switch {
@@ -180,7 +212,7 @@ func (r *Router) Request(ctx context.Context, id string, caller *contract.Caller
 		return nil, err
 	}
 	resp, err := f.response(id)
-	return r.sightOf(caller, f.owner.Is(caller)).response(resp), err
+	return r.visibilityFilter(caller, f.owner).Response(resp), err
 }
 
 // Erase removes the content of a request of the caller's own everywhere: what was asked, answered and
@@ -190,8 +222,8 @@ func (r *Router) Erase(ctx context.Context, id string, caller *contract.Caller) 
 	if err != nil {
 		return err
 	}
-	if !f.mayEnd(caller) {
-		return notYours("erase")
+	if !visibility.MayEndRequest(caller, f.owner) {
+		return errNotOwner("erase")
 	}
 	if f.activity != nil || f.record != nil && !f.record.State.Terminal() {
 		return &contract.Error{Code: contract.CodeConflict, Message: "the request is not over: cancel it first"}

@@ -57,7 +57,7 @@ func TestOnlyTheOwnerEndsARequest(t *testing.T) {
 	}
 	done, err := h.Handle(t.Context(), ask(), anybody)
 	h.must(err)
-	const want = "only who sent the request, or an administrator, may erase it"
+	const want = "only the sender of the request, or an administrator, may erase it"
 	if err := h.Erase(t.Context(), done.RequestID, colleague); err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("got %v, want %s", err, want)
 	}

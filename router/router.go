@@ -42,7 +42,7 @@ type Router struct {
 // nobody may serve it and that every agent failed included, is a Response.
 func (r *Router) Handle(ctx context.Context, req *contract.Request, caller *contract.Caller) (*contract.Response, error) {
 	resp, err := r.handle(ctx, req, caller, nil)
-	return r.sightOf(caller, true).response(resp), err
+	return r.visibilityFilter(caller, caller).Response(resp), err
 }
 
 func (r *Router) handle(ctx context.Context, req *contract.Request, caller *contract.Caller, tell func(*contract.Event)) (*contract.Response, error) {
@@ -131,8 +131,6 @@ func (r *Router) Classify(ctx context.Context, req *contract.Request, caller *co
 		return nil, err
 	}
 	clf := r.classifier.Classify(ctx, job.classifierInput())
-	if s := r.sightOf(caller, true); s != nil {
-		clf = s.classification(&clf)
-	}
-	return &clf, nil
+	visible := r.visibilityFilter(caller, caller).Classification(&clf)
+	return &visible, nil
 }

@@ -11,12 +11,12 @@ import (
 // that is given out, its progress and its end. emit is called by one goroutine at
 // a time and never after Stream has returned; the answer is the return value.
 func (r *Router) Stream(ctx context.Context, req *contract.Request, caller *contract.Caller, emit func(*contract.Event)) (*contract.Response, error) {
-	s := r.sightOf(caller, true)
-	w := watcher{sight: s}
-	l := &listener{emit: func(ev *contract.Event) { emit(w.event(ev)) }}
+	filter := r.visibilityFilter(caller, caller)
+	visible := filter.Events(func() *contract.Decision { return nil })
+	l := &listener{emit: func(ev *contract.Event) { emit(visible.Event(ev)) }}
 	defer l.close()
 	resp, err := r.handle(ctx, req, caller, l.tell)
-	return s.response(resp), err
+	return filter.Response(resp), err
 }
 
 // listener lets one goroutine at a time speak, and nobody after the end: progress

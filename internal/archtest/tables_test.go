@@ -71,6 +71,9 @@ func levels() []level {
 			{pkg: "matcher", why: "arithmetic over the registry; does not see how the classification came about"},
 			{pkg: "classifier", why: "proposes; does not see who would be chosen"},
 		}},
+		{"what a caller may see of a decision", []row{
+			{pkg: "internal/visibility", why: "the one visibility filter of every surface; pure, and words a hidden classification like the classifier and the matcher do"},
+		}},
 		{"what follows from a decision", []row{
 			{pkg: "fallback", why: "answers from the matcher's near misses"},
 			{pkg: "dispatch", why: "tasks to agents; owns the live state the matcher reads"},

@@ -2,12 +2,12 @@ package rest
 
 import (
 	"net/http"
-	"slices"
 	"time"
 
 	"github.com/labstack/echo/v4"
 
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/visibility"
 )
 
 // AgentState is how an agent is at this moment.
@@ -56,11 +56,10 @@ const (
 
 func (s *Server) handleAgents(x *exchange, _ echo.Context) error {
 	snapshot := s.deps.Registry()
-	list := AgentList{RegistryVersion: snapshot.Version, Agents: make([]Agent, 0, len(snapshot.Agents))}
-	for _, entry := range snapshot.Agents {
-		if x.caller.MaySee(entry.ID) {
-			list.Agents = append(list.Agents, s.describe(entry, x.caller))
-		}
+	visible := visibility.Visible(snapshot, x.caller).List()
+	list := AgentList{RegistryVersion: snapshot.Version, Agents: make([]Agent, len(visible))}
+	for i, entry := range visible {
+		list.Agents[i] = s.describe(entry, x.caller)
 	}
 	return s.writeJSON(x, http.StatusOK, typeJSON, list)
 }
@@ -83,7 +82,7 @@ func (s *Server) describe(entry *contract.RegistryEntry, caller *contract.Caller
 		Breaker:     Breaker{State: now.Breaker},
 		InFlight:    now.InFlight,
 		MaxInFlight: entry.MaxInFlight,
-		Entry:       shown(entry, caller),
+		Entry:       visibility.FilterEntry(entry, caller),
 	}
 	if a.MaxInFlight == 0 {
 		a.MaxInFlight = contract.DefaultMaxInFlight
@@ -106,29 +105,4 @@ func (s *Server) describe(entry *contract.RegistryEntry, caller *contract.Caller
 		a.State = stateActive
 	}
 	return a
-}
-
-// shown is the entry as the caller may see it: where an agent is reached is for
-// operators, so that agents that may read the list do not learn it; and whom else
-// it serves is not for tenants to know.
-func shown(entry *contract.RegistryEntry, caller *contract.Caller) contract.RegistryEntry {
-	e := *entry
-	if caller.SeesAll() {
-		return e
-	}
-	e.Endpoint.URL = ""
-	e.Requires = ownTenant(e.Requires, caller)
-	return e
-}
-
-// ownTenant leaves the other tenants out of what is required.
-func ownTenant(r contract.Requires, caller *contract.Caller) contract.Requires {
-	switch {
-	case caller.SeesAll():
-	case slices.Contains(r.Tenants, caller.Tenant):
-		r.Tenants = []string{caller.Tenant}
-	default:
-		r.Tenants = nil
-	}
-	return r
 }

@@ -195,26 +195,3 @@ func TestRegistryMistakesHaveLineAndColumn(t *testing.T) {
 		}
 	}
 }
-
-// Whom else an agent serves is told to administrators alone.
-func TestTenantsOfAnAgent(t *testing.T) {
-	entry := &contract.RegistryEntry{ID: "a", Requires: contract.Requires{Tenants: []string{"north", "south"}, Scopes: []string{"special"}}}
-	for _, c := range []struct {
-		name   string
-		caller contract.Caller
-		want   []string
-	}{
-		{"its own", contract.Caller{Tenant: "south", AllAgents: true}, []string{"south"}},
-		{"not among them", contract.Caller{Tenant: "west", AllAgents: true}, nil},
-		{"without one", contract.Caller{AllAgents: true}, nil},
-		{"administrator", contract.Caller{Tenant: "west", Scopes: []string{"admin"}}, []string{"north", "south"}},
-	} {
-		got := shown(entry, &c.caller)
-		if diff := cmp.Diff(c.want, got.Requires.Tenants); diff != "" || len(got.Requires.Scopes) != 1 {
-			t.Errorf("%s: tenants (-want +got), scopes %v:\n%s", c.name, got.Requires.Scopes, diff)
-		}
-	}
-	if len(entry.Requires.Tenants) != 2 {
-		t.Error("showing the entry changed it")
-	}
-}

@@ -4,13 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"slices"
 
 	"github.com/labstack/echo/v4"
 
 	"github.com/caprouter/caprouter/capabilities"
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/strictyaml"
+	"github.com/caprouter/caprouter/internal/visibility"
 )
 
 // Registry is the answer of GET /api/v1/registry.
@@ -66,43 +66,17 @@ type Finding struct {
 
 func (s *Server) handleRegistry(x *exchange, _ echo.Context) error {
 	snapshot := s.deps.Registry()
-	view := Registry{
+	visible := visibility.FilterRegistry(snapshot, x.caller)
+	return s.writeJSON(x, http.StatusOK, typeJSON, Registry{
 		Version:  snapshot.Version,
+		Agents:   visible.Agents,
+		Intents:  visible.Intents,
+		Domains:  visible.Domains,
 		Routing:  Routing(snapshot.Routing),
 		Fallback: FallbackPolicy(snapshot.Fallback),
-		Agents:   make([]contract.RegistryEntry, 0, len(snapshot.Agents)),
-		Grants:   make(map[string]contract.Grant),
-	}
-	for _, entry := range snapshot.Agents {
-		if x.caller.MaySee(entry.ID) {
-			view.Agents = append(view.Agents, shown(entry, x.caller))
-		}
-	}
-	for subject, grant := range snapshot.Grants {
-		if x.caller.MaySee(subject) {
-			grant.Requires = ownTenant(grant.Requires, x.caller)
-			view.Grants[subject] = grant
-		}
-	}
-	view.Intents, view.Domains = declared(view.Agents)
-	view.Warnings = []string{}
-	if x.caller.AllAgents || x.caller.SeesAll() { // they name agents
-		view.Warnings = snapshot.Warnings
-	}
-	return s.writeJSON(x, http.StatusOK, typeJSON, view)
-}
-
-// declared collects the intents and domains of the agents a caller sees; the
-// snapshot's own lists would tell of the others.
-func declared(agents []contract.RegistryEntry) (intents, domains []string) {
-	for i := range agents {
-		intents = append(intents, agents[i].Match.Intent...)
-		domains = append(domains, agents[i].Match.Domains...)
-	}
-	slices.Sort(intents)
-	slices.Sort(domains)
-	domains = slices.DeleteFunc(domains, func(d string) bool { return d == contract.AnyDomain })
-	return slices.Compact(intents), slices.Compact(domains)
+		Grants:   visible.Grants,
+		Warnings: visible.Warnings,
+	})
 }
 
 func (s *Server) handleValidate(x *exchange, _ echo.Context) error {

@@ -3,20 +3,16 @@ package tickets
 import (
 	"context"
 	"errors"
-	"slices"
 
 	"github.com/caprouter/caprouter/capabilities"
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/fallback"
 	"github.com/caprouter/caprouter/internal/store"
+	"github.com/caprouter/caprouter/internal/visibility"
 )
 
 func noSuchTicket() error {
 	return &contract.Error{Code: contract.CodeNotFound, Message: "there is no such ticket"}
-}
-
-func sees(caller *contract.Caller, r *record) bool {
-	return holderOf(caller) == r.holder() || caller.SeesAll()
 }
 
 // Tickets lists those of the caller's tenant, or all for who sees all.
@@ -33,7 +29,7 @@ func (d *Desk) Ticket(ctx context.Context, id string, caller *contract.Caller) (
 	}
 	r, _, err := d.load(ctx, id)
 	switch {
-	case errors.Is(err, store.ErrNotFound), err == nil && !sees(caller, r):
+	case errors.Is(err, store.ErrNotFound), err == nil && !visibility.MaySeeTenant(caller, &contract.Caller{Tenant: r.Ticket.Tenant, Issuer: r.Issuer}):
 		return nil, noSuchTicket()
 	case err != nil:
 		return nil, err
@@ -73,44 +69,21 @@ func (d *Desk) known() *capabilities.Snapshot {
 // the suggestion made anew, of what it may know.
 func (r *record) shown(caller *contract.Caller, registry *capabilities.Snapshot) contract.Ticket {
 	t := r.Ticket
-	if caller.AllAgents || caller.SeesAll() {
-		return t
-	}
 	if registry == nil {
 		registry = &capabilities.Snapshot{Routing: capabilities.DefaultRouting(), Fallback: capabilities.DefaultFallback()}
 	}
-	intents, domains := declared(registry, caller)
-	t.Intents, t.Domains = visible(t.Intents, intents, t.Count), visible(t.Domains, domains, t.Count)
+	visible := visibility.Visible(registry, caller)
+	if visible.All() {
+		return t
+	}
+	t.Intents = visibility.CountVisible(t.Intents, visible.HasIntent, t.Count)
+	t.Domains = visibility.CountVisible(t.Domains, visible.HasDomain, t.Count)
 	u := fallback.Unmet{Registry: registry, Caller: caller, Decision: &contract.Decision{
 		Classification: contract.Classification{Intent: contract.Unknown}, Candidates: nearestOf(&t),
 	}}
 	s := fallback.Propose(&u, &t, r.kinds())
 	t.SuggestedYAML, t.Requirements, t.Risks, t.Nearest = s.SuggestedYAML, s.Requirements, s.Risks, s.Nearest
 	return t
-}
-
-// declared are the intents and domains of the agents the caller may see.
-func declared(registry *capabilities.Snapshot, caller *contract.Caller) (intents, domains []string) {
-	for _, agent := range registry.Agents {
-		if caller.MaySee(agent.ID) {
-			intents = append(intents, agent.Match.Intent...)
-			domains = append(domains, agent.Match.Domains...)
-		}
-	}
-	return intents, slices.DeleteFunc(domains, func(d string) bool { return d == contract.AnyDomain })
-}
-
-// visible counts under unknown what is not among the names, up to most: one request
-// may have several of them.
-func visible(counts map[string]int, names []string, most int) map[string]int {
-	shown := make(map[string]int, len(counts))
-	for name, n := range counts {
-		if !slices.Contains(names, name) {
-			name = contract.Unknown
-		}
-		shown[name] = min(shown[name]+n, most)
-	}
-	return shown
 }
 
 // nearestOf are the near misses the ticket knows, as those of a decision.

@@ -1,0 +1,182 @@
+package visibility
+
+import (
+	"slices"
+
+	"github.com/caprouter/caprouter/classifier"
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/matcher"
+)
+
+// Classification returns what the caller may see of the classification: labels
+// of hidden agents become contract.Unknown, and the replies of a model are
+// removed, because its prompt contained all labels.
+func (f *Filter) Classification(c *contract.Classification) contract.Classification {
+	switch {
+	case f.access != accessNamedAgents:
+		return *c
+	case f.hidesEverything(c):
+		return f.concealedClassification(c)
+	}
+	return f.visiblePart(c)
+}
+
+// visiblePart filters a classification of which something remains visible.
+func (f *Filter) visiblePart(c *contract.Classification) contract.Classification {
+	filtered, titles := *c, f.titles(c)
+	filtered.Intent, filtered.Domains = f.maskIntent(c.Intent), f.maskDomains(c.Domains)
+	filtered.Subtasks = slices.Clone(c.Subtasks)
+	for i := range filtered.Subtasks {
+		sub := &filtered.Subtasks[i]
+		sub.Title = titles.replace(sub.Title)
+		sub.Intent, sub.Domains = f.maskIntent(sub.Intent), f.maskDomains(sub.Domains)
+		if titles.masked {
+			sub.Reason = ""
+		}
+	}
+	filtered.ModelUse = withoutReplies(c.ModelUse)
+	if c.Cascade != nil {
+		cascade := *c.Cascade
+		cascade.Intent = f.maskIntent(cascade.Intent)
+		filtered.Cascade = &cascade
+	}
+	filtered.Alternatives = nil
+	for _, next := range c.Alternatives {
+		if f.maskIntent(next.Intent) == next.Intent {
+			filtered.Alternatives = append(filtered.Alternatives, next)
+		}
+	}
+	return filtered
+}
+
+// maskIntent returns the label, or contract.Unknown if the caller may not see it.
+// An empty label stays empty: it inherits the intent of the request.
+func (f *Filter) maskIntent(label string) string {
+	if label == "" || f.agents.HasIntent(label) {
+		return label
+	}
+	return contract.Unknown
+}
+
+// maskDomains returns the visible labels, or contract.Unknown if none of them is.
+func (f *Filter) maskDomains(labels []string) []string {
+	if len(labels) == 0 {
+		return labels
+	}
+	visible := selectVisible(labels, f.agents.HasDomain)
+	if len(visible) == 0 {
+		return []string{contract.Unknown}
+	}
+	return visible
+}
+
+// Conceals reports whether the caller sees the decision like one on a prompt that
+// was not understood. If an agent that the caller may see serves a part
+// nevertheless, because of its domains, the decision is filtered in part only.
+func (f *Filter) Conceals(d *contract.Decision) bool {
+	if d == nil || f.access != accessNamedAgents || !f.hidesEverything(&d.Classification) {
+		return false
+	}
+	return !slices.ContainsFunc(d.Candidates, func(c contract.Candidate) bool {
+		onlyDown := !slices.ContainsFunc(c.Gates, func(g contract.Gate) bool { return g.Gate != "state" })
+		return f.caller.MaySee(c.AgentID) && (c.Role != contract.RoleCandidate || onlyDown)
+	})
+}
+
+// hidesEverything reports whether something of the classification is hidden and
+// none of its intents is visible. Such a classification is shown as one that was
+// not understood, because a caller that guesses labels would otherwise find out
+// which of them exist. Only a lexical classification can be without hidden
+// labels here: a model knows hidden and unknown labels alike.
+func (f *Filter) hidesEverything(c *contract.Classification) bool {
+	if f.isVisibleIntent(c.Intent) {
+		return false
+	}
+	hidden := c.Source != contract.SourceLexical || c.Intent != contract.Unknown || f.hidesDomain(c.Domains)
+	for i := range c.Subtasks {
+		sub := &c.Subtasks[i]
+		if sub.Intent != "" && f.isVisibleIntent(sub.Intent) {
+			return false
+		}
+		hidden = hidden || sub.Intent != "" || f.hidesDomain(sub.Domains)
+	}
+	return hidden
+}
+
+func (f *Filter) isVisibleIntent(label string) bool {
+	return label != contract.Unknown && f.maskIntent(label) == label
+}
+
+func (f *Filter) hidesDomain(labels []string) bool {
+	return !slices.Equal(f.maskDomains(labels), labels)
+}
+
+// concealedClassification is what the lexical classifier returns for a prompt in
+// which it recognises no label, except visible domains.
+func (f *Filter) concealedClassification(c *contract.Classification) contract.Classification {
+	concealed := contract.Classification{
+		Intent: contract.Unknown, Domains: selectVisible(c.Domains, f.agents.HasDomain), Subtasks: []contract.Subtask{},
+		Source: c.Source, Reason: c.Reason, LatencyMS: c.LatencyMS, ModelUse: withoutReplies(c.ModelUse),
+	}
+	if concealed.Reason == classifier.ReasonTooManyParts {
+		concealed.Reason = ""
+	}
+	if c.Cascade != nil {
+		cascade := *c.Cascade
+		cascade.Intent, cascade.Confidence, cascade.Agrees = contract.Unknown, 0, nil
+		concealed.Cascade = &cascade
+	}
+	return concealed
+}
+
+// concealedDecision has the near misses that the visible domains would have.
+func (f *Filter) concealedDecision(d *contract.Decision) *contract.Decision {
+	concealed := *d
+	concealed.Hidden, concealed.TieBreak = nil, nil
+	concealed.Classification = f.concealedClassification(&d.Classification)
+	concealed.Candidates = []contract.Candidate{}
+	for _, c := range d.Candidates {
+		if !f.caller.MaySee(c.AgentID) || c.Subtask != nil || !keepsScore(c.MatchedDomains, concealed.Classification.Domains) {
+			continue
+		}
+		c.Gates = slices.DeleteFunc(slices.Clone(c.Gates), func(g contract.Gate) bool { return g.Gate == "confidence" })
+		c.Gates = append(c.Gates, f.confidenceGate(d.Classification.Source)...)
+		concealed.Candidates = append(concealed.Candidates, c)
+	}
+	concealed.CandidatesTotal = len(concealed.Candidates)
+	return &concealed
+}
+
+// keepsScore reports whether an agent that matched these domains has the same
+// score for the visible ones. contract.AnyDomain matches one domain that the
+// agent does not name.
+func keepsScore(matched, visible []string) bool {
+	if len(matched) == 0 {
+		return false
+	}
+	return !slices.Contains(matched, contract.AnyDomain) ||
+		slices.ContainsFunc(visible, func(domain string) bool { return !slices.Contains(matched, domain) })
+}
+
+// confidenceGate is the gate that a classification with confidence 0 fails, if
+// the registry requires any confidence.
+func (f *Filter) confidenceGate(source contract.Source) []contract.Gate {
+	minimum := classifier.MinConfidence(f.routing, source)
+	if f.empty || minimum <= 0 {
+		return nil
+	}
+	return []contract.Gate{matcher.DescribeConfidence(&matcher.Query{MinConfidence: minimum})}
+}
+
+// withoutReplies is the report of the model calls without the text of the model.
+func withoutReplies(use *contract.ModelUse) *contract.ModelUse {
+	if use == nil {
+		return nil
+	}
+	filtered := *use
+	filtered.Calls = slices.Clone(use.Calls)
+	for i := range filtered.Calls {
+		filtered.Calls[i].Reply, filtered.Calls[i].Detail = "", ""
+	}
+	return &filtered
+}
