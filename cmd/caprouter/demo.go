@@ -145,7 +145,7 @@ func (d *demonstration) requests(ctx context.Context, base, dataDir string) erro
 		return err
 	}
 	defer c.http.CloseIdleConnections()
-	script := demo.Requests(d.key != "")
+	script := demo.Steps(d.key != "")
 	if err := d.scripted(ctx, c, base, script); err != nil {
 		return err
 	}
@@ -168,8 +168,8 @@ func (d *demonstration) scripted(ctx context.Context, c *client, base string, sc
 	for i, step := range script {
 		opts := printOptions(d.out, step.Request.Content.Prompt)
 		opts.base = base
-		printStep(d.out, fmt.Sprintf("%d. %s", i+1, step.Title), step.Why, opts)
-		if step.Choose != "" && !step.Answer(last) {
+		printStep(d.out, fmt.Sprintf("%d. %s", i+1, step.Title), step.Explanation, opts)
+		if step.ChosenIntent != "" && !step.ChooseOption(last) {
 			if err := d.differs(&step, "the router has not asked, so there is nothing to choose"); err != nil {
 				return err
 			}
@@ -179,8 +179,8 @@ func (d *demonstration) scripted(ctx context.Context, c *client, base string, sc
 			return fmt.Errorf("%s: %w", step.Title, err)
 		}
 		printResponse(d.out, last, opts)
-		if last.Status != step.Want {
-			if err := d.differs(&step, fmt.Sprintf("the answer is %s, not %s", last.Status, step.Want)); err != nil {
+		if last.Status != step.Status {
+			if err := d.differs(&step, fmt.Sprintf("the answer is %s, not %s", last.Status, step.Status)); err != nil {
 				return err
 			}
 			continue

@@ -17,7 +17,7 @@ import (
 
 // unattended sends the first request again, to be answered later, and follows it.
 func (d *demonstration) unattended(ctx context.Context, c *client, number int) error {
-	step := demo.Requests(d.key != "")[0]
+	step := demo.Steps(d.key != "")[0]
 	opts := printOptions(d.out, step.Request.Content.Prompt)
 	opts.base = c.base.String()
 	printStep(d.out, fmt.Sprintf("%d. Nobody waits", number),
@@ -34,8 +34,8 @@ func (d *demonstration) unattended(ctx context.Context, c *client, number int) e
 		return err
 	}
 	fmt.Fprint(d.out, p.String())
-	if final.Status != step.Want {
-		return d.differs(&step, fmt.Sprintf("the answer is %s, not %s", final.Status, step.Want))
+	if final.Status != step.Status {
+		return d.differs(&step, fmt.Sprintf("the answer is %s, not %s", final.Status, step.Status))
 	}
 	fmt.Fprintln(d.out)
 	return nil

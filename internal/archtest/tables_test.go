@@ -106,11 +106,6 @@ func levels() []level {
 		{"composition", []row{
 			{pkg: "internal/app", why: "alone knows everyone"},
 		}},
-		{"what the sample agents do", []row{
-			{pkg: "internal/demo/pycheck", why: "checks Python as an agent of somebody else would: knows nothing of routing", users: []string{"internal/demo"}, only: []string{}},
-			{pkg: "internal/demo/docsearch", why: "ranks sections of documents: knows nothing of routing", users: []string{"internal/demo"}, only: []string{}},
-			{pkg: "internal/demo/costs", why: "adds up bills: knows nothing of routing", users: []string{"internal/demo"}, only: []string{}},
-		}},
 		{"the demonstration", []row{
 			{pkg: "internal/demo", why: "an app with sample agents"},
 		}},

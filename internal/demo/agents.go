@@ -11,71 +11,64 @@ import (
 
 	"github.com/caprouter/caprouter/agentkit"
 	"github.com/caprouter/caprouter/docs"
-	"github.com/caprouter/caprouter/internal/demo/docsearch"
 	"github.com/caprouter/caprouter/internal/run"
 )
 
-// taskPath is where the agents take tasks; registry.yaml says the same.
+// taskPath is where the agents accept tasks, as in registry.yaml.
 const taskPath = "/tasks"
 
-// URLs says where each agent takes its tasks, by agent id.
+// shutdownTimeout bounds how long running tasks may take after the demo stops.
+const shutdownTimeout = 2 * time.Second
+
+// URLs maps agent ids to the URLs at which the agents accept tasks.
 type URLs map[string]string
 
 // StartAgents starts the sample agents, each on a free port of 127.0.0.1. They
-// answer when it returns, and until the group stops. They trust tokens signed by
-// the keys at jwksURL, which they fetch with the first task; the router need not
-// be there before.
+// listen when it returns, and until the group stops. They trust tokens signed by
+// the keys at jwksURL, which they fetch with the first task, so that the router can
+// start later.
 func StartAgents(ctx context.Context, g *run.Group, jwksURL string) (URLs, error) {
-	work, err := works()
+	index, err := newSearchIndex(docs.FS)
 	if err != nil {
 		return nil, err
 	}
 	keys := &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{IdleConnTimeout: 30 * time.Second}}
 	urls := URLs{}
-	var open []*served
-	for id := range work {
-		s, err := listen(ctx, agentkit.Config{AgentID: id, JWKSURL: jwksURL, Path: taskPath, Client: keys}, work[id])
+	var started []*agentServer
+	for id, work := range map[string]agentkit.Work{
+		QualityAgent: reviewCode,
+		RAGAgent:     answerFrom(index),
+		BillingAgent: analyseCosts,
+	} {
+		s, err := newAgentServer(ctx, agentkit.Config{AgentID: id, JWKSURL: jwksURL, Path: taskPath, Client: keys}, work)
 		if err != nil {
-			for _, s := range open {
+			for _, s := range started {
 				err = errors.Join(err, s.listener.Close())
 			}
 			return nil, fmt.Errorf("agent %s: %w", id, err)
 		}
-		open = append(open, s)
+		started = append(started, s)
 		urls[id] = "http://" + s.listener.Addr().String() + taskPath
 	}
-	for _, s := range open {
-		g.Go("serve "+s.id, s.serve)
+	for _, s := range started {
+		g.Go("serve "+s.id, s.serveTasks)
 	}
 	g.Go("stop agents", func(ctx context.Context) error {
 		<-ctx.Done()
 		defer keys.CloseIdleConnections()
-		return stop(context.WithoutCancel(ctx), open)
+		return shutdownAgents(context.WithoutCancel(ctx), started)
 	})
 	return urls, nil
 }
 
-// works is what each agent does.
-func works() (map[string]agentkit.Work, error) {
-	sections, err := docsearch.Load(docs.FS)
-	if err != nil {
-		return nil, err
-	}
-	return map[string]agentkit.Work{
-		QualityAgent: review,
-		RAGAgent:     answerFrom(docsearch.New(sections)),
-		BillingAgent: analyse,
-	}, nil
-}
-
-// served is an agent's server and the port it has.
-type served struct {
+// agentServer serves one agent.
+type agentServer struct {
 	id       string
 	server   *http.Server
 	listener net.Listener
 }
 
-func listen(ctx context.Context, cfg agentkit.Config, work agentkit.Work) (*served, error) {
+func newAgentServer(ctx context.Context, cfg agentkit.Config, work agentkit.Work) (*agentServer, error) {
 	handler, err := agentkit.New(cfg, work)
 	if err != nil {
 		return nil, err
@@ -85,7 +78,7 @@ func listen(ctx context.Context, cfg agentkit.Config, work agentkit.Work) (*serv
 	if err != nil {
 		return nil, err
 	}
-	return &served{
+	return &agentServer{
 		id: cfg.AgentID,
 		server: &http.Server{
 			Handler:           handler,
@@ -96,19 +89,16 @@ func listen(ctx context.Context, cfg agentkit.Config, work agentkit.Work) (*serv
 	}, nil
 }
 
-func (s *served) serve(context.Context) error {
+func (s *agentServer) serveTasks(context.Context) error {
 	if err := s.server.Serve(s.listener); !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}
 	return nil
 }
 
-// drain is how long tasks that are being done may take once the demo stops.
-const drain = 2 * time.Second
-
-// stop lets the servers finish what they are at, and closes what is left.
-func stop(ctx context.Context, agents []*served) error {
-	ctx, cancel := context.WithTimeout(ctx, drain)
+// shutdownAgents waits for running tasks, then closes the connections that are left.
+func shutdownAgents(ctx context.Context, agents []*agentServer) error {
+	ctx, cancel := context.WithTimeout(ctx, shutdownTimeout)
 	defer cancel()
 	var errs []error
 	for _, a := range agents {

@@ -27,46 +27,44 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// TestDemo does what `caprouter demo` does, over real HTTP: the agents, a
-// router on their registry, and every request with its outcome.
-func TestDemo(t *testing.T) {
+// Sends the requests of the demo to a router over HTTP, with the sample agents.
+func TestSteps_EndAsDeclared(t *testing.T) {
 	base := startDemo(t)
 	var last *contract.Response
-	for _, step := range demo.Requests(false) {
+	for _, step := range demo.Steps(false) {
 		t.Run(step.Title, func(t *testing.T) {
-			if step.Choose != "" && !step.Answer(last) {
-				t.Fatalf("the step before offers no %s: %+v", step.Choose, last.Data.Options)
+			if step.ChosenIntent != "" && !step.ChooseOption(last) {
+				t.Fatalf("the step before offers no %s: %+v", step.ChosenIntent, last.Data.Options)
 			}
 			resp := post(t, base, &step.Request)
 			last = resp
-			if resp.Status != step.Want {
-				t.Errorf("status %s, want %s; decision %+v, tasks %+v", resp.Status, step.Want, resp.Decision, resp.Tasks)
+			if resp.Status != step.Status {
+				t.Errorf("got status %s, want %s; decision %+v, tasks %+v", resp.Status, step.Status, resp.Decision, resp.Tasks)
 			}
 			if diff := cmp.Diff(step.Agents, resp.Decision.Chosen, cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("chosen (-want +got):\n%s\nclassification %+v", diff, resp.Decision.Classification)
 			}
-			if want := step.Want == contract.StatusCompleted; want != (resp.Data.Answer != "") {
-				t.Errorf("answer %q, want one: %v", resp.Data.Answer, want)
+			if want := step.Status == contract.StatusCompleted; want != (resp.Data.Answer != "") {
+				t.Errorf("got answer %q, want one: %v", resp.Data.Answer, want)
 			}
-			if want := step.Want == contract.StatusCompleted && len(step.Agents) == 0; want != resp.Data.Degraded {
-				t.Errorf("degraded is %v, want %v: there is no model", resp.Data.Degraded, want)
+			if want := step.Status == contract.StatusCompleted && len(step.Agents) == 0; want != resp.Data.Degraded {
+				t.Errorf("got degraded %v, want %v, because no model is configured", resp.Data.Degraded, want)
 			}
-			if step.Want == contract.StatusCompleted && len(resp.Tasks) != len(step.Agents) {
-				t.Errorf("%d tasks, want one for each of %v", len(resp.Tasks), step.Agents)
+			if step.Status == contract.StatusCompleted && len(resp.Tasks) != len(step.Agents) {
+				t.Errorf("got %d tasks, want one for each of %v", len(resp.Tasks), step.Agents)
 			}
 		})
 	}
 }
 
-// Requests are decoded by the router as strictly as anybody's.
-func TestRequestsAreValid(t *testing.T) {
+func TestSteps_AreValidRequests(t *testing.T) {
 	locales := map[string]bool{}
-	for _, step := range slices.Concat(demo.Requests(false), demo.Requests(true)) {
+	for _, step := range slices.Concat(demo.Steps(false), demo.Steps(true)) {
 		if err := step.Request.Validate(); err != nil {
 			t.Errorf("%s: %v", step.Title, err)
 		}
-		if step.Title == "" || step.Why == "" || step.Want == "" {
-			t.Errorf("step %+v: want a title, a reason and an outcome", step)
+		if step.Title == "" || step.Explanation == "" || step.Status == "" {
+			t.Errorf("step %+v: want a title, an explanation and a status", step)
 		}
 		locales[step.Request.Metadata.Locale] = true
 	}
@@ -77,35 +75,34 @@ func TestRequestsAreValid(t *testing.T) {
 	}
 }
 
-// With a model the same is asked; only what is said about it may differ.
-func TestRequestsWithModel(t *testing.T) {
-	lexical, model := demo.Requests(false), demo.Requests(true)
+func TestSteps_DifferWithModelOnlyInExplanation(t *testing.T) {
+	lexical, model := demo.Steps(false), demo.Steps(true)
 	for i := range lexical {
-		lexical[i].Why, model[i].Why = "", ""
+		lexical[i].Explanation, model[i].Explanation = "", ""
 	}
 	if diff := cmp.Diff(lexical, model); diff != "" {
 		t.Errorf("steps (-lexical +model):\n%s", diff)
 	}
 }
 
-func TestStepAnswer(t *testing.T) {
-	asked := &contract.Response{RequestID: "r", Status: contract.StatusClarify, Data: contract.ResponseData{
+func TestStep_ChooseOption(t *testing.T) {
+	clarification := &contract.Response{RequestID: "r", Status: contract.StatusClarify, Data: contract.ResponseData{
 		Options: []contract.ClarificationOption{{ID: "1", Intent: "a"}, {ID: "2", Intent: "b"}},
 	}}
 	tests := []struct {
 		name   string
-		asked  *contract.Response
-		choose string
+		resp   *contract.Response
+		intent string
 		want   *contract.ClarificationChoice
 	}{
-		{"the option of the intent", asked, "b", &contract.ClarificationChoice{RequestID: "r", OptionID: "2"}},
-		{"no such option", asked, "c", nil},
-		{"no question", &contract.Response{Status: contract.StatusCompleted, Data: asked.Data}, "b", nil},
-		{"nothing before", nil, "b", nil},
+		{"the option of the intent", clarification, "b", &contract.ClarificationChoice{RequestID: "r", OptionID: "2"}},
+		{"no such option", clarification, "c", nil},
+		{"no clarification", &contract.Response{Status: contract.StatusCompleted, Data: clarification.Data}, "b", nil},
+		{"no response", nil, "b", nil},
 	}
 	for _, tt := range tests {
-		step := demo.Step{Choose: tt.choose}
-		if got := step.Answer(tt.asked); got != (tt.want != nil) {
+		step := demo.Step{ChosenIntent: tt.intent}
+		if got := step.ChooseOption(tt.resp); got != (tt.want != nil) {
 			t.Errorf("%s: got %v", tt.name, got)
 		}
 		if diff := cmp.Diff(tt.want, step.Request.Clarification); diff != "" {
@@ -114,18 +111,16 @@ func TestStepAnswer(t *testing.T) {
 	}
 }
 
-// The sample registry is one that we would show: it loads without a warning,
-// lint has no warning, and every intent has examples in each language.
-func TestRegistry(t *testing.T) {
+func TestRegistry_HasNoWarningsAndEnoughExamples(t *testing.T) {
 	urls := demo.URLs{
 		demo.QualityAgent: "http://127.0.0.1:1/tasks", demo.RAGAgent: "http://127.0.0.1:2/tasks", demo.BillingAgent: "http://127.0.0.1:3/tasks",
 	}
 	s, err := capabilities.Parse("registry.yaml", demo.Registry(urls))
 	if err != nil {
-		t.Fatalf("the sample registry does not load: %v", err)
+		t.Fatalf("parse the sample registry: %v", err)
 	}
 	if len(s.Warnings) > 0 {
-		t.Errorf("warnings %q, want none", s.Warnings)
+		t.Errorf("got warnings %q, want none", s.Warnings)
 	}
 	for _, f := range capabilities.Lint(s) {
 		if f.Severity == capabilities.SeverityWarning {
@@ -134,18 +129,17 @@ func TestRegistry(t *testing.T) {
 	}
 	for _, a := range s.Agents {
 		if a.Endpoint.URL != urls[a.ID] {
-			t.Errorf("%s is at %s, want %s", a.ID, a.Endpoint.URL, urls[a.ID])
+			t.Errorf("%s: got URL %s, want %s", a.ID, a.Endpoint.URL, urls[a.ID])
 		}
 		for _, intent := range a.Match.Intent {
 			if n := len(a.Examples[intent]); n < 8 {
-				t.Errorf("%s has %d examples of %s, want at least 8", a.ID, n, intent)
+				t.Errorf("%s: got %d examples of %s, want at least 8", a.ID, n, intent)
 			}
 		}
 	}
 }
 
-// The source document's own intents and domains are what the sample declares.
-func TestRegistryDeclaresTheSourceDocument(t *testing.T) {
+func TestRegistry_DeclaresIntentsAndDomains(t *testing.T) {
 	s, err := capabilities.Parse("registry.yaml", demo.Registry(nil))
 	if err != nil {
 		t.Fatal(err)
@@ -163,15 +157,14 @@ func TestRegistryDeclaresTheSourceDocument(t *testing.T) {
 		t.Errorf("declarations (-want +got):\n%s", diff)
 	}
 	if s.Routing.ConfidenceThreshold != 0.65 || s.Routing.TopK != 2 {
-		t.Errorf("routing %+v, want a threshold of 0.65 and topk 2", s.Routing)
+		t.Errorf("got routing %+v, want a threshold of 0.65 and topk 2", s.Routing)
 	}
 	if got := s.Agent("quality_agent").Constraints.MaxTokens; got != 8000 {
-		t.Errorf("quality_agent takes %d tokens, want 8000", got)
+		t.Errorf("got max_tokens %d of quality_agent, want 8000", got)
 	}
 }
 
-// An agent takes nothing without a token of the router.
-func TestAgentsRefuseStrangers(t *testing.T) {
+func TestStartAgents_RejectTasksWithoutToken(t *testing.T) {
 	g := run.New(t.Context())
 	urls, err := demo.StartAgents(t.Context(), g, "http://127.0.0.1:9/.well-known/jwks.json")
 	if err != nil {
@@ -190,26 +183,26 @@ func TestAgentsRefuseStrangers(t *testing.T) {
 		}
 		_ = resp.Body.Close()
 		if resp.StatusCode != http.StatusUnauthorized {
-			t.Errorf("%s answers a stranger %d, want 401", id, resp.StatusCode)
+			t.Errorf("%s: got status %d without a token, want 401", id, resp.StatusCode)
 		}
 	}
 	g.Stop(errors.New("the test is over"))
 	if err := g.Wait(); err != nil {
-		t.Errorf("the agents ended with %v, want nil", err)
+		t.Errorf("got %v after stopping the agents, want nil", err)
 	}
 }
 
-func TestStartAgentsNeedsTheKeysAddress(t *testing.T) {
+func TestStartAgents_FailsWithoutKeySetURL(t *testing.T) {
 	g := run.New(t.Context())
 	if urls, err := demo.StartAgents(t.Context(), g, ""); err == nil {
 		t.Errorf("got %v, want an error", urls)
 	}
-	if err := g.Wait(); err != nil { // nothing runs in it
-		t.Errorf("the group ended with %v", err)
+	if err := g.Wait(); err != nil {
+		t.Errorf("got %v from the group, want nil", err)
 	}
 }
 
-// startDemo starts agents and router and returns the router's address.
+// startDemo starts the agents and a router, and returns the base URL of the router.
 func startDemo(t *testing.T) string {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -239,13 +232,13 @@ func startDemo(t *testing.T) string {
 	t.Cleanup(func() {
 		cancel()
 		if err := errors.Join(server.Wait(), g.Wait()); err != nil {
-			t.Errorf("the demo ended with %v", err)
+			t.Errorf("got %v after stopping the demo, want nil", err)
 		}
 	})
 	return base
 }
 
-// post sends a request and reads the answer, that of policy B included.
+// post sends a request and decodes the response, or the problem of fallback policy B.
 func post(t *testing.T, base string, req *contract.Request) *contract.Response {
 	t.Helper()
 	body, err := json.Marshal(req)
@@ -265,7 +258,7 @@ func post(t *testing.T, base string, req *contract.Request) *contract.Response {
 	defer func() { _ = got.Body.Close() }()
 	var answer struct {
 		contract.Response
-		Status  json.RawMessage `json:"status"` // a number in a problem
+		Status  json.RawMessage `json:"status"` // the HTTP status in a problem
 		Outcome contract.Status `json:"outcome"`
 	}
 	raw, err := io.ReadAll(got.Body)

@@ -1,20 +1,20 @@
-// Package demo is caprouter shown at work: three sample agents that do a small
-// real job each, the registry that describes them, and the requests the demo
-// sends. The agents run on loopback, built on agentkit like anybody's: they
-// take tasks over HTTP and verify the token of each.
+// Package demo contains the parts of `caprouter demo`: three sample agents, the
+// registry that describes them, and the requests that the demo sends. The agents
+// are HTTP servers on loopback, built with agentkit like any agent: they verify the
+// token of each task.
 //
-//	quality_agent  static check of Python source      internal/demo/pycheck
-//	rag_agent      search in the project's documents  internal/demo/docsearch
-//	billing_agent  cost analysis of a CSV export      internal/demo/costs
+//	quality_agent  checks Python source line by line          review.go
+//	rag_agent      searches the documents of this project     search.go
+//	billing_agent  adds up a cost export in CSV               costs.go
 //
-// Who runs it starts the agents first, because the registry names their ports:
+// Start the agents before the router, because the registry contains their ports:
 //
 //	urls, err := demo.StartAgents(ctx, group, routerURL+"/.well-known/jwks.json")
-//	write(demo.Registry(urls))                   // a registry file for the router
-//	for _, step := range demo.Requests(false) {  // what to ask it
-//		step.Answer(last)                        // where the step answers a question
+//	write(demo.Registry(urls))                // the registry file of the router
+//	for _, step := range demo.Steps(false) {
+//		step.ChooseOption(last)               // if step.ChosenIntent is set
 //		…
 //	}
 //
-// It starts no router and prints nothing; the command does both.
+// The package neither starts a router nor prints; the command does both.
 package demo

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"flag"
 	"os"
 	"slices"
 	"strings"
@@ -18,13 +19,15 @@ import (
 	"github.com/caprouter/caprouter/internal/llm"
 )
 
-// The golden set of the sample registry.
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+// The golden cases of the sample registry.
 const (
-	goldenCases    = "golden/cases"                        // hold with a model and without
-	goldenWords    = "golden/words"                        // hold without a model
-	goldenBaseline = "golden/baseline.json"                // what passes without a model; it names what does not yet
-	goldenReplies  = "golden/model/replies.yaml"           // all of it, with what a good model would say
-	goldenCassette = "golden/model/replies.cassette.jsonl" // the same replies, by question
+	goldenCases        = "golden/cases"                        // valid with and without a model
+	goldenLexicalCases = "golden/words"                        // valid only without a model
+	goldenBaseline     = "golden/baseline.json"                // outcomes without a model, including known failures
+	goldenReplies      = "golden/model/replies.yaml"           // all cases, each with the reply of a good model
+	goldenCassette     = "golden/model/replies.cassette.jsonl" // the same replies by prompt
 )
 
 func sampleRegistry(t *testing.T) *capabilities.Snapshot {
@@ -45,9 +48,8 @@ func load(t *testing.T, s *capabilities.Snapshot, paths ...string) []golden.Case
 	return cases
 }
 
-// wordsCases are those that are run without a model.
-func wordsCases(t *testing.T, s *capabilities.Snapshot) []golden.Case {
-	return load(t, s, goldenCases, goldenWords)
+func casesWithoutModel(t *testing.T, s *capabilities.Snapshot) []golden.Case {
+	return load(t, s, goldenCases, goldenLexicalCases)
 }
 
 func runGolden(t *testing.T, cfg golden.Config) *golden.Report {
@@ -68,19 +70,18 @@ func wantAllPassed(t *testing.T, report *golden.Report) {
 	}
 }
 
-// TestGoldenSetIsBalanced: every language and every kind of request has its
-// share, and each kind is there in each language.
-func TestGoldenSetIsBalanced(t *testing.T) {
-	cases := wordsCases(t, sampleRegistry(t))
+// Each language needs the same number of cases of each kind.
+func TestGoldenCases_AreBalanced(t *testing.T) {
+	cases := casesWithoutModel(t, sampleRegistry(t))
 	if len(cases) < 120 {
-		t.Errorf("%d cases, want at least 120", len(cases))
+		t.Errorf("got %d cases, want at least 120", len(cases))
 	}
 	languages := []string{"en", "es", "pt", "zh"}
 	kinds := []string{"adversarial", "ambiguous", "clear", "long", "multi", "no-domain", "out-of-scope", "short", "typo"}
 	count := map[string]int{}
 	for _, c := range cases {
 		if len(c.Tags) < 2 || !slices.Contains(languages, c.Tags[0]) || !slices.Contains(kinds, c.Tags[1]) {
-			t.Fatalf("%s:%d: tags %q, want a language and a kind first", c.File, c.Line, c.Tags)
+			t.Fatalf("%s:%d: got tags %q, want a language and a kind first", c.File, c.Line, c.Tags)
 		}
 		count[c.Tags[0]]++
 		count[c.Tags[0]+" "+c.Tags[1]]++
@@ -89,22 +90,21 @@ func TestGoldenSetIsBalanced(t *testing.T) {
 	for _, kind := range kinds {
 		for _, l := range languages {
 			if got, want := count[l+" "+kind], count["en "+kind]; got != want || got == 0 {
-				t.Errorf("%d %s cases in %s, %d in en: want as many", got, kind, l, want)
+				t.Errorf("got %d %s cases in %s, want %d as in en", got, kind, l, want)
 			}
 		}
 	}
 	if count[golden.Test] < len(cases)*2/3 || count[golden.Train] == 0 || count[golden.Validation] == 0 {
-		t.Errorf("splits %v, want most cases in test and some in train and validation", count)
+		t.Errorf("got splits %v, want most cases in test and some in train and validation", count)
 	}
 }
 
-// TestGoldenWithoutModel runs the set as `caprouter golden run --baseline` does:
-// what passed once passes still. A case that is right and fails stays in the set
-// and is a failure in the baseline. -update writes down how it stands; a case that
-// has come to pass must be written down, so that it cannot be lost again.
-func TestGoldenWithoutModel(t *testing.T) {
+// Runs the cases like `caprouter golden run --baseline`: a case that passes in the
+// baseline must pass. The baseline lists known failures. Record a case that starts to
+// pass with -update, so that a later regression is found.
+func TestGoldenCases_MatchBaselineWithoutModel(t *testing.T) {
 	s := sampleRegistry(t)
-	report := runGolden(t, golden.Config{Registry: s, Cases: wordsCases(t, s)})
+	report := runGolden(t, golden.Config{Registry: s, Cases: casesWithoutModel(t, s)})
 	t.Logf("%d of %d pass", report.Summary.Passed, report.Summary.Total)
 	if *update {
 		writeBaseline(t, report)
@@ -117,17 +117,17 @@ func TestGoldenWithoutModel(t *testing.T) {
 	c := golden.Compare(before, report)
 	for i := range report.Cases {
 		if r := &report.Cases[i]; slices.Contains(c.Regressions, r.ID) || slices.Contains(c.NewFailures, r.ID) {
-			t.Errorf("%s:%d: %s is not in the baseline as a failure: %s", r.File, r.Line, r.ID, strings.Join(r.Why, "; "))
+			t.Errorf("%s:%d: %s fails, and is not a known failure of the baseline: %s", r.File, r.Line, r.ID, strings.Join(r.Why, "; "))
 		}
 	}
 	if len(c.Fixed)+len(c.Gone) > 0 {
-		t.Errorf("the baseline is out of date: %q pass now, %q are gone; write it with -update", c.Fixed, c.Gone)
+		t.Errorf("the baseline is out of date: %q pass now, %q were removed; update it with -update", c.Fixed, c.Gone)
 	}
 }
 
-// writeBaseline writes what a comparison and its reader need of a report, on
-// lines that can be reviewed: what the cases say themselves is left out, and what
-// changes with every figure of the classifier.
+// writeBaseline writes the members of a report that a comparison needs. It leaves out
+// the content of the cases and the confidences, which change with each version of the
+// classifier.
 func writeBaseline(t *testing.T, report *golden.Report) {
 	t.Helper()
 	report.Confidences = []golden.Point{}
@@ -144,25 +144,24 @@ func writeBaseline(t *testing.T, report *golden.Report) {
 	})
 }
 
-// TestGoldenReplies holds the replies to the cases they belong to and takes each
-// to its outcome.
-func TestGoldenReplies(t *testing.T) {
+// Each case needs one reply, and its expected outcome must follow from that reply.
+func TestGoldenReplies_PassAllCases(t *testing.T) {
 	s := sampleRegistry(t)
 	replies := load(t, s, goldenReplies)
 	want := map[string]golden.Case{}
-	for _, c := range wordsCases(t, s) {
+	for _, c := range casesWithoutModel(t, s) {
 		want[c.ID] = c
 	}
 	if len(replies) != len(want) {
-		t.Errorf("%d replies to %d cases, want one each", len(replies), len(want))
+		t.Errorf("got %d replies, want %d, one for each case", len(replies), len(want))
 	}
 	for _, r := range replies {
 		c := want[r.ID]
-		if c.Expect.Outcome == golden.Clarify { // a model is not asked back
+		if c.Expect.Outcome == golden.Clarify { // the reply of a model is not ambiguous
 			c.Expect = r.Expect
 		}
 		if len(r.LLM) != 1 {
-			t.Errorf("%s: %d replies, want one", r.ID, len(r.LLM))
+			t.Errorf("%s: got %d replies, want one", r.ID, len(r.LLM))
 		}
 		r.LLM, r.File, r.Line, c.File, c.Line = nil, "", 0, "", 0
 		if diff := cmp.Diff(c, r); diff != "" {
@@ -172,10 +171,9 @@ func TestGoldenReplies(t *testing.T) {
 	wantAllPassed(t, runGolden(t, golden.Config{Registry: s, Cases: replies}))
 }
 
-// TestGoldenCassette runs the set with a cassette of those replies: every
-// question the router asks is in it, and nothing else is needed. -update makes
-// it again, after a change of the registry, the cases or the prompt.
-func TestGoldenCassette(t *testing.T) {
+// The cassette must contain a reply to every call of the model. Record it with -update
+// after a change of the registry, the cases or the prompt.
+func TestGoldenCassette_PassesAllCases(t *testing.T) {
 	s := sampleRegistry(t)
 	if *update {
 		lines := recordGolden(t, s, load(t, s, goldenReplies))
@@ -192,19 +190,19 @@ func TestGoldenCassette(t *testing.T) {
 	first, second := runGolden(t, cfg), runGolden(t, cfg)
 	wantAllPassed(t, first)
 	if diff := cmp.Diff(first, second); diff != "" {
-		t.Errorf("two runs differ:\n%s", diff)
+		t.Errorf("second run (-first +second):\n%s", diff)
 	}
 }
 
-// recordGolden records each case with a model that says the case's reply, and
-// returns the lines of the cassette: sorted, and once where two cases ask the same.
+// recordGolden records each case with a model that returns the reply of the case. It
+// returns the lines of the cassette, sorted and without duplicates.
 func recordGolden(t *testing.T, s *capabilities.Snapshot, cases []golden.Case) []string {
 	t.Helper()
 	var all bytes.Buffer
 	for _, c := range cases {
-		said := writtenReply(c.LLM[0])
+		model := fixedModel(c.LLM[0])
 		c.LLM = nil
-		cfg := golden.Config{Registry: s, Cases: []golden.Case{c}, Classifier: classifier.Config{Model: said}}
+		cfg := golden.Config{Registry: s, Cases: []golden.Case{c}, Classifier: classifier.Config{Model: model}}
 		recorded, err := golden.Record(t.Context(), cfg, golden.RecordConfig{})
 		if err != nil {
 			t.Fatal(err)
@@ -217,13 +215,13 @@ func recordGolden(t *testing.T, s *capabilities.Snapshot, cases []golden.Case) [
 	return slices.Compact(lines)
 }
 
-// writtenReply is a model that says one thing.
-type writtenReply string
+// fixedModel is a model that always returns the same reply.
+type fixedModel string
 
-func (writtenReply) Provider() string { return "written" }
-func (writtenReply) Model() string    { return "by-hand" }
+func (fixedModel) Provider() string { return "written" }
+func (fixedModel) Model() string    { return "by-hand" }
 
-func (r writtenReply) Generate(context.Context, *llm.Request) (*llm.Reply, error) {
+func (r fixedModel) Generate(context.Context, *llm.Request) (*llm.Reply, error) {
 	return llm.NewReply(string(r), llm.EndWhole, "", contract.Tokens{})
 }
 

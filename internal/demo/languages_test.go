@@ -10,9 +10,8 @@ import (
 	"github.com/caprouter/caprouter/internal/demo"
 )
 
-// TestPeopleAskInTheirOwnWords routes prompts that the registry does not hold,
-// in its four languages, and prompts that are nobody's.
-func TestPeopleAskInTheirOwnWords(t *testing.T) {
+// The prompts differ from the examples of the registry.
+func TestRegistry_RoutesPromptsInFourLanguages(t *testing.T) {
 	tests := []struct {
 		prompt string
 		intent string
