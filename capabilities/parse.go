@@ -43,7 +43,7 @@ func Parse(file string, data []byte) (*Snapshot, error) {
 	}
 	d := document{Version: formatVersion, Routing: DefaultRouting(), Fallback: DefaultFallback()}
 	// What Decode finds is told together with what check finds.
-	_ = doc.Decode(&d, strictyaml.WordOrList[contract.Restore]())
+	_ = doc.Decode(&d, strictyaml.ScalarOrList[contract.Restore]())
 	check(doc, &d)
 	if err := doc.Err(); err != nil {
 		return nil, err

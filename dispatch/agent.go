@@ -27,9 +27,9 @@ type AgentStatus struct {
 	Disabled  bool
 }
 
-// Agent returns the status of the agent with the id. One that is not known is
+// AgentStatus returns the status of the agent with the id. One that is not known is
 // idle and well.
-func (d *Dispatcher) Agent(id string) AgentStatus {
+func (d *Dispatcher) AgentStatus(id string) AgentStatus {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	status := AgentStatus{Breaker: resilience.Closed}
@@ -101,7 +101,7 @@ func (d *Dispatcher) admit(a *agent) (resilience.Permit, bool) {
 		return resilience.Permit{}, true
 	}
 	permit, ok := a.breaker.Allow()
-	if permit.Trial() {
+	if permit.IsProbe() {
 		// One call finds out. Until it has, or has taken too long, the matcher
 		// sends the others elsewhere.
 		a.live.SetOpenUntil(d.breaker.Now().Add(d.breaker.OpenFor).UnixMilli())
@@ -114,20 +114,20 @@ func (d *Dispatcher) judge(a *agent, permit resilience.Permit, at contract.Endpo
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if a.breaker == nil {
-		if h != HealthBad || permit.Trial() {
+		if h != HealthBad || permit.IsProbe() {
 			return // a trial of a breaker that a reload has dropped
 		}
 		a.breaker, a.endpoint = resilience.NewBreaker(d.breaker), at
 	}
 	switch h {
 	case HealthGood:
-		a.breaker.Success(permit)
+		a.breaker.RecordSuccess(permit)
 	case HealthBad:
-		a.breaker.Failure(permit)
+		a.breaker.RecordFailure(permit)
 	default:
-		a.breaker.Ignore(permit)
+		a.breaker.Release(permit)
 	}
-	if a.breaker.Clean() {
+	if a.breaker.IsFresh() {
 		a.breaker = nil
 	}
 	a.publish()

@@ -16,15 +16,15 @@ import (
 func TestBreaker(t *testing.T) {
 	b := newBench(t)
 	a, other := agent("a"), agent("other")
-	live := b.Live([]*contract.RegistryEntry{a, other})
+	live := b.SetAgents([]*contract.RegistryEntry{a, other})
 	b.fail(t, a, 2)
-	if s := b.Agent("a"); s.Breaker != resilience.Closed || live[0].OpenUntil() != 0 {
+	if s := b.AgentStatus("a"); s.Breaker != resilience.Closed || live[0].OpenUntil() != 0 {
 		t.Fatalf("after two failures: %+v, open until %d; want closed", s, live[0].OpenUntil())
 	}
 	b.fail(t, a, 1)
 	until := b.clock.Now().Add(10 * time.Second)
 	want := dispatch.AgentStatus{Breaker: resilience.Open, OpenUntil: until}
-	if diff := cmp.Diff(want, b.Agent("a")); diff != "" {
+	if diff := cmp.Diff(want, b.AgentStatus("a")); diff != "" {
 		t.Errorf("status after three failures (-want +got):\n%s", diff)
 	}
 	if got := live[0].OpenUntil(); got != until.UnixMilli() {
@@ -43,13 +43,13 @@ func TestBreaker(t *testing.T) {
 	}
 
 	b.clock.Advance(10 * time.Second)
-	if s := b.Agent("a"); s.Breaker != resilience.HalfOpen || b.OpenBreakers() != 0 {
+	if s := b.AgentStatus("a"); s.Breaker != resilience.HalfOpen || b.OpenBreakers() != 0 {
 		t.Errorf("after its time: %+v and %d open, want half open and none", s, b.OpenBreakers())
 	}
 	if got := b.send(t, a); got.Err != nil {
 		t.Fatalf("the trial got %+v, want a result", got.Err)
 	}
-	if s := b.Agent("a"); s.Breaker != resilience.Closed || live[0].OpenUntil() != 0 {
+	if s := b.AgentStatus("a"); s.Breaker != resilience.Closed || live[0].OpenUntil() != 0 {
 		t.Errorf("after a good trial: %+v, open until %d; want closed", s, live[0].OpenUntil())
 	}
 }
@@ -67,7 +67,7 @@ func TestBreakerTrial(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			b := newBench(t)
 			a := agent("a")
-			live := b.Live([]*contract.RegistryEntry{a})
+			live := b.SetAgents([]*contract.RegistryEntry{a})
 			b.fail(t, a, 3)
 			b.clock.Advance(10 * time.Second)
 			begun, end := make(chan string), make(chan struct{})
@@ -85,7 +85,7 @@ func TestBreakerTrial(t *testing.T) {
 			refusedWith(t, b.send(t, a), "a has failed repeatedly")
 			close(end)
 			wg.Wait()
-			if s := b.Agent("a"); s.Breaker != tc.want {
+			if s := b.AgentStatus("a"); s.Breaker != tc.want {
 				t.Errorf("after the trial: %s, want %s", s.Breaker, tc.want)
 			}
 			if open := live[0].OpenUntil() > b.clock.Now().UnixMilli(); open != (tc.want == resilience.Open) {
@@ -100,7 +100,7 @@ func TestBreakerTrial(t *testing.T) {
 func TestBreakerSlowTrial(t *testing.T) {
 	b := newBench(t)
 	a := agent("a")
-	b.Live([]*contract.RegistryEntry{a})
+	b.SetAgents([]*contract.RegistryEntry{a})
 	b.fail(t, a, 3)
 	b.clock.Advance(10 * time.Second)
 	begun, end := make(chan string, 1), make(chan struct{})
@@ -124,7 +124,7 @@ func TestOutcomesThatDoNotOpenTheBreaker(t *testing.T) {
 			for range 20 {
 				b.send(t, agent("a"))
 			}
-			if s := b.Agent("a"); s.Breaker != resilience.Closed {
+			if s := b.AgentStatus("a"); s.Breaker != resilience.Closed {
 				t.Errorf("breaker = %s after twenty, want closed", s.Breaker)
 			}
 		})

@@ -8,13 +8,13 @@ import (
 	"github.com/caprouter/caprouter/contract"
 )
 
-// ErrHandedBack is the cause of the end of a context whose task is left to another
+// ErrHandedOver is the cause of the end of a context whose task is left to another
 // process: the agent goes on with it and is not told to stop. A task that was
 // sent, and not answered, is Later.
-var ErrHandedBack = errors.New("the task was handed back")
+var ErrHandedOver = errors.New("the task was handed back")
 
-// handedBack reports whether ctx has ended with ErrHandedBack.
-func handedBack(ctx context.Context) bool { return errors.Is(context.Cause(ctx), ErrHandedBack) }
+// handedOver reports whether ctx has ended with ErrHandedBack.
+func handedOver(ctx context.Context) bool { return errors.Is(context.Cause(ctx), ErrHandedOver) }
 
 // Call is one task for one agent.
 type Call struct {
@@ -26,16 +26,16 @@ type Call struct {
 	Task contract.Task
 	// Others counts the agents that may still take over if this one does not
 	// deliver: they get their share of the time that remains.
-	Others int
+	Standbys int
 	// Commit, where set, is called once, when nothing but the agent itself can
 	// refuse the task any more and before a byte of it goes out. Its error means
 	// that the task is not given out.
-	Commit func(ctx context.Context) error
+	BeforeSend func(ctx context.Context) error
 	// Await, where set, lets the agent accept the task now and deliver its Result
 	// later. It returns what was delivered, or why nothing will be, by the
 	// context's end. An Outcome that is still Later hands the waiting on to
 	// somebody else: the agent is not told to stop.
-	Await func(ctx context.Context) Outcome
+	AwaitResult func(ctx context.Context) Outcome
 }
 
 // Outcome is what came of a Call: a Result or an Err, never both. Neither is
@@ -43,12 +43,12 @@ type Call struct {
 type Outcome struct {
 	Result   *contract.Result
 	Err      *contract.TaskError
-	Later    bool          // the Result may still come; see Call.Await and ErrHandedBack
+	Pending  bool          // the Result may still come; see Call.Await and ErrHandedBack
 	Attempts int           // the number of the last try that was begun; 0 = none
 	Latency  time.Duration // of the whole Send, waiting included
 	// Uncertain means that the agent may have done the work, or may still do it,
 	// and must not do it twice: the task is never given to another agent.
-	Uncertain bool
+	MayHaveExecuted bool
 	// Health is what the outcome says about the agent itself.
 	Health Health
 }
@@ -76,14 +76,14 @@ type Target interface {
 	// context always has a deadline. An Outcome is Later only where the Call has
 	// an Await. When the context ends with ErrHandedBack, a task that was sent is
 	// cancelled, without telling the agent, and one that was not is unavailable.
-	Do(ctx context.Context, c Call) Outcome
+	Execute(ctx context.Context, c Call) Outcome
 }
 
-// Stopper is a Target that can tell an agent to stop.
-type Stopper interface {
+// Canceler is a Target that can tell an agent to stop.
+type Canceler interface {
 	// Stop tells the agent that nobody waits for the task any more. It does not
 	// wait until the agent has heard of it.
-	Stop(c Call)
+	CancelTask(c Call)
 }
 
 // unavailable is the outcome of a task that was not given out.

@@ -86,18 +86,18 @@ func (d *Dispatcher) Send(ctx context.Context, c Call) Outcome {
 	return out
 }
 
-// Stop tells the agent that nobody waits for the task any more: for a task that
+// CancelTask tells the agent that nobody waits for the task any more: for a task that
 // an agent has accepted for later and that no Send is waiting for. It returns at
 // once, and does nothing for an agent that cannot be told.
-func (d *Dispatcher) Stop(c Call) {
+func (d *Dispatcher) CancelTask(c Call) {
 	if target, _ := d.target(c.Agent); target != nil {
 		stop(target, c)
 	}
 }
 
 func stop(target Target, c Call) {
-	if s, ok := target.(Stopper); ok {
-		s.Stop(c)
+	if s, ok := target.(Canceler); ok {
+		s.CancelTask(c)
 	}
 }
 
@@ -119,10 +119,10 @@ func (d *Dispatcher) send(ctx context.Context, c Call) Outcome {
 	defer a.live.Release()
 	out := d.give(ctx, c, target, a)
 	switch {
-	case out.Later:
+	case out.Pending:
 		return await(ctx, c, target, out)
-	case out.Err != nil && out.Err.Code == contract.TaskWasCancelled && handedBack(ctx):
-		return Outcome{Later: true, Attempts: out.Attempts}
+	case out.Err != nil && out.Err.Code == contract.TaskWasCancelled && handedOver(ctx):
+		return Outcome{Pending: true, Attempts: out.Attempts}
 	}
 	return out
 }
@@ -136,17 +136,17 @@ func (d *Dispatcher) give(ctx context.Context, c Call, target Target, a *agent) 
 	defer func() { <-d.places }()
 	permit, ok := d.admit(a)
 	if !ok {
-		return unavailable(refusal(c.Agent.ID, d.Agent(c.Agent.ID).OpenUntil))
+		return unavailable(refusal(c.Agent.ID, d.AgentStatus(c.Agent.ID).OpenUntil))
 	}
 	health := HealthUnknown // should Commit or Do panic
 	defer func() { d.judge(a, permit, c.Agent.Endpoint, health) }()
-	if c.Commit != nil {
-		if err := c.Commit(ctx); err != nil {
+	if c.BeforeSend != nil {
+		if err := c.BeforeSend(ctx); err != nil {
 			return uncommitted(ctx, c.Agent.ID)
 		}
 	}
-	out := target.Do(ctx, c)
-	if health = out.Health; out.Later {
+	out := target.Execute(ctx, c)
+	if health = out.Health; out.Pending {
 		health = HealthGood
 	}
 	return out
@@ -154,9 +154,9 @@ func (d *Dispatcher) give(ctx context.Context, c Call, target Target, a *agent) 
 
 // await waits for the Result of work that the agent has accepted.
 func await(ctx context.Context, c Call, target Target, accepted Outcome) Outcome {
-	out := c.Await(ctx)
+	out := c.AwaitResult(ctx)
 	out.Attempts = max(out.Attempts, accepted.Attempts)
-	if ctx.Err() != nil && out.Result == nil && !out.Later && !handedBack(ctx) {
+	if ctx.Err() != nil && out.Result == nil && !out.Pending && !handedOver(ctx) {
 		stop(target, c)
 	}
 	return out
@@ -233,7 +233,7 @@ func (d *Dispatcher) takePlace(ctx context.Context) *contract.TaskError {
 
 // ended words the end of the context of a task that was not given out.
 func ended(ctx context.Context) *contract.TaskError {
-	if handedBack(ctx) {
+	if handedOver(ctx) {
 		return &contract.TaskError{Code: contract.TaskAgentUnavailable, Detail: "the router stopped before the task was sent"}
 	}
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {

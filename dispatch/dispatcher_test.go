@@ -42,7 +42,7 @@ func TestSendPassesTheOutcomeOn(t *testing.T) {
 			b := newBench(t)
 			b.target.answer(want)
 			c := call(agent("a"))
-			c.Others = 3
+			c.Standbys = 3
 			got := b.Send(t.Context(), c)
 			if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(dispatch.Outcome{}, "Latency")); diff != "" {
 				t.Errorf("outcome (-want +got):\n%s", diff)
@@ -91,7 +91,7 @@ func TestSendWithoutAWayToTheAgent(t *testing.T) {
 func refusedWith(t testing.TB, got dispatch.Outcome, detail string) {
 	t.Helper()
 	if got.Err == nil || got.Err.Code != contract.TaskAgentUnavailable || !strings.Contains(got.Err.Detail, detail) ||
-		got.Uncertain || got.Attempts != 0 || got.Result != nil {
+		got.MayHaveExecuted || got.Attempts != 0 || got.Result != nil {
 		t.Errorf("outcome = %+v with %+v; want a certain agent_unavailable without a try and with %q", got, got.Err, detail)
 	}
 }
@@ -151,7 +151,7 @@ func TestAgentBound(t *testing.T) {
 	b := newBench(t)
 	busy, idle := agent("busy"), agent("idle")
 	busy.MaxInFlight = 2
-	live := b.Live([]*contract.RegistryEntry{busy, idle})
+	live := b.SetAgents([]*contract.RegistryEntry{busy, idle})
 	begun, end := make(chan string, 3), make(chan struct{})
 	b.target.do = holding(begun, end)
 	var wg sync.WaitGroup
@@ -162,7 +162,7 @@ func TestAgentBound(t *testing.T) {
 	if got := live[0].InFlight(); got != 2 {
 		t.Errorf("in flight = %d, want 2", got)
 	}
-	if diff := cmp.Diff(dispatch.AgentStatus{Breaker: "closed", InFlight: 2}, b.Agent("busy")); diff != "" {
+	if diff := cmp.Diff(dispatch.AgentStatus{Breaker: "closed", InFlight: 2}, b.AgentStatus("busy")); diff != "" {
 		t.Errorf("status (-want +got):\n%s", diff)
 	}
 	refusedWith(t, b.send(t, busy), "busy is at its limit of 2 tasks in flight (max_in_flight)")
@@ -216,7 +216,7 @@ func TestGlobalBound(t *testing.T) {
 			if got.Latency != 2*time.Second {
 				t.Errorf("waited %v, want 2s", got.Latency)
 			}
-			if s := b.Agent("second"); s.InFlight != 0 {
+			if s := b.AgentStatus("second"); s.InFlight != 0 {
 				t.Errorf("in flight = %d after it gave up, want 0", s.InFlight)
 			}
 			free()
@@ -244,7 +244,7 @@ func TestGlobalBound(t *testing.T) {
 				synctest.Wait()
 				cancel()
 				wg.Wait()
-				if got.Err == nil || got.Err.Code != tc.want || got.Uncertain || got.Attempts != 0 {
+				if got.Err == nil || got.Err.Code != tc.want || got.MayHaveExecuted || got.Attempts != 0 {
 					t.Errorf("outcome = %+v with %+v, want a certain %s", got, got.Err, tc.want)
 				}
 				free()
@@ -264,7 +264,7 @@ func TestGlobalBound(t *testing.T) {
 func TestATargetThatPanics(t *testing.T) {
 	b := newBench(t, func(c *dispatch.Config) { c.MaxInFlight = 1 })
 	a := agent("a")
-	live := b.Live([]*contract.RegistryEntry{a})
+	live := b.SetAgents([]*contract.RegistryEntry{a})
 	boom := errors.New("boom")
 	b.target.do = func(context.Context, dispatch.Call) dispatch.Outcome { panic(boom) }
 	func() {
@@ -289,7 +289,7 @@ func TestManyAtOnce(t *testing.T) {
 		agents[i] = agent(fmt.Sprintf("a%d", i))
 		agents[i].MaxInFlight = 4
 	}
-	live := b.Live(agents)
+	live := b.SetAgents(agents)
 	var now, peak atomic.Int64
 	var turn atomic.Int64
 	b.target.do = func(context.Context, dispatch.Call) dispatch.Outcome {
@@ -305,7 +305,7 @@ func TestManyAtOnce(t *testing.T) {
 			for j := range 200 {
 				b.send(t, agents[(i+j)%len(agents)])
 				if j%50 == 0 {
-					b.Live(agents)
+					b.SetAgents(agents)
 					b.OpenBreakers()
 					b.clock.Advance(time.Second)
 				}

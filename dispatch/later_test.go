@@ -23,13 +23,13 @@ type stoppable struct {
 	stops chan dispatch.Call
 }
 
-func (s *stoppable) Stop(c dispatch.Call) { s.stops <- c }
+func (s *stoppable) CancelTask(c dispatch.Call) { s.stops <- c }
 
 // newStoppable returns a Dispatcher whose agents accept every task for later.
 func newStoppable(t testing.TB, change ...func(*dispatch.Config)) (*dispatch.Dispatcher, *stoppable) {
 	t.Helper()
 	target := &stoppable{stops: make(chan dispatch.Call, 8)}
-	target.answer(dispatch.Outcome{Later: true, Attempts: 2, Health: dispatch.HealthGood})
+	target.answer(dispatch.Outcome{Pending: true, Attempts: 2, Health: dispatch.HealthGood})
 	cfg := dispatch.Config{Breaker: resilience.BreakerConfig{Failures: 3, OpenFor: 10 * time.Second, Now: newClock().Now}}
 	for _, c := range change {
 		c(&cfg)
@@ -45,7 +45,7 @@ func newStoppable(t testing.TB, change ...func(*dispatch.Config)) (*dispatch.Dis
 var (
 	delivered = dispatch.Outcome{Result: &contract.Result{Status: contract.ResultPartial}}
 	cancelled = dispatch.Outcome{Err: &contract.TaskError{Code: contract.TaskWasCancelled, Detail: "cancelled"}}
-	handedOn  = dispatch.Outcome{Later: true}
+	handedOn  = dispatch.Outcome{Pending: true}
 )
 
 // untilDone is an Await that waits for the end of the context.
@@ -76,7 +76,7 @@ func TestAwait(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				d, target := newStoppable(t)
 				c := call(agent("a"))
-				c.Await, c.Task.Deadline = tc.await, time.Now().Add(3*time.Second)
+				c.AwaitResult, c.Task.Deadline = tc.await, time.Now().Add(3*time.Second)
 				got := d.Send(t.Context(), c)
 				if diff := cmp.Diff(tc.want, got, cmpopts.IgnoreFields(dispatch.Outcome{}, "Latency")); diff != "" {
 					t.Errorf("outcome (-want +got):\n%s", diff)
@@ -101,10 +101,10 @@ func TestLaterWorkGivesThePlaceBack(t *testing.T) {
 	d, target := newStoppable(t, func(c *dispatch.Config) { c.MaxInFlight = 1 })
 	slow, quick := agent("slow"), agent("quick")
 	slow.MaxInFlight = 2
-	live := d.Live([]*contract.RegistryEntry{slow, quick})
+	live := d.SetAgents([]*contract.RegistryEntry{slow, quick})
 	awaited, deliver := make(chan struct{}, 2), make(chan struct{})
 	c := call(slow)
-	c.Await = func(context.Context) dispatch.Outcome {
+	c.AwaitResult = func(context.Context) dispatch.Outcome {
 		awaited <- struct{}{}
 		<-deliver
 		return delivered
@@ -139,10 +139,10 @@ func TestAcceptingIsHealthy(t *testing.T) {
 	b := newBench(t)
 	a := agent("a")
 	b.fail(t, a, 2)
-	b.target.answer(dispatch.Outcome{Later: true, Attempts: 1})
+	b.target.answer(dispatch.Outcome{Pending: true, Attempts: 1})
 	c := call(a)
-	c.Await = func(context.Context) dispatch.Outcome {
-		if got := b.Agent("a").Breaker; got != resilience.Closed {
+	c.AwaitResult = func(context.Context) dispatch.Outcome {
+		if got := b.AgentStatus("a").Breaker; got != resilience.Closed {
 			t.Errorf("breaker while waiting = %s, want closed", got)
 		}
 		out := broken
@@ -152,18 +152,18 @@ func TestAcceptingIsHealthy(t *testing.T) {
 	for range 5 {
 		b.Send(t.Context(), c)
 	}
-	if got := b.Agent("a").Breaker; got != resilience.Closed {
+	if got := b.AgentStatus("a").Breaker; got != resilience.Closed {
 		t.Errorf("breaker = %s, want closed", got)
 	}
 	b.fail(t, a, 3)
 	b.clock.Advance(10 * time.Second)
-	c.Await = func(context.Context) dispatch.Outcome {
-		if got := b.Agent("a").Breaker; got != resilience.Closed {
+	c.AwaitResult = func(context.Context) dispatch.Outcome {
+		if got := b.AgentStatus("a").Breaker; got != resilience.Closed {
 			t.Errorf("breaker after a trial that was accepted = %s, want closed", got)
 		}
 		return delivered
 	}
-	b.target.answer(dispatch.Outcome{Later: true, Attempts: 1, Health: dispatch.HealthGood})
+	b.target.answer(dispatch.Outcome{Pending: true, Attempts: 1, Health: dispatch.HealthGood})
 	if out := b.Send(t.Context(), c); out.Result == nil {
 		t.Errorf("the trial = %+v, want its result", out)
 	}
@@ -171,7 +171,7 @@ func TestAcceptingIsHealthy(t *testing.T) {
 
 // What this process leaves to the next one goes on: no agent is told to stop.
 func TestHandedBack(t *testing.T) {
-	cancelledTask := dispatch.Outcome{Err: &contract.TaskError{Code: contract.TaskWasCancelled}, Attempts: 1, Uncertain: true}
+	cancelledTask := dispatch.Outcome{Err: &contract.TaskError{Code: contract.TaskWasCancelled}, Attempts: 1, MayHaveExecuted: true}
 	unsent := dispatch.Outcome{Err: &contract.TaskError{Code: contract.TaskAgentUnavailable}, Attempts: 1}
 	for _, tc := range []struct {
 		name   string
@@ -179,21 +179,21 @@ func TestHandedBack(t *testing.T) {
 		await  func(context.Context) dispatch.Outcome
 		want   dispatch.Outcome
 	}{
-		{"sent", cancelledTask, nil, dispatch.Outcome{Later: true, Attempts: 1}},
+		{"sent", cancelledTask, nil, dispatch.Outcome{Pending: true, Attempts: 1}},
 		{"not sent", unsent, nil, unsent},
 		{"answered", success, nil, success},
-		{"accepted", dispatch.Outcome{Later: true, Attempts: 1}, untilDone(handedOn), dispatch.Outcome{Later: true, Attempts: 1}},
-		{"accepted and given up", dispatch.Outcome{Later: true, Attempts: 1}, untilDone(unsent), unsent},
+		{"accepted", dispatch.Outcome{Pending: true, Attempts: 1}, untilDone(handedOn), dispatch.Outcome{Pending: true, Attempts: 1}},
+		{"accepted and given up", dispatch.Outcome{Pending: true, Attempts: 1}, untilDone(unsent), unsent},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			d, target := newStoppable(t)
 			ctx, cancel := context.WithCancelCause(t.Context())
 			target.do = func(context.Context, dispatch.Call) dispatch.Outcome {
-				cancel(dispatch.ErrHandedBack)
+				cancel(dispatch.ErrHandedOver)
 				return tc.target
 			}
 			c := call(agent("a"))
-			c.Await = tc.await
+			c.AwaitResult = tc.await
 			got := d.Send(ctx, c)
 			if diff := cmp.Diff(tc.want, got, cmpopts.IgnoreFields(dispatch.Outcome{}, "Latency")); diff != "" {
 				t.Errorf("outcome (-want +got):\n%s", diff)
@@ -209,9 +209,9 @@ func TestHandedBack(t *testing.T) {
 func TestAnAwaitThatPanics(t *testing.T) {
 	d, _ := newStoppable(t, func(c *dispatch.Config) { c.MaxInFlight = 1 })
 	a := agent("a")
-	live := d.Live([]*contract.RegistryEntry{a})
+	live := d.SetAgents([]*contract.RegistryEntry{a})
 	c := call(a)
-	c.Await = func(context.Context) dispatch.Outcome { panic("boom") }
+	c.AwaitResult = func(context.Context) dispatch.Outcome { panic("boom") }
 	for range 2 {
 		func() {
 			defer func() { _ = recover() }()
@@ -227,16 +227,16 @@ func TestAnAwaitThatPanics(t *testing.T) {
 func TestStop(t *testing.T) {
 	d, target := newStoppable(t)
 	c := call(agent("a"))
-	d.Stop(c)
+	d.CancelTask(c)
 	if got := <-target.stops; got.Task.TaskID != c.Task.TaskID {
 		t.Errorf("stopped task %s, want %s", got.Task.TaskID, c.Task.TaskID)
 	}
-	if got := d.Agent("a").InFlight; got != 0 {
+	if got := d.AgentStatus("a").InFlight; got != 0 {
 		t.Errorf("%d tasks in flight after a stop, want 0", got)
 	}
-	d.Stop(call(&contract.RegistryEntry{ID: "nowhere"}))                                          // nobody to tell
-	newBench(t).Stop(c)                                                                           // a target that cannot
-	d.Stop(call(&contract.RegistryEntry{ID: "p", Endpoint: contract.Endpoint{Protocol: "pull"}})) // one that is not there
+	d.CancelTask(call(&contract.RegistryEntry{ID: "nowhere"}))                                          // nobody to tell
+	newBench(t).CancelTask(c)                                                                           // a target that cannot
+	d.CancelTask(call(&contract.RegistryEntry{ID: "p", Endpoint: contract.Endpoint{Protocol: "pull"}})) // one that is not there
 	if len(target.stops) != 0 {
 		t.Error("somebody else was told to stop")
 	}
@@ -251,11 +251,11 @@ func TestCommit(t *testing.T) {
 			return success
 		}
 		c := call(agent("a"))
-		c.Commit = func(ctx context.Context) error {
+		c.BeforeSend = func(ctx context.Context) error {
 			if _, ok := ctx.Deadline(); !ok {
 				t.Error("Commit has no deadline")
 			}
-			if got := b.Agent("a").InFlight; got != 1 {
+			if got := b.AgentStatus("a").InFlight; got != 1 {
 				t.Errorf("%d tasks in flight in Commit, want 1: it comes after all admission", got)
 			}
 			events = append(events, "recorded")
@@ -271,17 +271,17 @@ func TestCommit(t *testing.T) {
 		a := agent("a")
 		b.fail(t, a, 3)
 		c := call(a)
-		c.Commit = func(context.Context) error { t.Error("a refused task was recorded"); return nil }
+		c.BeforeSend = func(context.Context) error { t.Error("a refused task was recorded"); return nil }
 		refusedWith(t, b.Send(t.Context(), c), "gets no tasks until")
 	})
 	t.Run("its error keeps the task here", func(t *testing.T) {
 		b := newBench(t)
 		a := agent("a")
-		live := b.Live([]*contract.RegistryEntry{a})
+		live := b.SetAgents([]*contract.RegistryEntry{a})
 		b.fail(t, a, 2)
 		sent := b.target.count()
 		c := call(a)
-		c.Commit = func(context.Context) error { return errors.New("disk full: /secret") }
+		c.BeforeSend = func(context.Context) error { return errors.New("disk full: /secret") }
 		for range 5 {
 			out := b.Send(t.Context(), c)
 			refusedWith(t, out, "could not be recorded")
@@ -292,11 +292,11 @@ func TestCommit(t *testing.T) {
 		if b.target.count() != sent {
 			t.Error("a task was sent that could not be recorded")
 		}
-		if got := b.Agent("a"); got.Breaker != resilience.Closed || live[0].InFlight() != 0 {
+		if got := b.AgentStatus("a"); got.Breaker != resilience.Closed || live[0].InFlight() != 0 {
 			t.Errorf("agent = %+v, want it idle and closed: it did nothing wrong", got)
 		}
 		b.fail(t, a, 1)
-		if got := b.Agent("a").Breaker; got != resilience.Open {
+		if got := b.AgentStatus("a").Breaker; got != resilience.Open {
 			t.Errorf("breaker = %s, want open: the failures before still count", got)
 		}
 	})
@@ -306,7 +306,7 @@ func TestCommit(t *testing.T) {
 		b.fail(t, a, 3)
 		b.clock.Advance(10 * time.Second)
 		c := call(a)
-		c.Commit = func(context.Context) error { return errors.New("disk full") }
+		c.BeforeSend = func(context.Context) error { return errors.New("disk full") }
 		refusedWith(t, b.Send(t.Context(), c), "could not be recorded")
 		b.clock.Advance(10 * time.Second)
 		if out := b.send(t, a); out.Result == nil {
@@ -329,14 +329,14 @@ func TestCommit(t *testing.T) {
 				ctx, cancel := tc.end(t.Context())
 				defer cancel()
 				c := call(agent("a"))
-				c.Commit = func(ctx context.Context) error {
+				c.BeforeSend = func(ctx context.Context) error {
 					if tc.want == contract.TaskWasCancelled {
 						cancel()
 					}
 					<-ctx.Done()
 					return ctx.Err()
 				}
-				if out := b.Send(ctx, c); out.Err == nil || out.Err.Code != tc.want || out.Uncertain || b.target.count() != 0 {
+				if out := b.Send(ctx, c); out.Err == nil || out.Err.Code != tc.want || out.MayHaveExecuted || b.target.count() != 0 {
 					t.Errorf("Send = %+v with %+v after %d calls, want a certain %s after none", out, out.Err, b.target.count(), tc.want)
 				}
 			})
@@ -351,12 +351,12 @@ func TestAttemptsGoOnCounting(t *testing.T) {
 	c := call(agent("a"))
 	for _, tc := range []struct{ first, want int }{{0, 0}, {1, 0}, {2, 1}, {4, 3}} {
 		c.Task.Attempt = tc.first
-		c.Commit = func(context.Context) error { return errors.New("disk full") }
+		c.BeforeSend = func(context.Context) error { return errors.New("disk full") }
 		if got := b.Send(t.Context(), c).Attempts; got != tc.want {
 			t.Errorf("not sent, from attempt %d on: attempts = %d, want %d", tc.first, got, tc.want)
 		}
 	}
-	c.Task.Attempt, c.Commit = 1, nil
+	c.Task.Attempt, c.BeforeSend = 1, nil
 	if got := b.Send(t.Context(), c).Attempts; got != 1 {
 		t.Errorf("attempts = %d, want the target's 1", got)
 	}

@@ -35,7 +35,7 @@ type scripted struct {
 	calls []dispatch.Call
 }
 
-func (s *scripted) Do(ctx context.Context, c dispatch.Call) dispatch.Outcome {
+func (s *scripted) Execute(ctx context.Context, c dispatch.Call) dispatch.Outcome {
 	s.mu.Lock()
 	s.calls = append(s.calls, c)
 	do := s.do

@@ -75,12 +75,12 @@ func (r *roster) next(agents []*contract.RegistryEntry) (*roster, matcher.Live) 
 	return n, live
 }
 
-// Live makes the agents the registry in use and returns their live states, in
+// SetAgents makes the agents the registry in use and returns their live states, in
 // the order of the slice. An agent that was there before keeps its state, but
 // for one whose endpoint is another now: what failed was the old one. The state
 // of an agent that is not in the slice goes when its last task ends, so Live is
 // for a registry that is certain to be used.
-func (d *Dispatcher) Live(agents []*contract.RegistryEntry) matcher.Live {
+func (d *Dispatcher) SetAgents(agents []*contract.RegistryEntry) matcher.Live {
 	d.reload.Lock()
 	defer d.reload.Unlock()
 	// With a million agents this takes a while: tasks are sent meanwhile.

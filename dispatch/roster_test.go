@@ -28,7 +28,7 @@ func TestLiveIsAlignedAndStable(t *testing.T) {
 				agents[i] = agent(fmt.Sprintf("a%d", id))
 				agents[i].MaxInFlight = rapid.IntRange(0, 9).Draw(rt, "limit")
 			}
-			live := b.Live(agents)
+			live := b.SetAgents(agents)
 			if len(live) != len(agents) {
 				rt.Fatalf("%d states for %d agents", len(live), len(agents))
 			}
@@ -45,7 +45,7 @@ func TestLiveIsAlignedAndStable(t *testing.T) {
 					rt.Fatalf("limit of %s = %d, want %d", a.ID, got, limit)
 				}
 				live[i].SetDisabled(true) // reaches Agent by the id alone
-				if !b.Agent(a.ID).Disabled {
+				if !b.AgentStatus(a.ID).Disabled {
 					rt.Fatalf("the state at %d is not that of %s", i, a.ID)
 				}
 				seen[a.ID] = live[i]
@@ -58,12 +58,12 @@ func TestLiveIsAlignedAndStable(t *testing.T) {
 func TestReloadKeepsWhatIsKnown(t *testing.T) {
 	b := newBench(t)
 	a := agent("a")
-	b.Live([]*contract.RegistryEntry{a})
+	b.SetAgents([]*contract.RegistryEntry{a})
 	b.fail(t, a, 3)
 	changed := agent("a")
 	changed.Description = "now with a description"
-	live := b.Live([]*contract.RegistryEntry{agent("new"), changed})
-	if s := b.Agent("a"); s.Breaker != resilience.Open || live[1].OpenUntil() == 0 {
+	live := b.SetAgents([]*contract.RegistryEntry{agent("new"), changed})
+	if s := b.AgentStatus("a"); s.Breaker != resilience.Open || live[1].OpenUntil() == 0 {
 		t.Errorf("after a reload: %+v, want the breaker open as before", s)
 	}
 	refusedWith(t, b.send(t, changed), "a has failed repeatedly")
@@ -73,12 +73,12 @@ func TestReloadKeepsWhatIsKnown(t *testing.T) {
 func TestReloadWithAnotherEndpoint(t *testing.T) {
 	b := newBench(t)
 	a := agent("a")
-	b.Live([]*contract.RegistryEntry{a})
+	b.SetAgents([]*contract.RegistryEntry{a})
 	b.fail(t, a, 3)
 	moved := agent("a")
 	moved.Endpoint.URL = "http://127.0.0.1:2/"
-	live := b.Live([]*contract.RegistryEntry{moved})
-	if s := b.Agent("a"); s.Breaker != resilience.Closed || live[0].OpenUntil() != 0 {
+	live := b.SetAgents([]*contract.RegistryEntry{moved})
+	if s := b.AgentStatus("a"); s.Breaker != resilience.Closed || live[0].OpenUntil() != 0 {
 		t.Errorf("after the move: %+v, want closed", s)
 	}
 	if got := b.send(t, moved); got.Err != nil {
@@ -89,24 +89,24 @@ func TestReloadWithAnotherEndpoint(t *testing.T) {
 func TestAgentsThatGo(t *testing.T) {
 	b := newBench(t)
 	a := agent("a")
-	live := b.Live([]*contract.RegistryEntry{a})
+	live := b.SetAgents([]*contract.RegistryEntry{a})
 	begun, end := make(chan string, 2), make(chan struct{})
 	b.target.do = holding(begun, end)
 	var wg sync.WaitGroup
 	wg.Go(func() { b.send(t, a) })
 	<-begun
-	b.Live(nil)
-	if got := b.Agent("a").InFlight; got != 1 {
+	b.SetAgents(nil)
+	if got := b.AgentStatus("a").InFlight; got != 1 {
 		t.Errorf("in flight of an agent that has gone = %d, want its last task", got)
 	}
-	back := b.Live([]*contract.RegistryEntry{a})
+	back := b.SetAgents([]*contract.RegistryEntry{a})
 	if back[0] != live[0] || back[0].InFlight() != 1 {
 		t.Error("an agent that came back while it works has lost its state")
 	}
-	b.Live(nil)
+	b.SetAgents(nil)
 	close(end)
 	wg.Wait()
-	if diff := cmp.Diff(dispatch.AgentStatus{Breaker: resilience.Closed}, b.Agent("a")); diff != "" {
+	if diff := cmp.Diff(dispatch.AgentStatus{Breaker: resilience.Closed}, b.AgentStatus("a")); diff != "" {
 		t.Errorf("status after its last task (-want +got):\n%s", diff)
 	}
 
@@ -125,7 +125,7 @@ func TestMemoryIsBounded(t *testing.T) {
 	for i := range agents {
 		agents[i] = agent(fmt.Sprintf("a%05d", i))
 	}
-	b.Live(agents)
+	b.SetAgents(agents)
 	for _, a := range agents {
 		b.send(t, a)
 	}
@@ -147,7 +147,7 @@ func TestMemoryIsBounded(t *testing.T) {
 	if got := b.Active(); got != 1 {
 		t.Errorf("%d agents are kept after a thousand unknown ones have failed, want 1", got)
 	}
-	b.Live(agents[:5])
+	b.SetAgents(agents[:5])
 	if got := b.Active(); got != 0 {
 		t.Errorf("%d agents are kept after they have gone, want 0", got)
 	}
@@ -156,7 +156,7 @@ func TestMemoryIsBounded(t *testing.T) {
 // instant is a target that costs nothing.
 type instant struct{}
 
-func (instant) Do(context.Context, dispatch.Call) dispatch.Outcome { return success }
+func (instant) Execute(context.Context, dispatch.Call) dispatch.Outcome { return success }
 
 // BenchmarkSend is what the bounds and the breaker add to a call.
 func BenchmarkSend(b *testing.B) {
@@ -165,7 +165,7 @@ func BenchmarkSend(b *testing.B) {
 		b.Fatal(err)
 	}
 	c := call(agent("a"))
-	d.Live([]*contract.RegistryEntry{c.Agent})
+	d.SetAgents([]*contract.RegistryEntry{c.Agent})
 	c.Task.Deadline = time.Now().Add(time.Hour)
 	b.ReportAllocs()
 	for b.Loop() {
@@ -183,10 +183,10 @@ func BenchmarkLive(b *testing.B) {
 	}
 	bench := newBench(b)
 	before := heap()
-	live := bench.Live(agents)
+	live := bench.SetAgents(agents)
 	bytes := float64(heap()-before) / n
 	for b.Loop() {
-		live = bench.Live(agents)
+		live = bench.SetAgents(agents)
 	}
 	runtime.KeepAlive(live)
 	b.ReportMetric(bytes, "bytes/agent")

@@ -112,7 +112,7 @@ func readTools(path string, ofQueries bool) ([]toolRow, error) {
 
 func parseToolRow(line string, ofQueries bool) (toolRow, error) {
 	var row toolRow
-	if err := strictjson.UnmarshalForeign([]byte(line), &row); err != nil {
+	if err := strictjson.UnmarshalAllowUnknown([]byte(line), &row); err != nil {
 		return row, fmt.Errorf("is not a JSON object of the right shape: %w", err)
 	}
 	err := toolTrouble(&row, ofQueries)

@@ -17,7 +17,7 @@ func ReadYAML(file string, data []byte, names *Names) ([]Case, error) {
 		Cases []Case `yaml:"cases"`
 	}
 	// What Decode finds is told together with what the checks find.
-	_ = doc.Decode(&content, strictyaml.WordOrList[Replies]())
+	_ = doc.Decode(&content, strictyaml.ScalarOrList[Replies]())
 	if len(content.Cases) == 0 {
 		doc.Errorf(strictyaml.At("cases"), "has no cases: write `cases:` and a list of them")
 	}

@@ -108,11 +108,11 @@ func caller() *contract.Caller {
 // nobody is the dispatcher of a router that only decides. Its agents are up.
 type nobody struct{}
 
-// Live says nothing about any agent, which is what an active one's state says.
-func (nobody) Live([]*contract.RegistryEntry) matcher.Live { return nil }
+// SetAgents says nothing about any agent, which is what an active one's state says.
+func (nobody) SetAgents([]*contract.RegistryEntry) matcher.Live { return nil }
 
-// Stop has nobody to tell.
-func (nobody) Stop(dispatch.Call) {}
+// CancelTask has nobody to tell.
+func (nobody) CancelTask(dispatch.Call) {}
 
 // Send refuses: a dry run that sends is a mistake of the router's.
 func (nobody) Send(context.Context, dispatch.Call) dispatch.Outcome {

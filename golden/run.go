@@ -77,7 +77,7 @@ func (cfg *Config) each(ctx context.Context, n int, do func(ctx context.Context,
 		mu   sync.Mutex
 		done int
 	)
-	run.Each(ctx, workers, n, func(ctx context.Context, i int) {
+	run.ForEach(ctx, workers, n, func(ctx context.Context, i int) {
 		if ctx.Err() != nil {
 			return
 		}

@@ -14,7 +14,7 @@ var (
 	errCancelled = errors.New("the request was cancelled")
 	// errHandedBack ends work that this process leaves to the next: agents are
 	// not told to stop.
-	errHandedBack = dispatch.ErrHandedBack
+	errHandedBack = dispatch.ErrHandedOver
 )
 
 // active are the requests this process works on, so that they can be found while

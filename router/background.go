@@ -143,7 +143,7 @@ func (r *Router) follow(j *job, rec *requests.Record) {
 		j.activity = r.active.enter(j, stop)
 		var resp *contract.Response
 		defer func() { r.active.leave(rec.ID, j.activity, resp) }()
-		err := run.Guard(func() (err error) {
+		err := run.CatchPanic(func() (err error) {
 			resp, err = r.serveInPlace(ctx, j)
 			return err
 		})

@@ -91,7 +91,7 @@ func (r *Router) stopTasks(rec *requests.Record) {
 	for i := range rec.Tasks {
 		t := &rec.Tasks[i]
 		if agent := view.Registry.Agent(t.AgentID); agent != nil && t.State != requests.TaskDone {
-			r.dispatcher.Stop(dispatch.Call{
+			r.dispatcher.CancelTask(dispatch.Call{
 				Agent: agent, Caller: &rec.Caller, Task: contract.Task{TaskID: t.ID, RequestID: rec.ID, TraceID: rec.TraceID},
 			})
 		}

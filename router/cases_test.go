@@ -287,7 +287,7 @@ type scriptedAgents struct {
 func (a *scriptedAgents) Send(_ context.Context, call dispatch.Call) dispatch.Outcome {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	words := []string{fmt.Sprintf("%s %s %v %q others=%d", call.Agent.ID, call.Task.Intent, call.Task.Domains, call.Task.SubtaskTitle, call.Others)}
+	words := []string{fmt.Sprintf("%s %s %v %q others=%d", call.Agent.ID, call.Task.Intent, call.Task.Domains, call.Task.SubtaskTitle, call.Standbys)}
 	if call.Agent.Restore != nil {
 		for _, name := range slices.Sorted(maps.Keys(call.Task.Inputs)) {
 			words = append(words, fmt.Sprintf("%s=%s", name, call.Task.Inputs[name]))
@@ -301,16 +301,16 @@ func (a *scriptedAgents) Send(_ context.Context, call dispatch.Call) dispatch.Ou
 	if !ok {
 		out.Result = &contract.Result{Status: contract.ResultSuccess, Data: map[string]json.RawMessage{"answer": json.RawMessage(`"done by ` + call.Agent.ID + `"`)}}
 	}
-	return dispatch.Outcome{Result: out.Result, Err: out.Error, Attempts: 1, Uncertain: out.Uncertain}
+	return dispatch.Outcome{Result: out.Result, Err: out.Error, Attempts: 1, MayHaveExecuted: out.Uncertain}
 }
 
-func (a *scriptedAgents) Stop(call dispatch.Call) {
+func (a *scriptedAgents) CancelTask(call dispatch.Call) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.calls = append(a.calls, "stop "+call.Agent.ID)
 }
 
-func (a *scriptedAgents) Live(agents []*contract.RegistryEntry) matcher.Live {
+func (a *scriptedAgents) SetAgents(agents []*contract.RegistryEntry) matcher.Live {
 	live := make(matcher.Live, len(agents))
 	for i, agent := range agents {
 		for _, id := range a.down {

@@ -20,7 +20,7 @@ func (r *Router) deliver(ctx context.Context, j *job, p *plan.Plan) []plan.Outco
 	}
 	j.place.give()
 	defer j.place.take(ctx)
-	run.Each(ctx, len(p.Parts), len(p.Parts), func(ctx context.Context, i int) {
+	run.ForEach(ctx, len(p.Parts), len(p.Parts), func(ctx context.Context, i int) {
 		defer j.place.give()
 		d := &delivery{router: r, job: j, index: i, part: &p.Parts[i], inputs: inputs}
 		runs[i] = d.run(ctx)
@@ -87,8 +87,8 @@ func (d *delivery) attempt(ctx context.Context, agent *contract.RegistryEntry, t
 	defer r.waiting.forget(w)
 	d.went = false
 	out := r.dispatcher.Send(ctx, dispatch.Call{
-		Agent: agent, Caller: d.job.caller, Task: task, Others: others,
-		Commit: func(ctx context.Context) error {
+		Agent: agent, Caller: d.job.caller, Task: task, Standbys: others,
+		BeforeSend: func(ctx context.Context) error {
 			if d.job.tracked != nil && r.stopping.Load() {
 				return errHandedBack
 			}
@@ -97,7 +97,7 @@ func (d *delivery) attempt(ctx context.Context, agent *contract.RegistryEntry, t
 			d.went = w.recorded
 			return err
 		},
-		Await: func(ctx context.Context) dispatch.Outcome { return d.await(ctx, w, agent) },
+		AwaitResult: func(ctx context.Context) dispatch.Outcome { return d.await(ctx, w, agent) },
 	})
 	return d.settle(ctx, w, &task, agent.ID, out)
 }
@@ -118,7 +118,7 @@ func (d *delivery) book(task *contract.Task, agentID string, out dispatch.Outcom
 		d.closed = append(d.closed, agentID) // it has said its word
 	}
 	d.current = newTaskRun(task, agentID, out)
-	d.uncertain = out.Uncertain
+	d.uncertain = out.MayHaveExecuted
 	d.current.Report.SubtaskTitle = d.part.Title // as the decision has it: masked
 	d.current.Report.FailedOver = d.failed
 }

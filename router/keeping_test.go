@@ -223,7 +223,7 @@ func newAgents() *agents {
 	}
 }
 
-func (a *agents) Do(ctx context.Context, c dispatch.Call) dispatch.Outcome {
+func (a *agents) Execute(ctx context.Context, c dispatch.Call) dispatch.Outcome {
 	a.mu.Lock()
 	a.calls = append(a.calls, c)
 	do := a.do[c.Agent.ID]
@@ -234,7 +234,7 @@ func (a *agents) Do(ctx context.Context, c dispatch.Call) dispatch.Outcome {
 	return do(ctx, c)
 }
 
-func (a *agents) Stop(c dispatch.Call) { a.stops <- c.Task.TaskID }
+func (a *agents) CancelTask(c dispatch.Call) { a.stops <- c.Task.TaskID }
 
 func (a *agents) does(id string, do func(context.Context, dispatch.Call) dispatch.Outcome) {
 	a.mu.Lock()
@@ -247,7 +247,7 @@ func (a *agents) hangs(ctx context.Context, c dispatch.Call) dispatch.Outcome {
 	a.begun <- c
 	<-ctx.Done()
 	return dispatch.Outcome{
-		Attempts: 1, Uncertain: !c.Agent.Endpoint.Idempotent,
+		Attempts: 1, MayHaveExecuted: !c.Agent.Endpoint.Idempotent,
 		Err: &contract.TaskError{Code: contract.TaskWasCancelled, Detail: "the caller left"},
 	}
 }
@@ -255,7 +255,7 @@ func (a *agents) hangs(ctx context.Context, c dispatch.Call) dispatch.Outcome {
 // later accepts the task: its result comes by callback.
 func (a *agents) later(_ context.Context, c dispatch.Call) dispatch.Outcome {
 	a.begun <- c
-	return dispatch.Outcome{Later: true, Attempts: 1, Health: dispatch.HealthGood}
+	return dispatch.Outcome{Pending: true, Attempts: 1, Health: dispatch.HealthGood}
 }
 
 func (a *agents) given() (ids []string) {

@@ -101,7 +101,7 @@ func (w *waiter) close(out dispatch.Outcome) dispatch.Outcome {
 	w.closed = true
 	switch {
 	case w.result != nil:
-		out.Result, out.Err, out.Uncertain = w.result, nil, false
+		out.Result, out.Err, out.MayHaveExecuted = w.result, nil, false
 	case out.Result != nil:
 		w.hash = requests.ResultHash(out.Result) // the same by callback is no other
 	}
@@ -117,7 +117,7 @@ func (d *delivery) await(ctx context.Context, w *waiter, agent *contract.Registr
 			return out // by callback, before anybody waited
 		}
 		if err != nil && !errors.Is(err, requests.ErrTransition) {
-			return dispatch.Outcome{Later: true}
+			return dispatch.Outcome{Pending: true}
 		}
 		d.job.place.give()
 		defer d.job.place.take(ctx)
@@ -138,11 +138,11 @@ func notDelivered(ctx context.Context, agent *contract.RegistryEntry) dispatch.O
 	uncertain := !agent.Endpoint.Idempotent
 	switch cause := context.Cause(ctx); {
 	case errors.Is(cause, errHandedBack):
-		return dispatch.Outcome{Later: true}
+		return dispatch.Outcome{Pending: true}
 	case errors.Is(ctx.Err(), context.Canceled):
-		return dispatch.Outcome{Uncertain: uncertain, Err: &contract.TaskError{Code: contract.TaskWasCancelled, Detail: "the caller left"}}
+		return dispatch.Outcome{MayHaveExecuted: uncertain, Err: &contract.TaskError{Code: contract.TaskWasCancelled, Detail: "the caller left"}}
 	case uncertain:
-		return dispatch.Outcome{Uncertain: true, Err: &contract.TaskError{
+		return dispatch.Outcome{MayHaveExecuted: true, Err: &contract.TaskError{
 			Code: contract.TaskOutcomeUnknown, Detail: agent.ID + " accepted the task and sent no result by the deadline: it may have done it",
 		}}
 	}

@@ -51,7 +51,7 @@ type Classifier interface {
 type Dispatcher interface {
 	Send(ctx context.Context, call dispatch.Call) dispatch.Outcome
 	// Stop tells the agent that nobody waits for the task any more.
-	Stop(call dispatch.Call)
+	CancelTask(call dispatch.Call)
 }
 
 // New returns a Router without a View; SetView must come before Handle.

@@ -114,7 +114,7 @@ func TestAKeyedRequestOutlivesItsCaller(t *testing.T) {
 		case <-goOn:
 			return dispatch.Outcome{Result: success("paid"), Attempts: 1}
 		case <-ctx.Done():
-			return dispatch.Outcome{Err: &contract.TaskError{Code: contract.TaskWasCancelled}, Attempts: 1, Uncertain: true}
+			return dispatch.Outcome{Err: &contract.TaskError{Code: contract.TaskWasCancelled}, Attempts: 1, MayHaveExecuted: true}
 		}
 	})
 	ctx, leave := context.WithCancel(t.Context())

@@ -166,8 +166,8 @@ func (a *recordingAgents) Send(_ context.Context, c dispatch.Call) dispatch.Outc
 	return dispatch.Outcome{Result: &contract.Result{Status: contract.ResultSuccess}, Attempts: 1}
 }
 
-func (a *recordingAgents) Stop(dispatch.Call) {}
+func (a *recordingAgents) CancelTask(dispatch.Call) {}
 
-func (a *recordingAgents) Live(agents []*contract.RegistryEntry) matcher.Live {
+func (a *recordingAgents) SetAgents(agents []*contract.RegistryEntry) matcher.Live {
 	return make(matcher.Live, len(agents))
 }

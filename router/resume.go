@@ -120,7 +120,7 @@ func (r *Router) takeOverAll(ctx context.Context) error {
 		return fmt.Errorf("read the open requests: %w", err)
 	}
 	errs := make([]error, len(ids))
-	run.Each(ctx, takeOvers, len(ids), func(ctx context.Context, i int) {
+	run.ForEach(ctx, takeOvers, len(ids), func(ctx context.Context, i int) {
 		switch err := r.resume(ctx, ids[i]); {
 		case err == nil, ctx.Err() != nil:
 		case errors.Is(err, store.ErrFull), errors.Is(err, store.ErrUnavailable):

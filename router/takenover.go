@@ -48,12 +48,12 @@ func (d *delivery) finished(ctx context.Context, w *waiter, out dispatch.Outcome
 	if t == nil {
 		return w.close(out)
 	}
-	if out.Later || !w.recorded {
+	if out.Pending || !w.recorded {
 		return out // handed back, or never given out
 	}
 	rec, err := t.insist(ctx, func(rec *requests.Record) error {
 		return rec.Finish(w.taskID, requests.Outcome{
-			Result: out.Result, Err: out.Err, Uncertain: out.Uncertain, Attempts: out.Attempts, LatencyMS: millis(out.Latency),
+			Result: out.Result, Err: out.Err, Uncertain: out.MayHaveExecuted, Attempts: out.Attempts, LatencyMS: millis(out.Latency),
 		})
 	})
 	if errors.Is(err, requests.ErrOtherResult) { // a callback was first
@@ -112,7 +112,7 @@ func (d *delivery) recall(ctx context.Context) (ends bool) {
 			w := d.router.waiting.expect(task.ID, task.AgentID, d.job)
 			w.recorded = true
 			ends = d.settle(ctx, w, &contract.Task{TaskID: task.ID}, task.AgentID, dispatch.Outcome{
-				Attempts: task.Attempts, Latency: d.router.cfg.Now().Sub(task.SentAt), Uncertain: true, Err: &contract.TaskError{
+				Attempts: task.Attempts, Latency: d.router.cfg.Now().Sub(task.SentAt), MayHaveExecuted: true, Err: &contract.TaskError{
 					Code: contract.TaskOutcomeUnknown, Detail: task.AgentID + " was sent the task before the router restarted: it may have done it",
 				},
 			})
@@ -153,8 +153,8 @@ func (d *delivery) waitAgain(ctx context.Context, task *requests.Task, agent *co
 	w.recorded = true
 	out := d.await(ctx, w, agent)
 	out.Attempts, out.Latency = task.Attempts, d.router.cfg.Now().Sub(task.SentAt)
-	if out.Result == nil && !out.Later {
-		d.router.dispatcher.Stop(dispatch.Call{Agent: agent, Caller: d.job.caller, Task: contract.Task{TaskID: task.ID, RequestID: d.job.req.RequestID, TraceID: d.job.req.TraceID}})
+	if out.Result == nil && !out.Pending {
+		d.router.dispatcher.CancelTask(dispatch.Call{Agent: agent, Caller: d.job.caller, Task: contract.Task{TaskID: task.ID, RequestID: d.job.req.RequestID, TraceID: d.job.req.TraceID}})
 	}
 	return d.settle(ctx, w, &contract.Task{TaskID: task.ID}, task.AgentID, out)
 }
@@ -162,6 +162,6 @@ func (d *delivery) waitAgain(ctx context.Context, task *requests.Task, agent *co
 // outcomeOf is what the record says of a task that has ended.
 func outcomeOf(task *requests.Task) dispatch.Outcome {
 	return dispatch.Outcome{
-		Result: task.Result, Err: task.Err, Uncertain: task.Uncertain, Attempts: task.Attempts, Latency: fromMillis(task.LatencyMS),
+		Result: task.Result, Err: task.Err, MayHaveExecuted: task.Uncertain, Attempts: task.Attempts, Latency: fromMillis(task.LatencyMS),
 	}
 }

@@ -21,7 +21,7 @@ type View struct {
 // LiveSource gives the live states of agents, aligned with the slice. The
 // state of one agent stays the same over reloads.
 type LiveSource interface {
-	Live(agents []*contract.RegistryEntry) matcher.Live
+	SetAgents(agents []*contract.RegistryEntry) matcher.Live
 }
 
 // NewView builds everything a registry snapshot needs to be routed on.
@@ -30,7 +30,7 @@ func NewView(s *capabilities.Snapshot, live LiveSource) *View {
 	return &View{
 		Registry: s,
 		Index:    index,
-		Live:     live.Live(index.Agents()),
+		Live:     live.SetAgents(index.Agents()),
 		Lexical:  lexical.Train(classifier.Corpus(s)),
 	}
 }

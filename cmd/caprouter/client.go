@@ -164,7 +164,7 @@ func (c *client) do(ctx context.Context, method string, at *url.URL, body, v any
 
 // decode is lenient about members it does not know: the server may be newer.
 func (c *client) decode(data []byte, v any, resp *http.Response) error {
-	if err := strictjson.UnmarshalForeign(data, v); err != nil {
+	if err := strictjson.UnmarshalAllowUnknown(data, v); err != nil {
 		return fmt.Errorf("%s answered %s with something that is not a caprouter answer: %w", c.base, resp.Status, err)
 	}
 	return nil

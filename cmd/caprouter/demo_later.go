@@ -78,7 +78,7 @@ func (c *client) follow(ctx context.Context, id string, tell func(*contract.Even
 			continue
 		}
 		var ev contract.Event
-		if err := strictjson.UnmarshalForeign([]byte(data), &ev); err != nil {
+		if err := strictjson.UnmarshalAllowUnknown([]byte(data), &ev); err != nil {
 			return nil, fmt.Errorf("events of request %s: %w", id, err)
 		}
 		tell(&ev)

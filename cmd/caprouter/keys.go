@@ -80,7 +80,7 @@ func printKeys(out io.Writer, keys []auth.KeyInfo) error {
 	fmt.Fprintln(w, "KEY\tSTATE\tMADE\tSIGNS FROM\tCOUNTS UNTIL")
 	for i := range keys {
 		k := &keys[i]
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", k.ID, k.State, timeText(k.Made), timeText(k.SignsFrom), timeText(k.Until))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", k.ID, k.State, timeText(k.Created), timeText(k.SignsFrom), timeText(k.Until))
 	}
 	if err := w.Flush(); err != nil {
 		return err
@@ -92,7 +92,7 @@ func printKeys(out io.Writer, keys []auth.KeyInfo) error {
 func printCountsAgain(out io.Writer, keys []auth.KeyInfo) error {
 	for i := range keys {
 		k := &keys[i]
-		if !k.CountsAgain() {
+		if !k.RevocationFailed() {
 			continue
 		}
 		if _, err := fmt.Fprintf(out, "%s is %s, but was revoked on %s: run caprouter keys rotate --revoke again\n",

@@ -38,7 +38,7 @@ func BenchmarkSend(b *testing.B) {
 		b.Run(tc.name, func(b *testing.B) {
 			d, _ := newDispatcher(b, newTarget(b, publicURL(routerURL), func(c *httptarget.Config) { c.TokenReuse = tc.reuse }))
 			c := newCall(agent.URL, tc.call)
-			d.Live([]*contract.RegistryEntry{c.Agent})
+			d.SetAgents([]*contract.RegistryEntry{c.Agent})
 			b.ReportAllocs()
 			for b.Loop() {
 				if out := d.Send(ctx, c); out.Err != nil {

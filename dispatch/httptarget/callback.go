@@ -13,7 +13,7 @@ const tasksPath = "/api/v1/tasks/"
 // makeCallback returns where the agent may send what comes later, or nil: where
 // nobody would wait for it, or the router does not know its own address.
 func (e *errand) makeCallback() (*contract.Callback, error) {
-	if e.call.Await == nil {
+	if e.call.AwaitResult == nil {
 		return nil, nil
 	}
 	public := e.target.publicURL()
@@ -35,7 +35,7 @@ func (e *errand) accepted() *failure {
 	case e.callback != nil:
 		e.later = true
 		return nil
-	case e.call.Await == nil:
+	case e.call.AwaitResult == nil:
 		e.abandoned = true
 		return e.badResult("accepted the task for later: it was sent no callback, since nobody waits for what comes later", nil)
 	}

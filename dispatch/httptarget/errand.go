@@ -58,7 +58,7 @@ func (e *errand) prepare(ctx context.Context) *failure {
 
 // try sends the task once.
 func (e *errand) try(ctx context.Context, n int) *failure {
-	by := timesOf(time.Now(), e.end, maxTries-n+1, e.call.Others, e.call.Agent.Endpoint.Idempotent)
+	by := timesOf(time.Now(), e.end, maxTries-n+1, e.call.Standbys, e.call.Agent.Endpoint.Idempotent)
 	if by.answer.Before(e.end) { // else ctx ends then already
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithDeadline(ctx, by.answer)

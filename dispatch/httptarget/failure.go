@@ -43,7 +43,7 @@ func (f *failure) Unwrap() error { return f.cause }
 // longer than its share of the time is not worth it: somebody else may be free.
 func (e *errand) retryable(err error) bool {
 	f, ok := errors.AsType[*failure](err)
-	return ok && f.retry && f.after <= time.Until(e.end)/time.Duration(1+e.call.Others)
+	return ok && f.retry && f.after <= time.Until(e.end)/time.Duration(1+e.call.Standbys)
 }
 
 func retryAfter(err error) time.Duration {
@@ -84,7 +84,7 @@ func (e *errand) ended(ctx context.Context, sent bool) *failure {
 	agent, idempotent := e.call.Agent.ID, e.call.Agent.Endpoint.Idempotent
 	e.abandoned = e.abandoned || sent
 	f := &failure{cause: context.Cause(ctx), uncertain: sent && !idempotent}
-	if errors.Is(f.cause, dispatch.ErrHandedBack) {
+	if errors.Is(f.cause, dispatch.ErrHandedOver) {
 		e.abandoned = false // somebody else goes on with it
 		if !sent {
 			f.code, f.detail = contract.TaskAgentUnavailable, "the router stopped before the task was sent to "+agent

@@ -104,8 +104,8 @@ func TestTargetsOfStrangers(t *testing.T) {
 			for _, raw := range listed(t, trap.Port) {
 				c := newCall(raw, registered)
 				got := do(t, target, c)
-				target.Stop(c)
-				if got.Err == nil || got.Err.Code != contract.TaskAgentUnavailable || got.Uncertain || got.Later {
+				target.CancelTask(c)
+				if got.Err == nil || got.Err.Code != contract.TaskAgentUnavailable || got.MayHaveExecuted || got.Pending {
 					t.Errorf("%q: got %+v, want the agent unavailable", raw, got)
 					continue
 				}
@@ -154,7 +154,7 @@ func TestNoGuardNoCall(t *testing.T) {
 	refusedAsItStands := want{code: contract.TaskAgentUnavailable, detail: barred, health: dispatch.HealthBad}
 	check(t, do(t, target, newCall(a.URL, registered)), refusedAsItStands)
 	check(t, do(t, target, newCall(a.URL, func(c *dispatch.Call) { c.Agent.Origin = "elsewhere" })), refusedAsItStands)
-	target.Stop(newCall(a.URL, registered))
+	target.CancelTask(newCall(a.URL, registered))
 	target.Close()
 	if len(a.received())+len(a.stopped()) != 0 {
 		t.Error("the agent was called")
@@ -247,7 +247,7 @@ func TestRebindingBeforeTheStop(t *testing.T) {
 	ctx, leave := context.WithCancel(t.Context())
 	var got dispatch.Outcome
 	var wg sync.WaitGroup
-	wg.Go(func() { got = target.Do(ctx, newCall("http://rebind.test:"+trap.Port+"/tasks", registered)) })
+	wg.Go(func() { got = target.Execute(ctx, newCall("http://rebind.test:"+trap.Port+"/tasks", registered)) })
 	<-begun
 	names.Set("rebind.test", "127.0.0.1")
 	leave()

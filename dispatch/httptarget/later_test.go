@@ -26,7 +26,7 @@ import (
 // later makes the Call one whose Result may come later. The target does not wait
 // for it: that is the dispatcher's.
 func later(c *dispatch.Call) {
-	c.Await = func(context.Context) dispatch.Outcome { panic("the target does not wait") }
+	c.AwaitResult = func(context.Context) dispatch.Outcome { panic("the target does not wait") }
 }
 
 func publicURL(url string) func(*httptarget.Config) {
@@ -86,7 +86,7 @@ func TestAccepted(t *testing.T) {
 				a := newAgent(t, answering(http.StatusAccepted, text))
 				target := newTarget(t, publicURL(routerURL))
 				got := do(t, target, newCall(a.URL, kind, later))
-				if !got.Later || got.Result != nil || got.Err != nil || got.Attempts != 1 || got.Uncertain || got.Health != dispatch.HealthGood {
+				if !got.Pending || got.Result != nil || got.Err != nil || got.Attempts != 1 || got.MayHaveExecuted || got.Health != dispatch.HealthGood {
 					t.Errorf("outcome = %+v with %+v, want later after one try, and good health", got, got.Err)
 				}
 				target.Close()
@@ -142,7 +142,7 @@ func TestDeadlineOfWorkThatMayComeLater(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			a := newAgent(t, answering(http.StatusOK, good))
 			target := newTarget(t, publicURL(routerURL))
-			check(t, target.Do(ctx, newCall(a.URL, idempotent, others(2), timeout(4*time.Second), tc.call)), want{attempts: 1, health: dispatch.HealthGood})
+			check(t, target.Execute(ctx, newCall(a.URL, idempotent, others(2), timeout(4*time.Second), tc.call)), want{attempts: 1, health: dispatch.HealthGood})
 			got := a.received()[0].Deadline
 			if tc.due && !got.Equal(due.UTC().Truncate(time.Millisecond)) {
 				t.Errorf("deadline = %v, want the request's, %v", got, due)
@@ -167,7 +167,7 @@ func TestAcceptedAtTheSecondTry(t *testing.T) {
 	})
 	target := newTarget(t, publicURL(routerURL))
 	got := do(t, target, newCall(a.URL, idempotent, later, timeout(2*time.Second)))
-	if !got.Later || got.Attempts != 2 {
+	if !got.Pending || got.Attempts != 2 {
 		t.Errorf("outcome = %+v with %+v, want later after two tries", got, got.Err)
 	}
 	target.Close()
@@ -253,7 +253,7 @@ func TestStopAnAcceptedTask(t *testing.T) {
 			target := newTargetWith(t, source, logged, func(c *httptarget.Config) { c.TokenReuse = reuse })
 			c := newCall(a.URL + "/tasks?tenant=x")
 			c.Task = contract.Task{TaskID: taskID, RequestID: "r1", TraceID: traceID} // what is known after a restart
-			target.Stop(c)
+			target.CancelTask(c)
 			target.Close()
 			if diff := cmp.Diff([]string{"/tasks/" + taskID + "/cancel"}, a.stopped()); diff != "" {
 				t.Errorf("cancellations (-want +got):\n%s", diff)
@@ -271,8 +271,8 @@ func TestStopAnAcceptedTask(t *testing.T) {
 	}
 	t.Run("nowhere to send it", func(t *testing.T) {
 		target := newTargetWith(t, failingSource{}, logged)
-		target.Stop(newCall("smoke://signal"))
-		target.Stop(newCall("http://127.0.0.1:1"))
+		target.CancelTask(newCall("smoke://signal"))
+		target.CancelTask(newCall("http://127.0.0.1:1"))
 		if got := strings.Count(log.String(), "agent not told to stop"); got != 2 {
 			t.Errorf("log = %q, want two lines about it", log.String())
 		}
@@ -297,7 +297,7 @@ func TestAcceptedKeepsTheConnection(t *testing.T) {
 	})
 	target := newTarget(t, publicURL(routerURL))
 	for range 3 {
-		if got := do(t, target, newCall(a.URL, later)); !got.Later {
+		if got := do(t, target, newCall(a.URL, later)); !got.Pending {
 			t.Fatalf("outcome = %+v, want later", got)
 		}
 	}
@@ -361,7 +361,7 @@ func TestLaterWithAnAgent(t *testing.T) {
 			ctx, leave := context.WithTimeout(t.Context(), time.Minute)
 			defer leave()
 			c := newCall(server.URL)
-			c.Await = func(ctx context.Context) dispatch.Outcome {
+			c.AwaitResult = func(ctx context.Context) dispatch.Outcome {
 				close(waiting)
 				if !tc.deliver {
 					leave()

@@ -89,7 +89,7 @@ func TestResetInTheBody(t *testing.T) {
 	})
 	got := do(t, newTarget(t), newCall(url))
 	// A reset may overtake what was sent before it.
-	if got.Err == nil || got.Err.Code != contract.TaskBadResult && got.Err.Code != contract.TaskOutcomeUnknown || !got.Uncertain || got.Attempts != 1 {
+	if got.Err == nil || got.Err.Code != contract.TaskBadResult && got.Err.Code != contract.TaskOutcomeUnknown || !got.MayHaveExecuted || got.Attempts != 1 {
 		t.Errorf("outcome = %+v %+v, want an uncertain one after one try", got, got.Err)
 	}
 	if got := tries.Load(); got != 1 {
@@ -233,7 +233,7 @@ func TestTheEarliestDeadlineCounts(t *testing.T) {
 	t.Run("the context's", func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), soon)
 		defer cancel()
-		check(t, newTarget(t).Do(ctx, newCall(url)), unknown)
+		check(t, newTarget(t).Execute(ctx, newCall(url)), unknown)
 	})
 	t.Run("the task's", func(t *testing.T) {
 		check(t, do(t, newTarget(t), newCall(url, func(c *dispatch.Call) { c.Task.Deadline = time.Now().Add(soon) })), unknown)
@@ -256,7 +256,7 @@ func TestImpatienceIsNotHeldAgainstTheAgent(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Millisecond)
 			defer cancel()
-			if got := newTarget(t).Do(ctx, newCall(url, kind)); got.Health != dispatch.HealthUnknown {
+			if got := newTarget(t).Execute(ctx, newCall(url, kind)); got.Health != dispatch.HealthUnknown {
 				t.Errorf("health = %d after 30 ms, want unknown", got.Health)
 			}
 		})
@@ -320,7 +320,7 @@ func TestManyAtOnce(t *testing.T) {
 			for j := range 20 {
 				c := newCall(urls[(i+j)%len(urls)], timeout(300*time.Millisecond))
 				c.Agent.Endpoint.Idempotent = i%2 == 0
-				if got := target.Do(t.Context(), c); got.Result != nil {
+				if got := target.Execute(t.Context(), c); got.Result != nil {
 					results.Add(1)
 				} else if got.Err == nil {
 					t.Error("an outcome has neither a result nor an error")

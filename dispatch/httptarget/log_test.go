@@ -51,7 +51,7 @@ func TestTheLogIsQuiet(t *testing.T) {
 	do(t, target, newCall(newAgent(t, answering(http.StatusOK, good)).URL))
 	ctx, leave := context.WithCancel(t.Context())
 	leave()
-	target.Do(ctx, newCall(refusing(t)))
+	target.Execute(ctx, newCall(refusing(t)))
 	if got := log.String(); got != "" {
 		t.Errorf("log = %q, want nothing", got)
 	}

@@ -92,14 +92,14 @@ func timeout(d time.Duration) func(*dispatch.Call) {
 	return func(c *dispatch.Call) { c.Agent.Endpoint.TimeoutMS = int(d.Milliseconds()) }
 }
 
-func others(n int) func(*dispatch.Call) { return func(c *dispatch.Call) { c.Others = n } }
+func others(n int) func(*dispatch.Call) { return func(c *dispatch.Call) { c.Standbys = n } }
 
 // do gives the task to the agent with a deadline that is far enough away.
 func do(t testing.TB, target *httptarget.Target, c dispatch.Call) dispatch.Outcome {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
-	return target.Do(ctx, c)
+	return target.Execute(ctx, c)
 }
 
 // want is what an outcome must be.
@@ -118,9 +118,9 @@ func check(t testing.TB, got dispatch.Outcome, w want) {
 		code, detail = got.Err.Code, got.Err.Detail
 	}
 	if code != w.code || (got.Result != nil) != (w.code == "") || !strings.Contains(detail, w.detail) ||
-		got.Attempts != w.attempts || got.Uncertain != w.uncertain || got.Health != w.health {
+		got.Attempts != w.attempts || got.MayHaveExecuted != w.uncertain || got.Health != w.health {
 		t.Errorf("outcome = {code %q detail %q attempts %d uncertain %v health %d result %+v}\nwant %+v",
-			code, detail, got.Attempts, got.Uncertain, got.Health, got.Result, w)
+			code, detail, got.Attempts, got.MayHaveExecuted, got.Health, got.Result, w)
 	}
 	if strings.Contains(detail, "127.0.0.1") || strings.ContainsAny(detail, "\n\x1b") {
 		t.Errorf("detail %q shows an address or is not one line", detail)

@@ -52,7 +52,7 @@ func TestTheCallerLeaves(t *testing.T) {
 			ctx, leave := context.WithCancel(t.Context())
 			var got dispatch.Outcome
 			var wg sync.WaitGroup
-			wg.Go(func() { got = target.Do(ctx, newCall(a.URL+"/tasks", tc.kind)) })
+			wg.Go(func() { got = target.Execute(ctx, newCall(a.URL+"/tasks", tc.kind)) })
 			<-a.begun
 			leave()
 			wg.Wait()
@@ -76,12 +76,12 @@ func TestTheTaskIsHandedBack(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	var got dispatch.Outcome
 	var wg sync.WaitGroup
-	wg.Go(func() { got = target.Do(ctx, newCall(a.URL)) })
+	wg.Go(func() { got = target.Execute(ctx, newCall(a.URL)) })
 	<-a.begun
-	cancel(dispatch.ErrHandedBack)
+	cancel(dispatch.ErrHandedOver)
 	wg.Wait()
 	check(t, got, want{code: contract.TaskWasCancelled, detail: "the router stopped the task", attempts: 1, uncertain: true})
-	check(t, target.Do(ctx, newCall(a.URL)), want{code: contract.TaskAgentUnavailable, detail: "the router stopped before the task was sent"})
+	check(t, target.Execute(ctx, newCall(a.URL)), want{code: contract.TaskAgentUnavailable, detail: "the router stopped before the task was sent"})
 	<-a.ended
 	target.Close()
 	if stops := a.stopped(); len(stops) != 0 || len(a.received()) != 1 {
@@ -94,7 +94,7 @@ func TestTheCallerHadLeft(t *testing.T) {
 	target := newTarget(t)
 	ctx, leave := context.WithCancel(t.Context())
 	leave()
-	check(t, target.Do(ctx, newCall(a.URL)), want{code: contract.TaskWasCancelled})
+	check(t, target.Execute(ctx, newCall(a.URL)), want{code: contract.TaskWasCancelled})
 	target.Close()
 	if len(a.received())+len(a.stopped()) != 0 {
 		t.Error("the agent heard of a task nobody wanted")
@@ -112,7 +112,7 @@ func TestTheCallerLeavesBetweenTries(t *testing.T) {
 	target := newTarget(t)
 	var got dispatch.Outcome
 	var wg sync.WaitGroup
-	wg.Go(func() { got = target.Do(ctx, newCall(a.URL, idempotent)) })
+	wg.Go(func() { got = target.Execute(ctx, newCall(a.URL, idempotent)) })
 	<-asked
 	leave()
 	wg.Wait()
@@ -213,7 +213,7 @@ func TestCancellationReachesTheWork(t *testing.T) {
 			target := newTargetWith(t, signer, func(c *httptarget.Config) { c.TokenReuse = reuse })
 			ctx, leave := context.WithTimeout(t.Context(), time.Minute)
 			var wg sync.WaitGroup
-			wg.Go(func() { target.Do(ctx, newCall(server.URL)) })
+			wg.Go(func() { target.Execute(ctx, newCall(server.URL)) })
 			<-begun
 			leave()
 			if got := <-ended; got != context.Canceled {
@@ -232,7 +232,7 @@ func TestManyAreToldToStop(t *testing.T) {
 	defer a.Close()
 	target := newTarget(t)
 	for i := range tasks {
-		target.Stop(newCall(a.URL+"/tasks", func(c *dispatch.Call) { c.Task.TaskID = strconv.Itoa(i) }))
+		target.CancelTask(newCall(a.URL+"/tasks", func(c *dispatch.Call) { c.Task.TaskID = strconv.Itoa(i) }))
 	}
 	seen := map[string]bool{}
 	for range tasks {
@@ -242,7 +242,7 @@ func TestManyAreToldToStop(t *testing.T) {
 		t.Errorf("%d tasks were stopped, want %d", len(seen), tasks)
 	}
 	target.Close()
-	target.Stop(newCall(a.URL)) // too late, and no harm
+	target.CancelTask(newCall(a.URL)) // too late, and no harm
 }
 
 // An agent that answers no cancellations costs the caller nothing, and Close a

@@ -64,8 +64,8 @@ type Target struct {
 }
 
 var (
-	_ dispatch.Target  = (*Target)(nil)
-	_ dispatch.Stopper = (*Target)(nil)
+	_ dispatch.Target   = (*Target)(nil)
+	_ dispatch.Canceler = (*Target)(nil)
 )
 
 // New returns a Target whose tokens come from source.
@@ -124,8 +124,8 @@ func (t *Target) Close() {
 	}
 }
 
-// Do gives the task to the agent and returns what came of it.
-func (t *Target) Do(ctx context.Context, c dispatch.Call) dispatch.Outcome {
+// Execute gives the task to the agent and returns what came of it.
+func (t *Target) Execute(ctx context.Context, c dispatch.Call) dispatch.Outcome {
 	now := time.Now()
 	due, end := endOf(ctx, c, now)
 	e := &errand{target: t, call: c, began: now, due: due, end: end, before: max(c.Task.Attempt-1, 0)}
@@ -145,15 +145,15 @@ func (t *Target) Do(ctx context.Context, c dispatch.Call) dispatch.Outcome {
 		e.report(ctx, f)
 		return dispatch.Outcome{
 			Err:      &contract.TaskError{Code: f.code, Detail: f.detail},
-			Attempts: e.before + e.tries, Uncertain: f.uncertain, Health: f.health,
+			Attempts: e.before + e.tries, MayHaveExecuted: f.uncertain, Health: f.health,
 		}
 	}
-	return dispatch.Outcome{Result: e.result, Later: e.later, Attempts: e.before + e.tries, Health: dispatch.HealthGood}
+	return dispatch.Outcome{Result: e.result, Pending: e.later, Attempts: e.before + e.tries, Health: dispatch.HealthGood}
 }
 
-// Stop tells the agent that nobody waits for the task any more, in the
+// CancelTask tells the agent that nobody waits for the task any more, in the
 // background and as well as it can.
-func (t *Target) Stop(c dispatch.Call) {
+func (t *Target) CancelTask(c dispatch.Call) {
 	e := &errand{target: t, call: c}
 	f := e.locate()
 	if f == nil {
@@ -172,10 +172,10 @@ func (t *Target) Stop(c dispatch.Call) {
 // run tries until there is a result, no more tries, or no more time.
 func (e *errand) run(ctx context.Context) *failure {
 	err := resilience.Retry(ctx, resilience.RetryConfig{
-		Tries:     maxTries,
-		Backoff:   backoff,
-		Retryable: e.retryable,
-		AtLeast:   retryAfter,
+		MaxAttempts: maxTries,
+		Backoff:     backoff,
+		Retryable:   e.retryable,
+		MinDelay:    retryAfter,
 	}, func(ctx context.Context, try int) error {
 		e.tries = try
 		if f := e.try(ctx, try); f != nil {

@@ -56,7 +56,7 @@ func TestWhatOpensTheBreaker(t *testing.T) {
 			for range 3 {
 				d.Send(t.Context(), c)
 			}
-			if open := d.Agent("quality_agent").Breaker == resilience.Open; open != tc.opens {
+			if open := d.AgentStatus("quality_agent").Breaker == resilience.Open; open != tc.opens {
 				t.Errorf("the breaker is open: %v, want %v", open, tc.opens)
 			}
 		})
@@ -75,7 +75,7 @@ func TestWhatOpensTheBreaker(t *testing.T) {
 			leave()
 			<-done
 		}
-		if got := d.Agent("quality_agent").Breaker; got != resilience.Closed {
+		if got := d.AgentStatus("quality_agent").Breaker; got != resilience.Closed {
 			t.Errorf("the breaker is %s, want closed", got)
 		}
 	})

@@ -149,7 +149,7 @@ func (a *access) reload(ctx context.Context, c *core, now time.Time) {
 // back, or withdrawing it was not finished.
 func (c *core) warnOfKeys(now time.Time) {
 	for _, k := range c.signer.Keys(now) {
-		if k.CountsAgain() {
+		if k.RevocationFailed() {
 			c.log.Warn("a revoked signing key counts again: run caprouter keys rotate --revoke", "kid", k.ID, "revoked", k.Revoked)
 		}
 	}

@@ -96,7 +96,7 @@ func LoadConfig(path string, lookupEnv func(string) (string, bool)) (Config, err
 	case err != nil:
 		return cfg, fmt.Errorf("read configuration: %w", err)
 	default:
-		if err := strictyaml.Decode(path, data, &cfg, strictyaml.WordOrList[Words](), strictyaml.WordOrNumber[Acceptance](), strictyaml.WordOrNumber[Effort](), strictyaml.WordOrNumber[Frequency]()); err != nil {
+		if err := strictyaml.Decode(path, data, &cfg, strictyaml.ScalarOrList[Words](), strictyaml.NumberAsText[Acceptance](), strictyaml.NumberAsText[Effort](), strictyaml.NumberAsText[Frequency]()); err != nil {
 			return cfg, err
 		}
 	}

@@ -126,7 +126,7 @@ func TestPayloadsEverywhere(t *testing.T) {
 		})
 	}
 	results := make([]answered, len(calls))
-	run.Each(t.Context(), 8, len(calls), func(_ context.Context, i int) { results[i] = s.do(calls[i]) })
+	run.ForEach(t.Context(), 8, len(calls), func(_ context.Context, i int) { results[i] = s.do(calls[i]) })
 	seen := map[int]int{}
 	for i, got := range results {
 		seen[got.status]++

@@ -7,7 +7,7 @@ import (
 
 // agentState tells the HTTP edge what dispatch knows of an agent.
 func (c *core) agentState(id string) rest.AgentState {
-	s := c.dispatcher.Agent(id)
+	s := c.dispatcher.AgentStatus(id)
 	return rest.AgentState{Breaker: s.Breaker, OpenUntil: s.OpenUntil, InFlight: s.InFlight, Disabled: s.Disabled}
 }
 

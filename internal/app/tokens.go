@@ -54,7 +54,7 @@ func MintCallerToken(cfg Config, g TokenGrant) (string, error) {
 
 // ListKeys describes the keys of the data directory, the youngest first.
 func ListKeys(cfg Config) ([]auth.KeyInfo, error) {
-	keys, err := auth.Keys(cfg.DataDir, time.Now())
+	keys, err := auth.ListKeys(cfg.DataDir, time.Now())
 	return keys, keyTrouble(cfg.DataDir, err)
 }
 

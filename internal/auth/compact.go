@@ -128,7 +128,7 @@ type object map[string]json.RawMessage
 // names two readers take different ones.
 func parseObject(data []byte, known ...string) (object, error) {
 	var o object
-	if err := strictjson.UnmarshalForeign(data, &o); err != nil || o == nil {
+	if err := strictjson.UnmarshalAllowUnknown(data, &o); err != nil || o == nil {
 		return nil, errors.New("not one JSON object with each name once")
 	}
 	simple := true

@@ -94,7 +94,7 @@ func parseKeySet(data []byte) (usable []*verifyKey, unusable []unusableKey, err 
 	var set struct {
 		Keys []json.RawMessage `json:"keys"`
 	}
-	if err := strictjson.UnmarshalForeign(data, &set); err != nil {
+	if err := strictjson.UnmarshalAllowUnknown(data, &set); err != nil {
 		return nil, nil, fmt.Errorf("key set: %w", err)
 	}
 	switch {
@@ -132,7 +132,7 @@ func parseKeySet(data []byte) (usable []*verifyKey, unusable []unusableKey, err 
 // that can be told, also when the key is of no use.
 func parsePublicJWK(data []byte) (key *verifyKey, kid string, err error) {
 	var k publicJWK
-	if err := strictjson.UnmarshalForeign(data, &k); err != nil {
+	if err := strictjson.UnmarshalAllowUnknown(data, &k); err != nil {
 		return nil, "", err
 	}
 	if len(k.KeyID) > maxKIDBytes {

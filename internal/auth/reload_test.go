@@ -134,11 +134,11 @@ func TestKeyFileWithoutTimes(t *testing.T) {
 			if err := errors.Join(os.WriteFile(path, []byte(tc.text), 0o600), os.Chtimes(path, at, at)); err != nil {
 				t.Fatal(err)
 			}
-			got, err := Keys(dir, base())
+			got, err := ListKeys(dir, base())
 			if err != nil {
 				t.Fatal(err)
 			}
-			want := []KeyInfo{{ID: m.keyID, State: KeySigning, Made: tc.made}}
+			want := []KeyInfo{{ID: m.keyID, State: KeySigning, Created: tc.made}}
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("keys (-want +got):\n%s", diff)
 			}
@@ -148,7 +148,7 @@ func TestKeyFileWithoutTimes(t *testing.T) {
 		if err := os.WriteFile(path, []byte("Created: yesterday\n"+bare), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := Keys(dir, base()); err == nil || !strings.Contains(err.Error(), `"Created: yesterday" is not a time`) {
+		if _, err := ListKeys(dir, base()); err == nil || !strings.Contains(err.Error(), `"Created: yesterday" is not a time`) {
 			t.Errorf("Keys = %v, want what is wrong with the line", err)
 		}
 	})
@@ -185,7 +185,7 @@ func TestRotateUnderLoad(t *testing.T) {
 	}
 	close(done)
 	wg.Wait()
-	list, err := Keys(dir, change.now)
+	list, err := ListKeys(dir, change.now)
 	if err != nil || len(list) != rotations+1 {
 		t.Errorf("%d keys after %d rotations (%v), want each of them", len(list), rotations, err)
 	}

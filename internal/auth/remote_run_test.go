@@ -133,7 +133,7 @@ func TestAFetchIsNotItsCallers(t *testing.T) {
 		h.serve(jwkSetText(t, jwkOf(t, "k", key)), nil)
 		r := h.start(t)
 		var found atomic.Int64
-		run.Each(t.Context(), 100, 100, func(ctx context.Context, i int) {
+		run.ForEach(t.Context(), 100, 100, func(ctx context.Context, i int) {
 			if i%2 == 0 { // they hang up, the first of all among them
 				ctx, cancel := context.WithTimeout(ctx, time.Second)
 				defer cancel()
@@ -181,7 +181,7 @@ func TestWaitingEnds(t *testing.T) {
 			h := &keyHost{}
 			h.serve(jwkSetText(t, jwkOf(t, "k", key)), nil)
 			r := h.keys(t)
-			run.Each(t.Context(), 2, 2, func(_ context.Context, i int) {
+			run.ForEach(t.Context(), 2, 2, func(_ context.Context, i int) {
 				if i == 0 {
 					wantKey(t, r, "k", key)
 					return
@@ -208,7 +208,7 @@ func TestWaitingEnds(t *testing.T) {
 			h.mu.Unlock()
 			advance(time.Minute)
 			began := time.Now()
-			run.Each(t.Context(), 2, 2, func(_ context.Context, i int) {
+			run.ForEach(t.Context(), 2, 2, func(_ context.Context, i int) {
 				if i == 0 {
 					wantNone(t, r, "unknown", true)
 					return

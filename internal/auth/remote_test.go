@@ -175,7 +175,7 @@ func TestRandomKIDsCauseOneFetchAMinute(t *testing.T) {
 				h.serve(jwkSetText(t, jwkOf(t, "k", key)), nil)
 				r := h.start(t)
 				ask := func() {
-					run.Each(t.Context(), atOnce, 10_000, func(ctx context.Context, i int) {
+					run.ForEach(t.Context(), atOnce, 10_000, func(ctx context.Context, i int) {
 						if k, err := r.find(ctx, fmt.Sprint("random-", i), "EdDSA", time.Now()); k != nil || err != nil {
 							t.Errorf("find of a random kid = %v, error %v; want none", k, err)
 						}

@@ -26,10 +26,10 @@ func TestRevokedKeyIsCurrentAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	now = revoked.Add(time.Hour)
-	again := KeyInfo{ID: id, State: KeySigning, Made: base(), Revoked: revoked}
+	again := KeyInfo{ID: id, State: KeySigning, Created: base(), Revoked: revoked}
 	s := openAt(t, dir, now)
 	wantKeys(t, dir, s, now, again)
-	if !again.CountsAgain() {
+	if !again.RevocationFailed() {
 		t.Error("CountsAgain = false for a revoked key that signs")
 	}
 	m := makeAll(t, s)
@@ -43,7 +43,7 @@ func TestRevokedKeyIsCurrentAgain(t *testing.T) {
 	later := now.Add(keyOverlap)
 	old.State, done.New.State, done.New.SignsFrom = KeyRetired, KeySigning, time.Time{}
 	wantKeys(t, dir, openAt(t, dir, later), later, done.New, old)
-	if !old.CountsAgain() {
+	if !old.RevocationFailed() {
 		t.Error("CountsAgain = false for a revoked key whose tokens count")
 	}
 
@@ -51,7 +51,7 @@ func TestRevokedKeyIsCurrentAgain(t *testing.T) {
 	s = openAt(t, dir, later)
 	wantCounts(t, s, &m, later, "signature")
 	for _, k := range s.Keys(later) {
-		if want := k.ID != done.New.ID; k.Revoked.IsZero() == want || k.CountsAgain() {
+		if want := k.ID != done.New.ID; k.Revoked.IsZero() == want || k.RevocationFailed() {
 			t.Errorf("key %+v, want all but the new one revoked for good", k)
 		}
 	}
@@ -66,7 +66,7 @@ func TestRevocationCutShort(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := openAt(t, dir, now)
-	wantKeys(t, dir, s, now, KeyInfo{ID: s.KeyID(), State: KeySigning, Made: base(), Revoked: now})
+	wantKeys(t, dir, s, now, KeyInfo{ID: s.KeyID(), State: KeySigning, Created: base(), Revoked: now})
 }
 
 // The line in the file tells as well, where the public half is lost.
@@ -83,12 +83,12 @@ func TestRevokedKeySaysSoItself(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := openAt(t, dir, now)
-	wantKeys(t, dir, s, now, KeyInfo{ID: s.KeyID(), State: KeySigning, Made: base(), Revoked: now})
+	wantKeys(t, dir, s, now, KeyInfo{ID: s.KeyID(), State: KeySigning, Created: base(), Revoked: now})
 }
 
 func wantKeys(t *testing.T, dir string, s *Signer, now time.Time, want ...KeyInfo) {
 	t.Helper()
-	list, err := Keys(dir, now)
+	list, err := ListKeys(dir, now)
 	if err != nil {
 		t.Fatal(err)
 	}

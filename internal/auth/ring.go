@@ -151,16 +151,16 @@ const (
 type KeyInfo struct {
 	ID        string    `json:"kid"`
 	State     KeyState  `json:"state"`
-	Made      time.Time `json:"made"`
+	Created   time.Time `json:"made"`
 	SignsFrom time.Time `json:"signs_from,omitzero"` // of the next one
 	Until     time.Time `json:"until,omitzero"`      // its tokens count; of one that is no longer the current key
 	Revoked   time.Time `json:"revoked,omitzero"`    // see CountsAgain
 }
 
-// CountsAgain reports whether the key was revoked and its tokens count all the
+// RevocationFailed reports whether the key was revoked and its tokens count all the
 // same: somebody has copied it back, or its revocation was cut short. Rotating
 // with revoke once more ends that.
-func (k *KeyInfo) CountsAgain() bool {
+func (k *KeyInfo) RevocationFailed() bool {
 	return !k.Revoked.IsZero() && k.State != KeyRevoked
 }
 
@@ -169,7 +169,7 @@ func (r keyring) describe(now time.Time) []KeyInfo {
 	signing := r.signing(now)
 	list := make([]KeyInfo, 0, len(r))
 	for _, k := range slices.Backward(r) {
-		info := KeyInfo{ID: k.id, Made: k.made, Revoked: k.revoked}
+		info := KeyInfo{ID: k.id, Created: k.made, Revoked: k.revoked}
 		live := k.live(now)
 		if live && !k.retired.IsZero() {
 			info.Until = k.ends()

@@ -125,8 +125,8 @@ func TestRingWithoutPrivateHalf(t *testing.T) {
 		t.Errorf("%d keys count, want the new one alone, at once", len(v.live))
 	}
 	want := []KeyInfo{
-		{ID: r[1].id, State: KeySigning, Made: r[1].made},
-		{ID: gone.id, State: KeyRevoked, Made: base(), Revoked: base().Add(time.Hour)},
+		{ID: r[1].id, State: KeySigning, Created: r[1].made},
+		{ID: gone.id, State: KeyRevoked, Created: base(), Revoked: base().Add(time.Hour)},
 	}
 	if diff := cmp.Diff(want, r.describe(now)); diff != "" {
 		t.Errorf("keys (-want +got):\n%s", diff)

@@ -62,9 +62,9 @@ func keyNameOf(name string) string {
 
 func retiredPath(id, suffix string) string { return filepath.Join(RetiredDir, id+suffix) }
 
-// Keys describes the keys of dir, the youngest first; fs.ErrNotExist when there
+// ListKeys describes the keys of dir, the youngest first; fs.ErrNotExist when there
 // is none.
-func Keys(dir string, now time.Time) ([]KeyInfo, error) {
+func ListKeys(dir string, now time.Time) ([]KeyInfo, error) {
 	if err := checkDir(dir); err != nil {
 		return nil, err
 	}

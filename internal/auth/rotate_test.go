@@ -137,8 +137,8 @@ func TestRotate(t *testing.T) {
 	done := rotate(t, dir, false, now)
 	old, next := before.keyID, done.New.ID
 	want := &Rotation{
-		New: KeyInfo{ID: next, State: KeyNext, Made: now, SignsFrom: now.Add(keyOverlap)},
-		Old: []KeyInfo{{ID: old, State: KeySigning, Made: base(), Until: now.Add(keyOverlap + retiredKeyLife)}},
+		New: KeyInfo{ID: next, State: KeyNext, Created: now, SignsFrom: now.Add(keyOverlap)},
+		Old: []KeyInfo{{ID: old, State: KeySigning, Created: base(), Until: now.Add(keyOverlap + retiredKeyLife)}},
 	}
 	if diff := cmp.Diff(want, done); diff != "" {
 		t.Errorf("rotation (-want +got):\n%s", diff)
@@ -214,8 +214,8 @@ func TestRetiredKeysEnd(t *testing.T) {
 	}
 	wantCounts(t, s, &m, end, "signature")
 	wantCounts(t, openAt(t, dir, end), &m, end, "signature")
-	list, err := Keys(dir, end)
-	if err != nil || len(list) != 2 || list[1].State != KeyOld || !list[1].Made.Equal(base()) {
+	list, err := ListKeys(dir, end)
+	if err != nil || len(list) != 2 || list[1].State != KeyOld || !list[1].Created.Equal(base()) {
 		t.Errorf("Keys = %v, %v; want the old one last, made at %s", list, err, base())
 	}
 }
@@ -309,7 +309,7 @@ func TestRotateAtOnce(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	list, err := Keys(dir, now)
+	list, err := ListKeys(dir, now)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -34,7 +34,7 @@ func measure(ctx context.Context, s subject, cfg runConfig) (sample, error) {
 	if err != nil {
 		return sample{}, err
 	}
-	run.Each(ctx, cfg.clients, cfg.requests, func(ctx context.Context, i int) {
+	run.ForEach(ctx, cfg.clients, cfg.requests, func(ctx context.Context, i int) {
 		if failed.Load() != nil {
 			return
 		}

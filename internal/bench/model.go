@@ -109,7 +109,7 @@ func benchFailing(ctx context.Context, mode, provider string, f failing) (s mode
 
 	first := make([]float64, waitingRequests)
 	errs := make([]error, waitingRequests)
-	run.Each(ctx, waitingRequests, waitingRequests, func(ctx context.Context, i int) {
+	run.ForEach(ctx, waitingRequests, waitingRequests, func(ctx context.Context, i int) {
 		first[i], errs[i] = timeRoute(ctx, server, i)
 	})
 	later := make([]float64, laterRequests)

@@ -89,7 +89,7 @@ func (a *agents) serve(w http.ResponseWriter, r *http.Request, agent string) {
 		return // the router was killed while it sent the task: nothing was begun
 	}
 	var task contract.Task
-	if err := strictjson.UnmarshalForeign(body, &task); err != nil {
+	if err := strictjson.UnmarshalAllowUnknown(body, &task); err != nil {
 		a.ledger.wonder("", fmt.Sprintf("%s was sent what is no task: %v", agent, err))
 		w.WriteHeader(http.StatusBadRequest)
 		return

@@ -162,7 +162,7 @@ func (c *callers) listen(ctx context.Context, id string) {
 			final = value == string(contract.EventFinal)
 		case "data":
 			var ev contract.Event
-			if final && strictjson.UnmarshalForeign([]byte(value), &ev) == nil && ev.Response != nil {
+			if final && strictjson.UnmarshalAllowUnknown([]byte(value), &ev) == nil && ev.Response != nil {
 				finals, said = finals+1, ev.Response.Status
 			}
 		}
@@ -182,7 +182,7 @@ func (c *callers) get(ctx context.Context, path string, lastEvent uint64) (*http
 
 func decode(body []byte) (*contract.Response, error) {
 	var resp contract.Response
-	if err := strictjson.UnmarshalForeign(body, &resp); err != nil {
+	if err := strictjson.UnmarshalAllowUnknown(body, &resp); err != nil {
 		return nil, err
 	}
 	return &resp, nil

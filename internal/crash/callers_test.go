@@ -207,7 +207,7 @@ func TestOrdersAreWhatTheAgentsRead(t *testing.T) {
 		} `json:"content"`
 		Options contract.Options `json:"options"`
 	}
-	if err := strictjson.UnmarshalForeign(o.body, &req); err != nil {
+	if err := strictjson.UnmarshalAllowUnknown(o.body, &req); err != nil {
 		t.Fatal(err)
 	}
 	if got := textOf(req.Content.Inputs[inputKey]); got != "k" {

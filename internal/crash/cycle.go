@@ -83,7 +83,7 @@ func (c *cycles) live(ctx context.Context, n int, end func() error) error {
 	defer over()
 	var killed error
 	jobs := 3 + c.opts.callers
-	run.Each(ctx, jobs, jobs, func(ctx context.Context, i int) {
+	run.ForEach(ctx, jobs, jobs, func(ctx context.Context, i int) {
 		switch i {
 		case 0:
 			defer over()
@@ -123,7 +123,7 @@ func (c *cycles) call(ctx, lives context.Context, n int) {
 			callers = 2 // both at the same time
 		}
 		answered := make([]bool, callers)
-		run.Each(ctx, callers, callers, func(ctx context.Context, i int) { answered[i] = c.callers.post(ctx, o) })
+		run.ForEach(ctx, callers, callers, func(ctx context.Context, i int) { answered[i] = c.callers.post(ctx, o) })
 		if o.key != "" && !answered[0] {
 			c.putBack(o)
 		}

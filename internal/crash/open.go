@@ -107,7 +107,7 @@ func (o *opened) fill(ctx context.Context) error {
 // submit posts n requests; blocks says which go to the agent that does not answer.
 func (o *opened) submit(ctx context.Context, n int, blocks func(i int) bool) {
 	base := len(o.ledger.all())
-	run.Each(ctx, submitters, n, func(ctx context.Context, i int) {
+	run.ForEach(ctx, submitters, n, func(ctx context.Context, i int) {
 		prompt := laterPrompt
 		if blocks(i) {
 			prompt = plainPrompt
@@ -169,7 +169,7 @@ func stopped(g *run.Group) error {
 func (o *opened) finish(ctx context.Context) error {
 	began := time.Now()
 	held := o.agents.release()[1:]
-	run.Each(ctx, submitters, len(held), func(ctx context.Context, i int) {
+	run.ForEach(ctx, submitters, len(held), func(ctx context.Context, i int) {
 		o.agents.deliver(ctx, &held[i], o.agents.newMark(laterAgent))
 	})
 	o.r.add("until agents had delivered the rest, s", "%.1f", time.Since(began).Seconds())

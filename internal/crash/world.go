@@ -97,7 +97,7 @@ const lookers = 16
 
 // look asks for the requests, each once.
 func (w *world) look(ctx context.Context, ids []string) {
-	run.Each(ctx, lookers, len(ids), func(ctx context.Context, i int) { w.callers.look(ctx, ids[i]) })
+	run.ForEach(ctx, lookers, len(ids), func(ctx context.Context, i int) { w.callers.look(ctx, ids[i]) })
 }
 
 // settle asks for what is open until nothing is, or the time is up.
@@ -119,7 +119,7 @@ func (w *world) settle(ctx context.Context, limit time.Duration) {
 // listenAll has every request whose end no stream of events has told yet tell it.
 func (w *world) listenAll(ctx context.Context) {
 	ids := w.ledger.unheard()
-	run.Each(ctx, lookers, len(ids), func(ctx context.Context, i int) {
+	run.ForEach(ctx, lookers, len(ids), func(ctx context.Context, i int) {
 		ctx, cancel := context.WithTimeout(ctx, ioTimeout)
 		defer cancel()
 		w.callers.listen(ctx, ids[i])

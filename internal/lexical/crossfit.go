@@ -42,7 +42,7 @@ const (
 func crossFit(d *dataset) (*linear, []trial) {
 	var whole *linear
 	parts := make([][]trial, folds+1)
-	run.Each(context.Background(), runtime.GOMAXPROCS(0), folds+2, func(_ context.Context, i int) {
+	run.ForEach(context.Background(), runtime.GOMAXPROCS(0), folds+2, func(_ context.Context, i int) {
 		switch {
 		case i == 0:
 			whole = fit(d, func(int) bool { return true })

@@ -42,7 +42,7 @@ func newDataset(list []utterance, group []int32, groups int) *dataset {
 	read := make([]hashes, len(list))
 	const chunk = 512
 	chunks := (len(list) + chunk - 1) / chunk
-	run.Each(context.Background(), runtime.GOMAXPROCS(0), chunks, func(_ context.Context, i int) {
+	run.ForEach(context.Background(), runtime.GOMAXPROCS(0), chunks, func(_ context.Context, i int) {
 		w := newWords()
 		var f features
 		var arena []uint32 // all hashes of the chunk, one behind the other

@@ -137,7 +137,7 @@ func (c *Client) Generate(ctx context.Context, req *Request) (*Reply, error) {
 		first error
 	)
 	err := resilience.Retry(ctx, resilience.RetryConfig{
-		Tries: 2, Backoff: backoff, AtLeast: askedToWait,
+		MaxAttempts: 2, Backoff: backoff, MinDelay: askedToWait,
 		Retryable: func(err error) bool {
 			if spent || !mayHelp(ctx, err) || !c.budget.spend() {
 				return false
@@ -181,7 +181,7 @@ func (c *Client) try(ctx context.Context, req *Request, retry bool) (reply *Repl
 	defer func() {
 		settle(reply, err)
 		if !answered { // a panic: the trial must not stay under way for ever
-			c.breaker.Ignore(permit)
+			c.breaker.Release(permit)
 		}
 	}()
 	reply, err = c.provider.Generate(ctx, req)
@@ -190,9 +190,9 @@ func (c *Client) try(ctx context.Context, req *Request, retry bool) (reply *Repl
 		err = &Error{Reason: ReasonEmpty, Detail: "the model said nothing"}
 	}
 	if ReasonOf(err) == ReasonTimeout && !c.fair(req.Purpose, deadline.Sub(began)) {
-		c.breaker.Ignore(permit)
+		c.breaker.Release(permit)
 	} else {
-		c.breaker.Record(permit, verdict(err))
+		c.breaker.RecordError(permit, verdict(err))
 	}
 	call.Latency, call.Outcome = time.Since(began), outcome(err)
 	if reply != nil {
@@ -212,7 +212,7 @@ func (c *Client) admit(req *Request) (permit resilience.Permit, settle func(*Rep
 	estimate := req.estimate()
 	book, ok := c.tokens.Reserve(estimate)
 	if !ok {
-		c.breaker.Ignore(permit) // nobody's failure
+		c.breaker.Release(permit) // nobody's failure
 		return permit, nil, &Error{Reason: ReasonBudget, Detail: "the call does not fit into the tokens of this hour (limits.llm_tokens_per_hour)"}
 	}
 	return permit, func(reply *Reply, err error) { book(tookOf(estimate, reply, err)) }, nil

@@ -126,7 +126,7 @@ func (x *exchange) accept(ctx context.Context, body []byte) ([]byte, error) {
 	var envelope struct {
 		Error json.RawMessage `json:"error"`
 	}
-	if err := strictjson.UnmarshalForeign(body, &envelope); err != nil {
+	if err := strictjson.UnmarshalAllowUnknown(body, &envelope); err != nil {
 		if looksLikeHTML(body) {
 			return nil, x.bad("the answer is a web page, not JSON: is llm.base_url right?", nil)
 		}

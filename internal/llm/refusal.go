@@ -92,15 +92,15 @@ func explain(body []byte) explanation {
 		Error   json.RawMessage `json:"error"`
 		Message string          `json:"message"` // vLLM before 0.9
 	}
-	if strictjson.UnmarshalForeign(body, &outer) != nil {
+	if strictjson.UnmarshalAllowUnknown(body, &outer) != nil {
 		return explanation{}
 	}
 	var inner explanation
 	if !isThere(outer.Error) {
 		return explanation{Message: outer.Message}
 	}
-	if strictjson.UnmarshalForeign(outer.Error, &inner) != nil {
-		_ = strictjson.UnmarshalForeign(outer.Error, &inner.Message) // a bare string
+	if strictjson.UnmarshalAllowUnknown(outer.Error, &inner) != nil {
+		_ = strictjson.UnmarshalAllowUnknown(outer.Error, &inner.Message) // a bare string
 		return explanation{Message: inner.Message}
 	}
 	return inner
@@ -112,7 +112,7 @@ var errorName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_.-]{2,63}$`)
 func (e explanation) word() string {
 	for _, v := range []json.RawMessage{e.Status, e.Code, e.Type} {
 		var name string
-		if isThere(v) && strictjson.UnmarshalForeign(v, &name) == nil && errorName.MatchString(name) {
+		if isThere(v) && strictjson.UnmarshalAllowUnknown(v, &name) == nil && errorName.MatchString(name) {
 			return name
 		}
 	}

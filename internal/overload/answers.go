@@ -54,7 +54,7 @@ func classify(r reply, want contract.Status) (k kind, why string) {
 		var got struct {
 			Status contract.Status `json:"status"`
 		}
-		if err := strictjson.UnmarshalForeign(r.body, &got); err != nil {
+		if err := strictjson.UnmarshalAllowUnknown(r.body, &got); err != nil {
 			return other, fmt.Sprintf("200 with what cannot be read: %v", err)
 		}
 		if got.Status != want {
@@ -78,7 +78,7 @@ func refusal(r reply, code contract.Code) (k kind, why string) {
 		return other, fmt.Sprintf("%d of the type %q", r.status, r.header.Get("Content-Type"))
 	}
 	var got verdict
-	if err := strictjson.UnmarshalForeign(r.body, &got); err != nil {
+	if err := strictjson.UnmarshalAllowUnknown(r.body, &got); err != nil {
 		return other, fmt.Sprintf("%d with what cannot be read: %v", r.status, err)
 	}
 	if want := (verdict{Status: r.status, Code: code}); got != want {

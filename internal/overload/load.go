@@ -61,7 +61,7 @@ const politeness = 50 * time.Millisecond
 func (s *subject) closed(ctx context.Context, callers int, lasts time.Duration) []sample {
 	each := make([][]sample, callers)
 	start := time.Now()
-	run.Each(ctx, callers, callers, func(ctx context.Context, i int) {
+	run.ForEach(ctx, callers, callers, func(ctx context.Context, i int) {
 		l := &link{addr: s.addr}
 		defer l.close()
 		for ctx.Err() == nil && time.Since(start) < lasts {
@@ -97,7 +97,7 @@ func (s *subject) open(ctx context.Context, sched schedule, connections int) ([]
 			l.close()
 		}
 	}()
-	run.Each(ctx, dialers, len(links), func(ctx context.Context, i int) {
+	run.ForEach(ctx, dialers, len(links), func(ctx context.Context, i int) {
 		links[i] = &link{addr: s.addr}
 		errs[i] = links[i].dial(ctx)
 	})
@@ -106,7 +106,7 @@ func (s *subject) open(ctx context.Context, sched schedule, connections int) ([]
 	}
 	var next atomic.Int64
 	start := time.Now()
-	run.Each(ctx, len(links), len(links), func(ctx context.Context, w int) {
+	run.ForEach(ctx, len(links), len(links), func(ctx context.Context, w int) {
 		for {
 			i := int(next.Add(1) - 1)
 			if i >= len(samples) || !pause(ctx, samples[i].due-time.Since(start)) {

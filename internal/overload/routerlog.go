@@ -66,7 +66,7 @@ func (l *routerLog) take(line string) {
 		Level string `json:"level"`
 		Msg   string `json:"msg"`
 	}
-	if err := strictjson.UnmarshalForeign([]byte(line), &entry); err != nil {
+	if err := strictjson.UnmarshalAllowUnknown([]byte(line), &entry); err != nil {
 		entry.Level, entry.Msg = "ERROR", "not a line of the log: "+line
 	}
 	if entry.Level == "ERROR" {

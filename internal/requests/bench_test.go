@@ -77,7 +77,7 @@ func BenchmarkTakeOver(b *testing.B) {
 	bucket := openBucket(b)
 	book := NewBook(bucket)
 	ctx := b.Context()
-	run.Each(ctx, 64, n, func(ctx context.Context, i int) {
+	run.ForEach(ctx, 64, n, func(ctx context.Context, i int) {
 		if err := book.Create(ctx, accepted(fmt.Sprint("r-", i))); err != nil {
 			b.Error(err)
 		}
@@ -100,7 +100,7 @@ func takeAll(b *testing.B, book *Book, limit int) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		run.Each(b.Context(), limit, len(ids), func(ctx context.Context, i int) {
+		run.ForEach(b.Context(), limit, len(ids), func(ctx context.Context, i int) {
 			if _, err := book.Change(ctx, ids[i], func(r *Record) error { return r.TakeOver(owner, now) }); err != nil {
 				b.Error(err)
 			}

@@ -57,8 +57,8 @@ type Permit struct {
 	trial uint64 // 0 = an ordinary call
 }
 
-// Trial reports whether the call decides if the breaker closes again.
-func (p Permit) Trial() bool { return p.trial != 0 }
+// IsProbe reports whether the call decides if the breaker closes again.
+func (p Permit) IsProbe() bool { return p.trial != 0 }
 
 // NewBreaker returns a closed breaker.
 func NewBreaker(cfg BreakerConfig) *Breaker {
@@ -103,8 +103,8 @@ func (b *Breaker) Allow() (Permit, bool) {
 	return Permit{trial: b.trial}, true
 }
 
-// Success says that the peer did its part.
-func (b *Breaker) Success(p Permit) {
+// RecordSuccess says that the peer did its part.
+func (b *Breaker) RecordSuccess(p Permit) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.counts(p) {
@@ -113,8 +113,8 @@ func (b *Breaker) Success(p Permit) {
 	}
 }
 
-// Failure says that the peer did not do its part.
-func (b *Breaker) Failure(p Permit) {
+// RecordFailure says that the peer did not do its part.
+func (b *Breaker) RecordFailure(p Permit) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if !b.counts(p) {
@@ -127,12 +127,12 @@ func (b *Breaker) Failure(p Permit) {
 	}
 }
 
-// Ignore gives the permit back without a verdict: the call was cancelled, or
+// Release gives the permit back without a verdict: the call was cancelled, or
 // says nothing about the peer.
-func (b *Breaker) Ignore(p Permit) {
+func (b *Breaker) Release(p Permit) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.counts(p) && p.Trial() {
+	if b.counts(p) && p.IsProbe() {
 		// Entering the state anew is the library's only way to get a trial
 		// back. openUntil has passed and stays as it is.
 		b.inner.Open()
@@ -140,23 +140,23 @@ func (b *Breaker) Ignore(p Permit) {
 	}
 }
 
-// Record gives the verdict an error stands for: nil is Success,
+// RecordError gives the verdict an error stands for: nil is Success,
 // context.Canceled is Ignore, anything else Failure.
-func (b *Breaker) Record(p Permit, err error) {
+func (b *Breaker) RecordError(p Permit, err error) {
 	switch {
 	case err == nil:
-		b.Success(p)
+		b.RecordSuccess(p)
 	case errors.Is(err, context.Canceled):
-		b.Ignore(p)
+		b.Release(p)
 	default:
-		b.Failure(p)
+		b.RecordFailure(p)
 	}
 }
 
 // counts reports whether a verdict on p still matters, and takes the trial as
 // decided if it is p. The caller holds mu.
 func (b *Breaker) counts(p Permit) bool {
-	if !p.Trial() {
+	if !p.IsProbe() {
 		return b.inner.IsClosed()
 	}
 	if p.trial != b.trial {
@@ -191,9 +191,9 @@ func (b *Breaker) OpenUntil() time.Time {
 	return time.Time{}
 }
 
-// Clean reports whether the breaker is closed and no failure has come since the
+// IsFresh reports whether the breaker is closed and no failure has come since the
 // last success: it then knows nothing a new breaker would not.
-func (b *Breaker) Clean() bool {
+func (b *Breaker) IsFresh() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.inner.IsClosed() && !b.spoiled

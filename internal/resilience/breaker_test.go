@@ -57,7 +57,7 @@ func wantState(t *testing.T, b *resilience.Breaker, want string) {
 func fail(t *testing.T, b *resilience.Breaker, times int) {
 	t.Helper()
 	for range times {
-		b.Failure(allow(t, b))
+		b.RecordFailure(allow(t, b))
 	}
 }
 
@@ -82,11 +82,11 @@ func TestBreakerCountsOnlyFailuresInARow(t *testing.T) {
 	b, _ := breaker()
 	for range 10 {
 		fail(t, b, 2)
-		b.Success(allow(t, b))
+		b.RecordSuccess(allow(t, b))
 	}
 	wantState(t, b, resilience.Closed)
 	fail(t, b, 2)
-	b.Ignore(allow(t, b)) // says nothing, so it neither counts nor resets
+	b.Release(allow(t, b)) // says nothing, so it neither counts nor resets
 	fail(t, b, 1)
 	wantState(t, b, resilience.Open)
 }
@@ -97,9 +97,9 @@ func TestBreakerTrial(t *testing.T) {
 		verdict func(*resilience.Breaker, resilience.Permit)
 		want    string
 	}{
-		{"success closes", (*resilience.Breaker).Success, resilience.Closed},
-		{"failure opens again", (*resilience.Breaker).Failure, resilience.Open},
-		{"no verdict leaves it half open", (*resilience.Breaker).Ignore, resilience.HalfOpen},
+		{"success closes", (*resilience.Breaker).RecordSuccess, resilience.Closed},
+		{"failure opens again", (*resilience.Breaker).RecordFailure, resilience.Open},
+		{"no verdict leaves it half open", (*resilience.Breaker).Release, resilience.HalfOpen},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			b, c := breaker()
@@ -110,7 +110,7 @@ func TestBreakerTrial(t *testing.T) {
 				t.Errorf("OpenUntil() of a half open breaker = %v, want zero", got)
 			}
 			p := allow(t, b)
-			if !p.Trial() {
+			if !p.IsProbe() {
 				t.Error("the permit of a half open breaker is no trial")
 			}
 			refuse(t, b) // one trial at a time
@@ -129,7 +129,7 @@ func TestBreakerTrial(t *testing.T) {
 					t.Errorf("OpenUntil() = %v, want a full period from now, %v", got, want)
 				}
 			case resilience.HalfOpen:
-				b.Success(allow(t, b))
+				b.RecordSuccess(allow(t, b))
 				wantState(t, b, resilience.Closed)
 			}
 		})
@@ -139,9 +139,9 @@ func TestBreakerTrial(t *testing.T) {
 // A slow call from before the breaker opened must not speak for the trial.
 func TestBreakerLateVerdicts(t *testing.T) {
 	verdicts := map[string]func(*resilience.Breaker, resilience.Permit){
-		"success": (*resilience.Breaker).Success,
-		"failure": (*resilience.Breaker).Failure,
-		"ignore":  (*resilience.Breaker).Ignore,
+		"success": (*resilience.Breaker).RecordSuccess,
+		"failure": (*resilience.Breaker).RecordFailure,
+		"ignore":  (*resilience.Breaker).Release,
 	}
 	for name, late := range verdicts {
 		t.Run(name, func(t *testing.T) {
@@ -153,7 +153,7 @@ func TestBreakerLateVerdicts(t *testing.T) {
 			late(b, slow)
 			wantState(t, b, resilience.HalfOpen)
 			refuse(t, b) // the trial is still out
-			b.Success(trial)
+			b.RecordSuccess(trial)
 			wantState(t, b, resilience.Closed)
 		})
 	}
@@ -162,11 +162,11 @@ func TestBreakerLateVerdicts(t *testing.T) {
 		fail(t, b, 3)
 		c.Advance(10 * time.Second)
 		first := allow(t, b)
-		b.Ignore(first)
+		b.Release(first)
 		second := allow(t, b)
-		b.Success(first)
+		b.RecordSuccess(first)
 		wantState(t, b, resilience.HalfOpen)
-		b.Failure(second)
+		b.RecordFailure(second)
 		wantState(t, b, resilience.Open)
 	})
 }
@@ -186,7 +186,7 @@ func TestBreakerRecord(t *testing.T) {
 			b, c := breaker()
 			fail(t, b, 3)
 			c.Advance(10 * time.Second)
-			b.Record(allow(t, b), tc.err)
+			b.RecordError(allow(t, b), tc.err)
 			wantState(t, b, tc.want)
 		})
 	}
@@ -196,23 +196,23 @@ func TestBreakerClean(t *testing.T) {
 	b, c := breaker()
 	want := func(when string, clean bool) {
 		t.Helper()
-		if got := b.Clean(); got != clean {
+		if got := b.IsFresh(); got != clean {
 			t.Fatalf("Clean() = %v %s, want %v", got, when, clean)
 		}
 	}
 	want("when new", true)
-	b.Success(allow(t, b))
+	b.RecordSuccess(allow(t, b))
 	want("after a success", true)
 	fail(t, b, 1)
 	want("after a failure", false)
-	b.Success(allow(t, b))
+	b.RecordSuccess(allow(t, b))
 	want("after a failure and a success", true)
 	fail(t, b, 3)
 	want("when open", false)
 	c.Advance(10 * time.Second)
 	p := allow(t, b)
 	want("when half open", false)
-	b.Success(p)
+	b.RecordSuccess(p)
 	want("after the trial succeeded", true)
 }
 
@@ -271,11 +271,11 @@ func TestBreakerIsItsModel(t *testing.T) {
 				m.verdict(i, out[i].trial, verdict, limit, c.Now())
 				switch verdict {
 				case "success":
-					b.Success(out[i].permit)
+					b.RecordSuccess(out[i].permit)
 				case "failure":
-					b.Failure(out[i].permit)
+					b.RecordFailure(out[i].permit)
 				case "ignore":
-					b.Ignore(out[i].permit)
+					b.Release(out[i].permit)
 				}
 			case "wait":
 				c.Advance(time.Duration(rapid.IntRange(1, 12).Draw(t, "seconds")) * time.Second)
@@ -283,7 +283,7 @@ func TestBreakerIsItsModel(t *testing.T) {
 			if got, want := b.State(), m.state(c.Now()); got != want {
 				t.Fatalf("State() = %s, want %s in %+v", got, want, m)
 			}
-			if got, want := b.Clean(), !m.open && m.failures == 0; got != want {
+			if got, want := b.IsFresh(), !m.open && m.failures == 0; got != want {
 				t.Fatalf("Clean() = %v, want %v in %+v", got, want, m)
 			}
 		}
@@ -343,7 +343,7 @@ func TestBreakerConcurrentTrial(t *testing.T) {
 		if got := admitted.Load(); got != 1 {
 			t.Fatalf("round %d: %d calls were let through, want 1", round, got)
 		}
-		b.Success(*trial.Load())
+		b.RecordSuccess(*trial.Load())
 	}
 }
 
@@ -352,6 +352,6 @@ func BenchmarkBreakerClosed(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		p, _ := br.Allow()
-		br.Success(p)
+		br.RecordSuccess(p)
 	}
 }

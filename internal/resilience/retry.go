@@ -13,16 +13,16 @@ import (
 // RetryConfig says how often and how patiently something is tried. The zero
 // value tries once.
 type RetryConfig struct {
-	Tries      int           // in all; less than 2 = no retry
-	Backoff    time.Duration // before the second try, doubled before each further one
-	MaxBackoff time.Duration // bound of the doubling; 0 = Backoff
+	MaxAttempts int           // in all; less than 2 = no retry
+	Backoff     time.Duration // before the second try, doubled before each further one
+	MaxBackoff  time.Duration // bound of the doubling; 0 = Backoff
 
 	// Retryable reports whether another try may help; nil = always. It is not
 	// asked about context.Canceled.
 	Retryable func(error) bool
 	// AtLeast is how long the peer itself asked to be left alone (Retry-After);
 	// nil = it does not say.
-	AtLeast func(error) time.Duration
+	MinDelay func(error) time.Duration
 }
 
 // Retry calls fn until it returns nil, with try counting from 1, and returns
@@ -42,7 +42,7 @@ func Retry(ctx context.Context, cfg RetryConfig, fn func(ctx context.Context, tr
 		return last
 	}
 	// The first try is made before there is a policy: most need no second one.
-	if err := attempt(); err == nil || cfg.Tries < 2 {
+	if err := attempt(); err == nil || cfg.MaxAttempts < 2 {
 		return err
 	}
 	var wait time.Duration
@@ -55,7 +55,7 @@ func Retry(ctx context.Context, cfg RetryConfig, fn func(ctx context.Context, tr
 		return !ok || time.Until(deadline) > wait
 	}
 	policy := retrypolicy.NewBuilder[any]().
-		WithMaxAttempts(cfg.Tries).
+		WithMaxAttempts(cfg.MaxAttempts).
 		ReturnLastFailure().
 		HandleIf(again).
 		WithDelayFunc(func(failsafe.ExecutionAttempt[any]) time.Duration { return wait }).
@@ -82,8 +82,8 @@ func (cfg *RetryConfig) wait(err error, try int) time.Duration {
 	if half := d / 2; half > 0 {
 		d = half + rand.N(half+1) //nolint:gosec // jitter need not be secret
 	}
-	if cfg.AtLeast != nil {
-		d = max(d, cfg.AtLeast(err))
+	if cfg.MinDelay != nil {
+		d = max(d, cfg.MinDelay(err))
 	}
 	return d
 }

@@ -33,8 +33,8 @@ func askedFor(err error) time.Duration {
 
 func TestRetry(t *testing.T) {
 	cfg := resilience.RetryConfig{
-		Tries:     3,
-		Retryable: func(err error) bool { return !errors.Is(err, errFatal) },
+		MaxAttempts: 3,
+		Retryable:   func(err error) bool { return !errors.Is(err, errFatal) },
 	}
 	for _, tc := range []struct {
 		name  string
@@ -51,7 +51,7 @@ func TestRetry(t *testing.T) {
 		{"cancelled is never retried", cfg, []error{fmt.Errorf("post: %w", context.Canceled), nil}, 1, context.Canceled},
 		{"a deadline of its own is", cfg, []error{context.DeadlineExceeded, nil}, 2, nil},
 		{"the zero value tries once", resilience.RetryConfig{}, []error{errOnce, nil}, 1, errOnce},
-		{"without a predicate everything is retried", resilience.RetryConfig{Tries: 2}, []error{errFatal, nil}, 2, nil},
+		{"without a predicate everything is retried", resilience.RetryConfig{MaxAttempts: 2}, []error{errFatal, nil}, 2, nil},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			var seen []int
@@ -89,7 +89,7 @@ func retryTimes(t *testing.T, cfg resilience.RetryConfig, deadline time.Duration
 }
 
 func TestRetryWaits(t *testing.T) {
-	at, _ := retryTimes(t, resilience.RetryConfig{Tries: 5, Backoff: 100 * time.Millisecond, MaxBackoff: 250 * time.Millisecond}, time.Hour, errOnce)
+	at, _ := retryTimes(t, resilience.RetryConfig{MaxAttempts: 5, Backoff: 100 * time.Millisecond, MaxBackoff: 250 * time.Millisecond}, time.Hour, errOnce)
 	for i, want := range []time.Duration{100, 200, 250, 250} {
 		want *= time.Millisecond
 		if got := at[i+1] - at[i]; got < want/2 || got > want {
@@ -99,7 +99,7 @@ func TestRetryWaits(t *testing.T) {
 }
 
 func TestRetryHonoursThePeer(t *testing.T) {
-	cfg := resilience.RetryConfig{Tries: 2, Backoff: time.Second, AtLeast: askedFor}
+	cfg := resilience.RetryConfig{MaxAttempts: 2, Backoff: time.Second, MinDelay: askedFor}
 	at, _ := retryTimes(t, cfg, time.Hour, busy(7*time.Second))
 	if diff := cmp.Diff([]time.Duration{0, 7 * time.Second}, at); diff != "" {
 		t.Errorf("tries began (-want +got):\n%s", diff)
@@ -113,7 +113,7 @@ func TestRetryDoesNotWaitInVain(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
 		tries := 0
-		err := resilience.Retry(ctx, resilience.RetryConfig{Tries: 2, AtLeast: askedFor}, func(context.Context, int) error {
+		err := resilience.Retry(ctx, resilience.RetryConfig{MaxAttempts: 2, MinDelay: askedFor}, func(context.Context, int) error {
 			tries++
 			return busy(6 * time.Second)
 		})
@@ -129,7 +129,7 @@ func TestRetryEndsWithItsContext(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			time.AfterFunc(time.Second, cancel)
 			tries := 0
-			err := resilience.Retry(ctx, resilience.RetryConfig{Tries: 9, Backoff: time.Hour}, func(context.Context, int) error {
+			err := resilience.Retry(ctx, resilience.RetryConfig{MaxAttempts: 9, Backoff: time.Hour}, func(context.Context, int) error {
 				tries++
 				return errOnce
 			})
@@ -140,7 +140,7 @@ func TestRetryEndsWithItsContext(t *testing.T) {
 	})
 	t.Run("while fn succeeds", func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
-		err := resilience.Retry(ctx, resilience.RetryConfig{Tries: 2}, func(context.Context, int) error {
+		err := resilience.Retry(ctx, resilience.RetryConfig{MaxAttempts: 2}, func(context.Context, int) error {
 			cancel()
 			return nil
 		})
@@ -151,7 +151,7 @@ func TestRetryEndsWithItsContext(t *testing.T) {
 	t.Run("while fn fails", func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		tries := 0
-		err := resilience.Retry(ctx, resilience.RetryConfig{Tries: 5}, func(context.Context, int) error {
+		err := resilience.Retry(ctx, resilience.RetryConfig{MaxAttempts: 5}, func(context.Context, int) error {
 			tries++
 			cancel()
 			return errOnce
@@ -168,8 +168,8 @@ func TestRetryProperties(t *testing.T) {
 		errs := rapid.SliceOfN(rapid.SampledFrom([]error{nil, errOnce, errFatal}), 6, 6).Draw(t, "errors")
 		calls := 0
 		err := resilience.Retry(t.Context(), resilience.RetryConfig{
-			Tries:     tries,
-			Retryable: func(err error) bool { return !errors.Is(err, errFatal) },
+			MaxAttempts: tries,
+			Retryable:   func(err error) bool { return !errors.Is(err, errFatal) },
 		}, func(_ context.Context, try int) error {
 			calls++
 			if try != calls {
@@ -189,7 +189,7 @@ func TestRetryProperties(t *testing.T) {
 
 func BenchmarkRetryNotNeeded(b *testing.B) {
 	ctx := b.Context()
-	cfg := resilience.RetryConfig{Tries: 2, Backoff: time.Millisecond, Retryable: func(error) bool { return true }}
+	cfg := resilience.RetryConfig{MaxAttempts: 2, Backoff: time.Millisecond, Retryable: func(error) bool { return true }}
 	b.ReportAllocs()
 	for b.Loop() {
 		_ = resilience.Retry(ctx, cfg, func(context.Context, int) error { return nil })

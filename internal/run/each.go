@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 )
 
-// Each calls fn once for every i in 0 … n-1, at most limit calls at a time
+// ForEach calls fn once for every i in 0 … n-1, at most limit calls at a time
 // (fewer than 1 counts as 1), and returns when all have returned. The caller's
 // goroutine does its share, so that one call, or a limit of 1, costs no other.
 //
@@ -14,7 +14,7 @@ import (
 // so that every slot of the caller's results gets filled. A panic in fn
 // cancels the context of the other calls, starts no further ones, and is
 // raised again in the caller as a *PanicError, once no call is running.
-func Each(ctx context.Context, limit, n int, fn func(ctx context.Context, i int)) {
+func ForEach(ctx context.Context, limit, n int, fn func(ctx context.Context, i int)) {
 	if n <= 0 {
 		return
 	}

@@ -25,7 +25,7 @@ func TestEachCallsEveryIndexOnceWithinItsLimit(t *testing.T) {
 		bound := int64(max(limit, 1))
 		calls := make([]atomic.Int64, max(n, 0))
 		var running, tooMany atomic.Int64
-		run.Each(ctx, limit, n, func(_ context.Context, i int) {
+		run.ForEach(ctx, limit, n, func(_ context.Context, i int) {
 			if now := running.Add(1); now > bound {
 				tooMany.Store(now)
 			}
@@ -61,7 +61,7 @@ func TestEachUsesItsLimit(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				start := time.Now()
-				run.Each(t.Context(), tt.limit, tt.n, func(context.Context, int) { <-time.After(time.Second) })
+				run.ForEach(t.Context(), tt.limit, tt.n, func(context.Context, int) { <-time.After(time.Second) })
 				if got := time.Since(start); got != tt.want {
 					t.Errorf("took %s of the bubble's time, want %s", got, tt.want)
 				}
@@ -74,7 +74,7 @@ func TestEachFillsEverySlotWhenTheContextIsDone(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	got := make([]error, 5)
-	run.Each(ctx, 2, len(got), func(ctx context.Context, i int) { got[i] = ctx.Err() })
+	run.ForEach(ctx, 2, len(got), func(ctx context.Context, i int) { got[i] = ctx.Err() })
 	for i, err := range got {
 		if !errors.Is(err, context.Canceled) {
 			t.Errorf("slot %d: got %v, want %v", i, err, context.Canceled)
@@ -86,7 +86,7 @@ func TestEachRaisesAPanicInTheCaller(t *testing.T) {
 	for _, limit := range []int{1, 2, 8} {
 		var running, after atomic.Int64
 		got := caught(func() {
-			run.Each(t.Context(), limit, 100, func(ctx context.Context, i int) {
+			run.ForEach(t.Context(), limit, 100, func(ctx context.Context, i int) {
 				running.Add(1)
 				defer running.Add(-1)
 				if i == 3 {
@@ -121,7 +121,7 @@ func TestEachReportsGoexitOfAnotherGoroutine(t *testing.T) {
 	caller := make(chan struct{}) // closed when the caller's own call may return
 	got := caught(func() {
 		self := goroutine()
-		run.Each(t.Context(), 2, 2, func(context.Context, int) {
+		run.ForEach(t.Context(), 2, 2, func(context.Context, int) {
 			both.Done()
 			both.Wait()
 			if goroutine() == self {
@@ -140,8 +140,8 @@ func TestEachReportsGoexitOfAnotherGoroutine(t *testing.T) {
 func TestEachNested(t *testing.T) {
 	var mu sync.Mutex
 	var got []int
-	run.Each(t.Context(), 3, 3, func(ctx context.Context, i int) {
-		run.Each(ctx, 2, 4, func(_ context.Context, j int) {
+	run.ForEach(t.Context(), 3, 3, func(ctx context.Context, i int) {
+		run.ForEach(ctx, 2, 4, func(_ context.Context, j int) {
 			mu.Lock()
 			defer mu.Unlock()
 			got = append(got, 4*i+j)
@@ -161,7 +161,7 @@ func BenchmarkEach(b *testing.B) {
 		b.Run(bb.name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				run.Each(b.Context(), bb.limit, bb.n, func(context.Context, int) {})
+				run.ForEach(b.Context(), bb.limit, bb.n, func(context.Context, int) {})
 			}
 		})
 	}

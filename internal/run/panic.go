@@ -35,9 +35,9 @@ func (e *PanicError) Unwrap() error {
 	return err
 }
 
-// Guard calls fn and makes a panic of it a *PanicError: for one piece of work
+// CatchPanic calls fn and makes a panic of it a *PanicError: for one piece of work
 // among many in a goroutine that must outlive it.
-func Guard(fn func() error) (err error) {
+func CatchPanic(fn func() error) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			err = newPanicError(v)

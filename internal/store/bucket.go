@@ -187,7 +187,7 @@ func (b *Bucket) Put(ctx context.Context, key string, value []byte) (uint64, err
 func (b *Bucket) CreateWith(ctx context.Context, key string, value []byte, mark string) (uint64, error) {
 	var rev uint64
 	var errs [2]error
-	run.Each(ctx, 2, 2, func(ctx context.Context, i int) {
+	run.ForEach(ctx, 2, 2, func(ctx context.Context, i int) {
 		if i == 0 {
 			rev, errs[0] = b.create(ctx, key, value)
 		} else {

@@ -42,11 +42,11 @@ func Unmarshal(data []byte, v any) error {
 	return nil
 }
 
-// UnmarshalForeign decodes someone else's document into v: names v does not know
+// UnmarshalAllowUnknown decodes someone else's document into v: names v does not know
 // are ignored, and null counts as absent. Duplicate names (known or not), names
 // that differ from a known one only by case, invalid UTF-8 and trailing bytes
 // are errors still, because they are how a forged envelope means two things.
-func UnmarshalForeign(data []byte, v any) error {
+func UnmarshalAllowUnknown(data []byte, v any) error {
 	if e := tooDeep(data); e != nil {
 		return e
 	}

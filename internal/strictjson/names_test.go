@@ -75,7 +75,7 @@ func TestNamesThatMeanTwoThings(t *testing.T) {
 			{`{"match":{"domains":[],"domainſ":[]}}`, "/match/domainſ", unknown},
 			{`{"examples":{"a":["x"],"a":["y"]}}`, "/examples/a", dup},
 		}},
-		{"foreign", UnmarshalForeign, func() any { return new(claims) }, []c{
+		{"foreign", UnmarshalAllowUnknown, func() any { return new(claims) }, []c{
 			{`{"sub":"a","sub":"b"}`, "/sub", dup},
 			{`{"sub":"a","\u0073ub":"b"}`, "/sub", dup},
 			{`{"other":1,"other":2}`, "/other", dup},
@@ -119,7 +119,7 @@ func TestUnmarshalForeignAccepts(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var c claims
-			if err := UnmarshalForeign([]byte(tt.body), &c); err != nil {
+			if err := UnmarshalAllowUnknown([]byte(tt.body), &c); err != nil {
 				t.Errorf("UnmarshalForeign(%s): got error %v, want none", tt.body, err)
 			}
 		})
@@ -137,7 +137,7 @@ func TestUnmarshalForeignRefuses(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			checkError(t, UnmarshalForeign([]byte(tt.body), new(claims)), tt.want)
+			checkError(t, UnmarshalAllowUnknown([]byte(tt.body), new(claims)), tt.want)
 		})
 	}
 }
@@ -145,13 +145,13 @@ func TestUnmarshalForeignRefuses(t *testing.T) {
 // An embedded struct's members are members of the object around it.
 func TestEmbeddedStructs(t *testing.T) {
 	var d contract.ResponseData
-	if err := UnmarshalForeign([]byte(`{"mode":"unsupported","reason":"no_match","nearest":[{"gates":[]}]}`), &d); err != nil {
+	if err := UnmarshalAllowUnknown([]byte(`{"mode":"unsupported","reason":"no_match","nearest":[{"gates":[]}]}`), &d); err != nil {
 		t.Fatalf("got error %v, want none", err)
 	}
 	if d.Unsupported == nil || d.Reason != "no_match" {
 		t.Errorf("got %+v, want the embedded members decoded", d)
 	}
-	checkError(t, UnmarshalForeign([]byte(`{"REASON":"x"}`), new(contract.ResponseData)),
+	checkError(t, UnmarshalAllowUnknown([]byte(`{"REASON":"x"}`), new(contract.ResponseData)),
 		Error{Pointer: "/REASON", Detail: `name "REASON" differs from "reason" only by case`})
 	checkError(t, Unmarshal([]byte(`{"nearest":[{"score":null}]}`), new(contract.ResponseData)),
 		Error{Pointer: "/nearest/0/score", Detail: "must be a number, got null"})

@@ -30,7 +30,7 @@ func TestYAMLTestSuite(t *testing.T) {
 		}
 		cases++
 		for _, v := range []any{new(settings), new(map[string]string), new([]string)} {
-			err := Decode("f.yaml", []byte(c.YAML), v, WordOrList[words]())
+			err := Decode("f.yaml", []byte(c.YAML), v, ScalarOrList[words]())
 			list, ok := err.(Errors)
 			if err != nil && !ok {
 				t.Errorf("%s: got error %T %v, want Errors", c.ID, err, err)

@@ -10,15 +10,15 @@ import (
 // Option changes how values are decoded.
 type Option func(*decoder)
 
-// WordOrList lets the list type T be written as a single word as well: "all"
+// ScalarOrList lets the list type T be written as a single word as well: "all"
 // for ["all"].
-func WordOrList[T ~[]string]() Option {
+func ScalarOrList[T ~[]string]() Option {
 	return func(d *decoder) { d.wordOrList[reflect.TypeFor[T]()] = true }
 }
 
-// WordOrNumber lets the string type T be written as a number as well: 0.8 for
+// NumberAsText lets the string type T be written as a number as well: 0.8 for
 // "0.8", beside a word such as auto.
-func WordOrNumber[T ~string]() Option {
+func NumberAsText[T ~string]() Option {
 	return func(d *decoder) { d.wordOrNumber[reflect.TypeFor[T]()] = true }
 }
 

@@ -39,7 +39,7 @@ func TestDecode(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			var got settings
-			if err := Decode("f.yaml", []byte(tt.file), &got, WordOrList[words]()); err != nil {
+			if err := Decode("f.yaml", []byte(tt.file), &got, ScalarOrList[words]()); err != nil {
 				t.Fatalf("Decode: got error %v, want none", err)
 			}
 			if diff := cmp.Diff(tt.want, got); diff != "" {

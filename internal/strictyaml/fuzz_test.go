@@ -19,7 +19,7 @@ func FuzzDecode(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		decode := func() (settings, error) {
 			var v settings
-			err := Decode("f.yaml", data, &v, WordOrList[words]())
+			err := Decode("f.yaml", data, &v, ScalarOrList[words]())
 			return v, err
 		}
 		_, first := decode()

@@ -25,7 +25,7 @@ func TestWordOrNumber(t *testing.T) {
 		var got struct {
 			Accept acceptance `yaml:"accept"`
 		}
-		err := Decode("f.yaml", []byte(tt.file), &got, WordOrNumber[acceptance]())
+		err := Decode("f.yaml", []byte(tt.file), &got, NumberAsText[acceptance]())
 		text := ""
 		if err != nil {
 			text = err.Error()
@@ -42,7 +42,7 @@ func TestOtherStringsTakeNoNumbers(t *testing.T) {
 		Accept acceptance `yaml:"accept"`
 		Name   string     `yaml:"name"`
 	}
-	err := Decode("f.yaml", []byte("accept: 0.8\nname: 0.8\n"), &got, WordOrNumber[acceptance]())
+	err := Decode("f.yaml", []byte("accept: 0.8\nname: 0.8\n"), &got, NumberAsText[acceptance]())
 	if err == nil || !strings.Contains(err.Error(), "f.yaml:2:7: must be text") || got.Accept != "0.8" {
 		t.Errorf("got %+v and error %v, want the number refused for name alone", got, err)
 	}

@@ -50,7 +50,7 @@ type enum = json.RawMessage
 // why there is no text at all.
 func onlyAnswers(body []byte) ([]byte, error) {
 	var a answer
-	if err := strictjson.UnmarshalForeign(body, &a); err != nil {
+	if err := strictjson.UnmarshalAllowUnknown(body, &a); err != nil {
 		return nil, err
 	}
 	for i := range a.Candidates {
@@ -100,7 +100,7 @@ const unnamed = 99
 // number makes the number of a name.
 func number(value enum, names []string) enum {
 	var name string
-	if strictjson.UnmarshalForeign(value, &name) != nil || name == "" {
+	if strictjson.UnmarshalAllowUnknown(value, &name) != nil || name == "" {
 		return value
 	}
 	for i, n := range names {

@@ -92,7 +92,7 @@ func thinkingOf(t *testing.T, body []byte) string {
 			Thinking map[string]any `json:"thinkingConfig"`
 		} `json:"generationConfig"`
 	}
-	if err := strictjson.UnmarshalForeign(body, &sent); err != nil {
+	if err := strictjson.UnmarshalAllowUnknown(body, &sent); err != nil {
 		t.Fatal(err)
 	}
 	if sent.Config.Thinking == nil {

@@ -98,7 +98,7 @@ func (p *Provider) Probe(ctx context.Context) error {
 			ID string `json:"id"`
 		} `json:"data"`
 	}
-	if err := strictjson.UnmarshalForeign(body, &list); err != nil {
+	if err := strictjson.UnmarshalAllowUnknown(body, &list); err != nil {
 		return llm.Failed(ctx, err)
 	}
 	for _, m := range list.Data {

@@ -30,7 +30,7 @@ type completion struct {
 // decode reads the body of a 200.
 func decode(body []byte) (*llm.Reply, error) {
 	var c completion
-	if err := strictjson.UnmarshalForeign(body, &c); err != nil {
+	if err := strictjson.UnmarshalAllowUnknown(body, &c); err != nil {
 		return nil, &llm.Error{Reason: llm.ReasonBadResponse, Status: 200, Detail: "the answer is not a chat completion", Err: err}
 	}
 	used := contract.Tokens{

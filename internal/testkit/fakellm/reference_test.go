@@ -155,7 +155,7 @@ func (p *reference) readGemini(answer []byte) (*llm.Reply, error) {
 			Thoughts   int `json:"thoughtsTokenCount"`
 		} `json:"usageMetadata"`
 	}
-	switch err := strictjson.UnmarshalForeign(answer, &in); {
+	switch err := strictjson.UnmarshalAllowUnknown(answer, &in); {
 	case err != nil:
 		return nil, &llm.Error{Reason: llm.ReasonBadResponse, Err: err}
 	case in.PromptFeedback != nil:
@@ -197,7 +197,7 @@ func readOpenAI(answer []byte) (*llm.Reply, error) {
 			} `json:"completion_tokens_details"`
 		} `json:"usage"`
 	}
-	if err := strictjson.UnmarshalForeign(answer, &in); err != nil {
+	if err := strictjson.UnmarshalAllowUnknown(answer, &in); err != nil {
 		return nil, &llm.Error{Reason: llm.ReasonBadResponse, Err: err}
 	}
 	if len(in.Choices) == 0 {

@@ -167,7 +167,7 @@ func TestQuotaSaysWhenToComeBack(t *testing.T) {
 	}
 	s := Start(t, Config{Script: Always(QuotaExceeded(53e9))})
 	got := send(t, s, http.MethodPost, geminiPath, geminiAsks)
-	if err := strictjson.UnmarshalForeign([]byte(got.body), &in); err != nil {
+	if err := strictjson.UnmarshalAllowUnknown([]byte(got.body), &in); err != nil {
 		t.Fatal(err)
 	}
 	want := info{"type.googleapis.com/google.rpc.RetryInfo", "53s"}
