@@ -66,7 +66,7 @@ func (r *Router) hasRoom(ctx context.Context) error {
 	if now.UnixMilli() < r.open.room.Load() {
 		return nil
 	}
-	switch ok, err := r.keep.Book.Room(ctx); {
+	switch ok, err := r.keep.Book.HasCapacity(ctx); {
 	case err != nil:
 		return r.storeTrouble(ctx, "the request cannot be stored", err)
 	case !ok:
@@ -117,12 +117,12 @@ func (r *Router) newRecord(j *job) *requests.Record {
 	now := r.cfg.Now().UTC()
 	rec := &requests.Record{
 		ID: j.req.RequestID, TraceID: j.req.TraceID, Caller: *j.caller, Request: *j.req,
-		History: j.history, Only: j.only,
+		History: j.history, OnlyAgent: j.only,
 		CreatedAt: now, Deadline: now.Add(r.timeout(j.req)),
 		State: requests.StateAccepted, Owner: r.keep.Owner, Epoch: 1,
 	}
 	if j.settled != nil {
-		rec.Settled = &requests.Settled{Classification: j.settled.clf, Reason: j.settled.reason}
+		rec.Pinned = &requests.PinnedClassification{Classification: j.settled.clf, Reason: j.settled.reason}
 	}
 	return rec
 }

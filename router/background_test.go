@@ -244,7 +244,7 @@ func TestCloseHandsBack(t *testing.T) {
 // Every decision is on record before anything is given out, and every end after.
 func TestAuditOfRequests(t *testing.T) {
 	h := newHouse(t)
-	var atDispatch audit.Found
+	var atDispatch audit.RequestRecords
 	h.target.does("payer", func(ctx context.Context, c dispatch.Call) dispatch.Outcome {
 		atDispatch, _ = h.trail.Find(ctx, c.Task.RequestID)
 		return dispatch.Outcome{Result: success("paid"), Attempts: 1}

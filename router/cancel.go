@@ -54,7 +54,7 @@ func cancelled(resp *contract.Response) (*contract.Response, error) {
 // cancelRecorded puts the end on record first: whatever the agents still send
 // comes too late.
 func (r *Router) cancelRecorded(ctx context.Context, id string) (*contract.Response, error) {
-	rec, err := r.keep.Book.Change(ctx, id, func(rec *requests.Record) error {
+	rec, err := r.keep.Book.Update(ctx, id, func(rec *requests.Record) error {
 		resp := rec.Snapshot()
 		resp.Status = contract.StatusCancelled
 		if rec.Decision != nil {

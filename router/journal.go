@@ -18,7 +18,7 @@ import (
 // owns it. Whatever becomes of the request is put down there first: a process
 // that takes it over knows what was given out.
 type tracked struct {
-	book  *requests.Book
+	book  *requests.Store
 	id    string
 	owner string
 	epoch int
@@ -29,8 +29,8 @@ type tracked struct {
 
 // change makes one step of the record; errors of the store are the caller's.
 func (t *tracked) change(ctx context.Context, step func(*requests.Record) error) (*requests.Record, error) {
-	return t.book.Change(ctx, t.id, func(rec *requests.Record) error {
-		if err := rec.Owned(t.owner, t.epoch); err != nil {
+	return t.book.Update(ctx, t.id, func(rec *requests.Record) error {
+		if err := rec.CheckOwner(t.owner, t.epoch); err != nil {
 			return err
 		}
 		return step(rec)
@@ -197,7 +197,7 @@ func (r *Router) recordOutcome(ctx context.Context, j *job, resp *contract.Respo
 	if j.tracked == nil {
 		return nil
 	}
-	if err := r.keep.Book.Settle(ctx, resp.RequestID); err != nil {
+	if err := r.keep.Book.RemoveOpen(ctx, resp.RequestID); err != nil {
 		r.cfg.Logger.WarnContext(ctx, "an ended request stays in the index of open ones until the next start",
 			"request_id", resp.RequestID, "err", err)
 	}
@@ -256,7 +256,7 @@ func outcomeRecord(caller *contract.Caller, c content, resp *contract.Response) 
 	rec.RequestID, rec.TraceID, rec.Status = resp.RequestID, resp.TraceID, resp.Status
 	c.Response = resp
 	rec.Content = encoded(c)
-	if len(rec.Content) > audit.MaxContent {
+	if len(rec.Content) > audit.MaxContentSize {
 		short := *resp
 		short.Data.Results, short.Data.Answer = nil, ""
 		c.Response = &short

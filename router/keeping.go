@@ -17,21 +17,21 @@ import (
 // is what a command wants that routes one request and ends: then there are no
 // sessions, no asynchronous requests, no stored answers and no tickets.
 type Keeping struct {
-	Trail    Trail          // the record of decisions and answers
-	Optional bool           // requests are served though they cannot be recorded (audit.required: false)
-	Book     *requests.Book // asynchronous requests
-	Events   *events.Stream // what happens to them
-	Sessions *store.Bucket  // sessions and open clarifications; its age limit is theirs
-	Keys     *store.Bucket  // idempotency keys
-	Tickets  Tickets        // policy C
-	Owner    string         // this process, in the records of what it works on
+	Trail    Trail           // the record of decisions and answers
+	Optional bool            // requests are served though they cannot be recorded (audit.required: false)
+	Book     *requests.Store // asynchronous requests
+	Events   *events.Stream  // what happens to them
+	Sessions *store.Bucket   // sessions and open clarifications; its age limit is theirs
+	Keys     *store.Bucket   // idempotency keys
+	Tickets  Tickets         // policy C
+	Owner    string          // this process, in the records of what it works on
 }
 
 // Trail is the record of what was decided and answered (audit.Trail).
 type Trail interface {
 	Append(ctx context.Context, rec audit.Record) error
-	Find(ctx context.Context, requestID string) (audit.Found, error)
-	FindWithin(ctx context.Context, requestID string, life time.Duration) (audit.Found, error)
+	Find(ctx context.Context, requestID string) (audit.RequestRecords, error)
+	FindWithin(ctx context.Context, requestID string, life time.Duration) (audit.RequestRecords, error)
 	Read(ctx context.Context, q audit.Query) (audit.Page, error)
 	Erase(ctx context.Context, requestID, by string) (int, error)
 	Unfinished(ctx context.Context) ([]audit.Record, error)
@@ -40,7 +40,7 @@ type Trail interface {
 // Tickets gathers what nobody could serve (tickets.Desk).
 type Tickets interface {
 	Propose(ctx context.Context, d *tickets.Demand) (*contract.Proposal, error)
-	Forget(ctx context.Context, requestID string) error
+	EraseRequest(ctx context.Context, requestID string) error
 }
 
 // keepTimeout bounds what is written when nobody waits for it any more.

@@ -38,10 +38,10 @@ type house struct {
 	store *store.Store
 	dir   string
 
-	trail  *audit.Trail
-	book   *requests.Book
+	trail  *audit.Log
+	book   *requests.Store
 	events *events.Stream
-	desk   *tickets.Desk
+	desk   *tickets.Service
 	stop   context.CancelFunc // ends what runs in the background
 
 	full   atomic.Bool // the disk
@@ -100,7 +100,7 @@ func (h *house) open() {
 	h.must(err)
 	h.trail, err = audit.Open(ctx, audit.Config{Log: log, Signer: signer, HeadFile: filepath.Join(h.dir, audit.HeadFile)})
 	h.must(err)
-	h.book = requests.NewBook(h.bucket("REQUESTS"))
+	h.book = requests.NewStore(h.bucket("REQUESTS"))
 	h.events, err = events.Open(ctx, h.store)
 	h.must(err)
 	var background sync.WaitGroup
@@ -110,7 +110,7 @@ func (h *house) open() {
 	d, err := dispatch.New(dispatch.Config{}, map[string]dispatch.Target{contract.ProtocolHTTP: h.target})
 	h.must(err)
 	h.Router, err = router.New(router.Config{Model: h.model, Answers: h.answers, Keeping: router.Keeping{
-		Trail: &watchedTrail{Trail: h.trail, house: h}, Book: h.book, Events: h.events, Sessions: h.bucket("SESSIONS"),
+		Trail: &watchedTrail{Log: h.trail, house: h}, Book: h.book, Events: h.events, Sessions: h.bucket("SESSIONS"),
 		Keys: h.bucket("IDEMPOTENCY"), Tickets: h.desk, Owner: router.NewID(),
 	}}, h.said, d)
 	h.must(err)
@@ -123,31 +123,31 @@ func (h *house) open() {
 
 // watchedTrail lets things happen while the trail is searched.
 type watchedTrail struct {
-	*audit.Trail
+	*audit.Log
 	house *house
 }
 
-func (w *watchedTrail) Find(ctx context.Context, id string) (audit.Found, error) {
+func (w *watchedTrail) Find(ctx context.Context, id string) (audit.RequestRecords, error) {
 	if happens := w.house.onFind; happens != nil {
 		w.house.onFind = nil
 		happens()
 	}
-	return w.Trail.Find(ctx, id)
+	return w.Log.Find(ctx, id)
 }
 
-func (w *watchedTrail) FindWithin(ctx context.Context, id string, life time.Duration) (audit.Found, error) {
+func (w *watchedTrail) FindWithin(ctx context.Context, id string, life time.Duration) (audit.RequestRecords, error) {
 	if happens := w.house.onFind; happens != nil {
 		w.house.onFind = nil
 		happens()
 	}
-	return w.Trail.FindWithin(ctx, id, life)
+	return w.Log.FindWithin(ctx, id, life)
 }
 
 func (w *watchedTrail) Append(ctx context.Context, rec audit.Record) error {
 	if happens := w.house.onOutcome; happens != nil && rec.Kind == audit.KindOutcome {
 		happens()
 	}
-	return w.Trail.Append(ctx, rec)
+	return w.Log.Append(ctx, rec)
 }
 
 // crash ends the process without telling anybody: from one moment on nothing more

@@ -84,7 +84,7 @@ func (w *waiter) deliver(res *contract.Result, hash string) error {
 	case w.hash == hash:
 		return nil
 	case w.hash != "":
-		return requests.ErrOtherResult
+		return requests.ErrDifferentResult
 	case w.closed:
 		return requests.ErrEnded
 	}
@@ -180,7 +180,7 @@ func (r *Router) Result(ctx context.Context, grant contract.TaskGrant, res *cont
 		}
 	}
 	if before != "" {
-		return told(requests.ErrOtherResult)
+		return told(requests.ErrDifferentResult)
 	}
 	return told(requests.ErrEnded)
 }
@@ -189,7 +189,7 @@ func (r *Router) Result(ctx context.Context, grant contract.TaskGrant, res *cont
 var errSame = errors.New("the same result again")
 
 func (r *Router) deliverRecorded(ctx context.Context, grant contract.TaskGrant, res *contract.Result) error {
-	_, err := r.keep.Book.Change(ctx, grant.RequestID, func(rec *requests.Record) error {
+	_, err := r.keep.Book.Update(ctx, grant.RequestID, func(rec *requests.Record) error {
 		fresh, err := rec.Deliver(grant.TaskID, grant.AgentID, res)
 		if err == nil && !fresh {
 			return errSame
@@ -210,7 +210,7 @@ func told(err error) error {
 	switch {
 	case err == nil:
 		return nil
-	case errors.Is(err, requests.ErrOtherResult):
+	case errors.Is(err, requests.ErrDifferentResult):
 		return &contract.Error{Code: contract.CodeConflict, Message: "another result of this task was first"}
 	case errors.Is(err, requests.ErrEnded), errors.Is(err, requests.ErrTransition):
 		return &contract.Error{Code: contract.CodeConflict, Message: "nobody waits for a result of this task any more"}

@@ -154,7 +154,7 @@ func TestAnswersAreLimitedLater(t *testing.T) {
 	if !strings.Contains(got.Data.Answer, "as many direct answers as you may") || got.Data.Unsupported == nil {
 		t.Errorf("got %q, want the reason, and the facts beside it", got.Data.Answer)
 	}
-	var found audit.Found
+	var found audit.RequestRecords
 	h.until(func() bool { // it is written after the record has ended
 		found, _ = h.trail.Find(t.Context(), id)
 		return found.Outcome != nil

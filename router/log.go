@@ -18,7 +18,7 @@ func (r *Router) Decisions(ctx context.Context, q contract.DecisionQuery, caller
 	}
 	page, err := r.keep.Trail.Read(ctx, audit.Query{
 		Since: q.Since, Cursor: q.Cursor, Limit: q.Limit,
-		Keep: func(rec *audit.Record) bool {
+		Filter: func(rec *audit.Record) bool {
 			return (q.Outcome == "" || q.Outcome == rec.Status) &&
 				(q.Agent == "" || slices.Contains(rec.Agents, q.Agent) && caller.MaySee(q.Agent)) &&
 				(&found{owner: ownerOf(rec), outcome: rec}).visibleTo(caller, rec.RequestID)

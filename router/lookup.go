@@ -130,7 +130,7 @@ func (r *Router) recorded(ctx context.Context, id string, f *found, life time.Du
 	if r.keep.Trail == nil {
 		return nil
 	}
-	var known audit.Found
+	var known audit.RequestRecords
 	if life == wholeLife {
 		known, err = r.keep.Trail.Find(ctx, id)
 	} else {
@@ -229,7 +229,7 @@ func (r *Router) Erase(ctx context.Context, id string, caller *contract.Caller) 
 		return &contract.Error{Code: contract.CodeConflict, Message: "the request is not over: cancel it first"}
 	}
 	if f.record != nil {
-		ending, err := r.keep.Book.Marked(ctx, id)
+		ending, err := r.keep.Book.IsOpen(ctx, id)
 		if err != nil {
 			return r.storeTrouble(ctx, "the request cannot be erased", err)
 		}
@@ -253,10 +253,10 @@ func (r *Router) Erase(ctx context.Context, id string, caller *contract.Caller) 
 		note("audit log", err)
 	}
 	if r.keep.Tickets != nil {
-		note("tickets", r.keep.Tickets.Forget(ctx, id))
+		note("tickets", r.keep.Tickets.EraseRequest(ctx, id))
 	}
 	if r.keep.Events != nil {
-		note("events", r.keep.Events.Forget(ctx, id))
+		note("events", r.keep.Events.Delete(ctx, id))
 	}
 	if f.record != nil && len(troubles) == 0 { // the last: while it is there, erasing can be asked for again
 		note("request", r.keep.Book.Delete(ctx, id))

@@ -218,10 +218,10 @@ func TestEraseOfARequestThatIsEnding(t *testing.T) {
 func TestAnswersTooLongForTheTrail(t *testing.T) {
 	h := newHouse(t)
 	h.target.does("payer", func(context.Context, dispatch.Call) dispatch.Outcome {
-		return dispatch.Outcome{Result: success(strings.Repeat("x", audit.MaxContent/2+1)), Attempts: 1, Health: dispatch.HealthGood}
+		return dispatch.Outcome{Result: success(strings.Repeat("x", audit.MaxContentSize/2+1)), Attempts: 1, Health: dispatch.HealthGood}
 	})
 	sync, err := h.Handle(t.Context(), ask(), anybody)
-	if err != nil || sync.Status != contract.StatusCompleted || len(sync.Data.Answer) <= audit.MaxContent/2 {
+	if err != nil || sync.Status != contract.StatusCompleted || len(sync.Data.Answer) <= audit.MaxContentSize/2 {
 		t.Fatalf("got %v, want the whole answer", err)
 	}
 	got, err := h.Request(t.Context(), sync.RequestID, anybody)
@@ -235,7 +235,7 @@ func TestAnswersTooLongForTheTrail(t *testing.T) {
 	if err != nil || got.Status != contract.StatusCompleted || len(got.Data.Answer) != len(sync.Data.Answer) {
 		t.Errorf("got %s with %d bytes, %v, want the whole answer", got.Status, len(got.Data.Answer), err)
 	}
-	if marked, err := h.book.Marked(t.Context(), async); err != nil || marked {
+	if marked, err := h.book.IsOpen(t.Context(), async); err != nil || marked {
 		t.Errorf("it is still among the open ones: %t, %v", marked, err)
 	}
 }

@@ -84,7 +84,7 @@ func (r *Router) claimedBefore(ctx context.Context, j *job, key string, value []
 	case f.record != nil && !f.record.State.Terminal() && r.active.find(first.RequestID) == nil:
 		// Its process ended between the record and its place in the index of open
 		// ones: nobody was told that it was accepted, now somebody is.
-		if err := errors.Join(r.keep.Book.Mark(ctx, first.RequestID), r.resume(ctx, first.RequestID)); err != nil {
+		if err := errors.Join(r.keep.Book.AddOpen(ctx, first.RequestID), r.resume(ctx, first.RequestID)); err != nil {
 			return nil, r.storeTrouble(ctx, "the request cannot be taken up", err)
 		}
 	case f.outcome != nil && f.outcome.Content == nil:

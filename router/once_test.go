@@ -159,7 +159,7 @@ func TestAKeyFindsALostRecord(t *testing.T) {
 	h.target.does("counter", h.target.hangs)
 	id := h.submit(keyed("k")).RequestID
 	<-h.target.begun
-	if err := h.book.Settle(t.Context(), id); err != nil {
+	if err := h.book.RemoveOpen(t.Context(), id); err != nil {
 		t.Fatal(err)
 	}
 	h.target.does("counter", nil)

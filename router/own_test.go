@@ -182,12 +182,12 @@ func (c *countingTrail) Erase(ctx context.Context, id, by string) (int, error) {
 	return c.Trail.Erase(ctx, id, by)
 }
 
-func (c *countingTrail) Find(ctx context.Context, id string) (audit.Found, error) {
+func (c *countingTrail) Find(ctx context.Context, id string) (audit.RequestRecords, error) {
 	c.far++
 	return c.Trail.Find(ctx, id)
 }
 
-func (c *countingTrail) FindWithin(ctx context.Context, id string, life time.Duration) (audit.Found, error) {
+func (c *countingTrail) FindWithin(ctx context.Context, id string, life time.Duration) (audit.RequestRecords, error) {
 	c.near++
 	return c.Trail.FindWithin(ctx, id, life)
 }

@@ -115,7 +115,7 @@ const takeOvers = 32
 // of the others from it, and is left as it is.
 func (r *Router) takeOverAll(ctx context.Context) error {
 	start := time.Now()
-	ids, err := r.keep.Book.Open(ctx)
+	ids, err := r.keep.Book.ListOpen(ctx)
 	if err != nil {
 		return fmt.Errorf("read the open requests: %w", err)
 	}
@@ -147,7 +147,7 @@ func (r *Router) resume(ctx context.Context, id string) error {
 		return nil // accepted meanwhile
 	}
 	now := r.cfg.Now()
-	rec, err := r.keep.Book.Change(ctx, id, func(rec *requests.Record) error {
+	rec, err := r.keep.Book.Update(ctx, id, func(rec *requests.Record) error {
 		if rec.Owner == r.keep.Owner && !rec.State.Terminal() {
 			return errOurs
 		}
@@ -161,7 +161,7 @@ func (r *Router) resume(ctx context.Context, id string) error {
 		if _, err := r.keep.Book.Get(ctx, id); !errors.Is(err, store.ErrNotFound) {
 			return err
 		}
-		return r.keep.Book.Settle(ctx, id)
+		return r.keep.Book.RemoveOpen(ctx, id)
 	case errors.Is(err, requests.ErrEnded):
 		return r.settleEnded(ctx, id)
 	case err != nil:
@@ -193,7 +193,7 @@ func (r *Router) settleEnded(ctx context.Context, id string) error {
 			}
 		}
 	}
-	return r.keep.Book.Settle(ctx, id)
+	return r.keep.Book.RemoveOpen(ctx, id)
 }
 
 // rejoin makes the job of a record again. It is as when it was accepted, but for
@@ -202,13 +202,13 @@ func (r *Router) rejoin(rec *requests.Record) *job {
 	view := r.view.Load()
 	j := r.newJob(view, &rec.Request, &rec.Caller)
 	j.clock.start = rec.CreatedAt
-	j.only = rec.Only
+	j.only = rec.OnlyAgent
 	for _, turn := range rec.History {
 		j.session.Turns = append(j.session.Turns, sessionTurn{Turn: turn})
 	}
 	j.mask()
-	if rec.Settled != nil {
-		j.settled = &settled{clf: rec.Settled.Classification, reason: rec.Settled.Reason}
+	if rec.Pinned != nil {
+		j.settled = &settled{clf: rec.Pinned.Classification, reason: rec.Pinned.Reason}
 	}
 	if rec.Decision != nil {
 		j.plan, j.before = plan.Restore(rec, view.Registry), rec.Tasks

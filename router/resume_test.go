@@ -118,7 +118,7 @@ func TestTakeOverWithoutAgents(t *testing.T) {
 	h := newHouse(t)
 	h.said.says.Intent, h.said.says.Domains = "count", []string{"words"}
 	rec := h.recordOf(time.Now().Add(time.Minute))
-	h.must(second(h.book.Change(t.Context(), rec.ID, func(r *requests.Record) error {
+	h.must(second(h.book.Update(t.Context(), rec.ID, func(r *requests.Record) error {
 		return r.Plan(&contract.Decision{DecisionID: router.NewID(), Chosen: []string{"gone"}},
 			[]requests.Part{{Subtask: -1, Title: "pay", Intent: "pay", Domains: []string{"bills"}, Agents: []string{"gone"}}}, nil)
 	})))

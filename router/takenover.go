@@ -56,7 +56,7 @@ func (d *delivery) finished(ctx context.Context, w *waiter, out dispatch.Outcome
 			Result: out.Result, Err: out.Err, Uncertain: out.MayHaveExecuted, Attempts: out.Attempts, LatencyMS: millis(out.Latency),
 		})
 	})
-	if errors.Is(err, requests.ErrOtherResult) { // a callback was first
+	if errors.Is(err, requests.ErrDifferentResult) { // a callback was first
 		ctx, cancel := afterwards(ctx)
 		defer cancel()
 		rec, err = t.book.Get(ctx, t.id)

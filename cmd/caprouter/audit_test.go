@@ -273,7 +273,7 @@ func TestPrintTrail(t *testing.T) {
 		{
 			"not well",
 			audit.Report{Problems: []audit.Problem{
-				{What: audit.ProblemDeleted, Batch: 7, Record: 31, At: at, Detail: "it is missing"}, {What: audit.ProblemHeadMissing, Detail: "none"},
+				{Kind: audit.ProblemDeleted, Batch: 7, Record: 31, At: at, Detail: "it is missing"}, {Kind: audit.ProblemHeadMissing, Detail: "none"},
 			}},
 			"deleted batch 7 record 31 (2026-01-02T15:04:05Z): it is missing\nhead_missing: none\n\n" +
 				"trail     d\nrecords   none\ncontents  0 whole, 0 erased, 0 expired\nverdict   2 problems\n",

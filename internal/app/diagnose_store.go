@@ -27,9 +27,9 @@ func diagnoseStore(cfg *Config) Finding {
 			f.Fix = "audit.required: true refuses them"
 		}
 	}
-	if free, err := store.FreeSpace(cfg.DataDir); err == nil && free < store.LeastFree {
+	if free, err := store.FreeSpace(cfg.DataDir); err == nil && free < store.DefaultMinFree {
 		f.Level = LevelFail
-		f.Detail = fmt.Sprintf("the disk of %s has %d MiB left, and the store takes no writes below %d", cfg.DataDir, free>>20, store.LeastFree>>20)
+		f.Detail = fmt.Sprintf("the disk of %s has %d MiB left, and the store takes no writes below %d", cfg.DataDir, free>>20, store.DefaultMinFree>>20)
 		f.Fix = "make room, or name another data_dir"
 	}
 	return f

@@ -22,12 +22,12 @@ import (
 // has none.
 type keeping struct {
 	store   *store.Store
-	trail   *audit.Trail
-	book    *requests.Book
+	trail   *audit.Log
+	book    *requests.Store
 	events  *events.Stream
 	session *store.Bucket
 	keys    *store.Bucket
-	desk    *tickets.Desk
+	desk    *tickets.Service
 	owner   string
 }
 
@@ -80,7 +80,7 @@ func (c *core) openTrail(ctx context.Context) error {
 			// Below the share: a full log could not take the checkpoint that lets it be trimmed.
 			MaxBytes: int64(0.9 * shareAudit * float64(c.cfg.Store.maxBytes())),
 		},
-		Logger: c.log, Observe: c.telemetry.Metrics().Audited,
+		Logger: c.log, OnWrite: c.telemetry.Metrics().Audited,
 	})
 	return err
 }
@@ -92,7 +92,7 @@ func (c *core) openBuckets(ctx context.Context) (err error) {
 		err = errors.Join(err, opened)
 		return b
 	}
-	k.book = requests.NewBook(bucket("REQUESTS", spanOf(c.cfg.Store.Retention.Requests), shareRequests))
+	k.book = requests.NewStore(bucket("REQUESTS", spanOf(c.cfg.Store.Retention.Requests), shareRequests))
 	k.session = bucket("SESSIONS", time.Duration(c.cfg.Session.TTLS)*time.Second, shareSessions)
 	k.keys = bucket("IDEMPOTENCY", keyAge, shareKeys)
 	if err != nil {
@@ -110,14 +110,14 @@ func (c *core) openDesk(ctx context.Context, opts *Options) error {
 	m := c.telemetry.Metrics()
 	cfg := tickets.Config{
 		Bucket: b, NewID: router.NewID, Logger: c.log, AllowPlainHTTP: c.cfg.Dispatch.AllowPlainHTTP,
-		Proposed: func(joined bool) {
+		OnProposed: func(joined bool) {
 			if joined {
 				m.Ticket(telemetry.TicketJoined)
 			} else {
 				m.Ticket(telemetry.TicketOpened)
 			}
 		},
-		Delivered: m.Webhook,
+		OnDelivered: m.Webhook,
 		Registry: func() *capabilities.Snapshot { // what a reader may see goes by it
 			if c.router == nil || c.router.View() == nil { // which begin later
 				return nil
@@ -154,8 +154,8 @@ func (k *keeping) run(s *Server) {
 	s.group.Go("tickets", k.desk.Run)
 	s.group.Go("own the store", func(ctx context.Context) error {
 		select {
-		case <-k.store.Lost():
-			return fmt.Errorf("%w: this process stops, so that nothing is done twice", k.store.LostBecause())
+		case <-k.store.OwnershipLost():
+			return fmt.Errorf("%w: this process stops, so that nothing is done twice", k.store.OwnershipError())
 		case <-ctx.Done():
 			return nil
 		}

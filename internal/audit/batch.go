@@ -20,7 +20,7 @@ const (
 	maxEntries    = maxBatch + 8
 	maxInline     = 400 << 10 // a longer content gets messages of its own
 	maxPart       = 512 << 10 // of which this is the largest
-	maxParts      = MaxContent/maxPart + 1
+	maxParts      = MaxContentSize/maxPart + 1
 )
 
 // batch is one message of the chain.
@@ -122,8 +122,8 @@ func (b *batch) hash() digest { return b.entries[len(b.entries)-1].hash }
 // last is the position of the last record.
 func (b *batch) last() uint64 { return b.first + uint64(len(b.entries)) - 1 }
 
-func (b *batch) mark() *Mark {
-	return &Mark{Batch: b.number, Record: b.last(), Hash: b.hash().String()}
+func (b *batch) mark() *ChainPosition {
+	return &ChainPosition{Batch: b.number, Record: b.last(), Hash: b.hash().String()}
 }
 
 // hasContent reports whether any content is still there.

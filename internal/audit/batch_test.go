@@ -148,7 +148,7 @@ func FuzzDecodeBatch(f *testing.F) {
 	c := newChain(f, 1)
 	c.add(decisionOf(epoch(), 1), outcomeOf(epoch(), 1))
 	c.admin(EventErase, uuid7(epoch(), 1), nil)
-	c.admin(EventCheckpoint, "", &Mark{Batch: 1, Record: 2, Hash: digest{}.String()})
+	c.admin(EventCheckpoint, "", &ChainPosition{Batch: 1, Record: 2, Hash: digest{}.String()})
 	for _, m := range c.messages {
 		f.Add(m.Data)
 		f.Add(m.Data[:len(m.Data)/2])

@@ -59,7 +59,7 @@ func BenchmarkAppendAlone(b *testing.B) {
 func BenchmarkAppend64(b *testing.B) {
 	d := benchDesk(b)
 	var batches atomic.Int64
-	trail := d.open(func(c *Config) { c.Observe = func(int, time.Duration, error) { batches.Add(1) } })
+	trail := d.open(func(c *Config) { c.OnWrite = func(int, time.Duration, error) { batches.Add(1) } })
 	callers(b, func(n int) error { return trail.Append(b.Context(), benchRecord(n)) })
 	b.ReportMetric(float64(b.N)/float64(batches.Load()), "records/batch")
 }

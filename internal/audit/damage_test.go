@@ -46,7 +46,7 @@ func TestTrailGoesOnAfterDamage(t *testing.T) {
 			block, index := filepath.Join(files, "msgs", "1.blk"), filepath.Join(files, "msgs", indexFile)
 			born := d.now()
 			ids := []string{}
-			appendTo := func(trail *Trail, from, to int) {
+			appendTo := func(trail *Log, from, to int) {
 				for n := from; n <= to; n++ {
 					rec := decisionOf(born, n)
 					if err := trail.Append(ctx, rec); err != nil {
@@ -55,7 +55,7 @@ func TestTrailGoesOnAfterDamage(t *testing.T) {
 					ids = append(ids, rec.RequestID)
 				}
 			}
-			end := func(trail *Trail) {
+			end := func(trail *Log) {
 				if err := trail.Close(ctx); err != nil {
 					t.Fatal(err)
 				}
@@ -91,7 +91,7 @@ func TestTrailGoesOnAfterDamage(t *testing.T) {
 				}
 				var got []string
 				for _, p := range report.Problems {
-					got = append(got, p.What)
+					got = append(got, p.Kind)
 				}
 				if fmt.Sprint(got) != fmt.Sprint(tt.want) {
 					t.Errorf("start %d: got problems %v, want %v", round, report.Problems, tt.want)

@@ -14,7 +14,7 @@ import (
 // how many. The facts stay and the chain stays whole; a record of its own says
 // that, when and by whom it was done. It may be repeated, and finishes what one
 // that was interrupted began.
-func (t *Trail) Erase(ctx context.Context, requestID, by string) (int, error) {
+func (t *Log) Erase(ctx context.Context, requestID, by string) (int, error) {
 	t.rewrite.Lock()
 	defer t.rewrite.Unlock()
 	n, err := t.erase(ctx, requestID, by)
@@ -24,7 +24,7 @@ func (t *Trail) Erase(ctx context.Context, requestID, by string) (int, error) {
 	return n, nil
 }
 
-func (t *Trail) erase(ctx context.Context, id, by string) (int, error) {
+func (t *Log) erase(ctx context.Context, id, by string) (int, error) {
 	batches, err := t.holding(ctx, id)
 	if err != nil {
 		return 0, err
@@ -56,7 +56,7 @@ func (t *Trail) erase(ctx context.Context, id, by string) (int, error) {
 
 // holding returns the batches with records of a request, each once. Where the
 // index has both records there are no others; else it is no more than a hint.
-func (t *Trail) holding(ctx context.Context, id string) ([]*batch, error) {
+func (t *Log) holding(ctx context.Context, id string) ([]*batch, error) {
 	var batches []*batch
 	add := func(b *batch) {
 		if !slices.ContainsFunc(batches, func(have *batch) bool { return have.number == b.number }) {
@@ -93,7 +93,7 @@ func (t *Trail) holding(ctx context.Context, id string) ([]*batch, error) {
 // restate writes a batch anew, without the contents that drop names, and then
 // erases whatever held them: other copies of the batch, and parts. The entries
 // and their hashes are the same as before.
-func (t *Trail) restate(ctx context.Context, b *batch, drop func(i int) bool) error {
+func (t *Log) restate(ctx context.Context, b *batch, drop func(i int) bool) error {
 	var parts []uint64
 	dropped := false
 	for i := range b.entries {

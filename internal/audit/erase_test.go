@@ -40,14 +40,14 @@ func secretly(at time.Time, n int, secret string) []Record {
 	return []Record{decision, outcome}
 }
 
-func (d *desk) erase(trail *Trail, id string, want int) {
+func (d *desk) erase(trail *Log, id string, want int) {
 	d.t.Helper()
 	if got, err := trail.Erase(d.t.Context(), id, "ana"); err != nil || got != want {
 		d.t.Fatalf("erased %d contents of %s, error %v, want %d", got, id, err, want)
 	}
 }
 
-func (d *desk) find(trail *Trail, id string) Found {
+func (d *desk) find(trail *Log, id string) RequestRecords {
 	d.t.Helper()
 	found, err := trail.Find(d.t.Context(), id)
 	if err != nil {
@@ -57,7 +57,7 @@ func (d *desk) find(trail *Trail, id string) Found {
 }
 
 // together appends records in as few messages as it gets.
-func (d *desk) together(trail *Trail, records ...Record) {
+func (d *desk) together(trail *Log, records ...Record) {
 	d.t.Helper()
 	var wg sync.WaitGroup
 	for _, rec := range records {
@@ -172,7 +172,7 @@ func TestMaintain(t *testing.T) {
 		if round%2 == 0 {
 			continue
 		}
-		if err := trail.Maintain(t.Context()); err != nil {
+		if err := trail.EnforceRetention(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		if round == 31 { // and it goes on after a restart
@@ -218,7 +218,7 @@ func TestRun(t *testing.T) {
 	written := make(chan struct{}, 100)
 	trail := d.open(func(c *Config) {
 		c.Retention.Contents = time.Minute
-		c.Observe = func(int, time.Duration, error) { written <- struct{}{} }
+		c.OnWrite = func(int, time.Duration, error) { written <- struct{}{} }
 	})
 	now := time.Now()
 	d.append(trail, outcomeOf(now, 1))
@@ -232,7 +232,7 @@ func TestRun(t *testing.T) {
 	if err := <-done; err != nil {
 		t.Errorf("got error %v, want none", err)
 	}
-	if err := trail.Maintain(t.Context()); err != nil { // what the end of Run cut off
+	if err := trail.EnforceRetention(t.Context()); err != nil { // what the end of Run cut off
 		t.Fatal(err)
 	}
 	if found := d.find(trail, uuid7(now, 1)); found.Outcome == nil {

@@ -22,11 +22,11 @@ func (j *judgement) notesOf(event Event, fn func(e *examined, rec *Record)) {
 }
 
 // newestMark is the furthest mark of the admin records of an event.
-func (j *judgement) newestMark(event Event) Mark {
-	var newest Mark
+func (j *judgement) newestMark(event Event) ChainPosition {
+	var newest ChainPosition
 	j.notesOf(event, func(_ *examined, rec *Record) {
-		if rec.Mark != nil && rec.Mark.Batch > newest.Batch {
-			newest = *rec.Mark
+		if rec.UpTo != nil && rec.UpTo.Batch > newest.Batch {
+			newest = *rec.UpTo
 		}
 	})
 	return newest
@@ -73,7 +73,7 @@ func (j *judgement) explainGaps() {
 	j.notesOf(EventMismatch, func(e *examined, rec *Record) {
 		if lost[e.number] {
 			j.report.Problems = append(j.report.Problems, Problem{
-				What: ProblemMismatch, Batch: e.number, Record: rec.Position, At: rec.At, Detail: rec.Note,
+				Kind: ProblemMismatch, Batch: e.number, Record: rec.Position, At: rec.At, Detail: rec.Note,
 			})
 		}
 	})
@@ -143,7 +143,7 @@ func (j *judgement) nameStrange(e *examined, what, detail string) {
 
 // absent names a run of batches that are not there.
 func (j *judgement) absent(what string, from, to uint64) {
-	p := Problem{What: what, Batch: from, Detail: "the batch is missing"}
+	p := Problem{Kind: what, Batch: from, Detail: "the batch is missing"}
 	if from != to {
 		p.Detail = fmt.Sprintf("batches %d to %d are missing", from, to)
 	}
@@ -199,7 +199,7 @@ func (j *judgement) judgeContents() {
 				j.report.ExpiredContents++
 			default:
 				j.report.Problems = append(j.report.Problems, Problem{
-					What: ProblemDeleted, Batch: e.number, Record: m.pos, At: m.at,
+					Kind: ProblemDeleted, Batch: e.number, Record: m.pos, At: m.at,
 					Detail: "its content is missing, and nothing says that it was erased or expired",
 				})
 			}

@@ -21,37 +21,37 @@ const (
 	clockSlack = 5 * time.Minute
 )
 
-// Found is what the trail has on one request. Either may be nil: not every
+// RequestRecords is what the trail has on one request. Either may be nil: not every
 // request is dispatched, and not every one has ended.
-type Found struct{ Decision, Outcome *Record }
+type RequestRecords struct{ Decision, Outcome *Record }
 
 // Find reads the records of a request. store.ErrNotFound. For a request of the
 // recent past it knows where they are; otherwise it searches from the time that
 // the id says (UUIDv7) for as long as a request may take.
-func (t *Trail) Find(ctx context.Context, requestID string) (Found, error) {
+func (t *Log) Find(ctx context.Context, requestID string) (RequestRecords, error) {
 	return t.FindWithin(ctx, requestID, requestLife)
 }
 
 // FindWithin is Find for a request that took no longer than life, as far as the
 // caller knows: what lies further behind the id is found only where this process
 // wrote it. What cannot be there is told without a search.
-func (t *Trail) FindWithin(ctx context.Context, requestID string, life time.Duration) (Found, error) {
+func (t *Log) FindWithin(ctx context.Context, requestID string, life time.Duration) (RequestRecords, error) {
 	found, err := t.find(ctx, requestID, min(life, requestLife))
 	if err != nil {
-		return Found{}, fmt.Errorf("find request %.64q in the audit trail: %w", requestID, err)
+		return RequestRecords{}, fmt.Errorf("find request %.64q in the audit trail: %w", requestID, err)
 	}
 	return found, nil
 }
 
-func (t *Trail) find(ctx context.Context, id string, life time.Duration) (Found, error) {
+func (t *Log) find(ctx context.Context, id string, life time.Duration) (RequestRecords, error) {
 	written, all := t.written.knows(id)
 	switch {
 	case written:
 		life = requestLife
 	case all:
-		return Found{}, store.ErrNotFound
+		return RequestRecords{}, store.ErrNotFound
 	}
-	var found Found
+	var found RequestRecords
 	known := t.index.get(id)
 	for _, r := range []ref{known.decision, known.outcome} {
 		if r == (ref{}) {
@@ -59,11 +59,11 @@ func (t *Trail) find(ctx context.Context, id string, life time.Duration) (Found,
 		}
 		b, err := t.at(ctx, r)
 		if err != nil {
-			return Found{}, err
+			return RequestRecords{}, err
 		}
 		rec, err := t.load(ctx, b, int(r.pos-b.first))
 		if err != nil {
-			return Found{}, err
+			return RequestRecords{}, err
 		}
 		found.take(rec)
 	}
@@ -79,16 +79,16 @@ func (t *Trail) find(ctx context.Context, id string, life time.Duration) (Found,
 		}
 		return err
 	})
-	if found == (Found{}) && err == nil {
+	if found == (RequestRecords{}) && err == nil {
 		err = store.ErrNotFound
 	}
-	if errors.Is(err, store.ErrNotFound) && found != (Found{}) {
+	if errors.Is(err, store.ErrNotFound) && found != (RequestRecords{}) {
 		err = nil // an id without a time
 	}
 	return found, err
 }
 
-func (f *Found) take(rec *Record) {
+func (f *RequestRecords) take(rec *Record) {
 	switch rec.Kind {
 	case KindDecision:
 		f.Decision = rec
@@ -103,7 +103,7 @@ const mostSearches = 2
 
 // search calls fn for every record of callers that a request has up to life behind
 // its id.
-func (t *Trail) search(ctx context.Context, id string, life time.Duration, fn func(seq uint64, b *batch, i int) error) error {
+func (t *Log) search(ctx context.Context, id string, life time.Duration, fn func(seq uint64, b *batch, i int) error) error {
 	born, ok := timeOf(id)
 	if !ok {
 		return store.ErrNotFound
@@ -159,7 +159,7 @@ func timeOf(id string) (time.Time, bool) {
 // Unfinished returns the decisions without an outcome that the processes before
 // this one left, oldest first: those since the trail was last closed in good
 // order, at most of the last 24 hours.
-func (t *Trail) Unfinished(ctx context.Context) ([]Record, error) {
+func (t *Log) Unfinished(ctx context.Context) ([]Record, error) {
 	u := unfinished{open: map[string]located{}}
 	since := t.cfg.Now().Add(-requestLife - clockSlack)
 	err := t.walk(ctx, store.ReadFrom{Since: since}, func(b *batch) bool { return !b.newest().Before(since) },

@@ -51,7 +51,7 @@ func (x *examiner) report(h *head, how trust) *Report {
 
 func (j *judgement) problem(what string, e *examined, record uint64, detail string) {
 	j.report.Problems = append(j.report.Problems, Problem{
-		What: what, Batch: e.number, Record: record, At: e.from, Detail: detail,
+		Kind: what, Batch: e.number, Record: record, At: e.from, Detail: detail,
 	})
 }
 
@@ -61,7 +61,7 @@ func (j *judgement) judgeHead(h *head, how trust) {
 	}
 	j.chain = j.mainChain(nil)
 	say := func(what, detail string) {
-		j.report.Problems = append(j.report.Problems, Problem{What: what, Detail: detail})
+		j.report.Problems = append(j.report.Problems, Problem{Kind: what, Detail: detail})
 	}
 	switch how {
 	case headAbsent:

@@ -127,10 +127,10 @@ func (c *chain) grow(rng *rand.Rand, batches int) {
 }
 
 // admin appends a batch with one record of the trail's own.
-func (c *chain) admin(event Event, request string, mark *Mark) {
+func (c *chain) admin(event Event, request string, mark *ChainPosition) {
 	c.t.Helper()
 	at := epoch().Add(time.Duration(c.requests) * time.Second)
-	c.add(Record{Kind: KindAdmin, Event: event, At: at, RequestID: request, Mark: mark})
+	c.add(Record{Kind: KindAdmin, Event: event, At: at, RequestID: request, UpTo: mark})
 }
 
 func (c *chain) head() *head {

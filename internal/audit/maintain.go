@@ -19,12 +19,12 @@ const (
 
 // Run keeps the trail within its retention until ctx ends. What goes wrong is
 // logged, and tried again at the next turn.
-func (t *Trail) Run(ctx context.Context) error {
+func (t *Log) Run(ctx context.Context) error {
 	maintain, weigh := time.NewTicker(maintainEvery), time.NewTicker(weighEvery)
 	defer maintain.Stop()
 	defer weigh.Stop()
 	for {
-		err := t.Maintain(ctx)
+		err := t.EnforceRetention(ctx)
 		for again := true; again; {
 			if err != nil && ctx.Err() == nil {
 				t.cfg.Logger.ErrorContext(ctx, "the audit trail is not within its retention", "error", err)
@@ -45,7 +45,7 @@ func (t *Trail) Run(ctx context.Context) error {
 
 // weighing has the log weighed when it has grown by a fiftieth of what it may have,
 // or is full: a burst must not have to wait for the next look.
-func (t *Trail) weighing(through appendFunc) appendFunc {
+func (t *Log) weighing(through appendFunc) appendFunc {
 	grown := int64(0) // of the writer alone
 	return func(ctx context.Context, subject string, data []byte, opts store.AppendOptions) (uint64, error) {
 		seq, err := through(ctx, subject, data, opts)
@@ -60,15 +60,15 @@ func (t *Trail) weighing(through appendFunc) appendFunc {
 	}
 }
 
-// Maintain makes one pass: contents that are too old go, and so does the
+// EnforceRetention makes one pass: contents that are too old go, and so does the
 // beginning of a chain that is too old or too large. Each time the chain itself
 // is told first, so that nothing goes without a reason.
-func (t *Trail) Maintain(ctx context.Context) error {
+func (t *Log) EnforceRetention(ctx context.Context) error {
 	return t.maintain(ctx, t.expire, t.trim)
 }
 
 // maintain repeats each step until it finds nothing more to do.
-func (t *Trail) maintain(ctx context.Context, steps ...func(context.Context) (bool, error)) error {
+func (t *Log) maintain(ctx context.Context, steps ...func(context.Context) (bool, error)) error {
 	t.rewrite.Lock()
 	defer t.rewrite.Unlock()
 	for _, step := range steps {
@@ -84,7 +84,7 @@ func (t *Trail) maintain(ctx context.Context, steps ...func(context.Context) (bo
 
 // expire takes the contents of old batches away, and reports whether there may
 // be more of them.
-func (t *Trail) expire(ctx context.Context) (more bool, err error) {
+func (t *Log) expire(ctx context.Context) (more bool, err error) {
 	if t.cfg.Retention.Contents <= 0 {
 		return false, nil
 	}
@@ -92,7 +92,7 @@ func (t *Trail) expire(ctx context.Context) (more bool, err error) {
 	if err != nil || len(old) == 0 {
 		return false, err
 	}
-	if err := t.append(ctx, &Record{Kind: KindAdmin, Event: EventExpire, Mark: mark}); err != nil {
+	if err := t.append(ctx, &Record{Kind: KindAdmin, Event: EventExpire, UpTo: mark}); err != nil {
 		return false, err
 	}
 	for _, seq := range old {
@@ -118,7 +118,7 @@ func (t *Trail) expire(ctx context.Context) (more bool, err error) {
 // contents, and the newest of those batches. What has none is not here any more,
 // since such batches lie under another subject. The last batch may be among them:
 // what is said before they go makes it the last no more.
-func (t *Trail) expired(ctx context.Context, cutoff time.Time) (old []uint64, newest *Mark, err error) {
+func (t *Log) expired(ctx context.Context, cutoff time.Time) (old []uint64, newest *ChainPosition, err error) {
 	for _, subject := range []string{t.subjects.restated + "*", t.subjects.chain} {
 		original := subject == t.subjects.chain
 		err := t.cfg.Log.Read(ctx, store.ReadFrom{Subject: subject}, func(m store.Message) error {
@@ -151,12 +151,12 @@ func (t *Trail) expired(ctx context.Context, cutoff time.Time) (old []uint64, ne
 
 // trim takes the beginning of the chain away as far as it is too old or too
 // large, and reports whether there may be more to take.
-func (t *Trail) trim(ctx context.Context) (more bool, err error) {
+func (t *Log) trim(ctx context.Context) (more bool, err error) {
 	c, err := t.cut(ctx)
 	if err != nil || c.mark == nil {
 		return false, err
 	}
-	if err := t.append(ctx, &Record{Kind: KindAdmin, Event: EventCheckpoint, Mark: c.mark}); err != nil {
+	if err := t.append(ctx, &Record{Kind: KindAdmin, Event: EventCheckpoint, UpTo: c.mark}); err != nil {
 		return false, err
 	}
 	if c.before > 0 {
@@ -179,13 +179,13 @@ func (t *Trail) trim(ctx context.Context) (more bool, err error) {
 
 // cut is what a trim takes away: everything up to mark.
 type cut struct {
-	mark      *Mark
+	mark      *ChainPosition
 	batches   int
 	before    uint64   // the messages before this one; 0 = none
 	rewritten []uint64 // and these batches, which lie behind it
 }
 
-func (t *Trail) cut(ctx context.Context) (cut, error) {
+func (t *Log) cut(ctx context.Context) (cut, error) {
 	var c cut
 	keep := t.cfg.Retention
 	if keep.Chain <= 0 && keep.MaxBytes <= 0 {

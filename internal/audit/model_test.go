@@ -16,7 +16,7 @@ import (
 // model is what a trail must hold, by request.
 type model struct {
 	desk     *desk
-	trail    *Trail
+	trail    *Log
 	start    time.Time
 	requests []*modelled
 }

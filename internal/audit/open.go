@@ -19,7 +19,7 @@ func (p *place) head(writer string, now time.Time) head {
 
 // resume finds the end of the chain and what is to be said before its next
 // batch. slot is where in the head file the next head goes.
-func (t *Trail) resume(ctx context.Context) (at place, preface []*pending, slot int64, err error) {
+func (t *Log) resume(ctx context.Context) (at place, preface []*pending, slot int64, err error) {
 	h, slot, how, err := readHead(t.cfg.HeadFile, t.cfg.Signer)
 	if err != nil {
 		return place{}, nil, 0, err
@@ -48,7 +48,7 @@ func (t *Trail) resume(ctx context.Context) (at place, preface []*pending, slot 
 }
 
 // tail is the last whole batch of the log; the zero place when there is none.
-func (t *Trail) tail(ctx context.Context) (place, error) {
+func (t *Log) tail(ctx context.Context) (place, error) {
 	m, err := t.cfg.Log.Last(ctx, t.subjects.chain)
 	if errors.Is(err, store.ErrNotFound) {
 		return place{}, nil
@@ -68,7 +68,7 @@ func (t *Trail) tail(ctx context.Context) (place, error) {
 // judge compares the log's end with its head, and says where to go on and what
 // has to be said of it. The chain never goes back behind a head that was signed:
 // what is missing up to there stays missing, for everyone to see.
-func (t *Trail) judge(ctx context.Context, tail place, h *head, how trust) (place, []Record, error) {
+func (t *Log) judge(ctx context.Context, tail place, h *head, how trust) (place, []Record, error) {
 	if how == headAbsent || how == headForged || h.Writer != t.cfg.Writer {
 		var notes []Record
 		if tail.seq != 0 || how != headAbsent {
@@ -103,9 +103,9 @@ func (t *Trail) judge(ctx context.Context, tail place, h *head, how trust) (plac
 
 // damaged is what the store cut out of the log's files before this process read
 // them. It may be a batch, which is missing from now on, or a part of a content.
-func (t *Trail) damaged(ctx context.Context) []Record {
+func (t *Log) damaged(ctx context.Context) []Record {
 	var notes []Record
-	for _, d := range t.cfg.Log.Damaged() {
+	for _, d := range t.cfg.Log.Damage() {
 		notes = append(notes, t.mismatch(ctx, fmt.Sprintf(
 			"files were damaged: of the messages %d to %d what could not be read was cut out, %d bytes", d.From, d.To, d.Bytes))...)
 	}
@@ -113,7 +113,7 @@ func (t *Trail) damaged(ctx context.Context) []Record {
 }
 
 // mismatch says in the log, and returns for the chain, what does not fit.
-func (t *Trail) mismatch(ctx context.Context, note string) []Record {
+func (t *Log) mismatch(ctx context.Context, note string) []Record {
 	t.cfg.Logger.ErrorContext(ctx, "the audit trail is not what it was: run caprouter audit verify", "because", note)
 	return []Record{{Kind: KindAdmin, Event: EventMismatch, Note: note}}
 }
@@ -129,7 +129,7 @@ func (p place) further(tail place) place {
 
 // follows reports whether the chain leads from the head to the tail: the few
 // batches that were written after the last head.
-func (t *Trail) follows(ctx context.Context, from, to place) (bool, error) {
+func (t *Log) follows(ctx context.Context, from, to place) (bool, error) {
 	if from.number == to.number {
 		return true, nil
 	}

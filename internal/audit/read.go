@@ -22,7 +22,7 @@ type Query struct {
 	Cursor string    // Page.Next of the page before; "" = from the beginning
 	Limit  int       // most records of a page; 0 = 100
 	// Keep says whether a record belongs to the answer; nil = every one.
-	Keep func(*Record) bool
+	Filter func(*Record) bool
 	// MaxScan is how many records are looked at for one page; 0 = 10,000. A page
 	// that ends for it may be short, even empty, and is not the last.
 	MaxScan int
@@ -63,7 +63,7 @@ func badCursor(detail string) error {
 
 // Read returns outcome records, oldest first. A cursor that is not one of this
 // trail is a *contract.Error.
-func (t *Trail) Read(ctx context.Context, q Query) (Page, error) {
+func (t *Log) Read(ctx context.Context, q Query) (Page, error) {
 	at := t.now.Load() // before reading: what is written meanwhile is for the next page
 	r := pageReader{trail: t, query: q, next: cursor{seq: at.seq, pos: at.last + 1}}
 	from := store.ReadFrom{Since: q.Since}
@@ -94,7 +94,7 @@ func (t *Trail) Read(ctx context.Context, q Query) (Page, error) {
 }
 
 type pageReader struct {
-	trail   *Trail
+	trail   *Log
 	query   Query
 	from    cursor
 	next    cursor
@@ -127,7 +127,7 @@ func (r *pageReader) take(ctx context.Context, seq uint64, b *batch) error {
 		if rec.Kind != KindOutcome || rec.At.Before(r.query.Since) {
 			continue
 		}
-		if r.query.Keep == nil || r.query.Keep(rec) {
+		if r.query.Filter == nil || r.query.Filter(rec) {
 			r.records = append(r.records, *rec)
 		}
 	}

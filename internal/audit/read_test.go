@@ -13,7 +13,7 @@ import (
 )
 
 // readAll follows the cursor to the end and returns the ids, in order.
-func (d *desk) readAll(trail *Trail, q Query) (ids []string, pages int) {
+func (d *desk) readAll(trail *Log, q Query) (ids []string, pages int) {
 	d.t.Helper()
 	for {
 		page, err := trail.Read(d.t.Context(), q)
@@ -58,11 +58,11 @@ func TestRead(t *testing.T) {
 		{"one by one", Query{Limit: 1}, all},
 		{"seven by seven", Query{Limit: 7}, all},
 		{"looking at three at a time", Query{MaxScan: 3}, all},
-		{"some", Query{Keep: even}, evens},
-		{"some, looking at few", Query{Keep: even, MaxScan: 5, Limit: 2}, evens},
+		{"some", Query{Filter: even}, evens},
+		{"some, looking at few", Query{Filter: even, MaxScan: 5, Limit: 2}, evens},
 		{"since", Query{Since: now.Add(20 * time.Second), Limit: 3}, all[20:]},
 		{"since later than all", Query{Since: now.Add(time.Hour)}, nil},
-		{"none", Query{Keep: func(*Record) bool { return false }, MaxScan: 10}, nil},
+		{"none", Query{Filter: func(*Record) bool { return false }, MaxScan: 10}, nil},
 	}
 	rewrite := []func(){
 		func() {},

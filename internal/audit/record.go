@@ -35,8 +35,8 @@ const (
 	EventMismatch   Event = "mismatch"   // at a start the chain was not what its head said, or its files were damaged; Note: how
 )
 
-// Mark is a place in the chain, for admin records that speak of one.
-type Mark struct {
+// ChainPosition is a place in the chain, for admin records that speak of one.
+type ChainPosition struct {
 	Batch  uint64 `json:"batch"`
 	Record uint64 `json:"record"` // the batch's last
 	Hash   string `json:"hash"`   // of that record, in hex
@@ -62,8 +62,8 @@ type Record struct {
 	Note            string          `json:"note,omitempty"`
 
 	// Event and Mark are those of admin records.
-	Event Event `json:"event,omitempty"`
-	Mark  *Mark `json:"mark,omitempty"`
+	Event Event          `json:"event,omitempty"`
+	UpTo  *ChainPosition `json:"mark,omitempty"`
 
 	// Content is JSON that may be erased, or nil. Of a decision it is the masked
 	// prompt and the decision, of an outcome the prompt and the response.
@@ -79,8 +79,8 @@ type Record struct {
 // The bounds of one record, in bytes.
 const (
 	maxFacts = 64 << 10
-	// MaxContent is the longest Content, in bytes.
-	MaxContent = 16 << 20
+	// MaxContentSize is the longest Content, in bytes.
+	MaxContentSize = 16 << 20
 )
 
 var errRecord = errors.New("not a record")
@@ -95,8 +95,8 @@ func entryOf(rec *Record) (entry, error) {
 	if len(facts) > maxFacts {
 		return entry{}, fmt.Errorf("%w: its facts are %d bytes, at most %d", errRecord, len(facts), maxFacts)
 	}
-	if len(rec.Content) > MaxContent {
-		return entry{}, fmt.Errorf("%w: its content is %d bytes, at most %d", errRecord, len(rec.Content), MaxContent)
+	if len(rec.Content) > MaxContentSize {
+		return entry{}, fmt.Errorf("%w: its content is %d bytes, at most %d", errRecord, len(rec.Content), MaxContentSize)
 	}
 	e := entry{facts: facts}
 	if rec.Content != nil {

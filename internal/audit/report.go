@@ -20,7 +20,7 @@ const (
 
 // Problem is one thing that is wrong.
 type Problem struct {
-	What   string    `json:"what"`
+	Kind   string    `json:"what"`
 	Batch  uint64    `json:"batch,omitzero"`  // 0 = not of one batch
 	Record uint64    `json:"record,omitzero"` // the first record it concerns, as far as that is known
 	At     time.Time `json:"at,omitzero"`     // of the record, or of the one before what is missing
@@ -29,7 +29,7 @@ type Problem struct {
 
 // String renders the problem on one line.
 func (p Problem) String() string {
-	s := p.What
+	s := p.Kind
 	if p.Batch > 0 {
 		s += fmt.Sprintf(" batch %d", p.Batch)
 	}

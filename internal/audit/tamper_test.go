@@ -199,7 +199,7 @@ func renumber(c *chain) {
 func (w want) check(report *Report) error {
 	var found []uint64
 	for _, p := range report.Problems {
-		if p.What != w.what {
+		if p.Kind != w.what {
 			return fmt.Errorf("got %q among the problems, want only %q", p, w.what)
 		}
 		found = append(found, p.Batch)

@@ -35,7 +35,7 @@ type Config struct {
 	Now       func() time.Time
 	// Observe is told of every write: how many records, how long it took, how it
 	// went. Calls do not overlap.
-	Observe func(records int, took time.Duration, err error)
+	OnWrite func(records int, took time.Duration, err error)
 }
 
 // DefaultWriter names the only chain of a store that one process owns.
@@ -66,9 +66,9 @@ func subjectsOf(writer string) subjects {
 // ErrClosed is what Append returns after Close. It wraps store.ErrUnavailable.
 var ErrClosed = fmt.Errorf("the trail is closed: %w", store.ErrUnavailable)
 
-// Trail is an open audit trail. Make one with Open. Its methods may be called
+// Log is an open audit trail. Make one with Open. Its methods may be called
 // from any goroutine.
-type Trail struct {
+type Log struct {
 	cfg      Config
 	subjects subjects
 	index    *index
@@ -120,8 +120,8 @@ func (c Config) check() (Config, error) {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
-	if c.Observe == nil {
-		c.Observe = func(int, time.Duration, error) {}
+	if c.OnWrite == nil {
+		c.OnWrite = func(int, time.Duration, error) {}
 	}
 	return c, nil
 }
@@ -130,11 +130,11 @@ func (c Config) check() (Config, error) {
 // where the log ends, and compares that with the signed head: what does not fit
 // is logged, written into the chain, and named by Verify from then on; it does
 // not keep the router from starting.
-func Open(ctx context.Context, cfg Config) (*Trail, error) {
+func Open(ctx context.Context, cfg Config) (*Log, error) {
 	return openTrail(ctx, cfg, nil)
 }
 
-func openTrail(ctx context.Context, cfg Config, through appendFunc) (_ *Trail, err error) {
+func openTrail(ctx context.Context, cfg Config, through appendFunc) (_ *Log, err error) {
 	defer func() {
 		if err != nil {
 			err = fmt.Errorf("open the audit trail: %w", err)
@@ -143,7 +143,7 @@ func openTrail(ctx context.Context, cfg Config, through appendFunc) (_ *Trail, e
 	if cfg, err = cfg.check(); err != nil {
 		return nil, err
 	}
-	t := &Trail{
+	t := &Log{
 		cfg: cfg, subjects: subjectsOf(cfg.Writer), index: newIndex(indexSize),
 		written: newWritten(writtenSize, cfg.Now()), searches: make(chan struct{}, mostSearches),
 		queue: make(chan *pending, queueSize), closing: make(chan struct{}), ended: make(chan struct{}),
@@ -174,14 +174,14 @@ func openTrail(ctx context.Context, cfg Config, through appendFunc) (_ *Trail, e
 // whatever else is waiting. When ctx ends before, the record may or may not get
 // written. Errors wrap those of the store; a trail that has met another writer
 // fails for good, with store.ErrConflict.
-func (t *Trail) Append(ctx context.Context, rec Record) error {
-	if rec.Kind != KindDecision && rec.Kind != KindOutcome || rec.Event != "" || rec.Mark != nil {
+func (t *Log) Append(ctx context.Context, rec Record) error {
+	if rec.Kind != KindDecision && rec.Kind != KindOutcome || rec.Event != "" || rec.UpTo != nil {
 		return fmt.Errorf("append to the audit trail: %w: kind %q, event %q", errRecord, rec.Kind, rec.Event)
 	}
 	return t.append(ctx, &rec)
 }
 
-func (t *Trail) append(ctx context.Context, rec *Record) error {
+func (t *Log) append(ctx context.Context, rec *Record) error {
 	p, err := t.pending(rec)
 	if err == nil {
 		err = t.submit(ctx, p)
@@ -192,7 +192,7 @@ func (t *Trail) append(ctx context.Context, rec *Record) error {
 	return nil
 }
 
-func (t *Trail) pending(rec *Record) (*pending, error) {
+func (t *Log) pending(rec *Record) (*pending, error) {
 	if rec.At.IsZero() {
 		rec.At = t.cfg.Now()
 	}
@@ -204,7 +204,7 @@ func (t *Trail) pending(rec *Record) (*pending, error) {
 	return &pending{entry: e, kind: rec.Kind, id: rec.RequestID, done: make(chan error, 1)}, nil
 }
 
-func (t *Trail) submit(ctx context.Context, p *pending) error {
+func (t *Log) submit(ctx context.Context, p *pending) error {
 	select {
 	case <-t.closing: // first: a select among ready cases picks any
 		return ErrClosed
@@ -235,7 +235,7 @@ func (t *Trail) submit(ctx context.Context, p *pending) error {
 // Close writes what is waiting, a record that says the trail was closed in good
 // order, and the final head. It may be called again. When ctx ends before, it
 // gives up what is not written yet.
-func (t *Trail) Close(ctx context.Context) error {
+func (t *Log) Close(ctx context.Context) error {
 	t.once.Do(func() {
 		close(t.closing)
 		var late error
@@ -261,7 +261,7 @@ const (
 // sealHeads signs and writes the head whenever the chain has moved on, off the
 // way of those who append. The writer itself writes the first one of a process,
 // and leaves the file alone from then on.
-func (t *Trail) sealHeads(ctx context.Context) error {
+func (t *Log) sealHeads(ctx context.Context) error {
 	pause := time.NewTimer(0)
 	defer pause.Stop()
 	var synced time.Time
@@ -287,7 +287,7 @@ func (t *Trail) sealHeads(ctx context.Context) error {
 	}
 }
 
-func (t *Trail) sealHead() error {
+func (t *Log) sealHead() error {
 	at := t.now.Load()
 	if at.number == 0 {
 		return nil

@@ -47,7 +47,7 @@ func (d *desk) headFile() string { return filepath.Join(d.dir, HeadFile) }
 func (d *desk) now() time.Time { return time.Now().Add(time.Duration(d.clock.Load()) * time.Second) }
 
 // open opens the trail; the test's end closes it.
-func (d *desk) open(change ...func(*Config)) *Trail {
+func (d *desk) open(change ...func(*Config)) *Log {
 	d.t.Helper()
 	cfg := Config{
 		Log: d.log, Signer: testKey, HeadFile: d.headFile(), Now: d.now,
@@ -71,7 +71,7 @@ func (d *desk) open(change ...func(*Config)) *Trail {
 	return trail
 }
 
-func (d *desk) close(trail *Trail) {
+func (d *desk) close(trail *Log) {
 	d.t.Helper()
 	if err := trail.Close(context.Background()); err != nil {
 		d.t.Errorf("close: %v", err)
@@ -80,7 +80,7 @@ func (d *desk) close(trail *Trail) {
 
 // kill ends a trail as the death of its process does: no word of good-bye, and
 // the head where it happened to be.
-func (d *desk) kill(trail *Trail) {
+func (d *desk) kill(trail *Log) {
 	trail.once.Do(func() {
 		trail.group.Stop(nil)
 		if err := trail.group.Wait(); err != nil {
@@ -90,7 +90,7 @@ func (d *desk) kill(trail *Trail) {
 	})
 }
 
-func (d *desk) append(trail *Trail, records ...Record) {
+func (d *desk) append(trail *Log, records ...Record) {
 	d.t.Helper()
 	for _, rec := range records {
 		if err := trail.Append(d.t.Context(), rec); err != nil {
@@ -131,7 +131,7 @@ func TestAppendAndFind(t *testing.T) {
 	decision, outcome := decisionOf(now, 1), outcomeOf(now, 1)
 	d.append(trail, decision, outcome, outcomeOf(now, 2))
 
-	want := Found{Decision: &decision, Outcome: &outcome}
+	want := RequestRecords{Decision: &decision, Outcome: &outcome}
 	for _, open := range []string{"by the index", "by a search"} {
 		found, err := trail.Find(t.Context(), decision.RequestID)
 		if diff := cmp.Diff(want, found, ignored); err != nil || diff != "" {
@@ -158,9 +158,9 @@ func TestAppendRefuses(t *testing.T) {
 		{"a kind that there is not", Record{Kind: "remark"}},
 		{"a record of the trail's own", Record{Kind: KindAdmin, Event: EventErase}},
 		{"an event of the trail's own", Record{Kind: KindOutcome, Event: EventStop}},
-		{"a mark of the trail's own", Record{Kind: KindOutcome, Mark: &Mark{}}},
+		{"a mark of the trail's own", Record{Kind: KindOutcome, UpTo: &ChainPosition{}}},
 		{"too many facts", Record{Kind: KindOutcome, Note: string(make([]byte, maxFacts))}},
-		{"too long a content", Record{Kind: KindOutcome, Content: make([]byte, MaxContent+1)}},
+		{"too long a content", Record{Kind: KindOutcome, Content: make([]byte, MaxContentSize+1)}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -237,7 +237,7 @@ func TestManyCallersShareAMessage(t *testing.T) {
 	d := newDesk(t)
 	var batches, records atomic.Int64
 	trail := d.open(func(c *Config) {
-		c.Observe = func(n int, took time.Duration, err error) {
+		c.OnWrite = func(n int, took time.Duration, err error) {
 			batches.Add(1)
 			records.Add(int64(n))
 			if err != nil || n > maxBatch || took < 0 {
@@ -316,7 +316,7 @@ func TestUnfinished(t *testing.T) {
 		}
 		return got
 	}
-	check := func(trail *Trail, want ...string) {
+	check := func(trail *Log, want ...string) {
 		t.Helper()
 		left, err := trail.Unfinished(t.Context())
 		if diff := cmp.Diff(want, ids(left)); err != nil || diff != "" {

@@ -119,7 +119,7 @@ func TestVerifyExplains(t *testing.T) {
 			report := verify(c.messages, c.head(), headSigned)
 			var got []string
 			for _, p := range report.Problems {
-				got = append(got, p.What)
+				got = append(got, p.Kind)
 			}
 			if !slices.Equal(got, tt.want) {
 				t.Errorf("got problems %v, want %v", report.Problems, tt.want)
@@ -162,7 +162,7 @@ func TestVerifyHead(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			report := verify(tt.messages, tt.head, tt.how)
-			if tt.want == "" && !report.OK() || tt.want != "" && (report.OK() || report.Problems[0].What != tt.want) {
+			if tt.want == "" && !report.OK() || tt.want != "" && (report.OK() || report.Problems[0].Kind != tt.want) {
 				t.Errorf("got problems %v, want %q", report.Problems, tt.want)
 			}
 			if report.Unsigned != tt.unsigned {
@@ -319,10 +319,10 @@ func TestDamagedFilesAreNamed(t *testing.T) {
 				t.Error("nothing was found")
 			}
 			for _, p := range report.Problems {
-				if !slices.Contains([]string{ProblemAltered, ProblemDeleted, ProblemTruncated}, p.What) {
+				if !slices.Contains([]string{ProblemAltered, ProblemDeleted, ProblemTruncated}, p.Kind) {
 					t.Errorf("got problem %q, want it altered, deleted or truncated", p)
 				}
-				if !strings.HasPrefix(p.String(), p.What+" batch ") {
+				if !strings.HasPrefix(p.String(), p.Kind+" batch ") {
 					t.Errorf("got %q, want it to name a batch", p)
 				}
 			}

@@ -14,7 +14,7 @@ import (
 // numbers, where the log has a gap. reached says whether a batch belongs to what
 // is asked for; it must be true for all batches behind one for which it is. A
 // walk from the message seq meets the batch again.
-func (t *Trail) walk(
+func (t *Log) walk(
 	ctx context.Context, from store.ReadFrom, reached func(*batch) bool, fn func(seq uint64, b *batch) error,
 ) error {
 	from.Subject = t.subjects.chain
@@ -44,7 +44,7 @@ func (t *Trail) walk(
 }
 
 // fill calls fn for the rewritten batches of a gap.
-func (t *Trail) fill(ctx context.Context, from, to uint64, fn func(*batch) error) error {
+func (t *Log) fill(ctx context.Context, from, to uint64, fn func(*batch) error) error {
 	for ; from < to; from++ {
 		b, err := t.rewritten(ctx, from)
 		if errors.Is(err, store.ErrNotFound) {
@@ -62,7 +62,7 @@ func (t *Trail) fill(ctx context.Context, from, to uint64, fn func(*batch) error
 
 // plausible keeps a number that cannot be from being taken for a gap of that
 // length.
-func (t *Trail) plausible(b *batch) bool {
+func (t *Log) plausible(b *batch) bool {
 	at := t.now.Load()
 	return at == nil || b.number <= at.number+1
 }
@@ -70,7 +70,7 @@ func (t *Trail) plausible(b *batch) bool {
 // lead returns the first batch before number that is asked for: number itself
 // when no rewritten one right before it is. It doubles its steps back and then
 // halves them, since a whole year may have been rewritten.
-func (t *Trail) lead(ctx context.Context, number uint64, reached func(*batch) bool) (uint64, error) {
+func (t *Log) lead(ctx context.Context, number uint64, reached func(*batch) bool) (uint64, error) {
 	is := func(n uint64) (bool, error) {
 		b, err := t.rewritten(ctx, n)
 		if errors.Is(err, store.ErrNotFound) {
@@ -107,7 +107,7 @@ func (t *Trail) lead(ctx context.Context, number uint64, reached func(*batch) bo
 }
 
 // rewritten reads a batch as it was written anew after an erasure or an expiry.
-func (t *Trail) rewritten(ctx context.Context, number uint64) (*batch, error) {
+func (t *Log) rewritten(ctx context.Context, number uint64) (*batch, error) {
 	n := strconv.FormatUint(number, 10)
 	m, err := t.cfg.Log.Last(ctx, t.subjects.bare+n)
 	if errors.Is(err, store.ErrNotFound) {
@@ -125,7 +125,7 @@ func (t *Trail) rewritten(ctx context.Context, number uint64) (*batch, error) {
 
 // at reads a batch by the message it was written in, or by its number when it
 // was rewritten since.
-func (t *Trail) at(ctx context.Context, r ref) (*batch, error) {
+func (t *Log) at(ctx context.Context, r ref) (*batch, error) {
 	m, err := t.cfg.Log.Get(ctx, r.seq)
 	if errors.Is(err, store.ErrNotFound) {
 		return t.rewritten(ctx, r.number)
@@ -147,7 +147,7 @@ func (b *batch) newest() time.Time {
 
 // load reads a record with its content, wherever that is. A content that has
 // gone meanwhile is one that was erased.
-func (t *Trail) load(ctx context.Context, b *batch, i int) (*Record, error) {
+func (t *Log) load(ctx context.Context, b *batch, i int) (*Record, error) {
 	rec, err := b.record(i)
 	if err != nil || b.entries[i].content.state != contentApart {
 		return rec, err
@@ -160,7 +160,7 @@ func (t *Trail) load(ctx context.Context, b *batch, i int) (*Record, error) {
 	return rec, err
 }
 
-func (t *Trail) joined(ctx context.Context, c *content) ([]byte, error) {
+func (t *Log) joined(ctx context.Context, c *content) ([]byte, error) {
 	var data []byte
 	for _, seq := range c.parts {
 		m, err := t.cfg.Log.Get(ctx, seq)

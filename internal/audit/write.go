@@ -35,7 +35,7 @@ type appendFunc func(ctx context.Context, subject string, data []byte, opts stor
 
 // writer is the one goroutine that extends the chain.
 type writer struct {
-	trail   *Trail
+	trail   *Log
 	append  appendFunc // the log's, but for tests that lose acknowledgements
 	at      place
 	held    *pending   // taken from the queue, and too much for the last batch
@@ -132,7 +132,7 @@ func (w *writer) write(ctx context.Context, first *pending) {
 	if err == nil {
 		err = w.commit(ctx, list)
 	}
-	w.trail.cfg.Observe(len(list), time.Since(start), err)
+	w.trail.cfg.OnWrite(len(list), time.Since(start), err)
 	for _, p := range list {
 		p.done <- err
 	}
@@ -186,8 +186,8 @@ func (w *writer) publish(ctx context.Context, b *batch) error {
 	seq, err := w.append(ctx, w.trail.subjects.chain, b.encode(), store.AppendOptions{
 		// The hash is in the id: a later batch with the same number must not be
 		// taken for a second try of one that was given up.
-		ID:    w.trail.cfg.Writer + ":" + strconv.FormatUint(b.number, 10) + ":" + hash.String()[:16],
-		After: &w.at.seq,
+		ID:         w.trail.cfg.Writer + ":" + strconv.FormatUint(b.number, 10) + ":" + hash.String()[:16],
+		ExpectLast: &w.at.seq,
 	})
 	if err == nil {
 		w.advance(b, seq)

@@ -57,9 +57,9 @@ func TestMessageComesLate(t *testing.T) {
 		switch tries.Add(1) {
 		case 1, 2: // twice, so that there are two that may come
 			if late == nil {
-				after := *opts.After
+				after := *opts.ExpectLast
 				late = func() {
-					if _, err := d.log.Append(t.Context(), subject, data, store.AppendOptions{ID: opts.ID, After: &after}); err != nil {
+					if _, err := d.log.Append(t.Context(), subject, data, store.AppendOptions{ID: opts.ID, ExpectLast: &after}); err != nil {
 						t.Error(err)
 					}
 				}
@@ -156,7 +156,7 @@ func TestStoreIsReallyFull(t *testing.T) {
 	if _, err := trail.Find(t.Context(), rec.RequestID); err != nil {
 		t.Errorf("reading must go on: %v", err)
 	}
-	if err := trail.Maintain(t.Context()); err != nil {
+	if err := trail.EnforceRetention(t.Context()); err != nil {
 		t.Fatalf("trim a full log: %v", err)
 	}
 	d.append(trail, outcomeOf(now, 2))
@@ -243,7 +243,7 @@ func TestStartFindsTampering(t *testing.T) {
 				report := d.verify()
 				found := false
 				for _, p := range report.Problems {
-					found = found || p.What == tt.want
+					found = found || p.Kind == tt.want
 				}
 				if !found {
 					t.Errorf("got problems %v, want one that is %q", report.Problems, tt.want)
@@ -268,7 +268,7 @@ func TestKeyChanges(t *testing.T) {
 	if err != nil || !report.OK() || len(report.Notes) != 1 {
 		t.Errorf("with the new key: error %v, problems %v, notes %q, want a note", err, report.Problems, report.Notes)
 	}
-	if report := d.verify(); len(report.Problems) != 1 || report.Problems[0].What != ProblemHeadUnknownKey {
+	if report := d.verify(); len(report.Problems) != 1 || report.Problems[0].Kind != ProblemHeadUnknownKey {
 		t.Errorf("with the old key: got problems %v, want %s", report.Problems, ProblemHeadUnknownKey)
 	}
 }
@@ -290,7 +290,7 @@ func TestLogLosesItsEnd(t *testing.T) {
 	d.append(trail, outcomeOf(now, 4))
 	d.close(trail)
 	report := d.verify()
-	if len(report.Problems) != 1 || report.Problems[0].What != ProblemTruncated || report.Problems[0].Batch != 3 {
+	if len(report.Problems) != 1 || report.Problems[0].Kind != ProblemTruncated || report.Problems[0].Batch != 3 {
 		t.Errorf("got problems %v, want batch 3 truncated", report.Problems)
 	}
 }

@@ -114,8 +114,8 @@ func (s *Stream) publish(ctx context.Context, ev *contract.Event) error {
 	return err
 }
 
-// Forget removes the events of a request.
-func (s *Stream) Forget(ctx context.Context, requestID string) error {
+// Delete removes the events of a request.
+func (s *Stream) Delete(ctx context.Context, requestID string) error {
 	if !validID(requestID) {
 		return nil
 	}

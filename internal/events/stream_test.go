@@ -179,8 +179,8 @@ func TestGoneWhenForgotten(t *testing.T) {
 	if err := s.Read(t.Context(), "r-1", h.seqs[1]+1, rest.until(1)); !errors.Is(err, errEnough) {
 		t.Errorf("from behind it: got error %v, want the rest", err)
 	}
-	must(t, s.Forget(t.Context(), "r-1"))
-	must(t, s.Forget(t.Context(), "no id"))
+	must(t, s.Delete(t.Context(), "r-1"))
+	must(t, s.Delete(t.Context(), "no id"))
 	if err := s.Read(t.Context(), "r-1", rest.seqs[0], h.hear); !errors.Is(err, ErrGone) {
 		t.Errorf("after Forget: got error %v, want %v", err, ErrGone)
 	}

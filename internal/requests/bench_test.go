@@ -13,14 +13,14 @@ import (
 )
 
 // durable is a book every write of which is forced to disk.
-func durable(b *testing.B) *Book {
+func durable(b *testing.B) *Store {
 	b.Helper()
 	s := teststore.Open(b, func(cfg *store.Config) { cfg.SyncEvery = 0 })
 	bucket, err := s.Bucket(b.Context(), store.BucketConfig{Name: "REQUESTS"})
 	if err != nil {
 		b.Fatal(err)
 	}
-	return NewBook(bucket)
+	return NewStore(bucket)
 }
 
 // BenchmarkFsync is the floor of a durable step: a record appended to a file, and
@@ -64,7 +64,7 @@ func BenchmarkChange(b *testing.B) {
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := book.Change(b.Context(), testID, func(r *Record) error { return r.TakeOver(owner, now) }); err != nil {
+		if _, err := book.Update(b.Context(), testID, func(r *Record) error { return r.TakeOver(owner, now) }); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -75,7 +75,7 @@ func BenchmarkChange(b *testing.B) {
 func BenchmarkTakeOver(b *testing.B) {
 	const n = 10_000
 	bucket := openBucket(b)
-	book := NewBook(bucket)
+	book := NewStore(bucket)
 	ctx := b.Context()
 	run.ForEach(ctx, 64, n, func(ctx context.Context, i int) {
 		if err := book.Create(ctx, accepted(fmt.Sprint("r-", i))); err != nil {
@@ -84,7 +84,7 @@ func BenchmarkTakeOver(b *testing.B) {
 	})
 	b.Run("index", func(b *testing.B) {
 		for b.Loop() {
-			if ids, err := book.Open(ctx); err != nil || len(ids) != n {
+			if ids, err := book.ListOpen(ctx); err != nil || len(ids) != n {
 				b.Fatal(len(ids), err)
 			}
 		}
@@ -93,15 +93,15 @@ func BenchmarkTakeOver(b *testing.B) {
 	b.Run("64 at a time", func(b *testing.B) { takeAll(b, book, 64) })
 }
 
-func takeAll(b *testing.B, book *Book, limit int) {
+func takeAll(b *testing.B, book *Store, limit int) {
 	b.Helper()
 	for b.Loop() {
-		ids, err := book.Open(b.Context())
+		ids, err := book.ListOpen(b.Context())
 		if err != nil {
 			b.Fatal(err)
 		}
 		run.ForEach(b.Context(), limit, len(ids), func(ctx context.Context, i int) {
-			if _, err := book.Change(ctx, ids[i], func(r *Record) error { return r.TakeOver(owner, now) }); err != nil {
+			if _, err := book.Update(ctx, ids[i], func(r *Record) error { return r.TakeOver(owner, now) }); err != nil {
 				b.Error(err)
 			}
 		})

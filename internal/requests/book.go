@@ -27,20 +27,20 @@ type bucket interface {
 	Put(ctx context.Context, key string, value []byte) (uint64, error)
 	Delete(ctx context.Context, key string) error
 	Scan(ctx context.Context, prefix string, fn func(store.Entry) error) error
-	Filled(ctx context.Context) (float64, error)
+	Usage(ctx context.Context) (float64, error)
 }
 
-// Book holds the records of requests. It keeps nothing in memory and may be used
+// Store holds the records of requests. It keeps nothing in memory and may be used
 // by any number of goroutines. Its errors wrap the store's: ErrNotFound, ErrExists,
 // ErrFull, ErrUnavailable.
-type Book struct{ bucket bucket }
+type Store struct{ bucket bucket }
 
-// NewBook opens the book that lies in the bucket.
-func NewBook(b *store.Bucket) *Book { return &Book{bucket: b} }
+// NewStore opens the book that lies in the bucket.
+func NewStore(b *store.Bucket) *Store { return &Store{bucket: b} }
 
 // Create writes a new record. When it returns nil the record is on disk and, where
 // it has not ended, in the index.
-func (b *Book) Create(ctx context.Context, r *Record) error {
+func (b *Store) Create(ctx context.Context, r *Record) error {
 	if r.State == "" {
 		r.State = StateAccepted
 	}
@@ -67,12 +67,12 @@ func (b *Book) Create(ctx context.Context, r *Record) error {
 }
 
 // Get reads a record.
-func (b *Book) Get(ctx context.Context, id string) (*Record, error) {
+func (b *Store) Get(ctx context.Context, id string) (*Record, error) {
 	r, _, err := b.load(ctx, id)
 	return r, err
 }
 
-// Change moves a record on: fn is called with the record as it is, and what it
+// Update moves a record on: fn is called with the record as it is, and what it
 // makes of it is written, unless somebody else wrote meanwhile. Then fn is called
 // again with what they wrote. Change returns the record as written.
 //
@@ -81,7 +81,7 @@ func (b *Book) Get(ctx context.Context, id string) (*Record, error) {
 // change was written, and comes with no record: what must be known is done with a
 // context that ends late, since only the same call recognises its own write. The
 // index is left alone: see Settle.
-func (b *Book) Change(ctx context.Context, id string, fn func(*Record) error) (*Record, error) {
+func (b *Store) Update(ctx context.Context, id string, fn func(*Record) error) (*Record, error) {
 	var tried []byte
 	for {
 		r, e, err := b.load(ctx, id)
@@ -115,9 +115,9 @@ func (b *Book) Change(ctx context.Context, id string, fn func(*Record) error) (*
 	}
 }
 
-// Open lists the requests that were not settled, oldest first. Some may have ended,
+// ListOpen lists the requests that were not settled, oldest first. Some may have ended,
 // or be gone: their process died before it settled them.
-func (b *Book) Open(ctx context.Context) ([]string, error) {
+func (b *Store) ListOpen(ctx context.Context) ([]string, error) {
 	var ids []string
 	err := b.bucket.Scan(ctx, markPrefix, func(e store.Entry) error {
 		ids = append(ids, strings.TrimPrefix(e.Key, markPrefix))
@@ -129,9 +129,9 @@ func (b *Book) Open(ctx context.Context) ([]string, error) {
 	return ids, nil
 }
 
-// Settle takes a request out of the index, when all that follows from its end was
+// RemoveOpen takes a request out of the index, when all that follows from its end was
 // done.
-func (b *Book) Settle(ctx context.Context, id string) error {
+func (b *Store) RemoveOpen(ctx context.Context, id string) error {
 	if !validID(id) {
 		return nil
 	}
@@ -142,33 +142,33 @@ func (b *Book) Settle(ctx context.Context, id string) error {
 }
 
 // Delete removes a request and every trace of it from the book.
-func (b *Book) Delete(ctx context.Context, id string) error {
+func (b *Store) Delete(ctx context.Context, id string) error {
 	if !validID(id) {
 		return nil
 	}
 	if err := b.bucket.Delete(ctx, recordPrefix+id); err != nil {
 		return fmt.Errorf("delete request %s: %w", id, err)
 	}
-	return b.Settle(ctx, id)
+	return b.RemoveOpen(ctx, id)
 }
 
 // reserve is the part of the room that new requests leave to those that were
 // accepted: their records grow with every result, and must be able to.
 const reserve = 0.3
 
-// Room reports whether there is room for one more request. It looks at the store;
+// HasCapacity reports whether there is room for one more request. It looks at the store;
 // ask it seldom.
-func (b *Book) Room(ctx context.Context) (bool, error) {
-	filled, err := b.bucket.Filled(ctx)
+func (b *Store) HasCapacity(ctx context.Context) (bool, error) {
+	filled, err := b.bucket.Usage(ctx)
 	if err != nil {
 		return false, fmt.Errorf("room for requests: %w", err)
 	}
 	return filled <= 1-reserve, nil
 }
 
-// Marked reports whether the request is in the index of those that have not ended,
+// IsOpen reports whether the request is in the index of those that have not ended,
 // or whose end is not settled yet.
-func (b *Book) Marked(ctx context.Context, id string) (bool, error) {
+func (b *Store) IsOpen(ctx context.Context, id string) (bool, error) {
 	if !validID(id) {
 		return false, nil
 	}
@@ -182,10 +182,10 @@ func (b *Book) Marked(ctx context.Context, id string) (bool, error) {
 	return true, nil
 }
 
-// Mark puts a request into the index of those that have not ended. A Create that
+// AddOpen puts a request into the index of those that have not ended. A Create that
 // broke off in the middle can leave a record that is not in it; nobody was told
 // that it was accepted.
-func (b *Book) Mark(ctx context.Context, id string) error {
+func (b *Store) AddOpen(ctx context.Context, id string) error {
 	if _, err := b.bucket.Put(ctx, markPrefix+id, nil); err != nil {
 		return fmt.Errorf("mark request %s: %w", id, err)
 	}
@@ -193,7 +193,7 @@ func (b *Book) Mark(ctx context.Context, id string) error {
 }
 
 // load reads a record and its place in the store.
-func (b *Book) load(ctx context.Context, id string) (*Record, store.Entry, error) {
+func (b *Store) load(ctx context.Context, id string) (*Record, store.Entry, error) {
 	if !validID(id) {
 		return nil, store.Entry{}, fmt.Errorf("read request %q: %w", id, store.ErrNotFound)
 	}

@@ -69,15 +69,15 @@ func once(op string, err error) func(string) error {
 	}
 }
 
-func open(t *testing.T, b *Book) []string {
+func open(t *testing.T, b *Store) []string {
 	t.Helper()
-	ids, err := b.Open(t.Context())
+	ids, err := b.ListOpen(t.Context())
 	must(t, err)
 	return ids
 }
 
 func TestBook(t *testing.T) {
-	b := NewBook(openBucket(t))
+	b := NewStore(openBucket(t))
 	ctx := t.Context()
 	var ids []string
 	for i := range 3 {
@@ -96,7 +96,7 @@ func TestBook(t *testing.T) {
 		t.Errorf("the record (-want +got):\n%s", diff)
 	}
 
-	written, err := b.Change(ctx, "r-2", func(r *Record) error { return r.End("failed", answer("failed"), now) })
+	written, err := b.Update(ctx, "r-2", func(r *Record) error { return r.End("failed", answer("failed"), now) })
 	must(t, err)
 	got, err = b.Get(ctx, "r-2")
 	must(t, err)
@@ -106,8 +106,8 @@ func TestBook(t *testing.T) {
 	if diff := cmp.Diff(ids, open(t, b)); diff != "" {
 		t.Errorf("open after an end, before it is settled (-want +got):\n%s", diff)
 	}
-	must(t, b.Settle(ctx, "r-2"))
-	must(t, b.Settle(ctx, "r-2"))
+	must(t, b.RemoveOpen(ctx, "r-2"))
+	must(t, b.RemoveOpen(ctx, "r-2"))
 	must(t, b.Delete(ctx, "r-1"))
 	must(t, b.Delete(ctx, "r-1"))
 	if diff := cmp.Diff([]string{"r-3"}, open(t, b)); diff != "" {
@@ -122,18 +122,18 @@ func TestBook(t *testing.T) {
 }
 
 func TestBookWithoutARecord(t *testing.T) {
-	b := NewBook(openBucket(t))
+	b := NewStore(openBucket(t))
 	ctx := t.Context()
 	for _, id := range []string{"r-9", "", "a.b", ">", "*", "open.r-9"} {
 		t.Run(id, func(t *testing.T) {
 			if _, err := b.Get(ctx, id); !errors.Is(err, store.ErrNotFound) {
 				t.Errorf("Get: got error %v, want %v", err, store.ErrNotFound)
 			}
-			_, err := b.Change(ctx, id, func(*Record) error { t.Error("there is a record, want none"); return nil })
+			_, err := b.Update(ctx, id, func(*Record) error { t.Error("there is a record, want none"); return nil })
 			if !errors.Is(err, store.ErrNotFound) {
 				t.Errorf("Change: got error %v, want %v", err, store.ErrNotFound)
 			}
-			must(t, b.Settle(ctx, id))
+			must(t, b.RemoveOpen(ctx, id))
 			must(t, b.Delete(ctx, id))
 		})
 	}
@@ -141,7 +141,7 @@ func TestBookWithoutARecord(t *testing.T) {
 
 func TestCreate(t *testing.T) {
 	bucket := openBucket(t)
-	b := NewBook(bucket)
+	b := NewStore(bucket)
 	ctx := t.Context()
 	must(t, b.Create(ctx, accepted("r-1")))
 	if err := b.Create(ctx, accepted("r-1")); !errors.Is(err, store.ErrExists) {
@@ -156,9 +156,9 @@ func TestCreate(t *testing.T) {
 		t.Error("an id that is no key: got no error, want one")
 	}
 
-	confirmationLost := &Book{&faulty{bucket: bucket, after: once("create", store.ErrExists)}}
+	confirmationLost := &Store{&faulty{bucket: bucket, after: once("create", store.ErrExists)}}
 	must(t, confirmationLost.Create(ctx, accepted("r-2")))
-	down := &Book{&faulty{bucket: bucket, before: once("create", store.ErrUnavailable)}}
+	down := &Store{&faulty{bucket: bucket, before: once("create", store.ErrUnavailable)}}
 	if err := down.Create(ctx, accepted("r-3")); !errors.Is(err, store.ErrUnavailable) {
 		t.Errorf("a store that is down: got error %v, want %v", err, store.ErrUnavailable)
 	}
@@ -166,11 +166,11 @@ func TestCreate(t *testing.T) {
 
 func TestChangeDecidesAgain(t *testing.T) {
 	bucket := openBucket(t)
-	other := NewBook(bucket)
+	other := NewStore(bucket)
 	ctx := t.Context()
 	must(t, other.Create(ctx, accepted("r-1")))
 	meanwhile := func(string) error {
-		_, err := other.Change(ctx, "r-1", func(r *Record) error {
+		_, err := other.Update(ctx, "r-1", func(r *Record) error {
 			if r.Epoch < 3 {
 				return r.TakeOver("router-2", now)
 			}
@@ -178,9 +178,9 @@ func TestChangeDecidesAgain(t *testing.T) {
 		})
 		return err
 	}
-	b := &Book{&faulty{bucket: bucket, before: meanwhile}}
+	b := &Store{&faulty{bucket: bucket, before: meanwhile}}
 	var saw []int
-	got, err := b.Change(ctx, "r-1", func(r *Record) error {
+	got, err := b.Update(ctx, "r-1", func(r *Record) error {
 		saw = append(saw, r.Epoch)
 		return r.End("cancelled", answer("cancelled"), now)
 	})
@@ -191,25 +191,25 @@ func TestChangeDecidesAgain(t *testing.T) {
 }
 
 func TestChangeThatIsRefused(t *testing.T) {
-	b := NewBook(openBucket(t))
+	b := NewStore(openBucket(t))
 	ctx := t.Context()
 	must(t, b.Create(ctx, accepted("r-1")))
 	own := errors.New("no")
-	got, err := b.Change(ctx, "r-1", func(r *Record) error {
-		r.Only = "half done"
+	got, err := b.Update(ctx, "r-1", func(r *Record) error {
+		r.OnlyAgent = "half done"
 		return own
 	})
-	if !errors.Is(err, own) || got == nil || got.Only != "" {
+	if !errors.Is(err, own) || got == nil || got.OnlyAgent != "" {
 		t.Errorf("got %+v and error %v, want the record as it was and %v", got, err, own)
 	}
-	if got, err = b.Get(ctx, "r-1"); err != nil || got.Only != "" {
+	if got, err = b.Get(ctx, "r-1"); err != nil || got.OnlyAgent != "" {
 		t.Errorf("in the store: got %+v and error %v, want the record as it was", got, err)
 	}
 }
 
 func TestChangeOfNothingWritesNothing(t *testing.T) {
 	writes := 0
-	b := &Book{&faulty{bucket: openBucket(t), before: func(op string) error {
+	b := &Store{&faulty{bucket: openBucket(t), before: func(op string) error {
 		if op == "update" {
 			writes++
 		}
@@ -218,7 +218,7 @@ func TestChangeOfNothingWritesNothing(t *testing.T) {
 	ctx := t.Context()
 	must(t, b.Create(ctx, inState(t, StateRunning)))
 	for _, text := range []string{"x", "x", "x"} {
-		_, err := b.Change(ctx, testID, func(r *Record) error {
+		_, err := b.Update(ctx, testID, func(r *Record) error {
 			_, err := r.Deliver("t1", "quality", result(text))
 			return err
 		})
@@ -232,11 +232,11 @@ func TestChangeOfNothingWritesNothing(t *testing.T) {
 // A write whose confirmation got lost meets itself when it is tried again: that is
 // no conflict, though what was to be done cannot be done twice.
 func TestChangeKnowsItsOwnWrite(t *testing.T) {
-	b := &Book{&faulty{bucket: openBucket(t), after: once("update", store.ErrConflict)}}
+	b := &Store{&faulty{bucket: openBucket(t), after: once("update", store.ErrConflict)}}
 	ctx := t.Context()
 	must(t, b.Create(ctx, accepted("r-1")))
 	calls := 0
-	got, err := b.Change(ctx, "r-1", func(r *Record) error {
+	got, err := b.Update(ctx, "r-1", func(r *Record) error {
 		calls++
 		return r.Plan(decision(), parts(), nil)
 	})
@@ -247,17 +247,17 @@ func TestChangeKnowsItsOwnWrite(t *testing.T) {
 }
 
 func TestChangeEndsWithTheStore(t *testing.T) {
-	b := &Book{&faulty{bucket: openBucket(t), before: once("update", store.ErrFull)}}
+	b := &Store{&faulty{bucket: openBucket(t), before: once("update", store.ErrFull)}}
 	ctx := t.Context()
 	must(t, b.Create(ctx, accepted("r-1")))
 	take := func(r *Record) error { return r.TakeOver(owner, now) }
-	if got, err := b.Change(ctx, "r-1", take); !errors.Is(err, store.ErrFull) || got != nil {
+	if got, err := b.Update(ctx, "r-1", take); !errors.Is(err, store.ErrFull) || got != nil {
 		t.Errorf("a full store: got %+v and error %v, want nothing and %v", got, err, store.ErrFull)
 	}
-	if got, err := b.Change(ctx, "r-1", take); err != nil || got.Epoch != 1 {
+	if got, err := b.Update(ctx, "r-1", take); err != nil || got.Epoch != 1 {
 		t.Errorf("afterwards: got %+v and error %v, want epoch 1", got, err)
 	}
-	_, err := b.Change(ctx, "r-1", func(r *Record) error {
+	_, err := b.Update(ctx, "r-1", func(r *Record) error {
 		r.Tasks = append(r.Tasks, Task{ID: "t1"})
 		return nil
 	})
@@ -268,7 +268,7 @@ func TestChangeEndsWithTheStore(t *testing.T) {
 
 func TestUnreadableRecords(t *testing.T) {
 	bucket := openBucket(t)
-	b := NewBook(bucket)
+	b := NewStore(bucket)
 	ctx := t.Context()
 	data, err := encode(accepted("r-1"))
 	must(t, err)
@@ -285,7 +285,7 @@ func TestUnreadableRecords(t *testing.T) {
 
 func TestMark(t *testing.T) {
 	bucket := openBucket(t)
-	b := NewBook(bucket)
+	b := NewStore(bucket)
 	ctx := t.Context()
 	must(t, b.Create(ctx, accepted("r-1")))
 	must(t, bucket.Delete(ctx, markPrefix+"r-1")) // as a Create leaves it that breaks off
@@ -293,7 +293,7 @@ func TestMark(t *testing.T) {
 		t.Fatalf("open: got %v, want none", got)
 	}
 	for range 2 {
-		must(t, b.Mark(ctx, "r-1"))
+		must(t, b.AddOpen(ctx, "r-1"))
 		if diff := cmp.Diff([]string{"r-1"}, open(t, b)); diff != "" {
 			t.Errorf("open (-want +got):\n%s", diff)
 		}
@@ -302,11 +302,11 @@ func TestMark(t *testing.T) {
 
 // A racer who lost the race and one who is cancelled end, whatever goes on.
 func TestChangeEndsWithItsContext(t *testing.T) {
-	b := NewBook(openBucket(t))
+	b := NewStore(openBucket(t))
 	must(t, b.Create(t.Context(), accepted("r-1")))
 	ctx, cancel := context.WithCancel(t.Context())
 	b.bucket = &faulty{bucket: b.bucket, before: func(string) error { cancel(); return store.ErrConflict }}
-	_, err := b.Change(ctx, "r-1", func(r *Record) error { return r.TakeOver(owner, now) })
+	_, err := b.Update(ctx, "r-1", func(r *Record) error { return r.TakeOver(owner, now) })
 	if err == nil {
 		t.Error("got no error, want one")
 	}
@@ -318,13 +318,13 @@ type crowded struct {
 	filled float64
 }
 
-func (c *crowded) Filled(context.Context) (float64, error) { return c.filled, nil }
+func (c *crowded) Usage(context.Context) (float64, error) { return c.filled, nil }
 
 func TestRoom(t *testing.T) {
-	b := NewBook(openBucket(t))
+	b := NewStore(openBucket(t))
 	for filled, want := range map[float64]bool{0: true, 0.69: true, 0.71: false, 1: false} {
 		b.bucket = &crowded{bucket: b.bucket, filled: filled}
-		if got, err := b.Room(t.Context()); err != nil || got != want {
+		if got, err := b.HasCapacity(t.Context()); err != nil || got != want {
 			t.Errorf("filled by %g: got %t, %v, want %t", filled, got, err, want)
 		}
 	}

@@ -19,10 +19,10 @@ func full(t *testing.T) *Record {
 	r.Caller.AllAgents = true
 	r.Request.SessionID, r.Request.AgentID = "s1", new("quality")
 	r.History = []contract.Turn{{Role: "user", Content: "olá"}}
-	r.Settled = &Settled{Classification: decision().Classification, Reason: "chosen"}
-	r.Only = "quality"
+	r.Pinned = &PinnedClassification{Classification: decision().Classification, Reason: "chosen"}
+	r.OnlyAgent = "quality"
 	planned := parts()
-	planned[1].Agents, planned[1].Down = nil, &contract.Candidate{AgentID: "costs", Gates: []contract.Gate{{Gate: "state", Reason: "down"}}}
+	planned[1].Agents, planned[1].Unavailable = nil, &contract.Candidate{AgentID: "costs", Gates: []contract.Gate{{Gate: "state", Reason: "down"}}}
 	must(t, r.Plan(decision(), planned, []contract.Omitted{{Subtask: 2, Title: "Sing", Reason: "no_match"}}))
 	must(t, r.Start(owner, 0))
 	must(t, r.Send(Task{ID: "t1", AgentID: "quality", SentAt: now}))
@@ -80,7 +80,7 @@ func TestSameRecord(t *testing.T) {
 	a, err := encode(accepted(testID))
 	must(t, err)
 	other := accepted(testID)
-	other.Only = "quality"
+	other.OnlyAgent = "quality"
 	b, err := encode(other)
 	must(t, err)
 	tests := []struct {

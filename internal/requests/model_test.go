@@ -57,8 +57,8 @@ type work struct {
 
 type world struct {
 	id     string
-	plain  *Book // without mishaps
-	book   *Book
+	plain  *Store // without mishaps
+	book   *Store
 	nested bool // inside somebody else's change
 
 	alive   process
@@ -71,8 +71,8 @@ type world struct {
 }
 
 func newWorld(t *rapid.T, b *store.Bucket, id string) *world {
-	w := &world{id: id, plain: NewBook(b), tasks: map[string]*work{}, taken: map[string]string{}, alive: process{owner: "p0"}}
-	w.book = &Book{&faulty{
+	w := &world{id: id, plain: NewStore(b), tasks: map[string]*work{}, taken: map[string]string{}, alive: process{owner: "p0"}}
+	w.book = &Store{&faulty{
 		bucket: b,
 		before: func(string) error { // somebody else comes first
 			if !w.nested && rapid.IntRange(0, 3).Draw(t, "interrupted") == 0 {
@@ -96,7 +96,7 @@ func newWorld(t *rapid.T, b *store.Bucket, id string) *world {
 	r.Owner = w.alive.owner
 	err := w.plain.Create(t.Context(), r)
 	if err == nil && rapid.IntRange(0, 3).Draw(t, "running") > 0 {
-		_, err = w.plain.Change(t.Context(), id, func(r *Record) error {
+		_, err = w.plain.Update(t.Context(), id, func(r *Record) error {
 			return errors.Join(r.Plan(decision(), parts(), nil), r.Start(r.Owner, 0))
 		})
 	}
@@ -108,8 +108,8 @@ func newWorld(t *rapid.T, b *store.Bucket, id string) *world {
 
 // as changes the request as a process does that believes to drive it.
 func (w *world) as(t *rapid.T, p process, fn func(*Record) error) (*Record, error) {
-	return w.book.Change(t.Context(), w.id, func(r *Record) error {
-		if err := r.Owned(p.owner, p.epoch); err != nil {
+	return w.book.Update(t.Context(), w.id, func(r *Record) error {
+		if err := r.CheckOwner(p.owner, p.epoch); err != nil {
 			return err
 		}
 		return fn(r)
@@ -275,7 +275,7 @@ func (w *world) callback(t *rapid.T) {
 		return // a first result is the agent's word, whatever it is
 	}
 	var fresh bool
-	_, err := w.book.Change(t.Context(), w.id, func(r *Record) (err error) {
+	_, err := w.book.Update(t.Context(), w.id, func(r *Record) (err error) {
 		fresh, err = r.Deliver(id, agent, res)
 		return err
 	})
@@ -293,7 +293,7 @@ func (w *world) callback(t *rapid.T) {
 func (w *world) die(t *rapid.T) {
 	w.dead = append(w.dead, w.alive)
 	next := process{owner: fmt.Sprint("p", len(w.dead))}
-	r, err := w.plain.Change(t.Context(), w.id, func(r *Record) error { return r.TakeOver(next.owner, now) })
+	r, err := w.plain.Update(t.Context(), w.id, func(r *Record) error { return r.TakeOver(next.owner, now) })
 	switch {
 	case errors.Is(err, ErrEnded):
 		next.epoch = r.Epoch
@@ -322,7 +322,7 @@ func (w *world) cancel(t *rapid.T) {
 	if rapid.IntRange(0, 9).Draw(t, "really") != 0 {
 		return
 	}
-	_, err := w.plain.Change(t.Context(), w.id, func(r *Record) error {
+	_, err := w.plain.Update(t.Context(), w.id, func(r *Record) error {
 		resp := answer(contract.StatusCancelled)
 		resp.Tasks = r.Reports()
 		return r.End(contract.StatusCancelled, resp, now)

@@ -35,10 +35,10 @@ func TestDeliver(t *testing.T) {
 		{"a task that was sent", nil, "t1", "quality", result("x"), nil, true},
 		{"one that waits", steps(func(t *testing.T, r *Record) { must(t, r.Wait("t1")) }), "t1", "quality", result("x"), nil, true},
 		{"the same again", steps(first), "t1", "quality", result("first"), nil, false},
-		{"another", steps(first), "t1", "quality", result("second"), ErrOtherResult, false},
+		{"another", steps(first), "t1", "quality", result("second"), ErrDifferentResult, false},
 		{"the same as the direct reply", steps(did(Outcome{Result: result("x")})), "t1", "quality", result("x"), nil, false},
-		{"another than the direct reply", steps(did(Outcome{Result: result("x")})), "t1", "quality", result("y"), ErrOtherResult, false},
-		{"after it was given up", steps(did(failed(contract.TaskDeadlineExceeded))), "t1", "quality", result("x"), ErrOtherResult, false},
+		{"another than the direct reply", steps(did(Outcome{Result: result("x")})), "t1", "quality", result("y"), ErrDifferentResult, false},
+		{"after it was given up", steps(did(failed(contract.TaskDeadlineExceeded))), "t1", "quality", result("x"), ErrDifferentResult, false},
 		{"the same after the end", steps(first, ended), "t1", "quality", result("first"), nil, false},
 		{"another after the end", steps(first, ended), "t1", "quality", result("second"), ErrEnded, false},
 		{"the first after the end", steps(ended), "t1", "quality", result("x"), ErrEnded, false},
@@ -85,10 +85,10 @@ func TestFinish(t *testing.T) {
 		{"neither", nothing, "t1", Outcome{}, ErrTransition},
 		{"both", nothing, "t1", Outcome{Result: result("x"), Err: &contract.TaskError{}}, ErrTransition},
 		{"an unknown task", nothing, "t9", Outcome{Result: result("x")}, ErrUnknownTask},
-		{"another after a result", did(Outcome{Result: result("x")}), "t1", Outcome{Result: result("y")}, ErrOtherResult},
-		{"an error after a result", did(Outcome{Result: result("x")}), "t1", failed(contract.TaskDeadlineExceeded), ErrOtherResult},
-		{"an error after an error", did(failed(contract.TaskBadResult)), "t1", failed(contract.TaskBadResult), ErrOtherResult},
-		{"a result after an error", did(failed(contract.TaskBadResult)), "t1", Outcome{Result: result("x")}, ErrOtherResult},
+		{"another after a result", did(Outcome{Result: result("x")}), "t1", Outcome{Result: result("y")}, ErrDifferentResult},
+		{"an error after a result", did(Outcome{Result: result("x")}), "t1", failed(contract.TaskDeadlineExceeded), ErrDifferentResult},
+		{"an error after an error", did(failed(contract.TaskBadResult)), "t1", failed(contract.TaskBadResult), ErrDifferentResult},
+		{"a result after an error", did(failed(contract.TaskBadResult)), "t1", Outcome{Result: result("x")}, ErrDifferentResult},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

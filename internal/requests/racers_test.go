@@ -26,9 +26,9 @@ func TestRacers(t *testing.T) {
 		{"deliver", StateRunning, func(r *Record, i int) error {
 			_, err := r.Deliver("t1", "quality", result(fmt.Sprint(i)))
 			return err
-		}, ErrOtherResult},
+		}, ErrDifferentResult},
 	}
-	b := NewBook(openBucket(t))
+	b := NewStore(openBucket(t))
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			r := inState(t, tt.from)
@@ -37,7 +37,7 @@ func TestRacers(t *testing.T) {
 			var all sync.WaitGroup
 			for i := range racers {
 				all.Go(func() {
-					_, errs[i] = b.Change(t.Context(), r.ID, func(r *Record) error { return tt.do(r, i) })
+					_, errs[i] = b.Update(t.Context(), r.ID, func(r *Record) error { return tt.do(r, i) })
 				})
 			}
 			all.Wait()
@@ -60,13 +60,13 @@ func TestRacers(t *testing.T) {
 
 // The same result told 64 times at once is fresh once.
 func TestRacersWithTheSameResult(t *testing.T) {
-	b := NewBook(openBucket(t))
+	b := NewStore(openBucket(t))
 	must(t, b.Create(t.Context(), inState(t, StateRunning)))
 	fresh := make([]bool, 64)
 	var all sync.WaitGroup
 	for i := range fresh {
 		all.Go(func() {
-			_, err := b.Change(t.Context(), testID, func(r *Record) (err error) {
+			_, err := b.Update(t.Context(), testID, func(r *Record) (err error) {
 				fresh[i], err = r.Deliver("t1", "quality", result("x"))
 				return err
 			})

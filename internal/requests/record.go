@@ -54,16 +54,16 @@ type Record struct {
 	Request contract.Request `json:"request"` // its RequestID and TraceID are ID and TraceID again
 
 	// What acceptance found out.
-	History []contract.Turn `json:"history,omitempty"`
-	Settled *Settled        `json:"settled,omitempty"`
-	Only    string          `json:"only,omitempty"` // the one agent that may be a candidate
+	History   []contract.Turn       `json:"history,omitempty"`
+	Pinned    *PinnedClassification `json:"settled,omitempty"`
+	OnlyAgent string                `json:"only,omitempty"` // the one agent that may be a candidate
 
-	CreatedAt time.Time `json:"created_at"`
-	Deadline  time.Time `json:"deadline"`
-	State     State     `json:"state"`
-	Owner     string    `json:"owner,omitempty"` // the process that drives it
-	Epoch     int       `json:"epoch"`           // how often it was taken over
-	TakenAt   time.Time `json:"taken_at,omitzero"`
+	CreatedAt   time.Time `json:"created_at"`
+	Deadline    time.Time `json:"deadline"`
+	State       State     `json:"state"`
+	Owner       string    `json:"owner,omitempty"` // the process that drives it
+	Epoch       int       `json:"epoch"`           // how often it was taken over
+	TakenOverAt time.Time `json:"taken_at,omitzero"`
 
 	Decision *contract.Decision `json:"decision,omitempty"`
 	Omitted  []contract.Omitted `json:"omitted,omitempty"`
@@ -74,20 +74,20 @@ type Record struct {
 	EndedAt  time.Time          `json:"ended_at,omitzero"`
 }
 
-// Settled is a classification that was made before, or by the caller's choice.
-type Settled struct {
+// PinnedClassification is a classification that was made before, or by the caller's choice.
+type PinnedClassification struct {
 	Classification contract.Classification `json:"classification"`
 	Reason         string                  `json:"reason"`
 }
 
 // Part is one task to be: what is asked, and who may do it in which order.
 type Part struct {
-	Subtask int                 `json:"subtask"` // index into the classification's subtasks; -1 = the whole request
-	Title   string              `json:"title"`
-	Intent  string              `json:"intent"`
-	Domains []string            `json:"domains"`
-	Agents  []string            `json:"agents"`         // the chosen one, then the standbys
-	Down    *contract.Candidate `json:"down,omitempty"` // set instead of Agents where only live state keeps agents out
+	Subtask     int                 `json:"subtask"` // index into the classification's subtasks; -1 = the whole request
+	Title       string              `json:"title"`
+	Intent      string              `json:"intent"`
+	Domains     []string            `json:"domains"`
+	Agents      []string            `json:"agents"`         // the chosen one, then the standbys
+	Unavailable *contract.Candidate `json:"down,omitempty"` // set instead of Agents where only live state keeps agents out
 }
 
 // Task is one part given to one agent.

@@ -11,11 +11,11 @@ import (
 
 // Why a record does not move.
 var (
-	ErrEnded       = errors.New("the request has ended")
-	ErrNotOwner    = errors.New("another process drives the request")
-	ErrTransition  = errors.New("the request is not at that point")
-	ErrUnknownTask = errors.New("the request has no such task")
-	ErrOtherResult = errors.New("the task has another outcome")
+	ErrEnded           = errors.New("the request has ended")
+	ErrNotOwner        = errors.New("another process drives the request")
+	ErrTransition      = errors.New("the request is not at that point")
+	ErrUnknownTask     = errors.New("the request has no such task")
+	ErrDifferentResult = errors.New("the task has another outcome")
 )
 
 // event is something that can happen to a request.
@@ -59,10 +59,10 @@ func (r *Record) allow(e event) error {
 	return nil
 }
 
-// Owned returns ErrNotOwner unless the owner drives the request in that epoch.
+// CheckOwner returns ErrNotOwner unless the owner drives the request in that epoch.
 // What a process does to a request it drives begins with this, so that one which
 // was thought dead cannot go on beside its successor.
-func (r *Record) Owned(owner string, epoch int) error {
+func (r *Record) CheckOwner(owner string, epoch int) error {
 	if r.Epoch != epoch || r.Owner != "" && r.Owner != owner {
 		return fmt.Errorf("%w: %q in epoch %d, not %q in epoch %d", ErrNotOwner, r.Owner, r.Epoch, owner, epoch)
 	}
@@ -87,7 +87,7 @@ func (r *Record) Start(owner string, epoch int) error {
 	if err := r.allow(eventStart); err != nil {
 		return err
 	}
-	if err := r.Owned(owner, epoch); err != nil {
+	if err := r.CheckOwner(owner, epoch); err != nil {
 		return err
 	}
 	r.State, r.Owner = StateRunning, owner
@@ -220,7 +220,7 @@ func (t *Task) again(hash string) error {
 	if hash != "" && hash == t.ResultHash {
 		return nil
 	}
-	return fmt.Errorf("task %q: %w", t.ID, ErrOtherResult)
+	return fmt.Errorf("task %q: %w", t.ID, ErrDifferentResult)
 }
 
 // End is the end: the one terminal state and the answer that stays. What becomes
@@ -242,7 +242,7 @@ func (r *Record) TakeOver(owner string, now time.Time) error {
 	if err := r.allow(eventTakeOver); err != nil {
 		return err
 	}
-	r.Owner, r.TakenAt = owner, now.UTC()
+	r.Owner, r.TakenOverAt = owner, now.UTC()
 	r.Epoch++
 	return nil
 }

@@ -92,7 +92,7 @@ func TestStatesFollow(t *testing.T) {
 		t.Errorf("after Start: got %s of %q, want running of %q", r.State, r.Owner, owner)
 	}
 	must(t, r.TakeOver("router-2", now))
-	if r.State != StateRunning || r.Owner != "router-2" || r.Epoch != 1 || !r.TakenAt.Equal(now) {
+	if r.State != StateRunning || r.Owner != "router-2" || r.Epoch != 1 || !r.TakenOverAt.Equal(now) {
 		t.Errorf("after TakeOver: got %s of %q in epoch %d, want running of router-2 in 1", r.State, r.Owner, r.Epoch)
 	}
 	must(t, r.End(contract.StatusPartial, answer(contract.StatusPartial), now.In(time.FixedZone("", 3600))))
@@ -118,7 +118,7 @@ func TestOwned(t *testing.T) {
 			r.Owner = owner
 			must(t, r.TakeOver("router-2", now))
 			before := words(t, r)
-			if got := r.Owned(tt.owner, tt.epoch); !errors.Is(got, tt.want) {
+			if got := r.CheckOwner(tt.owner, tt.epoch); !errors.Is(got, tt.want) {
 				t.Errorf("Owned: got %v, want %v", got, tt.want)
 			}
 			if got := r.Start(tt.owner, tt.epoch); !errors.Is(got, tt.want) {

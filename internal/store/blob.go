@@ -170,9 +170,9 @@ func (b *Bucket) writeBlob(ctx context.Context, key string, value []byte) (strin
 	return fmt.Sprintf("%s %d %s", id, size, hex.EncodeToString(sum[:])), nil
 }
 
-// Filled tells how much of its share a bucket takes, its blobs included: 0 … 1, and
+// Usage tells how much of its share a bucket takes, its blobs included: 0 … 1, and
 // 0 for one without a share.
-func (b *Bucket) Filled(ctx context.Context) (float64, error) {
+func (b *Bucket) Usage(ctx context.Context) (float64, error) {
 	if b.limit <= 0 {
 		return 0, nil
 	}

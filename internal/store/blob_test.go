@@ -169,7 +169,7 @@ func TestDamagedLargeValueIsAnError(t *testing.T) {
 // What a bucket takes of its share counts its large values too.
 func TestFilled(t *testing.T) {
 	s := teststore.Open(t, func(c *store.Config) { c.MaxBytes = 64 << 20 })
-	filled := func(b *store.Bucket) float64 { return must[float64](t)(b.Filled(t.Context())) }
+	filled := func(b *store.Bucket) float64 { return must[float64](t)(b.Usage(t.Context())) }
 	b := bucket(t, s, store.BucketConfig{Name: "A", Share: 0.5})
 	if got := filled(b); got != 0 {
 		t.Errorf("an empty one is filled by %g, want 0", got)

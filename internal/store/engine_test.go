@@ -132,7 +132,7 @@ func TestWritersDoNotNoticeRestarts(t *testing.T) {
 				}
 				if err == nil {
 					last, err = l.Append(ctx, fmt.Sprint("log.", w), fmt.Append(nil, i), store.AppendOptions{
-						ID: fmt.Sprintf("%d:%d", w, i), After: &last,
+						ID: fmt.Sprintf("%d:%d", w, i), ExpectLast: &last,
 					})
 				}
 				if err != nil {
@@ -191,7 +191,7 @@ func TestStatus(t *testing.T) {
 	if got := s.Status(); got.Ready || !errors.Is(got.Err, store.ErrUnavailable) {
 		t.Errorf("closed: got %+v", got)
 	}
-	if s.Lost() != nil {
+	if s.OwnershipLost() != nil {
 		t.Error("an embedded store can be lost")
 	}
 }

@@ -104,7 +104,7 @@ func TestExternalStoreHasOneOwner(t *testing.T) {
 		t.Errorf("got %q, want it to name the owner", err)
 	}
 	select {
-	case <-first.Lost():
+	case <-first.OwnershipLost():
 		t.Error("the first owner has lost the store to one that was refused")
 	default:
 	}
@@ -134,9 +134,9 @@ func TestExternalStoreSaysWhoTookIt(t *testing.T) {
 	srv := serve(t, t.TempDir(), -1)
 	first := openExternal(t, external(srv, 3*time.Second, "first"))
 	first.TakeLeaseAway(t.Context(), "second (pid 2)")
-	<-first.Lost()
-	wantErr(t, "lost", first.LostBecause(), store.ErrLocked)
-	if why := fmt.Sprint(first.LostBecause()); !strings.Contains(why, "is owned by second (pid 2) now") {
+	<-first.OwnershipLost()
+	wantErr(t, "lost", first.OwnershipError(), store.ErrLocked)
+	if why := fmt.Sprint(first.OwnershipError()); !strings.Contains(why, "is owned by second (pid 2) now") {
 		t.Errorf("lost because %s, want the new owner named", why)
 	}
 }
@@ -145,8 +145,8 @@ func TestExternalStoreWithoutItsLease(t *testing.T) {
 	srv := serve(t, t.TempDir(), -1)
 	s := openExternal(t, external(srv, 3*time.Second, "first"))
 	s.DropLease(t.Context())
-	<-s.Lost()
-	if why := fmt.Sprint(s.LostBecause()); !strings.Contains(why, "held up for longer than the lease") {
+	<-s.OwnershipLost()
+	if why := fmt.Sprint(s.OwnershipError()); !strings.Contains(why, "held up for longer than the lease") {
 		t.Errorf("lost because %s, want it to say that the lease ran out", why)
 	}
 }
@@ -155,13 +155,13 @@ func TestExternalServerThatStaysAwayCostsTheLease(t *testing.T) {
 	srv := serve(t, t.TempDir(), -1)
 	s := openExternal(t, external(srv, time.Second, "a"))
 	b := bucket(t, s, store.BucketConfig{})
-	if got := s.LostBecause(); got != nil {
+	if got := s.OwnershipError(); got != nil {
 		t.Errorf("while it is ours: lost because %v", got)
 	}
 	stopServer(srv)
-	<-s.Lost()
-	wantErr(t, "lost", s.LostBecause(), store.ErrUnavailable)
-	if why := fmt.Sprint(s.LostBecause()); !strings.Contains(why, srv.ClientURL()+" was not reached for 1s") || strings.Contains(why, "owned by") {
+	<-s.OwnershipLost()
+	wantErr(t, "lost", s.OwnershipError(), store.ErrUnavailable)
+	if why := fmt.Sprint(s.OwnershipError()); !strings.Contains(why, srv.ClientURL()+" was not reached for 1s") || strings.Contains(why, "owned by") {
 		t.Errorf("lost because %s, want the server named, and nobody blamed", why)
 	}
 	_, err := b.Put(t.Context(), "a", nil)

@@ -99,12 +99,12 @@ type AppendOptions struct {
 	ID string
 	// After is the sequence that the last message of the subject must have, 0
 	// for none, nil for any. Otherwise ErrConflict.
-	After *uint64
+	ExpectLast *uint64
 }
 
 // Append stores one message and returns its sequence when it is on disk.
 func (l *Log) Append(ctx context.Context, subject string, data []byte, opts AppendOptions) (uint64, error) {
-	w := write{stream: l.name, subject: subject, data: data, id: opts.ID, after: opts.After, again: opts.ID != ""}
+	w := write{stream: l.name, subject: subject, data: data, id: opts.ID, after: opts.ExpectLast, again: opts.ID != ""}
 	if w.id == "" {
 		w.id = nuid.Next()
 	}
@@ -257,9 +257,9 @@ func (l *Log) Info(ctx context.Context) (LogInfo, error) {
 	return info, nil
 }
 
-// Damaged tells what of the log was found damaged since the store was opened, and
+// Damage tells what of the log was found damaged since the store was opened, and
 // is lost. The files of a store at a URL are its server's business.
-func (l *Log) Damaged() []Damage {
+func (l *Log) Damage() []Damage {
 	e := l.store.engine
 	e.mu.Lock()
 	defer e.mu.Unlock()

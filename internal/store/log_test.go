@@ -78,7 +78,7 @@ func TestLogAppendIsConditional(t *testing.T) {
 	eachLog(t, func(t *testing.T, l *store.Log) {
 		ctx := t.Context()
 		appendTo := func(after *uint64, id string) (uint64, error) {
-			return l.Append(ctx, "log.w", []byte("x"), store.AppendOptions{ID: id, After: after})
+			return l.Append(ctx, "log.w", []byte("x"), store.AppendOptions{ID: id, ExpectLast: after})
 		}
 		first := must[uint64](t)(appendTo(new(uint64(0)), "w:1"))
 		if again := must[uint64](t)(appendTo(new(uint64(0)), "w:1")); again != first {

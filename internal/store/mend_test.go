@@ -149,7 +149,7 @@ func TestDamageNearTheEnd(t *testing.T) {
 			if text := said.String(); !strings.Contains(text, tt.said) || tt.said == "" && text != "" {
 				t.Errorf("logged %q, want %q", text, tt.said)
 			}
-			if damage := l.Damaged(); (len(damage) > 0) != (len(lost) > 0) {
+			if damage := l.Damage(); (len(damage) > 0) != (len(lost) > 0) {
 				t.Errorf("got damage %v, lost are %v", damage, lost)
 			}
 			old, _ := os.ReadFile(index) // none when it was removed
@@ -169,7 +169,7 @@ func TestDamageNearTheEnd(t *testing.T) {
 				if diff := cmp.Diff(lost, missing(t, l, 1020)); diff != "" {
 					t.Errorf("after a restart (killed: %v) others are missing (-before +after):\n%s", kill, diff)
 				}
-				if damage := l.Damaged(); len(damage) > 0 {
+				if damage := l.Damage(); len(damage) > 0 {
 					t.Errorf("after a restart: got damage %v, want none: it is mended", damage)
 				}
 			}
@@ -218,7 +218,7 @@ func TestDamageFarFromTheEnd(t *testing.T) {
 			}
 			s = open(t, dir)
 			l = openLog(t, s, store.LogConfig{})
-			if got := l.Damaged(); len(got) != tt.found {
+			if got := l.Damage(); len(got) != tt.found {
 				t.Errorf("got damage %v, want %d of it", got, tt.found)
 			}
 			write(200)

@@ -10,9 +10,9 @@ import (
 	"github.com/caprouter/caprouter/internal/run"
 )
 
-// LeastFree is the free disk space below which a store takes no writes, unless
+// DefaultMinFree is the free disk space below which a store takes no writes, unless
 // Config.MinFree says otherwise.
-const LeastFree = 64 << 20
+const DefaultMinFree = 64 << 20
 
 const (
 	defaultMaxBytes = 10 << 30
@@ -57,7 +57,7 @@ func (c Config) withDefaults() Config {
 		c.MaxBytes = defaultMaxBytes
 	}
 	if c.MinFree <= 0 {
-		c.MinFree = LeastFree
+		c.MinFree = DefaultMinFree
 	}
 	if c.LeaseTTL <= 0 {
 		c.LeaseTTL = defaultLeaseTTL
@@ -159,21 +159,21 @@ func (s *Store) Close() error {
 	return s.closeErr
 }
 
-// Lost is closed when this process owns the store no longer: it must stop, for
+// OwnershipLost is closed when this process owns the store no longer: it must stop, for
 // another one may be writing. The channel of an embedded store never closes,
 // since nobody can take a file lock away.
-func (s *Store) Lost() <-chan struct{} {
+func (s *Store) OwnershipLost() <-chan struct{} {
 	if s.lease == nil {
 		return nil
 	}
 	return s.lease.lost
 }
 
-// LostBecause says why this process owns the store no longer, in words for who
+// OwnershipError says why this process owns the store no longer, in words for who
 // runs it: another one has it (ErrLocked, as when this one was held up for too
 // long), or its server was not reached for as long as the lease lasts
 // (ErrUnavailable). It is nil until Lost is closed.
-func (s *Store) LostBecause() error {
+func (s *Store) OwnershipError() error {
 	if s.lease == nil {
 		return nil
 	}

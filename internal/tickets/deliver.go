@@ -30,7 +30,7 @@ func backoff(tries int) time.Duration {
 
 // Run tells the webhook what there is to tell, until ctx ends. Without a webhook it
 // only waits.
-func (d *Desk) Run(ctx context.Context) error {
+func (d *Service) Run(ctx context.Context) error {
 	if d.hook == nil {
 		<-ctx.Done()
 		return nil
@@ -60,7 +60,7 @@ func (d *Desk) Run(ctx context.Context) error {
 }
 
 // enqueue takes what a ticket has to tell, as far as it is not in the queue yet.
-func (d *Desk) enqueue(r *record) {
+func (d *Service) enqueue(r *record) {
 	if d.hook == nil {
 		return
 	}
@@ -71,7 +71,7 @@ func (d *Desk) enqueue(r *record) {
 
 // deliver tries one message. It stays in the ticket's record until it has arrived
 // or is given up; a process that ends between the two sends it once more.
-func (d *Desk) deliver(ctx context.Context, it *item) {
+func (d *Service) deliver(ctx context.Context, it *item) {
 	r, _, err := d.load(ctx, it.ticket)
 	if errors.Is(err, store.ErrNotFound) {
 		d.queue.done(it.notice)
@@ -110,7 +110,7 @@ func (d *Desk) deliver(ctx context.Context, it *item) {
 }
 
 // settle strikes a message off its ticket's record.
-func (d *Desk) settle(ctx context.Context, it *item) error {
+func (d *Service) settle(ctx context.Context, it *item) error {
 	_, err := d.change(ctx, it.ticket, func(r *record) error {
 		before := len(r.Pending)
 		r.Pending = slices.DeleteFunc(r.Pending, func(n notice) bool { return n.ID == it.notice })
@@ -125,9 +125,9 @@ func (d *Desk) settle(ctx context.Context, it *item) error {
 	return err
 }
 
-func (d *Desk) report(ctx context.Context, it *item, outcome string, err error) {
-	if d.cfg.Delivered != nil {
-		d.cfg.Delivered(outcome)
+func (d *Service) report(ctx context.Context, it *item, outcome string, err error) {
+	if d.cfg.OnDelivered != nil {
+		d.cfg.OnDelivered(outcome)
 	}
 	if outcome == DeliveredOK {
 		return

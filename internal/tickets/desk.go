@@ -15,10 +15,10 @@ import (
 	"github.com/caprouter/caprouter/internal/store"
 )
 
-// Threshold is the similarity from which on a request joins a ticket. Lower, and
+// JoinThreshold is the similarity from which on a request joins a ticket. Lower, and
 // requests of another kind hide in a ticket; higher, and one demand falls apart
 // into many. docs/tickets.md has the figures.
-const Threshold = 0.3
+const JoinThreshold = 0.3
 
 // mostOpen bounds the open tickets of all tenants together, and with them what a
 // desk remembers.
@@ -37,13 +37,13 @@ type Config struct {
 	Logger *slog.Logger     // nil = silent
 	// Proposed is told of each request that was put on record, Delivered what came
 	// of each try to tell the webhook (Delivered …). Either may be nil.
-	Proposed  func(joined bool)
-	Delivered func(outcome string)
+	OnProposed  func(joined bool)
+	OnDelivered func(outcome string)
 }
 
-// Desk gathers demand that nobody meets. Its methods may be called from any
+// Service gathers demand that nobody meets. Its methods may be called from any
 // goroutine; one process has one Desk for a bucket.
-type Desk struct {
+type Service struct {
 	cfg   Config
 	index *index
 	most  int           // open tickets
@@ -57,7 +57,7 @@ type Desk struct {
 }
 
 // Open reads the bucket's tickets and returns a desk for them.
-func Open(ctx context.Context, cfg Config) (*Desk, error) {
+func Open(ctx context.Context, cfg Config) (*Service, error) {
 	if cfg.Bucket == nil || cfg.NewID == nil {
 		return nil, errors.New("tickets: a bucket and ids are needed")
 	}
@@ -67,7 +67,7 @@ func Open(ctx context.Context, cfg Config) (*Desk, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	d := &Desk{cfg: cfg, index: newIndex(), most: mostOpen, turn: make(chan struct{}, 1), queue: newQueue(backoff)}
+	d := &Service{cfg: cfg, index: newIndex(), most: mostOpen, turn: make(chan struct{}, 1), queue: newQueue(backoff)}
 	if cfg.Webhook != nil {
 		var err error
 		if d.hook, err = newSender(cfg.Webhook, cfg.AllowPlainHTTP); err != nil {
@@ -128,7 +128,7 @@ func Preview(d *Demand) *contract.Proposal {
 // word that says what it is about is not put on record: all of these would be alike.
 // An error wraps one of package store, or the context's; then the request may or may
 // not be counted.
-func (d *Desk) Propose(ctx context.Context, dem *Demand) (*contract.Proposal, error) {
+func (d *Service) Propose(ctx context.Context, dem *Demand) (*contract.Proposal, error) {
 	if !lexical.Groupable(excerpt(dem.Unmet.Prompt)) {
 		r := newRecord("", dem)
 		r.add(dem, 1, d.cfg.Now())
@@ -148,8 +148,8 @@ func (d *Desk) Propose(ctx context.Context, dem *Demand) (*contract.Proposal, er
 	if err != nil {
 		return nil, err
 	}
-	if how.stored && d.cfg.Proposed != nil {
-		d.cfg.Proposed(how.joined)
+	if how.stored && d.cfg.OnProposed != nil {
+		d.cfg.OnProposed(how.joined)
 	}
 	return r.proposal(dem, how), nil
 }
@@ -158,10 +158,10 @@ func (d *Desk) Propose(ctx context.Context, dem *Demand) (*contract.Proposal, er
 var errSettled = errors.New("settled")
 
 // place finds the request's ticket or makes it.
-func (d *Desk) place(ctx context.Context, dem *Demand) (*record, placed, error) {
+func (d *Service) place(ctx context.Context, dem *Demand) (*record, placed, error) {
 	for {
 		id, similarity := d.index.nearest(dem.holder(), excerpt(dem.Unmet.Prompt))
-		how := placed{similarity: similarity, stored: true, joined: similarity >= Threshold}
+		how := placed{similarity: similarity, stored: true, joined: similarity >= JoinThreshold}
 		if !how.joined {
 			r, err := d.begin(ctx, dem, &how)
 			return r, how, err
@@ -190,7 +190,7 @@ func (d *Desk) place(ctx context.Context, dem *Demand) (*record, placed, error) 
 
 // begin opens a ticket. Where there are too many, the request gets its proposal
 // and no ticket.
-func (d *Desk) begin(ctx context.Context, dem *Demand, how *placed) (*record, error) {
+func (d *Service) begin(ctx context.Context, dem *Demand, how *placed) (*record, error) {
 	r := newRecord(d.cfg.NewID(), dem)
 	r.add(dem, 1, d.cfg.Now())
 	if !d.room(ctx) {
@@ -219,7 +219,7 @@ func (d *Desk) begin(ctx context.Context, dem *Demand, how *placed) (*record, er
 
 // room reports whether one more ticket may be open. Tickets that the bucket has
 // dropped for their age make room.
-func (d *Desk) room(ctx context.Context) bool {
+func (d *Service) room(ctx context.Context) bool {
 	for {
 		id, full := d.index.full(d.most)
 		if !full {
@@ -233,10 +233,10 @@ func (d *Desk) room(ctx context.Context) bool {
 }
 
 // dryRun says what would be done.
-func (d *Desk) dryRun(ctx context.Context, dem *Demand) (*contract.Proposal, error) {
+func (d *Service) dryRun(ctx context.Context, dem *Demand) (*contract.Proposal, error) {
 	id, similarity := d.index.nearest(dem.holder(), excerpt(dem.Unmet.Prompt))
 	r, how := newRecord("", dem), placed{similarity: similarity}
-	if similarity >= Threshold {
+	if similarity >= JoinThreshold {
 		stored, _, err := d.load(ctx, id)
 		switch {
 		case err == nil && stored.open():
@@ -253,7 +253,7 @@ func (d *Desk) dryRun(ctx context.Context, dem *Demand) (*contract.Proposal, err
 // change loads a ticket, lets fn change it and stores it; when somebody else was
 // faster it begins again. What fn returns ends it, with nothing written and the
 // ticket as it was.
-func (d *Desk) change(ctx context.Context, id string, fn func(*record) error) (*record, error) {
+func (d *Service) change(ctx context.Context, id string, fn func(*record) error) (*record, error) {
 	for {
 		r, revision, err := d.load(ctx, id)
 		if err != nil {
@@ -281,7 +281,7 @@ func (d *Desk) change(ctx context.Context, id string, fn func(*record) error) (*
 }
 
 // load reads a ticket. One that is gone is dropped from the index as well.
-func (d *Desk) load(ctx context.Context, id string) (*record, uint64, error) {
+func (d *Service) load(ctx context.Context, id string) (*record, uint64, error) {
 	e, err := d.cfg.Bucket.Get(ctx, key(id))
 	if errors.Is(err, store.ErrNotFound) {
 		d.index.remove(id)
@@ -294,7 +294,7 @@ func (d *Desk) load(ctx context.Context, id string) (*record, uint64, error) {
 }
 
 // tell notes what the webhook is to be told, if there is one.
-func (d *Desk) tell(r *record, event string) {
+func (d *Service) tell(r *record, event string) {
 	if d.hook != nil {
 		r.note(d.cfg.NewID(), event, d.cfg.Now())
 	}

@@ -21,15 +21,15 @@ import (
 // TestProposeGathers follows one demand from its first request.
 func TestProposeGathers(t *testing.T) {
 	var told []bool
-	o := newOffice(t, func(c *tickets.Config) { c.Proposed = func(joined bool) { told = append(told, joined) } })
+	o := newOffice(t, func(c *tickets.Config) { c.OnProposed = func(joined bool) { told = append(told, joined) } })
 	first := o.propose(t, demand("r1", "acme/ana", "book a flight to Lisbon for [EMAIL_1]"))
-	if first.TicketID != "id-001" || first.Joined || first.Count != 1 || first.Similarity != 0 || first.Threshold != tickets.Threshold {
+	if first.TicketID != "id-001" || first.Joined || first.Count != 1 || first.Similarity != 0 || first.Threshold != tickets.JoinThreshold {
 		t.Errorf("got %+v, want a new ticket", first)
 	}
 	second := demand("r2", "acme/bob", "please book me a flight for Monday")
 	second.Locale, second.DataClasses = "en", []string{"email"}
 	joined := o.propose(t, second)
-	if joined.TicketID != first.TicketID || !joined.Joined || joined.Count != 2 || joined.Similarity < tickets.Threshold {
+	if joined.TicketID != first.TicketID || !joined.Joined || joined.Count != 2 || joined.Similarity < tickets.JoinThreshold {
 		t.Errorf("got %+v, want it to join %s", joined, first.TicketID)
 	}
 	if !strings.Contains(joined.Detail, "ticket of 2 similar requests (similarity 0.") {
@@ -127,7 +127,7 @@ func TestPreview(t *testing.T) {
 
 // What has no word that says what it is about is in no ticket.
 func TestProposeWithoutWords(t *testing.T) {
-	o := newOffice(t, func(c *tickets.Config) { c.Proposed = func(bool) { t.Error("it was counted") } })
+	o := newOffice(t, func(c *tickets.Config) { c.OnProposed = func(bool) { t.Error("it was counted") } })
 	for i, prompt := range []string{"😀", "?!", "***", "[EMAIL_1]", "could you please", "帮我", "\u200b"} {
 		d := demand(fmt.Sprint("r", i), "acme/ana", prompt)
 		d.DryRun = i%2 == 1
@@ -201,7 +201,7 @@ func TestTwoDesksLoseNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	var racing sync.WaitGroup
-	for name, desk := range map[string]*tickets.Desk{"a": o.Desk, "b": second} {
+	for name, desk := range map[string]*tickets.Service{"a": o.Service, "b": second} {
 		racing.Go(func() {
 			for i := range each {
 				if _, err := desk.Propose(context.WithoutCancel(t.Context()), demand(fmt.Sprint(name, i), "acme/ana", "book a flight")); err != nil {

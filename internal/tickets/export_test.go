@@ -8,10 +8,10 @@ import (
 )
 
 // SetMostOpen lowers the bound of open tickets.
-func (d *Desk) SetMostOpen(n int) { d.most = n }
+func (d *Service) SetMostOpen(n int) { d.most = n }
 
 // SetBackoff lets tests try again at once.
-func (d *Desk) SetBackoff(pause time.Duration) {
+func (d *Service) SetBackoff(pause time.Duration) {
 	d.queue.backoff = func(int) time.Duration { return pause }
 }
 

@@ -24,7 +24,7 @@ func (c *clock) now() time.Time {
 
 // office is a bucket with a desk for it.
 type office struct {
-	*tickets.Desk
+	*tickets.Service
 	bucket *store.Bucket
 	cfg    tickets.Config
 }
@@ -60,7 +60,7 @@ func (o *office) reopen(t testing.TB) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o.Desk = d
+	o.Service = d
 }
 
 var registry = &capabilities.Snapshot{

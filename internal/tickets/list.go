@@ -31,11 +31,11 @@ const (
 
 // List returns a page of tickets, those opened last first. A ticket that is
 // opened while somebody turns pages does not move the others.
-func (d *Desk) List(ctx context.Context, q ListQuery) (*contract.TicketPage, error) {
+func (d *Service) List(ctx context.Context, q ListQuery) (*contract.TicketPage, error) {
 	return d.list(ctx, q, func(r *record) contract.Ticket { return r.Ticket })
 }
 
-func (d *Desk) list(ctx context.Context, q ListQuery, show func(*record) contract.Ticket) (*contract.TicketPage, error) {
+func (d *Service) list(ctx context.Context, q ListQuery, show func(*record) contract.Ticket) (*contract.TicketPage, error) {
 	after, err := parseCursor(q.Cursor)
 	if err != nil {
 		return nil, err
@@ -76,7 +76,7 @@ func (d *Desk) list(ctx context.Context, q ListQuery, show func(*record) contrac
 
 // Get returns one ticket. The error wraps store.ErrNotFound when there is none.
 // Whether the caller may see the ticket's tenant is for the caller of Get to say.
-func (d *Desk) Get(ctx context.Context, id string) (*contract.Ticket, error) {
+func (d *Service) Get(ctx context.Context, id string) (*contract.Ticket, error) {
 	if !validID(id) {
 		return nil, fmt.Errorf("ticket %.64q: %w", id, store.ErrNotFound)
 	}
@@ -90,7 +90,7 @@ func (d *Desk) Get(ctx context.Context, id string) (*contract.Ticket, error) {
 // Close ends a ticket, with a note that says why: nothing joins it any more, and
 // the next similar request opens another. One that is closed already stays as it
 // is. The error wraps store.ErrNotFound when there is none.
-func (d *Desk) Close(ctx context.Context, id, note string) (*contract.Ticket, error) {
+func (d *Service) Close(ctx context.Context, id, note string) (*contract.Ticket, error) {
 	if !validID(id) {
 		return nil, fmt.Errorf("ticket %.64q: %w", id, store.ErrNotFound)
 	}
@@ -111,10 +111,10 @@ func (d *Desk) Close(ctx context.Context, id, note string) (*contract.Ticket, er
 	return &r.Ticket, nil
 }
 
-// Forget drops the words of a request from every ticket that holds some, open or
+// EraseRequest drops the words of a request from every ticket that holds some, open or
 // closed. Counts stay: they say nothing of the request. A ticket that had nothing
 // else goes.
-func (d *Desk) Forget(ctx context.Context, requestID string) error {
+func (d *Service) EraseRequest(ctx context.Context, requestID string) error {
 	if requestID == "" {
 		return nil
 	}
@@ -144,7 +144,7 @@ func (d *Desk) Forget(ctx context.Context, requestID string) error {
 // errUseless ends a change after which nothing of use would be left.
 var errUseless = errors.New("useless")
 
-func (d *Desk) forgetIn(ctx context.Context, id, requestID string) error {
+func (d *Service) forgetIn(ctx context.Context, id, requestID string) error {
 	_, err := d.change(ctx, id, func(r *record) error {
 		switch changed, useful := r.forget(requestID); {
 		case !changed:

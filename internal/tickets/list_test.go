@@ -153,7 +153,7 @@ func TestForget(t *testing.T) {
 	o.propose(t, demand("r2", "acme/bob", "book a flight for Monday"))
 	alone := o.propose(t, demand("r3", "acme/ana", "compose a lullaby"))
 
-	if err := o.Forget(t.Context(), "r1"); err != nil {
+	if err := o.EraseRequest(t.Context(), "r1"); err != nil {
 		t.Fatal(err)
 	}
 	got := o.get(t, p.TicketID)
@@ -165,7 +165,7 @@ func TestForget(t *testing.T) {
 		t.Errorf("the store still has it (%v): %s", err, e.Value)
 	}
 	// The only request of a ticket takes it along.
-	if err := o.Forget(t.Context(), "r3"); err != nil {
+	if err := o.EraseRequest(t.Context(), "r3"); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := o.Get(t.Context(), alone.TicketID); !errors.Is(err, store.ErrNotFound) {
@@ -177,14 +177,14 @@ func TestForget(t *testing.T) {
 		t.Fatal(err)
 	}
 	o.reopen(t)
-	if err := o.Forget(t.Context(), "r2"); err != nil {
+	if err := o.EraseRequest(t.Context(), "r2"); err != nil {
 		t.Fatal(err)
 	}
 	if got := o.get(t, p.TicketID); got.Count != 2 || len(got.Examples) != 0 || got.Title != "(erased)" || strings.Contains(got.SuggestedYAML, "Monday") {
 		t.Errorf("got %+v, want counts alone", got)
 	}
 	for _, id := range []string{"r1", "nobody's", ""} {
-		if err := o.Forget(t.Context(), id); err != nil {
+		if err := o.EraseRequest(t.Context(), id); err != nil {
 			t.Errorf("%q: %v", id, err)
 		}
 	}

@@ -38,7 +38,7 @@ func (r *record) proposal(d *Demand, how placed) *contract.Proposal {
 	}
 	s := fallback.Propose(seen, &from.Ticket, from.kinds())
 	p := &contract.Proposal{
-		Joined: how.joined, Count: r.Ticket.Count, Similarity: rounded(how.similarity), Threshold: Threshold,
+		Joined: how.joined, Count: r.Ticket.Count, Similarity: rounded(how.similarity), Threshold: JoinThreshold,
 		Detail:        s.Detail + ". " + how.sentence(r.Ticket.Count),
 		SuggestedYAML: s.SuggestedYAML, Requirements: s.Requirements, Risks: s.Risks,
 	}
@@ -50,7 +50,7 @@ func (r *record) proposal(d *Demand, how placed) *contract.Proposal {
 
 // sentence says what became of the request, and shows the arithmetic.
 func (how placed) sentence(count int) string {
-	against := fmt.Sprintf("%.2f of the %.2f needed", how.similarity, Threshold)
+	against := fmt.Sprintf("%.2f of the %.2f needed", how.similarity, JoinThreshold)
 	switch {
 	case how.unkept != "":
 		return how.unkept

@@ -16,14 +16,14 @@ func noSuchTicket() error {
 }
 
 // Tickets lists those of the caller's tenant, or all for who sees all.
-func (d *Desk) Tickets(ctx context.Context, q contract.TicketQuery, caller *contract.Caller) (*contract.TicketPage, error) {
+func (d *Service) Tickets(ctx context.Context, q contract.TicketQuery, caller *contract.Caller) (*contract.TicketPage, error) {
 	return d.list(ctx, ListQuery{
 		Tenant: caller.Tenant, Issuer: caller.Issuer, AllTenants: caller.SeesAll(), Status: q.Status, Limit: q.Limit, Cursor: q.Cursor,
 	}, func(r *record) contract.Ticket { return r.shown(caller, d.known()) })
 }
 
 // Ticket returns one the caller may see. What it may not see is not there.
-func (d *Desk) Ticket(ctx context.Context, id string, caller *contract.Caller) (*contract.Ticket, error) {
+func (d *Service) Ticket(ctx context.Context, id string, caller *contract.Caller) (*contract.Ticket, error) {
 	if !validID(id) {
 		return nil, noSuchTicket()
 	}
@@ -39,7 +39,7 @@ func (d *Desk) Ticket(ctx context.Context, id string, caller *contract.Caller) (
 }
 
 // CloseTicket closes one the caller may see.
-func (d *Desk) CloseTicket(ctx context.Context, id, note string, caller *contract.Caller) (*contract.Ticket, error) {
+func (d *Service) CloseTicket(ctx context.Context, id, note string, caller *contract.Caller) (*contract.Ticket, error) {
 	if _, err := d.Ticket(ctx, id, caller); err != nil {
 		return nil, err
 	}
@@ -54,7 +54,7 @@ func (d *Desk) CloseTicket(ctx context.Context, id, note string, caller *contrac
 
 // known is the registry that says which agents declare what; nil where there is
 // none yet.
-func (d *Desk) known() *capabilities.Snapshot {
+func (d *Service) known() *capabilities.Snapshot {
 	if d.cfg.Registry != nil {
 		return d.cfg.Registry()
 	}

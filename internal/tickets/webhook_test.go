@@ -112,7 +112,7 @@ func telling(t *testing.T, url string) (*office, chan string) {
 	outcomes := make(chan string, 100)
 	o := newOffice(t, func(c *tickets.Config) {
 		c.Webhook = &tickets.Webhook{URL: url, Secret: llm.NewSecret(secret)}
-		c.Delivered = func(outcome string) { outcomes <- outcome }
+		c.OnDelivered = func(outcome string) { outcomes <- outcome }
 	})
 	return o, outcomes
 }
@@ -123,7 +123,7 @@ func (o *office) serving(t *testing.T) (stop func()) {
 	o.SetBackoff(0)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error)
-	desk := o.Desk
+	desk := o.Service
 	go func() { ended <- desk.Run(ctx) }()
 	return func() {
 		cancel()
@@ -220,7 +220,7 @@ func TestWebhookGoesNowhereElse(t *testing.T) {
 		c.Webhook = &tickets.Webhook{URL: at, Secret: llm.NewSecret(secret)}
 		c.AllowPlainHTTP = true
 		c.Logger = slog.New(slog.NewTextHandler(&log, nil))
-		c.Delivered = func(outcome string) {
+		c.OnDelivered = func(outcome string) {
 			select {
 			case outcomes <- outcome:
 			default:
@@ -247,7 +247,7 @@ func TestWebhookSurvivesTheProcess(t *testing.T) {
 	o, _ := telling(t, in.URL)
 	p := o.propose(t, demand("r1", "acme/ana", "book a flight"))
 	o.propose(t, demand("r2", "acme/ana", "book two flights"))
-	if err := o.Forget(t.Context(), "r1"); err != nil {
+	if err := o.EraseRequest(t.Context(), "r1"); err != nil {
 		t.Fatal(err)
 	}
 	o.reopen(t)
@@ -290,7 +290,7 @@ func TestWebhookOfATicketThatIsGone(t *testing.T) {
 	in := newInbox(t, http.StatusOK)
 	o, _ := telling(t, in.URL)
 	o.propose(t, demand("r1", "acme/ana", "book a flight"))
-	if err := o.Forget(t.Context(), "r1"); err != nil {
+	if err := o.EraseRequest(t.Context(), "r1"); err != nil {
 		t.Fatal(err)
 	}
 	stop := o.serving(t)

@@ -11,7 +11,7 @@ func (p *Plan) StoredParts() []requests.Part {
 	for i := range p.Parts {
 		part := &p.Parts[i]
 		parts[i] = requests.Part{
-			Subtask: part.Subtask, Title: part.Title, Intent: part.Intent, Domains: part.Domains, Agents: []string{}, Down: part.Down,
+			Subtask: part.Subtask, Title: part.Title, Intent: part.Intent, Domains: part.Domains, Agents: []string{}, Unavailable: part.Down,
 		}
 		for _, a := range part.Agents {
 			parts[i].Agents = append(parts[i].Agents, a.ID)
@@ -26,7 +26,7 @@ func Restore(rec *requests.Record, registry *capabilities.Snapshot) *Plan {
 	p := &Plan{Decision: *rec.Decision, Omitted: rec.Omitted, Parts: make([]Part, len(rec.Parts))}
 	for i := range rec.Parts {
 		stored := &rec.Parts[i]
-		part := Part{Subtask: stored.Subtask, Title: stored.Title, Intent: stored.Intent, Domains: stored.Domains, Down: stored.Down}
+		part := Part{Subtask: stored.Subtask, Title: stored.Title, Intent: stored.Intent, Domains: stored.Domains, Down: stored.Unavailable}
 		if len(stored.Agents) > 0 {
 			part.ChosenID = stored.Agents[0]
 		}
