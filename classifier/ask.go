@@ -81,7 +81,7 @@ func (c *Classifier) fly(ctx context.Context, k key, f *flight, in *Input) (said
 // question is what the model is asked about one input.
 type question struct {
 	c     *Classifier
-	shown prompts.Router
+	shown prompts.RouterData
 	names vocabulary
 	req   llm.Request
 }
@@ -90,7 +90,7 @@ func (c *Classifier) question(in *Input) *question {
 	agents := c.shown(in)
 	q := &question{
 		c:     c,
-		shown: prompts.Router{Agents: promptAgents(agents), Prompt: in.Prompt, History: in.History, Locale: in.Locale},
+		shown: prompts.RouterData{Agents: promptAgents(agents), Prompt: in.Prompt, History: in.History, Locale: in.Locale},
 		names: vocabularyOf(in.Registry),
 	}
 	text := q.shown.Render()
@@ -114,7 +114,7 @@ func (q *question) put(ctx context.Context, f *flight) (contract.Classification,
 		again.Purpose = contract.PurposeMoreTokens
 		again.MaxOutputTokens *= largerBudget
 	case llm.ReasonInvalidJSON, llm.ReasonInvalidValue:
-		text := prompts.Repair(&q.shown, first.reply, first.detail)
+		text := prompts.RenderRepair(&q.shown, first.reply, first.detail)
 		again.Purpose, again.System, again.User = contract.PurposeRepair, text.System, text.User
 	default:
 		return first.clf, first.reason
@@ -188,8 +188,8 @@ func (c *Classifier) detailOf(err error) string {
 // beginning is as much of a reply as is shown, in memory of its own: the rest
 // may be a mebibyte.
 func beginning(reply string) string {
-	shown := strings.Clone(atMost(reply, contract.MaxShownReply))
-	return atMost(strings.ToValidUTF8(shown, string(utf8.RuneError)), contract.MaxShownReply) // which may have grown
+	shown := strings.Clone(atMost(reply, contract.MaxReplyExcerpt))
+	return atMost(strings.ToValidUTF8(shown, string(utf8.RuneError)), contract.MaxReplyExcerpt) // which may have grown
 }
 
 // atMost cuts a text at so many bytes, or before the character that stands there.

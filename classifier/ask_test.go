@@ -44,7 +44,7 @@ func TestAskedWhole(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("classification (-want +got):\n%s", diff)
 	}
-	router := prompts.Router{Prompt: in.Prompt, History: in.History, Locale: "pt-BR", Agents: []prompts.Agent{
+	router := prompts.RouterData{Prompt: in.Prompt, History: in.History, Locale: "pt-BR", Agents: []prompts.Agent{
 		{
 			ID: "billing_agent", Intents: []string{"cost_analysis"}, Domains: []string{"azure", "databricks"},
 			Examples: []string{"why did our cloud bill go up", "analise o custo", "analiza el gasto de la nube", "分析成本"},
@@ -172,7 +172,7 @@ func TestSecondCall(t *testing.T) {
 				if !strings.HasPrefix(asked[1].User, asked[0].User) || len(asked[1].User) == len(asked[0].User) {
 					t.Errorf("got a repair that does not go on from what was asked:\n%s", asked[1].User)
 				}
-				if len(asked[1].User) > len(asked[0].User)+3*contract.MaxShownReply {
+				if len(asked[1].User) > len(asked[0].User)+3*contract.MaxReplyExcerpt {
 					t.Errorf("got %d bytes more in the repair, want a bounded part of the reply", len(asked[1].User)-len(asked[0].User))
 				}
 				if got.Calls[0].Detail == "" || !strings.Contains(asked[1].User, "was not accepted") {
@@ -237,8 +237,8 @@ func TestShownReply(t *testing.T) {
 	} {
 		got, _ := askOnce(t, says(text))
 		shown := got.Calls[0].Reply
-		if len(shown) > contract.MaxShownReply || len(shown) == 0 || !strings.HasPrefix(strings.ToValidUTF8(text, "\ufffd"), strings.TrimSuffix(shown, "\ufffd")) {
-			t.Errorf("%s: got %d bytes %.20q, want its beginning, at most %d", name, len(shown), shown, contract.MaxShownReply)
+		if len(shown) > contract.MaxReplyExcerpt || len(shown) == 0 || !strings.HasPrefix(strings.ToValidUTF8(text, "\ufffd"), strings.TrimSuffix(shown, "\ufffd")) {
+			t.Errorf("%s: got %d bytes %.20q, want its beginning, at most %d", name, len(shown), shown, contract.MaxReplyExcerpt)
 		}
 		checkReply(t, sourceRegistry(), &got)
 	}

@@ -12,7 +12,7 @@ func (c *Classifier) cascade(in *Input, byWords *contract.Classification) *contr
 	accept := c.acceptOf(in)
 	k := &contract.Cascade{
 		Intent: byWords.Intent, Confidence: byWords.Confidence,
-		Spared: byWords.Intent != contract.Unknown && byWords.Confidence >= accept,
+		ModelSkipped: byWords.Intent != contract.Unknown && byWords.Confidence >= accept,
 	}
 	if !math.IsInf(accept, 1) {
 		k.Accept = &accept
@@ -24,7 +24,7 @@ func (c *Classifier) cascade(in *Input, byWords *contract.Classification) *contr
 // configuration, or what the calibration of the lexical model came to.
 func (c *Classifier) acceptOf(in *Input) float64 {
 	if c.acceptAuto {
-		return in.Lexical.Accept()
+		return in.Lexical.AcceptThreshold()
 	}
 	return c.accept
 }

@@ -24,7 +24,7 @@ func TestCascadeIsShown(t *testing.T) {
 		model        script
 		want         *contract.Cascade
 	}{
-		{"spared", sure, classifier.Config{Accept: 0.9}, says(goodReply), &contract.Cascade{Intent: "code_review", Confidence: 1, Accept: number(0.9), Spared: true}},
+		{"spared", sure, classifier.Config{Accept: 0.9}, says(goodReply), &contract.Cascade{Intent: "code_review", Confidence: 1, Accept: number(0.9), ModelSkipped: true}},
 		{"asked, and agreed", sure, classifier.Config{}, says(goodReply), &contract.Cascade{Intent: "code_review", Confidence: 1, Agrees: &yes}},
 		{
 			"asked, and not agreed", sure,
@@ -44,8 +44,8 @@ func TestCascadeIsShown(t *testing.T) {
 			if diff := cmp.Diff(tt.want, got.Cascade); diff != "" {
 				t.Errorf("cascade (-want +got):\n%s", diff)
 			}
-			if asked := m.calls() > 0; asked == tt.want.Spared {
-				t.Errorf("the model was asked: %t, want %t", asked, !tt.want.Spared)
+			if asked := m.calls() > 0; asked == tt.want.ModelSkipped {
+				t.Errorf("the model was asked: %t, want %t", asked, !tt.want.ModelSkipped)
 			}
 		})
 	}
@@ -68,11 +68,11 @@ func TestCascadeByCalibration(t *testing.T) {
 	m := &fakeModel{do: says(`{"intent":"order_pizza","domains":["food"],"subtasks":[],"confidence":0.9}`)}
 	c := open(t, classifier.Config{Mode: classifier.ModeCascade, Model: m, AcceptAuto: true})
 	spared := c.Classify(t.Context(), input(s, "book me a flight to rome on tuesday"))
-	if k := spared.Cascade; k == nil || k.Accept == nil || !k.Spared || m.calls() != 0 {
+	if k := spared.Cascade; k == nil || k.Accept == nil || !k.ModelSkipped || m.calls() != 0 {
 		t.Errorf("got cascade %+v after %d calls, want the model spared by a number of the calibration", k, m.calls())
 	}
 	asked := c.Classify(t.Context(), input(s, "zzz qqq xxx"))
-	if k := asked.Cascade; k == nil || k.Accept == nil || k.Spared || m.calls() != 1 {
+	if k := asked.Cascade; k == nil || k.Accept == nil || k.ModelSkipped || m.calls() != 1 {
 		t.Errorf("got cascade %+v after %d calls, want the model asked once", k, m.calls())
 	}
 }

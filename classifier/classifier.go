@@ -167,7 +167,7 @@ func (c *Classifier) classify(ctx context.Context, in *Input) contract.Classific
 	var cascade *contract.Cascade
 	if c.mode == ModeCascade {
 		byWords = propose(in)
-		if cascade = c.cascade(in, &byWords); cascade.Spared {
+		if cascade = c.cascade(in, &byWords); cascade.ModelSkipped {
 			byWords.Cascade = cascade
 			return byWords
 		}
@@ -222,5 +222,5 @@ func MinConfidence(r capabilities.Routing, source contract.Source) float64 {
 		return min(r.ConfidenceThreshold, 1)
 	case contract.SourceLexical, contract.SourcePinned:
 	}
-	return lexical.Sure
+	return lexical.RuleThreshold
 }

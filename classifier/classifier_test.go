@@ -137,7 +137,7 @@ func TestCorpus(t *testing.T) {
 		},
 		Domains: []string{"go"},
 	}
-	if diff := cmp.Diff(want, classifier.Corpus(s)); diff != "" {
+	if diff := cmp.Diff(want, classifier.BuildCorpus(s)); diff != "" {
 		t.Errorf("corpus (-want +got):\n%s", diff)
 	}
 }

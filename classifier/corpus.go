@@ -6,12 +6,12 @@ import (
 	"github.com/caprouter/caprouter/internal/lexical"
 )
 
-// Corpus is what a registry says about its intents and domains, for training.
+// BuildCorpus is what a registry says about its intents and domains, for training.
 // An intent that several agents serve has the examples, keywords, descriptions
 // and domains of all. Words that stand for no intent or for any domain ("*",
 // unknown) are no labels; as a declared domain "*" stays, because an intent with
 // it does not imply a domain.
-func Corpus(s *capabilities.Snapshot) lexical.Corpus {
+func BuildCorpus(s *capabilities.Snapshot) lexical.Corpus {
 	var c lexical.Corpus
 	at := make(map[string]int, len(s.Intents))
 	for _, agent := range s.Agents {

@@ -19,7 +19,7 @@ func FuzzClassify(f *testing.F) {
 	}
 	c := newClassifier(f)
 	s := exampleRegistry()
-	model := lexical.Train(classifier.Corpus(s))
+	model := lexical.Train(classifier.BuildCorpus(s))
 	f.Fuzz(func(t *testing.T, prompt string) {
 		clf := c.Classify(t.Context(), classifier.Input{Prompt: prompt, Registry: s, Lexical: model})
 		checkValid(t, s, &clf)

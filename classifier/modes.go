@@ -51,7 +51,7 @@ func cascadeClause(cfg *Config) string {
 }
 
 // neverAccepts reports whether the number of Config.Accept lets no lexical
-// classification pass. A known intent has at least lexical.Sure, so nothing is
+// classification pass. A known intent has at least lexical.RuleThreshold, so nothing is
 // lost by 0 being the absence of a number.
 func neverAccepts(accept float64) bool { return accept == 0 || accept > 1 }
 

@@ -72,7 +72,7 @@ func newClassifier(t testing.TB) *classifier.Classifier {
 }
 
 func input(s *capabilities.Snapshot, prompt string) classifier.Input {
-	return classifier.Input{Prompt: prompt, Registry: s, Lexical: lexical.Train(classifier.Corpus(s))}
+	return classifier.Input{Prompt: prompt, Registry: s, Lexical: lexical.Train(classifier.BuildCorpus(s))}
 }
 
 // render writes a classification on one line a part: "intent confidence

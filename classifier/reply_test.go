@@ -229,8 +229,8 @@ func checkUse(t failer, clf *contract.Classification) {
 	var sum contract.Tokens
 	for _, call := range clf.Calls {
 		sum.Add(call.Tokens)
-		if len(call.Reply) > contract.MaxShownReply || !utf8.ValidString(call.Reply) {
-			t.Errorf("got a reply of %d bytes in the account, want at most %d, valid", len(call.Reply), contract.MaxShownReply)
+		if len(call.Reply) > contract.MaxReplyExcerpt || !utf8.ValidString(call.Reply) {
+			t.Errorf("got a reply of %d bytes in the account, want at most %d, valid", len(call.Reply), contract.MaxReplyExcerpt)
 		}
 	}
 	if sum != clf.Tokens {

@@ -28,7 +28,7 @@ func (m asModel) Generate(ctx context.Context, req *llm.Request) (*llm.Reply, er
 func TestEveryScriptedReply(t *testing.T) {
 	s := sourceRegistry()
 	in := input(s, "review this python code")
-	for _, scripted := range fakellm.Replies() {
+	for _, scripted := range fakellm.ReplyCases() {
 		t.Run(scripted.Name, func(t *testing.T) {
 			server := fakellm.Start(t, fakellm.Config{Wire: fakellm.OpenAI, Script: fakellm.Always(scripted.Behaviour)})
 			provider, err := openai.New(llm.Config{Provider: "openai", Model: server.Model, BaseURL: server.URL, APIKey: llm.NewSecret(server.Key)})

@@ -27,14 +27,14 @@ func (c *Classifier) shown(in *Input) []*contract.RegistryEntry {
 	}
 	chosen := newShortlist(agents, c.shortlistK)
 	if in.Lexical != nil {
-		chosen.addFor(in.Lexical.Evidence(in.Prompt))
+		chosen.addFor(in.Lexical.GatherEvidence(in.Prompt))
 		// "And on azure?" says little by itself. Earlier turns, latest first, say
 		// what it is about.
 		for _, turn := range slices.Backward(latest(in.History)) {
 			if chosen.left == 0 {
 				break
 			}
-			chosen.addFor(in.Lexical.Evidence(turn.Content))
+			chosen.addFor(in.Lexical.GatherEvidence(turn.Content))
 		}
 	}
 	return chosen.filledUp()

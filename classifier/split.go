@@ -28,7 +28,7 @@ type part struct {
 // split returns the parts of a prompt that are requests of their own, by
 // different intents, in order; nil when the prompt is one request.
 func split(m *lexical.Model, prompt string) []part {
-	segments := m.Divide(prompt)
+	segments := m.SplitRequests(prompt)
 	if len(segments) < 2 {
 		return nil
 	}

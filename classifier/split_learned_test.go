@@ -37,7 +37,7 @@ func learnedRegistry() *capabilities.Snapshot {
 
 func TestSplitLearned(t *testing.T) {
 	s := learnedRegistry()
-	m := lexical.Train(classifier.Corpus(s))
+	m := lexical.Train(classifier.BuildCorpus(s))
 	if !m.Calibrated() {
 		t.Fatal("got a model that is not calibrated, want one")
 	}
@@ -72,7 +72,7 @@ func TestImpliedDomains(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	clf := c.Classify(t.Context(), classifier.Input{Prompt: "rate this novel", Registry: s, Lexical: lexical.Train(classifier.Corpus(s))})
+	clf := c.Classify(t.Context(), classifier.Input{Prompt: "rate this novel", Registry: s, Lexical: lexical.Train(classifier.BuildCorpus(s))})
 	if diff := cmp.Diff([]string{"books"}, clf.Domains); diff != "" {
 		t.Errorf("domains (-want +got):\n%s", diff)
 	}

@@ -146,7 +146,7 @@ func TestTitles(t *testing.T) {
 func TestClassificationIsValid(t *testing.T) {
 	c := newClassifier(t)
 	s := exampleRegistry()
-	model := lexical.Train(classifier.Corpus(s))
+	model := lexical.Train(classifier.BuildCorpus(s))
 	pieces := rapid.SampledFrom([]string{
 		"review", "code", "cost analysis", "azure", "databricks", "and", ";", ".", "\n- ", "python", "docs", "e", "然后", "审查代码", "```", "🎉", "\xff",
 		"spark job", "kb_internal", strings.Repeat("long ", 50), "invoice", "the",

@@ -52,11 +52,11 @@ type Classification struct {
 // Cascade tells whether the lexical classifier spared the model, and whether the
 // two agreed where it did not.
 type Cascade struct {
-	Intent     string   `json:"intent"` // the lexical classifier's
-	Confidence float64  `json:"confidence"`
-	Accept     *float64 `json:"accept"`           // the confidence that spares the model; null = none does
-	Spared     bool     `json:"spared"`           // the model was not asked
-	Agrees     *bool    `json:"agrees,omitempty"` // on the intent, where the model was asked and answered
+	Intent       string   `json:"intent"` // the lexical classifier's
+	Confidence   float64  `json:"confidence"`
+	Accept       *float64 `json:"accept"`           // the confidence that spares the model; null = none does
+	ModelSkipped bool     `json:"spared"`           // the model was not asked
+	Agrees       *bool    `json:"agrees,omitempty"` // on the intent, where the model was asked and answered
 }
 
 // Subtask is one part of a request. Intent and Domains are empty where the

@@ -1,7 +1,7 @@
 package contract
 
-// MaxShownReply is how much of a model's reply a ModelCall holds, in bytes.
-const MaxShownReply = 2 << 10
+// MaxReplyExcerpt is how much of a model's reply a ModelCall holds, in bytes.
+const MaxReplyExcerpt = 2 << 10
 
 // ModelUse is how a model was used for one classification or one answer.
 type ModelUse struct {

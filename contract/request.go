@@ -158,9 +158,9 @@ func (c *Caller) SeesAll() bool { return c.AllScopes || c.HasScope(ScopeAdmin) }
 // sees all.
 func (c *Caller) MaySee(agentID string) bool { return c.MayUse(agentID) || c.SeesAll() }
 
-// Is reports whether both are the same principal: who vouches for it counts, the
+// SamePrincipal reports whether both are the same principal: who vouches for it counts, the
 // scopes do not.
-func (c *Caller) Is(other *Caller) bool {
+func (c *Caller) SamePrincipal(other *Caller) bool {
 	return c.Subject == other.Subject && c.Issuer == other.Issuer && c.Tenant == other.Tenant
 }
 

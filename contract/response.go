@@ -137,11 +137,11 @@ type TaskReport struct {
 	LatencyMS    float64    `json:"latency_ms"`
 	Error        *TaskError `json:"error"`
 	// FailedOver lists the agents tried before AgentID, first to last.
-	FailedOver []FailedTry `json:"failed_over,omitempty"`
+	FailedOver []FailedAttempt `json:"failed_over,omitempty"`
 }
 
-// FailedTry is an agent that did not deliver before another one took over.
-type FailedTry struct {
+// FailedAttempt is an agent that did not deliver before another one took over.
+type FailedAttempt struct {
 	TaskID    string     `json:"task_id"`
 	AgentID   string     `json:"agent_id"`
 	Status    TaskStatus `json:"status"`

@@ -124,7 +124,7 @@ func ask(ctx context.Context, m Model, maxTokens int, language string, in *Answe
 	ctx, cancel := withBound(ctx)
 	defer cancel()
 
-	text := (&prompts.Answer{Prompt: in.Prompt, History: in.History, Language: language, MaxTokens: maxTokens}).Render()
+	text := (&prompts.AnswerData{Prompt: in.Prompt, History: in.History, Language: language, MaxTokens: maxTokens}).Render()
 	start := now()
 	reply, err := m.Generate(ctx, &llm.Request{
 		Purpose: contract.PurposeAnswer, System: text.System, User: text.User, MaxOutputTokens: maxTokens,

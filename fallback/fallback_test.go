@@ -63,7 +63,7 @@ func unmet(s *capabilities.Snapshot, caller *contract.Caller, prompt, reason str
 		clf.Source = contract.SourceLexical
 	}
 	return &fallback.Unmet{
-		Registry: s, Lexical: lexical.Train(classifier.Corpus(s)), Caller: caller, Prompt: prompt, Reason: reason,
+		Registry: s, Lexical: lexical.Train(classifier.BuildCorpus(s)), Caller: caller, Prompt: prompt, Reason: reason,
 		Decision: &contract.Decision{Classification: clf, Candidates: near},
 	}
 }
@@ -336,7 +336,7 @@ func TestNothingIsRevealed(t *testing.T) {
 		Examples: map[string][]string{"xx_intent": {"xx please"}, "code_review": {"xx review"}}, Keywords: []string{"xx"},
 	}
 	s := snapshot(append(registry().Agents, secret)...)
-	model := lexical.Train(classifier.Corpus(s))
+	model := lexical.Train(classifier.BuildCorpus(s))
 	reasons := rapid.SampledFrom([]string{
 		fallback.ReasonNoMatch, fallback.ReasonLowConfidence, fallback.ReasonAmbiguous, fallback.ReasonDivergent,
 		fallback.ReasonNotEntitled, fallback.ReasonGated, "other",

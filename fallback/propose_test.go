@@ -163,7 +163,7 @@ func TestProposeIsUnderstood(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := lexical.Train(classifier.Corpus(s))
+	m := lexical.Train(classifier.BuildCorpus(s))
 	for _, prompt := range prompts {
 		p := m.Classify(prompt)
 		if p.Intent != s.Agents[0].Match.Intent[0] || len(p.Domains) == 0 {

@@ -17,9 +17,9 @@ func TestRestoredProperties(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	masking := redactor.Begin()
-	masking.Mask("ana@example.com 10.0.0.7 [EMAIL_1] bob.of.a.long.name@mail.example.com")
-	restore := func(text string) string { return masking.Restore(text, nil) }
+	masking := redactor.StartMasking()
+	masking.MaskText("ana@example.com 10.0.0.7 [EMAIL_1] bob.of.a.long.name@mail.example.com")
+	restore := func(text string) string { return masking.RestoreText(text, nil) }
 	pieces := rapid.SliceOf(rapid.SampledFrom([]string{
 		"[EMAIL_1]", "[EMAIL_2]", "[EMAIL_3]", "[IP_1]", "[LITERAL_1]", "[", "]", "[]", "[x](y)", " ", "a word", "é",
 	}))

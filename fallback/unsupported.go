@@ -124,7 +124,7 @@ func (a *answer) missing(c *contract.Candidate) float64 {
 func (a *answer) examples() []string {
 	texts := []string{}
 	if a.Lexical != nil {
-		texts = append(texts, a.Lexical.Nearest(a.Prompt, maxExamples, a.usable.HasExampleOf)...)
+		texts = append(texts, a.Lexical.NearestExamples(a.Prompt, maxExamples, a.usable.HasExampleOf)...)
 	}
 	add := func(agent *contract.RegistryEntry) {
 		for _, intent := range agent.Match.Intent {

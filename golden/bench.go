@@ -45,9 +45,9 @@ func (cfg *BenchConfig) Validate() error {
 	return nil
 }
 
-// Bench measures the classifier, in the one configuration there is, on labelled
+// RunBench measures the classifier, in the one configuration there is, on labelled
 // sets. Its figures but for times are the same every time.
-func Bench(ctx context.Context, cfg BenchConfig) (*BenchReport, error) {
+func RunBench(ctx context.Context, cfg BenchConfig) (*BenchReport, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
@@ -118,7 +118,7 @@ func (s *benchSets) measure(ctx context.Context, cfg *BenchConfig) (*BenchReport
 		Intents: len(registry.snapshot.Intents), Examples: registry.examples,
 	}
 	cfg.Progress("train", 0, 1)
-	model, took := trainTimed(classifier.Corpus(registry.snapshot))
+	model, took := trainTimed(classifier.BuildCorpus(registry.snapshot))
 	cfg.Progress("train", 1, 1)
 	r.TrainMS = figure(milliseconds(took))
 	r.describe(model)
@@ -132,7 +132,7 @@ func (s *benchSets) measure(ctx context.Context, cfg *BenchConfig) (*BenchReport
 		return nil, err
 	}
 	r.count(verdicts, registry, cfg.Multi)
-	accept, source := model.Accept(), AcceptFromTraining
+	accept, source := model.AcceptThreshold(), AcceptFromTraining
 	if s.validation != nil {
 		seen, err := judge.all(ctx, "validate", s.validation, cfg.Progress)
 		if err != nil {

@@ -83,7 +83,7 @@ func (j *judge) all(ctx context.Context, stage string, rows []utterance, progres
 func (j *judge) judge(row *utterance) verdict {
 	p := j.model.Classify(row.Text)
 	v := verdict{
-		row: row, best: p.Best, confidence: p.Confidence,
+		row: row, best: p.BestIntent, confidence: p.Confidence,
 		claimed: p.Intent != contract.Unknown,
 	}
 	if row.outOfScope() {
@@ -160,10 +160,10 @@ func (j *judge) judgeSet(ctx context.Context, row *utterance) verdict {
 func (j *judge) parts(text string, clf *contract.Classification, want map[string]bool) []scored {
 	if len(clf.Subtasks) == 0 {
 		p := j.model.Classify(text)
-		return []scored{{Confidence: p.Confidence, Right: want[p.Best]}}
+		return []scored{{Confidence: p.Confidence, Right: want[p.BestIntent]}}
 	}
 	surest := map[string]float64{}
-	for _, run := range j.model.Divide(text) {
+	for _, run := range j.model.SplitRequests(text) {
 		p := j.model.Classify(run)
 		surest[p.Intent] = max(surest[p.Intent], p.Confidence)
 	}

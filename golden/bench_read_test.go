@@ -61,14 +61,14 @@ func TestBenchFilesThatAreWrong(t *testing.T) {
 			case "queries":
 				cfg = BenchConfig{Tools: path("queries")}
 			}
-			_, err := Bench(t.Context(), cfg)
+			_, err := RunBench(t.Context(), cfg)
 			if err == nil || !strings.Contains(err.Error(), filepath.Join(dir, tt.want)) {
 				t.Errorf("got %v, want %q", err, tt.want)
 			}
 		})
 	}
 	t.Run("not there", func(t *testing.T) {
-		_, err := Bench(t.Context(), BenchConfig{Train: "absent.tsv", Test: "absent.tsv"})
+		_, err := RunBench(t.Context(), BenchConfig{Train: "absent.tsv", Test: "absent.tsv"})
 		if !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), "absent.tsv") {
 			t.Errorf("got %v, want the missing file named", err)
 		}

@@ -62,19 +62,19 @@ type BenchReport struct {
 	ExactSetECEFloor *float64 `json:"exact_set_ece_floor,omitempty"`
 	Top5Accuracy     *float64 `json:"top5_accuracy,omitempty"` // Tools only
 
-	OutOfScopeN  int         `json:"oos_n"`
-	Intents      int         `json:"intents"`
-	Examples     int         `json:"examples"`
-	Unseen       int         `json:"unseen"` // rows in scope whose label nothing was trained on: always wrong
-	Calibrated   *bool       `json:"calibrated"`
-	Threshold    *float64    `json:"threshold"` // the least confidence that is claimed
-	Accept       *float64    `json:"accept"`    // null when nothing is accepted
-	AcceptSource string      `json:"accept_source,omitempty"`
-	Confusions   []Confusing `json:"confusions"` // the most frequent ones
+	OutOfScopeN  int            `json:"oos_n"`
+	Intents      int            `json:"intents"`
+	Examples     int            `json:"examples"`
+	Unseen       int            `json:"unseen"` // rows in scope whose label nothing was trained on: always wrong
+	Calibrated   *bool          `json:"calibrated"`
+	Threshold    *float64       `json:"threshold"` // the least confidence that is claimed
+	Accept       *float64       `json:"accept"`    // null when nothing is accepted
+	AcceptSource string         `json:"accept_source,omitempty"`
+	Confusions   []ConfusedPair `json:"confusions"` // the most frequent ones
 }
 
-// Confusing is how often one label was taken for another.
-type Confusing struct {
+// ConfusedPair is how often one label was taken for another.
+type ConfusedPair struct {
 	Label string `json:"label"`
 	Got   string `json:"got"`
 	Count int    `json:"count"`
@@ -103,8 +103,8 @@ func share(part, whole int) *float64 {
 
 // describe fills in what the model says of itself.
 func (r *BenchReport) describe(m *lexical.Model) {
-	calibrated, bytes := m.Calibrated(), m.Bytes()
-	r.Calibrated, r.ModelBytes, r.Threshold = &calibrated, &bytes, figure(m.Threshold())
+	calibrated, bytes := m.Calibrated(), m.SizeBytes()
+	r.Calibrated, r.ModelBytes, r.Threshold = &calibrated, &bytes, figure(m.RejectThreshold())
 }
 
 // count fills in what follows from the verdicts alone.
@@ -160,19 +160,19 @@ func (r *BenchReport) operate(verdicts []verdict, accept float64, source string)
 }
 
 // confusions are the most frequent wrong answers, as the sets call them.
-func confusions(verdicts []verdict, registry *benchRegistry) []Confusing {
-	counts := map[Confusing]int{}
+func confusions(verdicts []verdict, registry *benchRegistry) []ConfusedPair {
+	counts := map[ConfusedPair]int{}
 	for i := range verdicts {
 		if v := &verdicts[i]; !v.row.outOfScope() && !v.bestRight {
-			counts[Confusing{Label: v.row.Intent, Got: registry.intents.label(v.best)}]++
+			counts[ConfusedPair{Label: v.row.Intent, Got: registry.intents.label(v.best)}]++
 		}
 	}
-	list := make([]Confusing, 0, len(counts))
+	list := make([]ConfusedPair, 0, len(counts))
 	for c, n := range counts {
 		c.Count = n
 		list = append(list, c)
 	}
-	slices.SortFunc(list, func(a, b Confusing) int {
+	slices.SortFunc(list, func(a, b ConfusedPair) int {
 		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Label, b.Label), cmp.Compare(a.Got, b.Got))
 	})
 	return list[:min(len(list), maxConfusions)]

@@ -21,7 +21,7 @@ func benchFile(name string) string { return filepath.Join("testdata", "bench", n
 
 func bench(t *testing.T, cfg BenchConfig) *BenchReport {
 	t.Helper()
-	r, err := Bench(t.Context(), cfg)
+	r, err := RunBench(t.Context(), cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,7 +117,7 @@ func TestBenchFigures(t *testing.T) {
 	is(t, "achieved", r.AchievedPrecision, 2.0/3)
 	is(t, "hindsight", r.HindsightCoverage, 2.0/8)
 	is(t, "ece", r.ECE, (0.01+0.1+0.6+0.8+0.3)/5) // every row in a bin of its own
-	if diff := cmp.Diff([]Confusing{{"a", "*", 1}, {"z", "*", 1}}, r.Confusions); diff != "" {
+	if diff := cmp.Diff([]ConfusedPair{{"a", "*", 1}, {"z", "*", 1}}, r.Confusions); diff != "" {
 		t.Errorf("confusions (-want +got):\n%s", diff)
 	}
 	if r.Unseen != 1 {
@@ -246,7 +246,7 @@ func TestJudgeSetParts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	j, err := newJudge(registry, lexical.Train(classifier.Corpus(registry.snapshot)), true)
+	j, err := newJudge(registry, lexical.Train(classifier.BuildCorpus(registry.snapshot)), true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -291,7 +291,7 @@ func TestBenchWithinRows(t *testing.T) {
 
 func TestBenchInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
-	_, err := Bench(ctx, BenchConfig{
+	_, err := RunBench(ctx, BenchConfig{
 		Train: benchFile("train.tsv"), Test: benchFile("test.tsv"),
 		Progress: func(stage string, _, _ int) {
 			if stage == "train" {

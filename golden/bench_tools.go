@@ -30,10 +30,10 @@ func benchTools(ctx context.Context, cfg *BenchConfig) (*BenchReport, error) {
 	if err != nil {
 		return nil, err
 	}
-	docs := make([]lexical.Doc, len(tools))
+	docs := make([]lexical.Document, len(tools))
 	named := map[string]bool{}
 	for i, tool := range tools {
-		docs[i] = lexical.Doc{Name: tool.Tool, Description: tool.Description}
+		docs[i] = lexical.Document{Name: tool.Tool, Description: tool.Description}
 		named[tool.Tool] = true
 	}
 	runtime.GC()
@@ -49,7 +49,7 @@ func benchTools(ctx context.Context, cfg *BenchConfig) (*BenchReport, error) {
 	for _, row := range sets.oos {
 		rows = append(rows, rankedRow{text: row.Text})
 	}
-	if err := r.rank(ctx, cfg, rows, func(i int) []lexical.Ranked { return ranker.Rank(rows[i].text) }); err != nil {
+	if err := r.rank(ctx, cfg, rows, func(i int) []lexical.RankedDocument { return ranker.Rank(rows[i].text) }); err != nil {
 		return nil, err
 	}
 	if err := r.time(ctx, func(text string) { ranker.Rank(text) }, texts(sets.test), cfg.Progress); err != nil {
@@ -62,15 +62,15 @@ func benchTools(ctx context.Context, cfg *BenchConfig) (*BenchReport, error) {
 // is both: to read the candidates and to rank them.
 func benchWithinRows(ctx context.Context, cfg *BenchConfig, tools []toolRow) (*BenchReport, error) {
 	rows := make([]rankedRow, len(tools))
-	docs := make([][]lexical.Doc, len(tools))
+	docs := make([][]lexical.Document, len(tools))
 	for i, t := range tools {
 		rows[i] = rankedRow{text: t.Query, answer: t.Answer}
 		for _, c := range t.Candidates {
-			docs[i] = append(docs[i], lexical.Doc(c))
+			docs[i] = append(docs[i], lexical.Document(c))
 		}
 	}
 	r := &BenchReport{}
-	rank := func(i int) []lexical.Ranked { return lexical.NewRanker(docs[i]).Rank(rows[i].text) }
+	rank := func(i int) []lexical.RankedDocument { return lexical.NewRanker(docs[i]).Rank(rows[i].text) }
 	if err := r.rank(ctx, cfg, rows, rank); err != nil {
 		return nil, err
 	}
@@ -92,7 +92,7 @@ const topRanks = 5
 // rank fills in how often the first, and one of the first five, is right. The
 // score of the first one tells queries that have an answer from those that have
 // none.
-func (r *BenchReport) rank(ctx context.Context, cfg *BenchConfig, rows []rankedRow, rank func(i int) []lexical.Ranked) error {
+func (r *BenchReport) rank(ctx context.Context, cfg *BenchConfig, rows []rankedRow, rank func(i int) []lexical.RankedDocument) error {
 	var first, top int
 	points := make([]scored, len(rows))
 	err := each(ctx, "rank", len(rows), cfg.Progress, func(i int) {
@@ -106,7 +106,7 @@ func (r *BenchReport) rank(ctx context.Context, cfg *BenchConfig, rows []rankedR
 			return
 		}
 		r.N++
-		at := slices.IndexFunc(ranked, func(d lexical.Ranked) bool { return slices.Contains(row.answer, d.Name) })
+		at := slices.IndexFunc(ranked, func(d lexical.RankedDocument) bool { return slices.Contains(row.answer, d.Name) })
 		first += one(at == 0)
 		top += one(at >= 0 && at < topRanks)
 	})

@@ -18,21 +18,21 @@ const (
 type Case struct {
 	ID         string     `yaml:"id" json:"id"`
 	Input      string     `yaml:"input" json:"input"`
-	History    []Turn     `yaml:"history" json:"history"` // earlier turns, oldest first
+	History    []Message  `yaml:"history" json:"history"` // earlier turns, oldest first
 	Expect     Expect     `yaml:"expect" json:"expect"`
 	Alternates [][]string `yaml:"alternates" json:"alternates"` // sets of agents that are as good as Expect.Agents
 	Split      string     `yaml:"split" json:"split"`
 	Tags       []string   `yaml:"tags" json:"tags"`
 	// LLM is what the model replies, call by call, the last reply again and
 	// again; it may be no JSON at all. A case with a script asks no other model.
-	LLM Replies `yaml:"llm" json:"llm"`
+	LLM ScriptedReplies `yaml:"llm" json:"llm"`
 
 	File string `yaml:"-" json:"-"` // where the case stands
 	Line int    `yaml:"-" json:"-"`
 }
 
-// Turn is one earlier message of the conversation.
-type Turn struct {
+// Message is one earlier message of the conversation.
+type Message struct {
 	Role    string `yaml:"role" json:"role"` // user or assistant
 	Content string `yaml:"content" json:"content"`
 }
@@ -46,14 +46,14 @@ type Expect struct {
 	Reason  string   `yaml:"reason" json:"reason,omitempty"`  // see Got.Reason
 }
 
-// Replies are what a scripted model says. One may be written without a list.
-type Replies []string
+// ScriptedReplies are what a scripted model says. One may be written without a list.
+type ScriptedReplies []string
 
 // UnmarshalJSON takes a string or an array of strings.
-func (r *Replies) UnmarshalJSON(data []byte) error {
+func (r *ScriptedReplies) UnmarshalJSON(data []byte) error {
 	var one string
 	if strictjson.Unmarshal(data, &one) == nil {
-		*r = Replies{one}
+		*r = ScriptedReplies{one}
 		return nil
 	}
 	var list []string

@@ -19,9 +19,9 @@ import (
 	"github.com/caprouter/caprouter/prompts"
 )
 
-// Recording is what a model once said to one question. The question itself is
+// Interaction is what a model once said to one question. The question itself is
 // not kept, only its hash.
-type Recording struct {
+type Interaction struct {
 	Key           string               `json:"key"`
 	Provider      string               `json:"provider"`
 	Model         string               `json:"model"`
@@ -38,7 +38,7 @@ type Recording struct {
 // Cassette is what one model said, by question. It does not change.
 type Cassette struct {
 	provider, model string
-	recordings      map[string]Recording
+	recordings      map[string]Interaction
 }
 
 // Len returns the number of recordings.
@@ -78,7 +78,7 @@ func ReadCassette(file string) (*Cassette, error) {
 }
 
 func parseCassette(file string, data []byte) (*Cassette, error) {
-	c := &Cassette{recordings: map[string]Recording{}}
+	c := &Cassette{recordings: map[string]Interaction{}}
 	fault := func(line int, format string, args ...any) error {
 		return strictyaml.Errors{{File: file, Line: line, Column: 1, Detail: fmt.Sprintf(format, args...)}}
 	}
@@ -86,7 +86,7 @@ func parseCassette(file string, data []byte) (*Cassette, error) {
 		if len(bytes.TrimSpace(line)) == 0 {
 			continue
 		}
-		var r Recording
+		var r Interaction
 		if err := strictjson.Unmarshal(line, &r); err != nil {
 			return nil, fault(i+1, "is no recording: %s: record again", err)
 		}
@@ -143,7 +143,7 @@ func (p replay) Generate(_ context.Context, req *llm.Request) (*llm.Reply, error
 	return r.replay()
 }
 
-func (r *Recording) replay() (*llm.Reply, error) {
+func (r *Interaction) replay() (*llm.Reply, error) {
 	if r.Reason != "" {
 		return nil, &llm.Error{Reason: r.Reason, Detail: r.Detail}
 	}

@@ -76,7 +76,7 @@ func sayings(user string) (*llm.Reply, error) {
 
 func scrub(s string) string { return strings.ReplaceAll(s, "sk-secret-123", "<redacted>") }
 
-func record(t *testing.T, m classifier.Model, rc RecordConfig, cases []Case) *Recorded {
+func record(t *testing.T, m classifier.Model, rc RecordConfig, cases []Case) *RecordResult {
 	t.Helper()
 	rc.Scrub = scrub
 	made, err := Record(t.Context(), Config{Registry: registry(t), Cases: cases, Classifier: classifier.Config{Model: m}}, rc)
@@ -152,12 +152,12 @@ func TestRecordAsksOnlyWhatIsNew(t *testing.T) {
 	known := record(t, &model{say: sayings}, RecordConfig{}, cases[:2]).Cassette
 	other := &model{reply: readsCosts}
 
-	made := record(t, other, RecordConfig{Known: known}, cases[1:3])
+	made := record(t, other, RecordConfig{Existing: known}, cases[1:3])
 	if made.Asked != 1 || made.Reused != 1 || made.Cassette.Len() != 2 || made.Dropped != 1 {
 		t.Errorf("got %d asked, %d reused, %d recordings, %d dropped; want 1, 1, 2, 1: the unused one goes",
 			made.Asked, made.Reused, made.Cassette.Len(), made.Dropped)
 	}
-	made = record(t, other, RecordConfig{Known: known, Again: true}, cases[:2])
+	made = record(t, other, RecordConfig{Existing: known, Overwrite: true}, cases[:2])
 	if made.Asked != 2 || made.Reused != 0 {
 		t.Errorf("again: got %d asked, %d reused; want 2, 0", made.Asked, made.Reused)
 	}
@@ -172,7 +172,7 @@ func TestRecordKeepsWhatItHasWhenTheModelFails(t *testing.T) {
 		}
 		return &llm.Reply{Text: readsCode}, nil
 	}}
-	made := record(t, down, RecordConfig{Known: known, Again: true}, cases)
+	made := record(t, down, RecordConfig{Existing: known, Overwrite: true}, cases)
 	if diff := cmp.Diff(map[string]int{"llm_unauthorized: key <redacted> was refused": 1}, made.Failed); diff != "" {
 		t.Errorf("failed (-want +got):\n%s", diff)
 	}
@@ -189,7 +189,7 @@ func TestRecordingAPartKeepsTheRest(t *testing.T) {
 	cases := parse(t, recordedCases)
 	known := record(t, &model{say: sayings}, RecordConfig{}, cases).Cassette
 	for _, again := range []bool{false, true} {
-		made := record(t, &model{say: sayings}, RecordConfig{Known: known, Again: again, Part: true}, cases[:1])
+		made := record(t, &model{say: sayings}, RecordConfig{Existing: known, Overwrite: again, Partial: true}, cases[:1])
 		if made.Cassette.Len() != known.Len() || made.Dropped != 0 {
 			t.Errorf("again %v: got %d recordings, %d dropped; want all %d, 0", again, made.Cassette.Len(), made.Dropped, known.Len())
 		}
@@ -199,10 +199,10 @@ func TestRecordingAPartKeepsTheRest(t *testing.T) {
 // What another model said is not replaced, and the new one is not asked.
 func TestRecordRefusesTheCassetteOfAnotherModel(t *testing.T) {
 	cases := parse(t, recordedCases)[:1]
-	known := &Cassette{provider: "fake", model: "fake-0", recordings: map[string]Recording{"k": {Key: "k"}}}
+	known := &Cassette{provider: "fake", model: "fake-0", recordings: map[string]Interaction{"k": {Key: "k"}}}
 	m := &model{reply: readsCode}
-	_, err := Record(t.Context(), Config{Registry: registry(t), Cases: cases, Classifier: classifier.Config{Model: m}}, RecordConfig{Known: known})
-	other, ok := errors.AsType[*OtherModelError](err)
+	_, err := Record(t.Context(), Config{Registry: registry(t), Cases: cases, Classifier: classifier.Config{Model: m}}, RecordConfig{Existing: known})
+	other, ok := errors.AsType[*ModelMismatchError](err)
 	if !ok || other.Cassette != "fake fake-0" || other.Asked != "fake fake-1" || len(m.asked()) > 0 {
 		t.Errorf("got %v and %d questions, want an *OtherModelError with both models, and none", err, len(m.asked()))
 	}
@@ -216,7 +216,7 @@ func TestInterruptedRecordingKeepsWhatItHas(t *testing.T) {
 	made, err := Record(ctx, Config{
 		Registry: registry(t), Cases: cases, Workers: 1, Classifier: classifier.Config{Model: &model{reply: readsCosts}},
 		Progress: func(int, int) { cancel() },
-	}, RecordConfig{Known: known, Again: true})
+	}, RecordConfig{Existing: known, Overwrite: true})
 	if err != nil {
 		t.Fatal(err)
 	}

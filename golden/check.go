@@ -21,7 +21,7 @@ const (
 // checker holds the values of cases to what they may be. wrong records what is
 // wrong with the part of the case that the steps lead to.
 type checker struct {
-	names *Names // nil = any
+	names *DeclaredNames // nil = any
 	wrong func(detail string, steps ...any)
 }
 

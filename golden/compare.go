@@ -59,8 +59,8 @@ func (c Classifier) String() string {
 	return fmt.Sprintf("%s, %s %s, prompts %s", c.Mode, c.Provider, c.Model, c.PromptVersion)
 }
 
-// Compare holds a report against the baseline.
-func Compare(baseline, now *Report) Comparison {
+// CompareReports holds a report against the baseline.
+func CompareReports(baseline, now *Report) Comparison {
 	passed := make(map[string]bool, len(baseline.Cases))
 	for i := range baseline.Cases {
 		passed[baseline.Cases[i].ID] = baseline.Cases[i].Passed

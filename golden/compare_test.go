@@ -9,7 +9,7 @@ import (
 func TestCompareWithAnInterruptedRun(t *testing.T) {
 	before := &Report{Cases: []CaseResult{{ID: "a", Passed: true}, {ID: "b", Passed: true}}}
 	now := &Report{Interrupted: true, Cases: before.Cases[:1]}
-	if c := Compare(before, now); len(c.Gone) > 0 {
+	if c := CompareReports(before, now); len(c.Gone) > 0 {
 		t.Errorf("got %q gone, want none: they were not run", c.Gone)
 	}
 }

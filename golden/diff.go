@@ -27,8 +27,8 @@ type Change struct {
 	ID    string   `json:"id"`
 	Input string   `json:"input"`
 	What  []string `json:"what"` // outcome, agents, intent, domains
-	A     Got      `json:"a"`
-	B     Got      `json:"b"`
+	A     Actual   `json:"a"`
+	B     Actual   `json:"b"`
 	Why   []string `json:"why"`
 
 	DecisionA *contract.Decision `json:"decision_a"`
@@ -140,11 +140,11 @@ func reasons(ch *Change, a, b *capabilities.Snapshot) []string {
 	return why
 }
 
-func readingText(g *Got) string {
+func readingText(g *Actual) string {
 	return fmt.Sprintf("%s (%s) with confidence %.2f", g.Intent, setText(g.Domains), g.Confidence)
 }
 
-func outcomeText(g *Got) string {
+func outcomeText(g *Actual) string {
 	if g.Reason == "" {
 		return string(g.Outcome)
 	}

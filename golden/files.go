@@ -1,8 +1,8 @@
 package golden
 
-// Files returns the files that Load reads for the paths, which nothing that a run
+// ListFiles returns the files that Load reads for the paths, which nothing that a run
 // writes may replace. One that the paths name twice is there twice.
-func Files(paths []string) ([]string, error) {
+func ListFiles(paths []string) ([]string, error) {
 	var all []string
 	for _, path := range paths {
 		files, err := caseFiles(path)

@@ -13,7 +13,7 @@ func TestFiles(t *testing.T) {
 	dir := writeFiles(t, map[string]string{
 		"a.yaml": oneCase("a"), "below/b.csv": "input\nx\n", "below/notes.md": "", "m.cassette.jsonl": "",
 	})
-	got, err := Files([]string{dir, filepath.Join(dir, "a.yaml")})
+	got, err := ListFiles([]string{dir, filepath.Join(dir, "a.yaml")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -21,7 +21,7 @@ func TestFiles(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if _, err := Files([]string{filepath.Join(dir, "none")}); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := ListFiles([]string{filepath.Join(dir, "none")}); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("got %v, want that the file is not there", err)
 	}
 }

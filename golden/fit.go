@@ -18,34 +18,34 @@ import (
 // DefaultPrecision is the share of dispatches that must be right.
 const DefaultPrecision = 0.98
 
-// Setting is one choice of the thresholds of a registry.
-type Setting struct {
+// Thresholds is one choice of the thresholds of a registry.
+type Thresholds struct {
 	// MinConfidence is nil where it is left to the source of a classification.
 	MinConfidence       *float64 `json:"min_confidence"`
 	ConfidenceThreshold float64  `json:"confidence_threshold"`
 	AmbiguityThreshold  float64  `json:"ambiguity_threshold"`
 }
 
-// Score is what a setting makes of some cases.
-type Score struct {
-	Setting    Setting `json:"setting"`
-	Cases      int     `json:"cases"`
-	Passed     int     `json:"passed"`     // routed, refused or asked back as expected
-	Dispatched int     `json:"dispatched"` // given to agents, right or wrong
-	Misroutes  int     `json:"misroutes"`  // dispatched, and should not have been, or to others
-	Coverage   float64 `json:"coverage"`   // dispatched ÷ cases
+// FitScore is what a setting makes of some cases.
+type FitScore struct {
+	Setting    Thresholds `json:"setting"`
+	Cases      int        `json:"cases"`
+	Passed     int        `json:"passed"`     // routed, refused or asked back as expected
+	Dispatched int        `json:"dispatched"` // given to agents, right or wrong
+	Misroutes  int        `json:"misroutes"`  // dispatched, and should not have been, or to others
+	Coverage   float64    `json:"coverage"`   // dispatched ÷ cases
 	// Precision is the share of the dispatched that are right; null when nothing
 	// is dispatched, which is no precision at all.
 	Precision *float64 `json:"precision"`
 }
 
 // reaches reports whether the precision is there: of what is dispatched.
-func (s *Score) reaches(precision float64) bool {
+func (s *FitScore) reaches(precision float64) bool {
 	return s.Precision != nil && *s.Precision >= precision
 }
 
 // rate works out the shares from the counts.
-func (s *Score) rate() {
+func (s *FitScore) rate() {
 	if s.Dispatched > 0 {
 		right := float64(s.Dispatched-s.Misroutes) / float64(s.Dispatched)
 		s.Precision = &right
@@ -55,9 +55,9 @@ func (s *Score) rate() {
 	}
 }
 
-// Fit is a proposal for the thresholds of a registry: chosen on the train split
+// FitResult is a proposal for the thresholds of a registry: chosen on the train split
 // alone, shown on the cases that were held out.
-type Fit struct {
+type FitResult struct {
 	Registry    string     `json:"registry"`
 	Classifier  Classifier `json:"classifier"`
 	Interrupted bool       `json:"interrupted,omitzero"`
@@ -65,18 +65,18 @@ type Fit struct {
 	Reached     bool       `json:"reached"`  // some setting has it on the train split
 	Settings    int        `json:"settings"` // that were tried
 
-	TrainNow    Score   `json:"train_now"`    // the registry as it is
-	TrainBest   Score   `json:"train_best"`   // the proposal; unless reached, what comes nearest
-	HeldOutNow  *Score  `json:"held_out_now"` // null without held-out cases
-	HeldOutBest *Score  `json:"held_out_best"`
-	Curve       []Score `json:"curve"` // held out: the proposal at other values of min_confidence
+	TrainNow    FitScore   `json:"train_now"`    // the registry as it is
+	TrainBest   FitScore   `json:"train_best"`   // the proposal; unless reached, what comes nearest
+	HeldOutNow  *FitScore  `json:"held_out_now"` // null without held-out cases
+	HeldOutBest *FitScore  `json:"held_out_best"`
+	Curve       []FitScore `json:"curve"` // held out: the proposal at other values of min_confidence
 }
 
 // FitThresholds tries the thresholds on the cases of the train split and returns
 // the setting that routes most of them as expected among those whose dispatches
 // are right in at least precision (0 = DefaultPrecision) of all, and that
 // dispatch something. It changes nothing. Each request is read once: the thresholds act behind that.
-func FitThresholds(ctx context.Context, cfg Config, precision float64) (*Fit, error) {
+func FitThresholds(ctx context.Context, cfg Config, precision float64) (*FitResult, error) {
 	if precision == 0 {
 		precision = DefaultPrecision
 	}
@@ -84,11 +84,11 @@ func FitThresholds(ctx context.Context, cfg Config, precision float64) (*Fit, er
 		return nil, fmt.Errorf("golden: the precision must be over 0 and at most 1, got %v", precision)
 	}
 	unscripted := slices.DeleteFunc(slices.Clone(cfg.Cases), func(c Case) bool { return c.LLM != nil })
-	train := Select(unscripted, Filter{Splits: []string{Train}})
+	train := FilterCases(unscripted, Filter{Splits: []string{Train}})
 	if len(train) == 0 {
 		return nil, errors.New("there is no case to fit on: mark some with `split: train`, and others with `split: validation` or `split: test` to see what it is worth")
 	}
-	held := Select(unscripted, Filter{Splits: []string{Validation, Test}})
+	held := FilterCases(unscripted, Filter{Splits: []string{Validation, Test}})
 	g, err := cfg.rig()
 	if err != nil {
 		return nil, err
@@ -131,8 +131,8 @@ func (f *fitter) read(ctx context.Context, cases []Case) []reading {
 	return read
 }
 
-func (f *fitter) fit(ctx context.Context, train, held []reading, precision float64) (*Fit, error) {
-	fit := &Fit{Registry: f.cfg.Registry.Version, Classifier: f.rig.setup(), Target: precision}
+func (f *fitter) fit(ctx context.Context, train, held []reading, precision float64) (*FitResult, error) {
+	fit := &FitResult{Registry: f.cfg.Registry.Version, Classifier: f.rig.setup(), Target: precision}
 	if ctx.Err() != nil {
 		return nil, ctx.Err() // nothing has been tried
 	}
@@ -142,7 +142,7 @@ func (f *fitter) fit(ctx context.Context, train, held []reading, precision float
 		return nil, err
 	}
 	settings := grid()
-	scores := make([]*Score, len(settings))
+	scores := make([]*FitScore, len(settings))
 	f.cfg.each(ctx, len(settings), func(ctx context.Context, i int) {
 		if s, err := f.score(ctx, settings[i], train); err == nil && ctx.Err() == nil {
 			scores[i] = &s
@@ -164,7 +164,7 @@ func (f *fitter) fit(ctx context.Context, train, held []reading, precision float
 	return fit, f.holdOut(context.WithoutCancel(ctx), fit, now, held)
 }
 
-func (f *fitter) holdOut(ctx context.Context, fit *Fit, now Setting, held []reading) error {
+func (f *fitter) holdOut(ctx context.Context, fit *FitResult, now Thresholds, held []reading) error {
 	if len(held) == 0 {
 		return nil
 	}
@@ -193,7 +193,7 @@ func (f *fitter) holdOut(ctx context.Context, fit *Fit, now Setting, held []read
 // first, among these what is routed as expected; among the others what comes
 // nearest to it. Then fewer misroutes, then what is nearer to the registry as
 // it is.
-func better(a, b *Score, now Setting, precision float64) bool {
+func better(a, b *FitScore, now Thresholds, precision float64) bool {
 	return cmp.Or(
 		cmp.Compare(a.worth(precision), b.worth(precision)),
 		cmp.Compare(a.Passed, b.Passed),
@@ -204,14 +204,14 @@ func better(a, b *Score, now Setting, precision float64) bool {
 
 // worth is the precision as far as it is asked for. A setting that dispatches
 // nothing is worth less than any that does.
-func (s *Score) worth(precision float64) float64 {
+func (s *FitScore) worth(precision float64) float64 {
 	if s.Precision == nil {
 		return -1
 	}
 	return min(*s.Precision, precision)
 }
 
-func (s Setting) distance(to Setting) float64 {
+func (s Thresholds) distance(to Thresholds) float64 {
 	// A registry without min_confidence is as far from every value as one can be,
 	// so that it is proposed only where it makes a difference.
 	d := math.Abs(s.ConfidenceThreshold-to.ConfidenceThreshold) + math.Abs(s.AmbiguityThreshold-to.AmbiguityThreshold)
@@ -225,8 +225,8 @@ func (s Setting) distance(to Setting) float64 {
 	return d
 }
 
-func settingOf(r capabilities.Routing) Setting {
-	return Setting{r.MinConfidence, r.ConfidenceThreshold, r.AmbiguityThreshold}
+func settingOf(r capabilities.Routing) Thresholds {
+	return Thresholds{r.MinConfidence, r.ConfidenceThreshold, r.AmbiguityThreshold}
 }
 
 // confidences are the values of min_confidence that are tried.
@@ -240,12 +240,12 @@ func confidences() []float64 {
 
 // grid are the settings that are tried. Scores are sums of 0.5, 0.3 a domain and
 // −0.2 (003 §3), so few values of the match threshold differ.
-func grid() []Setting {
-	var list []Setting
+func grid() []Thresholds {
+	var list []Thresholds
 	for _, match := range []float64{0.3, 0.5, 0.65, 0.8, 1.1} {
 		for _, ambiguity := range []float64{0, 0.05, 0.1, 0.15, 0.2, 0.3} {
 			for _, v := range confidences() {
-				list = append(list, Setting{&v, match, ambiguity})
+				list = append(list, Thresholds{&v, match, ambiguity})
 			}
 		}
 	}
@@ -253,8 +253,8 @@ func grid() []Setting {
 }
 
 // score routes the cases under the setting.
-func (f *fitter) score(ctx context.Context, s Setting, read []reading) (Score, error) {
-	score := Score{Setting: s, Cases: len(read)}
+func (f *fitter) score(ctx context.Context, s Thresholds, read []reading) (FitScore, error) {
+	score := FitScore{Setting: s, Cases: len(read)}
 	r, err := f.rig.newRouter(f.view(s), alreadyRead{}, true)
 	if err != nil {
 		return score, err
@@ -289,7 +289,7 @@ func (f *fitter) score(ctx context.Context, s Setting, read []reading) (Score, e
 // routedRight reports whether a case went where it should: by outcome and agents
 // or, where it names neither, by all that it names. Any fallback is as good as
 // another: thresholds do not choose between them.
-func routedRight(c *Case, got *Got) bool {
+func routedRight(c *Case, got *Actual) bool {
 	e := c.Expect
 	if AnyFallback.covers(e.Outcome) {
 		e.Outcome = AnyFallback
@@ -302,7 +302,7 @@ func routedRight(c *Case, got *Got) bool {
 
 // view is that of the rig with other thresholds. Policy A says nothing in a dry
 // run, where B looks for near misses that nobody reads.
-func (f *fitter) view(s Setting) *router.View {
+func (f *fitter) view(s Thresholds) *router.View {
 	registry := *f.cfg.Registry
 	registry.Fallback.Policy = capabilities.FallbackAnswer
 	registry.Routing.MinConfidence = s.MinConfidence

@@ -42,7 +42,7 @@ func gauged(t *testing.T, splits ...string) []Case {
 	return parse(t, b.String())
 }
 
-func fitted(t *testing.T, cfg Config, precision float64) *Fit {
+func fitted(t *testing.T, cfg Config, precision float64) *FitResult {
 	t.Helper()
 	cfg.Classifier = classifier.Config{Model: &model{say: confident}}
 	fit, err := FitThresholds(t.Context(), cfg, precision)
@@ -57,10 +57,10 @@ func TestFitFindsTheThreshold(t *testing.T) {
 	s := changed(t, func(s *capabilities.Snapshot) { s.Routing.MinConfidence = &low })
 	fit := fitted(t, Config{Registry: s, Cases: gauged(t, Train, Test)}, 0)
 	all := 1.0
-	want := &Score{Cases: 7, Passed: 7, Dispatched: 4, Coverage: 4.0 / 7, Precision: &all}
-	for name, got := range map[string]*Score{"train": &fit.TrainBest, "held out": fit.HeldOutBest} {
+	want := &FitScore{Cases: 7, Passed: 7, Dispatched: 4, Coverage: 4.0 / 7, Precision: &all}
+	for name, got := range map[string]*FitScore{"train": &fit.TrainBest, "held out": fit.HeldOutBest} {
 		plain := *got
-		plain.Setting = Setting{}
+		plain.Setting = Thresholds{}
 		if diff := cmp.Diff(want, &plain); diff != "" {
 			t.Errorf("%s, proposed (-want +got):\n%s", name, diff)
 		}
@@ -133,14 +133,14 @@ func TestFitNamesTheNearest(t *testing.T) {
 }
 
 func TestBetter(t *testing.T) {
-	score := func(cases, passed, dispatched, misroutes int) *Score {
-		s := &Score{Cases: cases, Passed: passed, Dispatched: dispatched, Misroutes: misroutes}
+	score := func(cases, passed, dispatched, misroutes int) *FitScore {
+		s := &FitScore{Cases: cases, Passed: passed, Dispatched: dispatched, Misroutes: misroutes}
 		s.rate()
 		return s
 	}
 	tests := []struct {
 		name string
-		a, b *Score
+		a, b *FitScore
 	}{
 		{"the target over more as expected", score(100, 60, 50, 0), score(100, 80, 100, 20)},
 		{"more as expected over a higher precision, both on target", score(100, 90, 91, 1), score(100, 70, 40, 0)},
@@ -150,7 +150,7 @@ func TestBetter(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			if !better(tt.a, tt.b, Setting{}, 0.98) || better(tt.b, tt.a, Setting{}, 0.98) {
+			if !better(tt.a, tt.b, Thresholds{}, 0.98) || better(tt.b, tt.a, Thresholds{}, 0.98) {
 				t.Errorf("want %+v before %+v", tt.a, tt.b)
 			}
 		})
@@ -223,7 +223,7 @@ cases:
   - { id: other-agent, input: "Do a code review of this python module", expect: { outcome: dispatch } }
   - { id: agent-gone, input: "Answer from the docs: doc answering", expect: { outcome: dispatch } }
   - { id: model-less-sure, input: "x", expect: { outcome: dispatch }, llm: '{"intent":"cost_analysis","domains":["azure"],"subtasks":[],"confidence":0.7}' }
-`), NamesOf(a, b))
+`), NewDeclaredNames(a, b))
 	if err != nil {
 		t.Fatal(err)
 	}

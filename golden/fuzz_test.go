@@ -24,10 +24,10 @@ func FuzzCases(f *testing.F) {
 	f.Add(2, `{"id":"a","input":"x","history":[{"role":"user","content":"y"}],"expect":{"domains":[]},"alternates":[["a"]]}`)
 	f.Add(3, "review this\tcode_review\tpython\nx\tunknown\t\n")
 	formats := []string{".yaml", ".csv", ".jsonl", ".tsv"}
-	names := &Names{Agents: []string{"quality_agent"}, Intents: []string{"code_review", "unknown"}, Domains: []string{"python"}}
+	names := &DeclaredNames{Agents: []string{"quality_agent"}, Intents: []string{"code_review", "unknown"}, Domains: []string{"python"}}
 	f.Fuzz(func(t *testing.T, format int, content string) {
 		ext := formats[uint(format)%uint(len(formats))]
-		for _, known := range []*Names{nil, names} {
+		for _, known := range []*DeclaredNames{nil, names} {
 			cases, err := readers()[ext]("c"+ext, []byte(content), known)
 			if err != nil {
 				if len(cases) > 0 || err.Error() == "" {

@@ -10,10 +10,10 @@ import (
 )
 
 // gotOf reads the outcome off a response to a dry run.
-func gotOf(resp *contract.Response) Got {
+func gotOf(resp *contract.Response) Actual {
 	d := resp.Decision
 	clf := &d.Classification
-	got := Got{
+	got := Actual{
 		Outcome: Dispatch, Agents: d.Chosen, Intent: clf.Intent, Domains: clf.Domains,
 		Confidence: clf.Confidence, Source: string(clf.Source), Reason: clf.Reason,
 	}
@@ -31,7 +31,7 @@ func gotOf(resp *contract.Response) Got {
 }
 
 // differences returns a sentence for each thing that is not as the case wants it.
-func differences(c *Case, got *Got) []string {
+func differences(c *Case, got *Actual) []string {
 	var why []string
 	miss := func(what, got, want string) {
 		why = append(why, fmt.Sprintf("%s: got %s, want %s", what, got, want))

@@ -30,12 +30,12 @@ func results() *rapid.Generator[[]*CaseResult] {
 			if rapid.Bool().Draw(t, "names agents") {
 				c.Expect.Agents = append([]string{}, ids().Draw(t, "wanted agents")...)
 			}
-			r := &CaseResult{ID: fmt.Sprint(i), Expect: c.Expect, Tags: ids().Draw(t, "tags"), Got: Got{
+			r := &CaseResult{ID: fmt.Sprint(i), Expect: c.Expect, Tags: ids().Draw(t, "tags"), Actual: Actual{
 				Outcome: rapid.SampledFrom([]Outcome{Dispatch, Clarify, FallbackA, FallbackB}).Draw(t, "got"),
 				Agents:  ids().Draw(t, "agents"), Intent: rapid.SampledFrom([]string{"x", "y"}).Draw(t, "intent"),
 			}}
-			r.Why = differences(&c, &r.Got)
-			r.Passed = len(r.Why) == 0
+			r.Differences = differences(&c, &r.Actual)
+			r.Passed = len(r.Differences) == 0
 			list = append(list, r)
 		}
 		return list
@@ -77,7 +77,7 @@ func TestSummaryAddsUp(t *testing.T) {
 				t.Fatalf("got %+v of %d", tag, s.Total)
 			}
 		}
-		if !slices.IsSortedFunc(r.Confusion.Agents, func(a, b Cell) int { return strings.Compare(a.Expected+"\x00"+a.Got, b.Expected+"\x00"+b.Got) }) {
+		if !slices.IsSortedFunc(r.Confusion.Agents, func(a, b ConfusionCell) int { return strings.Compare(a.Expected+"\x00"+a.Got, b.Expected+"\x00"+b.Got) }) {
 			t.Fatalf("the cells are not sorted: %v", r.Confusion.Agents)
 		}
 	})
@@ -98,7 +98,7 @@ func TestComparisonIsAPartition(t *testing.T) {
 			}
 			return r
 		}
-		c := Compare(report(before), report(now))
+		c := CompareReports(report(before), report(now))
 		in := map[string]string{}
 		for name, list := range map[string][]string{
 			"regression": c.Regressions, "new": c.NewFailures, "known": c.KnownFailed, "fixed": c.Fixed, "gone": c.Gone,
@@ -143,9 +143,9 @@ func TestJSONLRoundTrip(t *testing.T) {
 				Outcome: rapid.SampledFrom([]Outcome{"", Clarify, AnyFallback}).Draw(t, "outcome"),
 				Agents:  []string{}, Intent: text.Draw(t, "intent"), Domains: ids().Draw(t, "domains"), Reason: text.Draw(t, "reason"),
 			},
-			History: []Turn{{"user", text.Draw(t, "turn")}}, Alternates: [][]string{{"a"}},
+			History: []Message{{"user", text.Draw(t, "turn")}}, Alternates: [][]string{{"a"}},
 			Split: rapid.SampledFrom([]string{"", Train, Test}).Draw(t, "split"), Tags: append([]string{}, ids().Draw(t, "tags")...),
-			LLM: Replies{text.Draw(t, "reply")},
+			LLM: ScriptedReplies{text.Draw(t, "reply")},
 		}
 		line, err := strictjson.Marshal(&want)
 		if err != nil {
@@ -205,24 +205,24 @@ func TestPointOf(t *testing.T) {
 		r    CaseResult
 		want bool
 	}{
-		{"the intent counts, whatever became of it", CaseResult{Passed: false, Expect: Expect{Intent: "x"}, Got: Got{Intent: "x"}}, true},
-		{"another intent is wrong", CaseResult{Passed: true, Expect: Expect{Intent: "x"}, Got: Got{Intent: "y"}}, false},
-		{"without an intent the verdict counts", CaseResult{Passed: true, Got: Got{Intent: "y"}}, true},
+		{"the intent counts, whatever became of it", CaseResult{Passed: false, Expect: Expect{Intent: "x"}, Actual: Actual{Intent: "x"}}, true},
+		{"another intent is wrong", CaseResult{Passed: true, Expect: Expect{Intent: "x"}, Actual: Actual{Intent: "y"}}, false},
+		{"without an intent the verdict counts", CaseResult{Passed: true, Actual: Actual{Intent: "y"}}, true},
 	}
 	for _, tt := range tests {
-		if got := pointOf(&tt.r).Right; got != tt.want {
+		if got := pointOf(&tt.r).Correct; got != tt.want {
 			t.Errorf("%s: got %v, want %v", tt.name, got, tt.want)
 		}
 	}
 }
 
 func TestRoutedRight(t *testing.T) {
-	dispatched := Got{Outcome: Dispatch, Agents: []string{"a"}, Intent: "x", Domains: []string{"p"}}
-	refused := Got{Outcome: FallbackA, Intent: "x"}
+	dispatched := Actual{Outcome: Dispatch, Agents: []string{"a"}, Intent: "x", Domains: []string{"p"}}
+	refused := Actual{Outcome: FallbackA, Intent: "x"}
 	tests := []struct {
 		name   string
 		expect Expect
-		got    Got
+		got    Actual
 		want   bool
 	}{
 		{"agents", Expect{Agents: []string{"a"}}, dispatched, true},
@@ -245,10 +245,10 @@ func TestRoutedRight(t *testing.T) {
 // better is a strict order, so that the proposal does not depend on which
 // setting was tried first.
 func TestBetterIsAnOrder(t *testing.T) {
-	score := rapid.Custom(func(t *rapid.T) Score {
+	score := rapid.Custom(func(t *rapid.T) FitScore {
 		v := float64(rapid.IntRange(0, 3).Draw(t, "min")) / 4
-		s := Score{
-			Setting: Setting{ConfidenceThreshold: float64(rapid.IntRange(0, 2).Draw(t, "match")) / 2},
+		s := FitScore{
+			Setting: Thresholds{ConfidenceThreshold: float64(rapid.IntRange(0, 2).Draw(t, "match")) / 2},
 			Passed:  rapid.IntRange(0, 3).Draw(t, "passed"), Misroutes: rapid.IntRange(0, 2).Draw(t, "misroutes"),
 		}
 		if share := float64(rapid.IntRange(-1, 4).Draw(t, "precision")) / 4; share >= 0 {
@@ -262,7 +262,7 @@ func TestBetterIsAnOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a, b, c := score.Draw(t, "a"), score.Draw(t, "b"), score.Draw(t, "c")
 		now := score.Draw(t, "now").Setting
-		less := func(a, b Score) bool { return better(&a, &b, now, 0.75) }
+		less := func(a, b FitScore) bool { return better(&a, &b, now, 0.75) }
 		switch {
 		case less(a, a):
 			t.Fatal("a score is better than itself")
@@ -280,16 +280,16 @@ func TestPatch(t *testing.T) {
 	half, low := 0.5, 0.25
 	tests := []struct {
 		name      string
-		now, best Setting
+		now, best Thresholds
 		want      string
 	}{
-		{"nothing", Setting{&half, 0.65, 0.1}, Setting{&half, 0.65, 0.1}, ""},
-		{"everything", Setting{nil, 0.65, 0.1}, Setting{&half, 0.8, 0}, "routing:\n  confidence_threshold: 0.8 # was 0.65\n  min_confidence: 0.5 # was not set\n  ambiguity_threshold: 0 # was 0.1\n"},
-		{"one key", Setting{&low, 0.65, 0.1}, Setting{&half, 0.65, 0.1}, "routing:\n  min_confidence: 0.5 # was 0.25\n"},
+		{"nothing", Thresholds{&half, 0.65, 0.1}, Thresholds{&half, 0.65, 0.1}, ""},
+		{"everything", Thresholds{nil, 0.65, 0.1}, Thresholds{&half, 0.8, 0}, "routing:\n  confidence_threshold: 0.8 # was 0.65\n  min_confidence: 0.5 # was not set\n  ambiguity_threshold: 0 # was 0.1\n"},
+		{"one key", Thresholds{&low, 0.65, 0.1}, Thresholds{&half, 0.65, 0.1}, "routing:\n  min_confidence: 0.5 # was 0.25\n"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			fit := Fit{Reached: true, TrainNow: Score{Setting: tt.now}, TrainBest: Score{Setting: tt.best}}
+			fit := FitResult{Reached: true, TrainNow: FitScore{Setting: tt.now}, TrainBest: FitScore{Setting: tt.best}}
 			got := fit.Patch()
 			if got != tt.want {
 				t.Fatalf("got %q, want %q", got, tt.want)

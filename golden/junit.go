@@ -93,7 +93,7 @@ func WriteJUnit(w io.Writer, r *Report) error {
 func junitFailure(c *CaseResult) (*junitNote, error) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "input: %s\n", c.Input)
-	for _, why := range c.Why {
+	for _, why := range c.Differences {
 		fmt.Fprintf(&b, "%s\n", why)
 	}
 	if c.Decision != nil {
@@ -103,5 +103,5 @@ func junitFailure(c *CaseResult) (*junitNote, error) {
 		}
 		fmt.Fprintf(&b, "decision: %s\n", decision)
 	}
-	return &junitNote{Type: "routing", Message: strings.Join(c.Why, "; "), Text: b.String()}, nil
+	return &junitNote{Type: "routing", Message: strings.Join(c.Differences, "; "), Text: b.String()}, nil
 }

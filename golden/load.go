@@ -16,8 +16,8 @@ import (
 const cassetteSuffix = ".cassette.jsonl"
 
 // readers are the formats of cases, by the end of the file's name.
-func readers() map[string]func(file string, data []byte, names *Names) ([]Case, error) {
-	return map[string]func(string, []byte, *Names) ([]Case, error){
+func readers() map[string]func(file string, data []byte, names *DeclaredNames) ([]Case, error) {
+	return map[string]func(string, []byte, *DeclaredNames) ([]Case, error){
 		".yaml":  ReadYAML,
 		".yml":   ReadYAML,
 		".csv":   ReadCSV,
@@ -26,13 +26,13 @@ func readers() map[string]func(file string, data []byte, names *Names) ([]Case, 
 	}
 }
 
-// Load reads the cases of files and of all case files in directories, in the
+// LoadCases reads the cases of files and of all case files in directories, in the
 // order of the paths and, within a directory, of the names; a file that is
 // there twice, once. Links are followed. In directories, names that begin with a
 // dot and names whose end is no format of cases are passed over. A nil names
 // lets cases name any agent, intent and domain. The error is strictyaml.Errors when
 // a file is at fault, every mistake with its line and column.
-func Load(paths []string, names *Names) ([]Case, error) {
+func LoadCases(paths []string, names *DeclaredNames) ([]Case, error) {
 	var (
 		cases []Case
 		wrong strictyaml.Errors
@@ -75,7 +75,7 @@ func again(taken map[string]bool, path string) bool {
 }
 
 // readerOf is the format that the end of a file's name stands for; nil = none.
-func readerOf(file string) func(file string, data []byte, names *Names) ([]Case, error) {
+func readerOf(file string) func(file string, data []byte, names *DeclaredNames) ([]Case, error) {
 	return readers()[strings.ToLower(filepath.Ext(file))]
 }
 
@@ -137,7 +137,7 @@ func filesBelow(dir string, visited map[string]bool) ([]string, error) {
 	return files, nil
 }
 
-func loadFile(file string, names *Names) ([]Case, error) {
+func loadFile(file string, names *DeclaredNames) ([]Case, error) {
 	read := readerOf(file)
 	if read == nil {
 		return nil, strictyaml.Errors{{File: file, Detail: "is no file of cases: its name must end in .yaml, .csv, .jsonl or .tsv"}}
@@ -177,8 +177,8 @@ type Filter struct {
 	IDs    []string // any of them; none = every case
 }
 
-// Select returns the cases that pass the filter, in order.
-func Select(cases []Case, f Filter) []Case {
+// FilterCases returns the cases that pass the filter, in order.
+func FilterCases(cases []Case, f Filter) []Case {
 	return slices.DeleteFunc(slices.Clone(cases), func(c Case) bool {
 		switch {
 		case len(f.Splits) > 0 && !slices.Contains(f.Splits, c.Split),

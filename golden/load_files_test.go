@@ -16,7 +16,7 @@ func loadedIDs(t *testing.T, dir string, paths ...string) []string {
 	for i, path := range paths {
 		full[i] = filepath.Join(dir, path)
 	}
-	cases, err := Load(full, nil)
+	cases, err := LoadCases(full, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,7 +58,7 @@ func TestLoadFollowsLinks(t *testing.T) {
 		}
 	}
 	link(t, "nowhere", filepath.Join(dir, "g", "gone.yaml"))
-	if _, err := Load([]string{filepath.Join(dir, "g")}, nil); err == nil || !strings.Contains(err.Error(), "gone.yaml") {
+	if _, err := LoadCases([]string{filepath.Join(dir, "g")}, nil); err == nil || !strings.Contains(err.Error(), "gone.yaml") {
 		t.Errorf("got %v, want that gone.yaml leads nowhere", err)
 	}
 }

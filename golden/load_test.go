@@ -43,21 +43,21 @@ cases:
     tags: [pt]
     llm: '{"intent":'
   - { id: nobody, input: sing, expect: { outcome: fallback, agents: [] }, llm: [a, b] }
-`), NamesOf(registry(t)))
+`), NewDeclaredNames(registry(t)))
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := []Case{
 		{
 			ID: "all", Input: "Revise este notebook Databricks e aponte custo desnecessário",
-			History:    []Turn{{"user", "hello"}, {"assistant", "hi"}},
+			History:    []Message{{"user", "hello"}, {"assistant", "hi"}},
 			Expect:     Expect{Outcome: Dispatch, Agents: []string{"quality_agent"}, Intent: "databricks_review", Domains: []string{"databricks"}},
 			Alternates: [][]string{{"quality_agent", "billing_agent"}}, Split: Test, Tags: []string{"pt"},
-			LLM: Replies{`{"intent":`}, File: "cases.yaml", Line: 3,
+			LLM: ScriptedReplies{`{"intent":`}, File: "cases.yaml", Line: 3,
 		},
 		{
 			ID: "nobody", Input: "sing", Expect: Expect{Outcome: AnyFallback, Agents: []string{}},
-			LLM: Replies{"a", "b"}, File: "cases.yaml", Line: 13,
+			LLM: ScriptedReplies{"a", "b"}, File: "cases.yaml", Line: 13,
 		},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -75,8 +75,8 @@ func TestReadRows(t *testing.T) {
 			`{"id":"a","input":"review","expect":{"agents":["quality_agent"],"outcome":"dispatch"},"llm":"x"}` + "\n\n" +
 				`{"id":"b","input":"sing","expect":{"agents":[]},"split":"train","tags":["en"],"llm":["x","y"]}`,
 			[]Case{
-				{ID: "a", Input: "review", Expect: Expect{Outcome: Dispatch, Agents: []string{"quality_agent"}}, LLM: Replies{"x"}, File: "rows.jsonl", Line: 1},
-				{ID: "b", Input: "sing", Expect: Expect{Agents: []string{}}, Split: Train, Tags: []string{"en"}, LLM: Replies{"x", "y"}, File: "rows.jsonl", Line: 3},
+				{ID: "a", Input: "review", Expect: Expect{Outcome: Dispatch, Agents: []string{"quality_agent"}}, LLM: ScriptedReplies{"x"}, File: "rows.jsonl", Line: 1},
+				{ID: "b", Input: "sing", Expect: Expect{Agents: []string{}}, Split: Train, Tags: []string{"en"}, LLM: ScriptedReplies{"x", "y"}, File: "rows.jsonl", Line: 3},
 			},
 		},
 		{
@@ -108,7 +108,7 @@ func TestReadRows(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			got, err := readers()[filepath.Ext(tt.file)](tt.file, []byte(tt.content), NamesOf(registry(t)))
+			got, err := readers()[filepath.Ext(tt.file)](tt.file, []byte(tt.content), NewDeclaredNames(registry(t)))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -170,7 +170,7 @@ func TestReadersNameTheMistake(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			cases, err := readers()[filepath.Ext(tt.file)](tt.file, []byte(tt.content), NamesOf(registry(t)))
+			cases, err := readers()[filepath.Ext(tt.file)](tt.file, []byte(tt.content), NewDeclaredNames(registry(t)))
 			if err == nil {
 				t.Fatalf("got %d cases, want an error with %q", len(cases), tt.want)
 			}
@@ -209,7 +209,7 @@ func TestLoad(t *testing.T) {
 		for i := range paths {
 			paths[i] = filepath.Join(dir, paths[i])
 		}
-		cases, err := Load(paths, nil)
+		cases, err := LoadCases(paths, nil)
 		for i := range cases {
 			list = append(list, cases[i].ID)
 		}
@@ -236,7 +236,7 @@ func TestLoad(t *testing.T) {
 // One look at several files tells what is wrong with each.
 func TestLoadTellsTheMistakesOfAllFiles(t *testing.T) {
 	dir := writeFiles(t, map[string]string{"a.tsv": "x\n", "b.jsonl": "{}\n", "c.yaml": "cases:\n  - { id: a, input: x, expect: { outcome: dispatch } }\n"})
-	_, err := Load([]string{dir}, nil)
+	_, err := LoadCases([]string{dir}, nil)
 	list, ok := errors.AsType[strictyaml.Errors](err)
 	var files []string
 	for _, e := range list {
@@ -270,7 +270,7 @@ func TestSelect(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			var got strings.Builder
-			for _, c := range Select(cases, tt.filter) {
+			for _, c := range FilterCases(cases, tt.filter) {
 				got.WriteString(c.ID)
 			}
 			if got.String() != tt.want {

@@ -7,12 +7,12 @@ import (
 	"github.com/caprouter/caprouter/contract"
 )
 
-// Names are what cases may name, sorted.
-type Names struct{ Agents, Intents, Domains []string }
+// DeclaredNames are what cases may name, sorted.
+type DeclaredNames struct{ Agents, Intents, Domains []string }
 
-// NamesOf returns what any of the registries declares.
-func NamesOf(registries ...*capabilities.Snapshot) *Names {
-	n := &Names{Intents: []string{contract.Unknown}, Domains: []string{contract.Unknown}}
+// NewDeclaredNames returns what any of the registries declares.
+func NewDeclaredNames(registries ...*capabilities.Snapshot) *DeclaredNames {
+	n := &DeclaredNames{Intents: []string{contract.Unknown}, Domains: []string{contract.Unknown}}
 	for _, s := range registries {
 		for _, a := range s.Agents {
 			n.Agents = append(n.Agents, a.ID)

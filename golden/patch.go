@@ -9,7 +9,7 @@ import (
 // Patch is the part of a registry file that makes the proposal hold, with what
 // stood there before; "" when nothing is to be changed, or no setting is good
 // enough to be proposed.
-func (f *Fit) Patch() string {
+func (f *FitResult) Patch() string {
 	if !f.Reached {
 		return ""
 	}

@@ -21,7 +21,7 @@ import (
 // rows collects the cases of a file with one a line, and its mistakes.
 type rows struct {
 	file  string
-	names *Names
+	names *DeclaredNames
 	cases []Case
 	wrong strictyaml.Errors
 	more  int // mistakes that are not told
@@ -87,7 +87,7 @@ const unnamed = "-"
 
 // ReadJSONL reads one case a line, with the members of the YAML format. Empty
 // lines are passed over.
-func ReadJSONL(file string, data []byte, names *Names) ([]Case, error) {
+func ReadJSONL(file string, data []byte, names *DeclaredNames) ([]Case, error) {
 	r := rows{file: file, names: names}
 	for i, line := range textLines(data) {
 		if len(bytes.TrimSpace(line)) == 0 {
@@ -123,7 +123,7 @@ func nearestMember(err error) string {
 
 // ReadTSV reads text<TAB>intent<TAB>domain, without a header and without
 // quotes. A domain that is empty is not checked. Empty lines are passed over.
-func ReadTSV(file string, data []byte, names *Names) ([]Case, error) {
+func ReadTSV(file string, data []byte, names *DeclaredNames) ([]Case, error) {
 	r := rows{file: file, names: names}
 	for i, line := range textLines(data) {
 		text := string(line)
@@ -178,7 +178,7 @@ func csvColumns() []string { return []string{"input", "expected_agent", "id", "s
 // them (RFC 4180), and id, split and tags where there are such. Several agents,
 // or tags, are separated by ";"; a request without an expected agent is one that
 // nobody may serve.
-func ReadCSV(file string, data []byte, names *Names) ([]Case, error) {
+func ReadCSV(file string, data []byte, names *DeclaredNames) ([]Case, error) {
 	r := rows{file: file, names: names}
 	reader := csv.NewReader(bytes.NewReader(bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))))
 	reader.FieldsPerRecord = -1 // told in our words, with the place

@@ -8,7 +8,7 @@ import (
 )
 
 // ReadYAML reads `cases: […]`, the format that can say everything.
-func ReadYAML(file string, data []byte, names *Names) ([]Case, error) {
+func ReadYAML(file string, data []byte, names *DeclaredNames) ([]Case, error) {
 	doc, err := strictyaml.Parse(file, data)
 	if err != nil {
 		return nil, err
@@ -17,7 +17,7 @@ func ReadYAML(file string, data []byte, names *Names) ([]Case, error) {
 		Cases []Case `yaml:"cases"`
 	}
 	// What Decode finds is told together with what the checks find.
-	_ = doc.Decode(&content, strictyaml.ScalarOrList[Replies]())
+	_ = doc.Decode(&content, strictyaml.ScalarOrList[ScriptedReplies]())
 	if len(content.Cases) == 0 {
 		doc.Errorf(strictyaml.At("cases"), "has no cases: write `cases:` and a list of them")
 	}

@@ -16,18 +16,18 @@ import (
 type RecordConfig struct {
 	// Known is what was recorded before: what it holds is not asked again, unless
 	// Again says so. It may be nil.
-	Known *Cassette
-	Again bool
+	Existing  *Cassette
+	Overwrite bool
 	// Part says that the cases are a part of those the cassette is for: what they
 	// do not need is kept for the others.
-	Part bool
+	Partial bool
 	// Scrub takes out of a reply what must not be in a file: the key of the
 	// model. nil takes out nothing.
 	Scrub func(string) string
 }
 
-// Recorded is what came of recording.
-type Recorded struct {
+// RecordResult is what came of recording.
+type RecordResult struct {
 	Report *Report
 	// Cassette holds what the cases need; after an interruption or a failure, and
 	// of a part of the cases, what was known before as well. It is nil when there
@@ -44,17 +44,17 @@ type Recorded struct {
 // Record runs the cases with the model of cfg.Classifier and keeps what it says.
 // A cassette is of one model: Known of another one is an error, before anything
 // is asked.
-func Record(ctx context.Context, cfg Config, rc RecordConfig) (*Recorded, error) {
+func Record(ctx context.Context, cfg Config, rc RecordConfig) (*RecordResult, error) {
 	if cfg.Classifier.Model == nil || cfg.Cassette != nil {
 		return nil, errors.New("golden: recording needs a model to ask, and no cassette")
 	}
-	if m, old := cfg.Classifier.Model, rc.Known; old != nil && (old.provider != m.Provider() || old.model != m.Model()) {
-		return nil, &OtherModelError{Cassette: old.provider + " " + old.model, Asked: m.Provider() + " " + m.Model()}
+	if m, old := cfg.Classifier.Model, rc.Existing; old != nil && (old.provider != m.Provider() || old.model != m.Model()) {
+		return nil, &ModelMismatchError{Cassette: old.provider + " " + old.model, Asked: m.Provider() + " " + m.Model()}
 	}
 	if rc.Scrub == nil {
 		rc.Scrub = func(s string) string { return s }
 	}
-	rec := &recorder{model: cfg.Classifier.Model, rc: rc, kept: map[string]Recording{}, failed: map[string]int{}}
+	rec := &recorder{model: cfg.Classifier.Model, rc: rc, kept: map[string]Interaction{}, failed: map[string]int{}}
 	cfg.Classifier.Model = rec
 	cfg.Classifier.Mode = classifier.ModeLLM // what a cascade would leave out as well
 	cfg.Classifier.Timeout = patience        // nobody is waiting for an answer
@@ -62,15 +62,15 @@ func Record(ctx context.Context, cfg Config, rc RecordConfig) (*Recorded, error)
 	if err != nil {
 		return nil, err
 	}
-	made := &Recorded{Report: report, Asked: rec.asked, Reused: rec.reused, Failed: rec.failed}
+	made := &RecordResult{Report: report, Asked: rec.asked, Reused: rec.reused, Failed: rec.failed}
 	made.Cassette, made.Dropped = rec.cassette(report.Interrupted)
 	return made, nil
 }
 
-// OtherModelError says that a cassette holds what another model said.
-type OtherModelError struct{ Cassette, Asked string } // provider and model
+// ModelMismatchError says that a cassette holds what another model said.
+type ModelMismatchError struct{ Cassette, Asked string } // provider and model
 
-func (e *OtherModelError) Error() string {
+func (e *ModelMismatchError) Error() string {
 	return fmt.Sprintf("the cassette is of %s, and the model to ask is %s: a cassette is of one model", e.Cassette, e.Asked)
 }
 
@@ -80,7 +80,7 @@ type recorder struct {
 	rc    RecordConfig
 
 	mu        sync.Mutex
-	kept      map[string]Recording
+	kept      map[string]Interaction
 	failed    map[string]int
 	calledOff bool // a question was, so that it is neither kept nor failed
 	asked     int
@@ -103,7 +103,7 @@ func (r *recorder) Generate(ctx context.Context, req *llm.Request) (*llm.Reply, 
 		return known.replay()
 	}
 	reply, err := r.model.Generate(ctx, req)
-	made := Recording{
+	made := Interaction{
 		Key: key, Provider: r.Provider(), Model: r.Model(), PromptVersion: prompts.RouterVersion, Purpose: req.Purpose,
 	}
 	switch reason := llm.ReasonOf(err); {
@@ -121,11 +121,11 @@ func (r *recorder) Generate(ctx context.Context, req *llm.Request) (*llm.Reply, 
 }
 
 // known looks a question up in the cassette there was.
-func (r *recorder) known(key string) (Recording, bool) {
-	if r.rc.Known == nil || r.rc.Again {
-		return Recording{}, false
+func (r *recorder) known(key string) (Interaction, bool) {
+	if r.rc.Existing == nil || r.rc.Overwrite {
+		return Interaction{}, false
 	}
-	made, ok := r.rc.Known.recordings[key]
+	made, ok := r.rc.Existing.recordings[key]
 	if ok {
 		r.mu.Lock()
 		defer r.mu.Unlock()
@@ -135,7 +135,7 @@ func (r *recorder) known(key string) (Recording, bool) {
 	return made, ok
 }
 
-func (r *recorder) keep(made Recording) {
+func (r *recorder) keep(made Interaction) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.asked++
@@ -173,9 +173,9 @@ func (r *recorder) cassette(interrupted bool) (c *Cassette, dropped int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	c = &Cassette{provider: r.Provider(), model: r.Model(), recordings: maps.Clone(r.kept)}
-	if r.rc.Known != nil {
-		keep := r.rc.Part || interrupted || r.calledOff || len(r.failed) > 0
-		for key, made := range r.rc.Known.recordings {
+	if r.rc.Existing != nil {
+		keep := r.rc.Partial || interrupted || r.calledOff || len(r.failed) > 0
+		for key, made := range r.rc.Existing.recordings {
 			switch _, here := c.recordings[key]; {
 			case here:
 			case keep:

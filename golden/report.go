@@ -29,14 +29,14 @@ const reportVersion = 1
 
 // Report is what a run came to. Equal runs have equal reports, byte by byte.
 type Report struct {
-	Version     int          `json:"version"`  // of this format
-	Registry    string       `json:"registry"` // Snapshot.Version
-	Classifier  Classifier   `json:"classifier"`
-	Interrupted bool         `json:"interrupted,omitzero"` // the cases that are missing were not run
-	Summary     Summary      `json:"summary"`
-	Confusion   Confusion    `json:"confusion"`
-	Confidences []Point      `json:"confidences"` // in the order of the cases
-	Cases       []CaseResult `json:"cases"`       // in the order of the files
+	Version     int               `json:"version"`  // of this format
+	Registry    string            `json:"registry"` // Snapshot.Version
+	Classifier  Classifier        `json:"classifier"`
+	Interrupted bool              `json:"interrupted,omitzero"` // the cases that are missing were not run
+	Summary     Summary           `json:"summary"`
+	Confusion   Confusion         `json:"confusion"`
+	Confidences []ConfidencePoint `json:"confidences"` // in the order of the cases
+	Cases       []CaseResult      `json:"cases"`       // in the order of the files
 }
 
 // Classifier is how the requests were understood.
@@ -50,16 +50,16 @@ type Classifier struct {
 
 // Summary counts the cases.
 type Summary struct {
-	Planned   int        `json:"planned"` // total, and those an interruption left out
-	Total     int        `json:"total"`   // that were run
-	Passed    int        `json:"passed"`
-	Failed    int        `json:"failed"`
-	ByOutcome []Count    `json:"by_outcome"` // what happened, in the order of the constants
-	ByTag     []TagCount `json:"by_tag"`     // sorted by tag
+	Planned   int            `json:"planned"` // total, and those an interruption left out
+	Total     int            `json:"total"`   // that were run
+	Passed    int            `json:"passed"`
+	Failed    int            `json:"failed"`
+	ByOutcome []OutcomeCount `json:"by_outcome"` // what happened, in the order of the constants
+	ByTag     []TagCount     `json:"by_tag"`     // sorted by tag
 }
 
-// Count is how often something was there.
-type Count struct {
+// OutcomeCount is how often something was there.
+type OutcomeCount struct {
 	Name  string `json:"name"`
 	Count int    `json:"count"`
 }
@@ -74,48 +74,48 @@ type TagCount struct {
 // Confusion is what was expected against what happened, over the cases that
 // name it. Cells are sorted by expected, then got; cells of 0 are left out.
 type Confusion struct {
-	Intents []Cell `json:"intents"`
+	Intents []ConfusionCell `json:"intents"`
 	// Agents are sets, "a + b"; a request that nobody was chosen for has its
 	// outcome in their place.
-	Agents []Cell `json:"agents"`
+	Agents []ConfusionCell `json:"agents"`
 }
 
-// Cell is one cell of a confusion matrix.
-type Cell struct {
+// ConfusionCell is one cell of a confusion matrix.
+type ConfusionCell struct {
 	Expected string `json:"expected"`
 	Got      string `json:"got"`
 	Count    int    `json:"count"`
 }
 
-// Point is the confidence of one classification and whether it was right: what
+// ConfidencePoint is the confidence of one classification and whether it was right: what
 // a risk–coverage curve and a reliability diagram are drawn from. Cases that
 // scripted their own reply are left out, as their confidence is made up.
-type Point struct {
+type ConfidencePoint struct {
 	ID         string  `json:"id"`
 	Confidence float64 `json:"confidence"`
 	// Right says that the intent is the expected one or, for a case that names
 	// none, that the case passed.
-	Right bool `json:"right"`
+	Correct bool `json:"right"`
 }
 
 // CaseResult is what became of one case.
 type CaseResult struct {
-	ID     string   `json:"id"`
-	File   string   `json:"file"`
-	Line   int      `json:"line"`
-	Split  string   `json:"split,omitempty"`
-	Tags   []string `json:"tags,omitempty"`
-	Input  string   `json:"input"`
-	Expect Expect   `json:"expect"`
-	Got    Got      `json:"got"`
-	Passed bool     `json:"passed"`
-	Why    []string `json:"why,omitempty"` // it failed: a sentence for each difference
+	ID          string   `json:"id"`
+	File        string   `json:"file"`
+	Line        int      `json:"line"`
+	Split       string   `json:"split,omitempty"`
+	Tags        []string `json:"tags,omitempty"`
+	Input       string   `json:"input"`
+	Expect      Expect   `json:"expect"`
+	Actual      Actual   `json:"got"`
+	Passed      bool     `json:"passed"`
+	Differences []string `json:"why,omitempty"` // it failed: a sentence for each difference
 	// Decision is the whole decision of a case that failed.
 	Decision *contract.Decision `json:"decision,omitempty"`
 }
 
-// Got is what a run saw of one case.
-type Got struct {
+// Actual is what a run saw of one case.
+type Actual struct {
 	Outcome    Outcome  `json:"outcome"` // "" when the request was refused
 	Agents     []string `json:"agents"`  // chosen, in the order of the subtasks
 	Intent     string   `json:"intent"`

@@ -165,7 +165,7 @@ func reportTiles(r *Report, rows []scored) []htmlTile {
 	return tiles
 }
 
-func diagonal(cells []Cell) (right, total int) {
+func diagonal(cells []ConfusionCell) (right, total int) {
 	for _, c := range cells {
 		total += c.Count
 		if c.Expected == c.Got {
@@ -184,12 +184,12 @@ func compared(c *CaseResult) []htmlCompared {
 		}
 	}
 	join := func(list []string) string { return strings.Join(list, ", ") }
-	add("outcome", c.Expect.Outcome != "", string(c.Expect.Outcome), string(c.Got.Outcome))
-	add("agents", c.Expect.Agents != nil, join(c.Expect.Agents), join(c.Got.Agents))
-	add("intent", c.Expect.Intent != "", c.Expect.Intent, c.Got.Intent)
-	add("domains", c.Expect.Domains != nil, join(c.Expect.Domains), join(c.Got.Domains))
-	add("reason", c.Expect.Reason != "", c.Expect.Reason, c.Got.Reason)
-	rows = append(rows, htmlCompared{"confidence", "", twoDigits(c.Got.Confidence)})
+	add("outcome", c.Expect.Outcome != "", string(c.Expect.Outcome), string(c.Actual.Outcome))
+	add("agents", c.Expect.Agents != nil, join(c.Expect.Agents), join(c.Actual.Agents))
+	add("intent", c.Expect.Intent != "", c.Expect.Intent, c.Actual.Intent)
+	add("domains", c.Expect.Domains != nil, join(c.Expect.Domains), join(c.Actual.Domains))
+	add("reason", c.Expect.Reason != "", c.Expect.Reason, c.Actual.Reason)
+	rows = append(rows, htmlCompared{"confidence", "", twoDigits(c.Actual.Confidence)})
 	return rows
 }
 
@@ -270,8 +270,8 @@ type htmlMatrix struct {
 	Distinct int
 	Right    int
 	Total    int
-	Worst    []Cell // wrong cells, the most frequent first
-	Left     int    // wrong cells that are not among them
+	Worst    []ConfusionCell // wrong cells, the most frequent first
+	Left     int             // wrong cells that are not among them
 }
 
 type htmlMatrixRow struct {
@@ -289,19 +289,19 @@ const (
 	mostWorst        = 15
 )
 
-func newHTMLMatrix(cells []Cell) htmlMatrix {
+func newHTMLMatrix(cells []ConfusionCell) htmlMatrix {
 	var m htmlMatrix
 	m.Right, m.Total = diagonal(cells)
-	counts := map[Cell]int{}
+	counts := map[ConfusionCell]int{}
 	var labels []string
 	for _, c := range cells {
 		labels = append(labels, c.Expected, c.Got)
-		counts[Cell{Expected: c.Expected, Got: c.Got}] += c.Count
+		counts[ConfusionCell{Expected: c.Expected, Got: c.Got}] += c.Count
 		if c.Expected != c.Got {
 			m.Worst = append(m.Worst, c)
 		}
 	}
-	slices.SortStableFunc(m.Worst, func(a, b Cell) int { return cmp.Compare(b.Count, a.Count) })
+	slices.SortStableFunc(m.Worst, func(a, b ConfusionCell) int { return cmp.Compare(b.Count, a.Count) })
 	if len(m.Worst) > mostWorst {
 		m.Left = len(m.Worst) - mostWorst
 		m.Worst = m.Worst[:mostWorst]
@@ -323,12 +323,12 @@ func newHTMLMatrix(cells []Cell) htmlMatrix {
 }
 
 // matrixCell shades a cell by its share of the row.
-func matrixCell(counts map[Cell]int, expected, got string, labels []string) htmlMatrixCell {
+func matrixCell(counts map[ConfusionCell]int, expected, got string, labels []string) htmlMatrixCell {
 	sum := 0
 	for _, label := range labels {
-		sum += counts[Cell{Expected: expected, Got: label}]
+		sum += counts[ConfusionCell{Expected: expected, Got: label}]
 	}
-	c := htmlMatrixCell{Count: counts[Cell{Expected: expected, Got: got}]}
+	c := htmlMatrixCell{Count: counts[ConfusionCell{Expected: expected, Got: got}]}
 	var classes []string
 	if c.Count > 0 {
 		classes = append(classes, "heat"+strconv.Itoa(min(1+4*c.Count/(sum+1), 4)))

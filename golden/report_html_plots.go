@@ -51,13 +51,13 @@ const notClaimed = -1
 func shownConfidences(r *Report) []scored {
 	silent := map[string]bool{}
 	for i := range r.Cases {
-		if r.Cases[i].Got.Intent == contract.Unknown {
+		if r.Cases[i].Actual.Intent == contract.Unknown {
 			silent[r.Cases[i].ID] = true
 		}
 	}
 	rows := make([]scored, len(r.Confidences))
 	for i, p := range r.Confidences {
-		rows[i] = scored{Confidence: p.Confidence, Right: p.Right}
+		rows[i] = scored{Confidence: p.Confidence, Right: p.Correct}
 		if silent[p.ID] {
 			rows[i].Confidence = notClaimed
 		}

@@ -38,38 +38,38 @@ func sampleReport() *Report {
 		{
 			ID: "review-python", File: "cases.yaml", Line: 2, Tags: []string{"en"}, Input: "Review this python module", Passed: true,
 			Expect: Expect{Outcome: Dispatch, Intent: "code_review"},
-			Got:    Got{Outcome: Dispatch, Agents: []string{"quality_agent"}, Intent: "code_review", Domains: []string{"python"}, Confidence: 0.93, Source: "lexical"},
+			Actual: Actual{Outcome: Dispatch, Agents: []string{"quality_agent"}, Intent: "code_review", Domains: []string{"python"}, Confidence: 0.93, Source: "lexical"},
 		},
 		{
 			ID: "custos-pt", File: "cases.yaml", Line: 7, Split: Test, Tags: []string{"pt"}, Input: "Analise os custos\nda conta azure", Passed: false,
-			Expect: Expect{Outcome: Dispatch, Agents: []string{"billing_agent"}, Intent: "cost_analysis"},
-			Got:    Got{Outcome: FallbackB, Intent: "cost_analysis", Domains: []string{"azure"}, Confidence: 0.71, Source: "lexical", Reason: "no_match"},
-			Why:    []string{"outcome: got fallback_b, want dispatch"}, Decision: decision,
+			Expect:      Expect{Outcome: Dispatch, Agents: []string{"billing_agent"}, Intent: "cost_analysis"},
+			Actual:      Actual{Outcome: FallbackB, Intent: "cost_analysis", Domains: []string{"azure"}, Confidence: 0.71, Source: "lexical", Reason: "no_match"},
+			Differences: []string{"outcome: got fallback_b, want dispatch"}, Decision: decision,
 		},
 		{
 			ID: "weather", File: "more.csv", Line: 1, Tags: []string{"en", "oos"}, Input: "what is the weather", Passed: true,
 			Expect: Expect{Outcome: AnyFallback, Agents: []string{}},
-			Got:    Got{Outcome: FallbackB, Intent: contract.Unknown, Confidence: 0.12, Source: "lexical"},
+			Actual: Actual{Outcome: FallbackB, Intent: contract.Unknown, Confidence: 0.12, Source: "lexical"},
 		},
 		{
 			ID: "deploy", File: "more.csv", Line: 2, Tags: []string{"en"}, Input: "deploy it", Passed: false,
-			Expect: Expect{Intent: "deployment"},
-			Got:    Got{Outcome: Dispatch, Agents: []string{"quality_agent"}, Intent: "code_review", Confidence: 0.55, Source: "lexical"},
-			Why:    []string{"intent: got code_review, want deployment"},
+			Expect:      Expect{Intent: "deployment"},
+			Actual:      Actual{Outcome: Dispatch, Agents: []string{"quality_agent"}, Intent: "code_review", Confidence: 0.55, Source: "lexical"},
+			Differences: []string{"intent: got code_review, want deployment"},
 		},
 	}
 	return &Report{
 		Version: reportVersion, Registry: "sha256:1234", Classifier: Classifier{Mode: "lexical"}, Interrupted: true,
 		Summary: Summary{
 			Planned: 5, Total: 4, Passed: 2, Failed: 2,
-			ByOutcome: []Count{{"dispatch", 2}, {"fallback_b", 2}},
+			ByOutcome: []OutcomeCount{{"dispatch", 2}, {"fallback_b", 2}},
 			ByTag:     []TagCount{{"en", 3, 2}, {"oos", 1, 1}, {"pt", 1, 0}},
 		},
 		Confusion: Confusion{
-			Intents: []Cell{{"code_review", "code_review", 1}, {"cost_analysis", "cost_analysis", 1}, {"deployment", "code_review", 1}},
-			Agents:  []Cell{{"billing_agent", "fallback_b", 1}},
+			Intents: []ConfusionCell{{"code_review", "code_review", 1}, {"cost_analysis", "cost_analysis", 1}, {"deployment", "code_review", 1}},
+			Agents:  []ConfusionCell{{"billing_agent", "fallback_b", 1}},
 		},
-		Confidences: []Point{{"review-python", 0.93, true}, {"custos-pt", 0.71, true}, {"weather", 0.12, true}, {"deploy", 0.55, false}},
+		Confidences: []ConfidencePoint{{"review-python", 0.93, true}, {"custos-pt", 0.71, true}, {"weather", 0.12, true}, {"deploy", 0.55, false}},
 		Cases:       cases,
 	}
 }
@@ -146,8 +146,8 @@ func hostileReport(text string) *Report {
 	r.Confusion.Intents[0].Expected, r.Confusion.Agents[0].Got = text, text
 	for i := range r.Cases {
 		c := &r.Cases[i]
-		c.ID, c.File, c.Split, c.Input, c.Tags, c.Why = text, text, text, text, []string{text}, []string{text}
-		c.Expect.Intent, c.Got.Intent, c.Got.Agents, c.Got.Source = text, text, []string{text}, text
+		c.ID, c.File, c.Split, c.Input, c.Tags, c.Differences = text, text, text, text, []string{text}, []string{text}
+		c.Expect.Intent, c.Actual.Intent, c.Actual.Agents, c.Actual.Source = text, text, []string{text}, text
 		if c.Decision != nil {
 			c.Decision.Classification.Intent = text
 			c.Decision.Candidates[0].AgentID = text
@@ -222,7 +222,7 @@ func TestIndentJSONChangesNothing(t *testing.T) {
 
 func TestMatrix(t *testing.T) {
 	t.Run("small", func(t *testing.T) {
-		m := newHTMLMatrix([]Cell{{"a", "a", 3}, {"a", "b", 1}, {"c", "b", 2}})
+		m := newHTMLMatrix([]ConfusionCell{{"a", "a", 3}, {"a", "b", 1}, {"c", "b", 2}})
 		if diff := cmp.Diff([]string{"a", "b", "c"}, m.Labels); diff != "" {
 			t.Errorf("labels (-want +got):\n%s", diff)
 		}
@@ -230,7 +230,7 @@ func TestMatrix(t *testing.T) {
 		if diff := cmp.Diff(want, m.Rows[0].Cells); diff != "" {
 			t.Errorf("row a (-want +got):\n%s", diff)
 		}
-		if diff := cmp.Diff([]Cell{{"c", "b", 2}, {"a", "b", 1}}, m.Worst); diff != "" {
+		if diff := cmp.Diff([]ConfusionCell{{"c", "b", 2}, {"a", "b", 1}}, m.Worst); diff != "" {
 			t.Errorf("worst (-want +got):\n%s", diff)
 		}
 		if m.Right != 3 || m.Total != 6 {
@@ -238,9 +238,9 @@ func TestMatrix(t *testing.T) {
 		}
 	})
 	t.Run("too large to read", func(t *testing.T) {
-		var cells []Cell
+		var cells []ConfusionCell
 		for i := range 40 {
-			cells = append(cells, Cell{fmt.Sprintf("l%02d", i), fmt.Sprintf("l%02d", (i+1)%40), 40 - i})
+			cells = append(cells, ConfusionCell{fmt.Sprintf("l%02d", i), fmt.Sprintf("l%02d", (i+1)%40), 40 - i})
 		}
 		m := newHTMLMatrix(cells)
 		if m.Labels != nil || m.Distinct != 40 || len(m.Worst) != mostWorst || m.Left != 40-mostWorst || m.Worst[0].Count != 40 {

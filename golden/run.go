@@ -99,19 +99,19 @@ const recordAgain = "the cassette has no reply to what the model is asked: recor
 func resultOf(c *Case, resp *contract.Response, err error) CaseResult {
 	r := CaseResult{
 		ID: c.ID, File: c.File, Line: c.Line, Split: c.Split, Tags: c.Tags, Input: c.Input, Expect: c.Expect,
-		Got: Got{Agents: []string{}, Domains: []string{}},
+		Actual: Actual{Agents: []string{}, Domains: []string{}},
 	}
 	if err != nil {
-		r.Why = []string{"the request was refused: " + err.Error()}
+		r.Differences = []string{"the request was refused: " + err.Error()}
 		return r
 	}
-	r.Got = gotOf(resp)
+	r.Actual = gotOf(resp)
 	if unrecorded(&resp.Decision.Classification) {
-		r.Why = []string{recordAgain}
+		r.Differences = []string{recordAgain}
 	} else {
-		r.Why = differences(c, &r.Got)
+		r.Differences = differences(c, &r.Actual)
 	}
-	r.Passed = len(r.Why) == 0
+	r.Passed = len(r.Differences) == 0
 	if !r.Passed {
 		r.Decision = resp.Decision
 		r.Decision.TimingsMS = nil // of a clock that stands still

@@ -37,7 +37,7 @@ func held(t *testing.T, file string, got []byte) {
 // parse reads cases over the registry of testdata.
 func parse(t *testing.T, yaml string) []Case {
 	t.Helper()
-	cases, err := ReadYAML("cases.yaml", []byte(yaml), NamesOf(registry(t)))
+	cases, err := ReadYAML("cases.yaml", []byte(yaml), NewDeclaredNames(registry(t)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,7 +77,7 @@ func failures(r *Report) []string {
 	var list []string
 	for i := range r.Cases {
 		if c := &r.Cases[i]; !c.Passed {
-			list = append(list, c.ID+": "+strings.Join(c.Why, "; "))
+			list = append(list, c.ID+": "+strings.Join(c.Differences, "; "))
 		}
 	}
 	return list
@@ -86,7 +86,7 @@ func failures(r *Report) []string {
 // Chaos and contracts, 003 §9: every case comes to the outcome its file states.
 func TestChaos(t *testing.T) {
 	s := registry(t)
-	cases, err := Load([]string{"testdata/chaos.yaml"}, NamesOf(s))
+	cases, err := LoadCases([]string{"testdata/chaos.yaml"}, NewDeclaredNames(s))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -120,7 +120,7 @@ func TestRunReport(t *testing.T) {
 
 // The same cases give the same bytes, whatever the number of workers.
 func TestRunIsDeterministic(t *testing.T) {
-	chaos, err := Load([]string{"testdata/chaos.yaml"}, nil)
+	chaos, err := LoadCases([]string{"testdata/chaos.yaml"}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -294,7 +294,7 @@ func TestCompare(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			if diff := cmp.Diff(tt.want, Compare(report(tt.before), report(tt.now))); diff != "" {
+			if diff := cmp.Diff(tt.want, CompareReports(report(tt.before), report(tt.now))); diff != "" {
 				t.Errorf("comparison (-want +got):\n%s", diff)
 			}
 		})
@@ -302,7 +302,7 @@ func TestCompare(t *testing.T) {
 }
 
 func TestDifferences(t *testing.T) {
-	got := Got{Outcome: Dispatch, Agents: []string{"b", "a"}, Intent: "x", Domains: []string{"q", "p"}, Reason: "llm_empty"}
+	got := Actual{Outcome: Dispatch, Agents: []string{"b", "a"}, Intent: "x", Domains: []string{"q", "p"}, Reason: "llm_empty"}
 	tests := []struct {
 		name string
 		c    Case

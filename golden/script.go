@@ -10,7 +10,7 @@ import (
 
 // script is a model that says what a case lets it say.
 type script struct {
-	replies Replies // at least one; the last goes on for ever
+	replies ScriptedReplies // at least one; the last goes on for ever
 	calls   atomic.Int64
 }
 
@@ -18,7 +18,7 @@ type script struct {
 // an error.
 func (s *script) Generate(context.Context, *llm.Request) (*llm.Reply, error) {
 	n := min(int(s.calls.Add(1)), len(s.replies))
-	return llm.NewReply(s.replies[n-1], llm.EndWhole, "", contract.Tokens{})
+	return llm.NewReply(s.replies[n-1], llm.FinishComplete, "", contract.Tokens{})
 }
 
 // Provider returns the name that decisions show.

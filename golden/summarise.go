@@ -12,16 +12,16 @@ func summarise(r *Report, cases []Case, results []*CaseResult) *Report {
 	r.Summary.Planned = len(cases)
 	outcomes := map[Outcome]int{}
 	tags := map[string]TagCount{}
-	intents, agents := map[Cell]int{}, map[Cell]int{}
+	intents, agents := map[ConfusionCell]int{}, map[ConfusionCell]int{}
 	for i, result := range results {
 		if result == nil {
 			continue
 		}
 		r.Cases = append(r.Cases, *result)
 		r.Summary.count(result)
-		outcomes[result.Got.Outcome]++
+		outcomes[result.Actual.Outcome]++
 		countTags(tags, result)
-		if result.Got.Outcome == "" {
+		if result.Actual.Outcome == "" {
 			continue // refused: nobody read it
 		}
 		countCells(intents, agents, result)
@@ -31,7 +31,7 @@ func summarise(r *Report, cases []Case, results []*CaseResult) *Report {
 	}
 	for _, o := range []Outcome{Dispatch, Clarify, FallbackA, FallbackB, FallbackC, ""} {
 		if n := outcomes[o]; n > 0 {
-			r.Summary.ByOutcome = append(r.Summary.ByOutcome, Count{cmp.Or(string(o), "refused"), n})
+			r.Summary.ByOutcome = append(r.Summary.ByOutcome, OutcomeCount{cmp.Or(string(o), "refused"), n})
 		}
 	}
 	for _, tag := range slices.Sorted(maps.Keys(tags)) {
@@ -64,14 +64,14 @@ func countTags(tags map[string]TagCount, r *CaseResult) {
 
 // countCells books the case where it names what is counted. An alternate that
 // was met counts as the expected agents: it is no confusion.
-func countCells(intents, agents map[Cell]int, r *CaseResult) {
+func countCells(intents, agents map[ConfusionCell]int, r *CaseResult) {
 	if r.Expect.Intent != "" {
-		intents[Cell{Expected: r.Expect.Intent, Got: r.Got.Intent}]++
+		intents[ConfusionCell{Expected: r.Expect.Intent, Got: r.Actual.Intent}]++
 	}
 	if r.Expect.Agents == nil && (r.Expect.Outcome == "" || r.Expect.Outcome == Dispatch) {
 		return
 	}
-	c := Cell{Expected: receivers(r.Expect.Agents, r.Expect.Outcome), Got: receivers(r.Got.Agents, r.Got.Outcome)}
+	c := ConfusionCell{Expected: receivers(r.Expect.Agents, r.Expect.Outcome), Got: receivers(r.Actual.Agents, r.Actual.Outcome)}
 	if r.Passed {
 		c.Got = c.Expected
 	}
@@ -86,22 +86,22 @@ func receivers(agents []string, outcome Outcome) string {
 	return setText(agents)
 }
 
-func cells(counts map[Cell]int) []Cell {
-	list := make([]Cell, 0, len(counts))
+func cells(counts map[ConfusionCell]int) []ConfusionCell {
+	list := make([]ConfusionCell, 0, len(counts))
 	for c, n := range counts {
 		c.Count = n
 		list = append(list, c)
 	}
-	slices.SortFunc(list, func(a, b Cell) int {
+	slices.SortFunc(list, func(a, b ConfusionCell) int {
 		return cmp.Or(cmp.Compare(a.Expected, b.Expected), cmp.Compare(a.Got, b.Got))
 	})
 	return list
 }
 
-func pointOf(r *CaseResult) Point {
+func pointOf(r *CaseResult) ConfidencePoint {
 	right := r.Passed
 	if r.Expect.Intent != "" {
-		right = r.Expect.Intent == r.Got.Intent
+		right = r.Expect.Intent == r.Actual.Intent
 	}
-	return Point{ID: r.ID, Confidence: r.Got.Confidence, Right: right}
+	return ConfidencePoint{ID: r.ID, Confidence: r.Actual.Confidence, Correct: right}
 }

@@ -53,7 +53,7 @@ func parse(t testing.TB, text string) parsed {
 
 // mustBeTame fails for what no rendered text may hold, quoted or not: a
 // character that cannot be seen, or, inside quotes, a mark of the template.
-func mustBeTame(t testing.TB, text prompts.Text) {
+func mustBeTame(t testing.TB, text prompts.Messages) {
 	t.Helper()
 	for _, r := range text.User + text.System {
 		if r != '\n' && prompts.Hidden(r) {

@@ -23,11 +23,11 @@ const (
 	maxTag     = 64   // a language or a locale
 )
 
-// Text is a rendered prompt. System holds our words only.
-type Text struct{ System, User string }
+// Messages is a rendered prompt. System holds our words only.
+type Messages struct{ System, User string }
 
-// Router is what the router's prompt shows: a request and who could serve it.
-type Router struct {
+// RouterData is what the router's prompt shows: a request and who could serve it.
+type RouterData struct {
 	Agents  []Agent // in the order they are shown
 	Prompt  string
 	History []contract.Turn // oldest first; the last 16 are shown
@@ -35,20 +35,20 @@ type Router struct {
 }
 
 // Render renders the router's prompt.
-func (r *Router) Render() Text {
-	return Text{System: execute("router.system.txt", nil), User: execute("router.user.txt", r.view())}
+func (r *RouterData) Render() Messages {
+	return Messages{System: execute("router.system.txt", nil), User: execute("router.user.txt", r.view())}
 }
 
-// Repair renders the prompt that asks once more, after a reply that was not
+// RenderRepair renders the prompt that asks once more, after a reply that was not
 // accepted: the same again, the reply, and what is wrong with it.
-func Repair(r *Router, reply, problem string) Text {
+func RenderRepair(r *RouterData, reply, problem string) Messages {
 	text := r.Render()
-	text.User += execute("repair.txt", repairView{quote(clipBytes(reply, contract.MaxShownReply)), quote(clip(problem, maxProblem))})
+	text.User += execute("repair.txt", repairView{quote(clipBytes(reply, contract.MaxReplyExcerpt)), quote(clip(problem, maxProblem))})
 	return text
 }
 
-// Answer is what the prompt of a direct answer shows.
-type Answer struct {
+// AnswerData is what the prompt of a direct answer shows.
+type AnswerData struct {
 	Prompt    string
 	History   []contract.Turn // oldest first; the last 16 are shown
 	Language  string          // BCP 47; "" = that of the request
@@ -56,12 +56,12 @@ type Answer struct {
 }
 
 // Render renders the prompt of a direct answer.
-func (a *Answer) Render() Text {
+func (a *AnswerData) Render() Messages {
 	view := answerView{Prompt: quote(a.Prompt), History: turns(a.History), Words: max(minWords, a.MaxTokens/tokensPerWord)}
 	if a.Language != "" {
 		view.Language = quote(clip(a.Language, maxTag))
 	}
-	return Text{System: execute("answer.system.txt", nil), User: execute("answer.user.txt", view)}
+	return Messages{System: execute("answer.system.txt", nil), User: execute("answer.user.txt", view)}
 }
 
 // A model counts words better than tokens. Two tokens a word leave room in most
@@ -90,7 +90,7 @@ type (
 	turnView struct{ Role, Content literal }
 )
 
-func (r *Router) view() routerView {
+func (r *RouterData) view() routerView {
 	view := routerView{Registry: summary(r.Agents), History: turns(r.History), Prompt: quote(r.Prompt)}
 	if r.Locale != "" {
 		view.Locale = quote(clip(r.Locale, maxTag))

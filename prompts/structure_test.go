@@ -15,44 +15,58 @@ import (
 )
 
 // places are all where text from outside gets into a prompt.
-func places() map[string]func(text string) prompts.Text {
-	router := func(change func(*prompts.Router)) prompts.Text {
-		r := &prompts.Router{Agents: sourceAgents(), Prompt: "p", Locale: "en", History: []contract.Turn{{Role: "user", Content: "h"}}}
+func places() map[string]func(text string) prompts.Messages {
+	router := func(change func(*prompts.RouterData)) prompts.Messages {
+		r := &prompts.RouterData{Agents: sourceAgents(), Prompt: "p", Locale: "en", History: []contract.Turn{{Role: "user", Content: "h"}}}
 		change(r)
 		return r.Render()
 	}
-	answer := func(change func(*prompts.Answer)) prompts.Text {
-		a := &prompts.Answer{Prompt: "p", Language: "en", History: []contract.Turn{{Role: "user", Content: "h"}}, MaxTokens: 600}
+	answer := func(change func(*prompts.AnswerData)) prompts.Messages {
+		a := &prompts.AnswerData{Prompt: "p", Language: "en", History: []contract.Turn{{Role: "user", Content: "h"}}, MaxTokens: 600}
 		change(a)
 		return a.Render()
 	}
-	return map[string]func(string) prompts.Text{
-		"prompt":      func(s string) prompts.Text { return router(func(r *prompts.Router) { r.Prompt = s }) },
-		"history":     func(s string) prompts.Text { return router(func(r *prompts.Router) { r.History[0].Content = s }) },
-		"role":        func(s string) prompts.Text { return router(func(r *prompts.Router) { r.History[0].Role = s }) },
-		"locale":      func(s string) prompts.Text { return router(func(r *prompts.Router) { r.Locale = s }) },
-		"agent":       func(s string) prompts.Text { return router(func(r *prompts.Router) { r.Agents[1].ID = s }) },
-		"intent":      func(s string) prompts.Text { return router(func(r *prompts.Router) { r.Agents[1].Intents[1] = s }) },
-		"domain":      func(s string) prompts.Text { return router(func(r *prompts.Router) { r.Agents[1].Domains[0] = s }) },
-		"description": func(s string) prompts.Text { return router(func(r *prompts.Router) { r.Agents[1].Description = s }) },
-		"example": func(s string) prompts.Text {
-			return router(func(r *prompts.Router) { r.Agents[1].Examples = []string{"e", s} })
+	return map[string]func(string) prompts.Messages{
+		"prompt": func(s string) prompts.Messages { return router(func(r *prompts.RouterData) { r.Prompt = s }) },
+		"history": func(s string) prompts.Messages {
+			return router(func(r *prompts.RouterData) { r.History[0].Content = s })
 		},
-		"not for": func(s string) prompts.Text {
-			return router(func(r *prompts.Router) { r.Agents[1].NotFor = []string{s, "n"} })
+		"role":   func(s string) prompts.Messages { return router(func(r *prompts.RouterData) { r.History[0].Role = s }) },
+		"locale": func(s string) prompts.Messages { return router(func(r *prompts.RouterData) { r.Locale = s }) },
+		"agent":  func(s string) prompts.Messages { return router(func(r *prompts.RouterData) { r.Agents[1].ID = s }) },
+		"intent": func(s string) prompts.Messages {
+			return router(func(r *prompts.RouterData) { r.Agents[1].Intents[1] = s })
 		},
-		"reply":   func(s string) prompts.Text { return prompts.Repair(&prompts.Router{Agents: sourceAgents()}, s, "bad") },
-		"problem": func(s string) prompts.Text { return prompts.Repair(&prompts.Router{Agents: sourceAgents()}, "{}", s) },
+		"domain": func(s string) prompts.Messages {
+			return router(func(r *prompts.RouterData) { r.Agents[1].Domains[0] = s })
+		},
+		"description": func(s string) prompts.Messages {
+			return router(func(r *prompts.RouterData) { r.Agents[1].Description = s })
+		},
+		"example": func(s string) prompts.Messages {
+			return router(func(r *prompts.RouterData) { r.Agents[1].Examples = []string{"e", s} })
+		},
+		"not for": func(s string) prompts.Messages {
+			return router(func(r *prompts.RouterData) { r.Agents[1].NotFor = []string{s, "n"} })
+		},
+		"reply": func(s string) prompts.Messages {
+			return prompts.RenderRepair(&prompts.RouterData{Agents: sourceAgents()}, s, "bad")
+		},
+		"problem": func(s string) prompts.Messages {
+			return prompts.RenderRepair(&prompts.RouterData{Agents: sourceAgents()}, "{}", s)
+		},
 
-		"answer's prompt":   func(s string) prompts.Text { return answer(func(a *prompts.Answer) { a.Prompt = s }) },
-		"answer's history":  func(s string) prompts.Text { return answer(func(a *prompts.Answer) { a.History[0].Content = s }) },
-		"answer's language": func(s string) prompts.Text { return answer(func(a *prompts.Answer) { a.Language = s }) },
+		"answer's prompt": func(s string) prompts.Messages { return answer(func(a *prompts.AnswerData) { a.Prompt = s }) },
+		"answer's history": func(s string) prompts.Messages {
+			return answer(func(a *prompts.AnswerData) { a.History[0].Content = s })
+		},
+		"answer's language": func(s string) prompts.Messages { return answer(func(a *prompts.AnswerData) { a.Language = s }) },
 	}
 }
 
 // checker compares renderings with those of a harmless text.
 type checker struct {
-	render map[string]func(text string) prompts.Text
+	render map[string]func(text string) prompts.Messages
 	system map[string]string
 	user   map[string]parsed
 }
@@ -181,7 +195,7 @@ func FuzzRoundTrip(f *testing.F) {
 	f.Add("\xff\xfe", "\xc3", "\x00", "*", "\x1b[31m", "日本語", strings.Repeat("é", 2100), "zh-Hant-TW")
 	f.Add("[[.Prompt]]", "{{", "}}", "]]", "<script>&amp;", "'", "", "")
 	f.Fuzz(func(t *testing.T, prompt, id, intent, domain, description, example, earlier, locale string) {
-		r := &prompts.Router{
+		r := &prompts.RouterData{
 			Agents:  []prompts.Agent{{ID: id, Intents: []string{intent, "b"}, Domains: []string{domain}, Description: description, Examples: []string{example}, NotFor: []string{example}}},
 			History: []contract.Turn{{Role: "user", Content: earlier}}, Prompt: prompt, Locale: locale,
 		}

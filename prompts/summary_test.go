@@ -14,7 +14,7 @@ import (
 // shown is the registry summary of a rendered prompt.
 func shown(t *testing.T, agents []prompts.Agent) string {
 	t.Helper()
-	user := (&prompts.Router{Agents: agents, Prompt: "p"}).Render().User
+	user := (&prompts.RouterData{Agents: agents, Prompt: "p"}).Render().User
 	_, rest, ok := strings.Cut(user, "CONTEXT\n")
 	text, _, found := strings.Cut(rest, "\n\nUSER_REQUEST\n")
 	if !ok || !found {
@@ -97,7 +97,7 @@ func TestSummaryBound(t *testing.T) {
 
 // TestRenderIsPure: the same input, the same bytes, and the input is left alone.
 func TestRenderIsPure(t *testing.T) {
-	r := &prompts.Router{Agents: described(), Prompt: "p", History: conversation()}
+	r := &prompts.RouterData{Agents: described(), Prompt: "p", History: conversation()}
 	first := r.Render()
 	if diff := cmp.Diff(described(), r.Agents); diff != "" {
 		t.Errorf("the agents have changed (-want +got):\n%s", diff)
@@ -111,7 +111,7 @@ func TestRenderIsPure(t *testing.T) {
 }
 
 func BenchmarkRender(b *testing.B) {
-	r := &prompts.Router{Agents: sourceAgents(), Prompt: strings.Repeat("review this code, please; ", 20), History: conversation()}
+	r := &prompts.RouterData{Agents: sourceAgents(), Prompt: strings.Repeat("review this code, please; ", 20), History: conversation()}
 	for b.Loop() {
 		r.Render()
 	}

@@ -70,7 +70,7 @@ func (r *Router) settleByChoice(ctx context.Context, j *job) error {
 	}
 	e := &contract.Error{Code: contract.CodeInvalidRequest, Message: "the request is not valid"}
 	asked := contract.Caller{Tenant: q.Tenant, Subject: q.Subject, Issuer: q.Issuer}
-	if len(q.Options) == 0 || !asked.Is(j.caller) {
+	if len(q.Options) == 0 || !asked.SamePrincipal(j.caller) {
 		e.Add("/clarification/request_id", "names no open question: it is not known here, or too old; send the request again without clarification")
 		return e
 	}

@@ -38,12 +38,12 @@ type delivery struct {
 	inputs *inputs
 
 	current   plan.Outcome
-	uncertain bool                 // the agent of current may have executed the part
-	failed    []contract.FailedTry // before the current one
-	tried     []string             // agents that were given the part
-	closed    []string             // … and will not be given it again
-	times     int                  // it went out
-	went      bool                 // … with the latest attempt
+	uncertain bool                     // the agent of current may have executed the part
+	failed    []contract.FailedAttempt // before the current one
+	tried     []string                 // agents that were given the part
+	closed    []string                 // … and will not be given it again
+	times     int                      // it went out
+	went      bool                     // … with the latest attempt
 }
 
 // run tries the part's agents in turn until one delivers. An agent that may have
@@ -125,8 +125,8 @@ func (d *delivery) book(task *contract.Task, agentID string, out dispatch.Outcom
 
 // note keeps a try in vain. That an agent was not given the part is said once,
 // however often it was offered.
-func (d *delivery) note(try contract.FailedTry) {
-	known := slices.ContainsFunc(d.failed, func(f contract.FailedTry) bool {
+func (d *delivery) note(try contract.FailedAttempt) {
+	known := slices.ContainsFunc(d.failed, func(f contract.FailedAttempt) bool {
 		return try.Attempts == 0 && f.Attempts == 0 && f.AgentID == try.AgentID
 	})
 	if !known && len(d.failed) < maxFailed {
@@ -140,7 +140,7 @@ func (d *delivery) ends() bool { return delivered(&d.current) || d.uncertain }
 // task is the part as the agent gets it.
 func (d *delivery) task(ctx context.Context, agent *contract.RegistryEntry) contract.Task {
 	task := d.router.newTask(ctx, d.job, d.part, d.inputs.of(agent))
-	task.SubtaskTitle = contract.SubtaskTitle(d.job.masking.Restore(d.part.Title, agent.Restore))
+	task.SubtaskTitle = contract.SubtaskTitle(d.job.masking.RestoreText(d.part.Title, agent.Restore))
 	return task
 }
 
@@ -217,8 +217,8 @@ func delivered(t *plan.Outcome) bool {
 
 // failedTry is what stays of a try when another agent takes over: the reason,
 // and the agent's own words where it gave any.
-func failedTry(t *plan.Outcome) contract.FailedTry {
-	try := contract.FailedTry{
+func failedTry(t *plan.Outcome) contract.FailedAttempt {
+	try := contract.FailedAttempt{
 		TaskID: t.Report.TaskID, AgentID: t.Report.AgentID, Status: t.Report.Status,
 		Attempts: t.Report.Attempts, LatencyMS: t.Report.LatencyMS, Error: t.Report.Error,
 	}

@@ -75,7 +75,7 @@ func (r *Router) answer(ctx context.Context, resp *contract.Response, j *job, un
 	allowed := allowance{limit: r.cfg.Answers, caller: j.caller}
 	resp.Data = fallback.Answer(ctx, r.cfg.Model, unmet, fallback.AnswerInput{
 		Prompt: j.prompt, History: j.history, Locale: j.locale, Now: r.cfg.Now,
-		Restore: func(text string) string { return j.masking.Restore(text, nil) },
+		Restore: func(text string) string { return j.masking.RestoreText(text, nil) },
 		May:     allowed.take,
 	})
 	resp.Data.Classification = &resp.Decision.Classification // on record is the whole of it

@@ -36,10 +36,10 @@ func (in *inputs) of(agent *contract.RegistryEntry) map[string]json.RawMessage {
 	masked := make(map[string]json.RawMessage, len(in.original))
 	given := in.job.req.Content.Inputs
 	for _, name := range slices.Sorted(maps.Keys(given)) { // placeholders are numbered in this order
-		hidden, raw := m.Member(name, given[name], agent.Restore)
+		hidden, raw := m.MaskMember(name, given[name], agent.Restore)
 		masked[hidden] = raw
 	}
-	masked["prompt"] = quoted(m.Restore(in.job.prompt, agent.Restore))
+	masked["prompt"] = quoted(m.RestoreText(in.job.prompt, agent.Restore))
 	return masked
 }
 

@@ -61,7 +61,7 @@ func (r *Router) begin(ctx context.Context, view *View, req *contract.Request, c
 }
 
 func (r *Router) newJob(view *View, req *contract.Request, caller *contract.Caller) *job {
-	return &job{req: req, caller: caller, view: view, masking: r.redactor.Begin(), clock: r.startClock()}
+	return &job{req: req, caller: caller, view: view, masking: r.redactor.StartMasking(), clock: r.startClock()}
 }
 
 // mask hides what nobody but the caller and entitled agents may see. The history
@@ -74,10 +74,10 @@ func (j *job) mask() {
 	turns = turns[max(0, len(turns)-maxTurns):] // no model is shown more
 	j.history = make([]contract.Turn, len(turns))
 	for i, turn := range turns {
-		j.history[i] = contract.Turn{Role: turn.Role, Content: j.masking.Mask(turn.Content)}
+		j.history[i] = contract.Turn{Role: turn.Role, Content: j.masking.MaskText(turn.Content)}
 	}
-	j.prompt = j.masking.Mask(j.req.Content.Prompt)
-	j.locale = j.masking.Mask(j.req.Metadata.Locale)
+	j.prompt = j.masking.MaskText(j.req.Content.Prompt)
+	j.locale = j.masking.MaskText(j.req.Metadata.Locale)
 }
 
 // settle finds out whether the request needs a classifier at all: not when the

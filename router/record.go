@@ -75,7 +75,7 @@ func (r *Router) count(resp *contract.Response, c *clock) {
 
 func cascadeOutcome(c *contract.Cascade) string {
 	switch {
-	case c.Spared:
+	case c.ModelSkipped:
 		return telemetry.CascadeSpared
 	case c.Agrees == nil:
 		return telemetry.CascadeNoAnswer

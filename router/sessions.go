@@ -208,7 +208,7 @@ func (s session) after(j *job, resp *contract.Response, p *plan.Plan, runs []pla
 	if answer := resp.Data.Answer; answer != "" {
 		// Cut first, answers may be long; but not so short that half of what
 		// is to be masked would stand at the end.
-		s.Turns = appendTurn(s.Turns, resp.RequestID, "assistant", j.masking.Mask(shortened(answer, 4*maxAssistant)), maxAssistant)
+		s.Turns = appendTurn(s.Turns, resp.RequestID, "assistant", j.masking.MaskText(shortened(answer, 4*maxAssistant)), maxAssistant)
 	}
 	s.Prompt = promptSum(j.prompt)
 	s.Asked = resp.Status == contract.StatusClarify

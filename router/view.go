@@ -31,7 +31,7 @@ func NewView(s *capabilities.Snapshot, live LiveSource) *View {
 		Registry: s,
 		Index:    index,
 		Live:     live.SetAgents(index.Agents()),
-		Lexical:  lexical.Train(classifier.Corpus(s)),
+		Lexical:  lexical.Train(classifier.BuildCorpus(s)),
 	}
 }
 

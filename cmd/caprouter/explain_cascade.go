@@ -19,7 +19,7 @@ func (p *page) cascade(c *contract.Cascade) {
 func cascadeText(c *contract.Cascade) string {
 	words := fmt.Sprintf("%s with %.2f by the words", c.Intent, c.Confidence)
 	switch {
-	case c.Spared && c.Accept != nil:
+	case c.ModelSkipped && c.Accept != nil:
 		return fmt.Sprintf("the model was spared: %s, and %.2f is enough", words, *c.Accept)
 	case c.Accept == nil:
 		words += ", which never spare it: there is no number, or too few examples to calibrate"

@@ -218,7 +218,7 @@ func failed() *contract.Response {
 		Tasks: []contract.TaskReport{{
 			AgentID: "b_agent", SubtaskTitle: "code review of python", Status: contract.TaskFailed, Attempts: 3, LatencyMS: 3000,
 			Error: &contract.TaskError{Code: contract.TaskDeadlineExceeded, Detail: "b_agent did not answer in 3s"},
-			FailedOver: []contract.FailedTry{
+			FailedOver: []contract.FailedAttempt{
 				{AgentID: "quality_agent", Status: contract.TaskFailed, Attempts: 2, LatencyMS: 4.25, Error: &contract.TaskError{
 					Code: contract.TaskAgentUnavailable, Detail: "quality_agent at 127.0.0.1:9101: connection refused",
 				}},

@@ -145,7 +145,7 @@ func attempts(n int) string {
 	return count(n, "attempt")
 }
 
-func failedOver(t *contract.FailedTry) string {
+func failedOver(t *contract.FailedAttempt) string {
 	text := fmt.Sprintf("%s: %s, %s, %s", t.AgentID, t.Status, attempts(t.Attempts), millis(t.LatencyMS))
 	if t.Error != nil {
 		text += ", " + taskError(t.Error)

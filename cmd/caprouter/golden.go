@@ -118,11 +118,11 @@ func (f *goldenFlags) fill(cfg *golden.Config, paths []string, more []*capabilit
 			return withoutVerb(err)
 		}
 	}
-	cases, err := golden.Load(paths, golden.NamesOf(append(more, cfg.Registry)...))
+	cases, err := golden.LoadCases(paths, golden.NewDeclaredNames(append(more, cfg.Registry)...))
 	if err != nil {
 		return withoutVerb(err)
 	}
-	if cfg.Cases = golden.Select(cases, f.filter); len(cfg.Cases) == 0 {
+	if cfg.Cases = golden.FilterCases(cases, f.filter); len(cfg.Cases) == 0 {
 		return errors.New("no case is of that split, tag or id: see the cases with `caprouter golden run --verbose`")
 	}
 	return nil

@@ -33,7 +33,7 @@ func (f *runFlags) checkBaseline(baseline *golden.Report, cases []golden.Case) e
 // compare holds the report against the baseline. What a filter leaves out is not
 // gone.
 func (f *runFlags) compare(baseline, r *golden.Report) golden.Comparison {
-	c := golden.Compare(baseline, r)
+	c := golden.CompareReports(baseline, r)
 	if f.filters() {
 		c.Gone = nil
 	}
@@ -44,7 +44,7 @@ func (f *runFlags) compare(baseline, r *golden.Report) golden.Comparison {
 func printComparison(out io.Writer, baseline, r *golden.Report, c *golden.Comparison, maxNew int) {
 	why := make(map[string]string, len(r.Cases))
 	for i := range r.Cases {
-		why[r.Cases[i].ID] = strings.Join(r.Cases[i].Why, "; ")
+		why[r.Cases[i].ID] = strings.Join(r.Cases[i].Differences, "; ")
 	}
 	if was, is := baseline.Classifier, r.Classifier; was != is {
 		fmt.Fprintf(out, "warning: another reader than in the baseline: %s, was %s\n", oneLine(is.String()), oneLine(was.String()))

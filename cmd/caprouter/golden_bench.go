@@ -35,7 +35,7 @@ func newGoldenBenchCommand() *cobra.Command {
 			}
 			shown := showStages(cmd.ErrOrStderr())
 			cfg.Progress = shown.print
-			report, err := golden.Bench(cmd.Context(), cfg)
+			report, err := golden.RunBench(cmd.Context(), cfg)
 			shown.clear()
 			if err != nil {
 				return err
@@ -169,7 +169,7 @@ func plain(v float64) string { return fmt.Sprint(math.Round(v*1e4) / 1e4) }
 
 func megabytes(bytes float64) string { return fmt.Sprintf("%.2f MB", bytes/1e6) }
 
-func printConfusions(out io.Writer, list []golden.Confusing) error {
+func printConfusions(out io.Writer, list []golden.ConfusedPair) error {
 	if len(list) == 0 {
 		return nil
 	}

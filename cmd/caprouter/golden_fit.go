@@ -49,7 +49,7 @@ func goldenFit(cmd *cobra.Command, args []string, flags *goldenFlags, precision 
 		return err
 	}
 	defer g.Close()
-	var fit *golden.Fit
+	var fit *golden.FitResult
 	err = withProgress(cmd, "fitting", &g.Config, func(ctx context.Context) error {
 		fit, err = golden.FitThresholds(ctx, g.Config, precision)
 		return err
@@ -68,11 +68,11 @@ func goldenFit(cmd *cobra.Command, args []string, flags *goldenFlags, precision 
 	return err
 }
 
-func printFit(out io.Writer, fit *golden.Fit) error {
+func printFit(out io.Writer, fit *golden.FitResult) error {
 	var b strings.Builder
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(w, "\tcases\tas expected\tdispatched\tmisroutes\tcoverage\tprecision\n")
-	line := func(name string, s *golden.Score) {
+	line := func(name string, s *golden.FitScore) {
 		if s != nil {
 			fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t%s\t%s\n", name, s.Cases, s.Passed, s.Dispatched, s.Misroutes, percent(s.Coverage), percentOr(s.Precision))
 		}
@@ -105,7 +105,7 @@ func printFit(out io.Writer, fit *golden.Fit) error {
 }
 
 // settingText is a setting in a line.
-func settingText(s *golden.Setting) string {
+func settingText(s *golden.Thresholds) string {
 	least := "not set"
 	if s.MinConfidence != nil {
 		least = fmt.Sprint(*s.MinConfidence)
@@ -122,7 +122,7 @@ func percentOr(v *float64) string {
 }
 
 // printCurve shows what the setting is worth on what was held out.
-func printCurve(b *strings.Builder, curve []golden.Score, chosen string) error {
+func printCurve(b *strings.Builder, curve []golden.FitScore, chosen string) error {
 	if len(curve) == 0 {
 		b.WriteString("\nNothing was held out: mark cases with `split: validation` or `split: test` to see what the proposal is worth.\n")
 		return nil

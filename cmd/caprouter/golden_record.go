@@ -56,14 +56,14 @@ func goldenRecord(cmd *cobra.Command, args []string, flags *goldenFlags, again b
 		return err
 	}
 	defer g.Close()
-	var made *golden.Recorded
+	var made *golden.RecordResult
 	err = withProgress(cmd, "recording", &g.Config, func(ctx context.Context) error {
 		made, err = golden.Record(ctx, g.Config, golden.RecordConfig{
-			Known: known, Again: again, Scrub: g.Scrub, Part: flags.filters(),
+			Existing: known, Overwrite: again, Scrub: g.Scrub, Partial: flags.filters(),
 		})
 		return err
 	})
-	if other, ok := errors.AsType[*golden.OtherModelError](err); ok {
+	if other, ok := errors.AsType[*golden.ModelMismatchError](err); ok {
 		return fmt.Errorf("%s: %s; name another --cassette file", file, oneLine(other.Error()))
 	}
 	if err != nil {
@@ -88,7 +88,7 @@ func (f *goldenFlags) filters() bool {
 	return len(f.filter.Splits)+len(f.filter.Tags)+len(f.filter.IDs) > 0
 }
 
-func recordVerdict(cmd *cobra.Command, made *golden.Recorded) error {
+func recordVerdict(cmd *cobra.Command, made *golden.RecordResult) error {
 	failed := 0
 	for _, text := range slices.Sorted(maps.Keys(made.Failed)) {
 		failed += made.Failed[text]

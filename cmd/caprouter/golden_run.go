@@ -109,7 +109,7 @@ func (f *runFlags) checkOutputs(cmd *cobra.Command, cases []string) error {
 	if err != nil {
 		return err
 	}
-	files, err := golden.Files(cases)
+	files, err := golden.ListFiles(cases)
 	if err != nil {
 		return withoutVerb(err)
 	}
@@ -207,17 +207,17 @@ func printReport(out io.Writer, r *golden.Report, all bool) error {
 
 func printCase(b *strings.Builder, c *golden.CaseResult) {
 	if c.Passed {
-		fmt.Fprintf(b, "ok    %s: %s\n", oneLine(c.ID), strings.Join(append([]string{string(c.Got.Outcome)}, c.Got.Agents...), " "))
+		fmt.Fprintf(b, "ok    %s: %s\n", oneLine(c.ID), strings.Join(append([]string{string(c.Actual.Outcome)}, c.Actual.Agents...), " "))
 		return
 	}
 	const inset = "      "
 	fmt.Fprintf(b, "FAIL  %s  %s:%d\n", oneLine(c.ID), oneLine(c.File), c.Line)
 	fmt.Fprintf(b, "%s%s\n", inset, cut(oneLine(c.Input), plainWidth-len(inset)))
-	for _, why := range c.Why {
+	for _, why := range c.Differences {
 		fmt.Fprintf(b, "%s%s\n", inset, oneLine(why))
 	}
-	if c.Got.Outcome != "" {
-		fmt.Fprintf(b, "%sread as %s, confidence %.2f (%s)\n", inset, oneLine(reading(c.Got.Intent, c.Got.Domains)), c.Got.Confidence, c.Got.Source)
+	if c.Actual.Outcome != "" {
+		fmt.Fprintf(b, "%sread as %s, confidence %.2f (%s)\n", inset, oneLine(reading(c.Actual.Intent, c.Actual.Domains)), c.Actual.Confidence, c.Actual.Source)
 	}
 }
 

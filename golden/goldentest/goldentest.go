@@ -63,8 +63,8 @@ func config(opts Options) (golden.Config, error) {
 			return cfg, err
 		}
 	}
-	cases, err := golden.Load(opts.Cases, golden.NamesOf(cfg.Registry))
-	cfg.Cases = golden.Select(cases, opts.Filter)
+	cases, err := golden.LoadCases(opts.Cases, golden.NewDeclaredNames(cfg.Registry))
+	cfg.Cases = golden.FilterCases(cases, opts.Filter)
 	return cfg, err
 }
 
@@ -80,5 +80,5 @@ func check(t failer, r *golden.CaseResult) {
 		return
 	}
 	t.Errorf("%s:%d: %q\n\t%s\n\tread as %s %v, confidence %.2f (%s)", r.File, r.Line, r.Input,
-		strings.Join(r.Why, "\n\t"), r.Got.Intent, r.Got.Domains, r.Got.Confidence, r.Got.Source)
+		strings.Join(r.Differences, "\n\t"), r.Actual.Intent, r.Actual.Domains, r.Actual.Confidence, r.Actual.Source)
 }

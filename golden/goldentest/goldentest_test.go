@@ -64,8 +64,8 @@ func TestCheck(t *testing.T) {
 	var passed, failed said
 	check(&passed, &golden.CaseResult{ID: "a", Passed: true})
 	check(&failed, &golden.CaseResult{
-		ID: "b", File: "cases.yaml", Line: 7, Input: "review this", Why: []string{"outcome: got fallback_b, want dispatch", "agents: got none, want quality_agent"},
-		Got: golden.Got{Intent: "unknown", Domains: []string{"python"}, Confidence: 0.25, Source: "lexical"},
+		ID: "b", File: "cases.yaml", Line: 7, Input: "review this", Differences: []string{"outcome: got fallback_b, want dispatch", "agents: got none, want quality_agent"},
+		Actual: golden.Actual{Intent: "unknown", Domains: []string{"python"}, Confidence: 0.25, Source: "lexical"},
 	})
 	want := said{"cases.yaml:7: \"review this\"\n\toutcome: got fallback_b, want dispatch\n\tagents: got none, want quality_agent\n\tread as unknown [python], confidence 0.25 (lexical)"}
 	if diff := cmp.Diff(said(nil), passed); diff != "" {

@@ -60,7 +60,7 @@ func newCore(ctx context.Context, cfg Config, opts Options, signer *auth.Signer,
 	if err != nil {
 		return nil, err
 	}
-	tel, err := telemetry.New(telemetry.Config{LogLevel: cfg.Telemetry.LogLevel, Output: opts.LogOutput, Mask: redactor.Text})
+	tel, err := telemetry.New(telemetry.Config{LogLevel: cfg.Telemetry.LogLevel, Output: opts.LogOutput, Mask: redactor.RedactText})
 	if err != nil {
 		return nil, err
 	}
@@ -155,7 +155,7 @@ func (c *core) apply(s *capabilities.Snapshot) error {
 func (c *core) warnOfCascade(s *capabilities.Snapshot) {
 	mode, _ := c.classifier.Mode()
 	auto := c.cfg.Classifier.Cascade.Accept == acceptAuto
-	if mode == classifier.ModeCascade && auto && math.IsInf(c.router.View().Lexical.Accept(), 1) {
+	if mode == classifier.ModeCascade && auto && math.IsInf(c.router.View().Lexical.AcceptThreshold(), 1) {
 		c.log.Warn("too few examples to calibrate the lexical classifier: the cascade asks the model for every request",
 			"key", "classifier.cascade.accept", "registry_version", s.Version)
 	}

@@ -70,7 +70,7 @@ func diagnoseCascade(cfg *Config) Finding {
 	if err != nil {
 		return f
 	}
-	accept := lexical.Train(classifier.Corpus(s)).Accept()
+	accept := lexical.Train(classifier.BuildCorpus(s)).AcceptThreshold()
 	if math.IsInf(accept, 1) {
 		f.Level, f.Detail = LevelWarn, "too few examples to calibrate: the model is asked for every request"
 		f.Fix = "add examples to the registry, or set classifier.cascade.accept to a number"

@@ -200,7 +200,7 @@ func TestResultsAreNoOrders(t *testing.T) {
 // wantAskedFor: what the model is asked is the prompt, once.
 func (r *hostileRig) wantAskedFor(what, prompt string, mr *fakellm.Request) {
 	r.t.Helper()
-	if got := fakellm.AskedFor(mr); got != prompt {
+	if got := fakellm.PromptedRequest(mr); got != prompt {
 		r.t.Errorf("%s: the model was asked for %.200q, want %q", what, got, prompt)
 	}
 }

@@ -103,7 +103,7 @@ func goldenSet(t *testing.T) ([]golden.Case, *capabilities.Snapshot) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cases, err := golden.Load([]string{"../demo/golden/cases", "../demo/golden/words"}, golden.NamesOf(s))
+	cases, err := golden.LoadCases([]string{"../demo/golden/cases", "../demo/golden/words"}, golden.NewDeclaredNames(s))
 	if err != nil {
 		t.Fatal(err)
 	}

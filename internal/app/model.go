@@ -102,9 +102,9 @@ func (c *core) openModel(opts *Options) error {
 	}
 	metrics := c.telemetry.Metrics()
 	clientConfig := llm.ClientConfig{
-		Provider: cfg.Provider,
-		Model:    cfg.Model,
-		FairTime: min(llm.DefaultFairTime, c.cfg.Classifier.timeout()),
+		Provider:       cfg.Provider,
+		Model:          cfg.Model,
+		MinBreakerTime: min(llm.DefaultMinBreakerTime, c.cfg.Classifier.timeout()),
 		Observe: func(call llm.Call) {
 			metrics.ModelCall(call.Purpose, call.Outcome, call.Tokens, call.Latency)
 		},

@@ -20,8 +20,8 @@ clients:
 `
 
 // providers are all of them, with the wire each speaks.
-func providers() map[string]fakellm.Wire {
-	return map[string]fakellm.Wire{
+func providers() map[string]fakellm.Protocol {
+	return map[string]fakellm.Protocol{
 		ProviderGemini: fakellm.Gemini,
 		ProviderGenAI:  fakellm.Gemini,
 		ProviderOpenAI: fakellm.OpenAI,
@@ -31,7 +31,7 @@ func providers() map[string]fakellm.Wire {
 // modelEnv has the key the fakes want.
 func modelEnv(name string) (string, bool) {
 	if name == "GEMINI_API_KEY" {
-		return fakellm.Key, true
+		return fakellm.APIKey, true
 	}
 	return "", false
 }
@@ -50,7 +50,7 @@ const reviewDryRun = `{"content":{"prompt":"Please do a code review of this pyth
 func TestEveryReplyOfAModel(t *testing.T) {
 	for provider, wire := range providers() {
 		t.Run(provider, func(t *testing.T) {
-			for _, reply := range fakellm.Replies() {
+			for _, reply := range fakellm.ReplyCases() {
 				t.Run(reply.Name, func(t *testing.T) {
 					t.Parallel()
 					testReply(t, provider, wire, &reply)
@@ -60,7 +60,7 @@ func TestEveryReplyOfAModel(t *testing.T) {
 	}
 }
 
-func testReply(t *testing.T, provider string, wire fakellm.Wire, reply *fakellm.Scripted) {
+func testReply(t *testing.T, provider string, wire fakellm.Protocol, reply *fakellm.ReplyCase) {
 	model := fakellm.Start(t, fakellm.Config{Wire: wire, Script: fakellm.Always(reply.Behaviour)})
 	s := startServerIn(t, modelEnv, modelRegistry, asks(provider, model), func(cfg *Config) {
 		cfg.Classifier.TimeoutMS = 12_000 // nothing here is decided by how fast this machine is,
@@ -80,17 +80,17 @@ func testReply(t *testing.T, provider string, wire fakellm.Wire, reply *fakellm.
 	if clf.ModelUse == nil || clf.Provider != provider || clf.Model != model.Model || clf.PromptVersion == "" || len(clf.Calls) == 0 || len(clf.Calls) > 2 {
 		t.Errorf("got model use %+v, want that of one or two calls to %s", clf.ModelUse, provider)
 	}
-	if strings.Contains(s.log.String(), fakellm.Key) || strings.Contains(fmt.Sprintf("%+v", resp), fakellm.Key) {
+	if strings.Contains(s.log.String(), fakellm.APIKey) || strings.Contains(fmt.Sprintf("%+v", resp), fakellm.APIKey) {
 		t.Error("the key shows in the log or in the answer")
 	}
 	for _, r := range model.Requests() {
-		if strings.Contains(r.URL, fakellm.Key) || r.Key != fakellm.Key {
+		if strings.Contains(r.URL, fakellm.APIKey) || r.Key != fakellm.APIKey {
 			t.Errorf("got the key %q by %s, want it in its header alone", r.Key, r.URL)
 		}
 	}
 }
 
-func checkSource(t *testing.T, reply *fakellm.Scripted, clf *contract.Classification) {
+func checkSource(t *testing.T, reply *fakellm.ReplyCase, clf *contract.Classification) {
 	t.Helper()
 	if clf.Reason != "" {
 		if clf.Source != contract.SourceLexical || clf.Intent != fakellm.ValidIntent {
@@ -187,7 +187,7 @@ func TestKeyGoesToItsMakerOnly(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		server, err := Start(ctx, cfg, Options{LogOutput: &lockedBuffer{}, LookupEnv: modelEnv})
 		stop()
-		if got := fmt.Sprint(err); (want == "") != (err == nil) || !strings.Contains(got, want) || strings.Contains(got, fakellm.Key) {
+		if got := fmt.Sprint(err); (want == "") != (err == nil) || !strings.Contains(got, want) || strings.Contains(got, fakellm.APIKey) {
 			t.Errorf("%s: got error %v, want %q", baseURL, err, want)
 		}
 		if err == nil {
@@ -240,7 +240,7 @@ func TestCascadeThatSparesNothingIsSaid(t *testing.T) {
 func TestSameRequestsShareACall(t *testing.T) {
 	const callers = 50
 	hold := fakellm.NewHold()
-	model := fakellm.Start(t, fakellm.Config{Wire: fakellm.Gemini, Script: fakellm.Always(fakellm.Text(fakellm.Valid()).Held(hold))})
+	model := fakellm.Start(t, fakellm.Config{Wire: fakellm.Gemini, Script: fakellm.Always(fakellm.Text(fakellm.ValidReply()).Held(hold))})
 	s := startServerIn(t, modelEnv, modelRegistry, asks(ProviderGemini, model), func(cfg *Config) { cfg.Classifier.TimeoutMS = 60_000 })
 	type answer struct {
 		status int

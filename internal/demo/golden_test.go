@@ -41,7 +41,7 @@ func sampleRegistry(t *testing.T) *capabilities.Snapshot {
 
 func load(t *testing.T, s *capabilities.Snapshot, paths ...string) []golden.Case {
 	t.Helper()
-	cases, err := golden.Load(paths, golden.NamesOf(s))
+	cases, err := golden.LoadCases(paths, golden.NewDeclaredNames(s))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,7 +65,7 @@ func wantAllPassed(t *testing.T, report *golden.Report) {
 	t.Helper()
 	for i := range report.Cases {
 		if c := &report.Cases[i]; !c.Passed {
-			t.Errorf("%s:%d: %s: %s", c.File, c.Line, c.ID, strings.Join(c.Why, "; "))
+			t.Errorf("%s:%d: %s: %s", c.File, c.Line, c.ID, strings.Join(c.Differences, "; "))
 		}
 	}
 }
@@ -114,10 +114,10 @@ func TestGoldenCases_MatchBaselineWithoutModel(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := golden.Compare(before, report)
+	c := golden.CompareReports(before, report)
 	for i := range report.Cases {
 		if r := &report.Cases[i]; slices.Contains(c.Regressions, r.ID) || slices.Contains(c.NewFailures, r.ID) {
-			t.Errorf("%s:%d: %s fails, and is not a known failure of the baseline: %s", r.File, r.Line, r.ID, strings.Join(r.Why, "; "))
+			t.Errorf("%s:%d: %s fails, and is not a known failure of the baseline: %s", r.File, r.Line, r.ID, strings.Join(r.Differences, "; "))
 		}
 	}
 	if len(c.Fixed)+len(c.Gone) > 0 {
@@ -130,10 +130,10 @@ func TestGoldenCases_MatchBaselineWithoutModel(t *testing.T) {
 // classifier.
 func writeBaseline(t *testing.T, report *golden.Report) {
 	t.Helper()
-	report.Confidences = []golden.Point{}
+	report.Confidences = []golden.ConfidencePoint{}
 	for i := range report.Cases {
 		c := &report.Cases[i]
-		c.Input, c.Line, c.Expect, c.Decision, c.Got.Confidence = "", 0, golden.Expect{}, nil, 0
+		c.Input, c.Line, c.Expect, c.Decision, c.Actual.Confidence = "", 0, golden.Expect{}, nil, 0
 	}
 	writeGolden(t, goldenBaseline, func(b *bytes.Buffer) error {
 		var plain bytes.Buffer
@@ -222,7 +222,7 @@ func (fixedModel) Provider() string { return "written" }
 func (fixedModel) Model() string    { return "by-hand" }
 
 func (r fixedModel) Generate(context.Context, *llm.Request) (*llm.Reply, error) {
-	return llm.NewReply(string(r), llm.EndWhole, "", contract.Tokens{})
+	return llm.NewReply(string(r), llm.FinishComplete, "", contract.Tokens{})
 }
 
 func writeGolden(t *testing.T, file string, write func(*bytes.Buffer) error) {

@@ -96,7 +96,7 @@ func BenchmarkSegments(b *testing.B) {
 			b.ReportAllocs()
 			b.SetBytes(int64(len(text)))
 			for b.Loop() {
-				m.Segments(text)
+				m.SplitClauses(text)
 			}
 		})
 	}
@@ -111,15 +111,15 @@ func BenchmarkTrain(b *testing.B) {
 			for b.Loop() {
 				m = lexical.Train(c)
 			}
-			b.ReportMetric(float64(m.Bytes())/1e6, "MB/model")
+			b.ReportMetric(float64(m.SizeBytes())/1e6, "MB/model")
 		})
 	}
 }
 
 func BenchmarkRank(b *testing.B) {
-	var docs []lexical.Doc
+	var docs []lexical.Document
 	for _, d := range syntheticCorpus(200, 2, 20, 1).Intents {
-		docs = append(docs, lexical.Doc{Name: d.Name, Description: strings.Join(d.Examples, ". ")})
+		docs = append(docs, lexical.Document{Name: d.Name, Description: strings.Join(d.Examples, ". ")})
 	}
 	r := lexical.NewRanker(docs)
 	b.ReportAllocs()

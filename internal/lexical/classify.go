@@ -9,8 +9,8 @@ import (
 	"github.com/caprouter/caprouter/contract"
 )
 
-// Sure is the confidence below which an intent is not claimed.
-const Sure = 0.5
+// RuleThreshold is the confidence below which an intent is not claimed.
+const RuleThreshold = 0.5
 
 const (
 	// maxAlternatives bounds Prediction.Alternatives.
@@ -70,7 +70,7 @@ type Prediction struct {
 	Confidence float64
 	// Best is the intent Confidence belongs to, also where it is not claimed; ""
 	// when nothing speaks for any.
-	Best string
+	BestIntent string
 	// Calibrated tells that Confidence is a measured probability, not a share of
 	// words.
 	Calibrated bool
@@ -91,18 +91,18 @@ type Prediction struct {
 	LabelOnly bool
 }
 
-// Threshold is the confidence below which the intent is unknown.
-func (m *Model) Threshold() float64 {
+// RejectThreshold is the confidence below which the intent is unknown.
+func (m *Model) RejectThreshold() float64 {
 	if m.stats == nil {
-		return Sure
+		return RuleThreshold
 	}
 	return m.stats.threshold
 }
 
-// Accept is the confidence from which at least 98 % of the answers are expected
+// AcceptThreshold is the confidence from which at least 98 % of the answers are expected
 // to be right, as far as the examples can tell; infinite when none is, or when
 // the model is not calibrated.
-func (m *Model) Accept() float64 {
+func (m *Model) AcceptThreshold() float64 {
 	if m.stats == nil {
 		return math.Inf(1)
 	}
@@ -112,9 +112,9 @@ func (m *Model) Accept() float64 {
 // Calibrated reports whether there were examples enough to measure confidences.
 func (m *Model) Calibrated() bool { return m.stats != nil }
 
-// Bytes is the size of what was learned: features, weights and calibration. The
+// SizeBytes is the size of what was learned: features, weights and calibration. The
 // index of names and examples, which there is without learning too, is not in it.
-func (m *Model) Bytes() int {
+func (m *Model) SizeBytes() int {
 	if m.stats == nil {
 		return 0
 	}
@@ -151,8 +151,8 @@ func (r *reading) match(p *Prediction) {
 	if len(best) == 0 {
 		return
 	}
-	p.Best, p.Confidence = m.intents[best[0].intent], best[0].confidence
-	if p.Confidence >= Sure {
+	p.BestIntent, p.Confidence = m.intents[best[0].intent], best[0].confidence
+	if p.Confidence >= RuleThreshold {
 		p.Intent = m.intents[best[0].intent]
 		p.DomainOnly = best[0].domainOnly && r.others < 2
 		best = best[1:]

@@ -133,7 +133,7 @@ func TestClassifyAlternatives(t *testing.T) {
 			name: "the chosen intent is not among them",
 			text: "review the code",
 			want: lexical.Prediction{
-				Intent: "code_review", Confidence: 1, Best: "code_review", Domains: []string{},
+				Intent: "code_review", Confidence: 1, BestIntent: "code_review", Domains: []string{},
 				Alternatives: []contract.IntentScore{{Intent: "databricks_review", Confidence: 0.5}, {Intent: "serverless_review", Confidence: 0.5}},
 			},
 		},
@@ -141,7 +141,7 @@ func TestClassifyAlternatives(t *testing.T) {
 			name: "equal ones go by name",
 			text: "review",
 			want: lexical.Prediction{
-				Intent: "code_review", Confidence: 0.5, Best: "code_review", Domains: []string{},
+				Intent: "code_review", Confidence: 0.5, BestIntent: "code_review", Domains: []string{},
 				Alternatives: []contract.IntentScore{{Intent: "databricks_review", Confidence: 0.5}, {Intent: "serverless_review", Confidence: 0.5}},
 			},
 		},
@@ -149,7 +149,7 @@ func TestClassifyAlternatives(t *testing.T) {
 			name: "a word that is only a domain comes last among equals",
 			text: "the databricks cost",
 			want: lexical.Prediction{
-				Intent: "cost_analysis", Confidence: 0.5, Best: "cost_analysis", Domains: []string{"databricks"},
+				Intent: "cost_analysis", Confidence: 0.5, BestIntent: "cost_analysis", Domains: []string{"databricks"},
 				Alternatives: []contract.IntentScore{{Intent: "databricks_review", Confidence: 0.5}},
 			},
 		},
@@ -157,7 +157,7 @@ func TestClassifyAlternatives(t *testing.T) {
 			name: "three at most, the rarer words first",
 			text: "review the cost of answering by retrieval",
 			want: lexical.Prediction{
-				Intent: "cost_analysis", Confidence: 0.5, Best: "cost_analysis", Domains: []string{},
+				Intent: "cost_analysis", Confidence: 0.5, BestIntent: "cost_analysis", Domains: []string{},
 				Alternatives: []contract.IntentScore{
 					{Intent: "doc_answering", Confidence: 0.5}, {Intent: "retrieval_qa", Confidence: 0.5}, {Intent: "code_review", Confidence: 0.5},
 				},
@@ -166,12 +166,12 @@ func TestClassifyAlternatives(t *testing.T) {
 		{
 			name: "only a domain",
 			text: "databricks",
-			want: lexical.Prediction{Intent: "databricks_review", Confidence: 0.5, Best: "databricks_review", Domains: []string{"databricks"}, DomainOnly: true},
+			want: lexical.Prediction{Intent: "databricks_review", Confidence: 0.5, BestIntent: "databricks_review", Domains: []string{"databricks"}, DomainOnly: true},
 		},
 		{
 			name: "a domain and a whole request",
 			text: "open that databricks notebook",
-			want: lexical.Prediction{Intent: "databricks_review", Confidence: 0.5, Best: "databricks_review", Domains: []string{"databricks"}},
+			want: lexical.Prediction{Intent: "databricks_review", Confidence: 0.5, BestIntent: "databricks_review", Domains: []string{"databricks"}},
 		},
 	}
 	for _, tt := range tests {
@@ -193,7 +193,7 @@ func TestUnknownKeepsNearest(t *testing.T) {
 	m := lexical.Train(lexical.Corpus{Intents: []lexical.IntentDoc{{Name: "quarterly_tax_report"}, {Name: "parking_permit"}}})
 	got := m.Classify("a report please")
 	want := lexical.Prediction{
-		Intent: contract.Unknown, Confidence: 0.3333, Best: "quarterly_tax_report", Domains: []string{},
+		Intent: contract.Unknown, Confidence: 0.3333, BestIntent: "quarterly_tax_report", Domains: []string{},
 		Alternatives: []contract.IntentScore{{Intent: "quarterly_tax_report", Confidence: 0.3333}},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -292,7 +292,7 @@ func TestLongText(t *testing.T) {
 			if got.Intent != "code_review" || got.Confidence != 1 || len(got.Domains) == 0 || got.Domains[0] != "python" {
 				t.Errorf("got %+v, want code_review with 1, python first", got)
 			}
-			if parts := m.Segments(text); len(parts) == 0 || !strings.HasPrefix(parts[0], want) {
+			if parts := m.SplitClauses(text); len(parts) == 0 || !strings.HasPrefix(parts[0], want) {
 				t.Errorf("got %d segments, want the request first", len(parts))
 			}
 		})

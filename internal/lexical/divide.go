@@ -21,13 +21,13 @@ const (
 	mostEvidence = 4.0
 )
 
-// Divide cuts a text into the requests it is made of, by what the model makes of
+// SplitRequests cuts a text into the requests it is made of, by what the model makes of
 // every run of its pieces: borders stand where the runs between them are together
 // the surest. Pieces are what [Model.Segments] gives, cut at commas besides, so
 // that "add it to my list, book a table and then play rock and roll" is three
 // requests. Where the model is not calibrated, Divide is Segments.
-func (m *Model) Divide(text string) []string {
-	segments := m.Segments(text)
+func (m *Model) SplitRequests(text string) []string {
+	segments := m.SplitClauses(text)
 	if m.stats == nil {
 		return segments
 	}
@@ -61,7 +61,7 @@ func (m *Model) Divide(text string) []string {
 		runs[i], runs[j] = runs[j], runs[i]
 	}
 	if rest != "" {
-		runs = append(runs, m.Segments(rest)...)
+		runs = append(runs, m.SplitClauses(rest)...)
 	}
 	return runs
 }

@@ -26,7 +26,7 @@ func TestDivide(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			if diff := cmp.Diff(tt.want, m.Divide(tt.text)); diff != "" {
+			if diff := cmp.Diff(tt.want, m.SplitRequests(tt.text)); diff != "" {
 				t.Errorf("requests (-want +got):\n%s", diff)
 			}
 		})
@@ -37,7 +37,7 @@ func TestDivide(t *testing.T) {
 func TestDivideByRules(t *testing.T) {
 	m := Train(Corpus{Intents: []IntentDoc{{Name: "code_review"}, {Name: "cost_analysis"}}})
 	const text = "review the code, please and analyse the cost; thanks"
-	if diff := cmp.Diff(m.Segments(text), m.Divide(text)); diff != "" {
+	if diff := cmp.Diff(m.SplitClauses(text), m.SplitRequests(text)); diff != "" {
 		t.Errorf("requests (-segments +got):\n%s", diff)
 	}
 }
@@ -49,7 +49,7 @@ func TestDivideKeeps(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := strings.Join(rapid.SliceOfN(piece, 0, 90).Draw(t, "text"), "")
 		rest := text
-		for _, part := range m.Divide(text) {
+		for _, part := range m.SplitRequests(text) {
 			_, after, found := strings.Cut(rest, part)
 			if !found || strings.TrimSpace(part) == "" {
 				t.Fatalf("%q: got %q, want a part of %q", text, part, rest)

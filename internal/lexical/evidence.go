@@ -16,11 +16,11 @@ type Evidence struct {
 	Domains []string               // as in a Prediction
 }
 
-// Evidence tells what speaks for which intent: the confidence in it or, where
+// GatherEvidence tells what speaks for which intent: the confidence in it or, where
 // that is more, how much of its name or of one of its examples the text has. What
 // was learned and what the rules say count alike; a label, which decides nothing,
 // is worth looking at.
-func (m *Model) Evidence(text string) Evidence {
+func (m *Model) GatherEvidence(text string) Evidence {
 	r := m.read(text)
 	defer m.readers.Put(r)
 	best := map[int32]float64{}
@@ -38,13 +38,13 @@ func (m *Model) Evidence(text string) Evidence {
 	if m.stats != nil {
 		var p Prediction
 		r.predict(&p)
-		for _, a := range append(p.Alternatives, contract.IntentScore{Intent: p.Best, Confidence: p.Confidence}) {
+		for _, a := range append(p.Alternatives, contract.IntentScore{Intent: p.BestIntent, Confidence: p.Confidence}) {
 			if i := m.intentNumber(a.Intent); i >= 0 && a.Confidence > 0 {
 				best[int32(i)] = max(best[int32(i)], a.Confidence)
 			}
 		}
 	}
-	m.labelled(text, func(intent int32) { best[intent] = max(best[intent], Sure) })
+	m.labelled(text, func(intent int32) { best[intent] = max(best[intent], RuleThreshold) })
 	e := Evidence{Domains: r.domains(), Intents: make([]contract.IntentScore, 0, len(best))}
 	for intent, score := range best {
 		e.Intents = append(e.Intents, contract.IntentScore{Intent: m.intents[intent], Confidence: score})

@@ -41,7 +41,7 @@ func TestEvidence(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			e := m.Evidence(tt.text)
+			e := m.GatherEvidence(tt.text)
 			var names []string
 			for _, i := range e.Intents {
 				names = append(names, i.Intent)
@@ -64,8 +64,8 @@ func TestEvidenceOfPrediction(t *testing.T) {
 	word := rapid.SampledFrom([]string{"review", "code", "pull", "request", "cost", "cloud", "bill", "invoice", "azure", "the", "revise", "审查代码", "[EMAIL_1]", "x"})
 	rapid.Check(t, func(t *rapid.T) {
 		text := strings.Join(rapid.SliceOfN(word, 0, 10).Draw(t, "text"), " ")
-		p, e := m.Classify(text), m.Evidence(text)
-		if diff := cmp.Diff(e, m.Evidence(text)); diff != "" {
+		p, e := m.Classify(text), m.GatherEvidence(text)
+		if diff := cmp.Diff(e, m.GatherEvidence(text)); diff != "" {
 			t.Errorf("%q: got two evidences (-first +second):\n%s", text, diff)
 		}
 		found := map[string]float64{}
@@ -135,9 +135,9 @@ func TestEvidenceLearned(t *testing.T) {
 	}
 	m := lexical.Train(c)
 	for text, want := range map[string]string{"songs and albums": "play", "bakery: breads": "cook", "horses": "ride"} {
-		p, e := m.Classify(text), m.Evidence(text)
+		p, e := m.Classify(text), m.GatherEvidence(text)
 		if len(e.Intents) == 0 || e.Intents[0].Intent != want || e.Intents[0].Confidence < p.Confidence {
-			t.Errorf("%q: got evidence %v beside %s with %v, want %s first", text, e.Intents, p.Best, p.Confidence, want)
+			t.Errorf("%q: got evidence %v beside %s with %v, want %s first", text, e.Intents, p.BestIntent, p.Confidence, want)
 		}
 	}
 }

@@ -25,9 +25,9 @@ func ExampleModel_Classify() {
 	// unknown 0 []
 }
 
-func ExampleModel_Segments() {
+func ExampleModel_SplitClauses() {
 	m := lexical.Train(lexical.Corpus{})
-	for _, part := range m.Segments("Review app.py, e.g. its tests, and then check the cost; thanks. Bye!") {
+	for _, part := range m.SplitClauses("Review app.py, e.g. its tests, and then check the cost; thanks. Bye!") {
 		fmt.Printf("%q\n", part)
 	}
 	// Output:
@@ -37,18 +37,18 @@ func ExampleModel_Segments() {
 	// "Bye!"
 }
 
-func ExampleModel_Nearest() {
+func ExampleModel_NearestExamples() {
 	m := lexical.Train(lexical.Corpus{Intents: []lexical.IntentDoc{
 		{Name: "code_review", Examples: []string{"review my pull request", "check this function for bugs"}},
 		{Name: "cost_analysis", Examples: []string{"why did our cloud bill go up"}},
 	}})
 	anything := func(intent, example string) bool { return true }
-	fmt.Println(m.Nearest("check the bugs in my pull request", 2, anything))
+	fmt.Println(m.NearestExamples("check the bugs in my pull request", 2, anything))
 	// Output: [check this function for bugs review my pull request]
 }
 
 func ExampleRanker() {
-	r := lexical.NewRanker([]lexical.Doc{
+	r := lexical.NewRanker([]lexical.Document{
 		{Name: "get_weather.byCity", Description: "Current conditions for a place"},
 		{Name: "currency_exchange", Description: "Converts a value from one currency to another"},
 	})

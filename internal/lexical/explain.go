@@ -38,14 +38,14 @@ const (
 // classification, and allocates.
 func (m *Model) Explain(text string) Explanation {
 	p := m.Classify(text)
-	e := Explanation{Intent: p.Best, Confidence: p.Confidence, Calibrated: p.Calibrated}
+	e := Explanation{Intent: p.BestIntent, Confidence: p.Confidence, Calibrated: p.Calibrated}
 	for _, a := range p.Alternatives {
-		if a.Intent != p.Best {
+		if a.Intent != p.BestIntent {
 			e.Against = a.Intent
 			break
 		}
 	}
-	e.Examples = m.Nearest(text, mostExamples, func(intent, _ string) bool { return intent == p.Best })
+	e.Examples = m.NearestExamples(text, mostExamples, func(intent, _ string) bool { return intent == p.BestIntent })
 	weights := map[string]float64{}
 	w := newWords()
 	w.labels = m.labelsFor(text)
@@ -61,7 +61,7 @@ func (m *Model) Explain(text string) Explanation {
 				e.Unknown = append(e.Unknown, word)
 			}
 		case m.stats == nil && !m.info[n].stop:
-			if i, ok := slices.BinarySearch(m.intents, p.Best); ok {
+			if i, ok := slices.BinarySearch(m.intents, p.BestIntent); ok {
 				if _, ok := slices.BinarySearch(m.vocabulary[i], n); ok {
 					weights[word] = m.info[n].weight
 				}
@@ -69,7 +69,7 @@ func (m *Model) Explain(text string) Explanation {
 		}
 	}
 	if m.stats != nil {
-		m.explain(text, m.intentNumber(p.Best), m.intentNumber(e.Against), weights)
+		m.explain(text, m.intentNumber(p.BestIntent), m.intentNumber(e.Against), weights)
 	}
 	for text, weight := range weights {
 		e.Features = append(e.Features, Feature{text, weight})

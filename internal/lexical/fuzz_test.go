@@ -23,7 +23,7 @@ func FuzzText(f *testing.F) {
 		})
 		checkPrediction(t, m, text)
 		checkSegments(t, m, text)
-		m.Nearest(text, 3, func(string, string) bool { return true })
+		m.NearestExamples(text, 3, func(string, string) bool { return true })
 	})
 }
 
@@ -38,7 +38,7 @@ func FuzzLearned(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		checkCalibrated(t, m, text)
 		rest := text
-		for _, part := range m.Divide(text) {
+		for _, part := range m.SplitRequests(text) {
 			_, after, found := strings.Cut(rest, part)
 			if !found {
 				t.Errorf("%q: got request %q, want a part of %q", text, part, rest)

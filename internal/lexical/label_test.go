@@ -140,8 +140,8 @@ func TestExplainLabelOnly(t *testing.T) {
 
 // TestLabelIsEvidence: a label decides nothing, and is worth looking at.
 func TestLabelIsEvidence(t *testing.T) {
-	e := Train(labelCorpus()).Evidence("tell me a joke about billing_agent")
-	want := []contract.IntentScore{{Intent: "costAnalysis", Confidence: Sure}}
+	e := Train(labelCorpus()).GatherEvidence("tell me a joke about billing_agent")
+	want := []contract.IntentScore{{Intent: "costAnalysis", Confidence: RuleThreshold}}
 	if diff := cmp.Diff(want, e.Intents); diff != "" {
 		t.Errorf("intents (-want +got):\n%s", diff)
 	}

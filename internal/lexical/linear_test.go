@@ -140,7 +140,7 @@ func TestExplainAddsUp(t *testing.T) {
 	m := Train(trainedCorpus())
 	for _, text := range []string{"please settle the invoice", "book a room for the lunch, and a pizza", "明天天气怎么样", "zebra printer zebra"} {
 		p := m.Classify(text)
-		class := m.intentNumber(p.Best)
+		class := m.intentNumber(p.BestIntent)
 		against := (class + 1) % len(m.intents)
 		weights := map[string]float64{}
 		m.explain(text, class, against, weights)
@@ -169,8 +169,8 @@ func TestManyIntents(t *testing.T) {
 	m := Train(c)
 	for i, want := range []string{"taskaa", "taskda", "taskjz"} {
 		text := "please " + []string{"zqaax", "zqdax", "zqjzx"}[i] + " it"
-		if got := m.Classify(text); got.Best != want {
-			t.Errorf("%q: got %s with %v, want %s", text, got.Best, got.Confidence, want)
+		if got := m.Classify(text); got.BestIntent != want {
+			t.Errorf("%q: got %s with %v, want %s", text, got.BestIntent, got.Confidence, want)
 		}
 	}
 }

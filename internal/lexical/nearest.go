@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// Nearest returns at most limit of the corpus's examples, most like the text
+// NearestExamples returns at most limit of the corpus's examples, most like the text
 // first. keep is asked about each in that order and may refuse it. Examples that
 // have too little in common with the text are not among them.
-func (m *Model) Nearest(text string, limit int, keep func(intent, example string) bool) []string {
+func (m *Model) NearestExamples(text string, limit int, keep func(intent, example string) bool) []string {
 	r := m.read(text)
 	defer m.readers.Put(r)
 	type near struct {

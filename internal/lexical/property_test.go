@@ -64,8 +64,8 @@ func checkPrediction(t failer, m *Model, text string) {
 	if p.Confidence < 0 || p.Confidence > 1 {
 		t.Errorf("%q: got confidence %v, want 0 to 1", text, p.Confidence)
 	}
-	if (p.Intent == contract.Unknown) != (p.Confidence < Sure) {
-		t.Errorf("%q: got %s with %v, want unknown below %v only", text, p.Intent, p.Confidence, Sure)
+	if (p.Intent == contract.Unknown) != (p.Confidence < RuleThreshold) {
+		t.Errorf("%q: got %s with %v, want unknown below %v only", text, p.Intent, p.Confidence, RuleThreshold)
 	}
 	if len(p.Domains) > contract.MaxDomains {
 		t.Errorf("%q: got domains %q, want at most %d", text, p.Domains, contract.MaxDomains)
@@ -85,7 +85,7 @@ func checkPrediction(t failer, m *Model, text string) {
 func checkSegments(t failer, m *Model, text string) {
 	t.Helper()
 	rest := text
-	for _, part := range m.Segments(text) {
+	for _, part := range m.SplitClauses(text) {
 		if strings.TrimSpace(part) == "" {
 			t.Errorf("%q: got the empty segment %q", text, part)
 		}

@@ -7,12 +7,12 @@ import (
 	"strings"
 )
 
-// Doc is an agent or a tool that is known by nothing but its name and a text.
-type Doc struct{ Name, Description string }
+// Document is an agent or a tool that is known by nothing but its name and a text.
+type Document struct{ Name, Description string }
 
-// Ranked is a Doc's name and how well it fits; scores of one ranking compare with
+// RankedDocument is a Doc's name and how well it fits; scores of one ranking compare with
 // each other only.
-type Ranked struct {
+type RankedDocument struct {
 	Name  string
 	Score float64
 }
@@ -49,13 +49,13 @@ const (
 
 // NewRanker reads the documents. Their order does not matter but for two of one
 // name.
-func NewRanker(docs []Doc) *Ranker {
+func NewRanker(docs []Document) *Ranker {
 	r := &Ranker{terms: map[uint32]int32{}, stops: map[string]bool{}, hints: hinted()}
 	for w := range strings.FieldsSeq(stopWords) {
 		r.stops[w] = true
 	}
 	ordered := slices.Clone(docs)
-	slices.SortStableFunc(ordered, func(a, b Doc) int {
+	slices.SortStableFunc(ordered, func(a, b Document) int {
 		return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.Description, b.Description))
 	})
 	counts := make([]map[int32]float64, len(ordered))
@@ -141,7 +141,7 @@ func hinted() map[string]string {
 
 // Rank returns the documents the text has something in common with, best first;
 // of two that fit as well, by name.
-func (r *Ranker) Rank(text string) []Ranked {
+func (r *Ranker) Rank(text string) []RankedDocument {
 	scores := make([]float64, len(r.names))
 	seen := map[int32]bool{}
 	read := termReader{words: newWords(), stops: r.stops}
@@ -173,13 +173,13 @@ func (r *Ranker) Rank(text string) []Ranked {
 			}
 		})
 	}
-	var list []Ranked
+	var list []RankedDocument
 	for i, score := range scores {
 		if score > 0 {
-			list = append(list, Ranked{r.names[i], score})
+			list = append(list, RankedDocument{r.names[i], score})
 		}
 	}
-	slices.SortStableFunc(list, func(a, b Ranked) int {
+	slices.SortStableFunc(list, func(a, b RankedDocument) int {
 		return cmp.Or(cmp.Compare(b.Score, a.Score), strings.Compare(a.Name, b.Name))
 	})
 	return list

@@ -11,7 +11,7 @@ import (
 	"github.com/caprouter/caprouter/internal/lexical"
 )
 
-var tools = []lexical.Doc{
+var tools = []lexical.Document{
 	{Name: "get_weather.byCity", Description: "Current conditions for a place"},
 	{Name: "convertUnits", Description: "Converts a value from one unit to another"},
 	{Name: "currency_exchange", Description: "Converts a value from one currency to another"},
@@ -60,7 +60,7 @@ func TestRankerOrder(t *testing.T) {
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%q (-in order +shuffled):\n%s", text.String(), diff)
 		}
-		if !slices.IsSortedFunc(want, func(a, b lexical.Ranked) int {
+		if !slices.IsSortedFunc(want, func(a, b lexical.RankedDocument) int {
 			if a.Score > b.Score {
 				return -1
 			}

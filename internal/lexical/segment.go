@@ -6,14 +6,14 @@ import (
 	"unicode/utf8"
 )
 
-// Segments cuts a text into the requests it may be made of: at the ends of
+// SplitClauses cuts a text into the requests it may be made of: at the ends of
 // sentences, at semicolons, before the items of a list, and at the words that
 // join one request to another (and, then, e, depois, y, luego, 然后, 并且, 并).
 // It does not cut inside numbers, file names, addresses, abbreviations, quoted
 // code, fenced code blocks, JSON objects or HTML comments. The segments are parts
 // of the text, in order, without the joints; none is empty. Whether a segment is a
 // request of its own is for [Model.Classify] to say.
-func (m *Model) Segments(text string) []string {
+func (m *Model) SplitClauses(text string) []string {
 	s := segmenter{text: text, material: material{text: text}}
 	s.skipMarker()
 	for s.pos < len(text) {

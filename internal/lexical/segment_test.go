@@ -59,7 +59,7 @@ func TestSegments(t *testing.T) {
 	m := lexical.Train(lexical.Corpus{})
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			if diff := cmp.Diff(tt.want, m.Segments(tt.text)); diff != "" {
+			if diff := cmp.Diff(tt.want, m.SplitClauses(tt.text)); diff != "" {
 				t.Errorf("segments of %q (-want +got):\n%s", tt.text, diff)
 			}
 		})

@@ -30,7 +30,7 @@ func TestNaughtyStrings(t *testing.T) {
 		if got := m.Classify(text); got.Intent != contract.Unknown {
 			t.Errorf("%q: got %s with %v, want unknown", text, got.Intent, got.Confidence)
 		}
-		m.Segments(text)
+		m.SplitClauses(text)
 		if strings.Contains(text, "```") {
 			continue
 		}
@@ -77,17 +77,17 @@ func TestPublicSets(t *testing.T) {
 			rows := readTSV(t, tt.test)
 			for _, row := range rows {
 				p := m.Classify(row.text)
-				if p.Confidence >= m.Accept() {
+				if p.Confidence >= m.AcceptThreshold() {
 					accepted++
 				}
-				if p.Best != row.intent {
+				if p.BestIntent != row.intent {
 					continue
 				}
 				right++
 				if p.Intent != contract.Unknown {
 					claimed++
 				}
-				if p.Confidence >= m.Accept() {
+				if p.Confidence >= m.AcceptThreshold() {
 					sure++
 				}
 			}
@@ -106,7 +106,7 @@ func TestPublicSets(t *testing.T) {
 				t.Errorf("got %.3f, %.3f, %.3f, %.3f; want at least %v, %v, %v, %v",
 					accuracy, inScope, oosRecall, precision, tt.accuracy, tt.inScope, tt.oosRecall, tt.accepted)
 			}
-			if size := m.Bytes(); size > 4<<20 {
+			if size := m.SizeBytes(); size > 4<<20 {
 				t.Errorf("got a model of %d bytes, want at most 4 MiB", size)
 			}
 		})

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// Groups gathers texts that ask for the same thing without being told what there
+// ClusterIndex gathers texts that ask for the same thing without being told what there
 // is to ask for: a group is a few texts under an id, and [Groups.Nearest] says
 // which group a further text is most like, and how much.
 //
@@ -35,7 +35,7 @@ import (
 //
 // The same texts under the same ids give the same answer, in whatever order they
 // came. A Groups serves one goroutine at a time.
-type Groups struct {
+type ClusterIndex struct {
 	byID  map[string]*group
 	has   map[uint32]int      // in how many groups a feature is
 	posts map[uint32][]string // by stem: ids of the groups that have it
@@ -68,30 +68,30 @@ const commonShare = 0.1
 // word of Chinese or Japanese.
 const shortText = 6
 
-// NewGroups returns one without groups.
-func NewGroups() *Groups {
+// NewClusterIndex returns one without groups.
+func NewClusterIndex() *ClusterIndex {
 	stops := stopSet()
 	for w := range strings.FieldsSeq(fillers) {
 		stops[w] = true
 	}
-	return &Groups{
+	return &ClusterIndex{
 		byID: map[string]*group{}, has: map[uint32]int{}, posts: map[uint32][]string{},
 		read: termReader{words: newWords(), stops: stops},
 	}
 }
 
-// Groupable reports whether the text has a content word, without which it is like
+// HasContentWord reports whether the text has a content word, without which it is like
 // no other.
-func Groupable(text string) bool {
-	words, _ := NewGroups().features(text)
+func HasContentWord(text string) bool {
+	words, _ := NewClusterIndex().features(text)
 	return slices.ContainsFunc(words, func(f feature) bool { return f.share == 1 })
 }
 
 // Len is how many groups there are.
-func (g *Groups) Len() int { return len(g.byID) }
+func (g *ClusterIndex) Len() int { return len(g.byID) }
 
 // Set makes the texts the group's, instead of those it had.
-func (g *Groups) Set(id string, texts []string) {
+func (g *ClusterIndex) Set(id string, texts []string) {
 	g.Remove(id)
 	if len(texts) == 0 {
 		return
@@ -112,7 +112,7 @@ func (g *Groups) Set(id string, texts []string) {
 }
 
 // Remove forgets a group.
-func (g *Groups) Remove(id string) {
+func (g *ClusterIndex) Remove(id string) {
 	old := g.byID[id]
 	if old == nil {
 		return
@@ -133,7 +133,7 @@ func (g *Groups) Remove(id string) {
 
 // Nearest returns the group most like the text, of two that are as like it the
 // smaller id; "" and 0 when none is like it.
-func (g *Groups) Nearest(text string) (id string, similarity float64) {
+func (g *ClusterIndex) Nearest(text string) (id string, similarity float64) {
 	words, grams := g.features(text)
 	wordsLength, gramsLength := g.length(words), g.length(grams)
 	head := g.head(text)
@@ -152,7 +152,7 @@ func (g *Groups) Nearest(text string) (id string, similarity float64) {
 
 // head returns the stems of the first two content words of a short text, nothing of
 // a longer one.
-func (g *Groups) head(text string) []uint32 {
+func (g *ClusterIndex) head(text string) []uint32 {
 	var stems []uint32
 	halves := 0
 	w := &g.read.words
@@ -187,7 +187,7 @@ func (g *group) hasAll(words []uint32) bool {
 // sharing returns the ids of the groups that have a content word of the text,
 // sorted. The rarest word is followed first, the others only while that does not
 // lead to too many.
-func (g *Groups) sharing(words []feature) []string {
+func (g *ClusterIndex) sharing(words []feature) []string {
 	telling := slices.DeleteFunc(slices.Clone(words), func(f feature) bool { return f.share < 1 })
 	slices.SortFunc(telling, func(a, b feature) int {
 		return cmp.Or(cmp.Compare(len(g.posts[a.hash]), len(g.posts[b.hash])), cmp.Compare(a.hash, b.hash))
@@ -205,7 +205,7 @@ func (g *Groups) sharing(words []feature) []string {
 }
 
 // cosine of a text, of that length, with a group. Both are sorted by hash.
-func (g *Groups) cosine(text, of []feature, length float64) float64 {
+func (g *ClusterIndex) cosine(text, of []feature, length float64) float64 {
 	sum, at := 0.0, 0
 	for _, f := range of {
 		for at < len(text) && text[at].hash < f.hash {
@@ -222,7 +222,7 @@ func (g *Groups) cosine(text, of []feature, length float64) float64 {
 	return sum / (length * g.length(of))
 }
 
-func (g *Groups) length(list []feature) float64 {
+func (g *ClusterIndex) length(list []feature) float64 {
 	sum := 0.0
 	for _, f := range list {
 		weight := f.share * g.rarity(f.hash)
@@ -233,13 +233,13 @@ func (g *Groups) length(list []feature) float64 {
 
 // rarity grows with how few of the groups have the feature. The 4 keeps it from
 // swinging while there are a handful of groups.
-func (g *Groups) rarity(hash uint32) float64 {
+func (g *ClusterIndex) rarity(hash uint32) float64 {
 	return math.Log1p(float64(len(g.byID)+4) / float64(g.has[hash]+1))
 }
 
 // features returns the stems and n-grams a text has, with what each counts, by
 // hash.
-func (g *Groups) features(text string) (words, grams []feature) {
+func (g *ClusterIndex) features(text string) (words, grams []feature) {
 	g.read.each(text, func(hash uint32, isWord bool, share float64) {
 		if share < 1 {
 			share = commonShare

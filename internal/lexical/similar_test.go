@@ -28,8 +28,8 @@ func demands() map[string][]string {
 	}
 }
 
-func gathered(of map[string][]string) *lexical.Groups {
-	g := lexical.NewGroups()
+func gathered(of map[string][]string) *lexical.ClusterIndex {
+	g := lexical.NewClusterIndex()
 	for id, texts := range of {
 		g.Set(id, texts)
 	}
@@ -73,7 +73,7 @@ func TestGroupsNearest(t *testing.T) {
 
 // What every group has tells none of them apart.
 func TestGroupsWordsThatManyHaveCountLittle(t *testing.T) {
-	g := lexical.NewGroups()
+	g := lexical.NewClusterIndex()
 	g.Set("a", []string{"weekly report about parking"})
 	_, alone := g.Nearest("weekly report about catering")
 	for i := range 30 {
@@ -112,7 +112,7 @@ func TestGroupsKnowNoHistory(t *testing.T) {
 	})
 	rapid.Check(t, func(t *rapid.T) {
 		want := map[string][]string{}
-		used := lexical.NewGroups()
+		used := lexical.NewClusterIndex()
 		for range rapid.IntRange(0, 12).Draw(t, "steps") {
 			id := rapid.SampledFrom([]string{"a", "b", "c", "d"}).Draw(t, "id")
 			texts := rapid.SliceOfN(text, 0, 3).Draw(t, "texts")
@@ -140,7 +140,7 @@ func TestGroupsKnowNoHistory(t *testing.T) {
 				continue
 			}
 			own := 0.0
-			if lexical.Groupable(texts[0]) {
+			if lexical.HasContentWord(texts[0]) {
 				own = 1
 			}
 			if _, s := used.Nearest(texts[0]); math.Abs(s-own) > 0.001 {
@@ -155,7 +155,7 @@ func TestGroupable(t *testing.T) {
 		"": false, "?!": false, "😀 ***": false, "[EMAIL_1]": false, "please help me with it": false, "quero": false, "帮我": false,
 		"flights": true, "help me pay": true, "7": true, "订机票": true, "с": true,
 	} {
-		if got := lexical.Groupable(text); got != want {
+		if got := lexical.HasContentWord(text); got != want {
 			t.Errorf("%q: got %v, want %v", text, got, want)
 		}
 	}
@@ -275,7 +275,7 @@ func gather(rows []utterance, intents int, r *rand.Rand) purity {
 	stream = stream[:min(len(stream), 800)]
 
 	const mostExamples = 20
-	g := lexical.NewGroups()
+	g := lexical.NewClusterIndex()
 	texts, begun, members := map[string][]string{}, map[string]string{}, map[string]map[string]int{}
 	joined, right := 0, 0
 	for i, row := range stream {
@@ -314,7 +314,7 @@ func gather(rows []utterance, intents int, r *rand.Rand) purity {
 // BenchmarkGroupsNearest looks for a request among ten thousand tickets.
 func BenchmarkGroupsNearest(b *testing.B) {
 	r := rand.New(rand.NewPCG(1, 1))
-	g := lexical.NewGroups()
+	g := lexical.NewClusterIndex()
 	for i := range 10_000 {
 		var texts []string
 		for range 5 {

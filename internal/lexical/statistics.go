@@ -163,14 +163,14 @@ func (r *reading) predict(p *Prediction) {
 	if !r.speaks() {
 		confidence = max(0, min(confidence, s.threshold-1e-4))
 	}
-	p.Best = r.m.intents[v.best]
+	p.BestIntent = r.m.intents[v.best]
 	p.Confidence = round(confidence)
 	rest := 1 - float64(r.sense.scores[v.best])
 	if p.Confidence >= s.threshold {
-		p.Intent = p.Best
+		p.Intent = p.BestIntent
 		p.DomainOnly = r.others == 0 && len(p.Domains) > 0
 	} else {
-		p.Alternatives = append(make([]contract.IntentScore, 0, maxAlternatives), contract.IntentScore{Intent: p.Best, Confidence: p.Confidence})
+		p.Alternatives = append(make([]contract.IntentScore, 0, maxAlternatives), contract.IntentScore{Intent: p.BestIntent, Confidence: p.Confidence})
 	}
 	if p.Alternatives == nil {
 		p.Alternatives = make([]contract.IntentScore, 0, maxAlternatives)

@@ -32,8 +32,8 @@ func TestLearned(t *testing.T) {
 	}
 	for _, tt := range tests {
 		p := m.Classify(tt.text)
-		if p.Best != tt.best || !p.Calibrated {
-			t.Errorf("%q: got %s with %v, want %s", tt.text, p.Best, p.Confidence, tt.best)
+		if p.BestIntent != tt.best || !p.Calibrated {
+			t.Errorf("%q: got %s with %v, want %s", tt.text, p.BestIntent, p.Confidence, tt.best)
 		}
 	}
 }
@@ -47,8 +47,8 @@ func TestNotUnderstood(t *testing.T) {
 		"где находится вокзал", "この近くに駅はありますか", "xqzt vbnk wrtl",
 	} {
 		p := m.Classify(text)
-		if p.Intent != contract.Unknown || p.Confidence >= m.Threshold() {
-			t.Errorf("%q: got %s with %v, want unknown below %v", text, p.Intent, p.Confidence, m.Threshold())
+		if p.Intent != contract.Unknown || p.Confidence >= m.RejectThreshold() {
+			t.Errorf("%q: got %s with %v, want unknown below %v", text, p.Intent, p.Confidence, m.RejectThreshold())
 		}
 	}
 }
@@ -86,8 +86,8 @@ func TestEnough(t *testing.T) {
 			if got := m.Calibrated(); got != tt.want {
 				t.Errorf("got calibrated %v, want %v", got, tt.want)
 			}
-			if !tt.want && (m.Threshold() != Sure || !math.IsInf(m.Accept(), 1) || m.Bytes() != 0) {
-				t.Errorf("got threshold %v, accept %v, %d bytes; want %v, none, 0", m.Threshold(), m.Accept(), m.Bytes(), Sure)
+			if !tt.want && (m.RejectThreshold() != RuleThreshold || !math.IsInf(m.AcceptThreshold(), 1) || m.SizeBytes() != 0) {
+				t.Errorf("got threshold %v, accept %v, %d bytes; want %v, none, 0", m.RejectThreshold(), m.AcceptThreshold(), m.SizeBytes(), RuleThreshold)
 			}
 		})
 	}
@@ -128,11 +128,11 @@ func checkCalibrated(t failer, m *Model, text string) {
 	if p.Confidence < 0 || p.Confidence > 1 || !p.Calibrated {
 		t.Errorf("%q: got %v, calibrated %v; want 0 to 1, true", text, p.Confidence, p.Calibrated)
 	}
-	if (p.Intent == contract.Unknown) != (p.Confidence < m.Threshold()) {
-		t.Errorf("%q: got %s with %v, want unknown below %v only", text, p.Intent, p.Confidence, m.Threshold())
+	if (p.Intent == contract.Unknown) != (p.Confidence < m.RejectThreshold()) {
+		t.Errorf("%q: got %s with %v, want unknown below %v only", text, p.Intent, p.Confidence, m.RejectThreshold())
 	}
-	if p.Intent != contract.Unknown && p.Intent != p.Best {
-		t.Errorf("%q: got %s, want the best, %s", text, p.Intent, p.Best)
+	if p.Intent != contract.Unknown && p.Intent != p.BestIntent {
+		t.Errorf("%q: got %s, want the best, %s", text, p.Intent, p.BestIntent)
 	}
 	last, sum := p.Confidence, 0.0
 	for _, a := range p.Alternatives {
@@ -140,7 +140,7 @@ func checkCalibrated(t failer, m *Model, text string) {
 			t.Errorf("%q: got alternatives %v of %s with %v, want others, falling", text, p.Alternatives, p.Intent, p.Confidence)
 		}
 		last = a.Confidence
-		if a.Intent != p.Best {
+		if a.Intent != p.BestIntent {
 			sum += a.Confidence
 		}
 	}
@@ -248,11 +248,11 @@ func TestDegenerateCorpora(t *testing.T) {
 			}
 			for _, text := range []string{"", "a", "b a", "number 7", "word1 word2", "🎉", "something else"} {
 				checkCalibrated(t, m, text)
-				m.Divide(text)
+				m.SplitRequests(text)
 				m.Explain(text)
 			}
-			if got := m.Accept(); math.IsNaN(got) || got < m.Threshold() {
-				t.Errorf("got %v to accept, want at least the threshold %v", got, m.Threshold())
+			if got := m.AcceptThreshold(); math.IsNaN(got) || got < m.RejectThreshold() {
+				t.Errorf("got %v to accept, want at least the threshold %v", got, m.RejectThreshold())
 			}
 		})
 	}

@@ -55,7 +55,7 @@ func TestNearest(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			if diff := cmp.Diff(tt.want, m.Nearest(tt.text, tt.limit, tt.keep)); diff != "" {
+			if diff := cmp.Diff(tt.want, m.NearestExamples(tt.text, tt.limit, tt.keep)); diff != "" {
 				t.Errorf("nearest (-want +got):\n%s", diff)
 			}
 		})

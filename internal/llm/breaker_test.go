@@ -87,7 +87,7 @@ func TestFairTime(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				p := &script{steps: []step{{takes: time.Minute}}}
-				c := llm.NewClient(llm.ClientConfig{FairTime: tc.fair}, p)
+				c := llm.NewClient(llm.ClientConfig{MinBreakerTime: tc.fair}, p)
 				for range 5 {
 					if _, err := c.Generate(within(t, tc.patience), &llm.Request{Purpose: tc.purpose}); llm.ReasonOf(err) != llm.ReasonTimeout {
 						t.Fatalf("got %v, want %s", err, llm.ReasonTimeout)

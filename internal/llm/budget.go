@@ -6,10 +6,10 @@ import (
 	"sync"
 )
 
-// Budget says whether there are tokens left for a call. Reserve sets an estimate
+// TokenBudget says whether there are tokens left for a call. Reserve sets an estimate
 // aside and reports whether there was as much; settle then says how many it took,
 // 0 when the call was not made. Both may be called from any goroutine.
-type Budget interface {
+type TokenBudget interface {
 	Reserve(estimate int) (settle func(actual int), ok bool)
 }
 

@@ -24,8 +24,8 @@ const (
 // deadlines are a caller's own. An answer by policy A is much longer than a
 // classification, and has a fair time of its own.
 const (
-	DefaultFairTime = time.Second
-	fairAnswerTime  = 10 * time.Second
+	DefaultMinBreakerTime = time.Second
+	fairAnswerTime        = 10 * time.Second
 )
 
 // OutcomeCancelled is the outcome of a Call that nobody waited for any more.
@@ -33,13 +33,13 @@ const OutcomeCancelled = "cancelled"
 
 // ClientConfig is what a Client does with its provider.
 type ClientConfig struct {
-	Provider    string // gemini, genai or openai
-	Model       string // as configured
-	MaxInFlight int    // calls at a time; 0 = 256
-	Budget      Budget // of tokens; nil = no bound
-	Breaker     resilience.BreakerConfig
-	FairTime    time.Duration // below which a timeout is no failure of the model's, but for answers; 0 = DefaultFairTime
-	Observe     func(Call)    // told of every exchange and refusal, by the caller's goroutine; nil = nobody
+	Provider       string      // gemini, genai or openai
+	Model          string      // as configured
+	MaxInFlight    int         // calls at a time; 0 = 256
+	Budget         TokenBudget // of tokens; nil = no bound
+	Breaker        resilience.BreakerConfig
+	MinBreakerTime time.Duration // below which a timeout is no failure of the model's, but for answers; 0 = DefaultFairTime
+	Observe        func(Call)    // told of every exchange and refusal, by the caller's goroutine; nil = nobody
 }
 
 // Call is one exchange with the model, or one that was refused here.
@@ -65,7 +65,7 @@ type Client struct {
 	name, model string
 	breaker     *resilience.Breaker
 	budget      budget // of retries
-	tokens      Budget
+	tokens      TokenBudget
 	inFlight    atomic.Int64
 	maxInFlight int64
 	fairTime    time.Duration
@@ -77,8 +77,8 @@ func NewClient(cfg ClientConfig, p Provider) *Client {
 	if cfg.MaxInFlight <= 0 {
 		cfg.MaxInFlight = defaultMaxInFlight
 	}
-	if cfg.FairTime <= 0 {
-		cfg.FairTime = DefaultFairTime
+	if cfg.MinBreakerTime <= 0 {
+		cfg.MinBreakerTime = DefaultMinBreakerTime
 	}
 	if cfg.Budget == nil {
 		cfg.Budget = unbounded{}
@@ -92,7 +92,7 @@ func NewClient(cfg ClientConfig, p Provider) *Client {
 		budget:      budget{left: firstBudget},
 		tokens:      cfg.Budget,
 		maxInFlight: int64(cfg.MaxInFlight),
-		fairTime:    cfg.FairTime,
+		fairTime:    cfg.MinBreakerTime,
 		observe:     cfg.Observe,
 	}
 }
@@ -165,7 +165,7 @@ func (c *Client) Generate(ctx context.Context, req *Request) (*Reply, error) {
 func (c *Client) try(ctx context.Context, req *Request, retry bool) (reply *Reply, err error) {
 	call := Call{Purpose: req.Purpose, Retry: retry}
 	if ctx.Err() != nil { // there was no time left: nobody's failure
-		err := Failed(ctx, ctx.Err())
+		err := WrapProviderError(ctx, ctx.Err())
 		call.Outcome = outcome(err)
 		c.observe(call)
 		return nil, err

@@ -16,8 +16,8 @@ import (
 // default: a classification is worth neither the wait nor the tokens.
 const DefaultModel = "gemini-3.5-flash-lite"
 
-// GeminiURL is where gemini and genai ask when no base URL is configured.
-const GeminiURL = "https://generativelanguage.googleapis.com"
+// DefaultGeminiURL is where gemini and genai ask when no base URL is configured.
+const DefaultGeminiURL = "https://generativelanguage.googleapis.com"
 
 // Config is what a provider needs.
 type Config struct {
@@ -77,8 +77,8 @@ func (c *Config) GeminiModel() (string, error) {
 	return model, nil
 }
 
-// SentTemperature returns the temperature to send, nil for none.
-func (c *Config) SentTemperature() (*float32, error) {
+// RequestTemperature returns the temperature to send, nil for none.
+func (c *Config) RequestTemperature() (*float32, error) {
 	if !(c.Temperature <= 2) { // neither is NaN
 		return nil, errors.New("llm.temperature is over 2; 0 is best for classification, less than 0 sends none")
 	}

@@ -93,7 +93,7 @@ func TestSentTemperature(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			cfg := llm.Config{Temperature: tc.set}
-			got, err := cfg.SentTemperature()
+			got, err := cfg.RequestTemperature()
 			if (err == nil) != tc.ok {
 				t.Fatalf("got error %v, want none: %v", err, tc.ok)
 			}

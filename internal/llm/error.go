@@ -72,9 +72,9 @@ func ReasonOf(err error) string {
 	return ReasonUnavailable
 }
 
-// Failed makes a provider's error of whatever an SDK made of ours: the *Error
+// WrapProviderError makes a provider's error of whatever an SDK made of ours: the *Error
 // inside, the context's own error, or, as the exchange went well, a bad response.
-func Failed(ctx context.Context, err error) error {
+func WrapProviderError(ctx context.Context, err error) error {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e
 	}
@@ -87,9 +87,9 @@ func Failed(ctx context.Context, err error) error {
 	return &Error{Reason: ReasonBadResponse, Detail: "the answer is not that of a model", Err: scrubbed{clean(err.Error())}}
 }
 
-// Recover makes a panic an error: SDKs assert the types of what a server sent.
+// RecoverPanic makes a panic an error: SDKs assert the types of what a server sent.
 // It must be deferred itself.
-func Recover(err *error) {
+func RecoverPanic(err *error) {
 	if v := recover(); v != nil {
 		*err = &Error{Reason: ReasonBadResponse, Detail: "the answer is not that of a model", Err: fmt.Errorf("the SDK panicked: %v", v)}
 	}

@@ -54,16 +54,16 @@ func TestFailed(t *testing.T) {
 	defer stop()
 	wrapped := fmt.Errorf("doRequest: %w", &url.Error{Op: "Post", URL: "https://x", Err: limited})
 
-	if got := llm.Failed(ended, wrapped); got != error(limited) {
+	if got := llm.WrapProviderError(ended, wrapped); got != error(limited) {
 		t.Errorf("ours inside an SDK's: got %v, want %v", got, limited)
 	}
-	if got := llm.Failed(ended, errors.New("x")); !errors.Is(got, context.Canceled) {
+	if got := llm.WrapProviderError(ended, errors.New("x")); !errors.Is(got, context.Canceled) {
 		t.Errorf("after a cancel: got %v", got)
 	}
-	if got := llm.Failed(late, errors.New("x")); llm.ReasonOf(got) != llm.ReasonTimeout || !errors.Is(got, context.DeadlineExceeded) {
+	if got := llm.WrapProviderError(late, errors.New("x")); llm.ReasonOf(got) != llm.ReasonTimeout || !errors.Is(got, context.DeadlineExceeded) {
 		t.Errorf("after the deadline: got %v", got)
 	}
-	got := llm.Failed(t.Context(), errors.New("invalid character\n\x1b '<'"))
+	got := llm.WrapProviderError(t.Context(), errors.New("invalid character\n\x1b '<'"))
 	if llm.ReasonOf(got) != llm.ReasonBadResponse || strings.Contains(got.Error(), "invalid") {
 		t.Errorf("what an SDK cannot read: got %v", got)
 	}
@@ -74,14 +74,14 @@ func TestFailed(t *testing.T) {
 
 func TestRecover(t *testing.T) {
 	panics := func(v any) (err error) {
-		defer llm.Recover(&err)
+		defer llm.RecoverPanic(&err)
 		panic(v)
 	}
 	if got := llm.ReasonOf(panics("interface conversion")); got != llm.ReasonBadResponse {
 		t.Errorf("got %q, want %q", got, llm.ReasonBadResponse)
 	}
 	quiet := func() (err error) {
-		defer llm.Recover(&err)
+		defer llm.RecoverPanic(&err)
 		return context.Canceled
 	}
 	if err := quiet(); !errors.Is(err, context.Canceled) {

@@ -24,8 +24,8 @@ import (
 // bytes; the rest is room for thoughts.
 const maxBody = 1 << 20
 
-// Wire is how one maker's API is spoken to.
-type Wire struct {
+// Protocol is how one maker's API is spoken to.
+type Protocol struct {
 	URL       string // where it is, when no base URL is configured
 	KeyHeader string // holds the key; as a bearer token if it is Authorization
 	// Filter changes the JSON of an answer before an SDK sees it; nil = not.
@@ -37,7 +37,7 @@ type Wire struct {
 // adds the key. It answers with a whole JSON object and status 200, or with an
 // *Error within the *url.Error of net/http, so that an SDK that retries by itself
 // finds nothing to retry.
-func NewHTTPClient(cfg Config, wire Wire) (*http.Client, *url.URL, error) {
+func NewHTTPClient(cfg Config, wire Protocol) (*http.Client, *url.URL, error) {
 	base, err := cfg.Endpoint(wire.URL)
 	if err != nil {
 		return nil, nil, err
@@ -56,7 +56,7 @@ func NewHTTPClient(cfg Config, wire Wire) (*http.Client, *url.URL, error) {
 // exchange is one request and its whole answer.
 type exchange struct {
 	base  *url.URL
-	wire  Wire
+	wire  Protocol
 	key   Secret
 	agent string
 	net   *http.Transport

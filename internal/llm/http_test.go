@@ -21,7 +21,7 @@ import (
 )
 
 // serve starts a server and the client for it.
-func serve(t *testing.T, wire llm.Wire, handler http.HandlerFunc) (*http.Client, *url.URL) {
+func serve(t *testing.T, wire llm.Protocol, handler http.HandlerFunc) (*http.Client, *url.URL) {
 	t.Helper()
 	server := httptest.NewServer(handler)
 	t.Cleanup(server.Close)
@@ -61,7 +61,7 @@ func TestKeyIsInItsHeaderOnly(t *testing.T) {
 	} {
 		t.Run(header, func(t *testing.T) {
 			got := make(chan *http.Request, 1)
-			client, base := serve(t, llm.Wire{KeyHeader: header}, func(w http.ResponseWriter, r *http.Request) {
+			client, base := serve(t, llm.Protocol{KeyHeader: header}, func(w http.ResponseWriter, r *http.Request) {
 				got <- r
 				_, _ = io.WriteString(w, `{"ok":true}`)
 			})
@@ -90,7 +90,7 @@ func TestNoKeyNoHeader(t *testing.T) {
 		_, _ = io.WriteString(w, `{}`)
 	}))
 	defer server.Close()
-	client, base, err := llm.NewHTTPClient(llm.Config{BaseURL: server.URL}, llm.Wire{KeyHeader: "Authorization"})
+	client, base, err := llm.NewHTTPClient(llm.Config{BaseURL: server.URL}, llm.Protocol{KeyHeader: "Authorization"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,7 +107,7 @@ func TestNoKeyNoHeader(t *testing.T) {
 // What an SDK thinks up by itself, a metadata server or its maker's host, is
 // not contacted.
 func TestOtherHostsAreNotContacted(t *testing.T) {
-	client, base := serve(t, llm.Wire{}, func(http.ResponseWriter, *http.Request) { t.Error("the server was asked") })
+	client, base := serve(t, llm.Protocol{}, func(http.ResponseWriter, *http.Request) { t.Error("the server was asked") })
 	for _, target := range []string{
 		"http://169.254.169.254/computeMetadata/v1/", "https://" + base.Host, "http://localhost:" + base.Port(), "http://" + base.Host + "0",
 	} {
@@ -121,7 +121,7 @@ func TestOtherHostsAreNotContacted(t *testing.T) {
 func TestRedirectsAreNotFollowed(t *testing.T) {
 	trap := fakenet.NewTrap(t)
 	for _, status := range []int{301, 302, 303, 307, 308} {
-		client, base := serve(t, llm.Wire{}, func(w http.ResponseWriter, _ *http.Request) {
+		client, base := serve(t, llm.Protocol{}, func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Location", "http://127.0.0.1:"+trap.Port)
 			w.WriteHeader(status)
 		})
@@ -138,7 +138,7 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 func TestEnvironmentProxyIsNotUsed(t *testing.T) {
 	t.Setenv("HTTP_PROXY", "http://127.0.0.1:1")
 	t.Setenv("ALL_PROXY", "http://127.0.0.1:1")
-	client, base, err := llm.NewHTTPClient(llm.Config{BaseURL: "http://caprouter.invalid"}, llm.Wire{KeyHeader: "Authorization"})
+	client, base, err := llm.NewHTTPClient(llm.Config{BaseURL: "http://caprouter.invalid"}, llm.Protocol{KeyHeader: "Authorization"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -202,7 +202,7 @@ func TestAnswers(t *testing.T) {
 		"not modified":                      {reply(304, ``), "!llm_rejected: HTTP 304"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			client, base := serve(t, llm.Wire{}, tc.handler)
+			client, base := serve(t, llm.Protocol{}, tc.handler)
 			got, err := post(t.Context(), client, base.String()+"/x")
 			if e, ok := errors.AsType[*llm.Error](err); ok {
 				got = "!" + e.Error()
@@ -238,7 +238,7 @@ func TestRetryAfter(t *testing.T) {
 		"where it has none also": {401, "7", "", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			client, base := serve(t, llm.Wire{}, func(w http.ResponseWriter, _ *http.Request) {
+			client, base := serve(t, llm.Protocol{}, func(w http.ResponseWriter, _ *http.Request) {
 				w.Header().Set("Retry-After", tc.header)
 				w.WriteHeader(tc.status)
 				_, _ = io.WriteString(w, tc.body)
@@ -267,11 +267,11 @@ func TestErrorsDoNotRepeatWhatWasAsked(t *testing.T) {
 		"less than a part can be": {long, "request", "llm_rejected: HTTP 400: INVALID_ARGUMENT, request"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			client, base := serve(t, llm.Wire{}, func(w http.ResponseWriter, _ *http.Request) {
+			client, base := serve(t, llm.Protocol{}, func(w http.ResponseWriter, _ *http.Request) {
 				w.WriteHeader(http.StatusBadRequest)
 				_, _ = fmt.Fprintf(w, `{"error":{"status":"INVALID_ARGUMENT","message":%q}}`, tc.message)
 			})
-			_, err := post(llm.Asking(t.Context(), &llm.Request{User: tc.user}), client, base.String())
+			_, err := post(llm.WithRequest(t.Context(), &llm.Request{User: tc.user}), client, base.String())
 			e, ok := errors.AsType[*llm.Error](err)
 			if !ok || e.Error() != tc.want {
 				t.Errorf("got %v, want %s", err, tc.want)
@@ -282,11 +282,11 @@ func TestErrorsDoNotRepeatWhatWasAsked(t *testing.T) {
 
 func TestFilter(t *testing.T) {
 	handler := func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, `{"a":1}`) }
-	client, base := serve(t, llm.Wire{Filter: func(b []byte) ([]byte, error) { return append(b, b...), nil }}, handler)
+	client, base := serve(t, llm.Protocol{Filter: func(b []byte) ([]byte, error) { return append(b, b...), nil }}, handler)
 	if got, err := post(t.Context(), client, base.String()); got != `{"a":1}{"a":1}` || err != nil {
 		t.Errorf("got %q, %v", got, err)
 	}
-	client, base = serve(t, llm.Wire{Filter: func([]byte) ([]byte, error) { return nil, errors.New("odd") }}, handler)
+	client, base = serve(t, llm.Protocol{Filter: func([]byte) ([]byte, error) { return nil, errors.New("odd") }}, handler)
 	if _, err := post(t.Context(), client, base.String()); llm.ReasonOf(err) != llm.ReasonBadResponse {
 		t.Errorf("got %v, want %s", err, llm.ReasonBadResponse)
 	}
@@ -323,7 +323,7 @@ func TestConnectionErrors(t *testing.T) {
 		"it hangs up":            {hangsUp.URL, "llm_unavailable: the connection to the model was lost", false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			client, base, err := llm.NewHTTPClient(llm.Config{BaseURL: tc.url}, llm.Wire{KeyHeader: "Authorization"})
+			client, base, err := llm.NewHTTPClient(llm.Config{BaseURL: tc.url}, llm.Protocol{KeyHeader: "Authorization"})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -155,9 +155,9 @@ func quotes(message, text string) bool {
 // askedKey is where a context holds the Request.
 type askedKey struct{}
 
-// Asking notes in the context of an exchange what is asked, so that no error
+// WithRequest notes in the context of an exchange what is asked, so that no error
 // repeats it.
-func Asking(ctx context.Context, req *Request) context.Context {
+func WithRequest(ctx context.Context, req *Request) context.Context {
 	return context.WithValue(ctx, askedKey{}, req)
 }
 

@@ -13,22 +13,22 @@ func TestNewReply(t *testing.T) {
 	used := contract.Tokens{Input: 3, Output: 2, Thinking: 1}
 	for name, tc := range map[string]struct {
 		text   string
-		end    llm.End
+		end    llm.FinishReason
 		said   string
 		want   *llm.Reply
 		reason string
 		detail string
 	}{
-		"a text":                         {"hello", llm.EndWhole, "STOP", &llm.Reply{Text: "hello", Tokens: used}, "", ""},
-		"white space stays":              {" hello\n", llm.EndWhole, "STOP", &llm.Reply{Text: " hello\n", Tokens: used}, "", ""},
-		"cut off":                        {"hel", llm.EndCut, "MAX_TOKENS", &llm.Reply{Text: "hel", Truncated: true, Tokens: used}, "", ""},
-		"cut off before anything":        {"", llm.EndCut, "MAX_TOKENS", &llm.Reply{Truncated: true, Tokens: used}, "", ""},
-		"blocked":                        {"", llm.EndBlocked, "SAFETY", nil, llm.ReasonBlocked, "the maker's filters held back the reply: SAFETY"},
-		"blocked, after some words":      {"hel", llm.EndBlocked, "SAFETY", nil, llm.ReasonBlocked, "the maker's filters held back the reply: SAFETY"},
-		"nothing":                        {"", llm.EndWhole, "", nil, llm.ReasonEmpty, "a reply without text"},
-		"nothing but white space":        {" \n\t", llm.EndWhole, "STOP", nil, llm.ReasonEmpty, "a reply without text: STOP"},
-		"an odd reason, and nothing":     {"", llm.EndWhole, "MALFORMED\x1b[2J", nil, llm.ReasonEmpty, "a reply without text: MALFORMED[2J"},
-		"an end we do not know, a reply": {"hello", llm.EndWhole, "NEWLY_INVENTED", &llm.Reply{Text: "hello", Tokens: used}, "", ""},
+		"a text":                         {"hello", llm.FinishComplete, "STOP", &llm.Reply{Text: "hello", Tokens: used}, "", ""},
+		"white space stays":              {" hello\n", llm.FinishComplete, "STOP", &llm.Reply{Text: " hello\n", Tokens: used}, "", ""},
+		"cut off":                        {"hel", llm.FinishTruncated, "MAX_TOKENS", &llm.Reply{Text: "hel", Truncated: true, Tokens: used}, "", ""},
+		"cut off before anything":        {"", llm.FinishTruncated, "MAX_TOKENS", &llm.Reply{Truncated: true, Tokens: used}, "", ""},
+		"blocked":                        {"", llm.FinishBlocked, "SAFETY", nil, llm.ReasonBlocked, "the maker's filters held back the reply: SAFETY"},
+		"blocked, after some words":      {"hel", llm.FinishBlocked, "SAFETY", nil, llm.ReasonBlocked, "the maker's filters held back the reply: SAFETY"},
+		"nothing":                        {"", llm.FinishComplete, "", nil, llm.ReasonEmpty, "a reply without text"},
+		"nothing but white space":        {" \n\t", llm.FinishComplete, "STOP", nil, llm.ReasonEmpty, "a reply without text: STOP"},
+		"an odd reason, and nothing":     {"", llm.FinishComplete, "MALFORMED\x1b[2J", nil, llm.ReasonEmpty, "a reply without text: MALFORMED[2J"},
+		"an end we do not know, a reply": {"hello", llm.FinishComplete, "NEWLY_INVENTED", &llm.Reply{Text: "hello", Tokens: used}, "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := llm.NewReply(tc.text, tc.end, tc.said, used)
@@ -46,13 +46,13 @@ func TestNewReply(t *testing.T) {
 }
 
 func TestEndOfGemini(t *testing.T) {
-	for said, want := range map[string]llm.End{
-		"STOP": llm.EndWhole, "": llm.EndWhole, "OTHER": llm.EndWhole, "LANGUAGE": llm.EndWhole, "WHATEVER": llm.EndWhole,
-		"MAX_TOKENS": llm.EndCut,
-		"SAFETY":     llm.EndBlocked, "RECITATION": llm.EndBlocked, "BLOCKLIST": llm.EndBlocked,
-		"PROHIBITED_CONTENT": llm.EndBlocked, "SPII": llm.EndBlocked,
+	for said, want := range map[string]llm.FinishReason{
+		"STOP": llm.FinishComplete, "": llm.FinishComplete, "OTHER": llm.FinishComplete, "LANGUAGE": llm.FinishComplete, "WHATEVER": llm.FinishComplete,
+		"MAX_TOKENS": llm.FinishTruncated,
+		"SAFETY":     llm.FinishBlocked, "RECITATION": llm.FinishBlocked, "BLOCKLIST": llm.FinishBlocked,
+		"PROHIBITED_CONTENT": llm.FinishBlocked, "SPII": llm.FinishBlocked,
 	} {
-		if got := llm.EndOfGemini(said); got != want {
+		if got := llm.GeminiFinishReason(said); got != want {
 			t.Errorf("%s: got %v, want %v", said, got, want)
 		}
 	}

@@ -22,11 +22,11 @@ func TestTextAgreesWithMask(t *testing.T) {
 	r := redactor(t, redact.Config{})
 	rapid.Check(t, func(t *rapid.T) {
 		text := texts().Filter(func(s string) bool { return !numbered.MatchString(s) }).Draw(t, "text")
-		masked := r.Begin().Mask(text)
+		masked := r.StartMasking().MaskText(text)
 		if strings.Contains(masked, "[LITERAL_") {
 			t.Skip("Text leaves what looks like a placeholder")
 		}
-		if got, want := r.Text(text), numbered.ReplaceAllString(masked, "[$1]"); got != want {
+		if got, want := r.RedactText(text), numbered.ReplaceAllString(masked, "[$1]"); got != want {
 			t.Fatalf("%q: Text gives %q, Mask %q", text, got, masked)
 		}
 	})
@@ -42,8 +42,8 @@ func TestOnlyKindsAskedForAreFound(t *testing.T) {
 			t.Fatal(err)
 		}
 		text := texts().Draw(t, "text")
-		m := r.Begin()
-		masked := m.Mask(text)
+		m := r.StartMasking()
+		masked := m.MaskText(text)
 		found := m.Kinds()
 		for _, kind := range found {
 			if !slices.Contains(asked, kind) {
@@ -72,10 +72,10 @@ func TestJSONAgreesWithMask(t *testing.T) {
 			t.Fatal(err)
 		}
 		var got []string
-		if err := json.Unmarshal(r.Begin().JSON(raw, none), &got); err != nil {
+		if err := json.Unmarshal(r.StartMasking().MaskJSON(raw, none), &got); err != nil {
 			t.Fatal(err)
 		}
-		if want := r.Begin().Mask(text); got[0] != want {
+		if want := r.StartMasking().MaskText(text); got[0] != want {
 			t.Fatalf("%q: JSON gives %q, Mask %q", text, got[0], want)
 		}
 	})
@@ -92,13 +92,13 @@ func TestMemberAgreesWithJSON(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		hidden, masked := r.Begin().Member(name, raw, none)
+		hidden, masked := r.StartMasking().MaskMember(name, raw, none)
 		object, err := json.Marshal(map[string]json.RawMessage{name: raw})
 		if err != nil {
 			t.Fatal(err)
 		}
 		var want map[string][]string
-		if err := json.Unmarshal(r.Begin().JSON(object, none), &want); err != nil {
+		if err := json.Unmarshal(r.StartMasking().MaskJSON(object, none), &want); err != nil {
 			t.Fatal(err)
 		}
 		var got []string
@@ -114,17 +114,17 @@ func TestMemberAgreesWithJSON(t *testing.T) {
 // The agents of a request are given their inputs at the same time: a value keeps
 // its placeholder, whoever asks first.
 func TestMembersConcurrently(t *testing.T) {
-	m := redactor(t, redact.Config{}).Begin()
-	m.Mask("bob@example.com")
+	m := redactor(t, redact.Config{}).StartMasking()
+	m.MaskText("bob@example.com")
 	const raw = `{"password":"hunter2 [EMAIL_1]","to":["bob@example.com","ann@example.com"]}`
 	got := make([]string, 8)
 	var wg sync.WaitGroup
 	for i := range got {
 		wg.Go(func() {
 			for range 50 {
-				name, masked := m.Member("eve@example.com", []byte(raw), none)
+				name, masked := m.MaskMember("eve@example.com", []byte(raw), none)
 				got[i] = name + string(masked)
-				if back := m.Restore(name, nil); back != "eve@example.com" {
+				if back := m.RestoreText(name, nil); back != "eve@example.com" {
 					t.Errorf("put back: got %q", back)
 				}
 			}

@@ -29,7 +29,7 @@ func BenchmarkMask(b *testing.B) {
 			b.SetBytes(int64(len(s.text)))
 			b.ReportAllocs()
 			for b.Loop() {
-				r.Begin().Mask(s.text)
+				r.StartMasking().MaskText(s.text)
 			}
 		})
 	}
@@ -53,7 +53,7 @@ func BenchmarkHostile(b *testing.B) {
 			b.Run(unit+"/"+map[int]string{1 << 12: "4K", 1 << 16: "64K"}[size], func(b *testing.B) {
 				b.SetBytes(int64(len(text)))
 				for b.Loop() {
-					r.Begin().Mask(text)
+					r.StartMasking().MaskText(text)
 				}
 			})
 		}

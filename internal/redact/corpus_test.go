@@ -67,8 +67,8 @@ func TestSyntheticTexts(t *testing.T) {
 	}
 	found, all, wrong := map[string]*figure{}, figure{}, figure{}
 	eachLine(t, testkit.Shared(t, "data", "pii", "presidio_synth_v2.jsonl"), func(r row) {
-		m := redactor(t, redact.Config{}).Begin()
-		masked := m.Mask(r.Text)
+		m := redactor(t, redact.Config{}).StartMasking()
+		masked := m.MaskText(r.Text)
 		ours := false
 		for _, s := range r.Spans {
 			kind, ok := kindOf[s.Type]
@@ -123,7 +123,7 @@ func TestRecognizerCases(t *testing.T) {
 		if !ok {
 			return
 		}
-		masked := redactor(t, redact.Config{Kinds: []string{kind}}).Begin().Mask(r.Text)
+		masked := redactor(t, redact.Config{Kinds: []string{kind}}).StartMasking().MaskText(r.Text)
 		got := strings.Count(masked, "["+strings.ToUpper(kind)+"_")
 		if r.Matches == 0 {
 			wrong.add(got > 0)
@@ -157,7 +157,7 @@ func TestOtherIdentifiers(t *testing.T) {
 		if slices.Contains(ours, r.Recognizer) {
 			return
 		}
-		masked := redactor(t, redact.Config{}).Text(r.Text)
+		masked := redactor(t, redact.Config{}).RedactText(r.Text)
 		taken.add(masked != r.Text)
 		if masked != r.Text {
 			t.Logf("%s: %q → %q", r.Recognizer, r.Text, masked)

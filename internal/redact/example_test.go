@@ -12,17 +12,17 @@ func Example() {
 	if err != nil {
 		panic(err)
 	}
-	m := r.Begin()
-	prompt := m.Mask("Tell bob@example.com and help@example.org that card 4111 1111 1111 1111 is blocked. [EMAIL_1]?")
+	m := r.StartMasking()
+	prompt := m.MaskText("Tell bob@example.com and help@example.org that card 4111 1111 1111 1111 is blocked. [EMAIL_1]?")
 	fmt.Println(prompt)
-	fmt.Println(m.Mask("earlier: who is bob@example.com?"))
+	fmt.Println(m.MaskText("earlier: who is bob@example.com?"))
 	fmt.Println(m.Kinds())
 
 	answer := "I wrote to [EMAIL_1] about [CARD_1]."
-	fmt.Println(m.Restore(answer, nil))
-	fmt.Println(m.Restore(answer, contract.Restore{redact.Email}))
-	fmt.Println(string(m.JSON([]byte(`{"to":"bob@example.com","ip":"10.0.0.7"}`), contract.Restore{redact.Email})))
-	fmt.Println(r.Text("no mailbox eve@example.com"))
+	fmt.Println(m.RestoreText(answer, nil))
+	fmt.Println(m.RestoreText(answer, contract.Restore{redact.Email}))
+	fmt.Println(string(m.MaskJSON([]byte(`{"to":"bob@example.com","ip":"10.0.0.7"}`), contract.Restore{redact.Email})))
+	fmt.Println(r.RedactText("no mailbox eve@example.com"))
 	// Output:
 	// Tell [EMAIL_1] and help@example.org that card [CARD_1] is blocked. [LITERAL_1]?
 	// earlier: who is [EMAIL_1]?

@@ -126,7 +126,7 @@ func TestEachKindIsFound(t *testing.T) {
 	for _, s := range samples {
 		t.Run(s.kind+"/"+s.text[:min(len(s.text), 40)], func(t *testing.T) {
 			text, want := s.plain()
-			if got := r.Text(text); got != want {
+			if got := r.RedactText(text); got != want {
 				t.Errorf("%q: got %q, want %q", text, got, want)
 			}
 		})
@@ -143,7 +143,7 @@ func TestFoundInEveryPlace(t *testing.T) {
 		}
 		for _, place := range []string{"(%)", "\n%\n", "see: %;", "\"%\"", "> % <", "前 % 后"} {
 			before, after, _ := strings.Cut(place, "%")
-			if got := r.Text(before + text + after); got != before+want+after {
+			if got := r.RedactText(before + text + after); got != before+want+after {
 				t.Errorf("%q: got %q, want %q", before+text+after, got, before+want+after)
 			}
 		}
@@ -154,10 +154,10 @@ func TestFoundInEveryPlace(t *testing.T) {
 func TestKindsAreChosen(t *testing.T) {
 	for _, s := range samples {
 		text, want := s.plain()
-		if got := redactor(t, redact.Config{Kinds: []string{s.kind}}).Text(text); got != want {
+		if got := redactor(t, redact.Config{Kinds: []string{s.kind}}).RedactText(text); got != want {
 			t.Errorf("only %s: %q: got %q, want %q", s.kind, text, got, want)
 		}
-		if got := redactor(t, redact.Config{Kinds: []string{}}).Text(text); got != text {
+		if got := redactor(t, redact.Config{Kinds: []string{}}).RedactText(text); got != text {
 			t.Errorf("no kind: got %q, want %q", got, text)
 		}
 	}
@@ -193,7 +193,7 @@ var alike = []string{
 func TestWhatLooksAlikeStays(t *testing.T) {
 	r := redactor(t, redact.Config{})
 	for _, text := range alike {
-		if got := r.Text(text); got != text {
+		if got := r.RedactText(text); got != text {
 			t.Errorf("got %q, want %q", got, text)
 		}
 	}
@@ -213,7 +213,7 @@ func TestOverlaps(t *testing.T) {
 		{"address of a network that could be a phone", "call 192.168.10.10", "call [IP]"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			if got := r.Text(tc.text); got != tc.want {
+			if got := r.RedactText(tc.text); got != tc.want {
 				t.Errorf("%q: got %q, want %q", tc.text, got, tc.want)
 			}
 		})

@@ -8,12 +8,12 @@ import (
 	"github.com/caprouter/caprouter/internal/strictjson"
 )
 
-// JSON masks the strings of a JSON value, names of members included, but for the
+// MaskJSON masks the strings of a JSON value, names of members included, but for the
 // kinds wanted: what an agent gets of a caller's inputs. "all" (and nil) returns
 // raw itself. Numbers stay numbers. A string is read with the name of its member,
 // also as an element of an array: {"password": "…"} is a password, all of it. raw
 // must be valid JSON; what is not comes back masked as far as it could be read.
-func (m *Masking) JSON(raw json.RawMessage, want contract.Restore) json.RawMessage {
+func (m *Masking) MaskJSON(raw json.RawMessage, want contract.Restore) json.RawMessage {
 	show, everything := wanted(want)
 	if everything {
 		return raw
@@ -21,9 +21,9 @@ func (m *Masking) JSON(raw json.RawMessage, want contract.Restore) json.RawMessa
 	return m.json("", raw, show)
 }
 
-// Member masks one member of an object as JSON does all of them: its name, and
+// MaskMember masks one member of an object as JSON does all of them: its name, and
 // its value by its name. Members that differ in their names still do.
-func (m *Masking) Member(name string, raw json.RawMessage, want contract.Restore) (string, json.RawMessage) {
+func (m *Masking) MaskMember(name string, raw json.RawMessage, want contract.Restore) (string, json.RawMessage) {
 	show, everything := wanted(want)
 	if everything {
 		return name, raw

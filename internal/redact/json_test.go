@@ -56,12 +56,12 @@ func TestMemberIsReadByItsName(t *testing.T) {
 		{"closed too often", "x", `]}"a"`, `]}"a"`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			m := redactor(t, redact.Config{}).Begin()
-			name, got := m.Member(tc.member, []byte(tc.raw), none)
+			m := redactor(t, redact.Config{}).StartMasking()
+			name, got := m.MaskMember(tc.member, []byte(tc.raw), none)
 			if name != tc.member || string(got) != tc.want {
 				t.Errorf("got %s: %s, want %s: %s", name, got, tc.member, tc.want)
 			}
-			if back := unquoteAll(m.Restore(string(got), nil)); back != unquoteAll(tc.raw) {
+			if back := unquoteAll(m.RestoreText(string(got), nil)); back != unquoteAll(tc.raw) {
 				t.Errorf("put back: got %s, want %s", back, tc.raw)
 			}
 			// In an object it is the same.
@@ -69,7 +69,7 @@ func TestMemberIsReadByItsName(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := string(m.JSON([]byte(`{`+string(q)+`:`+tc.raw), none)); got != `{`+string(q)+`:`+tc.want {
+			if got := string(m.MaskJSON([]byte(`{`+string(q)+`:`+tc.raw), none)); got != `{`+string(q)+`:`+tc.want {
 				t.Errorf("in an object: got %s, want it with %s", got, tc.want)
 			}
 		})
@@ -95,8 +95,8 @@ func TestMemberGivesWhatIsWanted(t *testing.T) {
 		{contract.Restore{"secret", "ip"}, "[EMAIL_1]", `{"password":"hunter2 [LITERAL_1]","from":"10.0.0.7"}`},
 	} {
 		t.Run(fmt.Sprint(tc.want), func(t *testing.T) {
-			m := redactor(t, redact.Config{}).Begin()
-			gotName, got := m.Member(name, []byte(raw), tc.want)
+			m := redactor(t, redact.Config{}).StartMasking()
+			gotName, got := m.MaskMember(name, []byte(raw), tc.want)
 			if gotName != tc.name || string(got) != tc.asMasked {
 				t.Errorf("got %s: %s, want %s: %s", gotName, got, tc.name, tc.asMasked)
 			}
@@ -118,8 +118,8 @@ func TestMemberObeysTheConfiguration(t *testing.T) {
 		{"allowed", redact.Config{Allow: []string{"BOB@example.com"}}, `"bob@example.com"`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			m := redactor(t, tc.cfg).Begin()
-			if _, got := m.Member("password", []byte(`"bob@example.com"`), none); string(got) != tc.want {
+			m := redactor(t, tc.cfg).StartMasking()
+			if _, got := m.MaskMember("password", []byte(`"bob@example.com"`), none); string(got) != tc.want {
 				t.Errorf("got %s, want %s", got, tc.want)
 			}
 		})
@@ -133,14 +133,14 @@ func TestMembersStayApart(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := rapid.MapOfN(texts(), texts(), 0, 6).Draw(t, "members")
 		want := contract.Restore{rapid.SampledFrom(append(redact.Kinds(), "none")).Draw(t, "want")}
-		m := r.Begin()
+		m := r.StartMasking()
 		got := map[string]json.RawMessage{}
 		for _, name := range slices.Sorted(maps.Keys(in)) {
 			raw, err := json.Marshal(in[name])
 			if err != nil {
 				t.Fatal(err)
 			}
-			hidden, masked := m.Member(name, raw, want)
+			hidden, masked := m.MaskMember(name, raw, want)
 			got[hidden] = masked
 		}
 		if len(got) != len(in) {
@@ -152,7 +152,7 @@ func TestMembersStayApart(t *testing.T) {
 			if err := json.Unmarshal(raw, &s); err != nil {
 				t.Fatalf("%s is no JSON string: %v", raw, err)
 			}
-			back[m.Restore(name, nil)] = m.Restore(s, nil)
+			back[m.RestoreText(name, nil)] = m.RestoreText(s, nil)
 		}
 		if diff := cmp.Diff(in, back); diff != "" {
 			t.Fatalf("put back (-want +got):\n%s", diff)
@@ -178,7 +178,7 @@ func TestNoPasswordGetsThrough(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		masked := string(r.Begin().JSON(raw, none))
+		masked := string(r.StartMasking().MaskJSON(raw, none))
 		if !strings.Contains(masked, `"[SECRET_1]"`) || strings.Contains(masked, string(quoted[1:len(quoted)-1])) {
 			t.Fatalf("%s: got %s", raw, masked)
 		}
@@ -189,9 +189,9 @@ func TestNoPasswordGetsThrough(t *testing.T) {
 // taken for one: the answer is restored once more for the caller, who would get
 // another value in its place.
 func TestRestoreGuardsWhatItGivesBack(t *testing.T) {
-	m := redactor(t, redact.Config{}).Begin()
+	m := redactor(t, redact.Config{}).StartMasking()
 	const text = "-----BEGIN PRIVATE KEY----- [EMAIL_1] -----END PRIVATE KEY----- bob@example.com"
-	masked := m.Mask(text)
+	masked := m.MaskText(text)
 	if want := "[SECRET_1] [EMAIL_1]"; masked != want {
 		t.Fatalf("masked: got %q, want %q", masked, want)
 	}
@@ -206,11 +206,11 @@ func TestRestoreGuardsWhatItGivesBack(t *testing.T) {
 		{contract.Restore{"secret", "email"}, "-----BEGIN PRIVATE KEY----- [LITERAL_1] -----END PRIVATE KEY----- bob@example.com"},
 	} {
 		t.Run(fmt.Sprint(tc.want), func(t *testing.T) {
-			got := m.Restore(masked, tc.want)
+			got := m.RestoreText(masked, tc.want)
 			if got != tc.text {
 				t.Errorf("got %q, want %q", got, tc.text)
 			}
-			if back := m.Restore(got, nil); tc.want != nil && back != text {
+			if back := m.RestoreText(got, nil); tc.want != nil && back != text {
 				t.Errorf("and then all of it: got %q, want %q", back, text)
 			}
 		})
@@ -222,11 +222,11 @@ func TestRestoreInSteps(t *testing.T) {
 	r := redactor(t, redact.Config{})
 	rapid.Check(t, func(t *rapid.T) {
 		text := texts().Draw(t, "text")
-		m := r.Begin()
-		masked := m.Mask(text)
+		m := r.StartMasking()
+		masked := m.MaskText(text)
 		want := contract.Restore(rapid.SliceOfNDistinct(rapid.SampledFrom(redact.Kinds()), 1, 4, rapid.ID[string]).Draw(t, "kinds"))
-		part := m.Restore(masked, want)
-		if got := m.Restore(part, nil); got != text {
+		part := m.RestoreText(masked, want)
+		if got := m.RestoreText(part, nil); got != text {
 			t.Fatalf("%q → %q → %v %q: got %q, want the first", text, masked, want, part, got)
 		}
 	})

@@ -224,8 +224,8 @@ func main() {
 				text = f.Head + strings.Repeat(f.Unit, size/2/len(f.Unit)) + strings.Repeat(f.Tail, size/2/len(f.Tail))
 			}
 			redact.Steps = 0
-			m := r.Begin()
-			m.Restore(m.Mask(text), contract.Restore{"secret"})
+			m := r.StartMasking()
+			m.RestoreText(m.MaskText(text), contract.Restore{"secret"})
 			counts[i] = append(counts[i], redact.Steps)
 		}
 	}

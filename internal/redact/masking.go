@@ -32,12 +32,12 @@ type kept struct {
 	shown string
 }
 
-// Begin starts the masking of a request.
-func (r *Redactor) Begin() *Masking { return &Masking{r: r} }
+// StartMasking starts the masking of a request.
+func (r *Redactor) StartMasking() *Masking { return &Masking{r: r} }
 
-// Mask replaces all values in a text by placeholders such as [EMAIL_1]. A value
+// MaskText replaces all values in a text by placeholders such as [EMAIL_1]. A value
 // has the same placeholder in every text of the request.
-func (m *Masking) Mask(text string) string { return m.mask(text, 0) }
+func (m *Masking) MaskText(text string) string { return m.mask(text, 0) }
 
 // mask leaves the kinds to show as they are.
 func (m *Masking) mask(text string, show kindSet) string {
@@ -133,10 +133,10 @@ func wanted(want contract.Restore) (set kindSet, everything bool) {
 	return set, false
 }
 
-// Restore puts values back in place of their placeholders: those of the kinds
+// RestoreText puts values back in place of their placeholders: those of the kinds
 // wanted; nil and "all" mean everything, "none" nothing. A placeholder this
 // request does not have stays as it is.
-func (m *Masking) Restore(text string, want contract.Restore) string {
+func (m *Masking) RestoreText(text string, want contract.Restore) string {
 	set, everything := wanted(want)
 	m.mu.RLock()
 	defer m.mu.RUnlock()

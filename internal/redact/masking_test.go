@@ -13,7 +13,7 @@ import (
 )
 
 func TestMaskNumbersValues(t *testing.T) {
-	m := redactor(t, redact.Config{}).Begin()
+	m := redactor(t, redact.Config{}).StartMasking()
 	if diff := cmp.Diff([]string{}, m.Kinds()); diff != "" {
 		t.Errorf("kinds before anything (-want +got):\n%s", diff)
 	}
@@ -24,7 +24,7 @@ func TestMaskNumbersValues(t *testing.T) {
 		{"Bob@example.com is written otherwise", "[EMAIL_3] is written otherwise"},
 		{"４111111111111111 too", "[CARD_2] too"},
 	} {
-		if got := m.Mask(step.text); got != step.want {
+		if got := m.MaskText(step.text); got != step.want {
 			t.Errorf("%q: got %q, want %q", step.text, got, step.want)
 		}
 	}
@@ -36,19 +36,19 @@ func TestMaskNumbersValues(t *testing.T) {
 // Each request numbers for itself.
 func TestRequestsDoNotShare(t *testing.T) {
 	r := redactor(t, redact.Config{})
-	first, second := r.Begin(), r.Begin()
-	first.Mask("bob@example.com")
-	if got, want := second.Mask("ann@example.com"), "[EMAIL_1]"; got != want {
+	first, second := r.StartMasking(), r.StartMasking()
+	first.MaskText("bob@example.com")
+	if got, want := second.MaskText("ann@example.com"), "[EMAIL_1]"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	if got, want := second.Restore("[EMAIL_1]", nil), "ann@example.com"; got != want {
+	if got, want := second.RestoreText("[EMAIL_1]", nil), "ann@example.com"; got != want {
 		t.Errorf("restored: got %q, want %q", got, want)
 	}
 }
 
 // Who writes a placeholder gets it back, and not somebody's value.
 func TestWrittenPlaceholders(t *testing.T) {
-	m := redactor(t, redact.Config{}).Begin()
+	m := redactor(t, redact.Config{}).StartMasking()
 	for _, step := range []struct{ text, want string }{
 		{"[EMAIL_1] is not bob@example.com", "[LITERAL_1] is not [EMAIL_1]"},
 		{"[EMAIL_1] [LITERAL_1] [CARD_7]", "[LITERAL_1] [LITERAL_2] [LITERAL_3]"},
@@ -58,14 +58,14 @@ func TestWrittenPlaceholders(t *testing.T) {
 		{"[EMAIL_[EMAIL_1]]", "[EMAIL_[LITERAL_1]]"},
 		{"[EMAIL_bob@example.com]", "[EMAIL_1]"},
 	} {
-		got := m.Mask(step.text)
+		got := m.MaskText(step.text)
 		if step.text == "[EMAIL_bob@example.com]" { // "EMAIL_bob" is a good name for a mailbox
 			step.want = "[[EMAIL_2]]"
 		}
 		if got != step.want {
 			t.Errorf("%q: got %q, want %q", step.text, got, step.want)
 		}
-		if back := m.Restore(got, nil); back != step.text {
+		if back := m.RestoreText(got, nil); back != step.text {
 			t.Errorf("%q: restored as %q", step.text, back)
 		}
 	}
@@ -75,8 +75,8 @@ func TestWrittenPlaceholders(t *testing.T) {
 }
 
 func TestRestore(t *testing.T) {
-	m := redactor(t, redact.Config{}).Begin()
-	m.Mask("bob@example.com 10.0.0.7 4111111111111111 [CARD_1]")
+	m := redactor(t, redact.Config{}).StartMasking()
+	m.MaskText("bob@example.com 10.0.0.7 4111111111111111 [CARD_1]")
 	const answer = "[EMAIL_1] [IP_1] [CARD_1] [LITERAL_1] [EMAIL_2] [PHONE_1] [x] ["
 	for _, tc := range []struct {
 		name string
@@ -92,7 +92,7 @@ func TestRestore(t *testing.T) {
 		{"no kind", contract.Restore{"passport", "literal", ""}, answer},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			if got := m.Restore(answer, tc.want); got != tc.text {
+			if got := m.RestoreText(answer, tc.want); got != tc.text {
 				t.Errorf("got %q, want %q", got, tc.text)
 			}
 		})
@@ -101,23 +101,23 @@ func TestRestore(t *testing.T) {
 
 // Values are put in once: what stands in one is not read again.
 func TestRestoreIsNotRepeated(t *testing.T) {
-	m := redactor(t, redact.Config{}).Begin()
+	m := redactor(t, redact.Config{}).StartMasking()
 	text := `bob@example.com password="[EMAIL_1] x9"`
-	if got := m.Restore(m.Mask(text), nil); got != text {
+	if got := m.RestoreText(m.MaskText(text), nil); got != text {
 		t.Errorf("got %q, want %q", got, text)
 	}
 }
 
 func TestRestoreConcurrently(t *testing.T) {
-	m := redactor(t, redact.Config{}).Begin()
-	masked := m.Mask("bob@example.com 10.0.0.7")
+	m := redactor(t, redact.Config{}).StartMasking()
+	masked := m.MaskText("bob@example.com 10.0.0.7")
 	var wg sync.WaitGroup
 	for i := range 8 {
 		wg.Go(func() {
-			if got, want := m.Restore(masked, nil), "bob@example.com 10.0.0.7"; got != want {
+			if got, want := m.RestoreText(masked, nil), "bob@example.com 10.0.0.7"; got != want {
 				t.Errorf("got %q, want %q", got, want)
 			}
-			m.JSON(fmt.Appendf(nil, `"u%d@example.com"`, i), contract.Restore{"none"})
+			m.MaskJSON(fmt.Appendf(nil, `"u%d@example.com"`, i), contract.Restore{"none"})
 			m.Kinds()
 		})
 	}
@@ -133,16 +133,16 @@ func TestAllow(t *testing.T) {
 		{"127.0.0.1 and 127.0.0.2", "127.0.0.1 and [IP]"},
 		{"password=127.0.0.1x", "password=[SECRET]"},
 	} {
-		if got := r.Text(tc.text); got != tc.want {
+		if got := r.RedactText(tc.text); got != tc.want {
 			t.Errorf("%q: got %q, want %q", tc.text, got, tc.want)
 		}
 	}
-	m := r.Begin()
-	if got, want := m.Mask("bob@example.com 127.0.0.1 ann@other.org"), "bob@example.com 127.0.0.1 [EMAIL_1]"; got != want {
+	m := r.StartMasking()
+	if got, want := m.MaskText("bob@example.com 127.0.0.1 ann@other.org"), "bob@example.com 127.0.0.1 [EMAIL_1]"; got != want {
 		t.Errorf("Mask: got %q, want %q", got, want)
 	}
-	m = r.Begin()
-	m.Mask("bob@example.com")
+	m = r.StartMasking()
+	m.MaskText("bob@example.com")
 	if diff := cmp.Diff([]string{}, m.Kinds()); diff != "" {
 		t.Errorf("an allowed value is not found (-want +got):\n%s", diff)
 	}
@@ -201,8 +201,8 @@ func TestJSON(t *testing.T) {
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			m := redactor(t, redact.Config{}).Begin()
-			if got := string(m.JSON([]byte(raw), tc.want)); got != tc.text {
+			m := redactor(t, redact.Config{}).StartMasking()
+			if got := string(m.MaskJSON([]byte(raw), tc.want)); got != tc.text {
 				t.Errorf("got  %s\nwant %s", got, tc.text)
 			}
 		})
@@ -211,9 +211,9 @@ func TestJSON(t *testing.T) {
 
 // The placeholders of a request's texts and of its JSON are the same.
 func TestJSONSharesPlaceholders(t *testing.T) {
-	m := redactor(t, redact.Config{}).Begin()
-	m.Mask("ann@example.com, bob@example.com")
-	got := string(m.JSON([]byte(`["bob@example.com","eve@example.com","[EMAIL_9]"]`), contract.Restore{"ip"}))
+	m := redactor(t, redact.Config{}).StartMasking()
+	m.MaskText("ann@example.com, bob@example.com")
+	got := string(m.MaskJSON([]byte(`["bob@example.com","eve@example.com","[EMAIL_9]"]`), contract.Restore{"ip"}))
 	if want := `["[EMAIL_2]","[EMAIL_3]","[LITERAL_1]"]`; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
@@ -221,8 +221,8 @@ func TestJSONSharesPlaceholders(t *testing.T) {
 
 // What is shown as it is must not hold what could be taken for a placeholder.
 func TestJSONMasksWrittenPlaceholdersInWhatItShows(t *testing.T) {
-	m := redactor(t, redact.Config{}).Begin()
-	got := string(m.JSON([]byte(`"-----BEGIN PRIVATE KEY----- [EMAIL_1]"`), contract.Restore{"secret"}))
+	m := redactor(t, redact.Config{}).StartMasking()
+	got := string(m.MaskJSON([]byte(`"-----BEGIN PRIVATE KEY----- [EMAIL_1]"`), contract.Restore{"secret"}))
 	if want := `"-----BEGIN PRIVATE KEY----- [LITERAL_1]"`; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
@@ -230,8 +230,8 @@ func TestJSONMasksWrittenPlaceholdersInWhatItShows(t *testing.T) {
 
 func TestJSONOfOtherShapes(t *testing.T) {
 	for _, raw := range []string{"", "null", "17", "[]", "{}", `""`, `"\""`, `"unterminated`, `"ends in \`, "\"", `{"a"`} {
-		m := redactor(t, redact.Config{}).Begin()
-		if got := string(m.JSON([]byte(raw), contract.Restore{"none"})); got != raw {
+		m := redactor(t, redact.Config{}).StartMasking()
+		if got := string(m.MaskJSON([]byte(raw), contract.Restore{"none"})); got != raw {
 			t.Errorf("%q: got %q", raw, got)
 		}
 	}
@@ -240,9 +240,9 @@ func TestJSONOfOtherShapes(t *testing.T) {
 // Texts without a value cost no memory.
 func TestNothingFoundAllocatesNothing(t *testing.T) {
 	r := redactor(t, redact.Config{})
-	m := r.Begin()
+	m := r.StartMasking()
 	for _, text := range []string{prose, "Revise este código e aponte o custo desnecessário.", strings.Repeat("x: y = 12:34 [a] ", 100)} {
-		if n := testing.AllocsPerRun(20, func() { r.Text(text); m.Mask(text) }); n != 0 {
+		if n := testing.AllocsPerRun(20, func() { r.RedactText(text); m.MaskText(text) }); n != 0 {
 			t.Errorf("%.40q: got %v allocations, want 0", text, n)
 		}
 	}

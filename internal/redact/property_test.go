@@ -43,18 +43,18 @@ func TestRestoreUndoesMask(t *testing.T) {
 	r := redactor(t, redact.Config{})
 	rapid.Check(t, func(t *rapid.T) {
 		all := rapid.SliceOfN(texts(), 1, 4).Draw(t, "texts")
-		m := r.Begin()
+		m := r.StartMasking()
 		masked := make([]string, len(all))
 		for i, text := range all {
-			masked[i] = m.Mask(text)
+			masked[i] = m.MaskText(text)
 		}
 		for i, text := range all {
 			for _, want := range []contract.Restore{nil, {"all"}} {
-				if got := m.Restore(masked[i], want); got != text {
+				if got := m.RestoreText(masked[i], want); got != text {
 					t.Fatalf("got %q, want %q; masked %q", got, text, masked[i])
 				}
 			}
-			if got := m.Restore(masked[i], contract.Restore{"none"}); got != masked[i] {
+			if got := m.RestoreText(masked[i], contract.Restore{"none"}); got != masked[i] {
 				t.Fatalf("restore none: got %q, want %q", got, masked[i])
 			}
 		}
@@ -66,14 +66,14 @@ func TestNothingIsLeft(t *testing.T) {
 	r := redactor(t, redact.Config{})
 	rapid.Check(t, func(t *rapid.T) {
 		text := texts().Draw(t, "text")
-		masked := r.Begin().Mask(text)
-		again := r.Begin()
-		again.Mask(masked)
+		masked := r.StartMasking().MaskText(text)
+		again := r.StartMasking()
+		again.MaskText(masked)
 		if left := again.Kinds(); len(left) > 0 {
 			t.Fatalf("%q → %q still holds %v", text, masked, left)
 		}
-		if plain := r.Text(text); plain != r.Text(plain) {
-			t.Fatalf("Text(%q) = %q, then %q", text, plain, r.Text(plain))
+		if plain := r.RedactText(text); plain != r.RedactText(plain) {
+			t.Fatalf("Text(%q) = %q, then %q", text, plain, r.RedactText(plain))
 		}
 	})
 }
@@ -84,12 +84,12 @@ func TestPlaceholdersAreStable(t *testing.T) {
 	r := redactor(t, redact.Config{})
 	rapid.Check(t, func(t *rapid.T) {
 		one, two := texts().Draw(t, "one"), texts().Draw(t, "two")
-		m, n := r.Begin(), r.Begin()
-		a, b := m.Mask(one), m.Mask(two)
-		if again := m.Mask(one); again != a {
+		m, n := r.StartMasking(), r.StartMasking()
+		a, b := m.MaskText(one), m.MaskText(two)
+		if again := m.MaskText(one); again != a {
 			t.Fatalf("masked again: got %q, want %q", again, a)
 		}
-		if c, d := n.Mask(one), n.Mask(two); a != c || b != d || !slices.Equal(m.Kinds(), n.Kinds()) {
+		if c, d := n.MaskText(one), n.MaskText(two); a != c || b != d || !slices.Equal(m.Kinds(), n.Kinds()) {
 			t.Fatalf("another request: got %q and %q, want %q and %q", c, d, a, b)
 		}
 	})
@@ -108,17 +108,17 @@ func TestJSONKeepsItsShape(t *testing.T) {
 		if len(want) == 0 {
 			want = contract.Restore{"none"}
 		}
-		m := r.Begin()
+		m := r.StartMasking()
 		var got map[string][]string
-		if err := json.Unmarshal(m.JSON(raw, want), &got); err != nil {
+		if err := json.Unmarshal(m.MaskJSON(raw, want), &got); err != nil {
 			t.Fatalf("not JSON any more: %v", err)
 		}
 		back := map[string][]string{}
 		for name, list := range got {
 			for i := range list {
-				list[i] = m.Restore(list[i], nil)
+				list[i] = m.RestoreText(list[i], nil)
 			}
-			back[m.Restore(name, nil)] = list
+			back[m.RestoreText(name, nil)] = list
 		}
 		if len(back) != len(in) {
 			t.Fatalf("got %d members, want %d", len(back), len(in))
@@ -142,19 +142,19 @@ func FuzzMask(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Fuzz(func(t *testing.T, one, two string) {
-		m := r.Begin()
-		a, b := m.Mask(one), m.Mask(two)
-		if got := m.Restore(a, nil); got != one {
+		m := r.StartMasking()
+		a, b := m.MaskText(one), m.MaskText(two)
+		if got := m.RestoreText(a, nil); got != one {
 			t.Errorf("first: got %q, want %q; masked %q", got, one, a)
 		}
-		if got := m.Restore(b, nil); got != two {
+		if got := m.RestoreText(b, nil); got != two {
 			t.Errorf("second: got %q, want %q; masked %q", got, two, b)
 		}
 		if utf8.ValidString(one) && !utf8.ValidString(a) {
 			t.Errorf("%q is no UTF-8 any more: %q", one, a)
 		}
-		again := r.Begin()
-		again.Mask(a)
+		again := r.StartMasking()
+		again.MaskText(a)
 		if left := again.Kinds(); len(left) > 0 {
 			t.Errorf("%q → %q still holds %v", one, a, left)
 		}
@@ -178,15 +178,15 @@ func FuzzJSON(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		m := r.Begin()
-		masked := m.JSON(raw, contract.Restore{"none"})
+		m := r.StartMasking()
+		masked := m.MaskJSON(raw, contract.Restore{"none"})
 		if !json.Valid(raw) {
 			return
 		}
 		if !json.Valid(masked) {
 			t.Fatalf("%q is no JSON any more: %q", raw, masked)
 		}
-		again := m.JSON(raw, contract.Restore{"none"})
+		again := m.MaskJSON(raw, contract.Restore{"none"})
 		if string(again) != string(masked) {
 			t.Errorf("masked again: got %q, want %q", again, masked)
 		}

@@ -38,9 +38,9 @@ func New(cfg Config) (*Redactor, error) {
 	return r, nil
 }
 
-// Text masks a text for people to read, such as an error: each value becomes the
+// RedactText masks a text for people to read, such as an error: each value becomes the
 // name of its kind, [EMAIL], with no way back.
-func (r *Redactor) Text(s string) string {
+func (r *Redactor) RedactText(s string) string {
 	found := scan(s, r.kinds)
 	if len(found) == 0 {
 		return s

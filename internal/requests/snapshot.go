@@ -29,7 +29,7 @@ func (r *Record) Reports() []contract.TaskReport {
 	reports := []contract.TaskReport{}
 	for part := range r.Parts {
 		var report contract.TaskReport
-		var failed []contract.FailedTry
+		var failed []contract.FailedAttempt
 		for i := range r.Tasks {
 			t := &r.Tasks[i]
 			if t.Part != part {
@@ -69,8 +69,8 @@ func (t *Task) report(title string) contract.TaskReport {
 
 // failedTry is what stays of a task when another one takes over: the reason, and
 // the agent's own words where it gave any.
-func (r *Record) failedTry(report *contract.TaskReport) contract.FailedTry {
-	try := contract.FailedTry{
+func (r *Record) failedTry(report *contract.TaskReport) contract.FailedAttempt {
+	try := contract.FailedAttempt{
 		TaskID: report.TaskID, AgentID: report.AgentID, Status: report.Status,
 		Attempts: report.Attempts, LatencyMS: report.LatencyMS, Error: report.Error,
 	}

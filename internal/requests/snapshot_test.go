@@ -50,7 +50,7 @@ func TestReports(t *testing.T) {
 	want := []contract.TaskReport{
 		{
 			TaskID: "t3", AgentID: "second", SubtaskTitle: "Review", Status: contract.TaskRunning, Attempts: 1,
-			FailedOver: []contract.FailedTry{{
+			FailedOver: []contract.FailedAttempt{{
 				TaskID: "t1", AgentID: "quality", Status: contract.TaskFailure, Attempts: 2, LatencyMS: 3, Explanations: []string{"no such file"},
 			}},
 		},

@@ -309,7 +309,7 @@ func partial(req *contract.Request) *contract.Response {
 	r.Status = contract.StatusPartial
 	r.Decision.Classification.Subtasks = []contract.Subtask{{Title: "a"}, {Title: "b", Intent: "x", Domains: []string{"y"}}}
 	r.Decision.TieBreak = &contract.TieBreak{Rule: "id", Winner: "a", Over: "b", Reason: "a sorts before b"}
-	r.Tasks[0].FailedOver = []contract.FailedTry{{TaskID: r.Tasks[0].TaskID, AgentID: "b", Status: contract.TaskFailure, Attempts: 1}}
+	r.Tasks[0].FailedOver = []contract.FailedAttempt{{TaskID: r.Tasks[0].TaskID, AgentID: "b", Status: contract.TaskFailure, Attempts: 1}}
 	r.Omitted = []contract.Omitted{{Subtask: 1, Title: "b", Intent: "x", Domains: []string{"y"}, Reason: "no agent declares this"}}
 	return r
 }

@@ -327,7 +327,7 @@ func TestLimitsMirrorTheConstants(t *testing.T) {
 		{"domains", *prop("Classification", "domains").MaxItems, contract.MaxDomains},
 		{"subtasks", *prop("Classification", "subtasks").MaxItems, contract.MaxSubtasks},
 		{"subtask title", *prop("Subtask", "title").MaxLength, contract.MaxSubtaskTitle},
-		{"a model's reply", *prop("ModelCall", "reply").MaxLength, contract.MaxShownReply},
+		{"a model's reply", *prop("ModelCall", "reply").MaxLength, contract.MaxReplyExcerpt},
 	}
 	for _, c := range cases {
 		if c.got != c.want {

@@ -44,7 +44,7 @@ func classifiedByModel() contract.Classification {
 // replies are of no use.
 func classifiedInstead() contract.Classification {
 	call := contract.ModelCall{
-		Purpose: contract.PurposeClassify, Outcome: "llm_invalid_json", Detail: "is not JSON", Reply: strings.Repeat("x", contract.MaxShownReply),
+		Purpose: contract.PurposeClassify, Outcome: "llm_invalid_json", Detail: "is not JSON", Reply: strings.Repeat("x", contract.MaxReplyExcerpt),
 		Tokens: contract.Tokens{Input: 600, Output: 300}, LatencyMS: 400,
 	}
 	repair := call

@@ -129,7 +129,7 @@ func Preview(d *Demand) *contract.Proposal {
 // An error wraps one of package store, or the context's; then the request may or may
 // not be counted.
 func (d *Service) Propose(ctx context.Context, dem *Demand) (*contract.Proposal, error) {
-	if !lexical.Groupable(excerpt(dem.Unmet.Prompt)) {
+	if !lexical.HasContentWord(excerpt(dem.Unmet.Prompt)) {
 		r := newRecord("", dem)
 		r.add(dem, 1, d.cfg.Now())
 		return r.proposal(dem, placed{unkept: unkeptWordless}), nil

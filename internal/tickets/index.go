@@ -15,7 +15,7 @@ import (
 type index struct {
 	mu    sync.Mutex
 	known map[string]entry
-	words map[holder]*lexical.Groups // of open tickets
+	words map[holder]*lexical.ClusterIndex // of open tickets
 	open  int
 }
 
@@ -29,7 +29,9 @@ type entry struct {
 	revision uint64
 }
 
-func newIndex() *index { return &index{known: map[string]entry{}, words: map[holder]*lexical.Groups{}} }
+func newIndex() *index {
+	return &index{known: map[string]entry{}, words: map[holder]*lexical.ClusterIndex{}}
+}
 
 // put takes the ticket as it was at a revision, unless a later one is known.
 func (x *index) put(r *record, revision uint64) {
@@ -46,7 +48,7 @@ func (x *index) put(r *record, revision uint64) {
 	}
 	x.open++
 	if x.words[of] == nil {
-		x.words[of] = lexical.NewGroups()
+		x.words[of] = lexical.NewClusterIndex()
 	}
 	x.words[of].Set(t.TicketID, r.texts())
 }

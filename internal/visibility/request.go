@@ -16,7 +16,7 @@ type StoredRequest struct {
 // MaySeeRequest reports whether the request exists for the caller.
 func MaySeeRequest(caller *contract.Caller, request StoredRequest) bool {
 	switch {
-	case caller.SeesAll(), request.Owner.Is(caller):
+	case caller.SeesAll(), request.Owner.SamePrincipal(caller):
 		return true
 	case !request.Owner.SameTenant(caller):
 		return false
@@ -35,7 +35,7 @@ func MaySeeRequest(caller *contract.Caller, request StoredRequest) bool {
 // MayEndRequest reports whether the caller may cancel or erase the request of
 // the owner. To be allowed to see it is not enough.
 func MayEndRequest(caller, owner *contract.Caller) bool {
-	return owner.Is(caller) || caller.SeesAll() && caller.HasScope(contract.ScopeRouteSubmit)
+	return owner.SamePrincipal(caller) || caller.SeesAll() && caller.HasScope(contract.ScopeRouteSubmit)
 }
 
 // MaySeeTenant reports whether the caller may see what belongs to the tenant of

@@ -48,7 +48,7 @@ func New(cfg llm.Config) (*Provider, error) {
 	if p.model, err = cfg.GeminiModel(); err != nil {
 		return nil, err
 	}
-	if p.temperature, err = cfg.SentTemperature(); err != nil {
+	if p.temperature, err = cfg.RequestTemperature(); err != nil {
 		return nil, err
 	}
 	thinking, err := llm.ParseThinking(cfg.Thinking)
@@ -58,7 +58,7 @@ func New(cfg llm.Config) (*Provider, error) {
 	if thinking != (llm.Thinking{}) {
 		return nil, errors.New("llm.thinking is set, but the SDK of provider gemini is older than thinking: use llm.provider: genai, or leave it out")
 	}
-	client, base, err := llm.NewHTTPClient(cfg, llm.Wire{URL: llm.GeminiURL, KeyHeader: "x-goog-api-key", Filter: onlyAnswers})
+	client, base, err := llm.NewHTTPClient(cfg, llm.Protocol{URL: llm.DefaultGeminiURL, KeyHeader: "x-goog-api-key", Filter: onlyAnswers})
 	if err != nil {
 		return nil, err
 	}
@@ -85,22 +85,22 @@ func (p *Provider) Close() error {
 
 // Probe asks for the model's description.
 func (p *Provider) Probe(ctx context.Context) (err error) {
-	defer llm.Recover(&err)
+	defer llm.RecoverPanic(&err)
 	if _, err := p.client.GenerativeModel(p.model).Info(ctx); err != nil {
-		return llm.Failed(ctx, err)
+		return llm.WrapProviderError(ctx, err)
 	}
 	return nil
 }
 
 // Generate asks the model once.
 func (p *Provider) Generate(ctx context.Context, req *llm.Request) (reply *llm.Reply, err error) {
-	defer llm.Recover(&err)
-	resp, err := p.configured(req).GenerateContent(llm.Asking(ctx, req), genai.Text(req.User))
+	defer llm.RecoverPanic(&err)
+	resp, err := p.configured(req).GenerateContent(llm.WithRequest(ctx, req), genai.Text(req.User))
 	if blocked, ok := errors.AsType[*genai.BlockedError](err); ok {
 		return nil, blockedError(blocked)
 	}
 	if err != nil {
-		return nil, llm.Failed(ctx, err)
+		return nil, llm.WrapProviderError(ctx, err)
 	}
 	return read(resp)
 }

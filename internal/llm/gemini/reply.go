@@ -123,13 +123,13 @@ func nameOf(n int32, names []string) string {
 func read(resp *genai.GenerateContentResponse) (*llm.Reply, error) {
 	if len(resp.Candidates) == 0 {
 		if resp.PromptFeedback != nil {
-			return nil, llm.Blocked("prompt", "")
+			return nil, llm.BlockedError("prompt", "")
 		}
-		return llm.NewReply("", llm.EndWhole, "no candidates", contract.Tokens{})
+		return llm.NewReply("", llm.FinishComplete, "no candidates", contract.Tokens{})
 	}
 	candidate := resp.Candidates[0]
 	finish := nameOf(int32(candidate.FinishReason), finishReasons)
-	return llm.NewReply(text(candidate.Content), llm.EndOfGemini(finish), finish, tokens(resp.UsageMetadata))
+	return llm.NewReply(text(candidate.Content), llm.GeminiFinishReason(finish), finish, tokens(resp.UsageMetadata))
 }
 
 func text(content *genai.Content) string {
@@ -156,11 +156,11 @@ func tokens(u *genai.UsageMetadata) contract.Tokens {
 // blockedError is the SDK's own error for what it does recognise.
 func blockedError(e *genai.BlockedError) error {
 	if e.PromptFeedback != nil {
-		return llm.Blocked("prompt", nameOf(int32(e.PromptFeedback.BlockReason), blockReasons))
+		return llm.BlockedError("prompt", nameOf(int32(e.PromptFeedback.BlockReason), blockReasons))
 	}
 	said := "SAFETY"
 	if e.Candidate != nil {
 		said = nameOf(int32(e.Candidate.FinishReason), finishReasons)
 	}
-	return llm.Blocked("reply", said)
+	return llm.BlockedError("reply", said)
 }

@@ -42,13 +42,13 @@ func New(cfg llm.Config) (*Provider, error) {
 	if p.model, err = cfg.GeminiModel(); err != nil {
 		return nil, err
 	}
-	if p.temperature, err = cfg.SentTemperature(); err != nil {
+	if p.temperature, err = cfg.RequestTemperature(); err != nil {
 		return nil, err
 	}
 	if p.thinking, err = thinking(cfg.Thinking, p.model); err != nil {
 		return nil, err
 	}
-	client, base, err := llm.NewHTTPClient(cfg, llm.Wire{URL: llm.GeminiURL, KeyHeader: "x-goog-api-key"})
+	client, base, err := llm.NewHTTPClient(cfg, llm.Protocol{URL: llm.DefaultGeminiURL, KeyHeader: "x-goog-api-key"})
 	if err != nil {
 		return nil, err
 	}
@@ -76,19 +76,19 @@ func (p *Provider) Close() error {
 
 // Probe asks for the model's description.
 func (p *Provider) Probe(ctx context.Context) (err error) {
-	defer llm.Recover(&err)
+	defer llm.RecoverPanic(&err)
 	if _, err := p.client.Models.Get(ctx, p.model, nil); err != nil {
-		return llm.Failed(ctx, err)
+		return llm.WrapProviderError(ctx, err)
 	}
 	return nil
 }
 
 // Generate asks the model once.
 func (p *Provider) Generate(ctx context.Context, req *llm.Request) (reply *llm.Reply, err error) {
-	defer llm.Recover(&err)
-	resp, err := p.client.Models.GenerateContent(llm.Asking(ctx, req), p.model, genai.Text(req.User), p.configured(req))
+	defer llm.RecoverPanic(&err)
+	resp, err := p.client.Models.GenerateContent(llm.WithRequest(ctx, req), p.model, genai.Text(req.User), p.configured(req))
 	if err != nil {
-		return nil, llm.Failed(ctx, err)
+		return nil, llm.WrapProviderError(ctx, err)
 	}
 	return read(resp)
 }
@@ -143,9 +143,9 @@ func read(resp *genai.GenerateContentResponse) (*llm.Reply, error) {
 	used := tokens(resp.UsageMetadata)
 	if len(resp.Candidates) == 0 || resp.Candidates[0] == nil {
 		if resp.PromptFeedback != nil {
-			return nil, llm.Blocked("prompt", string(resp.PromptFeedback.BlockReason))
+			return nil, llm.BlockedError("prompt", string(resp.PromptFeedback.BlockReason))
 		}
-		return llm.NewReply("", llm.EndWhole, "no candidates", used)
+		return llm.NewReply("", llm.FinishComplete, "no candidates", used)
 	}
 	candidate := resp.Candidates[0]
 	finish := string(candidate.FinishReason)
@@ -157,7 +157,7 @@ func read(resp *genai.GenerateContentResponse) (*llm.Reply, error) {
 			}
 		}
 	}
-	return llm.NewReply(text.String(), llm.EndOfGemini(finish), finish, used)
+	return llm.NewReply(text.String(), llm.GeminiFinishReason(finish), finish, used)
 }
 
 func tokens(u *genai.GenerateContentResponseUsageMetadata) contract.Tokens {

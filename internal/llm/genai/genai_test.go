@@ -185,8 +185,8 @@ func TestRequestWithoutMuch(t *testing.T) {
 	if _, err := p.Generate(t.Context(), &llm.Request{User: "hello"}); err != nil {
 		t.Fatal(err)
 	}
-	got := s.Requests()[0].Said
-	if diff := cmp.Diff(fakellm.Said{Key: s.Key, Model: s.Model, User: "hello"}, got); diff != "" {
+	got := s.Requests()[0].RequestContent
+	if diff := cmp.Diff(fakellm.RequestContent{Key: s.Key, Model: s.Model, User: "hello"}, got); diff != "" {
 		t.Errorf("request (-want +got):\n%s", diff)
 	}
 }

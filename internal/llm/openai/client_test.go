@@ -15,9 +15,9 @@ import (
 // has opened.
 func TestBreakerOpensForASilentModel(t *testing.T) {
 	const patience = 30 * time.Millisecond
-	for name, does := range map[string]fakellm.Behaviour{"silence": fakellm.Silence(), "drip": fakellm.Drip(), "mute": fakellm.Mute()} {
+	for name, does := range map[string]fakellm.Behaviour{"silence": fakellm.Silence(), "drip": fakellm.SlowDrip(), "mute": fakellm.Hang()} {
 		t.Run(name, func(t *testing.T) {
-			cfg := llm.ClientConfig{Breaker: resilience.BreakerConfig{Failures: 3, OpenFor: time.Hour}, FairTime: patience / 2}
+			cfg := llm.ClientConfig{Breaker: resilience.BreakerConfig{Failures: 3, OpenFor: time.Hour}, MinBreakerTime: patience / 2}
 			s := fakellm.Start(t, fakellm.Config{Wire: fakellm.OpenAI, Script: fakellm.Always(does)})
 			c := llm.NewClient(cfg, open(t, s))
 			for i := range 6 {
@@ -47,7 +47,7 @@ func TestCancelledCallsOpenNoBreaker(t *testing.T) {
 			return fakellm.Text("fine")
 		}
 		(<-leave)()
-		return fakellm.Mute()
+		return fakellm.Hang()
 	}
 	cfg := llm.ClientConfig{Breaker: resilience.BreakerConfig{Failures: 2}}
 	c := llm.NewClient(cfg, open(t, fakellm.Start(t, fakellm.Config{Wire: fakellm.OpenAI, Script: script})))

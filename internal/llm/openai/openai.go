@@ -52,13 +52,13 @@ func New(cfg llm.Config) (*Provider, error) {
 		return nil, errors.New("llm.model is empty: provider openai has no default; write the name that GET {llm.base_url}/models lists")
 	}
 	var err error
-	if p.temperature, err = cfg.SentTemperature(); err != nil {
+	if p.temperature, err = cfg.RequestTemperature(); err != nil {
 		return nil, err
 	}
 	if p.effort, err = effort(cfg.Thinking); err != nil {
 		return nil, err
 	}
-	if p.http, p.base, err = llm.NewHTTPClient(cfg, llm.Wire{URL: standardURL, KeyHeader: "Authorization"}); err != nil {
+	if p.http, p.base, err = llm.NewHTTPClient(cfg, llm.Protocol{URL: standardURL, KeyHeader: "Authorization"}); err != nil {
 		return nil, err
 	}
 	// OpenAI's newer models refuse the old name; many other servers know no other.
@@ -99,7 +99,7 @@ func (p *Provider) Probe(ctx context.Context) error {
 		} `json:"data"`
 	}
 	if err := strictjson.UnmarshalAllowUnknown(body, &list); err != nil {
-		return llm.Failed(ctx, err)
+		return llm.WrapProviderError(ctx, err)
 	}
 	for _, m := range list.Data {
 		// Ollama lists qwen3:latest, and takes qwen3.
@@ -116,7 +116,7 @@ func (p *Provider) Generate(ctx context.Context, req *llm.Request) (*llm.Reply, 
 	if err != nil {
 		return nil, fmt.Errorf("encode the request: %w", err)
 	}
-	answer, err := p.ask(llm.Asking(ctx, req), http.MethodPost, "chat/completions", body)
+	answer, err := p.ask(llm.WithRequest(ctx, req), http.MethodPost, "chat/completions", body)
 	if err != nil {
 		return nil, err
 	}
@@ -134,12 +134,12 @@ func (p *Provider) ask(ctx context.Context, method, path string, body []byte) ([
 	}
 	resp, err := p.http.Do(req)
 	if err != nil {
-		return nil, llm.Failed(ctx, err)
+		return nil, llm.WrapProviderError(ctx, err)
 	}
 	defer func() { _ = resp.Body.Close() }()
 	answer, err := io.ReadAll(resp.Body) // in memory already
 	if err != nil {
-		return nil, llm.Failed(ctx, err)
+		return nil, llm.WrapProviderError(ctx, err)
 	}
 	return answer, nil
 }

@@ -39,11 +39,11 @@ func decode(body []byte) (*llm.Reply, error) {
 		Thinking: max(c.Usage.Details.ReasoningTokens, 0),
 	}
 	if len(c.Choices) == 0 {
-		return llm.NewReply("", llm.EndWhole, "no choices", used)
+		return llm.NewReply("", llm.FinishComplete, "no choices", used)
 	}
 	choice := c.Choices[0]
 	if r := choice.Message.Refusal; r != nil && *r != "" {
-		return nil, llm.Blocked("reply", "refusal")
+		return nil, llm.BlockedError("reply", "refusal")
 	}
 	var text string
 	if choice.Message.Content != nil {
@@ -52,14 +52,14 @@ func decode(body []byte) (*llm.Reply, error) {
 	return llm.NewReply(text, endOf(choice.FinishReason), choice.FinishReason, used)
 }
 
-func endOf(finishReason string) llm.End {
+func endOf(finishReason string) llm.FinishReason {
 	switch finishReason {
 	case "length":
-		return llm.EndCut
+		return llm.FinishTruncated
 	case "content_filter":
-		return llm.EndBlocked
+		return llm.FinishBlocked
 	}
-	return llm.EndWhole
+	return llm.FinishComplete
 }
 
 // withoutThoughts takes the thoughts from the start of a text: a server that was

@@ -159,8 +159,10 @@ func Redirect(location string) Behaviour {
 // Huge replies with a text of so many bytes.
 func Huge(bytes int) Behaviour { return Behaviour{reply: reply{filler: bytes}} }
 
-// Bomb is Huge, compressed into next to nothing for whoever accepts gzip.
-func Bomb(bytes int) Behaviour { return Behaviour{reply: reply{filler: bytes, compressed: true}} }
+// CompressionBomb is Huge, compressed into next to nothing for whoever accepts gzip.
+func CompressionBomb(bytes int) Behaviour {
+	return Behaviour{reply: reply{filler: bytes, compressed: true}}
+}
 
 // Reset resets the connection instead of answering.
 func Reset() Behaviour { return Behaviour{fault: faultReset} }
@@ -174,14 +176,14 @@ func ResetMidway() Behaviour { return Behaviour{fault: faultMidway} }
 // ClosedMidway closes the connection before the end of the body.
 func ClosedMidway() Behaviour { return Behaviour{fault: faultCut} }
 
-// Mute says nothing until the client goes away.
-func Mute() Behaviour { return Behaviour{fault: faultMute} }
+// Hang says nothing until the client goes away.
+func Hang() Behaviour { return Behaviour{fault: faultMute} }
 
 // Silence sends headers and then nothing until the client goes away.
 func Silence() Behaviour { return Behaviour{fault: faultSilent} }
 
-// Drip sends headers and then a byte now and then, and never comes to an end.
-func Drip() Behaviour { return Behaviour{fault: faultDrip} }
+// SlowDrip sends headers and then a byte now and then, and never comes to an end.
+func SlowDrip() Behaviour { return Behaviour{fault: faultDrip} }
 
 // Held is the behaviour, kept back until h is released.
 func (b Behaviour) Held(h *Hold) Behaviour {

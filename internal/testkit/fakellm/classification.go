@@ -12,8 +12,8 @@ const (
 	ValidConfidence = 0.93
 )
 
-// Valid is a classification as the router asks for it.
-func Valid() string { return Classification(ValidIntent, ValidDomain, ValidConfidence) }
+// ValidReply is a classification as the router asks for it.
+func ValidReply() string { return Classification(ValidIntent, ValidDomain, ValidConfidence) }
 
 // Classification is the JSON of a classification with one domain.
 func Classification(intent, domain string, confidence float64) string {

@@ -23,7 +23,7 @@ const (
 	OrderAll    = "every agent"              // as many agents as a reply has room for
 )
 
-// Obey is the script of a model that belongs to the attacker. It takes every
+// ObeyInjections is the script of a model that belongs to the attacker. It takes every
 // text it is shown for an order and every name of the registry it is shown for
 // its own to give: it replies what brings the request to the agents the text
 // wishes for, as sure as can be. Of several texts the latest one with an order
@@ -38,9 +38,11 @@ const (
 //
 // A text that orders nothing is obeyed as if it said OrderAll. Asked for anything
 // but a classification, it repeats what it was told.
-func Obey() Script { return func(r *Request) Behaviour { return Text(obey(&r.Said)) } }
+func ObeyInjections() Script {
+	return func(r *Request) Behaviour { return Text(obey(&r.RequestContent)) }
+}
 
-func obey(said *Said) string {
+func obey(said *RequestContent) string {
 	p := readShown(said.User)
 	if len(p.agents) == 0 {
 		return said.User
@@ -112,7 +114,7 @@ func unquoted(line string) (plain string, values []string) {
 }
 
 // serve is the reply that serves the order in the text, if there is one.
-func (p *shown) serve(text string, said *Said) (string, bool) {
+func (p *shown) serve(text string, said *RequestContent) (string, bool) {
 	if at := strings.LastIndex(text, SayFrom); at >= 0 {
 		verbatim, _, _ := strings.Cut(text[at+len(SayFrom):], SayTo)
 		return verbatim, true
@@ -274,9 +276,9 @@ func firstObject(text string) string {
 	return text
 }
 
-// AskedFor is the request that a prompt of the router shows, "" where it shows
+// PromptedRequest is the request that a prompt of the router shows, "" where it shows
 // none.
-func AskedFor(r *Request) string {
+func PromptedRequest(r *Request) string {
 	p := readShown(r.User)
 	if !p.whole {
 		return ""

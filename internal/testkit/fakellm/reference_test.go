@@ -26,10 +26,10 @@ type reference struct {
 func openReference(slip string) Open {
 	return func(t *testing.T, s *Server) llm.Provider {
 		t.Helper()
-		header := map[Wire]string{Gemini: "X-Goog-Api-Key", OpenAI: "Authorization"}[s.Wire]
+		header := map[Protocol]string{Gemini: "X-Goog-Api-Key", OpenAI: "Authorization"}[s.Wire]
 		client, _, err := llm.NewHTTPClient(
 			llm.Config{Provider: string(s.Wire), Model: s.Model, BaseURL: s.URL, APIKey: llm.NewSecret(s.Key)},
-			llm.Wire{KeyHeader: header},
+			llm.Protocol{KeyHeader: header},
 		)
 		if err != nil {
 			t.Fatal(err)
@@ -40,7 +40,7 @@ func openReference(slip string) Open {
 }
 
 func TestSuitePassesTheReference(t *testing.T) {
-	for _, wire := range []Wire{Gemini, OpenAI} {
+	for _, wire := range []Protocol{Gemini, OpenAI} {
 		t.Run(string(wire), func(t *testing.T) { Suite(t, wire, openReference("")) })
 	}
 }

@@ -6,9 +6,9 @@ import (
 	"github.com/caprouter/caprouter/internal/llm"
 )
 
-// Scripted is something a model answers a classification with, and what is to
+// ReplyCase is something a model answers a classification with, and what is to
 // come of it when it answers every call so, the repair's included.
-type Scripted struct {
+type ReplyCase struct {
 	Name      string
 	Behaviour Behaviour
 	// WantReason is the reason code of the classification; "" = the reply is
@@ -24,19 +24,19 @@ type Scripted struct {
 }
 
 // Right reports whether a classification may have the reason.
-func (s *Scripted) Right(reason string) bool {
+func (s *ReplyCase) Right(reason string) bool {
 	return reason == s.WantReason || slices.Contains(s.Or, reason)
 }
 
-// Replies returns all of them, for a registry with the intent and the domain of
+// ReplyCases returns all of them, for a registry with the intent and the domain of
 // Valid.
-func Replies() []Scripted { return RepliesFor(ValidIntent, ValidDomain) }
+func ReplyCases() []ReplyCase { return ReplyCasesFor(ValidIntent, ValidDomain) }
 
-// RepliesFor returns all of them for a registry with that intent and domain. It
+// ReplyCasesFor returns all of them for a registry with that intent and domain. It
 // must not know an intent made_up or a domain made_up.
-func RepliesFor(intent, domain string) []Scripted {
+func ReplyCasesFor(intent, domain string) []ReplyCase {
 	d := defaults(intent, domain)
-	var all []Scripted
+	var all []ReplyCase
 	for _, list := range [][]row{
 		d.taken(), d.wrapped(), d.syntax(), d.names(), d.types(), d.vocabulary(), d.numbers(), d.counts(), d.subtaskSlips(), otherText(),
 	} {
@@ -56,8 +56,8 @@ type row struct {
 	intent     string // where it is not that of the registry
 }
 
-func (r row) scripted(intent string) Scripted {
-	s := Scripted{Name: r.name, Behaviour: Text(r.text), WantReason: r.want, Or: slices.Clone(r.or), WantIntent: r.intent}
+func (r row) scripted(intent string) ReplyCase {
+	s := ReplyCase{Name: r.name, Behaviour: Text(r.text), WantReason: r.want, Or: slices.Clone(r.or), WantIntent: r.intent}
 	if s.WantIntent == "" && s.Right("") {
 		s.WantIntent = intent
 	}
@@ -65,12 +65,12 @@ func (r row) scripted(intent string) Scripted {
 }
 
 // transport is what happens to a classification that is fine, or never comes.
-func (d draft) transport(intent string) []Scripted {
+func (d draft) transport(intent string) []ReplyCase {
 	valid := d.String()
-	taken := func(name string, b Behaviour) Scripted {
-		return Scripted{Name: name, Behaviour: b, WantIntent: intent}
+	taken := func(name string, b Behaviour) ReplyCase {
+		return ReplyCase{Name: name, Behaviour: b, WantIntent: intent}
 	}
-	all := []Scripted{
+	all := []ReplyCase{
 		taken("thoughts beside a valid text", Thoughts("The user wants a review. {\"intent\":\"made_up\"}", valid)),
 		taken("valid text in parts", Parts(valid[:7], valid[7:40], valid[40:])),
 		{Name: "MAX_TOKENS, cut", Behaviour: CutOff(valid[:len(valid)/2]), WantReason: llm.ReasonMaxTokens},
@@ -79,13 +79,13 @@ func (d draft) transport(intent string) []Scripted {
 		{Name: "MAX_TOKENS, whole by chance", Behaviour: CutOff(valid), WantReason: llm.ReasonMaxTokens, Or: []string{""}, WantIntent: intent},
 	}
 	for _, f := range providerFailures() {
-		all = append(all, Scripted{Name: f.name, Behaviour: f.does, WantReason: f.want[0], Or: f.want[1:]})
+		all = append(all, ReplyCase{Name: f.name, Behaviour: f.does, WantReason: f.want[0], Or: f.want[1:]})
 	}
 	for _, header := range []string{"1", "30", "Wed, 21 Oct 2015 07:28:00 GMT"} {
-		all = append(all, Scripted{Name: "429, Retry-After " + header, Behaviour: RateLimited(header), WantReason: llm.ReasonRateLimited})
+		all = append(all, ReplyCase{Name: "429, Retry-After " + header, Behaviour: RateLimited(header), WantReason: llm.ReasonRateLimited})
 	}
 	for _, f := range endless() {
-		all = append(all, Scripted{Name: f.name, Behaviour: f.does, WantReason: f.want[0], Endless: true})
+		all = append(all, ReplyCase{Name: f.name, Behaviour: f.does, WantReason: f.want[0], Endless: true})
 	}
 	return all
 }

@@ -15,7 +15,7 @@ import (
 func TestRepliesAreMany(t *testing.T) {
 	const least = 60
 	names, reasons := map[string]bool{}, map[string]int{}
-	for _, r := range Replies() {
+	for _, r := range ReplyCases() {
 		if names[r.Name] {
 			t.Errorf("two replies are named %q", r.Name)
 		}
@@ -45,7 +45,7 @@ func TestRepliesAreMany(t *testing.T) {
 }
 
 func TestRepliesSpeakOfTheRegistryAsked(t *testing.T) {
-	for _, r := range RepliesFor("cost_analysis", "azure") {
+	for _, r := range ReplyCasesFor("cost_analysis", "azure") {
 		text := strings.Join(r.Behaviour.reply.texts, "")
 		if r.Endless {
 			continue // nobody reads it
@@ -62,7 +62,7 @@ func TestRepliesSpeakOfTheRegistryAsked(t *testing.T) {
 // TestRepliesMeanWhatTheySay has every text judged by a strict reader that has
 // nothing to do with the router's.
 func TestRepliesMeanWhatTheySay(t *testing.T) {
-	for _, r := range Replies() {
+	for _, r := range ReplyCases() {
 		b := r.Behaviour
 		if b.failure != nil || b.raw != nil || b.fault != noFault || b.reply.finish != "" || b.reply.thought != "" || len(b.reply.texts) != 1 || b.hold != nil {
 			continue
@@ -136,8 +136,8 @@ func knowAll(domains []string) bool {
 
 // TestRepliesOnTheWire has every reply sent and read by a provider.
 func TestRepliesOnTheWire(t *testing.T) {
-	for _, wire := range []Wire{Gemini, OpenAI} {
-		for _, r := range Replies() {
+	for _, wire := range []Protocol{Gemini, OpenAI} {
+		for _, r := range ReplyCases() {
 			t.Run(string(wire)+"/"+r.Name, func(t *testing.T) {
 				s := Start(t, Config{Wire: wire, Script: Always(r.Behaviour)})
 				ctx, cancel := context.WithTimeout(t.Context(), patience)

@@ -29,11 +29,11 @@ type Request struct {
 	Header    http.Header
 	Body      []byte
 
-	Said
+	RequestContent
 }
 
-// Said is what a request says, whatever its wire.
-type Said struct {
+// RequestContent is what a request says, whatever its wire.
+type RequestContent struct {
 	Key             string
 	Model           string
 	System          string

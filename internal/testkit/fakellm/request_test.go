@@ -20,7 +20,7 @@ func TestRequestsAreChecked(t *testing.T) {
 	}
 	tests := []struct {
 		name       string
-		wire       Wire
+		wire       Protocol
 		path, body string
 		header     []string
 		status     int
@@ -30,7 +30,7 @@ func TestRequestsAreChecked(t *testing.T) {
 		{"wrong key", Gemini, geminiPath, geminiAsks, []string{"X-Goog-Api-Key", "x"}, 400, `"reason":"API_KEY_INVALID"`},
 		{"no key", OpenAI, openaiPath, openaiAsks, []string{"Authorization", ""}, 401, "You didn't provide an API key"},
 		{"wrong key", OpenAI, openaiPath, openaiAsks, []string{"Authorization", "Bearer sk-wrong"}, 401, `"code":"invalid_api_key"`},
-		{"wrong scheme", OpenAI, openaiPath, openaiAsks, []string{"Authorization", "Basic " + Key}, 401, `"code":"invalid_api_key"`},
+		{"wrong scheme", OpenAI, openaiPath, openaiAsks, []string{"Authorization", "Basic " + APIKey}, 401, `"code":"invalid_api_key"`},
 		{"unknown model", Gemini, "/v1beta/models/nope:generateContent", geminiAsks, nil, 404, `"status":"NOT_FOUND"`},
 		{"unknown model", OpenAI, openaiPath, strings.Replace(openaiAsks, OpenAIModel, "nope", 1), nil, 404, `"code":"model_not_found"`},
 		{"unknown path", Gemini, "/v1/models:batch", geminiAsks, nil, 404, "<!DOCTYPE html>"},
@@ -89,9 +89,9 @@ func TestRequestsAreRecorded(t *testing.T) {
 	}}
 	tests := []struct {
 		name string
-		wire Wire
+		wire Protocol
 		body string
-		want Said
+		want RequestContent
 	}{
 		{
 			"as the generated client writes it", Gemini,
@@ -99,8 +99,8 @@ func TestRequestsAreRecorded(t *testing.T) {
 				`"contents":[{"parts":[{"text":"one"}],"role":"user"},{"parts":[{"text":"reply"}],"role":"model"},{"parts":[{"text":"two"}]}],` +
 				`"generationConfig":{"candidateCount":1,"temperature":0.5,"maxOutputTokens":300,"responseMimeType":"application/json",` +
 				`"responseSchema":{"type":6,"properties":{"b":{"type":5,"items":{"type":2,"description":"n"}},"a":{"type":1,"enum":["x"],"format":"enum"}},"required":["a"]}}}`,
-			Said{
-				Key: Key, Model: GeminiModel, System: "sys", User: "one\ntwo", MIMEType: "application/json", MaxOutputTokens: 300, Temperature: &warm,
+			RequestContent{
+				Key: APIKey, Model: GeminiModel, System: "sys", User: "one\ntwo", MIMEType: "application/json", MaxOutputTokens: 300, Temperature: &warm,
 				Schema: schema, Optional: []string{"response_schema.b"},
 			},
 		},
@@ -108,7 +108,7 @@ func TestRequestsAreRecorded(t *testing.T) {
 			"with names and thinking", Gemini,
 			`{"contents":[{"parts":[{"text":"one"}]}],"generationConfig":{"thinkingConfig":{"thinkingBudget":0},"responseMimeType":"application/json",` +
 				`"responseSchema":{"type":"OBJECT","properties":{"a":{"type":"string","enum":["x"]},"b":{"type":"ARRAY","items":{"type":"NUMBER","description":"n"}}},"required":["a","b"],"propertyOrdering":["b","a"]}}}`,
-			Said{Key: Key, Model: GeminiModel, User: "one", MIMEType: "application/json", Schema: schema, Thinking: `{"thinkingBudget":0}`},
+			RequestContent{Key: APIKey, Model: GeminiModel, User: "one", MIMEType: "application/json", Schema: schema, Thinking: `{"thinkingBudget":0}`},
 		},
 		{
 			"all of it", OpenAI,
@@ -116,12 +116,12 @@ func TestRequestsAreRecorded(t *testing.T) {
 				`{"role":"user","content":"one"},{"role":"assistant","content":"reply"},{"role":"user","content":[{"type":"text","text":"tw"},{"type":"text","text":"o"}]}],` +
 				`"response_format":{"type":"json_schema","json_schema":{"name":"r","strict":true,"schema":{"type":"object","additionalProperties":false,` +
 				`"required":["a","b"],"properties":{"a":{"type":"string","enum":["x"]},"b":{"type":"array","items":{"type":"number","description":"n"}}}}}}}`,
-			Said{
-				Key: Key, Model: OpenAIModel, System: "sys", User: "one\ntwo", MIMEType: "application/json", MaxOutputTokens: 300, Temperature: &warm,
+			RequestContent{
+				Key: APIKey, Model: OpenAIModel, System: "sys", User: "one\ntwo", MIMEType: "application/json", MaxOutputTokens: 300, Temperature: &warm,
 				Schema: schema, Thinking: `"low"`,
 			},
 		},
-		{"JSON without a schema", OpenAI, openaiAsks[:len(openaiAsks)-1] + `,"response_format":{"type":"json_object"}}`, Said{Key: Key, Model: OpenAIModel, User: "hello", MIMEType: "application/json"}},
+		{"JSON without a schema", OpenAI, openaiAsks[:len(openaiAsks)-1] + `,"response_format":{"type":"json_object"}}`, RequestContent{Key: APIKey, Model: OpenAIModel, User: "hello", MIMEType: "application/json"}},
 	}
 	for _, tt := range tests {
 		t.Run(string(tt.wire)+"/"+tt.name, func(t *testing.T) {
@@ -131,7 +131,7 @@ func TestRequestsAreRecorded(t *testing.T) {
 				t.Fatalf("got %d %s, want 200", got.status, got.body)
 			}
 			r := s.Requests()[0]
-			if diff := cmp.Diff(tt.want, r.Said); diff != "" {
+			if diff := cmp.Diff(tt.want, r.RequestContent); diff != "" {
 				t.Errorf("request (-want +got):\n%s", diff)
 			}
 			if r.Operation != Generate || r.Method != http.MethodPost || !strings.HasSuffix(r.URL, path) || string(r.Body) != tt.body {
@@ -143,9 +143,9 @@ func TestRequestsAreRecorded(t *testing.T) {
 
 func TestPlacesOfAText(t *testing.T) {
 	s := Start(t, Config{NoKey: true})
-	send(t, s, http.MethodPost, geminiPath+"?key="+Key, strings.Replace(geminiAsks, "hello", Key, 1), "X-Trace", Key)
+	send(t, s, http.MethodPost, geminiPath+"?key="+APIKey, strings.Replace(geminiAsks, "hello", APIKey, 1), "X-Trace", APIKey)
 	want := []string{"X-Goog-Api-Key", "X-Trace", "body", "url"}
-	if diff := cmp.Diff(want, s.Requests()[0].Places(Key)); diff != "" {
+	if diff := cmp.Diff(want, s.Requests()[0].Places(APIKey)); diff != "" {
 		t.Errorf("places (-want +got):\n%s", diff)
 	}
 }

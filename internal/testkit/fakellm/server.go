@@ -10,13 +10,13 @@ import (
 	"testing"
 )
 
-// Wire is the API a server speaks.
-type Wire string
+// Protocol is the API a server speaks.
+type Protocol string
 
 // The wires.
 const (
-	Gemini Wire = "gemini"
-	OpenAI Wire = "openai"
+	Gemini Protocol = "gemini"
+	OpenAI Protocol = "openai"
 )
 
 // Models the servers have unless a Config says otherwise.
@@ -25,12 +25,12 @@ const (
 	OpenAIModel = "local-model"
 )
 
-// Key is the key the servers want unless a Config says otherwise.
-const Key = "fake-key-5Q2x8Zr7Lk1Nv4Tb"
+// APIKey is the key the servers want unless a Config says otherwise.
+const APIKey = "fake-key-5Q2x8Zr7Lk1Nv4Tb"
 
 // Config describes a server; its zero value is a Gemini that replies with Valid.
 type Config struct {
-	Wire   Wire
+	Wire   Protocol
 	Script Script // of calls for a reply; nil = Text(Valid())
 	// Models is the script of calls for the models there are; nil, or a
 	// Behaviour that is a reply, tells of Model.
@@ -43,7 +43,7 @@ type Config struct {
 // Server is a fake server. Its methods are safe for concurrent use. Key and Model
 // are what a client is to be given; a test that changes them gives it wrong ones.
 type Server struct {
-	Wire  Wire
+	Wire  Protocol
 	URL   string // as llm.base_url has it: of Gemini the root, of OpenAI with /v1
 	Key   string
 	Model string
@@ -81,12 +81,12 @@ type wire interface {
 func Start(t testing.TB, cfg Config) *Server {
 	t.Helper()
 	if cfg.Script == nil {
-		cfg.Script = Always(Text(Valid()))
+		cfg.Script = Always(Text(ValidReply()))
 	}
 	if cfg.Models == nil {
 		cfg.Models = Always(Behaviour{})
 	}
-	cfg.Wire, cfg.Key = cmp.Or(cfg.Wire, Gemini), cmp.Or(cfg.Key, Key)
+	cfg.Wire, cfg.Key = cmp.Or(cfg.Wire, Gemini), cmp.Or(cfg.Key, APIKey)
 	s := &Server{done: make(chan struct{})}
 	base := ""
 	switch cfg.Wire {

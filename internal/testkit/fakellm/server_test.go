@@ -62,7 +62,7 @@ func send(t *testing.T, s *Server, method, path, body string, header ...string) 
 }
 
 // pathAndBody is how a wire is asked for a reply.
-func pathAndBody(wire Wire) (path, body string) {
+func pathAndBody(wire Protocol) (path, body string) {
 	if wire == Gemini {
 		return geminiPath, geminiAsks
 	}
@@ -77,7 +77,7 @@ func TestEnvelopes(t *testing.T) {
 	const usage = `{"completion_tokens":30,"completion_tokens_details":{"reasoning_tokens":0},"prompt_tokens":120,"total_tokens":150}}`
 	tests := []struct {
 		name   string
-		wire   Wire
+		wire   Protocol
 		does   Behaviour
 		status int
 		want   string
@@ -237,7 +237,7 @@ func TestHoldKeepsRepliesBack(t *testing.T) {
 }
 
 func TestBombIsSmallOnTheWire(t *testing.T) {
-	s := Start(t, Config{Script: Always(Bomb(10 << 20))})
+	s := Start(t, Config{Script: Always(CompressionBomb(10 << 20))})
 	got := send(t, s, http.MethodPost, geminiPath, geminiAsks, "Accept-Encoding", "gzip")
 	if len(got.body) > 64<<10 || !bytes.HasPrefix([]byte(got.body), []byte{0x1f, 0x8b}) {
 		t.Errorf("got %d bytes, want less than 64 KiB of gzip", len(got.body))

@@ -37,7 +37,7 @@ type Open func(t *testing.T, s *Server) llm.Provider
 // Suite is what every provider has to pass: one HTTP exchange a call, whatever
 // comes of it; the right reason; what was said and no thoughts; the key in its
 // header and nowhere else.
-func Suite(t *testing.T, wire Wire, open Open) {
+func Suite(t *testing.T, wire Protocol, open Open) {
 	t.Run("replies", func(t *testing.T) { suiteReplies(t, wire, open) })
 	t.Run("failures", func(t *testing.T) { suiteFailures(t, wire, open) })
 	t.Run("retry after", func(t *testing.T) { suiteRetryAfter(t, wire, open) })
@@ -49,7 +49,7 @@ func Suite(t *testing.T, wire Wire, open Open) {
 	t.Run("concurrent", func(t *testing.T) { suiteConcurrent(t, wire, open) })
 }
 
-func suiteReplies(t *testing.T, wire Wire, open Open) {
+func suiteReplies(t *testing.T, wire Protocol, open Open) {
 	plain := contract.Tokens{Input: InputTokens, Output: TextTokens}
 	thought := contract.Tokens{Input: InputTokens, Output: TextTokens + ThinkingTokens, Thinking: ThinkingTokens}
 	long := strings.Repeat("long ", 100<<10)
@@ -58,10 +58,10 @@ func suiteReplies(t *testing.T, wire Wire, open Open) {
 		does Behaviour
 		want llm.Reply
 	}{
-		{"text", Text(Valid()), llm.Reply{Text: Valid(), Tokens: plain}},
+		{"text", Text(ValidReply()), llm.Reply{Text: ValidReply(), Tokens: plain}},
 		{"text as it is, white space and all", Text("\n a\u0000\ufeff\u202e \"\\ "), llm.Reply{Text: "\n a\u0000\ufeff\u202e \"\\ ", Tokens: plain}},
 		{"text in parts", Parts(`{"intent":`, `"code_review"}`), llm.Reply{Text: `{"intent":"code_review"}`, Tokens: plain}},
-		{"thoughts are no text", Thoughts("SECRET-THOUGHT {\"intent\":", Valid()), llm.Reply{Text: Valid(), Tokens: thought}},
+		{"thoughts are no text", Thoughts("SECRET-THOUGHT {\"intent\":", ValidReply()), llm.Reply{Text: ValidReply(), Tokens: thought}},
 		{"a long text", Text(long), llm.Reply{Text: long, Tokens: plain}},
 		{"cut off", CutOff(`{"intent":"co`), llm.Reply{Text: `{"intent":"co`, Truncated: true, Tokens: plain}},
 		{
@@ -85,7 +85,7 @@ func suiteReplies(t *testing.T, wire Wire, open Open) {
 	}
 }
 
-func suiteFailures(t *testing.T, wire Wire, open Open) {
+func suiteFailures(t *testing.T, wire Protocol, open Open) {
 	for _, tt := range providerFailures() {
 		t.Run(tt.name, func(t *testing.T) {
 			s := Start(t, Config{Wire: wire, Script: Always(tt.does)})
@@ -106,7 +106,7 @@ func suiteFailures(t *testing.T, wire Wire, open Open) {
 	}
 }
 
-func suiteRetryAfter(t *testing.T, wire Wire, open Open) {
+func suiteRetryAfter(t *testing.T, wire Protocol, open Open) {
 	tests := []struct {
 		name        string
 		does        Behaviour
@@ -134,7 +134,7 @@ func suiteRetryAfter(t *testing.T, wire Wire, open Open) {
 }
 
 // suiteDeadline: what never ends ends with the context's deadline.
-func suiteDeadline(t *testing.T, wire Wire, open Open) {
+func suiteDeadline(t *testing.T, wire Protocol, open Open) {
 	for _, tt := range endless() {
 		t.Run(tt.name, func(t *testing.T) {
 			s := Start(t, Config{Wire: wire, Script: Always(tt.does)})
@@ -151,7 +151,7 @@ func suiteDeadline(t *testing.T, wire Wire, open Open) {
 }
 
 // suiteCancel: a caller that leaves while the server is busy is told so.
-func suiteCancel(t *testing.T, wire Wire, open Open) {
+func suiteCancel(t *testing.T, wire Protocol, open Open) {
 	for _, tt := range endless() {
 		t.Run(tt.name, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -171,7 +171,7 @@ func suiteCancel(t *testing.T, wire Wire, open Open) {
 }
 
 // suiteConcurrent: one provider serves many.
-func suiteConcurrent(t *testing.T, wire Wire, open Open) {
+func suiteConcurrent(t *testing.T, wire Protocol, open Open) {
 	s := Start(t, Config{Wire: wire, Script: func(r *Request) Behaviour { return Text("to " + r.User) }})
 	p := open(t, s)
 	t.Run("calls", func(t *testing.T) {
@@ -222,7 +222,7 @@ func keepsQuiet(t *testing.T, err error) {
 	t.Helper()
 	for e := err; e != nil; e = errors.Unwrap(e) {
 		text := fmt.Sprintf("%v\n%+v\n%#v\n%s\n%q", e, e, e, e, e)
-		for _, secret := range []string{Key, "USER-ONLY", "SYSTEM-ONLY"} {
+		for _, secret := range []string{APIKey, "USER-ONLY", "SYSTEM-ONLY"} {
 			if strings.Contains(text, secret) {
 				t.Errorf("%T shows %q: %.400s", e, secret, text)
 			}

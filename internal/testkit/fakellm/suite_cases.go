@@ -129,7 +129,7 @@ func notAReply() []providerFailure {
 		{"an error object with 200", ErrorWith200(503), bad, 0},
 		{"a list with an error object with 200", Body(200, typeJSON, `[{"error":{"code":503,"message":"overloaded","status":"UNAVAILABLE"}}]`), bad, 0},
 		{"10 MB", Huge(10 << 20), bad, 0},
-		{"10 MB in a few KB of gzip", Bomb(10 << 20), bad, 0},
+		{"10 MB in a few KB of gzip", CompressionBomb(10 << 20), bad, 0},
 	}
 }
 
@@ -137,9 +137,9 @@ func notAReply() []providerFailure {
 func endless() []providerFailure {
 	timeout := []string{llm.ReasonTimeout}
 	return []providerFailure{
-		{"nothing at all", Mute(), timeout, 0},
+		{"nothing at all", Hang(), timeout, 0},
 		{"headers then silence", Silence(), timeout, 0},
-		{"slow drip", Drip(), timeout, 0},
-		{"an answer that is held up", Text(Valid()).Held(NewHold()), timeout, 0},
+		{"slow drip", SlowDrip(), timeout, 0},
+		{"an answer that is held up", Text(ValidReply()).Held(NewHold()), timeout, 0},
 	}
 }

@@ -11,14 +11,14 @@ import (
 
 // ClientSuite is what every provider has to pass below an llm.Client, which alone
 // repeats a call.
-func ClientSuite(t *testing.T, wire Wire, open Open) {
+func ClientSuite(t *testing.T, wire Protocol, open Open) {
 	t.Run("calls under failure", func(t *testing.T) { callsUnderFailure(t, wire, open) })
 	t.Run("recovers with one more call", func(t *testing.T) { recoversWithOneMoreCall(t, wire, open) })
 }
 
 // callsUnderFailure: nothing below the client multiplies the calls to a server
 // that fails under its load.
-func callsUnderFailure(t *testing.T, wire Wire, open Open) {
+func callsUnderFailure(t *testing.T, wire Protocol, open Open) {
 	for name, does := range map[string]Behaviour{
 		"429": Status(429), "503": Status(503), "reset": Reset(),
 		"429 that asks for a minute": QuotaExceeded(time.Minute),
@@ -44,7 +44,7 @@ func callsUnderFailure(t *testing.T, wire Wire, open Open) {
 
 // recoversWithOneMoreCall: one 503 and then a reply is exactly one more call, and
 // the caller sees no error.
-func recoversWithOneMoreCall(t *testing.T, wire Wire, open Open) {
+func recoversWithOneMoreCall(t *testing.T, wire Protocol, open Open) {
 	s := Start(t, Config{Wire: wire, Script: Sequence(Status(503), Text("fine"))})
 	c := llm.NewClient(llm.ClientConfig{}, open(t, s))
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)

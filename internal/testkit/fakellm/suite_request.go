@@ -31,7 +31,7 @@ func question() *llm.Request {
 }
 
 // suiteRequest: all of the request is sent, each part where it belongs.
-func suiteRequest(t *testing.T, wire Wire, open Open) {
+func suiteRequest(t *testing.T, wire Protocol, open Open) {
 	zero := 0.0
 	sent := func(t *testing.T, req *llm.Request) *Request {
 		t.Helper()
@@ -43,9 +43,9 @@ func suiteRequest(t *testing.T, wire Wire, open Open) {
 		return s.Requests()[0]
 	}
 	t.Run("of JSON", func(t *testing.T) {
-		got := sent(t, question()).Said
-		want := Said{
-			Key: Key, Model: got.Model, System: systemText, User: userText,
+		got := sent(t, question()).RequestContent
+		want := RequestContent{
+			Key: APIKey, Model: got.Model, System: systemText, User: userText,
 			MIMEType: "application/json", Schema: question().Schema, MaxOutputTokens: maxOutput, Temperature: &zero,
 		}
 		if diff := byName(want.Schema, got.Schema); diff != "" {
@@ -57,8 +57,8 @@ func suiteRequest(t *testing.T, wire Wire, open Open) {
 		}
 	})
 	t.Run("of text", func(t *testing.T) {
-		got := sent(t, &llm.Request{Purpose: contract.PurposeAnswer, System: systemText, User: userText, MaxOutputTokens: 600}).Said
-		want := Said{Key: Key, Model: got.Model, System: systemText, User: userText, MaxOutputTokens: 600, Temperature: &zero}
+		got := sent(t, &llm.Request{Purpose: contract.PurposeAnswer, System: systemText, User: userText, MaxOutputTokens: 600}).RequestContent
+		want := RequestContent{Key: APIKey, Model: got.Model, System: systemText, User: userText, MaxOutputTokens: 600, Temperature: &zero}
 		got.MIMEType = strings.TrimPrefix(got.MIMEType, "text/plain") // the default, said or not
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("request (-want +got):\n%s", diff)
@@ -78,8 +78,8 @@ func suiteRequest(t *testing.T, wire Wire, open Open) {
 }
 
 // suiteSecrets: the key is in its header, and nowhere else.
-func suiteSecrets(t *testing.T, wire Wire, open Open) {
-	header := map[Wire]string{Gemini: "X-Goog-Api-Key", OpenAI: "Authorization"}[wire]
+func suiteSecrets(t *testing.T, wire Protocol, open Open) {
+	header := map[Protocol]string{Gemini: "X-Goog-Api-Key", OpenAI: "Authorization"}[wire]
 	t.Run("key in its header alone", func(t *testing.T) {
 		s := Start(t, Config{Wire: wire})
 		if _, err := ask(t, open(t, s), question()); err != nil {
@@ -96,7 +96,7 @@ func suiteSecrets(t *testing.T, wire Wire, open Open) {
 	})
 	t.Run("wrong key", func(t *testing.T) {
 		s := Start(t, Config{Wire: wire, Key: "another-key-9Xw3"})
-		s.Key = Key
+		s.Key = APIKey
 		_, err := ask(t, open(t, s), question())
 		if e := wellFormed(t, err); e == nil || e.Reason != llm.ReasonUnauthorized {
 			t.Errorf("got %#v, want %s", e, llm.ReasonUnauthorized)
@@ -109,7 +109,7 @@ func suiteSecrets(t *testing.T, wire Wire, open Open) {
 }
 
 // suiteRedirect: nobody is followed elsewhere, with the key least of all.
-func suiteRedirect(t *testing.T, wire Wire, open Open) {
+func suiteRedirect(t *testing.T, wire Protocol, open Open) {
 	elsewhere := Start(t, Config{Wire: wire, NoKey: true})
 	s := Start(t, Config{Wire: wire, Script: func(r *Request) Behaviour {
 		root, _, _ := strings.Cut(elsewhere.URL, openaiBase)
