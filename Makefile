@@ -46,15 +46,15 @@ fuzz: ## Run every fuzz target for FUZZ_TIME; a failing input stays in testdata/
 bench: ## Run the benchmarks (BENCH=regexp BENCH_COUNT=6), then measure whole processes
 	go test -run '^$$' -bench '$(BENCH)' -benchmem -count $(BENCH_COUNT) \
 		$$(grep -rl --include='*_test.go' '^func Benchmark' . | xargs -n1 dirname | sort -u)
-	go run ./internal/bench
+	go run ./test/bench
 
 .PHONY: crash
 crash: ## Kill the router CRASH_CYCLES times with open requests and check that nothing is lost or done twice
-	go run ./internal/crash -cycles $(CRASH_CYCLES) -open 10000
+	go run ./test/crash -cycles $(CRASH_CYCLES) -open 10000
 
 .PHONY: overload
 overload: build ## Drive the router to five times its peak, and open slow connections to it
-	go run ./internal/overload -binary bin/caprouter
+	go run ./test/overload -binary bin/caprouter
 
 .PHONY: quality
 quality: build ## Print how well the lexical classifier does on the data sets of ../shared, where they are

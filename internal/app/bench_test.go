@@ -10,7 +10,7 @@ import (
 
 // BenchmarkHandle is the decision path without HTTP: a dry run, and a request
 // with its log line and metrics whose agent names no endpoint. Whole processes
-// are measured by internal/bench.
+// are measured by test/bench.
 func BenchmarkHandle(b *testing.B) {
 	for name, dryRun := range map[string]bool{"dry run": true, "with log and metrics": false} {
 		b.Run(name, func(b *testing.B) {

@@ -111,9 +111,9 @@ func levels() []level {
 		}},
 		{"commands", []row{
 			{pkg: "cmd/caprouter", why: "flags, then app or demo"},
-			{pkg: "internal/crash", why: "kills whole processes and checks that nothing is lost", only: []string{"contract", "internal/run", "internal/strictjson"}},
-			{pkg: "internal/overload", why: "drives whole processes beyond what they can do", only: []string{"contract", "internal/run", "internal/strictjson"}},
-			{pkg: "internal/bench", why: "measures whole processes, which it starts through app"},
+			{pkg: "test/crash", why: "kills whole processes and checks that nothing is lost", only: []string{"contract", "internal/run", "internal/strictjson"}},
+			{pkg: "test/overload", why: "drives whole processes beyond what they can do", only: []string{"contract", "internal/run", "internal/strictjson"}},
+			{pkg: "test/bench", why: "measures whole processes, which it starts through app"},
 			{pkg: "examples/agent", why: "an agent as other people write one", only: []string{"agentkit", "contract"}},
 			{pkg: "examples/golden", why: "routing tests as other people write them", only: []string{}},
 			{pkg: "examples", why: "files to copy; its tests hold them and the documents to the code of every room they speak of", only: []string{}},
@@ -188,7 +188,7 @@ func goroutineExceptions() []exception {
 		{place: "agentkit", what: "go", why: "the same"},
 		{place: "examples/agent", what: "go", why: "a program as other people write one: internal/run is not theirs to import"},
 		{place: "internal/store", what: "context.AfterFunc", why: "ends calls to an engine that is stopped; runs a cancel and nothing else"},
-		{place: "internal/bench", what: "context.AfterFunc", why: "ends a floor's server, which is measured without our plumbing"},
+		{place: "test/bench", what: "context.AfterFunc", why: "ends a floor's server, which is measured without our plumbing"},
 	}
 }
 
@@ -196,7 +196,7 @@ func goroutineExceptions() []exception {
 func jsonExceptions() []exception {
 	return []exception{
 		{place: "contract", why: "reads one string member that is optional and may be anything; imports the standard library only"},
-		{place: "internal/bench", why: "the floors are what one writes without us"},
+		{place: "test/bench", why: "the floors are what one writes without us"},
 		{place: "agentkit", why: "must not import internal/strictjson; what it decodes is the router's own JSON"},
 	}
 }
