@@ -145,7 +145,6 @@ func homes() []home {
 		{library: "github.com/go-playground/validator/v10", in: []string{"internal/strictjson"}, why: "one place turns tags into JSON pointers"},
 		{library: "gopkg.in/yaml.v3", in: []string{"internal/strictyaml"}, why: "takes aliases, merge keys and second documents unless it is told not to"},
 		{library: "github.com/golang-jwt/jwt/v5", in: []string{"internal/auth"}, why: "tokens are minted in one place"},
-		{library: "github.com/failsafe-go/failsafe-go", in: []string{"internal/resilience"}, why: "one retry layer, one meaning of open"},
 		{library: "github.com/google/generative-ai-go", in: []string{"internal/llm/gemini"}, why: "one provider, one home"},
 		{library: "google.golang.org/api", in: []string{"internal/llm/gemini"}, why: "comes with it"},
 		{library: "google.golang.org/genai", in: []string{"internal/llm/genai"}, why: "one provider, one home"},

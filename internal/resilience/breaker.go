@@ -3,145 +3,116 @@ package resilience
 import (
 	"context"
 	"errors"
-	"math"
 	"sync"
 	"time"
-
-	"github.com/failsafe-go/failsafe-go/circuitbreaker"
 )
 
-// The states of a Breaker, as State names them.
+// The states of a Breaker, as State returns them.
 const (
 	Closed   = "closed"
 	Open     = "open"
 	HalfOpen = "half_open"
 )
 
-// What an absent field of a BreakerConfig means.
+// Defaults of a BreakerConfig.
 const (
 	DefaultFailures = 5
 	DefaultOpenFor  = 10 * time.Second
 )
 
-// BreakerConfig says when a breaker opens and for how long. The zero value
-// works.
+// BreakerConfig specifies when a circuit breaker opens and for how long. The
+// zero value works.
 type BreakerConfig struct {
-	Failures int              // in a row that open it; 0 = DefaultFailures
-	OpenFor  time.Duration    // before a trial is let through; 0 = DefaultOpenFor
+	Failures int              // consecutive failures that open it; 0 = DefaultFailures
+	OpenFor  time.Duration    // before a probe is admitted; 0 = DefaultOpenFor
 	Now      func() time.Time // nil = time.Now
 }
 
-// Breaker refuses calls to a peer that has failed several times in a row, and
-// lets one trial at a time find out whether it is back. Its methods may be
-// called from any goroutine.
-//
-// The library counts and keeps the state. Time and trials are kept here: its
-// clock cannot be replaced, it has no way to give a trial back without a
-// verdict, and it takes the late verdict of a call from before the breaker
-// opened for the verdict of the trial.
+// Breaker is a circuit breaker: it rejects calls to a peer after consecutive
+// failures, and later admits one probe at a time to find out if the peer has
+// recovered. It is safe for concurrent use.
 type Breaker struct {
-	openFor time.Duration
-	now     func() time.Time
+	cfg BreakerConfig
 
 	mu        sync.Mutex
-	inner     circuitbreaker.CircuitBreaker[any]
-	openUntil time.Time
-	trial     uint64 // number of the trial under way; 0 = none
-	trials    uint64 // numbers given out
-	spoiled   bool   // a failure has counted and no success since
+	failures  int       // consecutive, while closed
+	tripped   bool      // open or half-open
+	openUntil time.Time // of a tripped breaker
+	probe     uint64    // number of the probe in flight; 0 = none
+	probes    uint64    // number of the latest probe
 }
 
-// Permit is the leave to make one call. The zero value is that of a call let
-// through by a closed breaker.
+// Permit admits one call. The zero value is the permit of a closed breaker.
 type Permit struct {
-	trial uint64 // 0 = an ordinary call
+	probe uint64 // 0 = an ordinary call
 }
 
-// IsProbe reports whether the call decides if the breaker closes again.
-func (p Permit) IsProbe() bool { return p.trial != 0 }
+// IsProbe reports whether the outcome of the call decides if the breaker closes.
+func (p Permit) IsProbe() bool { return p.probe != 0 }
 
 // NewBreaker returns a closed breaker.
 func NewBreaker(cfg BreakerConfig) *Breaker {
-	b := &Breaker{openFor: cfg.OpenFor, now: cfg.Now}
 	if cfg.Failures <= 0 {
 		cfg.Failures = DefaultFailures
 	}
-	if b.openFor <= 0 {
-		b.openFor = DefaultOpenFor
+	if cfg.OpenFor <= 0 {
+		cfg.OpenFor = DefaultOpenFor
 	}
-	if b.now == nil {
-		b.now = time.Now
+	if cfg.Now == nil {
+		cfg.Now = time.Now
 	}
-	b.inner = circuitbreaker.NewBuilder[any]().
-		WithFailureThreshold(uint(cfg.Failures)).
-		WithSuccessThreshold(1).
-		WithDelay(math.MaxInt64). // Allow says when it is over
-		Build()
-	return b
+	return &Breaker{cfg: cfg}
 }
 
-// Allow reports whether a call may be made now. Each permit must get exactly
-// one verdict: Success, Failure, Ignore or Record. A verdict that comes after
-// the breaker has changed its state no longer counts.
+// Allow reports whether a call may be made now. Each permit needs exactly one
+// RecordSuccess, RecordFailure, RecordError or Release. If the breaker has
+// changed its state in the meantime, that record is ignored.
 func (b *Breaker) Allow() (Permit, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.inner.IsClosed() {
+	switch {
+	case !b.tripped:
 		return Permit{}, true
+	case b.state() == Open || b.probe != 0:
+		return Permit{}, false
 	}
-	if b.inner.IsOpen() {
-		if b.now().Before(b.openUntil) {
-			return Permit{}, false
-		}
-		b.inner.HalfOpen()
-	}
-	if !b.inner.TryAcquirePermit() {
-		return Permit{}, false // another trial is under way
-	}
-	b.trials++
-	b.trial = b.trials
-	return Permit{trial: b.trial}, true
+	b.probes++
+	b.probe = b.probes
+	return Permit{probe: b.probe}, true
 }
 
-// RecordSuccess says that the peer did its part.
+// RecordSuccess records that the peer did its part, which closes the breaker.
 func (b *Breaker) RecordSuccess(p Permit) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.counts(p) {
-		b.inner.RecordSuccess()
-		b.spoiled = false
+	if b.consume(p) {
+		b.tripped, b.failures = false, 0
 	}
 }
 
-// RecordFailure says that the peer did not do its part.
+// RecordFailure records that the peer failed.
 func (b *Breaker) RecordFailure(p Permit) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if !b.counts(p) {
+	if !b.consume(p) {
 		return
 	}
-	b.inner.RecordFailure()
-	b.spoiled = true
-	if b.inner.IsOpen() {
-		b.openUntil = b.now().Add(b.openFor)
+	if b.failures++; p.IsProbe() || b.failures >= b.cfg.Failures {
+		b.tripped, b.openUntil = true, b.cfg.Now().Add(b.cfg.OpenFor)
 	}
 }
 
-// Release gives the permit back without a verdict: the call was cancelled, or
-// says nothing about the peer.
+// Release returns the permit without a result, because the call was cancelled or
+// its outcome does not depend on the peer. After a probe, the next call is the
+// probe.
 func (b *Breaker) Release(p Permit) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.counts(p) && p.IsProbe() {
-		// Entering the state anew is the library's only way to get a trial
-		// back. openUntil has passed and stays as it is.
-		b.inner.Open()
-		b.inner.HalfOpen()
-	}
+	b.consume(p)
 }
 
-// RecordError gives the verdict an error stands for: nil is Success,
-// context.Canceled is Ignore, anything else Failure.
+// RecordError records nil as a success, context.Canceled as a release, and any
+// other error as a failure.
 func (b *Breaker) RecordError(p Permit, err error) {
 	switch {
 	case err == nil:
@@ -153,48 +124,52 @@ func (b *Breaker) RecordError(p Permit, err error) {
 	}
 }
 
-// counts reports whether a verdict on p still matters, and takes the trial as
-// decided if it is p. The caller holds mu.
-func (b *Breaker) counts(p Permit) bool {
+// consume reports whether p counts in the present state, and ends the probe if
+// p is its permit. The caller holds mu.
+func (b *Breaker) consume(p Permit) bool {
 	if !p.IsProbe() {
-		return b.inner.IsClosed()
+		return !b.tripped
 	}
-	if p.trial != b.trial {
+	if p.probe != b.probe {
 		return false
 	}
-	b.trial = 0
+	b.probe = 0
 	return true
 }
 
-// State returns Closed, Open or HalfOpen. An open breaker whose time is over
-// is half open already: the next call is the trial.
+// State returns Closed, Open or HalfOpen. A breaker is half-open as soon as its
+// time has passed, because the next call is the probe.
 func (b *Breaker) State() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	return b.state()
+}
+
+func (b *Breaker) state() string {
 	switch {
-	case b.inner.IsClosed():
+	case !b.tripped:
 		return Closed
-	case b.inner.IsOpen() && b.now().Before(b.openUntil):
+	case b.probe == 0 && b.cfg.Now().Before(b.openUntil):
 		return Open
 	}
 	return HalfOpen
 }
 
-// OpenUntil returns when the first trial is let through; the zero time when
-// the breaker is not open.
+// OpenUntil returns when the first probe is admitted, or the zero time if the
+// breaker is not open.
 func (b *Breaker) OpenUntil() time.Time {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.inner.IsOpen() && b.now().Before(b.openUntil) {
+	if b.state() == Open {
 		return b.openUntil
 	}
 	return time.Time{}
 }
 
-// IsFresh reports whether the breaker is closed and no failure has come since the
-// last success: it then knows nothing a new breaker would not.
+// IsFresh reports whether the breaker is closed with no failure since the last
+// success. It can then be replaced by a new one.
 func (b *Breaker) IsFresh() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.inner.IsClosed() && !b.spoiled
+	return !b.tripped && b.failures == 0
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/caprouter/caprouter/internal/resilience"
 )
 
-// clock is a time that moves when it is told to.
+// clock is a manual clock.
 type clock struct{ ns atomic.Int64 }
 
 func newClock() *clock {
@@ -25,25 +25,25 @@ func newClock() *clock {
 func (c *clock) Now() time.Time          { return time.Unix(0, c.ns.Load()) }
 func (c *clock) Advance(d time.Duration) { c.ns.Add(int64(d)) }
 
-// breaker opens after three failures for ten seconds.
-func breaker() (*resilience.Breaker, *clock) {
+// newTestBreaker returns a breaker that opens after three failures for ten seconds.
+func newTestBreaker() (*resilience.Breaker, *clock) {
 	c := newClock()
 	return resilience.NewBreaker(resilience.BreakerConfig{Failures: 3, OpenFor: 10 * time.Second, Now: c.Now}), c
 }
 
-func allow(t *testing.T, b *resilience.Breaker) resilience.Permit {
+func mustAllow(t *testing.T, b *resilience.Breaker) resilience.Permit {
 	t.Helper()
 	p, ok := b.Allow()
 	if !ok {
-		t.Fatalf("Allow refused in state %s; want a permit", b.State())
+		t.Fatalf("Allow rejected the call in state %s, want a permit", b.State())
 	}
 	return p
 }
 
-func refuse(t *testing.T, b *resilience.Breaker) {
+func wantRejected(t *testing.T, b *resilience.Breaker) {
 	t.Helper()
 	if _, ok := b.Allow(); ok {
-		t.Fatalf("Allow let a call through (state now %s); want a refusal", b.State())
+		t.Fatalf("Allow admitted the call in state %s, want a rejection", b.State())
 	}
 }
 
@@ -54,116 +54,116 @@ func wantState(t *testing.T, b *resilience.Breaker, want string) {
 	}
 }
 
-func fail(t *testing.T, b *resilience.Breaker, times int) {
+func recordFailures(t *testing.T, b *resilience.Breaker, times int) {
 	t.Helper()
 	for range times {
-		b.RecordFailure(allow(t, b))
+		b.RecordFailure(mustAllow(t, b))
 	}
 }
 
-func TestBreakerOpensAfterFailuresInARow(t *testing.T) {
-	b, c := breaker()
-	fail(t, b, 2)
+func TestBreaker_OpensAfterConsecutiveFailures(t *testing.T) {
+	b, c := newTestBreaker()
+	recordFailures(t, b, 2)
 	wantState(t, b, resilience.Closed)
 	if got := b.OpenUntil(); !got.IsZero() {
 		t.Errorf("OpenUntil() of a closed breaker = %v, want zero", got)
 	}
-	fail(t, b, 1)
+	recordFailures(t, b, 1)
 	wantState(t, b, resilience.Open)
 	if got, want := b.OpenUntil(), c.Now().Add(10*time.Second); !got.Equal(want) {
 		t.Errorf("OpenUntil() = %v, want %v", got, want)
 	}
-	refuse(t, b)
+	wantRejected(t, b)
 	c.Advance(10*time.Second - 1)
-	refuse(t, b)
+	wantRejected(t, b)
 }
 
-func TestBreakerCountsOnlyFailuresInARow(t *testing.T) {
-	b, _ := breaker()
+func TestBreaker_SuccessResetsFailureCount(t *testing.T) {
+	b, _ := newTestBreaker()
 	for range 10 {
-		fail(t, b, 2)
-		b.RecordSuccess(allow(t, b))
+		recordFailures(t, b, 2)
+		b.RecordSuccess(mustAllow(t, b))
 	}
 	wantState(t, b, resilience.Closed)
-	fail(t, b, 2)
-	b.Release(allow(t, b)) // says nothing, so it neither counts nor resets
-	fail(t, b, 1)
+	recordFailures(t, b, 2)
+	b.Release(mustAllow(t, b)) // neither counts nor resets
+	recordFailures(t, b, 1)
 	wantState(t, b, resilience.Open)
 }
 
-func TestBreakerTrial(t *testing.T) {
+func TestBreaker_ProbeResultDecidesState(t *testing.T) {
 	for _, tc := range []struct {
-		name    string
-		verdict func(*resilience.Breaker, resilience.Permit)
-		want    string
+		name   string
+		record func(*resilience.Breaker, resilience.Permit)
+		want   string
 	}{
 		{"success closes", (*resilience.Breaker).RecordSuccess, resilience.Closed},
 		{"failure opens again", (*resilience.Breaker).RecordFailure, resilience.Open},
-		{"no verdict leaves it half open", (*resilience.Breaker).Release, resilience.HalfOpen},
+		{"release stays half open", (*resilience.Breaker).Release, resilience.HalfOpen},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			b, c := breaker()
-			fail(t, b, 3)
+			b, c := newTestBreaker()
+			recordFailures(t, b, 3)
 			c.Advance(10 * time.Second)
 			wantState(t, b, resilience.HalfOpen)
 			if got := b.OpenUntil(); !got.IsZero() {
-				t.Errorf("OpenUntil() of a half open breaker = %v, want zero", got)
+				t.Errorf("OpenUntil() of a half-open breaker = %v, want zero", got)
 			}
-			p := allow(t, b)
+			p := mustAllow(t, b)
 			if !p.IsProbe() {
-				t.Error("the permit of a half open breaker is no trial")
+				t.Error("the permit of a half-open breaker is not a probe")
 			}
-			refuse(t, b) // one trial at a time
-			tc.verdict(b, p)
+			wantRejected(t, b) // one probe at a time
+			tc.record(b, p)
 			wantState(t, b, tc.want)
 
-			tc.verdict(b, p) // a second verdict on one permit does nothing
+			tc.record(b, p) // a second record on one permit is ignored
 			wantState(t, b, tc.want)
 			switch tc.want {
 			case resilience.Closed:
-				fail(t, b, 2) // the count starts anew
+				recordFailures(t, b, 2) // the count restarts
 				wantState(t, b, resilience.Closed)
 			case resilience.Open:
-				refuse(t, b)
+				wantRejected(t, b)
 				if got, want := b.OpenUntil(), c.Now().Add(10*time.Second); !got.Equal(want) {
 					t.Errorf("OpenUntil() = %v, want a full period from now, %v", got, want)
 				}
 			case resilience.HalfOpen:
-				b.RecordSuccess(allow(t, b))
+				b.RecordSuccess(mustAllow(t, b))
 				wantState(t, b, resilience.Closed)
 			}
 		})
 	}
 }
 
-// A slow call from before the breaker opened must not speak for the trial.
-func TestBreakerLateVerdicts(t *testing.T) {
-	verdicts := map[string]func(*resilience.Breaker, resilience.Permit){
+// A slow call from before the breaker opened must not decide for the probe.
+func TestBreaker_IgnoresResultsFromBeforeStateChange(t *testing.T) {
+	records := map[string]func(*resilience.Breaker, resilience.Permit){
 		"success": (*resilience.Breaker).RecordSuccess,
 		"failure": (*resilience.Breaker).RecordFailure,
-		"ignore":  (*resilience.Breaker).Release,
+		"release": (*resilience.Breaker).Release,
 	}
-	for name, late := range verdicts {
+	for name, late := range records {
 		t.Run(name, func(t *testing.T) {
-			b, c := breaker()
-			slow := allow(t, b)
-			fail(t, b, 3)
+			b, c := newTestBreaker()
+			slow := mustAllow(t, b)
+			recordFailures(t, b, 3)
 			c.Advance(10 * time.Second)
-			trial := allow(t, b)
+			probe := mustAllow(t, b)
 			late(b, slow)
 			wantState(t, b, resilience.HalfOpen)
-			refuse(t, b) // the trial is still out
-			b.RecordSuccess(trial)
+			wantRejected(t, b) // the probe is in flight
+			b.RecordSuccess(probe)
 			wantState(t, b, resilience.Closed)
 		})
 	}
-	t.Run("an older trial", func(t *testing.T) {
-		b, c := breaker()
-		fail(t, b, 3)
+	t.Run("an older probe", func(t *testing.T) {
+		b, c := newTestBreaker()
+		recordFailures(t, b, 3)
 		c.Advance(10 * time.Second)
-		first := allow(t, b)
+		first := mustAllow(t, b)
 		b.Release(first)
-		second := allow(t, b)
+		second := mustAllow(t, b)
 		b.RecordSuccess(first)
 		wantState(t, b, resilience.HalfOpen)
 		b.RecordFailure(second)
@@ -171,7 +171,7 @@ func TestBreakerLateVerdicts(t *testing.T) {
 	})
 }
 
-func TestBreakerRecord(t *testing.T) {
+func TestBreaker_RecordErrorMapsErrorToResult(t *testing.T) {
 	for _, tc := range []struct {
 		name string
 		err  error
@@ -180,101 +180,101 @@ func TestBreakerRecord(t *testing.T) {
 		{"nil", nil, resilience.Closed},
 		{"an error", errors.New("refused"), resilience.Open},
 		{"a deadline", context.DeadlineExceeded, resilience.Open},
-		{"the caller left", fmt.Errorf("post: %w", context.Canceled), resilience.HalfOpen},
+		{"canceled by the caller", fmt.Errorf("post: %w", context.Canceled), resilience.HalfOpen},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			b, c := breaker()
-			fail(t, b, 3)
+			b, c := newTestBreaker()
+			recordFailures(t, b, 3)
 			c.Advance(10 * time.Second)
-			b.RecordError(allow(t, b), tc.err)
+			b.RecordError(mustAllow(t, b), tc.err)
 			wantState(t, b, tc.want)
 		})
 	}
 }
 
-func TestBreakerClean(t *testing.T) {
-	b, c := breaker()
-	want := func(when string, clean bool) {
+func TestBreaker_IsFreshOnlyWithoutFailures(t *testing.T) {
+	b, c := newTestBreaker()
+	want := func(when string, fresh bool) {
 		t.Helper()
-		if got := b.IsFresh(); got != clean {
-			t.Fatalf("Clean() = %v %s, want %v", got, when, clean)
+		if got := b.IsFresh(); got != fresh {
+			t.Fatalf("IsFresh() = %v %s, want %v", got, when, fresh)
 		}
 	}
 	want("when new", true)
-	b.RecordSuccess(allow(t, b))
+	b.RecordSuccess(mustAllow(t, b))
 	want("after a success", true)
-	fail(t, b, 1)
+	recordFailures(t, b, 1)
 	want("after a failure", false)
-	b.RecordSuccess(allow(t, b))
+	b.RecordSuccess(mustAllow(t, b))
 	want("after a failure and a success", true)
-	fail(t, b, 3)
+	recordFailures(t, b, 3)
 	want("when open", false)
 	c.Advance(10 * time.Second)
-	p := allow(t, b)
-	want("when half open", false)
+	p := mustAllow(t, b)
+	want("when half-open", false)
 	b.RecordSuccess(p)
-	want("after the trial succeeded", true)
+	want("after the probe succeeded", true)
 }
 
-func TestBreakerDefaults(t *testing.T) {
+func TestBreaker_ZeroConfigUsesDefaults(t *testing.T) {
 	b := resilience.NewBreaker(resilience.BreakerConfig{})
 	before := time.Now()
-	fail(t, b, resilience.DefaultFailures-1)
+	recordFailures(t, b, resilience.DefaultFailures-1)
 	wantState(t, b, resilience.Closed)
-	fail(t, b, 1)
+	recordFailures(t, b, 1)
 	wantState(t, b, resilience.Open)
 	if got, least := b.OpenUntil(), before.Add(resilience.DefaultOpenFor); got.Before(least) {
 		t.Errorf("OpenUntil() = %v, want %v or later", got, least)
 	}
 }
 
-// model is the breaker of the package comment, written down naively.
+// model is a simple implementation of the state machine in the package comment.
 type model struct {
 	failures  int
 	open      bool
 	openUntil time.Time
-	trial     int // index of the permit on trial; -1 = none
+	probe     int // index of the permit of the probe; -1 = none
 }
 
 type issued struct {
 	permit resilience.Permit
-	trial  bool
+	probe  bool
 }
 
-func TestBreakerIsItsModel(t *testing.T) {
+func TestBreaker_MatchesModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		limit := rapid.IntRange(1, 4).Draw(t, "failures")
 		c := newClock()
 		b := resilience.NewBreaker(resilience.BreakerConfig{Failures: limit, OpenFor: 10 * time.Second, Now: c.Now})
-		m := model{trial: -1}
+		m := model{probe: -1}
 		var out []issued // every permit, by index
 		for range rapid.IntRange(1, 60).Draw(t, "steps") {
-			switch rapid.SampledFrom([]string{"allow", "allow", "verdict", "verdict", "wait"}).Draw(t, "step") {
+			switch rapid.SampledFrom([]string{"allow", "allow", "record", "record", "wait"}).Draw(t, "step") {
 			case "allow":
-				want := !m.open || m.trial < 0 && !c.Now().Before(m.openUntil)
+				want := !m.open || m.probe < 0 && !c.Now().Before(m.openUntil)
 				p, ok := b.Allow()
 				if ok != want {
 					t.Fatalf("Allow() = %v, want %v in %+v", ok, want, m)
 				}
 				if ok {
 					if m.open {
-						m.trial = len(out)
+						m.probe = len(out)
 					}
 					out = append(out, issued{p, m.open})
 				}
-			case "verdict":
+			case "record":
 				if len(out) == 0 {
 					continue
 				}
 				i := rapid.IntRange(0, len(out)-1).Draw(t, "permit")
-				verdict := rapid.SampledFrom([]string{"success", "failure", "ignore"}).Draw(t, "verdict")
-				m.verdict(i, out[i].trial, verdict, limit, c.Now())
-				switch verdict {
+				result := rapid.SampledFrom([]string{"success", "failure", "release"}).Draw(t, "record")
+				m.record(i, out[i].probe, result, limit, c.Now())
+				switch result {
 				case "success":
 					b.RecordSuccess(out[i].permit)
 				case "failure":
 					b.RecordFailure(out[i].permit)
-				case "ignore":
+				case "release":
 					b.Release(out[i].permit)
 				}
 			case "wait":
@@ -284,25 +284,25 @@ func TestBreakerIsItsModel(t *testing.T) {
 				t.Fatalf("State() = %s, want %s in %+v", got, want, m)
 			}
 			if got, want := b.IsFresh(), !m.open && m.failures == 0; got != want {
-				t.Fatalf("Clean() = %v, want %v in %+v", got, want, m)
+				t.Fatalf("IsFresh() = %v, want %v in %+v", got, want, m)
 			}
 		}
 	})
 }
 
-func (m *model) verdict(permit int, trial bool, verdict string, limit int, now time.Time) {
+func (m *model) record(permit int, probe bool, result string, limit int, now time.Time) {
 	switch {
-	case trial && m.trial != permit, !trial && m.open:
-		return // too late
+	case probe && m.probe != permit, !probe && m.open:
+		return // recorded too late
 	}
-	if trial {
-		m.trial = -1
+	if probe {
+		m.probe = -1
 	}
-	switch verdict {
+	switch result {
 	case "success":
 		m.open, m.failures = false, 0
 	case "failure":
-		if m.failures++; trial || m.failures >= limit {
+		if m.failures++; probe || m.failures >= limit {
 			m.open, m.openUntil = true, now.Add(10*time.Second)
 		}
 	}
@@ -312,28 +312,28 @@ func (m *model) state(now time.Time) string {
 	switch {
 	case !m.open:
 		return resilience.Closed
-	case m.trial < 0 && now.Before(m.openUntil):
+	case m.probe < 0 && now.Before(m.openUntil):
 		return resilience.Open
 	}
 	return resilience.HalfOpen
 }
 
-// However many ask at once, a half open breaker lets one through.
-func TestBreakerConcurrentTrial(t *testing.T) {
-	b, c := breaker()
+// A half-open breaker admits one of many concurrent calls.
+func TestBreaker_AdmitsOneProbeUnderConcurrency(t *testing.T) {
+	b, c := newTestBreaker()
 	for round := range 50 {
-		fail(t, b, 3)
+		recordFailures(t, b, 3)
 		c.Advance(10 * time.Second)
 		var (
 			admitted atomic.Int64
-			trial    atomic.Pointer[resilience.Permit]
+			probe    atomic.Pointer[resilience.Permit]
 			wg       sync.WaitGroup
 		)
 		for range 16 {
 			wg.Go(func() {
 				if p, ok := b.Allow(); ok {
 					admitted.Add(1)
-					trial.Store(&p)
+					probe.Store(&p)
 				}
 				b.State()
 				b.OpenUntil()
@@ -341,9 +341,9 @@ func TestBreakerConcurrentTrial(t *testing.T) {
 		}
 		wg.Wait()
 		if got := admitted.Load(); got != 1 {
-			t.Fatalf("round %d: %d calls were let through, want 1", round, got)
+			t.Fatalf("round %d: admitted %d calls, want 1", round, got)
 		}
-		b.RecordSuccess(*trial.Load())
+		b.RecordSuccess(*probe.Load())
 	}
 }
 

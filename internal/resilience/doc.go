@@ -1,27 +1,24 @@
-// Package resilience keeps one failing peer from costing everybody: a circuit
-// breaker that stops asking, and a bounded retry. It wraps failsafe-go and
-// settles once what that library leaves to each use of it. What counts as a
-// failure of a peer, and which failure may be repeated, is the caller's to say.
+// Package resilience contains a circuit breaker and a bounded retry for calls to
+// other processes. The caller decides which outcome counts as a failure of the
+// peer, and which failure may be retried. In both, context.Canceled is not a
+// failure of the peer: it neither opens a breaker nor is it retried.
 //
-// A caller who leaves is nobody's failure: context.Canceled neither opens a
-// breaker nor is it retried.
+// The states of a [Breaker]:
 //
-// The breaker:
-//
-//	         Failures in a row
+//	         consecutive failures
 //	closed ──────────────────────▶ open ◀──────────────┐
-//	  ▲                              │ OpenFor passed   │ the trial failed
-//	  │      the trial succeeded     ▼                  │
+//	  ▲                              │ OpenFor passed   │ the probe failed
+//	  │      the probe succeeded     ▼                  │
 //	  └────────────────────────── half_open ────────────┘
-//	                                 │  ▲ the trial was cancelled: no
-//	                                 └──┘ verdict, the next call is the trial
+//	                                 │  ▲ the probe was released without
+//	                                 └──┘ a result: the next call probes
 //
-// Each admitted call holds a [Permit] and ends with one verdict on it:
+// Each admitted call holds a [Permit] and records one result on it:
 //
 //	permit, ok := breaker.Allow()
 //	if !ok {
 //		return errUnavailable
 //	}
 //	err := call(ctx)
-//	breaker.Record(permit, err) // or Success, Failure, Ignore
+//	breaker.RecordError(permit, err) // or RecordSuccess, RecordFailure, Release
 package resilience

@@ -5,78 +5,49 @@ import (
 	"errors"
 	"math/rand/v2"
 	"time"
-
-	"github.com/failsafe-go/failsafe-go"
-	"github.com/failsafe-go/failsafe-go/retrypolicy"
 )
 
-// RetryConfig says how often and how patiently something is tried. The zero
-// value tries once.
+// RetryConfig specifies how often and after which delay a call is retried. The
+// zero value makes one attempt.
 type RetryConfig struct {
-	MaxAttempts int           // in all; less than 2 = no retry
-	Backoff     time.Duration // before the second try, doubled before each further one
+	MaxAttempts int           // including the first; less than 2 = no retry
+	Backoff     time.Duration // before the second attempt, doubled for each further one
 	MaxBackoff  time.Duration // bound of the doubling; 0 = Backoff
 
-	// Retryable reports whether another try may help; nil = always. It is not
-	// asked about context.Canceled.
+	// Retryable reports whether another attempt may succeed; nil = always. It is
+	// not called for context.Canceled.
 	Retryable func(error) bool
-	// AtLeast is how long the peer itself asked to be left alone (Retry-After);
-	// nil = it does not say.
+	// MinDelay returns the delay that the peer requests (Retry-After); nil = none.
 	MinDelay func(error) time.Duration
 }
 
-// Retry calls fn until it returns nil, with try counting from 1, and returns
-// the last error of fn. It gives up when the tries are used up, when the error
-// is not retryable, when ctx ends, and when the wait before the next try would
-// outlast the deadline of ctx: that wait could only make a late answer later.
+// Retry calls fn with attempt = 1, 2, … until it returns nil, and returns the
+// last error of fn. It stops if the attempts are used up, if the error is not
+// retryable, if ctx ends, or if the delay before the next attempt would exceed
+// the deadline of ctx, because waiting would only make the error late.
 //
-// Waits are jittered: half of each backoff is fixed, half is random.
-func Retry(ctx context.Context, cfg RetryConfig, fn func(ctx context.Context, try int) error) error {
-	var (
-		last error
-		try  int
-	)
-	attempt := func() error {
-		try++
-		last = fn(ctx, try)
-		return last
-	}
-	// The first try is made before there is a policy: most need no second one.
-	if err := attempt(); err == nil || cfg.MaxAttempts < 2 {
-		return err
-	}
-	var wait time.Duration
-	again := func(_ any, err error) bool {
-		if err == nil || errors.Is(err, context.Canceled) || cfg.Retryable != nil && !cfg.Retryable(err) {
-			return false
-		}
-		wait = cfg.wait(err, try)
-		deadline, ok := ctx.Deadline()
-		return !ok || time.Until(deadline) > wait
-	}
-	policy := retrypolicy.NewBuilder[any]().
-		WithMaxAttempts(cfg.MaxAttempts).
-		ReturnLastFailure().
-		HandleIf(again).
-		WithDelayFunc(func(failsafe.ExecutionAttempt[any]) time.Duration { return wait }).
-		Build()
-	// The library answers with the context's error where ctx ended during or
-	// after fn. What fn itself said is worth more, and may be success.
-	first := last
-	_ = failsafe.With[any](policy).WithContext(ctx).Run(func() error {
-		if err := first; err != nil {
-			first = nil
+// Half of each backoff is fixed and half is random.
+func Retry(ctx context.Context, cfg RetryConfig, fn func(ctx context.Context, attempt int) error) error {
+	for attempt := 1; ; attempt++ {
+		err := fn(ctx, attempt)
+		if err == nil || attempt >= cfg.MaxAttempts || !cfg.retryable(err) {
 			return err
 		}
-		return attempt()
-	})
-	return last
+		delay := cfg.delay(err, attempt)
+		if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) <= delay || !sleep(ctx, delay) {
+			return err
+		}
+	}
 }
 
-// wait is the pause after try failed with err.
-func (cfg *RetryConfig) wait(err error, try int) time.Duration {
+func (cfg *RetryConfig) retryable(err error) bool {
+	return !errors.Is(err, context.Canceled) && (cfg.Retryable == nil || cfg.Retryable(err))
+}
+
+// delay returns the pause after the attempt that failed with err.
+func (cfg *RetryConfig) delay(err error, attempt int) time.Duration {
 	d := cfg.Backoff
-	for range try - 1 {
+	for range attempt - 1 {
 		d = min(2*d, max(cfg.Backoff, cfg.MaxBackoff))
 	}
 	if half := d / 2; half > 0 {
@@ -86,4 +57,15 @@ func (cfg *RetryConfig) wait(err error, try int) time.Duration {
 		d = max(d, cfg.MinDelay(err))
 	}
 	return d
+}
+
+// sleep waits for d and reports whether ctx is still active.
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+	return ctx.Err() == nil
 }

@@ -15,8 +15,8 @@ import (
 )
 
 var (
-	errOnce  = errors.New("worth another try")
-	errFatal = errors.New("not worth another try")
+	errTransient = errors.New("transient")
+	errPermanent = errors.New("permanent")
 )
 
 // busy is an error with a Retry-After.
@@ -24,58 +24,57 @@ type busy time.Duration
 
 func (b busy) Error() string { return "busy for " + time.Duration(b).String() }
 
-func askedFor(err error) time.Duration {
+func retryAfterOf(err error) time.Duration {
 	if b, ok := errors.AsType[busy](err); ok {
 		return time.Duration(b)
 	}
 	return 0
 }
 
-func TestRetry(t *testing.T) {
+func TestRetry_StopsByAttemptsAndError(t *testing.T) {
 	cfg := resilience.RetryConfig{
 		MaxAttempts: 3,
-		Retryable:   func(err error) bool { return !errors.Is(err, errFatal) },
+		Retryable:   func(err error) bool { return !errors.Is(err, errPermanent) },
 	}
 	for _, tc := range []struct {
-		name  string
-		cfg   resilience.RetryConfig
-		errs  []error // what fn returns, try by try
-		tries int
-		want  error
+		name     string
+		cfg      resilience.RetryConfig
+		errs     []error // result of fn for each attempt
+		attempts int
+		want     error
 	}{
 		{"success at once", cfg, []error{nil}, 1, nil},
-		{"success in the end", cfg, []error{errOnce, errOnce, nil}, 3, nil},
-		{"tries used up", cfg, []error{errOnce, errOnce, busy(0)}, 3, busy(0)},
-		{"not retryable", cfg, []error{errFatal, nil}, 1, errFatal},
-		{"not retryable the second time", cfg, []error{errOnce, errFatal, nil}, 2, errFatal},
-		{"cancelled is never retried", cfg, []error{fmt.Errorf("post: %w", context.Canceled), nil}, 1, context.Canceled},
-		{"a deadline of its own is", cfg, []error{context.DeadlineExceeded, nil}, 2, nil},
-		{"the zero value tries once", resilience.RetryConfig{}, []error{errOnce, nil}, 1, errOnce},
-		{"without a predicate everything is retried", resilience.RetryConfig{MaxAttempts: 2}, []error{errFatal, nil}, 2, nil},
+		{"success after failures", cfg, []error{errTransient, errTransient, nil}, 3, nil},
+		{"attempts used up", cfg, []error{errTransient, errTransient, busy(0)}, 3, busy(0)},
+		{"not retryable", cfg, []error{errPermanent, nil}, 1, errPermanent},
+		{"second error not retryable", cfg, []error{errTransient, errPermanent, nil}, 2, errPermanent},
+		{"canceled is not retried", cfg, []error{fmt.Errorf("post: %w", context.Canceled), nil}, 1, context.Canceled},
+		{"deadline of the attempt is retried", cfg, []error{context.DeadlineExceeded, nil}, 2, nil},
+		{"zero config makes one attempt", resilience.RetryConfig{}, []error{errTransient, nil}, 1, errTransient},
+		{"no predicate retries every error", resilience.RetryConfig{MaxAttempts: 2}, []error{errPermanent, nil}, 2, nil},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			var seen []int
-			err := resilience.Retry(t.Context(), tc.cfg, func(_ context.Context, try int) error {
-				seen = append(seen, try)
-				return tc.errs[try-1]
+			err := resilience.Retry(t.Context(), tc.cfg, func(_ context.Context, attempt int) error {
+				seen = append(seen, attempt)
+				return tc.errs[attempt-1]
 			})
 			if !errors.Is(err, tc.want) {
 				t.Errorf("Retry() = %v, want %v", err, tc.want)
 			}
 			var want []int
-			for i := range tc.tries {
+			for i := range tc.attempts {
 				want = append(want, i+1)
 			}
 			if diff := cmp.Diff(want, seen); diff != "" {
-				t.Errorf("tries (-want +got):\n%s", diff)
+				t.Errorf("attempts (-want +got):\n%s", diff)
 			}
 		})
 	}
 }
 
-// retryTimes runs Retry in a bubble whose clock jumps, and says when each try
-// began.
-func retryTimes(t *testing.T, cfg resilience.RetryConfig, deadline time.Duration, fail error) (at []time.Duration, err error) {
+// attemptTimes runs Retry with a fake clock and returns when each attempt started.
+func attemptTimes(t *testing.T, cfg resilience.RetryConfig, deadline time.Duration, fail error) (at []time.Duration, err error) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
 		ctx, cancel := context.WithTimeout(t.Context(), deadline)
@@ -88,8 +87,8 @@ func retryTimes(t *testing.T, cfg resilience.RetryConfig, deadline time.Duration
 	return at, err
 }
 
-func TestRetryWaits(t *testing.T) {
-	at, _ := retryTimes(t, resilience.RetryConfig{MaxAttempts: 5, Backoff: 100 * time.Millisecond, MaxBackoff: 250 * time.Millisecond}, time.Hour, errOnce)
+func TestRetry_DoublesBackoffUpToBound(t *testing.T) {
+	at, _ := attemptTimes(t, resilience.RetryConfig{MaxAttempts: 5, Backoff: 100 * time.Millisecond, MaxBackoff: 250 * time.Millisecond}, time.Hour, errTransient)
 	for i, want := range []time.Duration{100, 200, 250, 250} {
 		want *= time.Millisecond
 		if got := at[i+1] - at[i]; got < want/2 || got > want {
@@ -98,43 +97,43 @@ func TestRetryWaits(t *testing.T) {
 	}
 }
 
-func TestRetryHonoursThePeer(t *testing.T) {
-	cfg := resilience.RetryConfig{MaxAttempts: 2, Backoff: time.Second, MinDelay: askedFor}
-	at, _ := retryTimes(t, cfg, time.Hour, busy(7*time.Second))
+func TestRetry_WaitsMinDelayOfPeer(t *testing.T) {
+	cfg := resilience.RetryConfig{MaxAttempts: 2, Backoff: time.Second, MinDelay: retryAfterOf}
+	at, _ := attemptTimes(t, cfg, time.Hour, busy(7*time.Second))
 	if diff := cmp.Diff([]time.Duration{0, 7 * time.Second}, at); diff != "" {
-		t.Errorf("tries began (-want +got):\n%s", diff)
+		t.Errorf("start of attempts (-want +got):\n%s", diff)
 	}
 }
 
-// A wait that outlasts the deadline is not begun: the answer comes at once.
-func TestRetryDoesNotWaitInVain(t *testing.T) {
+// If the delay exceeds the deadline, the error is returned at once.
+func TestRetry_DoesNotWaitPastDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
-		tries := 0
-		err := resilience.Retry(ctx, resilience.RetryConfig{MaxAttempts: 2, MinDelay: askedFor}, func(context.Context, int) error {
-			tries++
+		attempts := 0
+		err := resilience.Retry(ctx, resilience.RetryConfig{MaxAttempts: 2, MinDelay: retryAfterOf}, func(context.Context, int) error {
+			attempts++
 			return busy(6 * time.Second)
 		})
-		if got := time.Since(start); got != 0 || tries != 1 || !errors.Is(err, busy(6*time.Second)) {
-			t.Errorf("got %v after %d tries and %v; want the peer's error after 1 try and no wait", err, tries, got)
+		if got := time.Since(start); got != 0 || attempts != 1 || !errors.Is(err, busy(6*time.Second)) {
+			t.Errorf("got %v after %d attempts and %v; want the peer's error after 1 attempt and no wait", err, attempts, got)
 		}
 	})
 }
 
-func TestRetryEndsWithItsContext(t *testing.T) {
-	t.Run("in the wait", func(t *testing.T) {
+func TestRetry_StopsWhenContextEnds(t *testing.T) {
+	t.Run("during the delay", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			time.AfterFunc(time.Second, cancel)
-			tries := 0
+			attempts := 0
 			err := resilience.Retry(ctx, resilience.RetryConfig{MaxAttempts: 9, Backoff: time.Hour}, func(context.Context, int) error {
-				tries++
-				return errOnce
+				attempts++
+				return errTransient
 			})
-			if tries != 1 || !errors.Is(err, errOnce) {
-				t.Errorf("got %v after %d tries, want the error of the one try", err, tries)
+			if attempts != 1 || !errors.Is(err, errTransient) {
+				t.Errorf("got %v after %d attempts, want the error of the only attempt", err, attempts)
 			}
 		})
 	})
@@ -150,35 +149,35 @@ func TestRetryEndsWithItsContext(t *testing.T) {
 	})
 	t.Run("while fn fails", func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
-		tries := 0
+		attempts := 0
 		err := resilience.Retry(ctx, resilience.RetryConfig{MaxAttempts: 5}, func(context.Context, int) error {
-			tries++
+			attempts++
 			cancel()
-			return errOnce
+			return errTransient
 		})
-		if tries != 1 || !errors.Is(err, errOnce) {
-			t.Errorf("got %v after %d tries, want the error of the one try", err, tries)
+		if attempts != 1 || !errors.Is(err, errTransient) {
+			t.Errorf("got %v after %d attempts, want the error of the only attempt", err, attempts)
 		}
 	})
 }
 
-func TestRetryProperties(t *testing.T) {
+func TestRetry_MatchesModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		tries := rapid.IntRange(0, 5).Draw(t, "tries")
-		errs := rapid.SliceOfN(rapid.SampledFrom([]error{nil, errOnce, errFatal}), 6, 6).Draw(t, "errors")
+		attempts := rapid.IntRange(0, 5).Draw(t, "attempts")
+		errs := rapid.SliceOfN(rapid.SampledFrom([]error{nil, errTransient, errPermanent}), 6, 6).Draw(t, "errors")
 		calls := 0
 		err := resilience.Retry(t.Context(), resilience.RetryConfig{
-			MaxAttempts: tries,
-			Retryable:   func(err error) bool { return !errors.Is(err, errFatal) },
-		}, func(_ context.Context, try int) error {
+			MaxAttempts: attempts,
+			Retryable:   func(err error) bool { return !errors.Is(err, errPermanent) },
+		}, func(_ context.Context, attempt int) error {
 			calls++
-			if try != calls {
-				t.Fatalf("try = %d at call %d", try, calls)
+			if attempt != calls {
+				t.Fatalf("attempt = %d at call %d", attempt, calls)
 			}
-			return errs[try-1]
+			return errs[attempt-1]
 		})
 		want := 1
-		for want < max(tries, 1) && errors.Is(errs[want-1], errOnce) {
+		for want < max(attempts, 1) && errors.Is(errs[want-1], errTransient) {
 			want++
 		}
 		if calls != want || !errors.Is(err, errs[want-1]) {
