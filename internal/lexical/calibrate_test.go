@@ -15,15 +15,15 @@ func TestCurve(t *testing.T) {
 		n := rapid.IntRange(1, 400).Draw(t, "points")
 		random := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
 		stretch := rapid.Float64Range(-2, 3).Draw(t, "stretch")
-		points := make([]point, n)
+		points := make([]labelledOdds, n)
 		for i := range points {
 			odds := random.NormFloat64() * 3
-			points[i] = point{odds, random.Float64() < sigmoid(stretch*odds)}
+			points[i] = labelledOdds{odds, random.Float64() < sigmoid(stretch*odds)}
 		}
-		c := calibration{knots: curve(points)}
+		c := confidenceCalibration{knots: fitIsotonic(points)}
 		last := 0.0
 		for odds := -20.0; odds < 20; odds += 0.25 {
-			p := c.at(odds)
+			p := c.interpolate(odds)
 			if p < last || p > 1 || math.IsNaN(p) {
 				t.Fatalf("got %v at %v behind %v, want a rising probability", p, odds, last)
 			}
@@ -37,14 +37,14 @@ func TestCurve(t *testing.T) {
 func TestCurveFits(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 1))
 	truth := func(odds float64) float64 { return 0.1 + 0.85*sigmoid(2*odds-1) }
-	points := make([]point, 20_000)
+	points := make([]labelledOdds, 20_000)
 	for i := range points {
 		odds := random.NormFloat64() * 2
-		points[i] = point{odds, random.Float64() < truth(odds)}
+		points[i] = labelledOdds{odds, random.Float64() < truth(odds)}
 	}
-	c := calibration{knots: curve(points)}
+	c := confidenceCalibration{knots: fitIsotonic(points)}
 	for odds := -3.0; odds <= 3; odds += 0.5 {
-		if got, want := c.at(odds), truth(odds); math.Abs(got-want) > 0.05 {
+		if got, want := c.interpolate(odds), truth(odds); math.Abs(got-want) > 0.05 {
 			t.Errorf("at %v: got %v, want %v or nearly", odds, got, want)
 		}
 	}
@@ -54,20 +54,20 @@ func TestCurveFits(t *testing.T) {
 // never changes alone.
 func TestLogistic(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 1))
-	trials := make([]trial, 2000)
+	trials := make([]heldOutPrediction, 2000)
 	for i := range trials {
-		s := &trials[i].signs
-		s[signOne], s[signScore], s[signMargin] = 1, random.NormFloat64()*5+10, random.NormFloat64()
-		trials[i].right = random.Float64() < sigmoid(s[signScore]-10)
+		s := &trials[i].features
+		s[featConstant], s[featScore], s[featMargin] = 1, random.NormFloat64()*5+10, random.NormFloat64()
+		trials[i].correct = random.Float64() < sigmoid(s[featScore]-10)
 	}
-	l := fitLogistic(trials, func(*trial) float64 { return 1 })
-	if w := l.weight[signScore]; w < 3 || w > 8 { // 5, of a standard deviation
+	l := fitLogistic(trials, func(*heldOutPrediction) float64 { return 1 })
+	if w := l.weight[featScore]; w < 3 || w > 8 { // 5, of a standard deviation
 		t.Errorf("got weight %v of the sign that tells, want about 5", w)
 	}
-	if w := l.weight[signMargin]; math.Abs(w) > 0.5 {
+	if w := l.weight[featMargin]; math.Abs(w) > 0.5 {
 		t.Errorf("got weight %v of one that tells nothing, want about 0", w)
 	}
-	if w := l.weight[signEntropy]; w != 0 {
+	if w := l.weight[featEntropy]; w != 0 {
 		t.Errorf("got weight %v of one that never changes, want 0", w)
 	}
 }
@@ -76,47 +76,47 @@ func TestLogistic(t *testing.T) {
 // right as often as asked for.
 func TestThresholds(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 1))
-	var trials []trial
+	var trials []heldOutPrediction
 	for range 5000 {
-		var tr trial
-		tr.signs[signOne] = 1
-		tr.foreign = random.IntN(4) == 0
-		tr.signs[signScore] = random.NormFloat64()*3 + 2
-		if tr.foreign {
-			tr.signs[signScore] -= 4
+		var tr heldOutPrediction
+		tr.features[featConstant] = 1
+		tr.outOfScope = random.IntN(4) == 0
+		tr.features[featScore] = random.NormFloat64()*3 + 2
+		if tr.outOfScope {
+			tr.features[featScore] -= 4
 		}
-		tr.right = !tr.foreign && random.Float64() < sigmoid(tr.signs[signScore])
+		tr.correct = !tr.outOfScope && random.Float64() < sigmoid(tr.features[featScore])
 		trials = append(trials, tr)
 	}
-	c := calibrate(trials)
-	unknown, accept := thresholds(&c, trials)
+	c := fitCalibration(trials)
+	unknown, accept := chooseThresholds(&c, trials)
 	var right, lost, correct, accepted float64
 	for i := range trials {
-		confidence := c.confidence(&trials[i].signs)
-		if trials[i].right {
+		confidence := c.confidence(&trials[i].features)
+		if trials[i].correct {
 			right++
-			if round(confidence) < unknown {
+			if roundConfidence(confidence) < unknown {
 				lost++
 			}
 		}
-		if round(confidence) >= accept && !trials[i].foreign {
+		if roundConfidence(confidence) >= accept && !trials[i].outOfScope {
 			accepted++
-			if trials[i].right {
+			if trials[i].correct {
 				correct++
 			}
 		}
 	}
-	if lost > givenUp*right {
-		t.Errorf("got %v of %v right answers lost, want at most %v", lost, right, givenUp)
+	if lost > maxLostShare*right {
+		t.Errorf("got %v of %v right answers lost, want at most %v", lost, right, maxLostShare)
 	}
-	if accept < unknown || accepted < leastAccepted || correct < precise*accepted {
-		t.Errorf("got %v right of %v accepted from %v (unknown below %v), want %v", correct, accepted, accept, unknown, precise)
+	if accept < unknown || accepted < minAccepted || correct < targetPrecision*accepted {
+		t.Errorf("got %v right of %v accepted from %v (unknown below %v), want %v", correct, accepted, accept, unknown, targetPrecision)
 	}
 
 	for i := range trials { // nothing is ever right
-		trials[i].right = false
+		trials[i].correct = false
 	}
-	if _, accept := thresholds(&c, trials); !math.IsInf(accept, 1) {
+	if _, accept := chooseThresholds(&c, trials); !math.IsInf(accept, 1) {
 		t.Errorf("got %v to accept where nothing is right, want none", accept)
 	}
 }
@@ -124,14 +124,14 @@ func TestThresholds(t *testing.T) {
 // TestCrossFit: every example is tried once in scope; those of left-out intents
 // once more, and then never right; names never.
 func TestCrossFit(t *testing.T) {
-	docs := merge(trainedCorpus().Intents)
-	family, families := families(docs)
-	d := newDataset(utterances(docs, family), family, families)
+	docs := mergeIntents(trainedCorpus().Intents)
+	family, families := agentFamilies(docs)
+	d := newTrainingSet(trainingTexts(docs, family), family, families)
 	_, trials := crossFit(d)
 	examples, left := 0, 0
-	missing := d.missing()
+	missing := d.excludedIntents()
 	for _, s := range d.samples {
-		if !s.declared {
+		if !s.fitOnly {
 			examples++
 			if missing[s.class] {
 				left++
@@ -140,9 +140,9 @@ func TestCrossFit(t *testing.T) {
 	}
 	foreign := 0
 	for _, tr := range trials {
-		if tr.foreign {
+		if tr.outOfScope {
 			foreign++
-			if tr.right {
+			if tr.correct {
 				t.Error("got a right answer about an intent that was left out")
 			}
 		}
@@ -158,36 +158,36 @@ func TestCrossFit(t *testing.T) {
 // TestExp: the quick exponential is near the slow one.
 func TestExp(t *testing.T) {
 	for x := float32(-19.9); x <= 0; x += 0.01 {
-		if got, want := float64(exp(x)), math.Exp(float64(x)); math.Abs(got-want) > 3e-4*want {
+		if got, want := float64(fastExp(x)), math.Exp(float64(x)); math.Abs(got-want) > 3e-4*want {
 			t.Errorf("e^%v: got %v, want %v", x, got, want)
 		}
 	}
-	if got := exp(-1000); got != 0 {
+	if got := fastExp(-1000); got != 0 {
 		t.Errorf("e^-1000: got %v, want 0", got)
 	}
 }
 
 // TestCompact: what is kept of a model scores like the model.
 func TestCompact(t *testing.T) {
-	docs := merge(trainedCorpus().Intents)
-	family, families := families(docs)
-	d := newDataset(utterances(docs, family), family, families)
-	l := fit(d, func(int) bool { return true })
-	c := l.compact(d.table)
-	want := make([]float32, d.classes+d.groups)
+	docs := mergeIntents(trainedCorpus().Intents)
+	family, families := agentFamilies(docs)
+	d := newTrainingSet(trainingTexts(docs, family), family, families)
+	l := fitLinear(d, func(int) bool { return true })
+	c := l.quantize(d.table)
+	want := make([]float32, d.classes+d.families)
 	got, sums := make([]float32, len(want)), make([]int32, len(want))
 	for i := range d.samples {
 		s := &d.samples[i]
-		values, _ := vector(nil, l.rarity, l.rarest, s.features, int(s.words), [2]int{})
-		l.score(want, s.features, values)
-		c.score(got, sums, s.features, values)
+		values, _ := weighFeatures(nil, l.rarity, l.unseenRarity, s.features, int(s.words), [2]int{})
+		l.scoreClasses(want, s.features, values)
+		c.scoreClasses(got, sums, s.features, values)
 		for class := range d.classes {
 			if off := math.Abs(float64(got[class] - want[class])); off > 0.6 {
 				t.Fatalf("sample %d, class %d: got score %v, want %v or nearly", i, class, got[class], want[class])
 			}
 		}
 	}
-	if len(c.weight) > len(l.weight) || c.bytes() >= 6*len(l.weight)+20*len(l.rarity)+8*len(c.features.slots) {
-		t.Errorf("got %d weights in %d bytes of %d weights, want fewer and smaller", len(c.weight), c.bytes(), len(l.weight))
+	if len(c.weight) > len(l.weight) || c.sizeBytes() >= 6*len(l.weight)+20*len(l.rarity)+8*len(c.features.slots) {
+		t.Errorf("got %d weights in %d bytes of %d weights, want fewer and smaller", len(c.weight), c.sizeBytes(), len(l.weight))
 	}
 }

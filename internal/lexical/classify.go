@@ -15,20 +15,20 @@ const RuleThreshold = 0.5
 const (
 	// maxAlternatives bounds Prediction.Alternatives.
 	maxAlternatives = 3
-	// nearlySure bounds what likeness to an example alone may claim; 1 is for
+	// maxExampleConfidence bounds what likeness to an example alone may claim; 1 is for
 	// the rules that leave no doubt about the words.
-	nearlySure = 0.95
-	// leastCover is the share of an example's weight a text must have for the
+	maxExampleConfidence = 0.95
+	// minCover is the share of an example's weight a text must have for the
 	// two to be compared at all. A likeness needs at least as much cover as it
 	// says, so nothing sure is missed, nor a runner-up that is nearly as good.
-	leastCover = 0.4
-	// extraWord is how much a word of the text that is not in the example counts
+	minCover = 0.4
+	// extraWordPenalty is how much a word of the text that is not in the example counts
 	// against it, beside a word of the example that is not in the text: requests
 	// come with a context that examples do not have.
-	extraWord = 0.25
-	// loneKeyword is the confidence a keyword gives with nothing beside it: too
+	extraWordPenalty = 0.25
+	// loneKeywordConfidence is the confidence a keyword gives with nothing beside it: too
 	// little to act on, enough to name the intent as near.
-	loneKeyword = 0.25
+	loneKeywordConfidence = 0.25
 )
 
 // Model is a trained corpus. It never changes; any number of goroutines may
@@ -37,22 +37,22 @@ type Model struct {
 	words    map[string]int32 // stem → number
 	info     []wordInfo       // by number, as posts
 	posts    [][]int32        // the patterns a word leads to
-	patterns []pattern
+	patterns []rulePattern
 
-	intents       []string
-	vocabulary    [][]int32  // by intent: the content words of name and examples, sorted
-	unknownWeight float64    // of a word the corpus does not have
-	implied       [][]string // by intent: the domain that goes without saying
+	intents        []string
+	vocabulary     [][]int32  // by intent: the content words of name and examples, sorted
+	unknownWeight  float64    // of a word the corpus does not have
+	impliedDomains [][]string // by intent: the domain that goes without saying
 
 	domains     []string
 	domainWords map[string]int32 // singular → number
 	domainPosts [][]domainName   // by number of the first word
 
-	labels *labels // nil: none
+	labels *labelSet // nil: none
 
-	stats *statistics // nil: too few examples
+	statistical *statisticalModel // nil: too few examples
 
-	readers sync.Pool // of *reading
+	analyses sync.Pool // of *reading
 }
 
 type wordInfo struct {
@@ -93,68 +93,68 @@ type Prediction struct {
 
 // RejectThreshold is the confidence below which the intent is unknown.
 func (m *Model) RejectThreshold() float64 {
-	if m.stats == nil {
+	if m.statistical == nil {
 		return RuleThreshold
 	}
-	return m.stats.threshold
+	return m.statistical.rejectThreshold
 }
 
 // AcceptThreshold is the confidence from which at least 98 % of the answers are expected
 // to be right, as far as the examples can tell; infinite when none is, or when
 // the model is not calibrated.
 func (m *Model) AcceptThreshold() float64 {
-	if m.stats == nil {
+	if m.statistical == nil {
 		return math.Inf(1)
 	}
-	return m.stats.accept
+	return m.statistical.acceptThreshold
 }
 
 // Calibrated reports whether there were examples enough to measure confidences.
-func (m *Model) Calibrated() bool { return m.stats != nil }
+func (m *Model) Calibrated() bool { return m.statistical != nil }
 
 // SizeBytes is the size of what was learned: features, weights and calibration. The
 // index of names and examples, which there is without learning too, is not in it.
 func (m *Model) SizeBytes() int {
-	if m.stats == nil {
+	if m.statistical == nil {
 		return 0
 	}
-	return m.stats.model.bytes()
+	return m.statistical.linear.sizeBytes()
 }
 
 // Classify tells what the text asks for. It allocates the slices of the
 // prediction and nothing else.
 func (m *Model) Classify(text string) Prediction {
-	r := m.read(text)
-	defer m.readers.Put(r)
-	p := Prediction{Intent: contract.Unknown, Domains: r.domains(), LabelOnly: r.bare}
-	if m.stats != nil {
-		r.predict(&p)
+	r := m.analyzeText(text)
+	defer m.analyses.Put(r)
+	p := Prediction{Intent: contract.Unknown, Domains: r.namedDomains(), LabelOnly: r.labelOnly}
+	if m.statistical != nil {
+		r.predictIntent(&p)
 	} else {
-		r.match(&p)
+		r.matchRules(&p)
 	}
 	if len(p.Domains) == 0 && p.Intent != contract.Unknown {
-		if i, ok := slices.BinarySearch(m.intents, p.Intent); ok && m.implied[i] != nil {
-			p.Domains = m.implied[i]
+		if i, ok := slices.BinarySearch(m.intents, p.Intent); ok && m.impliedDomains[i] != nil {
+			p.Domains = m.impliedDomains[i]
 		}
 	}
 	return p
 }
 
-// match completes a prediction by the rules of names, examples and keywords.
-func (r *reading) match(p *Prediction) {
-	m := r.m
-	for _, i := range r.reached() {
+// matchRules completes a prediction by the rules of names, examples and keywords.
+func (r *textAnalysis) matchRules(p *Prediction) {
+	m := r.model
+	for _, i := range r.candidatePatterns() {
 		p := &m.patterns[i]
-		r.consider(p, r.compare(p))
+		r.scorePattern(p, r.measureOverlap(p))
 	}
-	best := r.best()
+	best := r.topScores()
 	if len(best) == 0 {
 		return
 	}
 	p.BestIntent, p.Confidence = m.intents[best[0].intent], best[0].confidence
 	if p.Confidence >= RuleThreshold {
 		p.Intent = m.intents[best[0].intent]
-		p.DomainOnly = best[0].domainOnly && r.others < 2
+		p.DomainOnly = best[0].domainOnly && r.nonDomain < 2
 		best = best[1:]
 	}
 	if len(best) > 0 {
@@ -165,14 +165,14 @@ func (r *reading) match(p *Prediction) {
 	}
 }
 
-// overlap is what a text has of a pattern.
-type overlap struct {
+// patternOverlap is what a text has of a pattern.
+type patternOverlap struct {
 	words, content, domain int // words of the pattern that the text has; of these, content words and words of domains
 	weight                 float64
 }
 
-// score is what speaks for one intent.
-type score struct {
+// intentScore is what speaks for one intent.
+type intentScore struct {
 	intent     int32
 	confidence float64
 	domainOnly bool
@@ -182,7 +182,7 @@ type score struct {
 // compareScores puts the better score first. Where two intents have the same
 // confidence, the one whose pattern has more of the text wins; intents are
 // numbered by name, so there is always a winner and always the same one.
-func compareScores(a, b score) int {
+func compareScores(a, b intentScore) int {
 	if c := cmp.Compare(b.confidence, a.confidence); c != 0 {
 		return c
 	}
@@ -195,33 +195,33 @@ func compareScores(a, b score) int {
 	return cmp.Or(cmp.Compare(b.likeness, a.likeness), cmp.Compare(a.intent, b.intent))
 }
 
-// consider books what the pattern, of which the text has o, says for its intent.
-func (r *reading) consider(p *pattern, o overlap) {
-	s := score{intent: p.intent, likeness: likeness(o.weight, r.weight, p.weight)}
+// scorePattern books what the pattern, of which the text has o, says for its intent.
+func (r *textAnalysis) scorePattern(p *rulePattern, o patternOverlap) {
+	s := intentScore{intent: p.intent, likeness: tverskyIndex(o.weight, r.weight, p.weight)}
 	switch p.kind {
-	case isName:
+	case patternName:
 		if o.content == 0 && o.words < len(p.words) {
 			return // "the" of some name says nothing
 		}
 		s.confidence = float64(o.words) / float64(len(p.words))
 		s.domainOnly = o.words < len(p.words) && o.domain == o.words
-	case isExample:
-		s.confidence = r.paraphrases(p, o, s.likeness)
-	case isKeyword:
+	case patternExample:
+		s.confidence = r.exampleConfidence(p, o, s.likeness)
+	case patternKeyword:
 		if o.words < len(p.words) {
 			return
 		}
-		s.confidence = loneKeyword
-		if r.hasBeside(p) {
+		s.confidence = loneKeywordConfidence
+		if r.hasOtherIntentWord(p) {
 			s.confidence = 1
 		}
 	}
 	s.confidence = math.Round(s.confidence*1e4) / 1e4
-	r.book(s)
+	r.recordScore(s)
 }
 
-// paraphrases is the confidence that the text says what an example says.
-func (r *reading) paraphrases(p *pattern, o overlap, alike float64) float64 {
+// exampleConfidence is the confidence that the text says what an example says.
+func (r *textAnalysis) exampleConfidence(p *rulePattern, o patternOverlap, alike float64) float64 {
 	switch {
 	case p.content == 0: // only stop words: "who are you" must be all there is
 		if o.words == len(p.words) && r.weight == 0 {
@@ -233,25 +233,25 @@ func (r *reading) paraphrases(p *pattern, o overlap, alike float64) float64 {
 	case o.content < 2: // one word in common is no paraphrase
 		return 0
 	}
-	return min(nearlySure, alike)
+	return min(maxExampleConfidence, alike)
 }
 
-// likeness is Tversky's index: the weight of the words in common, against that
+// tverskyIndex is Tversky's index: the weight of the words in common, against that
 // of the words only the pattern has and, at a discount, of those only the text
 // has.
-func likeness(common, text, pattern float64) float64 {
+func tverskyIndex(common, text, pattern float64) float64 {
 	if common == 0 {
 		return 0
 	}
-	return common / (pattern + extraWord*max(0, text-common))
+	return common / (pattern + extraWordPenalty*max(0, text-common))
 }
 
-// hasBeside reports whether the text has a word of the keyword's intent that is
+// hasOtherIntentWord reports whether the text has a word of the keyword's intent that is
 // not the keyword itself.
-func (r *reading) hasBeside(keyword *pattern) bool {
-	vocabulary := r.m.vocabulary[keyword.intent]
+func (r *textAnalysis) hasOtherIntentWord(keyword *rulePattern) bool {
+	vocabulary := r.model.vocabulary[keyword.intent]
 	for _, w := range r.found {
-		if r.m.info[w].stop {
+		if r.model.info[w].stop {
 			continue
 		}
 		if _, ok := slices.BinarySearch(vocabulary, w); ok && !slices.Contains(keyword.words, w) {

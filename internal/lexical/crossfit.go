@@ -10,20 +10,20 @@ import (
 )
 
 // A trial is what a model said about an example it had not seen.
-type trial struct {
-	signs   signs
-	right   bool
-	foreign bool // the example's intent had been kept from the model: whatever it says is wrong
+type heldOutPrediction struct {
+	features   confidenceFeatures
+	correct    bool
+	outOfScope bool // the example's intent had been kept from the model: whatever it says is wrong
 }
 
 const (
-	// folds is how many parts the examples are cut into.
-	folds = 3
-	// leftOut is one in how many intents another fold does without, of which
+	// foldCount is how many parts the examples are cut into.
+	foldCount = 3
+	// excludedShare is one in how many intents another fold does without, of which
 	// quarter says which; leastClasses are needed for that.
-	leftOut      = 4
-	quarter      = 2
-	leastClasses = 3
+	excludedShare = 4
+	excludedPart  = 2
+	minClasses    = 3
 )
 
 // crossFit fits the model of the whole corpus, and tries others on what they have
@@ -39,68 +39,68 @@ const (
 // because the examples of a registry are more like each other than like what
 // people ask. On public sets the two cancel out within two points, so that
 // neither is corrected for.
-func crossFit(d *dataset) (*linear, []trial) {
-	var whole *linear
-	parts := make([][]trial, folds+1)
-	run.ForEach(context.Background(), runtime.GOMAXPROCS(0), folds+2, func(_ context.Context, i int) {
+func crossFit(d *trainingSet) (*linearModel, []heldOutPrediction) {
+	var whole *linearModel
+	parts := make([][]heldOutPrediction, foldCount+1)
+	run.ForEach(context.Background(), runtime.GOMAXPROCS(0), foldCount+2, func(_ context.Context, i int) {
 		switch {
 		case i == 0:
-			whole = fit(d, func(int) bool { return true })
-		case i <= folds:
-			parts[i-1] = tryFold(d, i-1)
+			whole = fitLinear(d, func(int) bool { return true })
+		case i <= foldCount:
+			parts[i-1] = predictFold(d, i-1)
 		default:
-			parts[i-1] = tryForeign(d)
+			parts[i-1] = predictOutOfScope(d)
 		}
 	})
 	return whole, slices.Concat(parts...)
 }
 
-// tryFold tries a model on the examples of a fold, which were held back from it.
-func tryFold(d *dataset, fold int) []trial {
-	heldBack := func(i int) bool { return i%folds == fold && !d.samples[i].declared }
-	l := fit(d, func(i int) bool { return !heldBack(i) })
-	return try(d, l, heldBack, false)
+// predictFold tries a model on the examples of a fold, which were held back from it.
+func predictFold(d *trainingSet, fold int) []heldOutPrediction {
+	heldBack := func(i int) bool { return i%foldCount == fold && !d.samples[i].fitOnly }
+	l := fitLinear(d, func(i int) bool { return !heldBack(i) })
+	return predictHeldOut(d, l, heldBack, false)
 }
 
-// tryForeign tries a model on the examples of intents it does not have.
-func tryForeign(d *dataset) []trial {
-	if d.classes < leastClasses {
+// predictOutOfScope tries a model on the examples of intents it does not have.
+func predictOutOfScope(d *trainingSet) []heldOutPrediction {
+	if d.classes < minClasses {
 		return nil
 	}
-	missing := d.missing()
-	l := fit(d, func(i int) bool { return !missing[d.samples[i].class] })
-	return try(d, l, func(i int) bool { return missing[d.samples[i].class] && !d.samples[i].declared }, true)
+	missing := d.excludedIntents()
+	l := fitLinear(d, func(i int) bool { return !missing[d.samples[i].class] })
+	return predictHeldOut(d, l, func(i int) bool { return missing[d.samples[i].class] && !d.samples[i].fitOnly }, true)
 }
 
-// missing chooses the classes to leave out.
-func (d *dataset) missing() []bool {
+// excludedIntents chooses the classes to leave out.
+func (d *trainingSet) excludedIntents() []bool {
 	order := make([]int, d.classes)
 	for c := range order {
 		order[c] = c
 	}
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(d.group[a], d.group[b]) })
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(d.family[a], d.family[b]) })
 	missing := make([]bool, d.classes)
 	for place, c := range order {
-		missing[c] = place*leftOut/d.classes == quarter
+		missing[c] = place*excludedShare/d.classes == excludedPart
 	}
 	return missing
 }
 
-// try asks the model about the samples that on selects.
-func try(d *dataset, l *linear, on func(i int) bool, foreign bool) []trial {
-	scores := make([]float32, d.classes+d.groups)
+// predictHeldOut asks the model about the samples that on selects.
+func predictHeldOut(d *trainingSet, l *linearModel, on func(i int) bool, foreign bool) []heldOutPrediction {
+	scores := make([]float32, d.classes+d.families)
 	var values []float32
-	var trials []trial
+	var trials []heldOutPrediction
 	for i := range d.samples {
 		if !on(i) {
 			continue
 		}
 		s := &d.samples[i]
 		var unknown float32
-		values, unknown = vector(values, l.rarity, l.rarest, s.features, int(s.words), [2]int{})
-		l.score(scores, s.features, values)
-		v := judge(scores, d.group, d.groups > 0, len(s.features), unknown)
-		trials = append(trials, trial{signs: v.signs, right: !foreign && v.best == int(s.class), foreign: foreign})
+		values, unknown = weighFeatures(values, l.rarity, l.unseenRarity, s.features, int(s.words), [2]int{})
+		l.scoreClasses(scores, s.features, values)
+		v := rankScores(scores, d.family, d.families > 0, len(s.features), unknown)
+		trials = append(trials, heldOutPrediction{features: v.features, correct: !foreign && v.best == int(s.class), outOfScope: foreign})
 	}
 	return trials
 }

@@ -21,31 +21,31 @@ type Evidence struct {
 // was learned and what the rules say count alike; a label, which decides nothing,
 // is worth looking at.
 func (m *Model) GatherEvidence(text string) Evidence {
-	r := m.read(text)
-	defer m.readers.Put(r)
+	r := m.analyzeText(text)
+	defer m.analyses.Put(r)
 	best := map[int32]float64{}
-	for _, i := range r.reached() {
+	for _, i := range r.candidatePatterns() {
 		p := &m.patterns[i]
-		o := r.compare(p)
-		r.consider(p, o)
-		if like := likeness(o.weight, r.weight, p.weight); p.kind != isKeyword && like > 0 {
+		o := r.measureOverlap(p)
+		r.scorePattern(p, o)
+		if like := tverskyIndex(o.weight, r.weight, p.weight); p.kind != patternKeyword && like > 0 {
 			best[p.intent] = max(best[p.intent], like)
 		}
 	}
-	for _, intent := range r.booked {
+	for _, intent := range r.scoredIntents {
 		best[intent] = max(best[intent], r.scores[intent].confidence)
 	}
-	if m.stats != nil {
+	if m.statistical != nil {
 		var p Prediction
-		r.predict(&p)
+		r.predictIntent(&p)
 		for _, a := range append(p.Alternatives, contract.IntentScore{Intent: p.BestIntent, Confidence: p.Confidence}) {
 			if i := m.intentNumber(a.Intent); i >= 0 && a.Confidence > 0 {
 				best[int32(i)] = max(best[int32(i)], a.Confidence)
 			}
 		}
 	}
-	m.labelled(text, func(intent int32) { best[intent] = max(best[intent], RuleThreshold) })
-	e := Evidence{Domains: r.domains(), Intents: make([]contract.IntentScore, 0, len(best))}
+	m.forEachLabelIntent(text, func(intent int32) { best[intent] = max(best[intent], RuleThreshold) })
+	e := Evidence{Domains: r.namedDomains(), Intents: make([]contract.IntentScore, 0, len(best))}
 	for intent, score := range best {
 		e.Intents = append(e.Intents, contract.IntentScore{Intent: m.intents[intent], Confidence: score})
 	}
@@ -53,4 +53,40 @@ func (m *Model) GatherEvidence(text string) Evidence {
 		return cmp.Or(cmp.Compare(b.Confidence, a.Confidence), strings.Compare(a.Intent, b.Intent))
 	})
 	return e
+}
+
+// NearestExamples returns at most limit of the corpus's examples, most like the text
+// first. keep is asked about each in that order and may refuse it. Examples that
+// have too little in common with the text are not among them.
+func (m *Model) NearestExamples(text string, limit int, keep func(intent, example string) bool) []string {
+	r := m.analyzeText(text)
+	defer m.analyses.Put(r)
+	type near struct {
+		pattern  *rulePattern
+		likeness float64
+	}
+	var all []near
+	for _, i := range r.candidatePatterns() {
+		p := &m.patterns[i]
+		if p.kind != patternExample || p.text == "" {
+			continue
+		}
+		if o := r.measureOverlap(p); o.content > 0 {
+			all = append(all, near{p, tverskyIndex(o.weight, r.weight, p.weight)})
+		}
+	}
+	slices.SortFunc(all, func(a, b near) int {
+		return cmp.Or(cmp.Compare(b.likeness, a.likeness), strings.Compare(a.pattern.text, b.pattern.text),
+			cmp.Compare(a.pattern.intent, b.pattern.intent))
+	})
+	var texts []string
+	for _, n := range all {
+		if len(texts) == limit {
+			break
+		}
+		if !slices.Contains(texts, n.pattern.text) && keep(m.intents[n.pattern.intent], n.pattern.text) {
+			texts = append(texts, n.pattern.text)
+		}
+	}
+	return texts
 }

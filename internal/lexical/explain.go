@@ -30,8 +30,8 @@ type Feature struct {
 }
 
 const (
-	mostFeatures = 8
-	mostExamples = 3
+	maxFeatures = 8
+	maxExamples = 3
 )
 
 // Explain tells what Classify goes by. It is for people: it costs more than a
@@ -45,22 +45,22 @@ func (m *Model) Explain(text string) Explanation {
 			break
 		}
 	}
-	e.Examples = m.NearestExamples(text, mostExamples, func(intent, _ string) bool { return intent == p.BestIntent })
+	e.Examples = m.NearestExamples(text, maxExamples, func(intent, _ string) bool { return intent == p.BestIntent })
 	weights := map[string]float64{}
-	w := newWords()
-	w.labels = m.labelsFor(text)
+	w := newTokenizer()
+	w.labels = m.labelsIgnoredIn(text)
 	for w.reset(text); w.next(); {
-		if w.label != nil {
+		if w.current != nil {
 			continue
 		}
 		word := string(w.word)
-		n, known := m.words[string(stem(singular(w.word)))]
+		n, known := m.words[string(stemWord(foldNumber(w.word)))]
 		switch {
 		case !known:
 			if !slices.Contains(e.Unknown, word) {
 				e.Unknown = append(e.Unknown, word)
 			}
-		case m.stats == nil && !m.info[n].stop:
+		case m.statistical == nil && !m.info[n].stop:
 			if i, ok := slices.BinarySearch(m.intents, p.BestIntent); ok {
 				if _, ok := slices.BinarySearch(m.vocabulary[i], n); ok {
 					weights[word] = m.info[n].weight
@@ -68,8 +68,8 @@ func (m *Model) Explain(text string) Explanation {
 			}
 		}
 	}
-	if m.stats != nil {
-		m.explain(text, m.intentNumber(p.BestIntent), m.intentNumber(e.Against), weights)
+	if m.statistical != nil {
+		m.addFeatureWeights(text, m.intentNumber(p.BestIntent), m.intentNumber(e.Against), weights)
 	}
 	for text, weight := range weights {
 		e.Features = append(e.Features, Feature{text, weight})
@@ -77,15 +77,15 @@ func (m *Model) Explain(text string) Explanation {
 	slices.SortFunc(e.Features, func(a, b Feature) int {
 		return cmp.Or(cmp.Compare(max(b.Weight, -b.Weight), max(a.Weight, -a.Weight)), strings.Compare(a.Text, b.Text))
 	})
-	e.Features = e.Features[:min(len(e.Features), mostFeatures)]
+	e.Features = e.Features[:min(len(e.Features), maxFeatures)]
 	return e
 }
 
-// labelsFor are the labels that are not read in the text.
-func (m *Model) labelsFor(text string) *labels {
-	r := m.read(text)
-	defer m.readers.Put(r)
-	return r.text.labels
+// labelsIgnoredIn are the labels that are not read in the text.
+func (m *Model) labelsIgnoredIn(text string) *labelSet {
+	r := m.analyzeText(text)
+	defer m.analyses.Put(r)
+	return r.tokens.labels
 }
 
 func (m *Model) intentNumber(name string) int {
@@ -95,26 +95,26 @@ func (m *Model) intentNumber(name string) int {
 	return -1
 }
 
-// explain adds to weights what each word and pair of words adds to the score of
+// addFeatureWeights adds to weights what each word and pair of words adds to the score of
 // one class, less what it adds to that of another. The n-grams of a word count as
 // the word.
-func (m *Model) explain(text string, class, against int, weights map[string]float64) {
-	s := m.stats
-	x := s.newSense()
+func (m *Model) addFeatureWeights(text string, class, against int, weights map[string]float64) {
+	s := m.statistical
+	x := s.newScratch()
 	var says []string // by place among the hashes of words, then of n-grams
 	var grams []string
-	w := newWords()
-	w.labels = m.labelsFor(text)
+	w := newTokenizer()
+	w.labels = m.labelsIgnoredIn(text)
 	x.features.reset()
 	previous := ""
 	for w.reset(text); w.next(); {
-		if w.label != nil {
+		if w.current != nil {
 			continue
 		}
 		word := string(w.word)
 		before, beforeGrams := len(x.features.words), len(x.features.grams)
-		x.features.word(w.word)
-		x.features.stem(stem(singular(w.word)))
+		x.features.addWord(w.word)
+		x.features.addStem(stemWord(foldNumber(w.word)))
 		for i := before; i < len(x.features.words); i++ {
 			if i == before+2 && previous != "" { // word, stem, pair
 				says = append(says, previous+" "+word)
@@ -128,37 +128,37 @@ func (m *Model) explain(text string, class, against int, weights map[string]floa
 		previous = word
 	}
 	says = append(says, grams...)
-	s.judge(&x, 1)
+	s.scoreText(&x, 1)
 	at := map[int32]int{}
 	for i, f := range x.known {
 		at[f] = i
 	}
 	for i, h := range slices.Concat(x.features.words, x.features.grams) {
-		f := s.model.features.find(h)
+		f := s.linear.features.lookup(h)
 		place, ok := at[f]
 		if f < 0 || !ok {
 			continue
 		}
 		delete(at, f) // counted once
-		if d := s.model.weightOf(f, class) - s.model.weightOf(f, against); d != 0 {
+		if d := s.linear.classWeight(f, class) - s.linear.classWeight(f, against); d != 0 {
 			weights[says[i]] += float64(x.values[place] * d)
 		}
 	}
 }
 
-// weightOf is the weight of a feature for a class, that for its group included.
-func (c *compact) weightOf(feature int32, class int) float32 {
+// classWeight is the weight of a feature for a class, that for its group included.
+func (c *quantizedModel) classWeight(feature int32, class int) float32 {
 	if class < 0 {
 		return 0
 	}
 	group := -1
-	if c.groups > 0 {
-		group = len(c.bias) + int(c.group[class])
+	if c.families > 0 {
+		group = len(c.bias) + int(c.family[class])
 	}
 	sum := float32(0)
 	for k := c.start[feature]; k < c.start[feature+1]; k++ {
 		if of := int(c.class[k]); of == class || of == group {
-			sum += float32(c.weight[k]) * c.unit[feature] / fixed
+			sum += float32(c.weight[k]) * c.unit[feature] / fixedPointOne
 		}
 	}
 	return sum

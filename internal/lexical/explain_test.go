@@ -11,7 +11,7 @@ func TestExplain(t *testing.T) {
 	if e.Intent != "pay_invoice" || !e.Calibrated || e.Confidence <= 0 || e.Against == e.Intent {
 		t.Errorf("got %+v, want pay_invoice against another", e)
 	}
-	if len(e.Features) == 0 || len(e.Features) > mostFeatures || e.Features[0].Weight <= 0 {
+	if len(e.Features) == 0 || len(e.Features) > maxFeatures || e.Features[0].Weight <= 0 {
 		t.Fatalf("got features %v, want some, the strongest for it", e.Features)
 	}
 	var texts []string
@@ -24,8 +24,8 @@ func TestExplain(t *testing.T) {
 	if !slices.Contains(e.Unknown, "zebra") || slices.Contains(e.Unknown, "invoice") {
 		t.Errorf("got unknown words %q, want zebra, not invoice", e.Unknown)
 	}
-	if len(e.Examples) == 0 || len(e.Examples) > mostExamples {
-		t.Errorf("got examples %q, want one to %d", e.Examples, mostExamples)
+	if len(e.Examples) == 0 || len(e.Examples) > maxExamples {
+		t.Errorf("got examples %q, want one to %d", e.Examples, maxExamples)
 	}
 }
 

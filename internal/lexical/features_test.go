@@ -5,10 +5,10 @@ import (
 	"testing"
 )
 
-func featuresOf(text string) features {
-	w := newWords()
-	var f features
-	f.read(&w, text)
+func featuresOf(text string) featureExtractor {
+	w := newTokenizer()
+	var f featureExtractor
+	f.extractText(&w, text)
 	return f
 }
 

@@ -45,8 +45,8 @@ func FuzzLearned(f *testing.F) {
 			}
 			rest = after
 		}
-		if e := m.Explain(text); len(e.Features) > mostFeatures {
-			t.Errorf("%q: got %d features, want at most %d", text, len(e.Features), mostFeatures)
+		if e := m.Explain(text); len(e.Features) > maxFeatures {
+			t.Errorf("%q: got %d features, want at most %d", text, len(e.Features), maxFeatures)
 		}
 	})
 }

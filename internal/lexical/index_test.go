@@ -48,11 +48,11 @@ func TestReached(t *testing.T) {
 		"tell me a joke, please":           0,
 		strings.Repeat("show order ", 100): 1,
 	} {
-		r := m.read(text)
-		if got := len(r.reached()); got != want {
+		r := m.analyzeText(text)
+		if got := len(r.candidatePatterns()); got != want {
 			t.Errorf("%.40q: got %d patterns, want %d", text, got, want)
 		}
-		m.readers.Put(r)
+		m.analyses.Put(r)
 	}
 }
 
@@ -71,7 +71,7 @@ func TestWeights(t *testing.T) {
 	if weight("code") != m.unknownWeight {
 		t.Errorf("got weight %v of a word of one intent, want that of an unknown word, %v", weight("code"), m.unknownWeight)
 	}
-	once, often := m.read("review"), m.read("the review of a review and reviews")
+	once, often := m.analyzeText("review"), m.analyzeText("the review of a review and reviews")
 	if once.weight != often.weight {
 		t.Errorf("got weight %v of the word said often, want %v", often.weight, once.weight)
 	}
@@ -81,7 +81,7 @@ func TestWeights(t *testing.T) {
 // the registry and the text. (Classify allocates the lists it returns.)
 func TestAllocations(t *testing.T) {
 	m := Train(indexCorpus(1000))
-	r := m.read("")
+	r := m.analyzeText("")
 	for name, text := range map[string]string{
 		"short":   "show the order status of item7 in the docs",
 		"long":    strings.Repeat("show the order status of item7 in the docs. ", 500),
@@ -90,12 +90,12 @@ func TestAllocations(t *testing.T) {
 		"code":    "order status\n```\n" + strings.Repeat("item7\n", 500),
 	} {
 		work := func() {
-			r.read(text)
-			for _, i := range r.reached() {
+			r.analyze(text)
+			for _, i := range r.candidatePatterns() {
 				p := &m.patterns[i]
-				r.consider(p, r.compare(p))
+				r.scorePattern(p, r.measureOverlap(p))
 			}
-			r.best()
+			r.topScores()
 		}
 		work() // grows the buffers
 		if got := testing.AllocsPerRun(20, work); got != 0 {

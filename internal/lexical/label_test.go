@@ -132,7 +132,7 @@ func TestBesideARequest(t *testing.T) {
 func TestExplainLabelOnly(t *testing.T) {
 	for _, k := range bothKinds() {
 		e := k.m.Explain(k.label)
-		if spelling(e.Intent) != k.label || len(e.Features) == 0 {
+		if normalizeLabel(e.Intent) != k.label || len(e.Features) == 0 {
 			t.Errorf("%s, %q: got %+v, want its words as reasons", k.name, k.label, e)
 		}
 	}

@@ -5,30 +5,30 @@ import (
 	"slices"
 )
 
-// wordShare is how much of a text's squared length its words have; its n-grams
+// wordLengthShare is how much of a text's squared length its words have; its n-grams
 // have the rest.
-const wordShare = 0.5
+const wordLengthShare = 0.5
 
-// linear is a linear model over sparse features: the score of a class is the sum
+// linearModel is a linear model over sparse features: the score of a class is the sum
 // of the weights its features have for it. A feature has weights only for classes
 // it was seen in (and for the groups of these): all other classes are pushed down
 // by what pushes these up, and the model stays as small as its corpus.
-type linear struct {
-	rarity []float32 // by feature: how much its being there says; 0 = never seen
-	rarest float32   // of a feature that is not known
-	start  []int32   // by feature: where its weights begin; one more at the end
-	class  []uint16  // of a weight: a class, or classes + a group
-	weight []float32
-	bias   []float32
-	group  []int32 // by class
-	groups int
+type linearModel struct {
+	rarity       []float32 // by feature: how much its being there says; 0 = never seen
+	unseenRarity float32   // of a feature that is not known
+	start        []int32   // by feature: where its weights begin; one more at the end
+	class        []uint16  // of a weight: a class, or classes + a group
+	weight       []float32
+	bias         []float32
+	family       []int32 // by class
+	families     int
 }
 
-// vector weighs the features of a text in values: rarity, scaled so that words
+// weighFeatures weighs the features of a text in values: rarity, scaled so that words
 // and n-grams have their shares of a length of 1. Features that are not known
 // count in the length as the rarest ones do: the less of a text is known, the
 // less its known part says. It returns the unknown share of the words.
-func vector(values, rarity []float32, rarest float32, features []int32, words int, unknown [2]int) ([]float32, float32) {
+func weighFeatures(values, rarity []float32, rarest float32, features []int32, words int, unknown [2]int) ([]float32, float32) {
 	values = values[:0]
 	var known [2]float32
 	for i, f := range features {
@@ -44,7 +44,7 @@ func vector(values, rarity []float32, rarest float32, features []int32, words in
 		}
 	}
 	var scale [2]float32
-	share := [2]float32{wordShare, 1 - wordShare}
+	share := [2]float32{wordLengthShare, 1 - wordLengthShare}
 	for block := range scale {
 		if length := known[block] + float32(unknown[block])*rarest*rarest; length > 0 {
 			scale[block] = float32(math.Sqrt(float64(share[block] / length)))
@@ -63,8 +63,8 @@ func vector(values, rarity []float32, rarest float32, features []int32, words in
 	return values, missing / (known[0] + missing)
 }
 
-// score sums up the weights, in scores, which has room for classes and groups.
-func (l *linear) score(scores []float32, features []int32, values []float32) {
+// scoreClasses sums up the weights, in scores, which has room for classes and groups.
+func (l *linearModel) scoreClasses(scores []float32, features []int32, values []float32) {
 	copy(scores, l.bias)
 	clear(scores[len(l.bias):])
 	for i, f := range features {
@@ -79,9 +79,9 @@ func (l *linear) score(scores []float32, features []int32, values []float32) {
 			scores[c] += v * weights[k]
 		}
 	}
-	if l.groups > 0 {
+	if l.families > 0 {
 		classes := len(l.bias)
-		for c, g := range l.group {
+		for c, g := range l.family {
 			scores[c] += scores[classes+int(g)]
 		}
 	}
@@ -91,7 +91,7 @@ func (l *linear) score(scores []float32, features []int32, values []float32) {
 func softmax(scores []float32) {
 	top, sum := slices.Max(scores), float32(0)
 	for c, s := range scores {
-		scores[c] = exp(s - top)
+		scores[c] = fastExp(s - top)
 		sum += scores[c]
 	}
 	whole := 1 / sum
@@ -100,10 +100,10 @@ func softmax(scores []float32) {
 	}
 }
 
-// exp is e to the x for x of at most 0, within 1e-4 of it: 2 to the whole part is
+// fastExp is e to the x for x of at most 0, within 1e-4 of it: 2 to the whole part is
 // an exponent, 2 to the rest a polynomial. math.Exp takes ten times as long, and
 // training calls it for every class and example.
-func exp(x float32) float32 {
+func fastExp(x float32) float32 {
 	if x < -20 {
 		return 0
 	}

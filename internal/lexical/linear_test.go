@@ -24,17 +24,17 @@ func TestVector(t *testing.T) {
 		strange  float64
 	}{
 		{"all known", []int32{0, 1, 2, 3}, 2, [2]int{}, 1, 0},
-		{"words alone", []int32{0, 1}, 2, [2]int{}, wordShare, 0},
-		{"n-grams alone", []int32{2, 3}, 0, [2]int{}, 1 - wordShare, 0},
-		{"an unknown word", []int32{0, 1, 2, 3}, 2, [2]int{1, 0}, wordShare*5/30 + 1 - wordShare, 25.0 / 30},
-		{"an unknown n-gram", []int32{0, 1, 2, 3}, 2, [2]int{0, 1}, wordShare + (1-wordShare)*25/50, 0},
-		{"a word the fold has not seen", []int32{0, 1, 4, 2, 3}, 3, [2]int{}, wordShare*5/30 + 1 - wordShare, 25.0 / 30},
+		{"words alone", []int32{0, 1}, 2, [2]int{}, wordLengthShare, 0},
+		{"n-grams alone", []int32{2, 3}, 0, [2]int{}, 1 - wordLengthShare, 0},
+		{"an unknown word", []int32{0, 1, 2, 3}, 2, [2]int{1, 0}, wordLengthShare*5/30 + 1 - wordLengthShare, 25.0 / 30},
+		{"an unknown n-gram", []int32{0, 1, 2, 3}, 2, [2]int{0, 1}, wordLengthShare + (1-wordLengthShare)*25/50, 0},
+		{"a word the fold has not seen", []int32{0, 1, 4, 2, 3}, 3, [2]int{}, wordLengthShare*5/30 + 1 - wordLengthShare, 25.0 / 30},
 		{"nothing known", nil, 0, [2]int{2, 3}, 0, 1},
 		{"nothing", nil, 0, [2]int{}, 0, 0},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			values, strange := vector(nil, rarity, rarest, tt.features, tt.words, tt.unknown)
+			values, strange := weighFeatures(nil, rarity, rarest, tt.features, tt.words, tt.unknown)
 			length := 0.0
 			for _, v := range values {
 				length += float64(v * v)
@@ -63,7 +63,7 @@ func TestFamilies(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			family, n := families(tt.docs)
+			family, n := agentFamilies(tt.docs)
 			if diff := cmp.Diff(tt.want, family); diff != "" || n != tt.families {
 				t.Errorf("got %d families, want %d (-want +got):\n%s", n, tt.families, diff)
 			}
@@ -75,13 +75,13 @@ func TestFamilies(t *testing.T) {
 func TestSolve(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		random := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
-		var root, h [signCount][signCount]float64
+		var root, h [featCount][featCount]float64
 		for i := range root {
 			for j := range root[i] {
 				root[i][j] = random.NormFloat64()
 			}
 		}
-		var g signs
+		var g confidenceFeatures
 		for i := range h {
 			g[i] = random.NormFloat64()
 			for j := range h {
@@ -92,7 +92,7 @@ func TestSolve(t *testing.T) {
 			h[i][i]++
 		}
 		lower := h
-		x := solve(&lower, g)
+		x := solveCholesky(&lower, g)
 		for i := range h {
 			sum := 0.0
 			for j := range h {
@@ -108,22 +108,22 @@ func TestSolve(t *testing.T) {
 // TestFit: what can be told apart is, also by a model that was kept from some
 // examples.
 func TestFit(t *testing.T) {
-	docs := merge(trainedCorpus().Intents)
-	family, families := families(docs)
-	d := newDataset(utterances(docs, family), family, families)
+	docs := mergeIntents(trainedCorpus().Intents)
+	family, families := agentFamilies(docs)
+	d := newTrainingSet(trainingTexts(docs, family), family, families)
 	for name, use := range map[string]func(int) bool{
 		"all":  func(int) bool { return true },
 		"half": func(i int) bool { return i%2 == 0 },
 	} {
-		l := fit(d, use)
-		scores := make([]float32, d.classes+d.groups)
+		l := fitLinear(d, use)
+		scores := make([]float32, d.classes+d.families)
 		wrong, seen := 0, 0
 		for i := range d.samples {
 			if s := &d.samples[i]; use(i) {
-				values, _ := vector(nil, l.rarity, l.rarest, s.features, int(s.words), [2]int{})
-				l.score(scores, s.features, values)
+				values, _ := weighFeatures(nil, l.rarity, l.unseenRarity, s.features, int(s.words), [2]int{})
+				l.scoreClasses(scores, s.features, values)
 				seen++
-				if judge(scores, d.group, d.groups > 0, len(s.features), 0).best != int(s.class) {
+				if rankScores(scores, d.family, d.families > 0, len(s.features), 0).best != int(s.class) {
 					wrong++
 				}
 			}
@@ -143,12 +143,12 @@ func TestExplainAddsUp(t *testing.T) {
 		class := m.intentNumber(p.BestIntent)
 		against := (class + 1) % len(m.intents)
 		weights := map[string]float64{}
-		m.explain(text, class, against, weights)
+		m.addFeatureWeights(text, class, against, weights)
 		got := 0.0
 		for _, w := range weights {
 			got += w
 		}
-		bias := m.stats.model.bias
+		bias := m.statistical.linear.bias
 		want := float64(m.scoreOf(text, m.intents[class]) - m.scoreOf(text, m.intents[against]) - bias[class] + bias[against])
 		if math.Abs(got-want) > 0.01 {
 			t.Errorf("%q: got weights %v that add up to %v, want %v", text, weights, got, want)
@@ -159,7 +159,7 @@ func TestExplainAddsUp(t *testing.T) {
 // TestManyIntents: more intents than a feature keeps weights for.
 func TestManyIntents(t *testing.T) {
 	var c Corpus
-	for i := range mostUses + 40 {
+	for i := range maxFeatureClasses + 40 {
 		d := IntentDoc{Name: fmt.Sprintf("task%c%c", 'a'+i/26, 'a'+i%26)}
 		for _, how := range []string{"please do %s", "now %s again", "%s it for me", "could you %s", "i want %s done"} {
 			d.Examples = append(d.Examples, fmt.Sprintf(how, fmt.Sprintf("zq%c%cx", 'a'+i/26, 'a'+i%26)))

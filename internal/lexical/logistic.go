@@ -2,33 +2,33 @@ package lexical
 
 import "math"
 
-// logistic is a logistic regression over signs.
-type logistic struct {
-	weight signs
-	mean   signs
-	spread signs
+// logisticRegression is a logistic regression over signs.
+type logisticRegression struct {
+	weight confidenceFeatures
+	mean   confidenceFeatures
+	spread confidenceFeatures
 }
 
 const (
 	newtonSteps = 12
-	// ridge is how many observations' worth of doubt each weight starts with.
-	ridge = 1.0
+	// ridgePenalty is how many observations' worth of doubt each weight starts with.
+	ridgePenalty = 1.0
 )
 
 // fitLogistic fits the probability that a trial is right by iterated weighted
 // least squares (Newton's method).
-func fitLogistic(trials []trial, weightOf func(*trial) float64) logistic {
-	l := standardise(trials, weightOf)
+func fitLogistic(trials []heldOutPrediction, weightOf func(*heldOutPrediction) float64) logisticRegression {
+	l := newStandardized(trials, weightOf)
 	for range newtonSteps {
-		var gradient signs
-		var hessian [signCount][signCount]float64
+		var gradient confidenceFeatures
+		var hessian [featCount][featCount]float64
 		for i := range trials {
 			t := &trials[i]
 			w := weightOf(t)
-			x := l.standard(&t.signs)
-			p := sigmoid(dot(&l.weight, &x))
+			x := l.standardize(&t.features)
+			p := sigmoid(dotProduct(&l.weight, &x))
 			off := -p
-			if t.right {
+			if t.correct {
 				off = 1 - p
 			}
 			for a := range x {
@@ -39,13 +39,13 @@ func fitLogistic(trials []trial, weightOf func(*trial) float64) logistic {
 			}
 		}
 		for a := range gradient {
-			if a != signOne {
-				gradient[a] -= ridge * l.weight[a]
-				hessian[a][a] += ridge
+			if a != featConstant {
+				gradient[a] -= ridgePenalty * l.weight[a]
+				hessian[a][a] += ridgePenalty
 			}
 			hessian[a][a] += 1e-6
 		}
-		step := solve(&hessian, gradient)
+		step := solveCholesky(&hessian, gradient)
 		for a := range step {
 			l.weight[a] += max(-2, min(2, step[a]))
 		}
@@ -53,14 +53,14 @@ func fitLogistic(trials []trial, weightOf func(*trial) float64) logistic {
 	return l
 }
 
-// standardise centres and scales every sign but the constant one.
-func standardise(trials []trial, weightOf func(*trial) float64) logistic {
-	var l logistic
+// newStandardized centres and scales every sign but the constant one.
+func newStandardized(trials []heldOutPrediction, weightOf func(*heldOutPrediction) float64) logisticRegression {
+	var l logisticRegression
 	total := 0.0
 	for i := range trials {
 		w := weightOf(&trials[i])
 		total += w
-		for a, v := range trials[i].signs {
+		for a, v := range trials[i].features {
 			l.mean[a] += w * v
 		}
 	}
@@ -69,19 +69,19 @@ func standardise(trials []trial, weightOf func(*trial) float64) logistic {
 	}
 	for i := range trials {
 		w := weightOf(&trials[i])
-		for a, v := range trials[i].signs {
+		for a, v := range trials[i].features {
 			l.spread[a] += w * (v - l.mean[a]) * (v - l.mean[a])
 		}
 	}
 	for a := range l.spread {
 		l.spread[a] = math.Sqrt(l.spread[a] / total)
 	}
-	l.mean[signOne], l.spread[signOne] = 0, 1
+	l.mean[featConstant], l.spread[featConstant] = 0, 1
 	return l
 }
 
-func (l *logistic) standard(s *signs) signs {
-	var x signs
+func (l *logisticRegression) standardize(s *confidenceFeatures) confidenceFeatures {
+	var x confidenceFeatures
 	for a := range s {
 		if l.spread[a] > 1e-9 {
 			x[a] = (s[a] - l.mean[a]) / l.spread[a]
@@ -90,13 +90,13 @@ func (l *logistic) standard(s *signs) signs {
 	return x
 }
 
-// odds are the log odds that a prediction with these signs is right.
-func (l *logistic) odds(s *signs) float64 {
-	x := l.standard(s)
-	return dot(&l.weight, &x)
+// logOdds are the log odds that a prediction with these signs is right.
+func (l *logisticRegression) logOdds(s *confidenceFeatures) float64 {
+	x := l.standardize(s)
+	return dotProduct(&l.weight, &x)
 }
 
-func dot(a, b *signs) float64 {
+func dotProduct(a, b *confidenceFeatures) float64 {
 	sum := 0.0
 	for i := range a {
 		sum += a[i] * b[i]
@@ -106,10 +106,10 @@ func dot(a, b *signs) float64 {
 
 func sigmoid(x float64) float64 { return 1 / (1 + math.Exp(-x)) }
 
-// solve solves h·x = g for a symmetric positive h of which the lower half is
+// solveCholesky solves h·x = g for a symmetric positive h of which the lower half is
 // given, by Cholesky's method.
-func solve(h *[signCount][signCount]float64, g signs) signs {
-	for i := range signCount {
+func solveCholesky(h *[featCount][featCount]float64, g confidenceFeatures) confidenceFeatures {
+	for i := range featCount {
 		for j := range i + 1 {
 			sum := h[i][j]
 			for k := range j {
@@ -128,8 +128,8 @@ func solve(h *[signCount][signCount]float64, g signs) signs {
 		}
 		g[i] /= h[i][i]
 	}
-	for i := signCount - 1; i >= 0; i-- {
-		for k := i + 1; k < signCount; k++ {
+	for i := featCount - 1; i >= 0; i-- {
+		for k := i + 1; k < featCount; k++ {
 			g[i] -= h[k][i] * g[k]
 		}
 		g[i] /= h[i][i]

@@ -144,7 +144,7 @@ func TestNameNeverLowers(t *testing.T) {
 
 // confidenceIn is the confidence in one intent, whichever is best.
 func confidenceIn(m *Model, text, intent string) float64 {
-	return scoresOf(m, text, func(r *reading) []int32 { return r.reached() })[intent]
+	return scoresOf(m, text, func(r *textAnalysis) []int32 { return r.candidatePatterns() })[intent]
 }
 
 // TestIndexIsLossless: the postings lead to every pattern that matters. The
@@ -153,7 +153,7 @@ func TestIndexIsLossless(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := Train(drawCorpus(t))
 		text := drawText(t, "prompt")
-		all := func(*reading) []int32 {
+		all := func(*textAnalysis) []int32 {
 			list := make([]int32, len(m.patterns))
 			for i := range list {
 				list[i] = int32(i)
@@ -161,23 +161,23 @@ func TestIndexIsLossless(t *testing.T) {
 			return list
 		}
 		want := scoresOf(m, text, all)
-		got := scoresOf(m, text, func(r *reading) []int32 { return r.reached() })
+		got := scoresOf(m, text, func(r *textAnalysis) []int32 { return r.candidatePatterns() })
 		for intent, confidence := range want {
-			if confidence > leastCover+0.001 && got[intent] != confidence {
+			if confidence > minCover+0.001 && got[intent] != confidence {
 				t.Errorf("%q, %s: got %v, want %v", text, intent, got[intent], confidence)
 			}
 		}
 	})
 }
 
-func scoresOf(m *Model, text string, patterns func(*reading) []int32) map[string]float64 {
-	r := m.read(text)
+func scoresOf(m *Model, text string, patterns func(*textAnalysis) []int32) map[string]float64 {
+	r := m.analyzeText(text)
 	for _, i := range patterns(r) {
 		p := &m.patterns[i]
-		r.consider(p, r.compare(p))
+		r.scorePattern(p, r.measureOverlap(p))
 	}
 	scores := map[string]float64{}
-	for _, intent := range r.booked {
+	for _, intent := range r.scoredIntents {
 		scores[m.intents[intent]] = r.scores[intent].confidence
 	}
 	return scores
@@ -187,17 +187,17 @@ func scoresOf(m *Model, text string, patterns func(*reading) []int32) map[string
 // readings comes back.
 func TestTurnComesRound(t *testing.T) {
 	m := Train(Corpus{Intents: []IntentDoc{{Name: "code_review"}}, Domains: []string{"python"}})
-	r := m.read("code review of python")
-	r.turn = ^uint32(0)
-	for _, table := range [][]uint32{r.wordTurn, r.patternTurn, r.scoreTurn, r.domainTurn} {
+	r := m.analyzeText("code review of python")
+	r.generation = ^uint32(0)
+	for _, table := range [][]uint32{r.wordSeen, r.patternSeen, r.scoreSeen, r.domainWordSeen} {
 		for i := range table {
 			table[i] = 1
 		}
 	}
-	r.nextTurn()
-	for _, table := range [][]uint32{r.wordTurn, r.patternTurn, r.scoreTurn, r.domainTurn} {
-		if slices.Contains(table, r.turn) {
-			t.Fatalf("got a mark of turn %d in %v, want none", r.turn, table)
+	r.resetState()
+	for _, table := range [][]uint32{r.wordSeen, r.patternSeen, r.scoreSeen, r.domainWordSeen} {
+		if slices.Contains(table, r.generation) {
+			t.Fatalf("got a mark of turn %d in %v, want none", r.generation, table)
 		}
 	}
 }

@@ -24,33 +24,33 @@ type RankedDocument struct {
 // (get_weather.byCity) and counts more than the description. A Ranker never
 // changes and may be used by any number of goroutines.
 type Ranker struct {
-	names []string
-	terms map[uint32]int32 // hash → number
-	posts [][]termPost     // by term
-	idf   []float64        // by term
-	stops map[string]bool
-	hints map[string]string
+	names    []string
+	terms    map[uint32]int32 // hash → number
+	postings [][]termPosting  // by term
+	idf      []float64        // by term
+	stops    map[string]bool
+	hints    map[string]string
 }
 
-type termPost struct {
+type termPosting struct {
 	doc    int32
 	weight float64 // of the term in the document, saturated
 }
 
 // BM25's usual constants, and what this ranker adds to them.
 const (
-	saturation  = 2.0
-	lengthShare = 0.6
-	hintWeight  = 0.5  // what a question hints at counts
-	stopWeight  = 0.15 // what a word that only holds sentences together counts
-	nameWeight  = 2.0  // a word of the name counts as so many of the description
-	gramWeight  = 0.05
+	bm25K1         = 2.0
+	bm25B          = 0.6
+	hintWeight     = 0.5  // what a question hints at counts
+	rankStopWeight = 0.15 // what a word that only holds sentences together counts
+	nameWeight     = 2.0  // a word of the name counts as so many of the description
+	gramWeight     = 0.05
 )
 
 // NewRanker reads the documents. Their order does not matter but for two of one
 // name.
 func NewRanker(docs []Document) *Ranker {
-	r := &Ranker{terms: map[uint32]int32{}, stops: map[string]bool{}, hints: hinted()}
+	r := &Ranker{terms: map[uint32]int32{}, stops: map[string]bool{}, hints: parseHints()}
 	for w := range strings.FieldsSeq(stopWords) {
 		r.stops[w] = true
 	}
@@ -61,7 +61,7 @@ func NewRanker(docs []Document) *Ranker {
 	counts := make([]map[int32]float64, len(ordered))
 	lengths := make([]float64, len(ordered))
 	total := 0.0
-	read := termReader{words: newWords(), stops: r.stops}
+	read := termExtractor{tokens: newTokenizer(), stops: r.stops}
 	for i, d := range ordered {
 		r.names = append(r.names, d.Name)
 		counts[i] = map[int32]float64{}
@@ -69,9 +69,9 @@ func NewRanker(docs []Document) *Ranker {
 			return func(hash uint32, isWord bool, _ float64) {
 				n, ok := r.terms[hash]
 				if !ok {
-					n = int32(len(r.posts))
+					n = int32(len(r.postings))
 					r.terms[hash] = n
-					r.posts = append(r.posts, nil)
+					r.postings = append(r.postings, nil)
 				}
 				counts[i][n] += times
 				if isWord {
@@ -79,20 +79,20 @@ func NewRanker(docs []Document) *Ranker {
 				}
 			}
 		}
-		read.each(splitCamel(d.Name), take(nameWeight))
-		read.each(splitCamel(d.Description), take(1))
+		read.forEachTerm(splitCamel(d.Name), take(nameWeight))
+		read.forEachTerm(splitCamel(d.Description), take(1))
 		total += lengths[i]
 	}
 	mean := max(total/float64(max(len(ordered), 1)), 1)
 	for i, of := range counts {
-		slack := saturation * (1 - lengthShare + lengthShare*lengths[i]/mean)
+		slack := bm25K1 * (1 - bm25B + bm25B*lengths[i]/mean)
 		for term, count := range of {
-			r.posts[term] = append(r.posts[term], termPost{int32(i), count * (saturation + 1) / (count + slack)})
+			r.postings[term] = append(r.postings[term], termPosting{int32(i), count * (bm25K1 + 1) / (count + slack)})
 		}
 	}
-	r.idf = make([]float64, len(r.posts))
+	r.idf = make([]float64, len(r.postings))
 	n := float64(len(ordered))
-	for term, posts := range r.posts {
+	for term, posts := range r.postings {
 		has := float64(len(posts))
 		r.idf[term] = math.Log1p((n - has + 0.5) / (has + 0.5))
 	}
@@ -128,8 +128,8 @@ pesos: currency
 reais: currency
 `
 
-// hinted leads from a word to what it hints at.
-func hinted() map[string]string {
+// parseHints leads from a word to what it hints at.
+func parseHints() map[string]string {
 	to := map[string]string{}
 	for line := range strings.Lines(hints) {
 		if word, about, ok := strings.Cut(line, ":"); ok {
@@ -144,7 +144,7 @@ func hinted() map[string]string {
 func (r *Ranker) Rank(text string) []RankedDocument {
 	scores := make([]float64, len(r.names))
 	seen := map[int32]bool{}
-	read := termReader{words: newWords(), stops: r.stops}
+	read := termExtractor{tokens: newTokenizer(), stops: r.stops}
 	score := func(hash uint32, isWord bool, share float64) {
 		term, ok := r.terms[hash]
 		if !ok || seen[term] {
@@ -155,19 +155,19 @@ func (r *Ranker) Rank(text string) []RankedDocument {
 		if !isWord {
 			weight *= gramWeight
 		}
-		for _, p := range r.posts[term] {
+		for _, p := range r.postings[term] {
 			scores[p.doc] += weight * p.weight
 		}
 	}
 	var implied []string
-	read.each(splitCamel(text), func(hash uint32, isWord bool, share float64) {
-		if to := r.hints[string(read.words.word)]; isWord && to != "" {
+	read.forEachTerm(splitCamel(text), func(hash uint32, isWord bool, share float64) {
+		if to := r.hints[string(read.tokens.word)]; isWord && to != "" {
 			implied = append(implied, to)
 		}
 		score(hash, isWord, share)
 	})
 	for _, to := range implied {
-		read.each(to, func(hash uint32, isWord bool, share float64) {
+		read.forEachTerm(to, func(hash uint32, isWord bool, share float64) {
 			if isWord {
 				score(hash, true, hintWeight*share)
 			}
@@ -185,26 +185,26 @@ func (r *Ranker) Rank(text string) []RankedDocument {
 	return list
 }
 
-// termReader cuts a text into the terms of a ranking.
-type termReader struct {
-	words    words
-	features features
+// termExtractor cuts a text into the terms of a ranking.
+type termExtractor struct {
+	tokens   tokenizer
+	features featureExtractor
 	stops    map[string]bool
 	root     []byte
 }
 
-// each calls use for the stem of every content word of the text, and for the
+// forEachTerm calls use for the stem of every content word of the text, and for the
 // n-grams of the word.
-func (t *termReader) each(text string, use func(hash uint32, isWord bool, share float64)) {
-	for t.words.reset(text); t.words.next(); {
+func (t *termExtractor) forEachTerm(text string, use func(hash uint32, isWord bool, share float64)) {
+	for t.tokens.reset(text); t.tokens.next(); {
 		share := 1.0
-		if t.stops[string(t.words.word)] {
-			share = stopWeight
+		if t.stops[string(t.tokens.word)] {
+			share = rankStopWeight
 		}
 		t.features.reset()
-		t.features.cut(t.words.word)
-		t.root = append(t.root[:0], t.words.word...)
-		use(finish(hashOf(seedStem, stem(singular(t.root)))), true, share)
+		t.features.addNgrams(t.tokens.word)
+		t.root = append(t.root[:0], t.tokens.word...)
+		use(mixHash(hashBytes(seedStem, stemWord(foldNumber(t.root)))), true, share)
 		for _, hash := range t.features.grams {
 			use(hash, false, share)
 		}

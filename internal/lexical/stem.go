@@ -2,24 +2,24 @@ package lexical
 
 import "bytes"
 
-// singular folds number, so that queries is query, funções função and códigos
+// foldNumber folds number, so that queries is query, funções função and códigos
 // código; with it go the final e and the Greek y that the languages of one
 // family spell differently. It works on a folded word, in place, and returns
 // what is left of it. Only sameness matters, never the spelling: code is cod.
-func singular(b []byte) []byte {
+func foldNumber(b []byte) []byte {
 	if len(b) < 4 || string(b) == "news" {
 		return b
 	}
 	switch {
-	case len(b) > 4 && ends(b, "sis"): // analysis, analyses, análisis
+	case len(b) > 4 && hasSuffix(b, "sis"): // analysis, analyses, análisis
 		b = b[:len(b)-2]
-	case ends(b, "s") && !ends(b, "ss"):
+	case hasSuffix(b, "s") && !hasSuffix(b, "ss"):
 		b = b[:len(b)-1]
 	}
-	if len(b) >= 4 && ends(b, "e") {
+	if len(b) >= 4 && hasSuffix(b, "e") {
 		b = b[:len(b)-1]
 	}
-	if len(b) >= 4 && ends(b, "ao") { // função, funções
+	if len(b) >= 4 && hasSuffix(b, "ao") { // função, funções
 		b = append(b[:len(b)-2], 'o')
 	}
 	if len(b) >= 4 {
@@ -32,34 +32,34 @@ func singular(b []byte) []byte {
 	return b
 }
 
-// stem folds the commonest verb endings and Romance gender of a singular:
+// stemWord folds the commonest verb endings and Romance gender of a singular:
 // reviewing, reviewed and review; analisar, analisa, analyze and analysis;
 // modelo and model. Short words are left alone, they meet by accident.
-func stem(b []byte) []byte {
+func stemWord(b []byte) []byte {
 	switch n := len(b); {
-	case n >= 6 && ends(b, "ing") && hasVowel(b[:n-3]):
-		b = undouble(b[:n-3])
-	case n >= 5 && ends(b, "ed") && b[n-3] != 'e' && hasVowel(b[:n-2]):
-		b = undouble(b[:n-2])
-	case n >= 7 && ends(b, "ar"):
+	case n >= 6 && hasSuffix(b, "ing") && hasVowel(b[:n-3]):
+		b = undoubleConsonant(b[:n-3])
+	case n >= 5 && hasSuffix(b, "ed") && b[n-3] != 'e' && hasVowel(b[:n-2]):
+		b = undoubleConsonant(b[:n-2])
+	case n >= 7 && hasSuffix(b, "ar"):
 		b = b[:n-2]
-	case n >= 6 && (ends(b, "a") || ends(b, "o")):
+	case n >= 6 && (hasSuffix(b, "a") || hasSuffix(b, "o")):
 		b = b[:n-1]
 	}
-	if len(b) >= 5 && ends(b, "iz") {
+	if len(b) >= 5 && hasSuffix(b, "iz") {
 		b[len(b)-1] = 's'
 	}
 	return b
 }
 
-func ends(b []byte, suffix string) bool {
+func hasSuffix(b []byte, suffix string) bool {
 	return len(b) >= len(suffix) && string(b[len(b)-len(suffix):]) == suffix
 }
 
 func hasVowel(b []byte) bool { return bytes.ContainsAny(b, "aeiou") }
 
-// undouble turns planning's plann into plan; bill, pass and buzz stay.
-func undouble(b []byte) []byte {
+// undoubleConsonant turns planning's plann into plan; bill, pass and buzz stay.
+func undoubleConsonant(b []byte) []byte {
 	n := len(b)
 	if n < 4 || b[n-1] != b[n-2] || b[n-1] == 'l' || b[n-1] == 's' || b[n-1] == 'z' {
 		return b

@@ -102,22 +102,22 @@ func TestStemOfAnything(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		word := rapid.SliceOfN(rapid.Byte(), 1, 12).Draw(t, "word")
 		n := len(word)
-		form := singular(word)
+		form := foldNumber(word)
 		if len(form) == 0 || len(form) > n {
 			t.Errorf("got %q of %d bytes, want 1 to %d", form, len(form), n)
 		}
-		if s := stem(form); len(s) == 0 || len(s) > n {
+		if s := stemWord(form); len(s) == 0 || len(s) > n {
 			t.Errorf("got %q of %d bytes, want 1 to %d", s, len(s), n)
 		}
 	})
 }
 
-func stemOf(word string) string { return string(stem(singular(folded(word)))) }
+func stemOf(word string) string { return string(stemWord(foldNumber(folded(word)))) }
 
-func singularOf(word string) string { return string(singular(folded(word))) }
+func singularOf(word string) string { return string(foldNumber(folded(word))) }
 
 func folded(word string) []byte {
-	w := newWords()
+	w := newTokenizer()
 	w.reset(word)
 	w.next()
 	return w.word

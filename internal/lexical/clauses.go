@@ -14,26 +14,26 @@ import (
 // of the text, in order, without the joints; none is empty. Whether a segment is a
 // request of its own is for [Model.Classify] to say.
 func (m *Model) SplitClauses(text string) []string {
-	s := segmenter{text: text, material: material{text: text}}
-	s.skipMarker()
+	s := clauseSplitter{text: text, embedded: embeddedContent{text: text}}
+	s.skipListMarker()
 	for s.pos < len(text) {
-		s.step()
+		s.scanNext()
 	}
-	s.cut(len(text), len(text))
+	s.endClause(len(text), len(text))
 	return s.parts
 }
 
-type segmenter struct {
+type clauseSplitter struct {
 	text  string
 	start int // of the segment being read
 	pos   int
 	parts []string
 
-	material material
+	embedded embeddedContent
 }
 
-// cut ends the segment at end and goes on at next.
-func (s *segmenter) cut(end, next int) {
+// endClause ends the segment at end and goes on at next.
+func (s *clauseSplitter) endClause(end, next int) {
 	part := strings.TrimFunc(s.text[s.start:end], unicode.IsSpace)
 	part = strings.TrimFunc(part, func(r rune) bool { return r == ',' || r == '，' || r == '、' || unicode.IsSpace(r) })
 	if part != "" {
@@ -42,36 +42,36 @@ func (s *segmenter) cut(end, next int) {
 	s.start, s.pos = next, next
 }
 
-// step looks at one character, or at one word if a word starts here.
-func (s *segmenter) step() {
+// scanNext looks at one character, or at one word if a word starts here.
+func (s *clauseSplitter) scanNext() {
 	c := s.text[s.pos]
 	switch {
 	case c == '`':
-		s.code()
+		s.skipCode()
 	case c == '{' || c == '<':
-		s.pos = max(s.pos+1, s.material.at(s.pos))
+		s.pos = max(s.pos+1, s.embedded.endAt(s.pos))
 	case c == '\n':
-		s.newline()
+		s.scanNewline()
 	case c == ';':
-		s.cut(s.pos, s.pos+1)
+		s.endClause(s.pos, s.pos+1)
 	case c == '.' || c == '!' || c == '?':
-		s.stop(c)
+		s.scanSentenceEnd(c)
 	case c >= utf8.RuneSelf:
-		s.wide()
-	case asciiWord(c) && s.wordStart():
-		s.word()
+		s.scanNonASCII()
+	case isASCIIWord(c) && s.atWordStart():
+		s.scanWord()
 	default:
 		s.pos++
 	}
 }
 
-// code passes over quoted code. A block ends the request it belongs to.
-func (s *segmenter) code() {
+// skipCode passes over quoted code. A block ends the request it belongs to.
+func (s *clauseSplitter) skipCode() {
 	if f, ok := fenceAt(s.text, s.pos); ok {
-		s.cut(f.end, f.end)
+		s.endClause(f.end, f.end)
 		return
 	}
-	ticks := ticksAt(s.text, s.pos)
+	ticks := countBackticks(s.text, s.pos)
 	inside := s.pos + ticks
 	rest := s.text[inside:]
 	if closing := strings.Index(rest, s.text[s.pos:inside]); closing >= 0 && !strings.Contains(rest[:closing], "\n") {
@@ -80,30 +80,30 @@ func (s *segmenter) code() {
 	s.pos = inside
 }
 
-// newline ends a segment where a paragraph or a list item follows.
-func (s *segmenter) newline() {
+// scanNewline ends a segment where a paragraph or a list item follows.
+func (s *clauseSplitter) scanNewline() {
 	line := strings.TrimLeft(s.text[s.pos+1:], " \t\r")
-	if line == "" || line[0] == '\n' || marker(line) > 0 {
-		s.cut(s.pos, s.pos+1)
-		s.skipMarker()
+	if line == "" || line[0] == '\n' || listMarkerLength(line) > 0 {
+		s.endClause(s.pos, s.pos+1)
+		s.skipListMarker()
 		return
 	}
 	s.pos++
 }
 
-// skipMarker leaves the mark of a list item out of the segment.
-func (s *segmenter) skipMarker() {
+// skipListMarker leaves the mark of a list item out of the segment.
+func (s *clauseSplitter) skipListMarker() {
 	rest := s.text[s.start:]
 	line := strings.TrimLeft(rest, " \t\r")
-	if n := marker(line); n > 0 {
+	if n := listMarkerLength(line); n > 0 {
 		s.start += len(rest) - len(line) + n
 		s.pos = s.start
 	}
 }
 
-// marker is the length of the list mark a line starts with: "- ", "* ", "• ",
+// listMarkerLength is the length of the list mark a line starts with: "- ", "* ", "• ",
 // "1. ", "2) ", "a) ".
-func marker(line string) int {
+func listMarkerLength(line string) int {
 	n := 0
 	for n < len(line) && n < 3 && '0' <= line[n] && line[n] <= '9' {
 		n++
@@ -117,7 +117,7 @@ func marker(line string) int {
 		n++
 	case n == 0 && (line[0] == '-' || line[0] == '*' || line[0] == '+'):
 		n = 1
-	case n == 0 && len(line) > 1 && asciiWord(line[0]) && line[1] == ')':
+	case n == 0 && len(line) > 1 && isASCIIWord(line[0]) && line[1] == ')':
 		n = 2
 	default:
 		return 0
@@ -128,28 +128,28 @@ func marker(line string) int {
 	return n + 1
 }
 
-// stop ends a segment at a full stop, exclamation or question mark that ends a
+// scanSentenceEnd ends a segment at a full stop, exclamation or question mark that ends a
 // sentence: what follows is space, perhaps behind a closing quote or bracket.
 // The marks that are not stops stay.
-func (s *segmenter) stop(c byte) {
+func (s *clauseSplitter) scanSentenceEnd(c byte) {
 	after := s.pos + 1
 	for after < len(s.text) && strings.IndexByte(`"')]*_`, s.text[after]) >= 0 {
 		after++
 	}
 	ends := after == len(s.text) || s.text[after] == ' ' || s.text[after] == '\n' || s.text[after] == '\t' || s.text[after] == '\r'
 	switch {
-	case !ends, c == '.' && after < len(s.text) && abbreviated(s.text[s.start:s.pos]):
+	case !ends, c == '.' && after < len(s.text) && endsInAbbreviation(s.text[s.start:s.pos]):
 		s.pos++
 	case c == '.':
-		s.cut(s.pos, after)
+		s.endClause(s.pos, after)
 	default:
-		s.cut(after, after)
+		s.endClause(after, after)
 	}
 }
 
-// abbreviated reports whether the text, up to a full stop, ends in an
+// endsInAbbreviation reports whether the text, up to a full stop, ends in an
 // abbreviation or an initial.
-func abbreviated(text string) bool {
+func endsInAbbreviation(text string) bool {
 	word := text[strings.LastIndexAny(text, " \t\n(\"'")+1:]
 	if r, size := utf8.DecodeRuneInString(word); size == len(word) || len(word) > len("aprox") {
 		return size == len(word) && unicode.IsLetter(r)
@@ -162,32 +162,32 @@ func abbreviated(text string) bool {
 	return false
 }
 
-// wide looks at one character beyond ASCII.
-func (s *segmenter) wide() {
+// scanNonASCII looks at one character beyond ASCII.
+func (s *clauseSplitter) scanNonASCII() {
 	r, size := utf8.DecodeRuneInString(s.text[s.pos:])
 	switch r {
 	case '。', '；', '।', '؛': // full stops and semicolons
-		s.cut(s.pos, s.pos+size)
+		s.endClause(s.pos, s.pos+size)
 	case '！', '？', '؟':
-		s.cut(s.pos+size, s.pos+size)
+		s.endClause(s.pos+size, s.pos+size)
 	case '然', '并':
-		if n := s.joint(); n > 0 {
-			s.cut(s.pos, s.pos+n)
+		if n := s.conjunctionLength(); n > 0 {
+			s.endClause(s.pos, s.pos+n)
 			return
 		}
 		s.pos += size
 	default:
-		if s.wordStart() && wordRune(r) && !unspaced(r) {
-			s.word()
+		if s.atWordStart() && isWordRune(r) && !isUnspaced(r) {
+			s.scanWord()
 			return
 		}
 		s.pos += size
 	}
 }
 
-// joint is the length of the Chinese conjunction at pos. 并 alone also begins
+// conjunctionLength is the length of the Chinese conjunction at pos. 并 alone also begins
 // and ends words (并发 concurrent, 合并 merge).
-func (s *segmenter) joint() int {
+func (s *clauseSplitter) conjunctionLength() int {
 	rest := s.text[s.pos:]
 	for _, j := range []string{"然后", "并且"} {
 		if strings.HasPrefix(rest, j) {
@@ -205,40 +205,40 @@ func (s *segmenter) joint() int {
 	return len("并")
 }
 
-// wordStart reports whether a word may start at pos: behind space, an opening
+// atWordStart reports whether a word may start at pos: behind space, an opening
 // bracket or quote, or a mark of punctuation that does not join.
-func (s *segmenter) wordStart() bool {
+func (s *clauseSplitter) atWordStart() bool {
 	if s.pos == 0 {
 		return true
 	}
 	return strings.IndexByte(" \t\r\n,;:!?([{\"", s.text[s.pos-1]) >= 0
 }
 
-// word passes over the beginning of the word at pos, or cuts if the word joins
+// scanWord passes over the beginning of the word at pos, or cuts if the word joins
 // two requests. Addresses are passed over whole: they may have any mark inside.
-func (s *segmenter) word() {
+func (s *clauseSplitter) scanWord() {
 	rest := s.text[s.pos:]
-	near := rest[:min(len(rest), longestJoint+1)] // a word may be as long as the text
+	near := rest[:min(len(rest), maxConjunction+1)] // a word may be as long as the text
 	if scheme := strings.Index(near, "://"); scheme > 0 && !strings.ContainsAny(near[:scheme], " \t\n") {
-		address := rest[:within(strings.IndexFunc(rest, unicode.IsSpace), rest)]
+		address := rest[:indexOrEnd(strings.IndexFunc(rest, unicode.IsSpace), rest)]
 		s.pos += max(scheme, len(strings.TrimRight(address, ".,;:!?)")))
 		return
 	}
-	end := within(strings.IndexFunc(near, unicode.IsSpace), near)
-	if end > longestJoint || !joins(strings.TrimRight(near[:end], ",:;.")) {
+	end := indexOrEnd(strings.IndexFunc(near, unicode.IsSpace), near)
+	if end > maxConjunction || !isConjunction(strings.TrimRight(near[:end], ",:;.")) {
 		_, size := utf8.DecodeRuneInString(rest)
-		for s.pos += size; s.pos < len(s.text) && asciiWord(s.text[s.pos]); {
+		for s.pos += size; s.pos < len(s.text) && isASCIIWord(s.text[s.pos]); {
 			s.pos++
 		}
 		return
 	}
-	s.cut(s.pos, s.pos+end)
+	s.endClause(s.pos, s.pos+end)
 }
 
-const longestJoint = len("después,")
+const maxConjunction = len("después,")
 
-// joins reports whether the word joins one request to another.
-func joins(word string) bool {
+// isConjunction reports whether the word joins one request to another.
+func isConjunction(word string) bool {
 	for _, j := range [...]string{"and", "then", "e", "y", "depois", "luego", "después", "despues"} {
 		if strings.EqualFold(word, j) {
 			return true

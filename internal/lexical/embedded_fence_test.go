@@ -37,11 +37,11 @@ func TestFence(t *testing.T) {
 	}
 }
 
-func mark(text string, f fence) string {
-	if f.end == f.body { // both at the end of the text
-		return text[:f.info] + "<" + text[f.info:f.end] + "|>"
+func mark(text string, f fencedBlock) string {
+	if f.end == f.bodyStart { // both at the end of the text
+		return text[:f.infoStart] + "<" + text[f.infoStart:f.end] + "|>"
 	}
-	return text[:f.info] + "<" + text[f.info:f.body] + ">" + text[f.body:f.end] + "|" + text[f.end:]
+	return text[:f.infoStart] + "<" + text[f.infoStart:f.bodyStart] + ">" + text[f.bodyStart:f.end] + "|" + text[f.end:]
 }
 
 func TestNoFence(t *testing.T) {
@@ -66,7 +66,7 @@ func TestFenceIsInside(t *testing.T) {
 		text := strings.Join(rapid.SliceOfN(piece, 1, 20).Draw(t, "pieces"), "")
 		for at := range len(text) {
 			f, ok := fenceAt(text, at)
-			if ok && (at+3 > f.info || f.info > f.body || f.body > f.end || f.end > len(text)) {
+			if ok && (at+3 > f.infoStart || f.infoStart > f.bodyStart || f.bodyStart > f.end || f.end > len(text)) {
 				t.Fatalf("%q at %d: got %+v, want it in order inside %d bytes", text, at, f, len(text))
 			}
 		}

@@ -7,26 +7,26 @@ import (
 )
 
 const (
-	// foreignShare is the share of requests that are taken to ask for something
+	// assumedOutOfScope is the share of requests that are taken to ask for something
 	// no intent is declared for, where the confidence to accept is chosen.
-	foreignShare = 0.18
-	// givenUp is the share of right answers that may be lost to the threshold
+	assumedOutOfScope = 0.18
+	// maxLostShare is the share of right answers that may be lost to the threshold
 	// below which an intent is unknown.
-	givenUp = 0.0075
-	// precise is the share of accepted answers that are to be right.
-	precise = 0.98
-	// spare is what the trials must show beyond that: they are made of the
+	maxLostShare = 0.0075
+	// targetPrecision is the share of accepted answers that are to be right.
+	targetPrecision = 0.98
+	// precisionMargin is what the trials must show beyond that: they are made of the
 	// registry's own examples, requests are not.
-	spare = 0.003
-	// leastAccepted is how many trials must have been accepted for their share
+	precisionMargin = 0.003
+	// minAccepted is how many trials must have been accepted for their share
 	// of right ones to mean anything.
-	leastAccepted = 100
+	minAccepted = 100
 )
 
-// thresholds chooses, from the trials alone, the confidence below which an intent
+// chooseThresholds chooses, from the trials alone, the confidence below which an intent
 // is not named and that from which answers are right as often as precise says.
 // The latter is infinite when no confidence is.
-func thresholds(c *calibration, trials []trial) (unknown, accept float64) {
+func chooseThresholds(c *confidenceCalibration, trials []heldOutPrediction) (unknown, accept float64) {
 	type answer struct {
 		confidence     float64
 		right, foreign bool
@@ -35,11 +35,11 @@ func thresholds(c *calibration, trials []trial) (unknown, accept float64) {
 	var own, right, foreign float64
 	for i := range trials {
 		t := &trials[i]
-		answers[i] = answer{round(c.confidence(&t.signs)), t.right, t.foreign}
+		answers[i] = answer{roundConfidence(c.confidence(&t.features)), t.correct, t.outOfScope}
 		switch {
-		case t.foreign:
+		case t.outOfScope:
 			foreign++
-		case t.right:
+		case t.correct:
 			right++
 			own++
 		default:
@@ -51,14 +51,14 @@ func thresholds(c *calibration, trials []trial) (unknown, accept float64) {
 	for _, a := range answers {
 		unknown = a.confidence
 		if a.right {
-			if lost++; lost > givenUp*right {
+			if lost++; lost > maxLostShare*right {
 				break
 			}
 		}
 	}
 	weight := 0.0
 	if foreign > 0 {
-		weight = foreignShare / (1 - foreignShare) * own / foreign
+		weight = assumedOutOfScope / (1 - assumedOutOfScope) * own / foreign
 	}
 	accept = math.Inf(1)
 	var accepted, correct, count float64
@@ -74,7 +74,7 @@ func thresholds(c *calibration, trials []trial) (unknown, accept float64) {
 		}
 		count++
 		tied := i > 0 && answers[i-1].confidence == a.confidence
-		if !tied && count >= leastAccepted && correct >= (precise+spare)*accepted {
+		if !tied && count >= minAccepted && correct >= (targetPrecision+precisionMargin)*accepted {
 			accept = a.confidence
 		}
 	}

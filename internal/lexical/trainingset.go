@@ -9,46 +9,46 @@ import (
 
 // A dataset is the corpus as a learner sees it: numbered classes, numbered
 // features, and which features each example has.
-type dataset struct {
-	table   table
-	classes int
-	groups  int
-	group   []int32 // by class
-	samples []sample
+type trainingSet struct {
+	table    featureTable
+	classes  int
+	families int
+	family   []int32 // by class
+	samples  []trainingSample
 }
 
 // A sample is one example.
-type sample struct {
+type trainingSample struct {
 	class    int32
 	words    int32   // the first so many features are words, the others n-grams
 	features []int32 // distinct
-	declared bool    // a name or a description: learned from, never measured on
-	against  bool    // says what the class is not
+	fitOnly  bool    // a name or a description: learned from, never measured on
+	negative bool    // says what the class is not
 }
 
-// utterance is a sample before its text is read.
-type utterance struct {
+// trainingText is a sample before its text is read.
+type trainingText struct {
 	text     string
 	class    int32
-	declared bool
-	against  bool
+	fitOnly  bool
+	negative bool
 }
 
-// newDataset reads the utterances, which stand in a fixed order: features are
+// newTrainingSet reads the utterances, which stand in a fixed order: features are
 // numbered as they come.
-func newDataset(list []utterance, group []int32, groups int) *dataset {
-	d := &dataset{table: newTable(8 * len(list)), classes: len(group), group: group, groups: groups, samples: make([]sample, len(list))}
+func newTrainingSet(list []trainingText, group []int32, groups int) *trainingSet {
+	d := &trainingSet{table: newFeatureTable(8 * len(list)), classes: len(group), family: group, families: groups, samples: make([]trainingSample, len(list))}
 	type hashes struct{ words, grams []uint32 }
 	read := make([]hashes, len(list))
 	const chunk = 512
 	chunks := (len(list) + chunk - 1) / chunk
 	run.ForEach(context.Background(), runtime.GOMAXPROCS(0), chunks, func(_ context.Context, i int) {
-		w := newWords()
-		var f features
+		w := newTokenizer()
+		var f featureExtractor
 		var arena []uint32 // all hashes of the chunk, one behind the other
 		for k := i * chunk; k < min(len(list), (i+1)*chunk); k++ {
 			text := list[k].text
-			f.read(&w, text)
+			f.extractText(&w, text)
 			from := len(arena)
 			arena = append(append(arena, f.words...), f.grams...)
 			border := from + len(f.words)
@@ -61,7 +61,7 @@ func newDataset(list []utterance, group []int32, groups int) *dataset {
 		from, words := len(arena), 0
 		for block, hashed := range [...][]uint32{read[i].words, read[i].grams} {
 			for _, h := range hashed {
-				id := d.table.add(h)
+				id := d.table.insert(h)
 				if int(id) == len(seen) {
 					seen = append(seen, 0)
 				}
@@ -74,8 +74,8 @@ func newDataset(list []utterance, group []int32, groups int) *dataset {
 				words = len(arena) - from
 			}
 		}
-		d.samples[i] = sample{
-			class: u.class, declared: u.declared, against: u.against,
+		d.samples[i] = trainingSample{
+			class: u.class, fitOnly: u.fitOnly, negative: u.negative,
 			words: int32(words), features: arena[from:len(arena):len(arena)],
 		}
 	}

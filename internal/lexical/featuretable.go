@@ -14,17 +14,17 @@ const (
 	hashPrime uint32 = 0x01000193 // FNV-1a
 )
 
-// hashOf continues an FNV-1a hash over the bytes.
-func hashOf(h uint32, b []byte) uint32 {
+// hashBytes continues an FNV-1a hash over the bytes.
+func hashBytes(h uint32, b []byte) uint32 {
 	for _, c := range b {
 		h = (h ^ uint32(c)) * hashPrime
 	}
 	return h
 }
 
-// finish spreads an FNV hash over all of its bits (the last step of MurmurHash3):
+// mixHash spreads an FNV hash over all of its bits (the last step of MurmurHash3):
 // the table below looks at the low ones.
-func finish(h uint32) uint32 {
+func mixHash(h uint32) uint32 {
 	h ^= h >> 16
 	h *= 0x85ebca6b
 	h ^= h >> 13
@@ -32,27 +32,27 @@ func finish(h uint32) uint32 {
 	return h ^ h>>16
 }
 
-// table leads from the hash of a feature to its number: open addressing with
+// featureTable leads from the hash of a feature to its number: open addressing with
 // linear probing, so that a look-up is one cache line, and no strings are kept.
-type table struct {
-	slots []slot
+type featureTable struct {
+	slots []tableSlot
 	mask  uint32
 	size  int
 }
 
-type slot struct {
+type tableSlot struct {
 	hash   uint32
 	number uint32 // + 1; 0 is an empty slot
 }
 
-// newTable makes a table for n features without growing.
-func newTable(n int) table {
+// newFeatureTable makes a table for n features without growing.
+func newFeatureTable(n int) featureTable {
 	size := 1 << bits.Len(uint(max(n, 4)*3/2))
-	return table{slots: make([]slot, size), mask: uint32(size - 1)}
+	return featureTable{slots: make([]tableSlot, size), mask: uint32(size - 1)}
 }
 
-// find returns the feature's number, or -1.
-func (t *table) find(hash uint32) int32 {
+// lookup returns the feature's number, or -1.
+func (t *featureTable) lookup(hash uint32) int32 {
 	for at := hash & t.mask; ; at = (at + 1) & t.mask {
 		s := t.slots[at]
 		if s.number == 0 {
@@ -64,16 +64,16 @@ func (t *table) find(hash uint32) int32 {
 	}
 }
 
-// add returns the feature's number, the next one if it is new.
-func (t *table) add(hash uint32) int32 {
+// insert returns the feature's number, the next one if it is new.
+func (t *featureTable) insert(hash uint32) int32 {
 	if 4*t.size >= 3*len(t.slots) {
-		t.grow()
+		t.growSlots()
 	}
 	for at := hash & t.mask; ; at = (at + 1) & t.mask {
 		s := &t.slots[at]
 		if s.number == 0 {
 			t.size++
-			*s = slot{hash: hash, number: uint32(t.size)}
+			*s = tableSlot{hash: hash, number: uint32(t.size)}
 			return int32(t.size) - 1
 		}
 		if s.hash == hash {
@@ -82,32 +82,32 @@ func (t *table) add(hash uint32) int32 {
 	}
 }
 
-// fitted is the table in the smallest size that is quick to search.
-func (t *table) fitted() table {
+// shrinkToFit is the table in the smallest size that is quick to search.
+func (t *featureTable) shrinkToFit() featureTable {
 	size := 8
 	for 5*size < 6*t.size {
 		size *= 2
 	}
-	f := table{slots: make([]slot, size), mask: uint32(size - 1)}
+	f := featureTable{slots: make([]tableSlot, size), mask: uint32(size - 1)}
 	for _, s := range t.slots {
 		if s.number != 0 {
-			f.put(s)
+			f.putSlot(s)
 		}
 	}
 	return f
 }
 
-func (t *table) grow() {
+func (t *featureTable) growSlots() {
 	old := t.slots
-	*t = newTable(len(old))
+	*t = newFeatureTable(len(old))
 	for _, s := range old {
 		if s.number != 0 {
-			t.put(s)
+			t.putSlot(s)
 		}
 	}
 }
 
-func (t *table) put(s slot) {
+func (t *featureTable) putSlot(s tableSlot) {
 	at := s.hash & t.mask
 	for t.slots[at].number != 0 {
 		at = (at + 1) & t.mask

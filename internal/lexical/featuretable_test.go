@@ -10,23 +10,23 @@ import (
 func TestTable(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		hashes := rapid.SliceOf(rapid.OneOf(rapid.Uint32Range(0, 40), rapid.Uint32())).Draw(t, "hashes")
-		tab := newTable(0)
+		tab := newFeatureTable(0)
 		want := map[uint32]int32{}
 		for _, h := range hashes {
 			if _, ok := want[h]; !ok {
 				want[h] = int32(len(want))
 			}
-			if got := tab.add(h); got != want[h] {
+			if got := tab.insert(h); got != want[h] {
 				t.Fatalf("add %d: got number %d, want %d", h, got, want[h])
 			}
 		}
-		fitted := tab.fitted()
+		fitted := tab.shrinkToFit()
 		for _, h := range append(hashes, 7, 1<<31) {
 			number, ok := want[h]
 			if !ok {
 				number = -1
 			}
-			if a, b := tab.find(h), fitted.find(h); a != number || b != number {
+			if a, b := tab.lookup(h), fitted.lookup(h); a != number || b != number {
 				t.Fatalf("find %d: got %d, and %d where fitted; want %d", h, a, b, number)
 			}
 		}

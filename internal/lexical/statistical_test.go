@@ -103,7 +103,7 @@ func TestLearnedOrder(t *testing.T) {
 		i := rapid.IntRange(0, len(c.Intents)-1).Draw(t, "intent")
 		c.Intents[i].Examples = rapid.Permutation(c.Intents[i].Examples).Draw(t, "examples")
 		got := Train(c)
-		if diff := cmp.Diff(want.stats, got.stats, cmp.AllowUnexported(statistics{}, compact{}, table{}, slot{}, calibration{}, logistic{}, knot{})); diff != "" {
+		if diff := cmp.Diff(want.statistical, got.statistical, cmp.AllowUnexported(statisticalModel{}, quantizedModel{}, featureTable{}, tableSlot{}, confidenceCalibration{}, logisticRegression{}, curveKnot{})); diff != "" {
 			t.Fatalf("trained part (-in order +shuffled):\n%s", diff[:min(len(diff), 2000)])
 		}
 	})
@@ -181,12 +181,12 @@ func TestNotFor(t *testing.T) {
 
 // scoreOf is the score of one intent, before it is turned into a probability.
 func (m *Model) scoreOf(text, intent string) float32 {
-	x := m.stats.newSense()
-	w := newWords()
-	x.features.read(&w, text)
-	m.stats.judge(&x, 1)
+	x := m.statistical.newScratch()
+	w := newTokenizer()
+	x.features.extractText(&w, text)
+	m.statistical.scoreText(&x, 1)
 	i := m.intentNumber(intent)
-	m.stats.model.score(x.scores, x.sums, x.known, x.values)
+	m.statistical.linear.scoreClasses(x.scores, x.sums, x.known, x.values)
 	return x.scores[i]
 }
 
@@ -194,11 +194,11 @@ func (m *Model) scoreOf(text, intent string) float32 {
 func TestLearnedAllocations(t *testing.T) {
 	m := Train(trainedCorpus())
 	for _, text := range []string{"please pay the invoice from finance", "明天会下雨吗", strings.Repeat("order lunch and ", 500), "zebra"} {
-		r := m.read("") // the pool keeps nothing under the race detector
+		r := m.analyzeText("") // the pool keeps nothing under the race detector
 		work := func() {
-			r.read(text)
-			p := Prediction{Intent: contract.Unknown, Domains: r.domains()}
-			r.predict(&p)
+			r.analyze(text)
+			p := Prediction{Intent: contract.Unknown, Domains: r.namedDomains()}
+			r.predictIntent(&p)
 		}
 		work() // grows the buffers
 		if got := testing.AllocsPerRun(50, work); got > 2 {
@@ -212,11 +212,11 @@ func TestDescriptions(t *testing.T) {
 	c.Intents[0].Descriptions = []string{"Transfers money to creditors by direct debit"}
 	c.Intents[2].Descriptions = []string{"Shared by two intents about stationery"}
 	c.Intents[3].Descriptions = []string{"Shared by two intents about stationery"}
-	docs := merge(c.Intents)
-	family, _ := families(docs)
+	docs := mergeIntents(c.Intents)
+	family, _ := agentFamilies(docs)
 	var described []string
-	for _, u := range utterances(docs, family) {
-		if u.declared && !u.against && strings.Contains(u.text, " ") && u.text != splitCamel(docs[u.class].Name) {
+	for _, u := range trainingTexts(docs, family) {
+		if u.fitOnly && !u.negative && strings.Contains(u.text, " ") && u.text != splitCamel(docs[u.class].Name) {
 			described = append(described, docs[u.class].Name+": "+u.text)
 		}
 	}

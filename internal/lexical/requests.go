@@ -9,16 +9,16 @@ import (
 )
 
 const (
-	// longestSpan is how many pieces one request may be made of, and mostPieces
+	// maxRequestPieces is how many pieces one request may be made of, and mostPieces
 	// how many a text is looked at for.
-	longestSpan = 6
-	mostPieces  = 64
-	// border is what a border between two requests must be worth, in log odds:
+	maxRequestPieces = 6
+	maxPieces        = 64
+	// boundaryCost is what a border between two requests must be worth, in log odds:
 	// "play rock and roll" is one.
-	border = 1.5
-	// mostEvidence is the most one request adds, so that one very sure request
+	boundaryCost = 1.5
+	// maxRequestLogOdds is the most one request adds, so that one very sure request
 	// does not outweigh a border.
-	mostEvidence = 4.0
+	maxRequestLogOdds = 4.0
 )
 
 // SplitRequests cuts a text into the requests it is made of, by what the model makes of
@@ -28,17 +28,17 @@ const (
 // requests. Where the model is not calibrated, Divide is Segments.
 func (m *Model) SplitRequests(text string) []string {
 	segments := m.SplitClauses(text)
-	if m.stats == nil {
+	if m.statistical == nil {
 		return segments
 	}
-	pieces := m.pieces(text, segments)
+	pieces := m.splitPieces(text, segments)
 	if len(pieces) < 2 {
 		return segments
 	}
 	rest := ""
-	if len(pieces) > mostPieces {
-		rest = text[pieces[mostPieces].from:]
-		pieces = pieces[:mostPieces]
+	if len(pieces) > maxPieces {
+		rest = text[pieces[maxPieces].from:]
+		pieces = pieces[:maxPieces]
 	}
 	// best[i] is the best division of the first i pieces, its last run beginning
 	// at from[i].
@@ -46,9 +46,9 @@ func (m *Model) SplitRequests(text string) []string {
 	from := make([]int, len(pieces)+1)
 	for to := 1; to <= len(pieces); to++ {
 		best[to] = math.Inf(-1)
-		for start := max(0, to-longestSpan); start < to; start++ {
+		for start := max(0, to-maxRequestPieces); start < to; start++ {
 			run := text[pieces[start].from:pieces[to-1].to]
-			if sum := best[start] + m.evidence(run) - border; sum > best[to] {
+			if sum := best[start] + m.requestLogOdds(run) - boundaryCost; sum > best[to] {
 				best[to], from[to] = sum, start
 			}
 		}
@@ -66,33 +66,33 @@ func (m *Model) SplitRequests(text string) []string {
 	return runs
 }
 
-// evidence is how sure it is, in log odds, that the run is a request.
-func (m *Model) evidence(run string) float64 {
+// requestLogOdds is how sure it is, in log odds, that the run is a request.
+func (m *Model) requestLogOdds(run string) float64 {
 	p := m.Classify(run)
 	if p.Intent == contract.Unknown || p.LabelOnly {
 		return 0
 	}
-	return max(0, min(mostEvidence, logit(min(max(p.Confidence, 0.001), 0.999))))
+	return max(0, min(maxRequestLogOdds, logOdds(min(max(p.Confidence, 0.001), 0.999))))
 }
 
-type piece struct{ from, to int }
+type textSpan struct{ from, to int }
 
-// pieces finds the segments in the text and cuts them at commas.
-func (m *Model) pieces(text string, segments []string) []piece {
-	var list []piece
-	beside := material{text: text}
+// splitPieces finds the segments in the text and cuts them at commas.
+func (m *Model) splitPieces(text string, segments []string) []textSpan {
+	var list []textSpan
+	beside := embeddedContent{text: text}
 	at := 0
 	for _, s := range segments {
 		from := at + strings.Index(text[at:], s)
 		at = from + len(s)
 		if strings.Contains(s, "`") { // code has commas of its own
-			list = append(list, piece{from, at})
+			list = append(list, textSpan{from, at})
 			continue
 		}
 		for rest := from; rest < at; {
 			end := nextComma(&beside, rest, at)
 			if strings.TrimSpace(text[rest:end]) != "" {
-				list = append(list, piece{rest, end})
+				list = append(list, textSpan{rest, end})
 			}
 			rest = end
 			for rest < at && strings.ContainsRune(", ", rune(text[rest])) {
@@ -108,7 +108,7 @@ func (m *Model) pieces(text string, segments []string) []piece {
 
 // nextComma is where the first comma between from and to stands that ends a
 // clause, or to. Material has commas of its own.
-func nextComma(beside *material, from, to int) int {
+func nextComma(beside *embeddedContent, from, to int) int {
 	s := beside.text[:to]
 	for at := from; at < to; {
 		r, size := utf8.DecodeRuneInString(s[at:])
@@ -116,7 +116,7 @@ func nextComma(beside *material, from, to int) int {
 		case r == '，', r == '、', r == ',' && at+1 < to && s[at+1] == ' ':
 			return at
 		case r == '{', r == '<':
-			size = max(size, beside.at(at)-at)
+			size = max(size, beside.endAt(at)-at)
 		}
 		at += size
 	}

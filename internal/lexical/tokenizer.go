@@ -9,64 +9,64 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// words reads a text word by word, each folded: lower case, without accents,
+// tokenizer reads a text word by word, each folded: lower case, without accents,
 // compatibility forms (ﬁ, Ｐｙ) resolved. A reader is reused from text to text,
 // so that reading allocates nothing once its buffers have grown.
 //
 //	for w.reset(text); w.next(); {
 //		use(w.word) // valid, and free to be changed, until the next call
 //	}
-type words struct {
+type tokenizer struct {
 	text string
 	pos  int
 	word []byte
 
 	// Inside a fence: its info line is read up to infoEnd, and reading goes on
 	// at resume.
-	infoEnd, resume int
+	fenceInfoEnd, fenceEnd int
 
-	material material
-	labelReader
+	embedded embeddedContent
+	labelScanner
 
-	buf    []byte // backs word
-	decom  []byte // a word while it is being folded
-	runBuf []byte // backs run
-	run    []byte // what is left of a run of ideographs or kana
-	pair   bool   // the run has given a pair; its last character is spent
-	fold   cases.Caser
+	buf         []byte // backs word
+	decomposed  []byte // a word while it is being folded
+	runBuf      []byte // backs run
+	run         []byte // what is left of a run of ideographs or kana
+	pairEmitted bool   // the run has given a pair; its last character is spent
+	fold        cases.Caser
 }
 
-func newWords() words { return words{fold: cases.Fold()} }
+func newTokenizer() tokenizer { return tokenizer{fold: cases.Fold()} }
 
-func (w *words) reset(text string) {
-	w.text, w.pos, w.infoEnd, w.resume = text, 0, -1, 0
+func (w *tokenizer) reset(text string) {
+	w.text, w.pos, w.fenceInfoEnd, w.fenceEnd = text, 0, -1, 0
 	w.run = w.run[:0]
-	w.material.reset(text)
-	w.label, w.joinedEnd = nil, 0
+	w.embedded.reset(text)
+	w.current, w.joinedEnd = nil, 0
 }
 
 // next reads one word and reports whether there was one.
-func (w *words) next() bool {
+func (w *tokenizer) next() bool {
 	for {
-		if len(w.run) > 0 && w.nextOfRun() {
+		if len(w.run) > 0 && w.nextInRun() {
 			return true
 		}
 		if w.pos >= len(w.text) {
 			return false
 		}
-		if w.pos == w.infoEnd {
-			w.pos, w.infoEnd = w.resume, -1
+		if w.pos == w.fenceInfoEnd {
+			w.pos, w.fenceInfoEnd = w.fenceEnd, -1
 			continue
 		}
 		c := w.text[w.pos]
 		switch {
 		case c == '`':
-			w.backtick()
-		case (c == '{' || c == '<') && w.infoEnd < 0:
-			w.pos = max(w.pos+1, w.material.at(w.pos))
+			w.skipBackticks()
+		case (c == '{' || c == '<') && w.fenceInfoEnd < 0:
+			w.pos = max(w.pos+1, w.embedded.endAt(w.pos))
 		case c == '[':
-			w.pos += max(1, placeholderAt(w.text[w.pos:]))
-		case c < utf8.RuneSelf && !asciiWord(c):
+			w.pos += max(1, placeholderLength(w.text[w.pos:]))
+		case c < utf8.RuneSelf && !isASCIIWord(c):
 			w.pos++
 		case c < utf8.RuneSelf:
 			w.readWord()
@@ -74,9 +74,9 @@ func (w *words) next() bool {
 		default:
 			r, size := utf8.DecodeRuneInString(w.text[w.pos:])
 			switch {
-			case unspaced(r):
+			case isUnspaced(r):
 				w.readRun()
-			case wordRune(r):
+			case isWordRune(r):
 				w.readWord()
 				if len(w.word) > 0 { // nothing is left of a lone accent
 					return true
@@ -88,11 +88,11 @@ func (w *words) next() bool {
 	}
 }
 
-// placeholderAt is the length of the placeholder the text starts with, 0 when it
+// placeholderLength is the length of the placeholder the text starts with, 0 when it
 // starts with none: an upper-case word, an underscore and a number in brackets,
 // as in [EMAIL_1]. It stands for something that is nobody's business, so it is
 // no word: it must not speak for an intent that is about e-mail.
-func placeholderAt(text string) int {
+func placeholderLength(text string) int {
 	letters := 1 // behind the bracket
 	for letters < len(text) && ('A' <= text[letters] && text[letters] <= 'Z') {
 		letters++
@@ -110,31 +110,31 @@ func placeholderAt(text string) int {
 	return digits + 1
 }
 
-// backtick passes over backticks or, if a fenced block starts here, arranges
+// skipBackticks passes over backticks or, if a fenced block starts here, arranges
 // for the block's body to be left out. The info line ("python") is read.
-func (w *words) backtick() {
-	if w.infoEnd < 0 {
+func (w *tokenizer) skipBackticks() {
+	if w.fenceInfoEnd < 0 {
 		if f, ok := fenceAt(w.text, w.pos); ok {
-			w.pos, w.infoEnd, w.resume = f.info, f.body, f.end
+			w.pos, w.fenceInfoEnd, w.fenceEnd = f.infoStart, f.bodyStart, f.end
 			return
 		}
 	}
-	w.pos += max(1, ticksAt(w.text, w.pos))
+	w.pos += max(1, countBackticks(w.text, w.pos))
 }
 
 // readWord reads the word that starts at pos into word.
-func (w *words) readWord() {
+func (w *tokenizer) readWord() {
 	start, ascii := w.pos, true
 	for w.pos < len(w.text) {
 		if c := w.text[w.pos]; c < utf8.RuneSelf {
-			if !asciiWord(c) {
+			if !isASCIIWord(c) {
 				break
 			}
 			w.pos++
 			continue
 		}
 		r, size := utf8.DecodeRuneInString(w.text[w.pos:])
-		if unspaced(r) || !wordRune(r) && !unicode.Is(unicode.Cf, r) {
+		if isUnspaced(r) || !isWordRune(r) && !unicode.Is(unicode.Cf, r) {
 			break
 		}
 		ascii = false
@@ -145,32 +145,32 @@ func (w *words) readWord() {
 	var inner bool // it may have a capital inside
 	if !ascii {
 		w.foldUnicode(raw)
-		inner = w.labels != nil && goesOn(raw)
+		inner = w.labels != nil && hasInnerCapital(raw)
 	} else {
 		changed := byte(0)
-		w.buf = append(w.buf, lower(raw[0]))
+		w.buf = append(w.buf, lowerASCII(raw[0]))
 		for i := 1; i < len(raw); i++ {
-			c := lower(raw[i])
+			c := lowerASCII(raw[i])
 			changed |= c ^ raw[i]
 			w.buf = append(w.buf, c)
 		}
 		inner = changed != 0
 	}
 	if start >= w.joinedEnd {
-		w.label = nil
+		w.current = nil
 		if w.labels != nil && (inner || w.pos < len(w.text) && w.text[w.pos] == '_') {
-			w.lookUp(start)
+			w.lookUpLabel(start)
 		}
 	}
 	if len(raw) == 1 {
-		w.languageSign()
+		w.appendLanguageSign()
 	}
 	w.word = w.buf
 }
 
-// languageSign keeps C, C++ and C# apart: the sign behind a single letter is
+// appendLanguageSign keeps C, C++ and C# apart: the sign behind a single letter is
 // part of the word.
-func (w *words) languageSign() {
+func (w *tokenizer) appendLanguageSign() {
 	rest := w.text[w.pos:]
 	sign := 0
 	switch {
@@ -179,7 +179,7 @@ func (w *words) languageSign() {
 	case strings.HasPrefix(rest, "#"):
 		sign = 1
 	}
-	if sign == 0 || len(rest) > sign && asciiWord(rest[sign]) {
+	if sign == 0 || len(rest) > sign && isASCIIWord(rest[sign]) {
 		return
 	}
 	w.buf = append(w.buf, rest[:sign]...)
@@ -189,45 +189,45 @@ func (w *words) languageSign() {
 // foldUnicode writes the folded form of raw to buf. Decomposing character by
 // character leaves marks in the order they come, which does not matter where
 // they are dropped, and costs nothing on the heap, unlike norm.Form.Append.
-func (w *words) foldUnicode(raw string) {
-	w.decom = w.decom[:0]
+func (w *tokenizer) foldUnicode(raw string) {
+	w.decomposed = w.decomposed[:0]
 	for len(raw) > 0 {
 		props := norm.NFKD.PropertiesString(raw)
 		size := max(1, props.Size())
 		parts := props.Decomposition()
 		if parts == nil {
-			w.keep(raw[:size])
+			w.appendRune(raw[:size])
 		}
 		for len(parts) > 0 {
 			_, n := utf8.DecodeRune(parts)
-			w.keep(string(parts[:n]))
+			w.appendRune(string(parts[:n]))
 			parts = parts[n:]
 		}
 		raw = raw[size:]
 	}
-	if need := 3*len(w.decom) + utf8.UTFMax; cap(w.buf) < need { // folding at most triples
+	if need := 3*len(w.decomposed) + utf8.UTFMax; cap(w.buf) < need { // folding at most triples
 		w.buf = make([]byte, need)
 	}
-	n, _, err := w.fold.Transform(w.buf[:cap(w.buf)], w.decom, true)
+	n, _, err := w.fold.Transform(w.buf[:cap(w.buf)], w.decomposed, true)
 	if err != nil {
-		n = copy(w.buf[:cap(w.buf)], w.decom)
+		n = copy(w.buf[:cap(w.buf)], w.decomposed)
 	}
 	w.buf = w.buf[:n]
 }
 
-// keep appends one character to the word being folded, unless it is dropped.
-func (w *words) keep(character string) {
-	if r, _ := utf8.DecodeRuneInString(character); !dropped(r) {
-		w.decom = append(w.decom, character...)
+// appendRune appends one character to the word being folded, unless it is dropped.
+func (w *tokenizer) appendRune(character string) {
+	if r, _ := utf8.DecodeRuneInString(character); !isDropped(r) {
+		w.decomposed = append(w.decomposed, character...)
 	}
 }
 
 // readRun reads a run of ideographs or kana; nextOfRun cuts it into words.
-func (w *words) readRun() {
+func (w *tokenizer) readRun() {
 	start := w.pos
 	for w.pos < len(w.text) {
 		r, size := utf8.DecodeRuneInString(w.text[w.pos:])
-		if !unspaced(r) {
+		if !isUnspaced(r) {
 			break
 		}
 		w.pos += size
@@ -237,27 +237,27 @@ func (w *words) readRun() {
 		w.runBuf = norm.NFKC.AppendString(w.runBuf[:0], w.text[start:w.pos])
 	}
 	w.run = w.runBuf
-	w.pair = false
-	w.label = nil
+	w.pairEmitted = false
+	w.current = nil
 }
 
-// nextOfRun takes the next pair of characters off the run, or a character that
+// nextInRun takes the next pair of characters off the run, or a character that
 // stands alone between particles.
-func (w *words) nextOfRun() bool {
+func (w *tokenizer) nextInRun() bool {
 	for len(w.run) > 0 {
 		first, n := utf8.DecodeRune(w.run)
 		second, m := utf8.DecodeRune(w.run[n:])
 		whole := w.run
 		w.run = w.run[n:]
 		switch {
-		case particle(first):
-			w.pair = false
-		case m > 0 && !particle(second):
-			w.pair = true
+		case isParticle(first):
+			w.pairEmitted = false
+		case m > 0 && !isParticle(second):
+			w.pairEmitted = true
 			w.word = append(w.buf[:0], whole[:n+m]...)
 			w.buf = w.word
 			return true
-		case !w.pair:
+		case !w.pairEmitted:
 			w.word = append(w.buf[:0], whole[:n]...)
 			w.buf = w.word
 			return true
@@ -266,27 +266,27 @@ func (w *words) nextOfRun() bool {
 	return false
 }
 
-// asciiWord reports whether c is part of a word. The underscore is not: labels
+// isASCIIWord reports whether c is part of a word. The underscore is not: labels
 // and identifiers are made of several words.
-func asciiWord(c byte) bool {
+func isASCIIWord(c byte) bool {
 	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9'
 }
 
-func lower(c byte) byte {
+func lowerASCII(c byte) byte {
 	if 'A' <= c && c <= 'Z' {
 		return c + 'a' - 'A'
 	}
 	return c
 }
 
-func wordRune(r rune) bool {
+func isWordRune(r rune) bool {
 	return unicode.IsLetter(r) || unicode.IsDigit(r) || unicode.IsMark(r)
 }
 
-// dropped reports whether folding leaves r out: accents, vowel points,
+// isDropped reports whether folding leaves r out: accents, vowel points,
 // lengthening and invisible characters. Marks of scripts in which they carry
 // sounds of their own (Devanagari, Thai) stay.
-func dropped(r rune) bool {
+func isDropped(r rune) bool {
 	switch {
 	case r < 0x80:
 		return false
@@ -299,8 +299,8 @@ func dropped(r rune) bool {
 	return unicode.Is(unicode.Cf, r)
 }
 
-// unspaced reports whether r belongs to a script that does not space its words.
-func unspaced(r rune) bool {
+// isUnspaced reports whether r belongs to a script that does not space its words.
+func isUnspaced(r rune) bool {
 	if r < 0x3005 {
 		return false
 	}
@@ -311,8 +311,8 @@ func unspaced(r rune) bool {
 	return unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana)
 }
 
-// particle reports whether r only holds a Chinese sentence together: politeness,
+// isParticle reports whether r only holds a Chinese sentence together: politeness,
 // pronouns, pointers, question and mood.
-func particle(r rune) bool {
+func isParticle(r rune) bool {
 	return strings.ContainsRune("的了吗呢吧请我你您他她们这那把", r)
 }

@@ -66,7 +66,7 @@ func TestWords(t *testing.T) {
 
 func readAll(text string) []string {
 	var all []string
-	w := newWords()
+	w := newTokenizer()
 	for w.reset(text); w.next(); {
 		all = append(all, string(w.word))
 	}
@@ -75,7 +75,7 @@ func readAll(text string) []string {
 
 // TestWordsReused: what one text leaves behind does not show in the next.
 func TestWordsReused(t *testing.T) {
-	w := newWords()
+	w := newTokenizer()
 	w.reset("前半句 and```\nopen")
 	w.next()
 	w.reset("code")

@@ -31,8 +31,8 @@ func TestMaterial(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			text := strings.Replace(tt.marked, "|", "", 1)
-			m := material{text: text}
-			end := m.at(0)
+			m := embeddedContent{text: text}
+			end := m.endAt(0)
 			if got := text[:end] + "|" + text[end:]; got != tt.marked {
 				t.Errorf("got %q, want %q", got, tt.marked)
 			}
@@ -55,8 +55,8 @@ func TestNoMaterial(t *testing.T) {
 		"an open comment":         "<!-- a",
 		"a comment closed before": "<!--> a",
 	} {
-		m := material{text: text}
-		if end := m.at(0); end != 0 {
+		m := embeddedContent{text: text}
+		if end := m.endAt(0); end != 0 {
 			t.Errorf("%s: got an end at %d of %q, want none", name, end, text)
 		}
 	}
@@ -68,9 +68,9 @@ func TestMaterialIsInside(t *testing.T) {
 	piece := rapid.SampledFrom([]string{`{"a":`, `"`, "{", "}", "[", "]", `\`, "\n", "1", "true", "é", "\xff", "<!--", "-->", " "})
 	rapid.Check(t, func(t *rapid.T) {
 		text := strings.Join(rapid.SliceOfN(piece, 1, 20).Draw(t, "pieces"), "")
-		m := material{text: text}
+		m := embeddedContent{text: text}
 		for at := range len(text) {
-			if end := m.at(at); end < at || end > len(text) {
+			if end := m.endAt(at); end < at || end > len(text) {
 				t.Fatalf("%q at %d: got an end at %d, want it inside %d bytes", text, at, end, len(text))
 			}
 		}

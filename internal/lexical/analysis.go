@@ -1,0 +1,239 @@
+package lexical
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/caprouter/caprouter/contract"
+)
+
+// textAnalysis is one text read against a model: the working memory of a call, taken
+// from the model's pool. What an earlier text left in its tables counts as
+// absent, because it bears an older turn.
+type textAnalysis struct {
+	model      *Model
+	tokens     tokenizer
+	generation uint32
+
+	found     []int32 // distinct words of the model, in the order they come
+	weight    float64 // of all content words of the text
+	nonDomain int     // how many of them are in no domain's name
+	unknown   int     // how many the model does not have
+	hasLabel  bool    // it has a label
+	labelOnly bool    // it is a label, and perhaps a domain, and no more: the label is read
+
+	wordSeen    []uint32 // by word: turn in which it was found
+	patternSeen []uint32 // by pattern: turn in which it was reached
+	patterns    []int32  // reached
+
+	scoreSeen     []uint32 // by intent: turn in which score was booked
+	scores        []intentScore
+	scoredIntents []int32 // intents that have one
+	ranked        []intentScore
+
+	domainWordSeen []uint32 // by domain word
+	domainWordAt   []int32  // which word of the text it first was
+	domainWords    []int32  // domain words, in the order they come
+	named          []namedDomain
+
+	scratch scoringScratch // of the trained part
+}
+
+type namedDomain struct{ domain, at int32 }
+
+// analyzeText reads a text. The caller puts the reading back.
+func (m *Model) analyzeText(text string) *textAnalysis {
+	r, ok := m.analyses.Get().(*textAnalysis)
+	if !ok {
+		r = &textAnalysis{
+			model:          m,
+			tokens:         newTokenizer(),
+			wordSeen:       make([]uint32, len(m.info)),
+			patternSeen:    make([]uint32, len(m.patterns)),
+			scoreSeen:      make([]uint32, len(m.intents)),
+			scores:         make([]intentScore, len(m.intents)),
+			domainWordSeen: make([]uint32, len(m.domainPosts)),
+			domainWordAt:   make([]int32, len(m.domainPosts)),
+		}
+		if m.statistical != nil {
+			r.scratch = m.statistical.newScratch()
+		}
+	}
+	r.analyze(text)
+	return r
+}
+
+// analyze reads labels as what they are made of only where the text has nothing else
+// to go by.
+func (r *textAnalysis) analyze(text string) {
+	r.labelOnly = false
+	r.tokens.labels = r.model.labels
+	r.scanWords(text)
+	if r.hasLabel && r.nonDomain == 0 {
+		r.labelOnly = true
+		r.tokens.labels = nil
+		r.scanWords(text)
+	}
+}
+
+func (r *textAnalysis) scanWords(text string) {
+	r.resetState()
+	at := int32(0)
+	if r.model.statistical != nil {
+		r.scratch.features.reset()
+	}
+	for r.tokens.reset(text); r.tokens.next(); at++ {
+		r.addWord(at)
+	}
+}
+
+func (r *textAnalysis) resetState() {
+	r.generation++
+	if r.generation == 0 { // came round: no table may hold a turn that is to come
+		for _, table := range [][]uint32{r.wordSeen, r.patternSeen, r.scoreSeen, r.domainWordSeen, r.scratch.seen} {
+			clear(table)
+		}
+		r.generation = 1
+	}
+	r.found, r.patterns, r.scoredIntents, r.ranked = r.found[:0], r.patterns[:0], r.scoredIntents[:0], r.ranked[:0]
+	r.domainWords, r.named = r.domainWords[:0], r.named[:0]
+	r.weight, r.nonDomain, r.unknown, r.hasLabel = 0, 0, 0, false
+}
+
+// addWord notes the word just read, the at-th of the text. A word the model does
+// not know is counted each time it comes: there is no number to know it by.
+// A label names a domain where it has one's words, and says nothing else.
+func (r *textAnalysis) addWord(at int32) {
+	learned := r.model.statistical != nil && r.tokens.current == nil
+	if learned {
+		r.scratch.features.addWord(r.tokens.word)
+	}
+	form := foldNumber(r.tokens.word)
+	if d, ok := r.model.domainWords[string(form)]; ok && r.domainWordSeen[d] != r.generation {
+		r.domainWordSeen[d], r.domainWordAt[d] = r.generation, at
+		r.domainWords = append(r.domainWords, d)
+	}
+	if r.tokens.current != nil {
+		r.hasLabel = true
+		return
+	}
+	root := stemWord(form)
+	if learned {
+		r.scratch.features.addStem(root)
+	}
+	w, ok := r.model.words[string(root)]
+	if !ok {
+		r.weight += r.model.unknownWeight
+		r.nonDomain++
+		r.unknown++
+		return
+	}
+	if r.wordSeen[w] == r.generation {
+		return
+	}
+	r.wordSeen[w] = r.generation
+	r.found = append(r.found, w)
+	if info := &r.model.info[w]; !info.stop {
+		r.weight += info.weight
+		if !info.domain {
+			r.nonDomain++
+		}
+	}
+}
+
+// candidatePatterns returns the patterns the words of the text lead to.
+func (r *textAnalysis) candidatePatterns() []int32 {
+	for _, w := range r.found {
+		for _, p := range r.model.posts[w] {
+			if r.patternSeen[p] != r.generation {
+				r.patternSeen[p] = r.generation
+				r.patterns = append(r.patterns, p)
+			}
+		}
+	}
+	return r.patterns
+}
+
+// measureOverlap counts what the text has of a pattern.
+func (r *textAnalysis) measureOverlap(p *rulePattern) patternOverlap {
+	var o patternOverlap
+	for _, w := range p.words {
+		if r.wordSeen[w] != r.generation {
+			continue
+		}
+		o.words++
+		info := &r.model.info[w]
+		if info.domain {
+			o.domain++
+		}
+		if !info.stop {
+			o.content++
+			o.weight += info.weight
+		}
+	}
+	return o
+}
+
+// recordScore keeps the score if it is the best of its intent so far.
+func (r *textAnalysis) recordScore(s intentScore) {
+	if s.confidence <= 0 {
+		return
+	}
+	if r.scoreSeen[s.intent] != r.generation {
+		r.scoreSeen[s.intent] = r.generation
+		r.scoredIntents = append(r.scoredIntents, s.intent)
+		r.scores[s.intent] = s
+	} else if compareScores(s, r.scores[s.intent]) < 0 {
+		r.scores[s.intent] = s
+	}
+}
+
+// topScores returns the best scores, best first: the winner and its alternatives.
+func (r *textAnalysis) topScores() []intentScore {
+	for _, intent := range r.scoredIntents {
+		s := r.scores[intent]
+		at, _ := slices.BinarySearchFunc(r.ranked, s, compareScores)
+		if at > maxAlternatives {
+			continue
+		}
+		r.ranked = slices.Insert(r.ranked, at, s)
+		r.ranked = r.ranked[:min(len(r.ranked), maxAlternatives+1)]
+	}
+	return r.ranked
+}
+
+// namedDomains returns the domains the text names, in the order it names them.
+func (r *textAnalysis) namedDomains() []string {
+	for _, first := range r.domainWords {
+		for i := range r.model.domainPosts[first] {
+			name := &r.model.domainPosts[first][i]
+			if at, ok := r.findDomainName(name); ok {
+				r.named = append(r.named, namedDomain{name.domain, at})
+			}
+		}
+	}
+	slices.SortFunc(r.named, func(a, b namedDomain) int {
+		return cmp.Or(cmp.Compare(a.at, b.at), strings.Compare(r.model.domains[a.domain], r.model.domains[b.domain]))
+	})
+	names := make([]string, 0, min(len(r.named), contract.MaxDomains))
+	for _, n := range r.named {
+		if name := r.model.domains[n.domain]; len(names) < contract.MaxDomains && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// findDomainName reports whether the text has every word of the name, and where the
+// first of them stands.
+func (r *textAnalysis) findDomainName(name *domainName) (at int32, ok bool) {
+	at = r.domainWordAt[name.words[0]]
+	for _, w := range name.words {
+		if r.domainWordSeen[w] != r.generation {
+			return 0, false
+		}
+		at = min(at, r.domainWordAt[w])
+	}
+	return at, true
+}

@@ -1,0 +1,268 @@
+package lexical
+
+import (
+	"cmp"
+	"math"
+	"slices"
+)
+
+// How a linear model is fitted: multinomial logistic regression by stochastic
+// gradient descent, with a margin the right class must have, with features left
+// out by chance (dropout: no word is always there to rely on), and with the mean
+// of the later models for the last one. An example that taught nothing rests for
+// an epoch. The values are not delicate; they were found on the training
+// and validation parts of public sets, and are the same for every corpus.
+const (
+	maxEpochs = 6
+	minEpochs = 2
+	// maxFullWork is up to how many pairs of an example and an intent there are
+	// that many epochs: beyond, time would grow with the square of a registry.
+	maxFullWork     = 4_000_000
+	firstRate       = 3.0  // the step, falling
+	lastRate        = 1.0  // to this
+	biasRateShare   = 0.02 // of the step
+	familyRateShare = 0.35 // of the step
+	classMargin     = 4.0  // what a class must be ahead by, in log odds
+	minError        = 0.05 // a doubt below which an example teaches nothing
+	keepShare       = 0.7  // of an example's features, by chance, at each step
+	// dropoutBits is the chance of the others, of 2^32.
+	dropoutBits = 1288490188
+	// maxFeatureClasses is how many classes a feature has weights for at most: those it is
+	// seen in most.
+	maxFeatureClasses = 256
+)
+
+// fitLinear learns a linear model from the samples that use selects.
+func fitLinear(d *trainingSet, use func(i int) bool) *linearModel {
+	f := &sgdTrainer{set: d, model: &linearModel{family: d.family, families: d.families, bias: make([]float32, d.classes)}}
+	for i := range d.samples {
+		if use(i) {
+			f.order = append(f.order, int32(i))
+		}
+	}
+	f.selectClasses()
+	f.weighSamples()
+	f.shuffleSamples()
+	f.runEpochs()
+	return f.model
+}
+
+type sgdTrainer struct {
+	set      *trainingSet
+	model    *linearModel
+	order    []int32 // the samples, in the order they are learned from
+	start    []int32 // by place in order: where its values begin
+	value    []float32
+	rngState uint32
+
+	dropped []float32 // of some
+}
+
+// selectClasses finds out which classes and groups each feature is to have weights for:
+// those it is seen in most, for a feature that is in most classes tells little
+// about each and would cost more than all others.
+func (f *sgdTrainer) selectClasses() {
+	features := f.set.table.size
+	l := f.model
+	seen := make([]int32, features)
+	places := make([]int32, features+1) // where the classes of a feature begin
+	f.forEachFeature(func(id int32, _ uint16, first bool) {
+		if first {
+			places[id+1]++
+		}
+	})
+	for i := range features {
+		places[i+1] += places[i]
+	}
+	type use struct {
+		class uint16
+		count int32
+	}
+	uses := make([]use, places[features])
+	next := slices.Clone(places[:features])
+	f.forEachFeature(func(id int32, class uint16, first bool) {
+		if first {
+			uses[next[id]].class = class
+			next[id]++
+		}
+		k := next[id] - 1
+		for uses[k].class != class { // a group, entered before its classes
+			k--
+		}
+		uses[k].count++
+		if int(class) < f.set.classes {
+			seen[id]++
+		}
+	})
+	l.start = make([]int32, features+1)
+	l.class = make([]uint16, 0, len(uses))
+	for id := range features {
+		of := uses[places[id]:places[id+1]]
+		if len(of) > maxFeatureClasses {
+			slices.SortFunc(of, func(a, b use) int { return cmp.Or(cmp.Compare(b.count, a.count), cmp.Compare(a.class, b.class)) })
+			of = of[:maxFeatureClasses]
+		}
+		for _, u := range of {
+			l.class = append(l.class, u.class)
+		}
+		l.start[id+1] = int32(len(l.class))
+	}
+	l.weight = make([]float32, len(l.class))
+	n := float64(len(f.order))
+	l.unseenRarity = float32(1 + math.Log(n))
+	l.rarity = make([]float32, features)
+	for i, count := range seen {
+		if count > 0 {
+			l.rarity[i] = float32(1 + math.Log(n/float64(count)))
+		}
+	}
+}
+
+// forEachFeature calls put for each feature of each sample with its class and, if
+// there are groups, before that with its group; first tells that the feature has
+// not been seen with it. Samples stand by group and class.
+func (f *sgdTrainer) forEachFeature(put func(feature int32, class uint16, first bool)) {
+	last := make([]int32, f.set.table.size) // 1 + the class
+	lastGroup := make([]int32, f.set.table.size)
+	for _, i := range f.order {
+		s := &f.set.samples[i]
+		for _, id := range s.features {
+			if f.set.families > 0 {
+				g := f.set.family[s.class]
+				put(id, uint16(f.set.classes+int(g)), lastGroup[id] != g+1)
+				lastGroup[id] = g + 1
+			}
+			put(id, uint16(s.class), last[id] != s.class+1)
+			last[id] = s.class + 1
+		}
+	}
+}
+
+// shuffleSamples orders the samples as a seeded generator says.
+func (f *sgdTrainer) shuffleSamples() {
+	f.rngState = 12345
+	for i := len(f.order) - 1; i > 0; i-- {
+		j := f.nextRandom() % uint32(i+1)
+		f.order[i], f.order[j] = f.order[j], f.order[i]
+	}
+}
+
+// nextRandom is Marsaglia's xorshift.
+func (f *sgdTrainer) nextRandom() uint32 {
+	f.rngState ^= f.rngState << 13
+	f.rngState ^= f.rngState >> 17
+	f.rngState ^= f.rngState << 5
+	return f.rngState
+}
+
+// weighSamples weighs the features of every sample once and for all.
+func (f *sgdTrainer) weighSamples() {
+	f.start = make([]int32, len(f.set.samples))
+	var buffer []float32
+	for _, i := range f.order {
+		s := &f.set.samples[i]
+		buffer, _ = weighFeatures(buffer, f.model.rarity, f.model.unseenRarity, s.features, int(s.words), [2]int{})
+		f.start[i] = int32(len(f.value))
+		f.value = append(f.value, buffer...)
+	}
+}
+
+// runEpochs goes through the samples, epoch by epoch.
+func (f *sgdTrainer) runEpochs() {
+	d := f.set
+	epochs := max(minEpochs, min(maxEpochs, maxEpochs*maxFullWork/max(1, len(f.order)*d.classes)))
+	settled := epochs / 2 // the model is the mean of those of the second half
+	scores := make([]float32, d.classes+d.families)
+	rests := make([]bool, len(d.samples)) // it taught nothing the last time
+	sum := make([]float32, len(f.model.weight))
+	total := float32(epochs * len(f.order))
+	step := float32(0)
+	for epoch := range epochs {
+		for _, i := range f.order {
+			rate := firstRate + (lastRate-firstRate)*step/total
+			step++
+			if rests[i] {
+				rests[i] = false
+				continue
+			}
+			s := &d.samples[i]
+			values := f.applyDropout(i)
+			f.model.scoreClasses(scores, s.features, values)
+			if rests[i] = !f.computeGradient(scores, s, rate); !rests[i] {
+				f.applyGradient(scores, s, values)
+			}
+		}
+		if epoch >= settled {
+			for k, w := range f.model.weight {
+				sum[k] += w
+			}
+		}
+	}
+	for k, w := range sum {
+		f.model.weight[k] = w / float32(epochs-settled)
+	}
+}
+
+// applyDropout are the values of a sample with some left out by chance, and the others
+// raised in turn.
+func (f *sgdTrainer) applyDropout(i int32) []float32 {
+	from := int(f.start[i])
+	f.dropped = append(f.dropped[:0], f.value[from:from+len(f.set.samples[i].features)]...)
+	for k := range f.dropped {
+		if f.nextRandom() < dropoutBits {
+			f.dropped[k] = 0
+		} else {
+			f.dropped[k] /= keepShare
+		}
+	}
+	return f.dropped
+}
+
+// computeGradient turns the scores into the steps to take, and reports whether there is
+// any.
+func (f *sgdTrainer) computeGradient(scores []float32, s *trainingSample, rate float32) bool {
+	classes := f.set.classes
+	if s.negative {
+		softmax(scores[:classes])
+		step := -rate * scores[s.class]
+		clear(scores)
+		scores[s.class] = step
+		return step < -rate*minError
+	}
+	scores[s.class] -= classMargin
+	softmax(scores[:classes])
+	if 1-scores[s.class] < minError {
+		return false
+	}
+	scores[s.class]--
+	clear(scores[classes:])
+	for c := range classes {
+		if scores[c] == 0 {
+			continue
+		}
+		step := -rate * scores[c]
+		scores[c] = step
+		f.model.bias[c] += biasRateShare * step
+		if f.set.families > 0 {
+			scores[classes+int(f.set.family[c])] += familyRateShare * step
+		}
+	}
+	return true
+}
+
+// applyGradient takes the steps, each feature as far as it is there.
+func (f *sgdTrainer) applyGradient(steps []float32, s *trainingSample, values []float32) {
+	l := f.model
+	for k, id := range s.features {
+		v := values[k]
+		if v == 0 {
+			continue
+		}
+		from, to := l.start[id], l.start[id+1]
+		classes := l.class[from:to]
+		weights := l.weight[from:to][:len(classes)]
+		for j, c := range classes {
+			weights[j] += v * steps[c]
+		}
+	}
+}
