@@ -2,20 +2,15 @@ package router
 
 import (
 	"context"
-	"errors"
 	"sync"
 
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/dispatch"
 )
 
-// Why the context of a request ends before its time.
-var (
-	errCancelled = errors.New("the request was cancelled")
-	// errHandedBack ends work that this process leaves to the next: agents are
-	// not told to stop.
-	errHandedBack = dispatch.ErrHandedOver
-)
+// errHandedBack ends work that this process leaves to the next: agents are not
+// told to stop.
+var errHandedBack = dispatch.ErrHandedOver
 
 // active are the requests this process works on, so that they can be found while
 // nothing is on record of how they end.

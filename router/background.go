@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/execution"
 	"github.com/caprouter/caprouter/internal/requests"
 	"github.com/caprouter/caprouter/internal/run"
 	"github.com/caprouter/caprouter/internal/store"
@@ -102,8 +104,8 @@ func (r *Router) withdraw(rec *requests.Record) {
 		return
 	}
 	r.group.Go("withdraw request "+rec.ID, func(ctx context.Context) error {
-		t := &tracked{book: r.keep.Book, id: rec.ID, owner: rec.Owner, epoch: rec.Epoch, stopping: ctx.Done()}
-		_, _ = t.insist(ctx, func(rec *requests.Record) error { // where it is not on record there is nothing to do
+		t := r.owned(rec, ctx.Done(), execution.NoPermit{})
+		_, _ = t.ChangeUntilStored(ctx, func(rec *requests.Record) error { // where it is not on record there is nothing to do
 			resp := rec.Snapshot()
 			resp.Status = contract.StatusCancelled
 			return rec.End(contract.StatusCancelled, resp, r.cfg.Now())
@@ -132,9 +134,8 @@ func (r *Router) follow(j *job, rec *requests.Record) {
 	deadline := rec.Deadline
 	r.group.Go("request "+rec.ID, func(ctx context.Context) error {
 		defer r.open.leave()
-		j.tracked = &tracked{book: r.keep.Book, id: rec.ID, owner: rec.Owner, epoch: rec.Epoch, stopping: ctx.Done()}
-		j.place = &place{slots: r.slots, freed: r.freed}
-		j.tracked.place = j.place
+		j.permit = r.limiter.NewPermit()
+		j.tracked = r.owned(rec, ctx.Done(), j.permit)
 		j.tell = r.publisher(ctx)
 		ctx, stop := context.WithCancelCause(ctx)
 		defer stop(nil)
@@ -155,8 +156,8 @@ func (r *Router) follow(j *job, rec *requests.Record) {
 // serveInPlace serves the request once there is a slot for it. One whose time is
 // up before is served as well: somebody has to say so.
 func (r *Router) serveInPlace(ctx context.Context, j *job) (*contract.Response, error) {
-	j.place.take(ctx)
-	defer j.place.give()
+	j.permit.Acquire(ctx)
+	defer j.permit.Release()
 	if errors.Is(context.Cause(ctx), errHandedBack) || r.stopping.Load() {
 		return nil, errHandedBack
 	}
@@ -181,13 +182,13 @@ func (r *Router) ended(ctx context.Context, j *job, resp *contract.Response, err
 // giveUp ends a request that could not be served at all, by a panic say, or
 // because nothing can be put on record.
 func (r *Router) giveUp(ctx context.Context, j *job) {
-	rec, err := j.tracked.insist(ctx, func(rec *requests.Record) error {
+	rec, err := j.tracked.ChangeUntilStored(ctx, func(rec *requests.Record) error {
 		resp := rec.Snapshot()
 		resp.Status = contract.StatusFailed
 		closeTasks(resp, contract.TaskFailed, contract.TaskOutcomeUnknown, "the router failed while it was being done")
 		if len(resp.Tasks) == 0 && j.plan == nil && rec.Decision != nil {
 			for _, pt := range plan.Restore(rec, j.view.Registry).Parts {
-				resp.Tasks = append(resp.Tasks, r.failedPart(&pt, contract.TaskAgentUnavailable, "the router could not put on record that the task goes out").Report)
+				resp.Tasks = append(resp.Tasks, r.executor.NotSent(&pt, contract.TaskAgentUnavailable, "the router could not put on record that the task goes out").Report)
 			}
 		}
 		return rec.End(contract.StatusFailed, resp, r.cfg.Now())
@@ -214,11 +215,43 @@ func closeTasks(resp *contract.Response, status contract.TaskStatus, code contra
 // Nothing more is given out; what was is waited for.
 func (r *Router) drain(ctx context.Context) {
 	r.stopping.Store(true)
-	for len(r.slots) > 0 {
-		select {
-		case <-r.freed:
-		case <-ctx.Done():
-			return
-		}
-	}
+	r.limiter.WaitIdle(ctx)
 }
+
+// owned is the record of a request as this process changes it.
+func (r *Router) owned(rec *requests.Record, stopping <-chan struct{}, permit execution.Permit) *execution.OwnedRequest {
+	return &execution.OwnedRequest{Book: r.keep.Book, ID: rec.ID, Owner: rec.Owner, Epoch: rec.Epoch, Stopping: stopping, Permit: permit}
+}
+
+// maxAtWork is how many asynchronous requests are executed at a time.
+const maxAtWork = 256
+
+// maxOpen is how many requests nobody waits for may be open. Each costs some
+// memory until it ends; one more is refused, never dropped.
+const maxOpen = 20_000
+
+// openCount counts them.
+type openCount struct {
+	n    atomic.Int64
+	room atomic.Int64 // until when, in Unix milliseconds, there is known to be room for more
+}
+
+// roomFor is how long it is believed that the store has room for more requests.
+const roomFor = 200 * time.Millisecond
+
+// enter reports whether there may be one more; each true is followed by a leave.
+func (o *openCount) enter() bool {
+	if o.n.Add(1) > maxOpen {
+		o.n.Add(-1)
+		return false
+	}
+	return true
+}
+
+// force counts one that is there already.
+func (o *openCount) force() { o.n.Add(1) }
+
+func (o *openCount) leave() { o.n.Add(-1) }
+
+// OpenRequests counts the requests nobody waits for that have not ended.
+func (r *Router) OpenRequests() int { return int(r.open.n.Load()) }

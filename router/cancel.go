@@ -5,7 +5,7 @@ import (
 	"errors"
 
 	"github.com/caprouter/caprouter/contract"
-	"github.com/caprouter/caprouter/dispatch"
+	"github.com/caprouter/caprouter/internal/execution"
 	"github.com/caprouter/caprouter/internal/requests"
 	"github.com/caprouter/caprouter/internal/visibility"
 )
@@ -29,7 +29,7 @@ func (r *Router) cancel(ctx context.Context, id string, f *found) (*contract.Res
 	case f.record != nil:
 		return r.cancelRecorded(ctx, id)
 	case f.activity != nil:
-		f.activity.cancel(errCancelled)
+		f.activity.cancel(execution.ErrCancelled)
 		select {
 		case <-f.activity.done:
 		case <-ctx.Done():
@@ -72,28 +72,15 @@ func (r *Router) cancelRecorded(ctx context.Context, id string) (*contract.Respo
 		return nil, r.storeTrouble(ctx, "the request cannot be cancelled", err)
 	}
 	if act := r.active.find(id); act != nil {
-		act.cancel(errCancelled) // agents at work hear of it
+		act.cancel(execution.ErrCancelled) // agents at work hear of it
 	} else {
-		r.stopTasks(rec)
+		r.executor.StopTasks(rec, r.view.Load().Registry)
 	}
 	j := r.rejoin(rec)
-	j.tracked = &tracked{book: r.keep.Book, id: id} // settles the index with the outcome
-	_ = r.recordOutcome(ctx, j, rec.Response)       // logged
+	j.tracked = &execution.OwnedRequest{Book: r.keep.Book, ID: id} // settles the index with the outcome
+	_ = r.recordOutcome(ctx, j, rec.Response)                      // logged
 	r.record(ctx, j, rec.Response)
 	j.tell = r.publisher(ctx)
 	r.tellEvent(j, &contract.Event{Type: contract.EventFinal, Response: rec.Response})
 	return rec.Response, nil
-}
-
-// stopTasks tells the agents of tasks that nobody in this process waits for.
-func (r *Router) stopTasks(rec *requests.Record) {
-	view := r.view.Load()
-	for i := range rec.Tasks {
-		t := &rec.Tasks[i]
-		if agent := view.Registry.Agent(t.AgentID); agent != nil && t.State != requests.TaskDone {
-			r.dispatcher.CancelTask(dispatch.Call{
-				Agent: agent, Caller: &rec.Caller, Task: contract.Task{TaskID: t.ID, RequestID: rec.ID, TraceID: rec.TraceID},
-			})
-		}
-	}
 }

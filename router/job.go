@@ -6,6 +6,7 @@ import (
 
 	"github.com/caprouter/caprouter/classifier"
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/execution"
 	"github.com/caprouter/caprouter/internal/redact"
 	"github.com/caprouter/caprouter/internal/requests"
 	"github.com/caprouter/caprouter/matcher"
@@ -27,14 +28,14 @@ type job struct {
 	only    string          // the one agent that may be a candidate; "" = any
 	clock   *clock
 
-	tell     func(*contract.Event) // what happens on the way; nil = nobody listens
-	activity *activity             // nil for a dry run, which nobody can ask about
-	tracked  *tracked              // the record of a request nobody waits for; nil for any other
-	place    *place                // what it holds of the slots; nil for any other
-	plan     *plan.Plan            // made in an earlier life of the request
-	started  bool                  // … and on record, with whatever was given out
-	before   []requests.Task       // what was given out then
-	claimed  string                // the key under which it is known (Idempotency-Key)
+	tell     func(*contract.Event)   // what happens on the way; nil = nobody listens
+	activity *activity               // nil for a dry run, which nobody can ask about
+	tracked  *execution.OwnedRequest // the record of a request nobody waits for; nil for any other
+	permit   execution.Permit        // held while it is executed
+	plan     *plan.Plan              // made in an earlier life of the request
+	started  bool                    // … and on record, with whatever was given out
+	before   []requests.Task         // what was given out then
+	claimed  string                  // the key under which it is known (Idempotency-Key)
 
 	announced bool // the decision was told
 }
@@ -61,7 +62,7 @@ func (r *Router) begin(ctx context.Context, view *View, req *contract.Request, c
 }
 
 func (r *Router) newJob(view *View, req *contract.Request, caller *contract.Caller) *job {
-	return &job{req: req, caller: caller, view: view, masking: r.redactor.StartMasking(), clock: r.startClock()}
+	return &job{permit: execution.NoPermit{}, req: req, caller: caller, view: view, masking: r.redactor.StartMasking(), clock: r.startClock()}
 }
 
 // mask hides what nobody but the caller and entitled agents may see. The history
@@ -90,6 +91,13 @@ func (r *Router) settle(ctx context.Context, j *job) error {
 		r.settleBySession(j)
 	}
 	return nil
+}
+
+// accepted is the request as it is executed.
+func (j *job) accepted() *execution.Request {
+	return &execution.Request{
+		Request: j.req, Caller: j.caller, Masking: j.masking, Prompt: j.prompt, Locale: j.locale, Turns: j.history, Only: j.only,
+	}
 }
 
 // dryRun reports whether nothing may be touched.

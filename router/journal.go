@@ -8,78 +8,18 @@ import (
 
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/audit"
+	"github.com/caprouter/caprouter/internal/execution"
 	"github.com/caprouter/caprouter/internal/requests"
 	"github.com/caprouter/caprouter/internal/store"
 	"github.com/caprouter/caprouter/internal/strictjson"
 	"github.com/caprouter/caprouter/router/plan"
 )
 
-// tracked is the record of a request nobody waits for, as long as this process
-// owns it. Whatever becomes of the request is put down there first: a process
-// that takes it over knows what was given out.
-type tracked struct {
-	book  *requests.Store
-	id    string
-	owner string
-	epoch int
-	// stopping ends when nothing more can be put down by this process.
-	stopping <-chan struct{}
-	place    *place // given up while the store refuses; nil = none
-}
-
-// change makes one step of the record; errors of the store are the caller's.
-func (t *tracked) change(ctx context.Context, step func(*requests.Record) error) (*requests.Record, error) {
-	return t.book.Update(ctx, t.id, func(rec *requests.Record) error {
-		if err := rec.CheckOwner(t.owner, t.epoch); err != nil {
-			return err
-		}
-		return step(rec)
-	})
-}
-
-// The pauses between tries to put down what has happened already.
-const (
-	firstPause = 50 * time.Millisecond
-	lastPause  = 2 * time.Second
-)
-
-// insist makes a step that has happened in the world already, however long the
-// store refuses it: the record must not say less than the truth.
-func (t *tracked) insist(ctx context.Context, step func(*requests.Record) error) (*requests.Record, error) {
-	pause := firstPause
-	for {
-		once, cancel := afterwards(ctx)
-		rec, err := t.change(once, step)
-		cancel()
-		if err == nil || !isStoreTrouble(err) {
-			return rec, err
-		}
-		if !t.pause(pause) {
-			return rec, err
-		}
-		pause = min(2*pause, lastPause)
-	}
-}
-
-// pause reports whether it lasted: false when the process ends.
-func (t *tracked) pause(d time.Duration) bool {
-	t.place.give()
-	defer t.place.takeNow()
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-t.stopping:
-		return false
-	}
-}
-
 // end is the end of the record. One that was written before it was acknowledged is
 // this one too.
-func (t *tracked) end(ctx context.Context, resp *contract.Response, now time.Time) (*requests.Record, error) {
-	rec, err := t.insist(ctx, func(rec *requests.Record) error { return rec.End(resp.Status, resp, now) })
-	if errors.Is(err, requests.ErrEnded) && rec != nil && rec.EndedAt.Equal(now) && rec.Owner == t.owner && rec.Epoch == t.epoch {
+func endRecord(ctx context.Context, t *execution.OwnedRequest, resp *contract.Response, now time.Time) (*requests.Record, error) {
+	rec, err := t.ChangeUntilStored(ctx, func(rec *requests.Record) error { return rec.End(resp.Status, resp, now) })
+	if errors.Is(err, requests.ErrEnded) && rec != nil && rec.EndedAt.Equal(now) && rec.Owner == t.Owner && rec.Epoch == t.Epoch {
 		return rec, nil
 	}
 	return rec, err
@@ -104,12 +44,12 @@ func (r *Router) commit(ctx context.Context, j *job, p *plan.Plan) error {
 	}
 	var steps []func(context.Context) error
 	if j.tracked != nil && j.plan == nil {
-		steps = append(steps, j.tracked.planning(p))
+		steps = append(steps, planRecord(j.tracked, p))
 	}
 	if !j.started {
 		steps = append(steps, func(ctx context.Context) error { return r.audited(ctx, decisionRecord(j, p)) })
 		if j.tracked != nil {
-			steps = append(steps, j.tracked.starting)
+			steps = append(steps, startRecord(j.tracked))
 		}
 	}
 	for _, step := range steps {
@@ -121,23 +61,25 @@ func (r *Router) commit(ctx context.Context, j *job, p *plan.Plan) error {
 	return nil
 }
 
-func (t *tracked) planning(p *plan.Plan) func(context.Context) error {
+func planRecord(t *execution.OwnedRequest, p *plan.Plan) func(context.Context) error {
 	return func(ctx context.Context) error {
-		_, err := t.change(ctx, func(rec *requests.Record) error { return rec.Plan(&p.Decision, p.StoredParts(), p.Omitted) })
+		_, err := t.Change(ctx, func(rec *requests.Record) error { return rec.Plan(&p.Decision, p.StoredParts(), p.Omitted) })
 		return err
 	}
 }
 
-func (t *tracked) starting(ctx context.Context) error {
-	_, err := t.change(ctx, func(rec *requests.Record) error { return rec.Start(t.owner, t.epoch) })
-	return err
+func startRecord(t *execution.OwnedRequest) func(context.Context) error {
+	return func(ctx context.Context) error {
+		_, err := t.Change(ctx, func(rec *requests.Record) error { return rec.Start(t.Owner, t.Epoch) })
+		return err
+	}
 }
 
 // patiently takes a step on the way to the agents. A request nobody waits for was
 // accepted: what the store refuses now it may take later, until the deadline.
 func (j *job) patiently(ctx context.Context, step func(context.Context) error) error {
 	err := step(ctx)
-	for pause := firstPause; err != nil && j.tracked != nil && isStoreTrouble(err); pause = min(2*pause, lastPause) {
+	for pause := execution.FirstWritePause; err != nil && j.tracked != nil && isStoreTrouble(err); pause = min(2*pause, execution.MaxWritePause) {
 		timer := time.NewTimer(pause)
 		select {
 		case <-timer.C:
@@ -166,7 +108,7 @@ func (r *Router) conclude(ctx context.Context, j *job, resp *contract.Response, 
 	j.clock.stop(resp.Decision)
 	r.announce(j, resp.Decision)
 	if j.tracked != nil {
-		rec, err := j.tracked.end(ctx, resp, r.cfg.Now().UTC())
+		rec, err := endRecord(ctx, j.tracked, resp, r.cfg.Now().UTC())
 		if err != nil {
 			return nil, err
 		}
@@ -174,7 +116,7 @@ func (r *Router) conclude(ctx context.Context, j *job, resp *contract.Response, 
 	}
 	if !j.dryRun() {
 		err := r.recordOutcome(ctx, j, resp)
-		for j.tracked != nil && err != nil && isStoreTrouble(err) && j.tracked.pause(lastPause) {
+		for j.tracked != nil && err != nil && isStoreTrouble(err) && j.tracked.Pause(execution.MaxWritePause) {
 			err = r.recordOutcome(ctx, j, resp)
 		}
 		if err != nil && j.tracked == nil && len(runs) == 0 {

@@ -11,8 +11,8 @@ import (
 
 	"github.com/caprouter/caprouter/classifier"
 	"github.com/caprouter/caprouter/contract"
-	"github.com/caprouter/caprouter/dispatch"
 	"github.com/caprouter/caprouter/fallback"
+	"github.com/caprouter/caprouter/internal/execution"
 	"github.com/caprouter/caprouter/internal/redact"
 	"github.com/caprouter/caprouter/internal/run"
 	"github.com/caprouter/caprouter/internal/telemetry"
@@ -46,16 +46,8 @@ type Classifier interface {
 	Classify(ctx context.Context, in classifier.Input) contract.Classification
 }
 
-// Dispatcher gives one task to one agent and returns what came of it, by the
-// context's deadline.
-type Dispatcher interface {
-	Send(ctx context.Context, call dispatch.Call) dispatch.Outcome
-	// Stop tells the agent that nobody waits for the task any more.
-	CancelTask(call dispatch.Call)
-}
-
 // New returns a Router without a View; SetView must come before Handle.
-func New(cfg Config, c Classifier, d Dispatcher) (*Router, error) {
+func New(cfg Config, c Classifier, d execution.Dispatcher) (*Router, error) {
 	if c == nil || d == nil {
 		return nil, errors.New("router: a classifier and a dispatcher are required")
 	}
@@ -83,10 +75,15 @@ func New(cfg Config, c Classifier, d Dispatcher) (*Router, error) {
 	if cfg.Keeping.Book != nil && cfg.Keeping.Owner == "" {
 		return nil, errors.New("router: whoever works on records has a name (Keeping.Owner)")
 	}
+	var results execution.ResultStore = execution.NoResults{}
+	if cfg.Keeping.Book != nil {
+		results = &execution.StoredResults{Book: cfg.Keeping.Book, Logger: cfg.Logger}
+	}
+	callbacks := execution.NewCallbacks(results)
 	return &Router{
 		cfg: cfg, keep: cfg.Keeping, classifier: c, dispatcher: d, redactor: cfg.Redactor,
-		active: newActive(), waiting: newWaiting(), group: run.New(context.Background()), slots: make(chan struct{}, maxAtWork), freed: make(chan struct{}, 1),
-		started: cfg.Now(),
+		active: newActive(), callbacks: callbacks, executor: execution.New(d, callbacks, cfg.NewID, cfg.Now),
+		limiter: execution.NewConcurrencyLimiter(maxAtWork), group: run.New(context.Background()), started: cfg.Now(),
 	}, nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/caprouter/caprouter/internal/audit"
+	"github.com/caprouter/caprouter/internal/execution"
 	"github.com/caprouter/caprouter/internal/requests"
 	"github.com/caprouter/caprouter/internal/run"
 	"github.com/caprouter/caprouter/internal/store"
@@ -41,7 +42,7 @@ func (r *Router) Resume(ctx context.Context) error {
 
 // patiently does what must be done sooner or later.
 func (r *Router) patiently(ctx context.Context, undone string, do func(context.Context) error) error {
-	for pause := firstPause; ; pause = min(2*pause, lastPause) {
+	for pause := execution.FirstWritePause; ; pause = min(2*pause, execution.MaxWritePause) {
 		err := do(ctx)
 		switch {
 		case err == nil:

@@ -9,6 +9,7 @@ import (
 
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/audit"
+	"github.com/caprouter/caprouter/internal/execution"
 	"github.com/caprouter/caprouter/internal/redact"
 	"github.com/caprouter/caprouter/internal/run"
 	"github.com/caprouter/caprouter/router/plan"
@@ -21,15 +22,15 @@ type Router struct {
 	keep       Keeping
 	view       atomic.Pointer[View]
 	classifier Classifier
-	dispatcher Dispatcher
+	dispatcher execution.Dispatcher
 	redactor   *redact.Redactor
-	active     *active    // requests being worked on
-	waiting    *waiting   // tasks whose results may come by callback
-	group      *run.Group // work nobody waits for
-	slots      chan struct{}
+	active     *active // requests being worked on
+	callbacks  *execution.Callbacks
+	executor   *execution.Executor
+	limiter    *execution.ConcurrencyLimiter // of asynchronous requests
+	group      *run.Group                    // work nobody waits for
 	open       openCount
-	freed      chan struct{} // see place
-	stopping   atomic.Bool   // nothing more of what nobody waits for is given out
+	stopping   atomic.Bool // nothing more of what nobody waits for is given out
 	closing    sync.Once
 	unfinished []audit.Record // decisions of the last process without an outcome; Recover's
 	started    time.Time
@@ -91,7 +92,7 @@ func (r *Router) serve(ctx context.Context, j *job) (*contract.Response, error) 
 		j.clock.lap("record")
 		switch {
 		case err == nil:
-			runs = r.deliver(ctx, j, p) // one task a part, failover to standbys
+			runs = r.execute(ctx, j, p) // one task a part, failover to standbys
 		case j.tracked == nil && errors.Is(ctx.Err(), context.DeadlineExceeded):
 			runs = r.tooLate(p)
 		default:
@@ -101,6 +102,38 @@ func (r *Router) serve(ctx context.Context, j *job) (*contract.Response, error) 
 		p.Aggregate(resp, runs)
 	}
 	return r.conclude(ctx, j, resp, p, runs)
+}
+
+// execute runs the plan.
+func (r *Router) execute(ctx context.Context, j *job, p *plan.Plan) []plan.Outcome {
+	mode := r.executor.Synchronous()
+	if j.tracked != nil {
+		mode = r.executor.Asynchronous(j.tracked, r.stopping.Load)
+	}
+	return r.executor.Execute(ctx, &execution.Run{
+		Mode: mode, Request: j.accepted(), Registry: j.view.Registry, Plan: p, Previous: j.before,
+		Emit: func(ev *contract.Event) { r.tellEvent(j, ev) },
+	})
+}
+
+// tooLate reports the parts of a plan that was not on record in time: nothing of it
+// was given out.
+func (r *Router) tooLate(p *plan.Plan) []plan.Outcome {
+	outcomes := make([]plan.Outcome, len(p.Parts))
+	for i := range p.Parts {
+		outcomes[i] = r.executor.NotSent(&p.Parts[i], contract.TaskDeadlineExceeded, "the deadline passed before the decision was on record")
+	}
+	return outcomes
+}
+
+// Result accepts a result that an agent posts to its callback URL.
+func (r *Router) Result(ctx context.Context, grant contract.TaskGrant, res *contract.Result) error {
+	return r.callbacks.AcceptResult(ctx, grant, res)
+}
+
+// Progress emits the progress that an agent reports to the readers of the events.
+func (r *Router) Progress(ctx context.Context, grant contract.TaskGrant, p *contract.Progress) error {
+	return r.callbacks.AcceptProgress(ctx, grant, p)
 }
 
 // makePlan decides which agents execute the request.

@@ -87,6 +87,9 @@ func levels() []level {
 		{"planning", []row{
 			{pkg: "router/plan", why: "decides which agents execute a request and aggregates their results; pure"},
 		}},
+		{"executing a plan", []row{
+			{pkg: "internal/execution", why: "attempts, failover, callbacks and cancellation of tasks; decides nothing"},
+		}},
 		{"the pipeline", []row{
 			{pkg: "router", why: "the one way of a request through all rooms below"},
 		}},

@@ -1,0 +1,201 @@
+package execution
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/dispatch"
+	"github.com/caprouter/caprouter/router/plan"
+)
+
+// maxFailedTries bounds the failed attempts in the report of a task.
+const maxFailedTries = 20
+
+// partExecution executes one part of a plan. One goroutine owns it.
+type partExecution struct {
+	executor *Executor
+	run      *Run
+	index    int // of the part in the plan
+	part     *plan.Part
+	inputs   *taskInputs
+
+	current   plan.Outcome
+	uncertain bool                     // the agent of current may have executed the part
+	attempted bool                     // current is set
+	failed    []contract.FailedAttempt // attempts before the current one
+	excluded  []string                 // agents that do not get the part again
+	sends     int                      // how often the part was sent
+	sent      bool                     // it was sent with the latest attempt
+}
+
+// execute tries the agents of the part in turn, until one of them executes it or
+// may have executed it.
+func (p *partExecution) execute(ctx context.Context) plan.Outcome {
+	if p.resume(ctx) {
+		return p.current
+	}
+	if p.part.Down != nil {
+		return p.agentsDown()
+	}
+	for round := 0; !p.tryAgents(ctx) && p.waitForNextRound(ctx, round); {
+		round++
+	}
+	if p.current.Report.TaskID == "" {
+		return p.executor.NotSent(p.part, contract.TaskAgentUnavailable, "the chosen agents are not registered any more")
+	}
+	return p.current
+}
+
+// tryAgents sends the part to each agent that is not excluded, and reports whether
+// the part has ended.
+func (p *partExecution) tryAgents(ctx context.Context) (ended bool) {
+	for i, agent := range p.part.Agents {
+		if slices.Contains(p.excluded, agent.ID) {
+			continue
+		}
+		if p.attempt(ctx, agent, p.newTask(ctx, agent), len(p.part.Agents)-1-i, p.recordSent) {
+			return true
+		}
+	}
+	return false
+}
+
+// recordFunc records that a task is about to be sent.
+type recordFunc = func(ctx context.Context, agent *contract.RegistryEntry, task *contract.Task) error
+
+// attempt sends the task to the agent and reports whether the part has ended.
+// standbys is the number of agents that can still take over.
+func (p *partExecution) attempt(
+	ctx context.Context, agent *contract.RegistryEntry, task contract.Task, standbys int, record recordFunc,
+) (ended bool) {
+	pending := p.executor.callbacks.pending.add(task.TaskID, agent.ID, p.run)
+	defer p.executor.callbacks.pending.remove(pending)
+	p.sent = false
+	out := p.executor.dispatcher.Send(ctx, dispatch.Call{
+		Agent: agent, Caller: p.run.Request.Caller, Task: task, Standbys: standbys,
+		BeforeSend: func(ctx context.Context) error {
+			err := record(ctx, agent, &task)
+			p.sent = err == nil
+			return err
+		},
+		AwaitResult: func(ctx context.Context) dispatch.Outcome { return p.awaitCallback(ctx, pending, agent) },
+	})
+	if p.sent && !out.Pending {
+		out = p.run.Recorder.Finished(ctx, task.TaskID, out)
+	}
+	p.setOutcome(&task, agent.ID, out)
+	return p.hasEnded() || ctx.Err() != nil
+}
+
+// recordSent records a new task.
+func (p *partExecution) recordSent(ctx context.Context, agent *contract.RegistryEntry, task *contract.Task) error {
+	if err := p.run.Recorder.Sent(ctx, storedTask(p.index, agent, task, p.executor.now())); err != nil {
+		return err
+	}
+	p.sends++
+	p.emitStarted(agent, task)
+	return nil
+}
+
+func (p *partExecution) emitStarted(agent *contract.RegistryEntry, task *contract.Task) {
+	p.run.Emit(&contract.Event{Type: contract.EventTaskStarted, Task: &contract.TaskReport{
+		TaskID: task.TaskID, AgentID: agent.ID, SubtaskTitle: p.part.Title, Status: contract.TaskRunning, Attempts: task.Attempt,
+	}})
+}
+
+// setOutcome makes the outcome of a task the current one of the part.
+func (p *partExecution) setOutcome(task *contract.Task, agentID string, out dispatch.Outcome) {
+	if p.attempted {
+		p.addFailedTry(newFailedTry(&p.current))
+	}
+	p.attempted = true
+	if out.Err == nil || out.Err.Code != contract.TaskAgentUnavailable || out.Health == dispatch.HealthGood {
+		p.excluded = append(p.excluded, agentID) // the agent has answered
+	}
+	p.current = newOutcome(task, agentID, out)
+	p.uncertain = out.MayHaveExecuted
+	p.current.Report.SubtaskTitle = p.part.Title // masked, as in the decision
+	p.current.Report.FailedOver = p.failed
+}
+
+// addFailedTry adds a failed attempt to the report. An agent that never got the
+// part is listed once, even if the part was offered to it in several rounds.
+func (p *partExecution) addFailedTry(try contract.FailedAttempt) {
+	known := slices.ContainsFunc(p.failed, func(f contract.FailedAttempt) bool {
+		return try.Attempts == 0 && f.Attempts == 0 && f.AgentID == try.AgentID
+	})
+	if !known && len(p.failed) < maxFailedTries {
+		p.failed = append(p.failed, try)
+	}
+}
+
+// hasEnded reports whether no other agent may get the part: the current one
+// executed it, or may have. A failure that the agent reports does not end the
+// part, because a standby may succeed.
+func (p *partExecution) hasEnded() bool {
+	status := p.current.Report.Status
+	return status == contract.TaskSuccess || status == contract.TaskPartial || p.uncertain
+}
+
+// newTask returns the part as the agent receives it.
+func (p *partExecution) newTask(ctx context.Context, agent *contract.RegistryEntry) contract.Task {
+	req := p.run.Request
+	deadline, _ := ctx.Deadline() // a request always has one
+	return contract.Task{
+		TaskID:       p.executor.newID(),
+		RequestID:    req.RequestID,
+		TraceID:      req.TraceID,
+		Intent:       p.part.Intent,
+		Domains:      p.part.Domains,
+		SubtaskTitle: contract.SubtaskTitle(req.Masking.RestoreText(p.part.Title, agent.Restore)),
+		Inputs:       p.inputs.forAgent(agent),
+		Deadline:     deadline.UTC(),
+		Attempt:      1,
+	}
+}
+
+// agentsDown returns the outcome of a part that only agents known to be down could
+// execute.
+func (p *partExecution) agentsDown() plan.Outcome {
+	detail := "not called"
+	for _, gate := range p.part.Down.Gates {
+		detail = "not called: " + gate.Reason
+	}
+	return p.executor.NotSent(p.part, contract.TaskAgentUnavailable, detail)
+}
+
+func newOutcome(task *contract.Task, agentID string, out dispatch.Outcome) plan.Outcome {
+	report := contract.TaskReport{
+		TaskID: task.TaskID, AgentID: agentID, SubtaskTitle: task.SubtaskTitle,
+		Attempts: out.Attempts, LatencyMS: milliseconds(out.Latency), Error: out.Err,
+	}
+	switch {
+	case out.Result != nil:
+		report.Status = contract.TaskStatus(out.Result.Status)
+	case out.Err != nil && out.Err.Code == contract.TaskWasCancelled:
+		report.Status = contract.TaskCancelled
+	default:
+		report.Status = contract.TaskFailed
+	}
+	return plan.Outcome{Report: report, Result: out.Result}
+}
+
+// newFailedTry returns the report of an attempt after which another agent takes
+// over, with the explanations of the agent if it returned any.
+func newFailedTry(o *plan.Outcome) contract.FailedAttempt {
+	try := contract.FailedAttempt{
+		TaskID: o.Report.TaskID, AgentID: o.Report.AgentID, Status: o.Report.Status,
+		Attempts: o.Report.Attempts, LatencyMS: o.Report.LatencyMS, Error: o.Report.Error,
+	}
+	if o.Result != nil {
+		try.Explanations = o.Result.Explanations
+	}
+	return try
+}
+
+// milliseconds rounds to microseconds, so that a report stays readable.
+func milliseconds(d time.Duration) float64 {
+	return float64(d.Round(time.Microsecond)) / float64(time.Millisecond)
+}

@@ -1,0 +1,51 @@
+package execution
+
+import (
+	"context"
+	"math/rand/v2"
+	"slices"
+	"time"
+)
+
+// Pauses between two rounds over the agents of a part. An asynchronous request has
+// time: if all agents of a part are at their limits, fail too often or cannot be
+// reached, the part is offered to them again later.
+const (
+	firstRoundPause = 100 * time.Millisecond
+	maxRoundPause   = 30 * time.Second
+	maxBusyPause    = time.Second // if the agents are only at their limits
+)
+
+// waitForNextRound pauses with exponential backoff and jitter, and reports whether
+// there is another round.
+func (p *partExecution) waitForNextRound(ctx context.Context, round int) bool {
+	if p.sends >= p.run.MaxSends || !p.hasAgentsLeft() {
+		return false
+	}
+	longest := maxRoundPause
+	if p.current.Report.Attempts == 0 {
+		longest = maxBusyPause
+	}
+	pause := min(firstRoundPause<<min(round, 20), longest)
+	pause = pause/2 + rand.N(pause/2+1) //nolint:gosec // jitter, so that not all parts return at once
+
+	p.run.Permit.Release()
+	defer p.run.Permit.Acquire(ctx)
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+func (p *partExecution) hasAgentsLeft() bool {
+	for _, agent := range p.part.Agents {
+		if !slices.Contains(p.excluded, agent.ID) {
+			return true
+		}
+	}
+	return false
+}

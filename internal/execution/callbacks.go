@@ -1,0 +1,149 @@
+package execution
+
+import (
+	"context"
+	"errors"
+
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/dispatch"
+	"github.com/caprouter/caprouter/internal/requests"
+	"github.com/caprouter/caprouter/internal/store"
+)
+
+// ResultStore stores results that agents post to their callback URL.
+type ResultStore interface {
+	// StoreResult stores the result of a task. The first result wins, and storing
+	// the same one again succeeds. Errors are those of internal/requests,
+	// store.ErrNotFound if the request is unknown, or a *contract.Error.
+	StoreResult(ctx context.Context, grant contract.TaskGrant, result *contract.Result) error
+}
+
+// NoResults is the ResultStore of a router without asynchronous requests.
+type NoResults struct{}
+
+// StoreResult returns store.ErrNotFound.
+func (NoResults) StoreResult(context.Context, contract.TaskGrant, *contract.Result) error {
+	return store.ErrNotFound
+}
+
+// Callbacks accepts the pending results and the progress that agents post while
+// they work on a task. It is safe for concurrent use.
+type Callbacks struct {
+	pending *pendingTasks
+	stored  ResultStore
+}
+
+// NewCallbacks returns Callbacks that store the results of tasks in stored, unless
+// this process executes them synchronously.
+func NewCallbacks(stored ResultStore) *Callbacks {
+	return &Callbacks{pending: newPendingTasks(), stored: stored}
+}
+
+// AcceptResult stores the result that an agent posts to its callback URL and wakes
+// the execution that waits for it. The first result wins. Posting the same result
+// again succeeds, so that agents can retry; a different one is a conflict.
+//
+// Errors are *contract.Error: invalid_request if the task ids differ, not_found if
+// the task is unknown or belongs to another agent, conflict if the task has ended
+// or has another result, overloaded if the store rejects the write.
+func (c *Callbacks) AcceptResult(ctx context.Context, grant contract.TaskGrant, result *contract.Result) error {
+	if result.TaskID != grant.TaskID {
+		e := &contract.Error{Code: contract.CodeInvalidRequest, Message: "the result is not valid"}
+		e.Add("/task_id", "must be "+grant.TaskID)
+		return e
+	}
+	hash := requests.ResultHash(result)
+	results := c.stored
+	task, endedWith := c.pending.lookup(grant.TaskID)
+	switch {
+	case task != nil && task.agentID != grant.AgentID:
+		return unknownTask()
+	case task != nil:
+		results = task.run.Results
+	case endedWith == hash:
+		return nil
+	}
+	err := results.StoreResult(ctx, grant, result)
+	switch {
+	case errors.Is(err, store.ErrNotFound) && endedWith != "":
+		err = requests.ErrDifferentResult
+	case errors.Is(err, store.ErrNotFound):
+		err = requests.ErrEnded
+	case err == nil:
+		// The store has decided that this result counts. Look again, because an
+		// execution may have begun to wait in the meantime.
+		if task, _ := c.pending.lookup(grant.TaskID); task != nil {
+			_ = task.complete(result, hash)
+		}
+	}
+	return callbackError(err)
+}
+
+// callbackError maps an error of a ResultStore to the error that the agent receives.
+func callbackError(err error) error {
+	switch {
+	case errors.Is(err, requests.ErrDifferentResult):
+		return &contract.Error{Code: contract.CodeConflict, Message: "the task already has a different result"}
+	case errors.Is(err, requests.ErrEnded), errors.Is(err, requests.ErrTransition):
+		return &contract.Error{Code: contract.CodeConflict, Message: "the task has ended"}
+	case errors.Is(err, requests.ErrUnknownTask):
+		return unknownTask()
+	}
+	return err
+}
+
+func unknownTask() error {
+	return &contract.Error{Code: contract.CodeNotFound, Message: "there is no such task"}
+}
+
+// AcceptProgress emits the progress of a task to the readers of its events. It is
+// not stored.
+func (c *Callbacks) AcceptProgress(ctx context.Context, grant contract.TaskGrant, progress *contract.Progress) error {
+	task, _ := c.pending.lookup(grant.TaskID)
+	if task == nil || task.agentID != grant.AgentID {
+		return callbackError(requests.ErrEnded)
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	task.run.Emit(&contract.Event{
+		Type: contract.EventTaskProgress, Progress: progress,
+		Task: &contract.TaskReport{TaskID: grant.TaskID, AgentID: grant.AgentID, Status: contract.TaskRunning},
+	})
+	return nil
+}
+
+// awaitCallback waits for the result of a task that the agent has accepted with
+// 202. The permit is released meanwhile, because waiting costs little.
+func (p *partExecution) awaitCallback(ctx context.Context, task *pendingTask, agent *contract.RegistryEntry) dispatch.Outcome {
+	if out, ok := p.run.Recorder.AwaitingCallback(ctx, task.id); ok {
+		return out
+	}
+	p.run.Permit.Release()
+	defer p.run.Permit.Acquire(ctx)
+	select {
+	case <-task.done:
+		return dispatch.Outcome{Result: task.completedWith()}
+	case <-ctx.Done():
+		return missingResult(ctx, agent)
+	}
+}
+
+// missingResult is the outcome of a task that was accepted, and whose result did
+// not arrive in time.
+func missingResult(ctx context.Context, agent *contract.RegistryEntry) dispatch.Outcome {
+	uncertain := !agent.Endpoint.Idempotent
+	switch {
+	case errors.Is(context.Cause(ctx), dispatch.ErrHandedOver):
+		return dispatch.Outcome{Pending: true}
+	case errors.Is(ctx.Err(), context.Canceled):
+		return dispatch.Outcome{MayHaveExecuted: uncertain, Err: &contract.TaskError{Code: contract.TaskWasCancelled, Detail: "the caller disconnected"}}
+	case uncertain:
+		return dispatch.Outcome{MayHaveExecuted: true, Err: &contract.TaskError{
+			Code: contract.TaskOutcomeUnknown, Detail: agent.ID + " accepted the task and sent no result by the deadline: it may have done it",
+		}}
+	}
+	return dispatch.Outcome{Err: &contract.TaskError{
+		Code: contract.TaskDeadlineExceeded, Detail: agent.ID + " accepted the task and sent no result by the deadline",
+	}}
+}

@@ -1,0 +1,201 @@
+package execution
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/dispatch"
+	"github.com/caprouter/caprouter/internal/requests"
+	"github.com/caprouter/caprouter/internal/store"
+)
+
+// writeTimeout bounds a write that continues after the context of the request has
+// ended.
+const writeTimeout = 10 * time.Second
+
+// Detach returns a context for a write that must happen although the context of
+// the request has ended.
+func Detach(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), writeTimeout)
+}
+
+// Pauses between attempts to write a change that the store rejects.
+const (
+	FirstWritePause = 50 * time.Millisecond
+	MaxWritePause   = 2 * time.Second
+)
+
+// OwnedRequest is the stored record of an asynchronous request that this process
+// executes. Owner and epoch are a fencing token: after another process has taken
+// over the request, all changes fail with requests.ErrNotOwner.
+type OwnedRequest struct {
+	Book  *requests.Store
+	ID    string
+	Owner string
+	Epoch int
+	// Stopping is closed when this process cannot write any more.
+	Stopping <-chan struct{}
+	// Permit is released while the store rejects a change.
+	Permit Permit
+}
+
+// Change makes one change of the record.
+func (o *OwnedRequest) Change(ctx context.Context, change func(*requests.Record) error) (*requests.Record, error) {
+	return o.Book.Update(ctx, o.ID, func(rec *requests.Record) error {
+		if err := rec.CheckOwner(o.Owner, o.Epoch); err != nil {
+			return err
+		}
+		return change(rec)
+	})
+}
+
+// ChangeUntilStored makes a change that reflects what has already happened. It
+// retries as long as the store rejects it, because the record must not fall behind.
+func (o *OwnedRequest) ChangeUntilStored(ctx context.Context, change func(*requests.Record) error) (*requests.Record, error) {
+	for pause := FirstWritePause; ; pause = min(2*pause, MaxWritePause) {
+		attempt, cancel := Detach(ctx)
+		rec, err := o.Change(attempt, change)
+		cancel()
+		if err == nil || !store.IsTemporary(err) || !o.Pause(pause) {
+			return rec, err
+		}
+	}
+}
+
+// Pause waits before another attempt to write, without a permit. It returns false
+// if the process stops.
+func (o *OwnedRequest) Pause(d time.Duration) bool {
+	o.Permit.Release()
+	defer acquireNow(o.Permit)
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-o.Stopping:
+		return false
+	}
+}
+
+// maxSends bounds how often one part of an asynchronous request is sent if no
+// agent executes it.
+const maxSends = 20
+
+// Asynchronous returns the Mode of an asynchronous request, whose tasks are
+// written to its record. If draining returns true, no further task is sent.
+func (e *Executor) Asynchronous(owned *OwnedRequest, draining func() bool) Mode {
+	return Mode{
+		Recorder: &DurableRecorder{owned: owned, draining: draining},
+		Results:  e.callbacks.stored, Permit: owned.Permit, MaxSends: maxSends,
+	}
+}
+
+// DurableRecorder is the Recorder of asynchronous requests: it writes each step
+// to the stored record before it takes effect.
+type DurableRecorder struct {
+	owned    *OwnedRequest
+	draining func() bool
+}
+
+// Sent implements Recorder.
+func (d *DurableRecorder) Sent(ctx context.Context, task requests.Task) error {
+	return d.beforeSend(ctx, func(rec *requests.Record) error { return rec.Send(task) })
+}
+
+// Resent implements Recorder.
+func (d *DurableRecorder) Resent(ctx context.Context, taskID string, attempt int) error {
+	return d.beforeSend(ctx, func(rec *requests.Record) error { return rec.Resend(taskID, attempt) })
+}
+
+func (d *DurableRecorder) beforeSend(ctx context.Context, change func(*requests.Record) error) error {
+	if d.draining() {
+		return dispatch.ErrHandedOver
+	}
+	_, err := d.owned.Change(ctx, change)
+	return err
+}
+
+// AwaitingCallback implements Recorder. The result may have arrived before.
+func (d *DurableRecorder) AwaitingCallback(ctx context.Context, taskID string) (dispatch.Outcome, bool) {
+	rec, err := d.owned.ChangeUntilStored(ctx, func(rec *requests.Record) error { return rec.Wait(taskID) })
+	if out, ok := finishedTask(rec, taskID); ok {
+		return out, true
+	}
+	if err != nil && !errors.Is(err, requests.ErrTransition) {
+		return dispatch.Outcome{Pending: true}, true
+	}
+	return dispatch.Outcome{}, false
+}
+
+// Finished implements Recorder.
+func (d *DurableRecorder) Finished(ctx context.Context, taskID string, out dispatch.Outcome) dispatch.Outcome {
+	rec, err := d.owned.ChangeUntilStored(ctx, func(rec *requests.Record) error {
+		return rec.Finish(taskID, requests.Outcome{
+			Result: out.Result, Err: out.Err, Uncertain: out.MayHaveExecuted, Attempts: out.Attempts, LatencyMS: milliseconds(out.Latency),
+		})
+	})
+	if errors.Is(err, requests.ErrDifferentResult) { // a callback arrived first
+		ctx, cancel := Detach(ctx)
+		defer cancel()
+		rec, err = d.owned.Book.Get(ctx, d.owned.ID)
+	}
+	if err != nil {
+		return out // the request was ended elsewhere, for example cancelled
+	}
+	if stored, ok := finishedTask(rec, taskID); ok {
+		stored.Health = out.Health
+		return stored
+	}
+	return out
+}
+
+// finishedTask returns the outcome of a task if the record contains it.
+func finishedTask(rec *requests.Record, taskID string) (dispatch.Outcome, bool) {
+	if rec == nil {
+		return dispatch.Outcome{}, false
+	}
+	for i := range rec.Tasks {
+		if task := &rec.Tasks[i]; task.ID == taskID && task.State == requests.TaskDone {
+			return storedOutcome(task), true
+		}
+	}
+	return dispatch.Outcome{}, false
+}
+
+func storedOutcome(task *requests.Task) dispatch.Outcome {
+	return dispatch.Outcome{
+		Result: task.Result, Err: task.Err, MayHaveExecuted: task.Uncertain, Attempts: task.Attempts,
+		Latency: time.Duration(task.LatencyMS * float64(time.Millisecond)),
+	}
+}
+
+// StoredResults is the ResultStore of asynchronous requests: results go to the
+// stored record, whichever process executes the request.
+type StoredResults struct {
+	Book   *requests.Store
+	Logger *slog.Logger
+}
+
+// errUnchanged ends a change without a write.
+var errUnchanged = errors.New("the task already has this result")
+
+// StoreResult implements ResultStore.
+func (s *StoredResults) StoreResult(ctx context.Context, grant contract.TaskGrant, result *contract.Result) error {
+	_, err := s.Book.Update(ctx, grant.RequestID, func(rec *requests.Record) error {
+		fresh, err := rec.Deliver(grant.TaskID, grant.AgentID, result)
+		if err == nil && !fresh {
+			return errUnchanged
+		}
+		return err
+	})
+	switch {
+	case errors.Is(err, errUnchanged):
+		return nil
+	case store.IsTemporary(err):
+		return store.CallerError(ctx, s.Logger, "the result cannot be stored", err)
+	}
+	return err
+}

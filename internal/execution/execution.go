@@ -1,0 +1,148 @@
+// Package execution runs a plan: it sends one task for each part, fails over to
+// standbys, waits for results that agents post to their callback URL, and cancels
+// tasks. Each attempt of a part:
+//
+//	expect ──▶ Recorder.Sent ──▶ Dispatcher.Send ──▶ result
+//	                                  │ 202 Accepted
+//	                                  ▼
+//	              Recorder.AwaitingCallback ──▶ Callbacks.AcceptResult
+//	                                  │
+//	              Recorder.Finished ◀─┘ the first outcome of a task counts
+//
+// A task that may have been executed is never given to another agent. Each agent
+// gets a task of its own, with its own id and token.
+//
+// A synchronous request keeps its tasks in memory (MemoryRecorder). An
+// asynchronous request writes them to its stored record (DurableRecorder), from
+// which another process can resume the execution. Package execution does not know
+// how agents are reached (dispatch), which agents are eligible (router/plan), or
+// when a request is executed (router, internal/asyncrun).
+package execution
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/caprouter/caprouter/capabilities"
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/dispatch"
+	"github.com/caprouter/caprouter/internal/redact"
+	"github.com/caprouter/caprouter/internal/requests"
+	"github.com/caprouter/caprouter/internal/run"
+	"github.com/caprouter/caprouter/router/plan"
+)
+
+// Dispatcher sends one task to one agent and returns its outcome, by the deadline
+// of the context.
+type Dispatcher interface {
+	Send(ctx context.Context, call dispatch.Call) dispatch.Outcome
+	// CancelTask asks the agent to abandon the task, because its result is not
+	// needed.
+	CancelTask(call dispatch.Call)
+}
+
+// Request is an accepted request. It is immutable: the router builds it once,
+// from the request of a client or from a stored record, and every goroutine that
+// works on it only reads it.
+type Request struct {
+	*contract.Request // as the client sent it, with all ids set
+	Caller            *contract.Caller
+	Masking           *redact.Masking // safe for concurrent use: masking more text only adds placeholders
+	Prompt            string          // masked
+	Locale            string          // masked, because clients may write anything into it
+	Turns             []contract.Turn // masked: the conversation that precedes the prompt
+	Only              string          // the one agent that may be a candidate; "" = any
+	// Pinned is the classification that the caller or the session determined; nil
+	// if the classifier is to be called.
+	Pinned *requests.PinnedClassification
+}
+
+// Mode is what differs between the execution of synchronous and of asynchronous
+// requests.
+type Mode struct {
+	Recorder Recorder
+	Results  ResultStore // where results go that agents post to the callback URL
+	Permit   Permit
+	// MaxSends bounds how often one part is sent if no agent executes it. A part
+	// is offered to its agents again only while it was sent less often.
+	MaxSends int
+}
+
+// Run is one execution of a plan.
+type Run struct {
+	Mode
+	Request  *Request
+	Registry *capabilities.Snapshot
+	Plan     *plan.Plan
+	// Previous are the tasks that were sent before this process took over the
+	// request.
+	Previous []requests.Task
+	// Emit receives the events of tasks. It is called from several goroutines.
+	Emit func(*contract.Event)
+}
+
+// Executor runs plans. It is safe for concurrent use.
+type Executor struct {
+	dispatcher Dispatcher
+	callbacks  *Callbacks
+	newID      func() string
+	now        func() time.Time
+}
+
+// New returns an Executor whose tasks get their results from callbacks, too.
+func New(d Dispatcher, callbacks *Callbacks, newID func() string, now func() time.Time) *Executor {
+	return &Executor{dispatcher: d, callbacks: callbacks, newID: newID, now: now}
+}
+
+// ErrCancelled is the cause with which the context of a cancelled request ends.
+var ErrCancelled = errors.New("the request was cancelled")
+
+// Execute sends all parts of the plan in parallel and returns their outcomes in
+// the order of the parts. The caller holds one permit of the run, which is
+// released while Execute runs.
+func (e *Executor) Execute(ctx context.Context, r *Run) []plan.Outcome {
+	parts := r.Plan.Parts
+	outcomes := make([]plan.Outcome, len(parts))
+	inputs := newTaskInputs(r.Request)
+	for range parts { // each part counts as executing by itself
+		r.Permit.Acquire(ctx)
+	}
+	r.Permit.Release()
+	defer r.Permit.Acquire(ctx)
+	run.ForEach(ctx, len(parts), len(parts), func(ctx context.Context, i int) {
+		defer r.Permit.Release()
+		p := &partExecution{executor: e, run: r, index: i, part: &parts[i], inputs: inputs}
+		outcomes[i] = p.execute(ctx)
+		r.Emit(&contract.Event{Type: contract.EventTaskDone, Task: &outcomes[i].Report})
+	})
+	return outcomes
+}
+
+// NotSent returns the outcome of a part that was not sent to any agent.
+func (e *Executor) NotSent(part *plan.Part, code contract.TaskCode, detail string) plan.Outcome {
+	agentID := part.ChosenID
+	switch {
+	case part.Down != nil:
+		agentID = part.Down.AgentID
+	case len(part.Agents) > 0:
+		agentID = part.Agents[0].ID
+	}
+	return plan.Outcome{Report: contract.TaskReport{
+		TaskID: e.newID(), AgentID: agentID, SubtaskTitle: part.Title, Status: contract.TaskFailed,
+		Error: &contract.TaskError{Code: code, Detail: detail},
+	}}
+}
+
+// StopTasks asks the agents of a stored request to abandon the tasks that have not
+// ended. It is for a request that this process does not execute.
+func (e *Executor) StopTasks(rec *requests.Record, registry *capabilities.Snapshot) {
+	for i := range rec.Tasks {
+		t := &rec.Tasks[i]
+		if agent := registry.Agent(t.AgentID); agent != nil && t.State != requests.TaskDone {
+			e.dispatcher.CancelTask(dispatch.Call{
+				Agent: agent, Caller: &rec.Caller, Task: contract.Task{TaskID: t.ID, RequestID: rec.ID, TraceID: rec.TraceID},
+			})
+		}
+	}
+}

@@ -1,0 +1,100 @@
+package execution
+
+import (
+	"context"
+
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/dispatch"
+	"github.com/caprouter/caprouter/internal/requests"
+)
+
+// resume continues with the tasks of the part that an earlier process sent, and
+// reports whether the part has ended.
+//
+//	done, delivered or uncertain   the part has ended
+//	done, failed                   continue with the next agent
+//	waiting                        wait for the callback
+//	sent, idempotent               send again under the same id
+//	sent, not idempotent           outcome_unknown: it may have been executed
+//
+// A task counts as idempotent if the registry declared it when the task was sent
+// and still declares it.
+func (p *partExecution) resume(ctx context.Context) (ended bool) {
+	for i := range p.run.Previous {
+		task := &p.run.Previous[i]
+		if task.Part != p.index {
+			continue
+		}
+		agent := p.run.Registry.Agent(task.AgentID)
+		switch {
+		case task.State == requests.TaskDone:
+			p.setOutcome(&contract.Task{TaskID: task.ID}, task.AgentID, storedOutcome(task))
+			ended = p.hasEnded()
+		case task.State == requests.TaskWaiting:
+			ended = p.resumeWaiting(ctx, task, agent)
+		case agent != nil && agent.Endpoint.Idempotent && task.Idempotent:
+			ended = p.resend(ctx, task, agent)
+		default:
+			ended = p.finishStored(ctx, task, dispatch.Outcome{MayHaveExecuted: true, Err: &contract.TaskError{
+				Code: contract.TaskOutcomeUnknown, Detail: task.AgentID + " was sent the task before the router restarted: it may have done it",
+			}})
+		}
+		if ended {
+			return true
+		}
+	}
+	return false
+}
+
+// resend sends the task again, as soon as its agent can take one.
+func (p *partExecution) resend(ctx context.Context, task *requests.Task, agent *contract.RegistryEntry) (ended bool) {
+	for round := 0; ; round++ {
+		again := p.newTask(ctx, agent)
+		again.TaskID, again.Attempt = task.ID, task.Attempts+1
+		if p.attempt(ctx, agent, again, 0, p.recordResent) {
+			return true
+		}
+		if p.sent {
+			return false // it has certainly failed, so continue with the next agent
+		}
+		if !p.waitForNextRound(ctx, round) {
+			return true // the deadline passed or the process stops; the record still has the task
+		}
+	}
+}
+
+// recordResent records that a task is sent again.
+func (p *partExecution) recordResent(ctx context.Context, agent *contract.RegistryEntry, task *contract.Task) error {
+	if err := p.run.Recorder.Resent(ctx, task.TaskID, task.Attempt); err != nil {
+		return err
+	}
+	p.emitStarted(agent, task)
+	return nil
+}
+
+// resumeWaiting waits for the result of a task that its agent accepted from an
+// earlier process. The callback is valid even if the agent has left the registry.
+func (p *partExecution) resumeWaiting(ctx context.Context, task *requests.Task, agent *contract.RegistryEntry) (ended bool) {
+	if agent == nil {
+		agent = &contract.RegistryEntry{ID: task.AgentID}
+	}
+	pending := p.executor.callbacks.pending.add(task.ID, task.AgentID, p.run)
+	defer p.executor.callbacks.pending.remove(pending)
+	out := p.awaitCallback(ctx, pending, agent)
+	if out.Result == nil && !out.Pending {
+		p.executor.dispatcher.CancelTask(dispatch.Call{Agent: agent, Caller: p.run.Request.Caller, Task: contract.Task{
+			TaskID: task.ID, RequestID: p.run.Request.RequestID, TraceID: p.run.Request.TraceID,
+		}})
+	}
+	return p.finishStored(ctx, task, out)
+}
+
+// finishStored records the outcome of a task that an earlier process sent.
+func (p *partExecution) finishStored(ctx context.Context, task *requests.Task, out dispatch.Outcome) (ended bool) {
+	out.Attempts, out.Latency = task.Attempts, p.executor.now().Sub(task.SentAt)
+	if !out.Pending {
+		out = p.run.Recorder.Finished(ctx, task.ID, out)
+	}
+	p.setOutcome(&contract.Task{TaskID: task.ID}, task.AgentID, out)
+	return p.hasEnded() || ctx.Err() != nil
+}
