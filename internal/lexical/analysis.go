@@ -8,41 +8,42 @@ import (
 	"github.com/caprouter/caprouter/contract"
 )
 
-// textAnalysis is one text read against a model: the working memory of a call, taken
-// from the model's pool. What an earlier text left in its tables counts as
-// absent, because it bears an older turn.
+// textAnalysis is the state of one call: a text that is matched against a
+// model. It comes from the model's pool and is owned by one goroutine. Entries
+// of earlier texts are recognized by an older generation, so that nothing needs
+// clearing.
 type textAnalysis struct {
 	model      *Model
 	tokens     tokenizer
 	generation uint32
 
-	found     []int32 // distinct words of the model, in the order they come
-	weight    float64 // of all content words of the text
-	nonDomain int     // how many of them are in no domain's name
-	unknown   int     // how many the model does not have
-	hasLabel  bool    // it has a label
-	labelOnly bool    // it is a label, and perhaps a domain, and no more: the label is read
+	found     []int32 // distinct known words, in order of appearance
+	weight    float64 // total weight of the content words
+	nonDomain int     // content words that are in no domain name
+	unknown   int     // words that the model does not contain
+	hasLabel  bool    // the text contains a name label
+	labelOnly bool    // the text is only a label, perhaps with a domain; its words are read
 
-	wordSeen    []uint32 // by word: turn in which it was found
-	patternSeen []uint32 // by pattern: turn in which it was reached
-	patterns    []int32  // reached
+	wordSeen    []uint32 // by word: generation in which it was found
+	patternSeen []uint32 // by pattern: generation in which it became a candidate
+	patterns    []int32  // candidates
 
-	scoreSeen     []uint32 // by intent: turn in which score was booked
+	scoreSeen     []uint32 // by intent: generation of its entry in scores
 	scores        []intentScore
-	scoredIntents []int32 // intents that have one
+	scoredIntents []int32 // intents with an entry in scores
 	ranked        []intentScore
 
-	domainWordSeen []uint32 // by domain word
-	domainWordAt   []int32  // which word of the text it first was
-	domainWords    []int32  // domain words, in the order they come
+	domainWordSeen []uint32 // by domain word: generation
+	domainWordAt   []int32  // position of its first occurrence
+	domainWords    []int32  // in order of appearance
 	named          []namedDomain
 
-	scratch scoringScratch // of the trained part
+	scratch scoringScratch // of the statistical model
 }
 
 type namedDomain struct{ domain, at int32 }
 
-// analyzeText reads a text. The caller puts the reading back.
+// analyzeText analyzes a text. The caller returns the analysis to the pool.
 func (m *Model) analyzeText(text string) *textAnalysis {
 	r, ok := m.analyses.Get().(*textAnalysis)
 	if !ok {
@@ -64,8 +65,8 @@ func (m *Model) analyzeText(text string) *textAnalysis {
 	return r
 }
 
-// analyze reads labels as what they are made of only where the text has nothing else
-// to go by.
+// analyze splits labels into words only if the text contains nothing else that
+// counts.
 func (r *textAnalysis) analyze(text string) {
 	r.labelOnly = false
 	r.tokens.labels = r.model.labels
@@ -90,7 +91,7 @@ func (r *textAnalysis) scanWords(text string) {
 
 func (r *textAnalysis) resetState() {
 	r.generation++
-	if r.generation == 0 { // came round: no table may hold a turn that is to come
+	if r.generation == 0 { // wrapped around: clear stamps of the first cycle
 		for _, table := range [][]uint32{r.wordSeen, r.patternSeen, r.scoreSeen, r.domainWordSeen, r.scratch.seen} {
 			clear(table)
 		}
@@ -101,9 +102,9 @@ func (r *textAnalysis) resetState() {
 	r.weight, r.nonDomain, r.unknown, r.hasLabel = 0, 0, 0, false
 }
 
-// addWord notes the word just read, the at-th of the text. A word the model does
-// not know is counted each time it comes: there is no number to know it by.
-// A label names a domain where it has one's words, and says nothing else.
+// addWord records the current word, which is at position at. An unknown word
+// counts each time it occurs, because it has no number. A label can name a
+// domain, and is ignored otherwise.
 func (r *textAnalysis) addWord(at int32) {
 	learned := r.model.statistical != nil && r.tokens.current == nil
 	if learned {
@@ -142,7 +143,8 @@ func (r *textAnalysis) addWord(at int32) {
 	}
 }
 
-// candidatePatterns returns the patterns the words of the text lead to.
+// candidatePatterns returns the patterns that share an indexed word with the
+// text.
 func (r *textAnalysis) candidatePatterns() []int32 {
 	for _, w := range r.found {
 		for _, p := range r.model.posts[w] {
@@ -155,7 +157,7 @@ func (r *textAnalysis) candidatePatterns() []int32 {
 	return r.patterns
 }
 
-// measureOverlap counts what the text has of a pattern.
+// measureOverlap counts which words of the pattern the text contains.
 func (r *textAnalysis) measureOverlap(p *rulePattern) patternOverlap {
 	var o patternOverlap
 	for _, w := range p.words {
@@ -189,7 +191,7 @@ func (r *textAnalysis) recordScore(s intentScore) {
 	}
 }
 
-// topScores returns the best scores, best first: the winner and its alternatives.
+// topScores returns the best scores in order: the winner and its alternatives.
 func (r *textAnalysis) topScores() []intentScore {
 	for _, intent := range r.scoredIntents {
 		s := r.scores[intent]
@@ -203,7 +205,7 @@ func (r *textAnalysis) topScores() []intentScore {
 	return r.ranked
 }
 
-// namedDomains returns the domains the text names, in the order it names them.
+// namedDomains returns the domains that the text names, in order of appearance.
 func (r *textAnalysis) namedDomains() []string {
 	for _, first := range r.domainWords {
 		for i := range r.model.domainPosts[first] {
@@ -225,8 +227,8 @@ func (r *textAnalysis) namedDomains() []string {
 	return names
 }
 
-// findDomainName reports whether the text has every word of the name, and where the
-// first of them stands.
+// findDomainName reports whether the text contains every word of the name, and
+// the position of the first one.
 func (r *textAnalysis) findDomainName(name *domainName) (at int32, ok bool) {
 	at = r.domainWordAt[name.words[0]]
 	for _, w := range name.words {

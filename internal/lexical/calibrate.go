@@ -7,34 +7,35 @@ import (
 )
 
 const (
-	// outOfScopeWeight is the weight of the trials of left-out intents, against all,
-	// where it is learned what tells right answers from wrong ones.
+	// outOfScopeWeight is the total weight of out-of-scope predictions when the
+	// ranking is fitted.
 	outOfScopeWeight = 0.25
-	// minBinSize is how many trials a point of the curve rests on at least, and
-	// mostBins how many points there are.
+	// minBinSize is the number of predictions per bin, and minBins and maxBins
+	// bound the number of bins.
 	minBinSize = 60
 	minBins    = 3
 	maxBins    = 25
-	// priorWeight is how many trials' worth a point is drawn towards the smooth curve.
+	// priorWeight is the number of predictions by which a bin is shrunk towards
+	// the Platt curve.
 	priorWeight = 10.0
-	// tailLogOdds is how far, in log odds, the curve goes on beyond the trials, and
-	// surest what it never passes.
+	// tailLogOdds is how far, in log odds, the curve extends beyond the
+	// predictions, and maxConfidence is its upper bound.
 	tailLogOdds   = 4.0
 	maxConfidence = 0.999
 )
 
-// confidenceCalibration turns the signs of a prediction into the probability that it is
-// right: a logistic regression puts predictions in order, and a rising curve
-// gives each place in the order the share of right answers that trials had there.
+// confidenceCalibration maps the features of a prediction to the probability
+// that it is correct. A logistic regression ranks predictions, and an isotonic
+// curve maps the rank to the share of correct held-out predictions.
 //
-// The order is learned from trials within and without scope, so that what looks
-// like nothing declared comes last; the curve is drawn through those within scope
-// alone. Confidence is therefore the probability that the intent is right given
-// that it is one of those declared; how much is expected from outside is a matter
-// of thresholds (unknown.go).
+// The ranking is fitted on predictions in and out of scope, so that
+// out-of-scope texts rank last. The curve is fitted on those in scope only.
+// Therefore the confidence is the probability that the intent is correct if it
+// is a declared one. The expected share of out-of-scope requests enters through
+// the thresholds (thresholds.go).
 type confidenceCalibration struct {
 	ranking logisticRegression
-	knots   []curveKnot // rising in both; straight lines between
+	knots   []curveKnot // increasing in both; linear in between
 }
 
 type curveKnot struct{ logOdds, confidence float64 }
@@ -66,15 +67,16 @@ func fitCalibration(trials []heldOutPrediction) confidenceCalibration {
 	return c
 }
 
-// labelledOdds is one trial on the way to a curve.
+// labelledOdds is a held-out prediction with its outcome.
 type labelledOdds struct {
 	logOdds float64
 	correct bool
 }
 
-// fitIsotonic draws the share of right answers over the log odds: in bins of as many
-// points, each drawn a little towards a smooth curve, joined where they would
-// fall (isotonic regression by pooling adjacent violators).
+// fitIsotonic fits the share of correct predictions as an increasing function
+// of the log odds: equal-sized bins, each shrunk towards the Platt curve,
+// merged where the share would fall (isotonic regression by pooling adjacent
+// violators).
 func fitIsotonic(points []labelledOdds) []curveKnot {
 	slices.SortFunc(points, func(a, b labelledOdds) int {
 		if a.correct != b.correct && a.logOdds == b.logOdds {
@@ -115,7 +117,7 @@ func fitIsotonic(points []labelledOdds) []curveKnot {
 	for _, p := range pools {
 		knots = append(knots, curveKnot{p.logOdds, p.correctShare()})
 	}
-	// Beyond the trials the curve goes on like the smooth one.
+	// Extend the curve beyond the predictions along the Platt curve.
 	first, last := knots[0], knots[len(knots)-1]
 	low, high := points[0].logOdds-tailLogOdds, points[n-1].logOdds+tailLogOdds
 	below, above := smooth.shiftedThrough(first).probability(low), smooth.shiftedThrough(last).probability(high)
@@ -123,9 +125,9 @@ func fitIsotonic(points []labelledOdds) []curveKnot {
 	return append(knots, curveKnot{high, max(last.confidence, min(maxConfidence, above))})
 }
 
-// isotonicBlock is one or more neighbouring bins.
+// isotonicBlock is one or more adjacent bins.
 type isotonicBlock struct {
-	logOdds         float64 // in the middle
+	logOdds         float64 // mean over the bins
 	correct, weight float64
 	bins            float64
 }
@@ -139,18 +141,17 @@ func (p *isotonicBlock) merge(next *isotonicBlock) {
 	p.bins += next.bins
 }
 
-// plattCurve is Platt's curve: log odds stretched and shifted.
+// plattCurve is a sigmoid over scaled and shifted log odds.
 type plattCurve struct{ stretch, shift float64 }
 
 func (s plattCurve) probability(odds float64) float64 { return sigmoid(s.stretch*odds + s.shift) }
 
-// shiftedThrough is the same curve shifted so that it goes through the knot.
+// shiftedThrough returns the curve shifted so that it passes through the knot.
 func (s plattCurve) shiftedThrough(k curveKnot) plattCurve {
 	return plattCurve{s.stretch, logOdds(k.confidence) - s.stretch*k.logOdds}
 }
 
-// fitPlatt fits Platt's curve, which starts as what the odds say, by Newton's
-// method.
+// fitPlatt fits a Platt curve by Newton's method, starting from the identity.
 func fitPlatt(points []labelledOdds) plattCurve {
 	s := plattCurve{stretch: 1}
 	for range newtonSteps {
@@ -178,7 +179,8 @@ func logOdds(p float64) float64 {
 	return math.Log(p / (1 - p))
 }
 
-// confidence is the probability that a prediction with these signs is right.
+// confidence returns the probability that a prediction with these features is
+// correct.
 func (c *confidenceCalibration) confidence(s *confidenceFeatures) float64 {
 	return c.interpolate(c.ranking.logOdds(s))
 }

@@ -9,89 +9,88 @@ import (
 	"github.com/caprouter/caprouter/contract"
 )
 
-// RuleThreshold is the confidence below which an intent is not claimed.
+// RuleThreshold is the confidence from which the rules name an intent.
 const RuleThreshold = 0.5
 
 const (
 	// maxAlternatives bounds Prediction.Alternatives.
 	maxAlternatives = 3
-	// maxExampleConfidence bounds what likeness to an example alone may claim; 1 is for
-	// the rules that leave no doubt about the words.
+	// maxExampleConfidence bounds the confidence that similarity to an example
+	// gives. Only rules that match exactly give 1.
 	maxExampleConfidence = 0.95
-	// minCover is the share of an example's weight a text must have for the
-	// two to be compared at all. A likeness needs at least as much cover as it
-	// says, so nothing sure is missed, nor a runner-up that is nearly as good.
+	// minCover is the share of an example's weight that a text must contain for
+	// the two to be compared. A similarity of s requires a cover of at least s,
+	// so that no confident match is missed.
 	minCover = 0.4
-	// extraWordPenalty is how much a word of the text that is not in the example counts
-	// against it, beside a word of the example that is not in the text: requests
-	// come with a context that examples do not have.
+	// extraWordPenalty is the weight of a word that only the text contains,
+	// relative to a word that only the example contains, because requests come
+	// with context that examples do not have.
 	extraWordPenalty = 0.25
-	// loneKeywordConfidence is the confidence a keyword gives with nothing beside it: too
-	// little to act on, enough to name the intent as near.
+	// loneKeywordConfidence is the confidence of a keyword without supporting
+	// words: too low to act on, but enough to list the intent as near.
 	loneKeywordConfidence = 0.25
 )
 
-// Model is a trained corpus. It never changes; any number of goroutines may
-// use it.
+// Model is a trained corpus. It is immutable and safe for concurrent use.
 type Model struct {
 	words    map[string]int32 // stem → number
-	info     []wordInfo       // by number, as posts
-	posts    [][]int32        // the patterns a word leads to
+	info     []wordInfo       // by word number, like posts
+	posts    [][]int32        // by word: patterns indexed under it
 	patterns []rulePattern
 
 	intents        []string
 	vocabulary     [][]int32  // by intent: the content words of name and examples, sorted
-	unknownWeight  float64    // of a word the corpus does not have
-	impliedDomains [][]string // by intent: the domain that goes without saying
+	unknownWeight  float64    // of a word that the corpus does not contain
+	impliedDomains [][]string // by intent: the domain if the text names none
 
 	domains     []string
 	domainWords map[string]int32 // singular → number
 	domainPosts [][]domainName   // by number of the first word
 
-	labels *labelSet // nil: none
+	labels *labelSet // nil if there are none
 
-	statistical *statisticalModel // nil: too few examples
+	statistical *statisticalModel // nil if there are too few examples
 
-	analyses sync.Pool // of *reading
+	analyses sync.Pool // of *textAnalysis
 }
 
 type wordInfo struct {
 	weight  float64
-	intents int32 // how many have it in their vocabulary
+	intents int32 // number of intents whose vocabulary contains it
 	stop    bool
-	domain  bool // it is a word of a domain's name
+	domain  bool // part of a domain name
 }
 
-// Prediction is what a text is taken for.
+// Prediction is the result of Classify.
 type Prediction struct {
-	// Intent is contract.Unknown when none is sure; Confidence then belongs to
-	// the nearest one, which leads Alternatives.
+	// Intent is contract.Unknown if the confidence is too low. Confidence then
+	// refers to the best intent, which is the first of Alternatives.
 	Intent     string
 	Confidence float64
-	// Best is the intent Confidence belongs to, also where it is not claimed; ""
-	// when nothing speaks for any.
+	// BestIntent is the intent that Confidence refers to, also if it is
+	// rejected; "" if there is no evidence for any.
 	BestIntent string
-	// Calibrated tells that Confidence is a measured probability, not a share of
-	// words.
+	// Calibrated reports that Confidence is a measured probability and not a
+	// share of words.
 	Calibrated bool
-	// Domains are those the text names, in the order it does, at most
-	// contract.MaxDomains. Where it names none, it is the one domain that all
-	// agents of the intent declare, if it is one; none is none, not
-	// contract.Unknown.
+	// Domains are the domains that the text names, in order of appearance, at
+	// most contract.MaxDomains. If it names none, they are the only domain that
+	// the agents of the intent declare, if it is unique, else empty.
 	Domains []string
 	// Alternatives are the next best intents, best first, at most three.
 	Alternatives []contract.IntentScore
-	// DomainOnly tells that the text may only name a domain and ask for nothing:
-	// Intent rests on a part of its name that is also a word of a domain's name
-	// ("databricks" for databricks_review), and at most one other word is there.
+	// DomainOnly reports that the text may only name a domain and request
+	// nothing: the intent matched by a part of its name that is also a word of
+	// a domain name ("databricks" for databricks_review), with at most one
+	// other word.
 	DomainOnly bool
-	// LabelOnly tells that the text is the name of an intent or agent as programs
-	// spell it ("code_review"), perhaps beside a domain, and nothing that people
-	// say: a request where it is all there is, but none beside another.
+	// LabelOnly reports that the text is only the name of an intent or agent in
+	// the spelling of programs ("code_review"), perhaps with a domain. It
+	// counts as a request only if it is the whole text.
 	LabelOnly bool
 }
 
-// RejectThreshold is the confidence below which the intent is unknown.
+// RejectThreshold returns the confidence below which the intent is unknown.
 func (m *Model) RejectThreshold() float64 {
 	if m.statistical == nil {
 		return RuleThreshold
@@ -99,9 +98,9 @@ func (m *Model) RejectThreshold() float64 {
 	return m.statistical.rejectThreshold
 }
 
-// AcceptThreshold is the confidence from which at least 98 % of the answers are expected
-// to be right, as far as the examples can tell; infinite when none is, or when
-// the model is not calibrated.
+// AcceptThreshold returns the confidence from which at least 98 % of the
+// answers are expected to be correct. It is infinite if there is none or the
+// model is not calibrated.
 func (m *Model) AcceptThreshold() float64 {
 	if m.statistical == nil {
 		return math.Inf(1)
@@ -109,11 +108,12 @@ func (m *Model) AcceptThreshold() float64 {
 	return m.statistical.acceptThreshold
 }
 
-// Calibrated reports whether there were examples enough to measure confidences.
+// Calibrated reports whether there were enough examples to calibrate
+// confidences.
 func (m *Model) Calibrated() bool { return m.statistical != nil }
 
-// SizeBytes is the size of what was learned: features, weights and calibration. The
-// index of names and examples, which there is without learning too, is not in it.
+// SizeBytes returns the size of the statistical model, without the index of
+// names and examples.
 func (m *Model) SizeBytes() int {
 	if m.statistical == nil {
 		return 0
@@ -121,8 +121,8 @@ func (m *Model) SizeBytes() int {
 	return m.statistical.linear.sizeBytes()
 }
 
-// Classify tells what the text asks for. It allocates the slices of the
-// prediction and nothing else.
+// Classify predicts the intent and domains of a text. It allocates only the
+// slices of the prediction.
 func (m *Model) Classify(text string) Prediction {
 	r := m.analyzeText(text)
 	defer m.analyses.Put(r)
@@ -140,7 +140,8 @@ func (m *Model) Classify(text string) Prediction {
 	return p
 }
 
-// matchRules completes a prediction by the rules of names, examples and keywords.
+// matchRules completes a prediction by the rules for names, examples and
+// keywords.
 func (r *textAnalysis) matchRules(p *Prediction) {
 	m := r.model
 	for _, i := range r.candidatePatterns() {
@@ -165,23 +166,23 @@ func (r *textAnalysis) matchRules(p *Prediction) {
 	}
 }
 
-// patternOverlap is what a text has of a pattern.
+// patternOverlap counts the words that a text shares with a pattern.
 type patternOverlap struct {
-	words, content, domain int // words of the pattern that the text has; of these, content words and words of domains
+	words, content, domain int // shared words; of these, content words and words of domain names
 	weight                 float64
 }
 
-// intentScore is what speaks for one intent.
+// intentScore is the best evidence for one intent.
 type intentScore struct {
 	intent     int32
 	confidence float64
 	domainOnly bool
-	likeness   float64 // of the text to the pattern that says so
+	likeness   float64 // similarity of the text to the pattern
 }
 
-// compareScores puts the better score first. Where two intents have the same
-// confidence, the one whose pattern has more of the text wins; intents are
-// numbered by name, so there is always a winner and always the same one.
+// compareScores orders the better score first. If two intents have the same
+// confidence, the more similar pattern wins, then the number of the intent,
+// which follows its name, so that the order is total.
 func compareScores(a, b intentScore) int {
 	if c := cmp.Compare(b.confidence, a.confidence); c != 0 {
 		return c
@@ -195,13 +196,14 @@ func compareScores(a, b intentScore) int {
 	return cmp.Or(cmp.Compare(b.likeness, a.likeness), cmp.Compare(a.intent, b.intent))
 }
 
-// scorePattern books what the pattern, of which the text has o, says for its intent.
+// scorePattern records the evidence of a pattern, with overlap o, for its
+// intent.
 func (r *textAnalysis) scorePattern(p *rulePattern, o patternOverlap) {
 	s := intentScore{intent: p.intent, likeness: tverskyIndex(o.weight, r.weight, p.weight)}
 	switch p.kind {
 	case patternName:
 		if o.content == 0 && o.words < len(p.words) {
-			return // "the" of some name says nothing
+			return // only stop words are shared
 		}
 		s.confidence = float64(o.words) / float64(len(p.words))
 		s.domainOnly = o.words < len(p.words) && o.domain == o.words
@@ -220,25 +222,26 @@ func (r *textAnalysis) scorePattern(p *rulePattern, o patternOverlap) {
 	r.recordScore(s)
 }
 
-// exampleConfidence is the confidence that the text says what an example says.
+// exampleConfidence returns the confidence that the text asks for the same as
+// an example.
 func (r *textAnalysis) exampleConfidence(p *rulePattern, o patternOverlap, alike float64) float64 {
 	switch {
-	case p.content == 0: // only stop words: "who are you" must be all there is
+	case p.content == 0: // only stop words: all of "who are you" must match
 		if o.words == len(p.words) && r.weight == 0 {
 			return 1
 		}
 		return 0
 	case o.content == p.content:
 		return 1
-	case o.content < 2: // one word in common is no paraphrase
+	case o.content < 2: // one shared word is not a paraphrase
 		return 0
 	}
 	return min(maxExampleConfidence, alike)
 }
 
-// tverskyIndex is Tversky's index: the weight of the words in common, against that
-// of the words only the pattern has and, at a discount, of those only the text
-// has.
+// tverskyIndex returns Tversky's similarity: the weight of the shared words,
+// relative to that of the pattern plus, at a discount, of the words that only
+// the text has.
 func tverskyIndex(common, text, pattern float64) float64 {
 	if common == 0 {
 		return 0
@@ -246,8 +249,8 @@ func tverskyIndex(common, text, pattern float64) float64 {
 	return common / (pattern + extraWordPenalty*max(0, text-common))
 }
 
-// hasOtherIntentWord reports whether the text has a word of the keyword's intent that is
-// not the keyword itself.
+// hasOtherIntentWord reports whether the text contains a word of the intent
+// that is not part of the keyword.
 func (r *textAnalysis) hasOtherIntentWord(keyword *rulePattern) bool {
 	vocabulary := r.model.vocabulary[keyword.intent]
 	for _, w := range r.found {

@@ -6,13 +6,13 @@ import (
 	"unicode/utf8"
 )
 
-// SplitClauses cuts a text into the requests it may be made of: at the ends of
-// sentences, at semicolons, before the items of a list, and at the words that
-// join one request to another (and, then, e, depois, y, luego, 然后, 并且, 并).
-// It does not cut inside numbers, file names, addresses, abbreviations, quoted
-// code, fenced code blocks, JSON objects or HTML comments. The segments are parts
-// of the text, in order, without the joints; none is empty. Whether a segment is a
-// request of its own is for [Model.Classify] to say.
+// SplitClauses splits a text into clauses, each of which may be a request: at
+// the ends of sentences, at semicolons, before list items, and at conjunctions
+// (and, then, e, depois, y, luego, 然后, 并且, 并). It does not split inside
+// numbers, file names, URLs, abbreviations, quoted code, fenced code blocks,
+// JSON objects or HTML comments. The clauses are substrings of the text, in
+// order, without the conjunctions; none is empty. Use [Model.Classify] to find
+// out whether a clause is a request.
 func (m *Model) SplitClauses(text string) []string {
 	s := clauseSplitter{text: text, embedded: embeddedContent{text: text}}
 	s.skipListMarker()
@@ -25,14 +25,14 @@ func (m *Model) SplitClauses(text string) []string {
 
 type clauseSplitter struct {
 	text  string
-	start int // of the segment being read
+	start int // of the current clause
 	pos   int
 	parts []string
 
 	embedded embeddedContent
 }
 
-// endClause ends the segment at end and goes on at next.
+// endClause ends the current clause at end, and starts the next one at next.
 func (s *clauseSplitter) endClause(end, next int) {
 	part := strings.TrimFunc(s.text[s.start:end], unicode.IsSpace)
 	part = strings.TrimFunc(part, func(r rune) bool { return r == ',' || r == '，' || r == '、' || unicode.IsSpace(r) })
@@ -42,7 +42,7 @@ func (s *clauseSplitter) endClause(end, next int) {
 	s.start, s.pos = next, next
 }
 
-// scanNext looks at one character, or at one word if a word starts here.
+// scanNext consumes one character, or one word if a word starts here.
 func (s *clauseSplitter) scanNext() {
 	c := s.text[s.pos]
 	switch {
@@ -65,7 +65,7 @@ func (s *clauseSplitter) scanNext() {
 	}
 }
 
-// skipCode passes over quoted code. A block ends the request it belongs to.
+// skipCode skips quoted code. A fenced block ends its clause.
 func (s *clauseSplitter) skipCode() {
 	if f, ok := fenceAt(s.text, s.pos); ok {
 		s.endClause(f.end, f.end)
@@ -80,7 +80,7 @@ func (s *clauseSplitter) skipCode() {
 	s.pos = inside
 }
 
-// scanNewline ends a segment where a paragraph or a list item follows.
+// scanNewline ends a clause if a paragraph or a list item follows.
 func (s *clauseSplitter) scanNewline() {
 	line := strings.TrimLeft(s.text[s.pos+1:], " \t\r")
 	if line == "" || line[0] == '\n' || listMarkerLength(line) > 0 {
@@ -91,7 +91,7 @@ func (s *clauseSplitter) scanNewline() {
 	s.pos++
 }
 
-// skipListMarker leaves the mark of a list item out of the segment.
+// skipListMarker excludes a list marker from the clause.
 func (s *clauseSplitter) skipListMarker() {
 	rest := s.text[s.start:]
 	line := strings.TrimLeft(rest, " \t\r")
@@ -101,8 +101,8 @@ func (s *clauseSplitter) skipListMarker() {
 	}
 }
 
-// listMarkerLength is the length of the list mark a line starts with: "- ", "* ", "• ",
-// "1. ", "2) ", "a) ".
+// listMarkerLength returns the length of the list marker at the start of line:
+// "- ", "* ", "• ", "1. ", "2) ", "a) ".
 func listMarkerLength(line string) int {
 	n := 0
 	for n < len(line) && n < 3 && '0' <= line[n] && line[n] <= '9' {
@@ -128,9 +128,9 @@ func listMarkerLength(line string) int {
 	return n + 1
 }
 
-// scanSentenceEnd ends a segment at a full stop, exclamation or question mark that ends a
-// sentence: what follows is space, perhaps behind a closing quote or bracket.
-// The marks that are not stops stay.
+// scanSentenceEnd ends a clause at a full stop, exclamation mark or question
+// mark, if white space follows (after an optional closing quote or bracket).
+// Only the full stop is removed.
 func (s *clauseSplitter) scanSentenceEnd(c byte) {
 	after := s.pos + 1
 	for after < len(s.text) && strings.IndexByte(`"')]*_`, s.text[after]) >= 0 {
@@ -147,7 +147,7 @@ func (s *clauseSplitter) scanSentenceEnd(c byte) {
 	}
 }
 
-// endsInAbbreviation reports whether the text, up to a full stop, ends in an
+// endsInAbbreviation reports whether the text before a full stop ends in an
 // abbreviation or an initial.
 func endsInAbbreviation(text string) bool {
 	word := text[strings.LastIndexAny(text, " \t\n(\"'")+1:]
@@ -162,7 +162,7 @@ func endsInAbbreviation(text string) bool {
 	return false
 }
 
-// scanNonASCII looks at one character beyond ASCII.
+// scanNonASCII consumes one character outside ASCII.
 func (s *clauseSplitter) scanNonASCII() {
 	r, size := utf8.DecodeRuneInString(s.text[s.pos:])
 	switch r {
@@ -185,8 +185,8 @@ func (s *clauseSplitter) scanNonASCII() {
 	}
 }
 
-// conjunctionLength is the length of the Chinese conjunction at pos. 并 alone also begins
-// and ends words (并发 concurrent, 合并 merge).
+// conjunctionLength returns the length of the Chinese conjunction at pos, or 0.
+// The character 并 also starts and ends words (并发 concurrent, 合并 merge).
 func (s *clauseSplitter) conjunctionLength() int {
 	rest := s.text[s.pos:]
 	for _, j := range []string{"然后", "并且"} {
@@ -205,8 +205,8 @@ func (s *clauseSplitter) conjunctionLength() int {
 	return len("并")
 }
 
-// atWordStart reports whether a word may start at pos: behind space, an opening
-// bracket or quote, or a mark of punctuation that does not join.
+// atWordStart reports whether a word may start at pos: after white space, an
+// opening bracket or quote, or separating punctuation.
 func (s *clauseSplitter) atWordStart() bool {
 	if s.pos == 0 {
 		return true
@@ -214,11 +214,12 @@ func (s *clauseSplitter) atWordStart() bool {
 	return strings.IndexByte(" \t\r\n,;:!?([{\"", s.text[s.pos-1]) >= 0
 }
 
-// scanWord passes over the beginning of the word at pos, or cuts if the word joins
-// two requests. Addresses are passed over whole: they may have any mark inside.
+// scanWord skips the start of the word at pos, or ends the clause if the word
+// is a conjunction. URLs are skipped whole, because they may contain any
+// punctuation.
 func (s *clauseSplitter) scanWord() {
 	rest := s.text[s.pos:]
-	near := rest[:min(len(rest), maxConjunction+1)] // a word may be as long as the text
+	near := rest[:min(len(rest), maxConjunction+1)] // bounded, because a word may be as long as the text
 	if scheme := strings.Index(near, "://"); scheme > 0 && !strings.ContainsAny(near[:scheme], " \t\n") {
 		address := rest[:indexOrEnd(strings.IndexFunc(rest, unicode.IsSpace), rest)]
 		s.pos += max(scheme, len(strings.TrimRight(address, ".,;:!?)")))
@@ -237,7 +238,7 @@ func (s *clauseSplitter) scanWord() {
 
 const maxConjunction = len("después,")
 
-// isConjunction reports whether the word joins one request to another.
+// isConjunction reports whether the word joins two requests.
 func isConjunction(word string) bool {
 	for _, j := range [...]string{"and", "then", "e", "y", "depois", "luego", "después", "despues"} {
 		if strings.EqualFold(word, j) {

@@ -12,63 +12,62 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// ClusterIndex gathers texts that ask for the same thing without being told what there
-// is to ask for: a group is a few texts under an id, and [Groups.Nearest] says
-// which group a further text is most like, and how much.
+// ClusterIndex finds similar texts without predefined classes. A cluster is a
+// set of texts under an id; [ClusterIndex.Nearest] returns the cluster most
+// similar to a text.
 //
-//	g := lexical.NewGroups()
-//	g.Set("t1", []string{"book a flight to Lisbon", "I need to book two flights"})
-//	id, similarity := g.Nearest("please book me a flight for Monday") // "t1", 0.6
+//	x := lexical.NewClusterIndex()
+//	x.Set("t1", []string{"book a flight to Lisbon", "I need to book two flights"})
+//	id, similarity := x.Nearest("please book me a flight for Monday") // "t1", 0.6
 //
-// Similarity is a cosine, 0 … 1: half of it is between the stems of the words,
-// half between the character n-grams inside them (of Chinese and Japanese, pairs
-// of characters and characters), so that a related or misspelt word beside one
-// that is the same counts as well. Two things count little: words that only hold
-// sentences together, and what many of the groups have. Where every group says
-// "report", that word tells none of them apart. What has no content word in common
-// is not similar, and a text without any is like nothing.
+// The similarity is a cosine from 0 to 1: the mean of that of the word stems
+// and that of the character n-grams (in Chinese and Japanese, pairs of
+// characters and single characters), so that related or misspelt words count
+// too. Stop words, and words that many clusters contain, weigh little. If no
+// content word is shared, the similarity is 0.
 //
-// In a short text one word is the whole difference: "book a hotel in Lisbon" is two
-// thirds of "book a flight to Lisbon". So of up to three content words, six pairs of
-// characters in Chinese and Japanese, the first two, which say what to do and with
-// what, must both be among the group's.
+// In a short text a single word makes the difference: "book a hotel in Lisbon"
+// has two thirds of "book a flight to Lisbon". If a text has up to three
+// content words (six pairs of characters in Chinese and Japanese), the cluster
+// must contain the first two of them, which usually state the action and its
+// object.
 //
-// The same texts under the same ids give the same answer, in whatever order they
-// came. A Groups serves one goroutine at a time.
+// The result does not depend on the order in which clusters are set. A
+// ClusterIndex is not safe for concurrent use.
 type ClusterIndex struct {
 	clusters  map[string]*textCluster
-	frequency map[uint32]int      // in how many groups a feature is
-	postings  map[uint32][]string // by stem: ids of the groups that have it
+	frequency map[uint32]int      // by feature: number of clusters that contain it
+	postings  map[uint32][]string // by stem: ids of the clusters that contain it
 	terms     termExtractor
 }
 
-// What one group keeps of its texts; they are bounded, and so is it.
+// Bounds of the features that a cluster stores.
 const (
 	maxClusterWords  = 96
 	maxClusterNgrams = 256
 )
 
-// textCluster is what the texts of one id are made of: the features most of them have.
+// textCluster contains the most frequent features of the cluster's texts.
 type textCluster struct{ words, grams []weightedFeature }
 
-// weightedFeature is one of a group or text, with how much there is of it.
+// weightedFeature is a feature of a text or cluster with its weight.
 type weightedFeature struct {
 	hash   uint32
 	weight float64
 }
 
-// maxCompared is how many groups a text is compared with, as long as its rarest
-// word does not lead to more.
+// maxCompared bounds the clusters that a text is compared with, unless its
+// rarest word leads to more.
 const maxCompared = 200
 
-// stopWordWeight is what a word that holds sentences together counts.
+// stopWordWeight is the weight of a stop word.
 const stopWordWeight = 0.1
 
-// What a text is short up to, in half words: a pair of characters is about half a
-// word of Chinese or Japanese.
+// maxShortText is the length of a short text in half words. A pair of
+// characters is about half a word of Chinese or Japanese.
 const maxShortText = 6
 
-// NewClusterIndex returns one without groups.
+// NewClusterIndex returns an empty index.
 func NewClusterIndex() *ClusterIndex {
 	stops := newStopSet()
 	for w := range strings.FieldsSeq(fillerWords) {
@@ -80,17 +79,17 @@ func NewClusterIndex() *ClusterIndex {
 	}
 }
 
-// HasContentWord reports whether the text has a content word, without which it is like
-// no other.
+// HasContentWord reports whether the text has a content word, without which it
+// is similar to nothing.
 func HasContentWord(text string) bool {
 	words, _ := NewClusterIndex().extractFeatures(text)
 	return slices.ContainsFunc(words, func(f weightedFeature) bool { return f.weight == 1 })
 }
 
-// Len is how many groups there are.
+// Len returns the number of clusters.
 func (g *ClusterIndex) Len() int { return len(g.clusters) }
 
-// Set makes the texts the group's, instead of those it had.
+// Set replaces the texts of a cluster.
 func (g *ClusterIndex) Set(id string, texts []string) {
 	g.Remove(id)
 	if len(texts) == 0 {
@@ -111,7 +110,7 @@ func (g *ClusterIndex) Set(id string, texts []string) {
 	}
 }
 
-// Remove forgets a group.
+// Remove removes a cluster.
 func (g *ClusterIndex) Remove(id string) {
 	old := g.clusters[id]
 	if old == nil {
@@ -131,8 +130,8 @@ func (g *ClusterIndex) Remove(id string) {
 	}
 }
 
-// Nearest returns the group most like the text, of two that are as like it the
-// smaller id; "" and 0 when none is like it.
+// Nearest returns the most similar cluster, the smaller id if two are equally
+// similar, or "" and 0 if none is similar.
 func (g *ClusterIndex) Nearest(text string) (id string, similarity float64) {
 	words, grams := g.extractFeatures(text)
 	wordsLength, gramsLength := g.vectorLength(words), g.vectorLength(grams)
@@ -150,8 +149,8 @@ func (g *ClusterIndex) Nearest(text string) (id string, similarity float64) {
 	return id, min(similarity, 1)
 }
 
-// leadingStems returns the stems of the first two content words of a short text, nothing of
-// a longer one.
+// leadingStems returns the stems of the first two content words of a short
+// text, and nothing for a longer one.
 func (g *ClusterIndex) leadingStems(text string) []uint32 {
 	var stems []uint32
 	halves := 0
@@ -174,7 +173,7 @@ func (g *ClusterIndex) leadingStems(text string) []uint32 {
 	return stems
 }
 
-// containsAll reports whether the group has all these words.
+// containsAll reports whether the cluster contains all stems.
 func (g *textCluster) containsAll(words []uint32) bool {
 	for _, hash := range words {
 		if _, ok := slices.BinarySearchFunc(g.words, hash, func(f weightedFeature, h uint32) int { return cmp.Compare(f.hash, h) }); !ok {
@@ -184,9 +183,9 @@ func (g *textCluster) containsAll(words []uint32) bool {
 	return true
 }
 
-// candidateIDs returns the ids of the groups that have a content word of the text,
-// sorted. The rarest word is followed first, the others only while that does not
-// lead to too many.
+// candidateIDs returns the sorted ids of the clusters that share a content word
+// with the text. It follows the rarest word first, and others only while the
+// number of candidates stays within maxCompared.
 func (g *ClusterIndex) candidateIDs(words []weightedFeature) []string {
 	telling := slices.DeleteFunc(slices.Clone(words), func(f weightedFeature) bool { return f.weight < 1 })
 	slices.SortFunc(telling, func(a, b weightedFeature) int {
@@ -204,7 +203,8 @@ func (g *ClusterIndex) candidateIDs(words []weightedFeature) []string {
 	return slices.Sorted(maps.Keys(ids))
 }
 
-// cosineSimilarity of a text, of that length, with a group. Both are sorted by hash.
+// cosineSimilarity compares a text of the given vector length with a cluster.
+// Both lists are sorted by hash.
 func (g *ClusterIndex) cosineSimilarity(text, of []weightedFeature, length float64) float64 {
 	sum, at := 0.0, 0
 	for _, f := range of {
@@ -231,13 +231,13 @@ func (g *ClusterIndex) vectorLength(list []weightedFeature) float64 {
 	return math.Sqrt(sum)
 }
 
-// inverseFrequency grows with how few of the groups have the feature. The 4 keeps it from
-// swinging while there are a handful of groups.
+// inverseFrequency is larger for features of fewer clusters. The constant 4
+// dampens it while there are only a few clusters.
 func (g *ClusterIndex) inverseFrequency(hash uint32) float64 {
 	return math.Log1p(float64(len(g.clusters)+4) / float64(g.frequency[hash]+1))
 }
 
-// extractFeatures returns the stems and n-grams a text has, with what each counts, by
+// extractFeatures returns the weighted stems and n-grams of a text, sorted by
 // hash.
 func (g *ClusterIndex) extractFeatures(text string) (words, grams []weightedFeature) {
 	g.terms.forEachTerm(text, func(hash uint32, isWord bool, share float64) {
@@ -256,7 +256,8 @@ func (g *ClusterIndex) extractFeatures(text string) (words, grams []weightedFeat
 func maxWeight(a, b float64) float64  { return max(a, b) }
 func sumWeights(a, b float64) float64 { return a + b }
 
-// mergeFeatures sorts a list by hash, in place, and makes one of those that are the same.
+// mergeFeatures sorts a list by hash in place, and joins entries of the same
+// hash.
 func mergeFeatures(list []weightedFeature, join func(a, b float64) float64) []weightedFeature {
 	slices.SortFunc(list, func(a, b weightedFeature) int {
 		return cmp.Or(cmp.Compare(a.hash, b.hash), cmp.Compare(a.weight, b.weight))
@@ -272,10 +273,10 @@ func mergeFeatures(list []weightedFeature, join func(a, b float64) float64) []we
 	return kept
 }
 
-// topFeatures returns the features of a merged list that count most, by hash.
+// topFeatures returns the features of the greatest weight, sorted by hash.
 func topFeatures(list []weightedFeature, most int) []weightedFeature {
 	if len(list) <= most {
-		return slices.Clone(list) // with no more room than it needs: it is kept
+		return slices.Clone(list) // with the exact capacity, because it is stored
 	}
 	slices.SortFunc(list, func(a, b weightedFeature) int {
 		return cmp.Or(cmp.Compare(b.weight, a.weight), cmp.Compare(a.hash, b.hash))
@@ -285,8 +286,8 @@ func topFeatures(list []weightedFeature, most int) []weightedFeature {
 	return list
 }
 
-// fillerWords are words, beside those that hold sentences together, that do not say what
-// a request is about: how it is begun, and small numbers.
+// fillerWords are further words without content: phrases that start a request,
+// and small numbers.
 const fillerWords = `
 tell know help show give find get got go going make wondering think ask one two three
 diga saber ajude ajuda mostre dois duas tres
@@ -294,9 +295,9 @@ dime ayuda ayudame muestra muestrame dos
 帮
 `
 
-// ContentWords returns, for each text, the distinct words that say what it is
-// about, in the order they come, folded: lower case, without accents but for those
-// that make another letter (й, ё). Of Chinese and Japanese these are pairs of
+// ContentWords returns, for each text, its distinct content words in order of
+// appearance, folded: lower case, without accents except those that form
+// another letter (й, ё). For Chinese and Japanese these are pairs of
 // characters.
 func ContentWords(texts ...string) [][]string {
 	stops, w := newStopSet(), newTokenizer()
@@ -320,7 +321,8 @@ func ContentWords(texts ...string) [][]string {
 
 func isCyrillic(r rune) bool { return unicode.Is(unicode.Cyrillic, r) }
 
-// lastWordUnfolded is the last word of a text, in lower case and with its accents.
+// lastWordUnfolded returns the last word of a text in lower case with its
+// accents.
 func lastWordUnfolded(text string) string {
 	start := 0
 	if r := strings.LastIndexFunc(text, func(r rune) bool { return !isWordRune(r) }); r >= 0 {

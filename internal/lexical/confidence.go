@@ -2,33 +2,34 @@ package lexical
 
 import "math"
 
-// confidenceFeatures is what can be seen of a prediction that tells how far to trust it.
+// confidenceFeatures are the inputs of the confidence model: properties of a
+// prediction that correlate with its being correct.
 type confidenceFeatures [featCount]float64
 
 const (
 	featConstant       = iota // 1, for the constant term
-	featLogOdds               // log odds of the best class among the classes
-	featMargin                // how far the best score is ahead of the second
+	featLogOdds               // log odds of the best class
+	featMargin                // best score minus second best
 	featScore                 // the best score
-	featEntropy               // of the probabilities, 1 when all are the same
-	featUnknown               // share of the words, by weight, that are not in the corpus
+	featEntropy               // of the probabilities, 1 if they are all equal
+	featUnknown               // share of the words, by weight, that the corpus does not contain
 	featLength                // log of the number of features
-	featFamily                // what the family of the best class adds to its score
-	featUnknownSquared        // the square of signUnknown: a foreign language is worse than a few foreign words
+	featFamily                // score that the family of the best class adds
+	featUnknownSquared        // the square of featUnknown: a foreign language is worse than a few unknown words
 	featCount
 )
 
-// maxLogOdds bounds the log odds, which have no bound.
+// maxLogOdds bounds the log odds, which are otherwise unbounded.
 const maxLogOdds = 12
 
-// scoredClass is what a linear model makes of a text.
+// scoredClass is the best class of a text and the inputs of its confidence.
 type scoredClass struct {
 	best     int
 	features confidenceFeatures
 }
 
-// rankScores turns the scores of classes and groups into a verdict, and those of the
-// classes into probabilities, in place.
+// rankScores finds the best class, and turns the scores of the classes into
+// probabilities in place.
 func rankScores(scores []float32, group []int32, grouped bool, features int, unknown float32) scoredClass {
 	classes := scores[:len(group)]
 	best := 0
@@ -44,7 +45,7 @@ func rankScores(scores []float32, group []int32, grouped bool, features int, unk
 		}
 	}
 	softmax(classes)
-	entropy, rest := 0.0, 0.0 // rest is 1 - p(best), without the rounding
+	entropy, rest := 0.0, 0.0 // rest is 1 - p(best), summed to avoid rounding
 	for c, p := range classes {
 		if p > 1e-6 {
 			entropy -= float64(p) * math.Log(float64(p))

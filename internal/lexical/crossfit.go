@@ -9,36 +9,35 @@ import (
 	"github.com/caprouter/caprouter/internal/run"
 )
 
-// A trial is what a model said about an example it had not seen.
+// heldOutPrediction is the prediction of a model for an example it was not
+// trained on.
 type heldOutPrediction struct {
 	features   confidenceFeatures
 	correct    bool
-	outOfScope bool // the example's intent had been kept from the model: whatever it says is wrong
+	outOfScope bool // the intent of the example was excluded from training, so any prediction is wrong
 }
 
 const (
-	// foldCount is how many parts the examples are cut into.
+	// foldCount is the number of cross-fitting folds.
 	foldCount = 3
-	// excludedShare is one in how many intents another fold does without, of which
-	// quarter says which; leastClasses are needed for that.
+	// The out-of-scope model is trained without one in excludedShare intents;
+	// excludedPart selects which. At least minClasses are required.
 	excludedShare = 4
 	excludedPart  = 2
 	minClasses    = 3
 )
 
-// crossFit fits the model of the whole corpus, and tries others on what they have
-// not learned from. Each of the folds holds a part of every intent's examples
-// back, so that each example is new to one model; these are requests as the
-// registry expects them. One more model does without some intents, and their
-// examples play the requests nobody declared. Which intents? A run of them with
-// those of one family together, for what is foreign comes from another field more
-// often than from next door.
+// crossFit fits the model of the whole corpus, and others whose predictions are
+// measured on examples they were not trained on. Each fold holds out a part of
+// every intent's examples: requests as the registry expects them. One more
+// model is trained without some intents, whose examples serve as out-of-scope
+// requests. Adjacent intents of the same family are excluded together, because
+// out-of-scope requests usually belong to another field.
 //
-// A fold learns from fewer examples than the whole model has, which makes its
-// trials a little harder than requests would be. They are also a little easier,
-// because the examples of a registry are more like each other than like what
-// people ask. On public sets the two cancel out within two points, so that
-// neither is corrected for.
+// A fold is trained on fewer examples than the whole model, which makes its
+// predictions slightly worse than in production. They are also slightly better,
+// because examples of a registry are more alike than requests. On public data
+// sets the two effects cancel within two points, so neither is corrected.
 func crossFit(d *trainingSet) (*linearModel, []heldOutPrediction) {
 	var whole *linearModel
 	parts := make([][]heldOutPrediction, foldCount+1)
@@ -55,14 +54,15 @@ func crossFit(d *trainingSet) (*linearModel, []heldOutPrediction) {
 	return whole, slices.Concat(parts...)
 }
 
-// predictFold tries a model on the examples of a fold, which were held back from it.
+// predictFold predicts the examples of one fold with a model that is trained on
+// the others.
 func predictFold(d *trainingSet, fold int) []heldOutPrediction {
 	heldBack := func(i int) bool { return i%foldCount == fold && !d.samples[i].fitOnly }
 	l := fitLinear(d, func(i int) bool { return !heldBack(i) })
 	return predictHeldOut(d, l, heldBack, false)
 }
 
-// predictOutOfScope tries a model on the examples of intents it does not have.
+// predictOutOfScope predicts the examples of excluded intents.
 func predictOutOfScope(d *trainingSet) []heldOutPrediction {
 	if d.classes < minClasses {
 		return nil
@@ -72,7 +72,7 @@ func predictOutOfScope(d *trainingSet) []heldOutPrediction {
 	return predictHeldOut(d, l, func(i int) bool { return missing[d.samples[i].class] && !d.samples[i].fitOnly }, true)
 }
 
-// excludedIntents chooses the classes to leave out.
+// excludedIntents chooses the classes to exclude.
 func (d *trainingSet) excludedIntents() []bool {
 	order := make([]int, d.classes)
 	for c := range order {
@@ -86,7 +86,7 @@ func (d *trainingSet) excludedIntents() []bool {
 	return missing
 }
 
-// predictHeldOut asks the model about the samples that on selects.
+// predictHeldOut predicts the samples for which on returns true.
 func predictHeldOut(d *trainingSet, l *linearModel, on func(i int) bool, foreign bool) []heldOutPrediction {
 	scores := make([]float32, d.classes+d.families)
 	var values []float32

@@ -1,86 +1,17 @@
-// Package lexical guesses what a text asks for from the words a registry
-// declares: names of intents and domains, example utterances, keywords. It
-// knows no model, no network and no registry file; it is pure, and the same
-// corpus and text always give the same prediction.
+// Package lexical predicts the intent and domains of a text from the words that
+// a registry declares: names of intents and domains, example utterances and
+// keywords. It uses no model service, network or file. The same corpus and text
+// always give the same prediction.
 //
-//	Corpus ──Train──▶ Model ──Classify(text)──▶ Prediction{Intent, Confidence, Domains, …}
-//	                    ├─────Segments(text)──▶ the pieces a text is made of
-//	                    ├───────Divide(text)──▶ the requests it is made of
-//	                    ├──────Explain(text)──▶ what a prediction goes by
-//	                    ├─────Evidence(text)──▶ whatever speaks for a label, however weakly
-//	                    └─────Nearest(text)───▶ the declared utterances most like it
+//	Corpus ──Train──▶ Model ──Classify────────▶ Prediction{Intent, Confidence, Domains, …}
+//	                    ├─────SplitClauses────▶ the clauses of a text
+//	                    ├─────SplitRequests───▶ the requests of a text
+//	                    ├─────Explain─────────▶ the evidence for a prediction
+//	                    ├─────GatherEvidence──▶ all evidence, however weak
+//	                    └─────NearestExamples─▶ the most similar declared utterances
 //
-// [Groups] tells texts apart that no registry declares: which of the groups there
-// are a text is most like (similar.go).
-//
-// What a corpus has decides how it is read.
-//
-// # With examples enough: learned and measured
-//
-// With five examples or more of (nearly) every intent, and a hundred in all, a
-// linear model is learned and its confidence measured (statistics.go):
-//
-//		text ──features──▶ hashes ──table──▶ weights ──▶ scores ──softmax──▶ signs ──calibration──▶ confidence
-//
-//	  - Features (features.go) are words, stems, pairs of stems and the character
-//	    3- and 4-grams inside words; of Chinese and Japanese, runs of one to three
-//	    characters. They are weighed by rarity and scaled to length 1, words and
-//	    n-grams by halves; what the corpus does not have counts in the length.
-//	  - The model (linear.go, fit.go) is multinomial logistic regression by
-//	    stochastic gradient descent, with a margin, dropout and averaging. A feature
-//	    has weights for the intents it was seen in, and for the agents of these: a
-//	    family of intents learns together what it is about (multi-task learning).
-//	    Names and descriptions are examples; not_for are examples of what an intent
-//	    is not. It is kept in bytes (compact.go).
-//	  - Confidence (crossfit.go, signs.go, calibrate.go) comes from models that did
-//	    not see the examples they were tried on (cross-fitting) and from one that
-//	    did without some intents, whose examples stand for requests nobody declared.
-//	    A logistic regression over odds, margin, entropy, score and the share of
-//	    unknown words orders predictions (stacking), an isotonic curve drawn towards
-//	    Platt's turns the order into probabilities. Confidence is the probability
-//	    that the intent is right given that it is one of those declared.
-//	  - Thresholds (unknown.go) are chosen from the same trials: [Model.Threshold],
-//	    below which the intent is contract.Unknown, gives up no more than 0.75 % of
-//	    the right answers; from [Model.Accept] on 98 % of the answers are expected
-//	    to be right where 18 % of the requests are out of scope.
-//
-// Ideas and their sources: tf-idf n-grams with linear models (Joachims
-// 1998; Wang and Manning 2012), dropout training (Wager, Wang and Liang 2013),
-// averaging (Polyak and Juditsky 1992), stacking (Wolpert 1992), calibration
-// (Platt 1999; Zadrozny and Elkan 2002), out-of-scope intents (Larson et al.
-// 2019), BM25 (Robertson and Walker 1994).
-//
-// A text of whose content words the corpus has fewer than one in three is in
-// another language, and never claimed.
-//
-// # With fewer: rules
-//
-// The confidence in an intent is the best of what speaks for it:
-//
-//   - the share of its name's words that the text has: "review this python
-//     code" has both of code_review's, "review" alone has half of them;
-//   - 1 when the text has every content word of one of its examples;
-//   - 1 when the text has a keyword of one of its agents and, besides it, a word
-//     of the intent's name or examples;
-//   - less than 1 for a text that has most of an example's weight of words: at
-//     least half, and more the more else it says.
-//
-// Below [Sure] the intent is contract.Unknown.
-//
-// # Always
-//
-// A domain is found when all the words of its name are; where a text names none,
-// the only one that the agents of the intent declare goes without saying. Words
-// are compared folded: case, accents, width, plural and the commonest verb endings
-// do not count (stem.go). Chinese and Japanese, which do not space their words,
-// are compared by pairs of characters. What stands in a fenced code block, a JSON
-// object or an HTML comment is material, not request, and is not read; nor is what
-// masking left in place of a value ([EMAIL_1]).
-//
-// Nor is a label: the name of an intent or agent as programs spell it
-// (code_review, codeReview), where the intent has examples to be recognised by and
-// none of them spells it so (label.go). A text that is a label and nothing else is
-// read all the same.
+// [ClusterIndex] clusters texts without declared intents. [Ranker] ranks agents
+// and tools that have only a name and a description.
 //
 //	m := lexical.Train(lexical.Corpus{
 //		Intents: []lexical.IntentDoc{{Name: "code_review"}, {Name: "cost_analysis"}},
@@ -89,12 +20,71 @@
 //	p := m.Classify("Please do a code review of this python module")
 //	// p.Intent "code_review", p.Confidence 1, p.Domains ["python"]
 //
-// [Ranker] is for agents and tools that have a name and a description and nothing
-// else.
+// # Statistical model
 //
-// For the rules, labels and texts are first cut into words (words.go); every
-// label and example becomes a pattern over word numbers (train.go); postings lead
-// from a word to the few patterns worth comparing (classify.go), so that the cost
-// of a prediction grows with the text and with what is like it, not with the
-// registry.
+// If (nearly) every intent has at least five examples, and there are at least a
+// hundred in all, a linear model is trained and its confidence calibrated:
+//
+//		text ─▶ features ─▶ hashes ─▶ weights ─▶ scores ─softmax─▶ confidence features ─calibration─▶ confidence
+//
+//	  - Features (features.go) are words, stems, pairs of stems and character 3- and
+//	    4-grams inside words; for Chinese and Japanese, runs of one to three
+//	    characters. They are weighted by inverse document frequency and normalized.
+//	  - The model (linear.go, sgd.go) is multinomial logistic regression, trained by
+//	    stochastic gradient descent with a margin, dropout and averaging. Intents
+//	    that the same agents serve form a family and share weights (multi-task
+//	    learning). Names and descriptions are samples; not_for texts are negative
+//	    samples. The weights are quantized to bytes (quantized.go).
+//	  - Confidence (crossfit.go, confidence.go, calibrate.go) is fitted on
+//	    predictions for held-out examples (cross-fitting) and for the examples of
+//	    excluded intents, which serve as out-of-scope requests. A logistic regression
+//	    over log odds, margin, entropy, score and the share of unknown words ranks
+//	    predictions (stacking); an isotonic curve, shrunk towards a Platt curve, maps
+//	    the rank to a probability. Confidence is the probability that the intent is
+//	    correct if the request is in scope.
+//	  - Thresholds (thresholds.go) are chosen on the same predictions. Below
+//	    [Model.RejectThreshold] the intent is contract.Unknown; it loses at most
+//	    0.75 % of the correct answers. From [Model.AcceptThreshold] on, 98 % of the
+//	    answers are expected to be correct if 18 % of the requests are out of scope.
+//
+// References: tf-idf n-grams with linear models (Joachims 1998; Wang and Manning
+// 2012), dropout training (Wager, Wang and Liang 2013), averaging (Polyak and
+// Juditsky 1992), stacking (Wolpert 1992), calibration (Platt 1999; Zadrozny and
+// Elkan 2002), out-of-scope intents (Larson et al. 2019), BM25 (Robertson and
+// Walker 1994).
+//
+// If the corpus contains fewer than one in three content words of a text, the
+// text is in another language and its intent is unknown.
+//
+// # Rules
+//
+// With fewer examples, the confidence in an intent is the maximum of:
+//
+//   - the share of the words of its name that the text contains: "review this
+//     python code" contains both words of code_review, "review" alone half of them;
+//   - 1 if the text contains every content word of an example;
+//   - 1 if the text contains a keyword of one of its agents and, in addition, a
+//     word of the intent's name or examples;
+//   - a value below 1 if the text contains most of the word weight of an example,
+//     at least half, and more if the text has additional words.
+//
+// Below [RuleThreshold] the intent is contract.Unknown.
+//
+// # Text processing
+//
+// A domain matches if the text contains all words of its name. If a text names no
+// domain, the intent's domain applies if its agents declare exactly one. Words are
+// compared folded: case, accents, width, plural and the most common verb endings
+// do not matter (stem.go). Chinese and Japanese are compared by pairs of
+// characters. Fenced code blocks, JSON objects, HTML comments and placeholders of
+// masked values ([EMAIL_1]) are not read, because they are not part of the request.
+//
+// Names of intents and agents in the spelling of programs (code_review,
+// codeReview) are not read either if the intent has examples and none of them is
+// spelt so (label.go), unless such a name is the whole text.
+//
+// The rules compile every name and example to a pattern over word numbers, and
+// postings lead from a word to the few patterns worth comparing (index.go). The
+// cost of a prediction therefore grows with the text and its similar patterns, not
+// with the registry.
 package lexical

@@ -2,27 +2,27 @@ package lexical
 
 import "strings"
 
-// Marks of an HTML comment.
+// Delimiters of an HTML comment.
 const (
 	commentOpen  = "<!--"
 	commentClose = "-->"
 )
 
-// embeddedContent finds what stands in a text beside the request, fenced code apart:
-// JSON objects and HTML comments. Programs write the one and nobody sees the
-// other, so neither asks for anything.
+// embeddedContent finds JSON objects and HTML comments in a text. They are not
+// part of the request, because programs write the former and readers do not see
+// the latter. (fencedBlock finds code.)
 type embeddedContent struct {
 	text           string
-	lastCommentEnd int // where the last mark that closes a comment stands, -1 without one; see looked
-	// looked tells that last is known: most texts open no comment, and a text may
-	// open thousands that nothing closes.
+	lastCommentEnd int // position of the last comment end, -1 if none; valid if searched
+	// searched reports that lastCommentEnd is known. It is computed once,
+	// because a text may open thousands of comments that are never closed.
 	searched bool
 }
 
 func (m *embeddedContent) reset(text string) { *m = embeddedContent{text: text} }
 
-// endAt is the end of the object or comment that opens at position at, or at where
-// none does.
+// endAt returns the end of the object or comment that opens at the position, or
+// the position itself if none does.
 func (m *embeddedContent) endAt(at int) int {
 	switch m.text[at] {
 	case '{':
@@ -33,8 +33,8 @@ func (m *embeddedContent) endAt(at int) int {
 	return at
 }
 
-// commentEnd passes over a comment. What nothing closes is none: who asks about
-// <!-- asks on.
+// commentEnd returns the end of a comment. If it is not closed, it is not a
+// comment, because a question about <!-- is a request.
 func (m *embeddedContent) commentEnd(at int) int {
 	if !strings.HasPrefix(m.text[at:], commentOpen) {
 		return at
@@ -49,9 +49,10 @@ func (m *embeddedContent) commentEnd(at int) int {
 	return inside + strings.Index(m.text[inside:], commentClose) + len(commentClose)
 }
 
-// objectEnd passes over a JSON object that has a member: to its closing brace or,
-// where it is cut off or goes wrong, as far as it reads like JSON. So every byte
-// is looked at once, and a brace left open hides nothing but JSON.
+// objectEnd returns the end of a JSON object with at least one member: after
+// its closing brace or, if it is truncated or malformed, at the first byte that
+// is not JSON. Each byte is read once, and an unclosed brace hides nothing but
+// JSON.
 func objectEnd(text string, at int) int {
 	key := skipSpace(text, at+1)
 	end, ok := stringEnd(text, key)
@@ -89,8 +90,8 @@ func objectEnd(text string, at int) int {
 	return end
 }
 
-// stringEnd is the end of the JSON string that opens at position at, or where it
-// stops being one: at the end of the line.
+// stringEnd returns the end of the JSON string at the position. It fails at a
+// line break.
 func stringEnd(text string, at int) (end int, ok bool) {
 	if at == len(text) || text[at] != '"' {
 		return at, false
@@ -108,8 +109,8 @@ func stringEnd(text string, at int) (end int, ok bool) {
 	return len(text), false
 }
 
-// scalarEnd is the end of the number or literal at position at, or at where it is
-// some other word.
+// scalarEnd returns the end of the number or literal at the position, or the
+// position itself if the word is neither.
 func scalarEnd(text string, at int) int {
 	end := at
 	for end < len(text) && isASCIIWord(text[end]) {
@@ -117,14 +118,14 @@ func scalarEnd(text string, at int) int {
 	}
 	switch word := text[at:end]; {
 	case word == "true", word == "false", word == "null":
-	case '0' <= word[0] && word[0] <= '9': // 1, and 9e9
+	case '0' <= word[0] && word[0] <= '9': // for example 1 or 9e9
 	default:
 		return at
 	}
 	return end
 }
 
-// skipSpace is where the space at position at ends.
+// skipSpace returns the end of the white space at the position.
 func skipSpace(text string, at int) int {
 	for at < len(text) && strings.IndexByte(" \t\r\n", text[at]) >= 0 {
 		at++
@@ -132,17 +133,17 @@ func skipSpace(text string, at int) int {
 	return at
 }
 
-// fencedBlock is where a fenced code block stands in a text.
+// fencedBlock is the position of a fenced code block in a text.
 type fencedBlock struct {
-	infoStart int // first byte of the info line, behind the backticks
-	bodyStart int // the end of the info line
-	end       int // behind the closing backticks; the end of the text without them
+	infoStart int // first byte after the backticks
+	bodyStart int // end of the info line
+	end       int // after the closing backticks, or the end of the text
 }
 
-// fenceAt reports the block that three or more backticks at position at open.
-// It is more forgiving than CommonMark, as people are: a fence may open in the
-// middle of a line and close in one. Backticks that close on their own line
-// quote a few words, and a lone fence in the middle of a line opens nothing.
+// fenceAt returns the block that the three or more backticks at the position
+// open. It is more lenient than CommonMark: a fence may open and close in the
+// middle of a line. Backticks that close on their own line quote a few words,
+// and a single fence in the middle of a line opens nothing.
 func fenceAt(text string, at int) (fencedBlock, bool) {
 	ticks := countBackticks(text, at)
 	if ticks < 3 {
@@ -150,8 +151,8 @@ func fenceAt(text string, at int) (fencedBlock, bool) {
 	}
 	f := fencedBlock{infoStart: at + ticks}
 	rest := text[f.infoStart:]
-	// The closing comes before the line end is looked for: a long line of quoted
-	// words is then passed over in one go, not once for each of them.
+	// Find the closing fence before the line end: a long line of quoted words
+	// is then skipped at once, and not searched again for each word.
 	closing := strings.Index(rest, text[at:f.infoStart])
 	f.bodyStart = strings.IndexByte(rest[:indexOrEnd(closing, rest)], '\n')
 	switch {
@@ -169,7 +170,7 @@ func fenceAt(text string, at int) (fencedBlock, bool) {
 	return f, true
 }
 
-// indexOrEnd is at or, when nothing was found there, the end of s.
+// indexOrEnd returns at, or the length of s if at is negative.
 func indexOrEnd(at int, s string) int {
 	if at < 0 {
 		return len(s)
@@ -177,7 +178,7 @@ func indexOrEnd(at int, s string) int {
 	return at
 }
 
-// countBackticks counts the backticks that stand at position at.
+// countBackticks counts the backticks at the position.
 func countBackticks(text string, at int) int {
 	n := 0
 	for at+n < len(text) && text[at+n] == '`' {

@@ -8,18 +8,17 @@ import (
 	"github.com/caprouter/caprouter/contract"
 )
 
-// Evidence is everything in a text that speaks for a label, however weakly. It
-// serves to choose what is worth looking at, not to decide: two intents may have
-// the same words, and one word in common is evidence here.
+// Evidence is all evidence in a text, however weak. Use it to select what to
+// examine, not to decide: one word in common is evidence here, and two intents
+// may have the same words.
 type Evidence struct {
-	Intents []contract.IntentScore // best first, at the same score by name
+	Intents []contract.IntentScore // best first, then by name
 	Domains []string               // as in a Prediction
 }
 
-// GatherEvidence tells what speaks for which intent: the confidence in it or, where
-// that is more, how much of its name or of one of its examples the text has. What
-// was learned and what the rules say count alike; a label, which decides nothing,
-// is worth looking at.
+// GatherEvidence returns the evidence for each intent: the confidence in it or,
+// if greater, the share of its name or of an example that the text contains.
+// The statistical model and the rules count alike, and a label counts too.
 func (m *Model) GatherEvidence(text string) Evidence {
 	r := m.analyzeText(text)
 	defer m.analyses.Put(r)
@@ -55,9 +54,9 @@ func (m *Model) GatherEvidence(text string) Evidence {
 	return e
 }
 
-// NearestExamples returns at most limit of the corpus's examples, most like the text
-// first. keep is asked about each in that order and may refuse it. Examples that
-// have too little in common with the text are not among them.
+// NearestExamples returns up to limit examples of the corpus, most similar
+// first, for which keep returns true. Examples with too little overlap are left
+// out.
 func (m *Model) NearestExamples(text string, limit int, keep func(intent, example string) bool) []string {
 	r := m.analyzeText(text)
 	defer m.analyses.Put(r)

@@ -6,24 +6,24 @@ import (
 	"strings"
 )
 
-// Explanation tells why a text was taken for what it was.
+// Explanation lists the evidence for a prediction.
 type Explanation struct {
-	Intent     string // the best one, claimed or not
+	Intent     string // the best one, even if rejected
 	Confidence float64
 	Calibrated bool
-	// Against is the next best intent, which the features are weighed against;
-	// "" when there is none.
+	// Against is the second best intent, which the features are compared with;
+	// "" if there is none.
 	Against string
-	// Features are the words and pairs of words that spoke most for Intent and,
-	// with negative weights, against it; the strongest first.
+	// Features are the words and pairs of words with the greatest weights for
+	// Intent or, if negative, against it; the greatest first.
 	Features []Feature
-	// Examples are the examples of Intent that are most like the text.
+	// Examples are the examples of Intent that are most similar to the text.
 	Examples []string
-	// Unknown are the words that the corpus does not have.
+	// Unknown are the words that the corpus does not contain.
 	Unknown []string
 }
 
-// Feature is one thing a text says.
+// Feature is a word or a pair of words with its weight.
 type Feature struct {
 	Text   string
 	Weight float64
@@ -34,8 +34,8 @@ const (
 	maxExamples = 3
 )
 
-// Explain tells what Classify goes by. It is for people: it costs more than a
-// classification, and allocates.
+// Explain returns the evidence for a classification. It is slower than
+// Classify, and allocates.
 func (m *Model) Explain(text string) Explanation {
 	p := m.Classify(text)
 	e := Explanation{Intent: p.BestIntent, Confidence: p.Confidence, Calibrated: p.Calibrated}
@@ -81,7 +81,7 @@ func (m *Model) Explain(text string) Explanation {
 	return e
 }
 
-// labelsIgnoredIn are the labels that are not read in the text.
+// labelsIgnoredIn returns the labels that are not read in the text.
 func (m *Model) labelsIgnoredIn(text string) *labelSet {
 	r := m.analyzeText(text)
 	defer m.analyses.Put(r)
@@ -95,13 +95,13 @@ func (m *Model) intentNumber(name string) int {
 	return -1
 }
 
-// addFeatureWeights adds to weights what each word and pair of words adds to the score of
-// one class, less what it adds to that of another. The n-grams of a word count as
-// the word.
+// addFeatureWeights adds to weights what each word and pair of words
+// contributes to the score of one class, minus its contribution to another. The
+// n-grams of a word count as the word.
 func (m *Model) addFeatureWeights(text string, class, against int, weights map[string]float64) {
 	s := m.statistical
 	x := s.newScratch()
-	var says []string // by place among the hashes of words, then of n-grams
+	var owners []string // parallel to the hashes of words, then of n-grams
 	var grams []string
 	w := newTokenizer()
 	w.labels = m.labelsIgnoredIn(text)
@@ -117,9 +117,9 @@ func (m *Model) addFeatureWeights(text string, class, against int, weights map[s
 		x.features.addStem(stemWord(foldNumber(w.word)))
 		for i := before; i < len(x.features.words); i++ {
 			if i == before+2 && previous != "" { // word, stem, pair
-				says = append(says, previous+" "+word)
+				owners = append(owners, previous+" "+word)
 			} else {
-				says = append(says, word)
+				owners = append(owners, word)
 			}
 		}
 		for range len(x.features.grams) - beforeGrams {
@@ -127,7 +127,7 @@ func (m *Model) addFeatureWeights(text string, class, against int, weights map[s
 		}
 		previous = word
 	}
-	says = append(says, grams...)
+	owners = append(owners, grams...)
 	s.scoreText(&x, 1)
 	at := map[int32]int{}
 	for i, f := range x.known {
@@ -141,12 +141,13 @@ func (m *Model) addFeatureWeights(text string, class, against int, weights map[s
 		}
 		delete(at, f) // counted once
 		if d := s.linear.classWeight(f, class) - s.linear.classWeight(f, against); d != 0 {
-			weights[says[i]] += float64(x.values[place] * d)
+			weights[owners[i]] += float64(x.values[place] * d)
 		}
 	}
 }
 
-// classWeight is the weight of a feature for a class, that for its group included.
+// classWeight returns the weight of a feature for a class, including that of
+// its family.
 func (c *quantizedModel) classWeight(feature int32, class int) float32 {
 	if class < 0 {
 		return 0

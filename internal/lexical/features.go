@@ -2,40 +2,40 @@ package lexical
 
 import "unicode/utf8"
 
-// The lengths of the character n-grams a word is cut into, its borders included.
+// Lengths of the character n-grams of a word, its borders included.
 const (
 	minNgram = 3
 	maxNgram = 4
 )
 
-// featureExtractor collects what a text is made of, as hashes: its words, their stems and
-// the pairs of neighbours in one list, the character n-grams inside the words in
-// the other. The two are weighed apart: a text has five times as many n-grams as
-// words, and they say the same thing five times.
+// featureExtractor collects the features of a text as hashes: words, stems and
+// pairs of adjacent stems in one list, character n-grams inside words in the
+// other. The two lists are weighed separately, because a text has about five
+// times as many n-grams as words and they carry the same information.
 //
-// Of Chinese and Japanese, which the reader cuts into pairs of characters, these
-// are the runs of one to three characters.
+// For Chinese and Japanese, which the tokenizer splits into pairs of
+// characters, the features are runs of one to three characters.
 type featureExtractor struct {
 	words []uint32
 	grams []uint32
 
-	previousStem uint32 // hash of the stem before
+	previousStem uint32 // hash of the previous stem
 	padded       []byte
 }
 
 func (f *featureExtractor) reset() {
 	f.words, f.grams = f.words[:0], f.grams[:0]
-	f.previousStem = 0 // the beginning of the text
+	f.previousStem = 0 // start of the text
 }
 
-// addWord takes the next word, folded.
+// addWord adds the next folded word.
 func (f *featureExtractor) addWord(w []byte) {
 	h := hashBytes(seedWord, w)
 	f.words = append(f.words, mixHash(h))
 	f.addNgrams(w)
 }
 
-// addStem takes the stem of the word just taken, and its pair with the stem before.
+// addStem adds the stem of the last word, and its pair with the previous stem.
 func (f *featureExtractor) addStem(s []byte) {
 	h := hashBytes(seedStem, s)
 	f.words = append(f.words, mixHash(h))
@@ -45,7 +45,8 @@ func (f *featureExtractor) addStem(s []byte) {
 	f.previousStem = h
 }
 
-// addNgrams takes the n-grams of a word, or the characters of a pair of ideographs.
+// addNgrams adds the n-grams of a word, or the characters of a pair of
+// ideographs.
 func (f *featureExtractor) addNgrams(w []byte) {
 	shortest, longest := minNgram, maxNgram
 	f.padded = append(append(append(f.padded[:0], ' '), w...), ' ')
@@ -70,8 +71,8 @@ func (f *featureExtractor) addNgrams(w []byte) {
 	}
 }
 
-// extractText takes a whole text. (A reading takes word by word, because it also looks
-// for other things.)
+// extractText extracts the features of a whole text. (textAnalysis adds word by
+// word, because it does more with each word.)
 func (f *featureExtractor) extractText(w *tokenizer, text string) {
 	f.reset()
 	for w.reset(text); w.next(); {

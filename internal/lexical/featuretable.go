@@ -2,9 +2,9 @@ package lexical
 
 import "math/bits"
 
-// Features are known by a 32-bit hash of their text and kind: two features of one
-// corpus meet by accident about once in 40,000 pairs of 100,000, which costs a
-// weight, not a wrong answer. The seeds keep the kinds apart.
+// A feature is identified by a 32-bit hash of its text and kind. Among 100,000
+// features about one pair collides, which costs the precision of a weight and
+// not a wrong answer. The seeds keep the kinds apart.
 const (
 	seedWord uint32 = 0x811c9dc5
 	seedPair uint32 = 0x9e3779b1
@@ -14,7 +14,7 @@ const (
 	hashPrime uint32 = 0x01000193 // FNV-1a
 )
 
-// hashBytes continues an FNV-1a hash over the bytes.
+// hashBytes continues an FNV-1a hash with the bytes.
 func hashBytes(h uint32, b []byte) uint32 {
 	for _, c := range b {
 		h = (h ^ uint32(c)) * hashPrime
@@ -22,8 +22,8 @@ func hashBytes(h uint32, b []byte) uint32 {
 	return h
 }
 
-// mixHash spreads an FNV hash over all of its bits (the last step of MurmurHash3):
-// the table below looks at the low ones.
+// mixHash spreads an FNV hash over all bits (the finalizer of MurmurHash3),
+// because featureTable indexes by the low bits.
 func mixHash(h uint32) uint32 {
 	h ^= h >> 16
 	h *= 0x85ebca6b
@@ -32,8 +32,9 @@ func mixHash(h uint32) uint32 {
 	return h ^ h>>16
 }
 
-// featureTable leads from the hash of a feature to its number: open addressing with
-// linear probing, so that a look-up is one cache line, and no strings are kept.
+// featureTable maps the hash of a feature to its number. It uses open
+// addressing with linear probing, so that a lookup touches one cache line and
+// no strings are stored.
 type featureTable struct {
 	slots []tableSlot
 	mask  uint32
@@ -45,7 +46,7 @@ type tableSlot struct {
 	number uint32 // + 1; 0 is an empty slot
 }
 
-// newFeatureTable makes a table for n features without growing.
+// newFeatureTable returns a table that holds n features without growing.
 func newFeatureTable(n int) featureTable {
 	size := 1 << bits.Len(uint(max(n, 4)*3/2))
 	return featureTable{slots: make([]tableSlot, size), mask: uint32(size - 1)}
@@ -64,7 +65,7 @@ func (t *featureTable) lookup(hash uint32) int32 {
 	}
 }
 
-// insert returns the feature's number, the next one if it is new.
+// insert returns the feature's number, the next free one if the feature is new.
 func (t *featureTable) insert(hash uint32) int32 {
 	if 4*t.size >= 3*len(t.slots) {
 		t.growSlots()
@@ -82,7 +83,7 @@ func (t *featureTable) insert(hash uint32) int32 {
 	}
 }
 
-// shrinkToFit is the table in the smallest size that is quick to search.
+// shrinkToFit returns a copy of the smallest size that is still fast to search.
 func (t *featureTable) shrinkToFit() featureTable {
 	size := 8
 	for 5*size < 6*t.size {

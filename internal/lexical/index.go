@@ -8,34 +8,35 @@ import (
 	"unicode"
 )
 
-// Corpus is what a registry says about its intents and domains. Its order does
-// not matter; an intent that is there twice is taken together.
+// Corpus contains the training data of a registry. Its order does not matter;
+// intents of the same name are merged.
 type Corpus struct {
 	Intents []IntentDoc
 	Domains []string
 }
 
-// IntentDoc is what the agents that serve one intent say about it.
+// IntentDoc is the training data of one intent, collected from the agents that
+// serve it.
 type IntentDoc struct {
 	Name     string
-	Examples []string // utterances that ask for it
+	Examples []string // utterances that ask for the intent
 	Keywords []string // of the agents that serve it
 	Agents   []string // their ids
-	// Descriptions are what the agents that serve it say of themselves, NotFor
-	// what they say they are not for, Domains what they declare.
+	// Descriptions, NotFor and Domains are those of the agents that serve the
+	// intent.
 	Descriptions []string
 	NotFor       []string
 	Domains      []string
 }
 
-// A pattern is one thing a text may say: the name of an intent, an example of
-// it, or a keyword that speaks for it.
+// rulePattern is a text that is evidence for an intent: its name, an example or
+// a keyword.
 type rulePattern struct {
 	kind    patternKind
 	intent  int32
 	words   []int32 // distinct; of an example the content words, if it has any
-	content int     // how many of them are content words
-	weight  float64 // of the content words together
+	content int     // number of content words
+	weight  float64 // of the content words
 	text    string  // of an example
 }
 
@@ -47,14 +48,14 @@ const (
 	patternKeyword
 )
 
-// A domainName is a way to write a domain: its words, or all of them joined.
+// domainName is a spelling of a domain name: its words, or all of them joined.
 type domainName struct {
 	domain int32
 	words  []int32
 }
 
 // Train builds the model of a corpus. It takes a fraction of a second for
-// 15,000 examples and keeps the strings of the corpus, not copies.
+// 15,000 examples. The model refers to the strings of the corpus.
 func Train(c Corpus) *Model {
 	t := &indexBuilder{
 		model:  &Model{words: map[string]int32{}, domainWords: map[string]int32{}},
@@ -85,7 +86,8 @@ type indexBuilder struct {
 	tokens tokenizer
 }
 
-// mergeIntents sorts the documents by name and joins those of the same name.
+// mergeIntents sorts the documents by name, and merges documents of the same
+// name.
 func mergeIntents(docs []IntentDoc) []IntentDoc {
 	byName := make(map[string]IntentDoc, len(docs))
 	for _, d := range docs {
@@ -107,9 +109,9 @@ func mergeIntents(docs []IntentDoc) []IntentDoc {
 	return merged
 }
 
-// onlyDomain is the domain that goes without saying for an intent: the only one its
-// agents declare. Its capacity is its length, so that a caller who appends to it
-// gets a copy.
+// onlyDomain returns the domain of an intent whose agents declare exactly one,
+// which applies if a text names none. The capacity of the slice is its length,
+// so that appending to it copies.
 func onlyDomain(d *IntentDoc, domains []string) []string {
 	declared := sortedUnique(d.Domains)
 	if len(declared) != 1 {
@@ -128,7 +130,7 @@ func (t *indexBuilder) addIntent(d IntentDoc) {
 
 	name := t.wordNumbers(splitCamel(d.Name))
 	t.addPattern(rulePattern{kind: patternName, intent: intent, words: name}, vocabulary)
-	for _, written := range []string{d.Name, joinWords(d.Name)} { // fooBar, and codereview
+	for _, written := range []string{d.Name, joinWords(d.Name)} { // fooBar and codereview
 		if as := t.wordNumbers(written); len(as) > 0 && !slices.Equal(as, name) {
 			t.addPattern(rulePattern{kind: patternExample, intent: intent, words: t.contentWords(as)}, vocabulary)
 		}
@@ -146,7 +148,8 @@ func (t *indexBuilder) addIntent(d IntentDoc) {
 	t.model.vocabulary = append(t.model.vocabulary, slices.Sorted(maps.Keys(vocabulary)))
 }
 
-// addPattern keeps a pattern and, if there is a vocabulary, enters its content words.
+// addPattern adds a pattern. If vocabulary is not nil, the content words of the
+// pattern are added to it.
 func (t *indexBuilder) addPattern(p rulePattern, vocabulary map[int32]bool) {
 	p.content = t.countContent(p.words)
 	t.model.patterns = append(t.model.patterns, p)
@@ -161,7 +164,7 @@ func (t *indexBuilder) addPattern(p rulePattern, vocabulary map[int32]bool) {
 	}
 }
 
-// contentWords leaves the stop words out, unless there is nothing else.
+// contentWords removes the stop words, unless there are no other words.
 func (t *indexBuilder) contentWords(all []int32) []int32 {
 	content := slices.DeleteFunc(slices.Clone(all), func(w int32) bool { return t.model.info[w].stop })
 	if len(content) == 0 {
@@ -180,7 +183,7 @@ func (t *indexBuilder) countContent(words []int32) int {
 	return n
 }
 
-// wordNumbers returns the distinct words of a text in the order they come.
+// wordNumbers returns the distinct words of a text in order of appearance.
 func (t *indexBuilder) wordNumbers(text string) []int32 {
 	var all []int32
 	for t.tokens.reset(text); t.tokens.next(); {
@@ -191,7 +194,7 @@ func (t *indexBuilder) wordNumbers(text string) []int32 {
 	return all
 }
 
-// addWord returns the number of a folded word, a new one if it is new.
+// addWord returns the number of a folded word, a new one if the word is new.
 func (t *indexBuilder) addWord(word []byte) int32 {
 	key := stemWord(foldNumber(word))
 	if w, ok := t.model.words[string(key)]; ok {
@@ -203,8 +206,9 @@ func (t *indexBuilder) addWord(word []byte) int32 {
 	return w
 }
 
-// addDomain enters a domain and the words of its name. Domains are names: their
-// words are compared in number only, so that accounting is not account.
+// addDomain adds a domain and the words of its name. Words of names are
+// compared without their plural only, so that accounting does not match
+// account.
 func (t *indexBuilder) addDomain(name string) {
 	domain := int32(len(t.model.domains))
 	t.model.domains = append(t.model.domains, name)
@@ -228,13 +232,14 @@ func (t *indexBuilder) addDomain(name string) {
 			continue
 		}
 		seen = append(seen, all)
-		// Looked at when its first word is found; the others are checked then.
+		// The posting of the first word leads to the domain; the other words
+		// are compared then.
 		t.model.domainPosts[all[0]] = append(t.model.domainPosts[all[0]], domainName{domain: domain, words: all})
 	}
 }
 
-// computeWeights gives every word its weight: the fewer intents have it, the more it
-// says about the one meant.
+// computeWeights sets the weight of every word: a word of fewer intents weighs
+// more.
 func (t *indexBuilder) computeWeights() {
 	n := float64(len(t.model.intents))
 	t.model.unknownWeight = math.Log1p(n)
@@ -243,7 +248,7 @@ func (t *indexBuilder) computeWeights() {
 	}
 	for i := range t.model.patterns {
 		p := &t.model.patterns[i]
-		slices.Sort(p.words) // the order in which the sum is taken, here and later
+		slices.Sort(p.words) // fixed order of summation, for identical results
 		for _, w := range p.words {
 			if !t.model.info[w].stop {
 				p.weight += t.model.info[w].weight
@@ -252,13 +257,14 @@ func (t *indexBuilder) computeWeights() {
 	}
 }
 
-// buildPostings enters every pattern under as few words as find it whenever it matters.
-// A name is entered under each content word, a keyword under its rarest word,
-// and an example under its rarest words until those that are left could not
-// make up [leastCover] of its weight: a text that has none of the former is too
-// far from it. So a word that is in every example does not lead to them all.
+// buildPostings indexes every pattern under as few words as guarantee that it
+// is found whenever it matters. A name is indexed under each content word, a
+// keyword under its rarest word. An example is indexed under its rarest words
+// until the remaining ones weigh less than [minCover]: a text that contains
+// none of the indexed words is too different. Therefore a word that occurs in
+// every example does not lead to all of them.
 func (t *indexBuilder) buildPostings() {
-	use := make([]int, len(t.model.info)) // how many patterns have the word
+	use := make([]int, len(t.model.info)) // number of patterns that contain the word
 	for i := range t.model.patterns {
 		for _, w := range t.model.patterns[i].words {
 			use[w]++
@@ -276,7 +282,8 @@ func (t *indexBuilder) buildPostings() {
 	}
 }
 
-// postingPrefix is how many of the pattern's words, rarest first, it is entered under.
+// postingPrefix returns how many of the pattern's words, rarest first, it is
+// indexed under.
 func (t *indexBuilder) postingPrefix(p *rulePattern, byRarity []int32) int {
 	switch {
 	case p.kind == patternName:
@@ -294,7 +301,8 @@ func (t *indexBuilder) postingPrefix(p *rulePattern, byRarity []int32) int {
 	return len(byRarity)
 }
 
-// splitCamel puts a space where camelCase has a border: codeReview, HTTPServer.
+// splitCamel inserts spaces at the word borders of camelCase: codeReview,
+// HTTPServer.
 func splitCamel(label string) string {
 	runes := []rune(label)
 	var b strings.Builder
@@ -310,7 +318,7 @@ func splitCamel(label string) string {
 	return b.String()
 }
 
-// joinWords is a label written as one word, as people do with names.
+// joinWords returns a label written as one word.
 func joinWords(label string) string {
 	return strings.Map(func(r rune) rune {
 		if isWordRune(r) || r == '+' || r == '#' { // C++ is not C

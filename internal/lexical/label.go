@@ -8,25 +8,27 @@ import (
 	"unicode/utf8"
 )
 
-// labelSet are the names of intents and agents in the spelling of programs
-// (code_review, codeReview), which is not read as evidence of what is asked for:
-// people write "review this code", and who copies a name out of a registry is a
-// program, or wants to be taken for one.
+// labelSet contains the names of intents and agents in the spelling of programs
+// (code_review, codeReview). They are not evidence for what a text asks: people
+// write "review this code"; a name copied from a registry comes from a program
+// or from an attacker.
 //
-// Only names of what has examples are labels: an intent that is nothing but its
-// name is recognised by that, however it is spelt. Nor is a name a label that an
-// example or keyword spells so: the registry then says that people write it.
+// Only names of intents with examples are labels, because an intent without
+// examples is recognized by its name in any spelling. A name is not a label if
+// an example or keyword contains it in that spelling: the registry then states
+// that people write it.
 type labelSet struct {
 	bySpelling map[string]*nameLabel
-	maxWords   int // words that a label has
+	maxWords   int // of the longest label
 }
 
 type nameLabel struct {
 	spelling string
-	intents  []int32 // it stands for
+	intents  []int32 // that have this name
 }
 
-// addLabels finds the labels of the documents, which stand by number.
+// addLabels collects the labels of the documents, whose index is the number of
+// the intent.
 func (t *indexBuilder) addLabels(docs []IntentDoc) {
 	plain := map[string]bool{} // names of intents without examples, and of their agents
 	for i := range docs {
@@ -51,7 +53,7 @@ func (t *indexBuilder) addLabels(docs []IntentDoc) {
 			for w.reset(text); w.next(); {
 				if w.current != nil {
 					delete(l.bySpelling, w.current.spelling)
-					w.reset(text) // there may be another in the same words
+					w.reset(text) // the same words may contain another label
 				}
 			}
 		}
@@ -61,10 +63,11 @@ func (t *indexBuilder) addLabels(docs []IntentDoc) {
 	}
 }
 
-// names are those of the intent and its agents.
+// names returns the names of the intent and its agents.
 func (d *IntentDoc) names() []string { return append([]string{d.Name}, d.Agents...) }
 
-// addLabel enters a name that programs spell otherwise than people.
+// addLabel adds a name that consists of several words in the spelling of
+// programs.
 func (l *labelSet) addLabel(spelling string, intent int32) {
 	words := 1 + strings.Count(spelling, "_")
 	if words == 1 {
@@ -81,8 +84,8 @@ func (l *labelSet) addLabel(spelling string, intent int32) {
 	}
 }
 
-// findIn is the first label in a spelling, nil when there is none: all of it, or some
-// of the words it joins (code_review_v2).
+// findIn returns the first label in a normalized name, or nil. It may be the
+// whole name or some of its words (code_review_v2).
 func (l *labelSet) findIn(spelling []byte) *nameLabel {
 	for {
 		end := -1
@@ -108,12 +111,12 @@ func (l *labelSet) findIn(spelling []byte) *nameLabel {
 	}
 }
 
-// normalizeLabel is a name as labels are compared: lower case, with one underscore
-// between words, wherever the name has any or goes on with a capital.
+// normalizeLabel returns a name in the form in which labels are compared: lower
+// case, with one underscore between words, at underscores and inner capitals.
 func normalizeLabel(name string) string { return string(appendNormalized(nil, name)) }
 
 func appendNormalized(key []byte, name string) []byte {
-	owed, small := false, false // an underscore; the character before is a small letter
+	owed, small := false, false // an underscore is due; the previous character is lower case
 	for _, r := range name {
 		if r == '_' {
 			owed = true
@@ -128,16 +131,16 @@ func appendNormalized(key []byte, name string) []byte {
 	return key
 }
 
-// labelScanner is what a reader of words knows about labels.
+// labelScanner is the part of the tokenizer that recognizes labels.
 type labelScanner struct {
-	labels    *labelSet  // to look for; nil: none
-	current   *nameLabel // the word just read is a part of it; nil: of none
-	joinedEnd int        // up to where words were looked up together
-	key       []byte     // their spelling
+	labels    *labelSet  // nil = none
+	current   *nameLabel // label that contains the current word, or nil
+	joinedEnd int        // end of the joined words that were looked up together
+	key       []byte     // their normalized form
 }
 
-// lookUpLabel finds out whether the word at start belongs to a label, and with it the
-// words that follow joined.
+// lookUpLabel looks up the label that contains the word at start, together with
+// the words joined to it.
 func (w *tokenizer) lookUpLabel(start int) {
 	end := start
 	for end < len(w.text) {
@@ -152,7 +155,7 @@ func (w *tokenizer) lookUpLabel(start int) {
 	w.current = w.labels.findIn(w.key)
 }
 
-// hasInnerCapital reports whether the word has a capital behind a small letter.
+// hasInnerCapital reports whether a capital follows a lower-case letter.
 func hasInnerCapital(word string) bool {
 	small := false
 	for _, r := range word {
@@ -164,7 +167,7 @@ func hasInnerCapital(word string) bool {
 	return false
 }
 
-// forEachLabelIntent calls use for every intent that a label of the text stands for.
+// forEachLabelIntent calls use for every intent that a label in the text names.
 func (m *Model) forEachLabelIntent(text string, use func(intent int32)) {
 	w := newTokenizer()
 	w.labels = m.labels

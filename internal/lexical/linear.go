@@ -5,29 +5,29 @@ import (
 	"slices"
 )
 
-// wordLengthShare is how much of a text's squared length its words have; its n-grams
-// have the rest.
+// wordLengthShare is the share of the words in the squared length of a text.
+// The rest is for the n-grams.
 const wordLengthShare = 0.5
 
-// linearModel is a linear model over sparse features: the score of a class is the sum
-// of the weights its features have for it. A feature has weights only for classes
-// it was seen in (and for the groups of these): all other classes are pushed down
-// by what pushes these up, and the model stays as small as its corpus.
+// linearModel is a linear model over sparse features: the score of a class is
+// the sum of the weights of the features for it. A feature has weights only for
+// the classes (and families) it occurs in, so that the model stays as small as
+// its corpus. The other classes lose because these win.
 type linearModel struct {
-	rarity       []float32 // by feature: how much its being there says; 0 = never seen
-	unseenRarity float32   // of a feature that is not known
-	start        []int32   // by feature: where its weights begin; one more at the end
-	class        []uint16  // of a weight: a class, or classes + a group
+	rarity       []float32 // by feature: inverse document frequency; 0 = never seen
+	unseenRarity float32   // of an unknown feature
+	start        []int32   // by feature: index of its first weight; one more at the end
+	class        []uint16  // by weight: a class, or classes + a family
 	weight       []float32
 	bias         []float32
 	family       []int32 // by class
 	families     int
 }
 
-// weighFeatures weighs the features of a text in values: rarity, scaled so that words
-// and n-grams have their shares of a length of 1. Features that are not known
-// count in the length as the rarest ones do: the less of a text is known, the
-// less its known part says. It returns the unknown share of the words.
+// weighFeatures computes the feature values of a text: rarity, scaled so that
+// words and n-grams have their shares of a length of 1. Unknown features count
+// in the length like the rarest ones, so that the known part of a text weighs
+// less if more of it is unknown. It returns the unknown share of the words.
 func weighFeatures(values, rarity []float32, rarest float32, features []int32, words int, unknown [2]int) ([]float32, float32) {
 	values = values[:0]
 	var known [2]float32
@@ -63,7 +63,8 @@ func weighFeatures(values, rarity []float32, rarest float32, features []int32, w
 	return values, missing / (known[0] + missing)
 }
 
-// scoreClasses sums up the weights, in scores, which has room for classes and groups.
+// scoreClasses adds up the weights in scores, which has an entry for each class
+// and family.
 func (l *linearModel) scoreClasses(scores []float32, features []int32, values []float32) {
 	copy(scores, l.bias)
 	clear(scores[len(l.bias):])
@@ -87,7 +88,7 @@ func (l *linearModel) scoreClasses(scores []float32, features []int32, values []
 	}
 }
 
-// softmax turns the scores into probabilities, in place.
+// softmax turns the scores into probabilities in place.
 func softmax(scores []float32) {
 	top, sum := slices.Max(scores), float32(0)
 	for c, s := range scores {
@@ -100,15 +101,15 @@ func softmax(scores []float32) {
 	}
 }
 
-// fastExp is e to the x for x of at most 0, within 1e-4 of it: 2 to the whole part is
-// an exponent, 2 to the rest a polynomial. math.Exp takes ten times as long, and
-// training calls it for every class and example.
+// fastExp returns e to the x for x ≤ 0 with an error below 1e-4: 2 to the
+// integer part is the exponent, 2 to the rest a polynomial. math.Exp takes ten
+// times as long, and training calls it for every class and sample.
 func fastExp(x float32) float32 {
 	if x < -20 {
 		return 0
 	}
 	y := x * math.Log2E
-	whole := float32(int32(y)) - 1 // below y, which is negative
+	whole := float32(int32(y)) - 1 // round down; y is negative
 	part := y - whole
 	p := 1 + part*(0.6951786+part*(0.22764444+part*0.07717702))
 	return p * math.Float32frombits(uint32(int32(whole)+127)<<23)

@@ -2,7 +2,7 @@ package lexical
 
 import "math"
 
-// logisticRegression is a logistic regression over signs.
+// logisticRegression is a logistic regression over confidence features.
 type logisticRegression struct {
 	weight confidenceFeatures
 	mean   confidenceFeatures
@@ -11,12 +11,12 @@ type logisticRegression struct {
 
 const (
 	newtonSteps = 12
-	// ridgePenalty is how many observations' worth of doubt each weight starts with.
+	// ridgePenalty is the L2 penalty of each weight, in observations.
 	ridgePenalty = 1.0
 )
 
-// fitLogistic fits the probability that a trial is right by iterated weighted
-// least squares (Newton's method).
+// fitLogistic fits the probability that a prediction is correct by iteratively
+// reweighted least squares (Newton's method).
 func fitLogistic(trials []heldOutPrediction, weightOf func(*heldOutPrediction) float64) logisticRegression {
 	l := newStandardized(trials, weightOf)
 	for range newtonSteps {
@@ -53,7 +53,8 @@ func fitLogistic(trials []heldOutPrediction, weightOf func(*heldOutPrediction) f
 	return l
 }
 
-// newStandardized centres and scales every sign but the constant one.
+// newStandardized computes the mean and spread of every feature but the
+// constant one.
 func newStandardized(trials []heldOutPrediction, weightOf func(*heldOutPrediction) float64) logisticRegression {
 	var l logisticRegression
 	total := 0.0
@@ -90,7 +91,8 @@ func (l *logisticRegression) standardize(s *confidenceFeatures) confidenceFeatur
 	return x
 }
 
-// logOdds are the log odds that a prediction with these signs is right.
+// logOdds returns the log odds that a prediction with these features is
+// correct.
 func (l *logisticRegression) logOdds(s *confidenceFeatures) float64 {
 	x := l.standardize(s)
 	return dotProduct(&l.weight, &x)
@@ -106,8 +108,8 @@ func dotProduct(a, b *confidenceFeatures) float64 {
 
 func sigmoid(x float64) float64 { return 1 / (1 + math.Exp(-x)) }
 
-// solveCholesky solves h·x = g for a symmetric positive h of which the lower half is
-// given, by Cholesky's method.
+// solveCholesky solves h·x = g for a symmetric positive definite h, of which
+// the lower half is given, by Cholesky decomposition.
 func solveCholesky(h *[featCount][featCount]float64, g confidenceFeatures) confidenceFeatures {
 	for i := range featCount {
 		for j := range i + 1 {

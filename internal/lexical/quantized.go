@@ -3,26 +3,26 @@ package lexical
 import "math"
 
 const (
-	// maxWeights bounds a compact model. What is beyond it are the weights that
-	// move a score least.
+	// maxWeights bounds a quantized model. The weights with the least effect on
+	// a score are dropped.
 	maxWeights = 500_000
-	// negligibleChange is a move of a score, before the text's length is divided out,
-	// that is not worth its place.
+	// negligibleChange is a change of a score, before normalization by the
+	// text's length, that is too small to store.
 	negligibleChange = 0.6
-	// fixedPointOne is how far a sum of weights is shifted: scores are summed up as whole
-	// numbers, in any order with the same result.
+	// fixedPointOne is the scale of fixed-point sums: scores are summed as
+	// integers, so that the result does not depend on the order.
 	fixedPointOne = 1 << 20
-	// maxQuantized is the greatest weight of a byte.
+	// maxQuantized is the greatest quantized weight.
 	maxQuantized = math.MaxInt8
 )
 
-// quantizedModel is a linear model as it is kept: of every weight a byte, of which each
-// feature has its own unit, and no weight that would be 0.
+// quantizedModel is a linear model in its stored form: a byte per weight, a
+// scale per feature, and no weights that would be 0.
 type quantizedModel struct {
 	features     featureTable
-	rarity       []float32 // as in linear
+	rarity       []float32 // as in linearModel
 	unseenRarity float32
-	unit         []float32 // by feature: what one step of its weights is, times fixed
+	unit         []float32 // by feature: the scale of its weights, times fixedPointOne
 	start        []int32
 	class        []uint16
 	weight       []int8
@@ -58,8 +58,8 @@ func (l *linearModel) quantize(features featureTable) quantizedModel {
 	return c
 }
 
-// minKeptChange is what a weight must be able to move a score by to be among
-// mostWeights, to a hundredth of the greatest move.
+// minKeptChange returns the change of a score that a weight must cause to be
+// among maxWeights, to a hundredth of the greatest.
 func (l *linearModel) minKeptChange() float32 {
 	if len(l.weight) <= maxWeights {
 		return 0
@@ -87,8 +87,8 @@ func (l *linearModel) minKeptChange() float32 {
 	return 0
 }
 
-// scoreClasses sums up the weights, in scores, by way of sums, which both have room for
-// classes and groups.
+// scoreClasses adds up the weights in scores by way of sums. Both have an entry
+// for each class and family.
 func (c *quantizedModel) scoreClasses(scores []float32, sums []int32, features []int32, values []float32) {
 	clear(sums)
 	for i, f := range features {
@@ -112,7 +112,7 @@ func (c *quantizedModel) scoreClasses(scores []float32, sums []int32, features [
 	}
 }
 
-// sizeBytes is the size of the model.
+// sizeBytes returns the size of the model.
 func (c *quantizedModel) sizeBytes() int {
 	return 8*len(c.features.slots) + 3*len(c.weight) + 4*(len(c.rarity)+len(c.unit)+len(c.start)+len(c.bias)+len(c.family))
 }

@@ -7,22 +7,22 @@ import (
 	"strings"
 )
 
-// Document is an agent or a tool that is known by nothing but its name and a text.
+// Document is an agent or a tool that has only a name and a description.
 type Document struct{ Name, Description string }
 
-// RankedDocument is a Doc's name and how well it fits; scores of one ranking compare with
-// each other only.
+// RankedDocument is the name of a Document and its score. Scores are comparable
+// within one ranking only.
 type RankedDocument struct {
 	Name  string
 	Score float64
 }
 
-// Ranker orders agents or tools by what their names and descriptions have in
-// common with a text. It is Okapi BM25 over stems and, at a discount, over the
-// character n-grams of the words, so that a related word counts a little
-// ("triangular" for "triangle"). A name is read as the words it is made of
-// (get_weather.byCity) and counts more than the description. A Ranker never
-// changes and may be used by any number of goroutines.
+// Ranker orders agents or tools by the similarity of their names and
+// descriptions to a text. It is Okapi BM25 over stems and, with a smaller
+// weight, over the character n-grams of the words, so that a related word
+// counts a little ("triangular" for "triangle"). A name is split into words
+// (get_weather.byCity), which weigh more than those of the description. A
+// Ranker is immutable and safe for concurrent use.
 type Ranker struct {
 	names    []string
 	terms    map[uint32]int32 // hash → number
@@ -34,21 +34,21 @@ type Ranker struct {
 
 type termPosting struct {
 	doc    int32
-	weight float64 // of the term in the document, saturated
+	weight float64 // saturated term frequency
 }
 
-// BM25's usual constants, and what this ranker adds to them.
+// Usual constants of BM25, and weights that this ranker adds.
 const (
 	bm25K1         = 2.0
 	bm25B          = 0.6
-	hintWeight     = 0.5  // what a question hints at counts
-	rankStopWeight = 0.15 // what a word that only holds sentences together counts
-	nameWeight     = 2.0  // a word of the name counts as so many of the description
+	hintWeight     = 0.5  // weight of a hint
+	rankStopWeight = 0.15 // weight of a stop word
+	nameWeight     = 2.0  // a word of the name counts as often in the description
 	gramWeight     = 0.05
 )
 
-// NewRanker reads the documents. Their order does not matter but for two of one
-// name.
+// NewRanker indexes the documents. Their order matters only if two have the
+// same name.
 func NewRanker(docs []Document) *Ranker {
 	r := &Ranker{terms: map[uint32]int32{}, stops: map[string]bool{}, hints: parseHints()}
 	for w := range strings.FieldsSeq(stopWords) {
@@ -99,9 +99,9 @@ func NewRanker(docs []Document) *Ranker {
 	return r
 }
 
-// hints are what a word asks about without saying it, in English, Portuguese and
-// Spanish: who writes "when" wants a date, and 100 euros are a currency. The word
-// before the colon hints at those behind it.
+// hints map a word to the topics it implies, in English, Portuguese and
+// Spanish: "when" asks for a date, and 100 euros are a currency. A line is the
+// word, a colon and the topics.
 const hints = `
 when: date time
 quando: date time
@@ -128,7 +128,7 @@ pesos: currency
 reais: currency
 `
 
-// parseHints leads from a word to what it hints at.
+// parseHints returns the topics by word.
 func parseHints() map[string]string {
 	to := map[string]string{}
 	for line := range strings.Lines(hints) {
@@ -139,8 +139,8 @@ func parseHints() map[string]string {
 	return to
 }
 
-// Rank returns the documents the text has something in common with, best first;
-// of two that fit as well, by name.
+// Rank returns the documents that share a term with the text, best first, and
+// by name if the scores are equal.
 func (r *Ranker) Rank(text string) []RankedDocument {
 	scores := make([]float64, len(r.names))
 	seen := map[int32]bool{}
@@ -185,7 +185,7 @@ func (r *Ranker) Rank(text string) []RankedDocument {
 	return list
 }
 
-// termExtractor cuts a text into the terms of a ranking.
+// termExtractor splits a text into the terms of a ranking.
 type termExtractor struct {
 	tokens   tokenizer
 	features featureExtractor
@@ -193,7 +193,7 @@ type termExtractor struct {
 	root     []byte
 }
 
-// forEachTerm calls use for the stem of every content word of the text, and for the
+// forEachTerm calls use for the stem of every word of the text, and for the
 // n-grams of the word.
 func (t *termExtractor) forEachTerm(text string, use func(hash uint32, isWord bool, share float64)) {
 	for t.tokens.reset(text); t.tokens.next(); {

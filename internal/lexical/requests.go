@@ -9,23 +9,24 @@ import (
 )
 
 const (
-	// maxRequestPieces is how many pieces one request may be made of, and mostPieces
-	// how many a text is looked at for.
+	// maxRequestPieces bounds the pieces of one request, and maxPieces the
+	// pieces of a text.
 	maxRequestPieces = 6
 	maxPieces        = 64
-	// boundaryCost is what a border between two requests must be worth, in log odds:
-	// "play rock and roll" is one.
+	// boundaryCost is the gain in log odds that a boundary between two requests
+	// requires: "play rock and roll" is one request.
 	boundaryCost = 1.5
-	// maxRequestLogOdds is the most one request adds, so that one very sure request
-	// does not outweigh a border.
+	// maxRequestLogOdds bounds the contribution of one request, so that a very
+	// confident one does not outweigh a boundary.
 	maxRequestLogOdds = 4.0
 )
 
-// SplitRequests cuts a text into the requests it is made of, by what the model makes of
-// every run of its pieces: borders stand where the runs between them are together
-// the surest. Pieces are what [Model.Segments] gives, cut at commas besides, so
-// that "add it to my list, book a table and then play rock and roll" is three
-// requests. Where the model is not calibrated, Divide is Segments.
+// SplitRequests splits a text into requests. It takes the clauses of
+// [Model.SplitClauses], splits them at commas too, and chooses the boundaries
+// for which the classifications of the parts are most confident in total
+// (dynamic programming). For example, "add it to my list, book a table and then
+// play rock and roll" is three requests. If the model is not calibrated, it
+// returns the clauses.
 func (m *Model) SplitRequests(text string) []string {
 	segments := m.SplitClauses(text)
 	if m.statistical == nil {
@@ -40,8 +41,8 @@ func (m *Model) SplitRequests(text string) []string {
 		rest = text[pieces[maxPieces].from:]
 		pieces = pieces[:maxPieces]
 	}
-	// best[i] is the best division of the first i pieces, its last run beginning
-	// at from[i].
+	// best[i] is the score of the best split of the first i pieces, whose last
+	// request starts at from[i].
 	best := make([]float64, len(pieces)+1)
 	from := make([]int, len(pieces)+1)
 	for to := 1; to <= len(pieces); to++ {
@@ -66,7 +67,8 @@ func (m *Model) SplitRequests(text string) []string {
 	return runs
 }
 
-// requestLogOdds is how sure it is, in log odds, that the run is a request.
+// requestLogOdds returns the confidence, in log odds, that the run of pieces is
+// one request.
 func (m *Model) requestLogOdds(run string) float64 {
 	p := m.Classify(run)
 	if p.Intent == contract.Unknown || p.LabelOnly {
@@ -77,7 +79,7 @@ func (m *Model) requestLogOdds(run string) float64 {
 
 type textSpan struct{ from, to int }
 
-// splitPieces finds the segments in the text and cuts them at commas.
+// splitPieces locates the clauses in the text, and splits them at commas.
 func (m *Model) splitPieces(text string, segments []string) []textSpan {
 	var list []textSpan
 	beside := embeddedContent{text: text}
@@ -85,7 +87,7 @@ func (m *Model) splitPieces(text string, segments []string) []textSpan {
 	for _, s := range segments {
 		from := at + strings.Index(text[at:], s)
 		at = from + len(s)
-		if strings.Contains(s, "`") { // code has commas of its own
+		if strings.Contains(s, "`") { // code may contain commas
 			list = append(list, textSpan{from, at})
 			continue
 		}
@@ -106,8 +108,8 @@ func (m *Model) splitPieces(text string, segments []string) []textSpan {
 	return list
 }
 
-// nextComma is where the first comma between from and to stands that ends a
-// clause, or to. Material has commas of its own.
+// nextComma returns the position of the first comma that ends a clause, or to.
+// Commas in embedded content do not count.
 func nextComma(beside *embeddedContent, from, to int) int {
 	s := beside.text[:to]
 	for at := from; at < to; {

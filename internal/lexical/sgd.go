@@ -6,33 +6,34 @@ import (
 	"slices"
 )
 
-// How a linear model is fitted: multinomial logistic regression by stochastic
-// gradient descent, with a margin the right class must have, with features left
-// out by chance (dropout: no word is always there to rely on), and with the mean
-// of the later models for the last one. An example that taught nothing rests for
-// an epoch. The values are not delicate; they were found on the training
-// and validation parts of public sets, and are the same for every corpus.
+// Hyperparameters of the linear model: multinomial logistic regression by
+// stochastic gradient descent, with a margin for the correct class, dropout (so
+// that the model does not rely on a single word) and averaging over the later
+// epochs. A sample with a negligible error is skipped for one epoch. The values
+// are not sensitive; they were chosen on the training and validation parts of
+// public data sets, and are the same for every corpus.
 const (
 	maxEpochs = 6
 	minEpochs = 2
-	// maxFullWork is up to how many pairs of an example and an intent there are
-	// that many epochs: beyond, time would grow with the square of a registry.
+	// maxFullWork is the number of pairs of a sample and a class up to which
+	// all epochs run. Larger sets get fewer epochs, because the time would grow
+	// with the square of the registry.
 	maxFullWork     = 4_000_000
-	firstRate       = 3.0  // the step, falling
-	lastRate        = 1.0  // to this
-	biasRateShare   = 0.02 // of the step
-	familyRateShare = 0.35 // of the step
-	classMargin     = 4.0  // what a class must be ahead by, in log odds
-	minError        = 0.05 // a doubt below which an example teaches nothing
-	keepShare       = 0.7  // of an example's features, by chance, at each step
-	// dropoutBits is the chance of the others, of 2^32.
+	firstRate       = 3.0  // initial learning rate, falling linearly
+	lastRate        = 1.0  // final learning rate
+	biasRateShare   = 0.02 // relative to the learning rate
+	familyRateShare = 0.35 // relative to the learning rate
+	classMargin     = 4.0  // required lead of the correct class, in log odds
+	minError        = 0.05 // samples with a smaller error are skipped
+	keepShare       = 0.7  // share of the features that dropout keeps
+	// dropoutBits is the dropout probability as a fraction of 2^32.
 	dropoutBits = 1288490188
-	// maxFeatureClasses is how many classes a feature has weights for at most: those it is
-	// seen in most.
+	// maxFeatureClasses bounds the classes that a feature has weights for. The
+	// most frequent ones are kept.
 	maxFeatureClasses = 256
 )
 
-// fitLinear learns a linear model from the samples that use selects.
+// fitLinear fits a linear model to the samples for which use returns true.
 func fitLinear(d *trainingSet, use func(i int) bool) *linearModel {
 	f := &sgdTrainer{set: d, model: &linearModel{family: d.family, families: d.families, bias: make([]float32, d.classes)}}
 	for i := range d.samples {
@@ -50,22 +51,22 @@ func fitLinear(d *trainingSet, use func(i int) bool) *linearModel {
 type sgdTrainer struct {
 	set      *trainingSet
 	model    *linearModel
-	order    []int32 // the samples, in the order they are learned from
-	start    []int32 // by place in order: where its values begin
+	order    []int32 // samples in training order
+	start    []int32 // by sample: index of its first value
 	value    []float32
 	rngState uint32
 
-	dropped []float32 // of some
+	dropped []float32 // scratch buffer of applyDropout
 }
 
-// selectClasses finds out which classes and groups each feature is to have weights for:
-// those it is seen in most, for a feature that is in most classes tells little
-// about each and would cost more than all others.
+// selectClasses chooses the classes and families that each feature has weights
+// for: the most frequent ones. A feature that occurs in most classes carries
+// little information about each, and would cost more than all others.
 func (f *sgdTrainer) selectClasses() {
 	features := f.set.table.size
 	l := f.model
 	seen := make([]int32, features)
-	places := make([]int32, features+1) // where the classes of a feature begin
+	places := make([]int32, features+1) // by feature: index of its first class
 	f.forEachFeature(func(id int32, _ uint16, first bool) {
 		if first {
 			places[id+1]++
@@ -86,7 +87,7 @@ func (f *sgdTrainer) selectClasses() {
 			next[id]++
 		}
 		k := next[id] - 1
-		for uses[k].class != class { // a group, entered before its classes
+		for uses[k].class != class { // a family, which precedes its classes
 			k--
 		}
 		uses[k].count++
@@ -118,11 +119,12 @@ func (f *sgdTrainer) selectClasses() {
 	}
 }
 
-// forEachFeature calls put for each feature of each sample with its class and, if
-// there are groups, before that with its group; first tells that the feature has
-// not been seen with it. Samples stand by group and class.
+// forEachFeature calls put for each feature of each sample with its class and,
+// if there are families, first with its family. first is true if the feature
+// occurs in the class for the first time. Samples must be ordered by family and
+// class.
 func (f *sgdTrainer) forEachFeature(put func(feature int32, class uint16, first bool)) {
-	last := make([]int32, f.set.table.size) // 1 + the class
+	last := make([]int32, f.set.table.size) // by feature: 1 + the last class
 	lastGroup := make([]int32, f.set.table.size)
 	for _, i := range f.order {
 		s := &f.set.samples[i]
@@ -138,7 +140,7 @@ func (f *sgdTrainer) forEachFeature(put func(feature int32, class uint16, first 
 	}
 }
 
-// shuffleSamples orders the samples as a seeded generator says.
+// shuffleSamples orders the samples randomly, with a fixed seed.
 func (f *sgdTrainer) shuffleSamples() {
 	f.rngState = 12345
 	for i := len(f.order) - 1; i > 0; i-- {
@@ -147,7 +149,7 @@ func (f *sgdTrainer) shuffleSamples() {
 	}
 }
 
-// nextRandom is Marsaglia's xorshift.
+// nextRandom is a xorshift generator (Marsaglia).
 func (f *sgdTrainer) nextRandom() uint32 {
 	f.rngState ^= f.rngState << 13
 	f.rngState ^= f.rngState >> 17
@@ -155,7 +157,7 @@ func (f *sgdTrainer) nextRandom() uint32 {
 	return f.rngState
 }
 
-// weighSamples weighs the features of every sample once and for all.
+// weighSamples computes the feature values of every sample.
 func (f *sgdTrainer) weighSamples() {
 	f.start = make([]int32, len(f.set.samples))
 	var buffer []float32
@@ -167,13 +169,13 @@ func (f *sgdTrainer) weighSamples() {
 	}
 }
 
-// runEpochs goes through the samples, epoch by epoch.
+// runEpochs runs stochastic gradient descent.
 func (f *sgdTrainer) runEpochs() {
 	d := f.set
 	epochs := max(minEpochs, min(maxEpochs, maxEpochs*maxFullWork/max(1, len(f.order)*d.classes)))
-	settled := epochs / 2 // the model is the mean of those of the second half
+	averageFrom := epochs / 2 // average the models from here on
 	scores := make([]float32, d.classes+d.families)
-	rests := make([]bool, len(d.samples)) // it taught nothing the last time
+	skip := make([]bool, len(d.samples)) // by sample: skip it in the next epoch
 	sum := make([]float32, len(f.model.weight))
 	total := float32(epochs * len(f.order))
 	step := float32(0)
@@ -181,30 +183,30 @@ func (f *sgdTrainer) runEpochs() {
 		for _, i := range f.order {
 			rate := firstRate + (lastRate-firstRate)*step/total
 			step++
-			if rests[i] {
-				rests[i] = false
+			if skip[i] {
+				skip[i] = false
 				continue
 			}
 			s := &d.samples[i]
 			values := f.applyDropout(i)
 			f.model.scoreClasses(scores, s.features, values)
-			if rests[i] = !f.computeGradient(scores, s, rate); !rests[i] {
+			if skip[i] = !f.computeGradient(scores, s, rate); !skip[i] {
 				f.applyGradient(scores, s, values)
 			}
 		}
-		if epoch >= settled {
+		if epoch >= averageFrom {
 			for k, w := range f.model.weight {
 				sum[k] += w
 			}
 		}
 	}
 	for k, w := range sum {
-		f.model.weight[k] = w / float32(epochs-settled)
+		f.model.weight[k] = w / float32(epochs-averageFrom)
 	}
 }
 
-// applyDropout are the values of a sample with some left out by chance, and the others
-// raised in turn.
+// applyDropout returns the values of a sample with some set to 0 at random and
+// the others scaled up.
 func (f *sgdTrainer) applyDropout(i int32) []float32 {
 	from := int(f.start[i])
 	f.dropped = append(f.dropped[:0], f.value[from:from+len(f.set.samples[i].features)]...)
@@ -218,8 +220,8 @@ func (f *sgdTrainer) applyDropout(i int32) []float32 {
 	return f.dropped
 }
 
-// computeGradient turns the scores into the steps to take, and reports whether there is
-// any.
+// computeGradient turns the scores into gradient steps, and reports whether
+// there are any.
 func (f *sgdTrainer) computeGradient(scores []float32, s *trainingSample, rate float32) bool {
 	classes := f.set.classes
 	if s.negative {
@@ -250,7 +252,7 @@ func (f *sgdTrainer) computeGradient(scores []float32, s *trainingSample, rate f
 	return true
 }
 
-// applyGradient takes the steps, each feature as far as it is there.
+// applyGradient adds the steps to the weights of the sample's features.
 func (f *sgdTrainer) applyGradient(steps []float32, s *trainingSample, values []float32) {
 	l := f.model
 	for k, id := range s.features {

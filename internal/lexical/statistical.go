@@ -9,19 +9,20 @@ import (
 )
 
 const (
-	// minExamples an intent needs for its confidence to be measured, and
-	// fewestIntents and fewestTrials a corpus: of fewer than a hundred trials the
-	// share of right ones is not known within five points, and what the rules of
-	// names and keywords say is worth more.
+	// Minimum examples of an intent, intents and examples in total for a
+	// statistical model. With fewer than a hundred held-out predictions, the
+	// share of correct ones has an error of more than five points, and the
+	// rules are more reliable.
 	minExamples = 5
 	minIntents  = 2
 	minHeldOut  = 100
-	// maxClasses is how many classes and groups the weights can number.
+	// maxClasses bounds the classes and families, which weights refer to by
+	// number.
 	maxClasses = math.MaxUint16
 )
 
-// statisticalModel is the trained part of a model: what there is when a corpus has
-// examples enough to learn from and to measure the learning on.
+// statisticalModel is the learned part of a Model: linear model, calibration
+// and thresholds.
 type statisticalModel struct {
 	linear          quantizedModel
 	calibration     confidenceCalibration
@@ -29,9 +30,9 @@ type statisticalModel struct {
 	acceptThreshold float64
 }
 
-// hasEnoughExamples reports whether the corpus can be learned from: at least nine in ten of
-// its intents have the examples. (That one intent of sixty is rare must not cost
-// the others their calibration.)
+// hasEnoughExamples reports whether the corpus is large enough for a
+// statistical model: at least nine in ten intents have enough examples. One
+// rare intent in sixty must not cost the others their calibration.
 func hasEnoughExamples(docs []IntentDoc) bool {
 	full, trials := 0, 0
 	for i := range docs {
@@ -44,8 +45,8 @@ func hasEnoughExamples(docs []IntentDoc) bool {
 	return full >= minIntents && trials >= minHeldOut && 10*full >= 9*len(docs) && 2*len(docs) <= maxClasses
 }
 
-// trainStatistical trains on the documents, which are sorted by name; nil when there are
-// too few examples.
+// trainStatistical trains on documents sorted by name. It returns nil if there
+// are too few examples.
 func trainStatistical(docs []IntentDoc) *statisticalModel {
 	if !hasEnoughExamples(docs) {
 		return nil
@@ -59,9 +60,9 @@ func trainStatistical(docs []IntentDoc) *statisticalModel {
 	return s
 }
 
-// agentFamilies numbers the sets of agents that serve an intent. Intents of one family
-// are about one field, and learn from each other's examples what the field is;
-// where every intent has its own, or all have one, there is nothing to learn.
+// agentFamilies numbers the sets of agents that serve an intent. Intents of a
+// family belong to one field, and share what they learn about it. If every
+// intent has its own family or all have the same one, it returns no families.
 func agentFamilies(docs []IntentDoc) (family []int32, families int) {
 	known := map[string]int32{}
 	for i := range docs {
@@ -79,9 +80,9 @@ func agentFamilies(docs []IntentDoc) (family []int32, families int) {
 	return family, len(known)
 }
 
-// trainingTexts lists what there is to learn from, by family and intent: the
-// examples, the name, the description of an agent that serves nothing else, and
-// what it is not for.
+// trainingTexts lists the training texts by family and intent: examples, the
+// name, the description if its agents serve nothing else, and the not_for texts
+// as negatives.
 func trainingTexts(docs []IntentDoc, family []int32) []trainingText {
 	order := make([]int32, len(docs))
 	described := map[string]int{}
@@ -111,10 +112,10 @@ func trainingTexts(docs []IntentDoc, family []int32) []trainingText {
 	return list
 }
 
-// scoringScratch is the working memory of the trained part.
+// scoringScratch contains the buffers of one scoring call.
 type scoringScratch struct {
 	features featureExtractor
-	seen     []uint32 // by feature: turn in which it was seen
+	seen     []uint32 // by feature: generation in which it occurred
 	known    []int32
 	values   []float32
 	scores   []float32
@@ -126,8 +127,8 @@ func (s *statisticalModel) newScratch() scoringScratch {
 	return scoringScratch{seen: make([]uint32, s.linear.features.size), scores: make([]float32, places), sums: make([]int32, places)}
 }
 
-// scoreText looks up the features that were read and scores them.
-func (s *statisticalModel) scoreText(x *scoringScratch, turn uint32) scoredClass {
+// scoreText looks up the extracted features and scores them.
+func (s *statisticalModel) scoreText(x *scoringScratch, generation uint32) scoredClass {
 	x.known = x.known[:0]
 	var unknown [2]int
 	words := 0
@@ -136,8 +137,8 @@ func (s *statisticalModel) scoreText(x *scoringScratch, turn uint32) scoredClass
 			switch f := s.linear.features.lookup(h); {
 			case f < 0:
 				unknown[block]++
-			case x.seen[f] != turn:
-				x.seen[f] = turn
+			case x.seen[f] != generation:
+				x.seen[f] = generation
 				x.known = append(x.known, f)
 			}
 		}
@@ -145,19 +146,19 @@ func (s *statisticalModel) scoreText(x *scoringScratch, turn uint32) scoredClass
 			words = len(x.known)
 		}
 	}
-	var strange float32
-	x.values, strange = weighFeatures(x.values, s.linear.rarity, s.linear.unseenRarity, x.known, words, unknown)
+	var unknownShare float32
+	x.values, unknownShare = weighFeatures(x.values, s.linear.rarity, s.linear.unseenRarity, x.known, words, unknown)
 	s.linear.scoreClasses(x.scores, x.sums, x.known, x.values)
-	return rankScores(x.scores, s.linear.family, s.linear.families > 0, len(x.known), strange)
+	return rankScores(x.scores, s.linear.family, s.linear.families > 0, len(x.known), unknownShare)
 }
 
-// predictIntent completes a prediction from what the trained part makes of the text.
+// predictIntent completes a prediction with the statistical model.
 func (r *textAnalysis) predictIntent(p *Prediction) {
 	s := r.model.statistical
 	v := s.scoreText(&r.scratch, r.generation)
 	p.Calibrated = true
 	if len(r.scratch.known) == 0 {
-		return // not a syllable of it is in the corpus
+		return // no feature of the text is known
 	}
 	confidence := s.calibration.confidence(&v.features)
 	if !r.isKnownLanguage() {
@@ -175,7 +176,7 @@ func (r *textAnalysis) predictIntent(p *Prediction) {
 	if p.Alternatives == nil {
 		p.Alternatives = make([]contract.IntentScore, 0, maxAlternatives)
 	}
-	// What is left of certainty goes to the others as the linear model shares it.
+	// Distribute the remaining probability as the linear model does.
 	probabilities := r.scratch.scores[:len(s.linear.bias)]
 	probabilities[v.best] = -1
 	for len(p.Alternatives) < maxAlternatives {
@@ -195,10 +196,9 @@ func (r *textAnalysis) predictIntent(p *Prediction) {
 	}
 }
 
-// isKnownLanguage reports whether the text is in a language of the corpus: of its content
-// words the corpus has at least one in three. A text in another language shares
-// syllables, names and a word here and there with the examples, but is not
-// understood by them.
+// isKnownLanguage reports whether the corpus contains at least one in three
+// content words of the text. A text in another language shares syllables, names
+// and single words with the examples, and would otherwise be scored by them.
 func (r *textAnalysis) isKnownLanguage() bool {
 	known := 0
 	for _, w := range r.found {

@@ -2,10 +2,10 @@ package lexical
 
 import "bytes"
 
-// foldNumber folds number, so that queries is query, funções função and códigos
-// código; with it go the final e and the Greek y that the languages of one
-// family spell differently. It works on a folded word, in place, and returns
-// what is left of it. Only sameness matters, never the spelling: code is cod.
+// foldNumber removes the plural, so that queries equals query, funções função
+// and códigos código. It also removes a final e and replaces y, which related
+// languages spell differently. It works in place on a folded word. The result
+// is only compared, so its spelling does not matter: code becomes cod.
 func foldNumber(b []byte) []byte {
 	if len(b) < 4 || string(b) == "news" {
 		return b
@@ -32,9 +32,10 @@ func foldNumber(b []byte) []byte {
 	return b
 }
 
-// stemWord folds the commonest verb endings and Romance gender of a singular:
-// reviewing, reviewed and review; analisar, analisa, analyze and analysis;
-// modelo and model. Short words are left alone, they meet by accident.
+// stemWord removes the most common verb endings and the Romance gender from a
+// word without its plural: reviewing, reviewed and review; analisar, analisa,
+// analyze and analysis; modelo and model. Short words are unchanged, because
+// they collide by accident.
 func stemWord(b []byte) []byte {
 	switch n := len(b); {
 	case n >= 6 && hasSuffix(b, "ing") && hasVowel(b[:n-3]):
@@ -58,7 +59,8 @@ func hasSuffix(b []byte, suffix string) bool {
 
 func hasVowel(b []byte) bool { return bytes.ContainsAny(b, "aeiou") }
 
-// undoubleConsonant turns planning's plann into plan; bill, pass and buzz stay.
+// undoubleConsonant turns plann (of planning) into plan; bill, pass and buzz
+// stay.
 func undoubleConsonant(b []byte) []byte {
 	n := len(b)
 	if n < 4 || b[n-1] != b[n-2] || b[n-1] == 'l' || b[n-1] == 's' || b[n-1] == 'z' {

@@ -1,8 +1,8 @@
 package lexical
 
-// stopWords are the words that say nothing about what is asked, in English,
-// Portuguese and Spanish: articles, pronouns, prepositions, auxiliaries and the
-// phrases of politeness. Accents are folded away, as everywhere.
+// stopWords are words without content in English, Portuguese and Spanish:
+// articles, pronouns, prepositions, auxiliaries and polite phrases. They are
+// written without accents, because text is folded.
 const stopWords = `
 a an the this that these those it its is are was were be been being am i im ive me my we us our you your he she they them their
 of to in on at by for from with without into over about as and or but if then than so also just not no

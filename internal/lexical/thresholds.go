@@ -7,25 +7,26 @@ import (
 )
 
 const (
-	// assumedOutOfScope is the share of requests that are taken to ask for something
-	// no intent is declared for, where the confidence to accept is chosen.
+	// assumedOutOfScope is the expected share of out-of-scope requests, used to
+	// choose the accept threshold.
 	assumedOutOfScope = 0.18
-	// maxLostShare is the share of right answers that may be lost to the threshold
-	// below which an intent is unknown.
+	// maxLostShare is the share of correct answers that the reject threshold
+	// may lose.
 	maxLostShare = 0.0075
-	// targetPrecision is the share of accepted answers that are to be right.
+	// targetPrecision is the required share of correct answers among those
+	// accepted.
 	targetPrecision = 0.98
-	// precisionMargin is what the trials must show beyond that: they are made of the
-	// registry's own examples, requests are not.
+	// precisionMargin is added to targetPrecision, because held-out examples
+	// are more alike than requests.
 	precisionMargin = 0.003
-	// minAccepted is how many trials must have been accepted for their share
-	// of right ones to mean anything.
+	// minAccepted is the minimum number of accepted predictions for their
+	// precision to be significant.
 	minAccepted = 100
 )
 
-// chooseThresholds chooses, from the trials alone, the confidence below which an intent
-// is not named and that from which answers are right as often as precise says.
-// The latter is infinite when no confidence is.
+// chooseThresholds chooses, from held-out predictions, the confidence below
+// which an intent is rejected, and the confidence from which targetPrecision is
+// reached. The latter is infinite if there is none.
 func chooseThresholds(c *confidenceCalibration, trials []heldOutPrediction) (unknown, accept float64) {
 	type answer struct {
 		confidence     float64

@@ -9,30 +9,30 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// tokenizer reads a text word by word, each folded: lower case, without accents,
-// compatibility forms (ﬁ, Ｐｙ) resolved. A reader is reused from text to text,
-// so that reading allocates nothing once its buffers have grown.
+// tokenizer splits a text into words and folds each: lower case, no accents,
+// compatibility forms (ﬁ, Ｐｙ) resolved. It is reused for many texts, so that it
+// does not allocate after its buffers have grown.
 //
 //	for w.reset(text); w.next(); {
-//		use(w.word) // valid, and free to be changed, until the next call
+//		use(w.word) // valid, and may be changed, until the next call
 //	}
 type tokenizer struct {
 	text string
 	pos  int
 	word []byte
 
-	// Inside a fence: its info line is read up to infoEnd, and reading goes on
-	// at resume.
+	// Inside a fenced block: the info line is read up to fenceInfoEnd, and
+	// scanning continues at fenceEnd.
 	fenceInfoEnd, fenceEnd int
 
 	embedded embeddedContent
 	labelScanner
 
 	buf         []byte // backs word
-	decomposed  []byte // a word while it is being folded
+	decomposed  []byte // the word being folded
 	runBuf      []byte // backs run
-	run         []byte // what is left of a run of ideographs or kana
-	pairEmitted bool   // the run has given a pair; its last character is spent
+	run         []byte // rest of a run of ideographs or kana
+	pairEmitted bool   // the run has produced a pair that contains its previous character
 	fold        cases.Caser
 }
 
@@ -45,7 +45,7 @@ func (w *tokenizer) reset(text string) {
 	w.current, w.joinedEnd = nil, 0
 }
 
-// next reads one word and reports whether there was one.
+// next reads one word, and reports whether there was one.
 func (w *tokenizer) next() bool {
 	for {
 		if len(w.run) > 0 && w.nextInRun() {
@@ -78,7 +78,7 @@ func (w *tokenizer) next() bool {
 				w.readRun()
 			case isWordRune(r):
 				w.readWord()
-				if len(w.word) > 0 { // nothing is left of a lone accent
+				if len(w.word) > 0 { // a lone accent folds to nothing
 					return true
 				}
 			default:
@@ -88,12 +88,12 @@ func (w *tokenizer) next() bool {
 	}
 }
 
-// placeholderLength is the length of the placeholder the text starts with, 0 when it
-// starts with none: an upper-case word, an underscore and a number in brackets,
-// as in [EMAIL_1]. It stands for something that is nobody's business, so it is
-// no word: it must not speak for an intent that is about e-mail.
+// placeholderLength returns the length of the placeholder at the start of text,
+// or 0 if there is none. A placeholder is an upper-case word, an underscore and
+// a number in brackets, for example [EMAIL_1]. It replaces a masked value, so
+// it is not a word: it must not count as evidence for an intent about e-mail.
 func placeholderLength(text string) int {
-	letters := 1 // behind the bracket
+	letters := 1 // after the bracket
 	for letters < len(text) && ('A' <= text[letters] && text[letters] <= 'Z') {
 		letters++
 	}
@@ -110,8 +110,8 @@ func placeholderLength(text string) int {
 	return digits + 1
 }
 
-// skipBackticks passes over backticks or, if a fenced block starts here, arranges
-// for the block's body to be left out. The info line ("python") is read.
+// skipBackticks skips backticks. If they open a fenced block, only its info
+// line ("python") is read and the body is skipped.
 func (w *tokenizer) skipBackticks() {
 	if w.fenceInfoEnd < 0 {
 		if f, ok := fenceAt(w.text, w.pos); ok {
@@ -122,7 +122,7 @@ func (w *tokenizer) skipBackticks() {
 	w.pos += max(1, countBackticks(w.text, w.pos))
 }
 
-// readWord reads the word that starts at pos into word.
+// readWord reads the word at pos into w.word.
 func (w *tokenizer) readWord() {
 	start, ascii := w.pos, true
 	for w.pos < len(w.text) {
@@ -142,7 +142,7 @@ func (w *tokenizer) readWord() {
 	}
 	raw := w.text[start:w.pos]
 	w.buf = w.buf[:0]
-	var inner bool // it may have a capital inside
+	var inner bool // it may contain an inner capital
 	if !ascii {
 		w.foldUnicode(raw)
 		inner = w.labels != nil && hasInnerCapital(raw)
@@ -168,8 +168,8 @@ func (w *tokenizer) readWord() {
 	w.word = w.buf
 }
 
-// appendLanguageSign keeps C, C++ and C# apart: the sign behind a single letter is
-// part of the word.
+// appendLanguageSign keeps C, C++ and C# apart: the sign after a single letter
+// is part of the word.
 func (w *tokenizer) appendLanguageSign() {
 	rest := w.text[w.pos:]
 	sign := 0
@@ -186,9 +186,9 @@ func (w *tokenizer) appendLanguageSign() {
 	w.pos += sign
 }
 
-// foldUnicode writes the folded form of raw to buf. Decomposing character by
-// character leaves marks in the order they come, which does not matter where
-// they are dropped, and costs nothing on the heap, unlike norm.Form.Append.
+// foldUnicode writes the folded form of raw to buf. Decomposing one character
+// at a time leaves combining marks unsorted, which does not matter because they
+// are dropped, and does not allocate, unlike norm.Form.Append.
 func (w *tokenizer) foldUnicode(raw string) {
 	w.decomposed = w.decomposed[:0]
 	for len(raw) > 0 {
@@ -205,7 +205,7 @@ func (w *tokenizer) foldUnicode(raw string) {
 		}
 		raw = raw[size:]
 	}
-	if need := 3*len(w.decomposed) + utf8.UTFMax; cap(w.buf) < need { // folding at most triples
+	if need := 3*len(w.decomposed) + utf8.UTFMax; cap(w.buf) < need { // folding at most triples the length
 		w.buf = make([]byte, need)
 	}
 	n, _, err := w.fold.Transform(w.buf[:cap(w.buf)], w.decomposed, true)
@@ -215,14 +215,15 @@ func (w *tokenizer) foldUnicode(raw string) {
 	w.buf = w.buf[:n]
 }
 
-// appendRune appends one character to the word being folded, unless it is dropped.
+// appendRune appends one character to the word being folded, unless folding
+// drops it.
 func (w *tokenizer) appendRune(character string) {
 	if r, _ := utf8.DecodeRuneInString(character); !isDropped(r) {
 		w.decomposed = append(w.decomposed, character...)
 	}
 }
 
-// readRun reads a run of ideographs or kana; nextOfRun cuts it into words.
+// readRun reads a run of ideographs or kana; nextInRun splits it into words.
 func (w *tokenizer) readRun() {
 	start := w.pos
 	for w.pos < len(w.text) {
@@ -241,8 +242,8 @@ func (w *tokenizer) readRun() {
 	w.current = nil
 }
 
-// nextInRun takes the next pair of characters off the run, or a character that
-// stands alone between particles.
+// nextInRun takes the next pair of characters from the run, or a single
+// character between two particles.
 func (w *tokenizer) nextInRun() bool {
 	for len(w.run) > 0 {
 		first, n := utf8.DecodeRune(w.run)
@@ -266,8 +267,8 @@ func (w *tokenizer) nextInRun() bool {
 	return false
 }
 
-// isASCIIWord reports whether c is part of a word. The underscore is not: labels
-// and identifiers are made of several words.
+// isASCIIWord reports whether c is part of a word. The underscore is not,
+// because labels and identifiers consist of several words.
 func isASCIIWord(c byte) bool {
 	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9'
 }
@@ -283,9 +284,9 @@ func isWordRune(r rune) bool {
 	return unicode.IsLetter(r) || unicode.IsDigit(r) || unicode.IsMark(r)
 }
 
-// isDropped reports whether folding leaves r out: accents, vowel points,
-// lengthening and invisible characters. Marks of scripts in which they carry
-// sounds of their own (Devanagari, Thai) stay.
+// isDropped reports whether folding removes r: accents, vowel points,
+// lengthening marks and invisible characters. Marks that carry sounds of their
+// own (Devanagari, Thai) stay.
 func isDropped(r rune) bool {
 	switch {
 	case r < 0x80:
@@ -299,20 +300,21 @@ func isDropped(r rune) bool {
 	return unicode.Is(unicode.Cf, r)
 }
 
-// isUnspaced reports whether r belongs to a script that does not space its words.
+// isUnspaced reports whether r belongs to a script that does not put spaces
+// between words.
 func isUnspaced(r rune) bool {
 	if r < 0x3005 {
 		return false
 	}
 	switch r {
-	case 'ー', 'ｰ', 'ﾞ', 'ﾟ': // they belong to kana, but not to one script
+	case 'ー', 'ｰ', 'ﾞ', 'ﾟ': // kana marks that belong to no single script
 		return true
 	}
 	return unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana)
 }
 
-// isParticle reports whether r only holds a Chinese sentence together: politeness,
-// pronouns, pointers, question and mood.
+// isParticle reports whether r is a Chinese function word: politeness,
+// pronouns, demonstratives, question and mood particles.
 func isParticle(r rune) bool {
 	return strings.ContainsRune("的了吗呢吧请我你您他她们这那把", r)
 }

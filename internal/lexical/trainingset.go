@@ -7,8 +7,8 @@ import (
 	"github.com/caprouter/caprouter/internal/run"
 )
 
-// A dataset is the corpus as a learner sees it: numbered classes, numbered
-// features, and which features each example has.
+// trainingSet is the corpus as training input: numbered classes, numbered
+// features, and the features of each sample.
 type trainingSet struct {
 	table    featureTable
 	classes  int
@@ -17,16 +17,16 @@ type trainingSet struct {
 	samples  []trainingSample
 }
 
-// A sample is one example.
+// trainingSample is one text of the training set.
 type trainingSample struct {
 	class    int32
-	words    int32   // the first so many features are words, the others n-grams
+	words    int32   // number of leading features that are words; the rest are n-grams
 	features []int32 // distinct
-	fitOnly  bool    // a name or a description: learned from, never measured on
-	negative bool    // says what the class is not
+	fitOnly  bool    // a name or description: used to fit, never to measure
+	negative bool    // a text that is not of the class (not_for)
 }
 
-// trainingText is a sample before its text is read.
+// trainingText is a sample before its features are extracted.
 type trainingText struct {
 	text     string
 	class    int32
@@ -34,8 +34,8 @@ type trainingText struct {
 	negative bool
 }
 
-// newTrainingSet reads the utterances, which stand in a fixed order: features are
-// numbered as they come.
+// newTrainingSet extracts the features of the texts. The order of the texts
+// must be fixed, because features are numbered as they occur.
 func newTrainingSet(list []trainingText, group []int32, groups int) *trainingSet {
 	d := &trainingSet{table: newFeatureTable(8 * len(list)), classes: len(group), family: group, families: groups, samples: make([]trainingSample, len(list))}
 	type hashes struct{ words, grams []uint32 }
@@ -45,7 +45,7 @@ func newTrainingSet(list []trainingText, group []int32, groups int) *trainingSet
 	run.ForEach(context.Background(), runtime.GOMAXPROCS(0), chunks, func(_ context.Context, i int) {
 		w := newTokenizer()
 		var f featureExtractor
-		var arena []uint32 // all hashes of the chunk, one behind the other
+		var arena []uint32 // hashes of all texts of the chunk
 		for k := i * chunk; k < min(len(list), (i+1)*chunk); k++ {
 			text := list[k].text
 			f.extractText(&w, text)
@@ -55,7 +55,7 @@ func newTrainingSet(list []trainingText, group []int32, groups int) *trainingSet
 			read[k] = hashes{arena[from:border:border], arena[border:len(arena):len(arena)]}
 		}
 	})
-	var seen []int32 // by feature: 1 + the last sample that has it
+	var seen []int32 // by feature: 1 + the last sample that contains it
 	arena := make([]int32, 0, 64*len(list))
 	for i, u := range list {
 		from, words := len(arena), 0
