@@ -140,14 +140,14 @@ func (b *Bucket) putWithBlobs(ctx context.Context, key string, w write) (uint64,
 
 // reference reads what blob a key has now, "" for none.
 func (b *Bucket) reference(ctx context.Context, key string) (string, error) {
-	raw, _, err := b.newest(ctx, key)
+	m, err := b.newest(ctx, key)
 	if errors.Is(err, ErrNotFound) {
 		return "", nil
 	}
 	if err != nil {
 		return "", err
 	}
-	return raw.Header.Get(blobHeader), nil
+	return m.header.Get(blobHeader), nil
 }
 
 // writeBlob stores a value and returns the reference to it.
@@ -235,7 +235,7 @@ func (b *Bucket) readBlob(ctx context.Context, key, ref string) ([]byte, error) 
 	}
 	var value []byte
 	from := question{Seq: 1, NextFor: b.blobSubject(id, key)}
-	err := b.store.walk(ctx, b.blobStream(), from, func(_ *nats.Msg, m Message) error {
+	err := b.store.walk(ctx, b.blobStream(), from, func(m Message) error {
 		value = append(value, m.Data...)
 		return nil
 	})

@@ -8,14 +8,13 @@ import (
 	"strings"
 	"time"
 
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/nats-io/nuid"
 
 	"github.com/caprouter/caprouter/internal/run"
 )
 
-// BucketConfig says what a bucket is.
+// BucketConfig describes a bucket.
 type BucketConfig struct {
 	Name string // letters, digits, _ and -
 	// MaxAge is how long a value stays after it was written; 0 = for ever.
@@ -24,6 +23,9 @@ type BucketConfig struct {
 	// bucket and that it cannot exceed; 0 = none of its own, it takes from what
 	// is left.
 	Share float64
+	// KeyTTL allows values with a time to live of their own, and Watch: a key that
+	// is deleted or expires leaves a marker for a minute, so that watchers notice.
+	KeyTTL bool
 }
 
 // Entry is a key's current value.
@@ -35,7 +37,8 @@ type Entry struct {
 }
 
 // Bucket holds keys, each with one value, which are changed by comparing
-// revisions. A full bucket takes no more; it throws nothing away.
+// revisions (optimistic concurrency control). A full bucket takes no more; it
+// discards nothing. A [Table] is its typed form.
 type Bucket struct {
 	store      *Store
 	name       string
@@ -43,17 +46,18 @@ type Bucket struct {
 	streamName string
 	stream     jetstream.Stream
 	limit      int64 // bytes it may take, -1 = no limit of its own
+	keyTTL     bool
 	blobs      blobs
 }
 
-// newBucket is a bucket without its stream. The names are the engine's own
+// newBucket returns a bucket without its stream. The names are the engine's own
 // layout of a bucket, so that its tools can look into one.
 func newBucket(s *Store, name string) *Bucket {
-	return &Bucket{store: s, name: name, prefix: "$KV." + name + ".", streamName: "KV_" + name, limit: -1}
+	return &Bucket{store: s, name: name, prefix: "$KV." + name + ".", streamName: bucketStream + name, limit: -1}
 }
 
-// Bucket opens a bucket, which it creates when it is missing and adapts when
-// the configuration is another by now.
+// Bucket opens a bucket. It creates a missing one, and adapts an existing one to
+// the configuration.
 func (s *Store) Bucket(ctx context.Context, cfg BucketConfig) (*Bucket, error) {
 	if !validName.MatchString(cfg.Name) {
 		return nil, fmt.Errorf("bucket name %q: want letters, digits, _ and -", cfg.Name)
@@ -63,8 +67,8 @@ func (s *Store) Bucket(ctx context.Context, cfg BucketConfig) (*Bucket, error) {
 		return nil, fmt.Errorf("bucket %s: %w", cfg.Name, err)
 	}
 	b := newBucket(s, cfg.Name)
-	b.limit = limit
-	b.stream, err = s.ensure(ctx, spec{
+	b.limit, b.keyTTL = limit, cfg.KeyTTL
+	sp := spec{
 		Name:              b.streamName,
 		Subjects:          []string{b.prefix + ">"},
 		MaxMsgsPerSubject: 1,
@@ -77,7 +81,11 @@ func (s *Store) Bucket(ctx context.Context, cfg BucketConfig) (*Bucket, error) {
 		MaxConsumers:      -1,
 		MaxMsgs:           -1,
 		MaxMsgSize:        -1,
-	})
+	}
+	if cfg.KeyTTL {
+		sp.AllowMsgTTL, sp.AllowRollup, sp.SubjectDeleteMarkerTTL = true, true, markerTTL
+	}
+	b.stream, err = s.ensure(ctx, sp)
 	if err == nil {
 		err = b.openBlobs(ctx, cfg.MaxAge)
 	}
@@ -109,11 +117,11 @@ func (b *Bucket) get(ctx context.Context, key string) (Entry, error) {
 		return Entry{}, err
 	}
 	for tries := 0; ; tries++ {
-		raw, m, err := b.newest(ctx, key)
+		m, err := b.newest(ctx, key)
 		if err != nil {
 			return Entry{}, err
 		}
-		entry, err := b.entry(ctx, raw, m)
+		entry, err := b.entry(ctx, m)
 		// A large value that is gone was replaced between the two reads.
 		if err == nil || tries == rereads || !errors.Is(err, ErrNotFound) {
 			return entry, damaged(err)
@@ -125,14 +133,21 @@ func (b *Bucket) get(ctx context.Context, key string) (Entry, error) {
 const rereads = 8
 
 // newest reads the message that holds a key.
-func (b *Bucket) newest(ctx context.Context, key string) (*nats.Msg, Message, error) {
-	return b.store.one(ctx, b.streamName, question{LastFor: b.prefix + key})
+func (b *Bucket) newest(ctx context.Context, key string) (Message, error) {
+	m, err := b.store.one(ctx, b.streamName, question{LastFor: b.prefix + key})
+	if err == nil && isDeleteMarker(m) {
+		return Message{}, ErrNotFound
+	}
+	return m, err
 }
 
-// entry makes a message an Entry, and fetches its value if that lies elsewhere.
-func (b *Bucket) entry(ctx context.Context, raw *nats.Msg, m Message) (Entry, error) {
-	e := Entry{Key: strings.TrimPrefix(m.Subject, b.prefix), Value: m.Data, Revision: m.Seq, At: m.At}
-	ref := raw.Header.Get(blobHeader)
+// key returns the key that a message is of.
+func (b *Bucket) key(m Message) string { return strings.TrimPrefix(m.Subject, b.prefix) }
+
+// entry makes a message an Entry, and fetches its value if it is a blob.
+func (b *Bucket) entry(ctx context.Context, m Message) (Entry, error) {
+	e := Entry{Key: b.key(m), Value: m.Data, Revision: m.Seq, At: m.At}
+	ref := m.header.Get(blobHeader)
 	if ref == "" {
 		return e, nil
 	}
@@ -141,39 +156,53 @@ func (b *Bucket) entry(ctx context.Context, raw *nats.Msg, m Message) (Entry, er
 	return e, err
 }
 
-// Create writes a key that is not there, and returns its revision. ErrExists.
+// Create writes a key that does not exist, and returns its revision. ErrExists.
 func (b *Bucket) Create(ctx context.Context, key string, value []byte) (uint64, error) {
-	rev, err := b.create(ctx, key, value)
+	rev, err := b.create(ctx, key, value, 0)
 	if err != nil {
 		return 0, fmt.Errorf("create %s/%s: %w", b.name, key, err)
 	}
 	return rev, nil
 }
 
-func (b *Bucket) create(ctx context.Context, key string, value []byte) (uint64, error) {
-	rev, err := b.put(ctx, key, value, new(uint64(0)))
+// create writes a new key, which expires after ttl; 0 = with the bucket's MaxAge.
+func (b *Bucket) create(ctx context.Context, key string, value []byte, ttl time.Duration) (uint64, error) {
+	rev, err := b.put(ctx, key, value, new(uint64(0)), ttl)
+	if b.keyTTL && errors.Is(err, ErrConflict) {
+		// The key may have a delete marker: replace that.
+		m, readErr := b.store.one(ctx, b.streamName, question{LastFor: b.prefix + key})
+		if readErr == nil && isDeleteMarker(m) {
+			rev, err = b.put(ctx, key, value, &m.Seq, ttl)
+		}
+	}
 	if errors.Is(err, ErrConflict) {
 		return 0, ErrExists
 	}
 	return rev, err
 }
 
-// Update replaces the value of a key whose revision is still the given one, and
-// returns the new revision. ErrConflict when it is another, or the key is gone.
+// Update replaces the value of a key if its revision is still the given one, and
+// returns the new revision. ErrConflict if the revision differs or the key does
+// not exist.
 func (b *Bucket) Update(ctx context.Context, key string, value []byte, revision uint64) (uint64, error) {
-	if revision == 0 {
-		return 0, fmt.Errorf("update %s/%s: %w: revision 0 is no revision", b.name, key, ErrConflict)
-	}
-	rev, err := b.put(ctx, key, value, &revision)
+	rev, err := b.update(ctx, key, value, revision, 0)
 	if err != nil {
 		return 0, fmt.Errorf("update %s/%s: %w", b.name, key, err)
 	}
 	return rev, nil
 }
 
+// update sets the TTL anew: the engine drops that of the value before.
+func (b *Bucket) update(ctx context.Context, key string, value []byte, revision uint64, ttl time.Duration) (uint64, error) {
+	if revision == 0 {
+		return 0, fmt.Errorf("%w: revision 0 is no revision", ErrConflict)
+	}
+	return b.put(ctx, key, value, &revision, ttl)
+}
+
 // Put writes a key whatever is there, and returns its revision.
 func (b *Bucket) Put(ctx context.Context, key string, value []byte) (uint64, error) {
-	rev, err := b.put(ctx, key, value, nil)
+	rev, err := b.put(ctx, key, value, nil, 0)
 	if err != nil {
 		return 0, fmt.Errorf("put %s/%s: %w", b.name, key, err)
 	}
@@ -189,9 +218,9 @@ func (b *Bucket) CreateWith(ctx context.Context, key string, value []byte, mark 
 	var errs [2]error
 	run.ForEach(ctx, 2, 2, func(ctx context.Context, i int) {
 		if i == 0 {
-			rev, errs[0] = b.create(ctx, key, value)
+			rev, errs[0] = b.create(ctx, key, value, 0)
 		} else {
-			_, errs[1] = b.put(ctx, mark, nil, nil)
+			_, errs[1] = b.put(ctx, mark, nil, nil, 0)
 		}
 	})
 	// The key's error first: that it exists means more than a failed mark.
@@ -204,11 +233,14 @@ func (b *Bucket) CreateWith(ctx context.Context, key string, value []byte, mark 
 }
 
 // put writes one value, a large one beside the stream.
-func (b *Bucket) put(ctx context.Context, key string, value []byte, after *uint64) (uint64, error) {
+func (b *Bucket) put(ctx context.Context, key string, value []byte, after *uint64, ttl time.Duration) (uint64, error) {
 	if err := checkKey(key); err != nil {
 		return 0, err
 	}
-	w := write{stream: b.streamName, subject: b.prefix + key, data: value, id: nuid.Next(), after: after}
+	if err := b.checkTTL(ttl); err != nil {
+		return 0, err
+	}
+	w := write{stream: b.streamName, subject: b.prefix + key, data: value, id: nuid.Next(), after: after, ttl: ttl}
 	if len(value) > maxInline || b.blobs.used.Load() {
 		return b.putWithBlobs(ctx, key, w)
 	}
@@ -229,7 +261,7 @@ func (b *Bucket) Delete(ctx context.Context, key string) error {
 		old, err = b.reference(ctx, key)
 	}
 	if err == nil {
-		err = b.store.purge(ctx, b.stream, jetstream.WithPurgeSubject(b.prefix+key))
+		err = b.remove(ctx, key)
 	}
 	if err == nil && old != "" {
 		err = b.dropBlob(ctx, key, old)
@@ -245,14 +277,18 @@ func (b *Bucket) Delete(ctx context.Context, key string) error {
 // runs may come twice, then with its newer value last; none is left out. ErrStop
 // from fn ends the scan without an error.
 func (b *Bucket) Scan(ctx context.Context, prefix string, fn func(Entry) error) error {
-	if prefix != "" && !strings.HasSuffix(prefix, ".") || prefix != "" && checkKey(prefix+"x") != nil {
-		return fmt.Errorf("scan %s: prefix %q is not made of whole parts, like \"open.\"", b.name, prefix)
+	filter, err := b.filter(prefix)
+	if err != nil {
+		return fmt.Errorf("scan %s: %w", b.name, err)
 	}
-	from := question{Seq: 1, NextFor: b.prefix + prefix + ">"}
-	err := b.store.walk(ctx, b.streamName, from, func(raw *nats.Msg, m Message) error {
-		entry, err := b.entry(ctx, raw, m)
-		if errors.Is(err, ErrNotFound) { // replaced or deleted meanwhile, or damaged
-			entry, err = b.get(ctx, strings.TrimPrefix(m.Subject, b.prefix))
+	from := question{Seq: 1, NextFor: filter}
+	err = b.store.walk(ctx, b.streamName, from, func(m Message) error {
+		if isDeleteMarker(m) {
+			return nil
+		}
+		entry, err := b.entry(ctx, m)
+		if errors.Is(err, ErrNotFound) { // replaced or deleted since, or damaged
+			entry, err = b.get(ctx, b.key(m))
 			if errors.Is(err, ErrNotFound) {
 				return nil
 			}
@@ -266,6 +302,14 @@ func (b *Bucket) Scan(ctx context.Context, prefix string, fn func(Entry) error) 
 		return fmt.Errorf("scan %s/%s: %w", b.name, prefix, err)
 	}
 	return nil
+}
+
+// filter returns the subjects of the keys below a prefix.
+func (b *Bucket) filter(prefix string) (string, error) {
+	if prefix != "" && (!strings.HasSuffix(prefix, ".") || checkKey(prefix+"x") != nil) {
+		return "", fmt.Errorf("prefix %q is not made of whole parts, like \"open.\"", prefix)
+	}
+	return b.prefix + prefix + ">", nil
 }
 
 // validKey: parts of letters, digits, - _ and =, joined by dots.

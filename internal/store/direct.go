@@ -29,29 +29,27 @@ type question struct {
 	StartTime *time.Time `json:"start_time,omitempty"`
 }
 
-// one asks for one message. ErrNotFound when there is none.
-func (s *Store) one(ctx context.Context, stream string, q question) (*nats.Msg, Message, error) {
+// one returns one message, or ErrNotFound.
+func (s *Store) one(ctx context.Context, stream string, q question) (Message, error) {
 	body, err := strictjson.Marshal(q)
 	if err != nil {
-		return nil, Message{}, err
+		return Message{}, err
 	}
-	var raw *nats.Msg
 	var m Message
 	err = s.try(ctx, "read", func(ctx context.Context) error {
 		reply, err := s.engine.read.RequestWithContext(ctx, "$JS.API.DIRECT.GET."+stream, body)
 		if err != nil {
 			return err
 		}
-		raw = reply
 		m, err = parse(reply)
 		return err
 	})
-	return raw, m, err
+	return m, err
 }
 
 // walk calls fn for every message from q.Seq or q.StartTime on that matches
 // q.NextFor, in order, up to what is there when it gets to the end.
-func (s *Store) walk(ctx context.Context, stream string, q question, fn func(*nats.Msg, Message) error) error {
+func (s *Store) walk(ctx context.Context, stream string, q question, fn func(Message) error) error {
 	q.Batch, q.MaxBytes = pageMessages, pageBytes
 	var more bool // the page before promised another one
 	for {
@@ -75,7 +73,7 @@ func (s *Store) walk(ctx context.Context, stream string, q question, fn func(*na
 				return err
 			}
 			q.Seq, q.StartTime = m.Seq+1, nil
-			if err := fn(raw, m); err != nil {
+			if err := fn(m); err != nil {
 				return stopped(err)
 			}
 		}
@@ -93,7 +91,7 @@ func (s *Store) walk(ctx context.Context, stream string, q question, fn func(*na
 // what lies in between is lost.
 func (s *Store) behindDamage(ctx context.Context, stream string, q question) (uint64, bool) {
 	readable := func(seq uint64) bool {
-		_, _, err := s.one(ctx, stream, question{Seq: seq, NextFor: q.NextFor})
+		_, err := s.one(ctx, stream, question{Seq: seq, NextFor: q.NextFor})
 		return err == nil
 	}
 	bad, good := q.Seq, uint64(0)
@@ -167,7 +165,7 @@ func parse(raw *nats.Msg) (Message, error) {
 	if err != nil {
 		return Message{}, fmt.Errorf("%w: an answer without a time", ErrUnavailable)
 	}
-	return Message{Seq: seq, At: at, Subject: raw.Header.Get(jetstream.SubjectHeader), Data: raw.Data}, nil
+	return Message{Seq: seq, At: at, Subject: raw.Header.Get(jetstream.SubjectHeader), Data: raw.Data, header: raw.Header}, nil
 }
 
 // statusError is what an answer without a message means.

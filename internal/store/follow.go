@@ -6,20 +6,21 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 )
 
 const (
 	followBatch = 256
-	// followIdle is how long the engine keeps a consumer nobody asks for: one
-	// whose process was killed.
+	// followIdle is how long the engine keeps an unused consumer, for example that
+	// of a process that was killed.
 	followIdle = 2 * time.Minute
 )
 
-// Follow calls fn for every message from a sequence on, in order: first for
-// those that are there, then for those that come. It returns when ctx ends
-// (ctx.Err()), when fn fails, or nil when fn returns ErrStop. A restart of the
-// engine is a pause. From 0 = only what comes from now on.
+// Follow calls fn for every message from a sequence on, in order: first for the
+// stored ones, then for each new one. It returns when ctx ends (ctx.Err()), when fn
+// fails, or nil when fn returns ErrStop. A restart of the engine is a pause. From
+// 0 = only messages that are appended from now on.
 func (l *Log) Follow(ctx context.Context, from uint64, fn func(Message) error) error {
 	if from == 0 {
 		info, err := l.Info(ctx)
@@ -28,48 +29,63 @@ func (l *Log) Follow(ctx context.Context, from uint64, fn func(Message) error) e
 		}
 		from = info.Last + 1
 	}
+	f := follower{store: l.store, stream: l.name, next: from}
+	return f.run(ctx, fn)
+}
+
+// follower reads a stream and waits for new messages. One goroutine owns it.
+type follower struct {
+	store  *Store
+	stream string
+	filter string // subject, may have wildcards; "" = all
+	next   uint64 // sequence of the next message
+}
+
+// run calls fn for each message. It makes a new consumer whenever the engine lost
+// the one before, and continues behind the last message.
+func (f *follower) run(ctx context.Context, fn func(Message) error) error {
 	for pause := firstPause; ; pause = min(2*pause, longestPause) {
-		before := from
-		err := l.followOnce(ctx, &from, fn)
+		before := f.next
+		err := f.consume(ctx, fn)
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		if own, ok := errors.AsType[callbackError](err); ok {
-			return stopped(own.err)
+		if failed, ok := errors.AsType[callbackError](err); ok {
+			return stopped(failed.err)
 		}
 		if err := classify(err); err != nil && !transient(err) {
-			return fmt.Errorf("follow %s: %w", l.name, err)
+			return fmt.Errorf("follow %s: %w", f.stream, err)
 		}
-		if from != before {
+		if f.next != before {
 			pause = firstPause
 		}
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-l.store.closed:
-			return fmt.Errorf("follow %s: %w: it is closed", l.name, ErrUnavailable)
+		case <-f.store.closed:
+			return fmt.Errorf("follow %s: %w: it is closed", f.stream, ErrUnavailable)
 		case <-time.After(pause):
 		}
 	}
 }
 
-// callbackError keeps an error of the caller's from being classified as one of
-// the engine's.
+// callbackError marks an error of the callback, so that it is not classified as
+// one of the engine.
 type callbackError struct{ err error }
 
 func (e callbackError) Error() string { return e.err.Error() }
 func (e callbackError) Unwrap() error { return e.err }
 
-// followOnce follows with one consumer for as long as that works, and moves
-// *from past what fn has had.
-func (l *Log) followOnce(ctx context.Context, from *uint64, fn func(Message) error) error {
-	ctx, cancel := l.store.engine.alive(ctx)
+// consume follows with one consumer until that fails.
+func (f *follower) consume(ctx context.Context, fn func(Message) error) error {
+	ctx, cancel := f.store.engine.alive(ctx)
 	defer cancel()
 	create, created := context.WithTimeout(ctx, attemptLimit)
 	defer created()
-	consumer, err := l.store.engine.js.CreateConsumer(create, l.name, jetstream.ConsumerConfig{
+	consumer, err := f.store.engine.js.CreateConsumer(create, f.stream, jetstream.ConsumerConfig{
+		FilterSubject:     f.filter,
 		DeliverPolicy:     jetstream.DeliverByStartSequencePolicy,
-		OptStartSeq:       *from,
+		OptStartSeq:       f.next,
 		AckPolicy:         jetstream.AckNonePolicy,
 		InactiveThreshold: followIdle,
 		MemoryStorage:     true,
@@ -78,20 +94,20 @@ func (l *Log) followOnce(ctx context.Context, from *uint64, fn func(Message) err
 	if err != nil {
 		return err
 	}
-	defer l.dropConsumer(consumer.CachedInfo().Name)
+	defer f.dropConsumer(consumer.CachedInfo().Name)
 	for {
 		batch, err := consumer.Fetch(followBatch, jetstream.FetchContext(ctx))
 		if err != nil {
 			return err
 		}
-		if err := l.deliver(ctx, batch, from, fn); err != nil {
+		if err := f.deliver(ctx, batch, fn); err != nil {
 			return err
 		}
 	}
 }
 
-// deliver hands the messages of one fetch on.
-func (l *Log) deliver(ctx context.Context, batch jetstream.MessageBatch, from *uint64, fn func(Message) error) error {
+// deliver calls fn for the messages of one fetch.
+func (f *follower) deliver(ctx context.Context, batch jetstream.MessageBatch, fn func(Message) error) error {
 	for {
 		select {
 		case <-ctx.Done():
@@ -104,21 +120,25 @@ func (l *Log) deliver(ctx context.Context, batch jetstream.MessageBatch, from *u
 			if err != nil {
 				return err
 			}
-			seq := meta.Sequence.Stream
-			if seq < *from {
+			m := Message{
+				Seq: meta.Sequence.Stream, At: meta.Timestamp,
+				Subject: msg.Subject(), Data: msg.Data(), header: nats.Header(msg.Headers()),
+			}
+			if m.Seq < f.next {
 				continue
 			}
-			if err := fn(Message{Seq: seq, At: meta.Timestamp, Subject: msg.Subject(), Data: msg.Data()}); err != nil {
+			if err := fn(m); err != nil {
 				return callbackError{err}
 			}
-			*from = seq + 1
+			f.next = m.Seq + 1
 		}
 	}
 }
 
-// dropConsumer tidies up behind a follower; what it cannot reach goes by itself.
-func (l *Log) dropConsumer(name string) {
+// dropConsumer deletes a consumer. If that fails, the engine drops it after
+// followIdle.
+func (f *follower) dropConsumer(name string) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
-	_ = l.store.engine.js.DeleteConsumer(ctx, l.name, name)
+	_ = f.store.engine.js.DeleteConsumer(ctx, f.stream, name)
 }

@@ -35,6 +35,8 @@ type Message struct {
 	At      time.Time
 	Subject string
 	Data    []byte
+
+	header nats.Header
 }
 
 // Log is a stream of messages that are appended and read in order.
@@ -146,7 +148,7 @@ func (l *Log) Next(ctx context.Context, subject string, from uint64) (Message, e
 }
 
 func (l *Log) one(ctx context.Context, what string, q question) (Message, error) {
-	_, m, err := l.store.one(ctx, l.name, q)
+	m, err := l.store.one(ctx, l.name, q)
 	if err != nil {
 		return Message{}, fmt.Errorf("%s of %s: %w", what, l.name, err)
 	}
@@ -175,7 +177,7 @@ func (l *Log) Read(ctx context.Context, from ReadFrom, fn func(Message) error) e
 	} else if err := checkSubject(q.NextFor, true); err != nil {
 		return err
 	}
-	err := l.store.walk(ctx, l.name, q, func(_ *nats.Msg, m Message) error { return fn(m) })
+	err := l.store.walk(ctx, l.name, q, fn)
 	if err != nil {
 		return fmt.Errorf("read %s: %w", l.name, err)
 	}

@@ -98,9 +98,10 @@ type write struct {
 	subject string
 	header  nats.Header
 	data    []byte
-	id      string  // makes a second try harmless
-	after   *uint64 // sequence that the subject's last message must have, nil = any
-	again   bool    // the caller may have sent it before
+	id      string        // makes a second try harmless
+	after   *uint64       // sequence that the subject's last message must have, nil = any
+	again   bool          // the caller may have sent it before
+	ttl     time.Duration // of this message; 0 = that of the stream
 }
 
 // publish stores one message and returns its sequence once it is on disk.
@@ -111,6 +112,9 @@ func (s *Store) publish(ctx context.Context, w write) (uint64, error) {
 	options := []jetstream.PublishOpt{jetstream.WithMsgID(w.id), jetstream.WithRetryAttempts(0)}
 	if w.after != nil {
 		options = append(options, jetstream.WithExpectLastSequencePerSubject(*w.after))
+	}
+	if w.ttl > 0 {
+		options = append(options, jetstream.WithMsgTTL(w.ttl))
 	}
 	var seq uint64
 	again := w.again
@@ -149,9 +153,9 @@ func named(stream string) string {
 // the expected sequence before it looks at the id, so a write whose answer got
 // lost meets what it wrote itself. conflict is what to return when it is not.
 func (s *Store) written(ctx context.Context, w write, conflict error) (uint64, error) {
-	raw, m, err := s.one(ctx, w.stream, question{NextFor: w.subject, Seq: *w.after + 1})
+	m, err := s.one(ctx, w.stream, question{NextFor: w.subject, Seq: *w.after + 1})
 	switch {
-	case err == nil && raw.Header.Get(jetstream.MsgIDHeader) == w.id:
+	case err == nil && m.header.Get(jetstream.MsgIDHeader) == w.id:
 		return m.Seq, nil
 	case transient(err):
 		return 0, err

@@ -1,0 +1,203 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/caprouter/caprouter/internal/strictjson"
+)
+
+// TableConfig describes how a table stores its values.
+type TableConfig[T any] struct {
+	// Prefix begins the key of every row, for example "ticket.".
+	Prefix string
+	// Encode and Decode convert values; nil = strict JSON. What they reject is
+	// not written, or not read.
+	Encode func(key string, value *T) ([]byte, error)
+	Decode func(key string, data []byte) (*T, error)
+	// TTL returns how long a value stays after it was written, at least 1 s; 0 =
+	// for the bucket's MaxAge. Nil = no value has a TTL. Every write renews it.
+	// The bucket needs KeyTTL.
+	TTL func(*T) time.Duration
+}
+
+// Table holds values of one type under the keys of a bucket that have one prefix.
+// Several tables may share a bucket. Its methods may be called from any goroutine.
+type Table[T any] struct {
+	bucket *Bucket
+	cfg    TableConfig[T]
+}
+
+// Row is a key with its current value. The caller may change the value: the table
+// keeps no reference to it.
+type Row[T any] struct {
+	Key      string // without the table's prefix
+	Value    *T
+	Revision uint64    // grows with each write to the bucket
+	At       time.Time // when it was written; zero for a row that this call wrote
+}
+
+// NewTable returns the table of the bucket's keys with the prefix.
+func NewTable[T any](b *Bucket, cfg TableConfig[T]) *Table[T] {
+	if cfg.Encode == nil {
+		cfg.Encode = func(_ string, value *T) ([]byte, error) { return strictjson.Marshal(value) }
+	}
+	if cfg.Decode == nil {
+		cfg.Decode = func(_ string, data []byte) (*T, error) {
+			value := new(T)
+			return value, strictjson.Unmarshal(data, value)
+		}
+	}
+	return &Table[T]{bucket: b, cfg: cfg}
+}
+
+// Get reads a row. ErrNotFound.
+func (t *Table[T]) Get(ctx context.Context, key string) (Row[T], error) {
+	entry, err := t.bucket.Get(ctx, t.cfg.Prefix+key)
+	if err != nil {
+		return Row[T]{}, err
+	}
+	return t.row(&entry)
+}
+
+func (t *Table[T]) row(e *Entry) (Row[T], error) {
+	r := Row[T]{Key: e.Key[len(t.cfg.Prefix):], Revision: e.Revision, At: e.At}
+	var err error
+	if r.Value, err = t.cfg.Decode(r.Key, e.Value); err != nil {
+		r.Value = nil
+		return r, fmt.Errorf("decode %s/%s: %w", t.bucket.name, e.Key, err)
+	}
+	return r, nil
+}
+
+// Create writes a row whose key does not exist, and returns its revision.
+// ErrExists.
+func (t *Table[T]) Create(ctx context.Context, key string, value *T) (uint64, error) {
+	data, err := t.cfg.Encode(key, value)
+	if err == nil {
+		var revision uint64
+		if revision, err = t.bucket.create(ctx, t.cfg.Prefix+key, data, t.ttl(value)); err == nil {
+			return revision, nil
+		}
+	}
+	return 0, t.wrap("create", key, err)
+}
+
+func (t *Table[T]) ttl(value *T) time.Duration {
+	if t.cfg.TTL == nil {
+		return 0
+	}
+	return t.cfg.TTL(value)
+}
+
+func (t *Table[T]) wrap(operation, key string, err error) error {
+	return fmt.Errorf("%s %s/%s%s: %w", operation, t.bucket.name, t.cfg.Prefix, key, err)
+}
+
+// maxUpdates bounds how often Update tries again after a lost race.
+const maxUpdates = 256
+
+// Update changes a row by optimistic concurrency control: it reads the row, calls
+// change with the value, and writes the result if no other write came in between.
+// If one did, it begins again, so change may be called several times. After 256
+// lost races it returns ErrConflict.
+//
+// If change returns an error, Update writes nothing and returns this error with the
+// row as stored. If change leaves the value as it was, Update writes nothing, unless
+// the table has a TTL to renew. After any other error it is not known whether the
+// change was written, except for ErrFull and ErrConflict. ErrNotFound.
+func (t *Table[T]) Update(ctx context.Context, key string, change func(*T) error) (Row[T], error) {
+	return t.update(ctx, key, change, false)
+}
+
+// Upsert is Update for a key that need not exist: change is then called with the
+// zero value.
+func (t *Table[T]) Upsert(ctx context.Context, key string, change func(*T) error) (Row[T], error) {
+	return t.update(ctx, key, change, true)
+}
+
+func (t *Table[T]) update(ctx context.Context, key string, change func(*T) error, upsert bool) (Row[T], error) {
+	for range maxUpdates {
+		entry, err := t.bucket.Get(ctx, t.cfg.Prefix+key)
+		row := Row[T]{Key: key, Value: new(T)}
+		switch {
+		case err == nil:
+			if row, err = t.row(&entry); err != nil {
+				return Row[T]{}, err
+			}
+		case !upsert || !errors.Is(err, ErrNotFound):
+			return Row[T]{}, err
+		}
+		if err := change(row.Value); err != nil {
+			return t.rejected(&entry, err)
+		}
+		data, err := t.cfg.Encode(key, row.Value)
+		switch {
+		case err != nil:
+			return Row[T]{}, t.wrap("update", key, err)
+		case entry.Revision == 0:
+			row.Revision, err = t.bucket.create(ctx, t.cfg.Prefix+key, data, t.ttl(row.Value))
+		case t.cfg.TTL == nil && bytes.Equal(data, entry.Value):
+			return row, nil
+		default:
+			row.Revision, err = t.bucket.update(ctx, t.cfg.Prefix+key, data, entry.Revision, t.ttl(row.Value))
+		}
+		switch {
+		case err == nil:
+			row.At = time.Time{}
+			return row, nil
+		case !errors.Is(err, ErrConflict) && !errors.Is(err, ErrExists):
+			return Row[T]{}, t.wrap("update", key, err)
+		}
+	}
+	return Row[T]{}, t.wrap("update", key, fmt.Errorf("%w %d times", ErrConflict, maxUpdates))
+}
+
+// rejected returns the row as stored, because change may have altered half of the
+// value before it failed.
+func (t *Table[T]) rejected(e *Entry, err error) (Row[T], error) {
+	if e.Revision == 0 {
+		return Row[T]{}, err
+	}
+	if row, decodeErr := t.row(e); decodeErr == nil {
+		return row, err
+	}
+	return Row[T]{}, err
+}
+
+// Delete removes a row. It is no error if it does not exist.
+func (t *Table[T]) Delete(ctx context.Context, key string) error {
+	return t.bucket.Delete(ctx, t.cfg.Prefix+key)
+}
+
+// Scan calls fn for every row, in the order of their revisions; see Bucket.Scan. A
+// row that cannot be decoded has no Value, and comes with the error. ErrStop from fn
+// ends the scan without an error.
+func (t *Table[T]) Scan(ctx context.Context, fn func(Row[T], error) error) error {
+	return t.bucket.Scan(ctx, t.cfg.Prefix, func(e Entry) error { return fn(t.row(&e)) })
+}
+
+// Keys returns the keys of all rows, in the order of their revisions.
+func (t *Table[T]) Keys(ctx context.Context) ([]string, error) {
+	var keys []string
+	err := t.bucket.Scan(ctx, t.cfg.Prefix, func(e Entry) error {
+		keys = append(keys, e.Key[len(t.cfg.Prefix):])
+		return nil
+	})
+	return keys, err
+}
+
+// Watch calls fn for every row, and then for every change, in order; see
+// Bucket.Watch. A row without a Value was deleted, has expired, or cannot be decoded:
+// then fn gets the error as well.
+func (t *Table[T]) Watch(ctx context.Context, fn func(Row[T], error) error) error {
+	return t.bucket.Watch(ctx, t.cfg.Prefix, func(c Change) error {
+		if c.Deleted {
+			return fn(Row[T]{Key: c.Key[len(t.cfg.Prefix):], Revision: c.Revision, At: c.At}, nil)
+		}
+		return fn(t.row(&c.Entry))
+	})
+}
