@@ -164,6 +164,16 @@ func (c *Caller) SamePrincipal(other *Caller) bool {
 	return c.Subject == other.Subject && c.Issuer == other.Issuer && c.Tenant == other.Tenant
 }
 
+// KeyParts are the parts of a store key for a name that the caller chose, so that
+// another principal that chooses the same name gets another key.
+func (c *Caller) KeyParts(name string) []string {
+	parts := []string{c.Tenant, c.Subject, name}
+	if c.Issuer != "" {
+		parts = append(parts, c.Issuer)
+	}
+	return parts
+}
+
 // SameTenant reports whether both are of one tenant. Those whose tokens name none
 // are so only where the same issuer vouches for them: issuers share no such tenant.
 func (c *Caller) SameTenant(other *Caller) bool {

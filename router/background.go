@@ -123,8 +123,8 @@ func (r *Router) newRecord(j *job) *requests.Record {
 		CreatedAt: now, Deadline: now.Add(r.timeout(j.req)),
 		State: requests.StateAccepted, Owner: r.keep.Owner, Epoch: 1,
 	}
-	if j.settled != nil {
-		rec.Pinned = &requests.PinnedClassification{Classification: j.settled.clf, Reason: j.settled.reason}
+	if j.pinned != nil {
+		rec.Pinned = (*requests.PinnedClassification)(j.pinned)
 	}
 	return rec
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/caprouter/caprouter/internal/execution"
 	"github.com/caprouter/caprouter/internal/redact"
 	"github.com/caprouter/caprouter/internal/requests"
+	"github.com/caprouter/caprouter/internal/session"
 	"github.com/caprouter/caprouter/matcher"
 	"github.com/caprouter/caprouter/router/plan"
 )
@@ -23,8 +24,8 @@ type job struct {
 	prompt  string          // masked
 	history []contract.Turn // masked: the request's, else the session's
 	locale  string          // masked: nobody has looked at what it holds
-	session session         // as it was when the request came; zero without one
-	settled *settled        // what the request is, where that needs no classifier
+	session session.Session // before the request; empty without one
+	pinned  *session.Pinned // nil if the request must be classified
 	only    string          // the one agent that may be a candidate; "" = any
 	clock   *clock
 
@@ -40,21 +41,13 @@ type job struct {
 	announced bool // the decision was told
 }
 
-// settled is a classification that was made before, or by the caller's choice.
-type settled struct {
-	clf    contract.Classification
-	reason string
-}
-
-// begin masks an accepted request and recalls what is remembered of it.
+// begin masks an accepted request and loads its session.
 func (r *Router) begin(ctx context.Context, view *View, req *contract.Request, caller *contract.Caller) (*job, error) {
 	j := r.newJob(view, req, caller)
 	j.only = restriction(req)
-	if req.SessionID != "" {
-		j.session = r.recall(ctx, sessionKey(req, caller))
-	}
+	j.session = r.sessions.Load(ctx, j.sessionKey())
 	j.mask()
-	if err := r.settle(ctx, j); err != nil {
+	if err := r.pin(ctx, j); err != nil {
 		return nil, err
 	}
 	j.clock.lap("mask")
@@ -70,9 +63,9 @@ func (r *Router) newJob(view *View, req *contract.Request, caller *contract.Call
 func (j *job) mask() {
 	turns := j.req.History
 	if len(turns) == 0 {
-		turns = j.session.said()
+		turns = j.session.History()
 	}
-	turns = turns[max(0, len(turns)-maxTurns):] // no model is shown more
+	turns = turns[max(0, len(turns)-session.MaxTurns):] // no model is shown more
 	j.history = make([]contract.Turn, len(turns))
 	for i, turn := range turns {
 		j.history[i] = contract.Turn{Role: turn.Role, Content: j.masking.MaskText(turn.Content)}
@@ -81,14 +74,20 @@ func (j *job) mask() {
 	j.locale = j.masking.MaskText(j.req.Metadata.Locale)
 }
 
-// settle finds out whether the request needs a classifier at all: not when the
-// caller chose a reading, nor when the session says what comes next.
-func (r *Router) settle(ctx context.Context, j *job) error {
+// pin finds a classification for the request that makes the classifier
+// unnecessary: the reading that the caller chose, or one of its session.
+func (r *Router) pin(ctx context.Context, j *job) (err error) {
 	if j.req.Clarification != nil {
-		return r.settleByChoice(ctx, j)
+		j.pinned, err = r.questions.Choose(ctx, j.caller, j.req.Clarification)
+		return err
 	}
-	if j.req.SessionID != "" {
-		r.settleBySession(j)
+	next := session.Next{
+		Trigger: r.cfg.SessionTrigger, Prompt: j.prompt, OnlyAgent: j.only,
+		MayUse: func(agentID string) bool { return j.view.Registry.Agent(agentID) != nil && j.caller.MayUse(agentID) },
+	}
+	var agent string
+	if j.pinned, agent = j.session.Pin(next); agent != "" {
+		j.only = agent
 	}
 	return nil
 }
@@ -97,6 +96,34 @@ func (r *Router) settle(ctx context.Context, j *job) error {
 func (j *job) accepted() *execution.Request {
 	return &execution.Request{
 		Request: j.req, Caller: j.caller, Masking: j.masking, Prompt: j.prompt, Locale: j.locale, Turns: j.history, Only: j.only,
+	}
+}
+
+// sessionKey is the key of the request's session, "" without one.
+func (j *job) sessionKey() string { return session.Key(j.caller, j.req.SessionID) }
+
+// updateSession stores what the next request of the session needs.
+func (r *Router) updateSession(ctx context.Context, j *job, resp *contract.Response, p *plan.Plan, outcomes []plan.Outcome) {
+	key := j.sessionKey()
+	if key == "" || j.dryRun() {
+		return
+	}
+	ended := &session.Ended{
+		RequestID: resp.RequestID, Prompt: j.prompt, Response: resp, MaskText: j.masking.MaskText, Pinned: j.pinned,
+		Tasks: make([]session.Task, len(outcomes)),
+	}
+	if len(p.Parts) > 0 {
+		ended.Classification = &p.Decision.Classification
+	}
+	for i := range outcomes {
+		ended.Tasks[i] = session.Task{
+			AgentID: outcomes[i].Report.AgentID, Intent: p.Parts[i].Intent, Domains: p.Parts[i].Domains, Result: outcomes[i].Result,
+		}
+	}
+	ctx, cancel := j.closing(ctx)
+	defer cancel()
+	if err := r.sessions.Update(ctx, key, func(s session.Session) session.Session { return s.After(ended) }); err != nil {
+		r.cfg.Logger.WarnContext(ctx, "cannot store session", "request_id", resp.RequestID, "err", err)
 	}
 }
 
@@ -137,15 +164,6 @@ func partitionOf(caller *contract.Caller) string {
 		return "tenant " + caller.Tenant
 	}
 	return "issuer " + caller.Issuer
-}
-
-// now is the classification as it goes into the decision. No model and no
-// words were asked for it now: it is as old as what it repeats.
-func (s *settled) now() contract.Classification {
-	clf := s.clf
-	clf.Source, clf.Reason = contract.SourcePinned, s.reason
-	clf.LatencyMS, clf.ModelUse, clf.Alternatives = 0, nil, nil
-	return clf
 }
 
 // restriction is the one agent the caller wants, "" for any.

@@ -123,7 +123,7 @@ func (r *Router) conclude(ctx context.Context, j *job, resp *contract.Response, 
 			return nil, err // nothing was done: the caller may try again
 		}
 	}
-	r.remember(ctx, j, resp, p, runs)
+	r.updateSession(ctx, j, resp, p, runs)
 	r.record(ctx, j, resp)
 	return resp, nil
 }

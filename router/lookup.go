@@ -13,6 +13,7 @@ import (
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/audit"
 	"github.com/caprouter/caprouter/internal/requests"
+	"github.com/caprouter/caprouter/internal/session"
 	"github.com/caprouter/caprouter/internal/store"
 	"github.com/caprouter/caprouter/internal/strictjson"
 	"github.com/caprouter/caprouter/internal/visibility"
@@ -244,10 +245,9 @@ func (r *Router) Erase(ctx context.Context, id string, caller *contract.Caller) 
 			r.cfg.Logger.ErrorContext(ctx, "erase", "request_id", id, "what", what, "err", err)
 		}
 	}
-	if r.keep.Sessions != nil { // first: the audit log knows which session it was
-		note("clarification", r.keep.Sessions.Delete(ctx, questionKey(id)))
-		note("session", r.forgetTurns(ctx, f.sessionKey(), id))
-	}
+	// First, because the audit log contains the key of the session.
+	note("clarification", r.questions.Erase(ctx, id))
+	note("session", r.sessions.EraseTurns(ctx, f.sessionKey(), id))
 	if r.keep.Trail != nil && len(troubles) == 0 {
 		_, err := r.keep.Trail.Erase(ctx, id, nameOf(caller))
 		note("audit log", err)
@@ -279,23 +279,11 @@ func nameOf(caller *contract.Caller) string {
 // knows it any more.
 func (f *found) sessionKey() string {
 	if f.record != nil {
-		j := job{req: &f.record.Request, caller: &f.record.Caller}
-		return j.sessionKey()
+		return session.Key(&f.record.Caller, f.record.Request.SessionID)
 	}
 	var c content
 	if f.outcome == nil || f.outcome.Content == nil || strictjson.Unmarshal(f.outcome.Content, &c) != nil {
 		return ""
 	}
 	return c.Session
-}
-
-// forgetTurns drops what was said in a request from its session.
-func (r *Router) forgetTurns(ctx context.Context, key, requestID string) error {
-	if key == "" {
-		return nil
-	}
-	if _, err := r.keep.Sessions.Get(ctx, key); errors.Is(err, store.ErrNotFound) {
-		return nil
-	}
-	return r.change(ctx, key, func(s session) session { return s.without(requestID) })
 }

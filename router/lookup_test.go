@@ -10,6 +10,7 @@ import (
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/dispatch"
 	"github.com/caprouter/caprouter/internal/audit"
+	"github.com/caprouter/caprouter/internal/session"
 	"github.com/caprouter/caprouter/internal/store"
 	"github.com/caprouter/caprouter/router"
 )
@@ -161,7 +162,7 @@ func TestSessionsOutliveTheProcess(t *testing.T) {
 	got, err := h.Handle(t.Context(), ask(in, func(r *contract.Request) {
 		r.Clarification = &contract.ClarificationChoice{RequestID: asked.RequestID, OptionID: asked.Data.Options[0].ID}
 	}), anybody)
-	if err != nil || got.Decision.Classification.Reason != router.ReasonClarified {
+	if err != nil || got.Decision.Classification.Reason != session.ReasonClarified {
 		t.Errorf("got %+v, %v, want the caller's choice to count", got, err)
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/caprouter/caprouter/internal/execution"
 	"github.com/caprouter/caprouter/internal/redact"
 	"github.com/caprouter/caprouter/internal/run"
+	"github.com/caprouter/caprouter/internal/session"
 	"github.com/caprouter/caprouter/internal/telemetry"
 )
 
@@ -80,7 +81,15 @@ func New(cfg Config, c Classifier, d execution.Dispatcher) (*Router, error) {
 		results = &execution.StoredResults{Book: cfg.Keeping.Book, Logger: cfg.Logger}
 	}
 	callbacks := execution.NewCallbacks(results)
+	var sessions interface {
+		session.Bucket
+		session.QuestionBucket
+	} = session.NoBucket{}
+	if cfg.Keeping.Sessions != nil {
+		sessions = cfg.Keeping.Sessions
+	}
 	return &Router{
+		sessions: session.NewStore(sessions, cfg.Logger), questions: session.NewQuestions(sessions, cfg.Logger),
 		cfg: cfg, keep: cfg.Keeping, classifier: c, dispatcher: d, redactor: cfg.Redactor,
 		active: newActive(), callbacks: callbacks, executor: execution.New(d, callbacks, cfg.NewID, cfg.Now),
 		limiter: execution.NewConcurrencyLimiter(maxAtWork), group: run.New(context.Background()), started: cfg.Now(),

@@ -23,7 +23,7 @@ type claimed struct {
 // keyOf names the key in the store. Callers choose their keys, so the caller is
 // part of the name.
 func keyOf(caller *contract.Caller, key string) string {
-	return "key." + fingerprintOf(caller, key)
+	return "key." + store.HashKey(caller.KeyParts(key)...)
 }
 
 // claim makes the key of a request stand for it. Of those who send the same key

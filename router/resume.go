@@ -10,6 +10,7 @@ import (
 	"github.com/caprouter/caprouter/internal/execution"
 	"github.com/caprouter/caprouter/internal/requests"
 	"github.com/caprouter/caprouter/internal/run"
+	"github.com/caprouter/caprouter/internal/session"
 	"github.com/caprouter/caprouter/internal/store"
 	"github.com/caprouter/caprouter/internal/strictjson"
 	"github.com/caprouter/caprouter/router/plan"
@@ -204,12 +205,10 @@ func (r *Router) rejoin(rec *requests.Record) *job {
 	j := r.newJob(view, &rec.Request, &rec.Caller)
 	j.clock.start = rec.CreatedAt
 	j.only = rec.OnlyAgent
-	for _, turn := range rec.History {
-		j.session.Turns = append(j.session.Turns, sessionTurn{Turn: turn})
-	}
+	j.session = session.FromHistory(rec.History)
 	j.mask()
 	if rec.Pinned != nil {
-		j.settled = &settled{clf: rec.Pinned.Classification, reason: rec.Pinned.Reason}
+		j.pinned = (*session.Pinned)(rec.Pinned)
 	}
 	if rec.Decision != nil {
 		j.plan, j.before = plan.Restore(rec, view.Registry), rec.Tasks

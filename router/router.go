@@ -12,6 +12,7 @@ import (
 	"github.com/caprouter/caprouter/internal/execution"
 	"github.com/caprouter/caprouter/internal/redact"
 	"github.com/caprouter/caprouter/internal/run"
+	"github.com/caprouter/caprouter/internal/session"
 	"github.com/caprouter/caprouter/router/plan"
 )
 
@@ -24,6 +25,8 @@ type Router struct {
 	classifier Classifier
 	dispatcher execution.Dispatcher
 	redactor   *redact.Redactor
+	sessions   *session.Store
+	questions  *session.Questions
 	active     *active // requests being worked on
 	callbacks  *execution.Callbacks
 	executor   *execution.Executor
@@ -141,16 +144,16 @@ func (r *Router) makePlan(j *job, c contract.Classification) *plan.Plan {
 	return plan.New(&plan.Input{
 		Registry: j.view.Registry, Index: j.view.Index, Live: j.live(),
 		Caller: j.caller, Prompt: j.prompt, PromptBytes: len(j.req.Content.Prompt), Only: j.only,
-		DataClasses: j.masking.Kinds(), AlreadyAsked: j.session.Asked,
+		DataClasses: j.masking.Kinds(), AlreadyAsked: j.session.AskedCaller,
 		Classification: c, DecisionID: r.cfg.NewID(), Now: j.clock.now(),
 	})
 }
 
-// understand says what the request is: what is settled already, else what the
-// classifier proposes.
+// understand returns the pinned classification, or else what the classifier
+// proposes.
 func (r *Router) understand(ctx context.Context, j *job) contract.Classification {
-	if j.settled != nil {
-		return j.settled.now()
+	if j.pinned != nil {
+		return j.pinned.Current()
 	}
 	return r.classifier.Classify(ctx, j.classifierInput())
 }

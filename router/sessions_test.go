@@ -9,9 +9,9 @@ import (
 	"github.com/caprouter/caprouter/router"
 )
 
-// TestAnAgentThatIsGoneWaitsForNothing: the session's next request is classified
+// TestRouter_IgnoresNeedsInputOfRemovedAgent: the session's next request is classified
 // as any other, and no error speaks of an agent_id the caller never sent.
-func TestAnAgentThatIsGoneWaitsForNothing(t *testing.T) {
+func TestRouter_IgnoresNeedsInputOfRemovedAgent(t *testing.T) {
 	const both = "clients:\n" +
 		"  asker: {match: {intent: [cost], domains: [azure]}}\n" +
 		"  reviewer: {match: {intent: [review], domains: [python]}}\n"

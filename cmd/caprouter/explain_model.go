@@ -10,7 +10,7 @@ import (
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/fallback"
 	"github.com/caprouter/caprouter/internal/llm"
-	"github.com/caprouter/caprouter/router"
+	"github.com/caprouter/caprouter/internal/session"
 )
 
 // replyWidth is how many columns of a model's reply are shown.
@@ -149,11 +149,11 @@ func reasonText(reason string) string {
 		return "there is no agent to classify for"
 	case classifier.ReasonTooManyParts:
 		return "the text asks for more things than a request may have, and the surest of them count"
-	case router.ReasonClarified:
+	case session.ReasonClarified:
 		return "the caller has chosen this reading"
-	case router.ReasonNeedsInput:
+	case session.ReasonNeedsInput:
 		return "the agent of the turn before has asked for this one"
-	case router.ReasonSession:
+	case session.ReasonSession:
 		return "the session's reading holds, as session.classify_trigger says"
 	}
 	return ""

@@ -9,7 +9,7 @@ import (
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/fallback"
 	"github.com/caprouter/caprouter/internal/llm"
-	"github.com/caprouter/caprouter/router"
+	"github.com/caprouter/caprouter/internal/session"
 )
 
 // someBase is the URL of a router that was asked.
@@ -54,7 +54,7 @@ func TestPrintModel(t *testing.T) {
 func TestEveryReasonIsExplained(t *testing.T) {
 	known := slices.Concat(llm.Reasons(), []string{
 		classifier.ReasonEmptyRegistry, classifier.ReasonTooManyParts,
-		router.ReasonClarified, router.ReasonNeedsInput, router.ReasonSession,
+		session.ReasonClarified, session.ReasonNeedsInput, session.ReasonSession,
 	})
 	seen := map[string]string{}
 	for _, reason := range known {
@@ -196,7 +196,7 @@ func cacheHit() contract.Classification {
 }
 
 func pinned() contract.Classification {
-	return contract.Classification{Confidence: 1, Source: contract.SourcePinned, Reason: router.ReasonClarified, LatencyMS: 0.003}
+	return contract.Classification{Confidence: 1, Source: contract.SourcePinned, Reason: session.ReasonClarified, LatencyMS: 0.003}
 }
 
 func clarification() *contract.Response {

@@ -7,8 +7,8 @@ import (
 	"os"
 	"time"
 
+	"github.com/caprouter/caprouter/internal/session"
 	"github.com/caprouter/caprouter/internal/strictyaml"
-	"github.com/caprouter/caprouter/router"
 )
 
 // The files that are used when no other is named. Both may be absent: then the
@@ -75,7 +75,7 @@ func DefaultConfig() Config {
 		Store:      defaultStore(),
 		Audit:      AuditConfig{Required: true},
 		Redact:     RedactConfig{Kinds: Words{kindsDefault}, Allow: []string{}},
-		Session:    SessionConfig{TTLS: 600, ClassifyTrigger: router.EveryRequest},
+		Session:    SessionConfig{TTLS: 600, ClassifyTrigger: session.EveryRequest},
 		Telemetry:  TelemetryConfig{LogLevel: "info"},
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/caprouter/caprouter/classifier"
 	"github.com/caprouter/caprouter/internal/llm"
 	"github.com/caprouter/caprouter/internal/redact"
-	"github.com/caprouter/caprouter/router"
+	"github.com/caprouter/caprouter/internal/session"
 )
 
 // ClassifierConfig selects how a request is understood.
@@ -190,7 +190,7 @@ type SessionConfig struct {
 func (c *SessionConfig) validate() error {
 	return errors.Join(
 		inRange("session.ttl_s", c.TTLS, 1, 86_400),
-		oneOf("session.classify_trigger", c.ClassifyTrigger, router.EveryRequest, router.UserTurn, router.NewSession),
+		oneOf("session.classify_trigger", c.ClassifyTrigger, session.EveryRequest, session.UserTurn, session.NewSession),
 	)
 }
 

@@ -77,6 +77,7 @@ func levels() []level {
 		{"what follows from a decision", []row{
 			{pkg: "fallback", why: "answers from the matcher's near misses"},
 			{pkg: "dispatch", why: "tasks to agents; owns the live state the matcher reads"},
+			{pkg: "internal/session", why: "stores what the next request of a session needs"},
 		}},
 		{"what nobody could do", []row{
 			{pkg: "internal/tickets", why: "gathers unmet requests; words them with fallback, tells them apart with lexical"},

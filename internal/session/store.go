@@ -1,0 +1,125 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/store"
+	"github.com/caprouter/caprouter/internal/strictjson"
+)
+
+// Bucket stores sessions. *store.Bucket implements it.
+type Bucket interface {
+	Get(ctx context.Context, key string) (store.Entry, error)
+	Create(ctx context.Context, key string, value []byte) (revision uint64, err error)
+	Update(ctx context.Context, key string, value []byte, revision uint64) (newRevision uint64, err error)
+}
+
+// Store loads and updates sessions. It is safe for concurrent use.
+type Store struct {
+	bucket Bucket
+	logger *slog.Logger
+}
+
+// NewStore returns a store of sessions in the bucket, whose age limit is that of
+// the sessions.
+func NewStore(bucket Bucket, logger *slog.Logger) *Store {
+	return &Store{bucket: bucket, logger: logger}
+}
+
+// Key returns the store key of a session, or "" without a session id. Callers
+// choose the ids, so the caller is part of the key.
+func Key(caller *contract.Caller, sessionID string) string {
+	if sessionID == "" {
+		return ""
+	}
+	return "session." + store.HashKey(caller.KeyParts(sessionID)...)
+}
+
+// Load returns the session, which is empty if it is unknown or cannot be read.
+func (s *Store) Load(ctx context.Context, key string) Session {
+	if key == "" {
+		return Session{}
+	}
+	var loaded Session
+	entry, err := s.bucket.Get(ctx, key)
+	if err == nil {
+		err = strictjson.Unmarshal(entry.Value, &loaded)
+	}
+	if err != nil {
+		if !errors.Is(err, store.ErrNotFound) {
+			s.logger.WarnContext(ctx, "cannot read session", "err", err)
+		}
+		return Session{}
+	}
+	return loaded
+}
+
+// maxUpdateAttempts bounds the attempts to update a session while other requests
+// update it too.
+const maxUpdateAttempts = 16
+
+// Update replaces the session by optimistic concurrency: requests of one session
+// that end at the same time each add their turn. The function may be called more
+// than once.
+func (s *Store) Update(ctx context.Context, key string, update func(Session) Session) error {
+	for range maxUpdateAttempts {
+		var current Session
+		entry, err := s.bucket.Get(ctx, key)
+		switch {
+		case err == nil:
+			if err := strictjson.Unmarshal(entry.Value, &current); err != nil {
+				current = Session{} // written by another version: begin anew
+			}
+		case !errors.Is(err, store.ErrNotFound):
+			return err
+		}
+		value, err := strictjson.Marshal(update(current))
+		if err != nil {
+			return err
+		}
+		if entry.Revision == 0 {
+			_, err = s.bucket.Create(ctx, key, value)
+		} else {
+			_, err = s.bucket.Update(ctx, key, value, entry.Revision)
+		}
+		if !errors.Is(err, store.ErrExists) && !errors.Is(err, store.ErrConflict) {
+			return err
+		}
+	}
+	return store.ErrConflict
+}
+
+// EraseTurns removes the turns of a request from its session.
+func (s *Store) EraseTurns(ctx context.Context, key, requestID string) error {
+	if key == "" {
+		return nil
+	}
+	if _, err := s.bucket.Get(ctx, key); errors.Is(err, store.ErrNotFound) {
+		return nil
+	}
+	return s.Update(ctx, key, func(current Session) Session { return current.Without(requestID) })
+}
+
+// NoBucket is for a router without a store: it discards what is written, so every
+// session is new and no clarification can be answered.
+type NoBucket struct{}
+
+// Get returns store.ErrNotFound.
+func (NoBucket) Get(context.Context, string) (store.Entry, error) {
+	return store.Entry{}, store.ErrNotFound
+}
+
+// Create discards the value.
+func (NoBucket) Create(context.Context, string, []byte) (uint64, error) { return 1, nil }
+
+// Update discards the value.
+func (NoBucket) Update(context.Context, string, []byte, uint64) (uint64, error) { return 1, nil }
+
+// Put discards the value.
+func (NoBucket) Put(context.Context, string, []byte) (uint64, error) { return 1, nil }
+
+// Delete does nothing.
+func (NoBucket) Delete(context.Context, string) error { return nil }
