@@ -75,7 +75,7 @@ func TestNaughtyStrings(t *testing.T) {
 			continue
 		}
 		taken++
-		if got := snapshot.Agents[0]; got.Keywords[0] != s || got.Examples["x"][0] != s || got.Match.Domains[0] != s {
+		if got := snapshot.Catalogue.Agents[0]; got.Keywords[0] != s || got.Examples["x"][0] != s || got.Match.Domains[0] != s {
 			t.Errorf("got %q, %q and %q, want %q", got.Keywords[0], got.Examples["x"][0], got.Match.Domains[0], s)
 		}
 		urlTrouble(s)

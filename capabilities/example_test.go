@@ -18,7 +18,7 @@ clients:
 		fmt.Println(err)
 		return
 	}
-	fmt.Println(s.Agent("quality_agent").Match.Intent, s.Routing.ConfidenceThreshold)
+	fmt.Println(s.Catalogue.Agent("quality_agent").Match.Intent, s.Catalogue.Routing.ConfidenceThreshold)
 	// Output: [code_review] 0.65
 }
 

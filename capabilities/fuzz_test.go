@@ -49,8 +49,8 @@ func FuzzParse(f *testing.F) {
 		if diff := cmp.Diff(s, again); diff != "" {
 			t.Fatalf("parsed twice (-first +second):\n%s", diff)
 		}
-		for i, a := range s.Agents {
-			if !contract.ValidAgentID(a.ID) || s.Agent(a.ID) != a || len(a.Match.Intent) == 0 {
+		for i, a := range s.Catalogue.Agents {
+			if !contract.ValidAgentID(a.ID) || s.Catalogue.Agent(a.ID) != a || s.Fleet.Agent(a.ID) == nil || len(a.Match.Intent) == 0 {
 				t.Fatalf("agent %d is not sound: %+v", i, a)
 			}
 		}
@@ -92,10 +92,10 @@ func TestParseRoundTrip(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s\n%v", data, err)
 		}
-		if len(s.Agents) != len(clients) {
-			t.Fatalf("got %d agents, want %d", len(s.Agents), len(clients))
+		if len(s.Catalogue.Agents) != len(clients) {
+			t.Fatalf("got %d agents, want %d", len(s.Catalogue.Agents), len(clients))
 		}
-		for _, got := range s.Agents {
+		for _, got := range s.Entries() {
 			want := clients[got.ID]
 			want.ID = got.ID
 			if diff := cmp.Diff(want, got); diff != "" {

@@ -71,7 +71,10 @@ func rules() []struct {
 // Lint looks for what is legal but probably wrong. The findings are the same,
 // and in the same order, for the same content.
 func Lint(s *Snapshot) []Finding {
-	l := linter{Snapshot: s, threshold: s.Routing.ThresholdHundredths(), domains: map[string]map[string]bool{}}
+	l := linter{
+		Catalogue: s.Catalogue, Agents: s.Entries(), threshold: s.Catalogue.Routing.ThresholdHundredths(),
+		domains: map[string]map[string]bool{},
+	}
 	var all []Finding
 	for _, r := range rules() {
 		l.found = nil
@@ -89,8 +92,9 @@ func Lint(s *Snapshot) []Finding {
 
 // linter runs the rules over one snapshot.
 type linter struct {
-	*Snapshot
-	threshold int // hundredths
+	*Catalogue
+	Agents    []*contract.RegistryEntry // complete entries, in place of the catalogue's
+	threshold int                       // hundredths
 	found     []Finding
 	domains   map[string]map[string]bool // by agent; see domainsOf
 }

@@ -65,18 +65,20 @@ func (l *loader) load() (*Snapshot, error) {
 		l.read = sum
 		return nil, l.fail(err)
 	}
-	if s.Version == l.version { // other comments, other layout
+	if identityOf(s) == l.version { // other comments, other layout
 		l.applied = sum
 		return nil, l.fail(nil)
 	}
 	if err := l.apply(s); err != nil {
 		// The file is not to blame, so the next look tries it again.
 		l.mark, l.read = mark{}, checksum{}
-		return nil, l.fail(fmt.Errorf("apply the registry %s: %w", s.Version, err))
+		return nil, l.fail(fmt.Errorf("apply the registry %s: %w", s.Catalogue.Version, err))
 	}
-	l.applied, l.version = sum, s.Version
+	l.applied, l.version = sum, identityOf(s)
 	return s, l.fail(nil)
 }
+
+func identityOf(s *Snapshot) string { return s.Catalogue.Version + s.Fleet.Revision }
 
 // fail keeps what is wrong with the file, nil for nothing, and returns it.
 func (l *loader) fail(err error) error {

@@ -5,10 +5,13 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/strictyaml"
@@ -26,7 +29,7 @@ func parseFile(t *testing.T, name string) *Snapshot {
 // The file of the source document, with none of our additions (003 §1).
 func TestLoadSource(t *testing.T) {
 	got := parseFile(t, "source.yaml")
-	want := &Snapshot{
+	wantContent(t, got, &Definition{
 		Agents: []*contract.RegistryEntry{
 			{ID: "billing_agent", Match: contract.Match{Intent: []string{"cost_analysis"}, Domains: []string{"azure", "databricks"}}},
 			{
@@ -39,23 +42,38 @@ func TestLoadSource(t *testing.T) {
 			},
 			{ID: "rag_agent", Match: contract.Match{Intent: []string{"retrieval_qa", "doc_answering"}, Domains: []string{"kb_internal", "docs"}}},
 		},
-		Intents:  []string{"code_review", "cost_analysis", "databricks_review", "doc_answering", "retrieval_qa", "serverless_review"},
-		Domains:  []string{"azure", "databricks", "docs", "kb_internal", "python", "semaforo"},
 		Routing:  Routing{ConfidenceThreshold: 0.65, AmbiguityThreshold: 0.1, TopK: 2, ConflictPolicy: "prefer_specific", AutoSplitIfConflict: true},
 		Fallback: Fallback{Policy: "auto", MaxTokens: 600, Language: "auto"},
-		Version:  got.Version,
+	})
+	wantLabels(t, got.Catalogue,
+		[]string{"code_review", "cost_analysis", "databricks_review", "doc_answering", "retrieval_qa", "serverless_review"},
+		[]string{"azure", "databricks", "docs", "kb_internal", "python", "semaforo"})
+	for _, hash := range []string{got.Catalogue.Version, got.Fleet.Revision} {
+		if got, want := len(hash), len("sha256:")+64; got != want {
+			t.Errorf("got a hash of %d characters, want %d", got, want)
+		}
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("source.yaml (-want +got):\n%s", diff)
+}
+
+// wantContent compares a snapshot with the definition it should have come from.
+func wantContent(t *testing.T, s *Snapshot, want *Definition) {
+	t.Helper()
+	got := &Definition{Agents: s.Entries(), Routing: s.Catalogue.Routing, Fallback: s.Catalogue.Fallback, Grants: s.Fleet.Grants}
+	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
+		t.Errorf("content (-want +got):\n%s", diff)
 	}
-	if got, want := len(got.Version), len("sha256:")+64; got != want {
-		t.Errorf("got a version of %d characters, want %d", got, want)
+}
+
+func wantLabels(t *testing.T, c *Catalogue, intents, domains []string) {
+	t.Helper()
+	if !slices.Equal(c.Intents, intents) || !slices.Equal(c.Domains, domains) {
+		t.Errorf("got intents %q and domains %q, want %q and %q", c.Intents, c.Domains, intents, domains)
 	}
 }
 
 func TestLoadFull(t *testing.T) {
 	got := parseFile(t, "full.yaml")
-	want := &Snapshot{
+	wantContent(t, got, &Definition{
 		Agents: []*contract.RegistryEntry{
 			{
 				ID:       "billing_agent",
@@ -99,8 +117,6 @@ func TestLoadFull(t *testing.T) {
 				Priority: -3,
 			},
 		},
-		Intents: []string{"code_review", "cost_analysis", "databricks_review", "planning", "retrieval_qa", "serverless_review"},
-		Domains: []string{"azure", "databricks", "python", "semaforo"},
 		Routing: Routing{
 			ConfidenceThreshold: 0.65, MinConfidence: new(0.7), AmbiguityThreshold: 0.1, TopK: 2,
 			ConflictPolicy: "prefer_specific", AutoSplitIfConflict: true,
@@ -110,15 +126,16 @@ func TestLoadFull(t *testing.T) {
 			"billing_agent": {Intents: []string{"cost_analysis"}, Domains: []string{"azure", "databricks"}},
 			"other-agent":   {Intents: []string{"planning"}, Domains: []string{"*"}, Priority: 5, Requires: contract.Requires{Scopes: []string{"plan"}}},
 		},
-		Version: got.Version,
-		Warnings: []string{
-			"billing_agent is reached by protocol mcp, which is not served yet: every task for it fails",
-			"planner is reached by protocol orchestrator, which is not served yet: every task for it fails",
-			"rag_agent is reached by protocol pull, which is not served yet: every task for it fails",
-		},
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("full.yaml (-want +got):\n%s", diff)
+	})
+	wantLabels(t, got.Catalogue,
+		[]string{"code_review", "cost_analysis", "databricks_review", "planning", "retrieval_qa", "serverless_review"},
+		[]string{"azure", "databricks", "python", "semaforo"})
+	if diff := cmp.Diff([]string{
+		"billing_agent is reached by protocol mcp, which is not served yet: every task for it fails",
+		"planner is reached by protocol orchestrator, which is not served yet: every task for it fails",
+		"rag_agent is reached by protocol pull, which is not served yet: every task for it fails",
+	}, got.Fleet.Warnings); diff != "" {
+		t.Errorf("warnings (-want +got):\n%s", diff)
 	}
 }
 
@@ -127,9 +144,7 @@ func TestParseDefaults(t *testing.T) {
 	if err != nil {
 		t.Fatalf("an empty registry: got error %v, want none", err)
 	}
-	if len(s.Agents) != 0 || s.Routing != DefaultRouting() || s.Fallback != DefaultFallback() || s.Warnings != nil {
-		t.Errorf("an empty registry: got %+v, want no agents and the defaults", s)
-	}
+	wantContent(t, s, &Definition{Routing: DefaultRouting(), Fallback: DefaultFallback()})
 
 	s, err = Parse("f.yaml", []byte("clients: {}\nrouting: {auto_split_if_conflict: false, topk: 3}\nfallback: {language: pt-BR}\n"))
 	if err != nil {
@@ -137,9 +152,7 @@ func TestParseDefaults(t *testing.T) {
 	}
 	routing, fallback := DefaultRouting(), DefaultFallback()
 	routing.AutoSplitIfConflict, routing.TopK, fallback.Language = false, 3, "pt-BR"
-	if s.Routing != routing || s.Fallback != fallback {
-		t.Errorf("got %+v and %+v, want the defaults for what is not named: %+v and %+v", s.Routing, s.Fallback, routing, fallback)
-	}
+	wantContent(t, s, &Definition{Routing: routing, Fallback: fallback})
 }
 
 func TestParseTakesEveryPolicy(t *testing.T) {
@@ -148,23 +161,99 @@ func TestParseTakesEveryPolicy(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if s.Fallback.Policy != policy {
-			t.Errorf("got policy %s, want %s", s.Fallback.Policy, policy)
+		if got := s.Catalogue.Fallback.Policy; got != policy {
+			t.Errorf("got policy %s, want %s", got, policy)
 		}
 	}
 }
 
-func TestSnapshotAgent(t *testing.T) {
+func TestSnapshot_SplitsEveryKeyOfAnEntry(t *testing.T) {
 	s := parseFile(t, "full.yaml")
-	for _, a := range s.Agents {
-		if got := s.Agent(a.ID); got != a {
-			t.Errorf("Agent(%q) = %v, want its entry", a.ID, got)
+	for i, a := range s.Catalogue.Agents {
+		f := s.Fleet.Agents[i]
+		if s.Catalogue.Agent(a.ID) != a || s.Fleet.Agent(a.ID) != f {
+			t.Errorf("%s: Agent returns another entry", a.ID)
+		}
+		if a.Endpoint != (contract.Endpoint{}) || a.Health != (contract.Health{}) || a.MaxInFlight != 0 || a.Restore != nil || a.MCPCapabilities != nil {
+			t.Errorf("%s: the catalogue contains keys of the fleet: %+v", a.ID, a)
+		}
+		if f.Description != "" || f.Match.Intent != nil || f.Examples != nil || f.Keywords != nil || f.Priority != 0 {
+			t.Errorf("%s: the fleet contains keys of the catalogue: %+v", a.ID, f)
 		}
 	}
 	for _, id := range []string{"", "a", "nobody", "zzz", "quality_agent2"} {
-		if got := s.Agent(id); got != nil {
-			t.Errorf("Agent(%q) = %v, want nil", id, got)
+		if got := s.Entry(id); got != nil {
+			t.Errorf("Entry(%q) = %v, want nil", id, got)
 		}
+	}
+}
+
+// An entry whose every field is set survives the split: no key is in neither half.
+func TestSnapshot_EntryIsComplete(t *testing.T) {
+	want := &contract.RegistryEntry{}
+	v := reflect.ValueOf(want).Elem()
+	for i := range v.NumField() {
+		fillValue(v.Field(i))
+	}
+	s, err := NewSnapshot(&Definition{Agents: []*contract.RegistryEntry{want}})
+	must(t, err)
+	if diff := cmp.Diff(want, s.Entry(want.ID)); diff != "" {
+		t.Errorf("Entry (-want +got):\n%s", diff)
+	}
+}
+
+// fillValue sets a value to something that is not zero.
+func fillValue(v reflect.Value) {
+	switch v.Kind() {
+	case reflect.String:
+		v.SetString("x")
+	case reflect.Int:
+		v.SetInt(7)
+	case reflect.Bool:
+		v.SetBool(true)
+	case reflect.Slice:
+		v.Set(reflect.MakeSlice(v.Type(), 1, 1))
+		fillValue(v.Index(0))
+	case reflect.Map:
+		v.Set(reflect.MakeMap(v.Type()))
+		element := reflect.New(v.Type().Elem()).Elem()
+		fillValue(element)
+		v.SetMapIndex(reflect.ValueOf("x"), element)
+	case reflect.Struct:
+		for i := range v.NumField() {
+			fillValue(v.Field(i))
+		}
+	}
+}
+
+func TestNewSnapshot_RefusesAnIDTwice(t *testing.T) {
+	_, err := NewSnapshot(&Definition{Agents: []*contract.RegistryEntry{{ID: "a"}, {ID: "b"}, {ID: "a"}}})
+	if err == nil || err.Error() != "agent a is declared twice" {
+		t.Errorf("got error %v, want: agent a is declared twice", err)
+	}
+}
+
+func TestFleet_Extend(t *testing.T) {
+	fleet := func(url string, ids ...string) *Fleet {
+		d := &Definition{}
+		for _, id := range ids {
+			d.Agents = append(d.Agents, &contract.RegistryEntry{ID: id, Endpoint: contract.Endpoint{URL: url}})
+		}
+		s, err := NewSnapshot(d)
+		must(t, err)
+		return s.Fleet
+	}
+	old, next := fleet("old", "a", "b", "c"), fleet("next", "b", "d")
+	got := next.Extend(old)
+	var addresses []string
+	for _, a := range got.Agents {
+		addresses = append(addresses, a.ID+" "+a.Endpoint.URL)
+	}
+	if want := []string{"a old", "b next", "c old", "d next"}; !slices.Equal(addresses, want) || got.Revision != next.Revision {
+		t.Errorf("got %q with revision %s, want %q with %s", addresses, got.Revision, want, next.Revision)
+	}
+	if covers := fleet("next", "a", "b", "c"); covers.Extend(old) != covers {
+		t.Error("nothing is missing: got another fleet")
 	}
 }
 
@@ -193,7 +282,7 @@ func versionOf(t *testing.T, file string) string {
 	if err != nil {
 		t.Fatalf("%s: %v", file, err)
 	}
-	return s.Version
+	return s.Catalogue.Version
 }
 
 func TestVersionSaysWhatCounts(t *testing.T) {
@@ -230,7 +319,6 @@ clients:
 		"another threshold":  base + "routing: {confidence_threshold: 0.66}\n",
 		"a min_confidence":   base + "routing: {min_confidence: 0}\n",
 		"another policy":     base + "fallback: {policy: C}\n",
-		"a grant":            base + "grants: {a: {intents: [x], domains: [d]}}\n",
 		"order of the lists": strings.Replace(base, "[x, y]", "[y, x]", 1),
 	}
 	seen := map[string]string{want: "base"}
@@ -240,6 +328,50 @@ clients:
 			t.Errorf("%s: got the version of %s", name, before)
 		}
 		seen[got] = name
+	}
+}
+
+// A change of the fleet leaves the version of the catalogue as it is.
+func TestRevision_ChangesWithTheFleetOnly(t *testing.T) {
+	parse := func(file string) *Snapshot {
+		s, err := Parse("f.yaml", []byte(file))
+		must(t, err)
+		return s
+	}
+	first := parse(base)
+	seen := map[string]string{first.Fleet.Revision: "base"}
+	for name, key := range map[string]string{
+		"endpoint":         "endpoint: {protocol: http, url: 'http://127.0.0.1:1/'}",
+		"another endpoint": "endpoint: {protocol: http, url: 'http://127.0.0.1:2/'}",
+		"health":           "health: {interval_s: 5}",
+		"max_in_flight":    "max_in_flight: 3",
+		"restore":          "restore: none",
+		"mcp_capabilities": "mcp_capabilities: [x]",
+		"grants":           "",
+	} {
+		file := strings.Replace(base, "b: {match", "b: {"+key+", match", 1)
+		if key == "" {
+			file = base + "grants: {a: {intents: [x], domains: [d]}}\n"
+		}
+		s := parse(file)
+		if s.Catalogue.Version != first.Catalogue.Version {
+			t.Errorf("%s: the version of the catalogue changed", name)
+		}
+		if before, ok := seen[s.Fleet.Revision]; ok {
+			t.Errorf("%s: got the revision of %s", name, before)
+		}
+		seen[s.Fleet.Revision] = name
+	}
+	if s := parse(strings.Replace(base, "hello", "hallo", 1)); s.Fleet.Revision != first.Fleet.Revision {
+		t.Error("another example: the revision of the fleet changed")
+	}
+	d, err := ParseDefinition("f.yaml", []byte(base))
+	must(t, err)
+	d.Agents[0].Origin = contract.OriginRegistration
+	s, err := NewSnapshot(d)
+	must(t, err)
+	if before, ok := seen[s.Fleet.Revision]; ok || s.Catalogue.Version != first.Catalogue.Version {
+		t.Errorf("another origin: got the revision of %q, or another catalogue", before)
 	}
 }
 
@@ -282,7 +414,7 @@ func TestParseWarnsOfWhatIsNotServed(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []string{"a is reached by protocol pull, which is not served yet: every task for it fails"}
-	if diff := cmp.Diff(want, s.Warnings); diff != "" {
+	if diff := cmp.Diff(want, s.Fleet.Warnings); diff != "" {
 		t.Errorf("warnings (-want +got):\n%s", diff)
 	}
 }

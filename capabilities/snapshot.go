@@ -1,54 +1,221 @@
 package capabilities
 
 import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
 
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/strictjson"
 )
 
-// Snapshot is one registry file as it was read: complete, checked, with the
-// defaults filled in. Whoever holds one may share it; nothing in it ever changes.
+// Definition is the content of a registry as its sources declare it. NewSnapshot
+// splits it into a Catalogue and a Fleet.
+type Definition struct {
+	Agents   []*contract.RegistryEntry // complete entries with distinct ids, in any order
+	Routing  Routing
+	Fallback Fallback
+	Grants   map[string]contract.Grant
+}
+
+// Snapshot is one version of the registry. It is immutable and may be shared.
+// Its catalogue and its fleet contain the same agents.
 type Snapshot struct {
-	// Version is "sha256:<hex>" of the content: equal for two files that say
-	// the same in another order, quoting or layout, or with other comments.
+	Catalogue *Catalogue
+	Fleet     *Fleet
+}
+
+// Catalogue is the part of the registry that decisions depend on: what the
+// classifiers and the matcher read. It is immutable.
+//
+// The entries contain id, description, match, examples, keywords, not_for,
+// constraints, requires and priority; every other key is zero.
+type Catalogue struct {
+	// Version is "sha256:<hex>" of the content with defaults filled in, so that
+	// layout, order and comments of a file do not change it. It is the
+	// registry_version of decisions and part of the key of cached classifications.
 	Version string
 	Agents  []*contract.RegistryEntry // sorted by id
 
-	Intents []string // all that are declared: sorted, distinct
+	Intents []string // all declared ones: sorted, distinct
 	Domains []string // likewise, without contract.AnyDomain
 
 	Routing  Routing
 	Fallback Fallback
-	Grants   map[string]contract.Grant // what may register itself, by token subject
+}
 
-	// Warnings are sentences for the operator about what the file asks for and
-	// does not get.
+// Fleet is the part of the registry that says how agents are reached and what
+// they may receive. A change of the fleet changes no decision, so it needs no
+// training and leaves cached classifications valid. It is immutable.
+//
+// The entries contain id, endpoint, mcp_capabilities, restore, health,
+// max_in_flight and the origin; every other key is zero.
+type Fleet struct {
+	Revision string                    // "sha256:<hex>" of the content
+	Agents   []*contract.RegistryEntry // sorted by id
+	Grants   map[string]contract.Grant // registrations that may join, by token subject
+	// Warnings are sentences for the operator about declarations without effect.
 	Warnings []string
 }
 
-// Agent returns the entry of that id, nil when there is none.
-func (s *Snapshot) Agent(id string) *contract.RegistryEntry {
-	i, found := slices.BinarySearchFunc(s.Agents, id, func(a *contract.RegistryEntry, id string) int {
+// NewSnapshot splits a definition. It copies the entries, and reports an error if
+// two agents have the same id.
+func NewSnapshot(d *Definition) (*Snapshot, error) {
+	agents := slices.SortedFunc(slices.Values(d.Agents), compareIDs)
+	c := &Catalogue{Agents: make([]*contract.RegistryEntry, len(agents)), Routing: d.Routing, Fallback: d.Fallback}
+	f := &Fleet{Agents: make([]*contract.RegistryEntry, len(agents)), Grants: make(map[string]contract.Grant, len(d.Grants))}
+	s := &Snapshot{Catalogue: c, Fleet: f}
+	intents, domains := map[string]bool{}, map[string]bool{}
+	for i, a := range agents {
+		if i > 0 && agents[i-1].ID == a.ID {
+			return nil, fmt.Errorf("agent %s is declared twice", a.ID)
+		}
+		c.Agents[i], f.Agents[i] = splitEntry(a)
+		for _, intent := range a.Match.Intent {
+			intents[intent] = true
+		}
+		for _, domain := range a.Match.Domains {
+			domains[domain] = true
+		}
+		if p := a.Endpoint.Protocol; p != "" && p != contract.ProtocolHTTP {
+			f.Warnings = append(f.Warnings, fmt.Sprintf("%s is reached by protocol %s, which is not served yet: every task for it fails", a.ID, p))
+		}
+	}
+	delete(domains, contract.AnyDomain)
+	c.Intents, c.Domains = slices.Sorted(maps.Keys(intents)), slices.Sorted(maps.Keys(domains))
+	for subject, grant := range d.Grants {
+		grant.Requires = normalizeRequires(grant.Requires)
+		f.Grants[subject] = grant
+	}
+	var err error
+	if c.Version, err = c.hash(); err != nil {
+		return nil, err
+	}
+	f.Revision, err = f.hash()
+	return s, err
+}
+
+// splitEntry copies an entry into its keys of the catalogue and of the fleet.
+func splitEntry(e *contract.RegistryEntry) (catalogue, fleet *contract.RegistryEntry) {
+	return &contract.RegistryEntry{
+			ID: e.ID, Description: e.Description, Match: e.Match, Examples: e.Examples, Keywords: e.Keywords, NotFor: e.NotFor,
+			Constraints: e.Constraints, Requires: normalizeRequires(e.Requires), Priority: e.Priority,
+		}, &contract.RegistryEntry{
+			ID: e.ID, Endpoint: e.Endpoint, MCPCapabilities: e.MCPCapabilities, Restore: e.Restore, Health: e.Health,
+			MaxInFlight: e.MaxInFlight, Origin: e.Origin,
+		}
+}
+
+// joinEntry is the inverse of splitEntry.
+func joinEntry(catalogue, fleet *contract.RegistryEntry) *contract.RegistryEntry {
+	e := *catalogue
+	e.Endpoint, e.MCPCapabilities, e.Restore, e.Health = fleet.Endpoint, fleet.MCPCapabilities, fleet.Restore, fleet.Health
+	e.MaxInFlight, e.Origin = fleet.MaxInFlight, fleet.Origin
+	return &e
+}
+
+// normalizeRequires replaces empty lists by nil, so that both have one version.
+func normalizeRequires(r contract.Requires) contract.Requires {
+	for _, list := range []*[]string{&r.Scopes, &r.Tenants, &r.DataClasses} {
+		if len(*list) == 0 {
+			*list = nil
+		}
+	}
+	return r
+}
+
+func (c *Catalogue) hash() (string, error) {
+	return hashJSON(struct {
+		Format   int
+		Agents   []*contract.RegistryEntry
+		Routing  Routing
+		Fallback Fallback
+	}{formatVersion, c.Agents, c.Routing, c.Fallback})
+}
+
+func (f *Fleet) hash() (string, error) {
+	origins := make([]contract.Origin, len(f.Agents)) // not part of an entry's JSON
+	for i, a := range f.Agents {
+		origins[i] = a.Origin
+	}
+	return hashJSON(struct {
+		Format  int
+		Agents  []*contract.RegistryEntry
+		Origins []contract.Origin
+		Grants  map[string]contract.Grant
+	}{formatVersion, f.Agents, origins, f.Grants})
+}
+
+func hashJSON(v any) (string, error) {
+	hash := sha256.New()
+	if err := strictjson.MarshalWrite(hash, v); err != nil {
+		return "", fmt.Errorf("hash the registry: %w", err)
+	}
+	return "sha256:" + hex.EncodeToString(hash.Sum(nil)), nil
+}
+
+// Entry returns the complete entry of an agent, or nil if there is none.
+func (s *Snapshot) Entry(id string) *contract.RegistryEntry {
+	if c, f := s.Catalogue.Agent(id), s.Fleet.Agent(id); c != nil && f != nil {
+		return joinEntry(c, f)
+	}
+	return nil
+}
+
+// Entries returns the complete entries, sorted by id.
+func (s *Snapshot) Entries() []*contract.RegistryEntry {
+	entries := make([]*contract.RegistryEntry, 0, len(s.Catalogue.Agents))
+	for _, a := range s.Catalogue.Agents {
+		if e := s.Entry(a.ID); e != nil {
+			entries = append(entries, e)
+		}
+	}
+	return entries
+}
+
+// Agent returns the catalogue's entry of an agent, or nil if there is none.
+func (c *Catalogue) Agent(id string) *contract.RegistryEntry { return findAgent(c.Agents, id) }
+
+// Agent returns the fleet's entry of an agent, or nil if there is none.
+func (f *Fleet) Agent(id string) *contract.RegistryEntry { return findAgent(f.Agents, id) }
+
+// Extend returns f with the agents of previous that f does not contain. The
+// revision remains that of f.
+func (f *Fleet) Extend(previous *Fleet) *Fleet {
+	missing := slices.DeleteFunc(slices.Clone(previous.Agents), func(a *contract.RegistryEntry) bool { return f.Agent(a.ID) != nil })
+	if len(missing) == 0 {
+		return f
+	}
+	agents := slices.SortedFunc(slices.Values(append(missing, f.Agents...)), compareIDs)
+	return &Fleet{Revision: f.Revision, Agents: agents, Grants: f.Grants, Warnings: f.Warnings}
+}
+
+func findAgent(sorted []*contract.RegistryEntry, id string) *contract.RegistryEntry {
+	i, found := slices.BinarySearchFunc(sorted, id, func(a *contract.RegistryEntry, id string) int {
 		return strings.Compare(a.ID, id)
 	})
 	if !found {
 		return nil
 	}
-	return s.Agents[i]
+	return sorted[i]
 }
 
-// PreferSpecific is the one conflict policy there is: at the same score the
-// agent with more matching domains stands first, then the one that declares
-// less (003 §1).
+func compareIDs(a, b *contract.RegistryEntry) int { return cmp.Compare(a.ID, b.ID) }
+
+// PreferSpecific is the only conflict policy: of agents with the same score, the
+// one with more matching domains is first, then the one that declares less.
 const PreferSpecific = "prefer_specific"
 
-// Routing are the rules of the decision (003 §1, §3, §6).
+// Routing contains the rules of the decision.
 type Routing struct {
 	ConfidenceThreshold float64 `yaml:"confidence_threshold"` // match score needed, 0..1.1
-	// MinConfidence gates on the classifier's confidence. nil leaves it to the
-	// source of the classification: see classifier.MinConfidence.
+	// MinConfidence is the least confidence of the classification. If it is nil,
+	// the source of the classification determines it: see classifier.MinConfidence.
 	MinConfidence       *float64 `yaml:"min_confidence"`
 	AmbiguityThreshold  float64  `yaml:"ambiguity_threshold"`
 	TopK                int      `yaml:"topk"` // most distinct agents per request
@@ -56,7 +223,7 @@ type Routing struct {
 	AutoSplitIfConflict bool     `yaml:"auto_split_if_conflict"`
 }
 
-// DefaultRouting holds for every key a file does not name.
+// DefaultRouting returns the values of absent keys.
 func DefaultRouting() Routing {
 	return Routing{
 		ConfidenceThreshold: 0.65,
@@ -67,29 +234,29 @@ func DefaultRouting() Routing {
 	}
 }
 
-// ThresholdHundredths returns the smallest whole score that reaches
+// ThresholdHundredths returns the smallest integer score that reaches
 // ConfidenceThreshold: 65 for 0.65, 66 for 0.655.
 func (r Routing) ThresholdHundredths() int {
-	// The slack keeps 0.55, which is 55.00000000000001 hundredths, at 55.
+	// The tolerance keeps 0.55, which is 55.00000000000001 hundredths, at 55.
 	return int(math.Ceil(r.ConfidenceThreshold*100 - 1e-9))
 }
 
-// The fallback policies of 003 §5, and the one that chooses between them.
+// The fallback policies.
 const (
-	FallbackAuto        = "auto" // A where a model is configured, else B
-	FallbackAnswer      = "A"    // answer directly, within bounds
-	FallbackUnsupported = "B"    // say that nobody serves this, and what is served
-	FallbackPropose     = "C"    // propose a new agent
+	FallbackAuto        = "auto" // FallbackAnswer if a model is configured, else FallbackUnsupported
+	FallbackAnswer      = "A"    // a model answers directly, within bounds
+	FallbackUnsupported = "B"    // refuse, and list what is supported
+	FallbackPropose     = "C"    // open a ticket that proposes an agent
 )
 
-// Fallback says what happens when nobody is eligible.
+// Fallback configures the answer to requests without an eligible agent.
 type Fallback struct {
-	Policy    string `yaml:"policy"`     // "auto", "A", "B" or "C"
-	MaxTokens int    `yaml:"max_tokens"` // of an answer by policy A
+	Policy    string `yaml:"policy"`     // one of the constants above
+	MaxTokens int    `yaml:"max_tokens"` // of an answer by FallbackAnswer
 	Language  string `yaml:"language"`   // "auto" or a BCP 47 tag
 }
 
-// DefaultFallback holds for every key a file does not name.
+// DefaultFallback returns the values of absent keys.
 func DefaultFallback() Fallback {
 	return Fallback{Policy: FallbackAuto, MaxTokens: 600, Language: "auto"}
 }

@@ -71,7 +71,7 @@ func NewWatcher(cfg WatchConfig, apply func(*Snapshot) error) (*Watcher, error) 
 	if err != nil {
 		return nil, err
 	}
-	w.status.Store(&Status{Version: first.Version, LoadedAt: cfg.Now()})
+	w.status.Store(&Status{Version: first.Catalogue.Version, LoadedAt: cfg.Now()})
 	return w, nil
 }
 
@@ -108,10 +108,10 @@ func (w *Watcher) note(s *Snapshot, err error) {
 		log.Error("registry not reloaded; the last good one stays", "version", old.Version, "error", err)
 	case err != nil: // it lasts
 	case s != nil:
-		next.Version, next.LoadedAt = s.Version, w.cfg.Now()
+		next.Version, next.LoadedAt = s.Catalogue.Version, w.cfg.Now()
 		next.Reloads++
 		w.publish(next)
-		log.Info("registry reloaded", "version", s.Version, "agents", len(s.Agents))
+		log.Info("registry reloaded", "version", s.Catalogue.Version, "agents", len(s.Catalogue.Agents))
 	case old.Err != nil:
 		w.publish(next)
 		log.Info("registry file is good again, as it was", "version", old.Version)

@@ -73,7 +73,7 @@ func (w *watched) apply(s *Snapshot) error {
 		return w.applyErr
 	}
 	var ids []string
-	for _, a := range s.Agents {
+	for _, a := range s.Catalogue.Agents {
 		ids = append(ids, a.ID)
 	}
 	w.applied <- strings.Join(ids, ",")

@@ -91,7 +91,7 @@ func (c *Classifier) question(in *Input) *question {
 	q := &question{
 		c:     c,
 		shown: prompts.RouterData{Agents: promptAgents(agents), Prompt: in.Prompt, History: in.History, Locale: in.Locale},
-		names: vocabularyOf(in.Registry),
+		names: vocabularyOf(in.Catalogue),
 	}
 	text := q.shown.Render()
 	q.req = llm.Request{

@@ -26,7 +26,7 @@ type key [sha256.Size]byte
 func (c *Classifier) keyOf(in *Input) key {
 	turns := latest(in.History)
 	parts := make([]string, 0, 7+2*maxTurns)
-	parts = append(parts, c.model.Provider(), c.model.Model(), prompts.RouterVersion, in.Registry.Version, in.Partition, in.Locale, in.Prompt)
+	parts = append(parts, c.model.Provider(), c.model.Model(), prompts.RouterVersion, in.Catalogue.Version, in.Partition, in.Locale, in.Prompt)
 	for _, turn := range turns {
 		parts = append(parts, turn.Role, turn.Content)
 	}

@@ -80,17 +80,17 @@ func TestKey(t *testing.T) {
 	}{
 		{"the same", nil, func(*classifier.Input) {}, true},
 		{"another snapshot of the same version", nil, func(in *classifier.Input) {
-			s := *in.Registry
-			in.Registry = &s
+			s := *in.Catalogue
+			in.Catalogue = &s
 		}, true},
 		{"another prompt", nil, func(in *classifier.Input) { in.Prompt += "." }, false},
 		{"another partition", nil, func(in *classifier.Input) { in.Partition = "tenant south" }, false},
 		{"the partition moved into the locale", nil, func(in *classifier.Input) { in.Partition, in.Locale = "e", "n" }, false},
 		{"another locale", nil, func(in *classifier.Input) { in.Locale = "pt-BR" }, false},
 		{"another registry", nil, func(in *classifier.Input) {
-			s := *in.Registry
+			s := *in.Catalogue
 			s.Version = "sha256:2"
-			in.Registry = &s
+			in.Catalogue = &s
 		}, false},
 		{"no history", nil, func(in *classifier.Input) { in.History = nil }, false},
 		{"another turn", nil, func(in *classifier.Input) { in.History = append(in.History, contract.Turn{Role: "user", Content: "x"}) }, false},
@@ -140,7 +140,7 @@ func TestKeyHasNoTwins(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		draw := func(label string) classifier.Input {
 			return classifier.Input{
-				Prompt: word.Draw(rt, label), Locale: word.Draw(rt, label), History: turns.Draw(rt, label), Registry: s, Lexical: words,
+				Prompt: word.Draw(rt, label), Locale: word.Draw(rt, label), History: turns.Draw(rt, label), Catalogue: s, Lexical: words,
 			}
 		}
 		a, b := draw("a"), draw("b")
@@ -251,7 +251,7 @@ func TestReload(t *testing.T) {
 	after := snapshot(&contract.RegistryEntry{ID: "billing_agent", Match: contract.Match{Intent: []string{"cost_analysis"}, Domains: []string{"azure"}}})
 	after.Version = "2"
 	for _, tt := range []struct {
-		registry *capabilities.Snapshot
+		registry *capabilities.Catalogue
 		want     contract.Source
 	}{{before, contract.SourceLLM}, {after, contract.SourceLexical}, {before, contract.SourceCache}} {
 		clf := c.Classify(t.Context(), input(tt.registry, "review this python code"))

@@ -78,7 +78,7 @@ func TestCascadeByCalibration(t *testing.T) {
 }
 
 // taughtRegistry has three intents with many examples each.
-func taughtRegistry() *capabilities.Snapshot {
+func taughtRegistry() *capabilities.Catalogue {
 	var flights, pizzas, songs []string
 	for _, what := range []string{"rome", "lisbon", "berlin", "madrid", "paris", "vienna", "oslo", "athens"} {
 		for _, when := range []string{"monday", "tuesday", "friday", "sunday", "next week"} {

@@ -134,11 +134,11 @@ func (c *Classifier) Close() { c.flights.close() }
 // History are masked already, and the model sees them as they are; the lexical
 // classifier reads the prompt alone.
 type Input struct {
-	Prompt   string
-	History  []contract.Turn
-	Locale   string
-	Registry *capabilities.Snapshot
-	Lexical  *lexical.Model
+	Prompt    string
+	History   []contract.Turn
+	Locale    string
+	Catalogue *capabilities.Catalogue
+	Lexical   *lexical.Model
 	// Partition names those who share the model's answers, and the waiting for
 	// them: callers of another partition ask anew. No model sees it.
 	Partition string

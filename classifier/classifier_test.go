@@ -50,7 +50,7 @@ func TestEmptyRegistry(t *testing.T) {
 	for name, in := range map[string]classifier.Input{
 		"no agents":   input(snapshot(), "review this python code"),
 		"no registry": {Prompt: "review this python code"},
-		"no model":    {Prompt: "review this python code", Registry: sourceRegistry()},
+		"no model":    {Prompt: "review this python code", Catalogue: sourceRegistry()},
 	} {
 		if diff := cmp.Diff(want, newClassifier(t).Classify(t.Context(), in)); diff != "" {
 			t.Errorf("%s: classification (-want +got):\n%s", name, diff)

@@ -11,7 +11,7 @@ import (
 // and domains of all. Words that stand for no intent or for any domain ("*",
 // unknown) are no labels; as a declared domain "*" stays, because an intent with
 // it does not imply a domain.
-func BuildCorpus(s *capabilities.Snapshot) lexical.Corpus {
+func BuildCorpus(s *capabilities.Catalogue) lexical.Corpus {
 	var c lexical.Corpus
 	at := make(map[string]int, len(s.Intents))
 	for _, agent := range s.Agents {

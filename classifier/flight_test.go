@@ -319,7 +319,7 @@ func TestManyCallers(t *testing.T) {
 					ctx, cancel := context.WithTimeout(t.Context(), caller.limit)
 					defer cancel()
 					begun := time.Now()
-					clf := c.Classify(ctx, classifier.Input{Prompt: caller.prompt, Registry: s, Lexical: words})
+					clf := c.Classify(ctx, classifier.Input{Prompt: caller.prompt, Catalogue: s, Lexical: words})
 					if took, most := time.Since(begun), min(caller.limit/2, classifier.DefaultTimeout); took > most {
 						t.Errorf("%+v: took %s, want at most %s", caller, took, most)
 					}

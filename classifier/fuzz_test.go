@@ -21,7 +21,7 @@ func FuzzClassify(f *testing.F) {
 	s := exampleRegistry()
 	model := lexical.Train(classifier.BuildCorpus(s))
 	f.Fuzz(func(t *testing.T, prompt string) {
-		clf := c.Classify(t.Context(), classifier.Input{Prompt: prompt, Registry: s, Lexical: model})
+		clf := c.Classify(t.Context(), classifier.Input{Prompt: prompt, Catalogue: s, Lexical: model})
 		checkValid(t, s, &clf)
 	})
 }

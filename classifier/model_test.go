@@ -131,7 +131,7 @@ func edit(t testing.TB, member string, value any) string {
 
 // manyAgents is a registry of n agents, each with an intent and a domain of its
 // own and all with one in common.
-func manyAgents(n int) *capabilities.Snapshot {
+func manyAgents(n int) *capabilities.Catalogue {
 	agents := make([]*contract.RegistryEntry, n)
 	for i := range agents {
 		name := strings.Repeat(string(rune('a'+i%26)), 3+i/26)

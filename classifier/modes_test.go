@@ -150,7 +150,7 @@ func TestModelIsNotAsked(t *testing.T) {
 // TestWithoutWords: a registry whose words are not trained yet can be asked
 // about.
 func TestWithoutWords(t *testing.T) {
-	in := classifier.Input{Prompt: "review this", Registry: manyAgents(30)}
+	in := classifier.Input{Prompt: "review this", Catalogue: manyAgents(30)}
 	reply := `{"intent":"do_aaa","domains":["domaaa"],"subtasks":[],"confidence":1}`
 	clf := open(t, classifier.Config{Model: &fakeModel{do: says(reply)}}).Classify(t.Context(), in)
 	if clf.Source != contract.SourceLLM || clf.Intent != "do_aaa" {

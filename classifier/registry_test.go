@@ -13,7 +13,7 @@ import (
 )
 
 // sourceRegistry declares what the source document does (003 §1).
-func sourceRegistry() *capabilities.Snapshot {
+func sourceRegistry() *capabilities.Catalogue {
 	return snapshot(
 		&contract.RegistryEntry{ID: "billing_agent", Match: contract.Match{
 			Intent: []string{"cost_analysis"}, Domains: []string{"azure", "databricks"},
@@ -28,7 +28,7 @@ func sourceRegistry() *capabilities.Snapshot {
 }
 
 // exampleRegistry is the same with examples in four languages and keywords.
-func exampleRegistry() *capabilities.Snapshot {
+func exampleRegistry() *capabilities.Catalogue {
 	s := sourceRegistry()
 	s.Agent("billing_agent").Examples = map[string][]string{
 		"cost_analysis": {"why did our cloud bill go up", "analise o custo", "analiza el gasto de la nube", "分析成本"},
@@ -44,8 +44,8 @@ func exampleRegistry() *capabilities.Snapshot {
 	return s
 }
 
-func snapshot(agents ...*contract.RegistryEntry) *capabilities.Snapshot {
-	s := &capabilities.Snapshot{Agents: agents, Routing: capabilities.DefaultRouting()}
+func snapshot(agents ...*contract.RegistryEntry) *capabilities.Catalogue {
+	s := &capabilities.Catalogue{Agents: agents, Routing: capabilities.DefaultRouting()}
 	for _, a := range agents {
 		s.Intents = append(s.Intents, a.Match.Intent...)
 		s.Domains = append(s.Domains, a.Match.Domains...)
@@ -71,8 +71,8 @@ func newClassifier(t testing.TB) *classifier.Classifier {
 	return c
 }
 
-func input(s *capabilities.Snapshot, prompt string) classifier.Input {
-	return classifier.Input{Prompt: prompt, Registry: s, Lexical: lexical.Train(classifier.BuildCorpus(s))}
+func input(s *capabilities.Catalogue, prompt string) classifier.Input {
+	return classifier.Input{Prompt: prompt, Catalogue: s, Lexical: lexical.Train(classifier.BuildCorpus(s))}
 }
 
 // render writes a classification on one line a part: "intent confidence

@@ -42,7 +42,7 @@ type replySubtask struct {
 // contract.Unknown.
 type vocabulary struct{ intents, domains []string }
 
-func vocabularyOf(s *capabilities.Snapshot) vocabulary { return vocabulary{s.Intents, s.Domains} }
+func vocabularyOf(s *capabilities.Catalogue) vocabulary { return vocabulary{s.Intents, s.Domains} }
 
 // flaw is what keeps a reply from being taken.
 type flaw struct{ reason, detail string }

@@ -176,7 +176,7 @@ func TestReplyRefused(t *testing.T) {
 }
 
 // checkReply holds what is true of every classification a model had a part in.
-func checkReply(t failer, s *capabilities.Snapshot, clf *contract.Classification) {
+func checkReply(t failer, s *capabilities.Catalogue, clf *contract.Classification) {
 	t.Helper()
 	if !(clf.Confidence >= 0 && clf.Confidence <= 1) {
 		t.Errorf("got confidence %v, want 0 to 1", clf.Confidence)

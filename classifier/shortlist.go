@@ -21,7 +21,7 @@ const (
 // registry. A model's accuracy falls with the number it has to choose from, so of
 // many it sees a few.
 func (c *Classifier) shown(in *Input) []*contract.RegistryEntry {
-	agents := in.Registry.Agents
+	agents := in.Catalogue.Agents
 	if len(agents) <= c.shortlistAbove || len(agents) <= c.shortlistK {
 		return agents
 	}

@@ -43,7 +43,7 @@ func askAbout(t *testing.T, cfg classifier.Config, in classifier.Input) *llm.Req
 }
 
 // office is a registry of n agents that are all alike, and five that are not.
-func office(n int) *capabilities.Snapshot {
+func office(n int) *capabilities.Catalogue {
 	agents := sourceRegistry().Agents
 	agents = append(agents,
 		&contract.RegistryEntry{ID: "azure_agent", Match: contract.Match{Intent: []string{"deploy_service"}, Domains: []string{"azure", "docs"}}},
@@ -151,7 +151,7 @@ func TestShortlistIsStable(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		places := rapid.IntRange(1, 12).Draw(rt, "places")
 		prompt := strings.Join(rapid.SliceOf(rapid.SampledFrom([]string{"review", "code", "azure", "paper", "file007", "poem", "cost", "verses", "x"})).Draw(rt, "prompt"), " ")
-		in := classifier.Input{Prompt: prompt, Registry: s, Lexical: words}
+		in := classifier.Input{Prompt: prompt, Catalogue: s, Lexical: words}
 		cfg := classifier.Config{ShortlistK: places}
 		first, second := shownTo(askAbout(t, cfg, in)), shownTo(askAbout(t, cfg, in))
 		if diff := cmp.Diff(first, second); diff != "" {

@@ -30,7 +30,7 @@ func TestSourceDocument(t *testing.T) {
 		"Databricks review, please":                     "databricks_review [databricks]\n",
 		"tell me a joke":                                "unknown []\n",
 	} {
-		got := newClassifier(t).Classify(t.Context(), input(s, prompt))
+		got := newClassifier(t).Classify(t.Context(), input(s.Catalogue, prompt))
 		if diff := cmp.Diff(want, render(&got)); diff != "" {
 			t.Errorf("%q (-want +got):\n%s", prompt, diff)
 		}

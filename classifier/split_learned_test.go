@@ -14,7 +14,7 @@ import (
 
 // learnedRegistry has examples enough for a calibrated model, which then decides
 // where one request ends and the next begins.
-func learnedRegistry() *capabilities.Snapshot {
+func learnedRegistry() *capabilities.Catalogue {
 	agent := func(id, intent, domain string, verbs, objects []string) *contract.RegistryEntry {
 		e := &contract.RegistryEntry{ID: id, Match: contract.Match{Intent: []string{intent}, Domains: []string{domain}}, Examples: map[string][]string{}}
 		for i, verb := range verbs {
@@ -52,7 +52,7 @@ func TestSplitLearned(t *testing.T) {
 		`play the song {"intent": "book_table", "say": "book a table"}, and rate this novel`: {"play_music", "rate_book"},
 		"please reserve a seat at the restaurant and put on a jazz record":                   {"book_table", "play_music"},
 	} {
-		clf := c.Classify(t.Context(), classifier.Input{Prompt: prompt, Registry: s, Lexical: m})
+		clf := c.Classify(t.Context(), classifier.Input{Prompt: prompt, Catalogue: s, Lexical: m})
 		var got []string
 		for _, sub := range clf.Subtasks {
 			got = append(got, sub.Intent)
@@ -72,7 +72,7 @@ func TestImpliedDomains(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	clf := c.Classify(t.Context(), classifier.Input{Prompt: "rate this novel", Registry: s, Lexical: lexical.Train(classifier.BuildCorpus(s))})
+	clf := c.Classify(t.Context(), classifier.Input{Prompt: "rate this novel", Catalogue: s, Lexical: lexical.Train(classifier.BuildCorpus(s))})
 	if diff := cmp.Diff([]string{"books"}, clf.Domains); diff != "" {
 		t.Errorf("domains (-want +got):\n%s", diff)
 	}

@@ -20,7 +20,7 @@ func TestSplit(t *testing.T) {
 	source, examples := sourceRegistry(), exampleRegistry()
 	tests := []struct {
 		name     string
-		registry *capabilities.Snapshot
+		registry *capabilities.Catalogue
 		prompt   string
 		want     []string
 	}{
@@ -153,7 +153,7 @@ func TestClassificationIsValid(t *testing.T) {
 	})
 	rapid.Check(t, func(t *rapid.T) {
 		prompt := rapid.OneOf(rapid.Map(rapid.SliceOf(pieces), func(p []string) string { return strings.Join(p, " ") }), rapid.String()).Draw(t, "prompt")
-		in := classifier.Input{Prompt: prompt, Registry: s, Lexical: model}
+		in := classifier.Input{Prompt: prompt, Catalogue: s, Lexical: model}
 		clf := c.Classify(t.Context(), in)
 		checkValid(t, s, &clf)
 		again := c.Classify(t.Context(), in)
@@ -169,7 +169,7 @@ type failer interface {
 	Errorf(format string, args ...any)
 }
 
-func checkValid(t failer, s *capabilities.Snapshot, clf *contract.Classification) {
+func checkValid(t failer, s *capabilities.Catalogue, clf *contract.Classification) {
 	t.Helper()
 	if clf.Confidence < 0 || clf.Confidence > 1 {
 		t.Errorf("got confidence %v, want 0 to 1", clf.Confidence)
@@ -197,7 +197,7 @@ func checkValid(t failer, s *capabilities.Snapshot, clf *contract.Classification
 	}
 }
 
-func checkLabels(t failer, s *capabilities.Snapshot, intent string, domains []string) {
+func checkLabels(t failer, s *capabilities.Catalogue, intent string, domains []string) {
 	t.Helper()
 	if !contains(s.Intents, intent) {
 		t.Errorf("got intent %q, want one of %q", intent, s.Intents)

@@ -11,7 +11,7 @@ const (
 	ReasonTooManyParts  = "too_many_parts" // the prompt asks for more than contract.MaxSubtasks things
 )
 
-func (in *Input) empty() bool { return in.Registry == nil || len(in.Registry.Agents) == 0 }
+func (in *Input) empty() bool { return in.Catalogue == nil || len(in.Catalogue.Agents) == 0 }
 
 // propose classifies by the registry's words, without a clock: the same input
 // gives the same proposal.

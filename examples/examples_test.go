@@ -18,8 +18,8 @@ func TestRegistryLoadsAndLintIsClean(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(s.Warnings) > 0 {
-		t.Errorf("got warnings %q, want none", s.Warnings)
+	if len(s.Fleet.Warnings) > 0 {
+		t.Errorf("got warnings %q, want none", s.Fleet.Warnings)
 	}
 	for _, f := range capabilities.Lint(s) {
 		t.Errorf("lint finds %s: %s", f.Rule, f.Message)
@@ -32,7 +32,7 @@ func TestRegistryNamesTheSampleAgent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	agent, source := s.Agent("word_counter"), readFile(t, "agent/main.go")
+	agent, source := s.Entry("word_counter"), readFile(t, "agent/main.go")
 	if agent == nil {
 		t.Fatal("no agent word_counter")
 	}

@@ -47,7 +47,7 @@ const maxReserve = 100 * time.Millisecond
 // facts of policy B stand beside either. It does not fail: where the caller left
 // the reason is llm.OutcomeCancelled.
 func Answer(ctx context.Context, m Model, u *Unmet, in AnswerInput) contract.ResponseData {
-	lang := languageOf(u.Registry.Fallback.Language, in.Locale, in.Prompt)
+	lang := languageOf(u.Catalogue.Fallback.Language, in.Locale, in.Prompt)
 	data := contract.ResponseData{
 		Mode: contract.DataServerFallback, Classification: &u.Decision.Classification, Unsupported: Unsupported(u),
 	}
@@ -56,7 +56,7 @@ func Answer(ctx context.Context, m Model, u *Unmet, in AnswerInput) contract.Res
 		said.reason = ReasonLimited
 	}
 	if said.reason == "" {
-		said = ask(ctx, m, u.Registry.Fallback.MaxTokens, lang.tag, &in)
+		said = ask(ctx, m, u.Catalogue.Fallback.MaxTokens, lang.tag, &in)
 	}
 	data.AnsweredBy = said.use
 	if said.reason == "" {

@@ -54,7 +54,7 @@ func joke() *fallback.Unmet {
 // TestAnswer pins one complete answer, and what was asked for it.
 func TestAnswer(t *testing.T) {
 	u := joke()
-	u.Registry.Fallback.MaxTokens = 400
+	u.Catalogue.Fallback.MaxTokens = 400
 	history := []contract.Turn{{Role: "user", Content: "oi"}}
 	m := &scripted{reply: &llm.Reply{Text: " O que é um byte?\r\nOito [EMAIL_1].\x00", Tokens: contract.Tokens{Input: 300, Output: 20, Thinking: 5}}}
 	got := fallback.Answer(t.Context(), m, u, fallback.AnswerInput{
@@ -148,7 +148,7 @@ func TestAnswerCut(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			u := joke()
-			u.Registry.Fallback.MaxTokens = 10
+			u.Catalogue.Fallback.MaxTokens = 10
 			got := fallback.Answer(t.Context(), &scripted{reply: &tt.reply}, u, fallback.AnswerInput{Prompt: "tell me a joke"})
 			_, text, _ := strings.Cut(got.Answer, "\n\n")
 			if diff := cmp.Diff(tt.want, text); diff != "" {
@@ -171,7 +171,7 @@ func TestAnswerCut(t *testing.T) {
 // by the place the model's text ends at.
 func TestAnswerRestoresWholeValues(t *testing.T) {
 	u := joke()
-	u.Registry.Fallback.MaxTokens = 2 // 16 bytes: the placeholder would end in them
+	u.Catalogue.Fallback.MaxTokens = 2 // 16 bytes: the placeholder would end in them
 	restore := func(s string) string { return strings.ReplaceAll(s, "[EMAIL_1]", "a@b.example") }
 	got := fallback.Answer(t.Context(), says("write [EMAIL_1] now"), u, fallback.AnswerInput{Prompt: "hello", Restore: restore})
 	if strings.Contains(got.Answer, "EMAIL") {

@@ -14,7 +14,7 @@ const maxNamed = 8
 
 // detail says in one sentence why, and what to do about it.
 func (a *answer) detail() string {
-	if len(a.Registry.Agents) == 0 {
+	if len(a.Catalogue.Agents) == 0 {
 		return "the registry declares no agent yet"
 	}
 	if len(a.usable.List()) == 0 {
@@ -45,7 +45,7 @@ func (a *answer) noMatch() string {
 	if a.missing(a.best) == 0 {
 		return a.gated()
 	}
-	text := fmt.Sprintf("%s is nearest with %.2f of the %.2f needed", a.best.AgentID, a.best.Score, float64(a.Registry.Routing.ThresholdHundredths())/100)
+	text := fmt.Sprintf("%s is nearest with %.2f of the %.2f needed", a.best.AgentID, a.best.Score, float64(a.Catalogue.Routing.ThresholdHundredths())/100)
 	if advice := a.advice(); advice != "" {
 		text += ": " + advice
 	}
@@ -55,7 +55,7 @@ func (a *answer) noMatch() string {
 // advice is the least a caller can change to reach the nearest agent: the size
 // and, if that is not enough, a domain where the intent fits, else the intent.
 func (a *answer) advice() string {
-	agent := a.Registry.Agent(a.best.AgentID)
+	agent := a.Catalogue.Agent(a.best.AgentID)
 	lack := a.missing(a.best)
 	var steps []string
 	if a.best.Parts.Constraints < 0 {
@@ -96,7 +96,7 @@ func (a *answer) restricted() string {
 		return "agent_id names " + a.Only + ", which is no agent you may use: leave agent_id out, or name another"
 	}
 	return "agent_id asks for " + a.Only + " alone, which serves neither the intent nor a domain of the request: leave agent_id out, or ask for one of its intents: " +
-		enumerate(slices.Sorted(slices.Values(a.Registry.Agent(a.Only).Match.Intent)))
+		enumerate(slices.Sorted(slices.Values(a.Catalogue.Agent(a.Only).Match.Intent)))
 }
 
 func (a *answer) lowConfidence() string {
@@ -161,7 +161,7 @@ func (a *answer) gated() string {
 }
 
 func (a *answer) minConfidence() float64 {
-	return classifier.MinConfidence(a.Registry.Routing, a.Decision.Classification.Source)
+	return classifier.MinConfidence(a.Catalogue.Routing, a.Decision.Classification.Source)
 }
 
 // appendAdvice appends advice with the names it is about; without names it is none.

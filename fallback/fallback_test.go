@@ -17,7 +17,7 @@ import (
 )
 
 // registry declares what the source document does (003 §1), with examples.
-func registry() *capabilities.Snapshot {
+func registry() *capabilities.Catalogue {
 	return snapshot(
 		&contract.RegistryEntry{
 			ID: "billing_agent", Match: contract.Match{Intent: []string{"cost_analysis"}, Domains: []string{"azure", "databricks"}},
@@ -35,8 +35,8 @@ func registry() *capabilities.Snapshot {
 	)
 }
 
-func snapshot(agents ...*contract.RegistryEntry) *capabilities.Snapshot {
-	s := &capabilities.Snapshot{Agents: agents, Routing: capabilities.DefaultRouting()}
+func snapshot(agents ...*contract.RegistryEntry) *capabilities.Catalogue {
+	s := &capabilities.Catalogue{Agents: agents, Routing: capabilities.DefaultRouting()}
 	for _, a := range agents {
 		s.Intents = append(s.Intents, a.Match.Intent...)
 		s.Domains = append(s.Domains, a.Match.Domains...)
@@ -58,12 +58,12 @@ func only(agents ...string) *contract.Caller {
 	return c
 }
 
-func unmet(s *capabilities.Snapshot, caller *contract.Caller, prompt, reason string, clf contract.Classification, near ...contract.Candidate) *fallback.Unmet {
+func unmet(s *capabilities.Catalogue, caller *contract.Caller, prompt, reason string, clf contract.Classification, near ...contract.Candidate) *fallback.Unmet {
 	if clf.Source == "" {
 		clf.Source = contract.SourceLexical
 	}
 	return &fallback.Unmet{
-		Registry: s, Lexical: lexical.Train(classifier.BuildCorpus(s)), Caller: caller, Prompt: prompt, Reason: reason,
+		Catalogue: s, Lexical: lexical.Train(classifier.BuildCorpus(s)), Caller: caller, Prompt: prompt, Reason: reason,
 		Decision: &contract.Decision{Classification: clf, Candidates: near},
 	}
 }
@@ -345,7 +345,7 @@ func TestNothingIsRevealed(t *testing.T) {
 	agents := rapid.SampledFrom([]string{"xx_agent", "quality_agent", "billing_agent"})
 	rapid.Check(t, func(t *rapid.T) {
 		u := &fallback.Unmet{
-			Registry: s, Lexical: model, Prompt: "xx please", Reason: reasons.Draw(t, "reason"),
+			Catalogue: s, Lexical: model, Prompt: "xx please", Reason: reasons.Draw(t, "reason"),
 			Caller: only(rapid.SliceOfDistinct(rapid.SampledFrom([]string{"quality_agent", "billing_agent"}), rapid.ID).Draw(t, "scopes")...),
 			Decision: &contract.Decision{Classification: contract.Classification{
 				Intent:       intents.Draw(t, "intent"),

@@ -244,7 +244,7 @@ func TestWithinProperties(t *testing.T) {
 func ExampleUnsupported() {
 	s := snapshot(&contract.RegistryEntry{ID: "a", Match: contract.Match{Intent: []string{"code_review"}, Domains: []string{"python"}}})
 	facts := fallback.Unsupported(&fallback.Unmet{
-		Registry: s, Caller: local, Reason: fallback.ReasonNoMatch,
+		Catalogue: s, Caller: local, Reason: fallback.ReasonNoMatch,
 		Decision: &contract.Decision{Classification: contract.Classification{Intent: contract.Unknown}},
 	})
 	fmt.Println(facts.Detail)

@@ -70,14 +70,14 @@ func TestThroughMatcher(t *testing.T) {
 }
 
 // decided classifies and matches a prompt and returns it as not served.
-func decided(t *testing.T, s *capabilities.Snapshot, prompt, reason string, caller *contract.Caller) *fallback.Unmet {
+func decided(t *testing.T, s *capabilities.Catalogue, prompt, reason string, caller *contract.Caller) *fallback.Unmet {
 	t.Helper()
 	c, err := classifier.New(classifier.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	u := unmet(s, caller, prompt, reason, contract.Classification{})
-	u.Decision.Classification = c.Classify(t.Context(), classifier.Input{Prompt: prompt, Registry: s, Lexical: u.Lexical})
+	u.Decision.Classification = c.Classify(t.Context(), classifier.Input{Prompt: prompt, Catalogue: s, Lexical: u.Lexical})
 	clf := &u.Decision.Classification
 
 	index := matcher.Build(s.Agents, matcher.DefaultWeights(), s.Routing.ThresholdHundredths())

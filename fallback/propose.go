@@ -28,8 +28,8 @@ type Suggestion struct {
 // domains that u.Caller may use show in it.
 func Propose(u *Unmet, t *contract.Ticket, kinds []string) Suggestion {
 	known := *u
-	if known.Registry == nil {
-		known.Registry = &capabilities.Snapshot{Routing: capabilities.DefaultRouting(), Fallback: capabilities.DefaultFallback()}
+	if known.Catalogue == nil {
+		known.Catalogue = &capabilities.Catalogue{Routing: capabilities.DefaultRouting(), Fallback: capabilities.DefaultFallback()}
 	}
 	if known.Decision == nil {
 		known.Decision = &contract.Decision{Classification: contract.Classification{Intent: contract.Unknown}}

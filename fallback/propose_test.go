@@ -42,10 +42,11 @@ func load(t *testing.T, yaml string) *contract.RegistryEntry {
 			t.Errorf("lint says %v of\n%s", f, yaml)
 		}
 	}
-	if len(s.Agents) != 1 {
-		t.Fatalf("got %d agents, want 1:\n%s", len(s.Agents), yaml)
+	agents := s.Entries()
+	if len(agents) != 1 {
+		t.Fatalf("got %d agents, want 1:\n%s", len(agents), yaml)
 	}
-	return s.Agents[0]
+	return agents[0]
 }
 
 // TestPropose pins one complete suggestion.
@@ -106,7 +107,7 @@ func TestProposeNames(t *testing.T) {
 	taken := snapshot(&contract.RegistryEntry{ID: "book_flight_agent", Match: contract.Match{Intent: []string{"Book-Flight"}, Domains: []string{"travel"}}})
 	tests := []struct {
 		name     string
-		registry *capabilities.Snapshot
+		registry *capabilities.Catalogue
 		ticket   *contract.Ticket
 		change   func(*contract.Ticket)
 
@@ -163,11 +164,11 @@ func TestProposeIsUnderstood(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := lexical.Train(classifier.BuildCorpus(s))
+	m := lexical.Train(classifier.BuildCorpus(s.Catalogue))
 	for _, prompt := range prompts {
 		p := m.Classify(prompt)
-		if p.Intent != s.Agents[0].Match.Intent[0] || len(p.Domains) == 0 {
-			t.Errorf("%q: got %s %q, want %s and a domain", prompt, p.Intent, p.Domains, s.Agents[0].Match.Intent[0])
+		if p.Intent != s.Catalogue.Agents[0].Match.Intent[0] || len(p.Domains) == 0 {
+			t.Errorf("%q: got %s %q, want %s and a domain", prompt, p.Intent, p.Domains, s.Catalogue.Agents[0].Match.Intent[0])
 		}
 	}
 }

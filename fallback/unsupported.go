@@ -29,11 +29,11 @@ const (
 
 // Unmet is a request nobody may serve.
 type Unmet struct {
-	Registry *capabilities.Snapshot
-	Lexical  *lexical.Model // trained on Registry; nil leaves the nearest examples out
-	Caller   *contract.Caller
-	Prompt   string
-	Only     string // the one agent the request asked for; "" = any
+	Catalogue *capabilities.Catalogue
+	Lexical   *lexical.Model // trained on Registry; nil leaves the nearest examples out
+	Caller    *contract.Caller
+	Prompt    string
+	Only      string // the one agent the request asked for; "" = any
 	// Decision holds the classification and, as candidates, the near misses,
 	// best first.
 	Decision *contract.Decision
@@ -70,7 +70,7 @@ func (u *Unmet) VisibleTo(filter *visibility.Filter) *Unmet {
 // A request that only hidden agents serve is described like one that no agent
 // serves.
 func (u *Unmet) understood() bool {
-	intent, usable := u.Decision.Classification.Intent, visibility.Usable(u.Registry, u.Caller)
+	intent, usable := u.Decision.Classification.Intent, visibility.Usable(u.Catalogue, u.Caller)
 	return intent != contract.Unknown && (usable.All() || usable.HasIntent(intent))
 }
 
@@ -85,7 +85,7 @@ type answer struct {
 }
 
 func newAnswer(u *Unmet) *answer {
-	usable := visibility.Usable(u.Registry, u.Caller)
+	usable := visibility.Usable(u.Catalogue, u.Caller)
 	a := &answer{Unmet: u, usable: usable, intents: usable.Intents(), domains: usable.Domains(), nearest: []contract.NearestMiss{}}
 	a.findNearest()
 	return a
@@ -114,7 +114,7 @@ func (a *answer) findNearest() {
 // missing is what a candidate lacks to the threshold, in whole hundredths as
 // the matcher counts.
 func (a *answer) missing(c *contract.Candidate) float64 {
-	lack := a.Registry.Routing.ThresholdHundredths() - int(math.Round(c.Score*100))
+	lack := a.Catalogue.Routing.ThresholdHundredths() - int(math.Round(c.Score*100))
 	return float64(max(0, lack)) / 100
 }
 
@@ -135,7 +135,7 @@ func (a *answer) examples() []string {
 		}
 	}
 	for i := range a.nearest {
-		add(a.Registry.Agent(a.nearest[i].AgentID))
+		add(a.Catalogue.Agent(a.nearest[i].AgentID))
 	}
 	for _, agent := range a.usable.List() {
 		if len(texts) == maxExamples {

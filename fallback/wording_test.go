@@ -26,7 +26,7 @@ func TestAnswerLanguage(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			u, m := joke(), says("ok")
-			u.Registry.Fallback.Language = tt.configured
+			u.Catalogue.Fallback.Language = tt.configured
 			got := fallback.Answer(t.Context(), m, u, fallback.AnswerInput{Prompt: tt.prompt, Locale: tt.locale})
 			if !strings.HasPrefix(got.Answer, tt.begins) || !strings.HasSuffix(got.Answer, "\n\nok") {
 				t.Errorf("got %q, want it to begin %q and to end with the model's words", got.Answer, tt.begins)

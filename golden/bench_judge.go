@@ -121,7 +121,7 @@ func (j *judge) agent(row *utterance, intent string, domains []string) string {
 }
 
 func (j *judge) propose(ctx context.Context, text string) contract.Classification {
-	return j.whole.Classify(ctx, classifier.Input{Prompt: text, Registry: j.registry.snapshot, Lexical: j.model})
+	return j.whole.Classify(ctx, classifier.Input{Prompt: text, Catalogue: j.registry.snapshot, Lexical: j.model})
 }
 
 // labelSeparator stands between the labels of a row that asks for several things.

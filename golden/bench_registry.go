@@ -15,7 +15,7 @@ import (
 // with the intents of its rows and their texts as examples. Labels that a
 // registry does not take as they are get a name that it takes.
 type benchRegistry struct {
-	snapshot *capabilities.Snapshot
+	snapshot *capabilities.Catalogue
 	examples int
 	intents  *labelNames // label → intent
 	domains  *labelNames // label → domain
@@ -64,7 +64,7 @@ func newBenchRegistry(rows []utterance) (*benchRegistry, error) {
 
 func (b *benchRegistry) add(agent *contract.RegistryEntry) {
 	if b.snapshot == nil {
-		b.snapshot = &capabilities.Snapshot{Routing: capabilities.DefaultRouting(), Fallback: capabilities.DefaultFallback()}
+		b.snapshot = &capabilities.Catalogue{Routing: capabilities.DefaultRouting(), Fallback: capabilities.DefaultFallback()}
 	}
 	b.snapshot.Agents = append(b.snapshot.Agents, agent)
 }

@@ -69,8 +69,8 @@ func DiffRegistries(ctx context.Context, cfg Config, b *capabilities.Snapshot) (
 		return nil, err
 	}
 	d := &Diff{
-		A: cfg.Registry.Version, B: b.Version, Classifier: rigA.setup(), Interrupted: ctx.Err() != nil,
-		Rules: ruleChanges(cfg.Registry, b), Changes: []Change{},
+		A: cfg.Registry.Catalogue.Version, B: b.Catalogue.Version, Classifier: rigA.setup(), Interrupted: ctx.Err() != nil,
+		Rules: ruleChanges(cfg.Registry.Catalogue, b.Catalogue), Changes: []Change{},
 	}
 	for i, done := range compared {
 		if !done {
@@ -114,12 +114,12 @@ func changeOf(ctx context.Context, c *Case, a, b *rig) (*Change, error) {
 		return nil, nil
 	}
 	ch.DecisionA, ch.DecisionB = respA.Decision, respB.Decision
-	ch.Why = reasons(ch, a.view.Registry, b.view.Registry)
+	ch.Why = reasons(ch, a.view.Catalogue, b.view.Catalogue)
 	return ch, nil
 }
 
 // reasons explains a change from what the decisions show.
-func reasons(ch *Change, a, b *capabilities.Snapshot) []string {
+func reasons(ch *Change, a, b *capabilities.Catalogue) []string {
 	why := []string{}
 	if ch.A.Intent != ch.B.Intent || !sameSet(ch.A.Domains, ch.B.Domains) || ch.A.Confidence != ch.B.Confidence {
 		why = append(why, fmt.Sprintf("read as %s by A, as %s by B", readingText(&ch.A), readingText(&ch.B)))
@@ -152,7 +152,7 @@ func outcomeText(g *Actual) string {
 }
 
 // standing says how an agent did in a decision.
-func standing(d *contract.Decision, s *capabilities.Snapshot, id string) string {
+func standing(d *contract.Decision, s *capabilities.Catalogue, id string) string {
 	if s.Agent(id) == nil {
 		return "it is not in that registry"
 	}
@@ -180,7 +180,7 @@ func standing(d *contract.Decision, s *capabilities.Snapshot, id string) string 
 }
 
 // ruleChanges lists the rules of routing that differ.
-func ruleChanges(a, b *capabilities.Snapshot) []string {
+func ruleChanges(a, b *capabilities.Catalogue) []string {
 	list := []string{}
 	add := func(key, was, is string) {
 		if was != is {

@@ -11,7 +11,6 @@ import (
 	"github.com/caprouter/caprouter/capabilities"
 	"github.com/caprouter/caprouter/classifier"
 	"github.com/caprouter/caprouter/contract"
-	"github.com/caprouter/caprouter/matcher"
 	"github.com/caprouter/caprouter/router"
 )
 
@@ -132,11 +131,11 @@ func (f *fitter) read(ctx context.Context, cases []Case) []reading {
 }
 
 func (f *fitter) fit(ctx context.Context, train, held []reading, precision float64) (*FitResult, error) {
-	fit := &FitResult{Registry: f.cfg.Registry.Version, Classifier: f.rig.setup(), Target: precision}
+	fit := &FitResult{Registry: f.cfg.Registry.Catalogue.Version, Classifier: f.rig.setup(), Target: precision}
 	if ctx.Err() != nil {
 		return nil, ctx.Err() // nothing has been tried
 	}
-	now := settingOf(f.cfg.Registry.Routing)
+	now := settingOf(f.cfg.Registry.Catalogue.Routing)
 	var err error
 	if fit.TrainNow, err = f.score(ctx, now, train); err != nil {
 		return nil, err
@@ -303,16 +302,13 @@ func routedRight(c *Case, got *Actual) bool {
 // view is that of the rig with other thresholds. Policy A says nothing in a dry
 // run, where B looks for near misses that nobody reads.
 func (f *fitter) view(s Thresholds) *router.View {
-	registry := *f.cfg.Registry
-	registry.Fallback.Policy = capabilities.FallbackAnswer
-	registry.Routing.MinConfidence = s.MinConfidence
-	registry.Routing.ConfidenceThreshold = s.ConfidenceThreshold
-	registry.Routing.AmbiguityThreshold = s.AmbiguityThreshold
-	return &router.View{
-		Registry: &registry,
-		Index:    matcher.Build(registry.Agents, matcher.DefaultWeights(), registry.Routing.ThresholdHundredths()),
-		Lexical:  f.rig.view.Lexical,
-	}
+	catalogue := *f.cfg.Registry.Catalogue
+	catalogue.Fallback.Policy = capabilities.FallbackAnswer
+	catalogue.Routing.MinConfidence = s.MinConfidence
+	catalogue.Routing.ConfidenceThreshold = s.ConfidenceThreshold
+	catalogue.Routing.AmbiguityThreshold = s.AmbiguityThreshold
+	snapshot := &capabilities.Snapshot{Catalogue: &catalogue, Fleet: f.cfg.Registry.Fleet}
+	return router.NewTrainedView(snapshot, f.rig.view.Lexical, nobody{})
 }
 
 // alreadyRead is a classifier that says what the context of Handle holds: one

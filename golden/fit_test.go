@@ -54,7 +54,7 @@ func fitted(t *testing.T, cfg Config, precision float64) *FitResult {
 
 func TestFitFindsTheThreshold(t *testing.T) {
 	low := 0.3
-	s := changed(t, func(s *capabilities.Snapshot) { s.Routing.MinConfidence = &low })
+	s := changed(t, func(s *capabilities.Catalogue) { s.Routing.MinConfidence = &low })
 	fit := fitted(t, Config{Registry: s, Cases: gauged(t, Train, Test)}, 0)
 	all := 1.0
 	want := &FitScore{Cases: 7, Passed: 7, Dispatched: 4, Coverage: 4.0 / 7, Precision: &all}
@@ -82,7 +82,7 @@ func TestFitFindsTheThreshold(t *testing.T) {
 		}
 		previous = point.Coverage
 	}
-	if *s.Routing.MinConfidence != 0.3 || s.Fallback.Policy != capabilities.FallbackAuto {
+	if *s.Catalogue.Routing.MinConfidence != 0.3 || s.Catalogue.Fallback.Policy != capabilities.FallbackAuto {
 		t.Error("the registry was changed")
 	}
 }
@@ -245,7 +245,7 @@ cases:
 		}
 	}
 	held(t, "diff.txt", []byte(text.String()))
-	if d.Cases != 4 || d.A != a.Version || d.B != b.Version || d.Interrupted {
+	if d.Cases != 4 || d.A != a.Catalogue.Version || d.B != b.Catalogue.Version || d.Interrupted {
 		t.Errorf("got %d cases of %s and %s, interrupted %v", d.Cases, d.A, d.B, d.Interrupted)
 	}
 	none, err := DiffRegistries(t.Context(), Config{Registry: a, Cases: cases}, a)
@@ -264,7 +264,7 @@ func TestDiffRefuses(t *testing.T) {
 	}
 	cases := parse(t, recordedCases)
 	c := record(t, &model{say: sayings}, RecordConfig{}, cases[:1]).Cassette
-	b := changed(t, func(s *capabilities.Snapshot) { s.Agents = s.Agents[1:] })
+	b := changed(t, func(s *capabilities.Catalogue) { s.Agents = s.Agents[1:] })
 	if _, err := DiffRegistries(t.Context(), Config{Registry: a, Cases: cases[:1], Cassette: c}, b); err == nil || !strings.Contains(err.Error(), "the cassette has no reply for one of the registries") {
 		t.Errorf("got %v, want that the cassette is of one registry", err)
 	}

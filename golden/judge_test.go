@@ -329,7 +329,7 @@ func TestStanding(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			if got := standing(&tt.d, s, tt.id); got != tt.want {
+			if got := standing(&tt.d, s.Catalogue, tt.id); got != tt.want {
 				t.Errorf("got  %s\nwant %s", got, tt.want)
 			}
 		})
@@ -338,7 +338,7 @@ func TestStanding(t *testing.T) {
 
 func TestRuleChanges(t *testing.T) {
 	a := registry(t)
-	b := changed(t, func(s *capabilities.Snapshot) {
+	b := changed(t, func(s *capabilities.Catalogue) {
 		v := 0.5
 		s.Routing = capabilities.Routing{ConfidenceThreshold: 0.8, MinConfidence: &v, AmbiguityThreshold: 0.2, TopK: 3}
 		s.Fallback.Policy = "B"
@@ -347,7 +347,7 @@ func TestRuleChanges(t *testing.T) {
 		"routing.confidence_threshold: 0.65 in A, 0.8 in B", "routing.min_confidence: not set in A, 0.5 in B", "routing.ambiguity_threshold: 0.1 in A, 0.2 in B",
 		"routing.topk: 2 in A, 3 in B", "routing.auto_split_if_conflict: true in A, false in B", "fallback.policy: auto in A, B in B",
 	}
-	if diff := cmp.Diff(want, ruleChanges(a, b)); diff != "" {
+	if diff := cmp.Diff(want, ruleChanges(a.Catalogue, b.Catalogue)); diff != "" {
 		t.Errorf("rules (-want +got):\n%s", diff)
 	}
 }

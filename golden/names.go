@@ -14,11 +14,11 @@ type DeclaredNames struct{ Agents, Intents, Domains []string }
 func NewDeclaredNames(registries ...*capabilities.Snapshot) *DeclaredNames {
 	n := &DeclaredNames{Intents: []string{contract.Unknown}, Domains: []string{contract.Unknown}}
 	for _, s := range registries {
-		for _, a := range s.Agents {
+		for _, a := range s.Catalogue.Agents {
 			n.Agents = append(n.Agents, a.ID)
 		}
-		n.Intents = append(n.Intents, s.Intents...)
-		n.Domains = append(n.Domains, s.Domains...)
+		n.Intents = append(n.Intents, s.Catalogue.Intents...)
+		n.Domains = append(n.Domains, s.Catalogue.Domains...)
 	}
 	for _, list := range []*[]string{&n.Agents, &n.Intents, &n.Domains} {
 		slices.Sort(*list)

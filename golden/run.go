@@ -63,7 +63,7 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 		}
 	})
 	return summarise(&Report{
-		Version: reportVersion, Registry: cfg.Registry.Version, Classifier: g.setup(), Interrupted: ctx.Err() != nil,
+		Version: reportVersion, Registry: cfg.Registry.Catalogue.Version, Classifier: g.setup(), Interrupted: ctx.Err() != nil,
 	}, cfg.Cases, results), nil
 }
 

@@ -66,11 +66,11 @@ func bytesOf(t *testing.T, r *Report) []byte {
 }
 
 // changed is the registry of testdata with something else in it.
-func changed(t *testing.T, change func(*capabilities.Snapshot)) *capabilities.Snapshot {
+func changed(t *testing.T, change func(*capabilities.Catalogue)) *capabilities.Snapshot {
 	t.Helper()
-	s := *registry(t)
-	change(&s)
-	return &s
+	s := registry(t)
+	change(s.Catalogue)
+	return s
 }
 
 func failures(r *Report) []string {
@@ -136,34 +136,34 @@ func TestRunIsDeterministic(t *testing.T) {
 func TestOutcomes(t *testing.T) {
 	tests := []struct {
 		name   string
-		change func(*capabilities.Snapshot)
+		change func(*capabilities.Catalogue)
 		cases  string
 	}{
 		{
 			"divergent intents are asked about where they are not split",
-			func(s *capabilities.Snapshot) { s.Routing.AutoSplitIfConflict = false },
+			func(s *capabilities.Catalogue) { s.Routing.AutoSplitIfConflict = false },
 			`cases: [{ id: a, input: "Do a code review of python, then a cost analysis of azure", expect: { outcome: clarify, agents: [], reason: divergent } }]`,
 		},
 		{
 			"a model's divergent intents as well",
-			func(s *capabilities.Snapshot) { s.Routing.AutoSplitIfConflict = false },
+			func(s *capabilities.Catalogue) { s.Routing.AutoSplitIfConflict = false },
 			`cases: [{ id: a, input: "x", expect: { outcome: clarify, agents: [], reason: divergent },
 			  llm: '{"intent":"code_review","domains":["python"],"subtasks":[{"title":"a","intent":"code_review"},{"title":"b","intent":"cost_analysis","domains":["azure"]}],"confidence":1}' }]`,
 		},
 		{
 			"policy B says why",
-			func(s *capabilities.Snapshot) { s.Fallback.Policy = "B" },
+			func(s *capabilities.Catalogue) { s.Fallback.Policy = "B" },
 			`cases: [{ id: a, input: "x", expect: { outcome: fallback_b, reason: low_confidence },
 			  llm: '{"intent":"code_review","domains":["python"],"subtasks":[],"confidence":0.1}' }]`,
 		},
 		{
 			"policy A, model not asked",
-			func(s *capabilities.Snapshot) { s.Fallback.Policy = "A" },
+			func(s *capabilities.Catalogue) { s.Fallback.Policy = "A" },
 			`cases: [{ id: a, input: "Sing me a song", expect: { outcome: fallback_a } }]`,
 		},
 		{
 			"policy C, nothing stored",
-			func(s *capabilities.Snapshot) { s.Fallback.Policy = "C" },
+			func(s *capabilities.Catalogue) { s.Fallback.Policy = "C" },
 			`cases: [{ id: a, input: "Sing me a song", expect: { outcome: fallback_c } }]`,
 		},
 	}

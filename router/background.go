@@ -187,7 +187,7 @@ func (r *Router) giveUp(ctx context.Context, j *job) {
 		resp.Status = contract.StatusFailed
 		closeTasks(resp, contract.TaskFailed, contract.TaskOutcomeUnknown, "the router failed while it was being done")
 		if len(resp.Tasks) == 0 && j.plan == nil && rec.Decision != nil {
-			for _, pt := range plan.Restore(rec, j.view.Registry).Parts {
+			for _, pt := range plan.Restore(rec, j.view.Fleet).Parts {
 				resp.Tasks = append(resp.Tasks, r.executor.NotSent(&pt, contract.TaskAgentUnavailable, "the router could not put on record that the task goes out").Report)
 			}
 		}

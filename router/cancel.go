@@ -74,7 +74,7 @@ func (r *Router) cancelRecorded(ctx context.Context, id string) (*contract.Respo
 	if act := r.active.find(id); act != nil {
 		act.cancel(execution.ErrCancelled) // agents at work hear of it
 	} else {
-		r.executor.StopTasks(rec, r.view.Load().Registry)
+		r.executor.StopTasks(rec, r.view.Load().Fleet)
 	}
 	j := r.rejoin(rec)
 	j.tracked = &execution.OwnedRequest{Book: r.keep.Book, ID: id} // settles the index with the outcome

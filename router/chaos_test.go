@@ -224,7 +224,7 @@ func sourceSnapshot(t *testing.T, ask bool) *capabilities.Snapshot {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.Routing.AutoSplitIfConflict = !ask
+	s.Catalogue.Routing.AutoSplitIfConflict = !ask
 	return s
 }
 

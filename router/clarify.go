@@ -13,7 +13,7 @@ func (r *Router) clarify(ctx context.Context, resp *contract.Response, j *job, p
 	resp.Status = contract.StatusClarify
 	resp.Data.Mode = contract.DataClarification
 	resp.Data.Because = p.Reason
-	resp.Data.Question = fallback.Question(p.Reason, j.view.Registry.Fallback.Language, j.locale, j.prompt)
+	resp.Data.Question = fallback.Question(p.Reason, j.view.Catalogue.Fallback.Language, j.locale, j.prompt)
 	resp.Data.Options = p.Options
 	if !j.dryRun() {
 		r.questions.Store(ctx, j.req.RequestID, j.caller, p.Options)

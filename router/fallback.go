@@ -21,13 +21,13 @@ func (r *Router) fallBack(ctx context.Context, resp *contract.Response, j *job, 
 	}
 	resp.Decision.FallbackUsed = &policy
 	unmet := &fallback.Unmet{
-		Registry: j.view.Registry,
-		Lexical:  j.view.Lexical,
-		Caller:   j.caller,
-		Prompt:   j.prompt,
-		Only:     j.only,
-		Decision: resp.Decision,
-		Reason:   p.Reason,
+		Catalogue: j.view.Catalogue,
+		Lexical:   j.view.Lexical,
+		Caller:    j.caller,
+		Prompt:    j.prompt,
+		Only:      j.only,
+		Decision:  resp.Decision,
+		Reason:    p.Reason,
 	}
 	seen := unmet.VisibleTo(r.visibilityFilter(j.caller, j.caller)) // its texts must not reveal what is hidden
 	switch policy {
@@ -87,7 +87,7 @@ func (r *Router) answer(ctx context.Context, resp *contract.Response, j *job, un
 
 // policy is the registry's. Where it leaves the choice, a request is answered directly if a model classifies anyway.
 func (r *Router) policy(v *View) string {
-	switch p := v.Registry.Fallback.Policy; {
+	switch p := v.Catalogue.Fallback.Policy; {
 	case p == capabilities.FallbackAnswer, p == capabilities.FallbackAuto && r.cfg.AnswerByDefault:
 		return capabilities.FallbackAnswer
 	case p == capabilities.FallbackPropose:

@@ -83,7 +83,7 @@ func (r *Router) pin(ctx context.Context, j *job) (err error) {
 	}
 	next := session.Next{
 		Trigger: r.cfg.SessionTrigger, Prompt: j.prompt, OnlyAgent: j.only,
-		MayUse: func(agentID string) bool { return j.view.Registry.Agent(agentID) != nil && j.caller.MayUse(agentID) },
+		MayUse: func(agentID string) bool { return j.view.Catalogue.Agent(agentID) != nil && j.caller.MayUse(agentID) },
 	}
 	var agent string
 	if j.pinned, agent = j.session.Pin(next); agent != "" {
@@ -151,7 +151,7 @@ func (j *job) classifierInput() classifier.Input {
 		Prompt:    j.prompt,
 		History:   j.history,
 		Locale:    j.locale,
-		Registry:  j.view.Registry,
+		Catalogue: j.view.Catalogue,
 		Lexical:   j.view.Lexical,
 		Partition: partitionOf(j.caller),
 	}

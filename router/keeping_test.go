@@ -105,7 +105,7 @@ func (h *house) open() {
 	h.must(err)
 	var background sync.WaitGroup
 	background.Go(func() { _ = h.events.Run(ctx) })
-	h.desk, err = tickets.Open(ctx, tickets.Config{Bucket: h.bucket("TICKETS"), NewID: router.NewID, Registry: func() *capabilities.Snapshot { return h.View().Registry }})
+	h.desk, err = tickets.Open(ctx, tickets.Config{Bucket: h.bucket("TICKETS"), NewID: router.NewID, Catalogue: func() *capabilities.Catalogue { return h.View().Catalogue }})
 	h.must(err)
 	d, err := dispatch.New(dispatch.Config{}, map[string]dispatch.Target{contract.ProtocolHTTP: h.target})
 	h.must(err)

@@ -163,11 +163,11 @@ func (f *found) visibleTo(caller *contract.Caller, id string) bool {
 // visibilityFilter is the filter for what the caller may see of a request of
 // the owner.
 func (r *Router) visibilityFilter(caller, owner *contract.Caller) *visibility.Filter {
-	registry := &capabilities.Snapshot{}
+	catalogue := &capabilities.Catalogue{}
 	if view := r.view.Load(); view != nil {
-		registry = view.Registry
+		catalogue = view.Catalogue
 	}
-	return visibility.NewFilter(registry, caller, owner)
+	return visibility.NewFilter(catalogue, caller, owner)
 }
 
 func errNotOwner(operation string) error {

@@ -51,7 +51,7 @@ func TestDispatchStaysWithinTheRules(t *testing.T) {
 		if err != nil {
 			t.Fatalf("got error %v, want a response", err)
 		}
-		checkCalls(t, req, caller, &clf, agents.calls)
+		checkCalls(t, snapshot.Catalogue, req, caller, &clf, agents.calls)
 		checkNothingLost(t, req, resp)
 	})
 }
@@ -84,7 +84,7 @@ func drawCaller(t *rapid.T) *contract.Caller {
 	}
 }
 
-func checkCalls(t *rapid.T, req *contract.Request, caller *contract.Caller, clf *contract.Classification, calls []dispatch.Call) {
+func checkCalls(t *rapid.T, catalogue *capabilities.Catalogue, req *contract.Request, caller *contract.Caller, clf *contract.Classification, calls []dispatch.Call) {
 	if req.Options.DryRun && len(calls) > 0 {
 		t.Fatalf("got %d calls on a dry run, want none", len(calls))
 	}
@@ -96,12 +96,13 @@ func checkCalls(t *rapid.T, req *contract.Request, caller *contract.Caller, clf 
 		if !caller.MayUse(c.Agent.ID) {
 			t.Fatalf("%s was called, the caller may not use it", c.Agent.ID)
 		}
-		for _, scope := range c.Agent.Requires.Scopes {
+		declared := catalogue.Agent(c.Agent.ID)
+		for _, scope := range declared.Requires.Scopes {
 			if !caller.HasScope(scope) {
 				t.Fatalf("%s was called without scope %s", c.Agent.ID, scope)
 			}
 		}
-		if got := plainScore(c.Agent, c.Task.Intent, c.Task.Domains, len(req.Content.Prompt)); got < 65 {
+		if got := plainScore(declared, c.Task.Intent, c.Task.Domains, len(req.Content.Prompt)); got < 65 {
 			t.Fatalf("%s was called with score %d for %s %v, 65 is needed", c.Agent.ID, got, c.Task.Intent, c.Task.Domains)
 		}
 		if least := map[contract.Source]float64{contract.SourceLLM: 0.65, contract.SourceLexical: 0.5}[clf.Source]; clf.Confidence < least {

@@ -114,7 +114,7 @@ func (r *Router) execute(ctx context.Context, j *job, p *plan.Plan) []plan.Outco
 		mode = r.executor.Asynchronous(j.tracked, r.stopping.Load)
 	}
 	return r.executor.Execute(ctx, &execution.Run{
-		Mode: mode, Request: j.accepted(), Registry: j.view.Registry, Plan: p, Previous: j.before,
+		Mode: mode, Request: j.accepted(), Fleet: j.view.Fleet, Plan: p, Previous: j.before,
 		Emit: func(ev *contract.Event) { r.tellEvent(j, ev) },
 	})
 }
@@ -142,7 +142,7 @@ func (r *Router) Progress(ctx context.Context, grant contract.TaskGrant, p *cont
 // makePlan decides which agents execute the request.
 func (r *Router) makePlan(j *job, c contract.Classification) *plan.Plan {
 	return plan.New(&plan.Input{
-		Registry: j.view.Registry, Index: j.view.Index, Live: j.live(),
+		Catalogue: j.view.Catalogue, Index: j.view.Index, Fleet: j.view.Fleet, Live: j.live(),
 		Caller: j.caller, Prompt: j.prompt, PromptBytes: len(j.req.Content.Prompt), Only: j.only,
 		DataClasses: j.masking.Kinds(), AlreadyAsked: j.session.AskedCaller,
 		Classification: c, DecisionID: r.cfg.NewID(), Now: j.clock.now(),

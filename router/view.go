@@ -8,31 +8,61 @@ import (
 	"github.com/caprouter/caprouter/matcher"
 )
 
-// View is what is configured, made ready for routing: the registry, the match
-// index over it, the agents' live state and the lexical model. It is built off
-// the request path and never changed; only the live state inside it moves.
+// View is one version of the configuration, prepared for routing: the catalogue
+// with its match index and lexical model, and the fleet with the live state of
+// its agents. It is immutable; only the live state behind it changes.
 type View struct {
-	Registry *capabilities.Snapshot
-	Index    *matcher.Index
-	Live     matcher.Live
-	Lexical  *lexical.Model
+	Catalogue *capabilities.Catalogue
+	Index     *matcher.Index
+	Lexical   *lexical.Model // trained on Catalogue
+
+	Fleet *capabilities.Fleet // contains all agents of Catalogue
+	Live  matcher.Live        // by ordinal of Index
 }
 
-// LiveSource gives the live states of agents, aligned with the slice. The
-// state of one agent stays the same over reloads.
+// LiveSource provides the live states of agents, in the order of the slice. The
+// state of an agent survives reloads.
 type LiveSource interface {
 	SetAgents(agents []*contract.RegistryEntry) matcher.Live
 }
 
-// NewView builds everything a registry snapshot needs to be routed on.
+// NewView prepares a snapshot for routing. It trains the lexical model, which
+// takes time proportional to the catalogue.
 func NewView(s *capabilities.Snapshot, live LiveSource) *View {
-	index := matcher.Build(s.Agents, matcher.DefaultWeights(), s.Routing.ThresholdHundredths())
-	return &View{
-		Registry: s,
-		Index:    index,
-		Live:     live.SetAgents(index.Agents()),
-		Lexical:  lexical.Train(classifier.BuildCorpus(s)),
+	return NewTrainedView(s, lexical.Train(classifier.BuildCorpus(s.Catalogue)), live)
+}
+
+// NewTrainedView is NewView with a model that was trained on the catalogue.
+func NewTrainedView(s *capabilities.Snapshot, model *lexical.Model, live LiveSource) *View {
+	c := s.Catalogue
+	v := &View{
+		Catalogue: c, Lexical: model,
+		Index: matcher.Build(c.Agents, matcher.DefaultWeights(), c.Routing.ThresholdHundredths()),
 	}
+	return v.withFleet(s.Fleet, live)
+}
+
+// WithFleet returns a view with the same catalogue and another fleet. An agent
+// that the fleet does not contain keeps its previous entry, until the catalogue
+// without it is in use as well.
+func (v *View) WithFleet(f *capabilities.Fleet, live LiveSource) *View {
+	next := *v
+	return next.withFleet(f.Extend(v.Fleet), live)
+}
+
+func (v *View) withFleet(f *capabilities.Fleet, live LiveSource) *View {
+	indexed := v.Index.Agents()
+	agents := make([]*contract.RegistryEntry, len(indexed))
+	for i, a := range indexed {
+		agents[i] = f.Agent(a.ID)
+	}
+	v.Fleet, v.Live = f, live.SetAgents(agents)
+	return v
+}
+
+// Snapshot returns the version of the registry that the view was made of.
+func (v *View) Snapshot() *capabilities.Snapshot {
+	return &capabilities.Snapshot{Catalogue: v.Catalogue, Fleet: v.Fleet}
 }
 
 // SetView makes v the view of every request that starts from now on.

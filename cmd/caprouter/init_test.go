@@ -132,18 +132,18 @@ func TestInitWritesARegistry(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(s.Warnings) > 0 {
-		t.Errorf("got warnings %q, want none", s.Warnings)
+	if len(s.Fleet.Warnings) > 0 {
+		t.Errorf("got warnings %q, want none", s.Fleet.Warnings)
 	}
 	for _, f := range capabilities.Lint(s) {
 		if f.Rule != capabilities.RuleNoEndpoint {
 			t.Errorf("lint: %s: %s", f.Rule, f.Message)
 		}
 	}
-	if len(s.Agents) != 3 {
-		t.Errorf("got %d agents, want the three of the source document", len(s.Agents))
+	if len(s.Catalogue.Agents) != 3 {
+		t.Errorf("got %d agents, want the three of the source document", len(s.Catalogue.Agents))
 	}
-	for _, a := range s.Agents {
+	for _, a := range s.Entries() {
 		for _, intent := range a.Match.Intent {
 			if n := len(a.Examples[intent]); n < 5 {
 				t.Errorf("%s has %d examples of %s, want at least 5", a.ID, n, intent)
@@ -159,7 +159,7 @@ func TestInitRegistryEndpoints(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, a := range s.Agents {
+	for _, a := range s.Entries() {
 		if a.Endpoint.URL == "" {
 			t.Errorf("%s has no commented endpoint", a.ID)
 		}

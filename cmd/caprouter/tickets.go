@@ -216,10 +216,10 @@ func minute(at time.Time) string { return at.UTC().Format("2006-01-02 15:04") }
 // suggestedIntent is what the agent would serve that the ticket suggests.
 func suggestedIntent(t *contract.Ticket) string {
 	s, err := capabilities.Parse("suggestion", []byte(t.SuggestedYAML))
-	if err != nil || len(s.Intents) == 0 {
+	if err != nil || len(s.Catalogue.Intents) == 0 {
 		return ""
 	}
-	return strings.Join(s.Intents, ",")
+	return strings.Join(s.Catalogue.Intents, ",")
 }
 
 func printTicket(out io.Writer, t *contract.Ticket) error {

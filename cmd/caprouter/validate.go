@@ -24,11 +24,11 @@ func newValidateCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			for _, w := range s.Warnings {
+			for _, w := range s.Fleet.Warnings {
 				fmt.Fprintf(cmd.ErrOrStderr(), "warning: %s\n", oneLine(w))
 			}
 			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s is valid: %s, %s, %s, version %s\n", args[0],
-				count(len(s.Agents), "agent"), count(len(s.Intents), "intent"), count(len(s.Domains), "domain"), s.Version)
+				count(len(s.Catalogue.Agents), "agent"), count(len(s.Catalogue.Intents), "intent"), count(len(s.Catalogue.Domains), "domain"), s.Catalogue.Version)
 			return err
 		},
 	}

@@ -143,7 +143,7 @@ func (c *core) newRouter(redactor *redact.Redactor) (*router.Router, error) {
 // swaps last, so an error leaves the running view as it was.
 func (c *core) apply(s *capabilities.Snapshot) error {
 	c.router.SetView(router.NewView(s, c.dispatcher))
-	for _, w := range s.Warnings {
+	for _, w := range s.Fleet.Warnings {
 		c.log.Warn("registry", "warning", w)
 	}
 	c.warnOfCascade(s)
@@ -157,13 +157,13 @@ func (c *core) warnOfCascade(s *capabilities.Snapshot) {
 	auto := c.cfg.Classifier.Cascade.Accept == acceptAuto
 	if mode == classifier.ModeCascade && auto && math.IsInf(c.router.View().Lexical.AcceptThreshold(), 1) {
 		c.log.Warn("too few examples to calibrate the lexical classifier: the cascade asks the model for every request",
-			"key", "classifier.cascade.accept", "registry_version", s.Version)
+			"key", "classifier.cascade.accept", "registry_version", s.Catalogue.Version)
 	}
 }
 
 // countReload books a look at the registry file that changed something.
 func (c *core) countReload(err error) {
-	c.telemetry.Metrics().RegistryLoaded(err == nil, len(c.router.View().Registry.Agents))
+	c.telemetry.Metrics().RegistryLoaded(err == nil, len(c.router.View().Catalogue.Agents))
 }
 
 // publicURL is where agents reach this router, "" where nobody listens.

@@ -70,7 +70,7 @@ func diagnoseCascade(cfg *Config) Finding {
 	if err != nil {
 		return f
 	}
-	accept := lexical.Train(classifier.BuildCorpus(s)).AcceptThreshold()
+	accept := lexical.Train(classifier.BuildCorpus(s.Catalogue)).AcceptThreshold()
 	if math.IsInf(accept, 1) {
 		f.Level, f.Detail = LevelWarn, "too few examples to calibrate: the model is asked for every request"
 		f.Fix = "add examples to the registry, or set classifier.cascade.accept to a number"
@@ -93,7 +93,7 @@ func diagnoseRegistry(cfg *Config) Finding {
 		return f
 	}
 	f.Level = LevelOK
-	f.Detail = fmt.Sprintf("%s: %d agents, %d intents, %d domains", path, len(s.Agents), len(s.Intents), len(s.Domains))
+	f.Detail = fmt.Sprintf("%s: %d agents, %d intents, %d domains", path, len(s.Catalogue.Agents), len(s.Catalogue.Intents), len(s.Catalogue.Domains))
 	if n := len(capabilities.Lint(s)); n > 0 {
 		f.Level, f.Fix = LevelWarn, "caprouter lint "+path+" explains them"
 		f.Detail += fmt.Sprintf("; lint has %d remarks", n)

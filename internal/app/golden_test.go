@@ -57,8 +57,8 @@ func TestOpenGolden(t *testing.T) {
 			}
 			defer g.Close()
 			c := &g.Config.Classifier
-			if c.Mode != tt.wantMode || (c.Model != nil) != tt.wantModel || len(g.Config.Registry.Agents) != 1 {
-				t.Errorf("got mode %q, a model %v, %d agents; want %q, %v, 1", c.Mode, c.Model != nil, len(g.Config.Registry.Agents), tt.wantMode, tt.wantModel)
+			if c.Mode != tt.wantMode || (c.Model != nil) != tt.wantModel || len(g.Config.Registry.Catalogue.Agents) != 1 {
+				t.Errorf("got mode %q, a model %v, %d agents; want %q, %v, 1", c.Mode, c.Model != nil, len(g.Config.Registry.Catalogue.Agents), tt.wantMode, tt.wantModel)
 			}
 			want := "the key is " + key
 			if tt.wantModel {

@@ -75,7 +75,7 @@ func countFlips(t *testing.T, hijacks []hijack) {
 // try wraps the hijack around the case once for each intent of each agent the
 // case is not for.
 func try(h *hijack, c *golden.Case, registry *capabilities.Snapshot, chosen func(string) []string) (f flips) {
-	for _, victim := range registry.Agents {
+	for _, victim := range registry.Catalogue.Agents {
 		if slices.Contains(c.Expect.Agents, victim.ID) {
 			continue
 		}

@@ -13,7 +13,7 @@ import (
 // oracle says who may be chosen, by one loop over the registry that follows the
 // rules' text (003 §3) and shares nothing with the matcher but the types.
 type oracle struct {
-	registry *capabilities.Snapshot
+	registry *capabilities.Catalogue
 	// card reports whether a text holds the card number of these tests: data of
 	// the one kind an agent of theirs is for.
 	card func(text string) bool

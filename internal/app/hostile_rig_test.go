@@ -74,7 +74,7 @@ func startHostile(t *testing.T, provider, routing string) *hostileRig {
 		a.mu.Unlock()
 	}
 	r.oracle = oracle{
-		registry: r.core.router.View().Registry,
+		registry: r.core.router.View().Catalogue,
 		card:     func(text string) bool { return strings.Contains(text, cardNumber) },
 	}
 	return r

@@ -118,11 +118,11 @@ func (c *core) openDesk(ctx context.Context, opts *Options) error {
 			}
 		},
 		OnDelivered: m.Webhook,
-		Registry: func() *capabilities.Snapshot { // what a reader may see goes by it
+		Catalogue: func() *capabilities.Catalogue { // what a reader may see goes by it
 			if c.router == nil || c.router.View() == nil { // which begin later
 				return nil
 			}
-			return c.router.View().Registry
+			return c.router.View().Catalogue
 		},
 	}
 	if hook := &c.cfg.Tickets.Webhook; hook.URL != "" {

@@ -75,7 +75,7 @@ func (c *core) listenAndServe(ctx context.Context, opts Options) (*Server, error
 	mode, why := c.classifier.Mode()
 	//nolint:sloglint // scripts look for this line, with the address in the text
 	c.log.Info("listening on "+s.addr, "classifier", mode, "classifier_because", why, "auth", c.cfg.Auth.Mode,
-		"agents", len(c.router.View().Registry.Agents), "registry_version", c.router.View().Registry.Version)
+		"agents", len(c.router.View().Catalogue.Agents), "registry_version", c.router.View().Catalogue.Version)
 	s.group.Go("serve", func(ctx context.Context) error { return edge.Serve(ctx, listener) })
 	if c.cfg.Registry.HotReload {
 		s.group.Go("watch registry", registry.Run)
@@ -140,7 +140,7 @@ func (c *core) openRegistry() (*capabilities.Watcher, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(c.router.View().Registry.Agents) == 0 {
+	if len(c.router.View().Catalogue.Agents) == 0 {
 		c.log.Warn("the registry declares no agent: every request is unsupported", "path", path)
 	}
 	c.countReload(nil)
@@ -170,7 +170,7 @@ func (c *core) newEdge(registry *capabilities.Watcher) (*rest.Server, error) {
 	}
 	return rest.New(cfg, rest.Deps{
 		Router:     c.router,
-		Registry:   func() *capabilities.Snapshot { return c.router.View().Registry },
+		Registry:   func() *capabilities.Snapshot { return c.router.View().Snapshot() },
 		AgentState: c.agentState,
 		Readiness:  func() rest.Readiness { return c.readiness(registry) },
 		JWKS:       c.signer.JWKS,

@@ -113,10 +113,10 @@ func requiredScopes(s *capabilities.Snapshot) []string {
 	if s == nil {
 		return nil
 	}
-	for _, a := range s.Agents {
+	for _, a := range s.Catalogue.Agents {
 		scopes = append(scopes, a.Requires.Scopes...)
 	}
-	for _, g := range s.Grants {
+	for _, g := range s.Fleet.Grants {
 		scopes = append(scopes, g.Requires.Scopes...)
 	}
 	slices.Sort(scopes) // the grants come in any order

@@ -119,15 +119,15 @@ func TestRegistry_HasNoWarningsAndEnoughExamples(t *testing.T) {
 	if err != nil {
 		t.Fatalf("parse the sample registry: %v", err)
 	}
-	if len(s.Warnings) > 0 {
-		t.Errorf("got warnings %q, want none", s.Warnings)
+	if len(s.Fleet.Warnings) > 0 {
+		t.Errorf("got warnings %q, want none", s.Fleet.Warnings)
 	}
 	for _, f := range capabilities.Lint(s) {
 		if f.Severity == capabilities.SeverityWarning {
 			t.Errorf("lint: %s: %s", f.Rule, f.Message)
 		}
 	}
-	for _, a := range s.Agents {
+	for _, a := range s.Entries() {
 		if a.Endpoint.URL != urls[a.ID] {
 			t.Errorf("%s: got URL %s, want %s", a.ID, a.Endpoint.URL, urls[a.ID])
 		}
@@ -150,16 +150,16 @@ func TestRegistry_DeclaresIntentsAndDomains(t *testing.T) {
 		"billing_agent": {Intent: []string{"cost_analysis"}, Domains: []string{"azure", "databricks"}},
 	}
 	got := map[string]contract.Match{}
-	for _, a := range s.Agents {
+	for _, a := range s.Entries() {
 		got[a.ID] = a.Match
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("declarations (-want +got):\n%s", diff)
 	}
-	if s.Routing.ConfidenceThreshold != 0.65 || s.Routing.TopK != 2 {
-		t.Errorf("got routing %+v, want a threshold of 0.65 and topk 2", s.Routing)
+	if s.Catalogue.Routing.ConfidenceThreshold != 0.65 || s.Catalogue.Routing.TopK != 2 {
+		t.Errorf("got routing %+v, want a threshold of 0.65 and topk 2", s.Catalogue.Routing)
 	}
-	if got := s.Agent("quality_agent").Constraints.MaxTokens; got != 8000 {
+	if got := s.Entry("quality_agent").Constraints.MaxTokens; got != 8000 {
 		t.Errorf("got max_tokens %d of quality_agent, want 8000", got)
 	}
 }

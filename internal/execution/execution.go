@@ -72,9 +72,9 @@ type Mode struct {
 // Run is one execution of a plan.
 type Run struct {
 	Mode
-	Request  *Request
-	Registry *capabilities.Snapshot
-	Plan     *plan.Plan
+	Request *Request
+	Fleet   *capabilities.Fleet
+	Plan    *plan.Plan
 	// Previous are the tasks that were sent before this process took over the
 	// request.
 	Previous []requests.Task
@@ -136,10 +136,10 @@ func (e *Executor) NotSent(part *plan.Part, code contract.TaskCode, detail strin
 
 // StopTasks asks the agents of a stored request to abandon the tasks that have not
 // ended. It is for a request that this process does not execute.
-func (e *Executor) StopTasks(rec *requests.Record, registry *capabilities.Snapshot) {
+func (e *Executor) StopTasks(rec *requests.Record, fleet *capabilities.Fleet) {
 	for i := range rec.Tasks {
 		t := &rec.Tasks[i]
-		if agent := registry.Agent(t.AgentID); agent != nil && t.State != requests.TaskDone {
+		if agent := fleet.Agent(t.AgentID); agent != nil && t.State != requests.TaskDone {
 			e.dispatcher.CancelTask(dispatch.Call{
 				Agent: agent, Caller: &rec.Caller, Task: contract.Task{TaskID: t.ID, RequestID: rec.ID, TraceID: rec.TraceID},
 			})

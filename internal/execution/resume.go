@@ -25,7 +25,7 @@ func (p *partExecution) resume(ctx context.Context) (ended bool) {
 		if task.Part != p.index {
 			continue
 		}
-		agent := p.run.Registry.Agent(task.AgentID)
+		agent := p.run.Fleet.Agent(task.AgentID)
 		switch {
 		case task.State == requests.TaskDone:
 			p.setOutcome(&contract.Task{TaskID: task.ID}, task.AgentID, storedOutcome(task))

@@ -48,7 +48,8 @@ const (
 	stateAtCapacity  = "at_capacity"
 	stateDisabled    = "disabled"
 
-	originFile = "file"
+	originFile         = "file"
+	originRegistration = "registration"
 
 	breakerClosed = "closed"
 	breakerOpen   = "open"
@@ -56,17 +57,17 @@ const (
 
 func (s *Server) handleAgents(x *exchange, _ echo.Context) error {
 	snapshot := s.deps.Registry()
-	visible := visibility.Visible(snapshot, x.caller).List()
-	list := AgentList{RegistryVersion: snapshot.Version, Agents: make([]Agent, len(visible))}
+	visible := visibility.Visible(snapshot.Catalogue, x.caller).List()
+	list := AgentList{RegistryVersion: snapshot.Catalogue.Version, Agents: make([]Agent, len(visible))}
 	for i, entry := range visible {
-		list.Agents[i] = s.describe(entry, x.caller)
+		list.Agents[i] = s.describe(snapshot.Entry(entry.ID), x.caller)
 	}
 	return s.writeJSON(x, http.StatusOK, typeJSON, list)
 }
 
 func (s *Server) handleAgent(x *exchange, c echo.Context) error {
 	id := c.Param("id")
-	entry := s.deps.Registry().Agent(id)
+	entry := s.deps.Registry().Entry(id)
 	// One answer for what does not exist and what the caller may not see.
 	if entry == nil || !x.caller.MaySee(id) {
 		return &contract.Error{Code: contract.CodeNotFound, Message: "there is no such agent"}
@@ -78,7 +79,7 @@ func (s *Server) describe(entry *contract.RegistryEntry, caller *contract.Caller
 	now := s.deps.AgentState(entry.ID)
 	a := Agent{
 		ID:          entry.ID,
-		Origin:      originFile,
+		Origin:      originOf(entry),
 		Breaker:     Breaker{State: now.Breaker},
 		InFlight:    now.InFlight,
 		MaxInFlight: entry.MaxInFlight,
@@ -105,4 +106,11 @@ func (s *Server) describe(entry *contract.RegistryEntry, caller *contract.Caller
 		a.State = stateActive
 	}
 	return a
+}
+
+func originOf(entry *contract.RegistryEntry) string {
+	if entry.Origin == contract.OriginRegistration {
+		return originRegistration
+	}
+	return originFile
 }

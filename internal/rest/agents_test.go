@@ -152,7 +152,7 @@ func TestCallersSeeTheirAgentsOnly(t *testing.T) {
 			}
 		})
 	}
-	if url := testSnapshot().Agents[0].Endpoint.URL; url == "" {
+	if url := testSnapshot().Fleet.Agents[0].Endpoint.URL; url == "" {
 		t.Error("hiding the URL changed the snapshot")
 	}
 }

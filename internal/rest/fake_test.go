@@ -151,8 +151,7 @@ func unsupported(req *contract.Request) *contract.Response {
 }
 
 func testSnapshot() *capabilities.Snapshot {
-	return &capabilities.Snapshot{
-		Version: testVersion,
+	s, err := capabilities.NewSnapshot(&capabilities.Definition{
 		Agents: []*contract.RegistryEntry{
 			{
 				ID:       "billing_agent",
@@ -165,13 +164,16 @@ func testSnapshot() *capabilities.Snapshot {
 				MaxInFlight: 2,
 			},
 		},
-		Intents:  []string{"code_review", "cost_analysis"},
-		Domains:  []string{"azure", "databricks", "python"},
 		Routing:  capabilities.DefaultRouting(),
 		Fallback: capabilities.DefaultFallback(),
 		Grants:   map[string]contract.Grant{"billing_agent": {Intents: []string{"cost_analysis"}, Domains: []string{"azure"}}},
-		Warnings: []string{"fallback policy C is not available yet: B answers instead"},
+	})
+	if err != nil {
+		panic(err)
 	}
+	s.Catalogue.Version = testVersion
+	s.Fleet.Warnings = []string{"fallback policy C is not available yet: B answers instead"}
+	return s
 }
 
 func newServer(t testing.TB, cfg Config, core *fakeCore) *Server {

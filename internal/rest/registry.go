@@ -68,12 +68,12 @@ func (s *Server) handleRegistry(x *exchange, _ echo.Context) error {
 	snapshot := s.deps.Registry()
 	visible := visibility.FilterRegistry(snapshot, x.caller)
 	return s.writeJSON(x, http.StatusOK, typeJSON, Registry{
-		Version:  snapshot.Version,
+		Version:  snapshot.Catalogue.Version,
 		Agents:   visible.Agents,
 		Intents:  visible.Intents,
 		Domains:  visible.Domains,
-		Routing:  Routing(snapshot.Routing),
-		Fallback: FallbackPolicy(snapshot.Fallback),
+		Routing:  Routing(snapshot.Catalogue.Routing),
+		Fallback: FallbackPolicy(snapshot.Catalogue.Fallback),
 		Grants:   visible.Grants,
 		Warnings: visible.Warnings,
 	})
@@ -86,9 +86,9 @@ func (s *Server) handleValidate(x *exchange, _ echo.Context) error {
 	}
 	return s.writeJSON(x, http.StatusOK, typeJSON, RegistryCheck{
 		Valid:    true,
-		Version:  snapshot.Version,
-		Agents:   len(snapshot.Agents),
-		Warnings: snapshot.Warnings,
+		Version:  snapshot.Catalogue.Version,
+		Agents:   len(snapshot.Catalogue.Agents),
+		Warnings: snapshot.Fleet.Warnings,
 	})
 }
 
@@ -97,7 +97,7 @@ func (s *Server) handleLint(x *exchange, _ echo.Context) error {
 	if err != nil {
 		return err
 	}
-	lint := RegistryLint{Version: snapshot.Version}
+	lint := RegistryLint{Version: snapshot.Catalogue.Version}
 	for _, f := range capabilities.Lint(snapshot) {
 		lint.Findings = append(lint.Findings, Finding{
 			Rule: f.Rule, Severity: f.Severity, Message: f.Message, Agents: f.Agents,

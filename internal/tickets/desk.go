@@ -29,8 +29,8 @@ type Config struct {
 	Bucket  *store.Bucket
 	NewID   func() string // of tickets and webhook messages: letters, digits, - and _
 	Webhook *Webhook      // nil = nobody is told
-	// Registry says which agents there are now; nil = that of the newest request.
-	Registry       func() *capabilities.Snapshot
+	// Catalogue returns the agents there are now; nil = those of the newest request.
+	Catalogue      func() *capabilities.Catalogue
 	AllowPlainHTTP bool // the webhook may be another host's without TLS
 
 	Now    func() time.Time // nil = time.Now
@@ -143,7 +143,7 @@ func (d *Service) Propose(ctx context.Context, dem *Demand) (*contract.Proposal,
 	case <-ctx.Done():
 		return nil, fmt.Errorf("put a request into a ticket: %w", ctx.Err())
 	}
-	d.registry.Store(&fallback.Unmet{Registry: dem.Unmet.Registry})
+	d.registry.Store(&fallback.Unmet{Catalogue: dem.Unmet.Catalogue})
 	r, how, err := d.place(ctx, dem)
 	if err != nil {
 		return nil, err

@@ -63,7 +63,7 @@ func TestProposeGathers(t *testing.T) {
 		t.Errorf("ticket (-want +got):\n%s", diff)
 	}
 	s, err := capabilities.Parse("suggestion", []byte(got.SuggestedYAML))
-	if err != nil || s.Agents[0].Match.Intent[0] != "book_flight" || len(s.Agents[0].Restore) != 1 {
+	if err != nil || s.Catalogue.Agents[0].Match.Intent[0] != "book_flight" || len(s.Fleet.Agents[0].Restore) != 1 {
 		t.Errorf("got suggestion (%v):\n%s", err, got.SuggestedYAML)
 	}
 }

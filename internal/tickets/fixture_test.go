@@ -63,7 +63,7 @@ func (o *office) reopen(t testing.TB) {
 	o.Service = d
 }
 
-var registry = &capabilities.Snapshot{
+var registry = &capabilities.Catalogue{
 	Agents: []*contract.RegistryEntry{{
 		ID: "quality_agent", Match: contract.Match{Intent: []string{"code_review"}, Domains: []string{"python"}},
 	}},
@@ -82,7 +82,7 @@ func demand(requestID, caller, prompt string) *tickets.Demand {
 	return &tickets.Demand{
 		RequestID: requestID,
 		Unmet: &fallback.Unmet{
-			Registry: registry, Caller: c, Prompt: prompt, Reason: fallback.ReasonNoMatch,
+			Catalogue: registry, Caller: c, Prompt: prompt, Reason: fallback.ReasonNoMatch,
 			Decision: &contract.Decision{
 				Classification: contract.Classification{Intent: contract.Unknown, Domains: []string{contract.Unknown}, Source: contract.SourceLexical},
 				Candidates:     []contract.Candidate{{AgentID: "quality_agent", Score: 0.3, Gates: []contract.Gate{{Gate: "threshold", Reason: "too little"}}}},

@@ -162,7 +162,7 @@ func (r *record) suggest(u *fallback.Unmet) []contract.NearestMiss {
 func (r *record) suggestAgain(seen *fallback.Unmet) {
 	u := fallback.Unmet{Decision: &contract.Decision{Classification: contract.Classification{Intent: contract.Unknown}}}
 	if seen != nil {
-		u.Registry = seen.Registry
+		u.Catalogue = seen.Catalogue
 	}
 	u.Decision.Candidates = nearestOf(&r.Ticket)
 	r.suggest(&u)

@@ -20,7 +20,7 @@ var noon = time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
 func asked(id, subject, prompt string) *Demand {
 	return &Demand{RequestID: id, Unmet: &fallback.Unmet{
 		Caller: &contract.Caller{Subject: subject}, Prompt: prompt, Reason: fallback.ReasonNoMatch,
-		Registry: &capabilities.Snapshot{Routing: capabilities.DefaultRouting()}, Decision: &contract.Decision{Classification: contract.Classification{Intent: "x", Domains: []string{"y"}}},
+		Catalogue: &capabilities.Catalogue{Routing: capabilities.DefaultRouting()}, Decision: &contract.Decision{Classification: contract.Classification{Intent: "x", Domains: []string{"y"}}},
 	}}
 }
 

@@ -54,12 +54,12 @@ func (d *Service) CloseTicket(ctx context.Context, id, note string, caller *cont
 
 // known is the registry that says which agents declare what; nil where there is
 // none yet.
-func (d *Service) known() *capabilities.Snapshot {
-	if d.cfg.Registry != nil {
-		return d.cfg.Registry()
+func (d *Service) known() *capabilities.Catalogue {
+	if d.cfg.Catalogue != nil {
+		return d.cfg.Catalogue()
 	}
 	if u := d.registry.Load(); u != nil {
-		return u.Registry
+		return u.Catalogue
 	}
 	return nil
 }
@@ -67,10 +67,10 @@ func (d *Service) known() *capabilities.Snapshot {
 // shown is the ticket as the caller may see it. A ticket gathers the requests of a
 // tenant, whose callers may use different agents: who may not use them all gets
 // the suggestion made anew, of what it may know.
-func (r *record) shown(caller *contract.Caller, registry *capabilities.Snapshot) contract.Ticket {
+func (r *record) shown(caller *contract.Caller, registry *capabilities.Catalogue) contract.Ticket {
 	t := r.Ticket
 	if registry == nil {
-		registry = &capabilities.Snapshot{Routing: capabilities.DefaultRouting(), Fallback: capabilities.DefaultFallback()}
+		registry = &capabilities.Catalogue{Routing: capabilities.DefaultRouting(), Fallback: capabilities.DefaultFallback()}
 	}
 	visible := visibility.Visible(registry, caller)
 	if visible.All() {
@@ -78,7 +78,7 @@ func (r *record) shown(caller *contract.Caller, registry *capabilities.Snapshot)
 	}
 	t.Intents = visibility.CountVisible(t.Intents, visible.HasIntent, t.Count)
 	t.Domains = visibility.CountVisible(t.Domains, visible.HasDomain, t.Count)
-	u := fallback.Unmet{Registry: registry, Caller: caller, Decision: &contract.Decision{
+	u := fallback.Unmet{Catalogue: registry, Caller: caller, Decision: &contract.Decision{
 		Classification: contract.Classification{Intent: contract.Unknown}, Candidates: nearestOf(&t),
 	}}
 	s := fallback.Propose(&u, &t, r.kinds())

@@ -64,7 +64,7 @@ func TestTicketsOfTenants(t *testing.T) {
 // A ticket gathers requests of callers that may use different agents: a reader is
 // told nothing of those it may not use.
 func TestTicketsNameNoAgentOfOthers(t *testing.T) {
-	seen := &capabilities.Snapshot{
+	seen := &capabilities.Catalogue{
 		Agents: []*contract.RegistryEntry{
 			{ID: "open_agent", Match: contract.Match{Intent: []string{"open_intent"}, Domains: []string{"open_domain"}}},
 			{ID: "xx_agent", Match: contract.Match{Intent: []string{"xx_intent"}, Domains: []string{"xx_domain", "*"}}},
@@ -73,7 +73,7 @@ func TestTicketsNameNoAgentOfOthers(t *testing.T) {
 	}
 	proposed := func(o *office) string {
 		d := demand("r1", "acme/ana", "book a flight")
-		d.Unmet.Registry = seen
+		d.Unmet.Catalogue = seen
 		d.Unmet.Decision = &contract.Decision{
 			Classification: contract.Classification{Intent: "xx_intent", Domains: []string{"xx_domain", "open_domain"}},
 			Candidates: []contract.Candidate{
@@ -84,7 +84,7 @@ func TestTicketsNameNoAgentOfOthers(t *testing.T) {
 		d.Unmet.Reason = fallback.ReasonGated
 		return o.propose(t, d).TicketID
 	}
-	o := newOffice(t, func(c *tickets.Config) { c.Registry = func() *capabilities.Snapshot { return seen } })
+	o := newOffice(t, func(c *tickets.Config) { c.Catalogue = func() *capabilities.Catalogue { return seen } })
 	id := proposed(o)
 	whole := o.get(t, id)
 

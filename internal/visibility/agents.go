@@ -12,12 +12,12 @@ import (
 // Agents is a part of a registry: the agents of one caller, and the labels that
 // they declare. It is immutable. The zero value contains no agent.
 type Agents struct {
-	registry *capabilities.Snapshot // set if the caller has all of its agents
+	registry *capabilities.Catalogue // set if the caller has all of its agents
 	list     []*contract.RegistryEntry
 }
 
 // Visible returns the agents that the caller may see.
-func Visible(registry *capabilities.Snapshot, caller *contract.Caller) Agents {
+func Visible(registry *capabilities.Catalogue, caller *contract.Caller) Agents {
 	if caller != nil && caller.SeesAll() {
 		return allAgents(registry)
 	}
@@ -26,7 +26,7 @@ func Visible(registry *capabilities.Snapshot, caller *contract.Caller) Agents {
 
 // Usable returns the agents that the caller may use, which leaves out those that
 // an admin may only see. Without a caller there are none.
-func Usable(registry *capabilities.Snapshot, caller *contract.Caller) Agents {
+func Usable(registry *capabilities.Catalogue, caller *contract.Caller) Agents {
 	switch {
 	case caller == nil:
 		return Agents{}
@@ -46,7 +46,7 @@ func Usable(registry *capabilities.Snapshot, caller *contract.Caller) Agents {
 	return Agents{list: slices.Compact(list)}
 }
 
-func allAgents(registry *capabilities.Snapshot) Agents {
+func allAgents(registry *capabilities.Catalogue) Agents {
 	return Agents{registry: registry, list: registry.Agents}
 }
 

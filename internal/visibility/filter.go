@@ -35,7 +35,7 @@ type Filter struct {
 
 // NewFilter returns the filter for what the caller may see of a request of the
 // owner.
-func NewFilter(registry *capabilities.Snapshot, caller, owner *contract.Caller) *Filter {
+func NewFilter(registry *capabilities.Catalogue, caller, owner *contract.Caller) *Filter {
 	f := &Filter{caller: caller, own: owner.SamePrincipal(caller), access: accessNamedAgents, routing: registry.Routing, empty: len(registry.Agents) == 0}
 	switch {
 	case caller.SeesAll(), caller.AllAgents && f.own:

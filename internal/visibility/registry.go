@@ -19,7 +19,7 @@ type Registry struct {
 // FilterRegistry returns the part of the registry that the caller may see.
 // Warnings name agents, so only a caller that may see all agents gets them.
 func FilterRegistry(registry *capabilities.Snapshot, caller *contract.Caller) Registry {
-	visible := Visible(registry, caller)
+	visible := Visible(registry.Catalogue, caller)
 	filtered := Registry{
 		Agents:   make([]contract.RegistryEntry, 0, len(visible.List())),
 		Intents:  visible.Intents(),
@@ -27,17 +27,17 @@ func FilterRegistry(registry *capabilities.Snapshot, caller *contract.Caller) Re
 		Grants:   map[string]contract.Grant{},
 		Warnings: []string{},
 	}
-	for _, entry := range visible.List() {
-		filtered.Agents = append(filtered.Agents, FilterEntry(entry, caller))
+	for _, agent := range visible.List() {
+		filtered.Agents = append(filtered.Agents, FilterEntry(registry.Entry(agent.ID), caller))
 	}
-	for subject, grant := range registry.Grants {
+	for subject, grant := range registry.Fleet.Grants {
 		if caller.MaySee(subject) {
 			grant.Requires = filterTenants(grant.Requires, caller)
 			filtered.Grants[subject] = grant
 		}
 	}
 	if visible.All() {
-		filtered.Warnings = registry.Warnings
+		filtered.Warnings = registry.Fleet.Warnings
 	}
 	return filtered
 }

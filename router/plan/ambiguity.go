@@ -19,7 +19,7 @@ const maxOptions = 5
 func findAmbiguity(in *Input) (reason string, options []contract.ClarificationOption) {
 	intents := subtaskIntents(&in.Classification)
 	switch {
-	case len(intents) >= 2 && !in.Registry.Routing.AutoSplitIfConflict:
+	case len(intents) >= 2 && !in.Catalogue.Routing.AutoSplitIfConflict:
 		reason, options = fallback.ReasonDivergent, divergentOptions(in)
 	case len(intents) == 0:
 		reason, options = fallback.ReasonAmbiguous, ambiguousOptions(in)
@@ -59,7 +59,7 @@ func ambiguousOptions(in *Input) (options []contract.ClarificationOption) {
 		return nil
 	}
 	for _, next := range c.Alternatives {
-		if c.Confidence-next.Confidence >= in.Registry.Routing.AmbiguityThreshold {
+		if c.Confidence-next.Confidence >= in.Catalogue.Routing.AmbiguityThreshold {
 			break // alternatives are sorted, and most requests end the loop here
 		}
 		if options == nil && in.canUse(c.Intent) {
@@ -75,7 +75,7 @@ func ambiguousOptions(in *Input) (options []contract.ClarificationOption) {
 // canUse reports whether an agent that the caller may use, and did not exclude,
 // declares the intent.
 func (in *Input) canUse(intent string) bool {
-	return slices.ContainsFunc(in.Registry.Agents, func(a *contract.RegistryEntry) bool {
+	return slices.ContainsFunc(in.Catalogue.Agents, func(a *contract.RegistryEntry) bool {
 		return slices.Contains(a.Match.Intent, intent) && in.considers(a.ID)
 	})
 }
@@ -83,7 +83,7 @@ func (in *Input) canUse(intent string) bool {
 // sharesAgent reports whether one agent declares both intents: then it does not
 // matter which of them the caller means.
 func (in *Input) sharesAgent(a, b string) bool {
-	return slices.ContainsFunc(in.Registry.Agents, func(agent *contract.RegistryEntry) bool {
+	return slices.ContainsFunc(in.Catalogue.Agents, func(agent *contract.RegistryEntry) bool {
 		return slices.Contains(agent.Match.Intent, a) && slices.Contains(agent.Match.Intent, b) && in.considers(agent.ID)
 	})
 }

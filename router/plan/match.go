@@ -60,11 +60,11 @@ func (p *planner) matchPart(part *Part) (reason string) {
 	best, next, reason := p.chooseAgent(&res)
 	if best != nil {
 		agents := p.in.Index.Agents()
-		part.Agents = append(part.Agents, agents[best.Ordinal])
+		part.Agents = append(part.Agents, p.in.Fleet.Agent(agents[best.Ordinal].ID))
 		p.addChosen(agents[best.Ordinal])
 		for i := range res.N {
 			if c := &res.Candidates[i]; c.Eligible() && c != best && len(part.Agents) <= maxStandbys {
-				part.Agents = append(part.Agents, agents[c.Ordinal])
+				part.Agents = append(part.Agents, p.in.Fleet.Agent(agents[c.Ordinal].ID))
 			}
 		}
 		if next != nil && p.plan.Decision.TieBreak == nil {
@@ -83,7 +83,7 @@ func (p *planner) matchPart(part *Part) (reason string) {
 // agents, and the eligible agent right behind it. If no agent is eligible, the
 // reason says why; it is "" if only live state excludes the agents.
 func (p *planner) chooseAgent(res *matcher.Result) (best, next *matcher.Candidate, reason string) {
-	full := len(p.chosen) >= p.in.Registry.Routing.TopK
+	full := len(p.chosen) >= p.in.Catalogue.Routing.TopK
 	var crowdedOut, down, unsure, gated bool
 	for i := range res.N {
 		c := &res.Candidates[i]

@@ -2,7 +2,7 @@
 // their results into one response. It takes values and returns values: no clock,
 // no store, no goroutine. Reaching the agents is internal/execution's concern.
 //
-//	p := plan.New(&plan.Input{Registry: snapshot, Index: index, Caller: caller, Prompt: prompt, Classification: c})
+//	p := plan.New(&plan.Input{Catalogue: catalogue, Index: index, Fleet: fleet, Caller: caller, Prompt: prompt, Classification: c})
 //	switch {
 //	case len(p.Options) > 0: // ambiguous or divergent: ask the caller which reading is meant
 //	case p.Reason != "":     // no agent is eligible: fall back
@@ -24,9 +24,10 @@ import (
 
 // Input is everything that a plan depends on.
 type Input struct {
-	Registry       *capabilities.Snapshot
-	Index          *matcher.Index // over the agents of Registry
-	Live           matcher.Live   // state of the agents; nil plans as if all of them were up
+	Catalogue      *capabilities.Catalogue
+	Index          *matcher.Index      // over the agents of Catalogue
+	Fleet          *capabilities.Fleet // contains all agents of Catalogue
+	Live           matcher.Live        // state of the agents; nil plans as if all of them were up
 	Caller         *contract.Caller
 	Prompt         string   // masked
 	PromptBytes    int      // length of the original prompt
@@ -55,7 +56,7 @@ type Part struct {
 	Title   string
 	Intent  string
 	Domains []string
-	// Agents are the chosen agent, then the standbys in the order of failover.
+	// Agents are entries of the fleet: the chosen agent, then the standbys in the order of failover.
 	Agents []*contract.RegistryEntry
 	// ChosenID is the chosen agent of a restored plan. That agent may have left
 	// the registry since.
@@ -79,7 +80,7 @@ func New(in *Input) *Plan {
 			Only:          in.Only,
 			DataClasses:   in.DataClasses,
 			Confidence:    c.Confidence,
-			MinConfidence: classifier.MinConfidence(in.Registry.Routing, c.Source),
+			MinConfidence: classifier.MinConfidence(in.Catalogue.Routing, c.Source),
 			NowMS:         in.Now.UnixMilli(),
 		},
 		plan: &Plan{Decision: contract.Decision{
@@ -88,7 +89,7 @@ func New(in *Input) *Plan {
 			Candidates:      []contract.Candidate{},
 			Chosen:          []string{},
 			Standby:         []string{},
-			RegistryVersion: in.Registry.Version,
+			RegistryVersion: in.Catalogue.Version,
 		}},
 	}
 	p.plan.Reason, p.plan.Options = findAmbiguity(in)

@@ -22,7 +22,7 @@ func (p *Plan) StoredParts() []requests.Part {
 
 // Restore rebuilds the plan of a stored request. The decision stays as it was:
 // agents that have left the registry since are dropped, and no agent is added.
-func Restore(rec *requests.Record, registry *capabilities.Snapshot) *Plan {
+func Restore(rec *requests.Record, fleet *capabilities.Fleet) *Plan {
 	p := &Plan{Decision: *rec.Decision, Omitted: rec.Omitted, Parts: make([]Part, len(rec.Parts))}
 	for i := range rec.Parts {
 		stored := &rec.Parts[i]
@@ -31,7 +31,7 @@ func Restore(rec *requests.Record, registry *capabilities.Snapshot) *Plan {
 			part.ChosenID = stored.Agents[0]
 		}
 		for _, id := range stored.Agents {
-			if agent := registry.Agent(id); agent != nil && rec.Caller.MayUse(id) {
+			if agent := fleet.Agent(id); agent != nil && rec.Caller.MayUse(id) {
 				part.Agents = append(part.Agents, agent)
 			}
 		}
