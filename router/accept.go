@@ -20,7 +20,7 @@ func (r *Router) accept(ctx context.Context, req *contract.Request, caller *cont
 	if e == nil {
 		e = &contract.Error{Code: contract.CodeInvalidRequest, Message: "the request is not valid"}
 	}
-	if req.Options.Mode == contract.ModeAsync && r.keep.Book == nil {
+	if req.Options.Mode == contract.ModeAsync && !r.keep.Book.Enabled() {
 		e.Add("/options/mode", "async needs a server with a store: leave it out, or say sync")
 	}
 	if f := req.Options.Fallback; f != nil {

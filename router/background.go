@@ -8,7 +8,9 @@ import (
 	"time"
 
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/dispatch"
 	"github.com/caprouter/caprouter/internal/execution"
+	"github.com/caprouter/caprouter/internal/inflight"
 	"github.com/caprouter/caprouter/internal/requests"
 	"github.com/caprouter/caprouter/internal/run"
 	"github.com/caprouter/caprouter/internal/store"
@@ -141,9 +143,10 @@ func (r *Router) follow(j *job, rec *requests.Record) {
 		defer stop(nil)
 		ctx, cancel := context.WithDeadline(ctx, deadline)
 		defer cancel()
-		j.activity = r.active.enter(j, stop)
+		j.inflight = inflight.NewRequest(rec.ID, rec.TraceID, j.caller, stop)
+		r.inflight.Add(j.inflight)
 		var resp *contract.Response
-		defer func() { r.active.leave(rec.ID, j.activity, resp) }()
+		defer func() { r.inflight.Remove(j.inflight, resp) }()
 		err := run.CatchPanic(func() (err error) {
 			resp, err = r.serveInPlace(ctx, j)
 			return err
@@ -158,8 +161,8 @@ func (r *Router) follow(j *job, rec *requests.Record) {
 func (r *Router) serveInPlace(ctx context.Context, j *job) (*contract.Response, error) {
 	j.permit.Acquire(ctx)
 	defer j.permit.Release()
-	if errors.Is(context.Cause(ctx), errHandedBack) || r.stopping.Load() {
-		return nil, errHandedBack
+	if errors.Is(context.Cause(ctx), dispatch.ErrHandedOver) || r.stopping.Load() {
+		return nil, dispatch.ErrHandedOver
 	}
 	return r.serve(ctx, j)
 }
@@ -170,9 +173,9 @@ func (r *Router) ended(ctx context.Context, j *job, resp *contract.Response, err
 	switch {
 	case err == nil:
 		r.tellEvent(j, &contract.Event{Type: contract.EventFinal, Response: resp})
-	case errors.Is(err, errHandedBack), errors.Is(err, requests.ErrEnded), errors.Is(err, requests.ErrNotOwner):
+	case errors.Is(err, dispatch.ErrHandedOver), errors.Is(err, requests.ErrEnded), errors.Is(err, requests.ErrNotOwner):
 		// The next process goes on with it, or somebody else has ended it and told.
-	case context.Cause(ctx) != nil && errors.Is(context.Cause(ctx), errHandedBack):
+	case context.Cause(ctx) != nil && errors.Is(context.Cause(ctx), dispatch.ErrHandedOver):
 	default:
 		r.cfg.Logger.ErrorContext(ctx, "an asynchronous request failed", "request_id", j.req.RequestID, "err", err)
 		r.giveUp(ctx, j)

@@ -28,14 +28,14 @@ func (r *Router) cancel(ctx context.Context, id string, f *found) (*contract.Res
 	switch {
 	case f.record != nil:
 		return r.cancelRecorded(ctx, id)
-	case f.activity != nil:
-		f.activity.cancel(execution.ErrCancelled)
+	case f.inflight != nil:
+		f.inflight.Cancel(execution.ErrCancelled)
 		select {
-		case <-f.activity.done:
+		case <-f.inflight.Done():
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}
-		return cancelled(f.activity.state(id))
+		return cancelled(f.inflight.State())
 	}
 	resp, err := f.response(id)
 	if err != nil {
@@ -71,8 +71,8 @@ func (r *Router) cancelRecorded(ctx context.Context, id string) (*contract.Respo
 	if err != nil {
 		return nil, r.storeTrouble(ctx, "the request cannot be cancelled", err)
 	}
-	if act := r.active.find(id); act != nil {
-		act.cancel(execution.ErrCancelled) // agents at work hear of it
+	if executing := r.inflight.Lookup(id); executing != nil {
+		executing.Cancel(execution.ErrCancelled) // agents at work hear of it
 	} else {
 		r.executor.StopTasks(rec, r.view.Load().Fleet)
 	}

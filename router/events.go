@@ -19,9 +19,9 @@ func (r *Router) Events(ctx context.Context, id string, caller *contract.Caller,
 	visible := r.visibilityFilter(caller, f.owner).Events(func() *contract.Decision { return r.decisionOf(ctx, id) })
 	show := func(seq uint64, ev *contract.Event) error { return emit(seq, visible.Event(ev)) }
 	if f.record == nil || r.keep.Events == nil {
-		if f.activity != nil { // somebody else waits for it
+		if f.inflight != nil { // somebody else waits for it
 			select {
-			case <-f.activity.done:
+			case <-f.inflight.Done():
 			case <-ctx.Done():
 				return ctx.Err()
 			}

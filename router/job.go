@@ -7,6 +7,8 @@ import (
 	"github.com/caprouter/caprouter/classifier"
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/execution"
+	"github.com/caprouter/caprouter/internal/history"
+	"github.com/caprouter/caprouter/internal/inflight"
 	"github.com/caprouter/caprouter/internal/redact"
 	"github.com/caprouter/caprouter/internal/requests"
 	"github.com/caprouter/caprouter/internal/session"
@@ -29,8 +31,8 @@ type job struct {
 	only    string          // the one agent that may be a candidate; "" = any
 	clock   *clock
 
-	tell     func(*contract.Event)   // what happens on the way; nil = nobody listens
-	activity *activity               // nil for a dry run, which nobody can ask about
+	tell     func(*contract.Event) // what happens on the way; nil = nobody listens
+	inflight *inflight.Request
 	tracked  *execution.OwnedRequest // the record of a request nobody waits for; nil for any other
 	permit   execution.Permit        // held while it is executed
 	plan     *plan.Plan              // made in an earlier life of the request
@@ -127,14 +129,17 @@ func (r *Router) updateSession(ctx context.Context, j *job, resp *contract.Respo
 	}
 }
 
+// subject is the request as the audit log has it.
+func (j *job) subject() history.Subject {
+	return history.Subject{Caller: j.caller, Prompt: j.prompt, SessionKey: j.sessionKey()}
+}
+
 // dryRun reports whether nothing may be touched.
 func (j *job) dryRun() bool { return j.req.Options.DryRun }
 
 // decided shows the decision to who asks about the request meanwhile.
 func (j *job) decided(d *contract.Decision) {
-	if j.activity != nil {
-		j.activity.decided(d)
-	}
+	j.inflight.SetDecision(d)
 }
 
 // live is the state of the agents now. A request nobody waits for is not decided by

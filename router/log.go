@@ -8,6 +8,7 @@ import (
 
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/audit"
+	"github.com/caprouter/caprouter/internal/history"
 	"github.com/caprouter/caprouter/internal/strictjson"
 )
 
@@ -49,7 +50,7 @@ func entryOf(rec *audit.Record) (contract.DecisionEntry, error) {
 	if rec.Content == nil {
 		return e, nil
 	}
-	var c content
+	var c history.Content
 	if err := strictjson.Unmarshal(rec.Content, &c); err != nil {
 		return e, fmt.Errorf("read the decision of request %s: %w", rec.RequestID, err)
 	}

@@ -12,6 +12,8 @@ import (
 	"github.com/caprouter/caprouter/capabilities"
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/audit"
+	"github.com/caprouter/caprouter/internal/history"
+	"github.com/caprouter/caprouter/internal/inflight"
 	"github.com/caprouter/caprouter/internal/requests"
 	"github.com/caprouter/caprouter/internal/session"
 	"github.com/caprouter/caprouter/internal/store"
@@ -28,7 +30,7 @@ func noSuchRequest() error {
 type found struct {
 	owner    *contract.Caller // the principal whose it is; of scopes nothing is known
 	record   *requests.Record
-	activity *activity
+	inflight *inflight.Request
 	outcome  *audit.Record
 	decision *audit.Record
 }
@@ -63,7 +65,7 @@ const wholeLife = 0
 // may lie. What was never there is asked for as easily as what was: the less of the
 // trail is read for it, the better.
 func (r *Router) lifeOf(id string) time.Duration {
-	if r.keep.Book == nil || time.Since(born(id)) > inTheBook {
+	if !r.keep.Book.Enabled() || time.Since(born(id)) > inTheBook {
 		return wholeLife
 	}
 	return contract.MaxTimeoutMS * time.Millisecond
@@ -119,8 +121,8 @@ func (r *Router) underWay(ctx context.Context, id string, f *found) (known bool,
 			return false, err
 		}
 	}
-	if f.activity = r.active.find(id); f.activity != nil {
-		f.owner = f.activity.caller
+	if f.inflight = r.inflight.Lookup(id); f.inflight != nil {
+		f.owner = f.inflight.Caller()
 		return true, nil
 	}
 	return false, nil
@@ -179,14 +181,14 @@ func (f *found) response(id string) (*contract.Response, error) {
 	switch {
 	case f.record != nil:
 		return f.record.Snapshot(), nil
-	case f.activity != nil:
-		return f.activity.state(id), nil
+	case f.inflight != nil:
+		return f.inflight.State(), nil
 	}
 	rec := f.outcome
 	if rec == nil {
 		rec = f.decision
 	}
-	var c content
+	var c history.Content
 	if rec.Content != nil {
 		if err := strictjson.Unmarshal(rec.Content, &c); err != nil {
 			return nil, fmt.Errorf("read the answer of request %s: %w", id, err)
@@ -196,7 +198,7 @@ func (f *found) response(id string) (*contract.Response, error) {
 	case c.Response != nil:
 		return c.Response, nil
 	case f.outcome == nil:
-		return interrupted(id, rec.TraceID, c.Decision), nil
+		return history.InterruptedResponse(id, rec.TraceID, c.Decision), nil
 	}
 	// The content was erased or has expired; that there was a request has not.
 	return &contract.Response{
@@ -226,7 +228,7 @@ func (r *Router) Erase(ctx context.Context, id string, caller *contract.Caller) 
 	if !visibility.MayEndRequest(caller, f.owner) {
 		return errNotOwner("erase")
 	}
-	if f.activity != nil || f.record != nil && !f.record.State.Terminal() {
+	if f.inflight != nil || f.record != nil && !f.record.State.Terminal() {
 		return &contract.Error{Code: contract.CodeConflict, Message: "the request is not over: cancel it first"}
 	}
 	if f.record != nil {
@@ -234,7 +236,7 @@ func (r *Router) Erase(ctx context.Context, id string, caller *contract.Caller) 
 		if err != nil {
 			return r.storeTrouble(ctx, "the request cannot be erased", err)
 		}
-		if ending || r.active.find(id) != nil { // its end is still being written
+		if ending || r.inflight.Lookup(id) != nil { // its end is still being written
 			return &contract.Error{Code: contract.CodeConflict, Message: "the request is just ending; try again"}
 		}
 	}
@@ -281,7 +283,7 @@ func (f *found) sessionKey() string {
 	if f.record != nil {
 		return session.Key(&f.record.Caller, f.record.Request.SessionID)
 	}
-	var c content
+	var c history.Content
 	if f.outcome == nil || f.outcome.Content == nil || strictjson.Unmarshal(f.outcome.Content, &c) != nil {
 		return ""
 	}

@@ -11,9 +11,13 @@ import (
 
 	"github.com/caprouter/caprouter/classifier"
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/dispatch"
 	"github.com/caprouter/caprouter/fallback"
 	"github.com/caprouter/caprouter/internal/execution"
+	"github.com/caprouter/caprouter/internal/history"
+	"github.com/caprouter/caprouter/internal/inflight"
 	"github.com/caprouter/caprouter/internal/redact"
+	"github.com/caprouter/caprouter/internal/requests"
 	"github.com/caprouter/caprouter/internal/run"
 	"github.com/caprouter/caprouter/internal/session"
 	"github.com/caprouter/caprouter/internal/telemetry"
@@ -76,11 +80,13 @@ func New(cfg Config, c Classifier, d execution.Dispatcher) (*Router, error) {
 	if cfg.Keeping.Book != nil && cfg.Keeping.Owner == "" {
 		return nil, errors.New("router: whoever works on records has a name (Keeping.Owner)")
 	}
-	var results execution.ResultStore = execution.NoResults{}
-	if cfg.Keeping.Book != nil {
-		results = &execution.StoredResults{Book: cfg.Keeping.Book, Logger: cfg.Logger}
+	if cfg.Keeping.Book == nil {
+		cfg.Keeping.Book = requests.Disabled()
 	}
-	callbacks := execution.NewCallbacks(results)
+	if cfg.Keeping.Trail == nil {
+		cfg.Keeping.Trail = history.NoLog{}
+	}
+	callbacks := execution.NewCallbacks(&execution.StoredResults{Book: cfg.Keeping.Book, Logger: cfg.Logger})
 	var sessions interface {
 		session.Bucket
 		session.QuestionBucket
@@ -91,7 +97,7 @@ func New(cfg Config, c Classifier, d execution.Dispatcher) (*Router, error) {
 	return &Router{
 		sessions: session.NewStore(sessions, cfg.Logger), questions: session.NewQuestions(sessions, cfg.Logger),
 		cfg: cfg, keep: cfg.Keeping, classifier: c, dispatcher: d, redactor: cfg.Redactor,
-		active: newActive(), callbacks: callbacks, executor: execution.New(d, callbacks, cfg.NewID, cfg.Now),
+		inflight: inflight.NewTable(), journal: history.NewJournal(cfg.Keeping.Trail, cfg.Keeping.Optional, cfg.Logger, cfg.Now), callbacks: callbacks, executor: execution.New(d, callbacks, cfg.NewID, cfg.Now),
 		limiter: execution.NewConcurrencyLimiter(maxAtWork), group: run.New(context.Background()), started: cfg.Now(),
 	}, nil
 }
@@ -101,7 +107,7 @@ func New(cfg Config, c Classifier, d execution.Dispatcher) (*Router, error) {
 func (r *Router) Close(ctx context.Context) {
 	r.closing.Do(func() {
 		r.drain(ctx)
-		r.group.Stop(errHandedBack)
+		r.group.Stop(dispatch.ErrHandedOver)
 		_ = r.group.Wait() // its goroutines return nil
 	})
 }

@@ -79,9 +79,9 @@ func (r *Router) claimedBefore(ctx context.Context, j *job, key string, value []
 		return nil, r.takeKey(ctx, j, key, value, &first, entry.Revision)
 	case err != nil:
 		return nil, r.storeTrouble(ctx, "the answer cannot be looked up", err)
-	case f.activity != nil, f.record == nil && f.outcome == nil && first.At.After(r.started):
+	case f.inflight != nil, f.record == nil && f.outcome == nil && first.At.After(r.started):
 		return nil, inFlight()
-	case f.record != nil && !f.record.State.Terminal() && r.active.find(first.RequestID) == nil:
+	case f.record != nil && !f.record.State.Terminal() && r.inflight.Lookup(first.RequestID) == nil:
 		// Its process ended between the record and its place in the index of open
 		// ones: nobody was told that it was accepted, now somebody is.
 		if err := errors.Join(r.keep.Book.AddOpen(ctx, first.RequestID), r.resume(ctx, first.RequestID)); err != nil {

@@ -6,22 +6,17 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/caprouter/caprouter/internal/audit"
 	"github.com/caprouter/caprouter/internal/execution"
 	"github.com/caprouter/caprouter/internal/requests"
 	"github.com/caprouter/caprouter/internal/run"
 	"github.com/caprouter/caprouter/internal/session"
 	"github.com/caprouter/caprouter/internal/store"
-	"github.com/caprouter/caprouter/internal/strictjson"
 	"github.com/caprouter/caprouter/router/plan"
 )
 
 // Recover finds out what the last process left undone. It must be called before
 // Handle: what is under way then is this process's own.
 func (r *Router) Recover(ctx context.Context) (err error) {
-	if r.keep.Trail == nil {
-		return nil
-	}
 	if r.unfinished, err = r.keep.Trail.Unfinished(ctx); err != nil {
 		return fmt.Errorf("read the audit log: %w", err)
 	}
@@ -34,9 +29,6 @@ func (r *Router) Recover(ctx context.Context) (err error) {
 func (r *Router) Resume(ctx context.Context) error {
 	if err := r.patiently(ctx, "requests that were interrupted", r.closeInterrupted); err != nil {
 		return err
-	}
-	if r.keep.Book == nil {
-		return nil
 	}
 	return r.patiently(ctx, "open requests", r.takeOverAll)
 }
@@ -70,7 +62,7 @@ func (r *Router) closeInterrupted(ctx context.Context) error {
 		id := r.unfinished[0].RequestID
 		goesOn, err := r.isRecorded(ctx, id)
 		if err == nil && !goesOn {
-			err = r.closeOne(ctx, &r.unfinished[0])
+			err = r.journal.CloseInterrupted(ctx, &r.unfinished[0])
 			closed++
 		}
 		if err != nil {
@@ -87,27 +79,11 @@ func (r *Router) closeInterrupted(ctx context.Context) error {
 // isRecorded reports whether the request has a record: it goes on, or settles with
 // that.
 func (r *Router) isRecorded(ctx context.Context, id string) (bool, error) {
-	if r.keep.Book == nil {
-		return false, nil
-	}
 	_, err := r.keep.Book.Get(ctx, id)
 	if errors.Is(err, store.ErrNotFound) {
 		return false, nil
 	}
 	return err == nil, err
-}
-
-func (r *Router) closeOne(ctx context.Context, decided *audit.Record) error {
-	var c content
-	if decided.Content != nil { // else it was erased
-		if err := strictjson.Unmarshal(decided.Content, &c); err != nil {
-			r.cfg.Logger.ErrorContext(ctx, "the decision of an interrupted request cannot be read", "request_id", decided.RequestID, "err", err)
-		}
-	}
-	rec := outcomeRecord(ownerOf(decided), content{Prompt: c.Prompt},
-		interrupted(decided.RequestID, decided.TraceID, c.Decision))
-	rec.At = r.cfg.Now().UTC()
-	return r.keep.Trail.Append(ctx, rec)
 }
 
 // takeOvers is how many requests are taken over at a time: each waits for the disk.
@@ -145,7 +121,7 @@ var errOurs = errors.New("this process works on it")
 
 // resume takes one request over.
 func (r *Router) resume(ctx context.Context, id string) error {
-	if r.active.find(id) != nil {
+	if r.inflight.Lookup(id) != nil {
 		return nil // accepted meanwhile
 	}
 	now := r.cfg.Now()
@@ -181,18 +157,13 @@ func (r *Router) settleEnded(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	if r.keep.Trail != nil {
-		found, err := r.keep.Trail.Find(ctx, id)
-		if err != nil && !errors.Is(err, store.ErrNotFound) {
+	found, err := r.keep.Trail.Find(ctx, id)
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		return err
+	}
+	if found.Outcome == nil {
+		if err := r.journal.RestoreResponse(ctx, r.rejoin(rec).subject(), rec.Response); err != nil {
 			return err
-		}
-		if found.Outcome == nil {
-			j := r.rejoin(rec)
-			outcome := outcomeRecord(j.caller, content{Prompt: j.prompt, Session: j.sessionKey()}, rec.Response)
-			outcome.At = r.cfg.Now().UTC()
-			if err := r.keep.Trail.Append(ctx, outcome); err != nil {
-				return err
-			}
 		}
 	}
 	return r.keep.Book.RemoveOpen(ctx, id)

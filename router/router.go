@@ -10,6 +10,8 @@ import (
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/audit"
 	"github.com/caprouter/caprouter/internal/execution"
+	"github.com/caprouter/caprouter/internal/history"
+	"github.com/caprouter/caprouter/internal/inflight"
 	"github.com/caprouter/caprouter/internal/redact"
 	"github.com/caprouter/caprouter/internal/run"
 	"github.com/caprouter/caprouter/internal/session"
@@ -27,7 +29,8 @@ type Router struct {
 	redactor   *redact.Redactor
 	sessions   *session.Store
 	questions  *session.Questions
-	active     *active // requests being worked on
+	inflight   *inflight.Table
+	journal    *history.Journal
 	callbacks  *execution.Callbacks
 	executor   *execution.Executor
 	limiter    *execution.ConcurrencyLimiter // of asynchronous requests

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/inflight"
 )
 
 // work serves a request somebody waits for, by its deadline. Who leaves cancels
@@ -17,12 +18,13 @@ func (r *Router) work(ctx context.Context, j *job) (*contract.Response, error) {
 	defer stop(nil)
 	ctx, cancel := context.WithTimeout(ctx, r.timeout(j.req))
 	defer cancel()
+	j.inflight = inflight.NewRequest(j.req.RequestID, j.req.TraceID, j.caller, stop)
 	if j.dryRun() {
 		return r.serve(ctx, j)
 	}
-	j.activity = r.active.enter(j, stop)
+	r.inflight.Add(j.inflight)
 	var resp *contract.Response
-	defer func() { r.active.leave(j.req.RequestID, j.activity, resp) }()
+	defer func() { r.inflight.Remove(j.inflight, resp) }()
 	resp, err := r.serve(ctx, j)
 	return resp, err
 }

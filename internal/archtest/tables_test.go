@@ -63,6 +63,7 @@ func levels() []level {
 			{pkg: "internal/audit", why: "what was decided and answered, chained; drives no work"},
 			{pkg: "internal/requests", why: "the records of requests nobody waits for, and how they may move"},
 			{pkg: "internal/events", why: "what happens to a request, while it happens"},
+			{pkg: "internal/inflight", why: "the requests that this process executes; knows nothing of how"},
 		}},
 		{"what is registered", []row{
 			{pkg: "capabilities", why: "the registry all decisions are taken on"},
@@ -84,6 +85,9 @@ func levels() []level {
 		}},
 		{"ways to reach an agent", []row{
 			{pkg: "dispatch/httptarget", why: "implements dispatch.Target"},
+		}},
+		{"stored requests as their callers see them", []row{
+			{pkg: "internal/history", why: "writes and reads the audit log for the pipeline; decides nothing"},
 		}},
 		{"planning", []row{
 			{pkg: "router/plan", why: "decides which agents execute a request and aggregates their results; pure"},

@@ -18,14 +18,6 @@ type ResultStore interface {
 	StoreResult(ctx context.Context, grant contract.TaskGrant, result *contract.Result) error
 }
 
-// NoResults is the ResultStore of a router without asynchronous requests.
-type NoResults struct{}
-
-// StoreResult returns store.ErrNotFound.
-func (NoResults) StoreResult(context.Context, contract.TaskGrant, *contract.Result) error {
-	return store.ErrNotFound
-}
-
 // Callbacks accepts the pending results and the progress that agents post while
 // they work on a task. It is safe for concurrent use.
 type Callbacks struct {

@@ -1,0 +1,197 @@
+// Package history owns what remains of a request in the audit log: the decision,
+// which is durable before any task is sent, and the response.
+package history
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/audit"
+	"github.com/caprouter/caprouter/internal/store"
+	"github.com/caprouter/caprouter/internal/strictjson"
+)
+
+// Content is the part of an audit record that can be erased.
+type Content struct {
+	Prompt   string             `json:"prompt,omitempty"`  // masked
+	Session  string             `json:"session,omitempty"` // its key in the store
+	Decision *contract.Decision `json:"decision,omitempty"`
+	Response *contract.Response `json:"response,omitempty"`
+}
+
+// Subject is the request that an audit record is about.
+type Subject struct {
+	Caller     *contract.Caller
+	Prompt     string // masked
+	SessionKey string // "" without a session
+}
+
+// Appender appends to the audit log. *audit.Log implements it.
+type Appender interface {
+	Append(ctx context.Context, rec audit.Record) error
+}
+
+// Journal writes decisions and responses to the audit log. It is safe for
+// concurrent use.
+type Journal struct {
+	log      Appender
+	optional bool
+	logger   *slog.Logger
+	now      func() time.Time
+}
+
+// NewJournal returns a Journal. If it is optional, requests are served although
+// their records cannot be written: errors are only logged.
+func NewJournal(log Appender, optional bool, logger *slog.Logger, now func() time.Time) *Journal {
+	return &Journal{log: log, optional: optional, logger: logger, now: now}
+}
+
+// RecordDecision writes the decision. It is called before any task is sent. An
+// error is for the caller, the log has its cause.
+func (j *Journal) RecordDecision(ctx context.Context, s Subject, req *contract.Request, d *contract.Decision) error {
+	rec := newRecord(audit.KindDecision, s.Caller, d)
+	rec.RequestID, rec.TraceID, rec.Status = req.RequestID, req.TraceID, contract.StatusRunning
+	rec.Content = encode(Content{Prompt: s.Prompt, Decision: d})
+	return j.append(ctx, rec)
+}
+
+// RecordResponse writes the response of a request that has ended. An error is for
+// the caller, the log has its cause.
+func (j *Journal) RecordResponse(ctx context.Context, s Subject, resp *contract.Response) error {
+	return j.append(ctx, responseRecord(s, resp))
+}
+
+// RestoreResponse writes the response of a request whose process stopped before it
+// could. Errors are those of the audit log, so that the caller can retry.
+func (j *Journal) RestoreResponse(ctx context.Context, s Subject, resp *contract.Response) error {
+	rec := responseRecord(s, resp)
+	rec.At = j.now().UTC()
+	return j.log.Append(ctx, rec)
+}
+
+// CloseInterrupted writes the response of a synchronous request whose process
+// stopped before it was complete.
+func (j *Journal) CloseInterrupted(ctx context.Context, decision *audit.Record) error {
+	var c Content
+	if decision.Content != nil { // nil after it was erased
+		if err := strictjson.Unmarshal(decision.Content, &c); err != nil {
+			j.logger.ErrorContext(ctx, "cannot read the decision of an interrupted request", "request_id", decision.RequestID, "err", err)
+		}
+	}
+	return j.RestoreResponse(ctx, Subject{Caller: recordCaller(decision), Prompt: c.Prompt},
+		InterruptedResponse(decision.RequestID, decision.TraceID, c.Decision))
+}
+
+// append writes the record. If the journal is optional, errors are only logged.
+func (j *Journal) append(ctx context.Context, rec audit.Record) error {
+	rec.At = j.now().UTC()
+	err := j.log.Append(ctx, rec)
+	if err == nil {
+		return nil
+	}
+	if ctx.Err() != nil {
+		j.logger.InfoContext(ctx, "the deadline passed before an audit record was stored", "request_id", rec.RequestID, "record", string(rec.Kind))
+	} else {
+		j.logger.ErrorContext(ctx, "cannot write the audit log", "request_id", rec.RequestID, "record", string(rec.Kind), "err", err)
+	}
+	if j.optional {
+		return nil
+	}
+	return &contract.Error{Code: contract.CodeAuditUnavailable, Message: "decisions cannot be recorded now, so nothing is dispatched; try again"}
+}
+
+// IsTemporary reports whether err is an error of the journal or of the store that
+// may be gone at the next attempt.
+func IsTemporary(err error) bool {
+	e, ok := errors.AsType[*contract.Error](err)
+	return ok && e.Code == contract.CodeAuditUnavailable || store.IsTemporary(err)
+}
+
+func responseRecord(s Subject, resp *contract.Response) audit.Record {
+	rec := audit.Record{Kind: audit.KindOutcome, Tenant: s.Caller.Tenant, Subject: s.Caller.Subject, Issuer: s.Caller.Issuer}
+	if resp.Decision != nil {
+		rec = newRecord(audit.KindOutcome, s.Caller, resp.Decision)
+	}
+	rec.Agents = addTaskAgents(rec.Agents, resp.Tasks)
+	rec.RequestID, rec.TraceID, rec.Status = resp.RequestID, resp.TraceID, resp.Status
+	c := Content{Prompt: s.Prompt, Session: s.SessionKey, Response: resp}
+	rec.Content = encode(c)
+	if len(rec.Content) > audit.MaxContentSize {
+		short := *resp
+		short.Data.Results, short.Data.Answer = nil, ""
+		c.Response = &short
+		rec.Content = encode(c)
+		rec.Note = "the answer was too long to be kept"
+	}
+	return rec
+}
+
+// newRecord returns the part of a record that remains when its content is erased.
+// It contains no text of the caller.
+func newRecord(kind audit.Kind, caller *contract.Caller, d *contract.Decision) audit.Record {
+	rec := audit.Record{
+		Kind: kind, Tenant: caller.Tenant, Subject: caller.Subject, Issuer: caller.Issuer,
+		DecisionID: d.DecisionID, RegistryVersion: d.RegistryVersion,
+		Intent: d.Classification.Intent, Domains: d.Classification.Domains, Agents: d.Chosen,
+	}
+	if d.FallbackUsed != nil {
+		rec.FallbackUsed = *d.FallbackUsed
+	}
+	return rec
+}
+
+// addTaskAgents adds the agents that got a task to the chosen ones.
+func addTaskAgents(chosen []string, tasks []contract.TaskReport) []string {
+	agents := slices.Clip(chosen)
+	add := func(id string) {
+		if id != "" && !slices.Contains(agents, id) {
+			agents = append(agents, id)
+		}
+	}
+	for i := range tasks {
+		for k := range tasks[i].FailedOver {
+			add(tasks[i].FailedOver[k].AgentID)
+		}
+		add(tasks[i].AgentID)
+	}
+	return agents
+}
+
+// recordCaller returns the principal that sent the request of a record. Its scopes
+// are not recorded.
+func recordCaller(rec *audit.Record) *contract.Caller {
+	return &contract.Caller{Tenant: rec.Tenant, Subject: rec.Subject, Issuer: rec.Issuer}
+}
+
+// InterruptedResponse is the response to a synchronous request whose process
+// stopped before the request was complete.
+func InterruptedResponse(requestID, traceID string, d *contract.Decision) *contract.Response {
+	resp := &contract.Response{
+		RequestID: requestID, TraceID: traceID, Status: contract.StatusFailed, Decision: d,
+		Tasks: []contract.TaskReport{}, Omitted: []contract.Omitted{}, Data: contract.ResponseData{Mode: contract.DataDispatch},
+	}
+	if d == nil {
+		return resp
+	}
+	for _, id := range d.Chosen {
+		resp.Tasks = append(resp.Tasks, contract.TaskReport{
+			TaskID: requestID, AgentID: id, Status: contract.TaskFailed, Error: &contract.TaskError{
+				Code: contract.TaskOutcomeUnknown, Detail: "the router stopped while it executed the request: the agent may have done it",
+			},
+		})
+	}
+	return resp
+}
+
+// encode returns v as JSON. It cannot fail for the types of this package.
+func encode(v any) []byte {
+	data, err := strictjson.Marshal(v)
+	if err != nil {
+		return nil
+	}
+	return data
+}
