@@ -12,19 +12,20 @@ import (
 	"github.com/caprouter/caprouter/prompts"
 )
 
-// maxTurns is how many turns of the history a model is shown, the latest ones.
+// maxTurns is the number of latest history turns that a model receives.
 const maxTurns = 16
 
-// key identifies a question: two inputs that may get different answers have
-// different ones.
-type key [sha256.Size]byte
+// cacheKey identifies a model request. Two inputs that may get different
+// replies have different keys.
+type cacheKey [sha256.Size]byte
 
-// keyOf hashes everything the answer depends on, each part behind its length, so
-// that no two lists of parts are the same bytes. The version of the registry is
-// one of them: after a reload every answer is asked for anew. So is the
-// partition: nobody is to find out what callers of another one have asked.
-func (c *Classifier) keyOf(in *Input) key {
-	turns := latest(in.History)
+// cacheKeyOf hashes everything the reply depends on. Each part is preceded by
+// its length, so that different lists of parts never have the same bytes. The
+// registry version is included, so that a reload invalidates all entries. The
+// partition is included, so that a caller cannot probe what callers of another
+// partition have asked.
+func (c *Classifier) cacheKeyOf(in *Input) cacheKey {
+	turns := latestTurns(in.History)
 	parts := make([]string, 0, 7+2*maxTurns)
 	parts = append(parts, c.model.Provider(), c.model.Model(), prompts.RouterVersion, in.Catalogue.Version, in.Partition, in.Locale, in.Prompt)
 	for _, turn := range turns {
@@ -42,66 +43,66 @@ func (c *Classifier) keyOf(in *Input) key {
 	return sha256.Sum256(text)
 }
 
-func latest(history []contract.Turn) []contract.Turn {
+func latestTurns(history []contract.Turn) []contract.Turn {
 	return history[max(0, len(history)-maxTurns):]
 }
 
-// cache holds what the model said: classifications, never decisions, and never
-// an error. What it holds is shared and must not be written to. nil holds
-// nothing.
-type cache struct {
-	entries *otter.Cache[key, contract.Classification]
+// replyCache contains classifications by a model, never decisions or failures.
+// Its entries are shared and must not be modified. A nil cache is always empty.
+type replyCache struct {
+	entries *otter.Cache[cacheKey, contract.Classification]
 }
 
-func newCache(cfg CacheConfig, now func() time.Time) (*cache, error) {
+func newReplyCache(cfg CacheConfig, now func() time.Time) (*replyCache, error) {
 	if cfg.Entries == 0 {
 		return nil, nil
 	}
-	options := otter.Options[key, contract.Classification]{
+	options := otter.Options[cacheKey, contract.Classification]{
 		MaximumSize: cfg.Entries,
-		// Housekeeping is short and has no callbacks: whoever gives cause for it
-		// does it, and the cache starts no goroutine.
+		// Run housekeeping in the calling goroutine: it is short, and the cache
+		// then needs no goroutine of its own.
 		Executor: func(work func()) { work() },
 	}
 	if cfg.TTL > 0 {
-		options.ExpiryCalculator = otter.ExpiryWriting[key, contract.Classification](cfg.TTL)
-		options.Clock = clock{now: now, start: now()}
+		options.ExpiryCalculator = otter.ExpiryWriting[cacheKey, contract.Classification](cfg.TTL)
+		options.Clock = cacheClock{now: now, start: now()}
 	}
 	entries, err := otter.New(&options)
 	if err != nil {
 		return nil, err
 	}
-	return &cache{entries}, nil
+	return &replyCache{entries}, nil
 }
 
-func (c *cache) get(k key) (contract.Classification, bool) {
+func (c *replyCache) get(k cacheKey) (contract.Classification, bool) {
 	if c == nil {
 		return contract.Classification{}, false
 	}
 	return c.entries.GetIfPresent(k)
 }
 
-func (c *cache) put(k key, clf contract.Classification) {
+func (c *replyCache) put(k cacheKey, clf contract.Classification) {
 	if c != nil {
 		c.entries.Set(k, clf)
 	}
 }
 
-// clock shows the cache our time. It never ticks: what has expired is not seen
-// from that moment on, and goes when the cache is next written to.
-type clock struct {
+// cacheClock adapts the configured clock. It never ticks: expired entries are
+// invisible at once, and removed at the next write.
+type cacheClock struct {
 	now   func() time.Time
 	start time.Time
 }
 
-// NowNano counts from a moment of the process, so that it is monotonic.
-func (c clock) NowNano() int64 { return int64(c.now().Sub(c.start)) }
+// NowNano counts from the start of the clock, so that it is monotonic.
+func (c cacheClock) NowNano() int64 { return int64(c.now().Sub(c.start)) }
 
-// Tick returns the channel that never delivers.
-func (clock) Tick(time.Duration) <-chan time.Time { return nil }
+// Tick returns a channel that never delivers.
+func (cacheClock) Tick(time.Duration) <-chan time.Time { return nil }
 
-// clone copies whatever of a classification can be written to.
-func clone(clf contract.Classification) contract.Classification {
+// cloneClassification copies the parts of a classification that a caller may
+// modify.
+func cloneClassification(clf contract.Classification) contract.Classification {
 	clf.Domains = slices.Clone(clf.Domains)
 	clf.Subtasks = slices.Clone(clf.Subtasks)
 	for i := range clf.Subtasks {

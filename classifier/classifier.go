@@ -22,75 +22,76 @@ const (
 	DefaultShortlistK      = 10
 )
 
-// Model is the model that is asked: *llm.Client, which holds the retries, the
-// breaker and the bound on calls.
+// Model is a language model. *llm.Client implements it, with retries, a circuit
+// breaker and a limit of concurrent calls.
 type Model interface {
 	Generate(ctx context.Context, req *llm.Request) (*llm.Reply, error)
 	Provider() string
 	Model() string
 }
 
-// Config selects how prompts are classified; its zero value works, without a
+// Config selects how prompts are classified. The zero value works without a
 // model.
 type Config struct {
 	Mode  string // "" = ModeAuto
 	Model Model  // nil = none
-	// Timeout bounds everything the model is asked for one prompt, the second
-	// call included: 0 = DefaultTimeout.
+	// Timeout bounds all model calls for one prompt: 0 = DefaultTimeout.
 	Timeout         time.Duration
 	MaxOutputTokens int // of the model's reply; 0 = DefaultMaxOutputTokens
-	// With more than ShortlistAbove agents the model is shown the ShortlistK
-	// that the registry's words speak for: 0 = the defaults.
+	// If there are more than ShortlistAbove agents, the model is shown the
+	// ShortlistK most relevant ones: 0 = the defaults.
 	ShortlistAbove, ShortlistK int
 	Cache                      CacheConfig
-	// Accept is the confidence from which ModeCascade takes a lexical
-	// classification of a known intent; 0 and more than 1 = never.
+	// Accept is the confidence from which ModeCascade accepts a lexical
+	// classification of a known intent without the model; 0 and more than 1 =
+	// never.
 	Accept float64
-	// AcceptAuto takes that confidence from the calibration of the lexical model
-	// instead: never, where there were too few examples to calibrate.
+	// AcceptAuto takes that confidence from the calibration of the lexical
+	// model. If the model is not calibrated, nothing is accepted.
 	AcceptAuto bool
-	Now        func() time.Time // nil = time.Now; latencies and the cache's ages are measured with it
-	Log        *slog.Logger     // hears of nothing but a panic while the model is asked; nil = nobody
+	Now        func() time.Time // nil = time.Now; for latencies and cache expiry
+	Log        *slog.Logger     // receives panics of a model call; nil = discard
 }
 
-// CacheConfig bounds the cache of what the model said.
+// CacheConfig bounds the cache of model replies.
 type CacheConfig struct {
 	Entries int           // 0 = no cache
-	TTL     time.Duration // 0 = an entry does not age
+	TTL     time.Duration // 0 = no expiry
 }
 
-// Classifier classifies prompts. It holds no registry: a call brings the one it
-// is made for, so that a reload never shows a request two of them.
+// Classifier classifies prompts. It is safe for concurrent use. Each call
+// brings its own registry, so that a reload never mixes two registries within a
+// request.
 type Classifier struct {
-	mode, why       string
-	model           Model
-	timeout         time.Duration
-	maxOutputTokens int
-	shortlistAbove  int
-	shortlistK      int
-	accept          float64
-	acceptAuto      bool
-	now             func() time.Time
-	log             *slog.Logger
-	cache           *cache
-	flights         *flights
+	mode, modeReason string
+	model            Model
+	timeout          time.Duration
+	maxOutputTokens  int
+	shortlistAbove   int
+	shortlistK       int
+	accept           float64
+	acceptAuto       bool
+	now              func() time.Time
+	log              *slog.Logger
+	cache            *replyCache
+	calls            *callGroup
 }
 
-// New returns a Classifier, or an error that says what to change in the
-// configuration. With a model it is to be closed.
+// New returns a Classifier, or an error that states how to fix the
+// configuration. Close it if it has a model.
 func New(cfg Config) (*Classifier, error) {
 	mode, why, err := chooseMode(&cfg)
 	if err != nil {
 		return nil, err
 	}
-	if err := cfg.check(); err != nil {
+	if err := cfg.checkLimits(); err != nil {
 		return nil, err
 	}
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
 	c := &Classifier{
-		mode: mode, why: why, model: cfg.Model, now: cfg.Now,
+		mode: mode, modeReason: why, model: cfg.Model, now: cfg.Now,
 		timeout:         cmp.Or(cfg.Timeout, DefaultTimeout),
 		maxOutputTokens: cmp.Or(cfg.MaxOutputTokens, DefaultMaxOutputTokens),
 		shortlistAbove:  cmp.Or(cfg.ShortlistAbove, DefaultShortlistAbove),
@@ -102,14 +103,14 @@ func New(cfg Config) (*Classifier, error) {
 	if neverAccepts(c.accept) {
 		c.accept = math.Inf(1)
 	}
-	if c.cache, err = newCache(cfg.Cache, cfg.Now); err != nil {
+	if c.cache, err = newReplyCache(cfg.Cache, cfg.Now); err != nil {
 		return nil, err
 	}
-	c.flights = newFlights()
+	c.calls = newCallGroup()
 	return c, nil
 }
 
-func (cfg *Config) check() error {
+func (cfg *Config) checkLimits() error {
 	switch {
 	case cfg.Timeout < 0:
 		return errors.New("the timeout must not be negative")
@@ -125,100 +126,101 @@ func (cfg *Config) check() error {
 	return nil
 }
 
-// Close ends the calls to the model that are under way and returns when they
-// have. Classify works on without the model.
-func (c *Classifier) Close() { c.flights.close() }
+// Close cancels the model calls in flight and waits until they have ended.
+// After that, Classify works without the model.
+func (c *Classifier) Close() { c.calls.close() }
 
-// Input is one prompt and what it is classified against. Registry and Lexical
-// belong together: the model is trained on the registry's Corpus. Prompt and
-// History are masked already, and the model sees them as they are; the lexical
-// classifier reads the prompt alone.
+// Input is a prompt and what it is classified against. Lexical must be trained
+// on the corpus of Catalogue. Prompt and History must be masked already, because
+// the model receives them unchanged. The lexical classifier reads only the
+// prompt.
 type Input struct {
 	Prompt    string
 	History   []contract.Turn
 	Locale    string
 	Catalogue *capabilities.Catalogue
 	Lexical   *lexical.Model
-	// Partition names those who share the model's answers, and the waiting for
-	// them: callers of another partition ask anew. No model sees it.
+	// Partition separates callers: the cache and in-flight calls are shared
+	// within a partition only. The model does not receive it.
 	Partition string
 }
 
-// Classify proposes what the prompt is. It does not fail: the worst it says is
-// contract.Unknown. It waits for the model no longer than Config.Timeout, and no
-// longer than half of the time ctx has left, so that something remains for the
-// work itself.
+// Classify proposes a classification of the prompt. It always succeeds; without
+// evidence the intent is contract.Unknown. It waits for the model at most
+// Config.Timeout, and at most half of the time that ctx has left, so that time
+// remains for the work itself.
 func (c *Classifier) Classify(ctx context.Context, in Input) contract.Classification {
 	start := c.now()
-	clf := c.classify(ctx, &in)
-	clf.LatencyMS = milliseconds(c.now().Sub(start))
+	clf := c.classifyByMode(ctx, &in)
+	clf.LatencyMS = toMilliseconds(c.now().Sub(start))
 	return clf
 }
 
-func (c *Classifier) classify(ctx context.Context, in *Input) contract.Classification {
-	if c.mode == ModeLexical || in.empty() {
-		return propose(in)
+func (c *Classifier) classifyByMode(ctx context.Context, in *Input) contract.Classification {
+	if c.mode == ModeLexical || in.hasNoAgents() {
+		return classifyLexically(in)
 	}
-	k := c.keyOf(in)
+	k := c.cacheKeyOf(in)
 	if clf, ok := c.cache.get(k); ok {
-		return c.cached(clf)
+		return c.cachedResult(clf)
 	}
 	var byWords contract.Classification
 	var cascade *contract.Cascade
 	if c.mode == ModeCascade {
-		byWords = propose(in)
-		if cascade = c.cascade(in, &byWords); cascade.ModelSkipped {
+		byWords = classifyLexically(in)
+		if cascade = c.cascadeDecision(in, &byWords); cascade.ModelSkipped {
 			byWords.Cascade = cascade
 			return byWords
 		}
 	}
-	said := c.ask(ctx, k, in)
+	said := c.askModel(ctx, k, in)
 	if said.reason == "" {
-		return withCascade(c.accepted(said), cascade)
+		return withCascade(c.modelClassification(said), cascade)
 	}
 	if c.mode != ModeCascade {
-		byWords = propose(in)
+		byWords = classifyLexically(in)
 	}
-	// Why there is a stand-in says more than what the stand-in left out.
+	// The reason of the model failure replaces that of the lexical result,
+	// because it is more useful.
 	byWords.Reason = said.reason
-	byWords.ModelUse = c.use(said.calls)
+	byWords.ModelUse = c.modelUse(said.calls)
 	byWords.Cascade = cascade
 	return byWords
 }
 
-// accepted makes the classification of a caller out of what all who asked share.
-func (c *Classifier) accepted(said answer) contract.Classification {
+// modelClassification returns one caller's copy of a shared result.
+func (c *Classifier) modelClassification(said modelResult) contract.Classification {
 	if said.fromCache {
-		return c.cached(said.clf)
+		return c.cachedResult(said.clf)
 	}
-	clf := clone(said.clf)
+	clf := cloneClassification(said.clf)
 	clf.Source = contract.SourceLLM
-	clf.ModelUse = c.use(said.calls)
+	clf.ModelUse = c.modelUse(said.calls)
 	return clf
 }
 
-func (c *Classifier) cached(stored contract.Classification) contract.Classification {
-	clf := clone(stored)
+func (c *Classifier) cachedResult(stored contract.Classification) contract.Classification {
+	clf := cloneClassification(stored)
 	clf.Source = contract.SourceCache
-	clf.ModelUse = c.use(nil)
+	clf.ModelUse = c.modelUse(nil)
 	return clf
 }
 
-// milliseconds is d to the microsecond, as it is written on the wire.
-func milliseconds(d time.Duration) float64 {
+// toMilliseconds converts d, rounded to the microsecond, to its wire form.
+func toMilliseconds(d time.Duration) float64 {
 	return float64(d.Round(time.Microsecond)) / float64(time.Millisecond)
 }
 
-// MinConfidence is the confidence a classification needs to be acted on: what
-// the registry says, else what its source is known to be worth. A calibrated
-// share of words means something from a half on; a model is asked for as much
-// as the match (003 §1).
+// MinConfidence returns the confidence that a classification needs to be acted
+// on: the one in the registry or, if it has none, a default for the source.
+// Calibrated lexical confidence is meaningful from one half on; a model needs
+// the confidence threshold of the match.
 func MinConfidence(r capabilities.Routing, source contract.Source) float64 {
 	if r.MinConfidence != nil {
 		return *r.MinConfidence
 	}
 	switch source {
-	case contract.SourceLLM, contract.SourceCache: // the cache holds what a model said
+	case contract.SourceLLM, contract.SourceCache: // the cache contains model classifications
 		return min(r.ConfidenceThreshold, 1)
 	case contract.SourceLexical, contract.SourcePinned:
 	}

@@ -1,48 +1,47 @@
-// Package classifier turns a prompt into a contract.Classification: the intent,
-// the domains, the subtasks and how sure that is. It only proposes; package
-// matcher decides (003 §3), and nothing said here entitles anybody to anything.
+// Package classifier turns a prompt into a contract.Classification: intent,
+// domains, subtasks and confidence. It only proposes. Package matcher decides,
+// and a classification grants no permission.
 //
-// Three ways lead to a classification, in the order of the mode:
+// The mode selects the stages, which run in order until one of them succeeds:
 //
-//	llm        cache ──▶ model ──▶ words
-//	cascade    cache ──▶ words, if sure enough ──▶ model ──▶ words
-//	lexical    words
+//	llm        cache ──▶ model ──▶ lexical
+//	cascade    cache ──▶ lexical, if confident ──▶ model ──▶ lexical
+//	lexical    lexical
 //
-// The last one never fails, so neither does Classify: whatever a model does, or
-// does not do in time, the registry's own words stand in for it, and Reason says
-// why.
+// The lexical stage always succeeds, so Classify has no error: if the model fails
+// or is too slow, Reason contains the cause.
 //
-// # The model
+// # Model
 //
-// A model is asked with package prompts' text and held to a schema, and its
-// reply is still taken for what it is, somebody else's bytes: parseReply accepts
-// one JSON object of one shape with names the registry declares, or nothing. A
-// reply that is not accepted is asked for once more, with what is wrong with it;
-// one that was cut off is given more room instead. All of that together has one
-// budget of time.
+// The model receives a prompt of package prompts and a schema. Its reply is
+// untrusted input: parseReply accepts only one JSON object of the expected shape
+// with names that the registry declares (a closed vocabulary). If a reply is
+// invalid, one repair call sends the flaw back to the model; if it was cut off, one
+// more call has a larger token limit. One timeout bounds all calls of a prompt.
 //
-// Of more agents than a model chooses well from it is shown a few, chosen by the
-// registry's words (shortlist.go).
+// If there are many agents, the model is shown a shortlist that the lexical model
+// selects (shortlist.go). Concurrent callers with the same request share one call
+// (singleflight.go). Replies are cached under everything they depend on (cache.go);
+// failures are not cached.
 //
-// Callers with the same question share one call, which belongs to none of them
-// (flight.go). What a model said is kept under everything that it depends on
-// (cache.go); failures are not.
+// # Lexical
 //
-// # The words
+//	prompt ──▶ lexical.Model ──▶ whole prompt ─────────┐
+//	                └──▶ parts ──▶ each part ──────────┴──▶ Classification
 //
-//	prompt ──▶ lexical.Model ──▶ the whole ─────────────┐
-//	                └──▶ segments ──▶ each by itself ───┴──▶ Classification
-//
-// A prompt that asks for several things is split: each segment that is sure of
-// an intent of its own becomes a subtask, if that makes two different intents or
-// more.
+// A prompt with several requests is split. Each part with a known intent becomes a
+// subtask if there are at least two different intents:
 //
 //	"Review this python code and do a cost analysis of our azure bill"
 //	  intent code_review, domains [python azure], confidence 1
-//	  subtasks: "Review this python code"            code_review    [python]
+//	  subtasks: "Review this python code"               code_review    [python]
 //	            "do a cost analysis of our azure bill"  cost_analysis  [azure]
+//
+// # Use
 //
 //	c, err := classifier.New(classifier.Config{Model: client}) // *llm.Client
 //	defer c.Close()
-//	clf := c.Classify(ctx, classifier.Input{Prompt: prompt, Registry: snapshot, Lexical: lexical.Train(classifier.Corpus(snapshot))})
+//	result := c.Classify(ctx, classifier.Input{
+//		Prompt: prompt, Catalogue: catalogue, Lexical: lexical.Train(classifier.BuildCorpus(catalogue)),
+//	})
 package classifier

@@ -16,15 +16,15 @@ import (
 
 // Limits of a reply.
 const (
-	maxReply  = 1 << 20 // bytes; a reply that is in order has a few thousand at most
+	maxReply  = 1 << 20 // bytes; a valid reply has a few thousand
 	maxReason = 200     // characters of a subtask's reason
-	maxDetail = 300     // characters of what is said to be wrong
-	maxQuoted = 60      // characters of a wrong name in it
+	maxDetail = 300     // characters of an error detail
+	maxQuoted = 60      // characters of an invalid name in it
 )
 
-// reply is what a model is to write (003 §2). A pointer is nil where the member
-// is absent or null.
-type reply struct {
+// modelReply is the JSON that a model must reply with. A pointer is nil if the
+// member is absent or null.
+type modelReply struct {
 	Intent     *string        `json:"intent"`
 	Domains    []string       `json:"domains"`
 	Subtasks   []replySubtask `json:"subtasks"`
@@ -38,26 +38,29 @@ type replySubtask struct {
 	Domains *[]string `json:"domains"`
 }
 
-// vocabulary is what a reply may name: what the registry declares, sorted, and
-// contract.Unknown.
-type vocabulary struct{ intents, domains []string }
+// closedVocabulary contains the names that a reply may use: those declared in
+// the registry, sorted, and contract.Unknown.
+type closedVocabulary struct{ intents, domains []string }
 
-func vocabularyOf(s *capabilities.Catalogue) vocabulary { return vocabulary{s.Intents, s.Domains} }
-
-// flaw is what keeps a reply from being taken.
-type flaw struct{ reason, detail string }
-
-func badJSON(detail string) *flaw { return &flaw{llm.ReasonInvalidJSON, onOneLine(detail, maxDetail)} }
-
-func badValue(at, format string, args ...any) *flaw {
-	return &flaw{llm.ReasonInvalidValue, onOneLine(at+": "+fmt.Sprintf(format, args...), maxDetail)}
+func newVocabulary(s *capabilities.Catalogue) closedVocabulary {
+	return closedVocabulary{s.Intents, s.Domains}
 }
 
-// parseReply reads a model's reply and takes nothing on trust: exactly one JSON
-// object of exactly this shape, perhaps in a Markdown fence, and only names of
-// the vocabulary, letter by letter. It is pure: the same reply gives the same
-// classification, or the same flaw.
-func parseReply(text string, names vocabulary) (contract.Classification, *flaw) {
+// replyFlaw is the reason why a reply is rejected.
+type replyFlaw struct{ reason, detail string }
+
+func invalidJSON(detail string) *replyFlaw {
+	return &replyFlaw{llm.ReasonInvalidJSON, sanitizeLine(detail, maxDetail)}
+}
+
+func invalidValue(at, format string, args ...any) *replyFlaw {
+	return &replyFlaw{llm.ReasonInvalidValue, sanitizeLine(at+": "+fmt.Sprintf(format, args...), maxDetail)}
+}
+
+// parseReply validates a model's reply strictly: exactly one JSON object of
+// this shape, optionally in a Markdown fence, with names of the closed
+// vocabulary only. It is pure.
+func parseReply(text string, names closedVocabulary) (contract.Classification, *replyFlaw) {
 	var none contract.Classification
 	r, bad := decodeReply(text)
 	if bad != nil {
@@ -65,31 +68,31 @@ func parseReply(text string, names vocabulary) (contract.Classification, *flaw) 
 	}
 	switch {
 	case r.Intent == nil:
-		return none, badJSON("/intent: is required")
+		return none, invalidJSON("/intent: is required")
 	case r.Domains == nil:
-		return none, badJSON("/domains: is required")
+		return none, invalidJSON("/domains: is required")
 	case r.Confidence == nil:
-		return none, badJSON("/confidence: is required")
+		return none, invalidJSON("/confidence: is required")
 	}
 	clf := contract.Classification{Intent: *r.Intent, Subtasks: []contract.Subtask{}}
 	if bad := names.checkIntent("/intent", clf.Intent); bad != nil {
 		return none, bad
 	}
-	if clf.Domains, bad = names.domainsOf("/domains", r.Domains); bad != nil {
+	if clf.Domains, bad = names.checkDomains("/domains", r.Domains); bad != nil {
 		return none, bad
 	}
 	if len(clf.Domains) == 0 && clf.Intent != contract.Unknown {
-		return none, badValue("/domains", "must have 1 to %d entries; if none fits, the one is %q", contract.MaxDomains, contract.Unknown)
+		return none, invalidValue("/domains", "must have 1 to %d entries; if none fits, the one is %q", contract.MaxDomains, contract.Unknown)
 	}
 	if c := *r.Confidence; !(c >= 0 && c <= 1) {
-		return none, badValue("/confidence", "must be from 0 to 1, got %s", strconv.FormatFloat(c, 'g', 6, 64))
+		return none, invalidValue("/confidence", "must be from 0 to 1, got %s", strconv.FormatFloat(c, 'g', 6, 64))
 	}
 	clf.Confidence = max(*r.Confidence, 0) // not −0
 	if n := len(r.Subtasks); n > contract.MaxSubtasks {
-		return none, badValue("/subtasks", "must have at most %d entries, got %d", contract.MaxSubtasks, n)
+		return none, invalidValue("/subtasks", "must have at most %d entries, got %d", contract.MaxSubtasks, n)
 	}
 	for i := range r.Subtasks {
-		sub, bad := names.subtask(fmt.Sprintf("/subtasks/%d", i), &r.Subtasks[i])
+		sub, bad := names.parseSubtask(fmt.Sprintf("/subtasks/%d", i), &r.Subtasks[i])
 		if bad != nil {
 			return none, bad
 		}
@@ -100,55 +103,56 @@ func parseReply(text string, names vocabulary) (contract.Classification, *flaw) 
 	return clf, nil
 }
 
-// decodeReply decodes the reply, once more without a Markdown fence if it is in
-// one: that is how models are used to write code.
-func decodeReply(text string) (*reply, *flaw) {
+// decodeReply decodes the reply. If that fails, it tries again without a
+// Markdown fence, because models often write one.
+func decodeReply(text string) (*modelReply, *replyFlaw) {
 	if len(text) > maxReply {
-		return nil, badJSON(fmt.Sprintf("is longer than %d bytes", maxReply))
+		return nil, invalidJSON(fmt.Sprintf("is longer than %d bytes", maxReply))
 	}
-	r := new(reply)
+	r := new(modelReply)
 	err := strictjson.Unmarshal([]byte(text), r)
 	if err == nil {
 		return r, nil
 	}
-	if inside, ok := unfenced(strings.TrimSpace(text)); ok {
-		r = new(reply)
+	if inside, ok := stripFence(strings.TrimSpace(text)); ok {
+		r = new(modelReply)
 		if err = strictjson.Unmarshal([]byte(inside), r); err == nil {
 			return r, nil
 		}
 	}
-	return nil, badJSON(err.Error())
+	return nil, invalidJSON(err.Error())
 }
 
-const fence = "```"
+const markdownFence = "```"
 
-// unfenced returns what stands in a Markdown fence that is all there is.
-func unfenced(text string) (string, bool) {
-	inside, opens := strings.CutPrefix(text, fence)
-	inside, closes := strings.CutSuffix(inside, fence)
+// stripFence returns the content of a Markdown fence that encloses the whole
+// text.
+func stripFence(text string) (string, bool) {
+	inside, opens := strings.CutPrefix(text, markdownFence)
+	inside, closes := strings.CutSuffix(inside, markdownFence)
 	if !opens || !closes {
 		return "", false
 	}
-	return strings.TrimLeftFunc(inside, unicode.IsLetter), true // without the word "json"
+	return strings.TrimLeftFunc(inside, unicode.IsLetter), true // remove the language, such as json
 }
 
-func (v vocabulary) checkIntent(at, name string) *flaw {
-	if declared(v.intents, name) {
+func (v closedVocabulary) checkIntent(at, name string) *replyFlaw {
+	if isDeclared(v.intents, name) {
 		return nil
 	}
-	return badValue(at, "must be an intent of the registry or %q, got %s", contract.Unknown, quoted(name))
+	return invalidValue(at, "must be an intent of the registry or %q, got %s", contract.Unknown, quoteName(name))
 }
 
-// domainsOf checks a list of domains and leaves out what it repeats: a name said
-// twice says no more, and is not worth another call.
-func (v vocabulary) domainsOf(at string, names []string) ([]string, *flaw) {
+// checkDomains validates a list of domains, and removes duplicates, which are
+// not worth another call.
+func (v closedVocabulary) checkDomains(at string, names []string) ([]string, *replyFlaw) {
 	if len(names) > contract.MaxDomains {
-		return nil, badValue(at, "must have at most %d entries, got %d", contract.MaxDomains, len(names))
+		return nil, invalidValue(at, "must have at most %d entries, got %d", contract.MaxDomains, len(names))
 	}
 	domains := make([]string, 0, len(names))
 	for i, name := range names {
-		if !declared(v.domains, name) {
-			return nil, badValue(fmt.Sprintf("%s/%d", at, i), "must be a domain of the registry or %q, got %s", contract.Unknown, quoted(name))
+		if !isDeclared(v.domains, name) {
+			return nil, invalidValue(fmt.Sprintf("%s/%d", at, i), "must be a domain of the registry or %q, got %s", contract.Unknown, quoteName(name))
 		}
 		if !slices.Contains(domains, name) {
 			domains = append(domains, name)
@@ -157,18 +161,18 @@ func (v vocabulary) domainsOf(at string, names []string) ([]string, *flaw) {
 	return domains, nil
 }
 
-func (v vocabulary) subtask(at string, r *replySubtask) (contract.Subtask, *flaw) {
+func (v closedVocabulary) parseSubtask(at string, r *replySubtask) (contract.Subtask, *replyFlaw) {
 	var none contract.Subtask
 	if r.Title == nil {
-		return none, badJSON(at + "/title: is required")
+		return none, invalidJSON(at + "/title: is required")
 	}
-	title := onOneLine(*r.Title, contract.MaxSubtaskTitle+1)
+	title := sanitizeLine(*r.Title, contract.MaxSubtaskTitle+1)
 	if n := utf8.RuneCountInString(title); n == 0 || n > contract.MaxSubtaskTitle {
-		return none, badValue(at+"/title", "must be 1 to %d characters long", contract.MaxSubtaskTitle)
+		return none, invalidValue(at+"/title", "must be 1 to %d characters long", contract.MaxSubtaskTitle)
 	}
 	sub := contract.Subtask{Title: title}
 	if r.Reason != nil {
-		sub.Reason = onOneLine(*r.Reason, maxReason)
+		sub.Reason = sanitizeLine(*r.Reason, maxReason)
 	}
 	if r.Intent != nil {
 		if bad := v.checkIntent(at+"/intent", *r.Intent); bad != nil {
@@ -177,7 +181,7 @@ func (v vocabulary) subtask(at string, r *replySubtask) (contract.Subtask, *flaw
 		sub.Intent = *r.Intent
 	}
 	if r.Domains != nil {
-		domains, bad := v.domainsOf(at+"/domains", *r.Domains)
+		domains, bad := v.checkDomains(at+"/domains", *r.Domains)
 		if bad != nil {
 			return none, bad
 		}
@@ -188,9 +192,8 @@ func (v vocabulary) subtask(at string, r *replySubtask) (contract.Subtask, *flaw
 	return sub, nil
 }
 
-// declared reports whether the sorted list has the name, or it is the one that
-// is always allowed.
-func declared(sorted []string, name string) bool {
+// isDeclared reports whether name is in the sorted list or is contract.Unknown.
+func isDeclared(sorted []string, name string) bool {
 	if name == contract.Unknown {
 		return true
 	}
@@ -198,13 +201,12 @@ func declared(sorted []string, name string) bool {
 	return found && name != contract.AnyDomain
 }
 
-// quoted shows a name that may be anything.
-func quoted(name string) string { return strconv.Quote(cut(name, maxQuoted)) }
+// quoteName quotes an untrusted name.
+func quoteName(name string) string { return strconv.Quote(truncateRunes(name, maxQuoted)) }
 
-// onOneLine makes a text that comes from outside safe to show: on one line,
-// without control characters and marks that change the direction of writing, and
-// with at most limit characters.
-func onOneLine(text string, limit int) string {
+// sanitizeLine makes an untrusted text safe to show: one line, without control
+// characters and bidirectional marks, and at most limit characters.
+func sanitizeLine(text string, limit int) string {
 	text = strings.Map(func(r rune) rune {
 		switch {
 		case unicode.Is(unicode.Bidi_Control, r), r == '\ufeff':
@@ -214,11 +216,11 @@ func onOneLine(text string, limit int) string {
 		}
 		return r
 	}, text)
-	return strings.TrimSpace(cut(strings.Join(strings.Fields(text), " "), limit))
+	return strings.TrimSpace(truncateRunes(strings.Join(strings.Fields(text), " "), limit))
 }
 
-// cut returns the first characters of a text.
-func cut(text string, limit int) string {
+// truncateRunes returns the first limit characters of a text.
+func truncateRunes(text string, limit int) string {
 	n := 0
 	for i := range text {
 		if n == limit {
@@ -229,8 +231,43 @@ func cut(text string, limit int) string {
 	return text
 }
 
-// sameSubtask reports whether two subtasks ask for the same: one of them would be
-// done twice.
+// sameSubtask reports whether two subtasks are duplicates.
 func sameSubtask(a, b *contract.Subtask) bool {
 	return a.Title == b.Title && a.Intent == b.Intent && slices.Equal(a.Domains, b.Domains)
+}
+
+// replySchema returns the JSON schema of a reply about the agents. A model that
+// follows it can only use names that they declare, without "*", and can always
+// reply unknown.
+func replySchema(agents []*contract.RegistryEntry) *llm.Schema {
+	var intents, domains []string
+	for _, a := range agents {
+		intents = append(intents, a.Match.Intent...)
+		domains = append(domains, a.Match.Domains...)
+	}
+	intent := &llm.Schema{Type: "string", Enum: sortedEnum(intents)}
+	someDomains := &llm.Schema{Type: "array", Items: &llm.Schema{Type: "string", Enum: sortedEnum(domains)}}
+	return objectSchema(
+		llm.Property{Name: "intent", Schema: intent},
+		llm.Property{Name: "domains", Schema: someDomains},
+		llm.Property{Name: "subtasks", Schema: &llm.Schema{Type: "array", Items: objectSchema(
+			llm.Property{Name: "title", Schema: &llm.Schema{Type: "string"}},
+			llm.Property{Name: "reason", Schema: &llm.Schema{Type: "string"}},
+			llm.Property{Name: "intent", Schema: intent},
+			llm.Property{Name: "domains", Schema: someDomains},
+		)}},
+		llm.Property{Name: "confidence", Schema: &llm.Schema{Type: "number", Description: "from 0 to 1"}},
+	)
+}
+
+func objectSchema(properties ...llm.Property) *llm.Schema {
+	return &llm.Schema{Type: "object", Properties: properties}
+}
+
+// sortedEnum sorts the names, so that the schema is deterministic, and appends
+// unknown.
+func sortedEnum(names []string) []string {
+	slices.Sort(names)
+	names = slices.DeleteFunc(slices.Compact(names), isReserved)
+	return append(names, contract.Unknown)
 }

@@ -9,51 +9,51 @@ import (
 	"github.com/caprouter/caprouter/prompts"
 )
 
-// What speaks for an agent beside its best intent, which counts from 0 to 1: up
-// to two of its domains, as in the match (003 §3). Both together stay below a
-// whole intent: a prompt may ask for several things and name one domain.
+// The score of an agent is the evidence for its best intent (0 to 1) plus that
+// for up to two domains, as in the match. Domains together weigh less than an
+// intent, because a prompt may contain several requests and name one domain.
 const (
-	domainWeight  = 0.3
-	mostOfDomains = 2
+	domainWeight     = 0.3
+	maxScoredDomains = 2
 )
 
-// shown returns the agents the model is to choose from, in the order of the
-// registry. A model's accuracy falls with the number it has to choose from, so of
-// many it sees a few.
-func (c *Classifier) shown(in *Input) []*contract.RegistryEntry {
+// shortlistAgents returns the agents that the model chooses from, in registry
+// order. The accuracy of a model falls with the number of choices, so it is
+// shown only the most relevant of many.
+func (c *Classifier) shortlistAgents(in *Input) []*contract.RegistryEntry {
 	agents := in.Catalogue.Agents
 	if len(agents) <= c.shortlistAbove || len(agents) <= c.shortlistK {
 		return agents
 	}
 	chosen := newShortlist(agents, c.shortlistK)
 	if in.Lexical != nil {
-		chosen.addFor(in.Lexical.GatherEvidence(in.Prompt))
-		// "And on azure?" says little by itself. Earlier turns, latest first, say
-		// what it is about.
-		for _, turn := range slices.Backward(latest(in.History)) {
+		chosen.addByEvidence(in.Lexical.GatherEvidence(in.Prompt))
+		// A prompt such as "And on azure?" has little evidence. Use earlier
+		// turns, latest first.
+		for _, turn := range slices.Backward(latestTurns(in.History)) {
 			if chosen.left == 0 {
 				break
 			}
-			chosen.addFor(in.Lexical.GatherEvidence(turn.Content))
+			chosen.addByEvidence(in.Lexical.GatherEvidence(turn.Content))
 		}
 	}
-	return chosen.filledUp()
+	return chosen.fillUp()
 }
 
-// shortlist chooses among agents.
-type shortlist struct {
+// agentShortlist selects agents by evidence.
+type agentShortlist struct {
 	agents []*contract.RegistryEntry
 	chosen []bool // by agent
-	left   int    // places
+	left   int    // remaining places
 }
 
-func newShortlist(agents []*contract.RegistryEntry, places int) *shortlist {
-	return &shortlist{agents: agents, chosen: make([]bool, len(agents)), left: places}
+func newShortlist(agents []*contract.RegistryEntry, places int) *agentShortlist {
+	return &agentShortlist{agents: agents, chosen: make([]bool, len(agents)), left: places}
 }
 
-// addFor adds the agents that the evidence speaks for, best first, while there
-// is room; of two with the same evidence the one that is first in the registry.
-func (s *shortlist) addFor(e lexical.Evidence) {
+// addByEvidence adds the agents with evidence, best first, then in registry
+// order, while places remain.
+func (s *agentShortlist) addByEvidence(e lexical.Evidence) {
 	intents := make(map[string]float64, len(e.Intents))
 	for _, i := range e.Intents {
 		intents[i.Intent] = i.Confidence
@@ -64,28 +64,28 @@ func (s *shortlist) addFor(e lexical.Evidence) {
 	}
 	var order []ranked
 	for i, agent := range s.agents {
-		if score := evidenceFor(agent, intents, e.Domains); score > 0 && !s.chosen[i] {
+		if score := evidenceScore(agent, intents, e.Domains); score > 0 && !s.chosen[i] {
 			order = append(order, ranked{i, score})
 		}
 	}
 	slices.SortStableFunc(order, func(a, b ranked) int { return cmp.Compare(b.score, a.score) })
 	for _, r := range order[:min(len(order), s.left)] {
-		s.choose(r.agent)
+		s.addAgent(r.agent)
 	}
 }
 
-func (s *shortlist) choose(agent int) {
+func (s *agentShortlist) addAgent(agent int) {
 	s.chosen[agent] = true
 	s.left--
 }
 
-// filledUp returns the chosen agents. Places that nothing speaks for go to the
-// first of the registry: a request in words nobody declared must not leave the
-// model with nothing to choose from.
-func (s *shortlist) filledUp() []*contract.RegistryEntry {
+// fillUp returns the selected agents. Remaining places go to the first agents
+// of the registry, so that the model has a choice if the prompt uses unknown
+// words.
+func (s *agentShortlist) fillUp() []*contract.RegistryEntry {
 	for i := 0; i < len(s.agents) && s.left > 0; i++ {
 		if !s.chosen[i] {
-			s.choose(i)
+			s.addAgent(i)
 		}
 	}
 	var list []*contract.RegistryEntry
@@ -97,7 +97,7 @@ func (s *shortlist) filledUp() []*contract.RegistryEntry {
 	return list
 }
 
-func evidenceFor(agent *contract.RegistryEntry, intents map[string]float64, domains []string) float64 {
+func evidenceScore(agent *contract.RegistryEntry, intents map[string]float64, domains []string) float64 {
 	best, named := 0.0, 0
 	for _, intent := range agent.Match.Intent {
 		best = max(best, intents[intent])
@@ -107,27 +107,28 @@ func evidenceFor(agent *contract.RegistryEntry, intents map[string]float64, doma
 			named++
 		}
 	}
-	return best + domainWeight*float64(min(named, mostOfDomains))
+	return best + domainWeight*float64(min(named, maxScoredDomains))
 }
 
-// maxPromptExamples is how many of an agent's examples the prompt chooses from.
+// maxPromptExamples bounds the examples of an agent that the prompt chooses
+// from.
 const maxPromptExamples = 8
 
-// promptAgents is what the prompt says of the agents.
+// promptAgents converts agents to the data of the prompt template.
 func promptAgents(agents []*contract.RegistryEntry) []prompts.Agent {
 	list := make([]prompts.Agent, len(agents))
 	for i, a := range agents {
 		list[i] = prompts.Agent{
 			ID: a.ID, Intents: a.Match.Intent, Domains: a.Match.Domains,
-			Description: a.Description, Examples: someExamples(a), NotFor: a.NotFor,
+			Description: a.Description, Examples: pickExamples(a), NotFor: a.NotFor,
 		}
 	}
 	return list
 }
 
-// someExamples takes the first example of each intent, then the second of each:
-// the few that are shown stand for as many intents as they can.
-func someExamples(a *contract.RegistryEntry) []string {
+// pickExamples takes the first example of each intent, then the second of each,
+// so that as many intents as possible are represented.
+func pickExamples(a *contract.RegistryEntry) []string {
 	var list []string
 	for nth, more := 0, true; more; nth++ {
 		more = false

@@ -1,9 +1,8 @@
-// Package prompts owns the words a model is asked with: the router's prompt
-// (003 §2), its repair, and the direct answer's (003 §5 A). Templates are
-// embedded and have a version, which changes with their text. Rendering is pure.
-// It does not know who asks a model, or what a reply means.
+// Package prompts renders the prompts for language models: the router prompt, its
+// repair prompt and the direct answer prompt. The templates are embedded and have
+// a version that changes with their text. Rendering is pure.
 //
-//	System  our words only
+//	System  template text only
 //	User    CONTEXT
 //	        Capabilities registry (summary):
 //	        - "quality_agent": intents {"code_review"}; domains {"python"}
@@ -17,13 +16,12 @@
 //	        CONSTRAINTS
 //	        - …
 //
-// # Nothing leaves its quotes
+// # Quoting
 //
-// Whatever comes from outside is in User, each value as one JSON string on one
-// line, with the marks of the template (<, >, &) and everything that cannot be
-// seen escaped; our own words there hold no double quote. So the prompt with its
-// values taken out is the same whatever the values say, and each value can be
-// read back. Names, the prompt and the locale are rendered exactly as they are;
-// what agents say of themselves is cleaned and capped, earlier messages are
-// capped.
+// Untrusted values appear only in User, each as one JSON string on one line, with
+// the delimiters of the template (<, >, &) and all invisible characters escaped.
+// The template text contains no double quotes. Therefore no value can change the
+// structure of the prompt, and each value can be read back. Names, the prompt and
+// the locale are rendered exactly; descriptions are cleaned and truncated, and
+// earlier messages are truncated.
 package prompts

@@ -2,15 +2,15 @@ package prompts
 
 // What tests outside the package look at.
 var (
-	Quote  = func(s string) string { return string(quote(s)) }
-	Clean  = clean
-	Clip   = clip
-	Hidden = hidden
+	Quote  = func(s string) string { return string(quoteJSON(s)) }
+	Clean  = cleanText
+	Clip   = truncateRunes
+	Hidden = isInvisible
 )
 
 // The bounds tests hold renderings to.
 const (
-	CutMark        = cutMark
+	CutMark        = truncationMark
 	MaxTurns       = maxTurns
 	MaxTurn        = maxTurn
 	MaxTag         = maxTag

@@ -8,101 +8,102 @@ import (
 	"github.com/caprouter/caprouter/contract"
 )
 
-// Versions of the prompts. A reply is understood, cached and compared by the
-// prompt it answers: whoever changes a word of a template changes its version.
+// Versions of the prompts. They are part of cache keys, cassettes and reports.
+// If you change a word of a template, change its version.
 const (
-	RouterVersion = "router/1" // and of its repair
+	RouterVersion = "router/1" // also of the repair prompt
 	AnswerVersion = "answer/1"
 )
 
-// What a prompt shows of things that may be long.
+// Limits of what a prompt shows.
 const (
 	maxTurns   = 16
 	maxTurn    = 2000 // characters of an earlier message
-	maxProblem = 500  // characters of what is wrong with a reply
+	maxProblem = 500  // characters of a reply's flaw
 	maxTag     = 64   // a language or a locale
 )
 
-// Messages is a rendered prompt. System holds our words only.
+// Messages is a rendered prompt. System contains only text of the template.
 type Messages struct{ System, User string }
 
-// RouterData is what the router's prompt shows: a request and who could serve it.
+// RouterData is the data of the router prompt: a request and the agents that
+// could serve it.
 type RouterData struct {
 	Agents  []Agent // in the order they are shown
 	Prompt  string
 	History []contract.Turn // oldest first; the last 16 are shown
-	Locale  string          // BCP 47; "" = not known
+	Locale  string          // BCP 47; "" = unknown
 }
 
-// Render renders the router's prompt.
+// Render renders the router prompt.
 func (r *RouterData) Render() Messages {
-	return Messages{System: execute("router.system.txt", nil), User: execute("router.user.txt", r.view())}
+	return Messages{System: renderTemplate("router.system.txt", nil), User: renderTemplate("router.user.txt", r.templateView())}
 }
 
-// RenderRepair renders the prompt that asks once more, after a reply that was not
-// accepted: the same again, the reply, and what is wrong with it.
+// RenderRepair renders the repair prompt after an invalid reply: the router
+// prompt, the reply and its flaw.
 func RenderRepair(r *RouterData, reply, problem string) Messages {
 	text := r.Render()
-	text.User += execute("repair.txt", repairView{quote(clipBytes(reply, contract.MaxReplyExcerpt)), quote(clip(problem, maxProblem))})
+	text.User += renderTemplate("repair.txt", repairView{quoteJSON(truncateBytes(reply, contract.MaxReplyExcerpt)), quoteJSON(truncateRunes(problem, maxProblem))})
 	return text
 }
 
-// AnswerData is what the prompt of a direct answer shows.
+// AnswerData is the data of the direct answer prompt.
 type AnswerData struct {
 	Prompt    string
 	History   []contract.Turn // oldest first; the last 16 are shown
-	Language  string          // BCP 47; "" = that of the request
+	Language  string          // BCP 47; "" = the language of the request
 	MaxTokens int
 }
 
-// Render renders the prompt of a direct answer.
+// Render renders the direct answer prompt.
 func (a *AnswerData) Render() Messages {
-	view := answerView{Prompt: quote(a.Prompt), History: turns(a.History), Words: max(minWords, a.MaxTokens/tokensPerWord)}
+	view := answerView{Prompt: quoteJSON(a.Prompt), History: historyViews(a.History), Words: max(minWords, a.MaxTokens/tokensPerWord)}
 	if a.Language != "" {
-		view.Language = quote(clip(a.Language, maxTag))
+		view.Language = quoteJSON(truncateRunes(a.Language, maxTag))
 	}
-	return Messages{System: execute("answer.system.txt", nil), User: execute("answer.user.txt", view)}
+	return Messages{System: renderTemplate("answer.system.txt", nil), User: renderTemplate("answer.user.txt", view)}
 }
 
-// A model counts words better than tokens. Two tokens a word leave room in most
-// languages, and a limit below a sentence would be none.
+// Models count words better than tokens. Two tokens per word suffice in most
+// languages. The minimum is about one sentence.
 const (
 	tokensPerWord = 2
 	minWords      = 20
 )
 
-// What the templates see: literals and numbers, and the summary, which is
-// rendered from nothing else.
+// Template data: only literals, numbers and the summary, which is rendered from
+// literals.
 type (
 	routerView struct {
 		Registry string
-		Locale   literal
+		Locale   jsonLiteral
 		History  []turnView
-		Prompt   literal
+		Prompt   jsonLiteral
 	}
-	repairView struct{ Reply, Problem literal }
+	repairView struct{ Reply, Problem jsonLiteral }
 	answerView struct {
-		Language literal
+		Language jsonLiteral
 		History  []turnView
-		Prompt   literal
+		Prompt   jsonLiteral
 		Words    int
 	}
-	turnView struct{ Role, Content literal }
+	turnView struct{ Role, Content jsonLiteral }
 )
 
-func (r *RouterData) view() routerView {
-	view := routerView{Registry: summary(r.Agents), History: turns(r.History), Prompt: quote(r.Prompt)}
+func (r *RouterData) templateView() routerView {
+	view := routerView{Registry: renderSummary(r.Agents), History: historyViews(r.History), Prompt: quoteJSON(r.Prompt)}
 	if r.Locale != "" {
-		view.Locale = quote(clip(r.Locale, maxTag))
+		view.Locale = quoteJSON(truncateRunes(r.Locale, maxTag))
 	}
 	return view
 }
 
-func turns(history []contract.Turn) []turnView {
+func historyViews(history []contract.Turn) []turnView {
 	history = history[max(0, len(history)-maxTurns):]
 	views := make([]turnView, len(history))
 	for i, t := range history {
-		views[i] = turnView{quote(clip(t.Role, maxTag)), quote(clip(t.Content, maxTurn))}
+		views[i] = turnView{quoteJSON(truncateRunes(t.Role, maxTag)), quoteJSON(truncateRunes(t.Content, maxTurn))}
 	}
 	return views
 }
@@ -110,13 +111,13 @@ func turns(history []contract.Turn) []turnView {
 //go:embed templates/*.txt
 var templateFiles embed.FS
 
-// Braces are the registry summary's own, so actions have brackets.
+// The registry summary contains braces, so actions have brackets.
 var templates = template.Must(template.New("").Delims("[[", "]]").ParseFS(templateFiles, "templates/*.txt"))
 
-// execute renders an embedded template, without the newline its file ends in.
-// It fails for no data: the views have the fields the templates name, and a
-// strings.Builder takes everything.
-func execute(name string, view any) string {
+// renderTemplate renders an embedded template without its final newline. It
+// panics on an error, which only a template that does not fit its data could
+// cause.
+func renderTemplate(name string, view any) string {
 	var b strings.Builder
 	if err := templates.ExecuteTemplate(&b, name, view); err != nil {
 		panic("prompts: " + err.Error())

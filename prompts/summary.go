@@ -1,35 +1,35 @@
 package prompts
 
-// Agent is one agent as the router's prompt shows it. Names are shown exactly:
-// a reply must repeat them. The other texts are cleaned and capped.
+// Agent is one agent in the router prompt. Names are shown exactly, because a
+// reply must repeat them. Other texts are cleaned and truncated.
 type Agent struct {
 	ID               string
 	Intents, Domains []string
 	Description      string
-	Examples, NotFor []string // best first: the first few are shown
+	Examples, NotFor []string // best first; only the first few are shown
 }
 
-// What the summary shows of one agent, and of all of them.
+// Limits of the summary, per agent and in total.
 const (
 	maxDescription = 200 // characters
-	maxUtterance   = 120 // of an example, or of what it is not for
+	maxUtterance   = 120 // characters of an example or not_for text
 	maxExamples    = 3
 	maxNotFor      = 2
 
-	maxSummary = 32 << 10 // bytes
-	leastLine  = len("- \"\": intents {\"\"}; domains {}\n")
+	maxSummary   = 32 << 10 // bytes
+	minLineBytes = len("- \"\": intents {\"\"}; domains {}\n")
 )
 
-// detail says how much the summary shows of each agent.
-type detail struct {
+// detailLevel selects how much the summary shows of each agent.
+type detailLevel struct {
 	examples, description, notFor bool
-	names                         int // intents, and domains, of one agent; 0 = all
+	names                         int // maximum intents, and domains, of an agent; 0 = all
 }
 
-// details are tried in turn until the summary is small enough. What an agent is
-// not for goes last of its texts: it is what keeps a wrong agent out.
-func details() []detail {
-	return []detail{
+// detailLevels are tried in order until the summary is small enough. The
+// not_for texts are dropped last, because they keep wrong agents out.
+func detailLevels() []detailLevel {
+	return []detailLevel{
 		{examples: true, description: true, notFor: true},
 		{description: true, notFor: true},
 		{notFor: true},
@@ -45,61 +45,61 @@ type (
 		MoreAgents int // not shown
 	}
 	agentView struct {
-		ID                            literal
-		Intents, Domains              literal
+		ID                            jsonLiteral
+		Intents, Domains              jsonLiteral
 		MoreIntents, MoreDomains      int // not shown
-		Description, Examples, NotFor literal
+		Description, Examples, NotFor jsonLiteral
 	}
 )
 
-// summary renders the agents in at most maxSummary bytes: with less and less of
-// each, and at last with fewer of them.
-func summary(agents []Agent) string {
-	possible := agents[:min(len(agents), maxSummary/leastLine)]
+// renderSummary renders the agents in at most maxSummary bytes: first with less
+// detail, then with fewer agents.
+func renderSummary(agents []Agent) string {
+	possible := agents[:min(len(agents), maxSummary/minLineBytes)]
 	view := registryView{MoreAgents: len(agents) - len(possible)}
-	for _, d := range details() {
-		view.Agents = d.views(possible)
-		if text := execute("registry.txt", view); len(text) <= maxSummary {
+	for _, d := range detailLevels() {
+		view.Agents = d.viewsOf(possible)
+		if text := renderTemplate("registry.txt", view); len(text) <= maxSummary {
 			return text
 		}
 	}
-	// Names are short where the registry was checked; were they not, no agent is
-	// left in the end, which fits.
+	// Reached only if names are very long. It ends, because a summary without
+	// agents fits.
 	for {
 		view.Agents = view.Agents[:len(view.Agents)/2]
 		view.MoreAgents = len(agents) - len(view.Agents)
-		if text := execute("registry.txt", view); len(text) <= maxSummary {
+		if text := renderTemplate("registry.txt", view); len(text) <= maxSummary {
 			return text
 		}
 	}
 }
 
-func (d detail) views(agents []Agent) []agentView {
+func (d detailLevel) viewsOf(agents []Agent) []agentView {
 	views := make([]agentView, len(agents))
 	for i := range agents {
-		views[i] = d.view(&agents[i])
+		views[i] = d.viewOf(&agents[i])
 	}
 	return views
 }
 
-func (d detail) view(a *Agent) agentView {
-	view := agentView{ID: quote(a.ID)}
-	view.Intents, view.MoreIntents = d.list(a.Intents)
-	view.Domains, view.MoreDomains = d.list(a.Domains)
-	if text := clean(a.Description, maxDescription); d.description && text != "" {
-		view.Description = quote(text)
+func (d detailLevel) viewOf(a *Agent) agentView {
+	view := agentView{ID: quoteJSON(a.ID)}
+	view.Intents, view.MoreIntents = d.nameList(a.Intents)
+	view.Domains, view.MoreDomains = d.nameList(a.Domains)
+	if text := cleanText(a.Description, maxDescription); d.description && text != "" {
+		view.Description = quoteJSON(text)
 	}
 	if d.examples {
-		view.Examples = quoteAll(cleanAll(a.Examples, maxExamples, maxUtterance))
+		view.Examples = quoteAll(cleanTexts(a.Examples, maxExamples, maxUtterance))
 	}
 	if d.notFor {
-		view.NotFor = quoteAll(cleanAll(a.NotFor, maxNotFor, maxUtterance))
+		view.NotFor = quoteAll(cleanTexts(a.NotFor, maxNotFor, maxUtterance))
 	}
 	return view
 }
 
-// list renders names and says how many it left out.
-func (d detail) list(names []string) (literal, int) {
+// nameList renders names, and returns how many were left out.
+func (d detailLevel) nameList(names []string) (jsonLiteral, int) {
 	shown := names
 	if d.names > 0 {
 		shown = names[:min(len(names), d.names)]

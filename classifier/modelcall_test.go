@@ -259,7 +259,7 @@ func TestPanic(t *testing.T) {
 	if diff := cmp.Diff([]string{"classify llm_unavailable"}, outcomes(&got)); diff != "" || got.Reason != llm.ReasonUnavailable {
 		t.Errorf("got reason %q, calls (-want +got):\n%s", got.Reason, diff)
 	}
-	for _, want := range []string{"index out of range", "ask_test.go"} {
+	for _, want := range []string{"index out of range", "modelcall_test.go"} {
 		if !strings.Contains(log.String(), want) {
 			t.Errorf("got log %q, want it to say %q", log.String(), want)
 		}

@@ -1,0 +1,87 @@
+package classifier
+
+import (
+	"github.com/caprouter/caprouter/capabilities"
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/lexical"
+)
+
+// Reasons of a classification without a model call. If a call failed, the
+// reason is one of package llm.
+const (
+	ReasonEmptyRegistry = "empty_registry" // the registry has no agents
+	ReasonTooManyParts  = "too_many_parts" // the prompt contains more than contract.MaxSubtasks requests
+)
+
+func (in *Input) hasNoAgents() bool { return in.Catalogue == nil || len(in.Catalogue.Agents) == 0 }
+
+// classifyLexically classifies with the lexical model. It is deterministic.
+func classifyLexically(in *Input) contract.Classification {
+	if in.hasNoAgents() || in.Lexical == nil {
+		return contract.Classification{
+			Intent: contract.Unknown, Domains: []string{}, Subtasks: []contract.Subtask{},
+			Source: contract.SourceLexical, Reason: ReasonEmptyRegistry,
+		}
+	}
+	parts := splitPrompt(in.Lexical, in.Prompt)
+	if len(parts) > 0 {
+		return combineParts(parts)
+	}
+	whole := in.Lexical.Classify(in.Prompt)
+	return contract.Classification{
+		Intent:       whole.Intent,
+		Domains:      orUnknownDomain(whole.Domains, whole.Intent),
+		Subtasks:     []contract.Subtask{},
+		Confidence:   whole.Confidence,
+		Source:       contract.SourceLexical,
+		Alternatives: whole.Alternatives,
+	}
+}
+
+// orUnknownDomain returns contract.Unknown if a known intent has no domain. It
+// matches only a declared "*".
+func orUnknownDomain(domains []string, intent string) []string {
+	if len(domains) == 0 && intent != contract.Unknown {
+		return []string{contract.Unknown}
+	}
+	return domains
+}
+
+// BuildCorpus collects the training data of a registry. If several agents serve
+// an intent, it has the examples, keywords, descriptions and domains of all.
+// Reserved names ("*", unknown) are not labels. As a declared domain "*" stays,
+// because an intent with it does not imply a domain.
+func BuildCorpus(s *capabilities.Catalogue) lexical.Corpus {
+	var c lexical.Corpus
+	at := make(map[string]int, len(s.Intents))
+	for _, agent := range s.Agents {
+		for _, intent := range agent.Match.Intent {
+			if isReserved(intent) {
+				continue
+			}
+			i, ok := at[intent]
+			if !ok {
+				i = len(c.Intents)
+				at[intent] = i
+				c.Intents = append(c.Intents, lexical.IntentDoc{Name: intent})
+			}
+			d := &c.Intents[i]
+			d.Examples = append(d.Examples, agent.Examples[intent]...)
+			d.Keywords = append(d.Keywords, agent.Keywords...)
+			d.Agents = append(d.Agents, agent.ID)
+			if agent.Description != "" {
+				d.Descriptions = append(d.Descriptions, agent.Description)
+			}
+			d.NotFor = append(d.NotFor, agent.NotFor...)
+			d.Domains = append(d.Domains, agent.Match.Domains...)
+		}
+	}
+	for _, domain := range s.Domains {
+		if !isReserved(domain) {
+			c.Domains = append(c.Domains, domain)
+		}
+	}
+	return c
+}
+
+func isReserved(label string) bool { return label == contract.AnyDomain || label == contract.Unknown }
