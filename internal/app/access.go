@@ -13,18 +13,18 @@ import (
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/auth"
 	"github.com/caprouter/caprouter/internal/egress"
+	"github.com/caprouter/caprouter/internal/httpserver"
 	"github.com/caprouter/caprouter/internal/limits"
-	"github.com/caprouter/caprouter/internal/rest"
 	"github.com/caprouter/caprouter/internal/run"
 )
 
 // access is what a request meets before the core: with what the server proves
 // who it is, how callers do, and how often they may ask.
 type access struct {
-	certificate *certificate       // nil = plain http
-	verifier    *auth.Verifier     // nil = everybody is the local principal
-	issuers     []*auth.RemoteKeys // of the verifier
-	classify    rest.RateLimit     // nil = no limit
+	certificate *certificate           // nil = plain http
+	verifier    *auth.Verifier         // nil = everybody is the local principal
+	issuers     []*auth.RemoteKeys     // of the verifier
+	classify    httpserver.RateLimiter // nil = no limit
 
 	trouble atomic.Pointer[error] // why keys or certificate cannot be taken over; nil = they can
 }
@@ -167,7 +167,7 @@ func (a *access) warn(c *core, addr string) {
 // callerLimit is a limit on principals as edge and router ask for it.
 type callerLimit struct{ limiter *limits.Limiter }
 
-// Take implements rest.RateLimit and router.AnswerLimit.
+// Take implements httpserver.RateLimiter and router.AnswerLimit.
 func (l *callerLimit) Take(caller *contract.Caller) (contract.Limit, bool) {
 	return l.limiter.Take(limits.PrincipalOf(caller), time.Now())
 }

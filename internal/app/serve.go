@@ -13,6 +13,7 @@ import (
 
 	"github.com/caprouter/caprouter/capabilities"
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/httpserver"
 	"github.com/caprouter/caprouter/internal/rest"
 	"github.com/caprouter/caprouter/internal/run"
 	"github.com/caprouter/caprouter/router"
@@ -54,7 +55,7 @@ func (c *core) listenAndServe(ctx context.Context, opts Options) (*Server, error
 	if err != nil {
 		return nil, err
 	}
-	edge, err := c.newEdge(registry)
+	edge, err := c.newHTTPServer(registry)
 	if err != nil {
 		return nil, err
 	}
@@ -160,26 +161,37 @@ func reloadOnHangup(ctx context.Context, hangup <-chan os.Signal, registry *capa
 	}
 }
 
-// newEdge is the HTTP server over the core.
-func (c *core) newEdge(registry *capabilities.Watcher) (*rest.Server, error) {
-	cfg := rest.Config{
-		MaxInFlight: c.cfg.Limits.MaxInFlight, Classify: c.access.classify, TLS: c.access.certificate.config(), Logger: c.log,
-	}
-	if c.access.verifier != nil {
-		cfg.Auth = c.access.verifier
-	}
-	return rest.New(cfg, rest.Deps{
+// newHTTPServer returns the HTTP server with the REST interface mounted.
+func (c *core) newHTTPServer(registry *capabilities.Watcher) (*httpserver.Server, error) {
+	api, err := rest.New(rest.Config{ClassifyLimit: c.access.classify}, rest.Deps{
 		Router:     c.router,
+		Requests:   c.router,
+		Decisions:  c.router,
+		Tasks:      c.router,
+		Tickets:    c.keeping.desk,
 		Registry:   func() *capabilities.Snapshot { return c.router.View().Snapshot() },
 		AgentState: c.agentState,
 		Readiness:  func() rest.Readiness { return c.readiness(registry) },
 		JWKS:       c.signer.JWKS,
-		Tickets:    c.keeping.desk,
-		TaskTokens: c.taskToken,
-		NewID:      router.NewID,
 		Metrics:    c.telemetry.Handler(),
 		Meter:      c.telemetry.Metrics(),
+		TaskTokens: c.taskToken,
 	})
+	if err != nil {
+		return nil, err
+	}
+	cfg := httpserver.Config{
+		NewID: router.NewID, MaxInFlight: c.cfg.Limits.MaxInFlight, TLS: c.access.certificate.config(),
+		Logger: c.log, Meter: c.telemetry.Metrics(),
+	}
+	if c.access.verifier != nil {
+		cfg.Auth = c.access.verifier
+	}
+	srv, err := httpserver.New(cfg)
+	if err != nil {
+		return nil, err
+	}
+	return srv, srv.Mount(api)
 }
 
 // taskToken reads the token of an agent that calls back.

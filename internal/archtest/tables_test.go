@@ -104,9 +104,12 @@ func levels() []level {
 			{pkg: "internal/testkit/fakenet", why: "a name server and a canary, for whatever calls out", testsOnly: true},
 			{pkg: "internal/testkit/teststore", why: "a real store in a directory of its own", testsOnly: true},
 		}},
+		{"HTTP machinery", []row{
+			{pkg: "internal/httpserver", why: "guards every HTTP interface; does not know what a request means"},
+		}},
 		{"the door", []row{
 			{pkg: "golden", why: "routes cases and reports; needs the whole pipeline and nothing that listens"},
-			{pkg: "internal/rest", why: "decodes, calls the router, encodes"},
+			{pkg: "internal/rest", why: "decodes requests, calls the router, encodes responses"},
 		}},
 		{"golden cases in other people's tests", []row{
 			{pkg: "golden/goldentest", why: "package golden for a go test: imports testing, which a binary must not", users: []string{"examples/golden"}},
@@ -148,7 +151,7 @@ type home struct {
 
 func homes() []home {
 	return []home{
-		{library: "github.com/labstack/echo/v4", in: []string{"internal/rest"}, why: "the core is tested without HTTP"},
+		{library: "github.com/labstack/echo/v4", in: []string{"internal/httpserver"}, why: "the core is tested without HTTP"},
 		{library: "github.com/go-json-experiment/json", in: []string{"internal/strictjson"}, why: "encoding/json takes duplicate and case-variant names"},
 		{library: "github.com/go-playground/validator/v10", in: []string{"internal/strictjson"}, why: "one place turns tags into JSON pointers"},
 		{library: "gopkg.in/yaml.v3", in: []string{"internal/strictyaml"}, why: "takes aliases, merge keys and second documents unless it is told not to"},

@@ -4,9 +4,8 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/labstack/echo/v4"
-
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/httpserver"
 	"github.com/caprouter/caprouter/internal/visibility"
 )
 
@@ -55,29 +54,29 @@ const (
 	breakerOpen   = "open"
 )
 
-func (s *Server) handleAgents(x *exchange, _ echo.Context) error {
-	snapshot := s.deps.Registry()
-	visible := visibility.Visible(snapshot.Catalogue, x.caller).List()
+func (a *api) handleAgents(c *httpserver.Context) error {
+	snapshot := a.deps.Registry()
+	visible := visibility.Visible(snapshot.Catalogue, c.Caller).List()
 	list := AgentList{RegistryVersion: snapshot.Catalogue.Version, Agents: make([]Agent, len(visible))}
 	for i, entry := range visible {
-		list.Agents[i] = s.describe(snapshot.Entry(entry.ID), x.caller)
+		list.Agents[i] = a.describeAgent(snapshot.Entry(entry.ID), c.Caller)
 	}
-	return s.writeJSON(x, http.StatusOK, typeJSON, list)
+	return c.WriteJSON(http.StatusOK, httpserver.MediaTypeJSON, list)
 }
 
-func (s *Server) handleAgent(x *exchange, c echo.Context) error {
-	id := c.Param("id")
-	entry := s.deps.Registry().Entry(id)
+func (a *api) handleAgent(c *httpserver.Context) error {
+	id := c.PathParam("id")
+	entry := a.deps.Registry().Entry(id)
 	// One answer for what does not exist and what the caller may not see.
-	if entry == nil || !x.caller.MaySee(id) {
+	if entry == nil || !c.Caller.MaySee(id) {
 		return &contract.Error{Code: contract.CodeNotFound, Message: "there is no such agent"}
 	}
-	return s.writeJSON(x, http.StatusOK, typeJSON, s.describe(entry, x.caller))
+	return c.WriteJSON(http.StatusOK, httpserver.MediaTypeJSON, a.describeAgent(entry, c.Caller))
 }
 
-func (s *Server) describe(entry *contract.RegistryEntry, caller *contract.Caller) Agent {
-	now := s.deps.AgentState(entry.ID)
-	a := Agent{
+func (a *api) describeAgent(entry *contract.RegistryEntry, caller *contract.Caller) Agent {
+	now := a.deps.AgentState(entry.ID)
+	agent := Agent{
 		ID:          entry.ID,
 		Origin:      originOf(entry),
 		Breaker:     Breaker{State: now.Breaker},
@@ -85,27 +84,27 @@ func (s *Server) describe(entry *contract.RegistryEntry, caller *contract.Caller
 		MaxInFlight: entry.MaxInFlight,
 		Entry:       visibility.FilterEntry(entry, caller),
 	}
-	if a.MaxInFlight == 0 {
-		a.MaxInFlight = contract.DefaultMaxInFlight
+	if agent.MaxInFlight == 0 {
+		agent.MaxInFlight = contract.DefaultMaxInFlight
 	}
-	if a.Breaker.State == "" {
-		a.Breaker.State = breakerClosed
+	if agent.Breaker.State == "" {
+		agent.Breaker.State = breakerClosed
 	}
 	if !now.OpenUntil.IsZero() {
 		until := now.OpenUntil.UTC()
-		a.Breaker.OpenUntil = &until
+		agent.Breaker.OpenUntil = &until
 	}
 	switch {
 	case now.Disabled:
-		a.State = stateDisabled
-	case a.Breaker.State == breakerOpen:
-		a.State = stateBreakerOpen
-	case a.InFlight >= a.MaxInFlight:
-		a.State = stateAtCapacity
+		agent.State = stateDisabled
+	case agent.Breaker.State == breakerOpen:
+		agent.State = stateBreakerOpen
+	case agent.InFlight >= agent.MaxInFlight:
+		agent.State = stateAtCapacity
 	default:
-		a.State = stateActive
+		agent.State = stateActive
 	}
-	return a
+	return agent
 }
 
 func originOf(entry *contract.RegistryEntry) string {

@@ -10,13 +10,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/httpserver"
 )
 
 // fetch reads what path answers to the caller into v and returns the status.
 func fetch(t *testing.T, core *fakeCore, caller *contract.Caller, path string, v any) int {
 	t.Helper()
 	w := httptest.NewRecorder()
-	newServer(t, Config{Auth: staticAuth{caller: caller}}, core).ServeHTTP(w, localRequest("GET", path, ""))
+	newServer(t, httpserver.Config{Auth: staticAuth{caller: caller}}, core).ServeHTTP(w, localRequest("GET", path, ""))
 	if w.Code == 200 {
 		if err := json.Unmarshal(w.Body.Bytes(), v); err != nil {
 			t.Fatal(err)
@@ -158,7 +159,7 @@ func TestCallersSeeTheirAgentsOnly(t *testing.T) {
 }
 
 func TestUnknownAndHiddenAgentsLookAlike(t *testing.T) {
-	s := newServer(t, Config{Auth: staticAuth{caller: &contract.Caller{Scopes: []string{"agents:read"}}}}, &fakeCore{})
+	s := newServer(t, httpserver.Config{Auth: staticAuth{caller: &contract.Caller{Scopes: []string{"agents:read"}}}}, &fakeCore{})
 	var bodies []string
 	for _, id := range []string{"quality_agent", "nobody_at_all"} {
 		w := httptest.NewRecorder()
@@ -172,7 +173,7 @@ func TestUnknownAndHiddenAgentsLookAlike(t *testing.T) {
 }
 
 func TestRegistryMistakesHaveLineAndColumn(t *testing.T) {
-	srv := startServer(t, Config{}, &fakeCore{})
+	srv := startServer(t, httpserver.Config{}, &fakeCore{})
 	for _, path := range []string{"/api/v1/registry/validate", "/api/v1/registry/lint"} {
 		for name, body := range map[string]string{
 			"unknown key":     "clients:\n  a:\n    match:\n      intent: [x]\n      domain: [y]\n",

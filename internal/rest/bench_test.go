@@ -18,6 +18,7 @@ import (
 
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/auth"
+	"github.com/caprouter/caprouter/internal/httpserver"
 	"github.com/caprouter/caprouter/internal/limits"
 )
 
@@ -87,7 +88,7 @@ func BenchmarkRoundTrip(b *testing.B) {
 		}
 	})
 	b.Run("route", func(b *testing.B) {
-		w := dial(b, startServer(b, Config{}, benchCore()).addr, "/api/v1/route", benchBody)
+		w := dial(b, startServer(b, httpserver.Config{}, benchCore()).addr, "/api/v1/route", benchBody)
 		b.ReportAllocs()
 		for b.Loop() {
 			w.roundTrip(b)
@@ -111,7 +112,7 @@ func benchCore() *fakeCore {
 // their ratio.
 func BenchmarkOverFloor(b *testing.B) {
 	floor := dial(b, echoServer(b), "/", benchBody)
-	edge := dial(b, startServer(b, Config{}, benchCore()).addr, "/api/v1/route", benchBody)
+	edge := dial(b, startServer(b, httpserver.Config{}, benchCore()).addr, "/api/v1/route", benchBody)
 	const perRound = 500
 	round := func(w *wire) float64 {
 		before := cpuTime(b)
@@ -164,15 +165,18 @@ func BenchmarkServeHTTP(b *testing.B) {
 		b.Fatal(err)
 	}
 	for _, bc := range []struct {
-		name string
-		cfg  Config
+		name  string
+		cfg   httpserver.Config
+		limit httpserver.RateLimiter
 	}{
-		{"local", Config{}},
-		{"token", Config{Auth: verifier}},
-		{"token and limit", Config{Auth: verifier, Classify: perCaller{limits.New("classify", limits.Rate{PerSecond: 1e9, Burst: 1e9})}}},
+		{"local", httpserver.Config{}, nil},
+		{"token", httpserver.Config{Auth: verifier}, nil},
+		{"token and limit", httpserver.Config{Auth: verifier}, perCaller{limits.New("classify", limits.Rate{PerSecond: 1e9, Burst: 1e9})}},
 	} {
 		b.Run(bc.name, func(b *testing.B) {
-			s := newServer(b, bc.cfg, benchCore())
+			core := benchCore()
+			core.limit = bc.limit
+			s := newServer(b, bc.cfg, core)
 			body := &rewinder{text: benchBody}
 			r := localRequest(http.MethodPost, "/api/v1/route", "")
 			r.Header.Set("Authorization", "Bearer "+token)
@@ -224,9 +228,9 @@ func (d *discard) WriteHeader(status int)      { d.status = status }
 // BenchmarkStream is a routing request that is answered with five events, beside
 // the same answer at once.
 func BenchmarkStream(b *testing.B) {
-	for _, accept := range []string{typeJSON, typeEvents} {
+	for _, accept := range []string{httpserver.MediaTypeJSON, httpserver.MediaTypeEvents} {
 		b.Run(accept, func(b *testing.B) {
-			srv := startServer(b, Config{}, &fakeCore{forget: true})
+			srv := startServer(b, httpserver.Config{}, &fakeCore{forget: true})
 			w := dial(b, srv.addr, "/api/v1/route", benchBody)
 			w.request = bytes.Replace(w.request, []byte("Content-Type:"), []byte("Accept: "+accept+"\r\nContent-Type:"), 1)
 			b.ReportAllocs()
@@ -257,7 +261,7 @@ func BenchmarkReaders(b *testing.B) {
 			}
 		}
 	}}}
-	srv := startServer(b, Config{}, core)
+	srv := startServer(b, httpserver.Config{}, core)
 	var before, after runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&before)

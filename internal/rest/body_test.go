@@ -4,11 +4,9 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -16,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/httpserver"
 )
 
 // problemOf reads the problem an answer is.
@@ -47,7 +46,7 @@ func pointers(p Problem) []string {
 // asked.
 func TestWrongBodies(t *testing.T) {
 	core := &fakeCore{}
-	srv := startServer(t, Config{}, core)
+	srv := startServer(t, httpserver.Config{}, core)
 	longID := strings.Repeat("i", 129)
 	cases := []struct {
 		name, body string
@@ -158,7 +157,7 @@ func TestWrongBodies(t *testing.T) {
 }
 
 func TestContentTypes(t *testing.T) {
-	srv := startServer(t, Config{}, &fakeCore{})
+	srv := startServer(t, httpserver.Config{}, &fakeCore{})
 	const yaml = "clients:\n  a:\n    match:\n      intent: [x]\n      domains: [y]\n"
 	cases := []struct {
 		name, path string
@@ -204,7 +203,7 @@ func TestContentTypes(t *testing.T) {
 }
 
 func TestBodySizes(t *testing.T) {
-	srv := startServer(t, Config{}, &fakeCore{})
+	srv := startServer(t, httpserver.Config{}, &fakeCore{})
 	// Padding that is valid JSON, so that only the size can be wrong.
 	sized := func(n int) string { return prompt + strings.Repeat(" ", n-len(prompt)) }
 	cases := []struct {
@@ -241,7 +240,7 @@ type chunked struct{ io.Reader }
 // request gets the same buffer.
 func TestRequestsDoNotShareBuffers(t *testing.T) {
 	core := &fakeCore{}
-	s := newServer(t, Config{}, core)
+	s := newServer(t, httpserver.Config{}, core)
 	const body = `{"content":{"prompt":"first prompt","inputs":{"key one":["value one"]}},"session_id":"session one"}`
 	s.ServeHTTP(httptest.NewRecorder(), localRequest(http.MethodPost, "/api/v1/route", body))
 	first := core.last()
@@ -268,37 +267,6 @@ func localRequest(method, path, body string) *http.Request {
 	return r
 }
 
-func TestBodyThatCannotBeRead(t *testing.T) {
-	cases := []struct {
-		name   string
-		err    error
-		detail string
-	}{
-		{"ended early", io.ErrUnexpectedEOF, "announced length"},
-		{"too slow", os.ErrDeadlineExceeded, "did not arrive"},
-		{"anything else", errors.New("connection reset by a secret peer"), "cannot be read"},
-	}
-	for _, c := range cases {
-		t.Run(c.name, func(t *testing.T) {
-			core := &fakeCore{}
-			s := newServer(t, Config{}, core)
-			r := localRequest(http.MethodPost, "/api/v1/route", "")
-			r.Body, r.ContentLength = io.NopCloser(iotest.ErrReader(c.err)), 100
-			w := httptest.NewRecorder()
-			s.ServeHTTP(w, r)
-			if w.Code != 400 || !strings.Contains(w.Body.String(), c.detail) || strings.Contains(w.Body.String(), "secret") {
-				t.Errorf("got %d %s, want 400 and %q", w.Code, w.Body, c.detail)
-			}
-			if w.Header().Get("Connection") != "close" {
-				t.Error("the connection stays open, with who knows what on it")
-			}
-			if core.last() != nil {
-				t.Error("the core was asked")
-			}
-		})
-	}
-}
-
 // chunkedIf is a body that is sent in chunks, or with its length announced.
 func chunkedIf(hide bool, body string) io.Reader {
 	if hide {
@@ -306,13 +274,3 @@ func chunkedIf(hide bool, body string) io.Reader {
 	}
 	return strings.NewReader(body)
 }
-
-// bodyThatTells notes that somebody read it.
-type bodyThatTells struct{ read *bool }
-
-func (b bodyThatTells) Read([]byte) (int, error) {
-	*b.read = true
-	return 0, io.EOF
-}
-
-func (b bodyThatTells) Close() error { return nil }

@@ -19,6 +19,8 @@ import (
 	"github.com/getkin/kin-openapi/routers"
 
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/httpserver"
+	"github.com/caprouter/caprouter/internal/testkit"
 )
 
 // servedSpec is the document as a client gets it.
@@ -69,8 +71,8 @@ func conforms(t testing.TB, method, path, body string, got reply) {
 		t.Errorf("%s %s: the answer is not as the document says: %v\n%s", method, path, err, got.body)
 	}
 	headersAreDescribed(t, route.Operation, method+" "+path, got)
-	if got.Header.Get("Content-Type") == typeEvents {
-		eventsConform(t, doc, eventsOf(t, string(got.body)))
+	if got.Header.Get("Content-Type") == httpserver.MediaTypeEvents {
+		eventsConform(t, doc, testkit.ReadSSE(t, string(got.body)))
 	}
 }
 
@@ -206,7 +208,7 @@ func TestServerConformsToTheDocument(t *testing.T) {
 		{"route not recorded", failing(&contract.Error{Code: contract.CodeAuditUnavailable, Message: "m"}), "POST", "/api/v1/route", prompt, asJSON, 503},
 		{"route being answered", failing(&contract.Error{Code: contract.CodeConflict, Message: "m"}), "POST", "/api/v1/route", prompt, append(asKeyed, asJSON...), 409},
 		{"route async", &fakeCore{}, "POST", "/api/v1/route", async, asJSON, 202},
-		{"route async by preference", &fakeCore{}, "POST", "/api/v1/route", prompt, []string{"Content-Type", typeJSON, "Prefer", "respond-async"}, 202},
+		{"route async by preference", &fakeCore{}, "POST", "/api/v1/route", prompt, []string{"Content-Type", httpserver.MediaTypeJSON, "Prefer", "respond-async"}, 202},
 		{"route async, done before", &fakeCore{later: fakeLater{submit: func(req *contract.Request) (*contract.Response, error) { return again(completed)(req), nil }}}, "POST", "/api/v1/route", async, asJSON, 200},
 		{"route events", &fakeCore{}, "POST", "/api/v1/route", prompt, asEvents, 200},
 		{"route events unsupported", answering(unsupported), "POST", "/api/v1/route", prompt, asEvents, 200},
@@ -280,7 +282,7 @@ func TestServerConformsToTheDocument(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			srv := startServer(t, Config{}, c.core)
+			srv := startServer(t, httpserver.Config{}, c.core)
 			if got := srv.do(t, c.method, c.path, c.body, c.headers...); got.StatusCode != c.status {
 				t.Errorf("got %d, want %d\n%s", got.StatusCode, c.status, got.body)
 			}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/caprouter/caprouter/internal/httpserver"
 	"github.com/caprouter/caprouter/internal/testkit"
 )
 
@@ -19,7 +20,7 @@ func TestJSONTestSuiteAsBodies(t *testing.T) {
 		t.Fatal(err)
 	}
 	core := &fakeCore{}
-	s := newServer(t, Config{}, core)
+	s := newServer(t, httpserver.Config{}, core)
 	post := func(body string) int {
 		w := httptest.NewRecorder()
 		s.ServeHTTP(w, localRequest("POST", "/api/v1/route", body))

@@ -1,30 +1,13 @@
-// Package rest is the REST edge: it owns how a request arrives over HTTP and
-// how an answer leaves. Which bodies, headers and hosts are acceptable, which
-// scope a path needs, how many requests run at a time, what an error looks like
-// and how the server stops is decided here; what a request means is not. A
-// handler decodes, validates, calls one method of the core and encodes.
+// Package rest contains the handlers of the REST interface (/api/v1), its OpenAPI
+// document, and the table that maps error codes to HTTP statuses. A handler
+// decodes and validates the request, calls one method of a dependency, and
+// encodes the result. The HTTP machinery, such as authentication, admission
+// control and event streams, is in internal/httpserver.
 //
-//	net/http ─▶ Server.ServeHTTP  request id, host, origin, panics, access log
-//	               │
-//	             echo             path and method; 404 and 405
-//	               │
-//	             guard            lane, caller, scope: one row of the route table
-//	               │
-//	             handler ─▶ Router, Tickets, registry, agents (the core, behind Deps)
-//	               │
-//	             exchange         JSON or problem+json, headers, status
-//	             pump             or, event by event, text/event-stream
-//
-// Requests, what brings them to an end, and readers of events have a lane each,
-// so that none waits for a place that another one holds.
-//
-// The interface is written down first, in openapi.yaml, with one example a
-// state in examples/; the tests hold this package to it. A server is run like
-// this:
-//
-//	srv, err := rest.New(rest.Config{Logger: log}, rest.Deps{Router: r, …})
+//	api, err := rest.New(rest.Config{}, rest.Deps{Router: r, …})
 //	…
-//	err = srv.Serve(ctx, listener) // until ctx ends, then drains
+//	err = server.Mount(api)
 //
-// echo is an implementation detail: no type of it leaves the package.
+// openapi.yaml and one example per state in examples/ are changed before the
+// handlers; the tests check that both agree.
 package rest

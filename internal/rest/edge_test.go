@@ -14,23 +14,22 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/httpserver"
+	"github.com/caprouter/caprouter/internal/testkit"
 )
 
 func TestNewNamesWhatIsMissing(t *testing.T) {
 	_, err := New(Config{}, Deps{})
-	for _, field := range []string{"Router", "Tickets", "TaskTokens", "Registry", "AgentState", "Readiness", "JWKS", "NewID", "Metrics"} {
+	for _, field := range []string{"Router", "Tickets", "TaskTokens", "Registry", "AgentState", "Readiness", "JWKS", "Requests", "Decisions", "Tasks", "Metrics", "Meter"} {
 		if err == nil || !strings.Contains(err.Error(), "Deps."+field) {
 			t.Errorf("got error %v, want %s in it", err, field)
 		}
-	}
-	if err != nil && strings.Contains(err.Error(), "Deps.Meter") {
-		t.Errorf("got error %v, but the meter is optional", err)
 	}
 }
 
 func TestEveryAnswerHasAnID(t *testing.T) {
 	core := &fakeCore{}
-	srv := startServer(t, Config{}, core)
+	srv := startServer(t, httpserver.Config{}, core)
 	seen := map[string]bool{}
 	for _, c := range []struct{ method, path, body string }{
 		{"POST", "/api/v1/route", prompt},
@@ -78,7 +77,7 @@ func TestDecisionHeaders(t *testing.T) {
 		r.Decision = nil
 		return r, nil
 	}}
-	srv := startServer(t, Config{}, core)
+	srv := startServer(t, httpserver.Config{}, core)
 	cases := []struct {
 		session string
 		want    map[string]string
@@ -125,7 +124,7 @@ func TestUnsupportedIsAProblemThatExplains(t *testing.T) {
 	core := &fakeCore{handle: func(_ context.Context, req *contract.Request, _ *contract.Caller) (*contract.Response, error) {
 		return unsupported(req), nil
 	}}
-	srv := startServer(t, Config{}, core)
+	srv := startServer(t, httpserver.Config{}, core)
 	got := srv.post(t, "/api/v1/route", prompt)
 	var p UnsupportedProblem
 	if err := json.Unmarshal(got.body, &p); err != nil {
@@ -136,13 +135,13 @@ func TestUnsupportedIsAProblemThatExplains(t *testing.T) {
 		t.Errorf("got %s", got.body)
 	}
 	dry := srv.post(t, "/api/v1/route", `{"content":{"prompt":"p"},"options":{"dry_run":true}}`)
-	if dry.StatusCode != http.StatusOK || dry.Header.Get("Content-Type") != typeJSON {
+	if dry.StatusCode != http.StatusOK || dry.Header.Get("Content-Type") != httpserver.MediaTypeJSON {
 		t.Errorf("a dry run got %d %s, want 200 and JSON", dry.StatusCode, dry.Header.Get("Content-Type"))
 	}
 }
 
 func TestPathsAndMethods(t *testing.T) {
-	srv := startServer(t, Config{}, &fakeCore{})
+	srv := startServer(t, httpserver.Config{}, &fakeCore{})
 	cases := []struct {
 		method, path string
 		status       int
@@ -188,6 +187,9 @@ func TestPathsAndMethods(t *testing.T) {
 	}
 }
 
+// internalDetail is the detail of every internal error.
+const internalDetail = "something went wrong on our side; the server's log says what under this request_id"
+
 func TestErrorsOfTheCore(t *testing.T) {
 	cases := []struct {
 		name   string
@@ -206,11 +208,11 @@ func TestErrorsOfTheCore(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			log := &logLines{}
+			log := &testkit.LogBuffer{}
 			core := &fakeCore{handle: func(context.Context, *contract.Request, *contract.Caller) (*contract.Response, error) {
 				return nil, c.err
 			}}
-			s := newServer(t, Config{Logger: log.logger()}, core)
+			s := newServer(t, httpserver.Config{Logger: log.Logger()}, core)
 			w := httptest.NewRecorder()
 			s.ServeHTTP(w, localRequest(http.MethodPost, "/api/v1/route", prompt))
 			var p Problem
@@ -240,41 +242,20 @@ func TestAnswerThatCannotBeEncoded(t *testing.T) {
 		r.Data.Results[0].Data = map[string]json.RawMessage{"a": json.RawMessage(`{"broken`)}
 		return r, nil
 	}}
-	srv := startServer(t, Config{}, core)
+	srv := startServer(t, httpserver.Config{}, core)
 	if got := srv.post(t, "/api/v1/route", prompt); got.StatusCode != http.StatusInternalServerError {
 		t.Errorf("got %d %s, want 500", got.StatusCode, got.body)
 	}
 }
 
-func TestAccessLogHoldsIDsAndNoText(t *testing.T) {
-	log := &logLines{}
-	s := newServer(t, Config{Logger: log.logger()}, &fakeCore{})
-	s.ServeHTTP(httptest.NewRecorder(), localRequest("POST", "/api/v1/route", `{"content":{"prompt":"canary one"},"session_id":"canary two"}`))
-	s.ServeHTTP(httptest.NewRecorder(), localRequest("GET", "/canary-three?q=canary-four", ""))
-	got := log.String()
-	if strings.Contains(got, "canary") {
-		t.Errorf("text of the caller is in the log: %s", got)
-	}
-	lines := strings.Split(strings.TrimSpace(got), "\n")
-	if len(lines) != 2 {
-		t.Fatalf("got %d lines, want 2: %s", len(lines), got)
-	}
-	for i, want := range []string{`"route":"/api/v1/route","status":200,"outcome":"completed"`, `"route":"","status":404,"outcome":"not_found"`} {
-		if !strings.Contains(lines[i], want) {
-			t.Errorf("got line %s, want %s in it", lines[i], want)
-		}
-	}
-}
-
 func TestMeterCountsErrorsOfTheRoutingEndpoint(t *testing.T) {
-	meter := &counts{}
-	core := &fakeCore{meter: meter, handle: func(_ context.Context, req *contract.Request, _ *contract.Caller) (*contract.Response, error) {
+	core := &fakeCore{handle: func(_ context.Context, req *contract.Request, _ *contract.Caller) (*contract.Response, error) {
 		if req.SessionID == "panic" {
 			panic("no")
 		}
 		return unsupported(req), nil
 	}}
-	s := newServer(t, Config{}, core)
+	s := newServer(t, httpserver.Config{}, core)
 	for _, r := range []*http.Request{
 		localRequest("POST", "/api/v1/route", prompt), // the router counts this one
 		localRequest("POST", "/api/v1/route", `{`),
@@ -285,10 +266,7 @@ func TestMeterCountsErrorsOfTheRoutingEndpoint(t *testing.T) {
 	} {
 		s.ServeHTTP(httptest.NewRecorder(), r)
 	}
-	if diff := cmp.Diff([]string{"invalid_request", "internal"}, meter.outcomes); diff != "" {
+	if diff := cmp.Diff([]string{"invalid_request", "internal"}, core.outcomes.list()); diff != "" {
 		t.Errorf("outcomes differ (-want +got):\n%s", diff)
-	}
-	if meter.inFlight != 0 {
-		t.Errorf("got %d requests in flight, want 0", meter.inFlight)
 	}
 }

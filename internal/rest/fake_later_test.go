@@ -28,6 +28,7 @@ const (
 	testRequest = "01980c1a-7c00-7a3e-9d41-5f2b6c7d8e90"
 	testTask    = "01980c1a-7c0b-7d10-a1b2-c3d4e5f60718"
 	testTicket  = "01980b90-1f00-7c55-8a10-0242ac120002"
+	eventsPath  = "/api/v1/requests/" + testRequest + "/events"
 	testToken   = "good-token"
 	testYAML    = "clients: {}\n"
 )
@@ -205,3 +206,8 @@ func ticket(note string) *contract.Ticket {
 	}
 	return t
 }
+
+const (
+	goodTrace  = "4bf92f3577b34da6a3ce929d0e0e4736"
+	goodParent = "00f067aa0ba902b7"
+)

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"log/slog"
 	"net"
 	"net/http"
 	"strings"
@@ -16,6 +15,7 @@ import (
 
 	"github.com/caprouter/caprouter/capabilities"
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/httpserver"
 )
 
 const testVersion = "sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
@@ -27,7 +27,8 @@ type fakeCore struct {
 	classify func(ctx context.Context, req *contract.Request, caller *contract.Caller) (*contract.Classification, error)
 	states   map[string]AgentState
 	ready    Readiness
-	meter    Meter
+	outcomes outcomeRecorder
+	limit    httpserver.RateLimiter
 	forget   bool // do not keep the requests
 	later    fakeLater
 
@@ -39,20 +40,24 @@ type fakeCore struct {
 func (f *fakeCore) deps() Deps {
 	return Deps{
 		Router:     f,
+		Requests:   f,
+		Decisions:  f,
+		Tasks:      f,
 		Tickets:    f,
 		TaskTokens: f.taskToken,
 		Registry:   testSnapshot,
 		AgentState: func(id string) AgentState { return f.states[id] },
 		Readiness:  f.readiness,
 		JWKS:       func() []byte { return []byte(`{"keys":[{"kty":"OKP","kid":"k1"}]}`) },
-		NewID:      func() string { return fmt.Sprintf("01980c1a-7c00-7a3e-9d41-%012x", f.ids.Add(1)) },
 		Metrics: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
 			_, _ = io.WriteString(w, "up 1\n")
 		}),
-		Meter: f.meter,
+		Meter: &f.outcomes,
 	}
 }
+
+func (f *fakeCore) newID() string { return fmt.Sprintf("01980c1a-7c00-7a3e-9d41-%012x", f.ids.Add(1)) }
 
 func (f *fakeCore) readiness() Readiness {
 	if f.ready.Status == "" {
@@ -176,10 +181,18 @@ func testSnapshot() *capabilities.Snapshot {
 	return s
 }
 
-func newServer(t testing.TB, cfg Config, core *fakeCore) *Server {
+func newServer(t testing.TB, cfg httpserver.Config, core *fakeCore) *httpserver.Server {
 	t.Helper()
-	s, err := New(cfg, core.deps())
+	api, err := New(Config{ClassifyLimit: core.limit}, core.deps())
 	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.NewID = core.newID
+	s, err := httpserver.New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Mount(api); err != nil {
 		t.Fatal(err)
 	}
 	return s
@@ -187,13 +200,13 @@ func newServer(t testing.TB, cfg Config, core *fakeCore) *Server {
 
 // testServer is a Server on a loopback port, with a client of its own.
 type testServer struct {
-	*Server
+	*httpserver.Server
 	addr   string
 	client *http.Client
 	stop   func() error // ends Serve and returns its error; more calls do nothing
 }
 
-func startServer(t testing.TB, cfg Config, core *fakeCore) *testServer {
+func startServer(t testing.TB, cfg httpserver.Config, core *fakeCore) *testServer {
 	t.Helper()
 	s := newServer(t, cfg, core)
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -272,43 +285,20 @@ func (ts *testServer) post(t testing.TB, path, body string, headers ...string) r
 
 const prompt = `{"content":{"prompt":"Please do a code review of this python module"}}`
 
-// logLines is a log to look at.
-type logLines struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func (l *logLines) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-func (l *logLines) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
-}
-
-func (l *logLines) logger() *slog.Logger {
-	return slog.New(slog.NewJSONHandler(l, &slog.HandlerOptions{Level: slog.LevelDebug}))
-}
-
-// counts is a Meter.
-type counts struct {
+// outcomeRecorder is a Meter.
+type outcomeRecorder struct {
 	mu       sync.Mutex
 	outcomes []string
-	inFlight int
 }
 
-func (c *counts) Request(outcome string, _ time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.outcomes = append(c.outcomes, outcome)
+func (r *outcomeRecorder) Request(outcome string, _ time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.outcomes = append(r.outcomes, outcome)
 }
 
-func (c *counts) InFlight(delta int) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.inFlight += delta
+func (r *outcomeRecorder) list() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.outcomes
 }

@@ -1,7 +1,6 @@
 package rest
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -9,11 +8,11 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"unicode/utf8"
 
 	"github.com/getkin/kin-openapi/openapi3"
 
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/httpserver"
 )
 
 // No body is ever a server error, what is refused says so as a problem, and what
@@ -41,7 +40,7 @@ func FuzzRouteBody(f *testing.F) {
 		f.Fatal(err)
 	}
 	core := &fakeCore{}
-	s := newServer(f, Config{}, core)
+	s := newServer(f, httpserver.Config{}, core)
 	f.Fuzz(func(t *testing.T, body []byte) {
 		core.got = nil
 		w := httptest.NewRecorder()
@@ -91,7 +90,7 @@ func FuzzHeaders(f *testing.F) {
 	core := &fakeCore{handle: func(_ context.Context, req *contract.Request, _ *contract.Caller) (*contract.Response, error) {
 		return completed(req), nil
 	}}
-	s := newServer(f, Config{}, core)
+	s := newServer(f, httpserver.Config{}, core)
 	f.Fuzz(func(t *testing.T, contentType, accept, prefer, traceparent, host, encoding, key string) {
 		r := localRequest("POST", "/api/v1/route", prompt)
 		r.Host = host
@@ -108,7 +107,7 @@ func FuzzHeaders(f *testing.F) {
 		default:
 			t.Fatalf("got %d %s, want 200, 202, 403, 415 or 422", w.Code, w.Body)
 		}
-		if ct := w.Header().Get("Content-Type"); ct == typeEvents && !strings.Contains(strings.ToLower(accept), typeEvents) {
+		if ct := w.Header().Get("Content-Type"); ct == httpserver.MediaTypeEvents && !strings.Contains(strings.ToLower(accept), httpserver.MediaTypeEvents) {
 			t.Errorf("got events for Accept: %q", accept)
 		}
 	})
@@ -129,7 +128,7 @@ func FuzzResume(f *testing.F) {
 		asked = &after
 		return emit(after+1, final(stored(testRequest)))
 	}}}
-	s := newServer(f, Config{}, core)
+	s := newServer(f, httpserver.Config{}, core)
 	f.Fuzz(func(t *testing.T, header, query string) {
 		asked = nil
 		r := localRequest("GET", "/api/v1/requests/"+testRequest+"/events", "")
@@ -139,43 +138,13 @@ func FuzzResume(f *testing.F) {
 		s.ServeHTTP(w, r)
 		switch {
 		case w.Code == 422 && asked == nil:
-		case w.Code == 204 && asked == nil && strings.Contains(header+query, strconv.FormatUint(seqEnd, 10)):
+		case w.Code == 204 && asked == nil && strings.Contains(header+query, strconv.FormatUint(maxEventID, 10)):
 		case w.Code != 200 || asked == nil:
 			t.Fatalf("got %d %s, want 200 or 422", w.Code, w.Body)
 		case header != "":
 			if want := strings.TrimLeft(header, "0"); strconv.FormatUint(*asked, 10) != cmp.Or(want, "0") {
 				t.Errorf("got %d for Last-Event-ID %q", *asked, header)
 			}
-		}
-	})
-}
-
-// Whatever an agent says of its task, its event is one line of JSON that a reader
-// gets back as it was.
-func FuzzEventFraming(f *testing.F) {
-	f.Add(uint64(7), "32 of 64 lines")
-	f.Add(uint64(0), "a\nb\r\nc\rd\u2028e\u2029\u0085f\x00\x0b")
-	f.Add(uint64(1<<63), "\n\nevent: final\ndata: {}\n\n")
-	f.Add(uint64(1), "\xff\ufeff<script>")
-	f.Fuzz(func(t *testing.T, seq uint64, message string) {
-		var buf bytes.Buffer
-		ev := contract.Event{Type: contract.EventTaskProgress, At: testTime, Progress: &contract.Progress{Message: message}}
-		if err := encodeEvent(&buf, seq, string(ev.Type), &ev); err != nil {
-			t.Fatal(err)
-		}
-		if strings.Contains(buf.String(), "\r") {
-			t.Errorf("a carriage return ends a line too: %q", buf.String())
-		}
-		events := eventsOf(t, buf.String())
-		if len(events) != 1 || events[0].event != string(ev.Type) || (events[0].id == "") != (seq == 0) {
-			t.Fatalf("got %+v, want one event", events)
-		}
-		var back contract.Event
-		if err := json.Unmarshal([]byte(events[0].data), &back); err != nil {
-			t.Fatal(err)
-		}
-		if utf8.ValidString(message) && back.Progress.Message != message {
-			t.Errorf("got %q, want %q", back.Progress.Message, message)
 		}
 	})
 }

@@ -5,9 +5,11 @@ import (
 
 	"github.com/getkin/kin-openapi/openapi3filter"
 	"go.uber.org/goleak"
+
+	"github.com/caprouter/caprouter/internal/httpserver"
 )
 
 func TestMain(m *testing.M) {
-	openapi3filter.RegisterBodyDecoder(typeEvents, openapi3filter.PlainBodyDecoder)
+	openapi3filter.RegisterBodyDecoder(httpserver.MediaTypeEvents, openapi3filter.PlainBodyDecoder)
 	goleak.VerifyTestMain(m)
 }

@@ -249,7 +249,7 @@ func TestEnumsMirrorTheConstants(t *testing.T) {
 	}
 	t.Run("problem table", func(t *testing.T) {
 		var known []string
-		for code := range kinds {
+		for code := range problemTypes {
 			known = append(known, string(code))
 		}
 		if diff := cmp.Diff(sorted(constants["Code"]), sorted(known)); diff != "" {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/httpserver"
 )
 
 func TestWhoWantsAStream(t *testing.T) {
@@ -38,7 +39,7 @@ func TestWhoWantsAStream(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			if got := wantsStream(c.accept); got != c.want {
+			if got := prefersEventStream(c.accept); got != c.want {
 				t.Errorf("got %t, want %t", got, c.want)
 			}
 		})
@@ -51,8 +52,8 @@ func TestWeights(t *testing.T) {
 		"a=b; Q=0.25 ; c=d": 250, "q=0.0005": 1000, "q=-0.5": 1000, "q=.5": 1000, "q=0.5x": 1000, "q=NaN": 1000, "q=2": 1000, "q": 1000,
 	}
 	for params, want := range cases {
-		if got := weight(params); got != want {
-			t.Errorf("weight(%q) = %d, want %d", params, got, want)
+		if got := parseWeight(params); got != want {
+			t.Errorf("parseWeight(%q) = %d, want %d", params, got, want)
 		}
 	}
 }
@@ -85,12 +86,12 @@ func TestWhoWaits(t *testing.T) {
 		{"refused with blanks", prompt, []string{"Prefer", `respond-async = "no"; a=b`}, 200, ""},
 		{"another preference", prompt, []string{"Prefer", "wait=10"}, 200, ""},
 		{"a preference that looks alike", prompt, []string{"Prefer", "respond-asynchronously"}, 200, ""},
-		{"async wins over events", body(`"mode":"async"`), []string{"Accept", typeEvents}, 202, ""},
+		{"async wins over events", body(`"mode":"async"`), []string{"Accept", httpserver.MediaTypeEvents}, 202, ""},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			core := &fakeCore{}
-			srv := startServer(t, Config{}, core)
+			srv := startServer(t, httpserver.Config{}, core)
 			got := srv.post(t, "/api/v1/route", c.body, c.headers...)
 			if got.StatusCode != c.status {
 				t.Fatalf("got %d %s, want %d", got.StatusCode, got.body, c.status)
@@ -116,8 +117,8 @@ func TestWhoWaits(t *testing.T) {
 // anything about it.
 func TestHeadersDoNotMatterToClassify(t *testing.T) {
 	core := &fakeCore{}
-	srv := startServer(t, Config{}, core)
-	got := srv.post(t, "/api/v1/classify", prompt, "Prefer", "respond-async", "Idempotency-Key", "", "Accept", typeEvents)
+	srv := startServer(t, httpserver.Config{}, core)
+	got := srv.post(t, "/api/v1/classify", prompt, "Prefer", "respond-async", "Idempotency-Key", "", "Accept", httpserver.MediaTypeEvents)
 	if req := core.last(); got.StatusCode != http.StatusOK || req.Options.Mode != "" || req.Idempotency != nil {
 		t.Errorf("got %d and told the core %+v, want 200 and nothing of the headers", got.StatusCode, req)
 	}
@@ -125,7 +126,7 @@ func TestHeadersDoNotMatterToClassify(t *testing.T) {
 
 func TestIdempotencyKeys(t *testing.T) {
 	core := &fakeCore{}
-	s := newServer(t, Config{}, core)
+	s := newServer(t, httpserver.Config{}, core)
 	cases := []struct {
 		name string
 		keys []string
@@ -171,7 +172,7 @@ func TestIdempotencyKeys(t *testing.T) {
 // Two requests have the same fingerprint only when they are the same.
 func TestFingerprints(t *testing.T) {
 	core := &fakeCore{}
-	s := newServer(t, Config{}, core)
+	s := newServer(t, httpserver.Config{}, core)
 	of := func(body string, headers ...string) [32]byte {
 		r := localRequest(http.MethodPost, "/api/v1/route", body)
 		r.Header.Set("Idempotency-Key", "k")
@@ -186,7 +187,7 @@ func TestFingerprints(t *testing.T) {
 		return core.last().Idempotency.Body
 	}
 	same := of(prompt)
-	if of(prompt) != same || of(prompt, "Accept", typeEvents) != same || of(prompt, "Traceparent", "x") != same {
+	if of(prompt) != same || of(prompt, "Accept", httpserver.MediaTypeEvents) != same || of(prompt, "Traceparent", "x") != same {
 		t.Error("the same request has another fingerprint the second time")
 	}
 	if of(prompt+" ") == same || of(strings.Replace(prompt, "Please", "please", 1)) == same {
@@ -195,7 +196,7 @@ func TestFingerprints(t *testing.T) {
 	if of(prompt, "Prefer", "respond-async") == same {
 		t.Error("a request nobody waits for has the fingerprint of one that is waited for")
 	}
-	if fingerprint("/a", false, []byte("b")) == fingerprint("/ab", false, nil) {
+	if hashRequest("/a", false, []byte("b")) == hashRequest("/ab", false, nil) {
 		t.Error("path and body run into each other")
 	}
 }
@@ -207,7 +208,7 @@ func TestReplays(t *testing.T) {
 			if replayed {
 				core = answeringWith(again(answer))
 			}
-			got := startServer(t, Config{}, core).post(t, "/api/v1/route", prompt, "Idempotency-Key", "k")
+			got := startServer(t, httpserver.Config{}, core).post(t, "/api/v1/route", prompt, "Idempotency-Key", "k")
 			if header := got.Header.Get("Idempotency-Replayed"); (header == "true") != replayed || header != "" != replayed {
 				t.Errorf("%s: got Idempotency-Replayed %q, want it: %t", name, header, replayed)
 			}
@@ -219,22 +220,32 @@ func TestReplays(t *testing.T) {
 	}
 }
 
-func TestBearer(t *testing.T) {
+func TestTraceIDReachesTheRouter(t *testing.T) {
+	parent := "00-" + goodTrace + "-" + goodParent + "-01"
 	cases := []struct {
-		values []string
-		want   string
+		name    string
+		headers []string
+		kept    bool
 	}{
-		{nil, ""},
-		{[]string{"Bearer t"}, "t"},
-		{[]string{"bearer  t "}, "t"},
-		{[]string{"Basic t"}, ""},
-		{[]string{"Bearer"}, ""},
-		{[]string{"t"}, ""},
-		{[]string{"Bearer t", "Bearer u"}, ""},
+		{"one", []string{parent}, true},
+		{"none", nil, false},
+		{"broken", []string{"00-x"}, false},
+		{"two", []string{parent, parent}, false},
 	}
 	for _, c := range cases {
-		if got := bearer(http.Header{"Authorization": c.values}); got != c.want {
-			t.Errorf("bearer(%q) = %q, want %q", c.values, got, c.want)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			core := &fakeCore{}
+			s := newServer(t, httpserver.Config{}, core)
+			r := localRequest(http.MethodPost, "/api/v1/route", prompt)
+			r.Header["Traceparent"] = c.headers
+			s.ServeHTTP(httptest.NewRecorder(), r)
+			want := ""
+			if c.kept {
+				want = goodTrace
+			}
+			if got := core.last().TraceID; got != want {
+				t.Errorf("got trace id %q, want %q", got, want)
+			}
+		})
 	}
 }

@@ -7,39 +7,40 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/labstack/echo/v4"
+	"github.com/caprouter/caprouter/internal/httpserver"
 )
 
-// openapiJSON is openapi.yaml as JSON, with the files of examples/ in it. A test
-// holds it to its sources and, run with -update, writes it.
+// openapiJSON is openapi.yaml as JSON, with the files of examples/ inlined. A
+// test compares it with its sources and, if run with -update, writes it.
 //
 //go:embed openapi.json
 var openapiJSON []byte
 
-// document is the OpenAPI document as it is served.
-type document struct {
+// openapiDocument is the OpenAPI document as it is served.
+type openapiDocument struct {
 	json []byte
 	etag string
 }
 
-func loadDocument() document {
+func loadOpenAPI() openapiDocument {
 	sum := sha256.Sum256(openapiJSON)
-	return document{json: openapiJSON, etag: `"` + hex.EncodeToString(sum[:16]) + `"`}
+	return openapiDocument{json: openapiJSON, etag: `"` + hex.EncodeToString(sum[:16]) + `"`}
 }
 
-func (s *Server) handleOpenAPI(x *exchange, _ echo.Context) error {
-	x.set("Etag", s.openapi.etag)
-	x.set("Cache-Control", "public, max-age=60")
-	if matches(x.req.Header["If-None-Match"], s.openapi.etag) {
-		x.WriteHeader(http.StatusNotModified)
+func (a *api) handleOpenAPI(c *httpserver.Context) error {
+	c.SetHeader("Etag", a.openapi.etag)
+	c.SetHeader("Cache-Control", "public, max-age=60")
+	if matchesETag(c.Request.Header["If-None-Match"], a.openapi.etag) {
+		c.WriteHeader(http.StatusNotModified)
 		return nil
 	}
-	x.writeBytes(http.StatusOK, typeJSON, s.openapi.json)
+	c.WriteBytes(http.StatusOK, httpserver.MediaTypeJSON, a.openapi.json)
 	return nil
 }
 
-// matches compares an If-None-Match header weakly, as RFC 9110 §13.1.2 asks.
-func matches(values []string, etag string) bool {
+// matchesETag compares an If-None-Match header by weak comparison (RFC 9110
+// §13.1.2).
+func matchesETag(values []string, etag string) bool {
 	for _, value := range values {
 		for candidate := range strings.SplitSeq(value, ",") {
 			candidate = strings.TrimPrefix(strings.TrimSpace(candidate), "W/")

@@ -4,7 +4,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/labstack/echo/v4"
+	"github.com/caprouter/caprouter/internal/httpserver"
 )
 
 // Health is the answer of GET /healthz.
@@ -73,25 +73,25 @@ type StoreStatus struct {
 	CapBytes  int64  `json:"cap_bytes"`
 }
 
-func (s *Server) handleHealth(x *exchange, _ echo.Context) error {
-	return s.writeJSON(x, http.StatusOK, typeJSON, Health{Status: "ok"})
+func (a *api) handleHealth(c *httpserver.Context) error {
+	return c.WriteJSON(http.StatusOK, httpserver.MediaTypeJSON, Health{Status: "ok"})
 }
 
-func (s *Server) handleReady(x *exchange, _ echo.Context) error {
-	ready := s.deps.Readiness()
-	if s.draining.Load() {
+func (a *api) handleReady(c *httpserver.Context) error {
+	ready := a.deps.Readiness()
+	if c.Draining() {
 		ready.Status = ReadinessDraining
 	}
 	status := http.StatusOK
 	if ready.Status == ReadinessStarting || ready.Status == ReadinessDraining {
 		status = http.StatusServiceUnavailable
 	}
-	x.set("Cache-Control", "no-store")
-	return s.writeJSON(x, status, typeJSON, ready)
+	c.SetHeader("Cache-Control", "no-store")
+	return c.WriteJSON(status, httpserver.MediaTypeJSON, ready)
 }
 
-func (s *Server) handleMetrics(x *exchange, _ echo.Context) error {
-	s.deps.Metrics.ServeHTTP(x, x.req)
+func (a *api) handleMetrics(c *httpserver.Context) error {
+	a.deps.Metrics.ServeHTTP(c, c.Request)
 	return nil
 }
 
@@ -99,8 +99,8 @@ func (s *Server) handleMetrics(x *exchange, _ echo.Context) error {
 // that finds an unknown key id asks again anyway.
 const jwksMaxAge = "public, max-age=60"
 
-func (s *Server) handleJWKS(x *exchange, _ echo.Context) error {
-	x.set("Cache-Control", jwksMaxAge)
-	x.writeBytes(http.StatusOK, typeJWKS, s.deps.JWKS())
+func (a *api) handleJWKS(c *httpserver.Context) error {
+	c.SetHeader("Cache-Control", jwksMaxAge)
+	c.WriteBytes(http.StatusOK, "application/jwk-set+json", a.deps.JWKS())
 	return nil
 }

@@ -4,15 +4,15 @@ import (
 	"net/http"
 
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/httpserver"
 )
 
-// problemBase starts the type URI of every problem; the code ends it.
+const typeProblem = "application/problem+json"
+
+// problemBase is the type URI of every problem, without the code at its end.
 const problemBase = "https://github.com/caprouter/caprouter/problems/"
 
-// internalDetail is all a caller learns of an internal error.
-const internalDetail = "something went wrong on our side; the server's log says what under this request_id"
-
-// Problem is an error as it goes over the wire (RFC 9457).
+// Problem is an error as clients receive it (RFC 9457).
 type Problem struct {
 	Type      string                 `json:"type"`
 	Title     string                 `json:"title"`
@@ -23,8 +23,8 @@ type Problem struct {
 	Errors    []contract.ErrorDetail `json:"errors,omitempty"`
 }
 
-// UnsupportedProblem is the problem of a request that nobody may serve: the
-// answer stands beside the error.
+// UnsupportedProblem is the problem of a request without an eligible agent. It
+// includes the response.
 type UnsupportedProblem struct {
 	Problem
 	Outcome  contract.Status       `json:"outcome"`
@@ -32,14 +32,15 @@ type UnsupportedProblem struct {
 	Decision *contract.Decision    `json:"decision"`
 }
 
-// kind is what every problem of one code has in common.
-type kind struct {
+// problemType holds the properties that all problems of one code share.
+type problemType struct {
 	status int
 	title  string
 }
 
-// kinds is the one table from codes to HTTP. It is never written to.
-var kinds = map[contract.Code]kind{
+// problemTypes is the only table from error codes to HTTP statuses. It is
+// read-only.
+var problemTypes = map[contract.Code]problemType{
 	contract.CodeInvalidRequest:       {http.StatusUnprocessableEntity, "The request is not valid"},
 	contract.CodePayloadTooLarge:      {http.StatusRequestEntityTooLarge, "The body is too large"},
 	contract.CodeUnsupportedMediaType: {http.StatusUnsupportedMediaType, "The body's media type is not supported"},
@@ -56,66 +57,44 @@ var kinds = map[contract.Code]kind{
 	contract.CodeInternal:             {http.StatusInternalServerError, "Internal error"},
 }
 
-func known(code contract.Code) bool {
-	_, ok := kinds[code]
-	return ok
-}
-
-// newProblem renders e, whose code is in the table.
-func newProblem(e *contract.Error, requestID string) Problem {
-	k := kinds[e.Code]
+// newProblem returns the problem for e, or false if the code of e is not in the
+// table.
+func newProblem(e *contract.Error, requestID string) (Problem, bool) {
+	typ, ok := problemTypes[e.Code]
 	if e.Malformed {
-		k.status = http.StatusBadRequest
+		typ.status = http.StatusBadRequest
 	}
 	return Problem{
 		Type:      problemBase + string(e.Code),
-		Title:     k.title,
-		Status:    k.status,
+		Title:     typ.title,
+		Status:    typ.status,
 		Code:      e.Code,
 		Detail:    e.Message,
 		RequestID: requestID,
 		Errors:    e.Details,
-	}
+	}, ok
 }
 
-// writeProblem answers with e and the headers its code asks for.
-func (s *Server) writeProblem(x *exchange, e *contract.Error) error {
-	p := newProblem(e, x.id)
-	switch p.Code {
-	case contract.CodeRateLimited:
-		x.set("Retry-After", retryAfter(e.Limit))
-		if e.Limit != nil {
-			setLimit(x, e.Limit)
-		}
-	case contract.CodeOverloaded:
-		x.set("Retry-After", "1")
-	case contract.CodeAuditUnavailable:
-		x.set("Retry-After", "5") // a disk is not freed in a second
-	case contract.CodePayloadTooLarge:
-		// The rest of the body is not worth reading.
-		x.set("Connection", "close")
-	}
-	return s.sendProblem(x, p.Status, p.Code, p)
+// encodeProblem is the httpserver.API.EncodeError of the REST interface.
+func encodeProblem(requestID string, e *contract.Error) (httpserver.EncodedError, bool) {
+	p, ok := newProblem(e, requestID)
+	return httpserver.EncodedError{Status: p.Status, ContentType: typeProblem, Body: p}, ok
 }
 
-// writeUnsupported answers a request nobody may serve: policy B of 003 §5, a
-// 4xx that says why and what could be asked instead.
-func (s *Server) writeUnsupported(x *exchange, resp *contract.Response) error {
+// writeUnsupported answers a request without an eligible agent by fallback policy
+// B: a problem with the reason and with the intents and domains that are served.
+func writeUnsupported(c *httpserver.Context, resp *contract.Response) error {
 	e := &contract.Error{Code: contract.CodeNoEligibleAgent, Message: "no agent is eligible"}
-	if why := resp.Data.Unsupported; why != nil {
-		e.Message = why.Detail
+	if reason := resp.Data.Unsupported; reason != nil {
+		e.Message = reason.Detail
 	}
-	p := UnsupportedProblem{
-		Problem:  newProblem(e, resp.RequestID), // a stored answer is another request's
+	problem, _ := newProblem(e, resp.RequestID) // if the response is replayed, not the id of this request
+	c.SetOutcome(string(e.Code))
+	c.SetHeader("Cache-Control", "no-store")
+	return c.WriteJSON(problem.Status, typeProblem, UnsupportedProblem{
+		Problem:  problem,
 		Outcome:  resp.Status,
 		Data:     resp.Data,
 		Decision: resp.Decision,
-	}
-	return s.sendProblem(x, p.Status, p.Code, p)
-}
-
-func (s *Server) sendProblem(x *exchange, status int, code contract.Code, p any) error {
-	x.outcome = string(code)
-	x.set("Cache-Control", "no-store")
-	return s.writeJSON(x, status, typeProblem, p)
+	})
 }

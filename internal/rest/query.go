@@ -8,31 +8,31 @@ import (
 	"strings"
 	"time"
 
-	"github.com/labstack/echo/v4"
-
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/httpserver"
 )
 
-// Bounds of the parameters of a page.
+// Limits of parameters.
 const (
-	maxPage   = 1000
-	maxCursor = 512
-	maxID     = 64
+	maxPageSize  = 1000
+	maxCursorLen = 512
+	maxIDLen     = 64
 )
 
-// query reads the parameters of a GET. Its methods return zero values for what
-// is absent or wrong; err tells of all mistakes together.
-type query struct {
+// queryParser parses the query parameters of a GET request. Its methods return
+// zero values for parameters that are absent or invalid; err reports all
+// mistakes together.
+type queryParser struct {
 	values  url.Values
 	details []contract.ErrorDetail
 }
 
-// readQuery takes the named parameters, each at most once, and no others.
-func readQuery(raw string, names ...string) *query {
+// parseQuery accepts the named parameters, each at most once, and no others.
+func parseQuery(raw string, names ...string) *queryParser {
 	values, err := url.ParseQuery(raw)
-	q := &query{values: values}
+	q := &queryParser{values: values}
 	if err != nil {
-		q.wrong("", "the query of the URL is not well formed")
+		q.addError("", "the query of the URL is not well formed")
 		return q
 	}
 	var unknown []string
@@ -41,16 +41,16 @@ func readQuery(raw string, names ...string) *query {
 		case !slices.Contains(names, name):
 			unknown = append(unknown, name)
 		case len(given) > 1:
-			q.wrong(name, "is given more than once")
+			q.addError(name, "is given more than once")
 		}
 	}
-	if len(unknown) > 0 { // one of them is enough to see what is wrong
-		q.wrong(slices.Min(unknown), "unknown parameter; there are "+strings.Join(names, ", "))
+	if len(unknown) > 0 { // report one of them, so that the response stays short
+		q.addError(slices.Min(unknown), "unknown parameter; there are "+strings.Join(names, ", "))
 	}
 	return q
 }
 
-func (q *query) wrong(name, detail string) {
+func (q *queryParser) addError(name, detail string) {
 	pointer := ""
 	if name != "" {
 		pointer = "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(name) // RFC 6901 §3
@@ -58,31 +58,31 @@ func (q *query) wrong(name, detail string) {
 	q.details = append(q.details, contract.ErrorDetail{Pointer: pointer, Detail: detail})
 }
 
-// text returns a parameter that ok likes.
-func (q *query) text(name string, ok func(string) bool, detail string) string {
+// param returns a parameter if it is valid.
+func (q *queryParser) param(name string, valid func(string) bool, detail string) string {
 	value := q.values.Get(name)
 	if value == "" && !q.values.Has(name) {
 		return ""
 	}
-	if !ok(value) {
-		q.wrong(name, detail)
+	if !valid(value) {
+		q.addError(name, detail)
 		return ""
 	}
 	return value
 }
 
-func (q *query) oneOf(name string, values ...string) string {
-	return q.text(name, func(s string) bool { return slices.Contains(values, s) }, "must be one of: "+strings.Join(values, ", "))
+func (q *queryParser) enumParam(name string, values ...string) string {
+	return q.param(name, func(s string) bool { return slices.Contains(values, s) }, "must be one of: "+strings.Join(values, ", "))
 }
 
-// firstYear and lastYear bound a time: further away is nothing that was stored
-// here, and no clock that is right.
+// firstYear and lastYear bound times: nothing was stored before, and no correct
+// clock is later.
 const (
 	firstYear = 1970
 	lastYear  = 9999
 )
 
-func (q *query) time(name string) time.Time {
+func (q *queryParser) timeParam(name string) time.Time {
 	value := q.values.Get(name)
 	if !q.values.Has(name) {
 		return time.Time{}
@@ -90,35 +90,35 @@ func (q *query) time(name string) time.Time {
 	at, err := time.Parse(time.RFC3339, value)
 	switch year := at.UTC().Year(); {
 	case err != nil:
-		q.wrong(name, "must be a time like 2026-01-02T15:04:05Z (RFC 3339); a + is written %2B")
+		q.addError(name, "must be a time like 2026-01-02T15:04:05Z (RFC 3339); a + is written %2B")
 	case year < firstYear || year > lastYear:
-		q.wrong(name, fmt.Sprintf("must be a time of the years %d to %d", firstYear, lastYear))
+		q.addError(name, fmt.Sprintf("must be a time of the years %d to %d", firstYear, lastYear))
 	default:
 		return at
 	}
 	return time.Time{}
 }
 
-func (q *query) limit() int {
+func (q *queryParser) limitParam() int {
 	n := 0
-	q.text("limit", func(s string) bool {
+	q.param("limit", func(s string) bool {
 		var err error
 		n, err = strconv.Atoi(s)
-		return err == nil && digits(s) && n >= 1 && n <= maxPage
-	}, fmt.Sprintf("must be a whole number from 1 to %d", maxPage))
+		return err == nil && isDigits(s) && n >= 1 && n <= maxPageSize
+	}, fmt.Sprintf("must be a whole number from 1 to %d", maxPageSize))
 	return n
 }
 
-func (q *query) cursor() string {
-	return q.text("cursor", func(s string) bool { return printable(s, maxCursor) }, "is not a cursor of an earlier page")
+func (q *queryParser) cursorParam() string {
+	return q.param("cursor", func(s string) bool { return isPrintable(s, maxCursorLen) }, "is not a cursor of an earlier page")
 }
 
-func (q *query) err() error {
+func (q *queryParser) err() error {
 	slices.SortFunc(q.details, func(a, b contract.ErrorDetail) int { return strings.Compare(a.Pointer, b.Pointer) })
-	return invalid(q.details)
+	return invalidRequest(q.details)
 }
 
-func digits(s string) bool {
+func isDigits(s string) bool {
 	for i := range len(s) {
 		if s[i] < '0' || s[i] > '9' {
 			return false
@@ -127,22 +127,22 @@ func digits(s string) bool {
 	return s != ""
 }
 
-// pathID returns the id in the path. What cannot be one is answered like one
-// that does not exist, and gets no further.
-func pathID(c echo.Context, what string) (string, error) {
-	id := c.Param("id")
-	if !validID(id) {
-		return "", &contract.Error{Code: contract.CodeNotFound, Message: "there is no such " + what}
+// pathID returns the id in the path. An id with the wrong syntax gets the same
+// error as one that does not exist.
+func pathID(c *httpserver.Context, object string) (string, error) {
+	id := c.PathParam("id")
+	if !isValidID(id) {
+		return "", &contract.Error{Code: contract.CodeNotFound, Message: "there is no such " + object}
 	}
 	return id, nil
 }
 
-func validID(id string) bool {
+func isValidID(id string) bool {
 	for i := range len(id) {
 		c := id[i]
 		if (c < '0' || c > '9') && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && c != '-' && c != '_' {
 			return false
 		}
 	}
-	return id != "" && len(id) <= maxID
+	return id != "" && len(id) <= maxIDLen
 }

@@ -5,10 +5,9 @@ import (
 	"fmt"
 	"net/http"
 
-	"github.com/labstack/echo/v4"
-
 	"github.com/caprouter/caprouter/capabilities"
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/httpserver"
 	"github.com/caprouter/caprouter/internal/strictyaml"
 	"github.com/caprouter/caprouter/internal/visibility"
 )
@@ -64,10 +63,10 @@ type Finding struct {
 	Agents   []string `json:"agents"`
 }
 
-func (s *Server) handleRegistry(x *exchange, _ echo.Context) error {
-	snapshot := s.deps.Registry()
-	visible := visibility.FilterRegistry(snapshot, x.caller)
-	return s.writeJSON(x, http.StatusOK, typeJSON, Registry{
+func (a *api) handleRegistry(c *httpserver.Context) error {
+	snapshot := a.deps.Registry()
+	visible := visibility.FilterRegistry(snapshot, c.Caller)
+	return c.WriteJSON(http.StatusOK, httpserver.MediaTypeJSON, Registry{
 		Version:  snapshot.Catalogue.Version,
 		Agents:   visible.Agents,
 		Intents:  visible.Intents,
@@ -79,12 +78,12 @@ func (s *Server) handleRegistry(x *exchange, _ echo.Context) error {
 	})
 }
 
-func (s *Server) handleValidate(x *exchange, _ echo.Context) error {
-	snapshot, err := s.parseRegistry(x)
+func (a *api) handleValidate(c *httpserver.Context) error {
+	snapshot, err := parseRegistry(c)
 	if err != nil {
 		return err
 	}
-	return s.writeJSON(x, http.StatusOK, typeJSON, RegistryCheck{
+	return c.WriteJSON(http.StatusOK, httpserver.MediaTypeJSON, RegistryCheck{
 		Valid:    true,
 		Version:  snapshot.Catalogue.Version,
 		Agents:   len(snapshot.Catalogue.Agents),
@@ -92,8 +91,8 @@ func (s *Server) handleValidate(x *exchange, _ echo.Context) error {
 	})
 }
 
-func (s *Server) handleLint(x *exchange, _ echo.Context) error {
-	snapshot, err := s.parseRegistry(x)
+func (a *api) handleLint(c *httpserver.Context) error {
+	snapshot, err := parseRegistry(c)
 	if err != nil {
 		return err
 	}
@@ -103,16 +102,16 @@ func (s *Server) handleLint(x *exchange, _ echo.Context) error {
 			Rule: f.Rule, Severity: f.Severity, Message: f.Message, Agents: f.Agents,
 		})
 	}
-	return s.writeJSON(x, http.StatusOK, typeJSON, lint)
+	return c.WriteJSON(http.StatusOK, httpserver.MediaTypeJSON, lint)
 }
 
 // registryName stands for the file in the parser's errors; only their line,
 // column and text go to the caller.
 const registryName = "registry.yaml"
 
-func (s *Server) parseRegistry(x *exchange) (*capabilities.Snapshot, error) {
-	defer s.release(x)
-	snapshot, err := capabilities.Parse(registryName, x.body)
+func parseRegistry(c *httpserver.Context) (*capabilities.Snapshot, error) {
+	defer c.ReleaseBody()
+	snapshot, err := capabilities.Parse(registryName, c.Body())
 	if err == nil {
 		return snapshot, nil
 	}

@@ -2,94 +2,126 @@ package rest
 
 import (
 	"context"
+	"math"
 	"net/http"
 	"strconv"
 
-	"github.com/labstack/echo/v4"
-
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/httpserver"
 )
 
-func (s *Server) handleRequest(x *exchange, c echo.Context) error {
-	return s.stored(x, c, s.deps.Router.Request)
+func (a *api) handleRequest(c *httpserver.Context) error {
+	return writeStored(c, a.deps.Requests.Request)
 }
 
-func (s *Server) handleCancel(x *exchange, c echo.Context) error {
-	return s.stored(x, c, s.deps.Router.Cancel)
+func (a *api) handleCancel(c *httpserver.Context) error {
+	return writeStored(c, a.deps.Requests.Cancel)
 }
 
-// stored answers with a request as it is by now: 200 whatever its status.
-func (s *Server) stored(
-	x *exchange, c echo.Context,
-	find func(ctx context.Context, id string, caller *contract.Caller) (*contract.Response, error),
+// writeStored responds with the current state of a stored request, with status
+// 200 whatever the state is.
+func writeStored(
+	c *httpserver.Context,
+	load func(ctx context.Context, id string, caller *contract.Caller) (*contract.Response, error),
 ) error {
 	id, err := pathID(c, "request")
 	if err != nil {
 		return err
 	}
-	resp, err := find(x.req.Context(), id, x.caller)
+	resp, err := load(c.Request.Context(), id, c.Caller)
 	if err != nil {
 		return err
 	}
-	setDecision(x, resp.Decision)
-	return s.writeResponse(x, http.StatusOK, resp)
+	setDecisionHeaders(c, resp.Decision)
+	return writeResponse(c, http.StatusOK, resp)
 }
 
-func (s *Server) handleErase(x *exchange, c echo.Context) error {
+func (a *api) handleErase(c *httpserver.Context) error {
 	id, err := pathID(c, "request")
 	if err != nil {
 		return err
 	}
-	if err := s.deps.Router.Erase(x.req.Context(), id, x.caller); err != nil {
+	if err := a.deps.Requests.Erase(c.Request.Context(), id, c.Caller); err != nil {
 		return err
 	}
-	x.WriteHeader(http.StatusNoContent)
+	c.WriteHeader(http.StatusNoContent)
 	return nil
 }
 
-func (s *Server) handleEvents(x *exchange, c echo.Context) error {
+// maxEventID is the id of an event "final" whose sequence number is unknown,
+// because the events of the request were deleted. No event follows it, so a
+// reader that resumes after it gets 204.
+const maxEventID = math.MaxUint64
+
+func (a *api) handleEvents(c *httpserver.Context) error {
 	id, err := pathID(c, "request")
 	if err != nil {
 		return err
 	}
-	after, err := resumeAfter(x.req)
+	after, err := lastEventID(c.Request)
 	if err != nil {
 		return err
 	}
-	if ended := after == seqEnd; ended || x.req.Method == http.MethodHead { // HEAD would wait for events that it does not get
-		return s.noEvents(x, id, ended)
+	if ended := after == maxEventID; ended || c.Request.Method == http.MethodHead { // HEAD would wait for events it does not get
+		return a.writeNoEvents(c, id, ended)
 	}
-	return s.pump(x, s.stopping, func(ctx context.Context, emit emitter) error {
-		return s.deps.Router.Events(ctx, id, x.caller, after, func(seq uint64, ev *contract.Event) error {
-			if seq == 0 && ev.Type == contract.EventFinal {
-				seq = seqEnd
-			}
-			return emit(seq, ev)
-		})
+	return c.StreamEvents(httpserver.EventStream{
+		SetHeaders:    setEventHeaders,
+		EndOnShutdown: true,
+		Source: func(ctx context.Context, emit httpserver.EmitFunc) error {
+			return a.deps.Requests.Events(ctx, id, c.Caller, after, func(seq uint64, ev *contract.Event) error {
+				if seq == 0 && ev.Type == contract.EventFinal {
+					seq = maxEventID
+				}
+				return emit(newEvent(seq, ev))
+			})
+		},
 	})
 }
 
-// noEvents answers like a stream without events, for a request that the caller
-// may see.
-func (s *Server) noEvents(x *exchange, id string, ended bool) error {
-	if _, err := s.deps.Router.Request(x.req.Context(), id, x.caller); err != nil {
+// newEvent returns an event for a reader. Progress after which a reader cannot
+// resume may be dropped if the reader is slow.
+func newEvent(seq uint64, ev *contract.Event) *httpserver.Event {
+	return &httpserver.Event{
+		ID: seq, Name: string(ev.Type), Data: ev,
+		Droppable: seq == 0 && ev.Type == contract.EventTaskProgress,
+	}
+}
+
+// setEventHeaders sets the headers of the decision or response if the first event
+// of the stream has one.
+func setEventHeaders(c *httpserver.Context, first *httpserver.Event) {
+	ev, ok := first.Data.(*contract.Event)
+	switch {
+	case !ok:
+	case ev.Response != nil:
+		setResponseHeaders(c, ev.Response)
+	default:
+		setDecisionHeaders(c, ev.Decision)
+	}
+}
+
+// writeNoEvents responds like a stream without events if the caller may see the
+// request.
+func (a *api) writeNoEvents(c *httpserver.Context, id string, ended bool) error {
+	if _, err := a.deps.Requests.Request(c.Request.Context(), id, c.Caller); err != nil {
 		return err
 	}
 	if ended {
-		x.WriteHeader(http.StatusNoContent)
+		c.WriteHeader(http.StatusNoContent)
 		return nil
 	}
-	x.set("Content-Type", typeEvents)
-	x.WriteHeader(http.StatusOK)
+	c.SetHeader("Content-Type", httpserver.MediaTypeEvents)
+	c.WriteHeader(http.StatusOK)
 	return nil
 }
 
-// resumeAfter returns the sequence of the last event the reader has, 0 when it
-// has none. A browser that connects again sets the header and keeps the URL, so
-// the header is the newer of the two.
-func resumeAfter(r *http.Request) (uint64, error) {
-	q := readQuery(r.URL.RawQuery, "after")
-	text := q.text("after", digits, "must be the id of an event")
+// lastEventID returns the id of the last event that the reader received, or 0.
+// The header wins over the query, because a browser that reconnects sets the
+// header and repeats the URL of its first request.
+func lastEventID(r *http.Request) (uint64, error) {
+	q := parseQuery(r.URL.RawQuery, "after")
+	text := q.param("after", isDigits, "must be the id of an event")
 	name := "/after"
 	if header := r.Header["Last-Event-Id"]; len(header) == 1 && header[0] != "" {
 		text, name = header[0], ""
@@ -100,13 +132,13 @@ func resumeAfter(r *http.Request) (uint64, error) {
 		return 0, err
 	}
 	after, err := strconv.ParseUint(text, 10, 64)
-	if err != nil || !digits(text) {
-		return 0, invalid([]contract.ErrorDetail{{Pointer: name, Detail: "the last event's id must be one that was sent"}})
+	if err != nil || !isDigits(text) {
+		return 0, invalidRequest([]contract.ErrorDetail{{Pointer: name, Detail: "the last event's id must be one that was sent"}})
 	}
 	return after, nil
 }
 
-// outcomes are the statuses that a request in the decision log can have.
+// outcomes returns the statuses of requests in the decision log.
 func outcomes() []string {
 	return []string{
 		string(contract.StatusCompleted), string(contract.StatusPartial), string(contract.StatusFailed),
@@ -115,22 +147,21 @@ func outcomes() []string {
 	}
 }
 
-func (s *Server) handleDecisions(x *exchange, _ echo.Context) error {
-	q := readQuery(x.req.URL.RawQuery, "since", "agent", "outcome", "limit", "cursor")
+func (a *api) handleDecisions(c *httpserver.Context) error {
+	q := parseQuery(c.Request.URL.RawQuery, "since", "agent", "outcome", "limit", "cursor")
 	query := contract.DecisionQuery{
-		Since:   q.time("since"),
-		Agent:   q.text("agent", contract.ValidAgentID, "is not an agent id ("+contract.AgentIDPattern+")"),
-		Outcome: contract.Status(q.oneOf("outcome", outcomes()...)),
-		Limit:   q.limit(),
-		Cursor:  q.cursor(),
+		Since:   q.timeParam("since"),
+		Agent:   q.param("agent", contract.ValidAgentID, "is not an agent id ("+contract.AgentIDPattern+")"),
+		Outcome: contract.Status(q.enumParam("outcome", outcomes()...)),
+		Limit:   q.limitParam(),
+		Cursor:  q.cursorParam(),
 	}
 	if err := q.err(); err != nil {
 		return err
 	}
-	page, err := s.deps.Router.Decisions(x.req.Context(), query, x.caller)
+	page, err := a.deps.Decisions.Decisions(c.Request.Context(), query, c.Caller)
 	if err != nil {
 		return err
 	}
-	x.set("Cache-Control", "no-store")
-	return s.writeJSON(x, http.StatusOK, typeJSON, page)
+	return writeUncached(c, page)
 }

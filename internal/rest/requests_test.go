@@ -13,6 +13,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/httpserver"
+	"github.com/caprouter/caprouter/internal/testkit"
 )
 
 // A stored answer is 200 whatever became of the request, in the shape of an
@@ -39,7 +41,7 @@ func TestStoredRequests(t *testing.T) {
 				id = asked
 				return resp, nil
 			}}}
-			srv := startServer(t, Config{}, core)
+			srv := startServer(t, httpserver.Config{}, core)
 			got := srv.get(t, "/api/v1/requests/"+testRequest)
 			var r contract.Response
 			if err := json.Unmarshal(got.body, &r); err != nil {
@@ -59,7 +61,7 @@ func TestStoredRequests(t *testing.T) {
 // never sees it.
 func TestWhatCannotBeAnID(t *testing.T) {
 	core := &fakeCore{later: refusing(errLate)} // 409 would tell that it was asked
-	srv := startServer(t, Config{}, core)
+	srv := startServer(t, httpserver.Config{}, core)
 	for _, id := range []string{"a.b", "*", "%3E", "a%20b", "a%2Fb", "%00", "é", "%2E%2E", strings.Repeat("a", 65)} {
 		for _, op := range []struct{ method, path string }{
 			{"GET", "/api/v1/requests/" + id},
@@ -82,7 +84,7 @@ func TestResume(t *testing.T) {
 		after = &seq
 		return emit(seq+1, final(stored(testRequest)))
 	}}}
-	srv := startServer(t, Config{}, core)
+	srv := startServer(t, httpserver.Config{}, core)
 	cases := []struct {
 		name, query string
 		headers     []string
@@ -116,7 +118,7 @@ func TestResume(t *testing.T) {
 			if got.StatusCode != http.StatusOK || after == nil || *after != uint64(c.want) {
 				t.Fatalf("got %d, and the core was asked for %v, want %d", got.StatusCode, after, c.want)
 			}
-			if id := eventsOf(t, string(got.body))[0].id; id != strconv.FormatInt(c.want+1, 10) {
+			if id := testkit.ReadSSE(t, string(got.body))[0].ID; id != strconv.FormatInt(c.want+1, 10) {
 				t.Errorf("got id %q, want %d", id, c.want+1)
 			}
 		})
@@ -133,19 +135,19 @@ func TestStateHasNoID(t *testing.T) {
 		}
 		return emit(9, final(stored(testRequest)))
 	}}}
-	got := startServer(t, Config{}, core).get(t, eventsPath)
-	events := eventsOf(t, string(got.body))
-	if diff := cmp.Diff([]string{"state", "final"}, names(events)); diff != "" {
+	got := startServer(t, httpserver.Config{}, core).get(t, eventsPath)
+	events := testkit.ReadSSE(t, string(got.body))
+	if diff := cmp.Diff([]string{"state", "final"}, testkit.SSENames(events)); diff != "" {
 		t.Fatalf("events differ (-want +got):\n%s", diff)
 	}
-	if events[0].id != "" || events[1].id != "9" {
-		t.Errorf("got the ids %q and %q, want none and 9", events[0].id, events[1].id)
+	if events[0].ID != "" || events[1].ID != "9" {
+		t.Errorf("got the ids %q and %q, want none and 9", events[0].ID, events[1].ID)
 	}
 }
 
 // A reader who has the last event has all; a browser would come back for ever.
 func TestNothingFollowsTheLastEvent(t *testing.T) {
-	srv := startServer(t, Config{}, &fakeCore{})
+	srv := startServer(t, httpserver.Config{}, &fakeCore{})
 	if got := srv.get(t, eventsPath, "Last-Event-ID", "5"); got.StatusCode != http.StatusNoContent || len(got.body) != 0 {
 		t.Errorf("got %d %s, want 204", got.StatusCode, got.body)
 	}
@@ -159,36 +161,40 @@ func TestEndOfARequestWhoseEventsAreGone(t *testing.T) {
 		state.Type = contract.EventState
 		return errors.Join(emit(0, state), emit(0, final(stored(testRequest))))
 	}}}
-	srv := startServer(t, Config{}, core)
-	events := eventsOf(t, string(srv.get(t, eventsPath).body))
-	if diff := cmp.Diff([]string{"state", "final"}, names(events)); diff != "" {
+	srv := startServer(t, httpserver.Config{}, core)
+	events := testkit.ReadSSE(t, string(srv.get(t, eventsPath).body))
+	if diff := cmp.Diff([]string{"state", "final"}, testkit.SSENames(events)); diff != "" {
 		t.Fatalf("events differ (-want +got):\n%s", diff)
 	}
-	if events[0].id != "" || events[1].id == "" {
-		t.Fatalf("got the ids %q and %q, want none and one", events[0].id, events[1].id)
+	if events[0].ID != "" || events[1].ID == "" {
+		t.Fatalf("got the ids %q and %q, want none and one", events[0].ID, events[1].ID)
 	}
-	if got := srv.get(t, eventsPath, "Last-Event-ID", events[1].id); got.StatusCode != http.StatusNoContent || len(got.body) != 0 {
+	if got := srv.get(t, eventsPath, "Last-Event-ID", events[1].ID); got.StatusCode != http.StatusNoContent || len(got.body) != 0 {
 		t.Errorf("got %d %s after the last event, want 204", got.StatusCode, got.body)
 	}
 	core.later.stored = func(string) (*contract.Response, error) { return nil, errMissing }
-	if got := srv.get(t, eventsPath, "Last-Event-ID", events[1].id); got.StatusCode != http.StatusNotFound {
+	if got := srv.get(t, eventsPath, "Last-Event-ID", events[1].ID); got.StatusCode != http.StatusNotFound {
 		t.Errorf("got %d for what the caller may not see, want 404", got.StatusCode)
 	}
 }
 
 // HEAD says whether there is something to read, and does not wait for it.
 func TestHeadOfEvents(t *testing.T) {
-	core := newWaiting()
-	srv := startServer(t, Config{}, core.fakeCore)
-	if got := srv.do(t, http.MethodHead, eventsPath, ""); got.StatusCode != http.StatusOK || got.Header.Get("Content-Type") != typeEvents {
-		t.Errorf("got %d %s, want 200 and %s", got.StatusCode, got.Header.Get("Content-Type"), typeEvents)
+	read := false
+	core := &fakeCore{later: fakeLater{events: func(context.Context, uint64, func(uint64, *contract.Event) error) error {
+		read = true
+		return nil
+	}}}
+	srv := startServer(t, httpserver.Config{}, core)
+	if got := srv.do(t, http.MethodHead, eventsPath, ""); got.StatusCode != http.StatusOK || got.Header.Get("Content-Type") != httpserver.MediaTypeEvents {
+		t.Errorf("got %d %s, want 200 and %s", got.StatusCode, got.Header.Get("Content-Type"), httpserver.MediaTypeEvents)
 	}
 	core.later.stored = func(string) (*contract.Response, error) { return nil, errMissing }
 	if got := srv.do(t, http.MethodHead, eventsPath, ""); got.StatusCode != http.StatusNotFound {
 		t.Errorf("got %d, want 404", got.StatusCode)
 	}
-	if got := core.begun.Load(); got != 0 {
-		t.Errorf("%d readers wait for events", got)
+	if read {
+		t.Error("a HEAD request read the events, want only the check of access")
 	}
 }
 
@@ -198,7 +204,7 @@ func TestDecisionQueries(t *testing.T) {
 		asked = &q
 		return &contract.DecisionPage{}, nil
 	}}}
-	srv := startServer(t, Config{}, core)
+	srv := startServer(t, httpserver.Config{}, core)
 	at := time.Date(2026, 1, 2, 14, 4, 5, 0, time.UTC)
 	cases := []struct {
 		query    string
@@ -289,7 +295,7 @@ func TestTicketQueries(t *testing.T) {
 		asked = &q
 		return &contract.TicketPage{}, nil
 	}}}
-	srv := startServer(t, Config{}, core)
+	srv := startServer(t, httpserver.Config{}, core)
 	for query, want := range map[string]*contract.TicketQuery{
 		"":                                    {},
 		"?status=closed&limit=50&cursor=next": {Status: contract.TicketClosed, Limit: 50, Cursor: "next"},
@@ -314,7 +320,7 @@ func TestCloseTicket(t *testing.T) {
 		id, note = i, n
 		return ticket(n), nil
 	}}}
-	srv := startServer(t, Config{}, core)
+	srv := startServer(t, httpserver.Config{}, core)
 	cases := []struct {
 		name, body string
 		status     int
@@ -336,5 +342,36 @@ func TestCloseTicket(t *testing.T) {
 				t.Errorf("got %d %s for ticket %q and note %q, want %d and %q", got.StatusCode, got.body, id, note, c.status, c.note)
 			}
 		})
+	}
+}
+
+// A full server takes what empties it.
+func TestFullServerTakesResultsAndCancels(t *testing.T) {
+	entered, release := make(chan struct{}), make(chan struct{})
+	core := &fakeCore{handle: func(_ context.Context, req *contract.Request, _ *contract.Caller) (*contract.Response, error) {
+		close(entered)
+		<-release
+		return completed(req), nil
+	}}
+	srv := startServer(t, httpserver.Config{MaxInFlight: 1}, core)
+	running := make(chan int, 1)
+	go func() { running <- srv.post(t, "/api/v1/route", prompt).StatusCode }()
+	testkit.WaitClosed(t, entered)
+	agent := []string{"Authorization", "Bearer " + testToken}
+	if got := srv.post(t, "/api/v1/tasks/"+testTask+"/result", `{"task_id":"`+testTask+`","status":"success"}`, agent...); got.StatusCode != http.StatusOK {
+		t.Errorf("a result got %d, want 200", got.StatusCode)
+	}
+	if got := srv.post(t, "/api/v1/tasks/"+testTask+"/progress", `{"message":"m"}`, agent...); got.StatusCode != http.StatusNoContent {
+		t.Errorf("progress got %d, want 204", got.StatusCode)
+	}
+	if got := srv.post(t, "/api/v1/requests/"+testRequest+"/cancel", ""); got.StatusCode != http.StatusOK {
+		t.Errorf("a cancel got %d, want 200", got.StatusCode)
+	}
+	if got := srv.get(t, "/api/v1/requests/"+testRequest); got.StatusCode != http.StatusServiceUnavailable {
+		t.Errorf("a look got %d, want 503", got.StatusCode)
+	}
+	close(release)
+	if got := testkit.Receive(t, running); got != http.StatusOK {
+		t.Errorf("the request got %d, want 200", got)
 	}
 }

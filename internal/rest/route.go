@@ -6,117 +6,117 @@ import (
 	"strings"
 	"time"
 
-	"github.com/labstack/echo/v4"
-
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/httpserver"
 )
 
-func (s *Server) handleRoute(x *exchange, _ echo.Context) error {
-	req, err := s.decodeRequest(x, heed)
+func (a *api) handleRoute(c *httpserver.Context) error {
+	req, err := decodeRequest(c, applyRouteHeaders)
 	if err != nil {
 		return err
 	}
 	if req.Options.Mode == contract.ModeAsync {
-		return s.submit(x, req)
+		return a.submitRequest(c, req)
 	}
-	if wantsStream(x.req.Header["Accept"]) {
-		return s.streamAnswer(x, req)
+	if prefersEventStream(c.Request.Header["Accept"]) {
+		return a.streamResponse(c, req)
 	}
-	resp, err := s.deps.Router.Handle(x.req.Context(), req, x.caller)
+	resp, err := a.deps.Router.Handle(c.Request.Context(), req, c.Caller)
 	if err != nil {
 		return err
 	}
-	setAnswer(x, resp)
+	setResponseHeaders(c, resp)
 	if resp.Status == contract.StatusUnsupported && !req.Options.DryRun {
-		return s.writeUnsupported(x, resp)
+		return writeUnsupported(c, resp)
 	}
-	return s.writeResponse(x, http.StatusOK, resp)
+	return writeResponse(c, http.StatusOK, resp)
 }
 
-// submit answers as soon as the request is on disk.
-func (s *Server) submit(x *exchange, req *contract.Request) error {
-	resp, err := s.deps.Router.Submit(x.req.Context(), req, x.caller)
+// submitRequest answers an asynchronous request as soon as it is stored durably.
+func (a *api) submitRequest(c *httpserver.Context, req *contract.Request) error {
+	resp, err := a.deps.Router.Submit(c.Request.Context(), req, c.Caller)
 	if err != nil {
 		return err
 	}
-	setAnswer(x, resp)
-	if resp.Status.Terminal() { // sent again, after it was done
-		return s.writeResponse(x, http.StatusOK, resp)
+	setResponseHeaders(c, resp)
+	if resp.Status.Terminal() { // sent again after the request had ended
+		return writeResponse(c, http.StatusOK, resp)
 	}
-	x.set("Location", "/api/v1/requests/"+resp.RequestID)
-	if prefersAsync(x.req.Header["Prefer"]) {
-		x.set("Preference-Applied", preferAsync)
+	c.SetHeader("Location", "/api/v1/requests/"+resp.RequestID)
+	if prefersAsync(c.Request.Header["Prefer"]) {
+		c.SetHeader("Preference-Applied", preferAsync)
 	}
-	return s.writeResponse(x, http.StatusAccepted, resp)
+	return writeResponse(c, http.StatusAccepted, resp)
 }
 
-// streamAnswer tells what happens to the request while it is worked on; the last
-// event holds the answer, of policy B as well.
-func (s *Server) streamAnswer(x *exchange, req *contract.Request) error {
-	return s.pump(x, nil, func(ctx context.Context, emit emitter) error {
-		resp, err := s.deps.Router.Stream(ctx, req, x.caller, func(ev *contract.Event) {
-			_ = emit(0, ev) // a reader who is gone ends ctx, which is what the core looks at
-		})
-		if err != nil {
-			return err
-		}
-		x.outcome = string(resp.Status)
-		return emit(0, &contract.Event{
-			Type: contract.EventFinal, RequestID: resp.RequestID, At: time.Now().UTC(), Response: resp,
-		})
+// streamResponse answers with the events of the request. The last event has the
+// response, also if no agent is eligible.
+func (a *api) streamResponse(c *httpserver.Context, req *contract.Request) error {
+	return c.StreamEvents(httpserver.EventStream{
+		SetHeaders: setEventHeaders,
+		Source: func(ctx context.Context, emit httpserver.EmitFunc) error {
+			resp, err := a.deps.Router.Stream(ctx, req, c.Caller, func(ev *contract.Event) {
+				_ = emit(newEvent(0, ev)) // if the reader disconnected, ctx has ended, too
+			})
+			if err != nil {
+				return err
+			}
+			c.SetOutcome(string(resp.Status))
+			return emit(newEvent(0, &contract.Event{
+				Type: contract.EventFinal, RequestID: resp.RequestID, At: time.Now().UTC(), Response: resp,
+			}))
+		},
 	})
 }
 
-func (s *Server) handleClassify(x *exchange, _ echo.Context) error {
-	req, err := s.decodeRequest(x, nil)
+func (a *api) handleClassify(c *httpserver.Context) error {
+	req, err := decodeRequest(c, ignoreHeaders)
 	if err != nil {
 		return err
 	}
-	clf, err := s.deps.Router.Classify(x.req.Context(), req, x.caller)
+	clf, err := a.deps.Router.Classify(c.Request.Context(), req, c.Caller)
 	if err != nil {
 		return err
 	}
-	x.set("X-Router-Source", string(clf.Source))
-	x.set("Cache-Control", "no-store")
-	return s.writeJSON(x, http.StatusOK, typeJSON, clf)
+	c.SetHeader("X-Router-Source", string(clf.Source))
+	return writeUncached(c, clf)
 }
 
-func (s *Server) writeResponse(x *exchange, status int, resp *contract.Response) error {
-	x.outcome = string(resp.Status)
-	x.set("Cache-Control", "no-store")
-	return s.writeJSON(x, status, typeJSON, resp)
+func writeResponse(c *httpserver.Context, status int, resp *contract.Response) error {
+	c.SetOutcome(string(resp.Status))
+	c.SetHeader("Cache-Control", "no-store")
+	return c.WriteJSON(status, httpserver.MediaTypeJSON, resp)
 }
 
-// answerHeaders are those that tell of an answer, in canonical form.
-func answerHeaders() [9]string {
-	return [...]string{
+// responseHeaders returns the headers that describe a response.
+func responseHeaders() []string {
+	return []string{
 		"X-Router-Decision-Id", "X-Router-Agent", "X-Router-Source", "X-Router-Fallback",
-		"Idempotency-Replayed", "Location", "Preference-Applied", "Ratelimit-Policy", "Ratelimit",
+		"Idempotency-Replayed", "Location", "Preference-Applied",
 	}
 }
 
-// setAnswer says in headers what an answer is.
-func setAnswer(x *exchange, resp *contract.Response) {
-	setDecision(x, resp.Decision)
+func setResponseHeaders(c *httpserver.Context, resp *contract.Response) {
+	setDecisionHeaders(c, resp.Decision)
 	if resp.Replayed {
-		x.set("Idempotency-Replayed", "true")
+		c.SetHeader("Idempotency-Replayed", "true")
 	}
 }
 
-// setDecision repeats the gist of a decision in headers, for proxies and logs
-// that do not read bodies.
-func setDecision(x *exchange, d *contract.Decision) {
+// setDecisionHeaders repeats parts of the decision in headers, for proxies and
+// logs that do not parse bodies.
+func setDecisionHeaders(c *httpserver.Context, d *contract.Decision) {
 	if d == nil {
 		return
 	}
-	x.set("X-Router-Decision-Id", d.DecisionID)
+	c.SetHeader("X-Router-Decision-Id", d.DecisionID)
 	if len(d.Chosen) > 0 {
-		x.set("X-Router-Agent", strings.Join(d.Chosen, ","))
+		c.SetHeader("X-Router-Agent", strings.Join(d.Chosen, ","))
 	}
 	if d.Classification.Source != "" {
-		x.set("X-Router-Source", string(d.Classification.Source))
+		c.SetHeader("X-Router-Source", string(d.Classification.Source))
 	}
 	if d.FallbackUsed != nil {
-		x.set("X-Router-Fallback", *d.FallbackUsed)
+		c.SetHeader("X-Router-Fallback", *d.FallbackUsed)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/httpserver"
 	"github.com/caprouter/caprouter/internal/strictjson"
 )
 
@@ -115,7 +116,7 @@ func answeredByNobody(req *contract.Request) *contract.Response {
 // they were sent.
 func TestConversationReachesTheCore(t *testing.T) {
 	core := &fakeCore{}
-	srv := startServer(t, Config{}, core)
+	srv := startServer(t, httpserver.Config{}, core)
 	body, err := os.ReadFile("examples/request_clarification.json")
 	if err != nil {
 		t.Fatal(err)
@@ -149,7 +150,7 @@ func TestChoicesThatDoNotFit(t *testing.T) {
 		}
 		return nil, e
 	}}
-	srv := startServer(t, Config{}, core)
+	srv := startServer(t, httpserver.Config{}, core)
 	for id, pointer := range map[string]string{"known": "/clarification/option_id", "unknown": "/clarification/request_id"} {
 		got := srv.post(t, "/api/v1/route", `{"content":{"prompt":"p"},"clarification":{"request_id":"`+id+`","option_id":"3"}}`)
 		if p := problemOf(t, got); got.StatusCode != http.StatusUnprocessableEntity || !slices.Equal(pointers(p), []string{pointer}) {
@@ -165,7 +166,7 @@ func TestReadinessNamesTheModel(t *testing.T) {
 			Mode: "cascade", Reason: "classifier.mode is cascade", Model: &ModelStatus{Provider: "openai", Model: "qwen3", Breaker: "open"},
 		},
 	}}
-	srv := startServer(t, Config{}, core)
+	srv := startServer(t, httpserver.Config{}, core)
 	got := srv.get(t, "/readyz")
 	var ready Readiness
 	if err := json.Unmarshal(got.body, &ready); err != nil {

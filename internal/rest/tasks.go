@@ -1,47 +1,71 @@
 package rest
 
 import (
+	"context"
 	"net/http"
 
-	"github.com/labstack/echo/v4"
-
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/httpserver"
+	"github.com/caprouter/caprouter/internal/limits"
 )
 
-// What an agent may send of a task later, in bytes. A result that is returned at
-// once has the same bound.
-const (
-	maxResultBytes   = 4 << 20
-	maxProgressBytes = 64 << 10
-)
-
-// ResultReceipt is the answer of POST /api/v1/tasks/{id}/result.
+// ResultReceipt is the response of POST /api/v1/tasks/{id}/result.
 type ResultReceipt struct {
 	Status string `json:"status"`
 }
 
-func (s *Server) handleResult(x *exchange, _ echo.Context) error {
-	var res contract.Result
-	if err := s.decodeBody(x, &res); err != nil {
-		return err
+// grantKey is the context key of the contract.TaskGrant that authorizeTask adds.
+type grantKey struct{}
+
+// authorizeTask checks that the request has the token of the task in its path.
+// The agent, not a caller, is the principal of the request.
+func (a *api) authorizeTask(c *httpserver.Context) error {
+	if len(c.Request.Header["Authorization"]) == 0 {
+		return c.RequireToken("the token of the task is needed: Authorization: Bearer …")
 	}
-	if res.TaskID != x.grant.TaskID {
-		return invalid([]contract.ErrorDetail{{Pointer: "/task_id", Detail: "must be the id of the task in the path"}})
+	grant, err := a.deps.TaskTokens(httpserver.BearerToken(c.Request.Header))
+	if err != nil {
+		return c.RejectToken(&contract.Error{
+			Code: contract.CodeUnauthenticated, Message: "the task's token is not valid or has expired",
+		})
 	}
-	if err := s.deps.Router.Result(x.req.Context(), x.grant, &res); err != nil {
-		return err
+	if grant.TaskID != c.PathParam("id") {
+		return &contract.Error{Code: contract.CodeNotFound, Message: "there is no such task for this token"}
 	}
-	return s.writeJSON(x, http.StatusOK, typeJSON, ResultReceipt{Status: "accepted"})
+	c.Principal = limits.Principal{Subject: grant.AgentID}
+	c.Request = c.Request.WithContext(context.WithValue(c.Request.Context(), grantKey{}, grant))
+	return nil
 }
 
-func (s *Server) handleProgress(x *exchange, _ echo.Context) error {
+// taskGrant returns the grant of a request that authorizeTask has accepted.
+func taskGrant(c *httpserver.Context) contract.TaskGrant {
+	grant, _ := c.Request.Context().Value(grantKey{}).(contract.TaskGrant)
+	return grant
+}
+
+func (a *api) handleResult(c *httpserver.Context) error {
+	var res contract.Result
+	if err := decodeBody(c, &res); err != nil {
+		return err
+	}
+	grant := taskGrant(c)
+	if res.TaskID != grant.TaskID {
+		return invalidRequest([]contract.ErrorDetail{{Pointer: "/task_id", Detail: "must be the id of the task in the path"}})
+	}
+	if err := a.deps.Tasks.Result(c.Request.Context(), grant, &res); err != nil {
+		return err
+	}
+	return c.WriteJSON(http.StatusOK, httpserver.MediaTypeJSON, ResultReceipt{Status: "accepted"})
+}
+
+func (a *api) handleProgress(c *httpserver.Context) error {
 	var p contract.Progress
-	if err := s.decodeBody(x, &p); err != nil {
+	if err := decodeBody(c, &p); err != nil {
 		return err
 	}
-	if err := s.deps.Router.Progress(x.req.Context(), x.grant, &p); err != nil {
+	if err := a.deps.Tasks.Progress(c.Request.Context(), taskGrant(c), &p); err != nil {
 		return err
 	}
-	x.WriteHeader(http.StatusNoContent)
+	c.WriteHeader(http.StatusNoContent)
 	return nil
 }

@@ -1,6 +1,7 @@
 package rest
 
 import (
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -9,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/httpserver"
 )
 
 // What an agent sends reaches the core with the task its token is for.
@@ -26,7 +28,7 @@ func TestResultsReachTheCore(t *testing.T) {
 			return nil
 		},
 	}}
-	srv := startServer(t, Config{}, core)
+	srv := startServer(t, httpserver.Config{}, core)
 	agent := []string{"Authorization", "Bearer " + testToken}
 	want := contract.TaskGrant{AgentID: "quality_agent", RequestID: testRequest, TaskID: testTask}
 
@@ -43,7 +45,7 @@ func TestResultsReachTheCore(t *testing.T) {
 
 func TestWrongResults(t *testing.T) {
 	core := &fakeCore{later: refusing(errLate)} // 409 would tell that it was asked
-	srv := startServer(t, Config{}, core)
+	srv := startServer(t, httpserver.Config{}, core)
 	cases := []struct {
 		name, path, body string
 		status           int
@@ -73,7 +75,7 @@ func TestWrongResults(t *testing.T) {
 
 // A result may be larger than a request, progress is small.
 func TestSizesOfWhatAgentsSend(t *testing.T) {
-	srv := startServer(t, Config{}, &fakeCore{})
+	srv := startServer(t, httpserver.Config{}, &fakeCore{})
 	sized := func(body string, n int) string { return body + strings.Repeat(" ", n-len(body)) }
 	cases := []struct {
 		name, path, body string
@@ -88,7 +90,7 @@ func TestSizesOfWhatAgentsSend(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			for _, hide := range []bool{false, true} {
 				got := srv.send(t, http.MethodPost, "/api/v1/tasks/"+testTask+"/"+c.path, chunkedIf(hide, c.body),
-					"Content-Type", typeJSON, "Authorization", "Bearer "+testToken)
+					"Content-Type", httpserver.MediaTypeJSON, "Authorization", "Bearer "+testToken)
 				if got.StatusCode != c.status {
 					t.Errorf("chunked %t: got %d %.100s, want %d", hide, got.StatusCode, got.body, c.status)
 				}
@@ -101,7 +103,7 @@ func TestSizesOfWhatAgentsSend(t *testing.T) {
 func TestTaskTokens(t *testing.T) {
 	read := false
 	core := &fakeCore{later: refusing(errLate)}
-	s := newServer(t, Config{}, core)
+	s := newServer(t, httpserver.Config{}, core)
 	cases := []struct {
 		name, task string
 		headers    []string
@@ -120,7 +122,7 @@ func TestTaskTokens(t *testing.T) {
 			t.Run(c.name+" "+path, func(t *testing.T) {
 				r := localRequest(http.MethodPost, "/api/v1/tasks/"+c.task+"/"+path, "")
 				r.Header["Authorization"] = c.headers
-				r.Body, r.ContentLength = bodyThatTells{&read}, 10
+				r.Body, r.ContentLength = readRecorder{&read}, 10
 				w := httptest.NewRecorder()
 				s.ServeHTTP(w, r)
 				if w.Code != c.status || read {
@@ -136,3 +138,13 @@ func TestTaskTokens(t *testing.T) {
 		}
 	}
 }
+
+// readRecorder is a body that records whether it was read.
+type readRecorder struct{ read *bool }
+
+func (b readRecorder) Read([]byte) (int, error) {
+	*b.read = true
+	return 0, io.EOF
+}
+
+func (readRecorder) Close() error { return nil }

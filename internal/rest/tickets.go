@@ -1,11 +1,8 @@
 package rest
 
 import (
-	"net/http"
-
-	"github.com/labstack/echo/v4"
-
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/httpserver"
 )
 
 // TicketClose is the body of POST /api/v1/tickets/{id}/close.
@@ -13,52 +10,49 @@ type TicketClose struct {
 	Note string `json:"note,omitempty" validate:"max=1000"`
 }
 
-func (s *Server) handleTickets(x *exchange, _ echo.Context) error {
-	q := readQuery(x.req.URL.RawQuery, "status", "limit", "cursor")
+func (a *api) handleTickets(c *httpserver.Context) error {
+	q := parseQuery(c.Request.URL.RawQuery, "status", "limit", "cursor")
 	query := contract.TicketQuery{
-		Status: contract.TicketStatus(q.oneOf("status", string(contract.TicketOpen), string(contract.TicketClosed))),
-		Limit:  q.limit(),
-		Cursor: q.cursor(),
+		Status: contract.TicketStatus(q.enumParam("status", string(contract.TicketOpen), string(contract.TicketClosed))),
+		Limit:  q.limitParam(),
+		Cursor: q.cursorParam(),
 	}
 	if err := q.err(); err != nil {
 		return err
 	}
-	page, err := s.deps.Tickets.Tickets(x.req.Context(), query, x.caller)
+	page, err := a.deps.Tickets.Tickets(c.Request.Context(), query, c.Caller)
 	if err != nil {
 		return err
 	}
-	x.set("Cache-Control", "no-store")
-	return s.writeJSON(x, http.StatusOK, typeJSON, page)
+	return writeUncached(c, page)
 }
 
-func (s *Server) handleTicket(x *exchange, c echo.Context) error {
+func (a *api) handleTicket(c *httpserver.Context) error {
 	id, err := pathID(c, "ticket")
 	if err != nil {
 		return err
 	}
-	ticket, err := s.deps.Tickets.Ticket(x.req.Context(), id, x.caller)
-	return s.writeTicket(x, ticket, err)
+	ticket, err := a.deps.Tickets.Ticket(c.Request.Context(), id, c.Caller)
+	if err != nil {
+		return err
+	}
+	return writeUncached(c, ticket)
 }
 
-func (s *Server) handleCloseTicket(x *exchange, c echo.Context) error {
+func (a *api) handleCloseTicket(c *httpserver.Context) error {
 	id, err := pathID(c, "ticket")
 	if err != nil {
 		return err
 	}
 	var closing TicketClose
-	if x.body != nil {
-		if err := s.decodeBody(x, &closing); err != nil {
+	if c.Body() != nil {
+		if err := decodeBody(c, &closing); err != nil {
 			return err
 		}
 	}
-	ticket, err := s.deps.Tickets.CloseTicket(x.req.Context(), id, closing.Note, x.caller)
-	return s.writeTicket(x, ticket, err)
-}
-
-func (s *Server) writeTicket(x *exchange, ticket *contract.Ticket, err error) error {
+	ticket, err := a.deps.Tickets.CloseTicket(c.Request.Context(), id, closing.Note, c.Caller)
 	if err != nil {
 		return err
 	}
-	x.set("Cache-Control", "no-store")
-	return s.writeJSON(x, http.StatusOK, typeJSON, ticket)
+	return writeUncached(c, ticket)
 }

@@ -1,8 +1,6 @@
-package rest
+package httpserver
 
 import (
-	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -48,36 +46,6 @@ func TestTraceparent(t *testing.T) {
 	}
 }
 
-func TestTraceIDReachesTheCore(t *testing.T) {
-	parent := "00-" + goodTrace + "-" + goodParent + "-01"
-	cases := []struct {
-		name    string
-		headers []string
-		kept    bool
-	}{
-		{"one", []string{parent}, true},
-		{"none", nil, false},
-		{"broken", []string{"00-x"}, false},
-		{"two", []string{parent, parent}, false},
-	}
-	for _, c := range cases {
-		t.Run(c.name, func(t *testing.T) {
-			core := &fakeCore{}
-			s := newServer(t, Config{}, core)
-			r := localRequest(http.MethodPost, "/api/v1/route", prompt)
-			r.Header["Traceparent"] = c.headers
-			s.ServeHTTP(httptest.NewRecorder(), r)
-			want := ""
-			if c.kept {
-				want = goodTrace
-			}
-			if got := core.last().TraceID; got != want {
-				t.Errorf("got trace id %q, want %q", got, want)
-			}
-		})
-	}
-}
-
 // Whatever is accepted is a valid trace id, and what is built by the rules is
 // accepted.
 func TestTraceparentProperties(t *testing.T) {
@@ -87,7 +55,7 @@ func TestTraceparentProperties(t *testing.T) {
 			rapid.StringMatching(`[0-9a-f]{2}-[0-9a-fA-F]{32}-[0-9a-f]{16}-[0-9a-f]{2}(-.*)?`),
 		).Draw(t, "header")
 		id, ok := parseTraceparent(s)
-		if ok && (len(id) != traceIDLen || !lowerHex(id) || allZero(id) || !strings.Contains(s, id)) {
+		if ok && (len(id) != traceIDLen || !isLowerHex(id) || isAllZero(id) || !strings.Contains(s, id)) {
 			t.Errorf("parseTraceparent(%q) accepted %q", s, id)
 		}
 		trace := rapid.StringMatching(`[0-9a-f]{31}[1-9a-f]`).Draw(t, "trace")

@@ -1,4 +1,4 @@
-package rest
+package httpserver
 
 import "net/http"
 
@@ -8,10 +8,9 @@ const (
 	traceparentLen = 2 + 1 + traceIDLen + 1 + 16 + 1 + 2 // version-trace-parent-flags
 )
 
-// traceID returns the trace id of the caller's traceparent, "" when there is none
-// that is well formed: the core then begins a trace.
+// traceID returns the trace id of the traceparent header, or "" if there is no
+// valid one. Two headers count as none, because either may be the right one.
 func traceID(h http.Header) string {
-	// Two headers are as good as none: which one is meant is anyone's guess.
 	if values := h["Traceparent"]; len(values) == 1 {
 		if id, ok := parseTraceparent(values[0]); ok {
 			return id
@@ -20,17 +19,17 @@ func traceID(h http.Header) string {
 	return ""
 }
 
-// parseTraceparent takes the trace id out of a traceparent of any version: later
-// ones may only append parts.
+// parseTraceparent returns the trace id of a traceparent of any version: later
+// versions may only append parts.
 func parseTraceparent(s string) (id string, ok bool) {
 	if len(s) < traceparentLen || s[2] != '-' || s[35] != '-' || s[52] != '-' {
 		return "", false
 	}
 	version, trace, parent, flags := s[:2], s[3:35], s[36:52], s[53:55]
 	switch {
-	case !lowerHex(version) || !lowerHex(trace) || !lowerHex(parent) || !lowerHex(flags):
+	case !isLowerHex(version) || !isLowerHex(trace) || !isLowerHex(parent) || !isLowerHex(flags):
 		return "", false
-	case version == "ff" || allZero(trace) || allZero(parent):
+	case version == "ff" || isAllZero(trace) || isAllZero(parent):
 		return "", false
 	case len(s) > traceparentLen && (version == "00" || s[traceparentLen] != '-'):
 		return "", false
@@ -38,7 +37,7 @@ func parseTraceparent(s string) (id string, ok bool) {
 	return trace, true
 }
 
-func lowerHex(s string) bool {
+func isLowerHex(s string) bool {
 	for i := range len(s) {
 		if c := s[i]; (c < '0' || c > '9') && (c < 'a' || c > 'f') {
 			return false
@@ -47,7 +46,7 @@ func lowerHex(s string) bool {
 	return true
 }
 
-func allZero(s string) bool {
+func isAllZero(s string) bool {
 	for i := range len(s) {
 		if s[i] != '0' {
 			return false

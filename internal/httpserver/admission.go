@@ -1,0 +1,198 @@
+package httpserver
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/limits"
+)
+
+// Class is an admission class: each has a semaphore that bounds how many of its
+// requests run at a time. Requests that wait for each other must not share a
+// class, because a full class must still admit the requests that empty it.
+type Class int
+
+// The admission classes.
+const (
+	ClassWork       Class = iota // requests that may take minutes: Config.MaxInFlight
+	ClassCompletion              // requests that end ClassWork requests: results, cancellations
+	ClassHeavy                   // short requests that need much memory and CPU
+	ClassStream                  // readers of events, idle for a long time: Config.MaxReaders
+	ClassUnlimited               // always admitted
+
+	limitedClasses = ClassUnlimited // the classes before it have a semaphore
+)
+
+// maxHeavy bounds ClassHeavy: parsing a registry of 1 MiB takes about 50 MiB.
+const maxHeavy = 4
+
+// maxCompletions bounds ClassCompletion. Each request may hold a result of 4 MiB.
+const maxCompletions = 128
+
+// semaphore is a counting semaphore that never blocks.
+type semaphore struct {
+	taken atomic.Int64
+	limit int64
+}
+
+// admissionController sheds load: it admits requests up to the limit of their
+// class, and in ClassWork keeps a reserve from callers who hold most permits.
+type admissionController struct {
+	classes   [limitedClasses]semaphore
+	perCaller bool // share ClassWork between callers
+	shares    callerShares
+	meter     Meter
+}
+
+func newAdmissionController(cfg *Config, perCaller bool) *admissionController {
+	a := &admissionController{perCaller: perCaller, meter: cfg.Meter}
+	a.classes[ClassWork].limit = int64(cfg.MaxInFlight)
+	a.classes[ClassCompletion].limit = maxCompletions
+	a.classes[ClassHeavy].limit = maxHeavy
+	a.classes[ClassStream].limit = int64(cfg.MaxReaders)
+	return a
+}
+
+// errOverloaded sheds a request.
+var errOverloaded = &contract.Error{Code: contract.CodeOverloaded, Message: "too many requests are being worked on; try again soon"}
+
+// isFull reports whether the class has no permit left. The check runs before any
+// other work on a request, so that shedding it is cheap.
+func (a *admissionController) isFull(class Class) bool {
+	return class != ClassUnlimited && a.classes[class].taken.Load() >= a.classes[class].limit
+}
+
+// permit is held while a request runs. The zero permit holds nothing.
+type permit struct {
+	controller *admissionController // nil once released
+	class      Class
+	shared     bool // counts against the share of the principal
+	principal  limits.Principal
+}
+
+// acquire returns a permit of the class, or false if there is none.
+func (a *admissionController) acquire(class Class, caller *contract.Caller) (permit, bool) {
+	if class == ClassUnlimited {
+		return permit{}, true
+	}
+	p := permit{controller: a, class: class}
+	sem := &a.classes[class]
+	taken := sem.taken.Add(1)
+	if taken > sem.limit {
+		sem.taken.Add(-1)
+		return permit{}, false
+	}
+	if class == ClassWork && a.perCaller && caller != nil {
+		p.shared, p.principal = true, limits.PrincipalOf(caller)
+		if !a.shares.acquire(p.principal, int(taken), int(sem.limit)) {
+			sem.taken.Add(-1)
+			return permit{}, false
+		}
+	}
+	if class == ClassWork {
+		a.meter.InFlight(1)
+	}
+	return p, true
+}
+
+// release returns the permit. Further calls have no effect.
+func (p *permit) release() {
+	a := p.controller
+	if a == nil {
+		return
+	}
+	p.controller = nil
+	if p.shared {
+		a.shares.release(p.principal)
+	}
+	a.classes[p.class].taken.Add(-1)
+	if p.class == ClassWork {
+		a.meter.InFlight(-1)
+	}
+}
+
+// inFlight counts the permits of all classes that are held.
+func (a *admissionController) inFlight() (n int64) {
+	for i := range a.classes {
+		n += a.classes[i].taken.Load()
+	}
+	return n
+}
+
+// callerShares prevents one caller from holding all permits: the last eighth is
+// reserved for callers that hold less than half of them. A caller alone can hold
+// seven eighths, and others are admitted while it does.
+type callerShares struct {
+	mu   sync.Mutex
+	held map[limits.Principal]int // permits per principal, without zeros
+}
+
+// acquire counts a permit of the principal, the taken-th of limit, unless it is
+// one of the reserve and the principal holds too many.
+func (s *callerShares) acquire(p limits.Principal, taken, limit int) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if taken > limit-limit/8 && s.held[p] >= limit/2 {
+		return false
+	}
+	if s.held == nil {
+		s.held = map[limits.Principal]int{}
+	}
+	s.held[p]++
+	return true
+}
+
+func (s *callerShares) release(p limits.Principal) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.held[p]--; s.held[p] <= 0 {
+		delete(s.held, p)
+	}
+}
+
+// Limits of the memory that request bodies hold between reading and decoding, and
+// of the memory that responses hold while they are written without a permit. One
+// principal can use one share, unless the server has only one caller.
+const (
+	maxRequestMemory  = 256 << 20
+	maxResponseMemory = 256 << 20
+	memoryShares      = 8
+)
+
+// memoryBudget bounds memory that requests hold, in total and per principal.
+type memoryBudget struct {
+	limit, limitPerPrincipal int64 // bytes
+
+	mu     sync.Mutex
+	used   int64
+	usedBy map[limits.Principal]int64 // without zeros
+}
+
+func newMemoryBudget(limit, limitPerPrincipal int64) *memoryBudget {
+	return &memoryBudget{limit: limit, limitPerPrincipal: limitPerPrincipal, usedBy: map[limits.Principal]int64{}}
+}
+
+// reserve counts bytes, or reports false if they exceed the budget.
+func (b *memoryBudget) reserve(p limits.Principal, bytes int64) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.used+bytes > b.limit || b.usedBy[p]+bytes > b.limitPerPrincipal {
+		return false
+	}
+	b.used += bytes
+	b.usedBy[p] += bytes
+	return true
+}
+
+func (b *memoryBudget) release(p limits.Principal, bytes int64) {
+	if bytes == 0 {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.used -= bytes
+	if b.usedBy[p] -= bytes; b.usedBy[p] <= 0 {
+		delete(b.usedBy, p)
+	}
+}

@@ -1,0 +1,369 @@
+package httpserver
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/limits"
+	"github.com/caprouter/caprouter/internal/testkit"
+)
+
+// sendHalf opens a connection and sends a request whose body never ends.
+func sendHalf(t *testing.T, srv *testServer, path string) {
+	t.Helper()
+	conn, err := net.Dial("tcp", srv.addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	if err := conn.SetDeadline(time.Now().Add(testkit.Patience)); err != nil {
+		t.Fatal(err)
+	}
+	// "100 Continue" signals that the server reads the body.
+	if _, err := fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer t\r\nContent-Type: application/json\r\n"+
+		"Content-Length: 1000\r\nExpect: 100-continue\r\n\r\n", path); err != nil {
+		t.Fatal(err)
+	}
+	line, err := bufio.NewReader(conn).ReadString('\n')
+	if err != nil || !strings.HasPrefix(line, "HTTP/1.1 100") {
+		t.Fatalf("got %q, %v; want 100 Continue", line, err)
+	}
+	if _, err := io.WriteString(conn, `{"content":{"prompt":"`); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestAdmission_SlowBodiesHoldNoPermit(t *testing.T) {
+	srv := startServer(t, Config{MaxInFlight: 2, DrainTimeout: time.Millisecond, DrainGrace: time.Millisecond}, &fakeAPI{})
+	for range 10 {
+		sendHalf(t, srv, "/work")
+	}
+	for range 5 {
+		if got := srv.send(t, "POST", "/work", "{}"); got.StatusCode != http.StatusOK {
+			t.Errorf("beside slow bodies: got %d %s, want 200", got.StatusCode, got.body)
+		}
+	}
+	if n := srv.admission.inFlight(); n != 0 {
+		t.Errorf("slow bodies hold %d permits, want 0", n)
+	}
+	if err := srv.stop(); err != nil {
+		t.Errorf("got %v from Serve, want nil: no request was received completely", err)
+	}
+	testkit.Eventually(t, "the handlers release the memory of bodies", func() bool { return srv.requestMemory.bytes() == 0 })
+}
+
+// stuckWriter blocks the first write until it is released.
+type stuckWriter struct {
+	*httptest.ResponseRecorder
+	writing, release chan struct{}
+}
+
+func (w *stuckWriter) Write(p []byte) (int, error) {
+	close(w.writing)
+	<-w.release
+	return w.ResponseRecorder.Write(p)
+}
+
+// TestAdmission_SlowReadersHoldNoPermit, unless the responses being written
+// already hold too much memory.
+func TestAdmission_SlowReadersHoldNoPermit(t *testing.T) {
+	s := newServer(t, Config{MaxInFlight: 1}, &fakeAPI{})
+	for _, tc := range []struct{ reserved, permits int64 }{{0, 0}, {maxResponseMemory, 1}} {
+		s.responseMemory.reserve(limits.Principal{Subject: "other"}, tc.reserved)
+		w := &stuckWriter{httptest.NewRecorder(), make(chan struct{}), make(chan struct{})}
+		served := make(chan struct{})
+		go func() {
+			defer close(served)
+			s.ServeHTTP(w, localRequest(http.MethodPost, "/work", "{}"))
+		}()
+		testkit.WaitClosed(t, w.writing)
+		if got := s.admission.inFlight(); got != tc.permits {
+			t.Errorf("with %d bytes reserved: a slow reader holds %d permits, want %d", tc.reserved, got, tc.permits)
+		}
+		close(w.release)
+		testkit.WaitClosed(t, served)
+		if w.Code != http.StatusOK || s.running() != 0 || s.responseMemory.bytes() != tc.reserved {
+			t.Errorf("afterwards: got %d, %d running, %d bytes reserved", w.Code, s.running(), s.responseMemory.bytes())
+		}
+	}
+}
+
+// readRecorder is a body that records whether it was read.
+type readRecorder struct{ read *bool }
+
+func (b readRecorder) Read([]byte) (int, error) {
+	*b.read = true
+	return 0, io.EOF
+}
+
+func (readRecorder) Close() error { return nil }
+
+// TestAdmission_ShedsBeforeTokenAndBody: a full server neither verifies the token
+// nor reads the body.
+func TestAdmission_ShedsBeforeTokenAndBody(t *testing.T) {
+	f, auth := newBlockedAPI(), authFor("s")
+	srv := startServer(t, Config{MaxInFlight: 1, Auth: auth}, &f.fakeAPI)
+	running := srv.sendInBackground()
+	testkit.Receive(t, f.entered)
+	verified, read := auth.verified.Load(), false
+	r := localRequest(http.MethodPost, "/work", "")
+	r.Body, r.ContentLength = readRecorder{&read}, 10
+	w := serve(srv.Server, r)
+	if w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") != "1" {
+		t.Errorf("got %d with Retry-After %q, want 503 and 1", w.Code, w.Header().Get("Retry-After"))
+	}
+	if read || auth.verified.Load() != verified {
+		t.Errorf("body read: %t, token verified: %t; want neither", read, auth.verified.Load() != verified)
+	}
+	close(f.release)
+	if got := testkit.Receive(t, running); got != http.StatusOK {
+		t.Errorf("the admitted request got %d, want 200", got)
+	}
+}
+
+func TestAdmission_ShedsWhenFull(t *testing.T) {
+	f := newBlockedAPI()
+	srv := startServer(t, Config{MaxInFlight: 2}, &f.fakeAPI)
+	first, second := srv.sendInBackground(), srv.sendInBackground()
+	testkit.Receive(t, f.entered)
+	testkit.Receive(t, f.entered)
+	if got := f.inFlight.Load(); got != 2 {
+		t.Errorf("got %d in flight, want 2", got)
+	}
+	for _, method := range []string{"POST", "GET"} {
+		got := srv.send(t, method, "/work", "{}")
+		if got.StatusCode != http.StatusServiceUnavailable || got.code(t) != contract.CodeOverloaded || got.Header.Get("Retry-After") != "1" {
+			t.Errorf("%s: got %d %s with Retry-After %q, want 503 overloaded and 1", method, got.StatusCode, got.body, got.Header.Get("Retry-After"))
+		}
+	}
+	for _, path := range []string{"POST /finish", "POST /heavy", "GET /health"} { // other classes
+		method, path, _ := strings.Cut(path, " ")
+		if got := srv.send(t, method, path, ""); got.StatusCode != http.StatusOK {
+			t.Errorf("%s: got %d, want 200 on a full server", path, got.StatusCode)
+		}
+	}
+	close(f.release)
+	if a, b := testkit.Receive(t, first), testkit.Receive(t, second); a != 200 || b != 200 {
+		t.Errorf("the admitted requests got %d and %d, want 200", a, b)
+	}
+	if got := srv.send(t, "GET", "/work", ""); got.StatusCode != http.StatusOK {
+		t.Errorf("afterwards got %d, want 200", got.StatusCode)
+	}
+	if failures := f.failures(); f.inFlight.Load() != 0 || len(failures) != 1 || failures[0] != "overloaded" {
+		t.Errorf("got %d in flight and errors %v, want 0 and one overloaded", f.inFlight.Load(), failures)
+	}
+}
+
+func TestAdmission_HeavyRequestsHaveTheirOwnClass(t *testing.T) {
+	s := newServer(t, Config{MaxInFlight: 1}, &fakeAPI{})
+	post := func(path string) int { return serve(s, localRequest("POST", path, "{}")).Code }
+	s.admission.classes[ClassHeavy].taken.Store(maxHeavy)
+	if got := post("/heavy"); got != http.StatusServiceUnavailable {
+		t.Errorf("one heavy request too many got %d, want 503", got)
+	}
+	if got := post("/work"); got != http.StatusOK {
+		t.Errorf("a request beside them got %d, want 200", got)
+	}
+	s.admission.classes[ClassHeavy].taken.Store(0)
+	s.admission.classes[ClassWork].taken.Store(1)
+	if got := post("/heavy"); got != http.StatusOK {
+		t.Errorf("a heavy request on a full server got %d, want 200", got)
+	}
+}
+
+func TestAdmission_LimitsMemoryOfBodies(t *testing.T) {
+	f := &fakeAPI{}
+	s := newServer(t, Config{}, f)
+	post := func() int {
+		return serve(s, localRequest(http.MethodPost, "/work", strings.Repeat("x", 2*maxPooled))).Code
+	}
+	other := limits.Principal{Subject: "other"}
+	if !s.requestMemory.reserve(other, maxRequestMemory) {
+		t.Fatal("an empty budget rejects its own size")
+	}
+	if got := post(); got != http.StatusServiceUnavailable {
+		t.Errorf("got %d, want 503", got)
+	}
+	if got := s.requestMemory.bytes(); got != maxRequestMemory {
+		t.Errorf("got %d bytes reserved afterwards, want %d", got, maxRequestMemory)
+	}
+	s.requestMemory.release(other, maxRequestMemory)
+	if got := post(); got != http.StatusOK {
+		t.Errorf("with free memory: got %d, want 200", got)
+	}
+	if got := s.requestMemory.bytes(); got != 0 {
+		t.Errorf("got %d bytes reserved after the request, want 0", got)
+	}
+}
+
+// countdown allows each caller as many requests as left says.
+type countdown struct{ left map[string]int }
+
+func (l *countdown) Take(c *contract.Caller) (contract.Limit, bool) {
+	left := l.left[c.Subject]
+	l.left[c.Subject] = max(left-1, 0)
+	return contract.Limit{Policy: "classify", Quota: 2, Window: 1500 * time.Millisecond, Remaining: max(left-1, 0), Reset: 2400 * time.Millisecond}, left > 0
+}
+
+func TestServer_AppliesRateLimitBeforeReadingTheBody(t *testing.T) {
+	auth := authFor("s")
+	srv := startServer(t, Config{Auth: auth}, &fakeAPI{limit: &countdown{map[string]int{"s": 1, "other": 1}}})
+	got := srv.send(t, "POST", "/work", "{}")
+	if got.StatusCode != http.StatusOK || got.Header.Get("RateLimit") != `"classify";r=0;t=3` || got.Header.Get("RateLimit-Policy") != `"classify";q=2;w=2` {
+		t.Errorf("got %d with RateLimit %q and RateLimit-Policy %q", got.StatusCode, got.Header.Get("RateLimit"), got.Header.Get("RateLimit-Policy"))
+	}
+	got = srv.send(t, "POST", "/work", "{}")
+	if got.StatusCode != http.StatusTooManyRequests || got.code(t) != contract.CodeRateLimited || got.Header.Get("Retry-After") != "3" || got.Header.Get("RateLimit") != `"classify";r=0;t=3` {
+		t.Errorf("got %d %s, Retry-After %q, RateLimit %q", got.StatusCode, got.body, got.Header.Get("Retry-After"), got.Header.Get("RateLimit"))
+	}
+	if got := srv.send(t, "GET", "/work", ""); got.StatusCode != http.StatusOK || got.Header.Get("RateLimit") != "" {
+		t.Errorf("a route without a limit: got %d with RateLimit %q", got.StatusCode, got.Header.Get("RateLimit"))
+	}
+	read := false
+	r := localRequest(http.MethodPost, "/work", "")
+	r.Body, r.ContentLength = readRecorder{&read}, 10
+	if w := serve(srv.Server, r); w.Code != 429 || read {
+		t.Errorf("got %d and the body was read: %t, want 429 before it is", w.Code, read)
+	}
+	auth.caller.Subject = "other"
+	if got := srv.send(t, "POST", "/work", "{}"); got.StatusCode != http.StatusOK {
+		t.Errorf("another caller got %d, want 200", got.StatusCode)
+	}
+}
+
+// TestAdmission_ReservesPermitsForOtherCallers: one caller with many long requests
+// leaves permits for others; alone it gets most of them.
+func TestAdmission_ReservesPermitsForOtherCallers(t *testing.T) {
+	a := newAdmissionController(&Config{MaxInFlight: 80, Meter: discardMeter{}}, true)
+	acquire := func(subject string) (permit, bool) {
+		return a.acquire(ClassWork, &contract.Caller{Subject: subject})
+	}
+	var held []permit
+	for range 100 {
+		if p, ok := acquire("greedy"); ok {
+			held = append(held, p)
+		}
+	}
+	if len(held) != 70 {
+		t.Errorf("alone, one caller gets %d of 80 permits, want 70", len(held))
+	}
+	for i := range 10 {
+		p, ok := acquire("other")
+		if !ok {
+			t.Errorf("request %d of another caller was shed", i)
+		}
+		held = append(held, p)
+	}
+	if _, ok := acquire("third"); ok {
+		t.Error("got an 81st permit")
+	}
+	for _, p := range held {
+		p.release()
+		p.release() // has no effect
+	}
+	if a.inFlight() != 0 || len(a.shares.held) != 0 {
+		t.Errorf("afterwards %d permits and the shares of %d callers are held", a.inFlight(), len(a.shares.held))
+	}
+}
+
+// TestCallerShares: a caller that holds few permits is admitted while there is
+// one, and the count per caller is exact.
+func TestCallerShares(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		limit := rapid.IntRange(1, 40).Draw(t, "limit")
+		var s callerShares
+		held, taken := map[limits.Principal]int{}, 0
+		for range rapid.IntRange(0, 200).Draw(t, "steps") {
+			p := limits.Principal{Subject: strconv.Itoa(rapid.IntRange(0, 3).Draw(t, "caller"))}
+			if held[p] > 0 && rapid.Bool().Draw(t, "release") {
+				s.release(p)
+				held[p]--
+				taken--
+				continue
+			}
+			if taken == limit {
+				continue // the semaphore is exhausted
+			}
+			ok := s.acquire(p, taken+1, limit)
+			if want := held[p] < limit/2 || taken+1 <= limit-limit/8; ok != want {
+				t.Fatalf("%s holds %d of %d, %d are taken: got %t", p.Subject, held[p], limit, taken, ok)
+			}
+			if ok {
+				held[p]++
+				taken++
+			}
+		}
+		for p, n := range held {
+			if s.held[p] != n {
+				t.Fatalf("%s: got count %d, want %d", p.Subject, s.held[p], n)
+			}
+		}
+	})
+}
+
+func (b *memoryBudget) bytes() int64 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.used
+}
+
+// TestMemoryBudget: no principal uses the budget alone, and the count is exact.
+func TestMemoryBudget(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		b := newMemoryBudget(100, 40)
+		held := map[limits.Principal]int64{}
+		total := int64(0)
+		for range rapid.IntRange(0, 100).Draw(t, "steps") {
+			p := limits.Principal{Subject: strconv.Itoa(rapid.IntRange(0, 4).Draw(t, "caller"))}
+			n := rapid.Int64Range(1, 50).Draw(t, "bytes")
+			if rapid.Bool().Draw(t, "release") {
+				n = min(n, held[p])
+				b.release(p, n)
+				held[p] -= n
+				total -= n
+				continue
+			}
+			fits := total+n <= b.limit && held[p]+n <= b.limitPerPrincipal
+			if b.reserve(p, n) != fits {
+				t.Fatalf("%d bytes for %s, who holds %d of %d: got %t", n, p.Subject, held[p], total, !fits)
+			}
+			if fits {
+				held[p] += n
+				total += n
+			}
+		}
+		for p, n := range held {
+			if b.usedBy[p] != n {
+				t.Fatalf("%s: got count %d, want %d", p.Subject, b.usedBy[p], n)
+			}
+		}
+		if b.bytes() != total {
+			t.Fatalf("got %d bytes, want %d", b.bytes(), total)
+		}
+	})
+}
+
+func TestServer_OneCallerDoesNotUseAllMemory(t *testing.T) {
+	s := newServer(t, Config{Auth: authFor("")}, &fakeAPI{})
+	greedy, taken := limits.Principal{Subject: "greedy"}, int64(0)
+	for s.requestMemory.reserve(greedy, 1<<20) {
+		taken += 1 << 20
+	}
+	if taken != maxRequestMemory/memoryShares {
+		t.Errorf("one caller reserves %d bytes, want %d", taken, maxRequestMemory/memoryShares)
+	}
+	if !s.requestMemory.reserve(limits.Principal{Subject: "alice"}, 1<<20) {
+		t.Error("no memory is left for another caller")
+	}
+}

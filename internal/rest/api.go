@@ -1,0 +1,84 @@
+package rest
+
+import (
+	"net/http"
+
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/httpserver"
+)
+
+// api holds the handlers. It is immutable.
+type api struct {
+	deps    Deps
+	openapi openapiDocument
+}
+
+// New returns the REST interface, for httpserver.Server.Mount.
+func New(cfg Config, deps Deps) (httpserver.API, error) {
+	if err := deps.check(); err != nil {
+		return httpserver.API{}, err
+	}
+	a := &api{deps: deps, openapi: loadOpenAPI()}
+	return httpserver.API{
+		Prefix:         "/",
+		Routes:         a.routes(cfg.ClassifyLimit),
+		EncodeError:    encodeProblem,
+		NotFound:       "there is nothing at this path; /openapi.json describes what there is",
+		SuccessHeaders: responseHeaders(),
+	}, nil
+}
+
+// Limits of the bodies that agents send. Results in the response of an agent have
+// the same limit.
+const (
+	maxResultBytes   = 4 << 20
+	maxProgressBytes = 64 << 10
+)
+
+// routes returns the route table.
+func (a *api) routes(classifyLimit httpserver.RateLimiter) []httpserver.Route {
+	const get, post, del = http.MethodGet, http.MethodPost, http.MethodDelete
+	jsonBody := func(maxBytes int) httpserver.BodySpec {
+		return httpserver.BodySpec{MaxBytes: maxBytes, MediaTypes: []string{httpserver.MediaTypeJSON}}
+	}
+	yamlBody := httpserver.BodySpec{
+		MaxBytes:   contract.MaxBodyBytes,
+		MediaTypes: []string{"application/yaml", "application/x-yaml", "text/yaml", "text/plain"},
+	}
+	optionalBody := jsonBody(contract.MaxBodyBytes)
+	optionalBody.Optional = true
+	return []httpserver.Route{
+		{Method: post, Path: "/api/v1/route", Scope: contract.ScopeRouteSubmit, Body: jsonBody(contract.MaxBodyBytes), RateLimit: classifyLimit, ObserveError: a.deps.Meter.Request, Handle: a.handleRoute},
+		{Method: post, Path: "/api/v1/classify", Scope: contract.ScopeRouteSubmit, Body: jsonBody(contract.MaxBodyBytes), RateLimit: classifyLimit, Handle: a.handleClassify},
+		{Method: get, Path: "/api/v1/requests/:id", Scope: contract.ScopeRouteRead, Handle: a.handleRequest},
+		{Method: del, Path: "/api/v1/requests/:id", Scope: contract.ScopeRouteSubmit, Handle: a.handleErase},
+		{Method: get, Path: "/api/v1/decisions", Scope: contract.ScopeRouteRead, Handle: a.handleDecisions},
+		{Method: get, Path: "/api/v1/tickets", Scope: contract.ScopeTickets, Handle: a.handleTickets},
+		{Method: get, Path: "/api/v1/tickets/:id", Scope: contract.ScopeTickets, Handle: a.handleTicket},
+		{Method: post, Path: "/api/v1/tickets/:id/close", Scope: contract.ScopeTickets, Body: optionalBody, Handle: a.handleCloseTicket},
+		{Method: get, Path: "/api/v1/agents", Scope: contract.ScopeAgentsRead, Handle: a.handleAgents},
+		{Method: get, Path: "/api/v1/agents/:id", Scope: contract.ScopeAgentsRead, Handle: a.handleAgent},
+		{Method: get, Path: "/api/v1/registry", Scope: contract.ScopeAgentsRead, Handle: a.handleRegistry},
+		{Method: post, Path: "/api/v1/registry/validate", Scope: contract.ScopeAgentsRead, Body: yamlBody, Class: httpserver.ClassHeavy, Handle: a.handleValidate},
+		{Method: post, Path: "/api/v1/registry/lint", Scope: contract.ScopeAgentsRead, Body: yamlBody, Class: httpserver.ClassHeavy, Handle: a.handleLint},
+
+		{Method: get, Path: "/api/v1/requests/:id/events", Scope: contract.ScopeRouteRead, Class: httpserver.ClassStream, Handle: a.handleEvents},
+		{Method: post, Path: "/api/v1/requests/:id/cancel", Scope: contract.ScopeRouteSubmit, Class: httpserver.ClassCompletion, Handle: a.handleCancel},
+		{Method: post, Path: "/api/v1/tasks/:id/result", Scope: contract.ScopeTasksWork, Authorize: a.authorizeTask, Body: jsonBody(maxResultBytes), Class: httpserver.ClassCompletion, Handle: a.handleResult},
+		{Method: post, Path: "/api/v1/tasks/:id/progress", Scope: contract.ScopeTasksWork, Authorize: a.authorizeTask, Body: jsonBody(maxProgressBytes), Class: httpserver.ClassCompletion, Handle: a.handleProgress},
+
+		// Unlimited, because operators must be able to observe a full server, and
+		// agents that work for it must be able to verify their tokens.
+		{Method: get, Path: "/healthz", Scope: httpserver.Public, Class: httpserver.ClassUnlimited, Handle: a.handleHealth},
+		{Method: get, Path: "/readyz", Scope: httpserver.Public, Class: httpserver.ClassUnlimited, Handle: a.handleReady},
+		{Method: get, Path: "/metrics", Scope: httpserver.Public, Class: httpserver.ClassUnlimited, Handle: a.handleMetrics},
+		{Method: get, Path: "/openapi.json", Scope: httpserver.Public, Class: httpserver.ClassUnlimited, Handle: a.handleOpenAPI},
+		{Method: get, Path: "/.well-known/jwks.json", Scope: httpserver.Public, Class: httpserver.ClassUnlimited, Handle: a.handleJWKS},
+	}
+}
+
+// writeUncached sends a response that proxies and clients must not store.
+func writeUncached(c *httpserver.Context, v any) error {
+	c.SetHeader("Cache-Control", "no-store")
+	return c.WriteJSON(http.StatusOK, httpserver.MediaTypeJSON, v)
+}
