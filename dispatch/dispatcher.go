@@ -239,5 +239,5 @@ func ended(ctx context.Context) *contract.TaskError {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return &contract.TaskError{Code: contract.TaskDeadlineExceeded, Detail: "the deadline passed before the task was sent"}
 	}
-	return &contract.TaskError{Code: contract.TaskWasCancelled, Detail: "the caller left before the task was sent"}
+	return &contract.TaskError{Code: contract.TaskWasCancelled, Detail: "the caller disconnected before the task was sent"}
 }

@@ -1,9 +1,8 @@
-// Package httptarget gives tasks to agents over HTTP: it is the dispatch.Target
-// of endpoints with protocol http. It owns the connection, and with it
-// everything about one: the token, the share of time each try gets, the retries
-// (there are none anywhere else), what a reply must look like, and telling the
-// agent to stop when nobody waits any more. It does not choose agents, does not
-// go on to another one, and keeps no breaker.
+// Package httptarget sends tasks to agents over HTTP: it is the dispatch.Target
+// for endpoints with protocol http. It owns the connections, the agent's tokens,
+// the format of requests and replies, and the cancel request. Time limits,
+// retries and the meaning of a failure are those of package attempt. It does not
+// choose agents, does not fail over, and has no circuit breaker.
 //
 //	POST {endpoint.url}
 //	Authorization: Bearer <token for this agent and this task>
@@ -14,50 +13,37 @@
 //	                                    ◀─   200 {"status":"success","data":{…}}
 //	                                    or   202, and the same Result later
 //
-// # Later
+// # Asynchronous results
 //
-// A Call with an Await may be accepted with 202. Its task holds a callback: an
-// address of the router (Config.PublicURL) and a token for this one task, with
-// which the agent delivers the Result until the task is due. The deadline in it
-// is the request's: an agent's own timeout_ms and the share of a try bound the
-// time until it answers, not the work it has accepted. The body of a 202 is not
-// looked at. Whoever accepts without a callback is told to stop.
+// An agent may answer 202 to a Call with AwaitResult. The task contains a
+// callback: a URL of the router (Config.PublicURL) and a token for this one task,
+// with which the agent sends the Result until the task is due. The deadline of
+// such a task is the request's, because the agent's timeout_ms and the share of an
+// attempt limit the time until the agent answers, not the accepted work. The body
+// of a 202 is ignored. An agent that answers 202 without a callback is canceled.
 //
-// # Whose address it is
+// # Addresses
 //
-// An address in the operator's file is called wherever it leads. One with which
-// an agent registered itself is called through connections of its own, behind
-// Config.Guard: the task with its token, and the request to stop. A redirect is a
-// bad result, so neither goes on to anybody else.
+// An address in the operator's file may lead anywhere. The address of an agent
+// that registered itself is called over separate connections behind Config.Guard,
+// for tasks and cancel requests. Redirects are not followed: they are a bad
+// result.
 //
-// # Was it done?
+// # Replies
 //
-// The one question after a failure is whether the agent may have done the work.
-// An outcome is uncertain from the first byte of the request on, until an answer
-// settles it; an agent declared idempotent may be asked twice, so for it no
-// outcome is.
+// Package attempt explains what each failure means:
 //
-//	what happened                     idempotent: false      idempotent: true
-//	─────────────────────────────────────────────────────────────────────────────
-//	no connection, nothing sent       agent_unavailable, retried
-//	  … and the deadline has passed   deadline_exceeded
-//	  … its address may not be called agent_unavailable
-//	4xx, a refusal                    agent_unavailable
-//	429                               agent_unavailable      … and retried
-//	408, 5xx, connection lost         outcome_unknown (!)    agent_unavailable, retried
-//	no answer in time                 outcome_unknown (!)    deadline_exceeded, retried in time left
-//	202, with a callback              (later)                (later)
-//	202 without, 3xx, no Result       bad_result (!)         bad_result
-//	200 and half a reply              bad_result (!)         bad_result, retried
-//	the caller left                   cancelled (!)          cancelled
+//	reply                             failure
+//	──────────────────────────────────────────────────
+//	200 and a Result                  (none)
+//	202, with a callback              (none: pending)
+//	202 without, 2xx, 3xx, no Result  BadResult
+//	200 and an incomplete body        BadResult, retried if idempotent
+//	429                               Busy
+//	other 4xx                         Rejected
+//	408, 5xx, connection lost         Unanswered
+//	none in time                      Ended
 //
-// (!) uncertain, if anything was sent. "Sent" is counted on the connection
-// itself, below TLS: net/http does not say.
-//
-// # Time
-//
-// A try may use what remains until the deadline divided by the tries that are
-// left, those of agents that may still take over included. When an agent that
-// is not idempotent has been sent its task, no other try can follow, so it gets
-// all that remains and only connecting is bound to the share.
+// Bytes sent are counted on the connection itself, below TLS, because net/http
+// does not report whether any part of a failed request left.
 package httptarget

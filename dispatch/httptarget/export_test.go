@@ -9,11 +9,13 @@ import (
 	"github.com/caprouter/caprouter/dispatch"
 )
 
-// Token makes or remembers the token for the call.
-func Token(t *Target, c dispatch.Call) { _, _ = t.tokens.get(c, time.Now().Add(time.Minute)) }
+// MintToken mints or reuses the token for the call.
+func MintToken(t *Target, c dispatch.Call) {
+	_, _ = t.tokens.agentToken(c, time.Now().Add(time.Minute))
+}
 
-// Remembered counts the tokens that are kept.
-func Remembered(t *Target) int { return len(t.tokens.young) + len(t.tokens.old) }
+// CachedTokens counts the cached tokens.
+func CachedTokens(t *Target) int { return len(t.tokens.young) + len(t.tokens.old) }
 
 // CountWrites counts the writes to the connections the target makes from now
 // on.

@@ -106,7 +106,7 @@ func TestAcceptedWithoutACallback(t *testing.T) {
 		call   func(*dispatch.Call)
 		detail string
 	}{
-		{"nobody waits", publicURL(routerURL), func(*dispatch.Call) {}, "nobody waits for what comes later"},
+		{"nobody waits", publicURL(routerURL), func(*dispatch.Call) {}, "is not awaited"},
 		{"no address", publicURL(""), later, "public_url"},
 	} {
 		for kind, uncertain := range map[string]bool{"once": true, "twice": false} {
@@ -273,7 +273,7 @@ func TestStopAnAcceptedTask(t *testing.T) {
 		target := newTargetWith(t, failingSource{}, logged)
 		target.CancelTask(newCall("smoke://signal"))
 		target.CancelTask(newCall("http://127.0.0.1:1"))
-		if got := strings.Count(log.String(), "agent not told to stop"); got != 2 {
+		if got := strings.Count(log.String(), "cannot cancel a task at its agent"); got != 2 {
 			t.Errorf("log = %q, want two lines about it", log.String())
 		}
 	})

@@ -10,100 +10,112 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/dispatch"
+	"github.com/caprouter/caprouter/dispatch/attempt"
 	"github.com/caprouter/caprouter/internal/strictjson"
 )
 
 const (
-	maxReply = 4 << 20 // of a Result, decoded
-	// maxEncoded is what is read of a compressed reply: gzip makes nothing
-	// longer than this, unless it means to (a stream of empty members).
+	maxReply = 4 << 20 // of a Result, after decompression
+	// maxEncoded bounds a compressed reply. gzip output is at most this long,
+	// unless it is crafted, for example as a stream of empty members.
 	maxEncoded = maxReply + 64<<10
+	// maxPooled keeps one large reply from holding on to its memory.
+	maxPooled = 256 << 10
 )
 
-// errTooLarge is how capped ends a reply.
-var errTooLarge = errors.New("the reply is too large")
+var (
+	errTooLarge        = errors.New("the reply is too large")
+	errUnknownEncoding = errors.New("unknown content encoding")
+)
 
-// read makes of a reply a Result or a failure. Bodies of anything but a 200 are
-// not looked at: closing one hangs up.
-func (e *errand) read(ctx context.Context, resp *http.Response) (*contract.Result, *failure) {
-	agent := e.call.Agent.ID
+// readReply returns the Result in a reply, or a failure. Only the body of a 200
+// is read; closing any other body closes the connection.
+func (c *agentCall) readReply(ctx context.Context, resp *http.Response) (*contract.Result, *attempt.Failure) {
 	switch status := resp.StatusCode; {
 	case status == http.StatusOK:
-		return e.readResult(ctx, resp)
+		return c.readResult(ctx, resp)
 	case status == http.StatusAccepted:
-		return nil, e.accepted()
-	case status == http.StatusTooManyRequests: // a promise that it was not begun
-		return nil, &failure{
-			code: contract.TaskAgentUnavailable, detail: agent + " answered 429: it takes no more tasks now",
-			retry: e.call.Agent.Endpoint.Idempotent, after: parseRetryAfter(resp.Header, time.Now()),
-		}
+		return nil, c.handleAccepted()
+	case status == http.StatusTooManyRequests: // guarantees that the task was not begun
+		return nil, c.policy.Busy("answered 429: it takes no more tasks now", parseRetryAfter(resp.Header, time.Now()))
 	case status == http.StatusRequestTimeout || status >= 500:
-		f := e.unsettled(fmt.Sprintf("%s answered %d", agent, status), nil)
-		f.after = parseRetryAfter(resp.Header, time.Now())
+		f := c.policy.Unanswered(fmt.Sprintf("answered %d", status), nil)
+		f.RetryAfter = parseRetryAfter(resp.Header, time.Now())
 		if status == http.StatusRequestTimeout {
-			f.health = dispatch.HealthUnknown // the line may have been slow
+			f.Health = dispatch.HealthUnknown // the network may have been slow
 		}
 		return nil, f
 	case status >= 400:
-		return nil, &failure{
-			code: contract.TaskAgentUnavailable, detail: fmt.Sprintf("%s refused the task with %d", agent, status), health: dispatch.HealthGood,
-		}
+		return nil, c.policy.Rejected(fmt.Sprintf("refused the task with %d", status))
 	case status >= 300:
-		return nil, e.badResult(fmt.Sprintf("answered %d: redirects are not followed; correct endpoint.url", status), nil)
+		return nil, c.policy.BadResult(fmt.Sprintf("answered %d: redirects are not followed; correct endpoint.url", status), nil)
 	default:
-		return nil, e.badResult(fmt.Sprintf("answered %d: a Result comes with 200", status), nil)
+		return nil, c.policy.BadResult(fmt.Sprintf("answered %d: a Result comes with 200", status), nil)
 	}
+}
+
+// handleAccepted handles a 202. Without a callback no result can arrive, so the
+// agent, which has begun to work, is canceled.
+func (c *agentCall) handleAccepted() *attempt.Failure {
+	if c.callback != nil {
+		c.accepted = true
+		return nil
+	}
+	reason := "the router does not know where agents reach it (public_url)"
+	if c.AwaitResult == nil {
+		reason = "a later result is not awaited"
+	}
+	f := c.policy.BadResult("accepted the task for later, but was sent no callback, because "+reason, nil)
+	f.Abandoned = true
+	return f
 }
 
 // readResult reads the body of a 200.
-func (e *errand) readResult(ctx context.Context, resp *http.Response) (*contract.Result, *failure) {
-	buf := e.target.buffers.get()
-	defer e.target.buffers.put(buf) // the Result holds no part of it: decoding copies
+func (c *agentCall) readResult(ctx context.Context, resp *http.Response) (*contract.Result, *attempt.Failure) {
+	buf := c.target.buffers.get()
+	defer c.target.buffers.put(buf) // the Result does not alias it, because decoding copies
 	err := readBody(buf, resp)
 	switch {
 	case err == nil:
-		return e.decode(buf.Bytes())
+		return c.decodeResult(buf.Bytes())
 	case errors.Is(err, errTooLarge):
-		return nil, e.badResult(fmt.Sprintf("sent more than the %d bytes a Result may have", maxReply), err)
+		return nil, c.policy.BadResult(fmt.Sprintf("sent more than the %d bytes a Result may have", maxReply), err)
 	case isEncodingError(err):
-		return nil, e.badResult("sent a reply that cannot be decoded: only gzip is understood", err)
+		return nil, c.policy.BadResult("sent a reply that cannot be decoded: only gzip is understood", err)
 	case ctx.Err() != nil:
-		return nil, e.ended(ctx, true)
+		return nil, c.policy.Ended(ctx, true)
 	}
-	f := e.badResult("sent a reply that breaks off", err)
-	f.retry = e.call.Agent.Endpoint.Idempotent
+	f := c.policy.BadResult("sent a reply that breaks off", err)
+	f.Retry = c.Agent.Endpoint.Idempotent
 	return nil, f
 }
 
-// decode reads a Result, strictly.
-func (e *errand) decode(data []byte) (*contract.Result, *failure) {
+func (c *agentCall) decodeResult(data []byte) (*contract.Result, *attempt.Failure) {
 	var r contract.Result
 	if err := strictjson.Unmarshal(data, &r); err != nil {
-		return nil, e.badResult("sent no Result: "+clean(err.Error()), err)
+		return nil, c.policy.BadResult("sent no Result: "+sanitize(err.Error()), err)
 	}
 	if details := strictjson.Validate(&r); len(details) > 0 {
-		return nil, e.badResult("sent no Result: "+clean(details[0].Pointer+" "+details[0].Detail), nil)
+		return nil, c.policy.BadResult("sent no Result: "+sanitize(details[0].Pointer+" "+details[0].Detail), nil)
 	}
-	if r.TaskID != "" && r.TaskID != e.call.Task.TaskID {
-		return nil, e.badResult("sent the Result of another task", nil)
+	if r.TaskID != "" && r.TaskID != c.Task.TaskID {
+		return nil, c.policy.BadResult("sent the Result of another task", nil)
 	}
 	return &r, nil
 }
 
 func isEncodingError(err error) bool {
 	_, corrupt := errors.AsType[flate.CorruptInputError](err)
-	return corrupt || errors.Is(err, errEncoding) || errors.Is(err, gzip.ErrHeader) || errors.Is(err, gzip.ErrChecksum)
+	return corrupt || errors.Is(err, errUnknownEncoding) || errors.Is(err, gzip.ErrHeader) || errors.Is(err, gzip.ErrChecksum)
 }
 
-// errEncoding is a reply in an encoding nobody asked for.
-var errEncoding = errors.New("unknown content encoding")
-
-// readBody reads the reply into buf and takes the encoding off. Memory grows
-// with what has come, not with what is announced.
+// readBody reads and decompresses the reply into buf. Memory grows with the
+// bytes received, not with the announced length.
 func readBody(buf *bytes.Buffer, resp *http.Response) error {
 	encoding := strings.ToLower(strings.Join(resp.Header.Values("Content-Encoding"), ","))
 	var r io.Reader = resp.Body
@@ -113,27 +125,27 @@ func readBody(buf *bytes.Buffer, resp *http.Response) error {
 			return errTooLarge
 		}
 	case "gzip", "x-gzip":
-		z, err := gzip.NewReader(&capped{r: r, left: maxEncoded})
+		z, err := gzip.NewReader(&cappedReader{r: r, left: maxEncoded})
 		if err != nil {
 			return err
 		}
 		r = z
 	default:
-		return fmt.Errorf("%w: %q", errEncoding, encoding)
+		return fmt.Errorf("%w: %q", errUnknownEncoding, encoding)
 	}
-	_, err := buf.ReadFrom(&capped{r: r, left: maxReply})
+	_, err := buf.ReadFrom(&cappedReader{r: r, left: maxReply})
 	return err
 }
 
-// capped is a reader that fails with errTooLarge where more than left bytes
-// come.
-type capped struct {
+// cappedReader fails with errTooLarge after left bytes, unlike an
+// io.LimitedReader, which ends with io.EOF.
+type cappedReader struct {
 	r    io.Reader
 	left int64
 }
 
 // Read implements io.Reader.
-func (c *capped) Read(p []byte) (int, error) {
+func (c *cappedReader) Read(p []byte) (int, error) {
 	if int64(len(p)) > c.left+1 {
 		p = p[:c.left+1]
 	}
@@ -144,18 +156,35 @@ func (c *capped) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// clean makes text that holds an agent's words fit for one line: short, and
-// nothing a terminal would obey.
-func clean(s string) string {
-	const most = 160
+// bufferPool reuses the buffers of replies.
+type bufferPool struct{ pool sync.Pool }
+
+func (b *bufferPool) get() *bytes.Buffer {
+	if buf, ok := b.pool.Get().(*bytes.Buffer); ok {
+		return buf
+	}
+	return new(bytes.Buffer)
+}
+
+func (b *bufferPool) put(buf *bytes.Buffer) {
+	if buf.Cap() <= maxPooled {
+		buf.Reset()
+		b.pool.Put(buf)
+	}
+}
+
+// sanitize shortens text that contains parts of a reply, and removes control and
+// bidirectional formatting characters.
+func sanitize(s string) string {
+	const maxLen = 160
 	s = strings.Map(func(r rune) rune {
 		if r < ' ' || r >= 0x7f && r < 0xa0 || r >= 0x200b && r <= 0x200f || r >= 0x2028 && r <= 0x202e || r >= 0x2066 && r <= 0x2069 || r == 0xfeff {
 			return -1
 		}
 		return r
 	}, s)
-	if len(s) <= most {
+	if len(s) <= maxLen {
 		return s
 	}
-	return strings.ToValidUTF8(s[:most], "") + "…"
+	return strings.ToValidUTF8(s[:maxLen], "") + "…"
 }

@@ -56,7 +56,7 @@ func TestTheCallerLeaves(t *testing.T) {
 			<-a.begun
 			leave()
 			wg.Wait()
-			check(t, got, want{code: contract.TaskWasCancelled, detail: "the caller left", attempts: 1, uncertain: tc.uncertain})
+			check(t, got, want{code: contract.TaskWasCancelled, detail: "the caller disconnected", attempts: 1, uncertain: tc.uncertain})
 			<-a.ended // the connection was closed
 			target.Close()
 			if diff := cmp.Diff([]string{"/tasks/" + taskID + "/cancel"}, a.stopped()); diff != "" {

@@ -196,10 +196,10 @@ func TestTokensRememberedAreBounded(t *testing.T) {
 	}
 	// One that is used all the time stays, however many come and go.
 	for i := range 10_000 {
-		httptarget.Token(target, as(fmt.Sprint("caller", i)))
-		httptarget.Token(target, as("regular"))
+		httptarget.MintToken(target, as(fmt.Sprint("caller", i)))
+		httptarget.MintToken(target, as("regular"))
 	}
-	if got := httptarget.Remembered(target); got > 4096 {
+	if got := httptarget.CachedTokens(target); got > 4096 {
 		t.Errorf("%d tokens are remembered, want at most 4096", got)
 	}
 	if got := source.count(); got != 10_001 {

@@ -14,22 +14,22 @@ import (
 )
 
 const (
-	// maxConnect bounds name lookup, connecting and the TLS handshake together.
-	maxConnect = 3 * time.Second
-	// idleConnection is shorter than the shortest keep-alive common servers have
-	// (gunicorn 2 s, node and uvicorn 5 s). A request sent just as the agent
-	// hangs up may or may not have been read: its outcome is lost.
-	idleConnection   = 1500 * time.Millisecond
+	// defaultConnectTimeout applies to requests that are not attempts.
+	defaultConnectTimeout = 3 * time.Second
+	// idleTimeout is shorter than the keep-alive of common servers (gunicorn 2 s,
+	// node and uvicorn 5 s). The outcome of a request that is sent while the agent
+	// closes the connection is unknown.
+	idleTimeout      = 1500 * time.Millisecond
 	maxIdle          = 1024
 	maxResponseHeads = 32 << 10
 )
 
-// newTransport returns a transport that does what it is told and nothing else:
-// no proxies from the environment, no redirects, no cookies (those are a
-// Client's), no decoding. It connects where the guard lets it; nil = anywhere.
+// newTransport returns a transport without proxies from the environment and
+// without decompression. If guard is not nil, it connects only to the addresses
+// that the guard allows.
 func newTransport(tlsConfig *tls.Config, guard *egress.Guard) *http.Transport {
 	var http1 http.Protocols
-	http1.SetHTTP1(true) // HTTP/2 resends requests that a GOAWAY says were not read
+	http1.SetHTTP1(true) // HTTP/2 resends requests that a GOAWAY frame excludes
 	d := &dialer{net: net.Dialer{Control: guard.Control}, tls: &tls.Config{MinVersion: tls.VersionTLS12}}
 	if tlsConfig != nil {
 		d.tls = tlsConfig.Clone()
@@ -40,27 +40,27 @@ func newTransport(tlsConfig *tls.Config, guard *egress.Guard) *http.Transport {
 		DialContext:            d.dial,
 		DialTLSContext:         d.dialTLS,
 		Protocols:              &http1,
-		DisableCompression:     true, // of replies by the transport; see read
+		DisableCompression:     true, // readBody decompresses, with a limit
 		MaxIdleConns:           maxIdle,
 		MaxIdleConnsPerHost:    contract.DefaultMaxInFlight,
-		IdleConnTimeout:        idleConnection,
+		IdleConnTimeout:        idleTimeout,
 		MaxResponseHeaderBytes: maxResponseHeads,
 	}
 }
 
-// dialer makes connections by the time the try has set for it.
+// dialer connects before the deadline that the attempt put into the context.
 type dialer struct {
 	net net.Dialer
 	tls *tls.Config
 }
 
 func (d *dialer) dial(ctx context.Context, network, addr string) (net.Conn, error) {
-	ctx, cancel := connectBy(ctx)
+	ctx, cancel := withConnectDeadline(ctx)
 	defer cancel()
-	return d.connect(ctx, network, addr)
+	return d.dialCounted(ctx, network, addr)
 }
 
-func (d *dialer) connect(ctx context.Context, network, addr string) (net.Conn, error) {
+func (d *dialer) dialCounted(ctx context.Context, network, addr string) (net.Conn, error) {
 	conn, err := d.net.DialContext(ctx, network, addr)
 	if err != nil {
 		return nil, err
@@ -69,16 +69,16 @@ func (d *dialer) connect(ctx context.Context, network, addr string) (net.Conn, e
 }
 
 func (d *dialer) dialTLS(ctx context.Context, network, addr string) (net.Conn, error) {
-	ctx, cancel := connectBy(ctx)
+	ctx, cancel := withConnectDeadline(ctx)
 	defer cancel()
-	conn, err := d.connect(ctx, network, addr)
+	conn, err := d.dialCounted(ctx, network, addr)
 	if err != nil {
 		return nil, err
 	}
 	cfg := d.tls
 	if cfg.ServerName == "" {
 		cfg = cfg.Clone()
-		cfg.ServerName, _, _ = net.SplitHostPort(addr) // the transport has put the port there
+		cfg.ServerName, _, _ = net.SplitHostPort(addr) // the transport has added the port
 	}
 	secured := tls.Client(conn, cfg)
 	if err := secured.HandshakeContext(ctx); err != nil {
@@ -88,26 +88,27 @@ func (d *dialer) dialTLS(ctx context.Context, network, addr string) (net.Conn, e
 	return secured, nil
 }
 
-// connectKey is where watch puts the time to be connected by. The transport
-// dials with a context of its own, which has the values of the request's but
-// not its end: another request may get the connection.
-type connectKey struct{}
+// connectByKey is the context key of the time by which a connection must be made.
+// The transport dials with a context that has the values of the request's context
+// but not its deadline, because another request may get the connection.
+type connectByKey struct{}
 
-func connectBy(ctx context.Context) (context.Context, context.CancelFunc) {
-	by, ok := ctx.Value(connectKey{}).(time.Time)
+func withConnectDeadline(ctx context.Context) (context.Context, context.CancelFunc) {
+	deadline, ok := ctx.Value(connectByKey{}).(time.Time)
 	if !ok {
-		by = time.Now().Add(maxConnect)
+		deadline = time.Now().Add(defaultConnectTimeout)
 	}
-	return context.WithDeadline(ctx, by)
+	return context.WithDeadline(ctx, deadline)
 }
 
-// countedConn knows what was written to it.
+// countedConn counts the bytes written to a connection.
 type countedConn struct {
 	net.Conn
-	writing atomic.Int32 // writes under way
+	writing atomic.Int32 // writes in progress
 	written atomic.Int64 // bytes
 }
 
+// Write implements net.Conn.
 func (c *countedConn) Write(b []byte) (int, error) {
 	c.writing.Add(1)
 	defer c.writing.Add(-1) // after the bytes are counted
@@ -116,31 +117,31 @@ func (c *countedConn) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// line is the connection of one try.
-type line struct {
+// attemptConn is the connection that one attempt uses.
+type attemptConn struct {
 	conn   *countedConn // nil = not connected
-	before int64        // bytes written for others, and for the TLS handshake
+	before int64        // bytes written by earlier requests and the TLS handshake
 }
 
-// watch returns a context with which a request tells l about its connection,
-// and is connected in time.
-func (l *line) watch(ctx context.Context, connected time.Time) context.Context {
-	ctx = context.WithValue(ctx, connectKey{}, connected)
-	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: l.got})
+// trace returns the context of a request whose connection is recorded in c and
+// made before connectBy.
+func (c *attemptConn) trace(ctx context.Context, connectBy time.Time) context.Context {
+	ctx = context.WithValue(ctx, connectByKey{}, connectBy)
+	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: c.gotConn})
 }
 
-func (l *line) got(info httptrace.GotConnInfo) {
+func (c *attemptConn) gotConn(info httptrace.GotConnInfo) {
 	conn := info.Conn
 	if secured, ok := conn.(*tls.Conn); ok {
 		conn = secured.NetConn()
 	}
-	l.conn = conn.(*countedConn) // every connection is the dialer's
-	l.before = l.conn.written.Load()
+	c.conn = conn.(*countedConn) // the dialer makes every connection
+	c.before = c.conn.written.Load()
 }
 
-// sent reports whether any byte of the request may have left. It is asked when
-// the transport has given up on the connection and closed it: what is not being
-// written by then never will be.
-func (l *line) sent() bool {
-	return l.conn != nil && (l.conn.writing.Load() > 0 || l.conn.written.Load() > l.before)
+// sentAny reports whether any byte of the request may have left. It must be
+// called after the transport has closed the connection: a write that is not in
+// progress by then never starts.
+func (c *attemptConn) sentAny() bool {
+	return c.conn != nil && (c.conn.writing.Load() > 0 || c.conn.written.Load() > c.before)
 }

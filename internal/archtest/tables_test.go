@@ -83,6 +83,9 @@ func levels() []level {
 		{"what nobody could do", []row{
 			{pkg: "internal/tickets", why: "gathers unmet requests; words them with fallback, tells them apart with lexical"},
 		}},
+		{"rules for calling an agent", []row{
+			{pkg: "dispatch/attempt", why: "time limits, retry and meaning of failures, the same for every protocol"},
+		}},
 		{"ways to reach an agent", []row{
 			{pkg: "dispatch/httptarget", why: "implements dispatch.Target"},
 		}},

@@ -73,7 +73,7 @@ func (b *Breaker) Allow() (Permit, bool) {
 	switch {
 	case !b.tripped:
 		return Permit{}, true
-	case b.state() == Open || b.probe != 0:
+	case b.currentState() == Open || b.probe != 0:
 		return Permit{}, false
 	}
 	b.probes++
@@ -85,7 +85,7 @@ func (b *Breaker) Allow() (Permit, bool) {
 func (b *Breaker) RecordSuccess(p Permit) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.consume(p) {
+	if b.consumePermit(p) {
 		b.tripped, b.failures = false, 0
 	}
 }
@@ -94,7 +94,7 @@ func (b *Breaker) RecordSuccess(p Permit) {
 func (b *Breaker) RecordFailure(p Permit) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if !b.consume(p) {
+	if !b.consumePermit(p) {
 		return
 	}
 	if b.failures++; p.IsProbe() || b.failures >= b.cfg.Failures {
@@ -108,7 +108,7 @@ func (b *Breaker) RecordFailure(p Permit) {
 func (b *Breaker) Release(p Permit) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.consume(p)
+	b.consumePermit(p)
 }
 
 // RecordError records nil as a success, context.Canceled as a release, and any
@@ -124,9 +124,9 @@ func (b *Breaker) RecordError(p Permit, err error) {
 	}
 }
 
-// consume reports whether p counts in the present state, and ends the probe if
+// consumePermit reports whether p counts in the present state, and ends the probe if
 // p is its permit. The caller holds mu.
-func (b *Breaker) consume(p Permit) bool {
+func (b *Breaker) consumePermit(p Permit) bool {
 	if !p.IsProbe() {
 		return !b.tripped
 	}
@@ -142,10 +142,10 @@ func (b *Breaker) consume(p Permit) bool {
 func (b *Breaker) State() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.state()
+	return b.currentState()
 }
 
-func (b *Breaker) state() string {
+func (b *Breaker) currentState() string {
 	switch {
 	case !b.tripped:
 		return Closed
@@ -160,7 +160,7 @@ func (b *Breaker) state() string {
 func (b *Breaker) OpenUntil() time.Time {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.state() == Open {
+	if b.currentState() == Open {
 		return b.openUntil
 	}
 	return time.Time{}

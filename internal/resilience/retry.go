@@ -30,22 +30,22 @@ type RetryConfig struct {
 func Retry(ctx context.Context, cfg RetryConfig, fn func(ctx context.Context, attempt int) error) error {
 	for attempt := 1; ; attempt++ {
 		err := fn(ctx, attempt)
-		if err == nil || attempt >= cfg.MaxAttempts || !cfg.retryable(err) {
+		if err == nil || attempt >= cfg.MaxAttempts || !cfg.shouldRetry(err) {
 			return err
 		}
-		delay := cfg.delay(err, attempt)
-		if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) <= delay || !sleep(ctx, delay) {
+		delay := cfg.nextDelay(err, attempt)
+		if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) <= delay || !sleepUnlessDone(ctx, delay) {
 			return err
 		}
 	}
 }
 
-func (cfg *RetryConfig) retryable(err error) bool {
+func (cfg *RetryConfig) shouldRetry(err error) bool {
 	return !errors.Is(err, context.Canceled) && (cfg.Retryable == nil || cfg.Retryable(err))
 }
 
-// delay returns the pause after the attempt that failed with err.
-func (cfg *RetryConfig) delay(err error, attempt int) time.Duration {
+// nextDelay returns the pause after the attempt that failed with err.
+func (cfg *RetryConfig) nextDelay(err error, attempt int) time.Duration {
 	d := cfg.Backoff
 	for range attempt - 1 {
 		d = min(2*d, max(cfg.Backoff, cfg.MaxBackoff))
@@ -59,8 +59,8 @@ func (cfg *RetryConfig) delay(err error, attempt int) time.Duration {
 	return d
 }
 
-// sleep waits for d and reports whether ctx is still active.
-func sleep(ctx context.Context, d time.Duration) bool {
+// sleepUnlessDone waits for d and reports whether ctx is still active.
+func sleepUnlessDone(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {

@@ -1,0 +1,128 @@
+package attempt
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/dispatch"
+)
+
+// Failure describes an attempt without a Result.
+type Failure struct {
+	Code            contract.TaskCode
+	Detail          string // for the caller: contains no address and no text of a library
+	Cause           error  // for the log; may be nil
+	MayHaveExecuted bool   // see dispatch.Outcome
+	Abandoned       bool   // the agent may still execute the task, so it should be canceled
+	Retry           bool   // the task may be sent again, and that may succeed
+	RetryAfter      time.Duration
+	Health          dispatch.Health
+}
+
+// Error implements error.
+func (f *Failure) Error() string { return fmt.Sprintf("%s: %s: %v", f.Code, f.Detail, f.Cause) }
+
+// Unwrap returns the cause.
+func (f *Failure) Unwrap() error { return f.Cause }
+
+// NotSent returns the failure of a task that the router could not send. It does
+// not count for the health of the agent.
+func (p *Policy) NotSent(detail string, cause error) *Failure {
+	return &Failure{Code: contract.TaskAgentUnavailable, Detail: detail, Cause: cause}
+}
+
+// Unreachable returns the failure of an agent that could not be connected to.
+func (p *Policy) Unreachable(reason string, cause error) *Failure {
+	return &Failure{
+		Code: contract.TaskAgentUnavailable, Detail: p.AgentID + " could not be reached: " + reason, Cause: cause,
+		Retry: true, Health: dispatch.HealthBad,
+	}
+}
+
+// Rejected returns the failure of a task that the agent refuses. The agent works
+// as it should, so this counts as healthy.
+func (p *Policy) Rejected(what string) *Failure {
+	return &Failure{Code: contract.TaskAgentUnavailable, Detail: p.AgentID + " " + what, Health: dispatch.HealthGood}
+}
+
+// Busy returns the failure of a task that an overloaded agent has not begun.
+func (p *Policy) Busy(what string, retryAfter time.Duration) *Failure {
+	return &Failure{
+		Code: contract.TaskAgentUnavailable, Detail: p.AgentID + " " + what,
+		Retry: p.idempotent, RetryAfter: retryAfter,
+	}
+}
+
+// Unanswered returns the failure of an attempt after which it is unknown if the
+// agent has done the work.
+func (p *Policy) Unanswered(what string, cause error) *Failure {
+	f := &Failure{
+		Code: contract.TaskAgentUnavailable, Detail: p.AgentID + " " + what, Cause: cause,
+		Retry: p.idempotent, Health: dispatch.HealthBad,
+	}
+	if !p.idempotent {
+		f.Code, f.MayHaveExecuted = contract.TaskOutcomeUnknown, true
+		f.Detail += ": it may have done the task"
+	}
+	return f
+}
+
+// BadResult returns the failure of an agent that replied, but not with a Result.
+func (p *Policy) BadResult(what string, cause error) *Failure {
+	return &Failure{
+		Code: contract.TaskBadResult, Detail: p.AgentID + " " + what, Cause: cause,
+		MayHaveExecuted: !p.idempotent, Health: dispatch.HealthBad,
+	}
+}
+
+// Ended returns the failure of an attempt whose context ended: its deadline
+// passed or it was canceled. If part of the task was sent, sent is true.
+func (p *Policy) Ended(ctx context.Context, sent bool) *Failure {
+	if errors.Is(ctx.Err(), context.Canceled) {
+		return p.canceled(context.Cause(ctx), sent)
+	}
+	f := &Failure{
+		Code: contract.TaskDeadlineExceeded, Cause: context.Cause(ctx), Health: p.TimeoutHealth(),
+		MayHaveExecuted: sent && !p.idempotent, Abandoned: sent,
+	}
+	switch {
+	case !sent && time.Now().Before(p.ReplyBy): // only the share of this attempt is used up
+		f.Code, f.Retry = contract.TaskAgentUnavailable, true
+		f.Detail = p.AgentID + " could not be reached: it could not be connected to in time"
+	case !sent:
+		f.Detail = "the deadline passed before the task was sent to " + p.AgentID
+	case p.idempotent:
+		f.Detail, f.Retry = p.AgentID+" did not answer in time", true
+	default:
+		f.Code = contract.TaskOutcomeUnknown
+		f.Detail = p.AgentID + " was sent the task and did not answer by the deadline: it may have done it"
+	}
+	return f
+}
+
+func (p *Policy) canceled(cause error, sent bool) *Failure {
+	handedOver := errors.Is(cause, dispatch.ErrHandedOver)
+	if handedOver && !sent {
+		return p.NotSent("the router stopped before the task was sent to "+p.AgentID, cause)
+	}
+	f := &Failure{
+		Code: contract.TaskWasCancelled, Detail: "the caller disconnected", Cause: cause,
+		MayHaveExecuted: sent && !p.idempotent, Abandoned: sent && !handedOver,
+	}
+	if !errors.Is(cause, context.Canceled) {
+		f.Detail = "the router stopped the task" // the cause is logged
+	}
+	return f
+}
+
+// TimeoutHealth returns the health of an agent that did not reply in time: bad
+// only if all attempts together gave it a fair time.
+func (p *Policy) TimeoutHealth() dispatch.Health {
+	if time.Since(p.start) >= p.fairTime {
+		return dispatch.HealthBad
+	}
+	return dispatch.HealthUnknown
+}

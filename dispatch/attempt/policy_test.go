@@ -1,0 +1,251 @@
+package attempt
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/dispatch"
+)
+
+func newCall(change ...func(*dispatch.Call)) dispatch.Call {
+	c := dispatch.Call{Agent: &contract.RegistryEntry{ID: "quality_agent"}}
+	for _, f := range change {
+		f(&c)
+	}
+	return c
+}
+
+func idempotent(c *dispatch.Call) { c.Agent.Endpoint.Idempotent = true }
+
+func TestPolicy_LimitsDivideRemainingTime(t *testing.T) {
+	now := time.Date(2026, 1, 2, 15, 4, 5, 0, time.UTC)
+	for _, tc := range []struct {
+		name           string
+		left           time.Duration
+		n, standbys    int
+		connect, reply time.Duration // of an agent that is not idempotent
+		share          time.Duration // until the reply of an idempotent one
+	}{
+		{"last attempt of the last agent", 2 * time.Second, 2, 0, 2 * time.Second, 2 * time.Second, 2 * time.Second},
+		{"first of two attempts", 2 * time.Second, 1, 0, time.Second, 2 * time.Second, time.Second},
+		{"one standby", 3 * time.Second, 1, 1, time.Second, 3 * time.Second, time.Second},
+		{"connecting takes at most 3 s", time.Minute, 1, 1, 3 * time.Second, time.Minute, 20 * time.Second},
+		{"10 ms left", 10 * time.Millisecond, 1, 3, 2 * time.Millisecond, 10 * time.Millisecond, 2 * time.Millisecond},
+		{"no time left", 0, 1, 0, 0, 0, 0},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			p := Policy{ReplyBy: now.Add(tc.left), standbys: tc.standbys}
+			if got, want := p.Limits(now, tc.n), (Limits{now.Add(tc.connect), now.Add(tc.reply)}); got != want {
+				t.Errorf("not idempotent: got %v, want %v", got, want)
+			}
+			p.idempotent = true
+			if got, want := p.Limits(now, tc.n), (Limits{now.Add(tc.connect), now.Add(tc.share)}); got != want {
+				t.Errorf("idempotent: got %v, want %v", got, want)
+			}
+		})
+	}
+}
+
+// However much of their shares the attempts of one agent use, the standbys keep
+// their part of the whole, and no limit is after the deadline.
+func TestPolicy_LimitsLeaveTimeForStandbys(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		now := time.Unix(1_800_000_000, 0)
+		left := time.Duration(rapid.Int64Range(0, int64(10*time.Minute)).Draw(t, "left"))
+		standbys := rapid.IntRange(0, 19).Draw(t, "standbys")
+		p := Policy{ReplyBy: now.Add(left), standbys: standbys, idempotent: true}
+		for n := 1; n <= MaxAttempts; n++ {
+			l := p.Limits(now, n)
+			if l.ReplyBy.After(p.ReplyBy) || l.ConnectBy.After(l.ReplyBy) || l.ConnectBy.Sub(now) > maxConnect || l.ReplyBy.Before(now) {
+				t.Fatalf("limits %v at %v, deadline %v", l, now, p.ReplyBy)
+			}
+			now = now.Add(time.Duration(rapid.Int64Range(0, int64(l.ReplyBy.Sub(now))).Draw(t, "used")))
+		}
+		if got, want := p.ReplyBy.Sub(now), left*time.Duration(standbys)/time.Duration(MaxAttempts+standbys); got < want {
+			t.Fatalf("%v of %v left for %d standbys, want at least %v", got, left, standbys, want)
+		}
+	})
+}
+
+func TestNewPolicy_TakesEarliestDeadline(t *testing.T) {
+	now := time.Unix(1_800_000_000, 0)
+	at := now.Add
+	for _, tc := range []struct {
+		name         string
+		task         time.Time
+		timeoutMS    int
+		due, replyBy time.Time
+	}{
+		{"no deadline", time.Time{}, 0, at(dispatch.DefaultTimeout), at(dispatch.DefaultTimeout)},
+		{"the agent's timeout", time.Time{}, 1500, at(dispatch.DefaultTimeout), at(1500 * time.Millisecond)},
+		{"the task's deadline", at(time.Second), 0, at(time.Second), at(time.Second)},
+		{"the agent's before the task's", at(10 * time.Second), 1500, at(10 * time.Second), at(1500 * time.Millisecond)},
+		{"the task's before the agent's", at(time.Second), 1500, at(time.Second), at(time.Second)},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			p := NewPolicy(t.Context(), newCall(func(c *dispatch.Call) {
+				c.Task.Deadline, c.Agent.Endpoint.TimeoutMS = tc.task, tc.timeoutMS
+			}), now)
+			if !p.Due.Equal(tc.due) || !p.ReplyBy.Equal(tc.replyBy) {
+				t.Errorf("due %v, reply by %v; want %v, %v", p.Due, p.ReplyBy, tc.due, tc.replyBy)
+			}
+		})
+	}
+}
+
+// verdict is the part of a Failure that decides what happens next.
+type verdict struct {
+	code                              contract.TaskCode
+	mayHaveExecuted, abandoned, retry bool
+	health                            dispatch.Health
+}
+
+func verdictOf(f *Failure) verdict {
+	return verdict{f.Code, f.MayHaveExecuted, f.Abandoned, f.Retry, f.Health}
+}
+
+func TestPolicy_FailuresFollowTable(t *testing.T) {
+	const (
+		unavailable = contract.TaskAgentUnavailable
+		unknown     = contract.TaskOutcomeUnknown
+		badResult   = contract.TaskBadResult
+		timeout     = contract.TaskDeadlineExceeded
+		cancelled   = contract.TaskWasCancelled
+		bad, good   = dispatch.HealthBad, dispatch.HealthGood
+	)
+	ended := func(sent bool, cause error) func(*Policy) *Failure {
+		return func(p *Policy) *Failure {
+			ctx, cancel := context.WithCancelCause(context.Background())
+			if cancel(cause); errors.Is(cause, context.DeadlineExceeded) {
+				var stop context.CancelFunc
+				ctx, stop = context.WithDeadline(context.Background(), time.Now())
+				defer stop()
+			}
+			return p.Ended(ctx, sent)
+		}
+	}
+	for _, tc := range []struct {
+		name        string
+		fail        func(*Policy) *Failure
+		once, twice verdict // not idempotent, idempotent
+	}{
+		{"not sent", func(p *Policy) *Failure { return p.NotSent("no token", nil) }, verdict{code: unavailable}, verdict{code: unavailable}},
+		{
+			"unreachable", func(p *Policy) *Failure { return p.Unreachable("refused", nil) },
+			verdict{unavailable, false, false, true, bad}, verdict{unavailable, false, false, true, bad},
+		},
+		{
+			"rejected", func(p *Policy) *Failure { return p.Rejected("answered 403") },
+			verdict{unavailable, false, false, false, good}, verdict{unavailable, false, false, false, good},
+		},
+		{
+			"busy", func(p *Policy) *Failure { return p.Busy("answered 429", 0) },
+			verdict{code: unavailable}, verdict{code: unavailable, retry: true},
+		},
+		{
+			"unanswered", func(p *Policy) *Failure { return p.Unanswered("closed the connection", nil) },
+			verdict{unknown, true, false, false, bad}, verdict{unavailable, false, false, true, bad},
+		},
+		{
+			"bad result", func(p *Policy) *Failure { return p.BadResult("sent no Result", nil) },
+			verdict{badResult, true, false, false, bad}, verdict{badResult, false, false, false, bad},
+		},
+		{
+			"deadline before it was sent", ended(false, context.DeadlineExceeded),
+			verdict{timeout, false, false, false, bad}, verdict{timeout, false, false, false, bad},
+		},
+		{
+			"deadline after it was sent", ended(true, context.DeadlineExceeded),
+			verdict{unknown, true, true, false, bad}, verdict{timeout, false, true, true, bad},
+		},
+		{"canceled before it was sent", ended(false, context.Canceled), verdict{code: cancelled}, verdict{code: cancelled}},
+		{
+			"canceled after it was sent", ended(true, context.Canceled),
+			verdict{cancelled, true, true, false, 0}, verdict{cancelled, false, true, false, 0},
+		},
+		{"handed over before it was sent", ended(false, dispatch.ErrHandedOver), verdict{code: unavailable}, verdict{code: unavailable}},
+		{
+			"handed over after it was sent", ended(true, dispatch.ErrHandedOver),
+			verdict{cancelled, true, false, false, 0}, verdict{cancelled, false, false, false, 0},
+		},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				start := time.Now().Add(-dispatch.DefaultTimeout) // longer ago than the fair time
+				once, twice := NewPolicy(t.Context(), newCall(), start), NewPolicy(t.Context(), newCall(idempotent), start)
+				diff := cmp.Diff(tc.once, verdictOf(tc.fail(once)), cmp.AllowUnexported(verdict{}))
+				if diff += cmp.Diff(tc.twice, verdictOf(tc.fail(twice)), cmp.AllowUnexported(verdict{})); diff != "" {
+					t.Errorf("not idempotent, idempotent (-want +got):\n%s", diff)
+				}
+			})
+		})
+	}
+}
+
+func TestPolicy_TimeoutCountsOnlyAfterFairTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, tc := range []struct {
+			timeoutMS int
+			waited    time.Duration
+			want      dispatch.Health
+		}{
+			{0, time.Second - 1, dispatch.HealthUnknown},
+			{0, time.Second, dispatch.HealthBad},
+			{2000, 499 * time.Millisecond, dispatch.HealthUnknown},
+			{2000, 500 * time.Millisecond, dispatch.HealthBad},
+		} {
+			p := NewPolicy(t.Context(), newCall(func(c *dispatch.Call) { c.Agent.Endpoint.TimeoutMS = tc.timeoutMS }), time.Now().Add(-tc.waited))
+			if got := p.TimeoutHealth(); got != tc.want {
+				t.Errorf("timeout_ms %d after %v: health %d, want %d", tc.timeoutMS, tc.waited, got, tc.want)
+			}
+		}
+	})
+}
+
+func TestPolicy_RunCancelsAbandonedAttemptUnlessHandedOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, tc := range []struct {
+			name string
+			last *Failure
+			want bool
+		}{
+			{"second attempt unreachable", &Failure{Retry: true}, true},
+			{"second attempt handed over", &Failure{Cause: dispatch.ErrHandedOver}, false},
+			{"second attempt succeeds", nil, false},
+		} {
+			p := NewPolicy(t.Context(), newCall(idempotent), time.Now())
+			attempts, got := p.Run(t.Context(), func(_ context.Context, n int) *Failure {
+				if n == 1 {
+					return &Failure{Retry: true, Abandoned: true}
+				}
+				return tc.last
+			})
+			if attempts != MaxAttempts || got != tc.last || got != nil && got.Abandoned != tc.want {
+				t.Errorf("%s: %d attempts, failure %+v; want %d, abandoned %v", tc.name, attempts, got, MaxAttempts, tc.want)
+			}
+		}
+	})
+}
+
+// The second attempt may wait for its share of the time; longer than that, a
+// standby is preferred.
+func TestPolicy_RunDoesNotWaitLongerThanShare(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for standbys, want := range map[int]int{0: 2, 1: 2, 2: 1} { // of 30 s
+			p := NewPolicy(t.Context(), newCall(idempotent, func(c *dispatch.Call) { c.Standbys = standbys }), time.Now())
+			attempts, _ := p.Run(t.Context(), func(context.Context, int) *Failure {
+				return p.Busy("answered 429", 15*time.Second)
+			})
+			if attempts != want {
+				t.Errorf("%d standbys: %d attempts, want %d", standbys, attempts, want)
+			}
+		}
+	})
+}

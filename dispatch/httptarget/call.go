@@ -1,0 +1,213 @@
+package httptarget
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"math/rand/v2"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/dispatch"
+	"github.com/caprouter/caprouter/dispatch/attempt"
+	"github.com/caprouter/caprouter/internal/strictjson"
+)
+
+// tasksPath is where agents send results and progress to the router.
+const tasksPath = "/api/v1/tasks/"
+
+// agentCall is the state of one Execute: a task for one agent, sent once or
+// twice. It belongs to the goroutine that calls Execute.
+type agentCall struct {
+	target *Target
+	dispatch.Call
+	policy *attempt.Policy
+
+	url       *url.URL
+	transport *http.Transport // with the connections for this kind of address
+	token     string
+	callback  *contract.Callback // where the result can be sent later; nil = nowhere
+
+	result   *contract.Result
+	accepted bool // the agent answered 202
+}
+
+// prepare checks the endpoint and mints the tokens.
+func (c *agentCall) prepare(ctx context.Context) *attempt.Failure {
+	if ctx.Err() != nil {
+		return c.policy.Ended(ctx, false)
+	}
+	if f := c.resolveEndpoint(); f != nil {
+		return f
+	}
+	var err error
+	if c.token, err = c.target.tokens.agentToken(c.Call, c.policy.ReplyBy); err == nil {
+		c.callback, err = c.newCallback()
+	}
+	if err != nil {
+		return c.tokenFailure(err)
+	}
+	return nil
+}
+
+func (c *agentCall) tokenFailure(err error) *attempt.Failure {
+	return c.policy.NotSent("no token could be made for "+c.Agent.ID, err)
+}
+
+// newCallback returns where the agent can send its result later, or nil if the
+// result is not awaited or the router does not know its own address.
+func (c *agentCall) newCallback() (*contract.Callback, error) {
+	public := c.target.publicURL()
+	if c.AwaitResult == nil || public == "" {
+		return nil, nil
+	}
+	token, err := c.target.tokens.taskToken(c.Call, c.policy.Due)
+	if err != nil {
+		return nil, err
+	}
+	id := url.PathEscape(c.Task.TaskID)
+	return &contract.Callback{URL: strings.TrimRight(public, "/") + tasksPath + id + "/result", Token: token}, nil
+}
+
+// sendTask is the n-th attempt of the call.
+func (c *agentCall) sendTask(ctx context.Context, n int) *attempt.Failure {
+	limits := c.policy.Limits(time.Now(), n)
+	if limits.ReplyBy.Before(c.policy.ReplyBy) { // otherwise ctx ends at that time already
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithDeadline(ctx, limits.ReplyBy)
+		defer cancel()
+	}
+	task := c.Task
+	task.Attempt, task.Deadline, task.Callback = c.policy.Previous+n, limits.ReplyBy, c.callback
+	if c.callback != nil { // the result counts until the task is due, by reply or callback
+		task.Deadline = c.policy.Due
+	}
+	task.Deadline = task.Deadline.UTC().Truncate(time.Millisecond)
+	body, err := strictjson.Marshal(&task)
+	if err != nil {
+		return c.policy.NotSent("the task could not be encoded", err)
+	}
+	var conn attemptConn
+	resp, err := c.transport.RoundTrip(c.newRequest(conn.trace(ctx, limits.ConnectBy), body))
+	if err != nil {
+		return c.roundTripFailure(ctx, err, conn.sentAny())
+	}
+	defer func() { _ = resp.Body.Close() }()
+	result, f := c.readReply(ctx, resp)
+	c.result = result
+	return f
+}
+
+// newRequest returns the request for the task. It has no GetBody, because with
+// one and with an Idempotency-Key net/http would resend the request by itself.
+// The body has a type that net/http knows to be in memory, because it would send
+// any other body in a write and a packet after the header.
+func (c *agentCall) newRequest(ctx context.Context, body []byte) *http.Request {
+	req := c.target.template.WithContext(ctx)
+	req.URL, req.Host = c.url, c.url.Host
+	req.Header = maps.Clone(req.Header)
+	req.Header["Authorization"] = []string{"Bearer " + c.token}
+	req.Header["Idempotency-Key"] = []string{c.Task.TaskID}
+	c.setTraceparent(req.Header)
+	req.Body, req.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+	return req
+}
+
+// newCancelRequest returns the request that cancels the task.
+func (c *agentCall) newCancelRequest() *http.Request {
+	token, err := c.target.tokens.refresh(c.Call, c.token)
+	if err != nil {
+		token = c.token // it may have expired, but the agent may not check
+	}
+	u := c.url.JoinPath(url.PathEscape(c.Task.TaskID), "cancel")
+	req := &http.Request{
+		Method: http.MethodPost, URL: u, Host: u.Host,
+		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Header: http.Header{"Authorization": {"Bearer " + token}, "User-Agent": c.target.template.Header["User-Agent"]},
+		Body:   http.NoBody,
+	}
+	c.setTraceparent(req.Header)
+	return req
+}
+
+// setTraceparent sets the W3C trace context of a new span, if the task has a
+// valid trace id.
+func (c *agentCall) setTraceparent(h http.Header) {
+	id := c.Task.TraceID
+	if len(id) != 32 || strings.Trim(id, "0123456789abcdef") != "" || strings.Trim(id, "0") == "" {
+		return
+	}
+	span := rand.Uint64() | 1 //nolint:gosec // a name, not a secret; zero would be invalid
+	h["Traceparent"] = []string{fmt.Sprintf("00-%s-%016x-01", id, span)}
+}
+
+// roundTripFailure returns the failure of an attempt without a reply. If part of
+// the request may have left, sent is true.
+func (c *agentCall) roundTripFailure(ctx context.Context, err error, sent bool) *attempt.Failure {
+	switch {
+	case ctx.Err() != nil:
+		return c.policy.Ended(ctx, sent)
+	case !sent && !time.Now().Before(c.policy.ReplyBy): // the dialer's timer fired before the context's
+		return c.policy.Ended(ctx, false)
+	case !sent && isBlocked(err):
+		return c.blockedFailure(err)
+	case !sent:
+		f := c.policy.Unreachable(describeDialError(err), err)
+		if isTimeout(err) {
+			f.Health = c.policy.TimeoutHealth()
+		}
+		return f
+	case isConnectionLoss(err):
+		return c.policy.Unanswered("closed the connection without an answer", err)
+	}
+	return c.policy.BadResult("sent a reply that is not HTTP, or has too long a header", err)
+}
+
+// blockedFailure returns the failure of an agent whose address may not be
+// called. It counts for the health of the agent, so that others get its tasks.
+func (c *agentCall) blockedFailure(cause error) *attempt.Failure {
+	f := c.policy.Unreachable("its address may not be called", cause)
+	f.Retry = false
+	return f
+}
+
+// logFailure logs the cause, which the caller does not see.
+func (c *agentCall) logFailure(ctx context.Context, attempts int, f *attempt.Failure) {
+	level := slog.LevelWarn
+	if f.Code == contract.TaskWasCancelled {
+		level = slog.LevelDebug
+	}
+	c.target.log.Log(ctx, level, "task not done", "agent", c.Agent.ID, "task_id", c.Task.TaskID,
+		"trace_id", c.Task.TraceID, "attempts", attempts, "code", f.Code, "detail", f.Detail, "err", f.Cause)
+}
+
+// resolveEndpoint sets the address of the agent and the transport for it. If the
+// address did not come from the operator's file, it is called behind the guard
+// only.
+func (c *agentCall) resolveEndpoint() *attempt.Failure {
+	var err error
+	if c.url, err = parseEndpoint(c.Agent.Endpoint.URL, c.target.plainHTTP); err != nil {
+		return c.policy.NotSent(c.Agent.ID+" "+err.Error(), err)
+	}
+	if c.Agent.Origin == contract.OriginFile {
+		c.transport = c.target.trusted
+		return nil
+	}
+	if c.target.guarded == nil {
+		err = errors.New("agents that registered themselves are not called: no guard is configured")
+	} else {
+		err = c.target.guard.CheckURL(c.url)
+	}
+	if err != nil {
+		return c.blockedFailure(err)
+	}
+	c.transport = c.target.guarded
+	return nil
+}
