@@ -12,7 +12,7 @@ import (
 	"github.com/caprouter/caprouter/internal/testkit/teststore"
 )
 
-// durable is a book every write of which is forced to disk.
+// durable is a store every write of which is forced to disk.
 func durable(b *testing.B) *Store {
 	b.Helper()
 	s := teststore.Open(b, func(cfg *store.Config) { cfg.SyncEvery = 0 })
@@ -31,7 +31,7 @@ func BenchmarkFsync(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer f.Close()
-	data, err := encode(accepted(testID))
+	data, err := encodeRecord(testID, accepted(testID))
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -46,25 +46,25 @@ func BenchmarkFsync(b *testing.B) {
 }
 
 func BenchmarkCreate(b *testing.B) {
-	book := durable(b)
+	requests := durable(b)
 	n := 0
 	b.ReportAllocs()
 	for b.Loop() {
 		n++
-		if err := book.Create(b.Context(), accepted(fmt.Sprint("r-", n))); err != nil {
+		if err := requests.Create(b.Context(), accepted(fmt.Sprint("r-", n))); err != nil {
 			b.Fatal(err)
 		}
 	}
 }
 
-func BenchmarkChange(b *testing.B) {
-	book := durable(b)
-	if err := book.Create(b.Context(), accepted(testID)); err != nil {
+func BenchmarkUpdate(b *testing.B) {
+	requests := durable(b)
+	if err := requests.Create(b.Context(), accepted(testID)); err != nil {
 		b.Fatal(err)
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := book.Update(b.Context(), testID, func(r *Record) error { return r.TakeOver(owner, now) }); err != nil {
+		if _, err := requests.Update(b.Context(), testID, func(r *Record) error { return r.TakeOver(owner, now) }); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -75,33 +75,33 @@ func BenchmarkChange(b *testing.B) {
 func BenchmarkTakeOver(b *testing.B) {
 	const n = 10_000
 	bucket := openBucket(b)
-	book := NewStore(bucket)
+	requests := NewStore(bucket)
 	ctx := b.Context()
 	run.ForEach(ctx, 64, n, func(ctx context.Context, i int) {
-		if err := book.Create(ctx, accepted(fmt.Sprint("r-", i))); err != nil {
+		if err := requests.Create(ctx, accepted(fmt.Sprint("r-", i))); err != nil {
 			b.Error(err)
 		}
 	})
 	b.Run("index", func(b *testing.B) {
 		for b.Loop() {
-			if ids, err := book.ListOpen(ctx); err != nil || len(ids) != n {
+			if ids, err := requests.ListOpen(ctx); err != nil || len(ids) != n {
 				b.Fatal(len(ids), err)
 			}
 		}
 	})
-	b.Run("one after the other", func(b *testing.B) { takeAll(b, book, 1) })
-	b.Run("64 at a time", func(b *testing.B) { takeAll(b, book, 64) })
+	b.Run("one after the other", func(b *testing.B) { takeAll(b, requests, 1) })
+	b.Run("64 at a time", func(b *testing.B) { takeAll(b, requests, 64) })
 }
 
-func takeAll(b *testing.B, book *Store, limit int) {
+func takeAll(b *testing.B, requests *Store, limit int) {
 	b.Helper()
 	for b.Loop() {
-		ids, err := book.ListOpen(b.Context())
+		ids, err := requests.ListOpen(b.Context())
 		if err != nil {
 			b.Fatal(err)
 		}
 		run.ForEach(b.Context(), limit, len(ids), func(ctx context.Context, i int) {
-			if _, err := book.Update(ctx, ids[i], func(r *Record) error { return r.TakeOver(owner, now) }); err != nil {
+			if _, err := requests.Update(ctx, ids[i], func(r *Record) error { return r.TakeOver(owner, now) }); err != nil {
 				b.Error(err)
 			}
 		})
@@ -112,20 +112,20 @@ func BenchmarkEncode(b *testing.B) {
 	r := accepted(testID)
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := encode(r); err != nil {
+		if _, err := encodeRecord(r.ID, r); err != nil {
 			b.Fatal(err)
 		}
 	}
 }
 
 func BenchmarkDecode(b *testing.B) {
-	data, err := encode(accepted(testID))
+	data, err := encodeRecord(testID, accepted(testID))
 	if err != nil {
 		b.Fatal(err)
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := decode(data); err != nil {
+		if _, err := decodeRecord(testID, data); err != nil {
 			b.Fatal(err)
 		}
 	}

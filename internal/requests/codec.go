@@ -1,73 +1,61 @@
 package requests
 
 import (
-	"bytes"
-	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 
+	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/strictjson"
 )
 
-// stored is a record as it lies in the store.
-type stored struct {
+// storedRecord is a record as JSON in the store.
+type storedRecord struct {
 	*Record
-	// Write is another one with every write, so that who wrote can tell its own
-	// writing from somebody else's same words.
-	Write string `json:"write"`
+	// Write is a member that earlier versions wrote.
+	Write string `json:"write,omitempty"`
 }
 
-// encode makes a new writing of the record.
-func encode(r *Record) ([]byte, error) {
+func encodeRecord(id string, r *Record) ([]byte, error) {
 	r.Version = recordVersion
-	if err := r.check(); err != nil {
-		return nil, fmt.Errorf("encode request %s: %w", r.ID, err)
+	if err := r.check(id); err != nil {
+		return nil, err
 	}
-	data, err := strictjson.Marshal(stored{Record: r, Write: rand.Text()})
-	if err != nil {
-		return nil, fmt.Errorf("encode request %s: %w", r.ID, err)
-	}
-	return data, nil
+	return strictjson.Marshal(storedRecord{Record: r})
 }
 
-// sameRecord reports whether two writings hold the same record: they differ in
-// nothing but the last member.
-func sameRecord(a, b []byte) bool {
-	const tail = len(`"write":"12345678901234567890123456"}`)
-	return len(a) == len(b) && len(a) > tail && bytes.Equal(a[:len(a)-tail], b[:len(b)-tail])
-}
-
-// decode reads a record and checks that it hangs together: what is done with one
-// rests on that.
-func decode(data []byte) (*Record, error) {
-	s := stored{Record: new(Record)}
+// decodeRecord reads a record and checks that it is consistent, because every
+// transition relies on that.
+func decodeRecord(id string, data []byte) (*Record, error) {
+	s := storedRecord{Record: new(Record)}
 	if err := strictjson.Unmarshal(data, &s); err != nil {
 		return nil, err
 	}
 	r := s.Record
-	if err := r.check(); err != nil {
+	if err := r.check(id); err != nil {
 		return nil, err
 	}
 	r.Request.RequestID, r.Request.TraceID = r.ID, r.TraceID
 	return r, nil
 }
 
-// check finds what no sequence of transitions leads to.
-func (r *Record) check() error {
+// check returns an error if no sequence of transitions leads to this record.
+func (r *Record) check(id string) error {
 	ended := r.State.Terminal()
 	switch {
 	case r.Version != recordVersion:
-		return fmt.Errorf("it is of form %d, and this version reads form %d", r.Version, recordVersion)
-	case !validID(r.ID):
-		return fmt.Errorf("%q is no id of a request", r.ID)
+		return fmt.Errorf("format version %d, want %d", r.Version, recordVersion)
+	case r.ID != id:
+		return fmt.Errorf("it is the record of request %.150q", r.ID)
 	case !ended && r.State != StateAccepted && r.State != StatePlanned && r.State != StateRunning:
-		return fmt.Errorf("there is no state %q", r.State)
+		return fmt.Errorf("unknown state %q", r.State)
 	case ended != (r.Response != nil):
-		return errors.New("an answer and an end go together")
+		return fmt.Errorf("state %s with a response: %t", r.State, r.Response != nil)
 	case r.Decision == nil && (len(r.Parts) > 0 || r.State == StatePlanned || r.State == StateRunning):
-		return fmt.Errorf("it is %s with %d parts, and nothing was decided", r.State, len(r.Parts))
+		return fmt.Errorf("state %s with %d parts and no decision", r.State, len(r.Parts))
 	case r.Epoch < 0:
-		return errors.New("its epoch is less than nothing")
+		return fmt.Errorf("negative epoch %d", r.Epoch)
 	}
 	seen := make(map[string]bool, len(r.Tasks))
 	for i := range r.Tasks {
@@ -76,7 +64,7 @@ func (r *Record) check() error {
 			return fmt.Errorf("task %q: %w", t.ID, err)
 		}
 		if seen[t.ID] {
-			return fmt.Errorf("task %q is there twice", t.ID)
+			return fmt.Errorf("task %q occurs twice", t.ID)
 		}
 		seen[t.ID] = true
 	}
@@ -86,36 +74,53 @@ func (r *Record) check() error {
 func (t *Task) check(parts int) error {
 	switch {
 	case t.ID == "" || t.AgentID == "":
-		return errors.New("it is without a name")
+		return errors.New("no id or no agent")
 	case t.Part < 0 || t.Part >= parts:
-		return fmt.Errorf("there is no part %d", t.Part)
+		return fmt.Errorf("unknown part %d", t.Part)
 	case t.State != TaskSent && t.State != TaskWaiting && t.State != TaskDone:
-		return fmt.Errorf("there is no state %q", t.State)
+		return fmt.Errorf("unknown state %q", t.State)
 	case t.Result != nil && t.Err != nil:
-		return errors.New("it has a result and an error")
+		return errors.New("both a result and an error")
 	case (t.State == TaskDone) != (t.Result != nil || t.Err != nil):
-		return errors.New("an outcome and its end go together")
+		return fmt.Errorf("state %s and outcome do not match", t.State)
 	case (t.Result != nil) != (t.ResultHash != ""):
-		return errors.New("a result and its hash go together")
+		return errors.New("result and hash do not match")
 	}
 	return nil
 }
 
-// maxID is the longest id of a request there can be, in bytes.
-const maxID = 128
-
-// validID reports whether the id can be part of a key. Whoever asks for another
-// one asks for a request there is not.
-func validID(id string) bool {
-	if id == "" || len(id) > maxID {
-		return false
+// hashResult returns the SHA-256 of the result as canonical JSON (sorted members, no
+// white space, numbers as doubles, as in RFC 8785), so that the same result in
+// another spelling has the same hash. The task id is left out, because a direct reply
+// need not contain it. The hash of nil is "".
+func hashResult(res *contract.Result) (string, error) {
+	if res == nil {
+		return "", nil
 	}
-	for i := range len(id) {
-		switch c := id[i]; {
-		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '-', c == '_':
-		default:
-			return false
+	anonymous := *res
+	anonymous.TaskID = ""
+	data, err := strictjson.Marshal(&anonymous)
+	if err != nil {
+		return "", err
+	}
+	// Marshal copies raw members of data as they are, so decode and encode once
+	// more. This fails for a number beyond a double; then the spelling counts.
+	var value any
+	if strictjson.Unmarshal(data, &value) == nil {
+		if data, err = strictjson.Marshal(value); err != nil {
+			return "", err
 		}
 	}
-	return true
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:]), nil
+}
+
+// ResultHash returns the hash by which records compare results, or "" if the result
+// cannot be encoded.
+func ResultHash(res *contract.Result) string {
+	hash, err := hashResult(res)
+	if err != nil {
+		return ""
+	}
+	return hash
 }

@@ -43,91 +43,65 @@ func full(t *testing.T) *Record {
 	return r
 }
 
-func TestRecordSurvivesTheStore(t *testing.T) {
+func TestEncode_KeepsEveryMember(t *testing.T) {
 	for name, r := range map[string]*Record{"new": accepted(testID), "full": full(t)} {
 		t.Run(name, func(t *testing.T) {
-			data, err := encode(r)
+			data, err := encodeRecord(r.ID, r)
 			must(t, err)
-			got, err := decode(data)
+			got, err := decodeRecord(testID, data)
 			must(t, err)
 			if diff := cmp.Diff(r, got, cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("the record read back (-want +got):\n%s", diff)
 			}
-			again, err := encode(got)
+			again, err := encodeRecord(got.ID, got)
 			must(t, err)
-			if !sameRecord(data, again) {
-				t.Errorf("written again it is another:\n%s\n%s", data, again)
+			if !bytes.Equal(data, again) {
+				t.Errorf("encoded again it differs:\n%s\n%s", data, again)
 			}
-			if bytes.Equal(data, again) {
-				t.Error("two writings are the same, want each to be its own")
+			old := append(bytes.TrimSuffix(data, []byte("}")), `,"write":"ABCDEFGHIJKLMNOPQRSTUVWXYZ"}`...)
+			if _, err := decodeRecord(testID, old); err != nil {
+				t.Errorf("a record of an earlier version: %v", err)
 			}
 		})
 	}
 }
 
-// The members that never leave the process are made from those that do.
-func TestDecodeRestoresTheRequestsIDs(t *testing.T) {
-	data, err := encode(accepted(testID))
+func TestDecode_RestoresIDsOfTheRequest(t *testing.T) {
+	data, err := encodeRecord(testID, accepted(testID))
 	must(t, err)
-	got, err := decode(data)
+	got, err := decodeRecord(testID, data)
 	must(t, err)
 	if got.Request.RequestID != testID || got.Request.TraceID != got.TraceID || got.TraceID == "" {
 		t.Errorf("got request %q and trace %q, want %q and %q", got.Request.RequestID, got.Request.TraceID, testID, got.TraceID)
 	}
 }
 
-func TestSameRecord(t *testing.T) {
-	a, err := encode(accepted(testID))
-	must(t, err)
-	other := accepted(testID)
-	other.OnlyAgent = "quality"
-	b, err := encode(other)
-	must(t, err)
-	tests := []struct {
-		name string
-		a, b []byte
-		want bool
-	}{
-		{"itself", a, a, true},
-		{"another", a, b, false},
-		{"nothing", nil, nil, false},
-		{"only the end of one", a[len(a)-10:], a[len(a)-10:], false},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			if got := sameRecord(tt.a, tt.b); got != tt.want {
-				t.Errorf("got %t, want %t", got, tt.want)
-			}
-		})
-	}
-}
-
-// TestDecodeRefuses holds what no sequence of transitions leads to.
-func TestDecodeRefuses(t *testing.T) {
+// These records result from no sequence of transitions.
+func TestDecode_RejectsInconsistentRecords(t *testing.T) {
 	tests := []struct {
 		name, old, new string // a piece of the full record, and what stands there instead
 		want           string
 	}{
-		{"another form", `"version":1`, `"version":2`, "form 2"},
-		{"no form", `"version":1,`, ``, "form 0"},
-		{"no id", `"id":"` + testID + `"`, `"id":""`, "no id"},
-		{"an id that is no key", `"id":"` + testID + `"`, `"id":"a.b"`, "no id"},
-		{"no state", `"state":"partial"`, `"state":""`, "no state"},
-		{"a state there is not", `"state":"partial"`, `"state":"done"`, "no state"},
-		{"an answer before the end", `"state":"partial"`, `"state":"running"`, "answer"},
+		{"another form", `"version":1`, `"version":2`, "version 2"},
+		{"no form", `"version":1,`, ``, "version 0"},
+		{"no id", `"id":"` + testID + `"`, `"id":""`, "record of request"},
+		{"an id that is no key", `"id":"` + testID + `"`, `"id":"a.b"`, "record of request"},
+		{"unknown state", `"state":"partial"`, `"state":""`, "unknown state"},
+		{"a state there is not", `"state":"partial"`, `"state":"done"`, "unknown state"},
+		{"an answer before the end", `"state":"partial"`, `"state":"running"`, "response"},
 		{"an epoch of less than nothing", `"epoch":1`, `"epoch":-1`, "epoch"},
-		{"a task without a name", `"id":"t1"`, `"id":""`, "without a name"},
+		{"a task without a name", `"id":"t1"`, `"id":""`, "no id"},
 		{"a task twice", `"id":"t1"`, `"id":"t2"`, "twice"},
-		{"a task of no part", `"agent_id":"second","part":0`, `"agent_id":"second","part":7`, "no part 7"},
-		{"a task of less than a part", `"agent_id":"second","part":0`, `"agent_id":"second","part":-1`, "no part -1"},
-		{"a task in no state", `"state":"done"`, `"state":"lost"`, "no state"},
+		{"a task of no part", `"agent_id":"second","part":0`, `"agent_id":"second","part":7`, "unknown part 7"},
+		{"a task of less than a part", `"agent_id":"second","part":0`, `"agent_id":"second","part":-1`, "unknown part -1"},
+		{"a task in no state", `"state":"done"`, `"state":"lost"`, "unknown state"},
 		{"an outcome before its end", `"state":"done"`, `"state":"sent"`, "outcome"},
 		{"a result without a hash", `"result_hash":`, `"result_hash":"","x":`, "unknown"},
 		{"an unknown member", `"epoch":1`, `"epoch":1,"mood":"good"`, "unknown"},
 		{"a member twice", `"epoch":1`, `"epoch":1,"epoch":1`, "more than once"},
 		{"broken off", `"epoch":1`, `"epoch`, ""},
 	}
-	data, err := encode(full(t))
+	data, err := encodeRecord(testID, full(t))
 	must(t, err)
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -135,7 +109,7 @@ func TestDecodeRefuses(t *testing.T) {
 			if text == string(data) {
 				t.Fatalf("the record has no %s", tt.old)
 			}
-			_, err := decode([]byte(text))
+			_, err := decodeRecord(testID, []byte(text))
 			if err == nil || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("got error %v, want one with %q", err, tt.want)
 			}
@@ -143,7 +117,7 @@ func TestDecodeRefuses(t *testing.T) {
 	}
 }
 
-func TestCheck(t *testing.T) {
+func TestEncode_RejectsInconsistentRecords(t *testing.T) {
 	tests := []struct {
 		name   string
 		change func(*Record)
@@ -160,22 +134,22 @@ func TestCheck(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			r := full(t)
 			tt.change(r)
-			if _, err := encode(r); err == nil {
+			if _, err := encodeRecord(r.ID, r); err == nil {
 				t.Error("got no error, want it not to be written")
 			}
 		})
 	}
 }
 
-func TestValidID(t *testing.T) {
+func TestCheckID(t *testing.T) {
 	tests := []struct {
 		name, id string
 		want     bool
 	}{
 		{"a UUID", testID, true},
 		{"letters and digits", "aZ09_-", true},
-		{"the longest", strings.Repeat("a", maxID), true},
-		{"longer", strings.Repeat("a", maxID+1), false},
+		{"the longest", strings.Repeat("a", maxIDLength), true},
+		{"longer", strings.Repeat("a", maxIDLength+1), false},
 		{"nothing", "", false},
 		{"two keys", "a.b", false},
 		{"every key", ">", false},
@@ -186,7 +160,7 @@ func TestValidID(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			if got := validID(tt.id); got != tt.want {
+			if got := checkID(tt.id) == nil; got != tt.want {
 				t.Errorf("got %t, want %t", got, tt.want)
 			}
 		})
@@ -198,7 +172,7 @@ func TestValidID(t *testing.T) {
 func FuzzDecode(f *testing.F) {
 	t := new(testing.T)
 	for _, r := range []*Record{accepted(testID), inState(t, StatePlanned), inState(t, StateRunning), full(t)} {
-		data, err := encode(r)
+		data, err := encodeRecord(r.ID, r)
 		if err != nil {
 			f.Fatal(err)
 		}
@@ -207,16 +181,16 @@ func FuzzDecode(f *testing.F) {
 	f.Add([]byte(`{"version":1,"id":"a","state":"running"}`))
 	f.Add([]byte(`null`))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		r, err := decode(data)
+		r, err := decodeRecord(testID, data)
 		if err != nil {
 			return
 		}
 		r.Snapshot()
-		again, err := encode(r)
+		again, err := encodeRecord(r.ID, r)
 		if err != nil {
 			t.Fatalf("a record that was read cannot be written: %v\n%s", err, data)
 		}
-		back, err := decode(again)
+		back, err := decodeRecord(r.ID, again)
 		if err != nil {
 			t.Fatalf("a record that was written cannot be read: %v\n%s", err, again)
 		}
@@ -224,8 +198,8 @@ func FuzzDecode(f *testing.F) {
 			t.Fatalf("the record read back (-want +got):\n%s", diff)
 		}
 		for _, e := range events {
-			if err := e.do(r); err == nil && r.check() != nil {
-				t.Fatalf("%s led to a record that does not hang together: %v", e.event, r.check())
+			if err := e.do(r); err == nil && r.check(r.ID) != nil {
+				t.Fatalf("%s led to a record that does not hang together: %v", e.event, r.check(r.ID))
 			}
 		}
 	})

@@ -8,36 +8,33 @@ import (
 
 // Disabled returns the Store of a process without asynchronous requests: it is
 // empty, and rejects every write with store.ErrUnavailable.
-func Disabled() *Store { return &Store{bucket: noBucket{}} }
+func Disabled() *Store {
+	return &Store{
+		records: disabledTable[Record]{}, open: disabledTable[struct{}]{},
+		usage: func(context.Context) (float64, error) { return 0, nil },
+	}
+}
 
 // Enabled reports whether the store can contain requests.
 func (s *Store) Enabled() bool {
-	_, disabled := s.bucket.(noBucket)
+	_, disabled := s.records.(disabledTable[Record])
 	return !disabled
 }
 
-// noBucket is an empty bucket that cannot be written.
-type noBucket struct{}
+// disabledTable is an empty table that cannot be written.
+type disabledTable[T any] struct{}
 
-func (noBucket) Get(context.Context, string) (store.Entry, error) {
-	return store.Entry{}, store.ErrNotFound
+func (disabledTable[T]) Get(context.Context, string) (store.Row[T], error) {
+	return store.Row[T]{}, store.ErrNotFound
 }
 
-func (noBucket) Create(context.Context, string, []byte) (uint64, error) {
+func (disabledTable[T]) Create(context.Context, string, *T) (uint64, error) {
 	return 0, store.ErrUnavailable
 }
 
-func (noBucket) CreateWith(context.Context, string, []byte, string) (uint64, error) {
-	return 0, store.ErrUnavailable
+func (disabledTable[T]) Update(context.Context, string, func(*T) error) (store.Row[T], error) {
+	return store.Row[T]{}, store.ErrNotFound
 }
 
-func (noBucket) Update(context.Context, string, []byte, uint64) (uint64, error) {
-	return 0, store.ErrUnavailable
-}
-
-func (noBucket) Put(context.Context, string, []byte) (uint64, error) {
-	return 0, store.ErrUnavailable
-}
-func (noBucket) Delete(context.Context, string) error                        { return nil }
-func (noBucket) Scan(context.Context, string, func(store.Entry) error) error { return nil }
-func (noBucket) Usage(context.Context) (float64, error)                      { return 0, nil }
+func (disabledTable[T]) Delete(context.Context, string) error   { return nil }
+func (disabledTable[T]) Keys(context.Context) ([]string, error) { return nil, nil }

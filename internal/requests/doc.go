@@ -1,11 +1,10 @@
-// Package requests owns what a request that is answered later has come to: one
-// record a request, the table of what may happen to it, and the book the records
-// lie in. The record is the only truth; it is moved by pure transitions, each
-// written by compare-and-set, so that of two who move it at once one wins and the
-// other decides again. What is decided, who is asked and when a request is given
-// up is the router's; what happened for the audit trail is internal/audit's.
+// Package requests stores asynchronous requests: one record for each request, the
+// table of its states and transitions, and the store of the records. The record is the only mutable truth about a request. It changes by pure transitions,
+// each written by compare-and-set: if two processes write at the same time, one
+// succeeds and the other decides again with the new record. Planning, choosing agents
+// and deadlines belong to the router; the history of decisions to internal/audit.
 //
-// Which transition may happen in which state:
+// Transitions by state:
 //
 //	            accepted   planned   running        ended
 //	Plan        planned    -         -              -
@@ -18,7 +17,7 @@
 //	TakeOver    epoch+1    epoch+1   epoch+1        -
 //	End         ended      ended     ended          -
 //
-// A dash is ErrTransition, after the end ErrEnded. The life of a task:
+// A dash is ErrTransition, or ErrEnded after the end. The life of a task:
 //
 //	Send ──▶ sent ──Wait──▶ waiting
 //	       ▲  │ │              │
@@ -26,14 +25,15 @@
 //	                   ▼ Finish, Deliver: the first outcome stays
 //	                 done
 //
-// A part has one task at a time, and no further one once its task was delivered or
-// may have been (Uncertain).
+// A part of a request has one open task at a time. It gets no further task if an agent
+// has delivered a result, or may have done the work (Uncertain).
 //
-// Moving a request looks like this; fn may be called several times, each time with
-// the record as it is by then:
+// To resume requests after a restart, a process lists the open ones and takes each of
+// them over, which increments its epoch. A process that was believed dead fails
+// CheckOwner from then on:
 //
-//	rec, err := book.Change(ctx, id, func(rec *requests.Record) error {
-//		if err := rec.Owned(owner, epoch); err != nil {
+//	rec, err := store.Update(ctx, id, func(rec *requests.Record) error {
+//		if err := rec.CheckOwner(owner, epoch); err != nil {
 //			return err
 //		}
 //		return rec.Send(requests.Task{ID: taskID, AgentID: agentID, Part: 0, SentAt: now})

@@ -31,7 +31,7 @@ func (w *world) check(t *rapid.T) {
 		t.Fatalf("the request is %s, and had ended", r.State)
 	}
 	for id, says := range w.taken {
-		task := r.task(id)
+		task := r.findTask(id)
 		if task == nil || task.Result == nil || task.Result.Text() != says {
 			t.Fatalf("the result of task %s was taken, and the record has %+v", id, task)
 		}

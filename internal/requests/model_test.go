@@ -58,7 +58,7 @@ type work struct {
 type world struct {
 	id     string
 	plain  *Store // without mishaps
-	book   *Store
+	faulty *Store
 	nested bool // inside somebody else's change
 
 	alive   process
@@ -72,9 +72,8 @@ type world struct {
 
 func newWorld(t *rapid.T, b *store.Bucket, id string) *world {
 	w := &world{id: id, plain: NewStore(b), tasks: map[string]*work{}, taken: map[string]string{}, alive: process{owner: "p0"}}
-	w.book = &Store{&faulty{
-		bucket: b,
-		before: func(string) error { // somebody else comes first
+	w.faulty = withFaults(b,
+		func(string) error { // somebody else comes first
 			if !w.nested && rapid.IntRange(0, 3).Draw(t, "interrupted") == 0 {
 				w.nested = true
 				defer func() { w.nested = false }()
@@ -82,16 +81,12 @@ func newWorld(t *rapid.T, b *store.Bucket, id string) *world {
 			}
 			return nil
 		},
-		after: func(string) error { // it is written, and nobody hears of it
-			switch rapid.IntRange(0, 15).Draw(t, "confirmed") {
-			case 1:
+		func(string) error { // the write happens, but its confirmation is lost
+			if rapid.IntRange(0, 15).Draw(t, "confirmed") == 1 {
 				return store.ErrUnavailable
-			case 2:
-				return store.ErrConflict
 			}
 			return nil
-		},
-	}}
+		})
 	r := accepted(id)
 	r.Owner = w.alive.owner
 	err := w.plain.Create(t.Context(), r)
@@ -108,7 +103,7 @@ func newWorld(t *rapid.T, b *store.Bucket, id string) *world {
 
 // as changes the request as a process does that believes to drive it.
 func (w *world) as(t *rapid.T, p process, fn func(*Record) error) (*Record, error) {
-	return w.book.Update(t.Context(), w.id, func(r *Record) error {
+	return w.faulty.Update(t.Context(), w.id, func(r *Record) error {
 		if err := r.CheckOwner(p.owner, p.epoch); err != nil {
 			return err
 		}
@@ -143,7 +138,7 @@ func (w *world) drive(t *rapid.T) {
 func (w *world) settleParts(r *Record) error {
 	for part := range r.Parts {
 		last := lastTask(r, part)
-		if last == nil || last.State != TaskDone || !last.delivered() && !last.Uncertain && len(untried(r, part)) > 0 {
+		if last == nil || last.State != TaskDone || !last.hasDelivered() && !last.Uncertain && len(untried(r, part)) > 0 {
 			return errNotYet
 		}
 	}
@@ -275,7 +270,7 @@ func (w *world) callback(t *rapid.T) {
 		return // a first result is the agent's word, whatever it is
 	}
 	var fresh bool
-	_, err := w.book.Update(t.Context(), w.id, func(r *Record) (err error) {
+	_, err := w.faulty.Update(t.Context(), w.id, func(r *Record) (err error) {
 		fresh, err = r.Deliver(id, agent, res)
 		return err
 	})

@@ -7,8 +7,7 @@ import (
 	"testing"
 )
 
-// Of 64 who want one thing, one gets it, whatever it is.
-func TestRacers(t *testing.T) {
+func TestUpdate_OneOfManyRacersWins(t *testing.T) {
 	const racers = 64
 	tests := []struct {
 		name string
@@ -59,7 +58,7 @@ func TestRacers(t *testing.T) {
 }
 
 // The same result told 64 times at once is fresh once.
-func TestRacersWithTheSameResult(t *testing.T) {
+func TestUpdate_SameResultIsFreshOnce(t *testing.T) {
 	b := NewStore(openBucket(t))
 	must(t, b.Create(t.Context(), inState(t, StateRunning)))
 	fresh := make([]bool, 64)

@@ -6,22 +6,21 @@ import (
 	"github.com/caprouter/caprouter/contract"
 )
 
-// recordVersion is the form of a stored record. Members may be added to a form;
-// one whose meaning changes makes a new form.
+// recordVersion is the version of the stored format. Added members do not change it;
+// a member that changes its meaning does.
 const recordVersion = 1
 
-// State is how far a request has come: one of the states here or, once it has
-// ended, a terminal contract.Status.
+// State is one of the states below or, after the end, a terminal contract.Status.
 type State string
 
 // The states of a request that has not ended.
 const (
-	StateAccepted State = "accepted" // on disk, and nothing else is known of it
-	StatePlanned  State = "planned"  // decided: the parts and their agents are on record
-	StateRunning  State = "running"  // its tasks may be given out
+	StateAccepted State = "accepted" // stored, not classified yet
+	StatePlanned  State = "planned"  // the decision, the parts and their agents are stored
+	StateRunning  State = "running"  // its tasks may be sent
 )
 
-// Terminal reports whether nothing more becomes of the request.
+// Terminal reports whether the request has ended.
 func (s State) Terminal() bool {
 	switch contract.Status(s) {
 	case contract.StatusCompleted, contract.StatusPartial, contract.StatusFailed, contract.StatusClarify,
@@ -32,20 +31,20 @@ func (s State) Terminal() bool {
 	return false
 }
 
-// TaskState is how far a task has come.
+// TaskState is the state of a task.
 type TaskState string
 
 // The states of a task.
 const (
 	TaskSent    TaskState = "sent"    // may have reached its agent
-	TaskWaiting TaskState = "waiting" // its agent answered that the result comes later
-	TaskDone    TaskState = "done"    // has its one outcome
+	TaskWaiting TaskState = "waiting" // its agent answered 202: the result comes by callback
+	TaskDone    TaskState = "done"    // has an outcome
 )
 
-// Record is all there is to know of one request: what was asked, what was
-// decided, what was given out, what came back, and whose it is. Its fields may be
-// read freely; what moves it on are its methods, each of which changes nothing
-// when it returns an error.
+// Record is the state of one request: the request itself, the decision, the tasks
+// with their results, and the owning process. One goroutine owns a record. Fields may
+// be read directly; the methods below change them, and leave the record as it is when
+// they return an error.
 type Record struct {
 	Version int              `json:"version"`
 	ID      string           `json:"id"`
@@ -53,44 +52,45 @@ type Record struct {
 	Caller  contract.Caller  `json:"caller"`
 	Request contract.Request `json:"request"` // its RequestID and TraceID are ID and TraceID again
 
-	// What acceptance found out.
+	// Set when the request is accepted.
 	History   []contract.Turn       `json:"history,omitempty"`
 	Pinned    *PinnedClassification `json:"settled,omitempty"`
-	OnlyAgent string                `json:"only,omitempty"` // the one agent that may be a candidate
+	OnlyAgent string                `json:"only,omitempty"` // the only agent that may be a candidate; "" = any
 
 	CreatedAt   time.Time `json:"created_at"`
 	Deadline    time.Time `json:"deadline"`
 	State       State     `json:"state"`
-	Owner       string    `json:"owner,omitempty"` // the process that drives it
-	Epoch       int       `json:"epoch"`           // how often it was taken over
+	Owner       string    `json:"owner,omitempty"` // the process that executes it
+	Epoch       int       `json:"epoch"`           // number of takeovers
 	TakenOverAt time.Time `json:"taken_at,omitzero"`
 
 	Decision *contract.Decision `json:"decision,omitempty"`
 	Omitted  []contract.Omitted `json:"omitted,omitempty"`
 	Parts    []Part             `json:"parts,omitempty"`
-	Tasks    []Task             `json:"tasks,omitempty"` // in the order they were given out
+	Tasks    []Task             `json:"tasks,omitempty"` // in the order they were sent
 
 	Response *contract.Response `json:"response,omitempty"` // set by the end
 	EndedAt  time.Time          `json:"ended_at,omitzero"`
 }
 
-// PinnedClassification is a classification that was made before, or by the caller's choice.
+// PinnedClassification replaces classifying: it comes from the session, or the caller
+// chose it.
 type PinnedClassification struct {
 	Classification contract.Classification `json:"classification"`
 	Reason         string                  `json:"reason"`
 }
 
-// Part is one task to be: what is asked, and who may do it in which order.
+// Part is one planned task: a subtask, and its agents in order of preference.
 type Part struct {
 	Subtask     int                 `json:"subtask"` // index into the classification's subtasks; -1 = the whole request
 	Title       string              `json:"title"`
 	Intent      string              `json:"intent"`
 	Domains     []string            `json:"domains"`
-	Agents      []string            `json:"agents"`         // the chosen one, then the standbys
-	Unavailable *contract.Candidate `json:"down,omitempty"` // set instead of Agents where only live state keeps agents out
+	Agents      []string            `json:"agents"`         // the chosen agent, then the standbys
+	Unavailable *contract.Candidate `json:"down,omitempty"` // set instead of Agents if all eligible agents are down
 }
 
-// Task is one part given to one agent.
+// Task is one part sent to one agent.
 type Task struct {
 	ID      string    `json:"id"`
 	AgentID string    `json:"agent_id"`
@@ -98,19 +98,19 @@ type Task struct {
 	State   TaskState `json:"state"`
 	SentAt  time.Time `json:"sent_at"`
 
-	Idempotent bool `json:"idempotent,omitzero"` // so the registry said of the agent when it was sent
+	Idempotent bool `json:"idempotent,omitzero"` // the agent was registered as idempotent when the task was sent
 
 	Attempts  int     `json:"attempts"`
 	LatencyMS float64 `json:"latency_ms,omitzero"`
 
-	// The outcome of a task that is done: a Result or an Err.
+	// The outcome of a done task is a Result or an Err.
 	Result     *contract.Result    `json:"result,omitempty"`
 	ResultHash string              `json:"result_hash,omitempty"`
 	Err        *contract.TaskError `json:"err,omitempty"`
-	Uncertain  bool                `json:"uncertain,omitzero"` // the agent may have done the work: no other gets it
+	Uncertain  bool                `json:"uncertain,omitzero"` // the agent may have done the work, so no other agent gets it
 }
 
-// Outcome is what came of a task: a Result or an Err.
+// Outcome is the outcome of a task: a Result or an Err.
 type Outcome struct {
 	Result    *contract.Result
 	Err       *contract.TaskError
@@ -119,8 +119,8 @@ type Outcome struct {
 	LatencyMS float64
 }
 
-// task returns the task of that id, nil where there is none.
-func (r *Record) task(id string) *Task {
+// findTask returns the task with the id, or nil.
+func (r *Record) findTask(id string) *Task {
 	for i := range r.Tasks {
 		if r.Tasks[i].ID == id {
 			return &r.Tasks[i]
@@ -129,8 +129,86 @@ func (r *Record) task(id string) *Task {
 	return nil
 }
 
-// delivered reports whether the agent did what could be done. Its own failure is
-// not that: a standby may succeed.
-func (t *Task) delivered() bool {
+// hasDelivered reports whether the agent delivered a result. A result with status
+// failure does not count, because a standby may succeed.
+func (t *Task) hasDelivered() bool {
 	return t.Result != nil && t.Result.Status != contract.ResultFailure
+}
+
+// Snapshot returns the response to the caller: the final one, or the progress so far.
+// It shares memory with the record.
+func (r *Record) Snapshot() *contract.Response {
+	if r.Response != nil {
+		return r.Response
+	}
+	status, mode := contract.StatusAccepted, contract.DataMode("")
+	if r.State == StateRunning {
+		status, mode = contract.StatusRunning, contract.DataDispatch
+	}
+	return &contract.Response{
+		RequestID: r.ID,
+		TraceID:   r.TraceID,
+		Status:    status,
+		Decision:  r.Decision,
+		Tasks:     r.Reports(),
+		Omitted:   r.Omitted,
+		Data:      contract.ResponseData{Mode: mode},
+	}
+}
+
+// Reports returns one report for every part that was sent to an agent, in part order:
+// that of its newest task, with the tasks before it as failed attempts.
+func (r *Record) Reports() []contract.TaskReport {
+	reports := []contract.TaskReport{}
+	for part := range r.Parts {
+		var report contract.TaskReport
+		var failed []contract.FailedAttempt
+		for i := range r.Tasks {
+			t := &r.Tasks[i]
+			if t.Part != part {
+				continue
+			}
+			if report.TaskID != "" {
+				failed = append(failed, r.failedAttempt(&report))
+			}
+			report = t.newReport(r.Parts[part].Title)
+		}
+		if report.TaskID != "" {
+			report.FailedOver = failed
+			reports = append(reports, report)
+		}
+	}
+	return reports
+}
+
+// newReport returns the task as its caller sees it.
+func (t *Task) newReport(title string) contract.TaskReport {
+	report := contract.TaskReport{
+		TaskID: t.ID, AgentID: t.AgentID, SubtaskTitle: title,
+		Attempts: t.Attempts, LatencyMS: t.LatencyMS, Error: t.Err,
+	}
+	switch {
+	case t.State != TaskDone:
+		report.Status = contract.TaskRunning
+	case t.Result != nil:
+		report.Status = contract.TaskStatus(t.Result.Status)
+	case t.Err != nil && t.Err.Code == contract.TaskWasCancelled:
+		report.Status = contract.TaskCancelled
+	default:
+		report.Status = contract.TaskFailed
+	}
+	return report
+}
+
+// failedAttempt returns the report of a task that another agent repeated, with the
+// explanations of its agent.
+func (r *Record) failedAttempt(report *contract.TaskReport) contract.FailedAttempt {
+	try := contract.FailedAttempt{
+		TaskID: report.TaskID, AgentID: report.AgentID, Status: report.Status,
+		Attempts: report.Attempts, LatencyMS: report.LatencyMS, Error: report.Error,
+	}
+	if t := r.findTask(report.TaskID); t != nil && t.Result != nil {
+		try.Explanations = t.Result.Explanations
+	}
+	return try
 }

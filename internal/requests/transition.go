@@ -9,19 +9,19 @@ import (
 	"github.com/caprouter/caprouter/contract"
 )
 
-// Why a record does not move.
+// Errors of transitions.
 var (
 	ErrEnded           = errors.New("the request has ended")
-	ErrNotOwner        = errors.New("another process drives the request")
-	ErrTransition      = errors.New("the request is not at that point")
+	ErrNotOwner        = errors.New("another process owns the request")
+	ErrTransition      = errors.New("the request is in another state")
 	ErrUnknownTask     = errors.New("the request has no such task")
-	ErrDifferentResult = errors.New("the task has another outcome")
+	ErrDifferentResult = errors.New("the task already has a different outcome")
 )
 
-// event is something that can happen to a request.
+// event is a transition of a record.
 type event string
 
-// The events, named as the methods are.
+// Events have the names of the methods.
 const (
 	eventPlan     event = "plan"
 	eventStart    event = "start"
@@ -34,9 +34,9 @@ const (
 	eventEnd      event = "end"
 )
 
-// allowed is the table of the package comment: which event may happen in which
-// state. After the end nothing may.
-func allowed(s State, e event) bool {
+// isAllowed implements the state table of the package comment. After the end nothing
+// is allowed.
+func isAllowed(s State, e event) bool {
 	switch s {
 	case StateAccepted:
 		return e == eventPlan || e == eventTakeOver || e == eventEnd
@@ -48,43 +48,42 @@ func allowed(s State, e event) bool {
 	return false
 }
 
-// allow returns why the event may not happen now.
-func (r *Record) allow(e event) error {
+// checkEvent returns an error if the event is not allowed in the current state.
+func (r *Record) checkEvent(e event) error {
 	switch {
 	case r.State.Terminal():
 		return ErrEnded
-	case !allowed(r.State, e):
-		return fmt.Errorf("%s: %w: it is %s", e, ErrTransition, r.State)
+	case !isAllowed(r.State, e):
+		return fmt.Errorf("%s: %w: %s", e, ErrTransition, r.State)
 	}
 	return nil
 }
 
-// CheckOwner returns ErrNotOwner unless the owner drives the request in that epoch.
-// What a process does to a request it drives begins with this, so that one which
-// was thought dead cannot go on beside its successor.
+// CheckOwner returns ErrNotOwner unless the owner executes the request in this epoch.
+// Every change by the executing process begins with it, so that a process that was
+// believed dead cannot continue beside its successor.
 func (r *Record) CheckOwner(owner string, epoch int) error {
 	if r.Epoch != epoch || r.Owner != "" && r.Owner != owner {
-		return fmt.Errorf("%w: %q in epoch %d, not %q in epoch %d", ErrNotOwner, r.Owner, r.Epoch, owner, epoch)
+		return fmt.Errorf("%w: %q in epoch %d, want %q in epoch %d", ErrNotOwner, r.Owner, r.Epoch, owner, epoch)
 	}
 	return nil
 }
 
-// Plan puts on record what was decided.
+// Plan stores the decision and the planned parts.
 func (r *Record) Plan(decision *contract.Decision, parts []Part, omitted []contract.Omitted) error {
-	if err := r.allow(eventPlan); err != nil {
+	if err := r.checkEvent(eventPlan); err != nil {
 		return err
 	}
 	if decision == nil {
-		return fmt.Errorf("plan: %w: nothing was decided", ErrTransition)
+		return fmt.Errorf("plan: %w: no decision", ErrTransition)
 	}
 	r.State, r.Decision, r.Parts, r.Omitted = StatePlanned, decision, parts, omitted
 	return nil
 }
 
-// Start lets tasks be given out by the owner, whose the request becomes unless
-// it is somebody else's.
+// Start lets the owner send tasks. A request without an owner gets this one.
 func (r *Record) Start(owner string, epoch int) error {
-	if err := r.allow(eventStart); err != nil {
+	if err := r.checkEvent(eventStart); err != nil {
 		return err
 	}
 	if err := r.CheckOwner(owner, epoch); err != nil {
@@ -94,14 +93,14 @@ func (r *Record) Start(owner string, epoch int) error {
 	return nil
 }
 
-// Send puts on record that the task is about to be given out. A part is with one
-// agent at a time, and with none any more once it was delivered or may have been:
-// work is never given out twice.
+// Send stores that the task is about to be sent. It returns ErrTransition if the part
+// has an open task, or if an agent delivered a result or may have done the work: work
+// is never sent to two agents.
 func (r *Record) Send(t Task) error {
-	if err := r.allow(eventSend); err != nil {
+	if err := r.checkEvent(eventSend); err != nil {
 		return err
 	}
-	if err := r.maySend(&t); err != nil {
+	if err := r.checkSend(&t); err != nil {
 		return fmt.Errorf("send task %q to %q: %w: %w", t.ID, t.AgentID, ErrTransition, err)
 	}
 	r.Tasks = append(r.Tasks, Task{
@@ -110,77 +109,77 @@ func (r *Record) Send(t Task) error {
 	return nil
 }
 
-func (r *Record) maySend(t *Task) error {
+func (r *Record) checkSend(t *Task) error {
 	switch {
 	case t.ID == "":
-		return errors.New("it has no id")
-	case r.task(t.ID) != nil:
-		return errors.New("it was given out before")
+		return errors.New("no id")
+	case r.findTask(t.ID) != nil:
+		return errors.New("it was sent before")
 	case t.Part < 0 || t.Part >= len(r.Parts):
-		return fmt.Errorf("there is no part %d", t.Part)
+		return fmt.Errorf("unknown part %d", t.Part)
 	case !slices.Contains(r.Parts[t.Part].Agents, t.AgentID):
-		return fmt.Errorf("nobody decided that it may do part %d", t.Part)
+		return fmt.Errorf("the agent was not chosen for part %d", t.Part)
 	}
 	for i := range r.Tasks {
 		switch other := &r.Tasks[i]; {
 		case other.Part != t.Part:
 		case other.State != TaskDone:
-			return fmt.Errorf("task %q of the part is with %q", other.ID, other.AgentID)
-		case other.delivered(), other.Uncertain:
-			return fmt.Errorf("%q did the part, or may have", other.AgentID)
+			return fmt.Errorf("task %q of this part is open at %q", other.ID, other.AgentID)
+		case other.hasDelivered(), other.Uncertain:
+			return fmt.Errorf("%q has done this part, or may have done it", other.AgentID)
 		}
 	}
 	return nil
 }
 
-// Resend puts on record that the task is about to be given to its agent again,
-// under the same id. Only who knows that the agent takes a task twice for once may
-// do so, and only as long as the agent did not say that it has it.
+// Resend stores that the task is about to be sent to its agent again, with the same
+// id. The caller must know that the agent is idempotent. It returns ErrTransition if
+// the agent has acknowledged the task.
 func (r *Record) Resend(taskID string, attempt int) error {
-	t, err := r.openTask(eventResend, taskID)
+	t, err := r.taskFor(eventResend, taskID)
 	if err != nil {
 		return err
 	}
 	if t.State != TaskSent {
-		return fmt.Errorf("resend task %q: %w: it is %s", taskID, ErrTransition, t.State)
+		return fmt.Errorf("resend task %q: %w: %s", taskID, ErrTransition, t.State)
 	}
 	if attempt <= t.Attempts {
-		return fmt.Errorf("resend task %q: %w: attempt %d was made, of %d", taskID, ErrTransition, attempt, t.Attempts)
+		return fmt.Errorf("resend task %q: %w: attempt %d, and %d were made", taskID, ErrTransition, attempt, t.Attempts)
 	}
 	t.Attempts = attempt
 	return nil
 }
 
-// Wait puts on record that the agent has the task and its result comes later.
+// Wait stores that the agent has accepted the task and delivers its result later.
 func (r *Record) Wait(taskID string) error {
-	t, err := r.openTask(eventWait, taskID)
+	t, err := r.taskFor(eventWait, taskID)
 	if err != nil {
 		return err
 	}
 	if t.State != TaskSent {
-		return fmt.Errorf("wait for task %q: %w: it is %s", taskID, ErrTransition, t.State)
+		return fmt.Errorf("wait for task %q: %w: %s", taskID, ErrTransition, t.State)
 	}
 	t.State = TaskWaiting
 	return nil
 }
 
-// Finish gives a task its outcome. The first one stays: ErrOtherResult says that
-// there was one, which may be a result that came by callback meanwhile. The same
-// Result again is no error: how long it took, no callback says.
+// Finish stores the outcome of a task. The first outcome stays: if there is another
+// one, for example because a callback was faster, Finish returns ErrDifferentResult.
+// The same Result again is no error, because only Finish knows its latency.
 func (r *Record) Finish(taskID string, out Outcome) error {
-	t, err := r.openTask(eventFinish, taskID)
+	t, err := r.taskFor(eventFinish, taskID)
 	if err != nil {
 		return err
 	}
 	if (out.Result == nil) == (out.Err == nil) {
-		return fmt.Errorf("finish task %q: %w: an outcome is a result or an error", taskID, ErrTransition)
+		return fmt.Errorf("finish task %q: %w: want a result or an error", taskID, ErrTransition)
 	}
 	hash, err := hashResult(out.Result)
 	if err != nil {
 		return fmt.Errorf("finish task %q: %w", taskID, err)
 	}
 	if t.State == TaskDone {
-		if err := t.again(hash); err != nil {
+		if err := t.compareResult(hash); err != nil {
 			return err
 		}
 	} else {
@@ -190,11 +189,12 @@ func (r *Record) Finish(taskID string, out Outcome) error {
 	return nil
 }
 
-// Deliver gives a task the result its agent sent by callback. fresh is false when
-// the task had this result already, which it may be told for ever. A task that was
-// given up has its outcome: a result that comes after it is ErrOtherResult.
+// Deliver stores the result that an agent sent by callback. fresh is false if the task
+// has this result already, so that agents can retry at any time. It returns
+// ErrDifferentResult if the task has another outcome, for example because it was given
+// up.
 func (r *Record) Deliver(taskID, agentID string, res *contract.Result) (fresh bool, err error) {
-	t := r.task(taskID)
+	t := r.findTask(taskID)
 	if t == nil || t.AgentID != agentID || res == nil {
 		return false, fmt.Errorf("%w: %q for %q", ErrUnknownTask, taskID, agentID)
 	}
@@ -202,44 +202,43 @@ func (r *Record) Deliver(taskID, agentID string, res *contract.Result) (fresh bo
 	if err != nil {
 		return false, fmt.Errorf("result of task %q: %w", taskID, err)
 	}
-	if t.State == TaskDone && t.again(hash) == nil {
+	if t.State == TaskDone && t.compareResult(hash) == nil {
 		return false, nil
 	}
-	if err := r.allow(eventDeliver); err != nil {
+	if err := r.checkEvent(eventDeliver); err != nil {
 		return false, err
 	}
 	if t.State == TaskDone {
-		return false, t.again(hash)
+		return false, t.compareResult(hash)
 	}
 	t.State, t.Result, t.ResultHash = TaskDone, res, hash
 	return true, nil
 }
 
-// again returns nil when the task has just this result.
-func (t *Task) again(hash string) error {
+// compareResult returns nil if the task has the result with this hash.
+func (t *Task) compareResult(hash string) error {
 	if hash != "" && hash == t.ResultHash {
 		return nil
 	}
 	return fmt.Errorf("task %q: %w", t.ID, ErrDifferentResult)
 }
 
-// End is the end: the one terminal state and the answer that stays. What becomes
-// of the answer is made of the tasks of this very record, in the same change, so
-// that no result that came meanwhile is left out.
+// End stores the terminal state and the response. Build the response from the tasks of
+// this record in the same Update, so that it contains a result that arrived meanwhile.
 func (r *Record) End(status contract.Status, response *contract.Response, now time.Time) error {
-	if err := r.allow(eventEnd); err != nil {
+	if err := r.checkEvent(eventEnd); err != nil {
 		return err
 	}
 	if !State(status).Terminal() || response == nil {
-		return fmt.Errorf("end: %w: %q is no end, or has no answer", ErrTransition, status)
+		return fmt.Errorf("end: %w: status %q is not terminal, or there is no response", ErrTransition, status)
 	}
 	r.State, r.Response, r.EndedAt = State(status), response, now.UTC()
 	return nil
 }
 
-// TakeOver makes the request the owner's, who goes on where its last one stopped.
+// TakeOver makes owner the executing process, which resumes the request.
 func (r *Record) TakeOver(owner string, now time.Time) error {
-	if err := r.allow(eventTakeOver); err != nil {
+	if err := r.checkEvent(eventTakeOver); err != nil {
 		return err
 	}
 	r.Owner, r.TakenOverAt = owner, now.UTC()
@@ -247,12 +246,12 @@ func (r *Record) TakeOver(owner string, now time.Time) error {
 	return nil
 }
 
-// openTask returns a task that the event may happen to.
-func (r *Record) openTask(e event, id string) (*Task, error) {
-	if err := r.allow(e); err != nil {
+// taskFor returns the task if the event is allowed.
+func (r *Record) taskFor(e event, id string) (*Task, error) {
+	if err := r.checkEvent(e); err != nil {
 		return nil, err
 	}
-	if t := r.task(id); t != nil {
+	if t := r.findTask(id); t != nil {
 		return t, nil
 	}
 	return nil, fmt.Errorf("%s: %w: %q", e, ErrUnknownTask, id)

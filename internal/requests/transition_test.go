@@ -140,20 +140,20 @@ func TestSend(t *testing.T) {
 	}{
 		{"another part", nothing, Task{ID: "t2", AgentID: "costs", Part: 1}, ""},
 		{"no id", nothing, Task{AgentID: "costs", Part: 1}, "no id"},
-		{"the same id", nothing, Task{ID: "t1", AgentID: "costs", Part: 1}, "given out before"},
-		{"no such part", nothing, Task{ID: "t2", AgentID: "costs", Part: 2}, "no part 2"},
-		{"less than a part", nothing, Task{ID: "t2", AgentID: "costs", Part: -1}, "no part -1"},
-		{"an agent nobody chose", nothing, Task{ID: "t2", AgentID: "quality", Part: 1}, "nobody decided"},
-		{"while one is out", nothing, Task{ID: "t2", AgentID: "second"}, "is with"},
-		{"while one waits", func(t *testing.T, r *Record) { must(t, r.Wait("t1")) }, Task{ID: "t2", AgentID: "second"}, "is with"},
+		{"the same id", nothing, Task{ID: "t1", AgentID: "costs", Part: 1}, "sent before"},
+		{"no such part", nothing, Task{ID: "t2", AgentID: "costs", Part: 2}, "unknown part 2"},
+		{"less than a part", nothing, Task{ID: "t2", AgentID: "costs", Part: -1}, "unknown part -1"},
+		{"an agent nobody chose", nothing, Task{ID: "t2", AgentID: "quality", Part: 1}, "not chosen"},
+		{"while one is out", nothing, Task{ID: "t2", AgentID: "second"}, "is open at"},
+		{"while one waits", func(t *testing.T, r *Record) { must(t, r.Wait("t1")) }, Task{ID: "t2", AgentID: "second"}, "is open at"},
 		{"after a failure to reach it", did(failed(contract.TaskAgentUnavailable)), Task{ID: "t2", AgentID: "second"}, ""},
 		{"after its own failure", did(Outcome{Result: &contract.Result{Status: contract.ResultFailure}}), Task{ID: "t2", AgentID: "second"}, ""},
-		{"after a result", did(Outcome{Result: result("x")}), Task{ID: "t2", AgentID: "second"}, "did the part"},
-		{"after half a result", did(Outcome{Result: &contract.Result{Status: contract.ResultPartial}}), Task{ID: "t2", AgentID: "second"}, "did the part"},
+		{"after a result", did(Outcome{Result: result("x")}), Task{ID: "t2", AgentID: "second"}, "has done this part"},
+		{"after half a result", did(Outcome{Result: &contract.Result{Status: contract.ResultPartial}}), Task{ID: "t2", AgentID: "second"}, "has done this part"},
 		{
 			"when it may have been done", did(Outcome{Err: &contract.TaskError{Code: contract.TaskOutcomeUnknown}, Uncertain: true}),
 			Task{ID: "t2", AgentID: "second"},
-			"or may have",
+			"or may have done it",
 		},
 	}
 	for _, tt := range tests {
@@ -210,7 +210,7 @@ func TestResend(t *testing.T) {
 			}
 			if tt.want != nil {
 				unchanged(t, r, before)
-			} else if got := r.task("t1").Attempts; got != tt.attempt {
+			} else if got := r.findTask("t1").Attempts; got != tt.attempt {
 				t.Errorf("got %d attempts, want %d", got, tt.attempt)
 			}
 		})

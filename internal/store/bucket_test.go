@@ -282,3 +282,18 @@ func TestBucketModel(t *testing.T) {
 		})
 	})
 }
+
+// A retry whose first attempt was written, but not confirmed, finds its own message
+// and is no conflict.
+func TestBucket_RecognizesItsOwnWrite(t *testing.T) {
+	ctx := t.Context()
+	b := bucket(t, teststore.Open(t), store.BucketConfig{})
+	created := must[uint64](t)(b.Create(ctx, "a", []byte("1")))
+	first, second, err := b.ResendUpdate(ctx, "a", []byte("2"), created)
+	if err != nil || first != second {
+		t.Errorf("got revisions %d and %d and error %v, want one revision", first, second, err)
+	}
+	must[uint64](t)(b.Create(ctx, "b", []byte("1")))
+	_, _, err = b.ResendUpdate(ctx, "a", []byte("3"), created)
+	wantErr(t, "an update from an old revision", err, store.ErrConflict)
+}

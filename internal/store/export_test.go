@@ -72,3 +72,15 @@ func (s *Store) DropLease(ctx context.Context) {
 		panic(err)
 	}
 }
+
+// ResendUpdate writes an update twice with one message id, as a retry does after a
+// lost confirmation, and returns both revisions.
+func (b *Bucket) ResendUpdate(ctx context.Context, key string, value []byte, revision uint64) (first, second uint64, err error) {
+	w := write{stream: b.streamName, subject: b.prefix + key, data: value, id: "resend-" + key, after: &revision}
+	if first, err = b.store.publish(ctx, w); err != nil {
+		return 0, 0, err
+	}
+	w.again = true
+	second, err = b.store.publish(ctx, w)
+	return first, second, err
+}

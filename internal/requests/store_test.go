@@ -1,6 +1,7 @@
 package requests
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -24,37 +25,65 @@ func openBucket(t testing.TB) *store.Bucket {
 	return b
 }
 
-// faulty is a bucket that does to some writes what a bad moment does.
-type faulty struct {
-	bucket
-	// before is called before a write; its error is the write's. after is called
-	// when the write has happened; its error hides that.
+// faultyTable is a table whose writes can be delayed or fail.
+type faultyTable struct {
+	recordTable
+	// before is called before a write; its error replaces the write. after is
+	// called after a successful write; its error replaces the confirmation.
 	before, after func(op string) error
 }
 
-func (f *faulty) write(op string, do func() (uint64, error)) (uint64, error) {
-	if f.before != nil {
-		if err := f.before(op); err != nil {
-			return 0, err
+func (f *faultyTable) run(hook func(string) error, op string) error {
+	if hook == nil {
+		return nil
+	}
+	return hook(op)
+}
+
+func (f *faultyTable) Create(ctx context.Context, id string, r *Record) (uint64, error) {
+	if err := f.run(f.before, "create"); err != nil {
+		return 0, err
+	}
+	revision, err := f.recordTable.Create(ctx, id, r)
+	if err == nil {
+		err = f.run(f.after, "create")
+	}
+	return revision, err
+}
+
+func (f *faultyTable) Update(ctx context.Context, id string, change func(*Record) error) (store.Row[Record], error) {
+	var failed error
+	row, err := f.recordTable.Update(ctx, id, func(r *Record) error {
+		before, err := encodeRecord(id, r)
+		if err != nil {
+			return err
 		}
+		if err := change(r); err != nil {
+			return err
+		}
+		if after, err := encodeRecord(id, r); err == nil && bytes.Equal(before, after) {
+			return nil
+		}
+		failed = f.run(f.before, "update")
+		return failed
+	})
+	if failed != nil {
+		return store.Row[Record]{}, failed
 	}
-	rev, err := do()
-	if err == nil && f.after != nil {
-		err = f.after(op)
+	if err == nil {
+		err = f.run(f.after, "update")
 	}
-	return rev, err
+	if err != nil && f.after != nil && errors.Is(err, store.ErrUnavailable) {
+		row = store.Row[Record]{}
+	}
+	return row, err
 }
 
-func (f *faulty) Create(ctx context.Context, key string, value []byte) (uint64, error) {
-	return f.write("create", func() (uint64, error) { return f.bucket.Create(ctx, key, value) })
-}
-
-func (f *faulty) CreateWith(ctx context.Context, key string, value []byte, mark string) (uint64, error) {
-	return f.write("create", func() (uint64, error) { return f.bucket.CreateWith(ctx, key, value, mark) })
-}
-
-func (f *faulty) Update(ctx context.Context, key string, value []byte, revision uint64) (uint64, error) {
-	return f.write("update", func() (uint64, error) { return f.bucket.Update(ctx, key, value, revision) })
+// withFaults returns a store on the bucket with these hooks.
+func withFaults(b *store.Bucket, before, after func(op string) error) *Store {
+	s := NewStore(b)
+	s.records = &faultyTable{recordTable: s.records, before: before, after: after}
+	return s
 }
 
 // once returns the error the first time it is asked about op.
@@ -76,7 +105,7 @@ func open(t *testing.T, b *Store) []string {
 	return ids
 }
 
-func TestBook(t *testing.T) {
+func TestStore_KeepsRecordsAndIndex(t *testing.T) {
 	b := NewStore(openBucket(t))
 	ctx := t.Context()
 	var ids []string
@@ -121,7 +150,7 @@ func TestBook(t *testing.T) {
 	}
 }
 
-func TestBookWithoutARecord(t *testing.T) {
+func TestStore_ReportsMissingRecords(t *testing.T) {
 	b := NewStore(openBucket(t))
 	ctx := t.Context()
 	for _, id := range []string{"r-9", "", "a.b", ">", "*", "open.r-9"} {
@@ -139,7 +168,7 @@ func TestBookWithoutARecord(t *testing.T) {
 	}
 }
 
-func TestCreate(t *testing.T) {
+func TestCreate_RejectsExistingID(t *testing.T) {
 	bucket := openBucket(t)
 	b := NewStore(bucket)
 	ctx := t.Context()
@@ -156,15 +185,13 @@ func TestCreate(t *testing.T) {
 		t.Error("an id that is no key: got no error, want one")
 	}
 
-	confirmationLost := &Store{&faulty{bucket: bucket, after: once("create", store.ErrExists)}}
-	must(t, confirmationLost.Create(ctx, accepted("r-2")))
-	down := &Store{&faulty{bucket: bucket, before: once("create", store.ErrUnavailable)}}
+	down := withFaults(bucket, once("create", store.ErrUnavailable), nil)
 	if err := down.Create(ctx, accepted("r-3")); !errors.Is(err, store.ErrUnavailable) {
 		t.Errorf("a store that is down: got error %v, want %v", err, store.ErrUnavailable)
 	}
 }
 
-func TestChangeDecidesAgain(t *testing.T) {
+func TestUpdate_RetriesAfterConflict(t *testing.T) {
 	bucket := openBucket(t)
 	other := NewStore(bucket)
 	ctx := t.Context()
@@ -178,7 +205,7 @@ func TestChangeDecidesAgain(t *testing.T) {
 		})
 		return err
 	}
-	b := &Store{&faulty{bucket: bucket, before: meanwhile}}
+	b := withFaults(bucket, meanwhile, nil)
 	var saw []int
 	got, err := b.Update(ctx, "r-1", func(r *Record) error {
 		saw = append(saw, r.Epoch)
@@ -190,7 +217,7 @@ func TestChangeDecidesAgain(t *testing.T) {
 	}
 }
 
-func TestChangeThatIsRefused(t *testing.T) {
+func TestUpdate_ReturnsStoredRecordWhenChangeFails(t *testing.T) {
 	b := NewStore(openBucket(t))
 	ctx := t.Context()
 	must(t, b.Create(ctx, accepted("r-1")))
@@ -207,14 +234,14 @@ func TestChangeThatIsRefused(t *testing.T) {
 	}
 }
 
-func TestChangeOfNothingWritesNothing(t *testing.T) {
+func TestUpdate_WritesNothingWithoutChange(t *testing.T) {
 	writes := 0
-	b := &Store{&faulty{bucket: openBucket(t), before: func(op string) error {
+	b := withFaults(openBucket(t), func(op string) error {
 		if op == "update" {
 			writes++
 		}
 		return nil
-	}}}
+	}, nil)
 	ctx := t.Context()
 	must(t, b.Create(ctx, inState(t, StateRunning)))
 	for _, text := range []string{"x", "x", "x"} {
@@ -229,25 +256,8 @@ func TestChangeOfNothingWritesNothing(t *testing.T) {
 	}
 }
 
-// A write whose confirmation got lost meets itself when it is tried again: that is
-// no conflict, though what was to be done cannot be done twice.
-func TestChangeKnowsItsOwnWrite(t *testing.T) {
-	b := &Store{&faulty{bucket: openBucket(t), after: once("update", store.ErrConflict)}}
-	ctx := t.Context()
-	must(t, b.Create(ctx, accepted("r-1")))
-	calls := 0
-	got, err := b.Update(ctx, "r-1", func(r *Record) error {
-		calls++
-		return r.Plan(decision(), parts(), nil)
-	})
-	must(t, err)
-	if calls != 1 || got.State != StatePlanned {
-		t.Errorf("got %s after %d calls, want planned after 1", got.State, calls)
-	}
-}
-
-func TestChangeEndsWithTheStore(t *testing.T) {
-	b := &Store{&faulty{bucket: openBucket(t), before: once("update", store.ErrFull)}}
+func TestUpdate_ReturnsErrorsOfTheStore(t *testing.T) {
+	b := withFaults(openBucket(t), once("update", store.ErrFull), nil)
 	ctx := t.Context()
 	must(t, b.Create(ctx, accepted("r-1")))
 	take := func(r *Record) error { return r.TakeOver(owner, now) }
@@ -266,11 +276,11 @@ func TestChangeEndsWithTheStore(t *testing.T) {
 	}
 }
 
-func TestUnreadableRecords(t *testing.T) {
+func TestGet_ReportsUnreadableRecords(t *testing.T) {
 	bucket := openBucket(t)
 	b := NewStore(bucket)
 	ctx := t.Context()
-	data, err := encode(accepted("r-1"))
+	data, err := encodeRecord("r-1", accepted("r-1"))
 	must(t, err)
 	for key, value := range map[string][]byte{"req.torn": data[:40], "req.other": data} {
 		_, err := bucket.Put(ctx, key, value)
@@ -283,12 +293,12 @@ func TestUnreadableRecords(t *testing.T) {
 	}
 }
 
-func TestMark(t *testing.T) {
+func TestAddOpen_RepairsTheIndex(t *testing.T) {
 	bucket := openBucket(t)
 	b := NewStore(bucket)
 	ctx := t.Context()
 	must(t, b.Create(ctx, accepted("r-1")))
-	must(t, bucket.Delete(ctx, markPrefix+"r-1")) // as a Create leaves it that breaks off
+	must(t, bucket.Delete(ctx, "open.r-1")) // as a Create leaves it that breaks off
 	if got := open(t, b); len(got) != 0 {
 		t.Fatalf("open: got %v, want none", got)
 	}
@@ -300,32 +310,22 @@ func TestMark(t *testing.T) {
 	}
 }
 
-// A racer who lost the race and one who is cancelled end, whatever goes on.
-func TestChangeEndsWithItsContext(t *testing.T) {
+func TestUpdate_EndsWithItsContext(t *testing.T) {
 	b := NewStore(openBucket(t))
 	must(t, b.Create(t.Context(), accepted("r-1")))
 	ctx, cancel := context.WithCancel(t.Context())
-	b.bucket = &faulty{bucket: b.bucket, before: func(string) error { cancel(); return store.ErrConflict }}
-	_, err := b.Update(ctx, "r-1", func(r *Record) error { return r.TakeOver(owner, now) })
+	_, err := b.Update(ctx, "r-1", func(r *Record) error { cancel(); return r.TakeOver(owner, now) })
 	if err == nil {
 		t.Error("got no error, want one")
 	}
 }
 
-// crowded is a bucket that says how full it is.
-type crowded struct {
-	bucket
-	filled float64
-}
-
-func (c *crowded) Usage(context.Context) (float64, error) { return c.filled, nil }
-
-func TestRoom(t *testing.T) {
+func TestHasCapacity(t *testing.T) {
 	b := NewStore(openBucket(t))
-	for filled, want := range map[float64]bool{0: true, 0.69: true, 0.71: false, 1: false} {
-		b.bucket = &crowded{bucket: b.bucket, filled: filled}
+	for usage, want := range map[float64]bool{0: true, 0.69: true, 0.71: false, 1: false} {
+		b.usage = func(context.Context) (float64, error) { return usage, nil }
 		if got, err := b.HasCapacity(t.Context()); err != nil || got != want {
-			t.Errorf("filled by %g: got %t, %v, want %t", filled, got, err, want)
+			t.Errorf("usage %g: got %t, %v, want %t", usage, got, err, want)
 		}
 	}
 }

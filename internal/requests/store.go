@@ -1,0 +1,198 @@
+package requests
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/caprouter/caprouter/internal/run"
+	"github.com/caprouter/caprouter/internal/store"
+)
+
+// recordTable is the part of a store.Table that holds the records.
+type recordTable interface {
+	Get(ctx context.Context, id string) (store.Row[Record], error)
+	Create(ctx context.Context, id string, r *Record) (uint64, error)
+	Update(ctx context.Context, id string, change func(*Record) error) (store.Row[Record], error)
+	Delete(ctx context.Context, id string) error
+}
+
+// openTable is the part of a store.Table that holds the index of open requests.
+type openTable interface {
+	Get(ctx context.Context, id string) (store.Row[struct{}], error)
+	Create(ctx context.Context, id string, value *struct{}) (uint64, error)
+	Delete(ctx context.Context, id string) error
+	Keys(ctx context.Context) ([]string, error)
+}
+
+// Store holds the records of asynchronous requests, and an index of the open ones,
+// which a new process needs to resume them. It keeps nothing in memory and may be
+// used by any number of goroutines. Its errors wrap those of package store:
+// ErrNotFound, ErrExists, ErrFull, ErrUnavailable.
+type Store struct {
+	records recordTable
+	open    openTable
+	usage   func(context.Context) (float64, error) // of the bucket: 0 … 1
+}
+
+// NewStore returns the store of the records in the bucket.
+func NewStore(b *store.Bucket) *Store {
+	return &Store{
+		records: store.NewTable(b, store.TableConfig[Record]{Prefix: "req.", Encode: encodeRecord, Decode: decodeRecord}),
+		open: store.NewTable(b, store.TableConfig[struct{}]{
+			Prefix: "open.",
+			Encode: func(string, *struct{}) ([]byte, error) { return nil, nil },
+			Decode: func(string, []byte) (*struct{}, error) { return new(struct{}), nil },
+		}),
+		usage: b.Usage,
+	}
+}
+
+// Create writes a new record. When it returns nil, the record is durable and, unless
+// the request has ended, in the index of open requests. If it fails, the id may be
+// in the index without a record.
+func (s *Store) Create(ctx context.Context, r *Record) error {
+	if r.State == "" {
+		r.State = StateAccepted
+	}
+	if err := checkID(r.ID); err != nil {
+		return fmt.Errorf("create request: %w", err)
+	}
+	writes := []func(context.Context) error{
+		func(ctx context.Context) error { _, err := s.records.Create(ctx, r.ID, r); return err },
+		func(ctx context.Context) error { return s.AddOpen(ctx, r.ID) },
+	}
+	if r.State.Terminal() {
+		writes = writes[:1]
+	}
+	errs := make([]error, len(writes))
+	run.ForEach(ctx, len(writes), len(writes), func(ctx context.Context, i int) { errs[i] = writes[i](ctx) })
+	for _, err := range errs { // that of the record first
+		if err != nil {
+			return fmt.Errorf("create request %s: %w", r.ID, err)
+		}
+	}
+	return nil
+}
+
+// Get reads a record.
+func (s *Store) Get(ctx context.Context, id string) (*Record, error) {
+	row, err := store.Row[Record]{}, checkID(id)
+	if err == nil {
+		row, err = s.records.Get(ctx, id)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read request %.150q: %w", id, err)
+	}
+	return row.Value, nil
+}
+
+// Update changes a record by optimistic concurrency control: it calls change with
+// the current record, and writes the result. If another write came in between, it
+// calls change again with the new record. It returns the record as written.
+//
+// If change returns an error, or changes nothing, nothing is written; the error
+// comes with the record as stored. After any other error except ErrFull it is not
+// known whether the change was written, and no record is returned. The index of open
+// requests is not changed: see RemoveOpen.
+func (s *Store) Update(ctx context.Context, id string, change func(*Record) error) (*Record, error) {
+	row, err := store.Row[Record]{}, checkID(id)
+	if err == nil {
+		row, err = s.records.Update(ctx, id, change)
+	}
+	if err != nil && row.Value == nil {
+		return nil, fmt.Errorf("update request %.150q: %w", id, err)
+	}
+	return row.Value, err
+}
+
+// Delete removes a record, and its entry in the index of open requests.
+func (s *Store) Delete(ctx context.Context, id string) error {
+	if checkID(id) != nil {
+		return nil
+	}
+	if err := s.records.Delete(ctx, id); err != nil {
+		return fmt.Errorf("delete request %s: %w", id, err)
+	}
+	return s.RemoveOpen(ctx, id)
+}
+
+// ListOpen returns the ids in the index of open requests, oldest first. Some of
+// these requests may have ended or may not exist: their process ended before it
+// removed them.
+func (s *Store) ListOpen(ctx context.Context) ([]string, error) {
+	ids, err := s.open.Keys(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("list open requests: %w", err)
+	}
+	return ids, nil
+}
+
+// IsOpen reports whether a request is in the index of open requests.
+func (s *Store) IsOpen(ctx context.Context, id string) (bool, error) {
+	if checkID(id) != nil {
+		return false, nil
+	}
+	_, err := s.open.Get(ctx, id)
+	if errors.Is(err, store.ErrNotFound) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("look up open request %s: %w", id, err)
+	}
+	return true, nil
+}
+
+// AddOpen adds a request to the index of open requests. A Create that was
+// interrupted can leave a record that is not in it.
+func (s *Store) AddOpen(ctx context.Context, id string) error {
+	if _, err := s.open.Create(ctx, id, nil); err != nil && !errors.Is(err, store.ErrExists) {
+		return fmt.Errorf("add open request %s: %w", id, err)
+	}
+	return nil
+}
+
+// RemoveOpen removes a request from the index of open requests. The caller does so
+// after everything that follows from the request's end.
+func (s *Store) RemoveOpen(ctx context.Context, id string) error {
+	if checkID(id) != nil {
+		return nil
+	}
+	if err := s.open.Delete(ctx, id); err != nil {
+		return fmt.Errorf("remove open request %s: %w", id, err)
+	}
+	return nil
+}
+
+// reservedShare is the part of the bucket that new requests leave to accepted ones,
+// because their records grow with every result.
+const reservedShare = 0.3
+
+// HasCapacity reports whether one more request can be accepted. It queries the
+// engine, so callers should cache the answer.
+func (s *Store) HasCapacity(ctx context.Context) (bool, error) {
+	usage, err := s.usage(ctx)
+	if err != nil {
+		return false, fmt.Errorf("capacity for requests: %w", err)
+	}
+	return usage <= 1-reservedShare, nil
+}
+
+const maxIDLength = 128
+
+// checkID returns store.ErrNotFound if the id cannot be part of a key: no request
+// has such an id.
+func checkID(id string) error {
+	valid := id != "" && len(id) <= maxIDLength
+	for i := 0; valid && i < len(id); i++ {
+		switch c := id[i]; {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '-', c == '_':
+		default:
+			valid = false
+		}
+	}
+	if !valid {
+		return fmt.Errorf("%w: not an id of a request", store.ErrNotFound)
+	}
+	return nil
+}
