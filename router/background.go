@@ -29,12 +29,12 @@ func (r *Router) acceptForLater(ctx context.Context, req *contract.Request, call
 	if err != nil {
 		return nil, err
 	}
-	if stored, err := r.claim(ctx, j); stored != nil || err != nil {
+	if stored, err := r.reserveKey(ctx, j); stored != nil || err != nil {
 		return stored, err
 	}
 	resp, err := r.submit(ctx, j)
 	if err != nil && !errors.Is(err, errPerhaps) {
-		r.disclaim(ctx, j)
+		r.keys.Release(ctx, j.reservation)
 	}
 	return resp, err
 }

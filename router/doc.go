@@ -6,7 +6,7 @@
 //
 //	contract.Request + Caller
 //	        │  accept       refuse what is not valid or not offered; mask; recall the session
-//	        │  claim        an Idempotency-Key that was sent before has its answer
+//	        │  reserveKey   an idempotency key that was sent before has its answer
 //	        │                 ┌ Handle, Stream   somebody waits
 //	        ├─────────────────┤
 //	        │                 └ Submit           on record, 202; then in the background

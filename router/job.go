@@ -8,6 +8,7 @@ import (
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/execution"
 	"github.com/caprouter/caprouter/internal/history"
+	"github.com/caprouter/caprouter/internal/idempotency"
 	"github.com/caprouter/caprouter/internal/inflight"
 	"github.com/caprouter/caprouter/internal/redact"
 	"github.com/caprouter/caprouter/internal/requests"
@@ -31,14 +32,14 @@ type job struct {
 	only    string          // the one agent that may be a candidate; "" = any
 	clock   *clock
 
-	tell     func(*contract.Event) // what happens on the way; nil = nobody listens
-	inflight *inflight.Request
-	tracked  *execution.OwnedRequest // the record of a request nobody waits for; nil for any other
-	permit   execution.Permit        // held while it is executed
-	plan     *plan.Plan              // made in an earlier life of the request
-	started  bool                    // … and on record, with whatever was given out
-	before   []requests.Task         // what was given out then
-	claimed  string                  // the key under which it is known (Idempotency-Key)
+	tell        func(*contract.Event) // what happens on the way; nil = nobody listens
+	inflight    *inflight.Request
+	tracked     *execution.OwnedRequest // the record of a request nobody waits for; nil for any other
+	permit      execution.Permit        // held while it is executed
+	plan        *plan.Plan              // made in an earlier life of the request
+	started     bool                    // … and on record, with whatever was given out
+	before      []requests.Task         // what was given out then
+	reservation idempotency.Reservation // of its idempotency key
 
 	announced bool // the decision was told
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/caprouter/caprouter/fallback"
 	"github.com/caprouter/caprouter/internal/execution"
 	"github.com/caprouter/caprouter/internal/history"
+	"github.com/caprouter/caprouter/internal/idempotency"
 	"github.com/caprouter/caprouter/internal/inflight"
 	"github.com/caprouter/caprouter/internal/redact"
 	"github.com/caprouter/caprouter/internal/requests"
@@ -94,12 +95,17 @@ func New(cfg Config, c Classifier, d execution.Dispatcher) (*Router, error) {
 	if cfg.Keeping.Sessions != nil {
 		sessions = cfg.Keeping.Sessions
 	}
-	return &Router{
+	r := &Router{
 		sessions: session.NewStore(sessions, cfg.Logger), questions: session.NewQuestions(sessions, cfg.Logger),
 		cfg: cfg, keep: cfg.Keeping, classifier: c, dispatcher: d, redactor: cfg.Redactor,
 		inflight: inflight.NewTable(), journal: history.NewJournal(cfg.Keeping.Trail, cfg.Keeping.Optional, cfg.Logger, cfg.Now), callbacks: callbacks, executor: execution.New(d, callbacks, cfg.NewID, cfg.Now),
-		limiter: execution.NewConcurrencyLimiter(maxAtWork), group: run.New(context.Background()), started: cfg.Now(),
-	}, nil
+		limiter: execution.NewConcurrencyLimiter(maxAtWork), group: run.New(context.Background()),
+		keys: idempotency.NoKeys{},
+	}
+	if cfg.Keeping.Keys != nil {
+		r.keys = idempotency.New(cfg.Keeping.Keys, keyedRequests{r}, cfg.Logger, cfg.Now)
+	}
+	return r, nil
 }
 
 // Close ends the work nobody waits for: what is not done by the end of ctx stays

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/audit"
@@ -29,6 +28,7 @@ type Router struct {
 	redactor   *redact.Redactor
 	sessions   *session.Store
 	questions  *session.Questions
+	keys       keyReserver
 	inflight   *inflight.Table
 	journal    *history.Journal
 	callbacks  *execution.Callbacks
@@ -39,7 +39,6 @@ type Router struct {
 	stopping   atomic.Bool // nothing more of what nobody waits for is given out
 	closing    sync.Once
 	unfinished []audit.Record // decisions of the last process without an outcome; Recover's
-	started    time.Time
 }
 
 // Handle routes one request and waits for its answer (003 §3).
@@ -58,12 +57,12 @@ func (r *Router) handle(ctx context.Context, req *contract.Request, caller *cont
 		return nil, err
 	}
 	j.tell = tell
-	if stored, err := r.claim(ctx, j); stored != nil || err != nil {
+	if stored, err := r.reserveKey(ctx, j); stored != nil || err != nil {
 		return stored, err // it was sent before
 	}
 	resp, err := r.work(ctx, j)
 	if err != nil {
-		r.disclaim(ctx, j)
+		r.keys.Release(ctx, j.reservation)
 	}
 	return resp, err
 }

@@ -11,7 +11,7 @@ import (
 // it, unless the caller named it with an Idempotency-Key: then it goes on to its
 // end, so that the answer is there when the caller comes back for it.
 func (r *Router) work(ctx context.Context, j *job) (*contract.Response, error) {
-	if j.claimed != "" {
+	if j.reservation.Held() {
 		ctx = context.WithoutCancel(ctx)
 	}
 	ctx, stop := context.WithCancelCause(ctx)

@@ -78,6 +78,7 @@ func levels() []level {
 		{"what follows from a decision", []row{
 			{pkg: "fallback", why: "answers from the matcher's near misses"},
 			{pkg: "dispatch", why: "tasks to agents; owns the live state the matcher reads"},
+			{pkg: "internal/idempotency", why: "which request has an idempotency key, and when its response is replayed"},
 			{pkg: "internal/session", why: "stores what the next request of a session needs"},
 		}},
 		{"what nobody could do", []row{

@@ -1,7 +1,6 @@
 package session_test
 
 import (
-	"context"
 	"errors"
 	"log/slog"
 	"strings"
@@ -11,69 +10,10 @@ import (
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/session"
 	"github.com/caprouter/caprouter/internal/store"
+	"github.com/caprouter/caprouter/internal/testkit/teststore"
 )
 
 var silent = slog.New(slog.DiscardHandler)
-
-// memoryBucket is a bucket in memory.
-type memoryBucket struct {
-	mu      sync.Mutex
-	entries map[string]store.Entry
-	err     error
-}
-
-func (b *memoryBucket) Get(_ context.Context, key string) (store.Entry, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.err != nil {
-		return store.Entry{}, b.err
-	}
-	e, ok := b.entries[key]
-	if !ok {
-		return e, store.ErrNotFound
-	}
-	return e, nil
-}
-
-func (b *memoryBucket) Create(_ context.Context, key string, value []byte) (uint64, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if _, ok := b.entries[key]; ok {
-		return 0, store.ErrExists
-	}
-	return b.put(key, value), nil
-}
-
-func (b *memoryBucket) Update(_ context.Context, key string, value []byte, revision uint64) (uint64, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.entries[key].Revision != revision {
-		return 0, store.ErrConflict
-	}
-	return b.put(key, value), nil
-}
-
-func (b *memoryBucket) Put(_ context.Context, key string, value []byte) (uint64, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.put(key, value), nil
-}
-
-func (b *memoryBucket) Delete(_ context.Context, key string) error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	delete(b.entries, key)
-	return nil
-}
-
-func (b *memoryBucket) put(key string, value []byte) uint64 {
-	if b.entries == nil {
-		b.entries = map[string]store.Entry{}
-	}
-	revision := b.entries[key].Revision + 1
-	b.entries[key] = store.Entry{Key: key, Value: value, Revision: revision}
-	return revision
-}
 
 var (
 	alice = &contract.Caller{Subject: "alice", Tenant: "north"}
@@ -100,7 +40,7 @@ func TestKey_DependsOnTheCaller(t *testing.T) {
 }
 
 func TestStore_AddsTurnsOfConcurrentRequests(t *testing.T) {
-	sessions, key := session.NewStore(&memoryBucket{}, silent), session.Key(alice, "s")
+	sessions, key := session.NewStore(&teststore.MemoryBucket{}, silent), session.Key(alice, "s")
 	var wg sync.WaitGroup
 	for range 4 {
 		wg.Go(func() {
@@ -125,7 +65,7 @@ func TestStore_AddsTurnsOfConcurrentRequests(t *testing.T) {
 }
 
 func TestStore_LoadsEmptySessionOnError(t *testing.T) {
-	b := &memoryBucket{}
+	b := &teststore.MemoryBucket{}
 	sessions := session.NewStore(b, silent)
 	if _, err := b.Put(t.Context(), "k", []byte("not JSON")); err != nil {
 		t.Fatal(err)
@@ -133,14 +73,14 @@ func TestStore_LoadsEmptySessionOnError(t *testing.T) {
 	if s := sessions.Load(t.Context(), "k"); len(s.Turns) != 0 || s.Classification != nil {
 		t.Errorf("got %+v from a value that is not JSON, want an empty session", s)
 	}
-	b.err = errors.New("broken")
+	b.Err = errors.New("broken")
 	if s := sessions.Load(t.Context(), "k"); len(s.Turns) != 0 {
 		t.Errorf("got %+v from a broken store, want an empty session", s)
 	}
 }
 
 func TestQuestions_AcceptsOptionOfItsCallerOnly(t *testing.T) {
-	b := &memoryBucket{}
+	b := &teststore.MemoryBucket{}
 	questions := session.NewQuestions(b, silent)
 	questions.Store(t.Context(), "r", alice, []contract.ClarificationOption{{ID: "1", Intent: "pay"}, {ID: "2", Intent: "sing", Domains: []string{"opera"}}})
 	pinned, err := questions.Choose(t.Context(), alice, &contract.ClarificationChoice{RequestID: "r", OptionID: "2"})
@@ -162,7 +102,7 @@ func TestQuestions_AcceptsOptionOfItsCallerOnly(t *testing.T) {
 		t.Fatal(err)
 	}
 	check("erased", alice, "r", "2", "/clarification/request_id", "expired")
-	b.err = errors.New("broken")
+	b.Err = errors.New("broken")
 	if _, err := questions.Choose(t.Context(), alice, &contract.ClarificationChoice{RequestID: "r"}); err == nil || !strings.Contains(err.Error(), "cannot be read") {
 		t.Errorf("got %v from a broken store, want an error", err)
 	}

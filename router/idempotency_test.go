@@ -12,19 +12,20 @@ import (
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/dispatch"
 	"github.com/caprouter/caprouter/internal/strictjson"
+	"github.com/caprouter/caprouter/internal/testkit"
 )
 
-// keyed gives the request a key, as the edge does.
+// keyed adds an idempotency key to the request, as the HTTP server does.
 func keyed(key string) func(*contract.Request) {
 	return func(req *contract.Request) {
 		req.Idempotency = &contract.Idempotency{Key: key, Body: sha256.Sum256([]byte(req.Content.Prompt + req.Options.Mode))}
 	}
 }
 
-func TestOneKeyOneDispatch(t *testing.T) {
+func TestRouter_DispatchesOneOfConcurrentRequestsWithOneKey(t *testing.T) {
 	h := newHouse(t)
 	const racers = 1000
-	var answered, refused atomic.Int64
+	var answered, rejected atomic.Int64
 	var wg sync.WaitGroup
 	for range racers {
 		wg.Go(func() {
@@ -32,22 +33,22 @@ func TestOneKeyOneDispatch(t *testing.T) {
 			case err == nil && resp.Status == contract.StatusCompleted:
 				answered.Add(1)
 			case code(err) == contract.CodeConflict:
-				refused.Add(1)
+				rejected.Add(1)
 			default:
-				t.Errorf("got %+v, %v, want the answer or a conflict", resp, err)
+				t.Errorf("got %+v, %v, want the response or a conflict", resp, err)
 			}
 		})
 	}
 	wg.Wait()
 	if given := h.target.given(); len(given) != 1 {
-		t.Errorf("%d tasks were given out, want 1", len(given))
+		t.Errorf("got %d tasks sent, want 1", len(given))
 	}
-	if answered.Load() < 1 || answered.Load()+refused.Load() != racers {
-		t.Errorf("%d were answered and %d refused of %d", answered.Load(), refused.Load(), racers)
+	if answered.Load() < 1 || answered.Load()+rejected.Load() != racers {
+		t.Errorf("got %d responses and %d conflicts of %d requests", answered.Load(), rejected.Load(), racers)
 	}
 }
 
-func TestReplay(t *testing.T) {
+func TestRouter_ReplaysStoredResponse(t *testing.T) {
 	for name, restart := range map[string]bool{"in the same process": false, "after a restart": true} {
 		t.Run(name, func(t *testing.T) {
 			h := newHouse(t)
@@ -60,11 +61,11 @@ func TestReplay(t *testing.T) {
 			}
 			again, err := h.Handle(t.Context(), ask(keyed("k")), anybody)
 			if err != nil || !again.Replayed {
-				t.Fatalf("got %+v, %v, want the stored answer", again, err)
+				t.Fatalf("got %+v, %v, want the stored response", again, err)
 			}
 			again.Replayed = false
 			if diff := cmp.Diff(wire(t, first), wire(t, again)); diff != "" {
-				t.Errorf("the stored answer (-first +again):\n%s", diff)
+				t.Errorf("the stored response (-first +again):\n%s", diff)
 			}
 			other := ask(func(r *contract.Request) { r.Content.Prompt = "another" }, keyed("k"))
 			if _, err := h.Handle(t.Context(), other, anybody); code(err) != contract.CodeInvalidRequest {
@@ -74,20 +75,20 @@ func TestReplay(t *testing.T) {
 				t.Errorf("another caller's key of the same name: got %v", err)
 			}
 			if given := h.target.given(); len(given) != 2 {
-				t.Errorf("%d tasks were given out, want alice's and bob's", len(given))
+				t.Errorf("got %d tasks sent, want alice's and bob's", len(given))
 			}
 		})
 	}
 }
 
-func TestReplayOfAnAsynchronousRequest(t *testing.T) {
+func TestRouter_ReplaysAsynchronousRequest(t *testing.T) {
 	h := newHouse(t)
 	h.target.does("payer", h.target.later)
 	first := h.submit(keyed("k"))
-	call := <-h.target.begun
+	call := testkit.Receive(t, h.target.begun)
 	again := h.submit(keyed("k"))
 	if !again.Replayed || again.RequestID != first.RequestID || again.Status.Terminal() {
-		t.Errorf("got %+v, want the same request, under way", again)
+		t.Errorf("got %+v, want the same request, not ended", again)
 	}
 	h.waits(first.RequestID)
 	h.restart()
@@ -100,12 +101,11 @@ func TestReplayOfAnAsynchronousRequest(t *testing.T) {
 		t.Errorf("got %+v, want it completed", again)
 	}
 	if given := h.target.given(); len(given) != 1 {
-		t.Errorf("%d tasks were given out, want 1", len(given))
+		t.Errorf("got %d tasks sent, want 1", len(given))
 	}
 }
 
-// Who leaves and comes back with the key gets the answer.
-func TestAKeyedRequestOutlivesItsCaller(t *testing.T) {
+func TestRouter_FinishesKeyedRequestAfterCallerDisconnects(t *testing.T) {
 	h := newHouse(t)
 	goOn := make(chan struct{})
 	h.target.does("payer", func(ctx context.Context, c dispatch.Call) dispatch.Outcome {
@@ -123,21 +123,20 @@ func TestAKeyedRequestOutlivesItsCaller(t *testing.T) {
 		_, _ = h.Handle(ctx, ask(keyed("k")), anybody)
 		close(ended)
 	}()
-	<-h.target.begun
+	testkit.Receive(t, h.target.begun)
 	leave()
 	if _, err := h.Handle(t.Context(), ask(keyed("k")), anybody); code(err) != contract.CodeConflict {
-		t.Errorf("while it is worked on: got %v, want a conflict", err)
+		t.Errorf("while it is executed: got %v, want a conflict", err)
 	}
 	close(goOn)
-	<-ended
+	testkit.WaitClosed(t, ended)
 	got, err := h.Handle(t.Context(), ask(keyed("k")), anybody)
 	if err != nil || got.Status != contract.StatusCompleted || got.Data.Answer != "paid" {
-		t.Errorf("got %+v, %v, want the answer", got, err)
+		t.Errorf("got %+v, %v, want the response", got, err)
 	}
 }
 
-// A request that is refused gives its key back.
-func TestARefusedRequestGivesItsKeyBack(t *testing.T) {
+func TestRouter_ReleasesKeyOfRejectedRequest(t *testing.T) {
 	h := newHouse(t)
 	if err := h.trail.Close(t.Context()); err != nil {
 		t.Fatal(err)
@@ -148,17 +147,17 @@ func TestARefusedRequestGivesItsKeyBack(t *testing.T) {
 	h.restart()
 	got, err := h.Handle(t.Context(), ask(keyed("k")), anybody)
 	if err != nil || got.Replayed || got.Status != contract.StatusCompleted {
-		t.Errorf("got %+v, %v, want it done now", got, err)
+		t.Errorf("got %+v, %v, want it executed now", got, err)
 	}
 }
 
-// A record that lost its place among the open ones is taken up by who asks for it.
-func TestAKeyFindsALostRecord(t *testing.T) {
+// The record is not in the index of open requests, so no restart would find it.
+func TestRouter_ResumesOrphanedRequestByItsKey(t *testing.T) {
 	h := newHouse(t)
 	h.said.says.Intent, h.said.says.Domains = "count", []string{"words"}
 	h.target.does("counter", h.target.hangs)
 	id := h.submit(keyed("k")).RequestID
-	<-h.target.begun
+	testkit.Receive(t, h.target.begun)
 	if err := h.book.RemoveOpen(t.Context(), id); err != nil {
 		t.Fatal(err)
 	}
@@ -172,7 +171,7 @@ func TestAKeyFindsALostRecord(t *testing.T) {
 	}
 }
 
-// wire is the answer as the edge sends it.
+// wire returns the response as the HTTP server sends it.
 func wire(t *testing.T, resp *contract.Response) string {
 	t.Helper()
 	data, err := strictjson.Marshal(resp)

@@ -1,0 +1,240 @@
+// Package idempotency makes it safe to send a request more than once. A caller
+// names a request by an idempotency key (the header Idempotency-Key). The first
+// request with the key reserves it and is executed; the same request sent again
+// gets the stored response of the first one, with Replayed set.
+//
+//	reservation, stored, err := keys.Reserve(ctx, caller, request.Idempotency, request.RequestID)
+//	if stored != nil || err != nil {
+//		return stored, err // it was sent before
+//	}
+//	resp, err := execute(ctx, request)
+//	if err != nil {
+//		keys.Release(ctx, reservation) // nothing was done: it may be sent again
+//	}
+//
+// A key contains no response. Responses are looked up where every response is
+// stored, so erasing one erases it for its key as well.
+package idempotency
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/store"
+	"github.com/caprouter/caprouter/internal/strictjson"
+)
+
+// State is what became of the request that reserved a key.
+type State int
+
+// The states of a request that reserved a key.
+const (
+	// Stored is a request with a response to replay; the response of an
+	// asynchronous one may be that it has not ended.
+	Stored State = iota
+	// Executing is a synchronous request that this process executes.
+	Executing
+	// Undecided is a synchronous request with a decision and no outcome on
+	// record: another process executes it, or ended while it did.
+	Undecided
+	// Orphaned is an asynchronous request that has not ended and that this process
+	// does not execute.
+	Orphaned
+	// Erased is a request whose content was erased.
+	Erased
+)
+
+// Requests finds the request that reserved a key.
+type Requests interface {
+	// FindFirst returns the state of the request, and a function that loads its
+	// response. The error wraps store.ErrNotFound if nothing is stored about it.
+	FindFirst(ctx context.Context, requestID string) (State, func() (*contract.Response, error), error)
+	// Resume continues an orphaned request.
+	Resume(ctx context.Context, requestID string) error
+}
+
+// Bucket stores idempotency keys. *store.Bucket implements it.
+type Bucket interface {
+	Get(ctx context.Context, key string) (store.Entry, error)
+	Create(ctx context.Context, key string, value []byte) (revision uint64, err error)
+	Update(ctx context.Context, key string, value []byte, revision uint64) (newRevision uint64, err error)
+	Delete(ctx context.Context, key string) error
+}
+
+// Timing of reservations.
+const (
+	// gracePeriod is how long a key stays reserved for a request about which
+	// nothing is stored, because it may be about to be stored.
+	gracePeriod = time.Minute
+	// releaseTimeout bounds the release of a key after its request's own time.
+	releaseTimeout = 10 * time.Second
+)
+
+// Reservation is a key that a request has reserved. The zero value is none.
+type Reservation struct{ key string }
+
+// Held reports whether a key is reserved.
+func (r Reservation) Held() bool { return r.key != "" }
+
+// Keys reserves idempotency keys. It is safe for concurrent use.
+type Keys struct {
+	bucket   Bucket
+	requests Requests
+	logger   *slog.Logger
+	now      func() time.Time
+	started  time.Time
+}
+
+// New returns the keys in the bucket, whose age limit is that of the keys.
+func New(bucket Bucket, requests Requests, logger *slog.Logger, now func() time.Time) *Keys {
+	return &Keys{bucket: bucket, requests: requests, logger: logger, now: now, started: now()}
+}
+
+// record is the stored value of a key.
+type record struct {
+	RequestID string    `json:"request_id"`
+	Body      []byte    `json:"body"` // SHA-256 of the request's body
+	At        time.Time `json:"at"`
+}
+
+// Reserve reserves the key for the request. If an earlier request has the key,
+// Reserve returns that request's response instead.
+//
+// Errors are *contract.Error: invalid_request if the key was sent with another
+// body, conflict if the first request is being executed or was erased, overloaded
+// if the store fails.
+func (k *Keys) Reserve(
+	ctx context.Context, caller *contract.Caller, id *contract.Idempotency, requestID string,
+) (Reservation, *contract.Response, error) {
+	// Callers choose the keys, so the caller is part of the name.
+	r := Reservation{key: "key." + store.HashKey(caller.KeyParts(id.Key)...)}
+	value, err := strictjson.Marshal(record{RequestID: requestID, Body: id.Body[:], At: k.now().UTC()})
+	if err != nil {
+		return Reservation{}, nil, fmt.Errorf("reserve an idempotency key: %w", err)
+	}
+	_, err = k.bucket.Create(ctx, r.key, value)
+	if err == nil {
+		return r, nil, nil
+	}
+	if !errors.Is(err, store.ErrExists) {
+		return Reservation{}, nil, k.storeError(ctx, "the idempotency key cannot be stored", err)
+	}
+	entry, err := k.bucket.Get(ctx, r.key)
+	if errors.Is(err, store.ErrNotFound) {
+		return Reservation{}, nil, errExecuting() // released in between
+	}
+	var first record
+	if err == nil {
+		err = strictjson.Unmarshal(entry.Value, &first)
+	}
+	if err != nil {
+		return Reservation{}, nil, k.storeError(ctx, "the idempotency key cannot be read", err)
+	}
+	if !bytes.Equal(first.Body, id.Body[:]) {
+		return Reservation{}, nil, invalid("the header Idempotency-Key was sent with another request before: use a new key for a new request")
+	}
+	stored, err := k.replay(ctx, &first)
+	if !errors.Is(err, store.ErrNotFound) {
+		return Reservation{}, stored, err
+	}
+	if err := k.takeOver(ctx, r, value, &first, entry.Revision); err != nil {
+		return Reservation{}, nil, err
+	}
+	return r, nil, nil
+}
+
+// replay returns the response of the first request with the key. The error wraps
+// store.ErrNotFound if nothing is stored about that request.
+func (k *Keys) replay(ctx context.Context, first *record) (*contract.Response, error) {
+	state, response, err := k.requests.FindFirst(ctx, first.RequestID)
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		return nil, err
+	case err != nil:
+		return nil, k.storeError(ctx, "the response cannot be looked up", err)
+	}
+	switch state {
+	case Executing:
+		return nil, errExecuting()
+	case Undecided:
+		if first.At.After(k.started) {
+			return nil, errExecuting()
+		}
+	case Orphaned:
+		// The process ended before the request was in the index of open ones, so the
+		// caller was not told that the request is accepted. Now it will be.
+		if err := k.requests.Resume(ctx, first.RequestID); err != nil {
+			return nil, k.storeError(ctx, "the request cannot be resumed", err)
+		}
+	case Erased:
+		return nil, &contract.Error{Code: contract.CodeConflict, Message: "the response to this Idempotency-Key was erased"}
+	case Stored:
+	}
+	resp, err := response()
+	if err != nil {
+		return nil, err
+	}
+	replayed := *resp
+	replayed.Replayed = true
+	return &replayed, nil
+}
+
+// takeOver reserves a key whose first request was rejected, or whose process
+// ended, before anything about it was stored.
+func (k *Keys) takeOver(ctx context.Context, r Reservation, value []byte, first *record, revision uint64) error {
+	if first.At.After(k.now().Add(-gracePeriod)) && first.At.After(k.started) {
+		return errExecuting()
+	}
+	_, err := k.bucket.Update(ctx, r.key, value, revision)
+	switch {
+	case errors.Is(err, store.ErrConflict):
+		return errExecuting()
+	case err != nil:
+		return k.storeError(ctx, "the idempotency key cannot be stored", err)
+	}
+	return nil
+}
+
+// Release gives up a reservation whose request was rejected before anything of it
+// was done. If ctx has ended, the key is released nevertheless.
+func (k *Keys) Release(ctx context.Context, r Reservation) {
+	if !r.Held() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
+	defer cancel()
+	if err := k.bucket.Delete(ctx, r.key); err != nil {
+		k.logger.WarnContext(ctx, "cannot release idempotency key", "err", err)
+	}
+}
+
+func (k *Keys) storeError(ctx context.Context, operation string, err error) error {
+	return store.CallerError(ctx, k.logger, operation, err)
+}
+
+func errExecuting() error {
+	return &contract.Error{Code: contract.CodeConflict, Message: "a request with this Idempotency-Key is being executed; try again when it has ended"}
+}
+
+func invalid(detail string) error {
+	e := &contract.Error{Code: contract.CodeInvalidRequest, Message: "the request is not valid"}
+	e.Add("", detail)
+	return e
+}
+
+// NoKeys rejects idempotency keys: a router without a store cannot replay a
+// response.
+type NoKeys struct{}
+
+// Reserve returns invalid_request.
+func (NoKeys) Reserve(context.Context, *contract.Caller, *contract.Idempotency, string) (Reservation, *contract.Response, error) {
+	return Reservation{}, nil, invalid("the header Idempotency-Key needs a server with a store: leave it out")
+}
+
+// Release does nothing.
+func (NoKeys) Release(context.Context, Reservation) {}

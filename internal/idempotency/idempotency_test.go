@@ -1,0 +1,165 @@
+package idempotency_test
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/idempotency"
+	"github.com/caprouter/caprouter/internal/store"
+	"github.com/caprouter/caprouter/internal/testkit/teststore"
+)
+
+var (
+	alice = &contract.Caller{Subject: "alice", Tenant: "north"}
+	bob   = &contract.Caller{Subject: "bob", Tenant: "north"}
+)
+
+// fakeRequests is what is stored about the first request with a key.
+type fakeRequests struct {
+	state   idempotency.State
+	err     error
+	resumed []string
+}
+
+func (f *fakeRequests) FindFirst(_ context.Context, requestID string) (idempotency.State, func() (*contract.Response, error), error) {
+	return f.state, func() (*contract.Response, error) { return &contract.Response{RequestID: requestID}, nil }, f.err
+}
+
+func (f *fakeRequests) Resume(_ context.Context, requestID string) error {
+	f.resumed = append(f.resumed, requestID)
+	return nil
+}
+
+// fixture is a set of keys with a clock that the test moves.
+type fixture struct {
+	*idempotency.Keys
+	bucket   teststore.MemoryBucket
+	requests fakeRequests
+	now      time.Time
+}
+
+func newFixture() *fixture {
+	f := &fixture{now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
+	f.restart()
+	f.now = f.now.Add(time.Second)
+	return f
+}
+
+// restart makes the keys those of a new process.
+func (f *fixture) restart() {
+	f.Keys = idempotency.New(&f.bucket, &f.requests, slog.New(slog.DiscardHandler), func() time.Time { return f.now })
+}
+
+func key(name, body string) *contract.Idempotency {
+	return &contract.Idempotency{Key: name, Body: sha256.Sum256([]byte(body))}
+}
+
+func code(err error) contract.Code {
+	if e, ok := errors.AsType[*contract.Error](err); ok {
+		return e.Code
+	}
+	return ""
+}
+
+func (f *fixture) reserveFirst(t *testing.T) idempotency.Reservation {
+	t.Helper()
+	r, stored, err := f.Reserve(t.Context(), alice, key("k", "body"), "first")
+	if err != nil || stored != nil || !r.Held() {
+		t.Fatalf("got %+v, %+v, %v, want the key reserved", r, stored, err)
+	}
+	return r
+}
+
+func TestKeys_ReplaysOrRejectsTheSecondRequest(t *testing.T) {
+	for _, tt := range []struct {
+		name     string
+		state    idempotency.State
+		err      error
+		age      time.Duration // of the reservation
+		restart  bool
+		want     contract.Code // "" = no error
+		replayed bool
+		resumed  bool
+	}{
+		{name: "stored", state: idempotency.Stored, replayed: true},
+		{name: "executing", state: idempotency.Executing, want: contract.CodeConflict},
+		{name: "undecided", state: idempotency.Undecided, want: contract.CodeConflict},
+		{name: "undecided before this process", state: idempotency.Undecided, restart: true, replayed: true},
+		{name: "orphaned", state: idempotency.Orphaned, replayed: true, resumed: true},
+		{name: "erased", state: idempotency.Erased, want: contract.CodeConflict},
+		{name: "unknown, just reserved", err: store.ErrNotFound, age: 59 * time.Second, want: contract.CodeConflict},
+		{name: "unknown, after the grace period", err: store.ErrNotFound, age: 61 * time.Second},
+		{name: "unknown, before this process", err: fmt.Errorf("wrapped: %w", store.ErrNotFound), restart: true},
+		{name: "lookup fails", err: errors.New("broken"), want: contract.CodeOverloaded},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			f := newFixture()
+			f.reserveFirst(t)
+			f.requests.state, f.requests.err = tt.state, tt.err
+			f.now = f.now.Add(tt.age)
+			if tt.restart {
+				f.restart()
+			}
+			r, stored, err := f.Reserve(t.Context(), alice, key("k", "body"), "second")
+			if code(err) != tt.want || (err != nil) != (tt.want != "") {
+				t.Fatalf("got error %v, want code %q", err, tt.want)
+			}
+			if tt.replayed != (stored != nil) || stored != nil && (!stored.Replayed || stored.RequestID != "first") {
+				t.Errorf("got %+v, want the first response replayed: %t", stored, tt.replayed)
+			}
+			if wantHeld := err == nil && stored == nil; r.Held() != wantHeld {
+				t.Errorf("got the key reserved: %t, want %t", r.Held(), wantHeld)
+			}
+			if (len(f.requests.resumed) == 1) != tt.resumed {
+				t.Errorf("got resumed %v, want %t", f.requests.resumed, tt.resumed)
+			}
+		})
+	}
+}
+
+func TestKeys_RejectsAnotherBody(t *testing.T) {
+	f := newFixture()
+	f.reserveFirst(t)
+	if _, _, err := f.Reserve(t.Context(), alice, key("k", "other"), "second"); code(err) != contract.CodeInvalidRequest {
+		t.Errorf("got %v, want invalid_request", err)
+	}
+}
+
+func TestKeys_SeparatesCallers(t *testing.T) {
+	f := newFixture()
+	f.reserveFirst(t)
+	if r, stored, err := f.Reserve(t.Context(), bob, key("k", "other"), "second"); err != nil || stored != nil || !r.Held() {
+		t.Errorf("got %+v, %+v, %v, want the key reserved for bob", r, stored, err)
+	}
+}
+
+func TestKeys_ReservesReleasedKeyAgain(t *testing.T) {
+	f := newFixture()
+	r := f.reserveFirst(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	f.Release(ctx, r)
+	f.Release(ctx, idempotency.Reservation{})
+	f.reserveFirst(t)
+}
+
+func TestKeys_ReportsStoreErrors(t *testing.T) {
+	f := newFixture()
+	f.reserveFirst(t)
+	f.bucket.Err = errors.New("broken")
+	if _, _, err := f.Reserve(t.Context(), alice, key("k", "body"), "second"); code(err) != contract.CodeOverloaded {
+		t.Errorf("got %v, want overloaded", err)
+	}
+}
+
+func TestNoKeys_RejectsKeys(t *testing.T) {
+	if _, _, err := (idempotency.NoKeys{}).Reserve(t.Context(), alice, key("k", "body"), "first"); code(err) != contract.CodeInvalidRequest {
+		t.Errorf("got %v, want invalid_request", err)
+	}
+}
