@@ -13,26 +13,25 @@ import (
 	"github.com/caprouter/caprouter/internal/lexical"
 )
 
-// BenchConfig names the labelled sets a bench measures on: TSV files of
-// text<TAB>intent<TAB>domain, where the intent oos marks a row nothing should be
-// found for.
+// BenchConfig names the labelled data sets of a benchmark: TSV files of
+// text<TAB>intent<TAB>domain. The intent oos marks an out-of-scope row.
 type BenchConfig struct {
-	Train      string // what the registry is made of
-	Test       string // what is classified
-	OutOfScope string // rows nothing should be found for, whatever their labels; "" = none
-	// Validation is where the accept threshold is chosen instead of from the
-	// training data; "" = none, as in a router.
+	Train      string // training rows
+	Test       string // test rows
+	OutOfScope string // additional out-of-scope rows; labels are ignored
+	// Validation is for choosing the accept threshold; "" = the training data,
+	// as in a router.
 	Validation string
 	// Tools is a JSONL file of {tool, description} to rank for Test or, without
 	// Test, of {query, candidates, answer} to rank within each row.
 	Tools string
-	Multi bool // labels are joined with #, and a prompt is split as a router does
+	Multi bool // several labels per row, joined with #; prompts are split
 
-	// Progress hears how far a stage is; nil = nobody.
+	// Progress reports the progress of a stage. It may be nil.
 	Progress func(stage string, done, total int)
 }
 
-// Validate says which files are missing or too many.
+// Validate checks the combination of files.
 func (cfg *BenchConfig) Validate() error {
 	switch {
 	case cfg.Tools == "" && (cfg.Train == "" || cfg.Test == ""):
@@ -45,8 +44,8 @@ func (cfg *BenchConfig) Validate() error {
 	return nil
 }
 
-// RunBench measures the classifier, in the one configuration there is, on labelled
-// sets. Its figures but for times are the same every time.
+// RunBench measures the classifier, in its only configuration, on labelled data
+// sets. All figures except times are deterministic.
 func RunBench(ctx context.Context, cfg BenchConfig) (*BenchReport, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -61,45 +60,45 @@ func RunBench(ctx context.Context, cfg BenchConfig) (*BenchReport, error) {
 	if err != nil {
 		return nil, err
 	}
-	return sets.measure(ctx, &cfg)
+	return sets.measureRows(ctx, &cfg)
 }
 
-// benchSets are the files, read: the test rows are the in-scope ones of Test,
-// and what they left behind stands with OutOfScope.
-type benchSets struct {
-	train, test, oos, validation []utterance
+// benchData contains the rows of the files. The out-of-scope rows of Test are
+// in oos.
+type benchData struct {
+	train, test, oos, validation []labelledRow
 }
 
-func readBenchSets(cfg *BenchConfig) (*benchSets, error) {
-	var sets benchSets
+func readBenchSets(cfg *BenchConfig) (*benchData, error) {
+	var sets benchData
 	for _, file := range []struct {
 		path string
-		into *[]utterance
+		into *[]labelledRow
 	}{{cfg.Train, &sets.train}, {cfg.Test, &sets.test}, {cfg.OutOfScope, &sets.oos}, {cfg.Validation, &sets.validation}} {
 		if file.path == "" {
 			continue
 		}
-		rows, err := readUtterances(file.path)
+		rows, err := readLabelledRows(file.path)
 		if err != nil {
 			return nil, err
 		}
 		*file.into = rows
 	}
-	sets.test, sets.oos = apart(sets.test, sets.oos)
+	sets.test, sets.oos = splitOutOfScope(sets.test, sets.oos)
 	if len(sets.test) == 0 {
 		return nil, fmt.Errorf("%s: every row is %s: there is nothing to be right about; name it with --oos", cfg.Test, outOfScope)
 	}
 	return &sets, nil
 }
 
-// apart moves the rows of a test set that are out of scope to those that are.
-func apart(test, oos []utterance) (in, out []utterance) {
+// splitOutOfScope separates the out-of-scope rows of a test set.
+func splitOutOfScope(test, oos []labelledRow) (in, out []labelledRow) {
 	out = slices.Clone(oos)
 	for i := range out {
 		out[i].Intent = outOfScope
 	}
 	for _, row := range test {
-		if row.outOfScope() {
+		if row.isOutOfScope() {
 			out = append(out, row)
 		} else {
 			in = append(in, row)
@@ -108,7 +107,7 @@ func apart(test, oos []utterance) (in, out []utterance) {
 	return in, out
 }
 
-func (s *benchSets) measure(ctx context.Context, cfg *BenchConfig) (*BenchReport, error) {
+func (s *benchData) measureRows(ctx context.Context, cfg *BenchConfig) (*BenchReport, error) {
 	registry, err := newBenchRegistry(s.train)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", cfg.Train, err)
@@ -118,44 +117,43 @@ func (s *benchSets) measure(ctx context.Context, cfg *BenchConfig) (*BenchReport
 		Intents: len(registry.snapshot.Intents), Examples: registry.examples,
 	}
 	cfg.Progress("train", 0, 1)
-	model, took := trainTimed(classifier.BuildCorpus(registry.snapshot))
+	model, took := timeTraining(classifier.BuildCorpus(registry.snapshot))
 	cfg.Progress("train", 1, 1)
-	r.TrainMS = figure(milliseconds(took))
-	r.describe(model)
+	r.TrainMS = roundFigure(roundMilliseconds(took))
+	r.addModel(model)
 
-	judge, err := newJudge(registry, model, cfg.Multi)
+	judge, err := newRowClassifier(registry, model, cfg.Multi)
 	if err != nil {
 		return nil, err
 	}
-	verdicts, err := judge.all(ctx, "classify", slices.Concat(s.test, s.oos), cfg.Progress)
+	verdicts, err := judge.predictAll(ctx, "classify", slices.Concat(s.test, s.oos), cfg.Progress)
 	if err != nil {
 		return nil, err
 	}
-	r.count(verdicts, registry, cfg.Multi)
+	r.addPredictions(verdicts, registry, cfg.Multi)
 	accept, source := model.AcceptThreshold(), AcceptFromTraining
 	if s.validation != nil {
-		seen, err := judge.all(ctx, "validate", s.validation, cfg.Progress)
+		seen, err := judge.predictAll(ctx, "validate", s.validation, cfg.Progress)
 		if err != nil {
 			return nil, err
 		}
-		accept, source = acceptOn(seen), AcceptFromValidation
+		accept, source = acceptThreshold(seen), AcceptFromValidation
 	}
-	r.operate(verdicts, accept, source)
-	if err := r.time(ctx, judge.classify, texts(s.test), cfg.Progress); err != nil {
+	r.addOperatingPoint(verdicts, accept, source)
+	if err := r.measureTime(ctx, judge.classifyText, rowTexts(s.test), cfg.Progress); err != nil {
 		return nil, err
 	}
 	return r, nil
 }
 
-// trainRuns is how often a model is trained to say how long that takes: the
-// middle one counts, as the machine has other things to do.
+// trainRuns is the number of training runs, of which the median time counts.
 const trainRuns = 3
 
-func trainTimed(c lexical.Corpus) (*lexical.Model, time.Duration) {
+func timeTraining(c lexical.Corpus) (*lexical.Model, time.Duration) {
 	var model *lexical.Model
 	took := make([]time.Duration, trainRuns)
 	for i := range took {
-		runtime.GC() // what was there before is not the training's
+		runtime.GC() // exclude earlier garbage
 		start := time.Now()
 		model = lexical.Train(c)
 		took[i] = time.Since(start)
@@ -164,17 +162,17 @@ func trainTimed(c lexical.Corpus) (*lexical.Model, time.Duration) {
 	return model, took[trainRuns/2]
 }
 
-// acceptOn is the confidence from which a set is answered with the precision
-// that is wanted; +Inf when there is none.
-func acceptOn(verdicts []verdict) float64 {
-	best, ok := widest(riskCoverage(claims(verdicts)), wantedPrecision)
+// acceptThreshold returns the threshold that reaches wantedPrecision on the
+// rows, +Inf if there is none.
+func acceptThreshold(verdicts []rowPrediction) float64 {
+	best, ok := widestCoverage(riskCoverageCurve(acceptableRows(verdicts)), wantedPrecision)
 	if !ok || best.Threshold < 0 {
 		return math.Inf(1)
 	}
 	return best.Threshold
 }
 
-func texts(rows []utterance) []string {
+func rowTexts(rows []labelledRow) []string {
 	list := make([]string, len(rows))
 	for i := range rows {
 		list[i] = rows[i].Text
@@ -182,12 +180,12 @@ func texts(rows []utterance) []string {
 	return list
 }
 
-// progressEvery is how many rows pass between two words about progress, and two
-// looks at whether to go on.
+// progressEvery is the number of rows between progress reports and checks of
+// ctx.
 const progressEvery = 200
 
-// each calls do for every number below n, until ctx ends.
-func each(ctx context.Context, stage string, n int, progress func(string, int, int), do func(i int)) error {
+// forEachRow calls do for 0 … n-1 until ctx ends.
+func forEachRow(ctx context.Context, stage string, n int, progress func(string, int, int), do func(i int)) error {
 	for i := range n {
 		if i%progressEvery == 0 {
 			if err := ctx.Err(); err != nil {
@@ -201,16 +199,16 @@ func each(ctx context.Context, stage string, n int, progress func(string, int, i
 	return nil
 }
 
-// time says how long classifying one text takes and what it allocates. The
-// texts have been classified before, so that nothing is met for the first time.
-func (r *BenchReport) time(ctx context.Context, classify func(text string), list []string, progress func(string, int, int)) error {
+// measureTime measures the time and allocations of classifying one text. The
+// texts were classified before, so that caches are warm.
+func (r *BenchReport) measureTime(ctx context.Context, classify func(text string), list []string, progress func(string, int, int)) error {
 	took := make([]int64, len(list))
 	var before, after runtime.MemStats
 	runtime.GC()
-	// Nobody is told of progress meanwhile: that would allocate.
+	// Report no progress meanwhile, because it would allocate.
 	progress("time", 0, len(list))
 	runtime.ReadMemStats(&before)
-	err := each(ctx, "time", len(list), func(string, int, int) {}, func(i int) {
+	err := forEachRow(ctx, "time", len(list), func(string, int, int) {}, func(i int) {
 		start := time.Now()
 		classify(list[i])
 		took[i] = int64(time.Since(start))
@@ -221,13 +219,13 @@ func (r *BenchReport) time(ctx context.Context, classify func(text string), list
 		return err
 	}
 	slices.Sort(took)
-	r.ClassifyP50 = figure(microseconds(quantile(took, 0.50)))
-	r.ClassifyP99 = figure(microseconds(quantile(took, 0.99)))
+	r.ClassifyP50 = roundFigure(roundMicroseconds(quantile(took, 0.50)))
+	r.ClassifyP99 = roundFigure(roundMicroseconds(quantile(took, 0.99)))
 	allocs := float64(after.Mallocs-before.Mallocs) / float64(len(list))
-	r.AllocsPerOp = figure(math.Round(allocs*10) / 10)
+	r.AllocsPerOp = roundFigure(math.Round(allocs*10) / 10)
 	return nil
 }
 
-func milliseconds(d time.Duration) float64 { return math.Round(float64(d)/1e4) / 1e2 }
+func roundMilliseconds(d time.Duration) float64 { return math.Round(float64(d)/1e4) / 1e2 }
 
-func microseconds(ns int64) float64 { return math.Round(float64(ns)/10) / 1e2 }
+func roundMicroseconds(ns int64) float64 { return math.Round(float64(ns)/10) / 1e2 }

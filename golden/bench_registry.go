@@ -11,66 +11,66 @@ import (
 	"github.com/caprouter/caprouter/contract"
 )
 
-// benchRegistry is the registry a labelled set makes: one agent for each domain,
-// with the intents of its rows and their texts as examples. Labels that a
-// registry does not take as they are get a name that it takes.
+// benchRegistry is a registry built from labelled rows: one agent per domain,
+// with the intents of its rows and their texts as examples. Labels that are not
+// valid names are mapped to valid ones.
 type benchRegistry struct {
 	snapshot *capabilities.Catalogue
 	examples int
-	intents  *labelNames // label → intent
-	domains  *labelNames // label → domain
-	agents   *labelNames // domain label → agent id
-	// domainsOf has the domain of every intent that has one only.
+	intents  *nameTable // label → intent
+	domains  *nameTable // label → domain
+	agents   *nameTable // domain label → agent id
+	// domainsOf contains the domain of every intent that has exactly one.
 	domainsOf map[string][]string
 }
 
-// Bounds of a registry's values, as package capabilities checks them.
+// Limits of package capabilities.
 const (
 	maxNameRunes    = 64
 	maxExampleRunes = 2000
 )
 
-func newBenchRegistry(rows []utterance) (*benchRegistry, error) {
-	b := &benchRegistry{intents: newLabelNames(labelName), domains: newLabelNames(labelName), agents: newLabelNames(agentName)}
+func newBenchRegistry(rows []labelledRow) (*benchRegistry, error) {
+	b := &benchRegistry{intents: newNameTable(labelName), domains: newNameTable(labelName), agents: newNameTable(agentName)}
 	byID := map[string]*contract.RegistryEntry{}
 	for i := range rows {
 		row := &rows[i]
-		if row.outOfScope() {
-			continue // a registry has no examples of what it does not do
+		if row.isOutOfScope() {
+			continue // no examples for out-of-scope rows
 		}
-		id := b.agents.of(row.Domain)
+		id := b.agents.assign(row.Domain)
 		agent, ok := byID[id]
 		if !ok {
 			agent = &contract.RegistryEntry{
 				ID: id, Examples: map[string][]string{},
-				Match: contract.Match{Domains: []string{b.domains.of(row.Domain)}},
+				Match: contract.Match{Domains: []string{b.domains.assign(row.Domain)}},
 			}
 			byID[id] = agent
-			b.add(agent)
+			b.addAgent(agent)
 		}
-		intent := b.intents.of(row.Intent)
+		intent := b.intents.assign(row.Intent)
 		if _, ok := agent.Examples[intent]; !ok {
 			agent.Match.Intent = append(agent.Match.Intent, intent)
 		}
-		agent.Examples[intent] = append(agent.Examples[intent], cutRunes(row.Text, maxExampleRunes))
+		agent.Examples[intent] = append(agent.Examples[intent], truncateRunes(row.Text, maxExampleRunes))
 		b.examples++
 	}
 	if b.examples == 0 {
 		return nil, fmt.Errorf("no row is in scope: there is nothing to train on")
 	}
-	b.finish()
+	b.sortSnapshot()
 	return b, nil
 }
 
-func (b *benchRegistry) add(agent *contract.RegistryEntry) {
+func (b *benchRegistry) addAgent(agent *contract.RegistryEntry) {
 	if b.snapshot == nil {
 		b.snapshot = &capabilities.Catalogue{Routing: capabilities.DefaultRouting(), Fallback: capabilities.DefaultFallback()}
 	}
 	b.snapshot.Agents = append(b.snapshot.Agents, agent)
 }
 
-// finish puts what a snapshot promises to be sorted in order.
-func (b *benchRegistry) finish() {
+// sortSnapshot sorts the lists that a snapshot requires to be sorted.
+func (b *benchRegistry) sortSnapshot() {
 	s := b.snapshot
 	slices.SortFunc(s.Agents, func(x, y *contract.RegistryEntry) int { return strings.Compare(x.ID, y.ID) })
 	for _, a := range s.Agents {
@@ -86,44 +86,45 @@ func (b *benchRegistry) finish() {
 			}
 		}
 	}
-	s.Intents = b.intents.all()
-	s.Domains = b.domains.all()
+	s.Intents = b.intents.sortedNames()
+	s.Domains = b.domains.sortedNames()
 }
 
-// labelNames gives every label a name of its own, the label itself where it is one.
-type labelNames struct {
-	wish  func(string) string // the name a label would like
-	byKey map[string]string
-	taken map[string]bool
+// nameTable maps each label to a unique valid name, the label itself if
+// possible.
+type nameTable struct {
+	toName func(string) string // proposes a name
+	byKey  map[string]string
+	taken  map[string]bool
 }
 
-func newLabelNames(of func(string) string) *labelNames {
-	return &labelNames{wish: of, byKey: map[string]string{}, taken: map[string]bool{}}
+func newNameTable(of func(string) string) *nameTable {
+	return &nameTable{toName: of, byKey: map[string]string{}, taken: map[string]bool{}}
 }
 
-// of returns the name of the label, a new one if the label is new.
-func (n *labelNames) of(label string) string {
+// assign returns the name of the label, a new one if the label is new.
+func (n *nameTable) assign(label string) string {
 	if name, ok := n.byKey[label]; ok {
 		return name
 	}
-	wanted := n.wish(label)
+	wanted := n.toName(label)
 	name := wanted
 	for i := 2; n.taken[name]; i++ {
 		suffix := fmt.Sprintf("_%d", i)
-		name = cutRunes(wanted, maxNameRunes-len(suffix)) + suffix
+		name = truncateRunes(wanted, maxNameRunes-len(suffix)) + suffix
 	}
 	n.byKey[label], n.taken[name] = name, true
 	return name
 }
 
-// known returns the name a label has, if it has one.
-func (n *labelNames) known(label string) (string, bool) {
+// lookup returns the name of a label, if it has one.
+func (n *nameTable) lookup(label string) (string, bool) {
 	name, ok := n.byKey[label]
 	return name, ok
 }
 
-// label returns the label as it was given, of a name.
-func (n *labelNames) label(name string) string {
+// labelOf returns the label of a name.
+func (n *nameTable) labelOf(name string) string {
 	for label, have := range n.byKey {
 		if have == name {
 			return label
@@ -132,7 +133,7 @@ func (n *labelNames) label(name string) string {
 	return name
 }
 
-func (n *labelNames) all() []string {
+func (n *nameTable) sortedNames() []string {
 	list := make([]string, 0, len(n.taken))
 	for name := range n.taken {
 		list = append(list, name)
@@ -141,7 +142,7 @@ func (n *labelNames) all() []string {
 	return list
 }
 
-// labelName makes a label a valid name of an intent or a domain.
+// labelName converts a label to a valid intent or domain name.
 func labelName(label string) string {
 	name := strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) {
@@ -149,7 +150,7 @@ func labelName(label string) string {
 		}
 		return '_'
 	}, strings.ToValidUTF8(label, "_"))
-	name = strings.TrimSpace(cutRunes(strings.TrimSpace(name), maxNameRunes))
+	name = strings.TrimSpace(truncateRunes(strings.TrimSpace(name), maxNameRunes))
 	switch {
 	case name == "" || name == contract.AnyDomain:
 		return "label"
@@ -159,7 +160,7 @@ func labelName(label string) string {
 	return name
 }
 
-// agentName makes a label a valid agent id.
+// agentName converts a label to a valid agent id.
 func agentName(label string) string {
 	id := strings.Map(func(r rune) rune {
 		switch {
@@ -171,10 +172,10 @@ func agentName(label string) string {
 	if id == "" || id[0] < 'a' || id[0] > 'z' {
 		id = "agent_" + id
 	}
-	return cutRunes(id, maxNameRunes)
+	return truncateRunes(id, maxNameRunes)
 }
 
-func cutRunes(s string, most int) string {
+func truncateRunes(s string, most int) string {
 	if utf8.RuneCountInString(s) <= most {
 		return s
 	}

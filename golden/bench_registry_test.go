@@ -12,7 +12,7 @@ import (
 )
 
 func TestBenchRegistry(t *testing.T) {
-	b, err := newBenchRegistry([]utterance{
+	b, err := newBenchRegistry([]labelledRow{
 		{"a1", "greet", "Small Talk"}, {"b1", "pay", "bank"}, {"a2", "greet", "Small Talk"}, {"a3", "greet", "bank"}, {"o", "oos", "oos"},
 	})
 	if err != nil {
@@ -41,13 +41,13 @@ func TestBenchRegistry(t *testing.T) {
 	if diff := cmp.Diff(map[string][]string{"greet": nil, "pay": {"bank"}}, b.domainsOf); diff != "" {
 		t.Errorf("domains of intents (-want +got):\n%s", diff)
 	}
-	if id, ok := b.agents.known("Small Talk"); id != "small_talk" || !ok {
+	if id, ok := b.agents.lookup("Small Talk"); id != "small_talk" || !ok {
 		t.Errorf("got agent %q, want small_talk", id)
 	}
 }
 
 func TestLabelNames(t *testing.T) {
-	n := newLabelNames(labelName)
+	n := newNameTable(labelName)
 	tests := []struct{ label, want string }{
 		{"visual-studio", "visual-studio"},
 		{"PDF&URLTool", "PDF&URLTool"},
@@ -62,17 +62,17 @@ func TestLabelNames(t *testing.T) {
 		{strings.Repeat("é", 71), strings.Repeat("é", 62) + "_2"},
 	}
 	for _, tt := range tests {
-		if got := n.of(tt.label); got != tt.want {
+		if got := n.assign(tt.label); got != tt.want {
 			t.Errorf("%q: got %q, want %q", tt.label, got, tt.want)
 		}
-		if got := n.label(tt.want); got != tt.label {
+		if got := n.labelOf(tt.want); got != tt.label {
 			t.Errorf("%q: got back %q, want %q", tt.want, got, tt.label)
 		}
 	}
-	if _, ok := n.known("new"); ok {
+	if _, ok := n.lookup("new"); ok {
 		t.Error("got a name for a label nobody gave")
 	}
-	if got := n.label(contract.Unknown); got != contract.Unknown {
+	if got := n.labelOf(contract.Unknown); got != contract.Unknown {
 		t.Errorf("got %q for what is no label, want it as it is", got)
 	}
 }
@@ -82,12 +82,12 @@ func TestLabelNames(t *testing.T) {
 func TestAnyLabelsMakeARegistry(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		labels := rapid.SliceOfNDistinct(rapid.String(), 1, 6, rapid.ID[string]).Draw(t, "labels")
-		intents, domains, agents := newLabelNames(labelName), newLabelNames(labelName), newLabelNames(agentName)
+		intents, domains, agents := newNameTable(labelName), newNameTable(labelName), newNameTable(agentName)
 		var yaml strings.Builder
 		yaml.WriteString("clients:\n")
 		for _, label := range labels {
-			intent, domain, id := intents.of(label), domains.of(label), agents.of(label)
-			if intents.label(intent) != label || intents.of(label) != intent {
+			intent, domain, id := intents.assign(label), domains.assign(label), agents.assign(label)
+			if intents.labelOf(intent) != label || intents.assign(label) != intent {
 				t.Fatalf("%q became %q and does not come back", label, intent)
 			}
 			yaml.WriteString("  " + id + ":\n    match: { intent: [" + quoteYAML(intent) + "], domains: [" + quoteYAML(domain) + "] }\n")

@@ -8,44 +8,44 @@ import (
 	"github.com/caprouter/caprouter/internal/lexical"
 )
 
-// wantedPrecision is the precision answers without a model are asked for.
+// wantedPrecision is the precision required of answers without a model.
 const wantedPrecision = 0.98
 
-// The ways the accept threshold of a BenchReport is chosen, never on the rows it
-// is measured on.
+// Sources of the accept threshold. It is never chosen on the test rows.
 const (
-	AcceptFromTraining   = "training"   // what the model says itself, as a router uses it
+	AcceptFromTraining   = "training"   // the model's own threshold, as in a router
 	AcceptFromValidation = "validation" // on the rows of BenchConfig.Validation
 )
 
-// BenchReport are the figures of a bench. Shares are from 0 to 1; a figure that
-// does not apply to the sets is null.
+// BenchReport contains the results of a benchmark. Shares are from 0 to 1; a
+// figure that does not apply is null.
 //
-// A row is right when the best intent is the row's or, with labels joined by #,
-// when the set of intents is. "Claimed" is an answer the classifier stands by:
-// not contract.Unknown.
+// A row is correct if the best intent is the row's or, with several labels, if
+// the set of intents is. An answer is claimed if its intent is not
+// contract.Unknown.
 type BenchReport struct {
-	N        int      `json:"n"`        // rows in scope
-	Accuracy *float64 `json:"accuracy"` // best intent right (of several labels: one of them), nothing rejected
-	// DomainAccuracy is the share whose first proposed domain is the row's;
-	// AgentAccuracy the share that the matcher gives to the row's agent on the
-	// proposal, whatever its confidence.
+	N        int      `json:"n"`        // in-scope rows
+	Accuracy *float64 `json:"accuracy"` // best intent correct (one of several labels), without rejection
+	// DomainAccuracy is the share of rows whose first predicted domain is
+	// correct, AgentAccuracy the share that the matcher routes to the row's
+	// agent at any confidence.
 	DomainAccuracy *float64 `json:"domain_accuracy"`
 	AgentAccuracy  *float64 `json:"agent_accuracy"`
-	// InScopeAccuracy is the share of rows in scope that are claimed and right,
-	// OutOfScopeRecall that of rows out of scope that are not claimed.
+	// InScopeAccuracy is the share of in-scope rows that are claimed and
+	// correct, OutOfScopeRecall the share of out-of-scope rows that are not
+	// claimed.
 	InScopeAccuracy  *float64 `json:"in_scope_accuracy"`
 	OutOfScopeRecall *float64 `json:"oos_recall"`
 	OutOfScopeAUROC  *float64 `json:"oos_auroc"`
-	// ECE is the calibration error of the best intents of the rows in scope; with
-	// Multi, of every intent that a prompt was divided into, held against its
-	// being one of the row's.
+	// ECE is the expected calibration error of the best intents of in-scope
+	// rows; with several labels, of the intents of all parts.
 	ECE      *float64 `json:"ece"`
-	ECEFloor *float64 `json:"ece_floor"` // what chance alone gives
-	// Coverage is the share of all rows, those out of scope included, that are
-	// accepted from the confidence Accept on, which is meant to give 98 %
-	// precision; AchievedPrecision is what it gave. HindsightCoverage is the most
-	// that any threshold, chosen knowing the answers, covers at 98 %.
+	ECEFloor *float64 `json:"ece_floor"` // of a perfectly calibrated model
+	// Coverage is the share of all rows, including out-of-scope ones, with a
+	// confidence of at least Accept, which aims at 98 % precision.
+	// AchievedPrecision is the actual precision. HindsightCoverage is the
+	// greatest coverage at 98 % precision of any threshold, chosen with
+	// knowledge of the labels.
 	Coverage          *float64 `json:"coverage_at_98_precision"`
 	AchievedPrecision *float64 `json:"achieved_precision"`
 	HindsightCoverage *float64 `json:"coverage_at_98_precision_hindsight"`
@@ -55,25 +55,26 @@ type BenchReport struct {
 	AllocsPerOp       *float64 `json:"allocs_per_op"`
 	ModelBytes        *int     `json:"model_bytes"`
 
-	// Multi only: the set of intents is the row's. Its calibration error holds the
-	// confidence of the whole prompt against that, and so counts what was missed.
+	// With several labels: the set of intents equals the row's. The calibration
+	// error compares this with the confidence of the whole prompt, so it
+	// includes missed intents.
 	ExactSetAccuracy *float64 `json:"exact_set_accuracy,omitempty"`
 	ExactSetECE      *float64 `json:"exact_set_ece,omitempty"`
 	ExactSetECEFloor *float64 `json:"exact_set_ece_floor,omitempty"`
-	Top5Accuracy     *float64 `json:"top5_accuracy,omitempty"` // Tools only
+	Top5Accuracy     *float64 `json:"top5_accuracy,omitempty"` // for Tools only
 
 	OutOfScopeN  int            `json:"oos_n"`
 	Intents      int            `json:"intents"`
 	Examples     int            `json:"examples"`
-	Unseen       int            `json:"unseen"` // rows in scope whose label nothing was trained on: always wrong
+	Unseen       int            `json:"unseen"` // in-scope rows with labels that are not in the training data: always wrong
 	Calibrated   *bool          `json:"calibrated"`
-	Threshold    *float64       `json:"threshold"` // the least confidence that is claimed
-	Accept       *float64       `json:"accept"`    // null when nothing is accepted
+	Threshold    *float64       `json:"threshold"` // minimum confidence of a claimed intent
+	Accept       *float64       `json:"accept"`    // null if nothing is accepted
 	AcceptSource string         `json:"accept_source,omitempty"`
 	Confusions   []ConfusedPair `json:"confusions"` // the most frequent ones
 }
 
-// ConfusedPair is how often one label was taken for another.
+// ConfusedPair counts how often a label was mistaken for another.
 type ConfusedPair struct {
 	Label string `json:"label"`
 	Got   string `json:"got"`
@@ -83,88 +84,89 @@ type ConfusedPair struct {
 // maxConfusions bounds BenchReport.Confusions.
 const maxConfusions = 10
 
-// figure is a measure, to six digits, which is more than any of them is worth.
-func figure(v float64) *float64 {
+// roundFigure rounds a figure to six digits.
+func roundFigure(v float64) *float64 {
 	v = math.Round(v*1e6) / 1e6
 	return &v
 }
 
-// figureIf is null when there was nothing to measure.
-func figureIf(v float64, ok bool) *float64 {
+// optionalFigure returns nil if there was nothing to measure.
+func optionalFigure(v float64, ok bool) *float64 {
 	if !ok {
 		return nil
 	}
-	return figure(v)
+	return roundFigure(v)
 }
 
-func share(part, whole int) *float64 {
-	return figureIf(float64(part)/float64(max(whole, 1)), whole > 0)
+func shareFigure(part, whole int) *float64 {
+	return optionalFigure(float64(part)/float64(max(whole, 1)), whole > 0)
 }
 
-// describe fills in what the model says of itself.
-func (r *BenchReport) describe(m *lexical.Model) {
+// addModel adds the properties of the model.
+func (r *BenchReport) addModel(m *lexical.Model) {
 	calibrated, bytes := m.Calibrated(), m.SizeBytes()
-	r.Calibrated, r.ModelBytes, r.Threshold = &calibrated, &bytes, figure(m.RejectThreshold())
+	r.Calibrated, r.ModelBytes, r.Threshold = &calibrated, &bytes, roundFigure(m.RejectThreshold())
 }
 
-// count fills in what follows from the verdicts alone.
-func (r *BenchReport) count(verdicts []verdict, registry *benchRegistry, multi bool) {
+// addPredictions adds the figures that depend on the predictions only.
+func (r *BenchReport) addPredictions(verdicts []rowPrediction, registry *benchRegistry, multi bool) {
 	var best, domain, agent, exact, claimedRight, silent int
-	sameDomains := false // a row has a domain that is in the registry
+	sameDomains := false // the registry contains the domain of some row
 	for i := range verdicts {
 		v := &verdicts[i]
-		if v.row.outOfScope() {
-			silent += one(!v.claimed)
+		if v.row.isOutOfScope() {
+			silent += countTrue(!v.claimed)
 			continue
 		}
 		sameDomains = sameDomains || v.domainKnown
-		r.Unseen += one(!v.labelKnown)
-		best += one(v.bestRight)
-		domain += one(v.domainRight)
-		agent += one(v.agentRight)
-		exact += one(v.right)
-		claimedRight += one(v.claimed && v.right)
+		r.Unseen += countTrue(!v.labelKnown)
+		best += countTrue(v.bestCorrect)
+		domain += countTrue(v.domainCorrect)
+		agent += countTrue(v.agentCorrect)
+		exact += countTrue(v.correct)
+		claimedRight += countTrue(v.claimed && v.correct)
 	}
-	r.Accuracy = share(best, r.N)
-	r.InScopeAccuracy = share(claimedRight, r.N)
-	r.OutOfScopeRecall = share(silent, r.OutOfScopeN)
+	r.Accuracy = shareFigure(best, r.N)
+	r.InScopeAccuracy = shareFigure(claimedRight, r.N)
+	r.OutOfScopeRecall = shareFigure(silent, r.OutOfScopeN)
 	if sameDomains && !multi {
-		r.DomainAccuracy, r.AgentAccuracy = share(domain, r.N), share(agent, r.N)
+		r.DomainAccuracy, r.AgentAccuracy = shareFigure(domain, r.N), shareFigure(agent, r.N)
 	}
-	rows := scores(verdicts)
-	r.OutOfScopeAUROC = figureIf(auroc(rows))
+	rows := scoredRows(verdicts)
+	r.OutOfScopeAUROC = optionalFigure(auroc(rows))
 	intents := rows
 	if multi {
-		r.ExactSetAccuracy = share(exact, r.N)
-		r.ExactSetECE = figureIf(calibrationError(rows))
-		r.ExactSetECEFloor = figureIf(calibrationFloor(rows))
+		r.ExactSetAccuracy = shareFigure(exact, r.N)
+		r.ExactSetECE = optionalFigure(calibrationError(rows))
+		r.ExactSetECEFloor = optionalFigure(calibrationNull(rows))
 		intents = allParts(verdicts)
 	} else {
-		r.Confusions = confusions(verdicts, registry)
+		r.Confusions = topConfusions(verdicts, registry)
 	}
-	r.ECE = figureIf(calibrationError(intents))
-	r.ECEFloor = figureIf(calibrationFloor(intents))
+	r.ECE = optionalFigure(calibrationError(intents))
+	r.ECEFloor = optionalFigure(calibrationNull(intents))
 }
 
-// operate fills in what accepting from that confidence on gives.
-func (r *BenchReport) operate(verdicts []verdict, accept float64, source string) {
-	rows := claims(verdicts)
-	point, ok := operate(rows, max(accept, 0)) // what is not claimed is below 0
-	r.Coverage, r.AchievedPrecision = figure(point.Coverage), figureIf(point.Precision, ok)
-	best, found := widest(riskCoverage(rows), wantedPrecision)
+// addOperatingPoint adds the figures for accepting from the confidence on.
+func (r *BenchReport) addOperatingPoint(verdicts []rowPrediction, accept float64, source string) {
+	rows := acceptableRows(verdicts)
+	point, ok := operateAt(rows, max(accept, 0)) // rejected rows have a negative confidence
+	r.Coverage, r.AchievedPrecision = roundFigure(point.Coverage), optionalFigure(point.Precision, ok)
+	best, found := widestCoverage(riskCoverageCurve(rows), wantedPrecision)
 	if !found || best.Threshold < 0 {
 		best.Coverage = 0
 	}
-	r.HindsightCoverage = figure(best.Coverage)
-	r.Accept, r.AcceptSource = figureIf(accept, !math.IsInf(accept, 1)), source
+	r.HindsightCoverage = roundFigure(best.Coverage)
+	r.Accept, r.AcceptSource = optionalFigure(accept, !math.IsInf(accept, 1)), source
 }
 
-// confusions are the most frequent wrong answers, as the sets call them.
-func confusions(verdicts []verdict, registry *benchRegistry) []ConfusedPair {
+// topConfusions returns the most frequent wrong answers, with the labels of the
+// data set.
+func topConfusions(verdicts []rowPrediction, registry *benchRegistry) []ConfusedPair {
 	counts := map[ConfusedPair]int{}
 	for i := range verdicts {
-		if v := &verdicts[i]; !v.row.outOfScope() && !v.bestRight {
-			counts[ConfusedPair{Label: v.row.Intent, Got: registry.intents.label(v.best)}]++
+		if v := &verdicts[i]; !v.row.isOutOfScope() && !v.bestCorrect {
+			counts[ConfusedPair{Label: v.row.Intent, Got: registry.intents.labelOf(v.best)}]++
 		}
 	}
 	list := make([]ConfusedPair, 0, len(counts))
@@ -178,7 +180,7 @@ func confusions(verdicts []verdict, registry *benchRegistry) []ConfusedPair {
 	return list[:min(len(list), maxConfusions)]
 }
 
-func one(yes bool) int {
+func countTrue(yes bool) int {
 	if yes {
 		return 1
 	}

@@ -84,19 +84,19 @@ func TestBench(t *testing.T) {
 
 // TestBenchFigures: the figures of verdicts, counted by hand.
 func TestBenchFigures(t *testing.T) {
-	registry, err := newBenchRegistry([]utterance{{"x", "a", "d"}, {"y", "*", "d"}})
+	registry, err := newBenchRegistry([]labelledRow{{"x", "a", "d"}, {"y", "*", "d"}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	row := func(intent string) *utterance { return &utterance{Text: "t", Intent: intent, Domain: "d"} }
-	right := func(confidence float64, claimed bool) verdict {
-		return verdict{
+	row := func(intent string) *labelledRow { return &labelledRow{Text: "t", Intent: intent, Domain: "d"} }
+	right := func(confidence float64, claimed bool) rowPrediction {
+		return rowPrediction{
 			row: row("a"), best: "a", confidence: confidence, claimed: claimed,
-			right: true, bestRight: true, domainRight: true, agentRight: claimed, labelKnown: true, domainKnown: true,
+			correct: true, bestCorrect: true, domainCorrect: true, agentCorrect: claimed, labelKnown: true, domainKnown: true,
 		}
 	}
-	star, _ := registry.intents.known("*")
-	verdicts := []verdict{
+	star, _ := registry.intents.lookup("*")
+	verdicts := []rowPrediction{
 		right(0.99, true), right(0.9, true), right(0.4, false),
 		{row: row("a"), best: star, confidence: 0.8, claimed: true, labelKnown: true, domainKnown: true},
 		{row: row("z"), best: star, confidence: 0.3, domainKnown: true},
@@ -105,8 +105,8 @@ func TestBenchFigures(t *testing.T) {
 		{row: row(outOfScope), confidence: 0},
 	}
 	r := &BenchReport{N: 5, OutOfScopeN: 3}
-	r.count(verdicts, registry, false)
-	r.operate(verdicts, 0.84, AcceptFromTraining)
+	r.addPredictions(verdicts, registry, false)
+	r.addOperatingPoint(verdicts, 0.84, AcceptFromTraining)
 	is(t, "accuracy", r.Accuracy, 3.0/5)
 	is(t, "domain_accuracy", r.DomainAccuracy, 3.0/5)
 	is(t, "agent_accuracy", r.AgentAccuracy, 2.0/5)
@@ -124,27 +124,27 @@ func TestBenchFigures(t *testing.T) {
 		t.Errorf("got %d unseen, want 1", r.Unseen)
 	}
 
-	r.operate(verdicts, math.Inf(1), AcceptFromTraining)
+	r.addOperatingPoint(verdicts, math.Inf(1), AcceptFromTraining)
 	is(t, "coverage of a model that accepts nothing", r.Coverage, 0)
 	absent(t, map[string]*float64{"achieved": r.AchievedPrecision, "accept": r.Accept})
-	r.operate(verdicts, 0, AcceptFromTraining) // what is not claimed is not accepted either
+	r.addOperatingPoint(verdicts, 0, AcceptFromTraining) // what is not claimed is not accepted either
 	is(t, "coverage of all that is claimed", r.Coverage, 4.0/8)
-	r.operate(verdicts[4:5], 0, AcceptFromTraining)
+	r.addOperatingPoint(verdicts[4:5], 0, AcceptFromTraining)
 	is(t, "hindsight where nothing is claimed", r.HindsightCoverage, 0)
 }
 
 func TestAcceptOn(t *testing.T) {
-	in := utterance{Intent: "a"}
-	verdicts := []verdict{
-		{row: &in, confidence: 0.9, claimed: true, right: true},
-		{row: &in, confidence: 0.7, claimed: true, right: true},
+	in := labelledRow{Intent: "a"}
+	verdicts := []rowPrediction{
+		{row: &in, confidence: 0.9, claimed: true, correct: true},
+		{row: &in, confidence: 0.7, claimed: true, correct: true},
 		{row: &in, confidence: 0.6, claimed: true},
 		{row: &in, confidence: 0.5},
 	}
-	if got := acceptOn(verdicts); got != 0.7 {
+	if got := acceptThreshold(verdicts); got != 0.7 {
 		t.Errorf("got %v, want 0.7, below which half is wrong", got)
 	}
-	if got := acceptOn(verdicts[2:]); !math.IsInf(got, 1) {
+	if got := acceptThreshold(verdicts[2:]); !math.IsInf(got, 1) {
 		t.Errorf("got %v for answers that are wrong, want none accepted", got)
 	}
 }
@@ -219,18 +219,18 @@ func TestBenchMulti(t *testing.T) {
 // TestMultiCalibration: each intent is held against itself being asked for, the
 // set against all of it being right.
 func TestMultiCalibration(t *testing.T) {
-	registry, err := newBenchRegistry([]utterance{{"x", "a", "d"}, {"y", "b", "d"}})
+	registry, err := newBenchRegistry([]labelledRow{{"x", "a", "d"}, {"y", "b", "d"}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	row := &utterance{Text: "t", Intent: "a#b", Domain: "d"}
-	verdicts := []verdict{
-		{row: row, confidence: 0.72, right: true, bestRight: true, claimed: true, parts: []scored{{Confidence: 0.9, Right: true}, {Confidence: 0.8, Right: true}}},
-		{row: row, confidence: 0.99, bestRight: true, claimed: true, parts: []scored{{Confidence: 0.99, Right: true}}}, // the other one was missed
-		{row: &utterance{Intent: outOfScope}, confidence: 0.5},
+	row := &labelledRow{Text: "t", Intent: "a#b", Domain: "d"}
+	verdicts := []rowPrediction{
+		{row: row, confidence: 0.72, correct: true, bestCorrect: true, claimed: true, parts: []scoredRow{{Confidence: 0.9, Correct: true}, {Confidence: 0.8, Correct: true}}},
+		{row: row, confidence: 0.99, bestCorrect: true, claimed: true, parts: []scoredRow{{Confidence: 0.99, Correct: true}}}, // the other one was missed
+		{row: &labelledRow{Intent: outOfScope}, confidence: 0.5},
 	}
 	r := &BenchReport{N: 2, OutOfScopeN: 1}
-	r.count(verdicts, registry, true)
+	r.addPredictions(verdicts, registry, true)
 	is(t, "ece", r.ECE, (0.1+0.2+0.01)/3)
 	is(t, "exact_set_ece", r.ExactSetECE, (0.28+0.99)/2)
 }
@@ -238,7 +238,7 @@ func TestMultiCalibration(t *testing.T) {
 // TestJudgeSetParts: what is held against the labels are the intents a router
 // would act on, each with its own confidence.
 func TestJudgeSetParts(t *testing.T) {
-	train, err := readUtterances(benchFile("train.tsv"))
+	train, err := readLabelledRows(benchFile("train.tsv"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -246,27 +246,27 @@ func TestJudgeSetParts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	j, err := newJudge(registry, lexical.Train(classifier.BuildCorpus(registry.snapshot)), true)
+	j, err := newRowClassifier(registry, lexical.Train(classifier.BuildCorpus(registry.snapshot)), true)
 	if err != nil {
 		t.Fatal(err)
 	}
 	two := "turn on the kitchen lights and then play some jazz"
-	clf := j.propose(t.Context(), two)
+	clf := j.classifyWhole(t.Context(), two)
 	if len(clf.Subtasks) != 2 {
 		t.Fatalf("got %+v, want two subtasks", clf)
 	}
-	v := j.judgeSet(t.Context(), &utterance{two, "lights_on", "d"})
+	v := j.predictSet(t.Context(), &labelledRow{two, "lights_on", "d"})
 	least := 1.0
 	right := 0
 	for _, p := range v.parts {
 		least = min(least, p.Confidence)
-		right += one(p.Right)
+		right += countTrue(p.Correct)
 	}
 	if len(v.parts) != 2 || right != 1 || least <= 0 || least < v.confidence {
 		t.Errorf("got %+v of a prompt as sure as %v, want two parts, each at least as sure, one of them asked for", v.parts, v.confidence)
 	}
-	whole := j.judgeSet(t.Context(), &utterance{"play some jazz", "play music", "d"})
-	if len(whole.parts) != 1 || !whole.parts[0].Right || whole.parts[0].Confidence != whole.confidence {
+	whole := j.predictSet(t.Context(), &labelledRow{"play some jazz", "play music", "d"})
+	if len(whole.parts) != 1 || !whole.parts[0].Correct || whole.parts[0].Confidence != whole.confidence {
 		t.Errorf("got %+v, want the one intent", whole.parts)
 	}
 }

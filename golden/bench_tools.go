@@ -10,14 +10,13 @@ import (
 	"github.com/caprouter/caprouter/internal/lexical"
 )
 
-// rankedRow is a query and what of the ranking is right; nothing is when it is
-// out of scope.
-type rankedRow struct {
+// rankedQuery is a query and the correct answers, none if it is out of scope.
+type rankedQuery struct {
 	text   string
 	answer []string
 }
 
-// benchTools measures how well tools are found by their descriptions alone.
+// benchTools measures the ranking of tools by their descriptions.
 func benchTools(ctx context.Context, cfg *BenchConfig) (*BenchReport, error) {
 	tools, err := readTools(cfg.Tools, cfg.Test == "")
 	if err != nil {
@@ -39,39 +38,39 @@ func benchTools(ctx context.Context, cfg *BenchConfig) (*BenchReport, error) {
 	runtime.GC()
 	start := time.Now()
 	ranker := lexical.NewRanker(docs)
-	r := &BenchReport{Intents: len(named), TrainMS: figure(milliseconds(time.Since(start)))}
+	r := &BenchReport{Intents: len(named), TrainMS: roundFigure(roundMilliseconds(time.Since(start)))}
 
-	var rows []rankedRow
+	var rows []rankedQuery
 	for _, row := range sets.test {
-		rows = append(rows, rankedRow{text: row.Text, answer: []string{row.Intent}})
-		r.Unseen += one(!named[row.Intent])
+		rows = append(rows, rankedQuery{text: row.Text, answer: []string{row.Intent}})
+		r.Unseen += countTrue(!named[row.Intent])
 	}
 	for _, row := range sets.oos {
-		rows = append(rows, rankedRow{text: row.Text})
+		rows = append(rows, rankedQuery{text: row.Text})
 	}
-	if err := r.rank(ctx, cfg, rows, func(i int) []lexical.RankedDocument { return ranker.Rank(rows[i].text) }); err != nil {
+	if err := r.addRanking(ctx, cfg, rows, func(i int) []lexical.RankedDocument { return ranker.Rank(rows[i].text) }); err != nil {
 		return nil, err
 	}
-	if err := r.time(ctx, func(text string) { ranker.Rank(text) }, texts(sets.test), cfg.Progress); err != nil {
+	if err := r.measureTime(ctx, func(text string) { ranker.Rank(text) }, rowTexts(sets.test), cfg.Progress); err != nil {
 		return nil, err
 	}
 	return r, nil
 }
 
-// benchWithinRows ranks the candidates of each row for its query. What is timed
-// is both: to read the candidates and to rank them.
+// benchWithinRows ranks the candidates of each row for its query. The measured
+// time includes indexing the candidates.
 func benchWithinRows(ctx context.Context, cfg *BenchConfig, tools []toolRow) (*BenchReport, error) {
-	rows := make([]rankedRow, len(tools))
+	rows := make([]rankedQuery, len(tools))
 	docs := make([][]lexical.Document, len(tools))
 	for i, t := range tools {
-		rows[i] = rankedRow{text: t.Query, answer: t.Answer}
+		rows[i] = rankedQuery{text: t.Query, answer: t.Answer}
 		for _, c := range t.Candidates {
 			docs[i] = append(docs[i], lexical.Document(c))
 		}
 	}
 	r := &BenchReport{}
 	rank := func(i int) []lexical.RankedDocument { return lexical.NewRanker(docs[i]).Rank(rows[i].text) }
-	if err := r.rank(ctx, cfg, rows, rank); err != nil {
+	if err := r.addRanking(ctx, cfg, rows, rank); err != nil {
 		return nil, err
 	}
 	list := make([]string, len(rows))
@@ -79,23 +78,23 @@ func benchWithinRows(ctx context.Context, cfg *BenchConfig, tools []toolRow) (*B
 		list[i] = rows[i].text
 	}
 	i := -1
-	if err := r.time(ctx, func(string) { i++; rank(i) }, list, cfg.Progress); err != nil {
+	if err := r.measureTime(ctx, func(string) { i++; rank(i) }, list, cfg.Progress); err != nil {
 		return nil, err
 	}
 	return r, nil
 }
 
-// topRanks is how far down the ranking Top5Accuracy looks: as many as a model
-// could be shown.
+// topRanks is the depth of Top5Accuracy: as many candidates as a model could be
+// shown.
 const topRanks = 5
 
-// rank fills in how often the first, and one of the first five, is right. The
-// score of the first one tells queries that have an answer from those that have
-// none.
-func (r *BenchReport) rank(ctx context.Context, cfg *BenchConfig, rows []rankedRow, rank func(i int) []lexical.RankedDocument) error {
+// addRanking adds the accuracy of the first and of the first five candidates.
+// The score of the first candidate separates queries with an answer from those
+// without.
+func (r *BenchReport) addRanking(ctx context.Context, cfg *BenchConfig, rows []rankedQuery, rank func(i int) []lexical.RankedDocument) error {
 	var first, top int
-	points := make([]scored, len(rows))
-	err := each(ctx, "rank", len(rows), cfg.Progress, func(i int) {
+	points := make([]scoredRow, len(rows))
+	err := forEachRow(ctx, "rank", len(rows), cfg.Progress, func(i int) {
 		row, ranked := rows[i], rank(i)
 		points[i].OutOfScope = len(row.answer) == 0
 		if len(ranked) > 0 {
@@ -107,8 +106,8 @@ func (r *BenchReport) rank(ctx context.Context, cfg *BenchConfig, rows []rankedR
 		}
 		r.N++
 		at := slices.IndexFunc(ranked, func(d lexical.RankedDocument) bool { return slices.Contains(row.answer, d.Name) })
-		first += one(at == 0)
-		top += one(at >= 0 && at < topRanks)
+		first += countTrue(at == 0)
+		top += countTrue(at >= 0 && at < topRanks)
 	})
 	if err != nil {
 		return err
@@ -116,7 +115,7 @@ func (r *BenchReport) rank(ctx context.Context, cfg *BenchConfig, rows []rankedR
 	if r.N+r.OutOfScopeN == 0 {
 		return fmt.Errorf("%s: has no rows", cfg.Tools)
 	}
-	r.Accuracy, r.Top5Accuracy = share(first, r.N), share(top, r.N)
-	r.OutOfScopeAUROC = figureIf(auroc(points))
+	r.Accuracy, r.Top5Accuracy = shareFigure(first, r.N), shareFigure(top, r.N)
+	r.OutOfScopeAUROC = optionalFigure(auroc(points))
 	return nil
 }

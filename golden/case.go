@@ -2,32 +2,34 @@ package golden
 
 import (
 	"errors"
+	"slices"
 
+	"github.com/caprouter/caprouter/capabilities"
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/strictjson"
 )
 
-// The splits a case may be part of. Without a split it is part of none.
+// Splits of a data set. A case without a split belongs to none.
 const (
-	Train      = "train"      // thresholds are fitted on it
+	Train      = "train"      // for fitting thresholds
 	Validation = "validation" // held out
 	Test       = "test"       // held out
 )
 
-// Case is one request and what shall become of it.
+// Case is a request and its expected routing outcome.
 type Case struct {
 	ID         string     `yaml:"id" json:"id"`
 	Input      string     `yaml:"input" json:"input"`
-	History    []Message  `yaml:"history" json:"history"` // earlier turns, oldest first
+	History    []Message  `yaml:"history" json:"history"` // oldest first
 	Expect     Expect     `yaml:"expect" json:"expect"`
 	Alternates [][]string `yaml:"alternates" json:"alternates"` // sets of agents that are as good as Expect.Agents
 	Split      string     `yaml:"split" json:"split"`
 	Tags       []string   `yaml:"tags" json:"tags"`
-	// LLM is what the model replies, call by call, the last reply again and
-	// again; it may be no JSON at all. A case with a script asks no other model.
+	// LLM is the model's replies, in order of the calls; the last one repeats.
+	// They need not be JSON. A case with replies uses no other model.
 	LLM ScriptedReplies `yaml:"llm" json:"llm"`
 
-	File string `yaml:"-" json:"-"` // where the case stands
+	File string `yaml:"-" json:"-"` // position of the case
 	Line int    `yaml:"-" json:"-"`
 }
 
@@ -37,19 +39,21 @@ type Message struct {
 	Content string `yaml:"content" json:"content"`
 }
 
-// Expect is what shall become of a request. Only what is named is checked.
+// Expect is the expected routing outcome. Fields that are not set are not
+// checked.
 type Expect struct {
 	Outcome Outcome  `yaml:"outcome" json:"outcome,omitempty"`
-	Agents  []string `yaml:"agents" json:"agents,omitzero"` // the chosen ones, in any order; empty, not absent = none
+	Agents  []string `yaml:"agents" json:"agents,omitzero"` // chosen agents in any order; empty but not absent = none
 	Intent  string   `yaml:"intent" json:"intent,omitempty"`
 	Domains []string `yaml:"domains" json:"domains,omitzero"` // in any order
-	Reason  string   `yaml:"reason" json:"reason,omitempty"`  // see Got.Reason
+	Reason  string   `yaml:"reason" json:"reason,omitempty"`  // see Actual.Reason
 }
 
-// ScriptedReplies are what a scripted model says. One may be written without a list.
+// ScriptedReplies are the replies of a scripted model. In files a single reply
+// may be a plain string.
 type ScriptedReplies []string
 
-// UnmarshalJSON takes a string or an array of strings.
+// UnmarshalJSON accepts a string or an array of strings.
 func (r *ScriptedReplies) UnmarshalJSON(data []byte) error {
 	var one string
 	if strictjson.Unmarshal(data, &one) == nil {
@@ -64,11 +68,32 @@ func (r *ScriptedReplies) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// request is what the router is asked: nothing is sent.
-func (c *Case) request() *contract.Request {
+// dryRunRequest returns the request of the case as a dry run, so that no agent
+// is called.
+func (c *Case) dryRunRequest() *contract.Request {
 	req := &contract.Request{Content: contract.Content{Prompt: c.Input}, Options: contract.Options{DryRun: true}}
 	for _, t := range c.History {
 		req.History = append(req.History, contract.Turn{Role: t.Role, Content: t.Content})
 	}
 	return req
+}
+
+// DeclaredNames are the names that cases may use, sorted.
+type DeclaredNames struct{ Agents, Intents, Domains []string }
+
+// NewDeclaredNames returns the names that any of the registries declares.
+func NewDeclaredNames(registries ...*capabilities.Snapshot) *DeclaredNames {
+	n := &DeclaredNames{Intents: []string{contract.Unknown}, Domains: []string{contract.Unknown}}
+	for _, s := range registries {
+		for _, a := range s.Catalogue.Agents {
+			n.Agents = append(n.Agents, a.ID)
+		}
+		n.Intents = append(n.Intents, s.Catalogue.Intents...)
+		n.Domains = append(n.Domains, s.Catalogue.Domains...)
+	}
+	for _, list := range []*[]string{&n.Agents, &n.Intents, &n.Domains} {
+		slices.Sort(*list)
+		*list = slices.Compact(*list)
+	}
+	return n
 }

@@ -137,7 +137,7 @@ func TestReplayWithoutARecording(t *testing.T) {
 	cases := parse(t, recordedCases)
 	c := record(t, &model{say: sayings}, RecordConfig{}, cases[:1]).Cassette
 	r := run1(t, Config{Cases: cases[:2], Cassette: c})
-	want := []string{"costs: the cassette has no reply to what the model is asked: record it again (caprouter golden record)"}
+	want := []string{"costs: the cassette has no reply to this model request: record it again (caprouter golden record)"}
 	if diff := cmp.Diff(want, failures(r)); diff != "" {
 		t.Errorf("failures (-want +got):\n%s", diff)
 	}
@@ -199,7 +199,7 @@ func TestRecordingAPartKeepsTheRest(t *testing.T) {
 // What another model said is not replaced, and the new one is not asked.
 func TestRecordRefusesTheCassetteOfAnotherModel(t *testing.T) {
 	cases := parse(t, recordedCases)[:1]
-	known := &Cassette{provider: "fake", model: "fake-0", recordings: map[string]Interaction{"k": {Key: "k"}}}
+	known := &Cassette{provider: "fake", model: "fake-0", interactions: map[string]Interaction{"k": {Key: "k"}}}
 	m := &model{reply: readsCode}
 	_, err := Record(t.Context(), Config{Registry: registry(t), Cases: cases, Classifier: classifier.Config{Model: m}}, RecordConfig{Existing: known})
 	other, ok := errors.AsType[*ModelMismatchError](err)
@@ -257,7 +257,7 @@ func TestReadCassetteNamesTheMistake(t *testing.T) {
 		{"no JSON", line("a", "m") + "x\n", "c.jsonl:2:1: is no recording"},
 		{"cases in its place", `{"id":"a","input":"x"}`, "c.jsonl:1:1: is no recording"},
 		{"two models", line("a", "m") + line("b", "n"), "c.jsonl:2:1: is of another model (p n) than the lines before (p m)"},
-		{"one question twice", line("a", "m") + line("a", "m"), `c.jsonl:2:1: the recording "a" is there twice`},
+		{"one question twice", line("a", "m") + line("a", "m"), `c.jsonl:2:1: the interaction "a" occurs twice`},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -286,7 +286,7 @@ func TestQuestionKeyTellsQuestionsApart(t *testing.T) {
 			}
 		}
 		key := func(q question) string {
-			k, err := questionKey(q.provider, q.model, &llm.Request{
+			k, err := interactionKey(q.provider, q.model, &llm.Request{
 				System: q.system, User: q.user, Schema: &llm.Schema{Type: "string", Enum: []string{q.enum}}, MaxOutputTokens: q.tokens,
 			})
 			if err != nil {
@@ -306,7 +306,7 @@ func TestCassetteSaysWhoseItIs(t *testing.T) {
 	if got := c.Provider() + " " + c.Model(); got != "fake fake-1" {
 		t.Errorf("got %q, want fake fake-1", got)
 	}
-	for _, r := range slices.Collect(maps.Values(c.recordings)) {
+	for _, r := range slices.Collect(maps.Values(c.interactions)) {
 		if r.Purpose != contract.PurposeClassify || r.PromptVersion != "router/1" || r.Tokens.Input != 100 {
 			t.Errorf("got %+v, want what was asked for, with which prompt, and the tokens", r)
 		}

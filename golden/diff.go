@@ -11,18 +11,18 @@ import (
 	"github.com/caprouter/caprouter/contract"
 )
 
-// Diff is what two registries make of the same cases.
+// Diff is the difference between two registries on the same cases.
 type Diff struct {
 	A           string     `json:"registry_a"` // versions
 	B           string     `json:"registry_b"`
 	Classifier  Classifier `json:"classifier"`
 	Interrupted bool       `json:"interrupted,omitzero"`
 	Cases       int        `json:"cases"` // that were compared
-	Rules       []string   `json:"rules"` // of routing that differ
+	Rules       []string   `json:"rules"` // routing rules that differ
 	Changes     []Change   `json:"changes"`
 }
 
-// Change is a case that the two route differently.
+// Change is a case that the two registries route differently.
 type Change struct {
 	ID    string   `json:"id"`
 	Input string   `json:"input"`
@@ -35,31 +35,32 @@ type Change struct {
 	DecisionB *contract.Decision `json:"decision_b"`
 }
 
-// DiffRegistries routes the cases by cfg.Registry, which is A, and by b. What the cases expect does not
-// matter. When ctx ends, what was compared by then is returned.
+// DiffRegistries routes the cases by cfg.Registry (A) and by b, and returns the
+// differences. Expectations are ignored. If ctx ends, it returns the comparison
+// so far.
 func DiffRegistries(ctx context.Context, cfg Config, b *capabilities.Snapshot) (*Diff, error) {
 	if b == nil {
 		return nil, errors.New("golden: a second registry is required")
 	}
-	rigA, err := cfg.rig()
+	rigA, err := cfg.newRouting()
 	if err != nil {
 		return nil, err
 	}
-	defer rigA.close()
+	defer rigA.closeClassifier()
 	other := cfg
 	other.Registry = b
-	rigB, err := other.rig()
+	rigB, err := other.newRouting()
 	if err != nil {
 		return nil, err
 	}
-	defer rigB.close()
+	defer rigB.closeClassifier()
 
 	changes := make([]*Change, len(cfg.Cases))
 	compared := make([]bool, len(cfg.Cases))
 	errs := make([]error, len(cfg.Cases))
-	cfg.each(ctx, len(cfg.Cases), func(ctx context.Context, i int) {
+	cfg.forEachCase(ctx, len(cfg.Cases), func(ctx context.Context, i int) {
 		c := &cfg.Cases[i]
-		change, err := changeOf(ctx, c, rigA, rigB)
+		change, err := compareCase(ctx, c, rigA, rigB)
 		if ctx.Err() != nil {
 			return
 		}
@@ -69,8 +70,8 @@ func DiffRegistries(ctx context.Context, cfg Config, b *capabilities.Snapshot) (
 		return nil, err
 	}
 	d := &Diff{
-		A: cfg.Registry.Catalogue.Version, B: b.Catalogue.Version, Classifier: rigA.setup(), Interrupted: ctx.Err() != nil,
-		Rules: ruleChanges(cfg.Registry.Catalogue, b.Catalogue), Changes: []Change{},
+		A: cfg.Registry.Catalogue.Version, B: b.Catalogue.Version, Classifier: rigA.classifierInfo(), Interrupted: ctx.Err() != nil,
+		Rules: diffRules(cfg.Registry.Catalogue, b.Catalogue), Changes: []Change{},
 	}
 	for i, done := range compared {
 		if !done {
@@ -84,20 +85,21 @@ func DiffRegistries(ctx context.Context, cfg Config, b *capabilities.Snapshot) (
 	return d, nil
 }
 
-// changeOf routes the case by both; nil when it makes no difference.
-func changeOf(ctx context.Context, c *Case, a, b *rig) (*Change, error) {
-	respA, err := a.route(ctx, c)
+// compareCase routes the case by both. It returns nil if the outcome is the
+// same.
+func compareCase(ctx context.Context, c *Case, a, b *routingSetup) (*Change, error) {
+	respA, err := a.routeCase(ctx, c)
 	if err != nil {
 		return nil, fmt.Errorf("case %s: %w", c.ID, err)
 	}
-	respB, err := b.route(ctx, c)
+	respB, err := b.routeCase(ctx, c)
 	if err != nil {
 		return nil, fmt.Errorf("case %s: %w", c.ID, err)
 	}
-	if unrecorded(&respA.Decision.Classification) || unrecorded(&respB.Decision.Classification) {
+	if isUnrecorded(&respA.Decision.Classification) || isUnrecorded(&respB.Decision.Classification) {
 		return nil, fmt.Errorf("case %s: the cassette has no reply for one of the registries, which are part of the question: record it with both, or compare without a model", c.ID)
 	}
-	ch := &Change{ID: c.ID, Input: c.Input, A: gotOf(respA), B: gotOf(respB)}
+	ch := &Change{ID: c.ID, Input: c.Input, A: actualOf(respA), B: actualOf(respB)}
 	if ch.A.Outcome != ch.B.Outcome {
 		ch.What = append(ch.What, "outcome")
 	}
@@ -114,45 +116,45 @@ func changeOf(ctx context.Context, c *Case, a, b *rig) (*Change, error) {
 		return nil, nil
 	}
 	ch.DecisionA, ch.DecisionB = respA.Decision, respB.Decision
-	ch.Why = reasons(ch, a.view.Catalogue, b.view.Catalogue)
+	ch.Why = explainChange(ch, a.view.Catalogue, b.view.Catalogue)
 	return ch, nil
 }
 
-// reasons explains a change from what the decisions show.
-func reasons(ch *Change, a, b *capabilities.Catalogue) []string {
+// explainChange explains a change from the two decisions.
+func explainChange(ch *Change, a, b *capabilities.Catalogue) []string {
 	why := []string{}
 	if ch.A.Intent != ch.B.Intent || !sameSet(ch.A.Domains, ch.B.Domains) || ch.A.Confidence != ch.B.Confidence {
-		why = append(why, fmt.Sprintf("read as %s by A, as %s by B", readingText(&ch.A), readingText(&ch.B)))
+		why = append(why, fmt.Sprintf("read as %s by A, as %s by B", formatClassification(&ch.A), formatClassification(&ch.B)))
 	}
-	for _, id := range sorted(ch.A.Agents) {
+	for _, id := range sortedSet(ch.A.Agents) {
 		if !slices.Contains(ch.B.Agents, id) {
-			why = append(why, fmt.Sprintf("%s: chosen by A (%s), not by B: %s", id, standing(ch.DecisionA, a, id), standing(ch.DecisionB, b, id)))
+			why = append(why, fmt.Sprintf("%s: chosen by A (%s), not by B: %s", id, explainAgent(ch.DecisionA, a, id), explainAgent(ch.DecisionB, b, id)))
 		}
 	}
-	for _, id := range sorted(ch.B.Agents) {
+	for _, id := range sortedSet(ch.B.Agents) {
 		if !slices.Contains(ch.A.Agents, id) {
-			why = append(why, fmt.Sprintf("%s: chosen by B (%s), not by A: %s", id, standing(ch.DecisionB, b, id), standing(ch.DecisionA, a, id)))
+			why = append(why, fmt.Sprintf("%s: chosen by B (%s), not by A: %s", id, explainAgent(ch.DecisionB, b, id), explainAgent(ch.DecisionA, a, id)))
 		}
 	}
 	if ch.A.Outcome != ch.B.Outcome {
-		why = append(why, fmt.Sprintf("outcome: %s by A, %s by B", outcomeText(&ch.A), outcomeText(&ch.B)))
+		why = append(why, fmt.Sprintf("outcome: %s by A, %s by B", formatOutcome(&ch.A), formatOutcome(&ch.B)))
 	}
 	return why
 }
 
-func readingText(g *Actual) string {
-	return fmt.Sprintf("%s (%s) with confidence %.2f", g.Intent, setText(g.Domains), g.Confidence)
+func formatClassification(g *Actual) string {
+	return fmt.Sprintf("%s (%s) with confidence %.2f", g.Intent, formatSet(g.Domains), g.Confidence)
 }
 
-func outcomeText(g *Actual) string {
+func formatOutcome(g *Actual) string {
 	if g.Reason == "" {
 		return string(g.Outcome)
 	}
 	return fmt.Sprintf("%s (%s)", g.Outcome, g.Reason)
 }
 
-// standing says how an agent did in a decision.
-func standing(d *contract.Decision, s *capabilities.Catalogue, id string) string {
+// explainAgent describes the result of an agent in a decision.
+func explainAgent(d *contract.Decision, s *capabilities.Catalogue, id string) string {
 	if s.Agent(id) == nil {
 		return "it is not in that registry"
 	}
@@ -179,8 +181,8 @@ func standing(d *contract.Decision, s *capabilities.Catalogue, id string) string
 	return strings.Join(parts, "; ")
 }
 
-// ruleChanges lists the rules of routing that differ.
-func ruleChanges(a, b *capabilities.Catalogue) []string {
+// diffRules lists the routing rules that differ.
+func diffRules(a, b *capabilities.Catalogue) []string {
 	list := []string{}
 	add := func(key, was, is string) {
 		if was != is {
@@ -188,9 +190,9 @@ func ruleChanges(a, b *capabilities.Catalogue) []string {
 		}
 	}
 	ra, rb := &a.Routing, &b.Routing
-	add("routing.confidence_threshold", number(ra.ConfidenceThreshold), number(rb.ConfidenceThreshold))
-	add("routing.min_confidence", numberOr(ra.MinConfidence), numberOr(rb.MinConfidence))
-	add("routing.ambiguity_threshold", number(ra.AmbiguityThreshold), number(rb.AmbiguityThreshold))
+	add("routing.confidence_threshold", formatNumber(ra.ConfidenceThreshold), formatNumber(rb.ConfidenceThreshold))
+	add("routing.min_confidence", formatOptional(ra.MinConfidence), formatOptional(rb.MinConfidence))
+	add("routing.ambiguity_threshold", formatNumber(ra.AmbiguityThreshold), formatNumber(rb.AmbiguityThreshold))
 	add("routing.topk", fmt.Sprint(ra.TopK), fmt.Sprint(rb.TopK))
 	add("routing.auto_split_if_conflict", fmt.Sprint(ra.AutoSplitIfConflict), fmt.Sprint(rb.AutoSplitIfConflict))
 	add("fallback.policy", a.Fallback.Policy, b.Fallback.Policy)

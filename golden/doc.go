@@ -1,28 +1,27 @@
-// Package golden is the regression test of routing (003 §9): cases say what
-// shall become of a request, a run routes each of them for real and says what
-// did. It owns the format of cases, the running of them, recorded replies of a
-// model, reports and what is computed from them. It decides nothing itself:
-// every case goes through router.Router as a dry run, over a registry that
-// package capabilities loaded, so that nothing is sent to an agent.
+// Package golden implements regression tests of routing. A case is a request with
+// its expected outcome; a run routes each case as a dry run through router.Router,
+// so that no agent is called, and reports the differences. The package contains the
+// file formats of cases, the runner, recorded model replies (cassettes), reports,
+// threshold fitting and benchmarks.
 //
-//	files ──▶ Load ──▶ []Case ──▶ Run ──▶ *Report ──▶ JSON, JUnit, HTML, Compare
-//	                                │
-//	                                ├─ registry   router.View, as in the server
-//	                                ├─ words      the lexical classifier, no model
-//	                                └─ model      the case's own script (llm:),
-//	                                              a Cassette, or a live one
+//	files ─▶ LoadCases ─▶ []Case ─▶ Run ─▶ *Report ─▶ JSON, JUnit, HTML, CompareReports
+//	                                 │
+//	                                 ├─ registry  router.View, as in the server
+//	                                 ├─ lexical   classifier without a model
+//	                                 └─ model     replies in the case (llm:),
+//	                                              a Cassette, or a live model
 //
-// The smallest file of cases:
+// The smallest case file:
 //
 //	cases:
 //	  - id: review-python
 //	    input: "Review this python module"
 //	    expect: { outcome: dispatch, agents: [quality_agent] }
 //
-//	names := golden.NamesOf(snapshot)
-//	cases, err := golden.Load([]string{"cases.yaml"}, names)
-//	report, err := golden.Run(ctx, golden.Config{Registry: snapshot, Cases: cases})
+//	names := golden.NewDeclaredNames(registry)
+//	cases, err := golden.LoadCases([]string{"cases.yaml"}, names)
+//	report, err := golden.Run(ctx, golden.Config{Registry: registry, Cases: cases})
 //
-// The same cases over the same registry, with no model or with a cassette, give
-// the same bytes: a report holds no time, no duration and no random id.
+// Reports are deterministic: without a model or with a cassette, the same cases and
+// registry give the same bytes. They contain no times and no random ids.
 package golden

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/caprouter/caprouter/capabilities"
 	"github.com/caprouter/caprouter/classifier"
@@ -14,37 +16,37 @@ import (
 	"github.com/caprouter/caprouter/router"
 )
 
-// DefaultPrecision is the share of dispatches that must be right.
+// DefaultPrecision is the default share of dispatches that must be correct.
 const DefaultPrecision = 0.98
 
-// Thresholds is one choice of the thresholds of a registry.
+// Thresholds are the thresholds of a registry.
 type Thresholds struct {
-	// MinConfidence is nil where it is left to the source of a classification.
+	// MinConfidence is nil for the default of the classification's source.
 	MinConfidence       *float64 `json:"min_confidence"`
 	ConfidenceThreshold float64  `json:"confidence_threshold"`
 	AmbiguityThreshold  float64  `json:"ambiguity_threshold"`
 }
 
-// FitScore is what a setting makes of some cases.
+// FitScore is the result of thresholds on a set of cases.
 type FitScore struct {
 	Setting    Thresholds `json:"setting"`
 	Cases      int        `json:"cases"`
-	Passed     int        `json:"passed"`     // routed, refused or asked back as expected
-	Dispatched int        `json:"dispatched"` // given to agents, right or wrong
-	Misroutes  int        `json:"misroutes"`  // dispatched, and should not have been, or to others
+	Passed     int        `json:"passed"`     // routed, refused or clarified as expected
+	Dispatched int        `json:"dispatched"` // correct or not
+	Misroutes  int        `json:"misroutes"`  // dispatched, but not to the expected agents
 	Coverage   float64    `json:"coverage"`   // dispatched ÷ cases
-	// Precision is the share of the dispatched that are right; null when nothing
-	// is dispatched, which is no precision at all.
+	// Precision is the share of dispatches that are correct; nil if nothing was
+	// dispatched.
 	Precision *float64 `json:"precision"`
 }
 
-// reaches reports whether the precision is there: of what is dispatched.
-func (s *FitScore) reaches(precision float64) bool {
+// reachesPrecision reports whether the precision of the dispatches is reached.
+func (s *FitScore) reachesPrecision(precision float64) bool {
 	return s.Precision != nil && *s.Precision >= precision
 }
 
-// rate works out the shares from the counts.
-func (s *FitScore) rate() {
+// computeShares computes the shares from the counts.
+func (s *FitScore) computeShares() {
 	if s.Dispatched > 0 {
 		right := float64(s.Dispatched-s.Misroutes) / float64(s.Dispatched)
 		s.Precision = &right
@@ -54,27 +56,28 @@ func (s *FitScore) rate() {
 	}
 }
 
-// FitResult is a proposal for the thresholds of a registry: chosen on the train split
-// alone, shown on the cases that were held out.
+// FitResult is a proposal for the thresholds of a registry, chosen on the train
+// split and evaluated on held-out cases.
 type FitResult struct {
 	Registry    string     `json:"registry"`
 	Classifier  Classifier `json:"classifier"`
 	Interrupted bool       `json:"interrupted,omitzero"`
-	Target      float64    `json:"target"`   // the precision that was asked for
-	Reached     bool       `json:"reached"`  // some setting has it on the train split
-	Settings    int        `json:"settings"` // that were tried
+	Target      float64    `json:"target"`   // requested precision
+	Reached     bool       `json:"reached"`  // some thresholds reach it on the train split
+	Settings    int        `json:"settings"` // number of thresholds tried
 
-	TrainNow    FitScore   `json:"train_now"`    // the registry as it is
-	TrainBest   FitScore   `json:"train_best"`   // the proposal; unless reached, what comes nearest
-	HeldOutNow  *FitScore  `json:"held_out_now"` // null without held-out cases
+	TrainNow    FitScore   `json:"train_now"`    // current thresholds
+	TrainBest   FitScore   `json:"train_best"`   // the proposal, or the best approximation if Reached is false
+	HeldOutNow  *FitScore  `json:"held_out_now"` // nil without held-out cases
 	HeldOutBest *FitScore  `json:"held_out_best"`
-	Curve       []FitScore `json:"curve"` // held out: the proposal at other values of min_confidence
+	Curve       []FitScore `json:"curve"` // held-out scores of the proposal for other values of min_confidence
 }
 
-// FitThresholds tries the thresholds on the cases of the train split and returns
-// the setting that routes most of them as expected among those whose dispatches
-// are right in at least precision (0 = DefaultPrecision) of all, and that
-// dispatch something. It changes nothing. Each request is read once: the thresholds act behind that.
+// FitThresholds searches for the thresholds that route most cases of the train
+// split as expected, among those whose dispatches reach the precision (0 =
+// DefaultPrecision) and that dispatch something. It changes nothing. Each
+// request is classified once, because the thresholds apply after
+// classification.
 func FitThresholds(ctx context.Context, cfg Config, precision float64) (*FitResult, error) {
 	if precision == 0 {
 		precision = DefaultPrecision
@@ -88,39 +91,39 @@ func FitThresholds(ctx context.Context, cfg Config, precision float64) (*FitResu
 		return nil, errors.New("there is no case to fit on: mark some with `split: train`, and others with `split: validation` or `split: test` to see what it is worth")
 	}
 	held := FilterCases(unscripted, Filter{Splits: []string{Validation, Test}})
-	g, err := cfg.rig()
+	g, err := cfg.newRouting()
 	if err != nil {
 		return nil, err
 	}
-	defer g.close()
-	f := fitter{cfg: &cfg, rig: g}
-	read := f.read(ctx, append(train, held...))
+	defer g.closeClassifier()
+	f := thresholdSearch{cfg: &cfg, setup: g}
+	read := f.classifyCases(ctx, append(train, held...))
 	for i := range read {
-		if unrecorded(&read[i].clf) {
-			return nil, fmt.Errorf("case %s: %s", read[i].c.ID, recordAgain)
+		if isUnrecorded(&read[i].clf) {
+			return nil, fmt.Errorf("case %s: %s", read[i].c.ID, errNotRecorded)
 		}
 	}
-	return f.fit(ctx, read[:len(train)], read[len(train):], precision)
+	return f.search(ctx, read[:len(train)], read[len(train):], precision)
 }
 
-// fitter tries settings on cases that have been read.
-type fitter struct {
-	cfg *Config
-	rig *rig
+// thresholdSearch scores thresholds on classified cases.
+type thresholdSearch struct {
+	cfg   *Config
+	setup *routingSetup
 }
 
-// reading is a case and what the request was taken for.
-type reading struct {
+// classifiedCase is a case with its classification.
+type classifiedCase struct {
 	c   *Case
 	clf contract.Classification
 	err error
 }
 
-func (f *fitter) read(ctx context.Context, cases []Case) []reading {
-	read := make([]reading, len(cases))
-	f.cfg.each(ctx, len(cases), func(ctx context.Context, i int) {
+func (f *thresholdSearch) classifyCases(ctx context.Context, cases []Case) []classifiedCase {
+	read := make([]classifiedCase, len(cases))
+	f.cfg.forEachCase(ctx, len(cases), func(ctx context.Context, i int) {
 		read[i].c = &cases[i]
-		clf, err := f.rig.router.Classify(ctx, cases[i].request(), caller())
+		clf, err := f.setup.router.Classify(ctx, cases[i].dryRunRequest(), testCaller())
 		if err != nil {
 			read[i].err = err
 			return
@@ -130,20 +133,20 @@ func (f *fitter) read(ctx context.Context, cases []Case) []reading {
 	return read
 }
 
-func (f *fitter) fit(ctx context.Context, train, held []reading, precision float64) (*FitResult, error) {
-	fit := &FitResult{Registry: f.cfg.Registry.Catalogue.Version, Classifier: f.rig.setup(), Target: precision}
+func (f *thresholdSearch) search(ctx context.Context, train, held []classifiedCase, precision float64) (*FitResult, error) {
+	fit := &FitResult{Registry: f.cfg.Registry.Catalogue.Version, Classifier: f.setup.classifierInfo(), Target: precision}
 	if ctx.Err() != nil {
-		return nil, ctx.Err() // nothing has been tried
+		return nil, ctx.Err() // nothing was tried
 	}
-	now := settingOf(f.cfg.Registry.Catalogue.Routing)
+	now := currentThresholds(f.cfg.Registry.Catalogue.Routing)
 	var err error
-	if fit.TrainNow, err = f.score(ctx, now, train); err != nil {
+	if fit.TrainNow, err = f.scoreThresholds(ctx, now, train); err != nil {
 		return nil, err
 	}
-	settings := grid()
+	settings := thresholdGrid()
 	scores := make([]*FitScore, len(settings))
-	f.cfg.each(ctx, len(settings), func(ctx context.Context, i int) {
-		if s, err := f.score(ctx, settings[i], train); err == nil && ctx.Err() == nil {
+	f.cfg.forEachCase(ctx, len(settings), func(ctx context.Context, i int) {
+		if s, err := f.scoreThresholds(ctx, settings[i], train); err == nil && ctx.Err() == nil {
 			scores[i] = &s
 		}
 	})
@@ -154,32 +157,32 @@ func (f *fitter) fit(ctx context.Context, train, held []reading, precision float
 			continue
 		}
 		fit.Settings++
-		if better(s, &fit.TrainBest, now, precision) {
+		if isBetter(s, &fit.TrainBest, now, precision) {
 			fit.TrainBest = *s
 		}
 	}
-	fit.Reached = fit.TrainBest.reaches(precision)
-	// What was held out is looked at once the choice is made.
-	return fit, f.holdOut(context.WithoutCancel(ctx), fit, now, held)
+	fit.Reached = fit.TrainBest.reachesPrecision(precision)
+	// The held-out cases are used only after the choice is made.
+	return fit, f.scoreHeldOut(context.WithoutCancel(ctx), fit, now, held)
 }
 
-func (f *fitter) holdOut(ctx context.Context, fit *FitResult, now Thresholds, held []reading) error {
+func (f *thresholdSearch) scoreHeldOut(ctx context.Context, fit *FitResult, now Thresholds, held []classifiedCase) error {
 	if len(held) == 0 {
 		return nil
 	}
-	before, err := f.score(ctx, now, held)
+	before, err := f.scoreThresholds(ctx, now, held)
 	if err != nil {
 		return err
 	}
-	after, err := f.score(ctx, fit.TrainBest.Setting, held)
+	after, err := f.scoreThresholds(ctx, fit.TrainBest.Setting, held)
 	if err != nil {
 		return err
 	}
 	fit.HeldOutNow, fit.HeldOutBest = &before, &after
-	for _, v := range confidences() {
+	for _, v := range minConfidenceGrid() {
 		s := fit.TrainBest.Setting
 		s.MinConfidence = &v
-		point, err := f.score(ctx, s, held)
+		point, err := f.scoreThresholds(ctx, s, held)
 		if err != nil {
 			return err
 		}
@@ -188,31 +191,30 @@ func (f *fitter) holdOut(ctx context.Context, fit *FitResult, now Thresholds, he
 	return nil
 }
 
-// better reports whether a is to be preferred to b: what reaches the precision
-// first, among these what is routed as expected; among the others what comes
-// nearest to it. Then fewer misroutes, then what is nearer to the registry as
-// it is.
-func better(a, b *FitScore, now Thresholds, precision float64) bool {
+// isBetter reports whether a is preferable to b: first by precision up to the
+// requested one, then by passed cases, then by fewer misroutes, then by
+// distance from the current thresholds.
+func isBetter(a, b *FitScore, now Thresholds, precision float64) bool {
 	return cmp.Or(
-		cmp.Compare(a.worth(precision), b.worth(precision)),
+		cmp.Compare(a.cappedPrecision(precision), b.cappedPrecision(precision)),
 		cmp.Compare(a.Passed, b.Passed),
 		cmp.Compare(b.Misroutes, a.Misroutes),
-		cmp.Compare(now.distance(b.Setting), now.distance(a.Setting)),
+		cmp.Compare(now.distanceTo(b.Setting), now.distanceTo(a.Setting)),
 	) > 0
 }
 
-// worth is the precision as far as it is asked for. A setting that dispatches
-// nothing is worth less than any that does.
-func (s *FitScore) worth(precision float64) float64 {
+// cappedPrecision returns the precision, at most the requested one. Thresholds
+// that dispatch nothing are worse than any others.
+func (s *FitScore) cappedPrecision(precision float64) float64 {
 	if s.Precision == nil {
 		return -1
 	}
 	return min(*s.Precision, precision)
 }
 
-func (s Thresholds) distance(to Thresholds) float64 {
-	// A registry without min_confidence is as far from every value as one can be,
-	// so that it is proposed only where it makes a difference.
+func (s Thresholds) distanceTo(to Thresholds) float64 {
+	// Adding or removing min_confidence is the greatest change, so that it is
+	// proposed only if it makes a difference.
 	d := math.Abs(s.ConfidenceThreshold-to.ConfidenceThreshold) + math.Abs(s.AmbiguityThreshold-to.AmbiguityThreshold)
 	switch {
 	case s.MinConfidence == nil && to.MinConfidence == nil:
@@ -224,12 +226,12 @@ func (s Thresholds) distance(to Thresholds) float64 {
 	return d
 }
 
-func settingOf(r capabilities.Routing) Thresholds {
+func currentThresholds(r capabilities.Routing) Thresholds {
 	return Thresholds{r.MinConfidence, r.ConfidenceThreshold, r.AmbiguityThreshold}
 }
 
-// confidences are the values of min_confidence that are tried.
-func confidences() []float64 {
+// minConfidenceGrid returns the values of min_confidence to try.
+func minConfidenceGrid() []float64 {
 	var list []float64
 	for n := 6; n <= 19; n++ {
 		list = append(list, float64(n*5)/100)
@@ -237,13 +239,13 @@ func confidences() []float64 {
 	return append(list, 0.98)
 }
 
-// grid are the settings that are tried. Scores are sums of 0.5, 0.3 a domain and
-// −0.2 (003 §3), so few values of the match threshold differ.
-func grid() []Thresholds {
+// thresholdGrid returns the thresholds to try. Match scores are sums of 0.5,
+// 0.3 per domain and −0.2, so few match thresholds differ in effect.
+func thresholdGrid() []Thresholds {
 	var list []Thresholds
 	for _, match := range []float64{0.3, 0.5, 0.65, 0.8, 1.1} {
 		for _, ambiguity := range []float64{0, 0.05, 0.1, 0.15, 0.2, 0.3} {
-			for _, v := range confidences() {
+			for _, v := range minConfidenceGrid() {
 				list = append(list, Thresholds{&v, match, ambiguity})
 			}
 		}
@@ -251,10 +253,10 @@ func grid() []Thresholds {
 	return list
 }
 
-// score routes the cases under the setting.
-func (f *fitter) score(ctx context.Context, s Thresholds, read []reading) (FitScore, error) {
+// scoreThresholds routes the cases with the thresholds.
+func (f *thresholdSearch) scoreThresholds(ctx context.Context, s Thresholds, read []classifiedCase) (FitScore, error) {
 	score := FitScore{Setting: s, Cases: len(read)}
-	r, err := f.rig.newRouter(f.view(s), alreadyRead{}, true)
+	r, err := f.setup.newRouter(f.viewWith(s), storedClassifier{}, true)
 	if err != nil {
 		return score, err
 	}
@@ -265,12 +267,12 @@ func (f *fitter) score(ctx context.Context, s Thresholds, read []reading) (FitSc
 		if read[i].err != nil || read[i].c == nil {
 			continue
 		}
-		resp, err := r.Handle(context.WithValue(ctx, readingKey{}, &read[i].clf), read[i].c.request(), caller())
+		resp, err := r.Handle(context.WithValue(ctx, classificationKey{}, &read[i].clf), read[i].c.dryRunRequest(), testCaller())
 		if err != nil {
 			continue
 		}
-		got := gotOf(resp)
-		right := routedRight(read[i].c, &got)
+		got := actualOf(resp)
+		right := isRoutedCorrectly(read[i].c, &got)
 		if right {
 			score.Passed++
 		}
@@ -281,43 +283,75 @@ func (f *fitter) score(ctx context.Context, s Thresholds, read []reading) (FitSc
 			}
 		}
 	}
-	score.rate()
+	score.computeShares()
 	return score, nil
 }
 
-// routedRight reports whether a case went where it should: by outcome and agents
-// or, where it names neither, by all that it names. Any fallback is as good as
-// another: thresholds do not choose between them.
-func routedRight(c *Case, got *Actual) bool {
+// isRoutedCorrectly reports whether a case was routed as expected: by outcome
+// and agents or, if it expects neither, by everything it expects. All fallbacks
+// are equal, because thresholds do not choose between them.
+func isRoutedCorrectly(c *Case, got *Actual) bool {
 	e := c.Expect
-	if AnyFallback.covers(e.Outcome) {
+	if AnyFallback.includes(e.Outcome) {
 		e.Outcome = AnyFallback
 	}
 	if e.Outcome != "" || e.Agents != nil {
-		return e.Outcome.covers(got.Outcome) && agentsFit(c, got.Agents)
+		return e.Outcome.includes(got.Outcome) && agentsMatch(c, got.Agents)
 	}
-	return len(differences(c, got)) == 0
+	return len(diffExpected(c, got)) == 0
 }
 
-// view is that of the rig with other thresholds. Policy A says nothing in a dry
-// run, where B looks for near misses that nobody reads.
-func (f *fitter) view(s Thresholds) *router.View {
+// viewWith returns the view with other thresholds. Policy A is the cheapest in
+// a dry run; policy B would search for near misses.
+func (f *thresholdSearch) viewWith(s Thresholds) *router.View {
 	catalogue := *f.cfg.Registry.Catalogue
 	catalogue.Fallback.Policy = capabilities.FallbackAnswer
 	catalogue.Routing.MinConfidence = s.MinConfidence
 	catalogue.Routing.ConfidenceThreshold = s.ConfidenceThreshold
 	catalogue.Routing.AmbiguityThreshold = s.AmbiguityThreshold
 	snapshot := &capabilities.Snapshot{Catalogue: &catalogue, Fleet: f.cfg.Registry.Fleet}
-	return router.NewTrainedView(snapshot, f.rig.view.Lexical, nobody{})
+	return router.NewTrainedView(snapshot, f.setup.view.Lexical, noDispatcher{})
 }
 
-// alreadyRead is a classifier that says what the context of Handle holds: one
-// router serves all cases, and their order does not matter.
-type alreadyRead struct{}
+// storedClassifier returns the classification in the context, so that one
+// router can process all cases in any order.
+type storedClassifier struct{}
 
-type readingKey struct{}
+type classificationKey struct{}
 
-// Classify returns the classification that was made before.
-func (alreadyRead) Classify(ctx context.Context, _ classifier.Input) contract.Classification {
-	return *ctx.Value(readingKey{}).(*contract.Classification)
+// Classify returns the stored classification.
+func (storedClassifier) Classify(ctx context.Context, _ classifier.Input) contract.Classification {
+	return *ctx.Value(classificationKey{}).(*contract.Classification)
+}
+
+// Patch returns the registry snippet that applies the proposal, with the
+// previous values as comments. It returns "" if nothing changes or the
+// precision is not reached.
+func (f *FitResult) Patch() string {
+	if !f.Reached {
+		return ""
+	}
+	now, best := f.TrainNow.Setting, f.TrainBest.Setting
+	var lines []string
+	add := func(key, was, will string) {
+		if was != will {
+			lines = append(lines, fmt.Sprintf("  %s: %s # was %s", key, will, was))
+		}
+	}
+	add("confidence_threshold", formatNumber(now.ConfidenceThreshold), formatNumber(best.ConfidenceThreshold))
+	add("min_confidence", formatOptional(now.MinConfidence), formatOptional(best.MinConfidence))
+	add("ambiguity_threshold", formatNumber(now.AmbiguityThreshold), formatNumber(best.AmbiguityThreshold))
+	if len(lines) == 0 {
+		return ""
+	}
+	return "routing:\n" + strings.Join(lines, "\n") + "\n"
+}
+
+func formatNumber(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
+
+func formatOptional(v *float64) string {
+	if v == nil {
+		return "not set"
+	}
+	return formatNumber(*v)
 }

@@ -68,7 +68,7 @@ func TestFitFindsTheThreshold(t *testing.T) {
 	if now := fit.TrainNow; now.Passed != 4 || now.Misroutes != 3 || now.Dispatched != 7 {
 		t.Errorf("train, now: got %+v, want 4 of 7 as expected and 3 misroutes", now)
 	}
-	if !fit.Reached || fit.Target != DefaultPrecision || fit.Settings != len(grid()) {
+	if !fit.Reached || fit.Target != DefaultPrecision || fit.Settings != len(thresholdGrid()) {
 		t.Errorf("got reached %v, target %v, %d settings; want all of it tried and reached", fit.Reached, fit.Target, fit.Settings)
 	}
 	// Of the values that do it, the one nearest to the registry's.
@@ -135,7 +135,7 @@ func TestFitNamesTheNearest(t *testing.T) {
 func TestBetter(t *testing.T) {
 	score := func(cases, passed, dispatched, misroutes int) *FitScore {
 		s := &FitScore{Cases: cases, Passed: passed, Dispatched: dispatched, Misroutes: misroutes}
-		s.rate()
+		s.computeShares()
 		return s
 	}
 	tests := []struct {
@@ -150,7 +150,7 @@ func TestBetter(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			if !better(tt.a, tt.b, Thresholds{}, 0.98) || better(tt.b, tt.a, Thresholds{}, 0.98) {
+			if !isBetter(tt.a, tt.b, Thresholds{}, 0.98) || isBetter(tt.b, tt.a, Thresholds{}, 0.98) {
 				t.Errorf("want %+v before %+v", tt.a, tt.b)
 			}
 		})
@@ -182,7 +182,7 @@ func TestFitNeedsEveryRecording(t *testing.T) {
 	cases := gauged(t, Train)
 	c := record(t, &model{say: confident}, RecordConfig{}, cases[:3]).Cassette
 	_, err := FitThresholds(t.Context(), Config{Registry: registry(t), Cases: cases, Cassette: c}, 0)
-	if want := "case train65: " + recordAgain; err == nil || err.Error() != want {
+	if want := "case train65: " + errNotRecorded; err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}
 }
@@ -194,7 +194,7 @@ func TestInterruptedFit(t *testing.T) {
 	fit, err := FitThresholds(ctx, Config{
 		Registry: registry(t), Cases: cases, Workers: 1, Classifier: classifier.Config{Model: &model{say: confident}},
 		Progress: func(done, total int) {
-			if total == len(grid()) && done == 10 {
+			if total == len(thresholdGrid()) && done == 10 {
 				cancel()
 			}
 		},

@@ -28,7 +28,7 @@ func FuzzCases(f *testing.F) {
 	f.Fuzz(func(t *testing.T, format int, content string) {
 		ext := formats[uint(format)%uint(len(formats))]
 		for _, known := range []*DeclaredNames{nil, names} {
-			cases, err := readers()[ext]("c"+ext, []byte(content), known)
+			cases, err := caseFormats()[ext]("c"+ext, []byte(content), known)
 			if err != nil {
 				if len(cases) > 0 || err.Error() == "" {
 					t.Fatalf("got %d cases with the error %q", len(cases), err)
@@ -41,15 +41,15 @@ func FuzzCases(f *testing.F) {
 				if c.ID == "" || c.Input == "" || !utf8.ValidString(c.Input) || c.Line < 1 {
 					t.Fatalf("got the case %+v", c)
 				}
-				if ext != ".yaml" && ext != ".jsonl" && c.ID == unnamed {
+				if ext != ".yaml" && ext != ".jsonl" && c.ID == missingID {
 					t.Fatalf("a case has no id: %+v", c)
 				}
-				if e := c.request().Validate(); e != nil {
+				if e := c.dryRunRequest().Validate(); e != nil {
 					t.Fatalf("a case that no caller could send: %v", e)
 				}
 				ids[c.ID] = true
 			}
-			again, err := readers()[ext]("c"+ext, []byte(content), known)
+			again, err := caseFormats()[ext]("c"+ext, []byte(content), known)
 			if err != nil || len(again) != len(cases) {
 				t.Fatalf("read again: got %d cases and %v, want %d", len(again), err, len(cases))
 			}

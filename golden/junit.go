@@ -9,7 +9,8 @@ import (
 	"github.com/caprouter/caprouter/internal/strictjson"
 )
 
-// The parts of JUnit's XML that CI servers read. No times: they would differ.
+// The part of the JUnit XML format that CI servers read, without times, so that
+// the output is deterministic.
 type junitSuites struct {
 	XMLName  xml.Name     `xml:"testsuites"`
 	Name     string       `xml:"name,attr"`
@@ -42,9 +43,9 @@ type junitNote struct {
 	Text    string `xml:",chardata"`
 }
 
-// WriteJUnit writes the report as JUnit XML: a suite a file, a test a case. What
-// an interruption left out is an error of its own, so that CI does not take a
-// part for the whole.
+// WriteJUnit writes the report as JUnit XML: one suite per file, one test per
+// case. An interruption is an additional error, so that CI does not accept an
+// incomplete run.
 func WriteJUnit(w io.Writer, r *Report) error {
 	all := junitSuites{Name: "caprouter golden", Tests: r.Summary.Total, Failures: r.Summary.Failed}
 	at := map[string]int{}
@@ -89,7 +90,7 @@ func WriteJUnit(w io.Writer, r *Report) error {
 	return err
 }
 
-// junitFailure tells all that is known of a failed case.
+// junitFailure describes a failed case.
 func junitFailure(c *CaseResult) (*junitNote, error) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "input: %s\n", c.Input)

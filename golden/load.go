@@ -12,11 +12,11 @@ import (
 	"github.com/caprouter/caprouter/internal/strictyaml"
 )
 
-// cassetteSuffix marks files that a directory of cases may hold beside them.
+// cassetteSuffix marks cassettes, which a directory may contain next to cases.
 const cassetteSuffix = ".cassette.jsonl"
 
-// readers are the formats of cases, by the end of the file's name.
-func readers() map[string]func(file string, data []byte, names *DeclaredNames) ([]Case, error) {
+// caseFormats returns the reader of each file name extension.
+func caseFormats() map[string]func(file string, data []byte, names *DeclaredNames) ([]Case, error) {
 	return map[string]func(string, []byte, *DeclaredNames) ([]Case, error){
 		".yaml":  ReadYAML,
 		".yml":   ReadYAML,
@@ -26,12 +26,12 @@ func readers() map[string]func(file string, data []byte, names *DeclaredNames) (
 	}
 }
 
-// LoadCases reads the cases of files and of all case files in directories, in the
-// order of the paths and, within a directory, of the names; a file that is
-// there twice, once. Links are followed. In directories, names that begin with a
-// dot and names whose end is no format of cases are passed over. A nil names
-// lets cases name any agent, intent and domain. The error is strictyaml.Errors when
-// a file is at fault, every mistake with its line and column.
+// LoadCases reads the cases of files and of all case files in directories, in
+// the order of the paths and, within a directory, of the file names. A file
+// that is listed twice is read once. Symbolic links are followed. In
+// directories, hidden files and files with other extensions are skipped. If
+// names is nil, cases may use any agent, intent and domain. If files contain
+// errors, the error is strictyaml.Errors with line and column of each.
 func LoadCases(paths []string, names *DeclaredNames) ([]Case, error) {
 	var (
 		cases []Case
@@ -44,7 +44,7 @@ func LoadCases(paths []string, names *DeclaredNames) ([]Case, error) {
 			return nil, err
 		}
 		for _, file := range files {
-			if again(taken, file) {
+			if visitPath(taken, file) {
 				continue
 			}
 			read, err := loadFile(file, names)
@@ -55,14 +55,15 @@ func LoadCases(paths []string, names *DeclaredNames) ([]Case, error) {
 			cases, wrong = append(cases, read...), append(wrong, mistakes...)
 		}
 	}
-	if wrong = append(wrong, repeatedIDs(cases)...); len(wrong) > 0 {
+	if wrong = append(wrong, duplicateIDs(cases)...); len(wrong) > 0 {
 		return nil, wrong
 	}
 	return cases, nil
 }
 
-// again reports whether it was called with the path before, by whatever name.
-func again(taken map[string]bool, path string) bool {
+// visitPath records a path, and reports whether it was visited before under any
+// name.
+func visitPath(taken map[string]bool, path string) bool {
 	if whole, err := filepath.Abs(path); err == nil {
 		path = whole
 	}
@@ -74,12 +75,13 @@ func again(taken map[string]bool, path string) bool {
 	return was
 }
 
-// readerOf is the format that the end of a file's name stands for; nil = none.
-func readerOf(file string) func(file string, data []byte, names *DeclaredNames) ([]Case, error) {
-	return readers()[strings.ToLower(filepath.Ext(file))]
+// formatOf returns the reader for the extension of the file name, or nil.
+func formatOf(file string) func(file string, data []byte, names *DeclaredNames) ([]Case, error) {
+	return caseFormats()[strings.ToLower(filepath.Ext(file))]
 }
 
-// caseFiles is the path itself, or the case files below the directory it is.
+// caseFiles returns the path itself, or the case files below it if it is a
+// directory.
 func caseFiles(path string) ([]string, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -88,7 +90,7 @@ func caseFiles(path string) ([]string, error) {
 	if !info.IsDir() {
 		return []string{path}, nil
 	}
-	files, err := filesBelow(path, map[string]bool{})
+	files, err := walkCaseFiles(path, map[string]bool{})
 	if err != nil {
 		return nil, fmt.Errorf("load cases: %w", err)
 	}
@@ -98,10 +100,10 @@ func caseFiles(path string) ([]string, error) {
 	return files, nil
 }
 
-// filesBelow walks the directory, links included. visited keeps links that lead
-// back up from going round in circles.
-func filesBelow(dir string, visited map[string]bool) ([]string, error) {
-	if again(visited, dir) {
+// walkCaseFiles lists the case files below a directory, following links.
+// visited breaks cycles of links.
+func walkCaseFiles(dir string, visited map[string]bool) ([]string, error) {
+	if visitPath(visited, dir) {
 		return nil, nil
 	}
 	entries, err := os.ReadDir(dir)
@@ -114,18 +116,18 @@ func filesBelow(dir string, visited map[string]bool) ([]string, error) {
 			continue
 		}
 		name := filepath.Join(dir, entry.Name())
-		isCases := readerOf(name) != nil && !strings.HasSuffix(strings.ToLower(name), cassetteSuffix)
+		isCases := formatOf(name) != nil && !strings.HasSuffix(strings.ToLower(name), cassetteSuffix)
 		isDir := entry.IsDir()
 		if entry.Type()&fs.ModeSymlink != 0 {
 			info, err := os.Stat(name)
 			if err != nil && isCases {
-				return nil, err // cases that somebody counts on
+				return nil, err // a broken link to cases must not be ignored
 			}
 			isDir = err == nil && info.IsDir()
 		}
 		switch {
 		case isDir:
-			below, err := filesBelow(name, visited)
+			below, err := walkCaseFiles(name, visited)
 			if err != nil {
 				return nil, err
 			}
@@ -138,7 +140,7 @@ func filesBelow(dir string, visited map[string]bool) ([]string, error) {
 }
 
 func loadFile(file string, names *DeclaredNames) ([]Case, error) {
-	read := readerOf(file)
+	read := formatOf(file)
 	if read == nil {
 		return nil, strictyaml.Errors{{File: file, Detail: "is no file of cases: its name must end in .yaml, .csv, .jsonl or .tsv"}}
 	}
@@ -152,8 +154,9 @@ func loadFile(file string, names *DeclaredNames) ([]Case, error) {
 	return read(file, data, names)
 }
 
-// repeatedIDs finds ids that are there twice: a baseline finds a case by its id.
-func repeatedIDs(cases []Case) strictyaml.Errors {
+// duplicateIDs reports ids that occur twice, because a baseline identifies a
+// case by its id.
+func duplicateIDs(cases []Case) strictyaml.Errors {
 	first := make(map[string]*Case, len(cases))
 	var found strictyaml.Errors
 	for i := range cases {
@@ -170,11 +173,11 @@ func repeatedIDs(cases []Case) strictyaml.Errors {
 	return found
 }
 
-// Filter selects cases; its zero value selects all.
+// Filter selects cases. The zero value selects all.
 type Filter struct {
-	Splits []string // any of them; none = every case
+	Splits []string // any of them; none = all
 	Tags   []string // all of them
-	IDs    []string // any of them; none = every case
+	IDs    []string // any of them; none = all
 }
 
 // FilterCases returns the cases that pass the filter, in order.
@@ -187,4 +190,18 @@ func FilterCases(cases []Case, f Filter) []Case {
 		}
 		return slices.ContainsFunc(f.Tags, func(tag string) bool { return !slices.Contains(c.Tags, tag) })
 	})
+}
+
+// ListFiles returns the files that LoadCases reads for the paths, with
+// duplicates. A run must not overwrite them.
+func ListFiles(paths []string) ([]string, error) {
+	var all []string
+	for _, path := range paths {
+		files, err := caseFiles(path)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, files...)
+	}
+	return all, nil
 }

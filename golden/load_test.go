@@ -108,7 +108,7 @@ func TestReadRows(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			got, err := readers()[filepath.Ext(tt.file)](tt.file, []byte(tt.content), NewDeclaredNames(registry(t)))
+			got, err := caseFormats()[filepath.Ext(tt.file)](tt.file, []byte(tt.content), NewDeclaredNames(registry(t)))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -163,14 +163,14 @@ func TestReadersNameTheMistake(t *testing.T) {
 		{"csv: no header", "c.csv", "review,quality_agent\n", `c.csv:1:1: unknown column "review"`},
 		{"csv: a column misspelt", "c.csv", "input,expected_agnet\nx,quality_agent\n", `c.csv:1:7: unknown column "expected_agnet"; did you mean "expected_agent"?`},
 		{"csv: a column missing", "c.csv", "input\nx\n", `c.csv:1:1: column "expected_agent" is missing`},
-		{"csv: a column twice", "c.csv", "input,expected_agent,input\n", `c.csv:1:22: column "input" is there twice`},
-		{"csv: a field too many", "c.csv", "input,expected_agent\nreview, please,quality_agent\n", "c.csv:2:1: has 3 columns, the header has 2: a text with a comma in it stands in double quotes"},
+		{"csv: a column twice", "c.csv", "input,expected_agent,input\n", `c.csv:1:22: column "input" occurs twice`},
+		{"csv: a field too many", "c.csv", "input,expected_agent\nreview, please,quality_agent\n", "c.csv:2:1: has 3 columns, the header has 2: put a text with a comma in double quotes"},
 		{"csv: unknown agent", "c.csv", "input,expected_agent\nreview,qualty_agent\n", `c.csv:2:8: the registry has no agent "qualty_agent"; did you mean "quality_agent"?`},
 		{"csv: an open quote", "c.csv", "input,expected_agent\n\"review,quality_agent\n", "c.csv:2:"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			cases, err := readers()[filepath.Ext(tt.file)](tt.file, []byte(tt.content), NewDeclaredNames(registry(t)))
+			cases, err := caseFormats()[filepath.Ext(tt.file)](tt.file, []byte(tt.content), NewDeclaredNames(registry(t)))
 			if err == nil {
 				t.Fatalf("got %d cases, want an error with %q", len(cases), tt.want)
 			}

@@ -7,43 +7,42 @@ import (
 	"slices"
 )
 
-// scored is one classified row as the metrics see it: how sure the classifier
-// was of its best answer, and whether that was right. An out-of-scope row has no
-// right answer, so it is never Right.
-type scored struct {
+// scoredRow is one classified row: the confidence of its best answer, and
+// whether that was correct. An out-of-scope row has no correct answer.
+type scoredRow struct {
 	Confidence float64
-	Right      bool
+	Correct    bool
 	OutOfScope bool
 }
 
-// calibrationBins is how many bins of equal width [0,1] is cut into for the
-// expected calibration error and the reliability diagram.
+// calibrationBins is the number of equal-width bins for the expected
+// calibration error and the reliability diagram.
 const calibrationBins = 15
 
-// bin is one bar of a reliability diagram.
-type bin struct {
+// calibrationBin is one bin of a reliability diagram.
+type calibrationBin struct {
 	N          int
-	Confidence float64 // mean of the rows in it
-	Accuracy   float64 // share of them that is right
+	Confidence float64 // mean of its rows
+	Accuracy   float64 // share of its rows that is correct
 }
 
-// binOf is the bin of a confidence. A border belongs to the bin above it, and 1
-// to the last one.
-func binOf(confidence float64) int {
+// binIndex returns the bin of a confidence. A border belongs to the bin above
+// it, and 1 to the last one.
+func binIndex(confidence float64) int {
 	return min(max(int(confidence*calibrationBins), 0), calibrationBins-1)
 }
 
-// reliability sorts the rows that are in scope into bins.
-func reliability(rows []scored) [calibrationBins]bin {
-	var bins [calibrationBins]bin
+// reliabilityBins assigns the in-scope rows to bins.
+func reliabilityBins(rows []scoredRow) [calibrationBins]calibrationBin {
+	var bins [calibrationBins]calibrationBin
 	for _, r := range rows {
 		if r.OutOfScope {
 			continue
 		}
-		b := &bins[binOf(r.Confidence)]
+		b := &bins[binIndex(r.Confidence)]
 		b.N++
 		b.Confidence += r.Confidence
-		if r.Right {
+		if r.Correct {
 			b.Accuracy++
 		}
 	}
@@ -56,12 +55,12 @@ func reliability(rows []scored) [calibrationBins]bin {
 	return bins
 }
 
-// calibrationError is the expected calibration error of the rows in scope: the
-// mean distance between what a bin claims and what it holds, weighted by rows.
-// It is false when there are none.
-func calibrationError(rows []scored) (float64, bool) {
+// calibrationError returns the expected calibration error (ECE) of the in-scope
+// rows: the mean difference between the confidence and the accuracy of a bin,
+// weighted by rows. It returns false if there are none.
+func calibrationError(rows []scoredRow) (float64, bool) {
 	sum, n := 0.0, 0
-	for _, b := range reliability(rows) {
+	for _, b := range reliabilityBins(rows) {
 		sum += float64(b.N) * math.Abs(b.Confidence-b.Accuracy)
 		n += b.N
 	}
@@ -72,39 +71,40 @@ func calibrationError(rows []scored) (float64, bool) {
 }
 
 const (
-	floorDraws = 400
-	floorSeed  = 0x63617072 // any; it only has to stay the same
+	nullDraws = 400
+	nullSeed  = 0x63617072 // arbitrary, but fixed
 )
 
-// calibrationFloor is the calibration error that chance alone gives: the median
-// over seeded draws of a model that says the same confidences and is right
-// exactly as often as they say. An error near it cannot be told from none.
-func calibrationFloor(rows []scored) (float64, bool) {
-	drawn := slices.DeleteFunc(slices.Clone(rows), func(r scored) bool { return r.OutOfScope })
+// calibrationNull returns the calibration error of a perfectly calibrated
+// model: the median over seeded simulations in which each row is correct with
+// its confidence as probability. An error close to it is not significant.
+func calibrationNull(rows []scoredRow) (float64, bool) {
+	drawn := slices.DeleteFunc(slices.Clone(rows), func(r scoredRow) bool { return r.OutOfScope })
 	if len(drawn) == 0 {
 		return 0, false
 	}
-	rng := rand.New(rand.NewPCG(floorSeed, floorSeed)) //nolint:gosec // draws that must be the same every time
-	errors := make([]float64, floorDraws)
+	rng := rand.New(rand.NewPCG(nullSeed, nullSeed)) //nolint:gosec // draws that must be the same every time
+	errors := make([]float64, nullDraws)
 	for i := range errors {
 		for j := range drawn {
-			drawn[j].Right = rng.Float64() < drawn[j].Confidence
+			drawn[j].Correct = rng.Float64() < drawn[j].Confidence
 		}
 		errors[i], _ = calibrationError(drawn)
 	}
 	slices.Sort(errors)
-	return (errors[floorDraws/2-1] + errors[floorDraws/2]) / 2, true
+	return (errors[nullDraws/2-1] + errors[nullDraws/2]) / 2, true
 }
 
-// auroc is the chance that a row in scope has a higher confidence than one out
-// of scope, ties counted half: the area under the ROC curve of telling the two
-// apart. It is false when either kind is missing.
-func auroc(rows []scored) (float64, bool) {
-	sorted := slices.SortedFunc(slices.Values(rows), func(a, b scored) int {
+// auroc returns the area under the ROC curve for separating in-scope from
+// out-of-scope rows by confidence: the probability that an in-scope row has the
+// higher one, with ties counted half. It returns false if either kind is
+// missing.
+func auroc(rows []scoredRow) (float64, bool) {
+	sorted := slices.SortedFunc(slices.Values(rows), func(a, b scoredRow) int {
 		return cmp.Compare(a.Confidence, b.Confidence)
 	})
-	// Mann-Whitney: the ranks of the rows in scope, equal confidences sharing
-	// the mean of theirs.
+	// Mann–Whitney U: sum of the ranks of the in-scope rows, with mean ranks
+	// for ties.
 	var in, out int
 	ranks := 0.0
 	for i := 0; i < len(sorted); {
@@ -125,17 +125,17 @@ func auroc(rows []scored) (float64, bool) {
 	return (ranks - float64(in)*float64(in+1)/2) / (float64(in) * float64(out)), true
 }
 
-// operatingPoint is what accepting every answer from a confidence on means:
-// Coverage is the share of all rows accepted, Precision the share of those that
-// is right. An accepted row that is out of scope is an error.
+// operatingPoint is the effect of accepting every answer from a confidence on:
+// Coverage is the share of all rows accepted, Precision the share of these that
+// is correct. Accepting an out-of-scope row is an error.
 type operatingPoint struct {
 	Threshold, Coverage, Precision float64
 	Accepted                       int
 }
 
-// operate accepts from the threshold on. With nothing accepted there is no
-// precision, and it is false.
-func operate(rows []scored, threshold float64) (operatingPoint, bool) {
+// operateAt returns the operating point of a threshold. It returns false if
+// nothing is accepted, because there is no precision then.
+func operateAt(rows []scoredRow, threshold float64) (operatingPoint, bool) {
 	p := operatingPoint{Threshold: threshold}
 	right := 0
 	for _, r := range rows {
@@ -143,7 +143,7 @@ func operate(rows []scored, threshold float64) (operatingPoint, bool) {
 			continue
 		}
 		p.Accepted++
-		if r.Right {
+		if r.Correct {
 			right++
 		}
 	}
@@ -155,17 +155,17 @@ func operate(rows []scored, threshold float64) (operatingPoint, bool) {
 	return p, true
 }
 
-// riskCoverage returns every operating point there is, the most confident first:
-// one for each different confidence, as rows of equal confidence cannot be told
-// apart by a threshold.
-func riskCoverage(rows []scored) []operatingPoint {
-	sorted := slices.SortedFunc(slices.Values(rows), func(a, b scored) int {
+// riskCoverageCurve returns all operating points, the highest threshold first.
+// Rows with the same confidence form one point, because no threshold separates
+// them.
+func riskCoverageCurve(rows []scoredRow) []operatingPoint {
+	sorted := slices.SortedFunc(slices.Values(rows), func(a, b scoredRow) int {
 		return cmp.Compare(b.Confidence, a.Confidence)
 	})
 	var points []operatingPoint
 	right := 0
 	for i, r := range sorted {
-		if r.Right {
+		if r.Correct {
 			right++
 		}
 		if i+1 < len(sorted) && sorted[i+1].Confidence == r.Confidence {
@@ -180,9 +180,9 @@ func riskCoverage(rows []scored) []operatingPoint {
 	return points
 }
 
-// widest is the point of the largest coverage whose precision is at least that,
-// with hindsight. It is false when there is none.
-func widest(curve []operatingPoint, precision float64) (operatingPoint, bool) {
+// widestCoverage returns the point with the greatest coverage whose precision
+// is at least the given one, or false if there is none.
+func widestCoverage(curve []operatingPoint, precision float64) (operatingPoint, bool) {
 	for _, p := range slices.Backward(curve) {
 		if p.Precision >= precision {
 			return p, true
@@ -191,7 +191,7 @@ func widest(curve []operatingPoint, precision float64) (operatingPoint, bool) {
 	return operatingPoint{}, false
 }
 
-// quantile is the smallest value that a share q of the sorted values does not
+// quantile returns the smallest of the sorted values that a share q does not
 // exceed (nearest rank).
 func quantile[N int | int64 | float64](sorted []N, q float64) N {
 	if len(sorted) == 0 {

@@ -15,18 +15,18 @@ var nearly = cmpopts.EquateApprox(0, 1e-12)
 func TestCalibrationError(t *testing.T) {
 	tests := []struct {
 		name string
-		rows []scored
+		rows []scoredRow
 		want float64
 		ok   bool
 	}{
 		{"nothing", nil, 0, false},
-		{"only out of scope", []scored{{Confidence: 0.9, OutOfScope: true}}, 0, false},
-		{"sure and right", []scored{{1, true, false}, {1, true, false}}, 0, true},
-		{"sure and wrong", []scored{{1, false, false}}, 1, true},
+		{"only out of scope", []scoredRow{{Confidence: 0.9, OutOfScope: true}}, 0, false},
+		{"sure and right", []scoredRow{{1, true, false}, {1, true, false}}, 0, true},
+		{"sure and wrong", []scoredRow{{1, false, false}}, 1, true},
 		// Two rows in the bin of 0.9 (mean 0.91, half right: |0.91-0.5| = 0.41) and
 		// one in that of 0.1 (right: |0.1-1| = 0.9): (2·0.41 + 0.9) / 3.
-		{"by hand", []scored{{0.90, true, false}, {0.92, false, false}, {0.1, true, false}}, (0.82 + 0.9) / 3, true},
-		{"out of scope does not count", []scored{{1, true, false}, {0.9, false, true}}, 0, true},
+		{"by hand", []scoredRow{{0.90, true, false}, {0.92, false, false}, {0.1, true, false}}, (0.82 + 0.9) / 3, true},
+		{"out of scope does not count", []scoredRow{{1, true, false}, {0.9, false, true}}, 0, true},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -41,7 +41,7 @@ func TestCalibrationError(t *testing.T) {
 func TestBinOf(t *testing.T) {
 	tests := map[float64]int{-1: 0, 0: 0, 0.066: 0, 0.067: 1, 0.5: 7, 0.9333: 13, 0.934: 14, 1: 14, 2: 14}
 	for confidence, want := range tests {
-		if got := binOf(confidence); got != want {
+		if got := binIndex(confidence); got != want {
 			t.Errorf("binOf(%v) = %d, want %d", confidence, got, want)
 		}
 	}
@@ -51,43 +51,43 @@ func TestBinOf(t *testing.T) {
 // says a half of everything is off by what n coins are off on average, about
 // sqrt(2/π)·σ, and the median of that is 0.6745·σ.
 func TestCalibrationFloor(t *testing.T) {
-	if got, ok := calibrationFloor(nil); ok {
+	if got, ok := calibrationNull(nil); ok {
 		t.Errorf("nothing: got %v, want none", got)
 	}
-	sure := slices.Repeat([]scored{{Confidence: 1}}, 50)
-	if got, ok := calibrationFloor(sure); got != 0 || !ok {
+	sure := slices.Repeat([]scoredRow{{Confidence: 1}}, 50)
+	if got, ok := calibrationNull(sure); got != 0 || !ok {
 		t.Errorf("certain: got %v, %v, want 0", got, ok)
 	}
 	const n = 400
-	coins := slices.Repeat([]scored{{Confidence: 0.5, Right: true}}, n)
+	coins := slices.Repeat([]scoredRow{{Confidence: 0.5, Correct: true}}, n)
 	sigma := 0.5 / math.Sqrt(n)
-	got, _ := calibrationFloor(coins)
+	got, _ := calibrationNull(coins)
 	if want := 0.6745 * sigma; math.Abs(got-want) > 0.2*want {
 		t.Errorf("coins: got %v, want about %v", got, want)
 	}
-	if again, _ := calibrationFloor(coins); again != got {
+	if again, _ := calibrationNull(coins); again != got {
 		t.Errorf("got %v, then %v, want the same", got, again)
 	}
-	if !coins[0].Right {
+	if !coins[0].Correct {
 		t.Error("the rows were changed")
 	}
 }
 
 func TestAUROC(t *testing.T) {
-	in := func(c float64) scored { return scored{Confidence: c, Right: true} }
-	out := func(c float64) scored { return scored{Confidence: c, OutOfScope: true} }
+	in := func(c float64) scoredRow { return scoredRow{Confidence: c, Correct: true} }
+	out := func(c float64) scoredRow { return scoredRow{Confidence: c, OutOfScope: true} }
 	tests := []struct {
 		name string
-		rows []scored
+		rows []scoredRow
 		want float64
 		ok   bool
 	}{
-		{"one kind only", []scored{in(1), in(0)}, 0, false},
-		{"told apart", []scored{in(0.9), out(0.1), in(0.8)}, 1, true},
-		{"the wrong way round", []scored{in(0.1), out(0.9)}, 0, true},
-		{"all the same", []scored{in(0.5), out(0.5), out(0.5)}, 0.5, true},
+		{"one kind only", []scoredRow{in(1), in(0)}, 0, false},
+		{"told apart", []scoredRow{in(0.9), out(0.1), in(0.8)}, 1, true},
+		{"the wrong way round", []scoredRow{in(0.1), out(0.9)}, 0, true},
+		{"all the same", []scoredRow{in(0.5), out(0.5), out(0.5)}, 0.5, true},
 		// Pairs: (0.9, 0.5) 1, (0.9, 0.2) 1, (0.5, 0.5) ½, (0.5, 0.2) 1.
-		{"by hand", []scored{in(0.9), in(0.5), out(0.5), out(0.2)}, 3.5 / 4, true},
+		{"by hand", []scoredRow{in(0.9), in(0.5), out(0.5), out(0.2)}, 3.5 / 4, true},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -99,14 +99,14 @@ func TestAUROC(t *testing.T) {
 }
 
 // rowsOf draws rows with few different confidences, so that there are ties.
-func rowsOf(t *rapid.T) []scored {
-	return rapid.SliceOfN(rapid.Custom(func(t *rapid.T) scored {
-		r := scored{
+func rowsOf(t *rapid.T) []scoredRow {
+	return rapid.SliceOfN(rapid.Custom(func(t *rapid.T) scoredRow {
+		r := scoredRow{
 			Confidence: float64(rapid.IntRange(0, 12).Draw(t, "confidence")) / 12,
-			Right:      rapid.Bool().Draw(t, "right"),
+			Correct:    rapid.Bool().Draw(t, "right"),
 			OutOfScope: rapid.Bool().Draw(t, "outOfScope"),
 		}
-		r.Right = r.Right && !r.OutOfScope
+		r.Correct = r.Correct && !r.OutOfScope
 		return r
 	}), 0, 40).Draw(t, "rows")
 }
@@ -137,28 +137,28 @@ func TestAUROCIsTheShareOfPairs(t *testing.T) {
 }
 
 func TestRiskCoverage(t *testing.T) {
-	rows := []scored{{0.9, true, false}, {0.8, true, false}, {0.8, false, true}, {0.3, true, false}, {0.1, false, false}}
+	rows := []scoredRow{{0.9, true, false}, {0.8, true, false}, {0.8, false, true}, {0.3, true, false}, {0.1, false, false}}
 	want := []operatingPoint{
 		{Threshold: 0.9, Accepted: 1, Coverage: 0.2, Precision: 1},
 		{Threshold: 0.8, Accepted: 3, Coverage: 0.6, Precision: 2.0 / 3},
 		{Threshold: 0.3, Accepted: 4, Coverage: 0.8, Precision: 0.75},
 		{Threshold: 0.1, Accepted: 5, Coverage: 1, Precision: 0.6},
 	}
-	got := riskCoverage(rows)
+	got := riskCoverageCurve(rows)
 	if diff := cmp.Diff(want, got, nearly); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	// The curve need not fall: three quarters are reached again further on.
-	if p, ok := widest(got, 0.7); !ok || p.Threshold != 0.3 {
+	if p, ok := widestCoverage(got, 0.7); !ok || p.Threshold != 0.3 {
 		t.Errorf("widest: got %v, %v, want the point at 0.3", p, ok)
 	}
-	if p, ok := widest(got[1:], 0.98); ok {
+	if p, ok := widestCoverage(got[1:], 0.98); ok {
 		t.Errorf("widest: got %v, want none", p)
 	}
-	if p, ok := operate(rows, 0.95); ok {
+	if p, ok := operateAt(rows, 0.95); ok {
 		t.Errorf("nothing is accepted: got %v, want none", p)
 	}
-	if p, ok := operate(rows, math.Inf(1)); ok {
+	if p, ok := operateAt(rows, math.Inf(1)); ok {
 		t.Errorf("a threshold nothing reaches: got %v, want none", p)
 	}
 }
@@ -168,10 +168,10 @@ func TestRiskCoverage(t *testing.T) {
 func TestCurveIsWhatItsThresholdsGive(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rows := rowsOf(t)
-		curve := riskCoverage(rows)
+		curve := riskCoverageCurve(rows)
 		last := 0.0
 		for _, p := range curve {
-			want, ok := operate(rows, p.Threshold)
+			want, ok := operateAt(rows, p.Threshold)
 			if diff := cmp.Diff(want, p, nearly); !ok || diff != "" {
 				t.Fatalf("(-want +got):\n%s", diff)
 			}
@@ -180,9 +180,9 @@ func TestCurveIsWhatItsThresholdsGive(t *testing.T) {
 			}
 			last = p.Coverage
 		}
-		best, found := widest(curve, 0.75)
+		best, found := widestCoverage(curve, 0.75)
 		for i := range 26 {
-			p, ok := operate(rows, float64(i)/24)
+			p, ok := operateAt(rows, float64(i)/24)
 			if ok && p.Precision >= 0.75 && (!found || p.Coverage > best.Coverage) {
 				t.Fatalf("got %v, but %v is wider", best, p)
 			}

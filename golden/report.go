@@ -1,19 +1,22 @@
 package golden
 
 import (
+	"cmp"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/strictjson"
 	"github.com/caprouter/caprouter/internal/strictyaml"
 )
 
-// Outcome is what became of a request.
+// Outcome is the routing outcome of a request.
 type Outcome string
 
-// The outcomes. A report has the first five; a case may also want any of the
-// fallbacks without saying which: the policy is the registry's.
+// Outcomes. A report contains the first five. AnyFallback in an expectation
+// includes all fallbacks, because the policy is up to the registry.
 const (
 	Dispatch  Outcome = "dispatch"
 	Clarify   Outcome = "clarify"
@@ -24,25 +27,26 @@ const (
 	AnyFallback Outcome = "fallback" // in Expect only
 )
 
-// reportVersion is the only version of the format there is.
+// reportVersion is the version of the report format.
 const reportVersion = 1
 
-// Report is what a run came to. Equal runs have equal reports, byte by byte.
+// Report is the result of a run. It is deterministic: equal runs have equal
+// reports, byte by byte.
 type Report struct {
 	Version     int               `json:"version"`  // of this format
-	Registry    string            `json:"registry"` // Snapshot.Version
+	Registry    string            `json:"registry"` // version of the registry
 	Classifier  Classifier        `json:"classifier"`
-	Interrupted bool              `json:"interrupted,omitzero"` // the cases that are missing were not run
+	Interrupted bool              `json:"interrupted,omitzero"` // some cases were not run
 	Summary     Summary           `json:"summary"`
 	Confusion   Confusion         `json:"confusion"`
 	Confidences []ConfidencePoint `json:"confidences"` // in the order of the cases
 	Cases       []CaseResult      `json:"cases"`       // in the order of the files
 }
 
-// Classifier is how the requests were understood.
+// Classifier describes the classifier of a run.
 type Classifier struct {
 	Mode string `json:"mode"` // lexical, llm or cascade
-	// Of the model that was asked, live or recorded; empty without one.
+	// The model, live or recorded; empty without one.
 	Provider      string `json:"provider,omitempty"`
 	Model         string `json:"model,omitempty"`
 	PromptVersion string `json:"prompt_version,omitempty"`
@@ -50,33 +54,34 @@ type Classifier struct {
 
 // Summary counts the cases.
 type Summary struct {
-	Planned   int            `json:"planned"` // total, and those an interruption left out
+	Planned   int            `json:"planned"` // Total plus the cases that were not run
 	Total     int            `json:"total"`   // that were run
 	Passed    int            `json:"passed"`
 	Failed    int            `json:"failed"`
-	ByOutcome []OutcomeCount `json:"by_outcome"` // what happened, in the order of the constants
+	ByOutcome []OutcomeCount `json:"by_outcome"` // actual outcomes, in the order of the constants
 	ByTag     []TagCount     `json:"by_tag"`     // sorted by tag
 }
 
-// OutcomeCount is how often something was there.
+// OutcomeCount is the number of cases with an outcome.
 type OutcomeCount struct {
 	Name  string `json:"name"`
 	Count int    `json:"count"`
 }
 
-// TagCount counts the cases that carry a tag.
+// TagCount counts the cases with a tag.
 type TagCount struct {
 	Tag    string `json:"tag"`
 	Total  int    `json:"total"`
 	Passed int    `json:"passed"`
 }
 
-// Confusion is what was expected against what happened, over the cases that
-// name it. Cells are sorted by expected, then got; cells of 0 are left out.
+// Confusion contains the confusion matrices over the cases that expect an
+// intent, or agents or an outcome. Cells are sorted by expected, then actual;
+// zero cells are omitted.
 type Confusion struct {
 	Intents []ConfusionCell `json:"intents"`
-	// Agents are sets, "a + b"; a request that nobody was chosen for has its
-	// outcome in their place.
+	// Agents are sets, "a + b". A request without chosen agents is listed with
+	// its outcome.
 	Agents []ConfusionCell `json:"agents"`
 }
 
@@ -87,18 +92,17 @@ type ConfusionCell struct {
 	Count    int    `json:"count"`
 }
 
-// ConfidencePoint is the confidence of one classification and whether it was right: what
-// a risk–coverage curve and a reliability diagram are drawn from. Cases that
-// scripted their own reply are left out, as their confidence is made up.
+// ConfidencePoint is the confidence of a classification and whether it was
+// correct: the input of risk–coverage curves and reliability diagrams.
 type ConfidencePoint struct {
 	ID         string  `json:"id"`
 	Confidence float64 `json:"confidence"`
-	// Right says that the intent is the expected one or, for a case that names
-	// none, that the case passed.
+	// Correct reports that the intent is the expected one or, if none is
+	// expected, that the case passed.
 	Correct bool `json:"right"`
 }
 
-// CaseResult is what became of one case.
+// CaseResult is the result of one case.
 type CaseResult struct {
 	ID          string   `json:"id"`
 	File        string   `json:"file"`
@@ -109,26 +113,26 @@ type CaseResult struct {
 	Expect      Expect   `json:"expect"`
 	Actual      Actual   `json:"got"`
 	Passed      bool     `json:"passed"`
-	Differences []string `json:"why,omitempty"` // it failed: a sentence for each difference
-	// Decision is the whole decision of a case that failed.
+	Differences []string `json:"why,omitempty"` // one sentence per difference
+	// Decision is the complete decision, if the case failed.
 	Decision *contract.Decision `json:"decision,omitempty"`
 }
 
-// Actual is what a run saw of one case.
+// Actual is the actual routing outcome of a case.
 type Actual struct {
-	Outcome    Outcome  `json:"outcome"` // "" when the request was refused
-	Agents     []string `json:"agents"`  // chosen, in the order of the subtasks
+	Outcome    Outcome  `json:"outcome"` // "" if the router rejected the request
+	Agents     []string `json:"agents"`  // chosen agents in the order of the subtasks
 	Intent     string   `json:"intent"`
 	Domains    []string `json:"domains"`
 	Confidence float64  `json:"confidence"`
 	Source     string   `json:"source"` // lexical, llm
-	// Reason is why the registry's words stood in for the model
-	// (llm_invalid_json …), else why nobody may serve the request or the caller
-	// is asked (no_match, low_confidence, ambiguous, divergent …), else "".
+	// Reason is the cause of a lexical classification instead of one by the
+	// model (llm_invalid_json …), or else of a fallback or clarification
+	// (no_match, low_confidence, ambiguous, divergent …), or else "".
 	Reason string `json:"reason,omitempty"`
 }
 
-// WriteJSON writes the report as one line of JSON and a line break.
+// WriteJSON writes the report as one line of JSON.
 func WriteJSON(w io.Writer, r *Report) error {
 	if err := strictjson.MarshalWrite(w, r); err != nil {
 		return err
@@ -137,7 +141,7 @@ func WriteJSON(w io.Writer, r *Report) error {
 	return err
 }
 
-// ReadJSON reads what WriteJSON wrote. file names it in errors.
+// ReadJSON reads a report that WriteJSON wrote.
 func ReadJSON(file string) (*Report, error) {
 	data, err := strictyaml.ReadFile(file)
 	if err != nil {
@@ -151,4 +155,104 @@ func ReadJSON(file string) (*Report, error) {
 		return nil, fmt.Errorf("%s: a report of version %d; this program reads version %d: make it again with golden run --json", file, r.Version, reportVersion)
 	}
 	return &r, nil
+}
+
+// addResults completes the report with the available results.
+func addResults(r *Report, cases []Case, results []*CaseResult) *Report {
+	r.Cases = make([]CaseResult, 0, len(results))
+	r.Summary.Planned = len(cases)
+	outcomes := map[Outcome]int{}
+	tags := map[string]TagCount{}
+	intents, agents := map[ConfusionCell]int{}, map[ConfusionCell]int{}
+	for i, result := range results {
+		if result == nil {
+			continue
+		}
+		r.Cases = append(r.Cases, *result)
+		r.Summary.countResult(result)
+		outcomes[result.Actual.Outcome]++
+		countTags(tags, result)
+		if result.Actual.Outcome == "" {
+			continue // rejected: not classified
+		}
+		countCells(intents, agents, result)
+		if cases[i].LLM == nil {
+			r.Confidences = append(r.Confidences, confidencePoint(result))
+		}
+	}
+	for _, o := range []Outcome{Dispatch, Clarify, FallbackA, FallbackB, FallbackC, ""} {
+		if n := outcomes[o]; n > 0 {
+			r.Summary.ByOutcome = append(r.Summary.ByOutcome, OutcomeCount{cmp.Or(string(o), "refused"), n})
+		}
+	}
+	for _, tag := range slices.Sorted(maps.Keys(tags)) {
+		r.Summary.ByTag = append(r.Summary.ByTag, tags[tag])
+	}
+	r.Confusion = Confusion{Intents: confusionCells(intents), Agents: confusionCells(agents)}
+	return r
+}
+
+func (s *Summary) countResult(r *CaseResult) {
+	s.Total++
+	if r.Passed {
+		s.Passed++
+	} else {
+		s.Failed++
+	}
+}
+
+func countTags(tags map[string]TagCount, r *CaseResult) {
+	for _, tag := range sortedSet(r.Tags) {
+		n := tags[tag]
+		n.Tag = tag
+		n.Total++
+		if r.Passed {
+			n.Passed++
+		}
+		tags[tag] = n
+	}
+}
+
+// countCells counts the case in the matrices that it has expectations for. A
+// matching alternate counts as the expected agents.
+func countCells(intents, agents map[ConfusionCell]int, r *CaseResult) {
+	if r.Expect.Intent != "" {
+		intents[ConfusionCell{Expected: r.Expect.Intent, Got: r.Actual.Intent}]++
+	}
+	if r.Expect.Agents == nil && (r.Expect.Outcome == "" || r.Expect.Outcome == Dispatch) {
+		return
+	}
+	c := ConfusionCell{Expected: routedTo(r.Expect.Agents, r.Expect.Outcome), Got: routedTo(r.Actual.Agents, r.Actual.Outcome)}
+	if r.Passed {
+		c.Got = c.Expected
+	}
+	agents[c]++
+}
+
+// routedTo returns the agents as text or, if there are none, the outcome.
+func routedTo(agents []string, outcome Outcome) string {
+	if len(agents) == 0 && outcome != "" {
+		return string(outcome)
+	}
+	return formatSet(agents)
+}
+
+func confusionCells(counts map[ConfusionCell]int) []ConfusionCell {
+	list := make([]ConfusionCell, 0, len(counts))
+	for c, n := range counts {
+		c.Count = n
+		list = append(list, c)
+	}
+	slices.SortFunc(list, func(a, b ConfusionCell) int {
+		return cmp.Or(cmp.Compare(a.Expected, b.Expected), cmp.Compare(a.Got, b.Got))
+	})
+	return list
+}
+
+func confidencePoint(r *CaseResult) ConfidencePoint {
+	right := r.Passed
+	if r.Expect.Intent != "" {
+		right = r.Expect.Intent == r.Actual.Intent
+	}
+	return ConfidencePoint{ID: r.ID, Confidence: r.Actual.Confidence, Correct: right}
 }

@@ -3,34 +3,42 @@ package golden
 import (
 	"context"
 	"errors"
+	"fmt"
 	"runtime"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/caprouter/caprouter/capabilities"
 	"github.com/caprouter/caprouter/classifier"
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/dispatch"
+	"github.com/caprouter/caprouter/internal/llm"
 	"github.com/caprouter/caprouter/internal/redact"
 	"github.com/caprouter/caprouter/internal/run"
+	"github.com/caprouter/caprouter/matcher"
+	"github.com/caprouter/caprouter/prompts"
+	"github.com/caprouter/caprouter/router"
 )
 
-// Config is what is run, and over what. Registry is required; the zero values
-// of the others work: no cases, no model, all kinds of text masked.
+// Config is the input of a run. Registry is required. The zero values of the
+// others mean no cases, no model and masking of all kinds.
 type Config struct {
 	Registry *capabilities.Snapshot
 	Cases    []Case
-	// Classifier is as in the server, but for the clock and the cache: a run has
-	// none.
+	// Classifier is the server's configuration. Its clock and cache are
+	// replaced, so that reports are deterministic.
 	Classifier classifier.Config
-	// Cassette, where there is one, is the model.
+	// Cassette replaces the model, if it is not nil.
 	Cassette *Cassette
 	Redactor *redact.Redactor
 
 	Workers  int                   // cases at a time; 0 = GOMAXPROCS
-	Progress func(done, total int) // told of every case, one call at a time; nil = nobody
+	Progress func(done, total int) // called after each case, one call at a time; may be nil
 }
 
-// rig checks the configuration and sets up what routes.
-func (cfg *Config) rig() (*rig, error) {
+// newRouting validates the configuration and builds the router.
+func (cfg *Config) newRouting() (*routingSetup, error) {
 	if cfg.Registry == nil {
 		return nil, errors.New("golden: a registry is required")
 	}
@@ -39,36 +47,36 @@ func (cfg *Config) rig() (*rig, error) {
 		if c.Model != nil {
 			return nil, errors.New("golden: either a cassette or a model, not both")
 		}
-		c.Model, c.Timeout = replay{cfg.Cassette}, patience
+		c.Model, c.Timeout = replayModel{cfg.Cassette}, modelTimeout
 	}
-	return newRig(cfg.Registry, c, cfg.Redactor)
+	return newRoutingSetup(cfg.Registry, c, cfg.Redactor)
 }
 
-// Run routes every case and reports what became of it, in the order of the
-// cases. When ctx ends, what was finished by then is reported: the report says
-// so itself, and there is no error.
+// Run routes every case and returns a report in the order of the cases. If ctx
+// ends, the report contains the cases finished by then and is marked as
+// interrupted; there is no error.
 func Run(ctx context.Context, cfg Config) (*Report, error) {
-	g, err := cfg.rig()
+	g, err := cfg.newRouting()
 	if err != nil {
 		return nil, err
 	}
-	defer g.close()
+	defer g.closeClassifier()
 	results := make([]*CaseResult, len(cfg.Cases))
-	cfg.each(ctx, len(cfg.Cases), func(ctx context.Context, i int) {
+	cfg.forEachCase(ctx, len(cfg.Cases), func(ctx context.Context, i int) {
 		c := &cfg.Cases[i]
-		resp, err := g.route(ctx, c)
-		if ctx.Err() == nil { // else it may be the end of ctx that shows in it
-			r := resultOf(c, resp, err)
+		resp, err := g.routeCase(ctx, c)
+		if ctx.Err() == nil { // otherwise the result may be a consequence of the cancellation
+			r := newCaseResult(c, resp, err)
 			results[i] = &r
 		}
 	})
-	return summarise(&Report{
-		Version: reportVersion, Registry: cfg.Registry.Catalogue.Version, Classifier: g.setup(), Interrupted: ctx.Err() != nil,
+	return addResults(&Report{
+		Version: reportVersion, Registry: cfg.Registry.Catalogue.Version, Classifier: g.classifierInfo(), Interrupted: ctx.Err() != nil,
 	}, cfg.Cases, results), nil
 }
 
-// each calls do for 0 … n-1 until ctx ends, and tells of the progress.
-func (cfg *Config) each(ctx context.Context, n int, do func(ctx context.Context, i int)) {
+// forEachCase calls do for 0 … n-1 until ctx ends, and reports progress.
+func (cfg *Config) forEachCase(ctx context.Context, n int, do func(ctx context.Context, i int)) {
 	workers := cfg.Workers
 	if workers <= 0 {
 		workers = runtime.GOMAXPROCS(0)
@@ -92,11 +100,12 @@ func (cfg *Config) each(ctx context.Context, n int, do func(ctx context.Context,
 	})
 }
 
-// recordAgain is what is wrong with a case that a cassette does not know.
-const recordAgain = "the cassette has no reply to what the model is asked: record it again (caprouter golden record)"
+// errNotRecorded is the difference of a case whose model call is not in the
+// cassette.
+const errNotRecorded = "the cassette has no reply to this model request: record it again (caprouter golden record)"
 
-// resultOf judges what became of a case.
-func resultOf(c *Case, resp *contract.Response, err error) CaseResult {
+// newCaseResult compares the response with the expectation.
+func newCaseResult(c *Case, resp *contract.Response, err error) CaseResult {
 	r := CaseResult{
 		ID: c.ID, File: c.File, Line: c.Line, Split: c.Split, Tags: c.Tags, Input: c.Input, Expect: c.Expect,
 		Actual: Actual{Agents: []string{}, Domains: []string{}},
@@ -105,16 +114,140 @@ func resultOf(c *Case, resp *contract.Response, err error) CaseResult {
 		r.Differences = []string{"the request was refused: " + err.Error()}
 		return r
 	}
-	r.Actual = gotOf(resp)
-	if unrecorded(&resp.Decision.Classification) {
-		r.Differences = []string{recordAgain}
+	r.Actual = actualOf(resp)
+	if isUnrecorded(&resp.Decision.Classification) {
+		r.Differences = []string{errNotRecorded}
 	} else {
-		r.Differences = differences(c, &r.Actual)
+		r.Differences = diffExpected(c, &r.Actual)
 	}
 	r.Passed = len(r.Differences) == 0
 	if !r.Passed {
 		r.Decision = resp.Decision
-		r.Decision.TimingsMS = nil // of a clock that stands still
+		r.Decision.TimingsMS = nil // measured with a fixed clock
 	}
 	return r
 }
+
+// modelTimeout is for models that reply at once: a busy machine must not cause
+// a timeout. requestTimeout is the maximum of the contract.
+const (
+	modelTimeout   = time.Minute
+	requestTimeout = contract.MaxTimeoutMS * time.Millisecond
+)
+
+// routingSetup routes cases over one registry as a server would, as dry runs.
+type routingSetup struct {
+	view             *router.View
+	redactor         *redact.Redactor
+	classifierConfig classifier.Config
+	classifier       *classifier.Classifier
+	router           *router.Router
+}
+
+func newRoutingSetup(registry *capabilities.Snapshot, cfg classifier.Config, redactor *redact.Redactor) (*routingSetup, error) {
+	if redactor == nil {
+		var err error
+		if redactor, err = redact.New(redact.Config{}); err != nil {
+			return nil, err
+		}
+	}
+	// Reports must not depend on the clock or on earlier requests.
+	cfg.Now = func() time.Time { return time.Time{} }
+	cfg.Cache = classifier.CacheConfig{}
+	g := &routingSetup{view: router.NewView(registry, noDispatcher{}), redactor: redactor, classifierConfig: cfg}
+	var err error
+	if g.classifier, err = classifier.New(cfg); err != nil {
+		return nil, fmt.Errorf("classifier: %w", err)
+	}
+	mode, _ := g.classifier.Mode()
+	g.router, err = g.newRouter(g.view, g.classifier, mode != classifier.ModeLexical)
+	return g, err
+}
+
+func (g *routingSetup) closeClassifier() { g.classifier.Close() }
+
+// newRouter builds a router over the view. Routers of a setup differ only in
+// view and classifier.
+func (g *routingSetup) newRouter(v *router.View, c router.Classifier, hasModel bool) (*router.Router, error) {
+	r, err := router.New(router.Config{
+		Timeout:         requestTimeout,
+		Redactor:        g.redactor,
+		AnswerByDefault: hasModel,
+		Now:             g.classifierConfig.Now,
+		NewID:           func() string { return "" },
+	}, c, noDispatcher{})
+	if err != nil {
+		return nil, err
+	}
+	r.SetView(v)
+	return r, nil
+}
+
+// classifierInfo describes the classifier for the report.
+func (g *routingSetup) classifierInfo() Classifier {
+	mode, _ := g.classifier.Mode()
+	c := Classifier{Mode: mode}
+	if mode != classifier.ModeLexical {
+		c.Provider, c.Model, c.PromptVersion = g.classifierConfig.Model.Provider(), g.classifierConfig.Model.Model(), prompts.RouterVersion
+	}
+	return c
+}
+
+// routeCase routes a case with router.Handle. A case with scripted replies gets
+// its own model and classifier.
+func (g *routingSetup) routeCase(ctx context.Context, c *Case) (*contract.Response, error) {
+	if c.LLM == nil {
+		return g.router.Handle(ctx, c.dryRunRequest(), testCaller())
+	}
+	cfg := g.classifierConfig
+	cfg.Mode, cfg.Model, cfg.Timeout = classifier.ModeLLM, &scriptedModel{replies: c.LLM}, modelTimeout
+	scripted, err := classifier.New(cfg)
+	if err != nil {
+		return nil, err
+	}
+	defer scripted.Close()
+	r, err := g.newRouter(g.view, scripted, true)
+	if err != nil {
+		return nil, err
+	}
+	return r.Handle(ctx, c.dryRunRequest(), testCaller())
+}
+
+// testCaller returns a caller that may use every agent.
+func testCaller() *contract.Caller {
+	return &contract.Caller{Subject: "golden", AllScopes: true, AllAgents: true}
+}
+
+// noDispatcher is the dispatcher of a router that only decides. All agents
+// count as available.
+type noDispatcher struct{}
+
+// SetAgents returns nil: the declared state of an agent applies.
+func (noDispatcher) SetAgents([]*contract.RegistryEntry) matcher.Live { return nil }
+
+// CancelTask does nothing.
+func (noDispatcher) CancelTask(dispatch.Call) {}
+
+// Send returns an error, because a dry run must not dispatch.
+func (noDispatcher) Send(context.Context, dispatch.Call) dispatch.Outcome {
+	return dispatch.Outcome{Err: &contract.TaskError{Code: contract.TaskAgentUnavailable, Detail: "golden cases are dry runs: no agent is called"}}
+}
+
+// scriptedModel replies with the scripted replies of a case.
+type scriptedModel struct {
+	replies ScriptedReplies // at least one; the last one repeats
+	calls   atomic.Int64
+}
+
+// Generate returns the next reply, validated like the text of a provider: an
+// empty one is an error.
+func (s *scriptedModel) Generate(context.Context, *llm.Request) (*llm.Reply, error) {
+	n := min(int(s.calls.Add(1)), len(s.replies))
+	return llm.NewReply(s.replies[n-1], llm.FinishComplete, "", contract.Tokens{})
+}
+
+// Provider returns the name shown in decisions.
+func (*scriptedModel) Provider() string { return "script" }
+
+// Model returns the name shown in decisions.
+func (*scriptedModel) Model() string { return "script" }

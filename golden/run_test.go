@@ -243,7 +243,7 @@ func TestRunRefuses(t *testing.T) {
 
 // A dry run that sent something would be told so by the dispatcher.
 func TestNobodyIsSentAnything(t *testing.T) {
-	out := nobody{}.Send(t.Context(), dispatch.Call{})
+	out := noDispatcher{}.Send(t.Context(), dispatch.Call{})
 	if out.Err == nil || out.Result != nil {
 		t.Errorf("got %+v, want an error and no result", out)
 	}
@@ -322,7 +322,7 @@ func TestDifferences(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			if diff := cmp.Diff(tt.want, differences(&tt.c, &got)); diff != "" {
+			if diff := cmp.Diff(tt.want, diffExpected(&tt.c, &got)); diff != "" {
 				t.Errorf("differences (-want +got):\n%s", diff)
 			}
 		})

@@ -1,6 +1,5 @@
-// Package goldentest runs golden cases in a `go test` of your own: a sub-test a
-// case, which fails with what package golden says is different. It is a thin
-// skin over golden.Load and golden.Run and owns nothing else.
+// Package goldentest runs golden cases in a `go test`: one subtest per case,
+// which fails with the differences that package golden reports.
 //
 //	func TestRouting(t *testing.T) {
 //		goldentest.Run(t, goldentest.Options{
@@ -9,7 +8,7 @@
 //		})
 //	}
 //
-// One case, as with any sub-test:
+// Run a single case like any subtest:
 //
 //	go test -run 'TestRouting/review-python$' .
 package goldentest
@@ -22,20 +21,20 @@ import (
 	"github.com/caprouter/caprouter/golden"
 )
 
-// Options says what is run. Registry and Cases are required.
+// Options configures a run. Registry and Cases are required.
 type Options struct {
-	Registry string   // the registry file
-	Cases    []string // files and directories of cases
+	Registry string   // registry file
+	Cases    []string // case files and directories
 	Filter   golden.Filter
-	// Cassette is a file made by `caprouter golden record`: the model of the run.
-	// Without one the registry's words read the requests.
+	// Cassette is a file made by `caprouter golden record`, which replaces the
+	// model. Without it the lexical classifier is used.
 	Cassette string
 }
 
-// Run runs the cases. Nothing is sent, and no network is used.
+// Run runs the cases. It uses no network and calls no agent.
 func Run(t *testing.T, opts Options) {
 	t.Helper()
-	cfg, err := config(opts)
+	cfg, err := loadConfig(opts)
 	if err != nil {
 		t.Fatalf("golden cases:\n%v", err)
 	}
@@ -48,11 +47,11 @@ func Run(t *testing.T, opts Options) {
 	}
 	for i := range report.Cases {
 		r := &report.Cases[i]
-		t.Run(r.ID, func(t *testing.T) { check(t, r) })
+		t.Run(r.ID, func(t *testing.T) { checkResult(t, r) })
 	}
 }
 
-func config(opts Options) (golden.Config, error) {
+func loadConfig(opts Options) (golden.Config, error) {
 	var cfg golden.Config
 	var err error
 	if cfg.Registry, err = capabilities.Load(opts.Registry); err != nil {
@@ -68,13 +67,13 @@ func config(opts Options) (golden.Config, error) {
 	return cfg, err
 }
 
-// failer is the part of a *testing.T that a case needs.
-type failer interface {
+// errorReporter is the part of *testing.T that checkResult uses.
+type errorReporter interface {
 	Helper()
 	Errorf(format string, args ...any)
 }
 
-func check(t failer, r *golden.CaseResult) {
+func checkResult(t errorReporter, r *golden.CaseResult) {
 	t.Helper()
 	if r.Passed {
 		return

@@ -45,7 +45,7 @@ func TestConfigNamesWhatIsWrong(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			_, err := config(tt.opts)
+			_, err := loadConfig(tt.opts)
 			if err == nil || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("got %v, want an error with %q", err, tt.want)
 			}
@@ -62,8 +62,8 @@ func (s *said) Errorf(format string, args ...any) { *s = append(*s, fmt.Sprintf(
 
 func TestCheck(t *testing.T) {
 	var passed, failed said
-	check(&passed, &golden.CaseResult{ID: "a", Passed: true})
-	check(&failed, &golden.CaseResult{
+	checkResult(&passed, &golden.CaseResult{ID: "a", Passed: true})
+	checkResult(&failed, &golden.CaseResult{
 		ID: "b", File: "cases.yaml", Line: 7, Input: "review this", Differences: []string{"outcome: got fallback_b, want dispatch", "agents: got none, want quality_agent"},
 		Actual: golden.Actual{Intent: "unknown", Domains: []string{"python"}, Confidence: 0.25, Source: "lexical"},
 	})

@@ -26,12 +26,12 @@ var (
 	reportStyle string
 )
 
-// WriteHTML writes the report as one page that needs nothing but itself: no
-// script, no request, and a content security policy that allows neither. Equal
-// reports make equal pages.
+// WriteHTML writes the report as one self-contained page, without scripts or
+// requests, and with a content security policy that forbids both. It is
+// deterministic.
 func WriteHTML(w io.Writer, r *Report) error {
 	t, err := template.New("report").Funcs(template.FuncMap{
-		"n": coordinate, "share": shareOf, "points": twoDigits,
+		"n": formatCoordinate, "share": formatShare, "points": formatTwoDigits,
 		"join": func(list []string) string { return strings.Join(list, ", ") },
 	}).Parse(reportPage)
 	if err != nil {
@@ -45,14 +45,14 @@ func WriteHTML(w io.Writer, r *Report) error {
 	if err := t.Execute(&b, p); err != nil {
 		return err
 	}
-	_, err = io.WriteString(w, visible(b.String()))
+	_, err = io.WriteString(w, replaceInvisible(b.String()))
 	return err
 }
 
-// visible replaces what a viewer does not show, or what turns the direction of
-// text around, by U+FFFD: a report must not read other than it is. Line breaks
-// and tabs stay.
-func visible(page string) string {
+// replaceInvisible replaces control characters and bidirectional marks by
+// U+FFFD, so that the page cannot be displayed differently from its content.
+// Line breaks and tabs stay.
+func replaceInvisible(page string) string {
 	return strings.Map(func(r rune) rune {
 		if r != '\n' && r != '\t' && (unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) && r > '\u200f') {
 			return utf8.RuneError
@@ -61,7 +61,7 @@ func visible(page string) string {
 	}, strings.ReplaceAll(page, "\r\n", "\n"))
 }
 
-// htmlPage is what the template fills in.
+// htmlPage is the data of the template.
 type htmlPage struct {
 	Report     *Report
 	Policy     string
@@ -78,18 +78,18 @@ type htmlPage struct {
 	Agents      htmlMatrix
 
 	Failures, Cases []htmlCase
-	MoreFailures    int // that are not among Failures
+	MoreFailures    int // not in Failures
 }
 
-// shownFailures is how many failures the page shows in full: with the decisions
-// of thousands, no browser opens it.
-const shownFailures = 500
+// maxFailures bounds the failures shown in full, because browsers cannot open a
+// page with thousands of decisions.
+const maxFailures = 500
 
 type htmlTile struct{ Value, Label string }
 
 type htmlCase struct {
 	Case     *CaseResult
-	Short    string // the beginning of the input, on one line
+	Short    string // start of the input, on one line
 	Compared []htmlCompared
 	Decision string
 }
@@ -105,22 +105,22 @@ func newHTMLPage(r *Report) (*htmlPage, error) {
 		NotRun: r.Summary.Planned - r.Summary.Total,
 	}
 	p.Verdict = fmt.Sprintf("%d of %d cases passed", r.Summary.Passed, r.Summary.Total)
-	p.Understood = understoodBy(&r.Classifier)
-	rows := shownConfidences(r)
+	p.Understood = formatClassifier(&r.Classifier)
+	rows := scoredConfidences(r)
 	p.Tiles = reportTiles(r, rows)
 	p.Risk, p.Reliability, p.Histogram = plotRisk(rows), plotReliability(rows), plotHistogram(rows)
 	p.Intents, p.Agents = newHTMLMatrix(r.Confusion.Intents), newHTMLMatrix(r.Confusion.Agents)
 	for i := range r.Cases {
-		c := htmlCase{Case: &r.Cases[i], Short: beginning(r.Cases[i].Input)}
+		c := htmlCase{Case: &r.Cases[i], Short: inputExcerpt(r.Cases[i].Input)}
 		p.Cases = append(p.Cases, c)
 		if c.Case.Passed {
 			continue
 		}
-		if len(p.Failures) == shownFailures {
+		if len(p.Failures) == maxFailures {
 			p.MoreFailures++
 			continue
 		}
-		c.Compared = compared(c.Case)
+		c.Compared = compareFields(c.Case)
 		if c.Case.Decision != nil {
 			decision, err := strictjson.Marshal(c.Case.Decision)
 			if err != nil {
@@ -133,8 +133,8 @@ func newHTMLPage(r *Report) (*htmlPage, error) {
 	return p, nil
 }
 
-// understoodBy names what classified, in a few words.
-func understoodBy(c *Classifier) string {
+// formatClassifier describes the classifier.
+func formatClassifier(c *Classifier) string {
 	text := "mode " + c.Mode
 	if c.Model != "" {
 		text += ", model " + c.Model + " of " + c.Provider
@@ -145,27 +145,27 @@ func understoodBy(c *Classifier) string {
 	return text
 }
 
-func reportTiles(r *Report, rows []scored) []htmlTile {
+func reportTiles(r *Report, rows []scoredRow) []htmlTile {
 	tiles := []htmlTile{
-		{shareOf(r.Summary.Passed, r.Summary.Total), "passed"},
+		{formatShare(r.Summary.Passed, r.Summary.Total), "passed"},
 		{strconv.Itoa(r.Summary.Failed), "failed"},
 	}
-	if right, total := diagonal(r.Confusion.Intents); total > 0 {
-		tiles = append(tiles, htmlTile{shareOf(right, total), "intents right"})
+	if right, total := correctCells(r.Confusion.Intents); total > 0 {
+		tiles = append(tiles, htmlTile{formatShare(right, total), "intents right"})
 	}
-	if right, total := diagonal(r.Confusion.Agents); total > 0 {
-		tiles = append(tiles, htmlTile{shareOf(right, total), "agents right"})
+	if right, total := correctCells(r.Confusion.Agents); total > 0 {
+		tiles = append(tiles, htmlTile{formatShare(right, total), "agents right"})
 	}
 	if e, ok := calibrationError(claimedOnly(rows)); ok {
-		tiles = append(tiles, htmlTile{percentage(e), "calibration error"})
+		tiles = append(tiles, htmlTile{formatPercent(e), "calibration error"})
 	}
-	if best, ok := widest(claimedCurve(rows), wantedPrecision); ok {
-		tiles = append(tiles, htmlTile{percentage(best.Coverage), "answered at ≥ 98 % right"})
+	if best, ok := widestCoverage(claimedCurve(rows), wantedPrecision); ok {
+		tiles = append(tiles, htmlTile{formatPercent(best.Coverage), "answered at ≥ 98 % right"})
 	}
 	return tiles
 }
 
-func diagonal(cells []ConfusionCell) (right, total int) {
+func correctCells(cells []ConfusionCell) (right, total int) {
 	for _, c := range cells {
 		total += c.Count
 		if c.Expected == c.Got {
@@ -175,8 +175,8 @@ func diagonal(cells []ConfusionCell) (right, total int) {
 	return right, total
 }
 
-// compared shows side by side what a case names and what it got.
-func compared(c *CaseResult) []htmlCompared {
+// compareFields lists expected and actual values.
+func compareFields(c *CaseResult) []htmlCompared {
 	var rows []htmlCompared
 	add := func(what string, named bool, want, got string) {
 		if named {
@@ -189,33 +189,33 @@ func compared(c *CaseResult) []htmlCompared {
 	add("intent", c.Expect.Intent != "", c.Expect.Intent, c.Actual.Intent)
 	add("domains", c.Expect.Domains != nil, join(c.Expect.Domains), join(c.Actual.Domains))
 	add("reason", c.Expect.Reason != "", c.Expect.Reason, c.Actual.Reason)
-	rows = append(rows, htmlCompared{"confidence", "", twoDigits(c.Actual.Confidence)})
+	rows = append(rows, htmlCompared{"confidence", "", formatTwoDigits(c.Actual.Confidence)})
 	return rows
 }
 
-// shownRunes is how much of an input stands in a table.
-const shownRunes = 90
+// maxExcerpt bounds the input shown in a table, in characters.
+const maxExcerpt = 90
 
-func beginning(input string) string {
+func inputExcerpt(input string) string {
 	line := strings.Join(strings.Fields(input), " ")
-	if short := cutRunes(line, shownRunes); short != line {
+	if short := truncateRunes(line, maxExcerpt); short != line {
 		return short + "…"
 	}
 	return line
 }
 
-func shareOf(part, whole int) string {
+func formatShare(part, whole int) string {
 	if whole == 0 {
 		return "–"
 	}
-	return percentage(float64(part) / float64(whole))
+	return formatPercent(float64(part) / float64(whole))
 }
 
-func percentage(v float64) string { return strconv.FormatFloat(100*v, 'f', 1, 64) + " %" }
+func formatPercent(v float64) string { return strconv.FormatFloat(100*v, 'f', 1, 64) + " %" }
 
-func twoDigits(v float64) string { return strconv.FormatFloat(v, 'f', 2, 64) }
+func formatTwoDigits(v float64) string { return strconv.FormatFloat(v, 'f', 2, 64) }
 
-// indentJSON lays out valid JSON for reading: a member or an element a line.
+// indentJSON indents valid JSON.
 func indentJSON(data []byte) string {
 	var b strings.Builder
 	depth, quoted := 0, false
@@ -224,7 +224,7 @@ func indentJSON(data []byte) string {
 		switch {
 		case quoted:
 			b.WriteByte(c)
-			if c == '"' && !escaped(data[:i]) {
+			if c == '"' && !endsEscaped(data[:i]) {
 				quoted = false
 			}
 		case c == '{' || c == '[':
@@ -253,8 +253,8 @@ func indentJSON(data []byte) string {
 	return b.String()
 }
 
-// escaped reports whether an odd number of backslashes ends data.
-func escaped(data []byte) bool {
+// endsEscaped reports whether data ends with an odd number of backslashes.
+func endsEscaped(data []byte) bool {
 	n := 0
 	for i := len(data) - 1; i >= 0 && data[i] == '\\'; i-- {
 		n++
@@ -262,16 +262,15 @@ func escaped(data []byte) bool {
 	return n%2 == 1
 }
 
-// htmlMatrix is a confusion matrix, or what is worth knowing of one that is too
-// large to read.
+// htmlMatrix is a confusion matrix, or its summary if it is too large.
 type htmlMatrix struct {
-	Labels   []string // of rows and columns; none when there are too many
+	Labels   []string // of rows and columns; empty if there are too many
 	Rows     []htmlMatrixRow
 	Distinct int
 	Right    int
 	Total    int
-	Worst    []ConfusionCell // wrong cells, the most frequent first
-	Left     int             // wrong cells that are not among them
+	Worst    []ConfusionCell // wrong cells, most frequent first
+	Left     int             // wrong cells not in Worst
 }
 
 type htmlMatrixRow struct {
@@ -285,13 +284,13 @@ type htmlMatrixCell struct {
 }
 
 const (
-	mostMatrixLabels = 24
-	mostWorst        = 15
+	maxMatrixLabels = 24
+	maxWorst        = 15
 )
 
 func newHTMLMatrix(cells []ConfusionCell) htmlMatrix {
 	var m htmlMatrix
-	m.Right, m.Total = diagonal(cells)
+	m.Right, m.Total = correctCells(cells)
 	counts := map[ConfusionCell]int{}
 	var labels []string
 	for _, c := range cells {
@@ -302,13 +301,13 @@ func newHTMLMatrix(cells []ConfusionCell) htmlMatrix {
 		}
 	}
 	slices.SortStableFunc(m.Worst, func(a, b ConfusionCell) int { return cmp.Compare(b.Count, a.Count) })
-	if len(m.Worst) > mostWorst {
-		m.Left = len(m.Worst) - mostWorst
-		m.Worst = m.Worst[:mostWorst]
+	if len(m.Worst) > maxWorst {
+		m.Left = len(m.Worst) - maxWorst
+		m.Worst = m.Worst[:maxWorst]
 	}
 	slices.Sort(labels)
 	labels = slices.Compact(labels)
-	if m.Distinct = len(labels); m.Distinct > mostMatrixLabels {
+	if m.Distinct = len(labels); m.Distinct > maxMatrixLabels {
 		return m
 	}
 	m.Labels = labels

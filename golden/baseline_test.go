@@ -23,7 +23,7 @@ func TestReadBaselineRefuses(t *testing.T) {
 	}{
 		{"a part", Report{Interrupted: true, Summary: Summary{Planned: 2, Total: 1}, Cases: []CaseResult{one}}, "an interrupted run, 1 of 2 cases"},
 		{"nothing", Report{}, "a report without cases"},
-		{"an id twice", Report{Cases: []CaseResult{one, one}}, `the case "a" is there twice`},
+		{"an id twice", Report{Cases: []CaseResult{one, one}}, `the case "a" occurs twice`},
 		{"a good one", Report{Cases: []CaseResult{one}}, ""},
 	}
 	for _, tt := range tests {

@@ -34,7 +34,7 @@ func results() *rapid.Generator[[]*CaseResult] {
 				Outcome: rapid.SampledFrom([]Outcome{Dispatch, Clarify, FallbackA, FallbackB}).Draw(t, "got"),
 				Agents:  ids().Draw(t, "agents"), Intent: rapid.SampledFrom([]string{"x", "y"}).Draw(t, "intent"),
 			}}
-			r.Differences = differences(&c, &r.Actual)
+			r.Differences = diffExpected(&c, &r.Actual)
 			r.Passed = len(r.Differences) == 0
 			list = append(list, r)
 		}
@@ -52,7 +52,7 @@ func TestSummaryAddsUp(t *testing.T) {
 				done[i] = nil
 			}
 		}
-		r := summarise(&Report{}, make([]Case, len(list)), done)
+		r := addResults(&Report{}, make([]Case, len(list)), done)
 		s := &r.Summary
 		if s.Planned != len(list) || s.Total != len(r.Cases) || s.Passed+s.Failed != s.Total || len(r.Confidences) != s.Total {
 			t.Fatalf("%d cases: got %+v and %d confidences", len(list), *s, len(r.Confidences))
@@ -172,10 +172,10 @@ func TestSetsHaveNoOrder(t *testing.T) {
 		got := ids().Draw(t, "got")
 		turned := slices.Clone(got)
 		slices.Reverse(turned)
-		if agentsFit(&c, got) != agentsFit(&c, turned) || setText(got) != setText(turned) {
+		if agentsMatch(&c, got) != agentsMatch(&c, turned) || formatSet(got) != formatSet(turned) {
 			t.Fatalf("%v and %v are not the same to %+v", got, turned, c)
 		}
-		if !agentsFit(&c, c.Expect.Agents) || !agentsFit(&c, c.Alternates[0]) {
+		if !agentsMatch(&c, c.Expect.Agents) || !agentsMatch(&c, c.Alternates[0]) {
 			t.Fatalf("%+v does not accept what it names", c)
 		}
 	})
@@ -193,7 +193,7 @@ func TestReceivers(t *testing.T) {
 		{nil, "", "none"},
 	}
 	for _, tt := range tests {
-		if got := receivers(tt.agents, tt.outcome); got != tt.want {
+		if got := routedTo(tt.agents, tt.outcome); got != tt.want {
 			t.Errorf("%v %s: got %q, want %q", tt.agents, tt.outcome, got, tt.want)
 		}
 	}
@@ -210,7 +210,7 @@ func TestPointOf(t *testing.T) {
 		{"without an intent the verdict counts", CaseResult{Passed: true, Actual: Actual{Intent: "y"}}, true},
 	}
 	for _, tt := range tests {
-		if got := pointOf(&tt.r).Correct; got != tt.want {
+		if got := confidencePoint(&tt.r).Correct; got != tt.want {
 			t.Errorf("%s: got %v, want %v", tt.name, got, tt.want)
 		}
 	}
@@ -235,7 +235,7 @@ func TestRoutedRight(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			if got := routedRight(&Case{Expect: tt.expect}, &tt.got); got != tt.want {
+			if got := isRoutedCorrectly(&Case{Expect: tt.expect}, &tt.got); got != tt.want {
 				t.Errorf("got %v, want %v", got, tt.want)
 			}
 		})
@@ -262,7 +262,7 @@ func TestBetterIsAnOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a, b, c := score.Draw(t, "a"), score.Draw(t, "b"), score.Draw(t, "c")
 		now := score.Draw(t, "now").Setting
-		less := func(a, b FitScore) bool { return better(&a, &b, now, 0.75) }
+		less := func(a, b FitScore) bool { return isBetter(&a, &b, now, 0.75) }
 		switch {
 		case less(a, a):
 			t.Fatal("a score is better than itself")
@@ -270,7 +270,7 @@ func TestBetterIsAnOrder(t *testing.T) {
 			t.Fatal("both are better than the other")
 		case less(a, b) && less(b, c) && !less(a, c):
 			t.Fatal("not transitive")
-		case !a.reaches(0.75) && b.reaches(0.75) && less(a, b):
+		case !a.reachesPrecision(0.75) && b.reachesPrecision(0.75) && less(a, b):
 			t.Fatal("a setting that misses the target is better than one that has it")
 		}
 	})
@@ -329,7 +329,7 @@ func TestStanding(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			if got := standing(&tt.d, s.Catalogue, tt.id); got != tt.want {
+			if got := explainAgent(&tt.d, s.Catalogue, tt.id); got != tt.want {
 				t.Errorf("got  %s\nwant %s", got, tt.want)
 			}
 		})
@@ -347,7 +347,7 @@ func TestRuleChanges(t *testing.T) {
 		"routing.confidence_threshold: 0.65 in A, 0.8 in B", "routing.min_confidence: not set in A, 0.5 in B", "routing.ambiguity_threshold: 0.1 in A, 0.2 in B",
 		"routing.topk: 2 in A, 3 in B", "routing.auto_split_if_conflict: true in A, false in B", "fallback.policy: auto in A, B in B",
 	}
-	if diff := cmp.Diff(want, ruleChanges(a.Catalogue, b.Catalogue)); diff != "" {
+	if diff := cmp.Diff(want, diffRules(a.Catalogue, b.Catalogue)); diff != "" {
 		t.Errorf("rules (-want +got):\n%s", diff)
 	}
 }

@@ -5,20 +5,20 @@ import (
 	"slices"
 )
 
-// Comparison is a report against an earlier one, by the ids of the cases. Each
-// list is in the order of the report that has the case.
+// Comparison is the difference between a report and its baseline, by case id.
+// The lists are in the order of the report that contains the case.
 type Comparison struct {
 	Regressions []string `json:"regressions"`  // passed before, fail now
-	NewFailures []string `json:"new_failures"` // fail now, were not there before
+	NewFailures []string `json:"new_failures"` // fail now, not in the baseline
 	KnownFailed []string `json:"known_failed"` // failed before, fail now
 	Fixed       []string `json:"fixed"`        // failed before, pass now
-	// Gone were there before, and are not now. It is empty for an interrupted run:
-	// what it did not come to is not gone.
+	// Gone lists cases of the baseline that were not run now. It is empty if
+	// the run was interrupted.
 	Gone []string `json:"gone"`
 }
 
-// ReadBaseline reads a report that others can be held against: of a whole run,
-// with cases, each there once.
+// ReadBaseline reads a report for use as a baseline. It rejects reports that
+// are interrupted, empty or have duplicate cases.
 func ReadBaseline(file string) (*Report, error) {
 	r, err := ReadJSON(file)
 	if err != nil {
@@ -28,20 +28,20 @@ func ReadBaseline(file string) (*Report, error) {
 	case r.Interrupted:
 		return nil, fmt.Errorf("%s: the report of an interrupted run, %d of %d cases: make it again", file, s.Total, s.Planned)
 	case len(r.Cases) == 0:
-		return nil, fmt.Errorf("%s: a report without cases, which says nothing about any: make it again with golden run --json", file)
+		return nil, fmt.Errorf("%s: a report without cases: make it again with golden run --json", file)
 	}
 	seen := make(map[string]bool, len(r.Cases))
 	for i := range r.Cases {
 		id := r.Cases[i].ID
 		if seen[id] {
-			return nil, fmt.Errorf("%s: the case %q is there twice, so that nobody knows which counts: make it again with golden run --json", file, shown(id))
+			return nil, fmt.Errorf("%s: the case %q occurs twice: make it again with golden run --json", file, truncateValue(id))
 		}
 		seen[id] = true
 	}
 	return r, nil
 }
 
-// HasAny reports whether the report has any of the cases.
+// HasAny reports whether the report contains any of the cases.
 func (r *Report) HasAny(cases []Case) bool {
 	ids := make(map[string]bool, len(r.Cases))
 	for i := range r.Cases {
@@ -50,7 +50,7 @@ func (r *Report) HasAny(cases []Case) bool {
 	return slices.ContainsFunc(cases, func(c Case) bool { return ids[c.ID] })
 }
 
-// String names who read the requests: "lexical", or "llm, gemini flash, prompts
+// String describes the classifier: "lexical", or "llm, gemini flash, prompts
 // router/1".
 func (c Classifier) String() string {
 	if c.Model == "" {
@@ -59,7 +59,7 @@ func (c Classifier) String() string {
 	return fmt.Sprintf("%s, %s %s, prompts %s", c.Mode, c.Provider, c.Model, c.PromptVersion)
 }
 
-// CompareReports holds a report against the baseline.
+// CompareReports compares a report with the baseline.
 func CompareReports(baseline, now *Report) Comparison {
 	passed := make(map[string]bool, len(baseline.Cases))
 	for i := range baseline.Cases {

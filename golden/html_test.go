@@ -243,7 +243,7 @@ func TestMatrix(t *testing.T) {
 			cells = append(cells, ConfusionCell{fmt.Sprintf("l%02d", i), fmt.Sprintf("l%02d", (i+1)%40), 40 - i})
 		}
 		m := newHTMLMatrix(cells)
-		if m.Labels != nil || m.Distinct != 40 || len(m.Worst) != mostWorst || m.Left != 40-mostWorst || m.Worst[0].Count != 40 {
+		if m.Labels != nil || m.Distinct != 40 || len(m.Worst) != maxWorst || m.Left != 40-maxWorst || m.Worst[0].Count != 40 {
 			t.Errorf("got %d labels of %d, %d worst and %d left", len(m.Labels), m.Distinct, len(m.Worst), m.Left)
 		}
 		r := sampleReport()
@@ -261,10 +261,10 @@ func TestPlotsStayInsideTheirFrame(t *testing.T) {
 		rows := rowsOf(t)
 		for i := range rows {
 			if rapid.Bool().Draw(t, "unclaimed") {
-				rows[i].Confidence = notClaimed
+				rows[i].Confidence = unclaimedConfidence
 			}
 		}
-		inside := func(f *frame, x, y float64) {
+		inside := func(f *plotFrame, x, y float64) {
 			const slack = 1e-6
 			if !(x >= f.Left-slack && x <= f.Right+slack && y >= f.Top-slack && y <= f.Bottom+slack) {
 				t.Fatalf("(%v, %v) is outside of %+v", x, y, f)
@@ -276,10 +276,10 @@ func TestPlotsStayInsideTheirFrame(t *testing.T) {
 				if _, err := fmt.Sscanf(at, "%f,%f", &x, &y); err != nil {
 					t.Fatalf("%q: %v", at, err)
 				}
-				inside(&p.frame, x, y)
+				inside(&p.plotFrame, x, y)
 			}
 			if p.Widest != nil {
-				inside(&p.frame, p.Widest.X, p.Widest.Y)
+				inside(&p.plotFrame, p.Widest.X, p.Widest.Y)
 			}
 		}
 		for _, p := range []*barPlot{plotReliability(rows), plotHistogram(rows)} {
@@ -287,16 +287,16 @@ func TestPlotsStayInsideTheirFrame(t *testing.T) {
 				continue
 			}
 			for _, b := range p.Bars {
-				inside(&p.frame, b.X, b.Y)
-				inside(&p.frame, b.X+b.W, b.Y+b.H)
+				inside(&p.plotFrame, b.X, b.Y)
+				inside(&p.plotFrame, b.X+b.W, b.Y+b.H)
 			}
 		}
 	})
 }
 
 func TestShownConfidences(t *testing.T) {
-	rows := shownConfidences(sampleReport())
-	want := []scored{{0.93, true, false}, {0.71, true, false}, {notClaimed, true, false}, {0.55, false, false}}
+	rows := scoredConfidences(sampleReport())
+	want := []scoredRow{{0.93, true, false}, {0.71, true, false}, {unclaimedConfidence, true, false}, {0.55, false, false}}
 	if diff := cmp.Diff(want, rows); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -334,9 +334,9 @@ func BenchmarkHTML(b *testing.B) {
 
 func TestRiskTicksAreRound(t *testing.T) {
 	for _, wrong := range []int{5, 10, 25, 50, 100} { // in 100, each another axis
-		rows := make([]scored, 100)
+		rows := make([]scoredRow, 100)
 		for i := range rows {
-			rows[i] = scored{Confidence: 0.5, Right: i >= wrong}
+			rows[i] = scoredRow{Confidence: 0.5, Correct: i >= wrong}
 		}
 		for _, tick := range plotRisk(rows).Y {
 			if len(tick.Label) > len("100 %") {
@@ -363,12 +363,12 @@ func TestHTMLHidesNothing(t *testing.T) {
 func TestHTMLShowsSoManyFailures(t *testing.T) {
 	r := sampleReport()
 	failed := r.Cases[1]
-	for len(r.Cases) < shownFailures+10 {
+	for len(r.Cases) < maxFailures+10 {
 		r.Cases = append(r.Cases, failed)
 	}
 	got := page(t, r) // the sample has a case or two that passed
-	if n := strings.Count(got, `<pre class="said">`); n != shownFailures {
-		t.Errorf("got %d failures in full, want %d", n, shownFailures)
+	if n := strings.Count(got, `<pre class="said">`); n != maxFailures {
+		t.Errorf("got %d failures in full, want %d", n, maxFailures)
 	}
 	if want := "and 8 more; the JSON report has all"; !strings.Contains(got, want) {
 		t.Errorf("got no %q", want)

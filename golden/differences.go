@@ -9,8 +9,8 @@ import (
 	"github.com/caprouter/caprouter/contract"
 )
 
-// gotOf reads the outcome off a response to a dry run.
-func gotOf(resp *contract.Response) Actual {
+// actualOf extracts the actual outcome from the response to a dry run.
+func actualOf(resp *contract.Response) Actual {
 	d := resp.Decision
 	clf := &d.Classification
 	got := Actual{
@@ -30,32 +30,32 @@ func gotOf(resp *contract.Response) Actual {
 	return got
 }
 
-// differences returns a sentence for each thing that is not as the case wants it.
-func differences(c *Case, got *Actual) []string {
+// diffExpected returns a sentence for each difference from the expectation.
+func diffExpected(c *Case, got *Actual) []string {
 	var why []string
 	miss := func(what, got, want string) {
 		why = append(why, fmt.Sprintf("%s: got %s, want %s", what, got, want))
 	}
 	e := &c.Expect
-	if !e.Outcome.covers(got.Outcome) {
+	if !e.Outcome.includes(got.Outcome) {
 		text := string(got.Outcome)
 		if got.Reason != "" {
 			text += " (" + got.Reason + ")"
 		}
 		miss("outcome", text, string(e.Outcome))
 	}
-	if !agentsFit(c, got.Agents) {
-		want := []string{setText(e.Agents)}
+	if !agentsMatch(c, got.Agents) {
+		want := []string{formatSet(e.Agents)}
 		for _, set := range c.Alternates {
-			want = append(want, setText(set))
+			want = append(want, formatSet(set))
 		}
-		miss("agents", setText(got.Agents), strings.Join(want, " or "))
+		miss("agents", formatSet(got.Agents), strings.Join(want, " or "))
 	}
 	if e.Intent != "" && e.Intent != got.Intent {
 		miss("intent", got.Intent, e.Intent)
 	}
 	if e.Domains != nil && !sameSet(e.Domains, got.Domains) {
-		miss("domains", setText(got.Domains), setText(e.Domains))
+		miss("domains", formatSet(got.Domains), formatSet(e.Domains))
 	}
 	if e.Reason != "" && e.Reason != got.Reason {
 		miss("reason", cmp.Or(got.Reason, "none"), e.Reason)
@@ -63,8 +63,8 @@ func differences(c *Case, got *Actual) []string {
 	return why
 }
 
-// covers reports whether the outcome, as it is wanted, is met by another.
-func (o Outcome) covers(got Outcome) bool {
+// includes reports whether the expected outcome o includes got.
+func (o Outcome) includes(got Outcome) bool {
 	switch o {
 	case "", got:
 		return true
@@ -74,22 +74,22 @@ func (o Outcome) covers(got Outcome) bool {
 	return false
 }
 
-// agentsFit reports whether the chosen agents are the expected ones or an
-// alternate to them.
-func agentsFit(c *Case, got []string) bool {
+// agentsMatch reports whether the chosen agents are the expected ones or an
+// alternate set.
+func agentsMatch(c *Case, got []string) bool {
 	if c.Expect.Agents == nil || sameSet(c.Expect.Agents, got) {
 		return true
 	}
 	return slices.ContainsFunc(c.Alternates, func(set []string) bool { return sameSet(set, got) })
 }
 
-func sameSet(a, b []string) bool { return slices.Equal(sorted(a), sorted(b)) }
+func sameSet(a, b []string) bool { return slices.Equal(sortedSet(a), sortedSet(b)) }
 
-func sorted(set []string) []string {
+func sortedSet(set []string) []string {
 	set = slices.Clone(set)
 	slices.Sort(set)
 	return slices.Compact(set)
 }
 
-// setText shows a set: "a + b", "none".
-func setText(set []string) string { return cmp.Or(strings.Join(sorted(set), " + "), "none") }
+// formatSet formats a set: "a + b", or "none".
+func formatSet(set []string) string { return cmp.Or(strings.Join(sortedSet(set), " + "), "none") }

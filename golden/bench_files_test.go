@@ -78,11 +78,11 @@ func TestBenchFilesThatAreWrong(t *testing.T) {
 func TestReadUtterances(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "rows.tsv")
 	write(t, file, "\ufeffText\tIntent\tDomain\r\nolá, você\tgreet\tsmall talk\r\n\n")
-	got, err := readUtterances(file)
+	got, err := readLabelledRows(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]utterance{{"olá, você", "greet", "small talk"}}, got); diff != "" {
+	if diff := cmp.Diff([]labelledRow{{"olá, você", "greet", "small talk"}}, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
@@ -100,7 +100,7 @@ func FuzzUtterance(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, line string) {
-		row, err := parseUtterance(line)
+		row, err := parseLabelledRow(line)
 		if err != nil {
 			return
 		}

@@ -13,28 +13,28 @@ import (
 	"github.com/caprouter/caprouter/internal/strictjson"
 )
 
-// utterance is one row of a labelled set: text<TAB>intent<TAB>domain.
-type utterance struct {
+// labelledRow is one row of a data set: text<TAB>intent<TAB>domain.
+type labelledRow struct {
 	Text, Intent, Domain string
 }
 
-// outOfScope is the intent of rows that nothing should be found for.
+// outOfScope is the intent of out-of-scope rows.
 const outOfScope = "oos"
 
-func (u *utterance) outOfScope() bool { return u.Intent == outOfScope }
+func (u *labelledRow) isOutOfScope() bool { return u.Intent == outOfScope }
 
-// maxBenchLine bounds one line of a set, in bytes.
+// maxBenchLine bounds a line of a data set, in bytes.
 const maxBenchLine = 4 << 20
 
-// readUtterances reads a TSV file. What is wrong with it is said with file, line
-// and what to write instead.
-func readUtterances(path string) ([]utterance, error) {
-	var rows []utterance
-	err := eachLine(path, func(n int, line string) error {
+// readLabelledRows reads a TSV file. Errors contain file and line, and how to
+// fix them.
+func readLabelledRows(path string) ([]labelledRow, error) {
+	var rows []labelledRow
+	err := forEachLine(path, func(n int, line string) error {
 		if n == 1 && strings.EqualFold(line, "text\tintent\tdomain") {
 			return nil // a header
 		}
-		row, err := parseUtterance(line)
+		row, err := parseLabelledRow(line)
 		rows = append(rows, row)
 		return err
 	})
@@ -47,16 +47,16 @@ func readUtterances(path string) ([]utterance, error) {
 	return rows, nil
 }
 
-func parseUtterance(line string) (utterance, error) {
+func parseLabelledRow(line string) (labelledRow, error) {
 	fields := strings.Split(line, "\t")
-	if err := tsvTrouble(fields, line); err != nil {
-		return utterance{}, err
+	if err := checkTSVFields(fields, line); err != nil {
+		return labelledRow{}, err
 	}
-	return utterance{Text: fields[0], Intent: fields[1], Domain: fields[2]}, nil
+	return labelledRow{Text: fields[0], Intent: fields[1], Domain: fields[2]}, nil
 }
 
-// tsvTrouble says what keeps a line from being a row.
-func tsvTrouble(fields []string, line string) error {
+// checkTSVFields returns an error if a line is not a valid row.
+func checkTSVFields(fields []string, line string) error {
 	names := [...]string{"text", "intent", "domain"}
 	switch {
 	case !utf8.ValidString(line):
@@ -77,7 +77,7 @@ func tsvTrouble(fields []string, line string) error {
 }
 
 // toolRow is one line of a --tools file: a tool and its description, or a query
-// with its own candidates and those of them that are right.
+// with its candidates and the correct ones among them.
 type toolRow struct {
 	Tool        string `json:"tool"`
 	Description string `json:"description"`
@@ -92,11 +92,11 @@ type toolCandidate struct {
 	Description string `json:"description"`
 }
 
-// readTools reads a JSONL file of tools or, when ofQueries, of queries. Members
-// that it does not know are other people's and are passed over.
+// readTools reads a JSONL file of tools or, if ofQueries, of queries. Unknown
+// members are ignored.
 func readTools(path string, ofQueries bool) ([]toolRow, error) {
 	var rows []toolRow
-	err := eachLine(path, func(_ int, line string) error {
+	err := forEachLine(path, func(_ int, line string) error {
 		row, err := parseToolRow(line, ofQueries)
 		rows = append(rows, row)
 		return err
@@ -115,11 +115,11 @@ func parseToolRow(line string, ofQueries bool) (toolRow, error) {
 	if err := strictjson.UnmarshalAllowUnknown([]byte(line), &row); err != nil {
 		return row, fmt.Errorf("is not a JSON object of the right shape: %w", err)
 	}
-	err := toolTrouble(&row, ofQueries)
+	err := checkToolRow(&row, ofQueries)
 	return row, err
 }
 
-func toolTrouble(row *toolRow, ofQueries bool) error {
+func checkToolRow(row *toolRow, ofQueries bool) error {
 	switch {
 	case !ofQueries && row.Tool == "" && row.Query != "":
 		return errors.New(`is a query with its own candidates: leave --test out, or give --tools a file of {"tool","description"}`)
@@ -140,9 +140,9 @@ func toolTrouble(row *toolRow, ofQueries bool) error {
 	return nil
 }
 
-// eachLine calls read with every line of the file that is not blank, and its
-// number. An error of read is given file and line.
-func eachLine(path string, read func(n int, line string) error) error {
+// forEachLine calls read with each non-empty line of the file and its number.
+// Errors get file and line.
+func forEachLine(path string, read func(n int, line string) error) error {
 	f, err := os.Open(path)
 	if err != nil {
 		return fmt.Errorf("%w: check the path", err)
@@ -154,7 +154,7 @@ func eachLine(path string, read func(n int, line string) error) error {
 	return nil
 }
 
-// scanLines returns the number of the line an error is about.
+// scanLines returns the line number of the error.
 func scanLines(r io.Reader, read func(n int, line string) error) (int, error) {
 	lines := bufio.NewScanner(r)
 	lines.Buffer(nil, maxBenchLine)
@@ -163,7 +163,7 @@ func scanLines(r io.Reader, read func(n int, line string) error) (int, error) {
 		n++
 		line := lines.Bytes()
 		if n == 1 {
-			line = bytes.TrimPrefix(line, []byte("\ufeff")) // as some editors write it
+			line = bytes.TrimPrefix(line, []byte("\ufeff")) // byte order mark
 		}
 		if len(bytes.TrimSpace(line)) == 0 {
 			continue
