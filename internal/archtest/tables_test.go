@@ -124,10 +124,13 @@ func levels() []level {
 		{"the demonstration", []row{
 			{pkg: "internal/demo", why: "an app with sample agents"},
 		}},
+		{"processes of drivers", []row{
+			{pkg: "test/internal/process", why: "starts and stops processes for the drivers and knows nothing of routing", only: []string{"internal/run", "internal/strictjson"}},
+		}},
 		{"commands", []row{
 			{pkg: "cmd/caprouter", why: "flags, then app or demo"},
-			{pkg: "test/crash", why: "kills whole processes and checks that nothing is lost", only: []string{"contract", "internal/run", "internal/strictjson"}},
-			{pkg: "test/overload", why: "drives whole processes beyond what they can do", only: []string{"contract", "internal/run", "internal/strictjson"}},
+			{pkg: "test/crash", why: "kills whole processes and checks that nothing is lost; it uses a router only over HTTP", only: []string{"contract", "internal/run", "internal/strictjson", "test/internal/process"}},
+			{pkg: "test/overload", why: "overloads whole processes; it uses a router only over HTTP", only: []string{"contract", "internal/run", "internal/strictjson", "test/internal/process"}},
 			{pkg: "test/bench", why: "measures whole processes, which it starts through app"},
 			{pkg: "examples/agent", why: "an agent as other people write one", only: []string{"agentkit", "contract"}},
 			{pkg: "examples/golden", why: "routing tests as other people write them", only: []string{}},
@@ -202,7 +205,6 @@ func goroutineExceptions() []exception {
 		{place: "agentkit", what: "go", why: "the same"},
 		{place: "examples/agent", what: "go", why: "a program as other people write one: internal/run is not theirs to import"},
 		{place: "internal/store", what: "context.AfterFunc", why: "ends calls to an engine that is stopped; runs a cancel and nothing else"},
-		{place: "test/bench", what: "context.AfterFunc", why: "ends a floor's server, which is measured without our plumbing"},
 	}
 }
 

@@ -17,58 +17,59 @@ import (
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/run"
 	"github.com/caprouter/caprouter/internal/strictjson"
+
+	"github.com/caprouter/caprouter/test/internal/process"
 )
 
-// How long agents take, at most.
 const (
-	longestWork  = 120 * time.Millisecond // before they answer
-	longestLater = 600 * time.Millisecond // from 202 to the callback
-	betweenTries = 30 * time.Millisecond  // of a callback while nobody listens
-	giveUpAfter  = time.Minute            // behind a task's deadline
-	ioTimeout    = 10 * time.Second       // of whatever stands still
+	maxWorkTime      = 120 * time.Millisecond // until an agent answers
+	maxCallbackDelay = 600 * time.Millisecond // from 202 to the callback
+	retryDelay       = 30 * time.Millisecond  // between attempts to deliver a result
+	deliveryGrace    = time.Minute            // how long delivery is tried after the deadline of the task
+
 )
 
-// The names under which a request's inputs tell agents what to do with it.
+// Inputs of a request that control the agents.
 const (
 	inputKey  = "key"  // the Idempotency-Key it was sent with
-	inputHold = "hold" // keep it until agents.release
+	inputHold = "hold" // if set, answer only after releaseHeld
 )
 
-// agents are all agents of a run, on one listener. They outlive every router.
-type agents struct {
-	ledger *ledger
-	dice   *dice
-	door   *door
-	group  *run.Group
-	base   string // http://host:port
-	serial atomic.Int64
-	busy   atomic.Int64 // held connections
-	owed   atomic.Int64 // callbacks that are not answered for good
+// fakeAgents serves all agents on one listener. It survives every router.
+type fakeAgents struct {
+	ledger           *ledger
+	rng              *lockedRand
+	current          *currentRouter
+	group            *run.Group
+	base             string // http://host:port
+	lastMark         atomic.Int64
+	heldConnections  atomic.Int64
+	pendingCallbacks atomic.Int64 // callbacks without a final answer
 
-	mu       sync.Mutex
-	held     []contract.Task // accepted with 202, not to be delivered yet
-	freed    sync.Once
-	released chan struct{} // closed by release
-	started  func(at time.Time)
+	mu          sync.Mutex
+	heldTasks   []contract.Task // accepted with 202, delivered after releaseHeld
+	releaseOnce sync.Once
+	released    chan struct{} // closed by releaseHeld
+	onExecution func(at time.Time)
 }
 
-// startAgents serves them until ctx ends; group owns what they do meanwhile.
-func startAgents(ctx context.Context, group *run.Group, l *ledger, d *dice, to *door) (*agents, error) {
+// startAgents serves the agents until ctx ends. The group owns their goroutines.
+func startAgents(ctx context.Context, group *run.Group, l *ledger, d *lockedRand, to *currentRouter) (*fakeAgents, error) {
 	var lc net.ListenConfig
 	listener, err := lc.Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, err
 	}
-	a := &agents{
-		ledger: l, dice: d, door: to, group: group,
+	a := &fakeAgents{
+		ledger: l, rng: d, current: to, group: group,
 		base: "http://" + listener.Addr().String(), released: make(chan struct{}),
 	}
 	mux := http.NewServeMux()
-	for _, id := range []string{plainAgent, onceAgent, onceStandby, laterAgent, shakyAgent, spareAgent} {
-		mux.HandleFunc("POST /"+id, func(w http.ResponseWriter, r *http.Request) { a.serve(w, r, id) })
+	for _, id := range []string{plainAgent, onceAgent, onceStandby, asyncAgent, unreliableAgent, spareAgent} {
+		mux.HandleFunc("POST /"+id, func(w http.ResponseWriter, r *http.Request) { a.serveTask(w, r, id) })
 		mux.HandleFunc("POST /"+id+"/{task}/cancel", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
 	}
-	server := &http.Server{Handler: mux, ReadHeaderTimeout: ioTimeout}
+	server := &http.Server{Handler: mux, ReadHeaderTimeout: process.IOTimeout}
 	group.Go("agents", func(context.Context) error {
 		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 			return err
@@ -82,48 +83,50 @@ func startAgents(ctx context.Context, group *run.Group, l *ledger, d *dice, to *
 	return a, nil
 }
 
-// serve takes one task. It is an execution from the moment it has been read.
-func (a *agents) serve(w http.ResponseWriter, r *http.Request, agent string) {
+// serveTask handles one task. It counts as an execution when it has been read
+// completely.
+func (a *fakeAgents) serveTask(w http.ResponseWriter, r *http.Request, agent string) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
-		return // the router was killed while it sent the task: nothing was begun
+		return // the router was killed while it sent the task, so it does not count
 	}
 	var task contract.Task
 	if err := strictjson.UnmarshalAllowUnknown(body, &task); err != nil {
-		a.ledger.wonder("", fmt.Sprintf("%s was sent what is no task: %v", agent, err))
+		a.ledger.recordUnexpected("", fmt.Sprintf("%s received an invalid task: %v", agent, err))
 		w.WriteHeader(http.StatusBadRequest)
 		return
 	}
-	a.began(time.Now())
-	a.ledger.stands(textOf(task.Inputs[inputKey]), task.RequestID)
+	a.noteExecution(time.Now())
+	a.ledger.recordKey(unquoteJSON(task.Inputs[inputKey]), task.RequestID)
 	e := execution{
-		part: part{task.RequestID, task.Intent}, task: task.TaskID, agent: agent,
-		mark: a.newMark(agent), repeatable: repeatable(agent),
+		subtask: subtask{task.RequestID, task.Intent}, task: task.TaskID, agent: agent,
+		mark: a.newMark(agent), idempotent: isIdempotent(agent),
 	}
 	switch agent {
-	case laterAgent:
-		a.later(w, &task, e)
-	case shakyAgent:
-		a.shaky(w, r, e)
+	case asyncAgent:
+		a.serveAsync(w, &task, e)
+	case unreliableAgent:
+		a.serveUnreliably(w, r, e)
 	case onceAgent:
-		e.failed = a.dice.one(8)
-		a.ledger.began(e)
-		a.reply(w, r, e)
+		e.failed = a.rng.oneIn(8)
+		a.ledger.recordExecution(e)
+		a.sendResult(w, r, e)
 	default:
-		a.ledger.began(e)
+		a.ledger.recordExecution(e)
 		if _, hold := task.Inputs[inputHold]; hold {
-			a.hold(r)
+			a.holdConnection(r)
 		}
-		a.reply(w, r, e)
+		a.sendResult(w, r, e)
 	}
 }
 
-// newMark makes a mark that no other result has.
-func (a *agents) newMark(agent string) string { return fmt.Sprintf("%s-%d", agent, a.serial.Add(1)) }
+// newMark returns a unique value that identifies one result.
+func (a *fakeAgents) newMark(agent string) string {
+	return fmt.Sprintf("%s-%d", agent, a.lastMark.Add(1))
+}
 
-// reply answers with a result after a while.
-func (a *agents) reply(w http.ResponseWriter, r *http.Request, e execution) {
-	if !pause(r.Context(), a.dice.upTo(longestWork)) {
+func (a *fakeAgents) sendResult(w http.ResponseWriter, r *http.Request, e execution) {
+	if !process.Sleep(r.Context(), a.rng.durationUpTo(maxWorkTime)) {
 		return
 	}
 	status := contract.ResultSuccess
@@ -131,88 +134,89 @@ func (a *agents) reply(w http.ResponseWriter, r *http.Request, e execution) {
 		status = contract.ResultFailure
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write(resultOf(e.task, e.mark, status)) // a router that was killed does not read it
+	_, _ = w.Write(encodeResult(e.task, e.mark, status)) // fails if the router was killed
 }
 
-// shaky is idempotent, and fails in several ways.
-func (a *agents) shaky(w http.ResponseWriter, r *http.Request, e execution) {
-	way := a.dice.below(8)
+// serveUnreliably fails in several ways. The agent is idempotent.
+func (a *fakeAgents) serveUnreliably(w http.ResponseWriter, r *http.Request, e execution) {
+	way := a.rng.intN(8)
 	e.failed = way < 4
-	a.ledger.began(e)
+	a.ledger.recordExecution(e)
 	switch way {
 	case 0:
-		panic(http.ErrAbortHandler) // the connection breaks
+		panic(http.ErrAbortHandler) // breaks the connection
 	case 1:
 		w.WriteHeader(http.StatusServiceUnavailable)
 	default:
-		a.reply(w, r, e) // 2 and 3 say failure
+		a.sendResult(w, r, e) // ways 2 and 3 return a failure
 	}
 }
 
-// later accepts the task and sends its result by callback; sometimes it sends
-// another result at the same time, of which one may be taken.
-func (a *agents) later(w http.ResponseWriter, task *contract.Task, e execution) {
-	a.ledger.began(e)
+// serveAsync accepts the task and sends its result by callback. Sometimes it sends a
+// second, different result at the same time, of which only one may be accepted.
+func (a *fakeAgents) serveAsync(w http.ResponseWriter, task *contract.Task, e execution) {
+	a.ledger.recordExecution(e)
 	if task.Callback == nil {
-		a.ledger.wonder(task.RequestID, "a task without a callback")
+		a.ledger.recordUnexpected(task.RequestID, "a task without a callback")
 		w.WriteHeader(http.StatusInternalServerError)
 		return
 	}
 	if _, hold := task.Inputs[inputHold]; hold {
 		a.mu.Lock()
-		a.held = append(a.held, *task)
+		a.heldTasks = append(a.heldTasks, *task)
 		a.mu.Unlock()
 		w.WriteHeader(http.StatusAccepted)
 		return
 	}
 	w.WriteHeader(http.StatusAccepted)
 	marks := []string{e.mark}
-	if a.dice.one(4) {
+	if a.rng.oneIn(4) {
 		marks = append(marks, a.newMark(e.agent))
 	}
 	for _, mark := range marks {
-		after := a.dice.upTo(longestLater)
-		a.owed.Add(1)
+		after := a.rng.durationUpTo(maxCallbackDelay)
+		a.pendingCallbacks.Add(1)
 		a.group.Go("callback of "+e.task, func(ctx context.Context) error {
-			defer a.owed.Add(-1)
-			if pause(ctx, after) {
-				a.deliver(ctx, task, mark)
+			defer a.pendingCallbacks.Add(-1)
+			if process.Sleep(ctx, after) {
+				a.deliverResult(ctx, task, mark)
 			}
 			return nil
 		})
 	}
 }
 
-// deliver posts the result until it is answered for good, and reports whether it
-// was accepted.
-func (a *agents) deliver(ctx context.Context, task *contract.Task, mark string) bool {
-	ctx, cancel := context.WithDeadline(ctx, task.Deadline.Add(giveUpAfter))
+// deliverResult posts the result until it is accepted or refused, and reports whether
+// it was accepted.
+func (a *fakeAgents) deliverResult(ctx context.Context, task *contract.Task, mark string) bool {
+	ctx, cancel := context.WithDeadline(ctx, task.Deadline.Add(deliveryGrace))
 	defer cancel()
 	for {
-		switch status := a.callBack(ctx, task, mark); status {
+		switch status := a.postResult(ctx, task, mark); status {
 		case 0, http.StatusServiceUnavailable, http.StatusTooManyRequests:
-			if !pause(ctx, betweenTries) {
+			if !process.Sleep(ctx, retryDelay) {
 				return false
 			}
 		default:
-			a.ledger.told(callback{part: part{task.RequestID, task.Intent}, task: task.TaskID, mark: mark, status: status})
+			a.ledger.recordCallback(callback{subtask: subtask{task.RequestID, task.Intent}, task: task.TaskID, mark: mark, status: status})
 			return status == http.StatusOK
 		}
 	}
 }
 
-// callBack posts the result once and returns the status of the answer, 0 for none.
-func (a *agents) callBack(ctx context.Context, task *contract.Task, mark string) int {
-	ctx, cancel := context.WithTimeout(ctx, ioTimeout)
+// postResult posts the result once and returns the status of the answer, 0 if there
+// was none.
+func (a *fakeAgents) postResult(ctx context.Context, task *contract.Task, mark string) int {
+	ctx, cancel := context.WithTimeout(ctx, process.IOTimeout)
 	defer cancel()
-	body := resultOf(task.TaskID, mark, contract.ResultSuccess)
+	body := encodeResult(task.TaskID, mark, contract.ResultSuccess)
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, task.Callback.URL, bytes.NewReader(body))
 	if err != nil {
-		return http.StatusNotFound // there is no such place
+		return http.StatusNotFound // the URL is invalid
 	}
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Authorization", "Bearer "+task.Callback.Token)
-	resp, err := a.door.client.Do(req)
+	resp, err := a.current.client.Do(req)
 	if err != nil {
 		return 0
 	}
@@ -221,66 +225,66 @@ func (a *agents) callBack(ctx context.Context, task *contract.Task, mark string)
 	return resp.StatusCode
 }
 
-// idle waits until no callback is under way, or the time is up.
-func (a *agents) idle(ctx context.Context, limit time.Duration) {
+// awaitCallbacks waits until no callback is pending or the limit has passed.
+func (a *fakeAgents) awaitCallbacks(ctx context.Context, limit time.Duration) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	for a.owed.Load() > 0 && pause(ctx, betweenTries) {
+	for a.pendingCallbacks.Load() > 0 && process.Sleep(ctx, retryDelay) {
 	}
 }
 
-// hold keeps a connection until release, or until the router is gone.
-func (a *agents) hold(r *http.Request) {
-	a.busy.Add(1)
-	defer a.busy.Add(-1)
+// holdConnection blocks until releaseHeld, or until the router closes the connection.
+func (a *fakeAgents) holdConnection(r *http.Request) {
+	a.heldConnections.Add(1)
+	defer a.heldConnections.Add(-1)
 	select {
 	case <-a.released:
 	case <-r.Context().Done():
 	}
 }
 
-// release lets all go that is held, and returns the tasks whose results are due.
-func (a *agents) release() []contract.Task {
-	a.freed.Do(func() { close(a.released) })
+// releaseHeld unblocks held connections, and returns the tasks whose results are to be
+// delivered.
+func (a *fakeAgents) releaseHeld() []contract.Task {
+	a.releaseOnce.Do(func() { close(a.released) })
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.held
+	return a.heldTasks
 }
 
-// holding counts the tasks that were accepted and the connections that are held.
-func (a *agents) holding() (accepted, connections int) {
+// countHeld returns the number of tasks accepted with 202, and of held connections.
+func (a *fakeAgents) countHeld() (accepted, connections int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return len(a.held), int(a.busy.Load())
+	return len(a.heldTasks), int(a.heldConnections.Load())
 }
 
-// onNext has fn called with the time of the next execution.
-func (a *agents) onNext(fn func(at time.Time)) {
+// notifyNextExecution calls fn once, with the time of the next execution.
+func (a *fakeAgents) notifyNextExecution(fn func(at time.Time)) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.started = fn
+	a.onExecution = fn
 }
 
-func (a *agents) began(at time.Time) {
+func (a *fakeAgents) noteExecution(at time.Time) {
 	a.mu.Lock()
-	fn := a.started
-	a.started = nil
+	fn := a.onExecution
+	a.onExecution = nil
 	a.mu.Unlock()
 	if fn != nil {
 		fn(at)
 	}
 }
 
-// resultOf encodes a Result that holds the mark.
-func resultOf(task, mark string, status contract.ResultStatus) []byte {
-	return encode(contract.Result{
+func encodeResult(task, mark string, status contract.ResultStatus) []byte {
+	return encodeJSON(contract.Result{
 		TaskID: task, Status: status,
-		Data: map[string]json.RawMessage{markName: encode(mark)},
+		Data: map[string]json.RawMessage{markMember: encodeJSON(mark)},
 	})
 }
 
-// encode makes JSON of values that have one.
-func encode(v any) []byte {
+// encodeJSON panics if v cannot be encoded.
+func encodeJSON(v any) []byte {
 	data, err := strictjson.Marshal(v)
 	if err != nil {
 		panic(err)
@@ -288,4 +292,4 @@ func encode(v any) []byte {
 	return data
 }
 
-func repeatable(agent string) bool { return !strings.HasPrefix(agent, "once") && agent != laterAgent }
+func isIdempotent(agent string) bool { return !strings.HasPrefix(agent, "once") && agent != asyncAgent }

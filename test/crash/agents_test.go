@@ -18,18 +18,18 @@ import (
 	"github.com/caprouter/caprouter/internal/run"
 )
 
-// newTestAgents starts agents whose door leads to a router that is the handler.
-func newTestAgents(t *testing.T, router http.HandlerFunc) *agents {
+// newTestAgents starts agents that call back the handler.
+func newTestAgents(t *testing.T, router http.HandlerFunc) *fakeAgents {
 	t.Helper()
-	to := newDoor()
+	to := newCurrentRouter()
 	if router != nil {
 		server := httptest.NewServer(router)
 		t.Cleanup(server.Close)
-		to.open(strings.TrimPrefix(server.URL, "http://"))
+		to.setAddr(strings.TrimPrefix(server.URL, "http://"))
 	}
-	t.Cleanup(to.shut)
+	t.Cleanup(to.clearAddr)
 	group := run.New(t.Context())
-	a, err := startAgents(t.Context(), group, newLedger(), newDice(1), to)
+	a, err := startAgents(t.Context(), group, newLedger(), newLockedRand(1), to)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,8 +49,8 @@ func taskFor(agent string, inputs map[string]json.RawMessage) *contract.Task {
 	}
 }
 
-// give posts a task and returns status and body of the answer.
-func give(t *testing.T, a *agents, agent string, body []byte) (int, string) {
+// postTask posts a task and returns status and body of the answer.
+func postTask(t *testing.T, a *fakeAgents, agent string, body []byte) (int, string) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, a.base+"/"+agent, bytes.NewReader(body))
 	if err != nil {
@@ -69,24 +69,24 @@ func give(t *testing.T, a *agents, agent string, body []byte) (int, string) {
 	return resp.StatusCode, string(answer)
 }
 
-func TestAgentsCountEveryExecution(t *testing.T) {
+func TestAgents_CountEveryExecution(t *testing.T) {
 	a := newTestAgents(t, nil)
 	for _, agent := range []string{plainAgent, onceStandby, spareAgent} {
 		for range 2 {
-			status, body := give(t, a, agent, encode(taskFor(agent, map[string]json.RawMessage{inputKey: encode("k-1")})))
+			status, body := postTask(t, a, agent, encodeJSON(taskFor(agent, map[string]json.RawMessage{inputKey: encodeJSON("k-1")})))
 			if status != http.StatusOK || !strings.Contains(body, `"mark":"`+agent+"-") {
 				t.Errorf("%s: got %d %s, want 200 and a result with its mark", agent, status, body)
 			}
 		}
 	}
-	if got, want := len(a.ledger.work), 6; got != want {
+	if got, want := len(a.ledger.executions), 6; got != want {
 		t.Errorf("got %d executions, want %d", got, want)
 	}
 	marks := map[string]bool{}
-	for _, e := range a.ledger.work {
+	for _, e := range a.ledger.executions {
 		marks[e.mark] = true
-		if want := e.agent != onceStandby; e.repeatable != want {
-			t.Errorf("%s: repeatable is %v, want %v", e.agent, e.repeatable, want)
+		if want := e.agent != onceStandby; e.idempotent != want {
+			t.Errorf("%s: repeatable is %v, want %v", e.agent, e.idempotent, want)
 		}
 	}
 	if len(marks) != 6 {
@@ -97,44 +97,43 @@ func TestAgentsCountEveryExecution(t *testing.T) {
 	}
 }
 
-func TestAgentsWonderAtWhatIsNoTask(t *testing.T) {
+func TestAgents_RecordInvalidTasks(t *testing.T) {
 	a := newTestAgents(t, nil)
-	if status, _ := give(t, a, plainAgent, []byte("{")); status != http.StatusBadRequest {
+	if status, _ := postTask(t, a, plainAgent, []byte("{")); status != http.StatusBadRequest {
 		t.Errorf("half a task: got %d, want 400", status)
 	}
-	task := taskFor(laterAgent, nil)
+	task := taskFor(asyncAgent, nil)
 	task.Callback = nil
-	if status, _ := give(t, a, laterAgent, encode(task)); status != http.StatusInternalServerError {
+	if status, _ := postTask(t, a, asyncAgent, encodeJSON(task)); status != http.StatusInternalServerError {
 		t.Errorf("no callback: got %d, want 500", status)
 	}
-	if got := len(a.ledger.odd); got != 2 {
-		t.Errorf("got %d oddities, want 2", got)
+	if got := len(a.ledger.unexpected); got != 2 {
+		t.Errorf("got %d unexpected answers, want 2", got)
 	}
 }
 
-// A shaky agent's failures are known to the ledger, however it shows them.
-func TestShakyAgentBooksItsFailures(t *testing.T) {
+func TestUnreliableAgent_RecordsItsFailures(t *testing.T) {
 	a := newTestAgents(t, nil)
 	failed := 0
 	const times = 40
 	for range times {
-		if status, body := give(t, a, shakyAgent, encode(taskFor(shakyAgent, nil))); status != http.StatusOK || strings.Contains(body, "failure") {
+		if status, body := postTask(t, a, unreliableAgent, encodeJSON(taskFor(unreliableAgent, nil))); status != http.StatusOK || strings.Contains(body, "failure") {
 			failed++
 		}
 	}
 	booked := 0
-	for _, e := range a.ledger.work {
+	for _, e := range a.ledger.executions {
 		if e.failed {
 			booked++
 		}
 	}
-	// A broken connection may be tried again by the client below us.
+	// The HTTP client may repeat a request on a broken connection.
 	if failed == 0 || failed == times || booked < failed {
-		t.Errorf("%d of %d answers were failures and %d are booked", failed, times, booked)
+		t.Errorf("got %d failures in %d answers and %d recorded, want some failures, all recorded", failed, times, booked)
 	}
 }
 
-func TestLaterAgentTriesUntilItIsAnswered(t *testing.T) {
+func TestAsyncAgent_RetriesUntilAccepted(t *testing.T) {
 	var mu sync.Mutex
 	answers := []int{http.StatusServiceUnavailable, http.StatusTooManyRequests, http.StatusOK}
 	var marks []string
@@ -149,51 +148,50 @@ func TestLaterAgentTriesUntilItIsAnswered(t *testing.T) {
 		w.WriteHeader(answers[0])
 		answers = answers[1:]
 	})
-	if !a.deliver(t.Context(), taskFor(laterAgent, nil), "m") {
-		t.Error("the result was not accepted")
+	if !a.deliverResult(t.Context(), taskFor(asyncAgent, nil), "m") {
+		t.Error("deliverResult: got false, want true")
 	}
 	if len(marks) != 3 || marks[0] != marks[2] || !strings.Contains(marks[0], `"mark":"m"`) {
-		t.Errorf("sent %q, want the same result three times", marks)
+		t.Errorf("got bodies %q, want the same result three times", marks)
 	}
-	want := []callback{{part: part{"r", "i"}, task: "t-" + laterAgent, mark: "m", status: http.StatusOK}}
-	if diff := cmp.Diff(want, a.ledger.callbacks, cmp.AllowUnexported(callback{}, part{})); diff != "" {
-		t.Errorf("booked (-want +got):\n%s", diff)
+	want := []callback{{subtask: subtask{"r", "i"}, task: "t-" + asyncAgent, mark: "m", status: http.StatusOK}}
+	if diff := cmp.Diff(want, a.ledger.callbacks, cmp.AllowUnexported(callback{}, subtask{})); diff != "" {
+		t.Errorf("recorded callbacks (-want +got):\n%s", diff)
 	}
 }
 
-func TestLaterAgentGivesUpWhenItIsRefused(t *testing.T) {
+func TestAsyncAgent_StopsWhenRefused(t *testing.T) {
 	a := newTestAgents(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusConflict) })
-	if a.deliver(t.Context(), taskFor(laterAgent, nil), "m") {
-		t.Error("a refused result was taken for an accepted one")
+	if a.deliverResult(t.Context(), taskFor(asyncAgent, nil), "m") {
+		t.Error("deliverResult: got true for a refused result, want false")
 	}
 	if got := a.ledger.callbacks; len(got) != 1 || got[0].status != http.StatusConflict {
-		t.Errorf("booked %v, want one conflict", got)
+		t.Errorf("got callbacks %v, want one conflict", got)
 	}
 }
 
-// While nobody listens a callback is neither accepted nor refused.
-func TestLaterAgentBooksNothingWhileTheRouterIsDown(t *testing.T) {
+func TestAsyncAgent_RecordsNothingWhileRouterIsDown(t *testing.T) {
 	a := newTestAgents(t, nil)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if a.deliver(ctx, taskFor(laterAgent, nil), "m") || len(a.ledger.callbacks) != 0 {
-		t.Errorf("booked %v, want nothing", a.ledger.callbacks)
+	if a.deliverResult(ctx, taskFor(asyncAgent, nil), "m") || len(a.ledger.callbacks) != 0 {
+		t.Errorf("got callbacks %v, want none", a.ledger.callbacks)
 	}
 }
 
-func TestHeldTasksAreKeptUntilRelease(t *testing.T) {
+func TestHeldTasks_WaitForRelease(t *testing.T) {
 	a := newTestAgents(t, nil)
-	hold := map[string]json.RawMessage{inputHold: encode(true)}
-	if status, _ := give(t, a, laterAgent, encode(taskFor(laterAgent, hold))); status != http.StatusAccepted {
+	hold := map[string]json.RawMessage{inputHold: encodeJSON(true)}
+	if status, _ := postTask(t, a, asyncAgent, encodeJSON(taskFor(asyncAgent, hold))); status != http.StatusAccepted {
 		t.Errorf("got %d, want 202", status)
 	}
-	if accepted, connections := a.holding(); accepted != 1 || connections != 0 {
-		t.Errorf("holding %d and %d, want 1 and 0", accepted, connections)
+	if accepted, connections := a.countHeld(); accepted != 1 || connections != 0 {
+		t.Errorf("got %d tasks and %d connections, want 1 and 0", accepted, connections)
 	}
-	if held := a.release(); len(held) != 1 || held[0].TaskID != "t-"+laterAgent {
-		t.Errorf("released %v, want the one task", held)
+	if held := a.releaseHeld(); len(held) != 1 || held[0].TaskID != "t-"+asyncAgent {
+		t.Errorf("got tasks %v, want the one task", held)
 	}
-	if status, _ := give(t, a, plainAgent, encode(taskFor(plainAgent, hold))); status != http.StatusOK {
+	if status, _ := postTask(t, a, plainAgent, encodeJSON(taskFor(plainAgent, hold))); status != http.StatusOK {
 		t.Errorf("after release: got %d, want 200", status)
 	}
 }

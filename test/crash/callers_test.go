@@ -19,17 +19,17 @@ import (
 )
 
 // newTestCallers returns callers of a router that is the handler.
-func newTestCallers(t *testing.T, router http.HandlerFunc) *callers {
+func newTestCallers(t *testing.T, router http.HandlerFunc) *fakeCallers {
 	t.Helper()
 	server := httptest.NewServer(router)
-	to := newDoor()
-	to.open(strings.TrimPrefix(server.URL, "http://"))
+	to := newCurrentRouter()
+	to.setAddr(strings.TrimPrefix(server.URL, "http://"))
 	t.Cleanup(server.Close)
-	t.Cleanup(to.shut)
-	return &callers{ledger: newLedger(), door: to}
+	t.Cleanup(to.clearAddr)
+	return &fakeCallers{ledger: newLedger(), current: to}
 }
 
-func TestPostBooksTheAnswer(t *testing.T) {
+func TestSubmitOrder_RecordsAnswer(t *testing.T) {
 	const accepted, completed = `{"request_id":"r","status":"accepted","decision":null,"tasks":[],"omitted":[],"data":{}}`,
 		`{"request_id":"r","status":"completed","decision":null,"tasks":[],"omitted":[],"data":{}}`
 	tests := []struct {
@@ -71,29 +71,29 @@ func TestPostBooksTheAnswer(t *testing.T) {
 				w.WriteHeader(tt.status)
 				_, _ = io.WriteString(w, tt.body)
 			})
-			if got := c.post(t.Context(), o); got != tt.last {
-				t.Errorf("the last word: got %v, want %v", got, tt.last)
+			if got := c.submitOrder(t.Context(), o); got != tt.last {
+				t.Errorf("submitOrder: got %v, want %v", got, tt.last)
 			}
-			if diff := cmp.Diff([][]string{tt.all, tt.open}, [][]string{c.ledger.all(), c.ledger.open()}); diff != "" {
+			if diff := cmp.Diff([][]string{tt.all, tt.open}, [][]string{c.ledger.allRequests(), c.ledger.openRequests()}); diff != "" {
 				t.Errorf("all and open (-want +got):\n%s", diff)
 			}
-			if got := len(c.ledger.odd); got != tt.odd {
-				t.Errorf("got %d oddities, want %d: %v", got, tt.odd, c.ledger.odd)
+			if got := len(c.ledger.unexpected); got != tt.odd {
+				t.Errorf("got %d unexpected answers, want %d: %v", got, tt.odd, c.ledger.unexpected)
 			}
 			if tt.key != "" && len(tt.all) > 0 {
 				if diff := cmp.Diff(map[string][]string{"k": {"r"}}, c.ledger.keys); diff != "" {
 					t.Errorf("keys (-want +got):\n%s", diff)
 				}
 			}
-			if got := c.ledger.posts[tt.status]; got != 1 {
+			if got := c.ledger.postStatuses[tt.status]; got != 1 {
 				t.Errorf("answers %d: got %d, want 1", tt.status, got)
 			}
 		})
 	}
 }
 
-// A promise is made by the status, also when the router dies before the body.
-func TestPostBooksAPromiseThatBreaksOff(t *testing.T) {
+// The status accepts the request, even if the router dies before it sends the body.
+func TestSubmitOrder_RecordsAcceptanceWithoutBody(t *testing.T) {
 	c := newTestCallers(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Location", requestsPath+"r")
 		w.Header().Set("Content-Length", "100")
@@ -101,26 +101,26 @@ func TestPostBooksAPromiseThatBreaksOff(t *testing.T) {
 		_ = http.NewResponseController(w).Flush()
 		panic(http.ErrAbortHandler)
 	})
-	if c.post(t.Context(), newOrder("code review", "k", 5, false, 3)) {
-		t.Error("half an answer was taken for the last word")
+	if c.submitOrder(t.Context(), newOrder("code review", "k", 5, false, 3)) {
+		t.Error("submitOrder: got true for half an answer, want false")
 	}
-	if diff := cmp.Diff([]string{"r"}, c.ledger.open()); diff != "" {
+	if diff := cmp.Diff([]string{"r"}, c.ledger.openRequests()); diff != "" {
 		t.Errorf("open (-want +got):\n%s", diff)
 	}
 }
 
-func TestPostToNobodyIsNoAnswer(t *testing.T) {
+func TestSubmitOrder_ReportsNoAnswerWithoutRouter(t *testing.T) {
 	c := newTestCallers(t, nil)
-	c.door.shut()
-	if c.post(t.Context(), newOrder("code review", "", 5, false, 3)) {
-		t.Error("nobody's answer was taken for one")
+	c.current.clearAddr()
+	if c.submitOrder(t.Context(), newOrder("code review", "", 5, false, 3)) {
+		t.Error("submitOrder: got true without a router, want false")
 	}
-	if got := c.ledger.posts[0]; got != 1 {
-		t.Errorf("posts that were cut off: got %d, want 1", got)
+	if got := c.ledger.postStatuses[0]; got != 1 {
+		t.Errorf("posts without an answer: got %d, want 1", got)
 	}
 }
 
-func TestLookBooksWhatItSees(t *testing.T) {
+func TestFetchRequest_RecordsResponse(t *testing.T) {
 	answer := func(status contract.Status) string {
 		return fmt.Sprintf(`{"request_id":"r","status":%q,"decision":null,"tasks":[],"omitted":[],"data":{}}`, status)
 	}
@@ -131,11 +131,11 @@ func TestLookBooksWhatItSees(t *testing.T) {
 	}{
 		{"ended", []string{answer("running"), answer("completed"), answer("completed")}, ""},
 		{"not there", []string{"404", answer("completed")}, "without an end"},
-		{"changed", []string{answer("completed"), answer("failed")}, "that changed"},
+		{"changed", []string{answer("completed"), answer("failed")}, "response changed"},
 		{"not ended", []string{answer("running")}, "without an end"},
 		{"overloaded for a moment", []string{"503", answer("completed")}, ""},
-		{"broken", []string{"500", answer("completed")}, "nobody expects"},
-		{"no JSON", []string{"{", answer("completed")}, "nobody expects"},
+		{"broken", []string{"500", answer("completed")}, "an unexpected answer"},
+		{"no JSON", []string{"{", answer("completed")}, "an unexpected answer"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -148,16 +148,16 @@ func TestLookBooksWhatItSees(t *testing.T) {
 				_, _ = io.WriteString(w, rest[0])
 				rest = rest[1:]
 			})
-			c.ledger.promised("r", 1)
+			c.ledger.recordAccepted("r", 1)
 			for range tt.answers {
-				c.look(t.Context(), "r")
+				c.fetchRequest(t.Context(), "r")
 			}
-			found := wrongs(c.ledger)
+			found := violationsOf(c.ledger)
 			if tt.want == "" && len(found) == 0 {
 				return
 			}
 			if len(found) != 1 || !strings.Contains(keysOf(found), tt.want) || tt.want == "" {
-				t.Errorf("found %v, want %q", found, tt.want)
+				t.Errorf("got violations %v, want %q", found, tt.want)
 			}
 		})
 	}
@@ -167,7 +167,7 @@ func keysOf(found map[string][]string) string {
 	return strings.Join(slices.Sorted(maps.Keys(found)), ", ")
 }
 
-func TestListenCountsFinalsAndGoesOn(t *testing.T) {
+func TestFollowEvents_CountsFinalEventsAndContinues(t *testing.T) {
 	final := `event: final` + "\n" + `data: {"type":"final","request_id":"r","at":"2026-01-02T15:04:05Z","response":{"request_id":"r","status":"failed","decision":null,"tasks":[],"omitted":[],"data":{}}}` + "\n\n"
 	var streams []string
 	var after []string
@@ -177,7 +177,7 @@ func TestListenCountsFinalsAndGoesOn(t *testing.T) {
 		_, _ = io.WriteString(w, streams[0])
 		streams = streams[1:]
 	})
-	c.ledger.promised("r", 1)
+	c.ledger.recordAccepted("r", 1)
 	streams = []string{
 		": comment\n\nid: 4\nevent: decision\ndata: {\"type\":\"decision\",\"request_id\":\"r\",\"at\":\"2026-01-02T15:04:05Z\"}\n\n",
 		"event: state\ndata: {\"type\":\"state\",\"request_id\":\"r\",\"at\":\"2026-01-02T15:04:05Z\"}\n\nid: 9\n" + final,
@@ -186,12 +186,12 @@ func TestListenCountsFinalsAndGoesOn(t *testing.T) {
 	for _, want := range []struct {
 		last   uint64
 		finals int
-		said   contract.Status
+		status contract.Status
 	}{{4, 0, ""}, {9, 1, contract.StatusFailed}, {9, 2, contract.StatusFailed}} {
-		c.listen(t.Context(), "r")
-		p := c.ledger.promises["r"]
-		if p.streamed != want.last || p.finals != want.finals || p.said != want.said {
-			t.Errorf("got sequence %d, %d finals of status %q, want %d, %d, %q", p.streamed, p.finals, p.said, want.last, want.finals, want.said)
+		c.followEvents(t.Context(), "r")
+		p := c.ledger.requests["r"]
+		if p.lastEvent != want.last || p.finalEvents != want.finals || p.finalStatus != want.status {
+			t.Errorf("got sequence %d, %d finals of status %q, want %d, %d, %q", p.lastEvent, p.finalEvents, p.finalStatus, want.last, want.finals, want.status)
 		}
 	}
 	if diff := cmp.Diff([]string{"", "4", "9"}, after); diff != "" {
@@ -199,7 +199,7 @@ func TestListenCountsFinalsAndGoesOn(t *testing.T) {
 	}
 }
 
-func TestOrdersAreWhatTheAgentsRead(t *testing.T) {
+func TestNewOrder_SetsInputsOfAgents(t *testing.T) {
 	o := newOrder("prompt", "k", 7, true, 1)
 	var req struct {
 		Content struct {
@@ -210,10 +210,10 @@ func TestOrdersAreWhatTheAgentsRead(t *testing.T) {
 	if err := strictjson.UnmarshalAllowUnknown(o.body, &req); err != nil {
 		t.Fatal(err)
 	}
-	if got := textOf(req.Content.Inputs[inputKey]); got != "k" {
+	if got := unquoteJSON(req.Content.Inputs[inputKey]); got != "k" {
 		t.Errorf("key: got %q, want k", got)
 	}
 	if _, hold := req.Content.Inputs[inputHold]; !hold || req.Options.TimeoutMS != 7 || req.Options.Mode != contract.ModeAsync {
-		t.Errorf("got %s, want it held, asynchronous, with 7 ms", o.body)
+		t.Errorf("got %s, want a held asynchronous request with 7 ms", o.body)
 	}
 }

@@ -11,79 +11,78 @@ import (
 	"github.com/caprouter/caprouter/contract"
 )
 
-// finding is one check and what it found wrong, by request.
-type finding struct {
-	what  string
-	wrong []string
+// checkResult is a check with its violations.
+type checkResult struct {
+	name       string
+	violations []string
 }
 
-// check holds the promises against what became of them.
-func (l *ledger) check() []finding {
+// runChecks compares the recorded promises with the outcome.
+func (l *ledger) runChecks() []checkResult {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return []finding{
-		{"accepted with 202, then unknown or without an end", l.lost()},
-		{"a terminal answer that changed", l.changed()},
-		{"two final events, or one that the answer contradicts", l.among(contradicted)},
-		{"two results of one part accepted by callback", l.acceptedTwice()},
-		{"work that must not be repeated, done twice", l.doneTwice()},
-		{"a result accepted by callback that is not in the answer", l.missing()},
-		{"an answer with a result no agent gave", l.invented()},
-		{"an Idempotency-Key that stood for two requests", l.ambiguousKeys()},
-		{"a callback that was refused without need", l.refused()},
-		{"an answer nobody expects", l.oddities()},
+	return []checkResult{
+		{"accepted with 202, then lost or without an end", l.findLost()},
+		{"a terminal response changed", l.findChanged()},
+		{"two final events, or one that contradicts the response", l.requestsWhere(contradictsEvents)},
+		{"two results of one subtask accepted by callback", l.findDoubleAccepted()},
+		{"a task that is not idempotent was repeated", l.findRepeatedWork()},
+		{"a result accepted by callback is missing in the response", l.findMissingResults()},
+		{"a response contains a result that no agent sent", l.findInventedResults()},
+		{"two requests with one Idempotency-Key", l.findAmbiguousKeys()},
+		{"a callback was refused without reason", l.findRefusedCallbacks()},
+		{"an unexpected answer", l.listUnexpected()},
 	}
 }
 
-func (l *ledger) among(wrong func(*promise) bool) []string {
+func (l *ledger) requestsWhere(wrong func(*acceptedRequest) bool) []string {
 	var ids []string
-	for _, id := range l.order {
-		if wrong(l.promises[id]) {
+	for _, id := range l.accepted {
+		if wrong(l.requests[id]) {
 			ids = append(ids, id)
 		}
 	}
 	return ids
 }
 
-func (l *ledger) lost() []string {
-	ids := l.among(func(p *promise) bool { return p.gone || p.answer == nil })
+func (l *ledger) findLost() []string {
+	ids := l.requestsWhere(func(p *acceptedRequest) bool { return p.notFound || p.answer == nil })
 	for i, id := range ids {
-		ids[i] = fmt.Sprintf("%s: %s", id, l.history(id))
+		ids[i] = fmt.Sprintf("%s: %s", id, l.describeRequest(id))
 	}
 	return ids
 }
 
-// history says what helps to find out what went wrong with a request.
-func (l *ledger) history(id string) string {
-	p := l.promises[id]
-	said := []string{fmt.Sprintf("promised in cycle %d, %d posts", p.cycle, p.promised)}
+// describeRequest lists what was recorded about a request.
+func (l *ledger) describeRequest(id string) string {
+	p := l.requests[id]
+	said := []string{fmt.Sprintf("accepted in cycle %d, %d times", p.cycle, p.timesAccepted)}
 	for key, ids := range l.keys {
 		if slices.Contains(ids, id) {
 			said = append(said, key)
 		}
 	}
-	for _, e := range l.work {
+	for _, e := range l.executions {
 		if e.request == id {
-			said = append(said, "given to "+e.agent)
+			said = append(said, "sent to "+e.agent)
 		}
 	}
-	if p.gone {
+	if p.notFound {
 		said = append(said, "404")
 	}
 	return strings.Join(said, ", ")
 }
 
-// changed finds terminal answers that did not stay, and says what they became.
-func (l *ledger) changed() []string {
-	ids := l.among(func(p *promise) bool { return p.changed != nil })
+// findChanged returns requests whose terminal response changed.
+func (l *ledger) findChanged() []string {
+	ids := l.requestsWhere(func(p *acceptedRequest) bool { return p.changed != nil })
 	for i, id := range ids {
-		ids[i] = fmt.Sprintf("%s: %s, then %s", id, inShort(l.promises[id].answer), inShort(l.promises[id].changed))
+		ids[i] = fmt.Sprintf("%s: %s, then %s", id, summarizeResponse(l.requests[id].answer), summarizeResponse(l.requests[id].changed))
 	}
 	return ids
 }
 
-// inShort says what an answer comes to.
-func inShort(resp *contract.Response) string {
+func summarizeResponse(resp *contract.Response) string {
 	said := []string{string(resp.Status)}
 	for i := range resp.Tasks {
 		t := &resp.Tasks[i]
@@ -96,82 +95,84 @@ func inShort(resp *contract.Response) string {
 	return strings.Join(said, ", ")
 }
 
-func contradicted(p *promise) bool {
-	return p.finals > 1 || p.finals == 1 && p.answer != nil && p.said != p.answer.Status
+func contradictsEvents(p *acceptedRequest) bool {
+	return p.finalEvents > 1 || p.finalEvents == 1 && p.answer != nil && p.finalStatus != p.answer.Status
 }
 
-// acceptedTwice finds parts of which agents were told 200 for different results.
-func (l *ledger) acceptedTwice() []string {
-	marks := map[part]string{}
+// findDoubleAccepted returns requests for which two results of one subtask were
+// accepted.
+func (l *ledger) findDoubleAccepted() []string {
+	marks := map[subtask]string{}
 	wrong := map[string]bool{}
 	for _, c := range l.callbacks {
 		if c.status != http.StatusOK {
 			continue
 		}
-		if mark, ok := marks[c.part]; ok && mark != c.mark {
+		if mark, ok := marks[c.subtask]; ok && mark != c.mark {
 			wrong[c.request] = true
 		}
-		marks[c.part] = c.mark
+		marks[c.subtask] = c.mark
 	}
 	return slices.Sorted(maps.Keys(wrong))
 }
 
-// doneTwice finds parts that were done again though the agent is not idempotent.
-// A standby may do what another one says it did not; nobody does it twice.
-func (l *ledger) doneTwice() []string {
+// findRepeatedWork returns requests with a subtask that agents which are not
+// idempotent executed again. A standby may execute what another agent failed to do,
+// but each agent at most once.
+func (l *ledger) findRepeatedWork() []string {
 	type hand struct {
-		part
+		subtask
 		agent string
 	}
-	byAgent, unlessFailed := map[hand]int{}, map[part]int{}
+	byAgent, unlessFailed := map[hand]int{}, map[subtask]int{}
 	wrong := map[string]bool{}
-	for _, e := range l.work {
-		if e.repeatable {
+	for _, e := range l.executions {
+		if e.idempotent {
 			continue
 		}
-		byAgent[hand{e.part, e.agent}]++
+		byAgent[hand{e.subtask, e.agent}]++
 		if !e.failed {
-			unlessFailed[e.part]++
+			unlessFailed[e.subtask]++
 		}
-		if byAgent[hand{e.part, e.agent}] > 1 || unlessFailed[e.part] > 1 {
+		if byAgent[hand{e.subtask, e.agent}] > 1 || unlessFailed[e.subtask] > 1 {
 			wrong[e.request] = true
 		}
 	}
 	return slices.Sorted(maps.Keys(wrong))
 }
 
-// missing finds results that were accepted and are not in the answer.
-func (l *ledger) missing() []string {
+// findMissingResults returns requests whose response lacks an accepted result.
+func (l *ledger) findMissingResults() []string {
 	wrong := map[string]bool{}
 	for _, c := range l.callbacks {
 		if c.status != http.StatusOK {
 			continue
 		}
-		p := l.promises[c.request]
-		// What was never promised to a caller has no answer here, and an answer
-		// that is not there at all is lost.
-		if p != nil && p.answer != nil && !slices.Contains(marksOf(p.answer), c.mark) {
+		p := l.requests[c.request]
+		// A request without a response is reported by findLost.
+		if p != nil && p.answer != nil && !slices.Contains(resultMarks(p.answer), c.mark) {
 			wrong[c.request] = true
 		}
 	}
 	return slices.Sorted(maps.Keys(wrong))
 }
 
-// invented finds answers with a result that no agent gave for that request.
-func (l *ledger) invented() []string {
-	given := map[string]string{} // mark → request
-	for _, e := range l.work {
+// findInventedResults returns requests whose response contains a result that no agent
+// sent for it.
+func (l *ledger) findInventedResults() []string {
+	given := map[string]string{} // request by mark
+	for _, e := range l.executions {
 		given[e.mark] = e.request
 	}
 	for _, c := range l.callbacks {
 		given[c.mark] = c.request
 	}
-	return l.among(func(p *promise) bool {
-		return p.answer != nil && slices.ContainsFunc(marksOf(p.answer), func(mark string) bool { return given[mark] != p.id })
+	return l.requestsWhere(func(p *acceptedRequest) bool {
+		return p.answer != nil && slices.ContainsFunc(resultMarks(p.answer), func(mark string) bool { return given[mark] != p.id })
 	})
 }
 
-func (l *ledger) ambiguousKeys() []string {
+func (l *ledger) findAmbiguousKeys() []string {
 	var wrong []string
 	for _, key := range slices.Sorted(maps.Keys(l.keys)) {
 		if ids := l.keys[key]; len(ids) > 1 {
@@ -181,9 +182,9 @@ func (l *ledger) ambiguousKeys() []string {
 	return wrong
 }
 
-// refused finds results that were refused for another reason than that there was
-// one already, or that the request has ended.
-func (l *ledger) refused() []string {
+// findRefusedCallbacks returns results that were refused although there was no other
+// result and the request was open.
+func (l *ledger) findRefusedCallbacks() []string {
 	var wrong []string
 	for _, c := range l.callbacks {
 		if c.status != http.StatusOK && c.status != http.StatusConflict {
@@ -193,30 +194,29 @@ func (l *ledger) refused() []string {
 	return wrong
 }
 
-func (l *ledger) oddities() []string {
-	wrong := make([]string, len(l.odd))
-	for i, o := range l.odd {
-		wrong[i] = o.request + ": " + o.what
+func (l *ledger) listUnexpected() []string {
+	wrong := make([]string, len(l.unexpected))
+	for i, o := range l.unexpected {
+		wrong[i] = o.request + ": " + o.detail
 	}
 	return wrong
 }
 
-// markName is the member of a result's data that tells it from every other.
-const markName = "mark"
+// markMember is the member of a result's data that identifies the result.
+const markMember = "mark"
 
-// marksOf returns the marks of the results in an answer.
-func marksOf(resp *contract.Response) []string {
+func resultMarks(resp *contract.Response) []string {
 	var marks []string
 	for i := range resp.Data.Results {
-		if raw, ok := resp.Data.Results[i].Data[markName]; ok {
-			marks = append(marks, textOf(raw))
+		if raw, ok := resp.Data.Results[i].Data[markMember]; ok {
+			marks = append(marks, unquoteJSON(raw))
 		}
 	}
 	return marks
 }
 
-// textOf is the string that agents put there without anything to escape.
-func textOf(raw json.RawMessage) string {
+// unquoteJSON decodes a JSON string without escapes.
+func unquoteJSON(raw json.RawMessage) string {
 	if len(raw) < 2 {
 		return ""
 	}

@@ -5,56 +5,58 @@ import (
 	"context"
 	"os"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
+
+	"github.com/caprouter/caprouter/test/internal/process"
 )
 
-// TestWithRouters builds the router once for all tests that kill it.
-func TestWithRouters(t *testing.T) {
+// Builds the router once for all tests that kill it.
+func TestParts_WithRouter(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds the router and kills it several times")
 	}
 	root := t.TempDir()
-	binary, err := build(t.Context(), root)
+	binary, err := process.Build(t.Context(), root)
 	if err != nil {
 		t.Fatal(err)
 	}
 	opts := options{
-		cycles: 6, open: 80, callers: 4, life: 300 * time.Millisecond, settle: time.Minute, seed: uint64(time.Now().UnixNano()),
+		cycles: 6, openRequests: 80, callers: 4, maxLifetime: 300 * time.Millisecond, endTimeout: time.Minute, seed: 1,
 	}
 	for _, tt := range []struct {
 		name string
-		run  func(t *testing.T, at place, opts options)
+		run  func(t *testing.T, at workspace, opts options)
 	}{
-		{"nothing is lost in six cycles", func(t *testing.T, at place, opts options) { holds(t, runCycles, at, opts) }},
-		{"nothing is lost of what was open", func(t *testing.T, at place, opts options) { holds(t, runOpen, at, opts) }},
-		{"a router that forgets is found", testForgetful},
-		{"a run that is broken off leaves nothing", testBrokenOff},
+		{"six cycles", func(t *testing.T, at workspace, opts options) { requireNoViolations(t, runCycles, at, opts) }},
+		{"open requests", func(t *testing.T, at workspace, opts options) { requireNoViolations(t, runOpen, at, opts) }},
+		{"lost data is found", testLostData},
+		{"an interrupted run stops the router", testInterrupted},
 	} {
-		t.Run(tt.name, func(t *testing.T) { tt.run(t, place{dir: t.TempDir(), binary: binary}, opts) })
+		t.Run(tt.name, func(t *testing.T) { tt.run(t, workspace{dir: t.TempDir(), binary: binary}, opts) })
 	}
 }
 
-// holds fails the test with all that a part of the run finds wrong.
-func holds(t *testing.T, part func(context.Context, place, options) (*report, error), at place, opts options) {
+// requireNoViolations runs a part and fails the test with its violations.
+func requireNoViolations(t *testing.T, part func(context.Context, workspace, options) (*report, error), at workspace, opts options) {
 	r, err := part(t.Context(), at, opts)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var text bytes.Buffer
-	r.print(&text)
+	r.printTo(&text)
 	t.Log(text.String())
-	for _, f := range r.findings {
-		if len(f.wrong) > 0 {
-			t.Errorf("%s: %d, want 0: %v", f.what, len(f.wrong), f.wrong)
+	for _, f := range r.checks {
+		if len(f.violations) > 0 {
+			t.Errorf("%s: %d, want 0: %v", f.name, len(f.violations), f.violations)
 		}
 	}
 }
 
-// The checks are not satisfied by whatever a router does: one that forgets
-// everything is found out.
-func testForgetful(t *testing.T, at place, opts options) {
-	w, err := newWorld(t.Context(), at, opts.seed)
+// The checks must find a router that loses its data.
+func testLostData(t *testing.T, at workspace, opts options) {
+	w, err := newTestbed(t.Context(), at, opts.seed)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,42 +65,42 @@ func testForgetful(t *testing.T, at place, opts options) {
 			t.Error(err)
 		}
 	}()
-	if err := w.up(t.Context()); err != nil {
+	if err := w.startRouter(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if !w.callers.post(t.Context(), newOrder(plainPrompt, "key", requestTime, true, 1)) {
+	if !w.callers.submitOrder(t.Context(), newOrder(plainPrompt, "key", requestTimeoutMS, true, 1)) {
 		t.Fatal("the request was not accepted")
 	}
-	if err := w.crash(); err != nil {
+	if err := w.killRouter(); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.RemoveAll(dataDir(at.dir)); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.up(t.Context()); err != nil {
+	if err := w.startRouter(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	w.look(t.Context(), w.ledger.all())
-	if found := wrongs(w.ledger); len(found) != 1 || !strings.Contains(keysOf(found), "without an end") {
-		t.Errorf("found %v, want the one request that is lost", found)
+	w.fetchRequests(t.Context(), w.ledger.allRequests())
+	if found := violationsOf(w.ledger); len(found) != 1 || !strings.Contains(keysOf(found), "without an end") {
+		t.Errorf("got %v, want one lost request", found)
 	}
 }
 
-func testBrokenOff(t *testing.T, at place, opts options) {
+func testInterrupted(t *testing.T, at workspace, opts options) {
 	ctx, cancel := context.WithCancel(t.Context())
-	w, err := newWorld(ctx, at, opts.seed)
+	w, err := newTestbed(ctx, at, opts.seed)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := w.up(ctx); err != nil {
+	if err := w.startRouter(ctx); err != nil {
 		t.Fatal(err)
 	}
-	pid := w.router.cmd.Process.Pid
+	pid := w.router.PID()
 	cancel()
 	if err := w.close(); err != nil {
 		t.Errorf("close: got %v, want nil", err)
 	}
-	if alive(pid) {
-		t.Errorf("the router, process %d, is still there", pid)
+	if syscall.Kill(pid, 0) == nil {
+		t.Errorf("the router, process %d, still runs", pid)
 	}
 }

@@ -9,84 +9,83 @@ import (
 	"github.com/caprouter/caprouter/contract"
 )
 
-// ledger is what was promised, seen and done: callers and agents write it, check
-// reads it. It knows no clock and no connection. Its methods may be called from
-// any goroutine.
+// ledger records which requests were accepted, what callers saw of them, and what
+// agents did. Callers and agents write it, and the checks read it. It is safe for
+// concurrent use.
 type ledger struct {
-	mu        sync.Mutex
-	promises  map[string]*promise // by request
-	order     []string            // requests, in the order of their promises
-	keys      map[string][]string // Idempotency-Key → requests it stood for
-	work      []execution
-	callbacks []callback
-	posts     map[int]int // HTTP status → answers to POST; 0 = the connection broke
-	odd       []oddity
+	mu           sync.Mutex
+	requests     map[string]*acceptedRequest // by id
+	accepted     []string                    // ids in the order of acceptance
+	keys         map[string][]string         // ids of requests by Idempotency-Key
+	executions   []execution
+	callbacks    []callback
+	postStatuses map[int]int // number of answers to POST by HTTP status, 0 for a broken connection
+	unexpected   []unexpectedAnswer
 }
 
-// promise is a request whose caller has seen 202.
-type promise struct {
-	id       string
-	cycle    int    // that made it; 0 when only an agent was told
-	promised int    // times
-	raw      []byte // the first terminal answer; nil when there is none yet
-	answer   *contract.Response
-	gone     bool               // the router said once that there is no such request
-	changed  *contract.Response // the first answer that differed from that
-	finals   int                // final events of one stream of events, the most
-	said     contract.Status
-	streamed uint64 // sequence of the last event
+// acceptedRequest is a request that was answered with 202, or whose result was
+// accepted.
+type acceptedRequest struct {
+	id            string
+	cycle         int // in which it was accepted, 0 if only an agent knows
+	timesAccepted int
+	raw           []byte // the first terminal response, nil before
+	answer        *contract.Response
+	notFound      bool               // the router answered 404 once
+	changed       *contract.Response // the first response that differed from raw
+	finalEvents   int                // maximum number of final events in one stream
+	finalStatus   contract.Status
+	lastEvent     uint64
 }
 
-// part is one piece of a request; every intent stands in a request once.
-type part struct{ request, intent string }
+// subtask is one part of a request, identified by its intent.
+type subtask struct{ request, intent string }
 
-// execution is one task an agent was given to do.
+// execution is one task that an agent received.
 type execution struct {
-	part
+	subtask
 	task, agent string
-	mark        string // of the result, different for each execution
-	repeatable  bool   // the agent is declared idempotent
-	failed      bool   // the agent says that it did not succeed
+	mark        string // identifies the result
+	idempotent  bool
+	failed      bool // the agent returned a failure
 }
 
-// callback is what an agent was told of a result it sent later: the last answer.
+// callback is the final answer to a result that an agent sent by callback.
 type callback struct {
-	part
+	subtask
 	task, mark string
 	status     int
 }
 
-// oddity is an answer nobody expects.
-type oddity struct{ request, what string }
+type unexpectedAnswer struct{ request, detail string }
 
 func newLedger() *ledger {
-	return &ledger{promises: map[string]*promise{}, keys: map[string][]string{}, posts: map[int]int{}}
+	return &ledger{requests: map[string]*acceptedRequest{}, keys: map[string][]string{}, postStatuses: map[int]int{}}
 }
 
-// posted books the HTTP status a POST was answered with, 0 for none.
-func (l *ledger) posted(status int) {
+// recordPost records the HTTP status of an answer to POST, 0 if there was none.
+func (l *ledger) recordPost(status int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.posts[status]++
+	l.postStatuses[status]++
 }
 
-// promised books a request that was accepted.
-func (l *ledger) promised(id string, cycle int) {
+func (l *ledger) recordAccepted(id string, cycle int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.promise(id, cycle)
-	l.promises[id].promised++
+	l.addRequest(id, cycle)
+	l.requests[id].timesAccepted++
 }
 
-func (l *ledger) promise(id string, cycle int) {
-	if l.promises[id] == nil {
-		l.promises[id] = &promise{id: id, cycle: cycle}
-		l.order = append(l.order, id)
+func (l *ledger) addRequest(id string, cycle int) {
+	if l.requests[id] == nil {
+		l.requests[id] = &acceptedRequest{id: id, cycle: cycle}
+		l.accepted = append(l.accepted, id)
 	}
 }
 
-// stands books a request that a key stands for, as callers and agents see it.
-func (l *ledger) stands(key, id string) {
+// recordKey records that callers or agents saw the request with the idempotency key.
+func (l *ledger) recordKey(key, id string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if key != "" && !slices.Contains(l.keys[key], id) {
@@ -94,11 +93,11 @@ func (l *ledger) stands(key, id string) {
 	}
 }
 
-// saw books the answer to a request, as it is by now.
-func (l *ledger) saw(id string, resp *contract.Response, raw []byte) {
+// recordResponse records the current state of a request.
+func (l *ledger) recordResponse(id string, resp *contract.Response, raw []byte) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	p := l.promises[id]
+	p := l.requests[id]
 	switch {
 	case p == nil:
 	case p.raw != nil:
@@ -110,88 +109,87 @@ func (l *ledger) saw(id string, resp *contract.Response, raw []byte) {
 	}
 }
 
-// gone books that the router knows nothing of a request.
-func (l *ledger) gone(id string) {
+// recordNotFound records that the router answered 404.
+func (l *ledger) recordNotFound(id string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if p := l.promises[id]; p != nil {
-		p.gone = true
+	if p := l.requests[id]; p != nil {
+		p.notFound = true
 	}
 }
 
-// streamed books what one stream of events said: its last sequence, and how many
-// finals, with the status of the last.
-func (l *ledger) streamed(id string, sequence uint64, finals int, said contract.Status) {
+// recordStream records one stream of events: its last sequence number, the number of
+// final events, and the status in the last of these.
+func (l *ledger) recordStream(id string, sequence uint64, finals int, said contract.Status) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	p := l.promises[id]
+	p := l.requests[id]
 	if p == nil {
 		return
 	}
-	p.streamed, p.finals = sequence, max(p.finals, finals)
+	p.lastEvent, p.finalEvents = sequence, max(p.finalEvents, finals)
 	if finals > 0 {
-		p.said = said
+		p.finalStatus = said
 	}
 }
 
-// began books an execution.
-func (l *ledger) began(e execution) {
+func (l *ledger) recordExecution(e execution) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.work = append(l.work, e)
+	l.executions = append(l.executions, e)
 }
 
-// told books the answer to a callback. A result that is taken is a promise as
-// well, also where the caller never heard that its request was accepted.
-func (l *ledger) told(c callback) {
+// recordCallback records the answer to a callback. A request with an accepted result
+// must not be lost either, even if no caller received its 202.
+func (l *ledger) recordCallback(c callback) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.callbacks = append(l.callbacks, c)
 	if c.status == http.StatusOK {
-		l.promise(c.request, 0)
+		l.addRequest(c.request, 0)
 	}
 }
 
-// wonder books what nobody expects.
-func (l *ledger) wonder(request, what string) {
+// recordUnexpected records an answer that the protocol does not allow.
+func (l *ledger) recordUnexpected(request, what string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.odd = append(l.odd, oddity{request: request, what: what})
+	l.unexpected = append(l.unexpected, unexpectedAnswer{request: request, detail: what})
 }
 
-// open returns the promises without a terminal answer, oldest first.
-func (l *ledger) open() []string {
-	return l.pick(func(p *promise) bool { return p.raw == nil })
+// openRequests returns the requests without a terminal response, oldest first.
+func (l *ledger) openRequests() []string {
+	return l.selectRequests(func(p *acceptedRequest) bool { return p.raw == nil })
 }
 
-// all returns every promise, oldest first.
-func (l *ledger) all() []string {
-	return l.pick(func(*promise) bool { return true })
+// allRequests returns every request, oldest first.
+func (l *ledger) allRequests() []string {
+	return l.selectRequests(func(*acceptedRequest) bool { return true })
 }
 
-// unheard returns the promises no stream of events has told the end of.
-func (l *ledger) unheard() []string {
-	return l.pick(func(p *promise) bool { return p.finals == 0 })
+// withoutFinalEvent returns the requests whose final event was in no stream.
+func (l *ledger) withoutFinalEvent() []string {
+	return l.selectRequests(func(p *acceptedRequest) bool { return p.finalEvents == 0 })
 }
 
-func (l *ledger) pick(keep func(*promise) bool) []string {
+func (l *ledger) selectRequests(keep func(*acceptedRequest) bool) []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var ids []string
-	for _, id := range l.order {
-		if keep(l.promises[id]) {
+	for _, id := range l.accepted {
+		if keep(l.requests[id]) {
 			ids = append(ids, id)
 		}
 	}
 	return ids
 }
 
-// lastEvent is the sequence of the last event of a request that was seen.
-func (l *ledger) lastEvent(id string) uint64 {
+// lastEventID returns the sequence number of the last event that was seen.
+func (l *ledger) lastEventID(id string) uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if p := l.promises[id]; p != nil {
-		return p.streamed
+	if p := l.requests[id]; p != nil {
+		return p.lastEvent
 	}
 	return 0
 }

@@ -1,22 +1,22 @@
-// Command crash proves that nothing is lost: it kills a router with SIGKILL while
-// requests are under way, starts it again on the same data directory, and at the
-// end holds what was promised against what became of it. `make crash` runs it.
+// Command crash checks that the router loses no accepted request: it kills a router
+// with SIGKILL while requests are processed, restarts it on the same data directory,
+// and finally compares what was promised with the outcome. `make crash` runs it.
 //
 //	callers ──POST, GET, events──▶ caprouter serve ──tasks──▶ agents
 //	   │                             ▲        ▲                 │
-//	   │             SIGKILL, start ─┘        └──── callbacks ──┤
-//	   └──▶ ledger: what was promised and seen, what was done ◀─┘
+//	   │           SIGKILL, restart ─┘        └──── callbacks ──┤
+//	   └──▶ ledger: accepted requests, executions, results ◀────┘
 //
-// Callers and agents live in this process and survive the router. Agents count
-// every execution and remember what they were told of their results; they check
-// no tokens, which is other tests' business. What is wrong is named by request.
-// Times are printed and never judged.
+// Callers and agents run in this process and survive the router. Agents count every
+// execution and record the answers to their callbacks; they do not check tokens,
+// because other tests do. Violations are listed by request. Times are printed, but
+// are no reason to fail.
 //
-// A second part opens many requests whose agents stay silent, kills the router,
-// and prints how long the next one takes until it listens and works, beside the
-// start of an empty one.
+// A second part opens many requests whose agents stay silent, kills the router, and
+// prints how long the next one takes to listen and to resume them, beside the start
+// of a router without requests.
 //
-// Everything happens on loopback and is bounded in number and time.
+// All traffic is on loopback, and is bounded in number and time.
 package main
 
 import (
@@ -26,39 +26,49 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"syscall"
 	"time"
+
+	"github.com/caprouter/caprouter/test/internal/process"
 )
 
 func main() {
 	var opts options
-	flag.IntVar(&opts.cycles, "cycles", 200, "times the router is killed; 0 leaves this part out")
-	flag.IntVar(&opts.open, "open", 10_000, "requests that are open when the router is killed; 0 leaves this part out")
-	flag.IntVar(&opts.callers, "callers", 4, "callers at a time")
-	flag.DurationVar(&opts.life, "life", 400*time.Millisecond, "the longest a router lives")
-	flag.DurationVar(&opts.settle, "settle", time.Minute, "how long to wait for the ends of all requests")
-	flag.Uint64Var(&opts.seed, "seed", uint64(time.Now().UnixNano()), "of what is left to chance")
+	flag.IntVar(&opts.cycles, "cycles", 200, "number of kills; 0 skips this part")
+	flag.IntVar(&opts.openRequests, "open", 10_000, "number of requests that are open when the router is killed; 0 skips this part")
+	flag.IntVar(&opts.callers, "callers", 4, "number of concurrent callers")
+	flag.DurationVar(&opts.maxLifetime, "life", 400*time.Millisecond, "maximum lifetime of a router")
+	flag.DurationVar(&opts.endTimeout, "settle", time.Minute, "time for all requests to end")
+	flag.Uint64Var(&opts.seed, "seed", uint64(time.Now().UnixNano()), "seed of the random numbers")
 	flag.BoolVar(&opts.keep, "keep", false, "keep the directory with the data and the log")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := crash(ctx, opts, os.Stdout); err != nil {
+	if err := runParts(ctx, opts, os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, "crash:", err)
 		os.Exit(1)
 	}
 }
 
-// options are the flags.
 type options struct {
-	cycles, open, callers int
-	life, settle          time.Duration
-	seed                  uint64
-	keep                  bool
+	cycles, openRequests, callers int
+	maxLifetime, endTimeout       time.Duration
+	seed                          uint64
+	keep                          bool
 }
 
-// crash runs both parts and prints what came of them. The error says that
-// something was wrong, or that it could not be found out.
-func crash(ctx context.Context, opts options, out io.Writer) error {
+// workspace is a directory with data and log, and the binary to run there.
+type workspace struct{ dir, binary string }
+
+func (w workspace) subdir(name string) (workspace, error) {
+	dir := filepath.Join(w.dir, name)
+	return workspace{dir: dir, binary: w.binary}, os.MkdirAll(dir, 0o700)
+}
+
+// runParts runs both parts and prints their reports. It returns an error if a check
+// found a violation or a part could not run.
+func runParts(ctx context.Context, opts options, out io.Writer) error {
 	dir, err := os.MkdirTemp("", "caprouter-crash-")
 	if err != nil {
 		return err
@@ -68,27 +78,27 @@ func crash(ctx context.Context, opts options, out io.Writer) error {
 	} else {
 		defer func() { _ = os.RemoveAll(dir) }()
 	}
-	binary, err := build(ctx, dir)
+	binary, err := process.Build(ctx, dir)
 	if err != nil {
 		return err
 	}
-	wrong := 0
+	violations := 0
 	for _, part := range []struct {
 		size int
-		run  func(context.Context, place, options) (*report, error)
-	}{{opts.cycles, runCycles}, {opts.open, runOpen}} {
+		run  func(context.Context, workspace, options) (*report, error)
+	}{{opts.cycles, runCycles}, {opts.openRequests, runOpen}} {
 		if part.size == 0 {
 			continue
 		}
-		r, err := part.run(ctx, place{dir: dir, binary: binary}, opts)
+		r, err := part.run(ctx, workspace{dir: dir, binary: binary}, opts)
 		if err != nil {
 			return err
 		}
-		r.print(out)
-		wrong += r.wrong()
+		r.printTo(out)
+		violations += r.countViolations()
 	}
-	if wrong > 0 {
-		return fmt.Errorf("%d promises were broken (seed %d)", wrong, opts.seed)
+	if violations > 0 {
+		return fmt.Errorf("%d violations (seed %d)", violations, opts.seed)
 	}
 	return nil
 }

@@ -4,98 +4,95 @@ import (
 	"cmp"
 	"fmt"
 	"io"
-	"maps"
 	"net/http"
 	"slices"
 	"strconv"
-	"strings"
 	"text/tabwriter"
 	"time"
 
 	"github.com/caprouter/caprouter/contract"
+
+	"github.com/caprouter/caprouter/test/internal/process"
 )
 
-// report is what one part of a run found.
+// report is the outcome of one part.
 type report struct {
-	title    string
-	figures  []figure
-	findings []finding
+	title   string
+	figures []figure
+	checks  []checkResult
 }
 
-// figure is one line of what happened.
-type figure struct{ what, value string }
+type figure struct{ name, value string }
 
-// mostNamed is how many wrong things are named of each check.
-const mostNamed = 20
+// maxListed bounds the violations that are listed per check.
+const maxListed = 20
 
-func (r *report) add(what, format string, values ...any) {
-	r.figures = append(r.figures, figure{what: what, value: fmt.Sprintf(format, values...)})
+func (r *report) addFigure(what, format string, values ...any) {
+	r.figures = append(r.figures, figure{name: what, value: fmt.Sprintf(format, values...)})
 }
 
-// wrong counts what is.
-func (r *report) wrong() int {
+func (r *report) countViolations() int {
 	n := 0
-	for _, f := range r.findings {
-		n += len(f.wrong)
+	for _, f := range r.checks {
+		n += len(f.violations)
 	}
 	return n
 }
 
-func (r *report) print(out io.Writer) {
+func (r *report) printTo(out io.Writer) {
 	fmt.Fprintf(out, "\n%s\n\n", r.title)
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	for _, f := range r.figures {
-		fmt.Fprintf(w, "%s\t%s\n", f.what, f.value)
+		fmt.Fprintf(w, "%s\t%s\n", f.name, f.value)
 	}
 	fmt.Fprintln(w, "\t")
-	for _, f := range r.findings {
-		fmt.Fprintf(w, "%s\t%d\n", f.what, len(f.wrong))
+	for _, f := range r.checks {
+		fmt.Fprintf(w, "%s\t%d\n", f.name, len(f.violations))
 	}
-	_ = w.Flush() // the reader has gone away
-	for _, f := range r.findings {
-		if len(f.wrong) > 0 {
-			fmt.Fprintf(out, "\n%s:\n", f.what)
+	_ = w.Flush() // cannot be reported
+	for _, f := range r.checks {
+		if len(f.violations) > 0 {
+			fmt.Fprintf(out, "\n%s:\n", f.name)
 		}
-		for _, what := range f.wrong[:min(len(f.wrong), mostNamed)] {
+		for _, what := range f.violations[:min(len(f.violations), maxListed)] {
 			fmt.Fprintf(out, "  %s\n", what)
 		}
 	}
 }
 
-// report says what came of the cycles.
-func (c *cycles) report(lived time.Duration, findings []finding) *report {
+func (c *cycleRun) newReport(lived time.Duration, findings []checkResult) *report {
 	r := &report{
-		title: fmt.Sprintf("%d times SIGKILL in %.0f s, %d more before it listened, once SIGTERM; seed %d",
-			c.opts.cycles, lived.Seconds(), c.stillborn, c.opts.seed),
-		findings: findings,
+		title: fmt.Sprintf("%d kills in %.0f s, %d more during the start, one graceful shutdown; seed %d",
+			c.opts.cycles, lived.Seconds(), c.earlyKills, c.opts.seed),
+		checks: findings,
 	}
-	c.ledger.figures(r)
-	r.add("orders with a key, sent again after a crash", "%d, %d", c.keyed, c.resent)
-	slices.Sort(c.starts)
-	r.add("start to listening, ms: p50, p99, max of all", "%s, %s, %s of %d",
-		inMillis(c.starts[len(c.starts)/2]), inMillis(c.starts[len(c.starts)*99/100]), inMillis(c.starts[len(c.starts)-1]), len(c.starts))
-	r.add("errors the routers logged", "%s", tally(c.complaints))
+	c.ledger.addFigures(r)
+	r.addFigure("orders with a key, resent after a kill", "%d, %d", c.keyed, c.resent)
+	slices.Sort(c.startTimes)
+	r.addFigure("start to listening, ms: p50, p99, max of all", "%s, %s, %s of %d",
+		formatMillis(c.startTimes[len(c.startTimes)/2]), formatMillis(c.startTimes[len(c.startTimes)*99/100]), formatMillis(c.startTimes[len(c.startTimes)-1]), len(c.startTimes))
+	r.addFigure("errors logged by the routers", "%s", process.FormatCounts(c.loggedErrors))
 	return r
 }
 
-// figures adds what the ledger can count.
-func (l *ledger) figures(r *report) {
+// addFigures adds the counters of the ledger.
+func (l *ledger) addFigures(r *report) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	r.add("requests promised", "%d", len(l.promises))
+	r.addFigure("requests accepted", "%d", len(l.requests))
 	posts := map[string]int{}
-	for status, n := range l.posts {
+	for status, n := range l.postStatuses {
 		what := strconv.Itoa(status)
 		if status == 0 {
-			what = "cut off"
+			what = "no answer"
 		}
 		posts[what] += n
 	}
-	r.add("answers to POST", "%s", tally(posts))
+	r.addFigure("answers to POST", "%s", process.FormatCounts(posts))
 	statuses, tasks := map[string]int{}, map[string]int{}
 	unknown, heard := 0, 0
-	for _, p := range l.promises {
-		heard += min(p.finals, 1)
+	for _, p := range l.requests {
+		heard += min(p.finalEvents, 1)
 		if p.answer == nil {
 			continue
 		}
@@ -111,34 +108,22 @@ func (l *ledger) figures(r *report) {
 		}
 		unknown += uncertain
 	}
-	r.add("ended", "%s", tally(statuses))
-	r.add("ended with a task outcome_unknown", "%d", unknown)
-	r.add("errors of tasks", "%s", tally(tasks))
-	r.add("ends told by a stream of events", "%d", heard)
+	r.addFigure("ended", "%s", process.FormatCounts(statuses))
+	r.addFigure("ended with a task outcome_unknown", "%d", unknown)
+	r.addFigure("errors of tasks", "%s", process.FormatCounts(tasks))
+	r.addFigure("final events seen", "%d", heard)
 	work := map[string]int{}
-	for _, e := range l.work {
+	for _, e := range l.executions {
 		work[e.agent]++
 	}
-	r.add("executions", "%s", tally(work))
+	r.addFigure("executions", "%s", process.FormatCounts(work))
 	told := map[string]int{}
 	for _, c := range l.callbacks {
 		told[cmp.Or(http.StatusText(c.status), strconv.Itoa(c.status))]++
 	}
-	r.add("callbacks answered", "%s", tally(told))
+	r.addFigure("callbacks answered", "%s", process.FormatCounts(told))
 }
 
-// tally words counts, the greatest first.
-func tally(counts map[string]int) string {
-	names := slices.SortedFunc(maps.Keys(counts), func(a, b string) int {
-		return cmp.Or(cmp.Compare(counts[b], counts[a]), cmp.Compare(a, b))
-	})
-	words := make([]string, len(names))
-	for i, name := range names {
-		words[i] = fmt.Sprintf("%d %s", counts[name], name)
-	}
-	return cmp.Or(strings.Join(words, ", "), "none")
-}
-
-func inMillis(d time.Duration) string {
+func formatMillis(d time.Duration) string {
 	return strconv.FormatFloat(float64(d)/float64(time.Millisecond), 'f', 0, 64)
 }

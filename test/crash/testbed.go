@@ -1,0 +1,197 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/caprouter/caprouter/internal/run"
+	"github.com/caprouter/caprouter/test/internal/process"
+)
+
+// testbed runs one router after the other on the same data directory, with callers
+// and agents that survive them.
+type testbed struct {
+	workspace workspace
+	config    string // path
+	ledger    *ledger
+	rng       *lockedRand
+	current   *currentRouter
+	agents    *fakeAgents
+	callers   *fakeCallers
+	group     *run.Group
+
+	router       *process.Process // nil while no router runs
+	startTimes   []time.Duration  // until the router listened
+	loggedErrors map[string]int
+	stopErrors   []string
+}
+
+// newTestbed starts the agents. close stops everything.
+func newTestbed(ctx context.Context, at workspace, seed uint64) (*testbed, error) {
+	t := &testbed{
+		workspace: at, ledger: newLedger(), rng: newLockedRand(seed), current: newCurrentRouter(), group: run.New(ctx),
+		loggedErrors: map[string]int{},
+	}
+	t.callers = &fakeCallers{ledger: t.ledger, current: t.current}
+	var err error
+	if t.agents, err = startAgents(ctx, t.group, t.ledger, t.rng, t.current); err == nil {
+		t.config, err = writeConfig(at.dir, t.agents.base)
+	}
+	if err != nil {
+		return nil, errors.Join(err, t.close())
+	}
+	return t, nil
+}
+
+func (t *testbed) close() error {
+	err := t.killRouter()
+	t.group.Stop(nil)
+	return errors.Join(err, t.group.Wait())
+}
+
+func (t *testbed) startRouter(ctx context.Context) error {
+	p, err := process.LaunchRouter(ctx, t.workspace.binary, t.config)
+	if err != nil {
+		return err
+	}
+	took, err := p.WaitForLog(ctx, process.LogListening, process.StartTimeout)
+	if err != nil {
+		return errors.Join(err, p.Kill())
+	}
+	t.router = p
+	t.startTimes = append(t.startTimes, took)
+	t.current.setAddr(p.Addr())
+	return nil
+}
+
+// killRouter kills the router if one runs.
+func (t *testbed) killRouter() error { return t.endRouter((*process.Process).Kill) }
+
+// stopRouter shuts the router down gracefully. A failure becomes a violation.
+func (t *testbed) stopRouter(ctx context.Context) {
+	if err := t.endRouter(func(p *process.Process) error { return p.Stop(ctx) }); err != nil {
+		t.stopErrors = append(t.stopErrors, err.Error())
+	}
+}
+
+func (t *testbed) endRouter(end func(*process.Process) error) error {
+	if t.router == nil {
+		return nil
+	}
+	err := end(t.router)
+	t.current.clearAddr()
+	for message, times := range t.router.Log.Errors() {
+		t.loggedErrors[message] += times
+	}
+	t.router = nil
+	return err
+}
+
+// runChecks stops the router and runs all checks.
+func (t *testbed) runChecks(ctx context.Context) []checkResult {
+	t.stopRouter(ctx)
+	audit := checkResult{name: "the audit log does not verify"}
+	if out, err := process.RunCommand(ctx, t.workspace.binary, "audit", "verify", "--data-dir", dataDir(filepath.Dir(t.config))); err != nil {
+		audit.violations = append(audit.violations, fmt.Sprintf("%v: %s", err, out))
+	}
+	return append(t.ledger.runChecks(), audit, checkResult{name: "a graceful shutdown failed", violations: t.stopErrors})
+}
+
+const concurrentReads = 16
+
+// fetchRequests fetches each request once.
+func (t *testbed) fetchRequests(ctx context.Context, ids []string) {
+	run.ForEach(ctx, concurrentReads, len(ids), func(ctx context.Context, i int) { t.callers.fetchRequest(ctx, ids[i]) })
+}
+
+// awaitEnds fetches open requests until all have ended or the limit has passed.
+func (t *testbed) awaitEnds(ctx context.Context, limit time.Duration) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	for {
+		open := t.ledger.openRequests()
+		if len(open) == 0 {
+			return
+		}
+		t.fetchRequests(ctx, open)
+		if !process.Sleep(ctx, 50*time.Millisecond) {
+			return
+		}
+	}
+}
+
+// followRemaining reads the events of every request without a final event.
+func (t *testbed) followRemaining(ctx context.Context) {
+	ids := t.ledger.withoutFinalEvent()
+	run.ForEach(ctx, concurrentReads, len(ids), func(ctx context.Context, i int) {
+		ctx, cancel := context.WithTimeout(ctx, process.IOTimeout)
+		defer cancel()
+		t.callers.followEvents(ctx, ids[i])
+	})
+}
+
+// currentRouter is an HTTP client that connects to the running router, whatever host
+// a URL names, because the port of the router changes with each start.
+type currentRouter struct {
+	addr   atomic.Pointer[string] // nil while no router runs
+	client *http.Client
+}
+
+var errRouterDown = errors.New("the router is down")
+
+func newCurrentRouter() *currentRouter {
+	c := &currentRouter{}
+	var dialer net.Dialer
+	c.client = &http.Client{Transport: &http.Transport{
+		MaxIdleConnsPerHost: 64,
+		DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
+			addr := c.addr.Load()
+			if addr == nil {
+				return nil, errRouterDown
+			}
+			return dialer.DialContext(ctx, network, *addr)
+		},
+	}}
+	return c
+}
+
+func (c *currentRouter) setAddr(addr string) { c.addr.Store(&addr) }
+
+func (c *currentRouter) clearAddr() {
+	c.addr.Store(nil)
+	c.client.CloseIdleConnections()
+}
+
+// lockedRand is a source of random numbers for several goroutines. The same seed
+// yields the same sequence, but the scheduler decides which goroutine gets which number.
+type lockedRand struct {
+	mu     sync.Mutex
+	random *rand.Rand
+}
+
+func newLockedRand(seed uint64) *lockedRand {
+	return &lockedRand{random: rand.New(rand.NewPCG(seed, seed))} //nolint:gosec // not used for secrets
+}
+
+// intN returns a number from 0 to n-1.
+func (r *lockedRand) intN(n int) int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.random.IntN(n)
+}
+
+// oneIn reports true once in n times on average.
+func (r *lockedRand) oneIn(n int) bool { return r.intN(n) == 0 }
+
+// durationUpTo returns a duration from 0 to limit.
+func (r *lockedRand) durationUpTo(limit time.Duration) time.Duration {
+	return time.Duration(r.intN(int(limit) + 1))
+}

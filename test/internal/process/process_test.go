@@ -1,0 +1,178 @@
+package process
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"github.com/caprouter/caprouter/internal/run"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func newTestLog(t *testing.T) (_ *Log, path string) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "log")
+	l, err := openLog(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := l.close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return l, path
+}
+
+// wasSeen reports whether the awaited line was written.
+func (l *Log) wasSeen(text string) bool {
+	select {
+	case <-l.awaited[text].seen:
+		return true
+	default:
+		return false
+	}
+}
+
+const sampleLog = `{"level":"INFO","msg":"` + LogListening + `127.0.0.1:4711","agents":6}
+{"level":"ERROR","msg":"the audit log cannot be written","err":"x"}
+{"level":"WARN","msg":"task not done"}
+{"level":"ERROR","msg":"the audit log cannot be written","err":"y"}
+{"level":"INFO","msg":"open requests were resumed","requests":3}
+caprouter: it ends
+`
+
+func TestLog_ReadsLinesInPieces(t *testing.T) {
+	for _, size := range []int{1, 7, 64, len(sampleLog)} {
+		l, path := newTestLog(t)
+		for piece := range slices.Chunk([]byte(sampleLog), size) {
+			if _, err := l.Write(piece); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got, want := l.listenAddr(), "127.0.0.1:4711"; got != want {
+			t.Errorf("pieces of %d: got address %q, want %q", size, got, want)
+		}
+		for _, text := range []string{LogListening, LogResumed} {
+			if !l.wasSeen(text) || l.awaited[text].at.IsZero() {
+				t.Errorf("pieces of %d: %q was not found", size, text)
+			}
+		}
+		want := map[string]int{"the audit log cannot be written": 2, "not a line of the log: caprouter: it ends": 1}
+		if diff := cmp.Diff(want, l.Errors()); diff != "" {
+			t.Errorf("pieces of %d: errors (-want +got):\n%s", size, diff)
+		}
+		if got, want := l.Tail(), strings.TrimSpace(sampleLog); got != want {
+			t.Errorf("pieces of %d: got tail %q, want %q", size, got, want)
+		}
+		if got, err := os.ReadFile(path); err != nil || string(got) != sampleLog {
+			t.Errorf("pieces of %d: got file %q (%v), want the whole log", size, got, err)
+		}
+	}
+}
+
+func TestLog_IgnoresUnfinishedLine(t *testing.T) {
+	l, _ := newTestLog(t)
+	if _, err := l.Write([]byte(`{"level":"INFO","msg":"` + LogListening + `127.0.0.1:47`)); err != nil {
+		t.Fatal(err)
+	}
+	if l.wasSeen(LogListening) {
+		t.Error("an unfinished line was read")
+	}
+}
+
+func TestLog_BoundsTail(t *testing.T) {
+	l, _ := newTestLog(t)
+	if _, err := l.Write([]byte(strings.Repeat("{\"level\":\"INFO\"}\n", 10*tailLines))); err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Count(l.Tail(), "\n") + 1; got != tailLines {
+		t.Errorf("got %d lines, want %d", got, tailLines)
+	}
+}
+
+func TestStartRouter_ReturnsLogOfFailedStart(t *testing.T) {
+	dir := t.TempDir()
+	binary := filepath.Join(dir, "broken")
+	script := "#!/bin/sh\necho 'caprouter: the disk is gone' >&2\nexit 1\n"
+	if err := os.WriteFile(binary, []byte(script), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	_, err := StartRouter(t.Context(), binary, filepath.Join(dir, "caprouter.yaml"))
+	if err == nil || !strings.Contains(err.Error(), "the router exited") || !strings.Contains(err.Error(), "the disk is gone") {
+		t.Errorf("got %v, want an error with the end of the log", err)
+	}
+}
+
+func TestCleanEnvironment_HasNoConfiguration(t *testing.T) {
+	t.Setenv("CAPROUTER_LISTEN", "0.0.0.0:1")
+	t.Setenv("GEMINI_API_KEY", "key")
+	t.Setenv("OTHER", "kept")
+	got := cleanEnvironment()
+	for _, name := range []string{"CAPROUTER_LISTEN=", "GEMINI_API_KEY="} {
+		if slices.ContainsFunc(got, func(entry string) bool { return strings.HasPrefix(entry, name) }) {
+			t.Errorf("got %s, want no such variable", name)
+		}
+	}
+	if !slices.Contains(got, "OTHER=kept") {
+		t.Error("got no OTHER, want OTHER=kept")
+	}
+}
+
+func TestFormatCounts(t *testing.T) {
+	for _, tt := range []struct {
+		counts map[string]int
+		want   string
+	}{
+		{nil, "none"},
+		{map[string]int{"a": 1}, "1 a"},
+		{map[string]int{"b": 2, "a": 2, "c": 30}, "30 c, 2 a, 2 b"},
+	} {
+		if got := FormatCounts(tt.counts); got != tt.want {
+			t.Errorf("FormatCounts(%v): got %q, want %q", tt.counts, got, tt.want)
+		}
+	}
+}
+
+func TestServeParent_AnswersUntilParentCloses(t *testing.T) {
+	in, parent := io.Pipe()
+	output, out := io.Pipe()
+	group := run.New(t.Context())
+	group.Go("role", func(ctx context.Context) error {
+		return serveParent(ctx, "127.0.0.1:1", in, out, func(ctx context.Context) error { <-ctx.Done(); return nil })
+	})
+	lines := bufio.NewReader(output)
+	if got, err := lines.ReadString('\n'); err != nil || got != "127.0.0.1:1\n" {
+		t.Errorf("got address %q, %v", got, err)
+	}
+	if _, err := io.WriteString(parent, "\n"); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := lines.ReadString('\n'); err != nil || !strings.HasSuffix(got, "s\n") {
+		t.Errorf("got CPU time %q, %v, want a duration", got, err)
+	}
+	if err := errors.Join(parent.Close(), group.Wait()); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestSleep_EndsWithContext(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	if !Sleep(ctx, 0) {
+		t.Error("no time at all: got false, want true")
+	}
+	cancel()
+	if Sleep(ctx, time.Hour) {
+		t.Error("after the end of the context: got true, want false")
+	}
+}
