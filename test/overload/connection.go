@@ -8,26 +8,26 @@ import (
 	"net"
 	"net/http"
 	"time"
+
+	"github.com/caprouter/caprouter/test/internal/process"
 )
 
-// maxAnswerBytes bounds what is read of an answer.
 const maxAnswerBytes = 1 << 20
 
-// link is a connection of one caller, who keeps it. An http.Client would do, and
-// take two goroutines and half of the CPU that the router is to have. Not for
-// several goroutines.
-type link struct {
+// connection is the kept-alive connection of one caller. http.Client would need two
+// goroutines per connection, and half of the CPU time that the router should have. It
+// is not safe for concurrent use.
+type connection struct {
 	addr string
-	conn net.Conn // nil: there is none yet
+	conn net.Conn // nil if not connected
 	read *bufio.Reader
 }
 
-// dial connects, unless the link is.
-func (l *link) dial(ctx context.Context) error {
+func (l *connection) ensureDialed(ctx context.Context) error {
 	if l.conn != nil {
 		return nil
 	}
-	dialer := net.Dialer{Timeout: ioTimeout}
+	dialer := net.Dialer{Timeout: process.IOTimeout}
 	conn, err := dialer.DialContext(ctx, "tcp", l.addr)
 	if err != nil {
 		return err
@@ -36,40 +36,41 @@ func (l *link) dial(ctx context.Context) error {
 	return nil
 }
 
-func (l *link) close() {
+func (l *connection) close() {
 	if l.conn != nil {
 		_ = l.conn.Close()
 		l.conn = nil
 	}
 }
 
-// ask sends a request and reads the answer. After an error the connection is gone.
-func (l *link) ask(ctx context.Context, request []byte) (reply, error) {
-	if err := l.dial(ctx); err != nil {
-		return reply{}, err
+// roundTrip sends a request and reads the answer. It closes the connection after an
+// error.
+func (l *connection) roundTrip(ctx context.Context, request []byte) (response, error) {
+	if err := l.ensureDialed(ctx); err != nil {
+		return response{}, err
 	}
-	r, err := l.exchange(request)
-	if err != nil || r.last {
+	r, err := l.sendRequest(request)
+	if err != nil || r.closes {
 		l.close()
 	}
 	return r, err
 }
 
-func (l *link) exchange(request []byte) (reply, error) {
-	if err := l.conn.SetDeadline(time.Now().Add(ioTimeout)); err != nil {
-		return reply{}, err
+func (l *connection) sendRequest(request []byte) (response, error) {
+	if err := l.conn.SetDeadline(time.Now().Add(process.IOTimeout)); err != nil {
+		return response{}, err
 	}
 	if _, err := l.conn.Write(request); err != nil {
-		return reply{}, err
+		return response{}, err
 	}
 	resp, err := http.ReadResponse(l.read, nil)
 	if err != nil {
-		return reply{}, fmt.Errorf("read an answer: %w", err)
+		return response{}, fmt.Errorf("read an answer: %w", err)
 	}
 	defer resp.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswerBytes))
 	if err != nil {
-		return reply{}, fmt.Errorf("read the body of an answer: %w", err)
+		return response{}, fmt.Errorf("read the body of an answer: %w", err)
 	}
-	return reply{status: resp.StatusCode, header: resp.Header, body: body, last: resp.Close || len(body) == maxAnswerBytes}, nil
+	return response{status: resp.StatusCode, header: resp.Header, body: body, closes: resp.Close || len(body) == maxAnswerBytes}, nil
 }

@@ -10,65 +10,68 @@ import (
 
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/run"
+
+	"github.com/caprouter/caprouter/test/internal/process"
 )
 
-// subject is one server under one kind of request.
+// subject is a server with one kind of request.
 type subject struct {
-	name    string
-	addr    string
-	request []byte
-	want    contract.Status // of a good answer
-	wrong   *wrongs
+	name     string
+	addr     string
+	request  []byte
+	want     contract.Status // of a good response
+	failures *failureLog
 }
 
-// sample is what became of one arrival; times are counted from the start.
+// sample is the outcome of one arrival. Times are counted from the start of the load.
 type sample struct {
 	due, sent, done time.Duration
-	kind            kind
+	outcome         outcome
 }
 
-// late is how long the answer took from when the request was due.
-func (s sample) late() time.Duration { return s.done - s.due }
+// latency is the time from when the request was due, so that waiting callers are
+// counted.
+func (s sample) latency() time.Duration { return s.done - s.due }
 
-// served is how long it took from when it was sent.
-func (s sample) served() time.Duration { return s.done - s.sent }
+// serviceTime is the time from when the request was sent.
+func (s sample) serviceTime() time.Duration { return s.done - s.sent }
 
-// call makes one request and books it.
-func (s *subject) call(ctx context.Context, l *link, start time.Time, at *sample) {
+// sendRequest sends one request and records its outcome.
+func (s *subject) sendRequest(ctx context.Context, l *connection, start time.Time, at *sample) {
 	at.sent = time.Since(start)
-	r, err := l.ask(ctx, s.request)
+	r, err := l.roundTrip(ctx, s.request)
 	at.done = time.Since(start)
 	switch {
-	case err != nil && ctx.Err() != nil: // broken off by us
+	case err != nil && ctx.Err() != nil: // cancelled by this program
 	case err != nil:
-		at.kind = broken
-		s.wrong.add("%s: %s: %v", s.name, broken, err)
+		at.outcome = outcomeBroken
+		s.failures.record("%s: %s: %v", s.name, outcomeBroken, err)
 	default:
-		k, why := classify(r, s.want)
-		if k == other {
-			s.wrong.add("%s: %s", s.name, why)
+		k, why := classifyResponse(r, s.want)
+		if k == outcomeInvalid {
+			s.failures.record("%s: %s", s.name, why)
 		}
-		at.kind = k
+		at.outcome = k
 	}
 }
 
-// politeness is what a caller who was refused waits in a closed loop. Retry-After
-// says more; then there would be no load.
-const politeness = 50 * time.Millisecond
+// retryPause is the pause after a rejection in a closed loop. It is shorter than
+// Retry-After, because there would be no load otherwise.
+const retryPause = 50 * time.Millisecond
 
-// closed lets so many callers ask one request after the other, and returns what
-// became of them.
-func (s *subject) closed(ctx context.Context, callers int, lasts time.Duration) []sample {
+// runClosedLoop runs concurrent callers, each of which sends one request after the
+// other.
+func (s *subject) runClosedLoop(ctx context.Context, callers int, lasts time.Duration) []sample {
 	each := make([][]sample, callers)
 	start := time.Now()
 	run.ForEach(ctx, callers, callers, func(ctx context.Context, i int) {
-		l := &link{addr: s.addr}
+		l := &connection{addr: s.addr}
 		defer l.close()
 		for ctx.Err() == nil && time.Since(start) < lasts {
 			at := sample{due: time.Since(start)}
-			s.call(ctx, l, start, &at)
+			s.sendRequest(ctx, l, start, &at)
 			each[i] = append(each[i], at)
-			if at.kind != good && !pause(ctx, politeness) {
+			if at.outcome != outcomeGood && !process.Sleep(ctx, retryPause) {
 				return
 			}
 		}
@@ -80,26 +83,26 @@ func (s *subject) closed(ctx context.Context, callers int, lasts time.Duration) 
 	return all
 }
 
-// open sends requests when they are due, over as many connections at most,
-// whatever becomes of those before. What cannot be sent until its stretch is over
-// stays unsent: one stretch leaves the next no debts.
-func (s *subject) open(ctx context.Context, sched schedule, connections int) ([]sample, error) {
-	samples := make([]sample, sched.arrivals())
+// runOpenLoop sends requests when they are due, independently of earlier answers, over
+// a limited number of connections. A request that cannot be sent before its segment
+// ends stays unsent, so that it does not delay the next segment.
+func (s *subject) runOpenLoop(ctx context.Context, sched schedule, connections int) ([]sample, error) {
+	samples := make([]sample, sched.countArrivals())
 	for i := range samples {
-		samples[i].due, _ = sched.due(i)
+		samples[i].due, _ = sched.arrivalTime(i)
 	}
-	// One connection does at least one request a second: none gets old enough
-	// to be closed by the server in between.
-	links := make([]*link, max(1, min(connections, len(samples), int(math.Ceil(sched.most())))))
+	// Each connection sends at least one request per second, so that the server does not
+	// close it as idle.
+	links := make([]*connection, max(1, min(connections, len(samples), int(math.Ceil(sched.maxRate())))))
 	errs := make([]error, len(links))
 	defer func() {
 		for _, l := range links {
 			l.close()
 		}
 	}()
-	run.ForEach(ctx, dialers, len(links), func(ctx context.Context, i int) {
-		links[i] = &link{addr: s.addr}
-		errs[i] = links[i].dial(ctx)
+	run.ForEach(ctx, concurrentDials, len(links), func(ctx context.Context, i int) {
+		links[i] = &connection{addr: s.addr}
+		errs[i] = links[i].ensureDialed(ctx)
 	})
 	if err := errors.Join(errs...); err != nil {
 		return nil, fmt.Errorf("connect to %s: %w", s.name, err)
@@ -109,16 +112,16 @@ func (s *subject) open(ctx context.Context, sched schedule, connections int) ([]
 	run.ForEach(ctx, len(links), len(links), func(ctx context.Context, w int) {
 		for {
 			i := int(next.Add(1) - 1)
-			if i >= len(samples) || !pause(ctx, samples[i].due-time.Since(start)) {
+			if i >= len(samples) || !process.Sleep(ctx, samples[i].due-time.Since(start)) {
 				return
 			}
-			if _, over := sched.due(i); time.Since(start) < over {
-				s.call(ctx, links[w], start, &samples[i])
+			if _, over := sched.arrivalTime(i); time.Since(start) < over {
+				s.sendRequest(ctx, links[w], start, &samples[i])
 			}
 		}
 	})
 	return samples, ctx.Err()
 }
 
-// dialers is how many connections are made at a time: fewer than a backlog holds.
-const dialers = 16
+// concurrentDials is lower than the backlog of a listener.
+const concurrentDials = 16

@@ -8,10 +8,9 @@ import (
 	"go.uber.org/goleak"
 )
 
-// TestMain plays a role when it is started as one: in a test the program that
-// starts itself again is the test.
+// TestMain runs a role if the test binary was started as one.
 func TestMain(m *testing.M) {
-	if slices.Contains([]string{roleAgent, roleFloor}, os.Args[len(os.Args)-1]) {
+	if slices.Contains([]string{roleAgent, roleBaseline}, os.Args[len(os.Args)-1]) {
 		main()
 		return
 	}

@@ -12,102 +12,97 @@ import (
 	"github.com/caprouter/caprouter/internal/strictjson"
 )
 
-// typeProblem is the media type of a refusal.
 const typeProblem = "application/problem+json"
 
-// kind is what an answer is.
-type kind uint8
+// outcome classifies what a caller received.
+type outcome uint8
 
 const (
-	unsent kind = iota // it was due, and its caller did not come to it
-	good
-	shed   // refused as it should be: with a code, and when to come again
-	other  // an answer that is neither
-	broken // no answer
-	kinds  // how many there are
+	outcomeUnsent outcome = iota // due, but the caller had no time to send it
+	outcomeGood
+	outcomeShed    // rejected correctly: 503 or 429 with a code and Retry-After
+	outcomeInvalid // neither good nor a correct rejection
+	outcomeBroken  // no answer
+	numOutcomes
 )
 
-func (k kind) String() string {
+func (k outcome) String() string {
 	return [...]string{"not sent", "good", "shed", "other", "broken"}[k]
 }
 
-// reply is an answer as it came.
-type reply struct {
+type response struct {
 	status int
 	header http.Header
 	body   []byte
-	last   bool // the connection ends with it
+	closes bool // the server closes the connection
 }
 
-// verdict is what is read of the body of an answer: of a problem the status and
-// the code.
-type verdict struct {
+// problemBody contains the members of a problem (RFC 9457) that are checked.
+type problemBody struct {
 	Status int           `json:"status"`
 	Code   contract.Code `json:"code"`
 }
 
-// classify says what an answer is, where a good one has the given status in its
-// body. Of one that is neither good nor a proper refusal it says why.
-func classify(r reply, want contract.Status) (k kind, why string) {
+// classifyResponse returns the outcome of a response. A good one has the wanted status
+// in its body. The reason is set for outcomeInvalid.
+func classifyResponse(r response, want contract.Status) (k outcome, why string) {
 	switch r.status {
 	case http.StatusOK:
 		var got struct {
 			Status contract.Status `json:"status"`
 		}
 		if err := strictjson.UnmarshalAllowUnknown(r.body, &got); err != nil {
-			return other, fmt.Sprintf("200 with what cannot be read: %v", err)
+			return outcomeInvalid, fmt.Sprintf("200 with an invalid body: %v", err)
 		}
 		if got.Status != want {
-			return other, fmt.Sprintf("200 with the status %q, not %q: %.300s", got.Status, want, r.body)
+			return outcomeInvalid, fmt.Sprintf("200 with the status %q, not %q: %.300s", got.Status, want, r.body)
 		}
-		return good, ""
+		return outcomeGood, ""
 	case http.StatusServiceUnavailable:
-		return refusal(r, contract.CodeOverloaded)
+		return checkRefusal(r, contract.CodeOverloaded)
 	case http.StatusTooManyRequests:
-		return refusal(r, contract.CodeRateLimited)
+		return checkRefusal(r, contract.CodeRateLimited)
 	}
-	return other, fmt.Sprintf("%d: %.300s", r.status, r.body)
+	return outcomeInvalid, fmt.Sprintf("%d: %.300s", r.status, r.body)
 }
 
-// refusal checks that an answer says all that the caller has to know.
-func refusal(r reply, code contract.Code) (k kind, why string) {
+// checkRefusal checks that a rejection has all that a client needs to retry.
+func checkRefusal(r response, code contract.Code) (k outcome, why string) {
 	if seconds, err := strconv.Atoi(r.header.Get("Retry-After")); err != nil || seconds < 1 {
-		return other, fmt.Sprintf("%d with Retry-After %q", r.status, r.header.Get("Retry-After"))
+		return outcomeInvalid, fmt.Sprintf("%d with Retry-After %q", r.status, r.header.Get("Retry-After"))
 	}
 	if media, _, err := mime.ParseMediaType(r.header.Get("Content-Type")); err != nil || media != typeProblem {
-		return other, fmt.Sprintf("%d of the type %q", r.status, r.header.Get("Content-Type"))
+		return outcomeInvalid, fmt.Sprintf("%d of the type %q", r.status, r.header.Get("Content-Type"))
 	}
-	var got verdict
+	var got problemBody
 	if err := strictjson.UnmarshalAllowUnknown(r.body, &got); err != nil {
-		return other, fmt.Sprintf("%d with what cannot be read: %v", r.status, err)
+		return outcomeInvalid, fmt.Sprintf("%d with an invalid body: %v", r.status, err)
 	}
-	if want := (verdict{Status: r.status, Code: code}); got != want {
-		return other, fmt.Sprintf("%d with the problem %d %s, not %s", r.status, got.Status, cmp.Or(got.Code, "without a code"), code)
+	if want := (problemBody{Status: r.status, Code: code}); got != want {
+		return outcomeInvalid, fmt.Sprintf("%d with the problem %d %s, not %s", r.status, got.Status, cmp.Or(got.Code, "without a code"), code)
 	}
-	return shed, ""
+	return outcomeShed, ""
 }
 
-// wrongs is all that is wrong, of which the first are named. Safe for several
-// goroutines.
-type wrongs struct {
+// failureLog counts failures and keeps the first ones. It is safe for concurrent use.
+type failureLog struct {
 	mu    sync.Mutex
 	count int
 	first []string
 }
 
-// mostNamed is how many are named.
-const mostNamed = 20
+const maxListed = 20
 
-func (w *wrongs) add(format string, values ...any) {
+func (w *failureLog) record(format string, values ...any) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.count++
-	if len(w.first) < mostNamed {
+	if len(w.first) < maxListed {
 		w.first = append(w.first, fmt.Sprintf(format, values...))
 	}
 }
 
-func (w *wrongs) all() (count int, first []string) {
+func (w *failureLog) list() (count int, first []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.count, w.first

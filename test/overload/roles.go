@@ -2,104 +2,71 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
-	"os"
 	"sync/atomic"
 	"time"
 
 	"github.com/caprouter/caprouter/contract"
-	"github.com/caprouter/caprouter/internal/run"
 	"github.com/caprouter/caprouter/internal/strictjson"
+	"github.com/caprouter/caprouter/test/internal/process"
 )
 
-// The roles this program plays in processes of its own.
+// The roles of this program in processes of their own.
 const (
-	roleAgent = "agent" // the router's
-	roleFloor = "floor" // what the router is compared with
+	roleAgent    = "agent" // of the router
+	roleBaseline = "floor" // the server that the router is compared with
 )
 
-// ioTimeout ends whatever stands still.
-const ioTimeout = 10 * time.Second
-
-// serveRole listens, prints the address, and serves until standard input closes,
-// which it does with the parent, however that ends.
+// serveRole runs a role until the parent ends.
 func serveRole(ctx context.Context, role string, opts options) error {
-	var h http.Handler
 	switch role {
 	case roleAgent:
-		h = agent(opts.work)
-	case roleFloor:
-		h = &bareServer{work: opts.work, most: int64(opts.inFlight)}
-	default:
-		return fmt.Errorf("no role %q", role)
+		return process.ServeRole(ctx, newAgentHandler(opts.work))
+	case roleBaseline:
+		return process.ServeRole(ctx, &bareServer{work: opts.work, limit: int64(opts.inFlight)})
 	}
-	var lc net.ListenConfig
-	listener, err := lc.Listen(ctx, "tcp", "127.0.0.1:0")
-	if err != nil {
-		return err
-	}
-	fmt.Println(listener.Addr())
-	return serveUntil(ctx, listener, h, os.Stdin)
+	return fmt.Errorf("no role %q", role)
 }
 
-// serveUntil serves until the parent's end of the pipe is closed.
-func serveUntil(ctx context.Context, listener net.Listener, h http.Handler, parent io.Reader) error {
-	server := &http.Server{Handler: h, ReadHeaderTimeout: ioTimeout}
-	group := run.New(ctx)
-	group.Go("serve", func(context.Context) error {
-		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-			return err
-		}
-		return nil
-	})
-	group.Go("stop", func(ctx context.Context) error {
-		<-ctx.Done()
-		return server.Close()
-	})
-	group.Go("parent", func(context.Context) error {
-		_, err := io.Copy(io.Discard, parent)
-		group.Stop(nil)
-		return err
-	})
-	return group.Wait()
+// startRole starts this program in a role.
+func startRole(ctx context.Context, role string, opts options) (*process.Process, error) {
+	return process.StartRole(ctx, role, "-work", opts.work.String(), "-in-flight", fmt.Sprint(opts.inFlight), role)
 }
 
-// agent answers every task after a while.
-func agent(work time.Duration) http.Handler {
+// newAgentHandler answers every task after the duration.
+func newAgentHandler(work time.Duration) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
-		if pause(r.Context(), work) {
-			answer(w, http.StatusOK, "application/json", contract.Result{Status: contract.ResultSuccess})
+		if process.Sleep(r.Context(), work) {
+			writeJSON(w, http.StatusOK, "application/json", contract.Result{Status: contract.ResultSuccess})
 		}
 	})
 }
 
-// bareServer is what one writes without a router: it works on so many requests at
-// a time, and refuses the rest at once.
+// bareServer is a server without a router: it processes a limited number of requests
+// at a time and rejects the others at once.
 type bareServer struct {
-	work time.Duration
-	most int64
-	now  atomic.Int64
+	work   time.Duration
+	limit  int64
+	active atomic.Int64
 }
 
 func (s *bareServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.Copy(io.Discard, r.Body)
-	defer s.now.Add(-1)
-	if s.now.Add(1) > s.most {
+	defer s.active.Add(-1)
+	if s.active.Add(1) > s.limit {
 		w.Header().Set("Retry-After", "1")
-		answer(w, http.StatusServiceUnavailable, typeProblem, verdict{Status: http.StatusServiceUnavailable, Code: contract.CodeOverloaded})
+		writeJSON(w, http.StatusServiceUnavailable, typeProblem, problemBody{Status: http.StatusServiceUnavailable, Code: contract.CodeOverloaded})
 		return
 	}
-	if pause(r.Context(), s.work) {
-		answer(w, http.StatusOK, "application/json", contract.Response{Status: contract.StatusCompleted})
+	if process.Sleep(r.Context(), s.work) {
+		writeJSON(w, http.StatusOK, "application/json", contract.Response{Status: contract.StatusCompleted})
 	}
 }
 
-func answer(w http.ResponseWriter, status int, mediaType string, body any) {
+func writeJSON(w http.ResponseWriter, status int, mediaType string, body any) {
 	data, err := strictjson.Marshal(body)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
@@ -107,20 +74,5 @@ func answer(w http.ResponseWriter, status int, mediaType string, body any) {
 	}
 	w.Header().Set("Content-Type", mediaType)
 	w.WriteHeader(status)
-	_, _ = w.Write(data) // who does not read it has left
-}
-
-// pause waits, and reports whether it did so to the end.
-func pause(ctx context.Context, d time.Duration) bool {
-	if d <= 0 {
-		return ctx.Err() == nil
-	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
+	_, _ = w.Write(data) // fails if the caller disconnected
 }

@@ -2,53 +2,49 @@ package main
 
 import "time"
 
-// stretch is a time in which requests arrive at a steady rate.
-type stretch struct {
-	perSecond float64
-	lasts     time.Duration
+// segment is a time with a constant arrival rate.
+type segment struct {
+	rate     float64
+	duration time.Duration
 }
 
-// arrivals is how many requests arrive in it.
-func (s stretch) arrivals() int { return int(s.perSecond * s.lasts.Seconds()) }
+func (s segment) countArrivals() int { return int(s.rate * s.duration.Seconds()) }
 
-// schedule is one stretch after the other, without a break.
-type schedule []stretch
+// schedule is a sequence of segments.
+type schedule []segment
 
-// arrivals is how many requests arrive in all.
-func (s schedule) arrivals() (n int) {
+func (s schedule) countArrivals() (n int) {
 	for _, part := range s {
-		n += part.arrivals()
+		n += part.countArrivals()
 	}
 	return n
 }
 
-// lasts is when it is over.
-func (s schedule) lasts() (d time.Duration) {
+func (s schedule) totalDuration() (d time.Duration) {
 	for _, part := range s {
-		d += part.lasts
+		d += part.duration
 	}
 	return d
 }
 
-// due is when the request with the number, counted from 0, arrives, and when its
-// stretch is over, both seen from the start.
-func (s schedule) due(i int) (at, over time.Duration) {
+// arrivalTime returns when request i (from 0) is due, and when its segment ends,
+// counted from the start.
+func (s schedule) arrivalTime(i int) (at, over time.Duration) {
 	var began time.Duration
 	for _, part := range s {
-		if n := part.arrivals(); i >= n {
+		if n := part.countArrivals(); i >= n {
 			i -= n
-			began += part.lasts
+			began += part.duration
 			continue
 		}
-		return began + time.Duration(float64(i)/part.perSecond*float64(time.Second)), began + part.lasts
+		return began + time.Duration(float64(i)/part.rate*float64(time.Second)), began + part.duration
 	}
 	return began, began
 }
 
-// most is the greatest rate.
-func (s schedule) most() (perSecond float64) {
+func (s schedule) maxRate() (perSecond float64) {
 	for _, part := range s {
-		perSecond = max(perSecond, part.perSecond)
+		perSecond = max(perSecond, part.rate)
 	}
 	return perSecond
 }

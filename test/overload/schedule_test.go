@@ -7,15 +7,15 @@ import (
 	"pgregory.net/rapid"
 )
 
-func TestSchedule(t *testing.T) {
+func TestSchedule_ArrivalTimes(t *testing.T) {
 	s := schedule{{100, 2 * time.Second}, {10, time.Second}}
-	if got := s.arrivals(); got != 210 {
+	if got := s.countArrivals(); got != 210 {
 		t.Errorf("got %d arrivals, want 210", got)
 	}
-	if got := s.lasts(); got != 3*time.Second {
+	if got := s.totalDuration(); got != 3*time.Second {
 		t.Errorf("lasts %s, want 3s", got)
 	}
-	if got := s.most(); got != 100 {
+	if got := s.maxRate(); got != 100 {
 		t.Errorf("the greatest rate is %v, want 100", got)
 	}
 	for _, tt := range []struct {
@@ -28,26 +28,25 @@ func TestSchedule(t *testing.T) {
 		{200, 2 * time.Second, 3 * time.Second},
 		{209, 2900 * time.Millisecond, 3 * time.Second},
 	} {
-		if at, over := s.due(tt.i); at != tt.at || over != tt.over {
+		if at, over := s.arrivalTime(tt.i); at != tt.at || over != tt.over {
 			t.Errorf("number %d: got %s, over at %s, want %s, %s", tt.i, at, over, tt.at, tt.over)
 		}
 	}
 }
 
-// Whatever is scheduled arrives in order and within its time.
-func TestScheduleInOrder(t *testing.T) {
+func TestSchedule_ArrivesInOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var s schedule
 		for range rapid.IntRange(0, 4).Draw(t, "stretches") {
-			s = append(s, stretch{
-				perSecond: rapid.Float64Range(0, 5000).Draw(t, "rate"),
-				lasts:     time.Duration(rapid.IntRange(0, 1500).Draw(t, "ms")) * time.Millisecond,
+			s = append(s, segment{
+				rate:     rapid.Float64Range(0, 5000).Draw(t, "rate"),
+				duration: time.Duration(rapid.IntRange(0, 1500).Draw(t, "ms")) * time.Millisecond,
 			})
 		}
 		var last time.Duration
-		for i := range s.arrivals() {
-			at, over := s.due(i)
-			if at < last || at > over || over > s.lasts() {
+		for i := range s.countArrivals() {
+			at, over := s.arrivalTime(i)
+			if at < last || at > over || over > s.totalDuration() {
 				t.Fatalf("number %d of %v is due at %s, over at %s; the one before was at %s", i, s, at, over, last)
 			}
 			last = at

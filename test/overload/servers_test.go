@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -14,10 +13,14 @@ import (
 
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/run"
+
+	"github.com/caprouter/caprouter/internal/testkit"
+
+	"github.com/caprouter/caprouter/test/internal/process"
 )
 
-// serving serves h until the test ends and returns the address.
-func serving(t *testing.T, server *http.Server) (addr string) {
+// startServer serves h until the test ends and returns the address.
+func startServer(t *testing.T, server *http.Server) (addr string) {
 	t.Helper()
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -39,17 +42,15 @@ func serving(t *testing.T, server *http.Server) (addr string) {
 }
 
 func handle(t *testing.T, h http.Handler) (addr string) {
-	return serving(t, &http.Server{Handler: h, ReadHeaderTimeout: ioTimeout})
+	return startServer(t, &http.Server{Handler: h, ReadHeaderTimeout: process.IOTimeout})
 }
 
 func subjectAt(addr string) *subject {
-	return &subject{name: "server", addr: addr, request: post(routePath, routeBody), want: contract.StatusCompleted, wrong: &wrongs{}}
+	return &subject{name: "server", addr: addr, request: formatPost(routePath, routeBody), want: contract.StatusCompleted, failures: &failureLog{}}
 }
 
-// The bare server works on as many requests as it is told, and refuses the rest
-// as a router does.
-func TestBareServerIsBounded(t *testing.T) {
-	bare := &bareServer{work: time.Hour, most: 2}
+func TestBareServer_RejectsBeyondLimit(t *testing.T) {
+	bare := &bareServer{work: time.Hour, limit: 2}
 	addr := handle(t, bare)
 	ctx, cancel := context.WithCancel(t.Context())
 	group := run.New(ctx)
@@ -63,21 +64,19 @@ func TestBareServerIsBounded(t *testing.T) {
 			resp, err := client.Do(req)
 			if err == nil {
 				resp.Body.Close()
-				return errors.New("answered, and it should take an hour")
+				return errors.New("got an answer, want none for an hour")
 			}
 			return err
 		})
 	}
-	for bare.now.Load() < 2 {
-		pause(ctx, time.Millisecond)
-	}
-	l := &link{addr: addr}
+	testkit.Eventually(t, "two requests are active", func() bool { return bare.active.Load() == 2 })
+	l := &connection{addr: addr}
 	defer l.close()
-	r, err := l.ask(t.Context(), post("/", "{}"))
+	r, err := l.roundTrip(t.Context(), formatPost("/", "{}"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, why := classify(r, contract.StatusCompleted); got != shed {
+	if got, why := classifyResponse(r, contract.StatusCompleted); got != outcomeShed {
 		t.Errorf("the third got %s, %s, want shed", got, why)
 	}
 	cancel()
@@ -86,33 +85,16 @@ func TestBareServerIsBounded(t *testing.T) {
 	}
 }
 
-func TestRolesEndWithTheirParent(t *testing.T) {
-	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	in, parent := io.Pipe()
-	group := run.New(t.Context())
-	group.Go("role", func(ctx context.Context) error { return serveUntil(ctx, listener, agent(0), in) })
-	l := &link{addr: listener.Addr().String()}
-	defer l.close()
-	r, err := l.ask(t.Context(), post("/", `{"task_id":"x"}`))
-	if err != nil || r.status != 200 || !bytes.Contains(r.body, []byte(`"success"`)) {
-		t.Errorf("got %d %s, %v, want a success", r.status, r.body, err)
-	}
-	if err := errors.Join(parent.Close(), group.Wait()); err != nil {
-		t.Error(err)
-	}
+func TestServeRole_RejectsUnknownRole(t *testing.T) {
 	if err := serveRole(t.Context(), "king", options{}); err == nil {
-		t.Error("there is no role king")
+		t.Error("got nil, want an error")
 	}
 }
 
-// A connection is kept as long as the server keeps it, and made again when not.
-func TestLinkIsKept(t *testing.T) {
+func TestConnection_IsReused(t *testing.T) {
 	var conns atomic.Int64
-	addr := serving(t, &http.Server{
-		ReadHeaderTimeout: ioTimeout,
+	addr := startServer(t, &http.Server{
+		ReadHeaderTimeout: process.IOTimeout,
 		ConnState: func(_ net.Conn, state http.ConnState) {
 			if state == http.StateNew {
 				conns.Add(1)
@@ -128,14 +110,14 @@ func TestLinkIsKept(t *testing.T) {
 			_, _ = io.Copy(w, r.Body)
 		}),
 	})
-	l := &link{addr: addr}
+	l := &connection{addr: addr}
 	defer l.close()
 	for _, tt := range []struct {
 		path  string
 		conns int64
 		fails bool
 	}{{"/", 1, false}, {"/", 1, false}, {"/last", 1, false}, {"/", 2, false}, {"/broken", 2, true}, {"/", 3, false}} {
-		r, err := l.ask(t.Context(), post(tt.path, "text"))
+		r, err := l.roundTrip(t.Context(), formatPost(tt.path, "text"))
 		if (err != nil) != tt.fails || !tt.fails && string(r.body) != "text" {
 			t.Errorf("%s: got %q, %v", tt.path, r.body, err)
 		}
@@ -145,9 +127,7 @@ func TestLinkIsKept(t *testing.T) {
 	}
 }
 
-// Everything that is due is sent once, over no more connections than allowed, and
-// what comes of it is booked.
-func TestOpenLoop(t *testing.T) {
+func TestOpenLoop_SendsEverythingOnce(t *testing.T) {
 	var asked, now, most atomic.Int64
 	addr := handle(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		defer now.Add(-1)
@@ -156,51 +136,49 @@ func TestOpenLoop(t *testing.T) {
 		case 0:
 			(&bareServer{}).ServeHTTP(w, r) // refuses
 		case 1:
-			answer(w, http.StatusInternalServerError, typeProblem, verdict{})
+			writeJSON(w, http.StatusInternalServerError, typeProblem, problemBody{})
 		default:
-			(&bareServer{most: 1}).ServeHTTP(w, r)
+			(&bareServer{limit: 1}).ServeHTTP(w, r)
 		}
 	}))
 	s := subjectAt(addr)
-	samples, err := s.open(t.Context(), schedule{{400, 500 * time.Millisecond}, {200, 500 * time.Millisecond}}, 8)
+	samples, err := s.runOpenLoop(t.Context(), schedule{{400, 500 * time.Millisecond}, {200, 500 * time.Millisecond}}, 8)
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := countOf(samples)
-	if len(samples) != 300 || int64(c.sent()) != asked.Load() || most.Load() > 8 {
-		t.Errorf("%d samples, %d of them sent, %d asked, %d at a time, want 300, as many asked as sent, at most 8", len(samples), c.sent(), asked.Load(), most.Load())
+	c := countOutcomes(samples)
+	if len(samples) != 300 || int64(c.countSent()) != asked.Load() || most.Load() > 8 {
+		t.Errorf("%d samples, %d of them sent, %d asked, %d at a time, want 300, as many asked as sent, at most 8", len(samples), c.countSent(), asked.Load(), most.Load())
 	}
-	wrong, _ := s.wrong.all()
-	if c[good] == 0 || c[shed] == 0 || c[other] == 0 || c[broken] != 0 || wrong != c[other] {
+	wrong, _ := s.failures.list()
+	if c[outcomeGood] == 0 || c[outcomeShed] == 0 || c[outcomeInvalid] == 0 || c[outcomeBroken] != 0 || wrong != c[outcomeInvalid] {
 		t.Errorf("got %v and %d wrong, want good, shed, other ones, and the other ones wrong", c, wrong)
 	}
 	for i, at := range samples {
-		if at.kind != unsent && (at.sent < at.due || at.done < at.sent) {
+		if at.outcome != outcomeUnsent && (at.sent < at.due || at.done < at.sent) {
 			t.Errorf("number %d was due at %s, sent at %s and done at %s", i, at.due, at.sent, at.done)
 		}
 	}
 }
 
-// A server that is late owes the next stretch nothing: what was due in the first
-// is not sent in the second.
-func TestOpenLoopForgetsWhatIsOver(t *testing.T) {
+func TestOpenLoop_SkipsRequestsOfEndedSegment(t *testing.T) {
 	var seen atomic.Int64
 	addr := handle(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		seen.Add(1)
-		(&bareServer{work: 50 * time.Millisecond, most: 1}).ServeHTTP(w, r)
+		(&bareServer{work: 50 * time.Millisecond, limit: 1}).ServeHTTP(w, r)
 	}))
 	s := subjectAt(addr)
-	samples, err := s.open(t.Context(), schedule{{1000, 100 * time.Millisecond}, {10, 300 * time.Millisecond}}, 1)
+	samples, err := s.runOpenLoop(t.Context(), schedule{{1000, 100 * time.Millisecond}, {10, 300 * time.Millisecond}}, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	first := countOf(between(samples, 0, 100*time.Millisecond))
-	if first[unsent] < 90 || int64(countOf(samples).sent()) != seen.Load() {
+	first := countOutcomes(samplesBetween(samples, 0, 100*time.Millisecond))
+	if first[outcomeUnsent] < 90 || int64(countOutcomes(samples).countSent()) != seen.Load() {
 		t.Errorf("got %v in the first stretch, and %d asked, want nearly all of them unsent", first, seen.Load())
 	}
 }
 
-func TestOpenLoopWithoutAServer(t *testing.T) {
+func TestOpenLoop_FailsWithoutServer(t *testing.T) {
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -209,39 +187,38 @@ func TestOpenLoopWithoutAServer(t *testing.T) {
 	if err := listener.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := subjectAt(addr).open(t.Context(), schedule{{100, 100 * time.Millisecond}}, 8); err == nil {
+	if _, err := subjectAt(addr).runOpenLoop(t.Context(), schedule{{100, 100 * time.Millisecond}}, 8); err == nil {
 		t.Error("got nil, want an error: nobody listens")
 	}
 	m := &measurer{progress: io.Discard, connections: 8}
-	if _, err := m.measure(t.Context(), subjectAt(addr), planOf(time.Second), nil); err == nil || !strings.Contains(err.Error(), "no good answer") {
+	if _, err := m.measureSubject(t.Context(), subjectAt(addr), planPhases(time.Second), nil); err == nil || !strings.Contains(err.Error(), "no good answer") {
 		t.Errorf("got %v, want no peak", err)
 	}
 }
 
-// Callers of a closed loop who are refused do not insist.
-func TestClosedLoopIsPolite(t *testing.T) {
+func TestClosedLoop_PausesAfterRejection(t *testing.T) {
 	var asked atomic.Int64
 	addr := handle(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		asked.Add(1)
 		(&bareServer{}).ServeHTTP(w, r)
 	}))
 	s := subjectAt(addr)
-	lasts := 4 * politeness
-	samples := s.closed(t.Context(), 3, lasts)
-	if got := countOf(samples)[shed]; got != len(samples) || int64(got) != asked.Load() || got < 1 || got > 3*5 {
+	lasts := 4 * retryPause
+	samples := s.runClosedLoop(t.Context(), 3, lasts)
+	if got := countOutcomes(samples)[outcomeShed]; got != len(samples) || int64(got) != asked.Load() || got < 1 || got > 3*5 {
 		t.Errorf("got %d shed of %d, %d asked, want all, from 1 to 15", got, len(samples), asked.Load())
 	}
 }
 
-// held holds one slow connection until the server ends it.
-func held(t *testing.T, k slowKind, addr string) *slowEnds {
+// holdOne holds one slow connection until the server ends it.
+func holdOne(t *testing.T, k slowKind, addr string) *slowStats {
 	t.Helper()
-	ends := &slowEnds{ends: map[string][]time.Duration{}}
-	k.hold(t.Context(), addr, ends)
+	ends := &slowStats{ends: map[string][]time.Duration{}}
+	k.holdConnection(t.Context(), addr, ends)
 	return ends
 }
 
-func TestSlowConnectionsAreEnded(t *testing.T) {
+func TestSlowConnections_EndByServer(t *testing.T) {
 	if testing.Short() {
 		t.Skip("is slow")
 	}
@@ -271,17 +248,15 @@ func TestSlowConnectionsAreEnded(t *testing.T) {
 		{"an answer that is not read", reading, &http.Server{ReadHeaderTimeout: limit, WriteTimeout: limit, Handler: flood}, endClosed},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			ends := held(t, tt.kind, serving(t, tt.server))
-			if len(ends.ends) != 1 || len(ends.ends[tt.want]) != 1 || ends.opened != 1 || ends.open != 0 || ends.most != 1 {
+			ends := holdOne(t, tt.kind, startServer(t, tt.server))
+			if len(ends.ends) != 1 || len(ends.ends[tt.want]) != 1 || ends.opened != 1 || ends.open != 0 || ends.maxOpen != 1 {
 				t.Errorf("got %+v, want one end: %s", ends, tt.want)
 			}
 		})
 	}
 }
 
-// The crowd holds as many as it should, and ends when it is told, which the
-// server does not get the blame for.
-func TestSlowCrowd(t *testing.T) {
+func TestSlowConnections_StopEndsAll(t *testing.T) {
 	const many = 20
 	var asked atomic.Int64
 	all := make(chan struct{})
@@ -291,22 +266,21 @@ func TestSlowCrowd(t *testing.T) {
 		}
 		_, _ = io.Copy(io.Discard, r.Body) // it does not come
 	}))
-	stop := slowCrowd(t.Context(), slowKinds()[1], addr, many, 100*time.Millisecond)
-	<-all
+	stop := startSlowConnections(t.Context(), slowKinds()[1], addr, many, 100*time.Millisecond)
+	testkit.WaitClosed(t, all)
 	ends, err := stop()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if ends.opened != many || ends.most != many || ends.open != 0 || len(ends.ends) != 0 {
-		t.Errorf("got %+v, want %d at once and no end by the server", ends, many)
+	if ends.opened != many || ends.maxOpen != many || ends.open != 0 || len(ends.ends) != 0 {
+		t.Errorf("got %+v, want %d open and none ended by the server", ends, many)
 	}
-	if got := ends.String(); len(ends.left) != many || !strings.HasPrefix(got, "none of 20; the oldest left was open for ") {
-		t.Errorf("%d left, in words: %q", len(ends.left), got)
+	if got := ends.String(); len(ends.openAtEnd) != many || !strings.HasPrefix(got, "none of 20; the oldest left was open for ") {
+		t.Errorf("got %d open at the end, %q", len(ends.openAtEnd), got)
 	}
 }
 
-// What nobody accepts is not held.
-func TestSlowConnectionRefused(t *testing.T) {
+func TestSlowConnections_RecordRefused(t *testing.T) {
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -315,7 +289,7 @@ func TestSlowConnectionRefused(t *testing.T) {
 	if err := listener.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if ends := held(t, slowKinds()[0], addr); len(ends.ends[endRefused]) != 1 || ends.most != 0 {
-		t.Errorf("got %+v, want one that is %s and none held", ends, endRefused)
+	if ends := holdOne(t, slowKinds()[0], addr); len(ends.ends[endRefused]) != 1 || ends.maxOpen != 0 {
+		t.Errorf("got %+v, want one %s and none open", ends, endRefused)
 	}
 }

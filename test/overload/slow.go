@@ -13,139 +13,141 @@ import (
 	"time"
 
 	"github.com/caprouter/caprouter/internal/run"
+
+	"github.com/caprouter/caprouter/test/internal/process"
 )
 
-// How slow a slow connection is, and when it comes again after its end.
 const (
-	dripEvery  = 500 * time.Millisecond
-	comesAgain = 5 * time.Second
+	byteInterval   = 500 * time.Millisecond
+	reconnectDelay = 5 * time.Second
 )
 
-// The windows of a connection that reads slowly: small, as over a network and not
-// as over loopback, where the kernel would take a whole answer off the router.
+// The windows of a connection that reads slowly are small as in a wide area network.
+// On loopback the kernel would otherwise buffer a whole response.
 const (
-	tinyBuffer  = 4 << 10
-	tinySegment = 1460
+	smallBuffer  = 4 << 10
+	smallSegment = 1460
 )
 
 // slowKind is one way to be slow.
 type slowKind struct {
 	name  string
-	head  []byte // sent at once
-	drip  string // then one byte of it after the other, again and again
-	reads bool   // reads as slowly
+	head  []byte // sent immediately
+	drip  string // then sent byte by byte, repeatedly
+	reads bool   // also read byte by byte
 }
 
 func slowKinds() []slowKind {
 	return []slowKind{
 		{name: "headers", head: []byte("POST " + routePath + " HTTP/1.1\r\nHost: localhost\r\nX-Slow: "), drip: "a"},
-		{name: "body", head: []byte(postHead(routePath, 4096) + "\r\n" + `{"content":{"prompt":"`), drip: "a"},
-		// What drips is never read as long as the answers are not: it finds out
-		// whether the connection is there, which reading slowly does not.
-		{name: "reading", head: get(openapiPath, 8), drip: "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n", reads: true},
+		{name: "body", head: []byte(formatPostHeader(routePath, 4096) + "\r\n" + `{"content":{"prompt":"`), drip: "a"},
+		// The bytes of drip are not processed before the responses are read. Sending them
+		// detects whether the connection is closed, which slow reading does not.
+		{name: "reading", head: formatGet(openapiPath, 8), drip: "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n", reads: true},
 	}
 }
 
-// slowEnds books how slow connections end. Safe for several goroutines.
-type slowEnds struct {
-	mu     sync.Mutex
-	opened int
-	open   int
-	most   int                        // open at once
-	ends   map[string][]time.Duration // how the router ended them, and after what time
-	left   []time.Duration            // how long those were open that we ended
+// slowStats counts how slow connections ended. It is safe for concurrent use.
+type slowStats struct {
+	mu        sync.Mutex
+	opened    int
+	open      int
+	maxOpen   int                        // maximum of open
+	ends      map[string][]time.Duration // ages of connections that the router ended, by how
+	openAtEnd []time.Duration            // ages of connections that this program closed
 }
 
-func (e *slowEnds) begin() {
+func (e *slowStats) recordOpen() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.opened++
 	e.open++
-	e.most = max(e.most, e.open)
+	e.maxOpen = max(e.maxOpen, e.open)
 }
 
-// refused books one that did not come about.
-func (e *slowEnds) refused(after time.Duration) {
+func (e *slowStats) recordRefused(after time.Duration) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.opened++
 	e.ends[endRefused] = append(e.ends[endRefused], after)
 }
 
-// end books the end of a connection; how is empty when it was ours.
-func (e *slowEnds) end(how string, after time.Duration) {
+// recordEnd records the end of a connection. how is "" if this program closed it.
+func (e *slowStats) recordEnd(how string, after time.Duration) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.open--
 	if how == "" {
-		e.left = append(e.left, after)
+		e.openAtEnd = append(e.openAtEnd, after)
 		return
 	}
 	e.ends[how] = append(e.ends[how], after)
 }
 
-// How a connection ends. An answer is an end as well.
+// Ways in which a connection ends, beside an answer.
 const (
 	endRefused = "not accepted"
 	endClosed  = "closed"
 )
 
-// slowCrowd opens so many connections, evenly over a time, and keeps them until
-// ctx ends: who is thrown out comes again.
-func slowCrowd(ctx context.Context, k slowKind, addr string, many int, over time.Duration) (stop func() (*slowEnds, error)) {
-	ends := &slowEnds{ends: map[string][]time.Duration{}}
+// startSlowConnections opens connections, evenly over a time, and reopens those that
+// end, until stop is called.
+func startSlowConnections(ctx context.Context, k slowKind, addr string, many int, over time.Duration) (stop func() (*slowStats, error)) {
+	ends := &slowStats{ends: map[string][]time.Duration{}}
 	group := run.New(ctx)
 	for i := range many {
 		group.Go("slow connection", func(ctx context.Context) error {
-			pause(ctx, over*time.Duration(i)/time.Duration(many))
+			process.Sleep(ctx, over*time.Duration(i)/time.Duration(many))
 			for ctx.Err() == nil {
-				k.hold(ctx, addr, ends)
-				pause(ctx, comesAgain)
+				k.holdConnection(ctx, addr, ends)
+				process.Sleep(ctx, reconnectDelay)
 			}
 			return nil
 		})
 	}
-	return func() (*slowEnds, error) {
+	return func() (*slowStats, error) {
 		group.Stop(nil)
 		return ends, group.Wait()
 	}
 }
 
-// hold opens a connection and keeps it until the router ends it, or we do.
-func (k slowKind) hold(ctx context.Context, addr string, ends *slowEnds) {
-	dialer := net.Dialer{Timeout: ioTimeout}
+// holdConnection opens a connection and keeps it until the router closes it or ctx
+// ends.
+func (k slowKind) holdConnection(ctx context.Context, addr string, ends *slowStats) {
+	dialer := net.Dialer{Timeout: process.IOTimeout}
 	if k.reads {
-		dialer.Control = tinyWindows
+		dialer.Control = setSmallWindows
 	}
 	began := time.Now()
 	conn, err := dialer.DialContext(ctx, "tcp", addr)
 	if err != nil {
 		if ctx.Err() == nil {
-			ends.refused(time.Since(began))
+			ends.recordRefused(time.Since(began))
 		}
 		return
 	}
 	defer func() { _ = conn.Close() }()
-	ends.begin()
-	how := k.drag(ctx, conn)
+	ends.recordOpen()
+	how := k.exchangeBytes(ctx, conn)
 	if ctx.Err() != nil {
 		how = ""
 	}
-	ends.end(how, time.Since(began))
+	ends.recordEnd(how, time.Since(began))
 }
 
-// drag sends, or reads, a byte at a time, and returns how the router ended it.
-func (k slowKind) drag(ctx context.Context, conn net.Conn) (how string) {
-	if err := write(conn, k.head); err != nil {
+// exchangeBytes sends or reads one byte at a time, and returns how the router ended
+// the connection.
+func (k slowKind) exchangeBytes(ctx context.Context, conn net.Conn) (how string) {
+	if err := writeSome(conn, k.head); err != nil {
 		return endClosed
 	}
 	buf := make([]byte, len("HTTP/1.1 200"))
 	for i := 0; ; i++ {
 		var err error
 		if k.reads {
-			err = readByte(ctx, conn, buf[:1])
+			err = readNextByte(ctx, conn, buf[:1])
 		} else {
-			how, err = listen(conn, buf)
+			how, err = awaitAnswer(conn, buf)
 		}
 		switch {
 		case how != "" || ctx.Err() != nil:
@@ -153,15 +155,15 @@ func (k slowKind) drag(ctx context.Context, conn net.Conn) (how string) {
 		case err != nil:
 			return endClosed
 		}
-		if err := write(conn, []byte{k.drip[i%len(k.drip)]}); err != nil {
+		if err := writeSome(conn, []byte{k.drip[i%len(k.drip)]}); err != nil {
 			return endClosed
 		}
 	}
 }
 
-// readByte reads a byte after a while. That there is none is no error.
-func readByte(ctx context.Context, conn net.Conn, buf []byte) error {
-	pause(ctx, dripEvery)
+// readNextByte reads a byte after a pause. A missing byte is not an error.
+func readNextByte(ctx context.Context, conn net.Conn, buf []byte) error {
+	process.Sleep(ctx, byteInterval)
 	_ = conn.SetReadDeadline(time.Now().Add(time.Millisecond))
 	_, err := conn.Read(buf)
 	if errors.Is(err, os.ErrDeadlineExceeded) {
@@ -170,10 +172,10 @@ func readByte(ctx context.Context, conn net.Conn, buf []byte) error {
 	return err
 }
 
-// listen waits a while for an answer, which ends the connection. That there is
-// none is no error.
-func listen(conn net.Conn, buf []byte) (how string, err error) {
-	_ = conn.SetReadDeadline(time.Now().Add(dripEvery))
+// awaitAnswer waits for an answer, which ends the connection. A missing answer is not
+// an error.
+func awaitAnswer(conn net.Conn, buf []byte) (how string, err error) {
+	_ = conn.SetReadDeadline(time.Now().Add(byteInterval))
 	n, err := io.ReadFull(conn, buf)
 	if n > 0 {
 		_, status, _ := strings.Cut(string(buf[:n]), " ")
@@ -185,27 +187,68 @@ func listen(conn net.Conn, buf []byte) (how string, err error) {
 	return "", err
 }
 
-// write sends what fits; a connection that takes nothing more is there still.
-func write(conn net.Conn, data []byte) error {
-	_ = conn.SetWriteDeadline(time.Now().Add(dripEvery))
+// writeSome sends as much as the connection accepts. A full buffer is not an error.
+func writeSome(conn net.Conn, data []byte) error {
+	_ = conn.SetWriteDeadline(time.Now().Add(byteInterval))
 	if _, err := conn.Write(data); err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
 		return err
 	}
 	return nil
 }
 
-// tinyWindows makes the windows of a socket small, before it is connected.
-func tinyWindows(_, _ string, raw syscall.RawConn) error {
+func setSmallWindows(_, _ string, raw syscall.RawConn) error {
 	var err error
 	if controlErr := raw.Control(func(fd uintptr) {
 		err = errors.Join(
-			syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_RCVBUF, tinyBuffer),
-			syscall.SetsockoptInt(int(fd), syscall.IPPROTO_TCP, syscall.TCP_MAXSEG, tinySegment))
+			syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_RCVBUF, smallBuffer),
+			syscall.SetsockoptInt(int(fd), syscall.IPPROTO_TCP, syscall.TCP_MAXSEG, smallSegment))
 	}); controlErr != nil {
 		return controlErr
 	}
 	if err != nil {
-		return fmt.Errorf("make the windows small: %w", err)
+		return fmt.Errorf("set small windows: %w", err)
 	}
 	return nil
+}
+
+// slowResult contains the measurements of other callers without and with slow
+// connections of one kind.
+type slowResult struct {
+	kind                string
+	without, with       distribution // latency of good answers
+	withoutAll, withAll outcomeCounts
+	sendDelay           distribution // of the callers, with slow connections
+	stats               *slowStats
+}
+
+// maxWith and maxWithout bound how long callers are measured with and without slow
+// connections. The router closes the slowest connections after 30 s.
+const (
+	maxWith        = 45 * time.Second
+	maxWithout     = 10 * time.Second
+	dialsPerSecond = 250
+)
+
+// measureSlow measures callers at a rate, without and with slow connections.
+func (m *measurer) measureSlow(ctx context.Context, s *subject, k slowKind, many int, perSecond float64, lasts time.Duration) (*slowResult, error) {
+	with := clampDuration(lasts*3/4, 2*time.Second, maxWith)
+	without := clampDuration(lasts/6, 500*time.Millisecond, maxWithout)
+	m.logProgress("slow %s: %.0f/s without for %s, then with %d for %s", k.name, perSecond, without, many, with)
+	r := &slowResult{kind: k.name}
+	samples, err := s.runOpenLoop(ctx, schedule{{perSecond, without}}, m.connections)
+	if err != nil {
+		return nil, err
+	}
+	r.without, r.withoutAll = newDistribution(collectTimes(samples, outcomeGood, sample.latency)), countOutcomes(samples)
+	over := min(time.Duration(many)*time.Second/dialsPerSecond, with/2)
+	stop := startSlowConnections(ctx, k, s.addr, many, over)
+	samples, err = s.runOpenLoop(ctx, schedule{{perSecond, with}}, m.connections)
+	var leftErr error
+	r.stats, leftErr = stop()
+	if err := errors.Join(err, leftErr); err != nil {
+		return nil, err
+	}
+	r.with, r.withAll = newDistribution(collectTimes(samples, outcomeGood, sample.latency)), countOutcomes(samples)
+	r.sendDelay = sendDelay(samples)
+	return r, nil
 }

@@ -10,18 +10,20 @@ import (
 	"time"
 
 	"github.com/caprouter/caprouter/contract"
+
+	"github.com/caprouter/caprouter/test/internal/process"
 )
 
-// output is where the figures go, and what shows how far the run is.
 type output struct{ report, progress io.Writer }
 
-// cleanUp is how long a router may take to let go of what callers left behind.
-const cleanUp = 20 * time.Second
+// releaseTimeout is how long the router may take to release resources after callers
+// have disconnected.
+const releaseTimeout = 20 * time.Second
 
-// overload runs everything and prints the figures. The error says that something
-// was wrong, or that it could not be measured.
-func overload(ctx context.Context, opts options, out output) (err error) {
-	if err := opts.check(); err != nil {
+// runAll runs all measurements and prints the report. It returns an error if there
+// were failures or a measurement could not run.
+func runAll(ctx context.Context, opts options, out output) (err error) {
+	if err := opts.validate(); err != nil {
 		return err
 	}
 	dir, err := os.MkdirTemp("", "caprouter-overload-")
@@ -33,176 +35,172 @@ func overload(ctx context.Context, opts options, out output) (err error) {
 	} else {
 		defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	}
-	w := &world{opts: opts, dir: dir, m: &measurer{progress: out.progress, connections: opts.connections}, wrong: &wrongs{}}
-	defer func() { err = errors.Join(err, w.close()) }()
-	if err := w.start(ctx); err != nil {
+	w := &testbed{opts: opts, dir: dir, measurer: &measurer{progress: out.progress, connections: opts.connections}, failures: &failureLog{}}
+	defer func() { err = errors.Join(err, w.close(context.WithoutCancel(ctx))) }()
+	if err := w.startProcesses(ctx); err != nil {
 		return err
 	}
 	r := &report{opts: opts}
-	for _, part := range []func(context.Context, *report) error{w.floor, w.routes, w.slow, w.dryRuns} {
+	for _, part := range []func(context.Context, *report) error{w.measureBaseline, w.measureRoutes, w.measureSlow, w.measureDryRuns} {
 		if err := part(ctx, r); err != nil {
 			return err
 		}
 	}
-	w.end(ctx, r)
-	r.print(out.report)
-	if len(r.wrong) > 0 {
-		return fmt.Errorf("%d things were wrong that are no figures", r.wrongs)
+	w.finishRun(ctx, r)
+	r.printTo(out.report)
+	if len(r.failures) > 0 {
+		return fmt.Errorf("%d failures", r.failureCount)
 	}
 	return nil
 }
 
-// world is every process of a run.
-type world struct {
-	opts  options
-	dir   string
-	m     *measurer
-	wrong *wrongs
+// testbed contains the processes of a run.
+type testbed struct {
+	opts     options
+	dir      string
+	measurer *measurer
+	failures *failureLog
 
-	agent, bare, router *process
-	before              holding // what the router held at first
-	held                []string
+	agent, bare, router *process.Process
+	initialUsage        resourceUsage // of the router before any load
+	usageLines          []string
 }
 
-// start starts the processes: close ends them.
-func (w *world) start(ctx context.Context) error {
+// startProcesses starts all processes. close stops them.
+func (w *testbed) startProcesses(ctx context.Context) (err error) {
 	binary := w.opts.binary
 	if binary == "" {
-		w.m.say("building the router")
-		var err error
-		if binary, err = build(ctx, w.dir); err != nil {
+		w.measurer.logProgress("building the router")
+		if binary, err = process.Build(ctx, w.dir); err != nil {
 			return err
 		}
 	}
-	self, err := os.Executable()
+	if w.agent, err = startRole(ctx, roleAgent, w.opts); err != nil {
+		return err
+	}
+	if w.bare, err = startRole(ctx, roleBaseline, w.opts); err != nil {
+		return err
+	}
+	config, err := writeConfig(w.dir, w.agent.Addr(), w.opts.inFlight)
 	if err != nil {
 		return err
 	}
-	if w.agent, err = startRole(ctx, self, roleAgent, w.opts); err != nil {
+	if w.router, err = process.StartRouter(ctx, binary, config); err != nil {
 		return err
 	}
-	if w.bare, err = startRole(ctx, self, roleFloor, w.opts); err != nil {
-		return err
-	}
-	config, err := writeConfig(w.dir, w.agent.addr, w.opts.inFlight)
-	if err != nil {
-		return err
-	}
-	if w.router, err = startRouter(ctx, binary, config); err != nil {
-		return err
-	}
-	w.before, err = askHolding(ctx, w.router.addr)
-	w.held = append(w.held, "at first: "+w.before.String())
+	w.initialUsage, err = fetchUsage(ctx, w.router.Addr())
+	w.usageLines = append(w.usageLines, "before the load: "+w.initialUsage.String())
 	return err
 }
 
-func (w *world) close() error {
+func (w *testbed) close(ctx context.Context) error {
 	var errs []error
-	for _, p := range []**process{&w.router, &w.bare, &w.agent} {
+	for _, p := range []**process.Process{&w.router, &w.bare, &w.agent} {
 		if *p != nil {
-			errs = append(errs, (*p).stop())
+			errs = append(errs, (*p).Stop(ctx))
 			*p = nil
 		}
 	}
 	return errors.Join(errs...)
 }
 
-func (w *world) subject(name string, p *process, body string, want contract.Status) *subject {
-	return &subject{name: name, addr: p.addr, request: post(routePath, body), want: want, wrong: w.wrong}
+func (w *testbed) newSubject(name string, p *process.Process, body string, want contract.Status) *subject {
+	return &subject{name: name, addr: p.Addr(), request: formatPost(routePath, body), want: want, failures: w.failures}
 }
 
-// consumers are those whose CPU time is told: the callers are this process.
-func consumers(servers ...*process) []consumer {
-	all := []consumer{{"callers", os.Getpid()}}
+// cpuConsumers returns the processes whose CPU time is reported. This process is the
+// callers.
+func cpuConsumers(servers ...*process.Process) []cpuConsumer {
+	all := []cpuConsumer{{"callers", os.Getpid()}}
 	for _, p := range servers {
-		all = append(all, consumer{p.name, p.cmd.Process.Pid})
+		all = append(all, cpuConsumer{p.Name, p.PID()})
 	}
 	return all
 }
 
-// floor measures the bare server, for a quarter of the time.
-func (w *world) floor(ctx context.Context, r *report) (err error) {
-	s := w.subject("bare server", w.bare, routeBody, contract.StatusCompleted)
-	r.floor, err = w.m.measure(ctx, s, planOf(w.opts.lasts/4), consumers(w.bare))
+// measureBaseline measures the bare server for a quarter of the duration.
+func (w *testbed) measureBaseline(ctx context.Context, r *report) (err error) {
+	s := w.newSubject("bare server", w.bare, routeBody, contract.StatusCompleted)
+	r.floor, err = w.measurer.measureSubject(ctx, s, planPhases(w.opts.duration/4), cpuConsumers(w.bare))
 	return err
 }
 
-func (w *world) routes(ctx context.Context, r *report) (err error) {
-	s := w.subject("router", w.router, routeBody, contract.StatusCompleted)
-	if r.routes, err = w.m.measure(ctx, s, planOf(w.opts.lasts), consumers(w.router, w.agent)); err != nil {
+func (w *testbed) measureRoutes(ctx context.Context, r *report) (err error) {
+	s := w.newSubject("router", w.router, routeBody, contract.StatusCompleted)
+	if r.routes, err = w.measurer.measureSubject(ctx, s, planPhases(w.opts.duration), cpuConsumers(w.router, w.agent)); err != nil {
 		return err
 	}
-	return w.calmDown(ctx, "after the overload")
+	return w.awaitRelease(ctx, "after the overload")
 }
 
-// slow measures ordinary callers beside slow connections of each kind.
-func (w *world) slow(ctx context.Context, r *report) error {
+// measureSlow measures other callers beside each kind of slow connections.
+func (w *testbed) measureSlow(ctx context.Context, r *report) error {
 	if w.opts.slow == 0 {
 		return nil
 	}
-	s := w.subject("router", w.router, routeBody, contract.StatusCompleted)
+	s := w.newSubject("router", w.router, routeBody, contract.StatusCompleted)
 	for _, k := range slowKinds() {
-		got, err := w.m.slow(ctx, s, k, w.opts.slow, r.routes.calmRate, w.opts.lasts)
+		got, err := w.measurer.measureSlow(ctx, s, k, w.opts.slow, r.routes.halfRate, w.opts.duration)
 		if err != nil {
 			return err
 		}
 		r.slow = append(r.slow, got)
-		if err := w.calmDown(ctx, "after slow "+k.name); err != nil {
+		if err := w.awaitRelease(ctx, "after slow "+k.name); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// dryRuns measures what needs no agent and ends in the CPUs.
-func (w *world) dryRuns(ctx context.Context, r *report) (err error) {
-	s := w.subject("dry runs", w.router, dryRunBody, contract.StatusAccepted)
-	if r.dry, err = w.m.measure(ctx, s, planOf(w.opts.lasts/4), consumers(w.router)); err != nil {
+// measureDryRuns measures requests without an agent, which only the CPUs limit.
+func (w *testbed) measureDryRuns(ctx context.Context, r *report) (err error) {
+	s := w.newSubject("dry runs", w.router, dryRunBody, contract.StatusAccepted)
+	if r.dry, err = w.measurer.measureSubject(ctx, s, planPhases(w.opts.duration/4), cpuConsumers(w.router)); err != nil {
 		return err
 	}
-	return w.calmDown(ctx, "after dry runs")
+	return w.awaitRelease(ctx, "after dry runs")
 }
 
-// calmDown waits until the router has let go of what callers left behind.
-func (w *world) calmDown(ctx context.Context, when string) error {
-	if err := w.router.ended(); err != nil {
+// awaitRelease waits until the router has released the resources of disconnected
+// callers.
+func (w *testbed) awaitRelease(ctx context.Context, when string) error {
+	if err := w.router.CheckRunning(); err != nil {
 		return err
 	}
 	began := time.Now()
 	for {
-		now, err := askHolding(ctx, w.router.addr)
+		now, err := fetchUsage(ctx, w.router.Addr())
 		if err != nil {
 			return err
 		}
-		kept := now.back(w.before, w.opts.inFlight)
-		if kept == nil || time.Since(began) > cleanUp {
-			w.held = append(w.held, when+": "+now.String())
+		kept := now.checkReleased(w.initialUsage, w.opts.inFlight)
+		if kept == nil || time.Since(began) > releaseTimeout {
+			w.usageLines = append(w.usageLines, when+": "+now.String())
 			if kept != nil {
-				w.wrong.add("the router %s: %v", when, kept)
+				w.failures.record("the router %s: %v", when, kept)
 			}
 			return nil
 		}
-		if !pause(ctx, step) {
+		if !process.Sleep(ctx, windowStep) {
 			return ctx.Err()
 		}
 	}
 }
 
-// end stops the router and gathers what is to be said of the whole run.
-func (w *world) end(ctx context.Context, r *report) {
-	if size, err := sizeOf(ctx, filepath.Join(w.dir, "data")); err == nil {
-		w.held = append(w.held, fmt.Sprintf("on disk at the end: %.0f MiB", float64(size)/(1<<20)))
+// finishRun stops the router and completes the report.
+func (w *testbed) finishRun(ctx context.Context, r *report) {
+	if size, err := directorySize(ctx, filepath.Join(w.dir, "data")); err == nil {
+		w.usageLines = append(w.usageLines, fmt.Sprintf("on disk at the end: %.0f MiB", float64(size)/(1<<20)))
 	}
-	log := w.router.log
-	if err := w.close(); err != nil {
-		w.wrong.add("%v", err)
+	log := w.router.Log
+	if err := w.close(ctx); err != nil {
+		w.failures.record("%v", err)
 	}
-	r.held, r.complaints = w.held, log.complaints()
-	r.wrongs, r.wrong = w.wrong.all()
+	r.usageLines, r.loggedErrors = w.usageLines, log.Errors()
+	r.failureCount, r.failures = w.failures.list()
 }
 
-// sizeOf adds up the files of a directory.
-func sizeOf(ctx context.Context, dir string) (size int64, err error) {
+func directorySize(ctx context.Context, dir string) (size int64, err error) {
 	err = filepath.WalkDir(dir, func(_ string, entry os.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
 			return errors.Join(err, ctx.Err())
@@ -211,7 +209,7 @@ func sizeOf(ctx context.Context, dir string) (size int64, err error) {
 		if err == nil {
 			size += info.Size()
 		}
-		return nil // a file may go while we look
+		return nil // the file was deleted in the meantime
 	})
 	return size, err
 }

@@ -11,39 +11,39 @@ import (
 	"time"
 )
 
-// tick is the unit in which the system counts CPU time for others.
-const tick = 10 * time.Millisecond
+// clockTick is the unit of CPU times in /proc.
+const clockTick = 10 * time.Millisecond
 
-// consumer is a process whose CPU time is of interest.
-type consumer struct {
+// cpuConsumer is a process whose CPU time is reported.
+type cpuConsumer struct {
 	name string
 	pid  int
 }
 
-// reading is the CPU time used so far, by each consumer and by the whole machine.
-type reading struct {
+// cpuReading is the CPU time used so far, by each consumer and by the machine.
+type cpuReading struct {
 	at      time.Time
 	each    []time.Duration
 	machine time.Duration
 }
 
-func read(consumers []consumer) reading {
-	r := reading{at: time.Now(), each: make([]time.Duration, len(consumers))}
+func readCPU(consumers []cpuConsumer) cpuReading {
+	r := cpuReading{at: time.Now(), each: make([]time.Duration, len(consumers))}
 	for i, c := range consumers {
-		stat, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", c.pid)) // not everywhere: then there is no figure
-		r.each[i] = cpuOfProcess(string(stat))
+		stat, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", c.pid)) // without /proc there is no figure
+		r.each[i] = parseProcessCPU(string(stat))
 	}
 	stat, _ := os.ReadFile("/proc/stat")
-	r.machine = cpuOfMachine(string(stat))
+	r.machine = parseMachineCPU(string(stat))
 	return r
 }
 
-// usage words how many CPUs were busy since the reading, and with what.
-func usage(consumers []consumer, since reading) string {
-	now := read(consumers)
+// formatCPUUsage returns the number of busy CPUs since the reading, by consumer.
+func formatCPUUsage(consumers []cpuConsumer, since cpuReading) string {
+	now := readCPU(consumers)
 	took := now.at.Sub(since.at).Seconds()
 	if now.machine == 0 || took <= 0 {
-		return "not known here"
+		return "unknown"
 	}
 	var words []string
 	rest := now.machine - since.machine
@@ -55,20 +55,20 @@ func usage(consumers []consumer, since reading) string {
 	return strings.Join(append(words, fmt.Sprintf("others %.2f", max(0, rest.Seconds()/took))), ", ")
 }
 
-// cpuOfProcess reads user and system time of /proc/PID/stat.
-func cpuOfProcess(stat string) time.Duration {
-	// The second field is a name in parentheses, which may hold anything.
+// parseProcessCPU parses the user and system time in /proc/PID/stat.
+func parseProcessCPU(stat string) time.Duration {
+	// The second field is a name in parentheses, which may contain spaces.
 	fields := strings.Fields(stat[strings.LastIndexByte(stat, ')')+1:])
 	if len(fields) < 13 {
 		return 0
 	}
 	user, _ := strconv.Atoi(fields[11])
 	system, _ := strconv.Atoi(fields[12])
-	return time.Duration(user+system) * tick
+	return time.Duration(user+system) * clockTick
 }
 
-// cpuOfMachine reads from /proc/stat how long all CPUs together were busy.
-func cpuOfMachine(stat string) time.Duration {
+// parseMachineCPU parses the busy time of all CPUs in /proc/stat.
+func parseMachineCPU(stat string) time.Duration {
 	line, _, _ := strings.Cut(stat, "\n")
 	fields := strings.Fields(line)
 	if len(fields) < 9 || fields[0] != "cpu" {
@@ -76,37 +76,36 @@ func cpuOfMachine(stat string) time.Duration {
 	}
 	var busy time.Duration
 	for i, field := range fields[1:9] {
-		if i == 3 || i == 4 { // idle, and idle while a disk works
+		if i == 3 || i == 4 { // idle and iowait
 			continue
 		}
 		n, _ := strconv.Atoi(field)
-		busy += time.Duration(n) * tick
+		busy += time.Duration(n) * clockTick
 	}
 	return busy
 }
 
-// holding is what a router holds.
-type holding struct {
+type resourceUsage struct {
 	goroutines, files int
 	rssMiB            float64
 }
 
-func (h holding) String() string {
+func (h resourceUsage) String() string {
 	return fmt.Sprintf("%d goroutines, %d files, %.0f MiB", h.goroutines, h.files, h.rssMiB)
 }
 
-// askHolding asks a router for what it holds.
-func askHolding(ctx context.Context, addr string) (holding, error) {
-	l := &link{addr: addr}
+// fetchUsage reads the metrics of a router.
+func fetchUsage(ctx context.Context, addr string) (resourceUsage, error) {
+	l := &connection{addr: addr}
 	defer l.close()
-	r, err := l.ask(ctx, get("/metrics", 1))
+	r, err := l.roundTrip(ctx, formatGet("/metrics", 1))
 	if err != nil {
-		return holding{}, fmt.Errorf("ask for metrics: %w", err)
+		return resourceUsage{}, fmt.Errorf("read metrics: %w", err)
 	}
-	return parseHolding(r.body)
+	return parseUsage(r.body)
 }
 
-func parseHolding(metrics []byte) (holding, error) {
+func parseUsage(metrics []byte) (resourceUsage, error) {
 	values := map[string]float64{"go_goroutines": -1, "process_open_fds": -1, "process_resident_memory_bytes": -1}
 	for line := range bytes.Lines(metrics) {
 		name, value, _ := strings.Cut(strings.TrimSpace(string(line)), " ")
@@ -114,35 +113,35 @@ func parseHolding(metrics []byte) (holding, error) {
 			values[name], _ = strconv.ParseFloat(value, 64)
 		}
 	}
-	h := holding{
+	h := resourceUsage{
 		goroutines: int(values["go_goroutines"]), files: int(values["process_open_fds"]),
 		rssMiB: values["process_resident_memory_bytes"] / (1 << 20),
 	}
 	if h.goroutines < 0 {
-		return h, errors.New("the metrics do not tell how many goroutines there are")
+		return h, errors.New("the metrics contain no number of goroutines")
 	}
 	return h, nil
 }
 
-// What a router may hold more than before, when everybody has left: connections
-// to its agent, with two goroutines each, and memory that is not given back yet.
+// The allowed growth covers connections to the agent, with two goroutines each, and
+// memory that the runtime has not returned yet.
 const (
-	spareGoroutines = 64
-	spareFiles      = 32
-	spareMiB        = 256
+	allowedGoroutines = 64
+	allowedFiles      = 32
+	allowedMiB        = 256
 )
 
-// back says what of it has not come back.
-func (h holding) back(before holding, inFlight int) error {
+// checkReleased returns an error if resources have grown more than allowed.
+func (h resourceUsage) checkReleased(before resourceUsage, inFlight int) error {
 	var errs []error
-	if most := before.goroutines + 2*inFlight + spareGoroutines; h.goroutines > most {
-		errs = append(errs, fmt.Errorf("%d goroutines are left, %d were there before, at most %d are expected", h.goroutines, before.goroutines, most))
+	if most := before.goroutines + 2*inFlight + allowedGoroutines; h.goroutines > most {
+		errs = append(errs, fmt.Errorf("%d goroutines, %d before, at most %d expected", h.goroutines, before.goroutines, most))
 	}
-	if most := before.files + inFlight + spareFiles; h.files > most {
-		errs = append(errs, fmt.Errorf("%d files are left, %d were there before, at most %d are expected", h.files, before.files, most))
+	if most := before.files + inFlight + allowedFiles; h.files > most {
+		errs = append(errs, fmt.Errorf("%d files, %d before, at most %d expected", h.files, before.files, most))
 	}
-	if most := 2*before.rssMiB + spareMiB; h.rssMiB > most {
-		errs = append(errs, fmt.Errorf("%.0f MiB are left, %.0f were there before, at most %.0f are expected", h.rssMiB, before.rssMiB, most))
+	if most := 2*before.rssMiB + allowedMiB; h.rssMiB > most {
+		errs = append(errs, fmt.Errorf("%.0f MiB, %.0f before, at most %.0f expected", h.rssMiB, before.rssMiB, most))
 	}
 	return errors.Join(errs...)
 }
