@@ -6,31 +6,28 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
 	"slices"
-	"strconv"
-	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/caprouter/caprouter/internal/run"
 )
 
-// sample is what one round of one subject cost.
+// sample contains the measurements of one round of one subject.
 type sample struct {
 	cpuMicros            float64 // per request, of the serving process
-	p50Millis, p99Millis float64 // as the client saw it
+	p50Millis, p99Millis float64 // latency of the client
 	rssMiB               float64
 }
 
-// measure sends one round of requests and reads what they cost the server.
-func measure(ctx context.Context, s subject, cfg runConfig) (sample, error) {
+// measureRound sends one round of requests and measures the server.
+func measureRound(ctx context.Context, s subject, cfg runConfig) (sample, error) {
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: cfg.clients}}
 	defer client.CloseIdleConnections()
 	took := make([]time.Duration, cfg.requests)
 	var failed atomic.Pointer[error]
 
-	before, err := s.proc.cpuTime()
+	before, err := s.proc.CPUTime()
 	if err != nil {
 		return sample{}, err
 	}
@@ -39,7 +36,7 @@ func measure(ctx context.Context, s subject, cfg runConfig) (sample, error) {
 			return
 		}
 		start := time.Now()
-		if err := post(ctx, client, s); err != nil {
+		if err := postRequest(ctx, client, s); err != nil {
 			failed.Store(&err)
 		}
 		took[i] = time.Since(start)
@@ -47,21 +44,20 @@ func measure(ctx context.Context, s subject, cfg runConfig) (sample, error) {
 	if err := failed.Load(); err != nil {
 		return sample{}, *err
 	}
-	after, err := s.proc.cpuTime()
+	after, err := s.proc.CPUTime()
 	if err != nil {
 		return sample{}, err
 	}
-	rss, err := rssMiB(s.proc.pid())
 	slices.Sort(took)
 	return sample{
 		cpuMicros: float64((after - before).Microseconds()) / float64(cfg.requests),
 		p50Millis: took[len(took)/2].Seconds() * 1e3,
 		p99Millis: took[len(took)*99/100].Seconds() * 1e3,
-		rssMiB:    rss,
-	}, err
+		rssMiB:    s.proc.RSSMiB(),
+	}, nil
 }
 
-func post(ctx context.Context, client *http.Client, s subject) error {
+func postRequest(ctx context.Context, client *http.Client, s subject) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.url, bytes.NewReader(s.body))
 	if err != nil {
 		return err
@@ -85,20 +81,7 @@ func post(ctx context.Context, client *http.Client, s subject) error {
 	return nil
 }
 
-func rssMiB(pid int) (float64, error) {
-	statm, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid))
-	if err != nil {
-		return 0, err
-	}
-	fields := strings.Fields(string(statm))
-	if len(fields) < 2 {
-		return 0, fmt.Errorf("cannot read /proc/%d/statm", pid)
-	}
-	pages, err := strconv.Atoi(fields[1])
-	return float64(pages*os.Getpagesize()) / (1 << 20), err
-}
-
-func median(samples []sample, of func(sample) float64) float64 {
+func medianOf(samples []sample, of func(sample) float64) float64 {
 	values := make([]float64, len(samples))
 	for i, s := range samples {
 		values[i] = of(s)
@@ -107,12 +90,12 @@ func median(samples []sample, of func(sample) float64) float64 {
 	return values[len(values)/2]
 }
 
-// ratios compares two subjects round by round, so that drift of the machine's
-// speed cancels out.
-func ratios(a, floor []sample) (least, mid, most float64) {
+// compareRounds compares a subject with its baseline round by round, so that changes of
+// the machine's speed cancel out.
+func compareRounds(a, baseline []sample) (least, mid, most float64) {
 	values := make([]float64, len(a))
 	for i := range a {
-		values[i] = a[i].cpuMicros / floor[i].cpuMicros
+		values[i] = a[i].cpuMicros / baseline[i].cpuMicros
 	}
 	slices.Sort(values)
 	return values[0], values[len(values)/2], values[len(values)-1]

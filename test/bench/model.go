@@ -18,24 +18,24 @@ import (
 
 	"github.com/caprouter/caprouter/internal/app"
 	"github.com/caprouter/caprouter/internal/run"
+	"github.com/caprouter/caprouter/test/internal/process"
 )
 
-// What the requests of one failing model are.
 const (
-	modelTimeout    = 300 * time.Millisecond // classifier.timeout_ms
-	waitingRequests = 64                     // at a time, before the breaker has opened
-	laterRequests   = 400                    // one after the other, when it has
+	modelTimeout       = 300 * time.Millisecond // classifier.timeout_ms
+	concurrentRequests = 64                     // concurrent, before the circuit breaker opens
+	sequentialRequests = 400                    // sequential, after it has opened
 )
 
-// failing is a model that fails in one way.
-type failing struct {
+// failingModel is a model that fails in one way.
+type failingModel struct {
 	name  string
 	serve http.HandlerFunc
 }
 
-// failures are the ways; each handler ends with its request.
-func failures() []failing {
-	return []failing{
+// failingModels returns the failing models. Each handler ends with its request.
+func failingModels() []failingModel {
+	return []failingModel{
 		{"silence", func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }},
 		{"headers, then silence", func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Type", "application/json")
@@ -56,20 +56,20 @@ func failures() []failing {
 	}
 }
 
-// benchModel measures what a model that fails costs a request: dry runs, each
-// with a prompt of its own, so that nothing comes out of the cache.
+// benchModel measures dry runs with a failing model. Each has a different prompt, so
+// that none is answered from the cache.
 func benchModel(ctx context.Context) error {
-	fmt.Printf("\nA model that fails; classifier.timeout_ms %d, %d requests at a time, then %d one after the other; the floor is mode lexical\n",
-		modelTimeout.Milliseconds(), waitingRequests, laterRequests)
+	fmt.Printf("\nFailing models; classifier.timeout_ms %d, %d concurrent requests, then %d sequential ones; the baseline is mode lexical\n",
+		modelTimeout.Milliseconds(), concurrentRequests, sequentialRequests)
 	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "provider\tfailure\tmax ms\tover the deadline ms\tthen p50 ms\tp99 ms\tadded p50 ms\tcalls/request")
-	floor, err := benchFailing(ctx, "lexical", "gemini", failures()[0])
+	baseline, err := benchFailing(ctx, "lexical", "gemini", failingModels()[0])
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(w, "none\t(mode lexical)\t%.1f\t\t%.2f\t%.2f\tfloor\t0\n", floor.maxMS, floor.p50, floor.p99)
+	fmt.Fprintf(w, "none\t(mode lexical)\t%.1f\t\t%.2f\t%.2f\tbaseline\t0\n", baseline.maxMS, baseline.p50, baseline.p99)
 	for _, provider := range []string{"gemini", "genai", "openai"} {
-		for _, f := range failures() {
+		for _, f := range failingModels() {
 			fmt.Fprintf(os.Stderr, "\r%-60s", provider+", "+f.name)
 			got, err := benchFailing(ctx, "llm", provider, f)
 			if err != nil {
@@ -77,25 +77,25 @@ func benchModel(ctx context.Context) error {
 			}
 			over := math.Max(0, got.maxMS-float64(modelTimeout.Milliseconds()))
 			fmt.Fprintf(w, "%s\t%s\t%.1f\t%.1f\t%.2f\t%.2f\t%+.2f\t%.3f\n",
-				provider, f.name, got.maxMS, over, got.p50, got.p99, got.p50-floor.p50, got.callsPerRequest)
+				provider, f.name, got.maxMS, over, got.p50, got.p99, got.p50-baseline.p50, got.callsPerRequest)
 		}
 	}
 	fmt.Fprintf(os.Stderr, "\r%60s\r", "")
 	return w.Flush()
 }
 
-// modelSample is what came of one failing model.
+// modelSample contains the measurements of one failing model.
 type modelSample struct{ maxMS, p50, p99, callsPerRequest float64 }
 
-func benchFailing(ctx context.Context, mode, provider string, f failing) (s modelSample, err error) {
+func benchFailing(ctx context.Context, mode, provider string, f failingModel) (s modelSample, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var calls atomic.Int64
 	group := run.New(ctx)
 	defer func() { cancel(); err = firstError(err, group.Wait()) }()
-	model, err := listenAndServe(ctx, group, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	model, err := serveModel(ctx, group, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		calls.Add(1)
-		_, _ = io.Copy(io.Discard, r.Body) // the server notices a caller who leaves
+		_, _ = io.Copy(io.Discard, r.Body) // so that the server detects a disconnected caller
 		f.serve(w, r)
 	}))
 	if err != nil {
@@ -107,50 +107,42 @@ func benchFailing(ctx context.Context, mode, provider string, f failing) (s mode
 	}
 	defer func() { err = firstError(err, stop()) }()
 
-	first := make([]float64, waitingRequests)
-	errs := make([]error, waitingRequests)
-	run.ForEach(ctx, waitingRequests, waitingRequests, func(ctx context.Context, i int) {
+	first := make([]float64, concurrentRequests)
+	errs := make([]error, concurrentRequests)
+	run.ForEach(ctx, concurrentRequests, concurrentRequests, func(ctx context.Context, i int) {
 		first[i], errs[i] = timeRoute(ctx, server, i)
 	})
-	later := make([]float64, laterRequests)
+	later := make([]float64, sequentialRequests)
 	for i := range later {
-		if later[i], err = timeRoute(ctx, server, waitingRequests+i); err != nil {
+		if later[i], err = timeRoute(ctx, server, concurrentRequests+i); err != nil {
 			return s, err
 		}
 	}
 	slices.Sort(later)
 	return modelSample{
 		maxMS: slices.Max(first), p50: later[len(later)/2], p99: later[len(later)*99/100],
-		callsPerRequest: float64(calls.Load()) / (waitingRequests + laterRequests),
+		callsPerRequest: float64(calls.Load()) / (concurrentRequests + sequentialRequests),
 	}, firstError(errs...)
 }
 
-func listenAndServe(ctx context.Context, group *run.Group, h http.Handler) (url string, err error) {
+func serveModel(ctx context.Context, group *run.Group, h http.Handler) (url string, err error) {
 	var lc net.ListenConfig
-	l, err := lc.Listen(ctx, "tcp", "127.0.0.1:0")
+	listener, err := lc.Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		return "", err
 	}
-	server := &http.Server{Handler: h, ReadHeaderTimeout: ioTimeout}
-	group.Go("model", func(context.Context) error {
-		_ = server.Serve(l) // ends with the next
-		return nil
-	})
-	group.Go("stop the model", func(ctx context.Context) error {
-		<-ctx.Done()
-		return server.Close()
-	})
-	return "http://" + l.Addr().String(), nil
+	group.Go("model", func(ctx context.Context) error { return process.ServeUntilDone(ctx, listener, h) })
+	return "http://" + listener.Addr().String(), nil
 }
 
-// startModelRouter starts a router whose model is at the address.
+// startModelRouter starts a router with the model at the address.
 func startModelRouter(ctx context.Context, mode, provider, model string) (url string, stop func() error, err error) {
 	dir, err := os.MkdirTemp("", "caprouter-bench-")
 	if err != nil {
 		return "", nil, err
 	}
-	f := fleet{dir: dir}
-	cfg, err := app.LoadConfig(filepath.Join(f.config("model", "", 0, "always"), "caprouter.yaml"), nil)
+	f := testbed{dir: dir}
+	cfg, err := app.LoadConfig(filepath.Join(f.writeConfig("model", "", 0, "always"), "caprouter.yaml"), nil)
 	if err != nil {
 		return "", nil, err
 	}
@@ -173,8 +165,8 @@ func startModelRouter(ctx context.Context, mode, provider, model string) (url st
 	}, nil
 }
 
-// timeRoute routes one dry run and returns how long it took, in ms. Whatever the
-// model does, the answer is a decision.
+// timeRoute routes one dry run and returns the duration in ms. The answer is a decision,
+// even if the model fails.
 func timeRoute(ctx context.Context, server string, i int) (float64, error) {
 	body := fmt.Sprintf(`{"content":{"prompt":"Please do a code review of python module %d"},"options":{"dry_run":true}}`, i)
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, server+"/api/v1/route", bytes.NewReader([]byte(body)))
