@@ -23,11 +23,11 @@ func filled(b *testing.B, tickets int) Config {
 		for k := range 10 {
 			r.add(asked(fmt.Sprintf("%d-%d", i, k), "ana", fmt.Sprintf("please handle thing%d of our unit number%d", i, k)), 1, noon)
 		}
-		value, err := r.encode()
+		value, err := encode(r.Ticket.TicketID, r)
 		if err != nil {
 			b.Fatal(err)
 		}
-		if _, err := bucket.Create(b.Context(), key(id), value); err != nil {
+		if _, err := bucket.Create(b.Context(), keyPrefix+id, value); err != nil {
 			b.Fatal(err)
 		}
 	}

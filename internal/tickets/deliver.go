@@ -72,7 +72,7 @@ func (d *Service) enqueue(r *record) {
 // deliver tries one message. It stays in the ticket's record until it has arrived
 // or is given up; a process that ends between the two sends it once more.
 func (d *Service) deliver(ctx context.Context, it *item) {
-	r, _, err := d.load(ctx, it.ticket)
+	r, err := d.load(ctx, it.ticket)
 	if errors.Is(err, store.ErrNotFound) {
 		d.queue.done(it.notice)
 		return

@@ -45,6 +45,7 @@ type Config struct {
 // goroutine; one process has one Desk for a bucket.
 type Service struct {
 	cfg   Config
+	table *store.Table[record]
 	index *index
 	most  int           // open tickets
 	turn  chan struct{} // held while a request finds or makes its ticket: two alike must not open two
@@ -67,21 +68,21 @@ func Open(ctx context.Context, cfg Config) (*Service, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	d := &Service{cfg: cfg, index: newIndex(), most: mostOpen, turn: make(chan struct{}, 1), queue: newQueue(backoff)}
+	table := store.NewTable(cfg.Bucket, store.TableConfig[record]{Prefix: keyPrefix, Encode: encode, Decode: decode})
+	d := &Service{cfg: cfg, table: table, index: newIndex(), most: mostOpen, turn: make(chan struct{}, 1), queue: newQueue(backoff)}
 	if cfg.Webhook != nil {
 		var err error
 		if d.hook, err = newSender(cfg.Webhook, cfg.AllowPlainHTTP); err != nil {
 			return nil, err
 		}
 	}
-	err := cfg.Bucket.Scan(ctx, prefix, func(e store.Entry) error {
-		r, err := decode(e.Value)
-		if err != nil { // one damaged ticket must not keep the others from being served
-			cfg.Logger.Error("a ticket cannot be read and is left out", "key", e.Key, "err", err)
+	err := table.Scan(ctx, func(row store.Row[record], err error) error {
+		if err != nil { // one damaged ticket must not prevent the service of the others
+			cfg.Logger.Error("ignoring a ticket that cannot be read", "ticket_id", row.Key, "err", err)
 			return nil
 		}
-		d.index.put(r, e.Revision)
-		d.enqueue(r)
+		d.index.put(row.Value, row.Revision)
+		d.enqueue(row.Value)
 		return nil
 	})
 	if err != nil {
@@ -199,11 +200,7 @@ func (d *Service) begin(ctx context.Context, dem *Demand, how *placed) (*record,
 		return r, nil
 	}
 	d.tell(r, eventOpened)
-	value, err := r.encode()
-	if err != nil {
-		return nil, err
-	}
-	revision, err := d.cfg.Bucket.Create(ctx, key(r.Ticket.TicketID), value)
+	revision, err := d.table.Create(ctx, r.Ticket.TicketID, r)
 	if err != nil && !errors.Is(err, store.ErrUnavailable) {
 		return nil, fmt.Errorf("open a ticket: %w", err)
 	}
@@ -225,7 +222,7 @@ func (d *Service) room(ctx context.Context) bool {
 		if !full {
 			return true
 		}
-		if _, err := d.cfg.Bucket.Get(ctx, key(id)); !errors.Is(err, store.ErrNotFound) {
+		if _, err := d.table.Get(ctx, id); !errors.Is(err, store.ErrNotFound) {
 			return false
 		}
 		d.index.remove(id)
@@ -237,7 +234,7 @@ func (d *Service) dryRun(ctx context.Context, dem *Demand) (*contract.Proposal, 
 	id, similarity := d.index.nearest(dem.holder(), excerpt(dem.Unmet.Prompt))
 	r, how := newRecord("", dem), placed{similarity: similarity}
 	if similarity >= JoinThreshold {
-		stored, _, err := d.load(ctx, id)
+		stored, err := d.load(ctx, id)
 		switch {
 		case err == nil && stored.open():
 			r, how.joined = stored, true
@@ -250,47 +247,30 @@ func (d *Service) dryRun(ctx context.Context, dem *Demand) (*contract.Proposal, 
 	return r.proposal(dem, how), nil
 }
 
-// change loads a ticket, lets fn change it and stores it; when somebody else was
-// faster it begins again. What fn returns ends it, with nothing written and the
-// ticket as it was.
+// change updates a ticket by compare-and-set, and its derived state: the index and
+// the queue of notices. If fn returns an error, change writes nothing and returns it
+// with the ticket as stored.
 func (d *Service) change(ctx context.Context, id string, fn func(*record) error) (*record, error) {
-	for {
-		r, revision, err := d.load(ctx, id)
-		if err != nil {
-			return nil, err
-		}
-		if err := fn(r); err != nil {
-			d.index.put(r, revision)
-			return r, err
-		}
-		value, err := r.encode()
-		if err != nil {
-			return nil, err
-		}
-		revision, err = d.cfg.Bucket.Update(ctx, key(id), value, revision)
-		switch {
-		case errors.Is(err, store.ErrConflict):
-			continue
-		case err != nil:
-			return nil, fmt.Errorf("change ticket %s: %w", id, err)
-		}
-		d.index.put(r, revision)
-		d.enqueue(r)
-		return r, nil
-	}
-}
-
-// load reads a ticket. One that is gone is dropped from the index as well.
-func (d *Service) load(ctx context.Context, id string) (*record, uint64, error) {
-	e, err := d.cfg.Bucket.Get(ctx, key(id))
+	row, err := d.table.Update(ctx, id, fn)
 	if errors.Is(err, store.ErrNotFound) {
 		d.index.remove(id)
 	}
-	if err != nil {
-		return nil, 0, fmt.Errorf("ticket %s: %w", id, err)
+	if row.Value != nil {
+		d.index.put(row.Value, row.Revision)
 	}
-	r, err := decode(e.Value)
-	return r, e.Revision, err
+	if err == nil {
+		d.enqueue(row.Value)
+	}
+	return row.Value, err
+}
+
+// load reads a ticket, and removes a missing one from the index.
+func (d *Service) load(ctx context.Context, id string) (*record, error) {
+	row, err := d.table.Get(ctx, id)
+	if errors.Is(err, store.ErrNotFound) {
+		d.index.remove(id)
+	}
+	return row.Value, err
 }
 
 // tell notes what the webhook is to be told, if there is one.
@@ -300,7 +280,4 @@ func (d *Service) tell(r *record, event string) {
 	}
 }
 
-// prefix of the keys of tickets.
-const prefix = "ticket."
-
-func key(id string) string { return prefix + id }
+const keyPrefix = "ticket."

@@ -17,11 +17,11 @@ func (d *Service) SetBackoff(pause time.Duration) {
 
 // Pending is what a stored ticket still has to tell.
 func Pending(ctx context.Context, b *store.Bucket, id string) ([]string, error) {
-	e, err := b.Get(ctx, key(id))
+	e, err := b.Get(ctx, keyPrefix+id)
 	if err != nil {
 		return nil, err
 	}
-	r, err := decode(e.Value)
+	r, err := decode(id, e.Value)
 	if err != nil {
 		return nil, err
 	}
@@ -33,4 +33,4 @@ func Pending(ctx context.Context, b *store.Bucket, id string) ([]string, error) 
 }
 
 // Key is where a ticket is stored.
-var Key = key
+func Key(id string) string { return keyPrefix + id }

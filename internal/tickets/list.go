@@ -1,6 +1,7 @@
 package tickets
 
 import (
+	"bytes"
 	"context"
 	"encoding/base64"
 	"errors"
@@ -62,7 +63,7 @@ func (d *Service) list(ctx context.Context, q ListQuery, show func(*record) cont
 			page.NextCursor = cursor(&all[i-1])
 			break
 		}
-		r, _, err := d.load(ctx, all[i].id)
+		r, err := d.load(ctx, all[i].id)
 		switch {
 		case errors.Is(err, store.ErrNotFound): // its age was up
 			continue
@@ -80,7 +81,7 @@ func (d *Service) Get(ctx context.Context, id string) (*contract.Ticket, error) 
 	if !validID(id) {
 		return nil, fmt.Errorf("ticket %.64q: %w", id, store.ErrNotFound)
 	}
-	r, _, err := d.load(ctx, id)
+	r, err := d.load(ctx, id)
 	if err != nil {
 		return nil, err
 	}
@@ -118,22 +119,18 @@ func (d *Service) EraseRequest(ctx context.Context, requestID string) error {
 	if requestID == "" {
 		return nil
 	}
-	var holders []string
-	err := d.cfg.Bucket.Scan(ctx, prefix, func(e store.Entry) error {
-		if !strings.Contains(string(e.Value), requestID) {
-			return nil
+	var ids []string
+	// The bytes, not the records, because a damaged ticket may contain the request.
+	err := d.cfg.Bucket.Scan(ctx, keyPrefix, func(e store.Entry) error {
+		if bytes.Contains(e.Value, []byte(requestID)) {
+			ids = append(ids, strings.TrimPrefix(e.Key, keyPrefix))
 		}
-		r, err := decode(e.Value)
-		if err != nil {
-			return err
-		}
-		holders = append(holders, r.Ticket.TicketID)
 		return nil
 	})
 	if err != nil {
 		return fmt.Errorf("look for the tickets of a request: %w", err)
 	}
-	for _, id := range holders {
+	for _, id := range ids {
 		if err := d.forgetIn(ctx, id, requestID); err != nil && !errors.Is(err, store.ErrNotFound) {
 			return err
 		}
@@ -157,7 +154,7 @@ func (d *Service) forgetIn(ctx context.Context, id, requestID string) error {
 	})
 	switch {
 	case errors.Is(err, errUseless):
-		if err := d.cfg.Bucket.Delete(ctx, key(id)); err != nil {
+		if err := d.table.Delete(ctx, id); err != nil {
 			return fmt.Errorf("drop ticket %s: %w", id, err)
 		}
 		d.index.remove(id)

@@ -4,7 +4,6 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
-	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -78,16 +77,17 @@ func newRecord(id string, d *Demand) *record {
 	}
 }
 
-func decode(value []byte) (*record, error) {
+func encode(_ string, r *record) ([]byte, error) { return strictjson.Marshal(r) }
+
+func decode(id string, value []byte) (*record, error) {
 	var r record
-	if err := strictjson.Unmarshal(value, &r); err != nil {
-		return nil, fmt.Errorf("decode a ticket: %w", err)
-	}
-	if r.Version != recordVersion {
-		return nil, fmt.Errorf("decode a ticket: it has version %d, want %d", r.Version, recordVersion)
-	}
-	if r.Ticket.TicketID == "" {
-		return nil, errors.New("decode a ticket: it has no id")
+	switch err := strictjson.Unmarshal(value, &r); {
+	case err != nil:
+		return nil, err
+	case r.Version != recordVersion:
+		return nil, fmt.Errorf("format version %d, want %d", r.Version, recordVersion)
+	case r.Ticket.TicketID != id:
+		return nil, fmt.Errorf("it is the record of ticket %.80q", r.Ticket.TicketID)
 	}
 	t := &r.Ticket
 	for _, counts := range []*map[string]int{&t.Intents, &t.Domains, &t.Reasons, &t.Locales, &r.Kinds} {
@@ -97,8 +97,6 @@ func decode(value []byte) (*record, error) {
 	}
 	return &r, nil
 }
-
-func (r *record) encode() ([]byte, error) { return strictjson.Marshal(r) }
 
 // holder is whose the ticket is. Records of an earlier version name no issuer.
 func (r *record) holder() holder { return holder{tenant: r.Ticket.Tenant, issuer: r.Issuer} }

@@ -68,7 +68,7 @@ func TestCallersAreHashed(t *testing.T) {
 	if a.Callers[0] == b.Callers[0] {
 		t.Error("the same caller has the same hash in two tickets")
 	}
-	value, err := a.encode()
+	value, err := encode(a.Ticket.TicketID, a)
 	if err != nil || strings.Contains(string(value), "ana") {
 		t.Errorf("the record names its caller (%v): %s", err, value)
 	}
@@ -93,11 +93,11 @@ func TestRecordModel(t *testing.T) {
 				total++
 				callers[subject] = true
 			}
-			value, err := r.encode()
+			value, err := encode(r.Ticket.TicketID, r)
 			if err != nil {
 				t.Fatal(err)
 			}
-			back, err := decode(value)
+			back, err := decode(r.Ticket.TicketID, value)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -135,7 +135,7 @@ func FuzzDecode(f *testing.F) {
 	r := newRecord("t", asked("r1", "ana", "p"))
 	r.add(asked("r1", "ana", "book a flight"), 1, noon)
 	r.note("n", eventOpened, noon)
-	value, err := r.encode()
+	value, err := encode(r.Ticket.TicketID, r)
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -145,18 +145,18 @@ func FuzzDecode(f *testing.F) {
 	f.Add([]byte(`{"version":2}`))
 	f.Add([]byte("null"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		r, err := decode(data)
+		r, err := decode("t", data)
 		if err != nil {
 			return
 		}
 		newIndex().put(r, 1)
 		r.add(asked("r2", "bob", "book two flights"), 0.5, noon)
 		r.forget("r1")
-		value, err := r.encode()
+		value, err := encode(r.Ticket.TicketID, r)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := decode(value); err != nil {
+		if _, err := decode(r.Ticket.TicketID, value); err != nil {
 			t.Fatalf("%v: %s", err, value)
 		}
 	})

@@ -27,7 +27,7 @@ func (d *Service) Ticket(ctx context.Context, id string, caller *contract.Caller
 	if !validID(id) {
 		return nil, noSuchTicket()
 	}
-	r, _, err := d.load(ctx, id)
+	r, err := d.load(ctx, id)
 	switch {
 	case errors.Is(err, store.ErrNotFound), err == nil && !visibility.MaySeeTenant(caller, &contract.Caller{Tenant: r.Ticket.Tenant, Issuer: r.Issuer}):
 		return nil, noSuchTicket()
