@@ -21,33 +21,33 @@ const queueLength = 32
 // there is nothing of this request at all; fn's error; else ctx's. Events are shared
 // with other readers and must not be changed.
 func (s *Stream) Read(ctx context.Context, requestID string, after uint64, fn func(seq uint64, ev *contract.Event) error) error {
-	return s.read(ctx, requestID, after, fn, false)
+	return s.readEvents(ctx, requestID, after, fn, false)
 }
 
 // Follow is Read for who knows that the request is under way: that there is nothing
 // of it yet is no error. The sequence is a Position from before the request was
 // looked at.
 func (s *Stream) Follow(ctx context.Context, requestID string, after uint64, fn func(seq uint64, ev *contract.Event) error) error {
-	return s.read(ctx, requestID, after, fn, true)
+	return s.readEvents(ctx, requestID, after, fn, true)
 }
 
-func (s *Stream) read(ctx context.Context, requestID string, after uint64, fn func(uint64, *contract.Event) error, underWay bool) error {
+func (s *Stream) readEvents(ctx context.Context, requestID string, after uint64, fn func(uint64, *contract.Event) error, underWay bool) error {
 	if !validID(requestID) {
 		return ErrGone
 	}
 	// The queue opens before the log is read: between the two nothing falls.
-	r := &reader{stream: s, subject: prefix + requestID, last: after, underWay: underWay, fn: fn, wake: make(chan struct{}, 1)}
-	s.join(requestID, r)
-	defer s.leave(requestID, r)
+	r := &reader{stream: s, subject: prefix + requestID, last: after, inProgress: underWay, fn: fn, wake: make(chan struct{}, 1)}
+	s.addReader(requestID, r)
+	defer s.removeReader(requestID, r)
 
-	err := r.fromLog(ctx)
+	err := r.readLog(ctx)
 	if err == nil && r.last == after && !underWay {
-		err = r.expect(ctx)
+		err = r.checkExpected(ctx)
 	}
 	for err == nil {
-		err = r.live(ctx) // until the queue overflows
+		err = r.readLive(ctx) // until the queue overflows
 		if errors.Is(err, errOverflow) {
-			err = r.fromLog(ctx)
+			err = r.readLog(ctx)
 		}
 	}
 	if errors.Is(err, errFinal) {
@@ -56,13 +56,13 @@ func (s *Stream) read(ctx context.Context, requestID string, after uint64, fn fu
 	return err
 }
 
-func (s *Stream) join(requestID string, r *reader) {
+func (s *Stream) addReader(requestID string, r *reader) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.readers[requestID] = append(s.readers[requestID], r)
 }
 
-func (s *Stream) leave(requestID string, r *reader) {
+func (s *Stream) removeReader(requestID string, r *reader) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	readers := slices.DeleteFunc(s.readers[requestID], func(other *reader) bool { return other == r })
@@ -81,38 +81,38 @@ var (
 
 // reader is one call of Read.
 type reader struct {
-	stream   *Stream
-	subject  string
-	underWay bool   // that there is nothing yet says nothing
-	last     uint64 // sequence of what fn had last
-	fn       func(uint64, *contract.Event) error
+	stream     *Stream
+	subject    string
+	inProgress bool   // that there is nothing yet says nothing
+	last       uint64 // sequence of what fn had last
+	fn         func(uint64, *contract.Event) error
 
 	wake chan struct{} // holds one token when there is something to take
 
-	mu       sync.Mutex
-	queue    []item
-	overrun  bool // something is in the log that is not in the queue
-	lostSome bool // something is nowhere
+	mu         sync.Mutex
+	queue      []queuedEvent
+	overflowed bool // something is in the log that is not in the queue
+	lost       bool // something is nowhere
 }
 
-// push queues an event. It never blocks.
-func (r *reader) push(it item) {
-	r.tell(func() {
-		if len(r.queue) < queueLength && !r.overrun {
+// enqueue queues an event. It never blocks.
+func (r *reader) enqueue(it queuedEvent) {
+	r.updateState(func() {
+		if len(r.queue) < queueLength && !r.overflowed {
 			r.queue = append(r.queue, it)
 		} else {
-			r.queue, r.overrun = nil, true
+			r.queue, r.overflowed = nil, true
 		}
 	})
 }
 
-// overflow makes the reader look into the log.
-func (r *reader) overflow() { r.tell(func() { r.queue, r.overrun = nil, true }) }
+// markOverflow makes the reader look into the log.
+func (r *reader) markOverflow() { r.updateState(func() { r.queue, r.overflowed = nil, true }) }
 
-// lose makes the reader give up.
-func (r *reader) lose() { r.tell(func() { r.lostSome = true }) }
+// markLost makes the reader give up.
+func (r *reader) markLost() { r.updateState(func() { r.lost = true }) }
 
-func (r *reader) tell(change func()) {
+func (r *reader) updateState(change func()) {
 	r.mu.Lock()
 	change()
 	r.mu.Unlock()
@@ -122,14 +122,14 @@ func (r *reader) tell(change func()) {
 	}
 }
 
-// take empties the queue.
-func (r *reader) take() ([]item, error) {
+// takeQueue empties the queue.
+func (r *reader) takeQueue() ([]queuedEvent, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	items, overrun := r.queue, r.overrun
-	r.queue, r.overrun = nil, false
+	items, overrun := r.queue, r.overflowed
+	r.queue, r.overflowed = nil, false
 	switch {
-	case r.lostSome:
+	case r.lost:
 		return items, ErrGone
 	case overrun:
 		return nil, errOverflow
@@ -137,17 +137,17 @@ func (r *reader) take() ([]item, error) {
 	return items, nil
 }
 
-// live hands on what comes, until there is an error.
-func (r *reader) live(ctx context.Context) error {
+// readLive hands on what comes, until there is an error.
+func (r *reader) readLive(ctx context.Context) error {
 	for {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-r.wake:
 		}
-		items, end := r.take()
+		items, end := r.takeQueue()
 		for _, it := range items {
-			if err := r.hand(it); err != nil {
+			if err := r.emitEvent(it); err != nil {
 				return err
 			}
 		}
@@ -157,8 +157,8 @@ func (r *reader) live(ctx context.Context) error {
 	}
 }
 
-// hand gives fn an event it has not had.
-func (r *reader) hand(it item) error {
+// emitEvent gives fn an event it has not had.
+func (r *reader) emitEvent(it queuedEvent) error {
 	if it.seq <= r.last {
 		return nil
 	}
@@ -172,8 +172,8 @@ func (r *reader) hand(it item) error {
 	return nil
 }
 
-// expect finds out whether anything can come for a reader for whom nothing is kept.
-func (r *reader) expect(ctx context.Context) error {
+// checkExpected finds out whether anything can come for a reader for whom nothing is kept.
+func (r *reader) checkExpected(ctx context.Context) error {
 	m, err := r.stream.log.Last(ctx, r.subject)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
@@ -188,22 +188,22 @@ func (r *reader) expect(ctx context.Context) error {
 	if r.last > newest {
 		return ErrGone // a number of another life
 	}
-	ev, err := decode(m)
+	ev, err := decodeEvent(m)
 	if err == nil && ev.Type == contract.EventFinal && m.Seq <= r.last {
 		return errFinal
 	}
 	return err
 }
 
-// fromLog hands on what the log has after the last event.
-func (r *reader) fromLog(ctx context.Context) error {
+// readLog hands on what the log has after the last event.
+func (r *reader) readLog(ctx context.Context) error {
 	for {
-		items, err := r.lookUp(ctx)
+		items, err := r.fetchNext(ctx)
 		if err != nil {
 			return err
 		}
 		for _, it := range items {
-			if err := r.hand(it); err != nil {
+			if err := r.emitEvent(it); err != nil {
 				return err
 			}
 		}
@@ -213,30 +213,30 @@ func (r *reader) fromLog(ctx context.Context) error {
 	}
 }
 
-// lookUp returns the next events of the log, when its turn comes.
-func (r *reader) lookUp(ctx context.Context) ([]item, error) {
+// fetchNext returns the next events of the log, when its turn comes.
+func (r *reader) fetchNext(ctx context.Context) ([]queuedEvent, error) {
 	select {
 	case r.stream.lookups <- struct{}{}:
 		defer func() { <-r.stream.lookups }()
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	items, err := r.fetch(ctx)
+	items, err := r.fetchEvents(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return items, r.whole(ctx, items)
+	return items, r.checkComplete(ctx, items)
 }
 
-// fetch reads the next events from the log, as many as a queue holds.
-func (r *reader) fetch(ctx context.Context) ([]item, error) {
-	var items []item
+// fetchEvents reads the next events from the log, as many as a queue holds.
+func (r *reader) fetchEvents(ctx context.Context) ([]queuedEvent, error) {
+	var items []queuedEvent
 	err := r.stream.log.Read(ctx, store.ReadFrom{Seq: r.last + 1, Subject: r.subject}, func(m store.Message) error {
-		ev, err := decode(m)
+		ev, err := decodeEvent(m)
 		if err != nil {
 			return err
 		}
-		if items = append(items, item{seq: m.Seq, ev: ev}); len(items) == queueLength {
+		if items = append(items, queuedEvent{seq: m.Seq, ev: ev}); len(items) == queueLength {
 			return store.ErrStop
 		}
 		return nil
@@ -244,12 +244,12 @@ func (r *reader) fetch(ctx context.Context) ([]item, error) {
 	return items, err
 }
 
-// whole returns ErrGone when something may be missing between the last event and
+// checkComplete returns ErrGone when something may be missing between the last event and
 // the items, or among them. It looks after they were fetched: what the log still
 // reaches back to now it reached back to then.
-func (r *reader) whole(ctx context.Context, items []item) error {
+func (r *reader) checkComplete(ctx context.Context, items []queuedEvent) error {
 	from := r.last
-	if from == 0 && !r.underWay {
+	if from == 0 && !r.inProgress {
 		// A whole story begins with the decision, or is the final event alone.
 		if len(items) == 0 || items[0].ev.Type != contract.EventDecision && items[0].ev.Type != contract.EventFinal {
 			return ErrGone
@@ -260,10 +260,10 @@ func (r *reader) whole(ctx context.Context, items []item) error {
 	}
 	// A question to the engine's API would be as good, but that answers one after
 	// the other, and readers come in crowds.
-	oldest, err := r.stream.log.Next(ctx, everything, 1)
+	oldest, err := r.stream.log.Next(ctx, allSubjects, 1)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
-		if r.underWay && len(items) == 0 {
+		if r.inProgress && len(items) == 0 {
 			return nil
 		}
 		return ErrGone

@@ -158,10 +158,10 @@ func TestReadersLeaveNothing(t *testing.T) {
 }
 
 func TestReaderQueue(t *testing.T) {
-	item := func(seq uint64) item { return item{seq: seq, ev: event("r-1", progress)} }
+	item := func(seq uint64) queuedEvent { return queuedEvent{seq: seq, ev: event("r-1", progress)} }
 	fill := func(r *reader) {
 		for i := range queueLength {
-			r.push(item(uint64(i)))
+			r.enqueue(item(uint64(i)))
 		}
 	}
 	tests := []struct {
@@ -171,23 +171,23 @@ func TestReaderQueue(t *testing.T) {
 		err  error
 	}{
 		{"nothing", func(*reader) {}, 0, nil},
-		{"some", func(r *reader) { r.push(item(1)); r.push(item(2)) }, 2, nil},
+		{"some", func(r *reader) { r.enqueue(item(1)); r.enqueue(item(2)) }, 2, nil},
 		{"full", fill, queueLength, nil},
-		{"over", func(r *reader) { fill(r); r.push(item(99)) }, 0, errOverflow},
+		{"over", func(r *reader) { fill(r); r.enqueue(item(99)) }, 0, errOverflow},
 		{"over, and on", func(r *reader) { fill(r); fill(r); fill(r) }, 0, errOverflow},
-		{"behind", func(r *reader) { r.push(item(1)); r.overflow() }, 0, errOverflow},
-		{"lost", func(r *reader) { r.push(item(1)); r.lose() }, 1, ErrGone},
-		{"lost and over", func(r *reader) { fill(r); r.push(item(99)); r.lose() }, 0, ErrGone},
+		{"behind", func(r *reader) { r.enqueue(item(1)); r.markOverflow() }, 0, errOverflow},
+		{"lost", func(r *reader) { r.enqueue(item(1)); r.markLost() }, 1, ErrGone},
+		{"lost and over", func(r *reader) { fill(r); r.enqueue(item(99)); r.markLost() }, 0, ErrGone},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			r := &reader{wake: make(chan struct{}, 1)}
 			tt.do(r)
-			items, err := r.take()
+			items, err := r.takeQueue()
 			if len(items) != tt.want || !errors.Is(err, tt.err) {
 				t.Errorf("got %d events and error %v, want %d and %v", len(items), err, tt.want, tt.err)
 			}
-			if items, err := r.take(); len(items) > 0 || errors.Is(err, errOverflow) {
+			if items, err := r.takeQueue(); len(items) > 0 || errors.Is(err, errOverflow) {
 				t.Errorf("again: got %d events and error %v, want nothing left", len(items), err)
 			}
 		})

@@ -18,7 +18,7 @@ const (
 	logName = "EVENTS"
 	prefix  = "events." // of the subject; the request's id follows
 
-	everything = prefix + "*"
+	allSubjects = prefix + "*"
 
 	maxAge = 15 * time.Minute
 	share  = 0.05 // of the store's bytes
@@ -61,7 +61,7 @@ type Stream struct {
 // Open opens the stream of the store.
 func Open(ctx context.Context, s *store.Store) (*Stream, error) {
 	log, err := s.Log(ctx, store.LogConfig{
-		Name: logName, Subjects: []string{everything}, MaxAge: maxAge, Share: share, Memory: true, Evict: true,
+		Name: logName, Subjects: []string{allSubjects}, MaxAge: maxAge, Share: share, Memory: true, Evict: true,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("open events: %w", err)
@@ -87,15 +87,15 @@ func newStream(log eventLog) *Stream {
 // event is left out of it: a final event without Response says that the record has
 // it.
 func (s *Stream) Publish(ctx context.Context, ev *contract.Event) error {
-	err := s.publish(ctx, ev)
+	err := s.appendEvent(ctx, ev)
 	if err != nil {
-		s.lose(ev.RequestID)
+		s.markReadersLost(ev.RequestID)
 		return fmt.Errorf("event %s of request %s: %w", ev.Type, ev.RequestID, err)
 	}
 	return nil
 }
 
-func (s *Stream) publish(ctx context.Context, ev *contract.Event) error {
+func (s *Stream) appendEvent(ctx context.Context, ev *contract.Event) error {
 	if !validID(ev.RequestID) {
 		return errors.New("it has no proper request id")
 	}
@@ -129,7 +129,7 @@ func (s *Stream) Delete(ctx context.Context, requestID string) error {
 // published from now on comes after it.
 func (s *Stream) Position(ctx context.Context) (uint64, error) {
 	newest := s.newest.Load()
-	m, err := s.log.Last(ctx, everything)
+	m, err := s.log.Last(ctx, allSubjects)
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return 0, fmt.Errorf("position of events: %w", err)
 	}
@@ -139,60 +139,60 @@ func (s *Stream) Position(ctx context.Context) (uint64, error) {
 // Run feeds the readers until ctx ends. Without it they get what was there when
 // they came, and no more.
 func (s *Stream) Run(ctx context.Context) error {
-	if err := s.follow(ctx); err != nil && ctx.Err() == nil {
+	if err := s.followLog(ctx); err != nil && ctx.Err() == nil {
 		return fmt.Errorf("follow events: %w", err)
 	}
 	return nil
 }
 
-func (s *Stream) follow(ctx context.Context) error {
+func (s *Stream) followLog(ctx context.Context) error {
 	info, err := s.log.Info(ctx)
 	if err != nil {
 		return err
 	}
 	next := info.Last + 1
 	s.newest.Store(info.Last)
-	s.each((*reader).overflow) // who was here before looks itself for what came before
+	s.forEachReader((*reader).markOverflow) // who was here before looks itself for what came before
 	return s.log.Follow(ctx, next, func(m store.Message) error {
 		if m.Seq != next {
 			// The engine was restarted and its memory is gone, or it forgot faster
 			// than we read.
-			s.each((*reader).overflow)
+			s.forEachReader((*reader).markOverflow)
 		}
 		next = m.Seq + 1
 		s.newest.Store(m.Seq)
-		s.feed(m)
+		s.dispatchMessage(m)
 		return nil
 	})
 }
 
-// item is one event on its way to a reader.
-type item struct {
+// queuedEvent is one event on its way to a reader.
+type queuedEvent struct {
 	seq uint64
 	ev  *contract.Event
 }
 
-// feed hands a message to those who follow its request. Most requests nobody
+// dispatchMessage hands a message to those who follow its request. Most requests nobody
 // follows: their events are not even decoded.
-func (s *Stream) feed(m store.Message) {
+func (s *Stream) dispatchMessage(m store.Message) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	readers := s.readers[strings.TrimPrefix(m.Subject, prefix)]
 	if len(readers) == 0 {
 		return
 	}
-	ev, err := decode(m)
+	ev, err := decodeEvent(m)
 	for _, r := range readers {
 		if err != nil {
-			r.lose()
+			r.markLost()
 		} else {
-			r.push(item{seq: m.Seq, ev: ev})
+			r.enqueue(queuedEvent{seq: m.Seq, ev: ev})
 		}
 	}
 }
 
-// each calls fn for every reader.
-func (s *Stream) each(fn func(*reader)) {
+// forEachReader calls fn for every reader.
+func (s *Stream) forEachReader(fn func(*reader)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, readers := range s.readers {
@@ -202,17 +202,17 @@ func (s *Stream) each(fn func(*reader)) {
 	}
 }
 
-// lose tells the readers of a request that an event of it is lost.
-func (s *Stream) lose(requestID string) {
+// markReadersLost tells the readers of a request that an event of it is lost.
+func (s *Stream) markReadersLost(requestID string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, r := range s.readers[requestID] {
-		r.lose()
+		r.markLost()
 	}
 }
 
-// decode reads an event. One that cannot be read is gone.
-func decode(m store.Message) (*contract.Event, error) {
+// decodeEvent reads an event. One that cannot be read is gone.
+func decodeEvent(m store.Message) (*contract.Event, error) {
 	ev := new(contract.Event)
 	if err := strictjson.Unmarshal(m.Data, ev); err != nil {
 		return nil, fmt.Errorf("event %d: %w: %w", m.Seq, ErrGone, err)

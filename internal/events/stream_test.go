@@ -257,7 +257,7 @@ func TestFollowerMisses(t *testing.T) {
 			missed := make(chan struct{})
 			m := &mishap{eventLog: log, begun: make(chan struct{})}
 			m.follow = func(msg store.Message) bool {
-				ev, err := decode(msg)
+				ev, err := decodeEvent(msg)
 				if err != nil || ev.Type != progress {
 					return true
 				}

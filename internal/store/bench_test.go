@@ -132,7 +132,7 @@ func BenchmarkOpenChecks(b *testing.B) {
 			b.Run("the check", func(b *testing.B) {
 				loseIndex(b, dir, killed)
 				for b.Loop() {
-					if damage := store.Mend(dir); damage != nil {
+					if damage := store.Repair(dir); damage != nil {
 						b.Fatal(damage)
 					}
 				}

@@ -36,9 +36,9 @@ const (
 	orphanAge = time.Hour
 )
 
-// blobs is what a bucket knows about its blobs. Their stream is made with the
+// blobState is what a bucket knows about its blobs. Their stream is made with the
 // first of them, since most buckets never have one.
-type blobs struct {
+type blobState struct {
 	used atomic.Bool // there is a stream
 
 	mu     sync.Mutex
@@ -60,7 +60,7 @@ func (b *Bucket) blobSubject(id, key string) string {
 // openBlobs opens the stream when there is one, and drops what was left behind.
 func (b *Bucket) openBlobs(ctx context.Context, maxAge time.Duration) error {
 	b.blobs.maxAge = maxAge
-	err := b.store.try(ctx, "open", func(ctx context.Context) error {
+	err := b.store.retry(ctx, "open", func(ctx context.Context) error {
 		_, err := b.store.engine.js.Stream(ctx, b.blobStream())
 		if errors.Is(err, jetstream.ErrStreamNotFound) {
 			return ErrNotFound
@@ -76,7 +76,7 @@ func (b *Bucket) openBlobs(ctx context.Context, maxAge time.Duration) error {
 	if err != nil {
 		return err
 	}
-	return b.sweep(ctx)
+	return b.removeOrphans(ctx)
 }
 
 // ensureBlobs makes the stream on first use.
@@ -90,14 +90,14 @@ func (b *Bucket) ensureBlobs(ctx context.Context) error {
 	if maxAge > 0 {
 		maxAge += orphanAge // a value must not go before its key
 	}
-	stream, err := b.store.ensure(ctx, spec{
+	stream, err := b.store.ensureStream(ctx, streamSpec{
 		Name:              b.blobStream(),
 		Subjects:          []string{b.blobSubject("*", ">")},
 		MaxBytes:          -1,
 		MaxAge:            maxAge,
 		Discard:           jetstream.DiscardNew,
 		Storage:           jetstream.FileStorage,
-		Duplicates:        duplicates,
+		Duplicates:        duplicateMemory,
 		AllowDirect:       true,
 		MaxConsumers:      -1,
 		MaxMsgs:           -1,
@@ -113,11 +113,11 @@ func (b *Bucket) ensureBlobs(ctx context.Context) error {
 }
 
 // putWithBlobs writes a value when it, or the one before it, may be a blob.
-func (b *Bucket) putWithBlobs(ctx context.Context, key string, w write) (uint64, error) {
+func (b *Bucket) putWithBlobs(ctx context.Context, key string, w pendingWrite) (uint64, error) {
 	if err := b.ensureBlobs(ctx); err != nil {
 		return 0, err
 	}
-	old, err := b.reference(ctx, key)
+	old, err := b.blobReference(ctx, key)
 	if err != nil {
 		return 0, err
 	}
@@ -131,16 +131,16 @@ func (b *Bucket) putWithBlobs(ctx context.Context, key string, w write) (uint64,
 	rev, err := b.store.publish(ctx, w)
 	switch {
 	case err == nil && old != "":
-		_ = b.dropBlob(ctx, key, old) // else the sweep takes it
-	case err != nil && fresh != "" && !transient(err): // when it is transient the key may have it
-		_ = b.dropBlob(ctx, key, fresh)
+		_ = b.deleteBlob(ctx, key, old) // else the sweep takes it
+	case err != nil && fresh != "" && !isTransient(err): // when it is transient the key may have it
+		_ = b.deleteBlob(ctx, key, fresh)
 	}
 	return rev, err
 }
 
-// reference reads what blob a key has now, "" for none.
-func (b *Bucket) reference(ctx context.Context, key string) (string, error) {
-	m, err := b.newest(ctx, key)
+// blobReference reads what blob a key has now, "" for none.
+func (b *Bucket) blobReference(ctx context.Context, key string) (string, error) {
+	m, err := b.readLatest(ctx, key)
 	if errors.Is(err, ErrNotFound) {
 		return "", nil
 	}
@@ -152,7 +152,7 @@ func (b *Bucket) reference(ctx context.Context, key string) (string, error) {
 
 // writeBlob stores a value and returns the reference to it.
 func (b *Bucket) writeBlob(ctx context.Context, key string, value []byte) (string, error) {
-	if err := b.roomFor(ctx, len(value)); err != nil {
+	if err := b.checkBlobCapacity(ctx, len(value)); err != nil {
 		return "", err
 	}
 	id := strconv.FormatInt(b.store.cfg.Now().Unix(), 10) + "-" + nuid.Next()
@@ -160,9 +160,9 @@ func (b *Bucket) writeBlob(ctx context.Context, key string, value []byte) (strin
 	size := len(value)
 	for part := 0; len(value) > 0; part++ {
 		chunk := value[:min(chunkSize, len(value))]
-		w := write{stream: b.blobStream(), subject: b.blobSubject(id, key), data: chunk, id: id + "-" + strconv.Itoa(part)}
+		w := pendingWrite{stream: b.blobStream(), subject: b.blobSubject(id, key), data: chunk, messageID: id + "-" + strconv.Itoa(part)}
 		if _, err := b.store.publish(ctx, w); err != nil {
-			_ = b.dropBlob(ctx, key, id)
+			_ = b.deleteBlob(ctx, key, id)
 			return "", err
 		}
 		value = value[len(chunk):]
@@ -176,15 +176,15 @@ func (b *Bucket) Usage(ctx context.Context) (float64, error) {
 	if b.limit <= 0 {
 		return 0, nil
 	}
-	taken, err := b.taken(ctx)
+	taken, err := b.usedBytes(ctx)
 	if err != nil {
 		return 0, fmt.Errorf("fill of bucket %s: %w", b.name, err)
 	}
 	return float64(taken) / float64(b.limit), nil
 }
 
-// taken is what the bucket and its blobs take together, in bytes.
-func (b *Bucket) taken(ctx context.Context) (taken uint64, err error) {
+// usedBytes is what the bucket and its blobs take together, in bytes.
+func (b *Bucket) usedBytes(ctx context.Context) (taken uint64, err error) {
 	b.blobs.mu.Lock()
 	streams := []jetstream.Stream{b.stream, b.blobs.stream}
 	b.blobs.mu.Unlock()
@@ -192,7 +192,7 @@ func (b *Bucket) taken(ctx context.Context) (taken uint64, err error) {
 		if stream == nil { // no value was ever so large
 			continue
 		}
-		err := b.store.try(ctx, "info", func(ctx context.Context) error {
+		err := b.store.retry(ctx, "info", func(ctx context.Context) error {
 			info, err := stream.Info(ctx)
 			if err == nil {
 				taken += info.State.Bytes
@@ -206,19 +206,19 @@ func (b *Bucket) taken(ctx context.Context) (taken uint64, err error) {
 	return taken, nil
 }
 
-// roomFor keeps a bucket and its blobs together within the bucket's share.
-func (b *Bucket) roomFor(ctx context.Context, size int) error {
+// checkBlobCapacity keeps a bucket and its blobs together within the bucket's share.
+func (b *Bucket) checkBlobCapacity(ctx context.Context, size int) error {
 	if b.limit < 0 {
 		return nil
 	}
-	taken, err := b.taken(ctx)
+	taken, err := b.usedBytes(ctx)
 	if err != nil {
 		return err
 	}
 	if taken += uint64(size); taken > uint64(b.limit) {
 		err := fmt.Errorf("%w: %d of %d bytes would be used", ErrFull, taken, b.limit)
-		b.store.refusals.noticed(b.blobStream(), refusal{
-			name: named(b.streamName), streams: []string{b.streamName, b.blobStream()}, limit: b.limit, size: int64(size),
+		b.store.rejections.record(b.blobStream(), rejection{
+			name: displayName(b.streamName), streams: []string{b.streamName, b.blobStream()}, limit: b.limit, size: int64(size),
 		}, err)
 		return err
 	}
@@ -234,8 +234,8 @@ func (b *Bucket) readBlob(ctx context.Context, key, ref string) ([]byte, error) 
 		return nil, fmt.Errorf("%w: reference %q", ErrDamaged, ref)
 	}
 	var value []byte
-	from := question{Seq: 1, NextFor: b.blobSubject(id, key)}
-	err := b.store.walk(ctx, b.blobStream(), from, func(m Message) error {
+	from := directGet{Seq: 1, NextFor: b.blobSubject(id, key)}
+	err := b.store.walkMessages(ctx, b.blobStream(), from, func(m Message) error {
 		value = append(value, m.Data...)
 		return nil
 	})
@@ -248,24 +248,24 @@ func (b *Bucket) readBlob(ctx context.Context, key, ref string) ([]byte, error) 
 	return value, nil
 }
 
-// damaged says of a value that stays incomplete that it is damaged.
-func damaged(err error) error {
+// asDamaged says of a value that stays incomplete that it is damaged.
+func asDamaged(err error) error {
 	if errors.Is(err, ErrNotFound) {
 		return fmt.Errorf("%w: the value is not whole", ErrDamaged)
 	}
 	return err
 }
 
-// dropBlob removes a blob, given its reference or its id.
-func (b *Bucket) dropBlob(ctx context.Context, key, ref string) error {
+// deleteBlob removes a blob, given its reference or its id.
+func (b *Bucket) deleteBlob(ctx context.Context, key, ref string) error {
 	id, _, _ := strings.Cut(ref, " ")
-	return b.store.purge(ctx, b.blobs.stream, jetstream.WithPurgeSubject(b.blobSubject(id, key)))
+	return b.store.purgeMessages(ctx, b.blobs.stream, jetstream.WithPurgeSubject(b.blobSubject(id, key)))
 }
 
-// sweep removes the blobs that no key refers to and that are old enough for it.
-func (b *Bucket) sweep(ctx context.Context) error {
+// removeOrphans removes the blobs that no key refers to and that are old enough for it.
+func (b *Bucket) removeOrphans(ctx context.Context) error {
 	var subjects map[string]uint64
-	err := b.store.try(ctx, "sweep", func(ctx context.Context) error {
+	err := b.store.retry(ctx, "sweep", func(ctx context.Context) error {
 		info, err := b.blobs.stream.Info(ctx, jetstream.WithSubjectFilter(b.blobSubject("*", ">")))
 		if err == nil {
 			subjects = info.State.Subjects
@@ -282,14 +282,14 @@ func (b *Bucket) sweep(ctx context.Context) error {
 		if at, err := strconv.ParseInt(born, 10, 64); err != nil || at > before {
 			continue
 		}
-		ref, err := b.reference(ctx, key)
+		ref, err := b.blobReference(ctx, key)
 		if err != nil {
 			return err
 		}
 		if strings.HasPrefix(ref, id+" ") {
 			continue
 		}
-		if err := b.dropBlob(ctx, key, id); err != nil {
+		if err := b.deleteBlob(ctx, key, id); err != nil {
 			return err
 		}
 	}

@@ -47,7 +47,7 @@ type Bucket struct {
 	stream     jetstream.Stream
 	limit      int64 // bytes it may take, -1 = no limit of its own
 	keyTTL     bool
-	blobs      blobs
+	blobs      blobState
 }
 
 // newBucket returns a bucket without its stream. The names are the engine's own
@@ -62,13 +62,13 @@ func (s *Store) Bucket(ctx context.Context, cfg BucketConfig) (*Bucket, error) {
 	if !validName.MatchString(cfg.Name) {
 		return nil, fmt.Errorf("bucket name %q: want letters, digits, _ and -", cfg.Name)
 	}
-	limit, err := s.share(cfg.Share)
+	limit, err := s.shareBytes(cfg.Share)
 	if err != nil {
 		return nil, fmt.Errorf("bucket %s: %w", cfg.Name, err)
 	}
 	b := newBucket(s, cfg.Name)
 	b.limit, b.keyTTL = limit, cfg.KeyTTL
-	sp := spec{
+	sp := streamSpec{
 		Name:              b.streamName,
 		Subjects:          []string{b.prefix + ">"},
 		MaxMsgsPerSubject: 1,
@@ -76,7 +76,7 @@ func (s *Store) Bucket(ctx context.Context, cfg BucketConfig) (*Bucket, error) {
 		MaxAge:            cfg.MaxAge,
 		Discard:           jetstream.DiscardNew,
 		Storage:           jetstream.FileStorage,
-		Duplicates:        window(cfg.MaxAge),
+		Duplicates:        duplicateWindow(cfg.MaxAge),
 		AllowDirect:       true,
 		MaxConsumers:      -1,
 		MaxMsgs:           -1,
@@ -85,7 +85,7 @@ func (s *Store) Bucket(ctx context.Context, cfg BucketConfig) (*Bucket, error) {
 	if cfg.KeyTTL {
 		sp.AllowMsgTTL, sp.AllowRollup, sp.SubjectDeleteMarkerTTL = true, true, markerTTL
 	}
-	b.stream, err = s.ensure(ctx, sp)
+	b.stream, err = s.ensureStream(ctx, sp)
 	if err == nil {
 		err = b.openBlobs(ctx, cfg.MaxAge)
 	}
@@ -95,58 +95,58 @@ func (s *Store) Bucket(ctx context.Context, cfg BucketConfig) (*Bucket, error) {
 	return b, nil
 }
 
-// window is for how long ids are remembered; the engine wants it within MaxAge.
-func window(maxAge time.Duration) time.Duration {
+// duplicateWindow is for how long ids are remembered; the engine wants it within MaxAge.
+func duplicateWindow(maxAge time.Duration) time.Duration {
 	if maxAge > 0 {
-		return min(maxAge, duplicates)
+		return min(maxAge, duplicateMemory)
 	}
-	return duplicates
+	return duplicateMemory
 }
 
 // Get reads a key. ErrNotFound.
 func (b *Bucket) Get(ctx context.Context, key string) (Entry, error) {
-	entry, err := b.get(ctx, key)
+	entry, err := b.getEntry(ctx, key)
 	if err != nil {
 		return Entry{}, fmt.Errorf("get %s/%s: %w", b.name, key, err)
 	}
 	return entry, nil
 }
 
-func (b *Bucket) get(ctx context.Context, key string) (Entry, error) {
+func (b *Bucket) getEntry(ctx context.Context, key string) (Entry, error) {
 	if err := checkKey(key); err != nil {
 		return Entry{}, err
 	}
 	for tries := 0; ; tries++ {
-		m, err := b.newest(ctx, key)
+		m, err := b.readLatest(ctx, key)
 		if err != nil {
 			return Entry{}, err
 		}
-		entry, err := b.entry(ctx, m)
+		entry, err := b.toEntry(ctx, m)
 		// A large value that is gone was replaced between the two reads.
-		if err == nil || tries == rereads || !errors.Is(err, ErrNotFound) {
-			return entry, damaged(err)
+		if err == nil || tries == maxRereads || !errors.Is(err, ErrNotFound) {
+			return entry, asDamaged(err)
 		}
 	}
 }
 
-// rereads bounds how often a reader follows a value that others keep replacing.
-const rereads = 8
+// maxRereads bounds how often a reader follows a value that others keep replacing.
+const maxRereads = 8
 
-// newest reads the message that holds a key.
-func (b *Bucket) newest(ctx context.Context, key string) (Message, error) {
-	m, err := b.store.one(ctx, b.streamName, question{LastFor: b.prefix + key})
+// readLatest reads the message that holds a key.
+func (b *Bucket) readLatest(ctx context.Context, key string) (Message, error) {
+	m, err := b.store.readMessage(ctx, b.streamName, directGet{LastFor: b.prefix + key})
 	if err == nil && isDeleteMarker(m) {
 		return Message{}, ErrNotFound
 	}
 	return m, err
 }
 
-// key returns the key that a message is of.
-func (b *Bucket) key(m Message) string { return strings.TrimPrefix(m.Subject, b.prefix) }
+// keyOf returns the key that a message is of.
+func (b *Bucket) keyOf(m Message) string { return strings.TrimPrefix(m.Subject, b.prefix) }
 
-// entry makes a message an Entry, and fetches its value if it is a blob.
-func (b *Bucket) entry(ctx context.Context, m Message) (Entry, error) {
-	e := Entry{Key: b.key(m), Value: m.Data, Revision: m.Seq, At: m.At}
+// toEntry makes a message an Entry, and fetches its value if it is a blob.
+func (b *Bucket) toEntry(ctx context.Context, m Message) (Entry, error) {
+	e := Entry{Key: b.keyOf(m), Value: m.Data, Revision: m.Seq, At: m.At}
 	ref := m.header.Get(blobHeader)
 	if ref == "" {
 		return e, nil
@@ -158,21 +158,21 @@ func (b *Bucket) entry(ctx context.Context, m Message) (Entry, error) {
 
 // Create writes a key that does not exist, and returns its revision. ErrExists.
 func (b *Bucket) Create(ctx context.Context, key string, value []byte) (uint64, error) {
-	rev, err := b.create(ctx, key, value, 0)
+	rev, err := b.createKey(ctx, key, value, 0)
 	if err != nil {
 		return 0, fmt.Errorf("create %s/%s: %w", b.name, key, err)
 	}
 	return rev, nil
 }
 
-// create writes a new key, which expires after ttl; 0 = with the bucket's MaxAge.
-func (b *Bucket) create(ctx context.Context, key string, value []byte, ttl time.Duration) (uint64, error) {
-	rev, err := b.put(ctx, key, value, new(uint64(0)), ttl)
+// createKey writes a new key, which expires after ttl; 0 = with the bucket's MaxAge.
+func (b *Bucket) createKey(ctx context.Context, key string, value []byte, ttl time.Duration) (uint64, error) {
+	rev, err := b.putKey(ctx, key, value, new(uint64(0)), ttl)
 	if b.keyTTL && errors.Is(err, ErrConflict) {
 		// The key may have a delete marker: replace that.
-		m, readErr := b.store.one(ctx, b.streamName, question{LastFor: b.prefix + key})
+		m, readErr := b.store.readMessage(ctx, b.streamName, directGet{LastFor: b.prefix + key})
 		if readErr == nil && isDeleteMarker(m) {
-			rev, err = b.put(ctx, key, value, &m.Seq, ttl)
+			rev, err = b.putKey(ctx, key, value, &m.Seq, ttl)
 		}
 	}
 	if errors.Is(err, ErrConflict) {
@@ -185,24 +185,24 @@ func (b *Bucket) create(ctx context.Context, key string, value []byte, ttl time.
 // returns the new revision. ErrConflict if the revision differs or the key does
 // not exist.
 func (b *Bucket) Update(ctx context.Context, key string, value []byte, revision uint64) (uint64, error) {
-	rev, err := b.update(ctx, key, value, revision, 0)
+	rev, err := b.updateKey(ctx, key, value, revision, 0)
 	if err != nil {
 		return 0, fmt.Errorf("update %s/%s: %w", b.name, key, err)
 	}
 	return rev, nil
 }
 
-// update sets the TTL anew: the engine drops that of the value before.
-func (b *Bucket) update(ctx context.Context, key string, value []byte, revision uint64, ttl time.Duration) (uint64, error) {
+// updateKey sets the TTL anew: the engine drops that of the value before.
+func (b *Bucket) updateKey(ctx context.Context, key string, value []byte, revision uint64, ttl time.Duration) (uint64, error) {
 	if revision == 0 {
 		return 0, fmt.Errorf("%w: revision 0 is no revision", ErrConflict)
 	}
-	return b.put(ctx, key, value, &revision, ttl)
+	return b.putKey(ctx, key, value, &revision, ttl)
 }
 
 // Put writes a key whatever is there, and returns its revision.
 func (b *Bucket) Put(ctx context.Context, key string, value []byte) (uint64, error) {
-	rev, err := b.put(ctx, key, value, nil, 0)
+	rev, err := b.putKey(ctx, key, value, nil, 0)
 	if err != nil {
 		return 0, fmt.Errorf("put %s/%s: %w", b.name, key, err)
 	}
@@ -218,9 +218,9 @@ func (b *Bucket) CreateWith(ctx context.Context, key string, value []byte, mark 
 	var errs [2]error
 	run.ForEach(ctx, 2, 2, func(ctx context.Context, i int) {
 		if i == 0 {
-			rev, errs[0] = b.create(ctx, key, value, 0)
+			rev, errs[0] = b.createKey(ctx, key, value, 0)
 		} else {
-			_, errs[1] = b.put(ctx, mark, nil, nil, 0)
+			_, errs[1] = b.putKey(ctx, mark, nil, nil, 0)
 		}
 	})
 	// The key's error first: that it exists means more than a failed mark.
@@ -232,15 +232,15 @@ func (b *Bucket) CreateWith(ctx context.Context, key string, value []byte, mark 
 	return rev, nil
 }
 
-// put writes one value, a large one beside the stream.
-func (b *Bucket) put(ctx context.Context, key string, value []byte, after *uint64, ttl time.Duration) (uint64, error) {
+// putKey writes one value, a large one beside the stream.
+func (b *Bucket) putKey(ctx context.Context, key string, value []byte, after *uint64, ttl time.Duration) (uint64, error) {
 	if err := checkKey(key); err != nil {
 		return 0, err
 	}
 	if err := b.checkTTL(ttl); err != nil {
 		return 0, err
 	}
-	w := write{stream: b.streamName, subject: b.prefix + key, data: value, id: nuid.Next(), after: after, ttl: ttl}
+	w := pendingWrite{stream: b.streamName, subject: b.prefix + key, data: value, messageID: nuid.Next(), expectLast: after, ttl: ttl}
 	if len(value) > maxInline || b.blobs.used.Load() {
 		return b.putWithBlobs(ctx, key, w)
 	}
@@ -258,13 +258,13 @@ func (b *Bucket) Delete(ctx context.Context, key string) error {
 	err := checkKey(key)
 	old := ""
 	if err == nil && b.blobs.used.Load() {
-		old, err = b.reference(ctx, key)
+		old, err = b.blobReference(ctx, key)
 	}
 	if err == nil {
-		err = b.remove(ctx, key)
+		err = b.removeKey(ctx, key)
 	}
 	if err == nil && old != "" {
-		err = b.dropBlob(ctx, key, old)
+		err = b.deleteBlob(ctx, key, old)
 	}
 	if err != nil {
 		return fmt.Errorf("delete %s/%s: %w", b.name, key, err)
@@ -277,18 +277,18 @@ func (b *Bucket) Delete(ctx context.Context, key string) error {
 // runs may come twice, then with its newer value last; none is left out. ErrStop
 // from fn ends the scan without an error.
 func (b *Bucket) Scan(ctx context.Context, prefix string, fn func(Entry) error) error {
-	filter, err := b.filter(prefix)
+	filter, err := b.subjectFilter(prefix)
 	if err != nil {
 		return fmt.Errorf("scan %s: %w", b.name, err)
 	}
-	from := question{Seq: 1, NextFor: filter}
-	err = b.store.walk(ctx, b.streamName, from, func(m Message) error {
+	from := directGet{Seq: 1, NextFor: filter}
+	err = b.store.walkMessages(ctx, b.streamName, from, func(m Message) error {
 		if isDeleteMarker(m) {
 			return nil
 		}
-		entry, err := b.entry(ctx, m)
+		entry, err := b.toEntry(ctx, m)
 		if errors.Is(err, ErrNotFound) { // replaced or deleted since, or damaged
-			entry, err = b.get(ctx, b.key(m))
+			entry, err = b.getEntry(ctx, b.keyOf(m))
 			if errors.Is(err, ErrNotFound) {
 				return nil
 			}
@@ -304,8 +304,8 @@ func (b *Bucket) Scan(ctx context.Context, prefix string, fn func(Entry) error) 
 	return nil
 }
 
-// filter returns the subjects of the keys below a prefix.
-func (b *Bucket) filter(prefix string) (string, error) {
+// subjectFilter returns the subjects of the keys below a prefix.
+func (b *Bucket) subjectFilter(prefix string) (string, error) {
 	if prefix != "" && (!strings.HasSuffix(prefix, ".") || checkKey(prefix+"x") != nil) {
 		return "", fmt.Errorf("prefix %q is not made of whole parts, like \"open.\"", prefix)
 	}
@@ -315,11 +315,11 @@ func (b *Bucket) filter(prefix string) (string, error) {
 // validKey: parts of letters, digits, - _ and =, joined by dots.
 var validKey = regexp.MustCompile(`^[A-Za-z0-9_=-]+(\.[A-Za-z0-9_=-]+)*$`)
 
-const maxKey = 512
+const maxKeyLength = 512
 
 func checkKey(key string) error {
-	if len(key) > maxKey || !validKey.MatchString(key) {
-		return fmt.Errorf("key %.80q: want at most %d of A-Z a-z 0-9 _ - = in parts joined by dots", key, maxKey)
+	if len(key) > maxKeyLength || !validKey.MatchString(key) {
+		return fmt.Errorf("key %.80q: want at most %d of A-Z a-z 0-9 _ - = in parts joined by dots", key, maxKeyLength)
 	}
 	return nil
 }

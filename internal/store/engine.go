@@ -31,25 +31,25 @@ type engine struct {
 	read  *nats.Conn // of its own, so that a long scan does not hold up a write
 	js    jetstream.JetStream
 
-	sick chan string // the server said that it gave up; holds one
+	failures chan string // the server said that it gave up; holds one
 
-	mu       sync.Mutex
-	server   *server.Server  // nil when external, or between two servers
-	err      error           // why there is no server
-	up       context.Context //nolint:containedctx // ends with the server of the moment, as calls to it do
-	goneDown context.CancelFunc
-	damage   map[string][]Damage // by stream: what was found since the store was opened
+	mu           sync.Mutex
+	server       *server.Server  // nil when external, or between two servers
+	err          error           // why there is no server
+	serverCtx    context.Context //nolint:containedctx // ends with the server of the moment, as calls to it do
+	cancelServer context.CancelFunc
+	damage       map[string][]Damage // by stream: what was found since the store was opened
 
 	restarts atomic.Int64
 }
 
 // startEmbedded starts a server and connects to it inside the process.
 func startEmbedded(ctx context.Context, cfg Config) (*engine, error) {
-	e := &engine{cfg: cfg, sick: make(chan string, 1)}
+	e := &engine{cfg: cfg, failures: make(chan string, 1)}
 	if err := e.startServer(ctx); err != nil {
 		return nil, err
 	}
-	if err := e.connect(nats.InProcessServer(e)); err != nil {
+	if err := e.openConnections(nats.InProcessServer(e)); err != nil {
 		e.stop()
 		return nil, err
 	}
@@ -58,17 +58,17 @@ func startEmbedded(ctx context.Context, cfg Config) (*engine, error) {
 
 // connectExternal connects to the server at cfg.URL.
 func connectExternal(_ context.Context, cfg Config) (*engine, error) {
-	e := &engine{cfg: cfg, sick: make(chan string, 1)}
-	e.up, e.goneDown = context.WithCancel(context.Background())
-	if err := e.connect(); err != nil {
+	e := &engine{cfg: cfg, failures: make(chan string, 1)}
+	e.serverCtx, e.cancelServer = context.WithCancel(context.Background())
+	if err := e.openConnections(); err != nil {
 		e.stop()
-		return nil, fmt.Errorf("connect to %s: %w", redactURL(cfg.URL), classify(withoutURL(err)))
+		return nil, fmt.Errorf("connect to %s: %w", redactURL(cfg.URL), classifyError(withoutURL(err)))
 	}
 	return e, nil
 }
 
-// connect opens both connections.
-func (e *engine) connect(options ...nats.Option) (err error) {
+// openConnections opens both connections.
+func (e *engine) openConnections(options ...nats.Option) (err error) {
 	options = append(options,
 		nats.Name("caprouter "+e.cfg.Owner),
 		nats.MaxReconnects(-1),
@@ -89,8 +89,8 @@ func (e *engine) connect(options ...nats.Option) (err error) {
 	return err
 }
 
-// options are the settings of the embedded server.
-func (e *engine) options() *server.Options {
+// serverOptions are the settings of the embedded server.
+func (e *engine) serverOptions() *server.Options {
 	opts := &server.Options{
 		ServerName:             "caprouter",
 		DontListen:             true,
@@ -113,29 +113,29 @@ func (e *engine) options() *server.Options {
 
 // startServer starts a server and makes it the one behind the connections.
 func (e *engine) startServer(ctx context.Context) error {
-	e.mend(ctx)
-	srv, err := server.NewServer(e.options())
+	e.repairFiles(ctx)
+	srv, err := server.NewServer(e.serverOptions())
 	if err != nil {
 		return fmt.Errorf("start the engine: %w", err)
 	}
-	log := newServerLog(e.cfg.Logger, e.sick)
+	log := newServerLog(e.cfg.Logger, e.failures)
 	srv.SetLoggerV2(log, false, false, false)
 	srv.Start() // reads what is on disk before it returns
-	if ctx.Err() != nil || log.fatal() || !srv.JetStreamEnabled() || !srv.ReadyForConnections(startTimeout) {
+	if ctx.Err() != nil || log.hasFailed() || !srv.JetStreamEnabled() || !srv.ReadyForConnections(startTimeout) {
 		srv.Shutdown()
 		srv.WaitForShutdown()
-		return fmt.Errorf("%w: the engine does not start: %s", ErrUnavailable, log.last())
+		return fmt.Errorf("%w: the engine does not start: %s", ErrUnavailable, log.lastMessage())
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.server, e.err = srv, nil
-	e.up, e.goneDown = context.WithCancel(context.Background())
+	e.serverCtx, e.cancelServer = context.WithCancel(context.Background())
 	return nil
 }
 
-// mend cuts damage out of the files, while no server has them open.
-func (e *engine) mend(ctx context.Context) {
-	found := e.cfg.mend(ctx)
+// repairFiles cuts damage out of the files, while no server has them open.
+func (e *engine) repairFiles(ctx context.Context) {
+	found := e.cfg.repairFiles(ctx)
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for stream, damage := range found {
@@ -151,8 +151,8 @@ func (e *engine) stopServer(why error) {
 	e.mu.Lock()
 	srv := e.server
 	e.server, e.err = nil, why
-	if e.goneDown != nil {
-		e.goneDown()
+	if e.cancelServer != nil {
+		e.cancelServer()
 	}
 	e.mu.Unlock()
 	if srv != nil {
@@ -182,8 +182,8 @@ func (e *engine) stop() {
 	e.stopServer(fmt.Errorf("%w: it is closed", ErrUnavailable))
 }
 
-// trouble is why the engine cannot be used now, or nil.
-func (e *engine) trouble() error {
+// currentError is why the engine cannot be used now, or nil.
+func (e *engine) currentError() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.err != nil {
@@ -195,8 +195,8 @@ func (e *engine) trouble() error {
 	return nil
 }
 
-// used is how many bytes of the disk are taken.
-func (e *engine) used() int64 {
+// usedBytes is how many bytes of the disk are taken.
+func (e *engine) usedBytes() int64 {
 	e.mu.Lock()
 	srv := e.server
 	e.mu.Unlock()
@@ -215,23 +215,23 @@ func (e *engine) used() int64 {
 	return int64(info.Store)
 }
 
-// attempt derives the context of one call: it ends after the limit, and as soon
+// attemptContext derives the context of one call: it ends after the limit, and as soon
 // as the server behind it is stopped.
-func (e *engine) attempt(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
+func (e *engine) attemptContext(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
-	detach := e.endWithServer(cancel)
+	detach := e.cancelWithServer(cancel)
 	return ctx, func() { detach(); cancel() }
 }
 
-// alive derives a context that ends when the server of the moment is stopped.
-func (e *engine) alive(ctx context.Context) (context.Context, context.CancelFunc) {
+// serverContext derives a context that ends when the server of the moment is stopped.
+func (e *engine) serverContext(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
-	detach := e.endWithServer(cancel)
+	detach := e.cancelWithServer(cancel)
 	return ctx, func() { detach(); cancel() }
 }
 
-func (e *engine) endWithServer(cancel context.CancelFunc) (detach func() bool) {
+func (e *engine) cancelWithServer(cancel context.CancelFunc) (detach func() bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return context.AfterFunc(e.up, cancel)
+	return context.AfterFunc(e.serverCtx, cancel)
 }

@@ -44,14 +44,14 @@ const (
 	codeStoreFailed           jetstream.ErrorCode = 10077 // "maximum bytes exceeded" and its like
 )
 
-// classify turns an error of the engine or its client into one of this
+// classifyError turns an error of the engine or its client into one of this
 // package's. It is the only place that knows their codes.
-func classify(err error) error {
-	if err == nil || known(err) {
+func classifyError(err error) error {
+	if err == nil || isClassified(err) {
 		return err
 	}
 	if api, ok := errors.AsType[*jetstream.APIError](err); ok {
-		return meaning(api)
+		return classifyAPIError(api)
 	}
 	switch {
 	case errors.Is(err, jetstream.ErrMsgNotFound):
@@ -62,9 +62,9 @@ func classify(err error) error {
 	return fmt.Errorf("%w: %w", ErrUnavailable, err)
 }
 
-// meaning says what an answer of the engine that is an error means for a
+// classifyAPIError says what an answer of the engine that is an error means for a
 // caller. What it says about conflicts and absence would add nothing.
-func meaning(api *jetstream.APIError) error {
+func classifyAPIError(api *jetstream.APIError) error {
 	switch api.ErrorCode {
 	case jetstream.JSErrCodeStreamWrongLastSequence, jetstream.JSErrCodeStreamWrongLastSequenceConstant:
 		return ErrConflict
@@ -85,8 +85,8 @@ func meaning(api *jetstream.APIError) error {
 	return fmt.Errorf("the engine refuses: %w", api) // a mistake: trying again is no use
 }
 
-// known reports whether err is classified already.
-func known(err error) bool {
+// isClassified reports whether err is classified already.
+func isClassified(err error) bool {
 	for _, target := range []error{
 		ErrNotFound, ErrExists, ErrConflict, ErrFull, ErrTooLarge,
 		ErrUnavailable, ErrDamaged, ErrLocked, ErrStop,
@@ -98,11 +98,11 @@ func known(err error) bool {
 	return false
 }
 
-// transient reports whether the same call may succeed a little later.
-func transient(err error) bool { return errors.Is(err, ErrUnavailable) }
+// isTransient reports whether the same call may succeed a little later.
+func isTransient(err error) bool { return errors.Is(err, ErrUnavailable) }
 
-// stopped turns ErrStop, by which a callback ends a walk, into success.
-func stopped(err error) error {
+// ignoreStop turns ErrStop, by which a callback ends a walk, into success.
+func ignoreStop(err error) error {
 	if errors.Is(err, ErrStop) {
 		return nil
 	}

@@ -9,7 +9,7 @@ import (
 // returns once the store has started it again.
 func (s *Store) GiveUp(why string) {
 	before := s.engine.restarts.Load()
-	s.engine.sick <- why
+	s.engine.failures <- why
 	for s.engine.restarts.Load() == before || s.Status().Err != nil {
 		<-time.After(time.Millisecond)
 	}
@@ -31,7 +31,7 @@ func (b *Bucket) BlobBytes() uint64 {
 }
 
 // Matches is the check of a subject against a log's pattern.
-func Matches(pattern, subject string) bool { return matches(pattern, subject) }
+func Matches(pattern, subject string) bool { return subjectMatches(pattern, subject) }
 
 const OrphanAge = orphanAge
 
@@ -50,10 +50,10 @@ func (b *Bucket) LoseBlobs(ctx context.Context) { _ = b.blobs.stream.Purge(ctx) 
 // StopRenewing makes a process look dead to the others.
 func (s *Store) StopRenewing() { s.group.Stop(nil); _ = s.group.Wait() }
 
-// Mend looks for damage in the files of a directory that no store has open.
-func Mend(dir string) map[string][]Damage {
+// Repair looks for damage in the files of a directory that no store has open.
+func Repair(dir string) map[string][]Damage {
 	cfg := Config{Dir: dir}.withDefaults()
-	if found := cfg.mend(context.Background()); len(found) > 0 {
+	if found := cfg.repairFiles(context.Background()); len(found) > 0 {
 		return found
 	}
 	return nil
@@ -76,11 +76,11 @@ func (s *Store) DropLease(ctx context.Context) {
 // ResendUpdate writes an update twice with one message id, as a retry does after a
 // lost confirmation, and returns both revisions.
 func (b *Bucket) ResendUpdate(ctx context.Context, key string, value []byte, revision uint64) (first, second uint64, err error) {
-	w := write{stream: b.streamName, subject: b.prefix + key, data: value, id: "resend-" + key, after: &revision}
+	w := pendingWrite{stream: b.streamName, subject: b.prefix + key, data: value, messageID: "resend-" + key, expectLast: &revision}
 	if first, err = b.store.publish(ctx, w); err != nil {
 		return 0, 0, err
 	}
-	w.again = true
+	w.retried = true
 	second, err = b.store.publish(ctx, w)
 	return first, second, err
 }

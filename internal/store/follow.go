@@ -44,20 +44,20 @@ type follower struct {
 // run calls fn for each message. It makes a new consumer whenever the engine lost
 // the one before, and continues behind the last message.
 func (f *follower) run(ctx context.Context, fn func(Message) error) error {
-	for pause := firstPause; ; pause = min(2*pause, longestPause) {
+	for pause := minPause; ; pause = min(2*pause, maxPause) {
 		before := f.next
 		err := f.consume(ctx, fn)
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
 		if failed, ok := errors.AsType[callbackError](err); ok {
-			return stopped(failed.err)
+			return ignoreStop(failed.err)
 		}
-		if err := classify(err); err != nil && !transient(err) {
+		if err := classifyError(err); err != nil && !isTransient(err) {
 			return fmt.Errorf("follow %s: %w", f.stream, err)
 		}
 		if f.next != before {
-			pause = firstPause
+			pause = minPause
 		}
 		select {
 		case <-ctx.Done():
@@ -78,9 +78,9 @@ func (e callbackError) Unwrap() error { return e.err }
 
 // consume follows with one consumer until that fails.
 func (f *follower) consume(ctx context.Context, fn func(Message) error) error {
-	ctx, cancel := f.store.engine.alive(ctx)
+	ctx, cancel := f.store.engine.serverContext(ctx)
 	defer cancel()
-	create, created := context.WithTimeout(ctx, attemptLimit)
+	create, created := context.WithTimeout(ctx, attemptTimeout)
 	defer created()
 	consumer, err := f.store.engine.js.CreateConsumer(create, f.stream, jetstream.ConsumerConfig{
 		FilterSubject:     f.filter,

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// errHeld is what lockExclusive gives when another process has the lock.
-var errHeld = errors.New("held")
+// errLockHeld is what lockExclusive gives when another process has the lock.
+var errLockHeld = errors.New("held")
 
 // lockFile is the exclusive lock on a data directory. The engine takes none of
 // its own: two servers on the same files lose messages without a word. The
@@ -17,8 +17,8 @@ var errHeld = errors.New("held")
 // the file may stay and says nothing by being there.
 type lockFile struct{ file *os.File }
 
-// takeLock locks dir, which it makes when it is missing, and writes who did.
-func takeLock(dir, owner string) (*lockFile, error) {
+// acquireLock locks dir, which it makes when it is missing, and writes who did.
+func acquireLock(dir, owner string) (*lockFile, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
@@ -28,9 +28,9 @@ func takeLock(dir, owner string) (*lockFile, error) {
 		return nil, err
 	}
 	if err := lockExclusive(file); err != nil {
-		holder := holder(file)
+		holder := lockHolder(file)
 		_ = file.Close()
-		if errors.Is(err, errHeld) {
+		if errors.Is(err, errLockHeld) {
 			return nil, fmt.Errorf("%w: %s is held by %s: stop it, or choose another --data-dir", ErrLocked, path, holder)
 		}
 		return nil, fmt.Errorf("lock %s: %w", path, err)
@@ -41,8 +41,8 @@ func takeLock(dir, owner string) (*lockFile, error) {
 	return &lockFile{file: file}, nil
 }
 
-// holder reads who has the lock, for the error.
-func holder(file *os.File) string {
+// lockHolder reads who has the lock, for the error.
+func lockHolder(file *os.File) string {
 	line := make([]byte, 256)
 	n, _ := file.ReadAt(line, 0)
 	fields := strings.Fields(string(line[:n]))

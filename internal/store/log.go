@@ -58,18 +58,18 @@ func (s *Store) Log(ctx context.Context, cfg LogConfig) (*Log, error) {
 	if !validName.MatchString(cfg.Name) || strings.HasPrefix(cfg.Name, "KV_") {
 		return nil, fmt.Errorf("log name %q: want letters, digits, _ and -", cfg.Name)
 	}
-	limit, err := s.share(cfg.Share)
+	limit, err := s.shareBytes(cfg.Share)
 	if err != nil {
 		return nil, fmt.Errorf("log %s: %w", cfg.Name, err)
 	}
-	sp := spec{
+	sp := streamSpec{
 		Name:         cfg.Name,
 		Subjects:     cfg.Subjects,
 		MaxBytes:     limit,
 		MaxAge:       cfg.MaxAge,
 		Discard:      jetstream.DiscardNew,
 		Storage:      jetstream.FileStorage,
-		Duplicates:   window(cfg.MaxAge),
+		Duplicates:   duplicateWindow(cfg.MaxAge),
 		AllowDirect:  true,
 		MaxConsumers: -1,
 		MaxMsgs:      -1,
@@ -86,7 +86,7 @@ func (s *Store) Log(ctx context.Context, cfg LogConfig) (*Log, error) {
 	if cfg.Evict {
 		sp.Discard = jetstream.DiscardOld
 	}
-	stream, err := s.ensure(ctx, sp)
+	stream, err := s.ensureStream(ctx, sp)
 	if err != nil {
 		return nil, fmt.Errorf("log %s: %w", cfg.Name, err)
 	}
@@ -106,11 +106,11 @@ type AppendOptions struct {
 
 // Append stores one message and returns its sequence when it is on disk.
 func (l *Log) Append(ctx context.Context, subject string, data []byte, opts AppendOptions) (uint64, error) {
-	w := write{stream: l.name, subject: subject, data: data, id: opts.ID, after: opts.ExpectLast, again: opts.ID != ""}
-	if w.id == "" {
-		w.id = nuid.Next()
+	w := pendingWrite{stream: l.name, subject: subject, data: data, messageID: opts.ID, expectLast: opts.ExpectLast, retried: opts.ID != ""}
+	if w.messageID == "" {
+		w.messageID = nuid.Next()
 	}
-	err := l.takes(subject)
+	err := l.checkAccepted(subject)
 	var seq uint64
 	if err == nil {
 		seq, err = l.store.publish(ctx, w)
@@ -126,7 +126,7 @@ func (l *Log) Get(ctx context.Context, seq uint64) (Message, error) {
 	if seq == 0 {
 		return Message{}, fmt.Errorf("get 0 of %s: %w", l.name, ErrNotFound)
 	}
-	return l.one(ctx, fmt.Sprintf("get %d", seq), question{Seq: seq})
+	return l.readOne(ctx, fmt.Sprintf("get %d", seq), directGet{Seq: seq})
 }
 
 // Last reads the newest message of a subject, which may have wildcards.
@@ -135,7 +135,7 @@ func (l *Log) Last(ctx context.Context, subject string) (Message, error) {
 	if err := checkSubject(subject, true); err != nil {
 		return Message{}, err
 	}
-	return l.one(ctx, "last "+subject, question{LastFor: subject})
+	return l.readOne(ctx, "last "+subject, directGet{LastFor: subject})
 }
 
 // Next reads the first message of a subject, which may have wildcards, at or
@@ -144,11 +144,11 @@ func (l *Log) Next(ctx context.Context, subject string, from uint64) (Message, e
 	if err := checkSubject(subject, true); err != nil {
 		return Message{}, err
 	}
-	return l.one(ctx, "next "+subject, question{NextFor: subject, Seq: from})
+	return l.readOne(ctx, "next "+subject, directGet{NextFor: subject, Seq: from})
 }
 
-func (l *Log) one(ctx context.Context, what string, q question) (Message, error) {
-	m, err := l.store.one(ctx, l.name, q)
+func (l *Log) readOne(ctx context.Context, what string, q directGet) (Message, error) {
+	m, err := l.store.readMessage(ctx, l.name, q)
 	if err != nil {
 		return Message{}, fmt.Errorf("%s of %s: %w", what, l.name, err)
 	}
@@ -165,7 +165,7 @@ type ReadFrom struct {
 // Read calls fn for the messages that are there, in order, and returns at the
 // end of the log. ErrStop from fn ends it before, without an error.
 func (l *Log) Read(ctx context.Context, from ReadFrom, fn func(Message) error) error {
-	q := question{Seq: from.Seq, NextFor: from.Subject}
+	q := directGet{Seq: from.Seq, NextFor: from.Subject}
 	switch {
 	case q.Seq == 0 && !from.Since.IsZero():
 		q.StartTime = &from.Since
@@ -177,7 +177,7 @@ func (l *Log) Read(ctx context.Context, from ReadFrom, fn func(Message) error) e
 	} else if err := checkSubject(q.NextFor, true); err != nil {
 		return err
 	}
-	err := l.store.walk(ctx, l.name, q, fn)
+	err := l.store.walkMessages(ctx, l.name, q, fn)
 	if err != nil {
 		return fmt.Errorf("read %s: %w", l.name, err)
 	}
@@ -187,8 +187,8 @@ func (l *Log) Read(ctx context.Context, from ReadFrom, fn func(Message) error) e
 // Delete erases one message: its bytes are overwritten, its sequence stays
 // empty. It is no error when it was not there.
 func (l *Log) Delete(ctx context.Context, seq uint64) error {
-	err := l.store.try(ctx, "erase", func(ctx context.Context) error {
-		if err := l.store.owned(); err != nil {
+	err := l.store.retry(ctx, "erase", func(ctx context.Context) error {
+		if err := l.store.checkOwned(); err != nil {
 			return err
 		}
 		err := l.stream.SecureDeleteMsg(ctx, seq)
@@ -212,7 +212,7 @@ func (l *Log) Trim(ctx context.Context, before uint64) error {
 	if before <= 1 {
 		return nil
 	}
-	if err := l.store.purge(ctx, l.stream, jetstream.WithPurgeSequence(before)); err != nil {
+	if err := l.store.purgeMessages(ctx, l.stream, jetstream.WithPurgeSequence(before)); err != nil {
 		return fmt.Errorf("trim %s: %w", l.name, err)
 	}
 	return nil
@@ -222,7 +222,7 @@ func (l *Log) Trim(ctx context.Context, before uint64) error {
 func (l *Log) Purge(ctx context.Context, subject string) error {
 	err := checkSubject(subject, true)
 	if err == nil {
-		err = l.store.purge(ctx, l.stream, jetstream.WithPurgeSubject(subject))
+		err = l.store.purgeMessages(ctx, l.stream, jetstream.WithPurgeSubject(subject))
 	}
 	if err != nil {
 		return fmt.Errorf("purge %s of %s: %w", subject, l.name, err)
@@ -241,7 +241,7 @@ type LogInfo struct {
 // Info tells what the log holds.
 func (l *Log) Info(ctx context.Context) (LogInfo, error) {
 	var info LogInfo
-	err := l.store.try(ctx, "info", func(ctx context.Context) error {
+	err := l.store.retry(ctx, "info", func(ctx context.Context) error {
 		got, err := l.stream.Info(ctx)
 		if err != nil {
 			return err
@@ -281,23 +281,23 @@ func checkSubject(subject string, wildcards bool) error {
 	return nil
 }
 
-// takes refuses a subject that is not the log's: the engine would just not
+// checkAccepted refuses a subject that is not the log's: the engine would just not
 // answer.
-func (l *Log) takes(subject string) error {
+func (l *Log) checkAccepted(subject string) error {
 	if err := checkSubject(subject, false); err != nil {
 		return err
 	}
 	for _, pattern := range l.subjects {
-		if matches(pattern, subject) {
+		if subjectMatches(pattern, subject) {
 			return nil
 		}
 	}
 	return fmt.Errorf("subject %.80q: log %s takes %s", subject, l.name, strings.Join(l.subjects, ", "))
 }
 
-// matches reports whether a subject fits a pattern: * stands for one part, > for
+// subjectMatches reports whether a subject fits a pattern: * stands for one part, > for
 // one or more at the end.
-func matches(pattern, subject string) bool {
+func subjectMatches(pattern, subject string) bool {
 	for {
 		want, wantMore, more := strings.Cut(pattern, ".")
 		got, gotMore, gotAny := strings.Cut(subject, ".")

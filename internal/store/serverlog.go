@@ -12,8 +12,8 @@ import (
 // its warnings as warnings. It also listens for the server giving up, which the
 // server tells in no other way.
 type serverLog struct {
-	log  *slog.Logger
-	sick chan<- string
+	log      *slog.Logger
+	failures chan<- string
 
 	mu       sync.Mutex
 	lastText string
@@ -21,23 +21,23 @@ type serverLog struct {
 }
 
 func newServerLog(log *slog.Logger, sick chan<- string) *serverLog {
-	return &serverLog{log: log, sick: sick}
+	return &serverLog{log: log, failures: sick}
 }
 
-// givingUp are the words by which the server says that a stream, or all of
+// failureMessages are the words by which the server says that a stream, or all of
 // them, takes no more writes until it is restarted.
-var givingUp = []string{"critical write error", "will be DISABLED", "disabling JetStream"}
+var failureMessages = []string{"critical write error", "will be DISABLED", "disabling JetStream"}
 
-func (l *serverLog) tell(level slog.Level, format string, args []any) {
+func (l *serverLog) forward(level slog.Level, format string, args []any) {
 	text := fmt.Sprintf(format, args...)
 	if level >= slog.LevelWarn {
 		l.mu.Lock()
 		l.lastText = text
 		l.mu.Unlock()
-		for _, words := range givingUp {
+		for _, words := range failureMessages {
 			if strings.Contains(text, words) {
 				select {
-				case l.sick <- text:
+				case l.failures <- text:
 				default: // the supervisor has been told already
 				}
 			}
@@ -46,8 +46,8 @@ func (l *serverLog) tell(level slog.Level, format string, args []any) {
 	l.log.Log(context.Background(), level, "store: the engine says", "text", text)
 }
 
-// last is the last complaint.
-func (l *serverLog) last() string {
+// lastMessage is the last complaint.
+func (l *serverLog) lastMessage() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.lastText == "" {
@@ -56,9 +56,9 @@ func (l *serverLog) last() string {
 	return l.lastText
 }
 
-// fatal reports whether the server said that it cannot go on. It leaves it to
+// hasFailed reports whether the server said that it cannot go on. It leaves it to
 // its logger to end the process, which this one does not.
-func (l *serverLog) fatal() bool {
+func (l *serverLog) hasFailed() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.isFatal
@@ -69,17 +69,17 @@ func (l *serverLog) Fatalf(format string, args ...any) {
 	l.mu.Lock()
 	l.isFatal = true
 	l.mu.Unlock()
-	l.tell(slog.LevelError, format, args)
+	l.forward(slog.LevelError, format, args)
 }
 
 // Noticef passes on what the server does.
-func (l *serverLog) Noticef(format string, args ...any) { l.tell(slog.LevelDebug, format, args) }
+func (l *serverLog) Noticef(format string, args ...any) { l.forward(slog.LevelDebug, format, args) }
 
 // Warnf passes on what the server finds odd.
-func (l *serverLog) Warnf(format string, args ...any) { l.tell(slog.LevelWarn, format, args) }
+func (l *serverLog) Warnf(format string, args ...any) { l.forward(slog.LevelWarn, format, args) }
 
 // Errorf passes on what went wrong.
-func (l *serverLog) Errorf(format string, args ...any) { l.tell(slog.LevelError, format, args) }
+func (l *serverLog) Errorf(format string, args ...any) { l.forward(slog.LevelError, format, args) }
 
 // Debugf drops it: there is too much of it.
 func (l *serverLog) Debugf(string, ...any) {}

@@ -83,7 +83,7 @@ type Store struct {
 	cfg    Config
 	lock   *lockFile // nil with a URL and no Dir
 	engine *engine
-	lease  *lease // nil when embedded
+	lease  *ownerLease // nil when embedded
 	group  *run.Group
 
 	closed    chan struct{}
@@ -91,9 +91,9 @@ type Store struct {
 	closeErr  error
 
 	mu    sync.Mutex
-	specs map[string]spec // by stream name: what a restarted engine must have
+	specs map[string]streamSpec // by stream name: what a restarted engine must have
 
-	refusals refusals
+	rejections rejections
 }
 
 // Open opens the store, and creates what is missing. When it fails it has
@@ -104,7 +104,7 @@ func Open(ctx context.Context, cfg Config) (_ *Store, err error) {
 	if cfg.Dir == "" && cfg.URL == "" {
 		return nil, fmt.Errorf("open store: neither a directory nor a URL is given")
 	}
-	s := &Store{cfg: cfg, closed: make(chan struct{}), specs: map[string]spec{}}
+	s := &Store{cfg: cfg, closed: make(chan struct{}), specs: map[string]streamSpec{}}
 	defer func() {
 		if err != nil {
 			_ = s.Close()
@@ -112,7 +112,7 @@ func Open(ctx context.Context, cfg Config) (_ *Store, err error) {
 		}
 	}()
 	if cfg.Dir != "" {
-		if s.lock, err = takeLock(cfg.Dir, cfg.Owner); err != nil {
+		if s.lock, err = acquireLock(cfg.Dir, cfg.Owner); err != nil {
 			return nil, err
 		}
 	}
@@ -130,10 +130,10 @@ func Open(ctx context.Context, cfg Config) (_ *Store, err error) {
 		s.group.Go("keep the engine running", s.supervise)
 		return s, nil
 	}
-	if s.lease, err = s.takeLease(ctx); err != nil {
+	if s.lease, err = s.acquireLease(ctx); err != nil {
 		return nil, err
 	}
-	s.group.Go("renew the owner lease", s.lease.keep)
+	s.group.Go("renew the owner lease", s.lease.renewUntilLost)
 	return s, nil
 }
 
@@ -179,7 +179,7 @@ func (s *Store) OwnershipError() error {
 	}
 	select {
 	case <-s.lease.lost:
-		return s.lease.why
+		return s.lease.lostErr
 	default:
 		return nil
 	}
@@ -208,24 +208,24 @@ func (s *Store) Status() Status {
 	if s.cfg.FreeSpace != nil {
 		st.Free, _ = s.cfg.FreeSpace()
 	}
-	st.Err = s.writable()
+	st.Err = s.checkWritable()
 	if st.Err == nil {
-		st.Err = s.engine.trouble()
+		st.Err = s.engine.currentError()
 	}
-	st.Used = s.engine.used()
+	st.Used = s.engine.usedBytes()
 	if st.Err == nil && st.Used >= st.Cap {
 		st.Err = fmt.Errorf("%w: %d of %d bytes are used", ErrFull, st.Used, st.Cap)
 	}
 	if st.Err == nil {
-		st.Err = s.refused()
+		st.Err = s.rejectedError()
 	}
 	st.Ready = st.Err == nil
 	return st
 }
 
-// writable says why a write must not even be tried.
-func (s *Store) writable() error {
-	if err := s.owned(); err != nil {
+// checkWritable says why a write must not even be tried.
+func (s *Store) checkWritable() error {
+	if err := s.checkOwned(); err != nil {
 		return err
 	}
 	if s.cfg.FreeSpace == nil {
@@ -239,16 +239,16 @@ func (s *Store) writable() error {
 	return nil
 }
 
-// owned says why nothing may be changed, a full disk aside: what makes room
+// checkOwned says why nothing may be changed, a full disk aside: what makes room
 // needs none.
-func (s *Store) owned() error {
+func (s *Store) checkOwned() error {
 	select {
 	case <-s.closed:
 		return fmt.Errorf("%w: it is closed", ErrUnavailable)
 	default:
 	}
 	if s.lease != nil {
-		return s.lease.valid()
+		return s.lease.checkValid()
 	}
 	return nil
 }

@@ -13,19 +13,19 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// duplicates is how long the engine remembers the id of a write, so that a
+// duplicateMemory is how long the engine remembers the id of a write, so that a
 // retried one is not stored twice. It is longer than any call lasts.
-const duplicates = 30 * time.Second
+const duplicateMemory = 30 * time.Second
 
-// spec is a stream the engine must have.
-type spec jetstream.StreamConfig
+// streamSpec is a stream the engine must have.
+type streamSpec jetstream.StreamConfig
 
 // validName is what a bucket or a log may be called.
 var validName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 
-// share is the part of the cap that a stream may take; -1 = no limit but the
+// shareBytes is the part of the cap that a stream may take; -1 = no limit but the
 // cap itself.
-func (s *Store) share(part float64) (int64, error) {
+func (s *Store) shareBytes(part float64) (int64, error) {
 	switch {
 	case part == 0:
 		return -1, nil
@@ -35,10 +35,10 @@ func (s *Store) share(part float64) (int64, error) {
 	return max(1, int64(part*float64(s.cfg.MaxBytes))), nil
 }
 
-// ensure creates or updates a stream, and remembers it for a restart.
-func (s *Store) ensure(ctx context.Context, sp spec) (stream jetstream.Stream, err error) {
-	err = s.try(ctx, "open "+sp.Name, func(ctx context.Context) error {
-		stream, err = s.apply(ctx, sp)
+// ensureStream creates or updates a stream, and remembers it for a restart.
+func (s *Store) ensureStream(ctx context.Context, sp streamSpec) (stream jetstream.Stream, err error) {
+	err = s.retry(ctx, "open "+sp.Name, func(ctx context.Context) error {
+		stream, err = s.applyStream(ctx, sp)
 		return err
 	})
 	if err != nil {
@@ -54,8 +54,8 @@ func (s *Store) ensure(ctx context.Context, sp spec) (stream jetstream.Stream, e
 	return stream, nil
 }
 
-// apply makes the engine have this stream.
-func (s *Store) apply(ctx context.Context, sp spec) (jetstream.Stream, error) {
+// applyStream makes the engine have this stream.
+func (s *Store) applyStream(ctx context.Context, sp streamSpec) (jetstream.Stream, error) {
 	have, err := s.engine.js.Stream(ctx, sp.Name)
 	switch {
 	case err == nil:
@@ -71,10 +71,10 @@ func (s *Store) apply(ctx context.Context, sp spec) (jetstream.Stream, error) {
 	return s.engine.js.CreateOrUpdateStream(ctx, jetstream.StreamConfig(sp))
 }
 
-// recreate gives a restarted engine the streams that did not survive it.
-func (s *Store) recreate(ctx context.Context) error {
+// recreateMemoryStreams gives a restarted engine the streams that did not survive it.
+func (s *Store) recreateMemoryStreams(ctx context.Context) error {
 	s.mu.Lock()
-	specs := make([]spec, 0, len(s.specs))
+	specs := make([]streamSpec, 0, len(s.specs))
 	for _, sp := range s.specs {
 		if sp.Storage == jetstream.MemoryStorage {
 			specs = append(specs, sp)
@@ -83,7 +83,7 @@ func (s *Store) recreate(ctx context.Context) error {
 	s.mu.Unlock()
 	for _, sp := range specs {
 		ctx, cancel := context.WithTimeout(ctx, startTimeout)
-		_, err := s.ensure(ctx, sp)
+		_, err := s.ensureStream(ctx, sp)
 		cancel()
 		if err != nil {
 			return err
@@ -92,34 +92,34 @@ func (s *Store) recreate(ctx context.Context) error {
 	return nil
 }
 
-// write is one message on its way to a stream.
-type write struct {
-	stream  string
-	subject string
-	header  nats.Header
-	data    []byte
-	id      string        // makes a second try harmless
-	after   *uint64       // sequence that the subject's last message must have, nil = any
-	again   bool          // the caller may have sent it before
-	ttl     time.Duration // of this message; 0 = that of the stream
+// pendingWrite is one message on its way to a stream.
+type pendingWrite struct {
+	stream     string
+	subject    string
+	header     nats.Header
+	data       []byte
+	messageID  string        // makes a second try harmless
+	expectLast *uint64       // sequence that the subject's last message must have, nil = any
+	retried    bool          // the caller may have sent it before
+	ttl        time.Duration // of this message; 0 = that of the stream
 }
 
 // publish stores one message and returns its sequence once it is on disk.
-func (s *Store) publish(ctx context.Context, w write) (uint64, error) {
-	if limit := s.engine.write.MaxPayload() - headerRoom; int64(len(w.data)) > limit {
+func (s *Store) publish(ctx context.Context, w pendingWrite) (uint64, error) {
+	if limit := s.engine.write.MaxPayload() - reservedHeader; int64(len(w.data)) > limit {
 		return 0, fmt.Errorf("%w: %d bytes, at most %d", ErrTooLarge, len(w.data), limit)
 	}
-	options := []jetstream.PublishOpt{jetstream.WithMsgID(w.id), jetstream.WithRetryAttempts(0)}
-	if w.after != nil {
-		options = append(options, jetstream.WithExpectLastSequencePerSubject(*w.after))
+	options := []jetstream.PublishOpt{jetstream.WithMsgID(w.messageID), jetstream.WithRetryAttempts(0)}
+	if w.expectLast != nil {
+		options = append(options, jetstream.WithExpectLastSequencePerSubject(*w.expectLast))
 	}
 	if w.ttl > 0 {
 		options = append(options, jetstream.WithMsgTTL(w.ttl))
 	}
 	var seq uint64
-	again := w.again
-	err := s.try(ctx, "write", func(ctx context.Context) error {
-		if err := s.writable(); err != nil {
+	again := w.retried
+	err := s.retry(ctx, "write", func(ctx context.Context) error {
+		if err := s.checkWritable(); err != nil {
 			return err
 		}
 		msg := nats.Msg{Subject: w.subject, Data: w.data, Header: nats.Header{}}
@@ -129,18 +129,18 @@ func (s *Store) publish(ctx context.Context, w write) (uint64, error) {
 			seq = ack.Sequence
 			return nil
 		}
-		if err = classify(err); errors.Is(err, ErrConflict) && again {
-			seq, err = s.written(ctx, w, err)
+		if err = classifyError(err); errors.Is(err, ErrConflict) && again {
+			seq, err = s.findOwnWrite(ctx, w, err)
 		}
 		again = true
 		return err
 	})
-	s.notice(&w, err)
+	s.recordWrite(&w, err)
 	return seq, err
 }
 
-// named is what a stream is called outside of this package.
-func named(stream string) string {
+// displayName is what a stream is called outside of this package.
+func displayName(stream string) string {
 	for kind, prefix := range map[string]string{"bucket ": "KV_", "the large values of bucket ": "BLOB_"} {
 		if name, ok := strings.CutPrefix(stream, prefix); ok {
 			return kind + name
@@ -149,27 +149,27 @@ func named(stream string) string {
 	return "log " + stream
 }
 
-// written finds out whether a conflict is one with ourselves: the engine looks at
+// findOwnWrite finds out whether a conflict is one with ourselves: the engine looks at
 // the expected sequence before it looks at the id, so a write whose answer got
 // lost meets what it wrote itself. conflict is what to return when it is not.
-func (s *Store) written(ctx context.Context, w write, conflict error) (uint64, error) {
-	m, err := s.one(ctx, w.stream, question{NextFor: w.subject, Seq: *w.after + 1})
+func (s *Store) findOwnWrite(ctx context.Context, w pendingWrite, conflict error) (uint64, error) {
+	m, err := s.readMessage(ctx, w.stream, directGet{NextFor: w.subject, Seq: *w.expectLast + 1})
 	switch {
-	case err == nil && m.header.Get(jetstream.MsgIDHeader) == w.id:
+	case err == nil && m.header.Get(jetstream.MsgIDHeader) == w.messageID:
 		return m.Seq, nil
-	case transient(err):
+	case isTransient(err):
 		return 0, err
 	}
 	return 0, conflict
 }
 
-// headerRoom is kept free in every message for what this package adds.
-const headerRoom = 4 << 10
+// reservedHeader is kept free in every message for what this package adds.
+const reservedHeader = 4 << 10
 
-// purge removes messages of a stream for good.
-func (s *Store) purge(ctx context.Context, stream jetstream.Stream, options ...jetstream.StreamPurgeOpt) error {
-	return s.try(ctx, "delete", func(ctx context.Context) error {
-		if err := s.owned(); err != nil {
+// purgeMessages removes messages of a stream for good.
+func (s *Store) purgeMessages(ctx context.Context, stream jetstream.Stream, options ...jetstream.StreamPurgeOpt) error {
+	return s.retry(ctx, "delete", func(ctx context.Context) error {
+		if err := s.checkOwned(); err != nil {
 			return err
 		}
 		return stream.Purge(ctx, options...)

@@ -60,10 +60,10 @@ func (t *Table[T]) Get(ctx context.Context, key string) (Row[T], error) {
 	if err != nil {
 		return Row[T]{}, err
 	}
-	return t.row(&entry)
+	return t.decodeRow(&entry)
 }
 
-func (t *Table[T]) row(e *Entry) (Row[T], error) {
+func (t *Table[T]) decodeRow(e *Entry) (Row[T], error) {
 	r := Row[T]{Key: e.Key[len(t.cfg.Prefix):], Revision: e.Revision, At: e.At}
 	var err error
 	if r.Value, err = t.cfg.Decode(r.Key, e.Value); err != nil {
@@ -79,21 +79,21 @@ func (t *Table[T]) Create(ctx context.Context, key string, value *T) (uint64, er
 	data, err := t.cfg.Encode(key, value)
 	if err == nil {
 		var revision uint64
-		if revision, err = t.bucket.create(ctx, t.cfg.Prefix+key, data, t.ttl(value)); err == nil {
+		if revision, err = t.bucket.createKey(ctx, t.cfg.Prefix+key, data, t.ttlOf(value)); err == nil {
 			return revision, nil
 		}
 	}
-	return 0, t.wrap("create", key, err)
+	return 0, t.wrapError("create", key, err)
 }
 
-func (t *Table[T]) ttl(value *T) time.Duration {
+func (t *Table[T]) ttlOf(value *T) time.Duration {
 	if t.cfg.TTL == nil {
 		return 0
 	}
 	return t.cfg.TTL(value)
 }
 
-func (t *Table[T]) wrap(operation, key string, err error) error {
+func (t *Table[T]) wrapError(operation, key string, err error) error {
 	return fmt.Errorf("%s %s/%s%s: %w", operation, t.bucket.name, t.cfg.Prefix, key, err)
 }
 
@@ -110,59 +110,59 @@ const maxUpdates = 256
 // the table has a TTL to renew. After any other error it is not known whether the
 // change was written, except for ErrFull and ErrConflict. ErrNotFound.
 func (t *Table[T]) Update(ctx context.Context, key string, change func(*T) error) (Row[T], error) {
-	return t.update(ctx, key, change, false)
+	return t.updateRow(ctx, key, change, false)
 }
 
 // Upsert is Update for a key that need not exist: change is then called with the
 // zero value.
 func (t *Table[T]) Upsert(ctx context.Context, key string, change func(*T) error) (Row[T], error) {
-	return t.update(ctx, key, change, true)
+	return t.updateRow(ctx, key, change, true)
 }
 
-func (t *Table[T]) update(ctx context.Context, key string, change func(*T) error, upsert bool) (Row[T], error) {
+func (t *Table[T]) updateRow(ctx context.Context, key string, change func(*T) error, upsert bool) (Row[T], error) {
 	for range maxUpdates {
 		entry, err := t.bucket.Get(ctx, t.cfg.Prefix+key)
 		row := Row[T]{Key: key, Value: new(T)}
 		switch {
 		case err == nil:
-			if row, err = t.row(&entry); err != nil {
+			if row, err = t.decodeRow(&entry); err != nil {
 				return Row[T]{}, err
 			}
 		case !upsert || !errors.Is(err, ErrNotFound):
 			return Row[T]{}, err
 		}
 		if err := change(row.Value); err != nil {
-			return t.rejected(&entry, err)
+			return t.storedRow(&entry, err)
 		}
 		data, err := t.cfg.Encode(key, row.Value)
 		switch {
 		case err != nil:
-			return Row[T]{}, t.wrap("update", key, err)
+			return Row[T]{}, t.wrapError("update", key, err)
 		case entry.Revision == 0:
-			row.Revision, err = t.bucket.create(ctx, t.cfg.Prefix+key, data, t.ttl(row.Value))
+			row.Revision, err = t.bucket.createKey(ctx, t.cfg.Prefix+key, data, t.ttlOf(row.Value))
 		case t.cfg.TTL == nil && bytes.Equal(data, entry.Value):
 			return row, nil
 		default:
-			row.Revision, err = t.bucket.update(ctx, t.cfg.Prefix+key, data, entry.Revision, t.ttl(row.Value))
+			row.Revision, err = t.bucket.updateKey(ctx, t.cfg.Prefix+key, data, entry.Revision, t.ttlOf(row.Value))
 		}
 		switch {
 		case err == nil:
 			row.At = time.Time{}
 			return row, nil
 		case !errors.Is(err, ErrConflict) && !errors.Is(err, ErrExists):
-			return Row[T]{}, t.wrap("update", key, err)
+			return Row[T]{}, t.wrapError("update", key, err)
 		}
 	}
-	return Row[T]{}, t.wrap("update", key, fmt.Errorf("%w %d times", ErrConflict, maxUpdates))
+	return Row[T]{}, t.wrapError("update", key, fmt.Errorf("%w %d times", ErrConflict, maxUpdates))
 }
 
-// rejected returns the row as stored, because change may have altered half of the
+// storedRow returns the row as stored, because change may have altered half of the
 // value before it failed.
-func (t *Table[T]) rejected(e *Entry, err error) (Row[T], error) {
+func (t *Table[T]) storedRow(e *Entry, err error) (Row[T], error) {
 	if e.Revision == 0 {
 		return Row[T]{}, err
 	}
-	if row, decodeErr := t.row(e); decodeErr == nil {
+	if row, decodeErr := t.decodeRow(e); decodeErr == nil {
 		return row, err
 	}
 	return Row[T]{}, err
@@ -177,7 +177,7 @@ func (t *Table[T]) Delete(ctx context.Context, key string) error {
 // row that cannot be decoded has no Value, and comes with the error. ErrStop from fn
 // ends the scan without an error.
 func (t *Table[T]) Scan(ctx context.Context, fn func(Row[T], error) error) error {
-	return t.bucket.Scan(ctx, t.cfg.Prefix, func(e Entry) error { return fn(t.row(&e)) })
+	return t.bucket.Scan(ctx, t.cfg.Prefix, func(e Entry) error { return fn(t.decodeRow(&e)) })
 }
 
 // Keys returns the keys of all rows, in the order of their revisions.
@@ -198,6 +198,6 @@ func (t *Table[T]) Watch(ctx context.Context, fn func(Row[T], error) error) erro
 		if c.Deleted {
 			return fn(Row[T]{Key: c.Key[len(t.cfg.Prefix):], Revision: c.Revision, At: c.At}, nil)
 		}
-		return fn(t.row(&c.Entry))
+		return fn(t.decodeRow(&c.Entry))
 	})
 }

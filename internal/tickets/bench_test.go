@@ -21,9 +21,9 @@ func filled(b *testing.B, tickets int) Config {
 		id := cfg.NewID()
 		r := newRecord(id, asked("", "", ""))
 		for k := range 10 {
-			r.add(asked(fmt.Sprintf("%d-%d", i, k), "ana", fmt.Sprintf("please handle thing%d of our unit number%d", i, k)), 1, noon)
+			r.addRequest(asked(fmt.Sprintf("%d-%d", i, k), "ana", fmt.Sprintf("please handle thing%d of our unit number%d", i, k)), 1, noon)
 		}
-		value, err := encode(r.Ticket.TicketID, r)
+		value, err := encodeRecord(r.Ticket.TicketID, r)
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -72,7 +72,7 @@ func BenchmarkList(b *testing.B) {
 		b.Fatal(err)
 	}
 	for b.Loop() {
-		if page, err := d.List(b.Context(), ListQuery{AllTenants: true}); err != nil || len(page.Tickets) != defaultPage {
+		if page, err := d.List(b.Context(), ListQuery{AllTenants: true}); err != nil || len(page.Tickets) != defaultPageSize {
 			b.Fatalf("got %v (%v)", page, err)
 		}
 	}

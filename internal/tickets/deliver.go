@@ -19,11 +19,11 @@ const (
 	DeliveredGone    = "gone"    // the address wants no messages: none is sent until the next start
 )
 
-// patience is how long a message is tried.
-const patience = 24 * time.Hour
+// maxDeliveryAge is how long a message is tried.
+const maxDeliveryAge = 24 * time.Hour
 
-// backoff is the pause after so many failed tries.
-func backoff(tries int) time.Duration {
+// retryDelay is the pause after so many failed tries.
+func retryDelay(tries int) time.Duration {
 	steps := [...]time.Duration{5 * time.Second, 30 * time.Second, 2 * time.Minute, 10 * time.Minute, 30 * time.Minute, time.Hour, 2 * time.Hour, 4 * time.Hour}
 	return steps[min(max(tries, 1), len(steps))-1]
 }
@@ -31,15 +31,15 @@ func backoff(tries int) time.Duration {
 // Run tells the webhook what there is to tell, until ctx ends. Without a webhook it
 // only waits.
 func (d *Service) Run(ctx context.Context) error {
-	if d.hook == nil {
+	if d.sender == nil {
 		<-ctx.Done()
 		return nil
 	}
-	defer d.hook.client.CloseIdleConnections()
+	defer d.sender.client.CloseIdleConnections()
 	for {
-		item, wait := d.queue.next(d.cfg.Now())
+		item, wait := d.queue.nextDue(d.cfg.Now())
 		if item != nil {
-			d.deliver(ctx, item)
+			d.deliverNotice(ctx, item)
 		}
 		if ctx.Err() != nil {
 			return nil
@@ -59,31 +59,31 @@ func (d *Service) Run(ctx context.Context) error {
 	}
 }
 
-// enqueue takes what a ticket has to tell, as far as it is not in the queue yet.
-func (d *Service) enqueue(r *record) {
-	if d.hook == nil {
+// enqueueNotices takes what a ticket has to tell, as far as it is not in the queue yet.
+func (d *Service) enqueueNotices(r *ticketRecord) {
+	if d.sender == nil {
 		return
 	}
 	for i := range r.Pending {
-		d.queue.add(item{ticket: r.Ticket.TicketID, notice: r.Pending[i].ID, at: r.Pending[i].At, due: r.Pending[i].At})
+		d.queue.add(delivery{ticket: r.Ticket.TicketID, notice: r.Pending[i].ID, at: r.Pending[i].At, due: r.Pending[i].At})
 	}
 }
 
-// deliver tries one message. It stays in the ticket's record until it has arrived
+// deliverNotice tries one message. It stays in the ticket's record until it has arrived
 // or is given up; a process that ends between the two sends it once more.
-func (d *Service) deliver(ctx context.Context, it *item) {
-	r, err := d.load(ctx, it.ticket)
+func (d *Service) deliverNotice(ctx context.Context, it *delivery) {
+	r, err := d.loadTicket(ctx, it.ticket)
 	if errors.Is(err, store.ErrNotFound) {
-		d.queue.done(it.notice)
+		d.queue.remove(it.notice)
 		return
 	}
 	if err == nil {
-		at := slices.IndexFunc(r.Pending, func(n notice) bool { return n.ID == it.notice })
+		at := slices.IndexFunc(r.Pending, func(n webhookNotice) bool { return n.ID == it.notice })
 		if at < 0 {
-			d.queue.done(it.notice)
+			d.queue.remove(it.notice)
 			return
 		}
-		err = d.hook.send(ctx, it.notice, messageOf(&r.Ticket, &r.Pending[at]), d.cfg.Now())
+		err = d.sender.sendMessage(ctx, it.notice, messageOf(&r.Ticket, &r.Pending[at]), d.cfg.Now())
 	}
 	outcome := DeliveredOK
 	switch {
@@ -91,41 +91,41 @@ func (d *Service) deliver(ctx context.Context, it *item) {
 		return // not the other side's fault, and still in the record
 	case errors.Is(err, errGone):
 		d.queue.stop()
-		d.report(ctx, it, DeliveredGone, err)
+		d.reportDelivery(ctx, it, DeliveredGone, err)
 		return
-	case err != nil && d.cfg.Now().Sub(it.at) >= patience:
+	case err != nil && d.cfg.Now().Sub(it.at) >= maxDeliveryAge:
 		outcome = DeliveredExpired
 	case err != nil:
-		d.queue.again(it.notice, d.cfg.Now())
-		d.report(ctx, it, DeliveredFailed, err)
+		d.queue.retryLater(it.notice, d.cfg.Now())
+		d.reportDelivery(ctx, it, DeliveredFailed, err)
 		return
 	}
-	d.report(ctx, it, outcome, err)
-	if err := d.settle(ctx, it); err != nil {
-		d.queue.again(it.notice, d.cfg.Now())
+	d.reportDelivery(ctx, it, outcome, err)
+	if err := d.removeNotice(ctx, it); err != nil {
+		d.queue.retryLater(it.notice, d.cfg.Now())
 		d.cfg.Logger.WarnContext(ctx, "what the webhook was told cannot be struck off; it is told again", "ticket_id", it.ticket, "err", err)
 		return
 	}
-	d.queue.done(it.notice)
+	d.queue.remove(it.notice)
 }
 
-// settle strikes a message off its ticket's record.
-func (d *Service) settle(ctx context.Context, it *item) error {
-	_, err := d.change(ctx, it.ticket, func(r *record) error {
+// removeNotice strikes a message off its ticket's record.
+func (d *Service) removeNotice(ctx context.Context, it *delivery) error {
+	_, err := d.updateTicket(ctx, it.ticket, func(r *ticketRecord) error {
 		before := len(r.Pending)
-		r.Pending = slices.DeleteFunc(r.Pending, func(n notice) bool { return n.ID == it.notice })
+		r.Pending = slices.DeleteFunc(r.Pending, func(n webhookNotice) bool { return n.ID == it.notice })
 		if len(r.Pending) == before {
-			return errSettled
+			return errNoChange
 		}
 		return nil
 	})
-	if errors.Is(err, errSettled) || errors.Is(err, store.ErrNotFound) {
+	if errors.Is(err, errNoChange) || errors.Is(err, store.ErrNotFound) {
 		return nil
 	}
 	return err
 }
 
-func (d *Service) report(ctx context.Context, it *item, outcome string, err error) {
+func (d *Service) reportDelivery(ctx context.Context, it *delivery, outcome string, err error) {
 	if d.cfg.OnDelivered != nil {
 		d.cfg.OnDelivered(outcome)
 	}
@@ -142,29 +142,29 @@ func (d *Service) report(ctx context.Context, it *item, outcome string, err erro
 	d.cfg.Logger.WarnContext(ctx, "the webhook was not told of a ticket", "ticket_id", it.ticket, "outcome", outcome, "tries", it.tries+1, "err", err)
 }
 
-// queue holds the messages that are to be sent, with the time of the next try. It
+// deliveryQueue holds the messages that are to be sent, with the time of the next try. It
 // knows no clock.
-type queue struct {
+type deliveryQueue struct {
 	backoff func(tries int) time.Duration
 	more    chan struct{} // something was added
 
 	mu      sync.Mutex
-	items   map[string]*item // by notice
+	items   map[string]*delivery // by notice
 	stopped bool
 }
 
-type item struct {
+type delivery struct {
 	ticket, notice string
 	at             time.Time // it happened
 	due            time.Time // of the next try
 	tries          int
 }
 
-func newQueue(backoff func(int) time.Duration) *queue {
-	return &queue{backoff: backoff, more: make(chan struct{}, 1), items: map[string]*item{}}
+func newQueue(backoff func(int) time.Duration) *deliveryQueue {
+	return &deliveryQueue{backoff: backoff, more: make(chan struct{}, 1), items: map[string]*delivery{}}
 }
 
-func (q *queue) add(it item) {
+func (q *deliveryQueue) add(it delivery) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.items[it.notice] != nil || q.stopped {
@@ -177,15 +177,15 @@ func (q *queue) add(it item) {
 	}
 }
 
-// idle is how long there is to wait when there is nothing to do.
-const idle = time.Hour
+// idleWait is how long there is to wait when there is nothing to do.
+const idleWait = time.Hour
 
-// next is the message that is due, the oldest first; without one, how long to wait
+// nextDue is the message that is due, the oldest first; without one, how long to wait
 // for it.
-func (q *queue) next(now time.Time) (*item, time.Duration) {
+func (q *deliveryQueue) nextDue(now time.Time) (*delivery, time.Duration) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	var first *item
+	var first *delivery
 	for _, it := range q.items {
 		if first == nil || it.due.Before(first.due) || it.due.Equal(first.due) && it.notice < first.notice {
 			first = it
@@ -193,22 +193,22 @@ func (q *queue) next(now time.Time) (*item, time.Duration) {
 	}
 	switch {
 	case first == nil:
-		return nil, idle
+		return nil, idleWait
 	case first.due.After(now):
-		return nil, min(first.due.Sub(now), idle)
+		return nil, min(first.due.Sub(now), idleWait)
 	}
 	it := *first
 	return &it, 0
 }
 
-func (q *queue) done(notice string) {
+func (q *deliveryQueue) remove(notice string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	delete(q.items, notice)
 }
 
-// again puts a message off that did not get through.
-func (q *queue) again(notice string, now time.Time) {
+// retryLater puts a message off that did not get through.
+func (q *deliveryQueue) retryLater(notice string, now time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if it := q.items[notice]; it != nil {
@@ -218,7 +218,7 @@ func (q *queue) again(notice string, now time.Time) {
 }
 
 // stop drops everything and takes nothing more.
-func (q *queue) stop() {
+func (q *deliveryQueue) stop() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	clear(q.items)

@@ -7,8 +7,8 @@ import (
 	"github.com/caprouter/caprouter/internal/store"
 )
 
-// SetMostOpen lowers the bound of open tickets.
-func (d *Service) SetMostOpen(n int) { d.most = n }
+// SetMaxOpen lowers the bound of open tickets.
+func (d *Service) SetMaxOpen(n int) { d.maxOpen = n }
 
 // SetBackoff lets tests try again at once.
 func (d *Service) SetBackoff(pause time.Duration) {
@@ -21,7 +21,7 @@ func Pending(ctx context.Context, b *store.Bucket, id string) ([]string, error) 
 	if err != nil {
 		return nil, err
 	}
-	r, err := decode(id, e.Value)
+	r, err := decodeRecord(id, e.Value)
 	if err != nil {
 		return nil, err
 	}

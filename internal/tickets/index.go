@@ -10,62 +10,62 @@ import (
 	"github.com/caprouter/caprouter/internal/lexical"
 )
 
-// index is what a desk remembers of its tickets: which there are, and the words of
+// ticketIndex is what a desk remembers of its tickets: which there are, and the words of
 // the open ones. All of it can be had from the bucket again.
-type index struct {
-	mu    sync.Mutex
-	known map[string]entry
-	words map[holder]*lexical.ClusterIndex // of open tickets
-	open  int
+type ticketIndex struct {
+	mu      sync.Mutex
+	entries map[string]indexEntry
+	words   map[ticketOwner]*lexical.ClusterIndex // of open tickets
+	open    int
 }
 
-// entry is what is known of one ticket.
-type entry struct {
+// indexEntry is what is known of one ticket.
+type indexEntry struct {
 	id       string
-	of       holder
+	of       ticketOwner
 	status   contract.TicketStatus
 	created  time.Time
 	last     time.Time
 	revision uint64
 }
 
-func newIndex() *index {
-	return &index{known: map[string]entry{}, words: map[holder]*lexical.ClusterIndex{}}
+func newIndex() *ticketIndex {
+	return &ticketIndex{entries: map[string]indexEntry{}, words: map[ticketOwner]*lexical.ClusterIndex{}}
 }
 
 // put takes the ticket as it was at a revision, unless a later one is known.
-func (x *index) put(r *record, revision uint64) {
+func (x *ticketIndex) put(r *ticketRecord, revision uint64) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	t, of := &r.Ticket, r.holder()
-	if revision < x.known[t.TicketID].revision {
+	t, of := &r.Ticket, r.owner()
+	if revision < x.entries[t.TicketID].revision {
 		return
 	}
-	x.drop(t.TicketID)
-	x.known[t.TicketID] = entry{t.TicketID, of, t.Status, t.CreatedAt, t.LastAt, revision}
-	if !r.open() {
+	x.dropLocked(t.TicketID)
+	x.entries[t.TicketID] = indexEntry{t.TicketID, of, t.Status, t.CreatedAt, t.LastAt, revision}
+	if !r.isOpen() {
 		return
 	}
 	x.open++
 	if x.words[of] == nil {
 		x.words[of] = lexical.NewClusterIndex()
 	}
-	x.words[of].Set(t.TicketID, r.texts())
+	x.words[of].Set(t.TicketID, r.exampleTexts())
 }
 
 // remove forgets a ticket that is gone.
-func (x *index) remove(id string) {
+func (x *ticketIndex) remove(id string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	x.drop(id)
+	x.dropLocked(id)
 }
 
-func (x *index) drop(id string) {
-	old, ok := x.known[id]
+func (x *ticketIndex) dropLocked(id string) {
+	old, ok := x.entries[id]
 	if !ok {
 		return
 	}
-	delete(x.known, id)
+	delete(x.entries, id)
 	if old.status != contract.TicketOpen {
 		return
 	}
@@ -76,9 +76,9 @@ func (x *index) drop(id string) {
 	}
 }
 
-// nearest is the holder's open ticket most like the text; "" when none has a word
+// findNearest is the holder's open ticket most like the text; "" when none has a word
 // of it.
-func (x *index) nearest(of holder, text string) (id string, similarity float64) {
+func (x *ticketIndex) findNearest(of ticketOwner, text string) (id string, similarity float64) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if words := x.words[of]; words != nil {
@@ -87,16 +87,16 @@ func (x *index) nearest(of holder, text string) (id string, similarity float64) 
 	return "", 0
 }
 
-// full reports whether most tickets are open, and which of them nothing was added
+// checkFull reports whether most tickets are open, and which of them nothing was added
 // to for the longest time.
-func (x *index) full(most int) (stalest string, full bool) {
+func (x *ticketIndex) checkFull(most int) (stalest string, full bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if x.open < most {
 		return "", false
 	}
-	var oldest entry
-	for _, e := range x.known {
+	var oldest indexEntry
+	for _, e := range x.entries {
 		if e.status == contract.TicketOpen && (oldest.id == "" || cmp.Or(e.last.Compare(oldest.last), cmp.Compare(e.id, oldest.id)) < 0) {
 			oldest = e
 		}
@@ -104,12 +104,12 @@ func (x *index) full(most int) (stalest string, full bool) {
 	return oldest.id, true
 }
 
-// list returns the tickets that keep wants, newest first.
-func (x *index) list(keep func(*entry) bool) []entry {
+// listNewest returns the tickets that keep wants, newest first.
+func (x *ticketIndex) listNewest(keep func(*indexEntry) bool) []indexEntry {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	var all []entry
-	for _, e := range x.known {
+	var all []indexEntry
+	for _, e := range x.entries {
 		if keep(&e) {
 			all = append(all, e)
 		}
@@ -118,6 +118,6 @@ func (x *index) list(keep func(*entry) bool) []entry {
 	return all
 }
 
-func newestFirst(a, b entry) int {
+func newestFirst(a, b indexEntry) int {
 	return cmp.Or(b.created.Compare(a.created), cmp.Compare(b.id, a.id))
 }

@@ -26,44 +26,44 @@ type ListQuery struct {
 
 // The bounds of a page.
 const (
-	defaultPage = 100
-	longestPage = 1000
+	defaultPageSize = 100
+	maxPageSize     = 1000
 )
 
 // List returns a page of tickets, those opened last first. A ticket that is
 // opened while somebody turns pages does not move the others.
 func (d *Service) List(ctx context.Context, q ListQuery) (*contract.TicketPage, error) {
-	return d.list(ctx, q, func(r *record) contract.Ticket { return r.Ticket })
+	return d.listPage(ctx, q, func(r *ticketRecord) contract.Ticket { return r.Ticket })
 }
 
-func (d *Service) list(ctx context.Context, q ListQuery, show func(*record) contract.Ticket) (*contract.TicketPage, error) {
+func (d *Service) listPage(ctx context.Context, q ListQuery, show func(*ticketRecord) contract.Ticket) (*contract.TicketPage, error) {
 	after, err := parseCursor(q.Cursor)
 	if err != nil {
 		return nil, err
 	}
 	switch {
 	case q.Limit == 0:
-		q.Limit = defaultPage
-	case q.Limit < 0, q.Limit > longestPage:
-		return nil, invalid("/limit", fmt.Sprintf("must be from 1 to %d", longestPage))
+		q.Limit = defaultPageSize
+	case q.Limit < 0, q.Limit > maxPageSize:
+		return nil, invalidQuery("/limit", fmt.Sprintf("must be from 1 to %d", maxPageSize))
 	}
 	switch q.Status {
 	case "", contract.TicketOpen, contract.TicketClosed:
 	default:
-		return nil, invalid("/status", "must be open or closed")
+		return nil, invalidQuery("/status", "must be open or closed")
 	}
-	of := holderOf(&contract.Caller{Tenant: q.Tenant, Issuer: q.Issuer})
-	all := d.index.list(func(e *entry) bool {
+	of := ownerOf(&contract.Caller{Tenant: q.Tenant, Issuer: q.Issuer})
+	all := d.index.listNewest(func(e *indexEntry) bool {
 		return (q.AllTenants || e.of == of) && (q.Status == "" || e.status == q.Status) &&
 			(after.id == "" || newestFirst(after, *e) < 0)
 	})
 	page := &contract.TicketPage{Tickets: []contract.Ticket{}}
 	for i := range all {
 		if len(page.Tickets) == q.Limit {
-			page.NextCursor = cursor(&all[i-1])
+			page.NextCursor = encodeCursor(&all[i-1])
 			break
 		}
-		r, err := d.load(ctx, all[i].id)
+		r, err := d.loadTicket(ctx, all[i].id)
 		switch {
 		case errors.Is(err, store.ErrNotFound): // its age was up
 			continue
@@ -81,7 +81,7 @@ func (d *Service) Get(ctx context.Context, id string) (*contract.Ticket, error) 
 	if !validID(id) {
 		return nil, fmt.Errorf("ticket %.64q: %w", id, store.ErrNotFound)
 	}
-	r, err := d.load(ctx, id)
+	r, err := d.loadTicket(ctx, id)
 	if err != nil {
 		return nil, err
 	}
@@ -96,17 +96,17 @@ func (d *Service) Close(ctx context.Context, id, note string) (*contract.Ticket,
 		return nil, fmt.Errorf("ticket %.64q: %w", id, store.ErrNotFound)
 	}
 	note = strings.TrimSpace(note)
-	if n := utf8.RuneCountInString(note); n > longestNote {
-		return nil, invalid("/note", fmt.Sprintf("is %d characters long; at most %d are taken", n, longestNote))
+	if n := utf8.RuneCountInString(note); n > maxNoteLength {
+		return nil, invalidQuery("/note", fmt.Sprintf("is %d characters long; at most %d are taken", n, maxNoteLength))
 	}
-	r, err := d.change(ctx, id, func(r *record) error {
-		if !r.close(note, d.cfg.Now()) {
-			return errSettled
+	r, err := d.updateTicket(ctx, id, func(r *ticketRecord) error {
+		if !r.closeTicket(note, d.cfg.Now()) {
+			return errNoChange
 		}
-		d.tell(r, eventClosed)
+		d.addNotice(r, eventClosed)
 		return nil
 	})
-	if err != nil && !errors.Is(err, errSettled) {
+	if err != nil && !errors.Is(err, errNoChange) {
 		return nil, err
 	}
 	return &r.Ticket, nil
@@ -131,59 +131,59 @@ func (d *Service) EraseRequest(ctx context.Context, requestID string) error {
 		return fmt.Errorf("look for the tickets of a request: %w", err)
 	}
 	for _, id := range ids {
-		if err := d.forgetIn(ctx, id, requestID); err != nil && !errors.Is(err, store.ErrNotFound) {
+		if err := d.eraseFromTicket(ctx, id, requestID); err != nil && !errors.Is(err, store.ErrNotFound) {
 			return err
 		}
 	}
 	return nil
 }
 
-// errUseless ends a change after which nothing of use would be left.
-var errUseless = errors.New("useless")
+// errNothingLeft ends a change after which nothing of use would be left.
+var errNothingLeft = errors.New("useless")
 
-func (d *Service) forgetIn(ctx context.Context, id, requestID string) error {
-	_, err := d.change(ctx, id, func(r *record) error {
-		switch changed, useful := r.forget(requestID); {
+func (d *Service) eraseFromTicket(ctx context.Context, id, requestID string) error {
+	_, err := d.updateTicket(ctx, id, func(r *ticketRecord) error {
+		switch changed, useful := r.eraseRequest(requestID); {
 		case !changed:
-			return errSettled
+			return errNoChange
 		case !useful:
-			return errUseless
+			return errNothingLeft
 		}
-		r.suggestAgain(d.registry.Load())
+		r.refreshSuggestion(d.registry.Load())
 		return nil
 	})
 	switch {
-	case errors.Is(err, errUseless):
+	case errors.Is(err, errNothingLeft):
 		if err := d.table.Delete(ctx, id); err != nil {
 			return fmt.Errorf("drop ticket %s: %w", id, err)
 		}
 		d.index.remove(id)
 		return nil
-	case errors.Is(err, errSettled):
+	case errors.Is(err, errNoChange):
 		return nil
 	}
 	return err
 }
 
-// cursor names the place behind a ticket.
-func cursor(e *entry) string {
+// encodeCursor names the place behind a ticket.
+func encodeCursor(e *indexEntry) string {
 	return base64.RawURLEncoding.EncodeToString([]byte(e.created.Format(time.RFC3339Nano) + " " + e.id))
 }
 
-func parseCursor(text string) (entry, error) {
+func parseCursor(text string) (indexEntry, error) {
 	if text == "" {
-		return entry{}, nil
+		return indexEntry{}, nil
 	}
 	raw, err := base64.RawURLEncoding.DecodeString(text)
 	at, id, ok := strings.Cut(string(raw), " ")
 	created, badTime := time.Parse(time.RFC3339Nano, at)
 	if err != nil || !ok || badTime != nil || !validID(id) {
-		return entry{}, invalid("/cursor", "is not one that a page of tickets ended with")
+		return indexEntry{}, invalidQuery("/cursor", "is not one that a page of tickets ended with")
 	}
-	return entry{id: id, created: created}, nil
+	return indexEntry{id: id, created: created}, nil
 }
 
-func invalid(pointer, detail string) error {
+func invalidQuery(pointer, detail string) error {
 	e := &contract.Error{Code: contract.CodeInvalidRequest, Message: "the request is not valid"}
 	e.Add(pointer, detail)
 	return e

@@ -7,39 +7,39 @@ import (
 	"github.com/caprouter/caprouter/fallback"
 )
 
-// placed is how a request came to its ticket.
-type placed struct {
+// assignment is how a request came to its ticket.
+type assignment struct {
 	similarity float64 // to the nearest open ticket
 	joined     bool
 	stored     bool
-	unkept     string // why it is in no ticket, nor would be
+	notStored  string // why it is in no ticket, nor would be
 }
 
 // Why a request is in no ticket.
 const (
-	unkeptFull     = "The demand is not on record: too many tickets are open; ask the operator to close some"
-	unkeptWordless = "The demand is not on record: no word of the request says what it is about"
-	unkeptNowhere  = "The demand is not on record: a running router with a data directory keeps tickets, and here is none"
+	notStoredFull      = "The demand is not on record: too many tickets are open; ask the operator to close some"
+	notStoredWordless  = "The demand is not on record: no word of the request says what it is about"
+	notStoredNoService = "The demand is not on record: a running router with a data directory keeps tickets, and here is none"
 )
 
-// proposal is what the caller is told, which is no more than it may see: its
+// newProposal is what the caller is told, which is no more than it may see: its
 // suggestion names only agents, intents and domains that it may use. Who may not
 // read tickets gets one that is made of its own request alone: those of others, and
 // how many ask, are not for it to know.
-func (r *record) proposal(d *Demand, how placed) *contract.Proposal {
+func (r *ticketRecord) newProposal(d *Demand, how assignment) *contract.Proposal {
 	seen := d.Seen
 	if seen == nil {
 		seen = d.Unmet
 	}
 	from := r
-	if !readsTickets(d.Unmet.Caller) {
+	if !mayReadTickets(d.Unmet.Caller) {
 		from = newRecord("", d)
-		from.add(&Demand{Unmet: seen, RequestID: d.RequestID, Locale: d.Locale, DataClasses: d.DataClasses}, 1, r.Ticket.LastAt)
+		from.addRequest(&Demand{Unmet: seen, RequestID: d.RequestID, Locale: d.Locale, DataClasses: d.DataClasses}, 1, r.Ticket.LastAt)
 	}
-	s := fallback.Propose(seen, &from.Ticket, from.kinds())
+	s := fallback.Propose(seen, &from.Ticket, from.dataKinds())
 	p := &contract.Proposal{
-		Joined: how.joined, Count: r.Ticket.Count, Similarity: rounded(how.similarity), Threshold: JoinThreshold,
-		Detail:        s.Detail + ". " + how.sentence(r.Ticket.Count),
+		Joined: how.joined, Count: r.Ticket.Count, Similarity: roundSimilarity(how.similarity), Threshold: JoinThreshold,
+		Detail:        s.Detail + ". " + how.describe(r.Ticket.Count),
 		SuggestedYAML: s.SuggestedYAML, Requirements: s.Requirements, Risks: s.Risks,
 	}
 	if how.stored {
@@ -48,12 +48,12 @@ func (r *record) proposal(d *Demand, how placed) *contract.Proposal {
 	return p
 }
 
-// sentence says what became of the request, and shows the arithmetic.
-func (how placed) sentence(count int) string {
+// describe says what became of the request, and shows the arithmetic.
+func (how assignment) describe(count int) string {
 	against := fmt.Sprintf("%.2f of the %.2f needed", how.similarity, JoinThreshold)
 	switch {
-	case how.unkept != "":
-		return how.unkept
+	case how.notStored != "":
+		return how.notStored
 	case how.joined && how.stored:
 		return fmt.Sprintf("The demand is on record in a ticket of %d similar requests (similarity %s)", count, against)
 	case how.joined:
@@ -66,6 +66,6 @@ func (how placed) sentence(count int) string {
 	return "It would open a new ticket"
 }
 
-func readsTickets(c *contract.Caller) bool {
+func mayReadTickets(c *contract.Caller) bool {
 	return c != nil && (c.HasScope(contract.ScopeTickets) || c.SeesAll())
 }

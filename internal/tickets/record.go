@@ -19,23 +19,23 @@ import (
 
 // The bounds of one ticket.
 const (
-	mostExamples = 20
-	mostCallers  = 100
-	mostDays     = 30
-	mostNames    = 20 // distinct intents, domains, locales
-	mostRecent   = 64 // requests known to be in it already
+	maxExamples = 20
+	maxCallers  = 100
+	maxDays     = 30
+	maxNames    = 20 // distinct intents, domains, locales
+	maxRecent   = 64 // requests known to be in it already
 
-	longestPrompt = 500  // bytes
-	longestTitle  = 80   // characters
-	longestNote   = 1000 // characters
+	maxPromptBytes = 500  // bytes
+	maxTitleLength = 80   // characters
+	maxNoteLength  = 1000 // characters
 )
 
 // recordVersion is the shape of a record in the store.
 const recordVersion = 1
 
-// record is a ticket as it is stored: what people see of it, and what it takes to
+// ticketRecord is a ticket as it is stored: what people see of it, and what it takes to
 // go on with it. Its methods are pure.
-type record struct {
+type ticketRecord struct {
 	Version   int             `json:"version"`
 	Ticket    contract.Ticket `json:"ticket"`
 	Issuer    string          `json:"issuer,omitempty"` // who vouches for its callers, where these have no tenant
@@ -44,11 +44,11 @@ type record struct {
 	Callers   []string        `json:"callers"` // hashes
 	Kinds     map[string]int  `json:"kinds"`   // of personal data, with counts
 	Recent    []string        `json:"recent"`  // ids of requests, newest first
-	Pending   []notice        `json:"pending"` // what the webhook has not been told
+	Pending   []webhookNotice `json:"pending"` // what the webhook has not been told
 }
 
-// notice is something to tell the webhook.
-type notice struct {
+// webhookNotice is something to tell the webhook.
+type webhookNotice struct {
 	ID    string    `json:"id"` // the same at every try
 	Event string    `json:"event"`
 	At    time.Time `json:"at"`
@@ -63,9 +63,9 @@ const (
 )
 
 // newRecord is a ticket nothing is in yet.
-func newRecord(id string, d *Demand) *record {
-	of := d.holder()
-	return &record{
+func newRecord(id string, d *Demand) *ticketRecord {
+	of := d.owner()
+	return &ticketRecord{
 		Version: recordVersion, Issuer: of.issuer,
 		Ticket: contract.Ticket{
 			TicketID: id, Tenant: of.tenant, Status: contract.TicketOpen,
@@ -77,10 +77,10 @@ func newRecord(id string, d *Demand) *record {
 	}
 }
 
-func encode(_ string, r *record) ([]byte, error) { return strictjson.Marshal(r) }
+func encodeRecord(_ string, r *ticketRecord) ([]byte, error) { return strictjson.Marshal(r) }
 
-func decode(id string, value []byte) (*record, error) {
-	var r record
+func decodeRecord(id string, value []byte) (*ticketRecord, error) {
+	var r ticketRecord
 	switch err := strictjson.Unmarshal(value, &r); {
 	case err != nil:
 		return nil, err
@@ -98,97 +98,99 @@ func decode(id string, value []byte) (*record, error) {
 	return &r, nil
 }
 
-// holder is whose the ticket is. Records of an earlier version name no issuer.
-func (r *record) holder() holder { return holder{tenant: r.Ticket.Tenant, issuer: r.Issuer} }
+// owner is whose the ticket is. Records of an earlier version name no issuer.
+func (r *ticketRecord) owner() ticketOwner {
+	return ticketOwner{tenant: r.Ticket.Tenant, issuer: r.Issuer}
+}
 
-func (r *record) open() bool { return r.Ticket.Status == contract.TicketOpen }
+func (r *ticketRecord) isOpen() bool { return r.Ticket.Status == contract.TicketOpen }
 
-// has reports whether the request is in the ticket, as far as that is known: a
+// hasRequest reports whether the request is in the ticket, as far as that is known: a
 // request that is taken up again after a crash must not count twice.
-func (r *record) has(requestID string) bool {
+func (r *ticketRecord) hasRequest(requestID string) bool {
 	return requestID != "" && slices.Contains(r.Recent, requestID)
 }
 
-// add counts the request, which is that similar to the ticket, and makes the
+// addRequest counts the request, which is that similar to the ticket, and makes the
 // suggestion again.
-func (r *record) add(d *Demand, similarity float64, now time.Time) {
-	t, prompt := &r.Ticket, excerpt(d.Unmet.Prompt)
+func (r *ticketRecord) addRequest(d *Demand, similarity float64, now time.Time) {
+	t, prompt := &r.Ticket, promptExcerpt(d.Unmet.Prompt)
 	now = now.UTC()
 	if t.Count == 0 {
 		t.CreatedAt, similarity = now, 1
-		r.retitle(d.RequestID, prompt)
+		r.setTitle(d.RequestID, prompt)
 	}
 	t.Count++
 	t.LastAt = now
 	r.countDay(now)
 	r.countCaller(d.Unmet.Caller)
 	clf := &d.Unmet.Decision.Classification
-	count(t.Intents, clf.Intent)
+	incrementCount(t.Intents, clf.Intent)
 	for _, domain := range clf.Domains {
-		count(t.Domains, domain)
+		incrementCount(t.Domains, domain)
 	}
-	count(t.Reasons, d.Unmet.Reason)
-	count(t.Locales, d.Locale)
+	incrementCount(t.Reasons, d.Unmet.Reason)
+	incrementCount(t.Locales, d.Locale)
 	for _, kind := range d.DataClasses {
-		count(r.Kinds, kind)
+		incrementCount(r.Kinds, kind)
 	}
 	if d.RequestID != "" {
 		r.Recent = slices.Insert(r.Recent, 0, d.RequestID)
-		r.Recent = r.Recent[:min(len(r.Recent), mostRecent)]
+		r.Recent = r.Recent[:min(len(r.Recent), maxRecent)]
 	}
 	if !slices.ContainsFunc(t.Examples, func(e contract.TicketExample) bool { return e.Prompt == prompt }) {
 		t.Examples = slices.Insert(t.Examples, 0, contract.TicketExample{
-			RequestID: d.RequestID, At: now, Prompt: prompt, Similarity: rounded(similarity),
+			RequestID: d.RequestID, At: now, Prompt: prompt, Similarity: roundSimilarity(similarity),
 		})
-		t.Examples = t.Examples[:min(len(t.Examples), mostExamples)]
+		t.Examples = t.Examples[:min(len(t.Examples), maxExamples)]
 	}
-	t.Nearest = r.suggest(d.Unmet)
+	t.Nearest = r.updateSuggestion(d.Unmet)
 }
 
-// suggest makes the suggestion that is kept in the ticket, for people who may see
+// updateSuggestion makes the suggestion that is kept in the ticket, for people who may see
 // every agent. It returns the near misses among these.
-func (r *record) suggest(u *fallback.Unmet) []contract.NearestMiss {
+func (r *ticketRecord) updateSuggestion(u *fallback.Unmet) []contract.NearestMiss {
 	known := *u
 	known.Caller = &contract.Caller{AllAgents: true}
-	s := fallback.Propose(&known, &r.Ticket, r.kinds())
+	s := fallback.Propose(&known, &r.Ticket, r.dataKinds())
 	r.Ticket.SuggestedYAML, r.Ticket.Requirements, r.Ticket.Risks = s.SuggestedYAML, s.Requirements, s.Risks
 	return s.Nearest
 }
 
-// suggestAgain makes the suggestion without a request at hand: of the registry as
+// refreshSuggestion makes the suggestion without a request at hand: of the registry as
 // it was last seen, if it was, and the near misses the ticket knows.
-func (r *record) suggestAgain(seen *fallback.Unmet) {
+func (r *ticketRecord) refreshSuggestion(seen *fallback.Unmet) {
 	u := fallback.Unmet{Decision: &contract.Decision{Classification: contract.Classification{Intent: contract.Unknown}}}
 	if seen != nil {
 		u.Catalogue = seen.Catalogue
 	}
-	u.Decision.Candidates = nearestOf(&r.Ticket)
-	r.suggest(&u)
+	u.Decision.Candidates = nearestCandidates(&r.Ticket)
+	r.updateSuggestion(&u)
 }
 
-func (r *record) kinds() []string { return slices.Sorted(maps.Keys(r.Kinds)) }
+func (r *ticketRecord) dataKinds() []string { return slices.Sorted(maps.Keys(r.Kinds)) }
 
-func (r *record) retitle(requestID, text string) {
+func (r *ticketRecord) setTitle(requestID, text string) {
 	text = fallback.Line(text)
-	if runes := []rune(text); len(runes) > longestTitle {
-		text = string(runes[:longestTitle-1]) + "…"
+	if runes := []rune(text); len(runes) > maxTitleLength {
+		text = string(runes[:maxTitleLength-1]) + "…"
 	}
 	r.TitleFrom, r.Ticket.Title = requestID, text
 }
 
-func (r *record) countDay(now time.Time) {
+func (r *ticketRecord) countDay(now time.Time) {
 	t, today := &r.Ticket, now.Format(time.DateOnly)
 	at, found := slices.BinarySearchFunc(t.PerDay, today, func(d contract.DayCount, day string) int { return strings.Compare(d.Day, day) })
 	if !found {
 		t.PerDay = slices.Insert(t.PerDay, at, contract.DayCount{Day: today})
 	}
 	t.PerDay[at].Count++
-	first := now.AddDate(0, 0, 1-mostDays).Format(time.DateOnly)
+	first := now.AddDate(0, 0, 1-maxDays).Format(time.DateOnly)
 	t.PerDay = slices.DeleteFunc(t.PerDay, func(d contract.DayCount) bool { return d.Day < first && d.Day != today })
-	t.PerDay = t.PerDay[max(0, len(t.PerDay)-mostDays):]
+	t.PerDay = t.PerDay[max(0, len(t.PerDay)-maxDays):]
 }
 
-func (r *record) countCaller(c *contract.Caller) {
+func (r *ticketRecord) countCaller(c *contract.Caller) {
 	name := ""
 	if c != nil {
 		name = c.Subject
@@ -198,15 +200,15 @@ func (r *record) countCaller(c *contract.Caller) {
 	}
 	sum := sha256.Sum256([]byte(r.Salt + "\x00" + name))
 	hash := base64.RawURLEncoding.EncodeToString(sum[:12])
-	if len(r.Callers) < mostCallers && !slices.Contains(r.Callers, hash) {
+	if len(r.Callers) < maxCallers && !slices.Contains(r.Callers, hash) {
 		r.Callers = append(r.Callers, hash)
 	}
 	r.Ticket.Callers = len(r.Callers)
 }
 
-// close ends the ticket; it reports whether it was open.
-func (r *record) close(note string, now time.Time) bool {
-	if !r.open() {
+// closeTicket ends the ticket; it reports whether it was open.
+func (r *ticketRecord) closeTicket(note string, now time.Time) bool {
+	if !r.isOpen() {
 		return false
 	}
 	now = now.UTC()
@@ -214,19 +216,19 @@ func (r *record) close(note string, now time.Time) bool {
 	return true
 }
 
-// forget drops what the ticket holds of a request's words. It reports whether
+// eraseRequest drops what the ticket holds of a request's words. It reports whether
 // there was any, and whether the ticket is of use without them.
-func (r *record) forget(requestID string) (changed, useful bool) {
+func (r *ticketRecord) eraseRequest(requestID string) (changed, useful bool) {
 	t := &r.Ticket
 	before := len(t.Examples)
 	t.Examples = slices.DeleteFunc(t.Examples, func(e contract.TicketExample) bool { return e.RequestID == requestID })
-	changed = len(t.Examples) < before || r.has(requestID)
+	changed = len(t.Examples) < before || r.hasRequest(requestID)
 	r.Recent = slices.DeleteFunc(r.Recent, func(id string) bool { return id == requestID })
 	if r.TitleFrom == requestID {
 		changed = true
 		if len(t.Examples) > 0 {
 			oldest := &t.Examples[len(t.Examples)-1]
-			r.retitle(oldest.RequestID, oldest.Prompt)
+			r.setTitle(oldest.RequestID, oldest.Prompt)
 		} else {
 			r.TitleFrom, t.Title = "", "(erased)"
 		}
@@ -234,13 +236,13 @@ func (r *record) forget(requestID string) (changed, useful bool) {
 	return changed, len(t.Examples) > 0 || t.Count > 1
 }
 
-// note adds something to tell the webhook.
-func (r *record) note(id, event string, now time.Time) {
-	r.Pending = append(r.Pending, notice{ID: id, Event: event, At: now.UTC(), Count: r.Ticket.Count})
+// addNotice adds something to tell the webhook.
+func (r *ticketRecord) addNotice(id, event string, now time.Time) {
+	r.Pending = append(r.Pending, webhookNotice{ID: id, Event: event, At: now.UTC(), Count: r.Ticket.Count})
 }
 
-// grown reports whether a count is worth telling: 10, 100, 1,000 …
-func grown(count int) bool {
+// isMilestone reports whether a count is worth telling: 10, 100, 1,000 …
+func isMilestone(count int) bool {
 	for count >= 10 && count%10 == 0 {
 		count /= 10
 		if count == 1 {
@@ -250,8 +252,8 @@ func grown(count int) bool {
 	return false
 }
 
-// texts are what the ticket is recognised by.
-func (r *record) texts() []string {
+// exampleTexts are what the ticket is recognised by.
+func (r *ticketRecord) exampleTexts() []string {
 	texts := make([]string, len(r.Ticket.Examples))
 	for i := range texts {
 		texts[i] = r.Ticket.Examples[i].Prompt
@@ -259,25 +261,25 @@ func (r *record) texts() []string {
 	return texts
 }
 
-// count counts a name, unless there are too many already.
-func count(of map[string]int, name string) {
-	if _, known := of[name]; name != "" && (known || len(of) < mostNames) {
+// incrementCount counts a name, unless there are too many already.
+func incrementCount(of map[string]int, name string) {
+	if _, known := of[name]; name != "" && (known || len(of) < maxNames) {
 		of[name]++
 	}
 }
 
-// excerpt is as much of a prompt as a ticket keeps: valid UTF-8, cut between two
+// promptExcerpt is as much of a prompt as a ticket keeps: valid UTF-8, cut between two
 // characters.
-func excerpt(prompt string) string {
+func promptExcerpt(prompt string) string {
 	prompt = strings.ToValidUTF8(prompt, "�")
-	if len(prompt) <= longestPrompt {
+	if len(prompt) <= maxPromptBytes {
 		return prompt
 	}
-	end := longestPrompt
+	end := maxPromptBytes
 	for !utf8.RuneStart(prompt[end]) {
 		end--
 	}
 	return prompt[:end]
 }
 
-func rounded(similarity float64) float64 { return math.Round(similarity*1000) / 1000 }
+func roundSimilarity(similarity float64) float64 { return math.Round(similarity*1000) / 1000 }

@@ -26,7 +26,7 @@ func asked(id, subject, prompt string) *Demand {
 
 func TestGrown(t *testing.T) {
 	for n, want := range map[int]bool{0: false, 1: false, 9: false, 10: true, 11: false, 20: false, 99: false, 100: true, 110: false, 1000: true, 5000: false, 100_000: true} {
-		if got := grown(n); got != want {
+		if got := isMilestone(n); got != want {
 			t.Errorf("grown(%d) = %v, want %v", n, got, want)
 		}
 	}
@@ -35,15 +35,15 @@ func TestGrown(t *testing.T) {
 func TestPerDay(t *testing.T) {
 	r := newRecord("t", asked("", "ana", "p"))
 	for _, days := range []int{0, 0, 1, 5, 29, 30, 31, 28, 400} { // 28: a clock that went back
-		r.add(asked("", "ana", "p"), 1, noon.AddDate(0, 0, days))
+		r.addRequest(asked("", "ana", "p"), 1, noon.AddDate(0, 0, days))
 	}
 	if got := r.Ticket.PerDay; len(got) != 1 || got[0].Count != 1 {
 		t.Errorf("got %v a year later, want that day alone", got)
 	}
 	r = newRecord("t", asked("", "ana", "p"))
 	for days := range 100 {
-		r.add(asked("", "ana", "p"), 1, noon.AddDate(0, 0, days))
-		r.add(asked("", "ana", "p"), 1, noon.AddDate(0, 0, days))
+		r.addRequest(asked("", "ana", "p"), 1, noon.AddDate(0, 0, days))
+		r.addRequest(asked("", "ana", "p"), 1, noon.AddDate(0, 0, days))
 	}
 	want := []contract.DayCount{}
 	for days := 70; days < 100; days++ {
@@ -57,10 +57,10 @@ func TestPerDay(t *testing.T) {
 // Callers are counted and cannot be told from the record.
 func TestCallersAreHashed(t *testing.T) {
 	a, b := newRecord("a", asked("", "ana", "p")), newRecord("b", asked("", "ana", "p"))
-	for _, r := range []*record{a, b} {
-		r.add(asked("1", "ana", "p"), 1, noon)
-		r.add(asked("2", "ana", "p"), 1, noon)
-		r.add(asked("3", "bob", "p"), 1, noon)
+	for _, r := range []*ticketRecord{a, b} {
+		r.addRequest(asked("1", "ana", "p"), 1, noon)
+		r.addRequest(asked("2", "ana", "p"), 1, noon)
+		r.addRequest(asked("3", "bob", "p"), 1, noon)
 	}
 	if a.Ticket.Callers != 2 {
 		t.Errorf("got %d callers, want 2", a.Ticket.Callers)
@@ -68,7 +68,7 @@ func TestCallersAreHashed(t *testing.T) {
 	if a.Callers[0] == b.Callers[0] {
 		t.Error("the same caller has the same hash in two tickets")
 	}
-	value, err := encode(a.Ticket.TicketID, a)
+	value, err := encodeRecord(a.Ticket.TicketID, a)
 	if err != nil || strings.Contains(string(value), "ana") {
 		t.Errorf("the record names its caller (%v): %s", err, value)
 	}
@@ -84,20 +84,20 @@ func TestRecordModel(t *testing.T) {
 			now = now.Add(time.Duration(rapid.IntRange(0, 40).Draw(t, "hours")) * time.Hour)
 			if total > 0 && rapid.IntRange(0, 5).Draw(t, "forget") == 0 {
 				id := fmt.Sprint("r", rapid.IntRange(0, step).Draw(t, "which"))
-				r.forget(id)
+				r.eraseRequest(id)
 				delete(words, id)
 			} else {
 				id, subject := fmt.Sprint("r", step), rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "caller")
 				words[id] = fmt.Sprint("prompt ", rapid.IntRange(0, 30).Draw(t, "prompt"))
-				r.add(asked(id, subject, words[id]), 0.5, now)
+				r.addRequest(asked(id, subject, words[id]), 0.5, now)
 				total++
 				callers[subject] = true
 			}
-			value, err := encode(r.Ticket.TicketID, r)
+			value, err := encodeRecord(r.Ticket.TicketID, r)
 			if err != nil {
 				t.Fatal(err)
 			}
-			back, err := decode(r.Ticket.TicketID, value)
+			back, err := decodeRecord(r.Ticket.TicketID, value)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -107,13 +107,13 @@ func TestRecordModel(t *testing.T) {
 	})
 }
 
-func checkRecord(t *rapid.T, r *record, total, callers int, words map[string]string) {
+func checkRecord(t *rapid.T, r *ticketRecord, total, callers int, words map[string]string) {
 	k := &r.Ticket
 	if k.Count != total || k.Callers != callers || k.Intents["x"] != total || k.Domains["y"] != total || k.Reasons[fallback.ReasonNoMatch] != total {
 		t.Fatalf("got %+v, want %d requests of %d callers everywhere", k, total, callers)
 	}
-	if len(k.Examples) > mostExamples || len(r.Recent) > mostRecent {
-		t.Fatalf("got %d examples and %d ids, want at most %d and %d", len(k.Examples), len(r.Recent), mostExamples, mostRecent)
+	if len(k.Examples) > maxExamples || len(r.Recent) > maxRecent {
+		t.Fatalf("got %d examples and %d ids, want at most %d and %d", len(k.Examples), len(r.Recent), maxExamples, maxRecent)
 	}
 	seen := map[string]bool{}
 	for i, e := range k.Examples {
@@ -133,9 +133,9 @@ func checkRecord(t *rapid.T, r *record, total, callers int, words map[string]str
 // can be used, stored and read again.
 func FuzzDecode(f *testing.F) {
 	r := newRecord("t", asked("r1", "ana", "p"))
-	r.add(asked("r1", "ana", "book a flight"), 1, noon)
-	r.note("n", eventOpened, noon)
-	value, err := encode(r.Ticket.TicketID, r)
+	r.addRequest(asked("r1", "ana", "book a flight"), 1, noon)
+	r.addNotice("n", eventOpened, noon)
+	value, err := encodeRecord(r.Ticket.TicketID, r)
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -145,18 +145,18 @@ func FuzzDecode(f *testing.F) {
 	f.Add([]byte(`{"version":2}`))
 	f.Add([]byte("null"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		r, err := decode("t", data)
+		r, err := decodeRecord("t", data)
 		if err != nil {
 			return
 		}
 		newIndex().put(r, 1)
-		r.add(asked("r2", "bob", "book two flights"), 0.5, noon)
-		r.forget("r1")
-		value, err := encode(r.Ticket.TicketID, r)
+		r.addRequest(asked("r2", "bob", "book two flights"), 0.5, noon)
+		r.eraseRequest("r1")
+		value, err := encodeRecord(r.Ticket.TicketID, r)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := decode(r.Ticket.TicketID, value); err != nil {
+		if _, err := decodeRecord(r.Ticket.TicketID, value); err != nil {
 			t.Fatalf("%v: %s", err, value)
 		}
 	})
@@ -165,8 +165,8 @@ func FuzzDecode(f *testing.F) {
 func TestExcerpt(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := rapid.String().Draw(t, "prompt") + string(rapid.SliceOfN(rapid.Byte(), 0, 600).Draw(t, "bytes"))
-		got := excerpt(in)
-		if !utf8.ValidString(got) || len(got) > longestPrompt || utf8.ValidString(in) && !strings.HasPrefix(in, got) {
+		got := promptExcerpt(in)
+		if !utf8.ValidString(got) || len(got) > maxPromptBytes || utf8.ValidString(in) && !strings.HasPrefix(in, got) {
 			t.Fatalf("got %q of %q", got, in)
 		}
 	})
@@ -174,29 +174,29 @@ func TestExcerpt(t *testing.T) {
 
 // The queue knows no clock: it is asked what is due.
 func TestQueue(t *testing.T) {
-	q := newQueue(backoff)
-	if it, wait := q.next(noon); it != nil || wait != idle {
-		t.Errorf("got %v, %s of an empty queue, want nothing for %s", it, wait, idle)
+	q := newQueue(retryDelay)
+	if it, wait := q.nextDue(noon); it != nil || wait != idleWait {
+		t.Errorf("got %v, %s of an empty queue, want nothing for %s", it, wait, idleWait)
 	}
 	for i, id := range []string{"b", "a", "c"} {
-		q.add(item{notice: id, at: noon, due: noon.Add(time.Duration(i/2) * time.Minute)})
+		q.add(delivery{notice: id, at: noon, due: noon.Add(time.Duration(i/2) * time.Minute)})
 	}
-	q.add(item{notice: "a", due: noon.Add(-time.Hour)}) // there already
-	if it, _ := q.next(noon); it == nil || it.notice != "a" {
+	q.add(delivery{notice: "a", due: noon.Add(-time.Hour)}) // there already
+	if it, _ := q.nextDue(noon); it == nil || it.notice != "a" {
 		t.Errorf("got %+v, want a", it)
 	}
-	q.again("a", noon)
-	q.done("b")
-	if it, wait := q.next(noon); it != nil || wait != 5*time.Second {
+	q.retryLater("a", noon)
+	q.remove("b")
+	if it, wait := q.nextDue(noon); it != nil || wait != 5*time.Second {
 		t.Errorf("got %+v, %s; want nothing for 5s", it, wait)
 	}
-	if it, _ := q.next(noon.Add(5 * time.Second)); it == nil || it.notice != "a" || it.tries != 1 {
+	if it, _ := q.nextDue(noon.Add(5 * time.Second)); it == nil || it.notice != "a" || it.tries != 1 {
 		t.Errorf("got %+v, want a for the second time", it)
 	}
-	q.again("gone", noon)
+	q.retryLater("gone", noon)
 	q.stop()
-	q.add(item{notice: "d"})
-	if it, wait := q.next(noon.Add(time.Hour)); it != nil || wait != idle {
+	q.add(delivery{notice: "d"})
+	if it, wait := q.nextDue(noon.Add(time.Hour)); it != nil || wait != idleWait {
 		t.Errorf("got %v, %s after stop, want nothing", it, wait)
 	}
 }
@@ -204,16 +204,16 @@ func TestQueue(t *testing.T) {
 // A day of tries is some ten of them.
 func TestBackoffGrows(t *testing.T) {
 	tries, spent := 1, time.Duration(0)
-	for ; spent < patience; tries++ {
-		if backoff(tries+1) < backoff(tries) || backoff(tries) < time.Second {
-			t.Fatalf("try %d waits %s, the next %s", tries, backoff(tries), backoff(tries+1))
+	for ; spent < maxDeliveryAge; tries++ {
+		if retryDelay(tries+1) < retryDelay(tries) || retryDelay(tries) < time.Second {
+			t.Fatalf("try %d waits %s, the next %s", tries, retryDelay(tries), retryDelay(tries+1))
 		}
-		spent += backoff(tries)
+		spent += retryDelay(tries)
 	}
 	if tries < 8 || tries > 20 {
 		t.Errorf("got %d tries a day, want 8 to 20", tries)
 	}
-	if backoff(0) != backoff(1) || backoff(1000) != backoff(100) {
+	if retryDelay(0) != retryDelay(1) || retryDelay(1000) != retryDelay(100) {
 		t.Error("backoff is not bounded at its ends")
 	}
 }

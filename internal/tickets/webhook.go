@@ -29,20 +29,20 @@ type Webhook struct {
 	Secret llm.Secret
 }
 
-// shortestSecret is what Standard Webhooks asks for.
-const shortestSecret = 24
+// minSecretBytes is what Standard Webhooks asks for.
+const minSecretBytes = 24
 
 // secretPrefix marks a secret that is base64.
 const secretPrefix = "whsec_"
 
 // The bounds of one message's way.
 const (
-	sendTimeout = 15 * time.Second
-	mostReply   = 64 << 10 // of a reply that is read, so that the connection can be used again
+	sendTimeout   = 15 * time.Second
+	maxReplyBytes = 64 << 10 // of a reply that is read, so that the connection can be used again
 )
 
-// sender posts signed messages to one address.
-type sender struct {
+// webhookSender posts signed messages to one address.
+type webhookSender struct {
 	url    string
 	key    []byte
 	client *http.Client
@@ -50,7 +50,7 @@ type sender struct {
 
 // newSender checks what the operator says. The address may stand in a log, so it
 // must not hold a password; the texts of tickets must not travel in clear text.
-func newSender(w *Webhook, allowPlain bool) (*sender, error) {
+func newSender(w *Webhook, allowPlain bool) (*webhookSender, error) {
 	u, err := url.Parse(w.URL)
 	switch {
 	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
@@ -70,7 +70,7 @@ func newSender(w *Webhook, allowPlain bool) (*sender, error) {
 	transport.MaxIdleConns = 1
 	client := egress.Client(transport)
 	client.Timeout = sendTimeout
-	return &sender{url: w.URL, key: key, client: client}, nil
+	return &webhookSender{url: w.URL, key: key, client: client}, nil
 }
 
 // Check says what keeps messages from being sent to the webhook, as Open does;
@@ -88,15 +88,15 @@ func signingKey(secret string) ([]byte, error) {
 			return nil, errors.New("the secret of tickets.webhook starts with whsec_ and goes on with something that is not base64")
 		}
 	}
-	if len(key) < shortestSecret {
-		return nil, fmt.Errorf("the secret of tickets.webhook has %d bytes, %d are needed: make one with `openssl rand -base64 32`", len(key), shortestSecret)
+	if len(key) < minSecretBytes {
+		return nil, fmt.Errorf("the secret of tickets.webhook has %d bytes, %d are needed: make one with `openssl rand -base64 32`", len(key), minSecretBytes)
 	}
 	return key, nil
 }
 
-// message is the body: what happened, and the facts of the ticket as they are
+// webhookMessage is the body: what happened, and the facts of the ticket as they are
 // when it is sent. It has no text of requests but the title.
-type message struct {
+type webhookMessage struct {
 	Type      string      `json:"type"`
 	Timestamp time.Time   `json:"timestamp"` // when it happened
 	Data      messageData `json:"data"`
@@ -114,8 +114,8 @@ type messageData struct {
 	Note      string                `json:"note,omitempty"`
 }
 
-func messageOf(t *contract.Ticket, n *notice) *message {
-	return &message{n.Event, n.At, messageData{
+func messageOf(t *contract.Ticket, n *webhookNotice) *webhookMessage {
+	return &webhookMessage{n.Event, n.At, messageData{
 		TicketID: t.TicketID, Tenant: t.Tenant, Status: t.Status, Title: t.Title, Count: n.Count,
 		Callers: t.Callers, CreatedAt: t.CreatedAt, LastAt: t.LastAt, Note: t.Note,
 	}}
@@ -124,8 +124,8 @@ func messageOf(t *contract.Ticket, n *notice) *message {
 // errGone says that the address wants no more messages (410).
 var errGone = errors.New("410 Gone")
 
-// send posts a message; nil means that it has arrived.
-func (s *sender) send(ctx context.Context, id string, m *message, now time.Time) error {
+// sendMessage posts a message; nil means that it has arrived.
+func (s *webhookSender) sendMessage(ctx context.Context, id string, m *webhookMessage, now time.Time) error {
 	body, err := strictjson.Marshal(m)
 	if err != nil {
 		return err
@@ -139,13 +139,13 @@ func (s *sender) send(ctx context.Context, id string, m *message, now time.Time)
 	req.Header.Set("User-Agent", "caprouter")
 	req.Header.Set("Webhook-Id", id)
 	req.Header.Set("Webhook-Timestamp", at)
-	req.Header.Set("Webhook-Signature", sign(s.key, id, at, body))
+	req.Header.Set("Webhook-Signature", signMessage(s.key, id, at, body))
 	resp, err := s.client.Do(req)
 	if err != nil {
 		return err
 	}
 	defer resp.Body.Close()
-	_, _ = io.CopyN(io.Discard, resp.Body, mostReply) // what it says does not matter
+	_, _ = io.CopyN(io.Discard, resp.Body, maxReplyBytes) // what it says does not matter
 	switch {
 	case resp.StatusCode >= 200 && resp.StatusCode < 300:
 		return nil
@@ -155,8 +155,8 @@ func (s *sender) send(ctx context.Context, id string, m *message, now time.Time)
 	return fmt.Errorf("answered %s", resp.Status)
 }
 
-// sign is the signature of Standard Webhooks, version 1.
-func sign(key []byte, id, timestamp string, body []byte) string {
+// signMessage is the signature of Standard Webhooks, version 1.
+func signMessage(key []byte, id, timestamp string, body []byte) string {
 	mac := hmac.New(sha256.New, key)
 	mac.Write([]byte(id + "." + timestamp + "."))
 	mac.Write(body)

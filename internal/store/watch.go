@@ -44,14 +44,14 @@ func (b *Bucket) checkTTL(ttl time.Duration) error {
 	return nil
 }
 
-// remove deletes the message of a key. If keys can be watched, a delete marker
+// removeKey deletes the message of a key. If keys can be watched, a delete marker
 // replaces it.
-func (b *Bucket) remove(ctx context.Context, key string) error {
+func (b *Bucket) removeKey(ctx context.Context, key string) error {
 	if !b.keyTTL {
-		return b.store.purge(ctx, b.stream, jetstream.WithPurgeSubject(b.prefix+key))
+		return b.store.purgeMessages(ctx, b.stream, jetstream.WithPurgeSubject(b.prefix+key))
 	}
-	_, err := b.store.publish(ctx, write{
-		stream: b.streamName, subject: b.prefix + key, id: nuid.Next(), ttl: markerTTL,
+	_, err := b.store.publish(ctx, pendingWrite{
+		stream: b.streamName, subject: b.prefix + key, messageID: nuid.Next(), ttl: markerTTL,
 		header: nats.Header{operationHeader: {operationPurge}},
 	})
 	return err
@@ -71,16 +71,16 @@ func (b *Bucket) Watch(ctx context.Context, prefix string, fn func(Change) error
 	if !b.keyTTL {
 		return fmt.Errorf("watch %s: the bucket was opened without KeyTTL", b.name)
 	}
-	filter, err := b.filter(prefix)
+	filter, err := b.subjectFilter(prefix)
 	if err != nil {
 		return fmt.Errorf("watch %s: %w", b.name, err)
 	}
 	f := follower{store: b.store, stream: b.streamName, filter: filter, next: 1}
 	return f.run(ctx, func(m Message) error {
 		if isDeleteMarker(m) {
-			return fn(Change{Entry: Entry{Key: b.key(m), Revision: m.Seq, At: m.At}, Deleted: true})
+			return fn(Change{Entry: Entry{Key: b.keyOf(m), Revision: m.Seq, At: m.At}, Deleted: true})
 		}
-		entry, err := b.entry(ctx, m)
+		entry, err := b.toEntry(ctx, m)
 		if errors.Is(err, ErrNotFound) {
 			return nil // replaced since: the change that did so comes next
 		}

@@ -218,7 +218,7 @@ func TestTwoDesksLoseNothing(t *testing.T) {
 
 func TestProposeWhenTooManyAreOpen(t *testing.T) {
 	o := newOffice(t)
-	o.SetMostOpen(2)
+	o.SetMaxOpen(2)
 	gone := o.propose(t, demand("r1", "acme/ana", "book a flight"))
 	kept := o.propose(t, demand("r2", "acme/ana", "translate the menu"))
 	p := o.propose(t, demand("r3", "acme/ana", "water the plants"))

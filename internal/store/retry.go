@@ -9,27 +9,27 @@ import (
 )
 
 const (
-	attemptLimit = 3 * time.Second
-	patience     = 10 * time.Second // for a caller that has no deadline
-	firstPause   = 5 * time.Millisecond
-	longestPause = 500 * time.Millisecond
-	checkEvery   = time.Second
-	longestDown  = 30 * time.Second
+	attemptTimeout  = 3 * time.Second
+	defaultTimeout  = 10 * time.Second // for a caller that has no deadline
+	minPause        = 5 * time.Millisecond
+	maxPause        = 500 * time.Millisecond
+	healthInterval  = time.Second
+	maxRestartPause = 30 * time.Second
 )
 
-// try calls op until it succeeds, fails for good, or ctx (or patience) ends.
+// retry calls op until it succeeds, fails for good, or ctx (or patience) ends.
 // Whoever passes a write makes sure that doing it twice does no harm.
-func (s *Store) try(ctx context.Context, what string, op func(context.Context) error) error {
+func (s *Store) retry(ctx context.Context, what string, op func(context.Context) error) error {
 	if _, bounded := ctx.Deadline(); !bounded {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, patience)
+		ctx, cancel = context.WithTimeout(ctx, defaultTimeout)
 		defer cancel()
 	}
-	for pause := firstPause; ; pause = min(2*pause, longestPause) {
-		attempt, cancel := s.engine.attempt(ctx, attemptLimit)
-		err := classify(op(attempt))
+	for pause := minPause; ; pause = min(2*pause, maxPause) {
+		attempt, cancel := s.engine.attemptContext(ctx, attemptTimeout)
+		err := classifyError(op(attempt))
 		cancel()
-		if err == nil || !transient(err) {
+		if err == nil || !isTransient(err) {
 			return err
 		}
 		select {
@@ -44,42 +44,42 @@ func (s *Store) try(ctx context.Context, what string, op func(context.Context) e
 
 // supervise restarts the embedded engine when it has given up.
 func (s *Store) supervise(ctx context.Context) error {
-	tick := time.NewTicker(checkEvery)
+	tick := time.NewTicker(healthInterval)
 	defer tick.Stop()
 	for {
 		var why string
 		select {
 		case <-ctx.Done():
 			return nil
-		case why = <-s.engine.sick:
+		case why = <-s.engine.failures:
 		case <-tick.C:
-			if s.engine.healthy() {
+			if s.engine.isHealthy() {
 				continue
 			}
 			why = "it has switched itself off"
 		}
-		s.restart(ctx, why)
+		s.restartEngine(ctx, why)
 	}
 }
 
-// healthy reports whether the embedded server runs with its storage on.
-func (e *engine) healthy() bool {
+// isHealthy reports whether the embedded server runs with its storage on.
+func (e *engine) isHealthy() bool {
 	e.mu.Lock()
 	srv := e.server
 	e.mu.Unlock()
 	return srv != nil && srv.JetStreamEnabled()
 }
 
-// restart stops the engine and starts it until that works or ctx ends.
-func (s *Store) restart(ctx context.Context, why string) {
+// restartEngine stops the engine and starts it until that works or ctx ends.
+func (s *Store) restartEngine(ctx context.Context, why string) {
 	log := s.cfg.Logger
 	log.Error("store: the engine gave up, it is restarted", "reason", why)
 	s.engine.stopServer(fmt.Errorf("%w: the engine gave up: %s", ErrUnavailable, why))
 	s.engine.restarts.Add(1)
-	for pause := firstPause; ctx.Err() == nil; pause = min(2*pause, longestDown) {
+	for pause := minPause; ctx.Err() == nil; pause = min(2*pause, maxRestartPause) {
 		err := s.engine.startServer(ctx)
 		if err == nil {
-			err = s.recreate(ctx)
+			err = s.recreateMemoryStreams(ctx)
 		}
 		if err == nil {
 			log.Info("store: the engine runs again")

@@ -17,10 +17,10 @@ const (
 	pageBytes    = 4 << 20
 )
 
-// question is a read that the engine answers straight from the stream, without
+// directGet is a read that the engine answers straight from the stream, without
 // a consumer: nothing has to be made, kept or cleaned up on either side, and a
 // walk goes on from its last sequence after a restart of the engine.
-type question struct {
+type directGet struct {
 	Seq       uint64     `json:"seq,omitempty"`
 	LastFor   string     `json:"last_by_subj,omitempty"`
 	NextFor   string     `json:"next_by_subj,omitempty"`
@@ -29,52 +29,52 @@ type question struct {
 	StartTime *time.Time `json:"start_time,omitempty"`
 }
 
-// one returns one message, or ErrNotFound.
-func (s *Store) one(ctx context.Context, stream string, q question) (Message, error) {
+// readMessage returns one message, or ErrNotFound.
+func (s *Store) readMessage(ctx context.Context, stream string, q directGet) (Message, error) {
 	body, err := strictjson.Marshal(q)
 	if err != nil {
 		return Message{}, err
 	}
 	var m Message
-	err = s.try(ctx, "read", func(ctx context.Context) error {
+	err = s.retry(ctx, "read", func(ctx context.Context) error {
 		reply, err := s.engine.read.RequestWithContext(ctx, "$JS.API.DIRECT.GET."+stream, body)
 		if err != nil {
 			return err
 		}
-		m, err = parse(reply)
+		m, err = parseMessage(reply)
 		return err
 	})
 	return m, err
 }
 
-// walk calls fn for every message from q.Seq or q.StartTime on that matches
+// walkMessages calls fn for every message from q.Seq or q.StartTime on that matches
 // q.NextFor, in order, up to what is there when it gets to the end.
-func (s *Store) walk(ctx context.Context, stream string, q question, fn func(Message) error) error {
+func (s *Store) walkMessages(ctx context.Context, stream string, q directGet, fn func(Message) error) error {
 	q.Batch, q.MaxBytes = pageMessages, pageBytes
 	var more bool // the page before promised another one
 	for {
 		var page []*nats.Msg
 		promised := more
-		err := s.try(ctx, "read", func(ctx context.Context) (err error) {
-			page, more, err = s.page(ctx, stream, q)
+		err := s.retry(ctx, "read", func(ctx context.Context) (err error) {
+			page, more, err = s.fetchPage(ctx, stream, q)
 			return err
 		})
 		if err != nil {
 			return err
 		}
 		if promised && len(page) == 0 && !isBlobStream(stream) { // a blob that is replaced meanwhile is no damage
-			if q.Seq, more = s.behindDamage(ctx, stream, q); more {
+			if q.Seq, more = s.skipDamage(ctx, stream, q); more {
 				continue
 			}
 		}
 		for _, raw := range page {
-			m, err := parse(raw)
+			m, err := parseMessage(raw)
 			if err != nil {
 				return err
 			}
 			q.Seq, q.StartTime = m.Seq+1, nil
 			if err := fn(m); err != nil {
-				return stopped(err)
+				return ignoreStop(err)
 			}
 		}
 		if !more {
@@ -86,12 +86,12 @@ func (s *Store) walk(ctx context.Context, stream string, q question, fn func(Mes
 	}
 }
 
-// behindDamage finds the first message that can be read behind a place where the
+// skipDamage finds the first message that can be read behind a place where the
 // engine stops, because bytes of a file are not what they were. It is said, for
 // what lies in between is lost.
-func (s *Store) behindDamage(ctx context.Context, stream string, q question) (uint64, bool) {
+func (s *Store) skipDamage(ctx context.Context, stream string, q directGet) (uint64, bool) {
 	readable := func(seq uint64) bool {
-		_, err := s.one(ctx, stream, question{Seq: seq, NextFor: q.NextFor})
+		_, err := s.readMessage(ctx, stream, directGet{Seq: seq, NextFor: q.NextFor})
 		return err == nil
 	}
 	bad, good := q.Seq, uint64(0)
@@ -117,8 +117,8 @@ func (s *Store) behindDamage(ctx context.Context, stream string, q question) (ui
 	return good, true
 }
 
-// page fetches the next messages; more says that there are others behind them.
-func (s *Store) page(ctx context.Context, stream string, q question) (page []*nats.Msg, more bool, err error) {
+// fetchPage fetches the next messages; more says that there are others behind them.
+func (s *Store) fetchPage(ctx context.Context, stream string, q directGet) (page []*nats.Msg, more bool, err error) {
 	body, err := strictjson.Marshal(q)
 	if err != nil {
 		return nil, false, err
@@ -152,8 +152,8 @@ func (s *Store) page(ctx context.Context, stream string, q question) (page []*na
 	}
 }
 
-// parse reads where a message stood in its stream.
-func parse(raw *nats.Msg) (Message, error) {
+// parseMessage reads where a message stood in its stream.
+func parseMessage(raw *nats.Msg) (Message, error) {
 	if raw.Header.Get("Status") != "" && len(raw.Data) == 0 {
 		return Message{}, statusError(raw)
 	}

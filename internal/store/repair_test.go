@@ -353,7 +353,7 @@ func TestWholeFilesStayAsTheyAre(t *testing.T) {
 			t.Fatal(err)
 		}
 		before := blocks(t, dir)
-		if damage := store.Mend(dir); damage != nil {
+		if damage := store.Repair(dir); damage != nil {
 			t.Fatalf("got damage %v, want none", damage)
 		}
 		indexes := map[string][]byte{}
@@ -361,7 +361,7 @@ func TestWholeFilesStayAsTheyAre(t *testing.T) {
 			indexes[path] = readFile(t, path)
 			writeFile(t, path, nil) // so that all blocks are looked at
 		}
-		if damage := store.Mend(dir); damage != nil {
+		if damage := store.Repair(dir); damage != nil {
 			t.Fatalf("without an index: got damage %v, want none", damage)
 		}
 		for path, index := range indexes {

@@ -50,25 +50,25 @@ func newBlock(stream, path string, number int, data []byte) (*block, error) {
 	return &block{path: path, number: number, data: data, hash: h}, nil
 }
 
-// hole is a part of a block that is not made of whole records.
-type hole struct {
+// damagedRange is a part of a block that is not made of whole records.
+type damagedRange struct {
 	begin, end    int    // bytes
 	after, before uint64 // sequences of the messages around it; 0 = the block has none there
-	claimed       uint64 // sequence that the hole's first record has, if that is not damaged as well
+	claimedSeq    uint64 // sequence that the hole's first record has, if that is not damaged as well
 }
 
-// holes finds what is damaged. Behind damage it goes on with the next record
+// findDamage finds what is damaged. Behind damage it goes on with the next record
 // whose hash is right: with the one that the damaged record's length leads to, or
 // else with the first there is. What is stored is JSON and hashes, so no message
 // holds the bytes of a record by chance, and none can be made to.
-func (b *block) holes() []hole {
+func (b *block) findDamage() []damagedRange {
 	if bytes.HasPrefix(b.data, compressed) {
 		return nil
 	}
-	var list []hole
+	var list []damagedRange
 	last := uint64(0)
 	for at := 0; at < len(b.data); {
-		size, seq, ok := b.record(at)
+		size, seq, ok := b.parseRecord(at)
 		if ok {
 			for i := len(list) - 1; i >= 0 && list[i].before == 0 && seq > list[i].after; i-- {
 				list[i].before = seq
@@ -77,44 +77,44 @@ func (b *block) holes() []hole {
 			at += size
 			continue
 		}
-		h := hole{begin: at, after: last}
+		h := damagedRange{begin: at, after: last}
 		if len(b.data)-at >= recordHead {
-			h.claimed = binary.LittleEndian.Uint64(b.data[at+4:]) &^ (sequenceErased | sequenceDeleted)
+			h.claimedSeq = binary.LittleEndian.Uint64(b.data[at+4:]) &^ (sequenceErased | sequenceDeleted)
 		}
-		h.end = b.resume(at, size, last)
+		h.end = b.nextRecord(at, size, last)
 		list = append(list, h)
 		at = h.end
 	}
 	return list
 }
 
-// resume returns where the first whole record behind damage begins; the end of
+// nextRecord returns where the first whole record behind damage begins; the end of
 // the block when there is none.
-func (b *block) resume(at, size int, last uint64) int {
+func (b *block) nextRecord(at, size int, last uint64) int {
 	whole := func(at int) bool {
-		_, seq, ok := b.record(at)
+		_, seq, ok := b.parseRecord(at)
 		return ok && (seq == 0 || seq > last)
 	}
 	if size > 0 && whole(at+size) {
 		return at + size
 	}
 	for at++; at < len(b.data); at++ {
-		if b.plausible(at) && whole(at) {
+		if b.mayBeRecord(at) && whole(at) {
 			break
 		}
 	}
 	return at
 }
 
-// plausible spares most places of a block the hash: those where no sequence is.
-func (b *block) plausible(at int) bool {
+// mayBeRecord spares most places of a block the hash: those where no sequence is.
+func (b *block) mayBeRecord(at int) bool {
 	rest := b.data[at:]
 	return len(rest) >= recordHead && binary.LittleEndian.Uint64(rest[4:])&^(sequenceErased|sequenceDeleted) < 1<<56
 }
 
-// record looks at the record that begins at a place of the block. size is 0 when
+// parseRecord looks at the record that begins at a place of the block. size is 0 when
 // its length cannot be one. seq is 0 when it is no message.
-func (b *block) record(at int) (size int, seq uint64, ok bool) {
+func (b *block) parseRecord(at int) (size int, seq uint64, ok bool) {
 	rest := b.data[at:]
 	if len(rest) < recordHead+recordHash {
 		return 0, 0, false
@@ -156,8 +156,8 @@ func headersEnd(b []byte) bool {
 	return length <= uint64(len(b)) && bytes.HasPrefix(b, []byte("NATS/1.0")) && bytes.HasSuffix(b[:length], []byte("\r\n\r\n"))
 }
 
-// without is the block without its holes.
-func (b *block) without(holes []hole) []byte {
+// withoutRanges is the block without its holes.
+func (b *block) withoutRanges(holes []damagedRange) []byte {
 	whole := make([]byte, 0, len(b.data))
 	at := 0
 	for _, h := range holes {
@@ -167,25 +167,25 @@ func (b *block) without(holes []hole) []byte {
 	return append(whole, b.data[at:]...)
 }
 
-// record is what a whole record says of itself.
-type record struct {
+// recordInfo is what a whole record says of itself.
+type recordInfo struct {
 	begin, end int
 	seq        uint64
 	deletes    bool // it is no message, but says that the one with seq was deleted
 	subject    []byte
 }
 
-// records lists the records of a block without holes.
-func (b *block) records() []record {
-	var list []record
+// listRecords lists the records of a block without holes.
+func (b *block) listRecords() []recordInfo {
+	var list []recordInfo
 	for at := 0; at < len(b.data); {
-		size, _, ok := b.record(at)
+		size, _, ok := b.parseRecord(at)
 		if !ok {
 			break
 		}
 		seq := binary.LittleEndian.Uint64(b.data[at+4:])
 		subject := int(binary.LittleEndian.Uint16(b.data[at+20:]))
-		list = append(list, record{
+		list = append(list, recordInfo{
 			begin: at, end: at + size, seq: seq &^ (sequenceErased | sequenceDeleted), deletes: seq&sequenceDeleted != 0,
 			subject: b.data[at+recordHead : at+recordHead+subject],
 		})

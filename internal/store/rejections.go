@@ -10,16 +10,16 @@ import (
 	"time"
 )
 
-// refusals are the logs and buckets that refused their last write for lack of
+// rejections are the logs and buckets that refused their last write for lack of
 // room. A status must tell: a store of which one part is full does not do its
 // work, however much the others may take.
-type refusals struct {
+type rejections struct {
 	mu     sync.Mutex
-	byName map[string]refusal // by stream
+	byName map[string]rejection // by stream
 }
 
-// refusal is a write for which there was no room.
-type refusal struct {
+// rejection is a write for which there was no room.
+type rejection struct {
 	name    string   // of the log or bucket
 	streams []string // that share the limit
 	limit   int64    // -1 = none but the store's own
@@ -27,17 +27,17 @@ type refusal struct {
 	err     error
 }
 
-// recordRoom is about what a message takes beside its subject and its data.
-const recordRoom = 256
+// messageOverhead is about what a message takes beside its subject and its data.
+const messageOverhead = 256
 
-// noticed keeps how a write went.
-func (r *refusals) noticed(stream string, f refusal, err error) {
+// record keeps how a write went.
+func (r *rejections) record(stream string, f rejection, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch {
 	case errors.Is(err, ErrFull):
 		if r.byName == nil {
-			r.byName = map[string]refusal{}
+			r.byName = map[string]rejection{}
 		}
 		f.err = err
 		r.byName[stream] = f
@@ -46,22 +46,22 @@ func (r *refusals) noticed(stream string, f refusal, err error) {
 	}
 }
 
-// list returns what was refused, by stream.
-func (r *refusals) list() map[string]refusal {
+// snapshot returns what was refused, by stream.
+func (r *rejections) snapshot() map[string]rejection {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return maps.Clone(r.byName)
 }
 
-// refused says which log or bucket would refuse again what it refused last. It
+// rejectedError says which log or bucket would refuse again what it refused last. It
 // looks whether there is room by now: a write that finds out may never come,
 // when whoever would send it goes by the status.
-func (s *Store) refused() error {
-	list := s.refusals.list()
+func (s *Store) rejectedError() error {
+	list := s.rejections.snapshot()
 	for _, stream := range slices.Sorted(maps.Keys(list)) {
 		f := list[stream]
-		if s.roomAgain(&f) {
-			s.refusals.noticed(stream, f, nil)
+		if s.hasRoomAgain(&f) {
+			s.rejections.record(stream, f, nil)
 			continue
 		}
 		return fmt.Errorf("%s takes no more: %w", f.name, f.err)
@@ -69,9 +69,9 @@ func (s *Store) refused() error {
 	return nil
 }
 
-// roomAgain reports whether a write that was refused would be taken now.
-func (s *Store) roomAgain(f *refusal) bool {
-	if s.engine.used()+f.size > s.cfg.MaxBytes {
+// hasRoomAgain reports whether a write that was refused would be taken now.
+func (s *Store) hasRoomAgain(f *rejection) bool {
+	if s.engine.usedBytes()+f.size > s.cfg.MaxBytes {
 		return false
 	}
 	if f.limit < 0 {
@@ -90,20 +90,20 @@ func (s *Store) roomAgain(f *refusal) bool {
 	return taken <= f.limit
 }
 
-// notice keeps how a write to a stream went.
-func (s *Store) notice(w *write, err error) {
+// recordWrite keeps how a write to a stream went.
+func (s *Store) recordWrite(w *pendingWrite, err error) {
 	if err == nil {
-		s.refusals.noticed(w.stream, refusal{}, nil)
+		s.rejections.record(w.stream, rejection{}, nil)
 		return
 	}
-	if !errors.Is(err, ErrFull) || s.writable() != nil {
+	if !errors.Is(err, ErrFull) || s.checkWritable() != nil {
 		return // not for lack of room in the stream
 	}
 	s.mu.Lock()
 	limit := s.specs[w.stream].MaxBytes
 	s.mu.Unlock()
-	s.refusals.noticed(w.stream, refusal{
-		name: named(w.stream), streams: []string{w.stream}, limit: limit,
-		size: int64(len(w.subject)+len(w.data)) + recordRoom,
+	s.rejections.record(w.stream, rejection{
+		name: displayName(w.stream), streams: []string{w.stream}, limit: limit,
+		size: int64(len(w.subject)+len(w.data)) + messageOverhead,
 	}, err)
 }

@@ -20,9 +20,9 @@ import (
 // into many. docs/tickets.md has the figures.
 const JoinThreshold = 0.3
 
-// mostOpen bounds the open tickets of all tenants together, and with them what a
+// defaultMaxOpen bounds the open tickets of all tenants together, and with them what a
 // desk remembers.
-const mostOpen = 10_000
+const defaultMaxOpen = 10_000
 
 // Config is what a Desk needs; Bucket and NewID are required.
 type Config struct {
@@ -44,13 +44,13 @@ type Config struct {
 // Service gathers demand that nobody meets. Its methods may be called from any
 // goroutine; one process has one Desk for a bucket.
 type Service struct {
-	cfg   Config
-	table *store.Table[record]
-	index *index
-	most  int           // open tickets
-	turn  chan struct{} // held while a request finds or makes its ticket: two alike must not open two
-	hook  *sender       // nil without a webhook
-	queue *queue
+	cfg       Config
+	table     *store.Table[ticketRecord]
+	index     *ticketIndex
+	maxOpen   int            // open tickets
+	assigning chan struct{}  // held while a request finds or makes its ticket: two alike must not open two
+	sender    *webhookSender // nil without a webhook
+	queue     *deliveryQueue
 
 	// registry is that of the newest request, for suggestions that are made
 	// without one.
@@ -68,21 +68,21 @@ func Open(ctx context.Context, cfg Config) (*Service, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	table := store.NewTable(cfg.Bucket, store.TableConfig[record]{Prefix: keyPrefix, Encode: encode, Decode: decode})
-	d := &Service{cfg: cfg, table: table, index: newIndex(), most: mostOpen, turn: make(chan struct{}, 1), queue: newQueue(backoff)}
+	table := store.NewTable(cfg.Bucket, store.TableConfig[ticketRecord]{Prefix: keyPrefix, Encode: encodeRecord, Decode: decodeRecord})
+	d := &Service{cfg: cfg, table: table, index: newIndex(), maxOpen: defaultMaxOpen, assigning: make(chan struct{}, 1), queue: newQueue(retryDelay)}
 	if cfg.Webhook != nil {
 		var err error
-		if d.hook, err = newSender(cfg.Webhook, cfg.AllowPlainHTTP); err != nil {
+		if d.sender, err = newSender(cfg.Webhook, cfg.AllowPlainHTTP); err != nil {
 			return nil, err
 		}
 	}
-	err := table.Scan(ctx, func(row store.Row[record], err error) error {
+	err := table.Scan(ctx, func(row store.Row[ticketRecord], err error) error {
 		if err != nil { // one damaged ticket must not prevent the service of the others
 			cfg.Logger.Error("ignoring a ticket that cannot be read", "ticket_id", row.Key, "err", err)
 			return nil
 		}
 		d.index.put(row.Value, row.Revision)
-		d.enqueue(row.Value)
+		d.enqueueNotices(row.Value)
 		return nil
 	})
 	if err != nil {
@@ -101,27 +101,27 @@ type Demand struct {
 	DryRun      bool     // nothing is stored
 }
 
-// holder is whose a ticket is: a tenant's, or that of the callers without one whom
+// ticketOwner is whose a ticket is: a tenant's, or that of the callers without one whom
 // the same issuer vouches for.
-type holder struct{ tenant, issuer string }
+type ticketOwner struct{ tenant, issuer string }
 
-func holderOf(c *contract.Caller) holder {
+func ownerOf(c *contract.Caller) ticketOwner {
 	switch {
 	case c == nil:
-		return holder{}
+		return ticketOwner{}
 	case c.Tenant == "":
-		return holder{issuer: c.Issuer}
+		return ticketOwner{issuer: c.Issuer}
 	}
-	return holder{tenant: c.Tenant}
+	return ticketOwner{tenant: c.Tenant}
 }
 
-func (d *Demand) holder() holder { return holderOf(d.Unmet.Caller) }
+func (d *Demand) owner() ticketOwner { return ownerOf(d.Unmet.Caller) }
 
 // Preview is what is proposed where no tickets are kept.
 func Preview(d *Demand) *contract.Proposal {
 	r := newRecord("", d)
-	r.add(d, 1, time.Time{})
-	return r.proposal(d, placed{unkept: unkeptNowhere})
+	r.addRequest(d, 1, time.Time{})
+	return r.newProposal(d, assignment{notStored: notStoredNoService})
 }
 
 // Propose puts the request on record, in an open ticket of its tenant that is
@@ -130,57 +130,57 @@ func Preview(d *Demand) *contract.Proposal {
 // An error wraps one of package store, or the context's; then the request may or may
 // not be counted.
 func (d *Service) Propose(ctx context.Context, dem *Demand) (*contract.Proposal, error) {
-	if !lexical.HasContentWord(excerpt(dem.Unmet.Prompt)) {
+	if !lexical.HasContentWord(promptExcerpt(dem.Unmet.Prompt)) {
 		r := newRecord("", dem)
-		r.add(dem, 1, d.cfg.Now())
-		return r.proposal(dem, placed{unkept: unkeptWordless}), nil
+		r.addRequest(dem, 1, d.cfg.Now())
+		return r.newProposal(dem, assignment{notStored: notStoredWordless}), nil
 	}
 	if dem.DryRun {
 		return d.dryRun(ctx, dem)
 	}
 	select {
-	case d.turn <- struct{}{}:
-		defer func() { <-d.turn }()
+	case d.assigning <- struct{}{}:
+		defer func() { <-d.assigning }()
 	case <-ctx.Done():
 		return nil, fmt.Errorf("put a request into a ticket: %w", ctx.Err())
 	}
 	d.registry.Store(&fallback.Unmet{Catalogue: dem.Unmet.Catalogue})
-	r, how, err := d.place(ctx, dem)
+	r, how, err := d.assignTicket(ctx, dem)
 	if err != nil {
 		return nil, err
 	}
 	if how.stored && d.cfg.OnProposed != nil {
 		d.cfg.OnProposed(how.joined)
 	}
-	return r.proposal(dem, how), nil
+	return r.newProposal(dem, how), nil
 }
 
-// errSettled ends a change that is not needed, or not possible, any more.
-var errSettled = errors.New("settled")
+// errNoChange ends a change that is not needed, or not possible, any more.
+var errNoChange = errors.New("settled")
 
-// place finds the request's ticket or makes it.
-func (d *Service) place(ctx context.Context, dem *Demand) (*record, placed, error) {
+// assignTicket finds the request's ticket or makes it.
+func (d *Service) assignTicket(ctx context.Context, dem *Demand) (*ticketRecord, assignment, error) {
 	for {
-		id, similarity := d.index.nearest(dem.holder(), excerpt(dem.Unmet.Prompt))
-		how := placed{similarity: similarity, stored: true, joined: similarity >= JoinThreshold}
+		id, similarity := d.index.findNearest(dem.owner(), promptExcerpt(dem.Unmet.Prompt))
+		how := assignment{similarity: similarity, stored: true, joined: similarity >= JoinThreshold}
 		if !how.joined {
-			r, err := d.begin(ctx, dem, &how)
+			r, err := d.openTicket(ctx, dem, &how)
 			return r, how, err
 		}
-		r, err := d.change(ctx, id, func(r *record) error {
-			if !r.open() || r.has(dem.RequestID) {
-				return errSettled
+		r, err := d.updateTicket(ctx, id, func(r *ticketRecord) error {
+			if !r.isOpen() || r.hasRequest(dem.RequestID) {
+				return errNoChange
 			}
-			r.add(dem, similarity, d.cfg.Now())
-			if grown(r.Ticket.Count) {
-				d.tell(r, eventGrown)
+			r.addRequest(dem, similarity, d.cfg.Now())
+			if isMilestone(r.Ticket.Count) {
+				d.addNotice(r, eventGrown)
 			}
 			return nil
 		})
 		switch {
-		case errors.Is(err, errSettled) && !r.open(), errors.Is(err, store.ErrNotFound):
+		case errors.Is(err, errNoChange) && !r.isOpen(), errors.Is(err, store.ErrNotFound):
 			// Closed or gone: change has put that right in the index.
-		case errors.Is(err, errSettled):
+		case errors.Is(err, errNoChange):
 			how.joined = r.Ticket.Count > 1
 			return r, how, nil
 		default:
@@ -189,17 +189,17 @@ func (d *Service) place(ctx context.Context, dem *Demand) (*record, placed, erro
 	}
 }
 
-// begin opens a ticket. Where there are too many, the request gets its proposal
+// openTicket opens a ticket. Where there are too many, the request gets its proposal
 // and no ticket.
-func (d *Service) begin(ctx context.Context, dem *Demand, how *placed) (*record, error) {
+func (d *Service) openTicket(ctx context.Context, dem *Demand, how *assignment) (*ticketRecord, error) {
 	r := newRecord(d.cfg.NewID(), dem)
-	r.add(dem, 1, d.cfg.Now())
-	if !d.room(ctx) {
-		d.cfg.Logger.WarnContext(ctx, "a request got no ticket: too many are open, close some", "open", d.most)
-		how.unkept, how.stored = unkeptFull, false
+	r.addRequest(dem, 1, d.cfg.Now())
+	if !d.hasCapacity(ctx) {
+		d.cfg.Logger.WarnContext(ctx, "a request got no ticket: too many are open, close some", "open", d.maxOpen)
+		how.notStored, how.stored = notStoredFull, false
 		return r, nil
 	}
-	d.tell(r, eventOpened)
+	d.addNotice(r, eventOpened)
 	revision, err := d.table.Create(ctx, r.Ticket.TicketID, r)
 	if err != nil && !errors.Is(err, store.ErrUnavailable) {
 		return nil, fmt.Errorf("open a ticket: %w", err)
@@ -210,15 +210,15 @@ func (d *Service) begin(ctx context.Context, dem *Demand, how *placed) (*record,
 	if err != nil {
 		return nil, fmt.Errorf("open a ticket: %w", err)
 	}
-	d.enqueue(r)
+	d.enqueueNotices(r)
 	return r, nil
 }
 
-// room reports whether one more ticket may be open. Tickets that the bucket has
+// hasCapacity reports whether one more ticket may be open. Tickets that the bucket has
 // dropped for their age make room.
-func (d *Service) room(ctx context.Context) bool {
+func (d *Service) hasCapacity(ctx context.Context) bool {
 	for {
-		id, full := d.index.full(d.most)
+		id, full := d.index.checkFull(d.maxOpen)
 		if !full {
 			return true
 		}
@@ -231,26 +231,26 @@ func (d *Service) room(ctx context.Context) bool {
 
 // dryRun says what would be done.
 func (d *Service) dryRun(ctx context.Context, dem *Demand) (*contract.Proposal, error) {
-	id, similarity := d.index.nearest(dem.holder(), excerpt(dem.Unmet.Prompt))
-	r, how := newRecord("", dem), placed{similarity: similarity}
+	id, similarity := d.index.findNearest(dem.owner(), promptExcerpt(dem.Unmet.Prompt))
+	r, how := newRecord("", dem), assignment{similarity: similarity}
 	if similarity >= JoinThreshold {
-		stored, err := d.load(ctx, id)
+		stored, err := d.loadTicket(ctx, id)
 		switch {
-		case err == nil && stored.open():
+		case err == nil && stored.isOpen():
 			r, how.joined = stored, true
 		case err != nil && !errors.Is(err, store.ErrNotFound):
 			return nil, err
 		}
 	}
-	r.add(dem, similarity, d.cfg.Now())
+	r.addRequest(dem, similarity, d.cfg.Now())
 	r.Ticket.TicketID = ""
-	return r.proposal(dem, how), nil
+	return r.newProposal(dem, how), nil
 }
 
-// change updates a ticket by compare-and-set, and its derived state: the index and
+// updateTicket updates a ticket by compare-and-set, and its derived state: the index and
 // the queue of notices. If fn returns an error, change writes nothing and returns it
 // with the ticket as stored.
-func (d *Service) change(ctx context.Context, id string, fn func(*record) error) (*record, error) {
+func (d *Service) updateTicket(ctx context.Context, id string, fn func(*ticketRecord) error) (*ticketRecord, error) {
 	row, err := d.table.Update(ctx, id, fn)
 	if errors.Is(err, store.ErrNotFound) {
 		d.index.remove(id)
@@ -259,13 +259,13 @@ func (d *Service) change(ctx context.Context, id string, fn func(*record) error)
 		d.index.put(row.Value, row.Revision)
 	}
 	if err == nil {
-		d.enqueue(row.Value)
+		d.enqueueNotices(row.Value)
 	}
 	return row.Value, err
 }
 
-// load reads a ticket, and removes a missing one from the index.
-func (d *Service) load(ctx context.Context, id string) (*record, error) {
+// loadTicket reads a ticket, and removes a missing one from the index.
+func (d *Service) loadTicket(ctx context.Context, id string) (*ticketRecord, error) {
 	row, err := d.table.Get(ctx, id)
 	if errors.Is(err, store.ErrNotFound) {
 		d.index.remove(id)
@@ -273,10 +273,10 @@ func (d *Service) load(ctx context.Context, id string) (*record, error) {
 	return row.Value, err
 }
 
-// tell notes what the webhook is to be told, if there is one.
-func (d *Service) tell(r *record, event string) {
-	if d.hook != nil {
-		r.note(d.cfg.NewID(), event, d.cfg.Now())
+// addNotice notes what the webhook is to be told, if there is one.
+func (d *Service) addNotice(r *ticketRecord, event string) {
+	if d.sender != nil {
+		r.addNotice(d.cfg.NewID(), event, d.cfg.Now())
 	}
 }
 

@@ -11,30 +11,30 @@ import (
 	"github.com/caprouter/caprouter/internal/visibility"
 )
 
-func noSuchTicket() error {
+func errTicketNotFound() error {
 	return &contract.Error{Code: contract.CodeNotFound, Message: "there is no such ticket"}
 }
 
 // Tickets lists those of the caller's tenant, or all for who sees all.
 func (d *Service) Tickets(ctx context.Context, q contract.TicketQuery, caller *contract.Caller) (*contract.TicketPage, error) {
-	return d.list(ctx, ListQuery{
+	return d.listPage(ctx, ListQuery{
 		Tenant: caller.Tenant, Issuer: caller.Issuer, AllTenants: caller.SeesAll(), Status: q.Status, Limit: q.Limit, Cursor: q.Cursor,
-	}, func(r *record) contract.Ticket { return r.shown(caller, d.known()) })
+	}, func(r *ticketRecord) contract.Ticket { return r.visibleTo(caller, d.currentRegistry()) })
 }
 
 // Ticket returns one the caller may see. What it may not see is not there.
 func (d *Service) Ticket(ctx context.Context, id string, caller *contract.Caller) (*contract.Ticket, error) {
 	if !validID(id) {
-		return nil, noSuchTicket()
+		return nil, errTicketNotFound()
 	}
-	r, err := d.load(ctx, id)
+	r, err := d.loadTicket(ctx, id)
 	switch {
 	case errors.Is(err, store.ErrNotFound), err == nil && !visibility.MaySeeTenant(caller, &contract.Caller{Tenant: r.Ticket.Tenant, Issuer: r.Issuer}):
-		return nil, noSuchTicket()
+		return nil, errTicketNotFound()
 	case err != nil:
 		return nil, err
 	}
-	t := r.shown(caller, d.known())
+	t := r.visibleTo(caller, d.currentRegistry())
 	return &t, nil
 }
 
@@ -45,16 +45,16 @@ func (d *Service) CloseTicket(ctx context.Context, id, note string, caller *cont
 	}
 	if _, err := d.Close(ctx, id, note); err != nil {
 		if errors.Is(err, store.ErrNotFound) {
-			return nil, noSuchTicket()
+			return nil, errTicketNotFound()
 		}
 		return nil, err
 	}
 	return d.Ticket(ctx, id, caller)
 }
 
-// known is the registry that says which agents declare what; nil where there is
+// currentRegistry is the registry that says which agents declare what; nil where there is
 // none yet.
-func (d *Service) known() *capabilities.Catalogue {
+func (d *Service) currentRegistry() *capabilities.Catalogue {
 	if d.cfg.Catalogue != nil {
 		return d.cfg.Catalogue()
 	}
@@ -64,10 +64,10 @@ func (d *Service) known() *capabilities.Catalogue {
 	return nil
 }
 
-// shown is the ticket as the caller may see it. A ticket gathers the requests of a
+// visibleTo is the ticket as the caller may see it. A ticket gathers the requests of a
 // tenant, whose callers may use different agents: who may not use them all gets
 // the suggestion made anew, of what it may know.
-func (r *record) shown(caller *contract.Caller, registry *capabilities.Catalogue) contract.Ticket {
+func (r *ticketRecord) visibleTo(caller *contract.Caller, registry *capabilities.Catalogue) contract.Ticket {
 	t := r.Ticket
 	if registry == nil {
 		registry = &capabilities.Catalogue{Routing: capabilities.DefaultRouting(), Fallback: capabilities.DefaultFallback()}
@@ -79,15 +79,15 @@ func (r *record) shown(caller *contract.Caller, registry *capabilities.Catalogue
 	t.Intents = visibility.CountVisible(t.Intents, visible.HasIntent, t.Count)
 	t.Domains = visibility.CountVisible(t.Domains, visible.HasDomain, t.Count)
 	u := fallback.Unmet{Catalogue: registry, Caller: caller, Decision: &contract.Decision{
-		Classification: contract.Classification{Intent: contract.Unknown}, Candidates: nearestOf(&t),
+		Classification: contract.Classification{Intent: contract.Unknown}, Candidates: nearestCandidates(&t),
 	}}
-	s := fallback.Propose(&u, &t, r.kinds())
+	s := fallback.Propose(&u, &t, r.dataKinds())
 	t.SuggestedYAML, t.Requirements, t.Risks, t.Nearest = s.SuggestedYAML, s.Requirements, s.Risks, s.Nearest
 	return t
 }
 
-// nearestOf are the near misses the ticket knows, as those of a decision.
-func nearestOf(t *contract.Ticket) (candidates []contract.Candidate) {
+// nearestCandidates are the near misses the ticket knows, as those of a decision.
+func nearestCandidates(t *contract.Ticket) (candidates []contract.Candidate) {
 	for _, n := range t.Nearest {
 		candidates = append(candidates, contract.Candidate{AgentID: n.AgentID, Score: n.Score, Gates: n.Gates})
 	}

@@ -70,7 +70,7 @@ func TestHolesLoseWhatIsDamagedAlone(t *testing.T) {
 				want = append(want, whole[begins[i]:begins[i+1]]...)
 			}
 		}
-		if got := b.without(b.holes()); !bytes.Equal(got, want) {
+		if got := b.withoutRanges(b.findDamage()); !bytes.Equal(got, want) {
 			t.Fatalf("got %d bytes without the damage, want %d", len(got), len(want))
 		}
 	})
@@ -81,31 +81,31 @@ func TestHoles(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		change func(b *block, second int)
-		want   []hole // end is the size where it is given, begin is not compared
+		want   []damagedRange // end is the size where it is given, begin is not compared
 	}{
 		{"whole", func(*block, int) {}, nil},
 		{"empty", func(b *block, _ int) { b.data = nil }, nil},
 		{"compressed by the engine", func(b *block, _ int) { b.data = []byte("cmp\x01 whatever it is") }, nil},
-		{"data", func(b *block, at int) { b.data[at+70] ^= 1 }, []hole{{after: 1, before: 3, claimed: 2}}},
-		{"length", func(b *block, at int) { b.data[at+1] ^= 1 }, []hole{{after: 1, before: 3, claimed: 2}}},
-		{"length of the headers", func(b *block, at int) { b.data[at+recordHead+5] ^= 1 }, []hole{{after: 1, before: 3, claimed: 2}}},
-		{"sequence", func(b *block, at int) { b.data[at+4] ^= 1 }, []hole{{after: 1, before: 3, claimed: 3}}},
-		{"first and last", func(b *block, _ int) { b.data[30] ^= 1; b.data[len(b.data)-1] ^= 1 }, []hole{
-			{before: 2, claimed: 1},
-			{after: 2, claimed: 3},
+		{"data", func(b *block, at int) { b.data[at+70] ^= 1 }, []damagedRange{{after: 1, before: 3, claimedSeq: 2}}},
+		{"length", func(b *block, at int) { b.data[at+1] ^= 1 }, []damagedRange{{after: 1, before: 3, claimedSeq: 2}}},
+		{"length of the headers", func(b *block, at int) { b.data[at+recordHead+5] ^= 1 }, []damagedRange{{after: 1, before: 3, claimedSeq: 2}}},
+		{"sequence", func(b *block, at int) { b.data[at+4] ^= 1 }, []damagedRange{{after: 1, before: 3, claimedSeq: 3}}},
+		{"first and last", func(b *block, _ int) { b.data[30] ^= 1; b.data[len(b.data)-1] ^= 1 }, []damagedRange{
+			{before: 2, claimedSeq: 1},
+			{after: 2, claimedSeq: 3},
 		}},
-		{"cut short", func(b *block, at int) { b.data = b.data[:at+10] }, []hole{{after: 1}}},
+		{"cut short", func(b *block, at int) { b.data = b.data[:at+10] }, []damagedRange{{after: 1}}},
 		{"a mark of a deletion", func(b *block, _ int) { b.append(2|sequenceDeleted, "", "", "") }, nil},
 		{"an erased message", func(b *block, _ int) { b.append(4|sequenceErased, "log.a", "", "xxxxx") }, nil},
 		{"the same again", func(b *block, _ int) { b.append(3, "log.a", "", "again") }, nil},
 		{"a mark of a deletion behind damage", func(b *block, _ int) {
 			b.data[len(b.data)-1] ^= 1
 			b.append(1|sequenceDeleted, "", "", "")
-		}, []hole{{after: 2, claimed: 3, end: recordHead + 5 + 4 + len(id) + len("the third") + recordHash}}},
+		}, []damagedRange{{after: 2, claimedSeq: 3, end: recordHead + 5 + 4 + len(id) + len("the third") + recordHash}}},
 		{"an old one behind damage", func(b *block, _ int) {
 			b.data = append(b.data, "garbage"...)
 			b.append(2, "log.a", "", "old")
-		}, []hole{{after: 3}}},
+		}, []damagedRange{{after: 3}}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			b := emptyBlock(t)
@@ -113,7 +113,7 @@ func TestHoles(t *testing.T) {
 			second := b.append(2, "log.a", id, "the second, which is longer")
 			b.append(3, "log.a", id, "the third")
 			tt.change(b, second)
-			got := b.holes()
+			got := b.findDamage()
 			if len(got) != len(tt.want) {
 				t.Fatalf("got holes %+v, want %+v", got, tt.want)
 			}
@@ -122,8 +122,8 @@ func TestHoles(t *testing.T) {
 				if tt.want[i].end == 0 {
 					h.end = 0
 				}
-				if tt.want[i].claimed == 0 {
-					h.claimed = 0
+				if tt.want[i].claimedSeq == 0 {
+					h.claimedSeq = 0
 				}
 				if h != tt.want[i] {
 					t.Errorf("got hole %+v, want %+v", h, tt.want[i])
@@ -147,15 +147,15 @@ func FuzzHoles(f *testing.F) {
 			t.Fatal(err)
 		}
 		at := 0
-		for _, h := range b.holes() {
+		for _, h := range b.findDamage() {
 			if h.begin < at || h.end <= h.begin || h.end > len(data) || h.before != 0 && h.before <= h.after {
 				t.Fatalf("hole %+v in %d bytes, behind %d", h, len(data), at)
 			}
 			at = h.end
 		}
 		if !bytes.HasPrefix(data, compressed) {
-			b.data = b.without(b.holes())
-			if again := b.holes(); len(again) != 0 {
+			b.data = b.withoutRanges(b.findDamage())
+			if again := b.findDamage(); len(again) != 0 {
 				t.Fatalf("what is mended has holes again: %+v", again)
 			}
 		}

@@ -22,19 +22,19 @@ type Damage struct {
 	Bytes    int
 }
 
-// mendTail is how much of a stream is looked at, from its end, as long as the
+// repairTail is how much of a stream is looked at, from its end, as long as the
 // engine relies on its index. When it does not it reads everything itself, and
 // then everything is looked at.
-const mendTail = 8 << 20
+const repairTail = 8 << 20
 
 const (
 	indexFile    = "index.db"
 	blockSuffix  = ".blk"
-	mendSuffix   = ".mended"
+	repairSuffix = ".mended"
 	bucketStream = "KV_" // begins the name of a bucket's stream
 )
 
-// mend cuts out of the engine's files what it would stumble over, before it opens
+// repairFiles cuts out of the engine's files what it would stumble over, before it opens
 // them: it appends behind a damaged record without a word, and the next time it
 // has to read the block itself it drops the record and everything behind it, what
 // was appended since included.
@@ -45,7 +45,7 @@ const (
 //
 // Sequences stay what they were. It returns the damage by stream. A file that
 // cannot be looked at is left to the engine, and said.
-func (c *Config) mend(ctx context.Context) map[string][]Damage {
+func (c *Config) repairFiles(ctx context.Context) map[string][]Damage {
 	found := map[string][]Damage{}
 	root := filepath.Join(c.Dir, "store", "jetstream", "$G", "streams")
 	streams, err := os.ReadDir(root)
@@ -53,8 +53,8 @@ func (c *Config) mend(ctx context.Context) map[string][]Damage {
 		c.Logger.Error("store: files could not be checked for damage", "error", err)
 	}
 	for _, entry := range streams {
-		m := mender{cfg: c, dir: filepath.Join(root, entry.Name(), "msgs"), stream: entry.Name()}
-		if err := m.run(ctx); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		m := repairer{cfg: c, dir: filepath.Join(root, entry.Name(), "msgs"), stream: entry.Name()}
+		if err := m.repairStream(ctx); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			c.Logger.Error("store: files could not be checked for damage", "stream", m.stream, "error", err)
 		}
 		if len(m.damage) > 0 {
@@ -64,66 +64,66 @@ func (c *Config) mend(ctx context.Context) map[string][]Damage {
 	return found
 }
 
-// mender mends one stream.
-type mender struct {
-	cfg    *Config
-	dir    string
-	stream string
-	index  index
-	relies bool // the engine will rely on the index
-	damage []Damage
+// repairer mends one stream.
+type repairer struct {
+	cfg       *Config
+	dir       string
+	stream    string
+	index     streamIndex
+	usesIndex bool // the engine will rely on the index
+	damage    []Damage
 
 	// Of a bucket: the sequences of values that were deleted, and their keys.
-	gone map[uint64]bool
-	keys map[string]bool
+	deletedSeqs     map[uint64]bool
+	deletedSubjects map[string]bool
 }
 
-func (m *mender) run(ctx context.Context) error {
-	numbers, err := m.blocks()
+func (m *repairer) repairStream(ctx context.Context) error {
+	numbers, err := m.listBlocks()
 	if err != nil || len(numbers) == 0 {
 		return err
 	}
 	saved, _ := os.ReadFile(filepath.Join(m.dir, indexFile)) // there need not be one
 	m.index = parseIndex(saved)
-	relied, err := m.pass(ctx, numbers)
-	if err == nil && relied && !m.relies { // now the engine reads everything
-		_, err = m.pass(ctx, numbers)
+	relied, err := m.scanBlocks(ctx, numbers)
+	if err == nil && relied && !m.usesIndex { // now the engine reads everything
+		_, err = m.scanBlocks(ctx, numbers)
 	}
 	slices.Reverse(m.damage)
 	return err
 }
 
-// pass looks at the blocks, the newest first, and reports whether the engine
+// scanBlocks looks at the blocks, the newest first, and reports whether the engine
 // would have relied on its index before.
-func (m *mender) pass(ctx context.Context, numbers []int) (relied bool, err error) {
-	m.gone, m.keys = map[uint64]bool{}, map[string]bool{}
+func (m *repairer) scanBlocks(ctx context.Context, numbers []int) (relied bool, err error) {
+	m.deletedSeqs, m.deletedSubjects = map[uint64]bool{}, map[string]bool{}
 	looked := 0
 	for i, number := range slices.Backward(numbers) {
-		b, err := m.read(number)
+		b, err := m.readBlock(number)
 		if err != nil {
 			return relied, err
 		}
 		newest := i == len(numbers)-1
 		if newest {
-			m.relies = m.index.fits(b.data)
-			relied = m.relies
+			m.usesIndex = m.index.matchesBlock(b.data)
+			relied = m.usesIndex
 		}
 		looked += len(b.data)
-		if err := m.block(b, newest); err != nil {
+		if err := m.repairBlock(b, newest); err != nil {
 			return relied, err
 		}
-		if err := m.forget(b); err != nil {
+		if err := m.removeDeleted(b); err != nil {
 			return relied, err
 		}
-		if err := ctx.Err(); err != nil || m.relies && looked >= mendTail {
+		if err := ctx.Err(); err != nil || m.usesIndex && looked >= repairTail {
 			return relied, err
 		}
 	}
 	return relied, nil
 }
 
-// blocks lists the numbers of the stream's blocks, oldest first.
-func (m *mender) blocks() ([]int, error) {
+// listBlocks lists the numbers of the stream's blocks, oldest first.
+func (m *repairer) listBlocks() ([]int, error) {
 	entries, err := os.ReadDir(m.dir)
 	if err != nil {
 		return nil, err
@@ -140,7 +140,7 @@ func (m *mender) blocks() ([]int, error) {
 	return numbers, nil
 }
 
-func (m *mender) read(number int) (*block, error) {
+func (m *repairer) readBlock(number int) (*block, error) {
 	path := filepath.Join(m.dir, fmt.Sprint(number)+blockSuffix)
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -149,71 +149,71 @@ func (m *mender) read(number int) (*block, error) {
 	return newBlock(m.stream, path, number, data)
 }
 
-// block cuts the holes out of one block.
-func (m *mender) block(b *block, newest bool) error {
-	holes := b.holes()
+// repairBlock cuts the holes out of one block.
+func (m *repairer) repairBlock(b *block, newest bool) error {
+	holes := b.findDamage()
 	if len(holes) == 0 {
 		return nil
 	}
-	whole := b.without(holes)
+	whole := b.withoutRanges(holes)
 	// The engine must not rely on an index that counts what is cut. One that does
 	// not fit the newest block it reads only for the last sequence, so that none
 	// is given twice.
 	if newest {
-		m.relies = m.index.fits(whole)
+		m.usesIndex = m.index.matchesBlock(whole)
 	}
-	if m.relies {
+	if m.usesIndex {
 		if err := os.Remove(filepath.Join(m.dir, indexFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
-		m.relies, m.index.check = false, nil
+		m.usesIndex, m.index.check = false, nil
 	}
 	if err := replaceFile(b.path, whole); err != nil {
 		return err
 	}
 	b.data = whole
 	for _, h := range slices.Backward(holes) {
-		m.report(b, h, newest)
+		m.reportDamage(b, h, newest)
 	}
 	return nil
 }
 
-// forget cuts values of deleted keys out of a bucket's block, which the engine
+// removeDeleted cuts values of deleted keys out of a bucket's block, which the engine
 // would bring back: it says of a deletion only which message it took away, and
 // those that this one had replaced are in the files until they are rewritten. An
 // engine that makes its index anew finds no newer one, and takes the newest of
 // them for the key's value.
-func (m *mender) forget(b *block) error {
-	if m.relies || !strings.HasPrefix(m.stream, bucketStream) {
+func (m *repairer) removeDeleted(b *block) error {
+	if m.usesIndex || !strings.HasPrefix(m.stream, bucketStream) {
 		return nil
 	}
-	records := b.records()
+	records := b.listRecords()
 	for _, r := range records {
 		if r.deletes {
-			m.gone[r.seq] = true
+			m.deletedSeqs[r.seq] = true
 		}
 	}
-	var dead []hole
+	var dead []damagedRange
 	for _, r := range slices.Backward(records) {
 		switch {
 		case r.deletes:
-		case m.keys[string(r.subject)]:
-			dead = append(dead, hole{begin: r.begin, end: r.end})
-		case m.gone[r.seq]:
-			m.keys[string(r.subject)] = true
+		case m.deletedSubjects[string(r.subject)]:
+			dead = append(dead, damagedRange{begin: r.begin, end: r.end})
+		case m.deletedSeqs[r.seq]:
+			m.deletedSubjects[string(r.subject)] = true
 		}
 	}
 	if len(dead) == 0 {
 		return nil
 	}
 	slices.Reverse(dead)
-	b.data = b.without(dead)
+	b.data = b.withoutRanges(dead)
 	return replaceFile(b.path, b.data)
 }
 
-// report says what was cut, and keeps it. At the end of a stream it may be the
+// reportDamage says what was cut, and keeps it. At the end of a stream it may be the
 // beginning of a write that was never acknowledged: then nothing is lost.
-func (m *mender) report(b *block, h hole, newest bool) {
+func (m *repairer) reportDamage(b *block, h damagedRange, newest bool) {
 	d := Damage{From: h.after + 1, To: h.before - 1, Bytes: h.end - h.begin}
 	tail := h.before == 0
 	if tail {
@@ -221,8 +221,8 @@ func (m *mender) report(b *block, h hole, newest bool) {
 	}
 	if h.after == 0 { // nothing is before it, in this block
 		d.From = 0
-		if h.claimed <= d.To {
-			d.From = h.claimed
+		if h.claimedSeq <= d.To {
+			d.From = h.claimedSeq
 		}
 	}
 	attrs := []any{"stream", m.stream, "block", b.number, "bytes", d.Bytes}
@@ -235,26 +235,26 @@ func (m *mender) report(b *block, h hole, newest bool) {
 		append(attrs, "from", d.From, "to", d.To)...)
 }
 
-// index is what the engine's index of a stream says.
-type index struct {
+// streamIndex is what the engine's index of a stream says.
+type streamIndex struct {
 	last  uint64 // the last sequence
 	check []byte // the last bytes of the newest block
 }
 
 // parseIndex reads an index; the zero index when it cannot be read.
-func parseIndex(data []byte) index {
+func parseIndex(data []byte) streamIndex {
 	const hashed, least = 8, 32
 	if len(data) < least {
-		return index{}
+		return streamIndex{}
 	}
-	x := index{check: data[len(data)-hashed-recordHash : len(data)-hashed]}
+	x := streamIndex{check: data[len(data)-hashed-recordHash : len(data)-hashed]}
 	rest := data[2:] // kind and version
 	for _, field := range []*uint64{nil, nil, nil, nil, &x.last} {
 		// Messages, bytes, first sequence, its time, last sequence. The time is
 		// signed, and as long as if it were not.
 		value, n := binary.Uvarint(rest)
 		if n <= 0 {
-			return index{}
+			return streamIndex{}
 		}
 		if rest = rest[n:]; field != nil {
 			*field = value
@@ -263,15 +263,15 @@ func parseIndex(data []byte) index {
 	return x
 }
 
-// fits reports whether the engine will rely on the index, given the newest block.
-func (x index) fits(newest []byte) bool {
+// matchesBlock reports whether the engine will rely on the index, given the newest block.
+func (x streamIndex) matchesBlock(newest []byte) bool {
 	return len(newest) >= recordHash && bytes.HasSuffix(newest, x.check) && len(x.check) > 0
 }
 
 // replaceFile puts a file in the place of another: whatever ends the process,
 // one of them is there, whole.
 func replaceFile(path string, data []byte) (err error) {
-	temporary := path + mendSuffix
+	temporary := path + repairSuffix
 	defer func() {
 		if err != nil {
 			_ = os.Remove(temporary)
