@@ -135,7 +135,7 @@ func (l *linter) noEndpoint() {
 // plainHTTP finds agents whose tokens others could read on the way.
 func (l *linter) plainHTTP() {
 	for _, a := range l.Agents {
-		if u, err := url.Parse(a.Endpoint.URL); err == nil && u.Scheme == "http" && !egress.Loopback(u.Hostname()) {
+		if u, err := url.Parse(a.Endpoint.URL); err == nil && u.Scheme == "http" && !egress.IsLoopback(u.Hostname()) {
 			l.report([]string{a.ID}, "%s is on another host over plain http, where its token could be read: every task for it fails, unless dispatch.allow_plain_http is true", a.ID)
 		}
 	}

@@ -43,7 +43,7 @@ func newClient(base, tokenEnv string) (*client, error) {
 		return nil, usageError{fmt.Errorf("--url %q is the address of a router, without ? and #, e.g. %s", base, defaultURL)}
 	}
 	// A router does not redirect; what does is something else.
-	c := &client{base: u, http: egress.Client(egress.Transport(nil))}
+	c := &client{base: u, http: egress.NewClient(egress.NewTransport(nil))}
 	c.http.Timeout = contract.MaxTimeoutMS*time.Millisecond + 10*time.Second
 	if tokenEnv == "" {
 		return c, nil
@@ -51,7 +51,7 @@ func newClient(base, tokenEnv string) (*client, error) {
 	if c.token = os.Getenv(tokenEnv); c.token == "" {
 		return nil, fmt.Errorf("environment variable %s is empty: put the token there", tokenEnv)
 	}
-	if u.Scheme == "http" && !egress.Loopback(u.Hostname()) {
+	if u.Scheme == "http" && !egress.IsLoopback(u.Hostname()) {
 		return nil, fmt.Errorf("a token would go to %s in clear text: use an https --url", u.Host)
 	}
 	return c, nil

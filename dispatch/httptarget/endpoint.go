@@ -17,7 +17,7 @@ func parseEndpoint(endpoint string, allowPlainHTTP bool) (*url.URL, error) {
 		return nil, errors.New("has an endpoint.url that is no URL; write http(s)://host:port/path")
 	case u.Scheme != "http" && u.Scheme != "https":
 		return nil, errors.New("has an endpoint.url that is neither http nor https")
-	case u.Scheme == "http" && !allowPlainHTTP && !egress.Loopback(u.Hostname()):
+	case u.Scheme == "http" && !allowPlainHTTP && !egress.IsLoopback(u.Hostname()):
 		return nil, errors.New("is on another host over plain http, where its token could be read: use https, or set dispatch.allow_plain_http: true")
 	}
 	if u.Path == "" {

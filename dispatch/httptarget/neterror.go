@@ -39,7 +39,7 @@ func describeDialError(err error) string {
 
 // isBlocked reports whether the guard rejected the address.
 func isBlocked(err error) bool {
-	_, ok := errors.AsType[*egress.Refused](err)
+	_, ok := errors.AsType[*egress.BlockedError](err)
 	return ok
 }
 

@@ -159,7 +159,7 @@ func (c *core) warnOfKeys(now time.Time) {
 func (a *access) warn(c *core, addr string) {
 	c.warnOfKeys(time.Now())
 	host, _, _ := net.SplitHostPort(addr)
-	if a.verifier != nil && a.certificate == nil && !egress.Loopback(host) {
+	if a.verifier != nil && a.certificate == nil && !egress.IsLoopback(host) {
 		c.log.Warn("tokens of callers travel in clear text: set tls, or let a proxy that speaks TLS stand in front", "listen", addr)
 	}
 }

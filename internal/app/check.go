@@ -15,7 +15,7 @@ func checkListen(listen, authMode string) error {
 	if err != nil {
 		return fmt.Errorf("listen: %q is not host:port, e.g. 127.0.0.1:8080", listen)
 	}
-	if authMode == authNone && !egress.Loopback(host) {
+	if authMode == authNone && !egress.IsLoopback(host) {
 		return fmt.Errorf("listen: %q is reachable from outside and auth.mode is none: listen on 127.0.0.1 or [::1], or set auth.mode jwt", listen)
 	}
 	return nil

@@ -103,7 +103,7 @@ func (c *IssuerConfig) validate(i int) error {
 		errs = append(errs, fmt.Errorf("%s.jwks_url: %q is not an absolute https URL", at, c.JWKSURL))
 	case u.User != nil:
 		errs = append(errs, fmt.Errorf("%s.jwks_url: must not hold a user name or password", at))
-	case u.Scheme == "http" && !egress.Loopback(u.Hostname()):
+	case u.Scheme == "http" && !egress.IsLoopback(u.Hostname()):
 		errs = append(errs, fmt.Errorf("%s.jwks_url: keys that come over plain http could be anybody's: use https", at))
 	}
 	return errors.Join(errs...)

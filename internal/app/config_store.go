@@ -166,7 +166,7 @@ func validatePublicURL(text string, allowPlain bool) error {
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.RawQuery != "" || u.Fragment != "" || u.User != nil {
 		return errors.New("public_url must be http(s)://host[:port][/path], or left out where agents reach the listen address")
 	}
-	if u.Scheme == "http" && !allowPlain && !egress.Loopback(u.Hostname()) {
+	if u.Scheme == "http" && !allowPlain && !egress.IsLoopback(u.Hostname()) {
 		return errors.New("public_url is another host over plain http, where the tokens of agents could be read: use https, or set dispatch.allow_plain_http: true")
 	}
 	return nil

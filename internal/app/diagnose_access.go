@@ -47,7 +47,7 @@ func diagnoseTLS(cfg *Config) Finding {
 		f.Level, f.Detail, f.Fix = LevelFail, err.Error(), "mend the file that is named"
 	case cfg.TLS.enabled():
 		f.Detail = cfg.TLS.CertFile + " and its key fit"
-	case egress.Loopback(host):
+	case egress.IsLoopback(host):
 		f.Detail = "plain http, on this machine only"
 	default:
 		f.Level, f.Detail = LevelWarn, "plain http: tokens of callers travel in clear text"

@@ -79,7 +79,7 @@ func (c *LLMConfig) checkKeyOwner(key llm.Secret) error {
 	if u, err := url.Parse(c.BaseURL); err == nil { // else the provider complains
 		host = u.Hostname()
 	}
-	if host == geminiHost || egress.Loopback(host) {
+	if host == geminiHost || egress.IsLoopback(host) {
 		return nil
 	}
 	return fmt.Errorf("llm.api_key_env: %s would be sent to another server: name the variable that holds the key of llm.base_url, or \"\" for none", geminiKey)

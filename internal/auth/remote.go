@@ -126,7 +126,7 @@ func (c *RemoteConfig) check() error {
 		return fmt.Errorf("%q is not the https URL of a key set", c.URL)
 	case u.User != nil:
 		return errors.New("the URL of its key set must not hold a user name or password")
-	case u.Scheme == "http" && !egress.Loopback(u.Hostname()):
+	case u.Scheme == "http" && !egress.IsLoopback(u.Hostname()):
 		return fmt.Errorf("%s: keys that come over plain http could be anybody's: use https", c.URL)
 	}
 	return nil

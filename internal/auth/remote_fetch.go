@@ -17,9 +17,9 @@ import (
 // configured place and nowhere else, and takes no cookies along.
 func keySetClient(client *http.Client) *http.Client {
 	if client == nil {
-		transport := egress.Transport(nil)
+		transport := egress.NewTransport(nil)
 		transport.DisableKeepAlives = true // the next fetch is minutes away
-		client = egress.Client(transport)
+		client = egress.NewClient(transport)
 	}
 	own := *client
 	own.Jar = nil

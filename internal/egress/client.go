@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// Transport returns what HTTP clients connect with: no proxy of the environment,
+// NewTransport returns what HTTP clients connect with: no proxy of the environment,
 // which would see what is sent and look up names itself; TLS 1.2 or later; a
 // bound on time to connect and on headers. guard is nil where the operator chose
 // the address. The caller may change all but Proxy and the dialer.
-func Transport(guard *Guard) *http.Transport {
+func NewTransport(guard *Guard) *http.Transport {
 	dialer := net.Dialer{Timeout: 5 * time.Second, Control: guard.Control}
 	return &http.Transport{
 		Proxy:                  nil,
@@ -24,10 +24,10 @@ func Transport(guard *Guard) *http.Transport {
 	}
 }
 
-// Client returns a client that does not follow redirects: where they lead, only
+// NewClient returns a client that does not follow redirects: where they lead, only
 // who answered has decided, and a header with a credential may go along. It has
 // no cookies and no Timeout.
-func Client(transport http.RoundTripper) *http.Client {
+func NewClient(transport http.RoundTripper) *http.Client {
 	return &http.Client{
 		Transport:     transport,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },

@@ -23,12 +23,12 @@ import (
 
 // newClient is a client of a test's server, as its users make one.
 func newClient(t *testing.T, guard *egress.Guard, change ...func(*http.Transport)) *http.Client {
-	transport := egress.Transport(guard)
+	transport := egress.NewTransport(guard)
 	for _, c := range change {
 		c(transport)
 	}
 	t.Cleanup(transport.CloseIdleConnections)
-	return egress.Client(transport)
+	return egress.NewClient(transport)
 }
 
 func trusting(server *httptest.Server) func(*http.Transport) {

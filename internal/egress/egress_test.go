@@ -16,7 +16,7 @@ func TestLoopback(t *testing.T) {
 		"localhost.": false, "localhost.example": false, "[::1]": false, "127.0.0.1:80": false,
 	}
 	for host, want := range tests {
-		if got := egress.Loopback(host); got != want {
+		if got := egress.IsLoopback(host); got != want {
 			t.Errorf("Loopback(%q) = %v, want %v", host, got, want)
 		}
 	}

@@ -40,7 +40,7 @@ func (g *Guard) Control(network, address string, _ syscall.RawConn) error {
 	}
 	at, err := netip.ParseAddrPort(address)
 	if err != nil || network != "tcp4" && network != "tcp6" {
-		return &Refused{Addr: address}
+		return &BlockedError{Addr: address}
 	}
 	return g.check(at.Addr(), at.Port())
 }
@@ -65,11 +65,11 @@ func (g *Guard) check(addr netip.Addr, port uint16) error {
 		return nil
 	}
 	if port < unprivileged && port != httpPort && port != httpsPort {
-		return &Refused{Addr: netip.AddrPortFrom(addr, port).String()}
+		return &BlockedError{Addr: netip.AddrPortFrom(addr, port).String()}
 	}
 	// The library takes what is no address for one of IPv4.
 	if !addr.IsValid() || tunnels(addr) || g.public.SafeAddr(addr) != nil {
-		return &Refused{Addr: addr.String()}
+		return &BlockedError{Addr: addr.String()}
 	}
 	return nil
 }
@@ -81,12 +81,12 @@ func tunnels(addr netip.Addr) bool {
 	return addr.Is6() && b[8]&^0x02 == 0 && b[9] == 0 && b[10] == 0x5e && b[11] == 0xfe
 }
 
-// Refused says that a connection to an address was not made.
-type Refused struct { //nolint:errname // what came of a dial, not what went wrong with one
+// BlockedError says that a connection to an address was not made.
+type BlockedError struct { //nolint:errname // what came of a dial, not what went wrong with one
 	Addr string // with its port, if it was not even an address
 }
 
 // Error implements error.
-func (r *Refused) Error() string {
+func (r *BlockedError) Error() string {
 	return fmt.Sprintf("%s may not be called: it is no public address, or not a port of HTTP; dispatch.allow_private can allow its range", r.Addr)
 }

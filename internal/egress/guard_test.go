@@ -13,7 +13,7 @@ import (
 
 // refused reports whether err says that an address may not be called.
 func refused(err error) bool {
-	_, ok := errors.AsType[*egress.Refused](err)
+	_, ok := errors.AsType[*egress.BlockedError](err)
 	return ok
 }
 

@@ -58,7 +58,7 @@ func standIn() *egress.Guard { return egress.NewGuard(netip.MustParsePrefix("127
 
 // clientTo makes a client whose every connection goes to the port.
 func clientTo(t *testing.T, guard *egress.Guard, port string) *http.Client {
-	transport := egress.Transport(guard)
+	transport := egress.NewTransport(guard)
 	dial := transport.DialContext
 	transport.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
 		host, _, err := net.SplitHostPort(addr)
@@ -68,7 +68,7 @@ func clientTo(t *testing.T, guard *egress.Guard, port string) *http.Client {
 		return dial(ctx, network, net.JoinHostPort(host, port))
 	}
 	t.Cleanup(transport.CloseIdleConnections)
-	return egress.Client(transport)
+	return egress.NewClient(transport)
 }
 
 // get asks for a URL, as it stands.

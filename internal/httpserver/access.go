@@ -76,7 +76,7 @@ func isLoopbackHost(host string) bool {
 	} else {
 		host = strings.TrimSuffix(strings.TrimPrefix(host, "["), "]")
 	}
-	return egress.Loopback(host)
+	return egress.IsLoopback(host)
 }
 
 // tokenAccess identifies callers by their bearer tokens.

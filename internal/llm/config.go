@@ -53,7 +53,7 @@ func (c *Config) Endpoint(standard string) (*url.URL, error) {
 		return nil, errors.New("llm.base_url is neither http nor https")
 	case u.User != nil || u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
 		return nil, errors.New("llm.base_url has a user, a query or a fragment; the key belongs in the environment variable that llm.api_key_env names")
-	case u.Scheme == "http" && c.APIKey.IsSet() && !c.AllowPlainHTTP && !egress.Loopback(u.Hostname()):
+	case u.Scheme == "http" && c.APIKey.IsSet() && !c.AllowPlainHTTP && !egress.IsLoopback(u.Hostname()):
 		return nil, errors.New("llm.base_url is another host over plain http, where the key could be read: use https, or set dispatch.allow_plain_http: true")
 	}
 	u.Path, u.RawPath = strings.TrimRight(u.Path, "/"), ""

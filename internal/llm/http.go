@@ -46,9 +46,9 @@ func NewHTTPClient(cfg Config, wire Protocol) (*http.Client, *url.URL, error) {
 	if version == "" {
 		version = "dev"
 	}
-	transport := egress.Transport(nil) // the operator chose the host
+	transport := egress.NewTransport(nil) // the operator chose the host
 	transport.MaxIdleConnsPerHost = 64
-	return egress.Client(&exchange{
+	return egress.NewClient(&exchange{
 		base: base, wire: wire, key: cfg.APIKey, agent: "caprouter/" + version, net: transport,
 	}), base, nil
 }

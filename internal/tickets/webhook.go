@@ -57,18 +57,18 @@ func newSender(w *Webhook, allowPlain bool) (*webhookSender, error) {
 		return nil, errors.New("tickets.webhook.url is not an absolute http or https URL, e.g. https://hooks.example/caprouter")
 	case u.User != nil:
 		return nil, errors.New("tickets.webhook.url must not hold a user name or password: messages are signed")
-	case u.Scheme == "http" && !allowPlain && !egress.Loopback(u.Hostname()):
+	case u.Scheme == "http" && !allowPlain && !egress.IsLoopback(u.Hostname()):
 		return nil, fmt.Errorf("tickets.webhook.url leads to %s over plain http, where tickets could be read: use https", u.Host)
 	}
 	key, err := signingKey(w.Secret.Reveal())
 	if err != nil {
 		return nil, err
 	}
-	transport := egress.Transport(nil) // the operator chose the address
+	transport := egress.NewTransport(nil) // the operator chose the address
 	transport.ResponseHeaderTimeout = 10 * time.Second
 	transport.IdleConnTimeout = 30 * time.Second
 	transport.MaxIdleConns = 1
-	client := egress.Client(transport)
+	client := egress.NewClient(transport)
 	client.Timeout = sendTimeout
 	return &webhookSender{url: w.URL, key: key, client: client}, nil
 }
