@@ -6,32 +6,31 @@ import (
 	"sync"
 )
 
-// TokenBudget says whether there are tokens left for a call. Reserve sets an estimate
-// aside and reports whether there was as much; settle then says how many it took,
-// 0 when the call was not made. Both may be called from any goroutine.
+// TokenBudget limits the tokens that calls use. Reserve reserves an estimate
+// and reports whether it is available; settle then replaces it with the actual
+// number, 0 if the call was not made. Both are safe for concurrent use.
 type TokenBudget interface {
 	Reserve(estimate int) (settle func(actual int), ok bool)
 }
 
-// unbounded is the Budget of a client without one.
-type unbounded struct{}
+// noTokenBudget is the unlimited budget.
+type noTokenBudget struct{}
 
-// Reserve returns yes.
-func (unbounded) Reserve(int) (func(int), bool) { return func(int) {}, true }
+// Reserve always succeeds.
+func (noTokenBudget) Reserve(int) (func(int), bool) { return func(int) {}, true }
 
-// bytesPerToken is what makers say of English; where a text has fewer, what the
-// provider counts puts it right afterwards.
+// bytesPerToken is the usual ratio in English. The actual count corrects the
+// estimate.
 const bytesPerToken = 4
 
-// estimate is how many tokens a call takes at most, roughly.
-func (r *Request) estimate() int {
+// estimateTokens returns a rough upper bound of the tokens of a call.
+func (r *Request) estimateTokens() int {
 	return (len(r.System)+len(r.User)+bytesPerToken-1)/bytesPerToken + max(r.MaxOutputTokens, 0)
 }
 
-// tookOf is how many tokens a call took that was estimated at so many: what the
-// provider says, or the estimate where it says nothing. What never reached the
-// model and what its server refused took none.
-func tookOf(estimate int, reply *Reply, err error) int {
+// actualTokens returns the tokens of a call: the provider's count or, without
+// one, the estimate. Calls that were not sent or were rejected cost nothing.
+func actualTokens(estimate int, reply *Reply, err error) int {
 	if reply != nil {
 		if said := reply.Tokens.Input + reply.Tokens.Output; said > 0 {
 			return said
@@ -44,37 +43,37 @@ func tookOf(estimate int, reply *Reply, err error) int {
 	return estimate
 }
 
-// The retry budget, in twentieths of a retry: it starts with one, each call adds
-// a twentieth, and no more than ten are saved. However often a model fails, n
-// calls become at most 1.05 n + 1 exchanges.
+// The retry budget in units of 1/20 retry: initially one retry, each call adds
+// one unit, at most ten retries are saved. n calls cause at most 1.05 n + 1
+// exchanges, however often the model fails.
 const (
-	aRetry      = 20
-	perCall     = 1
-	firstBudget = 1 * aRetry
-	mostBudget  = 10 * aRetry
+	retryCost          = 20
+	earnedPerCall      = 1
+	initialRetryBudget = 1 * retryCost
+	maxRetryBudget     = 10 * retryCost
 )
 
-// budget keeps retries from multiplying the load of a server that is failing
-// under it.
-type budget struct {
+// retryBudget limits retries, so that they do not multiply the load of a
+// failing server.
+type retryBudget struct {
 	mu   sync.Mutex
 	left int
 }
 
-// earn adds what a call brings.
-func (b *budget) earn() {
+// addCall credits a call.
+func (b *retryBudget) addCall() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.left = min(b.left+perCall, mostBudget)
+	b.left = min(b.left+earnedPerCall, maxRetryBudget)
 }
 
-// spend takes one retry, if there is one.
-func (b *budget) spend() bool {
+// takeRetry takes a retry, if one is available.
+func (b *retryBudget) takeRetry() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.left < aRetry {
+	if b.left < retryCost {
 		return false
 	}
-	b.left -= aRetry
+	b.left -= retryCost
 	return true
 }

@@ -13,36 +13,36 @@ import (
 
 const (
 	defaultMaxInFlight = 256
-	// longestCall bounds a call whose context has no deadline.
-	longestCall = 60 * time.Second
-	// backoff is the wait before the one retry, jittered; short, because a
-	// classification has two seconds in all.
-	backoff = 100 * time.Millisecond
+	// defaultCallTimeout bounds a call whose context has no deadline.
+	defaultCallTimeout = 60 * time.Second
+	// retryBackoff is the base of the jittered wait before a retry. It is
+	// short, because a classification has two seconds in total.
+	retryBackoff = 100 * time.Millisecond
 )
 
-// A timeout says that the model fails only if the call had a fair time: many
-// deadlines are a caller's own. An answer by policy A is much longer than a
-// classification, and has a fair time of its own.
+// A timeout counts as a failure of the model only if the call had at least this
+// much time, because many deadlines are the caller's own. A direct answer
+// (policy A) is much longer than a classification, so it needs more.
 const (
 	DefaultMinBreakerTime = time.Second
-	fairAnswerTime        = 10 * time.Second
+	minAnswerBreakerTime  = 10 * time.Second
 )
 
-// OutcomeCancelled is the outcome of a Call that nobody waited for any more.
+// OutcomeCancelled is the outcome of a call that its caller cancelled.
 const OutcomeCancelled = "cancelled"
 
-// ClientConfig is what a Client does with its provider.
+// ClientConfig configures a Client.
 type ClientConfig struct {
 	Provider       string      // gemini, genai or openai
 	Model          string      // as configured
-	MaxInFlight    int         // calls at a time; 0 = 256
-	Budget         TokenBudget // of tokens; nil = no bound
+	MaxInFlight    int         // concurrent calls; 0 = 256
+	Budget         TokenBudget // nil = unlimited
 	Breaker        resilience.BreakerConfig
-	MinBreakerTime time.Duration // below which a timeout is no failure of the model's, but for answers; 0 = DefaultFairTime
-	Observe        func(Call)    // told of every exchange and refusal, by the caller's goroutine; nil = nobody
+	MinBreakerTime time.Duration // minimum time of a call whose timeout counts as a failure; 0 = DefaultMinBreakerTime
+	Observe        func(Call)    // called after every exchange or rejection, in the caller's goroutine; may be nil
 }
 
-// Call is one exchange with the model, or one that was refused here.
+// Call is an exchange with the model, or a call that the client rejected.
 type Call struct {
 	Purpose contract.CallPurpose
 	Outcome string // contract.OutcomeOK, OutcomeCancelled or a reason
@@ -51,28 +51,28 @@ type Call struct {
 	Tokens  contract.Tokens
 }
 
-// Client is the one way to a model: it holds what all providers have in common
-// about one that fails. Its methods may be called from any goroutine.
+// Client calls a provider with a limit of concurrent calls, a circuit breaker,
+// a token budget and a retry budget. It is safe for concurrent use.
 //
-//	                 refused: llm_overloaded      llm_breaker_open, llm_budget
+//	                   rejected: llm_overloaded     llm_breaker_open, llm_budget
 //	                              ▲                          ▲
-//	Generate ── calls in flight ──┴── try ── breaker, Budget ┴── Provider.Generate
-//	                                   ▲                              │
-//	                                   └── 429, 5xx, no connection ◀──┘
-//	                                       once, within the deadline and the retry budget
+//	Generate ── calls in flight ──┴─ callOnce ─ circuit breaker, budget ── Provider.Generate
+//	                                    ▲                              │
+//	                                    └── 429, 5xx, no connection ◀──┘
+//	                                        one retry, within deadline and retry budget
 type Client struct {
-	provider    Provider
-	name, model string
-	breaker     *resilience.Breaker
-	budget      budget // of retries
-	tokens      TokenBudget
-	inFlight    atomic.Int64
-	maxInFlight int64
-	fairTime    time.Duration
-	observe     func(Call)
+	provider       Provider
+	name, model    string
+	breaker        *resilience.Breaker
+	retries        retryBudget // limits retries
+	tokenBudget    TokenBudget
+	inFlight       atomic.Int64
+	maxInFlight    int64
+	minBreakerTime time.Duration
+	observe        func(Call)
 }
 
-// NewClient returns a client of p.
+// NewClient returns a client of provider p.
 func NewClient(cfg ClientConfig, p Provider) *Client {
 	if cfg.MaxInFlight <= 0 {
 		cfg.MaxInFlight = defaultMaxInFlight
@@ -81,19 +81,19 @@ func NewClient(cfg ClientConfig, p Provider) *Client {
 		cfg.MinBreakerTime = DefaultMinBreakerTime
 	}
 	if cfg.Budget == nil {
-		cfg.Budget = unbounded{}
+		cfg.Budget = noTokenBudget{}
 	}
 	if cfg.Observe == nil {
 		cfg.Observe = func(Call) {}
 	}
 	return &Client{
 		provider: p, name: cfg.Provider, model: cfg.Model,
-		breaker:     resilience.NewBreaker(cfg.Breaker),
-		budget:      budget{left: firstBudget},
-		tokens:      cfg.Budget,
-		maxInFlight: int64(cfg.MaxInFlight),
-		fairTime:    cfg.MinBreakerTime,
-		observe:     cfg.Observe,
+		breaker:        resilience.NewBreaker(cfg.Breaker),
+		retries:        retryBudget{left: initialRetryBudget},
+		tokenBudget:    cfg.Budget,
+		maxInFlight:    int64(cfg.MaxInFlight),
+		minBreakerTime: cfg.MinBreakerTime,
+		observe:        cfg.Observe,
 	}
 }
 
@@ -106,7 +106,7 @@ func (c *Client) Model() string { return c.model }
 // BreakerState returns closed, open or half_open.
 func (c *Client) BreakerState() string { return c.breaker.State() }
 
-// Close lets go of the provider's idle connections.
+// Close closes idle connections of the provider.
 func (c *Client) Close() error {
 	if p, ok := c.provider.(io.Closer); ok {
 		return p.Close()
@@ -114,7 +114,7 @@ func (c *Client) Close() error {
 	return nil
 }
 
-// Generate asks the model, and asks once more where that may help. Errors are
+// Generate calls the model, and retries once if that may help. Errors are
 // *Error or those of the context.
 func (c *Client) Generate(ctx context.Context, req *Request) (*Reply, error) {
 	if c.inFlight.Add(1) > c.maxInFlight {
@@ -126,10 +126,10 @@ func (c *Client) Generate(ctx context.Context, req *Request) (*Reply, error) {
 	defer c.inFlight.Add(-1)
 	if _, ok := ctx.Deadline(); !ok {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, longestCall)
+		ctx, cancel = context.WithTimeout(ctx, defaultCallTimeout)
 		defer cancel()
 	}
-	c.budget.earn()
+	c.retries.addCall()
 
 	var (
 		reply *Reply
@@ -137,21 +137,21 @@ func (c *Client) Generate(ctx context.Context, req *Request) (*Reply, error) {
 		first error
 	)
 	err := resilience.Retry(ctx, resilience.RetryConfig{
-		MaxAttempts: 2, Backoff: backoff, MinDelay: askedToWait,
+		MaxAttempts: 2, Backoff: retryBackoff, MinDelay: retryAfterOf,
 		Retryable: func(err error) bool {
-			if spent || !mayHelp(ctx, err) || !c.budget.spend() {
+			if spent || !isWorthRetrying(ctx, err) || !c.retries.takeRetry() {
 				return false
 			}
 			spent = true
 			return true
 		},
 	}, func(ctx context.Context, n int) (err error) {
-		reply, err = c.try(ctx, req, n > 1)
+		reply, err = c.callOnce(ctx, req, n > 1)
 		switch {
 		case n == 1:
 			first = err
 		case ReasonOf(err) == ReasonBreakerOpen, ReasonOf(err) == ReasonBudget:
-			return first // which says what the model did
+			return first // the cause of the failure
 		}
 		return err
 	})
@@ -161,40 +161,40 @@ func (c *Client) Generate(ctx context.Context, req *Request) (*Reply, error) {
 	return reply, nil
 }
 
-// try is one exchange, or its refusal.
-func (c *Client) try(ctx context.Context, req *Request, retry bool) (reply *Reply, err error) {
+// callOnce makes one exchange, or rejects it.
+func (c *Client) callOnce(ctx context.Context, req *Request, retry bool) (reply *Reply, err error) {
 	call := Call{Purpose: req.Purpose, Retry: retry}
-	if ctx.Err() != nil { // there was no time left: nobody's failure
+	if ctx.Err() != nil { // no time left: not a failure of the model
 		err := WrapProviderError(ctx, ctx.Err())
-		call.Outcome = outcome(err)
+		call.Outcome = outcomeOf(err)
 		c.observe(call)
 		return nil, err
 	}
-	permit, settle, refusal := c.admit(req)
+	permit, settle, refusal := c.acquirePermits(req)
 	if refusal != nil {
 		call.Outcome = refusal.Reason
 		c.observe(call)
 		return nil, refusal
 	}
 	began, answered := time.Now(), false
-	deadline, _ := ctx.Deadline() // Generate sees to one
+	deadline, _ := ctx.Deadline() // always set by Generate
 	defer func() {
 		settle(reply, err)
-		if !answered { // a panic: the trial must not stay under way for ever
+		if !answered { // after a panic, free the permit of a half-open breaker
 			c.breaker.Release(permit)
 		}
 	}()
 	reply, err = c.provider.Generate(ctx, req)
 	answered = true
 	if err == nil && reply == nil {
-		err = &Error{Reason: ReasonEmpty, Detail: "the model said nothing"}
+		err = &Error{Reason: ReasonEmpty, Detail: "the model returned no reply"}
 	}
-	if ReasonOf(err) == ReasonTimeout && !c.fair(req.Purpose, deadline.Sub(began)) {
+	if ReasonOf(err) == ReasonTimeout && !c.countsAsTimeout(req.Purpose, deadline.Sub(began)) {
 		c.breaker.Release(permit)
 	} else {
-		c.breaker.RecordError(permit, verdict(err))
+		c.breaker.RecordError(permit, breakerError(err))
 	}
-	call.Latency, call.Outcome = time.Since(began), outcome(err)
+	call.Latency, call.Outcome = time.Since(began), outcomeOf(err)
 	if reply != nil {
 		call.Tokens = reply.Tokens
 	}
@@ -202,41 +202,41 @@ func (c *Client) try(ctx context.Context, req *Request, retry bool) (reply *Repl
 	return reply, err
 }
 
-// admit is the leave to make one call, of the breaker and of the budget of
-// tokens; settle must be told what came of it.
-func (c *Client) admit(req *Request) (permit resilience.Permit, settle func(*Reply, error), refusal *Error) {
+// acquirePermits asks the circuit breaker and the token budget for permission.
+// settle must be called with the result.
+func (c *Client) acquirePermits(req *Request) (permit resilience.Permit, settle func(*Reply, error), refusal *Error) {
 	permit, ok := c.breaker.Allow()
 	if !ok {
 		return permit, nil, &Error{Reason: ReasonBreakerOpen, Detail: "the model failed repeatedly and is left alone for a while"}
 	}
-	estimate := req.estimate()
-	book, ok := c.tokens.Reserve(estimate)
+	estimate := req.estimateTokens()
+	book, ok := c.tokenBudget.Reserve(estimate)
 	if !ok {
-		c.breaker.Release(permit) // nobody's failure
+		c.breaker.Release(permit) // not a failure of the model
 		return permit, nil, &Error{Reason: ReasonBudget, Detail: "the call does not fit into the tokens of this hour (limits.llm_tokens_per_hour)"}
 	}
-	return permit, func(reply *Reply, err error) { book(tookOf(estimate, reply, err)) }, nil
+	return permit, func(reply *Reply, err error) { book(actualTokens(estimate, reply, err)) }, nil
 }
 
-// fair reports whether a call that was given so much time had enough of it for
-// the model to be blamed. A tenth may have passed on the way to the call.
-func (c *Client) fair(purpose contract.CallPurpose, given time.Duration) bool {
-	enough := c.fairTime
+// countsAsTimeout reports whether a call had enough time for its timeout to
+// count as a failure of the model. A tenth may have passed before the call.
+func (c *Client) countsAsTimeout(purpose contract.CallPurpose, given time.Duration) bool {
+	enough := c.minBreakerTime
 	if purpose == contract.PurposeAnswer {
-		enough = fairAnswerTime
+		enough = minAnswerBreakerTime
 	}
 	return given >= enough-enough/10
 }
 
-// verdict is what the breaker is told of an error.
-func verdict(err error) error {
-	if e, ok := errors.AsType[*Error](err); ok && !e.blames() {
+// breakerError returns the error to record in the circuit breaker.
+func breakerError(err error) error {
+	if e, ok := errors.AsType[*Error](err); ok && !e.countsAgainstModel() {
 		return nil
 	}
 	return err
 }
 
-func outcome(err error) string {
+func outcomeOf(err error) string {
 	switch {
 	case err == nil:
 		return contract.OutcomeOK
@@ -246,19 +246,19 @@ func outcome(err error) string {
 	return ReasonOf(err)
 }
 
-// mayHelp reports whether err may be gone the next time, and there is time for
-// one: a retry whose wait alone outlasts the deadline is not worth its budget.
-func mayHelp(ctx context.Context, err error) bool {
+// isWorthRetrying reports whether a retry may succeed and there is time for it.
+// A retry whose wait alone exceeds the deadline would waste the retry budget.
+func isWorthRetrying(ctx context.Context, err error) bool {
 	e, ok := errors.AsType[*Error](err)
-	if !ok || !e.retryable() {
+	if !ok || !e.isRetryable() {
 		return false
 	}
 	deadline, ok := ctx.Deadline()
-	return !ok || time.Until(deadline) > max(e.RetryAfter, backoff)
+	return !ok || time.Until(deadline) > max(e.RetryAfter, retryBackoff)
 }
 
-// askedToWait is the server's Retry-After.
-func askedToWait(err error) time.Duration {
+// retryAfterOf returns the server's Retry-After.
+func retryAfterOf(err error) time.Duration {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e.RetryAfter
 	}

@@ -11,31 +11,31 @@ import (
 	"github.com/caprouter/caprouter/internal/egress"
 )
 
-// DefaultModel is the model of the providers gemini and genai when none is
-// configured. It is a name that does not move, and the model hardly thinks by
-// default: a classification is worth neither the wait nor the tokens.
+// DefaultModel is the default model of the providers gemini and genai. The name
+// is stable, and the model does little thinking by default, which a
+// classification does not need.
 const DefaultModel = "gemini-3.5-flash-lite"
 
-// DefaultGeminiURL is where gemini and genai ask when no base URL is configured.
+// DefaultGeminiURL is the default base URL of gemini and genai.
 const DefaultGeminiURL = "https://generativelanguage.googleapis.com"
 
-// Config is what a provider needs.
+// Config configures a provider.
 type Config struct {
-	Provider       string // gemini, genai or openai; for texts only
+	Provider       string // gemini, genai or openai; only for messages
 	Model          string
-	BaseURL        string // "" = the maker's own
+	BaseURL        string // "" = the vendor's URL
 	APIKey         Secret
-	Temperature    float64 // less than 0 = not sent: for models that refuse it
+	Temperature    float64 // negative = not sent, for models that reject it
 	Thinking       string  // see ParseThinking
-	AllowPlainHTTP bool    // sends the key over http to other hosts
+	AllowPlainHTTP bool    // allow sending the key over http to other hosts
 	Version        string  // of caprouter, for the User-Agent
 }
 
-// Endpoint checks the base URL, standard where none is configured, and says
-// whether the key may be sent there. Errors name the configuration key and never
-// repeat the URL: a key may have been pasted into it.
+// Endpoint validates the base URL, which defaults to standard, and whether the
+// key may be sent there. Errors name the configuration key and never contain
+// the URL, because a key may have been pasted into it.
 func (c *Config) Endpoint(standard string) (*url.URL, error) {
-	if !c.APIKey.fitsHeader() {
+	if !c.APIKey.isValidHeader() {
 		return nil, errors.New("the key in the environment variable that llm.api_key_env names has characters that no key has, such as a space: was it copied whole?")
 	}
 	text := c.BaseURL
@@ -62,14 +62,14 @@ func (c *Config) Endpoint(standard string) (*url.URL, error) {
 
 var geminiModel = regexp.MustCompile(`^(models/|tunedModels/)?[A-Za-z0-9][A-Za-z0-9._-]{0,127}$`)
 
-// GeminiModel returns the model for a URL of the Gemini API: models/{name}.
+// GeminiModel returns the model as in URLs of the Gemini API: models/{name}.
 func (c *Config) GeminiModel() (string, error) {
 	model := c.Model
 	if model == "" {
 		model = DefaultModel
 	}
 	if !geminiModel.MatchString(model) {
-		return "", fmt.Errorf("llm.model %q is no name of a model; write one such as %s", clean(model), DefaultModel)
+		return "", fmt.Errorf("llm.model %q is no name of a model; write one such as %s", sanitizeText(model), DefaultModel)
 	}
 	if !strings.Contains(model, "/") {
 		model = "models/" + model
@@ -77,19 +77,19 @@ func (c *Config) GeminiModel() (string, error) {
 	return model, nil
 }
 
-// RequestTemperature returns the temperature to send, nil for none.
+// RequestTemperature returns the temperature to send, or nil to send none.
 func (c *Config) RequestTemperature() (*float32, error) {
-	if !(c.Temperature <= 2) { // neither is NaN
+	if !(c.Temperature <= 2) { // rejects NaN, too
 		return nil, errors.New("llm.temperature is over 2; 0 is best for classification, less than 0 sends none")
 	}
 	if c.Temperature < 0 {
-		return nil, nil // nothing is to be sent
+		return nil, nil // send none
 	}
 	t := float32(c.Temperature)
 	return &t, nil
 }
 
-// The levels of thinking.
+// Thinking levels.
 const (
 	ThinkingOff     = "off"
 	ThinkingMinimal = "minimal"
@@ -98,17 +98,17 @@ const (
 	ThinkingHigh    = "high"
 )
 
-// maxThinking is more than any model can be told.
+// maxThinking exceeds the maximum of every model.
 const maxThinking = 1 << 17
 
-// Thinking is how much a model may think before it answers. The zero value is
-// the model's own default.
+// Thinking limits how much a model thinks before it answers. The zero value is
+// the model's default.
 type Thinking struct {
-	Level  string // one of the levels, or "" where Tokens says it
+	Level  string // a level, or "" if Tokens is set
 	Tokens int
 }
 
-// ParseThinking reads the configuration key llm.thinking: nothing, a level, or a
+// ParseThinking parses the configuration key llm.thinking: empty, a level, or a
 // number of tokens.
 func ParseThinking(text string) (Thinking, error) {
 	switch text {
@@ -120,5 +120,5 @@ func ParseThinking(text string) (Thinking, error) {
 	if n, err := strconv.Atoi(text); err == nil && n > 0 && n <= maxThinking {
 		return Thinking{Tokens: n}, nil
 	}
-	return Thinking{}, fmt.Errorf("llm.thinking is %q; write off, minimal, low, medium, high or a number of tokens up to %d, or leave it out", clean(text), maxThinking)
+	return Thinking{}, fmt.Errorf("llm.thinking is %q; write off, minimal, low, medium, high or a number of tokens up to %d, or leave it out", sanitizeText(text), maxThinking)
 }

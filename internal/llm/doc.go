@@ -1,14 +1,13 @@
-// Package llm is the one seam to a language model: a request of text in, a
-// reply of text out, and an error that says in a stable word why there is none.
-// It owns how often a model is asked, when it is left alone, and that its key
-// is seen by nobody but its server. It does not know what is asked (prompts) or
-// what a reply means (classifier, fallback).
+// Package llm is the interface to language models: a text request, a text reply,
+// and errors with stable reasons. It contains retries, the circuit breaker, budgets
+// and the protection of the key. Prompts (package prompts) and the meaning of
+// replies (classifier, fallback) are not its concern.
 //
 //	Client.Generate
-//	   │ breaker, calls in flight, retry budget      one layer, for every provider
+//	   │ circuit breaker, calls in flight, retry budget   common to all providers
 //	   ▼
-//	Provider.Generate                                internal/llm/gemini, …/genai, …/openai
-//	   │ their wire
+//	Provider.Generate                                     internal/llm/gemini, …/genai, …/openai
+//	   │ API of the vendor
 //	   ▼
-//	HTTPClient                                       the key's header, size, status and type of the answer
+//	NewHTTPClient                                         key header; size, status and type of the response
 package llm

@@ -8,24 +8,24 @@ import (
 	"time"
 )
 
-// Reasons why a model's reply is not there or not used. They are wire names: of
-// classification.reason, of data.degraded_reason and of a metric's label.
+// Reasons why there is no usable reply. They are wire names of
+// classification.reason, data.degraded_reason and a metric label.
 const (
 	ReasonTimeout       = "llm_timeout"
-	ReasonUnavailable   = "llm_unavailable"    // not reached, connection lost, or 5xx
+	ReasonUnavailable   = "llm_unavailable"    // connection failed or lost, or 5xx
 	ReasonRateLimited   = "llm_rate_limited"   // 429
-	ReasonUnauthorized  = "llm_unauthorized"   // 401, 403: the key
-	ReasonRejected      = "llm_rejected"       // any other 4xx: the model's name, or what was asked
-	ReasonBlocked       = "llm_blocked"        // the prompt or the reply, by the maker's filters
-	ReasonEmpty         = "llm_empty"          // no candidate, or one without text
-	ReasonBadResponse   = "llm_bad_response"   // 200 with something else than a reply, or too much of it
-	ReasonBreakerOpen   = "llm_breaker_open"   // it failed repeatedly and is left alone for a while
-	ReasonOverloaded    = "llm_overloaded"     // too many calls are under way here
-	ReasonBudget        = "llm_budget"         // the tokens of this hour are used up
-	ReasonMaxTokens     = "llm_max_tokens"     // cut off, with the larger budget as well
-	ReasonInvalidJSON   = "llm_invalid_json"   // not the JSON that was asked for, repaired neither
-	ReasonInvalidValue  = "llm_invalid_value"  // an intent, a domain or a number that may not be
-	ReasonNotConfigured = "llm_not_configured" // there is no model
+	ReasonUnauthorized  = "llm_unauthorized"   // 401, 403, or an invalid key
+	ReasonRejected      = "llm_rejected"       // other 4xx: wrong model name or request
+	ReasonBlocked       = "llm_blocked"        // prompt or reply, by safety filters
+	ReasonEmpty         = "llm_empty"          // no candidate, or none with text
+	ReasonBadResponse   = "llm_bad_response"   // 200 without a reply, or too large
+	ReasonBreakerOpen   = "llm_breaker_open"   // circuit breaker open after repeated failures
+	ReasonOverloaded    = "llm_overloaded"     // too many calls in flight
+	ReasonBudget        = "llm_budget"         // token budget of the hour is exhausted
+	ReasonMaxTokens     = "llm_max_tokens"     // cut off, also with the larger limit
+	ReasonInvalidJSON   = "llm_invalid_json"   // not the expected JSON, also after repair
+	ReasonInvalidValue  = "llm_invalid_value"  // an invalid intent, domain or number
+	ReasonNotConfigured = "llm_not_configured" // no model
 )
 
 // Reasons returns every reason.
@@ -36,18 +36,18 @@ func Reasons() []string {
 	}
 }
 
-// Error is why a model gave no reply. Detail is short and holds neither the key
-// nor what was asked: it may be shown and logged.
+// Error is the reason why there is no reply. Detail is short and contains
+// neither the key nor the prompt, so it may be shown and logged.
 type Error struct {
 	Reason     string
-	Status     int           // of the HTTP response; 0 = there was none
-	Unsent     bool          // nothing of the call reached the model's server
-	RetryAfter time.Duration // what the server asked for; 0 = nothing
+	Status     int           // HTTP status; 0 = no response
+	Unsent     bool          // the request did not reach the server
+	RetryAfter time.Duration // requested by the server; 0 = not
 	Detail     string
-	Err        error // what it came from; may be nil
+	Err        error // cause; may be nil
 }
 
-// Error renders the reason and the detail.
+// Error returns the reason and the detail.
 func (e *Error) Error() string {
 	if e.Detail == "" {
 		return e.Reason
@@ -55,10 +55,10 @@ func (e *Error) Error() string {
 	return e.Reason + ": " + e.Detail
 }
 
-// Unwrap returns what the error came from.
+// Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// ReasonOf returns the reason of an error of Generate, "" for nil.
+// ReasonOf returns the reason of an error of Generate, or "" for nil.
 func ReasonOf(err error) string {
 	if err == nil {
 		return ""
@@ -72,8 +72,9 @@ func ReasonOf(err error) string {
 	return ReasonUnavailable
 }
 
-// WrapProviderError makes a provider's error of whatever an SDK made of ours: the *Error
-// inside, the context's own error, or, as the exchange went well, a bad response.
+// WrapProviderError converts an error of an SDK: to the *Error it wraps, to the
+// error of the context, or, because the HTTP exchange succeeded, to a bad
+// response.
 func WrapProviderError(ctx context.Context, err error) error {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e
@@ -84,31 +85,31 @@ func WrapProviderError(ctx context.Context, err error) error {
 	case ended != nil:
 		return ended
 	}
-	return &Error{Reason: ReasonBadResponse, Detail: "the answer is not that of a model", Err: scrubbed{clean(err.Error())}}
+	return &Error{Reason: ReasonBadResponse, Detail: "the answer is not that of a model", Err: redactedError{sanitizeText(err.Error())}}
 }
 
-// RecoverPanic makes a panic an error: SDKs assert the types of what a server sent.
-// It must be deferred itself.
+// RecoverPanic converts a panic to an error, because SDKs panic on unexpected
+// types in a response. It must be deferred directly.
 func RecoverPanic(err *error) {
 	if v := recover(); v != nil {
 		*err = &Error{Reason: ReasonBadResponse, Detail: "the answer is not that of a model", Err: fmt.Errorf("the SDK panicked: %v", v)}
 	}
 }
 
-// retryable reports whether asking once more may help.
-func (e *Error) retryable() bool {
+// isRetryable reports whether a retry may succeed.
+func (e *Error) isRetryable() bool {
 	return e.Reason == ReasonRateLimited || e.Reason == ReasonUnavailable
 }
 
-// blames reports whether the error is a fault of the model, its server or its
-// configuration, rather than of what it was asked: one strange request must not
-// open the breaker for everybody.
-func (e *Error) blames() bool {
+// countsAgainstModel reports whether the error is caused by the model, its
+// server or its configuration and not by the request, because a single bad
+// request must not open the circuit breaker.
+func (e *Error) countsAgainstModel() bool {
 	switch e.Reason {
 	case ReasonBlocked, ReasonEmpty, ReasonBudget:
 		return false
 	case ReasonRejected:
-		return e.Status == http.StatusNotFound || e.Status < 400 // the model's name, or the base URL
+		return e.Status == http.StatusNotFound || e.Status < 400 // wrong model name or base URL
 	}
 	return true
 }

@@ -20,9 +20,9 @@ func FuzzRefused(f *testing.F) {
 		f.Add(429, "Wed, 21 Oct 2015 07:28:00 GMT", []byte(seed))
 	}
 	const key = "k3y-canary"
-	x := &exchange{key: NewSecret(key)}
+	x := &modelTransport{key: NewSecret(key)}
 	f.Fuzz(func(t *testing.T, status int, after string, body []byte) {
-		e := x.refused(t.Context(), &http.Response{StatusCode: status, Header: http.Header{"Retry-After": {after}}}, body)
+		e := x.statusError(t.Context(), &http.Response{StatusCode: status, Header: http.Header{"Retry-After": {after}}}, body)
 		switch {
 		case strings.Contains(e.Error(), key):
 			t.Fatalf("got %q with the key in it", e)
@@ -51,7 +51,7 @@ func TestQuotes(t *testing.T) {
 		"of little, else": {"bad", "pay 5", false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := quotes(tc.message, tc.text); got != tc.want {
+			if got := containsEcho(tc.message, tc.text); got != tc.want {
 				t.Errorf("got %v, want %v", got, tc.want)
 			}
 		})

@@ -20,23 +20,24 @@ import (
 	"github.com/caprouter/caprouter/internal/strictjson"
 )
 
-// maxBody bounds an answer, decompressed. A classification has a few hundred
-// bytes; the rest is room for thoughts.
-const maxBody = 1 << 20
+// maxResponseBytes bounds a decompressed response. A classification has a few
+// hundred bytes; thoughts may be longer.
+const maxResponseBytes = 1 << 20
 
-// Protocol is how one maker's API is spoken to.
+// Protocol describes how to reach the API of a vendor.
 type Protocol struct {
-	URL       string // where it is, when no base URL is configured
-	KeyHeader string // holds the key; as a bearer token if it is Authorization
-	// Filter changes the JSON of an answer before an SDK sees it; nil = not.
+	URL       string // default base URL
+	KeyHeader string // header of the key; as a bearer token if it is Authorization
+	// Filter rewrites the JSON of a response before an SDK parses it. It may be
+	// nil.
 	Filter func(body []byte) ([]byte, error)
 }
 
-// NewHTTPClient makes the client through which a provider, and any SDK inside
-// it, reaches its server: the base URL it returns, and no other host. The client
-// adds the key. It answers with a whole JSON object and status 200, or with an
-// *Error within the *url.Error of net/http, so that an SDK that retries by itself
-// finds nothing to retry.
+// NewHTTPClient returns the HTTP client and the base URL for a provider and its
+// SDK. The client reaches only the host of the base URL, and adds the key. It
+// returns a complete JSON object with status 200, or an *Error inside the
+// *url.Error of net/http, so that an SDK with its own retries has nothing to
+// retry.
 func NewHTTPClient(cfg Config, wire Protocol) (*http.Client, *url.URL, error) {
 	base, err := cfg.Endpoint(wire.URL)
 	if err != nil {
@@ -46,28 +47,29 @@ func NewHTTPClient(cfg Config, wire Protocol) (*http.Client, *url.URL, error) {
 	if version == "" {
 		version = "dev"
 	}
-	transport := egress.NewTransport(nil) // the operator chose the host
+	transport := egress.NewTransport(nil) // no address guard: the operator chose the host
 	transport.MaxIdleConnsPerHost = 64
-	return egress.NewClient(&exchange{
-		base: base, wire: wire, key: cfg.APIKey, agent: "caprouter/" + version, net: transport,
+	return egress.NewClient(&modelTransport{
+		base: base, protocol: wire, key: cfg.APIKey, userAgent: "caprouter/" + version, transport: transport,
 	}), base, nil
 }
 
-// exchange is one request and its whole answer.
-type exchange struct {
-	base  *url.URL
-	wire  Protocol
-	key   Secret
-	agent string
-	net   *http.Transport
+// modelTransport is an http.RoundTripper that adds the key, reads the whole
+// response and converts failures to *Error.
+type modelTransport struct {
+	base      *url.URL
+	protocol  Protocol
+	key       Secret
+	userAgent string
+	transport *http.Transport
 }
 
-// CloseIdleConnections is what http.Client.CloseIdleConnections looks for.
-func (x *exchange) CloseIdleConnections() { x.net.CloseIdleConnections() }
+// CloseIdleConnections implements the method that http.Client looks for.
+func (x *modelTransport) CloseIdleConnections() { x.transport.CloseIdleConnections() }
 
-// RoundTrip sends a copy of req with the key in its header and nowhere else,
-// and reads the answer to its end.
-func (x *exchange) RoundTrip(req *http.Request) (*http.Response, error) {
+// RoundTrip sends a copy of req, with the key only in its header, and reads the
+// whole response.
+func (x *modelTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if req.URL.Scheme != x.base.Scheme || req.URL.Host != x.base.Host {
 		if req.Body != nil {
 			_ = req.Body.Close()
@@ -76,23 +78,23 @@ func (x *exchange) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	var sent atomic.Bool
 	ctx := httptrace.WithClientTrace(req.Context(), &httptrace.ClientTrace{WroteHeaders: func() { sent.Store(true) }})
-	resp, err := x.net.RoundTrip(x.prepare(req.WithContext(ctx)))
+	resp, err := x.transport.RoundTrip(x.prepareRequest(req.WithContext(ctx)))
 	if err != nil {
-		return nil, x.lost(req.Context(), err, sent.Load())
+		return nil, x.connectionError(req.Context(), err, sent.Load())
 	}
 	defer func() { _ = resp.Body.Close() }()
-	body, err := io.ReadAll(io.LimitReader(resp.Body, maxBody+1))
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxResponseBytes+1))
 	if resp.StatusCode != http.StatusOK {
-		// The status says it all; the body, if it came, says it in words.
-		return nil, x.refused(req.Context(), resp, body)
+		// The status is sufficient; a body that was read may add details.
+		return nil, x.statusError(req.Context(), resp, body)
 	}
 	switch {
 	case err != nil:
-		return nil, x.lost(req.Context(), err, true)
-	case len(body) > maxBody:
-		return nil, x.bad("the answer is larger than 1 MiB", nil)
+		return nil, x.connectionError(req.Context(), err, true)
+	case len(body) > maxResponseBytes:
+		return nil, x.badResponse("the answer is larger than 1 MiB", nil)
 	}
-	if body, err = x.accept(req.Context(), body); err != nil {
+	if body, err = x.checkBody(req.Context(), body); err != nil {
 		return nil, err
 	}
 	resp.Body, resp.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
@@ -100,9 +102,9 @@ func (x *exchange) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// prepare makes the request as it is sent. What an SDK was given for a key is
-// taken out wherever SDKs put one.
-func (x *exchange) prepare(req *http.Request) *http.Request {
+// prepareRequest returns the request to send. It removes every key and cookie
+// that an SDK adds.
+func (x *modelTransport) prepareRequest(req *http.Request) *http.Request {
 	out := req.Clone(req.Context())
 	if q := out.URL.Query(); q.Has("key") {
 		q.Del("key")
@@ -111,40 +113,40 @@ func (x *exchange) prepare(req *http.Request) *http.Request {
 	for _, name := range []string{"Authorization", "X-Goog-Api-Key", "X-Goog-User-Project", "Cookie"} {
 		out.Header.Del(name)
 	}
-	out.Header.Set("User-Agent", x.agent)
+	out.Header.Set("User-Agent", x.userAgent)
 	if key := x.key.Reveal(); key != "" {
-		if x.wire.KeyHeader == "Authorization" {
+		if x.protocol.KeyHeader == "Authorization" {
 			key = "Bearer " + key
 		}
-		out.Header.Set(x.wire.KeyHeader, key)
+		out.Header.Set(x.protocol.KeyHeader, key)
 	}
 	return out
 }
 
-// accept takes the body of a 200 that is one JSON object and no error.
-func (x *exchange) accept(ctx context.Context, body []byte) ([]byte, error) {
+// checkBody requires a body that is one JSON object and not an error.
+func (x *modelTransport) checkBody(ctx context.Context, body []byte) ([]byte, error) {
 	var envelope struct {
 		Error json.RawMessage `json:"error"`
 	}
 	if err := strictjson.UnmarshalAllowUnknown(body, &envelope); err != nil {
 		if looksLikeHTML(body) {
-			return nil, x.bad("the answer is a web page, not JSON: is llm.base_url right?", nil)
+			return nil, x.badResponse("the answer is a web page, not JSON: is llm.base_url right?", nil)
 		}
-		return nil, x.bad("the answer is not the JSON of a model: "+err.Error(), err)
+		return nil, x.badResponse("the answer is not the JSON of a model: "+err.Error(), err)
 	}
-	if isThere(envelope.Error) {
+	if isPresent(envelope.Error) {
 		said := "an error with status 200"
-		if words := explain(body).unlessQuoting(ctx); words != "" {
+		if words := parseErrorBody(body).textWithoutEcho(ctx); words != "" {
 			said += ": " + words
 		}
-		return nil, x.bad(said, nil)
+		return nil, x.badResponse(said, nil)
 	}
-	if x.wire.Filter == nil {
+	if x.protocol.Filter == nil {
 		return body, nil
 	}
-	filtered, err := x.wire.Filter(body)
+	filtered, err := x.protocol.Filter(body)
 	if err != nil {
-		return nil, x.bad("the answer is not the JSON of a model: "+err.Error(), err)
+		return nil, x.badResponse("the answer is not the JSON of a model: "+err.Error(), err)
 	}
 	return filtered, nil
 }
@@ -153,25 +155,25 @@ func looksLikeHTML(body []byte) bool {
 	return bytes.HasPrefix(bytes.TrimSpace(body), []byte("<"))
 }
 
-func (x *exchange) bad(detail string, cause error) *Error {
-	return &Error{Reason: ReasonBadResponse, Status: http.StatusOK, Detail: x.show(detail), Err: cause}
+func (x *modelTransport) badResponse(detail string, cause error) *Error {
+	return &Error{Reason: ReasonBadResponse, Status: http.StatusOK, Detail: x.sanitize(detail), Err: cause}
 }
 
-// lost makes an error of an exchange that did not come to its end. Its texts are
-// ours: the library's hold addresses, which are nobody's business. What was not
-// sent reached no model, whoever was connected to.
-func (x *exchange) lost(ctx context.Context, err error, sent bool) error {
+// connectionError converts a failed exchange to an error. It uses its own
+// texts, because those of the library contain addresses. Unsent is set if no
+// headers were written.
+func (x *modelTransport) connectionError(ctx context.Context, err error, sent bool) error {
 	var timeout net.Error
 	switch {
 	case ctx.Err() != nil && !errors.Is(ctx.Err(), context.DeadlineExceeded):
-		return ctx.Err() // the caller left
+		return ctx.Err() // cancelled by the caller
 	case ctx.Err() != nil, errors.As(err, &timeout) && timeout.Timeout():
 		return &Error{Reason: ReasonTimeout, Unsent: !sent, Detail: "no answer in time", Err: context.DeadlineExceeded}
 	}
-	return &Error{Reason: ReasonUnavailable, Unsent: !sent, Detail: x.scrub(whyLost(err)), Err: scrubbed{x.scrub(err.Error())}}
+	return &Error{Reason: ReasonUnavailable, Unsent: !sent, Detail: x.removeKey(describeFailure(err)), Err: redactedError{x.removeKey(err.Error())}}
 }
 
-func whyLost(err error) string {
+func describeFailure(err error) string {
 	var (
 		dns         *net.DNSError
 		certificate *tls.CertificateVerificationError
@@ -190,19 +192,21 @@ func whyLost(err error) string {
 	return "the connection to the model was lost"
 }
 
-// scrubbed is the text of an error without the error: what it was made from may
-// hold anything.
-type scrubbed struct{ text string }
+// redactedError is the sanitized text of an error, without the error, which may
+// contain secrets.
+type redactedError struct{ text string }
 
-func (s scrubbed) Error() string { return s.text }
+func (s redactedError) Error() string { return s.text }
 
-// show makes a text of the server's fit to be shown. The key goes first, or half
-// of it might survive the cut, and once more at the end, when what was hidden
-// inside it is gone.
-func (x *exchange) show(text string) string { return x.scrub(clean(x.scrub(text))) }
+// sanitize makes a text of the server safe to show. It removes the key before
+// truncating, so that no part of it remains, and again afterwards, because
+// removing characters may have revealed it.
+func (x *modelTransport) sanitize(text string) string {
+	return x.removeKey(sanitizeText(x.removeKey(text)))
+}
 
-// scrub takes the key out of a text, however it is spelled there.
-func (x *exchange) scrub(text string) string {
+// removeKey removes the key in all its encodings.
+func (x *modelTransport) removeKey(text string) string {
 	key := x.key.Reveal()
 	if key == "" {
 		return text

@@ -9,14 +9,13 @@ import (
 
 const redacted = "<redacted>"
 
-// Secret is a key that cannot be printed by accident: every verb, JSON, text
-// and slog show <redacted>, or nothing where there is none. The value is behind
-// a pointer, because fmt calls no methods of a field it may not read and would
-// print the string.
+// Secret is a key that cannot be printed by accident: fmt, JSON, text and slog
+// show <redacted>, or nothing if it is empty. The value is behind a pointer,
+// because fmt prints unexported string fields without calling methods.
 type Secret struct{ value *string }
 
-// NewSecret wraps a key. White space around it, such as the line break of the
-// file it was read from, is no part of it.
+// NewSecret returns a Secret without surrounding white space, such as a line
+// break from a file.
 func NewSecret(key string) Secret {
 	key = strings.TrimSpace(key)
 	if key == "" {
@@ -25,10 +24,10 @@ func NewSecret(key string) Secret {
 	return Secret{value: &key}
 }
 
-// IsSet reports whether there is a key.
+// IsSet reports whether the key is not empty.
 func (s Secret) IsSet() bool { return s.value != nil }
 
-// Reveal returns the key. It belongs in a header and nowhere else.
+// Reveal returns the key. Use it only in a header.
 func (s Secret) Reveal() string {
 	if s.value == nil {
 		return ""
@@ -36,9 +35,9 @@ func (s Secret) Reveal() string {
 	return *s.value
 }
 
-// fitsHeader reports whether the key can be sent in a header: net/http would
-// refuse it with each request, and no key has such characters.
-func (s Secret) fitsHeader() bool {
+// isValidHeader reports whether the key is valid in a header. net/http would
+// reject other keys in each request.
+func (s Secret) isValidHeader() bool {
 	return !strings.ContainsFunc(s.Reveal(), func(r rune) bool { return r <= ' ' || r > '~' })
 }
 
@@ -53,8 +52,8 @@ func (s Secret) String() string {
 // Format prints String for every verb, %#v and %x included.
 func (s Secret) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, s.String()) }
 
-// MarshalText makes JSON, YAML and text of it String.
+// MarshalText returns String, for JSON, YAML and text.
 func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
-// LogValue makes a log show String.
+// LogValue returns String.
 func (s Secret) LogValue() slog.Value { return slog.StringValue(s.String()) }

@@ -21,11 +21,11 @@ func FuzzOnlyAnswers(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
-		out, err := onlyAnswers(body)
+		out, err := filterResponse(body)
 		if err != nil {
 			return
 		}
-		var a answer
+		var a responseBody
 		if err := strictjson.UnmarshalAllowUnknown(out, &a); err != nil {
 			t.Fatalf("got %s, which is not what it was: %v", out, err)
 		}
@@ -36,7 +36,7 @@ func FuzzOnlyAnswers(f *testing.F) {
 				}
 			}
 		}
-		if again, err := onlyAnswers(out); err != nil || string(again) != string(out) {
+		if again, err := filterResponse(out); err != nil || string(again) != string(out) {
 			t.Fatalf("a second time it is %s, %v; was %s", again, err, out)
 		}
 		if strings.Contains(string(out), `"thought":true`) && !strings.Contains(string(body), `\"thought\":true`) {

@@ -1,13 +1,12 @@
-// Package gemini is the provider on github.com/google/generative-ai-go, the
-// SDK named by the source document (003 §2). It owns that SDK, and what has to be
-// done about its age: it is no longer maintained, knows nothing of thinking,
-// passes thoughts on as part of the answer, repeats a 503 by itself, puts the key
-// into the URL, opens a gRPC connection for a feature nobody here uses, and
-// panics at parts it does not know. Provider genai speaks the same API with the
-// SDK that replaced it.
+// Package gemini is a provider that uses github.com/google/generative-ai-go, an
+// older SDK of the Gemini API that is no longer maintained. The package works
+// around its limits: it does not know thinking and returns thoughts as part of the
+// answer, retries a 503 by itself, puts the key into the URL, opens an unused gRPC
+// connection, and panics on parts it does not know. Package llm/genai uses its
+// successor.
 //
 //	llm.Request ─▶ GenerativeModel ─▶ SDK ─▶ llm.NewHTTPClient ─▶ …/v1beta/{model}:generateContent
-//	llm.Reply   ◀─ reply ◀───────── SDK ◀─ onlyAnswers  ◀──────────────┘
+//	llm.Reply   ◀─ readResponse ◀─── SDK ◀─ filterResponse ◀─────────┘
 package gemini
 
 import (
@@ -24,7 +23,7 @@ import (
 	"github.com/caprouter/caprouter/internal/llm"
 )
 
-// Provider asks one Gemini model. Make one with New.
+// Provider calls one Gemini model.
 type Provider struct {
 	client      *genai.Client
 	http        *http.Client
@@ -37,11 +36,11 @@ var (
 	_ llm.Prober   = (*Provider)(nil)
 )
 
-// noConnections stands in for the pool of gRPC connections that the SDK opens
-// for cached content, to its default host and without asking. Nothing calls it.
-type noConnections struct{ gtransport.ConnPool }
+// noConnPool replaces the pool of gRPC connections that the SDK would open for
+// cached content, a feature that is not used here.
+type noConnPool struct{ gtransport.ConnPool }
 
-// New checks the configuration. It contacts nobody.
+// New validates the configuration. It makes no connection.
 func New(cfg llm.Config) (*Provider, error) {
 	p := &Provider{}
 	var err error
@@ -58,18 +57,18 @@ func New(cfg llm.Config) (*Provider, error) {
 	if thinking != (llm.Thinking{}) {
 		return nil, errors.New("llm.thinking is set, but the SDK of provider gemini is older than thinking: use llm.provider: genai, or leave it out")
 	}
-	client, base, err := llm.NewHTTPClient(cfg, llm.Protocol{URL: llm.DefaultGeminiURL, KeyHeader: "x-goog-api-key", Filter: onlyAnswers})
+	client, base, err := llm.NewHTTPClient(cfg, llm.Protocol{URL: llm.DefaultGeminiURL, KeyHeader: "x-goog-api-key", Filter: filterResponse})
 	if err != nil {
 		return nil, err
 	}
 	p.http = client
-	// The SDK never sees the key. With an HTTP client of ours it looks for no
-	// credentials either, and the explicit endpoint keeps the environment out.
+	// The SDK never receives the key. With its own HTTP client it looks for no
+	// credentials, and an explicit endpoint keeps the environment out.
 	p.client, err = genai.NewClient(context.Background(),
 		option.WithHTTPClient(client),
 		option.WithEndpoint(base.String()),
-		gtransport.WithConnPool(noConnections{}),
-		internaloption.SkipDialSettingsValidation(), // which refuses the two above together
+		gtransport.WithConnPool(noConnPool{}),
+		internaloption.SkipDialSettingsValidation(), // it rejects the two options together
 	)
 	if err != nil {
 		return nil, fmt.Errorf("set up the Gemini SDK: %w", err)
@@ -83,7 +82,7 @@ func (p *Provider) Close() error {
 	return nil
 }
 
-// Probe asks for the model's description.
+// Probe requests the description of the model.
 func (p *Provider) Probe(ctx context.Context) (err error) {
 	defer llm.RecoverPanic(&err)
 	if _, err := p.client.GenerativeModel(p.model).Info(ctx); err != nil {
@@ -92,20 +91,20 @@ func (p *Provider) Probe(ctx context.Context) (err error) {
 	return nil
 }
 
-// Generate asks the model once.
+// Generate sends one request to the model.
 func (p *Provider) Generate(ctx context.Context, req *llm.Request) (reply *llm.Reply, err error) {
 	defer llm.RecoverPanic(&err)
-	resp, err := p.configured(req).GenerateContent(llm.WithRequest(ctx, req), genai.Text(req.User))
+	resp, err := p.newModel(req).GenerateContent(llm.WithRequest(ctx, req), genai.Text(req.User))
 	if blocked, ok := errors.AsType[*genai.BlockedError](err); ok {
 		return nil, blockedError(blocked)
 	}
 	if err != nil {
 		return nil, llm.WrapProviderError(ctx, err)
 	}
-	return read(resp)
+	return readResponse(resp)
 }
 
-func (p *Provider) configured(req *llm.Request) *genai.GenerativeModel {
+func (p *Provider) newModel(req *llm.Request) *genai.GenerativeModel {
 	model := p.client.GenerativeModel(p.model)
 	model.Temperature = p.temperature
 	model.SetCandidateCount(1)
@@ -117,17 +116,18 @@ func (p *Provider) configured(req *llm.Request) *genai.GenerativeModel {
 	}
 	if req.Schema != nil {
 		model.ResponseMIMEType = "application/json"
-		model.ResponseSchema = schema(req.Schema)
+		model.ResponseSchema = convertSchema(req.Schema)
 	}
 	return model
 }
 
-// schema is s in the SDK's words. They have no order of properties.
-func schema(s *llm.Schema) *genai.Schema {
+// convertSchema converts a schema to the type of the SDK, which has no order of
+// properties.
+func convertSchema(s *llm.Schema) *genai.Schema {
 	if s == nil {
 		return nil
 	}
-	out := &genai.Schema{Description: s.Description, Enum: s.Enum, Items: schema(s.Items)}
+	out := &genai.Schema{Description: s.Description, Enum: s.Enum, Items: convertSchema(s.Items)}
 	switch s.Type {
 	case "object":
 		out.Type, out.Properties = genai.TypeObject, map[string]*genai.Schema{}
@@ -142,7 +142,7 @@ func schema(s *llm.Schema) *genai.Schema {
 		out.Format = "enum"
 	}
 	for _, p := range s.Properties {
-		out.Properties[p.Name] = schema(p.Schema)
+		out.Properties[p.Name] = convertSchema(p.Schema)
 		out.Required = append(out.Required, p.Name)
 	}
 	return out

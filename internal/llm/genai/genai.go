@@ -1,11 +1,10 @@
-// Package genai is the provider on google.golang.org/genai, the maintained SDK
-// of the Gemini API. It owns that SDK, and what it leaves to its caller: a blocked
-// prompt, a blocked reply and one that was cut off come without an error,
-// thoughts come among the parts, one call may become several, and a type it does
-// not expect is a panic.
+// Package genai is a provider that uses google.golang.org/genai, the maintained SDK
+// of the Gemini API. The package handles what the SDK does not: blocked or truncated
+// replies are not errors, thoughts are among the parts, one call may become several,
+// and an unexpected type panics.
 //
 //	llm.Request ─▶ GenerateContentConfig ─▶ SDK ─▶ llm.NewHTTPClient ─▶ …/v1beta/{model}:generateContent
-//	llm.Reply   ◀─ read ◀───────────────── SDK ◀────────┘
+//	llm.Reply   ◀─ readResponse ◀───────── SDK ◀────────┘
 package genai
 
 import (
@@ -21,13 +20,13 @@ import (
 	"github.com/caprouter/caprouter/internal/llm"
 )
 
-// Provider asks one Gemini model. Make one with New.
+// Provider calls one Gemini model.
 type Provider struct {
 	client      *genai.Client
 	http        *http.Client
 	model       string // models/{name}
 	temperature *float32
-	thinking    *genai.ThinkingConfig // nil = the model's own default
+	thinking    *genai.ThinkingConfig // nil = default of the model
 }
 
 var (
@@ -35,7 +34,7 @@ var (
 	_ llm.Prober   = (*Provider)(nil)
 )
 
-// New checks the configuration. It contacts nobody.
+// New validates the configuration. It makes no connection.
 func New(cfg llm.Config) (*Provider, error) {
 	p := &Provider{}
 	var err error
@@ -45,7 +44,7 @@ func New(cfg llm.Config) (*Provider, error) {
 	if p.temperature, err = cfg.RequestTemperature(); err != nil {
 		return nil, err
 	}
-	if p.thinking, err = thinking(cfg.Thinking, p.model); err != nil {
+	if p.thinking, err = thinkingConfig(cfg.Thinking, p.model); err != nil {
 		return nil, err
 	}
 	client, base, err := llm.NewHTTPClient(cfg, llm.Protocol{URL: llm.DefaultGeminiURL, KeyHeader: "x-goog-api-key"})
@@ -53,9 +52,8 @@ func New(cfg llm.Config) (*Provider, error) {
 		return nil, err
 	}
 	p.http = client
-	// Each of these keeps the environment out: with none of them empty the SDK
-	// takes neither another key nor another host from it, nor looks for
-	// credentials. The key it gets is none; the client puts ours in.
+	// All fields are set, so that the SDK takes neither key nor host nor
+	// credentials from the environment. The transport replaces the key.
 	p.client, err = genai.NewClient(context.Background(), &genai.ClientConfig{
 		APIKey:      "none",
 		Backend:     genai.BackendGeminiAPI,
@@ -63,7 +61,7 @@ func New(cfg llm.Config) (*Provider, error) {
 		HTTPOptions: genai.HTTPOptions{BaseURL: base.String(), APIVersion: "v1beta"},
 	})
 	if err != nil {
-		return nil, errors.New("the Gemini SDK cannot be set up with this configuration") // its text may hold all of it
+		return nil, errors.New("the Gemini SDK cannot be set up with this configuration") // the error may contain the configuration
 	}
 	return p, nil
 }
@@ -74,7 +72,7 @@ func (p *Provider) Close() error {
 	return nil
 }
 
-// Probe asks for the model's description.
+// Probe requests the description of the model.
 func (p *Provider) Probe(ctx context.Context) (err error) {
 	defer llm.RecoverPanic(&err)
 	if _, err := p.client.Models.Get(ctx, p.model, nil); err != nil {
@@ -83,22 +81,23 @@ func (p *Provider) Probe(ctx context.Context) (err error) {
 	return nil
 }
 
-// Generate asks the model once.
+// Generate sends one request to the model.
 func (p *Provider) Generate(ctx context.Context, req *llm.Request) (reply *llm.Reply, err error) {
 	defer llm.RecoverPanic(&err)
-	resp, err := p.client.Models.GenerateContent(llm.WithRequest(ctx, req), p.model, genai.Text(req.User), p.configured(req))
+	resp, err := p.client.Models.GenerateContent(llm.WithRequest(ctx, req), p.model, genai.Text(req.User), p.requestConfig(req))
 	if err != nil {
 		return nil, llm.WrapProviderError(ctx, err)
 	}
-	return read(resp)
+	return readResponse(resp)
 }
 
-func (p *Provider) configured(req *llm.Request) *genai.GenerateContentConfig {
+func (p *Provider) requestConfig(req *llm.Request) *genai.GenerateContentConfig {
 	cfg := &genai.GenerateContentConfig{
 		Temperature:    p.temperature,
 		CandidateCount: 1,
 		ThinkingConfig: p.thinking,
-		// Otherwise the SDK asks again, as often as the server hands out a token for it.
+		// Otherwise the SDK repeats the request as often as the server asks for
+		// it.
 		AutomaticContinuation: new(bool),
 	}
 	if req.MaxOutputTokens > 0 {
@@ -109,12 +108,12 @@ func (p *Provider) configured(req *llm.Request) *genai.GenerateContentConfig {
 	}
 	if req.Schema != nil {
 		cfg.ResponseMIMEType = "application/json"
-		cfg.ResponseSchema = schema(req.Schema)
+		cfg.ResponseSchema = convertSchema(req.Schema)
 	}
 	return cfg
 }
 
-func schema(s *llm.Schema) *genai.Schema {
+func convertSchema(s *llm.Schema) *genai.Schema {
 	if s == nil {
 		return nil
 	}
@@ -122,7 +121,7 @@ func schema(s *llm.Schema) *genai.Schema {
 		Type:        genai.Type(strings.ToUpper(s.Type)),
 		Description: s.Description,
 		Enum:        s.Enum,
-		Items:       schema(s.Items),
+		Items:       convertSchema(s.Items),
 	}
 	if len(s.Enum) > 0 {
 		out.Format = "enum"
@@ -131,16 +130,17 @@ func schema(s *llm.Schema) *genai.Schema {
 		if out.Properties == nil {
 			out.Properties = map[string]*genai.Schema{}
 		}
-		out.Properties[p.Name] = schema(p.Schema)
+		out.Properties[p.Name] = convertSchema(p.Schema)
 		out.Required = append(out.Required, p.Name)
 		out.PropertyOrdering = append(out.PropertyOrdering, p.Name)
 	}
 	return out
 }
 
-// read makes a reply of what the SDK gives out without an error: everything.
-func read(resp *genai.GenerateContentResponse) (*llm.Reply, error) {
-	used := tokens(resp.UsageMetadata)
+// readResponse converts a response. The SDK returns blocked content without an
+// error.
+func readResponse(resp *genai.GenerateContentResponse) (*llm.Reply, error) {
+	used := tokenCounts(resp.UsageMetadata)
 	if len(resp.Candidates) == 0 || resp.Candidates[0] == nil {
 		if resp.PromptFeedback != nil {
 			return nil, llm.BlockedError("prompt", string(resp.PromptFeedback.BlockReason))
@@ -160,7 +160,7 @@ func read(resp *genai.GenerateContentResponse) (*llm.Reply, error) {
 	return llm.NewReply(text.String(), llm.GeminiFinishReason(finish), finish, used)
 }
 
-func tokens(u *genai.GenerateContentResponseUsageMetadata) contract.Tokens {
+func tokenCounts(u *genai.GenerateContentResponseUsageMetadata) contract.Tokens {
 	if u == nil {
 		return contract.Tokens{}
 	}
@@ -172,9 +172,9 @@ func tokens(u *genai.GenerateContentResponseUsageMetadata) contract.Tokens {
 	}
 }
 
-// thinking reads llm.thinking for a model. Only what a whole generation cannot
-// do is refused here; a single model may know less, which the server then says.
-func thinking(text, model string) (*genai.ThinkingConfig, error) {
+// thinkingConfig converts llm.thinking for a model. It rejects values that a
+// whole model generation does not support; the server rejects the others.
+func thinkingConfig(text, model string) (*genai.ThinkingConfig, error) {
 	want, err := llm.ParseThinking(text)
 	if err != nil || want == (llm.Thinking{}) {
 		return nil, err

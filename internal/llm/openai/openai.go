@@ -1,17 +1,15 @@
-// Package openai is the provider for every server that speaks OpenAI's chat
-// completions: OpenAI, vLLM, Ollama, llama.cpp and most gateways. It owns that
-// wire, which is small enough to need no SDK, and the places where those servers
-// differ.
+// Package openai is the provider for servers with OpenAI's chat completions API:
+// OpenAI, vLLM, Ollama, llama.cpp and most gateways. The API is small, so no SDK is
+// used. The package also handles the differences between these servers.
 //
 //	POST {base_url}/chat/completions
-//	Authorization: Bearer <key>              not sent without one
+//	Authorization: Bearer <key>              omitted without a key
 //
 //	{"model":…,"messages":[{"role":"system",…},{"role":"user",…}],"max_tokens":300,"temperature":0,
 //	 "response_format":{"type":"json_schema","json_schema":{"name":"reply","strict":true,"schema":{…}}}}
 //
-// A server that refuses json_schema answers 400, which stays an error: a reply
-// of another shape than was asked for would be found wrong one step later, after
-// the tokens were paid for.
+// If a server rejects json_schema with a 400, this is an error: a reply of another
+// shape would be rejected one step later, after it was paid for.
 package openai
 
 import (
@@ -28,16 +26,16 @@ import (
 	"github.com/caprouter/caprouter/internal/strictjson"
 )
 
-const standardURL = "https://api.openai.com/v1"
+const defaultURL = "https://api.openai.com/v1"
 
-// Provider asks one model of one server. Make one with New.
+// Provider calls one model of one server.
 type Provider struct {
-	http        *http.Client
-	base        *url.URL
-	model       string
-	temperature *float32
-	effort      string // reasoning_effort; "" = not sent
-	completion  bool   // max_completion_tokens instead of max_tokens
+	http                   *http.Client
+	base                   *url.URL
+	model                  string
+	temperature            *float32
+	effort                 string // reasoning_effort; "" = not sent
+	useMaxCompletionTokens bool   // max_completion_tokens instead of max_tokens
 }
 
 var (
@@ -45,7 +43,7 @@ var (
 	_ llm.Prober   = (*Provider)(nil)
 )
 
-// New checks the configuration. It contacts nobody.
+// New validates the configuration. It makes no connection.
 func New(cfg llm.Config) (*Provider, error) {
 	p := &Provider{model: cfg.Model}
 	if p.model == "" {
@@ -55,20 +53,21 @@ func New(cfg llm.Config) (*Provider, error) {
 	if p.temperature, err = cfg.RequestTemperature(); err != nil {
 		return nil, err
 	}
-	if p.effort, err = effort(cfg.Thinking); err != nil {
+	if p.effort, err = parseEffort(cfg.Thinking); err != nil {
 		return nil, err
 	}
-	if p.http, p.base, err = llm.NewHTTPClient(cfg, llm.Protocol{URL: standardURL, KeyHeader: "Authorization"}); err != nil {
+	if p.http, p.base, err = llm.NewHTTPClient(cfg, llm.Protocol{URL: defaultURL, KeyHeader: "Authorization"}); err != nil {
 		return nil, err
 	}
-	// OpenAI's newer models refuse the old name; many other servers know no other.
+	// OpenAI's newer models reject max_tokens; many other servers know nothing
+	// else.
 	host := p.base.Hostname()
-	p.completion = host == "api.openai.com" || strings.HasSuffix(host, ".openai.azure.com")
+	p.useMaxCompletionTokens = host == "api.openai.com" || strings.HasSuffix(host, ".openai.azure.com")
 	return p, nil
 }
 
-// effort is llm.thinking as reasoning_effort.
-func effort(text string) (string, error) {
+// parseEffort converts llm.thinking to reasoning_effort.
+func parseEffort(text string) (string, error) {
 	thinking, err := llm.ParseThinking(text)
 	switch {
 	case err != nil:
@@ -87,9 +86,9 @@ func (p *Provider) Close() error {
 	return nil
 }
 
-// Probe asks for the list of models.
+// Probe requests the list of models.
 func (p *Provider) Probe(ctx context.Context) error {
-	body, err := p.ask(ctx, http.MethodGet, "models", nil)
+	body, err := p.doRequest(ctx, http.MethodGet, "models", nil)
 	if err != nil {
 		return err
 	}
@@ -102,7 +101,7 @@ func (p *Provider) Probe(ctx context.Context) error {
 		return llm.WrapProviderError(ctx, err)
 	}
 	for _, m := range list.Data {
-		// Ollama lists qwen3:latest, and takes qwen3.
+		// Ollama lists qwen3:latest for qwen3.
 		if m.ID == p.model || m.ID == p.model+":latest" {
 			return nil
 		}
@@ -110,20 +109,20 @@ func (p *Provider) Probe(ctx context.Context) error {
 	return &llm.Error{Reason: llm.ReasonRejected, Status: http.StatusOK, Detail: fmt.Sprintf("the server lists %d models, and not the one of llm.model", len(list.Data))}
 }
 
-// Generate asks the model once.
+// Generate sends one request to the model.
 func (p *Provider) Generate(ctx context.Context, req *llm.Request) (*llm.Reply, error) {
-	body, err := strictjson.Marshal(p.question(req))
+	body, err := strictjson.Marshal(p.newRequest(req))
 	if err != nil {
 		return nil, fmt.Errorf("encode the request: %w", err)
 	}
-	answer, err := p.ask(llm.WithRequest(ctx, req), http.MethodPost, "chat/completions", body)
+	answer, err := p.doRequest(llm.WithRequest(ctx, req), http.MethodPost, "chat/completions", body)
 	if err != nil {
 		return nil, err
 	}
-	return decode(answer)
+	return decodeResponse(answer)
 }
 
-func (p *Provider) ask(ctx context.Context, method, path string, body []byte) ([]byte, error) {
+func (p *Provider) doRequest(ctx context.Context, method, path string, body []byte) ([]byte, error) {
 	req, err := http.NewRequestWithContext(ctx, method, p.base.JoinPath(path).String(), bytes.NewReader(body))
 	if err != nil {
 		return nil, fmt.Errorf("make the request: %w", err)
@@ -137,7 +136,7 @@ func (p *Provider) ask(ctx context.Context, method, path string, body []byte) ([
 		return nil, llm.WrapProviderError(ctx, err)
 	}
 	defer func() { _ = resp.Body.Close() }()
-	answer, err := io.ReadAll(resp.Body) // in memory already
+	answer, err := io.ReadAll(resp.Body) // already in memory
 	if err != nil {
 		return nil, llm.WrapProviderError(ctx, err)
 	}

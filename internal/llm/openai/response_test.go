@@ -57,7 +57,7 @@ func TestDecode(t *testing.T) {
 		"nothing":                  {``, nil, llm.ReasonBadResponse},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := decode([]byte(tc.body))
+			got, err := decodeResponse([]byte(tc.body))
 			if llm.ReasonOf(err) != tc.reason {
 				t.Fatalf("got %+v, error %v, want %q", got, err, tc.reason)
 			}
@@ -81,7 +81,7 @@ func TestNameOfTheLimit(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		q := p.question(&llm.Request{User: "x", MaxOutputTokens: 7})
+		q := p.newRequest(&llm.Request{User: "x", MaxOutputTokens: 7})
 		if got := q.MaxCompletionTokens == 7 && q.MaxTokens == 0; got != newer {
 			t.Errorf("%q: max_completion_tokens %d, max_tokens %d", base, q.MaxCompletionTokens, q.MaxTokens)
 		}
@@ -99,7 +99,7 @@ func FuzzDecode(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
-		reply, err := decode(body)
+		reply, err := decodeResponse(body)
 		switch {
 		case (reply == nil) == (err == nil):
 			t.Fatalf("got %+v and %v, want one of them", reply, err)

@@ -14,70 +14,71 @@ import (
 	"github.com/caprouter/caprouter/internal/strictjson"
 )
 
-// answer is the part of a GenerateContentResponse that the SDK can take.
-type answer struct {
+// responseBody is the part of a GenerateContentResponse that the SDK
+// understands.
+type responseBody struct {
 	Candidates []struct {
 		Content struct {
-			Role  string `json:"role,omitempty"`
-			Parts []part `json:"parts"`
+			Role  string         `json:"role,omitempty"`
+			Parts []responsePart `json:"parts"`
 		} `json:"content"`
-		FinishReason enum `json:"finishReason,omitzero"`
+		FinishReason enumValue `json:"finishReason,omitzero"`
 	} `json:"candidates"`
 	PromptFeedback *struct {
-		BlockReason enum `json:"blockReason,omitzero"`
+		BlockReason enumValue `json:"blockReason,omitzero"`
 	} `json:"promptFeedback,omitzero"`
-	UsageMetadata *usage `json:"usageMetadata,omitzero"`
+	UsageMetadata *usageMetadata `json:"usageMetadata,omitzero"`
 }
 
-type part struct {
+type responsePart struct {
 	Text    *string `json:"text"`
 	Thought bool    `json:"thought,omitzero"`
 }
 
-type usage struct {
+type usageMetadata struct {
 	PromptTokenCount     int32 `json:"promptTokenCount"`
 	CandidatesTokenCount int32 `json:"candidatesTokenCount"`
 	ThoughtsTokenCount   int32 `json:"thoughtsTokenCount,omitzero"`
 	TotalTokenCount      int32 `json:"totalTokenCount"`
 }
 
-// enum is a name, or the number the SDK asks for.
-type enum = json.RawMessage
+// enumValue is a name, or the number that the SDK requires.
+type enumValue = json.RawMessage
 
-// onlyAnswers rewrites the JSON of a response before the SDK reads it. The SDK
-// has no field that says a part is a thought and would hand it out as answer,
-// panics at a part without text, and drops names it does not know, which may be
-// why there is no text at all.
-func onlyAnswers(body []byte) ([]byte, error) {
-	var a answer
+// filterResponse rewrites a response before the SDK parses it, because the SDK
+// returns thoughts as part of the answer, panics on parts without text, and
+// drops unknown enum names, which may be the reason why there is no text.
+func filterResponse(body []byte) ([]byte, error) {
+	var a responseBody
 	if err := strictjson.UnmarshalAllowUnknown(body, &a); err != nil {
 		return nil, err
 	}
 	for i := range a.Candidates {
 		c := &a.Candidates[i]
-		parts := []part{}
+		parts := []responsePart{}
 		for _, p := range c.Content.Parts {
 			if p.Text != nil && !p.Thought {
 				parts = append(parts, p)
 			}
 		}
 		c.Content.Parts = parts
-		c.FinishReason = number(c.FinishReason, finishReasons)
+		c.FinishReason = enumNumber(c.FinishReason, finishReasons)
 	}
 	if f := a.PromptFeedback; f != nil {
-		f.BlockReason = number(f.BlockReason, blockReasons)
+		f.BlockReason = enumNumber(f.BlockReason, blockReasons)
 	}
 	if u := a.UsageMetadata; u != nil {
-		// Thoughts have no field either: they are what the total has beyond the rest.
-		u.TotalTokenCount = max(u.TotalTokenCount, sum(u.PromptTokenCount, u.CandidatesTokenCount, u.ThoughtsTokenCount))
+		// The SDK has no field for thoughts: they are the difference between
+		// the total and the rest.
+		u.TotalTokenCount = max(u.TotalTokenCount, addTokenCounts(u.PromptTokenCount, u.CandidatesTokenCount, u.ThoughtsTokenCount))
 		u.ThoughtsTokenCount = 0
 	}
 	return strictjson.Marshal(&a)
 }
 
-// sum adds counts a server sent, which may be anything: one below zero counts as
-// none, and a sum too large for the SDK's type is its largest number.
-func sum(counts ...int32) int32 {
+// addTokenCounts adds untrusted counts: negative ones count as 0, and the sum
+// saturates.
+func addTokenCounts(counts ...int32) int32 {
 	total := int64(0)
 	for _, n := range counts {
 		total += int64(max(n, 0))
@@ -85,7 +86,7 @@ func sum(counts ...int32) int32 {
 	return int32(min(total, math.MaxInt32))
 }
 
-// The numbers of what the SDK knows by number only, and a few it knows.
+// The SDK represents these enums as numbers: the index of the name.
 var (
 	finishReasons = []string{
 		"FINISH_REASON_UNSPECIFIED", "STOP", "MAX_TOKENS", "SAFETY", "RECITATION", "OTHER",
@@ -94,21 +95,21 @@ var (
 	blockReasons = []string{"BLOCK_REASON_UNSPECIFIED", "SAFETY", "OTHER", "BLOCKLIST", "PROHIBITED_CONTENT", "IMAGE_SAFETY"}
 )
 
-// unnamed is the number of a reason that is newer than our lists.
-const unnamed = 99
+// unknownEnum is the number of an unknown name.
+const unknownEnum = 99
 
-// number makes the number of a name.
-func number(value enum, names []string) enum {
+// enumNumber converts a name to its number.
+func enumNumber(value enumValue, names []string) enumValue {
 	var name string
 	if strictjson.UnmarshalAllowUnknown(value, &name) != nil || name == "" {
 		return value
 	}
 	for i, n := range names {
 		if n == name {
-			return enum(strconv.Itoa(i))
+			return enumValue(strconv.Itoa(i))
 		}
 	}
-	return enum(strconv.Itoa(unnamed))
+	return enumValue(strconv.Itoa(unknownEnum))
 }
 
 func nameOf(n int32, names []string) string {
@@ -118,9 +119,9 @@ func nameOf(n int32, names []string) string {
 	return fmt.Sprintf("reason %d", n)
 }
 
-// read makes a reply of what the SDK gives out without an error: everything but
-// a blocked prompt, SAFETY and RECITATION, with text or without.
-func read(resp *genai.GenerateContentResponse) (*llm.Reply, error) {
+// readResponse converts a response. The SDK returns an error only for a blocked
+// prompt, SAFETY and RECITATION.
+func readResponse(resp *genai.GenerateContentResponse) (*llm.Reply, error) {
 	if len(resp.Candidates) == 0 {
 		if resp.PromptFeedback != nil {
 			return nil, llm.BlockedError("prompt", "")
@@ -129,10 +130,10 @@ func read(resp *genai.GenerateContentResponse) (*llm.Reply, error) {
 	}
 	candidate := resp.Candidates[0]
 	finish := nameOf(int32(candidate.FinishReason), finishReasons)
-	return llm.NewReply(text(candidate.Content), llm.GeminiFinishReason(finish), finish, tokens(resp.UsageMetadata))
+	return llm.NewReply(contentText(candidate.Content), llm.GeminiFinishReason(finish), finish, tokenCounts(resp.UsageMetadata))
 }
 
-func text(content *genai.Content) string {
+func contentText(content *genai.Content) string {
 	if content == nil {
 		return ""
 	}
@@ -145,7 +146,7 @@ func text(content *genai.Content) string {
 	return b.String()
 }
 
-func tokens(u *genai.UsageMetadata) contract.Tokens {
+func tokenCounts(u *genai.UsageMetadata) contract.Tokens {
 	if u == nil {
 		return contract.Tokens{}
 	}
@@ -153,7 +154,7 @@ func tokens(u *genai.UsageMetadata) contract.Tokens {
 	return contract.Tokens{Input: input, Output: max(total-input, 0), Thinking: max(total-input-text, 0)}
 }
 
-// blockedError is the SDK's own error for what it does recognise.
+// blockedError converts the error of the SDK for blocked content.
 func blockedError(e *genai.BlockedError) error {
 	if e.PromptFeedback != nil {
 		return llm.BlockedError("prompt", nameOf(int32(e.PromptFeedback.BlockReason), blockReasons))

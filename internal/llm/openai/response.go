@@ -8,9 +8,9 @@ import (
 	"github.com/caprouter/caprouter/internal/strictjson"
 )
 
-// completion is what we read of a chat completion. Members that some servers
-// put a model's thoughts into (reasoning, reasoning_content) are not among them.
-type completion struct {
+// completionResponse is the part of a chat completion that is used. Members
+// with thoughts (reasoning, reasoning_content) are ignored.
+type completionResponse struct {
 	Choices []struct {
 		Message struct {
 			Content *string `json:"content"`
@@ -27,9 +27,9 @@ type completion struct {
 	} `json:"usage"`
 }
 
-// decode reads the body of a 200.
-func decode(body []byte) (*llm.Reply, error) {
-	var c completion
+// decodeResponse decodes the body of a 200.
+func decodeResponse(body []byte) (*llm.Reply, error) {
+	var c completionResponse
 	if err := strictjson.UnmarshalAllowUnknown(body, &c); err != nil {
 		return nil, &llm.Error{Reason: llm.ReasonBadResponse, Status: 200, Detail: "the answer is not a chat completion", Err: err}
 	}
@@ -47,12 +47,12 @@ func decode(body []byte) (*llm.Reply, error) {
 	}
 	var text string
 	if choice.Message.Content != nil {
-		text = withoutThoughts(*choice.Message.Content)
+		text = stripThoughts(*choice.Message.Content)
 	}
-	return llm.NewReply(text, endOf(choice.FinishReason), choice.FinishReason, used)
+	return llm.NewReply(text, finishReason(choice.FinishReason), choice.FinishReason, used)
 }
 
-func endOf(finishReason string) llm.FinishReason {
+func finishReason(finishReason string) llm.FinishReason {
 	switch finishReason {
 	case "length":
 		return llm.FinishTruncated
@@ -62,10 +62,9 @@ func endOf(finishReason string) llm.FinishReason {
 	return llm.FinishComplete
 }
 
-// withoutThoughts takes the thoughts from the start of a text: a server that was
-// not told how its model marks them leaves them there. Thoughts that were cut off
-// are all there is.
-func withoutThoughts(text string) string {
+// stripThoughts removes thoughts from the start of a text, where some servers
+// leave them. If they were cut off, nothing remains.
+func stripThoughts(text string) string {
 	rest, ok := strings.CutPrefix(strings.TrimLeft(text, " \r\n\t"), "<think>")
 	if !ok {
 		return text
