@@ -8,32 +8,32 @@ import (
 	"github.com/caprouter/caprouter/matcher"
 )
 
-// agent is what is known of an agent that is being called or has failed. All
-// but live, which is atomic, is guarded by the dispatcher's mu.
-type agent struct {
+// agentState is the state of an agent that has tasks in flight or has failed.
+// The dispatcher's mu guards all fields except live, which is atomic.
+type agentState struct {
 	id       string
 	live     *matcher.LiveState
-	calls    int                 // of Send, waiting ones included
+	calls    int                 // of Send in progress
 	breaker  *resilience.Breaker // nil = no failure since the last success
-	endpoint contract.Endpoint   // where it failed; set with breaker
-	gone     bool                // the registry does not have it any more
+	endpoint contract.Endpoint   // that failed; set with breaker
+	removed  bool                // from the registry
 }
 
-// AgentStatus is how an agent is at this moment.
+// AgentStatus is the status of an agent at one moment.
 type AgentStatus struct {
 	Breaker   string    // resilience.Closed, Open or HalfOpen
 	OpenUntil time.Time // zero unless the breaker is open
-	InFlight  int       // tasks it is working on
+	InFlight  int       // tasks it executes
 	Disabled  bool
 }
 
-// AgentStatus returns the status of the agent with the id. One that is not known is
-// idle and well.
+// AgentStatus returns the status of the agent with the id. An unknown agent is
+// idle with a closed breaker.
 func (d *Dispatcher) AgentStatus(id string) AgentStatus {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	status := AgentStatus{Breaker: resilience.Closed}
-	live := d.roster.find(id)
+	live := d.agents.findState(id)
 	if a := d.active[id]; a != nil {
 		live = a.live
 		if a.breaker != nil {
@@ -46,8 +46,8 @@ func (d *Dispatcher) AgentStatus(id string) AgentStatus {
 	return status
 }
 
-// OpenBreakers counts the agents that get no tasks because their breaker is
-// open.
+// OpenBreakers counts the agents that get no tasks because their circuit breaker
+// is open.
 func (d *Dispatcher) OpenBreakers() int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -60,18 +60,18 @@ func (d *Dispatcher) OpenBreakers() int {
 	return n
 }
 
-// enter returns the state of the agent for one call, which ends with leave.
-func (d *Dispatcher) enter(entry *contract.RegistryEntry) *agent {
+// beginCall returns the state of the agent for one call, which ends with endCall.
+func (d *Dispatcher) beginCall(entry *contract.RegistryEntry) *agentState {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	a := d.active[entry.ID]
 	if a == nil {
-		a = &agent{id: entry.ID, live: d.roster.find(entry.ID)}
+		a = &agentState{id: entry.ID, live: d.agents.findState(entry.ID)}
 		if a.live == nil {
-			// A request that began before a reload took the agent away. Without
-			// any registry every agent is one we keep.
+			// The request began before a reload removed the agent. Without any
+			// registry, the state of every agent is kept.
 			a.live = newLiveState(entry)
-			a.gone = d.roster != nil
+			a.removed = d.agents != nil
 		}
 		d.active[entry.ID] = a
 	}
@@ -79,22 +79,22 @@ func (d *Dispatcher) enter(entry *contract.RegistryEntry) *agent {
 	return a
 }
 
-func (d *Dispatcher) leave(a *agent) {
+func (d *Dispatcher) endCall(a *agentState) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	a.calls--
-	d.forgetIfIdle(a)
+	d.dropIfIdle(a)
 }
 
-// forgetIfIdle drops what a fresh start would not miss. The caller holds mu.
-func (d *Dispatcher) forgetIfIdle(a *agent) {
-	if a.calls == 0 && (a.gone || a.breaker == nil) {
+// dropIfIdle drops a state that contains no information. The caller holds mu.
+func (d *Dispatcher) dropIfIdle(a *agentState) {
+	if a.calls == 0 && (a.removed || a.breaker == nil) {
 		delete(d.active, a.id)
 	}
 }
 
-// admit asks the agent's breaker for one call.
-func (d *Dispatcher) admit(a *agent) (resilience.Permit, bool) {
+// acquirePermit asks the agent's circuit breaker to admit one call.
+func (d *Dispatcher) acquirePermit(a *agentState) (resilience.Permit, bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if a.breaker == nil {
@@ -102,22 +102,22 @@ func (d *Dispatcher) admit(a *agent) (resilience.Permit, bool) {
 	}
 	permit, ok := a.breaker.Allow()
 	if permit.IsProbe() {
-		// One call finds out. Until it has, or has taken too long, the matcher
-		// sends the others elsewhere.
+		// Until the probe ends, or takes longer than OpenFor, the matcher prefers
+		// other agents.
 		a.live.SetOpenUntil(d.breaker.Now().Add(d.breaker.OpenFor).UnixMilli())
 	}
 	return permit, ok
 }
 
-// judge gives the verdict on an admitted call.
-func (d *Dispatcher) judge(a *agent, permit resilience.Permit, at contract.Endpoint, h Health) {
+// recordHealth records the outcome of a call that acquirePermit admitted.
+func (d *Dispatcher) recordHealth(a *agentState, permit resilience.Permit, endpoint contract.Endpoint, h Health) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if a.breaker == nil {
 		if h != HealthBad || permit.IsProbe() {
-			return // a trial of a breaker that a reload has dropped
+			return // a probe of a breaker that a reload has dropped does not count
 		}
-		a.breaker, a.endpoint = resilience.NewBreaker(d.breaker), at
+		a.breaker, a.endpoint = resilience.NewBreaker(d.breaker), endpoint
 	}
 	switch h {
 	case HealthGood:
@@ -130,11 +130,12 @@ func (d *Dispatcher) judge(a *agent, permit resilience.Permit, at contract.Endpo
 	if a.breaker.IsFresh() {
 		a.breaker = nil
 	}
-	a.publish()
+	a.publishOpenUntil()
 }
 
-// publish tells the matcher. The caller holds mu.
-func (a *agent) publish() {
+// publishOpenUntil makes the state of the breaker visible to the matcher. The
+// caller holds mu.
+func (a *agentState) publishOpenUntil() {
 	var until int64
 	if a.breaker != nil {
 		if t := a.breaker.OpenUntil(); !t.IsZero() {

@@ -8,85 +8,82 @@ import (
 	"github.com/caprouter/caprouter/contract"
 )
 
-// ErrHandedOver is the cause of the end of a context whose task is left to another
-// process: the agent goes on with it and is not told to stop. A task that was
-// sent, and not answered, is Later.
-var ErrHandedOver = errors.New("the task was handed back")
+// ErrHandedOver is the cause with which a context ends if another process takes
+// the task over: the agent continues and is not canceled. The outcome of a task
+// that was sent, and not answered, is Pending.
+var ErrHandedOver = errors.New("the task was handed over to another process")
 
-// handedOver reports whether ctx has ended with ErrHandedBack.
 func handedOver(ctx context.Context) bool { return errors.Is(context.Cause(ctx), ErrHandedOver) }
 
 // Call is one task for one agent.
 type Call struct {
 	Agent  *contract.RegistryEntry
 	Caller *contract.Caller // on whose behalf
-	// Task is what the agent receives. Its Deadline is the request's, which the
-	// target narrows for each try. Its Attempt is the number of the first try, 0
-	// meaning 1: a task that is given out once more goes on counting.
+	// Task is sent to the agent. Its Deadline is the request's; the target sets an
+	// earlier one for each attempt. Its Attempt is the number of the first attempt,
+	// which is above 1 if the task was sent before; 0 means 1.
 	Task contract.Task
-	// Others counts the agents that may still take over if this one does not
-	// deliver: they get their share of the time that remains.
+	// Standbys counts the agents that can take over if this one fails. They get
+	// their share of the remaining time.
 	Standbys int
-	// Commit, where set, is called once, when nothing but the agent itself can
-	// refuse the task any more and before a byte of it goes out. Its error means
-	// that the task is not given out.
+	// BeforeSend, if set, is called once after all admission checks and before any
+	// byte of the task is sent. If it returns an error, the task is not sent.
 	BeforeSend func(ctx context.Context) error
-	// Await, where set, lets the agent accept the task now and deliver its Result
-	// later. It returns what was delivered, or why nothing will be, by the
-	// context's end. An Outcome that is still Later hands the waiting on to
-	// somebody else: the agent is not told to stop.
+	// AwaitResult, if set, lets the agent accept the task and send its Result
+	// later. It returns the result, or an error if none will come, by the deadline
+	// of ctx. If its Outcome is Pending, another process waits for the result, and
+	// the agent is not canceled.
 	AwaitResult func(ctx context.Context) Outcome
 }
 
-// Outcome is what came of a Call: a Result or an Err, never both. Neither is
-// there as long as it is Later.
+// Outcome is the outcome of a Call: a Result, an Err, or Pending.
 type Outcome struct {
 	Result   *contract.Result
 	Err      *contract.TaskError
-	Pending  bool          // the Result may still come; see Call.Await and ErrHandedBack
-	Attempts int           // the number of the last try that was begun; 0 = none
-	Latency  time.Duration // of the whole Send, waiting included
-	// Uncertain means that the agent may have done the work, or may still do it,
-	// and must not do it twice: the task is never given to another agent.
+	Pending  bool          // the Result may still come; see Call.AwaitResult and ErrHandedOver
+	Attempts int           // the number of the last attempt; 0 = none
+	Latency  time.Duration // of the whole Send, including waiting
+	// MayHaveExecuted means that the agent may have done the work, or may still do
+	// it, and is not idempotent: the task must not be given to another agent.
 	MayHaveExecuted bool
-	// Health is what the outcome says about the agent itself.
+	// Health counts for or against the agent's circuit breaker.
 	Health Health
 }
 
-// Health is what an outcome says about an agent, for its breaker.
+// Health is the effect of an outcome on the agent's circuit breaker.
 type Health uint8
 
 // The values of Health.
 const (
-	// HealthUnknown: nothing. The task was cancelled or never sent, or the agent
-	// did not get the time to answer.
+	// HealthUnknown does not count: the task was canceled or never sent, or the
+	// agent had too little time to answer.
 	HealthUnknown Health = iota
-	// HealthGood: the agent does its part. A Result that says failure and a
-	// refusal are answers too.
+	// HealthGood counts as a success. A Result with status failure and a refusal
+	// are valid answers, too.
 	HealthGood
-	// HealthBad: it could not be reached, broke off, failed, kept silent, or
-	// answered what is no Result.
+	// HealthBad counts as a failure: the agent was unreachable, closed the
+	// connection, returned an error or no Result, or did not answer.
 	HealthBad
 )
 
-// Target reaches the agents of one protocol.
+// Target sends tasks to the agents of one protocol.
 type Target interface {
-	// Do gives the task to the agent and returns what came of it, by the
-	// context's deadline. All retries are made here and nowhere else. The
-	// context always has a deadline. An Outcome is Later only where the Call has
-	// an Await. When the context ends with ErrHandedBack, a task that was sent is
-	// cancelled, without telling the agent, and one that was not is unavailable.
+	// Execute sends the task to the agent and returns its outcome by the deadline
+	// of ctx, which is always set. It is the only place for retries. The Outcome is
+	// Pending only if the Call has AwaitResult. If ctx ends with ErrHandedOver, the
+	// outcome of a task that was sent is cancelled, without canceling it at the
+	// agent, and that of any other task is agent_unavailable.
 	Execute(ctx context.Context, c Call) Outcome
 }
 
-// Canceler is a Target that can tell an agent to stop.
+// Canceler is a Target that can cancel a task at the agent.
 type Canceler interface {
-	// Stop tells the agent that nobody waits for the task any more. It does not
-	// wait until the agent has heard of it.
+	// CancelTask asks the agent to stop a task whose result is no longer awaited.
+	// It does not wait for the request to arrive.
 	CancelTask(c Call)
 }
 
-// unavailable is the outcome of a task that was not given out.
+// unavailable returns the outcome of a task that was not sent.
 func unavailable(detail string) Outcome {
 	return Outcome{Err: &contract.TaskError{Code: contract.TaskAgentUnavailable, Detail: detail}}
 }

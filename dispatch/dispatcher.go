@@ -11,39 +11,38 @@ import (
 	"github.com/caprouter/caprouter/internal/resilience"
 )
 
-// What an absent field of a Config means.
+// Defaults of a Config.
 const (
 	DefaultMaxInFlight = 256
 	DefaultTimeout     = 30 * time.Second
 )
 
-// waitShare is the part of a task's remaining time it may wait for a place.
-const waitShare = 4
+// maxWaitDivisor is the part of a task's remaining time, one quarter, for which
+// it may wait for the semaphore.
+const maxWaitDivisor = 4
 
-// Config bounds the work given out. Its zero value works.
+// Config bounds the tasks in flight. Its zero value works.
 type Config struct {
 	MaxInFlight int                      // tasks of all agents together; 0 = DefaultMaxInFlight
 	Timeout     time.Duration            // of a task without any deadline; 0 = DefaultTimeout
 	Breaker     resilience.BreakerConfig // of each agent
 }
 
-// Dispatcher gives tasks to agents. Its methods may be called from any
-// goroutine.
+// Dispatcher sends tasks to agents. It is safe for concurrent use.
 type Dispatcher struct {
-	targets map[string]Target
-	timeout time.Duration
-	breaker resilience.BreakerConfig
-	places  chan struct{} // holds one value for each task in flight
+	targets   map[string]Target
+	timeout   time.Duration
+	breaker   resilience.BreakerConfig
+	semaphore chan struct{} // one token per task in flight
 
-	reload sync.Mutex // one Live at a time; taken before mu
+	reload sync.Mutex // serializes SetAgents; locked before mu
 
 	mu     sync.Mutex
-	roster *roster           // nil before the first Live
-	active map[string]*agent // those with something in flight or with a breaker
+	agents *agentTable            // nil before the first SetAgents
+	active map[string]*agentState // of agents with tasks in flight or a breaker
 }
 
-// New returns a Dispatcher that reaches agents through the targets, by
-// protocol.
+// New returns a Dispatcher with the targets by protocol.
 func New(cfg Config, targets map[string]Target) (*Dispatcher, error) {
 	for protocol, target := range targets {
 		if target == nil {
@@ -66,83 +65,85 @@ func New(cfg Config, targets map[string]Target) (*Dispatcher, error) {
 		cfg.Breaker.Now = time.Now
 	}
 	return &Dispatcher{
-		targets: targets,
-		timeout: cfg.Timeout,
-		breaker: cfg.Breaker,
-		places:  make(chan struct{}, cfg.MaxInFlight),
-		active:  map[string]*agent{},
+		targets:   targets,
+		timeout:   cfg.Timeout,
+		breaker:   cfg.Breaker,
+		semaphore: make(chan struct{}, cfg.MaxInFlight),
+		active:    map[string]*agentState{},
 	}, nil
 }
 
-// Send gives the task to the agent and returns what came of it, by the earlier
-// of the context's and the task's deadline.
+// Send sends the task to the agent and returns its outcome, by the earlier of
+// the context's and the task's deadline.
 func (d *Dispatcher) Send(ctx context.Context, c Call) Outcome {
 	start := time.Now()
 	ctx, cancel := d.withDeadline(ctx, c.Task.Deadline)
 	defer cancel()
-	out := d.send(ctx, c)
+	out := d.sendTask(ctx, c)
 	out.Latency = time.Since(start)
-	out.Attempts = max(out.Attempts, c.Task.Attempt-1) // those of a Send before
+	out.Attempts = max(out.Attempts, c.Task.Attempt-1) // those of an earlier Send
 	return out
 }
 
-// CancelTask tells the agent that nobody waits for the task any more: for a task that
-// an agent has accepted for later and that no Send is waiting for. It returns at
-// once, and does nothing for an agent that cannot be told.
+// CancelTask asks the agent to stop a task that it has accepted and that no Send
+// waits for. It returns at once, and does nothing if the target is no Canceler.
 func (d *Dispatcher) CancelTask(c Call) {
-	if target, _ := d.target(c.Agent); target != nil {
-		stop(target, c)
+	if target, _ := d.findTarget(c.Agent); target != nil {
+		cancelTask(target, c)
 	}
 }
 
-func stop(target Target, c Call) {
-	if s, ok := target.(Canceler); ok {
-		s.CancelTask(c)
+func cancelTask(target Target, c Call) {
+	if canceler, ok := target.(Canceler); ok {
+		canceler.CancelTask(c)
 	}
 }
 
-// send checks what is quick to check first. The place an agent has of its own
-// for the task it keeps until the end, also of work that comes later.
-func (d *Dispatcher) send(ctx context.Context, c Call) Outcome {
-	target, why := d.target(c.Agent)
+// sendTask makes the cheap checks first. The task counts against the bound of its
+// agent until the end, even while it is Pending.
+func (d *Dispatcher) sendTask(ctx context.Context, c Call) Outcome {
+	target, reason := d.findTarget(c.Agent)
 	if target == nil {
-		return unavailable(why)
+		return unavailable(reason)
 	}
-	a := d.enter(c.Agent)
-	defer d.leave(a)
+	a := d.beginCall(c.Agent)
+	defer d.endCall(a)
 	if until := a.live.OpenUntil(); until > d.breaker.Now().UnixMilli() {
-		return unavailable(refusal(c.Agent.ID, time.UnixMilli(until)))
+		return unavailable(breakerDetail(c.Agent.ID, time.UnixMilli(until)))
 	}
 	if !a.live.Acquire() {
 		return unavailable(fmt.Sprintf("%s is at its limit of %d tasks in flight (max_in_flight)", c.Agent.ID, a.live.Limit()))
 	}
 	defer a.live.Release()
-	out := d.give(ctx, c, target, a)
+	out := d.executeTask(ctx, c, target, a)
 	switch {
 	case out.Pending:
-		return await(ctx, c, target, out)
+		return awaitResult(ctx, c, target, out)
 	case out.Err != nil && out.Err.Code == contract.TaskWasCancelled && handedOver(ctx):
 		return Outcome{Pending: true, Attempts: out.Attempts}
 	}
 	return out
 }
 
-// give gives the task out, holding one of the places all tasks share. It asks
-// the breaker last: whoever it admits goes straight to the agent.
-func (d *Dispatcher) give(ctx context.Context, c Call, target Target, a *agent) Outcome {
-	if trouble := d.takePlace(ctx); trouble != nil {
-		return Outcome{Err: trouble}
+// executeTask holds the semaphore while the target executes the task. It asks the
+// circuit breaker last, so that a probe goes straight to the agent.
+func (d *Dispatcher) executeTask(ctx context.Context, c Call, target Target, a *agentState) Outcome {
+	if err := d.acquireSemaphore(ctx); err != nil {
+		return Outcome{Err: err}
 	}
-	defer func() { <-d.places }()
-	permit, ok := d.admit(a)
+	defer func() { <-d.semaphore }()
+	permit, ok := d.acquirePermit(a)
 	if !ok {
-		return unavailable(refusal(c.Agent.ID, d.AgentStatus(c.Agent.ID).OpenUntil))
+		return unavailable(breakerDetail(c.Agent.ID, d.AgentStatus(c.Agent.ID).OpenUntil))
 	}
-	health := HealthUnknown // should Commit or Do panic
-	defer func() { d.judge(a, permit, c.Agent.Endpoint, health) }()
+	health := HealthUnknown // if BeforeSend or Execute panics
+	defer func() { d.recordHealth(a, permit, c.Agent.Endpoint, health) }()
 	if c.BeforeSend != nil {
-		if err := c.BeforeSend(ctx); err != nil {
-			return uncommitted(ctx, c.Agent.ID)
+		if err := c.BeforeSend(ctx); err != nil { // the caller has logged it
+			if ctx.Err() != nil {
+				return Outcome{Err: endedError(ctx)}
+			}
+			return unavailable("the task could not be recorded and was not sent to " + c.Agent.ID)
 		}
 	}
 	out := target.Execute(ctx, c)
@@ -152,27 +153,18 @@ func (d *Dispatcher) give(ctx context.Context, c Call, target Target, a *agent) 
 	return out
 }
 
-// await waits for the Result of work that the agent has accepted.
-func await(ctx context.Context, c Call, target Target, accepted Outcome) Outcome {
+// awaitResult waits for the Result of a task that the agent has accepted.
+func awaitResult(ctx context.Context, c Call, target Target, accepted Outcome) Outcome {
 	out := c.AwaitResult(ctx)
 	out.Attempts = max(out.Attempts, accepted.Attempts)
 	if ctx.Err() != nil && out.Result == nil && !out.Pending && !handedOver(ctx) {
-		stop(target, c)
+		cancelTask(target, c)
 	}
 	return out
 }
 
-// uncommitted is the outcome of a task whose Commit did not work. Its error is
-// for the log of whoever made it.
-func uncommitted(ctx context.Context, agentID string) Outcome {
-	if ctx.Err() != nil {
-		return Outcome{Err: ended(ctx)}
-	}
-	return unavailable("the task could not be recorded and was not sent to " + agentID)
-}
-
-// target returns what reaches the agent, or why nothing does.
-func (d *Dispatcher) target(agent *contract.RegistryEntry) (Target, string) {
+// findTarget returns the target for the agent, or the reason why there is none.
+func (d *Dispatcher) findTarget(agent *contract.RegistryEntry) (target Target, reason string) {
 	protocol := agent.Endpoint.Protocol
 	if protocol == "" && agent.Endpoint.URL != "" {
 		protocol = contract.ProtocolHTTP
@@ -187,8 +179,9 @@ func (d *Dispatcher) target(agent *contract.RegistryEntry) (Target, string) {
 	return target, ""
 }
 
-// refusal words what a breaker's no means; until is zero while a trial runs.
-func refusal(agentID string, until time.Time) string {
+// breakerDetail describes a rejection by the circuit breaker; until is zero while
+// a probe is in flight.
+func breakerDetail(agentID string, until time.Time) string {
 	if until.IsZero() {
 		return agentID + " has failed repeatedly and is being tried again with another task"
 	}
@@ -200,43 +193,44 @@ func (d *Dispatcher) withDeadline(ctx context.Context, task time.Time) (context.
 	switch {
 	case task.IsZero() && !ok:
 		task = time.Now().Add(d.timeout)
-	case ok && (task.IsZero() || !task.Before(deadline)): // a timer the less
+	case ok && (task.IsZero() || !task.Before(deadline)): // saves a timer
 		return ctx, func() {}
 	}
 	return context.WithDeadline(ctx, task)
 }
 
-// takePlace takes one of the places all tasks share.
-func (d *Dispatcher) takePlace(ctx context.Context) *contract.TaskError {
+// acquireSemaphore waits for a token of the semaphore that all tasks share, for
+// at most a quarter of the remaining time.
+func (d *Dispatcher) acquireSemaphore(ctx context.Context) *contract.TaskError {
 	if ctx.Err() != nil {
-		return ended(ctx)
+		return endedError(ctx)
 	}
 	select {
-	case d.places <- struct{}{}:
+	case d.semaphore <- struct{}{}:
 		return nil
 	default:
 	}
 	deadline, _ := ctx.Deadline() // withDeadline has set one
-	patience := time.Until(deadline) / waitShare
-	timer := time.NewTimer(patience)
+	maxWait := time.Until(deadline) / maxWaitDivisor
+	timer := time.NewTimer(maxWait)
 	defer timer.Stop()
 	select {
-	case d.places <- struct{}{}:
+	case d.semaphore <- struct{}{}:
 		return nil
 	case <-timer.C:
 		return &contract.TaskError{Code: contract.TaskAgentUnavailable, Detail: fmt.Sprintf(
-			"the router is at its limit of %d tasks in flight (dispatch.max_in_flight); waited %d ms", cap(d.places), patience.Milliseconds())}
+			"the router is at its limit of %d tasks in flight (dispatch.max_in_flight); waited %d ms", cap(d.semaphore), maxWait.Milliseconds())}
 	case <-ctx.Done():
-		return ended(ctx)
+		return endedError(ctx)
 	}
 }
 
-// ended words the end of the context of a task that was not given out.
-func ended(ctx context.Context) *contract.TaskError {
-	if handedOver(ctx) {
+// endedError returns the error of a task whose context ended before it was sent.
+func endedError(ctx context.Context) *contract.TaskError {
+	switch {
+	case handedOver(ctx):
 		return &contract.TaskError{Code: contract.TaskAgentUnavailable, Detail: "the router stopped before the task was sent"}
-	}
-	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
 		return &contract.TaskError{Code: contract.TaskDeadlineExceeded, Detail: "the deadline passed before the task was sent"}
 	}
 	return &contract.TaskError{Code: contract.TaskWasCancelled, Detail: "the caller disconnected before the task was sent"}

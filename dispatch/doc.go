@@ -1,35 +1,34 @@
-// Package dispatch gives tasks to agents. It owns who may be given a task right
-// now: one bound on all tasks in flight, one for each agent, and a breaker for
-// each agent that fails. It does not choose agents (the matcher does, reading
-// the live state kept here), does not try another agent (the router does), and
-// does not know how an agent is reached: that is a [Target], one for each
-// protocol.
+// Package dispatch sends tasks to agents. It admits a task if the agent can take
+// one now: a semaphore bounds the tasks of all agents, each agent has a bound of
+// its own, and an agent that fails has a circuit breaker. It does not choose
+// agents (the matcher does, with the live state kept here), does not fail over to
+// another agent (the caller does), and does not know how an agent is reached: each
+// protocol has a [Target].
 //
-//	router ── Send(ctx, Call) ─▶ Dispatcher ── Do(ctx, Call) ─▶ Target ─▶ agent
-//	   ▲                             │
-//	   └──────── Outcome ────────────┤ verdict on the breaker, live state
-//	                                 ▼
-//	                          matcher.LiveState
+//	router ─ Send(ctx, Call) ─▶ Dispatcher ─ Execute(ctx, Call) ─▶ Target ─▶ agent
+//	   ▲                            │
+//	   └──────── Outcome ───────────┤ circuit breaker, live state
+//	                                ▼
+//	                         matcher.LiveState
 //
-// A task that cannot be given out now fails at once and for certain, so that
-// the router can go on to the next agent. The one exception is the bound on all
-// tasks, which every agent shares: Send waits for a place, but only for a
-// quarter of the time the task has left, because a task that waited longer
-// would reach its agent without the time to be done.
+// A task that cannot be sent now fails at once and has certainly not been
+// executed, so that the router can fail over. The semaphore is the exception,
+// because all agents share it: Send waits for it, but for at most a quarter of the
+// task's remaining time, so that the agent has time for the work.
 //
-// An agent may accept a task now and deliver its Result later. Such a task gives
-// its place among all tasks back and keeps the one at its agent: while it waits
-// it costs a goroutine, and slow agents do not keep tasks from the others. The
-// breaker judges that the agent has accepted, not how long the work takes.
+// An agent may accept a task and send its Result later. Such a task releases the
+// semaphore and keeps its place in the bound of its agent, so that slow agents do
+// not delay the tasks of others. For the circuit breaker, accepting is a success.
 //
-//	Send ─ admission ─ Commit ─ Do ─┬─ Result or Err ───────────────▶ Outcome
-//	                                └─ Later ─ Await ─ Result or Err ─▶
+//	Send ─ admission ─ BeforeSend ─ Execute ─┬─ Result or Err ────────────────────▶ Outcome
+//	                                         └─ Pending ─ AwaitResult ─ Result or Err ─▶
 //
-// A process that stops leaves tasks to the next one by ending their context with
-// [ErrHandedBack]: agents go on, and what was sent is Later.
+// A process that stops hands its tasks over to the next one by ending their
+// context with [ErrHandedOver]: the agents continue, and a task that was sent is
+// Pending.
 //
-// What is known about an agent is kept by its id and survives reloads of the
-// registry. An agent with nothing in flight and no failure on its count costs
-// one LiveState (32 bytes) and its entry in a sorted list, nothing else: a
-// breaker is made at the first failure and dropped at the next success.
+// State is kept by agent id and survives reloads of the registry. An agent without
+// tasks in flight and without failures costs one LiveState (32 bytes) and an
+// entry in a sorted list: a breaker exists from the first failure to the next
+// success.
 package dispatch
