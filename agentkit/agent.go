@@ -18,8 +18,8 @@ import (
 // (auth.issuer).
 const DefaultIssuer = "caprouter"
 
-// clientTimeout is how long one thing said to the router may take.
-const clientTimeout = 10 * time.Second
+// postTimeout is how long one thing said to the router may take.
+const postTimeout = 10 * time.Second
 
 // Config says which agent this is and whose tokens it trusts. AgentID and
 // JWKSURL are required.
@@ -33,10 +33,10 @@ type Config struct {
 	Logger *slog.Logger     // errors and panics of the work; nil = slog.Default()
 	Now    func() time.Time // nil = time.Now
 
-	// LaterAfter is how long the router is kept waiting on the connection for the
+	// AsyncAfter is how long the router is kept waiting on the connection for the
 	// result of work that may come later. 0 = until the work is done or calls
 	// Later.
-	LaterAfter time.Duration
+	AsyncAfter time.Duration
 	// CallbackHosts are more hosts (host or host:port) that results may be
 	// delivered to, over https or as plainly as JWKSURL. Its host is always one.
 	CallbackHosts []string
@@ -55,8 +55,8 @@ func New(cfg Config, work Work) (*Agent, error) {
 		return nil, fmt.Errorf("agentkit: JWKSURL %q must be the router's http(s)://…/.well-known/jwks.json", cfg.JWKSURL)
 	case work == nil:
 		return nil, errors.New("agentkit: work must not be nil")
-	case cfg.LaterAfter < 0:
-		return nil, errors.New("agentkit: LaterAfter must not be negative")
+	case cfg.AsyncAfter < 0:
+		return nil, errors.New("agentkit: AsyncAfter must not be negative")
 	}
 	if cfg.Issuer == "" {
 		cfg.Issuer = DefaultIssuer
@@ -73,11 +73,11 @@ func New(cfg Config, work Work) (*Agent, error) {
 		work:       work,
 		log:        cfg.Logger.With("agent", cfg.AgentID),
 		now:        cfg.Now,
-		verifier:   verifier{agentID: cfg.AgentID, issuer: cfg.Issuer, now: cfg.Now, keys: newKeys(cfg)},
-		memory:     newMemory(maxRemembered, maxRememberedBytes),
-		laterAfter: cfg.LaterAfter,
+		verifier:   tokenVerifier{agentID: cfg.AgentID, issuer: cfg.Issuer, now: cfg.Now, keys: newKeyCache(cfg)},
+		tasks:      newTaskCache(maxFinishedTasks, maxFinishedBytes),
+		asyncAfter: cfg.AsyncAfter,
 		client:     cfg.Client,
-		places:     newPlaces(jwks, cfg.CallbackHosts),
+		callbacks:  newCallbackPolicy(jwks, cfg.CallbackHosts),
 		closing:    make(chan struct{}),
 	}, nil
 }
@@ -88,12 +88,12 @@ type Agent struct {
 	work     Work
 	log      *slog.Logger
 	now      func() time.Time
-	verifier verifier
-	memory   *memory
+	verifier tokenVerifier
+	tasks    *taskCache
 
-	laterAfter time.Duration
+	asyncAfter time.Duration
 	client     *http.Client
-	places     places
+	callbacks  callbackPolicy
 	background sync.WaitGroup // work that no connection waits for, and progress
 	closing    chan struct{}  // closed when there is no time for a second try
 	closeOnce  sync.Once
@@ -102,7 +102,7 @@ type Agent struct {
 // routerClient returns the client with which all is said to the router: it goes
 // where the operator named and nowhere else, so no redirect is followed.
 func routerClient(given *http.Client) *http.Client {
-	client := http.Client{Timeout: clientTimeout}
+	client := http.Client{Timeout: postTimeout}
 	if given != nil {
 		client = *given
 	}
@@ -115,18 +115,18 @@ func (a *Agent) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	path := r.URL.Path
 	switch {
 	case path == "/healthz":
-		a.only(http.MethodGet, a.serveHealth, w, r)
+		a.requireMethod(http.MethodGet, a.serveHealth, w, r)
 	case path == a.path || path == a.path+"/" || path == "" && a.path == "/":
-		a.only(http.MethodPost, a.serveTask, w, r)
-	case a.cancelledTask(path) != "":
-		a.only(http.MethodPost, a.serveCancel, w, r)
+		a.requireMethod(http.MethodPost, a.serveTask, w, r)
+	case a.parseCancelPath(path) != "":
+		a.requireMethod(http.MethodPost, a.serveCancel, w, r)
 	default:
-		problemf(http.StatusNotFound, "not_found", "tasks are sent to POST %s", a.path).write(w)
+		problemf(http.StatusNotFound, "not_found", "tasks are sent to POST %s", a.path).writeTo(w)
 	}
 }
 
-// cancelledTask returns the id in <path>/{task_id}/cancel, or "".
-func (a *Agent) cancelledTask(path string) string {
+// parseCancelPath returns the id in <path>/{task_id}/cancel, or "".
+func (a *Agent) parseCancelPath(path string) string {
 	rest, below := strings.CutPrefix(path, strings.TrimSuffix(a.path, "/")+"/")
 	id, isCancel := strings.CutSuffix(rest, "/cancel")
 	if !below || !isCancel || !validTaskID(id) {
@@ -135,13 +135,13 @@ func (a *Agent) cancelledTask(path string) string {
 	return id
 }
 
-func (a *Agent) only(method string, serve http.HandlerFunc, w http.ResponseWriter, r *http.Request) {
+func (a *Agent) requireMethod(method string, serve http.HandlerFunc, w http.ResponseWriter, r *http.Request) {
 	if r.Method == method || method == http.MethodGet && r.Method == http.MethodHead {
 		serve(w, r)
 		return
 	}
 	w.Header().Set("Allow", method)
-	problemf(http.StatusMethodNotAllowed, "method_not_allowed", "only %s is served here", method).write(w)
+	problemf(http.StatusMethodNotAllowed, "method_not_allowed", "only %s is served here", method).writeTo(w)
 }
 
 func (a *Agent) serveHealth(w http.ResponseWriter, _ *http.Request) {
@@ -151,15 +151,15 @@ func (a *Agent) serveHealth(w http.ResponseWriter, _ *http.Request) {
 // serveCancel ends the work on a task. A task that is not here yet is not begun
 // when it comes: a cancellation may overtake it.
 func (a *Agent) serveCancel(w http.ResponseWriter, r *http.Request) {
-	token, trouble := a.verifier.verify(r)
-	id := a.cancelledTask(r.URL.Path)
+	token, trouble := a.verifier.verifyRequest(r)
+	id := a.parseCancelPath(r.URL.Path)
 	if trouble == nil {
-		trouble = token.allows(id)
+		trouble = token.checkTask(id)
 	}
 	if trouble != nil {
-		trouble.write(w)
+		trouble.writeTo(w)
 		return
 	}
-	a.memory.cancel(jobKey{token.caller, id}, a.encode(id, Failure(saidCancelled)))
+	a.tasks.cancelJob(jobKey{token.caller, id}, a.encodeResult(id, Failure(textCancelled)))
 	w.WriteHeader(http.StatusNoContent)
 }

@@ -30,7 +30,7 @@ func TestNewRefuses(t *testing.T) {
 		{"keys without a host", func(c *agentkit.Config) { c.JWKSURL = "/.well-known/jwks.json" }, countWords, "JWKSURL"},
 		{"not a URL", func(c *agentkit.Config) { c.JWKSURL = "http://a b" }, countWords, "JWKSURL"},
 		{"no work", func(*agentkit.Config) {}, nil, "work"},
-		{"a negative patience", func(c *agentkit.Config) { c.LaterAfter = -1 }, countWords, "LaterAfter"},
+		{"a negative patience", func(c *agentkit.Config) { c.AsyncAfter = -1 }, countWords, "AsyncAfter"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			cfg := good

@@ -59,12 +59,12 @@
 // # Work that takes long
 //
 // The router waits on the connection, unless the work calls [Later] or takes
-// longer than Config.LaterAfter: then it is told 202, and the Result goes to the
+// longer than Config.AsyncAfter: then it is told 202, and the Result goes to the
 // callback that the task holds, again and again until the router has taken it,
 // says that it never will, or the deadline has passed.
 //
 //	sent ──── the work returns ───────────── 200 ─▶ done
-//	  │ Later, LaterAfter, a broken line             ▲
+//	  │ Later, AsyncAfter, a broken line             ▲
 //	  ▼                                              │
 //	accepted ─ the work returns ─ POST callback.url ─┘
 //	  │ deadline, cancel: the context ends

@@ -16,55 +16,55 @@ const (
 	maxKeySetBytes = 256 << 10
 	fetchTimeout   = 5 * time.Second
 
-	// keysFresh is how long a key set is used without asking again.
-	keysFresh = 10 * time.Minute
-	// keysUsable is how long it is used while it cannot be fetched again. After
+	// freshFor is how long a key set is used without asking again.
+	freshFor = 10 * time.Minute
+	// usableFor is how long it is used while it cannot be fetched again. After
 	// that everything is refused: a key the router has withdrawn must die.
-	keysUsable = time.Hour
-	// refetchEvery bounds what tokens with an invented kid can cause.
-	refetchEvery = time.Minute
-	// firstRetry is doubled up to refetchEvery while fetching fails, so that an
+	usableFor = time.Hour
+	// minFetchInterval bounds what tokens with an invented kid can cause.
+	minFetchInterval = time.Minute
+	// minRetryDelay is doubled up to refetchEvery while fetching fails, so that an
 	// agent started before its router is not deaf for a minute.
-	firstRetry = time.Second
+	minRetryDelay = time.Second
 )
 
-// keys are the router's public keys by kid.
-type keys struct {
+// keyCache are the router's public keys by kid.
+type keyCache struct {
 	url    string
 	client *http.Client
 	now    func() time.Time
 
-	mu      sync.Mutex
-	current map[string]ed25519.PublicKey // replaced, never changed
-	fetched time.Time                    // when current was; zero = never
-	next    time.Time                    // no fetch before
-	retry   time.Duration                // after the next failure
-	pending chan struct{}                // closed when the fetch under way ends; nil = none
-	failure error                        // of the latest fetch
+	mu         sync.Mutex
+	current    map[string]ed25519.PublicKey // replaced, never changed
+	fetched    time.Time                    // when current was; zero = never
+	nextFetch  time.Time                    // no fetch before
+	retryDelay time.Duration                // after the next failure
+	fetching   chan struct{}                // closed when the fetch under way ends; nil = none
+	failure    error                        // of the latest fetch
 }
 
-func newKeys(cfg Config) *keys {
-	return &keys{url: cfg.JWKSURL, client: cfg.Client, now: cfg.Now, retry: firstRetry}
+func newKeyCache(cfg Config) *keyCache {
+	return &keyCache{url: cfg.JWKSURL, client: cfg.Client, now: cfg.Now, retryDelay: minRetryDelay}
 }
 
-// get returns the key with the kid, from memory when it can. However many ask
+// lookupKey returns the key with the kid, from memory when it can. However many ask
 // for a key that is not there, one fetch is made for all of them.
-func (k *keys) get(ctx context.Context, kid string) (ed25519.PublicKey, error) {
+func (k *keyCache) lookupKey(ctx context.Context, kid string) (ed25519.PublicKey, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for {
 		age := k.now().Sub(k.fetched)
 		key, known := k.current[kid]
 		switch {
-		case known && age < keysFresh:
+		case known && age < freshFor:
 			return key, nil
-		case k.pending != nil:
-			if err := k.await(ctx); err != nil {
+		case k.fetching != nil:
+			if err := k.waitForFetch(ctx); err != nil {
 				return nil, err
 			}
-		case !k.now().Before(k.next):
-			k.refresh(ctx)
-		case known && age < keysUsable:
+		case !k.now().Before(k.nextFetch):
+			k.refreshKeys(ctx)
+		case known && age < usableFor:
 			return key, nil
 		case k.failure != nil:
 			return nil, errors.New("the router's keys cannot be fetched now")
@@ -74,9 +74,9 @@ func (k *keys) get(ctx context.Context, kid string) (ed25519.PublicKey, error) {
 	}
 }
 
-// await waits for the fetch under way. mu is held, but for the wait.
-func (k *keys) await(ctx context.Context) error {
-	pending := k.pending
+// waitForFetch waits for the fetch under way. mu is held, but for the wait.
+func (k *keyCache) waitForFetch(ctx context.Context) error {
+	pending := k.fetching
 	k.mu.Unlock()
 	defer k.mu.Lock()
 	select {
@@ -87,12 +87,12 @@ func (k *keys) await(ctx context.Context) error {
 	}
 }
 
-// refresh fetches the keys. mu is held, but for the fetch.
-func (k *keys) refresh(ctx context.Context) {
+// refreshKeys fetches the keys. mu is held, but for the fetch.
+func (k *keyCache) refreshKeys(ctx context.Context) {
 	pending := make(chan struct{})
-	k.pending = pending
+	k.fetching = pending
 	defer func() { // deferred: those who wait must not wait on a panic
-		k.pending = nil
+		k.fetching = nil
 		close(pending)
 	}()
 	// Others wait for this fetch: it must not end with one caller's request.
@@ -101,21 +101,21 @@ func (k *keys) refresh(ctx context.Context) {
 	now := k.now()
 	k.failure = err
 	if err != nil {
-		k.next = now.Add(k.retry)
-		k.retry = min(2*k.retry, refetchEvery)
+		k.nextFetch = now.Add(k.retryDelay)
+		k.retryDelay = min(2*k.retryDelay, minFetchInterval)
 		return
 	}
 	k.current, k.fetched = fetched, now
-	k.next, k.retry = now.Add(refetchEvery), firstRetry
+	k.nextFetch, k.retryDelay = now.Add(minFetchInterval), minRetryDelay
 }
 
-func (k *keys) fetchUnlocked(ctx context.Context) (map[string]ed25519.PublicKey, error) {
+func (k *keyCache) fetchUnlocked(ctx context.Context) (map[string]ed25519.PublicKey, error) {
 	k.mu.Unlock()
 	defer k.mu.Lock()
-	return k.fetch(ctx)
+	return k.fetchKeys(ctx)
 }
 
-func (k *keys) fetch(ctx context.Context) (map[string]ed25519.PublicKey, error) {
+func (k *keyCache) fetchKeys(ctx context.Context) (map[string]ed25519.PublicKey, error) {
 	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, k.url, nil)
@@ -141,8 +141,8 @@ func (k *keys) fetch(ctx context.Context) (map[string]ed25519.PublicKey, error) 
 	return parseKeySet(body)
 }
 
-// keySet is a JWK set (RFC 7517) as far as Ed25519 keys (RFC 8037) go.
-type keySet struct {
+// jwkSet is a JWK set (RFC 7517) as far as Ed25519 keys (RFC 8037) go.
+type jwkSet struct {
 	Keys []struct {
 		Type      string `json:"kty"`
 		Curve     string `json:"crv"`
@@ -156,7 +156,7 @@ type keySet struct {
 // parseKeySet returns the Ed25519 signing keys of a key set. Others are passed
 // over: a router may have keys this version does not know.
 func parseKeySet(body []byte) (map[string]ed25519.PublicKey, error) {
-	var set keySet
+	var set jwkSet
 	if err := decodeStrict(body, &set); err != nil {
 		return nil, err
 	}

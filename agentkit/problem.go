@@ -18,7 +18,7 @@ func problemf(status int, code, format string, args ...any) *problem {
 	return &problem{Title: http.StatusText(status), Status: status, Code: code, Detail: fmt.Sprintf(format, args...)}
 }
 
-func (p *problem) write(w http.ResponseWriter) {
+func (p *problem) writeTo(w http.ResponseWriter) {
 	switch p.Status { // RFC 6750, section 3
 	case http.StatusUnauthorized:
 		w.Header().Set("WWW-Authenticate", `Bearer error="invalid_token"`)

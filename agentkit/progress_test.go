@@ -22,7 +22,7 @@ func TestProgress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDesk()
 		a := d.agent(t, nil, func(ctx context.Context, _ contract.Task) (contract.Result, error) {
-			agentkit.Later(ctx)
+			agentkit.AcceptAsync(ctx)
 			for _, p := range []struct {
 				message string
 				percent float64
@@ -87,7 +87,7 @@ func TestProgressIsBounded(t *testing.T) {
 			return answer(http.StatusNoContent, ""), nil
 		}
 		a := d.agent(t, nil, func(ctx context.Context, _ contract.Task) (contract.Result, error) {
-			agentkit.Later(ctx)
+			agentkit.AcceptAsync(ctx)
 			agentkit.Progress(ctx, "first", 0)
 			synctest.Wait() // it is on its way
 			for i := range 1000 {
@@ -133,7 +133,7 @@ func TestTheResultDoesNotWaitForProgress(t *testing.T) {
 			return answer(http.StatusOK, ""), nil
 		}
 		a := d.agent(t, nil, func(ctx context.Context, _ contract.Task) (contract.Result, error) {
-			agentkit.Later(ctx)
+			agentkit.AcceptAsync(ctx)
 			for range 10 {
 				agentkit.Progress(ctx, "x", 1)
 			}
@@ -157,7 +157,7 @@ func TestProgressNobodyWants(t *testing.T) {
 			d := newDesk()
 			d.answer = statuses(status, 200)
 			a := d.agent(t, nil, func(ctx context.Context, _ contract.Task) (contract.Result, error) {
-				agentkit.Later(ctx)
+				agentkit.AcceptAsync(ctx)
 				for range 5 {
 					agentkit.Progress(ctx, "x", 1)
 					<-time.After(time.Second)

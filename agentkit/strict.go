@@ -59,7 +59,7 @@ func checkNames(data []byte, known []string) error {
 			if names[name] {
 				return fmt.Errorf("the name %.40q stands twice in one object", name)
 			}
-			if len(open) == 1 && !isSpelled(name, known) {
+			if len(open) == 1 && !hasExactCase(name, known) {
 				return fmt.Errorf("the name %.40q is not spelled as agreed", name)
 			}
 			names[name] = true
@@ -85,9 +85,9 @@ func checkNames(data []byte, known []string) error {
 	return nil
 }
 
-// isSpelled is false for a known name in other capitals, which encoding/json
+// hasExactCase is false for a known name in other capitals, which encoding/json
 // would take for the name.
-func isSpelled(name string, known []string) bool {
+func hasExactCase(name string, known []string) bool {
 	for _, k := range known {
 		if name != k && strings.EqualFold(name, k) {
 			return false

@@ -19,57 +19,57 @@ const maxTaskBytes = 2 << 20
 // with its result, or that it comes later.
 func (a *Agent) serveTask(w http.ResponseWriter, r *http.Request) {
 	// The token comes first: nothing of a stranger's body is read.
-	token, trouble := a.verifier.verify(r)
+	token, trouble := a.verifier.verifyRequest(r)
 	if trouble != nil {
-		trouble.write(w)
+		trouble.writeTo(w)
 		return
 	}
 	task, trouble := a.readTask(w, r)
 	if trouble == nil {
-		trouble = token.allows(task.TaskID)
+		trouble = token.checkTask(task.TaskID)
 	}
 	if trouble != nil {
-		trouble.write(w)
+		trouble.writeTo(w)
 		return
 	}
 	// The work outlives the connection; see the package comment.
 	ctx, cancel := context.WithDeadline(context.WithoutCancel(r.Context()), task.Deadline)
-	callback := a.courier(task)
-	j, first := a.memory.begin(jobKey{token.caller, task.TaskID}, cancel, callback != nil)
-	ctx = context.WithValue(ctx, scopeKey{}, &scope{caller: token.caller, agent: a, job: j, courier: callback})
+	callback := a.newCallbackSender(task)
+	j, first := a.tasks.startJob(jobKey{token.caller, task.TaskID}, cancel, callback != nil)
+	ctx = context.WithValue(ctx, taskContextKey{}, &taskContext{caller: token.caller, agent: a, job: j, sender: callback})
 	switch {
 	case !first:
 		cancel()
 	case callback == nil: // nobody but this connection can be told
-		a.do(ctx, j, task)
+		a.runJob(ctx, j, task)
 		cancel()
 	default:
 		a.background.Go(func() {
 			defer cancel()
-			a.do(ctx, j, task)
-			a.bringHome(ctx, j, task, callback)
+			a.runJob(ctx, j, task)
+			a.deliverResult(ctx, j, task, callback)
 		})
 	}
-	a.answer(w, r, j)
+	a.writeAnswer(w, r, j)
 }
 
-// answer waits for the job's result as long as the connection should.
-func (a *Agent) answer(w http.ResponseWriter, r *http.Request, j *job) {
+// writeAnswer waits for the job's result as long as the connection should.
+func (a *Agent) writeAnswer(w http.ResponseWriter, r *http.Request, j *job) {
 	var patience <-chan time.Time
-	if a.laterAfter > 0 {
-		timer := time.NewTimer(a.laterAfter)
+	if a.asyncAfter > 0 {
+		timer := time.NewTimer(a.asyncAfter)
 		defer timer.Stop()
 		patience = timer.C
 	}
 	for {
 		select {
 		case <-j.done:
-		case <-j.later:
+		case <-j.accepted:
 		case <-patience:
-			a.memory.postpone(j) // or it is done just now, or cannot be
+			a.tasks.acceptAsync(j) // or it is done just now, or cannot be
 			continue
 		case <-r.Context().Done(): // this one has left; others may still wait
-			a.memory.postpone(j) // so that the result does not get lost
+			a.tasks.acceptAsync(j) // so that the result does not get lost
 			return
 		}
 		select {

@@ -24,17 +24,17 @@ const (
 	taskScope = "task:execute"
 )
 
-// verifier checks that a request comes from the router and is meant for us.
-type verifier struct {
+// tokenVerifier checks that a request comes from the router and is meant for us.
+type tokenVerifier struct {
 	agentID string
 	issuer  string
 	now     func() time.Time
-	keys    *keys
+	keys    *keyCache
 }
 
-// header is the JOSE header. Members that would have the verifier fetch or take
+// joseHeader is the JOSE header. Members that would have the verifier fetch or take
 // a key from elsewhere, or understand more than it does, must be absent.
-type header struct {
+type joseHeader struct {
 	Type      string          `json:"typ"`
 	Algorithm string          `json:"alg"`
 	KeyID     string          `json:"kid"`
@@ -47,8 +47,8 @@ type header struct {
 	Zip       json.RawMessage `json:"zip"`
 }
 
-// claims is what the router says in a token. Pointers tell absent from zero.
-type claims struct {
+// tokenClaims is what the router says in a token. Pointers tell absent from zero.
+type tokenClaims struct {
 	Issuer    string          `json:"iss"`
 	Audience  string          `json:"aud"`
 	Subject   string          `json:"sub"`
@@ -75,24 +75,24 @@ type grant struct {
 	taskID *string // nil = any task of the caller
 }
 
-// verify returns what the request's token says when every check passes.
-func (v *verifier) verify(r *http.Request) (*grant, *problem) {
-	token, err := bearer(r.Header)
+// verifyRequest returns what the request's token says when every check passes.
+func (v *tokenVerifier) verifyRequest(r *http.Request) (*grant, *problem) {
+	token, err := bearerToken(r.Header)
 	if err != nil {
 		return nil, unauthenticated(err)
 	}
-	payload, err := v.authentic(r, token)
+	payload, err := v.verifySignature(r, token)
 	if err != nil {
 		return nil, unauthenticated(err)
 	}
-	var c claims
+	var c tokenClaims
 	if err := decodeStrict(payload, &c); err != nil {
 		return nil, unauthenticated(fmt.Errorf("claims: %w", err))
 	}
-	if err := v.check(&c); err != nil {
+	if err := v.checkClaims(&c); err != nil {
 		return nil, unauthenticated(err)
 	}
-	caller, err := c.identity()
+	caller, err := c.callerIdentity()
 	if err != nil {
 		return nil, unauthenticated(err)
 	}
@@ -102,8 +102,8 @@ func (v *verifier) verify(r *http.Request) (*grant, *problem) {
 	return &grant{caller: caller, taskID: c.TaskID}, nil
 }
 
-// allows reports whether the token may be used for the task.
-func (g *grant) allows(taskID string) *problem {
+// checkTask reports whether the token may be used for the task.
+func (g *grant) checkTask(taskID string) *problem {
 	if g.taskID != nil && *g.taskID != taskID {
 		return problemf(http.StatusForbidden, "forbidden", "the token is for another task")
 	}
@@ -114,8 +114,8 @@ func unauthenticated(err error) *problem {
 	return problemf(http.StatusUnauthorized, "unauthenticated", "no valid token: %v", err)
 }
 
-// bearer returns the one token of the Authorization header (RFC 6750).
-func bearer(h http.Header) (string, error) {
+// bearerToken returns the one token of the Authorization header (RFC 6750).
+func bearerToken(h http.Header) (string, error) {
 	values := h.Values("Authorization")
 	if len(values) != 1 {
 		return "", fmt.Errorf("want one Authorization header, got %d", len(values))
@@ -130,9 +130,9 @@ func bearer(h http.Header) (string, error) {
 	return token, nil
 }
 
-// authentic checks form and signature of a compact token (RFC 7515) and returns
+// verifySignature checks form and signature of a compact token (RFC 7515) and returns
 // its payload, which the router has signed.
-func (v *verifier) authentic(r *http.Request, token string) ([]byte, error) {
+func (v *tokenVerifier) verifySignature(r *http.Request, token string) ([]byte, error) {
 	parts := strings.Split(token, ".")
 	if len(parts) != 3 {
 		return nil, errors.New("want three parts with two dots")
@@ -144,14 +144,14 @@ func (v *verifier) authentic(r *http.Request, token string) ([]byte, error) {
 			return nil, err
 		}
 	}
-	var h header
+	var h joseHeader
 	if err := decodeStrict(raw[0], &h); err != nil {
 		return nil, fmt.Errorf("header: %w", err)
 	}
-	if err := h.check(); err != nil {
+	if err := h.checkHeader(); err != nil {
 		return nil, err
 	}
-	key, err := v.keys.get(r.Context(), h.KeyID)
+	key, err := v.keys.lookupKey(r.Context(), h.KeyID)
 	if err != nil {
 		return nil, err
 	}
@@ -171,7 +171,7 @@ func decodeSegment(s string) ([]byte, error) {
 	return b, nil
 }
 
-func (h *header) check() error {
+func (h *joseHeader) checkHeader() error {
 	switch {
 	case h.Algorithm != tokenAlg:
 		return fmt.Errorf("alg must be %s", tokenAlg)
@@ -188,9 +188,9 @@ func (h *header) check() error {
 	return nil
 }
 
-// identity returns whom the work is done for. A subject named in a way we cannot
+// callerIdentity returns whom the work is done for. A subject named in a way we cannot
 // read is refused: without its issuer it would be taken for somebody else.
-func (c *claims) identity() (Identity, error) {
+func (c *tokenClaims) callerIdentity() (Identity, error) {
 	who := Identity{Subject: c.Subject}
 	if c.Tenant != nil {
 		if who.Tenant = *c.Tenant; who.Tenant == "" {
@@ -211,8 +211,8 @@ func (c *claims) identity() (Identity, error) {
 	return who, nil
 }
 
-// check says whether an authentic token is ours and of now.
-func (v *verifier) check(c *claims) error {
+// checkClaims says whether an authentic token is ours and of now.
+func (v *tokenVerifier) checkClaims(c *tokenClaims) error {
 	switch {
 	case c.Issuer != v.issuer:
 		return errors.New("iss is not the router")

@@ -15,44 +15,44 @@ const maxResultBytes = 4 << 20
 
 // What a caller is told when there is no result of the work.
 const (
-	saidFailed    = "the agent could not do this task"
-	saidCancelled = "the task was cancelled"
-	saidDeadline  = "the task was not done by its deadline"
-	saidInvalid   = "the agent's result could not be sent"
+	textFailed    = "the agent could not do this task"
+	textCancelled = "the task was cancelled"
+	textDeadline  = "the task was not done by its deadline"
+	textInvalid   = "the agent's result could not be sent"
 )
 
-// do performs the job. Its answer is given in a deferred call, so that nobody
+// runJob performs the job. Its answer is given in a deferred call, so that nobody
 // waits for ever for work that left through runtime.Goexit.
-func (a *Agent) do(ctx context.Context, j *job, task contract.Task) {
-	answer := a.encode(task.TaskID, Failure(saidFailed))
-	defer func() { a.memory.finish(j, answer) }()
-	answer = a.perform(ctx, task)
+func (a *Agent) runJob(ctx context.Context, j *job, task contract.Task) {
+	answer := a.encodeResult(task.TaskID, Failure(textFailed))
+	defer func() { a.tasks.finishJob(j, answer) }()
+	answer = a.executeTask(ctx, task)
 }
 
-// perform does the work on a task and returns the encoded Result, whatever
+// executeTask does the work on a task and returns the encoded Result, whatever
 // happens.
-func (a *Agent) perform(ctx context.Context, task contract.Task) []byte {
-	result, err := a.attempt(ctx, task)
+func (a *Agent) executeTask(ctx context.Context, task contract.Task) []byte {
+	result, err := a.callWork(ctx, task)
 	switch {
 	case err == nil:
-		return a.encode(task.TaskID, result)
+		return a.encodeResult(task.TaskID, result)
 	case errors.Is(context.Cause(ctx), context.DeadlineExceeded):
-		result = Failure(saidDeadline)
+		result = Failure(textDeadline)
 	case ctx.Err() != nil:
-		result = Failure(saidCancelled)
+		result = Failure(textCancelled)
 		if errors.Is(err, context.Canceled) { // the work heeded it, as it should
 			a.log.Info("task cancelled", "task_id", task.TaskID, "trace_id", task.TraceID)
-			return a.encode(task.TaskID, result)
+			return a.encodeResult(task.TaskID, result)
 		}
 	default:
-		result = Failure(saidFailed)
+		result = Failure(textFailed)
 	}
 	a.log.Error("task failed", "task_id", task.TaskID, "trace_id", task.TraceID, "err", err)
-	return a.encode(task.TaskID, result)
+	return a.encodeResult(task.TaskID, result)
 }
 
-// attempt calls the work and makes a panic an error.
-func (a *Agent) attempt(ctx context.Context, task contract.Task) (result contract.Result, err error) {
+// callWork calls the work and makes a panic an error.
+func (a *Agent) callWork(ctx context.Context, task contract.Task) (result contract.Result, err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			err = fmt.Errorf("panic: %v\n%s", v, debug.Stack())
@@ -61,9 +61,9 @@ func (a *Agent) attempt(ctx context.Context, task contract.Task) (result contrac
 	return a.work(ctx, task)
 }
 
-// encode makes the bytes of the answer. A Result the router would refuse becomes
+// encodeResult makes the bytes of the answer. A Result the router would refuse becomes
 // a failure here, where the author of the agent can see why in the log.
-func (a *Agent) encode(taskID string, result contract.Result) []byte {
+func (a *Agent) encodeResult(taskID string, result contract.Result) []byte {
 	result.TaskID = taskID
 	if result.Status == "" {
 		result.Status = contract.ResultSuccess
@@ -85,7 +85,7 @@ func (a *Agent) encode(taskID string, result contract.Result) []byte {
 		return answer
 	}
 	a.log.Error("result not sent", "task_id", taskID, "err", trouble)
-	failure := Failure(saidInvalid)
+	failure := Failure(textInvalid)
 	failure.TaskID = taskID
 	answer, _ = json.Marshal(failure) // strings cannot fail
 	return answer

@@ -341,7 +341,7 @@ func TestLaterWithAnAgent(t *testing.T) {
 			waiting, ended := make(chan struct{}), make(chan error, 1)
 			agent, err := agentkit.New(agentkit.Config{AgentID: "quality_agent", JWKSURL: router.URL + "/.well-known/jwks.json", Client: router.Client()},
 				func(ctx context.Context, _ contract.Task) (contract.Result, error) {
-					agentkit.Later(ctx)
+					agentkit.AcceptAsync(ctx)
 					agentkit.Progress(ctx, "half", 50)
 					<-waiting
 					if tc.deliver {

@@ -36,7 +36,7 @@ func main() {
 	agent, err := agentkit.New(agentkit.Config{
 		AgentID:    "word_counter", // the key in the registry
 		JWKSURL:    *router + "/.well-known/jwks.json",
-		LaterAfter: 5 * time.Second,
+		AsyncAfter: 5 * time.Second,
 	}, slowly(*delay, countWords))
 	if err != nil {
 		log.Fatal(err)

@@ -20,7 +20,7 @@ import (
 func TestResultsThatComeLater(t *testing.T) {
 	goOn := make(chan struct{})
 	agent := startAgent(t, "slow", func(ctx context.Context, _ contract.Task) (contract.Result, error) {
-		if !agentkit.Later(ctx) {
+		if !agentkit.AcceptAsync(ctx) {
 			return agentkit.Failure("there is no callback"), nil
 		}
 		agentkit.Progress(ctx, "half of it", 50)
@@ -64,7 +64,7 @@ func TestAsynchronousRequestsOutliveTheServer(t *testing.T) {
 	begun := make(chan struct{}, 8)
 	goOn := make(chan struct{})
 	agent := startAgent(t, "slow", func(ctx context.Context, _ contract.Task) (contract.Result, error) {
-		agentkit.Later(ctx)
+		agentkit.AcceptAsync(ctx)
 		begun <- struct{}{}
 		<-goOn
 		return agentkit.Answer("all of it"), nil

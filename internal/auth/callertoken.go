@@ -23,14 +23,14 @@ const callerKeyLabel = "caprouter caller token v1"
 // addCallerKey derives the key that callers' tokens are signed with. It is not
 // the one of the key set: an agent must not take a caller's token for one of the
 // router's.
-func (p *privateHalf) addCallerKey(key ed25519.PrivateKey) error {
+func (p *privateKey) addCallerKey(key ed25519.PrivateKey) error {
 	seed, err := hkdf.Key(sha256.New, key.Seed(), nil, callerKeyLabel, ed25519.SeedSize)
 	if err != nil {
 		return fmt.Errorf("derive key of callers' tokens: %w", err)
 	}
 	derived := ed25519.NewKeyFromSeed(seed)
 	public := derived.Public().(ed25519.PublicKey)
-	kid := keyIDOf(public)
+	kid := thumbprint(public)
 	if p.callerHeader, err = accessTokenHeader(kid); err != nil {
 		return err
 	}
@@ -64,11 +64,11 @@ type callerClaims struct {
 // CallerToken returns a token with which the caller may come to this router. No
 // other router takes it, and no agent.
 func (s *Signer) CallerToken(g CallerGrant) (string, error) {
-	now := s.ring.now()
+	now := s.store.now()
 	if err := g.Check(now); err != nil {
 		return "", fmt.Errorf("token for caller %q: %w", g.Subject, err)
 	}
-	claims, err := segment(callerClaims{
+	claims, err := encodeSegment(callerClaims{
 		Issuer: g.Issuer, Audience: g.Audience, Subject: g.Subject,
 		Scope: strings.Join(g.Scopes, " "), Tenant: g.Tenant,
 		IssuedAt: now.Unix(), Expires: g.Expires.Unix(), ID: rand.Text(),
@@ -76,7 +76,7 @@ func (s *Signer) CallerToken(g CallerGrant) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	key := s.ring.at(now).signing.private
+	key := s.store.viewAt(now).signing.private
 	signed := key.callerHeader + "." + claims
 	signature, err := key.signCaller(signed)
 	if err != nil {
@@ -127,20 +127,20 @@ func (g *CallerGrant) Check(now time.Time) error {
 	return nil
 }
 
-// find returns the key of a caller's token that a key of the ring has made. The
+// findKey returns the key of a caller's token that a key of the ring has made. The
 // tokens always name it.
-func (s *Signer) find(_ context.Context, kid, _ string, now time.Time) (*verifyKey, error) {
+func (s *Signer) findKey(_ context.Context, kid, _ string, now time.Time) (*verifyKey, error) {
 	if k := s.callerKey(kid, now); k != nil {
 		return k, nil
 	}
 	return nil, nil //nolint:nilnil // no key, and no trouble: what the interface says
 }
 
-// holds reports whether the key is still one of a key whose tokens count.
-func (s *Signer) holds(k *verifyKey, now time.Time) bool { return s.callerKey(k.kid, now) != nil }
+// isValid reports whether the key is still one of a key whose tokens count.
+func (s *Signer) isValid(k *verifyKey, now time.Time) bool { return s.callerKey(k.kid, now) != nil }
 
 func (s *Signer) callerKey(kid string, now time.Time) *verifyKey {
-	for _, k := range s.ring.at(now).live {
+	for _, k := range s.store.viewAt(now).accepted {
 		if k.private.caller.kid == kid {
 			return k.private.caller
 		}

@@ -34,11 +34,11 @@ type claimSet struct {
 	issuer, audience string
 	subject, tenant  string
 	scopes           []string
-	validity
+	tokenValidity
 }
 
-// validity is when a token may be used, in seconds since 1970.
-type validity struct {
+// tokenValidity is when a token may be used, in seconds since 1970.
+type tokenValidity struct {
 	issued    int64
 	notBefore int64 // 0 = since it was issued
 	expires   int64
@@ -51,28 +51,28 @@ func claimNames() []string {
 }
 
 // readClaims reads what we look at; what else a token claims is ignored.
-func readClaims(o object, t *trust) (*claimSet, error) {
+func readClaims(o jsonObject, t *trustedKey) (*claimSet, error) {
 	c := &claimSet{}
 	var err error
-	if c.issuer, err = o.name("iss"); err != nil {
+	if c.issuer, err = o.nameClaim("iss"); err != nil {
 		return nil, err
 	}
-	if c.subject, err = o.name("sub"); err != nil {
+	if c.subject, err = o.nameClaim("sub"); err != nil {
 		return nil, err
 	}
-	if id, err := o.text("jti"); err != nil || id == "" {
+	if id, err := o.stringMember("jti"); err != nil || id == "" {
 		return nil, errors.New("has no jti that is a string")
 	}
-	if c.audience, err = o.audience(); err != nil {
+	if c.audience, err = o.audienceClaim(); err != nil {
 		return nil, err
 	}
-	if c.validity, err = o.validity(); err != nil {
+	if c.tokenValidity, err = o.validityClaims(); err != nil {
 		return nil, err
 	}
-	if c.scopes, err = o.scopes(); err != nil {
+	if c.scopes, err = o.scopeClaim(); err != nil {
 		return nil, err
 	}
-	if c.tenant, err = o.tenant(t.tenantClaim); err != nil {
+	if c.tenant, err = o.tenantClaim(t.tenantClaim); err != nil {
 		return nil, err
 	}
 	// Else all whose tenant is not known would share one, and what is in it.
@@ -82,9 +82,9 @@ func readClaims(o object, t *trust) (*claimSet, error) {
 	return c, nil
 }
 
-// name returns a claim that says who somebody is.
-func (o object) name(claim string) (string, error) {
-	s, err := o.text(claim)
+// nameClaim returns a claim that says who somebody is.
+func (o jsonObject) nameClaim(claim string) (string, error) {
+	s, err := o.stringMember(claim)
 	if err != nil || s == "" || !printableName(s) {
 		return "", fmt.Errorf("has no %s that is a string of 1 to %d bytes without control characters", claim, maxNameBytes)
 	}
@@ -106,10 +106,10 @@ func checkName(s string) error {
 	return nil
 }
 
-// audience returns the one audience, alone or in a list. A token for several is
+// audienceClaim returns the one audience, alone or in a list. A token for several is
 // one that another of them could use here.
-func (o object) audience() (string, error) {
-	if s, err := o.text("aud"); err == nil && s != "" {
+func (o jsonObject) audienceClaim() (string, error) {
+	if s, err := o.stringMember("aud"); err == nil && s != "" {
 		return s, nil
 	}
 	var list []string
@@ -119,25 +119,25 @@ func (o object) audience() (string, error) {
 	return list[0], nil
 }
 
-func (o object) validity() (validity, error) {
-	var v validity
+func (o jsonObject) validityClaims() (tokenValidity, error) {
+	var v tokenValidity
 	var err error
-	if v.issued, err = o.date("iat"); err != nil {
+	if v.issued, err = o.dateClaim("iat"); err != nil {
 		return v, err
 	}
-	if v.expires, err = o.date("exp"); err != nil {
+	if v.expires, err = o.dateClaim("exp"); err != nil {
 		return v, err
 	}
 	if _, ok := o["nbf"]; !ok {
 		return v, nil
 	}
-	v.notBefore, err = o.date("nbf")
+	v.notBefore, err = o.dateClaim("nbf")
 	return v, err
 }
 
-// date returns a claim that is a number of seconds, without its fraction
+// dateClaim returns a claim that is a number of seconds, without its fraction
 // (RFC 7519, section 2).
-func (o object) date(claim string) (int64, error) {
+func (o jsonObject) dateClaim(claim string) (int64, error) {
 	// What is valid JSON and parses as a number is a JSON number.
 	n, err := strconv.ParseFloat(string(o[claim]), 64)
 	if err != nil || n < 1 || n > latestDate {
@@ -146,10 +146,10 @@ func (o object) date(claim string) (int64, error) {
 	return int64(n), nil
 }
 
-// scopes returns the words of the claim scope, none when it is absent or empty
+// scopeClaim returns the words of the claim scope, none when it is absent or empty
 // (RFC 6749, section 3.3).
-func (o object) scopes() ([]string, error) {
-	s, err := o.text("scope")
+func (o jsonObject) scopeClaim() ([]string, error) {
+	s, err := o.stringMember("scope")
 	if err != nil {
 		return nil, errors.New("has a scope that is not a string")
 	}
@@ -170,9 +170,9 @@ func validScope(s string) bool {
 	return s != "" && !strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r > '~' || r == '"' || r == '\\' })
 }
 
-// tenant returns the claim of that name, "" when there is none or the key's
+// tenantClaim returns the claim of that name, "" when there is none or the key's
 // tokens name no tenant.
-func (o object) tenant(claim string) (string, error) {
+func (o jsonObject) tenantClaim(claim string) (string, error) {
 	if claim == "" {
 		return "", nil
 	}
@@ -181,15 +181,15 @@ func (o object) tenant(claim string) (string, error) {
 			return "", errors.New("has a tenant claim that is spelled in another case")
 		}
 	}
-	s, err := o.text(claim)
+	s, err := o.stringMember(claim)
 	if err != nil || !printableName(s) {
 		return "", fmt.Errorf("has a tenant that is not a string of at most %d bytes without control characters", maxNameBytes)
 	}
 	return s, nil
 }
 
-// check says what keeps the token from being good for us, now.
-func (c *claimSet) check(t *trust, now moment) error {
+// checkTrust says what keeps the token from being good for us, now.
+func (c *claimSet) checkTrust(t *trustedKey, now clockReading) error {
 	switch {
 	case t.issuer != "" && c.issuer != t.issuer:
 		return errors.New("names another issuer than its key belongs to")
@@ -200,12 +200,12 @@ func (c *claimSet) check(t *trust, now moment) error {
 	case c.expires-c.issued > int64(maxLifetime/time.Second):
 		return fmt.Errorf("is good for longer than %d hours", maxLifetime/time.Hour)
 	}
-	return c.validity.check(now)
+	return c.tokenValidity.checkTime(now)
 }
 
-// check says why the time for the token is not now. It is asked again for every
+// checkTime says why the time for the token is not now. It is asked again for every
 // use.
-func (v *validity) check(now moment) error {
+func (v *tokenValidity) checkTime(now clockReading) error {
 	soon := now.wall.Unix() + int64(clockLeeway/time.Second)
 	switch {
 	// A second in which a token expires is not its own any more.
@@ -219,8 +219,8 @@ func (v *validity) check(now moment) error {
 	return nil
 }
 
-// caller returns whom the token speaks for.
-func (c *claimSet) caller() *contract.Caller {
+// newCaller returns whom the token speaks for.
+func (c *claimSet) newCaller() *contract.Caller {
 	return &contract.Caller{
 		Subject: c.subject, Issuer: c.issuer, Tenant: c.tenant,
 		Scopes: c.scopes, AllAgents: slices.Contains(c.scopes, scopeAllAgents),

@@ -15,9 +15,9 @@ import (
 // and a quarter of what a request may have in its header.
 const maxTokenBytes = 8 << 10
 
-// compact is a token in the compact form (RFC 7515, section 7.1), taken apart.
+// compactToken is a token in the compact form (RFC 7515, section 7.1), taken apart.
 // Nothing it says is to be believed before its signature holds.
-type compact struct {
+type compactToken struct {
 	alg, kid  string // kid is "" when the header names none
 	typ       string // "" when the header names none
 	payload   []byte
@@ -28,7 +28,7 @@ type compact struct {
 // parseCompact takes a token apart that has the one form we take: three parts
 // of base64url in the one spelling the bytes have, the first of them a header
 // that asks for nothing special.
-func parseCompact(token string) (*compact, error) {
+func parseCompact(token string) (*compactToken, error) {
 	if len(token) > maxTokenBytes {
 		return nil, fmt.Errorf("is longer than %d bytes", maxTokenBytes)
 	}
@@ -36,19 +36,19 @@ func parseCompact(token string) (*compact, error) {
 	if len(parts) != 3 {
 		return nil, errors.New("is not three parts joined by two dots")
 	}
-	header, err := segmentBytes("header", parts[0])
+	header, err := decodeSegment("header", parts[0])
 	if err != nil {
 		return nil, err
 	}
-	payload, err := segmentBytes("claims", parts[1])
+	payload, err := decodeSegment("claims", parts[1])
 	if err != nil {
 		return nil, err
 	}
-	signature, err := segmentBytes("signature", parts[2])
+	signature, err := decodeSegment("signature", parts[2])
 	if err != nil {
 		return nil, err
 	}
-	c := &compact{
+	c := &compactToken{
 		payload: payload, signature: signature,
 		signed: token[:len(parts[0])+1+len(parts[1])],
 	}
@@ -58,8 +58,8 @@ func parseCompact(token string) (*compact, error) {
 	return c, nil
 }
 
-func segmentBytes(part, text string) ([]byte, error) {
-	data, err := octets(part, text)
+func decodeSegment(part, text string) ([]byte, error) {
+	data, err := decodeBase64URL(part, text)
 	if err != nil {
 		return nil, fmt.Errorf("has a %s that is not plain base64url", part)
 	}
@@ -78,7 +78,7 @@ func refusedParameters() []string {
 	return []string{"crit", "jku", "jwk", "x5u", "x5c", "x5t", "x5t#S256", "b64", "zip", "cty"}
 }
 
-func (c *compact) readHeader(data []byte) error {
+func (c *compactToken) readHeader(data []byte) error {
 	o, err := parseObject(data, headerParameters()...)
 	if err != nil {
 		return fmt.Errorf("has a header that is %w", err)
@@ -88,13 +88,13 @@ func (c *compact) readHeader(data []byte) error {
 			return fmt.Errorf("has %s in its header, which is not taken", name)
 		}
 	}
-	if c.alg, err = o.text("alg"); err != nil || !slices.Contains(algorithms(), c.alg) {
+	if c.alg, err = o.stringMember("alg"); err != nil || !slices.Contains(algorithms(), c.alg) {
 		return fmt.Errorf("has another algorithm in its header than %s", strings.Join(algorithms(), ", "))
 	}
-	if c.typ, err = o.text("typ"); err != nil {
+	if c.typ, err = o.stringMember("typ"); err != nil {
 		return errors.New("has a typ that is not a string")
 	}
-	c.kid, err = o.text("kid")
+	c.kid, err = o.stringMember("kid")
 	if _, named := o["kid"]; err != nil || named && !validKID(c.kid) {
 		return fmt.Errorf("has a kid that is not 1 to %d printable ASCII characters", maxKIDBytes)
 	}
@@ -107,9 +107,9 @@ func validKID(kid string) bool {
 		!strings.ContainsFunc(kid, func(r rune) bool { return r < ' ' || r > '~' })
 }
 
-// verify checks the signature with the key. The header's algorithm must be the
+// verifySignature checks the signature with the key. The header's algorithm must be the
 // key's; it does not choose how the signature is checked.
-func (c *compact) verify(k *verifyKey) error {
+func (c *compactToken) verifySignature(k *verifyKey) error {
 	if c.alg != k.method.Alg() {
 		return errors.New("has another algorithm in its header than its key has")
 	}
@@ -119,15 +119,15 @@ func (c *compact) verify(k *verifyKey) error {
 	return nil
 }
 
-// object is a JSON object of somebody else's: its members by name, each valid
+// jsonObject is a JSON object of somebody else's: its members by name, each valid
 // JSON.
-type object map[string]json.RawMessage
+type jsonObject map[string]json.RawMessage
 
 // parseObject reads exactly one object, in which no two names are alike or
 // differ only by case, neither from each other nor from a known one: of such
 // names two readers take different ones.
-func parseObject(data []byte, known ...string) (object, error) {
-	var o object
+func parseObject(data []byte, known ...string) (jsonObject, error) {
+	var o jsonObject
 	if err := strictjson.UnmarshalAllowUnknown(data, &o); err != nil || o == nil {
 		return nil, errors.New("not one JSON object with each name once")
 	}
@@ -172,9 +172,9 @@ func foldName(name string) string {
 	}, name)
 }
 
-// text returns a member that is a string, "" when it is absent. null is no
+// stringMember returns a member that is a string, "" when it is absent. null is no
 // string.
-func (o object) text(name string) (string, error) {
+func (o jsonObject) stringMember(name string) (string, error) {
 	raw, ok := o[name]
 	if !ok {
 		return "", nil

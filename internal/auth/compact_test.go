@@ -15,7 +15,7 @@ func verifySignature(k *verifyKey, token string) error {
 	if err != nil {
 		return err
 	}
-	return c.verify(k)
+	return c.verifySignature(k)
 }
 
 // The examples of the documents, at the layer of signatures: they are no tokens

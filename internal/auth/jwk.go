@@ -60,8 +60,8 @@ type privateMembers struct {
 	K     json.RawMessage `json:"k"`
 }
 
-// published reports whether one of them is there.
-func (m *privateMembers) published() bool {
+// anyPresent reports whether one of them is there.
+func (m *privateMembers) anyPresent() bool {
 	for _, v := range []json.RawMessage{m.D, m.P, m.Q, m.DP, m.DQ, m.QI, m.Other, m.K} {
 		if len(v) > 0 && !bytes.Equal(v, []byte("null")) {
 			return true
@@ -138,10 +138,10 @@ func parsePublicJWK(data []byte) (key *verifyKey, kid string, err error) {
 	if len(k.KeyID) > maxKIDBytes {
 		return nil, "", fmt.Errorf("its kid is longer than %d bytes", maxKIDBytes)
 	}
-	if k.published() {
+	if k.anyPresent() {
 		return nil, k.KeyID, errPrivateKey
 	}
-	key, err = k.pinned()
+	key, err = k.verifyKey()
 	if err != nil {
 		return nil, k.KeyID, err
 	}
@@ -151,10 +151,10 @@ func parsePublicJWK(data []byte) (key *verifyKey, kid string, err error) {
 	return key, k.KeyID, nil
 }
 
-// pinned returns the key with the one algorithm it is used with. Whether the key
+// verifyKey returns the key with the one algorithm it is used with. Whether the key
 // is any good is checkPublicKey's to say.
-func (k *publicJWK) pinned() (*verifyKey, error) {
-	method, decode, err := k.kind()
+func (k *publicJWK) verifyKey() (*verifyKey, error) {
+	method, decode, err := k.algorithm()
 	if err != nil {
 		return nil, err
 	}
@@ -168,24 +168,24 @@ func (k *publicJWK) pinned() (*verifyKey, error) {
 	return &verifyKey{kid: k.KeyID, method: method, key: public}, nil
 }
 
-// kind returns the one algorithm a key of its type is used with, and what reads
+// algorithm returns the one algorithm a key of its type is used with, and what reads
 // the type's own members.
-func (k *publicJWK) kind() (jwt.SigningMethod, func(*publicJWK) (any, error), error) {
+func (k *publicJWK) algorithm() (jwt.SigningMethod, func(*publicJWK) (any, error), error) {
 	switch {
 	case k.Type == "OKP" && k.Curve == ed25519Curve:
 		return jwt.SigningMethodEdDSA, (*publicJWK).ed25519Key, nil
 	case k.Type == "EC" && k.Curve == p256Curve:
 		return jwt.SigningMethodES256, (*publicJWK).p256Key, nil
 	case k.Type == "OKP":
-		return nil, nil, fmt.Errorf("its curve is %s, not %s", quoted(k.Curve), ed25519Curve)
+		return nil, nil, fmt.Errorf("its curve is %s, not %s", quoteShort(k.Curve), ed25519Curve)
 	case k.Type == "EC":
-		return nil, nil, fmt.Errorf("its curve is %s, not %s", quoted(k.Curve), p256Curve)
+		return nil, nil, fmt.Errorf("its curve is %s, not %s", quoteShort(k.Curve), p256Curve)
 	case k.Type == "RSA":
 		return jwt.SigningMethodRS256, (*publicJWK).rsaKey, nil
 	case k.Type == "oct":
 		return nil, nil, errors.New("it is a shared secret (kty oct), and a secret is not fetched")
 	default:
-		return nil, nil, fmt.Errorf("its kty is %s, not OKP, EC or RSA", quoted(k.Type))
+		return nil, nil, fmt.Errorf("its kty is %s, not OKP, EC or RSA", quoteShort(k.Type))
 	}
 }
 
@@ -194,9 +194,9 @@ func (k *publicJWK) kind() (jwt.SigningMethod, func(*publicJWK) (any, error), er
 func (k *publicJWK) checkPurpose(alg string) error {
 	switch {
 	case k.Algorithm != nil && *k.Algorithm != alg:
-		return fmt.Errorf("its alg is %s, and of such keys only %s is used", quoted(*k.Algorithm), alg)
+		return fmt.Errorf("its alg is %s, and of such keys only %s is used", quoteShort(*k.Algorithm), alg)
 	case k.Use != nil && *k.Use != "sig":
-		return fmt.Errorf("its use is %s, not sig", quoted(*k.Use))
+		return fmt.Errorf("its use is %s, not sig", quoteShort(*k.Use))
 	case k.Operations != nil && !slices.Contains(k.Operations, "verify"):
 		return errors.New("its key_ops do not hold verify")
 	}
@@ -204,16 +204,16 @@ func (k *publicJWK) checkPurpose(alg string) error {
 }
 
 func (k *publicJWK) ed25519Key() (any, error) {
-	x, err := octets("x", k.X)
+	x, err := decodeBase64URL("x", k.X)
 	return ed25519.PublicKey(x), err
 }
 
 func (k *publicJWK) p256Key() (any, error) {
-	x, err := octets("x", k.X)
+	x, err := decodeBase64URL("x", k.X)
 	if err != nil {
 		return nil, err
 	}
-	y, err := octets("y", k.Y)
+	y, err := decodeBase64URL("y", k.Y)
 	if err != nil {
 		return nil, err
 	}
@@ -228,9 +228,9 @@ func (k *publicJWK) p256Key() (any, error) {
 	return key, nil
 }
 
-// octets decodes a member: base64url without padding, in the one spelling the
+// decodeBase64URL decodes a member: base64url without padding, in the one spelling the
 // bytes have.
-func octets(member, text string) ([]byte, error) {
+func decodeBase64URL(member, text string) ([]byte, error) {
 	data, err := base64.RawURLEncoding.Strict().DecodeString(text)
 	// The decoder skips line breaks.
 	if err != nil || base64.RawURLEncoding.EncodedLen(len(data)) != len(text) {
@@ -239,8 +239,8 @@ func octets(member, text string) ([]byte, error) {
 	return data, nil
 }
 
-// quoted is foreign text as a log line may hold it.
-func quoted(s string) string {
+// quoteShort is foreign text as a log line may hold it.
+func quoteShort(s string) string {
 	if len(s) > maxQuoted {
 		return fmt.Sprintf("%q…", s[:maxQuoted])
 	}

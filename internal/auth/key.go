@@ -26,9 +26,9 @@ type keySource interface {
 	// has none. kid is "" when the token names none: then the only key of the
 	// algorithm is meant, and none if there are several. An error says why the
 	// source cannot tell now.
-	find(ctx context.Context, kid, alg string, now time.Time) (*verifyKey, error)
+	findKey(ctx context.Context, kid, alg string, now time.Time) (*verifyKey, error)
 
 	// holds reports whether the key still counts: it asked for each token that
 	// was verified before, so it does not allocate and does not block.
-	holds(k *verifyKey, now time.Time) bool
+	isValid(k *verifyKey, now time.Time) bool
 }

@@ -35,7 +35,7 @@ func openSigner(dir string, now func() time.Time) (*Signer, error) {
 	if err := checkDir(dir); err != nil {
 		return nil, err
 	}
-	removeOldLeftovers(dir, time.Now())
+	removeAbandonedTempFiles(dir, time.Now())
 	files, err := readKeyFiles(dir, nil)
 	if errors.Is(err, fs.ErrNotExist) {
 		if err = createKey(filepath.Join(dir, KeyFile), now()); err == nil {
@@ -45,8 +45,8 @@ func openSigner(dir string, now func() time.Time) (*Signer, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &ring{dir: dir, now: now, files: files}
-	r.set(files.ring())
+	r := &keyStore{dir: dir, now: now, files: files}
+	r.setKeys(files.keyring())
 	return &Signer{r}, nil
 }
 
@@ -109,7 +109,7 @@ func newKeyFile(now time.Time) (content []byte, id string, err error) {
 		return nil, "", err
 	}
 	block := pem.Block{Type: pemType, Bytes: der}
-	return keyTimes{made: now}.encode(&block), keyIDOf(public), nil
+	return keyTimes{created: now}.encodePEM(&block), thumbprint(public), nil
 }
 
 // writeTemp writes a file for its owner only, under a name of its own in dir, to
@@ -129,7 +129,7 @@ func writeTemp(dir, kind string, content []byte) (path string, err error) {
 // has the name. It must be called with the lock of the ring held.
 func replaceFile(path string, content []byte) error {
 	dir := filepath.Dir(path)
-	temp, err := writeTemp(dir, ringTemp, content)
+	temp, err := writeTemp(dir, keyringTemp, content)
 	if err != nil {
 		return err
 	}

@@ -15,14 +15,14 @@ import (
 type keyPair struct {
 	id      string // RFC 7638 thumbprint
 	public  ed25519.PublicKey
-	jwk     []byte       // the public half, as a member of a key set
-	private *privateHalf // nil when it is gone
+	jwk     []byte      // the public half, as a member of a key set
+	private *privateKey // nil when it is gone
 }
 
-// privateHalf is what takes the private key, and what is derived from it. The
+// privateKey is what takes the private key, and what is derived from it. The
 // key is in closures because fmt walks through unexported fields of other
 // people's structs without asking our Format.
-type privateHalf struct {
+type privateKey struct {
 	sign     func(signed string) ([]byte, error) // tokens for agents
 	signData func(message []byte) []byte         // see Sign
 	taskMAC  func(signed string) string          // see TaskToken
@@ -33,8 +33,8 @@ type privateHalf struct {
 	caller       *verifyKey
 }
 
-func pairOf(key ed25519.PrivateKey) (*keyPair, error) {
-	pair, err := publicPairOf(key.Public().(ed25519.PublicKey))
+func newKeyPair(key ed25519.PrivateKey) (*keyPair, error) {
+	pair, err := newPublicKeyPair(key.Public().(ed25519.PublicKey))
 	if err != nil {
 		return nil, err
 	}
@@ -42,11 +42,11 @@ func pairOf(key ed25519.PrivateKey) (*keyPair, error) {
 	if err != nil {
 		return nil, err
 	}
-	taskMAC, err := taskMACOf(key)
+	taskMAC, err := newTaskMAC(key)
 	if err != nil {
 		return nil, err
 	}
-	p := &privateHalf{
+	p := &privateKey{
 		sign:     func(signed string) ([]byte, error) { return jwt.SigningMethodEdDSA.Sign(signed, key) },
 		signData: func(message []byte) []byte { return ed25519.Sign(key, message) },
 		taskMAC:  taskMAC,
@@ -59,10 +59,10 @@ func pairOf(key ed25519.PrivateKey) (*keyPair, error) {
 	return pair, nil
 }
 
-// publicPairOf is a key whose private half is gone: it verifies signatures and
+// newPublicKeyPair is a key whose private half is gone: it verifies signatures and
 // makes none.
-func publicPairOf(public ed25519.PublicKey) (*keyPair, error) {
-	id := keyIDOf(public)
+func newPublicKeyPair(public ed25519.PublicKey) (*keyPair, error) {
+	id := thumbprint(public)
 	member, err := strictjson.Marshal(jwk{
 		Type: "OKP", Curve: "Ed25519", X: base64.RawURLEncoding.EncodeToString(public),
 		KeyID: id, Use: "sig", Algorithm: jwt.SigningMethodEdDSA.Alg(),
@@ -73,14 +73,14 @@ func publicPairOf(public ed25519.PublicKey) (*keyPair, error) {
 	return &keyPair{id: id, public: public, jwk: member}, nil
 }
 
-// keyIDOf is the RFC 7638 thumbprint: the required members alone, in this order,
+// thumbprint is the RFC 7638 thumbprint: the required members alone, in this order,
 // without spaces.
-func keyIDOf(public ed25519.PublicKey) string {
+func thumbprint(public ed25519.PublicKey) string {
 	x := base64.RawURLEncoding.EncodeToString(public)
 	sum := sha256.Sum256([]byte(`{"crv":"Ed25519","kty":"OKP","x":"` + x + `"}`))
 	return base64.RawURLEncoding.EncodeToString(sum[:])
 }
 
 func accessTokenHeader(kid string) (string, error) {
-	return segment(tokenHeader{Type: "at+jwt", Algorithm: jwt.SigningMethodEdDSA.Alg(), KeyID: kid})
+	return encodeSegment(tokenHeader{Type: "at+jwt", Algorithm: jwt.SigningMethodEdDSA.Alg(), KeyID: kid})
 }

@@ -25,17 +25,17 @@ const (
 // keyTimes is what a key file says of the key in lines before the PEM block,
 // where RFC 7468 has room for text and other programs look at nothing. They
 // survive copying, which the times of a file do not.
-type keyTimes struct{ made, retired, revoked time.Time }
+type keyTimes struct{ created, retired, revoked time.Time }
 
 const (
-	madeLine    = "Created: "
+	createdLine = "Created: "
 	retiredLine = "Retired: "
 	revokedLine = "Revoked: "
 )
 
-func (t keyTimes) encode(block *pem.Block) []byte {
+func (t keyTimes) encodePEM(block *pem.Block) []byte {
 	var b strings.Builder
-	for _, line := range t.lines() {
+	for _, line := range t.timeLines() {
 		if !line.at.IsZero() {
 			b.WriteString(line.label + line.at.UTC().Format(time.RFC3339Nano) + "\n")
 		}
@@ -48,15 +48,15 @@ type timeLine struct {
 	at    *time.Time
 }
 
-func (t *keyTimes) lines() []timeLine {
-	return []timeLine{{madeLine, &t.made}, {retiredLine, &t.retired}, {revokedLine, &t.revoked}}
+func (t *keyTimes) timeLines() []timeLine {
+	return []timeLine{{createdLine, &t.created}, {retiredLine, &t.retired}, {revokedLine, &t.revoked}}
 }
 
-// read reads the lines it knows; all of them may be missing.
-func (t *keyTimes) read(content string) error {
+// parseLines reads the lines it knows; all of them may be missing.
+func (t *keyTimes) parseLines(content string) error {
 	text, _, _ := strings.Cut(content, "-----BEGIN ")
 	for line := range strings.Lines(text) {
-		for _, known := range t.lines() {
+		for _, known := range t.timeLines() {
 			value, ok := strings.CutPrefix(strings.TrimRight(line, "\r\n"), known.label)
 			if !ok {
 				continue
@@ -82,24 +82,24 @@ type keyFile struct {
 // are there; fs.ErrNotExist when there is no file. A file without times was made
 // when it was written last.
 func readKeyFile(path, hint string) (*keyFile, error) {
-	block, f, err := readBlock(path, hint)
+	block, f, err := readKeyPEM(path, hint)
 	if err != nil {
 		return nil, err
 	}
-	if f.made.IsZero() {
-		f.made = f.info.ModTime().UTC()
+	if f.created.IsZero() {
+		f.created = f.info.ModTime().UTC()
 	}
 	if strings.HasSuffix(path, publicSuffix) {
-		f.pair, err = parsePublic(path, hint, block)
+		f.pair, err = parsePublicKey(path, hint, block)
 	} else {
-		f.pair, err = parsePrivate(path, hint, block)
+		f.pair, err = parsePrivateKey(path, hint, block)
 	}
 	return f, err
 }
 
-func parsePrivate(path, hint string, block *pem.Block) (*keyPair, error) {
+func parsePrivateKey(path, hint string, block *pem.Block) (*keyPair, error) {
 	if block.Type != pemType {
-		return nil, notPEM(path, hint, pemType)
+		return nil, pemError(path, hint, pemType)
 	}
 	parsed, err := x509.ParsePKCS8PrivateKey(block.Bytes)
 	if err != nil {
@@ -109,12 +109,12 @@ func parsePrivate(path, hint string, block *pem.Block) (*keyPair, error) {
 	if !ok {
 		return nil, fmt.Errorf("signing key %s is a %T, not an Ed25519 key; %s", path, parsed, hint)
 	}
-	return pairOf(key)
+	return newKeyPair(key)
 }
 
-func parsePublic(path, hint string, block *pem.Block) (*keyPair, error) {
+func parsePublicKey(path, hint string, block *pem.Block) (*keyPair, error) {
 	if block.Type != publicPEMType {
-		return nil, notPEM(path, hint, publicPEMType)
+		return nil, pemError(path, hint, publicPEMType)
 	}
 	parsed, err := x509.ParsePKIXPublicKey(block.Bytes)
 	if err != nil {
@@ -124,16 +124,16 @@ func parsePublic(path, hint string, block *pem.Block) (*keyPair, error) {
 	if !ok {
 		return nil, fmt.Errorf("signing key %s is a %T, not an Ed25519 key; %s", path, parsed, hint)
 	}
-	return publicPairOf(key)
+	return newPublicKeyPair(key)
 }
 
-func notPEM(path, hint, kind string) error {
+func pemError(path, hint, kind string) error {
 	return fmt.Errorf("signing key %s is not one PEM block of type %q; %s", path, kind, hint)
 }
 
-// readBlock reads the one PEM block of a file and what stands before it.
-func readBlock(path, hint string) (*pem.Block, *keyFile, error) {
-	content, info, err := readSecret(path, hint)
+// readKeyPEM reads the one PEM block of a file and what stands before it.
+func readKeyPEM(path, hint string) (*pem.Block, *keyFile, error) {
+	content, info, err := readOwnerOnly(path, hint)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -142,10 +142,10 @@ func readBlock(path, hint string) (*pem.Block, *keyFile, error) {
 	}
 	block, rest := pem.Decode(content)
 	if block == nil || strings.TrimSpace(string(rest)) != "" {
-		return nil, nil, notPEM(path, hint, pemType)
+		return nil, nil, pemError(path, hint, pemType)
 	}
 	f := &keyFile{info: info}
-	if err := f.read(string(content)); err != nil {
+	if err := f.parseLines(string(content)); err != nil {
 		return nil, nil, fmt.Errorf("signing key %s: %w", path, err)
 	}
 	return block, f, nil
@@ -154,8 +154,8 @@ func readBlock(path, hint string) (*pem.Block, *keyFile, error) {
 // errReplaced is met by who reads while another process rotates.
 var errReplaced = errors.New("replaced while it was read; start again")
 
-// readSecret reads a small regular file that only its owner may touch.
-func readSecret(path, hint string) ([]byte, fs.FileInfo, error) {
+// readOwnerOnly reads a small regular file that only its owner may touch.
+func readOwnerOnly(path, hint string) ([]byte, fs.FileInfo, error) {
 	named, err := os.Lstat(path)
 	if err != nil {
 		return nil, nil, fmt.Errorf("signing key: %w", err)
@@ -214,7 +214,7 @@ func readKeyFiles(dir string, known keyFiles) (files keyFiles, err error) {
 func readKeyFilesOnce(dir string, known keyFiles) (files keyFiles, moved bool, err error) {
 	files = keyFiles{}
 	// The current key first: one that is retired from here on is met again below.
-	if err := files.read(dir, KeyFile, known); err != nil {
+	if err := files.readFile(dir, KeyFile, known); err != nil {
 		return nil, errors.Is(err, errReplaced), err
 	}
 	names, err := retiredNames(filepath.Join(dir, RetiredDir))
@@ -222,19 +222,19 @@ func readKeyFilesOnce(dir string, known keyFiles) (files keyFiles, moved bool, e
 		return nil, false, err
 	}
 	for _, name := range names {
-		if err := files.read(dir, filepath.Join(RetiredDir, name), known); err != nil {
+		if err := files.readFile(dir, filepath.Join(RetiredDir, name), known); err != nil {
 			return files, errors.Is(err, errReplaced) || errors.Is(err, fs.ErrNotExist), err
 		}
 	}
 	now, err := os.Lstat(filepath.Join(dir, KeyFile))
-	return files, err == nil && !sameInfo(now, files[KeyFile].info), nil
+	return files, err == nil && !isUnchanged(now, files[KeyFile].info), nil
 }
 
-// read reads one file into the set.
-func (files keyFiles) read(dir, name string, known keyFiles) error {
+// readFile reads one file into the set.
+func (files keyFiles) readFile(dir, name string, known keyFiles) error {
 	path := filepath.Join(dir, name)
 	if f := known[name]; f != nil {
-		if info, err := os.Lstat(path); err == nil && sameInfo(info, f.info) {
+		if info, err := os.Lstat(path); err == nil && isUnchanged(info, f.info) {
 			files[name] = f
 			return nil
 		}
@@ -247,7 +247,7 @@ func (files keyFiles) read(dir, name string, known keyFiles) error {
 	if err != nil {
 		return err
 	}
-	if id := keyNameOf(name); name != KeyFile && f.pair.id != id {
+	if id := keyIDOfFile(name); name != KeyFile && f.pair.id != id {
 		return fmt.Errorf("signing key %s is not the key its name says, but %s; %s", path, f.pair.id, hint)
 	}
 	if name != KeyFile && f.retired.IsZero() {
@@ -260,13 +260,13 @@ func (files keyFiles) read(dir, name string, known keyFiles) error {
 	return nil
 }
 
-// sameInfo reports whether a file was not touched.
-func sameInfo(a, b fs.FileInfo) bool {
+// isUnchanged reports whether a file was not touched.
+func isUnchanged(a, b fs.FileInfo) bool {
 	return os.SameFile(a, b) && a.ModTime().Equal(b.ModTime()) && a.Size() == b.Size() && a.Mode() == b.Mode()
 }
 
-// same reports whether nothing was touched.
-func (files keyFiles) same(others keyFiles) bool {
+// isSame reports whether nothing was touched.
+func (files keyFiles) isSame(others keyFiles) bool {
 	if len(files) != len(others) {
 		return false
 	}
@@ -289,24 +289,24 @@ func (files keyFiles) currentRevoked() time.Time {
 	return current.revoked
 }
 
-// ring makes the ring of the files. A key is what the most telling file says: in
+// keyring makes the ring of the files. A key is what the most telling file says: in
 // place of the current key it is current, whatever a rotation that was not
 // finished left of it elsewhere; one whose public half lies alone has no other.
-func (files keyFiles) ring() keyring {
-	best := map[string]*ringKey{}
+func (files keyFiles) keyring() keyring {
+	best := map[string]*signingKey{}
 	for _, suffix := range []string{privateSuffix, publicSuffix} {
 		for name, f := range files {
 			if name != KeyFile && strings.HasSuffix(name, suffix) {
-				best[f.pair.id] = &ringKey{keyPair: f.pair, made: f.made, retired: f.retired, revoked: f.revoked}
+				best[f.pair.id] = &signingKey{keyPair: f.pair, created: f.created, retired: f.retired, revoked: f.revoked}
 			}
 		}
 	}
 	current := files[KeyFile]
-	best[current.pair.id] = &ringKey{keyPair: current.pair, made: current.made, revoked: files.currentRevoked()}
+	best[current.pair.id] = &signingKey{keyPair: current.pair, created: current.created, revoked: files.currentRevoked()}
 	keys := make(keyring, 0, len(best))
 	for _, k := range best {
 		keys = append(keys, k)
 	}
-	keys.sort()
+	keys.sortByAge()
 	return keys
 }

@@ -21,7 +21,7 @@ func TestRotateAsAnotherUser(t *testing.T) {
 			openAt(t, dir, base())
 			r := newRotation(dir, base())
 			r.uid = me + 1
-			_, err := r.run(revoke)
+			_, err := r.rotate(revoke)
 			refusesOwner(t, dir, me, err)
 		})
 		t.Run(fmt.Sprintf("for real, revoke %v", revoke), func(t *testing.T) {

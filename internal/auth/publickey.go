@@ -96,7 +96,7 @@ func checkRSA(key *rsa.PublicKey) error {
 		return errors.New("its modulus is even")
 	case key.E%2 == 0 || key.E < minRSAExponent || key.E > math.MaxInt32:
 		return fmt.Errorf("its exponent is not an odd number from %d to %d", minRSAExponent, math.MaxInt32)
-	case guessable(key.N):
+	case isROCAModulus(key.N):
 		return errors.New("its private part can be computed from it (CVE-2017-15361): make a new key")
 	}
 	return nil

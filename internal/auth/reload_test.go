@@ -24,9 +24,9 @@ func TestReload(t *testing.T) {
 			t.Errorf("Reload = %v, %v; want %v", changed, err, want)
 		}
 	}
-	before := s.ring.state.Load()
+	before := s.store.state.Load()
 	reload(false)
-	if s.ring.state.Load() != before {
+	if s.store.state.Load() != before {
 		t.Error("the keys were replaced, though nothing was touched")
 	}
 	rotate(t, dir, false, now)
@@ -53,13 +53,13 @@ func TestReloadReadsOnlyWhatWasTouched(t *testing.T) {
 	if _, err := s.Reload(now); err != nil {
 		t.Fatal(err)
 	}
-	before := s.ring.files
+	before := s.store.files
 	rotate(t, dir, false, now)
 	if _, err := s.Reload(now); err != nil {
 		t.Fatal(err)
 	}
 	again := 0
-	for name, f := range s.ring.files {
+	for name, f := range s.store.files {
 		if before[name] != f {
 			again++
 		}
@@ -79,7 +79,7 @@ func TestReloadKeepsTheKeysOnError(t *testing.T) {
 			dir, now := t.TempDir(), base()
 			s := openAt(t, dir, now)
 			m := makeAll(t, s)
-			before := s.ring.state.Load()
+			before := s.store.state.Load()
 			if err := spoil(filepath.Join(dir, KeyFile)); err != nil {
 				t.Fatal(err)
 			}
@@ -88,7 +88,7 @@ func TestReloadKeepsTheKeysOnError(t *testing.T) {
 					t.Errorf("Reload = %v, %v; want an error each time", changed, err)
 				}
 			}
-			if s.ring.state.Load() != before {
+			if s.store.state.Load() != before {
 				t.Error("the keys were replaced")
 			}
 			wantCounts(t, s, &m, now, everything()...)
@@ -176,7 +176,7 @@ func TestRotateUnderLoad(t *testing.T) {
 	change := newRotation(dir, base())
 	for range rotations {
 		change.now = time.Unix(clock.Add(3600), 0)
-		if _, err := change.run(false); err != nil {
+		if _, err := change.rotate(false); err != nil {
 			t.Errorf("rotation: %v", err)
 		}
 		for _, c := range worked {

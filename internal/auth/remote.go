@@ -18,18 +18,18 @@ import (
 )
 
 const (
-	// remoteFetchEvery bounds what tokens with an invented kid can cause, and a
+	// minFetchInterval bounds what tokens with an invented kid can cause, and a
 	// server that is down.
-	remoteFetchEvery = time.Minute
-	// remoteRefresh is how old the set gets while it is used.
-	remoteRefresh = 10 * time.Minute
-	// remoteUsable is how long it is used while it cannot be fetched again.
+	minFetchInterval = time.Minute
+	// refreshAfter is how old the set gets while it is used.
+	refreshAfter = 10 * time.Minute
+	// usableFor is how long it is used while it cannot be fetched again.
 	// After that a key that was withdrawn must be dead.
-	remoteUsable = time.Hour
-	// remoteFetchTime bounds one fetch, remoteWait the wait for one: longer only
+	usableFor = time.Hour
+	// fetchTimeout bounds one fetch, remoteWait the wait for one: longer only
 	// when nobody fetches.
-	remoteFetchTime = 5 * time.Second
-	remoteWait      = remoteFetchTime + time.Second
+	fetchTimeout     = 5 * time.Second
+	fetchWaitTimeout = fetchTimeout + time.Second
 )
 
 // RemoteConfig names an identity provider.
@@ -55,10 +55,10 @@ type RemoteKeys struct {
 	cfg    RemoteConfig
 	client *http.Client
 
-	set  atomic.Pointer[remoteSet] // replaced, never changed; nil = never fetched
-	used atomic.Bool               // the set was asked since the last fetch began
+	set  atomic.Pointer[remoteKeySet] // replaced, never changed; nil = never fetched
+	used atomic.Bool                  // the set was asked since the last fetch began
 
-	asked chan struct{} // tells Run of a new pending; holds one
+	fetchRequests chan struct{} // tells Run of a new pending; holds one
 
 	mu        sync.Mutex
 	pending   chan struct{} // closed when the fetch that was asked for ends; nil = none
@@ -67,20 +67,20 @@ type RemoteKeys struct {
 	ended     bool          // Run has returned
 }
 
-// remoteSet is the key set as it was at a time.
-type remoteSet struct {
+// remoteKeySet is the key set as it was at a time.
+type remoteKeySet struct {
 	keys    []*verifyKey
 	fetched time.Time
 	sum     [sha256.Size]byte // of its text
 }
 
-// usable reports whether the set is young enough to be believed.
-func (s *remoteSet) usable(now time.Time) bool {
-	return s != nil && now.Sub(s.fetched) < remoteUsable
+// isUsable reports whether the set is young enough to be believed.
+func (s *remoteKeySet) isUsable(now time.Time) bool {
+	return s != nil && now.Sub(s.fetched) < usableFor
 }
 
-// lookup returns the key with the kid, or the only one of the algorithm.
-func (s *remoteSet) lookup(kid, alg string) *verifyKey {
+// findKey returns the key with the kid, or the only one of the algorithm.
+func (s *remoteKeySet) findKey(kid, alg string) *verifyKey {
 	var found *verifyKey
 	for _, k := range s.keys {
 		switch {
@@ -98,7 +98,7 @@ func (s *remoteSet) lookup(kid, alg string) *verifyKey {
 
 // NewRemoteKeys returns keys that Run has yet to fetch.
 func NewRemoteKeys(cfg RemoteConfig) (*RemoteKeys, error) {
-	if err := cfg.check(); err != nil {
+	if err := cfg.validate(); err != nil {
 		return nil, fmt.Errorf("issuer %q: %w", cfg.Issuer, err)
 	}
 	if cfg.Logger == nil {
@@ -108,10 +108,10 @@ func NewRemoteKeys(cfg RemoteConfig) (*RemoteKeys, error) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	return &RemoteKeys{cfg: cfg, client: keySetClient(cfg.Client), asked: make(chan struct{}, 1)}, nil
+	return &RemoteKeys{cfg: cfg, client: keySetClient(cfg.Client), fetchRequests: make(chan struct{}, 1)}, nil
 }
 
-func (c *RemoteConfig) check() error {
+func (c *RemoteConfig) validate() error {
 	u, err := url.Parse(c.URL)
 	switch {
 	case c.Issuer == "":
@@ -136,51 +136,51 @@ func (c *RemoteConfig) check() error {
 // it is used; never more than once a minute. It returns when ctx ends and is
 // called once. Until it is, whoever needs a key waits for it, some seconds.
 func (r *RemoteKeys) Run(ctx context.Context) error {
-	defer r.finish(true)
-	r.ask()
-	tick := time.NewTicker(remoteFetchEvery)
+	defer r.finishFetch(true)
+	r.requestFetch()
+	tick := time.NewTicker(minFetchInterval)
 	defer tick.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-tick.C:
-			if r.due(r.cfg.Now()) {
-				r.ask()
+			if r.isRefreshDue(r.cfg.Now()) {
+				r.requestFetch()
 			}
-		case <-r.asked:
-			r.fetch(ctx)
-			r.finish(false)
-			tick.Reset(remoteFetchEvery) // or it would come just too early for another
+		case <-r.fetchRequests:
+			r.refreshSet(ctx)
+			r.finishFetch(false)
+			tick.Reset(minFetchInterval) // or it would come just too early for another
 		}
 	}
 }
 
-// due reports whether the set should be renewed unasked: it is used, and it is
+// isRefreshDue reports whether the set should be renewed unasked: it is used, and it is
 // old or was never there.
-func (r *RemoteKeys) due(now time.Time) bool {
+func (r *RemoteKeys) isRefreshDue(now time.Time) bool {
 	set := r.set.Load()
-	return r.used.Load() && (set == nil || now.Sub(set.fetched) >= remoteRefresh)
+	return r.used.Load() && (set == nil || now.Sub(set.fetched) >= refreshAfter)
 }
 
-// ask has Run fetch the set and returns what is closed when that is done; nil
+// requestFetch has Run fetch the set and returns what is closed when that is done; nil
 // when there will be no fetch now.
-func (r *RemoteKeys) ask() <-chan struct{} {
+func (r *RemoteKeys) requestFetch() <-chan struct{} {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.pending != nil {
 		return r.pending
 	}
-	if r.ended || !r.attempted.IsZero() && r.cfg.Now().Sub(r.attempted) < remoteFetchEvery {
+	if r.ended || !r.attempted.IsZero() && r.cfg.Now().Sub(r.attempted) < minFetchInterval {
 		return nil
 	}
 	r.pending = make(chan struct{})
-	r.asked <- struct{}{} // never blocks: it was taken before the last pending ended
+	r.fetchRequests <- struct{}{} // never blocks: it was taken before the last pending ended
 	return r.pending
 }
 
-// finish lets those go who wait for a fetch: for good, when Run has ended.
-func (r *RemoteKeys) finish(ended bool) {
+// finishFetch lets those go who wait for a fetch: for good, when Run has ended.
+func (r *RemoteKeys) finishFetch(ended bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.ended = ended
@@ -190,55 +190,55 @@ func (r *RemoteKeys) finish(ended bool) {
 	}
 }
 
-// find is keySource's. A key that is not in the set may be a new one: the set is
+// findKey is keySource's. A key that is not in the set may be a new one: the set is
 // fetched, unless it was within a minute.
-func (r *RemoteKeys) find(ctx context.Context, kid, alg string, now time.Time) (*verifyKey, error) {
+func (r *RemoteKeys) findKey(ctx context.Context, kid, alg string, now time.Time) (*verifyKey, error) {
 	r.markUsed()
 	set := r.set.Load()
-	if set.usable(now) {
-		if k := set.lookup(kid, alg); k != nil {
+	if set.isUsable(now) {
+		if k := set.findKey(kid, alg); k != nil {
 			return k, nil
 		}
 	}
-	if fetched := r.ask(); fetched != nil {
-		ctx, cancel := context.WithTimeout(ctx, remoteWait)
+	if fetched := r.requestFetch(); fetched != nil {
+		ctx, cancel := context.WithTimeout(ctx, fetchWaitTimeout)
 		defer cancel()
 		select {
 		case <-fetched:
 		case <-ctx.Done():
-			return nil, r.notNow()
+			return nil, r.unavailableError()
 		}
 	}
 	set = r.set.Load() // also when there was no need to ask: somebody else did
-	if !set.usable(now) {
-		return nil, r.notNow()
+	if !set.isUsable(now) {
+		return nil, r.unavailableError()
 	}
-	k := set.lookup(kid, alg)
-	if k == nil && r.cannotTell() {
-		return nil, r.notNow()
+	k := set.findKey(kid, alg)
+	if k == nil && r.mayBeStale() {
+		return nil, r.unavailableError()
 	}
 	return k, nil
 }
 
-// cannotTell reports whether a key may be missed only because the set could not
+// mayBeStale reports whether a key may be missed only because the set could not
 // be fetched.
-func (r *RemoteKeys) cannotTell() bool {
+func (r *RemoteKeys) mayBeStale() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.failing || r.ended
 }
 
-// notNow is what a caller may know; the log says more.
-func (r *RemoteKeys) notNow() error {
+// unavailableError is what a caller may know; the log says more.
+func (r *RemoteKeys) unavailableError() error {
 	return fmt.Errorf("the keys of issuer %q are not there now: try again in a minute", r.cfg.Issuer)
 }
 
-// holds is keySource's.
-func (r *RemoteKeys) holds(k *verifyKey, now time.Time) bool {
+// isValid is keySource's.
+func (r *RemoteKeys) isValid(k *verifyKey, now time.Time) bool {
 	r.markUsed()
 	set := r.set.Load()
 	// A key that stays in the set stays the same pointer; see renew.
-	return set.usable(now) && slices.Contains(set.keys, k)
+	return set.isUsable(now) && slices.Contains(set.keys, k)
 }
 
 // markUsed writes only when it must: every verified token comes by here.

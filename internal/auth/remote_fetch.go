@@ -27,9 +27,9 @@ func keySetClient(client *http.Client) *http.Client {
 	return &own
 }
 
-// fetch replaces the set by what is at the URL now. When that fails the set
+// refreshSet replaces the set by what is at the URL now. When that fails the set
 // stays, until it is too old.
-func (r *RemoteKeys) fetch(ctx context.Context) {
+func (r *RemoteKeys) refreshSet(ctx context.Context) {
 	began := r.cfg.Now()
 	r.used.Store(false) // from here on: who uses it now wants the next one
 	r.mu.Lock()
@@ -37,9 +37,9 @@ func (r *RemoteKeys) fetch(ctx context.Context) {
 	wasFailing := r.failing
 	r.mu.Unlock()
 
-	text, err := r.download(ctx)
+	text, err := r.downloadSet(ctx)
 	if err == nil {
-		err = r.renew(ctx, text, began)
+		err = r.replaceSet(ctx, text, began)
 	}
 	if ctx.Err() != nil {
 		return // stopped: says nothing of the issuer
@@ -49,23 +49,23 @@ func (r *RemoteKeys) fetch(ctx context.Context) {
 	r.mu.Unlock()
 	switch {
 	case err != nil && !wasFailing: // once, not every minute
-		r.cfg.Logger.Warn("fetching the issuer's keys", "error", err, "usable_until", r.until())
+		r.cfg.Logger.Warn("fetching the issuer's keys", "error", err, "usable_until", r.usableUntil())
 	case err == nil && wasFailing:
 		r.cfg.Logger.Info("the issuer's keys are fetched again")
 	}
 }
 
-// until says how long tokens of the issuer are verified without another fetch.
-func (r *RemoteKeys) until() time.Time {
+// usableUntil says how long tokens of the issuer are verified without another fetch.
+func (r *RemoteKeys) usableUntil() time.Time {
 	if set := r.set.Load(); set != nil {
-		return set.fetched.Add(remoteUsable)
+		return set.fetched.Add(usableFor)
 	}
 	return r.cfg.Now()
 }
 
-// download returns the body of the answer.
-func (r *RemoteKeys) download(ctx context.Context) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, remoteFetchTime)
+// downloadSet returns the body of the answer.
+func (r *RemoteKeys) downloadSet(ctx context.Context) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, r.cfg.URL, http.NoBody)
 	if err != nil {
@@ -87,12 +87,12 @@ func (r *RemoteKeys) download(ctx context.Context) ([]byte, error) {
 	return text, nil
 }
 
-// renew takes the text for the set of the time. A key that was in the set
+// replaceSet takes the text for the set of the time. A key that was in the set
 // before keeps its pointer, so that holds need not look into keys.
-func (r *RemoteKeys) renew(ctx context.Context, text []byte, at time.Time) error {
+func (r *RemoteKeys) replaceSet(ctx context.Context, text []byte, at time.Time) error {
 	old, sum := r.set.Load(), sha256.Sum256(text)
 	if old != nil && old.sum == sum {
-		r.set.Store(&remoteSet{keys: old.keys, fetched: at, sum: sum})
+		r.set.Store(&remoteKeySet{keys: old.keys, fetched: at, sum: sum})
 		return nil
 	}
 	keys, unusable, err := parseKeySet(text)
@@ -101,15 +101,15 @@ func (r *RemoteKeys) renew(ctx context.Context, text []byte, at time.Time) error
 	}
 	for i, k := range keys {
 		k.issuer, k.audience, k.tenantClaim = r.cfg.Issuer, r.cfg.Audience, r.cfg.TenantClaim
-		keys[i] = old.same(k)
+		keys[i] = old.reuseKey(k)
 	}
-	r.report(ctx, keys, unusable)
-	r.set.Store(&remoteSet{keys: keys, fetched: at, sum: sum})
+	r.logUnusableKeys(ctx, keys, unusable)
+	r.set.Store(&remoteKeySet{keys: keys, fetched: at, sum: sum})
 	return nil
 }
 
-// same returns the set's own copy of the key, or the key.
-func (s *remoteSet) same(k *verifyKey) *verifyKey {
+// reuseKey returns the set's own copy of the key, or the key.
+func (s *remoteKeySet) reuseKey(k *verifyKey) *verifyKey {
 	if s == nil {
 		return k
 	}
@@ -121,9 +121,9 @@ func (s *remoteSet) same(k *verifyKey) *verifyKey {
 	return k
 }
 
-// report says which keys of a new set are left out. That a set holds keys for
+// logUnusableKeys says which keys of a new set are left out. That a set holds keys for
 // other purposes is normal; what the issuer should put right is a warning.
-func (r *RemoteKeys) report(ctx context.Context, keys []*verifyKey, unusable []unusableKey) {
+func (r *RemoteKeys) logUnusableKeys(ctx context.Context, keys []*verifyKey, unusable []unusableKey) {
 	for _, u := range unusable {
 		level := slog.LevelDebug
 		if errors.Is(u.why, errPrivateKey) || errors.Is(u.why, errSharedKID) {

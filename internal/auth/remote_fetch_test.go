@@ -59,7 +59,7 @@ func TestWhatIsSentForAKeySet(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r, log := remoteOf(t, s.URL+"/keys?app=1", client)
 			for range 2 {
-				r.fetch(t.Context())
+				r.refreshSet(t.Context())
 				wantKey(t, r, "k", key)
 				if got.Method != http.MethodGet || got.RequestURI != "/keys?app=1" || got.Header.Get("Accept") != "application/jwk-set+json, application/json" {
 					t.Errorf("got %s %s, Accept %q", got.Method, got.RequestURI, got.Header.Get("Accept"))
@@ -123,11 +123,11 @@ func TestAnswersThatAreNoKeySet(t *testing.T) {
 			s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { answer(w, r) }))
 			defer s.Close()
 			r, log := remoteOf(t, s.URL, nil)
-			r.fetch(t.Context())
+			r.refreshSet(t.Context())
 			k := wantKey(t, r, "k", key)
 			answer = tt.answer
-			r.fetch(t.Context())
-			if !r.holds(k, time.Now()) {
+			r.refreshSet(t.Context())
+			if !r.isValid(k, time.Now()) {
 				t.Error("the set is gone that was there before")
 			}
 			wantKey(t, r, "k", key)
@@ -153,7 +153,7 @@ func TestWhatIsSaidOfKeysThatAreNotUsed(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, *body.Load()) }))
 	defer s.Close()
 	r, log := remoteOf(t, s.URL, nil)
-	r.fetch(t.Context())
+	r.refreshSet(t.Context())
 	for _, want := range []string{
 		`level=DEBUG msg="a key of the issuer is not used" issuer=https://idp.example url=` + s.URL + ` index=1 kid=enc reason="its use is`,
 		`level=WARN msg="a key of the issuer is not used" issuer=https://idp.example url=` + s.URL + ` index=2 kid=open reason="it is not public`,
@@ -168,13 +168,13 @@ func TestWhatIsSaidOfKeysThatAreNotUsed(t *testing.T) {
 		t.Errorf("the log says too much:\n%s", log)
 	}
 	log.Reset()
-	r.fetch(t.Context())
+	r.refreshSet(t.Context())
 	if log.Len() != 0 {
 		t.Errorf("the same is said again of the same set:\n%s", log)
 	}
 	none := `{"keys":[]}`
 	body.Store(&none)
-	r.fetch(t.Context())
+	r.refreshSet(t.Context())
 	wantNone(t, r, "sound", false)
 	if !strings.Contains(log.String(), "no key that can be used") {
 		t.Errorf("the log does not say that there are no keys:\n%s", log)

@@ -24,7 +24,7 @@ func TestTheSetIsRefreshedWhileItIsUsed(t *testing.T) {
 		began := time.Now()
 		for time.Since(began) < 2*time.Hour {
 			advance(7 * time.Second)
-			if !r.holds(k, time.Now()) {
+			if !r.isValid(k, time.Now()) {
 				t.Fatalf("the key does not hold after %s", time.Since(began))
 			}
 		}
@@ -37,7 +37,7 @@ func TestTheSetIsRefreshedWhileItIsUsed(t *testing.T) {
 		if got := h.count(); got != before {
 			t.Errorf("%d fetches in hours without use, want none", got-before)
 		}
-		if r.holds(k, time.Now()) {
+		if r.isValid(k, time.Now()) {
 			t.Error("a key holds that nobody has looked after for hours")
 		}
 		wantKey(t, r, "k", key)
@@ -61,19 +61,19 @@ func TestAnOldSetFailsClosed(t *testing.T) {
 		for age := time.Minute; age < time.Hour; age += time.Minute {
 			advance(time.Minute)
 			wantKey(t, r, "k", key)
-			if !r.holds(k, time.Now()) {
+			if !r.isValid(k, time.Now()) {
 				t.Fatalf("the key does not hold after %s", age)
 			}
 		}
 		wantNone(t, r, "unknown", true) // it may be new: who knows
 		advance(time.Hour - time.Nanosecond - time.Since(fetched))
 		wantKey(t, r, "k", key)
-		if !r.holds(k, time.Now()) {
+		if !r.isValid(k, time.Now()) {
 			t.Error("the key does not hold a moment before the hour")
 		}
 		advance(time.Nanosecond)
 		wantNone(t, r, "k", true)
-		if r.holds(k, time.Now()) {
+		if r.isValid(k, time.Now()) {
 			t.Error("the key holds after the hour")
 		}
 		// Tried again from minute 10 on, each minute, and said once.
@@ -90,7 +90,7 @@ func TestAnOldSetFailsClosed(t *testing.T) {
 		}
 		h.serve(set, nil)
 		advance(time.Minute)
-		if got := wantKey(t, r, "k", key); got != k || !r.holds(k, time.Now()) {
+		if got := wantKey(t, r, "k", key); got != k || !r.isValid(k, time.Now()) {
 			t.Error("the key is another, or does not hold, when it can be fetched again")
 		}
 		if got := h.logged("fetched again"); got != 1 {
@@ -137,12 +137,12 @@ func TestAFetchIsNotItsCallers(t *testing.T) {
 			if i%2 == 0 { // they hang up, the first of all among them
 				ctx, cancel := context.WithTimeout(ctx, time.Second)
 				defer cancel()
-				if k, err := r.find(ctx, "k", "EdDSA", time.Now()); k != nil || err == nil {
+				if k, err := r.findKey(ctx, "k", "EdDSA", time.Now()); k != nil || err == nil {
 					t.Errorf("find = %v, error %v for a caller who has hung up; want an error", k, err)
 				}
 				return
 			}
-			if k, err := r.find(ctx, "k", "EdDSA", time.Now()); k != nil && err == nil {
+			if k, err := r.findKey(ctx, "k", "EdDSA", time.Now()); k != nil && err == nil {
 				found.Add(1)
 			}
 		})
@@ -264,12 +264,12 @@ func TestNeverTwoFetchesAMinute(t *testing.T) {
 				h.mu.Lock()
 				h.delay = s.Delay
 				h.mu.Unlock()
-				k, err := r.find(t.Context(), s.KID, "EdDSA", time.Now())
+				k, err := r.findKey(t.Context(), s.KID, "EdDSA", time.Now())
 				set := r.set.Load()
 				switch {
-				case k != nil && (err != nil || time.Since(set.fetched) >= time.Hour || !r.holds(k, time.Now())):
+				case k != nil && (err != nil || time.Since(set.fetched) >= time.Hour || !r.isValid(k, time.Now())):
 					wrong = fmt.Sprintf("find(%q) = a key, error %v, of a set %s old", s.KID, err, time.Since(set.fetched))
-				case k == nil && err == nil && (time.Since(set.fetched) >= time.Hour || set.lookup(s.KID, "EdDSA") != nil):
+				case k == nil && err == nil && (time.Since(set.fetched) >= time.Hour || set.findKey(s.KID, "EdDSA") != nil):
 					wrong = fmt.Sprintf("find(%q) = none without an error, of a set %s old", s.KID, time.Since(set.fetched))
 				}
 			}

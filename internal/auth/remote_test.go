@@ -114,7 +114,7 @@ func advance(d time.Duration) {
 // wantKey looks a key up that is there.
 func wantKey(t *testing.T, r *RemoteKeys, kid string, want crypto.PublicKey) *verifyKey {
 	t.Helper()
-	k, err := r.find(t.Context(), kid, "EdDSA", time.Now())
+	k, err := r.findKey(t.Context(), kid, "EdDSA", time.Now())
 	if err != nil || k == nil || !equalKeys(k.key, want) {
 		t.Fatalf("find(%q) = %v, error %v; want the key", kid, k, err)
 	}
@@ -124,7 +124,7 @@ func wantKey(t *testing.T, r *RemoteKeys, kid string, want crypto.PublicKey) *ve
 // wantNone looks a key up that is not there, for sure or for now.
 func wantNone(t *testing.T, r *RemoteKeys, kid string, cannotTell bool) {
 	t.Helper()
-	k, err := r.find(t.Context(), kid, "EdDSA", time.Now())
+	k, err := r.findKey(t.Context(), kid, "EdDSA", time.Now())
 	if k != nil || (err != nil) != cannotTell {
 		t.Fatalf("find(%q) = %v, error %v; want no key, an error: %v", kid, k, err, cannotTell)
 	}
@@ -155,7 +155,7 @@ func TestRemoteKeyIsFoundWithWhatItVouchesFor(t *testing.T) {
 			{"ec", "EdDSA", ec}, // whoever verifies compares the algorithms
 			{"ED", "EdDSA", nil},
 		} {
-			k, err := r.find(t.Context(), tt.kid, tt.alg, time.Now())
+			k, err := r.findKey(t.Context(), tt.kid, tt.alg, time.Now())
 			if err != nil || (k == nil) != (tt.want == nil) || k != nil && !equalKeys(k.key, tt.want) {
 				t.Errorf("find(%q, %q) = %v, error %v; want %v", tt.kid, tt.alg, k, err, tt.want)
 			}
@@ -176,7 +176,7 @@ func TestRandomKIDsCauseOneFetchAMinute(t *testing.T) {
 				r := h.start(t)
 				ask := func() {
 					run.ForEach(t.Context(), atOnce, 10_000, func(ctx context.Context, i int) {
-						if k, err := r.find(ctx, fmt.Sprint("random-", i), "EdDSA", time.Now()); k != nil || err != nil {
+						if k, err := r.findKey(ctx, fmt.Sprint("random-", i), "EdDSA", time.Now()); k != nil || err != nil {
 							t.Errorf("find of a random kid = %v, error %v; want none", k, err)
 						}
 					})
@@ -205,14 +205,14 @@ func TestANewKeyIsFoundAndAWithdrawnOneDies(t *testing.T) {
 		h.serve(jwkSetText(t, jwkOf(t, "stays", other), jwkOf(t, "2", second)), nil)
 		wantNone(t, r, "2", false)
 		advance(time.Minute)
-		if !r.holds(old, time.Now()) {
+		if !r.isValid(old, time.Now()) {
 			t.Error("a key does not hold although nobody has looked for another")
 		}
 		wantKey(t, r, "2", second)
-		if r.holds(old, time.Now()) {
+		if r.isValid(old, time.Now()) {
 			t.Error("a key holds that has left the set")
 		}
-		if again := wantKey(t, r, "stays", other); again != stays || !r.holds(stays, time.Now()) {
+		if again := wantKey(t, r, "stays", other); again != stays || !r.isValid(stays, time.Now()) {
 			t.Error("a key that has stayed in the set is another, or does not hold")
 		}
 		wantNone(t, r, "1", false)
@@ -221,7 +221,7 @@ func TestANewKeyIsFoundAndAWithdrawnOneDies(t *testing.T) {
 		h.serve(jwkSetText(t, jwkOf(t, "stays", first)), nil)
 		advance(time.Minute)
 		wantNone(t, r, "3", false)
-		if r.holds(stays, time.Now()) {
+		if r.isValid(stays, time.Now()) {
 			t.Error("a key holds although its kid names another")
 		}
 		if got := h.count(); got != 3 {
@@ -239,10 +239,10 @@ func TestHoldsIsForKeysOfItsOwn(t *testing.T) {
 		r, s := h.start(t), other.start(t)
 		k := wantKey(t, r, "k", key)
 		wantKey(t, s, "k", key)
-		if s.holds(k, time.Now()) {
+		if s.isValid(k, time.Now()) {
 			t.Error("a key of another issuer holds")
 		}
-		if n := testing.AllocsPerRun(100, func() { r.holds(k, time.Time{}) }); n != 0 {
+		if n := testing.AllocsPerRun(100, func() { r.isValid(k, time.Time{}) }); n != 0 {
 			t.Errorf("holds allocates %v times, want 0", n)
 		}
 	})

@@ -61,8 +61,8 @@ func TestRevocationCutShort(t *testing.T) {
 	dir, now := t.TempDir(), base().Add(time.Hour)
 	openAt(t, dir, base())
 	r := newRotation(dir, now)
-	r.did = func(string) error { return errCrash } // behind the first public half
-	if _, err := r.run(true); !errors.Is(err, errCrash) {
+	r.afterStep = func(string) error { return errCrash } // behind the first public half
+	if _, err := r.rotate(true); !errors.Is(err, errCrash) {
 		t.Fatal(err)
 	}
 	s := openAt(t, dir, now)

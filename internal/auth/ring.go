@@ -28,60 +28,60 @@ const (
 	retiredKeyLife = maxCallerTokenLife + maxRequestLife + keyClockLeeway
 )
 
-// ringKey is a key with the times that say what it is good for.
+// signingKey is a key with the times that say what it is good for.
 //
 //	made ──overlap──▶ signs … retired ──overlap──▶ verifies ──life──▶ old
 //
 // While the next key waits for its overlap, a retired one goes on signing.
-type ringKey struct {
+type signingKey struct {
 	*keyPair
-	made    time.Time
+	created time.Time
 	retired time.Time // when the next one was made; zero for the current key
 	revoked time.Time // zero = never; a key with its private half counts all the same
 }
 
-// settled reports whether everybody who verifies has had the time to learn of
+// isPublished reports whether everybody who verifies has had the time to learn of
 // the key.
-func (k *ringKey) settled(now time.Time) bool { return !now.Before(k.made.Add(keyOverlap)) }
+func (k *signingKey) isPublished(now time.Time) bool { return !now.Before(k.created.Add(keyOverlap)) }
 
-// maySign reports whether the key is the current one or was so a moment ago.
-func (k *ringKey) maySign(now time.Time) bool {
-	return k.private != nil && (k.retired.IsZero() || now.Before(k.stops()))
+// canSign reports whether the key is the current one or was so a moment ago.
+func (k *signingKey) canSign(now time.Time) bool {
+	return k.private != nil && (k.retired.IsZero() || now.Before(k.signsUntil()))
 }
 
-func (k *ringKey) stops() time.Time { return k.retired.Add(keyOverlap) }
-func (k *ringKey) ends() time.Time  { return k.stops().Add(retiredKeyLife) }
+func (k *signingKey) signsUntil() time.Time    { return k.retired.Add(keyOverlap) }
+func (k *signingKey) acceptedUntil() time.Time { return k.signsUntil().Add(retiredKeyLife) }
 
-// live reports whether tokens count that the key has made.
-func (k *ringKey) live(now time.Time) bool {
-	return k.private != nil && (k.retired.IsZero() || now.Before(k.ends()))
+// isAccepted reports whether tokens count that the key has made.
+func (k *signingKey) isAccepted(now time.Time) bool {
+	return k.private != nil && (k.retired.IsZero() || now.Before(k.acceptedUntil()))
 }
 
 // keyring is all keys there ever were, in the order they were current; the last
 // one is the current key.
-type keyring []*ringKey
+type keyring []*signingKey
 
-func (r keyring) sort() {
-	slices.SortFunc(r, func(a, b *ringKey) int {
+func (r keyring) sortByAge() {
+	slices.SortFunc(r, func(a, b *signingKey) int {
 		switch {
 		case a.retired.IsZero():
 			return 1
 		case b.retired.IsZero():
 			return -1
 		}
-		return cmp.Or(a.retired.Compare(b.retired), a.made.Compare(b.made), cmp.Compare(a.id, b.id))
+		return cmp.Or(a.retired.Compare(b.retired), a.created.Compare(b.created), cmp.Compare(a.id, b.id))
 	})
 }
 
-// signing is the youngest key that is known everywhere. Where none is, the
+// signingAt is the youngest key that is known everywhere. Where none is, the
 // oldest has been published for longest.
-func (r keyring) signing(now time.Time) *ringKey {
-	var oldest *ringKey
+func (r keyring) signingAt(now time.Time) *signingKey {
+	var oldest *signingKey
 	for _, k := range slices.Backward(r) {
-		if !k.maySign(now) {
+		if !k.canSign(now) {
 			continue
 		}
-		if k.settled(now) {
+		if k.isPublished(now) {
 			return k
 		}
 		oldest = k
@@ -89,42 +89,42 @@ func (r keyring) signing(now time.Time) *ringKey {
 	return oldest
 }
 
-// view is what a keyring means for a while.
-type view struct {
-	signing     *ringKey
-	live        []*ringKey // the one that signs first, then the youngest
+// keyView is what a keyring means for a while.
+type keyView struct {
+	signing     *signingKey
+	accepted    []*signingKey // the one that signs first, then the youngest
 	jwks        []byte
 	from, until time.Time // from ≤ now < until; zero = without end
 }
 
-func (v *view) covers(now time.Time) bool {
+func (v *keyView) isValidAt(now time.Time) bool {
 	return !now.Before(v.from) && (v.until.IsZero() || now.Before(v.until))
 }
 
-// at says what the keys mean at a time, and how long that holds.
-func (r keyring) at(now time.Time) *view {
-	v := &view{signing: r.signing(now)}
-	v.live = append(v.live, v.signing)
+// viewAt says what the keys mean at a time, and how long that holds.
+func (r keyring) viewAt(now time.Time) *keyView {
+	v := &keyView{signing: r.signingAt(now)}
+	v.accepted = append(v.accepted, v.signing)
 	for _, k := range slices.Backward(r) {
-		if k != v.signing && k.live(now) {
-			v.live = append(v.live, k)
+		if k != v.signing && k.isAccepted(now) {
+			v.accepted = append(v.accepted, k)
 		}
-		v.change(now, k.made.Add(keyOverlap))
+		v.narrowTo(now, k.created.Add(keyOverlap))
 		if !k.retired.IsZero() {
-			v.change(now, k.stops())
-			v.change(now, k.ends())
+			v.narrowTo(now, k.signsUntil())
+			v.narrowTo(now, k.acceptedUntil())
 		}
 	}
-	members := make([][]byte, len(v.live))
-	for i, k := range v.live {
+	members := make([][]byte, len(v.accepted))
+	for i, k := range v.accepted {
 		members[i] = k.jwk
 	}
 	v.jwks = slices.Concat([]byte(`{"keys":[`), bytes.Join(members, []byte(",")), []byte("]}"))
 	return v
 }
 
-// change narrows the time the view holds for to one side of a change.
-func (v *view) change(now, at time.Time) {
+// narrowTo narrows the time the view holds for to one side of a change.
+func (v *keyView) narrowTo(now, at time.Time) {
 	switch {
 	case now.Before(at):
 		if v.until.IsZero() || at.Before(v.until) {
@@ -164,15 +164,15 @@ func (k *KeyInfo) RevocationFailed() bool {
 	return !k.Revoked.IsZero() && k.State != KeyRevoked
 }
 
-// describe lists the keys, the youngest first.
-func (r keyring) describe(now time.Time) []KeyInfo {
-	signing := r.signing(now)
+// keyInfos lists the keys, the youngest first.
+func (r keyring) keyInfos(now time.Time) []KeyInfo {
+	signing := r.signingAt(now)
 	list := make([]KeyInfo, 0, len(r))
 	for _, k := range slices.Backward(r) {
-		info := KeyInfo{ID: k.id, Created: k.made, Revoked: k.revoked}
-		live := k.live(now)
+		info := KeyInfo{ID: k.id, Created: k.created, Revoked: k.revoked}
+		live := k.isAccepted(now)
 		if live && !k.retired.IsZero() {
-			info.Until = k.ends()
+			info.Until = k.acceptedUntil()
 		}
 		switch {
 		case k == signing:
@@ -181,8 +181,8 @@ func (r keyring) describe(now time.Time) []KeyInfo {
 			info.State = KeyRevoked
 		case !live:
 			info.State = KeyOld
-		case k.maySign(now) && !k.settled(now):
-			info.State, info.SignsFrom = KeyNext, k.made.Add(keyOverlap)
+		case k.canSign(now) && !k.isPublished(now):
+			info.State, info.SignsFrom = KeyNext, k.created.Add(keyOverlap)
 		default:
 			info.State = KeyRetired
 		}

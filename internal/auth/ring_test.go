@@ -19,7 +19,7 @@ func base() time.Time { return time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC) }
 func testPair(t testing.TB, n int) *keyPair {
 	t.Helper()
 	seed := sha256.Sum256(fmt.Appendf(nil, "key %d of the tests", n))
-	pair, err := pairOf(ed25519.NewKeyFromSeed(seed[:]))
+	pair, err := newKeyPair(ed25519.NewKeyFromSeed(seed[:]))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,13 +36,13 @@ func history(pairs []*keyPair, made []time.Time, now time.Time) keyring {
 		if i > 0 {
 			r[i-1].retired = at
 		}
-		r = append(r, &ringKey{keyPair: pairs[i], made: at})
+		r = append(r, &signingKey{keyPair: pairs[i], created: at})
 	}
-	r.sort()
+	r.sortByAge()
 	return r
 }
 
-func kids(t testing.TB, v *view) []string {
+func kids(t testing.TB, v *keyView) []string {
 	t.Helper()
 	var set struct{ Keys []struct{ Kid string } }
 	if err := json.Unmarshal(v.jwks, &set); err != nil {
@@ -88,7 +88,7 @@ func TestRingAt(t *testing.T) {
 				made = append(made, at(m))
 			}
 			r := history(pairs, made, at(max(tc.now, tc.made[len(tc.made)-1])))
-			v := r.at(at(tc.now))
+			v := r.viewAt(at(tc.now))
 			if v.signing.id != pairs[tc.signing].id {
 				t.Errorf("another key than %d signs", tc.signing)
 			}
@@ -100,7 +100,7 @@ func TestRingAt(t *testing.T) {
 				t.Errorf("key set (-want +got):\n%s", diff)
 			}
 			var states []KeyState
-			for _, info := range r.describe(at(tc.now)) {
+			for _, info := range r.keyInfos(at(tc.now)) {
 				states = append(states, info.State)
 			}
 			if diff := cmp.Diff(tc.states, states); diff != "" {
@@ -112,23 +112,23 @@ func TestRingAt(t *testing.T) {
 
 // A key whose private half is gone signs nothing and counts for nothing.
 func TestRingWithoutPrivateHalf(t *testing.T) {
-	gone, err := publicPairOf(testPair(t, 0).public)
+	gone, err := newPublicKeyPair(testPair(t, 0).public)
 	if err != nil {
 		t.Fatal(err)
 	}
 	r := keyring{
-		{keyPair: gone, made: base(), retired: base().Add(time.Hour), revoked: base().Add(time.Hour)},
-		{keyPair: testPair(t, 1), made: base().Add(time.Hour)},
+		{keyPair: gone, created: base(), retired: base().Add(time.Hour), revoked: base().Add(time.Hour)},
+		{keyPair: testPair(t, 1), created: base().Add(time.Hour)},
 	}
 	now := base().Add(time.Hour)
-	if v := r.at(now); v.signing != r[1] || len(v.live) != 1 {
-		t.Errorf("%d keys count, want the new one alone, at once", len(v.live))
+	if v := r.viewAt(now); v.signing != r[1] || len(v.accepted) != 1 {
+		t.Errorf("%d keys count, want the new one alone, at once", len(v.accepted))
 	}
 	want := []KeyInfo{
-		{ID: r[1].id, State: KeySigning, Created: r[1].made},
+		{ID: r[1].id, State: KeySigning, Created: r[1].created},
 		{ID: gone.id, State: KeyRevoked, Created: base(), Revoked: base().Add(time.Hour)},
 	}
-	if diff := cmp.Diff(want, r.describe(now)); diff != "" {
+	if diff := cmp.Diff(want, r.keyInfos(now)); diff != "" {
 		t.Errorf("keys (-want +got):\n%s", diff)
 	}
 }
@@ -150,27 +150,27 @@ func TestRingProperties(t *testing.T) {
 		}
 		now := base().Add(time.Duration(gap.Draw(rt, "after")+gap.Draw(rt, "more")) * time.Second)
 		r := history(pairs, made, now)
-		v := r.at(now)
+		v := r.viewAt(now)
 
-		if v.signing == nil || v.live[0] != v.signing || !v.signing.live(now) {
+		if v.signing == nil || v.accepted[0] != v.signing || !v.signing.isAccepted(now) {
 			rt.Fatal("no key signs whose tokens count")
 		}
 		before := now.Add(-staleness)
 		if before.Before(base()) {
 			before = base() // nobody could look earlier
 		}
-		if known := kids(t, history(pairs, made, before).at(before)); !slices.Contains(known, v.signing.id) {
+		if known := kids(t, history(pairs, made, before).viewAt(before)); !slices.Contains(known, v.signing.id) {
 			rt.Fatalf("key %s signs, and was not published %s ago: %v", v.signing.id, staleness, known)
 		}
 		end := now.Add(maxCallerTokenLife)
-		if later := history(pairs, made, end); !slices.Contains(kids(t, later.at(end)), v.signing.id) {
+		if later := history(pairs, made, end); !slices.Contains(kids(t, later.viewAt(end)), v.signing.id) {
 			rt.Fatal("a token made now does not count for its whole life")
 		}
-		if !v.covers(now) {
+		if !v.isValidAt(now) {
 			rt.Fatalf("what holds at %s is said to hold from %s to %s", now, v.from, v.until)
 		}
 		other := base().Add(time.Duration(gap.Draw(rt, "other")) * time.Second)
-		if w := r.at(other); v.covers(other) && (w.signing != v.signing || string(w.jwks) != string(v.jwks)) {
+		if w := r.viewAt(other); v.isValidAt(other) && (w.signing != v.signing || string(w.jwks) != string(v.jwks)) {
 			rt.Fatalf("what holds at %s is said to hold at %s, and does not", now, other)
 		}
 	})

@@ -20,8 +20,8 @@ const (
 	privateSuffix = ".key"
 	publicSuffix  = ".pub"
 	publicPEMType = "PUBLIC KEY"
-	// ringLockFile is locked by who changes the ring. It stays, and says nothing.
-	ringLockFile = "lock"
+	// keyringLockFile is locked by who changes the ring. It stays, and says nothing.
+	keyringLockFile = "lock"
 )
 
 // errLocked is met by who does not wait for the lock.
@@ -54,8 +54,8 @@ func retiredNames(dir string) ([]string, error) {
 	return names, nil
 }
 
-// keyNameOf is the id of the key that a retired key's file is named after.
-func keyNameOf(name string) string {
+// keyIDOfFile is the id of the key that a retired key's file is named after.
+func keyIDOfFile(name string) string {
 	name = filepath.Base(name)
 	return strings.TrimSuffix(name, filepath.Ext(name))
 }
@@ -72,11 +72,11 @@ func ListKeys(dir string, now time.Time) ([]KeyInfo, error) {
 	if err != nil {
 		return nil, err
 	}
-	return files.ring().describe(now), nil
+	return files.keyring().keyInfos(now), nil
 }
 
 // Keys describes the keys of the ring, the youngest first.
-func (s *Signer) Keys(now time.Time) []KeyInfo { return s.ring.state.Load().keys.describe(now) }
+func (s *Signer) Keys(now time.Time) []KeyInfo { return s.store.state.Load().keys.keyInfos(now) }
 
 // Rotation is what RotateKeys did.
 type Rotation struct {
@@ -94,7 +94,7 @@ type Rotation struct {
 // lost: the old one is on disk elsewhere before the new one takes its name.
 func RotateKeys(dir string, revoke bool, now time.Time) (*Rotation, error) {
 	r := newRotation(dir, now)
-	done, err := r.run(revoke)
+	done, err := r.rotate(revoke)
 	if err != nil {
 		return nil, fmt.Errorf("rotate keys: %w", err)
 	}
@@ -103,55 +103,55 @@ func RotateKeys(dir string, revoke bool, now time.Time) (*Rotation, error) {
 
 // rotation changes a ring on disk, step by step.
 type rotation struct {
-	dir   string
-	now   time.Time
-	files keyFiles
-	uid   int                     // who makes the files; -1 where there is no such number
-	did   func(step string) error // told after each step, which is on disk by then
+	dir       string
+	now       time.Time
+	files     keyFiles
+	uid       int                     // who makes the files; -1 where there is no such number
+	afterStep func(step string) error // told after each step, which is on disk by then
 }
 
 func newRotation(dir string, now time.Time) *rotation {
-	return &rotation{dir: dir, now: now, uid: os.Geteuid(), did: func(string) error { return nil }}
+	return &rotation{dir: dir, now: now, uid: os.Geteuid(), afterStep: func(string) error { return nil }}
 }
 
-func (r *rotation) run(revoke bool) (*Rotation, error) {
+func (r *rotation) rotate(revoke bool) (*Rotation, error) {
 	if err := checkDir(r.dir); err != nil {
 		return nil, err
 	}
 	if err := r.checkOwner(); err != nil {
 		return nil, err
 	}
-	unlock, err := r.lock(true)
+	unlock, err := r.lockKeyring(true)
 	if err != nil {
 		return nil, err
 	}
 	defer unlock()
-	if err := removeRingLeftovers(r.dir, time.Now()); err != nil {
+	if err := removeKeyringTempFiles(r.dir, time.Now()); err != nil {
 		return nil, err
 	}
 	if r.files, err = readKeyFiles(r.dir, r.files); err != nil {
 		return nil, err
 	}
-	before := r.files.ring().at(r.now)
+	before := r.files.keyring().viewAt(r.now)
 	if revoke {
-		err = r.revoke()
+		err = r.revokeAll()
 	} else {
-		err = r.retire()
+		err = r.retireCurrent()
 	}
 	if err != nil {
 		return nil, err
 	}
-	id, err := r.replace()
+	id, err := r.replaceCurrent()
 	if err != nil {
 		return nil, err
 	}
 	if r.files, err = readKeyFiles(r.dir, r.files); err != nil {
 		return nil, err
 	}
-	if err := r.dropPrivate(); err != nil {
+	if err := r.removePrivateKeys(); err != nil {
 		return nil, err
 	}
-	return r.result(id, before), nil
+	return r.summarize(id, before), nil
 }
 
 // checkOwner refuses to make files that the router could not read: it would go on
@@ -168,8 +168,8 @@ func (r *rotation) checkOwner() error {
 	return nil
 }
 
-// lock keeps others from changing the ring. The directory is made for it.
-func (r *rotation) lock(wait bool) (unlock func(), err error) {
+// lockKeyring keeps others from changing the ring. The directory is made for it.
+func (r *rotation) lockKeyring(wait bool) (unlock func(), err error) {
 	dir := filepath.Join(r.dir, RetiredDir)
 	if err := os.Mkdir(dir, keyDirMode); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, err
@@ -177,26 +177,26 @@ func (r *rotation) lock(wait bool) (unlock func(), err error) {
 	if err := syncDir(r.dir); err != nil {
 		return nil, err
 	}
-	return lockFile(filepath.Join(dir, ringLockFile), wait)
+	return lockFile(filepath.Join(dir, keyringLockFile), wait)
 }
 
-// retire puts the current key among the retired ones. It keeps its name until a
+// retireCurrent puts the current key among the retired ones. It keeps its name until a
 // new one takes it, and is the current key as long as it has it.
-func (r *rotation) retire() error {
-	block, f, err := readBlock(filepath.Join(r.dir, KeyFile), recreateHint)
+func (r *rotation) retireCurrent() error {
+	block, f, err := readKeyPEM(filepath.Join(r.dir, KeyFile), recreateHint)
 	if err != nil {
 		return err
 	}
 	current := r.files[KeyFile]
-	if !sameInfo(f.info, current.info) {
+	if !isUnchanged(f.info, current.info) {
 		return errReplaced // by somebody who takes no lock
 	}
-	times := keyTimes{made: current.made, retired: r.now, revoked: r.files.currentRevoked()}
+	times := keyTimes{created: current.created, retired: r.now, revoked: r.files.currentRevoked()}
 	path := filepath.Join(r.dir, retiredPath(current.pair.id, privateSuffix))
-	if err := replaceFile(path, times.encode(&pem.Block{Type: pemType, Bytes: block.Bytes})); err != nil {
+	if err := replaceFile(path, times.encodePEM(&pem.Block{Type: pemType, Bytes: block.Bytes})); err != nil {
 		return err
 	}
-	if err := r.did("retired the current key"); err != nil {
+	if err := r.afterStep("retired the current key"); err != nil {
 		return err
 	}
 	// A revocation that was not finished may have left this, which would count.
@@ -204,17 +204,17 @@ func (r *rotation) retire() error {
 	if err := os.Remove(public); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	return r.did("removed its public half")
+	return r.afterStep("removed its public half")
 }
 
-// revoke writes the public halves of all keys that have a private one. From
+// revokeAll writes the public halves of all keys that have a private one. From
 // there on the private ones count no more, but for the current key's.
-func (r *rotation) revoke() error {
+func (r *rotation) revokeAll() error {
 	for name, f := range r.files {
 		if f.pair.private == nil || r.files[retiredPath(f.pair.id, publicSuffix)] != nil && name != KeyFile {
 			continue
 		}
-		times := keyTimes{made: f.made, retired: f.retired, revoked: r.now}
+		times := keyTimes{created: f.created, retired: f.retired, revoked: r.now}
 		if name == KeyFile {
 			times.retired = r.now
 		}
@@ -231,14 +231,14 @@ func (r *rotation) writePublic(pair *keyPair, times keyTimes) error {
 		return err
 	}
 	path := filepath.Join(r.dir, retiredPath(pair.id, publicSuffix))
-	if err := replaceFile(path, times.encode(&pem.Block{Type: publicPEMType, Bytes: der})); err != nil {
+	if err := replaceFile(path, times.encodePEM(&pem.Block{Type: publicPEMType, Bytes: der})); err != nil {
 		return err
 	}
-	return r.did("wrote a public half")
+	return r.afterStep("wrote a public half")
 }
 
-// replace puts a new key in the place of the current one.
-func (r *rotation) replace() (id string, err error) {
+// replaceCurrent puts a new key in the place of the current one.
+func (r *rotation) replaceCurrent() (id string, err error) {
 	content, id, err := newKeyFile(r.now)
 	if err != nil {
 		return "", err
@@ -246,11 +246,11 @@ func (r *rotation) replace() (id string, err error) {
 	if err := replaceFile(filepath.Join(r.dir, KeyFile), content); err != nil {
 		return "", err
 	}
-	return id, r.did("made the new key")
+	return id, r.afterStep("made the new key")
 }
 
-// dropPrivate removes the private halves of keys that were revoked or have ended.
-func (r *rotation) dropPrivate() error {
+// removePrivateKeys removes the private halves of keys that were revoked or have ended.
+func (r *rotation) removePrivateKeys() error {
 	current := r.files[KeyFile].pair.id
 	var errs []error
 	for name, f := range r.files {
@@ -258,8 +258,8 @@ func (r *rotation) dropPrivate() error {
 			continue
 		}
 		public := r.files[retiredPath(f.pair.id, publicSuffix)] != nil
-		k := ringKey{keyPair: f.pair, made: f.made, retired: f.retired}
-		if !public && k.live(r.now) {
+		k := signingKey{keyPair: f.pair, created: f.created, retired: f.retired}
+		if !public && k.isAccepted(r.now) {
 			continue
 		}
 		if !public {
@@ -271,29 +271,29 @@ func (r *rotation) dropPrivate() error {
 			errs = append(errs, err)
 			continue
 		}
-		if err := r.did("removed a private half"); err != nil {
+		if err := r.afterStep("removed a private half"); err != nil {
 			return err
 		}
 	}
 	return errors.Join(append(errs, syncDir(filepath.Join(r.dir, RetiredDir)))...)
 }
 
-// result describes the new key, and those whose tokens counted before.
-func (r *rotation) result(id string, before *view) *Rotation {
+// summarize describes the new key, and those whose tokens counted before.
+func (r *rotation) summarize(id string, before *keyView) *Rotation {
 	done := &Rotation{Old: []KeyInfo{}}
-	for _, info := range r.files.ring().describe(r.now) {
+	for _, info := range r.files.keyring().keyInfos(r.now) {
 		switch {
 		case info.ID == id:
 			done.New = info
-		case before.has(info.ID):
+		case before.containsKey(info.ID):
 			done.Old = append(done.Old, info)
 		}
 	}
 	return done
 }
 
-func (v *view) has(id string) bool {
-	for _, k := range v.live {
+func (v *keyView) containsKey(id string) bool {
+	for _, k := range v.accepted {
 		if k.id == id {
 			return true
 		}

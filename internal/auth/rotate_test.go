@@ -30,7 +30,7 @@ type made struct {
 
 func makeAll(t testing.TB, s *Signer) made {
 	t.Helper()
-	m := made{at: s.ring.now()}
+	m := made{at: s.store.now()}
 	var err error
 	if m.agent, err = s.AgentToken(AgentGrant{
 		Issuer: testIssuer, AgentID: "a", Subject: "alice", TaskID: "t", Expires: m.at.Add(time.Hour),
@@ -66,13 +66,13 @@ func kidOf(t testing.TB, token string) string {
 func (m *made) counts(t testing.TB, s *Signer, now time.Time) []string {
 	t.Helper()
 	var what []string
-	if strings.Contains(string(s.ring.at(now).jwks), `"kid":"`+kidOf(t, m.agent)+`"`) {
+	if strings.Contains(string(s.store.viewAt(now).jwks), `"kid":"`+kidOf(t, m.agent)+`"`) {
 		what = append(what, "agent")
 	}
 	if _, err := s.VerifyTaskToken(testIssuer, m.task, now); err == nil {
 		what = append(what, "task")
 	}
-	if k, err := s.find(t.Context(), kidOf(t, m.caller), "EdDSA", now); err == nil && k != nil && s.holds(k, now) {
+	if k, err := s.findKey(t.Context(), kidOf(t, m.caller), "EdDSA", now); err == nil && k != nil && s.isValid(k, now) {
 		what = append(what, "caller")
 	}
 	if s.Verify("audit-head", m.keyID, []byte("head"), m.sig) {
@@ -121,7 +121,7 @@ func retiredFiles(t testing.TB, dir string) []string {
 		if err != nil || info.Mode() != 0o600 {
 			t.Errorf("%s has the mode %v (%v), want 0600", e.Name(), info.Mode(), err)
 		}
-		if e.Name() != ringLockFile {
+		if e.Name() != keyringLockFile {
 			names = append(names, e.Name())
 		}
 	}
@@ -184,7 +184,7 @@ func TestRotateRevokes(t *testing.T) {
 			t.Errorf("%s is still there", name)
 		}
 	}
-	if n := len(kids(t, s.ring.at(now))); n != 1 {
+	if n := len(kids(t, s.store.viewAt(now))); n != 1 {
 		t.Errorf("%d keys are published, want the new one", n)
 	}
 }
@@ -200,7 +200,7 @@ func TestRetiredKeysEnd(t *testing.T) {
 	if _, err := s.Reload(end.Add(-1)); err != nil {
 		t.Fatal(err)
 	}
-	if k, _ := s.find(t.Context(), kidOf(t, m.caller), "EdDSA", end.Add(-1)); k == nil {
+	if k, _ := s.findKey(t.Context(), kidOf(t, m.caller), "EdDSA", end.Add(-1)); k == nil {
 		t.Error("the caller's key is gone before its end")
 	}
 	if diff := cmp.Diff([]string{m.keyID + ".key"}, retiredFiles(t, dir)); diff != "" {
@@ -251,13 +251,13 @@ func interrupted(t *testing.T, revoke bool, stop int, then bool) (whole bool) {
 	all = append(all, makeAll(t, openAt(t, dir, now)))
 	steps := 0
 	r := newRotation(dir, now)
-	r.did = func(string) error {
+	r.afterStep = func(string) error {
 		if steps++; steps == stop {
 			return errCrash
 		}
 		return nil
 	}
-	_, err := r.run(revoke)
+	_, err := r.rotate(revoke)
 	if whole = err == nil; !whole && !errors.Is(err, errCrash) {
 		t.Fatalf("rotation: %v", err)
 	}

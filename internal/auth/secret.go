@@ -39,13 +39,13 @@ func checkSecret(secret []byte) error {
 		return fmt.Errorf("the secret is that of %s, which everybody has", source)
 	}
 	switch {
-	case repeats(secret):
+	case isRepetition(secret):
 		return errors.New("the secret is a short text again and again")
-	case counts(secret):
+	case isSequence(secret):
 		return errors.New("the secret is a sequence")
-	case distinct(secret) < minDistinctBytes:
+	case countDistinct(secret) < minDistinctBytes:
 		return fmt.Errorf("the secret is made of fewer than %d different bytes", minDistinctBytes)
-	case besideWords(secret) < minSecretBytes:
+	case countWithoutPlaceholders(secret) < minSecretBytes:
 		return fmt.Errorf("the secret is made of words such as secret and changeme, and has fewer than %d bytes beside them", minSecretBytes)
 	}
 	return nil
@@ -56,9 +56,9 @@ func isPublicKey(der []byte) bool {
 	return err == nil
 }
 
-// repeats reports whether the secret is at least two times the same bytes, the
+// isRepetition reports whether the secret is at least two times the same bytes, the
 // last of them perhaps not to their end.
-func repeats(secret []byte) bool {
+func isRepetition(secret []byte) bool {
 	for period := 1; period <= len(secret)/2; period++ {
 		if bytes.HasPrefix(secret, secret[period:]) {
 			return true
@@ -67,9 +67,9 @@ func repeats(secret []byte) bool {
 	return false
 }
 
-// counts reports whether half of the bytes are their neighbour plus the same
+// isSequence reports whether half of the bytes are their neighbour plus the same
 // number, as in abcdefgh and 99887766.
-func counts(secret []byte) bool {
+func isSequence(secret []byte) bool {
 	var steps [256]int
 	for i, b := range secret[1:] {
 		if steps[b-secret[i]]++; steps[b-secret[i]] >= len(secret)/2 {
@@ -79,7 +79,7 @@ func counts(secret []byte) bool {
 	return false
 }
 
-func distinct(secret []byte) int {
+func countDistinct(secret []byte) int {
 	var seen [256]bool
 	n := 0
 	for _, b := range secret {
@@ -91,9 +91,9 @@ func distinct(secret []byte) int {
 	return n
 }
 
-// besideWords returns how much of the secret is no word one writes where a
+// countWithoutPlaceholders returns how much of the secret is no word one writes where a
 // secret should be.
-func besideWords(secret []byte) int {
+func countWithoutPlaceholders(secret []byte) int {
 	rest := bytes.Clone(secret)
 	for i, b := range rest {
 		if 'A' <= b && b <= 'Z' {
@@ -109,7 +109,7 @@ func besideWords(secret []byte) int {
 // ReadSecretFile reads a secret, without the line end behind it. A file others
 // than its owner may use is an error.
 func ReadSecretFile(path string) ([]byte, error) {
-	secret, err := readMaterial(path, secretFileMask)
+	secret, err := readKeyMaterial(path, secretFileMask)
 	if err != nil {
 		return nil, fmt.Errorf("secret file: %w", err)
 	}
@@ -119,17 +119,17 @@ func ReadSecretFile(path string) ([]byte, error) {
 // ReadPublicKeyFile reads the file of a public key. One that everybody may write
 // to is an error: everybody could put a key of his own there.
 func ReadPublicKeyFile(path string) ([]byte, error) {
-	key, err := readMaterial(path, publicKeyFileMask)
+	key, err := readKeyMaterial(path, publicKeyFileMask)
 	if err != nil {
 		return nil, fmt.Errorf("public key file: %w", err)
 	}
 	return key, nil
 }
 
-// readMaterial reads a small regular file whose mode has none of the bits. It may
+// readKeyMaterial reads a small regular file whose mode has none of the bits. It may
 // be named by a symbolic link, as secrets that are mounted into containers are:
 // what counts is the file that was opened.
-func readMaterial(path string, forbidden fs.FileMode) ([]byte, error) {
+func readKeyMaterial(path string, forbidden fs.FileMode) ([]byte, error) {
 	named, err := os.Stat(path)
 	if err != nil {
 		return nil, err

@@ -23,25 +23,25 @@ const redacted = "<redacted>"
 
 // Signer mints tokens with the keys of a ring. It may be used from any goroutine.
 type Signer struct {
-	ring *ring // a pointer, which fmt does not follow where a Signer is unexported
+	store *keyStore // a pointer, which fmt does not follow where a Signer is unexported
 }
 
-// ring is where a Signer has its keys from.
-type ring struct {
+// keyStore is where a Signer has its keys from.
+type keyStore struct {
 	dir   string // "" = the keys live as long as the process
 	now   func() time.Time
-	state atomic.Pointer[ringState]
+	state atomic.Pointer[keyStoreState]
 
-	mu    sync.Mutex // one Reload at a time
-	files keyFiles   // what state was made of
-	sweep time.Time  // not before; see Reload
+	mu          sync.Mutex // one Reload at a time
+	files       keyFiles   // what state was made of
+	nextCleanup time.Time  // not before; see Reload
 }
 
-// ringState is the keys with what they mean at the moment. It never changes.
-type ringState struct {
+// keyStoreState is the keys with what they mean at the moment. It never changes.
+type keyStoreState struct {
 	keys keyring
-	byID map[string]*ringKey
-	view *view
+	byID map[string]*signingKey
+	view *keyView
 }
 
 // NewSigner returns a Signer with a new key that lives as long as the process.
@@ -50,42 +50,42 @@ func NewSigner() (*Signer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("generate key: %w", err)
 	}
-	pair, err := pairOf(key)
+	pair, err := newKeyPair(key)
 	if err != nil {
 		return nil, err
 	}
-	r := &ring{now: time.Now}
-	r.set(keyring{{keyPair: pair, made: r.now()}})
+	r := &keyStore{now: time.Now}
+	r.setKeys(keyring{{keyPair: pair, created: r.now()}})
 	return &Signer{r}, nil
 }
 
-// set makes the keys those of the ring.
-func (r *ring) set(keys keyring) {
-	byID := make(map[string]*ringKey, len(keys))
+// setKeys makes the keys those of the ring.
+func (r *keyStore) setKeys(keys keyring) {
+	byID := make(map[string]*signingKey, len(keys))
 	for _, k := range keys {
 		byID[k.id] = k
 	}
-	r.state.Store(&ringState{keys: keys, byID: byID, view: keys.at(r.now())})
+	r.state.Store(&keyStoreState{keys: keys, byID: byID, view: keys.viewAt(r.now())})
 }
 
-// at returns what the keys mean at a time.
-func (r *ring) at(now time.Time) *view {
+// viewAt returns what the keys mean at a time.
+func (r *keyStore) viewAt(now time.Time) *keyView {
 	state := r.state.Load()
-	if state.view.covers(now) {
+	if state.view.isValidAt(now) {
 		return state.view
 	}
 	next := *state
-	next.view = state.keys.at(now)
+	next.view = state.keys.viewAt(now)
 	r.state.CompareAndSwap(state, &next) // else somebody else was quicker, or has other keys
 	return next.view
 }
 
 // JWKS returns the public halves of all keys whose tokens count as a key set
 // (RFC 7517, RFC 8037). The bytes must not be changed.
-func (s *Signer) JWKS() []byte { return s.ring.at(s.ring.now()).jwks }
+func (s *Signer) JWKS() []byte { return s.store.viewAt(s.store.now()).jwks }
 
-// signing is the key that signs now.
-func (s *Signer) signing() *ringKey { return s.ring.at(s.ring.now()).signing }
+// currentKey is the key that signs now.
+func (s *Signer) currentKey() *signingKey { return s.store.viewAt(s.store.now()).signing }
 
 // AgentGrant says which agent may do what for whom, until when.
 type AgentGrant struct {
@@ -102,17 +102,17 @@ type AgentGrant struct {
 // AgentToken returns a signed token for the grant. Each one is different, also
 // for the same grant.
 func (s *Signer) AgentToken(g AgentGrant) (string, error) {
-	now := s.ring.now()
-	if err := g.check(now); err != nil {
+	now := s.store.now()
+	if err := g.validate(now); err != nil {
 		return "", fmt.Errorf("token for agent %q: %w", g.AgentID, err)
 	}
-	claims, err := segment(tokenClaims{
+	claims, err := encodeSegment(tokenClaims{
 		Issuer:    g.Issuer,
 		Audience:  g.AgentID,
 		Subject:   g.Subject,
 		SubjectID: g.subjectID(),
 		Tenant:    g.Tenant,
-		Actor:     actor{Subject: g.Issuer},
+		Actor:     actorClaim{Subject: g.Issuer},
 		Scope:     ScopeTaskExecute,
 		TaskID:    g.TaskID,
 		IssuedAt:  now.Unix(),
@@ -122,7 +122,7 @@ func (s *Signer) AgentToken(g AgentGrant) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	key := s.ring.at(now).signing.private
+	key := s.store.viewAt(now).signing.private
 	signed := key.header + "." + claims
 	signature, err := key.sign(signed)
 	if err != nil {
@@ -139,9 +139,9 @@ func (g *AgentGrant) subjectID() *subjectID {
 	return &subjectID{Format: subjectFormat, Issuer: g.SubjectIssuer, Subject: g.Subject}
 }
 
-// check refuses a grant that would say less than it must: an empty audience or
+// validate refuses a grant that would say less than it must: an empty audience or
 // subject is a token for anybody.
-func (g *AgentGrant) check(now time.Time) error {
+func (g *AgentGrant) validate(now time.Time) error {
 	switch {
 	case !contract.ValidAgentID(g.AgentID):
 		return errors.New("not an agent id")

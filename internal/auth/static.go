@@ -74,8 +74,8 @@ func (StaticKey) LogValue() slog.Value { return slog.StringValue(redacted) }
 // staticKeys are the keys of the configuration. They do not change.
 type staticKeys []*verifyKey
 
-// find looks among few keys, so it just looks at each.
-func (s staticKeys) find(_ context.Context, kid, alg string, _ time.Time) (*verifyKey, error) {
+// findKey looks among few keys, so it just looks at each.
+func (s staticKeys) findKey(_ context.Context, kid, alg string, _ time.Time) (*verifyKey, error) {
 	var found *verifyKey
 	for _, k := range s {
 		if k.method.Alg() != alg || kid != "" && k.kid != kid {
@@ -89,7 +89,7 @@ func (s staticKeys) find(_ context.Context, kid, alg string, _ time.Time) (*veri
 	return found, nil
 }
 
-func (staticKeys) holds(*verifyKey, time.Time) bool { return true }
+func (staticKeys) isValid(*verifyKey, time.Time) bool { return true }
 
 // secretHS256 is HS256 with its secret in a closure: fmt walks through
 // unexported fields, pointers included, without asking whether it may.

@@ -46,9 +46,9 @@ type taskClaims struct {
 	ID        string `json:"jti"`
 }
 
-// taskMACOf returns what authenticates task tokens under the key. A MAC will do,
+// newTaskMAC returns what authenticates task tokens under the key. A MAC will do,
 // and costs an eighth of a signature: nobody but the router itself verifies them.
-func taskMACOf(key ed25519.PrivateKey) (func(signed string) string, error) {
+func newTaskMAC(key ed25519.PrivateKey) (func(signed string) string, error) {
 	derived, err := hkdf.Key(sha256.New, key.Seed(), nil, taskKeyLabel, sha256.Size)
 	if err != nil {
 		return nil, fmt.Errorf("derive key of task tokens: %w", err)
@@ -63,11 +63,11 @@ func taskMACOf(key ed25519.PrivateKey) (func(signed string) string, error) {
 // TaskToken returns a token with which the agent may deliver the Result of the
 // one task, and tell of its progress, to the router that is the issuer.
 func (s *Signer) TaskToken(issuer string, g contract.TaskGrant) (string, error) {
-	now := s.ring.now()
+	now := s.store.now()
 	if err := checkTaskGrant(issuer, g, now); err != nil {
 		return "", fmt.Errorf("task token for agent %q: %w", g.AgentID, err)
 	}
-	claims, err := segment(taskClaims{
+	claims, err := encodeSegment(taskClaims{
 		Issuer: issuer, Audience: issuer, Subject: g.AgentID, Scope: ScopeTasksWork,
 		TaskID: g.TaskID, RequestID: g.RequestID,
 		IssuedAt: now.Unix(), Expires: g.Expires.Unix(), ID: rand.Text(),
@@ -76,7 +76,7 @@ func (s *Signer) TaskToken(issuer string, g contract.TaskGrant) (string, error) 
 		return "", err
 	}
 	signed := taskTokenHeader + "." + claims
-	return signed + "." + s.ring.at(now).signing.private.taskMAC(signed), nil
+	return signed + "." + s.store.viewAt(now).signing.private.taskMAC(signed), nil
 }
 
 // VerifyTaskToken returns what the token lets its bearer do, when a key of the
@@ -100,7 +100,7 @@ func (s *Signer) verifyTaskToken(issuer, token string, now time.Time) (contract.
 	if !isOurs || !whole {
 		return none, errors.New("not one of this router's")
 	}
-	if !s.madeTaskToken(token[:len(taskTokenHeader)+1+len(claims)], mac, now) {
+	if !s.verifyTaskMAC(token[:len(taskTokenHeader)+1+len(claims)], mac, now) {
 		return none, errors.New("not signed by this router")
 	}
 	c, err := decodeTaskClaims(claims)
@@ -120,9 +120,9 @@ func (s *Signer) verifyTaskToken(issuer, token string, now time.Time) (contract.
 	return g, nil
 }
 
-// madeTaskToken tries the few keys there are: the header names none.
-func (s *Signer) madeTaskToken(signed, mac string, now time.Time) bool {
-	for _, k := range s.ring.at(now).live {
+// verifyTaskMAC tries the few keys there are: the header names none.
+func (s *Signer) verifyTaskMAC(signed, mac string, now time.Time) bool {
+	for _, k := range s.store.viewAt(now).accepted {
 		// Compared as text, so that one MAC has one spelling.
 		if subtle.ConstantTimeCompare([]byte(mac), []byte(k.private.taskMAC(signed))) == 1 {
 			return true

@@ -22,7 +22,7 @@ type tokenClaims struct {
 	Subject   string     `json:"sub"`
 	SubjectID *subjectID `json:"sub_id,omitempty"`
 	Tenant    string     `json:"tenant,omitempty"`
-	Actor     actor      `json:"act"`
+	Actor     actorClaim `json:"act"`
 	Scope     string     `json:"scope"`
 	TaskID    string     `json:"task_id,omitempty"`
 	IssuedAt  int64      `json:"iat"`
@@ -41,8 +41,8 @@ type subjectID struct {
 	Subject string `json:"sub"`
 }
 
-// actor is who acts for the subject (RFC 8693, section 4.1).
-type actor struct {
+// actorClaim is who acts for the subject (RFC 8693, section 4.1).
+type actorClaim struct {
 	Subject string `json:"sub"`
 }
 
@@ -56,8 +56,8 @@ type jwk struct {
 	Algorithm string `json:"alg"`
 }
 
-// segment encodes one part of a compact token (RFC 7515, section 3.1).
-func segment(v any) (string, error) {
+// encodeSegment encodes one part of a compact token (RFC 7515, section 3.1).
+func encodeSegment(v any) (string, error) {
 	data, err := strictjson.Marshal(v)
 	if err != nil {
 		return "", fmt.Errorf("encode token: %w", err)

@@ -26,8 +26,8 @@ type Verifier struct {
 	static   staticKeys
 	own      keySource // nil = none
 	remote   map[string]keySource
-	clock    *forwardClock
-	memory   *memory
+	clock    *monotonicClock
+	cache    *tokenCache
 }
 
 // NewVerifier returns a Verifier, or says why the configuration leaves it open
@@ -50,15 +50,15 @@ func NewVerifier(cfg VerifierConfig) (*Verifier, error) {
 		}
 		v.remote[issuer] = r
 	}
-	if err := v.start(cfg.Now, rememberedBytes); err != nil {
+	if err := v.validate(cfg.Now, tokenCacheBytes); err != nil {
 		return nil, fmt.Errorf("verifier: %w", err)
 	}
 	return v, nil
 }
 
-// start checks that no token could be meant for two keys, and makes what the
+// validate checks that no token could be meant for two keys, and makes what the
 // verifier works with.
-func (v *Verifier) start(now func() time.Time, memoryBytes uint64) error {
+func (v *Verifier) validate(now func() time.Time, memoryBytes uint64) error {
 	if now == nil {
 		now = time.Now
 	}
@@ -87,9 +87,9 @@ func (v *Verifier) start(now func() time.Time, memoryBytes uint64) error {
 	case v.own == nil && len(v.static)+len(v.remote) == 0:
 		return errors.New("no keys: nobody could get in")
 	}
-	v.clock = newForwardClock(now)
+	v.clock = newMonotonicClock(now)
 	var err error
-	v.memory, err = newMemory(memoryBytes, v.clock)
+	v.cache, err = newTokenCache(memoryBytes, v.clock)
 	return err
 }
 
@@ -101,24 +101,24 @@ func (v *Verifier) start(now func() time.Time, memoryBytes uint64) error {
 // What was verified once is remembered: until the token expires, and as long as
 // its key counts.
 func (v *Verifier) Verify(ctx context.Context, token string) (*contract.Caller, error) {
-	now := v.clock.read()
-	if r, ok := v.memory.recall(token); ok {
-		if r.validity.check(now) == nil && r.keys.holds(r.key, now.wall) {
+	now := v.clock.readClock()
+	if r, ok := v.cache.lookupToken(token); ok {
+		if r.validity.checkTime(now) == nil && r.keys.isValid(r.key, now.wall) {
 			return r.caller, nil
 		}
-		v.memory.forget(token)
+		v.cache.removeToken(token)
 	}
-	r, err := v.verify(ctx, token, now)
+	r, err := v.verifyToken(ctx, token, now)
 	if err != nil {
 		return nil, &contract.Error{Code: contract.CodeUnauthenticated, Message: "the token " + err.Error()}
 	}
-	v.memory.remember(token, r)
+	v.cache.storeToken(token, r)
 	return r.caller, nil
 }
 
-// verify does what takes time. What needs no key comes first, because it is
+// verifyToken does what takes time. What needs no key comes first, because it is
 // cheap; then the signature; only then what the token says.
-func (v *Verifier) verify(ctx context.Context, token string, now moment) (*remembered, error) {
+func (v *Verifier) verifyToken(ctx context.Context, token string, now clockReading) (*verifiedToken, error) {
 	c, err := parseCompact(token)
 	if err != nil {
 		return nil, err
@@ -130,29 +130,29 @@ func (v *Verifier) verify(ctx context.Context, token string, now moment) (*remem
 	if err != nil {
 		return nil, fmt.Errorf("has claims that are %w", err)
 	}
-	issuer, err := o.name("iss")
+	issuer, err := o.nameClaim("iss")
 	if err != nil {
 		return nil, err
 	}
-	t, err := v.trustFor(ctx, c, issuer, now)
+	t, err := v.findTrustedKey(ctx, c, issuer, now)
 	if err != nil {
 		return nil, err
 	}
-	if err := c.verify(t.key); err != nil {
+	if err := c.verifySignature(t.key); err != nil {
 		return nil, err
 	}
 	claims, err := readClaims(o, t)
 	if err != nil {
 		return nil, err
 	}
-	if err := claims.check(t, now); err != nil {
+	if err := claims.checkTrust(t, now); err != nil {
 		return nil, err
 	}
-	return &remembered{caller: claims.caller(), validity: claims.validity, keys: t.keys, key: t.key}, nil
+	return &verifiedToken{caller: claims.newCaller(), validity: claims.tokenValidity, keys: t.keys, key: t.key}, nil
 }
 
-// trust is a key, and what it vouches for.
-type trust struct {
+// trustedKey is a key, and what it vouches for.
+type trustedKey struct {
 	keys        keySource
 	key         *verifyKey
 	issuer      string // "" = any
@@ -161,34 +161,34 @@ type trust struct {
 	needsTenant bool // a token that names none is refused
 }
 
-// trustFor returns the key the token has to be signed with. What a token says of
+// findTrustedKey returns the key the token has to be signed with. What a token says of
 // itself narrows which key that is, and can do no more: an identity provider's
 // key vouches for its own issuer alone, and nobody else's key for it.
-func (v *Verifier) trustFor(ctx context.Context, c *compact, issuer string, now moment) (*trust, error) {
+func (v *Verifier) findTrustedKey(ctx context.Context, c *compactToken, issuer string, now clockReading) (*trustedKey, error) {
 	if keys, ok := v.remote[issuer]; ok {
-		k, err := keys.find(ctx, c.kid, c.alg, now.wall)
+		k, err := keys.findKey(ctx, c.kid, c.alg, now.wall)
 		if err != nil {
 			return nil, errors.New("cannot be checked: the keys of its issuer are not to be had now")
 		}
 		if k == nil {
 			return nil, errUnknownKey
 		}
-		return &trust{keys, k, issuer, k.audience, k.tenantClaim, k.tenantClaim != ""}, nil
+		return &trustedKey{keys, k, issuer, k.audience, k.tenantClaim, k.tenantClaim != ""}, nil
 	}
 	if v.own != nil && c.kid != "" { // our own tokens name their key
-		k, err := v.own.find(ctx, c.kid, c.alg, now.wall)
+		k, err := v.own.findKey(ctx, c.kid, c.alg, now.wall)
 		if err != nil {
 			return nil, errors.New("cannot be checked now")
 		}
 		if k != nil {
-			return &trust{v.own, k, v.issuer, v.audience, defaultTenantClaim, false}, nil
+			return &trustedKey{v.own, k, v.issuer, v.audience, defaultTenantClaim, false}, nil
 		}
 	}
-	k, err := v.static.find(ctx, c.kid, c.alg, now.wall)
+	k, err := v.static.findKey(ctx, c.kid, c.alg, now.wall)
 	if err != nil || k == nil {
 		return nil, errUnknownKey
 	}
-	return &trust{v.static, k, "", v.audience, k.tenantClaim, false}, nil
+	return &trustedKey{v.static, k, "", v.audience, k.tenantClaim, false}, nil
 }
 
 var errUnknownKey = errors.New("is signed with a key that is not known here")

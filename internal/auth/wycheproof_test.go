@@ -92,13 +92,13 @@ func vectorKey(t *testing.T, k *publicJWK) (*verifyKey, error) {
 		if err := strictjson.Unmarshal(k.K, &text); err != nil {
 			t.Fatal(err)
 		}
-		secret, err := octets("k", text)
+		secret, err := decodeBase64URL("k", text)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return &verifyKey{kid: k.KeyID, method: jwt.SigningMethodHS256, key: secret}, k.checkPurpose("HS256")
 	}
-	key, err := k.pinned()
+	key, err := k.verifyKey()
 	if err != nil {
 		return nil, err
 	}
@@ -117,7 +117,7 @@ func checkVector(k *verifyKey, token string) error {
 	if err != nil {
 		return err
 	}
-	return c.verify(k)
+	return c.verifySignature(k)
 }
 
 // vectorCounts is what became of the vectors of a file.
@@ -234,7 +234,7 @@ func TestWycheproofKeySets(t *testing.T) {
 					t.Fatalf("%s: %d + %d keys, error %v", g.Comment, len(keys), len(unusable), err)
 				}
 				for _, v := range g.Tests {
-					accepted := acceptedBySet(&remoteSet{keys: keys}, v.token(t))
+					accepted := acceptedBySet(&remoteKeySet{keys: keys}, v.token(t))
 					valid, secret := v.Result == "valid", slices.Contains(tt.secrets, v.ID)
 					if accepted != (valid && !secret) || secret && !valid {
 						t.Errorf("%d, %s (%s: %s), under a secret: %v: accepted: %v", v.ID, v.Result, g.Comment, v.Comment, secret, accepted)
@@ -251,11 +251,11 @@ func TestWycheproofKeySets(t *testing.T) {
 }
 
 // acceptedBySet verifies a token with the key of the set that it names.
-func acceptedBySet(s *remoteSet, token string) bool {
+func acceptedBySet(s *remoteKeySet, token string) bool {
 	c, err := parseCompact(token)
 	if err != nil {
 		return false
 	}
-	k := s.lookup(c.kid, c.alg)
-	return k != nil && c.verify(k) == nil
+	k := s.findKey(c.kid, c.alg)
+	return k != nil && c.verifySignature(k) == nil
 }

@@ -82,12 +82,12 @@ func (g *Group) supervise(name string, fn func(context.Context) error) {
 		if v := recover(); v != nil {
 			err = newPanicError(v)
 		}
-		g.exit(name, err)
+		g.recordExit(name, err)
 	}()
 	err = g.call(fn)
 }
 
-func (g *Group) exit(name string, err error) {
+func (g *Group) recordExit(name string, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if err != nil {

@@ -16,7 +16,7 @@ const MaxDepth = 256
 // of a name, invalid UTF-8 and trailing bytes is what the library does unasked.
 var (
 	strictOptions  = json.RejectUnknownMembers(true)
-	foreignOptions = json.RejectUnknownMembers(false)
+	lenientOptions = json.RejectUnknownMembers(false)
 	// The walk reads what a decoder has accepted already.
 	walkOptions = jsontext.AllowDuplicateNames(true)
 )
@@ -28,16 +28,16 @@ var (
 // null is taken only where the Go type is a pointer, an interface or a raw
 // value.
 func Unmarshal(data []byte, v any) error {
-	if e := tooDeep(data); e != nil {
+	if e := checkDepth(data); e != nil {
 		return e
 	}
 	if err := json.Unmarshal(data, v, strictOptions); err != nil {
-		return explain(err, data)
+		return translateError(err, data)
 	}
 	// The library turns null into the zero value. Documents without the word
 	// need no second look, and that is nearly all of them.
 	if bytes.Contains(data, []byte("null")) {
-		return walk(data, v, walker{refuseNull: true})
+		return walkDocument(data, v, secondPass{rejectNull: true})
 	}
 	return nil
 }
@@ -47,18 +47,18 @@ func Unmarshal(data []byte, v any) error {
 // that differ from a known one only by case, invalid UTF-8 and trailing bytes
 // are errors still, because they are how a forged envelope means two things.
 func UnmarshalAllowUnknown(data []byte, v any) error {
-	if e := tooDeep(data); e != nil {
+	if e := checkDepth(data); e != nil {
 		return e
 	}
-	if err := json.Unmarshal(data, v, foreignOptions); err != nil {
-		return explain(err, data)
+	if err := json.Unmarshal(data, v, lenientOptions); err != nil {
+		return translateError(err, data)
 	}
-	return walk(data, v, walker{refuseVariants: true})
+	return walkDocument(data, v, secondPass{rejectCaseVariants: true})
 }
 
-// tooDeep refuses what nests deeper than MaxDepth; the library's own bound is
+// checkDepth refuses what nests deeper than MaxDepth; the library's own bound is
 // 10,000. Most documents have fewer brackets than that and are not looked at.
-func tooDeep(data []byte) *Error {
+func checkDepth(data []byte) *Error {
 	if bytes.Count(data, []byte("["))+bytes.Count(data, []byte("{")) <= MaxDepth {
 		return nil
 	}

@@ -33,9 +33,9 @@ func (e *Error) Error() string {
 	return e.Pointer + ": " + e.Detail
 }
 
-// explain turns an error of the library into ours.
-func explain(err error, data []byte) *Error {
-	if e := encodingTrouble(data); e != nil {
+// translateError turns an error of the library into ours.
+func translateError(err error, data []byte) *Error {
+	if e := detectEncoding(data); e != nil {
 		return e
 	}
 	var (
@@ -44,15 +44,15 @@ func explain(err error, data []byte) *Error {
 	)
 	switch {
 	case errors.As(err, &semantic):
-		return explainSemantic(semantic)
+		return translateSemanticError(semantic)
 	case errors.As(err, &syntactic):
-		return explainSyntax(syntactic, data)
+		return translateSyntaxError(syntactic, data)
 	}
 	return &Error{Detail: err.Error(), Syntax: true}
 }
 
-// encodingTrouble names the mistakes a person cannot see in an editor.
-func encodingTrouble(data []byte) *Error {
+// detectEncoding names the mistakes a person cannot see in an editor.
+func detectEncoding(data []byte) *Error {
 	switch {
 	case bytes.HasPrefix(data, []byte("\xef\xbb\xbf")):
 		return &Error{Detail: "is not JSON: it starts with a byte order mark; send plain UTF-8", Syntax: true}
@@ -63,13 +63,13 @@ func encodingTrouble(data []byte) *Error {
 	return nil
 }
 
-func explainSyntax(err *jsontext.SyntacticError, data []byte) *Error {
+func translateSyntaxError(err *jsontext.SyntacticError, data []byte) *Error {
 	if len(bytes.TrimSpace(data)) == 0 {
 		return &Error{Detail: "is not JSON: there is nothing in it", Syntax: true}
 	}
-	e := &Error{Pointer: clip(err.JSONPointer), Offset: err.ByteOffset}
+	e := &Error{Pointer: clipPointer(err.JSONPointer), Offset: err.ByteOffset}
 	if errors.Is(err.Err, jsontext.ErrDuplicateName) {
-		e.Detail = fmt.Sprintf("name %s appears more than once", quote(err.JSONPointer.LastToken()))
+		e.Detail = fmt.Sprintf("name %s appears more than once", quoteExcerpt(err.JSONPointer.LastToken()))
 		return e
 	}
 	e.Syntax = true
@@ -80,29 +80,29 @@ func explainSyntax(err *jsontext.SyntacticError, data []byte) *Error {
 	case strings.Contains(reason, "invalid UTF-8"):
 		reason = "invalid UTF-8"
 	}
-	line, column := position(data, err.ByteOffset)
+	line, column := lineColumn(data, err.ByteOffset)
 	e.Detail = fmt.Sprintf("is not JSON: %s at line %d, column %d", reason, line, column)
 	return e
 }
 
-// position counts lines and characters, both from 1, up to the byte offset.
-func position(data []byte, offset int64) (line, column int) {
+// lineColumn counts lines and characters, both from 1, up to the byte offset.
+func lineColumn(data []byte, offset int64) (line, column int) {
 	before := data[:min(int(offset), len(data))]
 	line = 1 + bytes.Count(before, []byte("\n"))
 	return line, 1 + utf8.RuneCount(before[bytes.LastIndexByte(before, '\n')+1:])
 }
 
-func explainSemantic(err *json.SemanticError) *Error {
-	e := &Error{Pointer: clip(err.JSONPointer), Offset: err.ByteOffset}
+func translateSemanticError(err *json.SemanticError) *Error {
+	e := &Error{Pointer: clipPointer(err.JSONPointer), Offset: err.ByteOffset}
 	switch {
 	case errors.Is(err.Err, json.ErrUnknownName):
-		e.Detail = unknownMember(err.JSONPointer.LastToken(), shapeOf(err.GoType))
+		e.Detail = describeUnknown(err.JSONPointer.LastToken(), shapeOf(err.GoType))
 	case errors.Is(err.Err, strconv.ErrRange):
-		e.Detail = "is out of range: " + excerpt(string(err.JSONValue))
+		e.Detail = "is out of range: " + shortenText(string(err.JSONValue))
 	case err.GoType == timeType && err.Err != nil:
-		e.Detail = "must be " + want(timeType)
+		e.Detail = "must be " + describeType(timeType)
 	case errors.Is(err.Err, strconv.ErrSyntax), err.Err == nil && err.GoType != nil:
-		e.Detail = fmt.Sprintf("must be %s, got %s", want(err.GoType), got(err))
+		e.Detail = fmt.Sprintf("must be %s, got %s", describeType(err.GoType), describeValue(err))
 	case err.Err != nil:
 		e.Detail = err.Err.Error()
 	default:
@@ -111,11 +111,11 @@ func explainSemantic(err *json.SemanticError) *Error {
 	return e
 }
 
-// unknownMember names the member that was probably meant, or else all there are.
-func unknownMember(name string, s *shape) string {
-	detail := "unknown member " + quote(name)
+// describeUnknown names the member that was probably meant, or else all there are.
+func describeUnknown(name string, s *typeShape) string {
+	detail := "unknown member " + quoteExcerpt(name)
 	plain := func(s string) string {
-		return strings.NewReplacer("_", "", "-", "", " ", "").Replace(fold(s))
+		return strings.NewReplacer("_", "", "-", "", " ", "").Replace(foldCase(s))
 	}
 	meant := slices.IndexFunc(s.names, func(known string) bool { return plain(known) == plain(name) })
 	switch {
@@ -129,14 +129,14 @@ func unknownMember(name string, s *shape) string {
 
 var timeType = reflect.TypeFor[time.Time]()
 
-// want says in words which JSON value a Go type is decoded from.
-func want(t reflect.Type) string {
+// describeType says in words which JSON value a Go type is decoded from.
+func describeType(t reflect.Type) string {
 	if t == timeType {
 		return "a time such as 2026-01-02T15:04:05Z"
 	}
 	switch t.Kind() {
 	case reflect.Pointer:
-		return want(t.Elem())
+		return describeType(t.Elem())
 	case reflect.String:
 		return "a string"
 	case reflect.Bool:
@@ -158,9 +158,9 @@ func want(t reflect.Type) string {
 	return "another value"
 }
 
-// got says in words which JSON value was found: its kind or, where the kind is
+// describeValue says in words which JSON value was found: its kind or, where the kind is
 // right, the value itself.
-func got(err *json.SemanticError) string {
+func describeValue(err *json.SemanticError) string {
 	switch err.JSONKind {
 	case jsontext.KindNull:
 		return "null"
@@ -172,7 +172,7 @@ func got(err *json.SemanticError) string {
 		return "an array"
 	case jsontext.KindNumber, jsontext.KindString:
 		if err.Err != nil && len(err.JSONValue) > 0 {
-			return excerpt(string(err.JSONValue))
+			return shortenText(string(err.JSONValue))
 		}
 		if err.JSONKind == jsontext.KindNumber {
 			return "a number"
@@ -188,18 +188,18 @@ const (
 	maxExcerpt = 64
 )
 
-// clip shortens a pointer to as many leading members as fit, so that it still
+// clipPointer shortens a pointer to as many leading members as fit, so that it still
 // points at something that exists.
-func clip(p jsontext.Pointer) string {
+func clipPointer(p jsontext.Pointer) string {
 	for len(p) > maxPointer {
 		p = p.Parent()
 	}
 	return string(p)
 }
 
-func quote(name string) string { return strconv.Quote(excerpt(name)) }
+func quoteExcerpt(name string) string { return strconv.Quote(shortenText(name)) }
 
-func excerpt(s string) string {
+func shortenText(s string) string {
 	if len(s) <= maxExcerpt {
 		return s
 	}

@@ -11,59 +11,59 @@ import (
 	jsonv2 "github.com/go-json-experiment/json"
 )
 
-// shape is what the walk needs to know of a Go type: where null is at home and
+// typeShape is what the walk needs to know of a Go type: where null is at home and
 // which names an object has.
-type shape struct {
+type typeShape struct {
 	nullable bool   // a pointer, an interface or a raw value
-	free     bool   // free-form or self-decoding: the walk does not look inside
+	opaque   bool   // free-form or self-decoding: the walk does not look inside
 	want     string // "a string", for error texts
 
-	elem   *shape            // of arrays and of objects with any names
-	fields map[string]*shape // of structs; nil otherwise
-	folded map[string]string // folded name → name, of structs
-	names  []string          // of structs, in the order of the fields
+	elem   *typeShape            // of arrays and of objects with any names
+	fields map[string]*typeShape // of structs; nil otherwise
+	folded map[string]string     // folded name → name, of structs
+	names  []string              // of structs, in the order of the fields
 }
 
 // shapes remembers shapeOf by type: a pure function's results, never changed
 // once stored.
 var shapes sync.Map // reflect.Type → *shape
 
-func shapeOf(t reflect.Type) *shape {
+func shapeOf(t reflect.Type) *typeShape {
 	if s, ok := shapes.Load(t); ok {
-		return s.(*shape)
+		return s.(*typeShape)
 	}
-	s := shapeBuilder{}.build(t)
+	s := shapeBuilder{}.buildShape(t)
 	shapes.Store(t, s)
 	return s
 }
 
 // shapeBuilder holds the shapes under construction, so that a type may contain
 // itself.
-type shapeBuilder map[reflect.Type]*shape
+type shapeBuilder map[reflect.Type]*typeShape
 
-func (b shapeBuilder) build(t reflect.Type) *shape {
+func (b shapeBuilder) buildShape(t reflect.Type) *typeShape {
 	if s, ok := b[t]; ok {
 		return s
 	}
-	s := &shape{want: want(t)}
+	s := &typeShape{want: describeType(t)}
 	b[t] = s
 	switch {
 	case t == reflect.TypeFor[json.RawMessage]():
-		s.free, s.nullable = true, true
+		s.opaque, s.nullable = true, true
 	case t.Kind() == reflect.Interface:
-		s.free, s.nullable = true, true
+		s.opaque, s.nullable = true, true
 	case t.Kind() == reflect.Pointer:
 		// The copy shares the element's maps, so it is whole even where the
 		// element is still under construction.
-		*s = *b.build(t.Elem())
+		*s = *b.buildShape(t.Elem())
 		s.nullable = true
 	case decodesItself(t):
-		s.free = true
+		s.opaque = true
 	case t.Kind() == reflect.Struct:
-		s.fields, s.folded = map[string]*shape{}, map[string]string{}
+		s.fields, s.folded = map[string]*typeShape{}, map[string]string{}
 		b.addFields(s, t)
 	case t.Kind() == reflect.Map, t.Kind() == reflect.Slice, t.Kind() == reflect.Array:
-		s.elem = b.build(t.Elem())
+		s.elem = b.buildShape(t.Elem())
 	}
 	return s
 }
@@ -71,18 +71,18 @@ func (b shapeBuilder) build(t reflect.Type) *shape {
 // addFields adds the members of struct type t to s; an embedded struct without
 // a name of its own gives its members to the struct around it, unless that has
 // a member of the same name.
-func (b shapeBuilder) addFields(s *shape, t reflect.Type) {
+func (b shapeBuilder) addFields(s *typeShape, t reflect.Type) {
 	var inner []reflect.Type
 	for f := range t.Fields() {
 		name, embedded := memberName(f)
 		if embedded {
-			inner = append(inner, indirect(f.Type))
+			inner = append(inner, dereference(f.Type))
 		}
 		if _, shadowed := s.fields[name]; name == "" || shadowed {
 			continue
 		}
-		s.fields[name] = b.build(f.Type)
-		s.folded[fold(name)] = name
+		s.fields[name] = b.buildShape(f.Type)
+		s.folded[foldCase(name)] = name
 		s.names = append(s.names, name)
 	}
 	for _, t := range inner {
@@ -102,7 +102,7 @@ func memberName(f reflect.StructField) (name string, embedded bool) {
 	switch {
 	case name != "" && f.IsExported():
 		return name, false
-	case f.Anonymous && indirect(f.Type).Kind() == reflect.Struct:
+	case f.Anonymous && dereference(f.Type).Kind() == reflect.Struct:
 		return "", true
 	case f.IsExported():
 		return f.Name, false
@@ -110,7 +110,7 @@ func memberName(f reflect.StructField) (name string, embedded bool) {
 	return "", false
 }
 
-func indirect(t reflect.Type) reflect.Type {
+func dereference(t reflect.Type) reflect.Type {
 	if t.Kind() == reflect.Pointer {
 		return t.Elem()
 	}
@@ -126,9 +126,9 @@ func decodesItself(t reflect.Type) bool {
 		p.Implements(reflect.TypeFor[encoding.TextUnmarshaler]())
 }
 
-// fold maps every rune to the smallest of those that differ from it only by
+// foldCase maps every rune to the smallest of those that differ from it only by
 // case, so that two names fold alike exactly when strings.EqualFold says so.
-func fold(name string) string {
+func foldCase(name string) string {
 	return strings.Map(func(r rune) rune {
 		least := r
 		for next := unicode.SimpleFold(r); next != r; next = unicode.SimpleFold(next) {

@@ -42,15 +42,15 @@ func Validate(v any) []contract.ErrorDetail {
 	}
 	details := make([]contract.ErrorDetail, len(fields))
 	for i, f := range fields {
-		details[i] = contract.ErrorDetail{Pointer: pointer(f.Namespace()), Detail: sentence(f)}
+		details[i] = contract.ErrorDetail{Pointer: fieldPointer(f.Namespace()), Detail: describeRule(f)}
 	}
 	return details
 }
 
-// pointer turns the validator's path "Request.history[3].role" into the JSON
+// fieldPointer turns the validator's path "Request.history[3].role" into the JSON
 // pointer "/history/3/role". Member names hold neither dots nor brackets; a map
 // key that does is cut there.
-func pointer(namespace string) string {
+func fieldPointer(namespace string) string {
 	_, path, _ := strings.Cut(namespace, ".") // the name of the Go type
 	var p jsontext.Pointer
 	for token := range strings.FieldsFuncSeq(path, func(r rune) bool { return strings.ContainsRune(".[]", r) }) {
@@ -58,22 +58,22 @@ func pointer(namespace string) string {
 			p = p.AppendToken(token)
 		}
 	}
-	return clip(p)
+	return clipPointer(p)
 }
 
-// sentence says what the value must be.
-func sentence(f validator.FieldError) string {
+// describeRule says what the value must be.
+func describeRule(f validator.FieldError) string {
 	switch f.Tag() {
 	case "required":
 		return "is required"
 	case "oneof":
 		return "must be one of " + strings.Join(strings.Fields(f.Param()), ", ")
 	case "max", "lte":
-		return "must " + measure(f, "at most")
+		return "must " + describeBound(f, "at most")
 	case "min", "gte":
-		return "must " + measure(f, "at least")
+		return "must " + describeBound(f, "at least")
 	case "len":
-		return "must " + measure(f, "exactly")
+		return "must " + describeBound(f, "exactly")
 	}
 	if f.Param() == "" {
 		return "does not meet the rule " + f.Tag()
@@ -81,8 +81,8 @@ func sentence(f validator.FieldError) string {
 	return fmt.Sprintf("does not meet the rule %s=%s", f.Tag(), f.Param())
 }
 
-// measure words a bound by what the validator measures of such a value.
-func measure(f validator.FieldError, bound string) string {
+// describeBound words a bound by what the validator measures of such a value.
+func describeBound(f validator.FieldError, bound string) string {
 	switch f.Kind() {
 	case reflect.String:
 		return fmt.Sprintf("be %s %s characters long", bound, f.Param())

@@ -8,118 +8,118 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// walker reads a document a second time beside the Go type it was decoded into,
+// secondPass reads a document a second time beside the Go type it was decoded into,
 // for the two checks no option of the library gives.
-type walker struct {
-	dec            *jsontext.Decoder
-	refuseNull     bool // null where the type has no room for it
-	refuseVariants bool // names that differ from a known one only by case
+type secondPass struct {
+	dec                *jsontext.Decoder
+	rejectNull         bool // null where the type has no room for it
+	rejectCaseVariants bool // names that differ from a known one only by case
 }
 
-// walk checks data, which was decoded into v without an error.
-func walk(data []byte, v any, w walker) error {
+// walkDocument checks data, which was decoded into v without an error.
+func walkDocument(data []byte, v any, w secondPass) error {
 	w.dec = jsontext.NewDecoder(bytes.NewBuffer(data), walkOptions)
 	// v is the pointer to decode into, which null cannot reach.
-	if e := w.value(shapeOf(reflect.TypeOf(v).Elem())); e != nil {
+	if e := w.checkValue(shapeOf(reflect.TypeOf(v).Elem())); e != nil {
 		return e
 	}
 	return nil
 }
 
-func (w *walker) value(s *shape) *Error {
+func (w *secondPass) checkValue(s *typeShape) *Error {
 	kind := w.dec.PeekKind()
 	switch {
 	case kind == jsontext.KindNull:
-		return w.null(s)
-	case s.free:
-		return w.unreadable(w.dec.SkipValue())
+		return w.checkNull(s)
+	case s.opaque:
+		return w.decoderError(w.dec.SkipValue())
 	case kind == jsontext.KindBeginObject:
-		return w.object(s)
+		return w.checkObject(s)
 	case kind == jsontext.KindBeginArray && s.elem != nil:
-		return w.array(s.elem)
+		return w.checkArray(s.elem)
 	}
-	return w.unreadable(w.dec.SkipValue())
+	return w.decoderError(w.dec.SkipValue())
 }
 
-func (w *walker) null(s *shape) *Error {
+func (w *secondPass) checkNull(s *typeShape) *Error {
 	if err := w.dec.SkipValue(); err != nil {
-		return w.unreadable(err)
+		return w.decoderError(err)
 	}
-	if s.nullable || !w.refuseNull {
+	if s.nullable || !w.rejectNull {
 		return nil
 	}
 	return w.errorf("must be %s, got null", s.want)
 }
 
-func (w *walker) object(s *shape) *Error {
+func (w *secondPass) checkObject(s *typeShape) *Error {
 	if _, err := w.dec.ReadToken(); err != nil {
-		return w.unreadable(err)
+		return w.decoderError(err)
 	}
 	for w.dec.PeekKind() != jsontext.KindEndObject {
 		name, err := w.dec.ReadToken()
 		if err != nil {
-			return w.unreadable(err)
+			return w.decoderError(err)
 		}
-		member, e := w.member(s, name.String())
+		member, e := w.memberShape(s, name.String())
 		if e != nil {
 			return e
 		}
 		if member == nil {
 			if err := w.dec.SkipValue(); err != nil {
-				return w.unreadable(err)
+				return w.decoderError(err)
 			}
 			continue
 		}
-		if e := w.value(member); e != nil {
+		if e := w.checkValue(member); e != nil {
 			return e
 		}
 	}
 	_, err := w.dec.ReadToken()
-	return w.unreadable(err)
+	return w.decoderError(err)
 }
 
-// member returns the shape of the member of that name, nil for one that is
+// memberShape returns the shape of the member of that name, nil for one that is
 // unknown and ignored.
-func (w *walker) member(s *shape, name string) (*shape, *Error) {
+func (w *secondPass) memberShape(s *typeShape, name string) (*typeShape, *Error) {
 	if s.fields == nil {
 		return s.elem, nil
 	}
 	if member, ok := s.fields[name]; ok {
 		return member, nil
 	}
-	if known, ok := s.folded[fold(name)]; ok && w.refuseVariants {
-		return nil, w.errorf("name %s differs from %q only by case", quote(name), known)
+	if known, ok := s.folded[foldCase(name)]; ok && w.rejectCaseVariants {
+		return nil, w.errorf("name %s differs from %q only by case", quoteExcerpt(name), known)
 	}
 	return nil, nil
 }
 
-func (w *walker) array(elem *shape) *Error {
+func (w *secondPass) checkArray(elem *typeShape) *Error {
 	if _, err := w.dec.ReadToken(); err != nil {
-		return w.unreadable(err)
+		return w.decoderError(err)
 	}
 	for w.dec.PeekKind() != jsontext.KindEndArray {
-		if e := w.value(elem); e != nil {
+		if e := w.checkValue(elem); e != nil {
 			return e
 		}
 	}
 	_, err := w.dec.ReadToken()
-	return w.unreadable(err)
+	return w.decoderError(err)
 }
 
 // errorf makes an error at the token read last.
-func (w *walker) errorf(format string, args ...any) *Error {
+func (w *secondPass) errorf(format string, args ...any) *Error {
 	return &Error{
-		Pointer: clip(w.dec.StackPointer()),
+		Pointer: clipPointer(w.dec.StackPointer()),
 		Detail:  fmt.Sprintf(format, args...),
 		Offset:  w.dec.InputOffset(),
 	}
 }
 
-// unreadable turns a decoder's error, which cannot happen in a document that
+// decoderError turns a decoder's error, which cannot happen in a document that
 // was decoded before, into a refusal rather than a silent pass.
-func (w *walker) unreadable(err error) *Error {
+func (w *secondPass) decoderError(err error) *Error {
 	if err == nil {
 		return nil
 	}
-	return &Error{Pointer: clip(w.dec.StackPointer()), Detail: err.Error(), Offset: w.dec.InputOffset()}
+	return &Error{Pointer: clipPointer(w.dec.StackPointer()), Detail: err.Error(), Offset: w.dec.InputOffset()}
 }

@@ -211,10 +211,10 @@ func TestDistance(t *testing.T) {
 		{"é", "e", 1},
 		{"intent", "domains", 6},
 	} {
-		if got := distance(tt.a, tt.b); got != tt.want {
+		if got := editDistance(tt.a, tt.b); got != tt.want {
 			t.Errorf("distance(%q, %q) = %d, want %d", tt.a, tt.b, got, tt.want)
 		}
-		if got := distance(tt.b, tt.a); got != tt.want {
+		if got := editDistance(tt.b, tt.a); got != tt.want {
 			t.Errorf("distance(%q, %q) = %d, want %d", tt.b, tt.a, got, tt.want)
 		}
 	}

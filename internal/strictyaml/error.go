@@ -50,22 +50,22 @@ func (e Errors) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// findings collects the mistakes of one file.
-type findings struct {
+// errorList collects the mistakes of one file.
+type errorList struct {
 	file  string
 	kept  Errors
 	count int
 }
 
-func (f *findings) add(line, column int, format string, args ...any) {
+func (f *errorList) addError(line, column int, format string, args ...any) {
 	f.count++
 	if len(f.kept) < maxKept {
 		f.kept = append(f.kept, Error{File: f.file, Line: line, Column: column, Detail: fmt.Sprintf(format, args...)})
 	}
 }
 
-// err returns nil or Errors.
-func (f *findings) err() error {
+// sorted returns nil or Errors.
+func (f *errorList) sorted() error {
 	if f.count == 0 {
 		return nil
 	}

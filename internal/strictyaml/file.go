@@ -20,7 +20,7 @@ func ReadFile(path string) ([]byte, error) {
 		return nil, Errors{{File: path, Detail: "is not a regular file"}}
 	}
 	if info.Size() > MaxBytes {
-		return nil, tooLarge(path, fmt.Sprintf("is %d bytes long", info.Size()))
+		return nil, fileTooLarge(path, fmt.Sprintf("is %d bytes long", info.Size()))
 	}
 	f, err := os.Open(path)
 	if err != nil {
@@ -33,11 +33,11 @@ func ReadFile(path string) ([]byte, error) {
 		return nil, err
 	}
 	if data.Len() > MaxBytes {
-		return nil, tooLarge(path, "grows while it is read")
+		return nil, fileTooLarge(path, "grows while it is read")
 	}
 	return data.Bytes(), nil
 }
 
-func tooLarge(path, what string) Errors {
+func fileTooLarge(path, what string) Errors {
 	return Errors{{File: path, Detail: fmt.Sprintf("%s; at most %d are read", what, MaxBytes)}}
 }

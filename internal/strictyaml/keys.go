@@ -12,9 +12,9 @@ type structKeys struct {
 	field map[string]int
 }
 
-// keys returns the keys of struct type t, worked out once per Decode. A field
+// keysOfStruct returns the keys of struct type t, worked out once per Decode. A field
 // without a `yaml` tag has its name in lower case, as the library has it.
-func (d *decoder) keys(t reflect.Type) *structKeys {
+func (d *decoder) keysOfStruct(t reflect.Type) *structKeys {
 	if k, ok := d.structs[t]; ok {
 		return k
 	}
@@ -34,12 +34,12 @@ func (d *decoder) keys(t reflect.Type) *structKeys {
 	return k
 }
 
-// unknown words the mistake of a key that is none of k.
-func (k *structKeys) unknown(key string) string {
+// describeUnknown words the mistake of a key that is none of k.
+func (k *structKeys) describeUnknown(key string) string {
 	if near := Nearest(key, k.names); near != "" {
 		return fmt.Sprintf("unknown key %q; did you mean %q?", key, near)
 	}
-	return fmt.Sprintf("unknown key %q; known here: %s", excerpt(key), strings.Join(k.names, ", "))
+	return fmt.Sprintf("unknown key %q; known here: %s", shortenText(key), strings.Join(k.names, ", "))
 }
 
 // Nearest returns the name that key was probably meant to be: the one with the
@@ -55,7 +55,7 @@ func Nearest(key string, names []string) string {
 		if len(name) < 3 { // every short word is one letter from every other
 			allowed = 0
 		}
-		edits := distance(strings.ToLower(key), strings.ToLower(name))
+		edits := editDistance(strings.ToLower(key), strings.ToLower(name))
 		if edits <= allowed && (best == "" || edits < least) {
 			best, least = name, edits
 		}
@@ -63,9 +63,9 @@ func Nearest(key string, names []string) string {
 	return best
 }
 
-// distance counts the letters to insert, delete, replace or swap with their
+// editDistance counts the letters to insert, delete, replace or swap with their
 // neighbour to turn a into b (optimal string alignment).
-func distance(a, b string) int {
+func editDistance(a, b string) int {
 	s, t := []rune(a), []rune(b)
 	rows := make([][]int, len(s)+1)
 	for i := range rows {

@@ -109,7 +109,7 @@ func TestPosFindsEveryValue(t *testing.T) {
 		}
 		for i, at := range d.paths {
 			word := fmt.Sprintf("v%d\n", i)
-			wantLine, wantColumn := position([]byte(file), bytes.Index([]byte(file), []byte(" "+word))+1)
+			wantLine, wantColumn := lineColumn([]byte(file), bytes.Index([]byte(file), []byte(" "+word))+1)
 			if line, column := doc.Pos(at...); line != wantLine || column != wantColumn {
 				t.Fatalf("%s\nPos(%v) = %d:%d, want %d:%d", file, at, line, column, wantLine, wantColumn)
 			}

@@ -18,66 +18,66 @@ var (
 	decimalFloat = regexp.MustCompile(`^-?(0|[1-9][0-9]*)?(\.[0-9]+)?([eE][-+]?[0-9]+)?$`)
 )
 
-func (d *decoder) scalar(n *yaml.Node, v reflect.Value) bool {
+func (d *decoder) decodeScalar(n *yaml.Node, v reflect.Value) bool {
 	t := v.Type()
 	if n.Kind != yaml.ScalarNode {
-		return d.wrong(n, "must be %s, got %s", want(t), kindOf(n))
+		return d.addErrorAt(n, "must be %s, got %s", describeType(t), describeNode(n))
 	}
 	switch v.Kind() {
 	case reflect.String:
-		number := d.wordOrNumber[t] && n.Style == 0 && decimalFloat.MatchString(n.Value)
+		number := d.numberAsText[t] && n.Style == 0 && decimalFloat.MatchString(n.Value)
 		if n.Tag != "!!str" && n.Tag != "!!merge" && !number { // "<<" merges as a key only
-			return d.wrong(n, "must be text, got %s; quote it: %q", kindOf(n), excerpt(n.Value))
+			return d.addErrorAt(n, "must be text, got %s; quote it: %q", describeNode(n), shortenText(n.Value))
 		}
 		v.SetString(n.Value)
 	case reflect.Bool:
 		if n.Tag != "!!bool" {
-			return d.wrong(n, "must be true or false, got %s", kindOf(n))
+			return d.addErrorAt(n, "must be true or false, got %s", describeNode(n))
 		}
 		v.SetBool(strings.EqualFold(n.Value, "true"))
 	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
 		i, err := strconv.ParseInt(n.Value, 10, t.Bits())
-		if !d.number(n, t, decimalInt, err) {
+		if !d.checkNumber(n, t, decimalInt, err) {
 			return false
 		}
 		v.SetInt(i)
 	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
 		u, err := strconv.ParseUint(n.Value, 10, t.Bits())
-		if !d.number(n, t, decimalInt, err) {
+		if !d.checkNumber(n, t, decimalInt, err) {
 			return false
 		}
 		v.SetUint(u)
 	case reflect.Float32, reflect.Float64:
 		f, err := strconv.ParseFloat(n.Value, t.Bits())
-		if !d.number(n, t, decimalFloat, err) {
+		if !d.checkNumber(n, t, decimalFloat, err) {
 			return false
 		}
 		v.SetFloat(f)
 	default:
-		return d.unsupported(n, t)
+		return d.unsupportedType(n, t)
 	}
 	return true
 }
 
-// number reports whether the scalar n is a number of the form, which strconv
+// checkNumber reports whether the scalar n is a number of the form, which strconv
 // read with err.
-func (d *decoder) number(n *yaml.Node, t reflect.Type, form *regexp.Regexp, err error) bool {
+func (d *decoder) checkNumber(n *yaml.Node, t reflect.Type, form *regexp.Regexp, err error) bool {
 	switch {
 	case n.Style&(yaml.DoubleQuotedStyle|yaml.SingleQuotedStyle) != 0:
-		return d.wrong(n, "must be %s, got %s; remove the quotes", want(t), kindOf(n))
+		return d.addErrorAt(n, "must be %s, got %s; remove the quotes", describeType(t), describeNode(n))
 	case errors.Is(err, strconv.ErrRange):
-		return d.wrong(n, "%s is out of range", excerpt(n.Value))
+		return d.addErrorAt(n, "%s is out of range", shortenText(n.Value))
 	case err != nil, n.Style != 0, !form.MatchString(n.Value):
-		return d.wrong(n, "must be %s in decimal, got %s", want(t), kindOf(n))
+		return d.addErrorAt(n, "must be %s in decimal, got %s", describeType(t), describeNode(n))
 	}
 	return true
 }
 
-// want says in words what a Go type is decoded from.
-func want(t reflect.Type) string {
+// describeType says in words what a Go type is decoded from.
+func describeType(t reflect.Type) string {
 	switch t.Kind() {
 	case reflect.Pointer:
-		return want(t.Elem())
+		return describeType(t.Elem())
 	case reflect.String:
 		return "text"
 	case reflect.Bool:
@@ -96,9 +96,9 @@ func want(t reflect.Type) string {
 	return "another value"
 }
 
-// kindOf says in words what stands in the file.
-func kindOf(n *yaml.Node) string {
-	value := excerpt(n.Value)
+// describeNode says in words what stands in the file.
+func describeNode(n *yaml.Node) string {
+	value := shortenText(n.Value)
 	switch n.Kind {
 	case yaml.SequenceNode:
 		return "a list"

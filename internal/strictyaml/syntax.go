@@ -11,9 +11,9 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// unreadable finds what keeps data from being YAML text at all. The parser
+// checkText finds what keeps data from being YAML text at all. The parser
 // would find most of it too, but without saying where.
-func unreadable(data []byte) *Error {
+func checkText(data []byte) *Error {
 	for _, mark := range []string{"\xff\xfe", "\xfe\xff", "\x00\x00\xfe\xff"} {
 		if bytes.HasPrefix(data, []byte(mark)) {
 			return &Error{Line: 1, Column: 1, Detail: "is UTF-16 or UTF-32; save it as UTF-8"}
@@ -32,18 +32,18 @@ func unreadable(data []byte) *Error {
 		switch {
 		case r == utf8.RuneError && size == 1:
 			return &Error{Line: line, Column: column, Detail: "is not valid UTF-8 here (byte 0x" + strconv.FormatUint(uint64(text[i]), 16) + ")"}
-		case !printable(r):
+		case !isPrintable(r):
 			return &Error{Line: line, Column: column, Detail: "holds the control character " + strconv.QuoteToASCII(string(r)) + "; remove it"}
 		case r == '\n':
 			line, column = line+1, 0
 		}
 		i += size
 	}
-	return directive(text)
+	return findDirective(text)
 }
 
-// printable says which characters YAML allows unescaped (YAML 1.2 §5.1).
-func printable(r rune) bool {
+// isPrintable says which characters YAML allows unescaped (YAML 1.2 §5.1).
+func isPrintable(r rune) bool {
 	switch {
 	case r == '\t', r == '\n', r == '\r', r == 0x85:
 		return true
@@ -53,8 +53,8 @@ func printable(r rune) bool {
 	return true
 }
 
-// directive finds a directive: a line that starts with % before the document.
-func directive(text []byte) *Error {
+// findDirective finds a directive: a line that starts with % before the document.
+func findDirective(text []byte) *Error {
 	n := 0
 	for line := range bytes.Lines(text) {
 		n++
@@ -62,7 +62,7 @@ func directive(text []byte) *Error {
 		case len(trimmed) == 0, trimmed[0] == '#':
 		case line[0] == '%':
 			word, _, _ := bytes.Cut(trimmed, []byte(" "))
-			return &Error{Line: n, Column: 1, Detail: "directives (" + excerpt(string(word)) + ") are not supported; remove the line"}
+			return &Error{Line: n, Column: 1, Detail: "directives (" + shortenText(string(word)) + ") are not supported; remove the line"}
 		default:
 			return nil
 		}
@@ -76,9 +76,9 @@ var parserMessage = regexp.MustCompile(`^did not find expected (<|node content|k
 
 var yamlMessage = regexp.MustCompile(`^yaml: (?:line (\d+): )?(.*)$`)
 
-// explain turns an error of the parser into plain words with a place: the line
+// translateError turns an error of the parser into plain words with a place: the line
 // it names and, since it names no column, the first character on that line.
-func explain(err error, data []byte) *Error {
+func translateError(err error, data []byte) *Error {
 	if wrong, ok := errors.AsType[*yaml.TypeError](err); ok {
 		return &Error{Detail: strings.Join(wrong.Errors, "; ")}
 	}
@@ -94,30 +94,30 @@ func explain(err error, data []byte) *Error {
 	}
 	if name, ok := strings.CutPrefix(message, "unknown anchor '"); ok {
 		name = strings.TrimSuffix(name, "' referenced")
-		line, column := position(data, bytes.Index(data, []byte("*"+name)))
-		return &Error{Line: line, Column: column, Detail: "aliases (*" + excerpt(name) + ") are not supported; write the value out"}
+		line, column := lineColumn(data, bytes.Index(data, []byte("*"+name)))
+		return &Error{Line: line, Column: column, Detail: "aliases (*" + shortenText(name) + ") are not supported; write the value out"}
 	}
 	if strings.Contains(message, "tab character") || strings.Contains(message, "cannot start any token") {
 		for _, near := range []int{line, line + 1} { // it counts a line too few for some
 			at, text := lineOf(data, near)
-			if tab := bytes.IndexByte(text[:indentation(text)], '\t'); tab >= 0 {
+			if tab := bytes.IndexByte(text[:indentOf(text)], '\t'); tab >= 0 {
 				return &Error{Line: at, Column: tab + 1, Detail: "a tab cannot indent; use spaces"}
 			}
 		}
 	}
 	line, text := lineOf(data, line)
-	column := 1 + indentation(text)
+	column := 1 + indentOf(text)
 	if strings.Contains(message, "alphabetic or numeric") {
 		column = 1 + max(column-1, bytes.IndexAny(text, "*&"))
 	}
-	return &Error{Line: line, Column: column, Detail: plainWords(message)}
+	return &Error{Line: line, Column: column, Detail: describeParserError(message)}
 }
 
-func indentation(line []byte) int { return len(line) - len(bytes.TrimLeft(line, " \t")) }
+func indentOf(line []byte) int { return len(line) - len(bytes.TrimLeft(line, " \t")) }
 
-// plainWords says what a parser's message usually means. The message itself
+// describeParserError says what a parser's message usually means. The message itself
 // follows: somebody may know it.
-func plainWords(message string) string {
+func describeParserError(message string) string {
 	hints := []struct{ part, hint string }{
 		{"exceeded max depth", "nests far too deep"},
 		{"did not find expected key", "the indentation does not fit, or something is wrong just before"},
@@ -140,8 +140,8 @@ func plainWords(message string) string {
 	return "is not YAML: " + message
 }
 
-// position counts lines and characters, both from 1, up to the byte offset.
-func position(data []byte, offset int) (line, column int) {
+// lineColumn counts lines and characters, both from 1, up to the byte offset.
+func lineColumn(data []byte, offset int) (line, column int) {
 	before := data[:min(max(offset, 0), len(data))]
 	line = 1 + bytes.Count(before, []byte("\n"))
 	return line, 1 + utf8.RuneCount(before[bytes.LastIndexByte(before, '\n')+1:])
@@ -163,8 +163,8 @@ func lineOf(data []byte, want int) (line int, text []byte) {
 	return max(line, 1), text
 }
 
-// excerpt bounds what an error text repeats of a file.
-func excerpt(s string) string {
+// shortenText bounds what an error text repeats of a file.
+func shortenText(s string) string {
 	const most = 64
 	if len(s) <= most {
 		return s

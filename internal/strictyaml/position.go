@@ -22,38 +22,38 @@ func (p Path) At(steps ...any) Path { return append(slices.Clip(p), steps...) }
 // second mistake.
 func (d *Document) Errorf(at Path, format string, args ...any) {
 	for i := range at {
-		if _, around := d.find(at[:i]); d.refused[around] {
+		if _, around := d.findNode(at[:i]); d.rejected[around] {
 			return
 		}
 	}
-	_, value := d.find(at)
-	if !d.broken[value] && !d.refused[value] {
-		d.add(value.Line, value.Column, format, args...)
+	_, value := d.findNode(at)
+	if !d.invalid[value] && !d.rejected[value] {
+		d.addError(value.Line, value.Column, format, args...)
 	}
 }
 
 // KeyErrorf records a mistake about the key that the path ends with.
 func (d *Document) KeyErrorf(at Path, format string, args ...any) {
-	key, value := d.find(at)
+	key, value := d.findNode(at)
 	if key == nil {
 		key = value
 	}
-	d.add(key.Line, key.Column, format, args...)
+	d.addError(key.Line, key.Column, format, args...)
 }
 
 // Pos returns the place of the value at the path, or of the nearest value around
 // it when it is absent.
 func (d *Document) Pos(steps ...any) (line, column int) {
-	_, value := d.find(steps)
+	_, value := d.findNode(steps)
 	return value.Line, value.Column
 }
 
-// find walks the path as far as it goes. key is nil for the root and for items
+// findNode walks the path as far as it goes. key is nil for the root and for items
 // of a list.
-func (d *Document) find(at Path) (key, value *yaml.Node) {
+func (d *Document) findNode(at Path) (key, value *yaml.Node) {
 	value = d.root
 	for _, step := range at {
-		nextKey, next := d.child(value, step)
+		nextKey, next := d.findChild(value, step)
 		if next == nil {
 			break
 		}
@@ -62,7 +62,7 @@ func (d *Document) find(at Path) (key, value *yaml.Node) {
 	return key, value
 }
 
-func (d *Document) child(n *yaml.Node, step any) (key, value *yaml.Node) {
+func (d *Document) findChild(n *yaml.Node, step any) (key, value *yaml.Node) {
 	switch step := step.(type) {
 	case int:
 		if n.Kind == yaml.SequenceNode && step >= 0 && step < len(n.Content) {
@@ -86,7 +86,7 @@ func (d *Document) keysOf(n *yaml.Node) map[string]int {
 	if !ok {
 		keys = make(map[string]int, len(n.Content)/2)
 		for i := 0; i+1 < len(n.Content); i += 2 {
-			if !d.refused[n.Content[i]] {
+			if !d.rejected[n.Content[i]] {
 				keys[n.Content[i].Value] = i
 			}
 		}

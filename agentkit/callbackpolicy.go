@@ -9,19 +9,19 @@ import (
 	"github.com/caprouter/caprouter/contract"
 )
 
-// places are where callbacks may be: a task says where, but what an agent says
+// callbackPolicy are where callbacks may be: a task says where, but what an agent says
 // of its work, and the token it says it with, must not go to just anybody.
-type places struct {
+type callbackPolicy struct {
 	scheme, host string   // the router's, of Config.JWKSURL
-	more         []string // hosts, over the router's scheme or a better one
+	extraHosts   []string // hosts, over the router's scheme or a better one
 }
 
-func newPlaces(router *url.URL, more []string) places {
-	return places{scheme: router.Scheme, host: hostOf(router.Scheme, router.Host), more: slices.Clone(more)}
+func newCallbackPolicy(router *url.URL, more []string) callbackPolicy {
+	return callbackPolicy{scheme: router.Scheme, host: normalizeHost(router.Scheme, router.Host), extraHosts: slices.Clone(more)}
 }
 
-// hostOf returns the host in one spelling, with its port.
-func hostOf(scheme, host string) string {
+// normalizeHost returns the host in one spelling, with its port.
+func normalizeHost(scheme, host string) string {
 	u := url.URL{Scheme: scheme, Host: strings.ToLower(host)}
 	if u.Port() != "" {
 		return u.Host
@@ -33,18 +33,18 @@ func hostOf(scheme, host string) string {
 	return strings.TrimSuffix(u.Host, ":") + port
 }
 
-// check returns the addresses for the result and for progress.
-func (p places) check(c *contract.Callback) (result, progress string, err error) {
+// checkCallback returns the addresses for the result and for progress.
+func (p callbackPolicy) checkCallback(c *contract.Callback) (result, progress string, err error) {
 	u, err := url.Parse(c.URL)
 	if err != nil {
 		return "", "", errors.New("its url is no URL")
 	}
-	host := hostOf(u.Scheme, u.Host)
+	host := normalizeHost(u.Scheme, u.Host)
 	task, isResult := strings.CutSuffix(c.URL, "/result")
-	isNamed := func(name string) bool { return hostOf(u.Scheme, name) == host }
+	isNamed := func(name string) bool { return normalizeHost(u.Scheme, name) == host }
 	switch {
 	case u.Scheme == p.scheme && host == p.host:
-	case (u.Scheme == p.scheme || u.Scheme == "https") && slices.ContainsFunc(p.more, isNamed):
+	case (u.Scheme == p.scheme || u.Scheme == "https") && slices.ContainsFunc(p.extraHosts, isNamed):
 	default:
 		return "", "", errors.New("its url is not at the router: it must have the origin of JWKSURL, or a host of CallbackHosts")
 	}

@@ -93,7 +93,7 @@ func accepted(t testing.TB, w *httptest.ResponseRecorder) {
 
 // slow is work of ten seconds that lets the router go first.
 func slow(ctx context.Context, _ contract.Task) (contract.Result, error) {
-	agentkit.Later(ctx)
+	agentkit.AcceptAsync(ctx)
 	select {
 	case <-time.After(10 * time.Second):
 		return agentkit.Answer("done"), nil

@@ -173,7 +173,7 @@ type keyList struct {
 	asked int
 }
 
-func (l *keyList) find(_ context.Context, kid, _ string, _ time.Time) (*verifyKey, error) {
+func (l *keyList) findKey(_ context.Context, kid, _ string, _ time.Time) (*verifyKey, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.asked++
@@ -185,7 +185,7 @@ func (l *keyList) find(_ context.Context, kid, _ string, _ time.Time) (*verifyKe
 	return nil, l.err
 }
 
-func (l *keyList) holds(k *verifyKey, _ time.Time) bool {
+func (l *keyList) isValid(k *verifyKey, _ time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return slices.Contains(l.keys, k)
@@ -237,7 +237,7 @@ func newWorld(t testing.TB) *world {
 	for _, k := range []mintKey{w.ed, w.ed2, w.es, w.rs, w.hs, w.staticShared} {
 		v.static = append(v.static, k.static(t).key)
 	}
-	if err := v.start(func() time.Time { return w.now }, rememberedBytes); err != nil {
+	if err := v.validate(func() time.Time { return w.now }, tokenCacheBytes); err != nil {
 		t.Fatal(err)
 	}
 	w.Verifier = v

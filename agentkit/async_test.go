@@ -46,7 +46,7 @@ func TestLater(t *testing.T) {
 
 func TestWhenTheAnswerComesLater(t *testing.T) {
 	after := func(d time.Duration) func(*agentkit.Config) {
-		return func(c *agentkit.Config) { c.LaterAfter = d }
+		return func(c *agentkit.Config) { c.AsyncAfter = d }
 	}
 	quick := func(ctx context.Context, _ contract.Task) (contract.Result, error) {
 		return agentkit.Answer("done"), nil
@@ -93,7 +93,7 @@ func TestWhenTheAnswerComesLater(t *testing.T) {
 }
 
 func TestLaterSaysWhetherItIs(t *testing.T) {
-	if agentkit.Later(t.Context()) {
+	if agentkit.AcceptAsync(t.Context()) {
 		t.Error("Later outside of a work = true")
 	}
 	for callback, want := range map[bool]bool{true: true, false: false} {
@@ -101,7 +101,7 @@ func TestLaterSaysWhetherItIs(t *testing.T) {
 			d := newDesk()
 			a := d.agent(t, nil, func(ctx context.Context, _ contract.Task) (contract.Result, error) {
 				for range 2 {
-					if got := agentkit.Later(ctx); got != want {
+					if got := agentkit.AcceptAsync(ctx); got != want {
 						t.Errorf("Later with a callback %v = %v, want %v", callback, got, want)
 					}
 				}
@@ -192,7 +192,7 @@ func TestShutdown(t *testing.T) {
 	}{
 		{"work that stops", slow, 3 * time.Second, 1},
 		{"work that does not", func(ctx context.Context, _ contract.Task) (contract.Result, error) {
-			agentkit.Later(ctx)
+			agentkit.AcceptAsync(ctx)
 			<-time.After(10 * time.Second)
 			return agentkit.Answer("done"), nil
 		}, 5 * time.Second, 0},
@@ -223,11 +223,11 @@ func TestShutdown(t *testing.T) {
 func TestFailuresComeLaterToo(t *testing.T) {
 	for name, work := range map[string]agentkit.Work{
 		"an error": func(ctx context.Context, _ contract.Task) (contract.Result, error) {
-			agentkit.Later(ctx)
+			agentkit.AcceptAsync(ctx)
 			return contract.Result{}, errors.New("hunter2")
 		},
 		"a panic": func(ctx context.Context, _ contract.Task) (contract.Result, error) {
-			agentkit.Later(ctx)
+			agentkit.AcceptAsync(ctx)
 			panic("hunter2")
 		},
 	} {
@@ -268,7 +268,7 @@ func TestManyResultsLater(t *testing.T) {
 	defer router.Close()
 	a := newAgent(t, nil, nil, func(ctx context.Context, t contract.Task) (contract.Result, error) {
 		agentkit.Progress(ctx, "begun", 0)
-		agentkit.Later(ctx)
+		agentkit.AcceptAsync(ctx)
 		return agentkit.Answer(t.TaskID), nil
 	}, func(c *agentkit.Config) {
 		c.JWKSURL, c.Client = router.URL+"/.well-known/jwks.json", router.Client()

@@ -19,44 +19,44 @@ const (
 	maxProgress = 16   // told and not sent yet
 	maxMessage  = 1000 // characters of a Progress
 
-	firstPause      = 100 * time.Millisecond // doubled after each try
+	minPause        = 100 * time.Millisecond // doubled after each try
 	maxPause        = 30 * time.Second
 	progressTimeout = 2 * time.Second
 )
 
-// courier carries what is said of one task to its callback.
-type courier struct {
-	client     *http.Client
-	background *sync.WaitGroup
-	result     string // addresses
-	progress   string
-	token      string
+// callbackSender carries what is said of one task to its callback.
+type callbackSender struct {
+	client      *http.Client
+	background  *sync.WaitGroup
+	resultURL   string // addresses
+	progressURL string
+	token       string
 
-	mu    sync.Mutex
-	queue []contract.Progress // oldest first
-	idle  chan struct{}       // closed when the queue has been sent; nil = it has
-	over  bool                // nothing more is taken
+	mu     sync.Mutex
+	queue  []contract.Progress // oldest first
+	idle   chan struct{}       // closed when the queue has been sent; nil = it has
+	closed bool                // nothing more is taken
 }
 
-// courier returns one for the task; nil where the task has no callback, or one
+// newCallbackSender returns one for the task; nil where the task has no callback, or one
 // that is not at the router.
-func (a *Agent) courier(task contract.Task) *courier {
+func (a *Agent) newCallbackSender(task contract.Task) *callbackSender {
 	if task.Callback == nil {
 		return nil
 	}
-	result, progress, err := a.places.check(task.Callback)
+	result, progress, err := a.callbacks.checkCallback(task.Callback)
 	if err != nil {
 		a.log.Warn("callback not used", "task_id", task.TaskID, "trace_id", task.TraceID, "err", err)
 		return nil
 	}
-	return &courier{client: a.client, background: &a.background, result: result, progress: progress, token: task.Callback.Token}
+	return &callbackSender{client: a.client, background: &a.background, resultURL: result, progressURL: progress, token: task.Callback.Token}
 }
 
-// tell sends the progress in the background, behind what was told before.
-func (c *courier) tell(ctx context.Context, p contract.Progress) {
+// queueProgress sends the progress in the background, behind what was told before.
+func (c *callbackSender) queueProgress(ctx context.Context, p contract.Progress) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.over {
+	if c.closed {
 		return
 	}
 	if len(c.queue) == maxProgress {
@@ -65,14 +65,14 @@ func (c *courier) tell(ctx context.Context, p contract.Progress) {
 	c.queue = append(c.queue, p)
 	if c.idle == nil {
 		c.idle = make(chan struct{})
-		c.background.Go(func() { c.sendAll(context.WithoutCancel(ctx)) })
+		c.background.Go(func() { c.sendQueue(context.WithoutCancel(ctx)) })
 	}
 }
 
-// sendAll sends the queue until it is empty.
-func (c *courier) sendAll(ctx context.Context) {
+// sendQueue sends the queue until it is empty.
+func (c *callbackSender) sendQueue(ctx context.Context) {
 	for {
-		p, ok := c.next()
+		p, ok := c.nextProgress()
 		if !ok {
 			return
 		}
@@ -81,16 +81,16 @@ func (c *courier) sendAll(ctx context.Context) {
 			continue // a text and a number cannot fail
 		}
 		ctx, cancel := context.WithTimeout(ctx, progressTimeout)
-		status, _, err := c.post(ctx, c.progress, body)
+		status, _, err := c.postJSON(ctx, c.progressURL, body)
 		cancel()
 		if err == nil && isFinal(status) {
-			c.hush() // the task has ended, or nobody knows it
+			c.discardProgress() // the task has ended, or nobody knows it
 		}
 	}
 }
 
-// next takes the oldest from the queue, or ends the sending.
-func (c *courier) next() (contract.Progress, bool) {
+// nextProgress takes the oldest from the queue, or ends the sending.
+func (c *callbackSender) nextProgress() (contract.Progress, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.queue) == 0 {
@@ -103,37 +103,37 @@ func (c *courier) next() (contract.Progress, bool) {
 	return p, true
 }
 
-// hush drops what is not sent yet and takes nothing more.
-func (c *courier) hush() {
+// discardProgress drops what is not sent yet and takes nothing more.
+func (c *callbackSender) discardProgress() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.over, c.queue = true, nil
+	c.closed, c.queue = true, nil
 }
 
-// flush takes nothing more and gives what was told a moment to be sent: nobody
+// flushProgress takes nothing more and gives what was told a moment to be sent: nobody
 // listens to progress behind the result.
-func (c *courier) flush(ctx context.Context) {
+func (c *callbackSender) flushProgress(ctx context.Context) {
 	c.mu.Lock()
-	c.over = true
+	c.closed = true
 	idle := c.idle
 	c.mu.Unlock()
 	if idle == nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, lastWords)
+	ctx, cancel := context.WithTimeout(ctx, finalGrace)
 	defer cancel()
 	select {
 	case <-idle:
 	case <-ctx.Done():
-		c.hush()
+		c.discardProgress()
 	}
 }
 
-// deliver sends the Result until the router has taken it or says that it never
+// deliverResult sends the Result until the router has taken it or says that it never
 // will, or ctx ends. When closing is closed, the try under way is the last one.
-func (c *courier) deliver(ctx context.Context, answer []byte, closing <-chan struct{}) error {
-	for pause := firstPause; ; pause = min(2*pause, maxPause) {
-		status, after, err := c.post(ctx, c.result, answer)
+func (c *callbackSender) deliverResult(ctx context.Context, answer []byte, closing <-chan struct{}) error {
+	for pause := minPause; ; pause = min(2*pause, maxPause) {
+		status, after, err := c.postJSON(ctx, c.resultURL, answer)
 		if err == nil {
 			if status >= 200 && status < 300 {
 				return nil
@@ -166,9 +166,9 @@ func isFinal(status int) bool {
 	return status >= 300 && status < 500
 }
 
-// post sends one thing and returns the status, and how long the router wants to
+// postJSON sends one thing and returns the status, and how long the router wants to
 // be left alone.
-func (c *courier) post(ctx context.Context, to string, body []byte) (status int, after time.Duration, err error) {
+func (c *callbackSender) postJSON(ctx context.Context, to string, body []byte) (status int, after time.Duration, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, to, bytes.NewReader(body))
 	if err != nil {
 		return 0, 0, err
@@ -180,12 +180,12 @@ func (c *courier) post(ctx context.Context, to string, body []byte) (status int,
 		return 0, 0, err
 	}
 	defer func() { _ = resp.Body.Close() }()
-	_, _ = io.CopyN(io.Discard, resp.Body, maxIgnored) // so that the connection can be used again
+	_, _ = io.CopyN(io.Discard, resp.Body, maxDrained) // so that the connection can be used again
 	if seconds, err := strconv.ParseUint(resp.Header.Get("Retry-After"), 10, 16); err == nil {
 		after = time.Duration(seconds) * time.Second
 	}
 	return resp.StatusCode, after, nil
 }
 
-// maxIgnored is what is read of an answer to keep its connection.
-const maxIgnored = 4 << 10
+// maxDrained is what is read of an answer to keep its connection.
+const maxDrained = 4 << 10

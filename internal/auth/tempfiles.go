@@ -13,41 +13,41 @@ import (
 // os.CreateTemp in the middle: what a killed process leaves of them is removed,
 // and nothing that an operator has put there.
 const (
-	ringTemp     = "caprouter-key-"       // of who holds the lock of the ring
+	keyringTemp  = "caprouter-key-"       // of who holds the lock of the ring
 	firstKeyTemp = "caprouter-first-key-" // of who starts without a key, and has no lock
 	tempSuffix   = ".tmp"
 
 	maxTempDigits = 10 // of 32 bits
 
-	// leftoverAge is how old such a file must be to belong to nobody any more,
+	// maxTempAge is how old such a file must be to belong to nobody any more,
 	// where no lock says so: a living process needs milliseconds.
-	leftoverAge = time.Minute
+	maxTempAge = time.Minute
 )
 
-// isTemp reports whether a file under construction of that kind has the name.
-func isTemp(name, kind string) bool {
+// isTempName reports whether a file under construction of that kind has the name.
+func isTempName(name, kind string) bool {
 	digits, ours := strings.CutPrefix(name, kind)
 	digits, whole := strings.CutSuffix(digits, tempSuffix)
 	return ours && whole && digits != "" && len(digits) <= maxTempDigits &&
 		!strings.ContainsFunc(digits, func(r rune) bool { return r < '0' || r > '9' })
 }
 
-// removeOldLeftovers removes what processes left that were killed while they made
+// removeAbandonedTempFiles removes what processes left that were killed while they made
 // a key. It needs no lock, and what it cannot remove it leaves to the next one.
-func removeOldLeftovers(dir string, now time.Time) {
+func removeAbandonedTempFiles(dir string, now time.Time) {
 	for _, at := range []string{dir, filepath.Join(dir, RetiredDir)} {
-		for _, kind := range []string{ringTemp, firstKeyTemp} {
-			_ = removeLeftovers(at, kind, func(info fs.FileInfo) bool { return abandoned(info, now) })
+		for _, kind := range []string{keyringTemp, firstKeyTemp} {
+			_ = removeTempFiles(at, kind, func(info fs.FileInfo) bool { return isAbandoned(info, now) })
 		}
 	}
 }
 
-func abandoned(info fs.FileInfo, now time.Time) bool { return now.Sub(info.ModTime()) > leftoverAge }
+func isAbandoned(info fs.FileInfo, now time.Time) bool { return now.Sub(info.ModTime()) > maxTempAge }
 
-// removeRingLeftovers must be called with the lock of the ring held: then nobody
+// removeKeyringTempFiles must be called with the lock of the ring held: then nobody
 // else is at work on the files it removes. They may hold the private half of a
 // key that is revoked, and must not outlive it.
-func removeRingLeftovers(dir string, now time.Time) error {
+func removeKeyringTempFiles(dir string, now time.Time) error {
 	all := func(fs.FileInfo) bool { return true }
 	key, err := os.Lstat(filepath.Join(dir, KeyFile))
 	if err != nil {
@@ -55,23 +55,23 @@ func removeRingLeftovers(dir string, now time.Time) error {
 	}
 	// No lock says whose a first key is. The current key itself, under the name it
 	// was made with, is needed under that name no more.
-	done := func(info fs.FileInfo) bool { return os.SameFile(info, key) || abandoned(info, now) }
+	done := func(info fs.FileInfo) bool { return os.SameFile(info, key) || isAbandoned(info, now) }
 	return errors.Join(
-		removeLeftovers(filepath.Join(dir, RetiredDir), ringTemp, all),
-		removeLeftovers(dir, ringTemp, all),
-		removeLeftovers(dir, firstKeyTemp, done),
+		removeTempFiles(filepath.Join(dir, RetiredDir), keyringTemp, all),
+		removeTempFiles(dir, keyringTemp, all),
+		removeTempFiles(dir, firstKeyTemp, done),
 	)
 }
 
-// removeLeftovers removes the files under construction of one kind that are to go.
-func removeLeftovers(dir, kind string, goes func(fs.FileInfo) bool) error {
+// removeTempFiles removes the files under construction of one kind that are to go.
+func removeTempFiles(dir, kind string, goes func(fs.FileInfo) bool) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	var errs []error
 	for _, e := range entries {
-		if !isTemp(e.Name(), kind) || !e.Type().IsRegular() {
+		if !isTempName(e.Name(), kind) || !e.Type().IsRegular() {
 			continue
 		}
 		info, err := e.Info()

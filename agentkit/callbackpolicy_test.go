@@ -14,7 +14,7 @@ func FuzzCallback(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	p := newPlaces(router, []string{"public.example"})
+	p := newCallbackPolicy(router, []string{"public.example"})
 	for _, seed := range []string{
 		"http://router.example:8080/api/v1/tasks/t1/result", "https://public.example/api/v1/tasks/t1/result",
 		"http://router.example:8080@evil.example/result", "http://router.example:8080\\@evil.example/result", "//evil.example/result",
@@ -23,7 +23,7 @@ func FuzzCallback(f *testing.F) {
 		f.Add(seed, "token")
 	}
 	f.Fuzz(func(t *testing.T, text, token string) {
-		result, progress, err := p.check(&contract.Callback{URL: text, Token: token})
+		result, progress, err := p.checkCallback(&contract.Callback{URL: text, Token: token})
 		if err != nil {
 			return
 		}

@@ -25,13 +25,13 @@ func TestLeftoversOfKilledStartsAreRemoved(t *testing.T) {
 	for name, stays := range map[string]bool{
 		firstKeyTemp + "1.tmp":            false,
 		firstKeyTemp + "4294967295.tmp":   false,
-		ringTemp + "1.tmp":                false,
-		ringTemp + "12345678901.tmp":      true, // longer than any that is made here
-		ringTemp + ".tmp":                 true,
-		ringTemp + "2026-11-22.tmp":       true,
-		ringTemp + "1.tmp.bak":            true,
-		ringTemp + "1":                    true,
-		"my-" + ringTemp + "1.tmp":        true,
+		keyringTemp + "1.tmp":             false,
+		keyringTemp + "12345678901.tmp":   true, // longer than any that is made here
+		keyringTemp + ".tmp":              true,
+		keyringTemp + "2026-11-22.tmp":    true,
+		keyringTemp + "1.tmp.bak":         true,
+		keyringTemp + "1":                 true,
+		"my-" + keyringTemp + "1.tmp":     true,
 		KeyFile + ".bak":                  true,
 		KeyFile + ".1":                    true,
 		KeyFile + ".20261122":             true,
@@ -45,7 +45,7 @@ func TestLeftoversOfKilledStartsAreRemoved(t *testing.T) {
 		}
 		want[name] = stays
 	}
-	for _, name := range []string{firstKeyTemp + "2.tmp", ringTemp + "2.tmp"} { // somebody may be at it
+	for _, name := range []string{firstKeyTemp + "2.tmp", keyringTemp + "2.tmp"} { // somebody may be at it
 		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -75,7 +75,7 @@ func TestRotateRemovesWhatKilledRotationsLeft(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, at := range []string{dir, filepath.Join(dir, RetiredDir)} {
-				if _, err := writeTemp(at, ringTemp, secret); err != nil {
+				if _, err := writeTemp(at, keyringTemp, secret); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -115,7 +115,7 @@ func TestReloadRemovesWhatKilledRotationsLeft(t *testing.T) {
 	dir := t.TempDir()
 	s := openAt(t, dir, base())
 	rotate(t, dir, false, base())
-	temp, err := writeTemp(filepath.Join(dir, RetiredDir), ringTemp, []byte("half a key"))
+	temp, err := writeTemp(filepath.Join(dir, RetiredDir), keyringTemp, []byte("half a key"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,23 +7,23 @@ import (
 	"github.com/caprouter/caprouter/contract"
 )
 
-// lastWords is how long delivering goes on when the task's time is up, or the
+// finalGrace is how long delivering goes on when the task's time is up, or the
 // process has no more time: long enough for one try.
-const lastWords = 2 * time.Second
+const finalGrace = 2 * time.Second
 
-// scopeKey is where serveTask puts what the context of a work is about.
-type scopeKey struct{}
+// taskContextKey is where serveTask puts what the context of a work is about.
+type taskContextKey struct{}
 
-// scope is one task, for the functions that take the context of its work.
-type scope struct {
-	caller  Identity
-	agent   *Agent
-	job     *job
-	courier *courier // nil = nothing can be said outside the connection
+// taskContext is one task, for the functions that take the context of its work.
+type taskContext struct {
+	caller Identity
+	agent  *Agent
+	job    *job
+	sender *callbackSender // nil = nothing can be said outside the connection
 }
 
-func scopeOf(ctx context.Context) *scope {
-	s, _ := ctx.Value(scopeKey{}).(*scope)
+func taskContextOf(ctx context.Context) *taskContext {
+	s, _ := ctx.Value(taskContextKey{}).(*taskContext)
 	return s
 }
 
@@ -43,19 +43,19 @@ func Caller(ctx context.Context) string { return CallerIdentity(ctx).Subject }
 // CallerIdentity returns whom the task is done for, as the router authenticated
 // them; nobody in a context that is not that of a work.
 func CallerIdentity(ctx context.Context) Identity {
-	if s := scopeOf(ctx); s != nil {
+	if s := taskContextOf(ctx); s != nil {
 		return s.caller
 	}
 	return Identity{}
 }
 
-// Later lets the router go: it is told that the task is accepted, and the Result
+// AcceptAsync lets the router go: it is told that the task is accepted, and the Result
 // is delivered when the work returns it. It reports whether that is so. Without
 // a callback of the router in the task the connection stays, and so does the
 // time the router waits on it: then Later changes nothing and returns false.
-func Later(ctx context.Context) bool {
-	s := scopeOf(ctx)
-	return s != nil && s.agent.memory.postpone(s.job)
+func AcceptAsync(ctx context.Context) bool {
+	s := taskContextOf(ctx)
+	return s != nil && s.agent.tasks.acceptAsync(s.job)
 }
 
 // Progress tells the router, and through it the caller, how far the work is:
@@ -64,19 +64,19 @@ func Later(ctx context.Context) bool {
 // that tells faster than can be sent, the oldest is left out. Without a callback
 // in the task nothing is sent.
 func Progress(ctx context.Context, message string, percent float64) {
-	s := scopeOf(ctx)
-	if s == nil || s.courier == nil || message == "" {
+	s := taskContextOf(ctx)
+	if s == nil || s.sender == nil || message == "" {
 		return
 	}
-	p := contract.Progress{Message: shortened(message)}
+	p := contract.Progress{Message: truncateMessage(message)}
 	if percent >= 0 { // and not NaN
 		p.Percent = new(min(percent, 100))
 	}
-	s.courier.tell(ctx, p)
+	s.sender.queueProgress(ctx, p)
 }
 
-// shortened cuts a message to what the router takes.
-func shortened(message string) string {
+// truncateMessage cuts a message to what the router takes.
+func truncateMessage(message string) string {
 	n := 0
 	for i := range message {
 		if n++; n > maxMessage {
@@ -86,16 +86,16 @@ func shortened(message string) string {
 	return message
 }
 
-// bringHome delivers the job's Result, where no connection has taken it.
-func (a *Agent) bringHome(ctx context.Context, j *job, task contract.Task, c *courier) {
-	ctx, cancel := context.WithDeadline(context.WithoutCancel(ctx), task.Deadline.Add(lastWords))
+// deliverResult delivers the job's Result, where no connection has taken it.
+func (a *Agent) deliverResult(ctx context.Context, j *job, task contract.Task, c *callbackSender) {
+	ctx, cancel := context.WithDeadline(context.WithoutCancel(ctx), task.Deadline.Add(finalGrace))
 	defer cancel()
-	if !a.memory.owed(j) {
-		c.hush()
+	if !a.tasks.mustDeliver(j) {
+		c.discardProgress()
 		return
 	}
-	c.flush(ctx)
-	if err := c.deliver(ctx, j.answer, a.closing); err != nil {
+	c.flushProgress(ctx)
+	if err := c.deliverResult(ctx, j.answer, a.closing); err != nil {
 		a.log.Warn("result not delivered", "task_id", task.TaskID, "trace_id", task.TraceID, "err", err)
 	}
 }
@@ -117,8 +117,8 @@ func (a *Agent) Shutdown(ctx context.Context) error {
 	case <-ctx.Done():
 	}
 	a.closeOnce.Do(func() { close(a.closing) })
-	a.memory.cancelAll()
-	timer := time.NewTimer(lastWords)
+	a.tasks.cancelAll()
+	timer := time.NewTimer(finalGrace)
 	defer timer.Stop()
 	select {
 	case <-idle:

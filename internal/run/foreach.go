@@ -20,23 +20,23 @@ func ForEach(ctx context.Context, limit, n int, fn func(ctx context.Context, i i
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	e := eacher{n: int64(n), cancel: cancel, call: func(i int) { fn(ctx, i) }}
+	e := forEachState{n: int64(n), cancel: cancel, call: func(i int) { fn(ctx, i) }}
 
 	var others sync.WaitGroup
 	for range min(max(limit, 1), n) - 1 {
-		others.Go(e.work)
+		others.Go(e.runWorker)
 	}
 	func() {
 		defer others.Wait() // deferred: also when fn leaves through runtime.Goexit
-		e.work()
+		e.runWorker()
 	}()
 	if failed := e.failed.Load(); failed != nil {
 		panic(failed)
 	}
 }
 
-// eacher is the state the workers of one Each share.
-type eacher struct {
+// forEachState is the state the workers of one Each share.
+type forEachState struct {
 	n      int64
 	next   atomic.Int64
 	failed atomic.Pointer[PanicError] // the first panic
@@ -44,8 +44,8 @@ type eacher struct {
 	call   func(i int)
 }
 
-// work takes the next index until none is left or a call has panicked.
-func (e *eacher) work() {
+// runWorker takes the next index until none is left or a call has panicked.
+func (e *forEachState) runWorker() {
 	returned := false
 	defer func() {
 		if returned {

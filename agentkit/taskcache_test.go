@@ -13,7 +13,7 @@ func TestMemoryProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		maxJobs := rapid.IntRange(1, 5).Draw(t, "max jobs")
 		maxBytes := rapid.IntRange(1, 50).Draw(t, "max bytes")
-		m := newMemory(maxJobs, maxBytes)
+		m := newTaskCache(maxJobs, maxBytes)
 		running := map[jobKey]*job{}
 		var done []*job // by age
 		for range rapid.IntRange(1, 60).Draw(t, "steps") {
@@ -22,7 +22,7 @@ func TestMemoryProperties(t *testing.T) {
 			switch rapid.SampledFrom([]string{"begin", "finish", "cancel"}).Draw(t, "step") {
 			case "begin":
 				_, known := m.jobs[key]
-				j, first := m.begin(key, func() {}, false)
+				j, first := m.startJob(key, func() {}, false)
 				if first == known {
 					t.Fatalf("begin: first = %v of a job that is known: %v", first, known)
 				}
@@ -34,29 +34,29 @@ func TestMemoryProperties(t *testing.T) {
 				}
 			case "finish":
 				if j := running[key]; j != nil {
-					m.finish(j, answer)
+					m.finishJob(j, answer)
 					delete(running, key)
 					done = append(done, j)
 				}
 			case "cancel":
 				_, known := m.jobs[key]
-				m.cancel(key, answer)
+				m.cancelJob(key, answer)
 				if !known {
 					done = append(done, m.jobs[key])
 				}
 			}
 			total := 0
-			for i, j := range m.past {
+			for i, j := range m.finished {
 				total += len(j.answer)
-				if want := done[len(done)-len(m.past)+i]; j != want {
+				if want := done[len(done)-len(m.finished)+i]; j != want {
 					t.Fatalf("remembered job %d is not the one of its age", i)
 				}
 			}
-			if total != m.bytes || len(m.past) > maxJobs || len(m.past) > 1 && total > maxBytes {
-				t.Fatalf("%d jobs with %d bytes (counted %d) are remembered, bounds %d and %d", len(m.past), total, m.bytes, maxJobs, maxBytes)
+			if total != m.bytes || len(m.finished) > maxJobs || len(m.finished) > 1 && total > maxBytes {
+				t.Fatalf("%d jobs with %d bytes (counted %d) are remembered, bounds %d and %d", len(m.finished), total, m.bytes, maxJobs, maxBytes)
 			}
-			if len(m.jobs) != len(running)+len(m.past) {
-				t.Fatalf("%d jobs are known, want %d under way and %d done", len(m.jobs), len(running), len(m.past))
+			if len(m.jobs) != len(running)+len(m.finished) {
+				t.Fatalf("%d jobs are known, want %d under way and %d done", len(m.jobs), len(running), len(m.finished))
 			}
 		}
 	})

@@ -127,7 +127,7 @@ func TestMemoryChangesNoAnswer(t *testing.T) {
 			default:
 				token := rapid.SampledFrom(tokens).Draw(rt, "token")
 				_, got := w.Verify(t.Context(), token)
-				_, want := w.verify(t.Context(), token, w.clock.read())
+				_, want := w.verifyToken(t.Context(), token, w.clock.readClock())
 				if (got == nil) != (want == nil) {
 					rt.Fatalf("at %v: Verify = %v, and without a memory %v", w.now, got, want)
 				}
@@ -140,20 +140,20 @@ func TestMemoryIsBounded(t *testing.T) {
 	w := newWorld(t)
 	const bound = 64 << 10
 	var err error
-	if w.memory, err = newMemory(bound, w.clock); err != nil {
+	if w.cache, err = newTokenCache(bound, w.clock); err != nil {
 		t.Fatal(err)
 	}
 	for i := range 500 {
 		w.accepts(w.hs.token(t, w.claims().with("jti", q(fmt.Sprint(i)))))
 	}
-	w.memory.entries.CleanUp()
-	if got := w.memory.entries.WeightedSize(); got > bound || got < bound/2 {
+	w.cache.entries.CleanUp()
+	if got := w.cache.entries.WeightedSize(); got > bound || got < bound/2 {
 		t.Errorf("remembered tokens weigh %d, want up to %d", got, bound)
 	}
 	// A token is charged for what it costs, not for its length alone.
 	many := w.claims().with("scope", q(strings.TrimSpace(strings.Repeat("a ", 2000))))
 	token := w.hs.token(t, many)
-	if got, want := weight(token, &remembered{caller: w.accepts(token)}), uint32(len(token)+16*2000); got < want {
+	if got, want := entryWeight(token, &verifiedToken{caller: w.accepts(token)}), uint32(len(token)+16*2000); got < want {
 		t.Errorf("a token of 2,000 scopes weighs %d, want %d or more", got, want)
 	}
 }
@@ -166,8 +166,8 @@ func TestMemoryLetsExpiredTokensGo(t *testing.T) {
 	}
 	w.now = w.now.Add(2 * time.Hour)
 	w.accepts(w.hs.token(t, w.claims()))
-	w.memory.entries.CleanUp()
-	if got := w.memory.entries.EstimatedSize(); got != 1 {
+	w.cache.entries.CleanUp()
+	if got := w.cache.entries.EstimatedSize(); got != 1 {
 		t.Errorf("%d tokens are remembered after all but one expired, want 1", got)
 	}
 }
@@ -186,7 +186,7 @@ func TestVerifyOfARememberedTokenAllocatesNothing(t *testing.T) {
 func TestVerifyConcurrently(t *testing.T) {
 	w := newWorld(t)
 	var err error
-	if w.memory, err = newMemory(16<<10, w.clock); err != nil {
+	if w.cache, err = newTokenCache(16<<10, w.clock); err != nil {
 		t.Fatal(err)
 	}
 	key := w.idpKeys.keys[0]
@@ -229,7 +229,7 @@ func BenchmarkVerify(b *testing.B) {
 		b.Run(k.method.Alg(), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := w.verify(b.Context(), token, w.clock.read()); err != nil {
+				if _, err := w.verifyToken(b.Context(), token, w.clock.readClock()); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -240,7 +240,7 @@ func BenchmarkVerify(b *testing.B) {
 	b.Run("unknown-kid", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			if _, err := w.verify(b.Context(), forged, w.clock.read()); err == nil {
+			if _, err := w.verifyToken(b.Context(), forged, w.clock.readClock()); err == nil {
 				b.Fatal("taken")
 			}
 		}
@@ -249,10 +249,10 @@ func BenchmarkVerify(b *testing.B) {
 
 func BenchmarkVerifyRemembered(b *testing.B) {
 	w := newWorld(b)
-	w.clock = newForwardClock(time.Now)
+	w.clock = newMonotonicClock(time.Now)
 	w.now = time.Now()
 	var err error
-	if w.memory, err = newMemory(rememberedBytes, w.clock); err != nil {
+	if w.cache, err = newTokenCache(tokenCacheBytes, w.clock); err != nil {
 		b.Fatal(err)
 	}
 	for _, k := range []mintKey{w.ed, w.rs} {
