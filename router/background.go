@@ -21,7 +21,7 @@ import (
 // on disk when Submit returns, and goes on after a crash of this process.
 func (r *Router) Submit(ctx context.Context, req *contract.Request, caller *contract.Caller) (*contract.Response, error) {
 	resp, err := r.acceptForLater(ctx, req, caller)
-	return r.visibilityFilter(caller, caller).Response(resp), err
+	return r.visibilityFilter(caller).Response(resp), err
 }
 
 func (r *Router) acceptForLater(ctx context.Context, req *contract.Request, caller *contract.Caller) (*contract.Response, error) {

@@ -29,7 +29,7 @@ func (r *Router) fallBack(ctx context.Context, resp *contract.Response, j *job, 
 		Decision:  resp.Decision,
 		Reason:    p.Reason,
 	}
-	seen := unmet.VisibleTo(r.visibilityFilter(j.caller, j.caller)) // its texts must not reveal what is hidden
+	seen := unmet.VisibleTo(r.visibilityFilter(j.caller)) // its texts must not reveal what is hidden
 	switch policy {
 	case capabilities.FallbackAnswer:
 		return r.answer(ctx, resp, j, seen)

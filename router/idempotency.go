@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/history"
 	"github.com/caprouter/caprouter/internal/idempotency"
 )
 
@@ -24,27 +25,10 @@ func (r *Router) reserveKey(ctx context.Context, j *job) (stored *contract.Respo
 	return stored, err
 }
 
-// keyedRequests finds the requests that reserved idempotency keys.
-type keyedRequests struct{ router *Router }
-
-// FindFirst implements idempotency.Requests.
-func (k keyedRequests) FindFirst(ctx context.Context, requestID string) (idempotency.State, func() (*contract.Response, error), error) {
-	var f found
-	if err := k.router.lookUp(ctx, requestID, &f, wholeLife); err != nil {
-		return 0, nil, err
-	}
-	state := idempotency.Stored
-	switch {
-	case f.inflight != nil:
-		state = idempotency.Executing
-	case f.record != nil && !f.record.State.Terminal() && k.router.inflight.Lookup(requestID) == nil:
-		state = idempotency.Orphaned
-	case f.record == nil && f.outcome == nil:
-		state = idempotency.Undecided
-	case f.outcome != nil && f.outcome.Content == nil:
-		state = idempotency.Erased
-	}
-	return state, func() (*contract.Response, error) { return f.response(requestID) }, nil
+// keyedRequests finds and resumes the requests that reserved idempotency keys.
+type keyedRequests struct {
+	*history.Service
+	router *Router
 }
 
 // Resume implements idempotency.Requests.

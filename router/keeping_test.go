@@ -16,6 +16,7 @@ import (
 	"github.com/caprouter/caprouter/internal/audit"
 	"github.com/caprouter/caprouter/internal/auth"
 	"github.com/caprouter/caprouter/internal/events"
+	"github.com/caprouter/caprouter/internal/history"
 	"github.com/caprouter/caprouter/internal/requests"
 	"github.com/caprouter/caprouter/internal/store"
 	"github.com/caprouter/caprouter/internal/tickets"
@@ -55,6 +56,7 @@ type house struct {
 	target *agents
 	said   *scriptedClassifier
 	*router.Router
+	*history.Service // of stored requests
 }
 
 func newHouse(t testing.TB) *house {
@@ -117,6 +119,7 @@ func (h *house) open() {
 	snapshot, err := capabilities.Parse("registry.yaml", []byte(h.registry))
 	h.must(err)
 	h.SetView(router.NewView(snapshot, d))
+	h.Service = h.History()
 	h.stop = func() { stop(); background.Wait() }
 	h.must(h.Recover(ctx))
 }

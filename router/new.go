@@ -102,8 +102,20 @@ func New(cfg Config, c Classifier, d execution.Dispatcher) (*Router, error) {
 		limiter: execution.NewConcurrencyLimiter(maxAtWork), group: run.New(context.Background()),
 		keys: idempotency.NoKeys{},
 	}
+	stored := history.Config{
+		Log: cfg.Keeping.Trail, Book: cfg.Keeping.Book, InFlight: r.inflight, Events: history.NoEvents{},
+		Sessions: r.sessions, Questions: r.questions, Tickets: history.NoTickets{}, Canceller: storedCanceller{r},
+		Catalogue: r.catalogue, Logger: cfg.Logger, Now: cfg.Now,
+	}
+	if cfg.Keeping.Events != nil {
+		stored.Events = cfg.Keeping.Events
+	}
+	if cfg.Keeping.Tickets != nil {
+		stored.Tickets = cfg.Keeping.Tickets
+	}
+	r.history = history.New(stored)
 	if cfg.Keeping.Keys != nil {
-		r.keys = idempotency.New(cfg.Keeping.Keys, keyedRequests{r}, cfg.Logger, cfg.Now)
+		r.keys = idempotency.New(cfg.Keeping.Keys, keyedRequests{r.history, r}, cfg.Logger, cfg.Now)
 	}
 	return r, nil
 }

@@ -90,7 +90,7 @@ func TestTheAuditLogNamesWhoErased(t *testing.T) {
 	for _, c := range []*contract.Caller{anybody, issued} {
 		done, err := h.Handle(t.Context(), ask(), c)
 		h.must(err)
-		h.must(r.Erase(t.Context(), done.RequestID, c))
+		h.must(r.History().Erase(t.Context(), done.RequestID, c))
 	}
 	if want := []string{"alice", "alice (https://id.example)"}; !slices.Equal(trail.erasedBy, want) {
 		t.Errorf("erased by %q, want %q", trail.erasedBy, want)
@@ -216,7 +216,7 @@ func TestLookingForWhatNeverWas(t *testing.T) {
 		r, err := router.New(router.Config{Keeping: keep}, h.said, newDispatcher(t))
 		h.must(err)
 		r.SetView(h.View())
-		if _, err := r.Request(t.Context(), idOf(time.Now().Add(-tt.age)), anybody); code(err) != contract.CodeNotFound {
+		if _, err := r.History().Request(t.Context(), idOf(time.Now().Add(-tt.age)), anybody); code(err) != contract.CodeNotFound {
 			t.Errorf("%s: got %v, want not_found", tt.name, err)
 		}
 		if trail.near != tt.near || trail.far != tt.far {

@@ -31,6 +31,7 @@ type Router struct {
 	keys       keyReserver
 	inflight   *inflight.Table
 	journal    *history.Journal
+	history    *history.Service
 	callbacks  *execution.Callbacks
 	executor   *execution.Executor
 	limiter    *execution.ConcurrencyLimiter // of asynchronous requests
@@ -48,7 +49,7 @@ type Router struct {
 // nobody may serve it and that every agent failed included, is a Response.
 func (r *Router) Handle(ctx context.Context, req *contract.Request, caller *contract.Caller) (*contract.Response, error) {
 	resp, err := r.handle(ctx, req, caller, nil)
-	return r.visibilityFilter(caller, caller).Response(resp), err
+	return r.visibilityFilter(caller).Response(resp), err
 }
 
 func (r *Router) handle(ctx context.Context, req *contract.Request, caller *contract.Caller, tell func(*contract.Event)) (*contract.Response, error) {
@@ -169,6 +170,6 @@ func (r *Router) Classify(ctx context.Context, req *contract.Request, caller *co
 		return nil, err
 	}
 	clf := r.classifier.Classify(ctx, job.classifierInput())
-	visible := r.visibilityFilter(caller, caller).Classification(&clf)
+	visible := r.visibilityFilter(caller).Classification(&clf)
 	return &visible, nil
 }

@@ -11,7 +11,7 @@ import (
 // that is given out, its progress and its end. emit is called by one goroutine at
 // a time and never after Stream has returned; the answer is the return value.
 func (r *Router) Stream(ctx context.Context, req *contract.Request, caller *contract.Caller, emit func(*contract.Event)) (*contract.Response, error) {
-	filter := r.visibilityFilter(caller, caller)
+	filter := r.visibilityFilter(caller)
 	visible := filter.Events(func() *contract.Decision { return nil })
 	l := &listener{emit: func(ev *contract.Event) { emit(visible.Event(ev)) }}
 	defer l.close()

@@ -4,7 +4,9 @@ import (
 	"github.com/caprouter/caprouter/capabilities"
 	"github.com/caprouter/caprouter/classifier"
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/history"
 	"github.com/caprouter/caprouter/internal/lexical"
+	"github.com/caprouter/caprouter/internal/visibility"
 	"github.com/caprouter/caprouter/matcher"
 )
 
@@ -70,3 +72,20 @@ func (r *Router) SetView(v *View) { r.view.Store(v) }
 
 // View returns the current view, nil before the first SetView.
 func (r *Router) View() *View { return r.view.Load() }
+
+// catalogue returns the catalogue in use, which is empty before the first SetView.
+func (r *Router) catalogue() *capabilities.Catalogue {
+	if view := r.view.Load(); view != nil {
+		return view.Catalogue
+	}
+	return &capabilities.Catalogue{}
+}
+
+// visibilityFilter returns the filter for what the caller may see of its own
+// request.
+func (r *Router) visibilityFilter(caller *contract.Caller) *visibility.Filter {
+	return visibility.NewFilter(r.catalogue(), caller, caller)
+}
+
+// History returns the service through which callers access stored requests.
+func (r *Router) History() *history.Service { return r.history }

@@ -165,8 +165,8 @@ func reloadOnHangup(ctx context.Context, hangup <-chan os.Signal, registry *capa
 func (c *core) newHTTPServer(registry *capabilities.Watcher) (*httpserver.Server, error) {
 	api, err := rest.New(rest.Config{ClassifyLimit: c.access.classify}, rest.Deps{
 		Router:     c.router,
-		Requests:   c.router,
-		Decisions:  c.router,
+		Requests:   c.router.History(),
+		Decisions:  c.router.History(),
 		Tasks:      c.router,
 		Tickets:    c.keeping.desk,
 		Registry:   func() *capabilities.Snapshot { return c.router.View().Snapshot() },

@@ -91,7 +91,7 @@ func levels() []level {
 			{pkg: "dispatch/httptarget", why: "implements dispatch.Target"},
 		}},
 		{"stored requests as their callers see them", []row{
-			{pkg: "internal/history", why: "writes and reads the audit log for the pipeline; decides nothing"},
+			{pkg: "internal/history", why: "writes what remains of a request, and returns, cancels and erases it for its callers; decides nothing about routing"},
 		}},
 		{"planning", []row{
 			{pkg: "router/plan", why: "decides which agents execute a request and aggregates their results; pure"},
@@ -176,7 +176,7 @@ func homes() []home {
 		{library: "github.com/nats-io/nuid", in: []string{"internal/store"}, why: "the same"},
 		{library: "github.com/minio/highwayhash", in: []string{"internal/store"}, why: "the hash of the engine's records"},
 		{library: "golang.org/x/sys", in: []string{"internal/store"}, why: "locks a directory and sees how full its disk is"},
-		{library: "github.com/google/uuid", in: []string{"router"}, why: "router.NewID makes every id"},
+		{library: "github.com/google/uuid", in: []string{"router", "internal/history"}, why: "router.NewID makes every id; history reads the time in it"},
 		{library: "golang.org/x/time", in: []string{"internal/limits"}, why: "one meaning of too often"},
 		{library: "code.dny.dev/ssrf", in: []string{"internal/egress"}, why: "one guard for every address that came from outside"},
 		{library: "golang.org/x/term", in: []string{"cmd/caprouter"}, why: "colours and width are for a terminal only"},

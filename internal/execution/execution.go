@@ -21,7 +21,6 @@ package execution
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/caprouter/caprouter/capabilities"
@@ -94,9 +93,6 @@ type Executor struct {
 func New(d Dispatcher, callbacks *Callbacks, newID func() string, now func() time.Time) *Executor {
 	return &Executor{dispatcher: d, callbacks: callbacks, newID: newID, now: now}
 }
-
-// ErrCancelled is the cause with which the context of a cancelled request ends.
-var ErrCancelled = errors.New("the request was cancelled")
 
 // Execute sends all parts of the plan in parallel and returns their outcomes in
 // the order of the parts. The caller holds one permit of the run, which is

@@ -1,5 +1,3 @@
-// Package history owns what remains of a request in the audit log: the decision,
-// which is durable before any task is sent, and the response.
 package history
 
 import (

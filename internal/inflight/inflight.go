@@ -9,10 +9,14 @@ package inflight
 
 import (
 	"context"
+	"errors"
 	"sync"
 
 	"github.com/caprouter/caprouter/contract"
 )
+
+// ErrCancelled is the cause with which the context of a cancelled request ends.
+var ErrCancelled = errors.New("the request was cancelled")
 
 // Table contains the requests in flight by id. It is safe for concurrent use.
 type Table struct {

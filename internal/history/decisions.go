@@ -1,4 +1,4 @@
-package router
+package history
 
 import (
 	"context"
@@ -8,41 +8,39 @@ import (
 
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/audit"
-	"github.com/caprouter/caprouter/internal/history"
 	"github.com/caprouter/caprouter/internal/strictjson"
 )
 
-// Decisions is a page of the decision log, as far as it is the caller's.
-func (r *Router) Decisions(ctx context.Context, q contract.DecisionQuery, caller *contract.Caller) (*contract.DecisionPage, error) {
-	if r.keep.Trail == nil {
-		return nil, &contract.Error{Code: contract.CodeNotFound, Message: "no decisions are recorded here"}
-	}
-	page, err := r.keep.Trail.Read(ctx, audit.Query{
+// Decisions returns a page of the decision log with the entries that the caller may
+// see.
+func (s *Service) Decisions(ctx context.Context, q contract.DecisionQuery, caller *contract.Caller) (*contract.DecisionPage, error) {
+	page, err := s.cfg.Log.Read(ctx, audit.Query{
 		Since: q.Since, Cursor: q.Cursor, Limit: q.Limit,
 		Filter: func(rec *audit.Record) bool {
+			found := storedRequest{id: rec.RequestID, owner: recordCaller(rec), outcome: rec}
 			return (q.Outcome == "" || q.Outcome == rec.Status) &&
 				(q.Agent == "" || slices.Contains(rec.Agents, q.Agent) && caller.MaySee(q.Agent)) &&
-				(&found{owner: ownerOf(rec), outcome: rec}).visibleTo(caller, rec.RequestID)
+				found.isVisibleTo(caller)
 		},
 	})
 	if err != nil {
 		if e, ok := errors.AsType[*contract.Error](err); ok {
 			return nil, e
 		}
-		return nil, r.storeTrouble(ctx, "the decision log cannot be read", err)
+		return nil, s.storeError(ctx, "the decision log cannot be read", err)
 	}
-	out := &contract.DecisionPage{Decisions: make([]contract.DecisionEntry, len(page.Records)), NextCursor: page.Next}
+	decisions := &contract.DecisionPage{Decisions: make([]contract.DecisionEntry, len(page.Records)), NextCursor: page.Next}
 	for i := range page.Records {
 		rec := &page.Records[i]
-		if out.Decisions[i], err = entryOf(rec); err != nil {
+		if decisions.Decisions[i], err = newEntry(rec); err != nil {
 			return nil, err
 		}
-		r.visibilityFilter(caller, ownerOf(rec)).FilterLogEntry(&out.Decisions[i])
+		s.filter(caller, recordCaller(rec)).FilterLogEntry(&decisions.Decisions[i])
 	}
-	return out, nil
+	return decisions, nil
 }
 
-func entryOf(rec *audit.Record) (contract.DecisionEntry, error) {
+func newEntry(rec *audit.Record) (contract.DecisionEntry, error) {
 	e := contract.DecisionEntry{
 		At: rec.At, RequestID: rec.RequestID, TraceID: rec.TraceID, Tenant: rec.Tenant, Subject: rec.Subject, Status: rec.Status,
 		Tasks: []contract.TaskReport{}, Omitted: []contract.Omitted{}, Erased: rec.Content == nil,
@@ -50,7 +48,7 @@ func entryOf(rec *audit.Record) (contract.DecisionEntry, error) {
 	if rec.Content == nil {
 		return e, nil
 	}
-	var c history.Content
+	var c Content
 	if err := strictjson.Unmarshal(rec.Content, &c); err != nil {
 		return e, fmt.Errorf("read the decision of request %s: %w", rec.RequestID, err)
 	}

@@ -1,0 +1,80 @@
+package history
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/store"
+	"github.com/caprouter/caprouter/internal/visibility"
+)
+
+// Erase removes the content of a request of the caller: prompt, decision, response,
+// turns of its session, events, and texts in tickets. The audit log keeps that the
+// request existed, when, whose it was, and its status.
+//
+// If a part cannot be erased, Erase returns overloaded; it is safe to call again.
+func (s *Service) Erase(ctx context.Context, id string, caller *contract.Caller) error {
+	found, err := s.findVisible(ctx, id, caller)
+	if err != nil {
+		return err
+	}
+	if !visibility.MayEndRequest(caller, found.owner) {
+		return errNotOwner("erase")
+	}
+	if err := s.checkEnded(ctx, found); err != nil {
+		return err
+	}
+	var failed []string
+	note := func(part string, err error) {
+		if err != nil && !errors.Is(err, store.ErrNotFound) {
+			failed = append(failed, part)
+			s.cfg.Logger.ErrorContext(ctx, "cannot erase", "request_id", id, "part", part, "err", err)
+		}
+	}
+	// The session comes before the audit log, which contains its key. The record
+	// comes last, because while it exists the caller can ask again.
+	note("clarification", s.cfg.Questions.Erase(ctx, id))
+	note("session", s.cfg.Sessions.EraseTurns(ctx, found.sessionKey(), id))
+	if len(failed) == 0 {
+		_, err := s.cfg.Log.Erase(ctx, id, principalName(caller))
+		note("audit log", err)
+	}
+	note("tickets", s.cfg.Tickets.EraseRequest(ctx, id))
+	note("events", s.cfg.Events.Delete(ctx, id))
+	if found.record != nil && len(failed) == 0 {
+		note("request", s.cfg.Book.Delete(ctx, id))
+	}
+	if len(failed) > 0 {
+		return &contract.Error{Code: contract.CodeOverloaded, Message: "not all could be erased (" + strings.Join(failed, ", ") + "); try again"}
+	}
+	return nil
+}
+
+// checkEnded returns conflict if the request has not ended, or its outcome is still
+// being written.
+func (s *Service) checkEnded(ctx context.Context, found *storedRequest) error {
+	if found.inFlight != nil || found.record != nil && !found.record.State.Terminal() {
+		return &contract.Error{Code: contract.CodeConflict, Message: "the request has not ended: cancel it first"}
+	}
+	if found.record == nil {
+		return nil
+	}
+	open, err := s.cfg.Book.IsOpen(ctx, found.id)
+	if err != nil {
+		return s.storeError(ctx, "the request cannot be erased", err)
+	}
+	if open || s.cfg.InFlight.Lookup(found.id) != nil {
+		return &contract.Error{Code: contract.CodeConflict, Message: "the request is ending; try again"}
+	}
+	return nil
+}
+
+// principalName is the name of the caller in the audit log.
+func principalName(caller *contract.Caller) string {
+	if caller.Issuer == "" {
+		return caller.Subject
+	}
+	return caller.Subject + " (" + caller.Issuer + ")"
+}

@@ -1,0 +1,174 @@
+package history
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/caprouter/caprouter/capabilities"
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/audit"
+	"github.com/caprouter/caprouter/internal/events"
+	"github.com/caprouter/caprouter/internal/inflight"
+	"github.com/caprouter/caprouter/internal/requests"
+	"github.com/caprouter/caprouter/internal/session"
+	"github.com/caprouter/caprouter/internal/store"
+	"github.com/caprouter/caprouter/internal/visibility"
+)
+
+// Log is the audit log. *audit.Log and NoLog implement it.
+type Log interface {
+	Find(ctx context.Context, requestID string) (audit.RequestRecords, error)
+	FindWithin(ctx context.Context, requestID string, life time.Duration) (audit.RequestRecords, error)
+	Read(ctx context.Context, q audit.Query) (audit.Page, error)
+	Erase(ctx context.Context, requestID, by string) (int, error)
+}
+
+// EventLog contains the events of asynchronous requests. *events.Stream and
+// NoEvents implement it.
+type EventLog interface {
+	Read(ctx context.Context, requestID string, after uint64, fn func(seq uint64, ev *contract.Event) error) error
+	Follow(ctx context.Context, requestID string, after uint64, fn func(seq uint64, ev *contract.Event) error) error
+	Position(ctx context.Context) (uint64, error)
+	Delete(ctx context.Context, requestID string) error
+}
+
+// TicketEraser removes the text of a request from tickets.
+type TicketEraser interface {
+	EraseRequest(ctx context.Context, requestID string) error
+}
+
+// Canceller cancels an asynchronous request in its record, and its tasks. If the
+// request has ended already, its response is returned.
+type Canceller interface {
+	CancelStored(ctx context.Context, requestID string) (*contract.Response, error)
+}
+
+// Config is what a Service needs. All fields are required.
+type Config struct {
+	Log       Log
+	Book      *requests.Store
+	InFlight  *inflight.Table
+	Events    EventLog
+	Sessions  *session.Store
+	Questions *session.Questions
+	Tickets   TicketEraser
+	Canceller Canceller
+	Catalogue func() *capabilities.Catalogue // the one in use
+	Logger    *slog.Logger
+	Now       func() time.Time
+}
+
+// Service gives callers access to stored requests. A request that the caller may
+// not see is not_found, like one that does not exist. Service is safe for
+// concurrent use.
+type Service struct{ cfg Config }
+
+// New returns a Service.
+func New(cfg Config) *Service { return &Service{cfg: cfg} }
+
+// Request returns the response to a request, or its state if there is none yet.
+func (s *Service) Request(ctx context.Context, id string, caller *contract.Caller) (*contract.Response, error) {
+	found, err := s.findVisible(ctx, id, caller)
+	if err != nil {
+		return nil, err
+	}
+	resp, err := found.response()
+	return s.filter(caller, found.owner).Response(resp), err
+}
+
+// Cancel ends a request of the caller and tells its agents to stop. Cancelling a
+// cancelled request succeeds; if it has ended otherwise, Cancel returns conflict.
+func (s *Service) Cancel(ctx context.Context, id string, caller *contract.Caller) (*contract.Response, error) {
+	found, err := s.findVisible(ctx, id, caller)
+	if err != nil {
+		return nil, err
+	}
+	if !visibility.MayEndRequest(caller, found.owner) {
+		return nil, errNotOwner("cancel")
+	}
+	resp, err := s.cancel(ctx, found)
+	if err != nil {
+		return nil, err
+	}
+	if resp.Status.Terminal() && resp.Status != contract.StatusCancelled {
+		return nil, &contract.Error{Code: contract.CodeConflict, Message: "the request has ended already: " + string(resp.Status)}
+	}
+	return s.filter(caller, found.owner).Response(resp), nil
+}
+
+func (s *Service) cancel(ctx context.Context, found *storedRequest) (*contract.Response, error) {
+	switch {
+	case found.record != nil:
+		return s.cfg.Canceller.CancelStored(ctx, found.id)
+	case found.inFlight != nil:
+		found.inFlight.Cancel(inflight.ErrCancelled)
+		select {
+		case <-found.inFlight.Done():
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	return found.response()
+}
+
+// findVisible looks up a request that the caller may see.
+func (s *Service) findVisible(ctx context.Context, id string, caller *contract.Caller) (*storedRequest, error) {
+	if parsed, err := uuid.Parse(id); err != nil || parsed.Version() != 7 || parsed.String() != id {
+		return nil, errNoSuchRequest()
+	}
+	found, err := s.lookup(ctx, id, s.searchWindow(id))
+	switch {
+	case errors.Is(err, store.ErrNotFound), err == nil && !found.isVisibleTo(caller):
+		return nil, errNoSuchRequest()
+	case err != nil:
+		return nil, s.storeError(ctx, "the request cannot be looked up", err)
+	}
+	return found, nil
+}
+
+// filter returns the visibility filter for what the caller may see of a request of
+// the owner.
+func (s *Service) filter(caller, owner *contract.Caller) *visibility.Filter {
+	return visibility.NewFilter(s.cfg.Catalogue(), caller, owner)
+}
+
+func (s *Service) storeError(ctx context.Context, operation string, err error) error {
+	return store.CallerError(ctx, s.cfg.Logger, operation, err)
+}
+
+func errNoSuchRequest() error {
+	return &contract.Error{Code: contract.CodeNotFound, Message: "there is no such request; responses are stored for a limited time (store.retention)"}
+}
+
+func errNotOwner(operation string) error {
+	return &contract.Error{Code: contract.CodeForbidden, Message: "only the sender of the request, or an administrator, may " + operation + " it"}
+}
+
+// NoEvents is the event log of a router that stores no events.
+type NoEvents struct{}
+
+// Read returns events.ErrGone.
+func (NoEvents) Read(context.Context, string, uint64, func(uint64, *contract.Event) error) error {
+	return events.ErrGone
+}
+
+// Follow returns without an event.
+func (NoEvents) Follow(context.Context, string, uint64, func(uint64, *contract.Event) error) error {
+	return nil
+}
+
+// Position returns 0.
+func (NoEvents) Position(context.Context) (uint64, error) { return 0, nil }
+
+// Delete does nothing.
+func (NoEvents) Delete(context.Context, string) error { return nil }
+
+// NoTickets is for a router without tickets.
+type NoTickets struct{}
+
+// EraseRequest does nothing.
+func (NoTickets) EraseRequest(context.Context, string) error { return nil }
