@@ -175,7 +175,7 @@ func (l *callerLimit) Take(caller *contract.Caller) (contract.Limit, bool) {
 // rateLimit returns the limit of a policy, nil where there is none.
 func rateLimit(policy string, r *RateConfig, authMode string, auto float64) *callerLimit {
 	limiter := limits.New(policy, limits.Rate{PerSecond: r.perSecond(authMode, auto), Burst: r.Burst})
-	if limiter == nil {
+	if limiter.Unlimited() {
 		return nil
 	}
 	return &callerLimit{limiter}

@@ -108,9 +108,7 @@ func (c *core) openModel(opts *Options) error {
 		Observe: func(call llm.Call) {
 			metrics.ModelCall(call.Purpose, call.Outcome, call.Tokens, call.Latency)
 		},
-	}
-	if budget := limits.NewTokenBudget(c.cfg.Limits.LLMTokensPerHour); budget != nil {
-		clientConfig.Budget = hourly{budget}
+		Budget: hourly{limits.NewTokenBudget(c.cfg.Limits.LLMTokensPerHour)},
 	}
 	c.model = llm.NewClient(clientConfig, provider)
 	metrics.ObserveModel(func() bool { return c.model.BreakerState() == resilience.Open })

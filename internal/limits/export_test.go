@@ -2,14 +2,16 @@ package limits
 
 import "hash/maphash"
 
-// NewSmall is New that tells fewer principals apart.
-func NewSmall(r Rate, most int) *Limiter { return newLimiter("small", r, most) }
+// NewSmall is New with fewer buckets.
+func NewSmall(r Rate, maxPrincipals int) *Limiter { return newLimiter("small", r, maxPrincipals) }
 
-// Kept is how much a Limiter holds: principals, and places in its queue.
-func (l *Limiter) Kept() (principals, places int) { return len(l.known), len(l.queue) }
+// Sizes returns the number of buckets and of entries in the queue.
+func (l *Limiter) Sizes() (buckets, refills int) { return len(l.buckets), len(l.refills) }
 
-// Knows reports whether p has a bucket of its own.
-func (l *Limiter) Knows(p Principal) bool { return l.known[maphash.Comparable(l.seed, p)] != nil }
+// HasBucket reports whether p has a bucket of its own.
+func (l *Limiter) HasBucket(p Principal) bool {
+	return l.buckets[maphash.Comparable(l.seed, p)] != nil
+}
 
-// Used is what of the budget counts now.
+// Used returns the tokens that count now.
 func (b *TokenBudget) Used() int { return b.total }

@@ -11,77 +11,80 @@ import (
 	"github.com/caprouter/caprouter/contract"
 )
 
-// maxPrincipals is how many principals one Limiter tells apart at a time.
+// maxPrincipals is the number of principals with a bucket of their own.
 const maxPrincipals = 10_000
 
-// Rate is how often something may be had. The zero value is no limit.
+// Rate is the rate of a limit. The zero value is no limit.
 type Rate struct {
 	PerSecond float64 // on average; 0 = no limit
 	Burst     int     // at once; less than 1 counts as 1
 }
 
-// Principal is who is limited: whoever a token's issuer, tenant and subject name.
-// The scopes do not make another one of it. Who is one subject in two tenants is
-// two: neither learns what the other does.
+// Principal is the identity that a limit applies to. Scopes do not distinguish
+// principals. The same subject in two tenants is two principals, so that no
+// tenant observes the activity of another.
 type Principal struct{ Issuer, Tenant, Subject string }
 
-// PrincipalOf returns who the caller is.
+// PrincipalOf returns the principal of a caller.
 func PrincipalOf(c *contract.Caller) Principal {
 	return Principal{Issuer: c.Issuer, Tenant: c.Tenant, Subject: c.Subject}
 }
 
-// Limiter gives every principal the same Rate: a bucket of Burst tokens that
-// fills again at PerSecond. Nobody's use costs anybody else.
+// Limiter is a rate limiter with a token bucket per principal: a bucket holds
+// Burst tokens and refills at PerSecond. Principals do not affect each other.
 //
-// It tells ten thousand principals apart. Who has not asked for so long that its
-// bucket is full again is forgotten first, which changes nothing for it. When
-// all have asked lately, those who come besides share one more bucket, until one
-// of the others is full. So memory is bounded, and beyond ten thousand names a
-// flood of more gets what one name does.
+// At most maxPrincipals have a bucket of their own. A full bucket is as good as a
+// new one, so the bucket that is full first is evicted first. If no bucket is
+// full, principals without a bucket share one. Therefore memory is bounded, and a
+// flood of new names gets no more than one principal.
 //
-// Its methods may be called from any goroutine; nil is no limit.
+// Its methods may be called from any goroutine.
 type Limiter struct {
-	policy string
-	rate   Rate
-	window time.Duration // an empty bucket is full after it
-	most   int           // principals told apart
-	seed   maphash.Seed
+	policy        string
+	rate          Rate
+	window        time.Duration // time to refill an empty bucket
+	maxPrincipals int
+	seed          maphash.Seed
 
-	mu     sync.Mutex
-	start  time.Time // the first Take
-	latest time.Time // time stands still for one who comes with an earlier one
-	known  map[uint64]*rate.Limiter
-	queue  queue         // of known, by when they are full
-	rest   *rate.Limiter // of all who are not known
+	mu      sync.Mutex
+	start   time.Time // of the first Take
+	latest  time.Time // latest time passed to Take
+	buckets map[uint64]*rate.Limiter
+	refills refillQueue   // one entry per bucket
+	shared  *rate.Limiter // of principals without a bucket
 }
 
-// New returns the limiter of a policy, nil where the rate is no limit.
+// New returns the limiter of a policy.
 func New(policy string, r Rate) *Limiter { return newLimiter(policy, r, maxPrincipals) }
 
-func newLimiter(policy string, r Rate, most int) *Limiter {
-	if !(r.PerSecond > 0) {
-		return nil
+func newLimiter(policy string, r Rate, maxPrincipals int) *Limiter {
+	if !(r.PerSecond > 0) { // also if it is NaN
+		return &Limiter{}
 	}
 	r.Burst = max(r.Burst, 1)
-	l := &Limiter{policy: policy, rate: r, most: most, seed: maphash.MakeSeed(), known: map[uint64]*rate.Limiter{}}
-	l.window = l.wait(float64(r.Burst))
-	l.rest = l.bucket()
+	l := &Limiter{policy: policy, rate: r, maxPrincipals: maxPrincipals, seed: maphash.MakeSeed(), buckets: map[uint64]*rate.Limiter{}}
+	l.window = l.refillTime(float64(r.Burst))
+	l.shared = l.newBucket()
 	return l
 }
 
-func (l *Limiter) bucket() *rate.Limiter {
+func (l *Limiter) newBucket() *rate.Limiter {
 	return rate.NewLimiter(rate.Limit(l.rate.PerSecond), l.rate.Burst)
 }
 
-// Take takes one of what the principal may have, and reports whether there was
-// one. The state is that afterwards; it is zero where there is no limit. A clock
-// that goes back gives nothing: for the Limiter it stands still.
+// Unlimited reports whether the limiter has no rate, so that Take always succeeds
+// and returns a zero state.
+func (l *Limiter) Unlimited() bool { return l.rate.PerSecond == 0 }
+
+// Take takes one token of the principal, and reports whether there was one. It
+// returns the state of the limit afterwards. If now is earlier than in a previous
+// call, it counts as equal, so that a clock that goes back grants nothing.
 func (l *Limiter) Take(p Principal, now time.Time) (contract.Limit, bool) {
-	if l == nil {
+	if l.Unlimited() {
 		return contract.Limit{}, true
 	}
-	// A hash for the name: what is kept of somebody does not grow with the name,
-	// and nobody who does not know the seed finds two names that share a bucket.
+	// Buckets are stored by a hash, so that a long name uses no more memory. The
+	// seed is secret, so that no caller can choose a name with the hash of another.
 	key := maphash.Comparable(l.seed, p)
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -93,71 +96,119 @@ func (l *Limiter) Take(p Principal, now time.Time) (contract.Limit, bool) {
 	default:
 		l.latest = now
 	}
-	b := l.known[key]
+	b := l.buckets[key]
 	if b == nil {
-		b = l.welcome(key, now)
+		b = l.addBucket(key, now)
 	}
 	ok := b.AllowN(now, 1)
-	return l.state(b.TokensAt(now)), ok
+	return l.stateOf(b.TokensAt(now)), ok
 }
 
-// welcome returns the bucket of a principal who is not known: one of its own if
-// there is room.
-func (l *Limiter) welcome(key uint64, now time.Time) *rate.Limiter {
+// addBucket returns a bucket for a principal without one: its own if there is
+// room, otherwise the shared bucket.
+func (l *Limiter) addBucket(key uint64, now time.Time) *rate.Limiter {
 	var b *rate.Limiter
-	if len(l.known) < l.most {
-		b = l.bucket()
-	} else if b = l.forget(now); b == nil {
-		return l.rest
+	if len(l.buckets) < l.maxPrincipals {
+		b = l.newBucket()
+	} else if b = l.evictFullBucket(now); b == nil {
+		return l.shared
 	}
-	// It may have asked a moment ago and had its share of the common bucket. With
-	// more than is left there it could have more than its due.
-	if left := int(max(l.rest.TokensAt(now), 0)); left < l.rate.Burst {
+	// The principal may have taken tokens from the shared bucket a moment ago. Its
+	// bucket starts with what is left there, so that it gets no more than its rate.
+	if left := int(max(l.shared.TokensAt(now), 0)); left < l.rate.Burst {
 		b.AllowN(now, l.rate.Burst-left)
 	}
-	l.known[key] = b
-	l.queue.push(place{key: key, full: l.since(now) + 1}) // forget finds out when indeed
+	l.buckets[key] = b
+	l.refills.push(refill{key: key, fullAt: l.sinceStart(now) + 1}) // evictFullBucket corrects the time
 	return b
 }
 
-// forget drops one principal whose bucket is full, and returns the bucket, which
-// is as good as new; nil where there is none. The queue says for each when that may be at the earliest. It is put right
-// here and not with every Take, so that each Take costs one correction at most.
-func (l *Limiter) forget(now time.Time) *rate.Limiter {
-	for at := l.since(now); len(l.queue) > 0 && l.queue[0].full <= at; {
-		first := &l.queue[0]
-		b := l.known[first.key]
-		lacks := float64(l.rate.Burst) - b.TokensAt(now)
-		if lacks <= 0 {
-			delete(l.known, first.key)
-			l.queue.pop()
+// evictFullBucket removes one full bucket and returns it for reuse, or returns
+// nil if there is none. The times in the queue are lower bounds; they are
+// corrected here and not by each Take, so that a Take costs at most one
+// correction.
+func (l *Limiter) evictFullBucket(now time.Time) *rate.Limiter {
+	for at := l.sinceStart(now); len(l.refills) > 0 && l.refills[0].fullAt <= at; {
+		first := &l.refills[0]
+		b := l.buckets[first.key]
+		missing := float64(l.rate.Burst) - b.TokensAt(now)
+		if missing <= 0 {
+			delete(l.buckets, first.key)
+			l.refills.pop()
 			return b
 		}
-		first.full = at + max(l.wait(lacks), 1)
-		l.queue.sink()
+		first.fullAt = at + max(l.refillTime(missing), 1)
+		l.refills.siftDown()
 	}
 	return nil
 }
 
-// since is a time as the queue has it.
-func (l *Limiter) since(now time.Time) time.Duration { return now.Sub(l.start) }
+func (l *Limiter) sinceStart(now time.Time) time.Duration { return now.Sub(l.start) }
 
-// longest bounds every wait, and leaves room to add it to a time.
-const longest = 100 * 365 * 24 * time.Hour
+// maxRefillTime bounds refillTime, so that adding it to a time does not overflow.
+const maxRefillTime = 100 * 365 * 24 * time.Hour
 
-// wait is how long so many tokens take to come, rounded up.
-func (l *Limiter) wait(tokens float64) time.Duration {
-	if d := math.Ceil(tokens / l.rate.PerSecond * float64(time.Second)); d < float64(longest) {
+// refillTime returns the time to refill the tokens, rounded up.
+func (l *Limiter) refillTime(tokens float64) time.Duration {
+	if d := math.Ceil(tokens / l.rate.PerSecond * float64(time.Second)); d < float64(maxRefillTime) {
 		return time.Duration(d)
 	}
-	return longest
+	return maxRefillTime
 }
 
-func (l *Limiter) state(tokens float64) contract.Limit {
+func (l *Limiter) stateOf(tokens float64) contract.Limit {
 	whole := math.Floor(max(tokens, 0))
 	s := contract.Limit{Policy: l.policy, Quota: l.rate.Burst, Window: l.window, Remaining: int(whole)}
 	if s.Remaining < s.Quota {
-		s.Reset = l.wait(whole + 1 - tokens)
+		s.Reset = l.refillTime(whole + 1 - tokens)
 	}
 	return s
+}
+
+// refill is the time at which a bucket is full, or earlier.
+type refill struct {
+	key    uint64
+	fullAt time.Duration // since the start of the limiter
+}
+
+// refillQueue is a binary heap with the earliest refill first.
+type refillQueue []refill
+
+func (q *refillQueue) push(r refill) {
+	*q = append(*q, r)
+	h := *q
+	for i := len(h) - 1; i > 0; {
+		parent := (i - 1) / 2
+		if h[parent].fullAt <= h[i].fullAt {
+			return
+		}
+		h[parent], h[i] = h[i], h[parent]
+		i = parent
+	}
+}
+
+// pop removes the first entry.
+func (q *refillQueue) pop() {
+	h := *q
+	h[0] = h[len(h)-1]
+	*q = h[:len(h)-1]
+	q.siftDown()
+}
+
+// siftDown restores the order of the heap after the first entry has changed.
+func (q *refillQueue) siftDown() {
+	h := *q
+	for i := 0; ; {
+		earliest := i
+		for child := 2*i + 1; child <= 2*i+2 && child < len(h); child++ {
+			if h[child].fullAt < h[earliest].fullAt {
+				earliest = child
+			}
+		}
+		if earliest == i {
+			return
+		}
+		h[i], h[earliest] = h[earliest], h[i]
+		i = earliest
+	}
 }

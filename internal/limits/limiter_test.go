@@ -16,15 +16,14 @@ import (
 	"github.com/caprouter/caprouter/internal/limits"
 )
 
-// begin is when the tests begin.
 var begin = time.Date(2026, 1, 2, 15, 4, 5, 0, time.UTC)
 
-func named(n int) limits.Principal {
+func principal(n int) limits.Principal {
 	return limits.Principal{Issuer: "https://id.example", Subject: "user-" + strconv.Itoa(n)}
 }
 
-// TestTake: what is said of the limit is what comes true.
-func TestTake(t *testing.T) {
+// TestLimiter_ReportsItsState: the state that Take returns predicts later calls.
+func TestLimiter_ReportsItsState(t *testing.T) {
 	l := limits.New("classify", limits.Rate{PerSecond: 2, Burst: 3})
 	state := func(remaining int, reset time.Duration) contract.Limit {
 		return contract.Limit{Policy: "classify", Quota: 3, Window: 1500 * time.Millisecond, Remaining: remaining, Reset: reset}
@@ -45,55 +44,55 @@ func TestTake(t *testing.T) {
 		{1250 * ms, state(0, 250*ms), true},
 		{time.Hour, state(2, 500*ms), true}, // no more than the burst is saved
 	} {
-		got, ok := l.Take(named(1), begin.Add(step.at))
+		got, ok := l.Take(principal(1), begin.Add(step.at))
 		if diff := cmp.Diff(step.want, got); diff != "" || ok != step.ok {
 			t.Errorf("step %d at %v: got %v, want %v (-want +got):\n%s", i, step.at, ok, step.ok, diff)
 		}
 	}
 }
 
-func TestNoLimit(t *testing.T) {
-	var none *limits.Limiter
+func TestLimiter_WithoutRateIsUnlimited(t *testing.T) {
 	for name, l := range map[string]*limits.Limiter{
-		"nil": none, "the zero rate": limits.New("x", limits.Rate{}), "a burst alone": limits.New("x", limits.Rate{Burst: 1}),
+		"zero rate": limits.New("x", limits.Rate{}), "only a burst": limits.New("x", limits.Rate{Burst: 1}), "not a number": limits.New("x", limits.Rate{PerSecond: math.NaN()}),
 	} {
+		if !l.Unlimited() {
+			t.Errorf("%s: got a limit", name)
+		}
 		for range 100 {
-			if state, ok := l.Take(named(1), begin); !ok || state != (contract.Limit{}) {
+			if state, ok := l.Take(principal(1), begin); !ok || state != (contract.Limit{}) {
 				t.Fatalf("%s: got %+v, %v, want no limit", name, state, ok)
 			}
 		}
 	}
 }
 
-func TestBurstIsAtLeastOne(t *testing.T) {
+func TestLimiter_BurstIsAtLeastOne(t *testing.T) {
 	l := limits.New("x", limits.Rate{PerSecond: 1e-4})
-	if _, ok := l.Take(named(1), begin); !ok {
-		t.Error("the first was refused")
+	if _, ok := l.Take(principal(1), begin); !ok {
+		t.Error("the first Take was rejected")
 	}
-	if state, ok := l.Take(named(1), begin); ok || state.Reset != 10_000*time.Second {
-		t.Errorf("the second: got %+v, %v, want it refused for 10,000 s", state, ok)
+	if state, ok := l.Take(principal(1), begin); ok || state.Reset != 10_000*time.Second {
+		t.Errorf("the second Take: got %+v, %v, want it rejected for 10,000 s", state, ok)
 	}
 	slow := limits.New("x", limits.Rate{PerSecond: 1e-300, Burst: math.MaxInt32})
-	if state, _ := slow.Take(named(1), begin); state.Window <= 0 || state.Reset <= 0 {
-		t.Errorf("a rate next to nothing: got %+v, want long waits", state)
+	if state, _ := slow.Take(principal(1), begin); state.Window <= 0 || state.Reset <= 0 {
+		t.Errorf("a tiny rate: got %+v, want long times", state)
 	}
 }
 
-// TestWhoIsWho: principals are told apart by issuer, tenant and subject, and by
-// nothing else.
-func TestWhoIsWho(t *testing.T) {
+func TestPrincipalOf_DistinguishesIssuerTenantAndSubject(t *testing.T) {
 	l := limits.New("x", limits.Rate{PerSecond: 1, Burst: 1})
 	for name, tc := range map[string]struct {
 		caller *contract.Caller
 		fresh  bool
 	}{
-		"another issuer":          {&contract.Caller{Issuer: "b", Subject: "s"}, true},
-		"another subject":         {&contract.Caller{Issuer: "a", Subject: "t"}, true},
-		"the same letters":        {&contract.Caller{Issuer: "as"}, true},
-		"nobody":                  {&contract.Caller{}, true},
-		"other scopes":            {&contract.Caller{Issuer: "a", Subject: "s", Scopes: []string{"admin"}, AllAgents: true}, false},
-		"the same, of a tenant":   {&contract.Caller{Issuer: "a", Subject: "s", Tenant: "north"}, true},
-		"a name as long as a day": {&contract.Caller{Subject: strings.Repeat("x", 1<<16)}, true},
+		"another issuer":         {&contract.Caller{Issuer: "b", Subject: "s"}, true},
+		"another subject":        {&contract.Caller{Issuer: "a", Subject: "t"}, true},
+		"the same concatenation": {&contract.Caller{Issuer: "as"}, true},
+		"empty":                  {&contract.Caller{}, true},
+		"other scopes":           {&contract.Caller{Issuer: "a", Subject: "s", Scopes: []string{"admin"}, AllAgents: true}, false},
+		"another tenant":         {&contract.Caller{Issuer: "a", Subject: "s", Tenant: "north"}, true},
+		"a long name":            {&contract.Caller{Subject: strings.Repeat("x", 1<<16)}, true},
 	} {
 		l.Take(limits.Principal{Issuer: "a", Subject: "s"}, begin)
 		if _, ok := l.Take(limits.PrincipalOf(tc.caller), begin); ok != tc.fresh {
@@ -102,17 +101,18 @@ func TestWhoIsWho(t *testing.T) {
 	}
 }
 
-// TestReset: who waits as long as it was told is served then.
-func TestReset(t *testing.T) {
+// TestLimiter_AllowsAfterReset: a caller that waits for the reported Reset is not
+// rejected again.
+func TestLimiter_AllowsAfterReset(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l := limits.New("x", drawRate(t))
 		now := begin
 		for range rapid.IntRange(1, 50).Draw(t, "takes") {
 			now = now.Add(time.Duration(rapid.Int64Range(0, int64(time.Second)).Draw(t, "pause")))
-			if state, ok := l.Take(named(1), now); !ok {
+			if state, ok := l.Take(principal(1), now); !ok {
 				now = now.Add(state.Reset)
-				if state, ok := l.Take(named(1), now); !ok {
-					t.Fatalf("it was refused again, with %+v", state)
+				if state, ok := l.Take(principal(1), now); !ok {
+					t.Fatalf("rejected again after Reset: %+v", state)
 				}
 			}
 		}
@@ -126,27 +126,27 @@ func drawRate(t *rapid.T) limits.Rate {
 	}
 }
 
-// TestNeverMore: however the times and the principals come, and however few of
-// them are told apart, none has more than the burst and what came since.
-func TestNeverMore(t *testing.T) {
+// TestLimiter_NeverExceedsRate: for any order of times and principals, and with
+// too few buckets, no principal gets more than the burst and the refills since.
+func TestLimiter_NeverExceedsRate(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := drawRate(t)
-		l := limits.NewSmall(r, rapid.IntRange(1, 4).Draw(t, "told apart"))
+		l := limits.NewSmall(r, rapid.IntRange(1, 4).Draw(t, "buckets"))
 		taken := map[int][]time.Time{}
 		now, latest := begin, time.Time{}
 		for range rapid.IntRange(1, 200).Draw(t, "takes") {
-			// Times around that in which one token comes, back as well as forth.
+			// About the time to refill one token, forwards and backwards.
 			step := rapid.Float64Range(-3, 3).Draw(t, "step") / r.PerSecond
 			now = now.Add(time.Duration(step * float64(time.Second)))
 			if now.After(latest) {
 				latest = now
 			}
-			who := rapid.IntRange(0, 7).Draw(t, "who")
-			if _, ok := l.Take(named(who), now); ok {
+			who := rapid.IntRange(0, 7).Draw(t, "principal")
+			if _, ok := l.Take(principal(who), now); ok {
 				taken[who] = append(taken[who], latest)
 			}
-			if principals, places := l.Kept(); principals > 4 || places != principals {
-				t.Fatalf("%d principals are kept, and %d places", principals, places)
+			if buckets, refills := l.Sizes(); buckets > 4 || refills != buckets {
+				t.Fatalf("got %d buckets and %d refills, want the same number, at most 4", buckets, refills)
 			}
 		}
 		for who, times := range taken {
@@ -162,92 +162,91 @@ func TestNeverMore(t *testing.T) {
 	})
 }
 
-// TestNobodyCostsAnybody: as long as all are told apart, each gets what it would
-// get if it were alone.
-func TestNobodyCostsAnybody(t *testing.T) {
+// TestLimiter_PrincipalsAreIndependent: while there are enough buckets, each
+// principal gets what it would get alone.
+func TestLimiter_PrincipalsAreIndependent(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := drawRate(t)
-		const people = 5
-		l, alone := limits.NewSmall(r, people), map[int]*limits.Limiter{}
+		const principals = 5
+		l, alone := limits.NewSmall(r, principals), map[int]*limits.Limiter{}
 		now := begin
 		for range rapid.IntRange(1, 100).Draw(t, "takes") {
 			now = now.Add(time.Duration(rapid.Float64Range(0, 2).Draw(t, "step") / r.PerSecond * float64(time.Second)))
-			who := rapid.IntRange(0, people-1).Draw(t, "who")
+			who := rapid.IntRange(0, principals-1).Draw(t, "principal")
 			if alone[who] == nil {
 				alone[who] = limits.NewSmall(r, 1)
 			}
-			got, ok := l.Take(named(who), now)
-			want, wantOK := alone[who].Take(named(who), now)
+			got, ok := l.Take(principal(who), now)
+			want, wantOK := alone[who].Take(principal(who), now)
 			if diff := cmp.Diff(want, got); diff != "" || ok != wantOK {
-				t.Fatalf("%d: got %v, want %v (-alone +here):\n%s", who, ok, wantOK, diff)
+				t.Fatalf("%d: got %v, want %v (-alone +together):\n%s", who, ok, wantOK, diff)
 			}
 		}
 	})
 }
 
-// TestFullBucketsAreForgottenFirst, whoever asked last; and where there is none
-// newcomers share one.
-func TestFullBucketsAreForgottenFirst(t *testing.T) {
+// TestLimiter_EvictsFullBuckets: a full bucket is evicted even if another one was
+// used earlier. If there is none, new principals share one bucket.
+func TestLimiter_EvictsFullBuckets(t *testing.T) {
 	l := limits.NewSmall(limits.Rate{PerSecond: 1, Burst: 4}, 2)
 	at := func(seconds int) time.Time { return begin.Add(time.Duration(seconds) * time.Second) }
 	for range 4 {
-		l.Take(named(1), at(0)) // full at 4
+		l.Take(principal(1), at(0)) // full at 4
 	}
-	l.Take(named(2), at(1)) // full at 2, though it asked later
+	l.Take(principal(2), at(1)) // full at 2, although it was used later
 	for n := range 4 {
-		if _, ok := l.Take(named(10+n), at(1)); !ok {
-			t.Errorf("newcomer %d was refused, want its share of the common bucket", n)
+		if _, ok := l.Take(principal(10+n), at(1)); !ok {
+			t.Errorf("new principal %d was rejected, want a token of the shared bucket", n)
 		}
 	}
-	if _, ok := l.Take(named(20), at(1)); ok {
-		t.Error("a newcomer got more than there is in the common bucket")
+	if _, ok := l.Take(principal(20), at(1)); ok {
+		t.Error("got a token from the empty shared bucket")
 	}
-	if !l.Knows(named(1)) || !l.Knows(named(2)) {
-		t.Fatal("a bucket that is not full was forgotten")
+	if !l.HasBucket(principal(1)) || !l.HasBucket(principal(2)) {
+		t.Fatal("a bucket that is not full was evicted")
 	}
-	if _, ok := l.Take(named(10), at(2)); !ok || l.Knows(named(2)) || !l.Knows(named(1)) || !l.Knows(named(10)) {
-		t.Error("the bucket that is full has not made room")
+	if _, ok := l.Take(principal(10), at(2)); !ok || l.HasBucket(principal(2)) || !l.HasBucket(principal(1)) || !l.HasBucket(principal(10)) {
+		t.Error("the full bucket was not evicted")
 	}
-	if _, ok := l.Take(named(10), at(2)); ok {
-		t.Error("who had its share of the common bucket got a whole one besides")
+	if _, ok := l.Take(principal(10), at(2)); ok {
+		t.Error("a principal got tokens of the shared bucket and a full one of its own")
 	}
-	if _, ok := l.Take(named(1), at(2)); !ok {
-		t.Error("the first has waited two seconds for nothing")
+	if _, ok := l.Take(principal(1), at(2)); !ok {
+		t.Error("the first bucket was not refilled within two seconds")
 	}
-	if _, ok := l.Take(named(11), at(100)); !ok {
-		t.Error("there is no room after a hundred seconds")
+	if _, ok := l.Take(principal(11), at(100)); !ok {
+		t.Error("no bucket was evicted after a hundred seconds")
 	}
 }
 
-// TestMemoryIsBounded: a million names are no more than ten thousand.
-func TestMemoryIsBounded(t *testing.T) {
+func TestLimiter_MemoryIsBounded(t *testing.T) {
 	for name, tc := range map[string]struct {
 		names int
-		apart time.Duration
-		want  int // are served
+		pause time.Duration
+		want  int // allowed
 	}{
-		"at once, of whom those who are told apart are served and one of all others": {1_000_000, 0, 10_001},
-		"in a row, so that each is forgotten before its place is needed":             {50_000, time.Millisecond, 50_000},
+		"at once: one per bucket, and one for all others": {1_000_000, 0, 10_001},
+		"slowly: each bucket is full before it is needed": {50_000, time.Millisecond, 50_000},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := limits.New("x", limits.Rate{PerSecond: 0.5, Burst: 1})
 			taken := 0
 			for n := range tc.names {
-				if _, ok := l.Take(named(n), begin.Add(time.Duration(n)*tc.apart)); ok {
+				if _, ok := l.Take(principal(n), begin.Add(time.Duration(n)*tc.pause)); ok {
 					taken++
 				}
 			}
-			if principals, places := l.Kept(); principals > 10_000 || places != principals {
-				t.Errorf("%d principals are kept, and %d places, want at most 10000", principals, places)
+			if buckets, refills := l.Sizes(); buckets > 10_000 || refills != buckets {
+				t.Errorf("got %d buckets and %d refills, want the same number, at most 10000", buckets, refills)
 			}
 			if taken != tc.want {
-				t.Errorf("%d were served, want %d", taken, tc.want)
+				t.Errorf("got %d allowed, want %d", taken, tc.want)
 			}
 		})
 	}
 }
 
-func TestTakeAtTheSameTime(t *testing.T) {
+func TestLimiter_ConcurrentTakes(t *testing.T) {
 	const burst = 100
 	l := limits.NewSmall(limits.Rate{PerSecond: 1, Burst: burst}, 4)
 	var taken [4]atomic.Int64
@@ -255,7 +254,7 @@ func TestTakeAtTheSameTime(t *testing.T) {
 	for range 8 {
 		wg.Go(func() {
 			for n := range 4 * 2 * burst {
-				if _, ok := l.Take(named(n%4), begin); ok {
+				if _, ok := l.Take(principal(n%4), begin); ok {
 					taken[n%4].Add(1)
 				}
 			}
@@ -269,7 +268,7 @@ func TestTakeAtTheSameTime(t *testing.T) {
 	}
 }
 
-func TestTakeDoesNotAllocate(t *testing.T) {
+func TestLimiter_DoesNotAllocate(t *testing.T) {
 	l := limits.New("x", limits.Rate{PerSecond: 1, Burst: 1})
 	caller := &contract.Caller{Issuer: "https://id.example", Subject: "alice"}
 	if got := testing.AllocsPerRun(1000, func() { l.Take(limits.PrincipalOf(caller), begin) }); got != 0 {
@@ -278,37 +277,37 @@ func TestTakeDoesNotAllocate(t *testing.T) {
 }
 
 func BenchmarkTake(b *testing.B) {
-	people := make([]limits.Principal, 20_000)
-	for n := range people {
-		people[n] = named(n)
+	principals := make([]limits.Principal, 20_000)
+	for n := range principals {
+		principals[n] = principal(n)
 	}
 	rates := limits.Rate{PerSecond: 1000, Burst: 1000}
 	b.Run("known", func(b *testing.B) {
 		l := limits.New("x", rates)
 		b.ReportAllocs()
 		for b.Loop() {
-			l.Take(people[0], begin)
+			l.Take(principals[0], begin)
 		}
 	})
 	b.Run("parallel", func(b *testing.B) {
 		l := limits.New("x", rates)
 		b.RunParallel(func(pb *testing.PB) {
 			for n := 0; pb.Next(); n++ {
-				l.Take(people[n%100], begin)
+				l.Take(principals[n%100], begin)
 			}
 		})
 	})
-	b.Run("full house, newcomers in turn", func(b *testing.B) {
+	b.Run("all buckets in use, new principals", func(b *testing.B) {
 		l, n := limits.New("x", rates), 0
 		for b.Loop() {
-			l.Take(people[n%len(people)], begin.Add(time.Duration(n)*time.Microsecond))
+			l.Take(principals[n%len(principals)], begin.Add(time.Duration(n)*time.Microsecond))
 			n++
 		}
 	})
-	b.Run("full house, nobody leaves", func(b *testing.B) {
+	b.Run("all buckets in use, none full", func(b *testing.B) {
 		l, n := limits.New("x", rates), 0
 		for b.Loop() {
-			l.Take(people[n%len(people)], begin)
+			l.Take(principals[n%len(principals)], begin)
 			n++
 		}
 	})

@@ -11,7 +11,7 @@ import (
 	"github.com/caprouter/caprouter/internal/limits"
 )
 
-func TestTokenBudget(t *testing.T) {
+func TestTokenBudget_CountsSixtyMinutes(t *testing.T) {
 	b := limits.NewTokenBudget(100)
 	at := func(minutes float64) time.Time { return begin.Add(time.Duration(minutes * float64(time.Minute))) }
 	reserve := func(estimate int, minutes float64, want bool) func(int) {
@@ -23,53 +23,52 @@ func TestTokenBudget(t *testing.T) {
 		return settle
 	}
 	first := reserve(60, 0.9, true)
-	reserve(50, 1, false)(1000) // what was refused settles nothing
+	reserve(50, 1, false)(1000) // settling a rejected reservation has no effect
 	second := reserve(40, 5, true)
 	reserve(1, 5, false)
-	second(10) // less than was estimated
+	second(10) // less than the estimate
 	reserve(30, 5, true)(0)
 	reserve(31, 5, false)
 	first(80) // more
-	first(0)  // once is enough
+	first(0)  // has no effect
 	reserve(11, 59, false)
 	reserve(10, 59, true)
-	reserve(1, 60.89, false) // the first is not an hour old
+	reserve(1, 60.89, false) // the first is less than an hour old
 	reserve(80, 62, true)
-	reserve(1, 30, false) // the clock goes back: nothing is forgotten for that
+	reserve(1, 30, false) // the clock goes back: no minute expires
 	if b.Used() != 100 {
-		t.Errorf("%d are used, want 100", b.Used())
+		t.Errorf("got %d used, want 100", b.Used())
 	}
 	reserve(100, 1e6, true)
 	second(50)
 	if b.Used() != 100 {
-		t.Errorf("what was settled an age ago counts: %d are used, want 100", b.Used())
+		t.Errorf("after settling an expired reservation: got %d used, want 100", b.Used())
 	}
 }
 
-func TestNoTokenBudget(t *testing.T) {
+func TestTokenBudget_WithoutLimit(t *testing.T) {
 	for _, perHour := range []int{0, -1} {
 		b := limits.NewTokenBudget(perHour)
-		if b != nil {
-			t.Errorf("%d an hour: got a budget", perHour)
-		}
-		settle, ok := b.Reserve(math.MaxInt, begin)
-		if settle(math.MaxInt); !ok {
-			t.Error("it was refused")
+		for range 3 {
+			settle, ok := b.Reserve(math.MaxInt, begin)
+			if settle(math.MaxInt); !ok {
+				t.Errorf("%d per hour: rejected, want no limit", perHour)
+			}
 		}
 	}
 }
 
-// TestAbsurdCounts: what a model says of itself comes from outside.
-func TestAbsurdCounts(t *testing.T) {
+// TestTokenBudget_BoundsAbsurdCounts: the counts come from outside.
+func TestTokenBudget_BoundsAbsurdCounts(t *testing.T) {
 	b := limits.NewTokenBudget(1000)
 	if _, ok := b.Reserve(math.MaxInt, begin); ok {
-		t.Error("more than the whole hour was set aside")
+		t.Error("reserved more than the budget")
 	}
 	var settles []func(int)
 	for range 3 {
 		settle, ok := b.Reserve(-5, begin)
 		if !ok {
-			t.Fatal("a negative estimate was refused")
+			t.Fatal("a negative estimate was rejected")
 		}
 		settles = append(settles, settle)
 	}
@@ -77,13 +76,13 @@ func TestAbsurdCounts(t *testing.T) {
 		settles[i](actual)
 	}
 	if _, ok := b.Reserve(1, begin); ok || b.Used() != 2000 {
-		t.Errorf("%d are used, want two full hours", b.Used())
+		t.Errorf("got %d used, want two full hours", b.Used())
 	}
 }
 
-// TestTokenBudgetHolds: in no sixty minutes is more used than there is, but for
-// what was estimated too low; and what is used no more is there again.
-func TestTokenBudgetHolds(t *testing.T) {
+// TestTokenBudget_NeverExceedsHour: estimates in any 60 minutes stay within the
+// budget, and expired tokens become available again.
+func TestTokenBudget_NeverExceedsHour(t *testing.T) {
 	type use struct {
 		at             time.Time
 		estimate, took int
@@ -109,9 +108,9 @@ func TestTokenBudgetHolds(t *testing.T) {
 			_, longer := used(61 * time.Minute)
 			switch {
 			case ok && hour+estimate > perHour:
-				t.Fatalf("%d were granted with %d used in the hour, of %d", estimate, hour, perHour)
+				t.Fatalf("reserved %d with %d of %d used in the hour", estimate, hour, perHour)
 			case !ok && longer+estimate <= perHour:
-				t.Fatalf("%d were refused with %d used in 61 minutes, of %d", estimate, longer, perHour)
+				t.Fatalf("rejected %d with %d of %d used in 61 minutes", estimate, longer, perHour)
 			case ok:
 				took := rapid.IntRange(0, perHour).Draw(t, "took")
 				settle(took)
@@ -121,13 +120,13 @@ func TestTokenBudgetHolds(t *testing.T) {
 	})
 }
 
-// TestReserveAtTheSameTime: what is under way together keeps to the budget, and
-// what was settled adds up.
-func TestReserveAtTheSameTime(t *testing.T) {
+// TestTokenBudget_ConcurrentReserve: concurrent reservations stay within the
+// budget, and settled counts add up.
+func TestTokenBudget_ConcurrentReserve(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		perHour := rapid.IntRange(1, 500).Draw(t, "per hour")
 		calls := rapid.SliceOfN(rapid.IntRange(0, 100), 1, 64).Draw(t, "estimates")
-		share := rapid.IntRange(0, 3).Draw(t, "thirds that are used")
+		share := rapid.IntRange(0, 3).Draw(t, "thirds used")
 		b := limits.NewTokenBudget(perHour)
 		var (
 			wg             sync.WaitGroup
@@ -151,7 +150,7 @@ func TestReserveAtTheSameTime(t *testing.T) {
 		}
 		wg.Wait()
 		if reserved > perHour || b.Used() != reserved {
-			t.Fatalf("%d are set aside and %d counted, of %d", reserved, b.Used(), perHour)
+			t.Fatalf("got %d reserved and %d counted, of %d", reserved, b.Used(), perHour)
 		}
 		for _, settle := range settles {
 			for range 2 {
@@ -160,7 +159,7 @@ func TestReserveAtTheSameTime(t *testing.T) {
 		}
 		wg.Wait()
 		if b.Used() != took {
-			t.Fatalf("%d are counted, want %d", b.Used(), took)
+			t.Fatalf("got %d counted, want %d", b.Used(), took)
 		}
 	})
 }
