@@ -43,7 +43,7 @@ func newClient(base, tokenEnv string) (*client, error) {
 		return nil, usageError{fmt.Errorf("--url %q is the address of a router, without ? and #, e.g. %s", base, defaultURL)}
 	}
 	// A router does not redirect; what does is something else.
-	c := &client{base: u, http: egress.NewClient(egress.NewTransport(nil))}
+	c := &client{base: u, http: egress.NewClient(egress.NewTransport(egress.Unrestricted{}))}
 	c.http.Timeout = contract.MaxTimeoutMS*time.Millisecond + 10*time.Second
 	if tokenEnv == "" {
 		return c, nil

@@ -100,7 +100,7 @@ func New(cfg Config, source TokenSource) (*Target, error) {
 		log:     cfg.Logger,
 		tokens:  newTokenCache(source, cfg.Issuer, cfg.TokenReuse, cfg.Now),
 		guard:   cfg.Guard,
-		trusted: newTransport(cfg.TLS, nil),
+		trusted: newTransport(cfg.TLS, egress.Unrestricted{}),
 		cancels: newCancelSender(),
 	}
 	if cfg.Guard != nil {

@@ -25,12 +25,12 @@ const (
 )
 
 // newTransport returns a transport without proxies from the environment and
-// without decompression. If guard is not nil, it connects only to the addresses
-// that the guard allows.
-func newTransport(tlsConfig *tls.Config, guard *egress.Guard) *http.Transport {
+// without decompression. It connects only to the addresses that the policy
+// allows.
+func newTransport(tlsConfig *tls.Config, policy egress.AddressPolicy) *http.Transport {
 	var http1 http.Protocols
 	http1.SetHTTP1(true) // HTTP/2 resends requests that a GOAWAY frame excludes
-	d := &dialer{net: net.Dialer{Control: guard.Control}, tls: &tls.Config{MinVersion: tls.VersionTLS12}}
+	d := &dialer{net: net.Dialer{Control: policy.Control}, tls: &tls.Config{MinVersion: tls.VersionTLS12}}
 	if tlsConfig != nil {
 		d.tls = tlsConfig.Clone()
 	}

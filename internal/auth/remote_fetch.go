@@ -17,7 +17,7 @@ import (
 // configured place and nowhere else, and takes no cookies along.
 func keySetClient(client *http.Client) *http.Client {
 	if client == nil {
-		transport := egress.NewTransport(nil)
+		transport := egress.NewTransport(egress.Unrestricted{})
 		transport.DisableKeepAlives = true // the next fetch is minutes away
 		client = egress.NewClient(transport)
 	}

@@ -7,26 +7,27 @@ import (
 	"time"
 )
 
-// NewTransport returns what HTTP clients connect with: no proxy of the environment,
-// which would see what is sent and look up names itself; TLS 1.2 or later; a
-// bound on time to connect and on headers. guard is nil where the operator chose
-// the address. The caller may change all but Proxy and the dialer.
-func NewTransport(guard *Guard) *http.Transport {
-	dialer := net.Dialer{Timeout: 5 * time.Second, Control: guard.Control}
+// NewTransport returns a transport that connects to the addresses that the policy
+// allows. It does not use the proxies of the environment, because they would
+// read the requests and resolve names themselves, which evades the policy. TLS is
+// 1.2 or later, and the times to connect and to read headers are bounded. The
+// caller may change all fields except Proxy and the dialer.
+func NewTransport(policy AddressPolicy) *http.Transport {
+	dialer := net.Dialer{Timeout: 5 * time.Second, Control: policy.Control}
 	return &http.Transport{
 		Proxy:                  nil,
 		DialContext:            dialer.DialContext,
 		TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12},
 		TLSHandshakeTimeout:    5 * time.Second,
-		ForceAttemptHTTP2:      true, // a dialer of one's own turns it off
+		ForceAttemptHTTP2:      true, // a custom dialer disables HTTP/2 otherwise
 		IdleConnTimeout:        90 * time.Second,
 		MaxResponseHeaderBytes: 64 << 10,
 	}
 }
 
-// NewClient returns a client that does not follow redirects: where they lead, only
-// who answered has decided, and a header with a credential may go along. It has
-// no cookies and no Timeout.
+// NewClient returns a client without cookies and Timeout. It does not follow
+// redirects, because the server would choose the address, and headers with
+// credentials could be sent there.
 func NewClient(transport http.RoundTripper) *http.Client {
 	return &http.Client{
 		Transport:     transport,

@@ -21,9 +21,9 @@ import (
 	"github.com/caprouter/caprouter/internal/testkit/fakenet"
 )
 
-// newClient is a client of a test's server, as its users make one.
-func newClient(t *testing.T, guard *egress.Guard, change ...func(*http.Transport)) *http.Client {
-	transport := egress.NewTransport(guard)
+// newClient returns a client with a transport of the policy.
+func newClient(t *testing.T, policy egress.AddressPolicy, change ...func(*http.Transport)) *http.Client {
+	transport := egress.NewTransport(policy)
 	for _, c := range change {
 		c(transport)
 	}
@@ -38,8 +38,7 @@ func trusting(server *httptest.Server) func(*http.Transport) {
 	}
 }
 
-// A server that may be called does not get to say what else is.
-func TestRedirectsAreNotFollowed(t *testing.T) {
+func TestClient_DoesNotFollowRedirects(t *testing.T) {
 	trap := fakenet.NewTrap(t)
 	var asked atomic.Int64
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -49,13 +48,13 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 	}))
 	defer server.Close()
 	here := netip.MustParseAddrPort(server.Listener.Addr().String()).Addr()
-	for name, guard := range map[string]*egress.Guard{"guarded": egress.NewGuard(netip.PrefixFrom(here, here.BitLen())), "trusted": nil} {
-		client := newClient(t, guard)
+	for name, policy := range map[string]egress.AddressPolicy{"guarded": egress.NewGuard(netip.PrefixFrom(here, here.BitLen())), "unrestricted": egress.Unrestricted{}} {
+		client := newClient(t, policy)
 		for _, to := range []string{"http://127.0.0.1:" + trap.Port, "http://[::1]:" + trap.Port, "http://169.254.169.254/", "file:///etc/passwd", "/again", ""} {
 			asked.Store(0)
 			err := get(t.Context(), client, server.URL+"/?to="+url.QueryEscape(to))
 			if err != nil || asked.Load() != 1 {
-				t.Errorf("%s: to %q: got %v after %d requests, want the redirect after one", name, to, err, asked.Load())
+				t.Errorf("%s: to %q: got %v after %d requests, want the redirect response after one", name, to, err, asked.Load())
 			}
 		}
 	}
@@ -64,24 +63,24 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 	}
 }
 
-// 0.0.0.0 leads to this machine, and is no address for which the environment's
-// proxy would be left out.
-func TestProxiesAreNotUsed(t *testing.T) {
+// The target is 0.0.0.0, which connects to this machine, because
+// http.ProxyFromEnvironment uses no proxy for other loopback addresses.
+func TestTransport_IgnoresProxies(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	defer server.Close()
 	target := strings.Replace(server.URL, "127.0.0.1", "0.0.0.0", 1)
 	req := httptest.NewRequest(http.MethodGet, target, http.NoBody)
 	if proxy, err := http.ProxyFromEnvironment(req); err != nil || proxy == nil || proxy.Host != proxyTrap.Addr().String() {
-		t.Fatalf("the environment's proxy is %v (%v), want the trap", proxy, err)
+		t.Fatalf("got proxy %v (%v), want the trap", proxy, err)
 	}
-	for name, guard := range map[string]*egress.Guard{"guarded": egress.NewGuard(netip.MustParsePrefix("0.0.0.0/8"), netip.MustParsePrefix("127.0.0.0/8")), "trusted": nil} {
+	for name, policy := range map[string]egress.AddressPolicy{"guarded": egress.NewGuard(netip.MustParsePrefix("0.0.0.0/8"), netip.MustParsePrefix("127.0.0.0/8")), "unrestricted": egress.Unrestricted{}} {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second) // the trap does not answer
-		if err := get(ctx, newClient(t, guard), target); err != nil {
+		if err := get(ctx, newClient(t, policy), target); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 		cancel()
 	}
-	// What had connected would be accepted before this one.
+	// A connection to the proxy would be accepted before this one.
 	last, err := net.Dial("tcp", proxyTrap.Addr().String())
 	if err != nil {
 		t.Fatal(err)
@@ -93,11 +92,11 @@ func TestProxiesAreNotUsed(t *testing.T) {
 	}
 	defer func() { _ = first.Close() }()
 	if first.RemoteAddr().String() != last.LocalAddr().String() {
-		t.Error("the environment's proxy was connected to")
+		t.Error("got a connection to the proxy, want none")
 	}
 }
 
-func TestTransport(t *testing.T) {
+func TestTransport_LimitsHeadersAndVerifiesCertificates(t *testing.T) {
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("X-Proto", r.Proto)
 		if r.URL.Path == "/large" {
@@ -107,7 +106,7 @@ func TestTransport(t *testing.T) {
 	server.EnableHTTP2 = true
 	server.StartTLS()
 	defer server.Close()
-	client := newClient(t, nil, trusting(server))
+	client := newClient(t, egress.Unrestricted{}, trusting(server))
 	resp, err := client.Get(server.URL)
 	if err != nil {
 		t.Fatal(err)
@@ -119,31 +118,31 @@ func TestTransport(t *testing.T) {
 	if err := get(t.Context(), client, server.URL+"/large"); err == nil {
 		t.Error("a header of 80 KiB was read, want an error")
 	}
-	if _, ok := errors.AsType[*tls.CertificateVerificationError](get(t.Context(), newClient(t, nil), server.URL)); !ok {
-		t.Error("a certificate of nobody's was accepted")
+	if _, ok := errors.AsType[*tls.CertificateVerificationError](get(t.Context(), newClient(t, egress.Unrestricted{}), server.URL)); !ok {
+		t.Error("a certificate of an unknown authority was accepted")
 	}
 }
 
-func TestOldTLSIsRefused(t *testing.T) {
+func TestTransport_RejectsOldTLS(t *testing.T) {
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
-	server.TLS = &tls.Config{MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS11} // the server of somebody else
+	server.TLS = &tls.Config{MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS11}
 	server.Config.ErrorLog = log.New(io.Discard, "", 0)
 	server.StartTLS()
 	defer server.Close()
-	if err := get(t.Context(), newClient(t, nil, trusting(server)), server.URL); err == nil || !strings.Contains(err.Error(), "protocol version") {
-		t.Errorf("got %v, want the protocol version refused", err)
+	if err := get(t.Context(), newClient(t, egress.Unrestricted{}, trusting(server)), server.URL); err == nil || !strings.Contains(err.Error(), "protocol version") {
+		t.Errorf("got %v, want the protocol version rejected", err)
 	}
 	old := func(transport *http.Transport) { transport.TLSClientConfig.MinVersion = tls.VersionTLS10 }
-	if err := get(t.Context(), newClient(t, nil, trusting(server), old), server.URL); err != nil {
-		t.Errorf("a client that takes it: %v", err)
+	if err := get(t.Context(), newClient(t, egress.Unrestricted{}, trusting(server), old), server.URL); err != nil {
+		t.Errorf("a client that accepts TLS 1.0: %v", err)
 	}
 }
 
-// A refusal is final: nothing is tried again, and no time goes by.
-func TestRefusalIsNoTimeout(t *testing.T) {
+// A blocked connection must not look temporary, so that no caller retries it.
+func TestBlockedError_IsNoTimeout(t *testing.T) {
 	err := get(t.Context(), newClient(t, egress.NewGuard()), "http://127.0.0.1:1/")
 	timeout, ok := errors.AsType[net.Error](err)
-	if !refused(err) || !ok || timeout.Timeout() {
-		t.Errorf("got %v, want a refusal and no timeout", err)
+	if !isBlocked(err) || !ok || timeout.Timeout() {
+		t.Errorf("got %v, want a *BlockedError that is no timeout", err)
 	}
 }

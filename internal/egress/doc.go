@@ -1,28 +1,27 @@
-// Package egress owns what caprouter knows of addresses it talks to, or is
-// reached at: which of them are this machine, which of them a stranger may send
-// us to, and what a connection to any of them is made with. It does not decide
-// whose an address is: its users know that.
+// Package egress protects outgoing connections against server-side request
+// forgery (SSRF). It decides which addresses are this machine and which ones may
+// be called, and builds HTTP transports and clients with safe settings. Its users
+// decide who may name an address.
 //
-//	if u.Scheme == "http" && !egress.Loopback(u.Hostname()) {
+//	if u.Scheme == "http" && !egress.IsLoopback(u.Hostname()) {
 //		// a token would leave this machine in clear text
 //	}
 //
 // # Two kinds of addresses
 //
-// What stands in an operator's file is the operator's word: Transport(nil), and
-// no Guard. What came over the API is anybody's, and may name the router's own
-// machine, its neighbours or the metadata of its cloud. It is called behind a
-// Guard, which looks at the address a connection is made to, once the name has
-// been resolved for the last time:
+// Addresses in the operator's files are trusted: connect to them with the policy
+// [Unrestricted]. Addresses that arrived over the API may name the router's own
+// machine, its neighbours or the metadata service of its cloud: connect to them
+// with a [Guard]. It checks the address of each connection after name resolution:
 //
 //	http://agent.example/ ─▶ lookup ─▶ 203.0.114.7 ─▶ Guard.Control ─▶ connect
-//	                                   10.0.0.5    ─▶ *Refused
+//	                                   10.0.0.5    ─▶ *BlockedError
 //
-// How an address is spelled, and what a name meant a moment ago, makes no
-// difference. CheckURL refuses early what can be seen without a lookup; it makes
-// nothing safe, Control does.
+// Therefore neither the spelling of an address nor DNS rebinding evades it.
+// Guard.CheckURL rejects early what is wrong without a lookup. It does not replace
+// Control.
 //
-// One thing it cannot know: networks that translate IPv6 to IPv4 under a prefix
-// of their own (RFC 6052, section 2.2). Who has one must not let it translate
-// private addresses.
+// One case is not detected: networks that translate IPv6 to IPv4 under a prefix
+// of their own (RFC 6052, section 2.2). The operator of such a network must
+// prevent the translation to private addresses.
 package egress

@@ -1,92 +1,119 @@
 package egress
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
+	"net/url"
 	"slices"
+	"strconv"
+	"strings"
 	"syscall"
+	"unicode"
 
 	"code.dny.dev/ssrf"
 )
 
-// Guard refuses connections to all but public addresses and the ranges the
-// operator allows. Below 1024 only the ports of HTTP are let through: what
-// listens on the others, mail and shells, was never meant to be sent tasks. In
-// the operator's ranges any port is. A nil Guard refuses nothing: it is for
-// addresses the operator wrote down. It may be used from any goroutine.
+// Guard is an AddressPolicy that allows public addresses and the ranges of the
+// operator. On public addresses it blocks the ports below 1024 except those of
+// HTTP, because services such as mail and SSH listen there. In the operator's
+// ranges it allows every port. It may be used from any goroutine.
 type Guard struct {
 	allowed []netip.Prefix
 	public  *ssrf.Guardian
 }
 
-// NewGuard returns a Guard that lets the ranges through as well. One of IPv6
-// stands for its own addresses only, whatever IPv4 addresses are inside them.
+// NewGuard returns a Guard that allows the ranges in addition to public
+// addresses. A range of IPv6 does not include IPv4 addresses that are embedded in
+// its addresses.
 func NewGuard(allowed ...netip.Prefix) *Guard {
 	return &Guard{
 		allowed: slices.Clone(allowed),
 		public: ssrf.New(
-			// Globally routed by its number, but in Azure it is the host a
-			// virtual machine gets its certificates and settings from.
+			// This address is public by its number, but in Azure it is the host
+			// that serves certificates and settings to virtual machines.
 			ssrf.WithDeniedV4Prefixes(netip.PrefixFrom(netip.AddrFrom4([4]byte{168, 63, 129, 16}), 32)),
 		),
 	}
 }
 
-// Control is for net.Dialer: it refuses a connection when the address is known
-// and before a packet is sent.
+// Control implements AddressPolicy. Its error is a *BlockedError.
 func (g *Guard) Control(network, address string, _ syscall.RawConn) error {
-	if g == nil {
-		return nil
-	}
 	at, err := netip.ParseAddrPort(address)
 	if err != nil || network != "tcp4" && network != "tcp6" {
 		return &BlockedError{Addr: address}
 	}
-	return g.check(at.Addr(), at.Port())
+	return g.checkPort(at.Addr(), at.Port())
 }
 
-// Check returns a *Refused for an address that may not be called.
-func (g *Guard) Check(addr netip.Addr) error { return g.check(addr, httpsPort) }
+// Check returns a *BlockedError if the guard does not allow the address.
+func (g *Guard) Check(addr netip.Addr) error { return g.checkPort(addr, httpsPort) }
 
-// The ports of HTTP, and the first that needs no privilege to listen on.
+// The ports of HTTP, and the first unprivileged port.
 const (
-	httpPort     = 80
-	httpsPort    = 443
-	unprivileged = 1024
+	httpPort         = 80
+	httpsPort        = 443
+	unprivilegedPort = 1024
 )
 
-func (g *Guard) check(addr netip.Addr, port uint16) error {
-	if g == nil {
-		return nil
-	}
-	// A range has no zone, so it would contain no address with one.
-	bare := addr.WithZone("")
+func (g *Guard) checkPort(addr netip.Addr, port uint16) error {
+	bare := addr.WithZone("") // a prefix contains no address with a zone
 	if slices.ContainsFunc(g.allowed, func(p netip.Prefix) bool { return p.Contains(bare) }) {
 		return nil
 	}
-	if port < unprivileged && port != httpPort && port != httpsPort {
+	if port < unprivilegedPort && port != httpPort && port != httpsPort {
 		return &BlockedError{Addr: netip.AddrPortFrom(addr, port).String()}
 	}
-	// The library takes what is no address for one of IPv4.
-	if !addr.IsValid() || tunnels(addr) || g.public.SafeAddr(addr) != nil {
+	// SafeAddr treats an invalid address as one of IPv4, so check that first.
+	if !addr.IsValid() || isISATAP(addr) || g.public.SafeAddr(addr) != nil {
 		return &BlockedError{Addr: addr.String()}
 	}
 	return nil
 }
 
-// tunnels reports whether addr is one of ISATAP (RFC 5214, section 6.1): its
-// router sends on to the IPv4 address inside, under a prefix like any other.
-func tunnels(addr netip.Addr) bool {
+// isISATAP reports whether addr is an ISATAP address (RFC 5214, section 6.1). Its
+// router forwards to the IPv4 address embedded in it.
+func isISATAP(addr netip.Addr) bool {
 	b := addr.As16()
 	return addr.Is6() && b[8]&^0x02 == 0 && b[9] == 0 && b[10] == 0x5e && b[11] == 0xfe
 }
 
-// BlockedError says that a connection to an address was not made.
-type BlockedError struct { //nolint:errname // what came of a dial, not what went wrong with one
-	Addr string // with its port, if it was not even an address
+// CheckURL rejects a URL that can never be called, or that a reader and a client
+// may interpret differently. It checks a host only if it is an address; names are
+// checked by Control.
+func (g *Guard) CheckURL(u *url.URL) error {
+	host := u.Hostname()
+	switch {
+	case u.Scheme != "http" && u.Scheme != "https":
+		return errors.New("the URL is neither http nor https")
+	case host == "" || u.Opaque != "":
+		return errors.New("the URL names no host")
+	case u.User != nil:
+		return errors.New("the URL holds a user name or password; tasks come with a token")
+	case u.Fragment != "":
+		return errors.New("the URL has a fragment, which is not sent to the server")
+	case u.Port() != "" && !isPort(u.Port()), strings.HasSuffix(u.Host, ":"):
+		return errors.New("the URL has an invalid port")
+	case strings.ContainsFunc(u.Path+host, unicode.IsControl):
+		return errors.New("the URL holds control characters")
+	}
+	if addr, err := netip.ParseAddr(host); err == nil {
+		return g.Check(addr)
+	}
+	return nil
+}
+
+func isPort(s string) bool {
+	n, err := strconv.ParseUint(s, 10, 16)
+	return err == nil && n > 0
+}
+
+// BlockedError reports that a Guard prevented a connection.
+type BlockedError struct {
+	Addr string // with the port if the port is the reason
 }
 
 // Error implements error.
-func (r *BlockedError) Error() string {
-	return fmt.Sprintf("%s may not be called: it is no public address, or not a port of HTTP; dispatch.allow_private can allow its range", r.Addr)
+func (e *BlockedError) Error() string {
+	return fmt.Sprintf("%s may not be called: it is no public address, or not a port of HTTP; dispatch.allow_private can allow its range", e.Addr)
 }

@@ -11,13 +11,13 @@ import (
 	"github.com/caprouter/caprouter/internal/egress"
 )
 
-// refused reports whether err says that an address may not be called.
-func refused(err error) bool {
+// isBlocked reports whether err is a *BlockedError.
+func isBlocked(err error) bool {
 	_, ok := errors.AsType[*egress.BlockedError](err)
 	return ok
 }
 
-func TestGuard(t *testing.T) {
+func TestGuard_BlocksSpecialAddresses(t *testing.T) {
 	guard := egress.NewGuard()
 	for _, tc := range []struct {
 		what  string
@@ -44,7 +44,7 @@ func TestGuard(t *testing.T) {
 		{"NAT64", "64:ff9b::7f00:1 64:ff9b::a9fe:a9fe 64:ff9b:1::a00:1", false},
 		{"ISATAP", "2606:4700::5efe:10.0.0.1 2606:4700::200:5efe:7f00:1", false},
 		{"almost ISATAP", "2606:4700::5eff:10.0.0.1 2606:4700::100:5efe:7f00:1", true},
-		// Of an address that is translated nobody sees where it leads.
+		// The destination of a translated address is unknown.
 		{"a public address inside one of IPv6", "::ffff:8.8.8.8 2002:808:808:: 64:ff9b::808:808 2606:4700::5efe:8.8.8.8", false},
 		{"the host of Azure's virtual machines", "168.63.129.16", false},
 		{"not for unicast", "100::1 4000::1 5f00::1 e000::1", false},
@@ -52,22 +52,18 @@ func TestGuard(t *testing.T) {
 		t.Run(tc.what, func(t *testing.T) {
 			for s := range strings.FieldsSeq(tc.addrs) {
 				addr := netip.MustParseAddr(s)
-				if err := guard.Check(addr); (err == nil) != tc.may || err != nil && !refused(err) {
-					t.Errorf("Check(%s) = %v, want it to be let through: %v", s, err, tc.may)
-				}
-				if err := (*egress.Guard)(nil).Check(addr); err != nil {
-					t.Errorf("no guard: Check(%s) = %v", s, err)
+				if err := guard.Check(addr); (err == nil) != tc.may || err != nil && !isBlocked(err) {
+					t.Errorf("Check(%s) = %v, want it allowed: %v", s, err, tc.may)
 				}
 			}
 		})
 	}
-	if err := guard.Check(netip.Addr{}); !refused(err) {
-		t.Errorf("Check of no address = %v, want it refused", err)
+	if err := guard.Check(netip.Addr{}); !isBlocked(err) {
+		t.Errorf("Check of an invalid address = %v, want it blocked", err)
 	}
 }
 
-// What a guard cannot read, it refuses.
-func TestControl(t *testing.T) {
+func TestGuard_ControlBlocksWhatItCannotParse(t *testing.T) {
 	guard := egress.NewGuard(netip.MustParsePrefix("10.0.0.0/8"))
 	for _, tc := range []struct {
 		network, address string
@@ -99,16 +95,16 @@ func TestControl(t *testing.T) {
 		{"tcp4", "example.com:80", false},
 		{"tcp6", "2606:4700:4700::1111:443", false},
 	} {
-		if err := guard.Control(tc.network, tc.address, nil); (err == nil) != tc.may || err != nil && !refused(err) {
-			t.Errorf("Control(%q, %q) = %v, want it to be let through: %v", tc.network, tc.address, err, tc.may)
+		if err := guard.Control(tc.network, tc.address, nil); (err == nil) != tc.may || err != nil && !isBlocked(err) {
+			t.Errorf("Control(%q, %q) = %v, want it allowed: %v", tc.network, tc.address, err, tc.may)
 		}
-		if err := (*egress.Guard)(nil).Control(tc.network, tc.address, nil); err != nil {
-			t.Errorf("no guard: Control(%q, %q) = %v", tc.network, tc.address, err)
+		if err := (egress.Unrestricted{}).Control(tc.network, tc.address, nil); err != nil {
+			t.Errorf("unrestricted: Control(%q, %q) = %v", tc.network, tc.address, err)
 		}
 	}
 }
 
-func TestRefusedSaysWhatHelps(t *testing.T) {
+func TestBlockedError_NamesTheSetting(t *testing.T) {
 	err := egress.NewGuard().Control("tcp4", "10.1.2.3:8080", nil)
 	const want = "10.1.2.3 may not be called: it is no public address, or not a port of HTTP; dispatch.allow_private can allow its range"
 	if err == nil || err.Error() != want {
@@ -116,8 +112,7 @@ func TestRefusedSaysWhatHelps(t *testing.T) {
 	}
 }
 
-// A range that is allowed lets its own addresses through and no others.
-func TestAllowed(t *testing.T) {
+func TestGuard_AllowsRanges(t *testing.T) {
 	for _, tc := range []struct{ allowed, in, out string }{
 		{"10.1.0.0/16", "10.1.0.0 10.1.255.255", "10.0.255.255 10.2.0.0 127.0.0.1 ::ffff:10.1.0.1 2002:a01:1:: 64:ff9b::a01:1"},
 		{"10.1.0.0/16 192.168.7.7/32", "10.1.2.3 192.168.7.7", "192.168.7.6 192.168.7.8 10.2.0.1"},
@@ -135,25 +130,25 @@ func TestAllowed(t *testing.T) {
 				prefixes = append(prefixes, netip.MustParsePrefix(s))
 			}
 			guard := egress.NewGuard(prefixes...)
-			clear(prefixes) // the guard has its own
+			clear(prefixes) // the guard has a copy
 			for s := range strings.FieldsSeq(tc.in) {
 				if err := guard.Check(netip.MustParseAddr(s)); err != nil {
-					t.Errorf("Check(%s) = %v, want it let through", s, err)
+					t.Errorf("Check(%s) = %v, want it allowed", s, err)
 				}
 			}
 			for s := range strings.FieldsSeq(tc.out) {
-				if err := guard.Check(netip.MustParseAddr(s)); !refused(err) {
-					t.Errorf("Check(%s) = %v, want it refused", s, err)
+				if err := guard.Check(netip.MustParseAddr(s)); !isBlocked(err) {
+					t.Errorf("Check(%s) = %v, want it blocked", s, err)
 				}
 			}
 		})
 	}
 }
 
-// special are the registries of special addresses as IANA publishes them
+// specialRanges are the registries of special addresses as IANA publishes them
 // (iana-ipv4-special-registry, iana-ipv6-special-registry, multicast spaces),
-// and what is routed but leads inside all the same.
-var special = func() (ranges []netip.Prefix) {
+// and addresses that are public but serve internal data.
+var specialRanges = func() (ranges []netip.Prefix) {
 	for s := range strings.FieldsSeq(`
 		0.0.0.0/8 0.0.0.0/32 10.0.0.0/8 100.64.0.0/10 127.0.0.0/8 169.254.0.0/16 172.16.0.0/12 192.0.0.0/24
 		192.0.0.0/29 192.0.0.8/32 192.0.0.9/32 192.0.0.10/32 192.0.0.170/32 192.0.0.171/32 192.0.2.0/24
@@ -169,15 +164,15 @@ var special = func() (ranges []netip.Prefix) {
 	return ranges
 }()
 
-// global is all of IPv6 that is given out for unicast.
-var global = netip.MustParsePrefix("2000::/3")
+// globalUnicast is the range of IPv6 that is assigned for unicast.
+var globalUnicast = netip.MustParsePrefix("2000::/3")
 
 func isSpecial(addr netip.Addr) bool {
 	if addr.IsLoopback() || addr.IsPrivate() || addr.IsLinkLocalUnicast() || addr.IsMulticast() || addr.IsUnspecified() ||
-		addr.Is4In6() || addr.Is6() && !global.Contains(addr) {
+		addr.Is4In6() || addr.Is6() && !globalUnicast.Contains(addr) {
 		return true
 	}
-	for _, p := range special {
+	for _, p := range specialRanges {
 		if p.Contains(addr) {
 			return true
 		}
@@ -189,13 +184,13 @@ func isSpecial(addr netip.Addr) bool {
 	return strings.HasPrefix(host, "0000:5efe:") || strings.HasPrefix(host, "0200:5efe:") // ISATAP
 }
 
-// addresses draws from everywhere, from special ranges, from their borders, and
-// from what hides one of IPv4.
-func addresses() *rapid.Generator[netip.Addr] {
+// drawAddress draws any address, addresses in and next to special ranges, and
+// addresses that embed one of IPv4.
+func drawAddress() *rapid.Generator[netip.Addr] {
 	return rapid.Custom(func(t *rapid.T) netip.Addr {
 		v4 := netip.AddrFrom4([4]byte(rapid.SliceOfN(rapid.Byte(), 4, 4).Draw(t, "v4")))
 		v6 := netip.AddrFrom16([16]byte(rapid.SliceOfN(rapid.Byte(), 16, 16).Draw(t, "v6")))
-		near := rapid.SampledFrom(special).Draw(t, "range")
+		near := rapid.SampledFrom(specialRanges).Draw(t, "range")
 		switch rapid.IntRange(0, 6).Draw(t, "kind") {
 		case 0:
 			return v4
@@ -206,11 +201,11 @@ func addresses() *rapid.Generator[netip.Addr] {
 			b[0] = b[0]&0x1f | 0x20
 			return netip.AddrFrom16(b)
 		case 3: // in a special range
-			return mix(near, v4, v6)
+			return fillPrefix(near, v4, v6)
 		case 4: // on its border, or just outside
 			edge := near.Addr()
 			if rapid.Bool().Draw(t, "end") {
-				edge = mix(near, netip.AddrFrom4([4]byte{255, 255, 255, 255}), netip.MustParseAddr("ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff"))
+				edge = fillPrefix(near, netip.AddrFrom4([4]byte{255, 255, 255, 255}), netip.MustParseAddr("ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff"))
 			}
 			if next := edge.Next(); rapid.Bool().Draw(t, "after") && next.IsValid() {
 				return next
@@ -229,8 +224,8 @@ func addresses() *rapid.Generator[netip.Addr] {
 	})
 }
 
-// mix fills what a range leaves open.
-func mix(p netip.Prefix, v4, v6 netip.Addr) netip.Addr {
+// fillPrefix returns an address of the prefix with its free bits from v4 or v6.
+func fillPrefix(p netip.Prefix, v4, v6 netip.Addr) netip.Addr {
 	fill := v6.AsSlice()
 	if p.Addr().Is4() {
 		fill = v4.AsSlice()
@@ -245,29 +240,29 @@ func mix(p netip.Prefix, v4, v6 netip.Addr) netip.Addr {
 	return addr
 }
 
-func TestGuardAgreesWithTheRegistries(t *testing.T) {
+func TestGuard_AgreesWithTheRegistries(t *testing.T) {
 	guard := egress.NewGuard()
 	rapid.Check(t, func(t *rapid.T) {
-		addr := addresses().Draw(t, "addr")
+		addr := drawAddress().Draw(t, "addr")
 		if got, want := guard.Check(addr) == nil, !isSpecial(addr); got != want {
-			t.Fatalf("%s is let through: %v, want %v", addr, got, want)
+			t.Fatalf("%s allowed: %v, want %v", addr, got, want)
 		}
 	})
 }
 
-// Allowed ranges widen the guard by themselves, and by nothing.
-func TestAllowedIsExact(t *testing.T) {
+// Allowed ranges add their own addresses and no others.
+func TestGuard_AllowedRangesAreExact(t *testing.T) {
 	closed := egress.NewGuard()
 	rapid.Check(t, func(t *rapid.T) {
-		in := addresses().Draw(t, "in")
+		in := drawAddress().Draw(t, "in")
 		allowed, err := in.Prefix(rapid.IntRange(0, in.BitLen()).Draw(t, "bits"))
 		if err != nil {
 			t.Fatal(err)
 		}
 		guard := egress.NewGuard(allowed)
-		addr := rapid.OneOf(addresses(), rapid.Just(in), rapid.Map(addresses(), func(a netip.Addr) netip.Addr { return mix(allowed, v4Of(a), v6Of(a)) })).Draw(t, "addr")
+		addr := rapid.OneOf(drawAddress(), rapid.Just(in), rapid.Map(drawAddress(), func(a netip.Addr) netip.Addr { return fillPrefix(allowed, v4Of(a), v6Of(a)) })).Draw(t, "addr")
 		if got, want := guard.Check(addr) == nil, allowed.Contains(addr) || closed.Check(addr) == nil; got != want {
-			t.Fatalf("with %s allowed, %s is let through: %v, want %v", allowed, addr, got, want)
+			t.Fatalf("with %s allowed, %s allowed: %v, want %v", allowed, addr, got, want)
 		}
 	})
 }

@@ -11,14 +11,14 @@ import (
 	"github.com/caprouter/caprouter/internal/testkit/fakenet"
 )
 
-// proxyTrap is where the environment of all tests here says proxies are.
-// Nobody accepts what connects to it until a test does.
+// proxyTrap is the proxy in the environment of all tests. Only one test accepts
+// its connections.
 var proxyTrap net.Listener
 
-// names are the names of all tests here: no question leaves the machine. They
-// mean what they do to whoever wrote them into a list of targets. 127.0.0.2
-// stands for a public address, behind a guard that lets it through.
-var names = fakenet.NewNames(map[string][]string{
+// testNames resolves the names of all tests, so that no query leaves the machine.
+// The addresses are those that the authors of the target list expect; 127.0.0.2
+// replaces public addresses, together with newStandInGuard.
+var testNames = fakenet.NewNames(map[string][]string{
 	"example.com":              {"127.0.0.2"},
 	"localhost":                {"127.0.0.1", "::1"},
 	"localhost.localdomain":    {"127.0.0.1", "::1"},
@@ -37,7 +37,7 @@ var names = fakenet.NewNames(map[string][]string{
 })
 
 func TestMain(m *testing.M) {
-	net.DefaultResolver = names.Resolver()
+	net.DefaultResolver = testNames.Resolver()
 	var err error
 	if proxyTrap, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
 		fmt.Fprintln(os.Stderr, err)

@@ -20,14 +20,14 @@ import (
 	"github.com/caprouter/caprouter/internal/testkit/fakenet"
 )
 
-// target is one line of the list of addresses that strangers try.
+// target is one line of a list of addresses that attackers try.
 type target struct {
 	Class  string `json:"class"`
 	URL    string `json:"url"`
 	Expect string `json:"expect"`
 }
 
-func targets(t *testing.T) (list []target) {
+func readTargets(t *testing.T) (list []target) {
 	t.Helper()
 	f, err := os.Open(testkit.Shared(t, "corpora", "own-lists", "ssrf_targets.jsonl"))
 	if err != nil {
@@ -40,7 +40,7 @@ func targets(t *testing.T) (list []target) {
 			t.Fatal(err)
 		}
 		if line.Expect != "refuse" {
-			t.Fatalf("%+v: it is not said here how to expect that", line)
+			t.Fatalf("%+v: unknown expectation", line)
 		}
 		line.URL, _, _ = strings.Cut(line.URL, " (") // a remark
 		if line.Class != "redirect" {                // see TestRedirectsAreNotFollowed
@@ -53,12 +53,12 @@ func targets(t *testing.T) (list []target) {
 	return list
 }
 
-// standIn is the guard that lets 127.0.0.2 through, for a public address.
-func standIn() *egress.Guard { return egress.NewGuard(netip.MustParsePrefix("127.0.0.2/32")) }
+// newStandInGuard returns a guard that allows 127.0.0.2 in place of a public address.
+func newStandInGuard() *egress.Guard { return egress.NewGuard(netip.MustParsePrefix("127.0.0.2/32")) }
 
-// clientTo makes a client whose every connection goes to the port.
-func clientTo(t *testing.T, guard *egress.Guard, port string) *http.Client {
-	transport := egress.NewTransport(guard)
+// newClientTo returns a client that connects to the port whatever the URL.
+func newClientTo(t *testing.T, policy egress.AddressPolicy, port string) *http.Client {
+	transport := egress.NewTransport(policy)
 	dial := transport.DialContext
 	transport.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
 		host, _, err := net.SplitHostPort(addr)
@@ -71,7 +71,7 @@ func clientTo(t *testing.T, guard *egress.Guard, port string) *http.Client {
 	return egress.NewClient(transport)
 }
 
-// get asks for a URL, as it stands.
+// get requests the URL without changing it.
 func get(ctx context.Context, client *http.Client, url string) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
 	if err != nil {
@@ -84,9 +84,9 @@ func get(ctx context.Context, client *http.Client, url string) error {
 	return resp.Body.Close()
 }
 
-// elsewhere says of the targets that the guard does not have to refuse why no
-// connection is made to them.
-var elsewhere = map[string]string{
+// otherReasons maps targets that do not reach the guard to the reason why there is
+// no connection to them.
+var otherReasons = map[string]string{
 	"http://2130706433/":                      "no name",
 	"http://017700000001/":                    "no name",
 	"http://0/":                               "no name",
@@ -107,8 +107,8 @@ var elsewhere = map[string]string{
 	"http://exa mple.com/":                    "no URL",
 }
 
-// reason puts an error into the words of elsewhere.
-func reason(err error) string {
+// reasonOf maps an error to a reason of otherReasons, or "refused".
+func reasonOf(err error) string {
 	var (
 		dns *net.DNSError
 		op  *net.OpError
@@ -116,7 +116,7 @@ func reason(err error) string {
 	switch {
 	case err == nil:
 		return "a connection"
-	case refused(err):
+	case isBlocked(err):
 		return "refused"
 	case errors.As(err, &dns):
 		return "no name"
@@ -126,42 +126,42 @@ func reason(err error) string {
 	return "no URL"
 }
 
-func TestTargets(t *testing.T) {
+func TestGuard_BlocksListedTargets(t *testing.T) {
 	trap := fakenet.NewTrap(t)
-	client := clientTo(t, standIn(), trap.Port)
-	for _, target := range targets(t) {
-		want, ok := elsewhere[target.URL]
+	client := newClientTo(t, newStandInGuard(), trap.Port)
+	for _, target := range readTargets(t) {
+		want, ok := otherReasons[target.URL]
 		if !ok {
 			want = "refused"
 		}
-		if err := get(t.Context(), client, target.URL); reason(err) != want {
-			t.Errorf("%s %q: got %v (%s), want %s", target.Class, target.URL, err, reason(err), want)
+		if err := get(t.Context(), client, target.URL); reasonOf(err) != want {
+			t.Errorf("%s %q: got %v (%s), want %s", target.Class, target.URL, err, reasonOf(err), want)
 		}
 		if n := trap.Caught(t); n != 0 {
-			t.Fatalf("%s %q: %d connections were made, want none", target.Class, target.URL, n)
+			t.Fatalf("%s %q: got %d connections, want none", target.Class, target.URL, n)
 		}
 	}
 }
 
-// Without a guard the trap catches: what TestTargets counts is there to be
-// counted.
-func TestTrapIsReached(t *testing.T) {
+// TestTrap_IsReachedWithoutGuard verifies that the trap of the other tests counts
+// connections.
+func TestTrap_IsReachedWithoutGuard(t *testing.T) {
 	trap := fakenet.NewTrap(t)
-	client := clientTo(t, nil, trap.Port)
+	client := newClientTo(t, egress.Unrestricted{}, trap.Port)
 	for i, url := range []string{
 		"http://127.0.0.1/task", "http://0.0.0.0/task", "http://[::ffff:127.0.0.1]/task", "http://0x7f.0.0.1/", "http://127。0。0。1/",
 		"http://127.0.0.1.nip.io/", "http://rebind.test/", "http://example.com@127.0.0.1/", "http://127.0.0.1#@example.com/", "http://:80/",
 	} {
-		// Whoever connects is hung up on.
-		if err := get(t.Context(), client, url); reason(err) == "refused" || trap.Caught(t) <= i {
+		// The trap closes the connection.
+		if err := get(t.Context(), client, url); reasonOf(err) == "refused" || trap.Caught(t) <= i {
 			t.Fatalf("%s: got %v and %d connections, want one more than %d", url, err, trap.Caught(t), i)
 		}
 	}
 }
 
-// TestRebinding: what a name meant when it was looked up before does not count.
-// Addresses that are public get past the guard and no further.
-func TestRebinding(t *testing.T) {
+// TestGuard_BlocksRebinding: the guard checks the address of the connection, not the
+// result of an earlier lookup. Public addresses end with errPassed.
+func TestGuard_BlocksRebinding(t *testing.T) {
 	errPassed := errors.New("let through")
 	guard := egress.NewGuard()
 	trap := fakenet.NewTrap(t)
@@ -181,8 +181,8 @@ func TestRebinding(t *testing.T) {
 			switch {
 			case err == nil:
 				_ = conn.Close()
-				t.Fatalf("round %d, %v: a connection was made", round, answers)
-			case refused(err):
+				t.Fatalf("round %d, %v: got a connection, want none", round, answers)
+			case isBlocked(err):
 				seen["refused"]++
 			case errors.Is(err, errPassed):
 				seen["passed"]++
@@ -195,15 +195,16 @@ func TestRebinding(t *testing.T) {
 		t.Errorf("got %v, want both in every round", seen)
 	}
 	if n := trap.Caught(t); n != 0 {
-		t.Errorf("%d connections were made, want none", n)
+		t.Errorf("got %d connections, want none", n)
 	}
 }
 
-// The same with a name that changes while it is dialled.
-func TestRebindingMeanwhile(t *testing.T) {
+// TestGuard_BlocksRebindingDuringDial changes the address of a name while it is
+// dialled.
+func TestGuard_BlocksRebindingDuringDial(t *testing.T) {
 	trap := fakenet.NewTrap(t)
 	dns := fakenet.NewNames(map[string][]string{"rebind.test": {"127.0.0.2"}})
-	dialer := net.Dialer{Resolver: dns.Resolver(), Control: standIn().Control}
+	dialer := net.Dialer{Resolver: dns.Resolver(), Control: newStandInGuard().Control}
 	dialled := make(chan struct{})
 	var flips, dials sync.WaitGroup
 	flips.Go(func() {
@@ -221,7 +222,7 @@ func TestRebindingMeanwhile(t *testing.T) {
 			for range 100 {
 				if conn, err := dialer.DialContext(t.Context(), "tcp", "rebind.test:"+trap.Port); err == nil {
 					_ = conn.Close()
-					t.Error("a connection was made")
+					t.Error("got a connection, want none")
 				}
 			}
 		})
@@ -230,6 +231,6 @@ func TestRebindingMeanwhile(t *testing.T) {
 	close(dialled)
 	flips.Wait()
 	if n := trap.Caught(t); n != 0 {
-		t.Errorf("%d connections were made, want none", n)
+		t.Errorf("got %d connections, want none", n)
 	}
 }

@@ -47,7 +47,7 @@ func NewHTTPClient(cfg Config, wire Protocol) (*http.Client, *url.URL, error) {
 	if version == "" {
 		version = "dev"
 	}
-	transport := egress.NewTransport(nil) // no address guard: the operator chose the host
+	transport := egress.NewTransport(egress.Unrestricted{}) // the operator chose the host
 	transport.MaxIdleConnsPerHost = 64
 	return egress.NewClient(&modelTransport{
 		base: base, protocol: wire, key: cfg.APIKey, userAgent: "caprouter/" + version, transport: transport,

@@ -64,7 +64,7 @@ func newSender(w *Webhook, allowPlain bool) (*webhookSender, error) {
 	if err != nil {
 		return nil, err
 	}
-	transport := egress.NewTransport(nil) // the operator chose the address
+	transport := egress.NewTransport(egress.Unrestricted{}) // the operator chose the address
 	transport.ResponseHeaderTimeout = 10 * time.Second
 	transport.IdleConnTimeout = 30 * time.Second
 	transport.MaxIdleConns = 1
