@@ -97,14 +97,14 @@ func TestPlaceholderEnd(t *testing.T) {
 			t.Errorf("%q: got %q, want %q", text, got, want)
 		}
 	}
-	for row := range kinds {
+	for row := range detectors {
 		for _, n := range []int{1, 10, 999999} {
-			if p := placeholder(row, n); placeholderEnd(p, 0) != len(p) {
+			if p := formatPlaceholder(row, n); placeholderEnd(p, 0) != len(p) {
 				t.Errorf("%q is not read as a placeholder", p)
 			}
 		}
-		if len(kinds[row].label) > maxLabel {
-			t.Errorf("label %q is longer than any that is read", kinds[row].label)
+		if len(detectors[row].label) > maxLabel {
+			t.Errorf("label %q is longer than any that is read", detectors[row].label)
 		}
 	}
 }
@@ -113,13 +113,13 @@ func TestLook(t *testing.T) {
 	for _, tc := range []struct {
 		text                 string
 		digits, dots, colons int
-		seen                 class
+		seen                 byteClass
 	}{
 		{"", 0, 0, 0, 0},
-		{"a1.:@[ é", 1, 1, 1, letter | digit | dot | colon | at | bracket | mark | wide},
-		{"10.0.0.7::", 5, 3, 2, digit | dot | colon},
+		{"a1.:@[ é", 1, 1, 1, classLetter | classDigit | classDot | classColon | classAt | classBracket | classOther | classNonASCII},
+		{"10.0.0.7::", 5, 3, 2, classDigit | classDot | classColon},
 	} {
-		if got, want := look(tc.text), (looks{tc.digits, tc.dots, tc.colons, tc.seen}); got != want {
+		if got, want := countBytes(tc.text), (byteCounts{tc.digits, tc.dots, tc.colons, tc.seen}); got != want {
 			t.Errorf("%q: got %+v, want %+v", tc.text, got, want)
 		}
 	}

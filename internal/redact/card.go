@@ -1,13 +1,14 @@
 package redact
 
-// The digits of a card number (ISO/IEC 7812).
+// Digits of a card number (ISO/IEC 7812).
 const (
-	minCard = 12
-	maxCard = 19
+	minCardDigits = 12
+	maxCardDigits = 19
 )
 
-// findCards appends the card numbers: 12 to 19 digits in one piece or in groups,
-// the check digit right, of a network's numbers unless a word near says card.
+// findCards appends card numbers: 12 to 19 digits, grouped or not, with a
+// correct check digit, and a known network prefix or a nearby word such as
+// card.
 func findCards(text string, found []span) []span {
 	for i := nextDigit(text, 0); i < len(text); i = nextDigit(text, i) {
 		if end := cardEnd(text, i); end > 0 {
@@ -20,19 +21,19 @@ func findCards(text string, found []span) []span {
 	return found
 }
 
-// cardEnd returns where the longest card number that starts at i ends, 0 for none.
+// cardEnd returns the end of the longest card number that starts at i, or 0.
 func cardEnd(text string, i int) int {
 	before := byteAt(text, i-1)
-	if isWord(before) || before == '+' || before == '.' && isDigit(byteAt(text, i-2)) {
+	if isWordOrDigit(before) || before == '+' || before == '.' && isDigit(byteAt(text, i-2)) {
 		return 0
 	}
-	goesOn := (before == ' ' || before == '-') && isDigit(byteAt(text, i-2)) // digits stand before it
-	var digits [maxCard]byte
+	goesOn := (before == ' ' || before == '-') && isDigit(byteAt(text, i-2)) // digits precede it
+	var digits [maxCardDigits]byte
 	n, best, short := 0, 0, false
 	for at := i; ; at++ {
 		from := at
 		for isDigit(byteAt(text, at)) {
-			if n == maxCard {
+			if n == maxCardDigits {
 				return best
 			}
 			digits[n] = text[at] - '0'
@@ -40,10 +41,10 @@ func cardEnd(text string, i int) int {
 			at++
 		}
 		more := (byteAt(text, at) == ' ' || byteAt(text, at) == '-') && isDigit(byteAt(text, at+1))
-		// Groups of one or two digits are a card spelled out, if nothing else
-		// stands beside them; in a table of numbers they are no card.
+		// Groups of one or two digits are a card number only if no other digits
+		// are adjacent; otherwise they are a table.
 		alone := !goesOn && !more
-		if n >= minCard && (!short || alone) && endsNumber(text, at) && isCard(digits[:n], text, i) {
+		if n >= minCardDigits && (!short || alone) && endsNumber(text, at) && isCard(digits[:n], text, i) {
 			best = at
 		}
 		if !more {
@@ -53,19 +54,19 @@ func cardEnd(text string, i int) int {
 	}
 }
 
-// endsNumber reports whether a number that ends at i is not the front of
-// something else: a word, or digits behind a dot.
+// endsNumber reports whether a number that ends at i is complete: no word and
+// no decimals follow.
 func endsNumber(text string, i int) bool {
 	b := byteAt(text, i)
-	return !isWord(b) && (b != '.' || !isDigit(byteAt(text, i+1)))
+	return !isWordOrDigit(b) && (b != '.' || !isDigit(byteAt(text, i+1)))
 }
 
 func isCard(digits []byte, text string, start int) bool {
-	return luhn(digits) && (ofNetwork(digits) || near(text, start, cardWords) == says)
+	return checkLuhn(digits) && (isNetworkNumber(digits) || hintBefore(text, start, cardHint) == hintPositive)
 }
 
-// luhn reports whether the last of the digits checks the others.
-func luhn(digits []byte) bool {
+// checkLuhn validates the check digit with the Luhn algorithm.
+func checkLuhn(digits []byte) bool {
 	sum := 0
 	for i, d := range digits {
 		v := int(d)
@@ -79,17 +80,17 @@ func luhn(digits []byte) bool {
 	return sum%10 == 0 && sum > 0
 }
 
-// ofNetwork reports whether a card network gives out such numbers. Without this
-// a tenth of all order numbers and of all milliseconds since 1970 were cards.
-func ofNetwork(d []byte) bool {
+// isNetworkNumber reports whether a card network issues such numbers. Without
+// this check, a tenth of all order numbers and timestamps would match.
+func isNetworkNumber(d []byte) bool {
 	n, two, four := len(d), int(d[0])*10+int(d[1]), 0
 	for _, v := range d[:4] {
 		four = four*10 + int(v)
 	}
 	switch d[0] {
-	case 1: // UATP, and JCB's old 1800
+	case 1: // UATP, old JCB 1800
 		return n == 15
-	case 2: // JCB's old 2131, Mir, Mastercard
+	case 2: // old JCB 2131, Mir, Mastercard
 		return n == 15 && (four == 2131 || four == 2014 || four == 2149) ||
 			n >= 16 && 2200 <= four && four <= 2204 || n == 16 && 2221 <= four && four <= 2720
 	case 3: // American Express, Diners Club, JCB
@@ -105,10 +106,10 @@ func ofNetwork(d []byte) bool {
 	return false
 }
 
-func cardWords(word string) verdict {
+func cardHint(word string) wordHint {
 	switch word {
 	case "card", "cards", "visa", "mastercard", "maestro", "amex", "credit", "debit", "cartão", "cartao", "tarjeta", "carte", "karte", "carta":
-		return says
+		return hintPositive
 	}
-	return silent
+	return hintNone
 }

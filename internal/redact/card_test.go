@@ -55,9 +55,9 @@ func TestOfNetwork(t *testing.T) {
 			for _, n := range tc.lengths {
 				given[n] = true
 			}
-			for n := minCard; n <= maxCard; n++ {
+			for n := minCardDigits; n <= maxCardDigits; n++ {
 				number := tc.first + strings.Repeat("0", n-len(tc.first))
-				if got := ofNetwork(digitsOf(number)); got != given[n] {
+				if got := isNetworkNumber(digitsOf(number)); got != given[n] {
 					t.Errorf("%d digits: got %v, want %v", n, got, given[n])
 				}
 			}
@@ -68,19 +68,19 @@ func TestOfNetwork(t *testing.T) {
 // The check digit finds every single wrong digit, and accepts just one of ten.
 func TestLuhn(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		body := some(t, "body", figures, rapid.IntRange(minCard-1, maxCard-1).Draw(t, "length"))
+		body := some(t, "body", decimalDigits, rapid.IntRange(minCardDigits-1, maxCardDigits-1).Draw(t, "length"))
 		number := body + string(checkDigit(body))
-		if sum := strings.Trim(number, "0"); sum != "" && !luhn(digitsOf(number)) {
+		if sum := strings.Trim(number, "0"); sum != "" && !checkLuhn(digitsOf(number)) {
 			t.Fatalf("%s: got false, want true", number)
 		}
 		at := rapid.IntRange(0, len(number)-1).Draw(t, "at")
 		wrong := []byte(number)
 		wrong[at] = '0' + (wrong[at]-'0'+byte(rapid.IntRange(1, 9).Draw(t, "by")))%10
-		if luhn(digitsOf(string(wrong))) {
+		if checkLuhn(digitsOf(string(wrong))) {
 			t.Fatalf("%s, of %s: got true, want false", wrong, number)
 		}
 	})
-	if luhn(make([]byte, 16)) {
+	if checkLuhn(make([]byte, 16)) {
 		t.Error("zeros alone: got true, want false")
 	}
 }

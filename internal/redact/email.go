@@ -6,11 +6,11 @@ import (
 	"unicode/utf8"
 )
 
-// findEmails appends the e-mail addresses: a local part and a domain of two or
-// more labels. Addresses of repositories (git@host:…) and of users in URLs are
-// not among them; the latter are secrets.
+// findEmails appends e-mail addresses: a local part and a domain with at least
+// two labels. It excludes repository addresses (git@host:…) and URLs with
+// users, which are secrets.
 func findEmails(text string, found []span) []span {
-	from := 0 // what is before belongs to an address already
+	from := 0 // end of the previous address
 	for i := strings.IndexByte(text, '@'); i >= 0; {
 		end := domainEnd(text, i+1)
 		start := i
@@ -33,17 +33,17 @@ func findEmails(text string, found []span) []span {
 	return found
 }
 
-// localStart returns where the local part before the "@" at i starts, i when
-// there is none. It does not go back beyond from, so that no byte is read twice.
+// localStart returns the start of the local part before the "@" at i, or i if
+// there is none. It stops at from, so that no byte is read twice.
 func localStart(text string, from, i int) int {
 	if byteAt(text, i-1) == '"' { // "john smith"@example.com
 		if open := strings.LastIndexByte(text[from:i-1], '"'); open >= 0 && i-open-from <= 66 {
 			return from + open
 		}
 	}
-	start := back(text, from, i, false)
+	start := scanLocalBack(text, from, i, false)
 	if start == i {
-		start = back(text, from, i, true)
+		start = scanLocalBack(text, from, i, true)
 	}
 	for start < i && strings.IndexByte(".-'+", text[start]) >= 0 {
 		start++
@@ -51,13 +51,13 @@ func localStart(text string, from, i int) int {
 	return start
 }
 
-// back goes back over the characters of a local part. Scripts that set no blank
-// between words count only if unspaced: else the words before an address would
-// be taken for a part of it.
-func back(text string, from, i int, unspaced bool) int {
+// scanLocalBack scans back over the local part. Letters of scripts without
+// spaces are included only if unspaced is set, because otherwise preceding
+// words would become part of the address.
+func scanLocalBack(text string, from, i int, unspaced bool) int {
 	for i > from {
 		if b := text[i-1]; b < utf8.RuneSelf {
-			if !isWord(b) && strings.IndexByte(".%+-'", b) < 0 {
+			if !isWordOrDigit(b) && strings.IndexByte(".%+-'", b) < 0 {
 				break
 			}
 			i--
@@ -76,9 +76,9 @@ func isUnspaced(r rune) bool {
 	return unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul, unicode.Thai, unicode.Lao, unicode.Khmer)
 }
 
-// domainEnd returns where the domain that starts at i ends, 0 when it is none.
-// Its last label starts with a letter and has two characters: "bob@example.c",
-// "lodash@4.17" and "user@localhost" are no addresses.
+// domainEnd returns the end of the domain that starts at i, or 0. The last
+// label starts with a letter and has at least two characters: "bob@example.c",
+// "lodash@4.17" and "user@localhost" are not addresses.
 func domainEnd(text string, i int) int {
 	for first, end := true, 0; ; first = false {
 		stop := labelEnd(text, i)
@@ -99,8 +99,8 @@ func domainEnd(text string, i int) int {
 	}
 }
 
-// labelEnd returns where the label of a domain that starts at i ends. Where it
-// starts in a script that sets blanks, the words of one that does not end it.
+// labelEnd returns the end of the domain label that starts at i. A label in a
+// script with spaces ends at a character of a script without spaces.
 func labelEnd(text string, i int) int {
 	start, unspaced := i, false
 	for i < len(text) {
@@ -123,12 +123,12 @@ func labelEnd(text string, i int) int {
 	return i
 }
 
-// isRepository reports an address of git: git@host:path.
+// isRepository reports whether the address is a git remote: git@host:path.
 func isRepository(text string, start, at, end int) bool {
 	return text[start:at] == "git" && byteAt(text, end) == ':'
 }
 
-// inURL reports whether what starts at i is the password of a URL:
+// inURL reports whether the text at i is the password of a URL:
 // scheme://user:password@host.
 func inURL(text string, from, i int) bool {
 	if byteAt(text, i-1) != ':' {

@@ -5,17 +5,17 @@ import (
 	"unicode/utf8"
 )
 
-// folded is a text in which what only looks different is plain: full-width
-// letters and digits, digits of other scripts, blanks and dashes of any width.
-// Characters nobody sees are gone from it.
-type folded struct {
+// foldedText is a text with look-alike characters replaced by ASCII: full-width
+// letters and digits, digits of other scripts, spaces and dashes of any width.
+// Invisible characters are removed.
+type foldedText struct {
 	text         string
-	starts, ends []int // where each byte's character stands in the original
+	starts, ends []int // by byte: its character's position in the original
 }
 
-// plainOf returns the plain character for r: r itself for most, gone for one
-// that is not seen.
-func plainOf(r rune) rune {
+// foldRune returns the ASCII equivalent of r, r itself if there is none, or
+// runeDropped if r is invisible.
+func foldRune(r rune) rune {
 	switch {
 	case r < 0xA0:
 		return r
@@ -29,19 +29,19 @@ func plainOf(r rune) rune {
 		return '@'
 	case r == 0x2024, r == 0xFE52, r == 0xFF61:
 		return '.'
-	case unseen(r):
-		return gone
+	case isInvisible(r):
+		return runeDropped
 	case r >= 0x660 && unicode.IsDigit(r):
 		return '0' + digitValue(r)
 	}
 	return r
 }
 
-const gone = -1
+const runeDropped = -1
 
-// unseen reports soft hyphens, zero-width characters, marks of direction,
-// variation selectors and tags.
-func unseen(r rune) bool {
+// isInvisible reports whether r is a soft hyphen, zero-width character,
+// bidirectional mark, variation selector or tag.
+func isInvisible(r rune) bool {
 	switch {
 	case r == 0xAD, r == 0x34F, r == 0x61C, r == 0x180E, r == 0xFEFF,
 		0x200B <= r && r <= 0x200F, 0x202A <= r && r <= 0x202E, 0x2060 <= r && r <= 0x206F,
@@ -51,8 +51,8 @@ func unseen(r rune) bool {
 	return false
 }
 
-// digitValue returns what a decimal digit of any script stands for: Unicode
-// keeps them in tens, from zero up.
+// digitValue returns the value of a decimal digit of any script. Unicode
+// assigns them in ascending runs of ten.
 func digitValue(r rune) rune {
 	for _, t := range unicode.Digit.R16 {
 		if rune(t.Lo) <= r && r <= rune(t.Hi) {
@@ -67,26 +67,26 @@ func digitValue(r rune) rune {
 	return 0
 }
 
-// foldable reports whether fold would change the text.
-func foldable(text string) bool {
+// needsFolding reports whether foldText would change the text.
+func needsFolding(text string) bool {
 	for _, r := range text {
-		if r >= 0xA0 && plainOf(r) != r {
+		if r >= 0xA0 && foldRune(r) != r {
 			return true
 		}
 	}
 	return false
 }
 
-func fold(text string) folded {
+func foldText(text string) foldedText {
 	plain := make([]byte, 0, len(text))
-	f := folded{starts: make([]int, 0, len(text)), ends: make([]int, 0, len(text))}
+	f := foldedText{starts: make([]int, 0, len(text)), ends: make([]int, 0, len(text))}
 	for i := 0; i < len(text); {
 		r, n := utf8.DecodeRuneInString(text[i:])
 		before := len(plain)
-		switch p := plainOf(r); p {
-		case gone:
+		switch p := foldRune(r); p {
+		case runeDropped:
 		case r:
-			plain = append(plain, text[i:i+n]...) // also bytes that are no character
+			plain = append(plain, text[i:i+n]...) // also invalid bytes
 		default:
 			plain = utf8.AppendRune(plain, p)
 		}

@@ -26,10 +26,10 @@ func TestFold(t *testing.T) {
 		{"other signs", "¹①Ⅳ½", "¹①Ⅳ½"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			if got := fold(tc.text).text; got != tc.want {
+			if got := foldText(tc.text).text; got != tc.want {
 				t.Errorf("%q: got %q, want %q", tc.text, got, tc.want)
 			}
-			if got, want := foldable(tc.text), tc.text != tc.want; got != want {
+			if got, want := needsFolding(tc.text), tc.text != tc.want; got != want {
 				t.Errorf("foldable %q: got %t, want %t", tc.text, got, want)
 			}
 		})
@@ -45,7 +45,7 @@ func TestFoldKnowsEveryDigit(t *testing.T) {
 			run = 0
 			continue
 		}
-		if got := plainOf(r); got != '0'+run%10 {
+		if got := foldRune(r); got != '0'+run%10 {
 			t.Errorf("%U: got %q, want %q", r, got, '0'+run%10)
 		}
 		run++
@@ -60,7 +60,7 @@ func TestFoldLeadsBack(t *testing.T) {
 			rapid.StringOf(rapid.SampledFrom([]rune("a1 １＠\u200b\u00a0é是😀"))),
 			rapid.Map(rapid.SliceOf(rapid.Byte()), func(b []byte) string { return string(b) }),
 		).Draw(t, "text")
-		f := fold(text)
+		f := foldText(text)
 		if len(f.starts) != len(f.text) || len(f.ends) != len(f.text) {
 			t.Fatalf("%q: %d bytes with %d starts and %d ends", text, len(f.text), len(f.starts), len(f.ends))
 		}
@@ -70,7 +70,7 @@ func TestFoldLeadsBack(t *testing.T) {
 				t.Fatalf("%q: byte %d of %q comes from %d to %d", text, i, f.text, f.starts[i], f.ends[i])
 			}
 			last = f.starts[i]
-			if r, n := utf8.DecodeRuneInString(text[f.starts[i]:]); n != f.ends[i]-f.starts[i] || plainOf(r) == gone {
+			if r, n := utf8.DecodeRuneInString(text[f.starts[i]:]); n != f.ends[i]-f.starts[i] || foldRune(r) == runeDropped {
 				t.Fatalf("%q: byte %d of %q comes from %q", text, i, f.text, text[f.starts[i]:f.ends[i]])
 			}
 		}

@@ -93,7 +93,7 @@ func TestGeneratedCards(t *testing.T) {
 		t.Run(n.name, func(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
 				body := rapid.SampledFrom(n.prefix).Draw(t, "prefix")
-				body += some(t, "digits", figures, n.length-1-len(body))
+				body += some(t, "digits", decimalDigits, n.length-1-len(body))
 				check := checkDigit(body)
 				wantMasked(t, r, "CARD", body+string(check))
 				if n.length > 13 {
@@ -114,7 +114,7 @@ func TestGeneratedIBANs(t *testing.T) {
 	countries := slices.Sorted(maps.Keys(ibanLengths))
 	rapid.Check(t, func(t *rapid.T) {
 		country := rapid.SampledFrom(countries).Draw(t, "country")
-		account := some(t, "account", figures+figures+capital, int(ibanLengths[country])-4)
+		account := some(t, "account", decimalDigits+decimalDigits+capital, int(ibanLengths[country])-4)
 		// Modulo 97 by the book: letters as two digits, the front at the end.
 		rest := 0
 		for _, c := range account + country + "00" {
@@ -177,7 +177,7 @@ func TestGeneratedPhones(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		code := rapid.SampledFrom([]string{"1", "44", "49", "55", "351", "86", "91", "34", "33", "81", "972"}).Draw(t, "country")
 		area := rapid.SampledFrom([]string{"11", "415", "20", "916", "212"}).Draw(t, "area")
-		rest := some(t, "digits", figures[2:], 7)
+		rest := some(t, "digits", decimalDigits[2:], 7)
 		for _, number := range []string{
 			"+" + code + area + rest,
 			"+" + code + " " + area + " " + rest[:3] + " " + rest[3:],
@@ -200,13 +200,13 @@ func TestGeneratedPhones(t *testing.T) {
 
 func TestGeneratedTokens(t *testing.T) {
 	r := ofAllKinds(t)
-	for _, s := range slices.Concat(shapes[:], dotted[:]) {
+	for _, s := range slices.Concat(tokenShapes[:], dottedShapes[:]) {
 		t.Run(s.prefix, func(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
-				n := max(s.least, minToken) + rapid.IntRange(0, 30).Draw(t, "more")
-				token := s.prefix + some(t, "digit", figures, 1) + some(t, "letter", small, 1) + some(t, "rest", figures+small+capital, n-2)
+				n := max(s.minLength, minToken) + rapid.IntRange(0, 30).Draw(t, "more")
+				token := s.prefix + some(t, "digit", decimalDigits, 1) + some(t, "letter", small, 1) + some(t, "rest", decimalDigits+small+capital, n-2)
 				wantMasked(t, r, "SECRET", token)
-				wantMasked(t, r, "SECRET", token+some(t, "end", figures, 3))
+				wantMasked(t, r, "SECRET", token+some(t, "end", decimalDigits, 3))
 			})
 		})
 	}
@@ -215,7 +215,7 @@ func TestGeneratedTokens(t *testing.T) {
 func TestGeneratedPasswords(t *testing.T) {
 	r := ofAllKinds(t)
 	rapid.Check(t, func(t *rapid.T) {
-		password := some(t, "letters", small+capital, 4) + some(t, "digits", figures, 2) + some(t, "marks", "!#%*+~^", 1) + some(t, "more", small+capital+figures, 4)
+		password := some(t, "letters", small+capital, 4) + some(t, "digits", decimalDigits, 2) + some(t, "marks", "!#%*+~^", 1) + some(t, "more", small+capital+decimalDigits, 4)
 		for _, form := range []string{
 			"password=%", "password: %", "PASSWORD = \"%\"", "{\"password\":\"%\"}", "db_passwd='%'", "my password is %", "pwd:%", "senha: %", "--password %",
 		} {

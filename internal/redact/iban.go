@@ -1,10 +1,10 @@
 package redact
 
-// findIBANs appends the international bank account numbers: a country, its
-// length and the check digits right (ISO 13616), in one piece or in groups.
+// findIBANs appends international bank account numbers (ISO 13616) with the
+// length of their country and correct check digits, grouped or not.
 func findIBANs(text string, found []span) []span {
 	for i := 2; i+1 < len(text); i++ {
-		if !isDigit(text[i]) || !isDigit(text[i+1]) || !isLetter(text[i-1]) || !isLetter(text[i-2]) || isWord(byteAt(text, i-3)) {
+		if !isDigit(text[i]) || !isDigit(text[i+1]) || !isLetter(text[i-1]) || !isLetter(text[i-2]) || isWordOrDigit(byteAt(text, i-3)) {
 			continue
 		}
 		if end := ibanEnd(text, i-2); end > 0 {
@@ -15,13 +15,13 @@ func findIBANs(text string, found []span) []span {
 	return found
 }
 
-// ibanEnd returns where the IBAN that starts at i ends, 0 when it is none.
+// ibanEnd returns the end of the IBAN that starts at i, or 0.
 func ibanEnd(text string, i int) int {
 	left := ibanLength(text[i]&^0x20, text[i+1]&^0x20) - 4
 	if left < 0 {
 		return 0
 	}
-	rest, at := 0, i+4 // rest is that of the number modulo 97
+	rest, at := 0, i+4 // rest is the number modulo 97
 	for ; left > 0; left-- {
 		if b := byteAt(text, at); (b == ' ' || b == '-') && at > i+4-1 {
 			at++
@@ -36,13 +36,14 @@ func ibanEnd(text string, i int) int {
 	for _, b := range []byte(text[i : i+4]) {
 		rest = mod97(rest, b)
 	}
-	if rest != 1 || isWord(byteAt(text, at)) {
+	if rest != 1 || isWordOrDigit(byteAt(text, at)) {
 		return 0
 	}
 	return at
 }
 
-// mod97 goes on with a number by a digit, or a letter that stands for 10 to 35.
+// mod97 appends a digit, or a letter with a value from 10 to 35, to a number
+// modulo 97.
 func mod97(rest int, b byte) int {
 	if isDigit(b) {
 		return (rest*10 + int(b-'0')) % 97
@@ -50,13 +51,13 @@ func mod97(rest int, b byte) int {
 	return (rest*100 + int(b&^0x20-'A') + 10) % 97
 }
 
-// ibanLength returns how many characters an IBAN of the country has, 0 for none.
+// ibanLength returns the length of a country's IBANs, or 0.
 func ibanLength(a, b byte) int {
 	return int(ibanLengths[string([]byte{a, b})])
 }
 
-// ibanLengths are those of the registry of SWIFT, and of countries that use the
-// format without being in it.
+// ibanLengths are from the SWIFT registry, plus countries that use the format
+// unofficially.
 var ibanLengths = map[string]uint8{
 	"AD": 24, "AE": 23, "AL": 28, "AO": 25, "AT": 20, "AZ": 28, "BA": 20, "BE": 16, "BF": 28, "BG": 22, "BH": 22, "BI": 27,
 	"BJ": 28, "BR": 29, "BY": 28, "CF": 27, "CG": 27, "CH": 21, "CI": 28, "CM": 27, "CR": 22, "CV": 25, "CY": 28, "CZ": 24,

@@ -5,12 +5,12 @@ import (
 	"strings"
 )
 
-// findIPs appends the addresses of version 4 and 6, with the prefix length
-// behind them. What is written alike is not among them: versions, section
-// numbers, times, hardware addresses, scopes and slices of programming languages.
+// findIPs appends IPv4 and IPv6 addresses with their prefix length. It excludes
+// similar notations: versions, section numbers, times, MAC addresses, scopes
+// and slices in code.
 func findIPs(text string, found []span) []span {
 	for i := strings.IndexByte(text, ':'); i >= 0; {
-		start, end, next := v6(text, i)
+		start, end, next := findIPv6(text, i)
 		if end > 0 {
 			found = append(found, span{start: start, end: end})
 		}
@@ -21,7 +21,7 @@ func findIPs(text string, found []span) []span {
 		i = next + more
 	}
 	for i := nextDigit(text, 0); i < len(text); i = nextDigit(text, i) {
-		end := v4End(text, i)
+		end := ipv4End(text, i)
 		if end == 0 || !isAddress(text, i, end) {
 			i = max(pastDigits(text, i), end)
 			continue
@@ -33,14 +33,14 @@ func findIPs(text string, found []span) []span {
 	return found
 }
 
-// v4End returns where the four numbers that start at i end, 0 for none.
-func v4End(text string, i int) int {
-	if before := byteAt(text, i-1); isWord(before) || before == '.' && isWord(byteAt(text, i-2)) || before == '-' && isWord(byteAt(text, i-2)) {
+// ipv4End returns the end of the four numbers that start at i, or 0.
+func ipv4End(text string, i int) int {
+	if before := byteAt(text, i-1); isWordOrDigit(before) || before == '.' && isWordOrDigit(byteAt(text, i-2)) || before == '-' && isWordOrDigit(byteAt(text, i-2)) {
 		return 0
 	}
 	for part := range 4 {
 		end := pastDigits(text, i)
-		if n := end - i; n == 0 || n > 3 || n > 1 && text[i] == '0' || valueOf(text[i:end]) > 255 {
+		if n := end - i; n == 0 || n > 3 || n > 1 && text[i] == '0' || parseDecimal(text[i:end]) > 255 {
 			return 0
 		}
 		if part == 3 {
@@ -58,40 +58,40 @@ func v4End(text string, i int) int {
 	return i
 }
 
-// isAddress tells four numbers from a version or a section.
+// isAddress distinguishes an address from a version or section number.
 func isAddress(text string, start, end int) bool {
 	if b := byteAt(text, end); (b == '-' || b == '+') && isLetter(byteAt(text, end+1)) {
 		return false // 1.2.3.4-rc1
 	}
-	return near(text, start, versionWords) != denies
+	return hintBefore(text, start, versionHint) != hintNegative
 }
 
-func versionWords(word string) verdict {
+func versionHint(word string) wordHint {
 	switch word {
 	case "ip", "ips", "ipv4", "address", "addresses", "host", "server", "from", "to", "at", "ping", "subnet", "dns", "endereço", "dirección":
-		return says
+		return hintPositive
 	case "version", "versions", "ver", "v", "versão", "versión", "release", "build", "upgrade", "section", "sec", "§", "chapter", "clause",
 		"paragraph", "figure", "table", "appendix", "oid", "driver", "firmware", "requirement":
-		return denies
+		return hintNegative
 	}
-	return silent
+	return hintNone
 }
 
-// pastPrefix returns where a prefix length behind an address ends.
+// pastPrefix returns the end of a prefix length after an address.
 func pastPrefix(text string, i, most int) int {
 	if byteAt(text, i) != '/' {
 		return i
 	}
 	end := pastDigits(text, i+1)
-	if n := end - i - 1; n == 0 || n > 3 || valueOf(text[i+1:end]) > most || isWord(byteAt(text, end)) {
+	if n := end - i - 1; n == 0 || n > 3 || parseDecimal(text[i+1:end]) > most || isWordOrDigit(byteAt(text, end)) {
 		return i
 	}
 	return end
 }
 
-// v6 reads the address around the colon at i. end is 0 when there is none; next
-// is where to go on.
-func v6(text string, i int) (start, end, next int) {
+// findIPv6 parses the address around the colon at i. end is 0 if there is none;
+// the search continues at next.
+func findIPv6(text string, i int) (start, end, next int) {
 	start = i
 	for start > 0 && i-start < 5 && isHex(text[start-1]) {
 		start--
@@ -112,7 +112,7 @@ func v6(text string, i int) (start, end, next int) {
 	if colons < 2 || end-start > 45 || !double && colons < 6 {
 		return 0, 0, next
 	}
-	if isWord(byteAt(text, start-1)) || isWord(byteAt(text, end)) || isSlice(text, start) {
+	if isWordOrDigit(byteAt(text, start-1)) || isWordOrDigit(byteAt(text, end)) || isSlice(text, start) {
 		return 0, 0, next
 	}
 	if nextDigit(text[:end], start) == end && (end-start > 2 || byteAt(text, end) != '/') {
@@ -128,18 +128,18 @@ func v6(text string, i int) (start, end, next int) {
 	return start, end, max(next, end)
 }
 
-// isSlice reports x[1::2], a slice of a list.
+// isSlice reports whether the text is a slice expression: x[1::2].
 func isSlice(text string, start int) bool {
 	b := byteAt(text, start-2)
-	return byteAt(text, start-1) == '[' && (isWord(b) || b == ']' || b == ')')
+	return byteAt(text, start-1) == '[' && (isWordOrDigit(b) || b == ']' || b == ')')
 }
 
-// pastZone returns where the zone behind an address ends: fe80::1%eth0.
+// pastZone returns the end of a zone after an address: fe80::1%eth0.
 func pastZone(text string, i int) int {
-	if byteAt(text, i) != '%' || !isWord(byteAt(text, i+1)) {
+	if byteAt(text, i) != '%' || !isWordOrDigit(byteAt(text, i+1)) {
 		return i
 	}
-	for i++; isWord(byteAt(text, i)); i++ {
+	for i++; isWordOrDigit(byteAt(text, i)); i++ {
 	}
 	return i
 }

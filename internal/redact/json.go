@@ -8,52 +8,53 @@ import (
 	"github.com/caprouter/caprouter/internal/strictjson"
 )
 
-// MaskJSON masks the strings of a JSON value, names of members included, but for the
-// kinds wanted: what an agent gets of a caller's inputs. "all" (and nil) returns
-// raw itself. Numbers stay numbers. A string is read with the name of its member,
-// also as an element of an array: {"password": "…"} is a password, all of it. raw
-// must be valid JSON; what is not comes back masked as far as it could be read.
+// MaskJSON masks the strings of a JSON value, including member names, except
+// the kinds in want: use it for the inputs an agent receives. If want is nil or
+// "all" it returns raw. Numbers are not changed. A string is interpreted with
+// the name of its member, also inside an array: the value of {"password": "…"}
+// is a secret as a whole. raw must be valid JSON; otherwise it is masked as far
+// as it can be parsed.
 func (m *Masking) MaskJSON(raw json.RawMessage, want contract.Restore) json.RawMessage {
-	show, everything := wanted(want)
+	show, everything := parseRestore(want)
 	if everything {
 		return raw
 	}
-	return m.json("", raw, show)
+	return m.maskJSONValue("", raw, show)
 }
 
-// MaskMember masks one member of an object as JSON does all of them: its name, and
-// its value by its name. Members that differ in their names still do.
+// MaskMember masks the name and value of a single member, like MaskJSON does
+// for all members of an object. Different names stay different.
 func (m *Masking) MaskMember(name string, raw json.RawMessage, want contract.Restore) (string, json.RawMessage) {
-	show, everything := wanted(want)
+	show, everything := parseRestore(want)
 	if everything {
 		return name, raw
 	}
-	return m.mask(name, show), m.json(name, raw, show)
+	return m.maskExcept(name, show), m.maskJSONValue(name, raw, show)
 }
 
-// json masks the value of the member of that name, "" for none.
-func (m *Masking) json(name string, raw json.RawMessage, show kindSet) json.RawMessage {
+// maskJSONValue masks the value of the member with the name, "" for none.
+func (m *Masking) maskJSONValue(name string, raw json.RawMessage, show kindSet) json.RawMessage {
 	text := string(raw)
 	var b strings.Builder
 	at := 0
-	names := []string{name} // of the value to come in each array and object that is open
+	names := []string{name} // member names of the open arrays and objects
 	for i := 0; i < len(text); {
 		top := len(names) - 1
 		switch text[i] {
 		case '"':
 			end := stringEnd(text, i)
-			s, context := unquote(text[i:end]), names[top]
+			s, context := unquoteJSON(text[i:end]), names[top]
 			if followedByColon(text, end) {
 				names[top], context = s, ""
 			}
 			if masked := m.maskMember(context, s, show); masked != s {
 				b.WriteString(text[at:i])
-				b.Write(quote(masked))
+				b.Write(quoteJSON(masked))
 				at = end
 			}
 			i = end
 			continue
-		case '[', '{': // the members of an object bring names of their own
+		case '[', '{': // an object's members replace the name
 			names = append(names, names[top])
 		case ']', '}':
 			names = names[:max(1, top)]
@@ -67,46 +68,45 @@ func (m *Masking) json(name string, raw json.RawMessage, show kindSet) json.RawM
 	return json.RawMessage(b.String())
 }
 
-// maskMember masks the value of a member by its name: as a whole if the name says
-// so, else as name: "value" is read.
+// maskMember masks the value of a member: as a whole if the name requires it,
+// else by scanning name: "value".
 func (m *Masking) maskMember(name, s string, show kindSet) string {
 	if name == "" {
-		return m.mask(s, show)
+		return m.maskExcept(s, show)
 	}
-	if name = lastPart(name); m.r.kinds.has(secretRow) && isMemberSecret(name, s) {
+	if name = nameSuffix(name); m.redactor.kinds.has(secretRow) && isMemberSecret(name, s) {
 		m.mu.Lock()
 		defer m.mu.Unlock()
-		return m.replace(s, []span{{start: 0, end: len(s), row: secretRow}}, 0, show)
+		return m.replaceSpans(s, []span{{start: 0, end: len(s), row: secretRow}}, 0, show)
 	}
 	from := len(name) + len(`: "`)
 	to := from + len(s)
 	text := name + `: "` + s + `"`
-	found := scan(text, m.r.kinds)
+	found := findValues(text, m.redactor.kinds)
 	if len(found) == 0 {
 		return s
 	}
-	for i := range found { // the value alone is masked, not what runs into it
+	for i := range found { // mask only inside the value
 		if s := &found[i]; s.end > from {
 			s.start, s.end = min(max(s.start, from), to), min(s.end, to)
 		}
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.replace(text[:to], found, from, show)
+	return m.replaceSpans(text[:to], found, from, show)
 }
 
-// lastPart returns the end of a name in plain characters, as much of it as says
-// anything about a value. An array may have many elements, and each is read with
-// the name.
-func lastPart(name string) string {
+// nameSuffix returns the folded end of a name, which determines the kind of the
+// value. It is bounded, because each element of an array is scanned with it.
+func nameSuffix(name string) string {
 	name = name[max(0, len(name)-2*nearBytes):]
-	if foldable(name) {
-		name = fold(name).text
+	if needsFolding(name) {
+		name = foldText(name).text
 	}
 	return name[max(0, len(name)-nearBytes):]
 }
 
-// stringEnd returns where the JSON string that opens at i ends.
+// stringEnd returns the end of the JSON string that starts at i.
 func stringEnd(text string, i int) int {
 	for i++; i < len(text); i++ {
 		switch text[i] {
@@ -123,7 +123,7 @@ func followedByColon(text string, i int) bool {
 	return strings.HasPrefix(strings.TrimLeft(text[i:], " \t\r\n"), ":")
 }
 
-func unquote(quoted string) string {
+func unquoteJSON(quoted string) string {
 	inner := strings.Trim(quoted, `"`)
 	if !strings.Contains(inner, `\`) {
 		return inner
@@ -135,9 +135,9 @@ func unquote(quoted string) string {
 	return s
 }
 
-func quote(s string) []byte {
+func quoteJSON(s string) []byte {
 	q, err := strictjson.Marshal(s)
-	if err != nil { // a string always encodes
+	if err != nil { // cannot happen
 		return []byte(`""`)
 	}
 	return q

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// The kinds of text that are masked: names in a registry's `restore` and
+// Kinds of masked text, as used in a registry's `restore` and
 // `requires.data_classes`.
 const (
 	Email  = "email"
@@ -17,64 +17,65 @@ const (
 	Secret = "secret"
 )
 
-// kind is how one kind of value is called and found.
-type kind struct {
+// detector finds the values of one kind.
+type detector struct {
 	name  string
 	label string // in a placeholder: [label_1]
-	// maybe reports, of what a look at the bytes saw, whether there can be one.
-	maybe func(looks) bool
-	// find appends where the values are. It takes time linear in the text.
+	// possible reports, from the byte counts of a text, whether it can contain
+	// a value.
+	possible func(byteCounts) bool
+	// find appends the values. It must take linear time.
 	find func(text string, found []span) []span
 }
 
-// kinds has a row for each, the most specific first: of two finds of the same
-// length that overlap, the one whose row comes first stays.
-var kinds = [...]kind{
-	{Secret, "SECRET", looks.secret, findSecrets},
-	{IBAN, "IBAN", looks.iban, findIBANs},
-	{Card, "CARD", looks.card, findCards},
-	{Email, "EMAIL", looks.email, findEmails},
-	{IP, "IP", looks.ip, findIPs},
-	{Phone, "PHONE", looks.phone, findPhones},
-	// Text that looked like a placeholder from the start. It is no kind: nobody
-	// asks for it, and it holds nothing private.
-	{"", literalLabel, looks.literal, nil},
+// detectors are ordered by specificity: if two values of the same length
+// overlap, the one with the earlier detector is kept.
+var detectors = [...]detector{
+	{Secret, "SECRET", byteCounts.mayHaveSecret, findSecrets},
+	{IBAN, "IBAN", byteCounts.mayHaveIBAN, findIBANs},
+	{Card, "CARD", byteCounts.mayHaveCard, findCards},
+	{Email, "EMAIL", byteCounts.mayHaveEmail, findEmails},
+	{IP, "IP", byteCounts.mayHaveIP, findIPs},
+	{Phone, "PHONE", byteCounts.mayHavePhone, findPhones},
+	// Text of the caller that looks like a placeholder. It is not a kind: it is
+	// not private, and cannot be selected.
+	{"", literalLabel, byteCounts.mayHavePlaceholder, nil},
 }
 
 const (
 	secretRow    = 0
-	literal      = len(kinds) - 1 // the row of it
+	literalRow   = len(detectors) - 1 // of text that looks like a placeholder
 	literalLabel = "LITERAL"
 )
 
 // Kinds returns the names of all kinds, sorted.
 func Kinds() []string {
-	names := make([]string, 0, literal)
-	for _, k := range kinds[:literal] {
+	names := make([]string, 0, literalRow)
+	for _, k := range detectors[:literalRow] {
 		names = append(names, k.name)
 	}
 	slices.Sort(names)
 	return names
 }
 
-// rowOf returns the row of a kind, −1 for none.
-func rowOf(name string) int {
-	return slices.IndexFunc(kinds[:literal], func(k kind) bool { return k.name == name })
+// detectorRow returns the index of a kind's detector, or −1.
+func detectorRow(name string) int {
+	return slices.IndexFunc(detectors[:literalRow], func(k detector) bool { return k.name == name })
 }
 
-// kindSet is a set of rows.
+// kindSet is a set of detector indexes.
 type kindSet uint32
 
-// everyKind holds all kinds.
-const everyKind = kindSet(1)<<literal - 1
+// allKinds contains all kinds.
+const allKinds = kindSet(1)<<literalRow - 1
 
 func (s kindSet) has(row int) bool { return s&(1<<row) != 0 }
 
-// setOf returns the rows of the named kinds.
-func setOf(names []string) (kindSet, error) {
+// parseKinds returns the set of the named kinds.
+func parseKinds(names []string) (kindSet, error) {
 	var set kindSet
 	for _, name := range names {
-		row := rowOf(name)
+		row := detectorRow(name)
 		if row < 0 {
 			return 0, fmt.Errorf("%q is no kind of text that is masked: %s", name, strings.Join(Kinds(), ", "))
 		}

@@ -8,64 +8,67 @@ import (
 	"github.com/caprouter/caprouter/contract"
 )
 
-// Masking is what was masked in one request. Mask the texts one after the other,
-// in a fixed order: the numbers in the placeholders follow it.
+// Masking contains the values masked in one request. It is safe for concurrent
+// use. Mask the texts of a request in a fixed order, because the placeholders
+// are numbered in order of appearance.
 type Masking struct {
-	r *Redactor
+	redactor *Redactor
 
-	mu     sync.RWMutex
-	of     map[value]string // placeholder
-	values map[string]kept  // by placeholder
-	counts [len(kinds)]int
+	mu           sync.RWMutex
+	placeholders map[maskedValue]string // placeholder
+	values       map[string]restorable  // by placeholder
+	counts       [len(detectors)]int
 }
 
-// value is a text of a kind, as it was written.
-type value struct {
+// maskedValue is a value of a kind as it was written.
+type maskedValue struct {
 	row  int
 	text string
 }
 
-// kept is a value as it is put back. Beside placeholders that stay it is put back
-// as shown: what looks like one of them in it is masked, too.
-type kept struct {
-	value
-	shown string
+// restorable is a value to restore. If only some kinds are restored, masked is
+// used instead: it is the value with everything that looks like a placeholder
+// masked.
+type restorable struct {
+	maskedValue
+	masked string
 }
 
-// StartMasking starts the masking of a request.
-func (r *Redactor) StartMasking() *Masking { return &Masking{r: r} }
+// StartMasking returns the masking of a new request.
+func (r *Redactor) StartMasking() *Masking { return &Masking{redactor: r} }
 
-// MaskText replaces all values in a text by placeholders such as [EMAIL_1]. A value
-// has the same placeholder in every text of the request.
-func (m *Masking) MaskText(text string) string { return m.mask(text, 0) }
+// MaskText replaces all values by placeholders such as [EMAIL_1]. A value has
+// the same placeholder in all texts of the request.
+func (m *Masking) MaskText(text string) string { return m.maskExcept(text, 0) }
 
-// mask leaves the kinds to show as they are.
-func (m *Masking) mask(text string, show kindSet) string {
-	found := scan(text, m.r.kinds)
+// maskExcept does not mask the kinds in show.
+func (m *Masking) maskExcept(text string, show kindSet) string {
+	found := findValues(text, m.redactor.kinds)
 	if len(found) == 0 {
 		return text
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.replace(text, found, 0, show)
+	return m.replaceSpans(text, found, 0, show)
 }
 
-// replace masks what was found in text[from:], which it returns. m.mu is held.
-func (m *Masking) replace(text string, found []span, from int, show kindSet) string {
+// replaceSpans masks the spans found in text[from:], and returns that part.
+// m.mu is held.
+func (m *Masking) replaceSpans(text string, found []span, from int, show kindSet) string {
 	var b strings.Builder
 	at := from
 	put := func(f span) {
 		b.WriteString(text[at:f.start])
-		b.WriteString(m.placeholder(value{f.row, text[f.start:f.end]}))
+		b.WriteString(m.placeholderOf(maskedValue{f.row, text[f.start:f.end]}))
 		at = f.end
 	}
 	for _, f := range found {
 		switch {
-		case f.start < from, f.start == f.end: // of what stands around the text
-		case show.has(f.row) || m.r.allowed(f.row, text[f.start:f.end]):
-			// The value stays, but what looks like a placeholder in it does not.
+		case f.start < from, f.start == f.end: // in the context before the text, or empty
+		case show.has(f.row) || m.redactor.allowed(f.row, text[f.start:f.end]):
+			// Keep the value, but mask what looks like a placeholder in it.
 			for _, l := range findPlaceholders(text[f.start:f.end], nil) {
-				put(span{f.start + l.start, f.start + l.end, literal})
+				put(span{f.start + l.start, f.start + l.end, literalRow})
 			}
 		default:
 			put(f)
@@ -78,66 +81,67 @@ func (m *Masking) replace(text string, found []span, from int, show kindSet) str
 	return b.String()
 }
 
-// placeholder returns the one of the value, a new one if it has none. m.mu is held.
-func (m *Masking) placeholder(v value) string {
-	if p, ok := m.of[v]; ok {
+// placeholderOf returns the placeholder of the value, a new one if it has none.
+// m.mu is held.
+func (m *Masking) placeholderOf(v maskedValue) string {
+	if p, ok := m.placeholders[v]; ok {
 		return p
 	}
-	if m.of == nil {
-		m.of, m.values = map[value]string{}, map[string]kept{}
+	if m.placeholders == nil {
+		m.placeholders, m.values = map[maskedValue]string{}, map[string]restorable{}
 	}
 	m.counts[v.row]++
-	p := placeholder(v.row, m.counts[v.row])
-	v.text = strings.Clone(v.text) // it may be a part of something much longer
-	m.of[v], m.values[p] = p, kept{value: v, shown: v.text}
-	if v.row != literal {
-		if shown := m.replace(v.text, findPlaceholders(v.text, nil), 0, 0); shown != v.text {
-			m.values[p] = kept{value: v, shown: shown}
+	p := formatPlaceholder(v.row, m.counts[v.row])
+	v.text = strings.Clone(v.text) // do not keep a larger text alive
+	m.placeholders[v], m.values[p] = p, restorable{maskedValue: v, masked: v.text}
+	if v.row != literalRow {
+		if shown := m.replaceSpans(v.text, findPlaceholders(v.text, nil), 0, 0); shown != v.text {
+			m.values[p] = restorable{maskedValue: v, masked: shown}
 		}
 	}
 	return p
 }
 
-// Kinds returns the kinds found so far, sorted; never nil.
+// Kinds returns the kinds found so far, sorted and not nil.
 func (m *Masking) Kinds() []string {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	found := []string{}
-	for row, n := range m.counts[:literal] {
+	for row, n := range m.counts[:literalRow] {
 		if n > 0 {
-			found = append(found, kinds[row].name)
+			found = append(found, detectors[row].name)
 		}
 	}
 	slices.Sort(found)
 	return found
 }
 
-// The words of a contract.Restore that are not kinds.
+// Values of a contract.Restore that are not kinds.
 const (
-	all  = "all"
-	none = "none"
+	restoreAll  = "all"
+	restoreNone = "none"
 )
 
-// wanted returns the kinds, and whether what looked like a placeholder is among
-// what is wanted: only all comes back with it, as beside placeholders that stay
-// nobody could tell it from them.
-func wanted(want contract.Restore) (set kindSet, everything bool) {
-	if want == nil || slices.Contains(want, all) {
-		return everyKind | 1<<literal, true
+// parseRestore returns the kinds to restore, and whether everything is
+// restored. Text that looked like a placeholder is restored only with
+// everything, because otherwise it could be confused with remaining
+// placeholders.
+func parseRestore(want contract.Restore) (set kindSet, everything bool) {
+	if want == nil || slices.Contains(want, restoreAll) {
+		return allKinds | 1<<literalRow, true
 	}
 	for _, name := range want {
-		if row := rowOf(name); row >= 0 {
+		if row := detectorRow(name); row >= 0 {
 			set |= 1 << row
 		}
 	}
 	return set, false
 }
 
-// RestoreText puts values back in place of their placeholders: those of the kinds
-// wanted; nil and "all" mean everything, "none" nothing. A placeholder this
-// request does not have stays as it is.
+// RestoreText replaces placeholders by their values, if their kind is wanted:
+// nil and "all" mean every kind, "none" no kind. Unknown placeholders stay.
 func (m *Masking) RestoreText(text string, want contract.Restore) string {
-	set, everything := wanted(want)
+	set, everything := parseRestore(want)
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	if set == 0 || len(m.values) == 0 {
@@ -153,7 +157,7 @@ func (m *Masking) RestoreText(text string, want contract.Restore) string {
 				if everything {
 					b.WriteString(v.text)
 				} else {
-					b.WriteString(v.shown)
+					b.WriteString(v.masked)
 				}
 				at = end
 			}

@@ -2,14 +2,15 @@ package redact
 
 import "strings"
 
-// The digits of a phone number: seven for a call next door, 15 at most (E.164).
+// Digits of a phone number: seven for a local call, at most 15 (E.164).
 const (
-	minPhone = 7
-	maxPhone = 15
+	minPhoneDigits = 7
+	maxPhoneDigits = 15
 )
 
-// findPhones appends the phone numbers. A country's code, a trunk 0 or a usual
-// grouping shows one; other digits are one only where a word near says so.
+// findPhones appends phone numbers. A country code, a trunk 0 or a common
+// grouping identifies one; other digits count only if a nearby word indicates a
+// phone number.
 func findPhones(text string, found []span) []span {
 	for i := 0; i < len(text); {
 		if b := text[i]; !isDigit(b) && b != '+' && b != '(' {
@@ -26,97 +27,97 @@ func findPhones(text string, found []span) []span {
 	return found
 }
 
-// dialled is how the digits of what could be a phone number are grouped.
-type dialled struct {
-	plus, area bool // starts with "+"; one of the first groups is in parentheses
+// digitGroups are the groups of digits of a potential phone number.
+type digitGroups struct {
+	plus, area bool // starts with "+"; one of the first groups in parentheses
 	n, digits  int
 	groups     [8]span
 }
 
-// number is the first groups of what was dialled.
-type number struct {
-	*dialled
+// phoneCandidate is the first n groups of digits.
+type phoneCandidate struct {
+	*digitGroups
 	text      string
 	n, digits int
-	shape     int  // sizes of the groups as decimals: 334
-	dashes    bool // "-" stands between the last two groups
-	dots      bool // "." stands somewhere
+	shape     int  // group sizes as decimal digits, for example 334
+	dashes    bool // "-" between the last two groups
+	dots      bool // "." between any groups
 }
 
-// phoneEnd returns where the phone number that starts at i ends, 0 for none.
+// phoneEnd returns the end of the phone number that starts at i, or 0.
 func phoneEnd(text string, i int) int {
 	if !opensNumber(text, i) {
 		return 0
 	}
-	full := dial(text, i)
-	if full.digits < minPhone {
+	full := readGroups(text, i)
+	if full.digits < minPhoneDigits {
 		return 0
 	}
-	if end := full.longest(text, silent); end > 0 {
+	if end := full.longestNumber(text, hintNone); end > 0 {
 		return pastExtension(text, end)
 	}
 	if byteAt(text, i-1) == ',' && isDigit(byteAt(text, i-2)) {
-		return 0 // of a longer number, or of a list
+		return 0 // part of a longer number or a list
 	}
 	context := phoneContext(text, i, full.groups[full.n-1].end)
-	if context == silent || context == denies {
+	if context == hintNone || context == hintNegative {
 		return 0
 	}
-	if end := full.longest(text, context); end > 0 {
+	if end := full.longestNumber(text, context); end > 0 {
 		return pastExtension(text, end)
 	}
 	return 0
 }
 
-// longest returns where the most groups that are a number end, 0 for none. It is
-// one by itself, or by what the words near say.
-func (d *dialled) longest(text string, context verdict) int {
+// longestNumber returns the end of the longest candidate that is a phone number
+// by itself or because of the context, or 0.
+func (d *digitGroups) longestNumber(text string, context wordHint) int {
 	for n := d.n; n > 0; n-- {
-		p := d.first(text, n)
-		if p.digits < minPhone {
+		p := d.firstGroups(text, n)
+		if p.digits < minPhoneDigits {
 			break
 		}
 		end := p.groups[n-1].end
-		if (endsNumber(text, end) || extended(text, end)) && !cutShort(text, end, context) && (p.plain() || context != silent && p.likely(context)) {
+		if (endsNumber(text, end) || hasExtension(text, end)) && !continuesAfter(text, end, context) && (p.isUnambiguous() || context != hintNone && p.isLikely(context)) {
 			return end
 		}
 	}
 	return 0
 }
 
-// opensNumber reports whether a number may start at i: not inside a word, a
-// price, a decimal, a range or a path.
+// opensNumber reports whether a number may start at i, and not inside a word,
+// price, decimal number, range or path.
 func opensNumber(text string, i int) bool {
 	switch before := byteAt(text, i-1); before {
 	case '+', '#', '$', '/', '\\', '%', '^', '*':
 		return before == '/' && (text[i] == '+' || strings.HasSuffix(text[:i], "wa.me/"))
 	case '-', '.', '(':
 		b := byteAt(text, i-2)
-		return !isWord(b) && b != ')'
+		return !isWordOrDigit(b) && b != ')'
 	default:
-		return !isWord(before)
+		return !isWordOrDigit(before)
 	}
 }
 
-// cutShort reports whether digits that end at i go on behind a dash or a dot, or
-// are a part of a sum. Where only the words near make a number of them, they may
-// go on in more ways; else what follows is the next of a list.
-func cutShort(text string, i int, context verdict) bool {
+// continuesAfter reports whether the digits that end at i continue after a dash
+// or dot, or are part of an expression. Without context, a comma or slash
+// separates list items.
+func continuesAfter(text string, i int, context wordHint) bool {
 	switch byteAt(text, i) {
 	case ',', '/', ':':
-		return context != silent && isDigit(byteAt(text, i+1))
+		return context != hintNone && isDigit(byteAt(text, i+1))
 	case '-', '.', '_':
 		next := byteAt(text, i+1)
-		return isDigit(next) || isHex(next) && isHex(byteAt(text, i+2)) && !isWord(byteAt(text, i+3)) // 01-23-45-67-89-AB
+		return isDigit(next) || isHex(next) && isHex(byteAt(text, i+2)) && !isWordOrDigit(byteAt(text, i+3)) // 01-23-45-67-89-AB
 	case '%', '*', '^', '+', '=':
 		return true
 	}
 	return false
 }
 
-// dial reads groups of digits, as many as may belong to one number.
-func dial(text string, i int) dialled {
-	var d dialled
+// readGroups reads groups of digits up to the maximum of a phone number.
+func readGroups(text string, i int) digitGroups {
+	var d digitGroups
 	if text[i] == '+' {
 		d.plus = true
 		i++
@@ -127,7 +128,7 @@ func dial(text string, i int) dialled {
 			i++
 		}
 		end := pastDigits(text, i)
-		if end == i || d.digits+end-i > maxPhone {
+		if end == i || d.digits+end-i > maxPhoneDigits {
 			break
 		}
 		if open && (byteAt(text, end) != ')' || end-i > 5) {
@@ -149,8 +150,8 @@ func dial(text string, i int) dialled {
 	return d
 }
 
-// pastSeparator passes over what stands between two groups: nothing behind a
-// parenthesis, a blank, a dash, a dot, a slash, or a blank and one of these.
+// pastSeparator skips the separator between two groups: a space, dash, dot or
+// slash, two of them, or none.
 func pastSeparator(text string, i int) int {
 	for range 2 {
 		if b := byteAt(text, i); i < len(text) && (b == ' ' || b == '-' || b == '.' || b == '/') {
@@ -160,9 +161,9 @@ func pastSeparator(text string, i int) int {
 	return i
 }
 
-// first returns what the first n groups are.
-func (d *dialled) first(text string, n int) number {
-	p := number{dialled: d, text: text, n: n}
+// firstGroups returns the candidate of the first n groups.
+func (d *digitGroups) firstGroups(text string, n int) phoneCandidate {
+	p := phoneCandidate{digitGroups: d, text: text, n: n}
 	for _, g := range d.groups[:n] {
 		p.digits += g.len()
 		p.shape = p.shape*10 + min(g.len(), 9)
@@ -176,13 +177,14 @@ func (d *dialled) first(text string, n int) number {
 	return p
 }
 
-// plain reports a number that shows by itself to be one for a phone.
-func (d number) plain() bool {
-	head := d.group(0)
+// isUnambiguous reports whether the candidate is a phone number without
+// context.
+func (d phoneCandidate) isUnambiguous() bool {
+	head := d.groupText(0)
 	switch {
 	case d.plus:
 		return head[0] != '0' && (d.n == 1 || d.groups[0].len() <= 4 || d.groups[0].len() < 10 && d.digits >= 10)
-	case d.date():
+	case d.isDate():
 		return false
 	case d.area:
 		return d.digits >= 8 && d.n >= 2 && d.n <= 5
@@ -190,12 +192,12 @@ func (d number) plain() bool {
 		return d.digits >= 10 && d.n > 1 && len(head) <= 5
 	case head[0] == '0' && (len(head) == 1 || head[1] != '0'):
 		return d.n == 1 && (d.digits == 10 || d.digits == 11) ||
-			d.n > 1 && len(head) <= 5 && d.groups[1].len() > 1 && d.digits >= 9 && d.digits <= 12 && d.shape != 324 // 012-34-5678 is another thing
+			d.n > 1 && len(head) <= 5 && d.groups[1].len() > 1 && d.digits >= 9 && d.digits <= 12 && d.shape != 324 // 012-34-5678 is a US social security number
 	}
 	switch d.shape {
 	case 334:
 		return head[0] >= '2'
-	case 344: // China's mobiles
+	case 344: // Chinese mobile number
 		return head[0] == '1' && head[1] >= '3'
 	case 1334:
 		return head[0] == '1'
@@ -209,13 +211,13 @@ func (d number) plain() bool {
 	return false
 }
 
-// likely reports a number that is one if the words near are to be believed.
-func (d number) likely(context verdict) bool {
-	if d.date() {
+// isLikely reports whether the candidate is a phone number in this context.
+func (d phoneCandidate) isLikely(context wordHint) bool {
+	if d.isDate() {
 		return false
 	}
-	head := d.group(0)
-	if context == says {
+	head := d.groupText(0)
+	if context == hintPositive {
 		return d.n > 1 || d.digits <= 13 && !strings.HasSuffix(head, "0000") // as in "call it with 1000000"
 	}
 	switch {
@@ -227,29 +229,30 @@ func (d number) likely(context verdict) bool {
 	return d.digits == 10 && head[0] >= '2' || d.digits == 11 && head[0] == '1' && head[1] >= '3'
 }
 
-// date reports a day, with or without a time: 2024-01-15, 15.01.2024 10.
-func (d number) date() bool {
+// isDate reports whether the groups are a date, with or without a time:
+// 2024-01-15, 15.01.2024 10.
+func (d phoneCandidate) isDate() bool {
 	if d.n < 3 || d.area {
 		return false
 	}
-	a, b, c := d.group(0), d.group(1), d.group(2)
+	a, b, c := d.groupText(0), d.groupText(1), d.groupText(2)
 	switch {
 	case len(a) == 4 && len(b) <= 2 && len(c) <= 2:
-		return 1900 <= valueOf(a) && valueOf(a) < 2100 && valueOf(b) <= 12 && valueOf(c) <= 31
+		return 1900 <= parseDecimal(a) && parseDecimal(a) < 2100 && parseDecimal(b) <= 12 && parseDecimal(c) <= 31
 	case len(a) <= 2 && len(b) <= 2 && len(c) == 4:
-		return min(valueOf(a), valueOf(b)) <= 12 && max(valueOf(a), valueOf(b)) <= 31 && 1900 <= valueOf(c) && valueOf(c) < 2100
+		return min(parseDecimal(a), parseDecimal(b)) <= 12 && max(parseDecimal(a), parseDecimal(b)) <= 31 && 1900 <= parseDecimal(c) && parseDecimal(c) < 2100
 	}
 	return false
 }
 
-func (d number) group(i int) string { return d.text[d.groups[i].start:d.groups[i].end] }
+func (d phoneCandidate) groupText(i int) string { return d.text[d.groups[i].start:d.groups[i].end] }
 
-// extended reports an extension directly behind the digits that end at i: x4587.
-func extended(text string, i int) bool {
+// hasExtension reports whether an extension follows directly at i: x4587.
+func hasExtension(text string, i int) bool {
 	return byteAt(text, i)|0x20 == 'x' && isDigit(byteAt(text, i+1))
 }
 
-// pastExtension returns where an extension behind a number ends: x4587, ext. 12.
+// pastExtension returns the end of an extension after a number: x4587, ext. 12.
 func pastExtension(text string, i int) int {
 	at := i
 	for byteAt(text, at) == ' ' && at < len(text) && at < i+2 {
@@ -259,8 +262,8 @@ func pastExtension(text string, i int) int {
 	for at < len(text) && at < word+9 && (isLetter(text[at]) || text[at] == '#') {
 		at++
 	}
-	var buf [longest]byte
-	switch lower(buf[:0], text[word:at]) {
+	var buf [maxWord]byte
+	switch lowerWord(buf[:0], text[word:at]) {
 	case "x", "ext", "extension", "ramal", "#":
 	default:
 		return i
@@ -269,35 +272,35 @@ func pastExtension(text string, i int) int {
 		at++
 	}
 	end := pastDigits(text, at)
-	if n := end - at; n == 0 || n > 6 || isWord(byteAt(text, end)) {
+	if n := end - at; n == 0 || n > 6 || isWordOrDigit(byteAt(text, end)) {
 		return i
 	}
 	return end
 }
 
-// phoneContext weighs the words before and behind a number.
-func phoneContext(text string, start, end int) verdict {
-	before := near(text, start, phoneWords)
-	if before != says && before != denies && after(text, end, phoneWords) == says {
-		return says
+// phoneContext combines the hints before and after a number.
+func phoneContext(text string, start, end int) wordHint {
+	before := hintBefore(text, start, phoneHint)
+	if before != hintPositive && before != hintNegative && hintAfter(text, end, phoneHint) == hintPositive {
+		return hintPositive
 	}
 	return before
 }
 
-func phoneWords(word string) verdict {
+func phoneHint(word string) wordHint {
 	switch word {
 	case "phone", "phones", "tel", "telephone", "telephones", "mobile", "cell", "cellphone", "fax", "call", "calls", "calling", "called", "dial", "ring",
 		"whatsapp", "wa", "sms", "text", "texts", "texted", "message", "messages", "messaging", "answering", "hotline", "desk", "office", "landline", "voicemail", "reach", "callback",
 		"telefone", "fone", "celular", "ligar", "ligue", "zap", "teléfono", "telefono", "móvil", "movil", "llame", "llamar", "llámame",
 		"téléphone", "portable", "appeler", "telefon", "telefonnummer", "handy", "handynummer", "rufnummer", "cep", "telepono", "numara", "numaram",
 		"电话", "手机", "電話", "携帯", "微信":
-		return says
+		return hintPositive
 	case "number", "numbers", "no", "num", "numero", "número", "numéro", "nummer", "contact", "contato", "contacto":
-		return hints
+		return hintWeak
 	case "order", "orders", "invoice", "ticket", "case", "account", "id", "ids", "ref", "reference", "isbn", "issn", "sku", "serial", "part",
 		"tracking", "version", "issue", "bug", "pr", "commit", "build", "function", "method", "items", "records", "users", "tokens", "port", "pid", "line", "lines", "row", "rows", "size", "bytes", "timestamp", "epoch",
 		"amount", "price", "total", "cost", "population", "pedido", "fatura", "conta", "protocolo", "zip", "iban", "card", "customer", "policy", "batch", "lot", "model", "ssn", "passport":
-		return denies
+		return hintNegative
 	}
-	return silent
+	return hintNone
 }

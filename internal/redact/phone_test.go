@@ -71,7 +71,7 @@ func TestDial(t *testing.T) {
 		{"12345678 12345678", "12345678", false, false},
 		{"1 2 3 4 5 6 7 8 9 0", "1 2 3 4 5 6 7 8", false, false},
 	} {
-		d := dial(tc.text+" ", 0)
+		d := readGroups(tc.text+" ", 0)
 		groups := make([]string, d.n)
 		digits := 0
 		for i := range groups {
@@ -102,16 +102,16 @@ func TestPastExtension(t *testing.T) {
 // Words that say or deny a number are in small letters and short enough to be
 // looked up; no word does both.
 func TestWordsCanBeFound(t *testing.T) {
-	for name, about := range map[string]func(string) verdict{
-		"phone": phoneWords, "card": cardWords, "version": versionWords, "secret": secretWords, "web clients": webClients,
+	for name, about := range map[string]func(string) wordHint{
+		"phone": phoneHint, "card": cardHint, "version": versionHint, "secret": secretHint, "web clients": webClientHint,
 	} {
 		for _, word := range []string{"phone", "card", "version", "key", "curl"} {
-			upper := near(strings.ToUpper(word)+" 1", len(word)+1, about)
+			upper := hintBefore(strings.ToUpper(word)+" 1", len(word)+1, about)
 			if diff := cmp.Diff(about(word), upper); diff != "" {
 				t.Errorf("%s words: %s in capitals (-want +got):\n%s", name, word, diff)
 			}
 		}
-		if got := about(""); got != silent {
+		if got := about(""); got != hintNone {
 			t.Errorf("%s words: no word says %d", name, got)
 		}
 	}

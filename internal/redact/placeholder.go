@@ -5,21 +5,21 @@ import (
 	"strings"
 )
 
-// placeholder is what stands for the nth value of a kind.
-func placeholder(row, n int) string {
-	return "[" + kinds[row].label + "_" + strconv.Itoa(n) + "]"
+// formatPlaceholder returns the placeholder of the nth value of a kind.
+func formatPlaceholder(row, n int) string {
+	return "[" + detectors[row].label + "_" + strconv.Itoa(n) + "]"
 }
 
-// maxOrdinal bounds the digits of what counts as a placeholder. No value of any
-// kind is that short, so "[CARD_…]" cannot hide one from its scanner; and no
-// request is long enough for a million values.
-const maxOrdinal = 6
+// maxDigits bounds the digits of a placeholder. It is shorter than the values
+// of any kind, so that "[CARD_…]" cannot hide one, and no request contains a
+// million values.
+const maxDigits = 6
 
-// maxLabel bounds the letters of a label, so that a long word behind a bracket is
-// not read for every value that could reach up to it.
+// maxLabel bounds the letters of a label, so that a long word after a bracket
+// is not read repeatedly.
 const maxLabel = 16
 
-// findPlaceholders appends where the text holds what could be one of ours.
+// findPlaceholders appends everything that looks like a placeholder.
 func findPlaceholders(text string, found []span) []span {
 	for i := 0; ; {
 		open := strings.IndexByte(text[i:], '[')
@@ -32,15 +32,14 @@ func findPlaceholders(text string, found []span) []span {
 			i++
 			continue
 		}
-		found = append(found, span{i, end, literal})
+		found = append(found, span{i, end, literalRow})
 		i = end
 	}
 }
 
-// placeholderEnd returns where the placeholder that opens at i ends, 0 when it
-// is none.
+// placeholderEnd returns the end of the placeholder that starts at i, or 0.
 func placeholderEnd(text string, i int) int {
-	label, end := labelled(text, i)
+	label, end := parsePlaceholder(text, i)
 	if end == 0 || !isLabel(label) {
 		return 0
 	}
@@ -48,17 +47,17 @@ func placeholderEnd(text string, i int) int {
 }
 
 func isLabel(s string) bool {
-	for i := range kinds {
-		if kinds[i].label == s {
+	for i := range detectors {
+		if detectors[i].label == s {
 			return true
 		}
 	}
 	return false
 }
 
-// labelled reads what is written like a placeholder, whatever its label. end is
-// 0 when nothing of the kind opens at i.
-func labelled(text string, i int) (label string, end int) {
+// parsePlaceholder parses text in the form of a placeholder with any label. end
+// is 0 if there is none at i.
+func parsePlaceholder(text string, i int) (label string, end int) {
 	if byteAt(text, i) != '[' {
 		return "", 0
 	}
@@ -72,8 +71,8 @@ func labelled(text string, i int) (label string, end int) {
 		return "", 0
 	}
 	i++
-	end = pastDigits(text[:min(len(text), i+maxOrdinal+1)], i)
-	if end == i || end > i+maxOrdinal || byteAt(text, end) != ']' {
+	end = pastDigits(text[:min(len(text), i+maxDigits+1)], i)
+	if end == i || end > i+maxDigits || byteAt(text, end) != ']' {
 		return "", 0
 	}
 	return label, end + 1

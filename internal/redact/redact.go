@@ -5,25 +5,25 @@ import (
 	"strings"
 )
 
-// Config says what is masked. The zero value masks every kind.
+// Config selects the kinds to mask. The zero value masks every kind.
 type Config struct {
 	Kinds []string // nil = all
-	// Allow holds values that are never masked, compared without regard to case.
-	// "@example.com" stands for every address there.
+	// Allow lists values that are never masked, compared without case.
+	// "@example.com" allows every address of that domain.
 	Allow []string
 }
 
-// Redactor masks texts. It may be used concurrently.
+// Redactor masks texts. It is safe for concurrent use.
 type Redactor struct {
 	kinds kindSet
 	allow map[string]bool // in lower case
 }
 
-// New checks the configuration.
+// New validates the configuration.
 func New(cfg Config) (*Redactor, error) {
-	r := &Redactor{kinds: everyKind, allow: make(map[string]bool, len(cfg.Allow))}
+	r := &Redactor{kinds: allKinds, allow: make(map[string]bool, len(cfg.Allow))}
 	if cfg.Kinds != nil {
-		set, err := setOf(cfg.Kinds)
+		set, err := parseKinds(cfg.Kinds)
 		if err != nil {
 			return nil, fmt.Errorf("redact: kinds: %w", err)
 		}
@@ -38,19 +38,19 @@ func New(cfg Config) (*Redactor, error) {
 	return r, nil
 }
 
-// RedactText masks a text for people to read, such as an error: each value becomes the
-// name of its kind, [EMAIL], with no way back.
+// RedactText replaces each value by the name of its kind, such as [EMAIL]. Use
+// it for texts such as errors, which are never restored.
 func (r *Redactor) RedactText(s string) string {
-	found := scan(s, r.kinds)
+	found := findValues(s, r.kinds)
 	if len(found) == 0 {
 		return s
 	}
 	var b strings.Builder
 	at := 0
 	for _, f := range found {
-		if value := s[f.start:f.end]; f.row != literal && !r.allowed(f.row, value) {
+		if value := s[f.start:f.end]; f.row != literalRow && !r.allowed(f.row, value) {
 			b.WriteString(s[at:f.start])
-			b.WriteString("[" + kinds[f.row].label + "]")
+			b.WriteString("[" + detectors[f.row].label + "]")
 			at = f.end
 		}
 	}
@@ -58,9 +58,9 @@ func (r *Redactor) RedactText(s string) string {
 	return b.String()
 }
 
-// allowed reports whether a value is never masked.
+// allowed reports whether a value is in Config.Allow.
 func (r *Redactor) allowed(row int, value string) bool {
-	if len(r.allow) == 0 || row == literal {
+	if len(r.allow) == 0 || row == literalRow {
 		return false
 	}
 	v := strings.ToLower(value)
@@ -68,5 +68,5 @@ func (r *Redactor) allowed(row int, value string) bool {
 		return true
 	}
 	at := strings.LastIndexByte(v, '@')
-	return kinds[row].name == Email && at >= 0 && r.allow[v[at:]]
+	return detectors[row].name == Email && at >= 0 && r.allow[v[at:]]
 }

@@ -5,46 +5,47 @@ import (
 	"slices"
 )
 
-// span is where a value stands: text[start:end].
+// span is a value in a text: text[start:end].
 type span struct {
 	start, end int
-	row        int // of its kind; filled in by search
+	row        int // of its detector; set by searchText
 }
 
 func (s span) len() int { return s.end - s.start }
 
-// scan returns where the values of the kinds, and what looks like a placeholder,
-// stand in a text: in order, none overlapping.
-func scan(text string, of kindSet) []span {
-	l := look(text)
-	if l.seen&wide == 0 || !foldable(text) {
-		return search(text, l, of, nil, 0, 0)
+// findValues returns the values of the kinds, and everything that looks like a
+// placeholder, in order and without overlaps.
+func findValues(text string, of kindSet) []span {
+	l := countBytes(text)
+	if l.seen&classNonASCII == 0 || !needsFolding(text) {
+		return searchText(text, l, of, nil, 0, 0)
 	}
-	f := fold(text)
-	found := search(f.text, look(f.text), of, nil, 0, 0)
+	f := foldText(text)
+	found := searchText(f.text, countBytes(f.text), of, nil, 0, 0)
 	for i := range found {
 		found[i].start, found[i].end = f.starts[found[i].start], f.ends[found[i].end-1]
 	}
 	return found
 }
 
-// maxDepth bounds how often what is left over is looked at again. Once is enough
-// for what people write.
+// maxDepth bounds the repeated scans of the gaps between values. Real texts
+// need one.
 const maxDepth = 16
 
-// search appends what it finds, moved by base, to found.
-func search(text string, l looks, of kindSet, found []span, base, depth int) []span {
+// searchText appends the values in text to found, with positions shifted by
+// base.
+func searchText(text string, l byteCounts, of kindSet, found []span, base, depth int) []span {
 	fresh := findAll(text, l, of, nil)
 	if len(fresh) == 0 {
 		return found
 	}
-	fresh = resolve(fresh)
-	// A find hides what it overlapped, and what it touched: with it gone there
-	// may be a value beside it.
+	fresh = resolveOverlaps(fresh)
+	// Scan the gaps again, because a discarded or adjacent value may have
+	// hidden another one.
 	at := 0
 	rest := func(end int) {
 		if gap := text[at:end]; gap != "" && depth < maxDepth {
-			found = search(gap, look(gap), of, found, base+at, depth+1)
+			found = searchText(gap, countBytes(gap), of, found, base+at, depth+1)
 		}
 	}
 	for _, s := range fresh {
@@ -56,26 +57,26 @@ func search(text string, l looks, of kindSet, found []span, base, depth int) []s
 	return found
 }
 
-func findAll(text string, l looks, of kindSet, found []span) []span {
-	for row := range kinds[:literal] {
-		if !of.has(row) || !kinds[row].maybe(l) {
+func findAll(text string, l byteCounts, of kindSet, found []span) []span {
+	for row := range detectors[:literalRow] {
+		if !of.has(row) || !detectors[row].possible(l) {
 			continue
 		}
 		n := len(found)
-		found = kinds[row].find(text, found)
+		found = detectors[row].find(text, found)
 		for i := range found[n:] {
 			found[n+i].row = row
 		}
 	}
-	if kinds[literal].maybe(l) {
+	if detectors[literalRow].possible(l) {
 		found = findPlaceholders(text, found)
 	}
 	return found
 }
 
-// resolve sorts finds and leaves of those that overlap the longer, then the one
-// of the more specific kind.
-func resolve(found []span) []span {
+// resolveOverlaps sorts the values. Of overlapping ones it keeps the longer one
+// or, if equal, the one with the earlier detector.
+func resolveOverlaps(found []span) []span {
 	slices.SortFunc(found, func(a, b span) int {
 		return cmp.Or(a.start-b.start, b.end-a.end, a.row-b.row)
 	})

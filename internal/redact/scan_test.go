@@ -12,7 +12,7 @@ import (
 // The table of kinds is what placeholders, names and sets rest on.
 func TestKindsTable(t *testing.T) {
 	names, labels := map[string]bool{}, map[string]bool{}
-	for row, k := range kinds {
+	for row, k := range detectors {
 		if names[k.name] || labels[k.label] {
 			t.Errorf("row %d: name %q or label %q is there twice", row, k.name, k.label)
 		}
@@ -20,15 +20,15 @@ func TestKindsTable(t *testing.T) {
 		if strings.ContainsFunc(k.label, func(r rune) bool { return !unicode.IsUpper(r) || r > 'Z' }) {
 			t.Errorf("row %d: label %q is not of capitals alone, as placeholders are read", row, k.label)
 		}
-		if k.maybe == nil || (k.find == nil) != (row == literal) {
+		if k.possible == nil || (k.find == nil) != (row == literalRow) {
 			t.Errorf("row %d, %s: has no scanner, or no reason to have one", row, k.label)
 		}
 		if k.name == "all" || k.name == "none" {
 			t.Errorf("row %d: %q has a meaning in restore already", row, k.name)
 		}
 	}
-	if len(kinds) > 32 {
-		t.Errorf("%d rows do not fit into a kindSet", len(kinds))
+	if len(detectors) > 32 {
+		t.Errorf("%d rows do not fit into a kindSet", len(detectors))
 	}
 }
 
@@ -49,7 +49,7 @@ func TestResolve(t *testing.T) {
 		{"as long, less specific", []span{{0, 5, card}, {3, 8, phone}}, []span{{0, 5, card}}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, resolve(tc.in), cmp.AllowUnexported(span{})); diff != "" {
+			if diff := cmp.Diff(tc.want, resolveOverlaps(tc.in), cmp.AllowUnexported(span{})); diff != "" {
 				t.Errorf("spans (-want +got):\n%s", diff)
 			}
 		})
@@ -65,10 +65,10 @@ func TestLooksRuleNothingOut(t *testing.T) {
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		text := strings.Join(rapid.SliceOfN(rapid.SampledFrom(parts), 0, 8).Draw(t, "parts"), "")
-		l := look(text)
-		for row, k := range kinds[:literal] {
+		l := countBytes(text)
+		for row, k := range detectors[:literalRow] {
 			for _, s := range k.find(text, nil) {
-				if !k.maybe(l) {
+				if !k.possible(l) {
 					t.Fatalf("%s in %q: ruled out, and found: %q", k.name, text, text[s.start:s.end])
 				}
 				if s.start < 0 || s.start >= s.end || s.end > len(text) {
@@ -82,11 +82,11 @@ func TestLooksRuleNothingOut(t *testing.T) {
 // What is left over is looked at again, and that ends.
 func TestSearchGoesOn(t *testing.T) {
 	text := strings.Repeat("4111111111111111a@b.cc ", 200)
-	if n := len(scan(text, everyKind)); n != 200 {
+	if n := len(findValues(text, allKinds)); n != 200 {
 		t.Errorf("got %d finds, want 200", n)
 	}
 	for _, unit := range []string{"1.1.1.1a@b.cc", "a@b.cc4111111111111111 ", "x@y.zz1.1.1.1:", "::1@b.cc"} {
-		found := scan(strings.Repeat(unit, 500), everyKind)
+		found := findValues(strings.Repeat(unit, 500), allKinds)
 		for i := 1; i < len(found); i++ {
 			if found[i].start < found[i-1].end {
 				t.Fatalf("%q: finds %v and %v overlap", unit, found[i-1], found[i])
@@ -96,44 +96,44 @@ func TestSearchGoesOn(t *testing.T) {
 }
 
 func TestNear(t *testing.T) {
-	about := func(word string) verdict {
+	about := func(word string) wordHint {
 		switch word {
 		case "call":
-			return says
+			return hintPositive
 		case "order":
-			return denies
+			return hintNegative
 		case "number":
-			return hints
+			return hintWeak
 		}
-		return silent
+		return hintNone
 	}
 	for _, tc := range []struct {
 		text string
-		want verdict
+		want wordHint
 	}{
-		{"", silent},
-		{"call ", says},
-		{"Call me at: ", says},
-		{"recall ", silent},
-		{"number ", hints},
-		{"order number ", denies},
-		{"number of the call ", says},
-		{"call about the order ", denies},
-		{"call a b c d e ", says},
-		{"call a b c d e f ", silent},
-		{"call [EMAIL_1] ", silent},
-		{"call" + strings.Repeat(" ", nearBytes), silent},
-		{"supercalifragilisticexpialidocious call ", says},
+		{"", hintNone},
+		{"call ", hintPositive},
+		{"Call me at: ", hintPositive},
+		{"recall ", hintNone},
+		{"number ", hintWeak},
+		{"order number ", hintNegative},
+		{"number of the call ", hintPositive},
+		{"call about the order ", hintNegative},
+		{"call a b c d e ", hintPositive},
+		{"call a b c d e f ", hintNone},
+		{"call [EMAIL_1] ", hintNone},
+		{"call" + strings.Repeat(" ", nearBytes), hintNone},
+		{"supercalifragilisticexpialidocious call ", hintPositive},
 	} {
-		if got := near(tc.text+"123", len(tc.text), about); got != tc.want {
+		if got := hintBefore(tc.text+"123", len(tc.text), about); got != tc.want {
 			t.Errorf("%q: got %d, want %d", tc.text, got, tc.want)
 		}
 	}
 	for _, tc := range []struct {
 		text string
-		want verdict
-	}{{" call", says}, {"-Call!", says}, {" (order)", denies}, {"\ncall", silent}, {"", silent}, {" a call", silent}} {
-		if got := after("1"+tc.text, 1, about); got != tc.want {
+		want wordHint
+	}{{" call", hintPositive}, {"-Call!", hintPositive}, {" (order)", hintNegative}, {"\ncall", hintNone}, {"", hintNone}, {" a call", hintNone}} {
+		if got := hintAfter("1"+tc.text, 1, about); got != tc.want {
 			t.Errorf("after %q: got %d, want %d", tc.text, got, tc.want)
 		}
 	}

@@ -2,12 +2,12 @@ package redact
 
 import "strings"
 
-// findSecrets appends keys, tokens and passwords: those whose shape a maker of
-// them is known for, private keys, and what stands behind a word that names one.
+// findSecrets appends keys, tokens and passwords: private keys, tokens of known
+// shapes, and values after a name of a secret.
 func findSecrets(text string, found []span) []span {
 	found = findPrivateKeys(text, found)
 	found = findTokens(text, found)
-	return findNamed(text, found)
+	return findNamedSecrets(text, found)
 }
 
 const (
@@ -16,8 +16,8 @@ const (
 	pemWord  = "PRIVATE KEY"
 )
 
-// findPrivateKeys appends PEM blocks of private keys, to the end of the text
-// where the last line is missing.
+// findPrivateKeys appends PEM blocks of private keys. If the last line is
+// missing, a block extends to the end of the text.
 func findPrivateKeys(text string, found []span) []span {
 	for i := 0; ; {
 		begin := strings.Index(text[i:], pemBegin)
@@ -41,44 +41,45 @@ func findPrivateKeys(text string, found []span) []span {
 	}
 }
 
-// minToken is the length of the shortest token that is known by its shape.
+// minToken is the minimum length of a token with a known shape.
 const minToken = 16
 
-// findTokens appends the tokens of known shapes. A run of 16 letters, digits,
-// "-" and "_" holds every 16th byte of the text, so the others need not be read.
+// findTokens appends tokens of known shapes. A run of minToken token bytes
+// includes every minToken-th byte of the text, so the other bytes need not be
+// read.
 func findTokens(text string, found []span) []span {
 	for i := minToken - 1; i < len(text); {
-		if !isToken(text[i]) {
+		if !isTokenByte(text[i]) {
 			i += minToken
 			continue
 		}
 		start, end := i, i+1
-		for start > 0 && isToken(text[start-1]) {
+		for start > 0 && isTokenByte(text[start-1]) {
 			start--
 		}
-		for end < len(text) && isToken(text[end]) {
+		for end < len(text) && isTokenByte(text[end]) {
 			end++
 		}
 		if end-start >= minToken {
-			if s, ok := tokenIn(text, start, end); ok {
+			if s, ok := findTokenIn(text, start, end); ok {
 				found = append(found, s)
 				end = s.end
 			}
 		}
-		i = end + minToken - 1 // the next run starts at end+1 at the earliest
+		i = end + minToken - 1 // the next run starts at end+1 or later
 	}
 	return found
 }
 
-func isToken(b byte) bool { return isWord(b) || b == '-' }
+func isTokenByte(b byte) bool { return isWordOrDigit(b) || b == '-' }
 
-// tokenIn returns the first token of a known shape in the run text[start:end].
-func tokenIn(text string, start, end int) (span, bool) {
-	r := run{text: text, end: end}
+// findTokenIn returns the first token with a known shape in text[start:end].
+func findTokenIn(text string, start, end int) (span, bool) {
+	r := tokenRun{text: text, end: end}
 	if byteAt(text, start-1) == '.' {
-		for _, s := range dotted {
-			if i := start - len(s.prefix); strings.HasSuffix(text[:start], s.prefix) && !isWord(byteAt(text, i-1)) {
-				if e := s.end(&r, i); e > 0 {
+		for _, s := range dottedShapes {
+			if i := start - len(s.prefix); strings.HasSuffix(text[:start], s.prefix) && !isWordOrDigit(byteAt(text, i-1)) {
+				if e := s.tokenEnd(&r, i); e > 0 {
 					return span{start: i, end: e}, true
 				}
 			}
@@ -89,12 +90,12 @@ func tokenIn(text string, start, end int) (span, bool) {
 			continue
 		}
 		if strings.HasPrefix(text[i:end], "eyJ") {
-			if e := r.jwt(); e > 0 {
+			if e := r.findJWTEnd(); e > 0 {
 				return span{start: i, end: e}, true
 			}
 		}
-		for _, s := range shapesBy(text[i]) {
-			if e := s.end(&r, i); e > 0 {
+		for _, s := range shapesStartingWith(text[i]) {
+			if e := s.tokenEnd(&r, i); e > 0 {
 				return span{start: i, end: e}, true
 			}
 		}
@@ -102,13 +103,13 @@ func tokenIn(text string, start, end int) (span, bool) {
 			return span{start: i, end: end}, true
 		}
 	}
-	if near(text, start, secretWords) == says && isRandom(text[start:end]) {
+	if hintBefore(text, start, secretHint) == hintPositive && isRandom(text[start:end]) {
 		return span{start: start, end: end}, true
 	}
 	return span{}, false
 }
 
-// isAccessKey reports the id of an AWS key.
+// isAccessKey reports whether s is an AWS access key id.
 func isAccessKey(s string) bool {
 	if len(s) != 20 {
 		return false
@@ -126,8 +127,8 @@ func isAccessKey(s string) bool {
 	return true
 }
 
-// isRandom reports what nobody would write as a name: 20 or more characters,
-// letters and digits mixed all through.
+// isRandom reports whether s looks random: at least 20 characters with letters,
+// digits and case mixed.
 func isRandom(s string) bool {
 	if len(s) < 20 {
 		return false
@@ -144,12 +145,12 @@ func isRandom(s string) bool {
 	return digits > 0 && changes*5 >= len(s)
 }
 
-func secretWords(word string) verdict {
+func secretHint(word string) wordHint {
 	switch word {
 	case "key", "keys", "token", "tokens", "secret", "secrets", "password", "credential", "credentials", "apikey", "passphrase", "senha", "chave", "contraseña", "clave", "passwort", "密码", "密钥":
-		return says
+		return hintPositive
 	case "commit", "sha", "hash", "checksum", "digest", "id", "uuid":
-		return denies
+		return hintNegative
 	}
-	return silent
+	return hintNone
 }

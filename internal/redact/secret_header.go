@@ -2,29 +2,29 @@ package redact
 
 import "strings"
 
-// credentials returns what stands behind a scheme of HTTP, Bearer or Basic, when
-// the blank at i ends one. Both are words of other things, too; behind the name
-// of the header they are not.
-func credentials(text string, i int) (span, bool) {
+// authCredentials returns the value after the HTTP scheme Bearer or Basic, if
+// the space at i ends one. Both words have other meanings, so the value must
+// look like credentials unless the header name precedes.
+func authCredentials(text string, i int) (span, bool) {
 	start := i
-	for start > 0 && i-start < longest && isWord(text[start-1]) {
+	for start > 0 && i-start < maxWord && isWordOrDigit(text[start-1]) {
 		start--
 	}
 	var header bool
 	least := 8
-	var buf [longest]byte
-	switch lower(buf[:0], text[start:i]) {
+	var buf [maxWord]byte
+	switch lowerWord(buf[:0], text[start:i]) {
 	case "bearer":
-		header = ofAuthorization(text, start)
+		header = afterAuthorization(text, start)
 	case "basic":
-		if header = ofAuthorization(text, start); !header { // user:password in base64 is longer than most words
+		if header = afterAuthorization(text, start); !header { // user:password in base64 is longer than most words
 			least = minToken
 		}
 	default:
 		return span{}, false
 	}
 	end, digits := i+1, false
-	for end < len(text) && (isToken(text[end]) || strings.IndexByte("._~+/=", text[end]) >= 0) {
+	for end < len(text) && (isTokenByte(text[end]) || strings.IndexByte("._~+/=", text[end]) >= 0) {
 		digits = digits || isDigit(text[end])
 		end++
 	}
@@ -38,15 +38,15 @@ func credentials(text string, i int) (span, bool) {
 	return span{start: i + 1, end: end}, true
 }
 
-// isCredentialName reports what stands for credentials that are to be filled in:
-// Bearer YOUR_KEY, Bearer accessToken.
+// isCredentialName reports whether v names credentials to fill in: Bearer
+// YOUR_KEY, Bearer accessToken.
 func isCredentialName(v string) bool {
-	_, letters, _ := tally(v)
-	return capitals(v) == letters || named(v[max(0, len(v)-maxName):]) != noSecret
+	_, letters, _ := countClasses(v)
+	return countCapitals(v) == letters || strengthOf(v[max(0, len(v)-maxName):]) != nameNone
 }
 
-// ofAuthorization reports whether the header of that name leads to position i.
-func ofAuthorization(text string, i int) bool {
+// afterAuthorization reports whether the header name authorization precedes i.
+func afterAuthorization(text string, i int) bool {
 	const header = "authorization"
 	for n := 0; n < 8 && strings.IndexByte(` "'\:,=`, byteAt(text, i-1)) >= 0 && i > 0; n++ {
 		i--
@@ -54,11 +54,11 @@ func ofAuthorization(text string, i int) bool {
 	return i >= len(header) && strings.EqualFold(text[i-len(header):i], header)
 }
 
-// cookieValue returns what stands at position at behind "Cookie:": pairs of a
-// name and a value, to the end of the line or of the quotes.
+// cookieValue returns the name=value pairs after "Cookie:", up to the end of
+// the line or quote.
 func cookieValue(text string, at int) (span, bool) {
 	start := at
-	for at < len(text) && at-start < maxName && isToken(text[at]) {
+	for at < len(text) && at-start < maxName && isTokenByte(text[at]) {
 		at++
 	}
 	if at == start || byteAt(text, at) != '=' {
@@ -82,14 +82,15 @@ func cookieValue(text string, at int) (span, bool) {
 	return span{start: start, end: at}, true
 }
 
-// login returns the password of "user:password" at position at, behind the flag
-// at position flag: curl -u bob:hunter2. Other programs want user:group there.
-func login(text string, flag, at int) (span, bool) {
+// loginPassword returns the password of "user:password" at position at, after
+// the flag at position flag: curl -u bob:hunter2. Other programs expect
+// user:group there.
+func loginPassword(text string, flag, at int) (span, bool) {
 	if b := byteAt(text, at); b == '"' || b == '\'' {
 		at++
 	}
 	user := at
-	for at < len(text) && at-user < maxName && (isName(text[at]) || text[at] == '@' || text[at] == '+') {
+	for at < len(text) && at-user < maxName && (isNameByte(text[at]) || text[at] == '@' || text[at] == '+') {
 		at++
 	}
 	if at == user || byteAt(text, at) != ':' {
@@ -104,17 +105,17 @@ func login(text string, flag, at int) (span, bool) {
 	if len(v) < minValue || strings.IndexByte("/[", v[0]) >= 0 || isFiller(v) || isTemplate(v) {
 		return span{}, false
 	}
-	digits, letters, others := tally(v)
-	if (others == 0 && (digits == 0 || letters == 0) || v == text[user:at-1]) && near(text, flag, webClients) != says {
+	digits, letters, others := countClasses(v)
+	if (others == 0 && (digits == 0 || letters == 0) || v == text[user:at-1]) && hintBefore(text, flag, webClientHint) != hintPositive {
 		return span{}, false
 	}
 	return span{start: at, end: end}, true
 }
 
-func webClients(word string) verdict {
+func webClientHint(word string) wordHint {
 	switch word {
 	case "curl", "wget", "http", "https", "xh":
-		return says
+		return hintPositive
 	}
-	return silent
+	return hintNone
 }

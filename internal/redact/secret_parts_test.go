@@ -37,7 +37,7 @@ func TestUserInfo(t *testing.T) {
 		":/bob:pw@h":            "",
 		"://" + strings.Repeat("a", 300) + ":pw@h": "",
 	} {
-		s, ok := userInfo(text, 0)
+		s, ok := urlPassword(text, 0)
 		if got := part(text, s, ok); got != want {
 			t.Errorf("%q: got %q, want %q", text, got, want)
 		}
@@ -66,14 +66,14 @@ func TestLogin(t *testing.T) {
 		"bob:password":        "",
 		"bob:[SECRET_1]":      "",
 	} {
-		s, ok := login(text, 0, 0)
+		s, ok := loginPassword(text, 0, 0)
 		if got := part(text, s, ok); got != want {
 			t.Errorf("%q: got %q, want %q", text, got, want)
 		}
 	}
 	const curl = "curl -u bob:swordfish"
 	at := strings.Index(curl, "-u")
-	s, ok := login(curl, at, at+3)
+	s, ok := loginPassword(curl, at, at+3)
 	if got, want := part(curl, s, ok), "swordfish"; got != want {
 		t.Errorf("%q: got %q, want %q", curl, got, want)
 	}
@@ -132,7 +132,7 @@ func TestCredentials(t *testing.T) {
 		if i < 0 || strings.Contains(strings.ToLower(tc.text), "basic") {
 			i = strings.LastIndex(strings.ToLower(tc.text), "c ")
 		}
-		s, ok := credentials(tc.text, i+1)
+		s, ok := authCredentials(tc.text, i+1)
 		if got := part(tc.text, s, ok); got != tc.want {
 			t.Errorf("%q: got %q, want %q", tc.text, got, tc.want)
 		}
@@ -159,7 +159,7 @@ func TestElement(t *testing.T) {
 		">hunter2</":                                        "",
 		"<password>" + strings.Repeat("a1", maxRead) + "</": "",
 	} {
-		s, ok := element(text, strings.IndexByte(text, '>'))
+		s, ok := elementValue(text, strings.IndexByte(text, '>'))
 		if got := part(text, s, ok); got != want {
 			t.Errorf("%q: got %q, want %q", text, got, want)
 		}
@@ -181,12 +181,12 @@ func TestFlagged(t *testing.T) {
 		"- hunter2":              "",
 		"-":                      "",
 	} {
-		s, ok := flagged(text, 0)
+		s, ok := flagValue(text, 0)
 		if got := part(text, s, ok); got != want {
 			t.Errorf("%q: got %q, want %q", text, got, want)
 		}
 	}
-	if _, ok := flagged("x--password hunter2", 1); ok {
+	if _, ok := flagValue("x--password hunter2", 1); ok {
 		t.Error("a flag inside of a word: got a value, want none")
 	}
 }
@@ -246,8 +246,8 @@ func TestJoins(t *testing.T) {
 		{",;", '=', 0, false},
 		{".abc", '=', 0, false},
 	} {
-		a := assignment{text: tc.text, by: tc.by, quote: tc.quote}
-		if got := a.joins(0); got != tc.want {
+		a := valueReader{text: tc.text, separator: tc.by, quote: tc.quote}
+		if got := a.joinsNext(0); got != tc.want {
 			t.Errorf("%q behind %q: got %v, want %v", tc.text, tc.by, got, tc.want)
 		}
 	}

@@ -163,7 +163,7 @@ func escaped(s string) string {
 func TestPasswordsOfSettings(t *testing.T) {
 	r := ofAllKinds(t)
 	rapid.Check(t, func(t *rapid.T) {
-		password := "a" + some(t, "front", small+figures, 3) + "9" + rapid.StringMatching(`([,;&][a-z0-9!#%*+~^]{1,6}){0,4}`).Draw(t, "marks")
+		password := "a" + some(t, "front", small+decimalDigits, 3) + "9" + rapid.StringMatching(`([,;&][a-z0-9!#%*+~^]{1,6}){0,4}`).Draw(t, "marks")
 		name := rapid.SampledFrom([]string{"DB_PASS", "PASSWORD", "spring.datasource.password", "REDIS_PASSWORD"}).Draw(t, "name")
 		if got, want := r.RedactText(name+"="+password), name+"=[SECRET]"; got != want {
 			t.Fatalf("%s=%s: got %s, want %s", name, password, got, want)
@@ -177,16 +177,16 @@ func TestPasswordsOfSettings(t *testing.T) {
 func TestNamed(t *testing.T) {
 	for _, tc := range []struct {
 		names string
-		want  strength
+		want  nameStrength
 	}{
-		{"password PASSWORD db_password dbPassword DB-PASSWORD password2 user.password passwd pwd PWD pass SMTP_PASS MYSQL_PWD senha contraseña 密码", strong},
-		{"token access_token apiKey API_KEY x-api-key client_secret secrets credentials 密钥 Authorization proxy-authorization", weak},
-		{"cookie Cookie Set-Cookie", cookies},
-		{"", noSecret},
-		{"user key id bypass compass first_pass tokens max_tokens tokenizer password_policy passwordless keyboard authorizations needsauthorization cookies", noSecret},
+		{"password PASSWORD db_password dbPassword DB-PASSWORD password2 user.password passwd pwd PWD pass SMTP_PASS MYSQL_PWD senha contraseña 密码", nameStrong},
+		{"token access_token apiKey API_KEY x-api-key client_secret secrets credentials 密钥 Authorization proxy-authorization", nameWeak},
+		{"cookie Cookie Set-Cookie", nameCookie},
+		{"", nameNone},
+		{"user key id bypass compass first_pass tokens max_tokens tokenizer password_policy passwordless keyboard authorizations needsauthorization cookies", nameNone},
 	} {
 		for name := range strings.SplitSeq(tc.names, " ") {
-			if got := named(name); got != tc.want {
+			if got := strengthOf(name); got != tc.want {
 				t.Errorf("%q: got %d, want %d", name, got, tc.want)
 			}
 		}
@@ -208,7 +208,7 @@ func TestIsTemplate(t *testing.T) {
 
 func TestBackslashes(t *testing.T) {
 	for text, want := range map[string]int{"": 0, "a": 0, `\`: 1, `\\a\\\`: 3, strings.Repeat(`\`, 99): maxEscapes} {
-		if got := backslashes(text, len(text)); got != want {
+		if got := countBackslashes(text, len(text)); got != want {
 			t.Errorf("%q: got %d, want %d", text, got, want)
 		}
 	}
@@ -230,12 +230,12 @@ func TestRun(t *testing.T) {
 		{"the end of a sentence", "eyJ.", "", "eyJ"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			r := run{text: tc.text, end: len("eyJ")}
+			r := tokenRun{text: tc.text, end: len("eyJ")}
 			for range 2 { // the second time as remembered
-				if got := tc.text[:r.jwt()]; got != tc.jwt {
+				if got := tc.text[:r.findJWTEnd()]; got != tc.jwt {
 					t.Errorf("as a JWT: got %q, want %q", got, tc.jwt)
 				}
-				if got := tc.text[:r.dotted()]; got != tc.dotted {
+				if got := tc.text[:r.findDottedEnd()]; got != tc.dotted {
 					t.Errorf("with its parts: got %q, want %q", got, tc.dotted)
 				}
 			}

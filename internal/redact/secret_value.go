@@ -1,27 +1,29 @@
 package redact
 
-import "strings"
+import (
+	"strings"
+)
 
-// plausible reports whether a value could be a secret: neither the name of a
-// type or a variable, nor a word of a sentence, nor one of our placeholders.
-func plausible(v string, name strength, quoted bool, by, next byte) bool {
+// isPlausible reports whether v can be a secret, and not a type, a variable, a
+// word of a sentence or a placeholder.
+func isPlausible(v string, name nameStrength, quoted bool, by, next byte) bool {
 	if len(v) < minValue || isFiller(v) || isTemplate(v) {
 		return false
 	}
 	if !quoted && (next == '(' || next == '[' || next == '>' && isTemplate(strings.TrimSuffix(v, "-"))) { // $this->password
 		return false
 	}
-	digits, letters, others := tally(v)
+	digits, letters, others := countClasses(v)
 	switch {
-	case name == weak: // no token holds a blank
+	case name == nameWeak: // tokens contain no space
 		return len(v) >= 8 && digits > 0 && letters > 0 && (others == 0 || len(v) >= 16 || quoted) && strings.IndexByte(v, ' ') < 0
 	case by == ' ':
-		return len(v) >= 6 && letters > 0 && digits+others > 0 && digits+capitals(v) > 0
-	case by == '>': // a sentence about a password is none
+		return len(v) >= 6 && letters > 0 && digits+others > 0 && digits+countCapitals(v) > 0
+	case by == '>': // no sentences
 		return digits > 0 || strings.IndexByte(v, ' ') < 0
 	case quoted:
 		return true
-	case strings.HasPrefix(v, "0x") && len(v) <= len("0x12345678"): // a constant
+	case strings.HasPrefix(v, "0x") && len(v) <= len("0x12345678"): // numeric constant
 		return false
 	case digits == 0 && letters == len(v):
 		return by == '=' && next != '.'
@@ -33,24 +35,24 @@ func plausible(v string, name strength, quoted bool, by, next byte) bool {
 	return true
 }
 
-// isMemberSecret reports whether the whole value of a member of a JSON object is
-// a secret, by the member's name. Nothing but the value can stand there, so it
-// may be as short and as plain as it likes.
+// isMemberSecret reports whether the whole value of a JSON member is a secret
+// because of the member's name. It may be short and simple, because a member
+// contains nothing else.
 func isMemberSecret(name, v string) bool {
 	name = strings.TrimRight(name, " :=*?")
-	switch named(name[max(0, len(name)-maxName):]) {
-	case strong:
+	switch strengthOf(name[max(0, len(name)-maxName):]) {
+	case nameStrong:
 		return strings.TrimSpace(v) != "" && !isFiller(v) && !isTemplate(v)
-	case weak:
-		return plausible(v, weak, true, ':', '"')
-	case cookies:
+	case nameWeak:
+		return isPlausible(v, nameWeak, true, ':', '"')
+	case nameCookie:
 		return strings.IndexByte(v, '=') > 0 && !isTemplate(v)
 	}
 	return false
 }
 
-// tally counts what a value is made of.
-func tally(v string) (digits, letters, others int) {
+// countClasses counts digits, letters and other bytes.
+func countClasses(v string) (digits, letters, others int) {
 	for i := range len(v) {
 		switch b := v[i]; {
 		case isDigit(b):
@@ -64,7 +66,7 @@ func tally(v string) (digits, letters, others int) {
 	return digits, letters, others
 }
 
-func capitals(v string) int {
+func countCapitals(v string) int {
 	n := 0
 	for i := range len(v) {
 		if 'A' <= v[i] && v[i] <= 'Z' {
@@ -74,13 +76,13 @@ func capitals(v string) int {
 	return n
 }
 
-// isFiller reports what stands where a secret will be, or for the lack of one.
+// isFiller reports whether v is a dummy or empty value.
 func isFiller(v string) bool {
 	if strings.Trim(v, "*") == "" || strings.Trim(v, "xX") == "" || strings.Trim(v, ".") == "" {
 		return true
 	}
-	var buf [longest]byte
-	switch lower(buf[:0], v) {
+	var buf [maxWord]byte
+	switch lowerWord(buf[:0], v) {
 	case "true", "false", "null", "none", "nil", "undefined", "string", "str", "text", "bool", "bytes", "required", "optional",
 		"<redacted>", "redacted", "hidden", "masked", "password", "passwd", "secret", "token", "changed", "expired", "wrong", "invalid", "reset", "empty", "missing", "varchar", "integer":
 		return true
@@ -88,14 +90,14 @@ func isFiller(v string) bool {
 	return false
 }
 
-// templates are the forms in which the name of a value stands for it. A shorter
-// way to open one comes after a longer one.
+// templates are the delimiters of template expressions. Longer opening
+// delimiters come first.
 var templates = [...]struct{ open, end string }{
 	{"${", "}"}, {"{{", "}}"}, {"#{", "}"}, {"%{", "}"}, {"$(", ")"}, {"%(", ")s"}, {"<%=", "%>"}, {"<", ">"}, {"{", "}"}, {"[", "]"},
 }
 
-// isTemplate reports a value that is made of templates alone: ${VAR}, {{var}},
-// <your key>, $VAR; and the expression a password has to match.
+// isTemplate reports whether v consists only of templates, such as ${VAR},
+// {{var}}, <your key> and $VAR, or is a regular expression for passwords.
 func isTemplate(v string) bool {
 	if len(v) > 2 && v[0] == '^' && v[len(v)-1] == '$' {
 		return true
@@ -116,7 +118,7 @@ func isTemplate(v string) bool {
 	return found
 }
 
-// templateEnd returns where the template that v starts with ends, 0 for none.
+// templateEnd returns the end of the template at the start of v, or 0.
 func templateEnd(v string) int {
 	for _, t := range templates {
 		if !strings.HasPrefix(v, t.open) {
@@ -124,7 +126,7 @@ func templateEnd(v string) int {
 		}
 		from := len(t.open)
 		n := strings.Index(v[from:], t.end)
-		if n <= 0 || t.open == "{" && strings.ContainsAny(v[:from+n], figures) || !isTitle(v[from:from+n]) {
+		if n <= 0 || t.open == "{" && strings.ContainsAny(v[:from+n], decimalDigits) || !isTemplateName(v[from:from+n]) {
 			return 0
 		}
 		return from + n + len(t.end)
@@ -132,33 +134,117 @@ func templateEnd(v string) int {
 	return variableEnd(v)
 }
 
-const figures = "0123456789"
+const decimalDigits = "0123456789"
 
-// isTitle reports what names a value to a person or a program: words, and how
-// programs call and default it, but no mark that is more at home in a password.
-func isTitle(s string) bool {
+// isTemplateName reports whether s is a name inside a template: words, with
+// characters for calls and defaults, but no others, which are more likely in
+// passwords.
+func isTemplateName(s string) bool {
 	for i := range len(s) {
-		if b := s[i]; !isName(b) && strings.IndexByte(" :|()'\",?/\\+=", b) < 0 {
+		if b := s[i]; !isNameByte(b) && strings.IndexByte(" :|()'\",?/\\+=", b) < 0 {
 			return false
 		}
 	}
 	return true
 }
 
-// variableEnd returns where the variable that v starts with ends, 0 for none:
-// $HOME, $db.password. What has small letters and digits could as well be a
-// password that starts with "$".
+// variableEnd returns the end of the variable at the start of v, or 0: $HOME,
+// $db.password. A mix of lower-case letters and digits may be a password that
+// starts with "$".
 func variableEnd(v string) int {
 	if len(v) < 2 || v[0] != '$' || !isLetter(v[1]) && v[1] != '_' {
 		return 0
 	}
 	end := 1
-	for end < len(v) && (isWord(v[end]) || v[end] == '.' || v[end] == ':') {
+	for end < len(v) && (isWordOrDigit(v[end]) || v[end] == '.' || v[end] == ':') {
 		end++
 	}
-	digits, letters, _ := tally(v[:end])
-	if digits > 0 && capitals(v[:end]) < letters {
+	digits, letters, _ := countClasses(v[:end])
+	if digits > 0 && countCapitals(v[:end]) < letters {
 		return 0
 	}
 	return end
 }
+
+// nameStrength is how strongly a name implies a secret value.
+type nameStrength int
+
+const (
+	nameNone   nameStrength = iota
+	nameWeak                // key, token: also other meanings
+	nameStrong              // password
+	nameCookie              // header with name=value pairs
+)
+
+// maxName bounds the bytes of a name.
+const maxName = 48
+
+// strengthBefore returns the strength of the name that ends before i. A name
+// may have two words: api key.
+func strengthBefore(text string, i int) nameStrength {
+	for i > 0 && strings.IndexByte(" \t\"'`\\)", text[i-1]) >= 0 {
+		i--
+	}
+	end := i
+	for i > 0 && end-i < maxName && isNameByte(text[i-1]) {
+		i--
+	}
+	if s := strengthOf(text[i:end]); s != nameNone || i == end || i == 0 || text[i-1] != ' ' {
+		return s
+	}
+	for i--; i > 0 && end-i < maxName && isLetter(text[i-1]); {
+		i--
+	}
+	return strengthOf(text[i:end])
+}
+
+func isNameByte(b byte) bool { return isTokenByte(b) || b == '.' || b >= 0x80 }
+
+// strengthOf returns the strength of a name by its suffix: DB_PASSWORD,
+// clientSecret, password2.
+func strengthOf(name string) nameStrength {
+	var buf [maxName]byte
+	n := 0
+	for i := range min(len(name), maxName) {
+		if b := name[i]; b != '_' && b != '-' && b != '.' && b != ' ' {
+			if 'A' <= b && b <= 'Z' {
+				b |= 0x20
+			}
+			buf[n] = b
+			n++
+		}
+	}
+	for n > 0 && isDigit(buf[n-1]) {
+		n--
+	}
+	s := string(buf[:n])
+	switch {
+	case s == "pwd", s == "pass", strings.HasSuffix(name, "_PASS"), strings.HasSuffix(name, "_PWD"):
+		return nameStrong
+	case s == "authorization", s == "proxyauthorization":
+		return nameWeak
+	case strings.HasSuffix(s, "cookie"):
+		return nameCookie
+	}
+	for _, word := range strongNames {
+		if strings.HasSuffix(s, word) {
+			return nameStrong
+		}
+	}
+	for _, word := range weakNames {
+		if strings.HasSuffix(s, word) {
+			return nameWeak
+		}
+	}
+	return nameNone
+}
+
+var (
+	strongNames = [...]string{
+		"password", "passwd", "passphrase", "passcode", "passwords", "dbpass", "userpwd", "passwort", "senha", "contraseña", "contrasena", "motdepasse", "密码",
+	}
+	weakNames = [...]string{
+		"secret", "token", "apikey", "accesskey", "secretkey", "privatekey", "authkey", "accountkey", "signingkey", "encryptionkey",
+		"credential", "credentials", "secrets", "apikeys", "密钥",
+	}
+)

@@ -1,0 +1,262 @@
+package redact
+
+import "strings"
+
+// findNamedSecrets appends values after a name of a secret in code, settings,
+// headers, URLs and sentences:
+//
+//	password=hunter2   "api_key": "…"   Bearer …   my password is hunter2   scheme://user:hunter2@host
+//	<password>hunter2</password>   curl -u user:hunter2   Cookie: session=…
+func findNamedSecrets(text string, found []span) []span {
+	for i := 0; i < len(text); i++ {
+		b := text[i]
+		if b != ' ' && b != '=' && b != ':' && b != '-' && b != '>' {
+			continue
+		}
+		if s, ok := namedSecretAt(text, i, b); ok {
+			found = append(found, s)
+			i = s.end - 1
+		}
+	}
+	return found
+}
+
+// namedSecretAt returns the value after the separator b (space, "=", ":", "-"
+// or ">") at i.
+func namedSecretAt(text string, i int, b byte) (span, bool) {
+	switch b {
+	case '-':
+		return flagValue(text, i)
+	case '>':
+		return elementValue(text, i)
+	case ' ':
+		if n := verbLength(text[i+1:]); n > 0 {
+			return assignedValue(text, i, i+1+n, ' ')
+		}
+		if last := byteAt(text, i-1) | 0x20; last == 'r' || last == 'c' {
+			return authCredentials(text, i)
+		}
+		return span{}, false
+	}
+	if s, ok := urlPassword(text, i); ok {
+		return s, true
+	}
+	at := i + 1
+	for b := byteAt(text, at); at < i+maxAssign && (b == '=' || b == '>'); b = byteAt(text, at) { // := and => assign, too
+		at++
+	}
+	return assignedValue(text, trimVerb(text, i), at, b)
+}
+
+// maxExamined bounds the part of a value that decides whether it is a secret.
+const maxExamined = 96
+
+// minValue is the minimum length of a secret in a text.
+const minValue = 4
+
+// maxAssign bounds an assignment operator; "===" is the longest.
+const maxAssign = 3
+
+// flagValue returns the value of a command line flag that starts at i:
+// --password hunter2, -u user:hunter2.
+func flagValue(text string, i int) (span, bool) {
+	if byteAt(text, i-1) > ' ' {
+		return span{}, false
+	}
+	end := pastToken(text, i)
+	if byteAt(text, end) != ' ' || byteAt(text, end+1) == '-' {
+		return span{}, false
+	}
+	switch flag := text[i:end]; {
+	case flag == "-u", flag == "--user", flag == "--proxy-user":
+		return loginPassword(text, i, end+1)
+	case len(flag) < 2 || flag[1] != '-':
+		return span{}, false
+	}
+	return assignedValue(text, end, end, ' ')
+}
+
+// elementValue returns the content of the XML element whose start tag ends at
+// i: <password>hunter2</password>.
+func elementValue(text string, i int) (span, bool) {
+	open := i
+	for open > 0 && i-open < maxName && isNameByte(text[open-1]) {
+		open--
+	}
+	if b := byteAt(text, open-1); open == i || b != '<' && b != ':' {
+		return span{}, false
+	}
+	name := strengthOf(text[open:i])
+	if name != nameStrong && name != nameWeak {
+		return span{}, false
+	}
+	at, stop := i+1, i+1
+	for stop < len(text) && text[stop] != '<' && text[stop] != '\n' && stop < at+maxRead {
+		if _, masked := parsePlaceholder(text, stop); masked > 0 {
+			break
+		}
+		stop++
+	}
+	if byteAt(text, stop) != '<' || byteAt(text, stop+1) != '/' || !isPlausible(text[at:stop], name, true, '>', '<') {
+		return span{}, false
+	}
+	return span{start: at, end: stop}, true
+}
+
+// verbs are translations of "is".
+var verbs = [...]string{" is ", " es ", " é ", " ist ", " est "}
+
+// verbLength returns the length of the verb and the space that text starts
+// with.
+func verbLength(text string) int {
+	if len(text) < 3 || text[0]|0x20 != 'i' && text[0]|0x20 != 'e' && text[0] != "é"[0] {
+		return 0
+	}
+	for _, v := range verbs {
+		if strings.HasPrefix(text, v[1:]) {
+			return len(v) - 1
+		}
+	}
+	return 0
+}
+
+// trimVerb returns the start of a verb before the colon at i (password is: …),
+// or i.
+func trimVerb(text string, i int) int {
+	for _, v := range verbs {
+		if v = v[:len(v)-1]; strings.HasSuffix(text[:i], v) {
+			return i - len(v)
+		}
+	}
+	return i
+}
+
+// urlPassword returns the password of "user:password@" in a URL if the colon at
+// i starts "://". The password may contain "@"; the last one before the path
+// counts.
+func urlPassword(text string, i int) (span, bool) {
+	if !strings.HasPrefix(text[i:], "://") {
+		return span{}, false
+	}
+	start, colon, end := i+3, -1, 0
+	for at := start; at < len(text) && at < start+maxRead; at++ {
+		b := text[at]
+		switch {
+		case b == '@' && (colon < 0 || at == colon+1 || text[colon+1] == '['):
+			return span{}, false
+		case b == '@':
+			end = at
+		case b == ':' && colon < 0:
+			colon = at
+		}
+		if b == '/' || b <= ' ' || b == '"' || b == '\'' || b == '<' || b == '[' || end > 0 && strings.IndexByte("?#,;>)]}`\\", b) >= 0 {
+			break
+		}
+	}
+	return span{start: colon + 1, end: end}, end > 0
+}
+
+// assignedValue returns the value at position at, if the word before position
+// sep names a secret and the value is plausible. by is the separator: "=", ":"
+// or, for a verb, a space.
+func assignedValue(text string, sep, at int, by byte) (span, bool) {
+	name := strengthBefore(text, sep)
+	if name == nameNone {
+		return span{}, false
+	}
+	for at < len(text) && (text[at] == ' ' || text[at] == '\t' || text[at] == '\\') {
+		at++
+	}
+	v := valueReader{text: text, separator: by}
+	if quote := byteAt(text, at); quote == '"' || quote == '\'' || quote == '`' {
+		v.quote, v.escapes = quote, countBackslashes(text, at)
+		at++
+	}
+	if name == nameCookie {
+		if by != ':' {
+			return span{}, false
+		}
+		return cookieValue(text, at)
+	}
+	stop := at
+	for stop < len(text) && stop < at+maxExamined && (v.continues(stop) || stop < at+minValue && name == nameStrong && v.joinsNext(stop)) {
+		stop++
+	}
+	end := v.trimEnd(at, stop)
+	if !isPlausible(text[at:end], name, v.quote != 0, by, byteAt(text, end)) {
+		return span{}, false
+	}
+	for stop < len(text) && (v.continues(stop) || name == nameStrong && v.joinsNext(stop)) { // only its start was examined
+		stop++
+	}
+	return span{start: at, end: v.trimEnd(at, stop)}, true
+}
+
+// valueReader describes the context of a value.
+type valueReader struct {
+	text      string
+	separator byte // before the value
+	quote     byte // enclosing quote, or 0
+	escapes   int  // backslashes before the quote, for nested JSON
+}
+
+// continues reports whether the byte at i belongs to the value.
+func (a valueReader) continues(i int) bool {
+	b := a.text[i]
+	if a.quote == 0 {
+		return !a.isEnd(b)
+	}
+	if b == a.quote {
+		return countBackslashes(a.text, i)%(2*a.escapes+2) > a.escapes
+	}
+	_, masked := parsePlaceholder(a.text, i)
+	return b != '\n' && masked == 0
+}
+
+// isEnd reports whether b ends an unquoted value. "&" does in a query.
+func (a valueReader) isEnd(b byte) bool {
+	return b <= ' ' || b == '&' && a.separator == '=' || strings.IndexByte(`"'`+"`,;|<>{}[]()\\", b) >= 0
+}
+
+// joinsNext reports whether the punctuation at i, which usually ends an
+// unquoted value, is part of it: no space and no further pair of a list
+// follows.
+func (a valueReader) joinsNext(i int) bool {
+	b := a.text[i]
+	if a.quote != 0 || a.separator == ' ' || b != ',' && b != ';' && b != '&' || a.isEnd(byteAt(a.text, i+1)) {
+		return false
+	}
+	at := i + 1
+	for at < len(a.text) && at < i+maxName && (isNameByte(a.text[at]) || b == ';' && a.text[at] == ' ') {
+		at++
+	}
+	next := byteAt(a.text, at)
+	return next != '=' && next != ':'
+}
+
+// trimEnd returns the end of the value without trailing punctuation or escapes
+// of the closing quote.
+func (a valueReader) trimEnd(at, stop int) int {
+	if a.quote != 0 {
+		if byteAt(a.text, stop) != a.quote {
+			return stop
+		}
+		return max(at, stop-a.escapes)
+	}
+	for stop > at && strings.IndexByte(".:?", a.text[stop-1]) >= 0 {
+		stop--
+	}
+	return stop
+}
+
+// countBackslashes counts the backslashes before i, up to maxEscapes.
+func countBackslashes(text string, i int) int {
+	n := 0
+	for n < maxEscapes && byteAt(text, i-n-1) == '\\' {
+		n++
+	}
+	return n
+}
+
+// maxEscapes is enough for four levels of nested JSON.
+const maxEscapes = 16
