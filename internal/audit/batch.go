@@ -4,77 +4,79 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
+	"errors"
+	"fmt"
+
+	"github.com/caprouter/caprouter/internal/store"
 )
 
 type (
 	digest  [sha256.Size]byte
-	chainID [16]byte // random, of a chain's beginning: two chains never mix
+	chainID [16]byte // random, so that two chains cannot be mixed
 )
 
 func (d digest) String() string { return hex.EncodeToString(d[:]) }
 
-// The bounds of what one message holds.
+// Limits of one message.
 const (
-	maxBatch      = 256       // records of callers in one message
-	maxBatchBytes = 512 << 10 // their bytes, as encoded
+	maxBatch      = 256       // records of callers
+	maxBatchBytes = 512 << 10 // their encoded size
 	maxEntries    = maxBatch + 8
-	maxInline     = 400 << 10 // a longer content gets messages of its own
-	maxPart       = 512 << 10 // of which this is the largest
+	maxInline     = 400 << 10 // a larger content gets messages of its own
+	maxPart       = 512 << 10 // size of these messages
 	maxParts      = MaxContentSize/maxPart + 1
 )
 
 // batch is one message of the chain.
-//
-//	"CRA1" · chain · writer · number · first · prev · count ·
-//	  ( facts · content · hash ) × count
-//
-// Numbers are varints, texts stand behind their length, hashes are 32 bytes.
-// Nothing of it is optional and nothing has two spellings.
+// "CRA1" · chain · writer · number · first · prev · count · ( facts · content · hash
+// ) × count
+// Numbers are varints, texts follow their length, hashes have 32 bytes. Nothing is
+// optional, and every batch has exactly one encoding.
 type batch struct {
 	chain   chainID
 	writer  string
 	number  uint64 // from 1, without gaps
 	first   uint64 // position of the first record; from 1, without gaps
 	prev    digest // hash of the record before the first
-	entries []entry
+	entries []batchEntry
 
-	seq uint64 // of the message it was read from
+	seq uint64 // of its message; 0 = not read from the stream
 }
 
-type entry struct {
+type batchEntry struct {
 	facts   []byte
-	content content
-	hash    digest // as stored; link says what it must be
+	content entryContent
+	hash    digest // as stored; computeHash returns the right one
 }
 
-// contentState says where the content of an entry is.
+// contentState is the place of an entry's content.
 type contentState byte
 
 const (
-	contentNone  contentState = iota // there never was one
-	contentHere                      // beside the entry
-	contentApart                     // in messages of its own
-	contentGone                      // erased or expired; its hash stays
+	contentNone     contentState = iota // no content
+	contentInline                       // in the batch
+	contentSeparate                     // in separate messages
+	contentRemoved                      // erased or expired; the hash stays
 	contentStates
 )
 
-type content struct {
+type entryContent struct {
 	state contentState
 	hash  digest
-	nonce [16]byte // as long as the content is there
-	data  []byte   // here
-	parts []uint64 // apart: sequences of the messages
+	nonce [16]byte // zero if the content is removed
+	data  []byte   // if inline
+	parts []uint64 // sequences of the separate messages
 }
 
 const (
-	magic      = "CRA1"
+	batchMagic = "CRA1"
 	entryLabel = "caprouter/audit/entry/1\x00"
 )
 
-// link computes the hash of entry i behind prev. It covers where the entry
-// stands (chain, writer, batch, position), what it follows, its facts, and the
-// hash of its content; so not where the content is, or whether it still is.
-func (b *batch) link(i int, prev digest, scratch []byte) (digest, []byte) {
+// computeHash returns the hash of entry i behind prev. It covers the place of the
+// entry (chain, writer, batch, position), the hash before it, its facts and the hash
+// of its content, but not whether the content is still stored.
+func (b *batch) computeHash(i int, prev digest, scratch []byte) (digest, []byte) {
 	e := &b.entries[i]
 	s := append(scratch[:0], entryLabel...)
 	s = append(s, b.chain[:]...)
@@ -93,22 +95,21 @@ func (b *batch) link(i int, prev digest, scratch []byte) (digest, []byte) {
 	return sha256.Sum256(s), s
 }
 
-// seal computes all hashes of the batch.
-func (b *batch) seal() {
+// computeHashes sets the hashes of all entries.
+func (b *batch) computeHashes() {
 	prev, scratch := b.prev, []byte(nil)
 	for i := range b.entries {
-		b.entries[i].hash, scratch = b.link(i, prev, scratch)
+		b.entries[i].hash, scratch = b.computeHash(i, prev, scratch)
 		prev = b.entries[i].hash
 	}
 }
 
-// broken returns the first entry whose hash is not what it must be, -1 when all
-// are right.
-func (b *batch) broken() int {
+// firstInvalid returns the first entry with a wrong hash, or -1.
+func (b *batch) firstInvalid() int {
 	prev, scratch := b.prev, []byte(nil)
 	for i := range b.entries {
 		var want digest
-		if want, scratch = b.link(i, prev, scratch); want != b.entries[i].hash {
+		if want, scratch = b.computeHash(i, prev, scratch); want != b.entries[i].hash {
 			return i
 		}
 		prev = want
@@ -116,50 +117,48 @@ func (b *batch) broken() int {
 	return -1
 }
 
-// hash is that of the last record: what the next batch follows.
-func (b *batch) hash() digest { return b.entries[len(b.entries)-1].hash }
+// lastHash is the hash of the last record, which the next batch names as prev.
+func (b *batch) lastHash() digest { return b.entries[len(b.entries)-1].hash }
 
-// last is the position of the last record.
-func (b *batch) last() uint64 { return b.first + uint64(len(b.entries)) - 1 }
+func (b *batch) lastPosition() uint64 { return b.first + uint64(len(b.entries)) - 1 }
 
-func (b *batch) mark() *ChainPosition {
-	return &ChainPosition{Batch: b.number, Record: b.last(), Hash: b.hash().String()}
+func (b *batch) endPosition() *ChainPosition {
+	return &ChainPosition{Batch: b.number, Record: b.lastPosition(), Hash: b.lastHash().String()}
 }
 
-// hasContent reports whether any content is still there.
+// hasContent reports whether any content is still stored.
 func (b *batch) hasContent() bool {
 	for i := range b.entries {
-		if s := b.entries[i].content.state; s == contentHere || s == contentApart {
+		if s := b.entries[i].content.state; s == contentInline || s == contentSeparate {
 			return true
 		}
 	}
 	return false
 }
 
-// strip takes the content of entry i away and returns the messages that held
-// parts of it.
-func (b *batch) strip(i int) []uint64 {
+// removeContent removes the content of entry i and returns the messages with its
+// parts.
+func (b *batch) removeContent(i int) []uint64 {
 	c := &b.entries[i].content
 	if c.state == contentNone {
 		return nil
 	}
 	parts := c.parts
-	*c = content{state: contentGone, hash: c.hash}
+	*c = entryContent{state: contentRemoved, hash: c.hash}
 	return parts
 }
 
-// size is an upper bound of what the entry takes in a message.
-func (e *entry) size() int {
+// encodedSize returns an upper bound of the entry's size in a message.
+func (e *batchEntry) encodedSize() int {
 	return len(e.facts) + len(e.content.data) + len(e.content.parts)*binary.MaxVarintLen64 + 128
 }
 
-// encode returns the message.
-func (b *batch) encode() []byte {
+func (b *batch) encodeBatch() []byte {
 	size := 160 + len(b.writer)
 	for i := range b.entries {
-		size += b.entries[i].size()
+		size += b.entries[i].encodedSize()
 	}
-	out := append(make([]byte, 0, size), magic...)
+	out := append(make([]byte, 0, size), batchMagic...)
 	out = append(out, b.chain[:]...)
 	out = binary.AppendUvarint(out, uint64(len(b.writer)))
 	out = append(out, b.writer...)
@@ -168,12 +167,12 @@ func (b *batch) encode() []byte {
 	out = append(out, b.prev[:]...)
 	out = binary.AppendUvarint(out, uint64(len(b.entries)))
 	for i := range b.entries {
-		out = b.entries[i].encode(out)
+		out = b.entries[i].appendTo(out)
 	}
 	return out
 }
 
-func (e *entry) encode(out []byte) []byte {
+func (e *batchEntry) appendTo(out []byte) []byte {
 	out = binary.AppendUvarint(out, uint64(len(e.facts)))
 	out = append(out, e.facts...)
 	c := &e.content
@@ -182,11 +181,11 @@ func (e *entry) encode(out []byte) []byte {
 		out = append(out, c.hash[:]...)
 	}
 	switch c.state {
-	case contentHere:
+	case contentInline:
 		out = append(out, c.nonce[:]...)
 		out = binary.AppendUvarint(out, uint64(len(c.data)))
 		out = append(out, c.data...)
-	case contentApart:
+	case contentSeparate:
 		out = append(out, c.nonce[:]...)
 		out = binary.AppendUvarint(out, uint64(len(c.parts)))
 		for _, seq := range c.parts {
@@ -194,4 +193,122 @@ func (e *entry) encode(out []byte) []byte {
 		}
 	}
 	return append(out, e.hash[:]...)
+}
+
+var errInvalidBatch = errors.New("invalid batch")
+
+// decodeBatch decodes exactly what encodeBatch returns. The batch shares memory with
+// data. Hashes are not checked: see firstInvalid.
+func decodeBatch(data []byte) (*batch, error) {
+	r := batchDecoder{rest: data}
+	if string(r.readBytes(len(batchMagic))) != batchMagic {
+		return nil, fmt.Errorf("%w: wrong magic number", errInvalidBatch)
+	}
+	b := &batch{}
+	copy(b.chain[:], r.readBytes(len(b.chain)))
+	b.writer = string(r.readText(maxWriter))
+	b.number = r.readUvarint()
+	b.first = r.readUvarint()
+	copy(b.prev[:], r.readBytes(len(b.prev)))
+	count := r.readUvarint()
+	switch {
+	case r.failed:
+	case b.number == 0, b.first == 0, count == 0, count > maxEntries, b.first+count < b.first:
+		r.failed = true
+	default:
+		b.entries = make([]batchEntry, count)
+		for i := range b.entries {
+			r.readEntry(&b.entries[i])
+		}
+	}
+	if r.failed || len(r.rest) > 0 {
+		return nil, fmt.Errorf("%w: damaged %d bytes before the end", errInvalidBatch, len(r.rest))
+	}
+	return b, nil
+}
+
+func decodeMessage(m store.Message) (*batch, error) {
+	b, err := decodeBatch(m.Data)
+	if err != nil {
+		return nil, fmt.Errorf("message %d: %w", m.Seq, err)
+	}
+	b.seq = m.Seq
+	return b, nil
+}
+
+// tryDecode reports false for a damaged message, which readers skip and Verify
+// reports.
+func tryDecode(m store.Message) (*batch, bool) {
+	b, err := decodeMessage(m)
+	return b, err == nil
+}
+
+// batchDecoder decodes a message. After the first error it returns zero values and
+// stays failed.
+type batchDecoder struct {
+	rest   []byte
+	failed bool
+}
+
+func (r *batchDecoder) readBytes(n int) []byte {
+	if r.failed || n > len(r.rest) {
+		r.failed = true
+		return nil
+	}
+	taken := r.rest[:n:n]
+	r.rest = r.rest[n:]
+	return taken
+}
+
+// readUvarint reads a varint in its shortest encoding.
+func (r *batchDecoder) readUvarint() uint64 {
+	v, n := binary.Uvarint(r.rest)
+	if r.failed || n <= 0 || n > 1 && r.rest[n-1] == 0 {
+		r.failed = true
+		return 0
+	}
+	r.rest = r.rest[n:]
+	return v
+}
+
+func (r *batchDecoder) readText(limit int) []byte {
+	n := r.readUvarint()
+	if n > uint64(limit) {
+		r.failed = true
+	}
+	if r.failed {
+		return nil
+	}
+	return r.readBytes(int(n))
+}
+
+func (r *batchDecoder) readEntry(e *batchEntry) {
+	e.facts = r.readText(maxFacts)
+	c := &e.content
+	if state := r.readBytes(1); !r.failed {
+		c.state = contentState(state[0])
+	}
+	if c.state >= contentStates {
+		r.failed = true
+	}
+	if c.state != contentNone {
+		copy(c.hash[:], r.readBytes(len(c.hash)))
+	}
+	switch c.state {
+	case contentInline:
+		copy(c.nonce[:], r.readBytes(len(c.nonce)))
+		c.data = r.readText(maxInline)
+	case contentSeparate:
+		copy(c.nonce[:], r.readBytes(len(c.nonce)))
+		n := r.readUvarint()
+		if n == 0 || n > maxParts {
+			r.failed = true
+			return
+		}
+		c.parts = make([]uint64, n)
+		for i := range c.parts {
+			c.parts[i] = r.readUvarint()
+		}
+	}
+	copy(e.hash[:], r.readBytes(len(e.hash)))
 }

@@ -13,7 +13,7 @@ import (
 )
 
 // exported lets cmp look into the types of the format.
-var exported = cmp.AllowUnexported(batch{}, entry{}, content{})
+var exported = cmp.AllowUnexported(batch{}, batchEntry{}, entryContent{})
 
 // drawBatch makes up a batch of any shape.
 func drawBatch(t *rapid.T) *batch {
@@ -24,37 +24,37 @@ func drawBatch(t *rapid.T) *batch {
 	}
 	copy(b.chain[:], rapid.SliceOfN(rapid.Byte(), 16, 16).Draw(t, "chain"))
 	for range rapid.IntRange(1, 8).Draw(t, "entries") {
-		e := entry{facts: rapid.SliceOfN(rapid.Byte(), 1, 200).Draw(t, "facts")}
+		e := batchEntry{facts: rapid.SliceOfN(rapid.Byte(), 1, 200).Draw(t, "facts")}
 		switch state := contentState(rapid.IntRange(0, 3).Draw(t, "state")); state {
-		case contentHere, contentApart:
-			e.content = contentOf(rapid.SliceOfN(rapid.Byte(), 1, 200).Draw(t, "content"))
-			if state == contentApart {
-				e.content.state, e.content.data = contentApart, nil
+		case contentInline, contentSeparate:
+			e.content = newContent(rapid.SliceOfN(rapid.Byte(), 1, 200).Draw(t, "content"))
+			if state == contentSeparate {
+				e.content.state, e.content.data = contentSeparate, nil
 				e.content.parts = rapid.SliceOfN(rapid.Uint64(), 1, maxParts).Draw(t, "parts")
 			}
-		case contentGone:
-			e.content = content{state: contentGone, hash: digest{1}}
+		case contentRemoved:
+			e.content = entryContent{state: contentRemoved, hash: digest{1}}
 		}
 		b.entries = append(b.entries, e)
 	}
-	b.seal()
+	b.computeHashes()
 	return b
 }
 
 func TestBatchRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		want := drawBatch(t)
-		data := want.encode()
+		data := want.encodeBatch()
 		got, err := decodeBatch(data)
 		if diff := cmp.Diff(want, got, exported); err != nil || diff != "" {
 			t.Fatalf("error %v, batch (-want +got):\n%s", err, diff)
 		}
-		if i := got.broken(); i >= 0 {
+		if i := got.firstInvalid(); i >= 0 {
 			t.Fatalf("entry %d is said to be broken", i)
 		}
 		for n := range got.entries {
-			size := got.entries[n].size()
-			if used := len(got.entries[n].encode(nil)); used > size {
+			size := got.entries[n].encodedSize()
+			if used := len(got.entries[n].appendTo(nil)); used > size {
 				t.Fatalf("entry %d takes %d bytes, and %d were said to be enough", n, used, size)
 			}
 		}
@@ -63,7 +63,7 @@ func TestBatchRoundTrip(t *testing.T) {
 
 // The hash covers where an entry stands and what it says, and nothing of where
 // its content is.
-func TestHashCovers(t *testing.T) {
+func TestComputeHash_CoversEveryField(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b := drawBatch(t)
 		i := rapid.IntRange(0, len(b.entries)-1).Draw(t, "entry")
@@ -84,59 +84,59 @@ func TestHashCovers(t *testing.T) {
 			e.facts = append(bytes.Clone(e.facts), 0)
 		case 6:
 			if e.content.hash[0]++; e.content.state == contentNone {
-				e.content.state = contentGone
+				e.content.state = contentRemoved
 			}
 		case 7:
-			b.strip(i)
+			b.removeContent(i)
 			covered = false
 		case 8:
 			e.content.parts = append(e.content.parts, 1)
 			covered = false
 		}
-		if got := b.broken() >= 0; got != covered {
+		if got := b.firstInvalid() >= 0; got != covered {
 			t.Fatalf("broken: got %t, want %t", got, covered)
 		}
 	})
 }
 
-func TestDecodeRefuses(t *testing.T) {
+func TestDecodeBatch_RejectsDamage(t *testing.T) {
 	valid := func() *batch {
-		b := &batch{writer: "main", number: 1, first: 1, entries: []entry{{facts: []byte("{}")}}}
-		b.seal()
+		b := &batch{writer: "main", number: 1, first: 1, entries: []batchEntry{{facts: []byte("{}")}}}
+		b.computeHashes()
 		return b
 	}
 	changed := func(change func(*batch)) []byte {
 		b := valid()
 		change(b)
-		return b.encode()
+		return b.encodeBatch()
 	}
 	tests := []struct {
 		name string
 		data []byte
 	}{
 		{"nothing", nil},
-		{"another beginning", append([]byte("CRA2"), valid().encode()[4:]...)},
-		{"something behind it", append(valid().encode(), 0)},
-		{"cut short", valid().encode()[:len(valid().encode())-1]},
+		{"another beginning", append([]byte("CRA2"), valid().encodeBatch()[4:]...)},
+		{"something behind it", append(valid().encodeBatch(), 0)},
+		{"cut short", valid().encodeBatch()[:len(valid().encodeBatch())-1]},
 		{"number 0", changed(func(b *batch) { b.number = 0 })},
 		{"position 0", changed(func(b *batch) { b.first = 0 })},
 		{"no entries", changed(func(b *batch) { b.entries = nil })},
-		{"too many entries", changed(func(b *batch) { b.entries = make([]entry, maxEntries+1) })},
+		{"too many entries", changed(func(b *batch) { b.entries = make([]batchEntry, maxEntries+1) })},
 		{"positions that overflow", changed(func(b *batch) { b.first = 1<<64 - 1 })},
 		{"a state that there is not", changed(func(b *batch) { b.entries[0].content.state = contentStates })},
 		{"too long a writer", changed(func(b *batch) { b.writer = string(make([]byte, maxWriter+1)) })},
 		{"too many facts", changed(func(b *batch) { b.entries[0].facts = make([]byte, maxFacts+1) })},
-		{"too long a content", changed(func(b *batch) { b.entries[0].content = contentOf(make([]byte, maxInline+1)) })},
-		{"a content in no parts", changed(func(b *batch) { b.entries[0].content.state = contentApart })},
+		{"too long a content", changed(func(b *batch) { b.entries[0].content = newContent(make([]byte, maxInline+1)) })},
+		{"a content in no parts", changed(func(b *batch) { b.entries[0].content.state = contentSeparate })},
 		{"a content in too many parts", changed(func(b *batch) {
-			b.entries[0].content = content{state: contentApart, parts: make([]uint64, maxParts+1)}
+			b.entries[0].content = entryContent{state: contentSeparate, parts: make([]uint64, maxParts+1)}
 		})},
-		{"a number spelled longer than it must be", bytes.Replace(valid().encode(), []byte("\x04main\x01"), []byte("\x04main\x81\x00"), 1)},
+		{"a number spelled longer than it must be", bytes.Replace(valid().encodeBatch(), []byte("\x04main\x01"), []byte("\x04main\x81\x00"), 1)},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			if b, err := decodeBatch(tt.data); !errors.Is(err, errBatch) {
-				t.Errorf("got batch %+v, error %v, want %v", b, err, errBatch)
+			if b, err := decodeBatch(tt.data); !errors.Is(err, errInvalidBatch) {
+				t.Errorf("got batch %+v, error %v, want %v", b, err, errInvalidBatch)
 			}
 		})
 	}
@@ -154,38 +154,38 @@ func FuzzDecodeBatch(f *testing.F) {
 		f.Add(m.Data[:len(m.Data)/2])
 	}
 	bare := c.read(0)
-	bare.strip(0)
-	bare.entries[1].content.state, bare.entries[1].content.parts = contentApart, []uint64{1, 1 << 50}
-	f.Add(bare.encode())
-	f.Add(binary.AppendUvarint([]byte(magic), 1<<63))
+	bare.removeContent(0)
+	bare.entries[1].content.state, bare.entries[1].content.parts = contentSeparate, []uint64{1, 1 << 50}
+	f.Add(bare.encodeBatch())
+	f.Add(binary.AppendUvarint([]byte(batchMagic), 1<<63))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		b, err := decodeBatch(data)
 		if err != nil {
 			return
 		}
-		if again := b.encode(); !bytes.Equal(again, data) {
+		if again := b.encodeBatch(); !bytes.Equal(again, data) {
 			t.Errorf("%x is taken, and written as %x", data, again)
 		}
-		_ = b.broken()
+		_ = b.firstInvalid()
 		for i := range b.entries {
-			_, _ = b.record(i)
+			_, _ = b.decodeRecord(i)
 		}
-		x := newExaminer(DefaultWriter, func(uint64) ([]byte, error) { return nil, errBatch })
+		x := newChainReader(DefaultWriter, func(uint64) ([]byte, error) { return nil, errInvalidBatch })
 		m := c.messages[0]
 		m.Data = data
-		x.add(m)
-		x.report(c.head(), headSigned)
+		x.addMessage(m)
+		x.buildReport(c.head(), headTrusted)
 	})
 }
 
 func TestHeadFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), HeadFile)
-	headOf := func(n uint64) *head {
-		p := place{chain: chainID{1}, number: n, last: 2 * n, hash: digest{byte(n)}}
-		h := p.head(DefaultWriter, epoch())
+	headOf := func(n uint64) *chainHead {
+		p := chainPlace{chain: chainID{1}, number: n, last: 2 * n, hash: digest{byte(n)}}
+		h := p.newHead(DefaultWriter, epoch())
 		return &h
 	}
-	read := func(signer Signer) (uint64, trust) {
+	read := func(signer Signer) (uint64, headStatus) {
 		h, _, how, err := readHead(path, signer)
 		if err != nil {
 			t.Fatal(err)
@@ -195,7 +195,7 @@ func TestHeadFile(t *testing.T) {
 		}
 		return h.Batch, how
 	}
-	check := func(what string, signer Signer, batch uint64, how trust) {
+	check := func(what string, signer Signer, batch uint64, how headStatus) {
 		t.Helper()
 		if gotBatch, gotHow := read(signer); gotBatch != batch || gotHow != how {
 			t.Errorf("%s: got batch %d, trust %d, want batch %d, trust %d", what, gotBatch, gotHow, batch, how)
@@ -209,12 +209,12 @@ func TestHeadFile(t *testing.T) {
 	defer f.file.Close()
 	check("an empty file", testKey, 0, headAbsent)
 	for n := range uint64(5) {
-		if err := f.write(headOf(n+1), testKey); err != nil {
+		if err := f.writeHead(headOf(n+1), testKey); err != nil {
 			t.Fatal(err)
 		}
-		check("written", testKey, n+1, headSigned)
+		check("written", testKey, n+1, headTrusted)
 	}
-	check("another key", key("two"), 5, headForeign)
+	check("another key", key("two"), 5, headUnknownKey)
 
 	// A process that dies while it writes leaves half a slot: the other one counts.
 	whole, err := os.ReadFile(path)
@@ -227,15 +227,15 @@ func TestHeadFile(t *testing.T) {
 		}
 	}
 	write(append([]byte(`{"head":"{\"writer\":\"ma`), whole[24:]...))
-	check("torn in the newer slot", testKey, 4, headSigned)
+	check("torn in the newer slot", testKey, 4, headTrusted)
 	write(whole[:slotSize/2])
-	check("cut to the newer slot", testKey, 5, headSigned)
+	check("cut to the newer slot", testKey, 5, headTrusted)
 	write(bytes.ReplaceAll(whole, []byte(`\"batch\":`), []byte(`\"batch\":9`)))
-	if _, how := read(testKey); how != headForged {
-		t.Errorf("with other numbers: got trust %d, want %d", how, headForged)
+	if _, how := read(testKey); how != headInvalid {
+		t.Errorf("with other numbers: got trust %d, want %d", how, headInvalid)
 	}
 	write(bytes.Repeat([]byte("nonsense"), 3000))
-	check("nonsense", testKey, 0, headForged)
+	check("nonsense", testKey, 0, headInvalid)
 }
 
 // FuzzHead: no file panics, and none is believed without its signature.
@@ -247,8 +247,8 @@ func FuzzHead(f *testing.F) {
 	}
 	defer file.file.Close()
 	// Nothing random: every worker of the fuzzer must have signed the same.
-	want := (&place{chain: chainID{1}, number: 1, last: 2, hash: digest{3}, seq: 4}).head(DefaultWriter, epoch())
-	if err := file.write(&want, testKey); err != nil {
+	want := (&chainPlace{chain: chainID{1}, number: 1, last: 2, hash: digest{3}, seq: 4}).newHead(DefaultWriter, epoch())
+	if err := file.writeHead(&want, testKey); err != nil {
 		f.Fatal(err)
 	}
 	good, err := os.ReadFile(path)
@@ -260,7 +260,7 @@ func FuzzHead(f *testing.F) {
 	f.Add([]byte(`{"head":"{}","key_id":"","signature":""}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		h, _, how := chooseHead(data, testKey)
-		if how == headSigned && *h != want {
+		if how == headTrusted && *h != want {
 			t.Errorf("head %+v is believed, and only %+v was ever signed", *h, want)
 		}
 	})

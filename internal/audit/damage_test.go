@@ -24,11 +24,11 @@ func (d *desk) reopen() {
 	d.log = log
 }
 
-// TestTrailGoesOnAfterDamage flips one bit of a record while nothing runs. What
+// TestLog_ContinuesAfterDamage flips one bit of a record while nothing runs. What
 // is appended from then on is found and verified after every restart, as after a
 // good end and as after SIGKILL, when the engine's index is old; what is damaged
 // is named by every Verify.
-func TestTrailGoesOnAfterDamage(t *testing.T) {
+func TestLog_ContinuesAfterDamage(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		in   string // what the damaged record's batch says
@@ -100,8 +100,8 @@ func TestTrailGoesOnAfterDamage(t *testing.T) {
 					t.Errorf("start %d: %d contents are whole, want those of %d requests without the lost one", round, report.Contents, want)
 				}
 			}
-			if !strings.Contains(d.lines.String(), "the audit trail is not what it was") {
-				t.Errorf("the log does not say it: %s", d.lines.String())
+			if !strings.Contains(d.lines.String(), "the audit log does not match its head") {
+				t.Errorf("got log %s, want the mismatch", d.lines.String())
 			}
 		})
 	}

@@ -1,16 +1,17 @@
-// Package audit keeps the trail: what was decided before anything is dispatched,
-// what became of it, and what happened to the trail itself. It owns the format of
-// the records, the chain that binds them, who may change what afterwards, and how
-// tampering is found. It does not know what a decision means, and it drives no
-// work: it is written, and read.
+// Package audit is the audit log: an append-only hash chain of what was decided
+// before anything was dispatched, what the outcome was, and what was done to the log
+// itself. The package defines the format of the records, their chain, retention and
+// erasure, and how tampering is detected. It does not interpret decisions and starts
+// no work.
 //
-//	trail, err := audit.Open(ctx, audit.Config{Log: log, Signer: signer, HeadFile: path})
+//	log, err := audit.Open(ctx, audit.Config{Log: stream, Signer: signer, HeadFile: path})
 //	…
-//	err = trail.Append(ctx, audit.Record{Kind: audit.KindDecision, RequestID: id, Content: json})
-//	// on disk: dispatch; else nothing may be dispatched
+//	err = log.Append(ctx, audit.Record{Kind: audit.KindDecision, RequestID: id, Content: json})
+//	// nil: the record is durable; dispatch. Otherwise nothing may be dispatched.
 //
-// One goroutine writes. It takes along whatever is waiting and writes one message
-// for all, so that one fsync serves many callers and a lone one does not wait:
+// One goroutine writes (group commit). It collects the waiting records and writes one
+// message for all of them, so that one fsync serves many callers and a single caller
+// does not wait:
 //
 //	Append ─┐             batch n, one message               head, signed
 //	Append ─┼─▶ writer ─▶ ┌──────────────────────────┐  ─▶  ┌─────────────┐
@@ -19,25 +20,25 @@
 //	                      │       content … content  │ │    batch n+1
 //	                      └──────────────────────────┘ └──▶ prev ─▶ …
 //
-// Each entry's hash covers the chain, the batch, its position, the hash before it,
-// its facts, and the hash of its content behind a random nonce. Facts stay for as
-// long as the chain does. A content may go: it lies beside its entry, and no hash
-// changes when it goes.
+// The hash of an entry covers the chain, the batch, the position, the hash of the
+// entry before, the facts, and the hash of the content with a random nonce. Facts stay
+// as long as the chain. A content can be removed, because it is stored beside its entry
+// and no hash depends on its presence.
 //
-//	audit.<writer>               the batches, as they were written
+//	audit.<writer>               the batches, as first written
 //	audit.<writer>.content       parts of contents over 400 KiB, right before their batch
-//	audit.<writer>.restated.<n>  batch n without the contents that were erased
-//	audit.<writer>.bare.<n>      batch n without any
+//	audit.<writer>.restated.<n>  batch n without the erased contents
+//	audit.<writer>.bare.<n>      batch n without any content
 //
-// To take contents away a record first says so (erase: of this request; expire: up
-// to this batch), then the batch is written anew under its number, then what held
-// the contents is overwritten. To take the beginning of the chain away a record
-// (checkpoint) says up to where. So everything that is missing is either explained
-// by the chain, or named by [Verify].
+// To remove contents, the log first appends a record that announces it (erase: those of
+// this request; expire: those up to this batch), then writes the batch again under its
+// number, then overwrites the messages that held the contents. To trim the start of the
+// chain, it appends a checkpoint with the last position that goes. Hence everything that
+// is missing is either announced in the chain or reported by [Verify].
 //
-// The signed head lies outside the log and says how far the chain has come. It is
-// written after the batch it names, at most every 50 ms: it may be behind, and
-// never ahead. Verify walks back from it; what it cannot show is that the few
-// batches behind the newest head were cut off, and that the log and the head were
-// both put back to how they once were.
+// The signed head is a file outside the log that records the end of the chain. It is
+// written after the batch it names, at most every 50 ms, so it may be behind but never
+// ahead. Verify walks back from it. Verify cannot detect that the few batches behind the
+// newest head were cut off, or that both the log and the head were restored from an older
+// copy.
 package audit

@@ -70,7 +70,7 @@ func (d *desk) together(trail *Log, records ...Record) {
 	wg.Wait()
 }
 
-func TestErase(t *testing.T) {
+func TestErase_RemovesContents(t *testing.T) {
 	for _, after := range []string{"by the index", "by a search"} {
 		t.Run(after, func(t *testing.T) {
 			d := newDesk(t)
@@ -115,19 +115,19 @@ func TestErase(t *testing.T) {
 }
 
 // An erasure is cut off after each of its steps, and the next one finishes it.
-func TestEraseIsInterrupted(t *testing.T) {
+func TestErase_CompletesInterruptedErasure(t *testing.T) {
 	d := newDesk(t)
 	trail := d.open()
 	now := time.Now()
 	const secret = "an-interrupted-secret"
 	d.append(trail, secretly(now, 1, secret)[0], outcomeOf(now, 2))
-	b, err := trail.at(t.Context(), trail.index.get(uuid7(now, 1)).decision)
+	b, err := trail.readBatch(t.Context(), trail.index.lookUp(uuid7(now, 1)).decision)
 	if err != nil {
 		t.Fatal(err)
 	}
 	// The copy without the content is written, the original not yet deleted.
-	b.strip(int(trail.index.get(uuid7(now, 1)).decision.pos - b.first))
-	if _, err := d.log.Append(t.Context(), fmt.Sprintf("%s%d", trail.subjects.bare, b.number), b.encode(), store.AppendOptions{}); err != nil {
+	b.removeContent(int(trail.index.lookUp(uuid7(now, 1)).decision.pos - b.first))
+	if _, err := d.log.Append(t.Context(), fmt.Sprintf("%s%d", trail.subjects.withoutContents, b.number), b.encodeBatch(), store.AppendOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	d.erase(trail, uuid7(now, 1), 1)
@@ -143,7 +143,7 @@ func TestEraseIsInterrupted(t *testing.T) {
 // Contents expire and the chain is trimmed, bit by bit as the time passes, with
 // an erasure in between; at every moment all of it verifies, and what is within
 // its time is there.
-func TestMaintain(t *testing.T) {
+func TestEnforceRetention(t *testing.T) {
 	d := newDesk(t)
 	const contents, keep = 100, 300 // seconds
 	trail := d.open(func(c *Config) {
@@ -213,7 +213,7 @@ func TestMaintain(t *testing.T) {
 }
 
 // Run does the first pass at once, and ends without an error when it is told to.
-func TestRun(t *testing.T) {
+func TestRun_EnforcesRetention(t *testing.T) {
 	d := newDesk(t)
 	written := make(chan struct{}, 100)
 	trail := d.open(func(c *Config) {
@@ -245,7 +245,7 @@ func TestRun(t *testing.T) {
 }
 
 // A burst is trimmed while it lasts, and not at the next look at the clock.
-func TestABurstIsTrimmed(t *testing.T) {
+func TestRun_TrimsAfterBurst(t *testing.T) {
 	const most = 1 << 20
 	d := newDesk(t)
 	trail := d.open(func(c *Config) { c.Retention.MaxBytes = most })

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -13,69 +14,68 @@ import (
 )
 
 const (
-	// requestLife is the longest a request may take, so how far its records can
-	// lie behind its id.
-	requestLife = 24 * time.Hour
-	// clockSlack is how far the clocks of a record, of an id and of the log may
-	// be apart.
+	// maxRequestDuration bounds how long after the time in its id a request can have
+	// records.
+	maxRequestDuration = 24 * time.Hour
+	// clockSlack bounds the differences between the clocks of a record, an id and
+	// the stream.
 	clockSlack = 5 * time.Minute
 )
 
-// RequestRecords is what the trail has on one request. Either may be nil: not every
-// request is dispatched, and not every one has ended.
+// RequestRecords are the records of one request. Each may be nil: not every request
+// is dispatched, and not every one has ended.
 type RequestRecords struct{ Decision, Outcome *Record }
 
-// Find reads the records of a request. store.ErrNotFound. For a request of the
-// recent past it knows where they are; otherwise it searches from the time that
-// the id says (UUIDv7) for as long as a request may take.
-func (t *Log) Find(ctx context.Context, requestID string) (RequestRecords, error) {
-	return t.FindWithin(ctx, requestID, requestLife)
+// Find returns the records of a request, or store.ErrNotFound. The places of recent
+// records are known. For older ones it searches from the time in the id (UUIDv7) for
+// the maximum duration of a request.
+func (l *Log) Find(ctx context.Context, requestID string) (RequestRecords, error) {
+	return l.FindWithin(ctx, requestID, maxRequestDuration)
 }
 
-// FindWithin is Find for a request that took no longer than life, as far as the
-// caller knows: what lies further behind the id is found only where this process
-// wrote it. What cannot be there is told without a search.
-func (t *Log) FindWithin(ctx context.Context, requestID string, life time.Duration) (RequestRecords, error) {
-	found, err := t.find(ctx, requestID, min(life, requestLife))
+// FindWithin is Find for a request that took at most this long. Later records are
+// found only if this process wrote them.
+func (l *Log) FindWithin(ctx context.Context, requestID string, life time.Duration) (RequestRecords, error) {
+	found, err := l.findRecords(ctx, requestID, min(life, maxRequestDuration))
 	if err != nil {
-		return RequestRecords{}, fmt.Errorf("find request %.64q in the audit trail: %w", requestID, err)
+		return RequestRecords{}, fmt.Errorf("find request %.64q in the audit log: %w", requestID, err)
 	}
 	return found, nil
 }
 
-func (t *Log) find(ctx context.Context, id string, life time.Duration) (RequestRecords, error) {
-	written, all := t.written.knows(id)
+func (l *Log) findRecords(ctx context.Context, id string, life time.Duration) (RequestRecords, error) {
+	written, all := l.known.lookUp(id)
 	switch {
 	case written:
-		life = requestLife
+		life = maxRequestDuration
 	case all:
 		return RequestRecords{}, store.ErrNotFound
 	}
 	var found RequestRecords
-	known := t.index.get(id)
-	for _, r := range []ref{known.decision, known.outcome} {
-		if r == (ref{}) {
+	known := l.index.lookUp(id)
+	for _, r := range []recordRef{known.decision, known.outcome} {
+		if r == (recordRef{}) {
 			continue
 		}
-		b, err := t.at(ctx, r)
+		b, err := l.readBatch(ctx, r)
 		if err != nil {
 			return RequestRecords{}, err
 		}
-		rec, err := t.load(ctx, b, int(r.pos-b.first))
+		rec, err := l.loadRecord(ctx, b, int(r.pos-b.first))
 		if err != nil {
 			return RequestRecords{}, err
 		}
-		found.take(rec)
+		found.addRecord(rec)
 	}
-	// What was dispatched has a decision: where the index knows the outcome alone
-	// an earlier process wrote it.
+	// A dispatched request has a decision. If the index contains only its outcome,
+	// an earlier process wrote the decision.
 	if found.Decision != nil || found.Outcome != nil && len(found.Outcome.Agents) == 0 {
 		return found, nil
 	}
-	err := t.search(ctx, id, life, func(_ uint64, b *batch, i int) error {
-		rec, err := t.load(ctx, b, i)
+	err := l.searchRecords(ctx, id, life, func(_ uint64, b *batch, i int) error {
+		rec, err := l.loadRecord(ctx, b, i)
 		if err == nil {
-			found.take(rec)
+			found.addRecord(rec)
 		}
 		return err
 	})
@@ -83,12 +83,12 @@ func (t *Log) find(ctx context.Context, id string, life time.Duration) (RequestR
 		err = store.ErrNotFound
 	}
 	if errors.Is(err, store.ErrNotFound) && found != (RequestRecords{}) {
-		err = nil // an id without a time
+		err = nil
 	}
 	return found, err
 }
 
-func (f *RequestRecords) take(rec *Record) {
+func (f *RequestRecords) addRecord(rec *Record) {
 	switch rec.Kind {
 	case KindDecision:
 		f.Decision = rec
@@ -97,53 +97,53 @@ func (f *RequestRecords) take(rec *Record) {
 	}
 }
 
-// mostSearches is how many searches read the log at a time. Anybody may ask for
-// what was never there, and whoever routes needs the log as well.
-const mostSearches = 2
+// maxSearches bounds the concurrent searches, because any caller can ask for an
+// unknown request, and routing needs the stream as well.
+const maxSearches = 2
 
-// search calls fn for every record of callers that a request has up to life behind
-// its id.
-func (t *Log) search(ctx context.Context, id string, life time.Duration, fn func(seq uint64, b *batch, i int) error) error {
-	born, ok := timeOf(id)
+// searchRecords calls fn for every record of a request, except admin records, from
+// the time in its id on.
+func (l *Log) searchRecords(ctx context.Context, id string, life time.Duration, fn func(seq uint64, b *batch, i int) error) error {
+	born, ok := uuidTime(id)
 	if !ok {
 		return store.ErrNotFound
 	}
 	select {
-	case t.searches <- struct{}{}:
-		defer func() { <-t.searches }()
+	case l.searchSlots <- struct{}{}:
+		defer func() { <-l.searchSlots }()
 	case <-ctx.Done():
 		return fmt.Errorf("%w: waiting for other searches: %w", store.ErrUnavailable, context.Cause(ctx))
 	}
 	from, to := born.Add(-clockSlack), born.Add(life+clockSlack)
-	reached := func(b *batch) bool { return !b.newest().Before(from) }
-	return t.walk(ctx, store.ReadFrom{Since: from}, reached, func(seq uint64, b *batch) error {
+	reached := func(b *batch) bool { return !b.newestTime().Before(from) }
+	return l.walkBatches(ctx, store.ReadFrom{Since: from}, reached, func(seq uint64, b *batch) error {
 		for i := range b.entries {
-			if !b.isOf(i, id) {
+			if !b.isRecordOf(i, id) {
 				continue
 			}
 			if err := fn(seq, b, i); err != nil {
 				return err
 			}
 		}
-		if b.newest().After(to) {
+		if b.newestTime().After(to) {
 			return store.ErrStop
 		}
 		return nil
 	})
 }
 
-// isOf reports whether entry i is a record of that request that callers
-// appended. Facts are decoded only where the id occurs at all.
-func (b *batch) isOf(i int, id string) bool {
+// isRecordOf reports whether entry i is a record of the request, and not an admin
+// record. It decodes the facts only if they contain the id.
+func (b *batch) isRecordOf(i int, id string) bool {
 	if !bytes.Contains(b.entries[i].facts, []byte(id)) {
 		return false
 	}
-	rec, err := b.record(i)
+	rec, err := b.decodeRecord(i)
 	return err == nil && rec.RequestID == id && rec.Kind != KindAdmin
 }
 
-// timeOf reads the time out of a UUIDv7 (RFC 9562 §5.7).
-func timeOf(id string) (time.Time, bool) {
+// uuidTime returns the time in a UUIDv7 (RFC 9562 §5.7).
+func uuidTime(id string) (time.Time, bool) {
 	digits := strings.ReplaceAll(id, "-", "")
 	raw, err := hex.DecodeString(digits)
 	if err != nil || len(raw) != 16 || len(id) != 36 || raw[6]>>4 != 7 {
@@ -156,50 +156,49 @@ func timeOf(id string) (time.Time, bool) {
 	return time.UnixMilli(ms), true
 }
 
-// Unfinished returns the decisions without an outcome that the processes before
-// this one left, oldest first: those since the trail was last closed in good
-// order, at most of the last 24 hours.
-func (t *Log) Unfinished(ctx context.Context) ([]Record, error) {
-	u := unfinished{open: map[string]located{}}
-	since := t.cfg.Now().Add(-requestLife - clockSlack)
-	err := t.walk(ctx, store.ReadFrom{Since: since}, func(b *batch) bool { return !b.newest().Before(since) },
+// Unfinished returns the decisions without an outcome that earlier processes left,
+// oldest first: those since the last clean stop, at most of the last 24 hours.
+func (l *Log) Unfinished(ctx context.Context) ([]Record, error) {
+	u := openDecisions{open: map[string]decisionEntry{}}
+	since := l.cfg.Now().Add(-maxRequestDuration - clockSlack)
+	err := l.walkBatches(ctx, store.ReadFrom{Since: since}, func(b *batch) bool { return !b.newestTime().Before(since) },
 		func(_ uint64, b *batch) error {
-			if b.first > t.opened {
+			if b.first > l.openedAt {
 				return store.ErrStop
 			}
-			return u.take(b)
+			return u.addBatch(b)
 		})
 	var left []Record
 	for _, id := range u.order {
 		at, ok := u.open[id]
 		if delete(u.open, id); !ok || err != nil {
-			continue // ended, or recorded twice
+			continue // it has an outcome, or is a duplicate
 		}
 		var rec *Record
-		if rec, err = t.load(ctx, at.batch, at.entry); err == nil {
+		if rec, err = l.loadRecord(ctx, at.batch, at.entry); err == nil {
 			left = append(left, *rec)
 		}
 	}
 	if err != nil {
-		return nil, fmt.Errorf("find unfinished requests in the audit trail: %w", err)
+		return nil, fmt.Errorf("find unfinished requests in the audit log: %w", err)
 	}
 	return left, nil
 }
 
-// unfinished are the decisions whose outcome has not been met yet.
-type unfinished struct {
-	open  map[string]located
+// openDecisions collects the decisions whose outcome was not read yet.
+type openDecisions struct {
+	open  map[string]decisionEntry
 	order []string
 }
 
-type located struct {
+type decisionEntry struct {
 	batch *batch
 	entry int
 }
 
-func (u *unfinished) take(b *batch) error {
+func (u *openDecisions) addBatch(b *batch) error {
 	for i := range b.entries {
-		rec, err := b.record(i)
+		rec, err := b.decodeRecord(i)
 		if err != nil {
 			return err
 		}
@@ -208,11 +207,173 @@ func (u *unfinished) take(b *batch) error {
 			clear(u.open)
 			u.order = u.order[:0]
 		case rec.Kind == KindDecision:
-			u.open[rec.RequestID] = located{b, i}
+			u.open[rec.RequestID] = decisionEntry{b, i}
 			u.order = append(u.order, rec.RequestID)
 		case rec.Kind == KindOutcome:
 			delete(u.open, rec.RequestID)
 		}
 	}
 	return nil
+}
+
+// walkBatches calls fn for the batches from a place on, in the order of the chain.
+// Rewritten batches are stored elsewhere, so a gap in the stream is filled by
+// number. reached reports whether the walk starts at or before a batch; it must be
+// true for all batches behind the first one. seq is a message from which a later
+// walk meets the batch again.
+func (l *Log) walkBatches(
+	ctx context.Context, from store.ReadFrom, reached func(*batch) bool, fn func(seq uint64, b *batch) error,
+) error {
+	from.Subject = l.subjects.chain
+	begun, next := false, uint64(0)
+	return l.cfg.Log.Read(ctx, from, func(m store.Message) error {
+		b, ok := tryDecode(m)
+		if !ok || b.number < next || !l.isPlausible(b) {
+			return nil // damaged, duplicate, or invented
+		}
+		if !begun {
+			if begun = reached(b); !begun {
+				next = b.number + 1
+				return nil
+			}
+			first, err := l.firstReached(ctx, b.number, reached)
+			if err != nil {
+				return err
+			}
+			next = max(next, first)
+		}
+		if err := l.walkRewritten(ctx, next, b.number, func(r *batch) error { return fn(m.Seq, r) }); err != nil {
+			return err
+		}
+		next = b.number + 1
+		return fn(m.Seq, b)
+	})
+}
+
+// walkRewritten calls fn for the rewritten batches of a gap.
+func (l *Log) walkRewritten(ctx context.Context, from, to uint64, fn func(*batch) error) error {
+	for ; from < to; from++ {
+		b, err := l.readRewritten(ctx, from)
+		if errors.Is(err, store.ErrNotFound) {
+			continue
+		}
+		if err == nil {
+			err = fn(b)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// isPlausible rejects an impossible number, which would otherwise be taken for a gap
+// of that length.
+func (l *Log) isPlausible(b *batch) bool {
+	at := l.end.Load()
+	return at == nil || b.number <= at.number+1
+}
+
+// firstReached returns the first wanted batch up to number: number itself, or a
+// rewritten one right before it. It doubles its steps back and then bisects, because
+// a year of batches may have been rewritten.
+func (l *Log) firstReached(ctx context.Context, number uint64, reached func(*batch) bool) (uint64, error) {
+	is := func(n uint64) (bool, error) {
+		b, err := l.readRewritten(ctx, n)
+		if errors.Is(err, store.ErrNotFound) {
+			return false, nil
+		}
+		return err == nil && reached(b), err
+	}
+	first, step := number, uint64(1) // all from first on are wanted
+	for first > step {
+		ok, err := is(first - step)
+		if err != nil {
+			return 0, err
+		}
+		if !ok {
+			break
+		}
+		first -= step
+		step *= 2
+	}
+	low := first - min(step, first) // low is not wanted
+	for low+1 < first {
+		middle := low + (first-low)/2
+		ok, err := is(middle)
+		if err != nil {
+			return 0, err
+		}
+		if ok {
+			first = middle
+		} else {
+			low = middle
+		}
+	}
+	return first, nil
+}
+
+// readRewritten reads a batch that was rewritten by an erasure or expiry.
+func (l *Log) readRewritten(ctx context.Context, number uint64) (*batch, error) {
+	n := strconv.FormatUint(number, 10)
+	m, err := l.cfg.Log.Last(ctx, l.subjects.withoutContents+n)
+	if errors.Is(err, store.ErrNotFound) {
+		m, err = l.cfg.Log.Last(ctx, l.subjects.rewritten+n)
+	}
+	if err != nil {
+		return nil, err
+	}
+	b, ok := tryDecode(m)
+	if !ok || b.number != number {
+		return nil, store.ErrNotFound
+	}
+	return b, nil
+}
+
+// readBatch reads a batch from its first message, or by number if it was rewritten.
+func (l *Log) readBatch(ctx context.Context, r recordRef) (*batch, error) {
+	m, err := l.cfg.Log.Get(ctx, r.seq)
+	if errors.Is(err, store.ErrNotFound) {
+		return l.readRewritten(ctx, r.number)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return decodeMessage(m)
+}
+
+// newestTime returns the time of the last record.
+func (b *batch) newestTime() time.Time {
+	rec, err := b.decodeRecord(len(b.entries) - 1)
+	if err != nil {
+		return time.Time{}
+	}
+	return rec.At
+}
+
+// loadRecord returns a record with its content, wherever that is stored. A content
+// that disappears meanwhile was erased.
+func (l *Log) loadRecord(ctx context.Context, b *batch, i int) (*Record, error) {
+	rec, err := b.decodeRecord(i)
+	if err != nil || b.entries[i].content.state != contentSeparate {
+		return rec, err
+	}
+	rec.Content, err = l.joinParts(ctx, &b.entries[i].content)
+	if errors.Is(err, store.ErrNotFound) {
+		rec.Erased = true
+		return rec, nil
+	}
+	return rec, err
+}
+
+func (l *Log) joinParts(ctx context.Context, c *entryContent) ([]byte, error) {
+	var data []byte
+	for _, seq := range c.parts {
+		m, err := l.cfg.Log.Get(ctx, seq)
+		if err != nil {
+			return nil, err
+		}
+		data = append(data, m.Data...)
+	}
+	return data, nil
 }

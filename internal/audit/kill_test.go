@@ -34,7 +34,7 @@ func writeForEver(dir string) error {
 	if err != nil {
 		return err
 	}
-	base := int(trail.opened) * 1000 // no number twice
+	base := int(trail.openedAt) * 1000 // no number twice
 	var mu sync.Mutex
 	var callers sync.WaitGroup
 	for c := range 8 {
@@ -56,7 +56,7 @@ func writeForEver(dir string) error {
 
 // A process that is killed while it writes loses nothing that it acknowledged,
 // writes nothing twice, and leaves a chain that verifies.
-func TestSIGKILL(t *testing.T) {
+func TestLog_SurvivesSIGKILL(t *testing.T) {
 	dir := t.TempDir()
 	acknowledged := map[string]int{}
 	for cycle := range 5 {

@@ -74,7 +74,7 @@ func outcomeOf(at time.Time, n int) Record {
 type chain struct {
 	t        testing.TB
 	id       chainID
-	end      place
+	end      chainPlace
 	messages []store.Message
 	requests int
 }
@@ -88,18 +88,18 @@ func (c *chain) add(records ...Record) *batch {
 	c.t.Helper()
 	b := &batch{
 		chain: c.id, writer: DefaultWriter, number: c.end.number + 1, first: c.end.last + 1, prev: c.end.hash,
-		entries: make([]entry, len(records)),
+		entries: make([]batchEntry, len(records)),
 	}
 	for i := range records {
-		e, err := entryOf(&records[i])
+		e, err := newEntry(&records[i])
 		if err != nil {
 			c.t.Fatal(err)
 		}
 		b.entries[i] = e
 	}
-	b.seal()
-	c.end = place{chain: c.id, number: b.number, last: b.last(), hash: b.hash()}
-	c.append(subjectsOf(DefaultWriter).chain, b)
+	b.computeHashes()
+	c.end = chainPlace{chain: c.id, number: b.number, last: b.lastPosition(), hash: b.lastHash()}
+	c.append(newChainSubjects(DefaultWriter).chain, b)
 	return b
 }
 
@@ -109,7 +109,7 @@ func (c *chain) append(subject string, b *batch) {
 		seq = c.messages[n-1].Seq + 1
 	}
 	c.end.seq = seq
-	c.messages = append(c.messages, store.Message{Seq: seq, At: epoch(), Subject: subject, Data: b.encode()})
+	c.messages = append(c.messages, store.Message{Seq: seq, At: epoch(), Subject: subject, Data: b.encodeBatch()})
 }
 
 // grow appends batches with random numbers of requests.
@@ -133,15 +133,15 @@ func (c *chain) admin(event Event, request string, mark *ChainPosition) {
 	c.add(Record{Kind: KindAdmin, Event: event, At: at, RequestID: request, UpTo: mark})
 }
 
-func (c *chain) head() *head {
-	h := c.end.head(DefaultWriter, epoch())
+func (c *chain) head() *chainHead {
+	h := c.end.newHead(DefaultWriter, epoch())
 	return &h
 }
 
 // read decodes the message at index i.
 func (c *chain) read(i int) *batch {
 	c.t.Helper()
-	b, err := open(c.messages[i])
+	b, err := decodeMessage(c.messages[i])
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -149,19 +149,19 @@ func (c *chain) read(i int) *batch {
 }
 
 // verify judges messages without a log.
-func verify(messages []store.Message, h *head, how trust) *Report {
+func verify(messages []store.Message, h *chainHead, how headStatus) *Report {
 	parts := map[uint64][]byte{}
 	for _, m := range messages {
 		parts[m.Seq] = m.Data
 	}
-	x := newExaminer(DefaultWriter, func(seq uint64) ([]byte, error) {
+	x := newChainReader(DefaultWriter, func(seq uint64) ([]byte, error) {
 		if data, ok := parts[seq]; ok {
 			return data, nil
 		}
 		return nil, store.ErrNotFound
 	})
 	for _, m := range messages {
-		x.add(m)
+		x.addMessage(m)
 	}
-	return x.report(h, how)
+	return x.buildReport(h, how)
 }

@@ -30,7 +30,7 @@ type modelled struct {
 
 // Whatever happens to a trail, what was acknowledged is there, what was erased is
 // not, and it verifies.
-func TestTrailAgainstModel(t *testing.T) {
+func TestLog_MatchesModel(t *testing.T) {
 	d := newDesk(t)
 	run := 0
 	rapid.Check(t, func(rt *rapid.T) {

@@ -18,54 +18,54 @@ const (
 
 // Query selects outcome records.
 type Query struct {
-	Since  time.Time // by the record's own time; zero = all
-	Cursor string    // Page.Next of the page before; "" = from the beginning
-	Limit  int       // most records of a page; 0 = 100
-	// Keep says whether a record belongs to the answer; nil = every one.
+	Since  time.Time // by the time of the record; zero = all
+	Cursor string    // Page.Next of the previous page; "" = from the beginning
+	Limit  int       // maximum records of a page; 0 = 100
+	// Filter reports whether a record is wanted; nil = all.
 	Filter func(*Record) bool
-	// MaxScan is how many records are looked at for one page; 0 = 10,000. A page
-	// that ends for it may be short, even empty, and is not the last.
+	// MaxScan bounds the records that are read for one page; 0 = 10,000. A page that
+	// reaches it may be short or empty, and is not the last.
 	MaxScan int
 }
 
-// Page is a part of the answer. Next is always set: at the end it is where what
-// comes next will stand.
+// Page is a part of the answer. Next is always set; at the end of the log it is the
+// place of the next record.
 type Page struct {
 	Records []Record
 	Next    string
 }
 
-// cursor is a place between two records: the position of the next one, and the
-// message from which on to look for it.
-type cursor struct{ seq, pos uint64 }
+// pageCursor is a place between two records: the position of the next record, and
+// the message from which to look for it.
+type pageCursor struct{ seq, pos uint64 }
 
-func (c cursor) String() string {
+func (c pageCursor) String() string {
 	return strconv.FormatUint(c.seq, 36) + "-" + strconv.FormatUint(c.pos, 36)
 }
 
-func parseCursor(text string) (cursor, error) {
+func parseCursor(text string) (pageCursor, error) {
 	seq, pos, _ := strings.Cut(text, "-")
-	var c cursor
+	var c pageCursor
 	var err, err2 error
 	c.seq, err = strconv.ParseUint(seq, 36, 64)
 	c.pos, err2 = strconv.ParseUint(pos, 36, 64)
 	if err != nil || err2 != nil || c.pos == 0 || c.String() != text {
-		return cursor{}, badCursor("is not a cursor that an answer gave")
+		return pageCursor{}, invalidCursor("is not a cursor of an earlier answer")
 	}
 	return c, nil
 }
 
-func badCursor(detail string) error {
+func invalidCursor(detail string) error {
 	e := &contract.Error{Code: contract.CodeInvalidRequest, Message: "the query is not valid"}
 	e.Add("/cursor", detail)
 	return e
 }
 
-// Read returns outcome records, oldest first. A cursor that is not one of this
-// trail is a *contract.Error.
-func (t *Log) Read(ctx context.Context, q Query) (Page, error) {
-	at := t.now.Load() // before reading: what is written meanwhile is for the next page
-	r := pageReader{trail: t, query: q, next: cursor{seq: at.seq, pos: at.last + 1}}
+// Read returns outcome records, oldest first. The error for an invalid cursor is a
+// *contract.Error.
+func (l *Log) Read(ctx context.Context, q Query) (Page, error) {
+	at := l.end.Load() // before reading: records written meanwhile belong to the next page
+	r := pageReader{log: l, query: q, next: pageCursor{seq: at.seq, pos: at.last + 1}}
 	from := store.ReadFrom{Since: q.Since}
 	if !q.Since.IsZero() {
 		from.Since = q.Since.Add(-clockSlack)
@@ -76,7 +76,7 @@ func (t *Log) Read(ctx context.Context, q Query) (Page, error) {
 			return Page{}, err
 		}
 		if c.seq > at.seq || c.pos > at.last+1 {
-			return Page{}, badCursor("is ahead of the log")
+			return Page{}, invalidCursor("is ahead of the log")
 		}
 		r.from, r.next = c, c
 		from = store.ReadFrom{Seq: max(c.seq, 1)}
@@ -87,29 +87,29 @@ func (t *Log) Read(ctx context.Context, q Query) (Page, error) {
 	if r.query.MaxScan <= 0 {
 		r.query.MaxScan = defaultMaxScan
 	}
-	if err := t.walk(ctx, from, r.reached, func(seq uint64, b *batch) error { return r.take(ctx, seq, b) }); err != nil {
-		return Page{}, fmt.Errorf("read the audit trail: %w", err)
+	if err := l.walkBatches(ctx, from, r.startsAt, func(seq uint64, b *batch) error { return r.addBatch(ctx, seq, b) }); err != nil {
+		return Page{}, fmt.Errorf("read the audit log: %w", err)
 	}
 	return Page{Records: r.records, Next: r.next.String()}, nil
 }
 
 type pageReader struct {
-	trail   *Log
+	log     *Log
 	query   Query
-	from    cursor
-	next    cursor
+	from    pageCursor
+	next    pageCursor
 	records []Record
 	scanned int
 }
 
-func (r *pageReader) reached(b *batch) bool {
-	if r.from != (cursor{}) {
-		return b.last() >= r.from.pos
+func (r *pageReader) startsAt(b *batch) bool {
+	if r.from != (pageCursor{}) {
+		return b.lastPosition() >= r.from.pos
 	}
-	return !b.newest().Before(r.query.Since.Add(-clockSlack)) // the times of a chain are only about in order
+	return !b.newestTime().Before(r.query.Since.Add(-clockSlack)) // the times of a chain are only about in order
 }
 
-func (r *pageReader) take(ctx context.Context, seq uint64, b *batch) error {
+func (r *pageReader) addBatch(ctx context.Context, seq uint64, b *batch) error {
 	for i := range b.entries {
 		pos := b.first + uint64(i)
 		if pos < r.from.pos {
@@ -119,8 +119,8 @@ func (r *pageReader) take(ctx context.Context, seq uint64, b *batch) error {
 			return store.ErrStop
 		}
 		r.scanned++
-		r.next = cursor{seq: seq, pos: pos + 1}
-		rec, err := r.trail.load(ctx, b, i)
+		r.next = pageCursor{seq: seq, pos: pos + 1}
+		rec, err := r.log.loadRecord(ctx, b, i)
 		if err != nil {
 			return err
 		}

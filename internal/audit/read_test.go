@@ -93,7 +93,7 @@ func TestRead(t *testing.T) {
 
 // A reader who has come to the end goes on with what comes next, also when what
 // it has read is rewritten meanwhile.
-func TestReadGoesOn(t *testing.T) {
+func TestRead_ContinuesAtCursor(t *testing.T) {
 	d := newDesk(t)
 	trail := d.open()
 	now := time.Now()
@@ -113,7 +113,7 @@ func TestReadGoesOn(t *testing.T) {
 	}
 }
 
-func TestReadRefusesACursor(t *testing.T) {
+func TestRead_RejectsInvalidCursor(t *testing.T) {
 	d := newDesk(t)
 	trail := d.open()
 	d.append(trail, outcomeOf(time.Now(), 1))
@@ -126,7 +126,7 @@ func TestReadRefusesACursor(t *testing.T) {
 	}
 }
 
-func TestTimeOf(t *testing.T) {
+func TestUUIDTime(t *testing.T) {
 	at := time.UnixMilli(1_772_366_400_123)
 	tests := []struct {
 		name, id string
@@ -141,7 +141,7 @@ func TestTimeOf(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			got, ok := timeOf(tt.id)
+			got, ok := uuidTime(tt.id)
 			if ok != !tt.want.IsZero() || !got.Equal(tt.want) {
 				t.Errorf("got %s, %t, want %s", got, ok, tt.want)
 			}
@@ -149,19 +149,19 @@ func TestTimeOf(t *testing.T) {
 	}
 }
 
-func TestIndexForgetsTheOldest(t *testing.T) {
+func TestRecentIndex_DropsTheOldest(t *testing.T) {
 	x := newIndex(3)
 	for n := range 5 {
 		id := fmt.Sprint(n)
 		b := &batch{number: uint64(n + 1), first: uint64(2*n + 1)}
-		x.add(b, uint64(n+1), []*pending{{id: id, kind: KindDecision}, {id: id, kind: KindOutcome}, {id: id, kind: KindAdmin}})
+		x.addBatch(b, uint64(n+1), []*pendingRecord{{id: id, kind: KindDecision}, {id: id, kind: KindOutcome}, {id: id, kind: KindAdmin}})
 	}
 	for n := range 5 {
-		got, want := x.get(fmt.Sprint(n)), refs{}
+		got, want := x.lookUp(fmt.Sprint(n)), requestRefs{}
 		if n >= 2 {
-			want = refs{
-				decision: ref{seq: uint64(n + 1), number: uint64(n + 1), pos: uint64(2*n + 1)},
-				outcome:  ref{seq: uint64(n + 1), number: uint64(n + 1), pos: uint64(2*n + 2)},
+			want = requestRefs{
+				decision: recordRef{seq: uint64(n + 1), number: uint64(n + 1), pos: uint64(2*n + 1)},
+				outcome:  recordRef{seq: uint64(n + 1), number: uint64(n + 1), pos: uint64(2*n + 2)},
 			}
 		}
 		if got != want {
@@ -173,7 +173,7 @@ func TestIndexForgetsTheOldest(t *testing.T) {
 	}
 }
 
-func TestFindAfterTheIndexForgot(t *testing.T) {
+func TestFind_SearchesBeyondTheIndex(t *testing.T) {
 	d := newDesk(t)
 	trail := d.open()
 	now := time.Now()

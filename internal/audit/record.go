@@ -11,39 +11,39 @@ import (
 	"github.com/caprouter/caprouter/internal/strictjson"
 )
 
-// Kind says what a record records.
+// Kind is the kind of a record.
 type Kind string
 
-// The kinds of a Record. Admin records are the trail's own: nobody appends them.
+// Kinds of records. Admin records are written by the log itself.
 const (
-	KindDecision Kind = "decision" // what will be dispatched
-	KindOutcome  Kind = "outcome"  // what became of it
-	KindAdmin    Kind = "admin"    // what happened to the trail itself: see Event
+	KindDecision Kind = "decision" // before dispatch
+	KindOutcome  Kind = "outcome"  // the response
+	KindAdmin    Kind = "admin"    // an operation on the log: see Event
 )
 
-// Event is what an admin record tells.
+// Event is the operation of an admin record.
 type Event string
 
-// The events of admin records.
+// Events of admin records.
 const (
-	EventStart      Event = "start"      // a process opened the trail
-	EventStop       Event = "stop"       // and closed it in good order
+	EventStart      Event = "start"      // a process opened the log
+	EventStop       Event = "stop"       // a process closed the log cleanly
 	EventErase      Event = "erase"      // the contents of RequestID are erased; Note: by whom
-	EventExpire     Event = "expire"     // the contents up to Mark are too old and go
-	EventCheckpoint Event = "checkpoint" // the chain up to Mark goes
-	EventRekey      Event = "rekey"      // the head was signed with a key that is not ours
-	EventMismatch   Event = "mismatch"   // at a start the chain was not what its head said, or its files were damaged; Note: how
+	EventExpire     Event = "expire"     // contents up to UpTo are removed because of their age
+	EventCheckpoint Event = "checkpoint" // the chain is trimmed up to UpTo
+	EventRekey      Event = "rekey"      // the head was signed with an unknown key
+	EventMismatch   Event = "mismatch"   // at a start the chain did not match its head, or its files were damaged; Note: details
 )
 
-// ChainPosition is a place in the chain, for admin records that speak of one.
+// ChainPosition is a position in the chain: the last record of a batch.
 type ChainPosition struct {
 	Batch  uint64 `json:"batch"`
 	Record uint64 `json:"record"` // the batch's last
 	Hash   string `json:"hash"`   // of that record, in hex
 }
 
-// Record is one entry of the trail. Its members but Content are facts: they
-// stay as long as the chain does and hold no text of callers or agents.
+// Record is one entry of the log. All fields but Content are facts: they stay as
+// long as the chain and contain no text of callers or agents.
 type Record struct {
 	Kind            Kind            `json:"kind"`
 	At              time.Time       `json:"at"`
@@ -51,7 +51,7 @@ type Record struct {
 	TraceID         string          `json:"trace_id,omitempty"`
 	Tenant          string          `json:"tenant,omitempty"`
 	Subject         string          `json:"subject,omitempty"`
-	Issuer          string          `json:"issuer,omitempty"` // who vouches for Subject
+	Issuer          string          `json:"issuer,omitempty"` // issuer of Subject
 	DecisionID      string          `json:"decision_id,omitempty"`
 	RegistryVersion string          `json:"registry_version,omitempty"`
 	Status          contract.Status `json:"status,omitempty"`
@@ -61,80 +61,78 @@ type Record struct {
 	FallbackUsed    string          `json:"fallback_used,omitempty"`
 	Note            string          `json:"note,omitempty"`
 
-	// Event and Mark are those of admin records.
+	// Event and UpTo belong to admin records.
 	Event Event          `json:"event,omitempty"`
 	UpTo  *ChainPosition `json:"mark,omitempty"`
 
-	// Content is JSON that may be erased, or nil. Of a decision it is the masked
-	// prompt and the decision, of an outcome the prompt and the response.
+	// Content is JSON that can be erased, or nil: of a decision the masked prompt
+	// and the decision, of an outcome the masked prompt and the response.
 	Content []byte `json:"-"`
-	// Erased says that there was a Content, and that it has gone since: erased on
-	// request, or expired. Append does not look at it.
+	// Erased reports that the Content was erased or has expired. Append ignores it.
 	Erased bool `json:"-"`
-	// Position counts the records of a chain from 1. It is set when a record is
-	// read.
+	// Position is the number of the record in the chain, from 1. It is set when a
+	// record is read.
 	Position uint64 `json:"-"`
 }
 
-// The bounds of one record, in bytes.
+// Limits of one record, in bytes.
 const (
 	maxFacts = 64 << 10
-	// MaxContentSize is the longest Content, in bytes.
+	// MaxContentSize is the maximum size of Content, in bytes.
 	MaxContentSize = 16 << 20
 )
 
-var errRecord = errors.New("not a record")
+var errInvalidRecord = errors.New("invalid record")
 
-// entryOf makes the record an entry that can take its place in a chain: all
-// that costs time is done here, by the goroutine of who appends.
-func entryOf(rec *Record) (entry, error) {
+// newEntry encodes and hashes the record in the goroutine of the caller, so that the
+// writer has little left to do.
+func newEntry(rec *Record) (batchEntry, error) {
 	facts, err := strictjson.Marshal(rec)
 	if err != nil {
-		return entry{}, fmt.Errorf("%w: %w", errRecord, err)
+		return batchEntry{}, fmt.Errorf("%w: %w", errInvalidRecord, err)
 	}
 	if len(facts) > maxFacts {
-		return entry{}, fmt.Errorf("%w: its facts are %d bytes, at most %d", errRecord, len(facts), maxFacts)
+		return batchEntry{}, fmt.Errorf("%w: facts of %d bytes, at most %d", errInvalidRecord, len(facts), maxFacts)
 	}
 	if len(rec.Content) > MaxContentSize {
-		return entry{}, fmt.Errorf("%w: its content is %d bytes, at most %d", errRecord, len(rec.Content), MaxContentSize)
+		return batchEntry{}, fmt.Errorf("%w: content of %d bytes, at most %d", errInvalidRecord, len(rec.Content), MaxContentSize)
 	}
-	e := entry{facts: facts}
+	e := batchEntry{facts: facts}
 	if rec.Content != nil {
-		e.content = contentOf(rec.Content)
+		e.content = newContent(rec.Content)
 	}
 	return e, nil
 }
 
-// contentOf hashes a content behind a random nonce, which is kept with it and
-// goes with it: without the nonce nobody can try out what an erased content may
-// have been.
-func contentOf(data []byte) content {
-	c := content{state: contentHere, data: data}
+// newContent hashes a content with a random nonce. The nonce is removed together
+// with the content, so that the text of an erased content cannot be guessed and
+// confirmed.
+func newContent(data []byte) entryContent {
+	c := entryContent{state: contentInline, data: data}
 	rand.Read(c.nonce[:])
-	c.hash = c.sum(data)
+	c.hash = c.computeHash(data)
 	return c
 }
 
-func (c *content) sum(data []byte) digest {
+func (c *entryContent) computeHash(data []byte) digest {
 	h := sha256.New()
 	h.Write(c.nonce[:])
 	h.Write(data)
 	return digest(h.Sum(nil))
 }
 
-// record reads the facts of an entry. The content is there when it lies beside
-// them.
-func (b *batch) record(i int) (*Record, error) {
+// decodeRecord returns record i, with its content if that is inline.
+func (b *batch) decodeRecord(i int) (*Record, error) {
 	e := &b.entries[i]
 	rec := new(Record)
 	if err := strictjson.Unmarshal(e.facts, rec); err != nil {
-		return nil, fmt.Errorf("record %d: %w: %w", b.first+uint64(i), errRecord, err)
+		return nil, fmt.Errorf("record %d: %w: %w", b.first+uint64(i), errInvalidRecord, err)
 	}
 	rec.Position = b.first + uint64(i)
 	switch e.content.state {
-	case contentHere:
+	case contentInline:
 		rec.Content = e.content.data
-	case contentGone:
+	case contentRemoved:
 		rec.Erased = true
 	}
 	return rec, nil

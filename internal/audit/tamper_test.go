@@ -45,7 +45,7 @@ func tamperings() []tampering {
 			b := c.read(i)
 			k := rng.IntN(len(b.entries))
 			b.entries[k].facts = bytes.Replace(b.entries[k].facts, []byte(`"ana"`), []byte(`"eve"`), 1)
-			c.messages[i].Data = b.encode()
+			c.messages[i].Data = b.encodeBatch()
 			return want{what: ProblemAltered, batches: []uint64{b.number}, record: b.first + uint64(k)}
 		}},
 		{"a fact is changed and the batch sealed anew", func(c, _ *chain, rng *rand.Rand) want {
@@ -53,8 +53,8 @@ func tamperings() []tampering {
 			b := c.read(i)
 			k := rng.IntN(len(b.entries))
 			b.entries[k].facts = bytes.Replace(b.entries[k].facts, []byte(`"ana"`), []byte(`"eve"`), 1)
-			b.seal()
-			c.messages[i].Data = b.encode()
+			b.computeHashes()
+			c.messages[i].Data = b.encodeBatch()
 			return want{what: ProblemAltered, batches: []uint64{b.number}}
 		}},
 		{"a fact is changed and everything behind it sealed anew", func(c, _ *chain, rng *rand.Rand) want {
@@ -67,9 +67,9 @@ func tamperings() []tampering {
 				} else {
 					b.prev = prev
 				}
-				b.seal()
-				prev = b.hash()
-				c.messages[i].Data = b.encode()
+				b.computeHashes()
+				prev = b.lastHash()
+				c.messages[i].Data = b.encodeBatch()
 			}
 			return want{what: ProblemAltered, batches: []uint64{c.end.number}}
 		}},
@@ -78,7 +78,7 @@ func tamperings() []tampering {
 			b := c.read(i)
 			k := rng.IntN(len(b.entries))
 			b.entries[k].content.data = bytes.Replace(b.entries[k].content.data, []byte("review"), []byte("delete"), 1)
-			c.messages[i].Data = b.encode()
+			c.messages[i].Data = b.encodeBatch()
 			return want{what: ProblemAltered, batches: []uint64{b.number}, record: b.first + uint64(k)}
 		}},
 		{"two contents are swapped", func(c, _ *chain, rng *rand.Rand) want {
@@ -90,19 +90,19 @@ func tamperings() []tampering {
 			x, y := &a.entries[0].content, &b.entries[1].content
 			x.data, y.data = y.data, x.data
 			x.nonce, y.nonce = y.nonce, x.nonce
-			c.messages[i].Data, c.messages[k].Data = a.encode(), b.encode()
+			c.messages[i].Data, c.messages[k].Data = a.encodeBatch(), b.encodeBatch()
 			return want{what: ProblemAltered, batches: []uint64{a.number, b.number}}
 		}},
 		{"a content is taken away", func(c, _ *chain, rng *rand.Rand) want {
 			i := rng.IntN(len(c.messages))
 			b := c.read(i)
 			k := rng.IntN(len(b.entries))
-			b.strip(k)
+			b.removeContent(k)
 			if rng.IntN(2) == 0 {
-				c.append(subjectsOf(DefaultWriter).restated+fmt.Sprint(b.number), b)
+				c.append(newChainSubjects(DefaultWriter).rewritten+fmt.Sprint(b.number), b)
 				c.messages = slices.Delete(c.messages, i, i+1)
 			} else {
-				c.messages[i].Data = b.encode()
+				c.messages[i].Data = b.encodeBatch()
 			}
 			return want{what: ProblemDeleted, batches: []uint64{b.number}, record: b.first + uint64(k)}
 		}},
@@ -110,7 +110,7 @@ func tamperings() []tampering {
 			i := rng.IntN(len(c.messages))
 			b := c.read(i)
 			b.entries = b.entries[:len(b.entries)-1]
-			c.messages[i].Data = b.encode()
+			c.messages[i].Data = b.encodeBatch()
 			return want{what: ProblemAltered, batches: []uint64{b.number}}
 		}},
 		{"a message is cut short", func(c, _ *chain, rng *rand.Rand) want {
@@ -181,8 +181,8 @@ func tamperings() []tampering {
 			i := middle(c, rng)
 			b := c.read(i)
 			b.entries[0].facts = bytes.Replace(b.entries[0].facts, []byte(`"ana"`), []byte(`"eve"`), 1)
-			b.seal()
-			c.messages = slices.Insert(c.messages, i, store.Message{Subject: c.messages[i].Subject, Data: b.encode()})
+			b.computeHashes()
+			c.messages = slices.Insert(c.messages, i, store.Message{Subject: c.messages[i].Subject, Data: b.encodeBatch()})
 			renumber(c)
 			return want{what: ProblemForged, batches: []uint64{b.number}}
 		}},
@@ -225,7 +225,7 @@ func (w want) check(report *Report) error {
 }
 
 // A thousand chains, each tampered with in one way, and each named.
-func TestTamperingIsNamed(t *testing.T) {
+func TestVerify_ReportsTampering(t *testing.T) {
 	ways := tamperings()
 	named := 0
 	for seed := range uint64(1000) {
@@ -235,12 +235,12 @@ func TestTamperingIsNamed(t *testing.T) {
 		c, other := newChain(t, 1), newChain(t, 2)
 		c.grow(rng, size)
 		other.grow(rng, size)
-		if clean := verify(c.messages, c.head(), headSigned); !clean.OK() || clean.Batches != uint64(size) {
+		if clean := verify(c.messages, c.head(), headTrusted); !clean.OK() || clean.Batches != uint64(size) {
 			t.Fatalf("seed %d: got %d batches and problems %v before anybody touched it", seed, clean.Batches, clean.Problems)
 		}
 		h := c.head()
 		w := way.do(c, other, rng)
-		if err := w.check(verify(c.messages, h, headSigned)); err != nil {
+		if err := w.check(verify(c.messages, h, headTrusted)); err != nil {
 			t.Errorf("seed %d: %s: %v", seed, way.name, err)
 			continue
 		}
@@ -252,7 +252,7 @@ func TestTamperingIsNamed(t *testing.T) {
 }
 
 // Whatever two things happen to a chain, it is not taken for a good one.
-func TestTamperingTwiceIsFound(t *testing.T) {
+func TestVerify_ReportsRepeatedTampering(t *testing.T) {
 	ways := tamperings()
 	for seed := range uint64(500) {
 		rng := rand.New(rand.NewPCG(seed, 2))
@@ -268,7 +268,7 @@ func TestTamperingTwiceIsFound(t *testing.T) {
 		}
 		second.do(c, other, rng)
 		same := slices.EqualFunc(before, c.messages, func(a, b store.Message) bool { return bytes.Equal(a.Data, b.Data) })
-		if report := verify(c.messages, h, headSigned); report.OK() && !same {
+		if report := verify(c.messages, h, headTrusted); report.OK() && !same {
 			t.Errorf("seed %d: nothing was found after %q and %q", seed, first.name, second.name)
 		}
 	}
@@ -277,7 +277,7 @@ func TestTamperingTwiceIsFound(t *testing.T) {
 // applicable reports whether there is something left to tamper with.
 func applicable(c *chain) bool {
 	for _, m := range c.messages {
-		if b, err := open(m); err != nil || len(b.entries) < 2 {
+		if b, err := decodeMessage(m); err != nil || len(b.entries) < 2 {
 			return false
 		}
 	}

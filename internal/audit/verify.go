@@ -14,30 +14,31 @@ import (
 	"github.com/caprouter/caprouter/internal/store"
 )
 
-// VerifyConfig says which trail is verified: the one in a data directory, or
-// that of an open log.
+// VerifyConfig selects the log to verify: the one in a data directory, or an open
+// stream.
 type VerifyConfig struct {
-	// DataDir is read and never written to, also while a router works with it:
-	// what is verified is a copy, which goes again.
+	// DataDir is read, and never written, even if a router uses it: Verify reads a
+	// temporary copy.
 	DataDir string
-	Log     *store.Log // instead of DataDir
+	Log     *store.Log // used instead of DataDir
 
 	HeadFile string // "" = HeadFile in DataDir
 	Writer   string // "" = "main"
-	Signer   Signer // knows the keys that heads were signed with
-	// Progress is told how many messages are read, of about how many.
+	Signer   Signer // knows the keys of the heads
+	// Progress is called with the number of messages read, and about how many there
+	// are.
 	Progress func(done, total uint64)
 }
 
-// progressEvery is how many messages lie between two calls of Progress.
+// progressEvery is the number of messages between two calls of Progress.
 const progressEvery = 1000
 
-// Verify reads a whole trail and says what is wrong with it. The error is that it
-// could not be read; what is wrong is in the report.
+// Verify checks a whole log. The error means that it could not be read; problems of
+// the log are in the report.
 func Verify(ctx context.Context, cfg VerifyConfig) (_ *Report, err error) {
 	defer func() {
 		if err != nil {
-			err = fmt.Errorf("verify the audit trail: %w", err)
+			err = fmt.Errorf("verify the audit log: %w", err)
 		}
 	}()
 	if cfg.Signer == nil {
@@ -52,8 +53,9 @@ func Verify(ctx context.Context, cfg VerifyConfig) (_ *Report, err error) {
 	if cfg.Progress == nil {
 		cfg.Progress = func(uint64, uint64) {}
 	}
-	// Before the log: what is written meanwhile is then behind the head, while a
-	// head that is newer than the copy would look like a chain cut off.
+	// Read the head before the stream. Records that are written meanwhile are then
+	// behind the head. In the other order, a newer head would make the chain look
+	// cut off.
 	h, _, how, err := readHead(cfg.HeadFile, cfg.Signer)
 	if err != nil {
 		return nil, err
@@ -67,22 +69,22 @@ func Verify(ctx context.Context, cfg VerifyConfig) (_ *Report, err error) {
 		defer opened.close()
 		log = opened.log
 	}
-	return examineLog(ctx, cfg, log, h, how)
+	return verifyLog(ctx, cfg, log, h, how)
 }
 
-func examineLog(ctx context.Context, cfg VerifyConfig, log *store.Log, h *head, how trust) (*Report, error) {
+func verifyLog(ctx context.Context, cfg VerifyConfig, log *store.Log, h *chainHead, how headStatus) (*Report, error) {
 	info, err := log.Info(ctx)
 	if err != nil {
 		return nil, err
 	}
-	x := newExaminer(cfg.Writer, func(seq uint64) ([]byte, error) {
+	x := newChainReader(cfg.Writer, func(seq uint64) ([]byte, error) {
 		m, err := log.Get(ctx, seq)
 		return m.Data, err
 	})
 	done := uint64(0)
-	for _, subject := range []string{x.subjects.bare + "*", x.subjects.restated + "*", x.subjects.chain} {
+	for _, subject := range []string{x.subjects.withoutContents + "*", x.subjects.rewritten + "*", x.subjects.chain} {
 		err := log.Read(ctx, store.ReadFrom{Subject: subject}, func(m store.Message) error {
-			x.add(m)
+			x.addMessage(m)
 			if done++; done%progressEvery == 0 {
 				cfg.Progress(done, max(done, info.Msgs))
 			}
@@ -93,32 +95,32 @@ func examineLog(ctx context.Context, cfg VerifyConfig, log *store.Log, h *head, 
 		}
 	}
 	cfg.Progress(done, done)
-	return x.report(h, how), nil
+	return x.buildReport(h, how), nil
 }
 
-// copied is a copy of a trail, open.
-type copied struct {
+// logCopy is an open copy of a log.
+type logCopy struct {
 	dir   string
 	store *store.Store
 	log   *store.Log
 }
 
-// streamDir is where the engine keeps the log inside a data directory.
+// streamDir returns the directory of the stream's files.
 func streamDir(dataDir string) string {
 	return filepath.Join(dataDir, "store", "jetstream", "$G", "streams", LogConfig(0).Name)
 }
 
-// indexFile is what the engine can make anew from the messages. In a copy of
-// files that are written to meanwhile it would not fit them.
+// indexFile is rebuilt by the engine. In a copy of files that change meanwhile it
+// would not match.
 const indexFile = "index.db"
 
-// openCopy copies the log's files and opens the copy, so that the evidence is not
-// touched: an engine that opens a damaged file cuts it.
-func openCopy(ctx context.Context, dataDir string) (_ *copied, err error) {
+// openCopy copies the files and opens the copy, because an engine that opens a
+// damaged file cuts it, which would destroy evidence.
+func openCopy(ctx context.Context, dataDir string) (_ *logCopy, err error) {
 	if _, err := os.Stat(streamDir(dataDir)); err != nil {
-		return nil, fmt.Errorf("no trail in %s: %w", dataDir, err)
+		return nil, fmt.Errorf("no audit log in %s: %w", dataDir, err)
 	}
-	c := &copied{}
+	c := &logCopy{}
 	if c.dir, err = os.MkdirTemp("", "caprouter-audit-*"); err != nil {
 		return nil, err
 	}
@@ -141,9 +143,9 @@ func openCopy(ctx context.Context, dataDir string) (_ *copied, err error) {
 	return c, err
 }
 
-func (c *copied) close() {
+func (c *logCopy) close() {
 	if c.store != nil {
-		_ = c.store.Close() // of a copy, on the way to its end
+		_ = c.store.Close()
 	}
 	_ = os.RemoveAll(c.dir)
 }
@@ -151,7 +153,7 @@ func (c *copied) close() {
 func copyTree(ctx context.Context, to, from string) error {
 	return filepath.WalkDir(from, func(path string, entry fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) {
-			return nil // a file of the engine that has just gone
+			return nil // deleted by the engine meanwhile
 		}
 		if err != nil {
 			return err
@@ -190,3 +192,66 @@ func copyFile(to, from string) error {
 	_, err = io.Copy(out, in)
 	return errors.Join(err, out.Close())
 }
+
+// Kinds of problems.
+const (
+	ProblemAltered        = "altered"   // the content differs from the hash
+	ProblemDeleted        = "deleted"   // it is missing, and not announced
+	ProblemReordered      = "reordered" // it is stored at another place than it was written
+	ProblemTruncated      = "truncated"
+	ProblemDuplicated     = "duplicated" // it is stored more than once
+	ProblemForged         = "forged"     // this log did not write it
+	ProblemHeadMissing    = "head_missing"
+	ProblemHeadUnknownKey = "head_unknown_key"  // it is signed with an unknown key
+	ProblemMismatch       = "mismatch_at_start" // at a start the chain did not match its head
+)
+
+// Problem is one detected problem.
+type Problem struct {
+	Kind   string    `json:"what"`
+	Batch  uint64    `json:"batch,omitzero"`  // 0 = no single batch
+	Record uint64    `json:"record,omitzero"` // the first affected record, if known
+	At     time.Time `json:"at,omitzero"`     // time of the record, or of the one before a missing record
+	Detail string    `json:"detail"`
+}
+
+// String renders the problem on one line.
+func (p Problem) String() string {
+	s := p.Kind
+	if p.Batch > 0 {
+		s += fmt.Sprintf(" batch %d", p.Batch)
+	}
+	if p.Record > 0 {
+		s += fmt.Sprintf(" record %d", p.Record)
+	}
+	if !p.At.IsZero() {
+		s += " (" + p.At.Format(time.RFC3339) + ")"
+	}
+	return s + ": " + p.Detail
+}
+
+// Report is the result of Verify.
+type Report struct {
+	Writer  string    `json:"writer"`
+	Batches uint64    `json:"batches"`
+	Records uint64    `json:"records"`
+	First   uint64    `json:"first"` // positions of the first and the last record
+	Last    uint64    `json:"last"`
+	From    time.Time `json:"from,omitzero"` // and their times
+	To      time.Time `json:"to,omitzero"`
+	// Contents is the number of intact contents. ErasedContents and ExpiredContents
+	// were removed, and announced.
+	Contents        uint64 `json:"contents"`
+	ErasedContents  uint64 `json:"erased_contents"`
+	ExpiredContents uint64 `json:"expired_contents"`
+	// Unsigned is the number of batches behind the signed head, written in the last
+	// moments before the process ended or the copy was made. It cannot be detected
+	// if they are cut off.
+	Unsigned uint64 `json:"unsigned"`
+	// Notes are facts that are not problems: checkpoints, changes of the key.
+	Notes    []string  `json:"notes"`
+	Problems []Problem `json:"problems"`
+}
+
+// OK reports whether there is no problem.
+func (r *Report) OK() bool { return len(r.Problems) == 0 }

@@ -28,80 +28,80 @@ func TestVerifyExplains(t *testing.T) {
 		{"nothing", func(*chain) {}, nil, [2]uint64{}},
 		{"erased with a reason", func(c *chain) {
 			b := c.read(4)
-			rec, _ := b.record(0)
-			b.strip(0)
-			b.strip(1)
-			c.messages[4].Data = b.encode()
+			rec, _ := b.decodeRecord(0)
+			b.removeContent(0)
+			b.removeContent(1)
+			c.messages[4].Data = b.encodeBatch()
 			c.admin(EventErase, rec.RequestID, nil)
 		}, nil, [2]uint64{2, 0}},
 		{"erased with the reason of another request", func(c *chain) {
 			b := c.read(4)
-			b.strip(0)
-			c.messages[4].Data = b.encode()
+			b.removeContent(0)
+			c.messages[4].Data = b.encodeBatch()
 			c.admin(EventErase, "someone-else", nil)
 		}, []string{ProblemDeleted}, [2]uint64{}},
 		{"erased with a reason that was there before", func(c *chain) {
 			c.admin(EventErase, uuid7(epoch(), 1000), nil)
 			b := c.add(outcomeOf(epoch(), 1000))
-			b.strip(0)
-			c.messages[len(c.messages)-1].Data = b.encode()
+			b.removeContent(0)
+			c.messages[len(c.messages)-1].Data = b.encodeBatch()
 		}, []string{ProblemDeleted}, [2]uint64{}},
 		{"expired", func(c *chain) {
-			c.admin(EventExpire, "", c.read(4).mark())
+			c.admin(EventExpire, "", c.read(4).endPosition())
 			for i := range 5 {
 				b := c.read(i)
 				for k := range b.entries {
-					b.strip(k)
+					b.removeContent(k)
 				}
-				c.append(subjectsOf(DefaultWriter).bare+fmt.Sprint(b.number), b)
+				c.append(newChainSubjects(DefaultWriter).withoutContents+fmt.Sprint(b.number), b)
 			}
 			c.messages = c.messages[5:]
 		}, nil, [2]uint64{0, 10}},
 		{"expired further than was said", func(c *chain) {
-			c.admin(EventExpire, "", c.read(4).mark())
+			c.admin(EventExpire, "", c.read(4).endPosition())
 			b := c.read(5)
-			b.strip(0)
-			c.messages[5].Data = b.encode()
+			b.removeContent(0)
+			c.messages[5].Data = b.encodeBatch()
 		}, []string{ProblemDeleted}, [2]uint64{}},
 		{"trimmed", func(c *chain) {
-			c.admin(EventCheckpoint, "", c.read(4).mark())
+			c.admin(EventCheckpoint, "", c.read(4).endPosition())
 			c.messages = c.messages[5:]
 		}, nil, [2]uint64{}},
 		{"trimmed half", func(c *chain) {
-			c.admin(EventCheckpoint, "", c.read(4).mark())
+			c.admin(EventCheckpoint, "", c.read(4).endPosition())
 			c.messages = slices.Delete(c.messages, 1, 4)
 		}, nil, [2]uint64{}},
 		{"trimmed further than was said", func(c *chain) {
-			c.admin(EventCheckpoint, "", c.read(4).mark())
+			c.admin(EventCheckpoint, "", c.read(4).endPosition())
 			c.messages = c.messages[7:]
 		}, []string{ProblemDeleted}, [2]uint64{}},
 		{"a checkpoint of another chain", func(c *chain) {
-			mark := c.read(4).mark()
+			mark := c.read(4).endPosition()
 			mark.Hash = digest{1}.String()
 			c.admin(EventCheckpoint, "", mark)
 			c.messages = c.messages[5:]
 		}, []string{ProblemAltered}, [2]uint64{}},
 		{"a copy that an interrupted rewrite left", func(c *chain) {
 			b := c.read(4)
-			rec, _ := b.record(0)
+			rec, _ := b.decodeRecord(0)
 			c.admin(EventErase, rec.RequestID, nil)
-			b.strip(0)
-			b.strip(1)
-			c.append(subjectsOf(DefaultWriter).bare+fmt.Sprint(b.number), b)
+			b.removeContent(0)
+			b.removeContent(1)
+			c.append(newChainSubjects(DefaultWriter).withoutContents+fmt.Sprint(b.number), b)
 		}, nil, [2]uint64{2, 0}},
 		{"a damaged copy", func(c *chain) {
 			b := c.read(4)
 			b.entries[0].facts = []byte(`{}`)
-			c.append(subjectsOf(DefaultWriter).restated+fmt.Sprint(b.number), b)
+			c.append(newChainSubjects(DefaultWriter).rewritten+fmt.Sprint(b.number), b)
 		}, []string{ProblemAltered}, [2]uint64{}},
 		{"a damaged copy alone", func(c *chain) {
 			b := c.read(4)
 			b.entries[0].facts = []byte(`{}`)
-			c.append(subjectsOf(DefaultWriter).restated+fmt.Sprint(b.number), b)
+			c.append(newChainSubjects(DefaultWriter).rewritten+fmt.Sprint(b.number), b)
 			c.messages = slices.Delete(c.messages, 4, 5)
 		}, []string{ProblemAltered}, [2]uint64{}},
 		{"a copy under another number", func(c *chain) {
-			c.append(subjectsOf(DefaultWriter).restated+"7", c.read(4))
+			c.append(newChainSubjects(DefaultWriter).rewritten+"7", c.read(4))
 		}, []string{ProblemAltered}, [2]uint64{}},
 		{"messages that are none of the chain's", func(c *chain) {
 			c.append("audit.main.content", c.read(2))
@@ -116,7 +116,7 @@ func TestVerifyExplains(t *testing.T) {
 				c.add(decisionOf(epoch(), n), outcomeOf(epoch(), n))
 			}
 			tt.do(c)
-			report := verify(c.messages, c.head(), headSigned)
+			report := verify(c.messages, c.head(), headTrusted)
 			var got []string
 			for _, p := range report.Problems {
 				got = append(got, p.Kind)
@@ -143,21 +143,21 @@ func TestVerifyHead(t *testing.T) {
 	tests := []struct {
 		name     string
 		messages []store.Message
-		head     *head
-		how      trust
+		head     *chainHead
+		how      headStatus
 		want     string
 		unsigned uint64
 	}{
-		{"of the end", c.messages, c.head(), headSigned, "", 0},
-		{"a little behind", c.messages, &behind, headSigned, "", 2},
+		{"of the end", c.messages, c.head(), headTrusted, "", 0},
+		{"a little behind", c.messages, &behind, headTrusted, "", 2},
 		{"none", c.messages, nil, headAbsent, ProblemHeadMissing, 0},
 		{"none, and no chain", nil, nil, headAbsent, "", 0},
-		{"not genuine", c.messages, c.head(), headForged, ProblemForged, 0},
-		{"unreadable", c.messages, nil, headForged, ProblemForged, 0},
-		{"of another key", c.messages, c.head(), headForeign, ProblemHeadUnknownKey, 0},
-		{"of another writer", c.messages, &strange, headSigned, ProblemForged, 0},
-		{"of another chain", c.messages, other.head(), headSigned, ProblemForged, 0},
-		{"and no chain", nil, c.head(), headSigned, ProblemTruncated, 0},
+		{"not genuine", c.messages, c.head(), headInvalid, ProblemForged, 0},
+		{"unreadable", c.messages, nil, headInvalid, ProblemForged, 0},
+		{"of another key", c.messages, c.head(), headUnknownKey, ProblemHeadUnknownKey, 0},
+		{"of another writer", c.messages, &strange, headTrusted, ProblemForged, 0},
+		{"of another chain", c.messages, other.head(), headTrusted, ProblemForged, 0},
+		{"and no chain", nil, c.head(), headTrusted, ProblemTruncated, 0},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -240,7 +240,7 @@ func TestVerifyOffline(t *testing.T) {
 }
 
 // While a router works with the directory, too.
-func TestVerifyBesideARouter(t *testing.T) {
+func TestVerify_WhileRouterRuns(t *testing.T) {
 	d := newDesk(t)
 	trail := d.open()
 	d.append(trail, outcomeOf(time.Now(), 0))
@@ -268,7 +268,7 @@ func TestVerifyBesideARouter(t *testing.T) {
 	<-done
 }
 
-func TestVerifyNeeds(t *testing.T) {
+func TestVerify_RequiresSignerAndLog(t *testing.T) {
 	if _, err := Verify(t.Context(), VerifyConfig{DataDir: t.TempDir(), Signer: testKey}); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("of an empty directory: got error %v, want %v", err, fs.ErrNotExist)
 	}
@@ -279,7 +279,7 @@ func TestVerifyNeeds(t *testing.T) {
 
 // Damage to the files themselves. The engine drops what it cannot read, so that
 // what is altered may come out as missing; it is never taken for well.
-func TestDamagedFilesAreNamed(t *testing.T) {
+func TestVerify_ReportsDamagedFiles(t *testing.T) {
 	dir, _ := filled(t)
 	blocks, err := filepath.Glob(filepath.Join(streamDir(dir), "msgs", "*.blk"))
 	if err != nil || len(blocks) != 1 {

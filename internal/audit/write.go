@@ -14,98 +14,98 @@ import (
 
 const (
 	queueSize = 1024
-	// writeTimeout bounds one batch. A clustered store may stall for seconds
-	// when it loses its leader; an embedded one answers in less than one.
+	// writeTimeout bounds one batch. A cluster may stall for seconds after it lost
+	// its leader.
 	writeTimeout = 10 * time.Second
-	// maxDoubts is how many batches that failed are remembered as ours, should
-	// they turn up after all.
-	maxDoubts = 64
+	// maxUnconfirmed bounds the remembered batches whose write failed, but may have
+	// happened.
+	maxUnconfirmed = 64
 )
 
-// pending is a record that waits for the disk.
-type pending struct {
-	entry entry
+// pendingRecord is a queued record.
+type pendingRecord struct {
+	entry batchEntry
 	kind  Kind
 	id    string
-	done  chan error // holds one
+	done  chan error // capacity 1
 }
 
-// appendFunc is store.Log.Append.
+// appendFunc is store.Log.Append, or a substitute of a test.
 type appendFunc func(ctx context.Context, subject string, data []byte, opts store.AppendOptions) (uint64, error)
 
-// writer is the one goroutine that extends the chain.
-type writer struct {
-	trail   *Log
-	append  appendFunc // the log's, but for tests that lose acknowledgements
-	at      place
-	held    *pending   // taken from the queue, and too much for the last batch
-	preface []*pending // the trail's own records, which go before the next batch's
-	sealed  bool       // this process has written a head
-	unsure  bool       // what the log ends with is not known
-	doubts  []digest   // batches behind at that may have been written
-	failed  error      // there is another writer: nothing is written any more
+// batchWriter extends the chain. One goroutine owns it.
+type batchWriter struct {
+	log          *Log
+	append       appendFunc // tests replace it to lose acknowledgements
+	end          chainPlace
+	next         *pendingRecord   // taken from the queue, but too large for the last batch
+	adminRecords []*pendingRecord // precede the records of the next batch
+	headWritten  bool
+	outOfSync    bool     // the end of the stream is not known
+	unconfirmed  []digest // batches behind end that may have been written
+	failed       error    // another process wrote to the chain: write nothing more
 }
 
-// run writes batches until the trail is closed.
-func (w *writer) run(ctx context.Context) error {
-	defer close(w.trail.ended)
+// run writes batches until the log is closed.
+func (w *batchWriter) run(ctx context.Context) error {
+	defer close(w.log.ended)
 	for {
 		select {
-		case p := <-w.trail.queue:
-			w.write(ctx, p)
-		case <-w.trail.closing:
-			w.finish(ctx)
+		case p := <-w.log.queue:
+			w.writeBatch(ctx, p)
+		case <-w.log.closing:
+			w.drainQueue(ctx)
 			return nil
 		case <-ctx.Done():
 			return nil
 		}
-		for w.held != nil {
-			w.write(ctx, w.held)
+		for w.next != nil {
+			w.writeBatch(ctx, w.next)
 		}
 	}
 }
 
-// finish writes what is still in the queue, and the mark of a good end.
-func (w *writer) finish(ctx context.Context) {
+// drainQueue writes the queued records and the stop record.
+func (w *batchWriter) drainQueue(ctx context.Context) {
 	for {
 		select {
-		case p := <-w.trail.queue:
-			w.write(ctx, p)
-			for w.held != nil {
-				w.write(ctx, w.held)
+		case p := <-w.log.queue:
+			w.writeBatch(ctx, p)
+			for w.next != nil {
+				w.writeBatch(ctx, w.next)
 			}
 			continue
 		default:
 		}
 		break
 	}
-	stop, err := w.trail.pending(&Record{Kind: KindAdmin, Event: EventStop})
+	stop, err := w.log.newPending(&Record{Kind: KindAdmin, Event: EventStop})
 	if err == nil {
-		w.write(ctx, stop)
+		w.writeBatch(ctx, stop)
 		err = <-stop.done
 	}
 	if err != nil {
-		w.trail.cfg.Logger.WarnContext(ctx, "the audit trail was not closed in good order", "error", err)
+		w.log.cfg.Logger.WarnContext(ctx, "the audit log was not closed cleanly", "error", err)
 	}
 }
 
-// gather takes along what is waiting already. There is no timer: who is alone
-// does not wait for company.
-func (w *writer) gather(first *pending) []*pending {
-	// Those the last batch has just let go come along, if they are quick. Who is
-	// alone yields once, to nobody.
-	for n := -1; n < len(w.trail.queue) && n < maxBatch; {
-		n = len(w.trail.queue)
+// collectBatch collects the queued records. There is no timer, so a single caller
+// does not wait.
+func (w *batchWriter) collectBatch(first *pendingRecord) []*pendingRecord {
+	// Callers that the last batch has just released may append again at once: yield
+	// as long as that fills the queue. With a single caller this yields once.
+	for n := -1; n < len(w.log.queue) && n < maxBatch; {
+		n = len(w.log.queue)
 		runtime.Gosched()
 	}
-	list := []*pending{first}
-	size := first.entry.inline()
-	w.held = nil
+	list := []*pendingRecord{first}
+	size := first.entry.inlineSize()
+	w.next = nil
 	for len(list) < maxBatch {
 		select {
-		case p := <-w.trail.queue:
-			if size += p.entry.inline(); size > maxBatchBytes {
-				w.held = p
+		case p := <-w.log.queue:
+			if size += p.entry.inlineSize(); size > maxBatchBytes {
+				w.next = p
 				return list
 			}
 			list = append(list, p)
@@ -116,177 +116,177 @@ func (w *writer) gather(first *pending) []*pending {
 	return list
 }
 
-// inline is what the entry will take in the batch's message.
-func (e *entry) inline() int {
+// inlineSize returns the size of the entry in the message of the batch.
+func (e *batchEntry) inlineSize() int {
 	if len(e.content.data) > maxInline {
 		return len(e.facts) + 1024
 	}
-	return e.size()
+	return e.encodedSize()
 }
 
-// write writes one batch, which first begins, and tells everyone in it.
-func (w *writer) write(ctx context.Context, first *pending) {
-	list := w.gather(first)
+// writeBatch writes one batch that starts with first, and reports the result to its
+// callers.
+func (w *batchWriter) writeBatch(ctx context.Context, first *pendingRecord) {
+	list := w.collectBatch(first)
 	start := time.Now()
 	err := w.failed
 	if err == nil {
-		err = w.commit(ctx, list)
+		err = w.commitBatch(ctx, list)
 	}
-	w.trail.cfg.OnWrite(len(list), time.Since(start), err)
+	w.log.cfg.OnWrite(len(list), time.Since(start), err)
 	for _, p := range list {
 		p.done <- err
 	}
 }
 
-// commit puts a batch on disk.
-func (w *writer) commit(ctx context.Context, list []*pending) error {
+// commitBatch writes a batch durably.
+func (w *batchWriter) commitBatch(ctx context.Context, list []*pendingRecord) error {
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
-	if w.unsure {
-		if err := w.resync(ctx); err != nil {
+	if w.outOfSync {
+		if err := w.resyncEnd(ctx); err != nil {
 			return err
 		}
 	}
 	for {
-		list := append(slices.Clone(w.preface), list...)
+		list := append(slices.Clone(w.adminRecords), list...)
 		b := &batch{
-			chain: w.at.chain, writer: w.trail.cfg.Writer,
-			number: w.at.number + 1, first: w.at.last + 1, prev: w.at.hash,
-			entries: make([]entry, len(list)),
+			chain: w.end.chain, writer: w.log.cfg.Writer,
+			number: w.end.number + 1, first: w.end.last + 1, prev: w.end.hash,
+			entries: make([]batchEntry, len(list)),
 		}
 		for i, p := range list {
 			b.entries[i] = p.entry
 		}
-		w.trail.written.add(list, w.trail.cfg.Now()) // first: one that fails may turn up after all
-		before := w.at
-		err := w.publish(ctx, b)
+		w.log.known.addRecords(list, w.log.cfg.Now()) // first, because a failed batch may have been written
+		before := w.end
+		err := w.appendBatch(ctx, b)
 		if err == nil {
-			w.preface = nil
-			w.trail.index.add(b, w.at.seq, list)
+			w.adminRecords = nil
+			w.log.index.addBatch(b, w.end.seq, list)
 			return nil
 		}
-		// Either a batch that was given up turned up behind at after all: it is a
-		// part of the chain now, and this one follows it. Or the log lost its end,
-		// which this one then has to tell.
-		if w.failed != nil || w.unsure || w.at == before {
+		// Either an earlier failed batch was written after all: it is part of the
+		// chain now, and this batch follows it. Or the engine lost the end of the
+		// stream, which this batch then records.
+		if w.failed != nil || w.outOfSync || w.end == before {
 			return err
 		}
 	}
 }
 
-// publish writes the batch behind w.at. When it cannot tell whether it got
-// through it looks at what the log ends with; so no record is written twice, and
-// none is lost that somebody was told is there.
-func (w *writer) publish(ctx context.Context, b *batch) error {
-	if err := w.storeApart(ctx, b); err != nil {
+// appendBatch writes the batch behind w.end. After an error it reads the end of the
+// stream, so that no record is written twice and no acknowledged record is lost.
+func (w *batchWriter) appendBatch(ctx context.Context, b *batch) error {
+	if err := w.storeSeparate(ctx, b); err != nil {
 		return err
 	}
-	b.seal()
-	hash := b.hash()
-	seq, err := w.append(ctx, w.trail.subjects.chain, b.encode(), store.AppendOptions{
-		// The hash is in the id: a later batch with the same number must not be
-		// taken for a second try of one that was given up.
-		ID:         w.trail.cfg.Writer + ":" + strconv.FormatUint(b.number, 10) + ":" + hash.String()[:16],
-		ExpectLast: &w.at.seq,
+	b.computeHashes()
+	hash := b.lastHash()
+	seq, err := w.append(ctx, w.log.subjects.chain, b.encodeBatch(), store.AppendOptions{
+		// The id contains the hash, so that a later batch with the same number is
+		// not taken for a retry of a failed one.
+		ID:         w.log.cfg.Writer + ":" + strconv.FormatUint(b.number, 10) + ":" + hash.String()[:16],
+		ExpectLast: &w.end.seq,
 	})
 	if err == nil {
-		w.advance(b, seq)
+		w.moveEnd(b, seq)
 		return nil
 	}
-	w.unsure = true
-	w.doubts = append(w.doubts, hash)
-	w.doubts = w.doubts[max(0, len(w.doubts)-maxDoubts):]
-	if synced := w.resync(ctx); synced != nil {
+	w.outOfSync = true
+	w.unconfirmed = append(w.unconfirmed, hash)
+	w.unconfirmed = w.unconfirmed[max(0, len(w.unconfirmed)-maxUnconfirmed):]
+	if synced := w.resyncEnd(ctx); synced != nil {
 		return errors.Join(err, synced)
 	}
-	if w.at.hash == hash {
+	if w.end.hash == hash {
 		return nil
 	}
 	return err
 }
 
-// storeApart puts contents that are too long for the batch into messages of
-// their own, which lie right before it.
-func (w *writer) storeApart(ctx context.Context, b *batch) error {
+// storeSeparate writes contents that are too large for the batch as separate
+// messages before it.
+func (w *batchWriter) storeSeparate(ctx context.Context, b *batch) error {
 	for i := range b.entries {
 		c := &b.entries[i].content
-		if c.state != contentHere || len(c.data) <= maxInline {
+		if c.state != contentInline || len(c.data) <= maxInline {
 			continue
 		}
 		var parts []uint64
 		for part := range slices.Chunk(c.data, maxPart) {
-			seq, err := w.append(ctx, w.trail.subjects.content, part, store.AppendOptions{})
+			seq, err := w.append(ctx, w.log.subjects.content, part, store.AppendOptions{})
 			if err != nil {
 				return err
 			}
 			parts = append(parts, seq)
 		}
-		*c = content{state: contentApart, hash: c.hash, nonce: c.nonce, parts: parts}
+		*c = entryContent{state: contentSeparate, hash: c.hash, nonce: c.nonce, parts: parts}
 	}
 	return nil
 }
 
-// advance makes the batch the end of the chain.
-func (w *writer) advance(b *batch, seq uint64) {
-	w.at = place{chain: b.chain, number: b.number, last: b.last(), hash: b.hash(), seq: seq}
-	w.unsure, w.doubts = false, nil
-	at := w.at
-	w.trail.now.Store(&at)
-	if !w.sealed {
-		// The first head is written before anybody is told of the first batch: a
-		// chain without a head is one that somebody took it from.
-		err := w.trail.sealHead()
-		if w.sealed = err == nil; err != nil {
-			w.trail.cfg.Logger.Error("the audit trail's head is behind", "error", err)
+// moveEnd makes the batch the end of the chain.
+func (w *batchWriter) moveEnd(b *batch, seq uint64) {
+	w.end = chainPlace{chain: b.chain, number: b.number, last: b.lastPosition(), hash: b.lastHash(), seq: seq}
+	w.outOfSync, w.unconfirmed = false, nil
+	at := w.end
+	w.log.end.Store(&at)
+	if !w.headWritten {
+		// Write the first head before the first batch is acknowledged: a chain
+		// without a head looks as if the head had been removed.
+		err := w.log.writeHead()
+		if w.headWritten = err == nil; err != nil {
+			w.log.cfg.Logger.Error("write the head of the audit log", "error", err)
 		}
 		return
 	}
 	select {
-	case w.trail.dirty <- struct{}{}:
+	case w.log.headOutdated <- struct{}{}:
 	default:
 	}
 }
 
-// resync finds out what the log ends with: what we know, less, one of our own
-// batches whose acknowledgement never came, or the work of another writer.
-func (w *writer) resync(ctx context.Context) error {
-	m, err := w.trail.cfg.Log.Last(ctx, w.trail.subjects.chain)
+// resyncEnd reads the end of the stream: it is the known one, an earlier one, one of
+// our own unacknowledged batches, or a message of another writer.
+func (w *batchWriter) resyncEnd(ctx context.Context) error {
+	m, err := w.log.cfg.Log.Last(ctx, w.log.subjects.chain)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
 		m.Seq = 0
 	case err != nil:
 		return err
 	}
-	if m.Seq == w.at.seq {
-		w.unsure = false
+	if m.Seq == w.end.seq {
+		w.outOfSync = false
 		return nil
 	}
-	if m.Seq < w.at.seq {
-		return w.fallBack(ctx, m.Seq)
+	if m.Seq < w.end.seq {
+		return w.continueAfterLoss(ctx, m.Seq)
 	}
-	b, err := open(m)
-	if err == nil && slices.Contains(w.doubts, b.hash()) && b.prev == w.at.hash {
-		w.advance(b, m.Seq)
+	b, err := decodeMessage(m)
+	if err == nil && slices.Contains(w.unconfirmed, b.lastHash()) && b.prev == w.end.hash {
+		w.moveEnd(b, m.Seq)
 		return nil
 	}
-	w.trail.written.giveUp()
-	w.failed = fmt.Errorf("another process writes to it: message %d is not ours: %w", m.Seq, store.ErrConflict)
-	w.trail.cfg.Logger.ErrorContext(ctx, "the audit trail has another writer, nothing is written any more",
-		"writer", w.trail.cfg.Writer, "sequence", m.Seq, "ours", w.at.seq)
+	w.log.known.disable()
+	w.failed = fmt.Errorf("another process writes to the audit log: message %d is not ours: %w", m.Seq, store.ErrConflict)
+	w.log.cfg.Logger.ErrorContext(ctx, "the audit log has another writer: stop writing",
+		"writer", w.log.cfg.Writer, "sequence", m.Seq, "ours", w.end.seq)
 	return w.failed
 }
 
-// fallBack goes on after the engine has lost batches that it had acknowledged,
-// as it may when it does not wait for the disk. The chain keeps its numbers, so
-// that what is gone stays missing for everyone to see.
-func (w *writer) fallBack(ctx context.Context, seq uint64) error {
-	note := fmt.Sprintf("the log ends with message %d, and %d was written", seq, w.at.seq)
-	w.trail.cfg.Logger.ErrorContext(ctx, "the audit trail has lost its end", "because", note)
-	p, err := w.trail.pending(&Record{Kind: KindAdmin, Event: EventMismatch, Note: note})
+// continueAfterLoss continues after the engine lost acknowledged batches, which can
+// happen if it does not sync every write. The chain keeps its numbers, so that the
+// loss stays visible.
+func (w *batchWriter) continueAfterLoss(ctx context.Context, seq uint64) error {
+	note := fmt.Sprintf("the stream ends with message %d, but message %d was acknowledged", seq, w.end.seq)
+	w.log.cfg.Logger.ErrorContext(ctx, "the audit log has lost its end", "reason", note)
+	p, err := w.log.newPending(&Record{Kind: KindAdmin, Event: EventMismatch, Note: note})
 	if err != nil {
 		return err
 	}
-	w.preface = append(w.preface, p)
-	w.at.seq, w.unsure = seq, false
+	w.adminRecords = append(w.adminRecords, p)
+	w.end.seq, w.outOfSync = seq, false
 	return nil
 }

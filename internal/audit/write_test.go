@@ -20,7 +20,7 @@ var (
 
 // The message is on disk and the acknowledgement never comes: the writer looks,
 // and tells the caller what is true.
-func TestAcknowledgementIsLost(t *testing.T) {
+func TestAppend_ToleratesLostAcknowledgement(t *testing.T) {
 	d := newDesk(t)
 	trail := d.open()
 	lose := appendFunc(func(ctx context.Context, subject string, data []byte, opts store.AppendOptions) (uint64, error) {
@@ -45,7 +45,7 @@ func TestAcknowledgementIsLost(t *testing.T) {
 // A message that did not arrive fails its records, and comes nevertheless, after
 // the next one was tried. It becomes a part of the chain, and nothing is lost or
 // there twice.
-func TestMessageComesLate(t *testing.T) {
+func TestAppend_ToleratesLateMessage(t *testing.T) {
 	d := newDesk(t)
 	trail := d.open()
 	now := time.Now()
@@ -91,7 +91,7 @@ func TestMessageComesLate(t *testing.T) {
 	}
 }
 
-func TestAnotherWriterEndsIt(t *testing.T) {
+func TestAppend_FailsAfterAnotherWriter(t *testing.T) {
 	d := newDesk(t)
 	first := d.open()
 	now := time.Now()
@@ -117,7 +117,7 @@ func TestAnotherWriterEndsIt(t *testing.T) {
 
 // A full store refuses, and takes again when there is room; nothing that was
 // refused is in the chain.
-func TestStoreIsFull(t *testing.T) {
+func TestAppend_FailsWhenStoreIsFull(t *testing.T) {
 	d := newDesk(t)
 	trail := d.open()
 	now := time.Now()
@@ -135,7 +135,7 @@ func TestStoreIsFull(t *testing.T) {
 }
 
 // The same with a store that is really full.
-func TestStoreIsReallyFull(t *testing.T) {
+func TestAppend_RecoversFromFullStore(t *testing.T) {
 	d := newDesk(t, func(c *store.Config) { c.MaxBytes = 4 << 20 })
 	log, err := d.store.Log(t.Context(), LogConfig(0.25))
 	if err != nil {
@@ -168,7 +168,7 @@ func TestStoreIsReallyFull(t *testing.T) {
 
 // The process dies at any moment: what was acknowledged is there, and the head
 // is never ahead of the chain.
-func TestKilled(t *testing.T) {
+func TestOpen_ContinuesAfterKill(t *testing.T) {
 	d := newDesk(t)
 	now := time.Now()
 	n := 0
@@ -190,10 +190,10 @@ func TestKilled(t *testing.T) {
 
 // What a start finds is said in the chain, and stays visible after the next head
 // was signed over it.
-func TestStartFindsTampering(t *testing.T) {
+func TestOpen_RecordsTampering(t *testing.T) {
 	now := time.Now()
 	lastOf := func(d *desk) store.Message {
-		m, err := d.log.Last(t.Context(), subjectsOf(DefaultWriter).chain)
+		m, err := d.log.Last(t.Context(), newChainSubjects(DefaultWriter).chain)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -210,14 +210,14 @@ func TestStartFindsTampering(t *testing.T) {
 		{"the head is made up", func(d *desk) { _ = os.WriteFile(d.headFile(), []byte(`{"head":"1"}`), headMode) }, ProblemMismatch},
 		{"the last batch is written anew", func(d *desk) {
 			m := lastOf(d)
-			b, err := open(m)
+			b, err := decodeMessage(m)
 			if err != nil {
 				t.Fatal(err)
 			}
 			_ = d.log.Delete(t.Context(), m.Seq)
 			b.entries[0].facts = []byte(`{"kind":"outcome","at":"2026-01-01T00:00:00Z"}`)
-			b.seal()
-			if _, err := d.log.Append(t.Context(), m.Subject, b.encode(), store.AppendOptions{}); err != nil {
+			b.computeHashes()
+			if _, err := d.log.Append(t.Context(), m.Subject, b.encodeBatch(), store.AppendOptions{}); err != nil {
 				t.Fatal(err)
 			}
 		}, ProblemAltered},
@@ -256,7 +256,7 @@ func TestStartFindsTampering(t *testing.T) {
 	}
 }
 
-func TestKeyChanges(t *testing.T) {
+func TestOpen_RecordsKeyChange(t *testing.T) {
 	d := newDesk(t)
 	trail := d.open()
 	d.append(trail, outcomeOf(time.Now(), 1))
@@ -274,12 +274,12 @@ func TestKeyChanges(t *testing.T) {
 }
 
 // A log that loses what it had acknowledged is not another writer.
-func TestLogLosesItsEnd(t *testing.T) {
+func TestLog_ContinuesAfterLostEnd(t *testing.T) {
 	d := newDesk(t)
 	trail := d.open()
 	now := time.Now()
 	d.append(trail, outcomeOf(now, 1), outcomeOf(now, 2), outcomeOf(now, 3))
-	if err := d.log.Delete(t.Context(), trail.now.Load().seq); err != nil {
+	if err := d.log.Delete(t.Context(), trail.end.Load().seq); err != nil {
 		t.Fatal(err)
 	}
 	conflict := appendFunc(func(context.Context, string, []byte, store.AppendOptions) (uint64, error) {

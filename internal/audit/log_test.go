@@ -56,7 +56,7 @@ func (d *desk) open(change ...func(*Config)) *Log {
 	for _, c := range change {
 		c(&cfg)
 	}
-	trail, err := openTrail(d.t.Context(), cfg, func(
+	trail, err := openLog(d.t.Context(), cfg, func(
 		ctx context.Context, subject string, data []byte, opts store.AppendOptions,
 	) (uint64, error) {
 		if lose := d.lose.Load(); lose != nil {
@@ -147,7 +147,7 @@ func TestAppendAndFind(t *testing.T) {
 	d.wantGood(3 + 2*3) // each opening and closing is one
 }
 
-func TestAppendRefuses(t *testing.T) {
+func TestAppend_RejectsInvalidRecords(t *testing.T) {
 	d := newDesk(t)
 	trail := d.open()
 	tests := []struct {
@@ -164,8 +164,8 @@ func TestAppendRefuses(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			if err := trail.Append(t.Context(), tt.rec); !errors.Is(err, errRecord) {
-				t.Errorf("got error %v, want %v", err, errRecord)
+			if err := trail.Append(t.Context(), tt.rec); !errors.Is(err, errInvalidRecord) {
+				t.Errorf("got error %v, want %v", err, errInvalidRecord)
 			}
 		})
 	}
@@ -176,7 +176,7 @@ func TestAppendRefuses(t *testing.T) {
 	d.wantGood(2)
 }
 
-func TestOpenRefuses(t *testing.T) {
+func TestOpen_RejectsInvalidConfig(t *testing.T) {
 	d := newDesk(t)
 	tests := []struct {
 		name   string
@@ -200,7 +200,7 @@ func TestOpenRefuses(t *testing.T) {
 	}
 }
 
-func TestContentsOfEverySize(t *testing.T) {
+func TestAppend_StoresContentsOfEverySize(t *testing.T) {
 	d := newDesk(t)
 	trail := d.open()
 	sizes := []int{0, 1, maxInline - 1, maxInline, maxInline + 1, maxPart, maxPart + 1, 3*maxPart + 7}
@@ -233,7 +233,7 @@ func TestContentsOfEverySize(t *testing.T) {
 
 // Everyone who waits goes along, in messages within their bounds, and everyone's
 // record is there once.
-func TestManyCallersShareAMessage(t *testing.T) {
+func TestAppend_GroupsCallers(t *testing.T) {
 	d := newDesk(t)
 	var batches, records atomic.Int64
 	trail := d.open(func(c *Config) {
@@ -279,7 +279,7 @@ func TestManyCallersShareAMessage(t *testing.T) {
 	}
 }
 
-func TestContextOfTheCallerEnds(t *testing.T) {
+func TestAppend_EndsWithItsContext(t *testing.T) {
 	d := newDesk(t)
 	stuck, free := make(chan struct{}), make(chan struct{})
 	hold := appendFunc(func(ctx context.Context, subject string, data []byte, opts store.AppendOptions) (uint64, error) {

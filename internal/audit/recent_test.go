@@ -11,13 +11,13 @@ import (
 	"github.com/caprouter/caprouter/internal/store"
 )
 
-// TestWrittenNeverDenies: whatever is written, in whatever order and with clocks
+// TestKnownRequests_HasNoFalseNegatives: whatever is written, in whatever order and with clocks
 // that differ, nothing that was is taken for what never was; and it does not grow.
-func TestWrittenNeverDenies(t *testing.T) {
+func TestKnownRequests_HasNoFalseNegatives(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		size := rapid.IntRange(2, 20).Draw(t, "size")
 		now := epoch()
-		w := newWritten(size, now)
+		w := newKnownRequests(size, now)
 		var ids []string
 		for n := range rapid.IntRange(1, 100).Draw(t, "records") {
 			now = now.Add(time.Duration(rapid.IntRange(0, 600).Draw(t, "seconds")) * time.Second)
@@ -26,9 +26,9 @@ func TestWrittenNeverDenies(t *testing.T) {
 				id = rapid.SampledFrom(ids).Draw(t, "of")
 			}
 			ids = append(ids, id)
-			w.add([]*pending{{id: id, kind: KindOutcome}, {id: uuid7(now, 1000+n), kind: KindAdmin}}, now)
+			w.addRecords([]*pendingRecord{{id: id, kind: KindOutcome}, {id: uuid7(now, 1000+n), kind: KindAdmin}}, now)
 			for _, id := range ids {
-				if wrote, all := w.knows(id); !wrote && all {
+				if wrote, all := w.lookUp(id); !wrote && all {
 					t.Fatalf("%s was written, and is said not to be", id)
 				}
 			}
@@ -39,9 +39,9 @@ func TestWrittenNeverDenies(t *testing.T) {
 	})
 }
 
-// TestWhatNeverWasIsNotSearched: with all searches taken, only what needs none is
+// TestFind_SkipsSearchForUnknownRequest: with all searches taken, only what needs none is
 // answered.
-func TestWhatNeverWasIsNotSearched(t *testing.T) {
+func TestFind_SkipsSearchForUnknownRequest(t *testing.T) {
 	d := newDesk(t)
 	before := d.open()
 	start := d.now()
@@ -53,8 +53,8 @@ func TestWhatNeverWasIsNotSearched(t *testing.T) {
 	trail := d.open()
 	at := d.now().Add(time.Hour)
 	d.append(trail, decisionOf(at, 2), outcomeOf(at, 2))
-	for range mostSearches {
-		trail.searches <- struct{}{}
+	for range maxSearches {
+		trail.searchSlots <- struct{}{}
 	}
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -80,8 +80,8 @@ func TestWhatNeverWasIsNotSearched(t *testing.T) {
 			t.Errorf("%s: got %v, want %v", name, err, tt.want)
 		}
 	}
-	for range mostSearches {
-		<-trail.searches
+	for range maxSearches {
+		<-trail.searchSlots
 	}
 	if found, err := trail.Find(t.Context(), old); err != nil || found.Outcome == nil {
 		t.Errorf("with searches to be had: got %+v, %v, want it", found, err)
@@ -119,9 +119,9 @@ func TestFindWithin(t *testing.T) {
 	}
 }
 
-// TestFindOfWhatFailed: a record whose writer was told that it failed may be there
+// TestFind_AfterFailedWrite: a record whose writer was told that it failed may be there
 // all the same; then it is found.
-func TestFindOfWhatFailed(t *testing.T) {
+func TestFind_AfterFailedWrite(t *testing.T) {
 	d := newDesk(t)
 	trail := d.open()
 	d.append(trail, decisionOf(d.now(), 1))
@@ -149,16 +149,16 @@ func TestFindOfWhatFailed(t *testing.T) {
 	}
 }
 
-// TestAnotherWriterBlinds: where somebody else writes the chain, nothing is denied
+// TestKnownRequests_DisabledByAnotherWriter: where somebody else writes the chain, nothing is denied
 // unseen.
-func TestAnotherWriterBlinds(t *testing.T) {
-	w := newWritten(10, epoch())
+func TestKnownRequests_DisabledByAnotherWriter(t *testing.T) {
+	w := newKnownRequests(10, epoch())
 	id := uuid7(epoch().Add(time.Hour), 1)
-	if _, all := w.knows(id); !all {
+	if _, all := w.lookUp(id); !all {
 		t.Error("got an id unknown that cannot have been written")
 	}
-	w.giveUp()
-	if _, all := w.knows(id); all {
+	w.disable()
+	if _, all := w.lookUp(id); all {
 		t.Error("got all known of a chain that another one writes")
 	}
 }

@@ -1,0 +1,224 @@
+package audit
+
+import (
+	"fmt"
+	"math"
+	"time"
+)
+
+// adminRecords calls fn for the admin records of an event in batches that connect to
+// the chain, newest batch first.
+func (j *chainVerifier) adminRecords(event Event, fn func(e *batchSummary, rec *Record)) {
+	for _, e := range j.selected {
+		if j.mismatched[e] {
+			continue
+		}
+		for i := range e.notes {
+			if e.notes[i].Event == event {
+				fn(e, &e.notes[i])
+			}
+		}
+	}
+}
+
+// newestPosition returns the last position that admin records of an event name.
+func (j *chainVerifier) newestPosition(event Event) ChainPosition {
+	var newest ChainPosition
+	j.adminRecords(event, func(_ *batchSummary, rec *Record) {
+		if rec.UpTo != nil && rec.UpTo.Batch > newest.Batch {
+			newest = *rec.UpTo
+		}
+	})
+	return newest
+}
+
+// explainGaps finds the cause of every gap. A checkpoint means that the batches were
+// trimmed, a damaged message that they were altered, and the end of the chain that
+// it was cut off. Otherwise they were deleted.
+func (j *chainVerifier) explainGaps() {
+	trimmed := j.newestPosition(EventCheckpoint)
+	if trimmed.Batch > 0 {
+		j.report.Notes = append(j.report.Notes, fmt.Sprintf("trimmed up to batch %d, record %d", trimmed.Batch, trimmed.Record))
+		if e := j.selectedBatch(trimmed.Batch + 1); e != nil && e.prev.String() != trimmed.Hash {
+			j.addProblem(ProblemAltered, e, e.first, "it does not connect to the checkpoint")
+		}
+	}
+	// The mismatches that a start has recorded, by batch.
+	lost := map[uint64]bool{}
+	j.adminRecords(EventMismatch, func(e *batchSummary, _ *Record) { lost[e.number] = true })
+
+	for _, g := range j.gaps {
+		if g.to <= trimmed.Batch {
+			continue
+		}
+		g.from = max(g.from, trimmed.Batch+1)
+		what := ProblemDeleted
+		if g.next == nil {
+			what = ProblemTruncated
+		} else if lost[g.next.number] {
+			what = ProblemTruncated
+			delete(lost, g.next.number)
+		}
+		j.explainGap(g, what)
+	}
+	for _, e := range j.unassigned {
+		switch {
+		case e == nil:
+		case e.rewritten && !e.valid:
+			j.addProblem(ProblemAltered, e, e.firstInvalid, "the rewritten copy is damaged")
+		default:
+			j.reportUnassigned(e, ProblemForged, "and no batch is missing at its place")
+		}
+	}
+	j.adminRecords(EventMismatch, func(e *batchSummary, rec *Record) {
+		if lost[e.number] {
+			j.report.Problems = append(j.report.Problems, Problem{
+				Kind: ProblemMismatch, Batch: e.number, Record: rec.Position, At: rec.At, Detail: rec.Note,
+			})
+		}
+	})
+	j.adminRecords(EventRekey, func(e *batchSummary, rec *Record) {
+		j.report.Notes = append(j.report.Notes, fmt.Sprintf("the signing key changed before batch %d (%s)",
+			e.number, rec.At.Format(time.RFC3339)))
+	})
+}
+
+// explainGap reports the batches of a gap. Damaged messages at its place are taken
+// for their remains.
+func (j *chainVerifier) explainGap(g missingRange, missing string) {
+	low, high := j.neighbourSeqs(g)
+	claimed := map[uint64]*batchSummary{}
+	var rest []*batchSummary
+	for i, e := range j.unassigned {
+		if e == nil {
+			continue
+		}
+		here := e.number >= g.from && e.number <= g.to && claimed[e.number] == nil
+		switch {
+		case e.rewritten && !here, !e.rewritten && (e.seq <= low || e.seq >= high):
+			continue
+		case here:
+			claimed[e.number] = e
+		default:
+			rest = append(rest, e)
+		}
+		j.unassigned[i] = nil
+	}
+	start := g.from // first batch without remains
+	flush := func(end uint64) {
+		if start <= end {
+			j.reportMissing(missing, start, end)
+		}
+		start = end + 2
+	}
+	for n := g.from; n <= g.to && len(claimed)+len(rest) > 0; n++ {
+		e := claimed[n]
+		if delete(claimed, n); e == nil && len(rest) > 0 {
+			e, rest = rest[0], rest[1:]
+		}
+		if e == nil {
+			continue
+		}
+		flush(n - 1)
+		e.number = n
+		j.reportUnassigned(e, ProblemAltered, "its hash does not match")
+	}
+	flush(g.to)
+	for _, e := range rest {
+		j.reportUnassigned(e, ProblemForged, "and there are more of them than missing batches")
+	}
+}
+
+// reportUnassigned reports a message that is not a valid batch of this chain.
+func (j *chainVerifier) reportUnassigned(e *batchSummary, what, detail string) {
+	if e.valid {
+		j.addProblem(ProblemForged, e, e.first, fmt.Sprintf("message %d is of another chain", e.seq))
+		return
+	}
+	if what == ProblemForged {
+		detail = fmt.Sprintf("message %d is damaged, %s", e.seq, detail)
+	}
+	j.addProblem(what, e, e.firstInvalid, detail)
+}
+
+// reportMissing reports a range of missing batches.
+func (j *chainVerifier) reportMissing(what string, from, to uint64) {
+	p := Problem{Kind: what, Batch: from, Detail: "the batch is missing"}
+	if from != to {
+		p.Detail = fmt.Sprintf("batches %d to %d are missing", from, to)
+	}
+	if before := j.selectedBatch(from - 1); before != nil {
+		p.At, p.Record = before.to, before.last+1
+	}
+	j.report.Problems = append(j.report.Problems, p)
+}
+
+// neighbourSeqs returns the messages on both sides of a gap. Rewritten batches are
+// ignored, because they are stored elsewhere.
+func (j *chainVerifier) neighbourSeqs(g missingRange) (low, high uint64) {
+	high = math.MaxUint64
+	for _, e := range j.selected { // newest first
+		switch {
+		case e.rewritten:
+		case e.number > g.to:
+			high = e.seq
+		case e.number < g.from:
+			return e.seq, high
+		}
+	}
+	return 0, high
+}
+
+// checkContents checks the contents of the chain, in the newest copy of each batch:
+// older copies are those that an erasure has not reached yet.
+func (j *chainVerifier) checkContents() {
+	expired := j.newestPosition(EventExpire).Batch
+	erased := map[string]uint64{} // by request: position of the newest erase record
+	j.adminRecords(EventErase, func(_ *batchSummary, rec *Record) {
+		erased[rec.RequestID] = max(erased[rec.RequestID], rec.Position)
+	})
+	for _, e := range j.selected {
+		newest := e
+		for _, c := range j.valid[e.number] {
+			if c.hash != e.hash {
+				continue
+			}
+			if c.seq > newest.seq && c.rewritten {
+				newest = c
+			}
+			for _, pos := range c.altered {
+				j.addProblem(ProblemAltered, c, pos, "its content does not match its hash")
+			}
+		}
+		j.report.Contents += newest.contents
+		for _, m := range newest.removed {
+			switch {
+			case m.request != "" && erased[m.request] > m.pos:
+				j.report.ErasedContents++
+			case e.number <= expired:
+				j.report.ExpiredContents++
+			default:
+				j.report.Problems = append(j.report.Problems, Problem{
+					Kind: ProblemDeleted, Batch: e.number, Record: m.pos, At: m.at,
+					Detail: "its content is missing, and no record announces an erasure or expiry",
+				})
+			}
+		}
+	}
+}
+
+// countRecords sets the counts of the report.
+func (j *chainVerifier) countRecords() {
+	r := j.report
+	r.Batches = uint64(len(j.selected))
+	for i, e := range j.selected {
+		r.Records += e.last - e.first + 1
+		if i == 0 {
+			r.Last, r.To = e.last, e.to
+		}
+		r.First, r.From = e.first, e.from
+		if j.head != nil && e.number > j.head.Batch {
+			r.Unsigned++
+		}
+	}
+}

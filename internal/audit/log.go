@@ -1,0 +1,295 @@
+package audit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"regexp"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/caprouter/caprouter/internal/run"
+	"github.com/caprouter/caprouter/internal/store"
+)
+
+// HeadFile is the name of the signed head in the data directory.
+const HeadFile = "audit.head"
+
+// Retention limits the log by age and size. Zero = no limit.
+type Retention struct {
+	Contents time.Duration // then contents are removed, and facts stay
+	Chain    time.Duration // then the records are trimmed, behind a checkpoint
+	MaxBytes int64         // of the whole log; the oldest records are trimmed, behind a checkpoint
+}
+
+// Config configures a Log; Log, Signer and HeadFile are required.
+type Config struct {
+	Log       *store.Log // made with LogConfig
+	Writer    string     // the chain's name; "" = "main"
+	Signer    Signer
+	HeadFile  string // path of the signed head
+	Retention Retention
+	Logger    *slog.Logger
+	Now       func() time.Time
+	// OnWrite is called after every write with the number of records, the duration
+	// and the error. Calls do not overlap.
+	OnWrite func(records int, took time.Duration, err error)
+}
+
+// DefaultWriter is the name of the chain in a store with one owner.
+const DefaultWriter = "main"
+
+const maxWriter = 64
+
+var validWriter = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
+
+// LogConfig configures the stream that holds the audit log. It has no retention of
+// its own, because messages that go without a checkpoint count as deleted.
+func LogConfig(share float64) store.LogConfig {
+	return store.LogConfig{Name: "AUDIT", Subjects: []string{"audit.>"}, Share: share}
+}
+
+// chainSubjects are the subjects of one chain. The dots separate those of different
+// writers.
+type chainSubjects struct{ chain, content, rewritten, withoutContents string }
+
+func newChainSubjects(writer string) chainSubjects {
+	return chainSubjects{
+		chain:           "audit." + writer,
+		content:         "audit." + writer + ".content",
+		rewritten:       "audit." + writer + ".restated.",
+		withoutContents: "audit." + writer + ".bare.",
+	}
+}
+
+// ErrClosed is the error of Append after Close. It wraps store.ErrUnavailable.
+var ErrClosed = fmt.Errorf("the audit log is closed: %w", store.ErrUnavailable)
+
+// Log is an open audit log. Its methods may be called from any goroutine.
+type Log struct {
+	cfg         Config
+	subjects    chainSubjects
+	index       *recentIndex
+	known       *knownRequests
+	searchSlots chan struct{} // semaphore of searches that read the stream
+	group       *run.Group
+
+	queue   chan *pendingRecord
+	closing chan struct{} // closed when no more records are accepted
+	ended   chan struct{} // closed when the writer has returned
+	once    sync.Once
+	closed  error
+
+	end          atomic.Pointer[chainPlace] // end of the chain; stored by the writer
+	openedAt     uint64                     // position of the last record before Open
+	headOutdated chan struct{}              // capacity 1: the chain has grown, write the head
+	oversized    chan struct{}              // capacity 1: the stream has grown much, check its size
+	head         *headFile
+
+	rewriteMu sync.Mutex // serializes erasure and retention
+}
+
+// chainPlace is the end of a chain.
+type chainPlace struct {
+	chain  chainID
+	number uint64 // of the last batch; 0 = none yet
+	last   uint64 // position of its last record
+	hash   digest // of that record
+	seq    uint64 // of its message; 0 = none
+}
+
+func (c Config) withDefaults() (Config, error) {
+	if c.Writer == "" {
+		c.Writer = DefaultWriter
+	}
+	switch {
+	case c.Log == nil:
+		return c, errors.New("no log")
+	case c.Signer == nil:
+		return c, errors.New("no signer")
+	case c.HeadFile == "":
+		return c, errors.New("no file for the head")
+	case !validWriter.MatchString(c.Writer):
+		return c, fmt.Errorf("writer %q: want 1 to 64 letters, digits, _ or -", c.Writer)
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	if c.OnWrite == nil {
+		c.OnWrite = func(int, time.Duration, error) {}
+	}
+	return c, nil
+}
+
+// Open opens the log of a writer, and creates a missing one. It continues at the end
+// of the stream and compares that with the signed head. A difference is logged,
+// recorded in the chain and reported by Verify from then on; it does not prevent the
+// start.
+func Open(ctx context.Context, cfg Config) (*Log, error) {
+	return openLog(ctx, cfg, nil)
+}
+
+func openLog(ctx context.Context, cfg Config, through appendFunc) (_ *Log, err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("open the audit log: %w", err)
+		}
+	}()
+	if cfg, err = cfg.withDefaults(); err != nil {
+		return nil, err
+	}
+	l := &Log{
+		cfg: cfg, subjects: newChainSubjects(cfg.Writer), index: newIndex(indexSize),
+		known: newKnownRequests(knownSize, cfg.Now()), searchSlots: make(chan struct{}, maxSearches),
+		queue: make(chan *pendingRecord, queueSize), closing: make(chan struct{}), ended: make(chan struct{}),
+		headOutdated: make(chan struct{}, 1), oversized: make(chan struct{}, 1),
+	}
+	at, notes, slot, err := l.resumeChain(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if l.head, err = openHeadFile(cfg.HeadFile); err != nil {
+		return nil, err
+	}
+	l.head.slot = slot
+	l.openedAt = at.last
+	l.end.Store(&at)
+	if through == nil {
+		through = cfg.Log.Append
+	}
+	w := &batchWriter{log: l, append: l.watchSize(through), end: at, adminRecords: notes}
+	// The group outlives this call: Close ends it, not the caller's context.
+	l.group = run.New(context.WithoutCancel(ctx))
+	l.group.Go("write the audit log", w.run)
+	l.group.Go("sign the head of the audit log", l.writeHeads)
+	return l, nil
+}
+
+// Append writes the record durably, in one batch with other waiting records. If ctx
+// ends first, it is not known whether the record is written. Errors wrap those of
+// package store. After another process has written to the chain, every Append
+// returns store.ErrConflict.
+func (l *Log) Append(ctx context.Context, rec Record) error {
+	if rec.Kind != KindDecision && rec.Kind != KindOutcome || rec.Event != "" || rec.UpTo != nil {
+		return fmt.Errorf("append to the audit log: %w: kind %q, event %q", errInvalidRecord, rec.Kind, rec.Event)
+	}
+	return l.appendAdmin(ctx, &rec)
+}
+
+func (l *Log) appendAdmin(ctx context.Context, rec *Record) error {
+	p, err := l.newPending(rec)
+	if err == nil {
+		err = l.submitRecord(ctx, p)
+	}
+	if err != nil {
+		return fmt.Errorf("append to the audit log: %w", err)
+	}
+	return nil
+}
+
+func (l *Log) newPending(rec *Record) (*pendingRecord, error) {
+	if rec.At.IsZero() {
+		rec.At = l.cfg.Now()
+	}
+	rec.At = rec.At.UTC()
+	e, err := newEntry(rec)
+	if err != nil {
+		return nil, err
+	}
+	return &pendingRecord{entry: e, kind: rec.Kind, id: rec.RequestID, done: make(chan error, 1)}, nil
+}
+
+func (l *Log) submitRecord(ctx context.Context, p *pendingRecord) error {
+	select {
+	case <-l.closing: // checked first, because select picks any ready case
+		return ErrClosed
+	default:
+	}
+	select {
+	case l.queue <- p:
+	case <-l.closing:
+		return ErrClosed
+	case <-ctx.Done():
+		return fmt.Errorf("%w: %w", store.ErrUnavailable, context.Cause(ctx))
+	}
+	select {
+	case err := <-p.done:
+		return err
+	case <-ctx.Done():
+		return fmt.Errorf("%w: not known to be written: %w", store.ErrUnavailable, context.Cause(ctx))
+	case <-l.ended:
+	}
+	select {
+	case err := <-p.done:
+		return err
+	default:
+		return ErrClosed // it was queued after the writer's last look
+	}
+}
+
+// Close writes the queued records, a stop record and the final head. It may be
+// called again. If ctx ends first, queued records may be lost.
+func (l *Log) Close(ctx context.Context) error {
+	l.once.Do(func() {
+		close(l.closing)
+		var late error
+		select {
+		case <-l.ended:
+		case <-ctx.Done():
+			late = fmt.Errorf("close the audit log: %w", context.Cause(ctx))
+		}
+		l.group.Stop(nil)
+		l.closed = errors.Join(late, l.group.Wait(), l.writeHead(), l.head.sync(), l.head.file.Close())
+	})
+	return l.closed
+}
+
+// headInterval is the minimum time between two heads. A signature needs as much CPU
+// time as the rest of a record, so one head covers all batches of that time.
+const (
+	headInterval     = 50 * time.Millisecond
+	headSyncInterval = time.Second // a head survives the death of the process without a sync
+)
+
+// writeHeads signs and writes the head whenever the chain has grown, outside the
+// path of Append. The writer itself writes the first head of a process, before this
+// loop has anything to do.
+func (l *Log) writeHeads(ctx context.Context) error {
+	pause := time.NewTimer(0)
+	defer pause.Stop()
+	var synced time.Time
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-l.headOutdated:
+		}
+		err := l.writeHead()
+		if now := time.Now(); err == nil && now.Sub(synced) >= headSyncInterval {
+			synced, err = now, l.head.sync()
+		}
+		if err != nil {
+			l.cfg.Logger.ErrorContext(ctx, "write the head of the audit log", "error", err)
+		}
+		pause.Reset(headInterval)
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-pause.C:
+		}
+	}
+}
+
+func (l *Log) writeHead() error {
+	at := l.end.Load()
+	if at.number == 0 {
+		return nil
+	}
+	h := at.newHead(l.cfg.Writer, l.cfg.Now())
+	return l.head.writeHead(&h, l.cfg.Signer)
+}
