@@ -38,7 +38,7 @@ func (c storedCanceller) CancelStored(ctx context.Context, id string) (*contract
 	if executing := r.inflight.Lookup(id); executing != nil {
 		executing.Cancel(inflight.ErrCancelled)
 	} else {
-		r.executor.StopTasks(rec, r.view.Load().Fleet)
+		r.executor.StopTasks(rec, r.fleet())
 	}
 	j := r.rejoin(rec)
 	j.tracked = &execution.OwnedRequest{Book: r.keep.Book, ID: id} // settles the index with the outcome

@@ -89,3 +89,11 @@ func (r *Router) visibilityFilter(caller *contract.Caller) *visibility.Filter {
 
 // History returns the service through which callers access stored requests.
 func (r *Router) History() *history.Service { return r.history }
+
+// fleet returns the current fleet, which is empty before the first SetView.
+func (r *Router) fleet() *capabilities.Fleet {
+	if view := r.view.Load(); view != nil {
+		return view.Fleet
+	}
+	return &capabilities.Fleet{}
+}

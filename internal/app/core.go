@@ -18,8 +18,10 @@ import (
 	"github.com/caprouter/caprouter/dispatch/httptarget"
 	"github.com/caprouter/caprouter/internal/auth"
 	"github.com/caprouter/caprouter/internal/egress"
+	"github.com/caprouter/caprouter/internal/lexical"
 	"github.com/caprouter/caprouter/internal/llm"
 	"github.com/caprouter/caprouter/internal/redact"
+	"github.com/caprouter/caprouter/internal/registry"
 	"github.com/caprouter/caprouter/internal/telemetry"
 	"github.com/caprouter/caprouter/router"
 )
@@ -45,6 +47,9 @@ type core struct {
 	model      *llm.Client // nil when none is configured
 	classifier *classifier.Classifier
 	router     *router.Router
+	file       *registry.File         // of a core that serves
+	registry   *registry.Registry     // likewise
+	views      *viewBuilder           // likewise
 	access     *access                // of a core that serves
 	keeping    *keeping               // nil in a core that routes one request
 	public     atomic.Pointer[string] // the address agents call back; nil = none
@@ -139,31 +144,48 @@ func (c *core) newRouter(redactor *redact.Redactor) (*router.Router, error) {
 	return router.New(cfg, c.classifier, c.dispatcher)
 }
 
-// apply makes a registry snapshot the one that routes. It builds first and
-// swaps last, so an error leaves the running view as it was.
-func (c *core) apply(s *capabilities.Snapshot) error {
-	c.router.SetView(router.NewView(s, c.dispatcher))
-	for _, w := range s.Fleet.Warnings {
-		c.log.Warn("registry", "warning", w)
+// installView makes v the View of the router, and logs warnings about the part of
+// the registry that has changed.
+func (c *core) installView(v *router.View) {
+	previous := c.router.View()
+	c.router.SetView(v)
+	if previous == nil || previous.Fleet.Revision != v.Fleet.Revision {
+		for _, w := range v.Fleet.Warnings {
+			c.log.Warn("registry", "warning", w)
+		}
 	}
-	c.warnOfCascade(s)
-	return nil
+	if previous == nil || previous.Catalogue.Version != v.Catalogue.Version {
+		c.warnOfCascade(v)
+	}
+}
+
+// snapshot returns the version of the registry that routes, or the one that a View
+// is being built of.
+func (c *core) snapshot() *capabilities.Snapshot {
+	if v := c.router.View(); v != nil {
+		return v.Snapshot()
+	}
+	return c.registry.Current()
+}
+
+func trainModel(c *capabilities.Catalogue) *lexical.Model {
+	return lexical.Train(classifier.BuildCorpus(c))
 }
 
 // warnOfCascade says when the cascade would spare nothing: what is configured
 // depends on the examples of the registry.
-func (c *core) warnOfCascade(s *capabilities.Snapshot) {
+func (c *core) warnOfCascade(v *router.View) {
 	mode, _ := c.classifier.Mode()
 	auto := c.cfg.Classifier.Cascade.Accept == acceptAuto
-	if mode == classifier.ModeCascade && auto && math.IsInf(c.router.View().Lexical.AcceptThreshold(), 1) {
+	if mode == classifier.ModeCascade && auto && math.IsInf(v.Lexical.AcceptThreshold(), 1) {
 		c.log.Warn("too few examples to calibrate the lexical classifier: the cascade asks the model for every request",
-			"key", "classifier.cascade.accept", "registry_version", s.Catalogue.Version)
+			"key", "classifier.cascade.accept", "registry_version", v.Catalogue.Version)
 	}
 }
 
-// countReload books a look at the registry file that changed something.
-func (c *core) countReload(err error) {
-	c.telemetry.Metrics().RegistryLoaded(err == nil, len(c.router.View().Catalogue.Agents))
+// countReload records a reload of the registry in the metrics.
+func (c *core) countReload(s *capabilities.Snapshot, err error) {
+	c.telemetry.Metrics().RegistryLoaded(err == nil, len(s.Catalogue.Agents))
 }
 
 // publicURL is where agents reach this router, "" where nobody listens.

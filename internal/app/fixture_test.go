@@ -18,6 +18,7 @@ import (
 
 	"github.com/caprouter/caprouter/agentkit"
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/testkit"
 )
 
 // testServer is a running router with a registry file of its own.
@@ -78,8 +79,20 @@ func (s *testServer) write(registry string) {
 	}
 }
 
-// reload does what SIGHUP does, and waits for it.
-func (s *testServer) reload(ctx context.Context) error { return s.watcher.Reload(ctx) }
+// reload reads the registry file as SIGHUP does, and waits until its catalogue and
+// its fleet route requests. It returns the mistakes of the file.
+func (s *testServer) reload() error {
+	s.t.Helper()
+	if err := s.core.file.Reload(); err != nil {
+		return err
+	}
+	want := s.core.registry.Current()
+	testkit.Eventually(s.t, "the registry routes requests", func() bool {
+		got := s.core.snapshot()
+		return got.Catalogue.Version == want.Catalogue.Version && got.Fleet.Revision == want.Fleet.Revision
+	})
+	return nil
+}
 
 func (s *testServer) url(path string) string { return "http://" + s.Addr() + path }
 

@@ -6,6 +6,7 @@ import (
 	"github.com/caprouter/caprouter/capabilities"
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/auth"
+	"github.com/caprouter/caprouter/router"
 )
 
 // RouteOnce handles one request in this process, without a server: what
@@ -26,9 +27,7 @@ func RouteOnce(ctx context.Context, cfg Config, opts Options, req *contract.Requ
 		return nil, err
 	}
 	defer func() { _ = c.close(ctx) }() // nothing is kept
-	if err := c.apply(snapshot); err != nil {
-		return nil, err
-	}
+	c.installView(router.NewView(snapshot, c.dispatcher))
 	return c.router.Handle(ctx, req, LocalCaller())
 }
 

@@ -50,9 +50,12 @@ func TestThousandReloadsUnderLoad(t *testing.T) {
 	}
 	for i := range 1000 {
 		s.write(registry(i + 1))
-		if err := s.reload(t.Context()); err != nil {
+		if err := s.core.file.Reload(); err != nil {
 			t.Fatalf("reload %d: %v", i, err)
 		}
+	}
+	if err := s.reload(); err != nil {
+		t.Fatal(err)
 	}
 	close(stop)
 	for range 4 {
@@ -71,7 +74,7 @@ func TestBrokenRegistryChangesNothingAndShows(t *testing.T) {
 	before := s.route(dryReview).Decision.RegistryVersion
 
 	s.write("clients:\n  a_agent:\n    matsch: {}\n")
-	if err := s.reload(t.Context()); err == nil {
+	if err := s.reload(); err == nil {
 		t.Fatal("got no error from the reload of a broken registry")
 	}
 	resp := s.route(dryReview)
@@ -95,7 +98,7 @@ func TestBrokenRegistryChangesNothingAndShows(t *testing.T) {
 	}
 
 	s.write("clients:\n" + entry("b_agent", "code_review", "python", ""))
-	if err := s.reload(t.Context()); err != nil {
+	if err := s.reload(); err != nil {
 		t.Fatal(err)
 	}
 	if resp := s.route(dryReview); resp.Decision.Chosen[0] != "b_agent" {
@@ -121,11 +124,11 @@ func TestRegistryGoodAgainAsItWas(t *testing.T) {
 	good := "clients:\n" + entry("a_agent", "code_review", "python", "")
 	s := startServer(t, good)
 	s.write("clients: [\n")
-	if err := s.reload(t.Context()); err == nil {
+	if err := s.reload(); err == nil {
 		t.Fatal("got no error from the reload of a broken registry")
 	}
 	s.write(good)
-	if err := s.reload(t.Context()); err != nil {
+	if err := s.reload(); err != nil {
 		t.Fatal(err)
 	}
 	if metrics := s.get("/metrics"); !strings.Contains(metrics, "\ncaprouter_registry_stale 0\n") {
@@ -197,7 +200,7 @@ func TestDefaultRegistryMayComeLater(t *testing.T) {
 	}
 	s.registry = DefaultRegistryFile
 	s.write("clients:\n" + entry("a_agent", "code_review", "python", ""))
-	if err := s.reload(t.Context()); err != nil {
+	if err := s.reload(); err != nil {
 		t.Fatal(err)
 	}
 	if got := s.route(dryReview).Decision.Chosen; len(got) != 1 || got[0] != "a_agent" {
@@ -208,7 +211,7 @@ func TestDefaultRegistryMayComeLater(t *testing.T) {
 	if err := os.Remove(DefaultRegistryFile); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.reload(t.Context()); err == nil {
+	if err := s.reload(); err == nil {
 		t.Error("got no error for a registry that went away")
 	}
 	if got := s.route(dryReview).Decision.Chosen; len(got) != 1 {

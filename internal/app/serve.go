@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,9 +12,9 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/caprouter/caprouter/capabilities"
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/httpserver"
+	"github.com/caprouter/caprouter/internal/registry"
 	"github.com/caprouter/caprouter/internal/rest"
 	"github.com/caprouter/caprouter/internal/run"
 	"github.com/caprouter/caprouter/router"
@@ -21,11 +22,10 @@ import (
 
 // Server is a running router. Wait must be called to free what it holds.
 type Server struct {
-	addr    string
-	core    *core
-	watcher *capabilities.Watcher
-	group   *run.Group
-	hangup  chan os.Signal
+	addr   string
+	core   *core
+	group  *run.Group
+	hangup chan os.Signal
 }
 
 // Start opens everything, listens, and returns once the server answers. It
@@ -51,11 +51,10 @@ func Start(ctx context.Context, cfg Config, opts Options) (*Server, error) {
 }
 
 func (c *core) listenAndServe(ctx context.Context, opts Options) (*Server, error) {
-	registry, err := c.openRegistry()
-	if err != nil {
+	if err := c.openRegistry(); err != nil {
 		return nil, err
 	}
-	edge, err := c.newHTTPServer(registry)
+	edge, err := c.newHTTPServer()
 	if err != nil {
 		return nil, err
 	}
@@ -68,20 +67,24 @@ func (c *core) listenAndServe(ctx context.Context, opts Options) (*Server, error
 			return nil, err
 		}
 	}
-	s := &Server{addr: listener.Addr().String(), core: c, watcher: registry, group: run.New(ctx), hangup: make(chan os.Signal, 1)}
-	signal.Notify(s.hangup, syscall.SIGHUP) // before anybody can know of us: unheard, it would end the process
+	s := &Server{addr: listener.Addr().String(), core: c, group: run.New(ctx), hangup: make(chan os.Signal, 1)}
+	signal.Notify(s.hangup, syscall.SIGHUP) // before the address is known, because the signal would end the process
 	c.reachableAt(s.addr)
 	c.access.warn(c, s.addr)
 	c.access.watch(c, s.group)
+	c.keeping.run(s)
+	c.views.start(s.group)
+	s.group.Go("serve", func(ctx context.Context) error { return edge.Serve(ctx, listener) })
+	if err := s.waitForView(ctx); err != nil {
+		return nil, err
+	}
 	mode, why := c.classifier.Mode()
 	//nolint:sloglint // scripts look for this line, with the address in the text
 	c.log.Info("listening on "+s.addr, "classifier", mode, "classifier_because", why, "auth", c.cfg.Auth.Mode,
 		"agents", len(c.router.View().Catalogue.Agents), "registry_version", c.router.View().Catalogue.Version)
-	s.group.Go("serve", func(ctx context.Context) error { return edge.Serve(ctx, listener) })
 	if c.cfg.Registry.HotReload {
-		s.group.Go("watch registry", registry.Run)
+		s.group.Go("watch registry", c.registry.Run)
 	}
-	c.keeping.run(s)
 	s.group.Go("open requests", func(ctx context.Context) error {
 		if err := c.router.Resume(ctx); err != nil {
 			return err
@@ -93,8 +96,30 @@ func (c *core) listenAndServe(ctx context.Context, opts Options) (*Server, error
 		c.router.Close(ctx)
 		return nil
 	})
-	s.group.Go("reload on SIGHUP", func(ctx context.Context) error { return reloadOnHangup(ctx, s.hangup, registry) })
+	s.group.Go("reload on SIGHUP", func(ctx context.Context) error { return reloadOnHangup(ctx, s.hangup, c.file) })
 	return s, nil
+}
+
+// waitForView returns when the first View is installed. Until then the server
+// reports that it is starting. If the server stops before, waitForView waits for
+// the end and returns the reason.
+func (s *Server) waitForView(ctx context.Context) error {
+	stopping := make(chan struct{})
+	s.group.Go("wait for the first view", func(ctx context.Context) error {
+		select {
+		case <-ctx.Done():
+			close(stopping)
+		case <-s.core.views.ready:
+		}
+		return nil
+	})
+	select {
+	case <-s.core.views.ready:
+		return nil
+	case <-stopping:
+		signal.Stop(s.hangup)
+		return cmp.Or(s.group.Wait(), context.Cause(ctx))
+	}
 }
 
 // Addr is the address the server listens on, host:port.
@@ -131,47 +156,47 @@ func listen(ctx context.Context, addr string) (net.Listener, error) {
 	return l, err
 }
 
-// openRegistry loads the first snapshot, without which nothing is served, and
-// returns the watcher that brings the next ones.
-func (c *core) openRegistry() (*capabilities.Watcher, error) {
+// openRegistry loads the first version of the registry.
+func (c *core) openRegistry() (err error) {
 	path, optional := c.cfg.Registry.path()
-	w, err := capabilities.NewWatcher(capabilities.WatchConfig{
-		Path: path, Optional: optional, Logger: c.log, Report: c.countReload,
-	}, c.apply)
+	c.file, err = registry.OpenFile(registry.FileConfig{Path: path, Optional: optional, Logger: c.log})
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if len(c.router.View().Catalogue.Agents) == 0 {
+	c.views = newViewBuilder(trainModel, c.dispatcher, c.installView)
+	c.registry, err = registry.New(registry.Config{Apply: c.views.Update, Report: c.countReload, Logger: c.log}, c.file)
+	if err != nil {
+		return err
+	}
+	if len(c.registry.Current().Catalogue.Agents) == 0 {
 		c.log.Warn("the registry declares no agent: every request is unsupported", "path", path)
 	}
-	c.countReload(nil)
-	return w, nil
+	return nil
 }
 
-// reloadOnHangup reloads the registry on every SIGHUP. A file that is wrong is
-// logged by the watcher and changes nothing.
-func reloadOnHangup(ctx context.Context, hangup <-chan os.Signal, registry *capabilities.Watcher) error {
+// reloadOnHangup reloads the registry on every SIGHUP.
+func reloadOnHangup(ctx context.Context, hangup <-chan os.Signal, file *registry.File) error {
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-hangup:
-			_ = registry.Reload(ctx) // the watcher has logged it and shows it as stale
+			_ = file.Reload() // the registry logs the error and reports it in its status
 		}
 	}
 }
 
 // newHTTPServer returns the HTTP server with the REST interface mounted.
-func (c *core) newHTTPServer(registry *capabilities.Watcher) (*httpserver.Server, error) {
+func (c *core) newHTTPServer() (*httpserver.Server, error) {
 	api, err := rest.New(rest.Config{ClassifyLimit: c.access.classify}, rest.Deps{
 		Router:     c.router,
 		Requests:   c.router.History(),
 		Decisions:  c.router.History(),
 		Tasks:      c.router,
 		Tickets:    c.keeping.desk,
-		Registry:   func() *capabilities.Snapshot { return c.router.View().Snapshot() },
+		Registry:   c.snapshot,
 		AgentState: c.agentState,
-		Readiness:  func() rest.Readiness { return c.readiness(registry) },
+		Readiness:  c.readiness,
 		JWKS:       c.signer.JWKS,
 		Metrics:    c.telemetry.Handler(),
 		Meter:      c.telemetry.Metrics(),

@@ -1,7 +1,6 @@
 package app
 
 import (
-	"github.com/caprouter/caprouter/capabilities"
 	"github.com/caprouter/caprouter/internal/rest"
 )
 
@@ -11,30 +10,31 @@ func (c *core) agentState(id string) rest.AgentState {
 	return rest.AgentState{Breaker: s.Breaker, OpenUntil: s.OpenUntil, InFlight: s.InFlight, Disabled: s.Disabled}
 }
 
-// readiness says whether requests can be served, and on what. A stale registry
-// serves: it is named, and the state is degraded.
-func (c *core) readiness(registry *capabilities.Watcher) rest.Readiness {
-	status := registry.Status()
+// readiness reports whether requests are served, and on which version of the
+// registry. If the registry is stale, requests are served and the status is
+// degraded.
+func (c *core) readiness() rest.Readiness {
+	registry := c.registry.Status()
+	loadedAt := registry.LoadedAt.UTC()
 	ready := rest.Readiness{
 		Status:     rest.ReadinessReady,
-		Registry:   rest.RegistryStatus{Version: status.Version, Stale: status.Stale},
+		Registry:   rest.RegistryStatus{Version: c.snapshot().Catalogue.Version, LoadedAt: &loadedAt, Stale: registry.Err != nil},
 		Classifier: c.classifierStatus(),
 		Store:      c.storeStatus(),
 	}
 	if s := ready.Store; s != nil && !s.Ready {
 		ready.Status = rest.ReadinessDegraded
 	}
-	if !status.LoadedAt.IsZero() {
-		at := status.LoadedAt.UTC()
-		ready.Registry.LoadedAt = &at
-	}
-	if status.Stale {
+	if registry.Err != nil {
 		ready.Status = rest.ReadinessDegraded
-		ready.Registry.Error = c.tellAnybody(status.Err)
+		ready.Registry.Error = c.tellAnybody(registry.Err)
 	}
 	if trouble := c.access.trouble.Load(); trouble != nil {
 		ready.Status = rest.ReadinessDegraded
 		ready.Keys = &rest.KeysStatus{Stale: true, Error: c.tellAnybody(*trouble)}
+	}
+	if c.router.View() == nil {
+		ready.Status = rest.ReadinessStarting // until the first lexical model is trained
 	}
 	return ready
 }

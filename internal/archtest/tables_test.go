@@ -36,6 +36,7 @@ func levels() []level {
 			{pkg: "internal/strictyaml", why: "the one YAML decoder"},
 			{pkg: "internal/resilience", why: "breaker and retry"},
 			{pkg: "internal/egress", why: "which addresses are this machine, and which may be called: asked by configuration, lint, edge and whatever calls out"},
+			{pkg: "internal/filewatch", why: "reports changes of a file, whatever it contains"},
 			{pkg: "internal/limits", why: "how often a caller may, how much a model may cost; knows neither edge nor model"},
 			{
 				pkg: "agentkit", why: "copied into other people's programs, so it must not bring our insides along",
@@ -71,6 +72,7 @@ func levels() []level {
 		{"what a request is, and who may serve it", []row{
 			{pkg: "matcher", why: "arithmetic over the registry; does not see how the classification came about"},
 			{pkg: "classifier", why: "proposes; does not see who would be chosen"},
+			{pkg: "internal/registry", why: "merges the sources of the registry; knows nothing of what is built from a version"},
 		}},
 		{"what a caller may see of a decision", []row{
 			{pkg: "internal/visibility", why: "the one visibility filter of every surface; pure, and words a hidden classification like the classifier and the matcher do"},
@@ -167,7 +169,7 @@ func homes() []home {
 		{library: "google.golang.org/api", in: []string{"internal/llm/gemini"}, why: "comes with it"},
 		{library: "google.golang.org/genai", in: []string{"internal/llm/genai"}, why: "one provider, one home"},
 		{library: "github.com/maypok86/otter/v2", in: []string{"classifier", "internal/auth"}, why: "what is cached are classifications and verified tokens"},
-		{library: "github.com/fsnotify/fsnotify", in: []string{"capabilities"}, why: "only the registry file is watched"},
+		{library: "github.com/fsnotify/fsnotify", in: []string{"internal/filewatch"}, why: "one implementation of debouncing and polling"},
 		{library: "go.opentelemetry.io/otel", in: []string{"internal/telemetry"}, why: "label sets are closed in one place"},
 		{library: "github.com/prometheus/client_golang", in: []string{"internal/telemetry"}, why: "the same"},
 		{library: "github.com/spf13/cobra", in: []string{"cmd/caprouter"}, why: "commands parse flags, nobody else does"},

@@ -1,0 +1,137 @@
+package app
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"github.com/caprouter/caprouter/capabilities"
+	"github.com/caprouter/caprouter/internal/lexical"
+	"github.com/caprouter/caprouter/internal/run"
+	"github.com/caprouter/caprouter/router"
+)
+
+// viewBuilder keeps the View of the router up to date with the registry.
+//
+// A change of the fleet is in use at once. After a change of the catalogue, the
+// lexical model is trained in the background while the previous View serves: one
+// training at a time, which starts when the catalogue has not changed for
+// trainingDelay. The first one starts at once.
+type viewBuilder struct {
+	train   func(*capabilities.Catalogue) *lexical.Model
+	live    router.LiveSource
+	install func(*router.View)
+
+	latest  atomic.Pointer[capabilities.Snapshot]
+	changed chan struct{} // holds a token if latest is new to run
+	ready   chan struct{} // closed after the first View is installed
+
+	// The fields below are owned by the goroutine of run.
+	view       *router.View // installed; nil before the first training
+	training   bool
+	firstAsked time.Time // of the changes that are not trained yet; zero if there are none
+}
+
+const (
+	trainingDelay = 250 * time.Millisecond
+	// maxTrainingDelay bounds how long a catalogue that changes all the time can
+	// postpone a training.
+	maxTrainingDelay = 10 * trainingDelay
+)
+
+func newViewBuilder(train func(*capabilities.Catalogue) *lexical.Model, live router.LiveSource, install func(*router.View)) *viewBuilder {
+	return &viewBuilder{train: train, live: live, install: install, changed: make(chan struct{}, 1), ready: make(chan struct{})}
+}
+
+// Update sets the version of the registry to build a View of. It does not wait for
+// the View.
+func (b *viewBuilder) Update(s *capabilities.Snapshot) {
+	b.latest.Store(s)
+	select {
+	case b.changed <- struct{}{}:
+	default: // run has not seen the previous change yet, and will read this one
+	}
+}
+
+// trainedModel is the result of one training.
+type trainedModel struct {
+	snapshot *capabilities.Snapshot
+	model    *lexical.Model
+}
+
+// start builds Views in goroutines of the group until the group stops.
+func (b *viewBuilder) start(g *run.Group) {
+	g.Go("build views", func(ctx context.Context) error {
+		b.run(ctx, g)
+		return nil
+	})
+}
+
+func (b *viewBuilder) run(ctx context.Context, g *run.Group) {
+	trained := make(chan trainedModel, 1)
+	delay := time.NewTimer(0)
+	delay.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-b.changed:
+			b.schedule(delay)
+		case <-delay.C:
+			b.training, b.firstAsked = true, time.Time{}
+			s := b.latest.Load()
+			g.Go("train the lexical model", func(context.Context) error {
+				trained <- trainedModel{snapshot: s, model: b.train(s.Catalogue)}
+				return nil
+			})
+		case t := <-trained:
+			b.training = false
+			b.finish(t)
+			b.schedule(delay) // the catalogue may have changed meanwhile
+		}
+	}
+}
+
+// schedule takes over a change of the fleet, and sets the timer of the next
+// training if the catalogue has changed.
+func (b *viewBuilder) schedule(delay *time.Timer) {
+	s := b.latest.Load()
+	switch {
+	case b.training: // finish takes over both
+	case b.view == nil:
+		delay.Reset(0)
+		return
+	case s.Catalogue.Version == b.view.Catalogue.Version:
+		b.firstAsked = time.Time{}
+		delay.Stop()
+	default:
+		now := time.Now()
+		if b.firstAsked.IsZero() {
+			b.firstAsked = now
+		}
+		delay.Reset(max(0, min(trainingDelay, b.firstAsked.Add(maxTrainingDelay).Sub(now))))
+	}
+	if b.view != nil && s.Fleet.Revision != b.view.Fleet.Revision {
+		b.use(b.view.WithFleet(s.Fleet, b.live))
+	}
+}
+
+// finish installs the View of a trained model, with the latest fleet. A model of a
+// catalogue that has been reverted meanwhile is dropped.
+func (b *viewBuilder) finish(t trainedModel) {
+	latest := b.latest.Load()
+	if b.view != nil && latest.Catalogue.Version == b.view.Catalogue.Version {
+		return
+	}
+	s := &capabilities.Snapshot{Catalogue: t.snapshot.Catalogue, Fleet: latest.Fleet.Extend(t.snapshot.Fleet)}
+	first := b.view == nil
+	b.use(router.NewTrainedView(s, t.model, b.live))
+	if first {
+		close(b.ready)
+	}
+}
+
+func (b *viewBuilder) use(v *router.View) {
+	b.view = v
+	b.install(v)
+}

@@ -1,0 +1,248 @@
+package app
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/caprouter/caprouter/capabilities"
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/lexical"
+	"github.com/caprouter/caprouter/internal/run"
+	"github.com/caprouter/caprouter/matcher"
+	"github.com/caprouter/caprouter/router"
+)
+
+// viewFixture is a viewBuilder whose training takes as long as the test wants.
+type viewFixture struct {
+	*viewBuilder
+	t        *testing.T
+	duration time.Duration // of a training
+
+	mu        sync.Mutex
+	installed []string // by install: examples and endpoints of the view
+	trainings int
+	running   int
+}
+
+// startViews runs a builder until the test ends. It is for a synctest bubble.
+func startViews(t *testing.T, duration time.Duration) *viewFixture {
+	f := &viewFixture{t: t, duration: duration}
+	f.viewBuilder = newViewBuilder(f.train, noLiveStates{}, f.install)
+	g := run.New(t.Context())
+	f.start(g)
+	t.Cleanup(func() { // the context has just ended
+		if err := g.Wait(); err != nil {
+			t.Errorf("the builder stopped with %v", err)
+		}
+	})
+	return f
+}
+
+func (f *viewFixture) train(c *capabilities.Catalogue) *lexical.Model {
+	f.count(1)
+	advance(f.duration)
+	f.count(-1)
+	return lexical.Train(lexical.Corpus{})
+}
+
+func (f *viewFixture) count(running int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.trainings += max(running, 0)
+	if f.running += running; f.running > 1 {
+		f.t.Errorf("got %d trainings at the same time, want one", f.running)
+	}
+}
+
+func (f *viewFixture) install(v *router.View) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var text string
+	for _, a := range v.Catalogue.Agents {
+		text += fmt.Sprintf("%s %s @%s ", a.ID, a.Description, v.Fleet.Agent(a.ID).Endpoint.URL)
+	}
+	f.installed = append(f.installed, text)
+}
+
+// wantInstalled compares the views that were installed since the last call, after
+// the time has passed.
+func (f *viewFixture) wantInstalled(after time.Duration, want ...string) {
+	f.t.Helper()
+	advance(after)
+	synctest.Wait()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if !slices.Equal(f.installed, want) {
+		f.t.Errorf("installed %q, want %q", f.installed, want)
+	}
+	f.installed = nil
+}
+
+// advance waits for the time of the synctest bubble to pass.
+func advance(d time.Duration) { <-time.After(d) }
+
+type noLiveStates struct{}
+
+func (noLiveStates) SetAgents(agents []*contract.RegistryEntry) matcher.Live {
+	return make(matcher.Live, len(agents))
+}
+
+// version returns a registry with agents "id description url".
+func version(t *testing.T, agents ...[3]string) *capabilities.Snapshot {
+	t.Helper()
+	d := &capabilities.Definition{Routing: capabilities.DefaultRouting()}
+	for _, a := range agents {
+		d.Agents = append(d.Agents, &contract.RegistryEntry{
+			ID: a[0], Description: a[1], Match: contract.Match{Intent: []string{"x"}}, Endpoint: contract.Endpoint{URL: a[2]},
+		})
+	}
+	s, err := capabilities.NewSnapshot(d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+const trainingTime = 3 * time.Second
+
+func TestViewBuilder_TrainsTheFirstModelAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := startViews(t, trainingTime)
+		f.Update(version(t, [3]string{"a", "one", "1"}))
+		f.wantInstalled(trainingTime - 1)
+		select {
+		case <-f.ready:
+			t.Error("got ready before the first model is trained")
+		default:
+		}
+		f.wantInstalled(1, "a one @1 ")
+		<-f.ready // closed, or the bubble is deadlocked, which fails the test
+	})
+}
+
+func TestViewBuilder_TrainsAfterTheLastChangeOfTheCatalogue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := startViews(t, trainingTime)
+		f.Update(version(t, [3]string{"a", "one", "1"}))
+		f.wantInstalled(trainingTime, "a one @1 ")
+		for i := range 5 {
+			f.Update(version(t, [3]string{"a", fmt.Sprint(i), "1"}))
+			f.wantInstalled(trainingDelay - 1)
+		}
+		f.wantInstalled(trainingTime) // one nanosecond is left
+		f.wantInstalled(1, "a 4 @1 ")
+		if f.trainings != 2 {
+			t.Errorf("got %d trainings, want 2", f.trainings)
+		}
+	})
+}
+
+func TestViewBuilder_TrainsACatalogueThatChangesAllTheTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := startViews(t, 0)
+		f.Update(version(t, [3]string{"a", "one", "1"}))
+		f.wantInstalled(0, "a one @1 ")
+		const step = trainingDelay / 2
+		for i := range int(maxTrainingDelay / step) {
+			f.Update(version(t, [3]string{"a", fmt.Sprint(i), "1"}))
+			advance(step)
+		}
+		f.wantInstalled(0, "a 19 @1 ")
+	})
+}
+
+func TestViewBuilder_SwapsTheFleetWithoutTraining(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := startViews(t, trainingTime)
+		f.Update(version(t, [3]string{"a", "one", "1"}))
+		f.wantInstalled(trainingTime, "a one @1 ")
+		before := f.view
+		f.Update(version(t, [3]string{"a", "one", "2"}))
+		f.wantInstalled(0, "a one @2 ")
+		if after := f.view; after.Lexical != before.Lexical || after.Index != before.Index || f.trainings != 1 {
+			t.Errorf("got another model or index after %d trainings, want those of the first", f.trainings)
+		}
+	})
+}
+
+// While a model is trained, the previous catalogue serves, with the latest fleet.
+func TestViewBuilder_SwapsTheFleetDuringATraining(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := startViews(t, trainingTime)
+		f.Update(version(t, [3]string{"a", "one", "1"}, [3]string{"gone", "one", "1"}))
+		f.wantInstalled(trainingTime, "a one @1 gone one @1 ")
+		f.Update(version(t, [3]string{"a", "two", "2"}, [3]string{"new", "two", "2"}))
+		f.wantInstalled(trainingDelay, "a one @2 gone one @1 ")
+		f.Update(version(t, [3]string{"a", "two", "3"}, [3]string{"new", "two", "3"}))
+		f.wantInstalled(0, "a one @3 gone one @1 ")
+		f.wantInstalled(trainingTime, "a two @3 new two @3 ")
+		f.wantInstalled(time.Hour)
+	})
+}
+
+func TestViewBuilder_TrainsAgainAfterAChangeDuringATraining(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := startViews(t, trainingTime)
+		f.Update(version(t, [3]string{"a", "one", "1"}))
+		f.wantInstalled(time.Second)
+		f.Update(version(t, [3]string{"a", "two", "1"}, [3]string{"b", "two", "1"}))
+		f.wantInstalled(trainingTime-time.Second, "a one @1 ")
+		f.wantInstalled(trainingDelay+trainingTime, "a two @1 b two @1 ")
+	})
+}
+
+func TestViewBuilder_DropsTheModelOfARevertedCatalogue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := startViews(t, trainingTime)
+		one := version(t, [3]string{"a", "one", "1"})
+		f.Update(one)
+		f.wantInstalled(trainingTime, "a one @1 ")
+		f.Update(version(t, [3]string{"a", "two", "1"}))
+		f.wantInstalled(trainingDelay + time.Second)
+		f.Update(one)
+		f.wantInstalled(time.Hour)
+
+		f.Update(version(t, [3]string{"a", "two", "1"}))
+		f.wantInstalled(trainingDelay / 2)
+		f.Update(one) // before the training
+		f.wantInstalled(time.Hour)
+		if f.trainings != 2 {
+			t.Errorf("got %d trainings, want 2", f.trainings)
+		}
+	})
+}
+
+func TestReadiness_StartingWithoutAView(t *testing.T) {
+	s := startServer(t, "clients:\n"+entry("a_agent", "code_review", "python", ""))
+	view := s.core.router.View()
+	s.core.router.SetView(nil) // as before the first training
+	resp, err := http.Get(s.url("/readyz"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	var ready struct {
+		Status   string
+		Registry struct{ Version string }
+	}
+	if err := json.NewDecoder(resp.Body).Decode(&ready); err != nil {
+		t.Fatal(err)
+	}
+	if resp.StatusCode != http.StatusServiceUnavailable || ready.Status != "starting" || ready.Registry.Version != view.Catalogue.Version {
+		t.Errorf("got %d %+v, want 503, starting, version %s", resp.StatusCode, ready, view.Catalogue.Version)
+	}
+	if status, body := s.post(t.Context(), dryReview); status != http.StatusServiceUnavailable || !strings.Contains(string(body), `"overloaded"`) {
+		t.Errorf("a request: got %d %s, want 503 overloaded", status, body)
+	}
+	s.core.router.SetView(view)
+	if got := s.get("/readyz"); !strings.Contains(got, `"status":"ready"`) {
+		t.Errorf("got %s, want ready", got)
+	}
+}
