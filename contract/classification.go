@@ -2,21 +2,21 @@ package contract
 
 import "strings"
 
-// Unknown is the intent or domain of a request nothing in the registry fits.
-// As a domain it matches nothing; only a declared "*" counts it.
+// Unknown is the intent or domain if nothing in the registry fits. As a domain
+// it matches only a declared "*".
 const Unknown = "unknown"
 
-// AnyDomain is the domain that, declared by an agent, counts as any one domain (once).
+// AnyDomain is a declared domain that matches any one domain, once.
 const AnyDomain = "*"
 
-// Limits of a classification (003 §2).
+// Limits of a classification.
 const (
 	MaxDomains      = 3
 	MaxSubtasks     = 3
 	MaxSubtaskTitle = 200 // characters
 )
 
-// Source says which part of the classifier answered.
+// Source is the part of the classifier that produced a classification.
 type Source string
 
 // The sources of a classification.
@@ -27,8 +27,8 @@ const (
 	SourcePinned  Source = "pinned"
 )
 
-// Classification is what a request is taken to be: a proposal, which the
-// matcher's arithmetic then decides upon (003 §2).
+// Classification is the proposed meaning of a request. The matcher decides on
+// it by arithmetic.
 type Classification struct {
 	Intent     string    `json:"intent"`
 	Domains    []string  `json:"domains"`
@@ -36,31 +36,31 @@ type Classification struct {
 	Confidence float64   `json:"confidence"` // 0..1
 
 	Source    Source  `json:"source"`
-	Reason    string  `json:"reason,omitempty"` // why a fallback of the classifier answered
+	Reason    string  `json:"reason,omitempty"` // cause of a classifier fallback
 	LatencyMS float64 `json:"latency_ms"`
-	// ModelUse is how a model was asked, also when its reply was of no use; nil
-	// when none was.
+	// ModelUse describes the model calls, also if their replies were not
+	// usable; nil without calls.
 	*ModelUse
-	// Cascade is what the lexical classifier made of a request in the mode
-	// cascade; nil in other modes, and where the cache answered.
+	// Cascade is the lexical result in cascade mode; nil in other modes and for
+	// cached results.
 	Cascade *Cascade `json:"cascade,omitempty"`
 	// Alternatives are the next best intents of the lexical classifier, best
-	// first, the chosen intent excluded. An LLM gives none.
+	// first, without the chosen one. A model provides none.
 	Alternatives []IntentScore `json:"alternatives,omitempty"`
 }
 
-// Cascade tells whether the lexical classifier spared the model, and whether the
-// two agreed where it did not.
+// Cascade describes whether the lexical classifier made the model call
+// unnecessary, and whether both agree otherwise.
 type Cascade struct {
-	Intent       string   `json:"intent"` // the lexical classifier's
+	Intent       string   `json:"intent"` // of the lexical classifier
 	Confidence   float64  `json:"confidence"`
-	Accept       *float64 `json:"accept"`           // the confidence that spares the model; null = none does
+	Accept       *float64 `json:"accept"`           // confidence from which the model is skipped; null = never
 	ModelSkipped bool     `json:"spared"`           // the model was not asked
-	Agrees       *bool    `json:"agrees,omitempty"` // on the intent, where the model was asked and answered
+	Agrees       *bool    `json:"agrees,omitempty"` // on the intent; absent if the model did not reply
 }
 
-// Subtask is one part of a request. Intent and Domains are empty where the
-// parent's hold.
+// Subtask is one part of a request. Intent and Domains are empty if those of
+// the classification apply.
 type Subtask struct {
 	Title   string   `json:"title"`
 	Reason  string   `json:"reason,omitempty"`
@@ -68,14 +68,14 @@ type Subtask struct {
 	Domains []string `json:"domains,omitempty"`
 }
 
-// IntentScore is one intent with the classifier's confidence in it (0..1).
+// IntentScore is an intent with its confidence (0..1).
 type IntentScore struct {
 	Intent     string  `json:"intent"`
 	Confidence float64 `json:"confidence"`
 }
 
-// SubtaskTitle returns the first line of a text, shortened to the title of a
-// subtask.
+// SubtaskTitle returns the first line of a text, truncated to the length of a
+// title.
 func SubtaskTitle(text string) string {
 	title, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
 	title = strings.TrimSpace(title)

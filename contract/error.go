@@ -6,10 +6,10 @@ import (
 )
 
 // Code is a stable error code of the interfaces (RFC 9457 extension member
-// "code"); internal/rest alone maps it to an HTTP status.
+// "code"). Only internal/rest maps it to an HTTP status.
 type Code string
 
-// The error codes of the REST interface.
+// Error codes of the REST interface.
 const (
 	CodeInvalidRequest       Code = "invalid_request"
 	CodePayloadTooLarge      Code = "payload_too_large"
@@ -27,31 +27,31 @@ const (
 	CodeInternal             Code = "internal"
 )
 
-// Error is an error its receiver may act on. Message and Details are for the
-// caller and must not hold internal text.
+// Error is an error that the receiver may act on. Message and Details are shown
+// to callers and must not contain internals.
 type Error struct {
 	Code    Code
 	Message string
 	Details []ErrorDetail
-	// Malformed marks an invalid_request whose body could not be read as JSON
-	// at all (HTTP 400 rather than 422).
+	// Malformed marks an invalid_request whose body is not JSON (HTTP 400
+	// instead of 422).
 	Malformed bool
-	// Limit is the limit that was reached, of a rate_limited.
+	// Limit is the exceeded limit of a rate_limited error.
 	Limit *Limit
 }
 
-// Limit is the state of a limit on how often a caller may do something (IETF
+// Limit is the state of a rate limit (IETF
 // draft-ietf-httpapi-ratelimit-headers).
 type Limit struct {
-	Policy    string        // what is limited: "classify" or "fallback_answer"
-	Quota     int           // how many at once
-	Window    time.Duration // in which the whole quota comes back
-	Remaining int           // how many are left now
-	Reset     time.Duration // until there is one more
+	Policy    string        // limited operation: "classify" or "fallback_answer"
+	Quota     int           // burst size
+	Window    time.Duration // until the whole quota is available again
+	Remaining int           // available now
+	Reset     time.Duration // until one more is available
 }
 
-// ErrorDetail points at one wrong place: a JSON pointer (RFC 6901) in a JSON
-// body, line and column (from 1) in a YAML document.
+// ErrorDetail locates an error: a JSON pointer (RFC 6901) in a JSON body, or
+// line and column (from 1) in a YAML document.
 type ErrorDetail struct {
 	Pointer string `json:"pointer,omitempty"`
 	Line    int    `json:"line,omitzero"`
@@ -64,7 +64,7 @@ func (e *Error) Add(pointer, detail string) {
 	e.Details = append(e.Details, ErrorDetail{Pointer: pointer, Detail: detail})
 }
 
-// Error renders the code, the message and every detail on one line.
+// Error returns the code, the message and all details on one line.
 func (e *Error) Error() string {
 	var b strings.Builder
 	b.WriteString(string(e.Code))

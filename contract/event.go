@@ -2,11 +2,11 @@ package contract
 
 import "time"
 
-// EventType names an event of a request, as the event stream does.
+// EventType is the type of a request event.
 type EventType string
 
-// The events of a request, in their order; tasks may interleave. State stands
-// for events that are gone, to a reader who comes late.
+// Event types of a request in their order; tasks may interleave. If earlier
+// events are no longer stored, a state event replaces them.
 const (
 	EventDecision     EventType = "decision"
 	EventTaskStarted  EventType = "task.started"
@@ -16,8 +16,7 @@ const (
 	EventState        EventType = "state"
 )
 
-// Event is one thing that happened to a request. Which member is set its type
-// says.
+// Event is an event of a request. Its type determines which member is set.
 type Event struct {
 	Type      EventType `json:"type"`
 	RequestID string    `json:"request_id"`
@@ -29,33 +28,33 @@ type Event struct {
 	Response *Response   `json:"response,omitempty"` // final, state
 }
 
-// DecisionEntry is one request in the decision log (003 §7).
+// DecisionEntry is one request in the decision log.
 type DecisionEntry struct {
-	At        time.Time    `json:"at"` // of the answer
+	At        time.Time    `json:"at"` // time of the answer
 	RequestID string       `json:"request_id"`
 	TraceID   string       `json:"trace_id"`
 	Tenant    string       `json:"tenant,omitempty"`
 	Subject   string       `json:"subject"`
 	Status    Status       `json:"status"`
 	Prompt    string       `json:"prompt,omitempty"` // masked
-	Decision  *Decision    `json:"decision"`         // null where it was erased
+	Decision  *Decision    `json:"decision"`         // null if it was erased
 	Tasks     []TaskReport `json:"tasks"`
 	Omitted   []Omitted    `json:"omitted"`
 	Erased    bool         `json:"erased,omitzero"`
 }
 
-// DecisionQuery selects from the decision log; zero members select all.
+// DecisionQuery filters the decision log. Zero members select all.
 type DecisionQuery struct {
 	Since   time.Time
-	Agent   string // chosen, or tried in its place
+	Agent   string // chosen, or tried in failover
 	Outcome Status
 	Limit   int    // 0 = 100
-	Cursor  string // of the page before
+	Cursor  string // of the previous page
 }
 
-// DecisionPage is the answer of GET /api/v1/decisions: oldest first. NextCursor
-// is always there: with nothing more to read it is where what comes next will
-// stand.
+// DecisionPage is the response of GET /api/v1/decisions, oldest first.
+// NextCursor is always set: on the last page it is the position of future
+// entries.
 type DecisionPage struct {
 	Decisions  []DecisionEntry `json:"decisions"`
 	NextCursor string          `json:"next_cursor"`

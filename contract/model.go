@@ -1,52 +1,52 @@
 package contract
 
-// MaxReplyExcerpt is how much of a model's reply a ModelCall holds, in bytes.
+// MaxReplyExcerpt is the maximum size of ModelCall.Reply in bytes.
 const MaxReplyExcerpt = 2 << 10
 
-// ModelUse is how a model was used for one classification or one answer.
+// ModelUse describes the model calls for one classification or answer.
 type ModelUse struct {
 	Provider      string      `json:"provider"`       // gemini, genai or openai
 	Model         string      `json:"model"`          // as configured
-	PromptVersion string      `json:"prompt_version"` // of the template the model was asked with
-	Tokens        Tokens      `json:"tokens"`         // of all calls together
-	Calls         []ModelCall `json:"calls"`          // in order; empty for an answer out of the cache
+	PromptVersion string      `json:"prompt_version"` // version of the prompt template
+	Tokens        Tokens      `json:"tokens"`         // of all calls
+	Calls         []ModelCall `json:"calls"`          // in order; empty for a cached result
 }
 
-// Tokens counts what a model read and wrote, as its provider says.
+// Tokens are token counts as reported by the provider.
 type Tokens struct {
 	Input    int `json:"input"`
-	Output   int `json:"output"`            // thinking included
-	Thinking int `json:"thinking,omitzero"` // of Output
+	Output   int `json:"output"`            // including Thinking
+	Thinking int `json:"thinking,omitzero"` // part of Output
 }
 
-// Add adds the counts of more.
+// Add adds counts.
 func (t *Tokens) Add(more Tokens) {
 	t.Input += more.Input
 	t.Output += more.Output
 	t.Thinking += more.Thinking
 }
 
-// CallPurpose says what a model was asked for.
+// CallPurpose is the purpose of a model call.
 type CallPurpose string
 
-// The purposes of a ModelCall.
+// Purposes of a ModelCall.
 const (
 	PurposeClassify   CallPurpose = "classify"
-	PurposeRepair     CallPurpose = "repair"      // the reply was not valid: once more, with the error
-	PurposeMoreTokens CallPurpose = "more_tokens" // the reply was cut off: once more, with a larger budget
+	PurposeRepair     CallPurpose = "repair"      // the reply was invalid: ask again with the error
+	PurposeMoreTokens CallPurpose = "more_tokens" // the reply was cut off: ask again with a larger limit
 	PurposeAnswer     CallPurpose = "answer"      // fallback policy A
 )
 
-// OutcomeOK is the outcome of a ModelCall whose reply was used; any other
-// outcome is a reason code such as llm_timeout.
+// OutcomeOK is the outcome of a ModelCall with a usable reply. Other outcomes
+// are reason codes such as llm_timeout.
 const OutcomeOK = "ok"
 
-// ModelCall is one call to a model, retries included.
+// ModelCall is one call to a model, including retries.
 type ModelCall struct {
 	Purpose   CallPurpose `json:"purpose"`
 	Outcome   string      `json:"outcome"`
-	Detail    string      `json:"detail,omitempty"` // what is wrong with the reply, or with the model
-	Reply     string      `json:"reply,omitempty"`  // its beginning
+	Detail    string      `json:"detail,omitempty"` // error of the reply or the model
+	Reply     string      `json:"reply,omitempty"`  // excerpt
 	Tokens    Tokens      `json:"tokens"`
 	LatencyMS float64     `json:"latency_ms"`
 }

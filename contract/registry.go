@@ -1,6 +1,6 @@
 package contract
 
-// AgentIDPattern is what an agent id must match.
+// AgentIDPattern is the pattern of agent ids.
 const AgentIDPattern = `^[a-z][a-z0-9_-]{0,63}$`
 
 // ValidAgentID reports whether id matches AgentIDPattern.
@@ -17,8 +17,8 @@ func ValidAgentID(id string) bool {
 	return true
 }
 
-// RegistryEntry declares one agent: what it can do, under which conditions and
-// where it is reached. One value under `clients:` of the registry file (003 §1).
+// RegistryEntry declares one agent: what it can do, under which conditions, and
+// how to reach it. It is one value under `clients:` in the registry file.
 type RegistryEntry struct {
 	ID              string              `json:"id" yaml:"id"`
 	Description     string              `json:"description,omitempty" yaml:"description"`
@@ -34,22 +34,22 @@ type RegistryEntry struct {
 	Health          Health              `json:"health,omitzero" yaml:"health"`
 	MaxInFlight     int                 `json:"max_in_flight,omitzero" yaml:"max_in_flight"` // 0 = DefaultMaxInFlight
 	Priority        int                 `json:"priority,omitzero" yaml:"priority"`
-	// Origin says who declared the entry; no file and no body can set it.
+	// Origin is the source of the entry. It cannot be set in a file or body.
 	Origin Origin `json:"-" yaml:"-"`
 }
 
-// Origin says where an entry comes from, which decides how far its words are
-// trusted: an address that came over the API is called only behind the guard of
-// outgoing connections. The zero value is the operator's file.
+// Origin is the source of an entry and determines its trust: an address that
+// was registered over the API is called only through the guard for outgoing
+// connections. The zero value is the operator's file.
 type Origin string
 
-// The origins.
+// Origins.
 const (
 	OriginFile         Origin = ""             // the operator's registry file
 	OriginRegistration Origin = "registration" // the agent itself, over the API
 )
 
-// DefaultMaxInFlight bounds the tasks one agent works on at a time.
+// DefaultMaxInFlight is the default limit of concurrent tasks of an agent.
 const DefaultMaxInFlight = 64
 
 // Match lists the intents and domains an agent serves.
@@ -58,12 +58,13 @@ type Match struct {
 	Domains []string `json:"domains" yaml:"domains"` // AnyDomain = any one
 }
 
-// Constraints are soft: a request that violates one scores −0.2.
+// Constraints are soft: violating one reduces the score by 0.2.
 type Constraints struct {
 	MaxTokens int `json:"max_tokens,omitzero" yaml:"max_tokens"` // 0 = none
 }
 
-// Requires are hard: a request that does not meet one is not a candidate.
+// Requires are hard conditions: a request that does not meet them is not a
+// candidate.
 type Requires struct {
 	Scopes      []string `json:"scopes,omitempty" yaml:"scopes"`
 	Tenants     []string `json:"tenants,omitempty" yaml:"tenants"`
@@ -78,25 +79,26 @@ const (
 	ProtocolOrchestrator = "orchestrator"
 )
 
-// Endpoint says how an agent is reached.
+// Endpoint describes how to reach an agent.
 type Endpoint struct {
 	Protocol   string `json:"protocol,omitempty" yaml:"protocol"`
 	URL        string `json:"url,omitempty" yaml:"url"`
-	TimeoutMS  int    `json:"timeout_ms,omitzero" yaml:"timeout_ms"` // 0 = what the request has left
-	Idempotent bool   `json:"idempotent,omitzero" yaml:"idempotent"` // a task may be sent again after it was sent
+	TimeoutMS  int    `json:"timeout_ms,omitzero" yaml:"timeout_ms"` // 0 = remaining time of the request
+	Idempotent bool   `json:"idempotent,omitzero" yaml:"idempotent"` // a task may be resent
 }
 
-// Restore names the kinds of masked text given back to an agent: "all", "none"
-// or kinds, e.g. ["email"]. In YAML a single word or a list.
+// Restore lists the kinds of masked text that an agent receives unmasked:
+// "all", "none" or kinds, for example ["email"]. In YAML it is a word or a
+// list.
 type Restore []string
 
-// Health says how an agent is probed.
+// Health configures the health checks of an agent.
 type Health struct {
 	IntervalS int    `json:"interval_s,omitzero" yaml:"interval_s"`
 	Path      string `json:"path,omitempty" yaml:"path"`
 }
 
-// Grant bounds what a self-registering agent may claim, by token subject.
+// Grant limits what a self-registering agent may declare, by token subject.
 type Grant struct {
 	Intents  []string `json:"intents" yaml:"intents"`
 	Domains  []string `json:"domains" yaml:"domains"`

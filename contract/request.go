@@ -8,15 +8,15 @@ import (
 	"strings"
 )
 
-// Limits of a request's parts, in bytes or entries.
+// Limits of a request in bytes or entries.
 const (
 	MaxPromptBytes  = 64 << 10 // content.prompt
-	MaxBodyBytes    = 1 << 20  // a whole JSON body of the REST interface
+	MaxBodyBytes    = 1 << 20  // JSON body of the REST interface
 	MaxHistoryTurns = 64       // history
-	MaxTimeoutMS    = 600_000  // options.timeout_ms of a caller who waits
+	MaxTimeoutMS    = 600_000  // options.timeout_ms of a synchronous request
 
-	MaxAsyncTimeoutMS     = 86_400_000 // … of one who does not: a day
-	DefaultAsyncTimeoutMS = 600_000    // … and says nothing
+	MaxAsyncTimeoutMS     = 86_400_000 // … of an asynchronous request: a day
+	DefaultAsyncTimeoutMS = 600_000    // … if it is not set
 )
 
 // Request is the body of POST /api/v1/route. Only content.prompt is required.
@@ -29,23 +29,25 @@ type Request struct {
 	Clarification *ClarificationChoice `json:"clarification,omitempty"`
 	Options       Options              `json:"options,omitzero"`
 
-	// Never decoded: a UUIDv7, and the 32 hex digits of the caller's traceparent
-	// (W3C Trace Context). What the edge leaves empty the router makes anew.
+	// Not decoded from the body: a UUIDv7, and the 32 hex digits of the
+	// caller's traceparent (W3C Trace Context). The router generates missing
+	// values.
 	RequestID string `json:"-"`
 	TraceID   string `json:"-"`
-	// Never decoded: nil unless the caller names the request, so that it is done
-	// once however often it is sent.
+	// Not decoded from the body: set if the caller sent an idempotency key, so
+	// that the request is executed once even if it is sent again.
 	Idempotency *Idempotency `json:"-"`
 }
 
-// Idempotency is a caller's Idempotency-Key with what it was sent with.
+// Idempotency is a caller's idempotency key with a hash of the request that it
+// was first sent with.
 type Idempotency struct {
 	Key  string
-	Body [32]byte // SHA-256 of the body, the path and whether an answer is waited for
+	Body [32]byte // SHA-256 of the body, the path and the mode (sync or async)
 }
 
-// Content is what the caller wants done: a prompt in plain language and, for
-// the agent only, free-form inputs that no model sees.
+// Content is the request itself: a prompt in plain language, and inputs that
+// only the agent receives, not the model.
 type Content struct {
 	Prompt string                     `json:"prompt" validate:"required"`
 	Inputs map[string]json.RawMessage `json:"inputs,omitempty"`
@@ -57,12 +59,13 @@ type Turn struct {
 	Content string `json:"content" validate:"max=65536"`
 }
 
-// Metadata describes the request without being part of it.
+// Metadata describes the request.
 type Metadata struct {
 	Locale string `json:"locale,omitempty" validate:"omitempty,max=35"` // BCP 47, e.g. "pt-BR"
 }
 
-// ClarificationChoice answers an earlier clarification_required response.
+// ClarificationChoice is the answer to an earlier clarification_required
+// response.
 type ClarificationChoice struct {
 	RequestID string `json:"request_id" validate:"required,max=64"`
 	OptionID  string `json:"option_id" validate:"required,max=64"`
@@ -74,8 +77,8 @@ const (
 	ModeAsync = "async"
 )
 
-// Options steers one request. TimeoutMS 0 means the server's default, in mode
-// async DefaultAsyncTimeoutMS.
+// Options controls how one request is processed. TimeoutMS 0 means the server's
+// default, for async requests DefaultAsyncTimeoutMS.
 type Options struct {
 	DryRun    bool    `json:"dry_run,omitzero"`
 	Mode      string  `json:"mode,omitempty" validate:"omitempty,oneof=sync async"`
@@ -83,8 +86,8 @@ type Options struct {
 	Fallback  *string `json:"fallback,omitempty" validate:"omitempty,oneof=A B C"`
 }
 
-// Validate checks what a struct tag cannot: byte limits and combinations.
-// It returns nil or an *Error with code CodeInvalidRequest.
+// Validate checks what struct tags cannot: byte limits and combinations. It
+// returns nil or an *Error with CodeInvalidRequest.
 func (r *Request) Validate() *Error {
 	var e Error
 	if r.Content.Prompt == "" {
@@ -94,7 +97,8 @@ func (r *Request) Validate() *Error {
 		e.Add("/content/prompt", fmt.Sprintf("is %d bytes long; at most %d are taken", n, MaxPromptBytes))
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.Content.Inputs)) {
-		// A decoder that folds case would take any of them for the prompt.
+		// A case-insensitive decoder would confuse any of these with the
+		// prompt.
 		if strings.EqualFold(name, "prompt") {
 			e.Add("/content/inputs/"+name, "is reserved: agents receive content.prompt under this name")
 		}
@@ -115,22 +119,22 @@ func (r *Request) Validate() *Error {
 	return &e
 }
 
-// Caller is who asks, as the edge authenticated it. Authorisation uses this
-// and nothing a model says.
+// Caller is the authenticated caller. Authorization depends only on it, never
+// on the output of a model.
 type Caller struct {
 	Subject   string   // token sub; "local" without authentication
-	Issuer    string   `json:",omitzero"` // token iss: who vouches for the subject; "" without authentication
-	Tenant    string   // "" when the token names none
+	Issuer    string   `json:",omitzero"` // token iss; "" without authentication
+	Tenant    string   // "" if the token has none
 	Scopes    []string // e.g. "route:submit", "agent:quality_agent"
 	AllAgents bool     // holds agent:* (or every scope)
-	AllScopes bool     // the local principal: every scope is held
+	AllScopes bool     // the local principal: holds every scope
 }
 
-// ScopeAdmin lets its holder see the records of every tenant and every agent. It
-// stands for no other scope and entitles to no agent.
+// ScopeAdmin permits reading the records of all tenants and agents. It includes
+// no other scope and no entitlement to agents.
 const ScopeAdmin = "admin"
 
-// HasScope reports whether the caller holds the named scope.
+// HasScope reports whether the caller has the scope.
 func (c *Caller) HasScope(scope string) bool {
 	if c.AllScopes {
 		return true
@@ -139,7 +143,7 @@ func (c *Caller) HasScope(scope string) bool {
 }
 
 // MayUse reports whether the caller is entitled to the agent: whether the agent
-// may be given work of the caller's.
+// may receive the caller's tasks.
 func (c *Caller) MayUse(agentID string) bool {
 	if c.AllAgents || c.AllScopes {
 		return true
@@ -150,16 +154,15 @@ func (c *Caller) MayUse(agentID string) bool {
 	})
 }
 
-// SeesAll reports whether nothing is hidden from the caller: of no tenant, and
-// of no agent.
+// SeesAll reports whether the caller may see all tenants and agents.
 func (c *Caller) SeesAll() bool { return c.AllScopes || c.HasScope(ScopeAdmin) }
 
-// MaySee reports whether the caller may learn of the agent: it may use it, or
+// MaySee reports whether the caller may know about the agent: it may use it or
 // sees all.
 func (c *Caller) MaySee(agentID string) bool { return c.MayUse(agentID) || c.SeesAll() }
 
-// SamePrincipal reports whether both are the same principal: who vouches for it counts, the
-// scopes do not.
+// SamePrincipal reports whether both are the same principal: subject, issuer
+// and tenant. Scopes do not matter.
 func (c *Caller) SamePrincipal(other *Caller) bool {
 	return c.Subject == other.Subject && c.Issuer == other.Issuer && c.Tenant == other.Tenant
 }
@@ -174,8 +177,9 @@ func (c *Caller) KeyParts(name string) []string {
 	return parts
 }
 
-// SameTenant reports whether both are of one tenant. Those whose tokens name none
-// are so only where the same issuer vouches for them: issuers share no such tenant.
+// SameTenant reports whether both belong to the same tenant. If their tokens
+// contain no tenant, they must have the same issuer, because an empty tenant is
+// not shared between issuers.
 func (c *Caller) SameTenant(other *Caller) bool {
 	return c.Tenant == other.Tenant && (c.Tenant != "" || c.Issuer == other.Issuer)
 }

@@ -10,7 +10,7 @@ import (
 // Status is the state of a request.
 type Status string
 
-// The statuses of a Response. Accepted and Running are not terminal.
+// Statuses of a Response. Accepted and Running are not terminal.
 const (
 	StatusAccepted    Status = "accepted"
 	StatusRunning     Status = "running"
@@ -23,13 +23,13 @@ const (
 	StatusCancelled   Status = "cancelled"
 )
 
-// Terminal reports whether nothing more becomes of a request.
+// Terminal reports whether the status is final.
 func (s Status) Terminal() bool { return s != "" && s != StatusAccepted && s != StatusRunning }
 
-// DataMode says what Response.Data holds.
+// DataMode is the kind of Response.Data.
 type DataMode string
 
-// The modes of Response.Data.
+// Modes of Response.Data.
 const (
 	DataDispatch       DataMode = "dispatch"
 	DataServerFallback DataMode = "server_fallback"
@@ -38,8 +38,9 @@ const (
 	DataClarification  DataMode = "clarification"
 )
 
-// Response is the answer to a Request, or how far an asynchronous one has come:
-// then Decision may be nil, and Tasks holds what was given out so far.
+// Response is the answer to a Request or, for an asynchronous one in progress,
+// its current state: then Decision may be nil, and Tasks contains the tasks
+// dispatched so far.
 type Response struct {
 	RequestID string       `json:"request_id"`
 	TraceID   string       `json:"trace_id"`
@@ -49,63 +50,63 @@ type Response struct {
 	Omitted   []Omitted    `json:"omitted"`
 	Data      ResponseData `json:"data"`
 
-	Replayed bool `json:"-"` // the stored answer to an earlier request with the same Idempotency-Key
+	Replayed bool `json:"-"` // stored answer to an earlier request with the same idempotency key
 }
 
-// Decision is how the request was routed: everything the arithmetic saw and
-// chose. It is returned, logged and, on a dry run, all there is.
+// Decision is the routing decision with everything it is based on. It is
+// returned, logged and, for a dry run, the only result.
 type Decision struct {
 	DecisionID      string             `json:"decision_id"`
 	Classification  Classification     `json:"classification"`
-	Candidates      []Candidate        `json:"candidates"`       // best first, at most 20 a subtask
-	CandidatesTotal int                `json:"candidates_total"` // all agents that hit and the caller may see
+	Candidates      []Candidate        `json:"candidates"`       // best first, at most 20 per subtask
+	CandidatesTotal int                `json:"candidates_total"` // matching agents that the caller may see
 	Chosen          []string           `json:"chosen"`
 	Standby         []string           `json:"standby"`
 	TieBreak        *TieBreak          `json:"tie_break"`
 	FallbackUsed    *string            `json:"fallback_used"` // "A", "B", "C" or null
 	RegistryVersion string             `json:"registry_version"`
 	TimingsMS       map[string]float64 `json:"timings_ms"`
-	// Hidden are the agents that hit and the caller may not use: on record, and
-	// shown to nobody but who may see them.
+	// Hidden are matching agents that the caller may not use. They are
+	// recorded, and shown only to callers that may see them.
 	Hidden []Candidate `json:"hidden,omitempty"`
 }
 
-// Role is what became of a candidate.
+// Role is the result of a candidate.
 type Role string
 
-// The roles of a Candidate.
+// Roles of a Candidate.
 const (
 	RoleChosen    Role = "chosen"
 	RoleStandby   Role = "standby"
 	RoleCandidate Role = "candidate"
 )
 
-// Candidate is one agent the arithmetic looked at, with its score shown.
+// Candidate is an agent that matches, with its score.
 type Candidate struct {
 	AgentID        string     `json:"agent_id"`
-	Subtask        *int       `json:"subtask,omitempty"` // index into classification.subtasks, when each is matched by itself
+	Subtask        *int       `json:"subtask,omitempty"` // index into classification.subtasks, if each is matched separately
 	Score          float64    `json:"score"`
 	Parts          ScoreParts `json:"parts"`
 	MatchedDomains []string   `json:"matched_domains"`
 	Eligible       bool       `json:"eligible"`
 	Role           Role       `json:"role"`
-	Gates          []Gate     `json:"gates"` // what kept it out; empty when eligible
+	Gates          []Gate     `json:"gates"` // unmet conditions; empty if eligible
 }
 
-// ScoreParts are the addends of a score (003 §3).
+// ScoreParts are the summands of a score.
 type ScoreParts struct {
 	Intent      float64 `json:"intent"`
 	Domains     float64 `json:"domains"`
 	Constraints float64 `json:"constraints"` // ≤ 0
 }
 
-// Gate is one condition a candidate did not meet.
+// Gate is a condition that a candidate does not meet.
 type Gate struct {
 	Gate   string `json:"gate"` // entitlement, state, scopes, tenant, data_classes, grants, threshold, confidence
 	Reason string `json:"reason"`
 }
 
-// TieBreak names the rule that put Winner before Over at the same score.
+// TieBreak is the rule that ranked Winner before Over at the same score.
 type TieBreak struct {
 	Rule   string `json:"rule"` // matched_domains, specificity, priority, id
 	Winner string `json:"winner"`
@@ -116,18 +117,18 @@ type TieBreak struct {
 // TaskStatus is the state of one task of a request.
 type TaskStatus string
 
-// The statuses of a TaskReport; the first three are the agent's own word. Only
+// Statuses of a TaskReport. The first three are reported by the agent. Only
 // running is not terminal.
 const (
 	TaskSuccess   TaskStatus = "success"
 	TaskPartial   TaskStatus = "partial"
 	TaskFailure   TaskStatus = "failure"
-	TaskFailed    TaskStatus = "failed" // no usable result: Error says why
+	TaskFailed    TaskStatus = "failed" // no usable result; see Error
 	TaskCancelled TaskStatus = "cancelled"
-	TaskRunning   TaskStatus = "running" // given out, and no result yet
+	TaskRunning   TaskStatus = "running" // dispatched, no result yet
 )
 
-// TaskReport says what became of one task.
+// TaskReport is the result of one task.
 type TaskReport struct {
 	TaskID       string     `json:"task_id"`
 	AgentID      string     `json:"agent_id"`
@@ -136,32 +137,32 @@ type TaskReport struct {
 	Attempts     int        `json:"attempts"`
 	LatencyMS    float64    `json:"latency_ms"`
 	Error        *TaskError `json:"error"`
-	// FailedOver lists the agents tried before AgentID, first to last.
+	// FailedOver lists the agents that were tried before AgentID, in order.
 	FailedOver []FailedAttempt `json:"failed_over,omitempty"`
 }
 
-// FailedAttempt is an agent that did not deliver before another one took over.
+// FailedAttempt is a failed attempt before failover to another agent.
 type FailedAttempt struct {
 	TaskID    string     `json:"task_id"`
 	AgentID   string     `json:"agent_id"`
 	Status    TaskStatus `json:"status"`
 	Attempts  int        `json:"attempts"`
 	LatencyMS float64    `json:"latency_ms"`
-	Error     *TaskError `json:"error"` // null when the agent itself said failure
-	// Explanations are the agent's own, of its failure.
+	Error     *TaskError `json:"error"` // null if the agent reported the failure
+	// Explanations are those of the agent.
 	Explanations []string `json:"explanations,omitempty"`
 }
 
-// TaskError is why a task has no usable result.
+// TaskError is the reason why a task has no usable result.
 type TaskError struct {
 	Code   TaskCode `json:"code"`
 	Detail string   `json:"detail"`
 }
 
-// TaskCode is a stable reason inside a task.
+// TaskCode is a stable error code of a task.
 type TaskCode string
 
-// The codes of a TaskError.
+// Codes of a TaskError.
 const (
 	TaskAgentUnavailable TaskCode = "agent_unavailable"
 	TaskDeadlineExceeded TaskCode = "deadline_exceeded"
@@ -170,7 +171,7 @@ const (
 	TaskWasCancelled     TaskCode = "cancelled"
 )
 
-// Omitted is a subtask nobody may serve, with the reason.
+// Omitted is a subtask that no eligible agent exists for.
 type Omitted struct {
 	Subtask int      `json:"subtask"` // index into classification.subtasks
 	Title   string   `json:"title"`
@@ -179,18 +180,18 @@ type Omitted struct {
 	Reason  string   `json:"reason"`
 }
 
-// ResponseData is the payload of a Response, by mode.
+// ResponseData is the payload of a Response, depending on its mode.
 type ResponseData struct {
-	Mode   DataMode `json:"mode,omitempty"` // "" while nothing is decided
+	Mode   DataMode `json:"mode,omitempty"` // "" before the decision
 	DryRun bool     `json:"dry_run,omitzero"`
 
 	// mode dispatch
 	Results []AgentResult `json:"results,omitempty"` // in subtask order
 	Answer  string        `json:"answer,omitempty"`
 
-	// mode server_fallback (003 §5 A): Answer, and
+	// mode server_fallback: Answer, and
 	Classification *Classification `json:"classification,omitempty"`
-	Degraded       bool            `json:"degraded,omitzero"`         // no model answered: Answer says so, and Unsupported what is served
+	Degraded       bool            `json:"degraded,omitzero"`         // no model replied: Answer reports this, and Unsupported lists supported requests
 	DegradedReason string          `json:"degraded_reason,omitempty"` // llm_not_configured, llm_timeout, rate_limited …
 	AnsweredBy     *ModelUse       `json:"answered_by,omitempty"`
 
@@ -199,17 +200,17 @@ type ResponseData struct {
 	Because  string                `json:"because,omitempty"` // ambiguous, divergent
 	Options  []ClarificationOption `json:"options,omitempty"`
 
-	// mode agent_proposal (003 §5 C)
+	// mode agent_proposal
 	Proposal *Proposal `json:"proposal,omitempty"`
 
-	// mode unsupported (003 §5 B): its members stand beside "mode"
+	// mode unsupported: its members are at the level of "mode"
 	*Unsupported
 }
 
-// ClarificationOption is one reading of a request that has several.
+// ClarificationOption is one interpretation of an ambiguous request.
 type ClarificationOption struct {
 	ID      string   `json:"id"`
-	Label   string   `json:"label"` // for people
+	Label   string   `json:"label"` // display text
 	Intent  string   `json:"intent"`
 	Domains []string `json:"domains"`
 }
@@ -225,7 +226,7 @@ func OptionLabel(intent string, domains []string) string {
 	return fmt.Sprintf("%s (%s)", label, strings.Join(named, ", "))
 }
 
-// AgentResult is one agent's result, as it goes into the answer.
+// AgentResult is an agent's result in the answer.
 type AgentResult struct {
 	AgentID      string                     `json:"agent_id"`
 	SubtaskTitle string                     `json:"subtask_title,omitempty"`
@@ -252,21 +253,21 @@ func AnswerText(results []AgentResult) string {
 	return strings.Join(sections, "\n\n")
 }
 
-// Unsupported explains policy B: why nobody may serve the request, and what
-// the caller could ask for instead. Lists hold only what the caller may use.
+// Unsupported is the answer of policy B: why no agent is eligible, and what the
+// caller can ask instead. Lists contain only what the caller may use.
 type Unsupported struct {
 	Reason          string        `json:"reason"` // no_match, low_confidence, ambiguous, divergent, not_entitled, gated
 	Detail          string        `json:"detail"`
 	Nearest         []NearestMiss `json:"nearest"`
 	AcceptedIntents []string      `json:"accepted_intents"`
 	AcceptedDomains []string      `json:"accepted_domains"`
-	Examples        []string      `json:"examples"` // nearest declared utterances
+	Examples        []string      `json:"examples"` // most similar declared utterances
 }
 
-// NearestMiss is an agent that came close, and what it lacks.
+// NearestMiss is an agent that almost matched, and what it lacks.
 type NearestMiss struct {
 	AgentID      string  `json:"agent_id"`
 	Score        float64 `json:"score"`
-	MissingScore float64 `json:"missing_score"` // to the threshold; 0 when a gate, not the score, kept it out
+	MissingScore float64 `json:"missing_score"` // below the threshold; 0 if a gate, not the score, excluded it
 	Gates        []Gate  `json:"gates"`
 }

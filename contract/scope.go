@@ -5,26 +5,25 @@ import (
 	"strings"
 )
 
-// The scopes a caller's token may hold. What an agent requires beyond them
-// (requires.scopes) is the operator's to name.
+// Scopes of a caller's token. Agents may require other scopes
+// (requires.scopes), which the operator defines.
 const (
-	ScopeRouteSubmit    = "route:submit"    // route, classify, cancel and erase what is one's own
-	ScopeRouteRead      = "route:read"      // read requests and decisions that are one's own
-	ScopeAgentsRead     = "agents:read"     // see the agents one may use, and check a registry
-	ScopeAgentsRegister = "agents:register" // register the agent that the token speaks for
-	ScopeTasksWork      = "tasks:work"      // deliver results of the agent that the token speaks for
+	ScopeRouteSubmit    = "route:submit"    // route, classify, cancel and erase own requests
+	ScopeRouteRead      = "route:read"      // read own requests and decisions
+	ScopeAgentsRead     = "agents:read"     // list usable agents, and validate a registry
+	ScopeAgentsRegister = "agents:register" // register the agent of the token
+	ScopeTasksWork      = "tasks:work"      // deliver results of the agent of the token
 	ScopeTickets        = "tickets"         // read and close tickets
-	ScopeMCPRead        = "mcp:read"        // see plugins
+	ScopeMCPRead        = "mcp:read"        // list plugins
 	ScopeOrchestrate    = "orchestrate"     // run plans
 	ScopeApprove        = "orchestrate:approve"
 
-	ScopeInvokePrefix = "mcp:invoke:" // with PLUGIN.ACTION: call it
-	ScopeAgentPrefix  = "agent:"      // with an agent's id: have it work
+	ScopeInvokePrefix = "mcp:invoke:" // with PLUGIN.ACTION: call an action
+	ScopeAgentPrefix  = "agent:"      // with an agent id: use the agent
 	ScopeAllAgents    = "agent:*"
 )
 
-// Scopes lists the scopes that are one word; those with a prefix are not among
-// them.
+// Scopes lists the scopes without parameters.
 func Scopes() []string {
 	return []string{
 		ScopeRouteSubmit, ScopeRouteRead, ScopeAgentsRead, ScopeAgentsRegister, ScopeTasksWork, ScopeTickets,
@@ -32,7 +31,7 @@ func Scopes() []string {
 	}
 }
 
-// ValidScope reports whether the router itself knows the scope.
+// ValidScope reports whether the router defines the scope.
 func ValidScope(scope string) bool {
 	if slices.Contains(Scopes(), scope) {
 		return true
@@ -47,8 +46,8 @@ func ValidScope(scope string) bool {
 	return false
 }
 
-// notInName is what no name of a plugin or action holds, and least of all what
-// looks like "all of them".
+// notInName reports whether r is invalid in the name of a plugin or action.
+// This excludes wildcards.
 func notInName(r rune) bool {
 	return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("._-/", r)
 }

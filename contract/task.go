@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Task is what an agent receives (003 §4).
+// Task is the task that an agent receives.
 type Task struct {
 	TaskID       string                     `json:"task_id"`
 	RequestID    string                     `json:"request_id"`
@@ -16,19 +16,19 @@ type Task struct {
 	Inputs       map[string]json.RawMessage `json:"inputs"` // "prompt" and the request's inputs
 	Deadline     time.Time                  `json:"deadline"`
 	Attempt      int                        `json:"attempt"` // from 1
-	// Callback takes the Result of an agent that answers 202, and the progress
-	// of any. Absent where no address is known that agents reach the router at.
+	// Callback is the destination of asynchronous results and of progress. It
+	// is absent if the router's public address is not known.
 	Callback *Callback `json:"callback,omitempty"`
 }
 
-// Callback is where an agent sends what comes later: the Result to URL, progress
-// to the same address with "progress" in the place of "result".
+// Callback is where an agent posts its result later, and its progress: to the
+// same address with "progress" instead of "result".
 type Callback struct {
 	URL   string `json:"url"`   // …/api/v1/tasks/{task_id}/result
-	Token string `json:"token"` // Bearer, for this task alone
+	Token string `json:"token"` // bearer token, valid for this task only
 }
 
-// TaskGrant is what a callback token lets its bearer do: speak for one task.
+// TaskGrant is the permission in a callback token: to report on one task.
 type TaskGrant struct {
 	AgentID   string
 	RequestID string
@@ -36,25 +36,25 @@ type TaskGrant struct {
 	Expires   time.Time
 }
 
-// Progress is what an agent says of its task while it works on it.
+// Progress is a progress report of an agent.
 type Progress struct {
 	Message string                     `json:"message" validate:"required,max=1000"`
 	Percent *float64                   `json:"percent,omitempty" validate:"omitempty,min=0,max=100"`
 	Data    map[string]json.RawMessage `json:"data,omitempty"`
 }
 
-// ResultStatus is an agent's verdict on its task.
+// ResultStatus is the status of an agent's result.
 type ResultStatus string
 
-// The statuses of a Result. Partial is terminal: what could be done.
+// Statuses of a Result. Partial is terminal: no more will follow.
 const (
 	ResultSuccess ResultStatus = "success"
 	ResultFailure ResultStatus = "failure"
 	ResultPartial ResultStatus = "partial"
 )
 
-// Result is what an agent returns (003 §4). TaskID is optional on a direct
-// reply; when there it must be the task's.
+// Result is the result of an agent. TaskID is optional in a synchronous reply;
+// if set, it must be the task's.
 type Result struct {
 	TaskID       string                     `json:"task_id,omitempty"`
 	Status       ResultStatus               `json:"status" validate:"required,oneof=success failure partial"`
@@ -64,8 +64,8 @@ type Result struct {
 	Explanations []string                   `json:"explanations,omitempty"`
 }
 
-// Text returns the part of a Result meant for people: data.answer, else
-// data.text, else data.summary, where one is a string; else "".
+// Text returns the display text of a result: the first of data.answer,
+// data.text and data.summary that is a non-empty string, else "".
 func (r *Result) Text() string {
 	for _, name := range [...]string{"answer", "text", "summary"} {
 		var s string
