@@ -14,38 +14,37 @@ import (
 	"github.com/caprouter/caprouter/contract"
 )
 
-// DefaultIssuer is the name a router goes by unless it is configured otherwise
-// (auth.issuer).
+// DefaultIssuer is the issuer of a router's tokens unless auth.issuer is set.
 const DefaultIssuer = "caprouter"
 
-// postTimeout is how long one thing said to the router may take.
+// postTimeout bounds one request to the router.
 const postTimeout = 10 * time.Second
 
-// Config says which agent this is and whose tokens it trusts. AgentID and
-// JWKSURL are required.
+// Config describes an agent. AgentID and JWKSURL are required.
 type Config struct {
 	AgentID string // as in the router's registry
 	JWKSURL string // the router's public keys: <router>/.well-known/jwks.json
 
 	Path   string           // of endpoint.url in the registry; "" = "/"
 	Issuer string           // "" = DefaultIssuer
-	Client *http.Client     // fetches the keys, delivers results; nil = one with sane bounds
+	Client *http.Client     // fetches keys and sends results; nil = one with a timeout of 10 s
 	Logger *slog.Logger     // errors and panics of the work; nil = slog.Default()
 	Now    func() time.Time // nil = time.Now
 
-	// AsyncAfter is how long the router is kept waiting on the connection for the
-	// result of work that may come later. 0 = until the work is done or calls
-	// Later.
+	// AsyncAfter is how long the router waits on the connection before the task is
+	// accepted with 202, if the task has a callback. 0 = until the work returns or
+	// calls AcceptAsync.
 	AsyncAfter time.Duration
-	// CallbackHosts are more hosts (host or host:port) that results may be
-	// delivered to, over https or as plainly as JWKSURL. Its host is always one.
+	// CallbackHosts are additional hosts (host or host:port) to which results may
+	// be sent, over https or the scheme of JWKSURL. The host of JWKSURL is always
+	// allowed.
 	CallbackHosts []string
 }
 
-// Work does one task. It is called from several goroutines at once.
+// Work executes one task. It must be safe for concurrent use.
 type Work = func(ctx context.Context, t contract.Task) (contract.Result, error)
 
-// New returns an agent that does its tasks with work.
+// New returns an agent that executes its tasks with work.
 func New(cfg Config, work Work) (*Agent, error) {
 	jwks, err := url.Parse(cfg.JWKSURL)
 	switch {
@@ -82,9 +81,9 @@ func New(cfg Config, work Work) (*Agent, error) {
 	}, nil
 }
 
-// Agent is an agent as an http.Handler.
+// Agent is an http.Handler that serves tasks. It is safe for concurrent use.
 type Agent struct {
-	path     string // "/" or without a slash at the end
+	path     string // "/" or without a trailing slash
 	work     Work
 	log      *slog.Logger
 	now      func() time.Time
@@ -94,23 +93,23 @@ type Agent struct {
 	asyncAfter time.Duration
 	client     *http.Client
 	callbacks  callbackPolicy
-	background sync.WaitGroup // work that no connection waits for, and progress
-	closing    chan struct{}  // closed when there is no time for a second try
+	background sync.WaitGroup // asynchronous work, and sending progress
+	closing    chan struct{}  // closed when Shutdown runs out of time
 	closeOnce  sync.Once
 }
 
-// routerClient returns the client with which all is said to the router: it goes
-// where the operator named and nowhere else, so no redirect is followed.
-func routerClient(given *http.Client) *http.Client {
+// routerClient returns the client for requests to the router. It does not follow
+// redirects, because tokens and results must not be sent to another origin.
+func routerClient(custom *http.Client) *http.Client {
 	client := http.Client{Timeout: postTimeout}
-	if given != nil {
-		client = *given
+	if custom != nil {
+		client = *custom
 	}
 	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	return &client
 }
 
-// ServeHTTP serves the three places of an agent.
+// ServeHTTP serves tasks, cancel requests and the health check.
 func (a *Agent) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	path := r.URL.Path
 	switch {
@@ -125,7 +124,8 @@ func (a *Agent) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// parseCancelPath returns the id in <path>/{task_id}/cancel, or "".
+// parseCancelPath returns the id in <path>/{task_id}/cancel, or "" for any
+// other path.
 func (a *Agent) parseCancelPath(path string) string {
 	rest, below := strings.CutPrefix(path, strings.TrimSuffix(a.path, "/")+"/")
 	id, isCancel := strings.CutSuffix(rest, "/cancel")
@@ -148,16 +148,16 @@ func (a *Agent) serveHealth(w http.ResponseWriter, _ *http.Request) {
 	writeJSON(w, http.StatusOK, []byte(`{"status":"ok"}`))
 }
 
-// serveCancel ends the work on a task. A task that is not here yet is not begun
-// when it comes: a cancellation may overtake it.
+// serveCancel cancels a task. An unknown task is recorded as canceled, because
+// the cancel request may arrive before the task.
 func (a *Agent) serveCancel(w http.ResponseWriter, r *http.Request) {
-	token, trouble := a.verifier.verifyRequest(r)
+	token, refusal := a.verifier.verifyRequest(r)
 	id := a.parseCancelPath(r.URL.Path)
-	if trouble == nil {
-		trouble = token.checkTask(id)
+	if refusal == nil {
+		refusal = token.checkTask(id)
 	}
-	if trouble != nil {
-		trouble.writeTo(w)
+	if refusal != nil {
+		refusal.writeTo(w)
 		return
 	}
 	a.tasks.cancelJob(jobKey{token.caller, id}, a.encodeResult(id, Failure(textCancelled)))

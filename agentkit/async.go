@@ -7,75 +7,75 @@ import (
 	"github.com/caprouter/caprouter/contract"
 )
 
-// finalGrace is how long delivering goes on when the task's time is up, or the
-// process has no more time: long enough for one try.
+// finalGrace is how long sending a result may take after the deadline or during
+// shutdown: long enough for one attempt.
 const finalGrace = 2 * time.Second
 
-// taskContextKey is where serveTask puts what the context of a work is about.
+// taskContextKey is the context key of the *taskContext.
 type taskContextKey struct{}
 
-// taskContext is one task, for the functions that take the context of its work.
+// taskContext is the task of a work, for the functions that take its context.
 type taskContext struct {
 	caller Identity
 	agent  *Agent
 	job    *job
-	sender *callbackSender // nil = nothing can be said outside the connection
+	sender *callbackSender // nil = the task has no usable callback
 }
 
 func taskContextOf(ctx context.Context) *taskContext {
-	s, _ := ctx.Value(taskContextKey{}).(*taskContext)
-	return s
+	t, _ := ctx.Value(taskContextKey{}).(*taskContext)
+	return t
 }
 
-// Identity is whom a task is done for. Two are the same only when all of it is:
-// each issuer, and each tenant, may have an alice.
+// Identity identifies the caller of a task. Compare all three fields: different
+// issuers and tenants may use the same subject.
 type Identity struct {
-	Subject string // "local" when the router authenticates nobody
-	Issuer  string // who vouches for the subject; "" when the router authenticates nobody
+	Subject string // "local" if the router does not authenticate callers
+	Issuer  string // of the caller's token; "" if the router does not authenticate callers
 	Tenant  string // "" = none
 }
 
-// Caller returns the subject the task is done for, as the router authenticated
-// it; "" in a context that is not that of a work. It says nothing of who vouches
-// for the subject: what a caller may do is decided by CallerIdentity.
+// Caller returns the subject of the caller, as the router authenticated it, or ""
+// if ctx is not the context of a work. For authorization use CallerIdentity,
+// because the subject alone is not unique.
 func Caller(ctx context.Context) string { return CallerIdentity(ctx).Subject }
 
-// CallerIdentity returns whom the task is done for, as the router authenticated
-// them; nobody in a context that is not that of a work.
+// CallerIdentity returns the caller of the task, as the router authenticated it,
+// or the zero value if ctx is not the context of a work.
 func CallerIdentity(ctx context.Context) Identity {
-	if s := taskContextOf(ctx); s != nil {
-		return s.caller
+	if t := taskContextOf(ctx); t != nil {
+		return t.caller
 	}
 	return Identity{}
 }
 
-// AcceptAsync lets the router go: it is told that the task is accepted, and the Result
-// is delivered when the work returns it. It reports whether that is so. Without
-// a callback of the router in the task the connection stays, and so does the
-// time the router waits on it: then Later changes nothing and returns false.
+// AcceptAsync answers the router's request with 202 Accepted, and sends the Result
+// to the callback when the work returns it. It reports whether the task is
+// accepted that way. It has no effect and returns false if the task has no
+// callback; then the router waits on the connection.
 func AcceptAsync(ctx context.Context) bool {
-	s := taskContextOf(ctx)
-	return s != nil && s.agent.tasks.acceptAsync(s.job)
+	t := taskContextOf(ctx)
+	return t != nil && t.agent.tasks.acceptAsync(t.job)
 }
 
-// Progress tells the router, and through it the caller, how far the work is:
-// message in words for people, percent between 0 and 100, or less than 0 when
-// nobody knows. It returns at once. What is told is sent in its order; of a work
-// that tells faster than can be sent, the oldest is left out. Without a callback
-// in the task nothing is sent.
+// Progress reports progress to the router, and through it to the caller: a message
+// for people and a percentage from 0 to 100, or less than 0 if it is unknown. It
+// returns at once. Reports are sent in order; if the work reports faster than they
+// can be sent, the oldest are dropped. If the task has no callback, nothing is
+// sent.
 func Progress(ctx context.Context, message string, percent float64) {
-	s := taskContextOf(ctx)
-	if s == nil || s.sender == nil || message == "" {
+	t := taskContextOf(ctx)
+	if t == nil || t.sender == nil || message == "" {
 		return
 	}
 	p := contract.Progress{Message: truncateMessage(message)}
 	if percent >= 0 { // and not NaN
 		p.Percent = new(min(percent, 100))
 	}
-	s.sender.queueProgress(ctx, p)
+	t.sender.queueProgress(ctx, p)
 }
 
-// truncateMessage cuts a message to what the router takes.
+// truncateMessage cuts a message to the router's limit.
 func truncateMessage(message string) string {
 	n := 0
 	for i := range message {
@@ -86,25 +86,25 @@ func truncateMessage(message string) string {
 	return message
 }
 
-// deliverResult delivers the job's Result, where no connection has taken it.
-func (a *Agent) deliverResult(ctx context.Context, j *job, task contract.Task, c *callbackSender) {
+// deliverResult sends the job's Result to its callback, unless it was written to a
+// connection or the task was canceled.
+func (a *Agent) deliverResult(ctx context.Context, j *job, task contract.Task, sender *callbackSender) {
 	ctx, cancel := context.WithDeadline(context.WithoutCancel(ctx), task.Deadline.Add(finalGrace))
 	defer cancel()
 	if !a.tasks.mustDeliver(j) {
-		c.discardProgress()
+		sender.discardProgress()
 		return
 	}
-	c.flushProgress(ctx)
-	if err := c.deliverResult(ctx, j.answer, a.closing); err != nil {
+	sender.flushProgress(ctx)
+	if err := sender.deliverResult(ctx, j.answer, a.closing); err != nil {
 		a.log.Warn("result not delivered", "task_id", task.TaskID, "trace_id", task.TraceID, "err", err)
 	}
 }
 
-// Shutdown waits until the work that no connection waits for is done and its
-// results are delivered. It is called after the http.Server's, which waits for
-// the connections. When ctx ends first, the work that is left is told to stop;
-// it has two more seconds to do so and say that it failed. Then ctx's error is
-// returned.
+// Shutdown is the graceful shutdown of asynchronous work: it waits until the work
+// is done and the results are sent. Call it after http.Server.Shutdown, which
+// waits for the connections. If ctx ends first, Shutdown cancels the remaining
+// work, waits two more seconds for it, and returns the error of ctx.
 func (a *Agent) Shutdown(ctx context.Context) error {
 	idle := make(chan struct{})
 	go func() {
@@ -122,7 +122,7 @@ func (a *Agent) Shutdown(ctx context.Context) error {
 	defer timer.Stop()
 	select {
 	case <-idle:
-	case <-timer.C: // work that does not heed its context
+	case <-timer.C: // some work ignores its context
 	}
 	return ctx.Err()
 }

@@ -9,18 +9,18 @@ import (
 	"github.com/caprouter/caprouter/contract"
 )
 
-// callbackPolicy are where callbacks may be: a task says where, but what an agent says
-// of its work, and the token it says it with, must not go to just anybody.
+// callbackPolicy restricts the URLs of callbacks. The task specifies the URL, but
+// results and tokens must be sent only to hosts that the operator allows.
 type callbackPolicy struct {
-	scheme, host string   // the router's, of Config.JWKSURL
-	extraHosts   []string // hosts, over the router's scheme or a better one
+	scheme, host string   // of Config.JWKSURL
+	extraHosts   []string // over https or the scheme of JWKSURL
 }
 
-func newCallbackPolicy(router *url.URL, more []string) callbackPolicy {
-	return callbackPolicy{scheme: router.Scheme, host: normalizeHost(router.Scheme, router.Host), extraHosts: slices.Clone(more)}
+func newCallbackPolicy(router *url.URL, extraHosts []string) callbackPolicy {
+	return callbackPolicy{scheme: router.Scheme, host: normalizeHost(router.Scheme, router.Host), extraHosts: slices.Clone(extraHosts)}
 }
 
-// normalizeHost returns the host in one spelling, with its port.
+// normalizeHost returns the host in lower case with its port.
 func normalizeHost(scheme, host string) string {
 	u := url.URL{Scheme: scheme, Host: strings.ToLower(host)}
 	if u.Port() != "" {
@@ -33,11 +33,11 @@ func normalizeHost(scheme, host string) string {
 	return strings.TrimSuffix(u.Host, ":") + port
 }
 
-// checkCallback returns the addresses for the result and for progress.
+// checkCallback returns the URLs for the result and for progress.
 func (p callbackPolicy) checkCallback(c *contract.Callback) (result, progress string, err error) {
 	u, err := url.Parse(c.URL)
 	if err != nil {
-		return "", "", errors.New("its url is no URL")
+		return "", "", errors.New("its url is not valid")
 	}
 	host := normalizeHost(u.Scheme, u.Host)
 	task, isResult := strings.CutSuffix(c.URL, "/result")
@@ -49,10 +49,10 @@ func (p callbackPolicy) checkCallback(c *contract.Callback) (result, progress st
 		return "", "", errors.New("its url is not at the router: it must have the origin of JWKSURL, or a host of CallbackHosts")
 	}
 	if !isResult || u.User != nil || u.Opaque != "" || u.RawQuery != "" || u.Fragment != "" {
-		return "", "", errors.New("its url is not that of a task's result")
+		return "", "", errors.New("its url does not end with /result of a task")
 	}
 	if c.Token == "" || strings.ContainsFunc(c.Token, func(r rune) bool { return r <= ' ' || r > '~' }) {
-		return "", "", errors.New("its token is none")
+		return "", "", errors.New("its token is empty or has invalid characters")
 	}
 	return c.URL, task + "/progress", nil
 }

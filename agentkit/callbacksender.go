@@ -16,51 +16,56 @@ import (
 )
 
 const (
-	maxProgress = 16   // told and not sent yet
-	maxMessage  = 1000 // characters of a Progress
+	maxProgressQueue = 16
+	maxMessage       = 1000 // characters of a Progress
+	maxDrained       = 4 << 10
 
-	minPause        = 100 * time.Millisecond // doubled after each try
+	minPause        = 100 * time.Millisecond // doubled after each attempt
 	maxPause        = 30 * time.Second
 	progressTimeout = 2 * time.Second
 )
 
-// callbackSender carries what is said of one task to its callback.
+// callbackSender sends the progress and the result of one task to its callback.
+// Only one goroutine at a time sends progress. It is safe for concurrent use.
 type callbackSender struct {
 	client      *http.Client
 	background  *sync.WaitGroup
-	resultURL   string // addresses
+	resultURL   string
 	progressURL string
 	token       string
 
 	mu     sync.Mutex
 	queue  []contract.Progress // oldest first
-	idle   chan struct{}       // closed when the queue has been sent; nil = it has
-	closed bool                // nothing more is taken
+	idle   chan struct{}       // closed when the queue has been sent; nil = empty
+	closed bool                // no more progress is accepted
 }
 
-// newCallbackSender returns one for the task; nil where the task has no callback, or one
-// that is not at the router.
+// newCallbackSender returns a sender for the task, or nil if the task has no
+// callback or the policy rejects it.
 func (a *Agent) newCallbackSender(task contract.Task) *callbackSender {
 	if task.Callback == nil {
 		return nil
 	}
-	result, progress, err := a.callbacks.checkCallback(task.Callback)
+	resultURL, progressURL, err := a.callbacks.checkCallback(task.Callback)
 	if err != nil {
 		a.log.Warn("callback not used", "task_id", task.TaskID, "trace_id", task.TraceID, "err", err)
 		return nil
 	}
-	return &callbackSender{client: a.client, background: &a.background, resultURL: result, progressURL: progress, token: task.Callback.Token}
+	return &callbackSender{
+		client: a.client, background: &a.background,
+		resultURL: resultURL, progressURL: progressURL, token: task.Callback.Token,
+	}
 }
 
-// queueProgress sends the progress in the background, behind what was told before.
+// queueProgress sends the progress in the background, in order.
 func (c *callbackSender) queueProgress(ctx context.Context, p contract.Progress) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed {
 		return
 	}
-	if len(c.queue) == maxProgress {
-		c.queue = c.queue[1:] // append copies what is left, sooner or later
+	if len(c.queue) == maxProgressQueue {
+		c.queue = c.queue[1:] // append copies the rest eventually
 	}
 	c.queue = append(c.queue, p)
 	if c.idle == nil {
@@ -69,7 +74,7 @@ func (c *callbackSender) queueProgress(ctx context.Context, p contract.Progress)
 	}
 }
 
-// sendQueue sends the queue until it is empty.
+// sendQueue sends progress until the queue is empty.
 func (c *callbackSender) sendQueue(ctx context.Context) {
 	for {
 		p, ok := c.nextProgress()
@@ -78,18 +83,19 @@ func (c *callbackSender) sendQueue(ctx context.Context) {
 		}
 		body, err := json.Marshal(p)
 		if err != nil {
-			continue // a text and a number cannot fail
+			continue // a string and a number cannot fail
 		}
 		ctx, cancel := context.WithTimeout(ctx, progressTimeout)
 		status, _, err := c.postJSON(ctx, c.progressURL, body)
 		cancel()
 		if err == nil && isFinal(status) {
-			c.discardProgress() // the task has ended, or nobody knows it
+			c.discardProgress() // the task has ended or is unknown
 		}
 	}
 }
 
-// nextProgress takes the oldest from the queue, or ends the sending.
+// nextProgress removes the oldest entry from the queue. If there is none, the
+// sending goroutine must end.
 func (c *callbackSender) nextProgress() (contract.Progress, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -103,15 +109,15 @@ func (c *callbackSender) nextProgress() (contract.Progress, bool) {
 	return p, true
 }
 
-// discardProgress drops what is not sent yet and takes nothing more.
+// discardProgress drops the queue and accepts no more progress.
 func (c *callbackSender) discardProgress() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.closed, c.queue = true, nil
 }
 
-// flushProgress takes nothing more and gives what was told a moment to be sent: nobody
-// listens to progress behind the result.
+// flushProgress accepts no more progress and waits briefly until the queue is
+// sent, because progress after the result is useless.
 func (c *callbackSender) flushProgress(ctx context.Context) {
 	c.mu.Lock()
 	c.closed = true
@@ -129,11 +135,11 @@ func (c *callbackSender) flushProgress(ctx context.Context) {
 	}
 }
 
-// deliverResult sends the Result until the router has taken it or says that it never
-// will, or ctx ends. When closing is closed, the try under way is the last one.
+// deliverResult sends the Result until the router accepts it or rejects it for
+// good, or ctx ends. If closing is closed, it does not retry.
 func (c *callbackSender) deliverResult(ctx context.Context, answer []byte, closing <-chan struct{}) error {
 	for pause := minPause; ; pause = min(2*pause, maxPause) {
-		status, after, err := c.postJSON(ctx, c.resultURL, answer)
+		status, retryAfter, err := c.postJSON(ctx, c.resultURL, answer)
 		if err == nil {
 			if status >= 200 && status < 300 {
 				return nil
@@ -143,21 +149,21 @@ func (c *callbackSender) deliverResult(ctx context.Context, answer []byte, closi
 				return err
 			}
 		}
-		// Jitter keeps the agents of a router that comes back from coming at once.
-		timer := time.NewTimer(max(min(after, maxPause), pause/2+rand.N(pause/2))) //nolint:gosec // no secret
+		// Jitter spreads the retries of many agents after a restart of the router.
+		timer := time.NewTimer(max(min(retryAfter, maxPause), pause/2+rand.N(pause/2))) //nolint:gosec // no secret
 		select {
 		case <-timer.C:
 		case <-ctx.Done():
 			timer.Stop()
-			return fmt.Errorf("no more time; at last: %w", err)
+			return fmt.Errorf("no more time; last error: %w", err)
 		case <-closing:
 			timer.Stop()
-			return fmt.Errorf("the agent stops; at last: %w", err)
+			return fmt.Errorf("the agent stops; last error: %w", err)
 		}
 	}
 }
 
-// isFinal reports whether the same again would be answered the same.
+// isFinal reports whether a retry would get the same status.
 func isFinal(status int) bool {
 	switch status {
 	case http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests:
@@ -166,10 +172,9 @@ func isFinal(status int) bool {
 	return status >= 300 && status < 500
 }
 
-// postJSON sends one thing and returns the status, and how long the router wants to
-// be left alone.
-func (c *callbackSender) postJSON(ctx context.Context, to string, body []byte) (status int, after time.Duration, err error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, to, bytes.NewReader(body))
+// postJSON sends the body and returns the status and the Retry-After of the reply.
+func (c *callbackSender) postJSON(ctx context.Context, url string, body []byte) (status int, retryAfter time.Duration, err error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(body))
 	if err != nil {
 		return 0, 0, err
 	}
@@ -180,12 +185,9 @@ func (c *callbackSender) postJSON(ctx context.Context, to string, body []byte) (
 		return 0, 0, err
 	}
 	defer func() { _ = resp.Body.Close() }()
-	_, _ = io.CopyN(io.Discard, resp.Body, maxDrained) // so that the connection can be used again
+	_, _ = io.CopyN(io.Discard, resp.Body, maxDrained) // so that the connection can be reused
 	if seconds, err := strconv.ParseUint(resp.Header.Get("Retry-After"), 10, 16); err == nil {
-		after = time.Duration(seconds) * time.Second
+		retryAfter = time.Duration(seconds) * time.Second
 	}
-	return resp.StatusCode, after, nil
+	return resp.StatusCode, retryAfter, nil
 }
-
-// maxDrained is what is read of an answer to keep its connection.
-const maxDrained = 4 << 10

@@ -1,5 +1,5 @@
-// Package agentkit turns a Go function into an agent caprouter can send tasks
-// to. You write the work; the kit does the rest of the contract (003 §4):
+// Package agentkit turns a Go function into an agent to which caprouter can send
+// tasks. You write the work; the package implements the rest of the contract:
 //
 //	work := func(ctx context.Context, t contract.Task) (contract.Result, error) {
 //		n := len(strings.Fields(agentkit.Prompt(t)))
@@ -21,67 +21,67 @@
 //	    match: { intent: [count_words], domains: ["*"] }
 //	    endpoint: { protocol: http, url: "http://127.0.0.1:9101/" }
 //
-// # What the kit does
+// # What the package does
 //
-//	POST /                  a task in, a result out
-//	POST /{task_id}/cancel  nobody waits for the task any more
-//	GET  /healthz           the agent is up
+//	POST /                  executes a task and returns its result
+//	POST /{task_id}/cancel  cancels a task
+//	GET  /healthz           reports that the agent is up
 //
-// Nobody but the router gets in. Each call carries a token that the router
-// signed for this one agent, and in general for this one task; the kit checks
-// signature, audience, issuer, expiry, scope and task against the router's
-// public keys, which it fetches from JWKSURL and keeps. [CallerIdentity] is whom
-// the work is done for; [Caller] is their name alone, which others may share.
+// Only the router has access. Each request carries a token that the router signed
+// for this agent and, unless tokens are reused, for this task. The package checks
+// signature, audience, issuer, expiry, scope and task against the router's public
+// keys, which it fetches from JWKSURL and caches. [CallerIdentity] identifies the
+// caller of the task. [Caller] is only the subject, which is not unique if several
+// issuers or tenants are in use.
 //
-// A task is done once. The router may send the same task_id again when it could
-// not tell whether the first try arrived (it does so where the registry says
-// idempotent: true). The kit then waits for the work that is under way, or
-// repeats the answer of work that is done; it remembers the latest few
-// thousand tasks, in bounded memory, and forgets them when the process ends.
+// A task is executed once. If the registry declares the agent idempotent, the
+// router may send the same task_id again after a connection error. The package then
+// waits for the execution in progress, or repeats the result of a finished one. It
+// keeps the latest few thousand results, in bounded memory, until the process ends.
 //
-// The context of the work ends at the task's deadline and when the router
-// cancels the task. It does not end with the connection: a second try after a
-// broken line finds the work still going, and without one the Result goes to the
-// task's callback. Return soon after the context is done.
+// The context of the work ends at the task's deadline and when the router cancels
+// the task. It does not end with the connection: a second attempt after a
+// connection error finds the work in progress, and without one the result is sent
+// to the task's callback. Return soon after the context is done.
 //
 // # What the work returns
 //
-// A [contract.Result] is a verdict with data. [Answer] and [Failure] make the
-// two common ones; an empty Status means success. Data may hold whatever the
-// agent's callers understand; its members "answer", "text" or "summary" are
-// what a person gets to read.
+// [Answer] and [Failure] create the two common results; an empty Status means
+// success. Data may contain any members that the callers of the agent understand;
+// "answer", "text" or "summary" is shown to people.
 //
-// An error, like a panic, becomes a Result with status failure that says only
-// that the agent could not do the task: the error's text goes to the log, never
-// to the caller, since it may hold what is nobody else's business. To tell the
-// caller why, return Failure("the file is not valid CSV") and a nil error.
+// An error or a panic becomes a Result with status failure and a generic
+// explanation. Its text is only logged, because it may contain internal details. To
+// give the caller a reason, return Failure("the file is not valid CSV") and a nil
+// error.
 //
-// # Work that takes long
+// # Asynchronous results
 //
-// The router waits on the connection, unless the work calls [Later] or takes
-// longer than Config.AsyncAfter: then it is told 202, and the Result goes to the
-// callback that the task holds, again and again until the router has taken it,
-// says that it never will, or the deadline has passed.
+// The router waits on the connection, unless the work calls [AcceptAsync] or takes
+// longer than Config.AsyncAfter. Then the package answers 202 Accepted, and sends
+// the Result to the callback in the task. It retries with backoff until the router
+// accepts the result or rejects it for good, or the deadline has passed.
 //
-//	sent ──── the work returns ───────────── 200 ─▶ done
-//	  │ Later, AsyncAfter, a broken line             ▲
-//	  ▼                                              │
-//	accepted ─ the work returns ─ POST callback.url ─┘
+//	received ─ the work returns ───────────────── 200 ─▶ done
+//	  │ AcceptAsync, AsyncAfter, connection lost          ▲
+//	  ▼                                                   │
+//	accepted ─ the work returns ─ POST callback.url ──────┘
 //	  │ deadline, cancel: the context ends
 //	  ▼
-//	failure at the deadline; nothing for a cancelled task
+//	failure at the deadline; no result for a canceled task
 //
-// [Progress] tells how far the work is, with or without Later. What is said goes
-// to the origin of JWKSURL and to Config.CallbackHosts, and nowhere else. A task
-// without a callback is answered on its connection, always.
+// [Progress] reports progress in both modes. Results and progress are sent only to
+// the origin of JWKSURL and to Config.CallbackHosts. A task without a callback is
+// always answered on its connection.
 //
-// Accepted work lives in this process only. [Agent.Shutdown] waits for it, behind
-// http.Server.Shutdown.
+// Accepted work is in memory only. For a graceful shutdown, call [Agent.Shutdown]
+// after http.Server.Shutdown: it waits for the accepted work.
 //
-// # How it refuses
+// # Errors
 //
-// Refusals are problem documents (RFC 9457): 400 not a task, 401 no valid
-// token, 403 the token is for something else, 404 and 405 no such place, 413
-// more than 2 MiB, 415 not JSON. The router takes every one of them as a promise
-// that the task was not begun, and may give it to another agent.
+// Rejected requests get a problem document (RFC 9457): 400 if the body is not a
+// task, 401 without a valid token, 403 if the token is for another task, 404 and
+// 405 for an unknown path or method, 413 above 2 MiB, 415 if it is not JSON. For
+// the router, each of them guarantees that the task was not begun, so that it may
+// send the task to another agent.
 package agentkit

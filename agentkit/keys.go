@@ -16,39 +16,39 @@ const (
 	maxKeySetBytes = 256 << 10
 	fetchTimeout   = 5 * time.Second
 
-	// freshFor is how long a key set is used without asking again.
+	// freshFor is how long a key set is used before it is fetched again.
 	freshFor = 10 * time.Minute
-	// usableFor is how long it is used while it cannot be fetched again. After
-	// that everything is refused: a key the router has withdrawn must die.
+	// usableFor is how long it is used while it cannot be fetched. After that all
+	// tokens are rejected, because the router may have revoked a key.
 	usableFor = time.Hour
-	// minFetchInterval bounds what tokens with an invented kid can cause.
+	// minFetchInterval bounds the fetches that tokens with unknown kids cause.
 	minFetchInterval = time.Minute
-	// minRetryDelay is doubled up to refetchEvery while fetching fails, so that an
-	// agent started before its router is not deaf for a minute.
+	// minRetryDelay is doubled up to minFetchInterval while fetching fails, so that
+	// an agent that starts before its router soon has its keys.
 	minRetryDelay = time.Second
 )
 
-// keyCache are the router's public keys by kid.
+// keyCache caches the router's public keys by kid. It is safe for concurrent use.
 type keyCache struct {
 	url    string
 	client *http.Client
 	now    func() time.Time
 
 	mu         sync.Mutex
-	current    map[string]ed25519.PublicKey // replaced, never changed
-	fetched    time.Time                    // when current was; zero = never
-	nextFetch  time.Time                    // no fetch before
-	retryDelay time.Duration                // after the next failure
-	fetching   chan struct{}                // closed when the fetch under way ends; nil = none
-	failure    error                        // of the latest fetch
+	current    map[string]ed25519.PublicKey // immutable, replaced by each fetch
+	fetched    time.Time                    // time of the last successful fetch; zero = none
+	nextFetch  time.Time                    // no fetch before this time
+	retryDelay time.Duration                // delay after the next failure
+	fetching   chan struct{}                // closed when the fetch in progress ends; nil = none
+	failure    error                        // of the last fetch
 }
 
 func newKeyCache(cfg Config) *keyCache {
 	return &keyCache{url: cfg.JWKSURL, client: cfg.Client, now: cfg.Now, retryDelay: minRetryDelay}
 }
 
-// lookupKey returns the key with the kid, from memory when it can. However many ask
-// for a key that is not there, one fetch is made for all of them.
+// lookupKey returns the key with the kid, from the cache if possible. Concurrent
+// calls for an unknown key share one fetch.
 func (k *keyCache) lookupKey(ctx context.Context, kid string) (ed25519.PublicKey, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -74,28 +74,30 @@ func (k *keyCache) lookupKey(ctx context.Context, kid string) (ed25519.PublicKey
 	}
 }
 
-// waitForFetch waits for the fetch under way. mu is held, but for the wait.
+// waitForFetch waits for the fetch in progress. The caller holds mu, which is
+// released during the wait.
 func (k *keyCache) waitForFetch(ctx context.Context) error {
-	pending := k.fetching
+	fetching := k.fetching
 	k.mu.Unlock()
 	defer k.mu.Lock()
 	select {
-	case <-pending:
+	case <-fetching:
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 }
 
-// refreshKeys fetches the keys. mu is held, but for the fetch.
+// refreshKeys fetches the keys. The caller holds mu, which is released during the
+// fetch.
 func (k *keyCache) refreshKeys(ctx context.Context) {
-	pending := make(chan struct{})
-	k.fetching = pending
-	defer func() { // deferred: those who wait must not wait on a panic
+	fetching := make(chan struct{})
+	k.fetching = fetching
+	defer func() { // deferred, so that waiting calls are released after a panic
 		k.fetching = nil
-		close(pending)
+		close(fetching)
 	}()
-	// Others wait for this fetch: it must not end with one caller's request.
+	// Other requests share this fetch, so it must not end with this one.
 	fetched, err := k.fetchUnlocked(context.WithoutCancel(ctx))
 
 	now := k.now()
@@ -141,7 +143,7 @@ func (k *keyCache) fetchKeys(ctx context.Context) (map[string]ed25519.PublicKey,
 	return parseKeySet(body)
 }
 
-// jwkSet is a JWK set (RFC 7517) as far as Ed25519 keys (RFC 8037) go.
+// jwkSet is a JWK set (RFC 7517) with Ed25519 keys (RFC 8037).
 type jwkSet struct {
 	Keys []struct {
 		Type      string `json:"kty"`
@@ -153,8 +155,8 @@ type jwkSet struct {
 	} `json:"keys"`
 }
 
-// parseKeySet returns the Ed25519 signing keys of a key set. Others are passed
-// over: a router may have keys this version does not know.
+// parseKeySet returns the Ed25519 signing keys of a key set. It skips other keys,
+// because a newer router may have further types.
 func parseKeySet(body []byte) (map[string]ed25519.PublicKey, error) {
 	var set jwkSet
 	if err := decodeStrict(body, &set); err != nil {
@@ -170,7 +172,7 @@ func parseKeySet(body []byte) (map[string]ed25519.PublicKey, error) {
 		if err != nil || len(x) != ed25519.PublicKeySize {
 			return nil, fmt.Errorf("key %.40q is not an Ed25519 key", k.KeyID)
 		}
-		if _, twice := found[k.KeyID]; twice {
+		if _, duplicate := found[k.KeyID]; duplicate {
 			return nil, fmt.Errorf("two keys have the kid %.40q", k.KeyID)
 		}
 		found[k.KeyID] = x

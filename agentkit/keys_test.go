@@ -258,7 +258,7 @@ func TestKeySets(t *testing.T) {
 		{"without a kid", change(`"kid":"k1"`, `"kid":""`), false},
 		{"too short", change(b64(r.public()), "AAAA"), false},
 		{"with padding", change(b64(r.public()), b64(r.public())+"="), false},
-		{"twice", good + "," + good, false},
+		{"duplicate name", good + "," + good, false},
 		{"none", "", false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

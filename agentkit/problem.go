@@ -6,7 +6,7 @@ import (
 	"net/http"
 )
 
-// problem is a refusal (RFC 9457).
+// problem is an error response (RFC 9457).
 type problem struct {
 	Title  string `json:"title"`
 	Status int    `json:"status"`
@@ -28,11 +28,11 @@ func (p *problem) writeTo(w http.ResponseWriter) {
 	body, _ := json.Marshal(p) // strings and a number cannot fail
 	w.Header().Set("Content-Type", "application/problem+json")
 	w.WriteHeader(p.Status)
-	_, _ = w.Write(body) // whoever does not read it is gone
+	_, _ = w.Write(body) // the client has disconnected
 }
 
 func writeJSON(w http.ResponseWriter, status int, body []byte) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_, _ = w.Write(body) // whoever does not read it is gone
+	_, _ = w.Write(body) // the client has disconnected
 }

@@ -7,15 +7,15 @@ import (
 	"github.com/caprouter/caprouter/contract"
 )
 
-// Prompt returns what the user asked for, in their words.
+// Prompt returns the user's prompt.
 func Prompt(t contract.Task) string {
 	var prompt string
-	_ = json.Unmarshal(t.Inputs["prompt"], &prompt) // a string always; "" in a hand-made task
+	_ = json.Unmarshal(t.Inputs["prompt"], &prompt) // the router sends a string; "" if it is absent
 	return prompt
 }
 
-// Input decodes the named input of the task into the variable v points at. ok is
-// false when the caller gave no such input.
+// Input decodes the named input of the task into the variable v points at. If the
+// caller sent no such input, ok is false.
 func Input(t contract.Task, name string, v any) (ok bool, err error) {
 	raw, ok := t.Inputs[name]
 	if !ok {
@@ -27,7 +27,7 @@ func Input(t contract.Task, name string, v any) (ok bool, err error) {
 	return true, nil
 }
 
-// Answer is a success with a text for people.
+// Answer returns a success with a text for people.
 func Answer(text string) contract.Result {
 	raw, _ := json.Marshal(text) // a string cannot fail
 	return contract.Result{
@@ -36,9 +36,9 @@ func Answer(text string) contract.Result {
 	}
 }
 
-// Failure says, in words for the caller, why the task could not be done.
-func Failure(why string) contract.Result {
-	return contract.Result{Status: contract.ResultFailure, Explanations: []string{why}}
+// Failure returns a failure with an explanation for the caller.
+func Failure(reason string) contract.Result {
+	return contract.Result{Status: contract.ResultFailure, Explanations: []string{reason}}
 }
 
 // Data encodes the values as the data of a Result.

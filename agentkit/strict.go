@@ -11,14 +11,13 @@ import (
 	"unicode/utf8"
 )
 
-// maxDepth is how deep a document may nest.
+// maxDepth bounds the nesting of a document.
 const maxDepth = 256
 
-// decodeStrict decodes one JSON object into the struct v points at. It refuses
-// what would let two readers see two documents in the same bytes, which
-// encoding/json takes: a name twice in one object, a known name in other
-// capitals ("AUD"), bytes that are not UTF-8, text behind the end. Names v does
-// not know are ignored.
+// decodeStrict decodes one JSON object into the struct v points at. It rejects
+// documents that different parsers read differently and that encoding/json
+// accepts: a duplicate name, a known name in another case ("AUD"), invalid UTF-8,
+// trailing text. Unknown names are ignored.
 func decodeStrict(data []byte, v any) error {
 	if !utf8.Valid(data) {
 		return errors.New("invalid UTF-8")
@@ -29,7 +28,7 @@ func decodeStrict(data []byte, v any) error {
 	return json.Unmarshal(data, v)
 }
 
-// fieldNames returns the member names of the struct v points at.
+// fieldNames returns the JSON names of the struct v points at.
 func fieldNames(v any) []string {
 	t := reflect.TypeOf(v).Elem()
 	names := make([]string, t.NumField())
@@ -39,9 +38,8 @@ func fieldNames(v any) []string {
 	return names
 }
 
-// checkNames reads the tokens of data, which must be one object, and looks at
-// the names in every object. Those of the outermost one must not be a known
-// name in other capitals.
+// checkNames rejects duplicate names in every object of data, which must be one
+// object, and in the outermost one known names in another case.
 func checkNames(data []byte, known []string) error {
 	d := json.NewDecoder(bytes.NewReader(data))
 	if start, err := d.Token(); err != nil || start != json.Delim('{') {
@@ -57,10 +55,10 @@ func checkNames(data []byte, known []string) error {
 		}
 		if name, isName := token.(string); isName && names != nil {
 			if names[name] {
-				return fmt.Errorf("the name %.40q stands twice in one object", name)
+				return fmt.Errorf("duplicate name %.40q", name)
 			}
 			if len(open) == 1 && !hasExactCase(name, known) {
-				return fmt.Errorf("the name %.40q is not spelled as agreed", name)
+				return fmt.Errorf("the name %.40q differs from a known one only by case", name)
 			}
 			names[name] = true
 			if token, err = d.Token(); err != nil { // its value
@@ -80,13 +78,13 @@ func checkNames(data []byte, known []string) error {
 		}
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return errors.New("text behind the end")
+		return errors.New("trailing text")
 	}
 	return nil
 }
 
-// hasExactCase is false for a known name in other capitals, which encoding/json
-// would take for the name.
+// hasExactCase returns false for a known name in another case, which encoding/json
+// would accept as that name.
 func hasExactCase(name string, known []string) bool {
 	for _, k := range known {
 		if name != k && strings.EqualFold(name, k) {

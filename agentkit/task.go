@@ -15,24 +15,24 @@ import (
 // maxTaskBytes bounds the body of a task.
 const maxTaskBytes = 2 << 20
 
-// serveTask does a task, or waits for the same task to be done, and answers
-// with its result, or that it comes later.
+// serveTask executes a task, or waits for the same task in progress, and answers
+// with its result or with 202.
 func (a *Agent) serveTask(w http.ResponseWriter, r *http.Request) {
-	// The token comes first: nothing of a stranger's body is read.
-	token, trouble := a.verifier.verifyRequest(r)
-	if trouble != nil {
-		trouble.writeTo(w)
+	// Check the token first, so that no body without a valid token is read.
+	token, refusal := a.verifier.verifyRequest(r)
+	if refusal != nil {
+		refusal.writeTo(w)
 		return
 	}
-	task, trouble := a.readTask(w, r)
-	if trouble == nil {
-		trouble = token.checkTask(task.TaskID)
+	task, refusal := a.readTask(w, r)
+	if refusal == nil {
+		refusal = token.checkTask(task.TaskID)
 	}
-	if trouble != nil {
-		trouble.writeTo(w)
+	if refusal != nil {
+		refusal.writeTo(w)
 		return
 	}
-	// The work outlives the connection; see the package comment.
+	// The work continues after a connection error; see the package comment.
 	ctx, cancel := context.WithDeadline(context.WithoutCancel(r.Context()), task.Deadline)
 	callback := a.newCallbackSender(task)
 	j, first := a.tasks.startJob(jobKey{token.caller, task.TaskID}, cancel, callback != nil)
@@ -40,7 +40,7 @@ func (a *Agent) serveTask(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case !first:
 		cancel()
-	case callback == nil: // nobody but this connection can be told
+	case callback == nil: // only this connection can receive the result
 		a.runJob(ctx, j, task)
 		cancel()
 	default:
@@ -53,37 +53,37 @@ func (a *Agent) serveTask(w http.ResponseWriter, r *http.Request) {
 	a.writeAnswer(w, r, j)
 }
 
-// writeAnswer waits for the job's result as long as the connection should.
+// writeAnswer waits until the job is done or accepted, and writes the response.
 func (a *Agent) writeAnswer(w http.ResponseWriter, r *http.Request, j *job) {
-	var patience <-chan time.Time
+	var asyncAfter <-chan time.Time
 	if a.asyncAfter > 0 {
 		timer := time.NewTimer(a.asyncAfter)
 		defer timer.Stop()
-		patience = timer.C
+		asyncAfter = timer.C
 	}
 	for {
 		select {
 		case <-j.done:
 		case <-j.accepted:
-		case <-patience:
-			a.tasks.acceptAsync(j) // or it is done just now, or cannot be
+		case <-asyncAfter:
+			a.tasks.acceptAsync(j) // has no effect if the job is done or has no callback
 			continue
-		case <-r.Context().Done(): // this one has left; others may still wait
-			a.tasks.acceptAsync(j) // so that the result does not get lost
+		case <-r.Context().Done(): // the connection is lost
+			a.tasks.acceptAsync(j) // so that the result is sent to the callback
 			return
 		}
 		select {
 		case <-j.done:
 			writeJSON(w, http.StatusOK, j.answer)
 		default:
-			w.WriteHeader(http.StatusAccepted) // no body: the connection serves the next task
+			w.WriteHeader(http.StatusAccepted) // without a body, so that the connection can be reused
 		}
 		return
 	}
 }
 
-// readTask reads the body. Members it does not know are ignored, so that an
-// agent survives a newer router.
+// readTask reads the body. Unknown members are ignored, so that an agent works
+// with a newer router.
 func (a *Agent) readTask(w http.ResponseWriter, r *http.Request) (contract.Task, *problem) {
 	var task contract.Task
 	media, params, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
@@ -111,7 +111,7 @@ func (a *Agent) readTask(w http.ResponseWriter, r *http.Request) (contract.Task,
 	return task, nil
 }
 
-// validTaskID takes what can stand in a path and be kept in memory.
+// validTaskID reports whether id fits into a path segment and a bounded cache.
 func validTaskID(id string) bool {
 	return id != "" && len(id) <= 128 && !strings.ContainsFunc(id, func(r rune) bool {
 		return r <= ' ' || r > '~' || strings.ContainsRune(`/\?#%`, r)

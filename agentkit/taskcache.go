@@ -5,66 +5,67 @@ import (
 	"sync"
 )
 
-// What is remembered of tasks that are done, at most.
+// Limits for finished tasks.
 const (
 	maxFinishedTasks = 4096
 	maxFinishedBytes = 16 << 20
 )
 
-// jobKey names a task. The caller is part of it: with a token that is good for
-// several tasks, one caller must not get at another one's answer.
+// jobKey identifies a task. It includes the caller, because with a token for
+// several tasks one caller must not get the result of another.
 type jobKey struct {
 	caller Identity
 	taskID string
 }
 
-// job is a task that is being done or was done.
+// job is a task in progress or finished.
 type job struct {
 	key    jobKey
 	cancel context.CancelFunc
-	done   chan struct{} // closed when answer is there
+	done   chan struct{} // closed when answer is set
 	answer []byte        // the Result, encoded
-	// later is closed when the router has been told, or must take it, that the
-	// Result comes by the callback; nil = it cannot come that way.
+	// accepted is closed when the Result is to be sent to the callback; nil = the
+	// task has no callback.
 	accepted chan struct{}
-	// These two are guarded by the memory's mu.
-	isAccepted bool // later is closed
-	isCanceled bool // the router has cancelled the task
+	// The task cache's mu guards these two.
+	isAccepted bool // accepted is closed
+	isCanceled bool // by the router
 }
 
-// taskCache knows the tasks under way and the latest that are done, so that no
-// task is done twice. It forgets the oldest first.
+// taskCache contains the tasks in progress and the latest finished ones, so that
+// no task is executed twice. It evicts the oldest finished task first.
 type taskCache struct {
 	maxFinished, maxBytes int
 
 	mu       sync.Mutex
 	jobs     map[jobKey]*job
-	finished []*job // done, oldest first; all in jobs
-	bytes    int    // of the answers in past
+	finished []*job // oldest first; all in jobs
+	bytes    int    // of the answers in finished
 }
 
 func newTaskCache(maxJobs, maxBytes int) *taskCache {
 	return &taskCache{maxFinished: maxJobs, maxBytes: maxBytes, jobs: map[jobKey]*job{}}
 }
 
-// startJob returns the job with the key. first is true when it was not known: the
-// caller must do it, and finish it. mayWait says that its Result may come later.
-func (m *taskCache) startJob(key jobKey, cancel context.CancelFunc, mayWait bool) (j *job, first bool) {
+// startJob returns the job with the key. If the job is new, first is true, and the
+// caller must execute and finish it. If its Result can be sent to a callback,
+// hasCallback is true.
+func (m *taskCache) startJob(key jobKey, cancel context.CancelFunc, hasCallback bool) (j *job, first bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if j, known := m.jobs[key]; known {
 		return j, false
 	}
 	j = &job{key: key, cancel: cancel, done: make(chan struct{})}
-	if mayWait {
+	if hasCallback {
 		j.accepted = make(chan struct{})
 	}
 	m.jobs[key] = j
 	return j, true
 }
 
-// acceptAsync makes the job one whose Result comes later, unless it is done or
-// cannot be. It reports whether the job is one.
+// acceptAsync makes the job asynchronous, unless it is done or has no callback. It
+// reports whether the job is asynchronous.
 func (m *taskCache) acceptAsync(j *job) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -75,14 +76,14 @@ func (m *taskCache) acceptAsync(j *job) bool {
 	return j.isAccepted
 }
 
-// mustDeliver reports whether the Result of the job must be delivered.
+// mustDeliver reports whether the Result must be sent to the callback.
 func (m *taskCache) mustDeliver(j *job) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return j.isAccepted && !j.isCanceled
 }
 
-// cancelAll ends the work on all jobs.
+// cancelAll cancels all jobs.
 func (m *taskCache) cancelAll() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -91,15 +92,15 @@ func (m *taskCache) cancelAll() {
 	}
 }
 
-// finishJob gives the answer to all who wait for the job, and keeps it.
+// finishJob stores the answer and wakes all requests that wait for the job.
 func (m *taskCache) finishJob(j *job, answer []byte) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.storeResult(j, answer)
 }
 
-// cancelJob ends the work on the job. One that is not known counts as done, with
-// the answer.
+// cancelJob cancels the job. An unknown job is stored as finished, with the
+// answer.
 func (m *taskCache) cancelJob(key jobKey, answer []byte) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -114,18 +115,18 @@ func (m *taskCache) cancelJob(key jobKey, answer []byte) {
 	m.storeResult(j, answer)
 }
 
-// storeResult must be called with mu held.
+// storeResult finishes the job. The caller holds mu.
 func (m *taskCache) storeResult(j *job, answer []byte) {
 	j.answer = answer
-	j.cancel = func() {} // what it held on to, the whole request, can go
+	j.cancel = func() {} // release the memory of the request
 	close(j.done)
 	m.finished = append(m.finished, j)
 	m.bytes += len(answer)
-	// The latest stays, however large it is: it is the one most likely asked
-	// for again.
+	// The latest stays whatever its size, because it is the most likely to be
+	// requested again.
 	for len(m.finished) > 1 && (len(m.finished) > m.maxFinished || m.bytes > m.maxBytes) {
 		oldest := m.finished[0]
-		m.finished[0] = nil // append reuses the array only from here on
+		m.finished[0] = nil // release the memory before append copies the slice
 		m.finished = m.finished[1:]
 		m.bytes -= len(oldest.answer)
 		delete(m.jobs, oldest.key)

@@ -15,8 +15,8 @@ import (
 const (
 	maxTokenBytes = 8 << 10
 	maxTokenLife  = 25 * time.Hour // a task may last a day
-	// clockLeeway is how far ahead the router's clock may be. Behind needs
-	// none: tokens outlive their task's deadline by half a minute.
+	// clockLeeway is how far ahead the router's clock may be. No leeway is needed
+	// for expiry, because tokens outlive their task's deadline by 30 s.
 	clockLeeway = time.Minute
 
 	tokenType = "at+jwt" // RFC 9068
@@ -24,7 +24,7 @@ const (
 	taskScope = "task:execute"
 )
 
-// tokenVerifier checks that a request comes from the router and is meant for us.
+// tokenVerifier checks that the router sent a request to this agent.
 type tokenVerifier struct {
 	agentID string
 	issuer  string
@@ -32,8 +32,8 @@ type tokenVerifier struct {
 	keys    *keyCache
 }
 
-// joseHeader is the JOSE header. Members that would have the verifier fetch or take
-// a key from elsewhere, or understand more than it does, must be absent.
+// joseHeader is the JOSE header. Parameters that specify a key or an extension must
+// be absent.
 type joseHeader struct {
 	Type      string          `json:"typ"`
 	Algorithm string          `json:"alg"`
@@ -47,7 +47,7 @@ type joseHeader struct {
 	Zip       json.RawMessage `json:"zip"`
 }
 
-// tokenClaims is what the router says in a token. Pointers tell absent from zero.
+// tokenClaims are the claims of a token. A nil pointer is an absent claim.
 type tokenClaims struct {
 	Issuer    string          `json:"iss"`
 	Audience  string          `json:"aud"`
@@ -62,20 +62,20 @@ type tokenClaims struct {
 	ID        string          `json:"jti"`
 }
 
-// subjectID is the subject with who vouches for it (RFC 9493, section 3.2.4).
+// subjectID is the subject with its issuer (RFC 9493, section 3.2.4).
 type subjectID struct {
 	Format  string `json:"format"`
 	Issuer  string `json:"iss"`
 	Subject string `json:"sub"`
 }
 
-// grant is what a good token lets the router have done.
+// grant is the authorization by a valid token.
 type grant struct {
 	caller Identity
 	taskID *string // nil = any task of the caller
 }
 
-// verifyRequest returns what the request's token says when every check passes.
+// verifyRequest returns the grant of the request's token if all checks pass.
 func (v *tokenVerifier) verifyRequest(r *http.Request) (*grant, *problem) {
 	token, err := bearerToken(r.Header)
 	if err != nil {
@@ -102,7 +102,7 @@ func (v *tokenVerifier) verifyRequest(r *http.Request) (*grant, *problem) {
 	return &grant{caller: caller, taskID: c.TaskID}, nil
 }
 
-// checkTask reports whether the token may be used for the task.
+// checkTask returns a problem if the token is for another task.
 func (g *grant) checkTask(taskID string) *problem {
 	if g.taskID != nil && *g.taskID != taskID {
 		return problemf(http.StatusForbidden, "forbidden", "the token is for another task")
@@ -114,7 +114,7 @@ func unauthenticated(err error) *problem {
 	return problemf(http.StatusUnauthorized, "unauthenticated", "no valid token: %v", err)
 }
 
-// bearerToken returns the one token of the Authorization header (RFC 6750).
+// bearerToken returns the token of the Authorization header (RFC 6750).
 func bearerToken(h http.Header) (string, error) {
 	values := h.Values("Authorization")
 	if len(values) != 1 {
@@ -130,8 +130,8 @@ func bearerToken(h http.Header) (string, error) {
 	return token, nil
 }
 
-// verifySignature checks form and signature of a compact token (RFC 7515) and returns
-// its payload, which the router has signed.
+// verifySignature checks the form and signature of a compact token (RFC 7515) and
+// returns its payload.
 func (v *tokenVerifier) verifySignature(r *http.Request, token string) ([]byte, error) {
 	parts := strings.Split(token, ".")
 	if len(parts) != 3 {
@@ -161,8 +161,8 @@ func (v *tokenVerifier) verifySignature(r *http.Request, token string) ([]byte, 
 	return raw[1], nil
 }
 
-// decodeSegment decodes base64url and takes one spelling only: the decoder
-// would skip line breaks, which makes two tokens of one.
+// decodeSegment decodes base64url and rejects line breaks, which the decoder would
+// skip, so that a token has only one valid encoding.
 func decodeSegment(s string) ([]byte, error) {
 	b, err := base64.RawURLEncoding.Strict().DecodeString(s)
 	if err != nil || len(b) == 0 || base64.RawURLEncoding.EncodedLen(len(b)) != len(s) {
@@ -188,30 +188,30 @@ func (h *joseHeader) checkHeader() error {
 	return nil
 }
 
-// callerIdentity returns whom the work is done for. A subject named in a way we cannot
-// read is refused: without its issuer it would be taken for somebody else.
+// callerIdentity returns the caller. It rejects an unknown sub_id format, because
+// without the issuer the subject could be mistaken for another one.
 func (c *tokenClaims) callerIdentity() (Identity, error) {
-	who := Identity{Subject: c.Subject}
+	id := Identity{Subject: c.Subject}
 	if c.Tenant != nil {
-		if who.Tenant = *c.Tenant; who.Tenant == "" {
-			return who, errors.New("tenant is empty")
+		if id.Tenant = *c.Tenant; id.Tenant == "" {
+			return id, errors.New("tenant is empty")
 		}
 	}
 	if c.SubjectID == nil {
-		return who, nil
+		return id, nil
 	}
-	var id subjectID
-	if err := decodeStrict(c.SubjectID, &id); err != nil {
-		return who, fmt.Errorf("sub_id: %w", err)
+	var subject subjectID
+	if err := decodeStrict(c.SubjectID, &subject); err != nil {
+		return id, fmt.Errorf("sub_id: %w", err)
 	}
-	if id.Format != "iss_sub" || id.Issuer == "" || id.Subject != c.Subject {
-		return who, errors.New("sub_id is not iss and sub of the subject")
+	if subject.Format != "iss_sub" || subject.Issuer == "" || subject.Subject != c.Subject {
+		return id, errors.New("sub_id is not iss and sub of the subject")
 	}
-	who.Issuer = id.Issuer
-	return who, nil
+	id.Issuer = subject.Issuer
+	return id, nil
 }
 
-// checkClaims says whether an authentic token is ours and of now.
+// checkClaims checks if an authentic token is for this agent and valid now.
 func (v *tokenVerifier) checkClaims(c *tokenClaims) error {
 	switch {
 	case c.Issuer != v.issuer:

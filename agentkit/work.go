@@ -10,10 +10,10 @@ import (
 	"github.com/caprouter/caprouter/contract"
 )
 
-// maxResultBytes is what the router reads of a result.
+// maxResultBytes is the router's limit for a result.
 const maxResultBytes = 4 << 20
 
-// What a caller is told when there is no result of the work.
+// Explanations in results that the work did not return.
 const (
 	textFailed    = "the agent could not do this task"
 	textCancelled = "the task was cancelled"
@@ -21,16 +21,16 @@ const (
 	textInvalid   = "the agent's result could not be sent"
 )
 
-// runJob performs the job. Its answer is given in a deferred call, so that nobody
-// waits for ever for work that left through runtime.Goexit.
+// runJob executes the task and finishes the job, in a deferred call so that it is
+// finished even if the work calls runtime.Goexit.
 func (a *Agent) runJob(ctx context.Context, j *job, task contract.Task) {
 	answer := a.encodeResult(task.TaskID, Failure(textFailed))
 	defer func() { a.tasks.finishJob(j, answer) }()
 	answer = a.executeTask(ctx, task)
 }
 
-// executeTask does the work on a task and returns the encoded Result, whatever
-// happens.
+// executeTask calls the work and returns the encoded Result, also for an error or
+// a panic.
 func (a *Agent) executeTask(ctx context.Context, task contract.Task) []byte {
 	result, err := a.callWork(ctx, task)
 	switch {
@@ -40,7 +40,7 @@ func (a *Agent) executeTask(ctx context.Context, task contract.Task) []byte {
 		result = Failure(textDeadline)
 	case ctx.Err() != nil:
 		result = Failure(textCancelled)
-		if errors.Is(err, context.Canceled) { // the work heeded it, as it should
+		if errors.Is(err, context.Canceled) { // the expected reaction, not an error
 			a.log.Info("task cancelled", "task_id", task.TaskID, "trace_id", task.TraceID)
 			return a.encodeResult(task.TaskID, result)
 		}
@@ -51,7 +51,7 @@ func (a *Agent) executeTask(ctx context.Context, task contract.Task) []byte {
 	return a.encodeResult(task.TaskID, result)
 }
 
-// callWork calls the work and makes a panic an error.
+// callWork calls the work and converts a panic to an error.
 func (a *Agent) callWork(ctx context.Context, task contract.Task) (result contract.Result, err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -61,30 +61,30 @@ func (a *Agent) callWork(ctx context.Context, task contract.Task) (result contra
 	return a.work(ctx, task)
 }
 
-// encodeResult makes the bytes of the answer. A Result the router would refuse becomes
-// a failure here, where the author of the agent can see why in the log.
+// encodeResult encodes the result. A Result that the router would reject becomes a
+// failure, and the reason is logged for the author of the agent.
 func (a *Agent) encodeResult(taskID string, result contract.Result) []byte {
 	result.TaskID = taskID
 	if result.Status == "" {
 		result.Status = contract.ResultSuccess
 	}
-	var trouble error
+	var invalid error
 	switch result.Status {
 	case contract.ResultSuccess, contract.ResultFailure, contract.ResultPartial:
 	default:
-		trouble = fmt.Errorf("status %q is none of success, failure, partial", result.Status)
+		invalid = fmt.Errorf("status %q is none of success, failure, partial", result.Status)
 	}
 	answer, err := json.Marshal(result)
-	if trouble == nil {
-		trouble = err
+	if invalid == nil {
+		invalid = err
 	}
-	if trouble == nil && len(answer) > maxResultBytes {
-		trouble = fmt.Errorf("%d bytes are more than the router reads (%d)", len(answer), maxResultBytes)
+	if invalid == nil && len(answer) > maxResultBytes {
+		invalid = fmt.Errorf("%d bytes are more than the router reads (%d)", len(answer), maxResultBytes)
 	}
-	if trouble == nil {
+	if invalid == nil {
 		return answer
 	}
-	a.log.Error("result not sent", "task_id", taskID, "err", trouble)
+	a.log.Error("result not sent", "task_id", taskID, "err", invalid)
 	failure := Failure(textInvalid)
 	failure.TaskID = taskID
 	answer, _ = json.Marshal(failure) // strings cannot fail
