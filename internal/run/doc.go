@@ -1,21 +1,21 @@
-// Package run is where goroutines start. A Group owns the long-lived ones of a
-// component, Each fans one piece of work out and waits. No other package
-// writes a go statement, so every goroutine has an owner that waits for it, a
-// way to stop it, and a name in the error when it panics. What a goroutine
-// does, when it is retried, and whether it is logged is its caller's business.
+// Package run starts goroutines. A [Group] owns the long-lived goroutines of a
+// component; [ForEach] is a bounded fan-out that waits. No other package contains a
+// go statement, so that every goroutine has an owner that waits for it, a way to
+// stop it, and a name in its error if it panics. Retries and logging are up to the
+// caller.
 //
-// The life of a Group:
+// The states of a Group:
 //
 //	                 every fn returned nil
 //	        ┌──────────────────────────────────────┐
 //	        │                                      ▼
 //	New ─▶ running ──▶ stopping ──────────────▶ ended
 //	        │  ▲        ▲  context cancelled,   (Wait returned;
-//	        └──┘        │  fn still returning    Go does nothing)
+//	        └──┘        │  fn still running      Go has no effect)
 //	     Go(name, fn)   │
-//	                    └─ Stop(cause) · first error or panic · parent done
+//	                    └─ Stop(cause), first error or panic, parent done
 //
-// A component starts its goroutines and is stopped like this:
+// For example, with a graceful shutdown on a signal:
 //
 //	g := run.New(ctx)
 //	g.Go("watch registry", watcher.Run)
@@ -28,5 +28,5 @@
 //		}
 //		return nil
 //	})
-//	return g.Wait() // nil after a Stop; else "watch registry: …"
+//	return g.Wait() // nil after Stop, otherwise for example "watch registry: …"
 package run

@@ -6,14 +6,14 @@ import (
 	"sync/atomic"
 )
 
-// ForEach calls fn once for every i in 0 … n-1, at most limit calls at a time
-// (fewer than 1 counts as 1), and returns when all have returned. The caller's
-// goroutine does its share, so that one call, or a limit of 1, costs no other.
+// ForEach calls fn once for every i in 0 … n-1, at most limit calls at a time (at
+// least 1), and returns when all have returned. The caller's goroutine takes part,
+// so that one call, or a limit of 1, starts no other goroutine.
 //
-// Each does not look at ctx: fn is called for every i even when ctx is done,
-// so that every slot of the caller's results gets filled. A panic in fn
-// cancels the context of the other calls, starts no further ones, and is
-// raised again in the caller as a *PanicError, once no call is running.
+// ForEach calls fn for every i even if ctx is done, so that fn can set every
+// element of the caller's results. A panic in fn cancels the context of the other
+// calls and starts no more; when all have returned, ForEach panics with a
+// *PanicError.
 func ForEach(ctx context.Context, limit, n int, fn func(ctx context.Context, i int)) {
 	if n <= 0 {
 		return
@@ -27,7 +27,7 @@ func ForEach(ctx context.Context, limit, n int, fn func(ctx context.Context, i i
 		others.Go(e.runWorker)
 	}
 	func() {
-		defer others.Wait() // deferred: also when fn leaves through runtime.Goexit
+		defer others.Wait() // deferred for the case that fn calls runtime.Goexit
 		e.runWorker()
 	}()
 	if failed := e.failed.Load(); failed != nil {
@@ -35,7 +35,7 @@ func ForEach(ctx context.Context, limit, n int, fn func(ctx context.Context, i i
 	}
 }
 
-// forEachState is the state the workers of one Each share.
+// forEachState is shared by the workers of one ForEach.
 type forEachState struct {
 	n      int64
 	next   atomic.Int64
@@ -44,7 +44,7 @@ type forEachState struct {
 	call   func(i int)
 }
 
-// runWorker takes the next index until none is left or a call has panicked.
+// runWorker calls fn for the next index until none is left or a call has panicked.
 func (e *forEachState) runWorker() {
 	returned := false
 	defer func() {

@@ -8,25 +8,23 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// MaxDepth is how deep arrays and objects may nest. Nothing we exchange comes
-// near it, and it keeps the pointers in error texts short.
+// MaxDepth bounds the nesting of arrays and objects. Real documents are far below
+// it, and it keeps the pointers in errors short.
 const MaxDepth = 256
 
-// The options of the two ways to decode. Refusing duplicate names, other cases
-// of a name, invalid UTF-8 and trailing bytes is what the library does unasked.
+// The library rejects duplicate names, known names in another case, invalid UTF-8
+// and trailing bytes by default.
 var (
 	strictOptions  = json.RejectUnknownMembers(true)
 	lenientOptions = json.RejectUnknownMembers(false)
-	// The walk reads what a decoder has accepted already.
+	// The second pass reads documents that the decoder has accepted.
 	walkOptions = jsontext.AllowDuplicateNames(true)
 )
 
-// Unmarshal decodes data, which must hold exactly one JSON value that fits v in
-// every name and type, into the variable v points at. Any error is an [*Error];
-// the variable's content is then undefined.
-//
-// null is taken only where the Go type is a pointer, an interface or a raw
-// value.
+// Unmarshal decodes data into the variable v points at. data must contain exactly
+// one JSON value that matches v in every name and type; null is accepted only for a
+// pointer, an interface or a raw value. Errors are of type [*Error]; the content of
+// the variable is then undefined.
 func Unmarshal(data []byte, v any) error {
 	if e := checkDepth(data); e != nil {
 		return e
@@ -34,18 +32,18 @@ func Unmarshal(data []byte, v any) error {
 	if err := json.Unmarshal(data, v, strictOptions); err != nil {
 		return translateError(err, data)
 	}
-	// The library turns null into the zero value. Documents without the word
-	// need no second look, and that is nearly all of them.
+	// The library converts null to the zero value, so a second pass rejects it. Most
+	// documents do not contain the word.
 	if bytes.Contains(data, []byte("null")) {
 		return walkDocument(data, v, secondPass{rejectNull: true})
 	}
 	return nil
 }
 
-// UnmarshalAllowUnknown decodes someone else's document into v: names v does not know
-// are ignored, and null counts as absent. Duplicate names (known or not), names
-// that differ from a known one only by case, invalid UTF-8 and trailing bytes
-// are errors still, because they are how a forged envelope means two things.
+// UnmarshalAllowUnknown is Unmarshal for documents of other systems: unknown names
+// are ignored, and null counts as absent. Duplicate names (known or not), names that
+// differ from a known one only by case, invalid UTF-8 and trailing bytes are errors,
+// because a forged document could use them to be read differently elsewhere.
 func UnmarshalAllowUnknown(data []byte, v any) error {
 	if e := checkDepth(data); e != nil {
 		return e
@@ -56,8 +54,8 @@ func UnmarshalAllowUnknown(data []byte, v any) error {
 	return walkDocument(data, v, secondPass{rejectCaseVariants: true})
 }
 
-// checkDepth refuses what nests deeper than MaxDepth; the library's own bound is
-// 10,000. Most documents have fewer brackets than that and are not looked at.
+// checkDepth rejects nesting deeper than MaxDepth, because the library's own limit
+// is 10,000. Documents with fewer brackets than MaxDepth are not scanned.
 func checkDepth(data []byte) *Error {
 	if bytes.Count(data, []byte("["))+bytes.Count(data, []byte("{")) <= MaxDepth {
 		return nil
@@ -66,7 +64,7 @@ func checkDepth(data []byte) *Error {
 	for i := 0; i < len(data); i++ {
 		switch c := data[i]; {
 		case quoted && c == '\\':
-			i++ // whatever is escaped ends no string
+			i++ // an escaped character does not end the string
 		case c == '"':
 			quoted = !quoted
 		case quoted:

@@ -63,8 +63,8 @@ func TestUnmarshalRefuses(t *testing.T) {
 		name, body string
 		want       Error // Offset is compared when it is not 0
 	}{
-		{"nothing", "", Error{Detail: "is not JSON: there is nothing in it", Syntax: true}},
-		{"only white space", " \n", Error{Detail: "is not JSON: there is nothing in it", Syntax: true}},
+		{"nothing", "", Error{Detail: "is not JSON: it is empty", Syntax: true}},
+		{"only white space", " \n", Error{Detail: "is not JSON: it is empty", Syntax: true}},
 		{"a prompt instead of JSON", "review this", Error{
 			Detail: "is not JSON: invalid character 'r' at start of value at line 1, column 1", Syntax: true,
 		}},

@@ -7,9 +7,9 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// encodeOptions make the same value the same bytes. A string that is not valid
-// UTF-8 is written with U+FFFD in place of the bad bytes: one odd byte in a text
-// must not cost a caller the whole answer.
+// encodeOptions make the encoding deterministic. Invalid UTF-8 in a string is
+// replaced by U+FFFD, so that one invalid byte does not make the whole document
+// fail.
 var encodeOptions = json.JoinOptions(
 	json.Deterministic(true),
 	jsontext.AllowInvalidUTF8(true),

@@ -16,16 +16,15 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Error says what is wrong with a document and where. Its texts are meant for
-// whoever sent the document.
+// Error is an error in a document. Its text is for the sender of the document.
 type Error struct {
 	Pointer string // RFC 6901; "" is the whole document
 	Detail  string // "must be a string, got a number"
-	Syntax  bool   // not JSON at all, rather than JSON of the wrong content
-	Offset  int64  // bytes before the place
+	Syntax  bool   // the document is not JSON
+	Offset  int64  // in bytes
 }
 
-// Error renders pointer and detail.
+// Error returns the pointer and the detail.
 func (e *Error) Error() string {
 	if e.Pointer == "" {
 		return e.Detail
@@ -33,7 +32,7 @@ func (e *Error) Error() string {
 	return e.Pointer + ": " + e.Detail
 }
 
-// translateError turns an error of the library into ours.
+// translateError converts an error of the library.
 func translateError(err error, data []byte) *Error {
 	if e := detectEncoding(data); e != nil {
 		return e
@@ -51,7 +50,7 @@ func translateError(err error, data []byte) *Error {
 	return &Error{Detail: err.Error(), Syntax: true}
 }
 
-// detectEncoding names the mistakes a person cannot see in an editor.
+// detectEncoding detects encodings that an editor does not show.
 func detectEncoding(data []byte) *Error {
 	switch {
 	case bytes.HasPrefix(data, []byte("\xef\xbb\xbf")):
@@ -65,7 +64,7 @@ func detectEncoding(data []byte) *Error {
 
 func translateSyntaxError(err *jsontext.SyntacticError, data []byte) *Error {
 	if len(bytes.TrimSpace(data)) == 0 {
-		return &Error{Detail: "is not JSON: there is nothing in it", Syntax: true}
+		return &Error{Detail: "is not JSON: it is empty", Syntax: true}
 	}
 	e := &Error{Pointer: clipPointer(err.JSONPointer), Offset: err.ByteOffset}
 	if errors.Is(err.Err, jsontext.ErrDuplicateName) {
@@ -85,7 +84,7 @@ func translateSyntaxError(err *jsontext.SyntacticError, data []byte) *Error {
 	return e
 }
 
-// lineColumn counts lines and characters, both from 1, up to the byte offset.
+// lineColumn converts a byte offset to a line and a column, both from 1.
 func lineColumn(data []byte, offset int64) (line, column int) {
 	before := data[:min(int(offset), len(data))]
 	line = 1 + bytes.Count(before, []byte("\n"))
@@ -111,16 +110,16 @@ func translateSemanticError(err *json.SemanticError) *Error {
 	return e
 }
 
-// describeUnknown names the member that was probably meant, or else all there are.
+// describeUnknown suggests the most similar member, or lists all members.
 func describeUnknown(name string, s *typeShape) string {
 	detail := "unknown member " + quoteExcerpt(name)
 	plain := func(s string) string {
 		return strings.NewReplacer("_", "", "-", "", " ", "").Replace(foldCase(s))
 	}
-	meant := slices.IndexFunc(s.names, func(known string) bool { return plain(known) == plain(name) })
+	similar := slices.IndexFunc(s.names, func(known string) bool { return plain(known) == plain(name) })
 	switch {
-	case meant >= 0:
-		return fmt.Sprintf("%s; did you mean %q?", detail, s.names[meant])
+	case similar >= 0:
+		return fmt.Sprintf("%s; did you mean %q?", detail, s.names[similar])
 	case len(s.names) == 0:
 		return detail
 	}
@@ -129,7 +128,7 @@ func describeUnknown(name string, s *typeShape) string {
 
 var timeType = reflect.TypeFor[time.Time]()
 
-// describeType says in words which JSON value a Go type is decoded from.
+// describeType describes the JSON value that a Go type is decoded from.
 func describeType(t reflect.Type) string {
 	if t == timeType {
 		return "a time such as 2026-01-02T15:04:05Z"
@@ -158,8 +157,8 @@ func describeType(t reflect.Type) string {
 	return "another value"
 }
 
-// describeValue says in words which JSON value was found: its kind or, where the kind is
-// right, the value itself.
+// describeValue describes the JSON value that was found by its kind or, if the kind
+// is right, by the value itself.
 func describeValue(err *json.SemanticError) string {
 	switch err.JSONKind {
 	case jsontext.KindNull:
@@ -182,14 +181,14 @@ func describeValue(err *json.SemanticError) string {
 	return "something else"
 }
 
-// The bounds of what an error text repeats of a document.
+// Limits for parts of a document in error texts.
 const (
 	maxPointer = 256
 	maxExcerpt = 64
 )
 
-// clipPointer shortens a pointer to as many leading members as fit, so that it still
-// points at something that exists.
+// clipPointer removes trailing members from a pointer that is too long, so that it
+// still points at an existing value.
 func clipPointer(p jsontext.Pointer) string {
 	for len(p) > maxPointer {
 		p = p.Parent()

@@ -13,8 +13,8 @@ import (
 	"github.com/caprouter/caprouter/contract"
 )
 
-// embeddedName stands for an embedded struct in the validator's field paths: its
-// members belong to the object around it, so the pointer skips it.
+// embeddedName is the name of an embedded struct in the validator's field paths. Its
+// members belong to the enclosing object, so the pointer omits it.
 const embeddedName = "<embedded>"
 
 var structValidator = sync.OnceValue(func() *validator.Validate {
@@ -29,15 +29,15 @@ var structValidator = sync.OnceValue(func() *validator.Validate {
 	return v
 })
 
-// Validate checks the `validate` tags of the struct v (or what it points at) and
-// returns what is wrong, in the order of the fields; nil when all is well.
+// Validate checks the `validate` tags of v, a struct or a pointer to one. It returns
+// the errors in the order of the fields, or nil if there are none.
 func Validate(v any) []contract.ErrorDetail {
 	err := structValidator().Struct(v)
 	if err == nil {
 		return nil
 	}
 	fields, ok := errors.AsType[validator.ValidationErrors](err)
-	if !ok { // v is no struct: nothing was checked, so nothing passes
+	if !ok { // v is not a struct, so nothing was checked
 		return []contract.ErrorDetail{{Detail: "cannot be checked: " + err.Error()}}
 	}
 	details := make([]contract.ErrorDetail, len(fields))
@@ -47,9 +47,9 @@ func Validate(v any) []contract.ErrorDetail {
 	return details
 }
 
-// fieldPointer turns the validator's path "Request.history[3].role" into the JSON
-// pointer "/history/3/role". Member names hold neither dots nor brackets; a map
-// key that does is cut there.
+// fieldPointer converts the validator's path "Request.history[3].role" to the JSON
+// pointer "/history/3/role". Member names contain neither dots nor brackets; a map
+// key with one is split there.
 func fieldPointer(namespace string) string {
 	_, path, _ := strings.Cut(namespace, ".") // the name of the Go type
 	var p jsontext.Pointer
@@ -61,7 +61,7 @@ func fieldPointer(namespace string) string {
 	return clipPointer(p)
 }
 
-// describeRule says what the value must be.
+// describeRule describes the rule that the value violates.
 func describeRule(f validator.FieldError) string {
 	switch f.Tag() {
 	case "required":
@@ -81,7 +81,7 @@ func describeRule(f validator.FieldError) string {
 	return fmt.Sprintf("does not meet the rule %s=%s", f.Tag(), f.Param())
 }
 
-// describeBound words a bound by what the validator measures of such a value.
+// describeBound describes a bound on a number, a length or a count.
 func describeBound(f validator.FieldError, bound string) string {
 	switch f.Kind() {
 	case reflect.String:

@@ -11,11 +11,11 @@ import (
 	jsonv2 "github.com/go-json-experiment/json"
 )
 
-// typeShape is what the walk needs to know of a Go type: where null is at home and
-// which names an object has.
+// typeShape describes a Go type for the second pass: if it accepts null and which
+// names it has. It is immutable once it is in shapes.
 type typeShape struct {
 	nullable bool   // a pointer, an interface or a raw value
-	opaque   bool   // free-form or self-decoding: the walk does not look inside
+	opaque   bool   // free-form, or with its own decoder: not checked inside
 	want     string // "a string", for error texts
 
 	elem   *typeShape            // of arrays and of objects with any names
@@ -24,8 +24,7 @@ type typeShape struct {
 	names  []string              // of structs, in the order of the fields
 }
 
-// shapes remembers shapeOf by type: a pure function's results, never changed
-// once stored.
+// shapes caches shapeOf by type.
 var shapes sync.Map // reflect.Type → *shape
 
 func shapeOf(t reflect.Type) *typeShape {
@@ -37,8 +36,7 @@ func shapeOf(t reflect.Type) *typeShape {
 	return s
 }
 
-// shapeBuilder holds the shapes under construction, so that a type may contain
-// itself.
+// shapeBuilder contains the shapes under construction, for recursive types.
 type shapeBuilder map[reflect.Type]*typeShape
 
 func (b shapeBuilder) buildShape(t reflect.Type) *typeShape {
@@ -53,8 +51,8 @@ func (b shapeBuilder) buildShape(t reflect.Type) *typeShape {
 	case t.Kind() == reflect.Interface:
 		s.opaque, s.nullable = true, true
 	case t.Kind() == reflect.Pointer:
-		// The copy shares the element's maps, so it is whole even where the
-		// element is still under construction.
+		// The copy shares the element's maps, so it is complete even if the element
+		// is still under construction.
 		*s = *b.buildShape(t.Elem())
 		s.nullable = true
 	case decodesItself(t):
@@ -68,9 +66,8 @@ func (b shapeBuilder) buildShape(t reflect.Type) *typeShape {
 	return s
 }
 
-// addFields adds the members of struct type t to s; an embedded struct without
-// a name of its own gives its members to the struct around it, unless that has
-// a member of the same name.
+// addFields adds the members of struct type t to s. The members of an embedded
+// struct without a name are added after them, unless s has a member of that name.
 func (b shapeBuilder) addFields(s *typeShape, t reflect.Type) {
 	var inner []reflect.Type
 	for f := range t.Fields() {
@@ -90,8 +87,8 @@ func (b shapeBuilder) addFields(s *typeShape, t reflect.Type) {
 	}
 }
 
-// memberName returns the JSON name of a struct field, or embedded when the
-// field's own members stand in its place. Both are zero for a field that is not
+// memberName returns the JSON name of a struct field. If the field is an embedded
+// struct without a name, embedded is true. Both are zero for a field that is not
 // part of the document.
 func memberName(f reflect.StructField) (name string, embedded bool) {
 	tag := f.Tag.Get("json")
@@ -117,8 +114,7 @@ func dereference(t reflect.Type) reflect.Type {
 	return t
 }
 
-// decodesItself reports whether t brings its own decoder, whose business the
-// inside of the value is.
+// decodesItself reports whether t has its own decoder.
 func decodesItself(t reflect.Type) bool {
 	p := reflect.PointerTo(t)
 	return p.Implements(reflect.TypeFor[jsonv2.UnmarshalerFrom]()) ||
@@ -126,8 +122,8 @@ func decodesItself(t reflect.Type) bool {
 		p.Implements(reflect.TypeFor[encoding.TextUnmarshaler]())
 }
 
-// foldCase maps every rune to the smallest of those that differ from it only by
-// case, so that two names fold alike exactly when strings.EqualFold says so.
+// foldCase maps every rune to the smallest rune that differs from it only by case,
+// so that two names have the same result exactly if strings.EqualFold is true.
 func foldCase(name string) string {
 	return strings.Map(func(r rune) rune {
 		least := r

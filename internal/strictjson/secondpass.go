@@ -8,18 +8,18 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// secondPass reads a document a second time beside the Go type it was decoded into,
-// for the two checks no option of the library gives.
+// secondPass reads a document a second time, together with the Go type it was
+// decoded into, for two checks that the library has no option for.
 type secondPass struct {
 	dec                *jsontext.Decoder
-	rejectNull         bool // null where the type has no room for it
+	rejectNull         bool // for types that cannot represent it
 	rejectCaseVariants bool // names that differ from a known one only by case
 }
 
-// walkDocument checks data, which was decoded into v without an error.
+// walkDocument checks data that was decoded into v without an error.
 func walkDocument(data []byte, v any, w secondPass) error {
 	w.dec = jsontext.NewDecoder(bytes.NewBuffer(data), walkOptions)
-	// v is the pointer to decode into, which null cannot reach.
+	// v is the pointer to decode into, so the shape is that of its element.
 	if e := w.checkValue(shapeOf(reflect.TypeOf(v).Elem())); e != nil {
 		return e
 	}
@@ -78,8 +78,8 @@ func (w *secondPass) checkObject(s *typeShape) *Error {
 	return w.decoderError(err)
 }
 
-// memberShape returns the shape of the member of that name, nil for one that is
-// unknown and ignored.
+// memberShape returns the shape of the named member, or nil if the member is unknown
+// and ignored.
 func (w *secondPass) memberShape(s *typeShape, name string) (*typeShape, *Error) {
 	if s.fields == nil {
 		return s.elem, nil
@@ -106,7 +106,7 @@ func (w *secondPass) checkArray(elem *typeShape) *Error {
 	return w.decoderError(err)
 }
 
-// errorf makes an error at the token read last.
+// errorf returns an error at the last token.
 func (w *secondPass) errorf(format string, args ...any) *Error {
 	return &Error{
 		Pointer: clipPointer(w.dec.StackPointer()),
@@ -115,8 +115,8 @@ func (w *secondPass) errorf(format string, args ...any) *Error {
 	}
 }
 
-// decoderError turns a decoder's error, which cannot happen in a document that
-// was decoded before, into a refusal rather than a silent pass.
+// decoderError converts an error of the decoder. None is expected, because the
+// document was decoded before; if one occurs, the document is rejected.
 func (w *secondPass) decoderError(err error) *Error {
 	if err == nil {
 		return nil
