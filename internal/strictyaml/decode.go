@@ -7,29 +7,26 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// Option changes how values are decoded.
+// Option is an option of Decode.
 type Option func(*decoder)
 
-// ScalarOrList lets the list type T be written as a single word as well: "all"
-// for ["all"].
+// ScalarOrList accepts a scalar for the list type T: all for [all].
 func ScalarOrList[T ~[]string]() Option {
 	return func(d *decoder) { d.scalarOrList[reflect.TypeFor[T]()] = true }
 }
 
-// NumberAsText lets the string type T be written as a number as well: 0.8 for
-// "0.8", beside a word such as auto.
+// NumberAsText accepts an unquoted number for the string type T: 0.8 for "0.8".
 func NumberAsText[T ~string]() Option {
 	return func(d *decoder) { d.numberAsText[reflect.TypeFor[T]()] = true }
 }
 
-// Decode decodes the document into the struct v points at, by `yaml` tags: keys
-// the struct does not have are mistakes, as are values of another type and keys
-// without a value. What the file does not name keeps the value it had. All
-// mistakes are recorded and returned with those recorded before; what could be
-// decoded is decoded even so.
+// Decode decodes the document into the struct v points at, by `yaml` tags. Unknown
+// keys, values of another type and keys without a value are errors. Fields without
+// a key keep their value. Decode continues after an error, and returns all errors of
+// the document so far.
 //
-// Structs, pointers, slices, maps with string keys, strings, booleans and
-// numbers can be decoded; null only into a pointer.
+// It supports structs, pointers, slices, maps with string keys, strings, booleans
+// and numbers, and null only for a pointer.
 func (d *Document) Decode(v any, opts ...Option) error {
 	target := reflect.ValueOf(v)
 	if target.Kind() != reflect.Pointer || target.IsNil() {
@@ -48,6 +45,7 @@ func (d *Document) Decode(v any, opts ...Option) error {
 	return d.sorted()
 }
 
+// decoder is the state of one Decode.
 type decoder struct {
 	*Document
 	structs      map[reflect.Type]*structKeys
@@ -55,13 +53,13 @@ type decoder struct {
 	numberAsText map[reflect.Type]bool
 }
 
-// addErrorAt records a mistake about the value n and returns false.
+// addErrorAt adds an error about the value n and returns false.
 func (d *decoder) addErrorAt(n *yaml.Node, format string, args ...any) bool {
 	d.addError(n.Line, n.Column, format, args...)
 	return false
 }
 
-// decodeValue decodes n into v, and reports whether all of it was right.
+// decodeValue decodes n into v and reports whether all of it is valid.
 func (d *decoder) decodeValue(n *yaml.Node, v reflect.Value) bool {
 	ok := d.decodeNode(n, v)
 	if !ok {

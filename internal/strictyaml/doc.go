@@ -1,20 +1,17 @@
-// Package strictyaml reads the YAML files an operator writes: one document, a
-// known shape, and for every mistake the file, line, column and what was
-// probably meant. It owns which YAML is acceptable and how mistakes are worded;
-// what the values mean is checked by whoever asked for them, who can point at
-// lines and columns through [Document].
+// Package strictyaml reads configuration files: one YAML document that decodes into
+// a struct, and for every error the file, line, column and a suggestion. The caller
+// checks the meaning of the values, and reports its own errors with their position
+// through [Document].
 //
 //	Parse  bytes ─▶ Document    syntax, one document, no aliases, tags, duplicates
-//	Decode Document ─▶ struct   known keys, right types, nothing left empty
-//	Errorf path ─▶ line:column  the caller's own findings about the values
-//	Err    all of it, in the order of the file
+//	Decode Document ─▶ struct   known keys, right types, no key without a value
+//	Errorf path ─▶ line:column  errors that the caller finds in the values
+//	Err    all errors, in the order of the file
 //
-// YAML is a large language and its surprises are refused rather than explained:
-// anchors, aliases, merge keys, tags, directives and further documents, each
-// with its place; numbers in octal or with underscores; numbers, dates and
-// booleans where text is wanted ("quote it"); a key without a value. Aliases are
-// refused before anything expands them, so there is no alias bomb. What is left
-// is JSON's data model in a friendlier dress.
-//
-// (The non-specific tag, a lone "!", changes nothing we read and is not refused.)
+// The package accepts the part of YAML that corresponds to JSON's data model. It
+// rejects anchors, aliases, merge keys, tags, directives and further documents;
+// octal numbers and numbers with underscores; an unquoted number, date or boolean
+// for a string; and a key without a value. Aliases are rejected before they are
+// expanded, so that alias bombs are harmless. The non-specific tag "!" has no effect
+// and is accepted.
 package strictyaml

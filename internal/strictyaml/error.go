@@ -7,21 +7,21 @@ import (
 	"strings"
 )
 
-// MaxErrors is how many mistakes are told at once; more are counted only.
+// MaxErrors is how many errors are reported; further ones are only counted.
 const MaxErrors = 20
 
-// maxKept bounds what is remembered of a file that is all mistakes.
+// maxKept bounds the memory for errors of one file.
 const maxKept = 1000
 
-// Error is one mistake and its place. Line and Column count from 1; they are 0
-// where the mistake is the file as a whole.
+// Error is one error and its position. Line and Column count from 1; they are 0 for
+// the file as a whole.
 type Error struct {
 	File         string
 	Line, Column int
 	Detail       string
 }
 
-// Error renders "file:line:column: detail".
+// Error returns "file:line:column: detail".
 func (e Error) Error() string {
 	var b strings.Builder
 	if e.File != "" {
@@ -37,11 +37,11 @@ func (e Error) Error() string {
 	return b.String()
 }
 
-// Errors are the mistakes of one file in the order of their places: at most
-// MaxErrors, and then one without a place that says how many there are besides.
+// Errors are the errors of one file in the order of their positions: at most
+// MaxErrors, followed by one without a position that contains the number of the rest.
 type Errors []Error
 
-// Error renders one mistake a line.
+// Error returns one line for each error.
 func (e Errors) Error() string {
 	lines := make([]string, len(e))
 	for i := range e {
@@ -50,7 +50,7 @@ func (e Errors) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// errorList collects the mistakes of one file.
+// errorList collects the errors of one file.
 type errorList struct {
 	file  string
 	kept  Errors
@@ -64,7 +64,7 @@ func (f *errorList) addError(line, column int, format string, args ...any) {
 	}
 }
 
-// sorted returns nil or Errors.
+// sorted returns the errors in the order of the file as Errors, or nil.
 func (f *errorList) sorted() error {
 	if f.count == 0 {
 		return nil

@@ -7,12 +7,11 @@ import (
 	"os"
 )
 
-// ReadFile reads a file of at most MaxBytes. A larger one is refused before it
-// is read, and one that grows meanwhile when it gets there; so is anything that
-// is not a regular file. A file it cannot take is Errors; one the system does
-// not give is the system's error.
+// ReadFile reads a regular file of at most MaxBytes. If the file is larger, grows
+// beyond the limit while it is read, or is not a regular file, the error is Errors;
+// otherwise it is the error of the operating system.
 func ReadFile(path string) ([]byte, error) {
-	info, err := os.Stat(path) // before it is opened: to open a pipe may wait for ever
+	info, err := os.Stat(path) // before os.Open, which may block on a pipe
 	if err != nil {
 		return nil, err
 	}
@@ -33,7 +32,7 @@ func ReadFile(path string) ([]byte, error) {
 		return nil, err
 	}
 	if data.Len() > MaxBytes {
-		return nil, fileTooLarge(path, "grows while it is read")
+		return nil, fileTooLarge(path, "grew while it was read")
 	}
 	return data.Bytes(), nil
 }

@@ -6,14 +6,14 @@ import (
 	"strings"
 )
 
-// structKeys are the keys a struct is decoded from.
+// structKeys are the YAML keys of a struct.
 type structKeys struct {
 	names []string // in the order of the fields
 	field map[string]int
 }
 
-// keysOfStruct returns the keys of struct type t, worked out once per Decode. A field
-// without a `yaml` tag has its name in lower case, as the library has it.
+// keysOfStruct returns the keys of struct type t and caches them for one Decode. The
+// key of a field without a `yaml` tag is its name in lower case, as in the library.
 func (d *decoder) keysOfStruct(t reflect.Type) *structKeys {
 	if k, ok := d.structs[t]; ok {
 		return k
@@ -34,7 +34,7 @@ func (d *decoder) keysOfStruct(t reflect.Type) *structKeys {
 	return k
 }
 
-// describeUnknown words the mistake of a key that is none of k.
+// describeUnknown returns the error text for an unknown key.
 func (k *structKeys) describeUnknown(key string) string {
 	if near := Nearest(key, k.names); near != "" {
 		return fmt.Sprintf("unknown key %q; did you mean %q?", key, near)
@@ -42,17 +42,17 @@ func (k *structKeys) describeUnknown(key string) string {
 	return fmt.Sprintf("unknown key %q; known here: %s", shortenText(key), strings.Join(k.names, ", "))
 }
 
-// Nearest returns the name that key was probably meant to be: the one with the
-// fewest edits, if one letter or a third of its letters are wrong; "" for none.
+// Nearest returns the name with the smallest edit distance to key, or "" if more
+// than one letter and more than a third of the letters differ.
 func Nearest(key string, names []string) string {
-	const longest = 64 // no key is longer; an edit distance costs the product of the lengths
-	if len(key) > longest {
+	const maxLen = 64 // bounds the cost, which is the product of the lengths
+	if len(key) > maxLen {
 		return ""
 	}
 	best, least := "", 0
 	for _, name := range names {
 		allowed := max(1, len(name)/3)
-		if len(name) < 3 { // every short word is one letter from every other
+		if len(name) < 3 { // because all short words are similar
 			allowed = 0
 		}
 		edits := editDistance(strings.ToLower(key), strings.ToLower(name))
@@ -63,8 +63,8 @@ func Nearest(key string, names []string) string {
 	return best
 }
 
-// editDistance counts the letters to insert, delete, replace or swap with their
-// neighbour to turn a into b (optimal string alignment).
+// editDistance is the optimal string alignment distance: the number of letters to
+// insert, delete, replace or transpose to turn a into b.
 func editDistance(a, b string) int {
 	s, t := []rune(a), []rune(b)
 	rows := make([][]int, len(s)+1)

@@ -10,29 +10,28 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// The bounds of a file.
+// Limits of a file.
 const (
 	MaxBytes = 64 << 20
-	MaxDepth = 64 // lists and mappings inside each other
+	MaxDepth = 64 // nesting of lists and mappings
 )
 
-// Document is one parsed file: its values with their places, and the mistakes
-// found so far. It is not for use by several goroutines.
+// Document is one parsed file: its values with their positions, and the errors found
+// so far. It is owned by one goroutine.
 type Document struct {
 	errorList
 
 	root     *yaml.Node
-	rejected map[*yaml.Node]bool           // keys and values that check found wrong
-	invalid  map[*yaml.Node]bool           // values with a mistake in or below them
-	index    map[*yaml.Node]map[string]int // of mappings: key → its place in Content
+	rejected map[*yaml.Node]bool           // keys and values that checkNode rejects
+	invalid  map[*yaml.Node]bool           // values with an error in them
+	index    map[*yaml.Node]map[string]int // of mappings: key → index in Content
 }
 
-// Parse reads data as one YAML document and checks all that does not depend on
-// what it is decoded into. file names the source in errors.
+// Parse parses data as one YAML document and makes all checks that do not depend on
+// the target of Decode. file is the name of the source in errors.
 //
-// The error is Errors, for what is not one YAML document at all. Lesser mistakes
-// (aliases, tags, duplicate keys) leave a document whose Err tells them together
-// with those that Decode finds.
+// If data is not one YAML document, the error is Errors. Other errors (aliases, tags,
+// duplicate keys) are reported by the Document, together with those of Decode.
 func Parse(file string, data []byte) (*Document, error) {
 	d := &Document{
 		errorList: errorList{file: file},
@@ -66,11 +65,11 @@ func Decode(file string, data []byte, v any, opts ...Option) error {
 	return d.Decode(v, opts...)
 }
 
-// Err returns the mistakes found so far as Errors, nil when there are none.
+// Err returns the errors found so far as Errors, or nil.
 func (d *Document) Err() error { return d.sorted() }
 
-// parseNodes parses data into the root node. The parser panics on some hostile input;
-// no outside byte ends the process.
+// parseNodes parses data into the root node. It recovers from panics, because the
+// library panics on some invalid input.
 func (d *Document) parseNodes(data []byte) (e *Error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -91,7 +90,7 @@ func (d *Document) parseNodes(data []byte) (e *Error) {
 	if isNull(d.root) && d.root.Anchor == "" {
 		return emptyFile()
 	}
-	// Further documents would be ignored silently: "---" is easily typed.
+	// Reject further documents, because they would be ignored silently.
 	var second yaml.Node
 	switch err := decoder.Decode(&second); {
 	case errors.Is(err, io.EOF):
@@ -106,14 +105,14 @@ func emptyFile() *Error { return &Error{Line: 1, Column: 1, Detail: "is empty"} 
 
 func isNull(n *yaml.Node) bool { return n.Kind == yaml.ScalarNode && n.Tag == "!!null" }
 
-// rejectNode records a mistake about n, which Decode then passes over.
+// rejectNode adds an error about n, which Decode then skips.
 func (d *Document) rejectNode(n *yaml.Node, format string, args ...any) {
 	d.rejected[n] = true
 	d.addError(n.Line, n.Column, format, args...)
 }
 
-// checkNode refuses the parts of YAML that are not for configuration files, in n
-// and below. It never follows an alias.
+// checkNode rejects the unsupported parts of YAML in n and below. It never follows
+// an alias.
 func (d *Document) checkNode(n *yaml.Node, depth int) {
 	if depth > MaxDepth {
 		d.rejectNode(n, "nests deeper than %d levels", MaxDepth)
@@ -133,7 +132,7 @@ func (d *Document) checkNode(n *yaml.Node, depth int) {
 	}
 }
 
-// checkProperties refuses what may stand before a value, or in its place.
+// checkProperties rejects aliases, anchors and tags.
 func (d *Document) checkProperties(n *yaml.Node) {
 	switch {
 	case n.Kind == yaml.AliasNode:
@@ -145,7 +144,7 @@ func (d *Document) checkProperties(n *yaml.Node) {
 	}
 }
 
-// checkKeys wants every key of a mapping to be text and there only once.
+// checkKeys rejects keys of a mapping that are not text or duplicate.
 func (d *Document) checkKeys(n *yaml.Node) {
 	seen := make(map[string]*yaml.Node, len(n.Content)/2)
 	for key := range mappingPairs(n) {
@@ -166,7 +165,7 @@ func (d *Document) checkKeys(n *yaml.Node) {
 	}
 }
 
-// mappingPairs walks the keys and values of a mapping.
+// mappingPairs iterates over the keys and values of a mapping.
 func mappingPairs(n *yaml.Node) iter.Seq2[*yaml.Node, *yaml.Node] {
 	return func(yield func(key, value *yaml.Node) bool) {
 		for i := 0; i+1 < len(n.Content); i += 2 {

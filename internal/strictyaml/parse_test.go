@@ -18,7 +18,7 @@ func TestParseRefuses(t *testing.T) {
 
 		{"second document", "version: 1\n---\nversion: 2\n", []string{`2:1: a second document starts here; a file holds one: remove the "---"`}},
 		{"empty second document", "version: 1\n---\n", []string{`2:1: a second document starts here; a file holds one: remove the "---"`}},
-		{"broken second document", "version: 1\n---\na: [\n", []string{`3:1: something that closes or separates stands where a value should (did not find expected node content)`}},
+		{"broken second document", "version: 1\n---\na: [\n", []string{`3:1: a closing or separating character is in the place of a value (did not find expected node content)`}},
 		{"directive", "# c\n\n%YAML 1.2\n---\nversion: 1\n", []string{"3:1: directives (%YAML) are not supported; remove the line"}},
 		{"tag directive", "%TAG ! tag:x,2000:\n---\nversion: 1\n", []string{"1:1: directives (%TAG) are not supported; remove the line"}},
 
@@ -53,11 +53,11 @@ func TestParseRefuses(t *testing.T) {
 		{"mapping as a key", "{{a: b}: c}\n", []string{"1:2: a key must be a word, not a mapping"}},
 
 		{"tab", "limits:\n\tmax_tokens: 1\n", []string{"2:1: a tab cannot indent; use spaces"}},
-		{"bare star", "words: [a, *]\n", []string{"1:12: * and & mean something to YAML; quote a value that begins with one, as in \"*\" (did not find expected alphabetic or numeric character)"}},
+		{"bare star", "words: [a, *]\n", []string{"1:12: * and & are special in YAML; quote a value that begins with one, as in \"*\" (did not find expected alphabetic or numeric character)"}},
 		{"tab after spaces", "limits:\n  max_tokens: 1\n  \tintents: []\n", []string{"3:3: a tab cannot indent; use spaces"}},
-		{"NUL", "name: \"a\x00b\"\n", []string{`1:9: holds the control character "\x00"; remove it`}},
-		{"escape character", "version: 1\nname: é\x1b[0m\n", []string{`2:8: holds the control character "\x1b"; remove it`}},
-		{"byte order mark inside", "name: a\ufeff\n", []string{`1:8: holds the control character "\ufeff"; remove it`}},
+		{"NUL", "name: \"a\x00b\"\n", []string{`1:9: contains the control character "\x00"; remove it`}},
+		{"escape character", "version: 1\nname: é\x1b[0m\n", []string{`2:8: contains the control character "\x1b"; remove it`}},
+		{"byte order mark inside", "name: a\ufeff\n", []string{`1:8: contains the control character "\ufeff"; remove it`}},
 		{"Latin-1", "version: 1\nname: caf\xe9\n", []string{"2:10: is not valid UTF-8 here (byte 0xe9)"}},
 		{"UTF-16, little end first", "\xff\xfea\x00:\x00", []string{"1:1: is UTF-16 or UTF-32; save it as UTF-8"}},
 		{"UTF-16, big end first", "\xfe\xff\x00a\x00:", []string{"1:1: is UTF-16 or UTF-32; save it as UTF-8"}},
@@ -78,7 +78,7 @@ func TestParseRefuses(t *testing.T) {
 			"2:1: a value cannot start with this character; quote it (found character that cannot start any token)",
 		}},
 		{"backslash", "name: \"C:\\q\"\n", []string{`1:1: inside double quotes a backslash must be written \\ (found unknown escape character)`}},
-		{"closing nothing", "name: ]\n", []string{"1:1: something that closes or separates stands where a value should (did not find expected node content)"}},
+		{"closing nothing", "name: ]\n", []string{"1:1: a closing or separating character is in the place of a value (did not find expected node content)"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

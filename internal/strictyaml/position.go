@@ -6,23 +6,22 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// Path leads from the root of a document to a value: a string is a key of a
-// mapping, an int an index (from 0) of a list.
+// Path is the path from the root of a document to a value: a string is a key of a
+// mapping, an int is an index of a list.
 type Path []any
 
 // At returns the path of the steps.
 func At(steps ...any) Path { return steps }
 
-// At returns the path of the steps that follow p.
+// At returns p extended by the steps.
 func (p Path) At(steps ...any) Path { return append(slices.Clip(p), steps...) }
 
-// Errorf records a mistake about the value at the path, or where it would stand
-// when it is absent: at the nearest value around it. A value already found
-// wrong, in whole or in part, or passed over with what is around it, gets no
-// second mistake.
+// Errorf adds an error about the value at the path or, if it is absent, about the
+// nearest enclosing value. It does not add a second error about a value that is
+// already known to be invalid, in whole or in part, or is inside a rejected one.
 func (d *Document) Errorf(at Path, format string, args ...any) {
 	for i := range at {
-		if _, around := d.findNode(at[:i]); d.rejected[around] {
+		if _, outer := d.findNode(at[:i]); d.rejected[outer] {
 			return
 		}
 	}
@@ -32,7 +31,7 @@ func (d *Document) Errorf(at Path, format string, args ...any) {
 	}
 }
 
-// KeyErrorf records a mistake about the key that the path ends with.
+// KeyErrorf adds an error about the last key of the path.
 func (d *Document) KeyErrorf(at Path, format string, args ...any) {
 	key, value := d.findNode(at)
 	if key == nil {
@@ -41,15 +40,15 @@ func (d *Document) KeyErrorf(at Path, format string, args ...any) {
 	d.addError(key.Line, key.Column, format, args...)
 }
 
-// Pos returns the place of the value at the path, or of the nearest value around
-// it when it is absent.
+// Pos returns the position of the value at the path or, if it is absent, of the
+// nearest enclosing value.
 func (d *Document) Pos(steps ...any) (line, column int) {
 	_, value := d.findNode(steps)
 	return value.Line, value.Column
 }
 
-// findNode walks the path as far as it goes. key is nil for the root and for items
-// of a list.
+// findNode follows the path as far as it exists. key is nil for the root and for
+// items of a list.
 func (d *Document) findNode(at Path) (key, value *yaml.Node) {
 	value = d.root
 	for _, step := range at {
@@ -79,8 +78,8 @@ func (d *Document) findChild(n *yaml.Node, step any) (key, value *yaml.Node) {
 	return nil, nil
 }
 
-// keysOf returns where each key of a mapping stands. It is built once, so that
-// a thousand mistakes in a large file do not each search it from the start.
+// keysOf returns the index of each key in the content of a mapping. It is built
+// once, so that many errors in a large file do not each scan the mapping.
 func (d *Document) keysOf(n *yaml.Node) map[string]int {
 	keys, ok := d.index[n]
 	if !ok {

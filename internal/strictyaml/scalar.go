@@ -11,8 +11,8 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// Numbers are decimal: what YAML 1.1 and 1.2 read differently (octal, sexagesimal,
-// underscores) or what no setting means (infinity) is refused.
+// Numbers are decimal. Forms that YAML 1.1 and 1.2 read differently (octal,
+// sexagesimal, underscores), and infinity, are rejected.
 var (
 	decimalInt   = regexp.MustCompile(`^-?(0|[1-9][0-9]*)$`)
 	decimalFloat = regexp.MustCompile(`^-?(0|[1-9][0-9]*)?(\.[0-9]+)?([eE][-+]?[0-9]+)?$`)
@@ -59,8 +59,8 @@ func (d *decoder) decodeScalar(n *yaml.Node, v reflect.Value) bool {
 	return true
 }
 
-// checkNumber reports whether the scalar n is a number of the form, which strconv
-// read with err.
+// checkNumber adds an error if the scalar n does not match the form, or if strconv
+// returned err for it.
 func (d *decoder) checkNumber(n *yaml.Node, t reflect.Type, form *regexp.Regexp, err error) bool {
 	switch {
 	case n.Style&(yaml.DoubleQuotedStyle|yaml.SingleQuotedStyle) != 0:
@@ -73,7 +73,7 @@ func (d *decoder) checkNumber(n *yaml.Node, t reflect.Type, form *regexp.Regexp,
 	return true
 }
 
-// describeType says in words what a Go type is decoded from.
+// describeType describes the value that a Go type is decoded from.
 func describeType(t reflect.Type) string {
 	switch t.Kind() {
 	case reflect.Pointer:
@@ -96,7 +96,7 @@ func describeType(t reflect.Type) string {
 	return "another value"
 }
 
-// describeNode says in words what stands in the file.
+// describeNode describes the value in the file.
 func describeNode(n *yaml.Node) string {
 	value := shortenText(n.Value)
 	switch n.Kind {

@@ -11,8 +11,8 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// checkText finds what keeps data from being YAML text at all. The parser
-// would find most of it too, but without saying where.
+// checkText rejects data that is not YAML text, for example other encodings. The
+// parser would reject most of it too, but without a position.
 func checkText(data []byte) *Error {
 	for _, mark := range []string{"\xff\xfe", "\xfe\xff", "\x00\x00\xfe\xff"} {
 		if bytes.HasPrefix(data, []byte(mark)) {
@@ -33,7 +33,7 @@ func checkText(data []byte) *Error {
 		case r == utf8.RuneError && size == 1:
 			return &Error{Line: line, Column: column, Detail: "is not valid UTF-8 here (byte 0x" + strconv.FormatUint(uint64(text[i]), 16) + ")"}
 		case !isPrintable(r):
-			return &Error{Line: line, Column: column, Detail: "holds the control character " + strconv.QuoteToASCII(string(r)) + "; remove it"}
+			return &Error{Line: line, Column: column, Detail: "contains the control character " + strconv.QuoteToASCII(string(r)) + "; remove it"}
 		case r == '\n':
 			line, column = line+1, 0
 		}
@@ -42,7 +42,7 @@ func checkText(data []byte) *Error {
 	return findDirective(text)
 }
 
-// isPrintable says which characters YAML allows unescaped (YAML 1.2 §5.1).
+// isPrintable reports whether YAML allows r unescaped (YAML 1.2 §5.1).
 func isPrintable(r rune) bool {
 	switch {
 	case r == '\t', r == '\n', r == '\r', r == 0x85:
@@ -53,7 +53,7 @@ func isPrintable(r rune) bool {
 	return true
 }
 
-// findDirective finds a directive: a line that starts with % before the document.
+// findDirective rejects a directive: a line that starts with % before the document.
 func findDirective(text []byte) *Error {
 	n := 0
 	for line := range bytes.Lines(text) {
@@ -70,17 +70,17 @@ func findDirective(text []byte) *Error {
 	return nil
 }
 
-// parserMessage matches the errors whose line the parser counts from 0; those of
-// its scanner count from 1.
+// parserMessage matches the errors of the parser, whose lines count from 0. The
+// lines in errors of the scanner count from 1.
 var parserMessage = regexp.MustCompile(`^did not find expected (<|node content|key|',' or|'-')|^found (duplicate|incompatible|undefined)`)
 
 var yamlMessage = regexp.MustCompile(`^yaml: (?:line (\d+): )?(.*)$`)
 
-// translateError turns an error of the parser into plain words with a place: the line
-// it names and, since it names no column, the first character on that line.
+// translateError converts an error of the library. The library reports no column,
+// so the position is the first character of the line.
 func translateError(err error, data []byte) *Error {
-	if wrong, ok := errors.AsType[*yaml.TypeError](err); ok {
-		return &Error{Detail: strings.Join(wrong.Errors, "; ")}
+	if typeErr, ok := errors.AsType[*yaml.TypeError](err); ok {
+		return &Error{Detail: strings.Join(typeErr.Errors, "; ")}
 	}
 	line, message := 1, err.Error()
 	if m := yamlMessage.FindStringSubmatch(message); m != nil {
@@ -98,7 +98,7 @@ func translateError(err error, data []byte) *Error {
 		return &Error{Line: line, Column: column, Detail: "aliases (*" + shortenText(name) + ") are not supported; write the value out"}
 	}
 	if strings.Contains(message, "tab character") || strings.Contains(message, "cannot start any token") {
-		for _, near := range []int{line, line + 1} { // it counts a line too few for some
+		for _, near := range []int{line, line + 1} { // some errors have the previous line
 			at, text := lineOf(data, near)
 			if tab := bytes.IndexByte(text[:indentOf(text)], '\t'); tab >= 0 {
 				return &Error{Line: at, Column: tab + 1, Detail: "a tab cannot indent; use spaces"}
@@ -115,8 +115,8 @@ func translateError(err error, data []byte) *Error {
 
 func indentOf(line []byte) int { return len(line) - len(bytes.TrimLeft(line, " \t")) }
 
-// describeParserError says what a parser's message usually means. The message itself
-// follows: somebody may know it.
+// describeParserError returns the usual cause of a parser's message, followed by the
+// message.
 func describeParserError(message string) string {
 	hints := []struct{ part, hint string }{
 		{"exceeded max depth", "nests far too deep"},
@@ -128,9 +128,9 @@ func describeParserError(message string) string {
 		{"could not find expected ':'", `there is no ": " after this key`},
 		{"found unexpected end of stream", "a quoted text is not closed"},
 		{"cannot start any token", "a value cannot start with this character; quote it"},
-		{"alphabetic or numeric character", `* and & mean something to YAML; quote a value that begins with one, as in "*"`},
+		{"alphabetic or numeric character", `* and & are special in YAML; quote a value that begins with one, as in "*"`},
 		{"unknown escape character", `inside double quotes a backslash must be written \\`},
-		{"node content", "something that closes or separates stands where a value should"},
+		{"node content", "a closing or separating character is in the place of a value"},
 	}
 	for _, h := range hints {
 		if strings.Contains(message, h.part) {
@@ -140,15 +140,15 @@ func describeParserError(message string) string {
 	return "is not YAML: " + message
 }
 
-// lineColumn counts lines and characters, both from 1, up to the byte offset.
+// lineColumn converts a byte offset to a line and a column, both from 1.
 func lineColumn(data []byte, offset int) (line, column int) {
 	before := data[:min(max(offset, 0), len(data))]
 	line = 1 + bytes.Count(before, []byte("\n"))
 	return line, 1 + utf8.RuneCount(before[bytes.LastIndexByte(before, '\n')+1:])
 }
 
-// lineOf returns the text of a line (from 1), or the last one that has any text
-// when there are fewer.
+// lineOf returns the line with the number, or the last line that is not blank if
+// there are fewer.
 func lineOf(data []byte, want int) (line int, text []byte) {
 	n := 0
 	for t := range bytes.Lines(data) {
@@ -163,13 +163,13 @@ func lineOf(data []byte, want int) (line int, text []byte) {
 	return max(line, 1), text
 }
 
-// shortenText bounds what an error text repeats of a file.
+// shortenText limits a part of the file in an error text.
 func shortenText(s string) string {
-	const most = 64
-	if len(s) <= most {
+	const maxLen = 64
+	if len(s) <= maxLen {
 		return s
 	}
-	cut := most
+	cut := maxLen
 	for cut > 0 && !utf8.RuneStart(s[cut]) {
 		cut--
 	}
