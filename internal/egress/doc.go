@@ -18,7 +18,7 @@
 //	                                   10.0.0.5    ─▶ *BlockedError
 //
 // Therefore neither the spelling of an address nor DNS rebinding evades it.
-// Guard.CheckURL rejects early what is wrong without a lookup. It does not replace
+// Guard.CheckURL rejects some URLs before a lookup. It does not replace
 // Control.
 //
 // One case is not detected: networks that translate IPv6 to IPv4 under a prefix

@@ -24,7 +24,7 @@ type Authenticator interface {
 type accessPolicy interface {
 	checkListener(addr net.Addr) error
 	checkHost(host string) error
-	authenticate(c *Context) (*contract.Caller, error)
+	authenticateCaller(c *Context) (*contract.Caller, error)
 	// hasManyCallers reports whether limits per caller apply.
 	hasManyCallers() bool
 }
@@ -66,7 +66,7 @@ func (*localAccess) checkHost(host string) error {
 	}
 }
 
-func (a *localAccess) authenticate(*Context) (*contract.Caller, error) { return a.caller, nil }
+func (a *localAccess) authenticateCaller(*Context) (*contract.Caller, error) { return a.caller, nil }
 
 // isLoopbackHost reports whether a Host header names this machine by a name or
 // address that no DNS answer can redirect.
@@ -85,7 +85,7 @@ type tokenAccess struct{ auth Authenticator }
 func (*tokenAccess) hasManyCallers() bool         { return true }
 func (*tokenAccess) checkListener(net.Addr) error { return nil }
 func (*tokenAccess) checkHost(string) error       { return nil }
-func (a *tokenAccess) authenticate(c *Context) (*contract.Caller, error) {
+func (a *tokenAccess) authenticateCaller(c *Context) (*contract.Caller, error) {
 	if len(c.Request.Header["Authorization"]) == 0 {
 		c.SetHeader("Connection", "close") // anonymous clients must not hold connections
 		return nil, c.RequireToken("a token is needed: Authorization: Bearer …")
@@ -103,8 +103,8 @@ func (a *tokenAccess) authenticate(c *Context) (*contract.Caller, error) {
 	return caller, nil
 }
 
-// authorize identifies the caller and checks the scope of the route.
-func (s *Server) authorize(c *Context) error {
+// authorizeRequest identifies the caller and checks the scope of the route.
+func (s *Server) authorizeRequest(c *Context) error {
 	scope := c.route.Scope
 	switch {
 	case c.route.Authorize != nil:
@@ -112,7 +112,7 @@ func (s *Server) authorize(c *Context) error {
 	case scope == Public:
 		return nil
 	}
-	caller, err := s.access.authenticate(c)
+	caller, err := s.access.authenticateCaller(c)
 	if err != nil {
 		return err
 	}

@@ -63,8 +63,8 @@ func (a *admissionController) isFull(class Class) bool {
 	return class != ClassUnlimited && a.classes[class].taken.Load() >= a.classes[class].limit
 }
 
-// permit is held while a request runs. The zero permit holds nothing.
-type permit struct {
+// admissionPermit is held while a request runs. The zero permit holds nothing.
+type admissionPermit struct {
 	controller *admissionController // nil once released
 	class      Class
 	shared     bool // counts against the share of the principal
@@ -72,22 +72,22 @@ type permit struct {
 }
 
 // acquire returns a permit of the class, or false if there is none.
-func (a *admissionController) acquire(class Class, caller *contract.Caller) (permit, bool) {
+func (a *admissionController) acquire(class Class, caller *contract.Caller) (admissionPermit, bool) {
 	if class == ClassUnlimited {
-		return permit{}, true
+		return admissionPermit{}, true
 	}
-	p := permit{controller: a, class: class}
+	p := admissionPermit{controller: a, class: class}
 	sem := &a.classes[class]
 	taken := sem.taken.Add(1)
 	if taken > sem.limit {
 		sem.taken.Add(-1)
-		return permit{}, false
+		return admissionPermit{}, false
 	}
 	if class == ClassWork && a.perCaller && caller != nil {
 		p.shared, p.principal = true, limits.PrincipalOf(caller)
 		if !a.shares.acquire(p.principal, int(taken), int(sem.limit)) {
 			sem.taken.Add(-1)
-			return permit{}, false
+			return admissionPermit{}, false
 		}
 	}
 	if class == ClassWork {
@@ -97,7 +97,7 @@ func (a *admissionController) acquire(class Class, caller *contract.Caller) (per
 }
 
 // release returns the permit. Further calls have no effect.
-func (p *permit) release() {
+func (p *admissionPermit) release() {
 	a := p.controller
 	if a == nil {
 		return
@@ -173,8 +173,8 @@ func newMemoryBudget(limit, limitPerPrincipal int64) *memoryBudget {
 	return &memoryBudget{limit: limit, limitPerPrincipal: limitPerPrincipal, usedBy: map[limits.Principal]int64{}}
 }
 
-// reserve counts bytes, or reports false if they exceed the budget.
-func (b *memoryBudget) reserve(p limits.Principal, bytes int64) bool {
+// reserveBytes counts bytes, or reports false if they exceed the budget.
+func (b *memoryBudget) reserveBytes(p limits.Principal, bytes int64) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.used+bytes > b.limit || b.usedBy[p]+bytes > b.limitPerPrincipal {
@@ -185,7 +185,7 @@ func (b *memoryBudget) reserve(p limits.Principal, bytes int64) bool {
 	return true
 }
 
-func (b *memoryBudget) release(p limits.Principal, bytes int64) {
+func (b *memoryBudget) releaseBytes(p limits.Principal, bytes int64) {
 	if bytes == 0 {
 		return
 	}

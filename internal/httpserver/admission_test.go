@@ -80,7 +80,7 @@ func (w *stuckWriter) Write(p []byte) (int, error) {
 func TestAdmission_SlowReadersHoldNoPermit(t *testing.T) {
 	s := newServer(t, Config{MaxInFlight: 1}, &fakeAPI{})
 	for _, tc := range []struct{ reserved, permits int64 }{{0, 0}, {maxResponseMemory, 1}} {
-		s.responseMemory.reserve(limits.Principal{Subject: "other"}, tc.reserved)
+		s.responseMemory.reserveBytes(limits.Principal{Subject: "other"}, tc.reserved)
 		w := &stuckWriter{httptest.NewRecorder(), make(chan struct{}), make(chan struct{})}
 		served := make(chan struct{})
 		go func() {
@@ -93,8 +93,8 @@ func TestAdmission_SlowReadersHoldNoPermit(t *testing.T) {
 		}
 		close(w.release)
 		testkit.WaitClosed(t, served)
-		if w.Code != http.StatusOK || s.running() != 0 || s.responseMemory.bytes() != tc.reserved {
-			t.Errorf("afterwards: got %d, %d running, %d bytes reserved", w.Code, s.running(), s.responseMemory.bytes())
+		if w.Code != http.StatusOK || s.runningRequests() != 0 || s.responseMemory.bytes() != tc.reserved {
+			t.Errorf("afterwards: got %d, %d running, %d bytes reserved", w.Code, s.runningRequests(), s.responseMemory.bytes())
 		}
 	}
 }
@@ -189,7 +189,7 @@ func TestAdmission_LimitsMemoryOfBodies(t *testing.T) {
 		return serve(s, localRequest(http.MethodPost, "/work", strings.Repeat("x", 2*maxPooled))).Code
 	}
 	other := limits.Principal{Subject: "other"}
-	if !s.requestMemory.reserve(other, maxRequestMemory) {
+	if !s.requestMemory.reserveBytes(other, maxRequestMemory) {
 		t.Fatal("an empty budget rejects its own size")
 	}
 	if got := post(); got != http.StatusServiceUnavailable {
@@ -198,7 +198,7 @@ func TestAdmission_LimitsMemoryOfBodies(t *testing.T) {
 	if got := s.requestMemory.bytes(); got != maxRequestMemory {
 		t.Errorf("got %d bytes reserved afterwards, want %d", got, maxRequestMemory)
 	}
-	s.requestMemory.release(other, maxRequestMemory)
+	s.requestMemory.releaseBytes(other, maxRequestMemory)
 	if got := post(); got != http.StatusOK {
 		t.Errorf("with free memory: got %d, want 200", got)
 	}
@@ -246,10 +246,10 @@ func TestServer_AppliesRateLimitBeforeReadingTheBody(t *testing.T) {
 // leaves permits for others; alone it gets most of them.
 func TestAdmission_ReservesPermitsForOtherCallers(t *testing.T) {
 	a := newAdmissionController(&Config{MaxInFlight: 80, Meter: discardMeter{}}, true)
-	acquire := func(subject string) (permit, bool) {
+	acquire := func(subject string) (admissionPermit, bool) {
 		return a.acquire(ClassWork, &contract.Caller{Subject: subject})
 	}
-	var held []permit
+	var held []admissionPermit
 	for range 100 {
 		if p, ok := acquire("greedy"); ok {
 			held = append(held, p)
@@ -329,13 +329,13 @@ func TestMemoryBudget(t *testing.T) {
 			n := rapid.Int64Range(1, 50).Draw(t, "bytes")
 			if rapid.Bool().Draw(t, "release") {
 				n = min(n, held[p])
-				b.release(p, n)
+				b.releaseBytes(p, n)
 				held[p] -= n
 				total -= n
 				continue
 			}
 			fits := total+n <= b.limit && held[p]+n <= b.limitPerPrincipal
-			if b.reserve(p, n) != fits {
+			if b.reserveBytes(p, n) != fits {
 				t.Fatalf("%d bytes for %s, who holds %d of %d: got %t", n, p.Subject, held[p], total, !fits)
 			}
 			if fits {
@@ -357,13 +357,13 @@ func TestMemoryBudget(t *testing.T) {
 func TestServer_OneCallerDoesNotUseAllMemory(t *testing.T) {
 	s := newServer(t, Config{Auth: authFor("")}, &fakeAPI{})
 	greedy, taken := limits.Principal{Subject: "greedy"}, int64(0)
-	for s.requestMemory.reserve(greedy, 1<<20) {
+	for s.requestMemory.reserveBytes(greedy, 1<<20) {
 		taken += 1 << 20
 	}
 	if taken != maxRequestMemory/memoryShares {
 		t.Errorf("one caller reserves %d bytes, want %d", taken, maxRequestMemory/memoryShares)
 	}
-	if !s.requestMemory.reserve(limits.Principal{Subject: "alice"}, 1<<20) {
+	if !s.requestMemory.reserveBytes(limits.Principal{Subject: "alice"}, 1<<20) {
 		t.Error("no memory is left for another caller")
 	}
 }

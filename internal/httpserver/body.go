@@ -42,7 +42,7 @@ func (c *Context) Body() []byte { return c.body.data }
 // have decoded the body; it must not hold slices of the body then.
 func (c *Context) ReleaseBody() {
 	b := &c.body
-	c.server.requestMemory.release(c.Principal, b.reserved)
+	c.server.requestMemory.releaseBytes(c.Principal, b.reserved)
 	b.reserved, b.data = 0, nil
 	if b.buf != nil {
 		c.server.buffers.put(b.buf)
@@ -85,7 +85,7 @@ func (c *Context) hurryBody() {
 	}
 }
 
-// readBody reads a body of at most limit bytes, whatever Content-Length says.
+// readBody reads a body of at most limit bytes, whatever the value of Content-Length.
 func (s *Server) readBody(c *Context, limit int) ([]byte, error) {
 	// Not buf.ReadFrom, because it has no limit, and an io.LimitedReader costs an
 	// allocation per request.
@@ -94,7 +94,7 @@ func (s *Server) readBody(c *Context, limit int) ([]byte, error) {
 		before := cap(b)
 		b = slices.Grow(b, minRead)
 		if grown := int64(cap(b) - before); grown > 0 { // the pooled capacity is not counted
-			if !s.requestMemory.reserve(c.Principal, grown) {
+			if !s.requestMemory.reserveBytes(c.Principal, grown) {
 				return nil, errOverloaded
 			}
 			c.body.reserved += grown

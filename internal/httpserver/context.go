@@ -28,7 +28,7 @@ const (
 // Context is one HTTP request and the response to it, which it writes as an
 // http.ResponseWriter. The goroutine that serves the request owns it.
 type Context struct {
-	response
+	responseWriter
 
 	Request   *http.Request
 	ID        string           // of the request; also sent as X-Request-Id
@@ -39,7 +39,7 @@ type Context struct {
 	echo    echo.Context
 	route   *mountedRoute // nil if no route has the path and method
 	body    requestBody
-	permit  permit
+	permit  admissionPermit
 	outcome string // status of the response, or code of the error
 	failed  bool   // an error was sent
 }
@@ -68,17 +68,17 @@ func (c *Context) WriteJSON(status int, contentType string, v any) error {
 	if err := strictjson.MarshalWrite(buf, v); err != nil {
 		return fmt.Errorf("encode the response: %w", err)
 	}
-	c.deliver(status, contentType, buf.Bytes())
+	c.sendResponse(status, contentType, buf.Bytes())
 	return nil
 }
 
-// deliver sends a whole response. It releases the permit before the first byte,
+// sendResponse sends a whole response. It releases the permit before the first byte,
 // so that a slow reader does not keep other requests from being admitted, unless
 // the responses being written already hold too much memory.
-func (c *Context) deliver(status int, contentType string, body []byte) {
+func (c *Context) sendResponse(status int, contentType string, body []byte) {
 	s, size := c.server, int64(len(body))
-	if s.responseMemory.reserve(c.Principal, size) {
-		defer s.responseMemory.release(c.Principal, size)
+	if s.responseMemory.reserveBytes(c.Principal, size) {
+		defer s.responseMemory.releaseBytes(c.Principal, size)
 		s.delivering.Add(1)
 		defer s.delivering.Add(-1)
 		c.permit.release()
@@ -86,8 +86,8 @@ func (c *Context) deliver(status int, contentType string, body []byte) {
 	c.WriteBytes(status, contentType, body)
 }
 
-// response writes the response and keeps its status and size.
-type response struct {
+// responseWriter writes the response and keeps its status and size.
+type responseWriter struct {
 	writer http.ResponseWriter
 	status int // 0 while nothing has been written
 	size   int64
@@ -97,13 +97,13 @@ type response struct {
 }
 
 // Unwrap lets http.ResponseController reach the connection.
-func (r *response) Unwrap() http.ResponseWriter { return r.writer }
+func (r *responseWriter) Unwrap() http.ResponseWriter { return r.writer }
 
 // Header implements http.ResponseWriter.
-func (r *response) Header() http.Header { return r.writer.Header() }
+func (r *responseWriter) Header() http.Header { return r.writer.Header() }
 
 // WriteHeader writes the status and starts the write timeout.
-func (r *response) WriteHeader(status int) {
+func (r *responseWriter) WriteHeader(status int) {
 	if r.status == 0 {
 		r.status = status
 		// Writers without a connection, in tests, have no deadline to set.
@@ -113,7 +113,7 @@ func (r *response) WriteHeader(status int) {
 }
 
 // Write implements http.ResponseWriter.
-func (r *response) Write(p []byte) (int, error) {
+func (r *responseWriter) Write(p []byte) (int, error) {
 	if r.status == 0 {
 		r.WriteHeader(http.StatusOK)
 	}
@@ -123,7 +123,7 @@ func (r *response) Write(p []byte) (int, error) {
 }
 
 // SetHeader sets a header whose name is in canonical form.
-func (r *response) SetHeader(name, value string) {
+func (r *responseWriter) SetHeader(name, value string) {
 	if r.valueCount == len(r.values) {
 		r.Header()[name] = []string{value}
 		return
@@ -136,7 +136,7 @@ func (r *response) SetHeader(name, value string) {
 
 // WriteBytes sends a whole response. Write errors are ignored: they mean that the
 // client disconnected, which also cancels the context of the request.
-func (r *response) WriteBytes(status int, contentType string, body []byte) {
+func (r *responseWriter) WriteBytes(status int, contentType string, body []byte) {
 	r.SetHeader("Content-Type", contentType)
 	r.SetHeader("Content-Length", strconv.Itoa(len(body)))
 	r.WriteHeader(status)

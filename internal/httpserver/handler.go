@@ -16,7 +16,7 @@ import (
 // ServeHTTP implements http.Handler. Each request, with or without a route, gets
 // an id and one line in the access log, and a panic becomes an error response.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	c := &Context{response: response{writer: w}, server: s, Request: r, ID: s.cfg.NewID()}
+	c := &Context{responseWriter: responseWriter{writer: w}, server: s, Request: r, ID: s.cfg.NewID()}
 	defer s.finishRequest(c, time.Now())
 	c.SetHeader("X-Request-Id", c.ID)
 	c.SetHeader("X-Content-Type-Options", "nosniff")
@@ -41,17 +41,17 @@ func (s *Server) checkOrigin(r *http.Request) error {
 	return nil
 }
 
-// guard wraps the handler of a route in all checks that precede it. Cheap checks
+// guardRoute wraps the handler of a route in all checks that precede it. Cheap checks
 // come first. The permit is acquired last, so that clients that send their body
 // slowly or are not authorized do not hold one.
-func (s *Server) guard(route *mountedRoute) echo.HandlerFunc {
+func (s *Server) guardRoute(route *mountedRoute) echo.HandlerFunc {
 	return func(ec echo.Context) error {
 		c := contextOf(ec)
 		c.route, c.echo = route, ec
 		if s.admission.isFull(route.Class) {
 			return errOverloaded
 		}
-		if err := s.authorize(c); err != nil {
+		if err := s.authorizeRequest(c); err != nil {
 			return err
 		}
 		if route.RateLimit != nil {
@@ -139,7 +139,7 @@ func (s *Server) writeError(c *Context, err error) {
 	c.hurryBody()
 	delete(c.Header(), "Ratelimit-Policy")
 	delete(c.Header(), "Ratelimit")
-	for _, name := range c.api().SuccessHeaders { // of a response that could not be encoded
+	for _, name := range c.errorAPI().SuccessHeaders { // of a response that could not be encoded
 		delete(c.Header(), name)
 	}
 	c.setErrorHeaders(e)
@@ -166,8 +166,8 @@ func (c *Context) setErrorHeaders(e *contract.Error) {
 	c.SetHeader("Cache-Control", "no-store")
 }
 
-// api returns the API of the request.
-func (c *Context) api() *API {
+// errorAPI returns the API of the request.
+func (c *Context) errorAPI() *API {
 	if c.route != nil {
 		return c.route.api
 	}
@@ -177,7 +177,7 @@ func (c *Context) api() *API {
 // encodeError maps err to the error that the client receives, and encodes it in
 // the format of the API. Errors that are not for clients go to the log.
 func (s *Server) encodeError(c *Context, err error) (*contract.Error, EncodedError) {
-	encode := c.api().EncodeError
+	encode := c.errorAPI().EncodeError
 	if e := c.publicError(err); e != nil {
 		if encoded, ok := encode(c.ID, e); ok {
 			return e, encoded
@@ -210,5 +210,5 @@ func (c *Context) routingError(e *echo.HTTPError) *contract.Error {
 	if e.Code == http.StatusMethodNotAllowed {
 		return &contract.Error{Code: contract.CodeMethodNotAllowed, Message: "the Allow header lists the methods of this path"}
 	}
-	return &contract.Error{Code: contract.CodeNotFound, Message: c.api().NotFound}
+	return &contract.Error{Code: contract.CodeNotFound, Message: c.errorAPI().NotFound}
 }

@@ -150,7 +150,7 @@ func TestBearerToken(t *testing.T) {
 // TestRejectToken_QuotesTheReason: the message of the error must not end the
 // quoted string in the header.
 func TestRejectToken_QuotesTheReason(t *testing.T) {
-	c := &Context{response: response{writer: httptest.NewRecorder()}}
+	c := &Context{responseWriter: responseWriter{writer: httptest.NewRecorder()}}
 	err := &contract.Error{Code: contract.CodeUnauthenticated, Message: "it said \"no\\\"\r\nX-Evil: é and ended"}
 	if got := c.RejectToken(err); got != error(err) {
 		t.Errorf("got %v, want the same error", got)

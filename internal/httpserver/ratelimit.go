@@ -28,7 +28,7 @@ func (c *Context) takeRateLimit(limiter RateLimiter) error {
 // setRateLimit sets the headers of IETF draft-ietf-httpapi-ratelimit-headers-10:
 // q and w are the quota and its window in seconds, r is the remaining quota, and
 // one unit more is available after t seconds.
-func (r *response) setRateLimit(l *contract.Limit) {
+func (r *responseWriter) setRateLimit(l *contract.Limit) {
 	b := make([]byte, 0, 48)
 	b = strconv.AppendQuote(b, l.Policy)
 	name := len(b)

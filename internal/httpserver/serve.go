@@ -56,7 +56,7 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	srv := s.newHTTPServer(requests)
 	g := run.New(requests)
 	g.Go("serve http", func(context.Context) error {
-		err := s.accept(srv, ln)
+		err := s.acceptConnections(srv, ln)
 		if errors.Is(err, http.ErrServerClosed) {
 			return nil
 		}
@@ -68,12 +68,12 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 		case <-group.Done(): // the listener failed
 		}
 		s.shutdown.start()
-		return s.drain(context.WithoutCancel(ctx), srv, cancelRequests)
+		return s.drainRequests(context.WithoutCancel(ctx), srv, cancelRequests)
 	})
 	return g.Wait()
 }
 
-func (s *Server) accept(srv *http.Server, ln net.Listener) error {
+func (s *Server) acceptConnections(srv *http.Server, ln net.Listener) error {
 	if s.cfg.TLS == nil {
 		return srv.Serve(ln)
 	}
@@ -100,25 +100,25 @@ func (s *Server) newHTTPServer(requests context.Context) *http.Server {
 // errShutdown is the cause of a request context that the shutdown cancelled.
 var errShutdown = errors.New("the server is stopping")
 
-// drain waits for running requests, cancels them if that takes too long, and
+// drainRequests waits for running requests, cancels them if that takes too long, and
 // closes their connections as the last resort.
-func (s *Server) drain(ctx context.Context, srv *http.Server, cancelRequests context.CancelCauseFunc) error {
+func (s *Server) drainRequests(ctx context.Context, srv *http.Server, cancelRequests context.CancelCauseFunc) error {
 	if waitForRequests(ctx, srv, s.cfg.DrainTimeout) == nil {
 		return nil
 	}
-	s.log.Warn("cancel requests to stop", "in_flight", s.running(), "after", s.cfg.DrainTimeout)
+	s.log.Warn("cancel requests to stop", "in_flight", s.runningRequests(), "after", s.cfg.DrainTimeout)
 	cancelRequests(errShutdown)
 	if waitForRequests(ctx, srv, s.cfg.DrainGrace) == nil {
 		return nil
 	}
-	if left := s.running(); left > 0 {
+	if left := s.runningRequests(); left > 0 {
 		return errors.Join(fmt.Errorf("%d requests did not end in time", left), srv.Close())
 	}
 	return srv.Close() // the remaining requests were never received completely
 }
 
-// running counts requests that are handled or whose response is being written.
-func (s *Server) running() int64 { return s.admission.inFlight() + s.delivering.Load() }
+// runningRequests counts requests that are handled or whose response is being written.
+func (s *Server) runningRequests() int64 { return s.admission.inFlight() + s.delivering.Load() }
 
 // waitForRequests waits until no request runs, for at most the timeout.
 func waitForRequests(ctx context.Context, srv *http.Server, timeout time.Duration) error {

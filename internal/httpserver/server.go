@@ -184,7 +184,7 @@ func (s *Server) Mount(api API) error {
 	s.apis = append(s.apis, &api)
 	for i := range api.Routes {
 		route := &mountedRoute{Route: api.Routes[i], api: &api}
-		handle := s.guard(route)
+		handle := s.guardRoute(route)
 		s.echo.Add(route.Method, route.Path, handle)
 		if route.Method == http.MethodGet {
 			s.echo.Add(http.MethodHead, route.Path, handle) // net/http discards the body

@@ -69,11 +69,11 @@ func (c *Context) StreamEvents(stream EventStream) error {
 	var failure error // may be read once queue is closed
 	g.Go("emit events", func(ctx context.Context) error {
 		defer close(queue)
-		failure = stream.Source(ctx, func(ev *Event) error { return enqueue(reading, queue, ev) })
+		failure = stream.Source(ctx, func(ev *Event) error { return enqueueEvent(reading, queue, ev) })
 		return nil
 	})
 	w := &eventWriter{c: c, setHeaders: stream.SetHeaders}
-	cause := w.relay(queue, stop)
+	cause := w.relayEvents(queue, stop)
 	g.Stop(cause)
 	endReading(cause)
 	for range queue { // until the source has returned
@@ -84,23 +84,23 @@ func (c *Context) StreamEvents(stream EventStream) error {
 	switch {
 	case errors.Is(cause, errReaderDisconnected), errors.Is(cause, errShutdown):
 		return nil // this side ended the source
-	case errors.Is(failure, errShutdown) && w.begun():
+	case errors.Is(failure, errShutdown) && w.hasBegun():
 		return nil
 	case cause != nil:
 		failure = cause
-	case failure == nil && !w.begun():
-		c.WriteHeader(http.StatusNoContent) // tells a browser not to reconnect
+	case failure == nil && !w.hasBegun():
+		c.WriteHeader(http.StatusNoContent) // so that a browser does not reconnect
 	}
-	if failure == nil || !w.begun() {
+	if failure == nil || !w.hasBegun() {
 		return failure
 	}
 	return w.writeError(failure)
 }
 
-// enqueue queues an event and blocks while the queue is full and the reader is
+// enqueueEvent queues an event and blocks while the queue is full and the reader is
 // connected. A droppable event is dropped once the queue is half full: it must
 // not block the source, nor take the rest of the queue from other events.
-func enqueue(reading context.Context, queue chan<- *Event, ev *Event) error {
+func enqueueEvent(reading context.Context, queue chan<- *Event, ev *Event) error {
 	if reading.Err() != nil {
 		return context.Cause(reading)
 	}
@@ -121,11 +121,11 @@ type eventWriter struct {
 	setHeaders func(c *Context, first *Event)
 }
 
-func (w *eventWriter) begun() bool { return w.c.status != 0 }
+func (w *eventWriter) hasBegun() bool { return w.c.status != 0 }
 
-// relay writes the events of the queue until it is closed. If it ends earlier, it
+// relayEvents writes the events of the queue until it is closed. If it ends earlier, it
 // returns the reason.
-func (w *eventWriter) relay(queue <-chan *Event, stop <-chan struct{}) error {
+func (w *eventWriter) relayEvents(queue <-chan *Event, stop <-chan struct{}) error {
 	heartbeat := time.NewTicker(w.c.server.cfg.Heartbeat)
 	defer heartbeat.Stop()
 	for {
@@ -135,7 +135,7 @@ func (w *eventWriter) relay(queue <-chan *Event, stop <-chan struct{}) error {
 			if !more {
 				return nil
 			}
-			if !w.begun() && w.setHeaders != nil {
+			if !w.hasBegun() && w.setHeaders != nil {
 				w.setHeaders(w.c, ev)
 			}
 			err = w.writeEvent(ev)
@@ -192,7 +192,7 @@ func encodeEvent(buf *bytes.Buffer, ev *Event) error {
 // write sends p at once. Each write has its own writeTimeout.
 func (w *eventWriter) write(p []byte) error {
 	control := http.NewResponseController(w.c.writer)
-	if !w.begun() {
+	if !w.hasBegun() {
 		w.c.SetHeader("Content-Type", MediaTypeEvents)
 		w.c.SetHeader("Cache-Control", "no-store")
 		w.c.SetHeader("X-Accel-Buffering", "no") // for proxies that buffer responses

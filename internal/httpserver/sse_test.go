@@ -161,7 +161,7 @@ func TestEnqueue_BackpressureOnSlowReader(t *testing.T) {
 	queue := make(chan *Event, 2)
 	droppable, durable := &Event{Name: "progress", Droppable: true}, &Event{Name: "done"}
 	for range 1000 {
-		if err := enqueue(ctx, queue, droppable); err != nil {
+		if err := enqueueEvent(ctx, queue, droppable); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -170,13 +170,13 @@ func TestEnqueue_BackpressureOnSlowReader(t *testing.T) {
 	}
 	queue <- durable
 	done := make(chan error, 1)
-	go func() { done <- enqueue(ctx, queue, durable) }()
+	go func() { done <- enqueueEvent(ctx, queue, durable) }()
 	testkit.Receive(t, queue)
 	if err := testkit.Receive(t, done); err != nil {
 		t.Errorf("after the reader took an event: got %v", err)
 	}
 	disconnect(errReaderDisconnected)
-	if err := enqueue(ctx, queue, durable); !errors.Is(err, errReaderDisconnected) {
+	if err := enqueueEvent(ctx, queue, durable); !errors.Is(err, errReaderDisconnected) {
 		t.Errorf("after the reader disconnected: got %v, want %v", err, errReaderDisconnected)
 	}
 }

@@ -114,12 +114,12 @@ func (l *Limiter) addBucket(key uint64, now time.Time) *rate.Limiter {
 		return l.shared
 	}
 	// The principal may have taken tokens from the shared bucket a moment ago. Its
-	// bucket starts with what is left there, so that it gets no more than its rate.
+	// bucket starts with the tokens left there, so that it gets no more than its rate.
 	if left := int(max(l.shared.TokensAt(now), 0)); left < l.rate.Burst {
 		b.AllowN(now, l.rate.Burst-left)
 	}
 	l.buckets[key] = b
-	l.refills.push(refill{key: key, fullAt: l.sinceStart(now) + 1}) // evictFullBucket corrects the time
+	l.refills.push(refillEntry{key: key, fullAt: l.sinceStart(now) + 1}) // evictFullBucket corrects the time
 	return b
 }
 
@@ -165,16 +165,16 @@ func (l *Limiter) stateOf(tokens float64) contract.Limit {
 	return s
 }
 
-// refill is the time at which a bucket is full, or earlier.
-type refill struct {
+// refillEntry is the time at which a bucket is full, or earlier.
+type refillEntry struct {
 	key    uint64
 	fullAt time.Duration // since the start of the limiter
 }
 
 // refillQueue is a binary heap with the earliest refill first.
-type refillQueue []refill
+type refillQueue []refillEntry
 
-func (q *refillQueue) push(r refill) {
+func (q *refillQueue) push(r refillEntry) {
 	*q = append(*q, r)
 	h := *q
 	for i := len(h) - 1; i > 0; {

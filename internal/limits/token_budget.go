@@ -49,7 +49,7 @@ func (b *TokenBudget) Reserve(estimate int, now time.Time) (settle func(actual i
 	if estimate > b.perHour-b.total {
 		return func(int) {}, false
 	}
-	b.add(b.minute, estimate)
+	b.addTokens(b.minute, estimate)
 	minute, settled := b.minute, false
 	return func(actual int) {
 		b.mu.Lock()
@@ -61,12 +61,12 @@ func (b *TokenBudget) Reserve(estimate int, now time.Time) (settle func(actual i
 		if b.minute-minute < windowMinutes { // otherwise it has expired
 			// The count comes from the model's provider: bound it, so that a wrong
 			// one cannot overflow the sum.
-			b.add(minute, min(max(actual, 0), b.perHour)-estimate)
+			b.addTokens(minute, min(max(actual, 0), b.perHour)-estimate)
 		}
 	}, true
 }
 
-func (b *TokenBudget) add(minute int64, tokens int) {
+func (b *TokenBudget) addTokens(minute int64, tokens int) {
 	b.used[minute%windowMinutes] += tokens
 	b.total += tokens
 }
@@ -79,7 +79,7 @@ func (b *TokenBudget) advanceTo(now time.Time) {
 	minute := int64(now.Sub(b.start) / time.Minute)
 	for n := 0; b.minute < minute && n < windowMinutes; n++ {
 		b.minute++
-		b.add(b.minute, -b.used[b.minute%windowMinutes])
+		b.addTokens(b.minute, -b.used[b.minute%windowMinutes])
 	}
 	b.minute = max(b.minute, minute)
 }

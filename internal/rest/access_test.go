@@ -11,7 +11,7 @@ import (
 	"github.com/caprouter/caprouter/internal/httpserver"
 )
 
-// staticAuth knows one caller, or none.
+// staticAuth accepts every token for one caller, or none.
 type staticAuth struct {
 	caller *contract.Caller
 	err    error
@@ -19,7 +19,7 @@ type staticAuth struct {
 
 func (a staticAuth) Verify(context.Context, string) (*contract.Caller, error) { return a.caller, a.err }
 
-func TestScopes(t *testing.T) {
+func TestAPI_Scopes(t *testing.T) {
 	requests := map[string]struct{ method, path, body, contentType string }{
 		"route":    {"POST", "/api/v1/route", prompt, httpserver.MediaTypeJSON},
 		"classify": {"POST", "/api/v1/classify", prompt, httpserver.MediaTypeJSON},
@@ -57,13 +57,13 @@ func TestScopes(t *testing.T) {
 		{"route:submit", staticAuth{caller: &contract.Caller{Scopes: []string{"route:submit"}}}, 403, append([]string{"route", "classify", "cancel", "erase"}, public...)},
 		{"route:read", staticAuth{caller: &contract.Caller{Scopes: []string{"route:read"}}}, 403, append([]string{"request", "events", "log"}, public...)},
 		{"tickets", staticAuth{caller: &contract.Caller{Scopes: []string{"tickets"}}}, 403, append([]string{"tickets", "ticket", "close"}, public...)},
-		// A task's own token is needed, whatever its bearer's scopes are elsewhere.
+		// Task routes need the token of the task, whatever the scopes of the caller.
 		{"tasks:work", staticAuth{caller: &contract.Caller{Scopes: []string{"tasks:work"}}}, 403, public},
 		{"agents:read", staticAuth{caller: &contract.Caller{Scopes: []string{"agents:read"}, AllAgents: true}}, 403, append([]string{"agents", "agent", "registry", "validate", "lint"}, public...)},
 		{"prefix of a scope", staticAuth{caller: &contract.Caller{Scopes: []string{"route", "agents:", "agents:read:x"}}}, 403, public},
 	}
 	for _, c := range cases {
-		s := newServer(t, httpserver.Config{Auth: c.auth}, &fakeCore{})
+		s := newServer(t, httpserver.Config{Auth: c.auth}, &fakeBackend{})
 		for name, req := range requests {
 			t.Run(c.name+"/"+name, func(t *testing.T) {
 				w := httptest.NewRecorder()

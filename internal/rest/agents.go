@@ -9,7 +9,7 @@ import (
 	"github.com/caprouter/caprouter/internal/visibility"
 )
 
-// AgentState is how an agent is at this moment.
+// AgentState is the current state of an agent.
 type AgentState struct {
 	Breaker   string    // "closed", "open" or "half_open"; "" = closed
 	OpenUntil time.Time // zero unless the breaker is open
@@ -17,7 +17,7 @@ type AgentState struct {
 	Disabled  bool
 }
 
-// Agent is an agent as it is declared and as it is.
+// Agent is the registry entry of an agent and its current state.
 type Agent struct {
 	ID          string                 `json:"id"`
 	Origin      string                 `json:"origin"`
@@ -28,13 +28,13 @@ type Agent struct {
 	Entry       contract.RegistryEntry `json:"entry"`
 }
 
-// Breaker is the state of an agent's breaker.
+// Breaker is the circuit breaker of an agent.
 type Breaker struct {
 	State     string     `json:"state"`
 	OpenUntil *time.Time `json:"open_until"`
 }
 
-// AgentList is the answer of GET /api/v1/agents.
+// AgentList is the response of GET /api/v1/agents.
 type AgentList struct {
 	RegistryVersion string  `json:"registry_version"`
 	Agents          []Agent `json:"agents"`
@@ -67,7 +67,8 @@ func (a *api) handleAgents(c *httpserver.Context) error {
 func (a *api) handleAgent(c *httpserver.Context) error {
 	id := c.PathParam("id")
 	entry := a.deps.Registry().Entry(id)
-	// One answer for what does not exist and what the caller may not see.
+	// The error is the same for an unknown agent and for one that the caller may not
+	// see.
 	if entry == nil || !c.Caller.MaySee(id) {
 		return &contract.Error{Code: contract.CodeNotFound, Message: "there is no such agent"}
 	}

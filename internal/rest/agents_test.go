@@ -13,8 +13,8 @@ import (
 	"github.com/caprouter/caprouter/internal/httpserver"
 )
 
-// fetch reads what path answers to the caller into v and returns the status.
-func fetch(t *testing.T, core *fakeCore, caller *contract.Caller, path string, v any) int {
+// getAs decodes the response of path for the caller into v and returns the status.
+func getAs(t *testing.T, core *fakeBackend, caller *contract.Caller, path string, v any) int {
 	t.Helper()
 	w := httptest.NewRecorder()
 	newServer(t, httpserver.Config{Auth: staticAuth{caller: caller}}, core).ServeHTTP(w, localRequest("GET", path, ""))
@@ -26,7 +26,7 @@ func fetch(t *testing.T, core *fakeCore, caller *contract.Caller, path string, v
 	return w.Code
 }
 
-func TestAgentStates(t *testing.T) {
+func TestHandleAgent_ReportsState(t *testing.T) {
 	until := time.Date(2026, 1, 2, 16, 4, 5, 0, time.FixedZone("", 3600))
 	cases := []struct {
 		name      string
@@ -47,8 +47,8 @@ func TestAgentStates(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			var got Agent
-			core := &fakeCore{states: map[string]AgentState{"quality_agent": c.now}}
-			if status := fetch(t, core, caller, "/api/v1/agents/quality_agent", &got); status != 200 {
+			core := &fakeBackend{states: map[string]AgentState{"quality_agent": c.now}}
+			if status := getAs(t, core, caller, "/api/v1/agents/quality_agent", &got); status != 200 {
 				t.Fatalf("got %d", status)
 			}
 			if got.State != c.state || got.Breaker.State != c.breaker || (got.Breaker.OpenUntil != nil) != c.openUntil {
@@ -64,9 +64,9 @@ func TestAgentStates(t *testing.T) {
 	}
 }
 
-// A caller learns nothing of agents it may not use, and where an agent is
-// reached only as an administrator.
-func TestCallersSeeTheirAgentsOnly(t *testing.T) {
+// A caller sees only agents that it may use, and their URLs only as an
+// administrator.
+func TestHandleAgents_ShowsVisibleAgentsOnly(t *testing.T) {
 	cases := []struct {
 		name    string
 		caller  *contract.Caller
@@ -104,9 +104,9 @@ func TestCallersSeeTheirAgentsOnly(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			core := &fakeCore{}
+			core := &fakeBackend{}
 			var list AgentList
-			fetch(t, core, c.caller, "/api/v1/agents", &list)
+			getAs(t, core, c.caller, "/api/v1/agents", &list)
 			var listed []string
 			for _, a := range list.Agents {
 				listed = append(listed, a.ID)
@@ -122,13 +122,13 @@ func TestCallersSeeTheirAgentsOnly(t *testing.T) {
 				if strings.Contains(strings.Join(c.agents, " "), id) {
 					want = 200
 				}
-				if status := fetch(t, core, c.caller, "/api/v1/agents/"+id, new(Agent)); status != want {
+				if status := getAs(t, core, c.caller, "/api/v1/agents/"+id, new(Agent)); status != want {
 					t.Errorf("%s: got %d, want %d", id, status, want)
 				}
 			}
 
 			var registry Registry
-			fetch(t, core, c.caller, "/api/v1/registry", &registry)
+			getAs(t, core, c.caller, "/api/v1/registry", &registry)
 			var entries, grants []string
 			for _, a := range registry.Agents {
 				entries = append(entries, a.ID)
@@ -158,8 +158,8 @@ func TestCallersSeeTheirAgentsOnly(t *testing.T) {
 	}
 }
 
-func TestUnknownAndHiddenAgentsLookAlike(t *testing.T) {
-	s := newServer(t, httpserver.Config{Auth: staticAuth{caller: &contract.Caller{Scopes: []string{"agents:read"}}}}, &fakeCore{})
+func TestHandleAgent_UnknownAndHiddenAgentsLookAlike(t *testing.T) {
+	s := newServer(t, httpserver.Config{Auth: staticAuth{caller: &contract.Caller{Scopes: []string{"agents:read"}}}}, &fakeBackend{})
 	var bodies []string
 	for _, id := range []string{"quality_agent", "nobody_at_all"} {
 		w := httptest.NewRecorder()
@@ -172,8 +172,8 @@ func TestUnknownAndHiddenAgentsLookAlike(t *testing.T) {
 	}
 }
 
-func TestRegistryMistakesHaveLineAndColumn(t *testing.T) {
-	srv := startServer(t, httpserver.Config{}, &fakeCore{})
+func TestHandleValidate_MistakesHaveLineAndColumn(t *testing.T) {
+	srv := startServer(t, httpserver.Config{}, &fakeBackend{})
 	for _, path := range []string{"/api/v1/registry/validate", "/api/v1/registry/lint"} {
 		for name, body := range map[string]string{
 			"unknown key":     "clients:\n  a:\n    match:\n      intent: [x]\n      domain: [y]\n",

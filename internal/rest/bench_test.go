@@ -22,7 +22,7 @@ import (
 	"github.com/caprouter/caprouter/internal/limits"
 )
 
-// echoServer is the floor: net/http, a decoder, an encoder and nothing else.
+// echoServer is the baseline: net/http, a decoder and an encoder.
 func echoServer(b *testing.B) string {
 	b.Helper()
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -40,7 +40,7 @@ func echoServer(b *testing.B) string {
 	return srv.Listener.Addr().String()
 }
 
-// wire is a client that costs next to nothing, so that what is measured is the
+// wire is a client with little overhead, so that the benchmark measures the
 // server.
 type wire struct {
 	conn    net.Conn
@@ -96,10 +96,10 @@ func BenchmarkRoundTrip(b *testing.B) {
 	})
 }
 
-// benchCore keeps nothing: only the edge is measured.
-func benchCore() *fakeCore {
-	plan := planned(&contract.Request{RequestID: "01980c1a-7c00-7a3e-9d41-000000000001", TraceID: goodTrace})
-	return &fakeCore{
+// benchCore keeps no requests, so that only the HTTP layer is measured.
+func benchCore() *fakeBackend {
+	plan := plannedResponse(&contract.Request{RequestID: "01980c1a-7c00-7a3e-9d41-000000000001", TraceID: goodTrace})
+	return &fakeBackend{
 		forget: true,
 		handle: func(context.Context, *contract.Request, *contract.Caller) (*contract.Response, error) {
 			return plan, nil
@@ -107,9 +107,8 @@ func benchCore() *fakeCore {
 	}
 }
 
-// BenchmarkOverFloor interleaves rounds of the edge and of the floor in one run
-// and reports the median CPU time of a request of each, client included, and
-// their ratio.
+// BenchmarkOverFloor alternates between the server and the baseline, and reports
+// the median CPU time per request of both, including the client, and their ratio.
 func BenchmarkOverFloor(b *testing.B) {
 	floor := dial(b, echoServer(b), "/", benchBody)
 	edge := dial(b, startServer(b, httpserver.Config{}, benchCore()).addr, "/api/v1/route", benchBody)
@@ -146,8 +145,8 @@ func median(v []float64) float64 {
 	return v[len(v)/2]
 }
 
-// BenchmarkServeHTTP is the edge without a connection: for the local caller, and
-// what a token that is remembered and a limit add.
+// BenchmarkServeHTTP measures the HTTP layer without a connection: for the local
+// caller, with a cached token, and with a rate limit.
 func BenchmarkServeHTTP(b *testing.B) {
 	signer, err := auth.NewSigner()
 	if err != nil {
@@ -225,12 +224,11 @@ func (d *discard) Header() http.Header         { return d.header }
 func (d *discard) Write(p []byte) (int, error) { return len(p), nil }
 func (d *discard) WriteHeader(status int)      { d.status = status }
 
-// BenchmarkStream is a routing request that is answered with five events, beside
-// the same answer at once.
+// BenchmarkStream compares a response of five events with a plain response.
 func BenchmarkStream(b *testing.B) {
 	for _, accept := range []string{httpserver.MediaTypeJSON, httpserver.MediaTypeEvents} {
 		b.Run(accept, func(b *testing.B) {
-			srv := startServer(b, httpserver.Config{}, &fakeCore{forget: true})
+			srv := startServer(b, httpserver.Config{}, &fakeBackend{forget: true})
 			w := dial(b, srv.addr, "/api/v1/route", benchBody)
 			w.request = bytes.Replace(w.request, []byte("Content-Type:"), []byte("Accept: "+accept+"\r\nContent-Type:"), 1)
 			b.ReportAllocs()
@@ -241,13 +239,13 @@ func BenchmarkStream(b *testing.B) {
 	}
 }
 
-// BenchmarkReaders is one event to many readers who wait for it. What a reader
-// costs while nothing happens is its memory.
+// BenchmarkReaders measures the time to send one event to many readers, and the
+// memory of an idle reader.
 func BenchmarkReaders(b *testing.B) {
 	const readers = 1000
 	type turn = chan struct{}
 	next := make(chan turn)
-	core := &fakeCore{later: fakeLater{events: func(ctx context.Context, _ uint64, emit func(uint64, *contract.Event) error) error {
+	core := &fakeBackend{later: fakeLater{events: func(ctx context.Context, _ uint64, emit func(uint64, *contract.Event) error) error {
 		ev := &contract.Event{Type: contract.EventTaskProgress, At: testTime, Progress: &contract.Progress{Message: "m"}}
 		for seq := uint64(1); ; seq++ {
 			if err := emit(seq, ev); err != nil {
@@ -292,7 +290,7 @@ func BenchmarkReaders(b *testing.B) {
 	b.ReportMetric(float64(after.HeapInuse+after.StackInuse-before.HeapInuse-before.StackInuse)/readers, "B/reader")
 }
 
-// readEvent reads to the end of the next event, the headers before it included.
+// readEvent reads up to the data of the next event, including headers before it.
 func readEvent(b *testing.B, r *bufio.Reader) {
 	for {
 		line, err := r.ReadSlice('\n')

@@ -17,7 +17,7 @@ import (
 	"github.com/caprouter/caprouter/internal/httpserver"
 )
 
-// problemOf reads the problem an answer is.
+// problemOf decodes a response that is a problem.
 func problemOf(t *testing.T, got reply) Problem {
 	t.Helper()
 	if ct := got.Header.Get("Content-Type"); ct != typeProblem {
@@ -28,7 +28,7 @@ func problemOf(t *testing.T, got reply) Problem {
 		t.Fatal(err)
 	}
 	if p.Status != got.StatusCode || p.RequestID != got.Header.Get("X-Request-Id") {
-		t.Errorf("the problem says %d and %s, HTTP says %d and %s",
+		t.Errorf("the problem has status %d and id %s, the response %d and %s",
 			p.Status, p.RequestID, got.StatusCode, got.Header.Get("X-Request-Id"))
 	}
 	return p
@@ -42,10 +42,10 @@ func pointers(p Problem) []string {
 	return at
 }
 
-// Every wrong body is refused with the place that is wrong, before the core is
-// asked.
-func TestWrongBodies(t *testing.T) {
-	core := &fakeCore{}
+// An invalid body is rejected with the location of each mistake, and does not
+// reach the router.
+func TestHandleRoute_RejectsInvalidBodies(t *testing.T) {
+	core := &fakeBackend{}
 	srv := startServer(t, httpserver.Config{}, core)
 	longID := strings.Repeat("i", 129)
 	cases := []struct {
@@ -152,12 +152,12 @@ func TestWrongBodies(t *testing.T) {
 		}
 	}
 	if req := core.last(); req != nil {
-		t.Errorf("the core was asked: %+v", req)
+		t.Errorf("the router was called with %+v, want no call", req)
 	}
 }
 
-func TestContentTypes(t *testing.T) {
-	srv := startServer(t, httpserver.Config{}, &fakeCore{})
+func TestAPI_ContentTypes(t *testing.T) {
+	srv := startServer(t, httpserver.Config{}, &fakeBackend{})
 	const yaml = "clients:\n  a:\n    match:\n      intent: [x]\n      domains: [y]\n"
 	cases := []struct {
 		name, path string
@@ -202,9 +202,9 @@ func TestContentTypes(t *testing.T) {
 	}
 }
 
-func TestBodySizes(t *testing.T) {
-	srv := startServer(t, httpserver.Config{}, &fakeCore{})
-	// Padding that is valid JSON, so that only the size can be wrong.
+func TestHandleRoute_LimitsBodySize(t *testing.T) {
+	srv := startServer(t, httpserver.Config{}, &fakeBackend{})
+	// The padding is valid JSON, so that only the size can be wrong.
 	sized := func(n int) string { return prompt + strings.Repeat(" ", n-len(prompt)) }
 	cases := []struct {
 		name   string
@@ -236,10 +236,10 @@ func TestBodySizes(t *testing.T) {
 // chunked hides the length of a body, so that it is sent in chunks.
 type chunked struct{ io.Reader }
 
-// What a request holds must outlive the buffer its body was read into: the next
-// request gets the same buffer.
-func TestRequestsDoNotShareBuffers(t *testing.T) {
-	core := &fakeCore{}
+// A decoded request must not refer to the buffer of its body, because the next
+// request reuses the buffer.
+func TestHandleRoute_RequestsDoNotShareBuffers(t *testing.T) {
+	core := &fakeBackend{}
 	s := newServer(t, httpserver.Config{}, core)
 	const body = `{"content":{"prompt":"first prompt","inputs":{"key one":["value one"]}},"session_id":"session one"}`
 	s.ServeHTTP(httptest.NewRecorder(), localRequest(http.MethodPost, "/api/v1/route", body))
@@ -267,7 +267,7 @@ func localRequest(method, path, body string) *http.Request {
 	return r
 }
 
-// chunkedIf is a body that is sent in chunks, or with its length announced.
+// chunkedIf returns a body that is sent in chunks, or with a Content-Length.
 func chunkedIf(hide bool, body string) io.Reader {
 	if hide {
 		return chunked{strings.NewReader(body)}

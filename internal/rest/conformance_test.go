@@ -23,15 +23,15 @@ import (
 	"github.com/caprouter/caprouter/internal/testkit"
 )
 
-// servedSpec is the document as a client gets it.
+// servedSpec is the document as clients receive it.
 var servedSpec = sync.OnceValues(func() (*openapi3.T, error) {
 	return openapi3.NewLoader().LoadFromData(openapiJSON)
 })
 
-// conforms holds one exchange to the document: the answer is one the operation
-// describes, a request that was served is one it allows, and what it does not
-// describe at all is answered with a Problem.
-func conforms(t testing.TB, method, path, body string, got reply) {
+// checkConformance compares a request and its response with the document: the
+// response must be one of the operation, a request that succeeded must be allowed,
+// and a request without an operation must get a Problem.
+func checkConformance(t testing.TB, method, path, body string, got reply) {
 	t.Helper()
 	doc, err := servedSpec()
 	if err != nil {
@@ -49,10 +49,10 @@ func conforms(t testing.TB, method, path, body string, got reply) {
 		return
 	}
 	in := &openapi3filter.RequestValidationInput{
-		Request:    requestAgain(got.Request, body),
+		Request:    cloneRequest(got.Request, body),
 		PathParams: params,
 		Route:      route,
-		// Who holds which token is not the document's to say.
+		// Tokens are not checked here.
 		Options: &openapi3filter.Options{AuthenticationFunc: openapi3filter.NoopAuthenticationFunc},
 	}
 	if got.StatusCode < 300 {
@@ -68,7 +68,7 @@ func conforms(t testing.TB, method, path, body string, got reply) {
 		Options:                &openapi3filter.Options{IncludeResponseStatus: true},
 	})
 	if err != nil {
-		t.Errorf("%s %s: the answer is not as the document says: %v\n%s", method, path, err, got.body)
+		t.Errorf("%s %s: the response does not match the document: %v\n%s", method, path, err, got.body)
 	}
 	headersAreDescribed(t, route.Operation, method+" "+path, got)
 	if got.Header.Get("Content-Type") == httpserver.MediaTypeEvents {
@@ -76,9 +76,9 @@ func conforms(t testing.TB, method, path, body string, got reply) {
 	}
 }
 
-// headersAreDescribed holds an answer to the headers that the document names
-// for it. Those of every HTTP message, and the one that all answers carry, which
-// it names in its conventions, are none of them.
+// headersAreDescribed checks that the document names each header of a response,
+// except those of every HTTP message and those that all responses have, which the
+// document describes once.
 func headersAreDescribed(t testing.TB, op *openapi3.Operation, what string, got reply) {
 	t.Helper()
 	everywhere := []string{"Content-Type", "Content-Length", "Date", "Connection", "Transfer-Encoding", "Accept-Encoding", "X-Content-Type-Options"}
@@ -98,7 +98,7 @@ func headersAreDescribed(t testing.TB, op *openapi3.Operation, what string, got 
 func findRoute(doc *openapi3.T, method, path string) (*routers.Route, map[string]string) {
 	path, _, _ = strings.Cut(path, "?")
 	for template, item := range doc.Paths.Map() {
-		params, ok := fits(template, path)
+		params, ok := matchTemplate(template, path)
 		if op := item.GetOperation(method); ok && op != nil {
 			return &routers.Route{Spec: doc, Path: template, PathItem: item, Method: method, Operation: op}, params
 		}
@@ -106,8 +106,9 @@ func findRoute(doc *openapi3.T, method, path string) (*routers.Route, map[string
 	return nil, nil
 }
 
-// fits reports whether a path is one of the template's, segment by segment.
-func fits(template, path string) (params map[string]string, ok bool) {
+// matchTemplate reports whether a path matches a template, and returns the
+// parameters.
+func matchTemplate(template, path string) (params map[string]string, ok bool) {
 	want, got := strings.Split(template, "/"), strings.Split(path, "/")
 	if len(want) != len(got) {
 		return nil, false
@@ -123,8 +124,8 @@ func fits(template, path string) (params map[string]string, ok bool) {
 	return params, true
 }
 
-// requestAgain is the request as it was sent, with a body that can be read.
-func requestAgain(req *http.Request, body string) *http.Request {
+// cloneRequest returns a copy of a sent request with a body that can be read.
+func cloneRequest(req *http.Request, body string) *http.Request {
 	again := req.Clone(context.Background())
 	again.URL = &url.URL{Path: req.URL.Path, RawQuery: req.URL.RawQuery}
 	again.Body = io.NopCloser(strings.NewReader(body))
@@ -138,25 +139,25 @@ func isProblem(t testing.TB, doc *openapi3.T, got reply) {
 	}
 	var value any
 	if err := json.Unmarshal(got.body, &value); err != nil {
-		t.Errorf("the answer is no JSON: %v\n%s", err, got.body)
+		t.Errorf("the response is not JSON: %v\n%s", err, got.body)
 		return
 	}
 	err := doc.Components.Schemas["Problem"].Value.VisitJSON(value, openapi3.EnableJSONSchema2020())
 	if err != nil {
-		t.Errorf("the answer is no Problem: %v\n%s", err, got.body)
+		t.Errorf("the response is not a Problem: %v\n%s", err, got.body)
 	}
 }
 
-// Every operation, in every state that can occur, on a real server.
-func TestServerConformsToTheDocument(t *testing.T) {
+// Each operation is tested on a real server, in each state that can occur.
+func TestAPI_ConformsToTheDocument(t *testing.T) {
 	until := time.Date(2026, 1, 2, 15, 4, 5, 0, time.UTC)
-	answering := func(answer func(*contract.Request) *contract.Response) *fakeCore {
-		return &fakeCore{handle: func(_ context.Context, req *contract.Request, _ *contract.Caller) (*contract.Response, error) {
+	answering := func(answer func(*contract.Request) *contract.Response) *fakeBackend {
+		return &fakeBackend{handle: func(_ context.Context, req *contract.Request, _ *contract.Caller) (*contract.Response, error) {
 			return answer(req), nil
 		}}
 	}
-	failing := func(err error) *fakeCore {
-		return &fakeCore{
+	failing := func(err error) *fakeBackend {
+		return &fakeBackend{
 			handle: func(context.Context, *contract.Request, *contract.Caller) (*contract.Response, error) {
 				return nil, err
 			},
@@ -179,106 +180,108 @@ func TestServerConformsToTheDocument(t *testing.T) {
 
 	cases := []struct {
 		name         string
-		core         *fakeCore
+		core         *fakeBackend
 		method, path string
 		body         string
 		headers      []string
 		status       int
 	}{
-		{"route completed", answering(completed), "POST", "/api/v1/route", prompt, asJSON, 200},
-		{"route with every member", answering(completed), "POST", "/api/v1/route", full, asJSON, 200},
-		{"route partial", answering(partial), "POST", "/api/v1/route", prompt, asJSON, 200},
-		{"route failed", answering(failed), "POST", "/api/v1/route", prompt, asJSON, 200},
-		{"route unsupported", answering(unsupported), "POST", "/api/v1/route", prompt, asJSON, 422},
-		{"route dry run", answering(planned), "POST", "/api/v1/route", dry, asJSON, 200},
-		{"route dry run unsupported", answering(unsupported), "POST", "/api/v1/route", dry, asJSON, 200},
+		{"route completed", answering(completedResponse), "POST", "/api/v1/route", prompt, asJSON, 200},
+		{"route with every member", answering(completedResponse), "POST", "/api/v1/route", full, asJSON, 200},
+		{"route partial", answering(partialResponse), "POST", "/api/v1/route", prompt, asJSON, 200},
+		{"route failed", answering(failedResponse), "POST", "/api/v1/route", prompt, asJSON, 200},
+		{"route unsupported", answering(unsupportedResponse), "POST", "/api/v1/route", prompt, asJSON, 422},
+		{"route dry run", answering(plannedResponse), "POST", "/api/v1/route", dry, asJSON, 200},
+		{"route dry run unsupported", answering(unsupportedResponse), "POST", "/api/v1/route", dry, asJSON, 200},
 		{"route completed by a model's word", answering(completedAfter(classifiedByModel())), "POST", "/api/v1/route", prompt, asJSON, 200},
 		{"route completed out of the cache", answering(completedAfter(classifiedBy(contract.SourceCache, testModelUse()))), "POST", "/api/v1/route", prompt, asJSON, 200},
 		{"route completed though the model failed", answering(completedAfter(classifiedInstead())), "POST", "/api/v1/route", prompt, asJSON, 200},
-		{"route clarification", answering(undecided), "POST", "/api/v1/route", prompt, asJSON, 200},
-		{"route clarification, dry run", answering(undecided), "POST", "/api/v1/route", dry, asJSON, 200},
+		{"route clarification", answering(undecidedResponse), "POST", "/api/v1/route", prompt, asJSON, 200},
+		{"route clarification, dry run", answering(undecidedResponse), "POST", "/api/v1/route", dry, asJSON, 200},
 		{"route clarified", answering(chosen), "POST", "/api/v1/route", `{"content":{"prompt":"p"},"clarification":{"request_id":"r","option_id":"1"}}`, asJSON, 200},
 		{"route answered by a model", answering(answeredByModel), "POST", "/api/v1/route", prompt, asJSON, 200},
 		{"route answered by a model, dry run", answering(answeredByModel), "POST", "/api/v1/route", dry, asJSON, 200},
-		{"route answered by nobody", answering(answeredByNobody), "POST", "/api/v1/route", prompt, asJSON, 200},
-		{"route proposed", answering(proposed), "POST", "/api/v1/route", prompt, asJSON, 200},
-		{"route proposed, dry run", answering(proposed), "POST", "/api/v1/route", dry, asJSON, 200},
-		{"route replayed", answering(again(completed)), "POST", "/api/v1/route", prompt, append(asKeyed, asJSON...), 200},
-		{"route unsupported, replayed", answering(again(unsupported)), "POST", "/api/v1/route", prompt, append(asKeyed, asJSON...), 422},
+		{"route answered without a model", answering(answeredByNobody), "POST", "/api/v1/route", prompt, asJSON, 200},
+		{"route proposed", answering(proposedResponse), "POST", "/api/v1/route", prompt, asJSON, 200},
+		{"route proposed, dry run", answering(proposedResponse), "POST", "/api/v1/route", dry, asJSON, 200},
+		{"route replayed", answering(replayedOf(completedResponse)), "POST", "/api/v1/route", prompt, append(asKeyed, asJSON...), 200},
+		{"route unsupported, replayed", answering(replayedOf(unsupportedResponse)), "POST", "/api/v1/route", prompt, append(asKeyed, asJSON...), 422},
 		{"route not recorded", failing(&contract.Error{Code: contract.CodeAuditUnavailable, Message: "m"}), "POST", "/api/v1/route", prompt, asJSON, 503},
 		{"route being answered", failing(&contract.Error{Code: contract.CodeConflict, Message: "m"}), "POST", "/api/v1/route", prompt, append(asKeyed, asJSON...), 409},
-		{"route async", &fakeCore{}, "POST", "/api/v1/route", async, asJSON, 202},
-		{"route async by preference", &fakeCore{}, "POST", "/api/v1/route", prompt, []string{"Content-Type", httpserver.MediaTypeJSON, "Prefer", "respond-async"}, 202},
-		{"route async, done before", &fakeCore{later: fakeLater{submit: func(req *contract.Request) (*contract.Response, error) { return again(completed)(req), nil }}}, "POST", "/api/v1/route", async, asJSON, 200},
-		{"route events", &fakeCore{}, "POST", "/api/v1/route", prompt, asEvents, 200},
-		{"route events unsupported", answering(unsupported), "POST", "/api/v1/route", prompt, asEvents, 200},
-		{"route events proposed", answering(proposed), "POST", "/api/v1/route", prompt, asEvents, 200},
+		{"route async", &fakeBackend{}, "POST", "/api/v1/route", async, asJSON, 202},
+		{"route async by preference", &fakeBackend{}, "POST", "/api/v1/route", prompt, []string{"Content-Type", httpserver.MediaTypeJSON, "Prefer", "respond-async"}, 202},
+		{"route async, done before", &fakeBackend{later: fakeLater{submit: func(req *contract.Request) (*contract.Response, error) {
+			return replayedOf(completedResponse)(req), nil
+		}}}, "POST", "/api/v1/route", async, asJSON, 200},
+		{"route events", &fakeBackend{}, "POST", "/api/v1/route", prompt, asEvents, 200},
+		{"route events unsupported", answering(unsupportedResponse), "POST", "/api/v1/route", prompt, asEvents, 200},
+		{"route events proposed", answering(proposedResponse), "POST", "/api/v1/route", prompt, asEvents, 200},
 		{"route events, error at once", failing(errors.New("secret")), "POST", "/api/v1/route", prompt, asEvents, 500},
-		{"route events, error later", &fakeCore{later: fakeLater{stream: breaksOff}}, "POST", "/api/v1/route", prompt, asEvents, 200},
-		{"route not JSON", answering(completed), "POST", "/api/v1/route", `{`, asJSON, 400},
-		{"route not valid", answering(completed), "POST", "/api/v1/route", `{"content":{}}`, asJSON, 422},
-		{"route text", answering(completed), "POST", "/api/v1/route", prompt, []string{"Content-Type", "text/plain"}, 415},
-		{"route refused by the core", failing(&contract.Error{Code: contract.CodeInvalidRequest, Message: "m", Details: []contract.ErrorDetail{{Pointer: "/agent_id", Detail: "d"}}}), "POST", "/api/v1/route", prompt, asJSON, 422},
-		{"route core overloaded", failing(&contract.Error{Code: contract.CodeOverloaded, Message: "m"}), "POST", "/api/v1/route", prompt, asJSON, 503},
-		{"route core broken", failing(errors.New("secret")), "POST", "/api/v1/route", prompt, asJSON, 500},
-		{"route too large", answering(completed), "POST", "/api/v1/route", `"` + strings.Repeat("a", contract.MaxBodyBytes) + `"`, asJSON, 413},
-		{"classify", &fakeCore{}, "POST", "/api/v1/classify", prompt, asJSON, 200},
+		{"route events, error later", &fakeBackend{later: fakeLater{stream: failAfterFirstEvent}}, "POST", "/api/v1/route", prompt, asEvents, 200},
+		{"route not JSON", answering(completedResponse), "POST", "/api/v1/route", `{`, asJSON, 400},
+		{"route not valid", answering(completedResponse), "POST", "/api/v1/route", `{"content":{}}`, asJSON, 422},
+		{"route text", answering(completedResponse), "POST", "/api/v1/route", prompt, []string{"Content-Type", "text/plain"}, 415},
+		{"route rejected by the router", failing(&contract.Error{Code: contract.CodeInvalidRequest, Message: "m", Details: []contract.ErrorDetail{{Pointer: "/agent_id", Detail: "d"}}}), "POST", "/api/v1/route", prompt, asJSON, 422},
+		{"route, router overloaded", failing(&contract.Error{Code: contract.CodeOverloaded, Message: "m"}), "POST", "/api/v1/route", prompt, asJSON, 503},
+		{"route, router broken", failing(errors.New("secret")), "POST", "/api/v1/route", prompt, asJSON, 500},
+		{"route too large", answering(completedResponse), "POST", "/api/v1/route", `"` + strings.Repeat("a", contract.MaxBodyBytes) + `"`, asJSON, 413},
+		{"classify", &fakeBackend{}, "POST", "/api/v1/classify", prompt, asJSON, 200},
 		{"classify by a model", classifying(classifiedByModel()), "POST", "/api/v1/classify", prompt, asJSON, 200},
 		{"classify though the model failed", classifying(classifiedInstead()), "POST", "/api/v1/classify", prompt, asJSON, 200},
-		{"classify core broken", failing(errors.New("secret")), "POST", "/api/v1/classify", prompt, asJSON, 500},
-		{"request", &fakeCore{}, "GET", "/api/v1/requests/" + testRequest, "", nil, 200},
-		{"request accepted", &fakeCore{later: fakeLater{stored: func(id string) (*contract.Response, error) { return accepted(id), nil }}}, "GET", "/api/v1/requests/" + testRequest, "", nil, 200},
-		{"request unknown", &fakeCore{later: noLater}, "GET", "/api/v1/requests/" + testRequest, "", nil, 404},
-		{"request not an id", &fakeCore{}, "GET", "/api/v1/requests/a.b", "", nil, 404},
-		{"cancel", &fakeCore{}, "POST", "/api/v1/requests/" + testRequest + "/cancel", "", nil, 200},
-		{"cancel unknown", &fakeCore{later: noLater}, "POST", "/api/v1/requests/" + testRequest + "/cancel", "", nil, 404},
-		{"cancel too late", &fakeCore{later: lateLater}, "POST", "/api/v1/requests/" + testRequest + "/cancel", "", nil, 409},
-		{"erase", &fakeCore{}, "DELETE", "/api/v1/requests/" + testRequest, "", nil, 204},
-		{"erase unknown", &fakeCore{later: noLater}, "DELETE", "/api/v1/requests/" + testRequest, "", nil, 404},
-		{"erase too early", &fakeCore{later: lateLater}, "DELETE", "/api/v1/requests/" + testRequest, "", nil, 409},
-		{"events", &fakeCore{}, "GET", "/api/v1/requests/" + testRequest + "/events", "", nil, 200},
-		{"events after", &fakeCore{}, "GET", "/api/v1/requests/" + testRequest + "/events?after=2", "", []string{"Last-Event-ID", "3"}, 200},
-		{"events of what", &fakeCore{later: noLater}, "GET", "/api/v1/requests/" + testRequest + "/events", "", nil, 404},
-		{"events after what", &fakeCore{}, "GET", "/api/v1/requests/" + testRequest + "/events?after=x", "", nil, 422},
-		{"decisions", &fakeCore{}, "GET", "/api/v1/decisions", "", nil, 200},
-		{"decisions selected", &fakeCore{}, "GET", "/api/v1/decisions?since=2026-01-02T15:04:05Z&agent=a&outcome=partial&limit=1000&cursor=c", "", nil, 200},
-		{"decisions of what", &fakeCore{}, "GET", "/api/v1/decisions?outcome=running", "", nil, 422},
-		{"result", &fakeCore{}, "POST", "/api/v1/tasks/" + testTask + "/result", `{"task_id":"` + testTask + `","status":"partial","data":{"a":1}}`, asAgent, 200},
-		{"result not JSON", &fakeCore{}, "POST", "/api/v1/tasks/" + testTask + "/result", `{`, asAgent, 400},
-		{"result without token", &fakeCore{}, "POST", "/api/v1/tasks/" + testTask + "/result", `{"status":"partial"}`, asJSON, 401},
-		{"result of another task", &fakeCore{}, "POST", "/api/v1/tasks/" + testRequest + "/result", `{"status":"partial"}`, asAgent, 404},
-		{"result too late", &fakeCore{later: lateLater}, "POST", "/api/v1/tasks/" + testTask + "/result", `{"task_id":"` + testTask + `","status":"partial"}`, asAgent, 409},
-		{"result not valid", &fakeCore{}, "POST", "/api/v1/tasks/" + testTask + "/result", `{"status":"done"}`, asAgent, 422},
-		{"progress", &fakeCore{}, "POST", "/api/v1/tasks/" + testTask + "/progress", `{"message":"m","percent":null}`, asAgent, 204},
-		{"progress too late", &fakeCore{later: lateLater}, "POST", "/api/v1/tasks/" + testTask + "/progress", `{"message":"m"}`, asAgent, 409},
-		{"progress of nothing", &fakeCore{}, "POST", "/api/v1/tasks/" + testTask + "/progress", `{}`, asAgent, 422},
-		{"tickets", &fakeCore{}, "GET", "/api/v1/tickets?status=open&limit=1", "", nil, 200},
-		{"tickets of what", &fakeCore{}, "GET", "/api/v1/tickets?status=lost", "", nil, 422},
-		{"ticket", &fakeCore{}, "GET", "/api/v1/tickets/" + testTicket, "", nil, 200},
-		{"ticket unknown", &fakeCore{later: noLater}, "GET", "/api/v1/tickets/" + testTicket, "", nil, 404},
-		{"close ticket", &fakeCore{}, "POST", "/api/v1/tickets/" + testTicket + "/close", `{"note":"n"}`, asJSON, 200},
-		{"close ticket, no word", &fakeCore{}, "POST", "/api/v1/tickets/" + testTicket + "/close", "", nil, 200},
-		{"close ticket unknown", &fakeCore{later: noLater}, "POST", "/api/v1/tickets/" + testTicket + "/close", "", nil, 404},
-		{"agents", &fakeCore{states: map[string]AgentState{"billing_agent": {Breaker: "open", OpenUntil: until}, "quality_agent": {InFlight: 2}}}, "GET", "/api/v1/agents", "", nil, 200},
-		{"agent", &fakeCore{states: map[string]AgentState{"quality_agent": {Disabled: true, Breaker: "half_open"}}}, "GET", "/api/v1/agents/quality_agent", "", nil, 200},
-		{"agent unknown", &fakeCore{}, "GET", "/api/v1/agents/nobody", "", nil, 404},
-		{"registry", &fakeCore{}, "GET", "/api/v1/registry", "", nil, 200},
-		{"validate", &fakeCore{}, "POST", "/api/v1/registry/validate", yaml, asYAML, 200},
-		{"validate broken", &fakeCore{}, "POST", "/api/v1/registry/validate", "clents: {}\n", asYAML, 422},
-		{"lint", &fakeCore{}, "POST", "/api/v1/registry/lint", yaml, asYAML, 200},
-		{"lint broken", &fakeCore{}, "POST", "/api/v1/registry/lint", "clients: [\n", asYAML, 422},
-		{"health", &fakeCore{}, "GET", "/healthz", "", nil, 200},
-		{"ready", &fakeCore{ready: Readiness{Status: ReadinessReady, Registry: RegistryStatus{LoadedAt: &until}}}, "GET", "/readyz", "", nil, 200},
-		{"ready with a model", &fakeCore{ready: Readiness{Status: ReadinessReady, Classifier: ClassifierStatus{Mode: "llm", Model: &ModelStatus{Breaker: "half_open"}}}}, "GET", "/readyz", "", nil, 200},
-		{"ready degraded", &fakeCore{ready: Readiness{Status: ReadinessDegraded, Registry: RegistryStatus{Stale: true, Error: "f:1:2: x"}}}, "GET", "/readyz", "", nil, 200},
-		{"ready, store full", &fakeCore{ready: Readiness{Status: ReadinessDegraded, Store: &StoreStatus{Mode: "embedded", Error: "full", CapBytes: 1 << 40}}}, "GET", "/readyz", "", nil, 200},
-		{"ready starting", &fakeCore{ready: Readiness{Status: ReadinessStarting}}, "GET", "/readyz", "", nil, 503},
-		{"metrics", &fakeCore{}, "GET", "/metrics", "", nil, 200},
-		{"jwks", &fakeCore{}, "GET", "/.well-known/jwks.json", "", nil, 200},
-		{"openapi", &fakeCore{}, "GET", "/openapi.json", "", nil, 200},
-		{"unknown path", &fakeCore{}, "GET", "/api/v1/nothing", "", nil, 404},
-		{"unknown method", &fakeCore{}, "PUT", "/api/v1/route", "", nil, 405},
-		{"foreign host", &fakeCore{}, "GET", "/api/v1/agents", "", []string{"Host", "evil.example"}, 403},
+		{"classify, router broken", failing(errors.New("secret")), "POST", "/api/v1/classify", prompt, asJSON, 500},
+		{"request", &fakeBackend{}, "GET", "/api/v1/requests/" + testRequest, "", nil, 200},
+		{"request accepted", &fakeBackend{later: fakeLater{stored: func(id string) (*contract.Response, error) { return acceptedResponse(id), nil }}}, "GET", "/api/v1/requests/" + testRequest, "", nil, 200},
+		{"request unknown", &fakeBackend{later: notFoundLater}, "GET", "/api/v1/requests/" + testRequest, "", nil, 404},
+		{"request not an id", &fakeBackend{}, "GET", "/api/v1/requests/a.b", "", nil, 404},
+		{"cancel", &fakeBackend{}, "POST", "/api/v1/requests/" + testRequest + "/cancel", "", nil, 200},
+		{"cancel unknown", &fakeBackend{later: notFoundLater}, "POST", "/api/v1/requests/" + testRequest + "/cancel", "", nil, 404},
+		{"cancel too late", &fakeBackend{later: conflictLater}, "POST", "/api/v1/requests/" + testRequest + "/cancel", "", nil, 409},
+		{"erase", &fakeBackend{}, "DELETE", "/api/v1/requests/" + testRequest, "", nil, 204},
+		{"erase unknown", &fakeBackend{later: notFoundLater}, "DELETE", "/api/v1/requests/" + testRequest, "", nil, 404},
+		{"erase too early", &fakeBackend{later: conflictLater}, "DELETE", "/api/v1/requests/" + testRequest, "", nil, 409},
+		{"events", &fakeBackend{}, "GET", "/api/v1/requests/" + testRequest + "/events", "", nil, 200},
+		{"events after", &fakeBackend{}, "GET", "/api/v1/requests/" + testRequest + "/events?after=2", "", []string{"Last-Event-ID", "3"}, 200},
+		{"events of what", &fakeBackend{later: notFoundLater}, "GET", "/api/v1/requests/" + testRequest + "/events", "", nil, 404},
+		{"events after what", &fakeBackend{}, "GET", "/api/v1/requests/" + testRequest + "/events?after=x", "", nil, 422},
+		{"decisions", &fakeBackend{}, "GET", "/api/v1/decisions", "", nil, 200},
+		{"decisions selected", &fakeBackend{}, "GET", "/api/v1/decisions?since=2026-01-02T15:04:05Z&agent=a&outcome=partial&limit=1000&cursor=c", "", nil, 200},
+		{"decisions of what", &fakeBackend{}, "GET", "/api/v1/decisions?outcome=running", "", nil, 422},
+		{"result", &fakeBackend{}, "POST", "/api/v1/tasks/" + testTask + "/result", `{"task_id":"` + testTask + `","status":"partial","data":{"a":1}}`, asAgent, 200},
+		{"result not JSON", &fakeBackend{}, "POST", "/api/v1/tasks/" + testTask + "/result", `{`, asAgent, 400},
+		{"result without token", &fakeBackend{}, "POST", "/api/v1/tasks/" + testTask + "/result", `{"status":"partial"}`, asJSON, 401},
+		{"result of another task", &fakeBackend{}, "POST", "/api/v1/tasks/" + testRequest + "/result", `{"status":"partial"}`, asAgent, 404},
+		{"result too late", &fakeBackend{later: conflictLater}, "POST", "/api/v1/tasks/" + testTask + "/result", `{"task_id":"` + testTask + `","status":"partial"}`, asAgent, 409},
+		{"result not valid", &fakeBackend{}, "POST", "/api/v1/tasks/" + testTask + "/result", `{"status":"done"}`, asAgent, 422},
+		{"progress", &fakeBackend{}, "POST", "/api/v1/tasks/" + testTask + "/progress", `{"message":"m","percent":null}`, asAgent, 204},
+		{"progress too late", &fakeBackend{later: conflictLater}, "POST", "/api/v1/tasks/" + testTask + "/progress", `{"message":"m"}`, asAgent, 409},
+		{"progress of nothing", &fakeBackend{}, "POST", "/api/v1/tasks/" + testTask + "/progress", `{}`, asAgent, 422},
+		{"tickets", &fakeBackend{}, "GET", "/api/v1/tickets?status=open&limit=1", "", nil, 200},
+		{"tickets of what", &fakeBackend{}, "GET", "/api/v1/tickets?status=lost", "", nil, 422},
+		{"ticket", &fakeBackend{}, "GET", "/api/v1/tickets/" + testTicket, "", nil, 200},
+		{"ticket unknown", &fakeBackend{later: notFoundLater}, "GET", "/api/v1/tickets/" + testTicket, "", nil, 404},
+		{"close ticket", &fakeBackend{}, "POST", "/api/v1/tickets/" + testTicket + "/close", `{"note":"n"}`, asJSON, 200},
+		{"close ticket, no word", &fakeBackend{}, "POST", "/api/v1/tickets/" + testTicket + "/close", "", nil, 200},
+		{"close ticket unknown", &fakeBackend{later: notFoundLater}, "POST", "/api/v1/tickets/" + testTicket + "/close", "", nil, 404},
+		{"agents", &fakeBackend{states: map[string]AgentState{"billing_agent": {Breaker: "open", OpenUntil: until}, "quality_agent": {InFlight: 2}}}, "GET", "/api/v1/agents", "", nil, 200},
+		{"agent", &fakeBackend{states: map[string]AgentState{"quality_agent": {Disabled: true, Breaker: "half_open"}}}, "GET", "/api/v1/agents/quality_agent", "", nil, 200},
+		{"agent unknown", &fakeBackend{}, "GET", "/api/v1/agents/missing", "", nil, 404},
+		{"registry", &fakeBackend{}, "GET", "/api/v1/registry", "", nil, 200},
+		{"validate", &fakeBackend{}, "POST", "/api/v1/registry/validate", yaml, asYAML, 200},
+		{"validate broken", &fakeBackend{}, "POST", "/api/v1/registry/validate", "clents: {}\n", asYAML, 422},
+		{"lint", &fakeBackend{}, "POST", "/api/v1/registry/lint", yaml, asYAML, 200},
+		{"lint broken", &fakeBackend{}, "POST", "/api/v1/registry/lint", "clients: [\n", asYAML, 422},
+		{"health", &fakeBackend{}, "GET", "/healthz", "", nil, 200},
+		{"ready", &fakeBackend{ready: Readiness{Status: ReadinessReady, Registry: RegistryStatus{LoadedAt: &until}}}, "GET", "/readyz", "", nil, 200},
+		{"ready with a model", &fakeBackend{ready: Readiness{Status: ReadinessReady, Classifier: ClassifierStatus{Mode: "llm", Model: &ModelStatus{Breaker: "half_open"}}}}, "GET", "/readyz", "", nil, 200},
+		{"ready degraded", &fakeBackend{ready: Readiness{Status: ReadinessDegraded, Registry: RegistryStatus{Stale: true, Error: "f:1:2: x"}}}, "GET", "/readyz", "", nil, 200},
+		{"ready, store full", &fakeBackend{ready: Readiness{Status: ReadinessDegraded, Store: &StoreStatus{Mode: "embedded", Error: "full", CapBytes: 1 << 40}}}, "GET", "/readyz", "", nil, 200},
+		{"ready starting", &fakeBackend{ready: Readiness{Status: ReadinessStarting}}, "GET", "/readyz", "", nil, 503},
+		{"metrics", &fakeBackend{}, "GET", "/metrics", "", nil, 200},
+		{"jwks", &fakeBackend{}, "GET", "/.well-known/jwks.json", "", nil, 200},
+		{"openapi", &fakeBackend{}, "GET", "/openapi.json", "", nil, 200},
+		{"unknown path", &fakeBackend{}, "GET", "/api/v1/nothing", "", nil, 404},
+		{"unknown method", &fakeBackend{}, "PUT", "/api/v1/route", "", nil, 405},
+		{"foreign host", &fakeBackend{}, "GET", "/api/v1/agents", "", []string{"Host", "evil.example"}, 403},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -290,15 +293,15 @@ func TestServerConformsToTheDocument(t *testing.T) {
 	}
 }
 
-func planned(req *contract.Request) *contract.Response {
-	r := completed(req)
+func plannedResponse(req *contract.Request) *contract.Response {
+	r := completedResponse(req)
 	r.Status, r.Tasks = contract.StatusAccepted, nil
 	r.Data = contract.ResponseData{Mode: contract.DataDispatch, DryRun: true}
 	return r
 }
 
-func failed(req *contract.Request) *contract.Response {
-	r := completed(req)
+func failedResponse(req *contract.Request) *contract.Response {
+	r := completedResponse(req)
 	r.Status = contract.StatusFailed
 	r.Tasks[0].Status = contract.TaskFailed
 	r.Tasks[0].Error = &contract.TaskError{Code: contract.TaskDeadlineExceeded, Detail: "no result in time"}
@@ -306,8 +309,8 @@ func failed(req *contract.Request) *contract.Response {
 	return r
 }
 
-func partial(req *contract.Request) *contract.Response {
-	r := completed(req)
+func partialResponse(req *contract.Request) *contract.Response {
+	r := completedResponse(req)
 	r.Status = contract.StatusPartial
 	r.Decision.Classification.Subtasks = []contract.Subtask{{Title: "a"}, {Title: "b", Intent: "x", Domains: []string{"y"}}}
 	r.Decision.TieBreak = &contract.TieBreak{Rule: "id", Winner: "a", Over: "b", Reason: "a sorts before b"}

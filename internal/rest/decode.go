@@ -11,7 +11,7 @@ import (
 )
 
 // headerOption applies headers to a request that was decoded from body, and
-// returns what is wrong with them.
+// returns the mistakes in them.
 type headerOption func(c *httpserver.Context, req *contract.Request, body []byte) []contract.ErrorDetail
 
 // ignoreHeaders is a headerOption.

@@ -14,8 +14,8 @@ import (
 	"github.com/caprouter/caprouter/internal/testkit"
 )
 
-// eventsConform holds every event to the document: the data of each is an Event
-// of its type, or a Problem.
+// eventsConform checks that the data of each event is an Event of its type, or a
+// Problem.
 func eventsConform(t testing.TB, doc *openapi3.T, events []testkit.SSE) {
 	t.Helper()
 	for i, ev := range events {
@@ -31,20 +31,20 @@ func eventsConform(t testing.TB, doc *openapi3.T, events []testkit.SSE) {
 		}
 		var value map[string]any
 		if err := json.Unmarshal([]byte(ev.Data), &value); err != nil {
-			t.Errorf("the data of %s is no JSON: %v\n%s", ev.Name, err, ev.Data)
+			t.Errorf("the data of %s is not JSON: %v\n%s", ev.Name, err, ev.Data)
 			continue
 		}
 		if err := doc.Components.Schemas[schema].Value.VisitJSON(value, openapi3.EnableJSONSchema2020()); err != nil {
-			t.Errorf("the data of %s is no %s: %v\n%s", ev.Name, schema, err, ev.Data)
+			t.Errorf("the data of %s is not a %s: %v\n%s", ev.Name, schema, err, ev.Data)
 		}
 		if schema == "Event" && value["type"] != ev.Name {
-			t.Errorf("the event %s says it is %v", ev.Name, value["type"])
+			t.Errorf("event %s has the type %v", ev.Name, value["type"])
 		}
 	}
 }
 
-// The streams in the document are streams as they are sent.
-func TestExampleStreams(t *testing.T) {
+// The examples of streams in the document have the format of real streams.
+func TestOpenAPI_ExampleStreamsAreValid(t *testing.T) {
 	doc := spec(t)
 	found := 0
 	for _, path := range []string{"/api/v1/route", "/api/v1/requests/{id}/events"} {
@@ -76,12 +76,12 @@ var (
 	errMissing = &contract.Error{Code: contract.CodeNotFound, Message: "there is no such thing"}
 	errLate    = &contract.Error{Code: contract.CodeConflict, Message: "it is too late, or too early"}
 
-	noLater   = refusing(errMissing)
-	lateLater = refusing(errLate)
+	notFoundLater = failWith(errMissing)
+	conflictLater = failWith(errLate)
 )
 
-// refusing answers everything with an error.
-func refusing(err error) fakeLater {
+// failWith returns a fakeLater that fails with err.
+func failWith(err error) fakeLater {
 	return fakeLater{
 		stream: func(context.Context, *contract.Request, func(*contract.Event)) (*contract.Response, error) {
 			return nil, err
@@ -98,8 +98,8 @@ func refusing(err error) fakeLater {
 	}
 }
 
-// again is an answer that was given before, to a request with another id.
-func again(answer func(*contract.Request) *contract.Response) func(*contract.Request) *contract.Response {
+// replayedOf returns responses that were stored for a request with another id.
+func replayedOf(answer func(*contract.Request) *contract.Response) func(*contract.Request) *contract.Response {
 	return func(req *contract.Request) *contract.Response {
 		first := *req
 		first.RequestID = testRequest
@@ -109,8 +109,8 @@ func again(answer func(*contract.Request) *contract.Response) func(*contract.Req
 	}
 }
 
-// breaksOff is a core that fails after its first event.
-func breaksOff(_ context.Context, req *contract.Request, emit func(*contract.Event)) (*contract.Response, error) {
-	emit(happened(completed(req))[0])
+// failAfterFirstEvent is a stream that fails after its first event.
+func failAfterFirstEvent(_ context.Context, req *contract.Request, emit func(*contract.Event)) (*contract.Response, error) {
+	emit(eventsOf(completedResponse(req))[0])
 	return nil, errors.New("secret")
 }

@@ -20,9 +20,9 @@ import (
 
 const testVersion = "sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
 
-// fakeCore stands for everything behind the edge. Its zero value completes every
-// request and has two agents.
-type fakeCore struct {
+// fakeBackend implements all dependencies of the API. Its zero value completes
+// every request and has two agents.
+type fakeBackend struct {
 	handle   func(ctx context.Context, req *contract.Request, caller *contract.Caller) (*contract.Response, error)
 	classify func(ctx context.Context, req *contract.Request, caller *contract.Caller) (*contract.Classification, error)
 	states   map[string]AgentState
@@ -37,7 +37,7 @@ type fakeCore struct {
 	ids atomic.Int64
 }
 
-func (f *fakeCore) deps() Deps {
+func (f *fakeBackend) deps() Deps {
 	return Deps{
 		Router:     f,
 		Requests:   f,
@@ -57,16 +57,18 @@ func (f *fakeCore) deps() Deps {
 	}
 }
 
-func (f *fakeCore) newID() string { return fmt.Sprintf("01980c1a-7c00-7a3e-9d41-%012x", f.ids.Add(1)) }
+func (f *fakeBackend) newID() string {
+	return fmt.Sprintf("01980c1a-7c00-7a3e-9d41-%012x", f.ids.Add(1))
+}
 
-func (f *fakeCore) readiness() Readiness {
+func (f *fakeBackend) readiness() Readiness {
 	if f.ready.Status == "" {
 		return Readiness{Status: ReadinessReady}
 	}
 	return f.ready
 }
 
-func (f *fakeCore) note(req *contract.Request) {
+func (f *fakeBackend) note(req *contract.Request) {
 	if f.forget {
 		return
 	}
@@ -75,8 +77,8 @@ func (f *fakeCore) note(req *contract.Request) {
 	f.got = append(f.got, req)
 }
 
-// last returns the request the core was given last, nil when there was none.
-func (f *fakeCore) last() *contract.Request {
+// last returns the latest request, or nil if there was none.
+func (f *fakeBackend) last() *contract.Request {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if len(f.got) == 0 {
@@ -85,15 +87,15 @@ func (f *fakeCore) last() *contract.Request {
 	return f.got[len(f.got)-1]
 }
 
-func (f *fakeCore) Handle(ctx context.Context, req *contract.Request, caller *contract.Caller) (*contract.Response, error) {
+func (f *fakeBackend) Handle(ctx context.Context, req *contract.Request, caller *contract.Caller) (*contract.Response, error) {
 	f.note(req)
 	if f.handle != nil {
 		return f.handle(ctx, req, caller)
 	}
-	return completed(req), nil
+	return completedResponse(req), nil
 }
 
-func (f *fakeCore) Classify(ctx context.Context, req *contract.Request, caller *contract.Caller) (*contract.Classification, error) {
+func (f *fakeBackend) Classify(ctx context.Context, req *contract.Request, caller *contract.Caller) (*contract.Classification, error) {
 	f.note(req)
 	if f.classify != nil {
 		return f.classify(ctx, req, caller)
@@ -124,7 +126,7 @@ func testDecision() *contract.Decision {
 	}
 }
 
-func completed(req *contract.Request) *contract.Response {
+func completedResponse(req *contract.Request) *contract.Response {
 	return &contract.Response{
 		RequestID: req.RequestID, TraceID: cmp.Or(req.TraceID, goodTrace), Status: contract.StatusCompleted, Decision: testDecision(),
 		Tasks: []contract.TaskReport{{
@@ -138,7 +140,7 @@ func completed(req *contract.Request) *contract.Response {
 	}
 }
 
-func unsupported(req *contract.Request) *contract.Response {
+func unsupportedResponse(req *contract.Request) *contract.Response {
 	policy := "B"
 	d := testDecision()
 	d.Chosen, d.FallbackUsed = nil, &policy
@@ -148,7 +150,7 @@ func unsupported(req *contract.Request) *contract.Response {
 		Data: contract.ResponseData{
 			Mode: contract.DataUnsupported, DryRun: req.Options.DryRun,
 			Unsupported: &contract.Unsupported{
-				Reason: "no_match", Detail: "nobody declares this",
+				Reason: "no_match", Detail: "no agent declares this",
 				Nearest: []contract.NearestMiss{{AgentID: "quality_agent", Score: 0.3, MissingScore: 0.35}},
 			},
 		},
@@ -181,7 +183,7 @@ func testSnapshot() *capabilities.Snapshot {
 	return s
 }
 
-func newServer(t testing.TB, cfg httpserver.Config, core *fakeCore) *httpserver.Server {
+func newServer(t testing.TB, cfg httpserver.Config, core *fakeBackend) *httpserver.Server {
 	t.Helper()
 	api, err := New(Config{ClassifyLimit: core.limit}, core.deps())
 	if err != nil {
@@ -206,7 +208,7 @@ type testServer struct {
 	stop   func() error // ends Serve and returns its error; more calls do nothing
 }
 
-func startServer(t testing.TB, cfg httpserver.Config, core *fakeCore) *testServer {
+func startServer(t testing.TB, cfg httpserver.Config, core *fakeBackend) *testServer {
 	t.Helper()
 	s := newServer(t, cfg, core)
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -231,22 +233,22 @@ func startServer(t testing.TB, cfg httpserver.Config, core *fakeCore) *testServe
 	return ts
 }
 
-// reply is a response whose body was read.
+// reply is a response with its body.
 type reply struct {
 	*http.Response
 	body []byte
 }
 
-// do sends a request and holds it and its answer to the OpenAPI document.
+// do sends a request and compares it and its response with the OpenAPI document.
 // headers are name, value, name, value…; "Host" sets the host.
 func (ts *testServer) do(t testing.TB, method, path, body string, headers ...string) reply {
 	t.Helper()
 	got := ts.send(t, method, path, strings.NewReader(body), headers...)
-	conforms(t, method, path, body, got)
+	checkConformance(t, method, path, body, got)
 	return got
 }
 
-// send is do for bodies that are no strings, without the check.
+// send sends a request without checking the response.
 func (ts *testServer) send(t testing.TB, method, path string, body io.Reader, headers ...string) reply {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, "http://"+ts.addr+path, body)

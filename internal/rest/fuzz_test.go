@@ -15,8 +15,8 @@ import (
 	"github.com/caprouter/caprouter/internal/httpserver"
 )
 
-// No body is ever a server error, what is refused says so as a problem, and what
-// the core gets is a valid request that the document allows.
+// FuzzRouteBody: no body causes a server error, a rejected body gets a problem, and
+// an accepted body is a valid request that the document allows.
 func FuzzRouteBody(f *testing.F) {
 	for _, seed := range []string{
 		prompt,
@@ -39,7 +39,7 @@ func FuzzRouteBody(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	core := &fakeCore{}
+	core := &fakeBackend{}
 	s := newServer(f, httpserver.Config{}, core)
 	f.Fuzz(func(t *testing.T, body []byte) {
 		core.got = nil
@@ -55,40 +55,39 @@ func FuzzRouteBody(f *testing.F) {
 				t.Fatalf("got %s (%v), want a problem", w.Body, err)
 			}
 		case w.Code != 200 && (w.Code != 202 || req.Options.Mode != contract.ModeAsync):
-			t.Fatalf("got %d %s, want 200, or 202 for what nobody waits for", w.Code, w.Body)
+			t.Fatalf("got %d %s, want 200, or 202 for an asynchronous request", w.Code, w.Body)
 		default:
 			if e := req.Validate(); e != nil {
-				t.Errorf("the core got a request that is not valid: %v", e)
+				t.Errorf("the router got an invalid request: %v", e)
 			}
-			allowed(t, doc, body)
+			checkAllowed(t, doc, body)
 		}
 	})
 }
 
-// allowed checks that the document allows a body that was taken.
-func allowed(t *testing.T, doc *openapi3.T, body []byte) {
+// checkAllowed checks that the document allows an accepted body.
+func checkAllowed(t *testing.T, doc *openapi3.T, body []byte) {
 	t.Helper()
 	if strings.Contains(string(body), `"mode"`) {
 		return // Go takes "" for an absent mode, the document does not
 	}
 	var value any
 	if err := json.Unmarshal(body, &value); err != nil {
-		t.Fatalf("what was taken is no JSON: %v", err)
+		t.Fatalf("an accepted body is not JSON: %v", err)
 	}
 	if err := doc.Components.Schemas["Request"].Value.VisitJSON(value, openapi3.EnableJSONSchema2020()); err != nil {
-		t.Errorf("what was taken is no Request by the document: %v", err)
+		t.Errorf("an accepted body is not a Request of the document: %v", err)
 	}
 }
 
-// Headers are outside bytes too: whatever they hold, a request is served or
-// refused, never broken.
+// FuzzHeaders: no value of a header causes a server error.
 func FuzzHeaders(f *testing.F) {
 	f.Add("application/json", "*/*", "respond-async", "00-"+goodTrace+"-"+goodParent+"-01", "localhost:8080", "gzip", "k")
 	f.Add("application/json", "text/event-stream, */*;q=0.999", "", "", "localhost", "", " ~")
 	f.Add(`application/json; charset="utf-8"`, "text/event-stream;q=0", "a=b;c, d", "ff-", "[::1]", "identity", "\x00")
 	f.Add(";", ",;=,", "=", "", "[", "", "")
-	core := &fakeCore{handle: func(_ context.Context, req *contract.Request, _ *contract.Caller) (*contract.Response, error) {
-		return completed(req), nil
+	core := &fakeBackend{handle: func(_ context.Context, req *contract.Request, _ *contract.Caller) (*contract.Response, error) {
+		return completedResponse(req), nil
 	}}
 	s := newServer(f, httpserver.Config{}, core)
 	f.Fuzz(func(t *testing.T, contentType, accept, prefer, traceparent, host, encoding, key string) {
@@ -113,8 +112,7 @@ func FuzzHeaders(f *testing.F) {
 	})
 }
 
-// Whatever a reader says it has seen, the core is asked for a place that was
-// named, or the reader is refused.
+// FuzzResume: a Last-Event-ID reaches the router unchanged, or is rejected.
 func FuzzResume(f *testing.F) {
 	for _, seed := range []string{"", "0", "7", "+7", "-1", "0x7", "1_0", "18446744073709551615", "18446744073709551616", "7 ", "\u0667", "é", "1e3", "00000000000000000000007"} {
 		f.Add(seed, "")
@@ -124,9 +122,9 @@ func FuzzResume(f *testing.F) {
 	f.Add("3", "before=4")
 	f.Add("", "after=%zz;")
 	var asked *uint64
-	core := &fakeCore{later: fakeLater{events: func(_ context.Context, after uint64, emit func(uint64, *contract.Event) error) error {
+	core := &fakeBackend{later: fakeLater{events: func(_ context.Context, after uint64, emit func(uint64, *contract.Event) error) error {
 		asked = &after
-		return emit(after+1, final(stored(testRequest)))
+		return emit(after+1, finalEvent(storedResponse(testRequest)))
 	}}}
 	s := newServer(f, httpserver.Config{}, core)
 	f.Fuzz(func(t *testing.T, header, query string) {

@@ -12,7 +12,7 @@ import (
 const maxIdempotencyKey = 255
 
 // applyRouteHeaders applies the headers Prefer and Idempotency-Key of a routing
-// request, and returns what is wrong with them. An idempotency key that is not
+// request, and returns the mistakes in them. An idempotency key that is not
 // valid is an error, because the client relies on it.
 func applyRouteHeaders(c *httpserver.Context, req *contract.Request, body []byte) []contract.ErrorDetail {
 	h := c.Request.Header

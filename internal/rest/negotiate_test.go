@@ -10,7 +10,7 @@ import (
 	"github.com/caprouter/caprouter/internal/httpserver"
 )
 
-func TestWhoWantsAStream(t *testing.T) {
+func TestPrefersEventStream(t *testing.T) {
 	cases := []struct {
 		name   string
 		accept []string
@@ -46,7 +46,7 @@ func TestWhoWantsAStream(t *testing.T) {
 	}
 }
 
-func TestWeights(t *testing.T) {
+func TestParseWeight(t *testing.T) {
 	cases := map[string]int{
 		"": 1000, ";": 1000, "a=b": 1000, "q=1": 1000, "q=1.000": 1000, "q=0": 0, "q=0.": 0, "q=0.5": 500, "q=0.05": 50, "q=0.005": 5,
 		"a=b; Q=0.25 ; c=d": 250, "q=0.0005": 1000, "q=-0.5": 1000, "q=.5": 1000, "q=0.5x": 1000, "q=NaN": 1000, "q=2": 1000, "q": 1000,
@@ -58,9 +58,8 @@ func TestWeights(t *testing.T) {
 	}
 }
 
-// What the body and the headers say decides which method of the core is asked,
-// and what it is told.
-func TestWhoWaits(t *testing.T) {
+// The body and the headers decide whether the request is synchronous.
+func TestHandleRoute_ChoosesMode(t *testing.T) {
 	const dry = `{"content":{"prompt":"p"},"options":{"dry_run":true}}`
 	body := func(options string) string { return `{"content":{"prompt":"p"},"options":{` + options + `}}` }
 	cases := []struct {
@@ -78,7 +77,7 @@ func TestWhoWaits(t *testing.T) {
 		{"preferred among others", prompt, []string{"Prefer", "return=minimal, Respond-Async; foo=bar, wait=10"}, 202, "respond-async"},
 		{"preferred in a second header", prompt, []string{"Prefer", "wait=10", "Prefer", "respond-async"}, 202, "respond-async"},
 		{"said and preferred", body(`"mode":"async"`), []string{"Prefer", "respond-async"}, 202, "respond-async"},
-		{"preferred, but the body says sync", body(`"mode":"sync"`), []string{"Prefer", "respond-async"}, 200, ""},
+		{"preferred, but the body has sync", body(`"mode":"sync"`), []string{"Prefer", "respond-async"}, 200, ""},
 		{"preferred for a dry run", dry, []string{"Prefer", "respond-async"}, 200, ""},
 		{"preferred with an empty value", prompt, []string{"Prefer", `respond-async=""`}, 202, "respond-async"},
 		{"preferred with true", prompt, []string{"Prefer", "respond-async=true"}, 202, "respond-async"},
@@ -90,14 +89,14 @@ func TestWhoWaits(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			core := &fakeCore{}
+			core := &fakeBackend{}
 			srv := startServer(t, httpserver.Config{}, core)
 			got := srv.post(t, "/api/v1/route", c.body, c.headers...)
 			if got.StatusCode != c.status {
 				t.Fatalf("got %d %s, want %d", got.StatusCode, got.body, c.status)
 			}
 			if async := core.last().Options.Mode == contract.ModeAsync; async != (c.status == 202) {
-				t.Errorf("the core was told %q", core.last().Options.Mode)
+				t.Errorf("the router got mode %q", core.last().Options.Mode)
 			}
 			if got := got.Header.Get("Preference-Applied"); got != c.applied {
 				t.Errorf("got Preference-Applied %q, want %q", got, c.applied)
@@ -113,19 +112,18 @@ func TestWhoWaits(t *testing.T) {
 	}
 }
 
-// A classification is made at once and changes nothing, so neither header says
-// anything about it.
-func TestHeadersDoNotMatterToClassify(t *testing.T) {
-	core := &fakeCore{}
+// A classification is synchronous and has no effect, so the headers do not apply.
+func TestHandleClassify_IgnoresHeaders(t *testing.T) {
+	core := &fakeBackend{}
 	srv := startServer(t, httpserver.Config{}, core)
 	got := srv.post(t, "/api/v1/classify", prompt, "Prefer", "respond-async", "Idempotency-Key", "", "Accept", httpserver.MediaTypeEvents)
 	if req := core.last(); got.StatusCode != http.StatusOK || req.Options.Mode != "" || req.Idempotency != nil {
-		t.Errorf("got %d and told the core %+v, want 200 and nothing of the headers", got.StatusCode, req)
+		t.Errorf("got %d and request %+v, want 200 and nothing of the headers", got.StatusCode, req)
 	}
 }
 
-func TestIdempotencyKeys(t *testing.T) {
-	core := &fakeCore{}
+func TestHandleRoute_IdempotencyKeys(t *testing.T) {
+	core := &fakeBackend{}
 	s := newServer(t, httpserver.Config{}, core)
 	cases := []struct {
 		name string
@@ -158,20 +156,20 @@ func TestIdempotencyKeys(t *testing.T) {
 				return
 			}
 			if w.Code != 200 || req.Idempotency == nil || req.Idempotency.Key != c.keys[0] {
-				t.Errorf("got %d, and the core was told %+v", w.Code, req)
+				t.Errorf("got %d, and request %+v", w.Code, req)
 			}
 		})
 	}
 	core.got = nil
 	s.ServeHTTP(httptest.NewRecorder(), localRequest(http.MethodPost, "/api/v1/route", prompt))
 	if got := core.last().Idempotency; got != nil {
-		t.Errorf("without a key the core was told %+v", got)
+		t.Errorf("without a key got %+v", got)
 	}
 }
 
-// Two requests have the same fingerprint only when they are the same.
-func TestFingerprints(t *testing.T) {
-	core := &fakeCore{}
+// Two requests have the same hash only if they are equal.
+func TestHashRequest_DistinguishesRequests(t *testing.T) {
+	core := &fakeBackend{}
 	s := newServer(t, httpserver.Config{}, core)
 	of := func(body string, headers ...string) [32]byte {
 		r := localRequest(http.MethodPost, "/api/v1/route", body)
@@ -188,31 +186,31 @@ func TestFingerprints(t *testing.T) {
 	}
 	same := of(prompt)
 	if of(prompt) != same || of(prompt, "Accept", httpserver.MediaTypeEvents) != same || of(prompt, "Traceparent", "x") != same {
-		t.Error("the same request has another fingerprint the second time")
+		t.Error("the same request has another hash the second time")
 	}
 	if of(prompt+" ") == same || of(strings.Replace(prompt, "Please", "please", 1)) == same {
-		t.Error("another body has the same fingerprint")
+		t.Error("another body has the same hash")
 	}
 	if of(prompt, "Prefer", "respond-async") == same {
-		t.Error("a request nobody waits for has the fingerprint of one that is waited for")
+		t.Error("an asynchronous and a synchronous request have the same hash")
 	}
 	if hashRequest("/a", false, []byte("b")) == hashRequest("/ab", false, nil) {
 		t.Error("path and body run into each other")
 	}
 }
 
-func TestReplays(t *testing.T) {
-	for name, answer := range map[string]func(*contract.Request) *contract.Response{"completed": completed, "unsupported": unsupported} {
+func TestHandleRoute_ReplayedResponses(t *testing.T) {
+	for name, answer := range map[string]func(*contract.Request) *contract.Response{"completed": completedResponse, "unsupported": unsupportedResponse} {
 		for _, replayed := range []bool{false, true} {
 			core := answeringWith(answer)
 			if replayed {
-				core = answeringWith(again(answer))
+				core = answeringWith(replayedOf(answer))
 			}
 			got := startServer(t, httpserver.Config{}, core).post(t, "/api/v1/route", prompt, "Idempotency-Key", "k")
 			if header := got.Header.Get("Idempotency-Replayed"); (header == "true") != replayed || header != "" != replayed {
 				t.Errorf("%s: got Idempotency-Replayed %q, want it: %t", name, header, replayed)
 			}
-			// Whoever asks for the request later needs the id it was done under.
+			// The stored request has the id of the first request.
 			if replayed && !strings.Contains(string(got.body), `"request_id":"`+testRequest) {
 				t.Errorf("%s: got %s, want the first request's id", name, got.body)
 			}
@@ -220,7 +218,7 @@ func TestReplays(t *testing.T) {
 	}
 }
 
-func TestTraceIDReachesTheRouter(t *testing.T) {
+func TestHandleRoute_PassesTraceID(t *testing.T) {
 	parent := "00-" + goodTrace + "-" + goodParent + "-01"
 	cases := []struct {
 		name    string
@@ -234,7 +232,7 @@ func TestTraceIDReachesTheRouter(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			core := &fakeCore{}
+			core := &fakeBackend{}
 			s := newServer(t, httpserver.Config{}, core)
 			r := localRequest(http.MethodPost, "/api/v1/route", prompt)
 			r.Header["Traceparent"] = c.headers

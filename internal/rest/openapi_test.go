@@ -21,7 +21,7 @@ import (
 
 var update = flag.Bool("update", false, "write openapi.json from openapi.yaml and examples/")
 
-// spec loads openapi.yaml and puts the example files into it.
+// spec loads openapi.yaml and inlines the example files.
 func spec(t testing.TB) *openapi3.T {
 	t.Helper()
 	doc, err := openapi3.NewLoader().LoadFromFile("openapi.yaml")
@@ -36,8 +36,8 @@ func spec(t testing.TB) *openapi3.T {
 	return doc
 }
 
-// exampleRefs returns every named example of the bodies in the document. One
-// that is reached in two ways is there twice.
+// exampleRefs returns the named examples of all bodies in the document. An example
+// that is used twice occurs twice.
 func exampleRefs(doc *openapi3.T) []*openapi3.ExampleRef {
 	var found []*openapi3.ExampleRef
 	content := func(c openapi3.Content) {
@@ -80,15 +80,15 @@ func exampleFile(t testing.TB, file string) any {
 	return value
 }
 
-func TestOpenAPIDocumentIsValid(t *testing.T) {
-	// Validates the examples against their schemas as well.
+func TestOpenAPI_DocumentIsValid(t *testing.T) {
+	// Also validates the examples against their schemas.
 	err := spec(t).Validate(t.Context(), openapi3.EnableExamplesValidation())
 	if err != nil {
 		t.Fatal(err)
 	}
 }
 
-func TestOpenAPIJSONIsTheYAML(t *testing.T) {
+func TestOpenAPIJSON_MatchesYAML(t *testing.T) {
 	want, err := spec(t).MarshalJSON()
 	if err != nil {
 		t.Fatal(err)
@@ -101,11 +101,11 @@ func TestOpenAPIJSONIsTheYAML(t *testing.T) {
 		return
 	}
 	if !bytes.Equal(openapiJSON, want) {
-		t.Error("openapi.json is not what openapi.yaml and examples/ say; run go test -run OpenAPIJSON -update ./internal/rest")
+		t.Error("openapi.json is not generated from openapi.yaml and examples/: run go test -run OpenAPIJSON -update ./internal/rest")
 	}
 }
 
-func TestEveryExampleFileIsUsed(t *testing.T) {
+func TestOpenAPI_UsesEveryExampleFile(t *testing.T) {
 	source, err := os.ReadFile("openapi.yaml")
 	if err != nil {
 		t.Fatal(err)
@@ -127,9 +127,8 @@ func TestEveryExampleFileIsUsed(t *testing.T) {
 	}
 }
 
-// An example of a state shows that state, so that a reader who looks for one
-// finds it by its file name.
-func TestExamplesShowTheirState(t *testing.T) {
+// The file name of an example names the state that it shows.
+func TestOpenAPI_ExamplesShowTheirState(t *testing.T) {
 	type shown struct {
 		Status  any    `json:"status"`
 		Code    string `json:"code"`
@@ -228,10 +227,9 @@ func TestExamplesShowTheirState(t *testing.T) {
 	}
 }
 
-// What is mounted, what the document describes and what the scope table guards
-// are one list.
-func TestEveryRouteIsDocumentedAndScoped(t *testing.T) {
-	api, err := New(Config{}, (&fakeCore{}).deps())
+// The route table and the document have the same operations and scopes.
+func TestOpenAPI_DocumentsEveryRouteAndScope(t *testing.T) {
+	api, err := New(Config{}, (&fakeBackend{}).deps())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -257,13 +255,13 @@ func TestEveryRouteIsDocumentedAndScoped(t *testing.T) {
 	}
 }
 
-// documentPath writes echo's path parameters the way OpenAPI does.
+// documentPath converts path parameters to the syntax of OpenAPI.
 func documentPath(path string) string {
 	return regexp.MustCompile(`:(\w+)`).ReplaceAllString(path, "{$1}")
 }
 
-func TestOpenAPIIsServedWithETag(t *testing.T) {
-	srv := startServer(t, httpserver.Config{}, &fakeCore{})
+func TestHandleOpenAPI_ServesETag(t *testing.T) {
+	srv := startServer(t, httpserver.Config{}, &fakeBackend{})
 	first := srv.get(t, "/openapi.json")
 	etag := first.Header.Get("Etag")
 	if !bytes.Equal(first.body, openapiJSON) || etag == "" {

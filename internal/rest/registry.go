@@ -12,7 +12,7 @@ import (
 	"github.com/caprouter/caprouter/internal/visibility"
 )
 
-// Registry is the answer of GET /api/v1/registry.
+// Registry is the response of GET /api/v1/registry.
 type Registry struct {
 	Version  string                    `json:"version"`
 	Agents   []contract.RegistryEntry  `json:"agents"`
@@ -24,7 +24,7 @@ type Registry struct {
 	Warnings []string                  `json:"warnings"`
 }
 
-// Routing is the routing section of a registry, defaults filled in.
+// Routing is the routing section of a registry, with defaults.
 type Routing struct {
 	ConfidenceThreshold float64  `json:"confidence_threshold"`
 	MinConfidence       *float64 `json:"min_confidence"`
@@ -34,14 +34,14 @@ type Routing struct {
 	AutoSplitIfConflict bool     `json:"auto_split_if_conflict"`
 }
 
-// FallbackPolicy is the fallback section of a registry, defaults filled in.
+// FallbackPolicy is the fallback section of a registry, with defaults.
 type FallbackPolicy struct {
 	Policy    string `json:"policy"`
 	MaxTokens int    `json:"max_tokens"`
 	Language  string `json:"language"`
 }
 
-// RegistryCheck is the answer of POST /api/v1/registry/validate.
+// RegistryCheck is the response of POST /api/v1/registry/validate.
 type RegistryCheck struct {
 	Valid    bool     `json:"valid"`
 	Version  string   `json:"version"`
@@ -49,13 +49,13 @@ type RegistryCheck struct {
 	Warnings []string `json:"warnings"`
 }
 
-// RegistryLint is the answer of POST /api/v1/registry/lint.
+// RegistryLint is the response of POST /api/v1/registry/lint.
 type RegistryLint struct {
 	Version  string    `json:"version"`
 	Findings []Finding `json:"findings"`
 }
 
-// Finding is something legal that is probably wrong.
+// Finding is a valid setting that is probably a mistake.
 type Finding struct {
 	Rule     string   `json:"rule"`
 	Severity string   `json:"severity"`
@@ -105,8 +105,8 @@ func (a *api) handleLint(c *httpserver.Context) error {
 	return c.WriteJSON(http.StatusOK, httpserver.MediaTypeJSON, lint)
 }
 
-// registryName stands for the file in the parser's errors; only their line,
-// column and text go to the caller.
+// registryName is the file name for the parser. Callers receive the line, column
+// and text of its errors, but not the file name.
 const registryName = "registry.yaml"
 
 func parseRegistry(c *httpserver.Context) (*capabilities.Snapshot, error) {

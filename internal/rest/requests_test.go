@@ -17,27 +17,26 @@ import (
 	"github.com/caprouter/caprouter/internal/testkit"
 )
 
-// A stored answer is 200 whatever became of the request, in the shape of an
-// answer and not of an error.
-func TestStoredRequests(t *testing.T) {
+// A stored request is returned with status 200, also if it failed.
+func TestHandleRequest_StoredRequests(t *testing.T) {
 	running := func(id string) *contract.Response {
-		r := stored(id)
+		r := storedResponse(id)
 		r.Status, r.Tasks[0].Status, r.Data = contract.StatusRunning, contract.TaskRunning, contract.ResponseData{}
 		return r
 	}
 	asked := &contract.Request{RequestID: testRequest}
 	for status, resp := range map[contract.Status]*contract.Response{
-		contract.StatusAccepted:    accepted(testRequest),
+		contract.StatusAccepted:    acceptedResponse(testRequest),
 		contract.StatusRunning:     running(testRequest),
-		contract.StatusCompleted:   completed(asked),
-		contract.StatusFailed:      failed(asked),
-		contract.StatusClarify:     undecided(asked),
-		contract.StatusUnsupported: unsupported(asked),
-		contract.StatusProposed:    proposed(asked),
+		contract.StatusCompleted:   completedResponse(asked),
+		contract.StatusFailed:      failedResponse(asked),
+		contract.StatusClarify:     undecidedResponse(asked),
+		contract.StatusUnsupported: unsupportedResponse(asked),
+		contract.StatusProposed:    proposedResponse(asked),
 	} {
 		t.Run(string(status), func(t *testing.T) {
 			var id string
-			core := &fakeCore{later: fakeLater{stored: func(asked string) (*contract.Response, error) {
+			core := &fakeBackend{later: fakeLater{stored: func(asked string) (*contract.Response, error) {
 				id = asked
 				return resp, nil
 			}}}
@@ -57,10 +56,10 @@ func TestStoredRequests(t *testing.T) {
 	}
 }
 
-// What cannot be an id is not there, and the core, whose keys it would become,
-// never sees it.
-func TestWhatCannotBeAnID(t *testing.T) {
-	core := &fakeCore{later: refusing(errLate)} // 409 would tell that it was asked
+// An invalid id is not found, and does not reach the router, which would use it as
+// a key.
+func TestPathID_RejectsInvalidIDs(t *testing.T) {
+	core := &fakeBackend{later: failWith(errLate)} // 409 would tell that it was asked
 	srv := startServer(t, httpserver.Config{}, core)
 	for _, id := range []string{"a.b", "*", "%3E", "a%20b", "a%2Fb", "%00", "é", "%2E%2E", strings.Repeat("a", 65)} {
 		for _, op := range []struct{ method, path string }{
@@ -78,11 +77,11 @@ func TestWhatCannotBeAnID(t *testing.T) {
 	}
 }
 
-func TestResume(t *testing.T) {
+func TestHandleEvents_Resume(t *testing.T) {
 	var after *uint64
-	core := &fakeCore{later: fakeLater{events: func(_ context.Context, seq uint64, emit func(uint64, *contract.Event) error) error {
+	core := &fakeBackend{later: fakeLater{events: func(_ context.Context, seq uint64, emit func(uint64, *contract.Event) error) error {
 		after = &seq
-		return emit(seq+1, final(stored(testRequest)))
+		return emit(seq+1, finalEvent(storedResponse(testRequest)))
 	}}}
 	srv := startServer(t, httpserver.Config{}, core)
 	cases := []struct {
@@ -116,7 +115,7 @@ func TestResume(t *testing.T) {
 				return
 			}
 			if got.StatusCode != http.StatusOK || after == nil || *after != uint64(c.want) {
-				t.Fatalf("got %d, and the core was asked for %v, want %d", got.StatusCode, after, c.want)
+				t.Fatalf("got %d, and a request for the events after %v, want %d", got.StatusCode, after, c.want)
 			}
 			if id := testkit.ReadSSE(t, string(got.body))[0].ID; id != strconv.FormatInt(c.want+1, 10) {
 				t.Errorf("got id %q, want %d", id, c.want+1)
@@ -125,15 +124,16 @@ func TestResume(t *testing.T) {
 	}
 }
 
-// Where events are gone, the state stands in their place; nobody resumes there.
-func TestStateHasNoID(t *testing.T) {
-	core := &fakeCore{later: fakeLater{events: func(_ context.Context, _ uint64, emit func(uint64, *contract.Event) error) error {
-		state := final(accepted(testRequest))
+// If events were deleted, an event with the state replaces them. A reader cannot
+// resume after it.
+func TestHandleEvents_StateHasNoID(t *testing.T) {
+	core := &fakeBackend{later: fakeLater{events: func(_ context.Context, _ uint64, emit func(uint64, *contract.Event) error) error {
+		state := finalEvent(acceptedResponse(testRequest))
 		state.Type = contract.EventState
 		if err := emit(0, state); err != nil {
 			return err
 		}
-		return emit(9, final(stored(testRequest)))
+		return emit(9, finalEvent(storedResponse(testRequest)))
 	}}}
 	got := startServer(t, httpserver.Config{}, core).get(t, eventsPath)
 	events := testkit.ReadSSE(t, string(got.body))
@@ -145,21 +145,21 @@ func TestStateHasNoID(t *testing.T) {
 	}
 }
 
-// A reader who has the last event has all; a browser would come back for ever.
-func TestNothingFollowsTheLastEvent(t *testing.T) {
-	srv := startServer(t, httpserver.Config{}, &fakeCore{})
+// A reader that has the last event gets 204, so that a browser stops reconnecting.
+func TestHandleEvents_NoEventFollowsTheLast(t *testing.T) {
+	srv := startServer(t, httpserver.Config{}, &fakeBackend{})
 	if got := srv.get(t, eventsPath, "Last-Event-ID", "5"); got.StatusCode != http.StatusNoContent || len(got.body) != 0 {
 		t.Errorf("got %d %s, want 204", got.StatusCode, got.body)
 	}
 }
 
-// Where all events are gone, the last one has an id that nothing follows: with
-// it a browser is told not to come back. Other callers are told nothing.
-func TestEndOfARequestWhoseEventsAreGone(t *testing.T) {
-	core := &fakeCore{later: fakeLater{events: func(_ context.Context, _ uint64, emit func(uint64, *contract.Event) error) error {
-		state := final(stored(testRequest))
+// If all events were deleted, the final event has the largest id, so that a browser
+// that resumes gets 204. Callers that may not see the request get 404.
+func TestHandleEvents_FinalEventOfDeletedEvents(t *testing.T) {
+	core := &fakeBackend{later: fakeLater{events: func(_ context.Context, _ uint64, emit func(uint64, *contract.Event) error) error {
+		state := finalEvent(storedResponse(testRequest))
 		state.Type = contract.EventState
-		return errors.Join(emit(0, state), emit(0, final(stored(testRequest))))
+		return errors.Join(emit(0, state), emit(0, finalEvent(storedResponse(testRequest))))
 	}}}
 	srv := startServer(t, httpserver.Config{}, core)
 	events := testkit.ReadSSE(t, string(srv.get(t, eventsPath).body))
@@ -174,14 +174,14 @@ func TestEndOfARequestWhoseEventsAreGone(t *testing.T) {
 	}
 	core.later.stored = func(string) (*contract.Response, error) { return nil, errMissing }
 	if got := srv.get(t, eventsPath, "Last-Event-ID", events[1].ID); got.StatusCode != http.StatusNotFound {
-		t.Errorf("got %d for what the caller may not see, want 404", got.StatusCode)
+		t.Errorf("got %d for a request that is not visible, want 404", got.StatusCode)
 	}
 }
 
-// HEAD says whether there is something to read, and does not wait for it.
-func TestHeadOfEvents(t *testing.T) {
+// HEAD checks access to the stream and does not wait for events.
+func TestHandleEvents_HeadDoesNotRead(t *testing.T) {
 	read := false
-	core := &fakeCore{later: fakeLater{events: func(context.Context, uint64, func(uint64, *contract.Event) error) error {
+	core := &fakeBackend{later: fakeLater{events: func(context.Context, uint64, func(uint64, *contract.Event) error) error {
 		read = true
 		return nil
 	}}}
@@ -198,9 +198,9 @@ func TestHeadOfEvents(t *testing.T) {
 	}
 }
 
-func TestDecisionQueries(t *testing.T) {
+func TestHandleDecisions_ParsesQuery(t *testing.T) {
 	var asked *contract.DecisionQuery
-	core := &fakeCore{later: fakeLater{decisions: func(q contract.DecisionQuery) (*contract.DecisionPage, error) {
+	core := &fakeBackend{later: fakeLater{decisions: func(q contract.DecisionQuery) (*contract.DecisionPage, error) {
 		asked = &q
 		return &contract.DecisionPage{}, nil
 	}}}
@@ -264,9 +264,9 @@ func TestDecisionQueries(t *testing.T) {
 	}
 }
 
-// Every outcome that can be asked for is one that ends a request, and the other
-// way round; the document lists the same.
-func TestOutcomesAreTheTerminalStatuses(t *testing.T) {
+// The outcomes of the query are the terminal statuses, and the document lists the
+// same.
+func TestOutcomes_AreTerminalStatuses(t *testing.T) {
 	var terminal []string
 	for _, status := range contractConstants(t)["Status"] {
 		if contract.Status(status).Terminal() {
@@ -289,9 +289,9 @@ func TestOutcomesAreTheTerminalStatuses(t *testing.T) {
 	}
 }
 
-func TestTicketQueries(t *testing.T) {
+func TestHandleTickets_ParsesQuery(t *testing.T) {
 	var asked *contract.TicketQuery
-	core := &fakeCore{later: fakeLater{tickets: func(q contract.TicketQuery) (*contract.TicketPage, error) {
+	core := &fakeBackend{later: fakeLater{tickets: func(q contract.TicketQuery) (*contract.TicketPage, error) {
 		asked = &q
 		return &contract.TicketPage{}, nil
 	}}}
@@ -314,11 +314,11 @@ func TestTicketQueries(t *testing.T) {
 	}
 }
 
-func TestCloseTicket(t *testing.T) {
+func TestHandleCloseTicket(t *testing.T) {
 	var id, note string
-	core := &fakeCore{later: fakeLater{ticket: func(i, n string) (*contract.Ticket, error) {
+	core := &fakeBackend{later: fakeLater{ticket: func(i, n string) (*contract.Ticket, error) {
 		id, note = i, n
-		return ticket(n), nil
+		return testTicketOf(n), nil
 	}}}
 	srv := startServer(t, httpserver.Config{}, core)
 	cases := []struct {
@@ -345,13 +345,13 @@ func TestCloseTicket(t *testing.T) {
 	}
 }
 
-// A full server takes what empties it.
-func TestFullServerTakesResultsAndCancels(t *testing.T) {
+// A full server admits requests that end other requests.
+func TestAPI_FullServerAdmitsResultsAndCancels(t *testing.T) {
 	entered, release := make(chan struct{}), make(chan struct{})
-	core := &fakeCore{handle: func(_ context.Context, req *contract.Request, _ *contract.Caller) (*contract.Response, error) {
+	core := &fakeBackend{handle: func(_ context.Context, req *contract.Request, _ *contract.Caller) (*contract.Response, error) {
 		close(entered)
 		<-release
-		return completed(req), nil
+		return completedResponse(req), nil
 	}}
 	srv := startServer(t, httpserver.Config{MaxInFlight: 1}, core)
 	running := make(chan int, 1)
@@ -368,7 +368,7 @@ func TestFullServerTakesResultsAndCancels(t *testing.T) {
 		t.Errorf("a cancel got %d, want 200", got.StatusCode)
 	}
 	if got := srv.get(t, "/api/v1/requests/"+testRequest); got.StatusCode != http.StatusServiceUnavailable {
-		t.Errorf("a look got %d, want 503", got.StatusCode)
+		t.Errorf("GET of a request got %d, want 503", got.StatusCode)
 	}
 	close(release)
 	if got := testkit.Receive(t, running); got != http.StatusOK {

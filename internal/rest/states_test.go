@@ -17,8 +17,7 @@ import (
 	"github.com/caprouter/caprouter/internal/strictjson"
 )
 
-// The states a fake core answers with where a model, a session or the caller's
-// own choice takes part.
+// Responses in which a model, a session or a choice of the caller takes part.
 
 func testModelUse(calls ...contract.ModelCall) *contract.ModelUse {
 	use := &contract.ModelUse{Provider: "gemini", Model: "m", PromptVersion: "router/1", Calls: calls}
@@ -41,8 +40,8 @@ func classifiedByModel() contract.Classification {
 	}))
 }
 
-// classifiedInstead is what the lexical classifier says where the model's
-// replies are of no use.
+// classifiedInstead is the classification of the lexical classifier after the
+// model's replies were invalid.
 func classifiedInstead() contract.Classification {
 	call := contract.ModelCall{
 		Purpose: contract.PurposeClassify, Outcome: "llm_invalid_json", Detail: "is not JSON", Reply: strings.Repeat("x", contract.MaxReplyExcerpt),
@@ -55,23 +54,23 @@ func classifiedInstead() contract.Classification {
 	return clf
 }
 
-func classifying(clf contract.Classification) *fakeCore {
-	return &fakeCore{classify: func(context.Context, *contract.Request, *contract.Caller) (*contract.Classification, error) {
+func classifying(clf contract.Classification) *fakeBackend {
+	return &fakeBackend{classify: func(context.Context, *contract.Request, *contract.Caller) (*contract.Classification, error) {
 		return &clf, nil
 	}}
 }
 
-// completedAfter is completed with another classification.
+// completedAfter returns a completed response with another classification.
 func completedAfter(clf contract.Classification) func(*contract.Request) *contract.Response {
 	return func(req *contract.Request) *contract.Response {
-		r := completed(req)
+		r := completedResponse(req)
 		r.Decision.Classification = clf
 		return r
 	}
 }
 
-func undecided(req *contract.Request) *contract.Response {
-	r := completed(req)
+func undecidedResponse(req *contract.Request) *contract.Response {
+	r := completedResponse(req)
 	r.Status, r.Tasks, r.Decision.Chosen = contract.StatusClarify, nil, nil
 	r.Data = contract.ResponseData{
 		Mode: contract.DataClarification, DryRun: req.Options.DryRun, Question: "Which one is meant?", Because: "ambiguous",
@@ -89,13 +88,13 @@ func chosen(req *contract.Request) *contract.Response {
 	return completedAfter(clf)(req)
 }
 
-// answeredByModel is policy A. On a dry run no model is asked.
+// answeredByModel is the response of fallback policy A. A dry run calls no model.
 func answeredByModel(req *contract.Request) *contract.Response {
 	policy, clf := "A", classifiedByModel()
-	r := completed(req)
+	r := completedResponse(req)
 	r.Tasks, r.Decision.Chosen, r.Decision.FallbackUsed, r.Decision.Classification = nil, nil, &policy, clf
 	r.Data = contract.ResponseData{
-		Mode: contract.DataServerFallback, DryRun: req.Options.DryRun, Classification: &clf, Unsupported: unsupported(req).Data.Unsupported,
+		Mode: contract.DataServerFallback, DryRun: req.Options.DryRun, Classification: &clf, Unsupported: unsupportedResponse(req).Data.Unsupported,
 	}
 	if !req.Options.DryRun {
 		r.Data.Answer = "No specialised agent is registered for this. A short answer."
@@ -104,7 +103,7 @@ func answeredByModel(req *contract.Request) *contract.Response {
 	return r
 }
 
-// answeredByNobody is policy A without a model that answers.
+// answeredByNobody is the response of policy A if the model does not answer.
 func answeredByNobody(req *contract.Request) *contract.Response {
 	r := answeredByModel(req)
 	r.Data.Answer, r.Data.AnsweredBy = "No model is available.", nil
@@ -112,10 +111,10 @@ func answeredByNobody(req *contract.Request) *contract.Response {
 	return r
 }
 
-// What a caller chose, its session and its wish for a fallback reach the core as
-// they were sent.
-func TestConversationReachesTheCore(t *testing.T) {
-	core := &fakeCore{}
+// The session, the clarification and the fallback of a request reach the router
+// unchanged.
+func TestHandleRoute_PassesConversation(t *testing.T) {
+	core := &fakeBackend{}
 	srv := startServer(t, httpserver.Config{}, core)
 	body, err := os.ReadFile("examples/request_clarification.json")
 	if err != nil {
@@ -139,9 +138,9 @@ func TestConversationReachesTheCore(t *testing.T) {
 	}
 }
 
-// What the core says of a choice that does not fit is told with its place.
-func TestChoicesThatDoNotFit(t *testing.T) {
-	core := &fakeCore{handle: func(_ context.Context, req *contract.Request, _ *contract.Caller) (*contract.Response, error) {
+// An error about a clarification has the pointer to it.
+func TestHandleRoute_ClarificationThatDoesNotFit(t *testing.T) {
+	core := &fakeBackend{handle: func(_ context.Context, req *contract.Request, _ *contract.Caller) (*contract.Response, error) {
 		e := &contract.Error{Code: contract.CodeInvalidRequest, Message: "the request is not valid"}
 		if req.Clarification.RequestID == "known" {
 			e.Add("/clarification/option_id", "is not one of the options: 1, 2")
@@ -159,8 +158,8 @@ func TestChoicesThatDoNotFit(t *testing.T) {
 	}
 }
 
-func TestReadinessNamesTheModel(t *testing.T) {
-	core := &fakeCore{ready: Readiness{
+func TestHandleReady_NamesTheModel(t *testing.T) {
+	core := &fakeBackend{ready: Readiness{
 		Status: ReadinessReady,
 		Classifier: ClassifierStatus{
 			Mode: "cascade", Reason: "classifier.mode is cascade", Model: &ModelStatus{Provider: "openai", Model: "qwen3", Breaker: "open"},
@@ -181,9 +180,8 @@ func TestReadinessNamesTheModel(t *testing.T) {
 	}
 }
 
-// The document says which members a mode of data has; a body without one of them
-// does not pass for one.
-func TestModesRequireTheirMembers(t *testing.T) {
+// The document requires the members of each mode of data.
+func TestOpenAPI_ModesRequireTheirMembers(t *testing.T) {
 	schema := spec(t).Components.Schemas["ResponseData"].Value
 	facts := []string{"reason", "detail", "nearest", "accepted_intents", "accepted_domains", "examples"}
 	cases := []struct {
@@ -215,9 +213,9 @@ func TestModesRequireTheirMembers(t *testing.T) {
 	}
 }
 
-// An example of an answer is what the Go types write: nothing in it is lost or
-// moved on the way through them.
-func TestExamplesPassThroughTheTypes(t *testing.T) {
+// An example of a response is unchanged after decoding to the Go types and encoding
+// again.
+func TestOpenAPI_ExamplesDecodeToTypes(t *testing.T) {
 	response := func() any { return &contract.Response{} }
 	classification := func() any { return &contract.Classification{} }
 	request := func() any { return &contract.Request{} }
@@ -265,8 +263,8 @@ func TestExamplesPassThroughTheTypes(t *testing.T) {
 	}
 }
 
-// In an example that a model took part in, the calls add up to the whole.
-func TestExamplesCountTheirTokens(t *testing.T) {
+// In an example with a model, the tokens of the calls add up to the total.
+func TestOpenAPI_ExamplesCountTheirTokens(t *testing.T) {
 	for _, name := range []string{"completed_llm", "clarification_divergent", "server_fallback", "server_fallback_degraded"} {
 		data, err := os.ReadFile("examples/" + name + ".json")
 		if err != nil {
@@ -285,7 +283,7 @@ func TestExamplesCountTheirTokens(t *testing.T) {
 				sum.Add(use.Calls[i].Tokens)
 			}
 			if sum != use.Tokens {
-				t.Errorf("%s: the calls took %+v, the whole says %+v", name, sum, use.Tokens)
+				t.Errorf("%s: the calls use %+v tokens in total, the sum is %+v", name, sum, use.Tokens)
 			}
 		}
 	}

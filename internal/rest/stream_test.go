@@ -13,14 +13,14 @@ import (
 	"github.com/caprouter/caprouter/internal/testkit"
 )
 
-func answeringWith(answer func(*contract.Request) *contract.Response) *fakeCore {
-	return &fakeCore{handle: func(_ context.Context, req *contract.Request, _ *contract.Caller) (*contract.Response, error) {
+func answeringWith(answer func(*contract.Request) *contract.Response) *fakeBackend {
+	return &fakeBackend{handle: func(_ context.Context, req *contract.Request, _ *contract.Caller) (*contract.Response, error) {
 		return answer(req), nil
 	}}
 }
 
-func TestStreamTellsWhatHappens(t *testing.T) {
-	srv := startServer(t, httpserver.Config{}, &fakeCore{})
+func TestHandleRoute_StreamsProgress(t *testing.T) {
+	srv := startServer(t, httpserver.Config{}, &fakeBackend{})
 	got := srv.post(t, "/api/v1/route", prompt, "Accept", httpserver.MediaTypeEvents)
 	want := []string{"decision", "task.started", "task.progress", "task.done", "final"}
 	events := testkit.ReadSSE(t, string(got.body))
@@ -40,27 +40,27 @@ func TestStreamTellsWhatHappens(t *testing.T) {
 		t.Fatal(err)
 	}
 	if id := got.Header.Get("X-Request-Id"); last.RequestID != id || last.Response.RequestID != id || last.Response.Data.Answer != "All well." || last.At.IsZero() {
-		t.Errorf("the last event is %s, want the answer to %s", events[4].Data, id)
+		t.Errorf("the last event is %s, want the response to %s", events[4].Data, id)
 	}
 	for _, ev := range events {
 		if ev.ID != "" {
-			t.Errorf("%s has the id %s, but nobody can resume there", ev.Name, ev.ID)
+			t.Errorf("%s has the id %s, want none: a reader cannot resume there", ev.Name, ev.ID)
 		}
 	}
 }
 
-// An answer that nothing led to is one event, and what a proxy would read in the
-// headers of an answer is in those of the stream.
-func TestStreamOfOneEvent(t *testing.T) {
+// A response without progress is one event, and the stream has the headers of the
+// response.
+func TestHandleRoute_StreamOfOneEvent(t *testing.T) {
 	cases := []struct {
 		name    string
 		answer  func(*contract.Request) *contract.Response
 		status  contract.Status
 		headers map[string]string
 	}{
-		{"unsupported", unsupported, contract.StatusUnsupported, map[string]string{"X-Router-Fallback": "B"}},
-		{"proposed", proposed, contract.StatusProposed, map[string]string{"X-Router-Fallback": "C"}},
-		{"replayed", again(completed), contract.StatusCompleted, map[string]string{"Idempotency-Replayed": "true", "X-Router-Agent": "quality_agent"}},
+		{"unsupported", unsupportedResponse, contract.StatusUnsupported, map[string]string{"X-Router-Fallback": "B"}},
+		{"proposed", proposedResponse, contract.StatusProposed, map[string]string{"X-Router-Fallback": "C"}},
+		{"replayed", replayedOf(completedResponse), contract.StatusCompleted, map[string]string{"Idempotency-Replayed": "true", "X-Router-Agent": "quality_agent"}},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -78,9 +78,9 @@ func TestStreamOfOneEvent(t *testing.T) {
 	}
 }
 
-func TestStreamThatFails(t *testing.T) {
+func TestHandleRoute_StreamThatFails(t *testing.T) {
 	overloaded := &contract.Error{Code: contract.CodeOverloaded, Message: "m"}
-	first := func(req *contract.Request, emit func(*contract.Event)) { emit(happened(completed(req))[0]) }
+	first := func(req *contract.Request, emit func(*contract.Event)) { emit(eventsOf(completedResponse(req))[0]) }
 	type stream = func(ctx context.Context, req *contract.Request, emit func(*contract.Event)) (*contract.Response, error)
 	cases := []struct {
 		name   string
@@ -98,21 +98,21 @@ func TestStreamThatFails(t *testing.T) {
 			first(req, emit)
 			return nil, overloaded
 		}, 200, contract.CodeOverloaded},
-		{"later, with a secret", breaksOff, 200, contract.CodeInternal},
+		{"later, with a secret", failAfterFirstEvent, 200, contract.CodeInternal},
 		{"panic later", func(_ context.Context, req *contract.Request, emit func(*contract.Event)) (*contract.Response, error) {
 			first(req, emit)
 			panic("a secret")
 		}, 200, contract.CodeInternal},
 		{"answer that cannot be encoded", func(_ context.Context, req *contract.Request, emit func(*contract.Event)) (*contract.Response, error) {
 			first(req, emit)
-			r := completed(req)
+			r := completedResponse(req)
 			r.Data.Results[0].Data = map[string]json.RawMessage{"a": json.RawMessage(`{"broken`)}
 			return r, nil
 		}, 200, contract.CodeInternal},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			log, core := &testkit.LogBuffer{}, &fakeCore{later: fakeLater{stream: c.stream}}
+			log, core := &testkit.LogBuffer{}, &fakeBackend{later: fakeLater{stream: c.stream}}
 			srv := startServer(t, httpserver.Config{Logger: log.Logger()}, core)
 			got := srv.post(t, "/api/v1/route", prompt, "Accept", httpserver.MediaTypeEvents)
 			problem := got.body
@@ -131,12 +131,12 @@ func TestStreamThatFails(t *testing.T) {
 				t.Errorf("got %d %s, want %d and %s", got.StatusCode, problem, c.status, c.code)
 			}
 			if strings.Contains(string(got.body), "secret") {
-				t.Errorf("internal text got out: %s", got.body)
+				t.Errorf("the response has internal text: %s", got.body)
 			}
 			if logged := strings.Contains(log.String(), `"level":"ERROR"`); logged != (c.code == contract.CodeInternal) {
 				t.Errorf("got log %s", log)
 			}
-			if err := srv.stop(); err != nil { // waits for the accounts
+			if err := srv.stop(); err != nil { // waits until errors are observed
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff([]string{string(c.code)}, core.outcomes.list()); diff != "" {

@@ -13,12 +13,12 @@ import (
 	"github.com/caprouter/caprouter/internal/httpserver"
 )
 
-// What an agent sends reaches the core with the task its token is for.
-func TestResultsReachTheCore(t *testing.T) {
+// Reports of agents reach the router with the grant of their token.
+func TestHandleResult_PassesResults(t *testing.T) {
 	var grant contract.TaskGrant
 	var result *contract.Result
 	var progress *contract.Progress
-	core := &fakeCore{later: fakeLater{
+	core := &fakeBackend{later: fakeLater{
 		result: func(g contract.TaskGrant, r *contract.Result) error {
 			grant, result = g, r
 			return nil
@@ -34,17 +34,17 @@ func TestResultsReachTheCore(t *testing.T) {
 
 	got := srv.post(t, "/api/v1/tasks/"+testTask+"/result", `{"task_id":"`+testTask+`","status":"success","data":{"answer":"42"},"logs":["l"]}`, agent...)
 	if string(got.body) != `{"status":"accepted"}` || result.Status != contract.ResultSuccess || result.Text() != "42" || grant != want {
-		t.Errorf("got %s, and the core %+v of %+v", got.body, result, grant)
+		t.Errorf("got %s, result %+v and grant %+v", got.body, result, grant)
 	}
 	grant = contract.TaskGrant{}
 	got = srv.post(t, "/api/v1/tasks/"+testTask+"/progress", `{"message":"half","percent":50,"data":{"n":1}}`, agent...)
 	if got.StatusCode != http.StatusNoContent || len(got.body) != 0 || progress.Message != "half" || *progress.Percent != 50 || grant != want {
-		t.Errorf("got %d, and the core %+v of %+v", got.StatusCode, progress, grant)
+		t.Errorf("got %d, progress %+v and grant %+v", got.StatusCode, progress, grant)
 	}
 }
 
-func TestWrongResults(t *testing.T) {
-	core := &fakeCore{later: refusing(errLate)} // 409 would tell that it was asked
+func TestHandleResult_RejectsInvalidResults(t *testing.T) {
+	core := &fakeBackend{later: failWith(errLate)} // 409 would tell that it was asked
 	srv := startServer(t, httpserver.Config{}, core)
 	cases := []struct {
 		name, path, body string
@@ -73,9 +73,9 @@ func TestWrongResults(t *testing.T) {
 	}
 }
 
-// A result may be larger than a request, progress is small.
-func TestSizesOfWhatAgentsSend(t *testing.T) {
-	srv := startServer(t, httpserver.Config{}, &fakeCore{})
+// Results may be larger than requests, progress must be small.
+func TestHandleResult_LimitsBodySize(t *testing.T) {
+	srv := startServer(t, httpserver.Config{}, &fakeBackend{})
 	sized := func(body string, n int) string { return body + strings.Repeat(" ", n-len(body)) }
 	cases := []struct {
 		name, path, body string
@@ -99,10 +99,10 @@ func TestSizesOfWhatAgentsSend(t *testing.T) {
 	}
 }
 
-// Every token but the one of the task is refused before the body is read.
-func TestTaskTokens(t *testing.T) {
+// A token that is not the one of the task is rejected before the body is read.
+func TestAuthorizeTask_RejectsOtherTokens(t *testing.T) {
 	read := false
-	core := &fakeCore{later: refusing(errLate)}
+	core := &fakeBackend{later: failWith(errLate)}
 	s := newServer(t, httpserver.Config{}, core)
 	cases := []struct {
 		name, task string
@@ -129,7 +129,7 @@ func TestTaskTokens(t *testing.T) {
 					t.Errorf("got %d %s and the body was read: %t, want %d", w.Code, w.Body, read, c.status)
 				}
 				if strings.Contains(w.Body.String(), "secret") {
-					t.Errorf("why the token is not valid got out: %s", w.Body)
+					t.Errorf("the response has the reason of the token error: %s", w.Body)
 				}
 				if challenge := w.Header().Get("Www-Authenticate"); strings.HasPrefix(challenge, "Bearer") != (c.status == 401) {
 					t.Errorf("got WWW-Authenticate %q with %d", challenge, c.status)

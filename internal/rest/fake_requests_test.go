@@ -8,8 +8,8 @@ import (
 	"github.com/caprouter/caprouter/contract"
 )
 
-// fakeLater is what a fakeCore says of requests that nobody waits for, of what
-// agents send later, and of tickets. What is nil answers as if all went well.
+// fakeLater holds the behaviour of a fakeBackend for asynchronous and stored
+// requests, reports of agents, and tickets. A nil function succeeds.
 type fakeLater struct {
 	stream   func(ctx context.Context, req *contract.Request, emit func(*contract.Event)) (*contract.Response, error)
 	submit   func(req *contract.Request) (*contract.Response, error)
@@ -35,14 +35,14 @@ const (
 
 var testTime = time.Date(2026, 1, 2, 15, 4, 5, 0, time.UTC)
 
-func (f *fakeCore) taskToken(token string) (contract.TaskGrant, error) {
+func (f *fakeBackend) taskToken(token string) (contract.TaskGrant, error) {
 	if token != testToken {
 		return contract.TaskGrant{}, errors.New("secret reason")
 	}
 	return contract.TaskGrant{AgentID: "quality_agent", RequestID: testRequest, TaskID: testTask}, nil
 }
 
-func (f *fakeCore) Stream(ctx context.Context, req *contract.Request, caller *contract.Caller, emit func(*contract.Event)) (*contract.Response, error) {
+func (f *fakeBackend) Stream(ctx context.Context, req *contract.Request, caller *contract.Caller, emit func(*contract.Event)) (*contract.Response, error) {
 	f.note(req)
 	if f.later.stream != nil {
 		return f.later.stream(ctx, req, emit)
@@ -50,15 +50,15 @@ func (f *fakeCore) Stream(ctx context.Context, req *contract.Request, caller *co
 	if f.handle != nil {
 		return f.handle(ctx, req, caller)
 	}
-	resp := completed(req)
-	for _, ev := range happened(resp) {
+	resp := completedResponse(req)
+	for _, ev := range eventsOf(resp) {
 		emit(ev)
 	}
 	return resp, nil
 }
 
-// happened is what led to a response, without the event final.
-func happened(resp *contract.Response) []*contract.Event {
+// eventsOf returns the events of a response, without the event "final".
+func eventsOf(resp *contract.Response) []*contract.Event {
 	percent := 50.0
 	running := resp.Tasks[0]
 	running.Status = contract.TaskRunning
@@ -74,28 +74,28 @@ func happened(resp *contract.Response) []*contract.Event {
 	return events
 }
 
-func final(resp *contract.Response) *contract.Event {
+func finalEvent(resp *contract.Response) *contract.Event {
 	return &contract.Event{Type: contract.EventFinal, RequestID: resp.RequestID, At: testTime, Response: resp}
 }
 
-func (f *fakeCore) Submit(_ context.Context, req *contract.Request, _ *contract.Caller) (*contract.Response, error) {
+func (f *fakeBackend) Submit(_ context.Context, req *contract.Request, _ *contract.Caller) (*contract.Response, error) {
 	f.note(req)
 	if f.later.submit != nil {
 		return f.later.submit(req)
 	}
-	return accepted(req.RequestID), nil
+	return acceptedResponse(req.RequestID), nil
 }
 
-func accepted(id string) *contract.Response {
+func acceptedResponse(id string) *contract.Response {
 	return &contract.Response{RequestID: id, TraceID: goodTrace, Status: contract.StatusAccepted}
 }
 
-func stored(id string) *contract.Response {
-	return completed(&contract.Request{RequestID: id})
+func storedResponse(id string) *contract.Response {
+	return completedResponse(&contract.Request{RequestID: id})
 }
 
-func proposed(req *contract.Request) *contract.Response {
-	r := unsupported(req)
+func proposedResponse(req *contract.Request) *contract.Response {
+	r := unsupportedResponse(req)
 	policy := "C"
 	r.Status, r.Decision.FallbackUsed = contract.StatusProposed, &policy
 	r.Data = contract.ResponseData{Mode: contract.DataAgentProposal, DryRun: req.Options.DryRun, Proposal: &contract.Proposal{
@@ -104,36 +104,36 @@ func proposed(req *contract.Request) *contract.Response {
 	return r
 }
 
-func (f *fakeCore) Request(_ context.Context, id string, _ *contract.Caller) (*contract.Response, error) {
+func (f *fakeBackend) Request(_ context.Context, id string, _ *contract.Caller) (*contract.Response, error) {
 	if f.later.stored != nil {
 		return f.later.stored(id)
 	}
-	return stored(id), nil
+	return storedResponse(id), nil
 }
 
-func (f *fakeCore) Cancel(_ context.Context, id string, _ *contract.Caller) (*contract.Response, error) {
+func (f *fakeBackend) Cancel(_ context.Context, id string, _ *contract.Caller) (*contract.Response, error) {
 	if f.later.stored != nil {
 		return f.later.stored(id)
 	}
-	r := stored(id)
+	r := storedResponse(id)
 	r.Status, r.Tasks[0].Status = contract.StatusCancelled, contract.TaskCancelled
 	r.Data = contract.ResponseData{Mode: contract.DataDispatch}
 	return r, nil
 }
 
-func (f *fakeCore) Erase(_ context.Context, id string, _ *contract.Caller) error {
+func (f *fakeBackend) Erase(_ context.Context, id string, _ *contract.Caller) error {
 	if f.later.erase != nil {
 		return f.later.erase(id)
 	}
 	return nil
 }
 
-func (f *fakeCore) Events(ctx context.Context, id string, _ *contract.Caller, after uint64, emit func(uint64, *contract.Event) error) error {
+func (f *fakeBackend) Events(ctx context.Context, id string, _ *contract.Caller, after uint64, emit func(uint64, *contract.Event) error) error {
 	if f.later.events != nil {
 		return f.later.events(ctx, after, emit)
 	}
-	resp := stored(id)
-	for i, ev := range append(happened(resp), final(resp)) {
+	resp := storedResponse(id)
+	for i, ev := range append(eventsOf(resp), finalEvent(resp)) {
 		if seq := uint64(i + 1); seq > after {
 			if err := emit(seq, ev); err != nil {
 				return err
@@ -143,54 +143,54 @@ func (f *fakeCore) Events(ctx context.Context, id string, _ *contract.Caller, af
 	return nil
 }
 
-func (f *fakeCore) Result(_ context.Context, grant contract.TaskGrant, res *contract.Result) error {
+func (f *fakeBackend) Result(_ context.Context, grant contract.TaskGrant, res *contract.Result) error {
 	if f.later.result != nil {
 		return f.later.result(grant, res)
 	}
 	return nil
 }
 
-func (f *fakeCore) Progress(_ context.Context, grant contract.TaskGrant, p *contract.Progress) error {
+func (f *fakeBackend) Progress(_ context.Context, grant contract.TaskGrant, p *contract.Progress) error {
 	if f.later.progress != nil {
 		return f.later.progress(grant, p)
 	}
 	return nil
 }
 
-func (f *fakeCore) Decisions(_ context.Context, query contract.DecisionQuery, _ *contract.Caller) (*contract.DecisionPage, error) {
+func (f *fakeBackend) Decisions(_ context.Context, query contract.DecisionQuery, _ *contract.Caller) (*contract.DecisionPage, error) {
 	if f.later.decisions != nil {
 		return f.later.decisions(query)
 	}
-	r := stored(testRequest)
+	r := storedResponse(testRequest)
 	return &contract.DecisionPage{NextCursor: "next", Decisions: []contract.DecisionEntry{
 		{At: testTime, RequestID: r.RequestID, TraceID: r.TraceID, Subject: "s", Status: r.Status, Decision: r.Decision, Tasks: r.Tasks},
 		{At: testTime, RequestID: testTask, TraceID: r.TraceID, Subject: "s", Status: r.Status, Erased: true},
 	}}, nil
 }
 
-func (f *fakeCore) Tickets(_ context.Context, query contract.TicketQuery, _ *contract.Caller) (*contract.TicketPage, error) {
+func (f *fakeBackend) Tickets(_ context.Context, query contract.TicketQuery, _ *contract.Caller) (*contract.TicketPage, error) {
 	if f.later.tickets != nil {
 		return f.later.tickets(query)
 	}
-	return &contract.TicketPage{Tickets: []contract.Ticket{*ticket("")}}, nil
+	return &contract.TicketPage{Tickets: []contract.Ticket{*testTicketOf("")}}, nil
 }
 
-func (f *fakeCore) Ticket(_ context.Context, id string, _ *contract.Caller) (*contract.Ticket, error) {
+func (f *fakeBackend) Ticket(_ context.Context, id string, _ *contract.Caller) (*contract.Ticket, error) {
 	if f.later.ticket != nil {
 		return f.later.ticket(id, "")
 	}
-	return ticket(""), nil
+	return testTicketOf(""), nil
 }
 
-func (f *fakeCore) CloseTicket(_ context.Context, id, note string, _ *contract.Caller) (*contract.Ticket, error) {
+func (f *fakeBackend) CloseTicket(_ context.Context, id, note string, _ *contract.Caller) (*contract.Ticket, error) {
 	if f.later.ticket != nil {
 		return f.later.ticket(id, note)
 	}
-	return ticket(note), nil
+	return testTicketOf(note), nil
 }
 
-// ticket is closed when there is a note.
-func ticket(note string) *contract.Ticket {
+// testTicketOf returns a ticket, which is closed if there is a note.
+func testTicketOf(note string) *contract.Ticket {
 	t := &contract.Ticket{
 		TicketID: testTicket, Status: contract.TicketOpen, Title: "t", CreatedAt: testTime, LastAt: testTime, Count: 1, Callers: 1,
 		PerDay:   []contract.DayCount{{Day: "2026-01-02", Count: 1}},

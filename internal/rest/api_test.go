@@ -18,7 +18,7 @@ import (
 	"github.com/caprouter/caprouter/internal/testkit"
 )
 
-func TestNewNamesWhatIsMissing(t *testing.T) {
+func TestNew_NamesMissingDependencies(t *testing.T) {
 	_, err := New(Config{}, Deps{})
 	for _, field := range []string{"Router", "Tickets", "TaskTokens", "Registry", "AgentState", "Readiness", "JWKS", "Requests", "Decisions", "Tasks", "Metrics", "Meter"} {
 		if err == nil || !strings.Contains(err.Error(), "Deps."+field) {
@@ -27,8 +27,8 @@ func TestNewNamesWhatIsMissing(t *testing.T) {
 	}
 }
 
-func TestEveryAnswerHasAnID(t *testing.T) {
-	core := &fakeCore{}
+func TestAPI_EveryResponseHasAnID(t *testing.T) {
+	core := &fakeBackend{}
 	srv := startServer(t, httpserver.Config{}, core)
 	seen := map[string]bool{}
 	for _, c := range []struct{ method, path, body string }{
@@ -53,27 +53,27 @@ func TestEveryAnswerHasAnID(t *testing.T) {
 		}
 	}
 	if got := core.last(); got == nil || !seen[got.RequestID] {
-		t.Errorf("the core was given the request %+v, want the id of the answer", got)
+		t.Errorf("got request %+v, want the id of the response", got)
 	}
 }
 
-func TestDecisionHeaders(t *testing.T) {
-	core := &fakeCore{handle: func(_ context.Context, req *contract.Request, _ *contract.Caller) (*contract.Response, error) {
+func TestHandleRoute_SetsDecisionHeaders(t *testing.T) {
+	core := &fakeBackend{handle: func(_ context.Context, req *contract.Request, _ *contract.Caller) (*contract.Response, error) {
 		switch req.SessionID {
 		case "two":
-			r := completed(req)
+			r := completedResponse(req)
 			r.Decision.Chosen = []string{"quality_agent", "billing_agent"}
 			return r, nil
 		case "none":
-			return unsupported(req), nil
+			return unsupportedResponse(req), nil
 		case "model":
 			return answeredByModel(req), nil
 		case "cache":
 			return completedAfter(classifiedBy(contract.SourceCache, testModelUse()))(req), nil
 		case "ask":
-			return undecided(req), nil
+			return undecidedResponse(req), nil
 		}
-		r := completed(req)
+		r := completedResponse(req)
 		r.Decision = nil
 		return r, nil
 	}}
@@ -120,9 +120,9 @@ func TestDecisionHeaders(t *testing.T) {
 	}
 }
 
-func TestUnsupportedIsAProblemThatExplains(t *testing.T) {
-	core := &fakeCore{handle: func(_ context.Context, req *contract.Request, _ *contract.Caller) (*contract.Response, error) {
-		return unsupported(req), nil
+func TestHandleRoute_UnsupportedIsAProblem(t *testing.T) {
+	core := &fakeBackend{handle: func(_ context.Context, req *contract.Request, _ *contract.Caller) (*contract.Response, error) {
+		return unsupportedResponse(req), nil
 	}}
 	srv := startServer(t, httpserver.Config{}, core)
 	got := srv.post(t, "/api/v1/route", prompt)
@@ -131,7 +131,7 @@ func TestUnsupportedIsAProblemThatExplains(t *testing.T) {
 		t.Fatal(err)
 	}
 	if p.Status != 422 || p.Code != contract.CodeNoEligibleAgent || p.Outcome != contract.StatusUnsupported ||
-		p.Detail != "nobody declares this" || p.Decision == nil || p.Data.Mode != contract.DataUnsupported {
+		p.Detail != "no agent declares this" || p.Decision == nil || p.Data.Mode != contract.DataUnsupported {
 		t.Errorf("got %s", got.body)
 	}
 	dry := srv.post(t, "/api/v1/route", `{"content":{"prompt":"p"},"options":{"dry_run":true}}`)
@@ -140,8 +140,8 @@ func TestUnsupportedIsAProblemThatExplains(t *testing.T) {
 	}
 }
 
-func TestPathsAndMethods(t *testing.T) {
-	srv := startServer(t, httpserver.Config{}, &fakeCore{})
+func TestAPI_PathsAndMethods(t *testing.T) {
+	srv := startServer(t, httpserver.Config{}, &fakeBackend{})
 	cases := []struct {
 		method, path string
 		status       int
@@ -190,7 +190,7 @@ func TestPathsAndMethods(t *testing.T) {
 // internalDetail is the detail of every internal error.
 const internalDetail = "something went wrong on our side; the server's log says what under this request_id"
 
-func TestErrorsOfTheCore(t *testing.T) {
+func TestAPI_MapsErrors(t *testing.T) {
 	cases := []struct {
 		name   string
 		err    error
@@ -201,7 +201,7 @@ func TestErrorsOfTheCore(t *testing.T) {
 		{"known", &contract.Error{Code: contract.CodeConflict, Message: "m"}, 409, contract.CodeConflict, "m"},
 		{"wrapped", fmt.Errorf("secret: %w", &contract.Error{Code: contract.CodeNotFound, Message: "m"}), 404, contract.CodeNotFound, "m"},
 		{"unknown", errors.New("secret"), 500, contract.CodeInternal, internalDetail},
-		{"code of nobody", &contract.Error{Code: "odd", Message: "secret"}, 500, contract.CodeInternal, internalDetail},
+		{"unknown code", &contract.Error{Code: "odd", Message: "secret"}, 500, contract.CodeInternal, internalDetail},
 		{"rate", &contract.Error{Code: contract.CodeRateLimited, Message: "m"}, 429, contract.CodeRateLimited, "m"},
 		{"no record", &contract.Error{Code: contract.CodeAuditUnavailable, Message: "m"}, 503, contract.CodeAuditUnavailable, "m"},
 		{"deadline of its own", context.DeadlineExceeded, 500, contract.CodeInternal, internalDetail},
@@ -209,7 +209,7 @@ func TestErrorsOfTheCore(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			log := &testkit.LogBuffer{}
-			core := &fakeCore{handle: func(context.Context, *contract.Request, *contract.Caller) (*contract.Response, error) {
+			core := &fakeBackend{handle: func(context.Context, *contract.Request, *contract.Caller) (*contract.Response, error) {
 				return nil, c.err
 			}}
 			s := newServer(t, httpserver.Config{Logger: log.Logger()}, core)
@@ -226,7 +226,7 @@ func TestErrorsOfTheCore(t *testing.T) {
 				t.Errorf("got Retry-After %q, want %q", got, want)
 			}
 			if strings.Contains(w.Body.String(), "secret") {
-				t.Errorf("internal text got out: %s", w.Body)
+				t.Errorf("the response has internal text: %s", w.Body)
 			}
 			if logged := strings.Contains(log.String(), `"level":"ERROR"`); logged != (c.code == contract.CodeInternal) {
 				t.Errorf("got log %s", log)
@@ -235,10 +235,11 @@ func TestErrorsOfTheCore(t *testing.T) {
 	}
 }
 
-// An answer that cannot be encoded is an internal error and not half an answer.
-func TestAnswerThatCannotBeEncoded(t *testing.T) {
-	core := &fakeCore{handle: func(_ context.Context, req *contract.Request, _ *contract.Caller) (*contract.Response, error) {
-		r := completed(req)
+// A response that cannot be encoded becomes an internal error, not an incomplete
+// response.
+func TestHandleRoute_ResponseThatCannotBeEncoded(t *testing.T) {
+	core := &fakeBackend{handle: func(_ context.Context, req *contract.Request, _ *contract.Caller) (*contract.Response, error) {
+		r := completedResponse(req)
 		r.Data.Results[0].Data = map[string]json.RawMessage{"a": json.RawMessage(`{"broken`)}
 		return r, nil
 	}}
@@ -248,12 +249,12 @@ func TestAnswerThatCannotBeEncoded(t *testing.T) {
 	}
 }
 
-func TestMeterCountsErrorsOfTheRoutingEndpoint(t *testing.T) {
-	core := &fakeCore{handle: func(_ context.Context, req *contract.Request, _ *contract.Caller) (*contract.Response, error) {
+func TestAPI_MeterCountsRoutingErrors(t *testing.T) {
+	core := &fakeBackend{handle: func(_ context.Context, req *contract.Request, _ *contract.Caller) (*contract.Response, error) {
 		if req.SessionID == "panic" {
 			panic("no")
 		}
-		return unsupported(req), nil
+		return unsupportedResponse(req), nil
 	}}
 	s := newServer(t, httpserver.Config{}, core)
 	for _, r := range []*http.Request{

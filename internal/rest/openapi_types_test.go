@@ -20,8 +20,8 @@ import (
 	"github.com/caprouter/caprouter/internal/llm"
 )
 
-// mirrored says which Go type each schema of the document describes.
-func mirrored() map[string]reflect.Type {
+// schemaTypes returns the Go type of each schema of the document.
+func schemaTypes() map[string]reflect.Type {
 	return map[string]reflect.Type{
 		"Request":            reflect.TypeFor[contract.Request](),
 		"Response":           reflect.TypeFor[contract.Response](),
@@ -46,23 +46,24 @@ func mirrored() map[string]reflect.Type {
 	}
 }
 
-// inbound are the schemas of what others send us: there `required` follows the
-// validate tags, elsewhere a member is required unless it may be left out.
-func inbound(schema string) bool {
+// isInbound reports whether clients send the schema. Its required members are
+// those with a validate tag; in other schemas a member is required unless it has
+// omitempty.
+func isInbound(schema string) bool {
 	return slices.Contains([]string{"Request", "Result", "Progress", "TicketClose"}, schema)
 }
 
-// Every JSON field of the Go types is in the document, with the same type, and
-// the document has no others.
-func TestSchemasMirrorTheTypes(t *testing.T) {
+// The schemas of the document have exactly the JSON members of the Go types, with
+// the same types.
+func TestOpenAPI_SchemasMatchTypes(t *testing.T) {
 	doc := spec(t)
-	for name, typ := range mirrored() {
+	for name, typ := range schemaTypes() {
 		t.Run(name, func(t *testing.T) {
 			ref := doc.Components.Schemas[name]
 			if ref == nil {
 				t.Fatalf("the document has no schema %s", name)
 			}
-			m := mirror{t: t, inbound: inbound(name)}
+			m := mirror{t: t, inbound: isInbound(name)}
 			m.compare("#", typ, ref.Value)
 		})
 	}
@@ -120,11 +121,11 @@ func (m mirror) object(at string, typ reflect.Type, schema *openapi3.Schema) {
 		m.t.Errorf("%s: required members differ (-Go +schema):\n%s", at, diff)
 	}
 	if closed := schema.AdditionalProperties.Has != nil && !*schema.AdditionalProperties.Has; closed != m.inbound {
-		m.t.Errorf("%s: additionalProperties: false is %t, want %t: what is sent to us is closed, what we send is open", at, closed, m.inbound)
+		m.t.Errorf("%s: additionalProperties: false is %t, want %t: only schemas that clients send are closed", at, closed, m.inbound)
 	}
 	for name, f := range fields {
 		if p := schema.Properties[name]; p != nil {
-			// A pointer that is left out when nil is never null on its way out.
+			// A nil pointer with omitempty is absent, not null.
 			typ := f.Type
 			if _, nullable := unwrap(p.Value); !nullable && typ.Kind() == reflect.Pointer && omitted(f) && !m.inbound {
 				typ = typ.Elem()
@@ -143,13 +144,13 @@ func (m mirror) dictionary(at string, typ reflect.Type, schema *openapi3.Schema)
 			m.t.Errorf("%s: Go takes any members, the schema does not say additionalProperties: true", at)
 		}
 	case schema.AdditionalProperties.Schema == nil:
-		m.t.Errorf("%s: the schema does not say what the members are", at)
+		m.t.Errorf("%s: the schema does not describe the members", at)
 	default:
 		m.compare(at+"/*", typ.Elem(), schema.AdditionalProperties.Schema.Value)
 	}
 }
 
-// required reports whether the member must be there.
+// required reports whether the member is required.
 func (m mirror) required(f reflect.StructField) bool {
 	if !m.inbound {
 		return !omitted(f)
@@ -158,7 +159,7 @@ func (m mirror) required(f reflect.StructField) bool {
 	if strings.Contains(rule, "required") || strings.HasPrefix(rule, "oneof") {
 		return true
 	}
-	// A struct is required when something in it is.
+	// A struct is required if one of its members is.
 	if f.Type.Kind() == reflect.Struct {
 		for _, inner := range jsonFields(f.Type) {
 			if m.required(inner) {
@@ -174,7 +175,7 @@ func omitted(f reflect.StructField) bool {
 	return strings.Contains(tag, ",omitempty") || strings.Contains(tag, ",omitzero")
 }
 
-// jsonFields returns the members of a struct, embedded ones in their place.
+// jsonFields returns the members of a struct, including those of embedded structs.
 func jsonFields(typ reflect.Type) map[string]reflect.StructField {
 	fields := map[string]reflect.StructField{}
 	for f := range typ.Fields() {
@@ -200,7 +201,7 @@ func jsonFields(typ reflect.Type) map[string]reflect.StructField {
 	return fields
 }
 
-// unwrap takes the null out of "this or null".
+// unwrap returns the schema without null, and whether null was allowed.
 func unwrap(s *openapi3.Schema) (inner *openapi3.Schema, nullable bool) {
 	if len(s.AnyOf) == 2 && s.AnyOf[1].Value.Type.Is("null") {
 		return s.AnyOf[0].Value, true
@@ -232,8 +233,8 @@ func jsonType(typ reflect.Type) string {
 
 func sorted(s []string) []string { return slices.Sorted(slices.Values(s)) }
 
-// The enumerations of the document are the constants of package contract.
-func TestEnumsMirrorTheConstants(t *testing.T) {
+// The enumerations of the document equal the constants of package contract.
+func TestOpenAPI_EnumsMatchConstants(t *testing.T) {
 	constants := contractConstants(t)
 	doc := spec(t)
 	for _, name := range []string{"Status", "DataMode", "Role", "TaskStatus", "TaskCode", "Source", "CallPurpose", "Code", "EventType", "TicketStatus"} {
@@ -258,9 +259,9 @@ func TestEnumsMirrorTheConstants(t *testing.T) {
 	})
 }
 
-// Every reason that a model can be the cause of is explained by the document and
-// by the page about it.
-func TestReasonsOfModelsAreDocumented(t *testing.T) {
+// Each reason that a model can cause is explained in openapi.yaml and in the
+// documentation.
+func TestOpenAPI_DocumentsReasonsOfModels(t *testing.T) {
 	reason := spec(t).Components.Schemas["Classification"].Value.Properties["reason"].Value
 	page, err := os.ReadFile("../../docs/http.md")
 	if err != nil {
@@ -276,8 +277,8 @@ func TestReasonsOfModelsAreDocumented(t *testing.T) {
 	}
 }
 
-// contractConstants reads the typed string constants of package contract from
-// its source: reflection does not see them.
+// contractConstants returns the typed string constants of package contract. It
+// parses the source, because reflection has no access to constants.
 func contractConstants(t *testing.T) map[string][]string {
 	t.Helper()
 	const dir = "../../contract/"
@@ -313,8 +314,8 @@ func contractConstants(t *testing.T) map[string][]string {
 	return found
 }
 
-// The bounds of the document are the bounds of the contract.
-func TestLimitsMirrorTheConstants(t *testing.T) {
+// The limits in the document equal those of package contract.
+func TestOpenAPI_LimitsMatchConstants(t *testing.T) {
 	schemas := spec(t).Components.Schemas
 	prop := func(schema, name string) *openapi3.Schema { return schemas[schema].Value.Properties[name].Value }
 	cases := []struct {
@@ -331,10 +332,10 @@ func TestLimitsMirrorTheConstants(t *testing.T) {
 	}
 	for _, c := range cases {
 		if c.got != c.want {
-			t.Errorf("%s: the document says %d, contract %d", c.name, c.got, c.want)
+			t.Errorf("%s: the document has %d, contract %d", c.name, c.got, c.want)
 		}
 	}
 	if got := schemas["AgentID"].Value.Pattern; got != contract.AgentIDPattern {
-		t.Errorf("AgentID: the document says %s, contract %s", got, contract.AgentIDPattern)
+		t.Errorf("AgentID: the document has %s, contract %s", got, contract.AgentIDPattern)
 	}
 }

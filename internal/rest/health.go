@@ -7,24 +7,23 @@ import (
 	"github.com/caprouter/caprouter/internal/httpserver"
 )
 
-// Health is the answer of GET /healthz.
+// Health is the response of GET /healthz.
 type Health struct {
 	Status string `json:"status"`
 }
 
-// Readiness is the answer of GET /readyz. Whoever provides one says
-// ReadinessReady, ReadinessDegraded or ReadinessStarting; that the server drains
-// it knows by itself.
+// Readiness is the response of GET /readyz. The handler sets ReadinessDraining
+// itself; Deps.Readiness returns one of the other states.
 type Readiness struct {
 	Status     string           `json:"status"`
 	Registry   RegistryStatus   `json:"registry"`
 	Classifier ClassifierStatus `json:"classifier"`
-	Store      *StoreStatus     `json:"store,omitempty"` // nil where nothing is stored
-	Keys       *KeysStatus      `json:"keys,omitempty"`  // nil while all is well with them
+	Store      *StoreStatus     `json:"store,omitempty"` // nil without a store
+	Keys       *KeysStatus      `json:"keys,omitempty"`  // nil while they are valid
 }
 
-// KeysStatus says that signing keys or the certificate have changed in a way that
-// cannot be taken over: the last good ones are in force.
+// KeysStatus reports that new signing keys or a new certificate could not be
+// loaded. The previous ones remain in use.
 type KeysStatus struct {
 	Stale bool   `json:"stale"`
 	Error string `json:"error"`
@@ -33,13 +32,13 @@ type KeysStatus struct {
 // The values of Readiness.Status.
 const (
 	ReadinessReady    = "ready"
-	ReadinessDegraded = "degraded" // serves, but something wants attention
-	ReadinessStarting = "starting" // does not serve yet
-	ReadinessDraining = "draining" // does not serve any more
+	ReadinessDegraded = "degraded" // serves requests, but an operator should act
+	ReadinessStarting = "starting" // does not serve requests yet
+	ReadinessDraining = "draining" // shuts down gracefully
 )
 
-// RegistryStatus says which registry is in force and whether a newer one was
-// refused.
+// RegistryStatus is the version of the registry in use. It is stale if a newer file
+// was rejected.
 type RegistryStatus struct {
 	Version  string     `json:"version"`
 	LoadedAt *time.Time `json:"loaded_at"`
@@ -47,28 +46,29 @@ type RegistryStatus struct {
 	Error    string     `json:"error"`
 }
 
-// ClassifierStatus says how requests are classified (llm, cascade or lexical),
-// and why so.
+// ClassifierStatus is the mode of the classifier (llm, cascade or lexical) and the
+// reason for it.
 type ClassifierStatus struct {
 	Mode   string       `json:"mode"`
 	Reason string       `json:"reason"`
-	Model  *ModelStatus `json:"model,omitempty"` // nil when none is configured
+	Model  *ModelStatus `json:"model,omitempty"` // nil if none is configured
 }
 
-// ModelStatus says which model is configured and whether it is being asked. A
-// model that fails makes nothing unready: the lexical classifier serves.
+// ModelStatus is the configured model and the state of its circuit breaker. A
+// failing model does not affect readiness, because the lexical classifier replaces
+// it.
 type ModelStatus struct {
 	Provider string `json:"provider"`
 	Model    string `json:"model"`
 	Breaker  string `json:"breaker"` // closed, open or half_open
 }
 
-// StoreStatus says whether what must not be lost can be written. Where it
-// cannot, reads go on and requests that need a record are refused.
+// StoreStatus reports whether the store accepts writes. If it does not, reads still
+// work and requests that must be recorded are rejected.
 type StoreStatus struct {
 	Mode      string `json:"mode"` // embedded or external
 	Ready     bool   `json:"ready"`
-	Error     string `json:"error"` // why writes are refused now
+	Error     string `json:"error"` // reason why writes are rejected
 	UsedBytes int64  `json:"used_bytes"`
 	CapBytes  int64  `json:"cap_bytes"`
 }
@@ -95,8 +95,8 @@ func (a *api) handleMetrics(c *httpserver.Context) error {
 	return nil
 }
 
-// jwksMaxAge is short: a new key is used as soon as it is made, and an agent
-// that finds an unknown key id asks again anyway.
+// jwksMaxAge is short, because a new key is used at once. An agent that finds an
+// unknown key id fetches the key set again.
 const jwksMaxAge = "public, max-age=60"
 
 func (a *api) handleJWKS(c *httpserver.Context) error {
