@@ -26,17 +26,17 @@ type AnswerInput struct {
 	Restore func(text string) string // gives the caller its own values back, a bracketed word at a time; nil = nothing is masked
 	// May is asked when the model is about to be, and only then: whether the caller
 	// may have one more answer; nil = always.
-	May func() bool
-	Now func() time.Time // nil = time.Now; the call's latency is measured with it
+	TakeAnswer func() bool
+	Now        func() time.Time // nil = time.Now; the call's latency is measured with it
 }
 
 // ReasonLimited is why a model is not asked for a caller who has had as many of
 // its answers as it may for now.
 const ReasonLimited = "rate_limited"
 
-// maxWait is how long the model gets for an answer, however patient the caller
+// maxAnswerTime is how long the model gets for an answer, however patient the caller
 // is: who is told what is served instead can go on.
-const maxWait = 15 * time.Second
+const maxAnswerTime = 15 * time.Second
 
 // What is kept back of the time a request has, so that the caller still hears
 // that the model was too slow: a tenth, and no more than this.
@@ -47,46 +47,46 @@ const maxReserve = 100 * time.Millisecond
 // facts of policy B stand beside either. It does not fail: where the caller left
 // the reason is llm.OutcomeCancelled.
 func Answer(ctx context.Context, m Model, u *Unmet, in AnswerInput) contract.ResponseData {
-	lang := languageOf(u.Catalogue.Fallback.Language, in.Locale, in.Prompt)
+	lang := chooseLanguage(u.Catalogue.Fallback.Language, in.Locale, in.Prompt)
 	data := contract.ResponseData{
 		Mode: contract.DataServerFallback, Classification: &u.Decision.Classification, Unsupported: Unsupported(u),
 	}
-	said := directReply{reason: whyNotAsk(ctx, m, u)}
-	if said.reason == "" && in.May != nil && !in.May() {
+	said := modelAnswer{reason: skipReason(ctx, m, u)}
+	if said.reason == "" && in.TakeAnswer != nil && !in.TakeAnswer() {
 		said.reason = ReasonLimited
 	}
 	if said.reason == "" {
-		said = ask(ctx, m, u.Catalogue.Fallback.MaxTokens, lang.tag, &in)
+		said = askModel(ctx, m, u.Catalogue.Fallback.MaxTokens, lang.tag, &in)
 	}
-	data.AnsweredBy = said.use
+	data.AnsweredBy = said.modelUse
 	if said.reason == "" {
-		data.Answer = lang.words.preamble(u) + "\n\n" + said.text
+		data.Answer = lang.texts.formatPreamble(u) + "\n\n" + said.text
 		return data
 	}
 	data.Degraded, data.DegradedReason = true, said.reason
-	data.Answer = lang.words.degraded(u, said.reason, data.Unsupported)
+	data.Answer = lang.texts.formatDegraded(u, said.reason, data.Unsupported)
 	return data
 }
 
-// whyNotAsk returns why the model is not even asked; "" when it is. What the
+// skipReason returns why the model is not even asked; "" when it is. What the
 // classifier found out about it a moment ago still holds: a model that is dead
 // costs a request the classifier's patience, and not this one's as well.
-func whyNotAsk(ctx context.Context, m Model, u *Unmet) string {
+func skipReason(ctx context.Context, m Model, u *Unmet) string {
 	reason := u.Decision.Classification.Reason
 	switch {
 	case m == nil:
 		return llm.ReasonNotConfigured
 	case ctx.Err() != nil:
-		return reasonOf(ctx.Err())
-	case away(reason):
+		return failureReason(ctx.Err())
+	case isModelUnavailable(reason):
 		return reason
 	}
 	return ""
 }
 
-// away reports whether a reason says that the model is not to be had now,
+// isModelUnavailable reports whether a reason says that the model is not to be had now,
 // whatever it is asked.
-func away(reason string) bool {
+func isModelUnavailable(reason string) bool {
 	switch reason {
 	case llm.ReasonTimeout, llm.ReasonUnavailable, llm.ReasonRateLimited, llm.ReasonUnauthorized, llm.ReasonBreakerOpen, llm.ReasonOverloaded, llm.ReasonBudget:
 		return true
@@ -94,23 +94,23 @@ func away(reason string) bool {
 	return false
 }
 
-// reasonOf is llm.ReasonOf, without blame for the model where the caller left.
-func reasonOf(err error) string {
+// failureReason is llm.ReasonOf, without blame for the model where the caller left.
+func failureReason(err error) string {
 	if errors.Is(err, context.Canceled) {
 		return llm.OutcomeCancelled
 	}
 	return llm.ReasonOf(err)
 }
 
-// directReply is what came of asking: a text, or the reason why there is none.
-type directReply struct {
-	text   string
-	reason string
-	use    *contract.ModelUse
+// modelAnswer is what came of asking: a text, or the reason why there is none.
+type modelAnswer struct {
+	text     string
+	reason   string
+	modelUse *contract.ModelUse
 }
 
-// ask makes the one call.
-func ask(ctx context.Context, m Model, maxTokens int, language string, in *AnswerInput) directReply {
+// askModel makes the one call.
+func askModel(ctx context.Context, m Model, maxTokens int, language string, in *AnswerInput) modelAnswer {
 	if maxTokens <= 0 {
 		maxTokens = capabilities.DefaultFallback().MaxTokens
 	}
@@ -118,10 +118,10 @@ func ask(ctx context.Context, m Model, maxTokens int, language string, in *Answe
 	if now == nil {
 		now = time.Now
 	}
-	said := directReply{use: &contract.ModelUse{
+	said := modelAnswer{modelUse: &contract.ModelUse{
 		Provider: m.Provider(), Model: m.Model(), PromptVersion: prompts.AnswerVersion, Calls: []contract.ModelCall{},
 	}}
-	ctx, cancel := withBound(ctx)
+	ctx, cancel := withAnswerTimeout(ctx)
 	defer cancel()
 
 	text := (&prompts.AnswerData{Prompt: in.Prompt, History: in.History, Language: language, MaxTokens: maxTokens}).Render()
@@ -134,18 +134,18 @@ func ask(ctx context.Context, m Model, maxTokens int, language string, in *Answe
 	if reply != nil {
 		call.Tokens = reply.Tokens
 	}
-	said.text, said.reason, call.Detail = judge(reply, err, in.Restore, maxTokens)
+	said.text, said.reason, call.Detail = checkReply(reply, err, in.Restore, maxTokens)
 	if said.reason != "" {
 		call.Outcome = said.reason
 	}
-	said.use.Tokens.Add(call.Tokens)
-	said.use.Calls = append(said.use.Calls, call)
+	said.modelUse.Tokens.Add(call.Tokens)
+	said.modelUse.Calls = append(said.modelUse.Calls, call)
 	return said
 }
 
-// withBound ends after maxWait, or a little before the context does.
-func withBound(ctx context.Context) (context.Context, context.CancelFunc) {
-	wait := maxWait
+// withAnswerTimeout ends after maxWait, or a little before the context does.
+func withAnswerTimeout(ctx context.Context) (context.Context, context.CancelFunc) {
+	wait := maxAnswerTime
 	if deadline, ok := ctx.Deadline(); ok {
 		left := time.Until(deadline)
 		wait = min(wait, left-min(maxReserve, left/10))
@@ -153,19 +153,19 @@ func withBound(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, wait)
 }
 
-// judge returns the text for the caller, or the reason why there is none; the
+// checkReply returns the text for the caller, or the reason why there is none; the
 // detail is for the record of the call.
-func judge(reply *llm.Reply, err error, restore func(string) string, maxTokens int) (text, reason, detail string) {
+func checkReply(reply *llm.Reply, err error, restore func(string) string, maxTokens int) (text, reason, detail string) {
 	if err != nil {
 		if e, ok := errors.AsType[*llm.Error](err); ok {
 			detail = e.Detail
 		}
-		return "", reasonOf(err), detail // the text of any other error is not made to be shown
+		return "", failureReason(err), detail // the text of any other error is not made to be shown
 	}
 	if reply == nil {
 		return "", llm.ReasonEmpty, "no reply"
 	}
-	text = legible(reply.Text)
+	text = cleanText(reply.Text)
 	if text == "" {
 		if reply.Truncated {
 			return "", llm.ReasonMaxTokens, "cut off before the first word"
@@ -175,10 +175,10 @@ func judge(reply *llm.Reply, err error, restore func(string) string, maxTokens i
 	most, truncated := maxTokens*bytesPerToken, reply.Truncated
 	if restore != nil {
 		var full bool
-		text, full = restored(text, most, restore)
+		text, full = restoreValues(text, most, restore)
 		truncated = truncated || full
 	}
-	text, cut := within(text, most, truncated)
+	text, cut := truncateText(text, most, truncated)
 	if cut {
 		detail = "cut off: it ends early"
 	}

@@ -330,7 +330,7 @@ func TestAnswerWithinALimit(t *testing.T) {
 				leave()
 			}
 			looks := 0
-			got := fallback.Answer(ctx, m, tc.u, fallback.AnswerInput{Prompt: "x", May: func() bool {
+			got := fallback.Answer(ctx, m, tc.u, fallback.AnswerInput{Prompt: "x", TakeAnswer: func() bool {
 				looks++
 				return tc.may
 			}})

@@ -2,19 +2,19 @@ package fallback
 
 // What tests outside the package look at.
 var (
-	Detect      = detect
-	LanguageTag = languageTag
-	Legible     = legible
-	Restored    = restored
-	Within      = within
-	Wordings    = wordings
+	DetectLanguage   = detectLanguage
+	ParseLanguageTag = parseLanguageTag
+	CleanText        = cleanText
+	RestoreValues    = restoreValues
+	TruncateText     = truncateText
+	LocalizedTexts   = localizedTexts
 )
 
 // BytesPerToken is the bound on our side.
 const BytesPerToken = bytesPerToken
 
-// LanguageOf returns the tag a model is given, and the preamble.
-func LanguageOf(configured, locale, prompt string) (tag, preamble string) {
-	l := languageOf(configured, locale, prompt)
-	return l.tag, l.words.preamble(&Unmet{Reason: ReasonNoMatch})
+// ChooseLanguage returns the tag a model is given, and the preamble.
+func ChooseLanguage(configured, locale, prompt string) (tag, preamble string) {
+	l := chooseLanguage(configured, locale, prompt)
+	return l.tag, l.texts.formatPreamble(&Unmet{Reason: ReasonNoMatch})
 }

@@ -7,47 +7,47 @@ import (
 	"unicode"
 )
 
-// language is how an answer speaks: the tag the model is given, "" for that of
+// answerLanguage is how an answer speaks: the tag the model is given, "" for that of
 // the request, and our own words, English where we have no others.
-type language struct {
+type answerLanguage struct {
 	tag   string
-	words *wording
+	texts *localizedText
 }
 
 // auto is the registry's language that leaves the choice to the request.
 const auto = "auto"
 
-// languageOf takes what the registry says, else what the caller says, else what
+// chooseLanguage takes what the registry says, else what the caller says, else what
 // the prompt is written in.
-func languageOf(configured, locale, prompt string) language {
+func chooseLanguage(configured, locale, prompt string) answerLanguage {
 	tag := ""
 	if configured != auto {
-		tag = languageTag(configured)
+		tag = parseLanguageTag(configured)
 	}
 	if tag == "" {
-		tag = languageTag(locale)
+		tag = parseLanguageTag(locale)
 	}
 	if tag == "" {
-		tag = detect(prompt)
+		tag = detectLanguage(prompt)
 	}
 	primary, _, _ := strings.Cut(strings.ToLower(tag), "-")
-	all := wordings()
+	all := localizedTexts()
 	words := all[primary]
 	if words == nil {
 		words = all["en"]
 	}
-	return language{tag, words}
+	return answerLanguage{tag, words}
 }
 
-// languageTag is a locale as a BCP 47 tag, "" if it names no language. The
+// parseLanguageTag is a locale as a BCP 47 tag, "" if it names no language. The
 // shapes of environments (pt_BR.UTF-8) are understood as well.
-func languageTag(locale string) string {
+func parseLanguageTag(locale string) string {
 	locale, _, _ = strings.Cut(locale, ".")
 	locale, _, _ = strings.Cut(locale, "@")
 	tag := strings.ReplaceAll(locale, "_", "-")
 	for i, sub := range strings.Split(tag, "-") {
 		switch {
-		case strings.ContainsFunc(sub, func(r rune) bool { return !asciiLetter(r) && (i == 0 || r < '0' || r > '9') }):
+		case strings.ContainsFunc(sub, func(r rune) bool { return !isASCIILetter(r) && (i == 0 || r < '0' || r > '9') }):
 			return ""
 		case i == 0 && (len(sub) < 2 || len(sub) > 3), sub == "", len(sub) > 8:
 			return ""
@@ -60,20 +60,20 @@ func languageTag(locale string) string {
 	return tag
 }
 
-func asciiLetter(r rune) bool { return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' }
+func isASCIILetter(r rune) bool { return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' }
 
-// telling are frequent words of a language, and letters and endings that few of
+// languageMarkers are frequent words of a language, and letters and endings that few of
 // its neighbours have. The languages we have no wording for are here so that
 // they are not taken for one we have.
-type telling struct {
+type languageMarkers struct {
 	words   string
 	letters string
 	endings []string
 	pieces  []string // of words, to tell two that are as likely apart
 }
 
-func tellings() map[string]telling {
-	return map[string]telling{
+func allLanguageMarkers() map[string]languageMarkers {
+	return map[string]languageMarkers{
 		"pt": {
 			words: "a ao aos as com como da das de do dos e é ela ele em esse essa esta este está eu foi há isso isto já mais mas me meu minha na não nas no nos o os ou " +
 				"para pela pelo por porque posso qual quais quando quanto que quem quero são se sem seu sua ser tem tenho um uma você vocês " +
@@ -112,14 +112,14 @@ func tellings() map[string]telling {
 	}
 }
 
-// mostRead is how much of a prompt its language is told from, in bytes.
-const mostRead = 1 << 10
+// maxDetectionBytes is how much of a prompt its language is told from, in bytes.
+const maxDetectionBytes = 1 << 10
 
-// detect tells the language of a prompt: zh by its script, others by their
+// detectLanguage tells the language of a prompt: zh by its script, others by their
 // frequent words. "" where nothing tells, or two languages are as likely; a word
 // counts for each language that has it.
-func detect(prompt string) string {
-	text := prose(prompt[:min(len(prompt), mostRead)])
+func detectLanguage(prompt string) string {
+	text := removeCode(prompt[:min(len(prompt), maxDetectionBytes)])
 	words := strings.FieldsFunc(strings.ToLower(text), func(r rune) bool {
 		return !unicode.IsLetter(r) && !unicode.IsMark(r) && !strings.ContainsRune("'¿¡", r)
 	})
@@ -128,39 +128,39 @@ func detect(prompt string) string {
 		switch {
 		case unicode.Is(unicode.Han, r):
 			han++
-		case eastAsian(r):
+		case isEastAsian(r):
 			neighbours++
 		}
 	}
 	for _, w := range words {
-		if !strings.ContainsFunc(w, eastAsian) {
+		if !strings.ContainsFunc(w, isEastAsian) {
 			spaced++
 		}
 	}
 	switch {
 	case han+neighbours == 0, han+neighbours < spaced: // a character counts as a word
-		return likeliest(words)
+		return likeliestLanguage(words)
 	case neighbours > han/10: // Japanese and Korean are never without
 		return ""
 	}
 	return "zh"
 }
 
-func eastAsian(r rune) bool {
+func isEastAsian(r rune) bool {
 	return unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul)
 }
 
-// likeliest is the language with most of the words. Of several, it is the one
+// likeliestLanguage is the language with most of the words. Of several, it is the one
 // we have words in, or the one whose pieces the words have.
-func likeliest(words []string) string {
-	all := tellings()
-	best := leaders(slices.Sorted(maps.Keys(all)), func(tag string) int { return all[tag].points(words) })
+func likeliestLanguage(words []string) string {
+	all := allLanguageMarkers()
+	best := highestScores(slices.Sorted(maps.Keys(all)), func(tag string) int { return all[tag].score(words) })
 	if len(best) > 1 {
-		ours := wordings()
+		ours := localizedTexts()
 		best = slices.DeleteFunc(best, func(tag string) bool { return ours[tag] == nil })
 	}
 	if len(best) > 1 {
-		best = leaders(best, func(tag string) int { return all[tag].hints(words) })
+		best = highestScores(best, func(tag string) int { return all[tag].countHints(words) })
 	}
 	if len(best) != 1 {
 		return ""
@@ -168,8 +168,8 @@ func likeliest(words []string) string {
 	return best[0]
 }
 
-// leaders are the languages with the most points; without any, none.
-func leaders(tags []string, points func(tag string) int) []string {
+// highestScores are the languages with the most points; without any, none.
+func highestScores(tags []string, points func(tag string) int) []string {
 	var best []string
 	most := 0
 	for _, tag := range tags {
@@ -183,8 +183,8 @@ func leaders(tags []string, points func(tag string) int) []string {
 	return best
 }
 
-// hints counts the words that hold a piece.
-func (t telling) hints(words []string) int {
+// countHints counts the words that hold a piece.
+func (t languageMarkers) countHints(words []string) int {
 	n := 0
 	for _, w := range words {
 		if slices.ContainsFunc(t.pieces, func(p string) bool { return strings.Contains(w, p) }) {
@@ -194,8 +194,8 @@ func (t telling) hints(words []string) int {
 	return n
 }
 
-// points counts a frequent word twice, and a letter or an ending once.
-func (t telling) points(words []string) int {
+// score counts a frequent word twice, and a letter or an ending once.
+func (t languageMarkers) score(words []string) int {
 	frequent := map[string]bool{}
 	for w := range strings.FieldsSeq(t.words) {
 		frequent[w] = true
@@ -215,9 +215,9 @@ func (t telling) points(words []string) int {
 	return n
 }
 
-// prose is a prompt without its code, which speaks English whoever wrote it, and
+// removeCode is a prompt without its code, which speaks English whoever wrote it, and
 // without addresses, which speak no language.
-func prose(prompt string) string {
+func removeCode(prompt string) string {
 	for _, fence := range []string{"```", "`"} {
 		parts := strings.Split(prompt, fence)
 		if len(parts)%2 == 0 && fence == "`" {
@@ -229,12 +229,12 @@ func prose(prompt string) string {
 		}
 		prompt = strings.Join(kept, " ")
 	}
-	return strings.Join(slices.DeleteFunc(strings.Fields(prompt), address), " ")
+	return strings.Join(slices.DeleteFunc(strings.Fields(prompt), isAddress), " ")
 }
 
-// address reports whether a word is the name of a place or a thing: a URL, a
+// isAddress reports whether a word is the name of a place or a thing: a URL, a
 // path, a file, a placeholder. Scripts without spaces have no such words.
-func address(word string) bool {
+func isAddress(word string) bool {
 	inside := strings.Trim(word, ".")
-	return strings.ContainsAny(inside, "/\\@_.") && !strings.ContainsFunc(word, eastAsian)
+	return strings.ContainsAny(inside, "/\\@_.") && !strings.ContainsFunc(word, isEastAsian)
 }

@@ -41,7 +41,7 @@ func TestDetect(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			for prompt := range strings.SplitSeq(tt.prompts, "|") {
-				if got := fallback.Detect(strings.TrimSpace(prompt)); got != tt.want {
+				if got := fallback.DetectLanguage(strings.TrimSpace(prompt)); got != tt.want {
 					t.Errorf("%q: got %q, want %q", prompt, got, tt.want)
 				}
 			}
@@ -54,12 +54,12 @@ func TestDetect(t *testing.T) {
 func TestDetectProperties(t *testing.T) {
 	known := []string{"", "de", "en", "es", "fr", "it", "pt", "zh"}
 	rapid.Check(t, func(t *rapid.T) {
-		if got := fallback.Detect(rapid.String().Draw(t, "prompt")); !slices.Contains(known, got) {
+		if got := fallback.DetectLanguage(rapid.String().Draw(t, "prompt")); !slices.Contains(known, got) {
 			t.Errorf("got %q, want one of %q", got, known)
 		}
 	})
 	for lead, want := range map[string]string{"qual é a capital? ": "pt", "o que é isso? ": "pt", "这是什么？": "zh"} {
-		if got := fallback.Detect(strings.Repeat(lead, contract.MaxPromptBytes/len(lead))); got != want {
+		if got := fallback.DetectLanguage(strings.Repeat(lead, contract.MaxPromptBytes/len(lead))); got != want {
 			t.Errorf("%q repeated: got %q, want %q", lead, got, want)
 		}
 	}
@@ -88,7 +88,7 @@ func TestLanguageTag(t *testing.T) {
 		{`en"`, ""},
 	}
 	for _, tt := range tests {
-		if got := fallback.LanguageTag(tt.in); got != tt.want {
+		if got := fallback.ParseLanguageTag(tt.in); got != tt.want {
 			t.Errorf("%q: got %q, want %q", tt.in, got, tt.want)
 		}
 	}
@@ -125,7 +125,7 @@ func TestLanguageOf(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			tag, preamble := fallback.LanguageOf(tt.configured, tt.locale, tt.prompt)
+			tag, preamble := fallback.ChooseLanguage(tt.configured, tt.locale, tt.prompt)
 			if diff := cmp.Diff([]string{tt.tag, tt.preamble}, []string{tag, preamble}); diff != "" {
 				t.Errorf("tag and preamble (-want +got):\n%s", diff)
 			}
@@ -135,7 +135,7 @@ func TestLanguageOf(t *testing.T) {
 
 // TestWordings: each language has all there is to say, formats included.
 func TestWordings(t *testing.T) {
-	for tag, w := range fallback.Wordings() {
+	for tag, w := range fallback.LocalizedTexts() {
 		v := reflect.ValueOf(*w)
 		for i := range v.NumField() {
 			name, text := v.Type().Field(i).Name, v.Field(i).String()
@@ -170,7 +170,7 @@ func TestLegible(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			if diff := cmp.Diff(tt.want, fallback.Legible(tt.in)); diff != "" {
+			if diff := cmp.Diff(tt.want, fallback.CleanText(tt.in)); diff != "" {
 				t.Errorf("legible(%+q) (-want +got):\n%s", tt.in, diff)
 			}
 		})
@@ -206,7 +206,7 @@ func TestWithin(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			got, cut := fallback.Within(tt.in, tt.most, tt.truncated)
+			got, cut := fallback.TruncateText(tt.in, tt.most, tt.truncated)
 			if diff := cmp.Diff(tt.want, got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
@@ -223,7 +223,7 @@ func TestWithinProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.StringOfN(rapid.SampledFrom([]rune("ab.!? \n`é审。1")), 0, 200, -1).Draw(t, "text")
 		most, truncated := rapid.IntRange(1, 250).Draw(t, "most"), rapid.Bool().Draw(t, "truncated")
-		got, cut := fallback.Within(text, most, truncated)
+		got, cut := fallback.TruncateText(text, most, truncated)
 		if !cut {
 			if got != text || truncated || len(text) > most {
 				t.Errorf("got %q uncut, want it cut or the same", got)
@@ -254,6 +254,6 @@ func ExampleUnsupported() {
 func BenchmarkDetect(b *testing.B) {
 	prompt := strings.Repeat("qual é a capital da França? ", 2000)
 	for b.Loop() {
-		fallback.Detect(prompt)
+		fallback.DetectLanguage(prompt)
 	}
 }

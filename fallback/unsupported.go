@@ -33,7 +33,7 @@ type Unmet struct {
 	Lexical   *lexical.Model // trained on Registry; nil leaves the nearest examples out
 	Caller    *contract.Caller
 	Prompt    string
-	Only      string // the one agent the request asked for; "" = any
+	OnlyAgent string // the one agent the request asked for; "" = any
 	// Decision holds the classification and, as candidates, the near misses,
 	// best first.
 	Decision *contract.Decision
@@ -42,14 +42,14 @@ type Unmet struct {
 
 // Unsupported explains the request's refusal to its caller.
 func Unsupported(u *Unmet) *contract.Unsupported {
-	a := newAnswer(u)
+	a := newExplainer(u)
 	return &contract.Unsupported{
 		Reason:          u.Reason,
-		Detail:          a.detail(),
-		Nearest:         a.nearest,
-		AcceptedIntents: capped(a.intents),
-		AcceptedDomains: capped(a.domains),
-		Examples:        a.examples(),
+		Detail:          a.explain(),
+		Nearest:         a.nearMisses,
+		AcceptedIntents: limitAccepted(a.intents),
+		AcceptedDomains: limitAccepted(a.domains),
+		Examples:        a.pickExamples(),
 	}
 }
 
@@ -66,62 +66,62 @@ func (u *Unmet) VisibleTo(filter *visibility.Filter) *Unmet {
 	return &visible
 }
 
-// understood reports whether the request has an intent that the caller may know.
+// isUnderstood reports whether the request has an intent that the caller may know.
 // A request that only hidden agents serve is described like one that no agent
 // serves.
-func (u *Unmet) understood() bool {
+func (u *Unmet) isUnderstood() bool {
 	intent, usable := u.Decision.Classification.Intent, visibility.Usable(u.Catalogue, u.Caller)
 	return intent != contract.Unknown && (usable.All() || usable.HasIntent(intent))
 }
 
-// answer is an Unmet with the agents and labels that its caller may use.
-type answer struct {
+// explainer is an Unmet with the agents and labels that its caller may use.
+type explainer struct {
 	*Unmet
-	usable  visibility.Agents
-	intents []string            // of the usable agents, sorted
-	domains []string            // likewise
-	best    *contract.Candidate // the nearest usable agent; nil if no agent is near
-	nearest []contract.NearestMiss
+	usable           visibility.Agents
+	intents          []string            // of the usable agents, sorted
+	domains          []string            // likewise
+	nearestCandidate *contract.Candidate // the nearest usable agent; nil if no agent is near
+	nearMisses       []contract.NearestMiss
 }
 
-func newAnswer(u *Unmet) *answer {
+func newExplainer(u *Unmet) *explainer {
 	usable := visibility.Usable(u.Catalogue, u.Caller)
-	a := &answer{Unmet: u, usable: usable, intents: usable.Intents(), domains: usable.Domains(), nearest: []contract.NearestMiss{}}
+	a := &explainer{Unmet: u, usable: usable, intents: usable.Intents(), domains: usable.Domains(), nearMisses: []contract.NearestMiss{}}
 	a.findNearest()
 	return a
 }
 
 // findNearest lists the near misses the caller may see, each agent once.
-func (a *answer) findNearest() {
+func (a *explainer) findNearest() {
 	for i := range a.Decision.Candidates {
 		c := &a.Decision.Candidates[i]
-		listed := slices.ContainsFunc(a.nearest, func(n contract.NearestMiss) bool { return n.AgentID == c.AgentID })
+		listed := slices.ContainsFunc(a.nearMisses, func(n contract.NearestMiss) bool { return n.AgentID == c.AgentID })
 		if listed || !a.usable.Has(c.AgentID) {
 			continue
 		}
-		if a.best == nil {
-			a.best = c
+		if a.nearestCandidate == nil {
+			a.nearestCandidate = c
 		}
-		a.nearest = append(a.nearest, contract.NearestMiss{
-			AgentID: c.AgentID, Score: c.Score, MissingScore: a.missing(c), Gates: append([]contract.Gate{}, c.Gates...),
+		a.nearMisses = append(a.nearMisses, contract.NearestMiss{
+			AgentID: c.AgentID, Score: c.Score, MissingScore: a.missingScore(c), Gates: append([]contract.Gate{}, c.Gates...),
 		})
-		if len(a.nearest) == maxNearest {
+		if len(a.nearMisses) == maxNearest {
 			return
 		}
 	}
 }
 
-// missing is what a candidate lacks to the threshold, in whole hundredths as
+// missingScore is what a candidate lacks to the threshold, in whole hundredths as
 // the matcher counts.
-func (a *answer) missing(c *contract.Candidate) float64 {
+func (a *explainer) missingScore(c *contract.Candidate) float64 {
 	lack := a.Catalogue.Routing.ThresholdHundredths() - int(math.Round(c.Score*100))
 	return float64(max(0, lack)) / 100
 }
 
-// examples are the declared utterances nearest to the prompt and, where there
+// pickExamples are the declared utterances nearest to the prompt and, where there
 // are too few of them, the first of each intent: those of the nearest agents
 // before those of the others.
-func (a *answer) examples() []string {
+func (a *explainer) pickExamples() []string {
 	texts := []string{}
 	if a.Lexical != nil {
 		texts = append(texts, a.Lexical.NearestExamples(a.Prompt, maxExamples, a.usable.HasExampleOf)...)
@@ -134,8 +134,8 @@ func (a *answer) examples() []string {
 			}
 		}
 	}
-	for i := range a.nearest {
-		add(a.Catalogue.Agent(a.nearest[i].AgentID))
+	for i := range a.nearMisses {
+		add(a.Catalogue.Agent(a.nearMisses[i].AgentID))
 	}
 	for _, agent := range a.usable.List() {
 		if len(texts) == maxExamples {
@@ -146,6 +146,6 @@ func (a *answer) examples() []string {
 	return texts
 }
 
-func capped(list []string) []string {
+func limitAccepted(list []string) []string {
 	return append([]string{}, list[:min(len(list), maxAccepted)]...)
 }

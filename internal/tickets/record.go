@@ -171,7 +171,7 @@ func (r *ticketRecord) refreshSuggestion(seen *fallback.Unmet) {
 func (r *ticketRecord) dataKinds() []string { return slices.Sorted(maps.Keys(r.Kinds)) }
 
 func (r *ticketRecord) setTitle(requestID, text string) {
-	text = fallback.Line(text)
+	text = fallback.SingleLine(text)
 	if runes := []rune(text); len(runes) > maxTitleLength {
 		text = string(runes[:maxTitleLength-1]) + "…"
 	}

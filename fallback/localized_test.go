@@ -62,7 +62,7 @@ func TestPreamble(t *testing.T) {
 		for i, lang := range []string{"en", "pt", "es", "zh"} {
 			t.Run(tt.name+" "+lang, func(t *testing.T) {
 				u := unmet(registry(), local, "x", tt.reason, tt.clf)
-				u.Only = tt.only
+				u.OnlyAgent = tt.only
 				for _, m := range []*scripted{says("A byte."), says("")} {
 					got := fallback.Answer(t.Context(), m, u, fallback.AnswerInput{Prompt: "x", Locale: lang})
 					if !strings.HasPrefix(got.Answer, tt.want[i]) {
@@ -154,7 +154,7 @@ func TestLimitedText(t *testing.T) {
 		"zh": "没有为此请求注册的专用智能体。您目前可获得的直接回答次数已用完。可接受的意图：cost_analysis。",
 	} {
 		u := unmet(registry(), only("billing_agent"), "x", fallback.ReasonNoMatch, contract.Classification{})
-		got := fallback.Answer(t.Context(), says("A byte."), u, fallback.AnswerInput{Prompt: "x", Locale: lang, May: func() bool { return false }})
+		got := fallback.Answer(t.Context(), says("A byte."), u, fallback.AnswerInput{Prompt: "x", Locale: lang, TakeAnswer: func() bool { return false }})
 		if !strings.HasPrefix(got.Answer, want) || !got.Degraded || got.Unsupported == nil {
 			t.Errorf("%s: got %+v, want it degraded, with %q", lang, got, want)
 		}

@@ -13,10 +13,10 @@ const bytesPerToken = 8
 // ellipsis ends an answer that does not end by itself.
 const ellipsis = "…"
 
-// legible is a model's text without characters that steer a terminal, turn the
+// cleanText is a model's text without characters that steer a terminal, turn the
 // direction of writing, hide a message or have no width. Lines, tabs and joiners,
 // which many scripts need, stay.
-func legible(s string) string {
+func cleanText(s string) string {
 	s = strings.Map(func(r rune) rune {
 		switch {
 		case r == '\n', r == '\t':
@@ -34,15 +34,15 @@ func legible(s string) string {
 	return strings.TrimSpace(s)
 }
 
-// restored puts the values back into a text of at most so many bytes: a reply may
+// restoreValues puts the values back into a text of at most so many bytes: a reply may
 // repeat a long one thousands of times. The text ends before a value that has no
 // room left; one that never has any stays a placeholder. It is cut where the rest
 // has no room either, which is for within to see.
-func restored(text string, most int, restore func(string) string) (string, bool) {
+func restoreValues(text string, most int, restore func(string) string) (string, bool) {
 	var b strings.Builder
 	values := map[string]string{} // each is asked for once
 	for text != "" && b.Len() <= most {
-		piece, bracketed := firstPiece(text)
+		piece, bracketed := nextPiece(text)
 		text = text[len(piece):]
 		if !bracketed {
 			b.WriteString(piece)
@@ -65,9 +65,9 @@ func restored(text string, most int, restore func(string) string) (string, bool)
 	return b.String(), false
 }
 
-// firstPiece is what a text begins with: a bracketed word, as a placeholder is
+// nextPiece is what a text begins with: a bracketed word, as a placeholder is
 // one, or anything up to the next bracket.
-func firstPiece(text string) (piece string, bracketed bool) {
+func nextPiece(text string) (piece string, bracketed bool) {
 	end := strings.IndexAny(text[1:], "[]") + 1
 	switch {
 	case end == 0:
@@ -78,10 +78,10 @@ func firstPiece(text string) (piece string, bracketed bool) {
 	return text[:end], false
 }
 
-// within returns the text with at most so many bytes, but for the marks of a
+// truncateText returns the text with at most so many bytes, but for the marks of a
 // cut. A text that was or is cut ends with its last sentence, if that is not
 // much shorter, or with its last word. A code block left open is closed.
-func within(text string, most int, truncated bool) (string, bool) {
+func truncateText(text string, most int, truncated bool) (string, bool) {
 	if len(text) > most {
 		for most > 0 && !utf8.RuneStart(text[most]) {
 			most--
@@ -91,15 +91,15 @@ func within(text string, most int, truncated bool) (string, bool) {
 	if !truncated {
 		return text, false
 	}
-	text = cutBack(text)
+	text = cutAtSentence(text)
 	if strings.Count(text, "```")%2 == 1 {
 		text += "\n```"
 	}
 	return text, true
 }
 
-func cutBack(text string) string {
-	if end := lastSentence(text); end > len(text)/2 {
+func cutAtSentence(text string) string {
+	if end := lastSentenceEnd(text); end > len(text)/2 {
 		return strings.TrimRightFunc(text[:end], unicode.IsSpace) + " " + ellipsis
 	}
 	if end := strings.LastIndexFunc(text, unicode.IsSpace); end > len(text)/2 {
@@ -108,8 +108,8 @@ func cutBack(text string) string {
 	return text + ellipsis
 }
 
-// lastSentence is the end of the last sentence or line of a text, 0 for none.
-func lastSentence(text string) int {
+// lastSentenceEnd is the end of the last sentence or line of a text, 0 for none.
+func lastSentenceEnd(text string) int {
 	for end := len(text); end > 0; {
 		r, size := utf8.DecodeLastRuneInString(text[:end])
 		switch {

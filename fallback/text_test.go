@@ -27,12 +27,12 @@ func TestRestoredProperties(t *testing.T) {
 		text := strings.Join(pieces.Draw(t, "pieces"), "")
 		whole := restore(text)
 		const room = 1 << 20
-		if got, full := fallback.Restored(text, room, restore); got != whole || full {
+		if got, full := fallback.RestoreValues(text, room, restore); got != whole || full {
 			t.Errorf("%q: got %q, full %v; want %q", text, got, full, whole)
 		}
 		const longest = len("bob.of.a.long.name@mail.example.com")
 		most := rapid.IntRange(longest, 2*longest).Draw(t, "most")
-		got, full := fallback.Restored(text, most, restore)
+		got, full := fallback.RestoreValues(text, most, restore)
 		if !strings.HasPrefix(whole, got) || (full && len(got) > most) || (!full && len(got) <= most && got != whole) {
 			t.Errorf("%q in %d bytes: got %q, full %v; want the beginning of %q", text, most, got, full, whole)
 		}

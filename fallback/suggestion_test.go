@@ -223,7 +223,7 @@ func TestProposeRisksOfNoName(t *testing.T) {
 }
 
 func TestLine(t *testing.T) {
-	if got, want := fallback.Line("\ufeffbook\r\ta\u200b flight\n\x1b[31m"), "book a flight [31m"; got != want {
+	if got, want := fallback.SingleLine("\ufeffbook\r\ta\u200b flight\n\x1b[31m"), "book a flight [31m"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }

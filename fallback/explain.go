@@ -1,0 +1,180 @@
+package fallback
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/caprouter/caprouter/classifier"
+	"github.com/caprouter/caprouter/contract"
+)
+
+// maxListedNames is how many names a sentence lists.
+const maxListedNames = 8
+
+// explain says in one sentence why, and what to do about it.
+func (a *explainer) explain() string {
+	if len(a.Catalogue.Agents) == 0 {
+		return "the registry declares no agent yet"
+	}
+	if len(a.usable.List()) == 0 {
+		return "you may not use any agent of this registry: ask its operator for a token with an agent scope"
+	}
+	switch a.Reason {
+	case ReasonLowConfidence:
+		return a.explainLowConfidence()
+	case ReasonAmbiguous:
+		return a.explainAmbiguity()
+	case ReasonDivergent:
+		return a.explainDivergence()
+	case ReasonNotEntitled:
+		return "no agent you may use serves this request: ask for one of the accepted intents, or ask the operator for access to more agents"
+	case ReasonGated:
+		return a.explainGates()
+	}
+	return a.explainNoMatch()
+}
+
+func (a *explainer) explainNoMatch() string {
+	switch {
+	case a.nearestCandidate == nil && a.OnlyAgent != "":
+		return a.explainNamedAgent()
+	case a.nearestCandidate == nil:
+		return a.explainNotUnderstood()
+	}
+	if a.missingScore(a.nearestCandidate) == 0 {
+		return a.explainGates()
+	}
+	text := fmt.Sprintf("%s is nearest with %.2f of the %.2f needed", a.nearestCandidate.AgentID, a.nearestCandidate.Score, float64(a.Catalogue.Routing.ThresholdHundredths())/100)
+	if advice := a.suggestChange(); advice != "" {
+		text += ": " + advice
+	}
+	return text
+}
+
+// suggestChange is the least a caller can change to reach the nearest agent: the size
+// and, if that is not enough, a domain where the intent fits, else the intent.
+func (a *explainer) suggestChange() string {
+	agent := a.Catalogue.Agent(a.nearestCandidate.AgentID)
+	lack := a.missingScore(a.nearestCandidate)
+	var steps []string
+	if a.nearestCandidate.Parts.Constraints < 0 {
+		steps = append(steps, fmt.Sprintf("shorten the request, it takes %d tokens at most", agent.Constraints.MaxTokens))
+		lack += a.nearestCandidate.Parts.Constraints
+	}
+	switch {
+	case lack <= 0:
+	case a.nearestCandidate.Parts.Intent > 0:
+		others := slices.DeleteFunc(slices.Sorted(slices.Values(agent.Match.Domains)), func(d string) bool {
+			return d == contract.AnyDomain || slices.Contains(a.nearestCandidate.MatchedDomains, d)
+		})
+		steps = appendStep(steps, "name one of its domains: ", others)
+	default:
+		steps = appendStep(steps, "ask for one of its intents: ", slices.Sorted(slices.Values(agent.Match.Intent)))
+	}
+	return strings.Join(steps, "; ")
+}
+
+// explainNotUnderstood is for a request that fits nobody at all. Who may not use every
+// agent is not told whether it fits an agent of others.
+func (a *explainer) explainNotUnderstood() string {
+	text := "no intent of this registry fits the request"
+	understood := a.isUnderstood()
+	if understood || !a.usable.All() {
+		text = "no agent you may use serves this request"
+	}
+	if near, ok := a.visibleAlternative(); ok && !understood {
+		text += fmt.Sprintf(" (%s is nearest, with %.2f of the %.2f needed)", near.Intent, near.Confidence, a.minConfidence())
+	}
+	return text + ": ask for one of the accepted intents: " + joinNames(a.intents)
+}
+
+// explainNamedAgent is for a request that names one agent, which fits nothing of it.
+// What is not there and what the caller may not use are told alike.
+func (a *explainer) explainNamedAgent() string {
+	if !a.usable.Has(a.OnlyAgent) {
+		return "agent_id names " + a.OnlyAgent + ", which is no agent you may use: leave agent_id out, or name another"
+	}
+	return "agent_id asks for " + a.OnlyAgent + " alone, which serves neither the intent nor a domain of the request: leave agent_id out, or ask for one of its intents: " +
+		joinNames(slices.Sorted(slices.Values(a.Catalogue.Agent(a.OnlyAgent).Match.Intent)))
+}
+
+func (a *explainer) explainLowConfidence() string {
+	clf := &a.Decision.Classification
+	as := ""
+	if slices.Contains(a.intents, clf.Intent) {
+		as = " as " + clf.Intent
+	}
+	text := fmt.Sprintf("the request reads%s with a confidence of %.2f only, %.2f is needed", as, clf.Confidence, a.minConfidence())
+	return text + ": say more exactly what is wanted, with one of the accepted intents: " + joinNames(a.intents)
+}
+
+// explainAmbiguity names both readings, if the caller may know of both.
+func (a *explainer) explainAmbiguity() string {
+	clf := &a.Decision.Classification
+	near, ok := a.visibleAlternative()
+	if !ok || !slices.Contains(a.intents, clf.Intent) {
+		return "the request has several readings that are as good, for different agents: say which of the accepted intents is wanted"
+	}
+	return fmt.Sprintf("the request reads as %s (%.2f) and as %s (%.2f), which different agents serve: say which one is wanted",
+		clf.Intent, clf.Confidence, near.Intent, near.Confidence)
+}
+
+// visibleAlternative is the best alternative reading the caller may know of.
+func (a *explainer) visibleAlternative() (contract.IntentScore, bool) {
+	for _, s := range a.Decision.Classification.Alternatives {
+		if slices.Contains(a.intents, s.Intent) {
+			return s, true
+		}
+	}
+	return contract.IntentScore{}, false
+}
+
+func (a *explainer) explainDivergence() string {
+	var asked []string
+	for _, s := range a.Decision.Classification.Subtasks {
+		if slices.Contains(a.intents, s.Intent) && !slices.Contains(asked, s.Intent) {
+			asked = append(asked, s.Intent)
+		}
+	}
+	of := ""
+	if len(asked) > 1 {
+		of = " (" + strings.Join(asked, ", ") + ")"
+	}
+	return "the request asks for several things" + of + " and this registry does not split requests: send one request for each"
+}
+
+// explainGates names the nearest agent that fits, and what it asks for.
+func (a *explainer) explainGates() string {
+	for i := range a.nearMisses {
+		n := &a.nearMisses[i]
+		if n.MissingScore > 0 || len(n.Gates) == 0 {
+			continue
+		}
+		reasons := make([]string, len(n.Gates))
+		for k, g := range n.Gates {
+			reasons[k] = g.Reason
+		}
+		return fmt.Sprintf("%s fits with %.2f but may not take the request: %s", n.AgentID, n.Score, strings.Join(reasons, "; "))
+	}
+	return "the agents that fit may not take the request"
+}
+
+func (a *explainer) minConfidence() float64 {
+	return classifier.MinConfidence(a.Catalogue.Routing, a.Decision.Classification.Source)
+}
+
+// appendStep appends advice with the names it is about; without names it is none.
+func appendStep(steps []string, what string, names []string) []string {
+	if len(names) == 0 {
+		return steps
+	}
+	return append(steps, what+joinNames(names))
+}
+
+func joinNames(names []string) string {
+	if n := len(names) - maxListedNames; n > 0 {
+		return strings.Join(names[:maxListedNames], ", ") + fmt.Sprintf(" and %d more", n)
+	}
+	return strings.Join(names, ", ")
+}

@@ -1,0 +1,310 @@
+package fallback
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/lexical"
+)
+
+// What a suggested agent declares at most.
+const (
+	maxSuggestedExamples = 10
+	maxSuggestedKeywords = 5
+	maxExampleLength     = 200 // characters of an example
+	maxNameLength        = 40  // bytes of a name made of words
+)
+
+// nameAgent decides what the missing agent is called and declares.
+func (p *suggestionBuilder) nameAgent() {
+	words := rankWords(p.exampleWords)
+	p.agentIntent = p.majorityIntent(p.ticket.Intents, p.intents)
+	if p.agentIntent == "" {
+		p.inventedIntent = true
+		p.agentIntent = matchSpelling(makeIntent(words), p.intents)
+	}
+	p.agentDomains = p.frequentDomains(p.ticket.Domains, p.domainsKnown())
+	if len(p.agentDomains) == 0 {
+		p.agentDomains = []string{matchSpelling(makeDomain(words), p.domainsKnown())}
+	}
+	p.agentID = p.unusedID()
+	p.keywords = p.pickKeywords(words)
+}
+
+func (p *suggestionBuilder) domainsKnown() []string { return p.explainer.domains }
+
+// majorityIntent is the registry's name that at least half of the requests were taken
+// for.
+func (p *suggestionBuilder) majorityIntent(counts map[string]int, known []string) string {
+	for _, name := range sortByCount(counts) {
+		if slices.Contains(known, name) {
+			if 2*counts[name] >= p.ticket.Count {
+				return name
+			}
+			return ""
+		}
+	}
+	return ""
+}
+
+// frequentDomains are the registry's names that at least a third of the requests were
+// about.
+func (p *suggestionBuilder) frequentDomains(counts map[string]int, known []string) []string {
+	var list []string
+	for _, name := range sortByCount(counts) {
+		if len(list) < contract.MaxDomains && slices.Contains(known, name) && 3*counts[name] >= p.ticket.Count {
+			list = append(list, name)
+		}
+	}
+	return list
+}
+
+// contentWord is a content word of the examples.
+type contentWord struct {
+	text     string
+	examples int // how many examples have it
+	position int // where it first stands
+}
+
+// rankWords returns the content words, the most frequent first; of two, the one
+// that stands earlier.
+func rankWords(examples [][]string) []contentWord {
+	var list []contentWord
+	index := map[string]int{}
+	for _, words := range examples {
+		for at, w := range words {
+			if !isNameWord(w) {
+				continue
+			}
+			i, ok := index[w]
+			if !ok {
+				i = len(list)
+				index[w] = i
+				list = append(list, contentWord{text: w, position: at})
+			}
+			list[i].examples++
+			list[i].position = min(list[i].position, at)
+		}
+	}
+	slices.SortStableFunc(list, func(a, b contentWord) int { return cmp.Or(b.examples-a.examples, a.position-b.position) })
+	return list
+}
+
+// isNameWord reports whether a word can be part of a name: it has a letter, is not
+// one letter, and is no code that is long or has digits.
+func isNameWord(w string) bool {
+	letters := 0
+	for _, r := range w {
+		if !unicode.IsPrint(r) {
+			return false
+		}
+		if unicode.IsLetter(r) {
+			letters++
+		}
+	}
+	return letters > 1 && len(w) <= maxNameLength/2 && !strings.ContainsAny(w, "0123456789") && w != contract.Unknown
+}
+
+// topicWords are the two most frequent words, in the order people say them.
+func topicWords(words []contentWord) []contentWord {
+	two := slices.Clone(words[:min(len(words), 2)])
+	slices.SortStableFunc(two, func(a, b contentWord) int { return a.position - b.position })
+	return two
+}
+
+// unnamedIntent is what an intent is called that no word can name.
+const unnamedIntent = "new_request"
+
+// makeIntent is a name made of the topic: book_flight.
+func makeIntent(words []contentWord) string {
+	two := topicWords(words)
+	switch len(two) {
+	case 0:
+		return unnamedIntent
+	case 1:
+		return two[0].text + "_request"
+	}
+	return two[0].text + "_" + two[1].text
+}
+
+// makeDomain is the thing the topic is about: in the languages served here it
+// usually stands behind the verb.
+func makeDomain(words []contentWord) string {
+	if two := topicWords(words); len(two) > 0 {
+		return two[len(two)-1].text
+	}
+	return "general"
+}
+
+// matchSpelling is the name in the spelling that is known already, if it is.
+func matchSpelling(name string, known []string) string {
+	plain := func(s string) string {
+		return strings.Map(func(r rune) rune {
+			if strings.ContainsRune("_-. ", r) {
+				return -1
+			}
+			return unicode.ToLower(r)
+		}, s)
+	}
+	for _, k := range known {
+		if plain(k) == plain(name) {
+			return k
+		}
+	}
+	return name
+}
+
+// unusedID is an agent id made of the intent that no agent the caller knows has.
+func (p *suggestionBuilder) unusedID() string {
+	base := strings.Map(func(r rune) rune {
+		switch {
+		case r == ' ', r == '-', r == '.':
+			return '_'
+		case 'a' <= r && r <= 'z', '0' <= r && r <= '9', r == '_':
+			return r
+		}
+		return -1
+	}, strings.ToLower(p.agentIntent))
+	base = strings.Trim(base[:min(len(base), maxNameLength)], "_0123456789")
+	base = strings.TrimSuffix(base, "_agent")
+	if len(base) < 2 {
+		base = "proposed"
+	}
+	base += "_agent"
+	id := base
+	for n := 2; p.usable.Has(id); n++ {
+		id = base + "_" + strconv.Itoa(n)
+	}
+	return id
+}
+
+// pickKeywords are words that many of the examples have and no agent has as its
+// own. What is in a name speaks for the agent anyway.
+func (p *suggestionBuilder) pickKeywords(words []contentWord) []string {
+	var list []string
+	named := strings.FieldsFunc(p.agentIntent+" "+strings.Join(p.agentDomains, " "), func(r rune) bool { return strings.ContainsRune("_-. ", r) })
+	for _, w := range words {
+		if len(list) == maxSuggestedKeywords || w.examples < 2 || 3*w.examples < len(p.examples) {
+			break
+		}
+		if !slices.Contains(named, w.text) && !p.isDeclaredKeyword(w.text) {
+			list = append(list, w.text)
+		}
+	}
+	return list
+}
+
+func (p *suggestionBuilder) isDeclaredKeyword(text string) bool {
+	return slices.ContainsFunc(p.usable.List(), func(a *contract.RegistryEntry) bool {
+		return slices.ContainsFunc(a.Keywords, func(k string) bool { return strings.EqualFold(k, text) })
+	})
+}
+
+// usableExamples are a ticket's prompts as examples of a registry, with their content
+// words: on one line, without what masking left in place of a value, none twice.
+func usableExamples(examples []contract.TicketExample) (texts []string, words [][]string) {
+	all := make([]string, len(examples))
+	for i := range examples {
+		all[i] = formatExample(examples[i].Prompt)
+	}
+	seen := map[string]bool{}
+	for i, list := range lexical.ContentWords(all...) {
+		same := strings.Join(list, " ")
+		if same == "" || seen[same] {
+			continue
+		}
+		seen[same] = true
+		texts, words = append(texts, all[i]), append(words, list)
+	}
+	return texts, words
+}
+
+// SingleLine is a text on one line, without characters that steer a terminal, turn the
+// direction of writing or have no width.
+func SingleLine(text string) string { return strings.Join(strings.Fields(cleanText(text)), " ") }
+
+// formatExample is a masked prompt as an example: "mail [EMAIL_1] the bill" becomes
+// "mail … the bill".
+func formatExample(prompt string) string {
+	var b strings.Builder
+	for text := cleanText(prompt); text != ""; {
+		piece, bracketed := nextPiece(text)
+		text = text[len(piece):]
+		if bracketed && isPlaceholder(piece) {
+			piece = ellipsis
+		}
+		b.WriteString(piece)
+	}
+	text := SingleLine(b.String())
+	for strings.Contains(text, ellipsis+" "+ellipsis) {
+		text = strings.ReplaceAll(text, ellipsis+" "+ellipsis, ellipsis)
+	}
+	if runes := []rune(text); len(runes) > maxExampleLength {
+		text = string(runes[:maxExampleLength])
+		if end := strings.LastIndexByte(text, ' '); end > len(text)/2 {
+			text = text[:end]
+		}
+	}
+	return strings.TrimSpace(text)
+}
+
+// isPlaceholder reports whether a bracketed word stands for a masked value, as
+// [EMAIL_1] does.
+func isPlaceholder(piece string) bool {
+	kind, number, ok := strings.Cut(strings.Trim(piece, "[]"), "_")
+	return ok && kind != "" && number != "" && strings.Trim(kind, "ABCDEFGHIJKLMNOPQRSTUVWXYZ") == "" && strings.Trim(number, "0123456789") == ""
+}
+
+// renderYAML writes the registry. It is written by hand for the sake of the comments;
+// every text from outside is quoted, which YAML and Go do alike.
+func (p *suggestionBuilder) renderYAML() string {
+	var b strings.Builder
+	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
+	line("# A suggestion made of %s that nobody serves yet. It loads as it is.", pluralize(p.ticket.Count, "request"))
+	line("# Fill in where the agent listens, look over names and examples, then add the")
+	line("# agent to your registry.")
+	line("version: 1")
+	line("clients:")
+	line("  %s:", p.agentID)
+	line("    description: %s # say what it does: models read this", strconv.Quote("Serves requests such as: "+p.firstExample()))
+	line("    match:")
+	line("      intent: [%s]", strconv.Quote(p.agentIntent))
+	line("      domains: [%s]", quoteNames(p.agentDomains))
+	if texts := p.examples[:min(len(p.examples), maxSuggestedExamples)]; len(texts) > 0 {
+		line("    examples:")
+		line("      %s:", strconv.Quote(p.agentIntent))
+		for _, text := range texts {
+			line("        - %s", strconv.Quote(text))
+		}
+	}
+	if len(p.keywords) > 0 {
+		line("    keywords: [%s]", quoteNames(p.keywords))
+	}
+	if len(p.dataKinds) > 0 {
+		line("    restore: none # seen: %s; name the kinds that it needs in clear text", strings.Join(p.dataKinds, ", "))
+	}
+	line("    endpoint:")
+	line("      protocol: http")
+	line("      url: http://127.0.0.1:9101/tasks # fill in: where the agent listens")
+	return b.String()
+}
+
+func (p *suggestionBuilder) firstExample() string {
+	if len(p.examples) == 0 {
+		return p.agentIntent
+	}
+	return p.examples[0]
+}
+
+func quoteNames(names []string) string {
+	list := make([]string, len(names))
+	for i, name := range names {
+		list[i] = strconv.Quote(name)
+	}
+	return strings.Join(list, ", ")
+}
