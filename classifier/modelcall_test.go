@@ -113,7 +113,7 @@ func TestSequences(t *testing.T) {
 		{"repaired once only", replies(bad, wrong, good), "llm_invalid_value", []string{"classify llm_invalid_json", "repair llm_invalid_value"}},
 		{"more room", replies(cut, good), "", []string{"classify llm_max_tokens", "more_tokens ok"}},
 		{"never enough room", replies(cut, cut, good), "llm_max_tokens", []string{"classify llm_max_tokens", "more_tokens llm_max_tokens"}},
-		{"cut off before the first word", replies(llm.Reply{Truncated: true}, good), "", []string{"classify llm_max_tokens", "more_tokens ok"}},
+		{"truncated before the first word", replies(llm.Reply{Truncated: true}, good), "", []string{"classify llm_max_tokens", "more_tokens ok"}},
 		{"cut off behind the last brace", replies(llm.Reply{Text: goodReply + "\n\n\n", Truncated: true}), "", []string{"classify ok"}},
 		{"more room for nonsense", replies(cut, bad, good), "llm_invalid_json", []string{"classify llm_max_tokens", "more_tokens llm_invalid_json"}},
 		{"cut off while repairing", replies(bad, cut, good), "llm_max_tokens", []string{"classify llm_invalid_json", "repair llm_max_tokens"}},

@@ -11,66 +11,63 @@ import (
 	"github.com/caprouter/caprouter/prompts"
 )
 
-// Model is what Answer asks; *llm.Client is one.
+// Model is the model that Answer calls. *llm.Client implements it.
 type Model interface {
 	Generate(ctx context.Context, req *llm.Request) (*llm.Reply, error)
 	Provider() string
 	Model() string
 }
 
-// AnswerInput is what the model is shown of a request. Its texts are masked.
+// AnswerInput is the part of a request that a model gets. Its texts are masked.
 type AnswerInput struct {
 	Prompt  string
 	History []contract.Turn
-	Locale  string                   // BCP 47; "" = not known
-	Restore func(text string) string // gives the caller its own values back, a bracketed word at a time; nil = nothing is masked
-	// May is asked when the model is about to be, and only then: whether the caller
-	// may have one more answer; nil = always.
+	Locale  string                   // BCP 47; "" = unknown
+	Restore func(text string) string // restores the masked value of a placeholder; nil = nothing is masked
+	// TakeAnswer takes one answer of the caller's limit and reports whether there
+	// was one. It is called only if the model is about to be called; nil = no limit.
 	TakeAnswer func() bool
-	Now        func() time.Time // nil = time.Now; the call's latency is measured with it
+	Now        func() time.Time // measures the latency of the call; nil = time.Now
 }
 
-// ReasonLimited is why a model is not asked for a caller who has had as many of
-// its answers as it may for now.
+// ReasonLimited is the reason if the caller has reached its limit of answers.
 const ReasonLimited = "rate_limited"
 
-// maxAnswerTime is how long the model gets for an answer, however patient the caller
-// is: who is told what is served instead can go on.
+// maxAnswerTime bounds a model call even if the caller's deadline is later.
 const maxAnswerTime = 15 * time.Second
 
-// What is kept back of the time a request has, so that the caller still hears
-// that the model was too slow: a tenth, and no more than this.
+// maxReserve bounds the tenth of the remaining time that is reserved, so that a
+// caller still receives a response if the model is too slow.
 const maxReserve = 100 * time.Millisecond
 
-// Answer answers the request directly (003 §5 A): with the model's words under
-// our preamble or, when there are none, with what could be asked for instead. The
-// facts of policy B stand beside either. It does not fail: where the caller left
-// the reason is llm.OutcomeCancelled.
+// Answer answers the request by policy A: with the text of the model after a
+// preamble or, if there is none, with what the caller can ask for instead. It does
+// not fail. If the caller disconnected, the reason is llm.OutcomeCancelled.
 func Answer(ctx context.Context, m Model, u *Unmet, in AnswerInput) contract.ResponseData {
 	lang := chooseLanguage(u.Catalogue.Fallback.Language, in.Locale, in.Prompt)
 	data := contract.ResponseData{
 		Mode: contract.DataServerFallback, Classification: &u.Decision.Classification, Unsupported: Unsupported(u),
 	}
-	said := modelAnswer{reason: skipReason(ctx, m, u)}
-	if said.reason == "" && in.TakeAnswer != nil && !in.TakeAnswer() {
-		said.reason = ReasonLimited
+	answer := modelAnswer{reason: skipReason(ctx, m, u)}
+	if answer.reason == "" && in.TakeAnswer != nil && !in.TakeAnswer() {
+		answer.reason = ReasonLimited
 	}
-	if said.reason == "" {
-		said = askModel(ctx, m, u.Catalogue.Fallback.MaxTokens, lang.tag, &in)
+	if answer.reason == "" {
+		answer = askModel(ctx, m, u.Catalogue.Fallback.MaxTokens, lang.tag, &in)
 	}
-	data.AnsweredBy = said.modelUse
-	if said.reason == "" {
-		data.Answer = lang.texts.formatPreamble(u) + "\n\n" + said.text
+	data.AnsweredBy = answer.modelUse
+	if answer.reason == "" {
+		data.Answer = lang.texts.formatPreamble(u) + "\n\n" + answer.text
 		return data
 	}
-	data.Degraded, data.DegradedReason = true, said.reason
-	data.Answer = lang.texts.formatDegraded(u, said.reason, data.Unsupported)
+	data.Degraded, data.DegradedReason = true, answer.reason
+	data.Answer = lang.texts.formatDegraded(u, answer.reason, data.Unsupported)
 	return data
 }
 
-// skipReason returns why the model is not even asked; "" when it is. What the
-// classifier found out about it a moment ago still holds: a model that is dead
-// costs a request the classifier's patience, and not this one's as well.
+// skipReason returns why the model is not called, or "" if it is. A reason that the
+// classifier found a moment ago still holds: a request does not wait for a model
+// that is unavailable twice.
 func skipReason(ctx context.Context, m Model, u *Unmet) string {
 	reason := u.Decision.Classification.Reason
 	switch {
@@ -84,8 +81,7 @@ func skipReason(ctx context.Context, m Model, u *Unmet) string {
 	return ""
 }
 
-// isModelUnavailable reports whether a reason says that the model is not to be had now,
-// whatever it is asked.
+// isModelUnavailable reports whether the reason does not depend on the prompt.
 func isModelUnavailable(reason string) bool {
 	switch reason {
 	case llm.ReasonTimeout, llm.ReasonUnavailable, llm.ReasonRateLimited, llm.ReasonUnauthorized, llm.ReasonBreakerOpen, llm.ReasonOverloaded, llm.ReasonBudget:
@@ -94,7 +90,8 @@ func isModelUnavailable(reason string) bool {
 	return false
 }
 
-// failureReason is llm.ReasonOf, without blame for the model where the caller left.
+// failureReason is llm.ReasonOf, except if the caller disconnected: the model did
+// not fail then.
 func failureReason(err error) string {
 	if errors.Is(err, context.Canceled) {
 		return llm.OutcomeCancelled
@@ -102,14 +99,14 @@ func failureReason(err error) string {
 	return llm.ReasonOf(err)
 }
 
-// modelAnswer is what came of asking: a text, or the reason why there is none.
+// modelAnswer is a text, or the reason why there is none.
 type modelAnswer struct {
 	text     string
 	reason   string
 	modelUse *contract.ModelUse
 }
 
-// askModel makes the one call.
+// askModel calls the model once.
 func askModel(ctx context.Context, m Model, maxTokens int, language string, in *AnswerInput) modelAnswer {
 	if maxTokens <= 0 {
 		maxTokens = capabilities.DefaultFallback().MaxTokens
@@ -118,7 +115,7 @@ func askModel(ctx context.Context, m Model, maxTokens int, language string, in *
 	if now == nil {
 		now = time.Now
 	}
-	said := modelAnswer{modelUse: &contract.ModelUse{
+	answer := modelAnswer{modelUse: &contract.ModelUse{
 		Provider: m.Provider(), Model: m.Model(), PromptVersion: prompts.AnswerVersion, Calls: []contract.ModelCall{},
 	}}
 	ctx, cancel := withAnswerTimeout(ctx)
@@ -134,16 +131,16 @@ func askModel(ctx context.Context, m Model, maxTokens int, language string, in *
 	if reply != nil {
 		call.Tokens = reply.Tokens
 	}
-	said.text, said.reason, call.Detail = checkReply(reply, err, in.Restore, maxTokens)
-	if said.reason != "" {
-		call.Outcome = said.reason
+	answer.text, answer.reason, call.Detail = checkReply(reply, err, in.Restore, maxTokens)
+	if answer.reason != "" {
+		call.Outcome = answer.reason
 	}
-	said.modelUse.Tokens.Add(call.Tokens)
-	said.modelUse.Calls = append(said.modelUse.Calls, call)
-	return said
+	answer.modelUse.Tokens.Add(call.Tokens)
+	answer.modelUse.Calls = append(answer.modelUse.Calls, call)
+	return answer
 }
 
-// withAnswerTimeout ends after maxWait, or a little before the context does.
+// withAnswerTimeout ends after maxAnswerTime, or shortly before ctx does.
 func withAnswerTimeout(ctx context.Context) (context.Context, context.CancelFunc) {
 	wait := maxAnswerTime
 	if deadline, ok := ctx.Deadline(); ok {
@@ -153,14 +150,14 @@ func withAnswerTimeout(ctx context.Context) (context.Context, context.CancelFunc
 	return context.WithTimeout(ctx, wait)
 }
 
-// checkReply returns the text for the caller, or the reason why there is none; the
-// detail is for the record of the call.
+// checkReply returns the text for the caller, or the reason why there is none. The
+// detail is for the report of the call.
 func checkReply(reply *llm.Reply, err error, restore func(string) string, maxTokens int) (text, reason, detail string) {
 	if err != nil {
 		if e, ok := errors.AsType[*llm.Error](err); ok {
 			detail = e.Detail
 		}
-		return "", failureReason(err), detail // the text of any other error is not made to be shown
+		return "", failureReason(err), detail // other errors may contain internal details
 	}
 	if reply == nil {
 		return "", llm.ReasonEmpty, "no reply"
@@ -168,19 +165,19 @@ func checkReply(reply *llm.Reply, err error, restore func(string) string, maxTok
 	text = cleanText(reply.Text)
 	if text == "" {
 		if reply.Truncated {
-			return "", llm.ReasonMaxTokens, "cut off before the first word"
+			return "", llm.ReasonMaxTokens, "truncated before the first word"
 		}
 		return "", llm.ReasonEmpty, "no text"
 	}
-	most, truncated := maxTokens*bytesPerToken, reply.Truncated
+	maxBytes, truncated := maxTokens*bytesPerToken, reply.Truncated
 	if restore != nil {
 		var full bool
-		text, full = restoreValues(text, most, restore)
+		text, full = restoreValues(text, maxBytes, restore)
 		truncated = truncated || full
 	}
-	text, cut := truncateText(text, most, truncated)
+	text, cut := truncateText(text, maxBytes, truncated)
 	if cut {
-		detail = "cut off: it ends early"
+		detail = "truncated"
 	}
 	return text, "", detail
 }

@@ -1,20 +1,21 @@
-// Package fallback answers a request nobody may serve, by one of the policies of
-// 003 §5. It decides nothing; which policy holds is the router's to say.
+// Package fallback answers a request that no agent may serve, by the fallback
+// policy that the router has chosen.
 //
-// [Answer] is policy A: a model answers the caller directly, within bounds, and
-// what it says stands under a sentence of ours, in the caller's language, that says
-// why no agent has the request.
+// [Answer] is policy A: a model answers the caller directly, within limits. Its
+// text follows a preamble in the caller's language that states why no agent serves
+// the request.
 //
 //	Não há agente especializado para essa demanda. Segue uma resposta direta e limitada:
 //
 //	Um índice parcial …
 //
-// Without a model, or when it says nothing of use, the answer says so
-// (data.degraded). The facts of policy B stand beside either. What a model says is
-// text for the caller and nothing else: nothing here acts on it.
+// If there is no model, or its reply is of no use, the answer states that instead
+// (data.degraded). The facts of policy B are part of either answer. The reply of
+// the model is text for the caller only: no code here acts on it.
 //
-// [Unsupported] is policy B: it says why, who came nearest and by how much, and
-// what the caller could ask for instead. It asks nobody.
+// [Unsupported] is policy B: it states why no agent serves the request, which
+// agents are nearest and by how much, and what the caller can ask for instead. It
+// calls no model.
 //
 //	{"reason":"no_match",
 //	 "detail":"quality_agent is nearest with 0.50 of the 0.65 needed: name one of its domains: databricks, python, semaforo",
@@ -22,11 +23,10 @@
 //	 "accepted_intents":["code_review",…], "accepted_domains":["databricks",…],
 //	 "examples":["review my pull request",…]}
 //
-// [Propose] is policy C: what agent is missing, as a registry that loads as it is,
-// what it would have to do, and what to beware of. Tickets are internal/tickets'.
+// [Propose] is policy C: it suggests the missing agent as a registry that loads as
+// it is, with requirements and risks. internal/tickets stores the suggestions.
 //
-// Everything in them is limited to agents the caller may use: an agent it is not
-// entitled to is not named, nor are the intents, domains and examples that only
-// such agents declare. The same request to the same registry by the same caller
-// gets the same bytes.
+// All of them name only agents that the caller may use, and only intents, domains
+// and examples that such agents declare (package internal/visibility). The same
+// request of the same caller to the same registry returns the same bytes.
 package fallback

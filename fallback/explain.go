@@ -12,7 +12,8 @@ import (
 // maxListedNames is how many names a sentence lists.
 const maxListedNames = 8
 
-// explain says in one sentence why, and what to do about it.
+// explain states in one sentence why no agent serves the request, and what the caller
+// can do about it.
 func (a *explainer) explain() string {
 	if len(a.Catalogue.Agents) == 0 {
 		return "the registry declares no agent yet"
@@ -52,8 +53,9 @@ func (a *explainer) explainNoMatch() string {
 	return text
 }
 
-// suggestChange is the least a caller can change to reach the nearest agent: the size
-// and, if that is not enough, a domain where the intent fits, else the intent.
+// suggestChange returns the least change to the request that reaches the nearest agent:
+// a shorter prompt and, if that is not enough, a domain if the intent fits, or else
+// an intent.
 func (a *explainer) suggestChange() string {
 	agent := a.Catalogue.Agent(a.nearestCandidate.AgentID)
 	lack := a.missingScore(a.nearestCandidate)
@@ -75,8 +77,8 @@ func (a *explainer) suggestChange() string {
 	return strings.Join(steps, "; ")
 }
 
-// explainNotUnderstood is for a request that fits nobody at all. Who may not use every
-// agent is not told whether it fits an agent of others.
+// explainNotUnderstood is for a request without a near agent. A caller that may not use
+// every agent does not learn whether the request fits another agent.
 func (a *explainer) explainNotUnderstood() string {
 	text := "no intent of this registry fits the request"
 	understood := a.isUnderstood()
@@ -89,8 +91,8 @@ func (a *explainer) explainNotUnderstood() string {
 	return text + ": ask for one of the accepted intents: " + joinNames(a.intents)
 }
 
-// explainNamedAgent is for a request that names one agent, which fits nothing of it.
-// What is not there and what the caller may not use are told alike.
+// explainNamedAgent is for a request that names one agent, which does not fit. An
+// agent that does not exist and one that the caller may not use read alike.
 func (a *explainer) explainNamedAgent() string {
 	if !a.usable.Has(a.OnlyAgent) {
 		return "agent_id names " + a.OnlyAgent + ", which is no agent you may use: leave agent_id out, or name another"
@@ -109,7 +111,7 @@ func (a *explainer) explainLowConfidence() string {
 	return text + ": say more exactly what is wanted, with one of the accepted intents: " + joinNames(a.intents)
 }
 
-// explainAmbiguity names both readings, if the caller may know of both.
+// explainAmbiguity names both readings if the caller may see both.
 func (a *explainer) explainAmbiguity() string {
 	clf := &a.Decision.Classification
 	near, ok := a.visibleAlternative()
@@ -120,7 +122,7 @@ func (a *explainer) explainAmbiguity() string {
 		clf.Intent, clf.Confidence, near.Intent, near.Confidence)
 }
 
-// visibleAlternative is the best alternative reading the caller may know of.
+// visibleAlternative is the best alternative reading that the caller may see.
 func (a *explainer) visibleAlternative() (contract.IntentScore, bool) {
 	for _, s := range a.Decision.Classification.Alternatives {
 		if slices.Contains(a.intents, s.Intent) {
@@ -144,7 +146,7 @@ func (a *explainer) explainDivergence() string {
 	return "the request asks for several things" + of + " and this registry does not split requests: send one request for each"
 }
 
-// explainGates names the nearest agent that fits, and what it asks for.
+// explainGates names the nearest agent with a sufficient score, and the gates it fails.
 func (a *explainer) explainGates() string {
 	for i := range a.nearMisses {
 		n := &a.nearMisses[i]
@@ -164,7 +166,7 @@ func (a *explainer) minConfidence() float64 {
 	return classifier.MinConfidence(a.Catalogue.Routing, a.Decision.Classification.Source)
 }
 
-// appendStep appends advice with the names it is about; without names it is none.
+// appendStep appends the step unless there are no names for it.
 func appendStep(steps []string, what string, names []string) []string {
 	if len(names) == 0 {
 		return steps

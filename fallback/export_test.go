@@ -1,6 +1,6 @@
 package fallback
 
-// What tests outside the package look at.
+// Exported for the external tests.
 var (
 	DetectLanguage   = detectLanguage
 	ParseLanguageTag = parseLanguageTag
@@ -10,10 +10,9 @@ var (
 	LocalizedTexts   = localizedTexts
 )
 
-// BytesPerToken is the bound on our side.
 const BytesPerToken = bytesPerToken
 
-// ChooseLanguage returns the tag a model is given, and the preamble.
+// ChooseLanguage returns the tag that the model gets, and the preamble.
 func ChooseLanguage(configured, locale, prompt string) (tag, preamble string) {
 	l := chooseLanguage(configured, locale, prompt)
 	return l.tag, l.texts.formatPreamble(&Unmet{Reason: ReasonNoMatch})

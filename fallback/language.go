@@ -7,18 +7,18 @@ import (
 	"unicode"
 )
 
-// answerLanguage is how an answer speaks: the tag the model is given, "" for that of
-// the request, and our own words, English where we have no others.
+// answerLanguage is the language of an answer: the tag that the model gets, "" for that
+// of the request, and our own sentences, in English if there are no others.
 type answerLanguage struct {
 	tag   string
 	texts *localizedText
 }
 
-// auto is the registry's language that leaves the choice to the request.
+// auto is the value of the registry's language that leaves the choice to the request.
 const auto = "auto"
 
-// chooseLanguage takes what the registry says, else what the caller says, else what
-// the prompt is written in.
+// chooseLanguage returns the configured language, or else that of the caller's locale, or
+// else that of the prompt.
 func chooseLanguage(configured, locale, prompt string) answerLanguage {
 	tag := ""
 	if configured != auto {
@@ -39,8 +39,8 @@ func chooseLanguage(configured, locale, prompt string) answerLanguage {
 	return answerLanguage{tag, words}
 }
 
-// parseLanguageTag is a locale as a BCP 47 tag, "" if it names no language. The
-// shapes of environments (pt_BR.UTF-8) are understood as well.
+// parseLanguageTag returns the locale as a BCP 47 tag, or "" if it names no language. POSIX
+// locales (pt_BR.UTF-8) are accepted too.
 func parseLanguageTag(locale string) string {
 	locale, _, _ = strings.Cut(locale, ".")
 	locale, _, _ = strings.Cut(locale, "@")
@@ -62,14 +62,14 @@ func parseLanguageTag(locale string) string {
 
 func isASCIILetter(r rune) bool { return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' }
 
-// languageMarkers are frequent words of a language, and letters and endings that few of
-// its neighbours have. The languages we have no wording for are here so that
-// they are not taken for one we have.
+// languageMarkers are frequent words of a language, and letters and endings that few
+// similar languages have. Languages without localized texts are included, so that
+// they are not mistaken for one that has them.
 type languageMarkers struct {
 	words   string
 	letters string
 	endings []string
-	pieces  []string // of words, to tell two that are as likely apart
+	pieces  []string // parts of words, to break ties
 }
 
 func allLanguageMarkers() map[string]languageMarkers {
@@ -112,12 +112,12 @@ func allLanguageMarkers() map[string]languageMarkers {
 	}
 }
 
-// maxDetectionBytes is how much of a prompt its language is told from, in bytes.
+// maxDetectionBytes is how much of a prompt is used to detect its language.
 const maxDetectionBytes = 1 << 10
 
-// detectLanguage tells the language of a prompt: zh by its script, others by their
-// frequent words. "" where nothing tells, or two languages are as likely; a word
-// counts for each language that has it.
+// detectLanguage returns the language of a prompt: zh by its script, others by frequent
+// words. It returns "" if no marker occurs or two languages are equally likely. A
+// word counts for each language that has it.
 func detectLanguage(prompt string) string {
 	text := removeCode(prompt[:min(len(prompt), maxDetectionBytes)])
 	words := strings.FieldsFunc(strings.ToLower(text), func(r rune) bool {
@@ -138,9 +138,9 @@ func detectLanguage(prompt string) string {
 		}
 	}
 	switch {
-	case han+neighbours == 0, han+neighbours < spaced: // a character counts as a word
+	case han+neighbours == 0, han+neighbours < spaced: // each East Asian character counts as a word
 		return likeliestLanguage(words)
-	case neighbours > han/10: // Japanese and Korean are never without
+	case neighbours > han/10: // Japanese and Korean texts always contain some
 		return ""
 	}
 	return "zh"
@@ -150,14 +150,14 @@ func isEastAsian(r rune) bool {
 	return unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul)
 }
 
-// likeliestLanguage is the language with most of the words. Of several, it is the one
-// we have words in, or the one whose pieces the words have.
+// likeliestLanguage returns the language with the highest score. Ties go to languages with
+// localized texts, then to the one whose word pieces occur most.
 func likeliestLanguage(words []string) string {
 	all := allLanguageMarkers()
 	best := highestScores(slices.Sorted(maps.Keys(all)), func(tag string) int { return all[tag].score(words) })
 	if len(best) > 1 {
-		ours := localizedTexts()
-		best = slices.DeleteFunc(best, func(tag string) bool { return ours[tag] == nil })
+		texts := localizedTexts()
+		best = slices.DeleteFunc(best, func(tag string) bool { return texts[tag] == nil })
 	}
 	if len(best) > 1 {
 		best = highestScores(best, func(tag string) int { return all[tag].countHints(words) })
@@ -168,7 +168,7 @@ func likeliestLanguage(words []string) string {
 	return best[0]
 }
 
-// highestScores are the languages with the most points; without any, none.
+// highestScores returns the languages with the highest score, none if all scores are 0.
 func highestScores(tags []string, points func(tag string) int) []string {
 	var best []string
 	most := 0
@@ -183,7 +183,7 @@ func highestScores(tags []string, points func(tag string) int) []string {
 	return best
 }
 
-// countHints counts the words that hold a piece.
+// countHints counts the words that contain a piece.
 func (t languageMarkers) countHints(words []string) int {
 	n := 0
 	for _, w := range words {
@@ -215,13 +215,13 @@ func (t languageMarkers) score(words []string) int {
 	return n
 }
 
-// removeCode is a prompt without its code, which speaks English whoever wrote it, and
-// without addresses, which speak no language.
+// removeCode returns a prompt without code, which looks like English in any language, and
+// without addresses.
 func removeCode(prompt string) string {
 	for _, fence := range []string{"```", "`"} {
 		parts := strings.Split(prompt, fence)
 		if len(parts)%2 == 0 && fence == "`" {
-			continue // an odd one out is no quote
+			continue // an unpaired backtick is not a quote
 		}
 		var kept []string
 		for i := 0; i < len(parts); i += 2 {
@@ -232,8 +232,8 @@ func removeCode(prompt string) string {
 	return strings.Join(slices.DeleteFunc(strings.Fields(prompt), isAddress), " ")
 }
 
-// isAddress reports whether a word is the name of a place or a thing: a URL, a
-// path, a file, a placeholder. Scripts without spaces have no such words.
+// isAddress reports whether a word is a URL, a path, a file name or a placeholder. Scripts
+// without spaces have no such words.
 func isAddress(word string) bool {
 	inside := strings.Trim(word, ".")
 	return strings.ContainsAny(inside, "/\\@_.") && !strings.ContainsFunc(word, isEastAsian)

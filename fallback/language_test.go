@@ -15,7 +15,7 @@ import (
 	"github.com/caprouter/caprouter/fallback"
 )
 
-func TestDetect(t *testing.T) {
+func TestDetectLanguage(t *testing.T) {
 	tests := []struct{ name, want, prompts string }{
 		{"Portuguese", "pt", `olá|oi|Bom dia|Qual é a capital da França?|Escreva um poema|como fazer bolo|resuma o texto|explique o que é Kubernetes|
 			quanto custa um carro|conte uma piada|tempo em Lisboa amanhã|receita de pão de queijo|Preciso de ajuda com minha fatura|QUAL A PREVISÃO DO TEMPO`},
@@ -49,9 +49,8 @@ func TestDetect(t *testing.T) {
 	}
 }
 
-// TestDetectProperties: it takes anything, and the beginning of a long prompt
-// tells its language.
-func TestDetectProperties(t *testing.T) {
+// Any text is accepted, and only the beginning of a long prompt decides.
+func TestDetectLanguage_IsTotal(t *testing.T) {
 	known := []string{"", "de", "en", "es", "fr", "it", "pt", "zh"}
 	rapid.Check(t, func(t *rapid.T) {
 		if got := fallback.DetectLanguage(rapid.String().Draw(t, "prompt")); !slices.Contains(known, got) {
@@ -65,7 +64,7 @@ func TestDetectProperties(t *testing.T) {
 	}
 }
 
-func TestLanguageTag(t *testing.T) {
+func TestParseLanguageTag(t *testing.T) {
 	tests := []struct{ in, want string }{
 		{"pt-BR", "pt-BR"},
 		{"en", "en"},
@@ -94,8 +93,8 @@ func TestLanguageTag(t *testing.T) {
 	}
 }
 
-// TestLanguageOf: the registry before the caller, the caller before the prompt.
-func TestLanguageOf(t *testing.T) {
+// The registry comes before the caller's locale, and the locale before the prompt.
+func TestChooseLanguage(t *testing.T) {
 	const (
 		en = "No specialised agent is registered for this request. A direct and limited answer follows:"
 		pt = "Não há agente especializado para essa demanda. Segue uma resposta direta e limitada:"
@@ -133,8 +132,8 @@ func TestLanguageOf(t *testing.T) {
 	}
 }
 
-// TestWordings: each language has all there is to say, formats included.
-func TestWordings(t *testing.T) {
+// Each language has every text, and formats have their verbs.
+func TestLocalizedTexts_AreComplete(t *testing.T) {
 	for tag, w := range fallback.LocalizedTexts() {
 		v := reflect.ValueOf(*w)
 		for i := range v.NumField() {
@@ -144,7 +143,7 @@ func TestWordings(t *testing.T) {
 				want = 1
 			}
 			switch {
-			case text == "" && (name != "space" || tag != "zh"):
+			case text == "" && (name != "sentenceSeparator" || tag != "zh"):
 				t.Errorf("%s: %s is empty", tag, name)
 			case strings.Count(text, "%") != want || strings.Count(text, "%s") != want:
 				t.Errorf("%s: %s is %q, want %d places for a text", tag, name, text, want)
@@ -153,7 +152,7 @@ func TestWordings(t *testing.T) {
 	}
 }
 
-func TestLegible(t *testing.T) {
+func TestCleanText(t *testing.T) {
 	tests := []struct{ name, in, want string }{
 		{"words", "A mango has a stone.", "A mango has a stone."},
 		{"lines and tabs", "a\n\tb\n", "a\n\tb"},
@@ -177,7 +176,7 @@ func TestLegible(t *testing.T) {
 	}
 }
 
-func TestWithin(t *testing.T) {
+func TestTruncateText(t *testing.T) {
 	long := strings.Repeat("word ", 100)
 	tests := []struct {
 		name      string
@@ -217,9 +216,8 @@ func TestWithin(t *testing.T) {
 	}
 }
 
-// TestWithinProperties: what is cut is the beginning of the text and a mark,
-// short, and in whole characters.
-func TestWithinProperties(t *testing.T) {
+// A truncated text is a short beginning of the text, in whole characters, and a mark.
+func TestTruncateText_StaysWithinLimit(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.StringOfN(rapid.SampledFrom([]rune("ab.!? \n`é审。1")), 0, 200, -1).Draw(t, "text")
 		most, truncated := rapid.IntRange(1, 250).Draw(t, "most"), rapid.Bool().Draw(t, "truncated")

@@ -8,33 +8,32 @@ import (
 	"github.com/caprouter/caprouter/internal/llm"
 )
 
-// localizedText is what an answer says itself, in one language, in whole sentences: why
-// no agent has the request, then what comes instead.
+// localizedText contains the fixed sentences of an answer in one language: why no
+// agent serves the request, then what follows.
 type localizedText struct {
 	noAgent       string
-	namedAgent    string // the one agent the caller asked for cannot have it
+	namedAgent    string // the request names one agent
 	notEntitled   string
 	gated         string
 	lowConfidence string
 	ambiguous     string
 	divergent     string
 
-	answerFollows string // the model's words do
+	answerFollows string // the text of the model follows
 
-	// Without any: why, then what could be asked for.
+	// Without a text of a model: the reason, then what the caller can ask for.
 	noModel           string
-	modelUnavailable  string // the model is not to be had now
+	modelUnavailable  string // for now
 	modelFailed       string
-	rateLimited       string // the caller has had as many answers as it may
-	noUsableAgent     string // the caller may use no agent
+	rateLimited       string // the caller has reached its limit
+	noUsableAgent     string // that the caller may use
 	intents           string // format of the list
 	domains           string // likewise
-	sentenceSeparator string // between two sentences
-	nameSeparator     string // between two names
+	sentenceSeparator string
+	nameSeparator     string
 }
 
-// localizedTexts by primary language subtag (RFC 5646). The Portuguese noAgent and
-// follows are the source document's (003 §5).
+// localizedTexts are keyed by primary language subtag (RFC 5646).
 func localizedTexts() map[string]*localizedText {
 	return map[string]*localizedText{
 		"en": {
@@ -112,8 +111,8 @@ func localizedTexts() map[string]*localizedText {
 	}
 }
 
-// explainReason says why no agent has the request. That there is none is said only where it
-// is so; what the caller may not use is not there for it.
+// explainReason states why no agent serves the request. Agents that the caller may not
+// use are treated as if they did not exist.
 func (w *localizedText) explainReason(u *Unmet) string {
 	switch u.Reason {
 	case ReasonLowConfidence:
@@ -135,12 +134,12 @@ func (w *localizedText) explainReason(u *Unmet) string {
 	return w.noAgent
 }
 
-// formatPreamble stands above the model's words.
+// formatPreamble is the text before the model's text.
 func (w *localizedText) formatPreamble(u *Unmet) string {
 	return w.explainReason(u) + w.sentenceSeparator + w.answerFollows
 }
 
-// formatDegraded is the answer when no model gives one.
+// formatDegraded is the answer without a text of a model.
 func (w *localizedText) formatDegraded(u *Unmet, reason string, facts *contract.Unsupported) string {
 	sentences := []string{w.explainReason(u), w.modelFailed}
 	switch {
@@ -161,7 +160,7 @@ func (w *localizedText) formatDegraded(u *Unmet, reason string, facts *contract.
 	return strings.Join(sentences, w.sentenceSeparator)
 }
 
-// joinNames names the first few; the facts beside the answer hold more.
+// joinNames lists the first names; the facts of the answer contain more.
 func (w *localizedText) joinNames(names []string) string {
 	text := strings.Join(names[:min(len(names), maxListedNames)], w.nameSeparator)
 	if len(names) > maxListedNames {

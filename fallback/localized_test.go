@@ -12,9 +12,8 @@ import (
 	"github.com/caprouter/caprouter/internal/llm"
 )
 
-// TestAnswerLanguage: preamble and model speak the same language, by default
-// that of the request.
-func TestAnswerLanguage(t *testing.T) {
+// Preamble and model use the same language, by default that of the request.
+func TestAnswer_UsesCallersLanguage(t *testing.T) {
 	tests := []struct{ name, configured, locale, prompt, begins, asked string }{
 		{"of the prompt", "auto", "", "conte uma piada", "Não há agente especializado para essa demanda. Segue uma resposta direta e limitada:\n\n", `(BCP 47): "pt"`},
 		{"of the caller", "auto", "es-MX", "conte uma piada", "No hay ningún agente", `(BCP 47): "es-MX"`},
@@ -38,9 +37,8 @@ func TestAnswerLanguage(t *testing.T) {
 	}
 }
 
-// TestPreamble says why no agent has the request, and does not say that there is
-// none where there is one.
-func TestPreamble(t *testing.T) {
+// The preamble does not state that no agent exists if one does.
+func TestAnswer_Preamble(t *testing.T) {
 	known := contract.Classification{Intent: "code_review", Confidence: 0.4}
 	tests := []struct {
 		name, reason, only string
@@ -77,9 +75,8 @@ func TestPreamble(t *testing.T) {
 	}
 }
 
-// TestDegradedText is honest in every language, and says only what the caller
-// may know.
-func TestDegradedText(t *testing.T) {
+// The text is correct in every language and names only what the caller may see.
+func TestAnswer_DegradedText(t *testing.T) {
 	var many []string
 	for i := range 60 {
 		many = append(many, fmt.Sprintf("i%02d", i))
@@ -144,9 +141,8 @@ func TestDegradedText(t *testing.T) {
 	}
 }
 
-// TestLimitedText: who has had as many answers as it may is told that, and what
-// is served without a model.
-func TestLimitedText(t *testing.T) {
+// A caller that has reached its limit gets this reason and the answer without a model.
+func TestAnswer_RateLimitedText(t *testing.T) {
 	for lang, want := range map[string]string{
 		"en": "No specialised agent is registered for this request. You have had as many direct answers as you may for now. Accepted intents: cost_analysis. ",
 		"pt": "Não há agente especializado para essa demanda. Você já recebeu tantas respostas diretas quantas pode por enquanto. Intenções aceitas: cost_analysis. ",

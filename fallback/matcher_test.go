@@ -14,9 +14,9 @@ import (
 	"github.com/caprouter/caprouter/matcher"
 )
 
-// TestThroughMatcher explains refusals as they come about: a prompt classified
-// by its words, the near misses found by the matcher.
-func TestThroughMatcher(t *testing.T) {
+// The prompts are classified by the lexical classifier, and the near misses come from the
+// matcher.
+func TestUnsupported_WithCandidatesOfTheMatcher(t *testing.T) {
 	tests := []struct {
 		name, prompt, reason string
 		caller               *contract.Caller
@@ -69,7 +69,7 @@ func TestThroughMatcher(t *testing.T) {
 	}
 }
 
-// decided classifies and matches a prompt and returns it as not served.
+// decided classifies and matches a prompt and returns it as unmet.
 func decided(t *testing.T, s *capabilities.Catalogue, prompt, reason string, caller *contract.Caller) *fallback.Unmet {
 	t.Helper()
 	c, err := classifier.New(classifier.Config{})
@@ -94,8 +94,8 @@ func decided(t *testing.T, s *capabilities.Catalogue, prompt, reason string, cal
 	return u
 }
 
-// TestOnTheWire: a list with nothing in it is [], whoever encodes it.
-func TestOnTheWire(t *testing.T) {
+// An empty list is encoded as [], not as null.
+func TestUnsupported_EncodesEmptyLists(t *testing.T) {
 	answer := fallback.Unsupported(decided(t, registry(), "tell me a joke", fallback.ReasonNoMatch, only()))
 	const want = `{"reason":"no_match","detail":"you may not use any agent of this registry: ask its operator for a token with an agent scope",` +
 		`"nearest":[],"accepted_intents":[],"accepted_domains":[],"examples":[]}`

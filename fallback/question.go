@@ -2,9 +2,9 @@ package fallback
 
 import "strings"
 
-// Question asks the caller which reading of a request is meant, in the language
-// of the request; reason is ReasonAmbiguous or ReasonDivergent. The options
-// themselves are the registry's names and stay as they are.
+// Question asks the caller which reading of its request is meant, in the language of the
+// request. The reason is ReasonAmbiguous or ReasonDivergent. The options are names of
+// the registry and not translated.
 func Question(reason, configured, locale, prompt string) string {
 	primary, _, _ := strings.Cut(strings.ToLower(chooseLanguage(configured, locale, prompt).tag), "-")
 	q, ok := localizedQuestions()[primary]
@@ -17,13 +17,13 @@ func Question(reason, configured, locale, prompt string) string {
 	return q.ambiguous
 }
 
-// questionTexts is how the caller is asked, in one language.
+// questionTexts are the questions in one language.
 type questionTexts struct {
-	ambiguous string // one thing is asked for, and it may be either
-	divergent string // several things are asked for, and they are not split
+	ambiguous string // one task with several readings
+	divergent string // several tasks, and requests are not split
 }
 
-// localizedQuestions by primary language subtag (RFC 5646).
+// localizedQuestions are keyed by primary language subtag (RFC 5646).
 func localizedQuestions() map[string]questionTexts {
 	return map[string]questionTexts{
 		"en": {"Your request can be understood in more than one way. Which one is meant?", "Your request asks for several things. Which one shall be done?"},

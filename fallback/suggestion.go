@@ -10,22 +10,22 @@ import (
 	"github.com/caprouter/caprouter/contract"
 )
 
-// Suggestion is what policy C (003 §5) makes of demand that nobody meets: the
-// agent that is missing, as a registry would declare it.
+// Suggestion is the result of policy C: the missing agent, as a registry would
+// declare it.
 type Suggestion struct {
-	// SuggestedYAML is a whole registry with that one agent. It loads as it is;
-	// where the agent listens is for its makers to fill in.
+	// SuggestedYAML is a complete registry with that one agent. It loads as it is; the
+	// url of the agent is to be filled in.
 	SuggestedYAML string
 	Requirements  []string // what the agent must do
-	Risks         []string // what speaks for looking twice before it is built
-	Detail        string   // why nobody serves the request, for its caller
+	Risks         []string // what to check before it is built
+	Detail        string   // why no agent serves the request, for its caller
 	Nearest       []contract.NearestMiss
 }
 
-// Propose makes a suggestion of a request and the ticket it is in, this request
-// included. Kinds of personal data are those seen in the ticket's requests. It is
-// in English: it is for the people who run the router. Only agents, intents and
-// domains that u.Caller may use show in it.
+// Propose makes a suggestion from a request and its ticket, which includes the
+// request. Kinds are the kinds of personal data in the requests of the ticket. The
+// texts are in English, because they are for operators. They contain only agents,
+// intents and domains that u.Caller may use.
 func Propose(u *Unmet, t *contract.Ticket, kinds []string) Suggestion {
 	known := *u
 	if known.Catalogue == nil {
@@ -40,20 +40,20 @@ func Propose(u *Unmet, t *contract.Ticket, kinds []string) Suggestion {
 	return Suggestion{SuggestedYAML: p.renderYAML(), Requirements: p.listRequirements(), Risks: p.listRisks(), Detail: p.explain(), Nearest: p.nearMisses}
 }
 
-// suggestionBuilder is a suggestion in the making.
+// suggestionBuilder builds one Suggestion.
 type suggestionBuilder struct {
 	*explainer
 	ticket       *contract.Ticket
 	dataKinds    []string
-	examples     []string   // of the ticket, as they can stand in a registry: newest first
-	exampleWords [][]string // that say what each example is about
+	examples     []string   // of the ticket, in the form of a registry's examples: newest first
+	exampleWords [][]string // content words of each example
 
-	// The agent.
+	// The suggested agent.
 	agentID        string
 	agentIntent    string
 	agentDomains   []string
 	keywords       []string
-	inventedIntent bool // the intent is made of words
+	inventedIntent bool // the intent is made of frequent words
 }
 
 func (p *suggestionBuilder) listRequirements() []string {
@@ -70,10 +70,11 @@ func (p *suggestionBuilder) listRequirements() []string {
 		"check the access token of every task, and answer with success, partial or failure")
 }
 
-// maxDetectedExamples is how many examples' languages are told from their words.
+// maxDetectedExamples is how many examples are used to detect languages.
 const maxDetectedExamples = 5
 
-// listLanguages are those the requests name, else those the newest texts are in.
+// listLanguages returns the locales of the requests, or else the languages of the newest
+// examples.
 func (p *suggestionBuilder) listLanguages() string {
 	counts := p.ticket.Locales
 	if len(counts) == 0 {
@@ -87,7 +88,7 @@ func (p *suggestionBuilder) listLanguages() string {
 	return formatCounts(counts)
 }
 
-// describeVolume says how often the agent is asked for.
+// describeVolume states how often the agent would be used.
 func (p *suggestionBuilder) describeVolume() string {
 	t := p.ticket
 	text := "take " + pluralize(t.Count, "request") + " so far, from " + pluralize(t.Callers, "caller")
@@ -105,40 +106,40 @@ func (p *suggestionBuilder) listRisks() []string {
 	list := []string{}
 	add := func(format string, args ...any) { list = append(list, fmt.Sprintf(format, args...)) }
 	if len(p.dataKinds) > 0 {
-		add("personal data was seen in the requests (%s): agree on what may be kept before the agent gets any", strings.Join(p.dataKinds, ", "))
+		add("the requests contain personal data (%s): agree on what may be stored before the agent gets any", strings.Join(p.dataKinds, ", "))
 	}
 	for i := range p.nearMisses {
 		add("%s", p.describeOverlap(&p.nearMisses[i]))
 	}
 	access := p.ticket.Reasons[ReasonGated] + p.ticket.Reasons[ReasonNotEntitled]
 	if access > 0 {
-		add("%s of %d met an agent that fits but may not serve them: granting access may be all that is missing", pluralize(access, "request"), p.ticket.Count)
+		add("%s of %d fit an agent that may not serve them: granting access may be sufficient", pluralize(access, "request"), p.ticket.Count)
 	}
 	if n := p.ticket.Reasons[ReasonLowConfidence]; n > 0 {
-		add("%s of %d were not understood surely enough: an existing intent with more examples may do", pluralize(n, "request"), p.ticket.Count)
+		add("%s of %d were understood with too little confidence: more examples for an existing intent may be sufficient", pluralize(n, "request"), p.ticket.Count)
 	}
 	if n := p.ticket.Reasons[ReasonAmbiguous] + p.ticket.Reasons[ReasonDivergent]; n > 0 {
 		add("%s of %d had several readings: they may belong to more than one agent", pluralize(n, "request"), p.ticket.Count)
 	}
 	if n := len(p.examples); n < minLexicalExamples {
-		add("%s only: without a model, an intent is measured from %d on", pluralize(n, "distinct example"), minLexicalExamples)
+		add("%s only: without a model, the confidence of an intent is calibrated if it has at least %d", pluralize(n, "distinct example"), minLexicalExamples)
 	}
 	if p.ticket.Callers == 1 && p.ticket.Count > 1 {
 		add("all requests are from one caller")
 	}
 	if p.agentIntent == unnamedIntent {
-		add("no word of the requests can be a name, as in scripts without spaces: choose better ones than %s and %s", p.agentIntent, strings.Join(p.agentDomains, ", "))
+		add("no word of the requests can be used as a name, for example because the script has no spaces: choose better names than %s and %s", p.agentIntent, strings.Join(p.agentDomains, ", "))
 	} else if p.inventedIntent {
 		add("the names %s and %s are made of frequent words: choose better ones", p.agentIntent, strings.Join(p.agentDomains, ", "))
 	}
 	return list
 }
 
-// minLexicalExamples is from how many on the lexical classifier is learned and measured
-// (see package lexical).
+// minLexicalExamples is how many examples of an intent the lexical classifier needs to
+// be calibrated.
 const minLexicalExamples = 5
 
-// describeOverlap says how near an agent came and what kept it out.
+// describeOverlap states how near an agent is, and which gate it fails.
 func (p *suggestionBuilder) describeOverlap(n *contract.NearestMiss) string {
 	text := fmt.Sprintf("overlap with %s, which scored %.2f", n.AgentID, n.Score)
 	if n.MissingScore > 0 {
@@ -150,7 +151,7 @@ func (p *suggestionBuilder) describeOverlap(n *contract.NearestMiss) string {
 	return text
 }
 
-// formatCounts lists names with their counts, most first: "pt-BR (12), en (3)".
+// formatCounts lists names with their counts, highest count first: "pt-BR (12), en (3)".
 func formatCounts(counts map[string]int) string {
 	var list []string
 	for _, name := range sortByCount(counts) {
@@ -159,7 +160,7 @@ func formatCounts(counts map[string]int) string {
 	return joinNames(list)
 }
 
-// sortByCount returns the names with the greatest count first; of two, by name.
+// sortByCount returns the names, highest count first, then by name.
 func sortByCount(counts map[string]int) []string {
 	names := slices.Sorted(maps.Keys(counts))
 	slices.SortStableFunc(names, func(a, b string) int { return counts[b] - counts[a] })

@@ -12,7 +12,7 @@ import (
 	"github.com/caprouter/caprouter/internal/lexical"
 )
 
-// What a suggested agent declares at most.
+// Limits of a suggested agent.
 const (
 	maxSuggestedExamples = 10
 	maxSuggestedKeywords = 5
@@ -20,7 +20,7 @@ const (
 	maxNameLength        = 40  // bytes of a name made of words
 )
 
-// nameAgent decides what the missing agent is called and declares.
+// nameAgent decides the id, intent, domains and keywords of the missing agent.
 func (p *suggestionBuilder) nameAgent() {
 	words := rankWords(p.exampleWords)
 	p.agentIntent = p.majorityIntent(p.ticket.Intents, p.intents)
@@ -28,18 +28,15 @@ func (p *suggestionBuilder) nameAgent() {
 		p.inventedIntent = true
 		p.agentIntent = matchSpelling(makeIntent(words), p.intents)
 	}
-	p.agentDomains = p.frequentDomains(p.ticket.Domains, p.domainsKnown())
+	p.agentDomains = p.frequentDomains(p.ticket.Domains, p.domains)
 	if len(p.agentDomains) == 0 {
-		p.agentDomains = []string{matchSpelling(makeDomain(words), p.domainsKnown())}
+		p.agentDomains = []string{matchSpelling(makeDomain(words), p.domains)}
 	}
 	p.agentID = p.unusedID()
 	p.keywords = p.pickKeywords(words)
 }
 
-func (p *suggestionBuilder) domainsKnown() []string { return p.explainer.domains }
-
-// majorityIntent is the registry's name that at least half of the requests were taken
-// for.
+// majorityIntent returns the known intent of at least half of the requests, or "".
 func (p *suggestionBuilder) majorityIntent(counts map[string]int, known []string) string {
 	for _, name := range sortByCount(counts) {
 		if slices.Contains(known, name) {
@@ -52,8 +49,7 @@ func (p *suggestionBuilder) majorityIntent(counts map[string]int, known []string
 	return ""
 }
 
-// frequentDomains are the registry's names that at least a third of the requests were
-// about.
+// frequentDomains returns the known domains of at least a third of the requests.
 func (p *suggestionBuilder) frequentDomains(counts map[string]int, known []string) []string {
 	var list []string
 	for _, name := range sortByCount(counts) {
@@ -64,15 +60,15 @@ func (p *suggestionBuilder) frequentDomains(counts map[string]int, known []strin
 	return list
 }
 
-// contentWord is a content word of the examples.
+// contentWord is a word of the examples that is not a stop word.
 type contentWord struct {
 	text     string
-	examples int // how many examples have it
-	position int // where it first stands
+	examples int // how many examples contain it
+	position int // its first position in any of them
 }
 
-// rankWords returns the content words, the most frequent first; of two, the one
-// that stands earlier.
+// rankWords returns the content words that can be part of a name, by descending
+// frequency, then by position.
 func rankWords(examples [][]string) []contentWord {
 	var list []contentWord
 	index := map[string]int{}
@@ -95,8 +91,8 @@ func rankWords(examples [][]string) []contentWord {
 	return list
 }
 
-// isNameWord reports whether a word can be part of a name: it has a letter, is not
-// one letter, and is no code that is long or has digits.
+// isNameWord reports whether a word can be part of a name: it has at least two letters,
+// no digits, and is short.
 func isNameWord(w string) bool {
 	letters := 0
 	for _, r := range w {
@@ -110,17 +106,17 @@ func isNameWord(w string) bool {
 	return letters > 1 && len(w) <= maxNameLength/2 && !strings.ContainsAny(w, "0123456789") && w != contract.Unknown
 }
 
-// topicWords are the two most frequent words, in the order people say them.
+// topicWords returns the two most frequent words in the order of their positions.
 func topicWords(words []contentWord) []contentWord {
 	two := slices.Clone(words[:min(len(words), 2)])
 	slices.SortStableFunc(two, func(a, b contentWord) int { return a.position - b.position })
 	return two
 }
 
-// unnamedIntent is what an intent is called that no word can name.
+// unnamedIntent is the intent if no word can be part of a name.
 const unnamedIntent = "new_request"
 
-// makeIntent is a name made of the topic: book_flight.
+// makeIntent makes an intent of the topic words, for example book_flight.
 func makeIntent(words []contentWord) string {
 	two := topicWords(words)
 	switch len(two) {
@@ -132,8 +128,8 @@ func makeIntent(words []contentWord) string {
 	return two[0].text + "_" + two[1].text
 }
 
-// makeDomain is the thing the topic is about: in the languages served here it
-// usually stands behind the verb.
+// makeDomain returns the last topic word: in the supported languages the object usually
+// follows the verb.
 func makeDomain(words []contentWord) string {
 	if two := topicWords(words); len(two) > 0 {
 		return two[len(two)-1].text
@@ -141,7 +137,8 @@ func makeDomain(words []contentWord) string {
 	return "general"
 }
 
-// matchSpelling is the name in the spelling that is known already, if it is.
+// matchSpelling returns the known name that differs from the name in case or separators
+// only, or else the name.
 func matchSpelling(name string, known []string) string {
 	plain := func(s string) string {
 		return strings.Map(func(r rune) rune {
@@ -159,7 +156,7 @@ func matchSpelling(name string, known []string) string {
 	return name
 }
 
-// unusedID is an agent id made of the intent that no agent the caller knows has.
+// unusedID makes an agent id of the intent that no agent of the caller has.
 func (p *suggestionBuilder) unusedID() string {
 	base := strings.Map(func(r rune) rune {
 		switch {
@@ -183,8 +180,8 @@ func (p *suggestionBuilder) unusedID() string {
 	return id
 }
 
-// pickKeywords are words that many of the examples have and no agent has as its
-// own. What is in a name speaks for the agent anyway.
+// pickKeywords returns words of many examples that are no keyword of another agent. Words
+// of the names are left out, because they are matched anyway.
 func (p *suggestionBuilder) pickKeywords(words []contentWord) []string {
 	var list []string
 	named := strings.FieldsFunc(p.agentIntent+" "+strings.Join(p.agentDomains, " "), func(r rune) bool { return strings.ContainsRune("_-. ", r) })
@@ -205,8 +202,8 @@ func (p *suggestionBuilder) isDeclaredKeyword(text string) bool {
 	})
 }
 
-// usableExamples are a ticket's prompts as examples of a registry, with their content
-// words: on one line, without what masking left in place of a value, none twice.
+// usableExamples returns the ticket's prompts in the form of a registry's examples, without
+// duplicates, and their content words.
 func usableExamples(examples []contract.TicketExample) (texts []string, words [][]string) {
 	all := make([]string, len(examples))
 	for i := range examples {
@@ -224,11 +221,11 @@ func usableExamples(examples []contract.TicketExample) (texts []string, words []
 	return texts, words
 }
 
-// SingleLine is a text on one line, without characters that steer a terminal, turn the
-// direction of writing or have no width.
+// SingleLine returns the text on one line, without characters that control a terminal,
+// change the direction of writing or have no width.
 func SingleLine(text string) string { return strings.Join(strings.Fields(cleanText(text)), " ") }
 
-// formatExample is a masked prompt as an example: "mail [EMAIL_1] the bill" becomes
+// formatExample turns a masked prompt into an example: "mail [EMAIL_1] the bill" becomes
 // "mail … the bill".
 func formatExample(prompt string) string {
 	var b strings.Builder
@@ -253,25 +250,24 @@ func formatExample(prompt string) string {
 	return strings.TrimSpace(text)
 }
 
-// isPlaceholder reports whether a bracketed word stands for a masked value, as
-// [EMAIL_1] does.
+// isPlaceholder reports whether a bracketed word is a placeholder like [EMAIL_1].
 func isPlaceholder(piece string) bool {
 	kind, number, ok := strings.Cut(strings.Trim(piece, "[]"), "_")
 	return ok && kind != "" && number != "" && strings.Trim(kind, "ABCDEFGHIJKLMNOPQRSTUVWXYZ") == "" && strings.Trim(number, "0123456789") == ""
 }
 
-// renderYAML writes the registry. It is written by hand for the sake of the comments;
-// every text from outside is quoted, which YAML and Go do alike.
+// renderYAML formats the registry itself, because an encoder writes no comments. Every
+// text from outside is quoted; Go's quoting is valid YAML.
 func (p *suggestionBuilder) renderYAML() string {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
-	line("# A suggestion made of %s that nobody serves yet. It loads as it is.", pluralize(p.ticket.Count, "request"))
-	line("# Fill in where the agent listens, look over names and examples, then add the")
+	line("# A suggestion made from %s that no agent serves yet. It loads as it is.", pluralize(p.ticket.Count, "request"))
+	line("# Fill in the url of the agent, check names and examples, then add the")
 	line("# agent to your registry.")
 	line("version: 1")
 	line("clients:")
 	line("  %s:", p.agentID)
-	line("    description: %s # say what it does: models read this", strconv.Quote("Serves requests such as: "+p.firstExample()))
+	line("    description: %s # describe what it does: models read this", strconv.Quote("Serves requests such as: "+p.firstExample()))
 	line("    match:")
 	line("      intent: [%s]", strconv.Quote(p.agentIntent))
 	line("      domains: [%s]", quoteNames(p.agentDomains))
@@ -286,11 +282,11 @@ func (p *suggestionBuilder) renderYAML() string {
 		line("    keywords: [%s]", quoteNames(p.keywords))
 	}
 	if len(p.dataKinds) > 0 {
-		line("    restore: none # seen: %s; name the kinds that it needs in clear text", strings.Join(p.dataKinds, ", "))
+		line("    restore: none # the requests contain %s; list the kinds that it needs in clear text", strings.Join(p.dataKinds, ", "))
 	}
 	line("    endpoint:")
 	line("      protocol: http")
-	line("      url: http://127.0.0.1:9101/tasks # fill in: where the agent listens")
+	line("      url: http://127.0.0.1:9101/tasks # fill in the url of the agent")
 	return b.String()
 }
 

@@ -29,8 +29,8 @@ func ticketOf(prompts ...string) *contract.Ticket {
 
 var unknownRequest = contract.Classification{Intent: contract.Unknown, Domains: []string{contract.Unknown}}
 
-// load is the one agent of a suggested registry. Lint minds nothing but that
-// there are no examples where nobody gave any.
+// load returns the only agent of a suggested registry. Lint may only find that examples are
+// missing if the ticket has none.
 func load(t *testing.T, yaml string) *contract.RegistryEntry {
 	t.Helper()
 	s, err := capabilities.Parse("suggestion.yaml", []byte(yaml))
@@ -49,21 +49,21 @@ func load(t *testing.T, yaml string) *contract.RegistryEntry {
 	return agents[0]
 }
 
-// TestPropose pins one complete suggestion.
-func TestPropose(t *testing.T) {
+// TestPropose_SuggestsRegistry compares one complete suggestion.
+func TestPropose_SuggestsRegistry(t *testing.T) {
 	ticket := ticketOf("please book a flight to Lisbon for [EMAIL_1]", "book me a flight and a hotel for Monday", "book two flights")
 	ticket.Locales = map[string]int{"en": 2, "pt-BR": 1}
 	got := fallback.Propose(unmet(registry(), local, "book a flight", fallback.ReasonNoMatch, unknownRequest,
 		near("rag_agent", 0, 0.3, 0, "docs", contract.Gate{Gate: "threshold", Reason: "score 0.30 is below the threshold 0.65"})),
 		ticket, []string{"phone", "email"})
 	want := fallback.Suggestion{
-		SuggestedYAML: `# A suggestion made of 3 requests that nobody serves yet. It loads as it is.
-# Fill in where the agent listens, look over names and examples, then add the
+		SuggestedYAML: `# A suggestion made from 3 requests that no agent serves yet. It loads as it is.
+# Fill in the url of the agent, check names and examples, then add the
 # agent to your registry.
 version: 1
 clients:
   book_flight_agent:
-    description: "Serves requests such as: please book a flight to Lisbon for …" # say what it does: models read this
+    description: "Serves requests such as: please book a flight to Lisbon for …" # describe what it does: models read this
     match:
       intent: ["book_flight"]
       domains: ["flight"]
@@ -72,10 +72,10 @@ clients:
         - "please book a flight to Lisbon for …"
         - "book me a flight and a hotel for Monday"
         - "book two flights"
-    restore: none # seen: email, phone; name the kinds that it needs in clear text
+    restore: none # the requests contain email, phone; list the kinds that it needs in clear text
     endpoint:
       protocol: http
-      url: http://127.0.0.1:9101/tasks # fill in: where the agent listens
+      url: http://127.0.0.1:9101/tasks # fill in the url of the agent
 `,
 		Requirements: []string{
 			"serve the intent book_flight on flight",
@@ -86,9 +86,9 @@ clients:
 			"check the access token of every task, and answer with success, partial or failure",
 		},
 		Risks: []string{
-			"personal data was seen in the requests (email, phone): agree on what may be kept before the agent gets any",
+			"the requests contain personal data (email, phone): agree on what may be stored before the agent gets any",
 			"overlap with rag_agent, which scored 0.30 and lacks 0.35: widen it instead, or list these requests in its not_for",
-			"3 distinct examples only: without a model, an intent is measured from 5 on",
+			"3 distinct examples only: without a model, the confidence of an intent is calibrated if it has at least 5",
 			"the names book_flight and flight are made of frequent words: choose better ones",
 		},
 		Detail: "rag_agent is nearest with 0.30 of the 0.65 needed: ask for one of its intents: doc_answering, retrieval_qa",
@@ -103,7 +103,7 @@ clients:
 	load(t, got.SuggestedYAML)
 }
 
-func TestProposeNames(t *testing.T) {
+func TestPropose_NamesTheAgent(t *testing.T) {
 	taken := snapshot(&contract.RegistryEntry{ID: "book_flight_agent", Match: contract.Match{Intent: []string{"Book-Flight"}, Domains: []string{"travel"}}})
 	tests := []struct {
 		name     string
@@ -157,8 +157,8 @@ func TestProposeNames(t *testing.T) {
 	}
 }
 
-// A router that has the suggestion understands the requests it was made of.
-func TestProposeIsUnderstood(t *testing.T) {
+// A lexical model that is trained on the suggestion recognises the requests of the ticket.
+func TestPropose_SuggestionServesTheRequests(t *testing.T) {
 	prompts := []string{"book a flight to Lisbon for [EMAIL_1]", "I need two flights for Monday", "reserve um voo para Lisboa", "帮我订一张去上海的机票"}
 	s, err := capabilities.Parse("suggestion.yaml", []byte(fallback.Propose(unmet(registry(), local, "x", fallback.ReasonNoMatch, unknownRequest), ticketOf(prompts...), nil).SuggestedYAML))
 	if err != nil {
@@ -173,8 +173,7 @@ func TestProposeIsUnderstood(t *testing.T) {
 	}
 }
 
-// What a caller may not use shows nowhere in what it is told.
-func TestProposeHidesWhatTheCallerMayNotUse(t *testing.T) {
+func TestPropose_HidesUnusableAgents(t *testing.T) {
 	ticket := ticketOf("cost of azure", "azure cost by month")
 	ticket.Intents, ticket.Domains = map[string]int{"cost_analysis": 2}, map[string]int{"databricks": 2}
 	candidate := near("billing_agent", 0.5, 0, 0, "", contract.Gate{Gate: "entitlement", Reason: "billing_agent is not among the caller's agents"})
@@ -192,7 +191,7 @@ func TestProposeHidesWhatTheCallerMayNotUse(t *testing.T) {
 	}
 }
 
-func TestProposeRisks(t *testing.T) {
+func TestPropose_ListsRisks(t *testing.T) {
 	ticket := ticketOf("a b cd", "a b cd", "Review, the code", "review the code!")
 	ticket.Callers = 1
 	ticket.Reasons = map[string]int{fallback.ReasonGated: 1, fallback.ReasonLowConfidence: 2, fallback.ReasonDivergent: 1}
@@ -200,10 +199,10 @@ func TestProposeRisks(t *testing.T) {
 		near("quality_agent", 0.5, 0.3, 0, "python", contract.Gate{Gate: "scopes", Reason: "it requires the scope beta"})), ticket, nil)
 	want := []string{
 		"overlap with quality_agent, which scored 0.80 and may not take the request: it requires the scope beta",
-		"1 request of 4 met an agent that fits but may not serve them: granting access may be all that is missing",
-		"2 requests of 4 were not understood surely enough: an existing intent with more examples may do",
+		"1 request of 4 fit an agent that may not serve them: granting access may be sufficient",
+		"2 requests of 4 were understood with too little confidence: more examples for an existing intent may be sufficient",
 		"1 request of 4 had several readings: they may belong to more than one agent",
-		"2 distinct examples only: without a model, an intent is measured from 5 on",
+		"2 distinct examples only: without a model, the confidence of an intent is calibrated if it has at least 5",
 		"all requests are from one caller",
 	}
 	for i, w := range want {
@@ -213,31 +212,29 @@ func TestProposeRisks(t *testing.T) {
 	}
 }
 
-// Where no word can be a name, the risks say so.
-func TestProposeRisksOfNoName(t *testing.T) {
+func TestPropose_ListsRiskOfMissingName(t *testing.T) {
 	got := fallback.Propose(unmet(registry(), local, "x", fallback.ReasonNoMatch, unknownRequest), ticketOf("จองตั๋วเครื่องบินไปเชียงใหม่"), nil).Risks
-	want := "no word of the requests can be a name, as in scripts without spaces: choose better ones than new_request and general"
+	want := "no word of the requests can be used as a name, for example because the script has no spaces: choose better names than new_request and general"
 	if last := got[len(got)-1]; last != want {
 		t.Errorf("got %q, want %q", last, want)
 	}
 }
 
-func TestLine(t *testing.T) {
+func TestSingleLine(t *testing.T) {
 	if got, want := fallback.SingleLine("\ufeffbook\r\ta\u200b flight\n\x1b[31m"), "book a flight [31m"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
 
-// Without a registry or a decision, as when a request's content is erased later,
-// there still is a suggestion.
-func TestProposeWithoutARequest(t *testing.T) {
+// There is no registry or decision if, for example, the content of a request is erased later.
+func TestPropose_WithoutRequest(t *testing.T) {
 	got := fallback.Propose(&fallback.Unmet{Caller: local}, ticketOf("book a flight"), nil)
 	if a := load(t, got.SuggestedYAML); a.ID != "book_flight_agent" {
 		t.Errorf("got %s, want book_flight_agent", a.ID)
 	}
 }
 
-// FuzzPropose: whatever people write, the suggestion loads and lint minds nothing.
+// FuzzPropose checks that the suggestion loads and passes lint for any prompt.
 func FuzzPropose(f *testing.F) {
 	for _, seed := range []string{
 		"book a flight", "# comment\n- \"x\": [y]", "a\u2028b\u0085c\ufeff", "\xff\xfe", "\\x00 \\", "%s %d", "null yes ~ true", "[EMAIL_1] [x", "😀👩‍💻 çedilha", "unknown Unknown *",

@@ -6,22 +6,22 @@ import (
 	"unicode/utf8"
 )
 
-// bytesPerToken bounds an answer on our side. It is more than any language
-// needs, so it cuts only what did not keep to its number of tokens.
+// bytesPerToken bounds the length of an answer. It is more than any language needs,
+// so it only truncates an answer that exceeds its number of tokens.
 const bytesPerToken = 8
 
-// ellipsis ends an answer that does not end by itself.
+// ellipsis marks a truncated text.
 const ellipsis = "…"
 
-// cleanText is a model's text without characters that steer a terminal, turn the
-// direction of writing, hide a message or have no width. Lines, tabs and joiners,
-// which many scripts need, stay.
+// cleanText removes characters that control a terminal, change the direction of
+// writing, hide text or have no width. Line breaks, tabs and the joiners that many
+// scripts need stay.
 func cleanText(s string) string {
 	s = strings.Map(func(r rune) rune {
 		switch {
 		case r == '\n', r == '\t':
 			return r
-		case r == '\r': // as is, it would glue the words beside it
+		case r == '\r': // removing it would join two words
 			return ' '
 		case r == '\u2028', r == '\u2029', r == '\u0085':
 			return '\n'
@@ -34,14 +34,14 @@ func cleanText(s string) string {
 	return strings.TrimSpace(s)
 }
 
-// restoreValues puts the values back into a text of at most so many bytes: a reply may
-// repeat a long one thousands of times. The text ends before a value that has no
-// room left; one that never has any stays a placeholder. It is cut where the rest
-// has no room either, which is for within to see.
-func restoreValues(text string, most int, restore func(string) string) (string, bool) {
+// restoreValues replaces placeholders by the masked values until the text has
+// maxBytes: a reply may repeat a placeholder of a long value thousands of times. It
+// reports whether it stopped before a value that does not fit. A value that never
+// fits stays a placeholder.
+func restoreValues(text string, maxBytes int, restore func(string) string) (string, bool) {
 	var b strings.Builder
-	values := map[string]string{} // each is asked for once
-	for text != "" && b.Len() <= most {
+	values := map[string]string{} // so that restore is called once for each
+	for text != "" && b.Len() <= maxBytes {
 		piece, bracketed := nextPiece(text)
 		text = text[len(piece):]
 		if !bracketed {
@@ -54,9 +54,9 @@ func restoreValues(text string, most int, restore func(string) string) (string, 
 			values[piece] = value
 		}
 		switch {
-		case value == piece, len(value) > most:
+		case value == piece, len(value) > maxBytes:
 			b.WriteString(piece)
-		case b.Len()+len(value) > most:
+		case b.Len()+len(value) > maxBytes:
 			return b.String(), true
 		default:
 			b.WriteString(value)
@@ -65,8 +65,8 @@ func restoreValues(text string, most int, restore func(string) string) (string, 
 	return b.String(), false
 }
 
-// nextPiece is what a text begins with: a bracketed word, as a placeholder is
-// one, or anything up to the next bracket.
+// nextPiece returns the bracketed word at the beginning of the text, or else the text
+// up to the next bracket. A placeholder is a bracketed word.
 func nextPiece(text string) (piece string, bracketed bool) {
 	end := strings.IndexAny(text[1:], "[]") + 1
 	switch {
@@ -78,15 +78,15 @@ func nextPiece(text string) (piece string, bracketed bool) {
 	return text[:end], false
 }
 
-// truncateText returns the text with at most so many bytes, but for the marks of a
-// cut. A text that was or is cut ends with its last sentence, if that is not
-// much shorter, or with its last word. A code block left open is closed.
-func truncateText(text string, most int, truncated bool) (string, bool) {
-	if len(text) > most {
-		for most > 0 && !utf8.RuneStart(text[most]) {
-			most--
+// truncateText truncates the text to maxBytes, plus the marks of truncation. A text
+// that is or was truncated ends with its last sentence, if that is not much shorter,
+// or else with its last word. An open code block is closed.
+func truncateText(text string, maxBytes int, truncated bool) (string, bool) {
+	if len(text) > maxBytes {
+		for maxBytes > 0 && !utf8.RuneStart(text[maxBytes]) {
+			maxBytes--
 		}
-		text, truncated = text[:most], true
+		text, truncated = text[:maxBytes], true
 	}
 	if !truncated {
 		return text, false
@@ -108,7 +108,7 @@ func cutAtSentence(text string) string {
 	return text + ellipsis
 }
 
-// lastSentenceEnd is the end of the last sentence or line of a text, 0 for none.
+// lastSentenceEnd returns the end of the last sentence or line, or 0.
 func lastSentenceEnd(text string) int {
 	for end := len(text); end > 0; {
 		r, size := utf8.DecodeLastRuneInString(text[:end])
@@ -118,7 +118,7 @@ func lastSentenceEnd(text string) int {
 		case strings.ContainsRune(".!?", r):
 			before, _ := utf8.DecodeLastRuneInString(text[:end-size])
 			after, _ := utf8.DecodeRuneInString(text[end:])
-			// Not in "main.go", and not behind the number of a list item.
+			// Not inside "main.go", and not after the number of a list item.
 			if (end == len(text) || unicode.IsSpace(after)) && !unicode.IsDigit(before) {
 				return end
 			}

@@ -10,9 +10,9 @@ import (
 	"github.com/caprouter/caprouter/internal/redact"
 )
 
-// TestRestoredProperties: with room for everything it is what the masking itself
-// restores; with less it is the beginning of that, up to values too long for it.
-func TestRestoredProperties(t *testing.T) {
+// Without a limit the result is that of the masking itself. With a limit it is the beginning
+// of that, except that values longer than the limit stay placeholders.
+func TestRestoreValues_StaysWithinLimit(t *testing.T) {
 	redactor, err := redact.New(redact.Config{})
 	if err != nil {
 		t.Fatal(err)

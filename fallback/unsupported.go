@@ -10,37 +10,37 @@ import (
 	"github.com/caprouter/caprouter/internal/visibility"
 )
 
-// Reasons why nobody may serve a request.
+// Reasons why no agent may serve a request.
 const (
 	ReasonNoMatch       = "no_match"       // no agent's score reaches the threshold
-	ReasonLowConfidence = "low_confidence" // the classification is not sure enough
-	ReasonAmbiguous     = "ambiguous"      // two readings are as good, for different agents
+	ReasonLowConfidence = "low_confidence" // the confidence of the classification is too low
+	ReasonAmbiguous     = "ambiguous"      // two readings are equally likely, for different agents
 	ReasonDivergent     = "divergent"      // several requests in one, and the registry does not split
-	ReasonNotEntitled   = "not_entitled"   // only agents the caller may not use would fit
-	ReasonGated         = "gated"          // an agent fits but for a condition it sets
+	ReasonNotEntitled   = "not_entitled"   // only agents that the caller may not use fit
+	ReasonGated         = "gated"          // an agent fits, but the request does not meet its requirements
 )
 
-// What an answer holds at most; registries may be large.
+// Limits of an answer, because registries may be large.
 const (
 	maxAccepted = 50
 	maxNearest  = 5
 	maxExamples = 5
 )
 
-// Unmet is a request nobody may serve.
+// Unmet is a request that no agent may serve. It is not changed.
 type Unmet struct {
 	Catalogue *capabilities.Catalogue
-	Lexical   *lexical.Model // trained on Registry; nil leaves the nearest examples out
+	Lexical   *lexical.Model // trained on Catalogue; nil leaves the nearest examples out
 	Caller    *contract.Caller
 	Prompt    string
-	OnlyAgent string // the one agent the request asked for; "" = any
-	// Decision holds the classification and, as candidates, the near misses,
-	// best first.
+	OnlyAgent string // the agent that the request names; "" = any
+	// Decision contains the classification and, as candidates, the near misses, best
+	// first.
 	Decision *contract.Decision
 	Reason   string // ReasonNoMatch …
 }
 
-// Unsupported explains the request's refusal to its caller.
+// Unsupported answers the request by policy B.
 func Unsupported(u *Unmet) *contract.Unsupported {
 	a := newExplainer(u)
 	return &contract.Unsupported{
@@ -74,7 +74,8 @@ func (u *Unmet) isUnderstood() bool {
 	return intent != contract.Unknown && (usable.All() || usable.HasIntent(intent))
 }
 
-// explainer is an Unmet with the agents and labels that its caller may use.
+// explainer explains an unmet request with the agents and labels that its caller may
+// use.
 type explainer struct {
 	*Unmet
 	usable           visibility.Agents
@@ -91,7 +92,7 @@ func newExplainer(u *Unmet) *explainer {
 	return a
 }
 
-// findNearest lists the near misses the caller may see, each agent once.
+// findNearest lists the near misses that the caller may use, each agent once.
 func (a *explainer) findNearest() {
 	for i := range a.Decision.Candidates {
 		c := &a.Decision.Candidates[i]
@@ -111,16 +112,15 @@ func (a *explainer) findNearest() {
 	}
 }
 
-// missingScore is what a candidate lacks to the threshold, in whole hundredths as
-// the matcher counts.
+// missingScore is what the candidate lacks to the threshold, in whole hundredths like
+// the scores of the matcher.
 func (a *explainer) missingScore(c *contract.Candidate) float64 {
 	lack := a.Catalogue.Routing.ThresholdHundredths() - int(math.Round(c.Score*100))
 	return float64(max(0, lack)) / 100
 }
 
-// pickExamples are the declared utterances nearest to the prompt and, where there
-// are too few of them, the first of each intent: those of the nearest agents
-// before those of the others.
+// pickExamples returns the declared examples nearest to the prompt. If there are too few,
+// the first of each intent are added, those of the nearest agents first.
 func (a *explainer) pickExamples() []string {
 	texts := []string{}
 	if a.Lexical != nil {

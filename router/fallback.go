@@ -25,7 +25,7 @@ func (r *Router) fallBack(ctx context.Context, resp *contract.Response, j *job, 
 		Lexical:   j.view.Lexical,
 		Caller:    j.caller,
 		Prompt:    j.prompt,
-		OnlyAgent:      j.only,
+		OnlyAgent: j.only,
 		Decision:  resp.Decision,
 		Reason:    p.Reason,
 	}
@@ -75,8 +75,8 @@ func (r *Router) answer(ctx context.Context, resp *contract.Response, j *job, un
 	allowed := allowance{limit: r.cfg.Answers, caller: j.caller}
 	resp.Data = fallback.Answer(ctx, r.cfg.Model, unmet, fallback.AnswerInput{
 		Prompt: j.prompt, History: j.history, Locale: j.locale, Now: r.cfg.Now,
-		Restore: func(text string) string { return j.masking.RestoreText(text, nil) },
-		TakeAnswer:     allowed.take,
+		Restore:    func(text string) string { return j.masking.RestoreText(text, nil) },
+		TakeAnswer: allowed.take,
 	})
 	resp.Data.Classification = &resp.Decision.Classification // on record is the whole of it
 	if resp.Data.Degraded && errors.Is(ctx.Err(), context.Canceled) {

@@ -16,7 +16,7 @@ import (
 	"github.com/caprouter/caprouter/internal/lexical"
 )
 
-// registry declares what the source document does (003 §1), with examples.
+// registry declares three agents with examples.
 func registry() *capabilities.Catalogue {
 	return snapshot(
 		&contract.RegistryEntry{
@@ -68,7 +68,7 @@ func unmet(s *capabilities.Catalogue, caller *contract.Caller, prompt, reason st
 	}
 }
 
-// near is a candidate with the score of its parts.
+// near returns a candidate with the score of its parts.
 func near(agent string, intent, domains, constraints float64, matched string, gates ...contract.Gate) contract.Candidate {
 	return contract.Candidate{
 		AgentID: agent, Score: intent + domains + constraints, Gates: gates,
@@ -77,8 +77,8 @@ func near(agent string, intent, domains, constraints float64, matched string, ga
 	}
 }
 
-// TestUnsupported pins one complete answer.
-func TestUnsupported(t *testing.T) {
+// TestUnsupported_ExplainsRefusal compares one complete answer.
+func TestUnsupported_ExplainsRefusal(t *testing.T) {
 	below := contract.Gate{Gate: "threshold", Reason: "score 0.50 is below the threshold 0.65"}
 	clf := contract.Classification{Intent: "code_review", Domains: []string{"unknown"}, Confidence: 1}
 	got := fallback.Unsupported(unmet(registry(), local, "review this request", fallback.ReasonNoMatch, clf,
@@ -96,7 +96,7 @@ func TestUnsupported(t *testing.T) {
 	}
 }
 
-func TestDetail(t *testing.T) {
+func TestUnsupported_Detail(t *testing.T) {
 	state := contract.Gate{Gate: "state", Reason: "breaker open for another 7 s"}
 	scopes := contract.Gate{Gate: "scopes", Reason: "needs scope repo:read"}
 	unknown := contract.Classification{Intent: contract.Unknown}
@@ -212,7 +212,7 @@ func TestDetail(t *testing.T) {
 	}
 }
 
-func TestNearest(t *testing.T) {
+func TestUnsupported_ListsNearMisses(t *testing.T) {
 	clf := contract.Classification{Intent: "code_review"}
 	list := []contract.Candidate{
 		near("quality_agent", 0.5, 0.1, 0, ""),
@@ -231,7 +231,7 @@ func TestNearest(t *testing.T) {
 	}
 }
 
-func TestExamples(t *testing.T) {
+func TestUnsupported_PicksExamples(t *testing.T) {
 	tests := []struct {
 		name   string
 		caller *contract.Caller
@@ -261,9 +261,9 @@ func TestExamples(t *testing.T) {
 	}
 }
 
-// TestSharedIntent: an example is shown only if an agent the caller may use
-// declares it itself, though another one declares the same intent.
-func TestSharedIntent(t *testing.T) {
+// An example is listed only if an agent of the caller declares it itself, even though
+// another agent declares the same intent.
+func TestUnsupported_HidesExamplesOfSharedIntent(t *testing.T) {
 	s := snapshot(
 		&contract.RegistryEntry{
 			ID: "mine", Match: contract.Match{Intent: []string{"code_review"}, Domains: []string{"*", "go"}},
@@ -289,7 +289,7 @@ func TestSharedIntent(t *testing.T) {
 	}
 }
 
-func TestLargeRegistry(t *testing.T) {
+func TestUnsupported_LimitsLists(t *testing.T) {
 	var agents []*contract.RegistryEntry
 	var candidates []contract.Candidate
 	for i := range 100 {
@@ -310,7 +310,7 @@ func TestLargeRegistry(t *testing.T) {
 	}
 }
 
-func TestNobody(t *testing.T) {
+func TestUnsupported_WithoutUsableAgents(t *testing.T) {
 	clf := contract.Classification{Intent: contract.Unknown, Reason: "empty_registry"}
 	for name, u := range map[string]*fallback.Unmet{
 		"no caller":      unmet(registry(), nil, "review", fallback.ReasonNoMatch, clf, near("quality_agent", 0.5, 0, 0, "")),
@@ -328,9 +328,8 @@ func TestNobody(t *testing.T) {
 	}
 }
 
-// TestNothingIsRevealed: whatever the reason, no word of the answer belongs to
-// an agent the caller may not use.
-func TestNothingIsRevealed(t *testing.T) {
+// For every reason, no word of the answer belongs to an agent that the caller may not use.
+func TestUnsupported_RevealsNoHiddenAgent(t *testing.T) {
 	secret := &contract.RegistryEntry{
 		ID: "xx_agent", Match: contract.Match{Intent: []string{"xx_intent"}, Domains: []string{"xx_domain"}},
 		Examples: map[string][]string{"xx_intent": {"xx please"}, "code_review": {"xx review"}}, Keywords: []string{"xx"},
