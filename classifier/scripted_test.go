@@ -30,7 +30,7 @@ func TestEveryScriptedReply(t *testing.T) {
 	in := input(s, "review this python code")
 	for _, scripted := range fakellm.ReplyCases() {
 		t.Run(scripted.Name, func(t *testing.T) {
-			server := fakellm.Start(t, fakellm.Config{Wire: fakellm.OpenAI, Script: fakellm.Always(scripted.Behaviour)})
+			server := fakellm.Start(t, fakellm.Config{Protocol: fakellm.OpenAI, Script: fakellm.Always(scripted.Behaviour)})
 			provider, err := openai.New(llm.Config{Provider: "openai", Model: server.Model, BaseURL: server.URL, APIKey: llm.NewSecret(server.Key)})
 			if err != nil {
 				t.Fatal(err)
@@ -43,8 +43,8 @@ func TestEveryScriptedReply(t *testing.T) {
 			c := open(t, cfg)
 			clf := c.Classify(t.Context(), in)
 			checkReply(t, s, &clf)
-			if !scripted.Right(clf.Reason) {
-				t.Errorf("got reason %q, want %q or one of %q: %+v", clf.Reason, scripted.WantReason, scripted.Or, clf.Calls)
+			if !scripted.Accepts(clf.Reason) {
+				t.Errorf("got reason %q, want %q or one of %q: %+v", clf.Reason, scripted.WantReason, scripted.WantAlso, clf.Calls)
 			}
 			want := contract.SourceLexical
 			if clf.Reason == "" {

@@ -182,7 +182,7 @@ func TestDiagnoseCascade(t *testing.T) {
 func TestDiagnoseModel(t *testing.T) {
 	for provider, wire := range providers() {
 		t.Run(provider, func(t *testing.T) {
-			model := fakellm.Start(t, fakellm.Config{Wire: wire})
+			model := fakellm.Start(t, fakellm.Config{Protocol: wire})
 			cfg := diagnosable(t, modelRegistry)
 			asks(provider, model)(&cfg)
 			if got := findings(t, cfg, modelEnv)["model"]; got.Level != LevelOK {

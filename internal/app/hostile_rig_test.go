@@ -50,7 +50,7 @@ const cardNumber = "4111 1111 1111 1111"
 
 func startHostile(t *testing.T, provider, routing string) *hostileRig {
 	t.Helper()
-	model := fakellm.Start(t, fakellm.Config{Wire: providers()[provider], Script: fakellm.ObeyInjections()})
+	model := fakellm.Start(t, fakellm.Config{Protocol: providers()[provider], Script: fakellm.ObeyInjections()})
 	r := &hostileRig{model: model, result: func(string) contract.Result { return said("done") }, tally: tally{agents: map[string]int{}}}
 	agents := map[string]*testAgent{}
 	registry := registryWith(routing, func(id string) string {

@@ -61,7 +61,7 @@ func TestEveryReplyOfAModel(t *testing.T) {
 }
 
 func testReply(t *testing.T, provider string, wire fakellm.Protocol, reply *fakellm.ReplyCase) {
-	model := fakellm.Start(t, fakellm.Config{Wire: wire, Script: fakellm.Always(reply.Behaviour)})
+	model := fakellm.Start(t, fakellm.Config{Protocol: wire, Script: fakellm.Always(reply.Behaviour)})
 	s := startServerIn(t, modelEnv, modelRegistry, asks(provider, model), func(cfg *Config) {
 		cfg.Classifier.TimeoutMS = 12_000 // nothing here is decided by how fast this machine is,
 		if reply.Endless {
@@ -70,8 +70,8 @@ func testReply(t *testing.T, provider string, wire fakellm.Protocol, reply *fake
 	})
 	resp := s.route(reviewDryRun)
 	clf := resp.Decision.Classification
-	if !reply.Right(clf.Reason) {
-		t.Errorf("got reason %q, want %q or one of %q", clf.Reason, reply.WantReason, reply.Or)
+	if !reply.Accepts(clf.Reason) {
+		t.Errorf("got reason %q, want %q or one of %q", clf.Reason, reply.WantReason, reply.WantAlso)
 	}
 	if clf.Reason != "" && resp.Status != contract.StatusAccepted {
 		t.Errorf("got status %s, want accepted: the lexical classifier knows this one", resp.Status)
@@ -108,7 +108,7 @@ func checkSource(t *testing.T, reply *fakellm.ReplyCase, clf *contract.Classific
 func TestModelSeesMaskedText(t *testing.T) {
 	for provider, wire := range providers() {
 		t.Run(provider, func(t *testing.T) {
-			model := fakellm.Start(t, fakellm.Config{Wire: wire})
+			model := fakellm.Start(t, fakellm.Config{Protocol: wire})
 			s := startServerIn(t, modelEnv, modelRegistry, asks(provider, model))
 			s.route(`{"content":{"prompt":"Review what bob@example.com sent from 192.0.2.44","inputs":{"note":"input-canary"}},
 				"history":[{"role":"user","content":"my card is 4111 1111 1111 1111"}],
@@ -135,7 +135,7 @@ func TestModelSeesMaskedText(t *testing.T) {
 // TestAKeyIsEnough: with GEMINI_API_KEY alone the mode is llm, and a registry
 // that leaves the choice answers by policy A.
 func TestAKeyIsEnough(t *testing.T) {
-	model := fakellm.Start(t, fakellm.Config{Wire: fakellm.Gemini, Script: fakellm.Sequence(
+	model := fakellm.Start(t, fakellm.Config{Protocol: fakellm.Gemini, Script: fakellm.Sequence(
 		fakellm.Text(`{"intent":"unknown","domains":[],"subtasks":[],"confidence":0.9}`),
 		fakellm.Text("It depends."),
 	)})
@@ -201,7 +201,7 @@ func TestKeyGoesToItsMakerOnly(t *testing.T) {
 func TestBreakerLeavesADeadModelAlone(t *testing.T) {
 	for provider, wire := range providers() {
 		t.Run(provider, func(t *testing.T) {
-			model := fakellm.Start(t, fakellm.Config{Wire: wire, Script: fakellm.Always(fakellm.RateLimited("0"))})
+			model := fakellm.Start(t, fakellm.Config{Protocol: wire, Script: fakellm.Always(fakellm.RateLimited("0"))})
 			s := startServerIn(t, modelEnv, modelRegistry, asks(provider, model))
 			const requests = 40
 			var reasons []string
@@ -224,7 +224,7 @@ func TestBreakerLeavesADeadModelAlone(t *testing.T) {
 
 // TestCascadeThatSparesNothingIsSaid: auto needs examples to calibrate with.
 func TestCascadeThatSparesNothingIsSaid(t *testing.T) {
-	model := fakellm.Start(t, fakellm.Config{Wire: fakellm.Gemini})
+	model := fakellm.Start(t, fakellm.Config{Protocol: fakellm.Gemini})
 	for accept, want := range map[Acceptance]bool{acceptAuto: true, "0.9": false} {
 		s := startServerIn(t, modelEnv, modelRegistry, asks(ProviderGemini, model), func(cfg *Config) {
 			cfg.Classifier.Mode, cfg.Classifier.Cascade.Accept = "cascade", accept
@@ -240,7 +240,7 @@ func TestCascadeThatSparesNothingIsSaid(t *testing.T) {
 func TestSameRequestsShareACall(t *testing.T) {
 	const callers = 50
 	hold := fakellm.NewHold()
-	model := fakellm.Start(t, fakellm.Config{Wire: fakellm.Gemini, Script: fakellm.Always(fakellm.Text(fakellm.ValidReply()).Held(hold))})
+	model := fakellm.Start(t, fakellm.Config{Protocol: fakellm.Gemini, Script: fakellm.Always(fakellm.Text(fakellm.ValidReply()).Held(hold))})
 	s := startServerIn(t, modelEnv, modelRegistry, asks(ProviderGemini, model), func(cfg *Config) { cfg.Classifier.TimeoutMS = 60_000 })
 	type answer struct {
 		status int

@@ -1,4 +1,5 @@
-// Package testkit is what tests of several rooms share. Tests alone import it.
+// Package testkit contains helpers for tests of several packages. Only tests
+// import it.
 //
 //	data, err := os.ReadFile(testkit.Shared(t, "corpora", "JSONTestSuite", "README.md"))
 package testkit
@@ -9,9 +10,8 @@ import (
 	"testing"
 )
 
-// Shared returns the path of third-party test material, which is kept in a
-// folder named shared beside the module and is no part of it. Where the material
-// is not there, it skips the test and says so.
+// Shared returns the path of third-party test data, in a directory named shared
+// next to the module. If the data is missing, it skips the test.
 func Shared(t testing.TB, elem ...string) string {
 	t.Helper()
 	path := filepath.Join(append([]string{moduleRoot(t), "..", "shared"}, elem...)...)
@@ -21,7 +21,8 @@ func Shared(t testing.TB, elem ...string) string {
 	return path
 }
 
-// moduleRoot is the nearest folder at or above the test's with a go.mod.
+// moduleRoot returns the nearest directory with a go.mod, at or above the
+// working directory.
 func moduleRoot(t testing.TB) string {
 	t.Helper()
 	dir, err := os.Getwd()

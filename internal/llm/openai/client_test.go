@@ -18,7 +18,7 @@ func TestBreakerOpensForASilentModel(t *testing.T) {
 	for name, does := range map[string]fakellm.Behaviour{"silence": fakellm.Silence(), "drip": fakellm.SlowDrip(), "mute": fakellm.Hang()} {
 		t.Run(name, func(t *testing.T) {
 			cfg := llm.ClientConfig{Breaker: resilience.BreakerConfig{Failures: 3, OpenFor: time.Hour}, MinBreakerTime: patience / 2}
-			s := fakellm.Start(t, fakellm.Config{Wire: fakellm.OpenAI, Script: fakellm.Always(does)})
+			s := fakellm.Start(t, fakellm.Config{Protocol: fakellm.OpenAI, Script: fakellm.Always(does)})
 			c := llm.NewClient(cfg, open(t, s))
 			for i := range 6 {
 				want := llm.ReasonTimeout
@@ -50,7 +50,7 @@ func TestCancelledCallsOpenNoBreaker(t *testing.T) {
 		return fakellm.Hang()
 	}
 	cfg := llm.ClientConfig{Breaker: resilience.BreakerConfig{Failures: 2}}
-	c := llm.NewClient(cfg, open(t, fakellm.Start(t, fakellm.Config{Wire: fakellm.OpenAI, Script: script})))
+	c := llm.NewClient(cfg, open(t, fakellm.Start(t, fakellm.Config{Protocol: fakellm.OpenAI, Script: script})))
 	for range 5 {
 		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 		leave <- cancel
@@ -67,7 +67,7 @@ func TestCancelledCallsOpenNoBreaker(t *testing.T) {
 
 // BenchmarkGenerate is one call over a connection that is open.
 func BenchmarkGenerate(b *testing.B) {
-	s := fakellm.Start(b, fakellm.Config{Wire: fakellm.OpenAI})
+	s := fakellm.Start(b, fakellm.Config{Protocol: fakellm.OpenAI})
 	c := llm.NewClient(llm.ClientConfig{}, open(b, s))
 	ctx, cancel := context.WithTimeout(b.Context(), time.Hour)
 	defer cancel()

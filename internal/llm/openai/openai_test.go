@@ -88,7 +88,7 @@ func TestRequestOnTheWire(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := fakellm.Start(t, fakellm.Config{Wire: fakellm.OpenAI})
+			s := fakellm.Start(t, fakellm.Config{Protocol: fakellm.OpenAI})
 			if _, err := open(t, s, tc.change).Generate(t.Context(), &tc.req); err != nil {
 				t.Log(err) // the fake is as strict as OpenAI, where an object without properties is none
 			}
@@ -101,7 +101,7 @@ func TestRequestOnTheWire(t *testing.T) {
 
 func TestNoKeyIsSent(t *testing.T) {
 	t.Setenv("OPENAI_API_KEY", "other")
-	s := fakellm.Start(t, fakellm.Config{Wire: fakellm.OpenAI, NoKey: true})
+	s := fakellm.Start(t, fakellm.Config{Protocol: fakellm.OpenAI, NoKey: true})
 	p := open(t, s, func(c *llm.Config) { c.APIKey = llm.Secret{} })
 	if _, err := p.Generate(t.Context(), &llm.Request{User: "hello"}); err != nil {
 		t.Fatal(err)
@@ -128,7 +128,7 @@ func TestProbe(t *testing.T) {
 		"not reached":        {fakellm.Reset(), "", llm.ReasonUnavailable},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := fakellm.Start(t, fakellm.Config{Wire: fakellm.OpenAI, Models: fakellm.Always(tc.answer)})
+			s := fakellm.Start(t, fakellm.Config{Protocol: fakellm.OpenAI, Models: fakellm.Always(tc.answer)})
 			p := open(t, s, func(c *llm.Config) {
 				if tc.model != "" {
 					c.Model = tc.model

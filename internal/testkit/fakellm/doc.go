@@ -1,30 +1,29 @@
-// Package fakellm stands in for the makers of language models: HTTP servers that
-// speak the Gemini REST API and the OpenAI chat completions API closely enough
-// for their clients not to see a difference, and that misbehave as a script
-// says. Tests alone import it.
+// Package fakellm contains fake language model servers for tests. They implement
+// the Gemini REST API and the OpenAI chat completions API closely enough for real
+// clients, and fail as a script specifies. Only tests import the package.
 //
 //	s := fakellm.Start(t, fakellm.Config{
-//		Wire:   fakellm.Gemini,
-//		Script: fakellm.Sequence(fakellm.Status(503), fakellm.Text(fakellm.Valid())),
+//		Protocol: fakellm.Gemini,
+//		Script:   fakellm.Sequence(fakellm.Status(503), fakellm.Text(fakellm.ValidReply())),
 //	})
-//	// … a client with s.URL, s.Key and s.Model asks twice …
+//	// … a client with s.URL, s.Key and s.Model sends two requests …
 //	s.Calls()      // 2
-//	s.Requests()   // what was asked, and where the key was
+//	s.Requests()   // the requests, for example to check where the key was
 //
-// One script serves both wires: a Behaviour says what happens (a text, a status,
-// a blocked prompt, a connection that goes silent), and each wire has its own
-// words for it. A request is checked as the real server does, so a client that
-// sends a member the server does not know, an unknown model or no key hears of
-// it in the server's own envelope, before the script is asked.
+// A script works with both protocols: a Behaviour describes the response (a text, a
+// status, a blocked prompt, a silent connection), and each protocol encodes it.
+// Requests are validated like in the real APIs: if a request has unknown members,
+// an unknown model or no key, the client receives the API's error and the script is
+// not called.
 //
-// [Replies] is the list of everything a model has been seen, or must be feared,
-// to answer a classification with, and what is to come of it:
+// [ReplyCases] lists the replies that models give, or may give, to a
+// classification, with the expected result:
 //
-//	for _, r := range fakellm.Replies() {
+//	for _, r := range fakellm.ReplyCases() {
 //		s := fakellm.Start(t, fakellm.Config{Script: fakellm.Always(r.Behaviour)})
-//		got := // … classify with a model at s, with a short deadline if r.Endless …
-//		if !r.Right(got.Reason) { … }
+//		got := // … classify with a model at s; with a short deadline if r.Endless …
+//		if !r.Accepts(got.Reason) { … }
 //	}
 //
-// [Suite] is what every implementation of llm.Provider has to pass.
+// [Suite] is the test suite for implementations of llm.Provider.
 package fakellm

@@ -8,22 +8,22 @@ import (
 	"time"
 )
 
-// geminiWire is the Gemini REST API, v1beta.
-type geminiWire struct{}
+// geminiProtocol implements the Gemini REST API v1beta.
+type geminiProtocol struct{}
 
 const (
 	geminiBase       = "/v1beta/models"
 	reasonKeyInvalid = "API_KEY_INVALID"
 )
 
-// Tokens every reply claims to have cost.
+// Token counts of every reply.
 const (
 	InputTokens    = 120
 	TextTokens     = 30
-	ThinkingTokens = 12 // with thoughts only
+	ThinkingTokens = 12 // if there are thoughts
 )
 
-func (geminiWire) route(r *http.Request) (Operation, string) {
+func (geminiProtocol) parseRoute(r *http.Request) (Operation, string) {
 	if r.URL.Path == geminiBase && r.Method == http.MethodGet {
 		return ListModels, ""
 	}
@@ -41,34 +41,35 @@ func (geminiWire) route(r *http.Request) (Operation, string) {
 	}
 }
 
-func (geminiWire) key(r *http.Request) string {
+func (geminiProtocol) readKey(r *http.Request) string {
 	return cmp.Or(r.Header.Get("X-Goog-Api-Key"), r.URL.Query().Get("key"))
 }
 
-func (geminiWire) refuseKey(got string) *failure {
+func (geminiProtocol) refuseKey(got string) *errorSpec {
 	if got == "" {
-		return &failure{status: 403, message: "Method doesn't allow unregistered callers (callers without established identity). Please use API Key or other form of API consumer identity to call this API."}
+		return &errorSpec{status: 403, message: "Method doesn't allow unregistered callers (callers without established identity). Please use API Key or other form of API consumer identity to call this API."}
 	}
-	return &failure{reason: reasonKeyInvalid}
+	return &errorSpec{reason: reasonKeyInvalid}
 }
 
-func (geminiWire) unknownModel(model string) *failure {
-	return &failure{status: 404, message: fmt.Sprintf("models/%s is not found for API version v1beta, or is not supported for generateContent. Call ListModels to see the list of available models and their supported methods.", model)}
+func (geminiProtocol) unknownModel(model string) *errorSpec {
+	return &errorSpec{status: 404, message: fmt.Sprintf("models/%s is not found for API version v1beta, or is not supported for generateContent. Call ListModels to see the list of available models and their supported methods.", model)}
 }
 
-func (geminiWire) noSuchPath(r *http.Request) Behaviour {
+func (geminiProtocol) noSuchPath(r *http.Request) Behaviour {
 	return Body(404, typeHTML, fmt.Sprintf("<!DOCTYPE html>\n<html lang=en>\n<title>Error 404 (Not Found)!!1</title>\n<p>The requested URL <code>%s</code> was not found on this server.", r.URL.Path))
 }
 
-func (geminiWire) status(*failure) int { return 400 } // also for a key that does not exist
+func (geminiProtocol) defaultStatus(*errorSpec) int { return 400 } // also for an invalid key
 
-func (geminiWire) reply(r *Request, b *reply) any {
-	// The generated clients of Google ask for enums as numbers: $alt=json;enum-encoding=int.
+func (geminiProtocol) encodeReply(r *Request, b *replySpec) any {
+	// Google's generated clients request enums as numbers:
+	// $alt=json;enum-encoding=int.
 	enums := geminiEnums{integers: strings.Contains(r.URL, "enum-encoding")}
-	usage := object{"promptTokenCount": InputTokens, "totalTokenCount": InputTokens}
-	out := object{"usageMetadata": usage, "modelVersion": r.Model, "responseId": "fake"}
+	usage := jsonObject{"promptTokenCount": InputTokens, "totalTokenCount": InputTokens}
+	out := jsonObject{"usageMetadata": usage, "modelVersion": r.Model, "responseId": "fake"}
 	if b.blocked != "" {
-		out["promptFeedback"] = object{"blockReason": enums.of(blockReasons, b.blocked)}
+		out["promptFeedback"] = jsonObject{"blockReason": enums.encode(blockReasons, b.blocked)}
 		return out
 	}
 	text, thinking := TextTokens, 0
@@ -90,21 +91,21 @@ func (geminiWire) reply(r *Request, b *reply) any {
 	return out
 }
 
-func geminiCandidate(enums geminiEnums, b *reply) object {
+func geminiCandidate(enums geminiEnums, b *replySpec) jsonObject {
 	finish := cmp.Or(b.finish, FinishStop)
-	c := object{"index": 0, "finishReason": enums.of(finishReasons, string(finish))}
-	content := object{"role": "model"}
+	c := jsonObject{"index": 0, "finishReason": enums.encode(finishReasons, string(finish))}
+	content := jsonObject{"role": "model"}
 	var parts []any
 	if b.thought != "" && finish != FinishMaxTokens {
-		parts = append(parts, object{"text": b.thought, "thought": true})
+		parts = append(parts, jsonObject{"text": b.thought, "thought": true})
 	}
 	for _, text := range b.texts {
-		parts = append(parts, object{"text": text})
+		parts = append(parts, jsonObject{"text": text})
 	}
 	if parts != nil {
 		content["parts"] = parts
 	}
-	// A reply that is withheld has no content at all.
+	// A blocked reply has no content.
 	if parts != nil || finish == FinishStop || finish == FinishMaxTokens {
 		c["content"] = content
 	}
@@ -112,26 +113,26 @@ func geminiCandidate(enums geminiEnums, b *reply) object {
 	if finish == FinishSafety {
 		probability = "HIGH"
 	}
-	c["safetyRatings"] = []any{object{
-		"category":    enums.of(harmCategories, "HARM_CATEGORY_DANGEROUS_CONTENT"),
-		"probability": enums.of(harmProbabilities, probability),
+	c["safetyRatings"] = []any{jsonObject{
+		"category":    enums.encode(harmCategories, "HARM_CATEGORY_DANGEROUS_CONTENT"),
+		"probability": enums.encode(harmProbabilities, probability),
 		"blocked":     finish == FinishSafety,
 	}}
 	if finish == FinishRecitation {
-		c["citationMetadata"] = object{"citationSources": []any{object{"startIndex": 0, "endIndex": 200, "uri": "https://example.com/source"}}}
+		c["citationMetadata"] = jsonObject{"citationSources": []any{jsonObject{"startIndex": 0, "endIndex": 200, "uri": "https://example.com/source"}}}
 	}
 	return c
 }
 
-func (geminiWire) failure(_ *Request, f *failure) any {
-	e := object{"code": f.code, "message": cmp.Or(f.message, geminiMessage(f)), "status": geminiStatus(f.code)}
+func (geminiProtocol) encodeFailure(_ *Request, f *errorSpec) any {
+	e := jsonObject{"code": f.code, "message": cmp.Or(f.message, geminiMessage(f)), "status": geminiStatus(f.code)}
 	if details := geminiDetails(f); details != nil {
 		e["details"] = details
 	}
-	return object{"error": e}
+	return jsonObject{"error": e}
 }
 
-func geminiMessage(f *failure) string {
+func geminiMessage(f *errorSpec) string {
 	switch {
 	case f.reason == reasonKeyInvalid:
 		return "API key not valid. Please pass a valid API key."
@@ -152,24 +153,24 @@ func geminiMessage(f *failure) string {
 	}
 }
 
-func geminiDetails(f *failure) []any {
+func geminiDetails(f *errorSpec) []any {
 	const rpc = "type.googleapis.com/google.rpc."
 	switch {
 	case f.reason == reasonKeyInvalid:
 		return []any{
-			object{"@type": rpc + "ErrorInfo", "reason": f.reason, "domain": "googleapis.com", "metadata": object{"service": "generativelanguage.googleapis.com"}},
-			object{"@type": rpc + "LocalizedMessage", "locale": "en-US", "message": geminiMessage(f)},
+			jsonObject{"@type": rpc + "ErrorInfo", "reason": f.reason, "domain": "googleapis.com", "metadata": jsonObject{"service": "generativelanguage.googleapis.com"}},
+			jsonObject{"@type": rpc + "LocalizedMessage", "locale": "en-US", "message": geminiMessage(f)},
 		}
 	case f.code == 429:
 		details := []any{
-			object{"@type": rpc + "QuotaFailure", "violations": []any{object{
+			jsonObject{"@type": rpc + "QuotaFailure", "violations": []any{jsonObject{
 				"quotaMetric": "generativelanguage.googleapis.com/generate_content_free_tier_requests",
 				"quotaId":     "GenerateRequestsPerMinutePerProjectPerModel-FreeTier", "quotaValue": "10",
 			}}},
-			object{"@type": rpc + "Help", "links": []any{object{"description": "Learn more about Gemini API quotas", "url": "https://ai.google.dev/gemini-api/docs/rate-limits"}}},
+			jsonObject{"@type": rpc + "Help", "links": []any{jsonObject{"description": "Learn more about Gemini API quotas", "url": "https://ai.google.dev/gemini-api/docs/rate-limits"}}},
 		}
 		if d, err := time.ParseDuration(f.retryDelay); err == nil {
-			details = append(details, object{"@type": rpc + "RetryInfo", "retryDelay": fmt.Sprintf("%gs", d.Seconds())})
+			details = append(details, jsonObject{"@type": rpc + "RetryInfo", "retryDelay": fmt.Sprintf("%gs", d.Seconds())})
 		}
 		return details
 	default:
@@ -200,8 +201,8 @@ func geminiStatus(code int) string {
 	return "INVALID_ARGUMENT"
 }
 
-func (geminiWire) model(name string) any {
-	return object{
+func (geminiProtocol) encodeModel(name string) any {
+	return jsonObject{
 		"name": "models/" + name, "version": "001", "displayName": name,
 		"inputTokenLimit": 1 << 20, "outputTokenLimit": 1 << 16,
 		"supportedGenerationMethods": []any{"generateContent", "countTokens"},
@@ -209,4 +210,62 @@ func (geminiWire) model(name string) any {
 	}
 }
 
-func (g geminiWire) models(name string) any { return object{"models": []any{g.model(name)}} }
+func (g geminiProtocol) encodeModels(name string) any {
+	return jsonObject{"models": []any{g.encodeModel(name)}}
+}
+
+// geminiEnums encodes enums as names, or as numbers if the client requests it.
+type geminiEnums struct{ integers bool }
+
+// encode encodes one value. The lists are in the order of the API's numbers.
+func (e geminiEnums) encode(list func() []string, name string) any {
+	if !e.integers {
+		return name
+	}
+	for i, n := range list() {
+		if n == name {
+			return i
+		}
+	}
+	return 0
+}
+
+func finishReasons() []string {
+	return []string{
+		"FINISH_REASON_UNSPECIFIED", string(FinishStop), string(FinishMaxTokens), string(FinishSafety), string(FinishRecitation),
+		string(FinishOther), string(FinishLanguage), string(FinishBlocklist), string(FinishProhibited), string(FinishSPII),
+	}
+}
+
+func blockReasons() []string {
+	return []string{"BLOCK_REASON_UNSPECIFIED", "SAFETY", "OTHER", "BLOCKLIST", "PROHIBITED_CONTENT", "IMAGE_SAFETY"}
+}
+
+func harmCategories() []string {
+	return []string{
+		"HARM_CATEGORY_UNSPECIFIED", "HARM_CATEGORY_DEROGATORY", "HARM_CATEGORY_TOXICITY", "HARM_CATEGORY_VIOLENCE",
+		"HARM_CATEGORY_SEXUAL", "HARM_CATEGORY_MEDICAL", "HARM_CATEGORY_DANGEROUS", "HARM_CATEGORY_HARASSMENT",
+		"HARM_CATEGORY_HATE_SPEECH", "HARM_CATEGORY_SEXUALLY_EXPLICIT", "HARM_CATEGORY_DANGEROUS_CONTENT",
+	}
+}
+
+func harmProbabilities() []string {
+	return []string{"HARM_PROBABILITY_UNSPECIFIED", "NEGLIGIBLE", "LOW", "MEDIUM", "HIGH"}
+}
+
+func schemaTypes() []string {
+	return []string{"TYPE_UNSPECIFIED", "STRING", "NUMBER", "INTEGER", "BOOLEAN", "ARRAY", "OBJECT", "NULL"}
+}
+
+// enumName decodes an enum: a name or a number.
+func enumName(list []string, v any) string {
+	switch v := v.(type) {
+	case string:
+		return strings.ToUpper(v)
+	case float64:
+		if i := int(v); i >= 0 && i < len(list) {
+			return list[i]
+		}
+	}
+	return ""
+}

@@ -8,8 +8,8 @@ import (
 	"github.com/caprouter/caprouter/internal/strictjson"
 )
 
-// geminiRequest is what generateContent takes; a member that is not here is an
-// error, as with the server.
+// geminiRequest is the body of generateContent. Unknown members are an error,
+// as in the real API.
 type geminiRequest struct {
 	Model             string          `json:"model"`
 	Contents          []geminiContent `json:"contents"`
@@ -45,77 +45,77 @@ type geminiConfig struct {
 	Thinking         json.RawMessage `json:"thinkingConfig"`
 }
 
-func (geminiWire) read(r *Request) *failure {
+func (geminiProtocol) parseBody(r *Request) *errorSpec {
 	if !strings.HasPrefix(r.Header.Get("Content-Type"), "application/json") {
-		return invalid("Invalid JSON payload received. Unknown name \"\": Root element must be a message.")
+		return invalidRequest("Invalid JSON payload received. Unknown name \"\": Root element must be a message.")
 	}
 	var in geminiRequest
 	if err := strictjson.Unmarshal(r.Body, &in); err != nil {
-		return invalid("Invalid JSON payload received. " + err.Error())
+		return invalidRequest("Invalid JSON payload received. " + err.Error())
 	}
 	if in.Model != "" && in.Model != "models/"+r.Model {
-		return invalid("The model of the body is not that of the path.")
+		return invalidRequest("The model of the body is not that of the path.")
 	}
-	if f := in.check(); f != nil {
+	if f := in.validate(); f != nil {
 		return f
 	}
 	if in.SystemInstruction != nil {
-		r.System = in.SystemInstruction.text()
+		r.System = in.SystemInstruction.joinParts()
 	}
 	var user []string
 	for _, c := range in.Contents {
 		if c.Role != "model" {
-			user = append(user, c.text())
+			user = append(user, c.joinParts())
 		}
 	}
 	r.User = strings.Join(user, "\n")
-	return in.GenerationConfig.read(r)
+	return in.GenerationConfig.apply(r)
 }
 
-func (in *geminiRequest) check() *failure {
+func (in *geminiRequest) validate() *errorSpec {
 	if len(in.Contents) == 0 {
-		return invalid("* GenerateContentRequest.contents: contents is not specified\n")
+		return invalidRequest("* GenerateContentRequest.contents: contents is not specified\n")
 	}
 	for i, c := range in.Contents {
 		if c.Role != "" && c.Role != "user" && c.Role != "model" {
-			return invalid("Please use a valid role: user, model.")
+			return invalidRequest("Please use a valid role: user, model.")
 		}
 		if len(c.Parts) == 0 {
-			return invalid(fmt.Sprintf("* GenerateContentRequest.contents[%d].parts: contents.parts must not be empty.\n", i))
+			return invalidRequest(fmt.Sprintf("* GenerateContentRequest.contents[%d].parts: contents.parts must not be empty.\n", i))
 		}
 	}
 	return nil
 }
 
-func (c *geminiConfig) read(r *Request) *failure {
+func (c *geminiConfig) apply(r *Request) *errorSpec {
 	if c == nil {
 		return nil
 	}
 	r.MIMEType, r.MaxOutputTokens, r.Temperature, r.Thinking = c.ResponseMIMEType, c.MaxOutputTokens, c.Temperature, string(c.Thinking)
 	switch {
 	case c.MaxOutputTokens < 0:
-		return invalid("* GenerateContentRequest.generation_config.max_output_tokens: max_output_tokens must be positive.\n")
+		return invalidRequest("* GenerateContentRequest.generation_config.max_output_tokens: max_output_tokens must be positive.\n")
 	case c.Temperature != nil && (*c.Temperature < 0 || *c.Temperature > 2):
-		return invalid("* GenerateContentRequest.generation_config.temperature: temperature must be in the range [0.0, 2.0].\n")
+		return invalidRequest("* GenerateContentRequest.generation_config.temperature: temperature must be in the range [0.0, 2.0].\n")
 	case c.ResponseSchema != nil && c.JSONSchema != nil:
-		return invalid("Only one of response_schema and response_json_schema may be set.")
+		return invalidRequest("Only one of response_schema and response_json_schema may be set.")
 	case c.ResponseSchema != nil && c.ResponseMIMEType == "", c.JSONSchema != nil && c.ResponseMIMEType == "":
-		return invalid("* GenerateContentRequest.generation_config.response_schema: only allowed with a response_mime_type such as application/json.\n")
+		return invalidRequest("* GenerateContentRequest.generation_config.response_schema: only allowed with a response_mime_type such as application/json.\n")
 	}
 	var err error
 	switch {
 	case c.ResponseSchema != nil:
-		r.Schema, err = schemaReader{gemini: true, optional: &r.Optional}.read("response_schema", c.ResponseSchema)
+		r.Schema, err = schemaParser{gemini: true, optional: &r.Optional}.parse("response_schema", c.ResponseSchema)
 	case c.JSONSchema != nil:
-		r.Schema, err = schemaReader{optional: &r.Optional}.read("response_json_schema", c.JSONSchema)
+		r.Schema, err = schemaParser{optional: &r.Optional}.parse("response_json_schema", c.JSONSchema)
 	}
 	if err != nil {
-		return invalid("* GenerateContentRequest.generation_config." + err.Error() + "\n")
+		return invalidRequest("* GenerateContentRequest.generation_config." + err.Error() + "\n")
 	}
 	return nil
 }
 
-func (c *geminiContent) text() string {
+func (c *geminiContent) joinParts() string {
 	parts := make([]string, 0, len(c.Parts))
 	for _, p := range c.Parts {
 		parts = append(parts, p.Text)
@@ -123,4 +123,4 @@ func (c *geminiContent) text() string {
 	return strings.Join(parts, "")
 }
 
-func invalid(message string) *failure { return &failure{status: 400, message: message} }
+func invalidRequest(message string) *errorSpec { return &errorSpec{status: 400, message: message} }

@@ -7,13 +7,13 @@ import (
 	"strings"
 )
 
-// openaiWire is the chat completions API, as OpenAI has it and vLLM, Ollama and
-// llama.cpp took it over.
-type openaiWire struct{}
+// openaiProtocol implements the chat completions API of OpenAI, vLLM, Ollama
+// and llama.cpp.
+type openaiProtocol struct{}
 
 const openaiBase = "/v1"
 
-func (openaiWire) route(r *http.Request) (Operation, string) {
+func (openaiProtocol) parseRoute(r *http.Request) (Operation, string) {
 	path, ok := strings.CutPrefix(r.URL.Path, openaiBase)
 	if !ok {
 		return Other, ""
@@ -30,29 +30,29 @@ func (openaiWire) route(r *http.Request) (Operation, string) {
 	}
 }
 
-func (openaiWire) key(r *http.Request) string {
+func (openaiProtocol) readKey(r *http.Request) string {
 	key, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	return key
 }
 
-func (openaiWire) refuseKey(got string) *failure {
+func (openaiProtocol) refuseKey(got string) *errorSpec {
 	if got == "" {
-		return &failure{status: 401, message: "You didn't provide an API key. You need to provide your API key in an Authorization header using Bearer auth (i.e. Authorization: Bearer YOUR_KEY)."}
+		return &errorSpec{status: 401, message: "You didn't provide an API key. You need to provide your API key in an Authorization header using Bearer auth (i.e. Authorization: Bearer YOUR_KEY)."}
 	}
-	return &failure{status: 401, reason: "invalid_api_key", message: "Incorrect API key provided: " + got[:min(4, len(got))] + "****."}
+	return &errorSpec{status: 401, reason: "invalid_api_key", message: "Incorrect API key provided: " + got[:min(4, len(got))] + "****."}
 }
 
-func (openaiWire) unknownModel(model string) *failure {
-	return &failure{status: 404, reason: "model_not_found", message: "The model `" + model + "` does not exist or you do not have access to it."}
+func (openaiProtocol) unknownModel(model string) *errorSpec {
+	return &errorSpec{status: 404, reason: "model_not_found", message: "The model `" + model + "` does not exist or you do not have access to it."}
 }
 
-func (openaiWire) noSuchPath(r *http.Request) Behaviour {
-	return Behaviour{failure: &failure{status: 404, reason: "unknown_url", message: fmt.Sprintf("Unknown request URL: %s %s. Please check the URL for typos.", r.Method, r.URL.Path)}}
+func (openaiProtocol) noSuchPath(r *http.Request) Behaviour {
+	return Behaviour{failure: &errorSpec{status: 404, reason: "unknown_url", message: fmt.Sprintf("Unknown request URL: %s %s. Please check the URL for typos.", r.Method, r.URL.Path)}}
 }
 
-func (openaiWire) status(*failure) int { return 401 }
+func (openaiProtocol) defaultStatus(*errorSpec) int { return 401 }
 
-func (openaiWire) reply(r *Request, b *reply) any {
+func (openaiProtocol) encodeReply(r *Request, b *replySpec) any {
 	text, thinking := TextTokens, 0
 	if b.thought != "" {
 		thinking = ThinkingTokens
@@ -60,12 +60,12 @@ func (openaiWire) reply(r *Request, b *reply) any {
 	if len(b.texts) == 0 {
 		text = 0
 	}
-	out := object{
+	out := jsonObject{
 		"id": "chatcmpl-fake", "object": "chat.completion", "created": 1767366245, "model": r.Model, "system_fingerprint": nil,
 		"choices": []any{},
-		"usage": object{
+		"usage": jsonObject{
 			"prompt_tokens": InputTokens, "completion_tokens": text + thinking, "total_tokens": InputTokens + text + thinking,
-			"completion_tokens_details": object{"reasoning_tokens": thinking},
+			"completion_tokens_details": jsonObject{"reasoning_tokens": thinking},
 		},
 	}
 	if !b.noCandidate {
@@ -74,8 +74,8 @@ func (openaiWire) reply(r *Request, b *reply) any {
 	return out
 }
 
-func openaiChoice(b *reply) object {
-	message := object{"role": "assistant", "content": strings.Join(b.texts, ""), "refusal": nil}
+func openaiChoice(b *replySpec) jsonObject {
+	message := jsonObject{"role": "assistant", "content": strings.Join(b.texts, ""), "refusal": nil}
 	finish := "stop"
 	switch b.finish {
 	case "", FinishStop:
@@ -95,10 +95,10 @@ func openaiChoice(b *reply) object {
 	if len(b.texts) == 0 {
 		message["content"] = nil
 	}
-	return object{"index": 0, "message": message, "logprobs": nil, "finish_reason": finish}
+	return jsonObject{"index": 0, "message": message, "logprobs": nil, "finish_reason": finish}
 }
 
-func (openaiWire) failure(_ *Request, f *failure) any {
+func (openaiProtocol) encodeFailure(_ *Request, f *errorSpec) any {
 	var code any
 	switch {
 	case f.reason == reasonKeyInvalid:
@@ -117,10 +117,10 @@ func (openaiWire) failure(_ *Request, f *failure) any {
 	case f.code >= 500:
 		kind = "server_error"
 	}
-	return object{"error": object{"message": cmp.Or(f.message, openaiMessage(f)), "type": kind, "param": nil, "code": code}}
+	return jsonObject{"error": jsonObject{"message": cmp.Or(f.message, openaiMessage(f)), "type": kind, "param": nil, "code": code}}
 }
 
-func openaiMessage(f *failure) string {
+func openaiMessage(f *errorSpec) string {
 	switch {
 	case f.reason == reasonKeyInvalid, f.code == 401:
 		return "Incorrect API key provided."
@@ -135,10 +135,10 @@ func openaiMessage(f *failure) string {
 	}
 }
 
-func (openaiWire) model(name string) any {
-	return object{"id": name, "object": "model", "created": 1767366245, "owned_by": "fake"}
+func (openaiProtocol) encodeModel(name string) any {
+	return jsonObject{"id": name, "object": "model", "created": 1767366245, "owned_by": "fake"}
 }
 
-func (o openaiWire) models(name string) any {
-	return object{"object": "list", "data": []any{o.model(name)}}
+func (o openaiProtocol) encodeModels(name string) any {
+	return jsonObject{"object": "list", "data": []any{o.encodeModel(name)}}
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/caprouter/caprouter/internal/strictjson"
 )
 
-// openaiRequest is what chat completions takes, with what the servers of one's
-// own take besides; a member that is not here is an error.
+// openaiRequest is the body of a chat completion, with members of local
+// servers. Unknown members are an error.
 type openaiRequest struct {
 	Model               string          `json:"model"`
 	Messages            []openaiMsg     `json:"messages"`
@@ -43,12 +43,12 @@ type openaiJSONSchema struct {
 	Strict      bool   `json:"strict"`
 }
 
-func (openaiWire) read(r *Request) *failure {
+func (openaiProtocol) parseBody(r *Request) *errorSpec {
 	var in openaiRequest
 	if err := strictjson.Unmarshal(r.Body, &in); err != nil {
-		return invalid("We could not parse the JSON body of your request: " + err.Error())
+		return invalidRequest("We could not parse the JSON body of your request: " + err.Error())
 	}
-	if f := in.check(); f != nil {
+	if f := in.validate(); f != nil {
 		return f
 	}
 	r.Model, r.Temperature = in.Model, in.Temperature
@@ -56,49 +56,49 @@ func (openaiWire) read(r *Request) *failure {
 	r.Thinking = string(in.ReasoningEffort) + string(in.ChatTemplate)
 	var system, user []string
 	for i, m := range in.Messages {
-		text, ok := m.text()
+		text, ok := m.joinParts()
 		switch {
 		case !ok:
-			return invalid(fmt.Sprintf("Invalid type for 'messages[%d].content': expected one of a string or array of objects.", i))
+			return invalidRequest(fmt.Sprintf("Invalid type for 'messages[%d].content': expected one of a string or array of objects.", i))
 		case m.Role == "system", m.Role == "developer":
 			system = append(system, text)
 		case m.Role == "user":
 			user = append(user, text)
 		case m.Role == "assistant":
 		default:
-			return invalid(fmt.Sprintf("Invalid value: '%s'. Supported values are: 'system', 'assistant', 'user' and 'developer'.", m.Role))
+			return invalidRequest(fmt.Sprintf("Invalid value: '%s'. Supported values are: 'system', 'assistant', 'user' and 'developer'.", m.Role))
 		}
 	}
 	r.System, r.User = strings.Join(system, "\n"), strings.Join(user, "\n")
-	return in.ResponseFormat.read(r)
+	return in.ResponseFormat.apply(r)
 }
 
-func (in *openaiRequest) check() *failure {
+func (in *openaiRequest) validate() *errorSpec {
 	switch {
 	case in.Model == "":
-		return invalid("you must provide a model parameter")
+		return invalidRequest("you must provide a model parameter")
 	case len(in.Messages) == 0:
-		return invalid("Missing required parameter: 'messages'.")
+		return invalidRequest("Missing required parameter: 'messages'.")
 	case in.MaxTokens != 0 && in.MaxCompletionTokens != 0:
-		return invalid("Setting 'max_tokens' and 'max_completion_tokens' at the same time is not supported.")
+		return invalidRequest("Setting 'max_tokens' and 'max_completion_tokens' at the same time is not supported.")
 	case in.MaxTokens < 0, in.MaxCompletionTokens < 0:
-		return invalid("Invalid 'max_tokens': integer below minimum value. Expected a value >= 1.")
+		return invalidRequest("Invalid 'max_tokens': integer below minimum value. Expected a value >= 1.")
 	case in.Temperature != nil && (*in.Temperature < 0 || *in.Temperature > 2):
-		return invalid("Invalid 'temperature': decimal above maximum value. Expected a value <= 2.")
+		return invalidRequest("Invalid 'temperature': decimal above maximum value. Expected a value <= 2.")
 	case in.Stream:
-		return invalid("This server does not stream.")
+		return invalidRequest("This server does not stream.")
 	}
 	return nil
 }
 
-func (m *openaiMsg) text() (string, bool) {
+func (m *openaiMsg) joinParts() (string, bool) {
 	switch c := m.Content.(type) {
 	case string:
 		return c, true
 	case []any:
 		var all strings.Builder
 		for _, p := range c {
-			part, _ := p.(object)
+			part, _ := p.(jsonObject)
 			text, ok := part["text"].(string)
 			if part["type"] != "text" || !ok {
 				return "", false
@@ -111,7 +111,7 @@ func (m *openaiMsg) text() (string, bool) {
 	}
 }
 
-func (f *openaiFormat) read(r *Request) *failure {
+func (f *openaiFormat) apply(r *Request) *errorSpec {
 	if f == nil || f.Type == "text" {
 		return nil
 	}
@@ -120,15 +120,15 @@ func (f *openaiFormat) read(r *Request) *failure {
 	case f.Type == "json_object" && f.JSONSchema == nil:
 		return nil
 	case f.Type != "json_schema":
-		return invalid("Invalid value: response_format.type.")
+		return invalidRequest("Invalid value: response_format.type.")
 	case f.JSONSchema == nil || f.JSONSchema.Schema == nil:
-		return invalid("Missing required parameter: 'response_format.json_schema'.")
+		return invalidRequest("Missing required parameter: 'response_format.json_schema'.")
 	case f.JSONSchema.Name == "":
-		return invalid("Missing required parameter: 'response_format.json_schema.name'.")
+		return invalidRequest("Missing required parameter: 'response_format.json_schema.name'.")
 	}
-	schema, err := schemaReader{strict: f.JSONSchema.Strict, optional: &r.Optional}.read("schema", f.JSONSchema.Schema)
+	schema, err := schemaParser{strict: f.JSONSchema.Strict, optional: &r.Optional}.parse("schema", f.JSONSchema.Schema)
 	if err != nil {
-		return invalid(fmt.Sprintf("Invalid schema for response_format '%s': %v", f.JSONSchema.Name, err))
+		return invalidRequest(fmt.Sprintf("Invalid schema for response_format '%s': %v", f.JSONSchema.Name, err))
 	}
 	r.Schema = schema
 	return nil

@@ -26,9 +26,9 @@ type reference struct {
 func openReference(slip string) Open {
 	return func(t *testing.T, s *Server) llm.Provider {
 		t.Helper()
-		header := map[Protocol]string{Gemini: "X-Goog-Api-Key", OpenAI: "Authorization"}[s.Wire]
+		header := map[Protocol]string{Gemini: "X-Goog-Api-Key", OpenAI: "Authorization"}[s.Protocol]
 		client, _, err := llm.NewHTTPClient(
-			llm.Config{Provider: string(s.Wire), Model: s.Model, BaseURL: s.URL, APIKey: llm.NewSecret(s.Key)},
+			llm.Config{Provider: string(s.Protocol), Model: s.Model, BaseURL: s.URL, APIKey: llm.NewSecret(s.Key)},
 			llm.Protocol{KeyHeader: header},
 		)
 		if err != nil {
@@ -80,43 +80,43 @@ func (p *reference) generate(ctx context.Context, req *llm.Request) (*llm.Reply,
 	if err != nil {
 		return nil, err
 	}
-	if p.s.Wire == Gemini {
+	if p.s.Protocol == Gemini {
 		return p.readGemini(answer)
 	}
 	return readOpenAI(answer)
 }
 
-func (p *reference) ask(req *llm.Request) (path string, body object) {
-	text := func(s string) []any { return []any{object{"text": s}} }
-	if p.s.Wire == Gemini {
-		config := object{"temperature": 0, "maxOutputTokens": req.MaxOutputTokens}
+func (p *reference) ask(req *llm.Request) (path string, body jsonObject) {
+	text := func(s string) []any { return []any{jsonObject{"text": s}} }
+	if p.s.Protocol == Gemini {
+		config := jsonObject{"temperature": 0, "maxOutputTokens": req.MaxOutputTokens}
 		if req.Schema != nil {
 			config["responseMimeType"], config["responseSchema"] = "application/json", schemaJSON(req.Schema, strings.ToUpper)
 		}
 		if p.slip == "system with the user" {
-			return "/v1beta/models/" + p.s.Model + ":generateContent", object{
-				"contents": []any{object{"parts": text(req.System + req.User)}}, "generationConfig": config,
+			return "/v1beta/models/" + p.s.Model + ":generateContent", jsonObject{
+				"contents": []any{jsonObject{"parts": text(req.System + req.User)}}, "generationConfig": config,
 			}
 		}
-		return "/v1beta/models/" + p.s.Model + ":generateContent", object{
-			"systemInstruction": object{"parts": text(req.System)}, "contents": []any{object{"role": "user", "parts": text(req.User)}},
+		return "/v1beta/models/" + p.s.Model + ":generateContent", jsonObject{
+			"systemInstruction": jsonObject{"parts": text(req.System)}, "contents": []any{jsonObject{"role": "user", "parts": text(req.User)}},
 			"generationConfig": config,
 		}
 	}
-	body = object{
+	body = jsonObject{
 		"model": p.s.Model, "temperature": 0, "max_tokens": req.MaxOutputTokens,
-		"messages": []any{object{"role": "system", "content": req.System}, object{"role": "user", "content": req.User}},
+		"messages": []any{jsonObject{"role": "system", "content": req.System}, jsonObject{"role": "user", "content": req.User}},
 	}
 	if req.Schema != nil {
-		schema := object{"name": "reply", "strict": true, "schema": schemaJSON(req.Schema, strings.ToLower)}
-		body["response_format"] = object{"type": "json_schema", "json_schema": schema}
+		schema := jsonObject{"name": "reply", "strict": true, "schema": schemaJSON(req.Schema, strings.ToLower)}
+		body["response_format"] = jsonObject{"type": "json_schema", "json_schema": schema}
 	}
 	return "/chat/completions", body
 }
 
 // schemaJSON is a schema as JSON Schema, with its types in the given case.
-func schemaJSON(s *llm.Schema, spell func(string) string) object {
-	out := object{"type": spell(s.Type)}
+func schemaJSON(s *llm.Schema, spell func(string) string) jsonObject {
+	out := jsonObject{"type": spell(s.Type)}
 	if s.Description != "" {
 		out["description"] = s.Description
 	}
@@ -127,7 +127,7 @@ func schemaJSON(s *llm.Schema, spell func(string) string) object {
 		out["items"] = schemaJSON(s.Items, spell)
 	}
 	if s.Properties != nil {
-		props, names := object{}, []string{}
+		props, names := jsonObject{}, []string{}
 		for _, p := range s.Properties {
 			props[p.Name] = schemaJSON(p.Schema, spell)
 			names = append(names, p.Name)
@@ -147,7 +147,7 @@ func (p *reference) readGemini(answer []byte) (*llm.Reply, error) {
 		} `json:"promptFeedback"`
 		Candidates []struct {
 			Content      geminiContent `json:"content"`
-			FinishReason Finish        `json:"finishReason"`
+			FinishReason FinishReason  `json:"finishReason"`
 		} `json:"candidates"`
 		Usage struct {
 			Prompt     int `json:"promptTokenCount"`

@@ -8,10 +8,10 @@ import (
 	"github.com/caprouter/caprouter/internal/llm"
 )
 
-// Operation is what a request asks for.
+// Operation is the operation of a request.
 type Operation string
 
-// The operations the fakes know.
+// Operations.
 const (
 	Generate   Operation = "generate"
 	GetModel   Operation = "get_model"
@@ -19,11 +19,11 @@ const (
 	Other      Operation = "other" // no such path or method
 )
 
-// Request is what a server got: as it came, and what its wire makes of it.
+// Request is a request as received, and its parsed content.
 type Request struct {
 	Operation Operation
-	Call      int    // which of the calls that the script answers this is, from 0; −1 = it was refused before
-	Refused   string // why
+	Call      int    // number of the generate call, from 0; −1 = rejected
+	Rejected  string // reason, if it was rejected
 	Method    string
 	URL       string // path and query
 	Header    http.Header
@@ -32,23 +32,23 @@ type Request struct {
 	RequestContent
 }
 
-// RequestContent is what a request says, whatever its wire.
+// RequestContent is the content of a request in any protocol.
 type RequestContent struct {
 	Key             string
 	Model           string
 	System          string
-	User            string      // the turns of the user, joined by newlines
-	MIMEType        string      // of the reply; application/json where the wire says it otherwise
-	Schema          *llm.Schema // its properties by name
-	Optional        []string    // properties that Schema does not require
-	MaxOutputTokens int         // 0 = not said
+	User            string      // user messages, joined by newlines
+	MIMEType        string      // of the reply; application/json if the protocol requests JSON in another way
+	Schema          *llm.Schema // properties sorted by name
+	Optional        []string    // properties that the schema does not require
+	MaxOutputTokens int         // 0 = not set
 	Temperature     *float64
-	Thinking        string // as JSON; "" = not said
+	Thinking        string // as JSON; "" = not set
 }
 
-// Places lists where a text, such as the key, is found in the request: "url",
-// "body" or a header's name.
-func (r *Request) Places(text string) []string {
+// FindText lists where a text, such as the key, occurs in the request: "url",
+// "body" or header names.
+func (r *Request) FindText(text string) []string {
 	var found []string
 	if strings.Contains(r.URL, text) {
 		found = append(found, "url")

@@ -68,13 +68,13 @@ func TestRequestsAreChecked(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(string(tt.wire)+"/"+tt.name, func(t *testing.T) {
-			s := Start(t, Config{Wire: tt.wire})
+			s := Start(t, Config{Protocol: tt.wire})
 			got := send(t, s, http.MethodPost, tt.path, tt.body, tt.header...)
 			if got.status != tt.status || !strings.Contains(got.body, tt.want) {
 				t.Errorf("got %d %s, want %d with %q in it", got.status, got.body, tt.status, tt.want)
 			}
 			r := s.Requests()
-			if len(r) != 1 || r[0].Refused == "" || r[0].Call != -1 || s.Calls() != 0 {
+			if len(r) != 1 || r[0].Rejected == "" || r[0].Call != -1 || s.Calls() != 0 {
 				t.Errorf("got %d calls and requests %+v, want one request that was refused before the script", s.Calls(), r)
 			}
 		})
@@ -125,7 +125,7 @@ func TestRequestsAreRecorded(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(string(tt.wire)+"/"+tt.name, func(t *testing.T) {
-			s := Start(t, Config{Wire: tt.wire})
+			s := Start(t, Config{Protocol: tt.wire})
 			path, _ := pathAndBody(tt.wire)
 			if got := send(t, s, http.MethodPost, path, tt.body); got.status != 200 {
 				t.Fatalf("got %d %s, want 200", got.status, got.body)
@@ -145,7 +145,7 @@ func TestPlacesOfAText(t *testing.T) {
 	s := Start(t, Config{NoKey: true})
 	send(t, s, http.MethodPost, geminiPath+"?key="+APIKey, strings.Replace(geminiAsks, "hello", APIKey, 1), "X-Trace", APIKey)
 	want := []string{"X-Goog-Api-Key", "X-Trace", "body", "url"}
-	if diff := cmp.Diff(want, s.Requests()[0].Places(APIKey)); diff != "" {
+	if diff := cmp.Diff(want, s.Requests()[0].FindText(APIKey)); diff != "" {
 		t.Errorf("places (-want +got):\n%s", diff)
 	}
 }
@@ -158,18 +158,18 @@ func TestModels(t *testing.T) {
 		status int
 		want   string
 	}{
-		{"one", Config{Wire: Gemini}, "/v1beta/models/" + GeminiModel, 200, `"name":"models/` + GeminiModel + `"`},
-		{"all", Config{Wire: Gemini}, "/v1beta/models", 200, `{"models":[{`},
-		{"unknown", Config{Wire: Gemini}, "/v1beta/models/nope", 404, `"status":"NOT_FOUND"`},
-		{"of a server that is down", Config{Wire: Gemini, Models: Always(Status(503))}, "/v1beta/models/" + GeminiModel, 503, `"status":"UNAVAILABLE"`},
-		{"with another key", Config{Wire: Gemini, Key: "k2", Model: "m2"}, "/v1beta/models/m2", 200, `"name":"models/m2"`},
-		{"one", Config{Wire: OpenAI}, "/models/" + OpenAIModel, 200, `"id":"local-model"`},
-		{"all", Config{Wire: OpenAI}, "/models", 200, `"object":"list"`},
-		{"unknown", Config{Wire: OpenAI}, "/models/nope", 404, `"code":"model_not_found"`},
-		{"any model name of a path", Config{Wire: OpenAI, Model: "org/model"}, "/models/org/model", 200, `"id":"org/model"`},
+		{"one", Config{Protocol: Gemini}, "/v1beta/models/" + GeminiModel, 200, `"name":"models/` + GeminiModel + `"`},
+		{"all", Config{Protocol: Gemini}, "/v1beta/models", 200, `{"models":[{`},
+		{"unknown", Config{Protocol: Gemini}, "/v1beta/models/nope", 404, `"status":"NOT_FOUND"`},
+		{"of a server that is down", Config{Protocol: Gemini, Models: Always(Status(503))}, "/v1beta/models/" + GeminiModel, 503, `"status":"UNAVAILABLE"`},
+		{"with another key", Config{Protocol: Gemini, Key: "k2", Model: "m2"}, "/v1beta/models/m2", 200, `"name":"models/m2"`},
+		{"one", Config{Protocol: OpenAI}, "/models/" + OpenAIModel, 200, `"id":"local-model"`},
+		{"all", Config{Protocol: OpenAI}, "/models", 200, `"object":"list"`},
+		{"unknown", Config{Protocol: OpenAI}, "/models/nope", 404, `"code":"model_not_found"`},
+		{"any model name of a path", Config{Protocol: OpenAI, Model: "org/model"}, "/models/org/model", 200, `"id":"org/model"`},
 	}
 	for _, tt := range tests {
-		t.Run(string(tt.cfg.Wire)+"/"+tt.name, func(t *testing.T) {
+		t.Run(string(tt.cfg.Protocol)+"/"+tt.name, func(t *testing.T) {
 			s := Start(t, tt.cfg)
 			got := send(t, s, http.MethodGet, tt.path, "")
 			if got.status != tt.status || !strings.Contains(got.body, tt.want) {

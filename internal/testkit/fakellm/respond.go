@@ -14,44 +14,44 @@ import (
 	"github.com/caprouter/caprouter/internal/strictjson"
 )
 
-// object is one of a wire's JSON objects.
-type object = map[string]any
+// jsonObject is a JSON object of a response or request.
+type jsonObject = map[string]any
 
 const (
 	typeJSON = "application/json; charset=UTF-8"
 	typeHTML = "text/html; charset=UTF-8"
 )
 
-// dripEvery is the pause between two bytes of a Drip.
+// dripEvery is the interval of SlowDrip.
 const dripEvery = 5 * time.Millisecond
 
-// do answers the request as b says.
-func (s *Server) do(w http.ResponseWriter, hr *http.Request, r *Request, b *Behaviour) {
+// respond sends the response.
+func (s *Server) respond(w http.ResponseWriter, hr *http.Request, r *Request, b *Behaviour) {
 	gone := hr.Context().Done()
-	if b.hold != nil && !b.hold.wait(gone, s.done) {
+	if b.hold != nil && !b.hold.waitReleased(gone, s.done) {
 		return
 	}
 	switch {
 	case b.fault != noFault:
-		s.fail(w, gone, b.fault)
+		s.breakConnection(w, gone, b.fault)
 	case b.raw != nil:
 		writeRaw(w, b.raw)
 	case b.failure != nil:
 		s.writeFailure(w, r, b.failure)
 	case r.Operation == ListModels:
-		writeJSON(w, http.StatusOK, s.wire.models(s.cfg.Model))
+		writeJSON(w, http.StatusOK, s.protocol.encodeModels(s.cfg.Model))
 	case r.Operation == GetModel:
-		writeJSON(w, http.StatusOK, s.wire.model(s.cfg.Model))
+		writeJSON(w, http.StatusOK, s.protocol.encodeModel(s.cfg.Model))
 	default:
 		s.writeReply(w, hr, r, b.reply)
 	}
 }
 
-func (s *Server) writeFailure(w http.ResponseWriter, r *Request, f *failure) {
+func (s *Server) writeFailure(w http.ResponseWriter, r *Request, f *errorSpec) {
 	said := *f
-	said.status = cmp.Or(f.status, s.wire.status(f))
+	said.status = cmp.Or(f.status, s.protocol.defaultStatus(f))
 	said.code = cmp.Or(f.code, said.status)
-	if s.Wire == OpenAI && said.retryAfter == "" && said.retryDelay != "" {
+	if s.Protocol == OpenAI && said.retryAfter == "" && said.retryDelay != "" {
 		d, _ := time.ParseDuration(said.retryDelay)
 		said.retryAfter = strconv.Itoa(int(d.Seconds()))
 	}
@@ -61,20 +61,20 @@ func (s *Server) writeFailure(w http.ResponseWriter, r *Request, f *failure) {
 	if said.echo {
 		said.message = fmt.Sprintf("Not understood: %s (key %s)", r.User, r.Key)
 	}
-	writeJSON(w, said.status, s.wire.failure(r, &said))
+	writeJSON(w, said.status, s.protocol.encodeFailure(r, &said))
 }
 
 func writeJSON(w http.ResponseWriter, status int, v any) {
 	body, err := strictjson.Marshal(v)
 	if err != nil {
-		panic(fmt.Sprintf("fakellm: encode a reply: %v", err)) // a slip of this package; the client sees the connection end
+		panic(fmt.Sprintf("fakellm: encode a reply: %v", err)) // a bug of this package; the client sees the connection close
 	}
 	w.Header().Set("Content-Type", typeJSON)
 	w.WriteHeader(status)
 	_, _ = w.Write(body)
 }
 
-func writeRaw(w http.ResponseWriter, b *raw) {
+func writeRaw(w http.ResponseWriter, b *rawResponse) {
 	if b.contentType != "" {
 		w.Header().Set("Content-Type", b.contentType)
 	}
@@ -85,55 +85,55 @@ func writeRaw(w http.ResponseWriter, b *raw) {
 	_, _ = io.WriteString(w, b.body)
 }
 
-func (s *Server) writeReply(w http.ResponseWriter, hr *http.Request, r *Request, b reply) {
+func (s *Server) writeReply(w http.ResponseWriter, hr *http.Request, r *Request, b replySpec) {
 	if b.filler > 0 {
 		b.texts = []string{strings.Repeat("a", b.filler)}
 	}
 	if !b.compressed || !strings.Contains(hr.Header.Get("Accept-Encoding"), "gzip") {
-		writeJSON(w, http.StatusOK, s.wire.reply(r, &b))
+		writeJSON(w, http.StatusOK, s.protocol.encodeReply(r, &b))
 		return
 	}
 	w.Header().Set("Content-Encoding", "gzip")
-	zip, _ := gzip.NewWriterLevel(w, gzip.BestSpeed) // the level is one there is
+	zip, _ := gzip.NewWriterLevel(w, gzip.BestSpeed) // the level is valid
 	defer func() { _ = zip.Close() }()
-	writeJSON(zipped{w, zip}, http.StatusOK, s.wire.reply(r, &b))
+	writeJSON(gzipWriter{w, zip}, http.StatusOK, s.protocol.encodeReply(r, &b))
 }
 
-// zipped compresses the body of a response.
-type zipped struct {
+// gzipWriter compresses a response body.
+type gzipWriter struct {
 	http.ResponseWriter
 	zip *gzip.Writer
 }
 
-func (z zipped) Write(p []byte) (int, error) { return z.zip.Write(p) }
+func (z gzipWriter) Write(p []byte) (int, error) { return z.zip.Write(p) }
 
-// fail does what goes wrong below HTTP.
-func (s *Server) fail(w http.ResponseWriter, gone <-chan struct{}, f fault) {
+// breakConnection causes a fault below HTTP.
+func (s *Server) breakConnection(w http.ResponseWriter, gone <-chan struct{}, f connectionFault) {
 	switch f {
 	case faultReset:
-		cut(w, "", true)
+		closeConnection(w, "", true)
 	case faultEOF:
-		cut(w, "", false)
+		closeConnection(w, "", false)
 	case faultMidway:
-		cut(w, half, true)
+		closeConnection(w, partialResponse, true)
 	case faultCut:
-		cut(w, half, false)
+		closeConnection(w, partialResponse, false)
 	case faultMute:
-		s.linger(gone)
+		s.waitForClient(gone)
 	case faultSilent:
 		startBody(w)
-		s.linger(gone)
+		s.waitForClient(gone)
 	case faultDrip:
 		startBody(w)
-		s.drip(w, gone)
+		s.dripBody(w, gone)
 	}
 }
 
-// half is the beginning of a response that promises more.
-const half = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n{\"id\":\"cut\",\"candidates\":[{\"content\":{\"parts\":[{"
+// partialResponse is the start of a longer response.
+const partialResponse = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n{\"id\":\"cut\",\"candidates\":[{\"content\":{\"parts\":[{"
 
-// cut writes some bytes below HTTP and ends the connection.
-func cut(w http.ResponseWriter, text string, reset bool) {
+// closeConnection writes raw bytes and closes or resets the connection.
+func closeConnection(w http.ResponseWriter, text string, reset bool) {
 	conn, buf, err := http.NewResponseController(w).Hijack()
 	if err != nil {
 		panic(fmt.Sprintf("fakellm: take over a connection: %v", err))
@@ -152,16 +152,17 @@ func startBody(w http.ResponseWriter) {
 	_ = http.NewResponseController(w).Flush()
 }
 
-// linger waits for the client to go away, or the test to end.
-func (s *Server) linger(gone <-chan struct{}) {
+// waitForClient waits until the client disconnects or the test ends.
+func (s *Server) waitForClient(gone <-chan struct{}) {
 	select {
 	case <-gone:
 	case <-s.done:
 	}
 }
 
-// drip sends white space, which JSON may begin with, for as long as it is heard.
-func (s *Server) drip(w http.ResponseWriter, gone <-chan struct{}) {
+// dripBody sends spaces, which are valid at the start of JSON, until the client
+// disconnects.
+func (s *Server) dripBody(w http.ResponseWriter, gone <-chan struct{}) {
 	tick := time.NewTicker(dripEvery)
 	defer tick.Stop()
 	for {

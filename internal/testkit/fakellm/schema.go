@@ -9,19 +9,18 @@ import (
 	"github.com/caprouter/caprouter/internal/llm"
 )
 
-// schemaReader reads the schema of a request back into ours, and complains as
-// the servers do.
-type schemaReader struct {
-	gemini bool // Schema of the Gemini API: types in upper case or as numbers
+// schemaParser converts a schema of a request to llm.Schema, with the errors of
+// the real servers.
+type schemaParser struct {
+	gemini bool // Gemini's Schema: types in upper case or as numbers
 	strict bool // OpenAI's strict mode
-	// optional collects the properties that are not required.
+	// optional collects properties that are not required.
 	optional *[]string
 }
 
-// read returns the schema with its properties by name: where a wire keeps an
-// order, it is not looked at.
-func (sr schemaReader) read(at string, v any) (*llm.Schema, error) {
-	m, ok := v.(object)
+// parse returns the schema with its properties sorted by name.
+func (sr schemaParser) parse(at string, v any) (*llm.Schema, error) {
+	m, ok := v.(jsonObject)
 	if !ok {
 		return nil, fmt.Errorf("%s: not an object", at)
 	}
@@ -48,9 +47,9 @@ func (sr schemaReader) read(at string, v any) (*llm.Schema, error) {
 	}
 	switch s.Type {
 	case "object":
-		return s, sr.properties(at, m, s)
+		return s, sr.parseProperties(at, m, s)
 	case "array":
-		items, err := sr.read(at+".items", m["items"])
+		items, err := sr.parse(at+".items", m["items"])
 		s.Items = items
 		return s, err
 	case "string", "number", "integer", "boolean":
@@ -60,7 +59,7 @@ func (sr schemaReader) read(at string, v any) (*llm.Schema, error) {
 	}
 }
 
-func (sr schemaReader) typeOf(v any) string {
+func (sr schemaParser) typeOf(v any) string {
 	if sr.gemini {
 		return strings.ToLower(enumName(schemaTypes(), v))
 	}
@@ -68,8 +67,8 @@ func (sr schemaReader) typeOf(v any) string {
 	return s
 }
 
-func (sr schemaReader) properties(at string, m object, s *llm.Schema) error {
-	props, _ := m["properties"].(object)
+func (sr schemaParser) parseProperties(at string, m jsonObject, s *llm.Schema) error {
+	props, _ := m["properties"].(jsonObject)
 	if len(props) == 0 {
 		return fmt.Errorf("%s.properties: should be non-empty for OBJECT type", at)
 	}
@@ -78,7 +77,7 @@ func (sr schemaReader) properties(at string, m object, s *llm.Schema) error {
 		if !slices.Contains(required, any(name)) {
 			*sr.optional = append(*sr.optional, at+"."+name)
 		}
-		p, err := sr.read(at+".properties["+name+"]", v)
+		p, err := sr.parse(at+".properties["+name+"]", v)
 		if err != nil {
 			return err
 		}
@@ -87,14 +86,15 @@ func (sr schemaReader) properties(at string, m object, s *llm.Schema) error {
 	slices.SortFunc(s.Properties, func(a, b llm.Property) int { return strings.Compare(a.Name, b.Name) })
 	ordering, _ := m["propertyOrdering"].([]any)
 	return errors.Join(
-		sr.names(at+".required", required, props, sr.strict),
-		sr.names(at+".property_ordering", ordering, props, false),
-		sr.closed(at, m["additionalProperties"]),
+		sr.checkNames(at+".required", required, props, sr.strict),
+		sr.checkNames(at+".property_ordering", ordering, props, false),
+		sr.checkClosed(at, m["additionalProperties"]),
 	)
 }
 
-// names checks a list of names of properties, which may have to hold them all.
-func (sr schemaReader) names(at string, list []any, props object, all bool) error {
+// checkNames checks a list of property names, which must be complete if all is
+// set.
+func (sr schemaParser) checkNames(at string, list []any, props jsonObject, all bool) error {
 	for i, n := range list {
 		if name, _ := n.(string); props[name] == nil {
 			return fmt.Errorf("%s[%d]: property is not defined", at, i)
@@ -106,7 +106,7 @@ func (sr schemaReader) names(at string, list []any, props object, all bool) erro
 	return nil
 }
 
-func (sr schemaReader) closed(at string, v any) error {
+func (sr schemaParser) checkClosed(at string, v any) error {
 	if open, ok := v.(bool); sr.strict && (!ok || open) {
 		return fmt.Errorf("%s: 'additionalProperties' is required to be supplied and to be false", at)
 	}

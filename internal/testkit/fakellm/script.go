@@ -6,21 +6,20 @@ import (
 	"testing"
 )
 
-// Script says what to do with a call. It is called in the goroutine of the
-// request, so it may be asked by several at a time.
+// Script returns the behaviour for a call. It is called concurrently.
 type Script func(r *Request) Behaviour
 
-// Always does the same with every call.
+// Always returns the same behaviour for every call.
 func Always(b Behaviour) Script { return func(*Request) Behaviour { return b } }
 
-// Sequence does the first with the first call, and so on; the last with all that
-// follow.
+// Sequence returns the nth behaviour for the nth call, and the last one for all
+// further calls.
 func Sequence(bs ...Behaviour) Script {
 	return func(r *Request) Behaviour { return bs[min(r.Call, len(bs)-1)] }
 }
 
-// Hold keeps replies back, so that a test says when a model answers. Its calls
-// are safe for concurrent use.
+// Hold delays replies until the test releases them. Its methods are safe for
+// concurrent use.
 //
 //	h := fakellm.NewHold()
 //	s := fakellm.Start(t, fakellm.Config{Script: fakellm.Always(fakellm.Text("…").Held(h))})
@@ -33,18 +32,18 @@ type Hold struct {
 	once     sync.Once
 }
 
-// mostArrivals is how many a Hold remembers; more than any test holds back.
-const mostArrivals = 4096
+// maxArrivals is the number of counted arrivals, more than any test needs.
+const maxArrivals = 4096
 
-// NewHold returns a Hold that is not released.
+// NewHold returns a Hold.
 func NewHold() *Hold {
-	return &Hold{arrived: make(chan struct{}, mostArrivals), released: make(chan struct{})}
+	return &Hold{arrived: make(chan struct{}, maxArrivals), released: make(chan struct{})}
 }
 
 // Await waits until n more requests have arrived.
 func (h *Hold) Await(t testing.TB, n int) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), suiteTimeout)
 	defer cancel()
 	for i := range n {
 		select {
@@ -55,12 +54,12 @@ func (h *Hold) Await(t testing.TB, n int) {
 	}
 }
 
-// Release lets go what is held, and whatever comes later.
+// Release releases all current and later calls.
 func (h *Hold) Release() { h.once.Do(func() { close(h.released) }) }
 
-// wait notes an arrival and blocks until the release, or until one of the
-// channels that end the call is closed; then it reports false.
-func (h *Hold) wait(gone ...<-chan struct{}) bool {
+// waitReleased counts an arrival and waits for the release. It returns false if
+// one of the channels is closed first.
+func (h *Hold) waitReleased(gone ...<-chan struct{}) bool {
 	select {
 	case h.arrived <- struct{}{}:
 	default:

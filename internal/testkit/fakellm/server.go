@@ -10,74 +10,76 @@ import (
 	"testing"
 )
 
-// Protocol is the API a server speaks.
+// Protocol is the API that a server implements.
 type Protocol string
 
-// The wires.
+// Protocols.
 const (
 	Gemini Protocol = "gemini"
 	OpenAI Protocol = "openai"
 )
 
-// Models the servers have unless a Config says otherwise.
+// Default models of the servers.
 const (
 	GeminiModel = "gemini-3.5-flash-lite"
 	OpenAIModel = "local-model"
 )
 
-// APIKey is the key the servers want unless a Config says otherwise.
+// APIKey is the default key of the servers.
 const APIKey = "fake-key-5Q2x8Zr7Lk1Nv4Tb"
 
-// Config describes a server; its zero value is a Gemini that replies with Valid.
+// Config configures a server. The zero value is a Gemini server that replies
+// with ValidReply.
 type Config struct {
-	Wire   Protocol
-	Script Script // of calls for a reply; nil = Text(Valid())
-	// Models is the script of calls for the models there are; nil, or a
-	// Behaviour that is a reply, tells of Model.
+	Protocol Protocol
+	Script   Script // for generate calls; nil = Text(ValidReply())
+	// Models is the script for calls that list models. If it is nil or returns
+	// a reply, the response lists Model.
 	Models Script
 	Model  string
 	Key    string
-	NoKey  bool // any key will do, or none, as with a server of one's own
+	NoKey  bool // accept any key, like a local server
 }
 
-// Server is a fake server. Its methods are safe for concurrent use. Key and Model
-// are what a client is to be given; a test that changes them gives it wrong ones.
+// Server is a fake server. Its methods are safe for concurrent use. Key and
+// Model are the values for the client; a test may change them to send wrong
+// ones.
 type Server struct {
-	Wire  Protocol
-	URL   string // as llm.base_url has it: of Gemini the root, of OpenAI with /v1
-	Key   string
-	Model string
+	Protocol Protocol
+	URL      string // value for llm.base_url: the root for Gemini, with /v1 for OpenAI
+	Key      string
+	Model    string
 
-	cfg  Config
-	wire wire
-	done chan struct{} // the test is over: whatever is held or silent ends
+	cfg      Config
+	protocol protocolServer
+	done     chan struct{} // closed at the end of the test, to end pending responses
 
 	mu       sync.Mutex
 	requests []*Request
 	calls    int
 }
 
-// wire is how one API is spoken.
-type wire interface {
-	// route tells what a request is for, and which model its path names.
-	route(r *http.Request) (op Operation, model string)
-	key(r *http.Request) string
-	// refuseKey is the answer to a missing or a wrong key.
-	refuseKey(got string) *failure
-	// read fills in what the body of a Generate says.
-	read(r *Request) *failure
-	unknownModel(model string) *failure
+// protocolServer implements one API.
+type protocolServer interface {
+	// parseRoute returns the operation of a request and the model in its path.
+	parseRoute(r *http.Request) (op Operation, model string)
+	readKey(r *http.Request) string
+	// refuseKey returns the error for a missing or wrong key.
+	refuseKey(got string) *errorSpec
+	// parseBody parses the body of a Generate request into r.
+	parseBody(r *Request) *errorSpec
+	unknownModel(model string) *errorSpec
 	noSuchPath(r *http.Request) Behaviour
 
-	reply(r *Request, b *reply) any
-	failure(r *Request, f *failure) any
-	// status is that of a failure which names only a reason.
-	status(f *failure) int
-	model(name string) any
-	models(name string) any
+	encodeReply(r *Request, b *replySpec) any
+	encodeFailure(r *Request, f *errorSpec) any
+	// defaultStatus is the status of an error without one.
+	defaultStatus(f *errorSpec) int
+	encodeModel(name string) any
+	encodeModels(name string) any
 }
 
-// Start starts a server that ends with the test.
+// Start starts a server that is closed at the end of the test.
 func Start(t testing.TB, cfg Config) *Server {
 	t.Helper()
 	if cfg.Script == nil {
@@ -86,19 +88,19 @@ func Start(t testing.TB, cfg Config) *Server {
 	if cfg.Models == nil {
 		cfg.Models = Always(Behaviour{})
 	}
-	cfg.Wire, cfg.Key = cmp.Or(cfg.Wire, Gemini), cmp.Or(cfg.Key, APIKey)
+	cfg.Protocol, cfg.Key = cmp.Or(cfg.Protocol, Gemini), cmp.Or(cfg.Key, APIKey)
 	s := &Server{done: make(chan struct{})}
 	base := ""
-	switch cfg.Wire {
+	switch cfg.Protocol {
 	case Gemini:
-		s.wire, cfg.Model = geminiWire{}, cmp.Or(cfg.Model, GeminiModel)
+		s.protocol, cfg.Model = geminiProtocol{}, cmp.Or(cfg.Model, GeminiModel)
 	case OpenAI:
-		s.wire, cfg.Model, base = openaiWire{}, cmp.Or(cfg.Model, OpenAIModel), openaiBase
+		s.protocol, cfg.Model, base = openaiProtocol{}, cmp.Or(cfg.Model, OpenAIModel), openaiBase
 	default:
-		t.Fatalf("no wire %q", cfg.Wire)
+		t.Fatalf("no wire %q", cfg.Protocol)
 	}
-	s.Wire, s.Key, s.Model, s.cfg = cfg.Wire, cfg.Key, cfg.Model, cfg
-	srv := httptest.NewServer(http.HandlerFunc(s.serve))
+	s.Protocol, s.Key, s.Model, s.cfg = cfg.Protocol, cfg.Key, cfg.Model, cfg
+	srv := httptest.NewServer(http.HandlerFunc(s.serveHTTP))
 	s.URL = srv.URL + base
 	t.Cleanup(func() {
 		close(s.done)
@@ -108,30 +110,30 @@ func Start(t testing.TB, cfg Config) *Server {
 	return s
 }
 
-// Requests returns what came so far, in order of arrival.
+// Requests returns the requests so far, in order of arrival.
 func (s *Server) Requests() []*Request {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.requests)
 }
 
-// Calls returns how often the script was asked for a reply.
+// Calls returns the number of generate calls that the script answered.
 func (s *Server) Calls() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.calls
 }
 
-func (s *Server) serve(w http.ResponseWriter, hr *http.Request) {
+func (s *Server) serveHTTP(w http.ResponseWriter, hr *http.Request) {
 	body, err := io.ReadAll(hr.Body)
 	if err != nil {
-		return // the client left
+		return // the client disconnected
 	}
 	r := &Request{Method: hr.Method, URL: hr.URL.RequestURI(), Header: hr.Header.Clone(), Body: body, Call: -1}
-	r.Operation, r.Model = s.wire.route(hr)
-	r.Key = s.wire.key(hr)
-	b := s.refuse(hr, r)
-	s.note(r, b)
+	r.Operation, r.Model = s.protocol.parseRoute(hr)
+	r.Key = s.protocol.readKey(hr)
+	b := s.validate(hr, r)
+	s.recordRequest(r, b)
 	if b == nil {
 		answer := s.cfg.Script
 		if r.Operation != Generate {
@@ -140,11 +142,11 @@ func (s *Server) serve(w http.ResponseWriter, hr *http.Request) {
 		said := answer(r)
 		b = &said
 	}
-	s.do(w, hr, r, b)
+	s.respond(w, hr, r, b)
 }
 
-// note records the request, and numbers it when the script is to answer it.
-func (s *Server) note(r *Request, refused *Behaviour) {
+// recordRequest records the request, and numbers it if it is valid.
+func (s *Server) recordRequest(r *Request, refused *Behaviour) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.requests = append(s.requests, r)
@@ -154,33 +156,32 @@ func (s *Server) note(r *Request, refused *Behaviour) {
 	}
 }
 
-// refuse is what the server says to a request it takes no notice of, nil for one
-// that is as it should be.
-func (s *Server) refuse(hr *http.Request, r *Request) *Behaviour {
+// validate returns the server's response to an invalid request, or nil.
+func (s *Server) validate(hr *http.Request, r *Request) *Behaviour {
 	if r.Operation == Other {
-		b := s.wire.noSuchPath(hr)
-		r.Refused = "no such path"
+		b := s.protocol.noSuchPath(hr)
+		r.Rejected = "no such path"
 		return &b
 	}
-	f := s.check(r)
+	f := s.checkRequest(r)
 	if f == nil {
 		return nil
 	}
-	r.Refused = cmp.Or(f.message, f.reason)
+	r.Rejected = cmp.Or(f.message, f.reason)
 	return &Behaviour{failure: f}
 }
 
-func (s *Server) check(r *Request) *failure {
+func (s *Server) checkRequest(r *Request) *errorSpec {
 	if r.Key != s.cfg.Key && !s.cfg.NoKey {
-		return s.wire.refuseKey(r.Key)
+		return s.protocol.refuseKey(r.Key)
 	}
 	if r.Operation == Generate {
-		if f := s.wire.read(r); f != nil {
+		if f := s.protocol.parseBody(r); f != nil {
 			return f
 		}
 	}
 	if r.Operation != ListModels && r.Model != s.cfg.Model {
-		return s.wire.unknownModel(r.Model)
+		return s.protocol.unknownModel(r.Model)
 	}
 	return nil
 }

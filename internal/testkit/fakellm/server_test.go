@@ -37,7 +37,7 @@ func send(t *testing.T, s *Server, method, path, body string, header ...string) 
 		t.Fatal(err)
 	}
 	req.Header.Set("Content-Type", "application/json")
-	if s.Wire == Gemini {
+	if s.Protocol == Gemini {
 		req.Header.Set("X-Goog-Api-Key", s.Key)
 	} else {
 		req.Header.Set("Authorization", "Bearer "+s.Key)
@@ -105,7 +105,7 @@ func TestEnvelopes(t *testing.T) {
 			`{"choices":[{"finish_reason":"length","index":0,"logprobs":null,"message":{"content":"h","refusal":null,"role":"assistant"}}]` + completion + usage,
 		},
 		{
-			"thinking took it all", Gemini, ThoughtAway(), 200,
+			"thinking took it all", Gemini, CutOffWhileThinking(), 200,
 			`{"candidates":[{"content":{"role":"model"},"finishReason":"MAX_TOKENS","index":0,` + ratings + `}]` + version +
 				`,"responseId":"fake","usageMetadata":{"promptTokenCount":120,"thoughtsTokenCount":12,"totalTokenCount":132}}`,
 		},
@@ -119,12 +119,12 @@ func TestEnvelopes(t *testing.T) {
 				`{"completion_tokens":0,"completion_tokens_details":{"reasoning_tokens":0},"prompt_tokens":120,"total_tokens":120}}`,
 		},
 		{
-			"recitation", Gemini, Finished(FinishRecitation, ""), 200,
+			"recitation", Gemini, WithFinish(FinishRecitation, ""), 200,
 			`{"candidates":[{"citationMetadata":{"citationSources":[{"endIndex":200,"startIndex":0,"uri":"https://example.com/source"}]},"finishReason":"RECITATION","index":0,` + ratings + `}]` + version +
 				`,"responseId":"fake","usageMetadata":{"promptTokenCount":120,"totalTokenCount":120}}`,
 		},
 		{
-			"safety", OpenAI, Finished(FinishSafety, ""), 200,
+			"safety", OpenAI, WithFinish(FinishSafety, ""), 200,
 			`{"choices":[{"finish_reason":"content_filter","index":0,"logprobs":null,"message":{"content":null,"refusal":null,"role":"assistant"}}]` + completion +
 				`{"completion_tokens":0,"completion_tokens_details":{"reasoning_tokens":0},"prompt_tokens":120,"total_tokens":120}}`,
 		},
@@ -141,7 +141,7 @@ func TestEnvelopes(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(string(tt.wire)+"/"+tt.name, func(t *testing.T) {
-			s := Start(t, Config{Wire: tt.wire, Script: Always(tt.does)})
+			s := Start(t, Config{Protocol: tt.wire, Script: Always(tt.does)})
 			path, body := pathAndBody(tt.wire)
 			got := send(t, s, http.MethodPost, path, body)
 			if got.status != tt.status || got.contentType != typeJSON {
@@ -177,7 +177,7 @@ func TestQuotaSaysWhenToComeBack(t *testing.T) {
 	if h := got.header.Get("Retry-After"); h != "" {
 		t.Errorf("got Retry-After %q of Gemini, want none", h)
 	}
-	o := Start(t, Config{Wire: OpenAI, Script: Always(QuotaExceeded(53e9))})
+	o := Start(t, Config{Protocol: OpenAI, Script: Always(QuotaExceeded(53e9))})
 	if h := send(t, o, http.MethodPost, openaiPath, openaiAsks).header.Get("Retry-After"); h != "53" {
 		t.Errorf("got Retry-After %q of OpenAI, want 53", h)
 	}
@@ -189,8 +189,8 @@ func TestEnumsAsNumbers(t *testing.T) {
 		does Behaviour
 		text string
 	}{
-		"finish":  {Finished(FinishSafety, ""), `"finishReason":3,`},
-		"newer":   {Finished(FinishSPII, ""), `"finishReason":9,`},
+		"finish":  {WithFinish(FinishSafety, ""), `"finishReason":3,`},
+		"newer":   {WithFinish(FinishSPII, ""), `"finishReason":9,`},
 		"block":   {PromptBlocked("PROHIBITED_CONTENT"), `"blockReason":4}`},
 		"ratings": {Text("hi"), `"category":10,"probability":1}`},
 	} {

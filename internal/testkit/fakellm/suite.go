@@ -14,29 +14,29 @@ import (
 
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/llm"
+	"github.com/caprouter/caprouter/internal/resilience"
 )
 
-// patience is how long the suite waits for an answer that comes at once; it only
-// bounds a provider that hangs.
-const patience = 30 * time.Second
+// suiteTimeout bounds replies that arrive at once, in case a provider hangs.
+const suiteTimeout = 30 * time.Second
 
-// impatience is the deadline of calls that never end by themselves.
-const impatience = 50 * time.Millisecond
+// shortDeadline is the deadline of calls that would never end.
+const shortDeadline = 50 * time.Millisecond
 
-// What the suite asks with.
+// Request of the suite.
 const (
 	systemText = "You classify requests. SYSTEM-ONLY"
 	userText   = "USER-ONLY review this\npython \"code\" <for> me & c\u0327a \u2028 \U0001f642"
 	maxOutput  = 300
 )
 
-// Open makes the provider under test: for the server's URL, Key and Model, with
-// temperature 0 and nothing said of thinking.
+// Open returns the provider under test for the server's URL, Key and Model,
+// with temperature 0 and default thinking.
 type Open func(t *testing.T, s *Server) llm.Provider
 
-// Suite is what every provider has to pass: one HTTP exchange a call, whatever
-// comes of it; the right reason; what was said and no thoughts; the key in its
-// header and nowhere else.
+// Suite is the test suite for implementations of llm.Provider: one HTTP
+// exchange per call, the correct reason, text without thoughts, and the key
+// only in its header.
 func Suite(t *testing.T, wire Protocol, open Open) {
 	t.Run("replies", func(t *testing.T) { suiteReplies(t, wire, open) })
 	t.Run("failures", func(t *testing.T) { suiteFailures(t, wire, open) })
@@ -65,22 +65,22 @@ func suiteReplies(t *testing.T, wire Protocol, open Open) {
 		{"a long text", Text(long), llm.Reply{Text: long, Tokens: plain}},
 		{"cut off", CutOff(`{"intent":"co`), llm.Reply{Text: `{"intent":"co`, Truncated: true, Tokens: plain}},
 		{
-			"cut off while thinking", ThoughtAway(),
+			"cut off while thinking", CutOffWhileThinking(),
 			llm.Reply{Truncated: true, Tokens: contract.Tokens{Input: InputTokens, Output: ThinkingTokens, Thinking: ThinkingTokens}},
 		},
 		{"cut off before anything", CutOff(""), llm.Reply{Truncated: true, Tokens: contract.Tokens{Input: InputTokens}}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			s := Start(t, Config{Wire: wire, Script: Always(tt.does)})
-			got, err := ask(t, open(t, s), question())
+			s := Start(t, Config{Protocol: wire, Script: Always(tt.does)})
+			got, err := generate(t, open(t, s), suiteQuestion())
 			if err != nil {
 				t.Fatalf("got error %v, want a reply", err)
 			}
 			if diff := cmp.Diff(&tt.want, got); diff != "" {
 				t.Errorf("reply (-want +got):\n%s", diff)
 			}
-			oneExchange(t, s)
+			checkOneRequest(t, s)
 		})
 	}
 }
@@ -88,20 +88,20 @@ func suiteReplies(t *testing.T, wire Protocol, open Open) {
 func suiteFailures(t *testing.T, wire Protocol, open Open) {
 	for _, tt := range providerFailures() {
 		t.Run(tt.name, func(t *testing.T) {
-			s := Start(t, Config{Wire: wire, Script: Always(tt.does)})
-			got, err := ask(t, open(t, s), question())
+			s := Start(t, Config{Protocol: wire, Script: Always(tt.does)})
+			got, err := generate(t, open(t, s), suiteQuestion())
 			if err == nil {
 				t.Fatalf("got reply %.80q, want an error for %v", got.Text, tt.want)
 			}
 			if reason := llm.ReasonOf(err); !slices.Contains(tt.want, reason) {
 				t.Errorf("got reason %q (%v), want one of %q", reason, err, tt.want)
 			}
-			e := wellFormed(t, err)
+			e := checkError(t, err)
 			if tt.status != 0 && e != nil && e.Status != tt.status {
 				t.Errorf("got status %d, want %d", e.Status, tt.status)
 			}
-			keepsQuiet(t, err)
-			oneExchange(t, s)
+			checkNoSecrets(t, err)
+			checkOneRequest(t, s)
 		})
 	}
 }
@@ -122,65 +122,65 @@ func suiteRetryAfter(t *testing.T, wire Protocol, open Open) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			s := Start(t, Config{Wire: wire, Script: Always(tt.does)})
-			_, err := ask(t, open(t, s), question())
-			e := wellFormed(t, err)
+			s := Start(t, Config{Protocol: wire, Script: Always(tt.does)})
+			_, err := generate(t, open(t, s), suiteQuestion())
+			e := checkError(t, err)
 			if e == nil || e.Reason != llm.ReasonRateLimited || e.RetryAfter < tt.least || e.RetryAfter > tt.most {
 				t.Errorf("got %#v, want %s after %v to %v", e, llm.ReasonRateLimited, tt.least, tt.most)
 			}
-			oneExchange(t, s)
+			checkOneRequest(t, s)
 		})
 	}
 }
 
-// suiteDeadline: what never ends ends with the context's deadline.
+// suiteDeadline tests that an endless response ends with the deadline.
 func suiteDeadline(t *testing.T, wire Protocol, open Open) {
-	for _, tt := range endless() {
+	for _, tt := range endlessReplies() {
 		t.Run(tt.name, func(t *testing.T) {
-			s := Start(t, Config{Wire: wire, Script: Always(tt.does)})
+			s := Start(t, Config{Protocol: wire, Script: Always(tt.does)})
 			p := open(t, s)
-			ctx, cancel := context.WithTimeout(t.Context(), impatience)
+			ctx, cancel := context.WithTimeout(t.Context(), shortDeadline)
 			defer cancel()
-			_, err := p.Generate(ctx, question())
+			_, err := p.Generate(ctx, suiteQuestion())
 			if got := llm.ReasonOf(err); !slices.Contains(tt.want, got) {
 				t.Errorf("got reason %q (%v), want one of %q", got, err, tt.want)
 			}
-			keepsQuiet(t, err)
+			checkNoSecrets(t, err)
 		})
 	}
 }
 
-// suiteCancel: a caller that leaves while the server is busy is told so.
+// suiteCancel tests that cancelling the context returns its error.
 func suiteCancel(t *testing.T, wire Protocol, open Open) {
-	for _, tt := range endless() {
+	for _, tt := range endlessReplies() {
 		t.Run(tt.name, func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			ctx, cancel := context.WithTimeout(t.Context(), suiteTimeout)
 			defer cancel()
-			s := Start(t, Config{Wire: wire, Script: func(*Request) Behaviour {
+			s := Start(t, Config{Protocol: wire, Script: func(*Request) Behaviour {
 				cancel()
 				return tt.does
 			}})
-			_, err := open(t, s).Generate(ctx, question())
+			_, err := open(t, s).Generate(ctx, suiteQuestion())
 			if !errors.Is(err, context.Canceled) {
 				t.Errorf("got error %v, want context.Canceled", err)
 			}
-			keepsQuiet(t, err)
-			oneExchange(t, s)
+			checkNoSecrets(t, err)
+			checkOneRequest(t, s)
 		})
 	}
 }
 
-// suiteConcurrent: one provider serves many.
+// suiteConcurrent tests concurrent calls.
 func suiteConcurrent(t *testing.T, wire Protocol, open Open) {
-	s := Start(t, Config{Wire: wire, Script: func(r *Request) Behaviour { return Text("to " + r.User) }})
+	s := Start(t, Config{Protocol: wire, Script: func(r *Request) Behaviour { return Text("to " + r.User) }})
 	p := open(t, s)
 	t.Run("calls", func(t *testing.T) {
 		for i := range 16 {
 			t.Run(fmt.Sprint(i), func(t *testing.T) {
 				t.Parallel()
-				req := question()
+				req := suiteQuestion()
 				req.User = fmt.Sprintf("caller %d", i)
-				got, err := ask(t, p, req)
+				got, err := generate(t, p, req)
 				if want := "to " + req.User; err != nil || got.Text != want {
 					t.Errorf("got %+v, error %v, want text %q", got, err, want)
 				}
@@ -192,15 +192,15 @@ func suiteConcurrent(t *testing.T, wire Protocol, open Open) {
 	}
 }
 
-func ask(t *testing.T, p llm.Provider, req *llm.Request) (*llm.Reply, error) {
+func generate(t *testing.T, p llm.Provider, req *llm.Request) (*llm.Reply, error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), suiteTimeout)
 	defer cancel()
 	return p.Generate(ctx, req)
 }
 
-// wellFormed checks that an error is one of package llm's, and returns it.
-func wellFormed(t *testing.T, err error) *llm.Error {
+// checkError checks that the error is a valid *llm.Error, and returns it.
+func checkError(t *testing.T, err error) *llm.Error {
 	t.Helper()
 	e, ok := errors.AsType[*llm.Error](err)
 	if !ok {
@@ -216,9 +216,9 @@ func wellFormed(t *testing.T, err error) *llm.Error {
 	return e
 }
 
-// keepsQuiet checks that no rendering of an error, or of what it wraps, shows
-// the key or what was asked.
-func keepsQuiet(t *testing.T, err error) {
+// checkNoSecrets checks that no format of an error or its causes contains the
+// key or the prompt.
+func checkNoSecrets(t *testing.T, err error) {
 	t.Helper()
 	for e := err; e != nil; e = errors.Unwrap(e) {
 		text := fmt.Sprintf("%v\n%+v\n%#v\n%s\n%q", e, e, e, e, e)
@@ -230,18 +230,64 @@ func keepsQuiet(t *testing.T, err error) {
 	}
 }
 
-func oneExchange(t *testing.T, s *Server) {
+func checkOneRequest(t *testing.T, s *Server) {
 	t.Helper()
 	got := s.Requests()
 	if len(got) != 1 {
 		t.Errorf("got %d HTTP requests, want 1", len(got))
 	}
 	for _, r := range got {
-		if r.Refused != "" {
-			t.Errorf("the server refused %s %s: %s\n%s", r.Method, r.URL, r.Refused, r.Body)
+		if r.Rejected != "" {
+			t.Errorf("the server refused %s %s: %s\n%s", r.Method, r.URL, r.Rejected, r.Body)
 		}
 	}
 }
 
-// byName compares schemas whose properties are sorted.
-func byName(want, got *llm.Schema) string { return cmp.Diff(want, got, cmpopts.EquateEmpty()) }
+// diffSchemas compares schemas with sorted properties.
+func diffSchemas(want, got *llm.Schema) string { return cmp.Diff(want, got, cmpopts.EquateEmpty()) }
+
+// ClientSuite tests a provider below an llm.Client, which is the only layer
+// that retries.
+func ClientSuite(t *testing.T, wire Protocol, open Open) {
+	t.Run("calls under failure", func(t *testing.T) { callsUnderFailure(t, wire, open) })
+	t.Run("recovers with one more call", func(t *testing.T) { recoversWithOneMoreCall(t, wire, open) })
+}
+
+// callsUnderFailure tests that no other layer multiplies calls to a failing
+// server.
+func callsUnderFailure(t *testing.T, wire Protocol, open Open) {
+	for name, does := range map[string]Behaviour{
+		"429": Status(429), "503": Status(503), "reset": Reset(),
+		"429 that asks for a minute": QuotaExceeded(time.Minute),
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := Start(t, Config{Protocol: wire, Script: Always(does)})
+			c := llm.NewClient(llm.ClientConfig{Breaker: resilience.BreakerConfig{Failures: 1 << 30}}, open(t, s))
+			const requests = 40
+			for range requests {
+				ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+				_, err := c.Generate(ctx, &llm.Request{User: "hello"})
+				cancel()
+				if err == nil {
+					t.Fatal("got a reply")
+				}
+			}
+			if got, most := s.Calls(), requests+requests/10; got < requests || got > most {
+				t.Errorf("got %d calls for %d requests, want at most %d", got, requests, most)
+			}
+		})
+	}
+}
+
+// recoversWithOneMoreCall tests that after one 503 there is exactly one more
+// call and no error.
+func recoversWithOneMoreCall(t *testing.T, wire Protocol, open Open) {
+	s := Start(t, Config{Protocol: wire, Script: Sequence(Status(503), Text("fine"))})
+	c := llm.NewClient(llm.ClientConfig{}, open(t, s))
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	got, err := c.Generate(ctx, &llm.Request{User: "hello"})
+	if err != nil || got.Text != "fine" || s.Calls() != 2 {
+		t.Errorf("got %+v, %v after %d calls; want the second reply", got, err, s.Calls())
+	}
+}

@@ -7,17 +7,17 @@ import (
 	"github.com/caprouter/caprouter/internal/llm"
 )
 
-// providerFailure is a behaviour of which a provider makes an error.
+// providerFailure is a behaviour that a provider must convert to an error.
 type providerFailure struct {
 	name   string
 	does   Behaviour
-	want   []string // reasons, any of them
+	want   []string // acceptable reasons
 	status int      // of the error; 0 = any
 }
 
 func providerFailures() []providerFailure {
 	var all []providerFailure
-	for _, list := range [][]providerFailure{statusFailures(), connectionFailures(), withheld(), notAReply()} {
+	for _, list := range [][]providerFailure{statusFailures(), connectionFailures(), blockedReplies(), invalidResponses()} {
 		all = append(all, list...)
 	}
 	return all
@@ -54,7 +54,7 @@ func statusFailures() []providerFailure {
 		all,
 		providerFailure{"503 without a body", Body(503, "", ""), []string{llm.ReasonUnavailable}, 503},
 		providerFailure{"a redirect", Redirect("/elsewhere"), []string{llm.ReasonRejected, llm.ReasonBadResponse}, 0},
-		providerFailure{"a filter in front of the model", PolicyRefused(), []string{llm.ReasonBlocked, llm.ReasonRejected}, 400},
+		providerFailure{"a filter in front of the model", PolicyRejected(), []string{llm.ReasonBlocked, llm.ReasonRejected}, 400},
 		providerFailure{"key invalid", KeyInvalid(), []string{llm.ReasonUnauthorized}, 0},
 		providerFailure{"400 that repeats key and prompt", Echo(400), []string{llm.ReasonRejected}, 400},
 		providerFailure{"403 that repeats key and prompt", Echo(403), []string{llm.ReasonUnauthorized}, 403},
@@ -73,25 +73,25 @@ func connectionFailures() []providerFailure {
 	}
 }
 
-// withheld is what filters keep back, and nothing at all.
-func withheld() []providerFailure {
+// blockedReplies are blocked or empty replies.
+func blockedReplies() []providerFailure {
 	blocked, empty := []string{llm.ReasonBlocked}, []string{llm.ReasonEmpty}
 	either := []string{llm.ReasonBlocked, llm.ReasonEmpty}
 	return []providerFailure{
 		{"prompt blocked: SAFETY", PromptBlocked("SAFETY"), blocked, 0},
 		{"prompt blocked: PROHIBITED_CONTENT", PromptBlocked("PROHIBITED_CONTENT"), blocked, 0},
 		{"prompt blocked: OTHER", PromptBlocked("OTHER"), blocked, 0},
-		{"SAFETY", Finished(FinishSafety, ""), blocked, 0},
-		{"SAFETY with the beginning of a text", Finished(FinishSafety, `{"intent":`), blocked, 0},
-		{"RECITATION", Finished(FinishRecitation, ""), blocked, 0},
-		{"BLOCKLIST", Finished(FinishBlocklist, ""), blocked, 0},
-		{"PROHIBITED_CONTENT", Finished(FinishProhibited, ""), blocked, 0},
-		{"SPII", Finished(FinishSPII, ""), blocked, 0},
+		{"SAFETY", WithFinish(FinishSafety, ""), blocked, 0},
+		{"SAFETY with the beginning of a text", WithFinish(FinishSafety, `{"intent":`), blocked, 0},
+		{"RECITATION", WithFinish(FinishRecitation, ""), blocked, 0},
+		{"BLOCKLIST", WithFinish(FinishBlocklist, ""), blocked, 0},
+		{"PROHIBITED_CONTENT", WithFinish(FinishProhibited, ""), blocked, 0},
+		{"SPII", WithFinish(FinishSPII, ""), blocked, 0},
 		{"refusal", Refused("I cannot help with that."), blocked, 0},
-		{"OTHER", Finished(FinishOther, ""), either, 0},
-		{"LANGUAGE", Finished(FinishLanguage, ""), either, 0},
+		{"OTHER", WithFinish(FinishOther, ""), either, 0},
+		{"LANGUAGE", WithFinish(FinishLanguage, ""), either, 0},
 		{"no candidates", NoCandidates(), empty, 0},
-		{"no text", Finished(FinishStop, ""), empty, 0},
+		{"no text", WithFinish(FinishStop, ""), empty, 0},
 		{"an empty text", Text(""), empty, 0},
 		{"only thoughts", OnlyThoughts("I think"), empty, 0},
 	}
@@ -99,18 +99,18 @@ func withheld() []providerFailure {
 
 const proxyPage = "<!DOCTYPE html><html><head><title>Gateway</title></head><body><h1>Sorry</h1></body></html>"
 
-// notAReply is 200 with something that is no reply.
-func notAReply() []providerFailure {
+// invalidResponses have status 200 but no valid reply.
+func invalidResponses() []providerFailure {
 	bad := []string{llm.ReasonBadResponse}
 	hollow := []string{llm.ReasonBadResponse, llm.ReasonEmpty}
-	// Both wires' envelopes at once: each reads its own.
+	// For both protocols: each reads its own members.
 	const wrongText = `{"candidates":[{"content":{"parts":[{"text":5}]},"finishReason":"STOP"}],"choices":[{"message":{"content":5},"finish_reason":"stop"}]}`
 	text := func(quoted string) string { return strings.ReplaceAll(wrongText, `:5}`, ":"+quoted+"}") }
 	return []providerFailure{
 		{"broken UTF-8", Body(200, typeJSON, text("\"caf\xe9\"")), bad, 0},
 		{"half a surrogate pair", Body(200, typeJSON, text(`"\ud83d"`)), bad, 0},
 		{"a member twice", Body(200, typeJSON, `{"candidates":[],"candidates":[],"choices":[],"choices":[]}`), bad, 0},
-		{"a stream nobody asked for", Body(200, "text/event-stream", "data: {\"candidates\":[],\"choices\":[]}\n\n"), bad, 0},
+		{"an unrequested stream", Body(200, "text/event-stream", "data: {\"candidates\":[],\"choices\":[]}\n\n"), bad, 0},
 		{"HTML", Body(200, typeHTML, proxyPage), bad, 0},
 		{"HTML that claims to be JSON", Body(200, typeJSON, proxyPage), bad, 0},
 		{"plain text", Body(200, "text/plain", "upstream connect error"), bad, 0},
@@ -133,8 +133,8 @@ func notAReply() []providerFailure {
 	}
 }
 
-// endless are the behaviours that only the caller ends.
-func endless() []providerFailure {
+// endlessReplies end only when the caller gives up.
+func endlessReplies() []providerFailure {
 	timeout := []string{llm.ReasonTimeout}
 	return []providerFailure{
 		{"nothing at all", Hang(), timeout, 0},

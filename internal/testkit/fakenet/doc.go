@@ -1,6 +1,6 @@
-// Package fakenet is the network as tests of outgoing connections need it: names
-// that mean what a test says, now and later, without a question that leaves the
-// machine; and a trap on this machine that notices who connects.
+// Package fakenet replaces parts of the network in tests of outgoing connections:
+// names that resolve as the test specifies, without leaving the machine, and a trap
+// that counts connections to this machine.
 //
 //	names := fakenet.NewNames(map[string][]string{"rebind.test": {"127.0.0.1"}})
 //	dialer := net.Dialer{Resolver: names.Resolver(), Control: guard.Control}

@@ -12,13 +12,14 @@ import (
 	"time"
 )
 
-// Names answers name lookups in memory. The names in it exist, and no others do.
+// Names resolves names in memory. Other names do not exist.
 type Names struct {
 	mu    sync.Mutex
-	names map[string][]netip.Addr // lower case, without the last dot
+	names map[string][]netip.Addr // in lower case, without the final dot
 }
 
-// NewNames returns the names with their addresses, and panics where one is none.
+// NewNames returns the names with their addresses. It panics if an address is
+// invalid.
 func NewNames(names map[string][]string) *Names {
 	n := &Names{names: map[string][]netip.Addr{}}
 	for name, addrs := range names {
@@ -27,7 +28,7 @@ func NewNames(names map[string][]string) *Names {
 	return n
 }
 
-// Set gives a name other addresses, from the next lookup on.
+// Set replaces the addresses of a name for later lookups.
 func (n *Names) Set(name string, addrs ...string) {
 	parsed := make([]netip.Addr, len(addrs))
 	for i, a := range addrs {
@@ -38,27 +39,27 @@ func (n *Names) Set(name string, addrs ...string) {
 	n.names[strings.ToLower(name)] = parsed
 }
 
-// Resolver looks names up here. It still reads the hosts file first.
+// Resolver returns a resolver for the names. It reads the hosts file first.
 func (n *Names) Resolver() *net.Resolver {
 	return &net.Resolver{PreferGo: true, Dial: func(context.Context, string, string) (net.Conn, error) {
-		return &server{names: n}, nil
+		return &dnsConn{names: n}, nil
 	}}
 }
 
-// server is the other side of a resolver's connection: what is written to it is
-// a query, and the reply is there to be read at once. It is no net.PacketConn,
-// so it is spoken to as over TCP, where each message comes after its length.
-type server struct {
-	net.Conn // nil: nothing else is asked for
+// dnsConn is the server side of a resolver's connection: a written query makes
+// its reply readable. It is not a net.PacketConn, so the resolver uses the TCP
+// format with length prefixes.
+type dnsConn struct {
+	net.Conn // nil: other methods are not called
 	names    *Names
 	reply    bytes.Buffer
 }
 
-func (s *server) Write(message []byte) (int, error) {
+func (s *dnsConn) Write(message []byte) (int, error) {
 	if len(message) < 2 || int(binary.BigEndian.Uint16(message)) != len(message)-2 {
 		return 0, errors.New("not one whole message")
 	}
-	reply, err := s.names.answer(message[2:])
+	reply, err := s.names.answerQuery(message[2:])
 	if err != nil {
 		return 0, err
 	}
@@ -67,15 +68,15 @@ func (s *server) Write(message []byte) (int, error) {
 	return len(message), nil
 }
 
-func (s *server) Read(b []byte) (int, error) { return s.reply.Read(b) }
+func (s *dnsConn) Read(b []byte) (int, error) { return s.reply.Read(b) }
 
-// SetDeadline has nothing to do: nothing here takes time.
-func (s *server) SetDeadline(time.Time) error { return nil }
+// SetDeadline does nothing, because nothing blocks.
+func (s *dnsConn) SetDeadline(time.Time) error { return nil }
 
-// Close has nothing to do either.
-func (s *server) Close() error { return nil }
+// Close does nothing.
+func (s *dnsConn) Close() error { return nil }
 
-// What of RFC 1035 is needed here.
+// Constants of RFC 1035.
 const (
 	headerLen = 12
 	typeA     = 1
@@ -83,9 +84,9 @@ const (
 	noSuch    = 3
 )
 
-// answer makes the reply to a query of one question.
-func (n *Names) answer(query []byte) ([]byte, error) {
-	name, rest, err := question(query)
+// answerQuery returns the reply to a query with one question.
+func (n *Names) answerQuery(query []byte) ([]byte, error) {
+	name, rest, err := parseQuestion(query)
 	if err != nil {
 		return nil, err
 	}
@@ -98,15 +99,15 @@ func (n *Names) answer(query []byte) ([]byte, error) {
 	for _, a := range addrs {
 		if kind == typeA && a.Is4() || kind == typeAAAA && a.Is6() {
 			count++
-			records = append(records, 0xc0, headerLen)       // the name of the question
-			records = append(records, rest[:4]...)           // its type and class
-			records = append(records, 0, 0, 0, 0)            // good for no time at all
+			records = append(records, 0xc0, headerLen)       // pointer to the name in the question
+			records = append(records, rest[:4]...)           // type and class
+			records = append(records, 0, 0, 0, 0)            // TTL 0
 			records = append(records, 0, byte(a.BitLen()/8)) // length
 			records = append(records, a.AsSlice()...)
 		}
 	}
 	reply := append([]byte(nil), query[:len(query)-len(rest)+4]...)
-	reply[2], reply[3] = 0x85, 0x80 // an answer, of an authority, recursion as asked
+	reply[2], reply[3] = 0x85, 0x80 // authoritative response; recursion desired and available
 	if !exists {
 		reply[3] |= noSuch
 	}
@@ -114,8 +115,8 @@ func (n *Names) answer(query []byte) ([]byte, error) {
 	return append(reply, records...), nil
 }
 
-// question reads the name asked for; rest starts with the type.
-func question(query []byte) (name string, rest []byte, err error) {
+// parseQuestion parses the name in the question; rest starts with its type.
+func parseQuestion(query []byte) (name string, rest []byte, err error) {
 	if len(query) < headerLen {
 		return "", nil, errors.New("the header is cut short")
 	}

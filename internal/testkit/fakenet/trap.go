@@ -10,17 +10,17 @@ import (
 	"github.com/caprouter/caprouter/internal/run"
 )
 
-// Trap listens on 127.0.0.1 and, where the machine has it, on [::1]. It hangs up
-// on whoever connects, and counts them.
+// Trap listens on 127.0.0.1 and, if available, on [::1]. It closes and counts
+// every connection.
 type Trap struct {
 	Port string
 
 	listeners []net.Listener
 	accepted  atomic.Int64
-	own       int64 // connections of Caught
+	own       int64 // connections made by Caught
 }
 
-// NewTrap returns a trap that is there until the end of the test.
+// NewTrap returns a trap that is closed at the end of the test.
 func NewTrap(t testing.TB) *Trap {
 	t.Helper()
 	var config net.ListenConfig
@@ -33,7 +33,7 @@ func NewTrap(t testing.TB) *Trap {
 	if v6, err := config.Listen(t.Context(), "tcp", net.JoinHostPort("::1", port)); err == nil {
 		trap.listeners = append(trap.listeners, v6)
 	}
-	group := run.New(context.WithoutCancel(t.Context())) // it ends with its listeners
+	group := run.New(context.WithoutCancel(t.Context())) // ends when the listeners are closed
 	for _, l := range trap.listeners {
 		group.Go("accept", func(context.Context) error {
 			for {
@@ -50,13 +50,13 @@ func NewTrap(t testing.TB) *Trap {
 		for _, l := range trap.listeners {
 			_ = l.Close()
 		}
-		_ = group.Wait() // they return nil
+		_ = group.Wait() // always nil
 	})
 	return trap
 }
 
-// Caught returns how many connections were made so far. Connections are accepted
-// in order, so it makes one itself and waits for its end.
+// Caught returns the number of connections so far. Connections are accepted in
+// order, so it makes one itself and waits until it is closed.
 func (trap *Trap) Caught(t testing.TB) int {
 	t.Helper()
 	var dialer net.Dialer

@@ -1,5 +1,5 @@
-// Package teststore opens real stores for tests. There is no second
-// implementation of a store to test against: the engine starts in milliseconds.
+// Package teststore opens embedded stores for tests. Tests use the real engine,
+// because it starts within milliseconds.
 //
 //	s := teststore.Open(t)
 //	b, err := s.Bucket(t.Context(), store.BucketConfig{Name: "REQUESTS"})
@@ -13,16 +13,17 @@ import (
 	"github.com/caprouter/caprouter/internal/store"
 )
 
-// Open opens an embedded store in a folder that goes with the test, and closes
-// it when the test ends. It writes without waiting for the disk, since no test
-// loses power; a test that measures, or kills, sets SyncEvery to 0.
+// Open opens an embedded store in a temporary directory, and closes it at the
+// end of the test. It does not sync every write, because tests do not lose
+// power. If a test measures time or kills the process, it must set SyncEvery to
+// 0.
 func Open(t testing.TB, change ...func(*store.Config)) *store.Store {
 	t.Helper()
 	cfg := store.Config{Dir: t.TempDir(), Owner: "test", SyncEvery: time.Minute}
 	for _, c := range change {
 		c(&cfg)
 	}
-	// Not the test's context: that ends before the cleanups run.
+	// The test's context ends before the cleanup functions run.
 	s, err := store.Open(context.WithoutCancel(t.Context()), cfg)
 	if err != nil {
 		t.Fatalf("open the test's store: %v", err)

@@ -12,7 +12,7 @@ const (
 	badValue = llm.ReasonInvalidValue
 )
 
-// What else is right. None of them is written to.
+// Values of WantAlso. They must not be modified.
 var (
 	mayBeTaken = []string{""}
 	jsonOr     = []string{badJSON}
@@ -20,36 +20,36 @@ var (
 	eitherOr   = []string{badJSON, badValue}
 )
 
-// taken is right, however odd it looks.
-func (d draft) taken() []row {
-	with := d.with
+// validCases are unusual but valid.
+func (d replyDraft) validCases() []textCase {
+	with := d.render
 	escaped := strings.Replace(d.String(), `"intent"`, `"\u0069ntent"`, 1)
-	return []row{
+	return []textCase{
 		{name: "valid", text: d.String()},
 		{name: "valid, white space inside and around", text: "\r\n\t " + strings.ReplaceAll(d.String(), `":`, "\" :\n ") + " \n\n"},
 		{name: "valid, a name in escapes", text: escaped},
 		{name: "valid, members in another order", text: fmt.Sprintf(`{"confidence":0.93,"subtasks":%s,"domains":%s,"intent":%s}`, d.subtasks, d.domains, d.intent)},
-		{name: "valid, confidence 0", text: with(func(c *draft) { c.confidence = "0" })},
-		{name: "valid, confidence 1", text: with(func(c *draft) { c.confidence = "1" })},
-		{name: "valid, confidence 1.0e0", text: with(func(c *draft) { c.confidence = "1.0e0" })},
-		{name: "valid, confidence of many digits", text: with(func(c *draft) { c.confidence = "0.9300000000000000000000000000000001" })},
-		{name: "valid, confidence -0", text: with(func(c *draft) { c.confidence = "-0" }), or: valueOr},
-		{name: "valid, confidence 1e-400", text: with(func(c *draft) { c.confidence = "1e-400" }), or: jsonOr},
-		{name: "valid, no subtasks", text: with(func(c *draft) { c.subtasks = "[]" })},
-		{name: "valid, three subtasks", text: with(func(c *draft) { c.subtasks = titles("one", "two", "three") })},
-		{name: "valid, title of 200 characters", text: with(func(c *draft) { c.subtasks = titles(strings.Repeat("é", 200)) })},
-		{name: "valid, title of 200 and white space", text: with(func(c *draft) { c.subtasks = titles(" " + strings.Repeat("x", 200) + "  ") })},
-		{name: "valid, domain unknown", text: with(func(c *draft) { c.domains, c.subtasks = `["unknown"]`, "[]" })},
+		{name: "valid, confidence 0", text: with(func(c *replyDraft) { c.confidence = "0" })},
+		{name: "valid, confidence 1", text: with(func(c *replyDraft) { c.confidence = "1" })},
+		{name: "valid, confidence 1.0e0", text: with(func(c *replyDraft) { c.confidence = "1.0e0" })},
+		{name: "valid, confidence of many digits", text: with(func(c *replyDraft) { c.confidence = "0.9300000000000000000000000000000001" })},
+		{name: "valid, confidence -0", text: with(func(c *replyDraft) { c.confidence = "-0" }), or: valueOr},
+		{name: "valid, confidence 1e-400", text: with(func(c *replyDraft) { c.confidence = "1e-400" }), or: jsonOr},
+		{name: "valid, no subtasks", text: with(func(c *replyDraft) { c.subtasks = "[]" })},
+		{name: "valid, three subtasks", text: with(func(c *replyDraft) { c.subtasks = subtasksWithTitles("one", "two", "three") })},
+		{name: "valid, title of 200 characters", text: with(func(c *replyDraft) { c.subtasks = subtasksWithTitles(strings.Repeat("é", 200)) })},
+		{name: "valid, title of 200 and white space", text: with(func(c *replyDraft) { c.subtasks = subtasksWithTitles(" " + strings.Repeat("x", 200) + "  ") })},
+		{name: "valid, domain unknown", text: with(func(c *replyDraft) { c.domains, c.subtasks = `["unknown"]`, "[]" })},
 		{name: "unknown", text: `{"intent":"unknown","domains":["unknown"],"subtasks":[],"confidence":0.2}`, intent: "unknown"},
 		{name: "unknown without a domain", text: `{"intent":"unknown","domains":[],"subtasks":[],"confidence":0}`, intent: "unknown"},
 	}
 }
 
-// wrapped is a valid classification with something around it.
-func (d draft) wrapped() []row {
+// wrappedCases are valid classifications inside other text.
+func (d replyDraft) wrappedCases() []textCase {
 	v := d.String()
 	const fence = "```"
-	return []row{
+	return []textCase{
 		{name: "fenced", text: fence + "json\n" + v + "\n" + fence},
 		{name: "fenced without a language", text: fence + "\n" + v + "\n" + fence},
 		{name: "fenced, JSON in capitals", text: fence + "JSON\n" + v + "\n" + fence},
@@ -82,11 +82,11 @@ func (d draft) wrapped() []row {
 	}
 }
 
-// syntax is nearly JSON.
-func (d draft) syntax() []row {
+// syntaxCases are almost JSON.
+func (d replyDraft) syntaxCases() []textCase {
 	v := d.String()
 	edit := func(old, replacement string) string { return strings.Replace(v, old, replacement, 1) }
-	rows := []row{
+	rows := []textCase{
 		{name: "trailing comma in the object", text: v[:len(v)-1] + ",}", want: badJSON},
 		{name: "trailing comma in an array", text: edit(d.domains, strings.TrimSuffix(d.domains, "]")+",]"), want: badJSON},
 		{name: "comma missing", text: edit(`,"domains"`, `"domains"`), want: badJSON},
@@ -112,15 +112,15 @@ func (d draft) syntax() []row {
 		{name: "deep objects in a member", text: edit(d.intent, strings.Repeat(`{"a":`, 5_000)+"1"+strings.Repeat("}", 5_000)), want: badJSON},
 	}
 	for _, n := range []int{1, len(`{"inte`), len(`{"intent":`), len(`{"intent":` + d.intent), len(v) / 2, len(v) - len(`}`), len(v) - len(`93}`)} {
-		rows = append(rows, row{name: fmt.Sprintf("ends after %d bytes", n), text: v[:n], want: badJSON})
+		rows = append(rows, textCase{name: fmt.Sprintf("ends after %d bytes", n), text: v[:n], want: badJSON})
 	}
 	return rows
 }
 
-// otherText is something else altogether.
-func otherText() []row {
+// nonJSONCases are not JSON objects.
+func nonJSONCases() []textCase {
 	noText := []string{llm.ReasonEmpty}
-	return []row{
+	return []textCase{
 		{name: "white space", text: " \n\t ", want: badJSON, or: noText},
 		{name: "prose", text: "This looks like a code review request about Python.", want: badJSON},
 		{name: "a refusal in prose", text: "I'm sorry, but I can't help with that.", want: badJSON},

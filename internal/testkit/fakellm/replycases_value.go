@@ -7,27 +7,27 @@ import (
 	"github.com/caprouter/caprouter/internal/llm"
 )
 
-// with renders the draft with a change.
-func (d draft) with(change func(*draft)) string {
+// render returns the JSON of a changed draft.
+func (d replyDraft) render(change func(*replyDraft)) string {
 	change(&d)
 	return d.String()
 }
 
-// titles is a list of subtasks that have nothing else.
-func titles(list ...string) string {
+// subtasksWithTitles returns subtasks with only titles.
+func subtasksWithTitles(list ...string) string {
 	tasks := make([]string, len(list))
 	for i, title := range list {
-		tasks[i] = fmt.Sprintf(`{"title":%s}`, quote(title))
+		tasks[i] = fmt.Sprintf(`{"title":%s}`, quoteName(title))
 	}
 	return "[" + strings.Join(tasks, ",") + "]"
 }
 
-// names has the members' names wrong.
-func (d draft) names() []row {
+// memberNameCases have wrong member names.
+func (d replyDraft) memberNameCases() []textCase {
 	v := d.String()
 	rename := func(from, to string) string { return strings.Replace(v, `"`+from+`":`, `"`+to+`":`, 1) }
 	add := func(member string) string { return v[:len(v)-1] + "," + member + "}" }
-	return []row{
+	return []textCase{
 		{name: "INTENT", text: rename("intent", "INTENT"), want: badJSON},
 		{name: "Confidence", text: rename("confidence", "Confidence"), want: badJSON},
 		{name: "domainſ, which folds to domains", text: rename("domains", "domain\u017f"), want: badJSON},
@@ -40,53 +40,53 @@ func (d draft) names() []row {
 		{name: "intent twice, once in escapes", text: add(`"\u0069ntent":"unknown"`), want: badJSON},
 		{name: "intent twice, once in capitals", text: add(`"INTENT":"unknown"`), want: badJSON},
 		{name: "confidence twice", text: add(`"confidence":1`), want: badJSON},
-		{name: "title twice in a subtask", text: d.with(func(c *draft) { c.subtasks = `[{"title":"a","title":"b"}]` }), want: badJSON},
+		{name: "title twice in a subtask", text: d.render(func(c *replyDraft) { c.subtasks = `[{"title":"a","title":"b"}]` }), want: badJSON},
 		{name: "a member more", text: add(`"explanation":"because"`), want: badJSON},
 		{name: "a member the model may not say", text: add(`"agent_id":"admin_agent"`), want: badJSON},
 		{name: "a member without a name", text: add(`"":""`), want: badJSON},
 		{name: "__proto__", text: add(`"__proto__":{"intent":"unknown"}`), want: badJSON},
-		{name: "a member more in a subtask", text: d.with(func(c *draft) { c.subtasks = `[{"title":"a","agent":"b"}]` }), want: badJSON},
-		{name: "no intent", text: d.with(func(c *draft) { c.intent = "" }), want: badJSON, or: valueOr},
-		{name: "no domains", text: d.with(func(c *draft) { c.domains = "" }), want: badJSON, or: valueOr},
-		{name: "no confidence", text: d.with(func(c *draft) { c.confidence = "" }), want: badJSON, or: valueOr},
-		{name: "no subtasks", text: d.with(func(c *draft) { c.subtasks = "" }), or: eitherOr},
+		{name: "a member more in a subtask", text: d.render(func(c *replyDraft) { c.subtasks = `[{"title":"a","agent":"b"}]` }), want: badJSON},
+		{name: "no intent", text: d.render(func(c *replyDraft) { c.intent = "" }), want: badJSON, or: valueOr},
+		{name: "no domains", text: d.render(func(c *replyDraft) { c.domains = "" }), want: badJSON, or: valueOr},
+		{name: "no confidence", text: d.render(func(c *replyDraft) { c.confidence = "" }), want: badJSON, or: valueOr},
+		{name: "no subtasks", text: d.render(func(c *replyDraft) { c.subtasks = "" }), or: eitherOr},
 	}
 }
 
-// types has values of the wrong type.
-func (d draft) types() []row {
-	var rows []row
-	add := func(name string, or []string, change func(*draft)) {
-		rows = append(rows, row{name: name, text: d.with(change), want: badJSON, or: or})
+// typeCases have values of the wrong type.
+func (d replyDraft) typeCases() []textCase {
+	var rows []textCase
+	add := func(name string, or []string, change func(*replyDraft)) {
+		rows = append(rows, textCase{name: name, text: d.render(change), want: badJSON, or: or})
 	}
 	for _, json := range []string{"null", "5", "true", "[]", "{}", "[" + d.intent + "]"} {
-		add("intent is "+json, nil, func(c *draft) { c.intent = json })
+		add("intent is "+json, nil, func(c *replyDraft) { c.intent = json })
 	}
 	for _, json := range []string{"null", d.intent, "5", "{}", "[null]", "[5]", `[["python"]]`, "[{}]"} {
-		add("domains is "+json, nil, func(c *draft) { c.domains = json })
+		add("domains is "+json, nil, func(c *replyDraft) { c.domains = json })
 	}
 	for _, json := range []string{"null", `"none"`, "3", "{}", "[null]", `["Review"]`, "[[]]"} {
-		add("subtasks is "+json, nil, func(c *draft) { c.subtasks = json })
+		add("subtasks is "+json, nil, func(c *replyDraft) { c.subtasks = json })
 	}
 	for _, json := range []string{"null", `"0.93"`, `"high"`, "true", "[0.93]", "{}"} {
-		add("confidence is "+json, nil, func(c *draft) { c.confidence = json })
+		add("confidence is "+json, nil, func(c *replyDraft) { c.confidence = json })
 	}
-	add("title is null", valueOr, func(c *draft) { c.subtasks = `[{"title":null}]` })
-	add("title is 5", nil, func(c *draft) { c.subtasks = `[{"title":5}]` })
-	add("title is []", nil, func(c *draft) { c.subtasks = `[{"title":[]}]` })
-	add("reason is 5", nil, func(c *draft) { c.subtasks = `[{"title":"a","reason":5}]` })
-	add("domains of a subtask is a string", nil, func(c *draft) { c.subtasks = `[{"title":"a","domains":"python"}]` })
-	add("domains of a subtask is [null]", nil, func(c *draft) { c.subtasks = `[{"title":"a","domains":[null]}]` })
-	// A model that must name every member writes null for none.
-	add("reason is null", mayBeTaken, func(c *draft) { c.subtasks = `[{"title":"a","reason":null}]` })
-	add("intent of a subtask is null", mayBeTaken, func(c *draft) { c.subtasks = `[{"title":"a","intent":null}]` })
-	add("domains of a subtask is null", mayBeTaken, func(c *draft) { c.subtasks = `[{"title":"a","domains":null}]` })
+	add("title is null", valueOr, func(c *replyDraft) { c.subtasks = `[{"title":null}]` })
+	add("title is 5", nil, func(c *replyDraft) { c.subtasks = `[{"title":5}]` })
+	add("title is []", nil, func(c *replyDraft) { c.subtasks = `[{"title":[]}]` })
+	add("reason is 5", nil, func(c *replyDraft) { c.subtasks = `[{"title":"a","reason":5}]` })
+	add("domains of a subtask is a string", nil, func(c *replyDraft) { c.subtasks = `[{"title":"a","domains":"python"}]` })
+	add("domains of a subtask is [null]", nil, func(c *replyDraft) { c.subtasks = `[{"title":"a","domains":[null]}]` })
+	// Models that must include every member use null for missing values.
+	add("reason is null", mayBeTaken, func(c *replyDraft) { c.subtasks = `[{"title":"a","reason":null}]` })
+	add("intent of a subtask is null", mayBeTaken, func(c *replyDraft) { c.subtasks = `[{"title":"a","intent":null}]` })
+	add("domains of a subtask is null", mayBeTaken, func(c *replyDraft) { c.subtasks = `[{"title":"a","domains":null}]` })
 	return rows
 }
 
-// vocabulary has words the registry does not know.
-func (d draft) vocabulary() []row {
-	var rows []row
+// vocabularyCases have names that are not in the registry.
+func (d replyDraft) vocabularyCases() []textCase {
+	var rows []textCase
 	name := strings.Trim(d.intent, `"`)
 	for _, v := range []struct{ name, intent string }{
 		{"an intent made up", "made_up"},
@@ -107,7 +107,7 @@ func (d draft) vocabulary() []row {
 		{"the any-domain for an intent", "*"},
 		{"a very long intent", strings.Repeat("x", 50_000)},
 	} {
-		rows = append(rows, row{name: v.name, text: d.with(func(c *draft) { c.intent = quote(v.intent) }), want: badValue})
+		rows = append(rows, textCase{name: v.name, text: d.render(func(c *replyDraft) { c.intent = quoteName(v.intent) }), want: badValue})
 	}
 	for _, v := range []struct{ name, domain string }{
 		{"a domain made up", "made_up"},
@@ -116,47 +116,47 @@ func (d draft) vocabulary() []row {
 		{"domain in capitals", strings.ToUpper(strings.Trim(d.domains, `[]"`))},
 		{"the any-domain", "*"},
 	} {
-		rows = append(rows, row{name: v.name, text: d.with(func(c *draft) { c.domains = "[" + quote(v.domain) + "]" }), want: badValue})
+		rows = append(rows, textCase{name: v.name, text: d.render(func(c *replyDraft) { c.domains = "[" + quoteName(v.domain) + "]" }), want: badValue})
 	}
 	return rows
 }
 
-// numbers has a confidence that is none.
-func (d draft) numbers() []row {
-	var rows []row
+// numberCases have an invalid confidence.
+func (d replyDraft) numberCases() []textCase {
+	var rows []textCase
 	for _, json := range []string{"1.7", "-1", "1.0000001", "-0.0001", "93", "1e308", "-1e308"} {
-		rows = append(rows, row{name: "confidence " + json, text: d.with(func(c *draft) { c.confidence = json }), want: badValue})
+		rows = append(rows, textCase{name: "confidence " + json, text: d.render(func(c *replyDraft) { c.confidence = json }), want: badValue})
 	}
 	for _, json := range []string{"NaN", "Infinity", "-Infinity", "1e400", "-1e400", "0x1", "01", "+0.5", ".5", "0.", "1e", "0,93", "93%", "1_0", "½"} {
-		rows = append(rows, row{name: "confidence " + json, text: d.with(func(c *draft) { c.confidence = json }), want: badJSON})
+		rows = append(rows, textCase{name: "confidence " + json, text: d.render(func(c *replyDraft) { c.confidence = json }), want: badJSON})
 	}
 	digits := strings.Repeat("9", 5_000)
-	rows = append(rows, row{name: "confidence of 5,000 digits", text: d.with(func(c *draft) { c.confidence = digits }), want: badJSON})
+	rows = append(rows, textCase{name: "confidence of 5,000 digits", text: d.render(func(c *replyDraft) { c.confidence = digits }), want: badJSON})
 	return rows
 }
 
-// counts has too many or too few.
-func (d draft) counts() []row {
+// countCases have too many or too few entries.
+func (d replyDraft) countCases() []textCase {
 	domain := strings.Trim(d.domains, "[]")
 	list := func(n int) string { return "[" + strings.TrimSuffix(strings.Repeat(domain+",", n), ",") + "]" }
-	return []row{
-		{name: "no domain", text: d.with(func(c *draft) { c.domains = "[]" }), want: badValue},
-		{name: "four domains", text: d.with(func(c *draft) { c.domains = list(4) }), want: badValue},
-		{name: "a thousand domains", text: d.with(func(c *draft) { c.domains = list(1000) }), want: badValue},
-		{name: "a domain twice", text: d.with(func(c *draft) { c.domains = list(2) }), want: badValue, or: mayBeTaken},
-		{name: "four subtasks", text: d.with(func(c *draft) { c.subtasks = titles("a", "b", "c", "d") }), want: badValue},
-		{name: "a thousand subtasks", text: d.with(func(c *draft) { c.subtasks = titles(make([]string, 1000)...) }), want: badValue},
+	return []textCase{
+		{name: "no domain", text: d.render(func(c *replyDraft) { c.domains = "[]" }), want: badValue},
+		{name: "four domains", text: d.render(func(c *replyDraft) { c.domains = list(4) }), want: badValue},
+		{name: "a thousand domains", text: d.render(func(c *replyDraft) { c.domains = list(1000) }), want: badValue},
+		{name: "a domain twice", text: d.render(func(c *replyDraft) { c.domains = list(2) }), want: badValue, or: mayBeTaken},
+		{name: "four subtasks", text: d.render(func(c *replyDraft) { c.subtasks = subtasksWithTitles("a", "b", "c", "d") }), want: badValue},
+		{name: "a thousand subtasks", text: d.render(func(c *replyDraft) { c.subtasks = subtasksWithTitles(make([]string, 1000)...) }), want: badValue},
 	}
 }
 
-// subtaskSlips has something wrong with one subtask.
-func (d draft) subtaskSlips() []row {
-	one := func(subtask string) string { return d.with(func(c *draft) { c.subtasks = "[" + subtask + "]" }) }
-	return []row{
+// subtaskCases have an invalid subtask.
+func (d replyDraft) subtaskCases() []textCase {
+	one := func(subtask string) string { return d.render(func(c *replyDraft) { c.subtasks = "[" + subtask + "]" }) }
+	return []textCase{
 		{name: "empty title", text: one(`{"title":""}`), want: badValue},
 		{name: "title of white space", text: one(`{"title":" \t "}`), want: badValue},
-		{name: "title of 201 characters", text: one(`{"title":` + quote(strings.Repeat("é", 201)) + `}`), want: badValue},
-		{name: "title of 100,000 characters", text: one(`{"title":` + quote(strings.Repeat("x", 100_000)) + `}`), want: badValue},
+		{name: "title of 201 characters", text: one(`{"title":` + quoteName(strings.Repeat("é", 201)) + `}`), want: badValue},
+		{name: "title of 100,000 characters", text: one(`{"title":` + quoteName(strings.Repeat("x", 100_000)) + `}`), want: badValue},
 		{name: "no title", text: one(`{"reason":"asked for"}`), want: badValue, or: jsonOr},
 		{name: "an empty subtask", text: one(`{}`), want: badValue, or: jsonOr},
 		{name: "subtask with an intent made up", text: one(`{"title":"a","intent":"made_up"}`), want: badValue},
@@ -166,6 +166,6 @@ func (d draft) subtaskSlips() []row {
 		{name: "subtask with no domain", text: one(`{"title":"a","domains":[]}`), want: badValue, or: mayBeTaken},
 		{name: "subtask with a NUL in escapes", text: one(`{"title":"a\u0000b"}`), want: badValue, or: mayBeTaken},
 		{name: "subtask with text written backwards", text: one("{\"title\":\"a \u202e b\"}"), or: valueOr},
-		{name: "a reason of 100,000 characters", text: one(`{"title":"a","reason":` + quote(strings.Repeat("x", 100_000)) + `}`), or: []string{badValue, llm.ReasonInvalidJSON}},
+		{name: "a reason of 100,000 characters", text: one(`{"title":"a","reason":` + quoteName(strings.Repeat("x", 100_000)) + `}`), or: []string{badValue, llm.ReasonInvalidJSON}},
 	}
 }

@@ -21,13 +21,13 @@ func TestRepliesAreMany(t *testing.T) {
 		}
 		names[r.Name] = true
 		reasons[r.WantReason]++
-		for _, reason := range append([]string{r.WantReason}, r.Or...) {
+		for _, reason := range append([]string{r.WantReason}, r.WantAlso...) {
 			if reason != "" && !slices.Contains(llm.Reasons(), reason) {
 				t.Errorf("%s: got reason %q, want one of llm.Reasons", r.Name, reason)
 			}
 		}
-		if got := r.WantIntent != ""; got != r.Right("") {
-			t.Errorf("%s: got an intent: %v, may be taken: %v, want the same", r.Name, got, r.Right(""))
+		if got := r.WantIntent != ""; got != r.Accepts("") {
+			t.Errorf("%s: got an intent: %v, may be taken: %v, want the same", r.Name, got, r.Accepts(""))
 		}
 	}
 	if len(names) < least {
@@ -72,8 +72,8 @@ func TestRepliesMeanWhatTheySay(t *testing.T) {
 			continue // the provider's business
 		}
 		intent, reason := judge(text)
-		if !r.Right(reason) {
-			t.Errorf("%s: a strict reader says %q, want %q or %q: %.200q", r.Name, reason, r.WantReason, r.Or, text)
+		if !r.Accepts(reason) {
+			t.Errorf("%s: a strict reader says %q, want %q or %q: %.200q", r.Name, reason, r.WantReason, r.WantAlso, text)
 		}
 		if reason == "" && intent != r.WantIntent {
 			t.Errorf("%s: got intent %q, want %q", r.Name, intent, r.WantIntent)
@@ -139,13 +139,13 @@ func TestRepliesOnTheWire(t *testing.T) {
 	for _, wire := range []Protocol{Gemini, OpenAI} {
 		for _, r := range ReplyCases() {
 			t.Run(string(wire)+"/"+r.Name, func(t *testing.T) {
-				s := Start(t, Config{Wire: wire, Script: Always(r.Behaviour)})
-				ctx, cancel := context.WithTimeout(t.Context(), patience)
+				s := Start(t, Config{Protocol: wire, Script: Always(r.Behaviour)})
+				ctx, cancel := context.WithTimeout(t.Context(), suiteTimeout)
 				if r.Endless {
-					ctx, cancel = context.WithTimeout(t.Context(), impatience)
+					ctx, cancel = context.WithTimeout(t.Context(), shortDeadline)
 				}
 				defer cancel()
-				reply, err := openReference("")(t, s).Generate(ctx, question())
+				reply, err := openReference("")(t, s).Generate(ctx, suiteQuestion())
 				reason := llm.ReasonOf(err)
 				switch {
 				case err != nil:
@@ -154,8 +154,8 @@ func TestRepliesOnTheWire(t *testing.T) {
 				default:
 					_, reason = judge(reply.Text)
 				}
-				if !r.Right(reason) {
-					t.Errorf("got reason %q (%v), want %q or %q", reason, err, r.WantReason, r.Or)
+				if !r.Accepts(reason) {
+					t.Errorf("got reason %q (%v), want %q or %q", reason, err, r.WantReason, r.WantAlso)
 				}
 				if errors.Is(err, context.Canceled) {
 					t.Errorf("got error %v, want none of the caller's making", err)
