@@ -182,7 +182,7 @@ func (r *Router) rejoin(rec *requests.Record) *job {
 		j.pinned = (*session.Pinned)(rec.Pinned)
 	}
 	if rec.Decision != nil {
-		j.plan, j.before = plan.Restore(rec, view.Fleet), rec.Tasks
+		j.plan, j.before = plan.Restore(rec, r.fleet()), rec.Tasks
 		j.started = rec.State != requests.StatePlanned
 	}
 	return j
