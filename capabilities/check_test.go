@@ -160,7 +160,7 @@ func TestEndpointURLs(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.url, func(t *testing.T) {
-			if got := urlTrouble(tt.url); got != tt.want {
+			if got := urlProblem(tt.url); got != tt.want {
 				t.Errorf("urlTrouble(%q) = %q, want %q", tt.url, got, tt.want)
 			}
 		})
@@ -262,14 +262,14 @@ func TestMistakesAreCapped(t *testing.T) {
 // Names that must pass: they are other people's words, in their languages.
 func TestNamesThatPass(t *testing.T) {
 	for _, name := range []string{"code_review", "c++", "C#", ".NET", "kb internal", "análise de custo", "コードレビュー", "a/b", "no", "1e3x", "x*", strings.Repeat("é", 64)} {
-		if got := intentTrouble(name); got != "" {
+		if got := intentProblem(name); got != "" {
 			t.Errorf("intent %q: got %q, want it accepted", name, got)
 		}
-		if got := domainTrouble(name); got != "" {
+		if got := domainProblem(name); got != "" {
 			t.Errorf("domain %q: got %q, want it accepted", name, got)
 		}
 	}
-	if got := domainTrouble(contract.AnyDomain); got != "" {
+	if got := domainProblem(contract.AnyDomain); got != "" {
 		t.Errorf("domain *: got %q, want it accepted", got)
 	}
 }

@@ -78,7 +78,7 @@ func TestNaughtyStrings(t *testing.T) {
 		if got := snapshot.Catalogue.Agents[0]; got.Keywords[0] != s || got.Examples["x"][0] != s || got.Match.Domains[0] != s {
 			t.Errorf("got %q, %q and %q, want %q", got.Keywords[0], got.Examples["x"][0], got.Match.Domains[0], s)
 		}
-		urlTrouble(s)
+		urlProblem(s)
 		Lint(snapshot)
 	}
 	if taken == 0 || taken == len(naughty) {

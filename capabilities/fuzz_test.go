@@ -63,7 +63,7 @@ func FuzzParse(f *testing.F) {
 // A registry written as JSON, which is YAML too, reads back as it was.
 func TestParseRoundTrip(t *testing.T) {
 	name := rapid.StringMatching(`[a-zA-Zéß語*#.:\-][a-zA-Z0-9éß語 _:#,\[\]{}'"-]{0,10}[a-zA-Z0-9é語_:#!]`).
-		Filter(func(s string) bool { return intentTrouble(s) == "" })
+		Filter(func(s string) bool { return intentProblem(s) == "" })
 	names := rapid.SliceOfNDistinct(name, 1, 4, rapid.ID[string])
 	kinds := rapid.SliceOfNDistinct(rapid.SampledFrom(redact.Kinds()), 1, 4, rapid.ID[string])
 	text := rapid.StringN(1, 30, -1).Filter(func(s string) bool {

@@ -16,26 +16,26 @@ const (
 	scoreViolation = 20
 )
 
-func score(matchedDomains int) int {
+func scoreOf(matchedDomains int) int {
 	return scoreIntent + min(matchedDomains*scoreDomain, scoreDomainMax)
 }
 
 // bestScore is the most any request can score with the agent: its intent and as
 // many domains as count. "*" counts as one domain that is not declared.
-func bestScore(a *contract.RegistryEntry) int { return score(len(a.Match.Domains)) }
+func bestScore(a *contract.RegistryEntry) int { return scoreOf(len(a.Match.Domains)) }
 
-func (l *linter) reachable(a *contract.RegistryEntry) bool { return bestScore(a) >= l.threshold }
+func (l *linter) isReachable(a *contract.RegistryEntry) bool { return bestScore(a) >= l.threshold }
 
-func (l *linter) unreachable() {
+func (l *linter) findUnreachable() {
 	for _, a := range l.Agents {
-		if !l.reachable(a) {
+		if !l.isReachable(a) {
 			l.report([]string{a.ID}, "%s can never be chosen: with %s its best score is %s, below the threshold of %s",
-				a.ID, counted(len(a.Match.Domains), "domain"), decimal(bestScore(a)), decimal(l.threshold))
+				a.ID, countNoun(len(a.Match.Domains), "domain"), formatScore(bestScore(a)), formatScore(l.threshold))
 		}
 	}
 }
 
-func counted(n int, noun string) string {
+func countNoun(n int, noun string) string {
 	switch n {
 	case 0:
 		return "no " + noun
@@ -45,33 +45,33 @@ func counted(n int, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-// ties finds agents that every rule but the last, their id, leaves level: the
+// findTies finds agents that every rule but the last, their id, leaves level: the
 // same declarations, limits, requirements and priority.
-func (l *linter) ties() {
+func (l *linter) findTies() {
 	alike := map[string][]string{}
 	for _, a := range l.Agents {
 		key := fmt.Sprintf("%q %q %v %q %q %q %d",
-			sorted(a.Match.Intent), sorted(a.Match.Domains), a.Constraints,
-			sorted(a.Requires.Scopes), sorted(a.Requires.Tenants), sorted(a.Requires.DataClasses), a.Priority)
+			sortedCopy(a.Match.Intent), sortedCopy(a.Match.Domains), a.Constraints,
+			sortedCopy(a.Requires.Scopes), sortedCopy(a.Requires.Tenants), sortedCopy(a.Requires.DataClasses), a.Priority)
 		alike[key] = append(alike[key], a.ID)
 	}
 	for _, agents := range alike {
 		if len(agents) > 1 {
-			l.report(agents, "%s always tie: they declare the same, so the first by name gets every task; set a priority", named(agents))
+			l.report(agents, "%s always tie: they declare the same, so the first by name gets every task; set a priority", joinNames(agents))
 		}
 	}
 }
 
-func sorted(list []string) []string { return slices.Sorted(slices.Values(list)) }
+func sortedCopy(list []string) []string { return slices.Sorted(slices.Values(list)) }
 
 // maxComparisons bounds how many domains of two agents are held against each
 // other; about a second's work.
 const maxComparisons = 10_000_000
 
-// outranks finds agents that, over their own limit, still score more than one
+// findOutranking finds agents that, over their own limit, still score more than one
 // which keeps to its limits and is eligible too: −0.2 is less than the 0.3 of a
 // domain.
-func (l *linter) outranks() {
+func (l *linter) findOutranking() {
 	byIntent := map[string][]*contract.RegistryEntry{}
 	for _, a := range l.Agents {
 		for _, intent := range a.Match.Intent {
@@ -90,7 +90,7 @@ func (l *linter) outranks() {
 					l.report(nil, "there are too many agents to compare all of them; the search ended at %s", a.ID)
 					return
 				}
-				if b != a && !beaten[b.ID] && l.beats(a, b) {
+				if b != a && !beaten[b.ID] && l.canOutscore(a, b) {
 					beaten[b.ID] = true
 				}
 			}
@@ -98,22 +98,22 @@ func (l *linter) outranks() {
 		if len(beaten) > 0 {
 			losers := slices.Sorted(maps.Keys(beaten))
 			l.report(append([]string{a.ID}, losers...),
-				"%s may stand before %s even when a request exceeds its max_tokens: −0.2 weighs less than a matching domain", a.ID, named(losers))
+				"%s may stand before %s even when a request exceeds its max_tokens: −0.2 weighs less than a matching domain", a.ID, joinNames(losers))
 		}
 	}
 }
 
-// beats reports whether some request makes a, violated, score more than b, clean
+// canOutscore reports whether some request makes a, violated, score more than b, clean
 // and eligible. Only how many of the request's domains each declares matters, so
 // it tries all ways to pick one to three of the kinds there are.
-func (l *linter) beats(a, b *contract.RegistryEntry) bool {
-	both, onlyA, onlyB := l.overlap(a, b)
+func (l *linter) canOutscore(a, b *contract.RegistryEntry) bool {
+	both, onlyA, onlyB := l.countDomains(a, b)
 	for x := range min(both, contract.MaxDomains) + 1 {
 		for y := range min(onlyA, contract.MaxDomains-x) + 1 {
 			for z := range min(onlyB, contract.MaxDomains-x-y) + 1 {
 				for neither := range contract.MaxDomains - x - y - z + 1 {
-					violated := score(x+y+l.anyDomain(a, z+neither)) - scoreViolation
-					clean := score(x + z + l.anyDomain(b, y+neither))
+					violated := scoreOf(x+y+l.countAnyDomain(a, z+neither)) - scoreViolation
+					clean := scoreOf(x + z + l.countAnyDomain(b, y+neither))
 					if clean >= l.threshold && violated >= l.threshold && violated > clean {
 						return true
 					}
@@ -124,16 +124,16 @@ func (l *linter) beats(a, b *contract.RegistryEntry) bool {
 	return false
 }
 
-// anyDomain is what a declared "*" adds for the domains not declared by name.
-func (l *linter) anyDomain(a *contract.RegistryEntry, others int) int {
+// countAnyDomain is what a declared "*" adds for the domains not declared by name.
+func (l *linter) countAnyDomain(a *contract.RegistryEntry, others int) int {
 	if others > 0 && l.domainsOf(a)[contract.AnyDomain] {
 		return 1
 	}
 	return 0
 }
 
-// overlap counts the named domains that both declare and that one alone does.
-func (l *linter) overlap(a, b *contract.RegistryEntry) (both, onlyA, onlyB int) {
+// countDomains counts the named domains that both declare and that one alone does.
+func (l *linter) countDomains(a, b *contract.RegistryEntry) (both, onlyA, onlyB int) {
 	for d := range l.domainsOf(a) {
 		switch {
 		case d == contract.AnyDomain:
@@ -152,28 +152,28 @@ func (l *linter) overlap(a, b *contract.RegistryEntry) (both, onlyA, onlyB int) 
 }
 
 func (l *linter) domainsOf(a *contract.RegistryEntry) map[string]bool {
-	set, ok := l.domains[a.ID]
+	set, ok := l.domainSets[a.ID]
 	if !ok {
 		set = make(map[string]bool, len(a.Match.Domains))
 		for _, d := range a.Match.Domains {
 			set[d] = true
 		}
-		l.domains[a.ID] = set
+		l.domainSets[a.ID] = set
 	}
 	return set
 }
 
-func (l *linter) unusedDomains() {
+func (l *linter) findUnusedDomains() {
 	used, declared := map[string]bool{}, map[string][]string{}
 	for _, a := range l.Agents {
 		for _, d := range a.Match.Domains {
-			used[d] = used[d] || l.reachable(a)
+			used[d] = used[d] || l.isReachable(a)
 			declared[d] = append(declared[d], a.ID)
 		}
 	}
 	for _, d := range l.Domains {
 		if !used[d] {
-			l.report(declared[d], "domain %q leads nowhere: of those that declare it (%s) none can ever be chosen", d, named(declared[d]))
+			l.report(declared[d], "domain %q leads nowhere: of those that declare it (%s) none can ever be chosen", d, joinNames(declared[d]))
 		}
 	}
 }

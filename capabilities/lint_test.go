@@ -57,7 +57,7 @@ func TestLint(t *testing.T) {
 			}
 		})
 	}
-	for _, r := range rules() {
+	for _, r := range lintRules() {
 		if run == len(cases) && !covered[r.name] { // a -run filter may leave some out
 			t.Errorf("rule %s has no case", r.name)
 		}
@@ -119,12 +119,12 @@ func TestBeatsEqualsTryingAll(t *testing.T) {
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		a, b := declared(t, "first"), declared(t, "second")
-		l := linter{threshold: rapid.IntRange(0, 110).Draw(t, "threshold"), domains: map[string]map[string]bool{}}
+		l := linter{threshold: rapid.IntRange(0, 110).Draw(t, "threshold"), domainSets: map[string]map[string]bool{}}
 		want := slices.ContainsFunc(requests, func(r []string) bool {
-			violated, clean := score(matched(a, r))-scoreViolation, score(matched(b, r))
+			violated, clean := scoreOf(matched(a, r))-scoreViolation, scoreOf(matched(b, r))
 			return clean >= l.threshold && violated >= l.threshold && violated > clean
 		})
-		if got := l.beats(a, b); got != want {
+		if got := l.canOutscore(a, b); got != want {
 			t.Fatalf("threshold %d: beats(%v, %v) = %v, want %v", l.threshold, a.Match.Domains, b.Match.Domains, got, want)
 		}
 	})
@@ -144,7 +144,7 @@ func TestLintIsBounded(t *testing.T) {
 	}
 	findings := Lint(s)
 	for _, f := range findings {
-		if len(f.Agents) > maxNamed || len(f.Message) > 1000 {
+		if len(f.Agents) > maxNamedAgents || len(f.Message) > 1000 {
 			t.Fatalf("got a finding that names %d agents in %d bytes: %.200s", len(f.Agents), len(f.Message), f.Message)
 		}
 	}
@@ -163,7 +163,7 @@ func TestPlain(t *testing.T) {
 		"コードを見て。":                 "コードを見て。",
 		"what's - really - new ?": "what's - really - new",
 	} {
-		if got := plain(in); got != want {
+		if got := normalizeUtterance(in); got != want {
 			t.Errorf("plain(%q) = %q, want %q", in, got, want)
 		}
 	}

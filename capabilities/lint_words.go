@@ -10,9 +10,9 @@ import (
 	"github.com/caprouter/caprouter/contract"
 )
 
-// plain folds an utterance to its words in lower case, without the punctuation
+// normalizeUtterance folds an utterance to its words in lower case, without the punctuation
 // around them. "c++" and "c#" stay what they are.
-func plain(utterance string) string {
+func normalizeUtterance(utterance string) string {
 	words := strings.Fields(strings.ToLower(utterance))
 	for i, w := range words {
 		words[i] = strings.Trim(w, ".,;:!?¿¡…\"'“”‘’()[]")
@@ -20,8 +20,8 @@ func plain(utterance string) string {
 	return strings.Join(strings.Fields(strings.Join(words, " ")), " ")
 }
 
-// loose folds a name to what a model, or a person, is likely to remember of it.
-func loose(name string) string {
+// normalizeName folds a name to what a model, or a person, is likely to remember of it.
+func normalizeName(name string) string {
 	return strings.Map(func(r rune) rune {
 		if strings.ContainsRune("_-. ", r) {
 			return -1
@@ -30,18 +30,18 @@ func loose(name string) string {
 	}, name)
 }
 
-// similarNames finds names that are easily taken for one another.
-func (l *linter) similarNames() {
-	l.similar("intents", func(m contract.Match) []string { return m.Intent })
-	l.similar("domains", func(m contract.Match) []string { return m.Domains })
+// findSimilarNames finds names that are easily taken for one another.
+func (l *linter) findSimilarNames() {
+	l.compareNames("intents", func(m contract.Match) []string { return m.Intent })
+	l.compareNames("domains", func(m contract.Match) []string { return m.Domains })
 }
 
-func (l *linter) similar(kind string, names func(contract.Match) []string) {
+func (l *linter) compareNames(kind string, names func(contract.Match) []string) {
 	declared, alike := map[string][]string{}, map[string]map[string]bool{}
 	for _, a := range l.Agents {
 		for _, name := range names(a.Match) {
 			declared[name] = append(declared[name], a.ID)
-			group := loose(name)
+			group := normalizeName(name)
 			if alike[group] == nil {
 				alike[group] = map[string]bool{}
 			}
@@ -60,21 +60,21 @@ func (l *linter) similar(kind string, names func(contract.Match) []string) {
 				agents[id] = true
 			}
 		}
-		l.report(slices.Sorted(maps.Keys(agents)), "the %s %s look alike, but are different names to every rule", kind, named(quoted))
+		l.report(slices.Sorted(maps.Keys(agents)), "the %s %s look alike, but are different names to every rule", kind, joinNames(quoted))
 	}
 }
 
-// use is one place where an utterance stands.
-type use struct{ agent, intent string }
+// occurrence is one place where an utterance stands.
+type occurrence struct{ agent, intent string }
 
-// utterances returns the places of every utterance, by its folded form.
-func (l *linter) utterances() map[string][]use {
-	uses := map[string][]use{}
+// collectUtterances returns the places of every utterance, by its folded form.
+func (l *linter) collectUtterances() map[string][]occurrence {
+	uses := map[string][]occurrence{}
 	for _, a := range l.Agents {
 		for _, intent := range slices.Sorted(maps.Keys(a.Examples)) {
 			for _, utterance := range a.Examples[intent] {
-				if folded := plain(utterance); folded != "" {
-					uses[folded] = append(uses[folded], use{a.ID, intent})
+				if folded := normalizeUtterance(utterance); folded != "" {
+					uses[folded] = append(uses[folded], occurrence{a.ID, intent})
 				}
 			}
 		}
@@ -82,25 +82,25 @@ func (l *linter) utterances() map[string][]use {
 	return uses
 }
 
-func (l *linter) overlaps() {
-	for utterance, uses := range l.utterances() {
-		intents, agents := distinct(uses)
+func (l *linter) findOverlaps() {
+	for utterance, uses := range l.collectUtterances() {
+		intents, agents := distinctLabels(uses)
 		if len(intents) > 1 {
-			l.report(agents, "%q is an example of %s: requests like it are anybody's guess", shorten(utterance), named(intents))
+			l.report(agents, "%q is an example of %s: requests like it are anybody's guess", truncateText(utterance), joinNames(intents))
 		}
 	}
 }
 
-func (l *linter) repeatedExamples() {
-	for utterance, uses := range l.utterances() {
-		intents, agents := distinct(uses)
+func (l *linter) findRepeatedExamples() {
+	for utterance, uses := range l.collectUtterances() {
+		intents, agents := distinctLabels(uses)
 		if len(intents) == 1 && len(uses) > 1 {
-			l.report(agents, "%q is given %d times as an example of %s", shorten(utterance), len(uses), intents[0])
+			l.report(agents, "%q is given %d times as an example of %s", truncateText(utterance), len(uses), intents[0])
 		}
 	}
 }
 
-func distinct(uses []use) (intents, agents []string) {
+func distinctLabels(uses []occurrence) (intents, agents []string) {
 	i, a := map[string]bool{}, map[string]bool{}
 	for _, u := range uses {
 		i[u.intent], a[u.agent] = true, true
@@ -108,9 +108,9 @@ func distinct(uses []use) (intents, agents []string) {
 	return slices.Sorted(maps.Keys(i)), slices.Sorted(maps.Keys(a))
 }
 
-// noExamples reports intents that no agent gives an example of: what asks for
+// findMissingExamples reports intents that no agent gives an example of: what asks for
 // them is told from their names alone.
-func (l *linter) noExamples() {
+func (l *linter) findMissingExamples() {
 	has, declared := map[string]bool{}, map[string][]string{}
 	for _, a := range l.Agents {
 		for _, intent := range a.Match.Intent {
@@ -125,14 +125,14 @@ func (l *linter) noExamples() {
 	}
 }
 
-func (l *linter) keywords() {
+func (l *linter) findRepeatedKeywords() {
 	holders := map[string][]string{}
 	for _, a := range l.Agents {
 		seen := map[string]bool{}
 		for _, k := range a.Keywords {
 			folded := strings.Join(strings.Fields(strings.ToLower(k)), " ")
 			if seen[folded] {
-				l.report([]string{a.ID}, "%s lists the keyword %q more than once", a.ID, shorten(folded))
+				l.report([]string{a.ID}, "%s lists the keyword %q more than once", a.ID, truncateText(folded))
 				continue
 			}
 			seen[folded] = true
@@ -141,7 +141,7 @@ func (l *linter) keywords() {
 	}
 	for keyword, agents := range holders {
 		if len(agents) > 1 {
-			l.report(agents, "the keyword %q is listed by %s: it tells them apart no more", shorten(keyword), named(agents))
+			l.report(agents, "the keyword %q is listed by %s: it tells them apart no more", truncateText(keyword), joinNames(agents))
 		}
 	}
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/caprouter/caprouter/internal/strictyaml"
 )
 
-// document is the registry file: the keys of 003 §1 and ours beside them.
-type document struct {
+// fileContent is the registry file: the keys of 003 §1 and ours beside them.
+type fileContent struct {
 	Version  int                               `yaml:"version"`
 	Clients  map[string]contract.RegistryEntry `yaml:"clients"`
 	Routing  Routing                           `yaml:"routing"`
@@ -45,11 +45,11 @@ func ParseDefinition(file string, data []byte) (*Definition, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := document{Version: formatVersion, Routing: DefaultRouting(), Fallback: DefaultFallback()}
+	d := fileContent{Version: formatVersion, Routing: DefaultRouting(), Fallback: DefaultFallback()}
 	// The document collects the errors of Decode and of check, so that one pass
 	// reports both.
 	_ = doc.Decode(&d, strictyaml.ScalarOrList[contract.Restore]())
-	check(doc, &d)
+	checkDocument(doc, &d)
 	if err := doc.Err(); err != nil {
 		return nil, err
 	}

@@ -93,9 +93,9 @@ func TestRegistryDefaultsAreDocumented(t *testing.T) {
 func TestLintRulesAreDocumented(t *testing.T) {
 	text := readDoc(t, "registry.md")
 	for _, rule := range []string{
-		capabilities.RuleUnreachable, capabilities.RuleNoEndpoint, capabilities.RuleNotServed,
-		capabilities.RuleTie, capabilities.RuleOutranks, capabilities.RuleSimilarNames, capabilities.RuleOverlap,
-		capabilities.RuleNoExamples, capabilities.RuleUnusedDomain, capabilities.RuleRepeated, capabilities.RuleKeywordRepeats,
+		capabilities.RuleUnreachable, capabilities.RuleMissingEndpoint, capabilities.RuleUnservedProtocol,
+		capabilities.RuleAlwaysTie, capabilities.RuleViolationOutranks, capabilities.RuleSimilarNames, capabilities.RuleExamplesOverlap,
+		capabilities.RuleMissingExamples, capabilities.RuleUnusedDomain, capabilities.RuleRepeatedExample, capabilities.RuleRepeatedKeyword,
 	} {
 		if !strings.Contains(text, "| `"+rule+"` |") {
 			t.Errorf("registry.md has no row for the rule %s", rule)

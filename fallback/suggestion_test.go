@@ -38,7 +38,7 @@ func load(t *testing.T, yaml string) *contract.RegistryEntry {
 		t.Fatalf("the suggestion does not load: %v\n%s", err, yaml)
 	}
 	for _, f := range capabilities.Lint(s) {
-		if f.Severity != capabilities.SeverityInfo || f.Rule != capabilities.RuleNoExamples || strings.Contains(yaml, "examples:") {
+		if f.Severity != capabilities.SeverityInfo || f.Rule != capabilities.RuleMissingExamples || strings.Contains(yaml, "examples:") {
 			t.Errorf("lint says %v of\n%s", f, yaml)
 		}
 	}

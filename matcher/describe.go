@@ -23,24 +23,24 @@ func (x *Index) Describe(c *Candidate, q *Query, live Live) contract.Candidate {
 	}
 	return contract.Candidate{
 		AgentID: x.agents[c.Ordinal].ID,
-		Score:   decimal(int(c.Score)),
+		Score:   toDecimal(int(c.Score)),
 		Parts: contract.ScoreParts{
-			Intent:      decimal(intent),
-			Domains:     decimal(x.weights.domains(int(c.Matched))),
-			Constraints: decimal(violation),
+			Intent:      toDecimal(intent),
+			Domains:     toDecimal(x.weights.domainScore(int(c.Matched))),
+			Constraints: toDecimal(violation),
 		},
-		MatchedDomains: c.domains(q),
+		MatchedDomains: c.matchedDomains(q),
 		Eligible:       c.Eligible(),
 		Role:           contract.RoleCandidate,
 		Gates:          x.describeGates(c, q, live),
 	}
 }
 
-// decimal is a score as the wire shows it.
-func decimal(hundredths int) float64 { return float64(hundredths) / 100 }
+// toDecimal is a score as the wire shows it.
+func toDecimal(hundredths int) float64 { return float64(hundredths) / 100 }
 
-// domains names the domains that count, "*" last.
-func (c *Candidate) domains(q *Query) []string {
+// matchedDomains names the domains that count, "*" last.
+func (c *Candidate) matchedDomains(q *Query) []string {
 	matched := make([]string, 0, c.Matched)
 	for i, name := range distinctDomains(q.Domains) {
 		if c.traits&(hasDomain0<<i) != 0 {
@@ -58,30 +58,30 @@ func (x *Index) describeGates(c *Candidate, q *Query, live Live) []contract.Gate
 	add := func(name, reason string) {
 		gates = append(gates, contract.Gate{Gate: name, Reason: reason})
 	}
-	agent, state := x.agents[c.Ordinal], live.of(c.Ordinal)
+	agent, state := x.agents[c.Ordinal], live.stateOf(c.Ordinal)
 	if c.Failed.Has(GateEntitlement) {
 		add("entitlement", "needs scope agent:"+agent.ID)
 	}
-	if c.down&downDisabled != 0 {
+	if c.unavailable&unavailableDisabled != 0 {
 		add("state", "disabled")
 	}
-	if c.down&downBreaker != 0 {
-		add("state", breakerOpen(state, q.NowMS))
+	if c.unavailable&unavailableBreaker != 0 {
+		add("state", describeBreaker(state, q.NowMS))
 	}
-	if c.down&downBusy != 0 {
-		add("state", atCapacity(state))
+	if c.unavailable&unavailableBusy != 0 {
+		add("state", describeCapacity(state))
 	}
 	if c.Failed.Has(GateScopes) {
-		add("scopes", missingScopes(agent.Requires.Scopes, q.caller()))
+		add("scopes", describeMissingScopes(agent.Requires.Scopes, q.callerOrNone()))
 	}
 	if c.Failed.Has(GateTenant) {
-		add("tenant", wrongTenant(q.caller()))
+		add("tenant", describeTenant(q.callerOrNone()))
 	}
 	if c.Failed.Has(GateDataClasses) {
-		add("data_classes", missingClasses(agent.Requires.DataClasses, q))
+		add("data_classes", describeMissingClasses(agent.Requires.DataClasses, q))
 	}
 	if c.Failed.Has(GateThreshold) {
-		add("threshold", fmt.Sprintf("score %.2f is below the threshold %.2f", decimal(int(c.Score)), decimal(x.threshold)))
+		add("threshold", fmt.Sprintf("score %.2f is below the threshold %.2f", toDecimal(int(c.Score)), toDecimal(x.threshold)))
 	}
 	if c.Failed.Has(GateConfidence) {
 		gates = append(gates, DescribeConfidence(q))
@@ -89,9 +89,9 @@ func (x *Index) describeGates(c *Candidate, q *Query, live Live) []contract.Gate
 	return gates
 }
 
-// breakerOpen says for how long. The state may have moved on since the match;
+// describeBreaker says for how long. The state may have moved on since the match;
 // the gate stands, only the time is left out then.
-func breakerOpen(s *LiveState, nowMS int64) string {
+func describeBreaker(s *LiveState, nowMS int64) string {
 	if s == nil || s.OpenUntil() <= nowMS {
 		return "breaker open"
 	}
@@ -99,14 +99,14 @@ func breakerOpen(s *LiveState, nowMS int64) string {
 	return fmt.Sprintf("breaker open for another %d s", seconds)
 }
 
-func atCapacity(s *LiveState) string {
+func describeCapacity(s *LiveState) string {
 	if s == nil || s.Limit() <= 0 {
 		return "at its limit of tasks in flight"
 	}
-	return fmt.Sprintf("at its limit of %s in flight", count(s.Limit(), "task"))
+	return fmt.Sprintf("at its limit of %s in flight", countNoun(s.Limit(), "task"))
 }
 
-func missingScopes(required []string, c *contract.Caller) string {
+func describeMissingScopes(required []string, c *contract.Caller) string {
 	var missing []string
 	for _, scope := range required {
 		if !c.HasScope(scope) {
@@ -116,22 +116,22 @@ func missingScopes(required []string, c *contract.Caller) string {
 	if len(missing) == 1 {
 		return "needs scope " + missing[0]
 	}
-	return "needs scopes " + enumerate(missing)
+	return "needs scopes " + joinNames(missing)
 }
 
-func missingClasses(required []string, q *Query) string {
+func describeMissingClasses(required []string, q *Query) string {
 	var missing []string
 	for _, class := range required {
 		if !slices.Contains(q.DataClasses, class) {
 			missing = append(missing, class)
 		}
 	}
-	return "needs " + enumerate(missing) + " in the request; not found"
+	return "needs " + joinNames(missing) + " in the request; not found"
 }
 
-// wrongTenant speaks of the caller's tenant alone: whom else an agent serves is
+// describeTenant speaks of the caller's tenant alone: whom else an agent serves is
 // not for the caller to know.
-func wrongTenant(c *contract.Caller) string {
+func describeTenant(c *contract.Caller) string {
 	if c.Tenant == "" {
 		return "serves named tenants only; the caller's token names none"
 	}
@@ -140,11 +140,11 @@ func wrongTenant(c *contract.Caller) string {
 
 // DescribeConfidence is the gate of a query whose confidence is too low.
 func DescribeConfidence(q *Query) contract.Gate {
-	return contract.Gate{Gate: "confidence", Reason: belowConfidence(q)}
+	return contract.Gate{Gate: "confidence", Reason: describeConfidence(q)}
 }
 
-// belowConfidence shows two decimals, or all where two would look equal.
-func belowConfidence(q *Query) string {
+// describeConfidence shows two decimals, or all where two would look equal.
+func describeConfidence(q *Query) string {
 	const text = "confidence %s is below the minimum %s"
 	show := func(v float64, decimals int) string { return strconv.FormatFloat(v, 'f', decimals, 64) }
 	if got, want := show(q.Confidence, 2), show(q.MinConfidence, 2); got != want {
@@ -166,13 +166,13 @@ func (x *Index) TieBreak(a, b *Candidate) *contract.TieBreak {
 	case a.Matched != b.Matched:
 		tie.Rule = "matched_domains"
 		why = fmt.Sprintf("%s matches %s of the request, %s matches %d",
-			tie.Winner, count(int(a.Matched), "domain"), tie.Over, b.Matched)
-	case pa.any != pb.any:
+			tie.Winner, countNoun(int(a.Matched), "domain"), tie.Over, b.Matched)
+	case pa.declaresAny != pb.declaresAny:
 		tie.Rule = "specificity"
 		why = fmt.Sprintf("%s declares any domain (\"*\"), %s names its domains", tie.Over, tie.Winner)
-	case pa.declared != pb.declared:
+	case pa.labelCount != pb.labelCount:
 		tie.Rule = "specificity"
-		why = fmt.Sprintf("%s declares %d intents and domains, %s declares %d", tie.Winner, pa.declared, tie.Over, pb.declared)
+		why = fmt.Sprintf("%s declares %d intents and domains, %s declares %d", tie.Winner, pa.labelCount, tie.Over, pb.labelCount)
 	case priority != other:
 		tie.Rule = "priority"
 		why = fmt.Sprintf("%s has priority %d, %s has %d", tie.Winner, priority, tie.Over, other)
@@ -180,19 +180,19 @@ func (x *Index) TieBreak(a, b *Candidate) *contract.TieBreak {
 		tie.Rule = "id"
 		why = tie.Winner + " comes first by id"
 	}
-	tie.Reason = fmt.Sprintf("both score %.2f: %s", decimal(int(a.Score)), why)
+	tie.Reason = fmt.Sprintf("both score %.2f: %s", toDecimal(int(a.Score)), why)
 	return &tie
 }
 
-func count(n int, noun string) string {
+func countNoun(n int, noun string) string {
 	if n != 1 {
 		noun += "s"
 	}
 	return strconv.Itoa(n) + " " + noun
 }
 
-// enumerate joins names as a sentence does: a, b and c.
-func enumerate(names []string) string {
+// joinNames joins names as a sentence does: a, b and c.
+func joinNames(names []string) string {
 	if len(names) < 2 {
 		return strings.Join(names, "")
 	}

@@ -24,28 +24,28 @@ const (
 // Has reports whether the gate is in the set.
 func (s GateSet) Has(gate GateSet) bool { return s&gate == gate }
 
-// gates returns what, beside its live state, keeps the agent with the score
+// failedGates returns what, beside its live state, keeps the agent with the score
 // from being eligible.
-func (x *Index) gates(ord int32, score int, q *Query) GateSet {
+func (x *Index) failedGates(ord int32, score int, q *Query) GateSet {
 	var failed GateSet
-	if x.profiles[ord].requires {
-		failed |= unmet(&x.agents[ord].Requires, q)
+	if x.profiles[ord].hasRequirements {
+		failed |= unmetRequirements(&x.agents[ord].Requires, q)
 	}
 	if score < x.threshold {
 		failed |= GateThreshold
 	}
-	if !q.confident() {
+	if !q.isConfident() {
 		failed |= GateConfidence
 	}
 	return failed
 }
 
-// confident is false for a NaN on either side: a gate fails closed.
-func (q *Query) confident() bool { return q.Confidence >= q.MinConfidence }
+// isConfident is false for a NaN on either side: a gate fails closed.
+func (q *Query) isConfident() bool { return q.Confidence >= q.MinConfidence }
 
-// unmet returns the requirements the caller and the request do not meet.
-func unmet(r *contract.Requires, q *Query) GateSet {
-	c := q.caller()
+// unmetRequirements returns the requirements the caller and the request do not meet.
+func unmetRequirements(r *contract.Requires, q *Query) GateSet {
+	c := q.callerOrNone()
 	var failed GateSet
 	for _, scope := range r.Scopes {
 		if !c.HasScope(scope) {

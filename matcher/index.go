@@ -16,89 +16,89 @@ type Index struct {
 	threshold int
 
 	agents   []*contract.RegistryEntry // by ordinal
-	profiles []profile                 // by ordinal
+	profiles []agentProfile            // by ordinal
 	byID     []int32                   // ordinals in id order
 
 	intents  map[string]int32 // name → id; absent = noLabel
 	domains  map[string]int32 // "*" is not among them
-	byIntent table            // intent → ordinals
-	byDomain table            // domain → ordinals
-	pairs    pairs            // (intent, domain) → ordinals
+	byIntent packedRows       // intent → ordinals
+	byDomain packedRows       // domain → ordinals
+	pairs    pairTable        // (intent, domain) → ordinals
 }
 
-// profile is what a match reads of an agent, packed to stay in the cache.
-type profile struct {
-	maxTokens int32 // 0 = none
-	declared  int32 // distinct intents and domains
-	any       bool  // declares "*"
-	requires  bool  // declares a hard requirement
+// agentProfile is what a match reads of an agent, packed to stay in the cache.
+type agentProfile struct {
+	maxTokens       int32 // 0 = none
+	labelCount      int32 // distinct intents and domains
+	declaresAny     bool  // declares "*"
+	hasRequirements bool  // declares a hard requirement
 }
 
 // Build indexes agents, whose ids must be distinct, for the weights and the
 // match threshold (hundredths). The order of agents does not matter. The
 // entries are kept, not copied, and must not change afterwards.
 func Build(agents []*contract.RegistryEntry, w Weights, threshold int) *Index {
-	x := &Index{weights: w.bounded(), threshold: threshold}
-	x.order(agents)
-	x.list()
+	x := &Index{weights: w.clamped(), threshold: threshold}
+	x.orderAgents(agents)
+	x.buildTables()
 	return x
 }
 
 // Agents returns the agents by ordinal. The slice must not be changed.
 func (x *Index) Agents() []*contract.RegistryEntry { return x.agents }
 
-// order numbers the agents: specificity, priority desc, id.
-func (x *Index) order(agents []*contract.RegistryEntry) {
+// orderAgents numbers the agents: specificity, priority desc, id.
+func (x *Index) orderAgents(agents []*contract.RegistryEntry) {
 	type numbered struct {
 		*contract.RegistryEntry
-		profile
+		agentProfile
 		idRank int32
 	}
 	list := make([]numbered, len(agents))
 	for i, a := range agents {
-		list[i] = numbered{RegistryEntry: a, profile: profileOf(a)}
+		list[i] = numbered{RegistryEntry: a, agentProfile: profileOf(a)}
 	}
 	slices.SortFunc(list, func(a, b numbered) int { return strings.Compare(a.ID, b.ID) })
 	for i := range list {
 		list[i].idRank = int32(i)
 	}
 	slices.SortFunc(list, func(a, b numbered) int {
-		return cmp.Or(a.compareSpecificity(b.profile), cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.idRank, b.idRank))
+		return cmp.Or(a.compareSpecificity(b.agentProfile), cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.idRank, b.idRank))
 	})
 
 	x.agents = make([]*contract.RegistryEntry, len(list))
-	x.profiles = make([]profile, len(list))
+	x.profiles = make([]agentProfile, len(list))
 	x.byID = make([]int32, len(list))
 	for ord, a := range list {
-		x.agents[ord], x.profiles[ord] = a.RegistryEntry, a.profile
+		x.agents[ord], x.profiles[ord] = a.RegistryEntry, a.agentProfile
 		x.byID[a.idRank] = int32(ord)
 	}
 }
 
-func profileOf(a *contract.RegistryEntry) profile {
+func profileOf(a *contract.RegistryEntry) agentProfile {
 	r := &a.Requires
-	return profile{
-		maxTokens: int32(min(max(a.Constraints.MaxTokens, 0), math.MaxInt32)),
-		declared:  int32(distinct(a.Match.Intent) + distinct(a.Match.Domains)),
-		any:       slices.Contains(a.Match.Domains, contract.AnyDomain),
-		requires:  len(r.Scopes) > 0 || len(r.Tenants) > 0 || len(r.DataClasses) > 0,
+	return agentProfile{
+		maxTokens:       int32(min(max(a.Constraints.MaxTokens, 0), math.MaxInt32)),
+		labelCount:      int32(countDistinct(a.Match.Intent) + countDistinct(a.Match.Domains)),
+		declaresAny:     slices.Contains(a.Match.Domains, contract.AnyDomain),
+		hasRequirements: len(r.Scopes) > 0 || len(r.Tenants) > 0 || len(r.DataClasses) > 0,
 	}
 }
 
 // compareSpecificity puts the more specific profile first: "*" stands for every
 // domain there is, so an agent that declares it is the least specific.
-func (p profile) compareSpecificity(q profile) int {
-	if p.any != q.any {
-		if q.any {
+func (p agentProfile) compareSpecificity(q agentProfile) int {
+	if p.declaresAny != q.declaresAny {
+		if q.declaresAny {
 			return -1
 		}
 		return 1
 	}
-	return cmp.Compare(p.declared, q.declared)
+	return cmp.Compare(p.labelCount, q.labelCount)
 }
 
-// distinct counts the different names of a list.
-func distinct(names []string) int {
+// countDistinct counts the different names of a list.
+func countDistinct(names []string) int {
 	const few = 16
 	if len(names) > few {
 		return len(slices.Compact(slices.Sorted(slices.Values(names))))
@@ -112,8 +112,8 @@ func distinct(names []string) int {
 	return n
 }
 
-// list names the labels and lists the agents under them.
-func (x *Index) list() {
+// buildTables names the labels and lists the agents under them.
+func (x *Index) buildTables() {
 	intents, domains := newVocabulary(), newVocabulary()
 	domains.ids[contract.AnyDomain] = anyDomain
 
@@ -122,7 +122,7 @@ func (x *Index) list() {
 		ni += len(a.Match.Intent)
 		nd += len(a.Match.Domains)
 	}
-	agentIntents, agentDomains := newTable(len(x.agents), ni), newTable(len(x.agents), nd)
+	agentIntents, agentDomains := newPackedRows(len(x.agents), ni), newPackedRows(len(x.agents), nd)
 	for _, a := range x.agents {
 		intents.addRow(&agentIntents, a.Match.Intent)
 		domains.addRow(&agentDomains, a.Match.Domains)
@@ -130,13 +130,13 @@ func (x *Index) list() {
 	delete(domains.ids, contract.AnyDomain) // nobody can ask for it
 
 	x.intents, x.domains = intents.ids, domains.ids
-	x.byIntent = agentIntents.invert(intents.len())
-	x.byDomain = agentDomains.invert(domains.len())
-	x.pairs = pairUp(&x.byIntent, &agentIntents, &agentDomains, domains.len())
+	x.byIntent = agentIntents.transpose(intents.len())
+	x.byDomain = agentDomains.transpose(domains.len())
+	x.pairs = buildPairs(&x.byIntent, &agentIntents, &agentDomains, domains.len())
 }
 
-// find returns the ordinal of the agent with the id.
-func (x *Index) find(id string) (ord int32, ok bool) {
+// findOrdinal returns the ordinal of the agent with the id.
+func (x *Index) findOrdinal(id string) (ord int32, ok bool) {
 	i, ok := slices.BinarySearchFunc(x.byID, id, func(ord int32, id string) int {
 		return strings.Compare(x.agents[ord].ID, id)
 	})

@@ -9,7 +9,7 @@ import "github.com/caprouter/caprouter/contract"
 const (
 	noLabel int32 = iota
 	anyDomain
-	broad
+	broadDomains
 	firstLabel
 )
 
@@ -27,8 +27,8 @@ func newVocabulary() *vocabulary {
 func (v *vocabulary) len() int { return len(v.lastRow) }
 
 // addRow appends a row with the ids of names to t, each once.
-func (v *vocabulary) addRow(t *table, names []string) {
-	row := t.rows() + 1
+func (v *vocabulary) addRow(t *packedRows, names []string) {
+	row := t.rowCount() + 1
 	for _, name := range names {
 		if name == contract.Unknown {
 			continue // matches nothing, also where it is declared

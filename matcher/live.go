@@ -52,37 +52,37 @@ func (s *LiveState) Release() { s.inFlight.Add(-1) }
 // InFlight returns the tasks in flight.
 func (s *LiveState) InFlight() int { return int(s.inFlight.Load()) }
 
-// down is what keeps an agent from being given work now. GateState has no room
+// unavailability is what keeps an agent from being given work now. GateState has no room
 // for it, and the state may have changed when the candidate is described.
-type down uint8
+type unavailability uint8
 
 const (
-	downDisabled down = 1 << iota
-	downBreaker
-	downBusy
+	unavailableDisabled unavailability = 1 << iota
+	unavailableBreaker
+	unavailableBusy
 )
 
-// down reads the state of the agent with the ordinal.
-func (l Live) down(ordinal int32, nowMS int64) down {
-	s := l.of(ordinal)
+// unavailability reads the state of the agent with the ordinal.
+func (l Live) unavailability(ordinal int32, nowMS int64) unavailability {
+	s := l.stateOf(ordinal)
 	if s == nil {
 		return 0
 	}
-	var d down
+	var d unavailability
 	if s.disabled.Load() {
-		d |= downDisabled
+		d |= unavailableDisabled
 	}
 	if s.openUntil.Load() > nowMS {
-		d |= downBreaker
+		d |= unavailableBreaker
 	}
 	if limit := s.limit.Load(); limit > 0 && s.inFlight.Load() >= limit {
-		d |= downBusy
+		d |= unavailableBusy
 	}
 	return d
 }
 
-// of returns the state of the agent with the ordinal, or nil.
-func (l Live) of(ordinal int32) *LiveState {
+// stateOf returns the state of the agent with the ordinal, or nil.
+func (l Live) stateOf(ordinal int32) *LiveState {
 	if int(ordinal) < len(l) {
 		return l[ordinal]
 	}

@@ -22,8 +22,8 @@ type Query struct {
 	NowMS         int64   // Unix milliseconds
 }
 
-// caller is who asks, in the shape of a caller.
-func (q *Query) caller() *contract.Caller {
+// callerOrNone is who asks, in the shape of a caller.
+func (q *Query) callerOrNone() *contract.Caller {
 	if q.Caller == nil {
 		return new(contract.Caller)
 	}
@@ -43,11 +43,11 @@ type Result struct {
 	Total  int // agents that hit and the caller may use
 	Hidden int // agents that hit and the caller may not use
 
-	eligible   int // how many of Candidates are, while the match runs
-	ineligible [MaxCandidates]Candidate
-	failed     int // how many of ineligible there are
-	withheld   [MaxCandidates]Candidate
-	kept       int // how many of withheld there are
+	eligibleCount   int // how many of Candidates are, while the match runs
+	ineligible      [MaxCandidates]Candidate
+	ineligibleCount int // how many of ineligible there are
+	withheld        [MaxCandidates]Candidate
+	withheldCount   int // how many of withheld there are
 }
 
 // Best returns the candidates in final order. They share the Result's memory.
@@ -55,26 +55,26 @@ func (r *Result) Best() []Candidate { return r.Candidates[:r.N] }
 
 // Withheld returns the best of the agents that hit and the caller may not use, in
 // final order: for the record, not for the caller. They share the Result's memory.
-func (r *Result) Withheld() []Candidate { return r.withheld[:r.kept] }
+func (r *Result) Withheld() []Candidate { return r.withheld[:r.withheldCount] }
 
 // Candidate is one agent that hit.
 type Candidate struct {
-	Ordinal  int32   // of the agent in Index.Agents
-	Score    int16   // hundredths
-	Failed   GateSet // what keeps it from being eligible
-	Matched  uint8   // domains of the query it matches, "*" included
-	traits   traits
-	down     down
-	violated bool
+	Ordinal     int32   // of the agent in Index.Agents
+	Score       int16   // hundredths
+	Failed      GateSet // what keeps it from being eligible
+	Matched     uint8   // domains of the query it matches, "*" included
+	traits      traits
+	unavailable unavailability
+	violated    bool
 }
 
 // Eligible reports whether no gate failed.
 func (c *Candidate) Eligible() bool { return c.Failed == 0 }
 
 // rank orders candidates, higher first, up to their ordinals.
-func (c *Candidate) rank() int { return rank(int(c.Score), int(c.Matched)) }
+func (c *Candidate) rank() int { return combineRank(int(c.Score), int(c.Matched)) }
 
-func rank(score, matched int) int { return score<<8 | matched }
+func combineRank(score, matched int) int { return score<<8 | matched }
 
 // Match finds the agents whose score before violations reaches the threshold.
 // It allocates nothing. A nil live is that of active agents.
@@ -91,45 +91,45 @@ func (x *Index) Nearest(q *Query, live Live, res *Result) {
 
 // search finds the agents whose base score reaches hitAt.
 func (x *Index) search(q *Query, live Live, hitAt int, res *Result) {
-	res.reset()
-	var w walk
-	w.plan(x, q, hitAt)
+	res.clear()
+	var w listMerge
+	w.chooseLists(x, q, hitAt)
 	all := q.Caller != nil && (q.Caller.AllAgents || q.Caller.AllScopes)
-	for w.next() {
+	for w.nextHit() {
 		if !all && (q.Caller == nil || !q.Caller.MayUse(x.agents[w.ord].ID)) {
 			res.Hidden++
-			if !full(&res.withheld, res.kept, rank(w.base, w.matched)) {
-				x.judge(&w.met, GateEntitlement, q, live, res)
+			if !listIsFull(&res.withheld, res.withheldCount, combineRank(w.base, w.matched)) {
+				x.addCandidate(&w.mergedAgent, GateEntitlement, q, live, res)
 			}
 			continue
 		}
 		res.Total++
-		if !res.settled(rank(w.base, w.matched)) {
-			x.judge(&w.met, 0, q, live, res)
-		} else if all && res.settled(w.best) {
-			res.Total += w.skip()
+		if !res.cannotImprove(combineRank(w.base, w.matched)) {
+			x.addCandidate(&w.mergedAgent, 0, q, live, res)
+		} else if all && res.cannotImprove(w.bestRank) {
+			res.Total += w.skipRest()
 		}
 	}
-	res.merge()
+	res.mergeIneligible()
 }
 
-// judge puts the agent a walk met among the candidates or, when it fails the gate
+// addCandidate puts the agent a walk met among the candidates or, when it fails the gate
 // of entitlement already, among the withheld, if it is one of the best of them.
-func (x *Index) judge(m *met, failed GateSet, q *Query, live Live, res *Result) {
+func (x *Index) addCandidate(m *mergedAgent, failed GateSet, q *Query, live Live, res *Result) {
 	score := m.base
-	violated := violates(q.PromptBytes, int(x.profiles[m.ord].maxTokens))
+	violated := exceedsTokens(q.PromptBytes, int(x.profiles[m.ord].maxTokens))
 	if violated {
 		score -= x.weights.Violation
 	}
-	failed |= x.gates(m.ord, score, q)
-	unfit := live.down(m.ord, q.NowMS)
+	failed |= x.failedGates(m.ord, score, q)
+	unfit := live.unavailability(m.ord, q.NowMS)
 	if unfit != 0 {
 		failed |= GateState
 	}
-	if c := res.room(failed, rank(score, m.matched)); c != nil {
+	if c := res.insertCandidate(failed, combineRank(score, m.matched)); c != nil {
 		*c = Candidate{
 			Ordinal: m.ord, Score: int16(score), Failed: failed,
-			Matched: uint8(m.matched), traits: m.traits, down: unfit, violated: violated,
+			Matched: uint8(m.matched), traits: m.traits, unavailable: unfit, violated: violated,
 		}
 	}
 }

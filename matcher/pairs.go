@@ -8,16 +8,16 @@ import "slices"
 // up when it is met.
 const maxPairs = 256
 
-// pairs lists the agents of each declared (intent, domain) pair. The first two
+// pairTable lists the agents of each declared (intent, domain) pair. The first two
 // pairs of every intent are "*" and broad, declared or not.
-type pairs struct {
-	first  []uint32 // intent i owns the pairs first[i] … first[i+1]−1
-	domain []int32  // of each pair; ascending within an intent
-	agents table    // pair → ordinals
+type pairTable struct {
+	first  []uint32   // intent i owns the pairs first[i] … first[i+1]−1
+	domain []int32    // of each pair; ascending within an intent
+	agents packedRows // pair → ordinals
 }
 
-// of returns the lists of one intent's agents.
-func (p *pairs) of(intent int32) intentPairs {
+// ofIntent returns the lists of one intent's agents.
+func (p *pairTable) ofIntent(intent int32) intentPairs {
 	first, end := p.first[intent], p.first[intent+1]
 	return intentPairs{p.domain[first:end], p.agents.start[first : end+1], p.agents.items}
 }
@@ -30,15 +30,15 @@ type intentPairs struct {
 	items  []int32
 }
 
-func (p *intentPairs) at(i int) []int32 { return p.items[p.start[i]:p.start[i+1]] }
+func (p *intentPairs) agentsAt(i int) []int32 { return p.items[p.start[i]:p.start[i+1]] }
 
-// any and broad list the agents that declare "*" and those that are broad.
-func (p *intentPairs) any() []int32   { return p.at(0) }
-func (p *intentPairs) broad() []int32 { return p.at(1) }
+// withAnyDomain and broad list the agents that declare "*" and those that are broad.
+func (p *intentPairs) withAnyDomain() []int32   { return p.agentsAt(0) }
+func (p *intentPairs) withBroadDomain() []int32 { return p.agentsAt(1) }
 
-// named lists the agents that declare the domain. The binary search is written
+// withDomain lists the agents that declare the domain. The binary search is written
 // out without a branch to mispredict: it is where a match spends most of its time.
-func (p *intentPairs) named(domain int32) []int32 {
+func (p *intentPairs) withDomain(domain int32) []int32 {
 	i, n := 1, len(p.domain)-1 // domain[i] < domain, for broad is
 	for n > 1 {
 		half := n / 2
@@ -49,19 +49,19 @@ func (p *intentPairs) named(domain int32) []int32 {
 	if i++; i == len(p.domain) || p.domain[i] != domain {
 		return nil
 	}
-	return p.at(i)
+	return p.agentsAt(i)
 }
 
-// pairUp lists the pairs of the agents with the given intents and domains.
-func pairUp(byIntent, intents, domains *table, domainCount int) pairs {
+// buildPairs lists the pairs of the agents with the given intents and domains.
+func buildPairs(byIntent, intents, domains *packedRows, domainCount int) pairTable {
 	paired := pairedDomains(intents, domains)
 	total := 0
-	for agent := range int32(intents.rows()) {
+	for agent := range int32(intents.rowCount()) {
 		total += len(intents.row(agent)) * len(paired.row(agent))
 	}
-	p := pairs{first: make([]uint32, 1, byIntent.rows()+1), agents: newTable(0, total)}
+	p := pairTable{first: make([]uint32, 1, byIntent.rowCount()+1), agents: newPackedRows(0, total)}
 	next := make([]uint32, domainCount)
-	for intent := range int32(byIntent.rows()) {
+	for intent := range int32(byIntent.rowCount()) {
 		p.addIntent(byIntent.row(intent), &paired, next)
 	}
 	p.domain, p.agents.start = slices.Clip(p.domain), slices.Clip(p.agents.start)
@@ -69,13 +69,13 @@ func pairUp(byIntent, intents, domains *table, domainCount int) pairs {
 }
 
 // pairedDomains is domains with the rows of broad agents replaced.
-func pairedDomains(intents, domains *table) table {
-	t := newTable(domains.rows(), len(domains.items))
-	for agent := range int32(domains.rows()) {
+func pairedDomains(intents, domains *packedRows) packedRows {
+	t := newPackedRows(domains.rowCount(), len(domains.items))
+	for agent := range int32(domains.rowCount()) {
 		if own := domains.row(agent); len(own)*len(intents.row(agent)) <= maxPairs {
 			t.items = append(t.items, own...)
 		} else {
-			t.items = append(t.items, broad)
+			t.items = append(t.items, broadDomains)
 		}
 		t.endRow()
 	}
@@ -84,12 +84,12 @@ func pairedDomains(intents, domains *table) table {
 
 // addIntent appends the pairs of the next intent: a counting sort of its agents
 // by domain. next has a zero for every domain, before and after.
-func (p *pairs) addIntent(agents []int32, domains *table, next []uint32) {
+func (p *pairTable) addIntent(agents []int32, domains *packedRows, next []uint32) {
 	first := len(p.domain)
-	p.domain = append(p.domain, anyDomain, broad)
+	p.domain = append(p.domain, anyDomain, broadDomains)
 	for _, agent := range agents {
 		for _, d := range domains.row(agent) {
-			if next[d] == 0 && d > broad {
+			if next[d] == 0 && d > broadDomains {
 				p.domain = append(p.domain, d)
 			}
 			next[d]++

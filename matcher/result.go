@@ -1,37 +1,37 @@
 package matcher
 
-func (r *Result) reset() {
-	r.N, r.Total, r.Hidden, r.kept, r.eligible, r.failed = 0, 0, 0, 0, 0, 0
+func (r *Result) clear() {
+	r.N, r.Total, r.Hidden, r.withheldCount, r.eligibleCount, r.ineligibleCount = 0, 0, 0, 0, 0, 0
 }
 
-// settled reports that no agent still to come with the rank or a lower one can
+// cannotImprove reports that no agent still to come with the rank or a lower one can
 // be among the candidates: ordinals ascend, so at an equal rank whoever came
 // first stays, and with that many eligible there is no room for ineligible ones.
-func (r *Result) settled(rank int) bool {
-	return full(&r.Candidates, r.eligible, rank)
+func (r *Result) cannotImprove(rank int) bool {
+	return listIsFull(&r.Candidates, r.eligibleCount, rank)
 }
 
-// full reports that list[:n], which is in order, has no room for an agent with the
+// listIsFull reports that list[:n], which is in order, has no room for an agent with the
 // rank or a lower one, and the highest ordinal so far.
-func full(list *[MaxCandidates]Candidate, n, rank int) bool {
+func listIsFull(list *[MaxCandidates]Candidate, n, rank int) bool {
 	return n == MaxCandidates && list[MaxCandidates-1].rank() >= rank
 }
 
-// room makes room for a candidate among the eligible, the ineligible or the
+// insertCandidate makes room for a candidate among the eligible, the ineligible or the
 // withheld ones, or returns nil when the best are better.
-func (r *Result) room(failed GateSet, rank int) *Candidate {
+func (r *Result) insertCandidate(failed GateSet, rank int) *Candidate {
 	switch {
 	case failed == 0:
-		return insert(&r.Candidates, &r.eligible, rank)
+		return insertRanked(&r.Candidates, &r.eligibleCount, rank)
 	case failed.Has(GateEntitlement):
-		return insert(&r.withheld, &r.kept, rank)
+		return insertRanked(&r.withheld, &r.withheldCount, rank)
 	}
-	return insert(&r.ineligible, &r.failed, rank)
+	return insertRanked(&r.ineligible, &r.ineligibleCount, rank)
 }
 
-// insert makes room in list[:n], which is in order, for a candidate with the
+// insertRanked makes room in list[:n], which is in order, for a candidate with the
 // highest ordinal so far: it goes behind its equals.
-func insert(list *[MaxCandidates]Candidate, n *int, rank int) *Candidate {
+func insertRanked(list *[MaxCandidates]Candidate, n *int, rank int) *Candidate {
 	i := *n
 	if i < MaxCandidates {
 		*n++
@@ -45,13 +45,13 @@ func insert(list *[MaxCandidates]Candidate, n *int, rank int) *Candidate {
 	return &list[i]
 }
 
-// merge fills the room the eligible candidates leave with the best ineligible
+// mergeIneligible fills the room the eligible candidates leave with the best ineligible
 // ones, in final order: from the back, so that nothing is overwritten unread.
-func (r *Result) merge() {
-	e, f := r.eligible-1, min(r.failed, MaxCandidates-r.eligible)-1
+func (r *Result) mergeIneligible() {
+	e, f := r.eligibleCount-1, min(r.ineligibleCount, MaxCandidates-r.eligibleCount)-1
 	r.N = e + f + 2
 	for i := r.N - 1; f >= 0; i-- {
-		if e >= 0 && before(&r.ineligible[f], &r.Candidates[e]) {
+		if e >= 0 && rankedBefore(&r.ineligible[f], &r.Candidates[e]) {
 			r.Candidates[i] = r.Candidates[e]
 			e--
 		} else {
@@ -61,8 +61,8 @@ func (r *Result) merge() {
 	}
 }
 
-// before is the order of candidates.
-func before(a, b *Candidate) bool {
+// rankedBefore is the order of candidates.
+func rankedBefore(a, b *Candidate) bool {
 	if a.rank() != b.rank() {
 		return a.rank() > b.rank()
 	}

@@ -4,32 +4,32 @@ import (
 	"slices"
 )
 
-// table is a list of rows packed into one slab: row i is
+// packedRows is a list of rows packed into one slab: row i is
 // items[start[i]:start[i+1]].
-type table struct {
+type packedRows struct {
 	start []uint32
 	items []int32
 }
 
-func (t *table) rows() int { return len(t.start) - 1 }
+func (t *packedRows) rowCount() int { return len(t.start) - 1 }
 
-func (t *table) row(i int32) []int32 {
+func (t *packedRows) row(i int32) []int32 {
 	return t.items[t.start[i]:t.start[i+1]]
 }
 
 // endRow closes the row that was being appended to items.
-func (t *table) endRow() {
+func (t *packedRows) endRow() {
 	t.start = append(t.start, uint32(len(t.items)))
 }
 
-func newTable(rows, items int) table {
-	return table{start: append(make([]uint32, 0, rows+1), 0), items: make([]int32, 0, items)}
+func newPackedRows(rows, items int) packedRows {
+	return packedRows{start: append(make([]uint32, 0, rows+1), 0), items: make([]int32, 0, items)}
 }
 
-// invert turns agent → labels into label → agents (or back): row l of the
+// transpose turns agent → labels into label → agents (or back): row l of the
 // result lists, ascending, the rows of t that hold l. A counting sort.
-func (t *table) invert(labels int) table {
-	inv := table{start: make([]uint32, labels+1), items: make([]int32, len(t.items))}
+func (t *packedRows) transpose(labels int) packedRows {
+	inv := packedRows{start: make([]uint32, labels+1), items: make([]int32, len(t.items))}
 	for _, l := range t.items {
 		inv.start[l+1]++
 	}
@@ -37,7 +37,7 @@ func (t *table) invert(labels int) table {
 		inv.start[l+1] += inv.start[l]
 	}
 	next := slices.Clone(inv.start[:labels])
-	for i := range t.rows() {
+	for i := range t.rowCount() {
 		for _, l := range t.row(int32(i)) {
 			inv.items[next[l]] = int32(i)
 			next[l]++

@@ -7,26 +7,26 @@ import (
 	"github.com/caprouter/caprouter/contract"
 )
 
-// walk meets every agent that hits, in ordinal order, by merging sorted lists.
-type walk struct {
-	met      // the agent last met
-	best int // the highest rank it, or an agent still to come, can have
+// listMerge meets every agent that hits, in ordinal order, by merging sorted lists.
+type listMerge struct {
+	mergedAgent     // the agent last met
+	bestRank    int // the highest rank it, or an agent still to come, can have
 
-	x       *Index
-	hitAt   int // the base score that is a hit
-	asked   int // distinct domains of the query
-	domains [contract.MaxDomains]int32
+	x           *Index
+	minBase     int // the base score that is a hit
+	domainCount int // distinct domains of the query
+	domains     [contract.MaxDomains]int32
 
-	lists      [maxLists]list // the first n are not empty
+	lists      [maxLists]postingList // the first n are not empty
 	n          int
-	ended      bool   // a list ended with the agent last met: best is out of date
+	exhausted  bool   // a list ended with the agent last met: best is out of date
 	implied    traits // what every agent on the lists declares beside
-	every      bool   // meet the agents on no list, too
+	allAgents  bool   // meet the agents on no list, too
 	after, end int32  // the agents still to come have ordinals between these two
 }
 
-// met is an agent that hits.
-type met struct {
+// mergedAgent is an agent that hits.
+type mergedAgent struct {
 	ord     int32
 	traits  traits
 	base    int // its score before violations
@@ -36,13 +36,13 @@ type met struct {
 // maxLists is one a domain, "*", broad and the intent.
 const maxLists = contract.MaxDomains + 3
 
-// list is what is left of the ordinals of the agents with the traits.
-type list struct {
+// postingList is what is left of the ordinals of the agents with the traits.
+type postingList struct {
 	ordinals []int32
 	traits   traits
 }
 
-// plan chooses the lists to walk. An agent can hit
+// chooseLists chooses the lists to walk. An agent can hit
 //
 //	with nothing at all            hitAt ≤ 0                   every agent
 //	with domains alone             domains(asked) ≥ hitAt      the intent's and the domains' lists
@@ -50,42 +50,42 @@ type list struct {
 //	with both                      the sum ≥ hitAt             the pairs' lists
 //
 // and the first of these that holds also covers those below it.
-func (w *walk) plan(x *Index, q *Query, hitAt int) {
-	w.x, w.hitAt = x, hitAt
+func (w *listMerge) chooseLists(x *Index, q *Query, hitAt int) {
+	w.x, w.minBase = x, hitAt
 	w.after, w.end = -1, int32(len(x.agents))
 	if q.Only != "" {
-		ord, ok := x.find(q.Only)
+		ord, ok := x.findOrdinal(q.Only)
 		if !ok {
 			return
 		}
 		w.after, w.end = ord-1, ord+1
 	}
 	for _, name := range distinctDomains(q.Domains) {
-		w.domains[w.asked] = x.domains[name]
-		w.asked++
+		w.domains[w.domainCount] = x.domains[name]
+		w.domainCount++
 	}
 	intent := x.intents[q.Intent]
-	switch most := x.weights.domains(w.asked); {
+	switch most := x.weights.domainScore(w.domainCount); {
 	case most >= hitAt:
-		w.every = hitAt <= 0
-		w.add(x.byIntent.row(intent), hasIntent)
-		for i, d := range w.domains[:w.asked] {
-			w.add(x.byDomain.row(d), hasDomain0<<i)
+		w.allAgents = hitAt <= 0
+		w.addList(x.byIntent.row(intent), hasIntent)
+		for i, d := range w.domains[:w.domainCount] {
+			w.addList(x.byDomain.row(d), hasDomain0<<i)
 		}
-		w.add(x.byDomain.row(anyDomain), hasAny)
+		w.addList(x.byDomain.row(anyDomain), hasAny)
 	case most+x.weights.Intent >= hitAt:
 		w.implied = hasIntent
 		if x.weights.Intent >= hitAt {
-			w.add(x.byIntent.row(intent), hasIntent)
+			w.addList(x.byIntent.row(intent), hasIntent)
 		}
-		pairs := x.pairs.of(intent)
-		for i, d := range w.domains[:w.asked] {
-			w.add(pairs.named(d), hasDomain0<<i)
+		pairs := x.pairs.ofIntent(intent)
+		for i, d := range w.domains[:w.domainCount] {
+			w.addList(pairs.withDomain(d), hasDomain0<<i)
 		}
-		w.add(pairs.any(), hasAny)
-		w.add(pairs.broad(), isBroad|hasAny|(hasDomain0<<w.asked-1)) // all that is asked for, at best
+		w.addList(pairs.withAnyDomain(), hasAny)
+		w.addList(pairs.withBroadDomain(), isBroad|hasAny|(hasDomain0<<w.domainCount-1)) // all that is asked for, at best
 	}
-	w.look()
+	w.updateBound()
 }
 
 // distinctDomains numbers the domains that count.
@@ -107,57 +107,57 @@ func distinctDomains(domains []string) iter.Seq2[int, string] {
 	}
 }
 
-// add puts the ordinals that are still to come, if there are any, on the lists.
-func (w *walk) add(ordinals []int32, t traits) {
+// addList puts the ordinals that are still to come, if there are any, on the lists.
+func (w *listMerge) addList(ordinals []int32, t traits) {
 	if w.after >= 0 || w.end < int32(len(w.x.agents)) {
-		ordinals = between(ordinals, w.after, w.end)
+		ordinals = ordinalsBetween(ordinals, w.after, w.end)
 	}
 	if len(ordinals) > 0 {
-		w.lists[w.n] = list{ordinals, t}
+		w.lists[w.n] = postingList{ordinals, t}
 		w.n++
 	}
 }
 
-// between cuts sorted ordinals down to those after after and before end.
-func between(ordinals []int32, after, end int32) []int32 {
+// ordinalsBetween cuts sorted ordinals down to those after after and before end.
+func ordinalsBetween(ordinals []int32, after, end int32) []int32 {
 	from, _ := slices.BinarySearch(ordinals, after+1)
 	to, _ := slices.BinarySearch(ordinals, end)
 	return ordinals[from:to]
 }
 
-// look sees what the agents still to come can reach at best, and ends the walk
+// updateBound sees what the agents still to come can reach at best, and ends the walk
 // when that is no hit: more traits never lower a score.
-func (w *walk) look() {
+func (w *listMerge) updateBound() {
 	t := w.implied
 	for i := range w.n {
 		t |= w.lists[i].traits
 	}
-	base, matched := w.x.weights.base(t, w.asked)
-	if base < w.hitAt {
+	base, matched := w.x.weights.baseScore(t, w.domainCount)
+	if base < w.minBase {
 		w.n = 0
 	}
-	w.best, w.ended = rank(base, matched), false
+	w.bestRank, w.exhausted = combineRank(base, matched), false
 }
 
-// next meets the next agent that hits.
-func (w *walk) next() bool {
-	for w.advance() {
-		w.base, w.matched = w.x.weights.base(w.traits, w.asked)
-		if w.base >= w.hitAt {
+// nextHit meets the next agent that hits.
+func (w *listMerge) nextHit() bool {
+	for w.nextAgent() {
+		w.base, w.matched = w.x.weights.baseScore(w.traits, w.domainCount)
+		if w.base >= w.minBase {
 			return true
 		}
 	}
 	return false
 }
 
-// advance meets the next agent: the lowest ordinal at the head of a list, with
+// nextAgent meets the next agent: the lowest ordinal at the head of a list, with
 // the traits of all the lists it heads.
-func (w *walk) advance() bool {
-	if w.ended {
-		w.look()
+func (w *listMerge) nextAgent() bool {
+	if w.exhausted {
+		w.updateBound()
 	}
 	switch {
-	case w.every:
+	case w.allAgents:
 		w.after++
 		w.ord = w.after
 		if w.ord >= w.end {
@@ -182,23 +182,23 @@ func (w *walk) advance() bool {
 		if l.ordinals = l.ordinals[1:]; len(l.ordinals) == 0 {
 			w.n--
 			w.lists[i] = w.lists[w.n]
-			w.ended = true
+			w.exhausted = true
 		}
 	}
 	if w.traits&isBroad != 0 {
-		w.traits = w.implied | w.lookUp(w.ord)
+		w.traits = w.implied | w.lookupTraits(w.ord)
 	}
 	return true
 }
 
-// lookUp finds which of the query's domains a broad agent declares.
-func (w *walk) lookUp(ord int32) traits {
+// lookupTraits finds which of the query's domains a broad agent declares.
+func (w *listMerge) lookupTraits(ord int32) traits {
 	declares := func(domain int32) bool {
 		_, ok := slices.BinarySearch(w.x.byDomain.row(domain), ord)
 		return ok
 	}
 	var t traits
-	for i, d := range w.domains[:w.asked] {
+	for i, d := range w.domains[:w.domainCount] {
 		if declares(d) {
 			t |= hasDomain0 << i
 		}
@@ -209,18 +209,18 @@ func (w *walk) lookUp(ord int32) traits {
 	return t
 }
 
-// skip passes over the agents still to come when all are known to hit with the
+// skipRest passes over the agents still to come when all are known to hit with the
 // same traits, and returns how many they are; else it does nothing.
-func (w *walk) skip() int {
-	if w.ended {
-		w.look()
+func (w *listMerge) skipRest() int {
+	if w.exhausted {
+		w.updateBound()
 	}
 	switch {
-	case w.every && w.n == 0:
+	case w.allAgents && w.n == 0:
 		n := int(w.end - w.after - 1)
 		w.after = w.end - 1
 		return n
-	case !w.every && w.n == 1 && w.lists[0].traits&isBroad == 0:
+	case !w.allAgents && w.n == 1 && w.lists[0].traits&isBroad == 0:
 		w.n = 0
 		return len(w.lists[0].ordinals)
 	}

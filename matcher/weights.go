@@ -18,13 +18,13 @@ func DefaultWeights() Weights {
 	return Weights{Intent: 50, Domain: 30, DomainMax: 60, Violation: 20}
 }
 
-func (w Weights) bounded() Weights {
+func (w Weights) clamped() Weights {
 	bound := func(v int) int { return min(max(v, 0), maxWeight) }
 	return Weights{bound(w.Intent), bound(w.Domain), bound(w.DomainMax), bound(w.Violation)}
 }
 
-// domains is what matched domains are worth.
-func (w *Weights) domains(matched int) int {
+// domainScore is what matched domains are worth.
+func (w *Weights) domainScore(matched int) int {
 	return min(w.Domain*matched, w.DomainMax)
 }
 
@@ -42,22 +42,22 @@ const (
 	hasDomains = hasDomain0 | hasDomain1 | hasDomain2
 )
 
-// base is the score before violations of an agent with the traits t, and the
+// baseScore is the score before violations of an agent with the traits t, and the
 // number of domains it matches, for a query of asked distinct domains.
-func (w *Weights) base(t traits, asked int) (score, matched int) {
+func (w *Weights) baseScore(t traits, asked int) (score, matched int) {
 	matched = bits.OnesCount8(uint8(t & hasDomains))
 	if t&hasAny != 0 && matched < asked {
 		matched++
 	}
-	score = w.domains(matched)
+	score = w.domainScore(matched)
 	if t&hasIntent != 0 {
 		score += w.Intent
 	}
 	return score, matched
 }
 
-// violates reports whether a prompt of promptBytes is more than maxTokens
+// exceedsTokens reports whether a prompt of promptBytes is more than maxTokens
 // tokens, at four bytes a token rounded up. No limit (0) is never violated.
-func violates(promptBytes, maxTokens int) bool {
+func exceedsTokens(promptBytes, maxTokens int) bool {
 	return maxTokens > 0 && promptBytes > 0 && (promptBytes-1)/4+1 > maxTokens
 }

@@ -75,19 +75,19 @@ func (f *goldenFlags) registerModel(cmd *cobra.Command) {
 }
 
 // by is who reads the requests.
-func (f *goldenFlags) by() app.GoldenModel {
+func (f *goldenFlags) by() app.GoldenClassifier {
 	switch {
 	case f.live:
 		return app.GoldenLive
 	case f.cassette != "":
 		return app.GoldenRecorded
 	}
-	return app.GoldenWords
+	return app.GoldenLexical
 }
 
 // open loads configuration, registry, cassette and cases. more are registries
 // that the cases may name agents of, too.
-func (f *goldenFlags) open(cmd *cobra.Command, paths []string, by app.GoldenModel, more ...*capabilities.Snapshot) (*app.Golden, error) {
+func (f *goldenFlags) open(cmd *cobra.Command, paths []string, by app.GoldenClassifier, more ...*capabilities.Snapshot) (*app.Golden, error) {
 	switch {
 	case f.parallel < 0:
 		return nil, usagef(cmd, "--parallel %d is no number of cases", f.parallel)

@@ -59,7 +59,7 @@ func goldenRecord(cmd *cobra.Command, args []string, flags *goldenFlags, again b
 	var made *golden.RecordResult
 	err = withProgress(cmd, "recording", &g.Config, func(ctx context.Context) error {
 		made, err = golden.Record(ctx, g.Config, golden.RecordConfig{
-			Existing: known, Overwrite: again, Scrub: g.Scrub, Partial: flags.filters(),
+			Existing: known, Overwrite: again, Scrub: g.RedactKey, Partial: flags.filters(),
 		})
 		return err
 	})

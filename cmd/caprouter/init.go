@@ -167,7 +167,7 @@ func yamlValue(v any) (string, error) {
 		}
 	case r.Kind() == reflect.Slice && r.Len() == 0:
 		return "[]", nil // null is no list
-	case r.Type() == reflect.TypeFor[app.Words]() && r.Len() == 1:
+	case r.Type() == reflect.TypeFor[app.StringList]() && r.Len() == 1:
 		return yamlValue(r.Index(0).Interface())
 	}
 	data, err := strictjson.Marshal(v)

@@ -108,10 +108,10 @@ func TestYAMLValue(t *testing.T) {
 		{"null", `"null"`},
 		{"1.5", `"1.5"`},
 		{"a: b", `"a: b"`},
-		{app.Acceptance("auto"), "auto"},
-		{app.Acceptance("0.9"), `"0.9"`},
-		{app.Words{"default"}, "default"},
-		{app.Words{"email", "phone"}, `["email","phone"]`},
+		{app.AcceptThreshold("auto"), "auto"},
+		{app.AcceptThreshold("0.9"), `"0.9"`},
+		{app.StringList{"default"}, "default"},
+		{app.StringList{"email", "phone"}, `["email","phone"]`},
 		{[]string{"default"}, `["default"]`},
 		{[]string(nil), "[]"},
 		{0, "0"},
@@ -136,7 +136,7 @@ func TestInitWritesARegistry(t *testing.T) {
 		t.Errorf("got warnings %q, want none", s.Fleet.Warnings)
 	}
 	for _, f := range capabilities.Lint(s) {
-		if f.Rule != capabilities.RuleNoEndpoint {
+		if f.Rule != capabilities.RuleMissingEndpoint {
 			t.Errorf("lint: %s: %s", f.Rule, f.Message)
 		}
 	}

@@ -48,7 +48,7 @@ func (f *tokenFlags) mint(cmd *cobra.Command, g app.TokenGrant) error {
 	if err != nil {
 		return err
 	}
-	if !cfg.TakesTokens() {
+	if !cfg.RequiresTokens() {
 		fmt.Fprintln(cmd.ErrOrStderr(), "auth.mode is none: the router looks at no token; set it to jwt")
 	}
 	_, err = fmt.Fprintln(cmd.OutOrStdout(), token)

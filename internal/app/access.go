@@ -18,22 +18,22 @@ import (
 	"github.com/caprouter/caprouter/internal/run"
 )
 
-// access is what a request meets before the core: with what the server proves
+// accessControl is what a request meets before the core: with what the server proves
 // who it is, how callers do, and how often they may ask.
-type access struct {
-	certificate *certificate           // nil = plain http
-	verifier    *auth.Verifier         // nil = everybody is the local principal
-	issuers     []*auth.RemoteKeys     // of the verifier
-	classify    httpserver.RateLimiter // nil = no limit
+type accessControl struct {
+	certificate   *certificate           // nil = plain http
+	verifier      *auth.Verifier         // nil = everybody is the local principal
+	issuers       []*auth.RemoteKeys     // of the verifier
+	classifyLimit httpserver.RateLimiter // nil = no limit
 
-	trouble atomic.Pointer[error] // why keys or certificate cannot be taken over; nil = they can
+	lastError atomic.Pointer[error] // why keys or certificate cannot be taken over; nil = they can
 }
 
 // openAccess checks keys, secrets and certificate, and connects to nobody.
-func (c *core) openAccess(opts *Options) (_ *access, err error) {
-	a := &access{}
+func (c *core) openAccess(opts *Options) (_ *accessControl, err error) {
+	a := &accessControl{}
 	if l := rateLimit("classify", &c.cfg.Limits.Classify, c.cfg.Auth.Mode, autoClassify); l != nil {
-		a.classify = l
+		a.classifyLimit = l
 	}
 	if a.certificate, err = openCertificate(c.cfg.TLS); err != nil {
 		return nil, err
@@ -74,7 +74,7 @@ func (c *AuthConfig) staticKeys(lookup func(string) (string, bool)) ([]auth.Stat
 	)
 	for i := range c.Keys {
 		k := &c.Keys[i]
-		material, err := k.material(lookup)
+		material, err := k.readMaterial(lookup)
 		if err == nil {
 			var key auth.StaticKey
 			if key, err = auth.NewStaticKey(k.KID, k.Alg, material); err == nil {
@@ -87,7 +87,7 @@ func (c *AuthConfig) staticKeys(lookup func(string) (string, bool)) ([]auth.Stat
 	return keys, errors.Join(errs...)
 }
 
-func (k *KeyConfig) material(lookup func(string) (string, bool)) ([]byte, error) {
+func (k *KeyConfig) readMaterial(lookup func(string) (string, bool)) ([]byte, error) {
 	switch {
 	case k.PublicKeyFile != "":
 		return auth.ReadPublicKeyFile(k.PublicKeyFile)
@@ -101,53 +101,53 @@ func (k *KeyConfig) material(lookup func(string) (string, bool)) ([]byte, error)
 	return []byte(secret), nil
 }
 
-// watch takes over keys and certificates that have changed, and keeps the key
+// startReloading takes over keys and certificates that have changed, and keeps the key
 // sets of issuers fresh, until ctx ends.
-func (a *access) watch(c *core, g *run.Group) {
+func (a *accessControl) startReloading(c *core, g *run.Group) {
 	for _, remote := range a.issuers {
 		g.Go("key set", remote.Run)
 	}
 	g.Go("keys", func(ctx context.Context) error {
-		ticks := time.NewTicker(keysEvery)
+		ticks := time.NewTicker(keyReloadInterval)
 		defer ticks.Stop()
 		for {
 			select {
 			case <-ctx.Done():
 				return nil
 			case now := <-ticks.C:
-				a.reload(ctx, c, now)
+				a.reloadKeys(ctx, c, now)
 			}
 		}
 	})
 }
 
-// keysEvery is how long a new key or certificate waits to be taken over.
-const keysEvery = 2 * time.Second
+// keyReloadInterval is how long a new key or certificate waits to be taken over.
+const keyReloadInterval = 2 * time.Second
 
-// reload looks at keys and certificate. What is wrong with them is logged once,
+// reloadKeys looks at keys and certificate. What is wrong with them is logged once,
 // and shows in the readiness as long as it lasts.
-func (a *access) reload(ctx context.Context, c *core, now time.Time) {
+func (a *accessControl) reloadKeys(ctx context.Context, c *core, now time.Time) {
 	changed, err := c.signer.Reload(now)
 	if changed {
 		c.log.InfoContext(ctx, "signing keys changed", "signs_with", c.signer.KeyID())
-		c.warnOfKeys(now)
+		c.warnOfRevokedKeys(now)
 	}
 	renewed, wrong := a.certificate.reload()
 	if renewed {
 		c.log.InfoContext(ctx, "certificate renewed", "file", c.cfg.TLS.CertFile)
 	}
 	if err = errors.Join(err, wrong); err == nil {
-		a.trouble.Store(nil)
+		a.lastError.Store(nil)
 		return
 	}
-	if last := a.trouble.Swap(&err); last == nil || (*last).Error() != err.Error() {
+	if last := a.lastError.Swap(&err); last == nil || (*last).Error() != err.Error() {
 		c.log.ErrorContext(ctx, "keys cannot be taken over, the last ones stay", "err", err)
 	}
 }
 
-// warnOfKeys says when a key counts that was withdrawn once: somebody has put it
+// warnOfRevokedKeys says when a key counts that was withdrawn once: somebody has put it
 // back, or withdrawing it was not finished.
-func (c *core) warnOfKeys(now time.Time) {
+func (c *core) warnOfRevokedKeys(now time.Time) {
 	for _, k := range c.signer.Keys(now) {
 		if k.RevocationFailed() {
 			c.log.Warn("a revoked signing key counts again: run caprouter keys rotate --revoke", "kid", k.ID, "revoked", k.Revoked)
@@ -155,9 +155,9 @@ func (c *core) warnOfKeys(now time.Time) {
 	}
 }
 
-// warn says what an operator may have overlooked.
-func (a *access) warn(c *core, addr string) {
-	c.warnOfKeys(time.Now())
+// logWarnings says what an operator may have overlooked.
+func (a *accessControl) logWarnings(c *core, addr string) {
+	c.warnOfRevokedKeys(time.Now())
 	host, _, _ := net.SplitHostPort(addr)
 	if a.verifier != nil && a.certificate == nil && !egress.IsLoopback(host) {
 		c.log.Warn("tokens of callers travel in clear text: set tls, or let a proxy that speaks TLS stand in front", "listen", addr)

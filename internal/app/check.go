@@ -21,21 +21,21 @@ func checkListen(listen, authMode string) error {
 	return nil
 }
 
-func oneOf(key, value string, allowed ...string) error {
+func checkOneOf(key, value string, allowed ...string) error {
 	if slices.Contains(allowed, value) {
 		return nil
 	}
 	return fmt.Errorf("%s: %q is not one of %s", key, value, strings.Join(allowed, ", "))
 }
 
-func inRange(key string, value, least, most int) error {
+func checkRange(key string, value, least, most int) error {
 	if value >= least && value <= most {
 		return nil
 	}
 	return fmt.Errorf("%s: %d is not between %d and %d", key, value, least, most)
 }
 
-func notEmpty(key, value string) error {
+func checkNotEmpty(key, value string) error {
 	if value != "" {
 		return nil
 	}

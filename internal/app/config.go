@@ -47,12 +47,12 @@ type RegistryConfig struct {
 
 // DispatchConfig bounds the work given to agents.
 type DispatchConfig struct {
-	TimeoutMS      int    `yaml:"timeout_ms"`       // of a request that names none
-	MaxInFlight    int    `yaml:"max_in_flight"`    // tasks of all agents together
-	TokenReuseS    int    `yaml:"token_reuse_s"`    // 0 = one token a task
-	AllowPlainHTTP bool   `yaml:"allow_plain_http"` // tokens over http off loopback
-	AllowPrivate   Words  `yaml:"allow_private"`    // ranges that addresses from outside may lie in
-	Aggregate      string `yaml:"aggregate"`
+	TimeoutMS      int        `yaml:"timeout_ms"`       // of a request that names none
+	MaxInFlight    int        `yaml:"max_in_flight"`    // tasks of all agents together
+	TokenReuseS    int        `yaml:"token_reuse_s"`    // 0 = one token a task
+	AllowPlainHTTP bool       `yaml:"allow_plain_http"` // tokens over http off loopback
+	AllowPrivate   StringList `yaml:"allow_private"`    // ranges that addresses from outside may lie in
+	Aggregate      string     `yaml:"aggregate"`
 }
 
 // TelemetryConfig steers the log.
@@ -68,13 +68,13 @@ func DefaultConfig() Config {
 		DataDir:    "./caprouter-data",
 		Registry:   RegistryConfig{HotReload: true},
 		Auth:       AuthConfig{Mode: authNone, Issuer: "caprouter", Audience: "caprouter", Keys: []KeyConfig{}, Issuers: []IssuerConfig{}},
-		Classifier: defaultClassifier(),
-		LLM:        defaultLLM(),
-		Dispatch:   DispatchConfig{TimeoutMS: 30_000, MaxInFlight: 256, AllowPrivate: Words{}, Aggregate: "sections"},
-		Limits:     defaultLimits(),
-		Store:      defaultStore(),
+		Classifier: defaultClassifierConfig(),
+		LLM:        defaultLLMConfig(),
+		Dispatch:   DispatchConfig{TimeoutMS: 30_000, MaxInFlight: 256, AllowPrivate: StringList{}, Aggregate: "sections"},
+		Limits:     defaultLimitsConfig(),
+		Store:      defaultStoreConfig(),
 		Audit:      AuditConfig{Required: true},
-		Redact:     RedactConfig{Kinds: Words{kindsDefault}, Allow: []string{}},
+		Redact:     RedactConfig{Kinds: StringList{kindsDefault}, Allow: []string{}},
 		Session:    SessionConfig{TTLS: 600, ClassifyTrigger: session.EveryRequest},
 		Telemetry:  TelemetryConfig{LogLevel: "info"},
 	}
@@ -96,7 +96,7 @@ func LoadConfig(path string, lookupEnv func(string) (string, bool)) (Config, err
 	case err != nil:
 		return cfg, fmt.Errorf("read configuration: %w", err)
 	default:
-		if err := strictyaml.Decode(path, data, &cfg, strictyaml.ScalarOrList[Words](), strictyaml.NumberAsText[Acceptance](), strictyaml.NumberAsText[Effort](), strictyaml.NumberAsText[Frequency]()); err != nil {
+		if err := strictyaml.Decode(path, data, &cfg, strictyaml.ScalarOrList[StringList](), strictyaml.NumberAsText[AcceptThreshold](), strictyaml.NumberAsText[ThinkingEffort](), strictyaml.NumberAsText[RateSetting]()); err != nil {
 			return cfg, err
 		}
 	}
@@ -111,7 +111,7 @@ func (c *Config) Validate() error {
 		checkListen(c.Listen, c.Auth.Mode),
 		c.TLS.validate(),
 		c.Auth.validate(),
-		oneOf("dispatch.aggregate", c.Dispatch.Aggregate, "sections"),
+		checkOneOf("dispatch.aggregate", c.Dispatch.Aggregate, "sections"),
 		c.Classifier.validate(),
 		c.LLM.validate(),
 		validatePublicURL(c.PublicURL, c.Dispatch.AllowPlainHTTP),
@@ -119,19 +119,19 @@ func (c *Config) Validate() error {
 		c.Tickets.Webhook.validate(),
 		c.Redact.validate(),
 		c.Session.validate(),
-		oneOf("telemetry.log_level", c.Telemetry.LogLevel, "debug", "info", "warn", "error"),
-		inRange("dispatch.timeout_ms", c.Dispatch.TimeoutMS, 1, 600_000),
-		inRange("dispatch.max_in_flight", c.Dispatch.MaxInFlight, 1, 100_000),
-		inRange("dispatch.token_reuse_s", c.Dispatch.TokenReuseS, 0, 3600),
+		checkOneOf("telemetry.log_level", c.Telemetry.LogLevel, "debug", "info", "warn", "error"),
+		checkRange("dispatch.timeout_ms", c.Dispatch.TimeoutMS, 1, 600_000),
+		checkRange("dispatch.max_in_flight", c.Dispatch.MaxInFlight, 1, 100_000),
+		checkRange("dispatch.token_reuse_s", c.Dispatch.TokenReuseS, 0, 3600),
 		c.Limits.validate(),
 		c.validateBudget(),
-		errorOf(prefixes(c.Dispatch.AllowPrivate)),
-		notEmpty("data_dir", c.DataDir),
+		errorOf(parsePrefixes(c.Dispatch.AllowPrivate)),
+		checkNotEmpty("data_dir", c.DataDir),
 	)
 }
 
-// path is the registry file, and whether it may be absent.
-func (c *RegistryConfig) path() (path string, optional bool) {
+// filePath is the registry file, and whether it may be absent.
+func (c *RegistryConfig) filePath() (path string, optional bool) {
 	if c.File == "" {
 		return DefaultRegistryFile, true
 	}

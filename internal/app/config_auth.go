@@ -60,9 +60,9 @@ func (c *TLSConfig) validate() error {
 
 func (c *AuthConfig) validate() error {
 	errs := []error{
-		oneOf("auth.mode", c.Mode, authNone, authJWT),
-		notEmpty("auth.issuer", c.Issuer),
-		notEmpty("auth.audience", c.Audience),
+		checkOneOf("auth.mode", c.Mode, authNone, authJWT),
+		checkNotEmpty("auth.issuer", c.Issuer),
+		checkNotEmpty("auth.audience", c.Audience),
 	}
 	if c.Mode == authNone && len(c.Keys)+len(c.Issuers) > 0 {
 		errs = append(errs, errors.New("auth.mode: none looks at no token, but auth.keys or auth.issuers are set: use auth.mode jwt"))
@@ -84,7 +84,7 @@ func (k *KeyConfig) validate(i int) error {
 			named++
 		}
 	}
-	errs := []error{notEmpty(at+".kid", k.KID), oneOf(at+".alg", k.Alg, "EdDSA", "ES256", "RS256", "HS256")}
+	errs := []error{checkNotEmpty(at+".kid", k.KID), checkOneOf(at+".alg", k.Alg, "EdDSA", "ES256", "RS256", "HS256")}
 	switch {
 	case named != 1:
 		errs = append(errs, fmt.Errorf("%s: name exactly one of public_key_file, secret_env and secret_file", at))
@@ -96,7 +96,7 @@ func (k *KeyConfig) validate(i int) error {
 
 func (c *IssuerConfig) validate(i int) error {
 	at := fmt.Sprintf("auth.issuers[%d]", i)
-	errs := []error{notEmpty(at+".issuer", c.Issuer)}
+	errs := []error{checkNotEmpty(at+".issuer", c.Issuer)}
 	u, err := url.Parse(c.JWKSURL)
 	switch {
 	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
@@ -119,18 +119,18 @@ type LimitsConfig struct {
 
 // RateConfig is how often one caller may do something.
 type RateConfig struct {
-	RPS   Frequency `yaml:"rps"`   // a second, on average; 0 = no limit
-	Burst int       `yaml:"burst"` // at once
+	RPS   RateSetting `yaml:"rps"`   // a second, on average; 0 = no limit
+	Burst int         `yaml:"burst"` // at once
 }
 
-// Frequency is a number of times a second, or "auto": what is sensible for a
+// RateSetting is a number of times a second, or "auto": what is sensible for a
 // caller who came with a token, and no limit for the one local caller of
 // auth.mode none.
-type Frequency string
+type RateSetting string
 
-const frequencyAuto Frequency = "auto"
+const frequencyAuto RateSetting = "auto"
 
-func defaultLimits() LimitsConfig {
+func defaultLimitsConfig() LimitsConfig {
 	return LimitsConfig{
 		Classify:       RateConfig{RPS: frequencyAuto, Burst: 40},
 		FallbackAnswer: RateConfig{RPS: frequencyAuto, Burst: 5},
@@ -148,8 +148,8 @@ func (c *LimitsConfig) validate() error {
 	return errors.Join(
 		c.Classify.validate("limits.classify"),
 		c.FallbackAnswer.validate("limits.fallback_answer"),
-		inRange("limits.max_in_flight", c.MaxInFlight, 1, 1_000_000),
-		inRange("limits.llm_tokens_per_hour", c.LLMTokensPerHour, 0, 1_000_000_000_000),
+		checkRange("limits.max_in_flight", c.MaxInFlight, 1, 1_000_000),
+		checkRange("limits.llm_tokens_per_hour", c.LLMTokensPerHour, 0, 1_000_000_000_000),
 	)
 }
 
@@ -167,7 +167,7 @@ func (c *RateConfig) validate(key string) error {
 			return fmt.Errorf("%s.rps: %q is not auto, 0 (no limit) or a number of times a second between 0.0001 and 1000000", key, c.RPS)
 		}
 	}
-	return inRange(key+".burst", c.Burst, 1, 1_000_000)
+	return checkRange(key+".burst", c.Burst, 1, 1_000_000)
 }
 
 // perSecond is the rate, where auto says what a caller with a token gets; 0 is
@@ -183,8 +183,8 @@ func (c *RateConfig) perSecond(authMode string, auto float64) float64 {
 	return auto
 }
 
-// prefixes reads dispatch.allow_private: ranges, or single addresses.
-func prefixes(list []string) ([]netip.Prefix, error) {
+// parsePrefixes reads dispatch.allow_private: ranges, or single addresses.
+func parsePrefixes(list []string) ([]netip.Prefix, error) {
 	out := make([]netip.Prefix, 0, len(list))
 	for _, s := range list {
 		p, err := netip.ParsePrefix(s)

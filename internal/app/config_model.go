@@ -35,17 +35,17 @@ type CacheConfig struct {
 // CascadeConfig says when the lexical classifier is sure enough to leave the
 // model out.
 type CascadeConfig struct {
-	Accept Acceptance `yaml:"accept"`
+	Accept AcceptThreshold `yaml:"accept"`
 }
 
-// Acceptance is a confidence from 0 to 1, or "auto": what the calibration of the
+// AcceptThreshold is a confidence from 0 to 1, or "auto": what the calibration of the
 // lexical classifier gives, never where it is not calibrated.
-type Acceptance string
+type AcceptThreshold string
 
 const acceptAuto = "auto"
 
-// confidence is the least that is accepted; auto tells that the calibration says.
-func (a Acceptance) confidence() (least float64, auto bool, err error) {
+// parse is the least that is accepted; auto tells that the calibration says.
+func (a AcceptThreshold) parse() (least float64, auto bool, err error) {
 	if a == acceptAuto {
 		return 0, true, nil
 	}
@@ -57,19 +57,19 @@ func (a Acceptance) confidence() (least float64, auto bool, err error) {
 }
 
 func (c *ClassifierConfig) validate() error {
-	_, _, err := c.Cascade.Accept.confidence()
+	_, _, err := c.Cascade.Accept.parse()
 	return errors.Join(
-		oneOf("classifier.mode", c.Mode, classifier.ModeAuto, classifier.ModeLLM, classifier.ModeCascade, classifier.ModeLexical),
-		inRange("classifier.timeout_ms", c.TimeoutMS, 1, 60_000),
-		inRange("classifier.shortlist_above", c.ShortlistAbove, 1, 10_000),
-		inRange("classifier.shortlist_k", c.ShortlistK, 1, 1_000),
-		inRange("classifier.cache.entries", c.Cache.Entries, 0, 1_000_000),
-		inRange("classifier.cache.ttl_s", c.Cache.TTLS, 1, 86_400),
+		checkOneOf("classifier.mode", c.Mode, classifier.ModeAuto, classifier.ModeLLM, classifier.ModeCascade, classifier.ModeLexical),
+		checkRange("classifier.timeout_ms", c.TimeoutMS, 1, 60_000),
+		checkRange("classifier.shortlist_above", c.ShortlistAbove, 1, 10_000),
+		checkRange("classifier.shortlist_k", c.ShortlistK, 1, 1_000),
+		checkRange("classifier.cache.entries", c.Cache.Entries, 0, 1_000_000),
+		checkRange("classifier.cache.ttl_s", c.Cache.TTLS, 1, 86_400),
 		err,
 	)
 }
 
-func defaultClassifier() ClassifierConfig {
+func defaultClassifierConfig() ClassifierConfig {
 	return ClassifierConfig{
 		Mode: classifier.ModeAuto, TimeoutMS: 2000, ShortlistAbove: 20, ShortlistK: 10,
 		Cache: CacheConfig{Entries: 10_000, TTLS: 300}, Cascade: CascadeConfig{Accept: acceptAuto},
@@ -86,24 +86,24 @@ const (
 // LLMConfig names the model that proposes classifications and answers by policy
 // A. The key itself is never part of it.
 type LLMConfig struct {
-	Provider        string  `yaml:"provider"`
-	Model           string  `yaml:"model"`       // "" = the embedded default of the provider
-	BaseURL         string  `yaml:"base_url"`    // "" = the provider's own
-	APIKeyEnv       string  `yaml:"api_key_env"` // name of the variable that holds the key
-	MaxOutputTokens int     `yaml:"max_output_tokens"`
-	Temperature     float64 `yaml:"temperature"`
-	Thinking        Effort  `yaml:"thinking"` // "" = the model's default; off, minimal, low, medium, high or a number of tokens
+	Provider        string         `yaml:"provider"`
+	Model           string         `yaml:"model"`       // "" = the embedded default of the provider
+	BaseURL         string         `yaml:"base_url"`    // "" = the provider's own
+	APIKeyEnv       string         `yaml:"api_key_env"` // name of the variable that holds the key
+	MaxOutputTokens int            `yaml:"max_output_tokens"`
+	Temperature     float64        `yaml:"temperature"`
+	Thinking        ThinkingEffort `yaml:"thinking"` // "" = the model's default; off, minimal, low, medium, high or a number of tokens
 }
 
-// Effort is a word or a number of tokens.
-type Effort string
+// ThinkingEffort is a word or a number of tokens.
+type ThinkingEffort string
 
 func (c *LLMConfig) validate() error {
 	err := errors.Join(
-		oneOf("llm.provider", c.Provider, ProviderGemini, ProviderGenAI, ProviderOpenAI),
+		checkOneOf("llm.provider", c.Provider, ProviderGemini, ProviderGenAI, ProviderOpenAI),
 		c.checkURL(),
 		c.checkKeyName(),
-		inRange("llm.max_output_tokens", c.MaxOutputTokens, 16, 65_536),
+		checkRange("llm.max_output_tokens", c.MaxOutputTokens, 16, 65_536),
 	)
 	_, thinking := llm.ParseThinking(string(c.Thinking))
 	err = errors.Join(err, thinking)
@@ -136,19 +136,19 @@ func (c *LLMConfig) checkKeyName() error {
 // noTemperature is for models that refuse to be told one.
 const noTemperature = -1
 
-func defaultLLM() LLMConfig {
+func defaultLLMConfig() LLMConfig {
 	return LLMConfig{Provider: ProviderGemini, APIKeyEnv: geminiKey, MaxOutputTokens: 300}
 }
 
 // RedactConfig says which personal data and secrets are masked before a model
 // or a log sees them.
 type RedactConfig struct {
-	Kinds Words    `yaml:"kinds"` // "default" = all there are, or a list
-	Allow []string `yaml:"allow"` // values that are never masked
+	Kinds StringList `yaml:"kinds"` // "default" = all there are, or a list
+	Allow []string   `yaml:"allow"` // values that are never masked
 }
 
-// Words is a list that may be written as one word.
-type Words []string
+// StringList is a list that may be written as one word.
+type StringList []string
 
 // What redact.kinds may be beside a list of kinds.
 const (
@@ -156,9 +156,9 @@ const (
 	kindsNone    = "none"    // nothing is masked
 )
 
-// config is what the redactor is made with. That nothing is masked has to be said
+// redactorConfig is what the redactor is made with. That nothing is masked has to be said
 // in a word: a list that came out empty was meant otherwise.
-func (c *RedactConfig) config() redact.Config {
+func (c *RedactConfig) redactorConfig() redact.Config {
 	switch {
 	case len(c.Kinds) == 1 && c.Kinds[0] == kindsDefault:
 		return redact.Config{Allow: c.Allow}
@@ -175,7 +175,7 @@ func (c *RedactConfig) validate() error {
 	if len(c.Kinds) > 1 && (slices.Contains(c.Kinds, kindsDefault) || slices.Contains(c.Kinds, kindsNone)) {
 		return fmt.Errorf("redact.kinds: %s and %s stand alone", kindsDefault, kindsNone)
 	}
-	if _, err := redact.New(c.config()); err != nil { // "redact: kinds: …"
+	if _, err := redact.New(c.redactorConfig()); err != nil { // "redact: kinds: …"
 		return errors.New("redact." + strings.TrimPrefix(err.Error(), "redact: "))
 	}
 	return nil
@@ -189,8 +189,8 @@ type SessionConfig struct {
 
 func (c *SessionConfig) validate() error {
 	return errors.Join(
-		inRange("session.ttl_s", c.TTLS, 1, 86_400),
-		oneOf("session.classify_trigger", c.ClassifyTrigger, session.EveryRequest, session.UserTurn, session.NewSession),
+		checkRange("session.ttl_s", c.TTLS, 1, 86_400),
+		checkOneOf("session.classify_trigger", c.ClassifyTrigger, session.EveryRequest, session.UserTurn, session.NewSession),
 	)
 }
 

@@ -42,7 +42,7 @@ type WebhookConfig struct {
 	SecretEnv string `yaml:"secret_env"` // names the variable with the secret that signs
 }
 
-func defaultStore() StoreConfig {
+func defaultStoreConfig() StoreConfig {
 	return StoreConfig{
 		Sync:      syncAlways,
 		Retention: RetentionConfig{Requests: "30d", Decisions: "90d", Audit: "365d", MaxBytes: "10GiB"},
@@ -54,10 +54,10 @@ const syncAlways = "always"
 
 // The least that is kept of requests: one may be open for a day.
 const (
-	leastRequests = 48 * time.Hour
-	leastAge      = time.Hour
-	leastBytes    = 64 << 20
-	mostSync      = 10 * time.Second
+	minRequestRetention = 48 * time.Hour
+	minRetention        = time.Hour
+	minStoreBytes       = 64 << 20
+	maxSyncInterval     = 10 * time.Second
 )
 
 func (c *StoreConfig) validate() error {
@@ -65,9 +65,9 @@ func (c *StoreConfig) validate() error {
 	return errors.Join(
 		c.validateURL(),
 		c.validateSync(),
-		spanAtLeast("store.retention.requests", r.Requests, leastRequests, "48h: a request may be open for a day"),
-		spanAtLeast("store.retention.decisions", r.Decisions, leastAge, "1h"),
-		spanAtLeast("store.retention.audit", r.Audit, max(leastAge, spanOf(r.Decisions)), "as long as store.retention.decisions"),
+		checkMinDuration("store.retention.requests", r.Requests, minRequestRetention, "48h: a request may be open for a day"),
+		checkMinDuration("store.retention.decisions", r.Decisions, minRetention, "1h"),
+		checkMinDuration("store.retention.audit", r.Audit, max(minRetention, durationOf(r.Decisions)), "as long as store.retention.decisions"),
 		c.validateBytes(),
 	)
 }
@@ -87,21 +87,21 @@ func (c *StoreConfig) validateSync() error {
 	if c.Sync == syncAlways {
 		return nil
 	}
-	if d, err := time.ParseDuration(c.Sync); err != nil || d <= 0 || d > mostSync {
-		return fmt.Errorf("store.sync is %q: write always, or how often, up to %s (100ms)", c.Sync, mostSync)
+	if d, err := time.ParseDuration(c.Sync); err != nil || d <= 0 || d > maxSyncInterval {
+		return fmt.Errorf("store.sync is %q: write always, or how often, up to %s (100ms)", c.Sync, maxSyncInterval)
 	}
 	return nil
 }
 
 func (c *StoreConfig) validateBytes() error {
-	if n, err := parseSize(c.Retention.MaxBytes); err != nil || n < leastBytes {
+	if n, err := parseSize(c.Retention.MaxBytes); err != nil || n < minStoreBytes {
 		return fmt.Errorf("store.retention.max_bytes is %q: write a size from 64MiB on (10GiB)", c.Retention.MaxBytes)
 	}
 	return nil
 }
 
-// syncEvery is 0 for always.
-func (c *StoreConfig) syncEvery() time.Duration {
+// syncInterval is 0 for always.
+func (c *StoreConfig) syncInterval() time.Duration {
 	d, _ := time.ParseDuration(c.Sync) // validated; always is none
 	return d
 }
@@ -111,8 +111,8 @@ func (c *StoreConfig) maxBytes() int64 {
 	return n
 }
 
-func spanAtLeast(key, text string, least time.Duration, words string) error {
-	d, err := parseSpan(text)
+func checkMinDuration(key, text string, least time.Duration, words string) error {
+	d, err := parseDuration(text)
 	if err != nil {
 		return fmt.Errorf("%s is %q: write a time like 90d or 12h", key, text)
 	}
@@ -122,14 +122,14 @@ func spanAtLeast(key, text string, least time.Duration, words string) error {
 	return nil
 }
 
-// spanOf is parseSpan of what is validated, 0 for what is not one.
-func spanOf(text string) time.Duration {
-	d, _ := parseSpan(text)
+// durationOf is parseSpan of what is validated, 0 for what is not one.
+func durationOf(text string) time.Duration {
+	d, _ := parseDuration(text)
 	return d
 }
 
-// parseSpan reads a duration of time.ParseDuration, or whole days (90d).
-func parseSpan(text string) (time.Duration, error) {
+// parseDuration reads a duration of time.ParseDuration, or whole days (90d).
+func parseDuration(text string) (time.Duration, error) {
 	days, ok := strings.CutSuffix(text, "d")
 	if !ok {
 		return time.ParseDuration(text)

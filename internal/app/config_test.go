@@ -129,11 +129,11 @@ func TestValidate(t *testing.T) {
 		{"no temperature", func(c *Config) { c.LLM.Temperature = -1 }, ""},
 		{"temperature", func(c *Config) { c.LLM.Temperature = 2.5 }, "llm.temperature:"},
 		{"no key wanted", func(c *Config) { c.LLM.APIKeyEnv = "" }, ""},
-		{"masked kinds", func(c *Config) { c.Redact.Kinds = Words{"email", "card"} }, ""},
-		{"nothing is masked, in a word", func(c *Config) { c.Redact.Kinds = Words{"none"} }, ""},
-		{"nothing is masked by an empty list", func(c *Config) { c.Redact.Kinds = Words{} }, "redact.kinds: is empty"},
-		{"a kind there is not", func(c *Config) { c.Redact.Kinds = Words{"e-mail"} }, "redact.kinds: "},
-		{"default and more", func(c *Config) { c.Redact.Kinds = Words{"default", "email"} }, "redact.kinds: default and none stand alone"},
+		{"masked kinds", func(c *Config) { c.Redact.Kinds = StringList{"email", "card"} }, ""},
+		{"nothing is masked, in a word", func(c *Config) { c.Redact.Kinds = StringList{"none"} }, ""},
+		{"nothing is masked by an empty list", func(c *Config) { c.Redact.Kinds = StringList{} }, "redact.kinds: is empty"},
+		{"a kind there is not", func(c *Config) { c.Redact.Kinds = StringList{"e-mail"} }, "redact.kinds: "},
+		{"default and more", func(c *Config) { c.Redact.Kinds = StringList{"default", "email"} }, "redact.kinds: default and none stand alone"},
 		{"an empty value to allow", func(c *Config) { c.Redact.Allow = []string{""} }, "redact.allow"},
 		{"trigger", func(c *Config) { c.Session.ClassifyTrigger = "never" }, "session.classify_trigger:"},
 		{"session age", func(c *Config) { c.Session.TTLS = 0 }, "session.ttl_s:"},
@@ -184,7 +184,7 @@ func TestListsByEnvironment(t *testing.T) {
 }
 
 func TestUnknownEnv(t *testing.T) {
-	got := unknownEnv([]string{
+	got := unknownEnvNames([]string{
 		"PATH=/bin", "CAPROUTERISH=1", "CAPROUTER_LISTEN=127.0.0.1:1", "CAPROUTER_DISPATCH_TIMEOUT_MS=1",
 		"CAPROUTER_URL=http://127.0.0.1:1", "CAPROUTER_CONFIG=x",
 		"CAPROUTER_LISTN=127.0.0.1:1", "CAPROUTER_DISPATCH=1",

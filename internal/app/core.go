@@ -38,21 +38,21 @@ type Options struct {
 
 // core is the router with everything it needs and nothing that listens.
 type core struct {
-	cfg        Config
-	log        *slog.Logger
-	telemetry  *telemetry.Telemetry
-	signer     *auth.Signer
-	target     *httptarget.Target
-	dispatcher *dispatch.Dispatcher
-	model      *llm.Client // nil when none is configured
-	classifier *classifier.Classifier
-	router     *router.Router
-	file       *registry.File         // of a core that serves
-	registry   *registry.Registry     // likewise
-	views      *viewBuilder           // likewise
-	access     *access                // of a core that serves
-	keeping    *keeping               // nil in a core that routes one request
-	public     atomic.Pointer[string] // the address agents call back; nil = none
+	cfg         Config
+	log         *slog.Logger
+	telemetry   *telemetry.Telemetry
+	signer      *auth.Signer
+	target      *httptarget.Target
+	dispatcher  *dispatch.Dispatcher
+	model       *llm.Client // nil when none is configured
+	classifier  *classifier.Classifier
+	router      *router.Router
+	file        *registry.File         // of a core that serves
+	registry    *registry.Registry     // likewise
+	views       *viewBuilder           // likewise
+	access      *accessControl         // of a core that serves
+	persistence *persistence           // nil in a core that routes one request
+	baseURL     atomic.Pointer[string] // the address agents call back; nil = none
 }
 
 // newCore builds the core; signer mints the tokens agents receive. One that
@@ -61,7 +61,7 @@ func newCore(ctx context.Context, cfg Config, opts Options, signer *auth.Signer,
 	if opts.LogOutput == nil {
 		opts.LogOutput = os.Stderr
 	}
-	redactor, err := redact.New(cfg.Redact.config())
+	redactor, err := redact.New(cfg.Redact.redactorConfig())
 	if err != nil {
 		return nil, err
 	}
@@ -76,12 +76,12 @@ func newCore(ctx context.Context, cfg Config, opts Options, signer *auth.Signer,
 		}
 	}()
 	if opts.OwnProcess {
-		ownProcess(c.log)
+		configureProcess(c.log)
 	}
-	if slices.Equal(cfg.Redact.Kinds, Words{kindsNone}) {
+	if slices.Equal(cfg.Redact.Kinds, StringList{kindsNone}) {
 		c.log.Warn("nothing is masked: a model and this log see what callers write", "key", "redact.kinds")
 	}
-	private, err := prefixes(cfg.Dispatch.AllowPrivate)
+	private, err := parsePrefixes(cfg.Dispatch.AllowPrivate)
 	if err != nil {
 		return nil, err
 	}
@@ -113,7 +113,7 @@ func newCore(ctx context.Context, cfg Config, opts Options, signer *auth.Signer,
 		if c.access, err = c.openAccess(&opts); err != nil {
 			return nil, err
 		}
-		if err := c.openKeeping(ctx, &opts); err != nil {
+		if err := c.openPersistence(ctx, &opts); err != nil {
 			return nil, err
 		}
 	}
@@ -130,7 +130,7 @@ func (c *core) newRouter(redactor *redact.Redactor) (*router.Router, error) {
 		Timeout:         c.cfg.Dispatch.timeout(),
 		Redactor:        redactor,
 		SessionTrigger:  c.cfg.Session.ClassifyTrigger,
-		Keeping:         c.keeping.forRouter(c.cfg.Audit.Required),
+		Keeping:         c.persistence.routerConfig(c.cfg.Audit.Required),
 		AnswerByDefault: mode != classifier.ModeLexical,
 		Logger:          c.log,
 		Metrics:         c.telemetry.Metrics(),
@@ -190,7 +190,7 @@ func (c *core) countReload(s *capabilities.Snapshot, err error) {
 
 // publicURL is where agents reach this router, "" where nobody listens.
 func (c *core) publicURL() string {
-	if u := c.public.Load(); u != nil {
+	if u := c.baseURL.Load(); u != nil {
 		return *u
 	}
 	return ""
@@ -213,7 +213,7 @@ func (c *core) close(ctx context.Context) error {
 	if c.target != nil {
 		c.target.Close()
 	}
-	return c.keeping.close(ctx)
+	return c.persistence.close(ctx)
 }
 
 // closeTimeout is what work nobody waits for gets to end when the process does.

@@ -11,7 +11,7 @@ import (
 // it, which is created on the first start.
 func openSigner(dataDir string) (*auth.Signer, error) {
 	if err := os.MkdirAll(dataDir, 0o700); err != nil {
-		return nil, fmt.Errorf("data_dir %s cannot be made: %w: name another with --data-dir, or make the folder above it writable", dataDir, reason(err))
+		return nil, fmt.Errorf("data_dir %s cannot be made: %w: name another with --data-dir, or make the folder above it writable", dataDir, withoutPath(err))
 	}
 	return auth.OpenSigner(dataDir)
 }

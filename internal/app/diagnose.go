@@ -53,7 +53,7 @@ func Diagnose(ctx context.Context, cfg Config, opts Options, report func(Finding
 	report(diagnoseTLS(&cfg))
 	report(diagnoseListen(ctx, cfg.Listen))
 	report(diagnoseMasking(&cfg))
-	key := cfg.LLM.key(opts.lookupEnv())
+	key := cfg.LLM.apiKey(opts.lookupEnv())
 	report(diagnoseKey(&cfg.LLM, &cfg.Classifier, key))
 	if cfg.Classifier.Mode == classifier.ModeCascade && cfg.Classifier.Cascade.Accept == acceptAuto {
 		report(diagnoseCascade(&cfg))
@@ -65,7 +65,7 @@ func Diagnose(ctx context.Context, cfg Config, opts Options, report func(Finding
 // spare the model anything.
 func diagnoseCascade(cfg *Config) Finding {
 	f := Finding{Check: "cascade", Level: LevelSkip, Detail: "there is no registry to calibrate on"}
-	path, _ := cfg.Registry.path()
+	path, _ := cfg.Registry.filePath()
 	s, err := capabilities.Load(path)
 	if err != nil {
 		return f
@@ -82,7 +82,7 @@ func diagnoseCascade(cfg *Config) Finding {
 
 func diagnoseRegistry(cfg *Config) Finding {
 	f := Finding{Check: "registry", Level: LevelFail}
-	path, optional := cfg.Registry.path()
+	path, optional := cfg.Registry.filePath()
 	s, err := capabilities.Load(path)
 	switch {
 	case err != nil && optional && errors.Is(err, fs.ErrNotExist):
@@ -121,8 +121,8 @@ func diagnoseListen(ctx context.Context, addr string) Finding {
 func diagnoseMasking(cfg *Config) Finding {
 	f := Finding{Check: "masking", Level: LevelOK, Detail: "all kinds are masked before a model or a log sees them"}
 	switch kinds := cfg.Redact.Kinds; {
-	case slices.Equal(kinds, Words{kindsDefault}):
-	case slices.Equal(kinds, Words{kindsNone}):
+	case slices.Equal(kinds, StringList{kindsDefault}):
+	case slices.Equal(kinds, StringList{kindsNone}):
 		f.Level, f.Detail, f.Fix = LevelWarn, "nothing is masked: a model and the log see what callers write", "redact.kinds: default masks all kinds"
 	default:
 		f.Level, f.Detail = LevelWarn, fmt.Sprintf("only %s are masked, of %s", strings.Join(kinds, ", "), strings.Join(redact.Kinds(), ", "))
@@ -138,9 +138,9 @@ func diagnoseKey(cfg *LLMConfig, clf *ClassifierConfig, key llm.Secret) Finding 
 	switch {
 	case clf.Mode == classifier.ModeLexical:
 		f.Detail = "lexical, as classifier.mode says"
-	case cfg.usable(key) && clf.Mode == classifier.ModeAuto:
+	case cfg.isUsable(key) && clf.Mode == classifier.ModeAuto:
 		f.Detail = "llm, because there is a model to ask; lexical stands in when it does not answer"
-	case cfg.usable(key):
+	case cfg.isUsable(key):
 		f.Detail = clf.Mode + ", as classifier.mode says"
 	case cfg.APIKeyEnv == "" && wantsModel:
 		f.Level, f.Detail = LevelFail, fmt.Sprintf("classifier.mode is %s, and llm names neither a key nor a server", clf.Mode)
@@ -162,7 +162,7 @@ func diagnoseKey(cfg *LLMConfig, clf *ClassifierConfig, key llm.Secret) Finding 
 // has the model.
 func diagnoseModel(ctx context.Context, cfg *Config, opts *Options, key llm.Secret) Finding {
 	f := Finding{Check: "model", Level: LevelSkip}
-	if !cfg.LLM.usable(key) {
+	if !cfg.LLM.isUsable(key) {
 		f.Detail = "none is configured"
 		return f
 	}
@@ -180,7 +180,7 @@ func diagnoseModel(ctx context.Context, cfg *Config, opts *Options, key llm.Secr
 		return f
 	}
 	if err := prober.Probe(ctx); err != nil {
-		f.Detail, f.Fix = name+": "+err.Error(), modelFix(&cfg.LLM, llm.ReasonOf(err))
+		f.Detail, f.Fix = name+": "+err.Error(), suggestModelFix(&cfg.LLM, llm.ReasonOf(err))
 		return f
 	}
 	f.Level, f.Detail = LevelOK, name+" is reachable and takes the key"
@@ -190,8 +190,8 @@ func diagnoseModel(ctx context.Context, cfg *Config, opts *Options, key llm.Secr
 	return f
 }
 
-// modelFix is what to do about a model that does not answer.
-func modelFix(cfg *LLMConfig, reason string) string {
+// suggestModelFix is what to do about a model that does not answer.
+func suggestModelFix(cfg *LLMConfig, reason string) string {
 	switch reason {
 	case llm.ReasonUnauthorized:
 		return "the key in " + cfg.APIKeyEnv + " is not accepted: make a new one, or allow it this model"

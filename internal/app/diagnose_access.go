@@ -27,11 +27,11 @@ func diagnoseCallers(cfg *Config, lookup func(string) (string, bool)) Finding {
 		f.Level, f.Detail, f.Fix = LevelFail, err.Error(), "mend the key that is named; docs/security.md says what is good enough"
 		return f
 	}
-	f.Detail = fmt.Sprintf("tokens of %s and %s, and of caprouter token", counted(len(keys), "key"), counted(len(cfg.Auth.Issuers), "issuer"))
+	f.Detail = fmt.Sprintf("tokens of %s and %s, and of caprouter token", countNoun(len(keys), "key"), countNoun(len(cfg.Auth.Issuers), "issuer"))
 	return f
 }
 
-func counted(n int, noun string) string {
+func countNoun(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun
 	}

@@ -20,8 +20,8 @@ func diagnoseDataDir(ctx context.Context, cfg *Config) Finding {
 	f := Finding{Check: "data directory", Level: LevelFail}
 	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
 		parent := nearestParent(dir)
-		if err := canMakeIn(parent); err != nil {
-			f.Detail = fmt.Sprintf("%s is not there, and cannot be made in %s: %s", dir, parent, reason(err))
+		if err := checkCanCreate(parent); err != nil {
+			f.Detail = fmt.Sprintf("%s is not there, and cannot be made in %s: %s", dir, parent, withoutPath(err))
 			f.Fix = "make " + parent + " writable for this user, or name another data_dir"
 			return f
 		}
@@ -41,7 +41,7 @@ func diagnoseDataDir(ctx context.Context, cfg *Config) Finding {
 		return f
 	}
 	if holder := lockHolder(filepath.Join(dir, "lock")); holder != "" {
-		return diagnoseHeld(ctx, f, cfg, holder)
+		return diagnoseLockedDir(ctx, f, cfg, holder)
 	}
 	f.Level, f.Detail = LevelOK, dir+" is writable and the signing key is private"
 	if _, err := os.Stat(filepath.Join(dir, auth.KeyFile)); err != nil {
@@ -50,10 +50,10 @@ func diagnoseDataDir(ctx context.Context, cfg *Config) Finding {
 	return f
 }
 
-// diagnoseHeld is about a directory that a router runs on. It may be the one
+// diagnoseLockedDir is about a directory that a router runs on. It may be the one
 // that listens on the address, which is looked at next; where nobody does,
 // serve would come as far as the lock.
-func diagnoseHeld(ctx context.Context, f Finding, cfg *Config, holder string) Finding {
+func diagnoseLockedDir(ctx context.Context, f Finding, cfg *Config, holder string) Finding {
 	f.Detail = fmt.Sprintf("%s is held by %s", cfg.DataDir, holder)
 	f.Fix = "stop it, or name another data_dir"
 	if diagnoseListen(ctx, cfg.Listen).Level == LevelWarn { // in use
@@ -71,9 +71,9 @@ func nearestParent(dir string) string {
 	}
 }
 
-// canMakeIn tries it: rights, the kind of file system and whether it may be
+// checkCanCreate tries it: rights, the kind of file system and whether it may be
 // written to say it together.
-func canMakeIn(parent string) error {
+func checkCanCreate(parent string) error {
 	probe, err := os.MkdirTemp(parent, ".doctor-*")
 	if err != nil {
 		return err
@@ -81,8 +81,8 @@ func canMakeIn(parent string) error {
 	return os.Remove(probe)
 }
 
-// reason is what the operating system says, without the path of a probe.
-func reason(err error) error {
+// withoutPath is what the operating system says, without the path of a probe.
+func withoutPath(err error) error {
 	if e, ok := errors.AsType[*fs.PathError](err); ok {
 		return e.Err
 	}
@@ -97,7 +97,7 @@ func lockHolder(path string) string {
 		return ""
 	}
 	defer file.Close()
-	if !locked(file) {
+	if !isLocked(file) {
 		return ""
 	}
 	line, _ := io.ReadAll(io.LimitReader(file, 256))

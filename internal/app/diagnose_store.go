@@ -14,7 +14,7 @@ func diagnoseStore(cfg *Config) Finding {
 	case cfg.Store.URL != "":
 		f.Level, f.Detail = LevelWarn, "on a server of yours: whether it forces writes to disk cannot be seen from here"
 		f.Fix = "set sync_interval: always in the jetstream section of its configuration"
-	case cfg.Store.syncEvery() > 0:
+	case cfg.Store.syncInterval() > 0:
 		f.Level, f.Detail = LevelWarn, fmt.Sprintf("embedded; a power cut may lose the last %s (store.sync)", cfg.Store.Sync)
 		f.Fix = "store.sync: always loses nothing"
 	default:

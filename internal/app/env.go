@@ -42,10 +42,10 @@ func applyEnvTo(v reflect.Value, prefix string, lookup func(string) (string, boo
 	return nil
 }
 
-// unknownEnv returns the names in environ (NAME=value) that look like keys of the
+// unknownEnvNames returns the names in environ (NAME=value) that look like keys of the
 // configuration and are none: a misspelt limit should not just have no effect.
 // CAPROUTER_URL and CAPROUTER_CONFIG belong to the commands.
-func unknownEnv(environ []string) []string {
+func unknownEnvNames(environ []string) []string {
 	known := map[string]bool{EnvPrefix + "_URL": true, EnvPrefix + "_CONFIG": true}
 	addEnvNames(known, reflect.TypeFor[Config](), EnvPrefix)
 	var unknown []string

@@ -11,14 +11,14 @@ import (
 	"github.com/caprouter/caprouter/internal/redact"
 )
 
-// GoldenModel says who reads the requests of golden cases.
-type GoldenModel int
+// GoldenClassifier says who reads the requests of golden cases.
+type GoldenClassifier int
 
 // The ways to read them.
 const (
-	GoldenWords    GoldenModel = iota // the registry's words: no model, no network
-	GoldenRecorded                    // a cassette, which the caller brings
-	GoldenLive                        // the configured model
+	GoldenLexical  GoldenClassifier = iota // the registry's words: no model, no network
+	GoldenRecorded                         // a cassette, which the caller brings
+	GoldenLive                             // the configured model
 )
 
 // Golden is what golden cases are run with: the registry, the masking and the
@@ -32,17 +32,17 @@ type Golden struct {
 
 // OpenGolden loads the registry and, for GoldenLive, opens the configured model.
 // Nothing is asked of it yet.
-func OpenGolden(cfg Config, opts Options, by GoldenModel) (*Golden, error) {
-	path, _ := cfg.Registry.path()
+func OpenGolden(cfg Config, opts Options, by GoldenClassifier) (*Golden, error) {
+	path, _ := cfg.Registry.filePath()
 	snapshot, err := capabilities.Load(path)
 	if err != nil {
 		return nil, err
 	}
-	redactor, err := redact.New(cfg.Redact.config())
+	redactor, err := redact.New(cfg.Redact.redactorConfig())
 	if err != nil {
 		return nil, fmt.Errorf("redact: %w", err)
 	}
-	accept, auto, err := cfg.Classifier.Cascade.Accept.confidence()
+	accept, auto, err := cfg.Classifier.Cascade.Accept.parse()
 	if err != nil {
 		return nil, err
 	}
@@ -68,9 +68,9 @@ func OpenGolden(cfg Config, opts Options, by GoldenModel) (*Golden, error) {
 }
 
 // goldenMode is the configured mode, as far as there is a choice.
-func goldenMode(configured string, by GoldenModel) string {
+func goldenMode(configured string, by GoldenClassifier) string {
 	switch {
-	case by == GoldenWords:
+	case by == GoldenLexical:
 		return classifier.ModeLexical
 	case configured == classifier.ModeCascade:
 		return classifier.ModeCascade
@@ -79,8 +79,8 @@ func goldenMode(configured string, by GoldenModel) string {
 }
 
 func (g *Golden) openModel(cfg *Config, opts *Options) error {
-	g.key = cfg.LLM.key(opts.lookupEnv())
-	if !cfg.LLM.usable(g.key) {
+	g.key = cfg.LLM.apiKey(opts.lookupEnv())
+	if !cfg.LLM.isUsable(g.key) {
 		return fmt.Errorf("there is no model to ask: set the variable %s, or configure a server of your own under llm", cfg.LLM.APIKeyEnv)
 	}
 	if err := cfg.LLM.checkKeyOwner(g.key); err != nil {
@@ -96,8 +96,8 @@ func (g *Golden) openModel(cfg *Config, opts *Options) error {
 	return nil
 }
 
-// Scrub takes the model's key out of a text that goes into a file.
-func (g *Golden) Scrub(text string) string {
+// RedactKey takes the model's key out of a text that goes into a file.
+func (g *Golden) RedactKey(text string) string {
 	key := g.key.Reveal()
 	if key == "" {
 		return text

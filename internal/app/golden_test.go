@@ -19,14 +19,14 @@ func TestOpenGolden(t *testing.T) {
 	noKey := func(string) (string, bool) { return "", false }
 	tests := []struct {
 		name      string
-		by        GoldenModel
+		by        GoldenClassifier
 		change    func(*Config)
 		lookup    func(string) (string, bool)
 		wantMode  string
 		wantModel bool
 		wantErr   string
 	}{
-		{name: "words ask nobody, key or not", by: GoldenWords, lookup: withKey, wantMode: classifier.ModeLexical},
+		{name: "words ask nobody, key or not", by: GoldenLexical, lookup: withKey, wantMode: classifier.ModeLexical},
 		{name: "a recorded model", by: GoldenRecorded, lookup: noKey, wantMode: classifier.ModeLLM},
 		{name: "a live model", by: GoldenLive, lookup: withKey, wantMode: classifier.ModeLLM, wantModel: true},
 		{name: "a cascade stays one", by: GoldenLive, lookup: withKey, change: func(c *Config) { c.Classifier.Mode = classifier.ModeCascade }, wantMode: classifier.ModeCascade, wantModel: true},
@@ -36,7 +36,7 @@ func TestOpenGolden(t *testing.T) {
 		}, wantErr: "would be sent to another server"},
 		{name: "no registry", change: func(c *Config) { c.Registry.File = "none.yaml" }, lookup: noKey, wantErr: "none.yaml"},
 		{name: "an acceptance that is none", change: func(c *Config) { c.Classifier.Cascade.Accept = "often" }, lookup: noKey, wantErr: "classifier.cascade.accept"},
-		{name: "a kind that is none", change: func(c *Config) { c.Redact.Kinds = Words{"shoe_size"} }, lookup: noKey, wantErr: "redact"},
+		{name: "a kind that is none", change: func(c *Config) { c.Redact.Kinds = StringList{"shoe_size"} }, lookup: noKey, wantErr: "redact"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -64,7 +64,7 @@ func TestOpenGolden(t *testing.T) {
 			if tt.wantModel {
 				want = "the key is <redacted>"
 			}
-			if got := g.Scrub("the key is " + key); got != want {
+			if got := g.RedactKey("the key is " + key); got != want {
 				t.Errorf("scrub: got %q, want %q", got, want)
 			}
 		})

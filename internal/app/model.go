@@ -17,8 +17,8 @@ import (
 	"github.com/caprouter/caprouter/internal/resilience"
 )
 
-// key is the key of the configured model, not set where the environment has none.
-func (c *LLMConfig) key(lookup func(string) (string, bool)) llm.Secret {
+// apiKey is the key of the configured model, not set where the environment has none.
+func (c *LLMConfig) apiKey(lookup func(string) (string, bool)) llm.Secret {
 	if c.APIKeyEnv == "" {
 		return llm.Secret{}
 	}
@@ -26,9 +26,9 @@ func (c *LLMConfig) key(lookup func(string) (string, bool)) llm.Secret {
 	return llm.NewSecret(value)
 }
 
-// usable reports whether there is a model to ask: one with a key, or a server of
+// isUsable reports whether there is a model to ask: one with a key, or a server of
 // one's own, which needs none.
-func (c *LLMConfig) usable(key llm.Secret) bool {
+func (c *LLMConfig) isUsable(key llm.Secret) bool {
 	return key.IsSet() || (c.BaseURL != "" && (c.Provider == ProviderOpenAI || c.APIKeyEnv == ""))
 }
 
@@ -88,8 +88,8 @@ func (c *LLMConfig) checkKeyOwner(key llm.Secret) error {
 // openModel opens the configured model; nil when there is none to ask, which
 // only the modes auto and lexical can do without.
 func (c *core) openModel(opts *Options) error {
-	key := c.cfg.LLM.key(opts.lookupEnv())
-	if !c.cfg.LLM.usable(key) {
+	key := c.cfg.LLM.apiKey(opts.lookupEnv())
+	if !c.cfg.LLM.isUsable(key) {
 		return nil
 	}
 	if err := c.cfg.LLM.checkKeyOwner(key); err != nil {
@@ -108,7 +108,7 @@ func (c *core) openModel(opts *Options) error {
 		Observe: func(call llm.Call) {
 			metrics.ModelCall(call.Purpose, call.Outcome, call.Tokens, call.Latency)
 		},
-		Budget: hourly{limits.NewTokenBudget(c.cfg.Limits.LLMTokensPerHour)},
+		Budget: hourlyBudget{limits.NewTokenBudget(c.cfg.Limits.LLMTokensPerHour)},
 	}
 	c.model = llm.NewClient(clientConfig, provider)
 	metrics.ObserveModel(func() bool { return c.model.BreakerState() == resilience.Open })
@@ -117,7 +117,7 @@ func (c *core) openModel(opts *Options) error {
 
 // newClassifier makes the classifier of the configured mode.
 func (c *core) newClassifier() (*classifier.Classifier, error) {
-	accept, auto, err := c.cfg.Classifier.Cascade.Accept.confidence()
+	accept, auto, err := c.cfg.Classifier.Cascade.Accept.parse()
 	if err != nil {
 		return nil, err
 	}
@@ -140,13 +140,13 @@ func (c *core) newClassifier() (*classifier.Classifier, error) {
 	}
 	made, err := classifier.New(cfg)
 	if err != nil {
-		return nil, fmt.Errorf("classifier.mode: %w%s", err, c.missingKey())
+		return nil, fmt.Errorf("classifier.mode: %w%s", err, c.missingKeyHint())
 	}
 	return made, nil
 }
 
-// missingKey says what to do when it is the key that is missing.
-func (c *core) missingKey() string {
+// missingKeyHint says what to do when it is the key that is missing.
+func (c *core) missingKeyHint() string {
 	if c.model != nil {
 		return ""
 	}
@@ -163,10 +163,10 @@ func (o *Options) lookupEnv() func(string) (string, bool) {
 	return o.LookupEnv
 }
 
-// hourly is a budget of tokens as the client of a model asks for it.
-type hourly struct{ budget *limits.TokenBudget }
+// hourlyBudget is a budget of tokens as the client of a model asks for it.
+type hourlyBudget struct{ budget *limits.TokenBudget }
 
 // Reserve implements llm.Budget.
-func (h hourly) Reserve(estimate int) (settle func(actual int), ok bool) {
+func (h hourlyBudget) Reserve(estimate int) (settle func(actual int), ok bool) {
 	return h.budget.Reserve(estimate, time.Now())
 }

@@ -225,7 +225,7 @@ func TestBreakerLeavesADeadModelAlone(t *testing.T) {
 // TestCascadeThatSparesNothingIsSaid: auto needs examples to calibrate with.
 func TestCascadeThatSparesNothingIsSaid(t *testing.T) {
 	model := fakellm.Start(t, fakellm.Config{Protocol: fakellm.Gemini})
-	for accept, want := range map[Acceptance]bool{acceptAuto: true, "0.9": false} {
+	for accept, want := range map[AcceptThreshold]bool{acceptAuto: true, "0.9": false} {
 		s := startServerIn(t, modelEnv, modelRegistry, asks(ProviderGemini, model), func(cfg *Config) {
 			cfg.Classifier.Mode, cfg.Classifier.Cascade.Accept = "cascade", accept
 		})

@@ -10,26 +10,26 @@ import (
 	"sync/atomic"
 )
 
-// ownProcess sets what belongs to the process rather than to a router, for a
+// configureProcess sets what belongs to the process rather than to a router, for a
 // process that has nothing else to do.
-func ownProcess(logger *slog.Logger) {
-	for _, name := range unknownEnv(os.Environ()) {
+func configureProcess(logger *slog.Logger) {
+	for _, name := range unknownEnvNames(os.Environ()) {
 		logger.Warn("an environment variable looks like a configuration key and is none", "name", name)
 	}
 	log.SetFlags(0)
-	log.SetOutput(silencer{logger})
+	log.SetOutput(libraryLogWriter{logger})
 	if os.Getenv("GOGC") == "" { // an operator's word wins
 		(&gcTuner{}).tune()
 	}
 }
 
-// silencer takes what libraries write to the standard logger. net/http quotes
+// libraryLogWriter takes what libraries write to the standard logger. net/http quotes
 // bytes there that an agent has sent, and no text of an agent may reach the log:
 // that there was something is all it tells.
-type silencer struct{ logger *slog.Logger }
+type libraryLogWriter struct{ logger *slog.Logger }
 
 // Write implements io.Writer.
-func (s silencer) Write(p []byte) (int, error) {
+func (s libraryLogWriter) Write(p []byte) (int, error) {
 	s.logger.Warn("a library had something to say about a connection; its text may be an agent's and is dropped", "bytes", len(p))
 	return len(p), nil
 }

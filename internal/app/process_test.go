@@ -32,7 +32,7 @@ func TestGCPercent(t *testing.T) {
 func TestNoTextOfALibraryIsLogged(t *testing.T) {
 	var out lockedBuffer
 	text := "Unsolicited response received on idle HTTP channel starting with \"secret\""
-	if n, err := (silencer{slog.New(slog.NewJSONHandler(&out, nil))}).Write([]byte(text)); n != len(text) || err != nil {
+	if n, err := (libraryLogWriter{slog.New(slog.NewJSONHandler(&out, nil))}).Write([]byte(text)); n != len(text) || err != nil {
 		t.Errorf("got %d, %v, want %d and no error", n, err, len(text))
 	}
 	if got := out.String(); strings.Contains(got, "secret") || !strings.Contains(got, `"bytes":`+strconv.Itoa(len(text))) {

@@ -63,16 +63,16 @@ func (c *core) listenAndServe(ctx context.Context, opts Options) (*Server, error
 	}
 	listener := opts.Listener
 	if listener == nil {
-		if listener, err = listen(ctx, c.cfg.Listen); err != nil {
+		if listener, err = openListener(ctx, c.cfg.Listen); err != nil {
 			return nil, err
 		}
 	}
 	s := &Server{addr: listener.Addr().String(), core: c, group: run.New(ctx), hangup: make(chan os.Signal, 1)}
 	signal.Notify(s.hangup, syscall.SIGHUP) // before the address is known, because the signal would end the process
-	c.reachableAt(s.addr)
-	c.access.warn(c, s.addr)
-	c.access.watch(c, s.group)
-	c.keeping.run(s)
+	c.setPublicURL(s.addr)
+	c.access.logWarnings(c, s.addr)
+	c.access.startReloading(c, s.group)
+	c.persistence.start(s)
 	c.views.start(s.group)
 	s.group.Go("serve", func(ctx context.Context) error { return edge.Serve(ctx, listener) })
 	if err := s.waitForView(ctx); err != nil {
@@ -134,8 +134,8 @@ func (s *Server) Wait() error {
 	return err
 }
 
-// reachableAt makes known where agents send what comes later.
-func (c *core) reachableAt(addr string) {
+// setPublicURL makes known where agents send what comes later.
+func (c *core) setPublicURL(addr string) {
 	public := strings.TrimSuffix(c.cfg.PublicURL, "/")
 	if public == "" {
 		scheme := "http://"
@@ -144,10 +144,10 @@ func (c *core) reachableAt(addr string) {
 		}
 		public = scheme + addr
 	}
-	c.public.Store(&public)
+	c.baseURL.Store(&public)
 }
 
-func listen(ctx context.Context, addr string) (net.Listener, error) {
+func openListener(ctx context.Context, addr string) (net.Listener, error) {
 	var lc net.ListenConfig
 	l, err := lc.Listen(ctx, "tcp", addr)
 	if errors.Is(err, syscall.EADDRINUSE) {
@@ -158,7 +158,7 @@ func listen(ctx context.Context, addr string) (net.Listener, error) {
 
 // openRegistry loads the first version of the registry.
 func (c *core) openRegistry() (err error) {
-	path, optional := c.cfg.Registry.path()
+	path, optional := c.cfg.Registry.filePath()
 	c.file, err = registry.OpenFile(registry.FileConfig{Path: path, Optional: optional, Logger: c.log})
 	if err != nil {
 		return err
@@ -188,25 +188,25 @@ func reloadOnHangup(ctx context.Context, hangup <-chan os.Signal, file *registry
 
 // newHTTPServer returns the HTTP server with the REST interface mounted.
 func (c *core) newHTTPServer() (*httpserver.Server, error) {
-	api, err := rest.New(rest.Config{ClassifyLimit: c.access.classify}, rest.Deps{
+	api, err := rest.New(rest.Config{ClassifyLimit: c.access.classifyLimit}, rest.Deps{
 		Router:     c.router,
 		Requests:   c.router.History(),
 		Decisions:  c.router.History(),
 		Tasks:      c.router,
-		Tickets:    c.keeping.desk,
+		Tickets:    c.persistence.tickets,
 		Registry:   c.snapshot,
 		AgentState: c.agentState,
 		Readiness:  c.readiness,
 		JWKS:       c.signer.JWKS,
 		Metrics:    c.telemetry.Handler(),
 		Meter:      c.telemetry.Metrics(),
-		TaskTokens: c.taskToken,
+		TaskTokens: c.verifyTaskToken,
 	})
 	if err != nil {
 		return nil, err
 	}
 	cfg := httpserver.Config{
-		NewID: router.NewID, MaxInFlight: c.cfg.Limits.MaxInFlight, TLS: c.access.certificate.config(),
+		NewID: router.NewID, MaxInFlight: c.cfg.Limits.MaxInFlight, TLS: c.access.certificate.tlsConfig(),
 		Logger: c.log, Meter: c.telemetry.Metrics(),
 	}
 	if c.access.verifier != nil {
@@ -219,7 +219,7 @@ func (c *core) newHTTPServer() (*httpserver.Server, error) {
 	return srv, srv.Mount(api)
 }
 
-// taskToken reads the token of an agent that calls back.
-func (c *core) taskToken(token string) (contract.TaskGrant, error) {
+// verifyTaskToken reads the token of an agent that calls back.
+func (c *core) verifyTaskToken(token string) (contract.TaskGrant, error) {
 	return c.signer.VerifyTaskToken(c.cfg.Auth.Issuer, token, time.Now())
 }

@@ -16,10 +16,10 @@ import (
 // when they change, as those who renew them expect; a pair that does not fit
 // leaves the last good one in force.
 type certificate struct {
-	cfg     TLSConfig
-	current atomic.Pointer[tls.Certificate]
-	seen    [2]fs.FileInfo // cert_file and key_file, as they were read; reload's
-	wrong   error          // with what was read then
+	cfg       TLSConfig
+	current   atomic.Pointer[tls.Certificate]
+	lastStat  [2]fs.FileInfo // cert_file and key_file, as they were read; reload's
+	lastError error          // with what was read then
 }
 
 // openCertificate reads the pair; nil when none is configured.
@@ -34,8 +34,8 @@ func openCertificate(cfg TLSConfig) (*certificate, error) {
 	return c, nil
 }
 
-// config is that of a server with the certificate; nil for none.
-func (c *certificate) config() *tls.Config {
+// tlsConfig is that of a server with the certificate; nil for none.
+func (c *certificate) tlsConfig() *tls.Config {
 	if c == nil {
 		return nil
 	}
@@ -59,44 +59,44 @@ func (c *certificate) reload() (changed bool, err error) {
 		}
 		now[i] = info
 		if i == 1 {
-			if err := closedToOthers(path, info); err != nil {
+			if err := checkPrivateMode(path, info); err != nil {
 				return false, err
 			}
 		}
 	}
-	if same(now[0], c.seen[0]) && same(now[1], c.seen[1]) {
-		return false, cmp.Or(c.wrong, c.expired(time.Now()))
+	if sameFile(now[0], c.lastStat[0]) && sameFile(now[1], c.lastStat[1]) {
+		return false, cmp.Or(c.lastError, c.checkExpiry(time.Now()))
 	}
-	c.seen, c.wrong = now, c.read()
-	return c.wrong == nil, c.wrong
+	c.lastStat, c.lastError = now, c.loadPair()
+	return c.lastError == nil, c.lastError
 }
 
-func same(a, b fs.FileInfo) bool {
+func sameFile(a, b fs.FileInfo) bool {
 	return b != nil && os.SameFile(a, b) && a.ModTime().Equal(b.ModTime()) && a.Size() == b.Size()
 }
 
-// expired says that the certificate in force has ended while the server ran.
-func (c *certificate) expired(now time.Time) error {
-	if err := inForce(c.current.Load().Leaf, now); err != nil {
+// checkExpiry says that the certificate in force has ended while the server ran.
+func (c *certificate) checkExpiry(now time.Time) error {
+	if err := checkValidity(c.current.Load().Leaf, now); err != nil {
 		return fmt.Errorf("tls: the certificate in %s %w", c.cfg.CertFile, err)
 	}
 	return nil
 }
 
-// read takes over what is in the files now.
-func (c *certificate) read() error {
+// loadPair takes over what is in the files now.
+func (c *certificate) loadPair() error {
 	pair, err := tls.LoadX509KeyPair(c.cfg.CertFile, c.cfg.KeyFile)
 	if err != nil {
 		return fmt.Errorf("tls: %s and %s are not a certificate and its key: %w", c.cfg.CertFile, c.cfg.KeyFile, err)
 	}
-	if err := inForce(pair.Leaf, time.Now()); err != nil {
+	if err := checkValidity(pair.Leaf, time.Now()); err != nil {
 		return fmt.Errorf("tls: the certificate in %s %w", c.cfg.CertFile, err)
 	}
 	c.current.Store(&pair)
 	return nil
 }
 
-func inForce(leaf *x509.Certificate, now time.Time) error {
+func checkValidity(leaf *x509.Certificate, now time.Time) error {
 	switch {
 	case now.After(leaf.NotAfter):
 		return fmt.Errorf("has expired on %s: renew it", leaf.NotAfter.UTC().Format(time.DateOnly))
@@ -106,9 +106,9 @@ func inForce(leaf *x509.Certificate, now time.Time) error {
 	return nil
 }
 
-// closedToOthers refuses a private key that everybody on the machine can read.
+// checkPrivateMode refuses a private key that everybody on the machine can read.
 // Its group may: that is how secrets are mounted for a service's user.
-func closedToOthers(path string, info fs.FileInfo) error {
+func checkPrivateMode(path string, info fs.FileInfo) error {
 	if mode := info.Mode().Perm(); mode&0o007 != 0 && runtime.GOOS != "windows" { // which has no such bits
 		return fmt.Errorf("tls.key_file %s may be used by everybody (mode %04o): chmod o= %s", path, mode, path)
 	}

@@ -155,10 +155,10 @@ func TestCertificateEnds(t *testing.T) {
 	if changed, err := c.reload(); changed || err != nil {
 		t.Errorf("reload of the same files = %t, %v", changed, err)
 	}
-	if err := c.expired(made.NotAfter); err != nil {
+	if err := c.checkExpiry(made.NotAfter); err != nil {
 		t.Errorf("at its end: %v", err)
 	}
-	if err := c.expired(made.NotAfter.Add(time.Second)); err == nil || !strings.Contains(err.Error(), "has expired on") {
+	if err := c.checkExpiry(made.NotAfter.Add(time.Second)); err == nil || !strings.Contains(err.Error(), "has expired on") {
 		t.Errorf("after its end: %v", err)
 	}
 }

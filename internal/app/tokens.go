@@ -22,8 +22,8 @@ type TokenGrant struct {
 	TTL     time.Duration // at most a day
 }
 
-// TakesTokens reports whether a router with this configuration looks at tokens.
-func (c *Config) TakesTokens() bool { return c.Auth.Mode != authNone }
+// RequiresTokens reports whether a router with this configuration looks at tokens.
+func (c *Config) RequiresTokens() bool { return c.Auth.Mode != authNone }
 
 // MintCallerToken returns a token that a router with this data directory takes.
 // The router may be running: nothing is written, and the store is not touched.
@@ -55,18 +55,18 @@ func MintCallerToken(cfg Config, g TokenGrant) (string, error) {
 // ListKeys describes the keys of the data directory, the youngest first.
 func ListKeys(cfg Config) ([]auth.KeyInfo, error) {
 	keys, err := auth.ListKeys(cfg.DataDir, time.Now())
-	return keys, keyTrouble(cfg.DataDir, err)
+	return keys, explainKeyError(cfg.DataDir, err)
 }
 
 // RotateKeys makes a new signing key in the data directory. A router that runs
 // there follows.
 func RotateKeys(cfg Config, revoke bool) (*auth.Rotation, error) {
 	done, err := auth.RotateKeys(cfg.DataDir, revoke, time.Now())
-	return done, keyTrouble(cfg.DataDir, err)
+	return done, explainKeyError(cfg.DataDir, err)
 }
 
-// keyTrouble says what to do where there is no key.
-func keyTrouble(dir string, err error) error {
+// explainKeyError says what to do where there is no key.
+func explainKeyError(dir string, err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("there is no signing key in %s: name the router's data directory with --data-dir, or start the router once, which makes a key", dir)
 	}
@@ -94,7 +94,7 @@ func checkScopes(registry *RegistryConfig, scopes []string) error {
 	if i < 0 {
 		return nil // the registry need not be there
 	}
-	path, optional := registry.path()
+	path, optional := registry.filePath()
 	snapshot, err := capabilities.Load(path)
 	if err != nil && (!optional || !errors.Is(err, fs.ErrNotExist)) {
 		return fmt.Errorf("scope %q is none of the router's, and what agents require cannot be read: %w", scopes[i], err)

@@ -76,7 +76,7 @@ func (b *viewBuilder) run(ctx context.Context, g *run.Group) {
 		case <-ctx.Done():
 			return
 		case <-b.changed:
-			b.schedule(delay)
+			b.scheduleTraining(delay)
 		case <-delay.C:
 			b.training, b.firstAsked = true, time.Time{}
 			s := b.latest.Load()
@@ -86,15 +86,15 @@ func (b *viewBuilder) run(ctx context.Context, g *run.Group) {
 			})
 		case t := <-trained:
 			b.training = false
-			b.finish(t)
-			b.schedule(delay) // the catalogue may have changed meanwhile
+			b.finishTraining(t)
+			b.scheduleTraining(delay) // the catalogue may have changed meanwhile
 		}
 	}
 }
 
-// schedule takes over a change of the fleet, and sets the timer of the next
+// scheduleTraining takes over a change of the fleet, and sets the timer of the next
 // training if the catalogue has changed.
-func (b *viewBuilder) schedule(delay *time.Timer) {
+func (b *viewBuilder) scheduleTraining(delay *time.Timer) {
 	s := b.latest.Load()
 	switch {
 	case b.training: // finish takes over both
@@ -112,26 +112,26 @@ func (b *viewBuilder) schedule(delay *time.Timer) {
 		delay.Reset(max(0, min(trainingDelay, b.firstAsked.Add(maxTrainingDelay).Sub(now))))
 	}
 	if b.view != nil && s.Fleet.Revision != b.view.Fleet.Revision {
-		b.use(b.view.WithFleet(s.Fleet, b.live))
+		b.installView(b.view.WithFleet(s.Fleet, b.live))
 	}
 }
 
-// finish installs the View of a trained model, with the latest fleet. A model of a
+// finishTraining installs the View of a trained model, with the latest fleet. A model of a
 // catalogue that has been reverted meanwhile is dropped.
-func (b *viewBuilder) finish(t trainedModel) {
+func (b *viewBuilder) finishTraining(t trainedModel) {
 	latest := b.latest.Load()
 	if b.view != nil && latest.Catalogue.Version == b.view.Catalogue.Version {
 		return
 	}
 	s := &capabilities.Snapshot{Catalogue: t.snapshot.Catalogue, Fleet: latest.Fleet.Extend(t.snapshot.Fleet)}
 	first := b.view == nil
-	b.use(router.NewTrainedView(s, t.model, b.live))
+	b.installView(router.NewTrainedView(s, t.model, b.live))
 	if first {
 		close(b.ready)
 	}
 }
 
-func (b *viewBuilder) use(v *router.View) {
+func (b *viewBuilder) installView(v *router.View) {
 	b.view = v
 	b.install(v)
 }

@@ -13,12 +13,12 @@ import (
 // `caprouter route` does when no router is named. The caller is the local
 // principal, who holds every scope.
 func RouteOnce(ctx context.Context, cfg Config, opts Options, req *contract.Request) (*contract.Response, error) {
-	path, _ := cfg.Registry.path()
+	path, _ := cfg.Registry.filePath()
 	snapshot, err := capabilities.Load(path)
 	if err != nil {
 		return nil, err
 	}
-	signer, err := onceSigner(cfg, req.Options.DryRun)
+	signer, err := openRouteSigner(cfg, req.Options.DryRun)
 	if err != nil {
 		return nil, err
 	}
@@ -31,9 +31,9 @@ func RouteOnce(ctx context.Context, cfg Config, opts Options, req *contract.Requ
 	return c.router.Handle(ctx, req, LocalCaller())
 }
 
-// onceSigner signs with the key of the data directory, which agents know from a
+// openRouteSigner signs with the key of the data directory, which agents know from a
 // router that serves it. A dry run signs nothing and touches no directory.
-func onceSigner(cfg Config, dryRun bool) (*auth.Signer, error) {
+func openRouteSigner(cfg Config, dryRun bool) (*auth.Signer, error) {
 	if dryRun {
 		return auth.NewSigner()
 	}

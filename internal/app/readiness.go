@@ -27,11 +27,11 @@ func (c *core) readiness() rest.Readiness {
 	}
 	if registry.Err != nil {
 		ready.Status = rest.ReadinessDegraded
-		ready.Registry.Error = c.tellAnybody(registry.Err)
+		ready.Registry.Error = c.publicErrorText(registry.Err)
 	}
-	if trouble := c.access.trouble.Load(); trouble != nil {
+	if trouble := c.access.lastError.Load(); trouble != nil {
 		ready.Status = rest.ReadinessDegraded
-		ready.Keys = &rest.KeysStatus{Stale: true, Error: c.tellAnybody(*trouble)}
+		ready.Keys = &rest.KeysStatus{Stale: true, Error: c.publicErrorText(*trouble)}
 	}
 	if c.router.View() == nil {
 		ready.Status = rest.ReadinessStarting // until the first lexical model is trained
@@ -39,9 +39,9 @@ func (c *core) readiness() rest.Readiness {
 	return ready
 }
 
-// tellAnybody is what a page says of an error that needs no token. Errors name
+// publicErrorText is what a page says of an error that needs no token. Errors name
 // files, agents and tenants: where callers have tokens, who has none is a stranger.
-func (c *core) tellAnybody(err error) string {
+func (c *core) publicErrorText(err error) string {
 	if c.access.verifier != nil {
 		return "the log says what is wrong"
 	}
@@ -62,13 +62,13 @@ func (c *core) classifierStatus() rest.ClassifierStatus {
 // storeStatus says whether what must not be lost can be written. A store that
 // takes no writes still answers what was asked before.
 func (c *core) storeStatus() *rest.StoreStatus {
-	if c.keeping == nil {
+	if c.persistence == nil {
 		return nil
 	}
-	s := c.keeping.store.Status()
+	s := c.persistence.store.Status()
 	status := &rest.StoreStatus{Mode: s.Mode, Ready: s.Ready && s.Err == nil, UsedBytes: s.Used, CapBytes: s.Cap}
 	if s.Err != nil {
-		status.Error = c.tellAnybody(s.Err)
+		status.Error = c.publicErrorText(s.Err)
 	}
 	return status
 }

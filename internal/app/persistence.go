@@ -18,17 +18,17 @@ import (
 	"github.com/caprouter/caprouter/router"
 )
 
-// keeping is what outlives the process. A core that routes one request and ends
+// persistence is what outlives the process. A core that routes one request and ends
 // has none.
-type keeping struct {
-	store   *store.Store
-	trail   *audit.Log
-	book    *requests.Store
-	events  *events.Stream
-	session *store.Bucket
-	keys    *store.Bucket
-	desk    *tickets.Service
-	owner   string
+type persistence struct {
+	store           *store.Store
+	auditLog        *audit.Log
+	requests        *requests.Store
+	events          *events.Stream
+	sessions        *store.Bucket
+	idempotencyKeys *store.Bucket
+	tickets         *tickets.Service
+	owner           string
 }
 
 // Parts of the store's bytes; values too long for a message count in the part they
@@ -47,14 +47,14 @@ const (
 	ticketAge = 365 * 24 * time.Hour
 )
 
-// openKeeping opens the store and everything in it. The data directory is this
+// openPersistence opens the store and everything in it. The data directory is this
 // process's own from then on.
-func (c *core) openKeeping(ctx context.Context, opts *Options) error {
-	k := &keeping{owner: router.NewID()}
-	c.keeping = k // close gives back what was opened until an error
+func (c *core) openPersistence(ctx context.Context, opts *Options) error {
+	k := &persistence{owner: router.NewID()}
+	c.persistence = k // close gives back what was opened until an error
 	var err error
 	k.store, err = store.Open(ctx, store.Config{
-		Dir: c.cfg.DataDir, URL: c.cfg.Store.URL, SyncEvery: c.cfg.Store.syncEvery(),
+		Dir: c.cfg.DataDir, URL: c.cfg.Store.URL, SyncEvery: c.cfg.Store.syncInterval(),
 		MaxBytes: c.cfg.Store.maxBytes(), Owner: k.owner, Logger: c.log,
 	})
 	if err != nil {
@@ -64,19 +64,19 @@ func (c *core) openKeeping(ctx context.Context, opts *Options) error {
 		s := k.store.Status()
 		return telemetry.StoreState{Writable: s.Ready && s.Err == nil, UsedBytes: s.Used}
 	})
-	return errors.Join(c.openTrail(ctx), c.openBuckets(ctx), c.openDesk(ctx, opts))
+	return errors.Join(c.openAuditLog(ctx), c.openTables(ctx), c.openTickets(ctx, opts))
 }
 
-func (c *core) openTrail(ctx context.Context) error {
-	k, retention := c.keeping, &c.cfg.Store.Retention
+func (c *core) openAuditLog(ctx context.Context) error {
+	k, retention := c.persistence, &c.cfg.Store.Retention
 	log, err := k.store.Log(ctx, audit.LogConfig(shareAudit))
 	if err != nil {
 		return err
 	}
-	k.trail, err = audit.Open(ctx, audit.Config{
+	k.auditLog, err = audit.Open(ctx, audit.Config{
 		Log: log, Signer: c.signer, HeadFile: filepath.Join(c.cfg.DataDir, audit.HeadFile),
 		Retention: audit.Retention{
-			Contents: spanOf(retention.Decisions), Chain: spanOf(retention.Audit),
+			Contents: durationOf(retention.Decisions), Chain: durationOf(retention.Audit),
 			// Below the share: a full log could not take the checkpoint that lets it be trimmed.
 			MaxBytes: int64(0.9 * shareAudit * float64(c.cfg.Store.maxBytes())),
 		},
@@ -85,16 +85,16 @@ func (c *core) openTrail(ctx context.Context) error {
 	return err
 }
 
-func (c *core) openBuckets(ctx context.Context) (err error) {
-	k := c.keeping
+func (c *core) openTables(ctx context.Context) (err error) {
+	k := c.persistence
 	bucket := func(name string, age time.Duration, share float64) *store.Bucket {
 		b, opened := k.store.Bucket(ctx, store.BucketConfig{Name: name, MaxAge: age, Share: share})
 		err = errors.Join(err, opened)
 		return b
 	}
-	k.book = requests.NewStore(bucket("REQUESTS", spanOf(c.cfg.Store.Retention.Requests), shareRequests))
-	k.session = bucket("SESSIONS", time.Duration(c.cfg.Session.TTLS)*time.Second, shareSessions)
-	k.keys = bucket("IDEMPOTENCY", keyAge, shareKeys)
+	k.requests = requests.NewStore(bucket("REQUESTS", durationOf(c.cfg.Store.Retention.Requests), shareRequests))
+	k.sessions = bucket("SESSIONS", time.Duration(c.cfg.Session.TTLS)*time.Second, shareSessions)
+	k.idempotencyKeys = bucket("IDEMPOTENCY", keyAge, shareKeys)
 	if err != nil {
 		return err
 	}
@@ -102,8 +102,8 @@ func (c *core) openBuckets(ctx context.Context) (err error) {
 	return err
 }
 
-func (c *core) openDesk(ctx context.Context, opts *Options) error {
-	b, err := c.keeping.store.Bucket(ctx, store.BucketConfig{Name: "TICKETS", MaxAge: ticketAge, Share: shareTickets})
+func (c *core) openTickets(ctx context.Context, opts *Options) error {
+	b, err := c.persistence.store.Bucket(ctx, store.BucketConfig{Name: "TICKETS", MaxAge: ticketAge, Share: shareTickets})
 	if err != nil {
 		return err
 	}
@@ -132,26 +132,26 @@ func (c *core) openDesk(ctx context.Context, opts *Options) error {
 		}
 		cfg.Webhook = &tickets.Webhook{URL: hook.URL, Secret: llm.NewSecret(secret)}
 	}
-	c.keeping.desk, err = tickets.Open(ctx, cfg)
+	c.persistence.tickets, err = tickets.Open(ctx, cfg)
 	return err
 }
 
-// forRouter is what the router keeps in it; the zero value without a store.
-func (k *keeping) forRouter(auditRequired bool) router.Keeping {
+// routerConfig is what the router keeps in it; the zero value without a store.
+func (k *persistence) routerConfig(auditRequired bool) router.Keeping {
 	if k == nil {
 		return router.Keeping{}
 	}
 	return router.Keeping{
-		Trail: k.trail, Optional: !auditRequired, Book: k.book, Events: k.events,
-		Sessions: k.session, Keys: k.keys, Tickets: k.desk, Owner: k.owner,
+		Trail: k.auditLog, Optional: !auditRequired, Book: k.requests, Events: k.events,
+		Sessions: k.sessions, Keys: k.idempotencyKeys, Tickets: k.tickets, Owner: k.owner,
 	}
 }
 
-// run starts what the store needs in the background.
-func (k *keeping) run(s *Server) {
-	s.group.Go("audit log", k.trail.Run)
+// start starts what the store needs in the background.
+func (k *persistence) start(s *Server) {
+	s.group.Go("audit log", k.auditLog.Run)
 	s.group.Go("events", k.events.Run)
-	s.group.Go("tickets", k.desk.Run)
+	s.group.Go("tickets", k.tickets.Run)
 	s.group.Go("own the store", func(ctx context.Context) error {
 		select {
 		case <-k.store.OwnershipLost():
@@ -163,13 +163,13 @@ func (k *keeping) run(s *Server) {
 }
 
 // close gives back what was opened, the last first.
-func (k *keeping) close(ctx context.Context) error {
+func (k *persistence) close(ctx context.Context) error {
 	if k == nil || k.store == nil {
 		return nil
 	}
 	var err error
-	if k.trail != nil {
-		err = k.trail.Close(ctx)
+	if k.auditLog != nil {
+		err = k.auditLog.Close(ctx)
 	}
 	return errors.Join(err, k.store.Close())
 }
