@@ -16,13 +16,13 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 )
 
-// callerKeyLabel keeps the key of callers' tokens apart from the signing key and
-// from what else is derived from it.
+// callerKeyLabel separates the key of callers' tokens from the signing key and
+// from other derived keys.
 const callerKeyLabel = "caprouter caller token v1"
 
-// addCallerKey derives the key that callers' tokens are signed with. It is not
-// the one of the key set: an agent must not take a caller's token for one of the
-// router's.
+// addCallerKey derives the key that signs callers' tokens (HKDF, RFC 5869). It is
+// not in the published key set, so that no agent accepts a caller's token as one
+// of the router's.
 func (p *privateKey) addCallerKey(key ed25519.PrivateKey) error {
 	seed, err := hkdf.Key(sha256.New, key.Seed(), nil, callerKeyLabel, ed25519.SeedSize)
 	if err != nil {
@@ -39,7 +39,7 @@ func (p *privateKey) addCallerKey(key ed25519.PrivateKey) error {
 	return nil
 }
 
-// CallerGrant says who may call the router as what, until when.
+// CallerGrant is the content of a caller's token.
 type CallerGrant struct {
 	Issuer   string // the router
 	Audience string // the router, as callers name it
@@ -61,8 +61,8 @@ type callerClaims struct {
 	ID       string `json:"jti"`
 }
 
-// CallerToken returns a token with which the caller may come to this router. No
-// other router takes it, and no agent.
+// CallerToken returns a token for a caller of this router. Other routers and
+// agents do not accept it.
 func (s *Signer) CallerToken(g CallerGrant) (string, error) {
 	now := s.store.now()
 	if err := g.Check(now); err != nil {
@@ -85,7 +85,7 @@ func (s *Signer) CallerToken(g CallerGrant) (string, error) {
 	return signed + "." + base64.RawURLEncoding.EncodeToString(signature), nil
 }
 
-// ClaimError says which claim of a grant no verifier would take.
+// ClaimError reports a claim of a grant that no verifier would accept.
 type ClaimError struct {
 	Claim  string // "sub", "tenant", "scope", "iss" or "aud"
 	reason string
@@ -93,14 +93,14 @@ type ClaimError struct {
 
 func (e *ClaimError) Error() string { return e.Claim + " " + e.reason }
 
-// maxScopeBytes is how long the scopes may be together: with the longest names
-// beside them a token stays below what a verifier reads.
+// maxScopeBytes bounds all scopes together, so that a token with the longest names
+// stays below the verifier's limit.
 const maxScopeBytes = 3 << 10
 
-// Check refuses a grant whose token would be one for anybody, or one that no
-// verifier takes.
+// Check returns an error if a token for the grant would be valid for any caller,
+// or if no verifier would accept it.
 func (g *CallerGrant) Check(now time.Time) error {
-	life := g.Expires.Unix() - now.Unix() // as the token will say
+	life := g.Expires.Unix() - now.Unix() // as in the token
 	switch {
 	case g.Issuer == "":
 		return errors.New("no issuer")
@@ -127,8 +127,8 @@ func (g *CallerGrant) Check(now time.Time) error {
 	return nil
 }
 
-// findKey returns the key of a caller's token that a key of the ring has made. The
-// tokens always name it.
+// findKey returns the caller key with the kid, if its signing key is accepted.
+// Tokens of this router always have a kid.
 func (s *Signer) findKey(_ context.Context, kid, _ string, now time.Time) (*verifyKey, error) {
 	if k := s.callerKey(kid, now); k != nil {
 		return k, nil
@@ -136,7 +136,8 @@ func (s *Signer) findKey(_ context.Context, kid, _ string, now time.Time) (*veri
 	return nil, nil //nolint:nilnil // no key, and no trouble: what the interface says
 }
 
-// isValid reports whether the key is still one of a key whose tokens count.
+// isValid reports whether the key belongs to a signing key whose tokens are
+// accepted.
 func (s *Signer) isValid(k *verifyKey, now time.Time) bool { return s.callerKey(k.kid, now) != nil }
 
 func (s *Signer) callerKey(kid string, now time.Time) *verifyKey {

@@ -15,13 +15,13 @@ import (
 )
 
 const (
-	// maxNameBytes bounds who a token speaks of: such names go into logs and
-	// records with every request.
+	// maxNameBytes bounds the names in a token, because they are part of the logs
+	// and records of every request.
 	maxNameBytes = 256
-	// maxLifetime is how long a token may be good for.
+	// maxLifetime bounds the lifetime of a token.
 	maxLifetime = 24 * time.Hour
-	// clockLeeway is how far the clock of who made a token may be ahead of ours.
-	// There is none for its end: it has expired when we say so.
+	// clockLeeway is the clock skew that is permitted for the time of issue. There
+	// is none for the expiry, which the router's clock decides.
 	clockLeeway = time.Minute
 	// latestDate is the end of the year 9999, in seconds since 1970.
 	latestDate = 253402300799
@@ -29,7 +29,7 @@ const (
 	scopeAllAgents = "agent:*"
 )
 
-// claimSet is what a token says of its bearer and of itself.
+// claimSet contains the claims of a token that the router uses.
 type claimSet struct {
 	issuer, audience string
 	subject, tenant  string
@@ -37,20 +37,20 @@ type claimSet struct {
 	tokenValidity
 }
 
-// tokenValidity is when a token may be used, in seconds since 1970.
+// tokenValidity is the period in which a token may be used, in seconds since 1970.
 type tokenValidity struct {
 	issued    int64
 	notBefore int64 // 0 = since it was issued
 	expires   int64
 }
 
-// claimNames are those every token's claims are looked at for. The name of the
-// tenant's claim depends on the key.
+// claimNames returns the claims that are read from every token. The name of the
+// tenant claim depends on the key.
 func claimNames() []string {
 	return []string{"iss", "sub", "aud", "exp", "nbf", "iat", "jti", "scope"}
 }
 
-// readClaims reads what we look at; what else a token claims is ignored.
+// readClaims reads the claims that the router uses and ignores all others.
 func readClaims(o jsonObject, t *trustedKey) (*claimSet, error) {
 	c := &claimSet{}
 	var err error
@@ -75,14 +75,15 @@ func readClaims(o jsonObject, t *trustedKey) (*claimSet, error) {
 	if c.tenant, err = o.tenantClaim(t.tenantClaim); err != nil {
 		return nil, err
 	}
-	// Else all whose tenant is not known would share one, and what is in it.
+	// Without this check, all callers whose tenant is missing would share their
+	// data.
 	if t.needsTenant && c.tenant == "" {
 		return nil, fmt.Errorf("names no tenant: its claim %q is missing or empty", t.tenantClaim)
 	}
 	return c, nil
 }
 
-// nameClaim returns a claim that says who somebody is.
+// nameClaim returns a claim that identifies a principal.
 func (o jsonObject) nameClaim(claim string) (string, error) {
 	s, err := o.stringMember(claim)
 	if err != nil || s == "" || !printableName(s) {
@@ -93,7 +94,8 @@ func (o jsonObject) nameClaim(claim string) (string, error) {
 
 func printableName(s string) bool { return checkName(s) == nil }
 
-// checkName says why no claim with a name could be this; it may be empty.
+// checkName returns an error if a name is too long or contains control characters.
+// The name may be empty.
 func checkName(s string) error {
 	switch {
 	case len(s) > maxNameBytes:
@@ -106,8 +108,8 @@ func checkName(s string) error {
 	return nil
 }
 
-// audienceClaim returns the one audience, alone or in a list. A token for several is
-// one that another of them could use here.
+// audienceClaim returns the single audience, a string or a list of one. A token
+// with several audiences is rejected, because another of them could use it here.
 func (o jsonObject) audienceClaim() (string, error) {
 	if s, err := o.stringMember("aud"); err == nil && s != "" {
 		return s, nil
@@ -135,10 +137,10 @@ func (o jsonObject) validityClaims() (tokenValidity, error) {
 	return v, err
 }
 
-// dateClaim returns a claim that is a number of seconds, without its fraction
-// (RFC 7519, section 2).
+// dateClaim returns a claim that is a number of seconds, without its fraction (RFC
+// 7519, section 2).
 func (o jsonObject) dateClaim(claim string) (int64, error) {
-	// What is valid JSON and parses as a number is a JSON number.
+	// Valid JSON that parses as a number is a JSON number.
 	n, err := strconv.ParseFloat(string(o[claim]), 64)
 	if err != nil || n < 1 || n > latestDate {
 		return 0, fmt.Errorf("has no %s that is a number of seconds since 1970", claim)
@@ -146,7 +148,7 @@ func (o jsonObject) dateClaim(claim string) (int64, error) {
 	return int64(n), nil
 }
 
-// scopeClaim returns the words of the claim scope, none when it is absent or empty
+// scopeClaim returns the scopes of the claim scope, none if it is absent or empty
 // (RFC 6749, section 3.3).
 func (o jsonObject) scopeClaim() ([]string, error) {
 	s, err := o.stringMember("scope")
@@ -165,13 +167,13 @@ func (o jsonObject) scopeClaim() ([]string, error) {
 	return scopes, nil
 }
 
-// validScope is the scope-token of RFC 6749, section 3.3.
+// validScope reports whether s is a scope-token of RFC 6749, section 3.3.
 func validScope(s string) bool {
 	return s != "" && !strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r > '~' || r == '"' || r == '\\' })
 }
 
-// tenantClaim returns the claim of that name, "" when there is none or the key's
-// tokens name no tenant.
+// tenantClaim returns the claim with that name, "" if there is none or if tokens
+// of this key have no tenant.
 func (o jsonObject) tenantClaim(claim string) (string, error) {
 	if claim == "" {
 		return "", nil
@@ -188,7 +190,8 @@ func (o jsonObject) tenantClaim(claim string) (string, error) {
 	return s, nil
 }
 
-// checkTrust says what keeps the token from being good for us, now.
+// checkTrust returns an error if issuer, audience or lifetime do not match the
+// key, or if the token is not valid now.
 func (c *claimSet) checkTrust(t *trustedKey, now clockReading) error {
 	switch {
 	case t.issuer != "" && c.issuer != t.issuer:
@@ -203,12 +206,12 @@ func (c *claimSet) checkTrust(t *trustedKey, now clockReading) error {
 	return c.tokenValidity.checkTime(now)
 }
 
-// checkTime says why the time for the token is not now. It is asked again for every
-// use.
+// checkTime returns an error if the token is not valid now. It is called for every
+// use of the token.
 func (v *tokenValidity) checkTime(now clockReading) error {
 	soon := now.wall.Unix() + int64(clockLeeway/time.Second)
 	switch {
-	// A second in which a token expires is not its own any more.
+	// The token is already invalid in the second of its expiry.
 	case v.expires <= now.latest.Unix():
 		return errors.New("has expired")
 	case v.issued > soon:
@@ -219,7 +222,7 @@ func (v *tokenValidity) checkTime(now clockReading) error {
 	return nil
 }
 
-// newCaller returns whom the token speaks for.
+// newCaller returns the caller that the token identifies.
 func (c *claimSet) newCaller() *contract.Caller {
 	return &contract.Caller{
 		Subject: c.subject, Issuer: c.issuer, Tenant: c.tenant,

@@ -11,28 +11,27 @@ import (
 	"github.com/caprouter/caprouter/internal/strictjson"
 )
 
-// maxTokenBytes bounds a token of a caller: more than ten times what one needs,
-// and a quarter of what a request may have in its header.
+// maxTokenBytes bounds a caller's token: more than ten times the usual size, and a
+// quarter of the limit for request headers.
 const maxTokenBytes = 8 << 10
 
-// compactToken is a token in the compact form (RFC 7515, section 7.1), taken apart.
-// Nothing it says is to be believed before its signature holds.
+// compactToken is a parsed token in compact serialization (RFC 7515, section 7.1).
+// Its content is untrusted until the signature is verified.
 type compactToken struct {
-	alg, kid  string // kid is "" when the header names none
-	typ       string // "" when the header names none
+	alg, kid  string // kid is "" if the header has none
+	typ       string // "" if the header has none
 	payload   []byte
-	signed    string // what the signature is over
+	signed    string // the signing input
 	signature []byte
 }
 
-// parseCompact takes a token apart that has the one form we take: three parts
-// of base64url in the one spelling the bytes have, the first of them a header
-// that asks for nothing special.
+// parseCompact parses a token of three base64url segments. It rejects
+// non-canonical base64url and headers with refused parameters.
 func parseCompact(token string) (*compactToken, error) {
 	if len(token) > maxTokenBytes {
 		return nil, fmt.Errorf("is longer than %d bytes", maxTokenBytes)
 	}
-	parts := strings.SplitN(token, ".", 4) // a fourth part is a dot too many
+	parts := strings.SplitN(token, ".", 4) // a fourth part means too many dots
 	if len(parts) != 3 {
 		return nil, errors.New("is not three parts joined by two dots")
 	}
@@ -66,14 +65,14 @@ func decodeSegment(part, text string) ([]byte, error) {
 	return data, nil
 }
 
-// headerParameters are those we look at, so that no other spelling of one may
-// stand beside it.
+// headerParameters returns the parameters that are read, so that a header with
+// another spelling of one of them is rejected.
 func headerParameters() []string { return append(refusedParameters(), "alg", "kid", "typ") }
 
-// refusedParameters name a key, extend what a token means, or say that the
-// claims are something else than claims. A token with one of them is refused,
-// whatever its value: to ignore it may be to misread the token, and to follow it
-// is to let a stranger choose the key.
+// refusedParameters returns parameters that select a key, extend the meaning of a
+// token, or change the type of its content. A token with one of them is rejected,
+// regardless of its value: if the router ignored it, it could misread the token,
+// and if it used it, an attacker could choose the key.
 func refusedParameters() []string {
 	return []string{"crit", "jku", "jwk", "x5u", "x5c", "x5t", "x5t#S256", "b64", "zip", "cty"}
 }
@@ -101,14 +100,14 @@ func (c *compactToken) readHeader(data []byte) error {
 	return nil
 }
 
-// validKID reports whether kid is a name we give keys or look keys up by.
+// validKID reports whether kid is a valid name of a key.
 func validKID(kid string) bool {
 	return kid != "" && len(kid) <= maxKIDBytes &&
 		!strings.ContainsFunc(kid, func(r rune) bool { return r < ' ' || r > '~' })
 }
 
-// verifySignature checks the signature with the key. The header's algorithm must be the
-// key's; it does not choose how the signature is checked.
+// verifySignature verifies the signature with the key. The algorithm of the header
+// must equal the algorithm of the key; it does not select the verification.
 func (c *compactToken) verifySignature(k *verifyKey) error {
 	if c.alg != k.method.Alg() {
 		return errors.New("has another algorithm in its header than its key has")
@@ -119,13 +118,12 @@ func (c *compactToken) verifySignature(k *verifyKey) error {
 	return nil
 }
 
-// jsonObject is a JSON object of somebody else's: its members by name, each valid
-// JSON.
+// jsonObject is a JSON object from outside: its members by name, each valid JSON.
 type jsonObject map[string]json.RawMessage
 
-// parseObject reads exactly one object, in which no two names are alike or
-// differ only by case, neither from each other nor from a known one: of such
-// names two readers take different ones.
+// parseObject decodes exactly one object. It rejects duplicate names and names
+// that differ from each other, or from a known one, only in case, because two
+// parsers could choose different ones.
 func parseObject(data []byte, known ...string) (jsonObject, error) {
 	var o jsonObject
 	if err := strictjson.UnmarshalAllowUnknown(data, &o); err != nil || o == nil {
@@ -140,7 +138,7 @@ func parseObject(data []byte, known ...string) (jsonObject, error) {
 		}
 		simple = simple && !strings.ContainsFunc(name, hasCase)
 	}
-	if simple { // as nearly always
+	if simple { // the common case
 		return o, nil
 	}
 	folded := make(map[string]bool, len(o))
@@ -156,12 +154,12 @@ func parseObject(data []byte, known ...string) (jsonObject, error) {
 
 var errOtherCase = errors.New("a JSON object with names that differ only by case, or from a known one")
 
-// hasCase reports whether r may differ by case from what is no capital letter of
-// ASCII: names without such runes differ by more when they differ.
+// hasCase reports whether r may differ in case from another character. If two
+// names have no such characters, they are equal only if their bytes are equal.
 func hasCase(r rune) bool { return 'A' <= r && r <= 'Z' || r > unicode.MaxASCII }
 
-// foldName returns the same for two names exactly when strings.EqualFold takes
-// them for equal.
+// foldName returns the same string for two names if strings.EqualFold reports that
+// they are equal.
 func foldName(name string) string {
 	return strings.Map(func(r rune) rune {
 		least := r
@@ -172,8 +170,8 @@ func foldName(name string) string {
 	}, name)
 }
 
-// stringMember returns a member that is a string, "" when it is absent. null is no
-// string.
+// stringMember returns a member that is a string, "" if it is absent. null is not
+// a string.
 func (o jsonObject) stringMember(name string) (string, error) {
 	raw, ok := o[name]
 	if !ok {

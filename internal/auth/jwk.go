@@ -21,16 +21,16 @@ const (
 	maxKeySetBytes = 256 << 10
 	maxKeySetKeys  = 100
 	maxKIDBytes    = 256
-	maxQuoted      = 64 // bytes of a set that a log line repeats at a time
+	maxQuoted      = 64 // bytes of a set in one log line
 
 	ed25519Curve = "Ed25519"
 	p256Curve    = "P-256"
 	p256Bytes    = 32
 )
 
-// publicJWK is a public key as a stranger publishes it (RFC 7517; RFC 7518,
-// section 6; RFC 8037, section 2). What is a pointer may be absent, which is
-// not the same as empty.
+// publicJWK is a public key of an identity provider (RFC 7517; RFC 7518, section
+// 6; RFC 8037, section 2). A pointer distinguishes an absent member from an empty
+// one.
 type publicJWK struct {
 	Type       string   `json:"kty"`
 	Use        *string  `json:"use"`
@@ -47,8 +47,8 @@ type publicJWK struct {
 	privateMembers
 }
 
-// privateMembers are what only the owner of a key may know. Their content is of
-// no interest, and may be of any type.
+// privateMembers are the members that only the owner of a key may have. Their
+// values are ignored and may have any type.
 type privateMembers struct {
 	D     json.RawMessage `json:"d"`
 	P     json.RawMessage `json:"p"`
@@ -60,7 +60,7 @@ type privateMembers struct {
 	K     json.RawMessage `json:"k"`
 }
 
-// anyPresent reports whether one of them is there.
+// anyPresent reports whether a private member is present.
 func (m *privateMembers) anyPresent() bool {
 	for _, v := range []json.RawMessage{m.D, m.P, m.Q, m.DP, m.DQ, m.QI, m.Other, m.K} {
 		if len(v) > 0 && !bytes.Equal(v, []byte("null")) {
@@ -70,23 +70,23 @@ func (m *privateMembers) anyPresent() bool {
 	return false
 }
 
-// What is wrong with a key although it is well formed. The issuer should know:
-// it is logged as a warning.
+// Errors of well-formed keys. They are logged as warnings, because the issuer
+// should correct them.
 var (
-	errPrivateKey = errors.New("it is not public: the set holds its private part, which everybody can read there")
+	errPrivateKey = errors.New("it is not public: the set contains its private part")
 	errSharedKID  = errors.New("another key of the set has the same kid")
 )
 
-// unusableKey is a key of a set that verifies nothing, and why.
+// unusableKey is a key of a set that cannot verify tokens, with the reason.
 type unusableKey struct {
 	index int
 	kid   string
 	why   error
 }
 
-// parseKeySet reads a set of public keys. A key that is no use to us does not
-// spoil the others: sets hold keys for encryption and for algorithms we do not
-// take. A set that is not one at all is an error.
+// parseKeySet decodes a set of public keys. An unusable key does not invalidate
+// the others, because sets contain keys for encryption and for other algorithms. A
+// malformed set is an error.
 func parseKeySet(data []byte) (usable []*verifyKey, unusable []unusableKey, err error) {
 	if len(data) > maxKeySetBytes {
 		return nil, nil, fmt.Errorf("key set: longer than %d bytes", maxKeySetBytes)
@@ -103,7 +103,7 @@ func parseKeySet(data []byte) (usable []*verifyKey, unusable []unusableKey, err 
 	case len(set.Keys) > maxKeySetKeys:
 		return nil, nil, fmt.Errorf("key set: has %d keys, more than %d", len(set.Keys), maxKeySetKeys)
 	}
-	kids := make(map[string]int, len(set.Keys)) // how many keys have it, whether they are usable or not
+	kids := make(map[string]int, len(set.Keys)) // number of keys with this kid, usable or not
 	places := make([]int, 0, len(set.Keys))
 	for i, raw := range set.Keys {
 		key, kid, err := parsePublicJWK(raw)
@@ -116,7 +116,7 @@ func parseKeySet(data []byte) (usable []*verifyKey, unusable []unusableKey, err 
 		}
 		usable, places = append(usable, key), append(places, i)
 	}
-	// Of two keys with one name it cannot be said which is meant.
+	// Drop every key whose kid is not unique.
 	unique := usable[:0]
 	for i, key := range usable {
 		if kids[key.kid] > 1 {
@@ -128,8 +128,8 @@ func parseKeySet(data []byte) (usable []*verifyKey, unusable []unusableKey, err 
 	return unique, unusable, nil
 }
 
-// parsePublicJWK reads one key. The kid is what the key calls itself, as far as
-// that can be told, also when the key is of no use.
+// parsePublicJWK decodes one key. If the key is unusable, kid is returned
+// nevertheless if it can be read.
 func parsePublicJWK(data []byte) (key *verifyKey, kid string, err error) {
 	var k publicJWK
 	if err := strictjson.UnmarshalAllowUnknown(data, &k); err != nil {
@@ -151,8 +151,8 @@ func parsePublicJWK(data []byte) (key *verifyKey, kid string, err error) {
 	return key, k.KeyID, nil
 }
 
-// verifyKey returns the key with the one algorithm it is used with. Whether the key
-// is any good is checkPublicKey's to say.
+// verifyKey returns the key with its algorithm. checkPublicKey checks its
+// strength.
 func (k *publicJWK) verifyKey() (*verifyKey, error) {
 	method, decode, err := k.algorithm()
 	if err != nil {
@@ -168,8 +168,8 @@ func (k *publicJWK) verifyKey() (*verifyKey, error) {
 	return &verifyKey{kid: k.KeyID, method: method, key: public}, nil
 }
 
-// algorithm returns the one algorithm a key of its type is used with, and what reads
-// the type's own members.
+// algorithm returns the algorithm for keys of this type, and the function that
+// decodes the members of the type.
 func (k *publicJWK) algorithm() (jwt.SigningMethod, func(*publicJWK) (any, error), error) {
 	switch {
 	case k.Type == "OKP" && k.Curve == ed25519Curve:
@@ -189,8 +189,8 @@ func (k *publicJWK) algorithm() (jwt.SigningMethod, func(*publicJWK) (any, error
 	}
 }
 
-// checkPurpose refuses a key that is meant for something else than signatures
-// of the algorithm.
+// checkPurpose returns an error if the key is not meant for signatures of the
+// algorithm.
 func (k *publicJWK) checkPurpose(alg string) error {
 	switch {
 	case k.Algorithm != nil && *k.Algorithm != alg:
@@ -228,18 +228,17 @@ func (k *publicJWK) p256Key() (any, error) {
 	return key, nil
 }
 
-// decodeBase64URL decodes a member: base64url without padding, in the one spelling the
-// bytes have.
+// decodeBase64URL decodes canonical base64url without padding.
 func decodeBase64URL(member, text string) ([]byte, error) {
 	data, err := base64.RawURLEncoding.Strict().DecodeString(text)
-	// The decoder skips line breaks.
+	// The decoder ignores line breaks, so the length is compared.
 	if err != nil || base64.RawURLEncoding.EncodedLen(len(data)) != len(text) {
 		return nil, fmt.Errorf("its %s is not base64url", member)
 	}
 	return data, nil
 }
 
-// quoteShort is foreign text as a log line may hold it.
+// quoteShort returns a quoted prefix of untrusted text for a log line.
 func quoteShort(s string) string {
 	if len(s) > maxQuoted {
 		return fmt.Sprintf("%q…", s[:maxQuoted])
@@ -247,7 +246,7 @@ func quoteShort(s string) string {
 	return fmt.Sprintf("%q", s)
 }
 
-// equalKeys reports whether two public keys of parsePublicJWK are the same.
+// equalKeys reports whether two public keys are equal.
 func equalKeys(a, b any) bool {
 	k, ok := a.(interface{ Equal(x crypto.PublicKey) bool })
 	return ok && k.Equal(b)

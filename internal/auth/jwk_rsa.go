@@ -13,9 +13,9 @@ const (
 	minRSAExponent = 65537
 )
 
-// rsaKey reads the modulus and the exponent, as unsigned big-endian numbers
-// (RFC 7518, section 6.3.1). Leading zeros are let pass, although they should
-// not be there: some libraries write a sign.
+// rsaKey decodes modulus and exponent, unsigned big-endian numbers (RFC 7518,
+// section 6.3.1). Leading zeros are accepted although they are not allowed,
+// because some libraries write a sign byte.
 func (k *publicJWK) rsaKey() (any, error) {
 	modulus, err := decodeBase64URL("n", k.Modulus)
 	if err != nil {
@@ -32,11 +32,11 @@ func (k *publicJWK) rsaKey() (any, error) {
 	return &rsa.PublicKey{N: new(big.Int).SetBytes(modulus), E: int(e.Int64())}, nil
 }
 
-// isROCAModulus reports whether a modulus was made by chips whose primes are powers
-// of 65537 modulo the product of the small primes, plus a multiple of it. Such
-// keys can be factored ("The Return of Coppersmith's Attack", section 2.1). The
-// modulus is then itself a power of 65537 modulo each of these primes; among
-// other moduli less than one in 2^27 is.
+// isROCAModulus reports whether the modulus has the weakness CVE-2017-15361
+// (ROCA): primes that are powers of 65537 modulo the product of small primes, plus
+// a multiple of it. Such keys can be factored ("The Return of Coppersmith's
+// Attack", section 2.1). The modulus is then itself a power of 65537 modulo each
+// small prime; this holds for less than one in 2^27 other moduli.
 func isROCAModulus(n *big.Int) bool {
 	for _, prime := range [...]uint64{
 		11, 13, 17, 19, 37, 53, 61, 71, 73, 79, 97, 103, 107, 109, 127, 151, 157,

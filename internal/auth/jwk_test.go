@@ -186,7 +186,7 @@ func TestUnusableKeys(t *testing.T) {
 		{"a point of small order", ed.with("x", jwkBytes(make([]byte, 32))), "small order"},
 		{"a key of a document", jwkMembers{
 			"kty": "OKP", "crv": "Ed25519", "x": "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo", // RFC 8037, appendix A.2
-		}, "whose private part everybody has"},
+		}, "whose private part is published"},
 		{"a point off the curve", ec.with("y", jwkBytes(bytes.Repeat([]byte{1}, 32))), "no point on the curve"},
 		{"a coordinate off the field", ec.with("x", jwkBytes(bytes.Repeat([]byte{255}, 32))), "no point on the curve"},
 		{"a short coordinate", ec.with("x", jwkBytes(make([]byte, 31))), "its x and y are 31 and 32 bytes long"},

@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// KeyFile is the name of the signing key in the data directory: Ed25519,
-// PKCS#8, PEM.
+// KeyFile is the name of the signing key in the data directory: Ed25519, PKCS#8,
+// PEM.
 const KeyFile = "agent-signing.key"
 
 const (
@@ -23,10 +23,10 @@ const (
 	keyDirMode  = 0o700
 )
 
-// OpenSigner returns a Signer with the keys of dir, which is created with a key
-// when absent. Processes that start at the same time agree on one key. A key
-// file that others may read, or that is not exactly one Ed25519 key, is an error
-// that says what to do.
+// OpenSigner returns a Signer with the keys of dir. If there is no key, it creates
+// the directory and a key; processes that start at the same time agree on one. It
+// returns an error with the fix if other users may read a key file, or if the file
+// is not exactly one Ed25519 key.
 func OpenSigner(dir string) (*Signer, error) {
 	return openSigner(dir, time.Now)
 }
@@ -50,8 +50,8 @@ func openSigner(dir string, now func() time.Time) (*Signer, error) {
 	return &Signer{r}, nil
 }
 
-// CheckKeyFile says what OpenSigner would complain about, of any key of the
-// ring, and creates nothing: a key that is not there yet is no complaint.
+// CheckKeyFile returns the error that OpenSigner would return for any key of the
+// ring, and creates nothing. A missing key is not an error.
 func CheckKeyFile(dir string) error {
 	if err := checkDir(dir); err != nil {
 		return err
@@ -62,20 +62,21 @@ func CheckKeyFile(dir string) error {
 	return nil
 }
 
-// checkDir refuses a directory in which anybody could replace the key.
+// checkDir returns an error if every user can write to the directory, because the
+// key could be replaced.
 func checkDir(dir string) error {
 	info, err := os.Stat(dir)
 	if err != nil {
 		return nil //nolint:nilerr // made with the key, or named by what fails next
 	}
 	if mode := info.Mode(); mode.IsDir() && mode.Perm()&0o002 != 0 && mode&fs.ModeSticky == 0 {
-		return fmt.Errorf("signing key directory %s can be written to by everybody (mode %04o): chmod o-w %s", dir, mode.Perm(), dir)
+		return fmt.Errorf("signing key directory %s is writable by every user (mode %04o): chmod o-w %s", dir, mode.Perm(), dir)
 	}
 	return nil
 }
 
-// createKey writes a new key to path, unless some other process is quicker. The
-// file appears under its name when it is complete and on disk, never before.
+// createKey writes a new key to path unless another process did so first. The file
+// gets its name after it is complete and synced.
 func createKey(path string, now time.Time) error {
 	dir := filepath.Dir(path)
 	if err := os.MkdirAll(dir, keyDirMode); err != nil {
@@ -90,7 +91,7 @@ func createKey(path string, now time.Time) error {
 		return fmt.Errorf("create signing key: %w", err)
 	}
 	defer func() { _ = os.Remove(temp) }()
-	// A link, unlike a rename, fails when the name is taken: the first wins.
+	// Unlike a rename, a link fails if the name exists: the first process wins.
 	if err := os.Link(temp, path); err != nil && !errors.Is(err, fs.ErrExist) {
 		return fmt.Errorf("create signing key: %w; where the file system has no hard links, make it yourself: "+
 			"openssl genpkey -algorithm ed25519 -out %s && chmod 600 %s", err, path, path)
@@ -98,7 +99,7 @@ func createKey(path string, now time.Time) error {
 	return syncDir(dir)
 }
 
-// newKeyFile makes a key and the content of its file.
+// newKeyFile generates a key and the content of its file.
 func newKeyFile(now time.Time) (content []byte, id string, err error) {
 	public, key, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
@@ -112,8 +113,8 @@ func newKeyFile(now time.Time) (content []byte, id string, err error) {
 	return keyTimes{created: now}.encodePEM(&block), thumbprint(public), nil
 }
 
-// writeTemp writes a file for its owner only, under a name of its own in dir, to
-// disk. The kind says who removes what a killed process leaves of it, and when.
+// writeTemp writes and syncs a temporary file in dir that only its owner can read.
+// The kind determines which cleanup removes it if the process is killed.
 func writeTemp(dir, kind string, content []byte) (path string, err error) {
 	temp, err := os.CreateTemp(dir, kind+"*"+tempSuffix) // O_EXCL, mode 0600
 	if err != nil {
@@ -125,8 +126,8 @@ func writeTemp(dir, kind string, content []byte) (path string, err error) {
 	return temp.Name(), nil
 }
 
-// replaceFile puts a file under its name, complete and on disk, in place of what
-// has the name. It must be called with the lock of the ring held.
+// replaceFile atomically replaces the file at path, synced to disk. The caller
+// holds the lock of the key ring.
 func replaceFile(path string, content []byte) error {
 	dir := filepath.Dir(path)
 	temp, err := writeTemp(dir, keyringTemp, content)
@@ -144,12 +145,12 @@ func writeAndClose(f *os.File, content []byte) error {
 	return errors.Join(err, f.Sync(), f.Close())
 }
 
-// syncDir makes a new name in dir survive a crash, where the system can.
+// syncDir makes a new name in dir durable, if the system supports it.
 func syncDir(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {
 		return err
 	}
-	_ = d.Sync() // not every file system syncs directories; the file is there
+	_ = d.Sync() // some file systems cannot sync directories; the file itself is synced
 	return d.Close()
 }

@@ -11,22 +11,22 @@ import (
 	"github.com/caprouter/caprouter/internal/strictjson"
 )
 
-// keyPair is one Ed25519 key and what is made with it.
+// keyPair is one Ed25519 key with its derived functions.
 type keyPair struct {
 	id      string // RFC 7638 thumbprint
 	public  ed25519.PublicKey
-	jwk     []byte      // the public half, as a member of a key set
-	private *privateKey // nil when it is gone
+	jwk     []byte      // the public half, as an entry of a key set
+	private *privateKey // nil if it was removed
 }
 
-// privateKey is what takes the private key, and what is derived from it. The
-// key is in closures because fmt walks through unexported fields of other
-// people's structs without asking our Format.
+// privateKey contains the operations that use the private key. The key is hidden
+// in closures, because fmt prints unexported fields of a struct without calling
+// their Format method.
 type privateKey struct {
 	sign     func(signed string) ([]byte, error) // tokens for agents
 	signData func(message []byte) []byte         // see Sign
 	taskMAC  func(signed string) string          // see TaskToken
-	header   string                              // of every token for an agent, encoded
+	header   string                              // encoded header of every token for an agent
 
 	signCaller   func(signed string) ([]byte, error) // see CallerToken
 	callerHeader string
@@ -59,8 +59,8 @@ func newKeyPair(key ed25519.PrivateKey) (*keyPair, error) {
 	return pair, nil
 }
 
-// newPublicKeyPair is a key whose private half is gone: it verifies signatures and
-// makes none.
+// newPublicKeyPair returns a key without its private half: it verifies signatures
+// and creates none.
 func newPublicKeyPair(public ed25519.PublicKey) (*keyPair, error) {
 	id := thumbprint(public)
 	member, err := strictjson.Marshal(jwk{
@@ -73,8 +73,8 @@ func newPublicKeyPair(public ed25519.PublicKey) (*keyPair, error) {
 	return &keyPair{id: id, public: public, jwk: member}, nil
 }
 
-// thumbprint is the RFC 7638 thumbprint: the required members alone, in this order,
-// without spaces.
+// thumbprint returns the RFC 7638 thumbprint: a hash of the required members in a
+// fixed order, without spaces.
 func thumbprint(public ed25519.PublicKey) string {
 	x := base64.RawURLEncoding.EncodeToString(public)
 	sum := sha256.Sum256([]byte(`{"crv":"Ed25519","kty":"OKP","x":"` + x + `"}`))

@@ -16,15 +16,14 @@ import (
 	"time"
 )
 
-// What to do about a file that is no key.
+// Fixes for a file that is not a valid key.
 const (
 	recreateHint = "delete it and a new key is created at the next start"
-	retiredHint  = "move it away, and what was signed with it does not count"
+	retiredHint  = "move it away; its signatures are then not accepted"
 )
 
-// keyTimes is what a key file says of the key in lines before the PEM block,
-// where RFC 7468 has room for text and other programs look at nothing. They
-// survive copying, which the times of a file do not.
+// keyTimes are written in lines before the PEM block, where RFC 7468 permits text
+// that other programs ignore. Unlike file times, they survive copying.
 type keyTimes struct{ created, retired, revoked time.Time }
 
 const (
@@ -52,7 +51,7 @@ func (t *keyTimes) timeLines() []timeLine {
 	return []timeLine{{createdLine, &t.created}, {retiredLine, &t.retired}, {revokedLine, &t.revoked}}
 }
 
-// parseLines reads the lines it knows; all of them may be missing.
+// parseLines parses the known lines; each may be missing.
 func (t *keyTimes) parseLines(content string) error {
 	text, _, _ := strings.Cut(content, "-----BEGIN ")
 	for line := range strings.Lines(text) {
@@ -71,16 +70,16 @@ func (t *keyTimes) parseLines(content string) error {
 	return nil
 }
 
-// keyFile is a key as it lies in a file.
+// keyFile is the parsed content of a key file.
 type keyFile struct {
 	keyTimes
 	pair *keyPair
 	info fs.FileInfo
 }
 
-// readKeyFile reads the key at path, of which both halves or only the public one
-// are there; fs.ErrNotExist when there is no file. A file without times was made
-// when it was written last.
+// readKeyFile reads the key at path, either both halves or only the public one. It
+// returns fs.ErrNotExist if there is no file. If the file contains no times, its
+// modification time is the time of creation.
 func readKeyFile(path, hint string) (*keyFile, error) {
 	block, f, err := readKeyPEM(path, hint)
 	if err != nil {
@@ -131,7 +130,7 @@ func pemError(path, hint, kind string) error {
 	return fmt.Errorf("signing key %s is not one PEM block of type %q; %s", path, kind, hint)
 }
 
-// readKeyPEM reads the one PEM block of a file and what stands before it.
+// readKeyPEM reads the only PEM block of a file and the lines before it.
 func readKeyPEM(path, hint string) (*pem.Block, *keyFile, error) {
 	content, info, err := readOwnerOnly(path, hint)
 	if err != nil {
@@ -151,10 +150,10 @@ func readKeyPEM(path, hint string) (*pem.Block, *keyFile, error) {
 	return block, f, nil
 }
 
-// errReplaced is met by who reads while another process rotates.
+// errReplaced is returned if another process rotates the keys during the read.
 var errReplaced = errors.New("replaced while it was read; start again")
 
-// readOwnerOnly reads a small regular file that only its owner may touch.
+// readOwnerOnly reads a small regular file that only its owner can access.
 func readOwnerOnly(path, hint string) ([]byte, fs.FileInfo, error) {
 	named, err := os.Lstat(path)
 	if err != nil {
@@ -171,14 +170,14 @@ func readOwnerOnly(path, hint string) ([]byte, fs.FileInfo, error) {
 		return nil, nil, fmt.Errorf("signing key: %w", err)
 	}
 	defer func() { _ = f.Close() }()
-	// What counts is what was opened: the name may mean another file by now.
+	// Check the opened file, because the name may refer to another file now.
 	opened, err := f.Stat()
 	switch {
 	case err != nil:
 		return nil, nil, fmt.Errorf("signing key: %w", err)
 	case !os.SameFile(named, opened):
 		return nil, nil, fmt.Errorf("signing key %s was %w", path, errReplaced)
-	case opened.Mode().Perm()&0o077 != 0 && runtime.GOOS != "windows": // which has no such bits
+	case opened.Mode().Perm()&0o077 != 0 && runtime.GOOS != "windows": // Windows has no such bits
 		return nil, nil, fmt.Errorf("signing key %s may be used by others (mode %04o); run: chmod 600 %s", path, opened.Mode().Perm(), path)
 	case opened.Size() > maxKeyBytes:
 		return nil, nil, fmt.Errorf("signing key %s is %d bytes long, more than any key; %s", path, opened.Size(), hint)
@@ -190,15 +189,16 @@ func readOwnerOnly(path, hint string) ([]byte, fs.FileInfo, error) {
 	return content, opened, nil
 }
 
-// keyFiles are the key files of a data directory by their path in it.
+// keyFiles maps the relative paths of key files in a data directory to their
+// content.
 type keyFiles map[string]*keyFile
 
-// maxReads is how often the directory is read anew because it was changed
-// meanwhile. A rotation takes far longer than a look at a few names.
+// maxReads bounds how often the directory is read again because it changed during
+// the read. A rotation takes far longer than a read.
 const maxReads = 20
 
-// readKeyFiles reads the keys of dir; fs.ErrNotExist when there is no current
-// one. What is in known and was not touched since is not read again.
+// readKeyFiles reads the keys of dir, or returns fs.ErrNotExist if there is no
+// current key. Files in known that did not change are not read again.
 func readKeyFiles(dir string, known keyFiles) (files keyFiles, err error) {
 	for range maxReads {
 		var moved bool
@@ -210,10 +210,11 @@ func readKeyFiles(dir string, known keyFiles) (files keyFiles, err error) {
 	return nil, cmp.Or(err, fmt.Errorf("the keys in %s change all the time; start again", dir))
 }
 
-// readKeyFilesOnce reports moved when it saw the directory between two states.
+// readKeyFilesOnce reports moved if the directory changed during the read.
 func readKeyFilesOnce(dir string, known keyFiles) (files keyFiles, moved bool, err error) {
 	files = keyFiles{}
-	// The current key first: one that is retired from here on is met again below.
+	// Read the current key first: if it is retired after that, it is found again
+	// below.
 	if err := files.readFile(dir, KeyFile, known); err != nil {
 		return nil, errors.Is(err, errReplaced), err
 	}
@@ -230,7 +231,7 @@ func readKeyFilesOnce(dir string, known keyFiles) (files keyFiles, moved bool, e
 	return files, err == nil && !isUnchanged(now, files[KeyFile].info), nil
 }
 
-// readFile reads one file into the set.
+// readFile adds one file to the set.
 func (files keyFiles) readFile(dir, name string, known keyFiles) error {
 	path := filepath.Join(dir, name)
 	if f := known[name]; f != nil {
@@ -248,24 +249,25 @@ func (files keyFiles) readFile(dir, name string, known keyFiles) error {
 		return err
 	}
 	if id := keyIDOfFile(name); name != KeyFile && f.pair.id != id {
-		return fmt.Errorf("signing key %s is not the key its name says, but %s; %s", path, f.pair.id, hint)
+		return fmt.Errorf("signing key %s contains the key %s instead of the one in its name; %s", path, f.pair.id, hint)
 	}
 	if name != KeyFile && f.retired.IsZero() {
 		f.retired = f.info.ModTime().UTC()
 	}
 	if name == KeyFile {
-		f.retired = time.Time{} // a retired one that was put back
+		f.retired = time.Time{} // a retired key was restored as the current one
 	}
 	files[name] = f
 	return nil
 }
 
-// isUnchanged reports whether a file was not touched.
+// isUnchanged reports whether identity, time, size and mode of a file are the
+// same.
 func isUnchanged(a, b fs.FileInfo) bool {
 	return os.SameFile(a, b) && a.ModTime().Equal(b.ModTime()) && a.Size() == b.Size() && a.Mode() == b.Mode()
 }
 
-// isSame reports whether nothing was touched.
+// isSame reports whether both sets have the same unchanged files.
 func (files keyFiles) isSame(others keyFiles) bool {
 	if len(files) != len(others) {
 		return false
@@ -278,9 +280,9 @@ func (files keyFiles) isSame(others keyFiles) bool {
 	return true
 }
 
-// currentRevoked is when the current key was revoked; zero for one that was not,
-// as should be. It counts all the same: a revocation that was cut short leaves
-// just that, and the router must not stand without a key.
+// currentRevoked returns when the current key was revoked, normally the zero time.
+// If a revocation was interrupted, the current key may be revoked; it stays in
+// use, because the router needs a key.
 func (files keyFiles) currentRevoked() time.Time {
 	current := files[KeyFile]
 	if public := files[retiredPath(current.pair.id, publicSuffix)]; public != nil && !public.revoked.IsZero() {
@@ -289,9 +291,9 @@ func (files keyFiles) currentRevoked() time.Time {
 	return current.revoked
 }
 
-// keyring makes the ring of the files. A key is what the most telling file says: in
-// place of the current key it is current, whatever a rotation that was not
-// finished left of it elsewhere; one whose public half lies alone has no other.
+// keyring builds the ring from the files. If several files contain the same key,
+// the current key file takes precedence, even if an interrupted rotation left
+// copies elsewhere; then files with a private half.
 func (files keyFiles) keyring() keyring {
 	best := map[string]*signingKey{}
 	for _, suffix := range []string{privateSuffix, publicSuffix} {
