@@ -17,7 +17,7 @@ func checkRetiredDir(dir string, info fs.FileInfo) error {
 	return nil
 }
 
-// ownerOf says whom a file belongs to.
+// ownerOf returns the user id of a file's owner.
 func ownerOf(info fs.FileInfo) (uid int, known bool) {
 	stat, known := info.Sys().(*syscall.Stat_t)
 	if !known {
@@ -26,8 +26,8 @@ func ownerOf(info fs.FileInfo) (uid int, known bool) {
 	return int(stat.Uid), true
 }
 
-// lockFile locks a file, which is made when absent, against all other
-// processes. The system gives the lock back when the process ends.
+// lockFile creates the file if needed and locks it against other processes. The
+// system releases the lock when the process ends.
 func lockFile(path string, wait bool) (unlock func(), err error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {

@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// checkRetiredDir has nothing to look at: there are no such bits.
+// checkRetiredDir does nothing, because Windows has no permission bits.
 func checkRetiredDir(string, fs.FileInfo) error { return nil }
 
-// ownerOf does not know: files have no such number.
+// ownerOf returns known = false, because Windows files have no numeric owner.
 func ownerOf(fs.FileInfo) (uid int, known bool) { return 0, false }
 
 const (
@@ -20,8 +20,8 @@ const (
 	errSharing = syscall.Errno(32) // ERROR_SHARING_VIOLATION
 )
 
-// lockFile opens a file, which is made when absent, and shares it with nobody.
-// The system gives it back when the process ends.
+// lockFile opens the file without sharing, and creates it if needed. The system
+// releases it when the process ends.
 func lockFile(path string, wait bool) (unlock func(), err error) {
 	name, err := syscall.UTF16PtrFromString(path)
 	if err != nil {

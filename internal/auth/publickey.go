@@ -19,7 +19,7 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 )
 
-// parsePublicPEM reads a file that holds one public key and nothing else.
+// parsePublicPEM decodes a file that contains exactly one public key.
 func parsePublicPEM(data []byte) (any, error) {
 	var blocks []*pem.Block
 	rest := data
@@ -28,7 +28,7 @@ func parsePublicPEM(data []byte) (any, error) {
 	}
 	for _, b := range blocks {
 		if strings.Contains(b.Type, "PRIVATE KEY") {
-			return nil, errors.New("the file holds a private key, which only who signs tokens may have: " +
+			return nil, errors.New("the file contains a private key, which only the signer of tokens may have: " +
 				"put the public one there (openssl pkey -in private.pem -pubout)")
 		}
 	}
@@ -49,8 +49,8 @@ func parsePublicPEM(data []byte) (any, error) {
 	return public, nil
 }
 
-// checkPublicKey returns the one algorithm a public key is used with. A key that
-// is too weak, broken, or whose private part everybody knows is an error.
+// checkPublicKey returns the algorithm of a public key. It returns an error if the
+// key is weak or malformed, or if its private part is published.
 func checkPublicKey(public any) (jwt.SigningMethod, error) {
 	var method jwt.SigningMethod
 	var err error
@@ -73,7 +73,7 @@ func checkPublicKey(public any) (jwt.SigningMethod, error) {
 	}
 	digest := sha256.Sum256(der)
 	if source, ok := wellKnownKeys()[hex.EncodeToString(digest[:])]; ok {
-		return nil, fmt.Errorf("it is the key of %s, whose private part everybody has", source)
+		return nil, fmt.Errorf("it is the key of %s, whose private part is published", source)
 	}
 	return method, nil
 }
@@ -82,7 +82,7 @@ func checkP256(key *ecdsa.PublicKey) error {
 	if key.Curve != elliptic.P256() {
 		return errors.New("its curve is not P-256")
 	}
-	if _, err := key.ECDH(); err != nil { // looks whether the point is on the curve
+	if _, err := key.ECDH(); err != nil { // checks that the point is on the curve
 		return errors.New("it is no point on the curve")
 	}
 	return nil
@@ -102,14 +102,15 @@ func checkRSA(key *rsa.PublicKey) error {
 	return nil
 }
 
-// checkEd25519 refuses what is no point of the curve, and the points of small
-// order: under one of those, signatures can be made without any private key.
+// checkEd25519 returns an error if the key is not a point of the curve, or is a
+// point of small order: for such a key, signatures can be made without a private
+// key.
 func checkEd25519(key ed25519.PublicKey) error {
 	if len(key) != ed25519.PublicKeySize {
 		return fmt.Errorf("it is %d bytes long, not %d", len(key), ed25519.PublicKeySize)
 	}
 	le := slices.Clone(key)
-	le[len(le)-1] &= 0x7f // the sign of x
+	le[len(le)-1] &= 0x7f // the sign bit of x
 	slices.Reverse(le)
 	y := new(big.Int).SetBytes(le)
 	p := new(big.Int).Sub(new(big.Int).Lsh(big.NewInt(1), 255), big.NewInt(19))
@@ -130,7 +131,7 @@ func checkEd25519(key ed25519.PublicKey) error {
 	// those of order 8 have y = 0, which is x² = -y².
 	minusYY := new(big.Int).Mod(new(big.Int).Neg(yy), p)
 	if xx.Sign() == 0 || y.Sign() == 0 || xx.Cmp(minusYY) == 0 {
-		return errors.New("it is a point of small order: anybody could sign with it")
+		return errors.New("it is a point of small order: signatures could be forged without a private key")
 	}
 	return nil
 }

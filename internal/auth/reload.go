@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// cleanupRetry is how long Reload leaves a private half alone that it could not
-// remove. It counts no more in any case.
+// cleanupRetry is the pause before Reload tries again to remove a private half.
+// The key is not accepted in the meantime.
 const cleanupRetry = time.Hour
 
-// Reload takes the keys of the directory as they are now, and reports whether
-// anything was touched there. An error leaves the keys as they were. Where
-// nothing was touched, it costs a look at each file. It replaces the key files
-// of keys that have ended by their public halves.
+// Reload loads the keys of the directory and reports whether they changed. If it
+// returns an error, the previous keys stay in use. If nothing changed, it costs
+// one stat call per file. It also replaces the files of expired keys by their
+// public halves.
 func (s *Signer) Reload(now time.Time) (changed bool, err error) {
 	r := s.store
 	if r.dir == "" {
@@ -32,7 +32,8 @@ func (s *Signer) Reload(now time.Time) (changed bool, err error) {
 	return changed, r.removeExpiredKeys(now)
 }
 
-// removeExpiredKeys must be called with mu held.
+// removeExpiredKeys removes the private halves of expired keys. The caller holds
+// mu.
 func (r *keyStore) removeExpiredKeys(now time.Time) error {
 	ended := false
 	for _, k := range r.state.Load().keys {
@@ -44,7 +45,7 @@ func (r *keyStore) removeExpiredKeys(now time.Time) error {
 	change := newRotation(r.dir, now)
 	unlock, err := change.lockKeyring(false)
 	if errors.Is(err, errLocked) {
-		return nil // whoever rotates removes them as well
+		return nil // the rotating process removes them as well
 	}
 	r.nextCleanup = now.Add(cleanupRetry)
 	if err != nil {

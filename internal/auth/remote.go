@@ -18,68 +18,69 @@ import (
 )
 
 const (
-	// minFetchInterval bounds what tokens with an invented kid can cause, and a
-	// server that is down.
+	// minFetchInterval bounds the fetches that tokens with an invented kid, or an
+	// unavailable server, can cause.
 	minFetchInterval = time.Minute
-	// refreshAfter is how old the set gets while it is used.
+	// refreshAfter is the age at which a set in use is fetched again.
 	refreshAfter = 10 * time.Minute
-	// usableFor is how long it is used while it cannot be fetched again.
-	// After that a key that was withdrawn must be dead.
+	// usableFor is the age until which a set is used if it cannot be fetched.
+	// After that time a withdrawn key is no longer accepted.
 	usableFor = time.Hour
-	// fetchTimeout bounds one fetch, remoteWait the wait for one: longer only
-	// when nobody fetches.
+	// fetchTimeout bounds one fetch, and remoteWait how long a request waits for
+	// one. remoteWait is the longer one only if Run is not active.
 	fetchTimeout     = 5 * time.Second
 	fetchWaitTimeout = fetchTimeout + time.Second
 )
 
-// RemoteConfig names an identity provider.
+// RemoteConfig configures an identity provider.
 type RemoteConfig struct {
-	Issuer      string       // its iss, to the letter
-	URL         string       // of its key set: https, or loopback
-	Audience    string       // who we are in its tokens
-	TenantClaim string       // the claim with the tenant, without which a token is refused; "" = no caller has one
-	Client      *http.Client // nil = one that uses no proxy; redirects are never followed
+	Issuer      string       // must equal iss exactly
+	URL         string       // of the key set: https, or loopback
+	Audience    string       // the router's name in its tokens
+	TenantClaim string       // name of the required tenant claim; "" = callers have no tenant
+	Client      *http.Client // nil = a client without proxy; redirects are never followed
 	Logger      *slog.Logger // nil = silent
 	Now         func() time.Time
 }
 
-// RemoteKeys are the keys an identity provider publishes. Run fetches them, and
-// nothing else does: whoever misses a key asks Run and waits for the answer. A
-// fetch therefore ends with no caller's request, and belongs to all who wait.
+// RemoteKeys are the published keys of an identity provider. Only Run fetches
+// them. If a key is missing, findKey asks Run for a fetch and waits for it. A
+// fetch is therefore not cancelled with a request, and all waiting requests share
+// it.
 //
-//	find ── the set has the key ──────────────────────────▶ the key
+//	findKey ── the set contains the key ──────────────────▶ the key
 //	  │
-//	  └─ no ── within a minute of the last fetch ─────────▶ none, or not now
-//	       └── later: ask, or join who asked ── Run ──────▶ look again, once
+//	  └─ no ── within a minute of the last fetch ─────────▶ none, or unavailable
+//	       └── later: request a fetch, or join one ── Run ▶ look again, once
 type RemoteKeys struct {
 	cfg    RemoteConfig
 	client *http.Client
 
-	set  atomic.Pointer[remoteKeySet] // replaced, never changed; nil = never fetched
-	used atomic.Bool                  // the set was asked since the last fetch began
+	set  atomic.Pointer[remoteKeySet] // immutable, replaced as a whole; nil = never fetched
+	used atomic.Bool                  // the set was used since the last fetch began
 
-	fetchRequests chan struct{} // tells Run of a new pending; holds one
+	fetchRequests chan struct{} // wakes Run for a new pending fetch; capacity one
 
 	mu        sync.Mutex
-	pending   chan struct{} // closed when the fetch that was asked for ends; nil = none
-	attempted time.Time     // when the last fetch began; zero = never
-	failing   bool          // it failed
+	pending   chan struct{} // closed at the end of the requested fetch; nil = none
+	attempted time.Time     // start of the last fetch; zero = never
+	failing   bool          // the last fetch failed
 	ended     bool          // Run has returned
 }
 
-// remoteKeySet is the key set as it was at a time.
+// remoteKeySet is the key set at one point in time.
 type remoteKeySet struct {
 	keys    []*verifyKey
 	fetched time.Time
-	sum     [sha256.Size]byte // of its text
+	sum     [sha256.Size]byte // hash of its text
 }
 
-// isUsable reports whether the set is young enough to be believed.
+// isUsable reports whether the set is recent enough to be used.
 func (s *remoteKeySet) isUsable(now time.Time) bool {
 	return s != nil && now.Sub(s.fetched) < usableFor
 }
 
-// findKey returns the key with the kid, or the only one of the algorithm.
+// findKey returns the key with the kid, or the only key of the algorithm.
 func (s *remoteKeySet) findKey(kid, alg string) *verifyKey {
 	var found *verifyKey
 	for _, k := range s.keys {
@@ -88,7 +89,7 @@ func (s *remoteKeySet) findKey(kid, alg string) *verifyKey {
 			return k
 		case kid != "" || k.method.Alg() != alg:
 		case found != nil:
-			return nil // several
+			return nil // several keys match
 		default:
 			found = k
 		}
@@ -96,7 +97,7 @@ func (s *remoteKeySet) findKey(kid, alg string) *verifyKey {
 	return found
 }
 
-// NewRemoteKeys returns keys that Run has yet to fetch.
+// NewRemoteKeys returns keys that Run will fetch.
 func NewRemoteKeys(cfg RemoteConfig) (*RemoteKeys, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, fmt.Errorf("issuer %q: %w", cfg.Issuer, err)
@@ -119,7 +120,7 @@ func (c *RemoteConfig) validate() error {
 	case !printableName(c.Issuer):
 		return fmt.Errorf("no token could name it: it %w", checkName(c.Issuer))
 	case c.Audience == "":
-		return errors.New("no audience: its tokens for everybody else would be taken")
+		return errors.New("no audience: its tokens for other services would be accepted")
 	case !printableName(c.TenantClaim) || strings.TrimSpace(c.TenantClaim) != c.TenantClaim:
 		return fmt.Errorf("tenant claim %.64q is not the name of a claim: it has spaces around it, or what no name has", c.TenantClaim)
 	case err != nil || u.Hostname() == "" || u.Scheme != "https" && u.Scheme != "http":
@@ -127,14 +128,14 @@ func (c *RemoteConfig) validate() error {
 	case u.User != nil:
 		return errors.New("the URL of its key set must not hold a user name or password")
 	case u.Scheme == "http" && !egress.IsLoopback(u.Hostname()):
-		return fmt.Errorf("%s: keys that come over plain http could be anybody's: use https", c.URL)
+		return fmt.Errorf("%s: keys fetched over plain http can be replaced by an attacker: use https", c.URL)
 	}
 	return nil
 }
 
-// Run fetches the set: now, whenever a key is missed, and every 10 minutes while
-// it is used; never more than once a minute. It returns when ctx ends and is
-// called once. Until it is, whoever needs a key waits for it, some seconds.
+// Run fetches the set at once, if a key is missing, and every 10 minutes while the
+// set is used, but never more than once a minute. It returns when ctx ends, and is
+// called once. Before Run is called, requests wait a few seconds for a key.
 func (r *RemoteKeys) Run(ctx context.Context) error {
 	defer r.finishFetch(true)
 	r.requestFetch()
@@ -151,20 +152,19 @@ func (r *RemoteKeys) Run(ctx context.Context) error {
 		case <-r.fetchRequests:
 			r.refreshSet(ctx)
 			r.finishFetch(false)
-			tick.Reset(minFetchInterval) // or it would come just too early for another
+			tick.Reset(minFetchInterval) // otherwise the tick would be slightly too early for the next fetch
 		}
 	}
 }
 
-// isRefreshDue reports whether the set should be renewed unasked: it is used, and it is
-// old or was never there.
+// isRefreshDue reports whether the set is in use and old, or was never fetched.
 func (r *RemoteKeys) isRefreshDue(now time.Time) bool {
 	set := r.set.Load()
 	return r.used.Load() && (set == nil || now.Sub(set.fetched) >= refreshAfter)
 }
 
-// requestFetch has Run fetch the set and returns what is closed when that is done; nil
-// when there will be no fetch now.
+// requestFetch asks Run to fetch the set and returns a channel that is closed at
+// the end of the fetch; nil if there will be no fetch now.
 func (r *RemoteKeys) requestFetch() <-chan struct{} {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -175,11 +175,12 @@ func (r *RemoteKeys) requestFetch() <-chan struct{} {
 		return nil
 	}
 	r.pending = make(chan struct{})
-	r.fetchRequests <- struct{}{} // never blocks: it was taken before the last pending ended
+	r.fetchRequests <- struct{}{} // never blocks: Run receives it before the last pending fetch ends
 	return r.pending
 }
 
-// finishFetch lets those go who wait for a fetch: for good, when Run has ended.
+// finishFetch wakes the requests that wait for a fetch. If ended is true, Run has
+// returned and no fetch follows.
 func (r *RemoteKeys) finishFetch(ended bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -190,8 +191,8 @@ func (r *RemoteKeys) finishFetch(ended bool) {
 	}
 }
 
-// findKey is keySource's. A key that is not in the set may be a new one: the set is
-// fetched, unless it was within a minute.
+// findKey implements keySource. If a key is missing, it may be new, so the set is
+// fetched unless the last fetch was within a minute.
 func (r *RemoteKeys) findKey(ctx context.Context, kid, alg string, now time.Time) (*verifyKey, error) {
 	r.markUsed()
 	set := r.set.Load()
@@ -209,7 +210,7 @@ func (r *RemoteKeys) findKey(ctx context.Context, kid, alg string, now time.Time
 			return nil, r.unavailableError()
 		}
 	}
-	set = r.set.Load() // also when there was no need to ask: somebody else did
+	set = r.set.Load() // load it even if no fetch was requested: another request may have fetched it
 	if !set.isUsable(now) {
 		return nil, r.unavailableError()
 	}
@@ -220,28 +221,28 @@ func (r *RemoteKeys) findKey(ctx context.Context, kid, alg string, now time.Time
 	return k, nil
 }
 
-// mayBeStale reports whether a key may be missed only because the set could not
-// be fetched.
+// mayBeStale reports whether a key may be missing because the last fetch failed.
 func (r *RemoteKeys) mayBeStale() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.failing || r.ended
 }
 
-// unavailableError is what a caller may know; the log says more.
+// unavailableError is the error for the caller; the log contains the details.
 func (r *RemoteKeys) unavailableError() error {
 	return fmt.Errorf("the keys of issuer %q are not there now: try again in a minute", r.cfg.Issuer)
 }
 
-// isValid is keySource's.
+// isValid implements keySource.
 func (r *RemoteKeys) isValid(k *verifyKey, now time.Time) bool {
 	r.markUsed()
 	set := r.set.Load()
-	// A key that stays in the set stays the same pointer; see renew.
+	// A key that stays in the set keeps its pointer; see replaceSet.
 	return set.isUsable(now) && slices.Contains(set.keys, k)
 }
 
-// markUsed writes only when it must: every verified token comes by here.
+// markUsed writes the flag only if it is not set, because every verification calls
+// it.
 func (r *RemoteKeys) markUsed() {
 	if !r.used.Load() {
 		r.used.Store(true)

@@ -13,8 +13,8 @@ import (
 	"github.com/caprouter/caprouter/internal/egress"
 )
 
-// keySetClient is a copy of the client, or one of its own, that goes to the
-// configured place and nowhere else, and takes no cookies along.
+// keySetClient returns a copy of the client, or a new one, without redirects and
+// cookies.
 func keySetClient(client *http.Client) *http.Client {
 	if client == nil {
 		transport := egress.NewTransport(egress.Unrestricted{})
@@ -27,11 +27,11 @@ func keySetClient(client *http.Client) *http.Client {
 	return &own
 }
 
-// refreshSet replaces the set by what is at the URL now. When that fails the set
-// stays, until it is too old.
+// refreshSet fetches the set. If that fails, the previous set stays in use until
+// it is too old.
 func (r *RemoteKeys) refreshSet(ctx context.Context) {
 	began := r.cfg.Now()
-	r.used.Store(false) // from here on: who uses it now wants the next one
+	r.used.Store(false) // a use from now on counts for the next fetch
 	r.mu.Lock()
 	r.attempted = began
 	wasFailing := r.failing
@@ -42,20 +42,21 @@ func (r *RemoteKeys) refreshSet(ctx context.Context) {
 		err = r.replaceSet(ctx, text, began)
 	}
 	if ctx.Err() != nil {
-		return // stopped: says nothing of the issuer
+		return // stopped: not a failure of the issuer
 	}
 	r.mu.Lock()
 	r.failing = err != nil
 	r.mu.Unlock()
 	switch {
-	case err != nil && !wasFailing: // once, not every minute
+	case err != nil && !wasFailing: // log once, not every minute
 		r.cfg.Logger.Warn("fetching the issuer's keys", "error", err, "usable_until", r.usableUntil())
 	case err == nil && wasFailing:
 		r.cfg.Logger.Info("the issuer's keys are fetched again")
 	}
 }
 
-// usableUntil says how long tokens of the issuer are verified without another fetch.
+// usableUntil returns until when the issuer's tokens are verified without another
+// fetch.
 func (r *RemoteKeys) usableUntil() time.Time {
 	if set := r.set.Load(); set != nil {
 		return set.fetched.Add(usableFor)
@@ -63,7 +64,7 @@ func (r *RemoteKeys) usableUntil() time.Time {
 	return r.cfg.Now()
 }
 
-// downloadSet returns the body of the answer.
+// downloadSet returns the response body.
 func (r *RemoteKeys) downloadSet(ctx context.Context) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
 	defer cancel()
@@ -87,8 +88,8 @@ func (r *RemoteKeys) downloadSet(ctx context.Context) ([]byte, error) {
 	return text, nil
 }
 
-// replaceSet takes the text for the set of the time. A key that was in the set
-// before keeps its pointer, so that holds need not look into keys.
+// replaceSet stores the parsed text as the current set. A key of the previous set
+// keeps its pointer, so that isValid compares pointers only.
 func (r *RemoteKeys) replaceSet(ctx context.Context, text []byte, at time.Time) error {
 	old, sum := r.set.Load(), sha256.Sum256(text)
 	if old != nil && old.sum == sum {
@@ -108,7 +109,7 @@ func (r *RemoteKeys) replaceSet(ctx context.Context, text []byte, at time.Time) 
 	return nil
 }
 
-// reuseKey returns the set's own copy of the key, or the key.
+// reuseKey returns the equal key of the set if there is one, else k.
 func (s *remoteKeySet) reuseKey(k *verifyKey) *verifyKey {
 	if s == nil {
 		return k
@@ -121,8 +122,8 @@ func (s *remoteKeySet) reuseKey(k *verifyKey) *verifyKey {
 	return k
 }
 
-// logUnusableKeys says which keys of a new set are left out. That a set holds keys for
-// other purposes is normal; what the issuer should put right is a warning.
+// logUnusableKeys logs the keys of a new set that are not used. Keys for other
+// purposes are normal; keys that the issuer should correct are warnings.
 func (r *RemoteKeys) logUnusableKeys(ctx context.Context, keys []*verifyKey, unusable []unusableKey) {
 	for _, u := range unusable {
 		level := slog.LevelDebug

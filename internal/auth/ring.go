@@ -10,41 +10,41 @@ import (
 )
 
 const (
-	// keyOverlap is how long a new key is published before it signs. Agents keep
-	// the key set for the 60 s it says, their libraries often look for a new key
-	// no more than every 30 s, and the router itself looks every other second.
+	// keyOverlap is how long a new key is published before it signs. Agents cache
+	// the key set for the 60 s of its Cache-Control header, many libraries look
+	// for a new key at most every 30 s, and the router itself checks every other
+	// second.
 	keyOverlap = 2 * time.Minute
 
-	// maxCallerTokenLife is the longest life of a caller's token.
+	// maxCallerTokenLife is the maximum lifetime of a caller's token.
 	maxCallerTokenLife = 24 * time.Hour
 	maxRequestLife     = contract.MaxAsyncTimeoutMS * time.Millisecond
-	// keyClockLeeway covers what tokens outlive their work by, and clocks that
-	// disagree.
+	// keyClockLeeway covers clock skew and the time that tokens outlive their
+	// work.
 	keyClockLeeway = 5 * time.Minute
 
-	// retiredKeyLife is how long a key verifies that has stopped to sign. In its
-	// last second it may have signed a caller's token, and in the last second of
-	// that a request may have begun; whatever belongs to either is over by then.
+	// retiredKeyLife is how long a retired key verifies. In its last second it may
+	// have signed a caller's token, and in the last second of that token a request
+	// may have started; both have ended after this time.
 	retiredKeyLife = maxCallerTokenLife + maxRequestLife + keyClockLeeway
 )
 
-// signingKey is a key with the times that say what it is good for.
+// signingKey is a key with the times that determine its use.
 //
-//	made ──overlap──▶ signs … retired ──overlap──▶ verifies ──life──▶ old
+//	created ──overlap──▶ signs … retired ──overlap──▶ verifies ──life──▶ old
 //
-// While the next key waits for its overlap, a retired one goes on signing.
+// While the next key waits for its overlap, the retired key continues to sign.
 type signingKey struct {
 	*keyPair
 	created time.Time
-	retired time.Time // when the next one was made; zero for the current key
-	revoked time.Time // zero = never; a key with its private half counts all the same
+	retired time.Time // when the next key was created; zero for the current key
+	revoked time.Time // zero = never; a revoked key with a private half is accepted nevertheless
 }
 
-// isPublished reports whether everybody who verifies has had the time to learn of
-// the key.
+// isPublished reports whether all verifiers had time to load the key.
 func (k *signingKey) isPublished(now time.Time) bool { return !now.Before(k.created.Add(keyOverlap)) }
 
-// canSign reports whether the key is the current one or was so a moment ago.
+// canSign reports whether the key is current, or was current until a moment ago.
 func (k *signingKey) canSign(now time.Time) bool {
 	return k.private != nil && (k.retired.IsZero() || now.Before(k.signsUntil()))
 }
@@ -52,13 +52,13 @@ func (k *signingKey) canSign(now time.Time) bool {
 func (k *signingKey) signsUntil() time.Time    { return k.retired.Add(keyOverlap) }
 func (k *signingKey) acceptedUntil() time.Time { return k.signsUntil().Add(retiredKeyLife) }
 
-// isAccepted reports whether tokens count that the key has made.
+// isAccepted reports whether tokens signed by the key are accepted.
 func (k *signingKey) isAccepted(now time.Time) bool {
 	return k.private != nil && (k.retired.IsZero() || now.Before(k.acceptedUntil()))
 }
 
-// keyring is all keys there ever were, in the order they were current; the last
-// one is the current key.
+// keyring contains all keys in the order in which they were current; the last one
+// is the current key.
 type keyring []*signingKey
 
 func (r keyring) sortByAge() {
@@ -73,8 +73,8 @@ func (r keyring) sortByAge() {
 	})
 }
 
-// signingAt is the youngest key that is known everywhere. Where none is, the
-// oldest has been published for longest.
+// signingAt returns the youngest published key. If none is published, it returns
+// the oldest one.
 func (r keyring) signingAt(now time.Time) *signingKey {
 	var oldest *signingKey
 	for _, k := range slices.Backward(r) {
@@ -89,19 +89,20 @@ func (r keyring) signingAt(now time.Time) *signingKey {
 	return oldest
 }
 
-// keyView is what a keyring means for a while.
+// keyView is the use of all keys during a period.
 type keyView struct {
 	signing     *signingKey
-	accepted    []*signingKey // the one that signs first, then the youngest
+	accepted    []*signingKey // the signing key first, then the youngest
 	jwks        []byte
-	from, until time.Time // from ≤ now < until; zero = without end
+	from, until time.Time // from ≤ now < until; zero = unlimited
 }
 
 func (v *keyView) isValidAt(now time.Time) bool {
 	return !now.Before(v.from) && (v.until.IsZero() || now.Before(v.until))
 }
 
-// viewAt says what the keys mean at a time, and how long that holds.
+// viewAt returns the use of the keys at a time, with the period in which it is
+// valid.
 func (r keyring) viewAt(now time.Time) *keyView {
 	v := &keyView{signing: r.signingAt(now)}
 	v.accepted = append(v.accepted, v.signing)
@@ -123,7 +124,7 @@ func (r keyring) viewAt(now time.Time) *keyView {
 	return v
 }
 
-// narrowTo narrows the time the view holds for to one side of a change.
+// narrowTo limits the period of the view to one side of a change.
 func (v *keyView) narrowTo(now, at time.Time) {
 	switch {
 	case now.Before(at):
@@ -135,16 +136,16 @@ func (v *keyView) narrowTo(now, at time.Time) {
 	}
 }
 
-// KeyState says what a key is good for.
+// KeyState is the use of a key.
 type KeyState string
 
-// The states of a key, in the order it goes through them.
+// The states of a key, in chronological order.
 const (
 	KeyNext    KeyState = "next"    // published, does not sign yet
-	KeySigning KeyState = "signing" // signs what is made now
-	KeyRetired KeyState = "retired" // signs no more, but what it signed counts
-	KeyOld     KeyState = "old"     // verifies signatures of the audit trail only
-	KeyRevoked KeyState = "revoked" // the same, before its time
+	KeySigning KeyState = "signing" // signs new tokens
+	KeyRetired KeyState = "retired" // does not sign, but its signatures are accepted
+	KeyOld     KeyState = "old"     // verifies signatures of the audit log only
+	KeyRevoked KeyState = "revoked" // like old, before its time
 )
 
 // KeyInfo describes a key of the ring.
@@ -152,19 +153,19 @@ type KeyInfo struct {
 	ID        string    `json:"kid"`
 	State     KeyState  `json:"state"`
 	Created   time.Time `json:"made"`
-	SignsFrom time.Time `json:"signs_from,omitzero"` // of the next one
-	Until     time.Time `json:"until,omitzero"`      // its tokens count; of one that is no longer the current key
-	Revoked   time.Time `json:"revoked,omitzero"`    // see CountsAgain
+	SignsFrom time.Time `json:"signs_from,omitzero"` // only for the next key
+	Until     time.Time `json:"until,omitzero"`      // end of acceptance; not for the current key
+	Revoked   time.Time `json:"revoked,omitzero"`    // see RevocationFailed
 }
 
-// RevocationFailed reports whether the key was revoked and its tokens count all the
-// same: somebody has copied it back, or its revocation was cut short. Rotating
-// with revoke once more ends that.
+// RevocationFailed reports whether the key was revoked but is accepted
+// nevertheless, because its file was restored or its revocation was interrupted.
+// Rotate with revoke again to fix it.
 func (k *KeyInfo) RevocationFailed() bool {
 	return !k.Revoked.IsZero() && k.State != KeyRevoked
 }
 
-// keyInfos lists the keys, the youngest first.
+// keyInfos lists the keys, youngest first.
 func (r keyring) keyInfos(now time.Time) []KeyInfo {
 	signing := r.signingAt(now)
 	list := make([]KeyInfo, 0, len(r))

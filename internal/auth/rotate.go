@@ -12,22 +12,24 @@ import (
 	"time"
 )
 
-// RetiredDir is the directory of the keys that were current before, in the data
-// directory: KID.key, and KID.pub when the private half is gone.
+// RetiredDir is the directory of former keys in the data directory: KID.key, or
+// KID.pub if the private half was removed.
 const RetiredDir = "retired-keys"
 
 const (
 	privateSuffix = ".key"
 	publicSuffix  = ".pub"
 	publicPEMType = "PUBLIC KEY"
-	// keyringLockFile is locked by who changes the ring. It stays, and says nothing.
+	// keyringLockFile is locked by the process that changes the ring. The file
+	// itself is never removed and has no meaning.
 	keyringLockFile = "lock"
 )
 
-// errLocked is met by who does not wait for the lock.
+// errLocked is returned if another process holds the lock and the caller does not
+// wait.
 var errLocked = errors.New("another process changes the keys; try again")
 
-// retiredNames lists the key files of the directory, none when it is not there.
+// retiredNames lists the key files of the directory, none if it does not exist.
 func retiredNames(dir string) ([]string, error) {
 	info, err := os.Lstat(dir)
 	switch {
@@ -54,7 +56,7 @@ func retiredNames(dir string) ([]string, error) {
 	return names, nil
 }
 
-// keyIDOfFile is the id of the key that a retired key's file is named after.
+// keyIDOfFile returns the key id in the name of a retired key's file.
 func keyIDOfFile(name string) string {
 	name = filepath.Base(name)
 	return strings.TrimSuffix(name, filepath.Ext(name))
@@ -62,8 +64,8 @@ func keyIDOfFile(name string) string {
 
 func retiredPath(id, suffix string) string { return filepath.Join(RetiredDir, id+suffix) }
 
-// ListKeys describes the keys of dir, the youngest first; fs.ErrNotExist when there
-// is none.
+// ListKeys describes the keys of dir, youngest first. It returns fs.ErrNotExist if
+// there is none.
 func ListKeys(dir string, now time.Time) ([]KeyInfo, error) {
 	if err := checkDir(dir); err != nil {
 		return nil, err
@@ -75,23 +77,23 @@ func ListKeys(dir string, now time.Time) ([]KeyInfo, error) {
 	return files.keyring().keyInfos(now), nil
 }
 
-// Keys describes the keys of the ring, the youngest first.
+// Keys describes the keys of the ring, youngest first.
 func (s *Signer) Keys(now time.Time) []KeyInfo { return s.store.state.Load().keys.keyInfos(now) }
 
-// Rotation is what RotateKeys did.
+// Rotation is the result of RotateKeys.
 type Rotation struct {
 	New KeyInfo   `json:"new"`
-	Old []KeyInfo `json:"old"` // whose tokens count, or did until now; the youngest first
+	Old []KeyInfo `json:"old"` // keys that are accepted, or were until now; youngest first
 }
 
-// RotateKeys makes a new key the current one of dir, in which a router may be
-// running. The old one signs until the new one is known everywhere, and verifies
-// until what it signed has ended. With revoke the private halves of all old keys
-// are gone at once, and what they signed counts no more, but for the audit trail.
-// It is for the user who owns the keys: the router could not read another's.
+// RotateKeys creates a new current key in dir, also while a router uses it. The
+// old key signs until the new one is published everywhere, and verifies until its
+// tokens have expired. With revoke, the private halves of all old keys are removed
+// at once, and their signatures are accepted only for the audit log. The user must
+// own the keys, because otherwise the router could not read the new one.
 //
-// Whatever ends the process on the way, there is a current key and no key is
-// lost: the old one is on disk elsewhere before the new one takes its name.
+// If the process is killed at any step, there is a current key and no key is lost:
+// the old key is stored elsewhere before the new key takes its name.
 func RotateKeys(dir string, revoke bool, now time.Time) (*Rotation, error) {
 	r := newRotation(dir, now)
 	done, err := r.rotate(revoke)
@@ -101,13 +103,13 @@ func RotateKeys(dir string, revoke bool, now time.Time) (*Rotation, error) {
 	return done, nil
 }
 
-// rotation changes a ring on disk, step by step.
+// rotation changes a key ring on disk, step by step.
 type rotation struct {
 	dir       string
 	now       time.Time
 	files     keyFiles
-	uid       int                     // who makes the files; -1 where there is no such number
-	afterStep func(step string) error // told after each step, which is on disk by then
+	uid       int                     // owner of the files; -1 if the system has no user ids
+	afterStep func(step string) error // called after each step, which is then durable
 }
 
 func newRotation(dir string, now time.Time) *rotation {
@@ -154,13 +156,13 @@ func (r *rotation) rotate(revoke bool) (*Rotation, error) {
 	return r.summarize(id, before), nil
 }
 
-// checkOwner refuses to make files that the router could not read: it would go on
-// with the keys it has, and what is revoked would count as before.
+// checkOwner returns an error if the router could not read files of this user: it
+// would keep its old keys, and revoked keys would stay accepted.
 func (r *rotation) checkOwner() error {
 	path := filepath.Join(r.dir, KeyFile)
 	info, err := os.Lstat(path)
 	if err != nil {
-		return fmt.Errorf("there is no key: %w", err) // and no directory is made for one
+		return fmt.Errorf("there is no key: %w", err) // do not create a directory
 	}
 	if uid, known := ownerOf(info); known && uid != r.uid {
 		return fmt.Errorf("signing key %s belongs to uid %d: run it as that user, e.g. sudo -u '#%d' caprouter keys rotate", path, uid, uid)
@@ -168,7 +170,8 @@ func (r *rotation) checkOwner() error {
 	return nil
 }
 
-// lockKeyring keeps others from changing the ring. The directory is made for it.
+// lockKeyring locks the ring against other processes. It creates the directory if
+// needed.
 func (r *rotation) lockKeyring(wait bool) (unlock func(), err error) {
 	dir := filepath.Join(r.dir, RetiredDir)
 	if err := os.Mkdir(dir, keyDirMode); err != nil && !errors.Is(err, fs.ErrExist) {
@@ -180,8 +183,8 @@ func (r *rotation) lockKeyring(wait bool) (unlock func(), err error) {
 	return lockFile(filepath.Join(dir, keyringLockFile), wait)
 }
 
-// retireCurrent puts the current key among the retired ones. It keeps its name until a
-// new one takes it, and is the current key as long as it has it.
+// retireCurrent copies the current key to the retired ones. It stays the current
+// key until a new key takes its name.
 func (r *rotation) retireCurrent() error {
 	block, f, err := readKeyPEM(filepath.Join(r.dir, KeyFile), recreateHint)
 	if err != nil {
@@ -189,7 +192,7 @@ func (r *rotation) retireCurrent() error {
 	}
 	current := r.files[KeyFile]
 	if !isUnchanged(f.info, current.info) {
-		return errReplaced // by somebody who takes no lock
+		return errReplaced // by a process that does not lock
 	}
 	times := keyTimes{created: current.created, retired: r.now, revoked: r.files.currentRevoked()}
 	path := filepath.Join(r.dir, retiredPath(current.pair.id, privateSuffix))
@@ -199,7 +202,8 @@ func (r *rotation) retireCurrent() error {
 	if err := r.afterStep("retired the current key"); err != nil {
 		return err
 	}
-	// A revocation that was not finished may have left this, which would count.
+	// An interrupted revocation may have left this file, which would revoke the
+	// key.
 	public := filepath.Join(r.dir, retiredPath(current.pair.id, publicSuffix))
 	if err := os.Remove(public); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -207,8 +211,8 @@ func (r *rotation) retireCurrent() error {
 	return r.afterStep("removed its public half")
 }
 
-// revokeAll writes the public halves of all keys that have a private one. From
-// there on the private ones count no more, but for the current key's.
+// revokeAll writes the public halves of all keys that have a private half. From
+// then on the private halves are not accepted, except the current one.
 func (r *rotation) revokeAll() error {
 	for name, f := range r.files {
 		if f.pair.private == nil || r.files[retiredPath(f.pair.id, publicSuffix)] != nil && name != KeyFile {
@@ -237,7 +241,7 @@ func (r *rotation) writePublic(pair *keyPair, times keyTimes) error {
 	return r.afterStep("wrote a public half")
 }
 
-// replaceCurrent puts a new key in the place of the current one.
+// replaceCurrent makes a new key the current one.
 func (r *rotation) replaceCurrent() (id string, err error) {
 	content, id, err := newKeyFile(r.now)
 	if err != nil {
@@ -249,7 +253,7 @@ func (r *rotation) replaceCurrent() (id string, err error) {
 	return id, r.afterStep("made the new key")
 }
 
-// removePrivateKeys removes the private halves of keys that were revoked or have ended.
+// removePrivateKeys removes the private halves of revoked and expired keys.
 func (r *rotation) removePrivateKeys() error {
 	current := r.files[KeyFile].pair.id
 	var errs []error
@@ -278,7 +282,7 @@ func (r *rotation) removePrivateKeys() error {
 	return errors.Join(append(errs, syncDir(filepath.Join(r.dir, RetiredDir)))...)
 }
 
-// summarize describes the new key, and those whose tokens counted before.
+// summarize describes the new key, and the keys that were accepted before.
 func (r *rotation) summarize(id string, before *keyView) *Rotation {
 	done := &Rotation{Old: []KeyInfo{}}
 	for _, info := range r.files.keyring().keyInfos(r.now) {

@@ -15,14 +15,14 @@ import (
 
 const (
 	minSecretBytes    = 32 // RFC 7518, section 3.2
-	minDistinctBytes  = 10 // 32 random hexadecimal digits have fewer once in ten thousand times
+	minDistinctBytes  = 10 // 32 random hexadecimal digits have fewer in one of ten thousand cases
 	maxMaterialBytes  = 16 << 10
-	secretFileMask    = 0o077 // what nobody but the owner may do
-	publicKeyFileMask = 0o002 // what not everybody may do
+	secretFileMask    = 0o077 // bits that only the owner may have
+	publicKeyFileMask = 0o002 // the write bit for other users
 )
 
-// checkSecret refuses a secret somebody could guess or look up. It cannot tell
-// that one is good.
+// checkSecret returns an error if the secret can be guessed or looked up. It does
+// not prove that a secret is strong.
 func checkSecret(secret []byte) error {
 	switch {
 	case len(secret) == 0:
@@ -36,7 +36,7 @@ func checkSecret(secret []byte) error {
 	}
 	digest := sha256.Sum256(secret)
 	if source, ok := wellKnownSecrets()[hex.EncodeToString(digest[:])]; ok {
-		return fmt.Errorf("the secret is that of %s, which everybody has", source)
+		return fmt.Errorf("the secret is that of %s, which is published", source)
 	}
 	switch {
 	case isRepetition(secret):
@@ -56,8 +56,8 @@ func isPublicKey(der []byte) bool {
 	return err == nil
 }
 
-// isRepetition reports whether the secret is at least two times the same bytes, the
-// last of them perhaps not to their end.
+// isRepetition reports whether the secret repeats the same bytes at least twice;
+// the last repetition may be incomplete.
 func isRepetition(secret []byte) bool {
 	for period := 1; period <= len(secret)/2; period++ {
 		if bytes.HasPrefix(secret, secret[period:]) {
@@ -67,8 +67,8 @@ func isRepetition(secret []byte) bool {
 	return false
 }
 
-// isSequence reports whether half of the bytes are their neighbour plus the same
-// number, as in abcdefgh and 99887766.
+// isSequence reports whether half of the bytes differ from their neighbour by the
+// same number, as in abcdefgh and 99887766.
 func isSequence(secret []byte) bool {
 	var steps [256]int
 	for i, b := range secret[1:] {
@@ -91,8 +91,8 @@ func countDistinct(secret []byte) int {
 	return n
 }
 
-// countWithoutPlaceholders returns how much of the secret is no word one writes where a
-// secret should be.
+// countWithoutPlaceholders returns the number of bytes outside of placeholder
+// words.
 func countWithoutPlaceholders(secret []byte) int {
 	rest := bytes.Clone(secret)
 	for i, b := range rest {
@@ -106,8 +106,8 @@ func countWithoutPlaceholders(secret []byte) int {
 	return len(rest)
 }
 
-// ReadSecretFile reads a secret, without the line end behind it. A file others
-// than its owner may use is an error.
+// ReadSecretFile reads a secret without its trailing line end. It returns an error
+// if other users than the owner can access the file.
 func ReadSecretFile(path string) ([]byte, error) {
 	secret, err := readKeyMaterial(path, secretFileMask)
 	if err != nil {
@@ -116,8 +116,8 @@ func ReadSecretFile(path string) ([]byte, error) {
 	return bytes.TrimSuffix(bytes.TrimSuffix(secret, []byte("\n")), []byte("\r")), nil
 }
 
-// ReadPublicKeyFile reads the file of a public key. One that everybody may write
-// to is an error: everybody could put a key of his own there.
+// ReadPublicKeyFile reads the file of a public key. It returns an error if every
+// user can write to it, because the key could be replaced.
 func ReadPublicKeyFile(path string) ([]byte, error) {
 	key, err := readKeyMaterial(path, publicKeyFileMask)
 	if err != nil {
@@ -126,15 +126,15 @@ func ReadPublicKeyFile(path string) ([]byte, error) {
 	return key, nil
 }
 
-// readKeyMaterial reads a small regular file whose mode has none of the bits. It may
-// be named by a symbolic link, as secrets that are mounted into containers are:
-// what counts is the file that was opened.
+// readKeyMaterial reads a small regular file whose mode has none of the forbidden
+// bits. The path may be a symbolic link, as for secrets mounted into containers,
+// because the opened file is checked.
 func readKeyMaterial(path string, forbidden fs.FileMode) ([]byte, error) {
 	named, err := os.Stat(path)
 	if err != nil {
 		return nil, err
 	}
-	if !named.Mode().IsRegular() { // to open a pipe would wait for who writes to it
+	if !named.Mode().IsRegular() { // opening a pipe would block until it has a writer
 		return nil, fmt.Errorf("%s is not a regular file", path)
 	}
 	f, err := os.Open(path)
@@ -148,7 +148,7 @@ func readKeyMaterial(path string, forbidden fs.FileMode) ([]byte, error) {
 	}
 	mode := opened.Mode().Perm()
 	switch {
-	case mode&forbidden != 0 && runtime.GOOS != "windows": // which has no such bits
+	case mode&forbidden != 0 && runtime.GOOS != "windows": // Windows has no such bits
 		return nil, fmt.Errorf("%s has mode %04o, which lets others use it: run chmod %04o %s", path, mode, mode&^forbidden, path)
 	case opened.Size() > maxMaterialBytes:
 		return nil, fmt.Errorf("%s is %d bytes long, more than %d", path, opened.Size(), maxMaterialBytes)

@@ -17,7 +17,7 @@ func TestWeakSecretsAreRefused(t *testing.T) {
 	for i := range ascending {
 		ascending[i] = byte(3 * i)
 	}
-	const again, sequence, words, known, file = "again and again", "a sequence", "made of words", "which everybody has", "a key file"
+	const again, sequence, words, known, file = "again and again", "a sequence", "made of words", "which is published", "a key file"
 	for secret, want := range map[string]string{
 		"":                                                       "is empty",
 		"short":                                                  "is 5 bytes long, HS256 needs 32 or more",

@@ -15,36 +15,36 @@ import (
 	"github.com/caprouter/caprouter/contract"
 )
 
-// ScopeTaskExecute is the scope of a token for an agent: it may work on a task.
+// ScopeTaskExecute is the scope of a token for an agent: it may execute a task.
 const ScopeTaskExecute = "task:execute"
 
-// redacted stands wherever a key would be printed.
+// redacted replaces a key in all output.
 const redacted = "<redacted>"
 
-// Signer mints tokens with the keys of a ring. It may be used from any goroutine.
+// Signer issues tokens with the keys of a ring. It is safe for concurrent use.
 type Signer struct {
-	store *keyStore // a pointer, which fmt does not follow where a Signer is unexported
+	store *keyStore // a pointer, because fmt does not follow it in an unexported field
 }
 
-// keyStore is where a Signer has its keys from.
+// keyStore loads and holds the keys of a Signer.
 type keyStore struct {
-	dir   string // "" = the keys live as long as the process
+	dir   string // "" = keys in memory
 	now   func() time.Time
 	state atomic.Pointer[keyStoreState]
 
 	mu          sync.Mutex // one Reload at a time
-	files       keyFiles   // what state was made of
-	nextCleanup time.Time  // not before; see Reload
+	files       keyFiles   // source of state
+	nextCleanup time.Time  // earliest next cleanup; see Reload
 }
 
-// keyStoreState is the keys with what they mean at the moment. It never changes.
+// keyStoreState is an immutable pair of the keys and their current view.
 type keyStoreState struct {
 	keys keyring
 	byID map[string]*signingKey
 	view *keyView
 }
 
-// NewSigner returns a Signer with a new key that lives as long as the process.
+// NewSigner returns a Signer with a new key in memory.
 func NewSigner() (*Signer, error) {
 	_, key, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
@@ -59,7 +59,7 @@ func NewSigner() (*Signer, error) {
 	return &Signer{r}, nil
 }
 
-// setKeys makes the keys those of the ring.
+// setKeys replaces the keys of the ring.
 func (r *keyStore) setKeys(keys keyring) {
 	byID := make(map[string]*signingKey, len(keys))
 	for _, k := range keys {
@@ -68,7 +68,7 @@ func (r *keyStore) setKeys(keys keyring) {
 	r.state.Store(&keyStoreState{keys: keys, byID: byID, view: keys.viewAt(r.now())})
 }
 
-// viewAt returns what the keys mean at a time.
+// viewAt returns the use of the keys at a time.
 func (r *keyStore) viewAt(now time.Time) *keyView {
 	state := r.state.Load()
 	if state.view.isValidAt(now) {
@@ -76,18 +76,18 @@ func (r *keyStore) viewAt(now time.Time) *keyView {
 	}
 	next := *state
 	next.view = state.keys.viewAt(now)
-	r.state.CompareAndSwap(state, &next) // else somebody else was quicker, or has other keys
+	r.state.CompareAndSwap(state, &next) // if it fails, another goroutine stored a view or other keys
 	return next.view
 }
 
-// JWKS returns the public halves of all keys whose tokens count as a key set
-// (RFC 7517, RFC 8037). The bytes must not be changed.
+// JWKS returns the key set of all accepted keys (RFC 7517, RFC 8037). The bytes
+// must not be changed.
 func (s *Signer) JWKS() []byte { return s.store.viewAt(s.store.now()).jwks }
 
-// currentKey is the key that signs now.
+// currentKey returns the key that signs now.
 func (s *Signer) currentKey() *signingKey { return s.store.viewAt(s.store.now()).signing }
 
-// AgentGrant says which agent may do what for whom, until when.
+// AgentGrant is the content of a token for an agent.
 type AgentGrant struct {
 	Issuer  string    // the router
 	AgentID string    // the only audience
@@ -95,12 +95,12 @@ type AgentGrant struct {
 	TaskID  string    // the only task; "" = any task of this caller for this agent
 	Expires time.Time // in whole seconds, rounded down
 
-	SubjectIssuer string // who vouches for the caller; "" = nobody: there is no authentication
-	Tenant        string // the caller's; "" = none
+	SubjectIssuer string // issuer of the caller; "" = no authentication
+	Tenant        string // of the caller; "" = none
 }
 
-// AgentToken returns a signed token for the grant. Each one is different, also
-// for the same grant.
+// AgentToken returns a signed token for the grant. Each call returns a different
+// token.
 func (s *Signer) AgentToken(g AgentGrant) (string, error) {
 	now := s.store.now()
 	if err := g.validate(now); err != nil {
@@ -131,7 +131,7 @@ func (s *Signer) AgentToken(g AgentGrant) (string, error) {
 	return signed + "." + base64.RawURLEncoding.EncodeToString(signature), nil
 }
 
-// subjectID names the caller so that nobody of another issuer is meant.
+// subjectID identifies the caller together with its issuer.
 func (g *AgentGrant) subjectID() *subjectID {
 	if g.SubjectIssuer == "" {
 		return nil
@@ -139,8 +139,8 @@ func (g *AgentGrant) subjectID() *subjectID {
 	return &subjectID{Format: subjectFormat, Issuer: g.SubjectIssuer, Subject: g.Subject}
 }
 
-// validate refuses a grant that would say less than it must: an empty audience or
-// subject is a token for anybody.
+// validate returns an error if the audience or the subject is empty, because such
+// a token would be valid for any agent or caller.
 func (g *AgentGrant) validate(now time.Time) error {
 	switch {
 	case !contract.ValidAgentID(g.AgentID):

@@ -13,21 +13,21 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 )
 
-// defaultTenantClaim names the tenant in tokens of static keys and our own.
+// defaultTenantClaim is the tenant claim in tokens of static keys and of the
+// router.
 const defaultTenantClaim = "tenant"
 
-// algorithms are those a token may be signed with.
+// algorithms returns the supported signature algorithms.
 func algorithms() []string { return []string{"EdDSA", "ES256", "RS256", "HS256"} }
 
-// StaticKey is a key an operator's file names. A secret never prints.
+// StaticKey is a key of the configuration. It never prints its secret.
 type StaticKey struct {
 	key *verifyKey
 }
 
-// NewStaticKey returns the key of that name and algorithm: EdDSA (Ed25519),
-// ES256 (P-256) and RS256 with a public key in PEM, HS256 with the bytes of a
-// secret. A key that anybody could have, or guess, is an error. The material may
-// be changed afterwards.
+// NewStaticKey returns a key: EdDSA (Ed25519), ES256 (P-256) and RS256 with a
+// public key in PEM, HS256 with the bytes of a secret. It returns an error if the
+// key is weak, published or guessable. The caller may change material afterwards.
 func NewStaticKey(kid, alg string, material []byte) (StaticKey, error) {
 	if !validKID(kid) {
 		return StaticKey{}, fmt.Errorf("key %q: a kid is 1 to %d printable ASCII characters", kid, maxKIDBytes)
@@ -71,10 +71,10 @@ func (StaticKey) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, redacted
 // LogValue logs the redaction.
 func (StaticKey) LogValue() slog.Value { return slog.StringValue(redacted) }
 
-// staticKeys are the keys of the configuration. They do not change.
+// staticKeys are the keys of the configuration. They are immutable.
 type staticKeys []*verifyKey
 
-// findKey looks among few keys, so it just looks at each.
+// findKey implements keySource with a linear search, because there are few keys.
 func (s staticKeys) findKey(_ context.Context, kid, alg string, _ time.Time) (*verifyKey, error) {
 	var found *verifyKey
 	for _, k := range s {
@@ -82,7 +82,7 @@ func (s staticKeys) findKey(_ context.Context, kid, alg string, _ time.Time) (*v
 			continue
 		}
 		if found != nil {
-			return nil, nil // kids are unique: no kid, and several keys
+			return nil, nil // no kid, and several keys of the algorithm
 		}
 		found = k
 	}
@@ -91,8 +91,8 @@ func (s staticKeys) findKey(_ context.Context, kid, alg string, _ time.Time) (*v
 
 func (staticKeys) isValid(*verifyKey, time.Time) bool { return true }
 
-// secretHS256 is HS256 with its secret in a closure: fmt walks through
-// unexported fields, pointers included, without asking whether it may.
+// secretHS256 is HS256 with its secret in a closure, because fmt prints unexported
+// fields, also through pointers.
 type secretHS256 struct {
 	verify func(signed string, signature []byte) error
 }
@@ -104,15 +104,15 @@ func newSecretHS256(secret []byte) *secretHS256 {
 	}}
 }
 
-// Alg is jwt.SigningMethod's.
+// Alg implements jwt.SigningMethod.
 func (*secretHS256) Alg() string { return jwt.SigningMethodHS256.Alg() }
 
-// Verify is jwt.SigningMethod's, without a key but its own.
+// Verify implements jwt.SigningMethod; it ignores the key argument.
 func (m *secretHS256) Verify(signed string, signature []byte, _ any) error {
 	return m.verify(signed, signature)
 }
 
-// Sign is jwt.SigningMethod's.
+// Sign implements jwt.SigningMethod.
 func (*secretHS256) Sign(string, any) ([]byte, error) {
 	return nil, errors.New("a verifier signs nothing")
 }

@@ -75,7 +75,7 @@ func TestNewStaticKeyRefuses(t *testing.T) {
 	}
 	n := rs.public.(*rsa.PublicKey).N
 	short := new(big.Int).SetBit(new(big.Int).Rsh(n, 1), 0, 1)
-	const private, notOne = "holds a private key", "not exactly one PEM block"
+	const private, notOne = "contains a private key", "not exactly one PEM block"
 	for _, tc := range []struct {
 		name     string
 		kid, alg string

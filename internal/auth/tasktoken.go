@@ -17,25 +17,25 @@ import (
 	"github.com/caprouter/caprouter/internal/strictjson"
 )
 
-// ScopeTasksWork is the scope of a token of an agent: it may speak for a task.
+// ScopeTasksWork is the scope of a callback token: its bearer may post the result
+// of a task.
 const ScopeTasksWork = "tasks:work"
 
 const (
-	// taskKeyLabel keeps the key of task tokens apart from whatever else may be
-	// derived from the signing key.
+	// taskKeyLabel separates the key of callback tokens from other derived keys.
 	taskKeyLabel = "caprouter task token v1"
-	// taskTokenHeader is the whole header of every task token, encoded: only this
-	// one is taken, so that there is nothing in a header to be fooled by. The type
-	// is one no other token has.
+	// taskTokenHeader is the encoded header of every callback token. Only this
+	// header is accepted, so that an attacker cannot choose anything in it. No
+	// other token has this type.
 	taskTokenHeader   = "eyJ0eXAiOiJjYXByb3V0ZXItdGFzaytqd3QiLCJhbGciOiJIUzI1NiJ9" // {"typ":"caprouter-task+jwt","alg":"HS256"}
 	maxTaskTokenBytes = 4 << 10
-	// taskTokenLeeway is how far this clock may have been set back since.
+	// taskTokenLeeway is the permitted clock skew.
 	taskTokenLeeway = time.Minute
 )
 
-// taskClaims are the claims of a token with which an agent speaks for a task.
+// taskClaims are the claims of a callback token.
 type taskClaims struct {
-	Issuer    string `json:"iss"` // the router, which is the audience as well
+	Issuer    string `json:"iss"` // the router, which is also the audience
 	Audience  string `json:"aud"`
 	Subject   string `json:"sub"` // the agent
 	Scope     string `json:"scope"`
@@ -46,8 +46,8 @@ type taskClaims struct {
 	ID        string `json:"jti"`
 }
 
-// newTaskMAC returns what authenticates task tokens under the key. A MAC will do,
-// and costs an eighth of a signature: nobody but the router itself verifies them.
+// newTaskMAC returns the MAC function for callback tokens. A MAC is sufficient and
+// costs an eighth of a signature, because only the router verifies them.
 func newTaskMAC(key ed25519.PrivateKey) (func(signed string) string, error) {
 	derived, err := hkdf.Key(sha256.New, key.Seed(), nil, taskKeyLabel, sha256.Size)
 	if err != nil {
@@ -60,8 +60,8 @@ func newTaskMAC(key ed25519.PrivateKey) (func(signed string) string, error) {
 	}, nil
 }
 
-// TaskToken returns a token with which the agent may deliver the Result of the
-// one task, and tell of its progress, to the router that is the issuer.
+// TaskToken returns a token with which the agent may post the result and the
+// progress of one task to the issuing router.
 func (s *Signer) TaskToken(issuer string, g contract.TaskGrant) (string, error) {
 	now := s.store.now()
 	if err := checkTaskGrant(issuer, g, now); err != nil {
@@ -79,9 +79,9 @@ func (s *Signer) TaskToken(issuer string, g contract.TaskGrant) (string, error) 
 	return signed + "." + s.store.viewAt(now).signing.private.taskMAC(signed), nil
 }
 
-// VerifyTaskToken returns what the token lets its bearer do, when a key of the
-// ring made it for the issuer and it has not expired. The errors do not repeat
-// the token.
+// VerifyTaskToken returns the grant of a callback token if a key of the ring
+// issued it for the issuer and it has not expired. Errors do not contain the
+// token.
 func (s *Signer) VerifyTaskToken(issuer, token string, now time.Time) (contract.TaskGrant, error) {
 	grant, err := s.verifyTaskToken(issuer, token, now)
 	if err != nil {
@@ -120,10 +120,11 @@ func (s *Signer) verifyTaskToken(issuer, token string, now time.Time) (contract.
 	return g, nil
 }
 
-// verifyTaskMAC tries the few keys there are: the header names none.
+// verifyTaskMAC tries all accepted keys, because the header has no kid.
 func (s *Signer) verifyTaskMAC(signed, mac string, now time.Time) bool {
 	for _, k := range s.store.viewAt(now).accepted {
-		// Compared as text, so that one MAC has one spelling.
+		// Compare the encoded text, so that only the canonical encoding is
+		// accepted.
 		if subtle.ConstantTimeCompare([]byte(mac), []byte(k.private.taskMAC(signed))) == 1 {
 			return true
 		}
@@ -131,8 +132,7 @@ func (s *Signer) verifyTaskMAC(signed, mac string, now time.Time) bool {
 	return false
 }
 
-// decodeTaskClaims decodes what an authentic token says: base64url in the one
-// spelling it has, with the members it has.
+// decodeTaskClaims strictly decodes the claims of an authentic token.
 func decodeTaskClaims(part string) (taskClaims, error) {
 	var c taskClaims
 	data, err := base64.RawURLEncoding.Strict().DecodeString(part)
@@ -145,8 +145,8 @@ func decodeTaskClaims(part string) (taskClaims, error) {
 	return c, nil
 }
 
-// checkTaskGrant refuses a grant that would let its bearer do more than it must,
-// or nothing.
+// checkTaskGrant returns an error if a member of the grant is missing, or if it
+// has expired.
 func checkTaskGrant(issuer string, g contract.TaskGrant, now time.Time) error {
 	switch {
 	case issuer == "":

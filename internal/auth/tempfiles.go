@@ -9,22 +9,22 @@ import (
 	"time"
 )
 
-// Files under construction have names that nobody else gives, with the digits of
-// os.CreateTemp in the middle: what a killed process leaves of them is removed,
-// and nothing that an operator has put there.
+// Prefixes of temporary files, followed by the digits of os.CreateTemp. The names
+// are specific, so that cleanup removes files of killed processes and no file of
+// an operator.
 const (
-	keyringTemp  = "caprouter-key-"       // of who holds the lock of the ring
-	firstKeyTemp = "caprouter-first-key-" // of who starts without a key, and has no lock
+	keyringTemp  = "caprouter-key-"       // written while holding the lock of the ring
+	firstKeyTemp = "caprouter-first-key-" // written for the first key, without a lock
 	tempSuffix   = ".tmp"
 
-	maxTempDigits = 10 // of 32 bits
+	maxTempDigits = 10 // 32 bits
 
-	// maxTempAge is how old such a file must be to belong to nobody any more,
-	// where no lock says so: a living process needs milliseconds.
+	// maxTempAge is the age after which a temporary file without a lock is
+	// abandoned: a living process needs it for milliseconds only.
 	maxTempAge = time.Minute
 )
 
-// isTempName reports whether a file under construction of that kind has the name.
+// isTempName reports whether name is a temporary file of that kind.
 func isTempName(name, kind string) bool {
 	digits, ours := strings.CutPrefix(name, kind)
 	digits, whole := strings.CutSuffix(digits, tempSuffix)
@@ -32,8 +32,9 @@ func isTempName(name, kind string) bool {
 		!strings.ContainsFunc(digits, func(r rune) bool { return r < '0' || r > '9' })
 }
 
-// removeAbandonedTempFiles removes what processes left that were killed while they made
-// a key. It needs no lock, and what it cannot remove it leaves to the next one.
+// removeAbandonedTempFiles removes the files of processes that were killed while
+// they created a first key. It needs no lock, and ignores files that it cannot
+// remove.
 func removeAbandonedTempFiles(dir string, now time.Time) {
 	for _, at := range []string{dir, filepath.Join(dir, RetiredDir)} {
 		for _, kind := range []string{keyringTemp, firstKeyTemp} {
@@ -44,17 +45,17 @@ func removeAbandonedTempFiles(dir string, now time.Time) {
 
 func isAbandoned(info fs.FileInfo, now time.Time) bool { return now.Sub(info.ModTime()) > maxTempAge }
 
-// removeKeyringTempFiles must be called with the lock of the ring held: then nobody
-// else is at work on the files it removes. They may hold the private half of a
-// key that is revoked, and must not outlive it.
+// removeKeyringTempFiles removes the temporary files of interrupted rotations. The
+// caller holds the lock of the ring, so no other process uses them. They may
+// contain the private half of a revoked key and must not outlive it.
 func removeKeyringTempFiles(dir string, now time.Time) error {
 	all := func(fs.FileInfo) bool { return true }
 	key, err := os.Lstat(filepath.Join(dir, KeyFile))
 	if err != nil {
 		return err
 	}
-	// No lock says whose a first key is. The current key itself, under the name it
-	// was made with, is needed under that name no more.
+	// Files of a first key have no lock, so only abandoned ones are removed, and a
+	// second name of the current key itself.
 	done := func(info fs.FileInfo) bool { return os.SameFile(info, key) || isAbandoned(info, now) }
 	return errors.Join(
 		removeTempFiles(filepath.Join(dir, RetiredDir), keyringTemp, all),
@@ -63,7 +64,8 @@ func removeKeyringTempFiles(dir string, now time.Time) error {
 	)
 }
 
-// removeTempFiles removes the files under construction of one kind that are to go.
+// removeTempFiles removes the temporary files of one kind for which goes returns
+// true.
 func removeTempFiles(dir, kind string, goes func(fs.FileInfo) bool) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -78,7 +80,7 @@ func removeTempFiles(dir, kind string, goes func(fs.FileInfo) bool) error {
 		if err == nil && goes(info) {
 			err = os.Remove(filepath.Join(dir, e.Name()))
 		}
-		if err != nil && !errors.Is(err, fs.ErrNotExist) { // somebody else was quicker
+		if err != nil && !errors.Is(err, fs.ErrNotExist) { // another process removed it first
 			errs = append(errs, err)
 		}
 	}

@@ -7,8 +7,8 @@ import (
 	"github.com/caprouter/caprouter/internal/strictjson"
 )
 
-// tokenHeader is the JOSE header. The type at+jwt (RFC 9068) keeps the token
-// from being taken for another kind of JWT of the same issuer.
+// tokenHeader is the JOSE header. The type at+jwt (RFC 9068) distinguishes the
+// token from other JWTs of the same issuer.
 type tokenHeader struct {
 	Type      string `json:"typ"`
 	Algorithm string `json:"alg"`
@@ -30,18 +30,18 @@ type tokenClaims struct {
 	ID        string     `json:"jti"`
 }
 
-// subjectFormat says how a subjectID names its subject.
+// subjectFormat is the format of a subjectID.
 const subjectFormat = "iss_sub"
 
-// subjectID is a subject with who vouches for it (RFC 9493, section 3.2.4): two
-// issuers may each have an alice.
+// subjectID is a subject with its issuer (RFC 9493, section 3.2.4), because two
+// issuers may use the same subject.
 type subjectID struct {
 	Format  string `json:"format"`
 	Issuer  string `json:"iss"`
 	Subject string `json:"sub"`
 }
 
-// actorClaim is who acts for the subject (RFC 8693, section 4.1).
+// actorClaim is the party that acts for the subject (RFC 8693, section 4.1).
 type actorClaim struct {
 	Subject string `json:"sub"`
 }
@@ -56,7 +56,7 @@ type jwk struct {
 	Algorithm string `json:"alg"`
 }
 
-// encodeSegment encodes one part of a compact token (RFC 7515, section 3.1).
+// encodeSegment encodes one segment of a compact token (RFC 7515, section 3.1).
 func encodeSegment(v any) (string, error) {
 	data, err := strictjson.Marshal(v)
 	if err != nil {

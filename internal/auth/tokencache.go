@@ -9,10 +9,10 @@ import (
 	"github.com/caprouter/caprouter/contract"
 )
 
-// tokenCacheBytes is about what remembered tokens may take: some ten thousand.
+// tokenCacheBytes bounds the cache: about ten thousand tokens.
 const tokenCacheBytes = 16 << 20
 
-// verifiedToken is what there is to know of a token that was verified.
+// verifiedToken is the result of a successful verification.
 type verifiedToken struct {
 	caller   *contract.Caller
 	validity tokenValidity
@@ -20,10 +20,10 @@ type verifiedToken struct {
 	key      *verifyKey
 }
 
-// tokenCache holds tokens that were verified, by their whole text: a signature costs
-// more than the rest of many a request. What it holds was good once. Whoever
-// recalls it asks whether it is good still, and so gets the answer he would get
-// without a memory, no matter what became of the clock and the keys.
+// tokenCache maps the text of verified tokens to their result, because a signature
+// verification costs more than the rest of many requests. An entry was valid once;
+// the verifier checks expiry and key again at every use, so that the result is the
+// same as without the cache.
 type tokenCache struct {
 	entries *otter.Cache[string, *verifiedToken]
 }
@@ -32,13 +32,13 @@ func newTokenCache(maxBytes uint64, clock *monotonicClock) (*tokenCache, error) 
 	entries, err := otter.New(&otter.Options[string, *verifiedToken]{
 		MaximumWeight: maxBytes,
 		Weigher:       entryWeight,
-		// This only keeps the memory free of what nobody will ask for again.
+		// The expiry only frees memory; it does not decide validity.
 		ExpiryCalculator: otter.ExpiryWritingFunc(func(e otter.Entry[string, *verifiedToken]) time.Duration {
 			return time.Unix(e.Value.validity.expires, 0).Sub(clock.readClock().latest)
 		}),
 		Clock: clock,
-		// Housekeeping is short and has no callbacks: whoever gives cause for it
-		// does it, and the memory starts no goroutine.
+		// Run maintenance on the calling goroutine: it is short and has no
+		// callbacks, so the cache starts no goroutine.
 		Executor: func(work func()) { work() },
 	})
 	if err != nil {
@@ -47,8 +47,8 @@ func newTokenCache(maxBytes uint64, clock *monotonicClock) (*tokenCache, error) 
 	return &tokenCache{entries}, nil
 }
 
-// entryWeight is about what an entry takes: the token, no more than as much again for
-// what was decoded from it, the headers of its scopes, and the fixed parts.
+// entryWeight estimates the bytes of an entry: the token, the values decoded from
+// it, the headers of its scopes, and the fixed parts.
 func entryWeight(token string, r *verifiedToken) uint32 {
 	const fixed, stringHeader = 512, 16
 	return uint32(fixed + 2*len(token) + stringHeader*len(r.caller.Scopes))
@@ -60,25 +60,25 @@ func (m *tokenCache) lookupToken(token string) (*verifiedToken, bool) {
 
 func (m *tokenCache) removeToken(token string) { m.entries.Invalidate(token) }
 
-// storeToken copies the token, which is a part of everything a request has in its
+// storeToken copies the token, because it is a substring of the whole request
 // header.
 func (m *tokenCache) storeToken(token string, r *verifiedToken) {
 	m.entries.Set(strings.Clone(token), r)
 }
 
-// clockReading is one reading of the clock.
+// clockReading is one reading of a monotonicClock.
 type clockReading struct {
-	wall   time.Time // what the clock shows
-	latest time.Time // the same, or later when it was set back
+	wall   time.Time // the wall clock
+	latest time.Time // the wall clock, or a later time if it was set back
 }
 
-// monotonicClock knows when the clock was set back: the time that has passed since
-// the process started is counted by another one, which cannot be set. A token
-// that has expired does not become good again, as long as the process lives.
+// monotonicClock detects that the wall clock was set back, with the monotonic time
+// since the start of the process. An expired token therefore never becomes valid
+// again in the same process.
 type monotonicClock struct {
 	now    func() time.Time
 	start  time.Time
-	passed func(now time.Time) time.Duration // since start; a field for tests
+	passed func(now time.Time) time.Duration // time since start; a field for tests
 }
 
 func newMonotonicClock(now func() time.Time) *monotonicClock {
@@ -88,7 +88,7 @@ func newMonotonicClock(now func() time.Time) *monotonicClock {
 
 func (c *monotonicClock) readClock() clockReading {
 	wall := c.now()
-	// Without its monotonic reading, start is compared by what the clock showed.
+	// Remove the monotonic reading, so that start is compared as wall time.
 	latest := c.start.Round(0).Add(c.passed(wall))
 	if wall.After(latest) {
 		latest = wall
@@ -96,9 +96,8 @@ func (c *monotonicClock) readClock() clockReading {
 	return clockReading{wall, latest}
 }
 
-// NowNano is the time of the memory's own housekeeping.
+// NowNano is the clock of the cache's maintenance.
 func (c *monotonicClock) NowNano() int64 { return int64(c.passed(c.now())) }
 
-// Tick returns the channel that never delivers: what has expired goes when the
-// memory is next written to.
+// Tick returns nil: expired entries are removed at the next write.
 func (*monotonicClock) Tick(time.Duration) <-chan time.Time { return nil }

@@ -9,17 +9,17 @@ import (
 	"github.com/caprouter/caprouter/contract"
 )
 
-// VerifierConfig says whose tokens are taken.
+// VerifierConfig lists the keys and issuers that a Verifier accepts.
 type VerifierConfig struct {
-	Audience string           // who we are in tokens of Keys and Own
-	Keys     []StaticKey      // sign tokens of any issuer but those of Issuers
-	Own      *Signer          // signs tokens we make for callers ourselves; nil = none
-	Issuer   string           // who we are in tokens of Own
+	Audience string           // the router's name in tokens of Keys and Own
+	Keys     []StaticKey      // sign tokens of any issuer except those in Issuers
+	Own      *Signer          // signs the router's own tokens for callers; nil = none
+	Issuer   string           // issuer of the tokens of Own
 	Issuers  []*RemoteKeys    // identity providers
 	Now      func() time.Time // nil = time.Now
 }
 
-// Verifier tells whom a token speaks for. It may be used from any goroutine.
+// Verifier identifies callers by their tokens. It is safe for concurrent use.
 type Verifier struct {
 	audience string
 	issuer   string
@@ -30,8 +30,8 @@ type Verifier struct {
 	cache    *tokenCache
 }
 
-// NewVerifier returns a Verifier, or says why the configuration leaves it open
-// which key is meant.
+// NewVerifier returns a Verifier, or an error if the configuration is ambiguous
+// about the key of a token.
 func NewVerifier(cfg VerifierConfig) (*Verifier, error) {
 	v := &Verifier{audience: cfg.Audience, issuer: cfg.Issuer, remote: map[string]keySource{}}
 	for _, k := range cfg.Keys {
@@ -56,8 +56,8 @@ func NewVerifier(cfg VerifierConfig) (*Verifier, error) {
 	return v, nil
 }
 
-// validate checks that no token could be meant for two keys, and makes what the
-// verifier works with.
+// validate returns an error if two keys could match the same token, and
+// initialises the verifier.
 func (v *Verifier) validate(now func() time.Time, memoryBytes uint64) error {
 	if now == nil {
 		now = time.Now
@@ -73,7 +73,7 @@ func (v *Verifier) validate(now func() time.Time, memoryBytes uint64) error {
 	_, nameless := v.remote[""]
 	switch {
 	case v.audience == "":
-		return errors.New("no audience: a token for anybody would be one for us")
+		return errors.New("no audience: tokens for other services would be accepted")
 	case !printableName(v.audience):
 		return fmt.Errorf("no token could be for the audience %.64q: it %w", v.audience, checkName(v.audience))
 	case v.own != nil && v.issuer == "":
@@ -85,7 +85,7 @@ func (v *Verifier) validate(now func() time.Time, memoryBytes uint64) error {
 	case nameless:
 		return errors.New("an identity provider without an issuer")
 	case v.own == nil && len(v.static)+len(v.remote) == 0:
-		return errors.New("no keys: nobody could get in")
+		return errors.New("no keys: every caller would be rejected")
 	}
 	v.clock = newMonotonicClock(now)
 	var err error
@@ -93,13 +93,12 @@ func (v *Verifier) validate(now func() time.Time, memoryBytes uint64) error {
 	return err
 }
 
-// Verify returns whom the token speaks for. The Caller is shared by all who come
-// with the same token: it must not be changed. An error is a [*contract.Error]
-// with the code unauthenticated, whose message never repeats the token; before
-// the signature holds it says nothing of what the token claims.
+// Verify returns the caller that the token identifies. The Caller is shared by all
+// requests with the same token and must not be changed. An error is a
+// [*contract.Error] with the code unauthenticated. Its message never contains the
+// token, and no claim if the signature is not verified.
 //
-// What was verified once is remembered: until the token expires, and as long as
-// its key counts.
+// Results are cached until the token expires or its key is no longer accepted.
 func (v *Verifier) Verify(ctx context.Context, token string) (*contract.Caller, error) {
 	now := v.clock.readClock()
 	if r, ok := v.cache.lookupToken(token); ok {
@@ -116,8 +115,8 @@ func (v *Verifier) Verify(ctx context.Context, token string) (*contract.Caller, 
 	return r.caller, nil
 }
 
-// verifyToken does what takes time. What needs no key comes first, because it is
-// cheap; then the signature; only then what the token says.
+// verifyToken performs the complete verification: first the checks that need no
+// key, because they are cheap, then the signature, then the claims.
 func (v *Verifier) verifyToken(ctx context.Context, token string, now clockReading) (*verifiedToken, error) {
 	c, err := parseCompact(token)
 	if err != nil {
@@ -151,19 +150,19 @@ func (v *Verifier) verifyToken(ctx context.Context, token string, now clockReadi
 	return &verifiedToken{caller: claims.newCaller(), validity: claims.tokenValidity, keys: t.keys, key: t.key}, nil
 }
 
-// trustedKey is a key, and what it vouches for.
+// trustedKey is a key with the claims that its tokens may have.
 type trustedKey struct {
 	keys        keySource
 	key         *verifyKey
 	issuer      string // "" = any
 	audience    string
 	tenantClaim string
-	needsTenant bool // a token that names none is refused
+	needsTenant bool // tokens without a tenant are rejected
 }
 
-// findTrustedKey returns the key the token has to be signed with. What a token says of
-// itself narrows which key that is, and can do no more: an identity provider's
-// key vouches for its own issuer alone, and nobody else's key for it.
+// findTrustedKey returns the key that must have signed the token. The unverified
+// content of a token only narrows the search: the key of an identity provider is
+// valid for its own issuer only, and no other key is valid for that issuer.
 func (v *Verifier) findTrustedKey(ctx context.Context, c *compactToken, issuer string, now clockReading) (*trustedKey, error) {
 	if keys, ok := v.remote[issuer]; ok {
 		k, err := keys.findKey(ctx, c.kid, c.alg, now.wall)
@@ -175,7 +174,7 @@ func (v *Verifier) findTrustedKey(ctx context.Context, c *compactToken, issuer s
 		}
 		return &trustedKey{keys, k, issuer, k.audience, k.tenantClaim, k.tenantClaim != ""}, nil
 	}
-	if v.own != nil && c.kid != "" { // our own tokens name their key
+	if v.own != nil && c.kid != "" { // the router's own tokens always have a kid
 		k, err := v.own.findKey(ctx, c.kid, c.alg, now.wall)
 		if err != nil {
 			return nil, errors.New("cannot be checked now")

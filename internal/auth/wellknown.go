@@ -1,7 +1,7 @@
 package auth
 
-// wellKnownKeys are public keys whose private half is printed in documents that
-// many examples were copied from: where each is from, by the SHA-256 of its DER.
+// wellKnownKeys returns public keys whose private half is published in documents,
+// with their source, by the SHA-256 of their DER.
 func wellKnownKeys() map[string]string {
 	return map[string]string{
 		"6fd13c2435a361e7c588cd17f55f5ad3df0177a66c1727a6a200845f4d7ab88c": "RFC 7515, appendix A.2",
@@ -14,8 +14,8 @@ func wellKnownKeys() map[string]string {
 	}
 }
 
-// wellKnownSecrets are the same for secrets, by their SHA-256: the bytes, and
-// the text that stands for them in base64url.
+// wellKnownSecrets returns published secrets by their SHA-256: the bytes, and
+// their base64url text.
 func wellKnownSecrets() map[string]string {
 	return map[string]string{
 		"c8ecc9361a05e285f04c26f9572131a6deab07e9e2b865053c6f75a4d8bd2b32": "RFC 7515, appendix A.1",
@@ -25,9 +25,10 @@ func wellKnownSecrets() map[string]string {
 	}
 }
 
-// placeholderWords stand where a secret should be. Whole phrases come first: the
-// words are taken out in this order. A word has five letters or more and some
-// that are no hexadecimal digits, or random secrets would hold one too often.
+// placeholderWords returns words that are used in place of a secret. Phrases come
+// first, because words are removed in this order. A word has at least five
+// letters, some of which are no hexadecimal digits, because otherwise random
+// secrets would contain it too often.
 func placeholderWords() []string {
 	return []string{
 		"a-string-secret-at-least-256-bits-long", // jwt.io
