@@ -133,6 +133,7 @@ func (f *Filter) concealedClassification(c *contract.Classification) contract.Cl
 func (f *Filter) concealedDecision(d *contract.Decision) *contract.Decision {
 	concealed := *d
 	concealed.Hidden, concealed.TieBreak = nil, nil
+	concealed.Standby = selectVisible(d.Standby, f.caller.MaySee)
 	concealed.Classification = f.concealedClassification(&d.Classification)
 	concealed.Candidates = []contract.Candidate{}
 	for _, c := range d.Candidates {
