@@ -115,7 +115,7 @@ func noTrail(dir, storeURL string) error {
 }
 
 func auditVerify(cmd *cobra.Command, dir string, asJSON bool) error {
-	signer, err := trailSigner(dir)
+	signer, err := openAuditSigner(dir)
 	if err != nil {
 		return err
 	}
@@ -144,7 +144,7 @@ func auditVerify(cmd *cobra.Command, dir string, asJSON bool) error {
 
 // trailSigner reads the key of the data directory. Where there is none, none is
 // made: no head is signed with a key of the moment, and the report says so.
-func trailSigner(dir string) (*auth.Signer, error) {
+func openAuditSigner(dir string) (*auth.Signer, error) {
 	if _, err := os.Stat(filepath.Join(dir, auth.KeyFile)); errors.Is(err, fs.ErrNotExist) {
 		return auth.NewSigner()
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
@@ -176,4 +177,38 @@ func rootCause(err error) error {
 		return u.Err
 	}
 	return err
+}
+
+// followEvents passes the events of a request to handle until the final one.
+func (c *client) followEvents(ctx context.Context, id string, handle func(*contract.Event)) (*contract.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.base.JoinPath("/api/v1/requests", id, "events").String(), nil)
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Accept", "text/event-stream")
+	resp, err := c.http.Do(req)
+	if err != nil {
+		return nil, rootCause(err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("events of request %s: %s", id, resp.Status)
+	}
+	lines := bufio.NewScanner(io.LimitReader(resp.Body, maxAnswerBytes))
+	lines.Buffer(nil, maxAnswerBytes)
+	for lines.Scan() {
+		data, ok := strings.CutPrefix(lines.Text(), "data: ")
+		if !ok {
+			continue
+		}
+		var ev contract.Event
+		if err := strictjson.UnmarshalAllowUnknown([]byte(data), &ev); err != nil {
+			return nil, fmt.Errorf("events of request %s: %w", id, err)
+		}
+		handle(&ev)
+		if ev.Type == contract.EventFinal {
+			return ev.Response, nil
+		}
+	}
+	return nil, errors.Join(fmt.Errorf("events of request %s: the stream ended without a final event", id), lines.Err())
 }

@@ -22,14 +22,14 @@ import (
 )
 
 func newDemoCommand() *cobra.Command {
-	d := demonstration{llm: app.DefaultConfig().LLM}
+	d := demoRun{llm: app.DefaultConfig().LLM}
 	cmd := &cobra.Command{
 		Use:   "demo",
-		Short: "See it work: a router, three agents and real requests, all embedded",
+		Short: "Run a demonstration: a router, three agents and sample requests",
 		Long: "Start a router and three sample agents on loopback, route requests in several languages over HTTP,\n" +
-			"print each decision, then keep serving. Nothing is left behind.\n\n" +
-			"The embedded lexical classifier needs nothing. With GEMINI_API_KEY in the environment a real model\n" +
-			"classifies instead; no other variable and no configuration file has a say.",
+			"print each decision, then keep serving. All files are temporary.\n\n" +
+			"The embedded lexical classifier classifies the requests, or a model if GEMINI_API_KEY is set. Other\n" +
+			"variables and configuration files are ignored.",
 		Example: `  caprouter demo
   caprouter demo --once
   GEMINI_API_KEY=… caprouter demo --once`,
@@ -39,29 +39,33 @@ func newDemoCommand() *cobra.Command {
 			return d.run(cmd.Context())
 		},
 	}
-	cmd.Flags().BoolVar(&d.once, "once", false, "exit after the requests instead of serving on")
+	cmd.Flags().BoolVar(&d.once, "once", false, "exit after the requests instead of serving")
 	cmd.Flags().StringVar(&d.listen, "listen", "127.0.0.1:0", "loopback `HOST:PORT` of the router; port 0 picks one")
 	return cmd
 }
 
-// demonstration is one run of the demo.
-type demonstration struct {
+// demoRun is one run of the demo.
+type demoRun struct {
 	out, log io.Writer
 	listen   string
 	once     bool
 	llm      app.LLMConfig
-	key      string // of the model; "" = there is none
+	key      string // API key of the model, "" if none
+	dir      string // temporary directory, set by run
+	steps    int    // number of steps printed
 }
 
-// run starts agents and router, and undoes all of it at the end. The router's
-// listener opens first: agents must know where its keys are, and the registry
-// must know where the agents are.
-func (d *demonstration) run(ctx context.Context) (err error) {
-	dir, err := os.MkdirTemp("", "caprouter-demo-")
-	if err != nil {
+// dataDirName is the data directory of the first router in dir.
+const dataDirName = "data"
+
+// run starts agents and router, runs all steps, and removes everything at the end. The
+// listener of the router opens first, because the agents need the URL of its key set, and
+// the registry needs the URLs of the agents.
+func (d *demoRun) run(ctx context.Context) (err error) {
+	if d.dir, err = os.MkdirTemp("", "caprouter-demo-"); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	defer func() { err = errors.Join(err, os.RemoveAll(d.dir)) }()
 
 	var lc net.ListenConfig
 	listener, err := lc.Listen(ctx, "tcp", d.listen)
@@ -70,7 +74,7 @@ func (d *demonstration) run(ctx context.Context) (err error) {
 	}
 	base := "http://" + listener.Addr().String()
 
-	agents := run.New(context.WithoutCancel(ctx)) // they outlive the router, which drains first
+	agents := run.New(context.WithoutCancel(ctx)) // stopped after the router, which finishes its tasks first
 	defer func() {
 		agents.Stop(nil)
 		err = errors.Join(err, agents.Wait())
@@ -82,95 +86,105 @@ func (d *demonstration) run(ctx context.Context) (err error) {
 
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	server, err := d.startRouter(ctx, dir, listener, urls)
-	if err != nil {
-		return errors.Join(err, listener.Close())
+	cfg := d.newConfig(dataDirName)
+	cfg.LLM = d.llm
+	if d.key != "" {
+		cfg.Telemetry.LogLevel = "error" // errors of the model are part of the printed decision
 	}
-	d.introduce(base, urls)
-	if err = d.requests(ctx, base, filepath.Join(dir, dataDirName)); err != nil || d.once {
+	server, err := d.startRouter(ctx, &cfg, demo.Registry(urls), listener, d.key)
+	if err != nil {
+		return err
+	}
+	d.printIntroduction(base, urls)
+	if err = d.runSteps(ctx, base); err != nil || d.once {
 		stop()
 	} else {
-		fmt.Fprintf(d.out, "Serving on %s until Ctrl-C. Try in another terminal:\n  %s\n", base, demoTry(base))
+		fmt.Fprintf(d.out, "Serving on %s until Ctrl-C. Try in another terminal:\n"+
+			"  caprouter route \"Revise este código python\" --explain --dry-run --url %s\n", base, base)
 	}
 	return errors.Join(err, server.Wait())
 }
 
-// dataDirName is the router's data directory, in the demo's.
-const dataDirName = "data"
-
-// startRouter starts what `caprouter serve` would, with its files in dir. All it
-// learns from the environment is the model's key.
-func (d *demonstration) startRouter(ctx context.Context, dir string, listener net.Listener, urls demo.URLs) (*app.Server, error) {
+// newConfig returns the configuration of a router whose files have the name.
+func (d *demoRun) newConfig(name string) app.Config {
 	cfg := app.DefaultConfig()
-	cfg.Listen = listener.Addr().String()
-	cfg.DataDir = filepath.Join(dir, dataDirName)
-	cfg.Registry.File = filepath.Join(dir, "capabilities.yaml")
-	cfg.LLM = d.llm
-	cfg.Telemetry.LogLevel = "warn" // the decisions are printed
-	if d.key != "" {
-		cfg.Telemetry.LogLevel = "error" // what a model does wrong, they say as well
-	}
-	if err := os.WriteFile(cfg.Registry.File, demo.Registry(urls), 0o600); err != nil {
-		return nil, err
-	}
-	return app.Start(ctx, cfg, app.Options{
-		LogOutput: d.log, Version: buildVersion(), Listener: listener,
-		LookupEnv: func(name string) (string, bool) { return d.key, d.key != "" && name == d.llm.APIKeyEnv },
-	})
+	cfg.DataDir = filepath.Join(d.dir, name)
+	cfg.Registry.File = filepath.Join(d.dir, name+".yaml")
+	cfg.Telemetry.LogLevel = "warn"
+	return cfg
 }
 
-func (d *demonstration) introduce(base string, urls demo.URLs) {
-	fmt.Fprintf(d.out, "caprouter %s on %s, with %s:\n", buildVersion(), base, count(len(urls), "sample agent"))
-	p := newPage(printOptions(d.out, ""))
-	for _, id := range slices.Sorted(maps.Keys(urls)) {
-		p.raw(indent, fmt.Sprintf("%-14s %s", id, urls[id]))
+// startRouter starts a router on the listener, with the API key as its only environment
+// variable. It closes the listener if it fails.
+func (d *demoRun) startRouter(ctx context.Context, cfg *app.Config, registry []byte, listener net.Listener, key string) (*app.Server, error) {
+	cfg.Listen = listener.Addr().String()
+	if err := os.WriteFile(cfg.Registry.File, registry, 0o600); err != nil {
+		return nil, errors.Join(err, listener.Close())
 	}
-	how := fmt.Sprintf("Requests are classified by the embedded lexical classifier; with %s in the environment a real model does it.", d.llm.APIKeyEnv)
+	server, err := app.Start(ctx, *cfg, app.Options{
+		LogOutput: d.log, Version: buildVersion(), Listener: listener,
+		LookupEnv: func(name string) (string, bool) { return key, key != "" && name == d.llm.APIKeyEnv },
+	})
+	if err != nil {
+		return nil, errors.Join(err, listener.Close())
+	}
+	return server, nil
+}
+
+func (d *demoRun) printIntroduction(base string, urls demo.URLs) {
+	fmt.Fprintf(d.out, "caprouter %s on %s, with %s:\n", buildVersion(), base, count(len(urls), "sample agent"))
+	p := newPrinter(detectOutput(d.out))
+	for _, id := range slices.Sorted(maps.Keys(urls)) {
+		p.writeBlock("", len(indent), fmt.Sprintf("%-14s %s", id, urls[id]))
+	}
+	text := fmt.Sprintf("The embedded lexical classifier classifies the requests; set %s to use a model.", d.llm.APIKeyEnv)
 	if d.key != "" {
-		how = fmt.Sprintf("%s is set: requests are classified by %s %s, which need not decide as the lexical classifier does.",
+		text = fmt.Sprintf("%s is set: %s %s classifies the requests, and may decide differently from the lexical classifier.",
 			d.llm.APIKeyEnv, d.llm.Provider, cmp.Or(d.llm.Model, llm.DefaultModel))
 	}
-	for _, line := range wrap(how, p.width) {
-		p.raw("", line)
-	}
+	p.writeParagraph(plain, text)
 	fmt.Fprintln(d.out, p.String())
 }
 
-// requests sends the scripted requests over HTTP and prints each decision. The
-// lexical classifier has to end each as the script says. A model decides for
-// itself: where it differs that is said, and nothing has failed.
-func (d *demonstration) requests(ctx context.Context, base, dataDir string) error {
+// beginStep prints the title and the explanation of the next step.
+func (d *demoRun) beginStep(title, explanation string) *printer {
+	d.steps++
+	p := newPrinter(detectOutput(d.out))
+	p.writeParagraph(bold, fmt.Sprintf("%d. %s", d.steps, title))
+	p.writeParagraph(dim, explanation)
+	return p
+}
+
+// runSteps sends the sample requests over HTTP and prints each decision. With the lexical
+// classifier a different outcome is an error; with a model it is only printed.
+func (d *demoRun) runSteps(ctx context.Context, base string) error {
 	c, err := newClient(base, "")
 	if err != nil {
 		return err
 	}
 	defer c.http.CloseIdleConnections()
-	script := demo.Steps(d.key != "")
-	if err := d.scripted(ctx, c, base, script); err != nil {
+	if err := d.routeSamples(ctx, c); err != nil {
 		return err
 	}
-	if err := d.unattended(ctx, c, len(script)+1); err != nil {
+	if err := d.routeAsync(ctx, c); err != nil {
 		return fmt.Errorf("asynchronous request: %w", err)
 	}
-	if err := d.proposes(ctx, filepath.Dir(dataDir), len(script)+2); err != nil {
-		return fmt.Errorf("policy C: %w", err)
+	if err := d.proposeAgents(ctx); err != nil {
+		return fmt.Errorf("fallback policy C: %w", err)
 	}
-	if err := d.guards(ctx, filepath.Dir(dataDir), len(script)+3); err != nil {
-		return fmt.Errorf("tokens: %w", err)
+	if err := d.checkAccess(ctx); err != nil {
+		return fmt.Errorf("access control: %w", err)
 	}
-	return d.verifies(ctx, dataDir, len(script)+4)
+	return d.verifyAuditLog(ctx)
 }
 
-// scripted sends the requests of the script, one after the other.
-func (d *demonstration) scripted(ctx context.Context, c *client, base string, script []demo.Step) error {
+func (d *demoRun) routeSamples(ctx context.Context, c *client) error {
 	var err error
 	var last *contract.Response
-	for i, step := range script {
-		opts := printOptions(d.out, step.Request.Content.Prompt)
-		opts.base = base
-		printStep(d.out, fmt.Sprintf("%d. %s", i+1, step.Title), step.Explanation, opts)
+	for _, step := range demo.Steps(d.key != "") {
+		fmt.Fprint(d.out, d.beginStep(step.Title, step.Explanation).String())
 		if step.ChosenIntent != "" && !step.ChooseOption(last) {
-			if err := d.differs(&step, "the router has not asked, so there is nothing to choose"); err != nil {
+			if err := d.reportDifference(&step, "the router did not ask for a clarification"); err != nil {
 				return err
 			}
 			continue
@@ -178,9 +192,9 @@ func (d *demonstration) scripted(ctx context.Context, c *client, base string, sc
 		if last, err = c.route(ctx, &step.Request); err != nil {
 			return fmt.Errorf("%s: %w", step.Title, err)
 		}
-		printResponse(d.out, last, opts)
+		printResponse(d.out, last, explainOptions{outputOptions: detectOutput(d.out), prompt: step.Request.Content.Prompt, base: c.base.String()})
 		if last.Status != step.Status {
-			if err := d.differs(&step, fmt.Sprintf("the answer is %s, not %s", last.Status, step.Status)); err != nil {
+			if err := d.reportDifference(&step, fmt.Sprintf("the status is %s, not %s", last.Status, step.Status)); err != nil {
 				return err
 			}
 			continue
@@ -190,25 +204,11 @@ func (d *demonstration) scripted(ctx context.Context, c *client, base string, sc
 	return nil
 }
 
-// differs is about a step that does not end as the script says.
-func (d *demonstration) differs(step *demo.Step, how string) error {
+// reportDifference handles a step whose outcome is not the declared one.
+func (d *demoRun) reportDifference(step *demo.Step, difference string) error {
 	if d.key == "" {
-		return fmt.Errorf("%s: %s", step.Title, how)
+		return fmt.Errorf("%s: %s", step.Title, difference)
 	}
-	fmt.Fprintf(d.out, "%s(The lexical classifier would end this otherwise: %s.)\n\n", indent, how)
+	fmt.Fprintf(d.out, "%s(Different from the lexical classifier: %s.)\n\n", indent, difference)
 	return nil
-}
-
-// printStep prints what a request is there to show.
-func printStep(out io.Writer, title, why string, opts printOpts) {
-	p := newPage(opts)
-	p.raw("", p.paint(bold, title))
-	for _, line := range wrap(why, p.width) {
-		p.raw("", p.paint(dim, line))
-	}
-	fmt.Fprint(out, p.String())
-}
-
-func demoTry(base string) string {
-	return `caprouter route "Revise este código python" --explain --dry-run --url ` + base
 }

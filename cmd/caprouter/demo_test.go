@@ -29,7 +29,7 @@ func TestDemoServesOn(t *testing.T) {
 	var log bytes.Buffer
 	ended := make(chan error, 1)
 	go func() {
-		d := demonstration{out: writer, log: &log, listen: "127.0.0.1:0", llm: app.DefaultConfig().LLM}
+		d := demoRun{out: writer, log: &log, listen: "127.0.0.1:0", llm: app.DefaultConfig().LLM}
 		err := d.run(ctx)
 		ended <- err
 		writer.CloseWithError(err)
@@ -71,17 +71,17 @@ func TestDemoServesOn(t *testing.T) {
 func TestDemoWithModel(t *testing.T) {
 	model := fakellm.Start(t, fakellm.Config{})
 	var out, log bytes.Buffer
-	d := demonstration{out: &out, log: &log, listen: "127.0.0.1:0", once: true, llm: app.DefaultConfig().LLM, key: model.Key}
+	d := demoRun{out: &out, log: &log, listen: "127.0.0.1:0", once: true, llm: app.DefaultConfig().LLM, key: model.Key}
 	d.llm.BaseURL = model.URL
 	if err := d.run(t.Context()); err != nil {
 		t.Fatalf("got %v\n%s", err, &out)
 	}
 	text := out.String()
 	for _, want := range []string{
-		"GEMINI_API_KEY is set: requests are classified by gemini gemini-3.5-flash-lite, ",
+		"GEMINI_API_KEY is set: gemini gemini-3.5-flash-lite classifies the requests, ",
 		"  model       gemini gemini-3.5-flash-lite, prompt ",
-		"(The lexical classifier would end this otherwise: the answer is ",
-		"(The lexical classifier would end this otherwise: the router has not asked, so there is nothing to choose.)",
+		"(Different from the lexical classifier: the status is ",
+		"(Different from the lexical classifier: the router did not ask for a clarification.)",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("got no %q in:\n%s", want, text)
@@ -101,7 +101,7 @@ func TestDemoRequestsFail(t *testing.T) {
 		status           int
 	}{
 		{"no answer", "", "which is not a caprouter answer", http.StatusInternalServerError},
-		{"another outcome", `{"status":"failed"}`, "the answer is failed, not completed", http.StatusOK},
+		{"another outcome", `{"status":"failed"}`, "the status is failed, not completed", http.StatusOK},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -110,8 +110,8 @@ func TestDemoRequestsFail(t *testing.T) {
 				_, _ = io.WriteString(w, tt.body)
 			}))
 			defer server.Close()
-			d := demonstration{out: io.Discard}
-			if err := d.requests(t.Context(), server.URL, t.TempDir()); err == nil || !strings.Contains(err.Error(), tt.want) {
+			d := demoRun{out: io.Discard}
+			if err := d.runSteps(t.Context(), server.URL); err == nil || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("got %v, want %q in it", err, tt.want)
 			}
 		})

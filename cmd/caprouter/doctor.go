@@ -7,6 +7,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/charmbracelet/lipgloss"
 	"github.com/spf13/cobra"
 
 	"github.com/caprouter/caprouter/internal/app"
@@ -96,14 +97,14 @@ func configSource(flags *configFlags) string {
 // there is more to come, until there is.
 type progress struct {
 	out      io.Writer
-	opts     printOpts
+	opts     outputOptions
 	quiet    bool // JSON is printed at the end
 	terminal bool
 }
 
 func newProgress(out io.Writer, quiet bool) *progress {
-	_, ok := terminal(out)
-	p := &progress{out: out, opts: printOptions(out, ""), quiet: quiet, terminal: ok && !quiet}
+	_, ok := asTerminal(out)
+	p := &progress{out: out, opts: detectOutput(out), quiet: quiet, terminal: ok && !quiet}
 	p.wait()
 	return p
 }
@@ -130,7 +131,7 @@ func (p *progress) print(f *app.Finding) {
 		return
 	}
 	p.clear()
-	fmt.Fprint(p.out, findingText(f, p.opts))
+	fmt.Fprint(p.out, formatFinding(f, p.opts))
 	p.wait()
 }
 
@@ -144,31 +145,29 @@ func (p *progress) end(findings []app.Finding, asJSON bool) error {
 	return err
 }
 
-// checkWidth is the column of the names of the checks.
+// checkWidth is the width of the column of checks.
 const checkWidth = 14
 
-// findingText is one finding: what was checked, what was found and, where it is
-// not well, what to do.
+// formatFinding returns a finding and, if there is one, its fix:
 //
 //	✓ registry        capabilities.yaml: 3 agents, 6 intents, 7 domains
 //	✗ llm key         GEMINI_API_KEY is not set
 //	                  → export GEMINI_API_KEY=…
-func findingText(f *app.Finding, opts printOpts) string {
-	p := newPage(opts)
-	mark, look := findingMark(f.Level)
+func formatFinding(f *app.Finding, opts outputOptions) string {
+	p := newPrinter(opts)
+	mark, style := findingMark(f.Level)
+	p.margin = len(indent)
 	column := len(indent) + 2 + checkWidth + len(columnGap)
-	head := cut(oneLine(f.Check), checkWidth)
-	p.WriteString(indent + p.paint(look, mark) + " " + head)
-	p.spaces(checkWidth - textWidth(head) + len(columnGap))
-	p.last(cell{text: oneLine(f.Detail)}, column)
+	check := p.newStyle(plain).Width(checkWidth).Render(truncate(oneLine(f.Check), checkWidth))
+	detail := p.wrapped(plain, f.Detail, column)
+	p.writeBlock("", p.margin, lipgloss.JoinHorizontal(lipgloss.Top, p.styled(style, mark)+" ", check, columnGap, detail))
 	if f.Fix != "" {
-		p.spaces(column)
-		p.last(cell{text: "→ " + oneLine(f.Fix), style: look}, column)
+		p.writeBlock("", column, p.wrapped(style, "→ "+f.Fix, column))
 	}
 	return p.String()
 }
 
-func findingMark(level string) (string, style) {
+func findingMark(level string) (string, textStyle) {
 	switch level {
 	case app.LevelOK:
 		return "✓", green

@@ -15,48 +15,48 @@ func TestFindingText(t *testing.T) {
 	tests := []struct {
 		name    string
 		finding app.Finding
-		opts    printOpts
+		opts    outputOptions
 		want    string
 	}{
 		{
 			"well",
 			app.Finding{Check: "listen", Level: app.LevelOK, Detail: "127.0.0.1:8080 is free"},
-			printOpts{width: plainWidth},
+			outputOptions{width: defaultWidth},
 			"  ✓ listen          127.0.0.1:8080 is free\n",
 		},
 		{
 			"a warning with its fix",
 			app.Finding{Check: "classifier", Level: app.LevelWarn, Detail: "lexical", Fix: "export GEMINI_API_KEY=…"},
-			printOpts{width: plainWidth},
+			outputOptions{width: defaultWidth},
 			"  ! classifier      lexical\n                    → export GEMINI_API_KEY=…\n",
 		},
 		{
 			"not looked at",
 			app.Finding{Check: "model", Level: app.LevelSkip, Detail: "none is configured"},
-			printOpts{width: plainWidth},
+			outputOptions{width: defaultWidth},
 			"  - model           none is configured\n",
 		},
 		{
 			"a failure, wrapped",
 			app.Finding{Check: "model", Level: app.LevelFail, Detail: "llm_unauthorized: the server does not take the key", Fix: "make a new key"},
-			printOpts{width: leastWidth},
+			outputOptions{width: minWidth},
 			"  ✗ model           llm_unauthorized: the server\n                    does not take the key\n                    → make a new key\n",
 		},
 		{
 			"colour",
 			app.Finding{Check: "model", Level: app.LevelFail, Detail: "no", Fix: "yes"},
-			printOpts{width: plainWidth, colour: true},
+			outputOptions{width: defaultWidth, color: true},
 			"  \x1b[31m✗\x1b[0m model           no\n                    \x1b[31m→ yes\x1b[0m\n",
 		},
 		{
 			"text that paints, of a level nobody knows",
 			app.Finding{Check: "a check with a long name\x1b", Level: "odd", Detail: "\x1b[2J\nthere"},
-			printOpts{width: plainWidth},
+			outputOptions{width: defaultWidth},
 			"  ✗ a check with …  \ufffd[2J; there\n",
 		},
 	}
 	for _, tt := range tests {
-		if diff := cmp.Diff(tt.want, findingText(&tt.finding, tt.opts)); diff != "" {
+		if diff := cmp.Diff(tt.want, formatFinding(&tt.finding, tt.opts)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", tt.name, diff)
 		}
 	}
@@ -105,8 +105,8 @@ func TestProgress(t *testing.T) {
 		p    progress
 		want string
 	}{
-		{"a file", progress{opts: printOpts{width: plainWidth}}, line + "\nready to serve\n"},
-		{"a terminal", progress{opts: printOpts{width: plainWidth}, terminal: true}, waiting + clearLine + line + waiting + clearLine + "\nready to serve\n"},
+		{"a file", progress{opts: outputOptions{width: defaultWidth}}, line + "\nready to serve\n"},
+		{"a terminal", progress{opts: outputOptions{width: defaultWidth}, terminal: true}, waiting + clearLine + line + waiting + clearLine + "\nready to serve\n"},
 		{"JSON", progress{quiet: true}, `[{"check":"a","level":"ok","detail":"b"}]` + "\n"},
 	}
 	for _, tt := range tests {

@@ -4,52 +4,24 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
 
-	"golang.org/x/term"
-
 	"github.com/caprouter/caprouter/contract"
 )
 
-// Bounds of what is printed of a decision; --json has all of it.
+// Bounds of the text that is printed; --json prints all of it.
 const (
-	plainWidth  = 100 // columns where there is no terminal to ask
-	leastWidth  = 50
-	mostWidth   = 120 // longer lines are hard to read
-	promptLines = 3
-	answerLines = 30
+	maxPromptLines = 3
+	maxAnswerLines = 30
 )
 
-// printOpts says how a decision is printed.
-type printOpts struct {
+// explainOptions control how a decision is printed.
+type explainOptions struct {
+	outputOptions
 	prompt string
-	base   string // URL of the router that was asked; "" = the one in this process
-	width  int    // columns
-	colour bool   // ANSI colours
-}
-
-// printOptions suits them to what out is: colours and the real width only on a
-// terminal, and no colours where NO_COLOR is set (no-color.org).
-func printOptions(out io.Writer, prompt string) printOpts {
-	opts := printOpts{prompt: prompt, width: plainWidth}
-	f, ok := terminal(out)
-	if !ok {
-		return opts
-	}
-	opts.colour = os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
-	if columns, _, err := term.GetSize(int(f.Fd())); err == nil && columns > 0 {
-		opts.width = min(max(columns, leastWidth), mostWidth)
-	}
-	return opts
-}
-
-// terminal returns out as the terminal it is.
-func terminal(out io.Writer) (*os.File, bool) {
-	f, ok := out.(*os.File)
-	return f, ok && term.IsTerminal(int(f.Fd()))
+	base   string // URL of the router that answered, "" if it ran in this process
 }
 
 // printResponse prints a decision and its outcome for a person:
@@ -61,51 +33,49 @@ func terminal(out io.Writer) (*os.File, bool) {
 //	chosen      quality_agent
 //	timings     classify 80 µs · match 12 µs · total 110 µs
 //
-// Text of callers and agents is shown without its control characters.
-func printResponse(w io.Writer, resp *contract.Response, opts printOpts) {
-	p := newPage(opts)
-	p.prompt(opts.prompt)
-	p.field("status", statusText(resp), statusStyle(resp.Status))
+// Control characters in texts of callers and agents are replaced.
+func printResponse(w io.Writer, resp *contract.Response, opts explainOptions) {
+	p := newPrinter(opts.outputOptions)
+	p.writePrompt(opts.prompt)
+	p.writeField("status", formatStatus(resp), statusStyle(resp.Status))
 	if d := resp.Decision; d != nil {
-		p.classification(&d.Classification)
-		p.candidates(d)
-		p.choice(d)
+		p.writeClassification(&d.Classification)
+		p.writeCandidates(d)
+		p.writeChoice(d)
 	}
-	p.tasks(resp.Tasks)
-	p.omitted(resp.Omitted)
-	p.clarification(resp, opts.base)
-	p.model("answered by", resp.Data.AnsweredBy)
-	p.degraded(&resp.Data)
-	p.unsupported(resp.Data.Unsupported)
-	p.proposal(resp.Data.Proposal)
-	p.answer(&resp.Data)
+	p.writeTasks(resp.Tasks)
+	p.writeOmitted(resp.Omitted)
+	p.writeClarification(resp, opts.base)
+	p.writeModel("answered by", resp.Data.AnsweredBy)
+	p.writeDegraded(&resp.Data)
+	p.writeUnsupported(resp.Data.Unsupported)
+	p.writeProposal(resp.Data.Proposal)
+	p.writeAnswer(&resp.Data)
 	if d := resp.Decision; d != nil {
-		p.timings(d.TimingsMS)
+		p.writeTimings(d.TimingsMS)
 	}
-	p.references(resp)
+	p.writeReferences(resp)
 	fmt.Fprint(w, p.String())
 }
 
-func (p *page) prompt(text string) {
+func (p *printer) writePrompt(text string) {
 	text = strings.TrimSpace(printable(text))
 	if text == "" {
 		return
 	}
 	lines := strings.Split(text, "\n")
-	shown := lines[:min(len(lines), promptLines)]
-	for i, line := range shown {
-		label := ""
-		if i == 0 {
-			label = "prompt"
-		}
-		p.line(label, cell{text: cut(strings.TrimRight(line, " "), p.room()), style: bold})
+	shown := lines[:min(len(lines), maxPromptLines)]
+	label := "prompt"
+	for _, line := range shown {
+		p.writeBlock(label, p.margin, p.styled(bold, truncate(strings.TrimRight(line, " "), p.width-p.margin)))
+		label = ""
 	}
 	if n := len(lines) - len(shown); n > 0 {
-		p.line("", cell{text: "… " + count(n, "more line"), style: dim})
+		p.writeField("", "… "+count(n, "more line"), dim)
 	}
 }
 
-func statusText(resp *contract.Response) string {
+func formatStatus(resp *contract.Response) string {
 	text := string(resp.Status)
 	var notes []string
 	if d := resp.Decision; d != nil && d.FallbackUsed != nil {
@@ -114,7 +84,7 @@ func statusText(resp *contract.Response) string {
 	switch d := resp.Decision; {
 	case !resp.Data.DryRun:
 	case d != nil && d.Classification.ModelUse != nil && len(d.Classification.Calls) > 0:
-		notes = append(notes, "a dry run, no agent was asked")
+		notes = append(notes, "a dry run, no agent was called")
 	default:
 		notes = append(notes, "a dry run, nothing was sent")
 	}
@@ -124,7 +94,7 @@ func statusText(resp *contract.Response) string {
 	return text
 }
 
-func statusStyle(s contract.Status) style {
+func statusStyle(s contract.Status) textStyle {
 	switch s {
 	case contract.StatusAccepted, contract.StatusRunning, contract.StatusCompleted:
 		return green
@@ -135,21 +105,21 @@ func statusStyle(s contract.Status) style {
 	return red
 }
 
-func (p *page) classification(c *contract.Classification) {
-	how := string(c.Source) + ", " + millis(c.LatencyMS)
+func (p *printer) writeClassification(c *contract.Classification) {
+	how := string(c.Source) + ", " + formatMillis(c.LatencyMS)
 	if c.Reason != "" {
 		how += ", because " + c.Reason
 	}
-	p.field("reads as", fmt.Sprintf("%s, confidence %.2f (%s)", reading(c.Intent, c.Domains), c.Confidence, how), none)
-	if text := classifiedText(c); text != "" {
-		p.field("", text, dim)
+	p.writeField("reads as", fmt.Sprintf("%s, confidence %.2f (%s)", formatIntent(c.Intent, c.Domains), c.Confidence, how), plain)
+	if text := formatClassification(c); text != "" {
+		p.writeField("", text, dim)
 	}
 	if len(c.Alternatives) > 0 {
 		next := make([]string, len(c.Alternatives))
 		for i, a := range c.Alternatives {
 			next[i] = fmt.Sprintf("%s %.2f", a.Intent, a.Confidence)
 		}
-		p.field("", "then "+strings.Join(next, ", "), dim)
+		p.writeField("", "then "+strings.Join(next, ", "), dim)
 	}
 	for i, s := range c.Subtasks {
 		label := ""
@@ -157,17 +127,17 @@ func (p *page) classification(c *contract.Classification) {
 			label = "subtasks"
 		}
 		text := strconv.Itoa(i+1) + ". " + s.Title
-		if r := reading(s.Intent, s.Domains); r != "" {
+		if r := formatIntent(s.Intent, s.Domains); r != "" {
 			text += " (" + r + ")"
 		}
-		p.field(label, text, none)
+		p.writeField(label, text, plain)
 	}
-	p.cascade(c.Cascade)
-	p.model("model", c.ModelUse)
+	p.writeCascade(c.Cascade)
+	p.writeModel("model", c.ModelUse)
 }
 
-// reading joins an intent and its domains: "code_review · python, azure".
-func reading(intent string, domains []string) string {
+// formatIntent joins an intent and its domains: "code_review · python, azure".
+func formatIntent(intent string, domains []string) string {
 	if len(domains) == 0 {
 		return intent
 	}
@@ -177,42 +147,39 @@ func reading(intent string, domains []string) string {
 	return intent + " · " + strings.Join(domains, ", ")
 }
 
-// choice is who was chosen, and what put them first.
-func (p *page) choice(d *contract.Decision) {
+func (p *printer) writeChoice(d *contract.Decision) {
 	if t := d.TieBreak; t != nil {
-		p.field("tie-break", fmt.Sprintf("%s before %s by %s: %s", t.Winner, t.Over, strings.ReplaceAll(t.Rule, "_", " "), t.Reason), none)
+		p.writeField("tie-break", fmt.Sprintf("%s before %s by %s: %s", t.Winner, t.Over, strings.ReplaceAll(t.Rule, "_", " "), t.Reason), plain)
 	}
 	if len(d.Chosen) > 0 {
-		p.field("chosen", strings.Join(d.Chosen, ", "), green)
+		p.writeField("chosen", strings.Join(d.Chosen, ", "), green)
 	}
 	if len(d.Standby) > 0 {
-		p.field("standby", strings.Join(d.Standby, ", "), cyan)
+		p.writeField("standby", strings.Join(d.Standby, ", "), cyan)
 	}
 }
 
-func (p *page) unsupported(u *contract.Unsupported) {
+func (p *printer) writeUnsupported(u *contract.Unsupported) {
 	if u == nil {
 		return
 	}
-	p.field("because", u.Reason+": "+u.Detail, yellow)
+	p.writeField("because", u.Reason+": "+u.Detail, yellow)
 	near := make([]string, len(u.Nearest))
 	for i := range u.Nearest {
-		near[i] = nearMiss(&u.Nearest[i])
+		near[i] = formatNearMiss(&u.Nearest[i])
 	}
-	p.list("nearest", near, ",", none)
-	p.list("accepted", u.AcceptedIntents, ",", none)
-	p.list("domains", u.AcceptedDomains, ",", none)
-	for i, e := range u.Examples {
-		label := ""
-		if i == 0 {
-			label = "try"
-		}
-		p.field(label, strconv.Quote(oneLine(e)), cyan)
+	p.writeList("nearest", near, ", ", plain)
+	p.writeList("accepted", u.AcceptedIntents, ", ", plain)
+	p.writeList("domains", u.AcceptedDomains, ", ", plain)
+	var examples []string
+	for _, e := range u.Examples {
+		examples = append(examples, strconv.Quote(oneLine(e)))
 	}
+	p.writeFields("try", examples, cyan)
 }
 
-// nearMiss says what an agent lacks: score first, else the gates.
-func nearMiss(n *contract.NearestMiss) string {
+// formatNearMiss returns why an agent is not eligible: its score, else its gates.
+func formatNearMiss(n *contract.NearestMiss) string {
 	lacks := "eligible"
 	if n.MissingScore > 0 {
 		lacks = fmt.Sprintf("%.2f short", n.MissingScore)
@@ -221,18 +188,18 @@ func nearMiss(n *contract.NearestMiss) string {
 		for i, g := range n.Gates {
 			gates[i] = g.Gate
 		}
-		lacks = "kept out by " + strings.Join(gates, " and ")
+		lacks = "excluded by " + strings.Join(gates, " and ")
 	}
-	return fmt.Sprintf("%s %s (%s)", n.AgentID, decimal(n.Score), lacks)
+	return fmt.Sprintf("%s %s (%s)", n.AgentID, formatScoreValue(n.Score), lacks)
 }
 
-// timings lists the stages in the order a request goes through them.
-func (p *page) timings(ms map[string]float64) {
+// writeTimings lists the stages in the order of the pipeline.
+func (p *printer) writeTimings(ms map[string]float64) {
 	known := []string{"mask", "classify", "match", "fallback", "dispatch"}
 	var parts []string
 	add := func(stage string) {
 		if v, ok := ms[stage]; ok {
-			parts = append(parts, stage+" "+millis(v))
+			parts = append(parts, stage+" "+formatMillis(v))
 		}
 	}
 	for _, stage := range known {
@@ -244,23 +211,22 @@ func (p *page) timings(ms map[string]float64) {
 		}
 	}
 	add("total")
-	p.list("timings", parts, " ·", dim)
+	p.writeList("timings", parts, " · ", dim)
 }
 
-// references are what the logs name this request by.
-func (p *page) references(resp *contract.Response) {
+// writeReferences writes the ids that identify the request in logs.
+func (p *printer) writeReferences(resp *contract.Response) {
 	var refs []string
 	if resp.RequestID != "" {
 		refs = append(refs, "request "+resp.RequestID)
 	}
 	if d := resp.Decision; d != nil && d.RegistryVersion != "" {
-		refs = append(refs, "registry "+shortVersion(d.RegistryVersion))
+		refs = append(refs, "registry "+shortenVersion(d.RegistryVersion))
 	}
-	p.list("reference", refs, " ·", dim)
+	p.writeList("reference", refs, " · ", dim)
 }
 
-// shortVersion keeps as much of a hash as people compare.
-func shortVersion(v string) string {
+func shortenVersion(v string) string {
 	const algorithm, digits = "sha256:", 12
 	if strings.HasPrefix(v, algorithm) && len(v) > len(algorithm)+digits {
 		return v[:len(algorithm)+digits]
@@ -268,11 +234,12 @@ func shortVersion(v string) string {
 	return v
 }
 
-// decimal is a score as the arithmetic writes it.
-func decimal(v float64) string { return strings.Replace(fmt.Sprintf("%.2f", v), "-", "−", 1) }
+func formatScoreValue(v float64) string {
+	return strings.Replace(fmt.Sprintf("%.2f", v), "-", "−", 1)
+}
 
-// millis shows two or three digits: 80 µs, 4.2 ms, 412 ms, 1.41 s.
-func millis(ms float64) string {
+// formatMillis returns two or three digits: 80 µs, 4.2 ms, 412 ms, 1.41 s.
+func formatMillis(ms float64) string {
 	switch {
 	case ms >= 1000:
 		return fmt.Sprintf("%.2f s", ms/1000)

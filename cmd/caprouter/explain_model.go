@@ -13,79 +13,78 @@ import (
 	"github.com/caprouter/caprouter/internal/session"
 )
 
-// replyWidth is how many columns of a model's reply are shown.
-const replyWidth = 240
+// maxReplyWidth bounds how much of a model's reply is printed, in columns.
+const maxReplyWidth = 240
 
-// model is how a model was used: which one, with which prompt, and every call
-// with what became of it.
+// writeModel writes which model was used with which prompt, and the outcome of each call:
 //
 //	model       gemini gemini-3.5-flash-lite, prompt router/1, 1052 in, 62 out
 //	calls       1  classify  llm_invalid_value  412 ms · 512 in, 20 out
 //	               ✗ intent: "poetry" is not one of code_review, …
 //	               replied {"intent":"poetry", …
 //	            2  repair    ok                 380 ms · 540 in, 42 out
-//	               asked once more, with the mistake
+//	               called again, with the mistake
 //	               replied {"intent":"code_review", …
-func (p *page) model(label string, use *contract.ModelUse) {
+func (p *printer) writeModel(label string, use *contract.ModelUse) {
 	if use == nil {
 		return
 	}
 	parts := []string{use.Provider + " " + use.Model, "prompt " + use.PromptVersion}
-	if t := tokens(use.Tokens); t != "" {
+	if t := formatTokens(use.Tokens); t != "" {
 		parts = append(parts, t)
 	}
-	p.list(label, parts, ",", none)
-	rows := make([]row, len(use.Calls))
+	p.writeList(label, parts, ", ", plain)
+	rows := make([]tableRow, len(use.Calls))
 	for i := range use.Calls {
-		rows[i] = callRow(i+1, &use.Calls[i])
+		rows[i] = newCallRow(i+1, &use.Calls[i])
 	}
 	if len(rows) > 0 {
-		p.table("calls", rows)
+		p.writeTable("calls", rows)
 	}
 }
 
-func callRow(number int, c *contract.ModelCall) row {
+func newCallRow(number int, c *contract.ModelCall) tableRow {
 	look := yellow
 	if c.Outcome == contract.OutcomeOK {
 		look = green
 	}
-	cost := millis(c.LatencyMS)
-	if t := tokens(c.Tokens); t != "" {
+	cost := formatMillis(c.LatencyMS)
+	if t := formatTokens(c.Tokens); t != "" {
 		cost += " · " + t
 	}
-	r := row{cells: []cell{
+	r := tableRow{cells: []tableCell{
 		{text: strconv.Itoa(number), style: dim},
 		{text: strings.ReplaceAll(string(c.Purpose), "_", " ")},
 		{text: c.Outcome, style: look},
 		{text: cost, style: dim},
 	}}
-	if why := purposeText(c.Purpose); why != "" {
-		r.below = append(r.below, cell{text: why, style: dim})
+	if why := formatPurpose(c.Purpose); why != "" {
+		r.below = append(r.below, tableCell{text: why, style: dim})
 	}
 	if c.Detail != "" {
-		r.below = append(r.below, cell{text: "✗ " + c.Detail, style: yellow})
+		r.below = append(r.below, tableCell{text: "✗ " + c.Detail, style: yellow})
 	}
-	// The answer of policy A is shown as the answer.
+	// The answer of policy A is printed as the answer.
 	if c.Reply != "" && (c.Purpose != contract.PurposeAnswer || c.Outcome != contract.OutcomeOK) {
-		r.below = append(r.below, cell{text: "replied " + cut(strings.TrimSpace(oneLine(c.Reply)), replyWidth), style: dim})
+		r.below = append(r.below, tableCell{text: "replied " + truncate(strings.TrimSpace(oneLine(c.Reply)), maxReplyWidth), style: dim})
 	}
 	return r
 }
 
-// purposeText says why a model was asked once more.
-func purposeText(purpose contract.CallPurpose) string {
+// formatPurpose explains why a model was called again.
+func formatPurpose(purpose contract.CallPurpose) string {
 	switch purpose {
 	case contract.PurposeRepair:
-		return "asked once more, with the mistake"
+		return "called again, with the mistake"
 	case contract.PurposeMoreTokens:
-		return "asked once more, with room for a longer reply"
+		return "called again, with a larger limit for the reply"
 	case contract.PurposeClassify, contract.PurposeAnswer:
 	}
 	return ""
 }
 
-// tokens is what a model read and wrote, "" when nobody counted.
-func tokens(t contract.Tokens) string {
+// formatTokens returns the token counts, or "" if they are unknown.
+func formatTokens(t contract.Tokens) string {
 	if t == (contract.Tokens{}) {
 		return ""
 	}
@@ -96,129 +95,152 @@ func tokens(t contract.Tokens) string {
 	return text
 }
 
-// classifiedText says in a sentence what is special about how a request was
-// classified, "" for nothing.
-func classifiedText(c *contract.Classification) string {
-	text := reasonText(c.Reason)
+// formatClassification explains an unusual classification, and returns "" otherwise.
+func formatClassification(c *contract.Classification) string {
+	text := formatReason(c.Reason)
 	switch {
 	case text == "" && c.Source == contract.SourceCache:
-		return "the model has classified the same request before, and is not asked again"
+		return "the model classified the same request before"
 	case c.Source == contract.SourceLexical && c.ModelUse != nil && text != "":
-		return text + "; the lexical classifier stands in"
+		return text + "; the lexical classifier was used instead"
 	}
 	return text
 }
 
-// reasonText explains why a model or the first choice of a classifier did not
-// answer, and what an operator can do about it; "" for a reason it does not know.
-func reasonText(reason string) string {
+// formatReason explains why a classifier did not answer, and what an operator can do. It
+// returns "" for an unknown reason.
+func formatReason(reason string) string {
 	switch reason {
 	case llm.ReasonTimeout:
 		return "the model did not reply in time"
 	case llm.ReasonUnavailable:
 		return "the model's server could not be reached, or had an error"
 	case llm.ReasonRateLimited:
-		return "the model's server takes no more requests for now: too many at a time, or the quota is used up"
+		return "the model's server rejects requests for now: too many at a time, or the quota is used up"
 	case llm.ReasonUnauthorized:
-		return "the model's server does not accept the key: caprouter doctor says more"
+		return "the model's server does not accept the key: run caprouter doctor for details"
 	case llm.ReasonRejected:
-		return "the model's server refused the request, as it does for a model it does not have: caprouter doctor says more"
+		return "the model's server rejected the request, for example because it has no such model: run caprouter doctor for details"
 	case llm.ReasonBlocked:
-		return "the filters of the model's maker blocked the request or the reply"
+		return "the content filters of the model blocked the request or the reply"
 	case llm.ReasonEmpty:
-		return "the model replied with nothing"
+		return "the reply of the model was empty"
 	case llm.ReasonBadResponse:
-		return "what came back is not a model's reply: check llm.base_url"
+		return "the response is not a model's reply: check llm.base_url"
 	case llm.ReasonBreakerOpen:
-		return "the model has failed repeatedly and is left alone for a while"
+		return "the circuit breaker of the model is open after repeated failures"
 	case llm.ReasonBudget:
-		return "the tokens the model may use in an hour are used up: raise limits.llm_tokens_per_hour"
+		return "the token budget of the hour is used up: raise limits.llm_tokens_per_hour"
 	case llm.ReasonOverloaded:
-		return "too many calls to the model are under way"
+		return "too many concurrent calls to the model"
 	case llm.ReasonMaxTokens:
-		return "the reply was cut off, with the larger budget as well: raise llm.max_output_tokens"
+		return "the reply was cut off, even with the larger limit: raise llm.max_output_tokens"
 	case llm.ReasonInvalidJSON:
-		return "the reply was not the JSON that was asked for, and stayed so when asked again"
+		return "the reply was not the requested JSON, even after a second call"
 	case llm.ReasonInvalidValue:
-		return "the reply had an intent, a domain or a number that may not be, and still had when asked again"
+		return "the reply contained an invalid intent, domain or number, even after a second call"
 	case llm.OutcomeCancelled:
-		return "nobody waited for the reply any more"
+		return "the caller disconnected before the reply"
 	case llm.ReasonNotConfigured:
-		return "there is no model: set GEMINI_API_KEY, or llm in the configuration"
+		return "no model is configured: set GEMINI_API_KEY, or llm in the configuration"
 	case classifier.ReasonEmptyRegistry:
-		return "there is no agent to classify for"
+		return "the registry has no agents"
 	case classifier.ReasonTooManyParts:
-		return "the text asks for more things than a request may have, and the surest of them count"
+		return "the text contains more subtasks than allowed, and those with the highest confidence are used"
 	case session.ReasonClarified:
-		return "the caller has chosen this reading"
+		return "the caller chose this intent"
 	case session.ReasonNeedsInput:
-		return "the agent of the turn before has asked for this one"
+		return "the agent of the previous turn asked for this input"
 	case session.ReasonSession:
-		return "the session's reading holds, as session.classify_trigger says"
+		return "the intent of the session is kept, as session.classify_trigger specifies"
 	}
 	return ""
 }
 
-// because joins a reason and its sentence.
-func because(reason, sentence string) string {
+func joinReason(reason, sentence string) string {
 	if sentence == "" {
 		return reason
 	}
 	return reason + ": " + sentence
 }
 
-// degraded is policy A that found no model to answer.
-func (p *page) degraded(d *contract.ResponseData) {
+// writeDegraded writes why no model answered under fallback policy A.
+func (p *printer) writeDegraded(d *contract.ResponseData) {
 	if d.Degraded {
-		p.field("degraded", because(d.DegradedReason, reasonText(d.DegradedReason)), yellow)
+		p.writeField("degraded", joinReason(d.DegradedReason, formatReason(d.DegradedReason)), yellow)
 	}
 }
 
-// clarification is the question to the caller, with its options and how to pick
-// one of them.
-func (p *page) clarification(resp *contract.Response, base string) {
+// writeClarification writes the question to the caller, its options and how to answer.
+func (p *printer) writeClarification(resp *contract.Response, base string) {
 	d := &resp.Data
 	if d.Mode != contract.DataClarification {
 		return
 	}
 	if d.Question != "" {
-		p.field("question", d.Question, bold)
+		p.writeField("question", d.Question, bold)
 	}
 	if d.Because != "" {
-		p.field("because", because(d.Because, becauseText(d.Because)), yellow)
+		p.writeField("because", joinReason(d.Because, formatClarificationReason(d.Because)), yellow)
 	}
-	rows := make([]row, len(d.Options))
+	rows := make([]tableRow, len(d.Options))
 	for i := range d.Options {
-		rows[i] = row{cells: []cell{{text: d.Options[i].ID, style: cyan}, {text: optionText(&d.Options[i])}}}
+		rows[i] = tableRow{cells: []tableCell{{text: d.Options[i].ID, style: cyan}, {text: formatOption(&d.Options[i])}}}
 	}
 	if len(rows) > 0 {
-		p.table("options", rows)
+		p.writeTable("options", rows)
 	}
-	p.field("choose", howToChoose(resp, base), none)
+	p.writeField("choose", formatHowToChoose(resp, base), plain)
 }
 
-func becauseText(reason string) string {
+func formatClarificationReason(reason string) string {
 	switch reason {
 	case fallback.ReasonAmbiguous:
-		return "two readings are as good, and different agents serve them"
+		return "two intents are equally likely, and different agents serve them"
 	case fallback.ReasonDivergent:
-		return "it asks for several things, and this registry does not split requests"
+		return "it contains several requests, and this registry does not split requests"
 	}
 	return ""
 }
 
-func optionText(o *contract.ClarificationOption) string {
-	return cmp.Or(o.Label, reading(o.Intent, o.Domains))
+func formatOption(o *contract.ClarificationOption) string {
+	return cmp.Or(o.Label, formatIntent(o.Intent, o.Domains))
 }
 
-// howToChoose says how to answer the question of the router at that URL, "" for
-// the one in this process, which is gone with it.
-func howToChoose(resp *contract.Response, base string) string {
+// formatHowToChoose explains how to answer a question. base is the URL of the router, ""
+// if it ran in this process and cannot be asked again.
+func formatHowToChoose(resp *contract.Response, base string) string {
 	switch {
 	case resp.Data.DryRun:
-		return "say in the text which one is meant; a dry run remembers no question to answer"
+		return "name the wanted option in the text, because a dry run stores no question"
 	case base == "":
-		return "say in the text which one is meant, or ask a running router (--url), which remembers its question and takes --choose"
+		return "name the wanted option in the text, or send the request to a running router (--url), which stores the question for --choose"
 	}
 	return "send the same request with --choose " + resp.RequestID + "=OPTION"
+}
+
+// writeCascade writes whether the lexical classifier made the model unnecessary.
+func (p *printer) writeCascade(c *contract.Cascade) {
+	if c != nil {
+		p.writeField("cascade", formatCascade(c), plain)
+	}
+}
+
+func formatCascade(c *contract.Cascade) string {
+	lexical := fmt.Sprintf("the lexical classifier found %s with %.2f", c.Intent, c.Confidence)
+	switch {
+	case c.ModelSkipped && c.Accept != nil:
+		return fmt.Sprintf("the model was not called: %s, at least %.2f", lexical, *c.Accept)
+	case c.Accept == nil:
+		lexical += ", and has no threshold: none is set, or there are too few examples to calibrate"
+	default:
+		lexical += fmt.Sprintf(", below %.2f", *c.Accept)
+	}
+	switch {
+	case c.Agrees == nil:
+		return "the model was called without success: " + lexical
+	case *c.Agrees:
+		return "the model was called: " + lexical + "; it agrees"
+	}
+	return "the model was called: " + lexical + "; it does not agree"
 }

@@ -21,28 +21,28 @@ func TestPrintModel(t *testing.T) {
 	tests := []struct {
 		name string
 		resp *contract.Response
-		opts printOpts
+		opts explainOptions
 	}{
-		{"llm_ok", classified(llmOK()), printOpts{prompt: "Please do a code review of this python module"}},
-		{"llm_repaired", classified(llmRepaired()), printOpts{prompt: "Please do a code review of this python module"}},
-		{"llm_more_tokens", classified(llmMoreTokens()), printOpts{prompt: "Please do a code review of this python module"}},
-		{"llm_failed", classified(llmFailed()), printOpts{prompt: "Please do a code review of this python module"}},
-		{"llm_breaker_open", classified(llmBreakerOpen()), printOpts{prompt: "Please do a code review of this python module"}},
-		{"llm_narrow", classified(llmRepaired()), printOpts{width: leastWidth}},
-		{"llm_hostile", classified(llmHostile()), printOpts{prompt: "review"}},
-		{"cache_hit", classified(cacheHit()), printOpts{prompt: "Please do a code review of this python module"}},
-		{"pinned", classified(pinned()), printOpts{prompt: "Please do a code review of this python module"}},
-		{"clarification", clarification(), printOpts{prompt: "Optimize our Databricks costs", base: someBase}},
-		{"clarification_in_process", clarification(), printOpts{prompt: "Optimize our Databricks costs"}},
-		{"clarification_dry_run", divergentDryRun(), printOpts{prompt: "Review this and what does it cost?", base: someBase}},
-		{"server_fallback", serverFallback(), printOpts{prompt: "What is a left join?"}},
-		{"server_fallback_dry_run", serverFallbackDryRun(), printOpts{prompt: "What is a left join?"}},
-		{"degraded", degraded(), printOpts{prompt: "What is a left join?"}},
+		{"llm_ok", classified(llmOK()), explainOptions{prompt: "Please do a code review of this python module"}},
+		{"llm_repaired", classified(llmRepaired()), explainOptions{prompt: "Please do a code review of this python module"}},
+		{"llm_more_tokens", classified(llmMoreTokens()), explainOptions{prompt: "Please do a code review of this python module"}},
+		{"llm_failed", classified(llmFailed()), explainOptions{prompt: "Please do a code review of this python module"}},
+		{"llm_breaker_open", classified(llmBreakerOpen()), explainOptions{prompt: "Please do a code review of this python module"}},
+		{"llm_narrow", classified(llmRepaired()), explainOptions{outputOptions: outputOptions{width: minWidth}}},
+		{"llm_hostile", classified(llmHostile()), explainOptions{prompt: "review"}},
+		{"cache_hit", classified(cacheHit()), explainOptions{prompt: "Please do a code review of this python module"}},
+		{"pinned", classified(pinned()), explainOptions{prompt: "Please do a code review of this python module"}},
+		{"clarification", clarification(), explainOptions{prompt: "Optimize our Databricks costs", base: someBase}},
+		{"clarification_in_process", clarification(), explainOptions{prompt: "Optimize our Databricks costs"}},
+		{"clarification_dry_run", divergentDryRun(), explainOptions{prompt: "Review this and what does it cost?", base: someBase}},
+		{"server_fallback", serverFallback(), explainOptions{prompt: "What is a left join?"}},
+		{"server_fallback_dry_run", serverFallbackDryRun(), explainOptions{prompt: "What is a left join?"}},
+		{"degraded", degraded(), explainOptions{prompt: "What is a left join?"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			if tt.opts.width == 0 {
-				tt.opts.width = plainWidth
+				tt.opts.width = defaultWidth
 			}
 			checkPage(t, tt.name, tt.resp, tt.opts)
 		})
@@ -58,7 +58,7 @@ func TestEveryReasonIsExplained(t *testing.T) {
 	})
 	seen := map[string]string{}
 	for _, reason := range known {
-		text := reasonText(reason)
+		text := formatReason(reason)
 		if text == "" || strings.HasSuffix(text, ".") || strings.Contains(text, "\n") {
 			t.Errorf("%s: got %q, want a line without a full stop", reason, text)
 		}
@@ -68,12 +68,12 @@ func TestEveryReasonIsExplained(t *testing.T) {
 		seen[text] = reason
 	}
 	for _, reason := range []string{"", "ok", "llm_something_new"} {
-		if got := reasonText(reason); got != "" {
+		if got := formatReason(reason); got != "" {
 			t.Errorf("%q: got %q for a reason nobody knows, want nothing", reason, got)
 		}
 	}
 	for _, reason := range []string{fallback.ReasonAmbiguous, fallback.ReasonDivergent} {
-		if becauseText(reason) == "" {
+		if formatClarificationReason(reason) == "" {
 			t.Errorf("%s: got nothing, want why the caller is asked", reason)
 		}
 	}
@@ -88,13 +88,13 @@ func TestClassifiedText(t *testing.T) {
 	}{
 		{"a model, nothing special", contract.Classification{Source: contract.SourceLLM, ModelUse: asked}, ""},
 		{"lexical, nothing special", contract.Classification{Source: contract.SourceLexical}, ""},
-		{"cache", contract.Classification{Source: contract.SourceCache, ModelUse: asked}, "the model has classified the same request before, and is not asked again"},
-		{"the stand-in", contract.Classification{Source: contract.SourceLexical, ModelUse: asked, Reason: llm.ReasonTimeout}, "the model did not reply in time; the lexical classifier stands in"},
-		{"lexical, for a reason of its own", contract.Classification{Source: contract.SourceLexical, Reason: classifier.ReasonEmptyRegistry}, "there is no agent to classify for"},
+		{"cache", contract.Classification{Source: contract.SourceCache, ModelUse: asked}, "the model classified the same request before"},
+		{"the stand-in", contract.Classification{Source: contract.SourceLexical, ModelUse: asked, Reason: llm.ReasonTimeout}, "the model did not reply in time; the lexical classifier was used instead"},
+		{"lexical, for a reason of its own", contract.Classification{Source: contract.SourceLexical, Reason: classifier.ReasonEmptyRegistry}, "the registry has no agents"},
 		{"a reason of a newer router", contract.Classification{Source: contract.SourceLexical, ModelUse: asked, Reason: "llm_new"}, ""},
 	}
 	for _, tt := range tests {
-		if got := classifiedText(&tt.clf); got != tt.want {
+		if got := formatClassification(&tt.clf); got != tt.want {
 			t.Errorf("%s: got %q, want %q", tt.name, got, tt.want)
 		}
 	}
@@ -110,7 +110,7 @@ func TestTokens(t *testing.T) {
 		{contract.Tokens{Input: 512, Output: 43, Thinking: 20}, "512 in, 43 out (20 of them thinking)"},
 	}
 	for _, tt := range tests {
-		if got := tokens(tt.tokens); got != tt.want {
+		if got := formatTokens(tt.tokens); got != tt.want {
 			t.Errorf("%+v: got %q, want %q", tt.tokens, got, tt.want)
 		}
 	}
@@ -258,4 +258,19 @@ func degraded() *contract.Response {
 	r.Data.Mode, r.Data.Degraded, r.Data.DegradedReason = contract.DataServerFallback, true, llm.ReasonNotConfigured
 	r.Data.Answer = "No specialised agent is registered for this request. No language model is set up to answer it directly. Accepted intents: code_review."
 	return r
+}
+
+func TestFormatCascade(t *testing.T) {
+	enough, yes, no := 0.96, true, false
+	for want, c := range map[string]contract.Cascade{
+		"the model was not called: the lexical classifier found review with 0.98, at least 0.96":                                                                        {Intent: "review", Confidence: 0.98, Accept: &enough, ModelSkipped: true},
+		"the model was called: the lexical classifier found review with 0.80, below 0.96; it agrees":                                                                    {Intent: "review", Confidence: 0.8, Accept: &enough, Agrees: &yes},
+		"the model was called: the lexical classifier found unknown with 0.10, below 0.96; it does not agree":                                                           {Intent: "unknown", Confidence: 0.1, Accept: &enough, Agrees: &no},
+		"the model was called without success: the lexical classifier found review with 0.80, below 0.96":                                                               {Intent: "review", Confidence: 0.8, Accept: &enough},
+		"the model was called: the lexical classifier found review with 1.00, and has no threshold: none is set, or there are too few examples to calibrate; it agrees": {Intent: "review", Confidence: 1, Agrees: &yes},
+	} {
+		if got := formatCascade(&c); got != want {
+			t.Errorf("got %q\nwant %q", got, want)
+		}
+	}
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/charmbracelet/lipgloss"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/caprouter/caprouter/contract"
@@ -19,21 +20,21 @@ func TestPrintResponse(t *testing.T) {
 	tests := []struct {
 		name string
 		resp *contract.Response
-		opts printOpts
+		opts explainOptions
 	}{
-		{"dry_run", dryRun(), printOpts{prompt: "Please do a code review of this python module", width: 100}},
-		{"two_agents", twoAgents(), printOpts{prompt: "Revise este notebook e o custo dele", width: 100}},
-		{"unsupported", unsupported(), printOpts{prompt: "Retrieval QA about azure", width: 100}},
-		{"proposed", proposed(), printOpts{prompt: "Book me a flight", width: 100}},
-		{"nothing_near", nothingNear(), printOpts{prompt: "Write a poem", width: 100}},
-		{"failed", failed(), printOpts{prompt: "code review of python", width: 100}},
-		{"narrow", failed(), printOpts{prompt: "请对这个 Python 模块做代码审查，并告诉我哪里写得不好", width: leastWidth}},
-		{"colour", failed(), printOpts{prompt: "code review of python", width: 100, colour: true}},
-		{"long", longAnswer(), printOpts{prompt: strings.Repeat("one line of a long prompt ", 6) + "\n2\n3\n4\n5", width: 60}},
-		{"wide", wideText(), printOpts{prompt: "请审查这段 Python 代码", width: 60}},
-		{"hostile", hostile(), printOpts{prompt: "do\x1b[2J it\r\nnow\x07", width: 100}},
-		{"data_only", dataOnly(), printOpts{width: 100}},
-		{"empty", &contract.Response{Status: contract.StatusCancelled}, printOpts{width: 100}},
+		{"dry_run", dryRun(), explainOptions{prompt: "Please do a code review of this python module", outputOptions: outputOptions{width: 100}}},
+		{"two_agents", twoAgents(), explainOptions{prompt: "Revise este notebook e o custo dele", outputOptions: outputOptions{width: 100}}},
+		{"unsupported", unsupported(), explainOptions{prompt: "Retrieval QA about azure", outputOptions: outputOptions{width: 100}}},
+		{"proposed", proposed(), explainOptions{prompt: "Book me a flight", outputOptions: outputOptions{width: 100}}},
+		{"nothing_near", nothingNear(), explainOptions{prompt: "Write a poem", outputOptions: outputOptions{width: 100}}},
+		{"failed", failed(), explainOptions{prompt: "code review of python", outputOptions: outputOptions{width: 100}}},
+		{"narrow", failed(), explainOptions{prompt: "请对这个 Python 模块做代码审查，并告诉我哪里写得不好", outputOptions: outputOptions{width: minWidth}}},
+		{"colour", failed(), explainOptions{prompt: "code review of python", outputOptions: outputOptions{width: 100, color: true}}},
+		{"long", longAnswer(), explainOptions{prompt: strings.Repeat("one line of a long prompt ", 6) + "\n2\n3\n4\n5", outputOptions: outputOptions{width: 60}}},
+		{"wide", wideText(), explainOptions{prompt: "请审查这段 Python 代码", outputOptions: outputOptions{width: 60}}},
+		{"hostile", hostile(), explainOptions{prompt: "do\x1b[2J it\r\nnow\x07", outputOptions: outputOptions{width: 100}}},
+		{"data_only", dataOnly(), explainOptions{outputOptions: outputOptions{width: 100}}},
+		{"empty", &contract.Response{Status: contract.StatusCancelled}, explainOptions{outputOptions: outputOptions{width: 100}}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) { checkPage(t, tt.name, tt.resp, tt.opts) })
@@ -41,14 +42,14 @@ func TestPrintResponse(t *testing.T) {
 }
 
 // checkPage prints a response and compares it with testdata/explain/NAME.txt.
-func checkPage(t *testing.T, name string, resp *contract.Response, opts printOpts) {
+func checkPage(t *testing.T, name string, resp *contract.Response, opts explainOptions) {
 	t.Helper()
 	var out bytes.Buffer
 	printResponse(&out, resp, opts)
 	checkGolden(t, filepath.Join("testdata", "explain", name+".txt"), out.String())
 	for i, line := range strings.Split(out.String(), "\n") {
-		if !opts.colour && textWidth(line) > opts.width {
-			t.Errorf("line %d is %d columns wide, want at most %d: %q", i+1, textWidth(line), opts.width, line)
+		if !opts.color && lipgloss.Width(line) > opts.width {
+			t.Errorf("line %d is %d columns wide, want at most %d: %q", i+1, lipgloss.Width(line), opts.width, line)
 		}
 		if line != strings.TrimRight(line, " ") {
 			t.Errorf("line %d ends in spaces: %q", i+1, line)
@@ -268,34 +269,34 @@ func dataOnly() *contract.Response {
 	return r
 }
 
-func TestPrintOptionsWithoutTerminal(t *testing.T) {
+func TestDetectOutput_WithoutTerminal(t *testing.T) {
 	file, err := os.Create(filepath.Join(t.TempDir(), "out"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer file.Close()
-	want := printOpts{prompt: "p", width: plainWidth}
-	if got := printOptions(file, "p"); got != want {
+	want := outputOptions{width: defaultWidth}
+	if got := detectOutput(file); got != want {
 		t.Errorf("a file: got %+v, want %+v", got, want)
 	}
-	if got := printOptions(&bytes.Buffer{}, "p"); got != want {
+	if got := detectOutput(&bytes.Buffer{}); got != want {
 		t.Errorf("a buffer: got %+v, want %+v", got, want)
 	}
 }
 
-func TestPrintOptionsOnTerminal(t *testing.T) {
+func TestDetectOutput_OnTerminal(t *testing.T) {
 	// The master of a pseudo-terminal is one too, of unknown size.
 	tty, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
 	if err != nil {
 		t.Skipf("no pseudo-terminal here: %v", err)
 	}
 	defer tty.Close()
-	if _, ok := terminal(tty); !ok {
+	if _, ok := asTerminal(tty); !ok {
 		t.Skip("the master of a pseudo-terminal is no terminal on this system")
 	}
 	tests := []struct {
 		name, noColor, term string
-		colour              bool
+		color               bool
 	}{
 		{"terminal", "", "xterm", true},
 		{"NO_COLOR", "1", "xterm", false},
@@ -304,8 +305,8 @@ func TestPrintOptionsOnTerminal(t *testing.T) {
 	for _, tt := range tests {
 		t.Setenv("NO_COLOR", tt.noColor)
 		t.Setenv("TERM", tt.term)
-		want := printOpts{prompt: "p", width: plainWidth, colour: tt.colour}
-		if got := printOptions(tty, "p"); got != want {
+		want := outputOptions{width: defaultWidth, color: tt.color}
+		if got := detectOutput(tty); got != want {
 			t.Errorf("%s: got %+v, want %+v", tt.name, got, want)
 		}
 	}
@@ -327,19 +328,19 @@ func TestMillis(t *testing.T) {
 		{61_000, "61.00 s"},
 	}
 	for _, tt := range tests {
-		if got := millis(tt.ms); got != tt.want {
-			t.Errorf("millis(%v): got %q, want %q", tt.ms, got, tt.want)
+		if got := formatMillis(tt.ms); got != tt.want {
+			t.Errorf("formatMillis(%v): got %q, want %q", tt.ms, got, tt.want)
 		}
 	}
 }
 
 func TestOmittedText(t *testing.T) {
 	for _, reason := range []string{"no_match", "low_confidence", "gated", "topk_reached"} {
-		if got := omittedText(reason); !strings.HasPrefix(got, reason+", ") {
+		if got := formatOmitted(reason); !strings.HasPrefix(got, reason+", ") {
 			t.Errorf("%s: got %q, want it and a sentence", reason, got)
 		}
 	}
-	if got := omittedText("new_reason"); got != "new_reason" {
+	if got := formatOmitted("new_reason"); got != "new_reason" {
 		t.Errorf("got %q, want an unknown reason alone", got)
 	}
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"github.com/charmbracelet/x/ansi"
 	"maps"
 	"slices"
 	"strconv"
@@ -10,15 +11,15 @@ import (
 	"github.com/caprouter/caprouter/contract"
 )
 
-// candidates is the table of who was looked at, in rank order, with the score's
-// arithmetic and, below an agent that is out, what kept it out. Where subtasks
-// were matched one by one, "2.1" is the best for subtask 2.
-func (p *page) candidates(d *contract.Decision) {
+// writeCandidates writes the candidates in the order of their rank, with the parts of the
+// score and the gates that exclude an agent. If subtasks were matched separately, "2.1"
+// is the best candidate for subtask 2.
+func (p *printer) writeCandidates(d *contract.Decision) {
 	if len(d.Candidates) == 0 {
-		p.field("candidates", "none", dim)
+		p.writeField("candidates", "none", dim)
 		return
 	}
-	rows := make([]row, len(d.Candidates))
+	rows := make([]tableRow, len(d.Candidates))
 	rank, part := 0, -1
 	for i := range d.Candidates {
 		c := &d.Candidates[i]
@@ -30,47 +31,47 @@ func (p *page) candidates(d *contract.Decision) {
 		if c.Subtask != nil {
 			number = strconv.Itoa(part+1) + "." + number
 		}
-		role, look := roleText(c)
-		rows[i] = row{cells: []cell{
+		role, look := formatRole(c)
+		rows[i] = tableRow{cells: []tableCell{
 			{text: number, style: dim},
 			{text: c.AgentID, style: look},
 			{text: role, style: look},
-			{text: decimal(c.Score), style: bold, right: true},
-			{text: arithmetic(c)},
+			{text: formatScoreValue(c.Score), style: bold, right: true},
+			{text: formatScore(c)},
 		}}
 		for _, g := range c.Gates {
-			rows[i].below = append(rows[i].below, cell{text: "✗ " + g.Gate + ": " + g.Reason, style: red})
+			rows[i].below = append(rows[i].below, tableCell{text: "✗ " + g.Gate + ": " + g.Reason, style: red})
 		}
 	}
-	p.table("candidates", rows)
+	p.writeTable("candidates", rows)
 	if n := d.CandidatesTotal - len(d.Candidates); n > 0 {
-		p.field("", "… and "+strconv.Itoa(n)+" more", dim)
+		p.writeField("", "… and "+strconv.Itoa(n)+" more", dim)
 	}
 }
 
-func roleText(c *contract.Candidate) (string, style) {
+func formatRole(c *contract.Candidate) (string, textStyle) {
 	switch {
 	case c.Role == contract.RoleChosen:
 		return "chosen", green
 	case c.Role == contract.RoleStandby:
 		return "standby", cyan
 	case c.Eligible:
-		return "eligible", none
+		return "eligible", plain
 	}
 	return "out", dim
 }
 
-// arithmetic shows every addend: "0.50 intent + 0.30 python = 0.80".
-func arithmetic(c *contract.Candidate) string {
+// formatScore returns every part of the score: "0.50 intent + 0.30 python = 0.80".
+func formatScore(c *contract.Candidate) string {
 	var b strings.Builder
 	add := func(v float64, what string) {
 		switch {
 		case b.Len() > 0 && v < 0:
-			b.WriteString(" − " + decimal(-v))
+			b.WriteString(" − " + formatScoreValue(-v))
 		case b.Len() > 0:
-			b.WriteString(" + " + decimal(v))
+			b.WriteString(" + " + formatScoreValue(v))
 		default:
-			b.WriteString(decimal(v))
+			b.WriteString(formatScoreValue(v))
 		}
 		b.WriteString(" " + what)
 	}
@@ -78,7 +79,7 @@ func arithmetic(c *contract.Candidate) string {
 		add(c.Parts.Intent, "intent")
 	}
 	if c.Parts.Domains != 0 || len(c.MatchedDomains) > 0 {
-		add(c.Parts.Domains, matchedDomains(c.MatchedDomains))
+		add(c.Parts.Domains, formatDomains(c.MatchedDomains))
 	}
 	if c.Parts.Constraints != 0 {
 		add(c.Parts.Constraints, "constraint")
@@ -86,10 +87,10 @@ func arithmetic(c *contract.Candidate) string {
 	if b.Len() == 0 {
 		return "nothing matches"
 	}
-	return b.String() + " = " + decimal(c.Score)
+	return b.String() + " = " + formatScoreValue(c.Score)
 }
 
-func matchedDomains(names []string) string {
+func formatDomains(names []string) string {
 	if len(names) == 0 {
 		return "domains"
 	}
@@ -102,32 +103,32 @@ func matchedDomains(names []string) string {
 	return strings.Join(shown, ", ")
 }
 
-func (p *page) tasks(tasks []contract.TaskReport) {
-	rows := make([]row, len(tasks))
+func (p *printer) writeTasks(tasks []contract.TaskReport) {
+	rows := make([]tableRow, len(tasks))
 	for i := range tasks {
 		t := &tasks[i]
-		mark, look := taskMark(t.Status)
-		rows[i] = row{cells: []cell{
+		mark, look := formatTaskMark(t.Status)
+		rows[i] = tableRow{cells: []tableCell{
 			{text: mark, style: look},
 			{text: t.AgentID},
 			{text: string(t.Status), style: look},
-			{text: attempts(t.Attempts)},
-			{text: millis(t.LatencyMS), right: true},
+			{text: formatAttempts(t.Attempts)},
+			{text: formatMillis(t.LatencyMS), right: true},
 		}}
 		if len(tasks) > 1 {
-			rows[i].cells = append(rows[i].cells, cell{text: t.SubtaskTitle, style: dim})
+			rows[i].cells = append(rows[i].cells, tableCell{text: t.SubtaskTitle, style: dim})
 		}
 		for k := range t.FailedOver {
-			rows[i].below = append(rows[i].below, cell{text: "after " + failedOver(&t.FailedOver[k]), style: yellow})
+			rows[i].below = append(rows[i].below, tableCell{text: "after " + formatFailover(&t.FailedOver[k]), style: yellow})
 		}
 		if t.Error != nil {
-			rows[i].below = append(rows[i].below, cell{text: taskError(t.Error), style: red})
+			rows[i].below = append(rows[i].below, tableCell{text: formatTaskError(t.Error), style: red})
 		}
 	}
-	p.table("tasks", rows)
+	p.writeTable("tasks", rows)
 }
 
-func taskMark(s contract.TaskStatus) (string, style) {
+func formatTaskMark(s contract.TaskStatus) (string, textStyle) {
 	switch s {
 	case contract.TaskSuccess:
 		return "✓", green
@@ -138,17 +139,17 @@ func taskMark(s contract.TaskStatus) (string, style) {
 	return "✗", red
 }
 
-func attempts(n int) string {
+func formatAttempts(n int) string {
 	if n == 0 {
 		return "not called"
 	}
 	return count(n, "attempt")
 }
 
-func failedOver(t *contract.FailedAttempt) string {
-	text := fmt.Sprintf("%s: %s, %s, %s", t.AgentID, t.Status, attempts(t.Attempts), millis(t.LatencyMS))
+func formatFailover(t *contract.FailedAttempt) string {
+	text := fmt.Sprintf("%s: %s, %s, %s", t.AgentID, t.Status, formatAttempts(t.Attempts), formatMillis(t.LatencyMS))
 	if t.Error != nil {
-		text += ", " + taskError(t.Error)
+		text += ", " + formatTaskError(t.Error)
 	}
 	if len(t.Explanations) > 0 {
 		text += ", " + strings.Join(t.Explanations, "; ")
@@ -156,28 +157,27 @@ func failedOver(t *contract.FailedAttempt) string {
 	return text
 }
 
-func taskError(e *contract.TaskError) string { return string(e.Code) + ": " + e.Detail }
+func formatTaskError(e *contract.TaskError) string { return string(e.Code) + ": " + e.Detail }
 
-func (p *page) omitted(list []contract.Omitted) {
-	for i, o := range list {
-		label := ""
-		if i == 0 {
-			label = "left out"
-		}
-		p.field(label, fmt.Sprintf("%d. %s (%s): %s", o.Subtask+1, o.Title, reading(o.Intent, o.Domains), omittedText(o.Reason)), yellow)
+func (p *printer) writeOmitted(list []contract.Omitted) {
+	var texts []string
+	for _, o := range list {
+		texts = append(texts, fmt.Sprintf("%d. %s (%s): %s", o.Subtask+1, o.Title, formatIntent(o.Intent, o.Domains), formatOmitted(o.Reason)))
 	}
+	p.writeFields("left out", texts, yellow)
 }
 
-// omittedText explains the reasons of router and fallback; others stand alone.
-func omittedText(reason string) string {
+// formatOmitted explains the reasons of router and fallback, and returns others as they
+// are.
+func formatOmitted(reason string) string {
 	var why string
 	switch reason {
 	case "no_match":
 		why = "no agent's score reaches the threshold"
 	case "low_confidence":
-		why = "the classification is not sure enough"
+		why = "the confidence of the classification is too low"
 	case "gated":
-		why = "an agent fits but for a condition it sets"
+		why = "a matching agent is excluded by a gate"
 	case "topk_reached":
 		why = "the request has as many agents as routing.topk allows"
 	default:
@@ -186,48 +186,45 @@ func omittedText(reason string) string {
 	return reason + ", " + why
 }
 
-// answer shows the text as it is, indented and, when it is long, its beginning.
-func (p *page) answer(d *contract.ResponseData) {
+// writeAnswer writes the text with an indent. A long text is cut.
+func (p *printer) writeAnswer(d *contract.ResponseData) {
 	text := strings.Trim(printable(d.Answer), "\n")
 	if text == "" {
-		p.data(d.Results)
+		p.writeData(d.Results)
 		return
 	}
-	var lines []string
-	for line := range strings.SplitSeq(text, "\n") {
-		lines = append(lines, wrapBelow(strings.TrimRight(line, " "), p.width-len(answerIndent))...)
-	}
+	lines := strings.Split(ansi.Wrap(text, p.width-len(answerIndent), ""), "\n")
 	shown := lines
-	if len(lines) > answerLines+answerLines/5 { // to leave out two lines would be silly
-		shown = lines[:answerLines]
+	if len(lines) > maxAnswerLines+maxAnswerLines/5 { // do not cut only a few lines
+		shown = lines[:maxAnswerLines]
 	}
-	p.line("answer", cell{})
-	for _, line := range shown {
-		p.raw(answerIndent, line)
-	}
+	p.writeBlock("answer", 0, "")
+	p.writeBlock("", len(answerIndent), strings.Join(shown, "\n"))
 	if left := lines[len(shown):]; len(left) > 0 {
-		note := fmt.Sprintf("… %s (%s)", count(len(left), "more line"), size(left))
-		p.raw(answerIndent, p.paint(dim, note))
+		p.writeBlock("", len(answerIndent), p.styled(dim, "… "+count(len(left), "more line")))
 	}
 }
 
-// size is how much text the lines hold.
-func size(lines []string) string {
-	n := 0
-	for _, line := range lines {
-		n += len(line) + 1
-	}
-	if n < 10_000 {
-		return count(n, "byte")
-	}
-	return fmt.Sprintf("%d kB", n/1000)
-}
-
-// data names what came back instead of text.
-func (p *page) data(results []contract.AgentResult) {
+// writeData lists the members of results without a text.
+func (p *printer) writeData(results []contract.AgentResult) {
 	for _, r := range results {
 		if len(r.Data) > 0 {
-			p.field("answer", fmt.Sprintf("no text; %s returned %s", r.AgentID, strings.Join(slices.Sorted(maps.Keys(r.Data)), ", ")), none)
+			p.writeField("answer", fmt.Sprintf("no text; %s returned %s", r.AgentID, strings.Join(slices.Sorted(maps.Keys(r.Data)), ", ")), plain)
 		}
 	}
+}
+
+// writeProposal writes the ticket of fallback policy C and the suggested agent.
+func (p *printer) writeProposal(d *contract.Proposal) {
+	if d == nil {
+		return
+	}
+	p.writeField("proposal", printable(d.Detail), plain)
+	if d.TicketID != "" {
+		p.writeField("ticket", fmt.Sprintf("%s, %s", d.TicketID, count(d.Count, "request")), plain)
+	}
+	p.writeFields("needed", d.Requirements, plain)
+	p.writeFields("risk", d.Risks, plain)
+	p.writeBlock("suggestion", 0, "")
+	p.writeBlock("", len(answerIndent), printable(strings.Trim(d.SuggestedYAML, "\n")))
 }

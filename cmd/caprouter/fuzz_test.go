@@ -36,7 +36,7 @@ func FuzzPrintResponse(f *testing.F) {
 			return
 		}
 		var out, errOut bytes.Buffer
-		printResponse(&out, &resp, printOpts{prompt: prompt, base: someBase, width: min(max(width, leastWidth), mostWidth)})
+		printResponse(&out, &resp, explainOptions{prompt: prompt, base: someBase, outputOptions: outputOptions{width: min(max(width, minWidth), maxWidth)}})
 		answer := resp.Data.Answer
 		resp.Data.Answer, resp.Data.Results = "", nil // shown as they are where there is no terminal
 		resp.Decision = nil

@@ -27,7 +27,7 @@ func (f *runFlags) checkBaseline(baseline *golden.Report, cases []golden.Case) e
 		return nil
 	}
 	return fmt.Errorf("%s: has none of these cases (it begins with %q, they begin with %q): it is the report of others; make it again with golden run --json",
-		f.baseline, cut(oneLine(baseline.Cases[0].ID), plainWidth), cut(oneLine(cases[0].ID), plainWidth))
+		f.baseline, truncate(oneLine(baseline.Cases[0].ID), defaultWidth), truncate(oneLine(cases[0].ID), defaultWidth))
 }
 
 // compare holds the report against the baseline. What a filter leaves out is not

@@ -73,7 +73,7 @@ type stages struct {
 }
 
 func showStages(out io.Writer) *stages {
-	_, ok := terminal(out)
+	_, ok := asTerminal(out)
 	return &stages{out: out, terminal: ok}
 }
 
@@ -154,18 +154,18 @@ func benchLines(r *golden.BenchReport) []benchLine {
 		{"coverage_at_98_precision", r.Coverage, percent, "of all rows, accepted by the threshold chosen beforehand"},
 		{"achieved_precision", r.AchievedPrecision, percent, "of those accepted, right"},
 		{"… with hindsight", r.HindsightCoverage, percent, "most that any threshold covers at 98 % precision"},
-		{"threshold", r.Threshold, plain, "least confidence that is claimed"},
-		{"accept", r.Accept, plain, "chosen from: " + r.AcceptSource},
-		{"train_ms", r.TrainMS, plain, ""},
-		{"classify_us_p50", r.ClassifyP50, plain, ""},
-		{"classify_us_p99", r.ClassifyP99, plain, ""},
-		{"allocs_per_op", r.AllocsPerOp, plain, ""},
+		{"threshold", r.Threshold, formatNumber, "least confidence that is claimed"},
+		{"accept", r.Accept, formatNumber, "chosen from: " + r.AcceptSource},
+		{"train_ms", r.TrainMS, formatNumber, ""},
+		{"classify_us_p50", r.ClassifyP50, formatNumber, ""},
+		{"classify_us_p99", r.ClassifyP99, formatNumber, ""},
+		{"allocs_per_op", r.AllocsPerOp, formatNumber, ""},
 	}
 }
 
 func percent(v float64) string { return fmt.Sprintf("%.1f %%", 100*v) }
 
-func plain(v float64) string { return fmt.Sprint(math.Round(v*1e4) / 1e4) }
+func formatNumber(v float64) string { return fmt.Sprint(math.Round(v*1e4) / 1e4) }
 
 func megabytes(bytes float64) string { return fmt.Sprintf("%.2f MB", bytes/1e6) }
 

@@ -88,7 +88,7 @@ func printDiff(out io.Writer, d *golden.Diff) error {
 		c := &d.Changes[i]
 		fmt.Fprintf(&b, "changed  %s: %s\n", oneLine(c.ID), strings.Join(c.What, ", "))
 		const inset = "         "
-		fmt.Fprintf(&b, "%s%s\n", inset, cut(oneLine(c.Input), plainWidth-len(inset)))
+		fmt.Fprintf(&b, "%s%s\n", inset, truncate(oneLine(c.Input), defaultWidth-len(inset)))
 		for _, why := range c.Why {
 			fmt.Fprintf(&b, "%s%s\n", inset, oneLine(why))
 		}
@@ -96,7 +96,7 @@ func printDiff(out io.Writer, d *golden.Diff) error {
 	if b.Len() > 0 {
 		b.WriteByte('\n')
 	}
-	fmt.Fprintf(&b, "%s: %d routed differently (A %s, B %s)\n", count(d.Cases, "case"), len(d.Changes), shortVersion(d.A), shortVersion(d.B))
+	fmt.Fprintf(&b, "%s: %d routed differently (A %s, B %s)\n", count(d.Cases, "case"), len(d.Changes), shortenVersion(d.A), shortenVersion(d.B))
 	_, err := io.WriteString(out, b.String())
 	return err
 }

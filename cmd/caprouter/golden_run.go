@@ -200,7 +200,7 @@ func printReport(out io.Writer, r *golden.Report, all bool) error {
 		how += ", " + oneLine(r.Classifier.Provider+" "+r.Classifier.Model)
 	}
 	fmt.Fprintf(&b, "%s: %d passed, %d failed (%s; registry %s)\n", count(r.Summary.Total, "case"),
-		r.Summary.Passed, r.Summary.Failed, how, shortVersion(r.Registry))
+		r.Summary.Passed, r.Summary.Failed, how, shortenVersion(r.Registry))
 	_, err := io.WriteString(out, b.String())
 	return err
 }
@@ -212,12 +212,12 @@ func printCase(b *strings.Builder, c *golden.CaseResult) {
 	}
 	const inset = "      "
 	fmt.Fprintf(b, "FAIL  %s  %s:%d\n", oneLine(c.ID), oneLine(c.File), c.Line)
-	fmt.Fprintf(b, "%s%s\n", inset, cut(oneLine(c.Input), plainWidth-len(inset)))
+	fmt.Fprintf(b, "%s%s\n", inset, truncate(oneLine(c.Input), defaultWidth-len(inset)))
 	for _, why := range c.Differences {
 		fmt.Fprintf(b, "%s%s\n", inset, oneLine(why))
 	}
 	if c.Actual.Outcome != "" {
-		fmt.Fprintf(b, "%sread as %s, confidence %.2f (%s)\n", inset, oneLine(reading(c.Actual.Intent, c.Actual.Domains)), c.Actual.Confidence, c.Actual.Source)
+		fmt.Fprintf(b, "%sread as %s, confidence %.2f (%s)\n", inset, oneLine(formatIntent(c.Actual.Intent, c.Actual.Domains)), c.Actual.Confidence, c.Actual.Source)
 	}
 }
 

@@ -112,8 +112,8 @@ func forShell(path string) string {
 	if strings.HasPrefix(path, "-") {
 		path = "./" + path
 	}
-	plain := func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune("._-/", r) }
-	if path != "" && !strings.ContainsFunc(path, func(r rune) bool { return !plain(r) }) {
+	isPlain := func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune("._-/", r) }
+	if path != "" && !strings.ContainsFunc(path, func(r rune) bool { return !isPlain(r) }) {
 		return path
 	}
 	return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"

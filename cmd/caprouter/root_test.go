@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/charmbracelet/lipgloss"
 	"github.com/spf13/cobra"
 
 	"github.com/caprouter/caprouter/contract"
@@ -91,8 +92,8 @@ func TestCommandsAreDescribed(t *testing.T) {
 			t.Errorf("%s: does not check its arguments", cmd.CommandPath())
 		}
 		for line := range strings.SplitSeq(cmd.Long+"\n"+cmd.Example, "\n") {
-			if textWidth(line) > 110 {
-				t.Errorf("%s: a line of its help is %d columns wide: %q", cmd.CommandPath(), textWidth(line), line)
+			if lipgloss.Width(line) > 110 {
+				t.Errorf("%s: a line of its help is %d columns wide: %q", cmd.CommandPath(), lipgloss.Width(line), line)
 			}
 		}
 		for _, sub := range cmd.Commands() {

@@ -92,9 +92,7 @@ func (f *routeFlags) print(cmd *cobra.Command, resp *contract.Response, prompt, 
 	case f.asJSON:
 		return printJSON(out, resp)
 	case f.explain:
-		opts := printOptions(out, prompt)
-		opts.base = base
-		printResponse(out, resp, opts)
+		printResponse(out, resp, explainOptions{outputOptions: detectOutput(out), prompt: prompt, base: base})
 		return nil
 	}
 	return printAnswer(out, cmd.ErrOrStderr(), resp, base)

@@ -24,7 +24,7 @@ func printAnswer(out, errOut io.Writer, resp *contract.Response, base string) er
 	case resp.Status == contract.StatusCancelled:
 		complain(errOut, "cancelled: nobody waited for the answer any more")
 	case d.Degraded: // the answer itself says what is served instead
-		complain(errOut, "no model has answered: "+because(d.DegradedReason, reasonText(d.DegradedReason)))
+		complain(errOut, "no model has answered: "+joinReason(d.DegradedReason, formatReason(d.DegradedReason)))
 	case d.Proposal != nil:
 		complain(errOut, "proposed: "+d.Proposal.Detail)
 	case d.Unsupported != nil && d.Mode != contract.DataServerFallback:
@@ -33,13 +33,13 @@ func printAnswer(out, errOut io.Writer, resp *contract.Response, base string) er
 	for _, t := range resp.Tasks {
 		switch {
 		case t.Error != nil:
-			complain(errOut, t.AgentID+": "+taskError(t.Error))
+			complain(errOut, t.AgentID+": "+formatTaskError(t.Error))
 		case t.Status == contract.TaskFailure:
 			complain(errOut, t.AgentID+": the agent says that it failed")
 		}
 	}
 	for _, o := range resp.Omitted {
-		complain(errOut, fmt.Sprintf("left out: %s: %s", o.Title, omittedText(o.Reason)))
+		complain(errOut, fmt.Sprintf("left out: %s: %s", o.Title, formatOmitted(o.Reason)))
 	}
 	return nil
 }
@@ -63,16 +63,16 @@ func complainUnclear(errOut io.Writer, resp *contract.Response, base string) {
 	}
 	complain(errOut, question+": "+d.Question)
 	for i := range d.Options {
-		complain(errOut, "option "+d.Options[i].ID+": "+optionText(&d.Options[i]))
+		complain(errOut, "option "+d.Options[i].ID+": "+formatOption(&d.Options[i]))
 	}
-	complain(errOut, howToChoose(resp, base))
+	complain(errOut, formatHowToChoose(resp, base))
 }
 
 // printText prints the answer, or what the agents returned instead of text, as
 // it is; on a terminal without what would control the terminal.
 func printText(out io.Writer, d *contract.ResponseData) error {
 	safe := func(s string) string { return s }
-	if _, ok := terminal(out); ok {
+	if _, ok := asTerminal(out); ok {
 		safe = printable
 	}
 	if d.Answer != "" {

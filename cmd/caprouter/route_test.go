@@ -174,7 +174,7 @@ func TestPrintAnswer(t *testing.T) {
 				Mode: contract.DataClarification, Question: "Which?", Options: []contract.ClarificationOption{{ID: "1", Intent: "a", Domains: []string{"b"}}},
 			}},
 			complain: "caprouter: clarification_required: Which?\ncaprouter: option 1: a · b\n" +
-				"caprouter: say in the text which one is meant, or ask a running router (--url), which remembers its question and takes --choose\n",
+				"caprouter: name the wanted option in the text, or send the request to a running router (--url), which stores the question for --choose\n",
 		},
 		{
 			name: "a model's answer",
@@ -185,7 +185,7 @@ func TestPrintAnswer(t *testing.T) {
 			name:     "an answer without a model",
 			resp:     *degraded(),
 			out:      degraded().Data.Answer + "\n",
-			complain: "caprouter: no model has answered: llm_not_configured: there is no model: set GEMINI_API_KEY, or llm in the configuration\n",
+			complain: "caprouter: no model has answered: llm_not_configured: no model is configured: set GEMINI_API_KEY, or llm in the configuration\n",
 		},
 		{
 			name: "a dry run that a model would answer",

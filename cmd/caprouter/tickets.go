@@ -23,9 +23,9 @@ const ticketsPath = "/api/v1/tickets"
 func newTicketsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "tickets",
-		Short: "See what nobody could serve, and which agent to build next",
-		Long: "With fallback policy C, requests that no agent may serve are gathered in tickets: similar ones share\n" +
-			"one, which counts them and suggests the registry entry of the agent that is missing.",
+		Short: "List tickets of unsupported requests, and which agent to build next",
+		Long: "With fallback policy C, requests without an eligible agent become tickets. Similar requests share a\n" +
+			"ticket, which counts them and suggests the registry entry of the missing agent.",
 		Args: onlySubcommands,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -33,7 +33,6 @@ func newTicketsCommand() *cobra.Command {
 	return cmd
 }
 
-// ticketFlags are the flags of every ticket command.
 type ticketFlags struct {
 	serverFlags
 	asJSON bool
@@ -48,7 +47,7 @@ func (f *ticketFlags) client(cmd *cobra.Command) (*client, error) {
 	return newClient(cmp.Or(f.server(cmd), defaultURL), f.tokenEnv)
 }
 
-// allStatuses is the --status that leaves none out.
+// allStatuses is the --status that selects all tickets.
 const allStatuses = "all"
 
 func newTicketsListCommand() *cobra.Command {
@@ -57,7 +56,7 @@ func newTicketsListCommand() *cobra.Command {
 	var limit int
 	cmd := &cobra.Command{
 		Use:   "list",
-		Short: "List the tickets, those opened last first",
+		Short: "List the tickets, newest first",
 		Example: `  caprouter tickets list
   caprouter tickets list --status all --limit 500 --json`,
 		Args: takes("no arguments", 0, 0),
@@ -81,12 +80,17 @@ func newTicketsListCommand() *cobra.Command {
 			if flags.asJSON {
 				return printJSON(cmd.OutOrStdout(), list)
 			}
-			return printTickets(cmd.OutOrStdout(), list)
+			if len(list) == 0 {
+				_, err := fmt.Fprintln(cmd.OutOrStdout(), "no tickets")
+				return err
+			}
+			_, err = io.WriteString(cmd.OutOrStdout(), formatTickets(list, detectOutput(cmd.OutOrStdout())))
+			return err
 		},
 	}
 	flags.register(cmd)
 	cmd.Flags().StringVar(&status, "status", string(contract.TicketOpen), "open, closed or all")
-	cmd.Flags().IntVar(&limit, "limit", 100, "the most tickets to list")
+	cmd.Flags().IntVar(&limit, "limit", 100, "maximum number of tickets")
 	must(cmd.RegisterFlagCompletionFunc("status", cobra.FixedCompletions(
 		[]cobra.Completion{string(contract.TicketOpen), string(contract.TicketClosed), allStatuses}, cobra.ShellCompDirectiveNoFileComp)))
 	return cmd
@@ -97,7 +101,7 @@ func newTicketsShowCommand() *cobra.Command {
 	var yaml bool
 	cmd := &cobra.Command{
 		Use:   "show ID",
-		Short: "Show one ticket with its examples and the agent it suggests",
+		Short: "Show a ticket with its examples and the suggested agent",
 		Example: `  caprouter tickets show 0198c0de-0000-7000-8000-000000000001
   caprouter tickets show --yaml 0198c0de-0000-7000-8000-000000000001 > flight_agent.yaml`,
 		Args: takes("the id of a ticket", 1, 1),
@@ -121,7 +125,7 @@ func newTicketsShowCommand() *cobra.Command {
 		},
 	}
 	flags.register(cmd)
-	cmd.Flags().BoolVar(&yaml, "yaml", false, "print the suggested registry and nothing else")
+	cmd.Flags().BoolVar(&yaml, "yaml", false, "print only the suggested registry")
 	cmd.MarkFlagsMutuallyExclusive("json", "yaml")
 	return cmd
 }
@@ -131,7 +135,7 @@ func newTicketsCloseCommand() *cobra.Command {
 	var note string
 	cmd := &cobra.Command{
 		Use:     "close ID",
-		Short:   "Close a ticket: the next similar request opens another",
+		Short:   "Close a ticket; the next similar request opens a new one",
 		Example: `  caprouter tickets close 0198c0de-0000-7000-8000-000000000001 --note "flight_agent serves these now"`,
 		Args:    takes("the id of a ticket", 1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -157,18 +161,18 @@ func newTicketsCloseCommand() *cobra.Command {
 		},
 	}
 	flags.register(cmd)
-	cmd.Flags().StringVar(&note, "note", "", "`TEXT` that says why, kept in the ticket")
+	cmd.Flags().StringVar(&note, "note", "", "reason, stored in the ticket, as `TEXT`")
 	return cmd
 }
 
 func ticketPath(id string) string { return ticketsPath + "/" + url.PathEscape(id) }
 
-// tickets reads at most limit tickets, page by page.
+// tickets fetches at most limit tickets, page by page.
 func (c *client) tickets(ctx context.Context, status string, limit int) ([]contract.Ticket, error) {
-	const longestPage = 1000
+	const maxPageSize = 1000
 	list := []contract.Ticket{}
 	for cursor := ""; ; {
-		query := url.Values{"limit": {strconv.Itoa(min(limit-len(list), longestPage))}}
+		query := url.Values{"limit": {strconv.Itoa(min(limit-len(list), maxPageSize))}}
 		if status != allStatuses {
 			query.Set("status", status)
 		}
@@ -186,34 +190,47 @@ func (c *client) tickets(ctx context.Context, status string, limit int) ([]contr
 	}
 }
 
-func printTickets(out io.Writer, list []contract.Ticket) error {
-	if len(list) == 0 {
-		_, err := fmt.Fprintln(out, "no tickets")
-		return err
-	}
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "TICKET\tSTATUS\tREQUESTS\tCALLERS\tLAST\tINTENT\tTITLE")
+// formatTickets returns two lines per ticket that fit 80 columns, except for long titles,
+// which are cut at the width of the output.
+func formatTickets(list []contract.Ticket, opts outputOptions) string {
+	p := newPrinter(opts)
+	var rows []tableRow
 	for i := range list {
 		t := &list[i]
-		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\t%s\t%s\n", oneLine(t.TicketID), oneLine(string(t.Status)), t.Count, callers(t.Callers),
-			minute(t.LastAt), names(suggestedIntent(t)), oneLine(t.Title))
+		title := t.Title
+		if intent := suggestedIntent(t); intent != "" {
+			title = intent + ": " + title
+		}
+		rows = append(rows, tableRow{
+			cells: []tableCell{
+				{text: formatDate(t.LastAt)}, {text: t.TicketID}, {text: string(t.Status)},
+				{text: strconv.Itoa(t.Count), right: true}, {text: formatCallers(t.Callers)},
+			},
+			below: []tableCell{{text: truncate(oneLine(title), min(opts.width, defaultTableWidth)-len("2006-01-02")-len(columnGap))}},
+		})
 	}
-	return w.Flush()
+	p.writeRecords([]string{"LAST", "TICKET", "STATUS", "REQUESTS", "CALLERS"}, rows)
+	return p.String()
 }
 
-// mostCounted is where a ticket stops telling callers apart.
-const mostCounted = 100
+// defaultTableWidth is the width that tables of tickets fit.
+const defaultTableWidth = 80
 
-func callers(n int) string {
-	if n >= mostCounted {
-		return strconv.Itoa(mostCounted) + "+"
+// maxCallers is the number of callers that a ticket distinguishes.
+const maxCallers = 100
+
+func formatCallers(n int) string {
+	if n >= maxCallers {
+		return strconv.Itoa(maxCallers) + "+"
 	}
 	return strconv.Itoa(n)
 }
 
-func minute(at time.Time) string { return at.UTC().Format("2006-01-02 15:04") }
+func formatDate(at time.Time) string { return at.UTC().Format(time.DateOnly) }
 
-// suggestedIntent is what the agent would serve that the ticket suggests.
+func formatMinute(at time.Time) string { return at.UTC().Format("2006-01-02 15:04") }
+
+// suggestedIntent returns the intents of the agent that the ticket suggests.
 func suggestedIntent(t *contract.Ticket) string {
 	s, err := capabilities.Parse("suggestion", []byte(t.SuggestedYAML))
 	if err != nil || len(s.Catalogue.Intents) == 0 {
@@ -236,10 +253,10 @@ func printTicket(out io.Writer, t *contract.Ticket) error {
 		field("tenant", "%s", t.Tenant)
 	}
 	field("title", "%s", t.Title)
-	field("requests", "%d, from %s to %s", t.Count, minute(t.CreatedAt), minute(t.LastAt))
-	field("callers", "%s", callers(t.Callers))
+	field("requests", "%d, from %s to %s", t.Count, formatMinute(t.CreatedAt), formatMinute(t.LastAt))
+	field("callers", "%s", formatCallers(t.Callers))
 	for _, n := range t.Nearest {
-		field("near", "%s %.2f: %s", n.AgentID, n.Score, lacks(&n))
+		field("nearest", "%s %.2f: %s", n.AgentID, n.Score, formatMissing(&n))
 	}
 	if err := w.Flush(); err != nil {
 		return err
@@ -264,11 +281,11 @@ func printTicket(out io.Writer, t *contract.Ticket) error {
 	return err
 }
 
-// lacks says what kept the nearest agent from a request.
-func lacks(n *contract.NearestMiss) string {
+// formatMissing returns why the nearest agent was not eligible.
+func formatMissing(n *contract.NearestMiss) string {
 	switch {
 	case n.MissingScore > 0:
-		return fmt.Sprintf("lacks %.2f", n.MissingScore)
+		return fmt.Sprintf("%.2f short", n.MissingScore)
 	case len(n.Gates) > 0:
 		return n.Gates[0].Reason
 	}

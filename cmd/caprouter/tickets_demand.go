@@ -6,7 +6,7 @@ import (
 	"io"
 	"math"
 	"slices"
-	"text/tabwriter"
+	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -14,9 +14,8 @@ import (
 	"github.com/caprouter/caprouter/contract"
 )
 
-// mostTickets is how many open tickets a ranking looks at: more than a router
-// keeps open.
-const mostTickets = 100_000
+// maxRankedTickets is higher than the number of open tickets that a router stores.
+const maxRankedTickets = 100_000
 
 func newTicketsDemandCommand() *cobra.Command {
 	var flags ticketFlags
@@ -24,9 +23,9 @@ func newTicketsDemandCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "demand",
 		Short: "Rank the open tickets: which agent to build next",
-		Long: "Rank the open tickets by demand: the requests of the last 30 days, where one of two weeks ago counts\n" +
-			"half of one of today. SHARE is the ticket's part of all of it, TREND the last seven days against the\n" +
-			"seven before them.",
+		Long: "Rank the open tickets by demand: the requests of the last 30 days, with a half-life of two weeks.\n" +
+			"COUNT is the number of requests, FROM the number of callers, SHARE the ticket's share of the demand,\n" +
+			"and TREND compares the last seven days with the seven before.",
 		Example: `  caprouter tickets demand
   caprouter tickets demand --limit 3 --json`,
 		Args: takes("no arguments", 0, 0),
@@ -38,7 +37,7 @@ func newTicketsDemandCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			list, err := c.tickets(cmd.Context(), string(contract.TicketOpen), mostTickets)
+			list, err := c.tickets(cmd.Context(), string(contract.TicketOpen), maxRankedTickets)
 			if err != nil {
 				return err
 			}
@@ -46,47 +45,47 @@ func newTicketsDemandCommand() *cobra.Command {
 			ranked = ranked[:min(len(ranked), limit)]
 			if flags.asJSON {
 				return printJSON(cmd.OutOrStdout(), struct {
-					Demand []wanted `json:"demand"`
+					Demand []rankedTicket `json:"demand"`
 				}{ranked})
 			}
 			return printDemand(cmd.OutOrStdout(), ranked)
 		},
 	}
 	flags.register(cmd)
-	cmd.Flags().IntVar(&limit, "limit", 20, "the most tickets to show")
+	cmd.Flags().IntVar(&limit, "limit", 20, "maximum number of tickets")
 	return cmd
 }
 
-// wanted is one row of the ranking: an agent that is missing.
-type wanted struct {
+// rankedTicket is one row of the ranking.
+type rankedTicket struct {
 	Rank     int                   `json:"rank"`
 	TicketID string                `json:"ticket_id"`
 	Title    string                `json:"title"`
 	Count    int                   `json:"count"`
 	Callers  int                   `json:"callers"`
-	Share    float64               `json:"share"` // of all demand, 0 … 1
+	Share    float64               `json:"share"` // of the demand, 0 to 1
 	Week     int                   `json:"week"`  // requests of the last seven days
 	Before   int                   `json:"week_before"`
 	OpenedAt time.Time             `json:"created_at"`
 	LastAt   time.Time             `json:"last_at"`
-	Intent   string                `json:"intent"`  // suggested
-	Nearest  *contract.NearestMiss `json:"nearest"` // null when no agent came near
+	Intent   string                `json:"intent"`  // of the suggested agent
+	Nearest  *contract.NearestMiss `json:"nearest"` // null without a near miss
 
 	weight float64
-	young  bool // opened in the last week
+	isNew  bool // opened in the last seven days
 }
 
-// halfLife is how many days make a request count half.
-const halfLife = 14.0
+// halfLifeDays is the age at which a request counts half.
+const halfLifeDays = 14.0
 
-// rankDemand orders tickets by recent demand, then by all requests they have.
-func rankDemand(list []contract.Ticket, now time.Time) []wanted {
-	ranked := []wanted{}
+// rankDemand orders tickets by recent demand, then by their number of requests.
+func rankDemand(list []contract.Ticket, now time.Time) []rankedTicket {
+	ranked := []rankedTicket{}
 	total := 0.0
 	for i := range list {
 		t := &list[i]
-		w := wanted{TicketID: t.TicketID, Title: t.Title, Count: t.Count, Callers: t.Callers, OpenedAt: t.CreatedAt, LastAt: t.LastAt, Intent: suggestedIntent(t)}
-		w.young = now.Sub(t.CreatedAt) < 7*24*time.Hour
+		w := rankedTicket{TicketID: t.TicketID, Title: t.Title, Count: t.Count, Callers: t.Callers, OpenedAt: t.CreatedAt, LastAt: t.LastAt, Intent: suggestedIntent(t)}
+		w.isNew = now.Sub(t.CreatedAt) < 7*24*time.Hour
 		if len(t.Nearest) > 0 {
 			w.Nearest = &t.Nearest[0]
 		}
@@ -96,7 +95,7 @@ func rankDemand(list []contract.Ticket, now time.Time) []wanted {
 			if err != nil || age >= 30 {
 				continue
 			}
-			w.weight += float64(d.Count) * math.Exp2(-float64(max(age, 0))/halfLife)
+			w.weight += float64(d.Count) * math.Exp2(-float64(max(age, 0))/halfLifeDays)
 			switch {
 			case age < 7:
 				w.Week += d.Count
@@ -107,7 +106,7 @@ func rankDemand(list []contract.Ticket, now time.Time) []wanted {
 		total += w.weight
 		ranked = append(ranked, w)
 	}
-	slices.SortFunc(ranked, func(a, b wanted) int {
+	slices.SortFunc(ranked, func(a, b rankedTicket) int {
 		return cmp.Or(cmp.Compare(b.weight, a.weight), b.Count-a.Count, cmp.Compare(a.TicketID, b.TicketID))
 	})
 	for i := range ranked {
@@ -119,31 +118,44 @@ func rankDemand(list []contract.Ticket, now time.Time) []wanted {
 	return ranked
 }
 
-func printDemand(out io.Writer, ranked []wanted) error {
+func printDemand(out io.Writer, ranked []rankedTicket) error {
 	if len(ranked) == 0 {
-		_, err := fmt.Fprintln(out, "no open tickets: every request found an agent, or the registry's fallback policy is not C")
+		_, err := fmt.Fprintln(out, "no open tickets: every request had an agent, or the fallback policy is not C")
 		return err
 	}
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "#\tREQUESTS\tCALLERS\tSHARE\tTREND\tLAST\tBUILD\tNEAREST NOW\tTICKET\tTITLE")
+	var rows []tableRow
 	for i := range ranked {
 		r := &ranked[i]
-		near := "-"
-		if r.Nearest != nil {
-			near = oneLine(fmt.Sprintf("%s %.2f: %s", r.Nearest.AgentID, r.Nearest.Score, lacks(r.Nearest)))
+		row := tableRow{
+			cells: []tableCell{
+				{text: strconv.Itoa(r.Rank), right: true}, {text: formatDate(r.LastAt)}, {text: r.TicketID},
+				{text: strconv.Itoa(r.Count), right: true}, {text: formatCallers(r.Callers), right: true},
+				{text: fmt.Sprintf("%.0f %%", 100*r.Share), right: true}, {text: r.formatTrend()},
+			},
+			below: []tableCell{{text: r.Title}},
 		}
-		fmt.Fprintf(w, "%d\t%d\t%s\t%.0f %%\t%s\t%s\t%s\t%s\t%s\t%s\n", r.Rank, r.Count, callers(r.Callers), 100*r.Share, r.trend(), minute(r.LastAt),
-			names(r.Intent), near, oneLine(r.TicketID), oneLine(r.Title))
+		if r.Intent != "" {
+			row.below[0].text = r.Intent + ": " + r.Title
+		}
+		if r.Nearest != nil {
+			row.below = append(row.below, tableCell{text: fmt.Sprintf("nearest agent %s %.2f: %s", r.Nearest.AgentID, r.Nearest.Score, formatMissing(r.Nearest)), style: dim})
+		}
+		rows = append(rows, row)
 	}
-	return w.Flush()
+	opts := detectOutput(out)
+	opts.width = min(opts.width, defaultTableWidth)
+	p := newPrinter(opts)
+	p.writeRecords([]string{"#", "LAST", "TICKET", "COUNT", "FROM", "SHARE", "TREND"}, rows)
+	_, err := io.WriteString(out, p.String())
+	return err
 }
 
-// trend compares the last week with the one before.
-func (w *wanted) trend() string {
+// formatTrend compares the last seven days with the seven before.
+func (w *rankedTicket) formatTrend() string {
 	switch {
 	case w.Week == 0 && w.Before == 0:
 		return "quiet"
-	case w.young && w.Before == 0:
+	case w.isNew && w.Before == 0:
 		return fmt.Sprintf("new +%d", w.Week)
 	case w.Week == w.Before:
 		return "steady"

@@ -104,9 +104,11 @@ func TestTicketsList(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := `TICKET  STATUS  REQUESTS  CALLERS  LAST              INTENT       TITLE
-t1      open    12        100+     2026-01-02 04:04  book_flight  book a flight�[31m
-t2      open    1         1        2026-01-02 03:04  -            sing
+	want := `LAST        TICKET  STATUS  REQUESTS  CALLERS
+2026-01-02  t1      open          12  100+
+            book_flight: book a flight�[31m
+2026-01-02  t2      open           1  1
+            sing
 `
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("output (-want +got):\n%s", diff)
@@ -131,7 +133,7 @@ tenant    acme
 title     book a flight�[31m
 requests  12, from 2026-01-02 03:04 to 2026-01-02 04:04
 callers   100+
-near      travel_agent 0.50: lacks 0.15
+nearest   travel_agent 0.50: 0.15 short
 
 examples
   - book a flight; to Lisbon
@@ -219,7 +221,7 @@ func TestRankDemand(t *testing.T) {
 	}
 	var got []row
 	for _, w := range rankDemand(list, now) {
-		got = append(got, row{w.TicketID, w.trend(), w.Share})
+		got = append(got, row{w.TicketID, w.formatTrend(), w.Share})
 	}
 	want := []row{
 		{"new", "new +30", 0.487},
@@ -247,9 +249,12 @@ func TestTicketsDemand(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := `#  REQUESTS  CALLERS  SHARE  TREND   LAST              BUILD        NEAREST NOW                    TICKET  TITLE
-1  12        100+     100 %  new +3  2026-01-02 04:04  book_flight  travel_agent 0.50: lacks 0.15  t1      book a flight�[31m
-2  1         1        0 %    quiet   2026-01-02 03:04  -            -                              t2      sing
+	want := `#  LAST        TICKET  COUNT  FROM  SHARE  TREND
+1  2026-01-02  t1         12  100+  100 %  new +3
+   book_flight: book a flight�[31m
+   nearest agent travel_agent 0.50: 0.15 short
+2  2026-01-02  t2          1     1    0 %  quiet
+   sing
 `
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("output (-want +got):\n%s", diff)
@@ -258,7 +263,7 @@ func TestTicketsDemand(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var ranking struct{ Demand []wanted }
+	var ranking struct{ Demand []rankedTicket }
 	if err := json.Unmarshal([]byte(got), &ranking); err != nil || len(ranking.Demand) != 1 || ranking.Demand[0].TicketID != "t1" {
 		t.Errorf("got %s (%v), want t1 alone", got, err)
 	}

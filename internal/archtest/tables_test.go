@@ -181,6 +181,9 @@ func homes() []home {
 		{library: "github.com/google/uuid", in: []string{"router", "internal/history"}, why: "router.NewID makes every id; history reads the time in it"},
 		{library: "golang.org/x/time", in: []string{"internal/limits"}, why: "one meaning of too often"},
 		{library: "code.dny.dev/ssrf", in: []string{"internal/egress"}, why: "one guard for every address that came from outside"},
+		{library: "github.com/charmbracelet/lipgloss", in: []string{"cmd/caprouter"}, why: "only the command formats text for a terminal"},
+		{library: "github.com/charmbracelet/x/ansi", in: []string{"cmd/caprouter"}, why: "the same"},
+		{library: "github.com/muesli/termenv", in: []string{"cmd/caprouter"}, why: "the same"},
 		{library: "golang.org/x/term", in: []string{"cmd/caprouter"}, why: "colours and width are for a terminal only"},
 		{library: "golang.org/x/text", in: []string{"internal/lexical"}, why: "Unicode folding of text to classify"},
 

@@ -36,7 +36,7 @@ func pythonRules() []rule {
 		{"hardcoded-secret", "error", regexp.MustCompile(`(?i)(token|secret|password|api_?key)\s*=\s*["'][^"']{8,}["']`), "the source contains a secret; read it from the environment"},
 		{"eval-exec", "error", regexp.MustCompile(`\b(eval|exec)\(`), "executes any code that its argument contains"},
 		{"shell-true", "error", regexp.MustCompile(`shell\s*=\s*True`), "a shell interprets the arguments, so they can run other commands"},
-		{"sql-from-strings", "error", regexp.MustCompile(`(?i)f"(select|insert|update|delete)\b.*\{`), "a value in the text of a query can change the query; pass parameters"},
+		{"sql-from-strings", "error", regexp.MustCompile(`(?i)f"(select|insert|update|delete)\b.*\{`), "inserted values can change the query; pass parameters"},
 		{"is-literal", "error", regexp.MustCompile(`\bis (not )?["'\d]`), "compares identity instead of value"},
 		{"bare-except", "warning", regexp.MustCompile(`^\s*except\s*:`), "also catches KeyboardInterrupt and SystemExit"},
 		{"mutable-default", "warning", regexp.MustCompile(`^\s*def .*=\s*(\[\]|\{\})`), "all calls share one default value"},

@@ -1,0 +1,219 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/caprouter/caprouter/classifier"
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/app"
+	"github.com/caprouter/caprouter/internal/audit"
+	"github.com/caprouter/caprouter/internal/demo"
+)
+
+// routeAsync sends the first sample request asynchronously and follows its events.
+func (d *demoRun) routeAsync(ctx context.Context, c *client) error {
+	step := demo.Steps(d.key != "")[0]
+	p := d.beginStep("An asynchronous request",
+		"The first request again: the router stores it before it answers 202, continues it after a crash, and publishes its events.")
+	step.Request.Options.Mode = contract.ModeAsync
+	accepted, err := c.route(ctx, &step.Request)
+	if err != nil {
+		return err
+	}
+	p.writeField("status", string(accepted.Status)+": GET /api/v1/requests/"+accepted.RequestID, plain)
+	final, err := c.followEvents(ctx, accepted.RequestID, func(ev *contract.Event) { p.writeField("event", formatEvent(ev), plain) })
+	if err != nil {
+		return err
+	}
+	fmt.Fprint(d.out, p.String())
+	if final.Status != step.Status {
+		return d.reportDifference(&step, fmt.Sprintf("the status is %s, not %s", final.Status, step.Status))
+	}
+	fmt.Fprintln(d.out)
+	return nil
+}
+
+func formatEvent(ev *contract.Event) string {
+	parts := []string{string(ev.Type)}
+	switch {
+	case ev.Decision != nil:
+		parts = append(parts, strings.Join(ev.Decision.Chosen, ", "))
+	case ev.Task != nil:
+		parts = append(parts, ev.Task.AgentID, string(ev.Task.Status))
+	case ev.Response != nil:
+		parts = append(parts, string(ev.Response.Status))
+	}
+	return strings.Join(parts, " ")
+}
+
+// withRouter runs fn with a second router. It has no model, so that the outcome of the
+// step does not depend on one.
+func (d *demoRun) withRouter(ctx context.Context, cfg *app.Config, registry []byte, fn func(context.Context, *client) error) (err error) {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	cfg.Classifier.Mode = classifier.ModeLexical
+	var lc net.ListenConfig
+	listener, err := lc.Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	server, err := d.startRouter(ctx, cfg, registry, listener, "")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		stop()
+		err = errors.Join(err, server.Wait())
+	}()
+	c, err := newClient("http://"+server.Addr(), "")
+	if err != nil {
+		return err
+	}
+	defer c.http.CloseIdleConnections()
+	return fn(ctx, c)
+}
+
+// unsupportedPrompts returns requests that no sample agent serves. The first two are
+// similar.
+func unsupportedPrompts() []string {
+	return []string{
+		"Book a flight to Lisbon for Monday",
+		"Please book me a flight for Friday",
+		"Translate the menu into French",
+	}
+}
+
+// proposeAgents shows fallback policy C, which a registry sets, on a second router.
+func (d *demoRun) proposeAgents(ctx context.Context) error {
+	p := d.beginStep("Tickets for missing agents",
+		"The registry of a second router sets fallback policy C: requests without an agent become tickets, and similar requests share one. Each ticket suggests an agent; caprouter tickets lists them.")
+	const policy = "fallback: { policy: "
+	registry := bytes.Replace(demo.Registry(nil), []byte(policy+"A }"), []byte(policy+"C }"), 1)
+	cfg := d.newConfig("tickets")
+	err := d.withRouter(ctx, &cfg, registry, func(ctx context.Context, c *client) error {
+		for _, prompt := range unsupportedPrompts() {
+			resp, err := c.route(ctx, &contract.Request{Content: contract.Content{Prompt: prompt}})
+			if err != nil {
+				return err
+			}
+			if resp.Data.Proposal == nil {
+				return fmt.Errorf("%q: the status is %s, not %s", prompt, resp.Status, contract.StatusProposed)
+			}
+			ticket := "a new ticket"
+			if resp.Data.Proposal.Joined {
+				ticket = fmt.Sprintf("joins a ticket as request %d", resp.Data.Proposal.Count)
+			}
+			p.writeField(string(resp.Status), prompt+": "+ticket, plain)
+		}
+		list, err := c.tickets(ctx, string(contract.TicketOpen), len(unsupportedPrompts()))
+		if err != nil {
+			return err
+		}
+		p.writeBlock("", len(indent), strings.TrimSuffix(formatTickets(list, outputOptions{width: p.width - len(indent)}), "\n"))
+		return nil
+	})
+	fmt.Fprintln(d.out, p.String())
+	return err
+}
+
+// accessCase is a caller of a router with authentication, and its expected outcome.
+type accessCase struct {
+	caller  string
+	agents  []string // that it may use; nil without a token
+	outcome string
+}
+
+func accessCases() []accessCase {
+	return []accessCase{
+		{"anonymous", nil, string(contract.CodeUnauthenticated)},
+		{"alice", []string{"quality_agent", "rag_agent"}, string(contract.StatusUnsupported)},
+		{"bob", []string{"*"}, string(contract.StatusAccepted)},
+	}
+}
+
+// checkAccess shows the effect of callers' tokens on a second router.
+func (d *demoRun) checkAccess(ctx context.Context) error {
+	const prompt = "Do a cost analysis of our azure bill"
+	p := d.beginStep("Access control",
+		"A second router has auth.mode jwt. Three callers send the same request: without a token it is rejected, and a caller who may not use an agent cannot see that it exists.")
+	p.writeField("prompt", prompt, plain)
+	cfg := d.newConfig("access")
+	cfg.Auth.Mode = "jwt"
+	err := d.withRouter(ctx, &cfg, demo.Registry(nil), func(ctx context.Context, c *client) error {
+		for _, a := range accessCases() {
+			var err error
+			if c.token, err = mintDemoToken(cfg, a.caller, a.agents); err != nil {
+				return err
+			}
+			outcome, detail, err := c.dryRun(ctx, prompt)
+			if err != nil {
+				return err
+			}
+			if outcome != a.outcome {
+				return fmt.Errorf("%s: the outcome is %s, not %s", a.caller, outcome, a.outcome)
+			}
+			p.writeField(a.caller, outcome+": "+detail, plain)
+		}
+		return nil
+	})
+	fmt.Fprintln(d.out, p.String())
+	return err
+}
+
+// dryRun returns the status or the error code of a dry run, and a description.
+func (c *client) dryRun(ctx context.Context, prompt string) (outcome, detail string, err error) {
+	resp, err := c.route(ctx, &contract.Request{
+		Content: contract.Content{Prompt: prompt}, Options: contract.Options{DryRun: true, Fallback: new("B")},
+	})
+	if e, ok := errors.AsType[*contract.Error](err); ok {
+		return string(e.Code), e.Message, nil
+	}
+	if err != nil {
+		return "", "", err
+	}
+	detail = "intent " + resp.Decision.Classification.Intent
+	if len(resp.Decision.Chosen) > 0 {
+		return string(resp.Status), detail + ", goes to " + strings.Join(resp.Decision.Chosen, ", "), nil
+	}
+	return string(resp.Status), detail + ", " + count(len(resp.Decision.Candidates), "candidate"), nil
+}
+
+// mintDemoToken returns a token for the agents, or "" without agents.
+func mintDemoToken(cfg app.Config, caller string, agents []string) (string, error) {
+	if agents == nil {
+		return "", nil
+	}
+	scopes := []string{"route:submit"}
+	for _, id := range agents {
+		scopes = append(scopes, contract.ScopeAgentPrefix+id)
+	}
+	return app.MintCallerToken(cfg, app.TokenGrant{Subject: caller, Tenant: "acme", Scopes: scopes, TTL: time.Minute})
+}
+
+// verifyAuditLog verifies the audit log of the first router.
+func (d *demoRun) verifyAuditLog(ctx context.Context) error {
+	p := d.beginStep("Audit log",
+		"Every decision was recorded before its tasks were dispatched, and the records form a hash chain. caprouter audit verify checks it while the router runs.")
+	dataDir := filepath.Join(d.dir, dataDirName)
+	signer, err := openAuditSigner(dataDir)
+	if err != nil {
+		return err
+	}
+	report, err := audit.Verify(ctx, audit.VerifyConfig{DataDir: dataDir, Signer: signer})
+	if err != nil {
+		return err
+	}
+	p.writeField("audit log", fmt.Sprintf("%s, %s", count(int(report.Records), "record"), count(len(report.Problems), "problem")), plain)
+	fmt.Fprintln(d.out, p.String())
+	if len(report.Problems) > 0 {
+		return fmt.Errorf("the audit log: %s", report.Problems[0].Detail)
+	}
+	return nil
+}

@@ -1,0 +1,130 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/charmbracelet/lipgloss"
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestTextWidth_CountsColumns(t *testing.T) {
+	tests := []struct {
+		name, text string
+		want       int
+	}{
+		{"accents", "código", 6},
+		{"combining accent", "co\u0301digo", 6},
+		{"Cyrillic", "проверка", 8},
+		{"Chinese", "代码审查", 8},
+		{"Japanese", "コードレビュー", 14},
+		{"Korean", "코드 리뷰", 9},
+		{"full-width letters", "ＡＢ", 4},
+		{"emoji", "🚀", 2},
+		{"dashes and signs", "− … · ✓ ✗", 9},
+	}
+	for _, tt := range tests {
+		if got := lipgloss.Width(tt.text); got != tt.want {
+			t.Errorf("%s: got %d columns for %q, want %d", tt.name, got, tt.text, tt.want)
+		}
+	}
+}
+
+func TestPrintable_ReplacesControlCharacters(t *testing.T) {
+	tests := []struct {
+		name, text, want string
+	}{
+		{"plain", "a b\nc", "a b\nc"},
+		{"tab", "a\tb", "a    b"},
+		{"Windows line end", "a\r\nb", "a\nb"},
+		{"escape sequence", "\x1b[31mred", "\ufffd[31mred"},
+		{"one-byte CSI", "\u009b31m", "\ufffd31m"},
+		{"bell and null", "\a\x00", "\ufffd\ufffd"},
+		{"lone carriage return", "good\rbad", "good\ufffdbad"},
+		{"direction override", "\u202eabc\u202c", "\ufffdabc\ufffd"},
+		{"isolate", "\u2066abc\u2069", "\ufffdabc\ufffd"},
+		{"right-to-left mark", "א\u200f", "א\u200f"},
+		{"not UTF-8", "a\xffb", "a\ufffdb"},
+	}
+	for _, tt := range tests {
+		if got := printable(tt.text); got != tt.want {
+			t.Errorf("%s: got %q, want %q", tt.name, got, tt.want)
+		}
+	}
+}
+
+func TestOneLine_JoinsLines(t *testing.T) {
+	if got, want := oneLine("a\nb\r\n\nc\x1b"), "a; b; c\ufffd"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestTruncate(t *testing.T) {
+	tests := []struct {
+		text  string
+		width int
+		want  string
+	}{
+		{"short", 5, "short"},
+		{"longer", 5, "long…"},
+		{"代码审查", 8, "代码审查"},
+		{"代码审查", 7, "代码审…"},
+	}
+	for _, tt := range tests {
+		if got := truncate(tt.text, tt.width); got != tt.want {
+			t.Errorf("truncate(%q, %d): got %q, want %q", tt.text, tt.width, got, tt.want)
+		}
+	}
+}
+
+func TestPrinter_Layout(t *testing.T) {
+	rows := []tableRow{
+		{cells: []tableCell{{text: "1"}, {text: "代码"}, {text: "0.8", right: true}, {text: "last"}}},
+		{
+			cells: []tableCell{{text: "10"}, {text: "b"}, {text: "−0.25", right: true}, {text: "one that does not fit beside the others"}},
+			below: []tableCell{{text: "below\nit"}},
+		},
+	}
+	tests := []struct {
+		name  string
+		write func(*printer)
+		want  string
+	}{
+		{"field", func(p *printer) { p.writeField("label", "text", plain) }, "  label       text\n"},
+		{"empty field", func(p *printer) { p.writeField("label", "", plain) }, "  label\n"},
+		{"two lines", func(p *printer) { p.writeField("label", "a\nb", plain) }, "  label       a; b\n"},
+		{"list", func(p *printer) { p.writeList("label", []string{"a", "b"}, ", ", plain) }, "  label       a, b\n"},
+		{"empty list", func(p *printer) { p.writeList("label", nil, ", ", plain) }, ""},
+		{"wrapped", func(p *printer) { p.writeField("label", "word word word word word word word word word word", plain) },
+			"  label       word word word word word word word word word\n              word\n"},
+		{"table", func(p *printer) { p.writeTable("label", rows) }, `  label       1   代码    0.8  last
+              10  b     −0.25
+                  one that does not fit beside the others
+                  below; it
+`},
+		{"empty table", func(p *printer) { p.writeTable("label", nil) }, ""},
+		{"records", func(p *printer) {
+			p.writeRecords([]string{"A", "B"}, []tableRow{{cells: []tableCell{{text: "1"}, {text: "x"}}}})
+		}, "A  B\n1  x\n"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			p := newPrinter(outputOptions{width: 60})
+			tt.write(p)
+			if diff := cmp.Diff(tt.want, p.String()); diff != "" {
+				t.Errorf("output (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestPrinter_ColorsOnlyIfEnabled(t *testing.T) {
+	for _, tt := range []struct {
+		color bool
+		style textStyle
+		want  string
+	}{{true, red, "\x1b[31mx\x1b[0m"}, {true, plain, "x"}, {false, red, "x"}} {
+		if got := newPrinter(outputOptions{width: 60, color: tt.color}).styled(tt.style, "x"); got != tt.want {
+			t.Errorf("color %v, style %q: got %q, want %q", tt.color, tt.style, got, tt.want)
+		}
+	}
+}
