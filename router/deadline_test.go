@@ -14,7 +14,7 @@ import (
 // stuckTrail is a trail whose disk hangs once a request has been decided. It
 // notes until when who waits was ready to wait.
 type stuckTrail struct {
-	router.Trail
+	router.AuditLog
 	deadline, until time.Time
 }
 

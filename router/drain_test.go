@@ -25,7 +25,7 @@ func TestDrainConcludes(t *testing.T) {
 		h.Close(t.Context())
 		close(closed)
 	}()
-	h.until(h.Stopping)
+	h.until(h.IsDraining)
 	late := h.submit().RequestID // accepted, and left to the next process
 	close(goOn)
 	<-closed

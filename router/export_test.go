@@ -1,4 +1,4 @@
 package router
 
-// Stopping reports whether nothing more of what nobody waits for is given out.
-func (r *Router) Stopping() bool { return r.stopping.Load() }
+// IsDraining reports whether Close has begun.
+func (r *Router) IsDraining() bool { return r.async.IsDraining() }

@@ -7,85 +7,133 @@ import (
 	"github.com/caprouter/caprouter/capabilities"
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/fallback"
+	"github.com/caprouter/caprouter/internal/store"
 	"github.com/caprouter/caprouter/internal/tickets"
 	"github.com/caprouter/caprouter/router/plan"
 )
 
-// fallBack answers a request nobody may serve, by the registry's policy
-// (003 §5). An error means that the ticket of policy C could not be stored, or
-// that the caller may have no more answers of policy A for now.
-func (r *Router) fallBack(ctx context.Context, resp *contract.Response, j *job, p *plan.Plan) error {
-	policy := r.policy(j.view)
-	if j.req.Options.Fallback != nil {
-		policy = *j.req.Options.Fallback // accept has seen that it narrows
+// clarify asks the caller which reading is meant, and stores the options.
+func (r *Router) clarify(ctx context.Context, run *requestRun, p *plan.Plan, resp *contract.Response) {
+	resp.Status = contract.StatusClarify
+	resp.Data.Mode = contract.DataClarification
+	resp.Data.Because = p.Reason
+	resp.Data.Question = fallback.Question(p.Reason, run.view.Catalogue.Fallback.Language, run.Locale, run.Prompt)
+	resp.Data.Options = p.Options
+	if !run.isDryRun() {
+		r.questions.Store(ctx, run.RequestID, run.Caller, p.Options)
+	}
+}
+
+// fallBack answers a request without an eligible agent, by one of three policies:
+// A, the model answers directly; B, the response lists what is supported; C, the
+// demand goes into a ticket. It returns an error if the ticket cannot be stored, or
+// if the caller has used up its direct answers.
+func (r *Router) fallBack(ctx context.Context, run *requestRun, p *plan.Plan, resp *contract.Response) error {
+	defer run.timings.endStage("fallback")
+	policy := r.policy(run.view)
+	if run.Options.Fallback != nil {
+		policy = *run.Options.Fallback // checkPolicy has ensured that it is allowed
 	}
 	resp.Decision.FallbackUsed = &policy
 	unmet := &fallback.Unmet{
-		Catalogue: j.view.Catalogue,
-		Lexical:   j.view.Lexical,
-		Caller:    j.caller,
-		Prompt:    j.prompt,
-		OnlyAgent: j.only,
+		Catalogue: run.view.Catalogue,
+		Lexical:   run.view.Lexical,
+		Caller:    run.Caller,
+		Prompt:    run.Prompt,
+		OnlyAgent: run.OnlyAgent,
 		Decision:  resp.Decision,
 		Reason:    p.Reason,
 	}
-	seen := unmet.VisibleTo(r.visibilityFilter(j.caller)) // its texts must not reveal what is hidden
+	visible := unmet.VisibleTo(r.visibilityFilter(run.Caller)) // its texts must not reveal what is hidden
 	switch policy {
 	case capabilities.FallbackAnswer:
-		return r.answer(ctx, resp, j, seen)
+		return r.answerDirectly(ctx, run, resp, visible)
 	case capabilities.FallbackPropose:
-		return r.propose(ctx, resp, j, unmet, seen)
+		return r.proposeTicket(ctx, run, resp, unmet, visible)
 	}
 	resp.Status = contract.StatusUnsupported
 	resp.Data.Mode = contract.DataUnsupported
-	resp.Data.Unsupported = fallback.Unsupported(seen)
+	resp.Data.Unsupported = fallback.Unsupported(visible)
 	return nil
 }
 
-// propose puts the demand into a ticket.
-func (r *Router) propose(ctx context.Context, resp *contract.Response, j *job, unmet, seen *fallback.Unmet) error {
+// proposeTicket adds the unmet demand to a ticket.
+func (r *Router) proposeTicket(ctx context.Context, run *requestRun, resp *contract.Response, unmet, visible *fallback.Unmet) error {
 	resp.Status = contract.StatusProposed
 	resp.Data.Mode = contract.DataAgentProposal
-	demand := &tickets.Demand{
-		Unmet: unmet, Seen: seen, RequestID: j.req.RequestID, Locale: j.locale, DataClasses: j.masking.Kinds(), DryRun: j.dryRun(),
-	}
-	if r.keep.Tickets == nil {
-		resp.Data.Proposal = tickets.Preview(demand)
-		return nil
-	}
-	proposal, err := r.keep.Tickets.Propose(ctx, demand)
+	proposal, err := r.keep.Tickets.Propose(ctx, &tickets.Demand{
+		Unmet: unmet, Seen: visible, RequestID: run.RequestID, Locale: run.Locale, DataClasses: run.Masking.Kinds(), DryRun: run.isDryRun(),
+	})
 	if err != nil {
-		return r.storeTrouble(ctx, "the ticket cannot be stored", err)
+		return store.CallerError(ctx, r.cfg.Logger, "the ticket cannot be stored", err)
 	}
 	resp.Data.Proposal = proposal
 	return nil
 }
 
-// answer lets the model answer the caller directly, within bounds. A dry run
-// does not ask it. Who left before there was an answer has none. An error means
-// that the caller waits and has reached its limit.
-func (r *Router) answer(ctx context.Context, resp *contract.Response, j *job, unmet *fallback.Unmet) error {
+// answerDirectly lets the model answer the caller, within the limit of the caller.
+// A dry run does not call the model. If the limit is reached, a synchronous caller
+// gets an error; an asynchronous request, which was accepted already, gets a
+// response without an answer of the model.
+func (r *Router) answerDirectly(ctx context.Context, run *requestRun, resp *contract.Response, unmet *fallback.Unmet) error {
 	resp.Status = contract.StatusCompleted
-	if j.dryRun() {
+	if run.isDryRun() {
 		resp.Data.Mode = contract.DataServerFallback
 		resp.Data.Classification = &resp.Decision.Classification
 		resp.Data.Unsupported = fallback.Unsupported(unmet)
 		return nil
 	}
-	allowed := allowance{limit: r.cfg.Answers, caller: j.caller}
+	var exceeded *contract.Limit
 	resp.Data = fallback.Answer(ctx, r.cfg.Model, unmet, fallback.AnswerInput{
-		Prompt: j.prompt, History: j.history, Locale: j.locale, Now: r.cfg.Now,
-		Restore:    func(text string) string { return j.masking.RestoreText(text, nil) },
-		TakeAnswer: allowed.take,
+		Prompt: run.Prompt, History: run.Turns, Locale: run.Locale, Now: r.cfg.Now,
+		Restore: func(text string) string { return run.Masking.RestoreText(text, nil) },
+		TakeAnswer: func() bool {
+			state, ok := r.cfg.Answers.Take(run.Caller)
+			if !ok {
+				exceeded = &state
+			}
+			return ok
+		},
 	})
-	resp.Data.Classification = &resp.Decision.Classification // on record is the whole of it
+	resp.Data.Classification = &resp.Decision.Classification // unfiltered: the filter copies it from the decision
 	if resp.Data.Degraded && errors.Is(ctx.Err(), context.Canceled) {
 		resp.Status = contract.StatusCancelled
 	}
-	return allowed.refusal(j)
+	if exceeded == nil || run.async {
+		return nil
+	}
+	return &contract.Error{
+		Code: contract.CodeRateLimited, Limit: exceeded,
+		Message: "the limit of direct answers by the model is reached: wait, or send the request with options.fallback B",
+	}
 }
 
-// policy is the registry's. Where it leaves the choice, a request is answered directly if a model classifies anyway.
+// AnswerLimit is the rate limit of direct answers by a model (policy A). It is
+// separate from other limits, because a direct answer costs more than a
+// classification.
+type AnswerLimit interface {
+	// Take reports whether the caller may have one more answer, with the state of
+	// its limit.
+	Take(caller *contract.Caller) (contract.Limit, bool)
+}
+
+// unlimitedAnswers is the AnswerLimit of a router without one.
+type unlimitedAnswers struct{}
+
+func (unlimitedAnswers) Take(*contract.Caller) (contract.Limit, bool) { return contract.Limit{}, true }
+
+// previewTickets is for a router without a store: it shows the ticket that the
+// demand would be added to.
+type previewTickets struct{}
+
+func (previewTickets) Propose(_ context.Context, d *tickets.Demand) (*contract.Proposal, error) {
+	return tickets.Preview(d), nil
+}
+
+func (previewTickets) EraseRequest(context.Context, string) error { return nil }
+
+// policy returns the fallback policy of the catalogue. If the catalogue leaves the
+// choice, requests are answered directly if a model classifies them anyway.
 func (r *Router) policy(v *View) string {
 	switch p := v.Catalogue.Fallback.Policy; {
 	case p == capabilities.FallbackAnswer, p == capabilities.FallbackAuto && r.cfg.AnswerByDefault:
@@ -96,10 +144,10 @@ func (r *Router) policy(v *View) string {
 	return capabilities.FallbackUnsupported
 }
 
-// checkPolicy refuses a wish that widens: B may always be asked for, any other
-// policy only when it holds anyway.
-func (r *Router) checkPolicy(v *View, wish string, e *contract.Error) {
-	if wish != capabilities.FallbackUnsupported && wish != r.policy(v) {
-		e.Add("/options/fallback", "policy "+wish+" is not the registry's: leave it out, or say B")
+// checkPolicy rejects a policy that allows more than that of the catalogue. A
+// request may always ask for B.
+func (r *Router) checkPolicy(v *View, requested string, e *contract.Error) {
+	if requested != capabilities.FallbackUnsupported && requested != r.policy(v) {
+		e.Add("/options/fallback", "policy "+requested+" is not the registry's: leave it out, or use B")
 	}
 }

@@ -5,8 +5,10 @@ import (
 	"errors"
 
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/asyncrun"
 	"github.com/caprouter/caprouter/internal/history"
 	"github.com/caprouter/caprouter/internal/idempotency"
+	"github.com/caprouter/caprouter/internal/requests"
 )
 
 // keyReserver reserves idempotency keys.
@@ -17,21 +19,23 @@ type keyReserver interface {
 
 // reserveKey reserves the idempotency key of the request, if it has one. If the
 // request was sent before, its stored response is returned.
-func (r *Router) reserveKey(ctx context.Context, j *job) (stored *contract.Response, err error) {
-	if j.req.Idempotency == nil || j.dryRun() {
+func (r *Router) reserveKey(ctx context.Context, run *requestRun) (stored *contract.Response, err error) {
+	if run.Idempotency == nil || run.isDryRun() {
 		return nil, nil
 	}
-	j.reservation, stored, err = r.keys.Reserve(ctx, j.caller, j.req.Idempotency, j.req.RequestID)
+	run.reservation, stored, err = r.keys.Reserve(ctx, run.Caller, run.Idempotency, run.RequestID)
 	return stored, err
 }
 
 // keyedRequests finds and resumes the requests that reserved idempotency keys.
 type keyedRequests struct {
 	*history.Service
-	router *Router
+	open   *requests.Store
+	runner *asyncrun.Runner
 }
 
-// Resume implements idempotency.Requests.
+// Resume implements idempotency.Requests. The process of the request stopped before
+// the request was in the index of open ones.
 func (k keyedRequests) Resume(ctx context.Context, requestID string) error {
-	return errors.Join(k.router.keep.Book.AddOpen(ctx, requestID), k.router.resume(ctx, requestID))
+	return errors.Join(k.open.AddOpen(ctx, requestID), k.runner.Resume(ctx, requestID))
 }

@@ -83,7 +83,7 @@ func codeOf(err error) contract.Code {
 func TestTheAuditLogNamesWhoErased(t *testing.T) {
 	h := newHouse(t)
 	issued := &contract.Caller{Subject: "alice", Tenant: "north", Issuer: "https://id.example", AllAgents: true}
-	trail := &countingTrail{Trail: h.trail}
+	trail := &countingTrail{AuditLog: h.trail}
 	r, err := router.New(router.Config{Keeping: router.Keeping{Trail: trail}}, h.said, newDispatcher(t))
 	h.must(err)
 	r.SetView(h.View())
@@ -172,24 +172,24 @@ func TestTenantsShareNoAnswers(t *testing.T) {
 
 // countingTrail counts how often the trail is looked at.
 type countingTrail struct {
-	router.Trail
+	router.AuditLog
 	near, far int
 	erasedBy  []string
 }
 
 func (c *countingTrail) Erase(ctx context.Context, id, by string) (int, error) {
 	c.erasedBy = append(c.erasedBy, by)
-	return c.Trail.Erase(ctx, id, by)
+	return c.AuditLog.Erase(ctx, id, by)
 }
 
 func (c *countingTrail) Find(ctx context.Context, id string) (audit.RequestRecords, error) {
 	c.far++
-	return c.Trail.Find(ctx, id)
+	return c.AuditLog.Find(ctx, id)
 }
 
 func (c *countingTrail) FindWithin(ctx context.Context, id string, life time.Duration) (audit.RequestRecords, error) {
 	c.near++
-	return c.Trail.FindWithin(ctx, id, life)
+	return c.AuditLog.FindWithin(ctx, id, life)
 }
 
 // What never was costs one look, and a short one where an asynchronous request
@@ -208,7 +208,7 @@ func TestLookingForWhatNeverWas(t *testing.T) {
 		{"without a book", time.Hour, false, 0, 1},
 		{"it may just begin", 0, true, 2, 0},
 	} {
-		trail := &countingTrail{Trail: h.trail}
+		trail := &countingTrail{AuditLog: h.trail}
 		keep := router.Keeping{Trail: trail}
 		if tt.book {
 			keep.Book, keep.Owner = h.book, "test"

@@ -73,13 +73,15 @@ func (r *Router) SetView(v *View) { r.view.Store(v) }
 // View returns the current view, nil before the first SetView.
 func (r *Router) View() *View { return r.view.Load() }
 
-// catalogue returns the catalogue in use, which is empty before the first SetView.
-func (r *Router) catalogue() *capabilities.Catalogue {
+// currentView returns the current view, which is empty before the first SetView.
+func (r *Router) currentView() *View {
 	if view := r.view.Load(); view != nil {
-		return view.Catalogue
+		return view
 	}
-	return &capabilities.Catalogue{}
+	return &View{Catalogue: &capabilities.Catalogue{}, Fleet: &capabilities.Fleet{}}
 }
+
+func (r *Router) catalogue() *capabilities.Catalogue { return r.currentView().Catalogue }
 
 // visibilityFilter returns the filter for what the caller may see of its own
 // request.
@@ -89,11 +91,3 @@ func (r *Router) visibilityFilter(caller *contract.Caller) *visibility.Filter {
 
 // History returns the service through which callers access stored requests.
 func (r *Router) History() *history.Service { return r.history }
-
-// fleet returns the current fleet, which is empty before the first SetView.
-func (r *Router) fleet() *capabilities.Fleet {
-	if view := r.view.Load(); view != nil {
-		return view.Fleet
-	}
-	return &capabilities.Fleet{}
-}

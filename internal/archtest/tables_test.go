@@ -101,6 +101,9 @@ func levels() []level {
 		{"executing a plan", []row{
 			{pkg: "internal/execution", why: "attempts, failover, callbacks and cancellation of tasks; decides nothing"},
 		}},
+		{"asynchronous requests", []row{
+			{pkg: "internal/asyncrun", why: "runs and resumes stored requests; calls the pipeline through a function value"},
+		}},
 		{"the pipeline", []row{
 			{pkg: "router", why: "the one way of a request through all rooms below"},
 		}},

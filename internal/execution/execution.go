@@ -26,9 +26,11 @@ import (
 	"github.com/caprouter/caprouter/capabilities"
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/dispatch"
+	"github.com/caprouter/caprouter/internal/history"
 	"github.com/caprouter/caprouter/internal/redact"
 	"github.com/caprouter/caprouter/internal/requests"
 	"github.com/caprouter/caprouter/internal/run"
+	"github.com/caprouter/caprouter/internal/session"
 	"github.com/caprouter/caprouter/router/plan"
 )
 
@@ -51,10 +53,19 @@ type Request struct {
 	Prompt            string          // masked
 	Locale            string          // masked, because clients may write anything into it
 	Turns             []contract.Turn // masked: the conversation that precedes the prompt
-	Only              string          // the one agent that may be a candidate; "" = any
+	OnlyAgent         string          // the one agent that may be a candidate; "" = any
+	AlreadyAsked      bool            // the session's last response was a clarification
 	// Pinned is the classification that the caller or the session determined; nil
 	// if the classifier is to be called.
-	Pinned *requests.PinnedClassification
+	Pinned *session.Pinned
+}
+
+// SessionKey returns the store key of the request's session, "" if it has none.
+func (r *Request) SessionKey() string { return session.Key(r.Caller, r.SessionID) }
+
+// Subject returns the request as the audit log describes it.
+func (r *Request) Subject() history.Subject {
+	return history.Subject{Caller: r.Caller, Prompt: r.Prompt, SessionKey: r.SessionKey()}
 }
 
 // Mode is what differs between the execution of synchronous and of asynchronous

@@ -89,7 +89,7 @@ func (in *Input) sharesAgent(a, b string) bool {
 }
 
 func (in *Input) considers(agentID string) bool {
-	return (in.Only == "" || in.Only == agentID) && in.Caller.MayUse(agentID)
+	return (in.OnlyAgent == "" || in.OnlyAgent == agentID) && in.Caller.MayUse(agentID)
 }
 
 // addOption appends a reading unless its intent is listed already.

@@ -31,7 +31,7 @@ type Input struct {
 	Caller         *contract.Caller
 	Prompt         string   // masked
 	PromptBytes    int      // length of the original prompt
-	Only           string   // the one agent that may be a candidate; "" = any
+	OnlyAgent      string   // the one agent that may be a candidate; "" = any
 	DataClasses    []string // kinds of personal data in the request
 	AlreadyAsked   bool     // the session's last response was a clarification, so do not ask again
 	Classification contract.Classification
@@ -77,7 +77,7 @@ func New(in *Input) *Plan {
 		query: matcher.Query{
 			PromptBytes:   in.PromptBytes,
 			Caller:        in.Caller,
-			Only:          in.Only,
+			Only:          in.OnlyAgent,
 			DataClasses:   in.DataClasses,
 			Confidence:    c.Confidence,
 			MinConfidence: classifier.MinConfidence(in.Catalogue.Routing, c.Source),

@@ -1,0 +1,160 @@
+package asyncrun
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/dispatch"
+	"github.com/caprouter/caprouter/internal/execution"
+	"github.com/caprouter/caprouter/internal/history"
+	"github.com/caprouter/caprouter/internal/inflight"
+	"github.com/caprouter/caprouter/internal/requests"
+	"github.com/caprouter/caprouter/router/plan"
+)
+
+// Run is the execution of one asynchronous request by this process. It is owned by
+// the goroutine that serves the request.
+type Run struct {
+	Accepted *Accepted
+	Mode     execution.Mode
+	Emit     func(*contract.Event) // publishes an event; may be called from several goroutines
+	Inflight *inflight.Request
+	Plan     *plan.Plan      // restored from the stored request; nil if it is not planned
+	Previous []requests.Task // sent by an earlier process
+
+	runner  *Runner
+	owned   *execution.OwnedRequest
+	started bool // the stored request is running
+}
+
+// restore sets the plan and the tasks of a stored request.
+func (r *Run) restore(rec *requests.Record) {
+	if rec.Decision == nil {
+		return
+	}
+	r.Plan = plan.Restore(rec, r.Accepted.Fleet)
+	r.Previous = rec.Tasks
+	r.started = rec.State != requests.StatePlanned
+}
+
+// RecordDecision makes the plan and the decision durable before any task is sent.
+// If the store rejects a write, it retries until the deadline, because the request
+// was accepted.
+func (r *Run) RecordDecision(ctx context.Context, p *plan.Plan) error {
+	if errors.Is(context.Cause(ctx), dispatch.ErrHandedOver) {
+		return dispatch.ErrHandedOver
+	}
+	if ctx.Err() != nil {
+		// The deadline passed before any task was sent. Record the decision anyway:
+		// each task then ends because it is too late.
+		var cancel context.CancelFunc
+		ctx, cancel = execution.Detach(ctx)
+		defer cancel()
+	}
+	var writes []func(context.Context) error
+	if r.Plan == nil {
+		writes = append(writes, r.change(func(rec *requests.Record) error {
+			return rec.Plan(&p.Decision, p.StoredParts(), p.Omitted)
+		}))
+	}
+	if !r.started {
+		req := r.Accepted.Request
+		writes = append(writes,
+			func(ctx context.Context) error {
+				return r.runner.cfg.Journal.RecordDecision(ctx, req.Subject(), req.Request, &p.Decision)
+			},
+			r.change(func(rec *requests.Record) error { return rec.Start(r.owned.Owner, r.owned.Epoch) }))
+	}
+	for _, write := range writes {
+		if err := retryUntilDone(ctx, write); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *Run) change(change func(*requests.Record) error) func(context.Context) error {
+	return func(ctx context.Context) error {
+		_, err := r.owned.Change(ctx, change)
+		return err
+	}
+}
+
+// retryUntilDone retries a write that the store rejects, until ctx is done.
+func retryUntilDone(ctx context.Context, write func(context.Context) error) error {
+	err := write(ctx)
+	for pause := execution.FirstWritePause; err != nil && history.IsTemporary(err); pause = min(2*pause, execution.MaxWritePause) {
+		if !sleep(ctx, pause) {
+			return err
+		}
+		err = write(ctx)
+	}
+	return err
+}
+
+// sleep reports whether it lasted: it ends early, with false, if ctx is done.
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// RecordOutcome ends the stored request with the response, and returns the response
+// that counts. If the request was cancelled meanwhile, it returns
+// requests.ErrEnded.
+func (r *Run) RecordOutcome(ctx context.Context, resp *contract.Response, _ bool) (*contract.Response, error) {
+	now := r.runner.cfg.Now().UTC()
+	rec, err := r.owned.ChangeUntilStored(ctx, func(rec *requests.Record) error { return rec.End(resp.Status, resp, now) })
+	if err != nil && !r.wroteEnd(rec, err, now) {
+		return nil, err
+	}
+	for {
+		err := r.runner.recordResponse(ctx, r.Accepted.Request, rec.Response)
+		if err == nil || !history.IsTemporary(err) || !r.owned.Pause(execution.MaxWritePause) {
+			return rec.Response, nil
+		}
+	}
+}
+
+// wroteEnd reports whether the request had ended because this run wrote its end
+// before, and the confirmation got lost.
+func (r *Run) wroteEnd(rec *requests.Record, err error, now time.Time) bool {
+	return errors.Is(err, requests.ErrEnded) && rec != nil && rec.EndedAt.Equal(now) && rec.Owner == r.owned.Owner && rec.Epoch == r.owned.Epoch
+}
+
+// giveUp ends a request that the pipeline could not serve, for example because of
+// a panic, or because the store accepts no write.
+func (r *Run) giveUp(ctx context.Context) {
+	rec, err := r.owned.ChangeUntilStored(ctx, func(rec *requests.Record) error {
+		resp := rec.Snapshot()
+		resp.Status = contract.StatusFailed
+		endTasks(resp, contract.TaskFailed, contract.TaskOutcomeUnknown, "the router failed while it executed the task")
+		if len(resp.Tasks) == 0 && r.Plan == nil && rec.Decision != nil {
+			for _, part := range plan.Restore(rec, r.Accepted.Fleet).Parts {
+				notSent := r.runner.cfg.Executor.NotSent(&part, contract.TaskAgentUnavailable, "the router could not record that the task is sent")
+				resp.Tasks = append(resp.Tasks, notSent.Report)
+			}
+		}
+		return rec.End(contract.StatusFailed, resp, r.runner.cfg.Now())
+	})
+	if err != nil {
+		return // the cause is logged, and the next start tries again
+	}
+	r.runner.conclude(ctx, r.Accepted, rec, r.Emit)
+}
+
+// endTasks ends the tasks of a response that are still running.
+func endTasks(resp *contract.Response, status contract.TaskStatus, code contract.TaskCode, detail string) {
+	for i := range resp.Tasks {
+		if t := &resp.Tasks[i]; t.Status == contract.TaskRunning {
+			t.Status, t.Error = status, &contract.TaskError{Code: code, Detail: detail}
+		}
+	}
+}

@@ -1,0 +1,203 @@
+package asyncrun
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/caprouter/caprouter/capabilities"
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/dispatch"
+	"github.com/caprouter/caprouter/internal/audit"
+	"github.com/caprouter/caprouter/internal/execution"
+	"github.com/caprouter/caprouter/internal/history"
+	"github.com/caprouter/caprouter/internal/inflight"
+	"github.com/caprouter/caprouter/internal/requests"
+	"github.com/caprouter/caprouter/internal/run"
+)
+
+// Pipeline is what a Runner needs of the router.
+type Pipeline interface {
+	// Restore rebuilds the accepted request of a stored one.
+	Restore(rec *requests.Record) *Accepted
+
+	// Report counts and logs a response that the pipeline did not conclude itself.
+	Report(ctx context.Context, resp *contract.Response, acceptedAt time.Time)
+}
+
+// Accepted is an accepted request and the pipeline for it. It is immutable.
+type Accepted struct {
+	*execution.Request
+	Timeout time.Duration
+	Fleet   *capabilities.Fleet // the agents when the request was accepted or restored
+	// Serve runs the pipeline. The goroutine that calls it owns the run.
+	Serve func(ctx context.Context, r *Run) (*contract.Response, error)
+}
+
+// AuditLog is what a Runner reads of the audit log after a restart.
+type AuditLog interface {
+	Find(ctx context.Context, requestID string) (audit.RequestRecords, error)
+	Unfinished(ctx context.Context) ([]audit.Record, error)
+}
+
+// Publisher publishes the events of requests. Events may be lost.
+type Publisher interface {
+	Publish(ctx context.Context, ev *contract.Event) error
+}
+
+// Config is what a Runner works with. All fields are required.
+type Config struct {
+	Store    *requests.Store // disabled in a router without asynchronous requests
+	Owner    string          // names this process in stored requests
+	AuditLog AuditLog
+	Journal  *history.Journal
+	Events   Publisher
+	Inflight *inflight.Table
+	Executor *execution.Executor
+	Logger   *slog.Logger
+	Now      func() time.Time
+}
+
+// maxExecuting bounds the asynchronous requests that execute at the same time.
+const maxExecuting = 256
+
+// Runner runs asynchronous requests. It is safe for concurrent use.
+type Runner struct {
+	cfg         Config
+	pipeline    Pipeline
+	group       *run.Group
+	limiter     *execution.ConcurrencyLimiter
+	capacity    capacity
+	draining    atomic.Bool // no further task is sent
+	closing     sync.Once
+	interrupted []audit.Record // decisions of the previous process without a response; see Recover
+}
+
+// New returns a Runner that executes requests with the pipeline.
+func New(cfg Config, pipeline Pipeline) *Runner {
+	return &Runner{
+		cfg: cfg, pipeline: pipeline, group: run.New(context.Background()),
+		limiter: execution.NewConcurrencyLimiter(maxExecuting), capacity: capacity{store: cfg.Store, logger: cfg.Logger},
+	}
+}
+
+// Close drains the runner: no further task is sent, and tasks that were sent are
+// awaited until ctx ends. Requests that are not complete stay stored and are
+// resumed after the next start. Only the first call counts.
+func (r *Runner) Close(ctx context.Context) {
+	r.closing.Do(func() {
+		r.draining.Store(true)
+		r.limiter.WaitIdle(ctx)
+		r.group.Stop(dispatch.ErrHandedOver)
+		_ = r.group.Wait() // all goroutines return nil
+	})
+}
+
+// IsDraining reports whether Close has begun.
+func (r *Runner) IsDraining() bool { return r.draining.Load() }
+
+// CountOpen returns how many asynchronous requests have not ended.
+func (r *Runner) CountOpen() int { return int(r.capacity.open.Load()) }
+
+// start runs an accepted request in the background. Its capacity is reserved.
+func (r *Runner) start(accepted *Accepted, rec *requests.Record) {
+	r.group.Go("request "+rec.ID, func(ctx context.Context) error {
+		defer r.capacity.release()
+		owned := r.ownedRequest(rec, ctx.Done(), r.limiter.NewPermit())
+		emit := r.newEmitter(ctx, rec.ID)
+		ctx, cancelCause := context.WithCancelCause(ctx)
+		defer cancelCause(nil)
+		ctx, cancel := context.WithDeadline(ctx, rec.Deadline)
+		defer cancel()
+		current := &Run{
+			Accepted: accepted, Mode: r.cfg.Executor.Asynchronous(owned, r.IsDraining), Emit: emit,
+			Inflight: inflight.NewRequest(rec.ID, rec.TraceID, accepted.Caller, cancelCause),
+			runner:   r, owned: owned,
+		}
+		current.restore(rec)
+		r.cfg.Inflight.Add(current.Inflight)
+		var resp *contract.Response
+		defer func() { r.cfg.Inflight.Remove(current.Inflight, resp) }()
+		err := run.CatchPanic(func() (err error) {
+			resp, err = r.serve(ctx, current)
+			return err
+		})
+		r.finish(ctx, current, rec, resp, err)
+		return nil
+	})
+}
+
+// serve runs the pipeline as soon as there is a permit. It also serves a request
+// whose deadline has passed meanwhile, so that the outcome is recorded.
+func (r *Runner) serve(ctx context.Context, current *Run) (*contract.Response, error) {
+	current.Mode.Permit.Acquire(ctx)
+	defer current.Mode.Permit.Release()
+	if errors.Is(context.Cause(ctx), dispatch.ErrHandedOver) || r.IsDraining() {
+		return nil, dispatch.ErrHandedOver
+	}
+	return current.Accepted.Serve(ctx, current)
+}
+
+// finish emits the final event of a request, or gives the request up if the
+// pipeline failed.
+func (r *Runner) finish(ctx context.Context, current *Run, rec *requests.Record, resp *contract.Response, err error) {
+	switch {
+	case err == nil:
+		current.Emit(&contract.Event{Type: contract.EventFinal, Response: resp})
+	case errors.Is(err, dispatch.ErrHandedOver), errors.Is(err, requests.ErrEnded), errors.Is(err, requests.ErrNotOwner),
+		errors.Is(context.Cause(ctx), dispatch.ErrHandedOver):
+		// The next process resumes the request, or it was ended elsewhere.
+	default:
+		r.cfg.Logger.ErrorContext(ctx, "asynchronous request failed", "request_id", rec.ID, "err", err)
+		current.giveUp(ctx)
+	}
+}
+
+// conclude does everything that follows from the end of a request outside of the
+// pipeline.
+func (r *Runner) conclude(ctx context.Context, accepted *Accepted, rec *requests.Record, emit func(*contract.Event)) {
+	_ = r.recordResponse(ctx, accepted.Request, rec.Response) // logged; the next start tries again
+	r.pipeline.Report(ctx, rec.Response, rec.CreatedAt)
+	emit(&contract.Event{Type: contract.EventFinal, Response: rec.Response})
+}
+
+// recordResponse writes the response to the audit log, and then removes the
+// request from the index of open ones. The cause of an error is logged.
+func (r *Runner) recordResponse(ctx context.Context, req *execution.Request, resp *contract.Response) error {
+	ctx, cancel := execution.Detach(ctx)
+	defer cancel()
+	if err := r.cfg.Journal.RecordResponse(ctx, req.Subject(), resp); err != nil {
+		return err
+	}
+	if err := r.cfg.Store.RemoveOpen(ctx, resp.RequestID); err != nil {
+		r.cfg.Logger.WarnContext(ctx, "an ended request stays in the index of open ones until the next start",
+			"request_id", resp.RequestID, "err", err)
+	}
+	return nil
+}
+
+func (r *Runner) ownedRequest(rec *requests.Record, stopping <-chan struct{}, permit execution.Permit) *execution.OwnedRequest {
+	return &execution.OwnedRequest{
+		Book: r.cfg.Store, ID: rec.ID, Owner: rec.Owner, Epoch: rec.Epoch, Stopping: stopping, Permit: permit,
+	}
+}
+
+// publishTimeout bounds the publishing of one event.
+const publishTimeout = 10 * time.Second
+
+// newEmitter returns a function that publishes events of the request. Errors are
+// logged at debug level, because the stored request remains complete.
+func (r *Runner) newEmitter(ctx context.Context, id string) func(*contract.Event) {
+	ctx = context.WithoutCancel(ctx)
+	return func(ev *contract.Event) {
+		ctx, cancel := context.WithTimeout(ctx, publishTimeout)
+		defer cancel()
+		ev.RequestID, ev.At = id, r.cfg.Now().UTC()
+		if err := r.cfg.Events.Publish(ctx, ev); err != nil {
+			r.cfg.Logger.DebugContext(ctx, "cannot publish event", "request_id", id, "type", string(ev.Type), "err", err)
+		}
+	}
+}

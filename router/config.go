@@ -1,0 +1,178 @@
+package router
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/caprouter/caprouter/classifier"
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/fallback"
+	"github.com/caprouter/caprouter/internal/asyncrun"
+	"github.com/caprouter/caprouter/internal/events"
+	"github.com/caprouter/caprouter/internal/execution"
+	"github.com/caprouter/caprouter/internal/history"
+	"github.com/caprouter/caprouter/internal/idempotency"
+	"github.com/caprouter/caprouter/internal/inflight"
+	"github.com/caprouter/caprouter/internal/redact"
+	"github.com/caprouter/caprouter/internal/requests"
+	"github.com/caprouter/caprouter/internal/session"
+	"github.com/caprouter/caprouter/internal/store"
+	"github.com/caprouter/caprouter/internal/telemetry"
+	"github.com/caprouter/caprouter/internal/tickets"
+)
+
+// DefaultTimeout bounds a request that does not set a timeout.
+const DefaultTimeout = 30 * time.Second
+
+// Config contains everything that New does not require. The zero value works.
+type Config struct {
+	Timeout  time.Duration    // of a request that does not set one; 0 = DefaultTimeout
+	Redactor *redact.Redactor // nil = mask all kinds
+	// SessionTrigger specifies when a request of a session is classified again:
+	// session.EveryRequest (also if empty), UserTurn or NewSession.
+	SessionTrigger string
+	Keeping        Keeping
+	Model          fallback.Model // answers directly by policy A; nil = none
+	Answers        AnswerLimit    // nil = no limit
+	// AnswerByDefault makes A the policy of a registry that leaves the choice.
+	AnswerByDefault bool
+
+	Logger  *slog.Logger       // nil = discard
+	Metrics *telemetry.Metrics // nil = none
+	Now     func() time.Time   // nil = time.Now
+	NewID   func() string      // nil = NewID
+}
+
+// Keeping is the storage of the router. The zero value stores nothing, which is
+// enough for a command that routes one request: there are no sessions, asynchronous
+// requests, stored responses and tickets.
+type Keeping struct {
+	Trail    AuditLog
+	Optional bool            // serve requests even if they cannot be recorded (audit.required: false)
+	Book     *requests.Store // asynchronous requests
+	Events   *events.Stream  // of asynchronous requests
+	Sessions *store.Bucket   // sessions and open clarifications; its age limit is theirs
+	Keys     *store.Bucket   // idempotency keys
+	Tickets  Tickets         // policy C
+	Owner    string          // names this process in stored requests
+}
+
+// AuditLog contains the decisions and the responses. *audit.Log implements it.
+type AuditLog interface {
+	history.Appender
+	history.Log
+	asyncrun.AuditLog
+}
+
+// Tickets collects unmet demand.
+type Tickets interface {
+	Propose(ctx context.Context, d *tickets.Demand) (*contract.Proposal, error)
+	EraseRequest(ctx context.Context, requestID string) error
+}
+
+// Classifier proposes a classification. It does not fail: its worst proposal is
+// contract.Unknown, with the reason.
+type Classifier interface {
+	Classify(ctx context.Context, in classifier.Input) contract.Classification
+}
+
+// New returns a Router without a View. SetView must be called before Handle.
+func New(cfg Config, c Classifier, d execution.Dispatcher) (*Router, error) {
+	if c == nil || d == nil {
+		return nil, errors.New("router: a classifier and a dispatcher are required")
+	}
+	if err := cfg.setDefaults(); err != nil {
+		return nil, err
+	}
+	keep := &cfg.Keeping
+	callbacks := execution.NewCallbacks(&execution.StoredResults{Book: keep.Book, Logger: cfg.Logger})
+	r := &Router{
+		cfg: cfg, keep: *keep, classifier: c,
+		keys:      idempotency.NoKeys{},
+		inflight:  inflight.NewTable(),
+		journal:   history.NewJournal(keep.Trail, keep.Optional, cfg.Logger, cfg.Now),
+		callbacks: callbacks,
+		executor:  execution.New(d, callbacks, cfg.NewID, cfg.Now),
+	}
+	var sessions interface {
+		session.Bucket
+		session.QuestionBucket
+	} = session.NoBucket{}
+	if keep.Sessions != nil {
+		sessions = keep.Sessions
+	}
+	r.sessions, r.questions = session.NewStore(sessions, cfg.Logger), session.NewQuestions(sessions, cfg.Logger)
+	var eventLog interface {
+		history.EventLog
+		asyncrun.Publisher
+	} = history.NoEvents{}
+	if keep.Events != nil {
+		eventLog = keep.Events
+	}
+	r.async = asyncrun.New(asyncrun.Config{
+		Store: keep.Book, Owner: keep.Owner, AuditLog: keep.Trail, Journal: r.journal, Events: eventLog,
+		Inflight: r.inflight, Executor: r.executor, Logger: cfg.Logger, Now: cfg.Now,
+	}, asyncPipeline{r})
+	r.history = history.New(history.Config{
+		Log: keep.Trail, Book: keep.Book, InFlight: r.inflight, Events: eventLog,
+		Sessions: r.sessions, Questions: r.questions, Tickets: keep.Tickets, Canceller: r.async,
+		Catalogue: r.catalogue, Logger: cfg.Logger, Now: cfg.Now,
+	})
+	if keep.Keys != nil {
+		r.keys = idempotency.New(keep.Keys, keyedRequests{r.history, keep.Book, r.async}, cfg.Logger, cfg.Now)
+	}
+	return r, nil
+}
+
+// setDefaults validates the configuration and replaces all zero values.
+func (cfg *Config) setDefaults() error {
+	if cfg.Timeout < 0 || cfg.Timeout > contract.MaxTimeoutMS*time.Millisecond {
+		return errors.New("router: the timeout must be between 0 and 10 minutes")
+	}
+	if cfg.Keeping.Book != nil && cfg.Keeping.Owner == "" {
+		return errors.New("router: asynchronous requests require the name of an owner")
+	}
+	if cfg.Timeout == 0 {
+		cfg.Timeout = DefaultTimeout
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	if cfg.NewID == nil {
+		cfg.NewID = NewID
+	}
+	if cfg.Answers == nil {
+		cfg.Answers = unlimitedAnswers{}
+	}
+	if cfg.Keeping.Book == nil {
+		cfg.Keeping.Book = requests.Disabled()
+	}
+	if cfg.Keeping.Trail == nil {
+		cfg.Keeping.Trail = history.NoLog{}
+	}
+	if cfg.Keeping.Tickets == nil {
+		cfg.Keeping.Tickets = previewTickets{}
+	}
+	if cfg.Redactor == nil {
+		var err error
+		if cfg.Redactor, err = redact.New(redact.Config{}); err != nil {
+			return fmt.Errorf("router: %w", err)
+		}
+	}
+	return nil
+}
+
+// NewID returns a UUIDv7 (RFC 9562 §5.7) for a request, a decision or a task.
+func NewID() string {
+	// NewV7 fails only if the random source of the system does, and then
+	// crypto/rand has ended the process already.
+	return uuid.Must(uuid.NewV7()).String()
+}

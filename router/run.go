@@ -1,0 +1,150 @@
+package router
+
+import (
+	"context"
+	"time"
+
+	"github.com/caprouter/caprouter/classifier"
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/execution"
+	"github.com/caprouter/caprouter/internal/idempotency"
+	"github.com/caprouter/caprouter/internal/inflight"
+	"github.com/caprouter/caprouter/internal/requests"
+	"github.com/caprouter/caprouter/matcher"
+	"github.com/caprouter/caprouter/router/plan"
+)
+
+// requestRun is one accepted request on its way through the pipeline. The embedded
+// Request is immutable. All else is mutable and has exactly one owner: the goroutine
+// that serves the request. Submit hands ownership over to a background goroutine.
+//
+//	state        synchronous request                       asynchronous request
+//	accepted     in memory                                 stored (accepted), then queued
+//	classified   in memory                                 in memory
+//	planned      decision in the audit log                 stored (planned), decision in the audit log
+//	executing    tasks in memory                           stored (running), each task stored
+//	concluded    response in the audit log                 stored (terminal), response in the audit log
+//
+// A clarification, a fallback and a dry run go from classified to concluded. The
+// states of an asynchronous run after a restart are in internal/asyncrun, those of
+// the stored request in internal/requests.
+type requestRun struct {
+	*execution.Request
+	view        *View // of the whole run
+	timings     *timings
+	inflight    *inflight.Request
+	reservation idempotency.Reservation // of its idempotency key
+
+	async     bool // no caller waits for the response
+	mode      execution.Mode
+	recorder  recorder
+	emit      func(*contract.Event)
+	restored  *plan.Plan      // the plan of a resumed request; nil to make one
+	previous  []requests.Task // the tasks of a resumed request
+	announced bool            // the decision was emitted
+}
+
+// recorder makes the decision and the response of one request durable.
+type recorder interface {
+	// RecordDecision is called before any task is sent. If it returns an error, no
+	// task is sent.
+	RecordDecision(ctx context.Context, p *plan.Plan) error
+
+	// RecordOutcome returns the response that counts. executed reports whether the
+	// plan was executed, so that an error could not undo anything.
+	RecordOutcome(ctx context.Context, resp *contract.Response, executed bool) (*contract.Response, error)
+}
+
+func (run *requestRun) isDryRun() bool { return run.Options.DryRun }
+
+// emitDecision emits the decision, once.
+func (run *requestRun) emitDecision(d *contract.Decision) {
+	if !run.announced {
+		run.announced = true
+		run.emit(&contract.Event{Type: contract.EventDecision, Decision: d})
+	}
+}
+
+// liveState returns the current state of the agents. An asynchronous request is
+// planned without it, because an agent that is busy or down now may execute the
+// request later.
+func (run *requestRun) liveState() matcher.Live {
+	if run.async {
+		return nil
+	}
+	return run.view.Live
+}
+
+func (run *requestRun) classifierInput() classifier.Input {
+	return classifier.Input{
+		Prompt:    run.Prompt,
+		History:   run.Turns,
+		Locale:    run.Locale,
+		Catalogue: run.view.Catalogue,
+		Lexical:   run.view.Lexical,
+		Partition: cachePartition(run.Caller),
+	}
+}
+
+// cachePartition names the callers that share cached replies of a model: those of
+// one tenant, or those without a tenant of one issuer.
+func cachePartition(caller *contract.Caller) string {
+	if caller.Tenant != "" {
+		return "tenant " + caller.Tenant
+	}
+	return "issuer " + caller.Issuer
+}
+
+// finalWriteGrace is how long a synchronous response may be delayed beyond the
+// deadline by the write to the audit log.
+const finalWriteGrace = 150 * time.Millisecond
+
+// detach returns a context for writes that must happen although the context of the
+// request ends: a disconnect must not leave a decision without an outcome. It ends
+// shortly after the deadline of a synchronous request, so that a slow disk does not
+// delay the response; the write continues.
+func (run *requestRun) detach(ctx context.Context) (context.Context, context.CancelFunc) {
+	deadline, ok := ctx.Deadline()
+	if run.async || !ok {
+		return execution.Detach(ctx)
+	}
+	return context.WithDeadline(context.WithoutCancel(ctx), deadline.Add(finalWriteGrace))
+}
+
+// timings measures the stages of one run.
+type timings struct {
+	now   func() time.Time
+	start time.Time
+	last  time.Time          // end of the latest stage
+	ms    map[string]float64 // stage → milliseconds
+}
+
+func (r *Router) startTimings() *timings {
+	now := r.cfg.Now()
+	return &timings{now: r.cfg.Now, start: now, last: now, ms: make(map[string]float64, 4)}
+}
+
+// endStage records the time since the previous stage ended.
+func (t *timings) endStage(stage string) {
+	now := t.now()
+	t.ms[stage] = milliseconds(now.Sub(t.last))
+	t.last = now
+}
+
+// finish writes the stages and the total to the decision.
+func (t *timings) finish(d *contract.Decision) {
+	t.last = t.now()
+	t.ms["total"] = milliseconds(t.elapsed())
+	d.TimingsMS = t.ms
+}
+
+func (t *timings) elapsed() time.Duration { return t.last.Sub(t.start) }
+
+func (t *timings) stage(name string) time.Duration { return duration(t.ms[name]) }
+
+// milliseconds rounds to microseconds, so that a decision stays readable.
+func milliseconds(d time.Duration) float64 {
+	return float64(d.Round(time.Microsecond)) / float64(time.Millisecond)
+}
+
+func duration(ms float64) time.Duration { return time.Duration(ms * float64(time.Millisecond)) }
