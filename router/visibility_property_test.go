@@ -19,8 +19,8 @@ import (
 	"github.com/caprouter/caprouter/router"
 )
 
-// scene is a registry of unique words, and what a model that obeys an attacker
-// says of a request: it may repeat every word it was shown.
+// scene is a registry of unique words, and the classification of a model that obeys an attacker:
+// it may repeat every word of its prompt.
 type scene struct {
 	*rapid.T
 	agents map[string]*contract.RegistryEntry
@@ -69,7 +69,7 @@ func drawScene(t *rapid.T) *scene {
 	return s
 }
 
-// words are unique ones, none of which is part of another.
+// words returns unique words, none of which is a part of another.
 func words(prefix string, n int) []string {
 	list := make([]string, n)
 	for i := range list {
@@ -78,7 +78,7 @@ func words(prefix string, n int) []string {
 	return list
 }
 
-// play makes the house serve the scene.
+// play installs the scene's registry and classification.
 func (s *scene) play(h *house) {
 	var b strings.Builder
 	b.WriteString("clients:\n")
@@ -110,7 +110,7 @@ func (s *scene) drawCaller(subject string) *contract.Caller {
 	return c
 }
 
-// secrets are the words the caller must not be shown.
+// secrets are the words that the caller must not see.
 func (s *scene) secrets(c *contract.Caller) []string {
 	open := map[string]bool{}
 	for id, a := range s.agents {
@@ -128,7 +128,7 @@ func (s *scene) secrets(c *contract.Caller) []string {
 	return slices.DeleteFunc(list, func(word string) bool { return open[word] || strings.HasPrefix(word, "xx") && open[word[2:]] })
 }
 
-// check holds what a caller was shown against what it must not be.
+// check fails the test if the value or the error contains a secret of the caller.
 func (s *scene) check(c *contract.Caller, where string, shown any, err error) {
 	s.Helper()
 	data, jsonErr := json.Marshal(shown)
@@ -149,10 +149,10 @@ func (s *scene) check(c *contract.Caller, where string, shown any, err error) {
 	}
 }
 
-// TestNobodyIsShownWhatIsNotTheirs: whatever a classifier says, nothing that any
-// operation shows a caller holds a word of agents it may not use, be the request
-// its own or a colleague's; who sees all is shown what is on record.
-func TestNobodyIsShownWhatIsNotTheirs(t *testing.T) {
+// For any classification, no result of any operation contains a word of agents that the caller
+// may not use, for its own requests and those of a colleague. An administrator sees the stored
+// response.
+func TestRouter_RevealsNoHiddenWord(t *testing.T) {
 	h := newHouse(t)
 	admin := &contract.Caller{Subject: "root", Scopes: []string{"admin"}}
 	n := 0
@@ -168,7 +168,7 @@ func TestNobodyIsShownWhatIsNotTheirs(t *testing.T) {
 		ids := s.useAll(h, caller, fmt.Sprint("key", n))
 		for _, id := range ids {
 			s.lookAt(h, colleague, id)
-			s.lookAt(h, &contract.Caller{Subject: "may use all", Tenant: "north", AllAgents: true}, id)
+			s.lookAt(h, &contract.Caller{Subject: "every agent", Tenant: "north", AllAgents: true}, id)
 			s.checkRecord(h, admin, caller, id)
 		}
 		for _, c := range []*contract.Caller{caller, colleague} {
@@ -178,7 +178,7 @@ func TestNobodyIsShownWhatIsNotTheirs(t *testing.T) {
 				rt.Fatal(err)
 			}
 			if c == caller && len(page.Decisions) < len(ids) {
-				rt.Fatalf("got %d decisions of one's own, want %d", len(page.Decisions), len(ids))
+				rt.Fatalf("got %d decisions of the caller, want %d", len(page.Decisions), len(ids))
 			}
 			tickets, err := h.desk.Tickets(t.Context(), contract.TicketQuery{}, c)
 			s.check(c, "Tickets", tickets, err)
@@ -190,8 +190,8 @@ func TestNobodyIsShownWhatIsNotTheirs(t *testing.T) {
 	})
 }
 
-// useAll sends the request in every way there is, and looks at what came of it. It
-// returns the ids of what is on record.
+// useAll sends the request in every way and checks the results. It returns the ids of the stored
+// requests.
 func (s *scene) useAll(h *house, c *contract.Caller, key string) (ids []string) {
 	ctx := context.Background()
 	clf, err := h.Classify(ctx, ask(), c)
@@ -219,13 +219,13 @@ func (s *scene) useAll(h *house, c *contract.Caller, key string) (ids []string) 
 	}
 	for _, id := range ids {
 		if !s.lookAt(h, c, id) {
-			s.Fatalf("request %s is not there for who sent it", id)
+			s.Fatalf("request %s does not exist for its sender", id)
 		}
 	}
 	return ids
 }
 
-// lookAt reads a request in every way there is, and reports whether it is there.
+// lookAt reads a request in every way, and reports whether it exists for the caller.
 func (s *scene) lookAt(h *house, c *contract.Caller, id string) bool {
 	ctx := context.Background()
 	ended := errors.New("ended")
@@ -249,7 +249,7 @@ func (s *scene) lookAt(h *house, c *contract.Caller, id string) bool {
 	return err == nil
 }
 
-// checkRecord finds on record, and before who sees all, what was decided upon.
+// checkRecord checks the stored response and what an administrator sees of it.
 func (s *scene) checkRecord(h *house, admin, caller *contract.Caller, id string) {
 	ctx := context.Background()
 	whole, err := h.Request(ctx, id, admin)

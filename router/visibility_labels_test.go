@@ -21,8 +21,8 @@ clients:
   python_agent:  {match: {intent: [code_review], domains: [python]}}
 `
 
-// guessed asks the same of a registry and returns what the caller is shown, without
-// what is of this one request.
+// guessed routes the prompt and returns what the caller sees, without the parts that differ for
+// every request.
 func guessed(t *testing.T, policy, prompt string, c *contract.Caller, says *contract.Classification) (answer, proposal string) {
 	t.Helper()
 	snapshot, err := capabilities.Parse("lost.yaml", []byte(lostRegistry+"fallback: {policy: "+policy+"}\n"))
@@ -68,8 +68,8 @@ func guessed(t *testing.T, policy, prompt string, c *contract.Caller, says *cont
 	return string(data), proposal
 }
 
-// Who guesses a label that it may not know of is shown what who talks nonsense is.
-func TestGuessedLabelsAreNonsense(t *testing.T) {
+// A caller that guesses a hidden label gets the same response as for a meaningless prompt.
+func TestRouter_TreatsGuessedLabelLikeNonsense(t *testing.T) {
 	callers := map[string]*contract.Caller{
 		"no agent":           caller("ana", "route:submit"),
 		"an agent of others": caller("ana", "route:submit", "agent:python_agent"),
@@ -95,8 +95,8 @@ func TestGuessedLabelsAreNonsense(t *testing.T) {
 	}
 }
 
-// What a model says of a request is told no better.
-func TestWhatAModelSaysOfHiddenLabels(t *testing.T) {
+// If a model returns hidden labels, the response is that for an unknown intent.
+func TestRouter_TreatsHiddenLabelOfModelLikeUnknown(t *testing.T) {
 	says := func(intent string, domains []string, confidence float64, subtasks ...contract.Subtask) *contract.Classification {
 		return &contract.Classification{Intent: intent, Domains: domains, Subtasks: append([]contract.Subtask{}, subtasks...), Confidence: confidence, Source: contract.SourceLLM}
 	}
@@ -130,8 +130,8 @@ func TestWhatAModelSaysOfHiddenLabels(t *testing.T) {
 	}
 }
 
-// Where something is left to be seen, the rest of the classification stays.
-func TestWhatIsLeftStays(t *testing.T) {
+// If a label is visible, the rest of the classification remains.
+func TestRouter_KeepsVisiblePartOfClassification(t *testing.T) {
 	c := caller("ana", "route:submit", "agent:python_agent")
 	got, _ := guessed(t, "B", "zxqv plugh", c, &contract.Classification{
 		Intent: "cost_analysis", Domains: []string{"azure"}, Confidence: 0.9, Source: contract.SourceLLM, Subtasks: []contract.Subtask{
@@ -146,9 +146,9 @@ func TestWhatIsLeftStays(t *testing.T) {
 	}
 }
 
-// The same wherever a decision is shown: to its caller, later, in events and in the
-// log. Who sees all is shown what is on record.
-func TestHiddenLabelsWhereverTheyAreShown(t *testing.T) {
+// The response, the stored request, events and the decision log show the same. An administrator
+// sees everything.
+func TestRouter_ConcealsDecisionEverywhere(t *testing.T) {
 	h := newHouse(t)
 	h.said.says = contract.Classification{
 		Intent: "pay", Domains: []string{"bills"}, Confidence: 0.3, Source: contract.SourceLLM, Subtasks: []contract.Subtask{
@@ -160,7 +160,7 @@ func TestHiddenLabelsWhereverTheyAreShown(t *testing.T) {
 		t.Helper()
 		clf := d.Classification
 		if clf.Intent != contract.Unknown || len(clf.Domains)+len(clf.Subtasks)+len(omitted) > 0 || clf.Confidence != 0 {
-			t.Errorf("%s shows %+v, omitted %+v, want what was not understood", where, clf, omitted)
+			t.Errorf("%s shows %+v, omitted %+v, want a concealed decision", where, clf, omitted)
 		}
 	}
 	resp, err := h.Stream(t.Context(), ask(), c, func(ev *contract.Event) {
@@ -178,6 +178,6 @@ func TestHiddenLabelsWhereverTheyAreShown(t *testing.T) {
 	check("the log", page.Decisions[0].Decision, page.Decisions[0].Omitted)
 	whole, err := h.Request(t.Context(), resp.RequestID, &contract.Caller{Subject: "root", Scopes: []string{"admin"}})
 	if err != nil || len(whole.Decision.Classification.Subtasks) != 2 || len(whole.Omitted) != 2 || whole.Decision.Classification.Confidence != 0.3 {
-		t.Errorf("who sees all: got %+v, %v, want what is on record", whole, err)
+		t.Errorf("administrator: got %+v, %v, want the stored response", whole, err)
 	}
 }

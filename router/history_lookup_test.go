@@ -12,12 +12,13 @@ import (
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/dispatch"
 	"github.com/caprouter/caprouter/internal/audit"
+	"github.com/caprouter/caprouter/internal/testkit"
 	"github.com/caprouter/caprouter/router"
 )
 
-// To see a request is not to own it: who may see one of another is told that it
-// may not end it, who may not is told that there is none.
-func TestOnlyTheOwnerEndsARequest(t *testing.T) {
+// A caller that may see the request of another gets forbidden. A caller that may not see it
+// gets not_found.
+func TestHistory_OnlyOwnerCancelsAndErases(t *testing.T) {
 	h := newHouse(t)
 	colleague := &contract.Caller{Subject: "bob", Tenant: "north", AllAgents: true, Scopes: []string{"route:submit"}}
 	for _, tt := range []struct {
@@ -27,7 +28,7 @@ func TestOnlyTheOwnerEndsARequest(t *testing.T) {
 	}{
 		{"a colleague who may see it", colleague, contract.CodeForbidden},
 		{"the same name of another issuer", &contract.Caller{Subject: "alice", Tenant: "north", Issuer: "https://other.example", AllAgents: true}, contract.CodeForbidden},
-		{"who sees all and submits nothing", &contract.Caller{Subject: "root", Scopes: []string{"admin"}}, contract.CodeForbidden},
+		{"administrator and submits nothing", &contract.Caller{Subject: "root", Scopes: []string{"admin"}}, contract.CodeForbidden},
 		{"a colleague who may not see it", caller("bob", "route:submit"), contract.CodeNotFound},
 		{"another tenant", &contract.Caller{Subject: "alice", Tenant: "south", AllAgents: true}, contract.CodeNotFound},
 		{"the owner, of whom all was taken", caller("alice"), ""},
@@ -36,7 +37,7 @@ func TestOnlyTheOwnerEndsARequest(t *testing.T) {
 	} {
 		h.target.does("payer", h.target.hangs)
 		running := h.submit().RequestID
-		<-h.target.begun
+		testkit.Receive(t, h.target.begun)
 		if _, err := h.Cancel(t.Context(), running, tt.caller); codeOf(err) != tt.want {
 			t.Errorf("%s cancels: got %v, want %q", tt.name, err, tt.want)
 		}
@@ -71,7 +72,7 @@ func newDispatcher(t *testing.T) *dispatch.Dispatcher {
 	return d
 }
 
-// codeOf is the code of an error, "" of none.
+// codeOf returns the code of an error, or "" for nil.
 func codeOf(err error) contract.Code {
 	if err == nil {
 		return ""
@@ -79,8 +80,8 @@ func codeOf(err error) contract.Code {
 	return code(err)
 }
 
-// The audit log says who erased: subjects of two issuers may have one name.
-func TestTheAuditLogNamesWhoErased(t *testing.T) {
+// The audit log contains the issuer, because subjects of two issuers may be equal.
+func TestHistory_RecordsEraserInAuditLog(t *testing.T) {
 	h := newHouse(t)
 	issued := &contract.Caller{Subject: "alice", Tenant: "north", Issuer: "https://id.example", AllAgents: true}
 	trail := &countingTrail{AuditLog: h.trail}
@@ -97,8 +98,8 @@ func TestTheAuditLogNamesWhoErased(t *testing.T) {
 	}
 }
 
-// Callers whose tokens name no tenant share nothing with those of another issuer.
-func TestNoTenantIsNoCommonOne(t *testing.T) {
+// Callers without a tenant share requests only with callers of the same issuer.
+func TestHistory_SeparatesIssuersWithoutTenant(t *testing.T) {
 	h := newHouse(t)
 	of := func(subject, issuer string) *contract.Caller {
 		return &contract.Caller{Subject: subject, Issuer: issuer, AllAgents: true}
@@ -131,7 +132,7 @@ func TestNoTenantIsNoCommonOne(t *testing.T) {
 	}
 }
 
-// partitions notes for whom a classifier is asked.
+// partitions records the cache partitions of the classifier's inputs.
 type partitions struct {
 	*scriptedClassifier
 	asked []string
@@ -142,9 +143,8 @@ func (p *partitions) Classify(ctx context.Context, in classifier.Input) contract
 	return p.scriptedClassifier.Classify(ctx, in)
 }
 
-// What a model said is shared within a tenant and, where there is none, among
-// those of one issuer.
-func TestTenantsShareNoAnswers(t *testing.T) {
+// Replies of a model are shared within a tenant or, without a tenant, within an issuer.
+func TestRouter_PartitionsModelCacheByTenant(t *testing.T) {
 	said := &partitions{scriptedClassifier: &scriptedClassifier{}}
 	h := newHouse(t)
 	r, err := router.New(router.Config{}, said, newDispatcher(t))
@@ -170,7 +170,7 @@ func TestTenantsShareNoAnswers(t *testing.T) {
 	}
 }
 
-// countingTrail counts how often the trail is looked at.
+// countingTrail counts the searches of the audit log.
 type countingTrail struct {
 	router.AuditLog
 	near, far int
@@ -192,9 +192,9 @@ func (c *countingTrail) FindWithin(ctx context.Context, id string, life time.Dur
 	return c.AuditLog.FindWithin(ctx, id, life)
 }
 
-// What never was costs one look, and a short one where an asynchronous request
-// would still be in the book.
-func TestLookingForWhatNeverWas(t *testing.T) {
+// An unknown id costs one search, and a short one if the record of an asynchronous request of
+// that age would still be stored.
+func TestHistory_BoundsSearchForUnknownRequest(t *testing.T) {
 	h := newHouse(t)
 	for _, tt := range []struct {
 		name      string
@@ -225,7 +225,7 @@ func TestLookingForWhatNeverWas(t *testing.T) {
 	}
 }
 
-// idOf is the id of a request that came at a time.
+// idOf returns a request id with a time.
 func idOf(at time.Time) string {
 	id := []byte(router.NewID())
 	const digits = "0123456789abcdef"
@@ -237,9 +237,8 @@ func idOf(at time.Time) string {
 	return string(id)
 }
 
-// A request that ended later than those do that somebody waits for is found all
-// the same, when its record in the book has gone.
-func TestLookingForWhatTookLong(t *testing.T) {
+// The outcome is later than any synchronous request may take, and the record has expired.
+func TestHistory_FindsOutcomeOfLongRequest(t *testing.T) {
 	h := newHouse(t)
 	born := time.Now().Add(-5 * time.Hour)
 	id := idOf(born)
@@ -253,7 +252,7 @@ func TestLookingForWhatTookLong(t *testing.T) {
 	for _, when := range []string{"now", "after a restart"} {
 		got, err := h.Request(t.Context(), id, anybody)
 		if err != nil || got.Status != contract.StatusCompleted {
-			t.Errorf("%s: got %+v, %v, want its end", when, got, err)
+			t.Errorf("%s: got %+v, %v, want its status", when, got, err)
 		}
 		h.restart()
 	}

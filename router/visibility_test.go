@@ -11,6 +11,7 @@ import (
 
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/dispatch"
+	"github.com/caprouter/caprouter/internal/testkit"
 	"github.com/caprouter/caprouter/router"
 )
 
@@ -18,9 +19,9 @@ func caller(subject string, scopes ...string) *contract.Caller {
 	return &contract.Caller{Subject: subject, Tenant: "north", Scopes: scopes}
 }
 
-// A request of a colleague is there for who may know of every agent that works, or
-// worked, on it.
-func TestRequestsOfColleagues(t *testing.T) {
+// A request of a colleague is visible if the caller may see every agent that executes or
+// executed it.
+func TestHistory_ShowsRequestIfCallerMaySeeItsAgents(t *testing.T) {
 	h := newHouse(t)
 	h.target.does("payer", func(context.Context, dispatch.Call) dispatch.Outcome {
 		return dispatch.Outcome{Attempts: 1, Err: &contract.TaskError{Code: contract.TaskAgentUnavailable, Detail: "down"}}
@@ -50,10 +51,10 @@ func TestRequestsOfColleagues(t *testing.T) {
 		{"the standby", caller("bob", "agent:second"), []string{"nobody"}},
 		{"no agent", caller("bob"), []string{"nobody"}},
 		{"every agent", &contract.Caller{Subject: "bob", Tenant: "north", AllAgents: true}, []string{"failed over", "done", "async", "nobody"}},
-		{"the same principal, of whom all was taken", caller("alice"), []string{"failed over", "done", "async", "nobody"}},
+		{"the owner without scopes", caller("alice"), []string{"failed over", "done", "async", "nobody"}},
 		{"the same name, of another issuer", &contract.Caller{Subject: "alice", Tenant: "north", Issuer: "https://other.example"}, []string{"nobody"}},
 		{"another tenant", &contract.Caller{Subject: "alice", AllAgents: true}, nil},
-		{"who sees all", &contract.Caller{Subject: "root", Scopes: []string{"admin"}}, []string{"failed over", "done", "async", "nobody"}},
+		{"administrator", &contract.Caller{Subject: "root", Scopes: []string{"admin"}}, []string{"failed over", "done", "async", "nobody"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -85,8 +86,8 @@ func TestRequestsOfColleagues(t *testing.T) {
 	}
 }
 
-// Of a colleague's request only the agents are shown that one may use oneself.
-func TestDecisionsOfColleagues(t *testing.T) {
+// The decision of a colleague's request contains only agents of the caller.
+func TestHistory_FiltersDecisionOfColleague(t *testing.T) {
 	h := newHouse(t)
 	done, err := h.Handle(t.Context(), ask(), anybody)
 	h.must(err)
@@ -107,12 +108,12 @@ func TestDecisionsOfColleagues(t *testing.T) {
 	}
 }
 
-// While a request goes on it is there for who may know of whoever may get it.
-func TestRunningRequestsOfColleagues(t *testing.T) {
+// A running request is hidden from a caller that may not see an agent that may still get it.
+func TestHistory_HidesRunningRequestWithHiddenStandby(t *testing.T) {
 	h := newHouse(t)
 	h.target.does("payer", h.target.later)
 	id := h.submit().RequestID
-	c := <-h.target.begun
+	c := testkit.Receive(t, h.target.begun)
 	some, all := caller("bob", "agent:payer"), caller("bob", "agent:payer", "agent:second")
 	if _, err := h.Request(t.Context(), id, some); code(err) != contract.CodeNotFound {
 		t.Errorf("who may not know of the standby: got %v, want not_found", err)
@@ -121,18 +122,17 @@ func TestRunningRequestsOfColleagues(t *testing.T) {
 		t.Errorf("who may not know of the standby cancels: got %v, want not_found", err)
 	}
 	if got, err := h.Request(t.Context(), id, all); err != nil || got.Status != contract.StatusRunning {
-		t.Errorf("who may know of both: got %+v, %v, want it running", got, err)
+		t.Errorf("a caller with both agents: got %+v, %v, want it running", got, err)
 	}
 	grant, res := byCallback(&c, "paid")
 	h.must(h.Result(t.Context(), grant, res))
 	h.final(id)
 	if _, err := h.Request(t.Context(), id, some); err != nil {
-		t.Errorf("when it has ended: got %v, want it there", err)
+		t.Errorf("when it has ended: got %v, want the request", err)
 	}
 }
 
-// What was erased is no more there for colleagues than before.
-func TestErasedRequestsOfColleagues(t *testing.T) {
+func TestHistory_HidesErasedRequestOfColleague(t *testing.T) {
 	h := newHouse(t)
 	done, err := h.Handle(t.Context(), ask(), anybody)
 	h.must(err)
@@ -141,12 +141,13 @@ func TestErasedRequestsOfColleagues(t *testing.T) {
 		t.Errorf("got %v, want not_found", err)
 	}
 	if _, err := h.Request(t.Context(), done.RequestID, caller("bob", "agent:payer")); err != nil {
-		t.Errorf("got %v, want its end", err)
+		t.Errorf("got %v, want its status", err)
 	}
 }
 
-// Two principals of one name share nothing that is found by a name they choose.
-func TestIssuersTellPrincipalsApart(t *testing.T) {
+// Idempotency keys, sessions and clarifications of callers with the same subject and tenant are
+// separate if their issuers differ.
+func TestRouter_SeparatesPrincipalsByIssuer(t *testing.T) {
 	h := newHouse(t)
 	other := &contract.Caller{Subject: anybody.Subject, Tenant: anybody.Tenant, Issuer: "https://other.example", AllAgents: true}
 	once := func(r *contract.Request) {
@@ -181,13 +182,12 @@ func TestIssuersTellPrincipalsApart(t *testing.T) {
 		t.Errorf("a question to another: got %v, want %v as of one that was never asked", forbidden, unknown)
 	}
 	if got, err := h.Handle(t.Context(), ask(choose), anybody); err != nil || got.Status != contract.StatusCompleted {
-		t.Errorf("who was asked: got %+v, %v, want it done", got, err)
+		t.Errorf("the caller that was asked: got %+v, %v, want it done", got, err)
 	}
 }
 
-// An agent that the caller may not use is told like one that is not there, also
-// in the decision log.
-func TestForbiddenAgentsAndUnknownOnesAreAlike(t *testing.T) {
+// The responses to a forbidden and to an unknown agent are equal, in the decision log too.
+func TestRouter_TreatsForbiddenAgentLikeUnknown(t *testing.T) {
 	h := newHouse(t)
 	c := caller("bob", "agent:counter")
 	for name, policy := range map[string]string{"the registry's policy": "", "policy B": "B"} {
@@ -219,9 +219,8 @@ func TestForbiddenAgentsAndUnknownOnesAreAlike(t *testing.T) {
 	}
 }
 
-// Errors of what is not there and of what is another's are the same, whatever is
-// asked of it.
-func TestForbiddenRequestsAndUnknownOnesAreAlike(t *testing.T) {
+// The errors for a forbidden and for an unknown request are equal for every operation.
+func TestHistory_TreatsForbiddenRequestLikeUnknown(t *testing.T) {
 	h := newHouse(t)
 	done, err := h.Handle(t.Context(), ask(), anybody)
 	h.must(err)
@@ -247,8 +246,8 @@ func TestForbiddenRequestsAndUnknownOnesAreAlike(t *testing.T) {
 	}
 }
 
-// The decision log finds a request by the agent that took over as well.
-func TestDecisionsByTheAgentThatTookOver(t *testing.T) {
+// A decision is found by the agent that took over, too.
+func TestHistory_FindsDecisionsByStandby(t *testing.T) {
 	h := newHouse(t)
 	h.target.does("payer", func(context.Context, dispatch.Call) dispatch.Outcome {
 		return dispatch.Outcome{Attempts: 1, Err: &contract.TaskError{Code: contract.TaskAgentUnavailable, Detail: "down"}}

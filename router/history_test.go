@@ -12,11 +12,12 @@ import (
 	"github.com/caprouter/caprouter/internal/audit"
 	"github.com/caprouter/caprouter/internal/session"
 	"github.com/caprouter/caprouter/internal/store"
+	"github.com/caprouter/caprouter/internal/testkit"
 	"github.com/caprouter/caprouter/router"
 )
 
-// What belongs to another tenant is not there, whatever is asked of it.
-func TestOtherTenants(t *testing.T) {
+// A request of another tenant is not_found for every operation.
+func TestHistory_HidesRequestsOfOtherTenants(t *testing.T) {
 	h := newHouse(t)
 	sync, err := h.Handle(t.Context(), ask(), anybody)
 	if err != nil {
@@ -52,7 +53,7 @@ func TestOtherTenants(t *testing.T) {
 	}
 }
 
-func TestErase(t *testing.T) {
+func TestHistory_ErasesContentOfRequest(t *testing.T) {
 	h := newHouse(t)
 	const secret = "the boat on the lake"
 	say := func(r *contract.Request) { r.Content.Prompt = "pay " + secret }
@@ -73,7 +74,7 @@ func TestErase(t *testing.T) {
 		}
 		got, err := h.Request(t.Context(), id, anybody)
 		if err != nil || !got.Status.Terminal() || got.Decision != nil || len(got.Tasks) != 0 || got.Data.Answer != "" {
-			t.Errorf("%s: got %+v, %v, want its end and nothing else", id, got, err)
+			t.Errorf("%s: got %+v, %v, want its status and nothing else", id, got, err)
 		}
 	}
 	page, err := h.Decisions(t.Context(), contract.DecisionQuery{}, anybody)
@@ -87,17 +88,17 @@ func TestErase(t *testing.T) {
 	}
 }
 
-func TestEraseOfARequestThatRuns(t *testing.T) {
+func TestHistory_DoesNotEraseRunningRequest(t *testing.T) {
 	h := newHouse(t)
 	h.target.does("payer", h.target.later)
 	id := h.submit().RequestID
-	<-h.target.begun
+	testkit.Receive(t, h.target.begun)
 	if err := h.Erase(t.Context(), id, anybody); code(err) != contract.CodeConflict {
 		t.Errorf("got %v, want a conflict", err)
 	}
 }
 
-func TestDecisions(t *testing.T) {
+func TestHistory_PagesDecisions(t *testing.T) {
 	h := newHouse(t)
 	var ids []string
 	for range 5 {
@@ -145,8 +146,8 @@ func TestDecisions(t *testing.T) {
 	}
 }
 
-// Sessions, and what was asked, outlive the process.
-func TestSessionsOutliveTheProcess(t *testing.T) {
+// Sessions and open clarifications are durable.
+func TestRouter_LoadsSessionAfterRestart(t *testing.T) {
 	h := newHouse(t)
 	const id = "s"
 	h.said.says = contract.Classification{
@@ -167,8 +168,7 @@ func TestSessionsOutliveTheProcess(t *testing.T) {
 	}
 }
 
-// What is said in a session goes with the request it was said in.
-func TestEraseOfASession(t *testing.T) {
+func TestHistory_ErasesTurnsOfSession(t *testing.T) {
 	h := newHouse(t)
 	in := func(prompt string) func(*contract.Request) {
 		return func(r *contract.Request) { r.SessionID, r.Content.Prompt = "s", prompt }
@@ -195,14 +195,14 @@ func TestEraseOfASession(t *testing.T) {
 	}
 }
 
-// Between the end of a request and its place in the audit log nothing is erased:
-// it would be written afterwards.
-func TestEraseOfARequestThatIsEnding(t *testing.T) {
+// Between the end of a request and its audit record nothing is erased, because the record
+// would be written afterwards.
+func TestHistory_DoesNotEraseEndingRequest(t *testing.T) {
 	h := newHouse(t)
 	at, goOn := make(chan struct{}), make(chan struct{})
 	h.onOutcome = func() { at <- struct{}{}; <-goOn }
 	id := h.submit().RequestID
-	<-at
+	testkit.Receive(t, at)
 	if err := h.Erase(t.Context(), id, anybody); code(err) != contract.CodeConflict {
 		t.Errorf("got %v, want a conflict", err)
 	}
@@ -214,9 +214,9 @@ func TestEraseOfARequestThatIsEnding(t *testing.T) {
 	}
 }
 
-// An answer too long for the audit log costs its data there, and nothing else: its
-// end is on record, and an asynchronous one keeps all of it.
-func TestAnswersTooLongForTheTrail(t *testing.T) {
+// A response too long for the audit log is recorded without its data. The record of an
+// asynchronous request contains all of it.
+func TestHistory_ShortensResponseTooLongForAuditLog(t *testing.T) {
 	h := newHouse(t)
 	h.target.does("payer", func(context.Context, dispatch.Call) dispatch.Outcome {
 		return dispatch.Outcome{Result: success(strings.Repeat("x", audit.MaxContentSize/2+1)), Attempts: 1, Health: dispatch.HealthGood}
