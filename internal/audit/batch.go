@@ -28,8 +28,10 @@ const (
 )
 
 // batch is one message of the chain.
-// "CRA1" · chain · writer · number · first · prev · count · ( facts · content · hash
-// ) × count
+//
+//	"CRA1" · chain · writer · number · first · prev · count ·
+//	  ( facts · content · hash ) × count
+//
 // Numbers are varints, texts follow their length, hashes have 32 bytes. Nothing is
 // optional, and every batch has exactly one encoding.
 type batch struct {

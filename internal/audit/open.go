@@ -108,7 +108,7 @@ func (l *Log) damageRecords(ctx context.Context) []Record {
 	var notes []Record
 	for _, d := range l.cfg.Log.Damage() {
 		notes = append(notes, l.mismatchRecord(ctx, fmt.Sprintf(
-			"files were damaged: of the messages %d to %d what could not be read was cut out, %d bytes", d.From, d.To, d.Bytes))...)
+			"files were damaged: removed %[3]d unreadable bytes between the messages %[1]d and %[2]d", d.From, d.To, d.Bytes))...)
 	}
 	return notes
 }

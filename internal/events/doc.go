@@ -1,24 +1,24 @@
-// Package events owns what happens to a request while it happens: a stream in
-// memory that everybody who asks for a request can follow, late, twice, and from
-// where they left off. It drives no work and may be lost; what a request has come
-// to is its record's (internal/requests), and what was decided the audit trail's.
+// Package events is the stream of progress events of all requests: a log in memory
+// that any caller of a request can follow, start late, read twice, and resume after a
+// disconnect. It starts no work and may be lost: the state of a request is in its
+// record (internal/requests), and decisions are in the audit log.
 //
 //	Publish ──▶ log (memory, 15 minutes) ──▶ one follower ──▶ queue ──▶ Read
 //	             │                                            queue ──▶ Read
-//	             └────────── what came before, what overflowed ──────────▲
+//	             └────────── earlier events, after an overflow ──────────▲
 //
-// A reader runs on its caller's goroutine and costs a short queue. One that is slow
-// fills its own queue only, and reads on from the log. What is lost (too old, too
-// slow, the engine began anew) a reader is told with ErrGone; it then shows the
-// state of the request instead, and goes on from there:
+// A reader runs on its caller's goroutine and costs a short queue. Backpressure does not
+// reach the publisher: a slow reader overflows only its own queue, and continues from
+// the log. If events are lost (too old, too slow, the engine restarted), the reader gets
+// ErrGone. It then reports the state of the request instead, and resumes from there:
 //
 //	err := stream.Read(ctx, id, after, emit)
 //	if errors.Is(err, events.ErrGone) {
-//		from, err := stream.Position(ctx) // before the state: nothing falls between
-//		…read the record, emit its state; ended: emit the answer and stop…
+//		from, err := stream.Position(ctx) // before reading the state, so that no event is missed
+//		…read the record, emit its state; if it has ended, emit the answer and stop…
 //		err = stream.Follow(ctx, id, from, emit)
 //	}
 //
-// Sequences are the log's own. They go on growing when it begins anew, so that one
-// of an earlier life is recognised.
+// Sequences are those of the log. They keep growing after the engine restarts, so that
+// a sequence of an earlier engine is recognised.
 package events

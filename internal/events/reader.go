@@ -10,23 +10,23 @@ import (
 	"github.com/caprouter/caprouter/internal/store"
 )
 
-// queueLength is how many events wait for one reader before it has to fetch
-// them from the log itself.
+// queueLength is the number of events queued for one reader, before it must read the
+// log itself.
 const queueLength = 32
 
-// Read calls fn for the events of a request that come after a sequence (0 = all):
-// first those that are kept, then those that come, in their order, none left out
-// and none twice. It returns nil after the final event, also where that came before
-// the sequence; ErrGone when events after the sequence are not kept any more, or
-// there is nothing of this request at all; fn's error; else ctx's. Events are shared
-// with other readers and must not be changed.
+// Read calls fn for the events of a request after a sequence (0 = all), first the
+// stored ones, then each new one, in order, without gaps and duplicates. It returns
+// nil after the final event, even if that is before the sequence; ErrGone if events
+// after the sequence are not stored any more, or there is no event of the request;
+// the error of fn; or that of ctx. Events are shared between readers and must not be
+// changed.
 func (s *Stream) Read(ctx context.Context, requestID string, after uint64, fn func(seq uint64, ev *contract.Event) error) error {
 	return s.readEvents(ctx, requestID, after, fn, false)
 }
 
-// Follow is Read for who knows that the request is under way: that there is nothing
-// of it yet is no error. The sequence is a Position from before the request was
-// looked at.
+// Follow is Read for a request that is known to be running: it is no error if there
+// is no event yet. The sequence is a Position from before the request's state was
+// read.
 func (s *Stream) Follow(ctx context.Context, requestID string, after uint64, fn func(seq uint64, ev *contract.Event) error) error {
 	return s.readEvents(ctx, requestID, after, fn, true)
 }
@@ -35,7 +35,7 @@ func (s *Stream) readEvents(ctx context.Context, requestID string, after uint64,
 	if !validID(requestID) {
 		return ErrGone
 	}
-	// The queue opens before the log is read: between the two nothing falls.
+	// Register the queue before reading the log, so that no event is missed.
 	r := &reader{stream: s, subject: prefix + requestID, last: after, inProgress: underWay, fn: fn, wake: make(chan struct{}, 1)}
 	s.addReader(requestID, r)
 	defer s.removeReader(requestID, r)
@@ -45,7 +45,7 @@ func (s *Stream) readEvents(ctx context.Context, requestID string, after uint64,
 		err = r.checkExpected(ctx)
 	}
 	for err == nil {
-		err = r.readLive(ctx) // until the queue overflows
+		err = r.readLive(ctx) // returns when the queue overflows
 		if errors.Is(err, errOverflow) {
 			err = r.readLog(ctx)
 		}
@@ -73,29 +73,29 @@ func (s *Stream) removeReader(requestID string, r *reader) {
 	}
 }
 
-// How a reader goes on.
+// Signals that end one phase of a reader.
 var (
-	errFinal    = errors.New("that was the final event")
-	errOverflow = errors.New("the queue ran over")
+	errFinal    = errors.New("final event")
+	errOverflow = errors.New("queue overflow")
 )
 
 // reader is one call of Read.
 type reader struct {
 	stream     *Stream
 	subject    string
-	inProgress bool   // that there is nothing yet says nothing
-	last       uint64 // sequence of what fn had last
+	inProgress bool   // the request is running, so missing events are no error
+	last       uint64 // sequence of the last event for fn
 	fn         func(uint64, *contract.Event) error
 
-	wake chan struct{} // holds one token when there is something to take
+	wake chan struct{} // capacity 1: the state has changed
 
 	mu         sync.Mutex
 	queue      []queuedEvent
-	overflowed bool // something is in the log that is not in the queue
-	lost       bool // something is nowhere
+	overflowed bool // the log has events that the queue has not
+	lost       bool // an event is lost
 }
 
-// enqueue queues an event. It never blocks.
+// enqueue adds an event to the queue. It never blocks.
 func (r *reader) enqueue(it queuedEvent) {
 	r.updateState(func() {
 		if len(r.queue) < queueLength && !r.overflowed {
@@ -106,10 +106,10 @@ func (r *reader) enqueue(it queuedEvent) {
 	})
 }
 
-// markOverflow makes the reader look into the log.
+// markOverflow makes the reader read the log.
 func (r *reader) markOverflow() { r.updateState(func() { r.queue, r.overflowed = nil, true }) }
 
-// markLost makes the reader give up.
+// markLost makes the reader return ErrGone.
 func (r *reader) markLost() { r.updateState(func() { r.lost = true }) }
 
 func (r *reader) updateState(change func()) {
@@ -122,7 +122,7 @@ func (r *reader) updateState(change func()) {
 	}
 }
 
-// takeQueue empties the queue.
+// takeQueue empties the queue and returns its events.
 func (r *reader) takeQueue() ([]queuedEvent, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -137,7 +137,7 @@ func (r *reader) takeQueue() ([]queuedEvent, error) {
 	return items, nil
 }
 
-// readLive hands on what comes, until there is an error.
+// readLive emits queued events until there is an error.
 func (r *reader) readLive(ctx context.Context) error {
 	for {
 		select {
@@ -157,7 +157,7 @@ func (r *reader) readLive(ctx context.Context) error {
 	}
 }
 
-// emitEvent gives fn an event it has not had.
+// emitEvent calls fn with an event that fn has not had.
 func (r *reader) emitEvent(it queuedEvent) error {
 	if it.seq <= r.last {
 		return nil
@@ -172,7 +172,8 @@ func (r *reader) emitEvent(it queuedEvent) error {
 	return nil
 }
 
-// checkExpected finds out whether anything can come for a reader for whom nothing is kept.
+// checkExpected returns an error if no event can follow for a reader without stored
+// events.
 func (r *reader) checkExpected(ctx context.Context) error {
 	m, err := r.stream.log.Last(ctx, r.subject)
 	switch {
@@ -186,7 +187,7 @@ func (r *reader) checkExpected(ctx context.Context) error {
 		return err
 	}
 	if r.last > newest {
-		return ErrGone // a number of another life
+		return ErrGone // a sequence of another engine
 	}
 	ev, err := decodeEvent(m)
 	if err == nil && ev.Type == contract.EventFinal && m.Seq <= r.last {
@@ -195,7 +196,7 @@ func (r *reader) checkExpected(ctx context.Context) error {
 	return err
 }
 
-// readLog hands on what the log has after the last event.
+// readLog emits the events of the log after the last one.
 func (r *reader) readLog(ctx context.Context) error {
 	for {
 		items, err := r.fetchNext(ctx)
@@ -213,7 +214,7 @@ func (r *reader) readLog(ctx context.Context) error {
 	}
 }
 
-// fetchNext returns the next events of the log, when its turn comes.
+// fetchNext returns the next events of the log. A semaphore bounds concurrent reads.
 func (r *reader) fetchNext(ctx context.Context) ([]queuedEvent, error) {
 	select {
 	case r.stream.lookups <- struct{}{}:
@@ -228,7 +229,7 @@ func (r *reader) fetchNext(ctx context.Context) ([]queuedEvent, error) {
 	return items, r.checkComplete(ctx, items)
 }
 
-// fetchEvents reads the next events from the log, as many as a queue holds.
+// fetchEvents reads the next events from the log, at most queueLength.
 func (r *reader) fetchEvents(ctx context.Context) ([]queuedEvent, error) {
 	var items []queuedEvent
 	err := r.stream.log.Read(ctx, store.ReadFrom{Seq: r.last + 1, Subject: r.subject}, func(m store.Message) error {
@@ -244,13 +245,13 @@ func (r *reader) fetchEvents(ctx context.Context) ([]queuedEvent, error) {
 	return items, err
 }
 
-// checkComplete returns ErrGone when something may be missing between the last event and
-// the items, or among them. It looks after they were fetched: what the log still
-// reaches back to now it reached back to then.
+// checkComplete returns ErrGone if an event may be missing before or among the
+// items. It checks after they were read: if the log still reaches back far enough
+// now, it did so then.
 func (r *reader) checkComplete(ctx context.Context, items []queuedEvent) error {
 	from := r.last
 	if from == 0 && !r.inProgress {
-		// A whole story begins with the decision, or is the final event alone.
+		// A complete sequence starts with the decision, or is only the final event.
 		if len(items) == 0 || items[0].ev.Type != contract.EventDecision && items[0].ev.Type != contract.EventFinal {
 			return ErrGone
 		}
@@ -258,8 +259,8 @@ func (r *reader) checkComplete(ctx context.Context, items []queuedEvent) error {
 	if from == 0 && len(items) > 0 {
 		from = items[0].seq
 	}
-	// A question to the engine's API would be as good, but that answers one after
-	// the other, and readers come in crowds.
+	// Log.Info would do as well, but the engine answers such requests one at a time,
+	// and many readers may come at once.
 	oldest, err := r.stream.log.Next(ctx, allSubjects, 1)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
@@ -270,7 +271,8 @@ func (r *reader) checkComplete(ctx context.Context, items []queuedEvent) error {
 	case err != nil:
 		return err
 	}
-	// What is not kept may have been another request's. Nobody knows any more.
+	// The dropped events may be those of other requests, but that is not known any
+	// more.
 	if from > 0 && from+1 < oldest.Seq {
 		return ErrGone
 	}

@@ -16,28 +16,28 @@ import (
 
 const (
 	logName = "EVENTS"
-	prefix  = "events." // of the subject; the request's id follows
+	prefix  = "events." // of the subject, before the request's id
 
 	allSubjects = prefix + "*"
 
 	maxAge = 15 * time.Minute
 	share  = 0.05 // of the store's bytes
 
-	// lookups is how many readers look into the log at a time. More would not be
-	// served sooner: a crowd that comes at once waits here, not in the engine, where
-	// waiting has its limits.
+	// lookups is the limit of the semaphore for reads of the log. More would not be
+	// served sooner: waiting readers queue here, not in the engine, where requests
+	// time out.
 	lookups = 32
 
-	// maxEvent is the longest event that is kept whole, in bytes. The answer of a
-	// request can be longer than a message may be, and lies in its record anyway.
+	// maxEvent is the size up to which an event is stored completely. The response
+	// of a request can be longer than a message may be; its record contains it
+	// anyway.
 	maxEvent = 256 << 10
 )
 
-// ErrGone says that events a reader asked for are not kept any more, or never
-// were.
+// ErrGone: requested events are not stored any more, or never were.
 var ErrGone = errors.New("the events are gone")
 
-// eventLog is what a stream needs of a store.Log.
+// eventLog is the used part of store.Log.
 type eventLog interface {
 	Append(ctx context.Context, subject string, data []byte, opts store.AppendOptions) (uint64, error)
 	Last(ctx context.Context, subject string) (store.Message, error)
@@ -48,11 +48,12 @@ type eventLog interface {
 	Info(ctx context.Context) (store.LogInfo, error)
 }
 
-// Stream is the events of all requests. Make one with Open; somebody must Run it.
+// Stream contains the events of all requests. Run must be running for new events to
+// reach readers.
 type Stream struct {
 	log     eventLog
-	lookups chan struct{} // holds a token for each that is under way
-	newest  atomic.Uint64 // that the follower saw, or found when it came
+	lookups chan struct{} // semaphore of reads of the log
+	newest  atomic.Uint64 // newest sequence that the follower read, or found at its start
 
 	mu      sync.Mutex
 	readers map[string][]*reader
@@ -75,17 +76,16 @@ func Open(ctx context.Context, s *store.Store) (*Stream, error) {
 	return stream, nil
 }
 
-// New makes a stream of a log that forgets with the process.
+// New returns a stream on a log in memory.
 func New(log *store.Log) *Stream { return newStream(log) }
 
 func newStream(log eventLog) *Stream {
 	return &Stream{log: log, lookups: make(chan struct{}, lookups), readers: map[string][]*reader{}}
 }
 
-// Publish tells everybody who follows the request, now or within the next minutes.
-// Where that fails they are told that events are gone. An answer too long for an
-// event is left out of it: a final event without Response says that the record has
-// it.
+// Publish sends an event to the readers of its request, current and future. If it
+// fails, they get ErrGone. A response that is too long for an event is left out: a
+// final event without Response means that the record contains it.
 func (s *Stream) Publish(ctx context.Context, ev *contract.Event) error {
 	err := s.appendEvent(ctx, ev)
 	if err != nil {
@@ -97,7 +97,7 @@ func (s *Stream) Publish(ctx context.Context, ev *contract.Event) error {
 
 func (s *Stream) appendEvent(ctx context.Context, ev *contract.Event) error {
 	if !validID(ev.RequestID) {
-		return errors.New("it has no proper request id")
+		return errors.New("invalid request id")
 	}
 	data, err := strictjson.Marshal(ev)
 	if err != nil {
@@ -120,13 +120,13 @@ func (s *Stream) Delete(ctx context.Context, requestID string) error {
 		return nil
 	}
 	if err := s.log.Purge(ctx, prefix+requestID); err != nil {
-		return fmt.Errorf("forget events of request %s: %w", requestID, err)
+		return fmt.Errorf("delete events of request %s: %w", requestID, err)
 	}
 	return nil
 }
 
-// Position is the sequence of the newest event there is, of any request. What is
-// published from now on comes after it.
+// Position returns the sequence of the newest event of any request. Events that are
+// published from now on come after it.
 func (s *Stream) Position(ctx context.Context) (uint64, error) {
 	newest := s.newest.Load()
 	m, err := s.log.Last(ctx, allSubjects)
@@ -136,8 +136,8 @@ func (s *Stream) Position(ctx context.Context) (uint64, error) {
 	return max(newest, m.Seq), nil
 }
 
-// Run feeds the readers until ctx ends. Without it they get what was there when
-// they came, and no more.
+// Run sends new events to the readers until ctx ends. Without it, readers get only
+// the events stored when they started.
 func (s *Stream) Run(ctx context.Context) error {
 	if err := s.followLog(ctx); err != nil && ctx.Err() == nil {
 		return fmt.Errorf("follow events: %w", err)
@@ -152,11 +152,11 @@ func (s *Stream) followLog(ctx context.Context) error {
 	}
 	next := info.Last + 1
 	s.newest.Store(info.Last)
-	s.forEachReader((*reader).markOverflow) // who was here before looks itself for what came before
+	s.forEachReader((*reader).markOverflow) // earlier readers read the log themselves
 	return s.log.Follow(ctx, next, func(m store.Message) error {
 		if m.Seq != next {
-			// The engine was restarted and its memory is gone, or it forgot faster
-			// than we read.
+			// The engine was restarted and its memory is lost, or it evicted events
+			// faster than this follower read.
 			s.forEachReader((*reader).markOverflow)
 		}
 		next = m.Seq + 1
@@ -166,14 +166,14 @@ func (s *Stream) followLog(ctx context.Context) error {
 	})
 }
 
-// queuedEvent is one event on its way to a reader.
+// queuedEvent is an event in the queue of a reader.
 type queuedEvent struct {
 	seq uint64
 	ev  *contract.Event
 }
 
-// dispatchMessage hands a message to those who follow its request. Most requests nobody
-// follows: their events are not even decoded.
+// dispatchMessage queues an event for the readers of its request. Without readers it
+// is not decoded.
 func (s *Stream) dispatchMessage(m store.Message) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -202,7 +202,7 @@ func (s *Stream) forEachReader(fn func(*reader)) {
 	}
 }
 
-// markReadersLost tells the readers of a request that an event of it is lost.
+// markReadersLost makes the readers of a request return ErrGone.
 func (s *Stream) markReadersLost(requestID string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -211,7 +211,7 @@ func (s *Stream) markReadersLost(requestID string) {
 	}
 }
 
-// decodeEvent reads an event. One that cannot be read is gone.
+// decodeEvent decodes an event. An invalid one counts as gone.
 func decodeEvent(m store.Message) (*contract.Event, error) {
 	ev := new(contract.Event)
 	if err := strictjson.Unmarshal(m.Data, ev); err != nil {

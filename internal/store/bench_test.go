@@ -44,16 +44,6 @@ func BenchmarkAppend(b *testing.B) {
 	}
 }
 
-func BenchmarkCreateWith(b *testing.B) {
-	bk := bucket(b, teststore.Open(b, durable), store.BucketConfig{})
-	data := make([]byte, 1000)
-	for i := 0; b.Loop(); i++ {
-		if _, err := bk.CreateWith(b.Context(), fmt.Sprint("req.", i), data, fmt.Sprint("open.", i)); err != nil {
-			b.Fatal(err)
-		}
-	}
-}
-
 func BenchmarkGet(b *testing.B) {
 	bk := bucket(b, teststore.Open(b), store.BucketConfig{})
 	must[uint64](b)(bk.Put(b.Context(), "a", make([]byte, 1000)))

@@ -17,29 +17,29 @@ import (
 	"github.com/nats-io/nuid"
 )
 
-// A value that is too large for one message is a blob: its bytes lie in a stream
-// beside the bucket's, in chunks, under a subject of their own that is never
-// written twice; the key's message holds the reference instead of the value.
+// A value that is too large for one message is a blob: its bytes are chunks in a
+// second stream, under a subject of their own that is never written twice. The
+// message of the key contains a reference instead of the value.
 //
 //	$KV.REQUESTS.req.42                        Caprouter-Blob: 1795202086-Vx… 1500000 9f86d0…
 //	$BLOB.REQUESTS.1795202086-Vx….req.42       chunk, chunk
 //
-// The blob is on disk before the reference, and goes after the reference has
-// changed. A crash in between leaves one that nothing refers to; the next
-// opening of the bucket finds it by its age.
+// The blob is durable before the reference, and deleted after the reference has
+// changed. A crash in between leaves an orphan, which the next opening of the bucket
+// removes by age.
 const (
 	blobHeader = "Caprouter-Blob"
 	maxInline  = 512 << 10
 	chunkSize  = 768 << 10
-	// orphanAge is how old a blob must be before it counts as left behind: a
-	// writer may be between the blob and its reference.
+	// orphanAge is the minimum age of an orphan, because a writer may be between the
+	// blob and its reference.
 	orphanAge = time.Hour
 )
 
-// blobState is what a bucket knows about its blobs. Their stream is made with the
-// first of them, since most buckets never have one.
+// blobState belongs to one bucket. The stream is created with the first blob,
+// because most buckets have none.
 type blobState struct {
-	used atomic.Bool // there is a stream
+	used atomic.Bool // the stream exists
 
 	mu     sync.Mutex
 	stream jetstream.Stream
@@ -57,7 +57,7 @@ func (b *Bucket) blobSubject(id, key string) string {
 	return "$BLOB." + b.name + "." + id + "." + key
 }
 
-// openBlobs opens the stream when there is one, and drops what was left behind.
+// openBlobs opens an existing stream, and removes orphans.
 func (b *Bucket) openBlobs(ctx context.Context, maxAge time.Duration) error {
 	b.blobs.maxAge = maxAge
 	err := b.store.retry(ctx, "open", func(ctx context.Context) error {
@@ -79,7 +79,7 @@ func (b *Bucket) openBlobs(ctx context.Context, maxAge time.Duration) error {
 	return b.removeOrphans(ctx)
 }
 
-// ensureBlobs makes the stream on first use.
+// ensureBlobs creates the stream on first use.
 func (b *Bucket) ensureBlobs(ctx context.Context) error {
 	b.blobs.mu.Lock()
 	defer b.blobs.mu.Unlock()
@@ -88,7 +88,7 @@ func (b *Bucket) ensureBlobs(ctx context.Context) error {
 	}
 	maxAge := b.blobs.maxAge
 	if maxAge > 0 {
-		maxAge += orphanAge // a value must not go before its key
+		maxAge += orphanAge // a blob must not expire before its key
 	}
 	stream, err := b.store.ensureStream(ctx, streamSpec{
 		Name:              b.blobStream(),
@@ -112,7 +112,7 @@ func (b *Bucket) ensureBlobs(ctx context.Context) error {
 	return nil
 }
 
-// putWithBlobs writes a value when it, or the one before it, may be a blob.
+// putWithBlobs writes a value if it, or the one before, may be a blob.
 func (b *Bucket) putWithBlobs(ctx context.Context, key string, w pendingWrite) (uint64, error) {
 	if err := b.ensureBlobs(ctx); err != nil {
 		return 0, err
@@ -131,14 +131,14 @@ func (b *Bucket) putWithBlobs(ctx context.Context, key string, w pendingWrite) (
 	rev, err := b.store.publish(ctx, w)
 	switch {
 	case err == nil && old != "":
-		_ = b.deleteBlob(ctx, key, old) // else the sweep takes it
-	case err != nil && fresh != "" && !isTransient(err): // when it is transient the key may have it
+		_ = b.deleteBlob(ctx, key, old) // otherwise it is removed as an orphan
+	case err != nil && fresh != "" && !isTransient(err): // after a transient error the key may refer to it
 		_ = b.deleteBlob(ctx, key, fresh)
 	}
 	return rev, err
 }
 
-// blobReference reads what blob a key has now, "" for none.
+// blobReference returns the reference that a key has, or "".
 func (b *Bucket) blobReference(ctx context.Context, key string) (string, error) {
 	m, err := b.readLatest(ctx, key)
 	if errors.Is(err, ErrNotFound) {
@@ -150,7 +150,7 @@ func (b *Bucket) blobReference(ctx context.Context, key string) (string, error) 
 	return m.header.Get(blobHeader), nil
 }
 
-// writeBlob stores a value and returns the reference to it.
+// writeBlob writes a blob and returns its reference.
 func (b *Bucket) writeBlob(ctx context.Context, key string, value []byte) (string, error) {
 	if err := b.checkBlobCapacity(ctx, len(value)); err != nil {
 		return "", err
@@ -170,26 +170,26 @@ func (b *Bucket) writeBlob(ctx context.Context, key string, value []byte) (strin
 	return fmt.Sprintf("%s %d %s", id, size, hex.EncodeToString(sum[:])), nil
 }
 
-// Usage tells how much of its share a bucket takes, its blobs included: 0 … 1, and
-// 0 for one without a share.
+// Usage returns the used part of the bucket's share, blobs included, from 0 to 1; 0
+// for a bucket without a share.
 func (b *Bucket) Usage(ctx context.Context) (float64, error) {
 	if b.limit <= 0 {
 		return 0, nil
 	}
 	taken, err := b.usedBytes(ctx)
 	if err != nil {
-		return 0, fmt.Errorf("fill of bucket %s: %w", b.name, err)
+		return 0, fmt.Errorf("usage of bucket %s: %w", b.name, err)
 	}
 	return float64(taken) / float64(b.limit), nil
 }
 
-// usedBytes is what the bucket and its blobs take together, in bytes.
+// usedBytes returns the size of the bucket and its blobs.
 func (b *Bucket) usedBytes(ctx context.Context) (taken uint64, err error) {
 	b.blobs.mu.Lock()
 	streams := []jetstream.Stream{b.stream, b.blobs.stream}
 	b.blobs.mu.Unlock()
 	for _, stream := range streams {
-		if stream == nil { // no value was ever so large
+		if stream == nil { // there are no blobs
 			continue
 		}
 		err := b.store.retry(ctx, "info", func(ctx context.Context) error {
@@ -206,7 +206,8 @@ func (b *Bucket) usedBytes(ctx context.Context) (taken uint64, err error) {
 	return taken, nil
 }
 
-// checkBlobCapacity keeps a bucket and its blobs together within the bucket's share.
+// checkBlobCapacity rejects a blob if the bucket and its blobs together would exceed
+// the share.
 func (b *Bucket) checkBlobCapacity(ctx context.Context, size int) error {
 	if b.limit < 0 {
 		return nil
@@ -225,8 +226,7 @@ func (b *Bucket) checkBlobCapacity(ctx context.Context, size int) error {
 	return nil
 }
 
-// readBlob fetches the value behind a reference. ErrNotFound when it is not
-// whole any more.
+// readBlob returns the value of a reference, or ErrNotFound if it is incomplete.
 func (b *Bucket) readBlob(ctx context.Context, key, ref string) ([]byte, error) {
 	var id, sum string
 	var size int
@@ -243,26 +243,26 @@ func (b *Bucket) readBlob(ctx context.Context, key, ref string) ([]byte, error) 
 		return nil, err
 	}
 	if got := sha256.Sum256(value); hex.EncodeToString(got[:]) != sum {
-		return nil, fmt.Errorf("%w: the value of %d bytes behind the key", ErrNotFound, size)
+		return nil, fmt.Errorf("%w: blob of %d bytes", ErrNotFound, size)
 	}
 	return value, nil
 }
 
-// asDamaged says of a value that stays incomplete that it is damaged.
+// asDamaged converts ErrNotFound of a blob that stays incomplete.
 func asDamaged(err error) error {
 	if errors.Is(err, ErrNotFound) {
-		return fmt.Errorf("%w: the value is not whole", ErrDamaged)
+		return fmt.Errorf("%w: the value is incomplete", ErrDamaged)
 	}
 	return err
 }
 
-// deleteBlob removes a blob, given its reference or its id.
+// deleteBlob removes a blob by its reference or its id.
 func (b *Bucket) deleteBlob(ctx context.Context, key, ref string) error {
 	id, _, _ := strings.Cut(ref, " ")
 	return b.store.purgeMessages(ctx, b.blobs.stream, jetstream.WithPurgeSubject(b.blobSubject(id, key)))
 }
 
-// removeOrphans removes the blobs that no key refers to and that are old enough for it.
+// removeOrphans removes old blobs without a reference.
 func (b *Bucket) removeOrphans(ctx context.Context) error {
 	var subjects map[string]uint64
 	err := b.store.retry(ctx, "sweep", func(ctx context.Context) error {

@@ -20,7 +20,7 @@ func noise(size int) []byte {
 	return data
 }
 
-func TestLargeValues(t *testing.T) {
+func TestBlob_StoresLargeValues(t *testing.T) {
 	ctx := t.Context()
 	s := teststore.Open(t)
 	b := bucket(t, s, store.BucketConfig{})
@@ -67,9 +67,9 @@ func TestLargeValues(t *testing.T) {
 	}
 }
 
-// TestLargeValuesUnderReaders replaces a value while others read it: a reader
+// TestBlob_IsReplacedWhileRead replaces a value while others read it: a reader
 // gets one whole value or another.
-func TestLargeValuesUnderReaders(t *testing.T) {
+func TestBlob_IsReplacedWhileRead(t *testing.T) {
 	ctx := t.Context()
 	b := bucket(t, teststore.Open(t), store.BucketConfig{})
 	value := func(i int) []byte { return bytes.Repeat([]byte{byte(i)}, 600<<10) }
@@ -100,7 +100,7 @@ func TestLargeValuesUnderReaders(t *testing.T) {
 	wg.Wait()
 }
 
-func TestLargeValuesAreBounded(t *testing.T) {
+func TestBlob_CountsInTheShare(t *testing.T) {
 	ctx := t.Context()
 	s := teststore.Open(t, func(c *store.Config) { c.MaxBytes = 20 << 20 })
 	b := bucket(t, s, store.BucketConfig{Share: 0.25})
@@ -113,7 +113,7 @@ func TestLargeValuesAreBounded(t *testing.T) {
 	}
 }
 
-func TestOrphansGoByAge(t *testing.T) {
+func TestBlob_RemovesOldOrphans(t *testing.T) {
 	ctx := t.Context()
 	dir := t.TempDir()
 	s := open(t, dir)
@@ -149,7 +149,7 @@ func TestOrphansGoByAge(t *testing.T) {
 	}
 }
 
-func TestDamagedLargeValueIsAnError(t *testing.T) {
+func TestBlob_ReportsDamage(t *testing.T) {
 	ctx := t.Context()
 	b := bucket(t, teststore.Open(t), store.BucketConfig{})
 	must[uint64](t)(b.Put(ctx, "a", noise(600<<10)))
@@ -167,7 +167,7 @@ func TestDamagedLargeValueIsAnError(t *testing.T) {
 }
 
 // What a bucket takes of its share counts its large values too.
-func TestFilled(t *testing.T) {
+func TestBucket_Usage(t *testing.T) {
 	s := teststore.Open(t, func(c *store.Config) { c.MaxBytes = 64 << 20 })
 	filled := func(b *store.Bucket) float64 { return must[float64](t)(b.Usage(t.Context())) }
 	b := bucket(t, s, store.BucketConfig{Name: "A", Share: 0.5})

@@ -10,15 +10,15 @@ import (
 	"github.com/minio/highwayhash"
 )
 
-// The engine keeps the messages of a stream in blocks: files of records, one
-// behind the other, each with a hash of what it says.
+// The engine stores the messages of a stream in blocks: files of consecutive
+// records, each with a hash.
 //
 //	length 4 │ sequence 8 │ time 8 │ subject length 2 │ subject │ [header length 4 │ headers] │ data │ hash 8
 //	└ bit 31: it has headers
-//	             └ bit 63: it was erased; bit 62: it is no message, but says that one was deleted
+//	             └ bit 63: it was erased; bit 62: it marks the deletion of a message
 //
-// The hash is keyed with the names of stream and block, and covers everything
-// but the lengths.
+// The key of the hash is made of the names of stream and block. It covers everything
+// except the lengths.
 const (
 	recordHead = 22
 	recordHash = 8
@@ -29,8 +29,8 @@ const (
 	sequenceDeleted  = 1 << 62
 )
 
-// compressed is how a block begins that the engine has compressed. Ours never
-// are.
+// compressed is the prefix of a compressed block. The engine never compresses our
+// blocks.
 var compressed = []byte("cmp")
 
 // block is one file of records.
@@ -50,17 +50,17 @@ func newBlock(stream, path string, number int, data []byte) (*block, error) {
 	return &block{path: path, number: number, data: data, hash: h}, nil
 }
 
-// damagedRange is a part of a block that is not made of whole records.
+// damagedRange is a part of a block without intact records.
 type damagedRange struct {
 	begin, end    int    // bytes
-	after, before uint64 // sequences of the messages around it; 0 = the block has none there
-	claimedSeq    uint64 // sequence that the hole's first record has, if that is not damaged as well
+	after, before uint64 // sequences of the messages around it; 0 = none in this block
+	claimedSeq    uint64 // sequence in the first record of the range, if that field is intact
 }
 
-// findDamage finds what is damaged. Behind damage it goes on with the next record
-// whose hash is right: with the one that the damaged record's length leads to, or
-// else with the first there is. What is stored is JSON and hashes, so no message
-// holds the bytes of a record by chance, and none can be made to.
+// findDamage returns the damaged ranges. Behind damage it continues with the record
+// to which the length of the damaged one leads, or else with the first one whose
+// hash is right. Stored data is JSON and hashes, so no message contains the bytes of
+// a record by chance or by intent.
 func (b *block) findDamage() []damagedRange {
 	if bytes.HasPrefix(b.data, compressed) {
 		return nil
@@ -88,8 +88,8 @@ func (b *block) findDamage() []damagedRange {
 	return list
 }
 
-// nextRecord returns where the first whole record behind damage begins; the end of
-// the block when there is none.
+// nextRecord returns the start of the first intact record behind damage, or the end
+// of the block.
 func (b *block) nextRecord(at, size int, last uint64) int {
 	whole := func(at int) bool {
 		_, seq, ok := b.parseRecord(at)
@@ -106,14 +106,15 @@ func (b *block) nextRecord(at, size int, last uint64) int {
 	return at
 }
 
-// mayBeRecord spares most places of a block the hash: those where no sequence is.
+// mayBeRecord reports whether there may be a sequence at this place, so that most
+// places need no hash.
 func (b *block) mayBeRecord(at int) bool {
 	rest := b.data[at:]
 	return len(rest) >= recordHead && binary.LittleEndian.Uint64(rest[4:])&^(sequenceErased|sequenceDeleted) < 1<<56
 }
 
-// parseRecord looks at the record that begins at a place of the block. size is 0 when
-// its length cannot be one. seq is 0 when it is no message.
+// parseRecord checks the record at this place. size is 0 if its length is invalid,
+// seq is 0 if it is not a message.
 func (b *block) parseRecord(at int) (size int, seq uint64, ok bool) {
 	rest := b.data[at:]
 	if len(rest) < recordHead+recordHash {
@@ -148,7 +149,7 @@ func (b *block) parseRecord(at int) (size int, seq uint64, ok bool) {
 	return size, seq, headers == 0 || headersEnd(body[subject:])
 }
 
-// headersEnd reports whether headers are as long as they say, which no hash
+// headersEnd reports whether the length of the headers is right, which no hash
 // covers.
 func headersEnd(b []byte) bool {
 	length := uint64(binary.LittleEndian.Uint32(b))
@@ -156,7 +157,7 @@ func headersEnd(b []byte) bool {
 	return length <= uint64(len(b)) && bytes.HasPrefix(b, []byte("NATS/1.0")) && bytes.HasSuffix(b[:length], []byte("\r\n\r\n"))
 }
 
-// withoutRanges is the block without its holes.
+// withoutRanges returns the block without these ranges.
 func (b *block) withoutRanges(holes []damagedRange) []byte {
 	whole := make([]byte, 0, len(b.data))
 	at := 0
@@ -167,15 +168,15 @@ func (b *block) withoutRanges(holes []damagedRange) []byte {
 	return append(whole, b.data[at:]...)
 }
 
-// recordInfo is what a whole record says of itself.
+// recordInfo describes an intact record.
 type recordInfo struct {
 	begin, end int
 	seq        uint64
-	deletes    bool // it is no message, but says that the one with seq was deleted
+	deletes    bool // it marks the deletion of the message with seq
 	subject    []byte
 }
 
-// listRecords lists the records of a block without holes.
+// listRecords returns the records of a block without damage.
 func (b *block) listRecords() []recordInfo {
 	var list []recordInfo
 	for at := 0; at < len(b.data); {

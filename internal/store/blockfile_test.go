@@ -43,9 +43,9 @@ func emptyBlock(t interface{ Fatal(...any) }) *block {
 	return b
 }
 
-// TestHolesLoseWhatIsDamagedAlone damages some bytes of some records in any way,
+// TestFindDamage_KeepsIntactRecords damages some bytes of some records in any way,
 // and finds everything else.
-func TestHolesLoseWhatIsDamagedAlone(t *testing.T) {
+func TestFindDamage_KeepsIntactRecords(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b := emptyBlock(t)
 		n := rapid.IntRange(1, 30).Draw(t, "records")
@@ -76,7 +76,7 @@ func TestHolesLoseWhatIsDamagedAlone(t *testing.T) {
 	})
 }
 
-func TestHoles(t *testing.T) {
+func TestFindDamage(t *testing.T) {
 	const id = "NATS/1.0\r\nNats-Msg-Id: 1\r\n\r\n"
 	for _, tt := range []struct {
 		name   string
@@ -133,7 +133,7 @@ func TestHoles(t *testing.T) {
 	}
 }
 
-func FuzzHoles(f *testing.F) {
+func FuzzFindDamage(f *testing.F) {
 	b := emptyBlock(f)
 	b.append(1, "log.a", "", "one")
 	b.append(2, "log.a", "NATS/1.0\r\nNats-Msg-Id: 1\r\n\r\n", "two")

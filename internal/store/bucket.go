@@ -10,18 +10,15 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/nats-io/nuid"
-
-	"github.com/caprouter/caprouter/internal/run"
 )
 
 // BucketConfig describes a bucket.
 type BucketConfig struct {
 	Name string // letters, digits, _ and -
-	// MaxAge is how long a value stays after it was written; 0 = for ever.
+	// MaxAge is how long a value stays after its write; 0 = no limit.
 	MaxAge time.Duration
-	// Share is the part of the store's MaxBytes that is set aside for this
-	// bucket and that it cannot exceed; 0 = none of its own, it takes from what
-	// is left.
+	// Share is the part of the store's MaxBytes that is reserved for this bucket and
+	// limits it; 0 = no reservation and no limit of its own.
 	Share float64
 	// KeyTTL allows values with a time to live of their own, and Watch: a key that
 	// is deleted or expires leaves a marker for a minute, so that watchers notice.
@@ -36,9 +33,9 @@ type Entry struct {
 	At       time.Time
 }
 
-// Bucket holds keys, each with one value, which are changed by comparing
-// revisions (optimistic concurrency control). A full bucket takes no more; it
-// discards nothing. A [Table] is its typed form.
+// Bucket holds keys with one value each, which are changed by comparing revisions
+// (optimistic concurrency control). A full bucket rejects writes; it discards
+// nothing. A [Table] is its typed form.
 type Bucket struct {
 	store      *Store
 	name       string
@@ -95,7 +92,8 @@ func (s *Store) Bucket(ctx context.Context, cfg BucketConfig) (*Bucket, error) {
 	return b, nil
 }
 
-// duplicateWindow is for how long ids are remembered; the engine wants it within MaxAge.
+// duplicateWindow returns how long the engine remembers message ids; it must be
+// within MaxAge.
 func duplicateWindow(maxAge time.Duration) time.Duration {
 	if maxAge > 0 {
 		return min(maxAge, duplicateMemory)
@@ -103,7 +101,7 @@ func duplicateWindow(maxAge time.Duration) time.Duration {
 	return duplicateMemory
 }
 
-// Get reads a key. ErrNotFound.
+// Get reads a key, or returns ErrNotFound.
 func (b *Bucket) Get(ctx context.Context, key string) (Entry, error) {
 	entry, err := b.getEntry(ctx, key)
 	if err != nil {
@@ -122,17 +120,17 @@ func (b *Bucket) getEntry(ctx context.Context, key string) (Entry, error) {
 			return Entry{}, err
 		}
 		entry, err := b.toEntry(ctx, m)
-		// A large value that is gone was replaced between the two reads.
+		// A blob that is missing was replaced between the two reads.
 		if err == nil || tries == maxRereads || !errors.Is(err, ErrNotFound) {
 			return entry, asDamaged(err)
 		}
 	}
 }
 
-// maxRereads bounds how often a reader follows a value that others keep replacing.
+// maxRereads bounds the retries of a reader whose value is replaced again and again.
 const maxRereads = 8
 
-// readLatest reads the message that holds a key.
+// readLatest returns the message of a key.
 func (b *Bucket) readLatest(ctx context.Context, key string) (Message, error) {
 	m, err := b.store.readMessage(ctx, b.streamName, directGet{LastFor: b.prefix + key})
 	if err == nil && isDeleteMarker(m) {
@@ -141,10 +139,9 @@ func (b *Bucket) readLatest(ctx context.Context, key string) (Message, error) {
 	return m, err
 }
 
-// keyOf returns the key that a message is of.
 func (b *Bucket) keyOf(m Message) string { return strings.TrimPrefix(m.Subject, b.prefix) }
 
-// toEntry makes a message an Entry, and fetches its value if it is a blob.
+// toEntry converts a message, and fetches its value if it is a blob.
 func (b *Bucket) toEntry(ctx context.Context, m Message) (Entry, error) {
 	e := Entry{Key: b.keyOf(m), Value: m.Data, Revision: m.Seq, At: m.At}
 	ref := m.header.Get(blobHeader)
@@ -200,7 +197,7 @@ func (b *Bucket) updateKey(ctx context.Context, key string, value []byte, revisi
 	return b.putKey(ctx, key, value, &revision, ttl)
 }
 
-// Put writes a key whatever is there, and returns its revision.
+// Put writes a key unconditionally, and returns its revision.
 func (b *Bucket) Put(ctx context.Context, key string, value []byte) (uint64, error) {
 	rev, err := b.putKey(ctx, key, value, nil, 0)
 	if err != nil {
@@ -209,30 +206,7 @@ func (b *Bucket) Put(ctx context.Context, key string, value []byte) (uint64, err
 	return rev, nil
 }
 
-// CreateWith is Create, and writes a second key without a value, the mark, at
-// the same time: a key of an index. It returns when both are on disk. When it
-// fails the mark may be there without the key, but never the key alone is
-// reported as written.
-func (b *Bucket) CreateWith(ctx context.Context, key string, value []byte, mark string) (uint64, error) {
-	var rev uint64
-	var errs [2]error
-	run.ForEach(ctx, 2, 2, func(ctx context.Context, i int) {
-		if i == 0 {
-			rev, errs[0] = b.createKey(ctx, key, value, 0)
-		} else {
-			_, errs[1] = b.putKey(ctx, mark, nil, nil, 0)
-		}
-	})
-	// The key's error first: that it exists means more than a failed mark.
-	for i, name := range []string{key, mark} {
-		if errs[i] != nil {
-			return 0, fmt.Errorf("create %s/%s: %w", b.name, name, errs[i])
-		}
-	}
-	return rev, nil
-}
-
-// putKey writes one value, a large one beside the stream.
+// putKey writes a value, or a blob and its reference.
 func (b *Bucket) putKey(ctx context.Context, key string, value []byte, after *uint64, ttl time.Duration) (uint64, error) {
 	if err := checkKey(key); err != nil {
 		return 0, err
@@ -247,13 +221,12 @@ func (b *Bucket) putKey(ctx context.Context, key string, value []byte, after *ui
 	return b.store.publish(ctx, w)
 }
 
-// Delete removes a key, and nothing of it stays. It is no error when the key
-// was not there.
+// Delete removes a key with its value. It is no error if the key does not exist.
 //
-// When the process is killed before the engine has written its index, the next
-// one finds in the files which message was deleted, and takes the key's older
-// values away as well. It cannot where the engine has rewritten the file of that
-// message since, and not yet that of an older value: then that one is back.
+// If the process is killed before the engine has written its index, the next process
+// removes older values of the deleted key from the files. It cannot if the engine
+// has rewritten the file with the deleted message, but not yet that of an older
+// value: then this value appears again.
 func (b *Bucket) Delete(ctx context.Context, key string) error {
 	err := checkKey(key)
 	old := ""
@@ -272,10 +245,10 @@ func (b *Bucket) Delete(ctx context.Context, key string) error {
 	return nil
 }
 
-// Scan calls fn for every key below a prefix of whole parts ("open." or "" for
-// all), in the order of their revisions. A key that is written while the scan
-// runs may come twice, then with its newer value last; none is left out. ErrStop
-// from fn ends the scan without an error.
+// Scan calls fn for every key below a prefix of whole parts ("open." or "" for all),
+// in the order of their revisions. A key that is written meanwhile may be reported
+// twice, then with its newer value last; none is left out. ErrStop from fn ends the
+// scan without an error.
 func (b *Bucket) Scan(ctx context.Context, prefix string, fn func(Entry) error) error {
 	filter, err := b.subjectFilter(prefix)
 	if err != nil {
@@ -287,7 +260,7 @@ func (b *Bucket) Scan(ctx context.Context, prefix string, fn func(Entry) error) 
 			return nil
 		}
 		entry, err := b.toEntry(ctx, m)
-		if errors.Is(err, ErrNotFound) { // replaced or deleted since, or damaged
+		if errors.Is(err, ErrNotFound) { // replaced, deleted or damaged
 			entry, err = b.getEntry(ctx, b.keyOf(m))
 			if errors.Is(err, ErrNotFound) {
 				return nil
@@ -312,7 +285,7 @@ func (b *Bucket) subjectFilter(prefix string) (string, error) {
 	return b.prefix + prefix + ">", nil
 }
 
-// validKey: parts of letters, digits, - _ and =, joined by dots.
+// validKey matches parts of letters, digits, - _ and =, joined by dots.
 var validKey = regexp.MustCompile(`^[A-Za-z0-9_=-]+(\.[A-Za-z0-9_=-]+)*$`)
 
 const maxKeyLength = 512

@@ -18,7 +18,7 @@ import (
 	"github.com/caprouter/caprouter/internal/testkit/teststore"
 )
 
-func TestBucketComparesAndSets(t *testing.T) {
+func TestBucket_ComparesAndSets(t *testing.T) {
 	ctx := t.Context()
 	b := bucket(t, teststore.Open(t), store.BucketConfig{Share: 0.5})
 	_, err := b.Get(ctx, "a")
@@ -57,7 +57,7 @@ func TestBucketComparesAndSets(t *testing.T) {
 	}
 }
 
-func TestBucketRefusesNames(t *testing.T) {
+func TestBucket_RejectsInvalidNames(t *testing.T) {
 	ctx := t.Context()
 	s := teststore.Open(t)
 	b := bucket(t, s, store.BucketConfig{})
@@ -66,8 +66,7 @@ func TestBucketRefusesNames(t *testing.T) {
 			_, get := b.Get(ctx, key)
 			_, create := b.Create(ctx, key, nil)
 			_, put := b.Put(ctx, key, nil)
-			_, with := b.CreateWith(ctx, key, nil, "mark")
-			for what, err := range map[string]error{"get": get, "create": create, "put": put, "create with": with, "delete": b.Delete(ctx, key)} {
+			for what, err := range map[string]error{"get": get, "create": create, "put": put, "delete": b.Delete(ctx, key)} {
 				if err == nil || !strings.Contains(err.Error(), "want at most 512") {
 					t.Errorf("%s: got error %v, want one about the key", what, err)
 				}
@@ -86,7 +85,7 @@ func TestBucketRefusesNames(t *testing.T) {
 	}
 }
 
-func TestBucketOneOf64Wins(t *testing.T) {
+func TestBucket_OneOfManyWritersWins(t *testing.T) {
 	ctx := t.Context()
 	b := bucket(t, teststore.Open(t), store.BucketConfig{})
 	rev := must[uint64](t)(b.Create(ctx, "contested", []byte("start")))
@@ -118,21 +117,7 @@ func TestBucketOneOf64Wins(t *testing.T) {
 	}, store.ErrExists)
 }
 
-func TestBucketCreateWithWritesBoth(t *testing.T) {
-	ctx := t.Context()
-	b := bucket(t, teststore.Open(t), store.BucketConfig{})
-	rev := must[uint64](t)(b.CreateWith(ctx, "req.1", []byte("record"), "open.1"))
-	if got := must[store.Entry](t)(b.Get(ctx, "req.1")); got.Revision != rev {
-		t.Errorf("got revision %d, want the key's, %d", rev, got.Revision)
-	}
-	if diff := cmp.Diff([]string{"open.1"}, keys(t, b, "open.")); diff != "" {
-		t.Errorf("index (-want +got):\n%s", diff)
-	}
-	_, err := b.CreateWith(ctx, "req.1", nil, "open.1")
-	wantErr(t, "second create", err, store.ErrExists)
-}
-
-func TestBucketScan(t *testing.T) {
+func TestBucket_ScansInOrderOfRevisions(t *testing.T) {
 	ctx := t.Context()
 	b := bucket(t, teststore.Open(t), store.BucketConfig{})
 	var want []string
@@ -167,7 +152,7 @@ func TestBucketScan(t *testing.T) {
 	wantErr(t, "scan whose callback fails", b.Scan(ctx, "", func(store.Entry) error { return context.Canceled }), context.Canceled)
 }
 
-func TestBucketScanMissesNothingThatIsWrittenMeanwhile(t *testing.T) {
+func TestBucket_ScanSeesConcurrentWrites(t *testing.T) {
 	ctx := t.Context()
 	b := bucket(t, teststore.Open(t), store.BucketConfig{})
 	for i := range 11_000 { // more than a page
@@ -192,7 +177,7 @@ func TestBucketScanMissesNothingThatIsWrittenMeanwhile(t *testing.T) {
 	}
 }
 
-func TestBucketForgetsByAge(t *testing.T) {
+func TestBucket_DropsKeysByAge(t *testing.T) {
 	ctx := t.Context()
 	b := bucket(t, teststore.Open(t), store.BucketConfig{MaxAge: 200 * time.Millisecond})
 	must[uint64](t)(b.Put(ctx, "a", nil))
@@ -205,7 +190,7 @@ func TestBucketForgetsByAge(t *testing.T) {
 	}
 }
 
-func TestBucketKeepsItsKeysWhenItsConfigurationChanges(t *testing.T) {
+func TestBucket_KeepsKeysWhenConfigurationChanges(t *testing.T) {
 	ctx := t.Context()
 	s := teststore.Open(t)
 	b := bucket(t, s, store.BucketConfig{Share: 0.1})
@@ -216,8 +201,8 @@ func TestBucketKeepsItsKeysWhenItsConfigurationChanges(t *testing.T) {
 	}
 }
 
-// TestBucketModel compares a bucket with a map over random operations.
-func TestBucketModel(t *testing.T) {
+// TestBucket_MatchesModel compares a bucket with a map over random operations.
+func TestBucket_MatchesModel(t *testing.T) {
 	s := teststore.Open(t)
 	round := 0
 	rapid.Check(t, func(rt *rapid.T) {

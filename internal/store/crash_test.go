@@ -7,9 +7,9 @@ import (
 	"github.com/caprouter/caprouter/internal/store"
 )
 
-// TestKilledProcessLosesNothingItAcknowledged kills a process that writes, in
+// TestStore_KeepsAcknowledgedWritesAfterKill kills a process that writes, in
 // the middle of it, again and again on the same files.
-func TestKilledProcessLosesNothingItAcknowledged(t *testing.T) {
+func TestStore_KeepsAcknowledgedWritesAfterKill(t *testing.T) {
 	dir := t.TempDir()
 	var acknowledged []string
 	for round := range 6 {

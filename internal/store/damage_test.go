@@ -29,7 +29,7 @@ func damage(t *testing.T, dir, pattern string, change func([]byte) []byte) {
 	}
 }
 
-func TestDamagedFiles(t *testing.T) {
+func TestStore_OpensDamagedFiles(t *testing.T) {
 	flip := func(at func(size int) int) func([]byte) []byte {
 		return func(data []byte) []byte {
 			data[at(len(data))] ^= 0x40

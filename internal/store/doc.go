@@ -1,39 +1,41 @@
-// Package store keeps what must not be lost. It has one engine, NATS JetStream,
-// and is the only package that knows it: others see buckets, logs and errors.
+// Package store is the durable storage of the process. Its engine is NATS JetStream,
+// which no other package imports: they use tables, buckets, logs and errors.
 //
+//	Table   typed rows, changed by optimistic concurrency control, with TTL and watch
 //	Bucket  keys with one value each, changed by comparing revisions
 //	Log     messages that are appended, read in order and followed
 //
-// The engine runs inside this process, without a listener, on files below
-// Config.Dir, or is a server of its own at Config.URL; the code is the same. A
-// write returns when it is on disk (with SyncEvery 0). What a value means, who
-// may change it, and when it goes, is the business of the packages above.
+// The engine runs inside this process, without a listener, on files below Config.Dir,
+// or is a server at Config.URL; the code is the same. A write returns when it is
+// durable (with SyncEvery 0). The meaning and the lifetime of a value belong to the
+// packages that use it.
 //
 //	s, err := store.Open(ctx, store.Config{Dir: dataDir})
-//	b, err := s.Bucket(ctx, store.BucketConfig{Name: "REQUESTS", Share: 0.3})
-//	rev, err := b.Create(ctx, "req.42", record)        // ErrExists
-//	rev, err = b.Update(ctx, "req.42", changed, rev)   // ErrConflict: read it again, decide again
+//	b, err := s.Bucket(ctx, store.BucketConfig{Name: "TICKETS", Share: 0.3})
+//	tickets := store.NewTable(b, store.TableConfig[Ticket]{Prefix: "ticket."})
+//	rev, err := tickets.Create(ctx, "42", &ticket)                    // ErrExists
+//	row, err := tickets.Update(ctx, "42", func(t *Ticket) error {…}) // retried after a lost race
 //
-// One process owns a store. A directory is locked by the operating system; a
-// store at a URL by a lease that is renewed, and Lost tells when it is gone.
+// One process owns a store. A directory is locked by the operating system; a store at
+// a URL by a lease that is renewed. OwnershipLost reports the loss of the lease.
 //
-// When something goes wrong:
+// Failures:
 //
-//	a cap is reached, or the disk      ErrFull for writes; reads and deletes go on,
-//	has less than MinFree left         and writes do when there is room
-//	the engine gives up                it is restarted with growing pauses; calls wait
-//	                                   for it within their context, else ErrUnavailable;
-//	                                   buckets and logs stay valid
-//	the process is killed              nothing that was acknowledged is lost; a key that was
-//	                                   deleted may be back with an old value, see Bucket.Delete
-//	a log or a bucket is full          Status names it until it takes a write, or could
-//	files are damaged                  what cannot be read is cut out before the engine opens
-//	                                   them, or skipped where that is found later; it is said
-//	                                   in the log, and by Log.Damaged; nothing else is lost
+//	a cap is reached, or the disk      ErrFull for writes; reads and deletes work, and
+//	has less than MinFree left         writes do as soon as there is space
+//	the engine fails                   it is restarted with exponential backoff; calls wait
+//	                                   within their context, else ErrUnavailable; buckets
+//	                                   and logs stay valid
+//	the process is killed              no acknowledged write is lost; a deleted key may have
+//	                                   an old value again, see Bucket.Delete
+//	a log or a bucket is full          Status names it until it accepts a write, or could
+//	files are damaged                  the damage is removed before the engine opens the
+//	                                   files, or skipped if it is found later; it is logged
+//	                                   and returned by Log.Damage; the rest is intact
 //
 // The files of a directory:
 //
-//	lock                                        who has it (pid and owner)
+//	lock                                        the owner (pid and name)
 //	store/jetstream/$G/streams/<LOG>            a log
 //	store/jetstream/$G/streams/KV_<BUCKET>      a bucket
 //	store/jetstream/$G/streams/BLOB_<BUCKET>    its values above 512 KiB

@@ -16,29 +16,29 @@ import (
 )
 
 const (
-	startTimeout  = 30 * time.Second // a store of many GiB is read once when it opens
+	startTimeout  = 30 * time.Second // a store of many GiB is read when it opens
 	reconnectWait = 20 * time.Millisecond
 	maxPayload    = 1 << 20 // the default of every NATS server
 	memoryCap     = 256 << 20
 )
 
-// engine is the connection to JetStream and, when embedded, the server behind
-// it. The connections outlive a server: after a restart the client finds the
-// new one by itself, so buckets and logs never notice but for a pause.
+// engine is the connection to JetStream and, if embedded, the server. The
+// connections outlive a server: the client reconnects to the next one by itself, so
+// that buckets and logs only notice a pause.
 type engine struct {
 	cfg   Config
 	write *nats.Conn
-	read  *nats.Conn // of its own, so that a long scan does not hold up a write
+	read  *nats.Conn // separate, so that a long scan does not delay a write
 	js    jetstream.JetStream
 
-	failures chan string // the server said that it gave up; holds one
+	failures chan string // failures that the server logs; capacity 1
 
 	mu           sync.Mutex
-	server       *server.Server  // nil when external, or between two servers
-	err          error           // why there is no server
+	server       *server.Server  // nil if external, or during a restart
+	err          error           // why server is nil
 	serverCtx    context.Context //nolint:containedctx // ends with the server of the moment, as calls to it do
 	cancelServer context.CancelFunc
-	damage       map[string][]Damage // by stream: what was found since the store was opened
+	damage       map[string][]Damage // by stream: found since the store was opened
 
 	restarts atomic.Int64
 }
@@ -74,8 +74,8 @@ func (e *engine) openConnections(options ...nats.Option) (err error) {
 		nats.MaxReconnects(-1),
 		nats.ReconnectWait(reconnectWait),
 		nats.ReconnectJitter(reconnectWait, reconnectWait),
-		// Nothing waits in a buffer while there is no server: a write that comes
-		// out of it later would come after its caller was told that it failed.
+		// Do not buffer writes without a server: a buffered write could be sent
+		// after its caller has received an error.
 		nats.ReconnectBufSize(-1),
 		nats.NoCallbacksAfterClientClose(),
 	)
@@ -106,12 +106,12 @@ func (e *engine) serverOptions() *server.Options {
 		SyncInterval:           e.cfg.SyncEvery,
 	}
 	if opts.SyncAlways {
-		opts.SyncInterval = time.Minute // of what SyncAlways leaves out: the index files
+		opts.SyncInterval = time.Minute // of the index files, which SyncAlways leaves out
 	}
 	return opts
 }
 
-// startServer starts a server and makes it the one behind the connections.
+// startServer starts a server and makes it the current one.
 func (e *engine) startServer(ctx context.Context) error {
 	e.repairFiles(ctx)
 	srv, err := server.NewServer(e.serverOptions())
@@ -120,7 +120,7 @@ func (e *engine) startServer(ctx context.Context) error {
 	}
 	log := newServerLog(e.cfg.Logger, e.failures)
 	srv.SetLoggerV2(log, false, false, false)
-	srv.Start() // reads what is on disk before it returns
+	srv.Start() // returns after it has read the files
 	if ctx.Err() != nil || log.hasFailed() || !srv.JetStreamEnabled() || !srv.ReadyForConnections(startTimeout) {
 		srv.Shutdown()
 		srv.WaitForShutdown()
@@ -133,7 +133,7 @@ func (e *engine) startServer(ctx context.Context) error {
 	return nil
 }
 
-// repairFiles cuts damage out of the files, while no server has them open.
+// repairFiles removes damage from the files while no server uses them.
 func (e *engine) repairFiles(ctx context.Context) {
 	found := e.cfg.repairFiles(ctx)
 	e.mu.Lock()
@@ -146,7 +146,7 @@ func (e *engine) repairFiles(ctx context.Context) {
 	}
 }
 
-// stopServer stops the server, if there is one, and says why.
+// stopServer stops the server, if there is one. Calls in progress fail with why.
 func (e *engine) stopServer(why error) {
 	e.mu.Lock()
 	srv := e.server
@@ -161,8 +161,8 @@ func (e *engine) stopServer(why error) {
 	}
 }
 
-// InProcessConn connects to the server of the moment. The client calls it each
-// time it reconnects.
+// InProcessConn connects to the current server. The client calls it for each
+// reconnect.
 func (e *engine) InProcessConn() (net.Conn, error) {
 	e.mu.Lock()
 	srv := e.server
@@ -179,10 +179,10 @@ func (e *engine) stop() {
 			conn.Close()
 		}
 	}
-	e.stopServer(fmt.Errorf("%w: it is closed", ErrUnavailable))
+	e.stopServer(fmt.Errorf("%w: the store is closed", ErrUnavailable))
 }
 
-// currentError is why the engine cannot be used now, or nil.
+// currentError returns why the engine cannot be used now, or nil.
 func (e *engine) currentError() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -195,7 +195,7 @@ func (e *engine) currentError() error {
 	return nil
 }
 
-// usedBytes is how many bytes of the disk are taken.
+// usedBytes returns the bytes on disk.
 func (e *engine) usedBytes() int64 {
 	e.mu.Lock()
 	srv := e.server
@@ -215,15 +215,15 @@ func (e *engine) usedBytes() int64 {
 	return int64(info.Store)
 }
 
-// attemptContext derives the context of one call: it ends after the limit, and as soon
-// as the server behind it is stopped.
+// attemptContext returns the context of one call, which ends after the limit or when
+// the current server stops.
 func (e *engine) attemptContext(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	detach := e.cancelWithServer(cancel)
 	return ctx, func() { detach(); cancel() }
 }
 
-// serverContext derives a context that ends when the server of the moment is stopped.
+// serverContext returns a context that ends when the current server stops.
 func (e *engine) serverContext(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	detach := e.cancelWithServer(cancel)

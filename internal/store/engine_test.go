@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/caprouter/caprouter/internal/store"
+	"github.com/caprouter/caprouter/internal/testkit"
 	"github.com/caprouter/caprouter/internal/testkit/teststore"
 )
 
@@ -41,7 +42,7 @@ func (j *journal) logger(level slog.Level) *slog.Logger {
 	return slog.New(slog.NewTextHandler(j, &slog.HandlerOptions{Level: level}))
 }
 
-func TestHandlesOutliveTheEngine(t *testing.T) {
+func TestEngine_HandlesSurviveRestart(t *testing.T) {
 	ctx := t.Context()
 	var said journal
 	s := teststore.Open(t, func(c *store.Config) { c.Logger = said.logger(slog.LevelInfo) })
@@ -72,14 +73,14 @@ func TestHandlesOutliveTheEngine(t *testing.T) {
 	if diff := cmp.Diff([]string{"2"}, texts(t, events, store.ReadFrom{})); diff != "" {
 		t.Errorf("log in memory (-want +got):\n%s", diff)
 	}
-	for _, want := range []string{"the engine gave up", "a test says so", "the engine runs again"} {
+	for _, want := range []string{"the engine failed", "a test says so", "the engine is running again"} {
 		if !strings.Contains(said.String(), want) {
 			t.Errorf("the log does not say %q:\n%s", want, said.String())
 		}
 	}
 }
 
-func TestFollowerOutlivesTheEngine(t *testing.T) {
+func TestEngine_FollowerSurvivesRestart(t *testing.T) {
 	s := teststore.Open(t)
 	l := openLog(t, s, store.LogConfig{})
 	add(t, l, "log.a", "0")
@@ -95,7 +96,7 @@ func TestFollowerOutlivesTheEngine(t *testing.T) {
 		})
 	}()
 	for i := range 4 {
-		if text := <-got; text != fmt.Sprint(i) {
+		if text := testkit.Receive(t, got); text != fmt.Sprint(i) {
 			t.Fatalf("got %s, want %d", text, i)
 		}
 		if i < 3 {
@@ -103,14 +104,14 @@ func TestFollowerOutlivesTheEngine(t *testing.T) {
 			add(t, l, "log.a", fmt.Sprint(i+1))
 		}
 	}
-	if err := <-done; err != nil {
+	if err := testkit.Receive(t, done); err != nil {
 		t.Errorf("follow: %v", err)
 	}
 }
 
-// TestWritersDoNotNoticeRestarts restarts the engine under writers: each write
+// TestEngine_WritersSurviveRestart restarts the engine under writers: each write
 // is acknowledged once and stored once.
-func TestWritersDoNotNoticeRestarts(t *testing.T) {
+func TestEngine_WritersSurviveRestart(t *testing.T) {
 	ctx := t.Context()
 	s := teststore.Open(t)
 	b := bucket(t, s, store.BucketConfig{})
@@ -196,7 +197,7 @@ func TestStatus(t *testing.T) {
 	}
 }
 
-func TestCloseEndsWhatIsUnderWay(t *testing.T) {
+func TestClose_EndsCallsInProgress(t *testing.T) {
 	s := teststore.Open(t)
 	b := bucket(t, s, store.BucketConfig{})
 	l := openLog(t, s, store.LogConfig{})
@@ -206,13 +207,13 @@ func TestCloseEndsWhatIsUnderWay(t *testing.T) {
 	go func() {
 		done <- l.Follow(t.Context(), 1, func(store.Message) error { close(following); return nil })
 	}()
-	<-following
+	testkit.WaitClosed(t, following)
 	for range 2 {
 		if err := s.Close(); err != nil {
 			t.Errorf("close: %v", err)
 		}
 	}
-	wantErr(t, "follow", <-done, store.ErrUnavailable)
+	wantErr(t, "follow", testkit.Receive(t, done), store.ErrUnavailable)
 	_, get := b.Get(t.Context(), "a")
 	_, put := b.Put(t.Context(), "a", nil)
 	_, info := l.Info(t.Context())
@@ -225,7 +226,7 @@ func TestCloseEndsWhatIsUnderWay(t *testing.T) {
 	}
 }
 
-func TestCallsEndWithTheirContext(t *testing.T) {
+func TestStore_CallsEndWithTheirContext(t *testing.T) {
 	s := teststore.Open(t)
 	b := bucket(t, s, store.BucketConfig{})
 	ctx, cancel := context.WithCancel(t.Context())
@@ -241,7 +242,7 @@ func TestCallsEndWithTheirContext(t *testing.T) {
 	wantErr(t, "get after the deadline", err, context.DeadlineExceeded)
 }
 
-func TestEngineIsQuietAndListensNowhere(t *testing.T) {
+func TestEngine_IsQuietAndDoesNotListen(t *testing.T) {
 	var said journal
 	s := teststore.Open(t, func(c *store.Config) { c.Logger = said.logger(slog.LevelDebug) })
 	must[uint64](t)(bucket(t, s, store.BucketConfig{}).Put(t.Context(), "a", []byte("canary-51c2")))

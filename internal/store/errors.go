@@ -1,51 +1,55 @@
 package store
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/caprouter/caprouter/contract"
 )
 
-// What can come back from a store, besides a mistake of the caller's. Every
-// error of this package wraps one of them, so errors.Is is all a caller needs.
+// Errors of a store. Every error of this package wraps one of them, or is a mistake
+// of the caller.
 var (
-	// ErrNotFound: there is no such key or message (any more).
+	// ErrNotFound: the key or message does not exist.
 	ErrNotFound = errors.New("not found")
-	// ErrExists: Create met a key that is there.
-	ErrExists = errors.New("exists already")
-	// ErrConflict: what was there is not what the caller had read.
+	// ErrExists: the key to create exists.
+	ErrExists = errors.New("already exists")
+	// ErrConflict: the revision is not the one that the caller has read.
 	ErrConflict = errors.New("changed meanwhile")
-	// ErrFull: a cap, or the disk, leaves no room for this write. Reads and
-	// deletes go on, and writes do as soon as there is room.
+	// ErrFull: a limit, or the disk, has no space for this write. Reads and deletes
+	// work, and writes do as soon as there is space.
 	ErrFull = errors.New("store is full")
-	// ErrTooLarge: one message is larger than a log can hold.
+	// ErrTooLarge: the message is larger than a log accepts.
 	ErrTooLarge = errors.New("too large for one message")
-	// ErrUnavailable: the engine does not answer, or the store is closing. A
-	// write that ended so may have happened.
+	// ErrUnavailable: the engine does not answer, or the store is closed. It is not
+	// known whether the write happened.
 	ErrUnavailable = errors.New("store is unavailable")
-	// ErrDamaged: what is stored is not what was written.
+	// ErrDamaged: the stored data differs from what was written.
 	ErrDamaged = errors.New("stored data is damaged")
 	// ErrLocked: another process owns the store.
 	ErrLocked = errors.New("store is in use")
-	// ErrStop is for callbacks: it ends a Read, a Scan or a Follow, which then
-	// returns nil.
+	// ErrStop, returned by a callback, ends a Read, a Scan or a Follow without an
+	// error.
 	ErrStop = errors.New("stop")
 )
 
-// Codes of the engine that its client library has no name for.
+// Error codes of the engine for which its client has no constants.
 const (
 	codeAccountExceeded       jetstream.ErrorCode = 10002
 	codeInsufficientResources jetstream.ErrorCode = 10023
 	codeMemoryExceeded        jetstream.ErrorCode = 10028
 	codeSequenceNotFound      jetstream.ErrorCode = 10043
 	codeStorageExceeded       jetstream.ErrorCode = 10047
-	codeStoreFailed           jetstream.ErrorCode = 10077 // "maximum bytes exceeded" and its like
+	codeStoreFailed           jetstream.ErrorCode = 10077 // "maximum bytes exceeded" and similar
 )
 
-// classifyError turns an error of the engine or its client into one of this
-// package's. It is the only place that knows their codes.
+// classifyError converts an error of the engine or its client to one of this
+// package.
 func classifyError(err error) error {
 	if err == nil || isClassified(err) {
 		return err
@@ -62,8 +66,8 @@ func classifyError(err error) error {
 	return fmt.Errorf("%w: %w", ErrUnavailable, err)
 }
 
-// classifyAPIError says what an answer of the engine that is an error means for a
-// caller. What it says about conflicts and absence would add nothing.
+// classifyAPIError converts an error answer of the engine. Its text is dropped where
+// it adds nothing.
 func classifyAPIError(api *jetstream.APIError) error {
 	switch api.ErrorCode {
 	case jetstream.JSErrCodeStreamWrongLastSequence, jetstream.JSErrCodeStreamWrongLastSequenceConstant:
@@ -75,17 +79,17 @@ func classifyAPIError(api *jetstream.APIError) error {
 	case codeAccountExceeded, codeInsufficientResources, codeMemoryExceeded, codeStorageExceeded, codeStoreFailed:
 		return fmt.Errorf("%w: %s", ErrFull, api.Description)
 	case jetstream.JSErrCodeStreamNotFound, jetstream.JSErrCodeConsumerNotFound:
-		// One that was made is missing: the engine has just started, and what
-		// it keeps in memory is not there yet.
+		// An existing stream is missing: the engine has just started and has not
+		// recreated it yet.
 		return fmt.Errorf("%w: %w", ErrUnavailable, api)
 	}
-	if api.Code >= 500 || api.Code == 409 { // 409: the first try of the same write is still under way
+	if api.Code >= 500 || api.Code == 409 { // 409: the first attempt of the same write is in progress
 		return fmt.Errorf("%w: %w", ErrUnavailable, api)
 	}
-	return fmt.Errorf("the engine refuses: %w", api) // a mistake: trying again is no use
+	return fmt.Errorf("rejected by the engine: %w", api) // a mistake of the caller: a retry does not help
 }
 
-// isClassified reports whether err is classified already.
+// isClassified reports whether err is one of this package.
 func isClassified(err error) bool {
 	for _, target := range []error{
 		ErrNotFound, ErrExists, ErrConflict, ErrFull, ErrTooLarge,
@@ -98,13 +102,33 @@ func isClassified(err error) bool {
 	return false
 }
 
-// isTransient reports whether the same call may succeed a little later.
+// isTransient reports whether a retry may succeed.
 func isTransient(err error) bool { return errors.Is(err, ErrUnavailable) }
 
-// ignoreStop turns ErrStop, by which a callback ends a walk, into success.
+// ignoreStop returns nil for ErrStop.
 func ignoreStop(err error) error {
 	if errors.Is(err, ErrStop) {
 		return nil
 	}
 	return err
+}
+
+// CallerError returns the error for the caller of a request that needs the store,
+// and logs its cause. The operation completes the sentence, for example "the
+// request cannot be stored".
+func CallerError(ctx context.Context, logger *slog.Logger, operation string, err error) error {
+	switch {
+	case errors.Is(ctx.Err(), context.Canceled):
+		return ctx.Err()
+	case ctx.Err() != nil:
+		return &contract.Error{Code: contract.CodeOverloaded, Message: operation + " in the time the request has; try again with more"}
+	}
+	logger.ErrorContext(ctx, "store", "operation", operation, "err", err)
+	return &contract.Error{Code: contract.CodeOverloaded, Message: operation + " now; try again"}
+}
+
+// IsTemporary reports whether the store rejected a write that it may accept later:
+// it is full, or not available.
+func IsTemporary(err error) bool {
+	return errors.Is(err, ErrFull) || errors.Is(err, ErrUnavailable)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 
 	"github.com/caprouter/caprouter/internal/store"
+	"github.com/caprouter/caprouter/internal/testkit"
 )
 
 // serve runs a NATS server as an operator would, on a port of this machine.
@@ -53,11 +54,11 @@ func openExternal(t *testing.T, cfg store.Config) *store.Store {
 	return s
 }
 
-func TestExternalStoreIsTheSame(t *testing.T) {
+func TestExternalStore_BehavesLikeEmbedded(t *testing.T) {
 	ctx := t.Context()
 	s := openExternal(t, external(serve(t, t.TempDir(), -1), time.Minute, "a"))
 	b := bucket(t, s, store.BucketConfig{Share: 0.1})
-	rev := must[uint64](t)(b.CreateWith(ctx, "req.1", []byte("1"), "open.1"))
+	rev := must[uint64](t)(b.Create(ctx, "req.1", []byte("1")))
 	_, err := b.Create(ctx, "req.1", nil)
 	wantErr(t, "second create", err, store.ErrExists)
 	large := noise(2_000_000)
@@ -67,7 +68,7 @@ func TestExternalStoreIsTheSame(t *testing.T) {
 	if got := must[store.Entry](t)(b.Get(ctx, "req.1")); !bytes.Equal(got.Value, large) || got.Revision != rev {
 		t.Errorf("got %d bytes at revision %d, want what was written", len(got.Value), got.Revision)
 	}
-	if diff := cmp.Diff([]string{"open.1", "req.1"}, keys(t, b, "")); diff != "" {
+	if diff := cmp.Diff([]string{"req.1"}, keys(t, b, "")); diff != "" {
 		t.Errorf("keys (-want +got):\n%s", diff)
 	}
 	l := openLog(t, s, store.LogConfig{})
@@ -92,7 +93,7 @@ func TestExternalStoreIsTheSame(t *testing.T) {
 	}
 }
 
-func TestExternalStoreHasOneOwner(t *testing.T) {
+func TestExternalStore_HasOneOwner(t *testing.T) {
 	srv := serve(t, t.TempDir(), -1)
 	first := openExternal(t, external(srv, time.Second, "first"))
 	s, err := store.Open(t.Context(), external(srv, time.Second, "second"))
@@ -114,7 +115,7 @@ func TestExternalStoreHasOneOwner(t *testing.T) {
 	openExternal(t, external(srv, time.Second, "third")) // given back: taken at once
 }
 
-func TestExternalStoreOfADeadOwnerIsTaken(t *testing.T) {
+func TestExternalStore_TakesOverFromDeadOwner(t *testing.T) {
 	srv := serve(t, t.TempDir(), -1)
 	dead := openExternal(t, external(srv, time.Second, "dead"))
 	b := bucket(t, dead, store.BucketConfig{Name: "B"})
@@ -130,28 +131,28 @@ func TestExternalStoreOfADeadOwnerIsTaken(t *testing.T) {
 	}
 }
 
-func TestExternalStoreSaysWhoTookIt(t *testing.T) {
+func TestExternalStore_NamesNewOwner(t *testing.T) {
 	srv := serve(t, t.TempDir(), -1)
 	first := openExternal(t, external(srv, 3*time.Second, "first"))
 	first.TakeLeaseAway(t.Context(), "second (pid 2)")
-	<-first.OwnershipLost()
+	testkit.WaitClosed(t, first.OwnershipLost())
 	wantErr(t, "lost", first.OwnershipError(), store.ErrLocked)
-	if why := fmt.Sprint(first.OwnershipError()); !strings.Contains(why, "is owned by second (pid 2) now") {
+	if why := fmt.Sprint(first.OwnershipError()); !strings.Contains(why, "is now owned by second (pid 2)") {
 		t.Errorf("lost because %s, want the new owner named", why)
 	}
 }
 
-func TestExternalStoreWithoutItsLease(t *testing.T) {
+func TestExternalStore_ReportsExpiredLease(t *testing.T) {
 	srv := serve(t, t.TempDir(), -1)
 	s := openExternal(t, external(srv, 3*time.Second, "first"))
 	s.DropLease(t.Context())
-	<-s.OwnershipLost()
-	if why := fmt.Sprint(s.OwnershipError()); !strings.Contains(why, "held up for longer than the lease") {
+	testkit.WaitClosed(t, s.OwnershipLost())
+	if why := fmt.Sprint(s.OwnershipError()); !strings.Contains(why, "suspended for longer than the lease") {
 		t.Errorf("lost because %s, want it to say that the lease ran out", why)
 	}
 }
 
-func TestExternalServerThatStaysAwayCostsTheLease(t *testing.T) {
+func TestExternalStore_LosesLeaseWithoutServer(t *testing.T) {
 	srv := serve(t, t.TempDir(), -1)
 	s := openExternal(t, external(srv, time.Second, "a"))
 	b := bucket(t, s, store.BucketConfig{})
@@ -159,7 +160,7 @@ func TestExternalServerThatStaysAwayCostsTheLease(t *testing.T) {
 		t.Errorf("while it is ours: lost because %v", got)
 	}
 	stopServer(srv)
-	<-s.OwnershipLost()
+	testkit.WaitClosed(t, s.OwnershipLost())
 	wantErr(t, "lost", s.OwnershipError(), store.ErrUnavailable)
 	if why := fmt.Sprint(s.OwnershipError()); !strings.Contains(why, srv.ClientURL()+" was not reached for 1s") || strings.Contains(why, "owned by") {
 		t.Errorf("lost because %s, want the server named, and nobody blamed", why)
@@ -168,7 +169,7 @@ func TestExternalServerThatStaysAwayCostsTheLease(t *testing.T) {
 	wantErr(t, "put", err, store.ErrLocked)
 }
 
-func TestExternalServerMayRestart(t *testing.T) {
+func TestExternalStore_SurvivesServerRestart(t *testing.T) {
 	dir := t.TempDir()
 	srv := serve(t, dir, -1)
 	s := openExternal(t, external(srv, time.Minute, "a"))

@@ -10,7 +10,7 @@ import (
 	"github.com/caprouter/caprouter/internal/testkit/teststore"
 )
 
-func TestFullDiskRefusesWritesOnly(t *testing.T) {
+func TestStore_FullDiskRejectsWritesOnly(t *testing.T) {
 	ctx := t.Context()
 	var free atomic.Int64
 	free.Store(1 << 40)
@@ -28,10 +28,9 @@ func TestFullDiskRefusesWritesOnly(t *testing.T) {
 	_, create := b.Create(ctx, "new", nil)
 	_, update := b.Update(ctx, "a", nil, rev)
 	_, put := b.Put(ctx, "a", make([]byte, 1<<20))
-	_, with := b.CreateWith(ctx, "x", nil, "y")
 	_, appended := l.Append(ctx, "log.a", nil, store.AppendOptions{})
 	for what, err := range map[string]error{
-		"create": create, "update": update, "put of a large value": put, "create with": with, "append": appended,
+		"create": create, "update": update, "put of a large value": put, "append": appended,
 	} {
 		wantErr(t, what, err, store.ErrFull)
 	}
@@ -69,7 +68,7 @@ func fill(t *testing.T, write func(i int) error) int {
 	return 0
 }
 
-func TestFullBucketKeepsWhatIsThere(t *testing.T) {
+func TestBucket_FullKeepsValues(t *testing.T) {
 	ctx := t.Context()
 	s := teststore.Open(t, func(c *store.Config) { c.MaxBytes = 4 << 20 })
 	b := bucket(t, s, store.BucketConfig{Share: 0.25})
@@ -96,7 +95,7 @@ func TestFullBucketKeepsWhatIsThere(t *testing.T) {
 	}
 }
 
-func TestFullLogKeepsWhatIsThere(t *testing.T) {
+func TestLog_FullKeepsMessages(t *testing.T) {
 	s := teststore.Open(t, func(c *store.Config) { c.MaxBytes = 1 << 20 })
 	l := openLog(t, s, store.LogConfig{Name: "LOG", Subjects: []string{"log.>"}, Share: 0.5})
 	n := fill(t, func(int) error {
@@ -113,7 +112,7 @@ func TestFullLogKeepsWhatIsThere(t *testing.T) {
 	add(t, l, "log.a", "in the room that was made")
 }
 
-func TestFullStore(t *testing.T) {
+func TestStore_FullRejectsWrites(t *testing.T) {
 	ctx := t.Context()
 	s := teststore.Open(t, func(c *store.Config) { c.MaxBytes = 1 << 20 })
 	b := bucket(t, s, store.BucketConfig{}) // no share of its own

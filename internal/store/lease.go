@@ -12,9 +12,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// A store at a URL belongs to one process at a time: the one that has written
-// the key "owner" of this bucket and renews it. The bucket's age ends the lease
-// of a process that is gone.
+// A store at a URL belongs to the process that has created the key "owner" in this
+// bucket and renews it. The bucket's MaxAge ends the lease of a dead process.
 const (
 	leaseBucket = "CAPROUTER_OWNER"
 	leaseKey    = "owner"
@@ -23,25 +22,24 @@ const (
 // ownerLease is this process's ownership of an external store.
 //
 //	free ──Create──▶ ours ──Update every third of the TTL──▶ ours
-//	                  │ not renewed for 9/10 of the TTL, or another's by now
+//	                  │ not renewed for 9/10 of the TTL, or taken by another process
 //	                  ▼
-//	                 lost (for good: writes are refused, Lost is closed)
+//	                 lost (permanently: writes are rejected, OwnershipLost is closed)
 type ownerLease struct {
 	store      *Store
 	bucket     *Bucket
 	ttl        time.Duration
-	start      time.Time    // monotonic: what expires is counted from
-	validUntil atomic.Int64 // since start, when this process must count it as lost
+	start      time.Time    // monotonic reference of validUntil
+	validUntil atomic.Int64 // time since start when the lease counts as lost
 	lost       chan struct{}
 	once       sync.Once
-	lostErr    error // why it was lost; set before lost is closed
+	lostErr    error // set before lost is closed
 
-	revision uint64 // of the key; keep's alone once it runs
+	revision uint64 // of the key; used only by renewUntilLost once that runs
 }
 
-// acquireLease becomes the owner, or says who is. It waits while it cannot tell a
-// living owner from one that died without giving the store back: until the
-// lease is renewed (ErrLocked) or has run out.
+// acquireLease acquires the lease, or returns an error that names the owner. If the
+// owner may be dead, it waits until the lease is renewed (ErrLocked) or has expired.
 func (s *Store) acquireLease(ctx context.Context) (*ownerLease, error) {
 	l := &ownerLease{store: s, start: time.Now(), lost: make(chan struct{})}
 	if err := l.openBucket(ctx); err != nil {
@@ -73,15 +71,15 @@ func (s *Store) acquireLease(ctx context.Context) (*ownerLease, error) {
 		}
 		select {
 		case <-ctx.Done():
-			return nil, fmt.Errorf("%w: %s is owned by %s, which may be gone: %w",
+			return nil, fmt.Errorf("%w: %s is owned by %s, which may have ended: %w",
 				ErrLocked, redactURL(s.cfg.URL), held.Value, context.Cause(ctx))
 		case <-time.After(l.ttl / 20):
 		}
 	}
 }
 
-// openBucket opens the lease's bucket. The one that is there is taken as it is: to
-// change its age would cut the lease of the process that has it.
+// openBucket opens the lease's bucket. An existing bucket stays as it is, because a
+// change of its MaxAge would cut the lease of the owner.
 func (l *ownerLease) openBucket(ctx context.Context) error {
 	l.ttl = l.store.cfg.LeaseTTL
 	l.bucket = newBucket(l.store, leaseBucket)
@@ -106,20 +104,21 @@ func (l *ownerLease) openBucket(ctx context.Context) error {
 	})
 }
 
-// extend counts the lease as ours for another while. It is counted from before
-// the renewal was sent, and ends a little before the server's own count, so
-// that this process has stopped writing when another one may start.
+// extend prolongs the lease. It counts from before the renewal was sent, and ends
+// before the server's own count, so that this process stops writing before another
+// one starts.
 func (l *ownerLease) extend(from time.Time) {
 	l.validUntil.Store(int64(from.Sub(l.start) + l.ttl*9/10))
 }
 
-// remaining is how long the lease is still ours.
+// remaining returns how long the lease is valid.
 func (l *ownerLease) remaining() time.Duration {
 	return time.Duration(l.validUntil.Load()) - time.Since(l.start)
 }
 
-// checkValid says whether this process may write. It looks at the clock itself: a
-// process that was stopped for a while must not write before keep has noticed.
+// checkValid returns an error if this process must not write. It reads the clock,
+// because a process that was suspended must not write before renewUntilLost has
+// noticed.
 func (l *ownerLease) checkValid() error {
 	select {
 	case <-l.lost:
@@ -128,10 +127,10 @@ func (l *ownerLease) checkValid() error {
 			return nil
 		}
 	}
-	return fmt.Errorf("%w: this process owns it no longer", ErrLocked)
+	return fmt.Errorf("%w: this process no longer owns the store", ErrLocked)
 }
 
-// renewUntilLost renews the lease until ctx ends or it is lost.
+// renewUntilLost renews the lease until ctx ends or the lease is lost.
 func (l *ownerLease) renewUntilLost(ctx context.Context) error {
 	wait := l.ttl / 3
 	for {
@@ -149,7 +148,7 @@ func (l *ownerLease) renewUntilLost(ctx context.Context) error {
 			l.revision = rev
 			l.extend(began)
 		case ctx.Err() != nil:
-			return nil //nolint:nilerr // let go of, not lost
+			return nil //nolint:nilerr // stopped, not lost
 		case errors.Is(err, ErrConflict):
 			l.markLost(l.takenError(ctx))
 			return nil
@@ -162,49 +161,48 @@ func (l *ownerLease) renewUntilLost(ctx context.Context) error {
 	}
 }
 
-// markLost ends the ownership.
 func (l *ownerLease) markLost(why error) {
 	l.once.Do(func() {
 		l.lostErr = why
-		l.store.cfg.Logger.Error("store: this process owns the store no longer and must stop", "error", why)
+		l.store.cfg.Logger.Error("store: this process no longer owns the store and must stop", "error", why)
 		close(l.lost)
 	})
 }
 
-// takenError is why the lease is not what this process wrote last: another one has
-// it, or it ran out and is nobody's.
+// takenError returns why the lease is not the one this process wrote: another
+// process has it, or it has expired.
 func (l *ownerLease) takenError(ctx context.Context) error {
-	l.validUntil.Store(0) // nothing is written while that is found out
+	l.validUntil.Store(0) // reject writes meanwhile
 	ctx, cancel := context.WithTimeout(ctx, attemptTimeout)
 	defer cancel()
 	held, err := l.bucket.Get(ctx, leaseKey)
 	switch {
 	case err == nil:
-		return fmt.Errorf("%w: %s is owned by %s now", ErrLocked, redactURL(l.store.cfg.URL), held.Value)
+		return fmt.Errorf("%w: %s is now owned by %s", ErrLocked, redactURL(l.store.cfg.URL), held.Value)
 	case errors.Is(err, ErrNotFound):
 		return l.expiredError(nil)
 	}
-	return fmt.Errorf("%w: another process owns %s now", ErrLocked, redactURL(l.store.cfg.URL))
+	return fmt.Errorf("%w: another process now owns %s", ErrLocked, redactURL(l.store.cfg.URL))
 }
 
-// expiredError is why a lease has run out that nobody took: the server did not take a
-// renewal (err), or this process did not get to send one.
+// expiredError returns why a lease expired that no other process has: the server did
+// not accept a renewal (err), or this process was too late to send one.
 func (l *ownerLease) expiredError(err error) error {
 	url := redactURL(l.store.cfg.URL)
 	if errors.Is(err, ErrUnavailable) {
 		return fmt.Errorf("%s was not reached for %s, after which another process may own the store: %w", url, l.ttl, err)
 	}
 	if err != nil && !errors.Is(err, ErrLocked) {
-		return fmt.Errorf("%s took no renewal of the lease for %s, after which another process may own the store: %w", url, l.ttl, err)
+		return fmt.Errorf("%s rejected renewals of the lease for %s, after which another process may own the store: %w", url, l.ttl, err)
 	}
-	return fmt.Errorf("%w: this process was held up for longer than the lease of %s at %s lasts, after which another one may own the store",
+	return fmt.Errorf("%w: this process was suspended for longer than the lease of %s at %s, after which another process may own the store",
 		ErrLocked, l.ttl, url)
 }
 
-// release gives the store back at once, when keep has ended.
+// release gives up the lease, after renewUntilLost has returned.
 func (l *ownerLease) release() {
 	if l.checkValid() != nil {
-		return // it may be another's by now
+		return // another process may have the lease
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), attemptTimeout)
 	defer cancel()

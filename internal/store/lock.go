@@ -8,16 +8,17 @@ import (
 	"strings"
 )
 
-// errLockHeld is what lockExclusive gives when another process has the lock.
+// errLockHeld is the error of lockExclusive if another process holds the lock.
 var errLockHeld = errors.New("held")
 
-// lockFile is the exclusive lock on a data directory. The engine takes none of
-// its own: two servers on the same files lose messages without a word. The
-// operating system frees the lock when the process ends, however it ends, so
-// the file may stay and says nothing by being there.
+// lockFile is the exclusive lock on a data directory. The engine has none of its
+// own: two servers on the same files lose messages silently. The operating system
+// releases the lock when the process ends, so the existence of the file means
+// nothing.
 type lockFile struct{ file *os.File }
 
-// acquireLock locks dir, which it makes when it is missing, and writes who did.
+// acquireLock locks dir, which it creates if it does not exist, and writes the owner
+// to the file.
 func acquireLock(dir, owner string) (*lockFile, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
@@ -35,13 +36,13 @@ func acquireLock(dir, owner string) (*lockFile, error) {
 		}
 		return nil, fmt.Errorf("lock %s: %w", path, err)
 	}
-	// What the file says is for people only, so no write error matters here.
+	// The text is only for people, so write errors do not matter.
 	_ = file.Truncate(0)
 	_, _ = file.WriteAt(fmt.Appendf(nil, "pid %d owner %s\n", os.Getpid(), owner), 0)
 	return &lockFile{file: file}, nil
 }
 
-// lockHolder reads who has the lock, for the error.
+// lockHolder returns the owner of the lock for the error message.
 func lockHolder(file *os.File) string {
 	line := make([]byte, 256)
 	n, _ := file.ReadAt(line, 0)

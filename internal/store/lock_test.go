@@ -77,7 +77,7 @@ func grep(t *testing.T, dir, text string) string {
 	return found
 }
 
-func TestOpenRefusesALockedDirectory(t *testing.T) {
+func TestOpen_RejectsLockedDirectory(t *testing.T) {
 	dir := t.TempDir()
 	refused := func(pid int) {
 		t.Helper()
@@ -104,7 +104,7 @@ func TestOpenRefusesALockedDirectory(t *testing.T) {
 	open(t, dir) // the lock of a process that was killed is free
 }
 
-func TestOpenFailsWithoutATrace(t *testing.T) {
+func TestOpen_FailureLeavesNothing(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)

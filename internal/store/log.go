@@ -13,19 +13,19 @@ import (
 	"github.com/nats-io/nuid"
 )
 
-// LogConfig says what a log is.
+// LogConfig describes a log.
 type LogConfig struct {
 	Name     string   // letters, digits, _ and -
-	Subjects []string // what may be appended: "audit.>"; subjects of two logs must not overlap
+	Subjects []string // accepted subjects ("audit.>"); those of two logs must not overlap
 	// MaxAge is how long a message stays; 0 = until it is trimmed.
 	MaxAge time.Duration
-	// Share is the part of the store's MaxBytes that is set aside for this log
-	// and that it cannot exceed; 0 = none of its own, it takes from what is left.
-	// A log in memory takes as much memory, at most 256 MiB; 0 = 64 MiB.
+	// Share is the part of the store's MaxBytes that is reserved for this log and
+	// limits it; 0 = no reservation and no limit of its own. For a log in memory it
+	// is a size of memory, at most 256 MiB; 0 = 64 MiB.
 	Share float64
-	// Memory keeps the log in memory: it begins anew with each process.
+	// Memory keeps the log in memory: each process starts with an empty one.
 	Memory bool
-	// Evict lets the oldest go when the log is full. Otherwise Append fails.
+	// Evict discards the oldest messages of a full log. Otherwise Append fails.
 	Evict bool
 }
 
@@ -39,7 +39,7 @@ type Message struct {
 	header nats.Header
 }
 
-// Log is a stream of messages that are appended and read in order.
+// Log is an append-only stream of messages.
 type Log struct {
 	store    *Store
 	name     string
@@ -52,8 +52,8 @@ const (
 	maxMemoryLog     = 256 << 20
 )
 
-// Log opens a log, which it creates when it is missing and adapts when the
-// configuration is another by now.
+// Log opens a log. It creates a missing one, and adapts an existing one to the
+// configuration.
 func (s *Store) Log(ctx context.Context, cfg LogConfig) (*Log, error) {
 	if !validName.MatchString(cfg.Name) || strings.HasPrefix(cfg.Name, "KV_") {
 		return nil, fmt.Errorf("log name %q: want letters, digits, _ and -", cfg.Name)
@@ -95,16 +95,16 @@ func (s *Store) Log(ctx context.Context, cfg LogConfig) (*Log, error) {
 
 // AppendOptions make an Append conditional.
 type AppendOptions struct {
-	// ID names the message: the same ID again within half a minute stores
-	// nothing and returns the sequence of the first. Empty = one is made, for
-	// the retries inside one call.
+	// ID identifies the message: a second write with this ID within half a minute
+	// stores nothing and returns the first sequence. Empty = generated, for the
+	// retries inside one call.
 	ID string
-	// After is the sequence that the last message of the subject must have, 0
-	// for none, nil for any. Otherwise ErrConflict.
+	// ExpectLast is the required sequence of the subject's last message, 0 for none,
+	// nil for any. Otherwise ErrConflict.
 	ExpectLast *uint64
 }
 
-// Append stores one message and returns its sequence when it is on disk.
+// Append stores one message and returns its sequence when it is durable.
 func (l *Log) Append(ctx context.Context, subject string, data []byte, opts AppendOptions) (uint64, error) {
 	w := pendingWrite{stream: l.name, subject: subject, data: data, messageID: opts.ID, expectLast: opts.ExpectLast, retried: opts.ID != ""}
 	if w.messageID == "" {
@@ -121,7 +121,7 @@ func (l *Log) Append(ctx context.Context, subject string, data []byte, opts Appe
 	return seq, nil
 }
 
-// Get reads the message with this sequence. ErrNotFound.
+// Get returns the message with this sequence, or ErrNotFound.
 func (l *Log) Get(ctx context.Context, seq uint64) (Message, error) {
 	if seq == 0 {
 		return Message{}, fmt.Errorf("get 0 of %s: %w", l.name, ErrNotFound)
@@ -129,7 +129,7 @@ func (l *Log) Get(ctx context.Context, seq uint64) (Message, error) {
 	return l.readOne(ctx, fmt.Sprintf("get %d", seq), directGet{Seq: seq})
 }
 
-// Last reads the newest message of a subject, which may have wildcards.
+// Last returns the newest message of a subject, which may have wildcards, or
 // ErrNotFound.
 func (l *Log) Last(ctx context.Context, subject string) (Message, error) {
 	if err := checkSubject(subject, true); err != nil {
@@ -138,8 +138,8 @@ func (l *Log) Last(ctx context.Context, subject string) (Message, error) {
 	return l.readOne(ctx, "last "+subject, directGet{LastFor: subject})
 }
 
-// Next reads the first message of a subject, which may have wildcards, at or
-// after a sequence. ErrNotFound.
+// Next returns the first message of a subject, which may have wildcards, at or after
+// a sequence, or ErrNotFound.
 func (l *Log) Next(ctx context.Context, subject string, from uint64) (Message, error) {
 	if err := checkSubject(subject, true); err != nil {
 		return Message{}, err
@@ -155,15 +155,15 @@ func (l *Log) readOne(ctx context.Context, what string, q directGet) (Message, e
 	return m, nil
 }
 
-// ReadFrom says where a Read begins, and what it reads.
+// ReadFrom selects the messages of a Read.
 type ReadFrom struct {
 	Seq     uint64    // the first sequence to read, or
-	Since   time.Time // the first moment, when there is no Seq
+	Since   time.Time // the earliest time, used if Seq is 0
 	Subject string    // may have wildcards; "" = all
 }
 
-// Read calls fn for the messages that are there, in order, and returns at the
-// end of the log. ErrStop from fn ends it before, without an error.
+// Read calls fn for the stored messages in order. ErrStop from fn ends it without an
+// error.
 func (l *Log) Read(ctx context.Context, from ReadFrom, fn func(Message) error) error {
 	q := directGet{Seq: from.Seq, NextFor: from.Subject}
 	switch {
@@ -184,8 +184,8 @@ func (l *Log) Read(ctx context.Context, from ReadFrom, fn func(Message) error) e
 	return nil
 }
 
-// Delete erases one message: its bytes are overwritten, its sequence stays
-// empty. It is no error when it was not there.
+// Delete erases one message: its bytes are overwritten, its sequence stays empty. It
+// is no error if it does not exist.
 func (l *Log) Delete(ctx context.Context, seq uint64) error {
 	err := l.store.retry(ctx, "erase", func(ctx context.Context) error {
 		if err := l.store.checkOwned(); err != nil {
@@ -195,7 +195,8 @@ func (l *Log) Delete(ctx context.Context, seq uint64) error {
 		if !errors.Is(err, jetstream.ErrMsgDeleteUnsuccessful) {
 			return err
 		}
-		// The client passes on only the text of why. Most likely it was gone.
+		// The client passes on only the text of the reason. Most likely the message
+		// did not exist.
 		if _, gone := l.Get(ctx, seq); errors.Is(gone, ErrNotFound) {
 			return nil
 		}
@@ -230,15 +231,15 @@ func (l *Log) Purge(ctx context.Context, subject string) error {
 	return nil
 }
 
-// LogInfo is what a log holds.
+// LogInfo describes the contents of a log.
 type LogInfo struct {
-	First, Last uint64 // of an empty log: First is Last + 1
+	First, Last uint64 // in an empty log, First is Last + 1
 	Msgs        uint64
 	Bytes       uint64
-	LastAt      time.Time // zero when nothing was ever appended
+	LastAt      time.Time // zero if nothing was ever appended
 }
 
-// Info tells what the log holds.
+// Info returns the contents of the log.
 func (l *Log) Info(ctx context.Context) (LogInfo, error) {
 	var info LogInfo
 	err := l.store.retry(ctx, "info", func(ctx context.Context) error {
@@ -259,8 +260,8 @@ func (l *Log) Info(ctx context.Context) (LogInfo, error) {
 	return info, nil
 }
 
-// Damage tells what of the log was found damaged since the store was opened, and
-// is lost. The files of a store at a URL are its server's business.
+// Damage returns the damage that was found and removed since the store was opened.
+// It is empty for a store at a URL.
 func (l *Log) Damage() []Damage {
 	e := l.store.engine
 	e.mu.Lock()
@@ -268,21 +269,21 @@ func (l *Log) Damage() []Damage {
 	return slices.Clone(e.damage[l.name])
 }
 
-// checkSubject refuses what the engine would answer with silence.
+// checkSubject rejects subjects that the engine would not answer.
 func checkSubject(subject string, wildcards bool) error {
 	for part := range strings.SplitSeq(subject, ".") {
 		switch {
 		case part == "", strings.ContainsAny(part, " \t\r\n$"):
 			return fmt.Errorf("subject %.80q: want non-empty parts joined by dots", subject)
 		case !wildcards && strings.ContainsAny(part, "*>"):
-			return fmt.Errorf("subject %.80q: wildcards are for reading", subject)
+			return fmt.Errorf("subject %.80q: wildcards are only for reading", subject)
 		}
 	}
 	return nil
 }
 
-// checkAccepted refuses a subject that is not the log's: the engine would just not
-// answer.
+// checkAccepted rejects a subject that the log does not accept, because the engine
+// would not answer.
 func (l *Log) checkAccepted(subject string) error {
 	if err := checkSubject(subject, false); err != nil {
 		return err
@@ -292,11 +293,11 @@ func (l *Log) checkAccepted(subject string) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("subject %.80q: log %s takes %s", subject, l.name, strings.Join(l.subjects, ", "))
+	return fmt.Errorf("subject %.80q: log %s accepts %s", subject, l.name, strings.Join(l.subjects, ", "))
 }
 
-// subjectMatches reports whether a subject fits a pattern: * stands for one part, > for
-// one or more at the end.
+// subjectMatches reports whether a subject matches a pattern: * is one part, > one
+// or more parts at the end.
 func subjectMatches(pattern, subject string) bool {
 	for {
 		want, wantMore, more := strings.Cut(pattern, ".")

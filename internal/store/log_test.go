@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/caprouter/caprouter/internal/store"
+	"github.com/caprouter/caprouter/internal/testkit"
 	"github.com/caprouter/caprouter/internal/testkit/teststore"
 )
 
@@ -29,7 +30,7 @@ func add(t testing.TB, l *store.Log, subject, text string) uint64 {
 	return must[uint64](t)(l.Append(t.Context(), subject, []byte(text), store.AppendOptions{}))
 }
 
-func TestLogAppendsInOrder(t *testing.T) {
+func TestLog_AppendsInOrder(t *testing.T) {
 	eachLog(t, func(t *testing.T, l *store.Log) {
 		ctx := t.Context()
 		empty := must[store.LogInfo](t)(l.Info(ctx))
@@ -74,7 +75,7 @@ func TestLogAppendsInOrder(t *testing.T) {
 	})
 }
 
-func TestLogAppendIsConditional(t *testing.T) {
+func TestLog_AppendIsConditional(t *testing.T) {
 	eachLog(t, func(t *testing.T, l *store.Log) {
 		ctx := t.Context()
 		appendTo := func(after *uint64, id string) (uint64, error) {
@@ -98,7 +99,7 @@ func TestLogAppendIsConditional(t *testing.T) {
 	})
 }
 
-func TestLogRefuses(t *testing.T) {
+func TestLog_RejectsInvalidSubjects(t *testing.T) {
 	ctx := t.Context()
 	s := teststore.Open(t)
 	l := openLog(t, s, store.LogConfig{})
@@ -133,7 +134,7 @@ func TestLogRefuses(t *testing.T) {
 	}
 }
 
-func TestLogReads(t *testing.T) {
+func TestLog_Reads(t *testing.T) {
 	eachLog(t, func(t *testing.T, l *store.Log) {
 		ctx := t.Context()
 		var seqs []uint64
@@ -178,7 +179,7 @@ func TestLogReads(t *testing.T) {
 	})
 }
 
-func TestLogRemoves(t *testing.T) {
+func TestLog_RemovesMessages(t *testing.T) {
 	eachLog(t, func(t *testing.T, l *store.Log) {
 		ctx := t.Context()
 		var seqs []uint64
@@ -220,7 +221,7 @@ func TestLogRemoves(t *testing.T) {
 	})
 }
 
-func TestLogFollows(t *testing.T) {
+func TestLog_Follows(t *testing.T) {
 	eachLog(t, func(t *testing.T, l *store.Log) {
 		for i := range 600 { // more than two fetches
 			add(t, l, "log.a", fmt.Sprint(i))
@@ -235,12 +236,12 @@ func TestLogFollows(t *testing.T) {
 			add(t, l, "log.a", fmt.Sprint(i))
 		}
 		for i := range 1200 {
-			if text := <-got; text != fmt.Sprint(i) {
+			if text := testkit.Receive(t, got); text != fmt.Sprint(i) {
 				t.Fatalf("got %s, want %d", text, i)
 			}
 		}
 		cancel()
-		wantErr(t, "follow that is cancelled", <-done, context.Canceled)
+		wantErr(t, "follow that is cancelled", testkit.Receive(t, done), context.Canceled)
 
 		fromNow := make(chan error, 1)
 		go func() {
@@ -268,7 +269,7 @@ func TestLogFollows(t *testing.T) {
 	})
 }
 
-func TestLogErasesBytes(t *testing.T) {
+func TestLog_DeleteOverwritesBytes(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir)
 	l := openLog(t, s, store.LogConfig{})
@@ -289,7 +290,7 @@ func TestLogErasesBytes(t *testing.T) {
 	}
 }
 
-func TestMemoryLogSequencesNeverRepeat(t *testing.T) {
+func TestLog_MemorySequencesNeverRepeat(t *testing.T) {
 	dir := t.TempDir()
 	memory := store.LogConfig{Name: "LOG", Subjects: []string{"log.>"}, Memory: true}
 	s := open(t, dir)
@@ -306,7 +307,7 @@ func TestMemoryLogSequencesNeverRepeat(t *testing.T) {
 	}
 }
 
-func TestLogEvicts(t *testing.T) {
+func TestLog_EvictsOldest(t *testing.T) {
 	l := openLog(t, teststore.Open(t, func(c *store.Config) { c.MaxBytes = 1 << 20 }), store.LogConfig{
 		Name: "LOG", Subjects: []string{"log.>"}, Memory: true, Evict: true, Share: 0.1,
 	})

@@ -17,9 +17,9 @@ const (
 	pageBytes    = 4 << 20
 )
 
-// directGet is a read that the engine answers straight from the stream, without
-// a consumer: nothing has to be made, kept or cleaned up on either side, and a
-// walk goes on from its last sequence after a restart of the engine.
+// directGet is a read that the engine answers from the stream, without a consumer:
+// there is no state on either side, and a walk continues after a restart of the
+// engine.
 type directGet struct {
 	Seq       uint64     `json:"seq,omitempty"`
 	LastFor   string     `json:"last_by_subj,omitempty"`
@@ -48,10 +48,10 @@ func (s *Store) readMessage(ctx context.Context, stream string, q directGet) (Me
 }
 
 // walkMessages calls fn for every message from q.Seq or q.StartTime on that matches
-// q.NextFor, in order, up to what is there when it gets to the end.
+// q.NextFor, in order, up to the end at that time.
 func (s *Store) walkMessages(ctx context.Context, stream string, q directGet, fn func(Message) error) error {
 	q.Batch, q.MaxBytes = pageMessages, pageBytes
-	var more bool // the page before promised another one
+	var more bool // the page before reported more messages
 	for {
 		var page []*nats.Msg
 		promised := more
@@ -62,7 +62,7 @@ func (s *Store) walkMessages(ctx context.Context, stream string, q directGet, fn
 		if err != nil {
 			return err
 		}
-		if promised && len(page) == 0 && !isBlobStream(stream) { // a blob that is replaced meanwhile is no damage
+		if promised && len(page) == 0 && !isBlobStream(stream) { // a blob that is replaced meanwhile is not damage
 			if q.Seq, more = s.skipDamage(ctx, stream, q); more {
 				continue
 			}
@@ -86,9 +86,8 @@ func (s *Store) walkMessages(ctx context.Context, stream string, q directGet, fn
 	}
 }
 
-// skipDamage finds the first message that can be read behind a place where the
-// engine stops, because bytes of a file are not what they were. It is said, for
-// what lies in between is lost.
+// skipDamage finds the first readable message behind a place where the engine stops
+// because a file is damaged. The messages in between are lost, which is logged.
 func (s *Store) skipDamage(ctx context.Context, stream string, q directGet) (uint64, bool) {
 	readable := func(seq uint64) bool {
 		_, err := s.readMessage(ctx, stream, directGet{Seq: seq, NextFor: q.NextFor})
@@ -117,20 +116,21 @@ func (s *Store) skipDamage(ctx context.Context, stream string, q directGet) (uin
 	return good, true
 }
 
-// fetchPage fetches the next messages; more says that there are others behind them.
+// fetchPage fetches the next messages; more reports whether there are others behind
+// them.
 func (s *Store) fetchPage(ctx context.Context, stream string, q directGet) (page []*nats.Msg, more bool, err error) {
 	body, err := strictjson.Marshal(q)
 	if err != nil {
 		return nil, false, err
 	}
 	conn := s.engine.read
-	inbox := conn.NewInbox() // not NewRespInbox: the connection would take in every answer a second time
+	inbox := conn.NewInbox() // not NewRespInbox, with which the connection receives every answer twice
 	sub, err := conn.SubscribeSync(inbox)
 	if err != nil {
 		return nil, false, err
 	}
 	defer func() { _ = sub.Unsubscribe() }()
-	_ = sub.SetPendingLimits(-1, -1) // the page is bounded already
+	_ = sub.SetPendingLimits(-1, -1) // the page is bounded by the request
 	if err := conn.PublishRequest("$JS.API.DIRECT.GET."+stream, inbox, body); err != nil {
 		return nil, false, err
 	}
@@ -140,7 +140,7 @@ func (s *Store) fetchPage(ctx context.Context, stream string, q directGet) (page
 			return nil, false, err
 		}
 		switch status := raw.Header.Get("Status"); {
-		case status == "204" && len(raw.Data) == 0: // the end of this page
+		case status == "204" && len(raw.Data) == 0: // end of the page
 			pending, _ := strconv.ParseUint(raw.Header.Get("Nats-Num-Pending"), 10, 64)
 			return page, pending > 0 && len(page) > 0, nil
 		case status == "404" && len(raw.Data) == 0:
@@ -152,7 +152,7 @@ func (s *Store) fetchPage(ctx context.Context, stream string, q directGet) (page
 	}
 }
 
-// parseMessage reads where a message stood in its stream.
+// parseMessage returns the message in an answer of the engine.
 func parseMessage(raw *nats.Msg) (Message, error) {
 	if raw.Header.Get("Status") != "" && len(raw.Data) == 0 {
 		return Message{}, statusError(raw)
@@ -168,13 +168,13 @@ func parseMessage(raw *nats.Msg) (Message, error) {
 	return Message{Seq: seq, At: at, Subject: raw.Header.Get(jetstream.SubjectHeader), Data: raw.Data, header: raw.Header}, nil
 }
 
-// statusError is what an answer without a message means.
+// statusError returns the error of an answer without a message.
 func statusError(raw *nats.Msg) error {
 	switch status := raw.Header.Get("Status"); status {
 	case "404":
 		return ErrNotFound
 	case "503":
-		return fmt.Errorf("%w: nobody answers", ErrUnavailable)
+		return fmt.Errorf("%w: no responders", ErrUnavailable)
 	default:
 		return fmt.Errorf("%w: answer %s %s", ErrUnavailable, status, raw.Header.Get("Description"))
 	}

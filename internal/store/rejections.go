@@ -10,27 +10,27 @@ import (
 	"time"
 )
 
-// rejections are the logs and buckets that refused their last write for lack of
-// room. A status must tell: a store of which one part is full does not do its
-// work, however much the others may take.
+// rejections are the last writes that full logs and buckets have rejected. Status
+// reports them, because a store with one full part does not work, even if the others
+// accept writes.
 type rejections struct {
 	mu     sync.Mutex
 	byName map[string]rejection // by stream
 }
 
-// rejection is a write for which there was no room.
+// rejection is a write for which there was no space.
 type rejection struct {
 	name    string   // of the log or bucket
-	streams []string // that share the limit
-	limit   int64    // -1 = none but the store's own
+	streams []string // streams with a common limit
+	limit   int64    // -1 = only that of the store
 	size    int64
 	err     error
 }
 
-// messageOverhead is about what a message takes beside its subject and its data.
+// messageOverhead estimates the size of a message without subject and data.
 const messageOverhead = 256
 
-// record keeps how a write went.
+// record stores the result of a write.
 func (r *rejections) record(stream string, f rejection, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -46,16 +46,16 @@ func (r *rejections) record(stream string, f rejection, err error) {
 	}
 }
 
-// snapshot returns what was refused, by stream.
+// snapshot returns a copy of the rejections, by stream.
 func (r *rejections) snapshot() map[string]rejection {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return maps.Clone(r.byName)
 }
 
-// rejectedError says which log or bucket would refuse again what it refused last. It
-// looks whether there is room by now: a write that finds out may never come,
-// when whoever would send it goes by the status.
+// rejectedError returns an error if a log or bucket would reject its last rejected
+// write again. It checks the space, because that write may never be repeated while
+// the status is not ready.
 func (s *Store) rejectedError() error {
 	list := s.rejections.snapshot()
 	for _, stream := range slices.Sorted(maps.Keys(list)) {
@@ -64,12 +64,12 @@ func (s *Store) rejectedError() error {
 			s.rejections.record(stream, f, nil)
 			continue
 		}
-		return fmt.Errorf("%s takes no more: %w", f.name, f.err)
+		return fmt.Errorf("%s is full: %w", f.name, f.err)
 	}
 	return nil
 }
 
-// hasRoomAgain reports whether a write that was refused would be taken now.
+// hasRoomAgain reports whether the rejected write would succeed now.
 func (s *Store) hasRoomAgain(f *rejection) bool {
 	if s.engine.usedBytes()+f.size > s.cfg.MaxBytes {
 		return false
@@ -90,14 +90,14 @@ func (s *Store) hasRoomAgain(f *rejection) bool {
 	return taken <= f.limit
 }
 
-// recordWrite keeps how a write to a stream went.
+// recordWrite records the result of a write to a stream.
 func (s *Store) recordWrite(w *pendingWrite, err error) {
 	if err == nil {
 		s.rejections.record(w.stream, rejection{}, nil)
 		return
 	}
 	if !errors.Is(err, ErrFull) || s.checkWritable() != nil {
-		return // not for lack of room in the stream
+		return // not because the stream is full
 	}
 	s.mu.Lock()
 	limit := s.specs[w.stream].MaxBytes

@@ -9,9 +9,9 @@ import (
 	"github.com/caprouter/caprouter/internal/testkit/teststore"
 )
 
-// TestStatusNamesWhatIsFull: a store whose whole is not full may have a log or a
+// TestStatus_NamesFullBucket: a store whose whole is not full may have a log or a
 // bucket that takes nothing more.
-func TestStatusNamesWhatIsFull(t *testing.T) {
+func TestStatus_NamesFullBucket(t *testing.T) {
 	ctx := t.Context()
 	data := make([]byte, 10_000)
 	for _, tt := range []struct {
@@ -70,8 +70,8 @@ func TestStatusNamesWhatIsFull(t *testing.T) {
 	}
 }
 
-// TestStatusAfterASmallerWrite: what did not fit need not be tried again.
-func TestStatusAfterASmallerWrite(t *testing.T) {
+// TestStatus_AfterSmallerWrite: what did not fit need not be tried again.
+func TestStatus_AfterSmallerWrite(t *testing.T) {
 	s := teststore.Open(t, func(c *store.Config) { c.MaxBytes = 10 << 20 })
 	l := openLog(t, s, store.LogConfig{Name: "LOG", Subjects: []string{"log.>"}, Share: 0.1})
 	fill(t, func(int) error {

@@ -13,38 +13,35 @@ import (
 	"strings"
 )
 
-// Damage is a part of a file that could not be read when the store was opened,
-// and that was cut out of it.
+// Damage is an unreadable part of a file that was removed when the store was opened.
 type Damage struct {
-	// From and To are the sequences between which messages are lost. Others
-	// between them may have been deleted before. From is 0 when nobody can tell.
+	// From and To are the first and the last sequence that may be lost; some of them
+	// may have been deleted before. From is 0 if it is not known.
 	From, To uint64
 	Bytes    int
 }
 
-// repairTail is how much of a stream is looked at, from its end, as long as the
-// engine relies on its index. When it does not it reads everything itself, and
-// then everything is looked at.
+// repairTail is the size of the checked end of a stream if the engine uses its
+// index. Otherwise the engine reads everything, and everything is checked.
 const repairTail = 8 << 20
 
 const (
 	indexFile    = "index.db"
 	blockSuffix  = ".blk"
 	repairSuffix = ".mended"
-	bucketStream = "KV_" // begins the name of a bucket's stream
+	bucketStream = "KV_" // prefix of the streams of buckets
 )
 
-// repairFiles cuts out of the engine's files what it would stumble over, before it opens
-// them: it appends behind a damaged record without a word, and the next time it
-// has to read the block itself it drops the record and everything behind it, what
-// was appended since included.
+// repairFiles removes damaged records from the engine's files before it opens them.
+// The engine itself appends behind a damaged record silently; the next time it reads
+// the block, it drops the record with everything behind it, new messages included.
 //
 //	┌────┬────┬─╳──┬────┬────┐        ┌────┬────┬────┬────┐
 //	│ 41 │ 42 │ 43 │ 44 │ 45 │   ─▶   │ 41 │ 42 │ 44 │ 45 │
 //	└────┴────┴────┴────┴────┘        └────┴────┴────┴────┘
 //
-// Sequences stay what they were. It returns the damage by stream. A file that
-// cannot be looked at is left to the engine, and said.
+// Sequences do not change. It returns the damage by stream. A file that cannot be
+// checked is logged and left to the engine.
 func (c *Config) repairFiles(ctx context.Context) map[string][]Damage {
 	found := map[string][]Damage{}
 	root := filepath.Join(c.Dir, "store", "jetstream", "$G", "streams")
@@ -64,16 +61,16 @@ func (c *Config) repairFiles(ctx context.Context) map[string][]Damage {
 	return found
 }
 
-// repairer mends one stream.
+// repairer repairs one stream. One goroutine owns it.
 type repairer struct {
 	cfg       *Config
 	dir       string
 	stream    string
 	index     streamIndex
-	usesIndex bool // the engine will rely on the index
+	usesIndex bool // the engine will use the index
 	damage    []Damage
 
-	// Of a bucket: the sequences of values that were deleted, and their keys.
+	// Of a bucket: sequences of deleted values, and their subjects.
 	deletedSeqs     map[uint64]bool
 	deletedSubjects map[string]bool
 }
@@ -83,18 +80,18 @@ func (m *repairer) repairStream(ctx context.Context) error {
 	if err != nil || len(numbers) == 0 {
 		return err
 	}
-	saved, _ := os.ReadFile(filepath.Join(m.dir, indexFile)) // there need not be one
+	saved, _ := os.ReadFile(filepath.Join(m.dir, indexFile)) // it may not exist
 	m.index = parseIndex(saved)
 	relied, err := m.scanBlocks(ctx, numbers)
-	if err == nil && relied && !m.usesIndex { // now the engine reads everything
+	if err == nil && relied && !m.usesIndex { // the engine reads everything now
 		_, err = m.scanBlocks(ctx, numbers)
 	}
 	slices.Reverse(m.damage)
 	return err
 }
 
-// scanBlocks looks at the blocks, the newest first, and reports whether the engine
-// would have relied on its index before.
+// scanBlocks checks the blocks, the newest first, and reports whether the engine
+// would have used its index before.
 func (m *repairer) scanBlocks(ctx context.Context, numbers []int) (relied bool, err error) {
 	m.deletedSeqs, m.deletedSubjects = map[uint64]bool{}, map[string]bool{}
 	looked := 0
@@ -149,16 +146,16 @@ func (m *repairer) readBlock(number int) (*block, error) {
 	return newBlock(m.stream, path, number, data)
 }
 
-// repairBlock cuts the holes out of one block.
+// repairBlock removes the damage of one block.
 func (m *repairer) repairBlock(b *block, newest bool) error {
 	holes := b.findDamage()
 	if len(holes) == 0 {
 		return nil
 	}
 	whole := b.withoutRanges(holes)
-	// The engine must not rely on an index that counts what is cut. One that does
-	// not fit the newest block it reads only for the last sequence, so that none
-	// is given twice.
+	// The engine must not use an index that counts removed records. It takes only
+	// the last sequence, so that none is assigned twice, from an index that does not
+	// match the newest block.
 	if newest {
 		m.usesIndex = m.index.matchesBlock(whole)
 	}
@@ -178,10 +175,9 @@ func (m *repairer) repairBlock(b *block, newest bool) error {
 	return nil
 }
 
-// removeDeleted cuts values of deleted keys out of a bucket's block, which the engine
-// would bring back: it says of a deletion only which message it took away, and
-// those that this one had replaced are in the files until they are rewritten. An
-// engine that makes its index anew finds no newer one, and takes the newest of
+// removeDeleted removes values of deleted keys from a bucket's block. The engine
+// marks only the deleted message; the values before it stay in the files until these
+// are rewritten. When the engine rebuilds its index, it would take the newest of
 // them for the key's value.
 func (m *repairer) removeDeleted(b *block) error {
 	if m.usesIndex || !strings.HasPrefix(m.stream, bucketStream) {
@@ -211,15 +207,15 @@ func (m *repairer) removeDeleted(b *block) error {
 	return replaceFile(b.path, b.data)
 }
 
-// reportDamage says what was cut, and keeps it. At the end of a stream it may be the
-// beginning of a write that was never acknowledged: then nothing is lost.
+// reportDamage logs removed damage and adds it to the result. At the end of a stream
+// it may be an unfinished write that was never acknowledged: then nothing is lost.
 func (m *repairer) reportDamage(b *block, h damagedRange, newest bool) {
 	d := Damage{From: h.after + 1, To: h.before - 1, Bytes: h.end - h.begin}
 	tail := h.before == 0
 	if tail {
 		d.To = max(d.From, m.index.last)
 	}
-	if h.after == 0 { // nothing is before it, in this block
+	if h.after == 0 { // no record before it in this block
 		d.From = 0
 		if h.claimedSeq <= d.To {
 			d.From = h.claimedSeq
@@ -227,31 +223,31 @@ func (m *repairer) reportDamage(b *block, h damagedRange, newest bool) {
 	}
 	attrs := []any{"stream", m.stream, "block", b.number, "bytes", d.Bytes}
 	if tail && newest && m.index.last <= h.after {
-		m.cfg.Logger.Warn("store: the end cannot be read and was cut off: a write that was not finished, or damage", attrs...)
+		m.cfg.Logger.Warn("store: removed an unreadable end: an unfinished write, or damage", attrs...)
 		return
 	}
 	m.damage = append(m.damage, d)
-	m.cfg.Logger.Error("store: files were damaged, what could not be read was cut out",
+	m.cfg.Logger.Error("store: files were damaged, removed what could not be read",
 		append(attrs, "from", d.From, "to", d.To)...)
 }
 
-// streamIndex is what the engine's index of a stream says.
+// streamIndex is the used part of the engine's index of a stream.
 type streamIndex struct {
 	last  uint64 // the last sequence
 	check []byte // the last bytes of the newest block
 }
 
-// parseIndex reads an index; the zero index when it cannot be read.
+// parseIndex decodes an index; the zero value if it is invalid.
 func parseIndex(data []byte) streamIndex {
 	const hashed, least = 8, 32
 	if len(data) < least {
 		return streamIndex{}
 	}
 	x := streamIndex{check: data[len(data)-hashed-recordHash : len(data)-hashed]}
-	rest := data[2:] // kind and version
+	rest := data[2:] // without kind and version
 	for _, field := range []*uint64{nil, nil, nil, nil, &x.last} {
 		// Messages, bytes, first sequence, its time, last sequence. The time is
-		// signed, and as long as if it were not.
+		// signed, and has the same length as if it were unsigned.
 		value, n := binary.Uvarint(rest)
 		if n <= 0 {
 			return streamIndex{}
@@ -263,13 +259,13 @@ func parseIndex(data []byte) streamIndex {
 	return x
 }
 
-// matchesBlock reports whether the engine will rely on the index, given the newest block.
+// matchesBlock reports whether the engine will use the index, given the newest
+// block.
 func (x streamIndex) matchesBlock(newest []byte) bool {
 	return len(newest) >= recordHash && bytes.HasSuffix(newest, x.check) && len(x.check) > 0
 }
 
-// replaceFile puts a file in the place of another: whatever ends the process,
-// one of them is there, whole.
+// replaceFile replaces a file atomically.
 func replaceFile(path string, data []byte) (err error) {
 	temporary := path + repairSuffix
 	defer func() {
@@ -291,7 +287,7 @@ func replaceFile(path string, data []byte) (err error) {
 	return syncDir(filepath.Dir(path))
 }
 
-// syncDir makes a rename last. Not every system can.
+// syncDir makes a rename durable, where the system supports it.
 func syncDir(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {

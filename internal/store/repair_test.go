@@ -79,10 +79,10 @@ func missing(t testing.TB, l *store.Log, n int) []int {
 	return list
 }
 
-// TestDamageNearTheEnd changes a file while nothing runs, and asks what is lost
+// TestRepair_DamageNearTheEnd changes a file while nothing runs, and asks what is lost
 // of 1,000 messages, and then of 20 that are appended, after two restarts: one
 // as after a good end, and one as after SIGKILL, when the engine's index is old.
-func TestDamageNearTheEnd(t *testing.T) {
+func TestRepair_DamageNearTheEnd(t *testing.T) {
 	type span = [2]int // first and last of the messages that may be lost
 	none := span{1, 0}
 	flip := func(text string, where func(begin, data, end int) int) func(*testing.T, []byte) []byte {
@@ -177,10 +177,10 @@ func TestDamageNearTheEnd(t *testing.T) {
 	}
 }
 
-// TestDamageFarFromTheEnd: what lies before the newest bytes is looked at only
+// TestRepair_DamageFarFromTheEnd: what lies before the newest bytes is looked at only
 // when the engine reads it too, since it does not rely on its index. Nothing but
 // the damaged message is lost either way.
-func TestDamageFarFromTheEnd(t *testing.T) {
+func TestRepair_DamageFarFromTheEnd(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		at     []int // the messages that are damaged
@@ -240,8 +240,8 @@ func TestDamageFarFromTheEnd(t *testing.T) {
 	}
 }
 
-// TestDamagedBucket loses the value that is damaged, and no other.
-func TestDamagedBucket(t *testing.T) {
+// TestRepair_DamagedBucket loses the value that is damaged, and no other.
+func TestRepair_DamagedBucket(t *testing.T) {
 	ctx, dir := t.Context(), t.TempDir()
 	s := open(t, dir)
 	b := bucket(t, s, store.BucketConfig{})
@@ -272,9 +272,9 @@ func TestDamagedBucket(t *testing.T) {
 	}
 }
 
-// TestDeletedStaysDeletedAfterAKill: of a key that was written several times the
+// TestRepair_DeletedKeyStaysDeletedAfterKill: of a key that was written several times the
 // engine, when it makes its index anew, finds the values before the last.
-func TestDeletedStaysDeletedAfterAKill(t *testing.T) {
+func TestRepair_DeletedKeyStaysDeletedAfterKill(t *testing.T) {
 	ctx, dir := t.Context(), t.TempDir()
 	s := open(t, dir)
 	b := bucket(t, s, store.BucketConfig{})
@@ -322,9 +322,9 @@ func TestDeletedStaysDeletedAfterAKill(t *testing.T) {
 	}
 }
 
-// TestWholeFilesStayAsTheyAre runs the check over everything the engine writes:
+// TestRepair_KeepsIntactFiles runs the check over everything the engine writes:
 // erased, trimmed, purged and compacted messages, values and marks.
-func TestWholeFilesStayAsTheyAre(t *testing.T) {
+func TestRepair_KeepsIntactFiles(t *testing.T) {
 	ctx, dir := t.Context(), t.TempDir()
 	var said journal
 	logged := func(c *store.Config) { c.Logger = said.logger(slog.LevelWarn) }

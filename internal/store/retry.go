@@ -10,15 +10,15 @@ import (
 
 const (
 	attemptTimeout  = 3 * time.Second
-	defaultTimeout  = 10 * time.Second // for a caller that has no deadline
+	defaultTimeout  = 10 * time.Second // for a caller without a deadline
 	minPause        = 5 * time.Millisecond
 	maxPause        = 500 * time.Millisecond
 	healthInterval  = time.Second
 	maxRestartPause = 30 * time.Second
 )
 
-// retry calls op until it succeeds, fails for good, or ctx (or patience) ends.
-// Whoever passes a write makes sure that doing it twice does no harm.
+// retry calls op until it succeeds, fails permanently, or ctx (or defaultTimeout)
+// ends, with exponential backoff. Writes must be idempotent.
 func (s *Store) retry(ctx context.Context, what string, op func(context.Context) error) error {
 	if _, bounded := ctx.Deadline(); !bounded {
 		var cancel context.CancelFunc
@@ -42,7 +42,7 @@ func (s *Store) retry(ctx context.Context, what string, op func(context.Context)
 	}
 }
 
-// supervise restarts the embedded engine when it has given up.
+// supervise restarts the embedded engine after it has failed.
 func (s *Store) supervise(ctx context.Context) error {
 	tick := time.NewTicker(healthInterval)
 	defer tick.Stop()
@@ -56,13 +56,13 @@ func (s *Store) supervise(ctx context.Context) error {
 			if s.engine.isHealthy() {
 				continue
 			}
-			why = "it has switched itself off"
+			why = "JetStream is disabled"
 		}
 		s.restartEngine(ctx, why)
 	}
 }
 
-// isHealthy reports whether the embedded server runs with its storage on.
+// isHealthy reports whether the embedded server runs with its storage enabled.
 func (e *engine) isHealthy() bool {
 	e.mu.Lock()
 	srv := e.server
@@ -70,11 +70,12 @@ func (e *engine) isHealthy() bool {
 	return srv != nil && srv.JetStreamEnabled()
 }
 
-// restartEngine stops the engine and starts it until that works or ctx ends.
+// restartEngine stops the engine and starts it, with exponential backoff, until that
+// succeeds or ctx ends.
 func (s *Store) restartEngine(ctx context.Context, why string) {
 	log := s.cfg.Logger
-	log.Error("store: the engine gave up, it is restarted", "reason", why)
-	s.engine.stopServer(fmt.Errorf("%w: the engine gave up: %s", ErrUnavailable, why))
+	log.Error("store: the engine failed, restarting it", "reason", why)
+	s.engine.stopServer(fmt.Errorf("%w: the engine failed: %s", ErrUnavailable, why))
 	s.engine.restarts.Add(1)
 	for pause := minPause; ctx.Err() == nil; pause = min(2*pause, maxRestartPause) {
 		err := s.engine.startServer(ctx)
@@ -82,7 +83,7 @@ func (s *Store) restartEngine(ctx context.Context, why string) {
 			err = s.recreateMemoryStreams(ctx)
 		}
 		if err == nil {
-			log.Info("store: the engine runs again")
+			log.Info("store: the engine is running again")
 			return
 		}
 		log.Error("store: the engine does not start", "error", err, "retry_in", pause)
@@ -94,7 +95,7 @@ func (s *Store) restartEngine(ctx context.Context, why string) {
 	}
 }
 
-// redactURL is a server's address without what may be a secret.
+// redactURL returns a server's address without its password.
 func redactURL(raw string) string {
 	u, err := url.Parse(raw)
 	if err != nil {
@@ -103,10 +104,11 @@ func redactURL(raw string) string {
 	return u.Redacted()
 }
 
-// withoutURL leaves out of a parser's complaint what it complains about.
+// withoutURL removes the URL, which may contain a password, from an error of
+// url.Parse.
 func withoutURL(err error) error {
 	if parsing, ok := errors.AsType[*url.Error](err); ok {
-		return fmt.Errorf("it is no URL: %w", parsing.Err)
+		return fmt.Errorf("invalid URL: %w", parsing.Err)
 	}
 	return err
 }

@@ -8,9 +8,8 @@ import (
 	"sync"
 )
 
-// serverLog passes what the embedded server says to slog: its notices as debug,
-// its warnings as warnings. It also listens for the server giving up, which the
-// server tells in no other way.
+// serverLog forwards the embedded server's log to slog, notices as debug. It also
+// detects a failed server, which the server reports only in its log.
 type serverLog struct {
 	log      *slog.Logger
 	failures chan<- string
@@ -24,8 +23,8 @@ func newServerLog(log *slog.Logger, sick chan<- string) *serverLog {
 	return &serverLog{log: log, failures: sick}
 }
 
-// failureMessages are the words by which the server says that a stream, or all of
-// them, takes no more writes until it is restarted.
+// failureMessages are parts of the messages after which a stream, or all of them,
+// rejects writes until the server is restarted.
 var failureMessages = []string{"critical write error", "will be DISABLED", "disabling JetStream"}
 
 func (l *serverLog) forward(level slog.Level, format string, args []any) {
@@ -38,33 +37,33 @@ func (l *serverLog) forward(level slog.Level, format string, args []any) {
 			if strings.Contains(text, words) {
 				select {
 				case l.failures <- text:
-				default: // the supervisor has been told already
+				default: // the supervisor will restart it anyway
 				}
 			}
 		}
 	}
-	l.log.Log(context.Background(), level, "store: the engine says", "text", text)
+	l.log.Log(context.Background(), level, "store: engine", "text", text)
 }
 
-// lastMessage is the last complaint.
+// lastMessage returns the last warning or error.
 func (l *serverLog) lastMessage() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.lastText == "" {
-		return "it said nothing"
+		return "no message"
 	}
 	return l.lastText
 }
 
-// hasFailed reports whether the server said that it cannot go on. It leaves it to
-// its logger to end the process, which this one does not.
+// hasFailed reports whether the server logged a fatal error. It expects its logger
+// to end the process, which this one does not.
 func (l *serverLog) hasFailed() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.isFatal
 }
 
-// Fatalf takes note, and passes it on like an error.
+// Fatalf records the failure and logs an error.
 func (l *serverLog) Fatalf(format string, args ...any) {
 	l.mu.Lock()
 	l.isFatal = true
@@ -72,17 +71,17 @@ func (l *serverLog) Fatalf(format string, args ...any) {
 	l.forward(slog.LevelError, format, args)
 }
 
-// Noticef passes on what the server does.
+// Noticef logs at level debug.
 func (l *serverLog) Noticef(format string, args ...any) { l.forward(slog.LevelDebug, format, args) }
 
-// Warnf passes on what the server finds odd.
+// Warnf logs a warning.
 func (l *serverLog) Warnf(format string, args ...any) { l.forward(slog.LevelWarn, format, args) }
 
-// Errorf passes on what went wrong.
+// Errorf logs an error.
 func (l *serverLog) Errorf(format string, args ...any) { l.forward(slog.LevelError, format, args) }
 
-// Debugf drops it: there is too much of it.
+// Debugf drops the message: there are too many.
 func (l *serverLog) Debugf(string, ...any) {}
 
-// Tracef drops it: it holds what is stored.
+// Tracef drops the message: it contains stored data.
 func (l *serverLog) Tracef(string, ...any) {}

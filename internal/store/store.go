@@ -10,8 +10,8 @@ import (
 	"github.com/caprouter/caprouter/internal/run"
 )
 
-// DefaultMinFree is the free disk space below which a store takes no writes, unless
-// Config.MinFree says otherwise.
+// DefaultMinFree is the free disk space below which a store rejects writes, unless
+// Config.MinFree is set.
 const DefaultMinFree = 64 << 20
 
 const (
@@ -19,39 +19,39 @@ const (
 	defaultLeaseTTL = 10 * time.Second
 )
 
-// Config says where a store lies and how much it may take. The zero value of
-// every field but Dir (or URL) works.
+// Config configures a store. The zero value of every field except Dir (or URL)
+// works.
 type Config struct {
-	// Dir is the data directory. It holds the lock file and, for an embedded
+	// Dir is the data directory. It contains the lock file and, for an embedded
 	// store, the engine's files in Dir/store.
 	Dir string
-	// URL is empty for an embedded engine, which this process reaches without
-	// any listener, or nats://host:port for a server of its own.
+	// URL is empty for an embedded engine, which has no listener, or
+	// nats://host:port for an external server.
 	URL string
-	// SyncEvery is how often written data is forced to disk. Zero forces with
-	// every write, before it is acknowledged. Otherwise a power cut may lose
-	// that much; the death of the process loses nothing either way. It is a
-	// setting of the server when there is a URL, and without effect here.
+	// SyncEvery is how often written data is synced to disk. Zero syncs every write
+	// before it is acknowledged. Otherwise a power failure may lose the writes of
+	// this interval; the death of the process loses none. Without effect for a
+	// server at a URL.
 	SyncEvery time.Duration
-	// MaxBytes caps everything on disk together; 0 = 10 GiB.
+	// MaxBytes limits all data on disk; 0 = 10 GiB.
 	MaxBytes int64
-	// MinFree is the free disk space below which writes are refused, before the
-	// engine itself meets a full disk; 0 = 64 MiB.
+	// MinFree is the free disk space below which writes are rejected, so that the
+	// engine never meets a full disk; 0 = 64 MiB.
 	MinFree int64
 	// Owner names this process in the lock file and in the lease.
 	Owner string
-	// LeaseTTL is how long a store at a URL stays with an owner that is gone;
-	// 0 = 10 s.
+	// LeaseTTL is the time after which another process may take over a store at a
+	// URL from a dead owner; 0 = 10 s.
 	LeaseTTL time.Duration
 
-	// FreeSpace tells how many bytes the disk has left. Nil asks the operating
-	// system about the disk of Dir; a test may pretend.
+	// FreeSpace returns the free bytes of the disk. Nil = the file system of Dir;
+	// tests replace it.
 	FreeSpace func() (int64, error)
 	Logger    *slog.Logger
 	Now       func() time.Time
 }
 
-// withDefaults fills in what was left out.
+// withDefaults returns the configuration with the defaults of empty fields.
 func (c Config) withDefaults() Config {
 	if c.MaxBytes <= 0 {
 		c.MaxBytes = defaultMaxBytes
@@ -77,8 +77,8 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// Store is an open store. Make one with Open. Its methods, and those of its
-// buckets and logs, may be called from any goroutine.
+// Store is an open store. Its methods, and those of its buckets and logs, may be
+// called from any goroutine.
 type Store struct {
 	cfg    Config
 	lock   *lockFile // nil with a URL and no Dir
@@ -91,18 +91,17 @@ type Store struct {
 	closeErr  error
 
 	mu    sync.Mutex
-	specs map[string]streamSpec // by stream name: what a restarted engine must have
+	specs map[string]streamSpec // by stream name; a restarted engine must have them
 
 	rejections rejections
 }
 
-// Open opens the store, and creates what is missing. When it fails it has
-// started nothing and holds nothing. The error wraps ErrLocked when another
-// process has the store.
+// Open opens the store, and creates a missing one. If it fails, it leaves nothing
+// running. The error wraps ErrLocked if another process owns the store.
 func Open(ctx context.Context, cfg Config) (_ *Store, err error) {
 	cfg = cfg.withDefaults()
 	if cfg.Dir == "" && cfg.URL == "" {
-		return nil, fmt.Errorf("open store: neither a directory nor a URL is given")
+		return nil, fmt.Errorf("open store: no directory and no URL")
 	}
 	s := &Store{cfg: cfg, closed: make(chan struct{}), specs: map[string]streamSpec{}}
 	defer func() {
@@ -127,7 +126,7 @@ func Open(ctx context.Context, cfg Config) (_ *Store, err error) {
 		return nil, err
 	}
 	if cfg.URL == "" {
-		s.group.Go("keep the engine running", s.supervise)
+		s.group.Go("supervise the storage engine", s.supervise)
 		return s, nil
 	}
 	if s.lease, err = s.acquireLease(ctx); err != nil {
@@ -137,8 +136,8 @@ func Open(ctx context.Context, cfg Config) (_ *Store, err error) {
 	return s, nil
 }
 
-// Close lets go of everything: what was acknowledged is on disk, the engine has
-// stopped, the lock is free. Calls that are under way end with ErrUnavailable.
+// Close stops the engine and releases the lock. Acknowledged writes are durable.
+// Calls in progress return ErrUnavailable.
 func (s *Store) Close() error {
 	s.closeOnce.Do(func() {
 		close(s.closed)
@@ -159,9 +158,9 @@ func (s *Store) Close() error {
 	return s.closeErr
 }
 
-// OwnershipLost is closed when this process owns the store no longer: it must stop, for
-// another one may be writing. The channel of an embedded store never closes,
-// since nobody can take a file lock away.
+// OwnershipLost returns a channel that is closed when this process no longer owns
+// the store: it must stop, because another process may write. For an embedded store
+// it is nil, because a file lock cannot be lost.
 func (s *Store) OwnershipLost() <-chan struct{} {
 	if s.lease == nil {
 		return nil
@@ -169,10 +168,9 @@ func (s *Store) OwnershipLost() <-chan struct{} {
 	return s.lease.lost
 }
 
-// OwnershipError says why this process owns the store no longer, in words for who
-// runs it: another one has it (ErrLocked, as when this one was held up for too
-// long), or its server was not reached for as long as the lease lasts
-// (ErrUnavailable). It is nil until Lost is closed.
+// OwnershipError returns why this process lost the store: another one owns it
+// (ErrLocked), or the server was unreachable for the whole lease (ErrUnavailable).
+// It is nil until OwnershipLost is closed.
 func (s *Store) OwnershipError() error {
 	if s.lease == nil {
 		return nil
@@ -185,21 +183,21 @@ func (s *Store) OwnershipError() error {
 	}
 }
 
-// Status is how a store does.
+// Status is the state of a store.
 type Status struct {
-	// Ready says that a write would be taken now.
+	// Ready reports whether a write would succeed now.
 	Ready bool
-	// Err is why not. Of a log or a bucket that is full it says which, from the
-	// write it refused until it takes one, or has room for that one.
+	// Err is the reason if not. It names a full log or bucket from a rejected write
+	// until a write succeeds, or would succeed.
 	Err error
-	// Used and Cap are bytes on disk, Free is what the disk has left. Free is 0
-	// when the disk is another machine's.
+	// Used and Cap are bytes on disk; Free is the free space of the disk, 0 if that
+	// belongs to another machine.
 	Used, Cap, Free int64
 	// Mode is "embedded" or "external".
 	Mode string
 }
 
-// Status tells how the store does, without waiting for anything long.
+// Status returns the state of the store. It does not block for long.
 func (s *Store) Status() Status {
 	st := Status{Cap: s.cfg.MaxBytes, Mode: "embedded"}
 	if s.cfg.URL != "" {
@@ -223,7 +221,7 @@ func (s *Store) Status() Status {
 	return st
 }
 
-// checkWritable says why a write must not even be tried.
+// checkWritable returns an error if a write must not be tried.
 func (s *Store) checkWritable() error {
 	if err := s.checkOwned(); err != nil {
 		return err
@@ -231,20 +229,20 @@ func (s *Store) checkWritable() error {
 	if s.cfg.FreeSpace == nil {
 		return nil
 	}
-	// One system call, some hundred times cheaper than the fsync that follows.
-	// When it cannot tell, the engine will.
+	// One system call, which is about a hundred times cheaper than the sync that
+	// follows. If it fails, the engine reports the error.
 	if free, err := s.cfg.FreeSpace(); err == nil && free < s.cfg.MinFree {
-		return fmt.Errorf("%w: the disk has %d bytes left, and %d are kept free", ErrFull, free, s.cfg.MinFree)
+		return fmt.Errorf("%w: the disk has %d bytes free, and %d are reserved", ErrFull, free, s.cfg.MinFree)
 	}
 	return nil
 }
 
-// checkOwned says why nothing may be changed, a full disk aside: what makes room
-// needs none.
+// checkOwned returns an error if nothing may be changed. Unlike checkWritable it
+// allows deletes on a full disk, because they free space.
 func (s *Store) checkOwned() error {
 	select {
 	case <-s.closed:
-		return fmt.Errorf("%w: it is closed", ErrUnavailable)
+		return fmt.Errorf("%w: the store is closed", ErrUnavailable)
 	default:
 	}
 	if s.lease != nil {

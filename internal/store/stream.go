@@ -13,24 +13,23 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// duplicateMemory is how long the engine remembers the id of a write, so that a
-// retried one is not stored twice. It is longer than any call lasts.
+// duplicateMemory is how long the engine remembers message ids, so that a retried
+// write is not stored twice. It is longer than any call.
 const duplicateMemory = 30 * time.Second
 
-// streamSpec is a stream the engine must have.
+// streamSpec is the configuration of a stream.
 type streamSpec jetstream.StreamConfig
 
-// validName is what a bucket or a log may be called.
+// validName matches the names of buckets and logs.
 var validName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 
-// shareBytes is the part of the cap that a stream may take; -1 = no limit but the
-// cap itself.
+// shareBytes returns the limit of a stream in bytes; -1 = no limit of its own.
 func (s *Store) shareBytes(part float64) (int64, error) {
 	switch {
 	case part == 0:
 		return -1, nil
 	case part < 0 || part > 1:
-		return 0, fmt.Errorf("a share of %g is not between 0 and 1", part)
+		return 0, fmt.Errorf("share %g: want 0 to 1", part)
 	}
 	return max(1, int64(part*float64(s.cfg.MaxBytes))), nil
 }
@@ -45,7 +44,7 @@ func (s *Store) ensureStream(ctx context.Context, sp streamSpec) (stream jetstre
 		return nil, err
 	}
 	if lost := stream.CachedInfo().State.Lost; lost != nil && len(lost.Msgs) > 0 {
-		s.cfg.Logger.Error("store: files were damaged, what could not be read is gone",
+		s.cfg.Logger.Error("store: files were damaged, unreadable messages are lost",
 			"stream", sp.Name, "messages", len(lost.Msgs), "first", lost.Msgs[0], "bytes", lost.Bytes)
 	}
 	s.mu.Lock()
@@ -54,24 +53,24 @@ func (s *Store) ensureStream(ctx context.Context, sp streamSpec) (stream jetstre
 	return stream, nil
 }
 
-// applyStream makes the engine have this stream.
+// applyStream creates or updates a stream in the engine.
 func (s *Store) applyStream(ctx context.Context, sp streamSpec) (jetstream.Stream, error) {
 	have, err := s.engine.js.Stream(ctx, sp.Name)
 	switch {
 	case err == nil:
-		sp.FirstSeq = have.CachedInfo().Config.FirstSeq // it cannot change any more
+		sp.FirstSeq = have.CachedInfo().Config.FirstSeq // it cannot be changed
 	case !errors.Is(err, jetstream.ErrStreamNotFound):
 		return nil, err
 	case sp.Storage == jetstream.MemoryStorage:
-		// What is kept in memory starts anew with each engine. Its sequences do
-		// not: they start at the time in microseconds, so that a reader who comes
-		// back with an old one is told from a reader of this life.
+		// A stream in memory starts empty with each engine. Its sequences start at
+		// the time in microseconds, so that a sequence of an earlier engine can be
+		// recognised.
 		sp.FirstSeq = uint64(s.cfg.Now().UnixMicro())
 	}
 	return s.engine.js.CreateOrUpdateStream(ctx, jetstream.StreamConfig(sp))
 }
 
-// recreateMemoryStreams gives a restarted engine the streams that did not survive it.
+// recreateMemoryStreams creates the streams in memory after a restart of the engine.
 func (s *Store) recreateMemoryStreams(ctx context.Context) error {
 	s.mu.Lock()
 	specs := make([]streamSpec, 0, len(s.specs))
@@ -92,19 +91,19 @@ func (s *Store) recreateMemoryStreams(ctx context.Context) error {
 	return nil
 }
 
-// pendingWrite is one message on its way to a stream.
+// pendingWrite is one message to publish.
 type pendingWrite struct {
 	stream     string
 	subject    string
 	header     nats.Header
 	data       []byte
-	messageID  string        // makes a second try harmless
-	expectLast *uint64       // sequence that the subject's last message must have, nil = any
-	retried    bool          // the caller may have sent it before
+	messageID  string        // makes a retry harmless
+	expectLast *uint64       // required sequence of the subject's last message; nil = any
+	retried    bool          // it may have been sent before
 	ttl        time.Duration // of this message; 0 = that of the stream
 }
 
-// publish stores one message and returns its sequence once it is on disk.
+// publish stores one message and returns its sequence when it is durable.
 func (s *Store) publish(ctx context.Context, w pendingWrite) (uint64, error) {
 	if limit := s.engine.write.MaxPayload() - reservedHeader; int64(len(w.data)) > limit {
 		return 0, fmt.Errorf("%w: %d bytes, at most %d", ErrTooLarge, len(w.data), limit)
@@ -139,7 +138,7 @@ func (s *Store) publish(ctx context.Context, w pendingWrite) (uint64, error) {
 	return seq, err
 }
 
-// displayName is what a stream is called outside of this package.
+// displayName returns the name of a stream for error messages.
 func displayName(stream string) string {
 	for kind, prefix := range map[string]string{"bucket ": "KV_", "the large values of bucket ": "BLOB_"} {
 		if name, ok := strings.CutPrefix(stream, prefix); ok {
@@ -149,9 +148,9 @@ func displayName(stream string) string {
 	return "log " + stream
 }
 
-// findOwnWrite finds out whether a conflict is one with ourselves: the engine looks at
-// the expected sequence before it looks at the id, so a write whose answer got
-// lost meets what it wrote itself. conflict is what to return when it is not.
+// findOwnWrite returns the sequence of this write if it was stored before, else the
+// conflict. The engine compares the expected sequence before the message id, so that
+// a retry after a lost confirmation conflicts with itself.
 func (s *Store) findOwnWrite(ctx context.Context, w pendingWrite, conflict error) (uint64, error) {
 	m, err := s.readMessage(ctx, w.stream, directGet{NextFor: w.subject, Seq: *w.expectLast + 1})
 	switch {
@@ -163,10 +162,10 @@ func (s *Store) findOwnWrite(ctx context.Context, w pendingWrite, conflict error
 	return 0, conflict
 }
 
-// reservedHeader is kept free in every message for what this package adds.
+// reservedHeader is the space in every message for the headers of this package.
 const reservedHeader = 4 << 10
 
-// purgeMessages removes messages of a stream for good.
+// purgeMessages removes messages of a stream.
 func (s *Store) purgeMessages(ctx context.Context, stream jetstream.Stream, options ...jetstream.StreamPurgeOpt) error {
 	return s.retry(ctx, "delete", func(ctx context.Context) error {
 		if err := s.checkOwned(); err != nil {

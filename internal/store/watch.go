@@ -64,9 +64,9 @@ type Change struct {
 }
 
 // Watch calls fn for every key below a prefix of whole parts ("" = all), and then
-// for every change, in order. Of several changes in quick succession only the last
-// may be reported. It returns when ctx ends (ctx.Err()), when fn fails, or nil when
-// fn returns ErrStop. A restart of the engine is a pause.
+// for every change, in order. If a key changes several times in quick succession,
+// only the last change may be reported. Watch returns when ctx ends (ctx.Err()),
+// when fn fails, or nil if fn returns ErrStop. A restart of the engine is a pause.
 func (b *Bucket) Watch(ctx context.Context, prefix string, fn func(Change) error) error {
 	if !b.keyTTL {
 		return fmt.Errorf("watch %s: the bucket was opened without KeyTTL", b.name)

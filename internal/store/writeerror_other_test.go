@@ -4,5 +4,5 @@ package store_test
 
 import "github.com/caprouter/caprouter/internal/store"
 
-// meetLimit is for Linux alone: TestStoreRecoversFromWriteErrors is not here.
+// meetLimit is for Linux alone: TestStore_RecoversFromWriteErrors is not here.
 func meetLimit(*store.Store) int { return 2 }

@@ -14,9 +14,9 @@ import (
 	"github.com/caprouter/caprouter/internal/store"
 )
 
-// TestStoreRecoversFromWriteErrors lets another process meet real write errors
+// TestStore_RecoversFromWriteErrors lets another process meet real write errors
 // under its engine: a limit on the size of its files.
-func TestStoreRecoversFromWriteErrors(t *testing.T) {
+func TestStore_RecoversFromWriteErrors(t *testing.T) {
 	dir := t.TempDir()
 	p := startChild(t, "limit", dir)
 	p.expect(t, "recovered")

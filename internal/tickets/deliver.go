@@ -11,35 +11,35 @@ import (
 	"github.com/caprouter/caprouter/internal/store"
 )
 
-// What came of telling the webhook something.
+// Outcomes of a delivery attempt.
 const (
 	DeliveredOK      = "ok"
-	DeliveredFailed  = "failed"  // it will be tried again
-	DeliveredExpired = "expired" // it was tried for a day
-	DeliveredGone    = "gone"    // the address wants no messages: none is sent until the next start
+	DeliveredFailed  = "failed"  // it will be retried
+	DeliveredExpired = "expired" // it was retried for a day
+	DeliveredGone    = "gone"    // the address answered 410: nothing is sent until the next start
 )
 
-// maxDeliveryAge is how long a message is tried.
+// maxDeliveryAge is how long a notice is retried.
 const maxDeliveryAge = 24 * time.Hour
 
-// retryDelay is the pause after so many failed tries.
+// retryDelay returns the delay after this many failed attempts (backoff).
 func retryDelay(tries int) time.Duration {
 	steps := [...]time.Duration{5 * time.Second, 30 * time.Second, 2 * time.Minute, 10 * time.Minute, 30 * time.Minute, time.Hour, 2 * time.Hour, 4 * time.Hour}
 	return steps[min(max(tries, 1), len(steps))-1]
 }
 
-// Run tells the webhook what there is to tell, until ctx ends. Without a webhook it
-// only waits.
-func (d *Service) Run(ctx context.Context) error {
-	if d.sender == nil {
+// Run delivers notices to the webhook until ctx ends. Without a webhook it only
+// waits.
+func (s *Service) Run(ctx context.Context) error {
+	if s.sender == nil {
 		<-ctx.Done()
 		return nil
 	}
-	defer d.sender.client.CloseIdleConnections()
+	defer s.sender.client.CloseIdleConnections()
 	for {
-		item, wait := d.queue.nextDue(d.cfg.Now())
+		item, wait := s.queue.nextDue(s.cfg.Now())
 		if item != nil {
-			d.deliverNotice(ctx, item)
+			s.deliverNotice(ctx, item)
 		}
 		if ctx.Err() != nil {
 			return nil
@@ -52,66 +52,67 @@ func (d *Service) Run(ctx context.Context) error {
 		case <-ctx.Done():
 			timer.Stop()
 			return nil
-		case <-d.queue.more:
+		case <-s.queue.more:
 			timer.Stop()
 		case <-timer.C:
 		}
 	}
 }
 
-// enqueueNotices takes what a ticket has to tell, as far as it is not in the queue yet.
-func (d *Service) enqueueNotices(r *ticketRecord) {
-	if d.sender == nil {
+// enqueueNotices adds the pending notices of a ticket to the queue.
+func (s *Service) enqueueNotices(r *ticketRecord) {
+	if s.sender == nil {
 		return
 	}
 	for i := range r.Pending {
-		d.queue.add(delivery{ticket: r.Ticket.TicketID, notice: r.Pending[i].ID, at: r.Pending[i].At, due: r.Pending[i].At})
+		s.queue.add(delivery{ticket: r.Ticket.TicketID, notice: r.Pending[i].ID, at: r.Pending[i].At, due: r.Pending[i].At})
 	}
 }
 
-// deliverNotice tries one message. It stays in the ticket's record until it has arrived
-// or is given up; a process that ends between the two sends it once more.
-func (d *Service) deliverNotice(ctx context.Context, it *delivery) {
-	r, err := d.loadTicket(ctx, it.ticket)
+// deliverNotice tries to deliver one notice. The notice stays in the ticket's record
+// until it is delivered or expires; a process that ends in between delivers it
+// again.
+func (s *Service) deliverNotice(ctx context.Context, it *delivery) {
+	r, err := s.loadTicket(ctx, it.ticket)
 	if errors.Is(err, store.ErrNotFound) {
-		d.queue.remove(it.notice)
+		s.queue.remove(it.notice)
 		return
 	}
 	if err == nil {
 		at := slices.IndexFunc(r.Pending, func(n webhookNotice) bool { return n.ID == it.notice })
 		if at < 0 {
-			d.queue.remove(it.notice)
+			s.queue.remove(it.notice)
 			return
 		}
-		err = d.sender.sendMessage(ctx, it.notice, messageOf(&r.Ticket, &r.Pending[at]), d.cfg.Now())
+		err = s.sender.sendMessage(ctx, it.notice, messageOf(&r.Ticket, &r.Pending[at]), s.cfg.Now())
 	}
 	outcome := DeliveredOK
 	switch {
 	case ctx.Err() != nil:
-		return // not the other side's fault, and still in the record
+		return // shutdown: the notice stays in the record
 	case errors.Is(err, errGone):
-		d.queue.stop()
-		d.reportDelivery(ctx, it, DeliveredGone, err)
+		s.queue.stop()
+		s.reportDelivery(ctx, it, DeliveredGone, err)
 		return
-	case err != nil && d.cfg.Now().Sub(it.at) >= maxDeliveryAge:
+	case err != nil && s.cfg.Now().Sub(it.at) >= maxDeliveryAge:
 		outcome = DeliveredExpired
 	case err != nil:
-		d.queue.retryLater(it.notice, d.cfg.Now())
-		d.reportDelivery(ctx, it, DeliveredFailed, err)
+		s.queue.retryLater(it.notice, s.cfg.Now())
+		s.reportDelivery(ctx, it, DeliveredFailed, err)
 		return
 	}
-	d.reportDelivery(ctx, it, outcome, err)
-	if err := d.removeNotice(ctx, it); err != nil {
-		d.queue.retryLater(it.notice, d.cfg.Now())
-		d.cfg.Logger.WarnContext(ctx, "what the webhook was told cannot be struck off; it is told again", "ticket_id", it.ticket, "err", err)
+	s.reportDelivery(ctx, it, outcome, err)
+	if err := s.removeNotice(ctx, it); err != nil {
+		s.queue.retryLater(it.notice, s.cfg.Now())
+		s.cfg.Logger.WarnContext(ctx, "a delivered notice cannot be removed and will be sent again", "ticket_id", it.ticket, "err", err)
 		return
 	}
-	d.queue.remove(it.notice)
+	s.queue.remove(it.notice)
 }
 
-// removeNotice strikes a message off its ticket's record.
-func (d *Service) removeNotice(ctx context.Context, it *delivery) error {
-	_, err := d.updateTicket(ctx, it.ticket, func(r *ticketRecord) error {
+// removeNotice removes a notice from its ticket's record.
+func (s *Service) removeNotice(ctx context.Context, it *delivery) error {
+	_, err := s.updateTicket(ctx, it.ticket, func(r *ticketRecord) error {
 		before := len(r.Pending)
 		r.Pending = slices.DeleteFunc(r.Pending, func(n webhookNotice) bool { return n.ID == it.notice })
 		if len(r.Pending) == before {
@@ -125,28 +126,28 @@ func (d *Service) removeNotice(ctx context.Context, it *delivery) error {
 	return err
 }
 
-func (d *Service) reportDelivery(ctx context.Context, it *delivery, outcome string, err error) {
-	if d.cfg.OnDelivered != nil {
-		d.cfg.OnDelivered(outcome)
+func (s *Service) reportDelivery(ctx context.Context, it *delivery, outcome string, err error) {
+	if s.cfg.OnDelivered != nil {
+		s.cfg.OnDelivered(outcome)
 	}
 	if outcome == DeliveredOK {
 		return
 	}
 	if u, ok := errors.AsType[*url.Error](err); ok {
-		err = u.Err // the address may be a secret in itself
+		err = u.Err // the URL may contain a secret
 	}
 	if outcome == DeliveredGone {
-		d.cfg.Logger.WarnContext(ctx, "the webhook wants no messages: it is told nothing more until the next start", "ticket_id", it.ticket, "err", err)
+		s.cfg.Logger.WarnContext(ctx, "the webhook answered 410: no notices until the next start", "ticket_id", it.ticket, "err", err)
 		return
 	}
-	d.cfg.Logger.WarnContext(ctx, "the webhook was not told of a ticket", "ticket_id", it.ticket, "outcome", outcome, "tries", it.tries+1, "err", err)
+	s.cfg.Logger.WarnContext(ctx, "a notice was not delivered to the webhook", "ticket_id", it.ticket, "outcome", outcome, "tries", it.tries+1, "err", err)
 }
 
-// deliveryQueue holds the messages that are to be sent, with the time of the next try. It
-// knows no clock.
+// deliveryQueue contains the pending notices with the time of their next attempt.
+// Callers pass the time.
 type deliveryQueue struct {
 	backoff func(tries int) time.Duration
-	more    chan struct{} // something was added
+	more    chan struct{} // capacity 1: a notice was added
 
 	mu      sync.Mutex
 	items   map[string]*delivery // by notice
@@ -155,8 +156,8 @@ type deliveryQueue struct {
 
 type delivery struct {
 	ticket, notice string
-	at             time.Time // it happened
-	due            time.Time // of the next try
+	at             time.Time // time of the event
+	due            time.Time // time of the next attempt
 	tries          int
 }
 
@@ -177,11 +178,10 @@ func (q *deliveryQueue) add(it delivery) {
 	}
 }
 
-// idleWait is how long there is to wait when there is nothing to do.
+// idleWait is how long Run waits if there is nothing to do.
 const idleWait = time.Hour
 
-// nextDue is the message that is due, the oldest first; without one, how long to wait
-// for it.
+// nextDue returns the oldest due notice, or else how long to wait.
 func (q *deliveryQueue) nextDue(now time.Time) (*delivery, time.Duration) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -207,7 +207,7 @@ func (q *deliveryQueue) remove(notice string) {
 	delete(q.items, notice)
 }
 
-// retryLater puts a message off that did not get through.
+// retryLater schedules the next attempt.
 func (q *deliveryQueue) retryLater(notice string, now time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -217,7 +217,7 @@ func (q *deliveryQueue) retryLater(notice string, now time.Time) {
 	}
 }
 
-// stop drops everything and takes nothing more.
+// stop empties the queue and rejects further notices.
 func (q *deliveryQueue) stop() {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -8,11 +8,11 @@ import (
 )
 
 // SetMaxOpen lowers the bound of open tickets.
-func (d *Service) SetMaxOpen(n int) { d.maxOpen = n }
+func (s *Service) SetMaxOpen(n int) { s.maxOpen = n }
 
 // SetBackoff lets tests try again at once.
-func (d *Service) SetBackoff(pause time.Duration) {
-	d.queue.backoff = func(int) time.Duration { return pause }
+func (s *Service) SetBackoff(pause time.Duration) {
+	s.queue.backoff = func(int) time.Duration { return pause }
 }
 
 // Pending is what a stored ticket still has to tell.

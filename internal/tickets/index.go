@@ -10,16 +10,16 @@ import (
 	"github.com/caprouter/caprouter/internal/lexical"
 )
 
-// ticketIndex is what a desk remembers of its tickets: which there are, and the words of
-// the open ones. All of it can be had from the bucket again.
+// ticketIndex is the in-memory index of a Service: all tickets, and the words of the
+// open ones. It is derived from the bucket.
 type ticketIndex struct {
 	mu      sync.Mutex
 	entries map[string]indexEntry
-	words   map[ticketOwner]*lexical.ClusterIndex // of open tickets
+	words   map[ticketOwner]*lexical.ClusterIndex // by owner, of open tickets
 	open    int
 }
 
-// indexEntry is what is known of one ticket.
+// indexEntry describes one ticket.
 type indexEntry struct {
 	id       string
 	of       ticketOwner
@@ -33,7 +33,7 @@ func newIndex() *ticketIndex {
 	return &ticketIndex{entries: map[string]indexEntry{}, words: map[ticketOwner]*lexical.ClusterIndex{}}
 }
 
-// put takes the ticket as it was at a revision, unless a later one is known.
+// put adds the ticket at a revision, unless a later one is known.
 func (x *ticketIndex) put(r *ticketRecord, revision uint64) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -53,7 +53,7 @@ func (x *ticketIndex) put(r *ticketRecord, revision uint64) {
 	x.words[of].Set(t.TicketID, r.exampleTexts())
 }
 
-// remove forgets a ticket that is gone.
+// remove removes a ticket that was deleted.
 func (x *ticketIndex) remove(id string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -76,8 +76,8 @@ func (x *ticketIndex) dropLocked(id string) {
 	}
 }
 
-// findNearest is the holder's open ticket most like the text; "" when none has a word
-// of it.
+// findNearest returns the owner's open ticket that is most similar to the text, or
+// "" if no ticket has a word of it.
 func (x *ticketIndex) findNearest(of ticketOwner, text string) (id string, similarity float64) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -87,8 +87,8 @@ func (x *ticketIndex) findNearest(of ticketOwner, text string) (id string, simil
 	return "", 0
 }
 
-// checkFull reports whether most tickets are open, and which of them nothing was added
-// to for the longest time.
+// checkFull reports whether this many tickets are open, and returns the open ticket
+// with the oldest last request.
 func (x *ticketIndex) checkFull(most int) (stalest string, full bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -104,7 +104,7 @@ func (x *ticketIndex) checkFull(most int) (stalest string, full bool) {
 	return oldest.id, true
 }
 
-// listNewest returns the tickets that keep wants, newest first.
+// listNewest returns the selected tickets, newest first.
 func (x *ticketIndex) listNewest(keep func(*indexEntry) bool) []indexEntry {
 	x.mu.Lock()
 	defer x.mu.Unlock()

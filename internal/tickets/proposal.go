@@ -7,25 +7,25 @@ import (
 	"github.com/caprouter/caprouter/fallback"
 )
 
-// assignment is how a request came to its ticket.
+// assignment is the ticket assignment of a request.
 type assignment struct {
 	similarity float64 // to the nearest open ticket
 	joined     bool
 	stored     bool
-	notStored  string // why it is in no ticket, nor would be
+	notStored  string // the reason if it is not stored
 }
 
-// Why a request is in no ticket.
+// Reasons why a request is not stored.
 const (
 	notStoredFull      = "The demand is not on record: too many tickets are open; ask the operator to close some"
 	notStoredWordless  = "The demand is not on record: no word of the request says what it is about"
 	notStoredNoService = "The demand is not on record: a running router with a data directory keeps tickets, and here is none"
 )
 
-// newProposal is what the caller is told, which is no more than it may see: its
-// suggestion names only agents, intents and domains that it may use. Who may not
-// read tickets gets one that is made of its own request alone: those of others, and
-// how many ask, are not for it to know.
+// newProposal returns the proposal for the caller. Its suggestion names only agents,
+// intents and domains that the caller may use. For a caller without access to
+// tickets it is made of this request alone, so that it reveals nothing about other
+// requests.
 func (r *ticketRecord) newProposal(d *Demand, how assignment) *contract.Proposal {
 	seen := d.Seen
 	if seen == nil {
@@ -48,7 +48,7 @@ func (r *ticketRecord) newProposal(d *Demand, how assignment) *contract.Proposal
 	return p
 }
 
-// describe says what became of the request, and shows the arithmetic.
+// describe returns a sentence about the assignment, with the similarity.
 func (how assignment) describe(count int) string {
 	against := fmt.Sprintf("%.2f of the %.2f needed", how.similarity, JoinThreshold)
 	switch {

@@ -17,52 +17,53 @@ import (
 	"github.com/caprouter/caprouter/internal/strictjson"
 )
 
-// The bounds of one ticket.
+// Limits of one ticket.
 const (
 	maxExamples = 20
 	maxCallers  = 100
 	maxDays     = 30
 	maxNames    = 20 // distinct intents, domains, locales
-	maxRecent   = 64 // requests known to be in it already
+	maxRecent   = 64 // ids of requests that are counted already
 
 	maxPromptBytes = 500  // bytes
 	maxTitleLength = 80   // characters
 	maxNoteLength  = 1000 // characters
 )
 
-// recordVersion is the shape of a record in the store.
+// recordVersion is the version of the stored format.
 const recordVersion = 1
 
-// ticketRecord is a ticket as it is stored: what people see of it, and what it takes to
-// go on with it. Its methods are pure.
+// ticketRecord is a ticket as stored: the public ticket and internal state. Its
+// methods are pure. One goroutine owns a record.
 type ticketRecord struct {
 	Version   int             `json:"version"`
 	Ticket    contract.Ticket `json:"ticket"`
-	Issuer    string          `json:"issuer,omitempty"` // who vouches for its callers, where these have no tenant
-	TitleFrom string          `json:"title_from"`       // the request whose words the title is
+	Issuer    string          `json:"issuer,omitempty"` // issuer of its callers, if they have no tenant
+	TitleFrom string          `json:"title_from"`       // the request with the text of the title
 	Salt      string          `json:"salt"`
 	Callers   []string        `json:"callers"` // hashes
-	Kinds     map[string]int  `json:"kinds"`   // of personal data, with counts
+	Kinds     map[string]int  `json:"kinds"`   // kinds of personal data, with counts
 	Recent    []string        `json:"recent"`  // ids of requests, newest first
-	Pending   []webhookNotice `json:"pending"` // what the webhook has not been told
+	Pending   []webhookNotice `json:"pending"` // notices not delivered yet
 }
 
-// webhookNotice is something to tell the webhook.
+// webhookNotice is a notice for the webhook, stored in the ticket until it is
+// delivered (outbox).
 type webhookNotice struct {
-	ID    string    `json:"id"` // the same at every try
+	ID    string    `json:"id"` // the same for every attempt
 	Event string    `json:"event"`
 	At    time.Time `json:"at"`
 	Count int       `json:"count"` // requests in the ticket then
 }
 
-// The events of a notice.
+// Events of a notice.
 const (
 	eventOpened = "ticket.opened"
 	eventGrown  = "ticket.grown"
 	eventClosed = "ticket.closed"
 )
 
-// newRecord is a ticket nothing is in yet.
+// newRecord returns an empty ticket.
 func newRecord(id string, d *Demand) *ticketRecord {
 	of := d.owner()
 	return &ticketRecord{
@@ -98,21 +99,21 @@ func decodeRecord(id string, value []byte) (*ticketRecord, error) {
 	return &r, nil
 }
 
-// owner is whose the ticket is. Records of an earlier version name no issuer.
+// owner returns the owner. Records of an earlier version have no issuer.
 func (r *ticketRecord) owner() ticketOwner {
 	return ticketOwner{tenant: r.Ticket.Tenant, issuer: r.Issuer}
 }
 
 func (r *ticketRecord) isOpen() bool { return r.Ticket.Status == contract.TicketOpen }
 
-// hasRequest reports whether the request is in the ticket, as far as that is known: a
-// request that is taken up again after a crash must not count twice.
+// hasRequest reports whether the request was counted recently, so that a request
+// that is resumed after a crash does not count twice.
 func (r *ticketRecord) hasRequest(requestID string) bool {
 	return requestID != "" && slices.Contains(r.Recent, requestID)
 }
 
-// addRequest counts the request, which is that similar to the ticket, and makes the
-// suggestion again.
+// addRequest counts the request, which has this similarity to the ticket, and
+// updates the suggestion.
 func (r *ticketRecord) addRequest(d *Demand, similarity float64, now time.Time) {
 	t, prompt := &r.Ticket, promptExcerpt(d.Unmet.Prompt)
 	now = now.UTC()
@@ -147,8 +148,8 @@ func (r *ticketRecord) addRequest(d *Demand, similarity float64, now time.Time) 
 	t.Nearest = r.updateSuggestion(d.Unmet)
 }
 
-// updateSuggestion makes the suggestion that is kept in the ticket, for people who may see
-// every agent. It returns the near misses among these.
+// updateSuggestion updates the stored suggestion, which is for readers that may see
+// every agent. It returns the near misses.
 func (r *ticketRecord) updateSuggestion(u *fallback.Unmet) []contract.NearestMiss {
 	known := *u
 	known.Caller = &contract.Caller{AllAgents: true}
@@ -157,8 +158,8 @@ func (r *ticketRecord) updateSuggestion(u *fallback.Unmet) []contract.NearestMis
 	return s.Nearest
 }
 
-// refreshSuggestion makes the suggestion without a request at hand: of the registry as
-// it was last seen, if it was, and the near misses the ticket knows.
+// refreshSuggestion updates the suggestion without a request, from the last known
+// registry and the near misses of the ticket.
 func (r *ticketRecord) refreshSuggestion(seen *fallback.Unmet) {
 	u := fallback.Unmet{Decision: &contract.Decision{Classification: contract.Classification{Intent: contract.Unknown}}}
 	if seen != nil {
@@ -206,7 +207,7 @@ func (r *ticketRecord) countCaller(c *contract.Caller) {
 	r.Ticket.Callers = len(r.Callers)
 }
 
-// closeTicket ends the ticket; it reports whether it was open.
+// closeTicket closes the ticket and reports whether it was open.
 func (r *ticketRecord) closeTicket(note string, now time.Time) bool {
 	if !r.isOpen() {
 		return false
@@ -216,8 +217,8 @@ func (r *ticketRecord) closeTicket(note string, now time.Time) bool {
 	return true
 }
 
-// eraseRequest drops what the ticket holds of a request's words. It reports whether
-// there was any, and whether the ticket is of use without them.
+// eraseRequest removes the text of a request. It reports whether there was any, and
+// whether the ticket is of use without it.
 func (r *ticketRecord) eraseRequest(requestID string) (changed, useful bool) {
 	t := &r.Ticket
 	before := len(t.Examples)
@@ -236,12 +237,12 @@ func (r *ticketRecord) eraseRequest(requestID string) (changed, useful bool) {
 	return changed, len(t.Examples) > 0 || t.Count > 1
 }
 
-// addNotice adds something to tell the webhook.
+// addNotice adds a notice for the webhook.
 func (r *ticketRecord) addNotice(id, event string, now time.Time) {
 	r.Pending = append(r.Pending, webhookNotice{ID: id, Event: event, At: now.UTC(), Count: r.Ticket.Count})
 }
 
-// isMilestone reports whether a count is worth telling: 10, 100, 1,000 …
+// isMilestone reports whether a count is 10, 100, 1,000 …
 func isMilestone(count int) bool {
 	for count >= 10 && count%10 == 0 {
 		count /= 10
@@ -252,7 +253,7 @@ func isMilestone(count int) bool {
 	return false
 }
 
-// exampleTexts are what the ticket is recognised by.
+// exampleTexts returns the texts by which similar requests are found.
 func (r *ticketRecord) exampleTexts() []string {
 	texts := make([]string, len(r.Ticket.Examples))
 	for i := range texts {
@@ -261,14 +262,14 @@ func (r *ticketRecord) exampleTexts() []string {
 	return texts
 }
 
-// incrementCount counts a name, unless there are too many already.
+// incrementCount counts a name, unless the map is full.
 func incrementCount(of map[string]int, name string) {
 	if _, known := of[name]; name != "" && (known || len(of) < maxNames) {
 		of[name]++
 	}
 }
 
-// promptExcerpt is as much of a prompt as a ticket keeps: valid UTF-8, cut between two
+// promptExcerpt returns the stored part of a prompt: valid UTF-8, cut between two
 // characters.
 func promptExcerpt(prompt string) string {
 	prompt = strings.ToValidUTF8(prompt, "�")

@@ -15,49 +15,49 @@ import (
 	"github.com/caprouter/caprouter/internal/store"
 )
 
-// JoinThreshold is the similarity from which on a request joins a ticket. Lower, and
-// requests of another kind hide in a ticket; higher, and one demand falls apart
+// JoinThreshold is the minimum similarity with which a request joins a ticket. If it
+// is lower, unrelated requests share a ticket; if it is higher, one demand is split
 // into many. docs/tickets.md has the figures.
 const JoinThreshold = 0.3
 
-// defaultMaxOpen bounds the open tickets of all tenants together, and with them what a
-// desk remembers.
+// defaultMaxOpen bounds the open tickets of all tenants together, and thus the
+// memory of a Service.
 const defaultMaxOpen = 10_000
 
-// Config is what a Desk needs; Bucket and NewID are required.
+// Config configures a Service. Bucket and NewID are required.
 type Config struct {
 	Bucket  *store.Bucket
 	NewID   func() string // of tickets and webhook messages: letters, digits, - and _
-	Webhook *Webhook      // nil = nobody is told
-	// Catalogue returns the agents there are now; nil = those of the newest request.
+	Webhook *Webhook      // nil = no notices are sent
+	// Catalogue returns the current agents; nil = those of the newest request.
 	Catalogue      func() *capabilities.Catalogue
-	AllowPlainHTTP bool // the webhook may be another host's without TLS
+	AllowPlainHTTP bool // allow a webhook on another host without TLS
 
 	Now    func() time.Time // nil = time.Now
 	Logger *slog.Logger     // nil = silent
-	// Proposed is told of each request that was put on record, Delivered what came
-	// of each try to tell the webhook (Delivered …). Either may be nil.
+	// OnProposed is called for each stored request, OnDelivered with the outcome of
+	// each delivery attempt (DeliveredOK …). Either may be nil.
 	OnProposed  func(joined bool)
 	OnDelivered func(outcome string)
 }
 
-// Service gathers demand that nobody meets. Its methods may be called from any
-// goroutine; one process has one Desk for a bucket.
+// Service groups unmet requests into tickets. Its methods may be called from any
+// goroutine; a bucket has one Service in one process.
 type Service struct {
 	cfg       Config
 	table     *store.Table[ticketRecord]
 	index     *ticketIndex
-	maxOpen   int            // open tickets
-	assigning chan struct{}  // held while a request finds or makes its ticket: two alike must not open two
+	maxOpen   int            // limit of open tickets
+	assigning chan struct{}  // mutex of assignTicket, so that two similar requests do not open two tickets; a channel, because waiting ends with the context
 	sender    *webhookSender // nil without a webhook
 	queue     *deliveryQueue
 
-	// registry is that of the newest request, for suggestions that are made
-	// without one.
+	// registry is the registry of the newest request, for suggestions without a
+	// request.
 	registry atomic.Pointer[fallback.Unmet]
 }
 
-// Open reads the bucket's tickets and returns a desk for them.
+// Open reads the bucket's tickets and returns their Service.
 func Open(ctx context.Context, cfg Config) (*Service, error) {
 	if cfg.Bucket == nil || cfg.NewID == nil {
 		return nil, errors.New("tickets: a bucket and ids are needed")
@@ -91,18 +91,18 @@ func Open(ctx context.Context, cfg Config) (*Service, error) {
 	return d, nil
 }
 
-// Demand is a request that nobody may serve. Its texts are masked.
+// Demand is a request without an eligible agent. Its texts are masked.
 type Demand struct {
-	Unmet       *fallback.Unmet // with its Decision and, unless the request is nobody's, its Caller
-	Seen        *fallback.Unmet // the same as its caller may see it; nil = Unmet
+	Unmet       *fallback.Unmet // with its Decision and its Caller, if there is one
+	Seen        *fallback.Unmet // as visible to its caller; nil = Unmet
 	RequestID   string
-	Locale      string   // BCP 47; "" = not known
+	Locale      string   // BCP 47; "" = unknown
 	DataClasses []string // kinds of personal data that were masked in it
-	DryRun      bool     // nothing is stored
+	DryRun      bool     // store nothing
 }
 
-// ticketOwner is whose a ticket is: a tenant's, or that of the callers without one whom
-// the same issuer vouches for.
+// ticketOwner is the owner of a ticket: a tenant, or all callers without a tenant
+// from one issuer.
 type ticketOwner struct{ tenant, issuer string }
 
 func ownerOf(c *contract.Caller) ticketOwner {
@@ -117,69 +117,69 @@ func ownerOf(c *contract.Caller) ticketOwner {
 
 func (d *Demand) owner() ticketOwner { return ownerOf(d.Unmet.Caller) }
 
-// Preview is what is proposed where no tickets are kept.
+// Preview returns the proposal of a process without tickets.
 func Preview(d *Demand) *contract.Proposal {
 	r := newRecord("", d)
 	r.addRequest(d, 1, time.Time{})
 	return r.newProposal(d, assignment{notStored: notStoredNoService})
 }
 
-// Propose puts the request on record, in an open ticket of its tenant that is
-// similar or else in a new one, and says what agent is missing. A request without a
-// word that says what it is about is not put on record: all of these would be alike.
-// An error wraps one of package store, or the context's; then the request may or may
-// not be counted.
-func (d *Service) Propose(ctx context.Context, dem *Demand) (*contract.Proposal, error) {
+// Propose stores the request in a similar open ticket of its tenant, or else in a
+// new one, and returns the suggested agent. A request without a significant word is
+// not stored, because all such requests would be similar. An error wraps one of
+// package store or of the context; then it is not known whether the request was
+// counted.
+func (s *Service) Propose(ctx context.Context, dem *Demand) (*contract.Proposal, error) {
 	if !lexical.HasContentWord(promptExcerpt(dem.Unmet.Prompt)) {
 		r := newRecord("", dem)
-		r.addRequest(dem, 1, d.cfg.Now())
+		r.addRequest(dem, 1, s.cfg.Now())
 		return r.newProposal(dem, assignment{notStored: notStoredWordless}), nil
 	}
 	if dem.DryRun {
-		return d.dryRun(ctx, dem)
+		return s.dryRun(ctx, dem)
 	}
 	select {
-	case d.assigning <- struct{}{}:
-		defer func() { <-d.assigning }()
+	case s.assigning <- struct{}{}:
+		defer func() { <-s.assigning }()
 	case <-ctx.Done():
-		return nil, fmt.Errorf("put a request into a ticket: %w", ctx.Err())
+		return nil, fmt.Errorf("wait for ticket assignment: %w", ctx.Err())
 	}
-	d.registry.Store(&fallback.Unmet{Catalogue: dem.Unmet.Catalogue})
-	r, how, err := d.assignTicket(ctx, dem)
+	s.registry.Store(&fallback.Unmet{Catalogue: dem.Unmet.Catalogue})
+	r, how, err := s.assignTicket(ctx, dem)
 	if err != nil {
 		return nil, err
 	}
-	if how.stored && d.cfg.OnProposed != nil {
-		d.cfg.OnProposed(how.joined)
+	if how.stored && s.cfg.OnProposed != nil {
+		s.cfg.OnProposed(how.joined)
 	}
 	return r.newProposal(dem, how), nil
 }
 
-// errNoChange ends a change that is not needed, or not possible, any more.
+// errNoChange ends an update that is not needed, or no longer possible.
 var errNoChange = errors.New("settled")
 
-// assignTicket finds the request's ticket or makes it.
-func (d *Service) assignTicket(ctx context.Context, dem *Demand) (*ticketRecord, assignment, error) {
+// assignTicket finds the ticket of the request, or opens one.
+func (s *Service) assignTicket(ctx context.Context, dem *Demand) (*ticketRecord, assignment, error) {
 	for {
-		id, similarity := d.index.findNearest(dem.owner(), promptExcerpt(dem.Unmet.Prompt))
+		id, similarity := s.index.findNearest(dem.owner(), promptExcerpt(dem.Unmet.Prompt))
 		how := assignment{similarity: similarity, stored: true, joined: similarity >= JoinThreshold}
 		if !how.joined {
-			r, err := d.openTicket(ctx, dem, &how)
+			r, err := s.openTicket(ctx, dem, &how)
 			return r, how, err
 		}
-		r, err := d.updateTicket(ctx, id, func(r *ticketRecord) error {
+		r, err := s.updateTicket(ctx, id, func(r *ticketRecord) error {
 			if !r.isOpen() || r.hasRequest(dem.RequestID) {
 				return errNoChange
 			}
-			r.addRequest(dem, similarity, d.cfg.Now())
+			r.addRequest(dem, similarity, s.cfg.Now())
 			if isMilestone(r.Ticket.Count) {
-				d.addNotice(r, eventGrown)
+				s.addNotice(r, eventGrown)
 			}
 			return nil
 		})
 		switch {
 		case errors.Is(err, errNoChange) && !r.isOpen(), errors.Is(err, store.ErrNotFound):
-			// Closed or gone: change has put that right in the index.
+			// Closed or deleted: updateTicket has corrected the index.
 		case errors.Is(err, errNoChange):
 			how.joined = r.Ticket.Count > 1
 			return r, how, nil
@@ -189,52 +189,52 @@ func (d *Service) assignTicket(ctx context.Context, dem *Demand) (*ticketRecord,
 	}
 }
 
-// openTicket opens a ticket. Where there are too many, the request gets its proposal
-// and no ticket.
-func (d *Service) openTicket(ctx context.Context, dem *Demand, how *assignment) (*ticketRecord, error) {
-	r := newRecord(d.cfg.NewID(), dem)
-	r.addRequest(dem, 1, d.cfg.Now())
-	if !d.hasCapacity(ctx) {
-		d.cfg.Logger.WarnContext(ctx, "a request got no ticket: too many are open, close some", "open", d.maxOpen)
+// openTicket opens a ticket. If too many are open, the request gets a proposal, but
+// no ticket.
+func (s *Service) openTicket(ctx context.Context, dem *Demand, how *assignment) (*ticketRecord, error) {
+	r := newRecord(s.cfg.NewID(), dem)
+	r.addRequest(dem, 1, s.cfg.Now())
+	if !s.hasCapacity(ctx) {
+		s.cfg.Logger.WarnContext(ctx, "too many open tickets: a request is not stored; close some", "open", s.maxOpen)
 		how.notStored, how.stored = notStoredFull, false
 		return r, nil
 	}
-	d.addNotice(r, eventOpened)
-	revision, err := d.table.Create(ctx, r.Ticket.TicketID, r)
+	s.addNotice(r, eventOpened)
+	revision, err := s.table.Create(ctx, r.Ticket.TicketID, r)
 	if err != nil && !errors.Is(err, store.ErrUnavailable) {
 		return nil, fmt.Errorf("open a ticket: %w", err)
 	}
-	// After ErrUnavailable it may be there. If it is not, the next request that
-	// would join it finds that out.
-	d.index.put(r, revision)
+	// After ErrUnavailable the ticket may exist. If it does not, the next request
+	// that would join it corrects the index.
+	s.index.put(r, revision)
 	if err != nil {
 		return nil, fmt.Errorf("open a ticket: %w", err)
 	}
-	d.enqueueNotices(r)
+	s.enqueueNotices(r)
 	return r, nil
 }
 
-// hasCapacity reports whether one more ticket may be open. Tickets that the bucket has
-// dropped for their age make room.
-func (d *Service) hasCapacity(ctx context.Context) bool {
+// hasCapacity reports whether another ticket may be opened. Open tickets that the
+// bucket has dropped because of their age do not count.
+func (s *Service) hasCapacity(ctx context.Context) bool {
 	for {
-		id, full := d.index.checkFull(d.maxOpen)
+		id, full := s.index.checkFull(s.maxOpen)
 		if !full {
 			return true
 		}
-		if _, err := d.table.Get(ctx, id); !errors.Is(err, store.ErrNotFound) {
+		if _, err := s.table.Get(ctx, id); !errors.Is(err, store.ErrNotFound) {
 			return false
 		}
-		d.index.remove(id)
+		s.index.remove(id)
 	}
 }
 
-// dryRun says what would be done.
-func (d *Service) dryRun(ctx context.Context, dem *Demand) (*contract.Proposal, error) {
-	id, similarity := d.index.findNearest(dem.owner(), promptExcerpt(dem.Unmet.Prompt))
+// dryRun returns the proposal without storing anything.
+func (s *Service) dryRun(ctx context.Context, dem *Demand) (*contract.Proposal, error) {
+	id, similarity := s.index.findNearest(dem.owner(), promptExcerpt(dem.Unmet.Prompt))
 	r, how := newRecord("", dem), assignment{similarity: similarity}
 	if similarity >= JoinThreshold {
-		stored, err := d.loadTicket(ctx, id)
+		stored, err := s.loadTicket(ctx, id)
 		switch {
 		case err == nil && stored.isOpen():
 			r, how.joined = stored, true
@@ -242,7 +242,7 @@ func (d *Service) dryRun(ctx context.Context, dem *Demand) (*contract.Proposal, 
 			return nil, err
 		}
 	}
-	r.addRequest(dem, similarity, d.cfg.Now())
+	r.addRequest(dem, similarity, s.cfg.Now())
 	r.Ticket.TicketID = ""
 	return r.newProposal(dem, how), nil
 }
@@ -250,33 +250,33 @@ func (d *Service) dryRun(ctx context.Context, dem *Demand) (*contract.Proposal, 
 // updateTicket updates a ticket by compare-and-set, and its derived state: the index and
 // the queue of notices. If fn returns an error, change writes nothing and returns it
 // with the ticket as stored.
-func (d *Service) updateTicket(ctx context.Context, id string, fn func(*ticketRecord) error) (*ticketRecord, error) {
-	row, err := d.table.Update(ctx, id, fn)
+func (s *Service) updateTicket(ctx context.Context, id string, fn func(*ticketRecord) error) (*ticketRecord, error) {
+	row, err := s.table.Update(ctx, id, fn)
 	if errors.Is(err, store.ErrNotFound) {
-		d.index.remove(id)
+		s.index.remove(id)
 	}
 	if row.Value != nil {
-		d.index.put(row.Value, row.Revision)
+		s.index.put(row.Value, row.Revision)
 	}
 	if err == nil {
-		d.enqueueNotices(row.Value)
+		s.enqueueNotices(row.Value)
 	}
 	return row.Value, err
 }
 
 // loadTicket reads a ticket, and removes a missing one from the index.
-func (d *Service) loadTicket(ctx context.Context, id string) (*ticketRecord, error) {
-	row, err := d.table.Get(ctx, id)
+func (s *Service) loadTicket(ctx context.Context, id string) (*ticketRecord, error) {
+	row, err := s.table.Get(ctx, id)
 	if errors.Is(err, store.ErrNotFound) {
-		d.index.remove(id)
+		s.index.remove(id)
 	}
 	return row.Value, err
 }
 
-// addNotice notes what the webhook is to be told, if there is one.
-func (d *Service) addNotice(r *ticketRecord, event string) {
-	if d.sender != nil {
-		r.addNotice(d.cfg.NewID(), event, d.cfg.Now())
+// addNotice adds a webhook notice if there is a webhook.
+func (s *Service) addNotice(r *ticketRecord, event string) {
+	if s.sender != nil {
+		r.addNotice(s.cfg.NewID(), event, s.cfg.Now())
 	}
 }
 

@@ -15,58 +15,58 @@ func errTicketNotFound() error {
 	return &contract.Error{Code: contract.CodeNotFound, Message: "there is no such ticket"}
 }
 
-// Tickets lists those of the caller's tenant, or all for who sees all.
-func (d *Service) Tickets(ctx context.Context, q contract.TicketQuery, caller *contract.Caller) (*contract.TicketPage, error) {
-	return d.listPage(ctx, ListQuery{
+// Tickets returns a page of the tickets of the caller's tenant, or of all tenants
+// for a caller that may see all.
+func (s *Service) Tickets(ctx context.Context, q contract.TicketQuery, caller *contract.Caller) (*contract.TicketPage, error) {
+	return s.listPage(ctx, ListQuery{
 		Tenant: caller.Tenant, Issuer: caller.Issuer, AllTenants: caller.SeesAll(), Status: q.Status, Limit: q.Limit, Cursor: q.Cursor,
-	}, func(r *ticketRecord) contract.Ticket { return r.visibleTo(caller, d.currentRegistry()) })
+	}, func(r *ticketRecord) contract.Ticket { return r.visibleTo(caller, s.currentRegistry()) })
 }
 
-// Ticket returns one the caller may see. What it may not see is not there.
-func (d *Service) Ticket(ctx context.Context, id string, caller *contract.Caller) (*contract.Ticket, error) {
+// Ticket returns a ticket that is visible to the caller, or not_found.
+func (s *Service) Ticket(ctx context.Context, id string, caller *contract.Caller) (*contract.Ticket, error) {
 	if !validID(id) {
 		return nil, errTicketNotFound()
 	}
-	r, err := d.loadTicket(ctx, id)
+	r, err := s.loadTicket(ctx, id)
 	switch {
 	case errors.Is(err, store.ErrNotFound), err == nil && !visibility.MaySeeTenant(caller, &contract.Caller{Tenant: r.Ticket.Tenant, Issuer: r.Issuer}):
 		return nil, errTicketNotFound()
 	case err != nil:
 		return nil, err
 	}
-	t := r.visibleTo(caller, d.currentRegistry())
+	t := r.visibleTo(caller, s.currentRegistry())
 	return &t, nil
 }
 
-// CloseTicket closes one the caller may see.
-func (d *Service) CloseTicket(ctx context.Context, id, note string, caller *contract.Caller) (*contract.Ticket, error) {
-	if _, err := d.Ticket(ctx, id, caller); err != nil {
+// CloseTicket closes a ticket that is visible to the caller.
+func (s *Service) CloseTicket(ctx context.Context, id, note string, caller *contract.Caller) (*contract.Ticket, error) {
+	if _, err := s.Ticket(ctx, id, caller); err != nil {
 		return nil, err
 	}
-	if _, err := d.Close(ctx, id, note); err != nil {
+	if _, err := s.Close(ctx, id, note); err != nil {
 		if errors.Is(err, store.ErrNotFound) {
 			return nil, errTicketNotFound()
 		}
 		return nil, err
 	}
-	return d.Ticket(ctx, id, caller)
+	return s.Ticket(ctx, id, caller)
 }
 
-// currentRegistry is the registry that says which agents declare what; nil where there is
-// none yet.
-func (d *Service) currentRegistry() *capabilities.Catalogue {
-	if d.cfg.Catalogue != nil {
-		return d.cfg.Catalogue()
+// currentRegistry returns the registry for suggestions, or nil if there is none yet.
+func (s *Service) currentRegistry() *capabilities.Catalogue {
+	if s.cfg.Catalogue != nil {
+		return s.cfg.Catalogue()
 	}
-	if u := d.registry.Load(); u != nil {
+	if u := s.registry.Load(); u != nil {
 		return u.Catalogue
 	}
 	return nil
 }
 
-// visibleTo is the ticket as the caller may see it. A ticket gathers the requests of a
-// tenant, whose callers may use different agents: who may not use them all gets
-// the suggestion made anew, of what it may know.
+// visibleTo applies the visibility filter. A ticket contains requests of all callers
+// of a tenant, who may use different agents: a caller that may not use all agents
+// gets a suggestion from the agents it may use.
 func (r *ticketRecord) visibleTo(caller *contract.Caller, registry *capabilities.Catalogue) contract.Ticket {
 	t := r.Ticket
 	if registry == nil {
@@ -86,7 +86,8 @@ func (r *ticketRecord) visibleTo(caller *contract.Caller, registry *capabilities
 	return t
 }
 
-// nearestCandidates are the near misses the ticket knows, as those of a decision.
+// nearestCandidates returns the near misses of the ticket as candidates of a
+// decision.
 func nearestCandidates(t *contract.Ticket) (candidates []contract.Candidate) {
 	for _, n := range t.Nearest {
 		candidates = append(candidates, contract.Candidate{AgentID: n.AgentID, Score: n.Score, Gates: n.Gates})

@@ -21,50 +21,50 @@ import (
 	"github.com/caprouter/caprouter/internal/strictjson"
 )
 
-// Webhook is who is told what happens to tickets.
+// Webhook receives notices about tickets.
 type Webhook struct {
 	URL string
-	// Secret signs the messages: whsec_ and base64, or any text. What it stands
-	// for is 24 bytes or more.
+	// Secret signs the messages: whsec_ and base64, or any text, of at least 24
+	// bytes.
 	Secret llm.Secret
 }
 
-// minSecretBytes is what Standard Webhooks asks for.
+// minSecretBytes is the minimum of Standard Webhooks.
 const minSecretBytes = 24
 
 // secretPrefix marks a secret that is base64.
 const secretPrefix = "whsec_"
 
-// The bounds of one message's way.
+// Limits of one message.
 const (
 	sendTimeout   = 15 * time.Second
-	maxReplyBytes = 64 << 10 // of a reply that is read, so that the connection can be used again
+	maxReplyBytes = 64 << 10 // read from a response, so that the connection can be reused
 )
 
-// webhookSender posts signed messages to one address.
+// webhookSender posts signed messages to one URL.
 type webhookSender struct {
 	url    string
 	key    []byte
 	client *http.Client
 }
 
-// newSender checks what the operator says. The address may stand in a log, so it
-// must not hold a password; the texts of tickets must not travel in clear text.
+// newSender checks the webhook. The URL may be logged, so it must not contain a
+// password; the texts of tickets must be encrypted in transit.
 func newSender(w *Webhook, allowPlain bool) (*webhookSender, error) {
 	u, err := url.Parse(w.URL)
 	switch {
 	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
 		return nil, errors.New("tickets.webhook.url is not an absolute http or https URL, e.g. https://hooks.example/caprouter")
 	case u.User != nil:
-		return nil, errors.New("tickets.webhook.url must not hold a user name or password: messages are signed")
+		return nil, errors.New("tickets.webhook.url must not contain a user name or password: messages are signed")
 	case u.Scheme == "http" && !allowPlain && !egress.IsLoopback(u.Hostname()):
-		return nil, fmt.Errorf("tickets.webhook.url leads to %s over plain http, where tickets could be read: use https", u.Host)
+		return nil, fmt.Errorf("tickets.webhook.url sends to %s over plain http, so that others could read tickets: use https", u.Host)
 	}
 	key, err := signingKey(w.Secret.Reveal())
 	if err != nil {
 		return nil, err
 	}
-	transport := egress.NewTransport(egress.Unrestricted{}) // the operator chose the address
+	transport := egress.NewTransport(egress.Unrestricted{}) // the operator chose the URL
 	transport.ResponseHeaderTimeout = 10 * time.Second
 	transport.IdleConnTimeout = 30 * time.Second
 	transport.MaxIdleConns = 1
@@ -73,8 +73,7 @@ func newSender(w *Webhook, allowPlain bool) (*webhookSender, error) {
 	return &webhookSender{url: w.URL, key: key, client: client}, nil
 }
 
-// Check says what keeps messages from being sent to the webhook, as Open does;
-// nothing is sent.
+// Check returns the error that Open would return for this webhook. It sends nothing.
 func (w *Webhook) Check(allowPlainHTTP bool) error {
 	_, err := newSender(w, allowPlainHTTP)
 	return err
@@ -85,7 +84,7 @@ func signingKey(secret string) ([]byte, error) {
 	if text, ok := strings.CutPrefix(secret, secretPrefix); ok {
 		var err error
 		if key, err = base64.StdEncoding.DecodeString(text); err != nil {
-			return nil, errors.New("the secret of tickets.webhook starts with whsec_ and goes on with something that is not base64")
+			return nil, errors.New("the secret of tickets.webhook starts with whsec_, and the rest is not base64")
 		}
 	}
 	if len(key) < minSecretBytes {
@@ -94,8 +93,8 @@ func signingKey(secret string) ([]byte, error) {
 	return key, nil
 }
 
-// webhookMessage is the body: what happened, and the facts of the ticket as they are
-// when it is sent. It has no text of requests but the title.
+// webhookMessage is the body: the event, and the facts of the ticket at the time of
+// sending. The title is its only text of a request.
 type webhookMessage struct {
 	Type      string      `json:"type"`
 	Timestamp time.Time   `json:"timestamp"` // when it happened
@@ -121,10 +120,10 @@ func messageOf(t *contract.Ticket, n *webhookNotice) *webhookMessage {
 	}}
 }
 
-// errGone says that the address wants no more messages (410).
+// errGone: the URL answered 410 and wants no more messages.
 var errGone = errors.New("410 Gone")
 
-// sendMessage posts a message; nil means that it has arrived.
+// sendMessage posts a message; nil means that it was delivered.
 func (s *webhookSender) sendMessage(ctx context.Context, id string, m *webhookMessage, now time.Time) error {
 	body, err := strictjson.Marshal(m)
 	if err != nil {
@@ -145,7 +144,7 @@ func (s *webhookSender) sendMessage(ctx context.Context, id string, m *webhookMe
 		return err
 	}
 	defer resp.Body.Close()
-	_, _ = io.CopyN(io.Discard, resp.Body, maxReplyBytes) // what it says does not matter
+	_, _ = io.CopyN(io.Discard, resp.Body, maxReplyBytes) // the content does not matter
 	switch {
 	case resp.StatusCode >= 200 && resp.StatusCode < 300:
 		return nil
@@ -155,7 +154,7 @@ func (s *webhookSender) sendMessage(ctx context.Context, id string, m *webhookMe
 	return fmt.Errorf("answered %s", resp.Status)
 }
 
-// signMessage is the signature of Standard Webhooks, version 1.
+// signMessage returns the signature of Standard Webhooks, version 1.
 func signMessage(key []byte, id, timestamp string, body []byte) string {
 	mac := hmac.New(sha256.New, key)
 	mac.Write([]byte(id + "." + timestamp + "."))

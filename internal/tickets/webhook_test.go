@@ -274,7 +274,7 @@ func TestWebhookIsGone(t *testing.T) {
 	}
 	o.propose(t, demand("r2", "acme/ana", "water the plants"))
 	stop()
-	if want := "told nothing more until the next start"; strings.Count(log.String(), want) != 1 {
+	if want := "no notices until the next start"; strings.Count(log.String(), want) != 1 {
 		t.Errorf("got log %s, want %q once", &log, want)
 	}
 	if n := len(in.letters); n != 0 {
