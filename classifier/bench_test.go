@@ -8,9 +8,9 @@ import (
 	"github.com/caprouter/caprouter/contract"
 )
 
-// BenchmarkWays compares the ways: out of the cache, by the words, and by a
+// BenchmarkClassify_Modes compares the ways: out of the cache, by the words, and by a
 // model that replies at once, which leaves what the asking itself costs.
-func BenchmarkWays(b *testing.B) {
+func BenchmarkClassify_Modes(b *testing.B) {
 	reply := strings.Replace(goodReply, "[],", `[{"title":"A","intent":"code_review","domains":["python"]}],`, 1)
 	long := "review this python code. " + strings.Repeat("Here is more of what it is about. ", 200)
 	for _, bb := range []struct {

@@ -37,8 +37,8 @@ func (s *stepping) step(d time.Duration) {
 	s.now = s.now.Add(d)
 }
 
-// TestHitWhole pins what a hit says: the same, without a call.
-func TestHitWhole(t *testing.T) {
+// TestCache_Hit pins what a hit says: the same, without a call.
+func TestCache_Hit(t *testing.T) {
 	m := &fakeModel{do: says(strings.Replace(goodReply, "[],", `[{"title":"A","domains":["docs"]},{"title":"B"}],`, 1))}
 	c := open(t, classifier.Config{Model: m, Now: newStepping().Now, Cache: classifier.CacheConfig{Entries: 10, TTL: time.Minute}})
 	in := input(sourceRegistry(), "review this python code")
@@ -55,7 +55,7 @@ func TestHitWhole(t *testing.T) {
 }
 
 // TestKey: what makes two questions different, and what does not.
-func TestKey(t *testing.T) {
+func TestCache_Key(t *testing.T) {
 	base := func() classifier.Input {
 		s := sourceRegistry()
 		s.Version = "sha256:1"
@@ -130,7 +130,7 @@ func TestKey(t *testing.T) {
 }
 
 // TestKeyHasNoTwins: two histories are one question only if they are the same.
-func TestKeyHasNoTwins(t *testing.T) {
+func TestCache_KeyIsUnique(t *testing.T) {
 	word := rapid.SampledFrom([]string{"", "a", "b", "ab", "user", "\x00", "\x01a"})
 	turns := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) contract.Turn {
 		return contract.Turn{Role: word.Draw(t, "role"), Content: word.Draw(t, "content")}
@@ -154,7 +154,7 @@ func TestKeyHasNoTwins(t *testing.T) {
 }
 
 // TestAge: an entry is gone when its time is, and never without one.
-func TestAge(t *testing.T) {
+func TestCache_Expiry(t *testing.T) {
 	for _, tt := range []struct {
 		ttl, after time.Duration
 		want       contract.Source
@@ -179,7 +179,7 @@ func TestAge(t *testing.T) {
 }
 
 // TestCacheIsBounded: of many questions only so many answers are kept.
-func TestCacheIsBounded(t *testing.T) {
+func TestCache_IsBounded(t *testing.T) {
 	m := &fakeModel{do: says(goodReply)}
 	c := open(t, classifier.Config{Model: m, Cache: classifier.CacheConfig{Entries: 5}})
 	in := input(sourceRegistry(), "")
@@ -196,7 +196,7 @@ func TestCacheIsBounded(t *testing.T) {
 }
 
 // TestOnlyTheModelsWordIsKept: no failure, no stand-in, nothing of the words.
-func TestOnlyTheModelsWordIsKept(t *testing.T) {
+func TestCache_StoresOnlyModelReplies(t *testing.T) {
 	for name, do := range map[string]script{
 		"an error":        fails(&llm.Error{Reason: llm.ReasonUnavailable}),
 		"an invalid text": says("nonsense"),
@@ -219,7 +219,7 @@ func TestOnlyTheModelsWordIsKept(t *testing.T) {
 
 // TestNobodyWritesToTheCache: what one caller does to its classification no
 // other sees.
-func TestNobodyWritesToTheCache(t *testing.T) {
+func TestCache_EntriesAreCopied(t *testing.T) {
 	reply := strings.Replace(goodReply, "[],", `[{"title":"A","intent":"code_review","domains":["docs"]}],`, 1)
 	m := &fakeModel{do: says(reply)}
 	for _, entries := range []int{0, 10} {
@@ -243,7 +243,7 @@ func TestNobodyWritesToTheCache(t *testing.T) {
 
 // TestReload: a hit is valid in the registry it is asked for, because another
 // registry is another question.
-func TestReload(t *testing.T) {
+func TestCache_RegistryReload(t *testing.T) {
 	m := &fakeModel{do: says(goodReply)}
 	c := open(t, classifier.Config{Model: m, Cache: classifier.CacheConfig{Entries: 10}})
 	before := sourceRegistry()

@@ -14,7 +14,7 @@ import (
 
 // TestCascadeIsShown: the decision says what the words made of a request, what it
 // takes to spare the model, and whether the model agreed.
-func TestCascadeIsShown(t *testing.T) {
+func TestCascade_IsReported(t *testing.T) {
 	const sure, unsure = "Please do a code review of this python module", "databricks"
 	number := func(f float64) *float64 { return &f }
 	yes, no := true, false
@@ -52,7 +52,7 @@ func TestCascadeIsShown(t *testing.T) {
 }
 
 // TestNoCascadeElsewhere: other modes say nothing of it.
-func TestNoCascadeElsewhere(t *testing.T) {
+func TestCascade_AbsentInOtherModes(t *testing.T) {
 	for _, mode := range []string{classifier.ModeLLM, classifier.ModeLexical} {
 		got := open(t, classifier.Config{Mode: mode, Model: &fakeModel{do: says(goodReply)}}).Classify(t.Context(), input(sourceRegistry(), "review this python code"))
 		if got.Cascade != nil {
@@ -63,7 +63,7 @@ func TestNoCascadeElsewhere(t *testing.T) {
 
 // TestCascadeByCalibration: with enough examples the calibration says from which
 // confidence the model is spared, and it is spared for requests like the examples.
-func TestCascadeByCalibration(t *testing.T) {
+func TestCascade_AcceptAuto(t *testing.T) {
 	s := taughtRegistry()
 	m := &fakeModel{do: says(`{"intent":"order_pizza","domains":["food"],"subtasks":[],"confidence":0.9}`)}
 	c := open(t, classifier.Config{Mode: classifier.ModeCascade, Model: m, AcceptAuto: true})

@@ -18,9 +18,9 @@ const compound = `{"intent":"code_review","domains":["python","databricks"],"sub
 	`{"title":"Review","reason":"asked for","intent":"code_review","domains":["python"]},` +
 	`{"title":"Cost","intent":"cost_analysis","domains":["azure"]}],"confidence":0.93}`
 
-// TestChaosCutOff ends a reply before each of its bytes, as a lost connection
+// TestChaos_TruncatedReply ends a reply before each of its bytes, as a lost connection
 // would. No beginning of a reply is taken for one: the words stand in.
-func TestChaosCutOff(t *testing.T) {
+func TestChaos_TruncatedReply(t *testing.T) {
 	for end := range len(compound) {
 		got, _ := askOnce(t, says(compound[:end]))
 		want := llm.ReasonInvalidJSON
@@ -33,9 +33,9 @@ func TestChaosCutOff(t *testing.T) {
 	}
 }
 
-// TestChaosMended does the same with the first reply only: what the model says
+// TestChaos_RepairedReply does the same with the first reply only: what the model says
 // when it is asked once more is as good as if it had said it at once.
-func TestChaosMended(t *testing.T) {
+func TestChaos_RepairedReply(t *testing.T) {
 	whole, _ := askOnce(t, says(compound))
 	for end := 1; end < len(compound); end += 7 {
 		got, m := askOnce(t, says(compound[:end], compound))
@@ -49,10 +49,10 @@ func TestChaosMended(t *testing.T) {
 	}
 }
 
-// TestChaosDamaged damages a reply in a few places, in ways that leave much of
+// TestChaos_DamagedReply damages a reply in a few places, in ways that leave much of
 // it readable. Whatever comes out is a valid classification of the registry's
 // own names that says who spoke, and the words never say less than they do alone.
-func TestChaosDamaged(t *testing.T) {
+func TestChaos_DamagedReply(t *testing.T) {
 	s := sourceRegistry()
 	in := input(s, "review this python code")
 	rapid.Check(t, func(rt *rapid.T) {

@@ -12,8 +12,8 @@ import (
 	"github.com/caprouter/caprouter/internal/lexical"
 )
 
-// TestClassifyWhole pins one complete classification.
-func TestClassifyWhole(t *testing.T) {
+// TestClassify_Lexical pins one complete classification.
+func TestClassify_Lexical(t *testing.T) {
 	got := newClassifier(t).Classify(t.Context(), input(sourceRegistry(), "Please do a code review of this python module"))
 	want := contract.Classification{
 		Intent: "code_review", Domains: []string{"python"}, Subtasks: []contract.Subtask{}, Confidence: 1,
@@ -25,8 +25,8 @@ func TestClassifyWhole(t *testing.T) {
 	}
 }
 
-// TestClassifyParts pins one complete classification with subtasks.
-func TestClassifyParts(t *testing.T) {
+// TestClassify_Subtasks pins one complete classification with subtasks.
+func TestClassify_Subtasks(t *testing.T) {
 	prompt := "Review this python code and have a look at the cost on azure, databricks and docs"
 	got := newClassifier(t).Classify(t.Context(), input(sourceRegistry(), prompt))
 	want := contract.Classification{
@@ -42,7 +42,7 @@ func TestClassifyParts(t *testing.T) {
 	}
 }
 
-func TestEmptyRegistry(t *testing.T) {
+func TestClassify_EmptyRegistry(t *testing.T) {
 	want := contract.Classification{
 		Intent: contract.Unknown, Domains: []string{}, Subtasks: []contract.Subtask{},
 		Source: contract.SourceLexical, Reason: classifier.ReasonEmptyRegistry, LatencyMS: 1.5,
@@ -58,7 +58,7 @@ func TestEmptyRegistry(t *testing.T) {
 	}
 }
 
-func TestDomains(t *testing.T) {
+func TestClassify_Domains(t *testing.T) {
 	tests := []struct {
 		name, prompt string
 		want         contract.Classification
@@ -79,7 +79,7 @@ func TestDomains(t *testing.T) {
 
 // TestUnknownIsNotSure: what is said of an unknown prompt is how near the best
 // intent came, so that no gate on confidence lets it through.
-func TestUnknownIsNotSure(t *testing.T) {
+func TestClassify_UnknownHasLowConfidence(t *testing.T) {
 	s := snapshot(&contract.RegistryEntry{ID: "a", Match: contract.Match{Intent: []string{"quarterly_tax_report"}, Domains: []string{"azure"}}})
 	got := newClassifier(t).Classify(t.Context(), input(s, "a report on azure"))
 	if got.Intent != contract.Unknown || got.Confidence >= classifier.MinConfidence(s.Routing, got.Source) {
@@ -115,7 +115,7 @@ func TestMinConfidence(t *testing.T) {
 	}
 }
 
-func TestCorpus(t *testing.T) {
+func TestBuildCorpus(t *testing.T) {
 	s := snapshot(
 		&contract.RegistryEntry{
 			ID: "a", Match: contract.Match{Intent: []string{"x", "unknown"}, Domains: []string{"*", "go", "unknown"}},
@@ -143,7 +143,7 @@ func TestCorpus(t *testing.T) {
 }
 
 // TestConcurrent: one classifier and one model serve many requests at a time.
-func TestConcurrent(t *testing.T) {
+func TestClassify_Concurrent(t *testing.T) {
 	c, err := classifier.New(classifier.Config{})
 	if err != nil {
 		t.Fatal(err)

@@ -14,7 +14,7 @@ import (
 // The files of the JSONTestSuite as a model's reply, whole, within a good reply
 // where its subtasks should be, and as a member that nobody asked for: none is
 // taken for a classification, and the words stand in.
-func TestJSONTestSuiteAsReplies(t *testing.T) {
+func TestReply_JSONTestSuite(t *testing.T) {
 	names, err := filepath.Glob(filepath.Join(testkit.Shared(t, "corpora", "JSONTestSuite", "test_parsing"), "*.json"))
 	if err != nil || len(names) < 300 {
 		t.Fatalf("%d files, %v", len(names), err)

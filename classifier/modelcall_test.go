@@ -19,9 +19,9 @@ import (
 	"github.com/caprouter/caprouter/prompts"
 )
 
-// TestAskedWhole pins one complete classification by a model, and what it was
+// TestClassify_ByModel pins one complete classification by a model, and what it was
 // asked.
-func TestAskedWhole(t *testing.T) {
+func TestClassify_ByModel(t *testing.T) {
 	m := &fakeModel{do: says(strings.Replace(goodReply, "[],", `[{"title":"Review it"}],`, 1))}
 	now := time.Date(2026, 1, 2, 15, 4, 5, 0, time.UTC)
 	c := open(t, classifier.Config{Model: m, Now: func() time.Time { return now }})
@@ -88,7 +88,7 @@ func TestAskedWhole(t *testing.T) {
 }
 
 // TestSequences: how often the model is asked, for what, and what comes of it.
-func TestSequences(t *testing.T) {
+func TestClassify_SequenceOfCalls(t *testing.T) {
 	cut := llm.Reply{Text: goodReply[:30], Truncated: true}
 	good, bad := llm.Reply{Text: goodReply}, llm.Reply{Text: "nonsense"}
 	wrong := llm.Reply{Text: `{"intent":"x","domains":[],"subtasks":[],"confidence":1}`}
@@ -146,7 +146,7 @@ func TestSequences(t *testing.T) {
 }
 
 // TestSecondCall: what is asked once more.
-func TestSecondCall(t *testing.T) {
+func TestClassify_SecondCall(t *testing.T) {
 	tests := []struct {
 		name   string
 		first  llm.Reply
@@ -187,7 +187,7 @@ func TestSecondCall(t *testing.T) {
 }
 
 // TestErrorDetails: of an error only what package llm vouches for is shown.
-func TestErrorDetails(t *testing.T) {
+func TestClassify_ErrorDetails(t *testing.T) {
 	tests := []struct {
 		name   string
 		err    error
@@ -212,7 +212,7 @@ func TestErrorDetails(t *testing.T) {
 }
 
 // TestReasonOfStandIn: why the words answered is said before what they left out.
-func TestReasonOfStandIn(t *testing.T) {
+func TestClassify_FallbackReason(t *testing.T) {
 	m := &fakeModel{do: fails(&llm.Error{Reason: llm.ReasonBlocked})}
 	in := input(sourceRegistry(), "code review; cost analysis; doc answering; retrieval qa")
 	for _, mode := range []string{classifier.ModeLLM, classifier.ModeCascade} {
@@ -228,7 +228,7 @@ func TestReasonOfStandIn(t *testing.T) {
 }
 
 // TestShownReply: what is kept of a long reply, or one that is not text.
-func TestShownReply(t *testing.T) {
+func TestClassify_ReplyExcerpt(t *testing.T) {
 	for name, text := range map[string]string{
 		"long":               strings.Repeat("x", 1<<20),
 		"cut in a character": "x" + strings.Repeat("日本", 2000),
@@ -245,7 +245,7 @@ func TestShownReply(t *testing.T) {
 }
 
 // TestPanic: a mistake in a library costs the model's word, not the process.
-func TestPanic(t *testing.T) {
+func TestClassify_ModelPanics(t *testing.T) {
 	var log bytes.Buffer
 	m := &fakeModel{do: func(_ context.Context, nth int, _ *llm.Request) (*llm.Reply, error) {
 		if nth == 0 {
@@ -270,7 +270,7 @@ func TestPanic(t *testing.T) {
 }
 
 // TestAnythingIsValid: whatever a model does, in whatever order.
-func TestAnythingIsValid(t *testing.T) {
+func TestClassify_AnyModelBehaviour(t *testing.T) {
 	s := exampleRegistry()
 	in := input(s, "review this python code; do a cost analysis")
 	text := rapid.OneOf(

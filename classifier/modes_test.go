@@ -111,7 +111,7 @@ func TestCascade(t *testing.T) {
 
 // TestCascadeFindsInCache: the cache stands before the words, so that a
 // prompt keeps its answer.
-func TestCascadeFindsInCache(t *testing.T) {
+func TestCascade_ChecksCacheFirst(t *testing.T) {
 	m := &fakeModel{do: says(goodReply)}
 	c := open(t, classifier.Config{Mode: classifier.ModeCascade, Model: m, Accept: 0.9, Cache: classifier.CacheConfig{Entries: 10}})
 	in := input(sourceRegistry(), "have a look at this code")
@@ -123,7 +123,7 @@ func TestCascadeFindsInCache(t *testing.T) {
 }
 
 // TestModelIsNotAsked: by the mode, or because there is nothing to choose from.
-func TestModelIsNotAsked(t *testing.T) {
+func TestClassify_WithoutModelCall(t *testing.T) {
 	full := input(sourceRegistry(), "review this python code")
 	tests := []struct {
 		name   string
@@ -149,7 +149,7 @@ func TestModelIsNotAsked(t *testing.T) {
 
 // TestWithoutWords: a registry whose words are not trained yet can be asked
 // about.
-func TestWithoutWords(t *testing.T) {
+func TestClassify_WithoutLexicalModel(t *testing.T) {
 	in := classifier.Input{Prompt: "review this", Catalogue: manyAgents(30)}
 	reply := `{"intent":"do_aaa","domains":["domaaa"],"subtasks":[],"confidence":1}`
 	clf := open(t, classifier.Config{Model: &fakeModel{do: says(reply)}}).Classify(t.Context(), in)

@@ -15,7 +15,7 @@ import (
 )
 
 // TestReplyTaken: replies that say what they mean, in one way or another.
-func TestReplyTaken(t *testing.T) {
+func TestReply_Accepted(t *testing.T) {
 	const subtask = `{"title":"Review it","reason":"asked for","intent":"code_review","domains":["python"]}`
 	plain := contract.Classification{Intent: "code_review", Domains: []string{"python"}, Subtasks: []contract.Subtask{}, Confidence: 0.93}
 	with := func(change func(*contract.Classification)) contract.Classification {
@@ -86,7 +86,7 @@ func TestReplyTaken(t *testing.T) {
 }
 
 // TestReplyRefused: what is wrong with a reply, in the words the model gets back.
-func TestReplyRefused(t *testing.T) {
+func TestReply_Rejected(t *testing.T) {
 	const badJSON, badValue = llm.ReasonInvalidJSON, llm.ReasonInvalidValue
 	withSubtask := func(subtask string) string { return strings.Replace(goodReply, "[],", "["+subtask+"],", 1) }
 	tests := []struct {

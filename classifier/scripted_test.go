@@ -22,10 +22,10 @@ func (m asModel) Generate(ctx context.Context, req *llm.Request) (*llm.Reply, er
 	return m.from.Generate(ctx, req)
 }
 
-// TestEveryScriptedReply runs everything a model is feared to answer through a
+// TestReply_AllCases runs everything a model is feared to answer through a
 // real provider and the classifier: it is taken, or the words stand in with the
 // right reason.
-func TestEveryScriptedReply(t *testing.T) {
+func TestReply_AllCases(t *testing.T) {
 	s := sourceRegistry()
 	in := input(s, "review this python code")
 	for _, scripted := range fakellm.ReplyCases() {

@@ -104,7 +104,7 @@ func TestShortlist(t *testing.T) {
 }
 
 // TestShortlistDefaults: 20 agents are shown, of 21 there are 10.
-func TestShortlistDefaults(t *testing.T) {
+func TestShortlist_Defaults(t *testing.T) {
 	for agents, want := range map[int]int{1: 1, 20: 20, 21: 10, 500: 10} {
 		req := askAbout(t, classifier.Config{}, input(manyAgents(agents), "common work"))
 		if got := len(shownTo(req)); got != want {
@@ -115,7 +115,7 @@ func TestShortlistDefaults(t *testing.T) {
 
 // TestSchemaFollowsTheShortlist: the model may choose from what it is shown; and
 // what it says of what it was not shown counts as well.
-func TestSchemaFollowsTheShortlist(t *testing.T) {
+func TestShortlist_Schema(t *testing.T) {
 	s := manyAgents(30)
 	in := input(s, "do aaa in domaaa")
 	req := askAbout(t, classifier.Config{ShortlistK: 1}, in)
@@ -132,7 +132,7 @@ func TestSchemaFollowsTheShortlist(t *testing.T) {
 }
 
 // TestExamplesInThePrompt: each intent is heard before one is heard twice.
-func TestExamplesInThePrompt(t *testing.T) {
+func TestShortlist_Examples(t *testing.T) {
 	s := snapshot(&contract.RegistryEntry{
 		ID: "a", Match: contract.Match{Intent: []string{"x", "y", "z"}, Domains: []string{"d"}},
 		Examples: map[string][]string{"x": {"x one", "x two", "x three"}, "z": {"z one"}, "other": {"of an intent it does not serve"}},
@@ -145,7 +145,7 @@ func TestExamplesInThePrompt(t *testing.T) {
 
 // TestShortlistIsStable: the same registry and prompt show the same agents, as
 // many as there is room for, in the order of the registry.
-func TestShortlistIsStable(t *testing.T) {
+func TestShortlist_IsDeterministic(t *testing.T) {
 	s := office(40)
 	words := input(s, "").Lexical
 	rapid.Check(t, func(rt *rapid.T) {

@@ -14,7 +14,7 @@ import (
 )
 
 // TestDeafModel: a model that does not end with its context delays nobody.
-func TestDeafModel(t *testing.T) {
+func TestSingleFlight_ModelIgnoresItsContext(t *testing.T) {
 	m := &fakeModel{do: func(_ context.Context, nth int, req *llm.Request) (*llm.Reply, error) {
 		<-time.After(time.Minute)
 		return &llm.Reply{Text: goodReply}, nil
@@ -34,7 +34,7 @@ func TestDeafModel(t *testing.T) {
 }
 
 // TestTooManyQuestions: callers do not end calls, so there is a bound on them.
-func TestTooManyQuestions(t *testing.T) {
+func TestSingleFlight_LimitsCallsInFlight(t *testing.T) {
 	const most = 256
 	m := &fakeModel{do: silent()}
 	bubble(t, classifier.Config{Model: m}, func(t *testing.T, c *classifier.Classifier) {
@@ -61,8 +61,8 @@ func TestTooManyQuestions(t *testing.T) {
 	})
 }
 
-// TestClose ends the calls under way, waits for them, and starts no more.
-func TestClose(t *testing.T) {
+// TestClose_CancelsCallsInFlight ends the calls under way, waits for them, and starts no more.
+func TestClose_CancelsCallsInFlight(t *testing.T) {
 	returned := make(chan struct{})
 	m := &fakeModel{do: func(ctx context.Context, _ int, _ *llm.Request) (*llm.Reply, error) {
 		<-ctx.Done()
@@ -90,7 +90,7 @@ func TestClose(t *testing.T) {
 }
 
 // TestLeavingModel: a call that ends its goroutine is a call without a reply.
-func TestLeavingModel(t *testing.T) {
+func TestSingleFlight_ModelExitsItsGoroutine(t *testing.T) {
 	m := &fakeModel{do: func(context.Context, int, *llm.Request) (*llm.Reply, error) {
 		runtime.Goexit()
 		return nil, nil

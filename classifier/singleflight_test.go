@@ -63,7 +63,7 @@ func bubble(t *testing.T, cfg classifier.Config, body func(t *testing.T, c *clas
 
 // TestManyAskTheSame: 50 callers, one call, one answer, whether or not there is
 // a cache. What comes after it finds the cache, or asks again.
-func TestManyAskTheSame(t *testing.T) {
+func TestSingleFlight_SharesOneCall(t *testing.T) {
 	for _, entries := range []int{0, 10} {
 		t.Run(fmt.Sprintf("%d entries", entries), func(t *testing.T) {
 			m := &fakeModel{do: replyAfter(time.Second, says(goodReply))}
@@ -99,7 +99,7 @@ func TestManyAskTheSame(t *testing.T) {
 }
 
 // TestFailureIsShared: those who wait share a failure, and it is not kept.
-func TestFailureIsShared(t *testing.T) {
+func TestSingleFlight_SharesFailures(t *testing.T) {
 	m := &fakeModel{do: func(ctx context.Context, nth int, req *llm.Request) (*llm.Reply, error) {
 		if nth == 0 {
 			return replyAfter(time.Second, fails(&llm.Error{Reason: llm.ReasonRateLimited}))(ctx, nth, req)
@@ -126,7 +126,7 @@ func TestFailureIsShared(t *testing.T) {
 
 // TestImpatientCallers: whoever gives up does so alone, at the right time, and
 // the call goes on for the others and for the cache.
-func TestImpatientCallers(t *testing.T) {
+func TestSingleFlight_CallersTimeOutAlone(t *testing.T) {
 	const modelTakes = time.Second
 	in := input(sourceRegistry(), "review this python code")
 	deadline := func(d time.Duration) func(context.Context) (context.Context, context.CancelFunc) {
@@ -195,7 +195,7 @@ func TestImpatientCallers(t *testing.T) {
 }
 
 // TestLateReplyFillsTheCache: a caller with little time costs the next one none.
-func TestLateReplyFillsTheCache(t *testing.T) {
+func TestSingleFlight_LateReplyIsCached(t *testing.T) {
 	m := &fakeModel{do: replyAfter(1500*time.Millisecond, says(goodReply))}
 	bubble(t, classifier.Config{Model: m, Cache: classifier.CacheConfig{Entries: 10}}, func(t *testing.T, c *classifier.Classifier) {
 		in := input(sourceRegistry(), "review this python code")
@@ -213,7 +213,7 @@ func TestLateReplyFillsTheCache(t *testing.T) {
 }
 
 // TestNoTimeAtAll: a caller whose time is up starts nothing.
-func TestNoTimeAtAll(t *testing.T) {
+func TestClassify_ExpiredContextStartsNoCall(t *testing.T) {
 	m := &fakeModel{do: says(goodReply)}
 	c := open(t, classifier.Config{Model: m})
 	ctx, cancel := context.WithCancel(t.Context())
@@ -228,7 +228,7 @@ func TestNoTimeAtAll(t *testing.T) {
 }
 
 // TestOneBudget: the timeout bounds the calls together, and the model is told.
-func TestOneBudget(t *testing.T) {
+func TestClassify_OneTimeoutForAllCalls(t *testing.T) {
 	tests := []struct {
 		name string
 		do   script
@@ -276,7 +276,7 @@ func (h hooked) Deadline() (time.Time, bool) {
 
 // TestAnsweredMeanwhile: an answer that comes between the look into the cache
 // and the question is found.
-func TestAnsweredMeanwhile(t *testing.T) {
+func TestSingleFlight_FindsReplyCachedMeanwhile(t *testing.T) {
 	m := &fakeModel{do: says(goodReply)}
 	c := open(t, classifier.Config{Model: m, Cache: classifier.CacheConfig{Entries: 10}})
 	in := input(sourceRegistry(), "review this python code")
@@ -288,7 +288,7 @@ func TestAnsweredMeanwhile(t *testing.T) {
 
 // TestManyCallers: whatever callers do at the same time, each gets an answer by
 // its own time, and a question is never asked twice at once.
-func TestManyCallers(t *testing.T) {
+func TestSingleFlight_ManyCallers(t *testing.T) {
 	s := sourceRegistry()
 	words := input(s, "").Lexical
 	rapid.Check(t, func(rt *rapid.T) {

@@ -9,9 +9,9 @@ import (
 	"github.com/caprouter/caprouter/capabilities"
 )
 
-// TestSourceDocument classifies against the source document's own file, with
+// TestClassify_SourceRegistry classifies against the source document's own file, with
 // nothing but its names.
-func TestSourceDocument(t *testing.T) {
+func TestClassify_SourceRegistry(t *testing.T) {
 	const file = "../capabilities/testdata/source.yaml"
 	data, err := os.ReadFile(file)
 	if err != nil {

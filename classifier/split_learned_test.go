@@ -35,7 +35,7 @@ func learnedRegistry() *capabilities.Catalogue {
 	)
 }
 
-func TestSplitLearned(t *testing.T) {
+func TestSplit_StatisticalModel(t *testing.T) {
 	s := learnedRegistry()
 	m := lexical.Train(classifier.BuildCorpus(s))
 	if !m.Calibrated() {
@@ -66,7 +66,7 @@ func TestSplitLearned(t *testing.T) {
 
 // TestImpliedDomains: where a prompt names no domain, the only one its agents
 // declare goes without saying.
-func TestImpliedDomains(t *testing.T) {
+func TestClassify_ImpliedDomains(t *testing.T) {
 	s := learnedRegistry()
 	c, err := classifier.New(classifier.Config{})
 	if err != nil {

@@ -109,14 +109,14 @@ func TestSplit(t *testing.T) {
 	}
 }
 
-func TestTooManyPartsIsSaid(t *testing.T) {
+func TestSplit_TooManyParts(t *testing.T) {
 	got := newClassifier(t).Classify(t.Context(), input(sourceRegistry(), "code review; cost analysis; doc answering; retrieval qa"))
 	if got.Reason != classifier.ReasonTooManyParts || len(got.Subtasks) != contract.MaxSubtasks {
 		t.Errorf("got reason %q and %d subtasks, want %q and %d", got.Reason, len(got.Subtasks), classifier.ReasonTooManyParts, contract.MaxSubtasks)
 	}
 }
 
-func TestTitles(t *testing.T) {
+func TestSplit_Titles(t *testing.T) {
 	long := strings.Repeat("palavra ", 60)
 	tests := []struct{ name, part, want string }{
 		{"short", "do a cost analysis", "do a cost analysis"},
@@ -143,7 +143,7 @@ func TestTitles(t *testing.T) {
 
 // TestClassificationIsValid: whatever the prompt, what comes out keeps the rules
 // of a classification (003 §2).
-func TestClassificationIsValid(t *testing.T) {
+func TestClassify_AnyPromptIsValid(t *testing.T) {
 	c := newClassifier(t)
 	s := exampleRegistry()
 	model := lexical.Train(classifier.BuildCorpus(s))

@@ -24,7 +24,7 @@ func TestValidAgentID(t *testing.T) {
 	}
 }
 
-func TestSameTenant(t *testing.T) {
+func TestCaller_SameTenant(t *testing.T) {
 	of := func(tenant, issuer string) *contract.Caller {
 		return &contract.Caller{Tenant: tenant, Issuer: issuer}
 	}
@@ -46,7 +46,7 @@ func TestSameTenant(t *testing.T) {
 	}
 }
 
-func TestRequestValidate(t *testing.T) {
+func TestRequest_Validate(t *testing.T) {
 	bad := "Not An Id"
 	tests := []struct {
 		name string
@@ -110,7 +110,7 @@ func TestCaller(t *testing.T) {
 	}
 }
 
-func TestResultText(t *testing.T) {
+func TestResult_Text(t *testing.T) {
 	tests := []struct{ name, data, want string }{
 		{"answer first", `{"summary":"s","text":"t","answer":"a"}`, "a"},
 		{"then text", `{"summary":"s","text":"t"}`, "t"},
@@ -132,7 +132,7 @@ func TestResultText(t *testing.T) {
 	}
 }
 
-func TestErrorIsOneLineWithEveryPlace(t *testing.T) {
+func TestError_IsOneLineWithAllDetails(t *testing.T) {
 	e := contract.Error{Code: contract.CodeInvalidRequest, Message: "the request is not valid"}
 	if got, want := e.Error(), "invalid_request: the request is not valid"; got != want {
 		t.Errorf("got %q, want %q", got, want)
@@ -144,9 +144,9 @@ func TestErrorIsOneLineWithEveryPlace(t *testing.T) {
 	}
 }
 
-// TestUnsupportedStandsBesideMode holds the wire form of policy B's data: its
+// TestResponseData_UnsupportedIsInlined holds the wire form of policy B's data: its
 // members are those of data, not of an object inside it.
-func TestUnsupportedStandsBesideMode(t *testing.T) {
+func TestResponseData_UnsupportedIsInlined(t *testing.T) {
 	data, err := json.Marshal(contract.ResponseData{
 		Mode: contract.DataUnsupported, Unsupported: &contract.Unsupported{Reason: "no_match"},
 	})

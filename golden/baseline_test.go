@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestCompareWithAnInterruptedRun(t *testing.T) {
+func TestCompareReports_Interrupted(t *testing.T) {
 	before := &Report{Cases: []CaseResult{{ID: "a", Passed: true}, {ID: "b", Passed: true}}}
 	now := &Report{Interrupted: true, Cases: before.Cases[:1]}
 	if c := CompareReports(before, now); len(c.Gone) > 0 {
@@ -14,7 +14,7 @@ func TestCompareWithAnInterruptedRun(t *testing.T) {
 	}
 }
 
-func TestReadBaselineRefuses(t *testing.T) {
+func TestReadBaseline_Rejects(t *testing.T) {
 	one := CaseResult{ID: "a", Passed: true}
 	tests := []struct {
 		name   string
@@ -41,7 +41,7 @@ func TestReadBaselineRefuses(t *testing.T) {
 	}
 }
 
-func TestClassifierText(t *testing.T) {
+func TestClassifier_String(t *testing.T) {
 	for want, c := range map[string]Classifier{
 		"lexical":                            {Mode: "lexical"},
 		"llm, fake fake-1, prompts router/1": {Mode: "llm", Provider: "fake", Model: "fake-1", PromptVersion: "router/1"},

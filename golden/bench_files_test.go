@@ -18,7 +18,7 @@ func write(t *testing.T, path, content string) {
 }
 
 // TestBenchFilesThatAreWrong: what is wrong is said with file, line and fix.
-func TestBenchFilesThatAreWrong(t *testing.T) {
+func TestRunBench_InvalidFiles(t *testing.T) {
 	const good = "a b\tc\td\n"
 	tests := []struct {
 		name, file, content, want string
@@ -75,7 +75,7 @@ func TestBenchFilesThatAreWrong(t *testing.T) {
 	})
 }
 
-func TestReadUtterances(t *testing.T) {
+func TestReadLabelledRows(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "rows.tsv")
 	write(t, file, "\ufeffText\tIntent\tDomain\r\nolá, você\tgreet\tsmall talk\r\n\n")
 	got, err := readLabelledRows(file)
@@ -94,8 +94,8 @@ func TestScanLines(t *testing.T) {
 	}
 }
 
-// FuzzUtterance: a line is three columns with something in each, or an error.
-func FuzzUtterance(f *testing.F) {
+// FuzzLabelledRow checks that a line has three non-empty columns or is an error.
+func FuzzLabelledRow(f *testing.F) {
 	for _, seed := range []string{"a\tb\tc", "", "a\tb", "a\tb\tc\td", "\t\t", "\xff\tb\tc", "olá\tgreet\tsmall talk"} {
 		f.Add(seed)
 	}

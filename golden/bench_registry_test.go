@@ -79,7 +79,7 @@ func TestLabelNames(t *testing.T) {
 
 // TestAnyLabelsMakeARegistry: whatever the labels, the registry is one that a
 // file could hold, and different labels stay different.
-func TestAnyLabelsMakeARegistry(t *testing.T) {
+func TestBenchRegistry_AnyLabels(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		labels := rapid.SliceOfNDistinct(rapid.String(), 1, 6, rapid.ID[string]).Draw(t, "labels")
 		intents, domains, agents := newNameTable(labelName), newNameTable(labelName), newNameTable(agentName)

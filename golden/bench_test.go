@@ -48,7 +48,7 @@ func absent(t *testing.T, figures map[string]*float64) {
 	}
 }
 
-func TestBench(t *testing.T) {
+func TestRunBench(t *testing.T) {
 	var stages []string
 	r := bench(t, BenchConfig{
 		Train: benchFile("train.tsv"), Test: benchFile("test.tsv"), OutOfScope: benchFile("oos.tsv"),
@@ -83,7 +83,7 @@ func TestBench(t *testing.T) {
 }
 
 // TestBenchFigures: the figures of verdicts, counted by hand.
-func TestBenchFigures(t *testing.T) {
+func TestRunBench_Figures(t *testing.T) {
 	registry, err := newBenchRegistry([]labelledRow{{"x", "a", "d"}, {"y", "*", "d"}})
 	if err != nil {
 		t.Fatal(err)
@@ -133,7 +133,7 @@ func TestBenchFigures(t *testing.T) {
 	is(t, "hindsight where nothing is claimed", r.HindsightCoverage, 0)
 }
 
-func TestAcceptOn(t *testing.T) {
+func TestAcceptThreshold(t *testing.T) {
 	in := labelledRow{Intent: "a"}
 	verdicts := []rowPrediction{
 		{row: &in, confidence: 0.9, claimed: true, correct: true},
@@ -150,7 +150,7 @@ func TestAcceptOn(t *testing.T) {
 }
 
 // TestBenchSaysTheSameTwice, but for times.
-func TestBenchSaysTheSameTwice(t *testing.T) {
+func TestRunBench_IsDeterministic(t *testing.T) {
 	cfg := BenchConfig{Train: benchFile("train.tsv"), Test: benchFile("test.tsv"), OutOfScope: benchFile("oos.tsv"), Validation: benchFile("test.tsv")}
 	times := cmpopts.IgnoreFields(BenchReport{}, "TrainMS", "ClassifyP50", "ClassifyP99", "AllocsPerOp")
 	first := bench(t, cfg)
@@ -162,7 +162,7 @@ func TestBenchSaysTheSameTwice(t *testing.T) {
 	}
 }
 
-func TestBenchWithoutOutOfScope(t *testing.T) {
+func TestRunBench_WithoutOutOfScope(t *testing.T) {
 	dir := t.TempDir()
 	test := filepath.Join(dir, "test.tsv")
 	write(t, test, "switch on the kitchen lamp\tlights_on\tanother\n")
@@ -187,7 +187,7 @@ func TestBenchWithoutOutOfScope(t *testing.T) {
 }
 
 // fields are the names a report has on the wire, whatever applies.
-func TestBenchFields(t *testing.T) {
+func TestRunBench_Fields(t *testing.T) {
 	data, err := strictjson.Marshal(&BenchReport{})
 	if err != nil {
 		t.Fatal(err)
@@ -202,7 +202,7 @@ func TestBenchFields(t *testing.T) {
 	}
 }
 
-func TestBenchMulti(t *testing.T) {
+func TestRunBench_Multi(t *testing.T) {
 	r := bench(t, BenchConfig{Train: benchFile("train.tsv"), Test: benchFile("multi.tsv"), Multi: true})
 	if r.ExactSetAccuracy == nil || *r.ExactSetAccuracy > 2.0/3+1e-6 {
 		t.Errorf("got exact_set_accuracy %v, want at most two of three, as nobody takes orders", r.ExactSetAccuracy)
@@ -218,7 +218,7 @@ func TestBenchMulti(t *testing.T) {
 
 // TestMultiCalibration: each intent is held against itself being asked for, the
 // set against all of it being right.
-func TestMultiCalibration(t *testing.T) {
+func TestRunBench_MultiCalibration(t *testing.T) {
 	registry, err := newBenchRegistry([]labelledRow{{"x", "a", "d"}, {"y", "b", "d"}})
 	if err != nil {
 		t.Fatal(err)
@@ -237,7 +237,7 @@ func TestMultiCalibration(t *testing.T) {
 
 // TestJudgeSetParts: what is held against the labels are the intents a router
 // would act on, each with its own confidence.
-func TestJudgeSetParts(t *testing.T) {
+func TestPredictSet_Parts(t *testing.T) {
 	train, err := readLabelledRows(benchFile("train.tsv"))
 	if err != nil {
 		t.Fatal(err)
@@ -271,7 +271,7 @@ func TestJudgeSetParts(t *testing.T) {
 	}
 }
 
-func TestBenchTools(t *testing.T) {
+func TestRunBench_Tools(t *testing.T) {
 	r := bench(t, BenchConfig{Tools: benchFile("tools.jsonl"), Test: benchFile("queries.tsv"), OutOfScope: benchFile("oos.tsv")})
 	is(t, "accuracy", r.Accuracy, 0.75)
 	is(t, "top5_accuracy", r.Top5Accuracy, 0.75)
@@ -281,7 +281,7 @@ func TestBenchTools(t *testing.T) {
 	absent(t, map[string]*float64{"ece": r.ECE, "coverage": r.Coverage, "in_scope_accuracy": r.InScopeAccuracy})
 }
 
-func TestBenchWithinRows(t *testing.T) {
+func TestRunBench_WithinRows(t *testing.T) {
 	r := bench(t, BenchConfig{Tools: benchFile("queries.jsonl")})
 	is(t, "accuracy", r.Accuracy, 1)
 	if r.N != 1 || r.OutOfScopeN != 1 || r.ClassifyP50 == nil {
@@ -289,7 +289,7 @@ func TestBenchWithinRows(t *testing.T) {
 	}
 }
 
-func TestBenchInterrupted(t *testing.T) {
+func TestRunBench_Interrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	_, err := RunBench(ctx, BenchConfig{
 		Train: benchFile("train.tsv"), Test: benchFile("test.tsv"),
@@ -330,9 +330,9 @@ func TestBenchConfigValidate(t *testing.T) {
 	}
 }
 
-// TestPublicSets measures on what is there and holds a floor that any
+// TestRunBench_PublicSets measures on what is there and holds a floor that any
 // classifier worth the name clears; docs/quality.md has the figures.
-func TestPublicSets(t *testing.T) {
+func TestRunBench_PublicSets(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds")
 	}

@@ -95,7 +95,7 @@ func written(t *testing.T, c *Cassette) []byte {
 	return b.Bytes()
 }
 
-func TestRecordAndReplay(t *testing.T) {
+func TestRecord_Replay(t *testing.T) {
 	cases := parse(t, recordedCases)
 	live := &model{say: sayings}
 	made := record(t, live, RecordConfig{}, cases)
@@ -133,7 +133,7 @@ func TestRecordAndReplay(t *testing.T) {
 	}
 }
 
-func TestReplayWithoutARecording(t *testing.T) {
+func TestRun_CassetteWithoutReply(t *testing.T) {
 	cases := parse(t, recordedCases)
 	c := record(t, &model{say: sayings}, RecordConfig{}, cases[:1]).Cassette
 	r := run1(t, Config{Cases: cases[:2], Cassette: c})
@@ -147,7 +147,7 @@ func TestReplayWithoutARecording(t *testing.T) {
 	}
 }
 
-func TestRecordAsksOnlyWhatIsNew(t *testing.T) {
+func TestRecord_ReusesExisting(t *testing.T) {
 	cases := parse(t, recordedCases)
 	known := record(t, &model{say: sayings}, RecordConfig{}, cases[:2]).Cassette
 	other := &model{reply: readsCosts}
@@ -163,7 +163,7 @@ func TestRecordAsksOnlyWhatIsNew(t *testing.T) {
 	}
 }
 
-func TestRecordKeepsWhatItHasWhenTheModelFails(t *testing.T) {
+func TestRecord_KeepsInteractionsWhenModelFails(t *testing.T) {
 	cases := parse(t, recordedCases)[:2]
 	known := record(t, &model{say: sayings}, RecordConfig{}, cases).Cassette
 	down := &model{say: func(user string) (*llm.Reply, error) {
@@ -185,7 +185,7 @@ func TestRecordKeepsWhatItHasWhenTheModelFails(t *testing.T) {
 }
 
 // A part of the cases takes nothing from the others.
-func TestRecordingAPartKeepsTheRest(t *testing.T) {
+func TestRecord_PartialKeepsTheRest(t *testing.T) {
 	cases := parse(t, recordedCases)
 	known := record(t, &model{say: sayings}, RecordConfig{}, cases).Cassette
 	for _, again := range []bool{false, true} {
@@ -197,7 +197,7 @@ func TestRecordingAPartKeepsTheRest(t *testing.T) {
 }
 
 // What another model said is not replaced, and the new one is not asked.
-func TestRecordRefusesTheCassetteOfAnotherModel(t *testing.T) {
+func TestRecord_RejectsOtherModel(t *testing.T) {
 	cases := parse(t, recordedCases)[:1]
 	known := &Cassette{provider: "fake", model: "fake-0", interactions: map[string]Interaction{"k": {Key: "k"}}}
 	m := &model{reply: readsCode}
@@ -208,7 +208,7 @@ func TestRecordRefusesTheCassetteOfAnotherModel(t *testing.T) {
 	}
 }
 
-func TestInterruptedRecordingKeepsWhatItHas(t *testing.T) {
+func TestRecord_Interrupted(t *testing.T) {
 	cases := parse(t, recordedCases)[:2]
 	known := record(t, &model{say: sayings}, RecordConfig{}, cases).Cassette
 	ctx, cancel := context.WithCancel(t.Context())
@@ -225,14 +225,14 @@ func TestInterruptedRecordingKeepsWhatItHas(t *testing.T) {
 	}
 }
 
-func TestRecordNeedsAModel(t *testing.T) {
+func TestRecord_NeedsAModel(t *testing.T) {
 	if _, err := Record(t.Context(), Config{Registry: registry(t)}, RecordConfig{}); err == nil {
 		t.Error("got no error, want one: there is no model to ask")
 	}
 }
 
 // A reply that was cut off is recorded as such, and so is the one with more room.
-func TestTruncatedReplies(t *testing.T) {
+func TestRecord_TruncatedReplies(t *testing.T) {
 	cases := parse(t, `cases: [{ id: a, input: "look", expect: { agents: [quality_agent] } }]`)
 	first := true
 	m := &model{say: func(string) (*llm.Reply, error) {
@@ -248,7 +248,7 @@ func TestTruncatedReplies(t *testing.T) {
 	}
 }
 
-func TestReadCassetteNamesTheMistake(t *testing.T) {
+func TestReadCassette_Errors(t *testing.T) {
 	line := func(key, model string) string {
 		return `{"key":"` + key + `","provider":"p","model":"` + model + `","prompt_version":"v","purpose":"classify","reply":"","tokens":{"input":0,"output":0}}` + "\n"
 	}
@@ -272,7 +272,7 @@ func TestReadCassetteNamesTheMistake(t *testing.T) {
 }
 
 // Every part of a question is part of its key, and no two parts run together.
-func TestQuestionKeyTellsQuestionsApart(t *testing.T) {
+func TestInteractionKey_IsUnique(t *testing.T) {
 	text := rapid.StringN(0, 3, -1)
 	rapid.Check(t, func(t *rapid.T) {
 		type question struct {
@@ -301,7 +301,7 @@ func TestQuestionKeyTellsQuestionsApart(t *testing.T) {
 	})
 }
 
-func TestCassetteSaysWhoseItIs(t *testing.T) {
+func TestCassette_ProviderAndModel(t *testing.T) {
 	c := record(t, &model{say: sayings}, RecordConfig{}, parse(t, recordedCases)[:1]).Cassette
 	if got := c.Provider() + " " + c.Model(); got != "fake fake-1" {
 		t.Errorf("got %q, want fake fake-1", got)

@@ -43,7 +43,7 @@ func results() *rapid.Generator[[]*CaseResult] {
 }
 
 // The counts of a report add up to its cases.
-func TestSummaryAddsUp(t *testing.T) {
+func TestReport_SummaryAddsUp(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		list := results().Draw(t, "results")
 		done := slices.Clone(list)
@@ -85,7 +85,7 @@ func TestSummaryAddsUp(t *testing.T) {
 
 // Every case is in one list of a comparison at most, and in none only when it
 // passes and did not fail before.
-func TestComparisonIsAPartition(t *testing.T) {
+func TestCompareReports_IsAPartition(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		verdicts := rapid.MapOf(rapid.StringMatching(`[a-f]`), rapid.Bool())
 		before, now := verdicts.Draw(t, "before"), verdicts.Draw(t, "now")
@@ -134,7 +134,7 @@ func TestComparisonIsAPartition(t *testing.T) {
 }
 
 // A case that is written as JSON is read as the same case.
-func TestJSONLRoundTrip(t *testing.T) {
+func TestReadJSONL_RoundTrip(t *testing.T) {
 	text := rapid.StringMatching(`[a-zé中"\\\t ]{0,8}[a-z]`)
 	rapid.Check(t, func(t *rapid.T) {
 		want := Case{
@@ -166,7 +166,7 @@ func TestJSONLRoundTrip(t *testing.T) {
 }
 
 // What a case accepts does not depend on the order of agents.
-func TestSetsHaveNoOrder(t *testing.T) {
+func TestSameSet_IgnoresOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := Case{Expect: Expect{Agents: append([]string{}, ids().Draw(t, "agents")...)}, Alternates: [][]string{ids().Draw(t, "alternate")}}
 		got := ids().Draw(t, "got")
@@ -181,7 +181,7 @@ func TestSetsHaveNoOrder(t *testing.T) {
 	})
 }
 
-func TestReceivers(t *testing.T) {
+func TestRoutedTo(t *testing.T) {
 	tests := []struct {
 		agents  []string
 		outcome Outcome
@@ -199,7 +199,7 @@ func TestReceivers(t *testing.T) {
 	}
 }
 
-func TestPointOf(t *testing.T) {
+func TestConfidencePoint(t *testing.T) {
 	tests := []struct {
 		name string
 		r    CaseResult
@@ -216,7 +216,7 @@ func TestPointOf(t *testing.T) {
 	}
 }
 
-func TestRoutedRight(t *testing.T) {
+func TestIsRoutedCorrectly(t *testing.T) {
 	dispatched := Actual{Outcome: Dispatch, Agents: []string{"a"}, Intent: "x", Domains: []string{"p"}}
 	refused := Actual{Outcome: FallbackA, Intent: "x"}
 	tests := []struct {
@@ -244,7 +244,7 @@ func TestRoutedRight(t *testing.T) {
 
 // better is a strict order, so that the proposal does not depend on which
 // setting was tried first.
-func TestBetterIsAnOrder(t *testing.T) {
+func TestIsBetter_IsAnOrder(t *testing.T) {
 	score := rapid.Custom(func(t *rapid.T) FitScore {
 		v := float64(rapid.IntRange(0, 3).Draw(t, "min")) / 4
 		s := FitScore{
@@ -276,7 +276,7 @@ func TestBetterIsAnOrder(t *testing.T) {
 	})
 }
 
-func TestPatch(t *testing.T) {
+func TestFitResult_Patch(t *testing.T) {
 	half, low := 0.5, 0.25
 	tests := []struct {
 		name      string
@@ -301,7 +301,7 @@ func TestPatch(t *testing.T) {
 	}
 }
 
-func TestStanding(t *testing.T) {
+func TestExplainAgent(t *testing.T) {
 	s := registry(t)
 	candidate := contract.Candidate{
 		AgentID: "rag_agent", Score: 0.6, Parts: contract.ScoreParts{Intent: 0.5, Domains: 0.3, Constraints: -0.2}, Eligible: true, Role: contract.RoleStandby,
@@ -336,7 +336,7 @@ func TestStanding(t *testing.T) {
 	}
 }
 
-func TestRuleChanges(t *testing.T) {
+func TestDiffRules(t *testing.T) {
 	a := registry(t)
 	b := changed(t, func(s *capabilities.Catalogue) {
 		v := 0.5

@@ -11,7 +11,7 @@ import (
 const document = "../docs/golden.md"
 
 // Every key of a case, and every outcome, has its row in the document.
-func TestCasesAreDocumented(t *testing.T) {
+func TestDocs_DescribeAllFields(t *testing.T) {
 	data, err := os.ReadFile(document)
 	if err != nil {
 		t.Fatal(err)
@@ -35,7 +35,7 @@ func TestCasesAreDocumented(t *testing.T) {
 }
 
 // What the document shows as cases can be read.
-func TestCasesInTheDocumentAreCases(t *testing.T) {
+func TestDocs_ExamplesAreValid(t *testing.T) {
 	data, err := os.ReadFile(document)
 	if err != nil {
 		t.Fatal(err)

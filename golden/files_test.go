@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestFiles(t *testing.T) {
+func TestListFiles(t *testing.T) {
 	dir := writeFiles(t, map[string]string{
 		"a.yaml": oneCase("a"), "below/b.csv": "input\nx\n", "below/notes.md": "", "m.cassette.jsonl": "",
 	})

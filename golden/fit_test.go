@@ -52,7 +52,7 @@ func fitted(t *testing.T, cfg Config, precision float64) *FitResult {
 	return fit
 }
 
-func TestFitFindsTheThreshold(t *testing.T) {
+func TestFitThresholds_FindsTheThreshold(t *testing.T) {
 	low := 0.3
 	s := changed(t, func(s *capabilities.Catalogue) { s.Routing.MinConfidence = &low })
 	fit := fitted(t, Config{Registry: s, Cases: gauged(t, Train, Test)}, 0)
@@ -87,7 +87,7 @@ func TestFitFindsTheThreshold(t *testing.T) {
 	}
 }
 
-func TestFitLeavesWhatIsGood(t *testing.T) {
+func TestFitThresholds_KeepsGoodThresholds(t *testing.T) {
 	// A model's default is the match threshold, 0.65: nothing is gained by 0.6.
 	fit := fitted(t, Config{Registry: registry(t), Cases: gauged(t, Train)}, 0)
 	if got := fit.Patch(); got != "" {
@@ -99,7 +99,7 @@ func TestFitLeavesWhatIsGood(t *testing.T) {
 }
 
 // Nothing dispatched is no precision: switching routing off reaches no target.
-func TestFitSaysWhenItCannot(t *testing.T) {
+func TestFitThresholds_PrecisionNotReached(t *testing.T) {
 	cases := gauged(t, Train, Test)
 	for i := range cases {
 		cases[i].Expect = Expect{Outcome: Dispatch, Agents: []string{"rag_agent"}}
@@ -119,7 +119,7 @@ func TestFitSaysWhenItCannot(t *testing.T) {
 
 // One case that is wrong at every confidence, beside many that are right: the
 // nearest is a setting that dispatches, not the one that gives up.
-func TestFitNamesTheNearest(t *testing.T) {
+func TestFitThresholds_Nearest(t *testing.T) {
 	cases := gauged(t, Train)
 	for i := range cases {
 		if cases[i].ID == "train95" {
@@ -132,7 +132,7 @@ func TestFitNamesTheNearest(t *testing.T) {
 	}
 }
 
-func TestBetter(t *testing.T) {
+func TestIsBetter(t *testing.T) {
 	score := func(cases, passed, dispatched, misroutes int) *FitScore {
 		s := &FitScore{Cases: cases, Passed: passed, Dispatched: dispatched, Misroutes: misroutes}
 		s.computeShares()
@@ -157,7 +157,7 @@ func TestBetter(t *testing.T) {
 	}
 }
 
-func TestFitRefuses(t *testing.T) {
+func TestFitThresholds_Rejects(t *testing.T) {
 	s := registry(t)
 	tests := []struct {
 		name      string
@@ -178,7 +178,7 @@ func TestFitRefuses(t *testing.T) {
 	}
 }
 
-func TestFitNeedsEveryRecording(t *testing.T) {
+func TestFitThresholds_NeedsAllInteractions(t *testing.T) {
 	cases := gauged(t, Train)
 	c := record(t, &model{say: confident}, RecordConfig{}, cases[:3]).Cassette
 	_, err := FitThresholds(t.Context(), Config{Registry: registry(t), Cases: cases, Cassette: c}, 0)
@@ -187,7 +187,7 @@ func TestFitNeedsEveryRecording(t *testing.T) {
 	}
 }
 
-func TestInterruptedFit(t *testing.T) {
+func TestFitThresholds_Interrupted(t *testing.T) {
 	cases := gauged(t, Train, Test)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -211,7 +211,7 @@ func TestInterruptedFit(t *testing.T) {
 	}
 }
 
-func TestDiff(t *testing.T) {
+func TestDiffRegistries(t *testing.T) {
 	a := registry(t)
 	b, err := capabilities.Load("testdata/registry_b.yaml")
 	if err != nil {
@@ -254,7 +254,7 @@ cases:
 	}
 }
 
-func TestDiffRefuses(t *testing.T) {
+func TestDiffRegistries_Rejects(t *testing.T) {
 	a := registry(t)
 	if _, err := DiffRegistries(t.Context(), Config{Registry: a}, nil); err == nil {
 		t.Error("without a second registry: got no error")
@@ -270,7 +270,7 @@ func TestDiffRefuses(t *testing.T) {
 	}
 }
 
-func TestInterruptedDiff(t *testing.T) {
+func TestDiffRegistries_Interrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	d, err := DiffRegistries(ctx, Config{

@@ -84,7 +84,7 @@ func page(t testing.TB, r *Report) string {
 }
 
 // TestHTMLGolden: after -update, look at the page.
-func TestHTMLGolden(t *testing.T) {
+func TestWriteHTML_Golden(t *testing.T) {
 	file := filepath.Join("testdata", "report.html")
 	got := page(t, sampleReport())
 	if *update {
@@ -104,7 +104,7 @@ func TestHTMLGolden(t *testing.T) {
 	}
 }
 
-func TestHTMLOfNothing(t *testing.T) {
+func TestWriteHTML_EmptyReport(t *testing.T) {
 	got := page(t, &Report{Classifier: Classifier{Mode: "llm", Provider: "gemini", Model: "m", PromptVersion: "v1"}})
 	for _, want := range []string{"0 of 0 cases passed", "mode llm, model m of gemini, prompt v1", "No case has a confidence to draw.", "No case carries a tag."} {
 		if !strings.Contains(got, want) {
@@ -118,7 +118,7 @@ func TestHTMLOfNothing(t *testing.T) {
 
 // TestHTMLLoadsNothing: the page has no element and no attribute that fetches
 // or runs anything, and a policy that would not let it.
-func TestHTMLLoadsNothing(t *testing.T) {
+func TestWriteHTML_LoadsNothing(t *testing.T) {
 	got := page(t, hostileReport(`https://evil.example/x.png`))
 	for _, bad := range []string{
 		`(?i)<(script|link|img|iframe|object|embed|audio|video|source|base|form|use|image|foreignobject|animate|a)\b`,
@@ -159,7 +159,7 @@ func hostileReport(text string) *Report {
 
 // TestHTMLEscapes: whatever a prompt holds, the page has the tags it has for
 // any other text of that shape.
-func TestHTMLEscapes(t *testing.T) {
+func TestWriteHTML_Escapes(t *testing.T) {
 	tags := regexp.MustCompile(`<[^>]*>`)
 	plainTags := len(tags.FindAllString(page(t, hostileReport("x")), -1))
 	hostile := []string{
@@ -196,7 +196,7 @@ func TestIndentJSON(t *testing.T) {
 }
 
 // TestIndentJSONChangesNothing: what is laid out says the same.
-func TestIndentJSONChangesNothing(t *testing.T) {
+func TestIndentJSON_KeepsTheValue(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := map[string][]map[string]string{}
 		for range rapid.IntRange(0, 3).Draw(t, "members") {
@@ -256,7 +256,7 @@ func TestMatrix(t *testing.T) {
 
 // TestPlotsStayInsideTheirFrame: whatever the confidences, nothing is drawn
 // outside, and coordinates are numbers.
-func TestPlotsStayInsideTheirFrame(t *testing.T) {
+func TestPlots_StayInsideTheirFrame(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rows := rowsOf(t)
 		for i := range rows {
@@ -294,7 +294,7 @@ func TestPlotsStayInsideTheirFrame(t *testing.T) {
 	})
 }
 
-func TestShownConfidences(t *testing.T) {
+func TestScoredConfidences(t *testing.T) {
 	rows := scoredConfidences(sampleReport())
 	want := []scoredRow{{0.93, true, false}, {0.71, true, false}, {unclaimedConfidence, true, false}, {0.55, false, false}}
 	if diff := cmp.Diff(want, rows); diff != "" {
@@ -313,7 +313,7 @@ type brokenWriter struct{}
 
 func (brokenWriter) Write([]byte) (int, error) { return 0, io.ErrClosedPipe }
 
-func TestHTMLSaysWhenItCannotBeWritten(t *testing.T) {
+func TestWriteHTML_ReturnsWriteErrors(t *testing.T) {
 	if err := WriteHTML(brokenWriter{}, sampleReport()); err == nil {
 		t.Error("got no error")
 	}
@@ -332,7 +332,7 @@ func BenchmarkHTML(b *testing.B) {
 	}
 }
 
-func TestRiskTicksAreRound(t *testing.T) {
+func TestPlotRisk_RoundTicks(t *testing.T) {
 	for _, wrong := range []int{5, 10, 25, 50, 100} { // in 100, each another axis
 		rows := make([]scoredRow, 100)
 		for i := range rows {
@@ -348,7 +348,7 @@ func TestRiskTicksAreRound(t *testing.T) {
 
 // TestHTMLHidesNothing: characters that a viewer does not show, or that turn
 // what is behind them around, are replaced as on a terminal.
-func TestHTMLHidesNothing(t *testing.T) {
+func TestWriteHTML_ReplacesInvisibleCharacters(t *testing.T) {
 	got := page(t, hostileReport("a\b\x1b[2J\u202eb\u2066\u009f\tc\r\nd\xff"))
 	for _, bad := range []string{"\b", "\x1b", "\u202e", "\u2066", "\u009f", "\r", "\xff"} {
 		if strings.Contains(got, bad) {
@@ -360,7 +360,7 @@ func TestHTMLHidesNothing(t *testing.T) {
 	}
 }
 
-func TestHTMLShowsSoManyFailures(t *testing.T) {
+func TestWriteHTML_BoundsFailures(t *testing.T) {
 	r := sampleReport()
 	failed := r.Cases[1]
 	for len(r.Cases) < maxFailures+10 {

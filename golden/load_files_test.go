@@ -38,7 +38,7 @@ func link(t *testing.T, target, name string) {
 	}
 }
 
-func TestLoadFollowsLinks(t *testing.T) {
+func TestLoadCases_FollowsLinks(t *testing.T) {
 	dir := writeFiles(t, map[string]string{
 		"g/a.yaml":      oneCase("a"),
 		"g/sub/b.yaml":  oneCase("b"),
@@ -63,7 +63,7 @@ func TestLoadFollowsLinks(t *testing.T) {
 	}
 }
 
-func TestLoadReadsEndingsInAnyCase(t *testing.T) {
+func TestLoadCases_ExtensionsInAnyCase(t *testing.T) {
 	dir := writeFiles(t, map[string]string{
 		"A.YAML":               oneCase("a"),
 		"b.Yml":                oneCase("b"),
@@ -83,14 +83,14 @@ func TestLoadReadsEndingsInAnyCase(t *testing.T) {
 	}
 }
 
-func TestLoadReadsAFileOnce(t *testing.T) {
+func TestLoadCases_ReadsAFileOnce(t *testing.T) {
 	dir := writeFiles(t, map[string]string{"g/a.yaml": oneCase("a"), "g/b.yaml": oneCase("b")})
 	if diff := cmp.Diff([]string{"b", "a"}, loadedIDs(t, dir, "g/b.yaml", "g", "g/../g/a.yaml")); diff != "" {
 		t.Errorf("ids (-want +got):\n%s", diff)
 	}
 }
 
-func TestRowsAreNamedByDirectoryToo(t *testing.T) {
+func TestAssignIDs_IncludesDirectory(t *testing.T) {
 	row := "input,expected_agent\nsing,\n"
 	dir := writeFiles(t, map[string]string{"pt/x.csv": row, "es/x.csv": row})
 	if diff := cmp.Diff([]string{"es-x-6342d064", "pt-x-6342d064"}, loadedIDs(t, dir, ".")); diff != "" {

@@ -120,7 +120,7 @@ func TestReadRows(t *testing.T) {
 }
 
 // Each mistake is told with its place and what to do.
-func TestReadersNameTheMistake(t *testing.T) {
+func TestReaders_Errors(t *testing.T) {
 	tests := []struct{ name, file, content, want string }{
 		{"unknown key", "c.yaml", "cases:\n  - id: a\n    inputs: x\n", `c.yaml:3:5: unknown key "inputs"; did you mean "input"?`},
 		{"unknown key deeper", "c.yaml", "cases:\n  - id: a\n    input: x\n    expect: { agent: [quality_agent] }\n", `c.yaml:4:15: unknown key "agent"; did you mean "agents"?`},
@@ -185,7 +185,7 @@ func TestReadersNameTheMistake(t *testing.T) {
 }
 
 // A file that is all mistakes is not told line by line.
-func TestMistakesAreBounded(t *testing.T) {
+func TestReaders_BoundErrors(t *testing.T) {
 	_, err := ReadTSV("c.tsv", []byte(strings.Repeat("x\n", 100)), nil)
 	list, ok := errors.AsType[strictyaml.Errors](err)
 	if !ok || len(list) != strictyaml.MaxErrors+1 || list[strictyaml.MaxErrors].Detail != "… and 80 more" {
@@ -193,7 +193,7 @@ func TestMistakesAreBounded(t *testing.T) {
 	}
 }
 
-func TestLoad(t *testing.T) {
+func TestLoadCases(t *testing.T) {
 	good := "cases:\n  - { id: %, input: x, expect: { outcome: dispatch } }\n"
 	dir := writeFiles(t, map[string]string{
 		"b.yaml":                  strings.ReplaceAll(good, "%", "b1"),
@@ -234,7 +234,7 @@ func TestLoad(t *testing.T) {
 }
 
 // One look at several files tells what is wrong with each.
-func TestLoadTellsTheMistakesOfAllFiles(t *testing.T) {
+func TestLoadCases_ErrorsOfAllFiles(t *testing.T) {
 	dir := writeFiles(t, map[string]string{"a.tsv": "x\n", "b.jsonl": "{}\n", "c.yaml": "cases:\n  - { id: a, input: x, expect: { outcome: dispatch } }\n"})
 	_, err := LoadCases([]string{dir}, nil)
 	list, ok := errors.AsType[strictyaml.Errors](err)
@@ -249,7 +249,7 @@ func TestLoadTellsTheMistakesOfAllFiles(t *testing.T) {
 	}
 }
 
-func TestSelect(t *testing.T) {
+func TestFilterCases(t *testing.T) {
 	cases := []Case{
 		{ID: "a", Split: Train, Tags: []string{"pt"}},
 		{ID: "b", Split: Test, Tags: []string{"pt", "long"}},

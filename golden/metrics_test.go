@@ -38,7 +38,7 @@ func TestCalibrationError(t *testing.T) {
 	}
 }
 
-func TestBinOf(t *testing.T) {
+func TestBinIndex(t *testing.T) {
 	tests := map[float64]int{-1: 0, 0: 0, 0.066: 0, 0.067: 1, 0.5: 7, 0.9333: 13, 0.934: 14, 1: 14, 2: 14}
 	for confidence, want := range tests {
 		if got := binIndex(confidence); got != want {
@@ -50,7 +50,7 @@ func TestBinOf(t *testing.T) {
 // TestCalibrationFloor: a model that is certain and right has none; one that
 // says a half of everything is off by what n coins are off on average, about
 // sqrt(2/π)·σ, and the median of that is 0.6745·σ.
-func TestCalibrationFloor(t *testing.T) {
+func TestCalibrationNull(t *testing.T) {
 	if got, ok := calibrationNull(nil); ok {
 		t.Errorf("nothing: got %v, want none", got)
 	}
@@ -111,7 +111,7 @@ func rowsOf(t *rapid.T) []scoredRow {
 	}), 0, 40).Draw(t, "rows")
 }
 
-func TestAUROCIsTheShareOfPairs(t *testing.T) {
+func TestAUROC_IsTheShareOfPairs(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rows := rowsOf(t)
 		won, pairs := 0.0, 0.0
@@ -136,7 +136,7 @@ func TestAUROCIsTheShareOfPairs(t *testing.T) {
 	})
 }
 
-func TestRiskCoverage(t *testing.T) {
+func TestRiskCoverageCurve(t *testing.T) {
 	rows := []scoredRow{{0.9, true, false}, {0.8, true, false}, {0.8, false, true}, {0.3, true, false}, {0.1, false, false}}
 	want := []operatingPoint{
 		{Threshold: 0.9, Accepted: 1, Coverage: 0.2, Precision: 1},
@@ -165,7 +165,7 @@ func TestRiskCoverage(t *testing.T) {
 
 // TestCurveIsWhatItsThresholdsGive: each point is what operating at its
 // threshold gives, coverage grows, and no threshold beats the widest point.
-func TestCurveIsWhatItsThresholdsGive(t *testing.T) {
+func TestRiskCoverageCurve_MatchesThresholds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rows := rowsOf(t)
 		curve := riskCoverageCurve(rows)

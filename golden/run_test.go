@@ -84,7 +84,7 @@ func failures(r *Report) []string {
 }
 
 // Chaos and contracts, 003 §9: every case comes to the outcome its file states.
-func TestChaos(t *testing.T) {
+func TestRun_Chaos(t *testing.T) {
 	s := registry(t)
 	cases, err := LoadCases([]string{"testdata/chaos.yaml"}, NewDeclaredNames(s))
 	if err != nil {
@@ -105,7 +105,7 @@ cases:
   - { id: refused, input: "x", history: [], expect: { outcome: dispatch } }
 `
 
-func TestRunReport(t *testing.T) {
+func TestRun_Report(t *testing.T) {
 	cases := parse(t, everyOutcome)
 	cases[5].Input = strings.Repeat("x", 65<<10) // more than a caller may send; Load would have refused it
 	r := run1(t, Config{Cases: cases})
@@ -119,7 +119,7 @@ func TestRunReport(t *testing.T) {
 }
 
 // The same cases give the same bytes, whatever the number of workers.
-func TestRunIsDeterministic(t *testing.T) {
+func TestRun_IsDeterministic(t *testing.T) {
 	chaos, err := LoadCases([]string{"testdata/chaos.yaml"}, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -133,7 +133,7 @@ func TestRunIsDeterministic(t *testing.T) {
 	}
 }
 
-func TestOutcomes(t *testing.T) {
+func TestRun_Outcomes(t *testing.T) {
 	tests := []struct {
 		name   string
 		change func(*capabilities.Catalogue)
@@ -178,7 +178,7 @@ func TestOutcomes(t *testing.T) {
 }
 
 // What earlier turns say reaches the model, masked as in the server.
-func TestHistoryIsAsked(t *testing.T) {
+func TestRun_SendsHistory(t *testing.T) {
 	cases := parse(t, `cases: [{ id: a, input: "and on azure?", expect: { agents: [billing_agent] }, history: [{ role: user, content: "what did bob@example.com cost us" }] }]`)
 	m := &model{reply: `{"intent":"cost_analysis","domains":["azure"],"subtasks":[],"confidence":1}`}
 	r := run1(t, Config{Cases: cases, Classifier: classifier.Config{Model: m}})
@@ -191,7 +191,7 @@ func TestHistoryIsAsked(t *testing.T) {
 	}
 }
 
-func TestInterruptedRunKeepsWhatItHas(t *testing.T) {
+func TestRun_Interrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var seen []int
@@ -222,7 +222,7 @@ func TestInterruptedRunKeepsWhatItHas(t *testing.T) {
 	}
 }
 
-func TestRunRefuses(t *testing.T) {
+func TestRun_Rejects(t *testing.T) {
 	tests := []struct {
 		name string
 		cfg  Config
@@ -242,14 +242,14 @@ func TestRunRefuses(t *testing.T) {
 }
 
 // A dry run that sent something would be told so by the dispatcher.
-func TestNobodyIsSentAnything(t *testing.T) {
+func TestRun_CallsNoAgent(t *testing.T) {
 	out := noDispatcher{}.Send(t.Context(), dispatch.Call{})
 	if out.Err == nil || out.Result != nil {
 		t.Errorf("got %+v, want an error and no result", out)
 	}
 }
 
-func TestReportIsReadBack(t *testing.T) {
+func TestReadJSON_RoundTrip(t *testing.T) {
 	r := run1(t, Config{Cases: parse(t, everyOutcome)})
 	dir := writeFiles(t, map[string]string{
 		"good.json":    string(bytesOf(t, r)),
@@ -274,7 +274,7 @@ func TestReportIsReadBack(t *testing.T) {
 	}
 }
 
-func TestCompare(t *testing.T) {
+func TestCompareReports(t *testing.T) {
 	report := func(verdicts string) *Report { // "a+ b-"
 		r := &Report{}
 		for v := range strings.FieldsSeq(verdicts) {
@@ -301,7 +301,7 @@ func TestCompare(t *testing.T) {
 	}
 }
 
-func TestDifferences(t *testing.T) {
+func TestDiffExpected(t *testing.T) {
 	got := Actual{Outcome: Dispatch, Agents: []string{"b", "a"}, Intent: "x", Domains: []string{"q", "p"}, Reason: "llm_empty"}
 	tests := []struct {
 		name string

@@ -63,8 +63,8 @@ func goldenCases() map[string]prompts.Messages {
 	}
 }
 
-// TestGolden holds the rendered text to testdata.
-func TestGolden(t *testing.T) {
+// TestRender_Golden holds the rendered text to testdata.
+func TestRender_Golden(t *testing.T) {
 	for name, text := range goldenCases() {
 		t.Run(name, func(t *testing.T) {
 			mustBeTame(t, text)
@@ -123,9 +123,9 @@ func TestVersions(t *testing.T) {
 	}
 }
 
-// TestHistory shows the end of a long conversation and the beginning of a long
+// TestRender_History shows the end of a long conversation and the beginning of a long
 // message.
-func TestHistory(t *testing.T) {
+func TestRender_History(t *testing.T) {
 	var history []contract.Turn
 	for i := range prompts.MaxTurns + 5 {
 		history = append(history, contract.Turn{Role: "user", Content: strings.Repeat("x", i)})
@@ -149,8 +149,8 @@ func TestHistory(t *testing.T) {
 	}
 }
 
-// TestRepair is the same prompt and more, whatever the model said.
-func TestRepair(t *testing.T) {
+// TestRenderRepair is the same prompt and more, whatever the model said.
+func TestRenderRepair(t *testing.T) {
 	r := &prompts.RouterData{Agents: sourceAgents(), Prompt: "p"}
 	tests := []struct{ name, reply, shown string }{
 		{"prose", "Sure! Here is the JSON:", "Sure! Here is the JSON:"},

@@ -53,7 +53,7 @@ func anyText() *rapid.Generator[string] {
 
 // TestQuoteReadsBack: whatever the text, the quoted one is a JSON string on one
 // line that says exactly the same.
-func TestQuoteReadsBack(t *testing.T) {
+func TestQuote_ReadsBack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := anyText().Draw(t, "text")
 		quoted := prompts.Quote(text)
@@ -98,7 +98,7 @@ func TestClean(t *testing.T) {
 
 // TestCleanProperties: what is left can be seen, is on one line, is short, and
 // cleaning it again changes nothing.
-func TestCleanProperties(t *testing.T) {
+func TestClean_Properties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text, most := anyText().Draw(t, "text"), rapid.IntRange(1, 40).Draw(t, "most")
 		got := prompts.Clean(text, most)

@@ -100,8 +100,8 @@ func (c *checker) mustStayQuoted(t *testing.T, name, text string) {
 	}
 }
 
-// TestStructure tries what a clever caller or agent would.
-func TestStructure(t *testing.T) {
+// TestRender_KeepsStructure tries what a clever caller or agent would.
+func TestRender_KeepsStructure(t *testing.T) {
 	c := newChecker(t)
 	for name, text := range map[string]string{
 		"closing quote":       `x"`,
@@ -126,8 +126,8 @@ func TestStructure(t *testing.T) {
 	}
 }
 
-// TestInjectionCorpus puts the third-party payloads into every place.
-func TestInjectionCorpus(t *testing.T) {
+// TestRender_InjectionCorpus puts the third-party payloads into every place.
+func TestRender_InjectionCorpus(t *testing.T) {
 	data, err := os.ReadFile(testkit.Shared(t, "corpora", "prompt-injection", "payloads.jsonl"))
 	if err != nil {
 		t.Fatal(err)
@@ -150,8 +150,8 @@ func TestInjectionCorpus(t *testing.T) {
 	}
 }
 
-// TestHijackCorpus likewise, with the templates that are about routers.
-func TestHijackCorpus(t *testing.T) {
+// TestRender_HijackCorpus likewise, with the templates that are about routers.
+func TestRender_HijackCorpus(t *testing.T) {
 	data, err := os.ReadFile(testkit.Shared(t, "corpora", "prompt-injection", "router_hijack_templates.json"))
 	if err != nil {
 		t.Fatal(err)
@@ -170,8 +170,8 @@ func TestHijackCorpus(t *testing.T) {
 	}
 }
 
-// TestNaughtyStrings likewise, with strings that break other programs.
-func TestNaughtyStrings(t *testing.T) {
+// TestRender_NaughtyStrings likewise, with strings that break other programs.
+func TestRender_NaughtyStrings(t *testing.T) {
 	data, err := os.ReadFile(testkit.Shared(t, "corpora", "naughty-strings", "blns.json"))
 	if err != nil {
 		t.Fatal(err)

@@ -24,7 +24,7 @@ func shown(t *testing.T, agents []prompts.Agent) string {
 }
 
 // TestAgentText: what an agent says of itself is cleaned, capped and counted.
-func TestAgentText(t *testing.T) {
+func TestSummary_AgentText(t *testing.T) {
 	long := strings.Repeat("é", 500)
 	got := parse(t, shown(t, []prompts.Agent{{
 		ID: "a", Intents: []string{"i"}, Domains: []string{"d"},
@@ -44,7 +44,7 @@ func TestAgentText(t *testing.T) {
 }
 
 // TestSummaryBound: the summary stays small; the least telling goes first.
-func TestSummaryBound(t *testing.T) {
+func TestSummary_IsBounded(t *testing.T) {
 	agents := func(n, names, text int) []prompts.Agent {
 		list := make([]prompts.Agent, n)
 		for i := range list {
@@ -96,7 +96,7 @@ func TestSummaryBound(t *testing.T) {
 }
 
 // TestRenderIsPure: the same input, the same bytes, and the input is left alone.
-func TestRenderIsPure(t *testing.T) {
+func TestRender_IsPure(t *testing.T) {
 	r := &prompts.RouterData{Agents: described(), Prompt: "p", History: conversation()}
 	first := r.Render()
 	if diff := cmp.Diff(described(), r.Agents); diff != "" {

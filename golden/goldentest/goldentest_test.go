@@ -18,11 +18,11 @@ func TestRun(t *testing.T) {
 	Run(t, Options{Registry: registry, Cases: []string{"../testdata/chaos.yaml"}})
 }
 
-func TestRunSelected(t *testing.T) {
+func TestRun_Filter(t *testing.T) {
 	Run(t, Options{Registry: registry, Cases: []string{"../testdata/chaos.yaml"}, Filter: golden.Filter{Tags: []string{"divergent"}}})
 }
 
-func TestConfigNamesWhatIsWrong(t *testing.T) {
+func TestLoadConfig_Errors(t *testing.T) {
 	dir := t.TempDir()
 	file := func(name, content string) string {
 		path := filepath.Join(dir, name)
@@ -60,7 +60,7 @@ func (*said) Helper() {}
 
 func (s *said) Errorf(format string, args ...any) { *s = append(*s, fmt.Sprintf(format, args...)) }
 
-func TestCheck(t *testing.T) {
+func TestCheckResult(t *testing.T) {
 	var passed, failed said
 	checkResult(&passed, &golden.CaseResult{ID: "a", Passed: true})
 	checkResult(&failed, &golden.CaseResult{

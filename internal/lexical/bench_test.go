@@ -36,10 +36,10 @@ func BenchmarkClassify(b *testing.B) {
 	}
 }
 
-// BenchmarkFloor is what one would have to do at least, in plain Go: look every
+// BenchmarkClassify_CostPerText is what one would have to do at least, in plain Go: look every
 // word and every 3 to 5 characters of a text up in a map (the floor of Classify),
 // and count those of all examples (the floor of Train).
-func BenchmarkFloor(b *testing.B) {
+func BenchmarkClassify_CostPerText(b *testing.B) {
 	c := syntheticCorpus(150, 100, 20, 1)
 	counts := map[string]int{}
 	countAll := func() {
@@ -89,7 +89,7 @@ func benchTexts(c lexical.Corpus) map[string]string {
 	}
 }
 
-func BenchmarkSegments(b *testing.B) {
+func BenchmarkModel_SplitClauses(b *testing.B) {
 	m := lexical.Train(lexical.Corpus{})
 	for name, text := range benchTexts(sourceCorpus()) {
 		b.Run(name, func(b *testing.B) {

@@ -10,7 +10,7 @@ import (
 )
 
 // TestCurve: the curve rises, stays within bounds, and says what the points say.
-func TestCurve(t *testing.T) {
+func TestFitIsotonic(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 400).Draw(t, "points")
 		random := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
@@ -34,7 +34,7 @@ func TestCurve(t *testing.T) {
 
 // TestCurveFits: with many points, the curve gives back the probability they were
 // drawn from.
-func TestCurveFits(t *testing.T) {
+func TestFitIsotonic_FollowsTheTrueShare(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 1))
 	truth := func(odds float64) float64 { return 0.1 + 0.85*sigmoid(2*odds-1) }
 	points := make([]labelledOdds, 20_000)
@@ -74,7 +74,7 @@ func TestLogistic(t *testing.T) {
 
 // TestThresholds: few right answers are lost to the one, and accepted answers are
 // right as often as asked for.
-func TestThresholds(t *testing.T) {
+func TestChooseThresholds(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 1))
 	var trials []heldOutPrediction
 	for range 5000 {
@@ -156,7 +156,7 @@ func TestCrossFit(t *testing.T) {
 }
 
 // TestExp: the quick exponential is near the slow one.
-func TestExp(t *testing.T) {
+func TestFastExp(t *testing.T) {
 	for x := float32(-19.9); x <= 0; x += 0.01 {
 		if got, want := float64(fastExp(x)), math.Exp(float64(x)); math.Abs(got-want) > 3e-4*want {
 			t.Errorf("e^%v: got %v, want %v", x, got, want)
@@ -168,7 +168,7 @@ func TestExp(t *testing.T) {
 }
 
 // TestCompact: what is kept of a model scores like the model.
-func TestCompact(t *testing.T) {
+func TestQuantize(t *testing.T) {
 	docs := mergeIntents(trainedCorpus().Intents)
 	family, families := agentFamilies(docs)
 	d := newTrainingSet(trainingTexts(docs, family), family, families)

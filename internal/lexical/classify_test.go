@@ -10,9 +10,9 @@ import (
 	"github.com/caprouter/caprouter/internal/lexical"
 )
 
-// TestClassifyNames holds the rule of names: an intent's confidence is the share
+// TestClassify_Names holds the rule of names: an intent's confidence is the share
 // of its name's words that the text has; a domain needs all of its words.
-func TestClassifyNames(t *testing.T) {
+func TestClassify_Names(t *testing.T) {
 	m := lexical.Train(sourceCorpus())
 	tests := []struct {
 		name       string
@@ -75,8 +75,8 @@ func TestClassifyNames(t *testing.T) {
 	}
 }
 
-// TestClassifyExamples holds the rules of examples and keywords.
-func TestClassifyExamples(t *testing.T) {
+// TestClassify_Examples holds the rules of examples and keywords.
+func TestClassify_Examples(t *testing.T) {
 	m := lexical.Train(richCorpus())
 	tests := []struct {
 		name   string
@@ -122,7 +122,7 @@ func TestClassifyExamples(t *testing.T) {
 	}
 }
 
-func TestClassifyAlternatives(t *testing.T) {
+func TestClassify_Alternatives(t *testing.T) {
 	m := lexical.Train(sourceCorpus())
 	tests := []struct {
 		name string
@@ -189,7 +189,7 @@ func TestClassifyAlternatives(t *testing.T) {
 
 // TestUnknownKeepsNearest: below Sure nothing is claimed, but what was near is
 // said, with its score.
-func TestUnknownKeepsNearest(t *testing.T) {
+func TestClassify_UnknownKeepsNearestIntent(t *testing.T) {
 	m := lexical.Train(lexical.Corpus{Intents: []lexical.IntentDoc{{Name: "quarterly_tax_report"}, {Name: "parking_permit"}}})
 	got := m.Classify("a report please")
 	want := lexical.Prediction{
@@ -251,7 +251,7 @@ func TestLabels(t *testing.T) {
 	}
 }
 
-func TestEmptyCorpus(t *testing.T) {
+func TestClassify_EmptyCorpus(t *testing.T) {
 	got := lexical.Train(lexical.Corpus{}).Classify("review this python code")
 	if diff := cmp.Diff(lexical.Prediction{Intent: contract.Unknown, Domains: []string{}}, got); diff != "" {
 		t.Errorf("prediction (-want +got):\n%s", diff)
@@ -260,7 +260,7 @@ func TestEmptyCorpus(t *testing.T) {
 
 // TestLongText: a prompt of the greatest size is classified by what it says, and
 // the code in it costs nothing.
-func TestLongText(t *testing.T) {
+func TestClassify_LongText(t *testing.T) {
 	m := lexical.Train(richCorpus())
 	for name, filler := range map[string]string{
 		"prose":     "Lorem ipsum dolor sit amet; consectetur adipiscing elit. ",

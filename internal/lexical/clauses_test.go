@@ -8,7 +8,7 @@ import (
 	"github.com/caprouter/caprouter/internal/lexical"
 )
 
-func TestSegments(t *testing.T) {
+func TestSplitClauses(t *testing.T) {
 	tests := []struct {
 		name string
 		text string

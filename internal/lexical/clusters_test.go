@@ -36,7 +36,7 @@ func gathered(of map[string][]string) *lexical.ClusterIndex {
 	return g
 }
 
-func TestGroupsNearest(t *testing.T) {
+func TestClusterIndex_Nearest(t *testing.T) {
 	g := gathered(demands())
 	tests := []struct {
 		name, text, want string
@@ -72,7 +72,7 @@ func TestGroupsNearest(t *testing.T) {
 }
 
 // What every group has tells none of them apart.
-func TestGroupsWordsThatManyHaveCountLittle(t *testing.T) {
+func TestClusterIndex_CommonWordsWeighLittle(t *testing.T) {
 	g := lexical.NewClusterIndex()
 	g.Set("a", []string{"weekly report about parking"})
 	_, alone := g.Nearest("weekly report about catering")
@@ -84,7 +84,7 @@ func TestGroupsWordsThatManyHaveCountLittle(t *testing.T) {
 	}
 }
 
-func TestGroupsSetAndRemove(t *testing.T) {
+func TestClusterIndex_SetAndRemove(t *testing.T) {
 	g := gathered(demands())
 	g.Set("flights", []string{"rent a car"})
 	if id, s := g.Nearest("book a flight to Lisbon"); id == "flights" {
@@ -105,7 +105,7 @@ func TestGroupsSetAndRemove(t *testing.T) {
 }
 
 // The order of what came before does not show, nor does what is gone again.
-func TestGroupsKnowNoHistory(t *testing.T) {
+func TestClusterIndex_DoesNotDependOnOrder(t *testing.T) {
 	word := rapid.SampledFrom([]string{"book", "flight", "report", "the", "contrato", "机票", "[EMAIL_1]", "flights", "x"})
 	text := rapid.Custom(func(t *rapid.T) string {
 		return strings.Join(rapid.SliceOfN(word, 0, 6).Draw(t, "words"), " ")
@@ -150,7 +150,7 @@ func TestGroupsKnowNoHistory(t *testing.T) {
 	})
 }
 
-func TestGroupable(t *testing.T) {
+func TestHasContentWord(t *testing.T) {
 	for text, want := range map[string]bool{
 		"": false, "?!": false, "😀 ***": false, "[EMAIL_1]": false, "please help me with it": false, "quero": false, "帮我": false,
 		"flights": true, "help me pay": true, "7": true, "订机票": true, "с": true,
@@ -176,12 +176,12 @@ func TestContentWords(t *testing.T) {
 	}
 }
 
-// TestGroupsOnPublicSets lets requests of a few intents, in random order, gather
+// TestClusterIndex_PublicSets lets requests of a few intents, in random order, gather
 // as tickets do, and holds floors under how pure the groups are: of the pairs of
 // requests in one group, how many have the same intent; of the requests that
 // joined a group, how many joined one begun by their intent; and of the pairs with
 // the same intent, how many are together.
-func TestGroupsOnPublicSets(t *testing.T) {
+func TestClusterIndex_PublicSets(t *testing.T) {
 	tests := []struct {
 		name                  string
 		file                  []string
@@ -202,9 +202,9 @@ func TestGroupsOnPublicSets(t *testing.T) {
 	}
 }
 
-// TestGroupsOfShortRequests does the same with a committed set of requests of a few
+// TestClusterIndex_ShortRequests does the same with a committed set of requests of a few
 // words, most of which differ from others by one: what is to be done, or with what.
-func TestGroupsOfShortRequests(t *testing.T) {
+func TestClusterIndex_ShortRequests(t *testing.T) {
 	data, err := os.ReadFile("testdata/short_requests.tsv")
 	if err != nil {
 		t.Fatal(err)
@@ -311,8 +311,8 @@ func gather(rows []utterance, intents int, r *rand.Rand) purity {
 	return purity{share(same, together), share(right, joined), share(same, total), share(len(members), len(names))}
 }
 
-// BenchmarkGroupsNearest looks for a request among ten thousand tickets.
-func BenchmarkGroupsNearest(b *testing.B) {
+// BenchmarkClusterIndex_Nearest looks for a request among ten thousand tickets.
+func BenchmarkClusterIndex_Nearest(b *testing.B) {
 	r := rand.New(rand.NewPCG(1, 1))
 	g := lexical.NewClusterIndex()
 	for i := range 10_000 {

@@ -7,9 +7,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestFence marks in each text where the first backticks' block has its info
+// TestFenceAt marks in each text where the first backticks' block has its info
 // line (<…>) and where it ends (|).
-func TestFence(t *testing.T) {
+func TestFenceAt(t *testing.T) {
 	tests := []struct{ name, marked string }{
 		{"plain", "```<>\ncode\n```|"},
 		{"with a language", "```<go>\ncode\n```| behind"},
@@ -44,7 +44,7 @@ func mark(text string, f fencedBlock) string {
 	return text[:f.infoStart] + "<" + text[f.infoStart:f.bodyStart] + ">" + text[f.bodyStart:f.end] + "|" + text[f.end:]
 }
 
-func TestNoFence(t *testing.T) {
+func TestFenceAt_NoFence(t *testing.T) {
 	for name, text := range map[string]string{
 		"one backtick":                        "`code`",
 		"two":                                 "``code``",
@@ -60,7 +60,7 @@ func TestNoFence(t *testing.T) {
 
 // TestFenceIsInside: whatever the text, a block lies inside it, in order, and
 // takes at least its own backticks, so that a reader always moves on.
-func TestFenceIsInside(t *testing.T) {
+func TestFenceAt_StaysInsideText(t *testing.T) {
 	piece := rapid.SampledFrom([]string{"```", "````", "`", "a", " ", "\n", "é"})
 	rapid.Check(t, func(t *rapid.T) {
 		text := strings.Join(rapid.SliceOfN(piece, 1, 20).Draw(t, "pieces"), "")

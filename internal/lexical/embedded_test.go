@@ -7,9 +7,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestMaterial marks in each text where the object or comment ends (|) that opens
+// TestEmbeddedContent marks in each text where the object or comment ends (|) that opens
 // with it.
-func TestMaterial(t *testing.T) {
+func TestEmbeddedContent(t *testing.T) {
 	tests := []struct{ name, marked string }{
 		{"an object", `{"a":1}| behind`},
 		{"over lines", "{\n  \"a\": [1, -2.5e+3, true],\n  \"b\": {\"c\": null}\n}| behind"},
@@ -40,7 +40,7 @@ func TestMaterial(t *testing.T) {
 	}
 }
 
-func TestNoMaterial(t *testing.T) {
+func TestEmbeddedContent_None(t *testing.T) {
 	for name, text := range map[string]string{
 		"a brace":                 "{",
 		"braces in prose":         "{see below}",
@@ -64,7 +64,7 @@ func TestNoMaterial(t *testing.T) {
 
 // TestMaterialIsInside: wherever one looks in whatever text, what is found ends
 // inside the text and not before it begins.
-func TestMaterialIsInside(t *testing.T) {
+func TestEmbeddedContent_StaysInsideText(t *testing.T) {
 	piece := rapid.SampledFrom([]string{`{"a":`, `"`, "{", "}", "[", "]", `\`, "\n", "1", "true", "é", "\xff", "<!--", "-->", " "})
 	rapid.Check(t, func(t *rapid.T) {
 		text := strings.Join(rapid.SliceOfN(piece, 1, 20).Draw(t, "pieces"), "")

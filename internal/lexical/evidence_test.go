@@ -12,7 +12,7 @@ import (
 )
 
 // TestEvidence: what speaks for an intent, also where a prediction claims none.
-func TestEvidence(t *testing.T) {
+func TestGatherEvidence(t *testing.T) {
 	m := lexical.Train(lexical.Corpus{
 		Intents: []lexical.IntentDoc{
 			{Name: "code_review", Examples: []string{"look at my pull request"}, Keywords: []string{"pylint"}},
@@ -59,7 +59,7 @@ func TestEvidence(t *testing.T) {
 
 // TestEvidenceOfPrediction: what a prediction claims is evidence, at least as
 // strong; it is ordered, in bounds, and always the same.
-func TestEvidenceOfPrediction(t *testing.T) {
+func TestGatherEvidence_IncludesPrediction(t *testing.T) {
 	m := lexical.Train(richCorpus())
 	word := rapid.SampledFrom([]string{"review", "code", "pull", "request", "cost", "cloud", "bill", "invoice", "azure", "the", "revise", "审查代码", "[EMAIL_1]", "x"})
 	rapid.Check(t, func(t *rapid.T) {
@@ -93,7 +93,7 @@ func TestEvidenceOfPrediction(t *testing.T) {
 
 // TestPlaceholdersAreNoWords: what masking put in place of a value changes
 // nothing about a text, wherever it stands.
-func TestPlaceholdersAreNoWords(t *testing.T) {
+func TestTokenizer_SkipsPlaceholders(t *testing.T) {
 	m := lexical.Train(lexical.Corpus{
 		Intents: []lexical.IntentDoc{
 			{Name: "email_check", Examples: []string{"is this e-mail secret 1"}, Keywords: []string{"iban"}},
@@ -120,7 +120,7 @@ func TestPlaceholdersAreNoWords(t *testing.T) {
 
 // TestEvidenceLearned: what a calibrated model makes of a text is evidence too,
 // also where no word of a name is there.
-func TestEvidenceLearned(t *testing.T) {
+func TestGatherEvidence_StatisticalModel(t *testing.T) {
 	var c lexical.Corpus
 	for intent, things := range map[string][]string{
 		"play": {"song", "album", "tune", "track"}, "cook": {"soup", "cake", "bread", "stew"}, "ride": {"bike", "horse", "tram", "bus"},

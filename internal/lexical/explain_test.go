@@ -31,7 +31,7 @@ func TestExplain(t *testing.T) {
 
 // TestExplainByRules: without learning, the words of the intent's vocabulary are
 // what speaks.
-func TestExplainByRules(t *testing.T) {
+func TestExplain_Rules(t *testing.T) {
 	m := Train(Corpus{Intents: []IntentDoc{
 		{Name: "code_review", Examples: []string{"review my pull request"}}, {Name: "plan_review"},
 	}})

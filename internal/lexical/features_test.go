@@ -14,7 +14,7 @@ func featuresOf(text string) featureExtractor {
 
 // TestFeatures: what a text is cut into, by the number of features and by what
 // texts have in common.
-func TestFeatures(t *testing.T) {
+func TestFeatureExtractor(t *testing.T) {
 	tests := []struct {
 		text         string
 		words, grams int
@@ -37,7 +37,7 @@ func TestFeatures(t *testing.T) {
 	}
 }
 
-func TestFeaturesInCommon(t *testing.T) {
+func TestFeatureExtractor_RelatedWordsShareFeatures(t *testing.T) {
 	tests := []struct {
 		a, b         string
 		words, grams int

@@ -6,8 +6,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestTable compares the table with a map, also where hashes collide.
-func TestTable(t *testing.T) {
+// TestFeatureTable compares the table with a map, also where hashes collide.
+func TestFeatureTable(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		hashes := rapid.SliceOf(rapid.OneOf(rapid.Uint32Range(0, 40), rapid.Uint32())).Draw(t, "hashes")
 		tab := newFeatureTable(0)

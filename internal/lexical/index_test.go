@@ -20,7 +20,7 @@ func indexCorpus(examples int) Corpus {
 
 // TestCommonWordLeadsToFew: a word that every example has is in the index only
 // where it is needed to find a pattern, so that its cost does not grow with them.
-func TestCommonWordLeadsToFew(t *testing.T) {
+func TestIndex_CommonWordHasFewPostings(t *testing.T) {
 	for _, examples := range []int{10, 1000} {
 		m := Train(indexCorpus(examples))
 		for word, want := range map[string]int{
@@ -37,7 +37,7 @@ func TestCommonWordLeadsToFew(t *testing.T) {
 }
 
 // TestReached: what a text is compared with.
-func TestReached(t *testing.T) {
+func TestIndex_CandidatePatterns(t *testing.T) {
 	m := Train(indexCorpus(100))
 	for text, want := range map[string]int{
 		"show the order of item7":          2, // the name and the one example
@@ -58,7 +58,7 @@ func TestReached(t *testing.T) {
 
 // TestWeights: the fewer intents have a word, the more it says; stop words and
 // repetition say nothing.
-func TestWeights(t *testing.T) {
+func TestIndex_Weights(t *testing.T) {
 	m := Train(Corpus{Intents: []IntentDoc{
 		{Name: "code_review", Examples: []string{"review the code", "review the review"}},
 		{Name: "plan_review"},
@@ -79,7 +79,7 @@ func TestWeights(t *testing.T) {
 
 // TestAllocations: reading and scoring allocate nothing, whatever the size of
 // the registry and the text. (Classify allocates the lists it returns.)
-func TestAllocations(t *testing.T) {
+func TestClassify_Allocations(t *testing.T) {
 	m := Train(indexCorpus(1000))
 	r := m.analyzeText("")
 	for name, text := range map[string]string{
@@ -105,7 +105,7 @@ func TestAllocations(t *testing.T) {
 }
 
 // TestManyReaders: a model serves any number of goroutines.
-func TestManyReaders(t *testing.T) {
+func TestClassify_Concurrent(t *testing.T) {
 	m := Train(indexCorpus(100))
 	texts := []string{"show order item7 now7", "code review of docs", "kb internal wiki", "审查代码", "tell me a joke"}
 	var want []Prediction
@@ -129,7 +129,7 @@ func TestManyReaders(t *testing.T) {
 }
 
 // TestDomainPosts: domains that share a word, and the place they are said at.
-func TestDomainPosts(t *testing.T) {
+func TestIndex_DomainPostings(t *testing.T) {
 	m := Train(indexCorpus(1))
 	for text, want := range map[string]string{
 		"kb internal":             "kb_internal",

@@ -26,7 +26,7 @@ func labelCorpus() Corpus {
 
 // TestLabelIsNoRequest: the name of an intent or agent, as programs spell it, does
 // not count beside what people say.
-func TestLabelIsNoRequest(t *testing.T) {
+func TestLabels_AreNotRequests(t *testing.T) {
 	m := Train(labelCorpus())
 	const weather, pull = "will it rain in Lisbon? ", "review my pull request "
 	tests := []struct {
@@ -86,7 +86,7 @@ func bothKinds() []struct {
 }
 
 // TestLabelOnly: a prediction tells when it rests on a label alone.
-func TestLabelOnly(t *testing.T) {
+func TestLabels_WholeText(t *testing.T) {
 	for _, k := range bothKinds() {
 		for text, want := range map[string]bool{
 			k.label:                               true,
@@ -110,7 +110,7 @@ func TestLabelOnly(t *testing.T) {
 
 // TestBesideARequest: labels, objects and comments change nothing of what a
 // request is taken for, nor of why.
-func TestBesideARequest(t *testing.T) {
+func TestLabels_BesideARequest(t *testing.T) {
 	for _, k := range bothKinds() {
 		for _, beside := range []string{
 			k.label, strings.ToUpper(k.label) + "_v2",
@@ -129,7 +129,7 @@ func TestBesideARequest(t *testing.T) {
 }
 
 // TestExplainLabelOnly: where the label is read, its words are the reasons.
-func TestExplainLabelOnly(t *testing.T) {
+func TestExplain_LabelOnly(t *testing.T) {
 	for _, k := range bothKinds() {
 		e := k.m.Explain(k.label)
 		if normalizeLabel(e.Intent) != k.label || len(e.Features) == 0 {
@@ -139,7 +139,7 @@ func TestExplainLabelOnly(t *testing.T) {
 }
 
 // TestLabelIsEvidence: a label decides nothing, and is worth looking at.
-func TestLabelIsEvidence(t *testing.T) {
+func TestGatherEvidence_Labels(t *testing.T) {
 	e := Train(labelCorpus()).GatherEvidence("tell me a joke about billing_agent")
 	want := []contract.IntentScore{{Intent: "costAnalysis", Confidence: RuleThreshold}}
 	if diff := cmp.Diff(want, e.Intents); diff != "" {

@@ -45,7 +45,7 @@ func officeCorpus() lexical.Corpus {
 
 // TestLanguages: requests as people make them, and talk that is none, in the
 // languages of the registry and in others.
-func TestLanguages(t *testing.T) {
+func TestClassify_Languages(t *testing.T) {
 	m := lexical.Train(officeCorpus())
 	for intent, texts := range map[string][]string{
 		"code_review": {
@@ -88,7 +88,7 @@ func TestLanguages(t *testing.T) {
 
 // TestDomainsInLanguages: domains are found inside any script, and in the order
 // of the text.
-func TestDomainsInLanguages(t *testing.T) {
+func TestClassify_DomainsInLanguages(t *testing.T) {
 	m := lexical.Train(officeCorpus())
 	for text, want := range map[string]string{
 		"review this Python and Go code":               "python go",

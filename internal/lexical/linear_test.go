@@ -12,7 +12,7 @@ import (
 
 // TestVector: words and n-grams have their shares of a length of 1, and what is
 // not known takes its part of it.
-func TestVector(t *testing.T) {
+func TestWeighFeatures(t *testing.T) {
 	rarity := []float32{1, 2, 3, 4, 0}
 	const rarest = 5
 	tests := []struct {
@@ -46,7 +46,7 @@ func TestVector(t *testing.T) {
 	}
 }
 
-func TestFamilies(t *testing.T) {
+func TestAgentFamilies(t *testing.T) {
 	doc := func(agents ...string) IntentDoc { return IntentDoc{Agents: agents} }
 	tests := []struct {
 		name     string
@@ -72,7 +72,7 @@ func TestFamilies(t *testing.T) {
 }
 
 // TestSolve: the solution solves the equations.
-func TestSolve(t *testing.T) {
+func TestSolveCholesky(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		random := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
 		var root, h [featCount][featCount]float64
@@ -107,7 +107,7 @@ func TestSolve(t *testing.T) {
 
 // TestFit: what can be told apart is, also by a model that was kept from some
 // examples.
-func TestFit(t *testing.T) {
+func TestFitLinear(t *testing.T) {
 	docs := mergeIntents(trainedCorpus().Intents)
 	family, families := agentFamilies(docs)
 	d := newTrainingSet(trainingTexts(docs, family), family, families)
@@ -136,7 +136,7 @@ func TestFit(t *testing.T) {
 
 // TestExplainAddsUp: the weights of all features together are what the scores of
 // the two intents are apart, but for their biases.
-func TestExplainAddsUp(t *testing.T) {
+func TestExplain_WeightsAddUp(t *testing.T) {
 	m := Train(trainedCorpus())
 	for _, text := range []string{"please settle the invoice", "book a room for the lunch, and a pizza", "明天天气怎么样", "zebra printer zebra"} {
 		p := m.Classify(text)
@@ -157,7 +157,7 @@ func TestExplainAddsUp(t *testing.T) {
 }
 
 // TestManyIntents: more intents than a feature keeps weights for.
-func TestManyIntents(t *testing.T) {
+func TestFitLinear_ManyIntents(t *testing.T) {
 	var c Corpus
 	for i := range maxFeatureClasses + 40 {
 		d := IntentDoc{Name: fmt.Sprintf("task%c%c", 'a'+i/26, 'a'+i%26)}

@@ -39,8 +39,8 @@ func drawCorpus(t *rapid.T) Corpus {
 	}
 }
 
-// TestPredictionIsWellFormed holds for any corpus and any bytes.
-func TestPredictionIsWellFormed(t *testing.T) {
+// TestClassify_WellFormed holds for any corpus and any bytes.
+func TestClassify_WellFormed(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := Train(drawCorpus(t))
 		text := rapid.OneOf(rapid.Custom(func(t *rapid.T) string { return drawText(t, "words") }), rapid.String(),
@@ -99,7 +99,7 @@ func checkSegments(t failer, m *Model, text string) {
 
 // TestOrderOfCorpus: the order of intents, examples, keywords and domains does
 // not matter.
-func TestOrderOfCorpus(t *testing.T) {
+func TestTrain_IgnoresOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := drawCorpus(t)
 		text := drawText(t, "prompt")
@@ -121,7 +121,7 @@ func TestOrderOfCorpus(t *testing.T) {
 
 // TestNameNeverLowers: a text that also says an intent's full name is at least
 // as good for that intent, wherever the name stands.
-func TestNameNeverLowers(t *testing.T) {
+func TestClassify_NameNeverLowersConfidence(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := drawCorpus(t)
 		if len(c.Intents) == 0 {
@@ -149,7 +149,7 @@ func confidenceIn(m *Model, text, intent string) float64 {
 
 // TestIndexIsLossless: the postings lead to every pattern that matters. The
 // reference compares the text with all patterns.
-func TestIndexIsLossless(t *testing.T) {
+func TestIndex_FindsEveryRelevantPattern(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := Train(drawCorpus(t))
 		text := drawText(t, "prompt")
@@ -185,7 +185,7 @@ func scoresOf(m *Model, text string, patterns func(*textAnalysis) []int32) map[s
 
 // TestTurnComesRound: when the counter of readings overflows, nothing of old
 // readings comes back.
-func TestTurnComesRound(t *testing.T) {
+func TestTextAnalysis_GenerationWrapsAround(t *testing.T) {
 	m := Train(Corpus{Intents: []IntentDoc{{Name: "code_review"}}, Domains: []string{"python"}})
 	r := m.analyzeText("code review of python")
 	r.generation = ^uint32(0)

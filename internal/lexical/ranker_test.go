@@ -48,7 +48,7 @@ func TestRanker(t *testing.T) {
 }
 
 // TestRankerOrder: scores fall, and the order of the documents does not show.
-func TestRankerOrder(t *testing.T) {
+func TestRanker_Order(t *testing.T) {
 	word := rapid.SampledFrom([]string{"weather", "city", "unit", "convert", "the", "area", "天气", "when", "event", "x"})
 	rapid.Check(t, func(t *rapid.T) {
 		var text strings.Builder

@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-func TestDivide(t *testing.T) {
+func TestSplitRequests(t *testing.T) {
 	m := Train(trainedCorpus())
 	tests := []struct {
 		name, text string
@@ -34,7 +34,7 @@ func TestDivide(t *testing.T) {
 }
 
 // TestDivideByRules: a model that is not calibrated divides as Segments does.
-func TestDivideByRules(t *testing.T) {
+func TestSplitRequests_WithoutStatisticalModel(t *testing.T) {
 	m := Train(Corpus{Intents: []IntentDoc{{Name: "code_review"}, {Name: "cost_analysis"}}})
 	const text = "review the code, please and analyse the cost; thanks"
 	if diff := cmp.Diff(m.SplitClauses(text), m.SplitRequests(text)); diff != "" {
@@ -43,7 +43,7 @@ func TestDivideByRules(t *testing.T) {
 }
 
 // TestDivideKeeps: the requests are parts of the text, in order, and not empty.
-func TestDivideKeeps(t *testing.T) {
+func TestSplitRequests_KeepsText(t *testing.T) {
 	m := Train(trainedCorpus())
 	piece := rapid.SampledFrom([]string{"pay the invoice", ", ", " and ", "，", "book a room", "; ", "`a, b`", `{"a, b": "c, d"}`, `{"a": "b, `, "<!-- a, b -->", "<!--", "\n- ", "天气", "\xff", ",", " ", "、"})
 	rapid.Check(t, func(t *rapid.T) {

@@ -16,7 +16,7 @@ import (
 
 // TestNaughtyStrings: strings that break other people's programs neither break
 // this one nor are taken for a request.
-func TestNaughtyStrings(t *testing.T) {
+func TestClassify_NaughtyStrings(t *testing.T) {
 	data, err := os.ReadFile(testkit.Shared(t, "corpora", "naughty-strings", "blns.json"))
 	if err != nil {
 		t.Fatal(err)
@@ -40,9 +40,9 @@ func TestNaughtyStrings(t *testing.T) {
 	}
 }
 
-// TestPublicSets holds floors, a little below what is reached, under the figures
+// TestClassify_PublicSets holds floors, a little below what is reached, under the figures
 // on public sets of utterances. (The command golden bench measures all of them.)
-func TestPublicSets(t *testing.T) {
+func TestClassify_PublicSets(t *testing.T) {
 	tests := []struct {
 		name                                   string
 		train, test, oos                       []string

@@ -13,7 +13,7 @@ import (
 	"github.com/caprouter/caprouter/contract"
 )
 
-func TestLearned(t *testing.T) {
+func TestTrain_StatisticalModel(t *testing.T) {
 	m := Train(trainedCorpus())
 	if !m.Calibrated() {
 		t.Fatal("got a model that is not calibrated, want one: there are examples enough")
@@ -40,7 +40,7 @@ func TestLearned(t *testing.T) {
 
 // TestNotUnderstood: what is in no language of the corpus, or in none at all, is
 // not claimed, whatever syllables it shares with the examples.
-func TestNotUnderstood(t *testing.T) {
+func TestClassify_OtherLanguage(t *testing.T) {
 	m := Train(trainedCorpus())
 	for _, text := range []string{
 		"", "???", "🎉", "```\npay the invoice\n```", "wo kann ich hier billig essen gehen", "où se trouve la bibliothèque municipale",
@@ -54,7 +54,7 @@ func TestNotUnderstood(t *testing.T) {
 }
 
 // TestEnough: when a corpus is learned from, and when the rules stay.
-func TestEnough(t *testing.T) {
+func TestHasEnoughExamples(t *testing.T) {
 	corpus := func(counts ...int) (docs []IntentDoc) {
 		for i, n := range counts {
 			d := IntentDoc{Name: fmt.Sprint("intent", i)}
@@ -94,7 +94,7 @@ func TestEnough(t *testing.T) {
 }
 
 // TestLearnedOrder: neither the order of a corpus nor the number of cores shows.
-func TestLearnedOrder(t *testing.T) {
+func TestTrain_StatisticalModelIgnoresOrder(t *testing.T) {
 	want := Train(trainedCorpus())
 	rapid.Check(t, func(t *rapid.T) {
 		c := trainedCorpus()
@@ -110,7 +110,7 @@ func TestLearnedOrder(t *testing.T) {
 }
 
 // TestLearnedPredictions: what holds for every prediction of a calibrated model.
-func TestLearnedPredictions(t *testing.T) {
+func TestClassify_StatisticalPredictions(t *testing.T) {
 	m := Train(trainedCorpus())
 	word := rapid.SampledFrom([]string{"pay", "the", "invoice", "order", "lunch", "printer", "天气", "明天", "reset", "my", "zebra", "and", "```", "\xff", ".", "office"})
 	rapid.Check(t, func(t *rapid.T) {
@@ -149,7 +149,7 @@ func checkCalibrated(t failer, m *Model, text string) {
 	}
 }
 
-func TestImpliedDomain(t *testing.T) {
+func TestClassify_ImpliedDomain(t *testing.T) {
 	c := trainedCorpus()
 	c.Intents[0].Domains = []string{"finance", "office"}
 	m := Train(c)
@@ -165,7 +165,7 @@ func TestImpliedDomain(t *testing.T) {
 }
 
 // TestNotFor: what an agent says it is not for is taken for it less.
-func TestNotFor(t *testing.T) {
+func TestTrain_NotFor(t *testing.T) {
 	const text = "order a new lunch table"
 	before := Train(trainedCorpus()).scoreOf(text, "order_lunch")
 	c := trainedCorpus()
@@ -191,7 +191,7 @@ func (m *Model) scoreOf(text, intent string) float32 {
 }
 
 // TestLearnedAllocations: a classification allocates the lists it returns.
-func TestLearnedAllocations(t *testing.T) {
+func TestClassify_StatisticalAllocations(t *testing.T) {
 	m := Train(trainedCorpus())
 	for _, text := range []string{"please pay the invoice from finance", "明天会下雨吗", strings.Repeat("order lunch and ", 500), "zebra"} {
 		r := m.analyzeText("") // the pool keeps nothing under the race detector
@@ -207,7 +207,7 @@ func TestLearnedAllocations(t *testing.T) {
 	}
 }
 
-func TestDescriptions(t *testing.T) {
+func TestTrain_Descriptions(t *testing.T) {
 	c := trainedCorpus()
 	c.Intents[0].Descriptions = []string{"Transfers money to creditors by direct debit"}
 	c.Intents[2].Descriptions = []string{"Shared by two intents about stationery"}
@@ -226,7 +226,7 @@ func TestDescriptions(t *testing.T) {
 }
 
 // TestDegenerateCorpora: what cannot be learned does no harm.
-func TestDegenerateCorpora(t *testing.T) {
+func TestTrain_DegenerateCorpora(t *testing.T) {
 	texts := func(text func(i int) string) (list []string) {
 		for i := range 80 {
 			list = append(list, text(i))

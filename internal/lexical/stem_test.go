@@ -8,7 +8,7 @@ import (
 )
 
 // TestStem: what counts as one word, language by language.
-func TestStem(t *testing.T) {
+func TestStemWord(t *testing.T) {
 	for language, groups := range map[string][]string{
 		"English": {
 			"review reviews reviewing reviewed", "code codes coding coded", "query queries queried", "analysis analyses analyse analyze analyzing analysed",
@@ -42,7 +42,7 @@ func TestStem(t *testing.T) {
 }
 
 // TestStemKeepsApart: what looks alike and is not.
-func TestStemKeepsApart(t *testing.T) {
+func TestStemWord_KeepsDifferentWordsApart(t *testing.T) {
 	for _, pair := range [][2]string{
 		{"cost", "costa"},
 		{"news", "new"},
@@ -70,7 +70,7 @@ func TestStemKeepsApart(t *testing.T) {
 }
 
 // TestSingular: names of domains are compared in number only.
-func TestSingular(t *testing.T) {
+func TestFoldNumber(t *testing.T) {
 	for _, pair := range [][2]string{{"account", "accounting"}, {"market", "marketing"}, {"model", "modelo"}, {"train", "training"}, {"host", "hosted"}} {
 		if singularOf(pair[0]) == singularOf(pair[1]) {
 			t.Errorf("got %s and %s as one name, want two", pair[0], pair[1])
@@ -85,7 +85,7 @@ func TestSingular(t *testing.T) {
 
 // TestPluralOfAnyWord: an s at the end of a word that ends in a consonant or an
 // a, o or u is its plural.
-func TestPluralOfAnyWord(t *testing.T) {
+func TestFoldNumber_PluralOfAnyWord(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		word := rapid.StringMatching(`[a-z]{2,9}[bcdfgklmnprtvwaou]`).Draw(t, "word")
 		if word == "new" || strings.HasSuffix(word, "ao") || len(word) < 4 && strings.HasSuffix(word+"s", "e") {
@@ -98,7 +98,7 @@ func TestPluralOfAnyWord(t *testing.T) {
 }
 
 // TestStemOfAnything: nothing is lost whole, nothing grows.
-func TestStemOfAnything(t *testing.T) {
+func TestStemWord_AnyInput(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		word := rapid.SliceOfN(rapid.Byte(), 1, 12).Draw(t, "word")
 		n := len(word)

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-func TestWords(t *testing.T) {
+func TestTokenizer(t *testing.T) {
 	tests := []struct{ name, text, want string }{
 		{"ascii", "Review THIS, please!", "review this please"},
 		{"labels", "code_review kb-internal a.b/c", "code review kb internal a b c"},
@@ -74,7 +74,7 @@ func readAll(text string) []string {
 }
 
 // TestWordsReused: what one text leaves behind does not show in the next.
-func TestWordsReused(t *testing.T) {
+func TestTokenizer_Reused(t *testing.T) {
 	w := newTokenizer()
 	w.reset("前半句 and```\nopen")
 	w.next()

@@ -9,7 +9,7 @@ import (
 )
 
 // TestTrainMerges: what several agents say about one intent counts together.
-func TestTrainMerges(t *testing.T) {
+func TestTrain_MergesIntents(t *testing.T) {
 	apart := lexical.Train(lexical.Corpus{Intents: []lexical.IntentDoc{
 		{Name: "b_intent", Examples: []string{"fly the kite"}, Keywords: []string{"string"}},
 		{Name: "a_intent", Examples: []string{"sail the boat"}},
@@ -28,7 +28,7 @@ func TestTrainMerges(t *testing.T) {
 }
 
 // TestTrainKeepsCorpus: training reads the corpus and does not touch it.
-func TestTrainKeepsCorpus(t *testing.T) {
+func TestTrain_DoesNotModifyCorpus(t *testing.T) {
 	c := richCorpus()
 	lexical.Train(c)
 	if diff := cmp.Diff(richCorpus(), c); diff != "" {
@@ -36,7 +36,7 @@ func TestTrainKeepsCorpus(t *testing.T) {
 	}
 }
 
-func TestNearest(t *testing.T) {
+func TestNearestExamples(t *testing.T) {
 	m := lexical.Train(richCorpus())
 	all := func(string, string) bool { return true }
 	tests := []struct {

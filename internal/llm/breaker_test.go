@@ -13,7 +13,7 @@ import (
 	"github.com/caprouter/caprouter/internal/resilience"
 )
 
-func TestBreaker(t *testing.T) {
+func TestClient_BreakerOpens(t *testing.T) {
 	for name, tc := range map[string]struct {
 		do    step
 		opens bool
@@ -65,7 +65,7 @@ func TestBreaker(t *testing.T) {
 
 // Whose patience ends before the model had a fair time has learned nothing about
 // it, and must not take it from the others.
-func TestFairTime(t *testing.T) {
+func TestClient_ShortTimeoutsDoNotOpenBreaker(t *testing.T) {
 	const hurry = 150 * time.Millisecond
 	for name, tc := range map[string]struct {
 		fair     time.Duration
@@ -106,7 +106,7 @@ func TestFairTime(t *testing.T) {
 }
 
 // A trial that had no fair time is none: the next call is the trial.
-func TestTrialWithoutFairTime(t *testing.T) {
+func TestClient_ShortTrialFreesThePermit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &script{steps: []step{{takes: time.Minute}}}
 		c := llm.NewClient(llm.ClientConfig{Breaker: resilience.BreakerConfig{Failures: 1, OpenFor: time.Second}}, p)
@@ -120,7 +120,7 @@ func TestTrialWithoutFairTime(t *testing.T) {
 	})
 }
 
-func TestBreakerCloses(t *testing.T) {
+func TestClient_BreakerCloses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &script{steps: []step{limited}}
 		c := llm.NewClient(llm.ClientConfig{Breaker: resilience.BreakerConfig{Failures: 2, OpenFor: time.Second}}, p)
@@ -143,7 +143,7 @@ func TestBreakerCloses(t *testing.T) {
 }
 
 // A retry that the breaker refuses leaves the error that opened it.
-func TestRetryAfterTheBreakerOpened(t *testing.T) {
+func TestClient_ReportsFirstErrorWhenBreakerOpens(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &script{steps: []step{limited}}
 		c := llm.NewClient(llm.ClientConfig{Breaker: resilience.BreakerConfig{Failures: 1}}, p)
@@ -165,7 +165,7 @@ func (p *panicker) Generate(context.Context, *llm.Request) (*llm.Reply, error) {
 }
 
 // A panic during the trial of a breaker must not keep it half open.
-func TestPanicGivesTheTrialBack(t *testing.T) {
+func TestClient_PanicFreesThePermit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &panicker{}
 		c := llm.NewClient(llm.ClientConfig{MaxInFlight: 1, Breaker: resilience.BreakerConfig{Failures: 1, OpenFor: time.Second}}, p)

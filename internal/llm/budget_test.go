@@ -36,7 +36,7 @@ func (l *ledger) Reserve(estimate int) (func(int), bool) {
 var long = &llm.Request{System: strings.Repeat("s", 40), User: strings.Repeat("u", 61), MaxOutputTokens: 50}
 
 // TestTokensOfACall: a call is settled once, by what is known of it.
-func TestTokensOfACall(t *testing.T) {
+func TestClient_TokensOfACall(t *testing.T) {
 	const estimate = 76
 	replied := func(tokens contract.Tokens) step { return step{reply: &llm.Reply{Text: "x", Tokens: tokens}} }
 	for name, tc := range map[string]struct {
@@ -81,7 +81,7 @@ func TestTokensOfACall(t *testing.T) {
 }
 
 // A call that panics has gone out.
-func TestTokensOfAPanic(t *testing.T) {
+func TestClient_TokensOfAPanic(t *testing.T) {
 	l := &ledger{calls: 1}
 	c := llm.NewClient(llm.ClientConfig{Budget: l}, panics{})
 	func() {
@@ -98,7 +98,7 @@ type panics struct{}
 func (panics) Generate(context.Context, *llm.Request) (*llm.Reply, error) { panic("an SDK's") }
 
 // TestNoTokensLeft: the model is neither asked nor blamed, and nothing is retried.
-func TestNoTokensLeft(t *testing.T) {
+func TestClient_TokenBudgetExhausted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var seen []llm.Call
 		p, l := &script{steps: []step{fine}}, &ledger{}
@@ -125,7 +125,7 @@ func TestNoTokensLeft(t *testing.T) {
 
 // A retry there are no tokens for is not made, and the caller learns what the
 // model did.
-func TestNoTokensForARetry(t *testing.T) {
+func TestClient_NoTokensForARetry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &script{steps: []step{limited, fine}}
 		c := llm.NewClient(llm.ClientConfig{Budget: &ledger{calls: 1}}, p)
@@ -137,7 +137,7 @@ func TestNoTokensForARetry(t *testing.T) {
 
 // What is refused for another reason sets no tokens aside, and a trial that there
 // are no tokens for is none.
-func TestTokensAndTheBreaker(t *testing.T) {
+func TestClient_TokenBudgetAndBreaker(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, l := &script{steps: []step{failing(llm.ReasonUnauthorized, 401)}}, &ledger{calls: 1}
 		c := llm.NewClient(llm.ClientConfig{Budget: l, Breaker: resilience.BreakerConfig{Failures: 1, OpenFor: time.Second}}, p)

@@ -66,7 +66,7 @@ func within(t *testing.T, d time.Duration) context.Context {
 	return ctx
 }
 
-func TestRetry(t *testing.T) {
+func TestClient_Retry(t *testing.T) {
 	for name, tc := range map[string]struct {
 		steps  []step
 		calls  int
@@ -107,7 +107,7 @@ func TestRetry(t *testing.T) {
 }
 
 // However long a server fails, retries add a tenth at most.
-func TestRetryBudget(t *testing.T) {
+func TestClient_RetryBudget(t *testing.T) {
 	for _, requests := range []int{20, 21, 40, 100, 1000} {
 		for name, do := range map[string]step{"429": limited, "503": unavailable, "429 with Retry-After": wait(time.Second)} {
 			t.Run(fmt.Sprintf("%d requests, %s", requests, name), func(t *testing.T) {
@@ -130,7 +130,7 @@ func TestRetryBudget(t *testing.T) {
 }
 
 // What good times save is bounded.
-func TestRetryBudgetIsCapped(t *testing.T) {
+func TestClient_RetryBudgetIsCapped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &script{steps: []step{fine}}
 		c := llm.NewClient(llm.ClientConfig{Breaker: never}, p)
@@ -151,7 +151,7 @@ func TestRetryBudgetIsCapped(t *testing.T) {
 
 // A caller who leaves while the model thinks, or while a retry waits, is no
 // verdict and ends at once.
-func TestCancel(t *testing.T) {
+func TestClient_Cancel(t *testing.T) {
 	for name, tc := range map[string]struct {
 		do   step
 		want error
@@ -178,7 +178,7 @@ func TestCancel(t *testing.T) {
 	}
 }
 
-func TestCallsInFlight(t *testing.T) {
+func TestClient_LimitsCallsInFlight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := gate{entered: make(chan struct{}), leave: make(chan struct{})}
 		c := llm.NewClient(llm.ClientConfig{MaxInFlight: 2}, p)
@@ -217,7 +217,7 @@ func (g gate) Generate(context.Context, *llm.Request) (*llm.Reply, error) {
 	return fine.reply, nil
 }
 
-func TestObserve(t *testing.T) {
+func TestClient_Observe(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var got []llm.Call
 		p := &script{steps: []step{limited, {takes: time.Second, reply: fine.reply}, {err: context.Canceled}, failing(llm.ReasonTimeout, 0)}}
@@ -242,7 +242,7 @@ func TestObserve(t *testing.T) {
 }
 
 // Who comes too late learns so, and the model is neither asked nor blamed.
-func TestNoTimeLeft(t *testing.T) {
+func TestClient_NoTimeLeft(t *testing.T) {
 	gone, leave := context.WithCancel(t.Context())
 	leave()
 	late, stop := context.WithDeadline(t.Context(), time.Unix(1, 0))
@@ -261,7 +261,7 @@ func TestNoTimeLeft(t *testing.T) {
 }
 
 // Every call has a deadline.
-func TestNoDeadline(t *testing.T) {
+func TestClient_NoDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
 		_, err := llm.NewClient(llm.ClientConfig{}, &script{steps: []step{{takes: time.Hour}}}).Generate(t.Context(), &llm.Request{})
@@ -282,7 +282,7 @@ func (c *closer) Close() error {
 	return nil
 }
 
-func TestClientNamesAndClose(t *testing.T) {
+func TestClient_NamesAndClose(t *testing.T) {
 	p := &closer{script: script{steps: []step{fine}}}
 	c := llm.NewClient(llm.ClientConfig{Provider: "genai", Model: "gemini-x"}, p)
 	if c.Provider() != "genai" || c.Model() != "gemini-x" || c.BreakerState() != resilience.Closed {

@@ -8,7 +8,7 @@ import (
 	"github.com/caprouter/caprouter/internal/llm"
 )
 
-func TestEndpoint(t *testing.T) {
+func TestConfig_Endpoint(t *testing.T) {
 	key := llm.NewSecret(testKey)
 	for name, tc := range map[string]struct {
 		cfg  llm.Config
@@ -51,7 +51,7 @@ func TestEndpoint(t *testing.T) {
 	}
 }
 
-func TestGeminiModel(t *testing.T) {
+func TestConfig_GeminiModel(t *testing.T) {
 	for model, want := range map[string]string{
 		"":                          "models/" + llm.DefaultModel,
 		"gemini-2.5-flash":          "models/gemini-2.5-flash",
@@ -78,7 +78,7 @@ func TestGeminiModel(t *testing.T) {
 	}
 }
 
-func TestSentTemperature(t *testing.T) {
+func TestConfig_RequestTemperature(t *testing.T) {
 	for name, tc := range map[string]struct {
 		set  float64
 		want float32 // −1 = none

@@ -33,7 +33,7 @@ func TestReasonOf(t *testing.T) {
 	}
 }
 
-func TestReasonsAreDistinct(t *testing.T) {
+func TestReasons_AreDistinct(t *testing.T) {
 	seen := map[string]bool{}
 	for _, r := range llm.Reasons() {
 		if seen[r] || !strings.HasPrefix(r, "llm_") {
@@ -46,7 +46,7 @@ func TestReasonsAreDistinct(t *testing.T) {
 	}
 }
 
-func TestFailed(t *testing.T) {
+func TestWrapProviderError(t *testing.T) {
 	limited := &llm.Error{Reason: llm.ReasonRateLimited, Status: 429}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -72,7 +72,7 @@ func TestFailed(t *testing.T) {
 	}
 }
 
-func TestRecover(t *testing.T) {
+func TestRecoverPanic(t *testing.T) {
 	panics := func(v any) (err error) {
 		defer llm.RecoverPanic(&err)
 		panic(v)

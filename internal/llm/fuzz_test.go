@@ -11,7 +11,7 @@ import (
 
 // Whatever a server says about a failure, what we show of it is short, of one
 // line and without the key.
-func FuzzRefused(f *testing.F) {
+func FuzzErrorBody(f *testing.F) {
 	for _, seed := range []string{
 		`{"error":{"code":400,"status":"INVALID_ARGUMENT","message":"API key not valid","details":[{"reason":"API_KEY_INVALID"},{"retryDelay":"3s"}]}}`,
 		`{"error":{"message":"no such model","type":"invalid_request_error","code":"model_not_found"}}`, `{"error":"k3y-canary"}`, `{"message":"a\nb"}`, `<html>`, ``,
@@ -34,7 +34,7 @@ func FuzzRefused(f *testing.F) {
 	})
 }
 
-func TestQuotes(t *testing.T) {
+func TestContainsEcho(t *testing.T) {
 	text := "Review the following pull request, please: fix the race in the cache"
 	for name, tc := range map[string]struct {
 		message, text string

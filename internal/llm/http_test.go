@@ -54,7 +54,7 @@ func post(ctx context.Context, client *http.Client, target string) (string, erro
 	return string(body), err
 }
 
-func TestKeyIsInItsHeaderOnly(t *testing.T) {
+func TestHTTPClient_KeyOnlyInItsHeader(t *testing.T) {
 	for header, want := range map[string]http.Header{
 		"x-goog-api-key": {"X-Goog-Api-Key": {testKey}, "User-Agent": {"caprouter/1.2.3"}},
 		"Authorization":  {"Authorization": {"Bearer " + testKey}, "User-Agent": {"caprouter/1.2.3"}},
@@ -83,7 +83,7 @@ func TestKeyIsInItsHeaderOnly(t *testing.T) {
 	}
 }
 
-func TestNoKeyNoHeader(t *testing.T) {
+func TestHTTPClient_NoKeyNoHeader(t *testing.T) {
 	got := make(chan http.Header, 1)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		got <- r.Header
@@ -106,7 +106,7 @@ func TestNoKeyNoHeader(t *testing.T) {
 
 // What an SDK thinks up by itself, a metadata server or its maker's host, is
 // not contacted.
-func TestOtherHostsAreNotContacted(t *testing.T) {
+func TestHTTPClient_RejectsOtherHosts(t *testing.T) {
 	client, base := serve(t, llm.Protocol{}, func(http.ResponseWriter, *http.Request) { t.Error("the server was asked") })
 	for _, target := range []string{
 		"http://169.254.169.254/computeMetadata/v1/", "https://" + base.Host, "http://localhost:" + base.Port(), "http://" + base.Host + "0",
@@ -118,7 +118,7 @@ func TestOtherHostsAreNotContacted(t *testing.T) {
 	}
 }
 
-func TestRedirectsAreNotFollowed(t *testing.T) {
+func TestHTTPClient_DoesNotFollowRedirects(t *testing.T) {
 	trap := fakenet.NewTrap(t)
 	for _, status := range []int{301, 302, 303, 307, 308} {
 		client, base := serve(t, llm.Protocol{}, func(w http.ResponseWriter, _ *http.Request) {
@@ -135,7 +135,7 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 	}
 }
 
-func TestEnvironmentProxyIsNotUsed(t *testing.T) {
+func TestHTTPClient_IgnoresEnvironmentProxy(t *testing.T) {
 	t.Setenv("HTTP_PROXY", "http://127.0.0.1:1")
 	t.Setenv("ALL_PROXY", "http://127.0.0.1:1")
 	client, base, err := llm.NewHTTPClient(llm.Config{BaseURL: "http://caprouter.invalid"}, llm.Protocol{KeyHeader: "Authorization"})
@@ -150,7 +150,7 @@ func TestEnvironmentProxyIsNotUsed(t *testing.T) {
 	}
 }
 
-func TestAnswers(t *testing.T) {
+func TestHTTPClient_Responses(t *testing.T) {
 	big := `{"text":"` + strings.Repeat("a", 1<<20) + `"}`
 	fits := `{"text":"` + strings.Repeat("a", 1<<20-11) + `"}`
 	reply := func(status int, body string, header ...string) http.HandlerFunc {
@@ -216,7 +216,7 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-func TestRetryAfter(t *testing.T) {
+func TestHTTPClient_RetryAfter(t *testing.T) {
 	for name, tc := range map[string]struct {
 		status       int
 		header, body string
@@ -256,7 +256,7 @@ func TestRetryAfter(t *testing.T) {
 }
 
 // A server that repeats what it was asked does not get it into an error.
-func TestErrorsDoNotRepeatWhatWasAsked(t *testing.T) {
+func TestHTTPClient_ErrorsDoNotRepeatThePrompt(t *testing.T) {
 	long := "Here is the request, which is rather long and holds a secret: the code is 4711."
 	for name, tc := range map[string]struct{ user, message, want string }{
 		"a short request":         {"code 4711", "cannot read code 4711, sorry", "llm_rejected: HTTP 400: INVALID_ARGUMENT"},
@@ -280,7 +280,7 @@ func TestErrorsDoNotRepeatWhatWasAsked(t *testing.T) {
 	}
 }
 
-func TestFilter(t *testing.T) {
+func TestHTTPClient_Filter(t *testing.T) {
 	handler := func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, `{"a":1}`) }
 	client, base := serve(t, llm.Protocol{Filter: func(b []byte) ([]byte, error) { return append(b, b...), nil }}, handler)
 	if got, err := post(t.Context(), client, base.String()); got != `{"a":1}{"a":1}` || err != nil {
@@ -292,7 +292,7 @@ func TestFilter(t *testing.T) {
 	}
 }
 
-func TestConnectionErrors(t *testing.T) {
+func TestHTTPClient_ConnectionErrors(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

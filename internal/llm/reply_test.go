@@ -45,7 +45,7 @@ func TestNewReply(t *testing.T) {
 	}
 }
 
-func TestEndOfGemini(t *testing.T) {
+func TestGeminiFinishReason(t *testing.T) {
 	for said, want := range map[string]llm.FinishReason{
 		"STOP": llm.FinishComplete, "": llm.FinishComplete, "OTHER": llm.FinishComplete, "LANGUAGE": llm.FinishComplete, "WHATEVER": llm.FinishComplete,
 		"MAX_TOKENS": llm.FinishTruncated,

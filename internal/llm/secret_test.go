@@ -15,7 +15,7 @@ import (
 const testKey = "sk-test/7Hq+2=canary"
 
 // No way of printing a key, or what holds one, shows it.
-func TestSecretIsNeverPrinted(t *testing.T) {
+func TestSecret_IsNeverPrinted(t *testing.T) {
 	secret := llm.NewSecret(testKey)
 	type unexported struct{ key llm.Secret }
 	cfg := llm.Config{Provider: "openai", APIKey: secret}

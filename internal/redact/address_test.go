@@ -109,7 +109,7 @@ func TestPlaceholderEnd(t *testing.T) {
 	}
 }
 
-func TestLook(t *testing.T) {
+func TestCountBytes(t *testing.T) {
 	for _, tc := range []struct {
 		text                 string
 		digits, dots, colons int

@@ -18,7 +18,7 @@ import (
 var numbered = regexp.MustCompile(`\[(EMAIL|PHONE|CARD|IBAN|IP|SECRET)_[0-9]+\]`)
 
 // Text masks what Mask does, without the numbers.
-func TestTextAgreesWithMask(t *testing.T) {
+func TestRedactText_AgreesWithMaskText(t *testing.T) {
 	r := redactor(t, redact.Config{})
 	rapid.Check(t, func(t *rapid.T) {
 		text := texts().Filter(func(s string) bool { return !numbered.MatchString(s) }).Draw(t, "text")
@@ -34,7 +34,7 @@ func TestTextAgreesWithMask(t *testing.T) {
 
 // A kind that is not asked for is not found, and Kinds names what stands in the
 // masked text.
-func TestOnlyKindsAskedForAreFound(t *testing.T) {
+func TestFindValues_OnlySelectedKinds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		asked := rapid.SliceOfNDistinct(rapid.SampledFrom(redact.Kinds()), 0, 3, rapid.ID[string]).Draw(t, "kinds")
 		r, err := redact.New(redact.Config{Kinds: asked})
@@ -60,7 +60,7 @@ func TestOnlyKindsAskedForAreFound(t *testing.T) {
 }
 
 // A string of JSON that no member names is masked as the same text is.
-func TestJSONAgreesWithMask(t *testing.T) {
+func TestMaskJSON_AgreesWithMaskText(t *testing.T) {
 	r := redactor(t, redact.Config{})
 	rapid.Check(t, func(t *rapid.T) {
 		text := texts().Draw(t, "text")
@@ -82,7 +82,7 @@ func TestJSONAgreesWithMask(t *testing.T) {
 }
 
 // A member masked alone is what it is in its object.
-func TestMemberAgreesWithJSON(t *testing.T) {
+func TestMaskMember_AgreesWithMaskJSON(t *testing.T) {
 	r := redactor(t, redact.Config{})
 	names := []string{"password", "token", "phone", "note", "Cookie", "Authorization", "bob@example.com"}
 	rapid.Check(t, func(t *rapid.T) {
@@ -113,7 +113,7 @@ func TestMemberAgreesWithJSON(t *testing.T) {
 
 // The agents of a request are given their inputs at the same time: a value keeps
 // its placeholder, whoever asks first.
-func TestMembersConcurrently(t *testing.T) {
+func TestMaskMember_Concurrent(t *testing.T) {
 	m := redactor(t, redact.Config{}).StartMasking()
 	m.MaskText("bob@example.com")
 	const raw = `{"password":"hunter2 [EMAIL_1]","to":["bob@example.com","ann@example.com"]}`

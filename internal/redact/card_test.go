@@ -27,7 +27,7 @@ func digitsOf(s string) []byte {
 
 // The networks and the lengths they give out; one digit less or more is another
 // number, whatever its check digit.
-func TestOfNetwork(t *testing.T) {
+func TestIsNetworkNumber(t *testing.T) {
 	for _, tc := range []struct {
 		name, first string
 		lengths     []int
@@ -66,7 +66,7 @@ func TestOfNetwork(t *testing.T) {
 }
 
 // The check digit finds every single wrong digit, and accepts just one of ten.
-func TestLuhn(t *testing.T) {
+func TestCheckLuhn(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		body := some(t, "body", decimalDigits, rapid.IntRange(minCardDigits-1, maxCardDigits-1).Draw(t, "length"))
 		number := body + string(checkDigit(body))

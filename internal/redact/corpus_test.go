@@ -56,7 +56,7 @@ func (f figure) share() float64 { return float64(f.hit) / float64(max(f.of, 1)) 
 // TestSyntheticTexts: sentences and letters with values of known places. A value
 // is found when nothing of it is left; text outside of all values that is masked
 // is a false find.
-func TestSyntheticTexts(t *testing.T) {
+func TestMaskText_SyntheticTexts(t *testing.T) {
 	type row struct {
 		Text  string
 		Spans []struct{ Type, Value string }
@@ -109,7 +109,7 @@ func TestSyntheticTexts(t *testing.T) {
 // TestRecognizerCases: the hard ones, and those that only look alike. The phone
 // numbers of one country without a word around them are not among them: of bare
 // digits nobody can say whether they are one.
-func TestRecognizerCases(t *testing.T) {
+func TestMaskText_RecognizerCases(t *testing.T) {
 	type row struct {
 		Recognizer, Text string
 		Matches          int
@@ -149,7 +149,7 @@ func TestRecognizerCases(t *testing.T) {
 // TestOtherIdentifiers: numbers of other kinds, most of them of public offices.
 // Whatever is taken for one of ours is counted; a few are right (a number may
 // also be one of a card), most are not.
-func TestOtherIdentifiers(t *testing.T) {
+func TestMaskText_OtherIdentifiers(t *testing.T) {
 	type row struct{ Recognizer, Text string }
 	ours := []string{"email", "phone", "credit_card", "iban", "ip", "ph_mobile_number", "tr_phone_number", "pattern", "url", "spacy", "stanza", "transformers"}
 	taken := figure{}

@@ -121,7 +121,7 @@ var samples = []sample{
 	{redact.Secret, "password=\"⟦" + strings.Repeat("x 1", 2000) + "⟧\" end"},
 }
 
-func TestEachKindIsFound(t *testing.T) {
+func TestMaskText_EachKind(t *testing.T) {
 	r := redactor(t, redact.Config{})
 	for _, s := range samples {
 		t.Run(s.kind+"/"+s.text[:min(len(s.text), 40)], func(t *testing.T) {
@@ -134,7 +134,7 @@ func TestEachKindIsFound(t *testing.T) {
 }
 
 // What is found alone is found inside of JSON, quotes, brackets and sentences.
-func TestFoundInEveryPlace(t *testing.T) {
+func TestMaskText_EveryPosition(t *testing.T) {
 	r := redactor(t, redact.Config{})
 	for _, s := range samples {
 		text, want := s.plain()
@@ -151,7 +151,7 @@ func TestFoundInEveryPlace(t *testing.T) {
 }
 
 // One kind alone is found without the others.
-func TestKindsAreChosen(t *testing.T) {
+func TestNew_SelectsKinds(t *testing.T) {
 	for _, s := range samples {
 		text, want := s.plain()
 		if got := redactor(t, redact.Config{Kinds: []string{s.kind}}).RedactText(text); got != want {
@@ -190,7 +190,7 @@ var alike = []string{
 	"[EMAIL_1] is a placeholder", "[EMAIL]", "",
 }
 
-func TestWhatLooksAlikeStays(t *testing.T) {
+func TestMaskText_SimilarTextStays(t *testing.T) {
 	r := redactor(t, redact.Config{})
 	for _, text := range alike {
 		if got := r.RedactText(text); got != text {
@@ -201,7 +201,7 @@ func TestWhatLooksAlikeStays(t *testing.T) {
 
 // Of finds that overlap the longer stays; what is left of the other is looked at
 // again.
-func TestOverlaps(t *testing.T) {
+func TestMaskText_Overlaps(t *testing.T) {
 	r := redactor(t, redact.Config{})
 	for _, tc := range []struct{ name, text, want string }{
 		{"card in an address", "4111111111111111@example.com", "[EMAIL]"},

@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-func TestFold(t *testing.T) {
+func TestFoldText(t *testing.T) {
 	for _, tc := range []struct{ name, text, want string }{
 		{"plain", "abc 1-2", "abc 1-2"},
 		{"accents stay", "ação naïve", "ação naïve"},
@@ -38,7 +38,7 @@ func TestFold(t *testing.T) {
 
 // Every decimal digit there is stands for what Unicode says: the digits of a
 // script follow each other from zero up.
-func TestFoldKnowsEveryDigit(t *testing.T) {
+func TestFoldText_EveryDigit(t *testing.T) {
 	run := rune(0)
 	for r := rune(0x660); r <= unicode.MaxRune; r++ {
 		if !unicode.IsDigit(r) {
@@ -53,7 +53,7 @@ func TestFoldKnowsEveryDigit(t *testing.T) {
 }
 
 // The way back leads to where the character stands, for any bytes.
-func TestFoldLeadsBack(t *testing.T) {
+func TestFoldText_PositionMap(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.OneOf(
 			rapid.String(),

@@ -18,7 +18,7 @@ import (
 var none = contract.Restore{"none"}
 
 // A member's name says what its value is: all of it, whatever it is written with.
-func TestMemberIsReadByItsName(t *testing.T) {
+func TestMaskMember_UsesItsName(t *testing.T) {
 	for _, tc := range []struct{ name, member, raw, want string }{
 		{"password", "password", `"hunter2abc9"`, `"[SECRET_1]"`},
 		{"short", "password", `"a"`, `"[SECRET_1]"`},
@@ -81,7 +81,7 @@ func unquoteAll(s string) string {
 	return strings.NewReplacer(`\"`, `"`, `\n`, "\n").Replace(s)
 }
 
-func TestMemberGivesWhatIsWanted(t *testing.T) {
+func TestMaskMember_KeepsWantedKinds(t *testing.T) {
 	const name, raw = "alice@example.com", `{"password":"hunter2 [EMAIL_1]","from":"10.0.0.7"}`
 	for _, tc := range []struct {
 		want           contract.Restore
@@ -106,7 +106,7 @@ func TestMemberGivesWhatIsWanted(t *testing.T) {
 
 // Kinds that are not looked for, and values that are allowed, stay also where a
 // name says what they are.
-func TestMemberObeysTheConfiguration(t *testing.T) {
+func TestMaskMember_Configuration(t *testing.T) {
 	for _, tc := range []struct {
 		name string
 		cfg  redact.Config
@@ -128,7 +128,7 @@ func TestMemberObeysTheConfiguration(t *testing.T) {
 
 // Members that differ in their names still do when the names are masked, and both
 // names and values come back.
-func TestMembersStayApart(t *testing.T) {
+func TestMaskMember_NamesStayDifferent(t *testing.T) {
 	r := redactor(t, redact.Config{})
 	rapid.Check(t, func(t *rapid.T) {
 		in := rapid.MapOfN(texts(), texts(), 0, 6).Draw(t, "members")
@@ -161,7 +161,7 @@ func TestMembersStayApart(t *testing.T) {
 }
 
 // No password gets through under a name for one, in whatever arrays it stands.
-func TestNoPasswordGetsThrough(t *testing.T) {
+func TestMaskMember_MasksEveryPassword(t *testing.T) {
 	r := redactor(t, redact.Config{})
 	rapid.Check(t, func(t *rapid.T) {
 		password := "q" + rapid.StringMatching(`[ -~\n\t]{3,30}`).Draw(t, "password") + "z"
@@ -188,7 +188,7 @@ func TestNoPasswordGetsThrough(t *testing.T) {
 // A value put back beside placeholders that stay must not hold what could be
 // taken for one: the answer is restored once more for the caller, who would get
 // another value in its place.
-func TestRestoreGuardsWhatItGivesBack(t *testing.T) {
+func TestRestoreText_MasksPlaceholdersInValues(t *testing.T) {
 	m := redactor(t, redact.Config{}).StartMasking()
 	const text = "-----BEGIN PRIVATE KEY----- [EMAIL_1] -----END PRIVATE KEY----- bob@example.com"
 	masked := m.MaskText(text)
@@ -218,7 +218,7 @@ func TestRestoreGuardsWhatItGivesBack(t *testing.T) {
 }
 
 // Whatever a part of the kinds was put back, the rest can be put back later.
-func TestRestoreInSteps(t *testing.T) {
+func TestRestoreText_InSteps(t *testing.T) {
 	r := redactor(t, redact.Config{})
 	rapid.Check(t, func(t *rapid.T) {
 		text := texts().Draw(t, "text")

@@ -12,7 +12,7 @@ import (
 	"github.com/caprouter/caprouter/internal/redact"
 )
 
-func TestMaskNumbersValues(t *testing.T) {
+func TestMaskText_NumbersValues(t *testing.T) {
 	m := redactor(t, redact.Config{}).StartMasking()
 	if diff := cmp.Diff([]string{}, m.Kinds()); diff != "" {
 		t.Errorf("kinds before anything (-want +got):\n%s", diff)
@@ -34,7 +34,7 @@ func TestMaskNumbersValues(t *testing.T) {
 }
 
 // Each request numbers for itself.
-func TestRequestsDoNotShare(t *testing.T) {
+func TestMasking_RequestsAreSeparate(t *testing.T) {
 	r := redactor(t, redact.Config{})
 	first, second := r.StartMasking(), r.StartMasking()
 	first.MaskText("bob@example.com")
@@ -47,7 +47,7 @@ func TestRequestsDoNotShare(t *testing.T) {
 }
 
 // Who writes a placeholder gets it back, and not somebody's value.
-func TestWrittenPlaceholders(t *testing.T) {
+func TestMaskText_PlaceholdersInText(t *testing.T) {
 	m := redactor(t, redact.Config{}).StartMasking()
 	for _, step := range []struct{ text, want string }{
 		{"[EMAIL_1] is not bob@example.com", "[LITERAL_1] is not [EMAIL_1]"},
@@ -74,7 +74,7 @@ func TestWrittenPlaceholders(t *testing.T) {
 	}
 }
 
-func TestRestore(t *testing.T) {
+func TestRestoreText(t *testing.T) {
 	m := redactor(t, redact.Config{}).StartMasking()
 	m.MaskText("bob@example.com 10.0.0.7 4111111111111111 [CARD_1]")
 	const answer = "[EMAIL_1] [IP_1] [CARD_1] [LITERAL_1] [EMAIL_2] [PHONE_1] [x] ["
@@ -100,7 +100,7 @@ func TestRestore(t *testing.T) {
 }
 
 // Values are put in once: what stands in one is not read again.
-func TestRestoreIsNotRepeated(t *testing.T) {
+func TestRestoreText_IsNotRepeated(t *testing.T) {
 	m := redactor(t, redact.Config{}).StartMasking()
 	text := `bob@example.com password="[EMAIL_1] x9"`
 	if got := m.RestoreText(m.MaskText(text), nil); got != text {
@@ -108,7 +108,7 @@ func TestRestoreIsNotRepeated(t *testing.T) {
 	}
 }
 
-func TestRestoreConcurrently(t *testing.T) {
+func TestRestoreText_Concurrent(t *testing.T) {
 	m := redactor(t, redact.Config{}).StartMasking()
 	masked := m.MaskText("bob@example.com 10.0.0.7")
 	var wg sync.WaitGroup
@@ -124,7 +124,7 @@ func TestRestoreConcurrently(t *testing.T) {
 	wg.Wait()
 }
 
-func TestAllow(t *testing.T) {
+func TestConfig_Allow(t *testing.T) {
 	r := redactor(t, redact.Config{Allow: []string{"@Example.com", "127.0.0.1", "Support@other.org"}})
 	for _, tc := range []struct{ text, want string }{
 		{"bob@example.com and ann@EXAMPLE.com", "bob@example.com and ann@EXAMPLE.com"},
@@ -148,7 +148,7 @@ func TestAllow(t *testing.T) {
 	}
 }
 
-func TestNewRefuses(t *testing.T) {
+func TestNew_Rejects(t *testing.T) {
 	for _, tc := range []struct {
 		name string
 		cfg  redact.Config
@@ -180,7 +180,7 @@ func TestKinds(t *testing.T) {
 	}
 }
 
-func TestJSON(t *testing.T) {
+func TestMaskJSON(t *testing.T) {
 	const raw = `{"mail":"bob@example.com","n":4111111111111111,"list":["10.0.0.7",null,true,"x"],"deep":{"password":"swordfish"},"10.0.0.8":"\u0062ob@example.com\n","phone": "467 3395"}`
 	for _, tc := range []struct {
 		name string
@@ -210,7 +210,7 @@ func TestJSON(t *testing.T) {
 }
 
 // The placeholders of a request's texts and of its JSON are the same.
-func TestJSONSharesPlaceholders(t *testing.T) {
+func TestMaskJSON_SharesPlaceholders(t *testing.T) {
 	m := redactor(t, redact.Config{}).StartMasking()
 	m.MaskText("ann@example.com, bob@example.com")
 	got := string(m.MaskJSON([]byte(`["bob@example.com","eve@example.com","[EMAIL_9]"]`), contract.Restore{"ip"}))
@@ -220,7 +220,7 @@ func TestJSONSharesPlaceholders(t *testing.T) {
 }
 
 // What is shown as it is must not hold what could be taken for a placeholder.
-func TestJSONMasksWrittenPlaceholdersInWhatItShows(t *testing.T) {
+func TestMaskJSON_PlaceholdersInWantedKinds(t *testing.T) {
 	m := redactor(t, redact.Config{}).StartMasking()
 	got := string(m.MaskJSON([]byte(`"-----BEGIN PRIVATE KEY----- [EMAIL_1]"`), contract.Restore{"secret"}))
 	if want := `"-----BEGIN PRIVATE KEY----- [LITERAL_1]"`; got != want {
@@ -228,7 +228,7 @@ func TestJSONMasksWrittenPlaceholdersInWhatItShows(t *testing.T) {
 	}
 }
 
-func TestJSONOfOtherShapes(t *testing.T) {
+func TestMaskJSON_OtherValues(t *testing.T) {
 	for _, raw := range []string{"", "null", "17", "[]", "{}", `""`, `"\""`, `"unterminated`, `"ends in \`, "\"", `{"a"`} {
 		m := redactor(t, redact.Config{}).StartMasking()
 		if got := string(m.MaskJSON([]byte(raw), contract.Restore{"none"})); got != raw {
@@ -238,7 +238,7 @@ func TestJSONOfOtherShapes(t *testing.T) {
 }
 
 // Texts without a value cost no memory.
-func TestNothingFoundAllocatesNothing(t *testing.T) {
+func TestMaskText_NoAllocationsWithoutValues(t *testing.T) {
 	r := redactor(t, redact.Config{})
 	m := r.StartMasking()
 	for _, text := range []string{prose, "Revise este código e aponte o custo desnecessário.", strings.Repeat("x: y = 12:34 [a] ", 100)} {

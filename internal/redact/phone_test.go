@@ -54,7 +54,7 @@ func TestPhoneEnd(t *testing.T) {
 	}
 }
 
-func TestDial(t *testing.T) {
+func TestReadGroups(t *testing.T) {
 	for _, tc := range []struct {
 		text       string
 		groups     string // with blanks between
@@ -101,7 +101,7 @@ func TestPastExtension(t *testing.T) {
 
 // Words that say or deny a number are in small letters and short enough to be
 // looked up; no word does both.
-func TestWordsCanBeFound(t *testing.T) {
+func TestPhoneHint_WordsAreReachable(t *testing.T) {
 	for name, about := range map[string]func(string) wordHint{
 		"phone": phoneHint, "card": cardHint, "version": versionHint, "secret": secretHint, "web clients": webClientHint,
 	} {

@@ -39,7 +39,7 @@ func texts() *rapid.Generator[string] {
 }
 
 // What was masked comes back, whatever the texts are, in one request.
-func TestRestoreUndoesMask(t *testing.T) {
+func TestRestoreText_UndoesMaskText(t *testing.T) {
 	r := redactor(t, redact.Config{})
 	rapid.Check(t, func(t *rapid.T) {
 		all := rapid.SliceOfN(texts(), 1, 4).Draw(t, "texts")
@@ -62,7 +62,7 @@ func TestRestoreUndoesMask(t *testing.T) {
 }
 
 // A masked text holds nothing to mask: not even what a value stood beside.
-func TestNothingIsLeft(t *testing.T) {
+func TestMaskText_IsComplete(t *testing.T) {
 	r := redactor(t, redact.Config{})
 	rapid.Check(t, func(t *rapid.T) {
 		text := texts().Draw(t, "text")
@@ -80,7 +80,7 @@ func TestNothingIsLeft(t *testing.T) {
 
 // One value has one placeholder, two values have two, and the same texts give
 // the same bytes.
-func TestPlaceholdersAreStable(t *testing.T) {
+func TestMaskText_PlaceholdersAreStable(t *testing.T) {
 	r := redactor(t, redact.Config{})
 	rapid.Check(t, func(t *rapid.T) {
 		one, two := texts().Draw(t, "one"), texts().Draw(t, "two")
@@ -96,7 +96,7 @@ func TestPlaceholdersAreStable(t *testing.T) {
 }
 
 // JSON stays JSON, and back comes what the strings were.
-func TestJSONKeepsItsShape(t *testing.T) {
+func TestMaskJSON_KeepsItsShape(t *testing.T) {
 	r := redactor(t, redact.Config{})
 	rapid.Check(t, func(t *rapid.T) {
 		in := rapid.MapOfN(texts(), rapid.SliceOfN(texts(), 0, 3), 0, 4).Draw(t, "value")

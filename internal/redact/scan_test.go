@@ -10,7 +10,7 @@ import (
 )
 
 // The table of kinds is what placeholders, names and sets rest on.
-func TestKindsTable(t *testing.T) {
+func TestDetectors_Table(t *testing.T) {
 	names, labels := map[string]bool{}, map[string]bool{}
 	for row, k := range detectors {
 		if names[k.name] || labels[k.label] {
@@ -32,7 +32,7 @@ func TestKindsTable(t *testing.T) {
 	}
 }
 
-func TestResolve(t *testing.T) {
+func TestResolveOverlaps(t *testing.T) {
 	const secret, card, phone = 0, 2, 5
 	for _, tc := range []struct {
 		name     string
@@ -58,7 +58,7 @@ func TestResolve(t *testing.T) {
 
 // No scanner finds what its look at the bytes rules out, and none reaches beyond
 // the text.
-func TestLooksRuleNothingOut(t *testing.T) {
+func TestByteCounts_SkipNoValue(t *testing.T) {
 	parts := []string{
 		"bob@example.com", "4111111111111111", "DE89370400440532013000", "10.0.0.7", "::1", "2001:db8::1", "+14155550132", "call 5550132",
 		"password=hunter2", "a", "1", ".", ":", "@", " ", "-", "[", "(", "é", "GB", "82",
@@ -80,7 +80,7 @@ func TestLooksRuleNothingOut(t *testing.T) {
 }
 
 // What is left over is looked at again, and that ends.
-func TestSearchGoesOn(t *testing.T) {
+func TestSearchText_ScansGaps(t *testing.T) {
 	text := strings.Repeat("4111111111111111a@b.cc ", 200)
 	if n := len(findValues(text, allKinds)); n != 200 {
 		t.Errorf("got %d finds, want 200", n)
@@ -95,7 +95,7 @@ func TestSearchGoesOn(t *testing.T) {
 	}
 }
 
-func TestNear(t *testing.T) {
+func TestHintBefore(t *testing.T) {
 	about := func(word string) wordHint {
 		switch word {
 		case "call":

@@ -16,7 +16,7 @@ func part(text string, s span, ok bool) string {
 	return text[s.start:s.end]
 }
 
-func TestUserInfo(t *testing.T) {
+func TestURLPassword(t *testing.T) {
 	for text, want := range map[string]string{
 		"://bob:pw@h":           "pw",
 		"://bob:p@w@h/":         "p@w",
@@ -44,7 +44,7 @@ func TestUserInfo(t *testing.T) {
 	}
 }
 
-func TestLogin(t *testing.T) {
+func TestLoginPassword(t *testing.T) {
 	for text, want := range map[string]string{
 		"bob:hunter2":         "hunter2",
 		"bob:hunter2 x":       "hunter2",
@@ -105,7 +105,7 @@ func TestCookieValue(t *testing.T) {
 	}
 }
 
-func TestCredentials(t *testing.T) {
+func TestAuthCredentials(t *testing.T) {
 	for _, tc := range []struct{ text, want string }{
 		{"Bearer abcd1234", "abcd1234"},
 		{"bearer abcd1234.efgh~+/=.", "abcd1234.efgh~+/="},
@@ -139,7 +139,7 @@ func TestCredentials(t *testing.T) {
 	}
 }
 
-func TestElement(t *testing.T) {
+func TestElementValue(t *testing.T) {
 	for text, want := range map[string]string{
 		"<password>hunter2</password>":                      "hunter2",
 		"<password>swordfish</":                             "swordfish",
@@ -166,7 +166,7 @@ func TestElement(t *testing.T) {
 	}
 }
 
-func TestFlagged(t *testing.T) {
+func TestFlagValue(t *testing.T) {
 	for text, want := range map[string]string{
 		"--password hunter2":     "hunter2",
 		"--db-password hunter2x": "hunter2x",
@@ -224,7 +224,7 @@ func TestIsMemberSecret(t *testing.T) {
 }
 
 // A mark joins a value where it does not end it.
-func TestJoins(t *testing.T) {
+func TestJoinsNext(t *testing.T) {
 	for _, tc := range []struct {
 		text  string // the mark is the first byte
 		by    byte

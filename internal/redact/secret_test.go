@@ -117,7 +117,7 @@ var secretLines = []struct{ name, text string }{
 	{"token of a sentence", `token: "the 3rd of the line"`},
 }
 
-func TestSecretsInLines(t *testing.T) {
+func TestFindSecrets_Lines(t *testing.T) {
 	r := ofAllKinds(t)
 	for _, tc := range secretLines {
 		t.Run(tc.name, func(t *testing.T) {
@@ -135,7 +135,7 @@ func TestSecretsInLines(t *testing.T) {
 }
 
 // A password in JSON, however often that is quoted again, is masked as a whole.
-func TestQuotedPasswords(t *testing.T) {
+func TestFindSecrets_QuotedPasswords(t *testing.T) {
 	r := ofAllKinds(t)
 	rapid.Check(t, func(t *rapid.T) {
 		password := "p" + rapid.StringMatching(`[a-zA-Z0-9"\\!#,;$]{4,24}`).Draw(t, "password") + "9"
@@ -160,7 +160,7 @@ func escaped(s string) string {
 
 // A password behind "=" is masked to the end of the line, with what marks are in
 // it, unless they start the next pair of a list.
-func TestPasswordsOfSettings(t *testing.T) {
+func TestFindSecrets_Settings(t *testing.T) {
 	r := ofAllKinds(t)
 	rapid.Check(t, func(t *rapid.T) {
 		password := "a" + some(t, "front", small+decimalDigits, 3) + "9" + rapid.StringMatching(`([,;&][a-z0-9!#%*+~^]{1,6}){0,4}`).Draw(t, "marks")
@@ -174,7 +174,7 @@ func TestPasswordsOfSettings(t *testing.T) {
 	})
 }
 
-func TestNamed(t *testing.T) {
+func TestStrengthOf(t *testing.T) {
 	for _, tc := range []struct {
 		names string
 		want  nameStrength
@@ -206,7 +206,7 @@ func TestIsTemplate(t *testing.T) {
 	}
 }
 
-func TestBackslashes(t *testing.T) {
+func TestCountBackslashes(t *testing.T) {
 	for text, want := range map[string]int{"": 0, "a": 0, `\`: 1, `\\a\\\`: 3, strings.Repeat(`\`, 99): maxEscapes} {
 		if got := countBackslashes(text, len(text)); got != want {
 			t.Errorf("%q: got %d, want %d", text, got, want)
@@ -215,7 +215,7 @@ func TestBackslashes(t *testing.T) {
 }
 
 // What follows a run behind dots belongs to a token, up to so many parts.
-func TestRun(t *testing.T) {
+func TestTokenRun(t *testing.T) {
 	for _, tc := range []struct {
 		name, text  string
 		jwt, dotted string // the ends, as the text up to them

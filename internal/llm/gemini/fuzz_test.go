@@ -9,7 +9,7 @@ import (
 
 // Whatever a server sends, what the SDK gets is JSON it can take: text parts and
 // no thoughts.
-func FuzzOnlyAnswers(f *testing.F) {
+func FuzzFilterResponse(f *testing.F) {
 	for _, seed := range []string{
 		`{}`, `{"candidates":null}`, `{"candidates":[{"content":{"role":"model","parts":[{"text":"a"},{"text":"b","thought":true}]},"finishReason":"STOP"}]}`,
 		`{"promptFeedback":{"blockReason":5},"usageMetadata":{"promptTokenCount":1,"totalTokenCount":2147483647}}`,

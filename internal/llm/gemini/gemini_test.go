@@ -15,7 +15,7 @@ import (
 	"github.com/caprouter/caprouter/internal/testkit/fakellm"
 )
 
-func TestNewRefuses(t *testing.T) {
+func TestNew_Rejects(t *testing.T) {
 	good := llm.Config{APIKey: llm.NewSecret("k")}
 	for name, tc := range map[string]struct {
 		change func(*llm.Config)
@@ -51,7 +51,7 @@ func TestNewRefuses(t *testing.T) {
 
 // The environment, which this SDK reads in many places, changes neither the key
 // nor the host, and nobody else is contacted: no metadata server, no gRPC.
-func TestEnvironmentIsIgnored(t *testing.T) {
+func TestNew_IgnoresEnvironment(t *testing.T) {
 	var strangers atomic.Int64
 	trap := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { strangers.Add(1) }))
 	defer trap.Close()
@@ -81,7 +81,7 @@ func TestEnvironmentIsIgnored(t *testing.T) {
 	}
 }
 
-func TestProbe(t *testing.T) {
+func TestProvider_Probe(t *testing.T) {
 	for name, tc := range map[string]struct {
 		answer fakellm.Behaviour
 		model  string
@@ -110,7 +110,7 @@ func TestProbe(t *testing.T) {
 	}
 }
 
-func TestRequestWithoutMuch(t *testing.T) {
+func TestProvider_MinimalRequest(t *testing.T) {
 	s := fakellm.Start(t, fakellm.Config{})
 	p := open(t, s, func(c *llm.Config) { c.Temperature = -1 })
 	if _, err := p.Generate(t.Context(), &llm.Request{User: "hello"}); err != nil {
@@ -123,7 +123,7 @@ func TestRequestWithoutMuch(t *testing.T) {
 }
 
 // What the server says in ways its SDK, or ours, would not expect.
-func TestOddAnswers(t *testing.T) {
+func TestProvider_UnusualResponses(t *testing.T) {
 	for name, tc := range map[string]struct {
 		body   string
 		want   llm.Reply

@@ -16,7 +16,7 @@ import (
 	"github.com/caprouter/caprouter/internal/testkit/fakellm"
 )
 
-func TestNewRefuses(t *testing.T) {
+func TestNew_Rejects(t *testing.T) {
 	good := llm.Config{APIKey: llm.NewSecret("k")}
 	for name, tc := range map[string]struct {
 		change func(*llm.Config)
@@ -46,7 +46,7 @@ func TestNewRefuses(t *testing.T) {
 	}
 }
 
-func TestThinking(t *testing.T) {
+func TestThinkingConfig(t *testing.T) {
 	for _, tc := range []struct{ model, thinking, want string }{
 		{"gemini-3.5-flash-lite", "", ""},
 		{"gemini-3.5-flash-lite", "minimal", `{"thinkingLevel":"MINIMAL"}`},
@@ -107,7 +107,7 @@ func thinkingOf(t *testing.T, body []byte) string {
 
 // The environment, which this SDK reads for keys, hosts and another API of the
 // same maker, changes nothing, and nobody else is contacted.
-func TestEnvironmentIsIgnored(t *testing.T) {
+func TestNew_IgnoresEnvironment(t *testing.T) {
 	var strangers atomic.Int64
 	trap := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { strangers.Add(1) }))
 	defer trap.Close()
@@ -138,7 +138,7 @@ func TestEnvironmentIsIgnored(t *testing.T) {
 
 // A server that takes no key gets none, not one from the environment and not
 // the word the SDK is given in its place.
-func TestNoKeyIsSent(t *testing.T) {
+func TestProvider_SendsNoKeyWithoutOne(t *testing.T) {
 	t.Setenv("GEMINI_API_KEY", "other")
 	s := fakellm.Start(t, fakellm.Config{NoKey: true})
 	p := open(t, s, func(c *llm.Config) { c.APIKey = llm.Secret{} })
@@ -150,7 +150,7 @@ func TestNoKeyIsSent(t *testing.T) {
 	}
 }
 
-func TestProbe(t *testing.T) {
+func TestProvider_Probe(t *testing.T) {
 	for name, tc := range map[string]struct {
 		answer fakellm.Behaviour
 		model  string
@@ -179,7 +179,7 @@ func TestProbe(t *testing.T) {
 	}
 }
 
-func TestRequestWithoutMuch(t *testing.T) {
+func TestProvider_MinimalRequest(t *testing.T) {
 	s := fakellm.Start(t, fakellm.Config{})
 	p := open(t, s, func(c *llm.Config) { c.Temperature = -1 })
 	if _, err := p.Generate(t.Context(), &llm.Request{User: "hello"}); err != nil {
@@ -192,7 +192,7 @@ func TestRequestWithoutMuch(t *testing.T) {
 }
 
 // The properties of a schema keep their order.
-func TestSchemaKeepsItsOrder(t *testing.T) {
+func TestProvider_SchemaKeepsItsOrder(t *testing.T) {
 	s := fakellm.Start(t, fakellm.Config{})
 	_, err := open(t, s).Generate(t.Context(), &llm.Request{User: "hello", Schema: &llm.Schema{Type: "object", Properties: []llm.Property{
 		{Name: "z", Schema: &llm.Schema{Type: "string"}}, {Name: "a", Schema: &llm.Schema{Type: "number"}},
@@ -206,7 +206,7 @@ func TestSchemaKeepsItsOrder(t *testing.T) {
 }
 
 // What the server says in ways the SDK, or we, would not expect.
-func TestOddAnswers(t *testing.T) {
+func TestProvider_UnusualResponses(t *testing.T) {
 	for name, tc := range map[string]struct {
 		body   string
 		want   llm.Reply
@@ -252,7 +252,7 @@ func TestOddAnswers(t *testing.T) {
 
 // A server may hand out a token to go on with, for which the SDK would ask again
 // and again: one call is one exchange.
-func TestNoContinuation(t *testing.T) {
+func TestProvider_NoContinuation(t *testing.T) {
 	s := fakellm.Start(t, fakellm.Config{Script: fakellm.Always(fakellm.Body(200, "application/json",
 		`{"candidates":[{"content":{"parts":[{"text":"a"}]},"finishReason":"CONTINUATION","continuationToken":"AAAA"}],"continuationToken":"AAAA"}`))})
 	got, err := open(t, s).Generate(t.Context(), &llm.Request{User: "hello"})

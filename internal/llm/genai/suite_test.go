@@ -8,7 +8,7 @@ import (
 	"github.com/caprouter/caprouter/internal/testkit/fakellm"
 )
 
-func TestSuite(t *testing.T) {
+func TestProvider_Suite(t *testing.T) {
 	provider := func(t *testing.T, s *fakellm.Server) llm.Provider { return open(t, s) }
 	fakellm.Suite(t, fakellm.Gemini, provider)
 	fakellm.ClientSuite(t, fakellm.Gemini, provider)

@@ -13,7 +13,7 @@ import (
 
 // A model that says nothing costs each caller its deadline, until the breaker
 // has opened.
-func TestBreakerOpensForASilentModel(t *testing.T) {
+func TestClient_BreakerOpensForASilentModel(t *testing.T) {
 	const patience = 30 * time.Millisecond
 	for name, does := range map[string]fakellm.Behaviour{"silence": fakellm.Silence(), "drip": fakellm.SlowDrip(), "mute": fakellm.Hang()} {
 		t.Run(name, func(t *testing.T) {
@@ -40,7 +40,7 @@ func TestBreakerOpensForASilentModel(t *testing.T) {
 }
 
 // Callers who leave, however many, do not close the door for those who stay.
-func TestCancelledCallsOpenNoBreaker(t *testing.T) {
+func TestClient_CancelledCallsDoNotOpenBreaker(t *testing.T) {
 	leave := make(chan context.CancelFunc, 1)
 	script := func(r *fakellm.Request) fakellm.Behaviour {
 		if r.User != "leave" {

@@ -14,7 +14,7 @@ import (
 	"github.com/caprouter/caprouter/internal/testkit/fakellm"
 )
 
-func TestNewRefuses(t *testing.T) {
+func TestNew_Rejects(t *testing.T) {
 	good := llm.Config{Model: "m", APIKey: llm.NewSecret("k")}
 	for name, tc := range map[string]struct {
 		change func(*llm.Config)
@@ -47,7 +47,7 @@ func TestNewRefuses(t *testing.T) {
 }
 
 // The bytes of a request, as a proxy in between would log them.
-func TestRequestOnTheWire(t *testing.T) {
+func TestProvider_RequestBody(t *testing.T) {
 	schema := &llm.Schema{Type: "object", Description: "what it is", Properties: []llm.Property{
 		{Name: "z<>", Schema: &llm.Schema{Type: "string", Enum: []string{"code_review", "unknown"}}},
 		{Name: "a", Schema: &llm.Schema{Type: "array", Items: &llm.Schema{Type: "string", Description: "one of them"}}},
@@ -99,7 +99,7 @@ func TestRequestOnTheWire(t *testing.T) {
 	}
 }
 
-func TestNoKeyIsSent(t *testing.T) {
+func TestProvider_SendsNoKeyWithoutOne(t *testing.T) {
 	t.Setenv("OPENAI_API_KEY", "other")
 	s := fakellm.Start(t, fakellm.Config{Protocol: fakellm.OpenAI, NoKey: true})
 	p := open(t, s, func(c *llm.Config) { c.APIKey = llm.Secret{} })
@@ -111,7 +111,7 @@ func TestNoKeyIsSent(t *testing.T) {
 	}
 }
 
-func TestProbe(t *testing.T) {
+func TestProvider_Probe(t *testing.T) {
 	for name, tc := range map[string]struct {
 		answer fakellm.Behaviour
 		model  string
@@ -145,7 +145,7 @@ func TestProbe(t *testing.T) {
 }
 
 // A base URL may have a path of its own.
-func TestBaseURLWithAPath(t *testing.T) {
+func TestProvider_BaseURLWithAPath(t *testing.T) {
 	path := make(chan string, 1)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		path <- r.URL.Path

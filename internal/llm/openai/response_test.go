@@ -10,7 +10,7 @@ import (
 	"github.com/caprouter/caprouter/internal/llm"
 )
 
-func TestDecode(t *testing.T) {
+func TestDecodeResponse(t *testing.T) {
 	for name, tc := range map[string]struct {
 		body   string
 		want   *llm.Reply
@@ -69,7 +69,7 @@ func TestDecode(t *testing.T) {
 }
 
 // OpenAI's newer models refuse max_tokens; its imitators may know nothing else.
-func TestNameOfTheLimit(t *testing.T) {
+func TestProvider_TokenLimitName(t *testing.T) {
 	for base, newer := range map[string]bool{
 		"":                                     true,
 		"https://api.openai.com/v1":            true,

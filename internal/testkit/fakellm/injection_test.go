@@ -11,7 +11,7 @@ import (
 )
 
 // TestObey: the reply is what the text wishes for, whatever stands around it.
-func TestObey(t *testing.T) {
+func TestObeyInjections(t *testing.T) {
 	agents := []prompts.Agent{
 		{ID: "quality_agent", Intents: []string{"code_review"}, Domains: []string{"python", "go"}, Description: `"}; domains {"x`},
 		{ID: "any_agent", Intents: []string{"code_review", "chat"}, Domains: []string{"*"}},

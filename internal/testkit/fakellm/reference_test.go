@@ -39,7 +39,7 @@ func openReference(slip string) Open {
 	}
 }
 
-func TestSuitePassesTheReference(t *testing.T) {
+func TestSuite_PassesTheReference(t *testing.T) {
 	for _, wire := range []Protocol{Gemini, OpenAI} {
 		t.Run(string(wire), func(t *testing.T) { Suite(t, wire, openReference("")) })
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/caprouter/caprouter/internal/strictjson"
 )
 
-func TestRepliesAreMany(t *testing.T) {
+func TestReplyCases_Count(t *testing.T) {
 	const least = 60
 	names, reasons := map[string]bool{}, map[string]int{}
 	for _, r := range ReplyCases() {
@@ -44,7 +44,7 @@ func TestRepliesAreMany(t *testing.T) {
 	t.Logf("%d replies: %v", len(names), reasons)
 }
 
-func TestRepliesSpeakOfTheRegistryAsked(t *testing.T) {
+func TestReplyCasesFor_UsesTheRegistry(t *testing.T) {
 	for _, r := range ReplyCasesFor("cost_analysis", "azure") {
 		text := strings.Join(r.Behaviour.reply.texts, "")
 		if r.Endless {
@@ -59,9 +59,9 @@ func TestRepliesSpeakOfTheRegistryAsked(t *testing.T) {
 	}
 }
 
-// TestRepliesMeanWhatTheySay has every text judged by a strict reader that has
+// TestReplyCases_AreConsistent has every text judged by a strict reader that has
 // nothing to do with the router's.
-func TestRepliesMeanWhatTheySay(t *testing.T) {
+func TestReplyCases_AreConsistent(t *testing.T) {
 	for _, r := range ReplyCases() {
 		b := r.Behaviour
 		if b.failure != nil || b.raw != nil || b.fault != noFault || b.reply.finish != "" || b.reply.thought != "" || len(b.reply.texts) != 1 || b.hold != nil {
@@ -134,8 +134,8 @@ func knowAll(domains []string) bool {
 	return !slices.ContainsFunc(domains, func(d string) bool { return !knows(d, ValidDomain) })
 }
 
-// TestRepliesOnTheWire has every reply sent and read by a provider.
-func TestRepliesOnTheWire(t *testing.T) {
+// TestReplyCases_OverHTTP has every reply sent and read by a provider.
+func TestReplyCases_OverHTTP(t *testing.T) {
 	for _, wire := range []Protocol{Gemini, OpenAI} {
 		for _, r := range ReplyCases() {
 			t.Run(string(wire)+"/"+r.Name, func(t *testing.T) {

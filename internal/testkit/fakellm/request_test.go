@@ -10,7 +10,7 @@ import (
 	"github.com/caprouter/caprouter/internal/llm"
 )
 
-func TestRequestsAreChecked(t *testing.T) {
+func TestServer_ValidatesRequests(t *testing.T) {
 	gemini := func(config string) string {
 		return `{"contents":[{"parts":[{"text":"hello"}]}],"generationConfig":` + config + `}`
 	}
@@ -81,7 +81,7 @@ func TestRequestsAreChecked(t *testing.T) {
 	}
 }
 
-func TestRequestsAreRecorded(t *testing.T) {
+func TestServer_RecordsRequests(t *testing.T) {
 	warm := 0.5
 	schema := &llm.Schema{Type: "object", Properties: []llm.Property{
 		{Name: "a", Schema: &llm.Schema{Type: "string", Enum: []string{"x"}}},
@@ -141,7 +141,7 @@ func TestRequestsAreRecorded(t *testing.T) {
 	}
 }
 
-func TestPlacesOfAText(t *testing.T) {
+func TestRequest_FindText(t *testing.T) {
 	s := Start(t, Config{NoKey: true})
 	send(t, s, http.MethodPost, geminiPath+"?key="+APIKey, strings.Replace(geminiAsks, "hello", APIKey, 1), "X-Trace", APIKey)
 	want := []string{"X-Goog-Api-Key", "X-Trace", "body", "url"}
@@ -150,7 +150,7 @@ func TestPlacesOfAText(t *testing.T) {
 	}
 }
 
-func TestModels(t *testing.T) {
+func TestServer_Models(t *testing.T) {
 	tests := []struct {
 		name   string
 		cfg    Config

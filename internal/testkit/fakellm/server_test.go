@@ -69,8 +69,8 @@ func pathAndBody(wire Protocol) (path, body string) {
 	return openaiPath, openaiAsks
 }
 
-// TestEnvelopes shows each behaviour on the wire, in full.
-func TestEnvelopes(t *testing.T) {
+// TestServer_ErrorBodies shows each behaviour on the wire, in full.
+func TestServer_ErrorBodies(t *testing.T) {
 	const ratings = `"safetyRatings":[{"blocked":false,"category":"HARM_CATEGORY_DANGEROUS_CONTENT","probability":"NEGLIGIBLE"}]`
 	const version = `,"modelVersion":"` + GeminiModel + `"`
 	const completion = `,"created":1767366245,"id":"chatcmpl-fake","model":"local-model","object":"chat.completion","system_fingerprint":null,"usage":`
@@ -154,7 +154,7 @@ func TestEnvelopes(t *testing.T) {
 	}
 }
 
-func TestQuotaSaysWhenToComeBack(t *testing.T) {
+func TestServer_QuotaRetryDelay(t *testing.T) {
 	type info struct {
 		Type  string `json:"@type"`
 		Delay string `json:"retryDelay"`
@@ -184,7 +184,7 @@ func TestQuotaSaysWhenToComeBack(t *testing.T) {
 }
 
 // TestEnumsAsNumbers: the generated clients ask for them, and get nothing else.
-func TestEnumsAsNumbers(t *testing.T) {
+func TestServer_EnumsAsNumbers(t *testing.T) {
 	for name, want := range map[string]struct {
 		does Behaviour
 		text string
@@ -202,7 +202,7 @@ func TestEnumsAsNumbers(t *testing.T) {
 	}
 }
 
-func TestSequenceRepeatsTheLast(t *testing.T) {
+func TestSequence_RepeatsTheLast(t *testing.T) {
 	s := Start(t, Config{Script: Sequence(Status(503), Status(429), Text("hi"))})
 	var got []int
 	for range 5 {
@@ -213,7 +213,7 @@ func TestSequenceRepeatsTheLast(t *testing.T) {
 	}
 }
 
-func TestHoldKeepsRepliesBack(t *testing.T) {
+func TestHold_DelaysReplies(t *testing.T) {
 	const callers = 20
 	h := NewHold()
 	s := Start(t, Config{Script: Always(Text("hi").Held(h))})
@@ -236,7 +236,7 @@ func TestHoldKeepsRepliesBack(t *testing.T) {
 	}
 }
 
-func TestBombIsSmallOnTheWire(t *testing.T) {
+func TestCompressionBomb_IsSmall(t *testing.T) {
 	s := Start(t, Config{Script: Always(CompressionBomb(10 << 20))})
 	got := send(t, s, http.MethodPost, geminiPath, geminiAsks, "Accept-Encoding", "gzip")
 	if len(got.body) > 64<<10 || !bytes.HasPrefix([]byte(got.body), []byte{0x1f, 0x8b}) {

@@ -7,7 +7,7 @@ import (
 	"github.com/caprouter/caprouter/internal/testkit/teststore"
 )
 
-func TestOpenClosesWithItsTest(t *testing.T) {
+func TestOpen_ClosesWithItsTest(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"first", "second"} { // the second needs the first one's lock
 		t.Run(name, func(t *testing.T) {

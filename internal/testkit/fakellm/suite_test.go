@@ -10,9 +10,9 @@ import (
 // provider there.
 const slipOfChild = "FAKELLM_SLIP"
 
-// TestSuiteBites has the suite run, in another process, over providers with one
+// TestSuite_FailsForABadProvider has the suite run, in another process, over providers with one
 // slip each: it must fail them.
-func TestSuiteBites(t *testing.T) {
+func TestSuite_FailsForABadProvider(t *testing.T) {
 	if slip := os.Getenv(slipOfChild); slip != "" {
 		Suite(t, Gemini, openReference(slip))
 		return
@@ -22,14 +22,14 @@ func TestSuiteBites(t *testing.T) {
 		t.Fatal(err)
 	}
 	for slip, parts := range map[string]string{
-		"retries":              "TestSuiteBites/failures/503",
-		"thoughts":             "TestSuiteBites/replies",
-		"key twice":            "TestSuiteBites/secrets",
-		"system with the user": "TestSuiteBites/request",
+		"retries":              "TestSuite_FailsForABadProvider/failures/503",
+		"thoughts":             "TestSuite_FailsForABadProvider/replies",
+		"key twice":            "TestSuite_FailsForABadProvider/secrets",
+		"system with the user": "TestSuite_FailsForABadProvider/request",
 	} {
 		t.Run(slip, func(t *testing.T) {
 			run := func(slip string) error {
-				cmd := exec.CommandContext(t.Context(), exe, "-test.run=^TestSuiteBites$/"+parts[len("TestSuiteBites/"):])
+				cmd := exec.CommandContext(t.Context(), exe, "-test.run=^TestSuite_FailsForABadProvider$/"+parts[len("TestSuite_FailsForABadProvider/"):])
 				cmd.Env = append(os.Environ(), slipOfChild+"="+slip)
 				out, err := cmd.CombinedOutput()
 				t.Logf("%.2000s", out)
