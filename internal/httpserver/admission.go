@@ -55,7 +55,7 @@ func newAdmissionController(cfg *Config, perCaller bool) *admissionController {
 }
 
 // errOverloaded sheds a request.
-var errOverloaded = &contract.Error{Code: contract.CodeOverloaded, Message: "too many requests are being worked on; try again soon"}
+var errOverloaded = &contract.Error{Code: contract.CodeOverloaded, Message: "too many requests are in flight; try again later"}
 
 // isFull reports whether the class has no permit left. The check runs before any
 // other work on a request, so that shedding it is cheap.

@@ -116,7 +116,7 @@ func (s *Server) readBody(c *Context, limit int) ([]byte, error) {
 func errTooLarge(limit int) error {
 	return &contract.Error{
 		Code:    contract.CodePayloadTooLarge,
-		Message: fmt.Sprintf("at most %d bytes are taken", limit),
+		Message: fmt.Sprintf("the limit is %d bytes", limit),
 	}
 }
 
@@ -141,7 +141,7 @@ func (c *Context) checkContentHeaders(accepted []string) error {
 	for _, encoding := range h["Content-Encoding"] {
 		if !strings.EqualFold(encoding, "identity") {
 			c.SetHeader("Accept-Encoding", "identity") // RFC 9110 §12.5.3
-			return &contract.Error{Code: contract.CodeUnsupportedMediaType, Message: "compressed bodies are not taken"}
+			return &contract.Error{Code: contract.CodeUnsupportedMediaType, Message: "compressed bodies are not supported"}
 		}
 	}
 	types := h["Content-Type"]

@@ -120,7 +120,7 @@ func (s *Server) observeRequest(c *Context, start time.Time) {
 // errInternal replaces an error that clients must not see; the log has the cause.
 var errInternal = &contract.Error{
 	Code:    contract.CodeInternal,
-	Message: "something went wrong on our side; the server's log says what under this request_id",
+	Message: "internal error; the server log has the cause under this request_id",
 }
 
 // ownCodes are the codes of the errors that this package creates.

@@ -19,7 +19,7 @@ type RateLimiter interface {
 func (c *Context) takeRateLimit(limiter RateLimiter) error {
 	state, ok := limiter.Take(c.Caller)
 	if !ok {
-		return &contract.Error{Code: contract.CodeRateLimited, Message: "this caller asks too often", Limit: &state}
+		return &contract.Error{Code: contract.CodeRateLimited, Message: "the caller exceeded its rate limit", Limit: &state}
 	}
 	c.setRateLimit(&state)
 	return nil

@@ -140,7 +140,7 @@ func (w *eventWriter) relayEvents(queue <-chan *Event, stop <-chan struct{}) err
 			}
 			err = w.writeEvent(ev)
 		case <-heartbeat.C:
-			err = w.write([]byte(": the request is worked on\n\n"))
+			err = w.write([]byte(": the request is in progress\n\n"))
 		case <-stop:
 			_ = w.write([]byte(": the server is stopping; connect again\n\n"))
 			return errShutdown

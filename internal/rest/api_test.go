@@ -188,7 +188,7 @@ func TestAPI_PathsAndMethods(t *testing.T) {
 }
 
 // internalDetail is the detail of every internal error.
-const internalDetail = "something went wrong on our side; the server's log says what under this request_id"
+const internalDetail = "internal error; the server log has the cause under this request_id"
 
 func TestAPI_MapsErrors(t *testing.T) {
 	cases := []struct {

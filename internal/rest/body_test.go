@@ -54,7 +54,7 @@ func TestHandleRoute_RejectsInvalidBodies(t *testing.T) {
 		pointers   []string // of the 422s
 		detail     string   // part of the answer
 	}{
-		{"empty", ``, 400, nil, "nothing in it"},
+		{"empty", ``, 400, nil, "it is empty"},
 		{"blank", " \n", 400, nil, "is not JSON"},
 		{"cut off", `{"content":{"prompt":"p"`, 400, nil, "line 1"},
 		{"single quotes", `{'content':{}}`, 400, nil, "is not JSON"},

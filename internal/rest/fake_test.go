@@ -16,6 +16,7 @@ import (
 	"github.com/caprouter/caprouter/capabilities"
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/httpserver"
+	"github.com/caprouter/caprouter/internal/testkit"
 )
 
 const testVersion = "sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
@@ -223,7 +224,7 @@ func startServer(t testing.TB, cfg httpserver.Config, core *fakeBackend) *testSe
 	ts.stop = sync.OnceValue(func() error {
 		cancel()
 		transport.CloseIdleConnections()
-		return <-served
+		return testkit.Receive(t, served)
 	})
 	t.Cleanup(func() {
 		if err := ts.stop(); err != nil {
