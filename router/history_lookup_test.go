@@ -80,24 +80,6 @@ func codeOf(err error) contract.Code {
 	return code(err)
 }
 
-// The audit log contains the issuer, because subjects of two issuers may be equal.
-func TestHistory_RecordsEraserInAuditLog(t *testing.T) {
-	h := newHouse(t)
-	issued := &contract.Caller{Subject: "alice", Tenant: "north", Issuer: "https://id.example", AllAgents: true}
-	trail := &countingTrail{AuditLog: h.trail}
-	r, err := router.New(router.Config{Keeping: router.Keeping{Trail: trail}}, h.said, newDispatcher(t))
-	h.must(err)
-	r.SetView(h.View())
-	for _, c := range []*contract.Caller{anybody, issued} {
-		done, err := h.Handle(t.Context(), ask(), c)
-		h.must(err)
-		h.must(r.History().Erase(t.Context(), done.RequestID, c))
-	}
-	if want := []string{"alice", "alice (https://id.example)"}; !slices.Equal(trail.erasedBy, want) {
-		t.Errorf("erased by %q, want %q", trail.erasedBy, want)
-	}
-}
-
 // Callers without a tenant share requests only with callers of the same issuer.
 func TestHistory_SeparatesIssuersWithoutTenant(t *testing.T) {
 	h := newHouse(t)
@@ -167,61 +149,6 @@ func TestRouter_PartitionsModelCacheByTenant(t *testing.T) {
 	}
 	if other := slices.Compact(slices.Sorted(slices.Values(said.asked))); len(other) != 5 {
 		t.Errorf("got the partitions %q, want five", other)
-	}
-}
-
-// countingTrail counts the searches of the audit log.
-type countingTrail struct {
-	router.AuditLog
-	near, far int
-	erasedBy  []string
-}
-
-func (c *countingTrail) Erase(ctx context.Context, id, by string) (int, error) {
-	c.erasedBy = append(c.erasedBy, by)
-	return c.AuditLog.Erase(ctx, id, by)
-}
-
-func (c *countingTrail) Find(ctx context.Context, id string) (audit.RequestRecords, error) {
-	c.far++
-	return c.AuditLog.Find(ctx, id)
-}
-
-func (c *countingTrail) FindWithin(ctx context.Context, id string, life time.Duration) (audit.RequestRecords, error) {
-	c.near++
-	return c.AuditLog.FindWithin(ctx, id, life)
-}
-
-// An unknown id costs one search, and a short one if the record of an asynchronous request of
-// that age would still be stored.
-func TestHistory_BoundsSearchForUnknownRequest(t *testing.T) {
-	h := newHouse(t)
-	for _, tt := range []struct {
-		name      string
-		age       time.Duration
-		book      bool
-		near, far int
-	}{
-		{"some minutes old", 10 * time.Minute, true, 1, 0},
-		{"a day old", 24 * time.Hour, true, 1, 0},
-		{"older than what the book keeps", 49 * time.Hour, true, 0, 1},
-		{"without a book", time.Hour, false, 0, 1},
-		{"it may just begin", 0, true, 2, 0},
-	} {
-		trail := &countingTrail{AuditLog: h.trail}
-		keep := router.Keeping{Trail: trail}
-		if tt.book {
-			keep.Book, keep.Owner = h.book, "test"
-		}
-		r, err := router.New(router.Config{Keeping: keep}, h.said, newDispatcher(t))
-		h.must(err)
-		r.SetView(h.View())
-		if _, err := r.History().Request(t.Context(), idOf(time.Now().Add(-tt.age)), anybody); code(err) != contract.CodeNotFound {
-			t.Errorf("%s: got %v, want not_found", tt.name, err)
-		}
-		if trail.near != tt.near || trail.far != tt.far {
-			t.Errorf("%s: got %d near looks and %d far ones, want %d and %d", tt.name, trail.near, trail.far, tt.near, tt.far)
-		}
 	}
 }
 

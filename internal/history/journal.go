@@ -53,14 +53,14 @@ func NewJournal(log Appender, optional bool, logger *slog.Logger, now func() tim
 func (j *Journal) RecordDecision(ctx context.Context, s Subject, req *contract.Request, d *contract.Decision) error {
 	rec := newRecord(audit.KindDecision, s.Caller, d)
 	rec.RequestID, rec.TraceID, rec.Status = req.RequestID, req.TraceID, contract.StatusRunning
-	rec.Content = encode(Content{Prompt: s.Prompt, Decision: d})
-	return j.append(ctx, rec)
+	rec.Content = encodeContent(Content{Prompt: s.Prompt, Decision: d})
+	return j.appendRecord(ctx, rec)
 }
 
 // RecordResponse writes the response of a request that has ended. An error is for
 // the caller, the log has its cause.
 func (j *Journal) RecordResponse(ctx context.Context, s Subject, resp *contract.Response) error {
-	return j.append(ctx, responseRecord(s, resp))
+	return j.appendRecord(ctx, responseRecord(s, resp))
 }
 
 // RestoreResponse writes the response of a request whose process stopped before it
@@ -84,8 +84,8 @@ func (j *Journal) CloseInterrupted(ctx context.Context, decision *audit.Record) 
 		InterruptedResponse(decision.RequestID, decision.TraceID, c.Decision))
 }
 
-// append writes the record. If the journal is optional, errors are only logged.
-func (j *Journal) append(ctx context.Context, rec audit.Record) error {
+// appendRecord writes the record. If the journal is optional, errors are only logged.
+func (j *Journal) appendRecord(ctx context.Context, rec audit.Record) error {
 	rec.At = j.now().UTC()
 	err := j.log.Append(ctx, rec)
 	if err == nil {
@@ -117,12 +117,12 @@ func responseRecord(s Subject, resp *contract.Response) audit.Record {
 	rec.Agents = addTaskAgents(rec.Agents, resp.Tasks)
 	rec.RequestID, rec.TraceID, rec.Status = resp.RequestID, resp.TraceID, resp.Status
 	c := Content{Prompt: s.Prompt, Session: s.SessionKey, Response: resp}
-	rec.Content = encode(c)
+	rec.Content = encodeContent(c)
 	if len(rec.Content) > audit.MaxContentSize {
 		short := *resp
 		short.Data.Results, short.Data.Answer = nil, ""
 		c.Response = &short
-		rec.Content = encode(c)
+		rec.Content = encodeContent(c)
 		rec.Note = "the answer was too long to be kept"
 	}
 	return rec
@@ -185,8 +185,8 @@ func InterruptedResponse(requestID, traceID string, d *contract.Decision) *contr
 	return resp
 }
 
-// encode returns v as JSON. It cannot fail for the types of this package.
-func encode(v any) []byte {
+// encodeContent returns v as JSON. It cannot fail for the types of this package.
+func encodeContent(v any) []byte {
 	data, err := strictjson.Marshal(v)
 	if err != nil {
 		return nil

@@ -29,7 +29,7 @@ import (
 	"github.com/caprouter/caprouter/internal/strictjson"
 )
 
-// State is what became of the request that reserved a key.
+// State is the state of the request that reserved a key.
 type State int
 
 // The states of a request that reserved a key.
@@ -95,8 +95,8 @@ func New(bucket Bucket, requests Requests, logger *slog.Logger, now func() time.
 	return &Keys{bucket: bucket, requests: requests, logger: logger, now: now, started: now()}
 }
 
-// record is the stored value of a key.
-type record struct {
+// keyRecord is the stored value of a key.
+type keyRecord struct {
 	RequestID string    `json:"request_id"`
 	Body      []byte    `json:"body"` // SHA-256 of the request's body
 	At        time.Time `json:"at"`
@@ -113,7 +113,7 @@ func (k *Keys) Reserve(
 ) (Reservation, *contract.Response, error) {
 	// Callers choose the keys, so the caller is part of the name.
 	r := Reservation{key: "key." + store.HashKey(caller.KeyParts(id.Key)...)}
-	value, err := strictjson.Marshal(record{RequestID: requestID, Body: id.Body[:], At: k.now().UTC()})
+	value, err := strictjson.Marshal(keyRecord{RequestID: requestID, Body: id.Body[:], At: k.now().UTC()})
 	if err != nil {
 		return Reservation{}, nil, fmt.Errorf("reserve an idempotency key: %w", err)
 	}
@@ -128,7 +128,7 @@ func (k *Keys) Reserve(
 	if errors.Is(err, store.ErrNotFound) {
 		return Reservation{}, nil, errExecuting() // released in between
 	}
-	var first record
+	var first keyRecord
 	if err == nil {
 		err = strictjson.Unmarshal(entry.Value, &first)
 	}
@@ -136,7 +136,7 @@ func (k *Keys) Reserve(
 		return Reservation{}, nil, k.storeError(ctx, "the idempotency key cannot be read", err)
 	}
 	if !bytes.Equal(first.Body, id.Body[:]) {
-		return Reservation{}, nil, invalid("the header Idempotency-Key was sent with another request before: use a new key for a new request")
+		return Reservation{}, nil, errInvalid("the header Idempotency-Key was sent with another request before: use a new key for a new request")
 	}
 	stored, err := k.replay(ctx, &first)
 	if !errors.Is(err, store.ErrNotFound) {
@@ -150,7 +150,7 @@ func (k *Keys) Reserve(
 
 // replay returns the response of the first request with the key. The error wraps
 // store.ErrNotFound if nothing is stored about that request.
-func (k *Keys) replay(ctx context.Context, first *record) (*contract.Response, error) {
+func (k *Keys) replay(ctx context.Context, first *keyRecord) (*contract.Response, error) {
 	state, response, err := k.requests.FindFirst(ctx, first.RequestID)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
@@ -186,7 +186,7 @@ func (k *Keys) replay(ctx context.Context, first *record) (*contract.Response, e
 
 // takeOver reserves a key whose first request was rejected, or whose process
 // ended, before anything about it was stored.
-func (k *Keys) takeOver(ctx context.Context, r Reservation, value []byte, first *record, revision uint64) error {
+func (k *Keys) takeOver(ctx context.Context, r Reservation, value []byte, first *keyRecord, revision uint64) error {
 	if first.At.After(k.now().Add(-gracePeriod)) && first.At.After(k.started) {
 		return errExecuting()
 	}
@@ -221,7 +221,7 @@ func errExecuting() error {
 	return &contract.Error{Code: contract.CodeConflict, Message: "a request with this Idempotency-Key is being executed; try again when it has ended"}
 }
 
-func invalid(detail string) error {
+func errInvalid(detail string) error {
 	e := &contract.Error{Code: contract.CodeInvalidRequest, Message: "the request is not valid"}
 	e.Add("", detail)
 	return e
@@ -233,7 +233,7 @@ type NoKeys struct{}
 
 // Reserve returns invalid_request.
 func (NoKeys) Reserve(context.Context, *contract.Caller, *contract.Idempotency, string) (Reservation, *contract.Response, error) {
-	return Reservation{}, nil, invalid("the header Idempotency-Key needs a server with a store: leave it out")
+	return Reservation{}, nil, errInvalid("the header Idempotency-Key needs a server with a store: leave it out")
 }
 
 // Release does nothing.

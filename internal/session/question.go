@@ -31,8 +31,8 @@ func NewQuestions(bucket QuestionBucket, logger *slog.Logger) *Questions {
 	return &Questions{bucket: bucket, logger: logger}
 }
 
-// question is what a caller was asked.
-type question struct {
+// storedQuestion is what a caller was asked.
+type storedQuestion struct {
 	Tenant  string                         `json:"tenant"`
 	Subject string                         `json:"subject"`
 	Issuer  string                         `json:"issuer,omitempty"`
@@ -44,7 +44,7 @@ func questionKey(requestID string) string { return "question." + store.HashKey(r
 // Store stores the options of the clarification that the request ended with. An
 // error is logged: the caller can still send the request again in other words.
 func (q *Questions) Store(ctx context.Context, requestID string, caller *contract.Caller, options []contract.ClarificationOption) {
-	value, err := strictjson.Marshal(question{Tenant: caller.Tenant, Subject: caller.Subject, Issuer: caller.Issuer, Options: options})
+	value, err := strictjson.Marshal(storedQuestion{Tenant: caller.Tenant, Subject: caller.Subject, Issuer: caller.Issuer, Options: options})
 	if err == nil {
 		_, err = q.bucket.Put(ctx, questionKey(requestID), value)
 	}
@@ -81,7 +81,7 @@ func (q *Questions) Choose(ctx context.Context, caller *contract.Caller, choice 
 	}}, nil
 }
 
-func (q *Questions) load(ctx context.Context, requestID string) (asked question, err error) {
+func (q *Questions) load(ctx context.Context, requestID string) (asked storedQuestion, err error) {
 	entry, err := q.bucket.Get(ctx, questionKey(requestID))
 	if errors.Is(err, store.ErrNotFound) {
 		return asked, nil

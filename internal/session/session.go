@@ -36,7 +36,7 @@ const (
 // next turn.
 const needsInputField = "needs_input"
 
-// Session is what is stored of one session of a caller. Its methods return new
+// Session is the stored state of one session of a caller. Its methods return new
 // values and never change the stored slices, because requests of the same session
 // may read them.
 type Session struct {
@@ -107,13 +107,13 @@ func (s *Session) Pin(next Next) (pinned *Pinned, agent string) {
 		return &Pinned{Classification: *s.WaitingFor, Reason: ReasonNeedsInput}, agent
 	case s.Classification == nil || next.OnlyAgent != "":
 	case next.Trigger == NewSession, next.Trigger == UserTurn && bytes.Equal(s.PromptHash, hashPrompt(next.Prompt)):
-		return &Pinned{Classification: retitle(*s.Classification, next.Prompt), Reason: ReasonSession}, ""
+		return &Pinned{Classification: replaceTitles(*s.Classification, next.Prompt), Reason: ReasonSession}, ""
 	}
 	return nil, ""
 }
 
-// retitle replaces the titles of the subtasks, which are parts of the old prompt.
-func retitle(c contract.Classification, prompt string) contract.Classification {
+// replaceTitles replaces the titles of the subtasks, which are parts of the old prompt.
+func replaceTitles(c contract.Classification, prompt string) contract.Classification {
 	c.Subtasks = slices.Clone(c.Subtasks)
 	for i := range c.Subtasks {
 		c.Subtasks[i].Title, c.Subtasks[i].Reason = contract.SubtaskTitle(prompt), ""
@@ -146,7 +146,7 @@ func (s Session) After(e *Ended) Session {
 	if answer := e.Response.Data.Answer; answer != "" {
 		// Answers may be long: shorten before masking, but leave enough that a
 		// value to mask is not cut in half where the turn ends.
-		s.Turns = appendTurn(s.Turns, e.RequestID, "assistant", e.MaskText(shorten(answer, 4*maxAssistantBytes)), maxAssistantBytes)
+		s.Turns = appendTurn(s.Turns, e.RequestID, "assistant", e.MaskText(truncateText(answer, 4*maxAssistantBytes)), maxAssistantBytes)
 	}
 	s.PromptHash = hashPrompt(e.Prompt)
 	s.AskedCaller = e.Response.Status == contract.StatusClarify
@@ -194,11 +194,11 @@ func appendTurn(turns []Turn, requestID, role, text string, maxBytes int) []Turn
 	if len(turns) >= MaxTurns {
 		turns = turns[len(turns)-MaxTurns+1:]
 	}
-	return append(slices.Clip(turns), Turn{contract.Turn{Role: role, Content: shorten(text, maxBytes)}, requestID})
+	return append(slices.Clip(turns), Turn{contract.Turn{Role: role, Content: truncateText(text, maxBytes)}, requestID})
 }
 
-// shorten cuts the text between two characters.
-func shorten(text string, maxBytes int) string {
+// truncateText cuts the text between two characters.
+func truncateText(text string, maxBytes int) string {
 	if len(text) <= maxBytes {
 		return text
 	}

@@ -103,7 +103,7 @@ func (s *Store) EraseTurns(ctx context.Context, key, requestID string) error {
 	return s.Update(ctx, key, func(current Session) Session { return current.Without(requestID) })
 }
 
-// NoBucket is for a router without a store: it discards what is written, so every
+// NoBucket is for a router without a store: it discards every value, so every
 // session is new and no clarification can be answered.
 type NoBucket struct{}
 

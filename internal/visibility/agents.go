@@ -69,7 +69,7 @@ func (a Agents) Intents() []string {
 	if a.All() {
 		return a.registry.Intents
 	}
-	return a.labels(func(m *contract.Match) []string { return m.Intent })
+	return a.collectLabels(func(m *contract.Match) []string { return m.Intent })
 }
 
 // Domains returns the domains that the agents declare, sorted, without
@@ -78,10 +78,10 @@ func (a Agents) Domains() []string {
 	if a.All() {
 		return a.registry.Domains
 	}
-	return a.labels(func(m *contract.Match) []string { return m.Domains })
+	return a.collectLabels(func(m *contract.Match) []string { return m.Domains })
 }
 
-func (a Agents) labels(of func(*contract.Match) []string) []string {
+func (a Agents) collectLabels(of func(*contract.Match) []string) []string {
 	names := map[string]bool{}
 	for _, agent := range a.list {
 		for _, name := range of(&agent.Match) {
@@ -94,19 +94,19 @@ func (a Agents) labels(of func(*contract.Match) []string) []string {
 
 // HasIntent reports whether one of the agents declares the intent.
 func (a Agents) HasIntent(label string) bool {
-	return a.any(func(agent *contract.RegistryEntry) bool { return slices.Contains(agent.Match.Intent, label) })
+	return a.anyAgent(func(agent *contract.RegistryEntry) bool { return slices.Contains(agent.Match.Intent, label) })
 }
 
 // HasDomain reports whether one of the agents declares the domain by its name:
 // contract.AnyDomain is none.
 func (a Agents) HasDomain(label string) bool {
 	return label != contract.AnyDomain &&
-		a.any(func(agent *contract.RegistryEntry) bool { return slices.Contains(agent.Match.Domains, label) })
+		a.anyAgent(func(agent *contract.RegistryEntry) bool { return slices.Contains(agent.Match.Domains, label) })
 }
 
 // HasExample reports whether one of the agents has the example utterance.
 func (a Agents) HasExample(text string) bool {
-	return a.any(func(agent *contract.RegistryEntry) bool {
+	return a.anyAgent(func(agent *contract.RegistryEntry) bool {
 		for _, list := range agent.Examples {
 			if slices.Contains(list, text) {
 				return true
@@ -119,12 +119,12 @@ func (a Agents) HasExample(text string) bool {
 // HasExampleOf reports whether one of the agents has the example utterance for
 // the intent.
 func (a Agents) HasExampleOf(intent, text string) bool {
-	return a.All() || a.any(func(agent *contract.RegistryEntry) bool {
+	return a.All() || a.anyAgent(func(agent *contract.RegistryEntry) bool {
 		return slices.Contains(agent.Match.Intent, intent) && slices.Contains(agent.Examples[intent], text)
 	})
 }
 
-func (a Agents) any(condition func(*contract.RegistryEntry) bool) bool {
+func (a Agents) anyAgent(condition func(*contract.RegistryEntry) bool) bool {
 	return slices.ContainsFunc(a.list, condition)
 }
 

@@ -23,7 +23,7 @@ func (f *Filter) Classification(c *contract.Classification) contract.Classificat
 
 // visiblePart filters a classification of which something remains visible.
 func (f *Filter) visiblePart(c *contract.Classification) contract.Classification {
-	filtered, titles := *c, f.titles(c)
+	filtered, titles := *c, f.maskTitles(c)
 	filtered.Intent, filtered.Domains = f.maskIntent(c.Intent), f.maskDomains(c.Domains)
 	filtered.Subtasks = slices.Clone(c.Subtasks)
 	for i := range filtered.Subtasks {

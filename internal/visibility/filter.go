@@ -13,20 +13,20 @@ const (
 	hiddenReason = "the reasons refer to agents that you may not use"
 )
 
-// access is how much of a record the caller may see.
-type access int
+// accessLevel is how much of a record the caller may see.
+type accessLevel int
 
 const (
-	accessAll         access = iota // everything
-	accessEveryAgent                // everything except the list of agents that its owner may not use
-	accessNamedAgents               // the agents that its scopes name, and their labels
+	accessAll         accessLevel = iota // everything
+	accessEveryAgent                     // everything except the list of agents that its owner may not use
+	accessNamedAgents                    // the agents that its scopes name, and their labels
 )
 
 // Filter removes from the records of one request what one caller may not see.
 // It is immutable and safe for concurrent use.
 type Filter struct {
 	caller  *contract.Caller
-	access  access
+	access  accessLevel
 	own     bool   // the caller owns the request, so texts were written for it
 	agents  Agents // visible ones; only set for accessNamedAgents
 	routing capabilities.Routing
@@ -61,7 +61,7 @@ func (f *Filter) Response(resp *contract.Response) *contract.Response {
 	}
 	titles := f.decisionTitles(resp.Decision)
 	filtered.Tasks = filterTasks(resp.Tasks, titles)
-	filtered.Omitted = f.omitted(resp.Omitted, resp.Decision, titles)
+	filtered.Omitted = f.filterOmitted(resp.Omitted, resp.Decision, titles)
 	f.filterData(&filtered.Data, titles)
 	if filtered.Data.Classification != nil && filtered.Decision != nil {
 		filtered.Data.Classification = &filtered.Decision.Classification // it is the same one
@@ -82,7 +82,7 @@ func (f *Filter) FilterLogEntry(e *contract.DecisionEntry) {
 	}
 	titles := f.decisionTitles(complete)
 	e.Tasks = filterTasks(e.Tasks, titles)
-	e.Omitted = f.omitted(e.Omitted, complete, titles)
+	e.Omitted = f.filterOmitted(e.Omitted, complete, titles)
 }
 
 // Decision returns what the caller may see of the decision. A nil decision
@@ -111,7 +111,7 @@ func (f *Filter) Decision(d *contract.Decision) *contract.Decision {
 	return &filtered
 }
 
-func (f *Filter) omitted(list []contract.Omitted, d *contract.Decision, titles subtaskTitles) []contract.Omitted {
+func (f *Filter) filterOmitted(list []contract.Omitted, d *contract.Decision, titles subtaskTitles) []contract.Omitted {
 	if f.Conceals(d) {
 		return []contract.Omitted{}
 	}

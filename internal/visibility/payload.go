@@ -16,19 +16,19 @@ func (f *Filter) filterData(data *contract.ResponseData, titles subtaskTitles) {
 	if titles.masked && len(data.Results) > 0 {
 		data.Answer = contract.AnswerText(data.Results) // its sections have titles
 	}
-	data.Options = f.options(data.Options)
-	data.Proposal = f.proposal(data.Proposal)
+	data.Options = f.filterOptions(data.Options)
+	data.Proposal = f.filterProposal(data.Proposal)
 	if data.Unsupported != nil {
 		var complete bool
-		data.Unsupported, complete = f.unsupported(data.Unsupported)
+		data.Unsupported, complete = f.filterUnsupported(data.Unsupported)
 		if data.Degraded && !complete {
 			data.Answer = hiddenReason // it repeats the lists that were filtered
 		}
 	}
 }
 
-// options returns the readings with visible intents, labelled by visible domains.
-func (f *Filter) options(list []contract.ClarificationOption) []contract.ClarificationOption {
+// filterOptions returns the readings with visible intents, labelled by visible domains.
+func (f *Filter) filterOptions(list []contract.ClarificationOption) []contract.ClarificationOption {
 	var filtered []contract.ClarificationOption
 	for _, o := range list {
 		if f.maskIntent(o.Intent) != o.Intent {
@@ -41,8 +41,8 @@ func (f *Filter) options(list []contract.ClarificationOption) []contract.Clarifi
 	return filtered
 }
 
-// proposal removes the texts of policy C, unless they were written for the caller.
-func (f *Filter) proposal(p *contract.Proposal) *contract.Proposal {
+// filterProposal removes the texts of policy C, unless they were written for the caller.
+func (f *Filter) filterProposal(p *contract.Proposal) *contract.Proposal {
 	if p == nil || f.own {
 		return p
 	}
@@ -52,10 +52,10 @@ func (f *Filter) proposal(p *contract.Proposal) *contract.Proposal {
 	return &filtered
 }
 
-// unsupported filters the lists of policy B. It reports whether the result is
+// filterUnsupported filters the lists of policy B. It reports whether the result is
 // complete; if not, the sentence that repeats the lists is replaced, and so is a
 // sentence written for another caller.
-func (f *Filter) unsupported(u *contract.Unsupported) (filtered *contract.Unsupported, complete bool) {
+func (f *Filter) filterUnsupported(u *contract.Unsupported) (filtered *contract.Unsupported, complete bool) {
 	copied := *u
 	copied.Nearest = selectVisible(u.Nearest, func(n contract.NearestMiss) bool { return f.caller.MaySee(n.AgentID) })
 	copied.AcceptedIntents = selectVisible(u.AcceptedIntents, func(label string) bool { return f.maskIntent(label) == label })

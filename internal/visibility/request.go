@@ -2,7 +2,7 @@ package visibility
 
 import "github.com/caprouter/caprouter/contract"
 
-// StoredRequest is what is known of a request whose visibility is decided.
+// StoredRequest describes a request whose visibility is decided.
 type StoredRequest struct {
 	Owner *contract.Caller // its scopes are not considered
 	// Agents got a task of the request. The list survives the erasure of the

@@ -28,14 +28,14 @@ func (f *Filter) decisionTitles(d *contract.Decision) subtaskTitles {
 	if d == nil {
 		return subtaskTitles{}
 	}
-	return f.titles(&d.Classification)
+	return f.maskTitles(&d.Classification)
 }
 
-// titles returns the replacements for the titles of the subtasks. A title written
+// maskTitles returns the replacements for the titles of the subtasks. A title written
 // by a model may contain anything, so it is replaced by the visible labels of its
 // subtask. A title made of an intent is replaced if the intent is hidden. Any
 // other title is a part of the caller's own prompt and stays.
-func (f *Filter) titles(c *contract.Classification) subtaskTitles {
+func (f *Filter) maskTitles(c *contract.Classification) subtaskTitles {
 	fromPrompt := func(sub contract.Subtask) bool { return sub.Title != sub.Intent } // if not written by a model
 	byModel := c.Source == contract.SourceLLM || c.Source == contract.SourceCache
 	if len(c.Subtasks) == 0 || !byModel && !slices.ContainsFunc(c.Subtasks, func(sub contract.Subtask) bool { return !fromPrompt(sub) }) {

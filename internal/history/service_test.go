@@ -1,0 +1,430 @@
+package history_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
+
+	"github.com/caprouter/caprouter/capabilities"
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/audit"
+	"github.com/caprouter/caprouter/internal/events"
+	"github.com/caprouter/caprouter/internal/history"
+	"github.com/caprouter/caprouter/internal/inflight"
+	"github.com/caprouter/caprouter/internal/requests"
+	"github.com/caprouter/caprouter/internal/session"
+	"github.com/caprouter/caprouter/internal/store"
+	"github.com/caprouter/caprouter/internal/testkit/teststore"
+)
+
+var (
+	alice   = &contract.Caller{Subject: "alice", Tenant: "north", AllAgents: true}
+	bob     = &contract.Caller{Subject: "bob", Tenant: "north", AllAgents: true}
+	limited = &contract.Caller{Subject: "eve", Tenant: "north", Scopes: []string{"agent:payer"}}
+	foreign = &contract.Caller{Subject: "alice", Tenant: "south", AllAgents: true}
+)
+
+// fakeLog is an audit log of records in memory.
+type fakeLog struct {
+	history.NoLog
+	records         []audit.Record
+	finds, searches int // of the whole log, and within a window
+	erasedBy        []string
+	err             error
+	onFind          func()
+}
+
+func (l *fakeLog) Find(_ context.Context, id string) (found audit.RequestRecords, err error) {
+	l.finds++
+	return l.find(id)
+}
+
+func (l *fakeLog) FindWithin(_ context.Context, id string, _ time.Duration) (audit.RequestRecords, error) {
+	l.searches++
+	return l.find(id)
+}
+
+func (l *fakeLog) find(id string) (found audit.RequestRecords, err error) {
+	if l.onFind != nil {
+		l.onFind()
+	}
+	for i := range l.records {
+		switch rec := &l.records[i]; {
+		case rec.RequestID != id:
+		case rec.Kind == audit.KindOutcome:
+			found.Outcome = rec
+		default:
+			found.Decision = rec
+		}
+	}
+	if found.Outcome == nil && found.Decision == nil {
+		err = store.ErrNotFound
+	}
+	return found, errors.Join(err, l.err)
+}
+
+func (l *fakeLog) Read(_ context.Context, q audit.Query) (page audit.Page, err error) {
+	for i := range l.records {
+		if l.records[i].Kind == audit.KindOutcome && q.Filter(&l.records[i]) {
+			page.Records = append(page.Records, l.records[i])
+		}
+	}
+	return page, l.err
+}
+
+func (l *fakeLog) Erase(_ context.Context, id, by string) (int, error) {
+	l.erasedBy = append(l.erasedBy, by)
+	for i := range l.records {
+		if l.records[i].RequestID == id {
+			l.records[i].Content = nil
+		}
+	}
+	return 1, nil
+}
+
+// Append implements history.Appender for the journal that writes the test's records.
+func (l *fakeLog) Append(_ context.Context, rec audit.Record) error {
+	l.records = append(l.records, rec)
+	return nil
+}
+
+// fakeTickets fails to erase with err.
+type fakeTickets struct{ err error }
+
+func (f *fakeTickets) EraseRequest(context.Context, string) error { return f.err }
+
+// fakeCanceller returns a response, or nil to be called never.
+type fakeCanceller struct{ response *contract.Response }
+
+func (f *fakeCanceller) CancelStored(context.Context, string) (*contract.Response, error) {
+	return f.response, nil
+}
+
+type fixture struct {
+	*history.Service
+	log       fakeLog
+	journal   *history.Journal
+	book      *requests.Store
+	inflight  *inflight.Table
+	tickets   fakeTickets
+	canceller fakeCanceller
+	events    history.EventLog
+}
+
+func newFixture(t *testing.T, options ...func(*fixture)) *fixture {
+	t.Helper()
+	f := &fixture{book: requests.Disabled(), inflight: inflight.NewTable(), events: history.NoEvents{}}
+	for _, o := range options {
+		o(f)
+	}
+	logger := slog.New(slog.DiscardHandler)
+	f.journal = history.NewJournal(&f.log, false, logger, time.Now)
+	f.Service = history.New(history.Config{
+		Log: &f.log, Book: f.book, InFlight: f.inflight, Events: f.events,
+		Sessions: session.NewStore(session.NoBucket{}, logger), Questions: session.NewQuestions(session.NoBucket{}, logger),
+		Tickets: &f.tickets, Canceller: &f.canceller, Logger: logger, Now: time.Now,
+		Catalogue: func() *capabilities.Catalogue {
+			return &capabilities.Catalogue{Agents: []*contract.RegistryEntry{{ID: "payer"}, {ID: "second"}}}
+		},
+	})
+	return f
+}
+
+// withBook stores asynchronous requests in a real store.
+func withBook(t *testing.T) func(*fixture) {
+	return func(f *fixture) {
+		b, err := teststore.Open(t).Bucket(t.Context(), store.BucketConfig{Name: "REQUESTS"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.book = requests.NewStore(b)
+	}
+}
+
+func newID(t *testing.T) string {
+	t.Helper()
+	id, err := uuid.NewV7()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return id.String()
+}
+
+// idWithAge returns a request id that is older than the test.
+func idWithAge(t *testing.T, age time.Duration) string {
+	t.Helper()
+	id := uuid.MustParse(newID(t))
+	ms := uint64(time.Now().Add(-age).UnixMilli())
+	for i := range 6 {
+		id[i] = byte(ms >> (8 * (5 - i)))
+	}
+	return id.String()
+}
+
+// record stores the response of a request of the owner in the audit log.
+func (f *fixture) record(t *testing.T, owner *contract.Caller, agents ...string) string {
+	t.Helper()
+	resp := &contract.Response{
+		RequestID: newID(t), Status: contract.StatusCompleted, Data: contract.ResponseData{Answer: "paid"},
+		Decision: &contract.Decision{Chosen: agents, Hidden: []contract.Candidate{{AgentID: "other"}}},
+	}
+	for _, id := range agents {
+		resp.Tasks = append(resp.Tasks, contract.TaskReport{AgentID: id})
+	}
+	if err := f.journal.RecordResponse(t.Context(), history.Subject{Caller: owner, Prompt: "pay"}, resp); err != nil {
+		t.Fatal(err)
+	}
+	return resp.RequestID
+}
+
+func code(err error) contract.Code {
+	if e, ok := errors.AsType[*contract.Error](err); ok {
+		return e.Code
+	}
+	if err != nil {
+		return "other"
+	}
+	return ""
+}
+
+func TestService_ReturnsVisibleRequests(t *testing.T) {
+	f := newFixture(t)
+	id := f.record(t, alice, "payer", "second")
+	for _, tt := range []struct {
+		name   string
+		caller *contract.Caller
+		want   contract.Code
+	}{
+		{"owner", alice, ""}, {"colleague with every agent", bob, ""},
+		{"colleague without an agent", limited, contract.CodeNotFound}, {"another tenant", foreign, contract.CodeNotFound},
+	} {
+		resp, err := f.Request(t.Context(), id, tt.caller)
+		if code(err) != tt.want || err == nil && resp.Data.Answer != "paid" {
+			t.Errorf("%s: got %+v, %v, want code %q", tt.name, resp, err, tt.want)
+		}
+		if tt.caller == bob && resp.Decision.Hidden != nil {
+			t.Errorf("%s: got hidden agents %+v, want none", tt.name, resp.Decision.Hidden)
+		}
+	}
+	for _, id := range []string{"", "nonsense", strings.ToUpper(id), uuid.NewString(), newID(t)} {
+		if _, err := f.Request(t.Context(), id, alice); code(err) != contract.CodeNotFound {
+			t.Errorf("%q: got %v, want not_found", id, err)
+		}
+	}
+	f.log.err = errors.New("broken")
+	if _, err := f.Request(t.Context(), id, alice); code(err) != contract.CodeOverloaded {
+		t.Errorf("got %v from a broken log, want overloaded", err)
+	}
+}
+
+// An unknown id costs one search, and a short one if the record of an asynchronous
+// request of that age would still be stored. A young id is looked up twice.
+func TestService_BoundsSearchForUnknownRequest(t *testing.T) {
+	with, without := newFixture(t, withBook(t)), newFixture(t)
+	for _, tt := range []struct {
+		name            string
+		fixture         *fixture
+		age             time.Duration
+		finds, searches int
+	}{
+		{"minutes old", with, 10 * time.Minute, 0, 1},
+		{"a day old", with, 24 * time.Hour, 0, 1},
+		{"older than records are stored", with, 49 * time.Hour, 1, 0},
+		{"without asynchronous requests", without, time.Hour, 1, 0},
+		{"new", with, 0, 0, 2},
+	} {
+		tt.fixture.log = fakeLog{}
+		if _, err := tt.fixture.Request(t.Context(), idWithAge(t, tt.age), alice); code(err) != contract.CodeNotFound {
+			t.Errorf("%s: got %v, want not_found", tt.name, err)
+		}
+		if l := &tt.fixture.log; l.finds != tt.finds || l.searches != tt.searches {
+			t.Errorf("%s: got %d searches of the whole log and %d within a window, want %d and %d", tt.name, l.finds, l.searches, tt.finds, tt.searches)
+		}
+	}
+}
+
+// The request starts after the table of requests in flight was read.
+func TestService_FindsRequestThatStartsDuringLookup(t *testing.T) {
+	f := newFixture(t)
+	id := newID(t)
+	f.log.onFind = func() {
+		f.log.onFind = nil
+		f.inflight.Add(inflight.NewRequest(id, "", alice, func(error) {}))
+	}
+	if resp, err := f.Request(t.Context(), id, alice); err != nil || resp.Status != contract.StatusRunning {
+		t.Errorf("got %+v, %v, want the running request", resp, err)
+	}
+}
+
+func TestService_CancelsRequestInFlight(t *testing.T) {
+	f := newFixture(t)
+	var running *inflight.Request
+	id := newID(t)
+	running = inflight.NewRequest(id, "", alice, func(cause error) {
+		if !errors.Is(cause, inflight.ErrCancelled) {
+			t.Errorf("got cause %v, want ErrCancelled", cause)
+		}
+		f.inflight.Remove(running, &contract.Response{RequestID: id, Status: contract.StatusCancelled})
+	})
+	f.inflight.Add(running)
+	if _, err := f.Cancel(t.Context(), id, bob); code(err) != contract.CodeForbidden {
+		t.Errorf("a colleague: got %v, want forbidden", err)
+	}
+	if err := f.Erase(t.Context(), id, alice); code(err) != contract.CodeConflict {
+		t.Errorf("erase: got %v, want conflict", err)
+	}
+	if resp, err := f.Cancel(t.Context(), id, alice); err != nil || resp.Status != contract.StatusCancelled {
+		t.Errorf("got %+v, %v, want the request cancelled", resp, err)
+	}
+}
+
+func TestService_CancelsStoredRequest(t *testing.T) {
+	f := newFixture(t, withBook(t))
+	rec := &requests.Record{ID: newID(t), Caller: *alice, State: requests.StateAccepted, CreatedAt: time.Now(), Deadline: time.Now().Add(time.Hour)}
+	rec.Request.RequestID = rec.ID
+	if err := f.book.Create(t.Context(), rec); err != nil {
+		t.Fatal(err)
+	}
+	f.canceller.response = &contract.Response{RequestID: rec.ID, Status: contract.StatusCancelled}
+	if resp, err := f.Cancel(t.Context(), rec.ID, alice); err != nil || resp.Status != contract.StatusCancelled {
+		t.Errorf("got %+v, %v, want the request cancelled", resp, err)
+	}
+	f.canceller.response.Status = contract.StatusCompleted
+	if _, err := f.Cancel(t.Context(), rec.ID, alice); code(err) != contract.CodeConflict {
+		t.Errorf("ended: got %v, want conflict", err)
+	}
+	if err := f.Erase(t.Context(), rec.ID, alice); code(err) != contract.CodeConflict {
+		t.Errorf("erase before the end: got %v, want conflict", err)
+	}
+	ended := f.record(t, alice)
+	if _, err := f.Cancel(t.Context(), ended, alice); code(err) != contract.CodeConflict {
+		t.Errorf("ended synchronous request: got %v, want conflict", err)
+	}
+}
+
+func TestService_ErasesContent(t *testing.T) {
+	f := newFixture(t)
+	issued := &contract.Caller{Subject: "alice", Tenant: "north", Issuer: "https://id.example", AllAgents: true}
+	mine, theirs := f.record(t, alice), f.record(t, issued)
+	if err := f.Erase(t.Context(), mine, bob); code(err) != contract.CodeForbidden {
+		t.Errorf("a colleague: got %v, want forbidden", err)
+	}
+	f.tickets.err = errors.New("broken")
+	if err := f.Erase(t.Context(), mine, alice); code(err) != contract.CodeOverloaded || !strings.Contains(err.Error(), "tickets") {
+		t.Errorf("got %v, want overloaded because of the tickets", err)
+	}
+	f.tickets.err = nil
+	for id, caller := range map[string]*contract.Caller{mine: alice, theirs: issued} {
+		if err := f.Erase(t.Context(), id, caller); err != nil {
+			t.Fatal(err)
+		}
+		resp, err := f.Request(t.Context(), id, caller)
+		if err != nil || resp.Status != contract.StatusCompleted || resp.Data.Answer != "" || resp.Decision != nil {
+			t.Errorf("got %+v, %v, want the status only", resp, err)
+		}
+	}
+	slices.Sort(f.log.erasedBy)
+	if diff := cmp.Diff([]string{"alice", "alice", "alice (https://id.example)"}, f.log.erasedBy); diff != "" {
+		t.Errorf("erased by (-want +got):\n%s", diff)
+	}
+}
+
+func TestService_FiltersDecisions(t *testing.T) {
+	f := newFixture(t)
+	first, second := f.record(t, alice, "payer"), f.record(t, alice, "payer", "second")
+	for _, tt := range []struct {
+		name   string
+		query  contract.DecisionQuery
+		caller *contract.Caller
+		want   []string
+	}{
+		{"owner", contract.DecisionQuery{}, alice, []string{first, second}},
+		{"colleague with one agent", contract.DecisionQuery{}, limited, []string{first}},
+		{"another tenant", contract.DecisionQuery{}, foreign, nil},
+		{"by agent", contract.DecisionQuery{Agent: "second"}, alice, []string{second}},
+		{"by hidden agent", contract.DecisionQuery{Agent: "second"}, limited, nil},
+		{"by outcome", contract.DecisionQuery{Outcome: contract.StatusFailed}, alice, nil},
+	} {
+		page, err := f.Decisions(t.Context(), tt.query, tt.caller)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var ids []string
+		for i := range page.Decisions {
+			ids = append(ids, page.Decisions[i].RequestID)
+		}
+		if diff := cmp.Diff(tt.want, ids); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", tt.name, diff)
+		}
+	}
+	f.log.err = errors.New("broken")
+	if _, err := f.Decisions(t.Context(), contract.DecisionQuery{}, alice); code(err) != contract.CodeOverloaded {
+		t.Errorf("got %v from a broken log, want overloaded", err)
+	}
+}
+
+// goneEvents has lost its events once, then follows with the final event, which is
+// too long to contain the response.
+type goneEvents struct {
+	history.NoEvents
+	followed uint64
+}
+
+func (e *goneEvents) Read(context.Context, string, uint64, func(uint64, *contract.Event) error) error {
+	return events.ErrGone
+}
+
+func (e *goneEvents) Position(context.Context) (uint64, error) { return 7, nil }
+
+func (e *goneEvents) Follow(_ context.Context, id string, after uint64, fn func(uint64, *contract.Event) error) error {
+	e.followed = after
+	return fn(after+1, &contract.Event{Type: contract.EventFinal, RequestID: id})
+}
+
+func TestService_EmitsStateInsteadOfLostEvents(t *testing.T) {
+	stream := &goneEvents{}
+	f := newFixture(t, withBook(t), func(f *fixture) { f.events = stream })
+	rec := &requests.Record{ID: newID(t), Caller: *alice, State: requests.StateAccepted, CreatedAt: time.Now(), Deadline: time.Now().Add(time.Hour)}
+	rec.Request.RequestID = rec.ID
+	if err := f.book.Create(t.Context(), rec); err != nil {
+		t.Fatal(err)
+	}
+	ended := f.record(t, alice)
+	type emitted struct {
+		Seq         uint64
+		Type        contract.EventType
+		HasResponse bool
+	}
+	for _, tt := range []struct {
+		name, id string
+		want     []emitted
+	}{
+		{"asynchronous", rec.ID, []emitted{{0, contract.EventState, true}, {8, contract.EventFinal, true}}},
+		{"synchronous", ended, []emitted{{0, contract.EventState, true}, {0, contract.EventFinal, true}}},
+	} {
+		var got []emitted
+		err := f.Events(t.Context(), tt.id, alice, 0, func(seq uint64, ev *contract.Event) error {
+			got = append(got, emitted{seq, ev.Type, ev.Response != nil})
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(tt.want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", tt.name, diff)
+		}
+	}
+	if stream.followed != 7 {
+		t.Errorf("got events followed after %d, want 7", stream.followed)
+	}
+	if err := f.Events(t.Context(), ended, foreign, 0, nil); code(err) != contract.CodeNotFound {
+		t.Errorf("another tenant: got %v, want not_found", err)
+	}
+}
