@@ -8,8 +8,8 @@ import (
 	"github.com/caprouter/caprouter/contract"
 )
 
-// BenchmarkClassify_Modes compares the ways: out of the cache, by the words, and by a
-// model that replies at once, which leaves what the asking itself costs.
+// BenchmarkClassify_Modes compares a cached, a lexical and a model
+// classification; the model replies at once, which leaves the overhead.
 func BenchmarkClassify_Modes(b *testing.B) {
 	reply := strings.Replace(goodReply, "[],", `[{"title":"A","intent":"code_review","domains":["python"]}],`, 1)
 	long := "review this python code. " + strings.Repeat("Here is more of what it is about. ", 200)
@@ -44,7 +44,7 @@ func BenchmarkClassify_Modes(b *testing.B) {
 	}
 }
 
-// BenchmarkShortlist asks about a registry of 1,000 agents.
+// BenchmarkShortlist classifies with a registry of 1,000 agents.
 func BenchmarkShortlist(b *testing.B) {
 	m := &fakeModel{do: says(`{"intent":"unknown","domains":[],"confidence":0}`)}
 	c := open(b, classifier.Config{Model: m})

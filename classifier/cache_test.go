@@ -17,7 +17,7 @@ import (
 	"github.com/caprouter/caprouter/prompts"
 )
 
-// stepping is a clock that a test moves.
+// stepping is a manual clock.
 type stepping struct {
 	mu  sync.Mutex
 	now time.Time
@@ -37,7 +37,8 @@ func (s *stepping) step(d time.Duration) {
 	s.now = s.now.Add(d)
 }
 
-// TestCache_Hit pins what a hit says: the same, without a call.
+// TestCache_Hit checks the complete result of a cache hit: equal and without a
+// call.
 func TestCache_Hit(t *testing.T) {
 	m := &fakeModel{do: says(strings.Replace(goodReply, "[],", `[{"title":"A","domains":["docs"]},{"title":"B"}],`, 1))}
 	c := open(t, classifier.Config{Model: m, Now: newStepping().Now, Cache: classifier.CacheConfig{Entries: 10, TTL: time.Minute}})
@@ -54,7 +55,7 @@ func TestCache_Hit(t *testing.T) {
 	}
 }
 
-// TestKey: what makes two questions different, and what does not.
+// TestCache_Key checks which changes of the input change the key.
 func TestCache_Key(t *testing.T) {
 	base := func() classifier.Input {
 		s := sourceRegistry()
@@ -129,7 +130,7 @@ func TestCache_Key(t *testing.T) {
 	}
 }
 
-// TestKeyHasNoTwins: two histories are one question only if they are the same.
+// TestCache_KeyIsUnique checks that different histories have different keys.
 func TestCache_KeyIsUnique(t *testing.T) {
 	word := rapid.SampledFrom([]string{"", "a", "b", "ab", "user", "\x00", "\x01a"})
 	turns := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) contract.Turn {
@@ -153,7 +154,8 @@ func TestCache_KeyIsUnique(t *testing.T) {
 	})
 }
 
-// TestAge: an entry is gone when its time is, and never without one.
+// TestCache_Expiry checks that entries expire with a TTL, and never without
+// one.
 func TestCache_Expiry(t *testing.T) {
 	for _, tt := range []struct {
 		ttl, after time.Duration
@@ -178,7 +180,7 @@ func TestCache_Expiry(t *testing.T) {
 	}
 }
 
-// TestCacheIsBounded: of many questions only so many answers are kept.
+// TestCache_IsBounded checks that the number of entries is bounded.
 func TestCache_IsBounded(t *testing.T) {
 	m := &fakeModel{do: says(goodReply)}
 	c := open(t, classifier.Config{Model: m, Cache: classifier.CacheConfig{Entries: 5}})
@@ -195,7 +197,8 @@ func TestCache_IsBounded(t *testing.T) {
 	}
 }
 
-// TestOnlyTheModelsWordIsKept: no failure, no stand-in, nothing of the words.
+// TestCache_StoresOnlyModelReplies checks that failures, fallbacks and lexical
+// results are not cached.
 func TestCache_StoresOnlyModelReplies(t *testing.T) {
 	for name, do := range map[string]script{
 		"an error":        fails(&llm.Error{Reason: llm.ReasonUnavailable}),
@@ -217,8 +220,8 @@ func TestCache_StoresOnlyModelReplies(t *testing.T) {
 	}
 }
 
-// TestNobodyWritesToTheCache: what one caller does to its classification no
-// other sees.
+// TestCache_EntriesAreCopied checks that a caller that modifies its result does
+// not affect others.
 func TestCache_EntriesAreCopied(t *testing.T) {
 	reply := strings.Replace(goodReply, "[],", `[{"title":"A","intent":"code_review","domains":["docs"]}],`, 1)
 	m := &fakeModel{do: says(reply)}
@@ -241,8 +244,8 @@ func TestCache_EntriesAreCopied(t *testing.T) {
 	}
 }
 
-// TestReload: a hit is valid in the registry it is asked for, because another
-// registry is another question.
+// TestCache_RegistryReload checks that a hit belongs to the registry version of
+// the call.
 func TestCache_RegistryReload(t *testing.T) {
 	m := &fakeModel{do: says(goodReply)}
 	c := open(t, classifier.Config{Model: m, Cache: classifier.CacheConfig{Entries: 10}})

@@ -12,8 +12,8 @@ import (
 	"github.com/caprouter/caprouter/internal/llm"
 )
 
-// TestCascadeIsShown: the decision says what the words made of a request, what it
-// takes to spare the model, and whether the model agreed.
+// TestCascade_IsReported checks that the decision contains the lexical result,
+// the threshold and whether the model agreed.
 func TestCascade_IsReported(t *testing.T) {
 	const sure, unsure = "Please do a code review of this python module", "databricks"
 	number := func(f float64) *float64 { return &f }
@@ -51,7 +51,7 @@ func TestCascade_IsReported(t *testing.T) {
 	}
 }
 
-// TestNoCascadeElsewhere: other modes say nothing of it.
+// TestCascade_AbsentInOtherModes checks that other modes have no cascade data.
 func TestCascade_AbsentInOtherModes(t *testing.T) {
 	for _, mode := range []string{classifier.ModeLLM, classifier.ModeLexical} {
 		got := open(t, classifier.Config{Mode: mode, Model: &fakeModel{do: says(goodReply)}}).Classify(t.Context(), input(sourceRegistry(), "review this python code"))
@@ -61,8 +61,8 @@ func TestCascade_AbsentInOtherModes(t *testing.T) {
 	}
 }
 
-// TestCascadeByCalibration: with enough examples the calibration says from which
-// confidence the model is spared, and it is spared for requests like the examples.
+// TestCascade_AcceptAuto checks that a calibrated model provides the threshold,
+// and that requests similar to the examples skip the model.
 func TestCascade_AcceptAuto(t *testing.T) {
 	s := taughtRegistry()
 	m := &fakeModel{do: says(`{"intent":"order_pizza","domains":["food"],"subtasks":[],"confidence":0.9}`)}

@@ -13,13 +13,13 @@ import (
 	"github.com/caprouter/caprouter/internal/llm"
 )
 
-// compound is a reply with everything a reply can have.
+// compound is a reply with all optional parts.
 const compound = `{"intent":"code_review","domains":["python","databricks"],"subtasks":[` +
 	`{"title":"Review","reason":"asked for","intent":"code_review","domains":["python"]},` +
 	`{"title":"Cost","intent":"cost_analysis","domains":["azure"]}],"confidence":0.93}`
 
-// TestChaos_TruncatedReply ends a reply before each of its bytes, as a lost connection
-// would. No beginning of a reply is taken for one: the words stand in.
+// TestChaos_TruncatedReply truncates a reply at every byte. No prefix is
+// accepted: the lexical result is used.
 func TestChaos_TruncatedReply(t *testing.T) {
 	for end := range len(compound) {
 		got, _ := askOnce(t, says(compound[:end]))
@@ -33,8 +33,8 @@ func TestChaos_TruncatedReply(t *testing.T) {
 	}
 }
 
-// TestChaos_RepairedReply does the same with the first reply only: what the model says
-// when it is asked once more is as good as if it had said it at once.
+// TestChaos_RepairedReply truncates only the first reply: the repaired reply
+// counts like a first one.
 func TestChaos_RepairedReply(t *testing.T) {
 	whole, _ := askOnce(t, says(compound))
 	for end := 1; end < len(compound); end += 7 {
@@ -49,9 +49,9 @@ func TestChaos_RepairedReply(t *testing.T) {
 	}
 }
 
-// TestChaos_DamagedReply damages a reply in a few places, in ways that leave much of
-// it readable. Whatever comes out is a valid classification of the registry's
-// own names that says who spoke, and the words never say less than they do alone.
+// TestChaos_DamagedReply damages a reply in a few places. The result is always
+// a valid classification with names of the registry and a source, and never
+// worse than the lexical result.
 func TestChaos_DamagedReply(t *testing.T) {
 	s := sourceRegistry()
 	in := input(s, "review this python code")

@@ -12,7 +12,7 @@ import (
 	"github.com/caprouter/caprouter/internal/lexical"
 )
 
-// TestClassify_Lexical pins one complete classification.
+// TestClassify_Lexical checks one complete classification.
 func TestClassify_Lexical(t *testing.T) {
 	got := newClassifier(t).Classify(t.Context(), input(sourceRegistry(), "Please do a code review of this python module"))
 	want := contract.Classification{
@@ -25,7 +25,7 @@ func TestClassify_Lexical(t *testing.T) {
 	}
 }
 
-// TestClassify_Subtasks pins one complete classification with subtasks.
+// TestClassify_Subtasks checks one complete classification with subtasks.
 func TestClassify_Subtasks(t *testing.T) {
 	prompt := "Review this python code and have a look at the cost on azure, databricks and docs"
 	got := newClassifier(t).Classify(t.Context(), input(sourceRegistry(), prompt))
@@ -77,8 +77,8 @@ func TestClassify_Domains(t *testing.T) {
 	}
 }
 
-// TestUnknownIsNotSure: what is said of an unknown prompt is how near the best
-// intent came, so that no gate on confidence lets it through.
+// TestClassify_UnknownHasLowConfidence checks that the confidence of an unknown
+// intent is that of the best intent, so that no gate accepts it.
 func TestClassify_UnknownHasLowConfidence(t *testing.T) {
 	s := snapshot(&contract.RegistryEntry{ID: "a", Match: contract.Match{Intent: []string{"quarterly_tax_report"}, Domains: []string{"azure"}}})
 	got := newClassifier(t).Classify(t.Context(), input(s, "a report on azure"))
@@ -142,7 +142,8 @@ func TestBuildCorpus(t *testing.T) {
 	}
 }
 
-// TestConcurrent: one classifier and one model serve many requests at a time.
+// TestClassify_Concurrent checks that a classifier and a lexical model are safe
+// for concurrent use.
 func TestClassify_Concurrent(t *testing.T) {
 	c, err := classifier.New(classifier.Config{})
 	if err != nil {

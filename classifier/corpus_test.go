@@ -11,9 +11,9 @@ import (
 	"github.com/caprouter/caprouter/internal/testkit"
 )
 
-// The files of the JSONTestSuite as a model's reply, whole, within a good reply
-// where its subtasks should be, and as a member that nobody asked for: none is
-// taken for a classification, and the words stand in.
+// TestReply_JSONTestSuite uses the files of the JSONTestSuite as replies:
+// whole, as subtasks, and as an additional member. None is accepted, and the
+// lexical result is used.
 func TestReply_JSONTestSuite(t *testing.T) {
 	names, err := filepath.Glob(filepath.Join(testkit.Shared(t, "corpora", "JSONTestSuite", "test_parsing"), "*.json"))
 	if err != nil || len(names) < 300 {

@@ -7,7 +7,7 @@ import (
 	"github.com/caprouter/caprouter/internal/lexical"
 )
 
-// FuzzClassify gives any bytes as a prompt.
+// FuzzClassify classifies arbitrary bytes.
 func FuzzClassify(f *testing.F) {
 	for _, seed := range []string{
 		"", "Please do a code review of this python module", "review my java and python code",

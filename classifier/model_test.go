@@ -14,10 +14,10 @@ import (
 	"github.com/caprouter/caprouter/internal/llm"
 )
 
-// script says what a fake model does with its nth call, from 0.
+// script is the behaviour of a fake model for its nth call, from 0.
 type script func(ctx context.Context, nth int, req *llm.Request) (*llm.Reply, error)
 
-// fakeModel is a model that follows a script and remembers what it was asked.
+// fakeModel follows a script and records its requests.
 type fakeModel struct {
 	do script
 
@@ -44,14 +44,14 @@ func (m *fakeModel) asked() []llm.Request {
 
 func (m *fakeModel) calls() int { return len(m.asked()) }
 
-// says replies with the texts in turn, and goes on with the last.
+// says replies with the texts in turn, and repeats the last one.
 func says(texts ...string) script {
 	return func(_ context.Context, nth int, _ *llm.Request) (*llm.Reply, error) {
 		return &llm.Reply{Text: texts[min(nth, len(texts)-1)], Tokens: contract.Tokens{Input: 100, Output: 20, Thinking: 5}}, nil
 	}
 }
 
-// replies does the same with replies.
+// replies replies with the replies in turn, and repeats the last one.
 func replies(list ...llm.Reply) script {
 	return func(_ context.Context, nth int, _ *llm.Request) (*llm.Reply, error) {
 		r := list[min(nth, len(list)-1)]
@@ -63,7 +63,7 @@ func fails(err error) script {
 	return func(context.Context, int, *llm.Request) (*llm.Reply, error) { return nil, err }
 }
 
-// after does what then says when the gate opens, or ends with the context.
+// after runs next when the gate opens, or ends with the context.
 func after(gate <-chan struct{}, then script) script {
 	return func(ctx context.Context, nth int, req *llm.Request) (*llm.Reply, error) {
 		select {
@@ -78,10 +78,10 @@ func after(gate <-chan struct{}, then script) script {
 // silent never replies.
 func silent() script { return after(nil, nil) }
 
-// goodReply is in order for the registries of these tests.
+// goodReply is valid for the registries of these tests.
 const goodReply = `{"intent":"code_review","domains":["python"],"subtasks":[],"confidence":0.93}`
 
-// open makes a classifier that is closed with the test.
+// open returns a classifier that is closed at the end of the test.
 func open(t testing.TB, cfg classifier.Config) *classifier.Classifier {
 	t.Helper()
 	c, err := classifier.New(cfg)
@@ -92,7 +92,7 @@ func open(t testing.TB, cfg classifier.Config) *classifier.Classifier {
 	return c
 }
 
-// askOnce classifies one prompt with a model that follows the script.
+// askOnce classifies one prompt with a scripted model.
 func askOnce(t testing.TB, do script) (contract.Classification, *fakeModel) {
 	t.Helper()
 	m := &fakeModel{do: do}
@@ -111,7 +111,7 @@ func outcomes(clf *contract.Classification) []string {
 	return list
 }
 
-// edit changes one member of goodReply; nil takes it away.
+// edit changes one member of goodReply; nil removes it.
 func edit(t testing.TB, member string, value any) string {
 	t.Helper()
 	var object map[string]any
@@ -129,8 +129,8 @@ func edit(t testing.TB, member string, value any) string {
 	return string(text)
 }
 
-// manyAgents is a registry of n agents, each with an intent and a domain of its
-// own and all with one in common.
+// manyAgents returns a registry of n agents with an intent and a domain of
+// their own, and one intent in common.
 func manyAgents(n int) *capabilities.Catalogue {
 	agents := make([]*contract.RegistryEntry, n)
 	for i := range agents {

@@ -19,8 +19,8 @@ import (
 	"github.com/caprouter/caprouter/prompts"
 )
 
-// TestClassify_ByModel pins one complete classification by a model, and what it was
-// asked.
+// TestClassify_ByModel checks one complete classification by a model, and the
+// request.
 func TestClassify_ByModel(t *testing.T) {
 	m := &fakeModel{do: says(strings.Replace(goodReply, "[],", `[{"title":"Review it"}],`, 1))}
 	now := time.Date(2026, 1, 2, 15, 4, 5, 0, time.UTC)
@@ -87,7 +87,8 @@ func TestClassify_ByModel(t *testing.T) {
 	}
 }
 
-// TestSequences: how often the model is asked, for what, and what comes of it.
+// TestClassify_SequenceOfCalls checks the number and purpose of calls and the
+// result.
 func TestClassify_SequenceOfCalls(t *testing.T) {
 	cut := llm.Reply{Text: goodReply[:30], Truncated: true}
 	good, bad := llm.Reply{Text: goodReply}, llm.Reply{Text: "nonsense"}
@@ -145,7 +146,7 @@ func TestClassify_SequenceOfCalls(t *testing.T) {
 	}
 }
 
-// TestSecondCall: what is asked once more.
+// TestClassify_SecondCall checks the request of the second call.
 func TestClassify_SecondCall(t *testing.T) {
 	tests := []struct {
 		name   string
@@ -186,7 +187,7 @@ func TestClassify_SecondCall(t *testing.T) {
 	}
 }
 
-// TestErrorDetails: of an error only what package llm vouches for is shown.
+// TestClassify_ErrorDetails checks that only errors of package llm are shown.
 func TestClassify_ErrorDetails(t *testing.T) {
 	tests := []struct {
 		name   string
@@ -211,7 +212,8 @@ func TestClassify_ErrorDetails(t *testing.T) {
 	}
 }
 
-// TestReasonOfStandIn: why the words answered is said before what they left out.
+// TestClassify_FallbackReason checks that the reason of the failed call has
+// precedence.
 func TestClassify_FallbackReason(t *testing.T) {
 	m := &fakeModel{do: fails(&llm.Error{Reason: llm.ReasonBlocked})}
 	in := input(sourceRegistry(), "code review; cost analysis; doc answering; retrieval qa")
@@ -227,7 +229,8 @@ func TestClassify_FallbackReason(t *testing.T) {
 	}
 }
 
-// TestShownReply: what is kept of a long reply, or one that is not text.
+// TestClassify_ReplyExcerpt checks the excerpt of a long reply, and of one that
+// is not text.
 func TestClassify_ReplyExcerpt(t *testing.T) {
 	for name, text := range map[string]string{
 		"long":               strings.Repeat("x", 1<<20),
@@ -244,7 +247,8 @@ func TestClassify_ReplyExcerpt(t *testing.T) {
 	}
 }
 
-// TestPanic: a mistake in a library costs the model's word, not the process.
+// TestClassify_ModelPanics checks that a panic in a model is only a failed
+// call.
 func TestClassify_ModelPanics(t *testing.T) {
 	var log bytes.Buffer
 	m := &fakeModel{do: func(_ context.Context, nth int, _ *llm.Request) (*llm.Reply, error) {
@@ -269,7 +273,8 @@ func TestClassify_ModelPanics(t *testing.T) {
 	}
 }
 
-// TestAnythingIsValid: whatever a model does, in whatever order.
+// TestClassify_AnyModelBehaviour checks the result for any sequence of model
+// behaviours.
 func TestClassify_AnyModelBehaviour(t *testing.T) {
 	s := exampleRegistry()
 	in := input(s, "review this python code; do a cost analysis")

@@ -75,8 +75,7 @@ func TestNew(t *testing.T) {
 	}
 }
 
-// TestCascade: when the registry's own words are enough, and when the model is
-// asked.
+// TestCascade checks when the model is called.
 func TestCascade(t *testing.T) {
 	const sure, half, foreign = "review this python code", "have a look at this code", "tell me a joke"
 	tests := []struct {
@@ -109,8 +108,8 @@ func TestCascade(t *testing.T) {
 	}
 }
 
-// TestCascadeFindsInCache: the cache stands before the words, so that a
-// prompt keeps its answer.
+// TestCascade_ChecksCacheFirst checks that the cache precedes the lexical
+// stage, so that a prompt keeps its answer.
 func TestCascade_ChecksCacheFirst(t *testing.T) {
 	m := &fakeModel{do: says(goodReply)}
 	c := open(t, classifier.Config{Mode: classifier.ModeCascade, Model: m, Accept: 0.9, Cache: classifier.CacheConfig{Entries: 10}})
@@ -122,7 +121,7 @@ func TestCascade_ChecksCacheFirst(t *testing.T) {
 	}
 }
 
-// TestModelIsNotAsked: by the mode, or because there is nothing to choose from.
+// TestClassify_WithoutModelCall checks modes and inputs without a model call.
 func TestClassify_WithoutModelCall(t *testing.T) {
 	full := input(sourceRegistry(), "review this python code")
 	tests := []struct {
@@ -147,8 +146,8 @@ func TestClassify_WithoutModelCall(t *testing.T) {
 	}
 }
 
-// TestWithoutWords: a registry whose words are not trained yet can be asked
-// about.
+// TestClassify_WithoutLexicalModel checks a registry whose lexical model is not
+// trained yet.
 func TestClassify_WithoutLexicalModel(t *testing.T) {
 	in := classifier.Input{Prompt: "review this", Catalogue: manyAgents(30)}
 	reply := `{"intent":"do_aaa","domains":["domaaa"],"subtasks":[],"confidence":1}`

@@ -12,7 +12,7 @@ import (
 	"github.com/caprouter/caprouter/internal/lexical"
 )
 
-// sourceRegistry declares what the source document does (003 §1).
+// sourceRegistry declares names only.
 func sourceRegistry() *capabilities.Catalogue {
 	return snapshot(
 		&contract.RegistryEntry{ID: "billing_agent", Match: contract.Match{
@@ -27,7 +27,8 @@ func sourceRegistry() *capabilities.Catalogue {
 	)
 }
 
-// exampleRegistry is the same with examples in four languages and keywords.
+// exampleRegistry is sourceRegistry with examples in four languages and
+// keywords.
 func exampleRegistry() *capabilities.Catalogue {
 	s := sourceRegistry()
 	s.Agent("billing_agent").Examples = map[string][]string{
@@ -57,7 +58,7 @@ func snapshot(agents ...*contract.RegistryEntry) *capabilities.Catalogue {
 	return s
 }
 
-// newClassifier returns one whose clock moves on by 1.5 ms at each look.
+// newClassifier returns a classifier whose clock advances by 1.5 ms per call.
 func newClassifier(t testing.TB) *classifier.Classifier {
 	t.Helper()
 	now := time.Date(2026, 1, 2, 15, 4, 5, 0, time.UTC)
@@ -75,8 +76,8 @@ func input(s *capabilities.Catalogue, prompt string) classifier.Input {
 	return classifier.Input{Prompt: prompt, Catalogue: s, Lexical: lexical.Train(classifier.BuildCorpus(s))}
 }
 
-// render writes a classification on one line a part: "intent confidence
-// [domains]", then "| title: intent [domains]" for each subtask.
+// render formats a classification: "intent confidence [domains]", then "|
+// title: intent [domains]" for each subtask.
 func render(clf *contract.Classification) string {
 	var b strings.Builder
 	line := func(lead, intent string, domains []string) {

@@ -14,7 +14,7 @@ import (
 	"github.com/caprouter/caprouter/internal/llm"
 )
 
-// TestReplyTaken: replies that say what they mean, in one way or another.
+// TestReply_Accepted checks valid replies in different forms.
 func TestReply_Accepted(t *testing.T) {
 	const subtask = `{"title":"Review it","reason":"asked for","intent":"code_review","domains":["python"]}`
 	plain := contract.Classification{Intent: "code_review", Domains: []string{"python"}, Subtasks: []contract.Subtask{}, Confidence: 0.93}
@@ -85,13 +85,13 @@ func TestReply_Accepted(t *testing.T) {
 	}
 }
 
-// TestReplyRefused: what is wrong with a reply, in the words the model gets back.
+// TestReply_Rejected checks the errors that the repair prompt contains.
 func TestReply_Rejected(t *testing.T) {
 	const badJSON, badValue = llm.ReasonInvalidJSON, llm.ReasonInvalidValue
 	withSubtask := func(subtask string) string { return strings.Replace(goodReply, "[],", "["+subtask+"],", 1) }
 	tests := []struct {
 		name, reply    string
-		reason, detail string // detail is a part of it
+		reason, detail string // detail is a substring of it
 	}{
 		{"prose", "This is a code review.", badJSON, "is not JSON"},
 		{"prose before", "Sure! " + goodReply, badJSON, "is not JSON"},
@@ -175,7 +175,7 @@ func TestReply_Rejected(t *testing.T) {
 	}
 }
 
-// checkReply holds what is true of every classification a model had a part in.
+// checkReply checks properties of every classification with a model call.
 func checkReply(t failer, s *capabilities.Catalogue, clf *contract.Classification) {
 	t.Helper()
 	if !(clf.Confidence >= 0 && clf.Confidence <= 1) {
@@ -219,7 +219,7 @@ func checkDistinct(t failer, domains []string) {
 	}
 }
 
-// checkUse holds that the account of the calls fits what came of them.
+// checkUse checks that the recorded calls fit the result.
 func checkUse(t failer, clf *contract.Classification) {
 	t.Helper()
 	if clf.ModelUse == nil {
@@ -243,13 +243,13 @@ func checkUse(t failer, clf *contract.Classification) {
 	switch {
 	case clf.Source == contract.SourceLLM && (last != contract.OutcomeOK || clf.Reason != ""):
 		t.Errorf("got source llm, reason %q after outcome %q; want no reason after ok", clf.Reason, last)
-	case clf.Reason == llm.ReasonTimeout: // which may strike between two calls
+	case clf.Reason == llm.ReasonTimeout: // may occur between two calls
 	case clf.Source == contract.SourceLexical && (last != clf.Reason || clf.Reason == ""):
 		t.Errorf("got a stand-in with reason %q after outcome %q, want the outcome as the reason", clf.Reason, last)
 	}
 }
 
-// FuzzReply gives any bytes as a model's reply, whole or cut off.
+// FuzzReply parses arbitrary bytes as a reply, whole or truncated.
 func FuzzReply(f *testing.F) {
 	for _, seed := range []string{
 		goodReply, "```json\n" + goodReply + "\n```", "", "null", "{}", "[]", "\ufeff" + goodReply, goodReply + goodReply,
@@ -280,7 +280,7 @@ func FuzzReply(f *testing.F) {
 	})
 }
 
-// withoutTimes is the classification without what differs from call to call.
+// withoutTimes removes the values that differ between calls.
 func withoutTimes(clf contract.Classification) contract.Classification {
 	clf.LatencyMS = 0
 	if clf.ModelUse != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/caprouter/caprouter/internal/testkit/fakellm"
 )
 
-// asModel is a provider as a Model.
+// asModel adapts a provider to Model.
 type asModel struct{ from llm.Provider }
 
 func (asModel) Provider() string { return "openai" }
@@ -22,9 +22,9 @@ func (m asModel) Generate(ctx context.Context, req *llm.Request) (*llm.Reply, er
 	return m.from.Generate(ctx, req)
 }
 
-// TestReply_AllCases runs everything a model is feared to answer through a
-// real provider and the classifier: it is taken, or the words stand in with the
-// right reason.
+// TestReply_AllCases sends every reply case through a real provider and the
+// classifier: it is accepted, or the lexical result is used with the right
+// reason.
 func TestReply_AllCases(t *testing.T) {
 	s := sourceRegistry()
 	in := input(s, "review this python code")
@@ -59,7 +59,7 @@ func TestReply_AllCases(t *testing.T) {
 			if n := server.Calls(); n > 2 {
 				t.Errorf("got %d calls, want at most 2", n)
 			}
-			// What was of no use is asked for again; what was is not.
+			// Failures are not cached; accepted replies are.
 			if clf.Reason != "" || scripted.Endless {
 				return
 			}

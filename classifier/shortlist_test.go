@@ -15,7 +15,7 @@ import (
 	"github.com/caprouter/caprouter/internal/llm"
 )
 
-// shownTo returns the ids of the agents that a request shows, in its order.
+// shownTo returns the ids of the agents in a request, in order.
 func shownTo(req *llm.Request) []string {
 	var ids []string
 	for line := range strings.Lines(req.User) {
@@ -29,7 +29,7 @@ func shownTo(req *llm.Request) []string {
 	return ids
 }
 
-// askAbout returns what a model is asked about the input.
+// askAbout returns the model request for the input.
 func askAbout(t *testing.T, cfg classifier.Config, in classifier.Input) *llm.Request {
 	t.Helper()
 	m := &fakeModel{do: says("")}
@@ -42,7 +42,7 @@ func askAbout(t *testing.T, cfg classifier.Config, in classifier.Input) *llm.Req
 	return &asked[0]
 }
 
-// office is a registry of n agents that are all alike, and five that are not.
+// office returns a registry of n similar agents and five different ones.
 func office(n int) *capabilities.Catalogue {
 	agents := sourceRegistry().Agents
 	agents = append(agents,
@@ -103,7 +103,8 @@ func TestShortlist(t *testing.T) {
 	}
 }
 
-// TestShortlistDefaults: 20 agents are shown, of 21 there are 10.
+// TestShortlist_Defaults checks that 20 agents are all shown, and of 21 only
+// 10.
 func TestShortlist_Defaults(t *testing.T) {
 	for agents, want := range map[int]int{1: 1, 20: 20, 21: 10, 500: 10} {
 		req := askAbout(t, classifier.Config{}, input(manyAgents(agents), "common work"))
@@ -113,8 +114,8 @@ func TestShortlist_Defaults(t *testing.T) {
 	}
 }
 
-// TestSchemaFollowsTheShortlist: the model may choose from what it is shown; and
-// what it says of what it was not shown counts as well.
+// TestShortlist_Schema checks that the schema contains the names of the
+// shortlist, while replies may use all declared names.
 func TestShortlist_Schema(t *testing.T) {
 	s := manyAgents(30)
 	in := input(s, "do aaa in domaaa")
@@ -131,7 +132,8 @@ func TestShortlist_Schema(t *testing.T) {
 	}
 }
 
-// TestExamplesInThePrompt: each intent is heard before one is heard twice.
+// TestShortlist_Examples checks that each intent is represented before one is
+// repeated.
 func TestShortlist_Examples(t *testing.T) {
 	s := snapshot(&contract.RegistryEntry{
 		ID: "a", Match: contract.Match{Intent: []string{"x", "y", "z"}, Domains: []string{"d"}},
@@ -143,8 +145,8 @@ func TestShortlist_Examples(t *testing.T) {
 	}
 }
 
-// TestShortlistIsStable: the same registry and prompt show the same agents, as
-// many as there is room for, in the order of the registry.
+// TestShortlist_IsDeterministic checks that the shortlist is deterministic,
+// full and in registry order.
 func TestShortlist_IsDeterministic(t *testing.T) {
 	s := office(40)
 	words := input(s, "").Lexical

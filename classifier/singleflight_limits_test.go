@@ -13,7 +13,8 @@ import (
 	"github.com/caprouter/caprouter/internal/llm"
 )
 
-// TestDeafModel: a model that does not end with its context delays nobody.
+// TestSingleFlight_ModelIgnoresItsContext checks that a model that ignores its
+// context delays no caller.
 func TestSingleFlight_ModelIgnoresItsContext(t *testing.T) {
 	m := &fakeModel{do: func(_ context.Context, nth int, req *llm.Request) (*llm.Reply, error) {
 		<-time.After(time.Minute)
@@ -33,7 +34,8 @@ func TestSingleFlight_ModelIgnoresItsContext(t *testing.T) {
 	})
 }
 
-// TestTooManyQuestions: callers do not end calls, so there is a bound on them.
+// TestSingleFlight_LimitsCallsInFlight checks the limit of calls in flight,
+// which callers do not end.
 func TestSingleFlight_LimitsCallsInFlight(t *testing.T) {
 	const most = 256
 	m := &fakeModel{do: silent()}
@@ -61,7 +63,8 @@ func TestSingleFlight_LimitsCallsInFlight(t *testing.T) {
 	})
 }
 
-// TestClose_CancelsCallsInFlight ends the calls under way, waits for them, and starts no more.
+// TestClose_CancelsCallsInFlight checks that Close cancels calls in flight,
+// waits for them and starts no more.
 func TestClose_CancelsCallsInFlight(t *testing.T) {
 	returned := make(chan struct{})
 	m := &fakeModel{do: func(ctx context.Context, _ int, _ *llm.Request) (*llm.Reply, error) {
@@ -85,11 +88,12 @@ func TestClose_CancelsCallsInFlight(t *testing.T) {
 				t.Errorf("%s: got %s from %s, reason %q; want code_review from lexical, %q", name, clf.Intent, clf.Source, clf.Reason, llm.ReasonUnavailable)
 			}
 		}
-		c.Close() // once more does nothing
+		c.Close() // closing again has no effect
 	})
 }
 
-// TestLeavingModel: a call that ends its goroutine is a call without a reply.
+// TestSingleFlight_ModelExitsItsGoroutine checks that a model that exits its
+// goroutine counts as a failed call.
 func TestSingleFlight_ModelExitsItsGoroutine(t *testing.T) {
 	m := &fakeModel{do: func(context.Context, int, *llm.Request) (*llm.Reply, error) {
 		runtime.Goexit()

@@ -16,7 +16,7 @@ import (
 	"github.com/caprouter/caprouter/internal/llm"
 )
 
-// asking is one Classify in a goroutine of its own.
+// asking is one Classify in its own goroutine.
 type asking struct {
 	clf  contract.Classification
 	took time.Duration
@@ -34,7 +34,7 @@ func start(ctx context.Context, c *classifier.Classifier, in classifier.Input) *
 	return a
 }
 
-// replyAfter replies when so much time has passed, or ends with the context.
+// replyAfter replies after a delay, or ends with the context.
 func replyAfter(d time.Duration, then script) script {
 	return func(ctx context.Context, nth int, req *llm.Request) (*llm.Reply, error) {
 		timer := time.NewTimer(d)
@@ -48,7 +48,7 @@ func replyAfter(d time.Duration, then script) script {
 	}
 }
 
-// bubble makes a classifier in a synctest bubble, whose clock it follows.
+// bubble runs a test with a classifier in a synctest bubble.
 func bubble(t *testing.T, cfg classifier.Config, body func(t *testing.T, c *classifier.Classifier)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -61,8 +61,9 @@ func bubble(t *testing.T, cfg classifier.Config, body func(t *testing.T, c *clas
 	})
 }
 
-// TestManyAskTheSame: 50 callers, one call, one answer, whether or not there is
-// a cache. What comes after it finds the cache, or asks again.
+// TestSingleFlight_SharesOneCall checks that 50 callers share one call and its
+// result, with and without a cache. A later caller finds the cache, or starts a
+// new call.
 func TestSingleFlight_SharesOneCall(t *testing.T) {
 	for _, entries := range []int{0, 10} {
 		t.Run(fmt.Sprintf("%d entries", entries), func(t *testing.T) {
@@ -98,7 +99,8 @@ func TestSingleFlight_SharesOneCall(t *testing.T) {
 	}
 }
 
-// TestFailureIsShared: those who wait share a failure, and it is not kept.
+// TestSingleFlight_SharesFailures checks that callers share a failure, which is
+// not cached.
 func TestSingleFlight_SharesFailures(t *testing.T) {
 	m := &fakeModel{do: func(ctx context.Context, nth int, req *llm.Request) (*llm.Reply, error) {
 		if nth == 0 {
@@ -124,8 +126,8 @@ func TestSingleFlight_SharesFailures(t *testing.T) {
 	})
 }
 
-// TestImpatientCallers: whoever gives up does so alone, at the right time, and
-// the call goes on for the others and for the cache.
+// TestSingleFlight_CallersTimeOutAlone checks that a caller times out alone and
+// in time, while the call continues for others and for the cache.
 func TestSingleFlight_CallersTimeOutAlone(t *testing.T) {
 	const modelTakes = time.Second
 	in := input(sourceRegistry(), "review this python code")
@@ -194,7 +196,8 @@ func TestSingleFlight_CallersTimeOutAlone(t *testing.T) {
 	}
 }
 
-// TestLateReplyFillsTheCache: a caller with little time costs the next one none.
+// TestSingleFlight_LateReplyIsCached checks that a reply after the caller's
+// deadline is cached.
 func TestSingleFlight_LateReplyIsCached(t *testing.T) {
 	m := &fakeModel{do: replyAfter(1500*time.Millisecond, says(goodReply))}
 	bubble(t, classifier.Config{Model: m, Cache: classifier.CacheConfig{Entries: 10}}, func(t *testing.T, c *classifier.Classifier) {
@@ -212,7 +215,8 @@ func TestSingleFlight_LateReplyIsCached(t *testing.T) {
 	})
 }
 
-// TestNoTimeAtAll: a caller whose time is up starts nothing.
+// TestClassify_ExpiredContextStartsNoCall checks that an expired context starts
+// no call.
 func TestClassify_ExpiredContextStartsNoCall(t *testing.T) {
 	m := &fakeModel{do: says(goodReply)}
 	c := open(t, classifier.Config{Model: m})
@@ -227,7 +231,8 @@ func TestClassify_ExpiredContextStartsNoCall(t *testing.T) {
 	}
 }
 
-// TestOneBudget: the timeout bounds the calls together, and the model is told.
+// TestClassify_OneTimeoutForAllCalls checks that the timeout bounds all calls
+// together.
 func TestClassify_OneTimeoutForAllCalls(t *testing.T) {
 	tests := []struct {
 		name string
@@ -261,8 +266,7 @@ func TestClassify_OneTimeoutForAllCalls(t *testing.T) {
 	}
 }
 
-// hooked is a context that lets something happen when it is asked for its
-// deadline, once.
+// hooked is a context that calls a hook when its deadline is first read.
 type hooked struct {
 	context.Context //nolint:containedctx // it is one
 	once            *sync.Once
@@ -274,8 +278,8 @@ func (h hooked) Deadline() (time.Time, bool) {
 	return h.Context.Deadline()
 }
 
-// TestAnsweredMeanwhile: an answer that comes between the look into the cache
-// and the question is found.
+// TestSingleFlight_FindsReplyCachedMeanwhile checks that a reply that arrives
+// between the cache lookup and the start of a call is found.
 func TestSingleFlight_FindsReplyCachedMeanwhile(t *testing.T) {
 	m := &fakeModel{do: says(goodReply)}
 	c := open(t, classifier.Config{Model: m, Cache: classifier.CacheConfig{Entries: 10}})
@@ -286,8 +290,8 @@ func TestSingleFlight_FindsReplyCachedMeanwhile(t *testing.T) {
 	}
 }
 
-// TestManyCallers: whatever callers do at the same time, each gets an answer by
-// its own time, and a question is never asked twice at once.
+// TestSingleFlight_ManyCallers checks random concurrent callers: each gets an
+// answer in time, and there is never more than one call per key.
 func TestSingleFlight_ManyCallers(t *testing.T) {
 	s := sourceRegistry()
 	words := input(s, "").Lexical

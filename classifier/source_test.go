@@ -9,8 +9,8 @@ import (
 	"github.com/caprouter/caprouter/capabilities"
 )
 
-// TestClassify_SourceRegistry classifies against the source document's own file, with
-// nothing but its names.
+// TestClassify_SourceRegistry classifies with a registry file that contains
+// only names.
 func TestClassify_SourceRegistry(t *testing.T) {
 	const file = "../capabilities/testdata/source.yaml"
 	data, err := os.ReadFile(file)

@@ -12,8 +12,8 @@ import (
 	"github.com/caprouter/caprouter/internal/lexical"
 )
 
-// learnedRegistry has examples enough for a calibrated model, which then decides
-// where one request ends and the next begins.
+// learnedRegistry has enough examples for a calibrated model, which then
+// determines the boundaries of requests.
 func learnedRegistry() *capabilities.Catalogue {
 	agent := func(id, intent, domain string, verbs, objects []string) *contract.RegistryEntry {
 		e := &contract.RegistryEntry{ID: id, Match: contract.Match{Intent: []string{intent}, Domains: []string{domain}}, Examples: map[string][]string{}}
@@ -64,8 +64,8 @@ func TestSplit_StatisticalModel(t *testing.T) {
 	}
 }
 
-// TestImpliedDomains: where a prompt names no domain, the only one its agents
-// declare goes without saying.
+// TestClassify_ImpliedDomains checks that the only declared domain applies if a
+// prompt names none.
 func TestClassify_ImpliedDomains(t *testing.T) {
 	s := learnedRegistry()
 	c, err := classifier.New(classifier.Config{})

@@ -15,7 +15,8 @@ import (
 	"github.com/caprouter/caprouter/internal/lexical"
 )
 
-// TestSplit: which prompts are several requests, and which only look so.
+// TestSplit checks prompts with several requests, and similar ones with a
+// single request.
 func TestSplit(t *testing.T) {
 	source, examples := sourceRegistry(), exampleRegistry()
 	tests := []struct {
@@ -141,8 +142,8 @@ func TestSplit_Titles(t *testing.T) {
 	}
 }
 
-// TestClassificationIsValid: whatever the prompt, what comes out keeps the rules
-// of a classification (003 §2).
+// TestClassify_AnyPromptIsValid checks properties of the classification of any
+// prompt.
 func TestClassify_AnyPromptIsValid(t *testing.T) {
 	c := newClassifier(t)
 	s := exampleRegistry()
@@ -163,7 +164,7 @@ func TestClassify_AnyPromptIsValid(t *testing.T) {
 	})
 }
 
-// failer is a test of any kind.
+// failer is the common part of *testing.T and *rapid.T.
 type failer interface {
 	Helper()
 	Errorf(format string, args ...any)

@@ -36,9 +36,9 @@ func BenchmarkClassify(b *testing.B) {
 	}
 }
 
-// BenchmarkClassify_CostPerText is what one would have to do at least, in plain Go: look every
-// word and every 3 to 5 characters of a text up in a map (the floor of Classify),
-// and count those of all examples (the floor of Train).
+// BenchmarkClassify_CostPerText measures a lower bound in plain Go: look up
+// every word and every 3 to 5 characters of a text in a map (for Classify), and
+// count those of all examples (for Train).
 func BenchmarkClassify_CostPerText(b *testing.B) {
 	c := syntheticCorpus(150, 100, 20, 1)
 	counts := map[string]int{}
@@ -75,8 +75,8 @@ func eachPiece(text string, do func(string)) {
 	}
 }
 
-// benchTexts are a request made of the corpus's own words, one that has nothing
-// of them, and one of the greatest size.
+// benchTexts are a request with words of the corpus, one without any, and one
+// of the maximum size.
 func benchTexts(c lexical.Corpus) map[string]string {
 	own := "review this python code"
 	if e := c.Intents[len(c.Intents)/2].Examples; len(e) > 0 {

@@ -9,7 +9,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestCurve: the curve rises, stays within bounds, and says what the points say.
+// TestFitIsotonic checks that the curve rises, stays within bounds and follows
+// the points.
 func TestFitIsotonic(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 400).Draw(t, "points")
@@ -32,8 +33,8 @@ func TestFitIsotonic(t *testing.T) {
 	})
 }
 
-// TestCurveFits: with many points, the curve gives back the probability they were
-// drawn from.
+// TestFitIsotonic_FollowsTheTrueShare checks that the curve approximates the
+// probability that many points were drawn from.
 func TestFitIsotonic_FollowsTheTrueShare(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 1))
 	truth := func(odds float64) float64 { return 0.1 + 0.85*sigmoid(2*odds-1) }
@@ -50,8 +51,8 @@ func TestFitIsotonic_FollowsTheTrueShare(t *testing.T) {
 	}
 }
 
-// TestLogistic: the regression finds the sign that tells, and leaves one that
-// never changes alone.
+// TestLogistic checks that the regression finds the informative feature and
+// ignores a constant one.
 func TestLogistic(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 1))
 	trials := make([]heldOutPrediction, 2000)
@@ -72,8 +73,8 @@ func TestLogistic(t *testing.T) {
 	}
 }
 
-// TestThresholds: few right answers are lost to the one, and accepted answers are
-// right as often as asked for.
+// TestChooseThresholds checks that the reject threshold loses few correct
+// answers, and that accepted answers have the target precision.
 func TestChooseThresholds(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 1))
 	var trials []heldOutPrediction
@@ -113,7 +114,7 @@ func TestChooseThresholds(t *testing.T) {
 		t.Errorf("got %v right of %v accepted from %v (unknown below %v), want %v", correct, accepted, accept, unknown, targetPrecision)
 	}
 
-	for i := range trials { // nothing is ever right
+	for i := range trials { // no answer is correct
 		trials[i].correct = false
 	}
 	if _, accept := chooseThresholds(&c, trials); !math.IsInf(accept, 1) {
@@ -121,8 +122,8 @@ func TestChooseThresholds(t *testing.T) {
 	}
 }
 
-// TestCrossFit: every example is tried once in scope; those of left-out intents
-// once more, and then never right; names never.
+// TestCrossFit checks that every example is predicted once in scope, those of
+// excluded intents once more and never correctly, and names never.
 func TestCrossFit(t *testing.T) {
 	docs := mergeIntents(trainedCorpus().Intents)
 	family, families := agentFamilies(docs)
@@ -155,7 +156,7 @@ func TestCrossFit(t *testing.T) {
 	}
 }
 
-// TestExp: the quick exponential is near the slow one.
+// TestFastExp checks that the fast exponential is close to the exact one.
 func TestFastExp(t *testing.T) {
 	for x := float32(-19.9); x <= 0; x += 0.01 {
 		if got, want := float64(fastExp(x)), math.Exp(float64(x)); math.Abs(got-want) > 3e-4*want {
@@ -167,7 +168,7 @@ func TestFastExp(t *testing.T) {
 	}
 }
 
-// TestCompact: what is kept of a model scores like the model.
+// TestQuantize checks that a quantized model scores like the original.
 func TestQuantize(t *testing.T) {
 	docs := mergeIntents(trainedCorpus().Intents)
 	family, families := agentFamilies(docs)

@@ -10,8 +10,9 @@ import (
 	"github.com/caprouter/caprouter/internal/lexical"
 )
 
-// TestClassify_Names holds the rule of names: an intent's confidence is the share
-// of its name's words that the text has; a domain needs all of its words.
+// TestClassify_Names checks that the confidence in an intent is the share of
+// its name's words that the text contains, and that a domain needs all its
+// words.
 func TestClassify_Names(t *testing.T) {
 	m := lexical.Train(sourceCorpus())
 	tests := []struct {
@@ -75,7 +76,7 @@ func TestClassify_Names(t *testing.T) {
 	}
 }
 
-// TestClassify_Examples holds the rules of examples and keywords.
+// TestClassify_Examples checks the rules for examples and keywords.
 func TestClassify_Examples(t *testing.T) {
 	m := lexical.Train(richCorpus())
 	tests := []struct {
@@ -187,8 +188,8 @@ func TestClassify_Alternatives(t *testing.T) {
 	}
 }
 
-// TestUnknownKeepsNearest: below Sure nothing is claimed, but what was near is
-// said, with its score.
+// TestClassify_UnknownKeepsNearestIntent checks that below RuleThreshold no
+// intent is named, but the nearest is listed.
 func TestClassify_UnknownKeepsNearestIntent(t *testing.T) {
 	m := lexical.Train(lexical.Corpus{Intents: []lexical.IntentDoc{{Name: "quarterly_tax_report"}, {Name: "parking_permit"}}})
 	got := m.Classify("a report please")
@@ -201,7 +202,7 @@ func TestClassify_UnknownKeepsNearestIntent(t *testing.T) {
 	}
 }
 
-// TestLabels: every way in which registries write names.
+// TestLabels checks all spellings of names in registries.
 func TestLabels(t *testing.T) {
 	m := lexical.Train(lexical.Corpus{
 		Intents: []lexical.IntentDoc{
@@ -226,7 +227,7 @@ func TestLabels(t *testing.T) {
 		{"deployService", "deployService", ""},
 		{"check this http run", "HTTPCheck.run", ""},
 		{"book a flight", "book/flight", ""},
-		{"I want to go home", contract.Unknown, ""}, // "to" of to_do says nothing
+		{"I want to go home", contract.Unknown, ""}, // "to" of to_do is a stop word
 		{"add it to my to do list", "to_do", ""},
 		{"请做代码审查", "代码审查", ""},
 		{"fooBar_baz", "fooBar_baz", ""},
@@ -258,8 +259,8 @@ func TestClassify_EmptyCorpus(t *testing.T) {
 	}
 }
 
-// TestLongText: a prompt of the greatest size is classified by what it says, and
-// the code in it costs nothing.
+// TestClassify_LongText checks that a prompt of the maximum size is classified
+// by its words, and code in it is ignored.
 func TestClassify_LongText(t *testing.T) {
 	m := lexical.Train(richCorpus())
 	for name, filler := range map[string]string{

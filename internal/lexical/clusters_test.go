@@ -15,7 +15,7 @@ import (
 	"github.com/caprouter/caprouter/internal/lexical"
 )
 
-// threshold is where tickets take two texts for the same demand.
+// threshold is the threshold of package tickets.
 const threshold = 0.3
 
 func demands() map[string][]string {
@@ -71,7 +71,7 @@ func TestClusterIndex_Nearest(t *testing.T) {
 	}
 }
 
-// What every group has tells none of them apart.
+// A word of every cluster does not distinguish them.
 func TestClusterIndex_CommonWordsWeighLittle(t *testing.T) {
 	g := lexical.NewClusterIndex()
 	g.Set("a", []string{"weekly report about parking"})
@@ -104,7 +104,7 @@ func TestClusterIndex_SetAndRemove(t *testing.T) {
 	}
 }
 
-// The order of what came before does not show, nor does what is gone again.
+// Neither order nor removed clusters matter.
 func TestClusterIndex_DoesNotDependOnOrder(t *testing.T) {
 	word := rapid.SampledFrom([]string{"book", "flight", "report", "the", "contrato", "机票", "[EMAIL_1]", "flights", "x"})
 	text := rapid.Custom(func(t *rapid.T) string {
@@ -176,11 +176,9 @@ func TestContentWords(t *testing.T) {
 	}
 }
 
-// TestClusterIndex_PublicSets lets requests of a few intents, in random order, gather
-// as tickets do, and holds floors under how pure the groups are: of the pairs of
-// requests in one group, how many have the same intent; of the requests that
-// joined a group, how many joined one begun by their intent; and of the pairs with
-// the same intent, how many are together.
+// TestClusterIndex_PublicSets clusters requests of a few intents in random
+// order, like package tickets, and checks minimum values for the purity of the
+// clusters.
 func TestClusterIndex_PublicSets(t *testing.T) {
 	tests := []struct {
 		name                  string
@@ -202,8 +200,8 @@ func TestClusterIndex_PublicSets(t *testing.T) {
 	}
 }
 
-// TestClusterIndex_ShortRequests does the same with a committed set of requests of a few
-// words, most of which differ from others by one: what is to be done, or with what.
+// TestClusterIndex_ShortRequests does the same with short requests, most of
+// which differ in one word: the action or its object.
 func TestClusterIndex_ShortRequests(t *testing.T) {
 	data, err := os.ReadFile("testdata/short_requests.tsv")
 	if err != nil {
@@ -242,7 +240,7 @@ func (p *purity) reaches(t *testing.T, precision, right, all float64) bool {
 	return p.precision >= precision && p.right >= right && p.all >= all
 }
 
-// gatherOften is the mean of as many random orders.
+// gatherOften returns the mean over random orders.
 func gatherOften(rows []utterance, intents, rounds int) *purity {
 	var mean purity
 	n := float64(rounds)
@@ -311,7 +309,7 @@ func gather(rows []utterance, intents int, r *rand.Rand) purity {
 	return purity{share(same, together), share(right, joined), share(same, total), share(len(members), len(names))}
 }
 
-// BenchmarkClusterIndex_Nearest looks for a request among ten thousand tickets.
+// BenchmarkClusterIndex_Nearest searches among ten thousand clusters.
 func BenchmarkClusterIndex_Nearest(b *testing.B) {
 	r := rand.New(rand.NewPCG(1, 1))
 	g := lexical.NewClusterIndex()

@@ -8,7 +8,7 @@ import (
 	"github.com/caprouter/caprouter/internal/lexical"
 )
 
-// sourceCorpus is the registry of the source document (003 §1): names only.
+// sourceCorpus is a registry with names only.
 func sourceCorpus() lexical.Corpus {
 	var c lexical.Corpus
 	for _, name := range []string{
@@ -20,7 +20,7 @@ func sourceCorpus() lexical.Corpus {
 	return c
 }
 
-// richCorpus adds examples in four languages and keywords to it.
+// richCorpus is sourceCorpus with examples in four languages and keywords.
 func richCorpus() lexical.Corpus {
 	c := sourceCorpus()
 	examples := map[string][]string{
@@ -46,8 +46,8 @@ func richCorpus() lexical.Corpus {
 	return c
 }
 
-// syntheticCorpus makes a registry of the given size out of made-up words. The
-// same seed makes the same corpus.
+// syntheticCorpus returns a registry of the given size with random words,
+// deterministic for a seed.
 func syntheticCorpus(intents, examples, wordsEach int, seed uint64) lexical.Corpus {
 	random := rand.New(rand.NewPCG(seed, 1))
 	common := vocabulary(random, 200)
@@ -72,8 +72,8 @@ func syntheticCorpus(intents, examples, wordsEach int, seed uint64) lexical.Corp
 	return c
 }
 
-// vocabulary makes words of a hundred open syllables, so that words have about as
-// many n-grams in common as those of a language.
+// vocabulary returns words of random open syllables, so that they share about
+// as many n-grams as those of a language.
 func vocabulary(random *rand.Rand, n int) []string {
 	const consonants, vowels = "bcdfghjklmnpqrstvwxz", "aeiou"
 	list := make([]string, n)

@@ -7,8 +7,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestFenceAt marks in each text where the first backticks' block has its info
-// line (<…>) and where it ends (|).
+// TestFenceAt marks in each text the info line (<…>) and the end (|) of the
+// first block.
 func TestFenceAt(t *testing.T) {
 	tests := []struct{ name, marked string }{
 		{"plain", "```<>\ncode\n```|"},
@@ -58,8 +58,8 @@ func TestFenceAt_NoFence(t *testing.T) {
 	}
 }
 
-// TestFenceIsInside: whatever the text, a block lies inside it, in order, and
-// takes at least its own backticks, so that a reader always moves on.
+// TestFenceAt_StaysInsideText checks that a block is inside the text and not
+// shorter than its backticks, so that a scanner always advances.
 func TestFenceAt_StaysInsideText(t *testing.T) {
 	piece := rapid.SampledFrom([]string{"```", "````", "`", "a", " ", "\n", "é"})
 	rapid.Check(t, func(t *rapid.T) {

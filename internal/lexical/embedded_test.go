@@ -7,8 +7,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestEmbeddedContent marks in each text where the object or comment ends (|) that opens
-// with it.
+// TestEmbeddedContent marks in each text the end (|) of the object or comment
+// at its start.
 func TestEmbeddedContent(t *testing.T) {
 	tests := []struct{ name, marked string }{
 		{"an object", `{"a":1}| behind`},
@@ -62,8 +62,8 @@ func TestEmbeddedContent_None(t *testing.T) {
 	}
 }
 
-// TestMaterialIsInside: wherever one looks in whatever text, what is found ends
-// inside the text and not before it begins.
+// TestEmbeddedContent_StaysInsideText checks that the end is inside the text
+// and not before the start.
 func TestEmbeddedContent_StaysInsideText(t *testing.T) {
 	piece := rapid.SampledFrom([]string{`{"a":`, `"`, "{", "}", "[", "]", `\`, "\n", "1", "true", "é", "\xff", "<!--", "-->", " "})
 	rapid.Check(t, func(t *rapid.T) {

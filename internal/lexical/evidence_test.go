@@ -11,7 +11,7 @@ import (
 	"github.com/caprouter/caprouter/internal/lexical"
 )
 
-// TestEvidence: what speaks for an intent, also where a prediction claims none.
+// TestEvidence checks evidence also for intents that a prediction rejects.
 func TestGatherEvidence(t *testing.T) {
 	m := lexical.Train(lexical.Corpus{
 		Intents: []lexical.IntentDoc{
@@ -26,7 +26,7 @@ func TestGatherEvidence(t *testing.T) {
 		name, text string
 		intents    string // names, best first
 		domains    string
-		sure       bool // the best has 1
+		sure       bool // the best has confidence 1
 	}{
 		{"a whole name", "code review in python", "code_review plan_review", "python", true},
 		{"two whole names", "a poem and a code review", "code_review poem plan_review", "", true},
@@ -57,8 +57,8 @@ func TestGatherEvidence(t *testing.T) {
 	}
 }
 
-// TestEvidenceOfPrediction: what a prediction claims is evidence, at least as
-// strong; it is ordered, in bounds, and always the same.
+// TestGatherEvidence_IncludesPrediction checks that evidence includes the
+// prediction, is ordered, bounded and deterministic.
 func TestGatherEvidence_IncludesPrediction(t *testing.T) {
 	m := lexical.Train(richCorpus())
 	word := rapid.SampledFrom([]string{"review", "code", "pull", "request", "cost", "cloud", "bill", "invoice", "azure", "the", "revise", "审查代码", "[EMAIL_1]", "x"})
@@ -91,8 +91,8 @@ func TestGatherEvidence_IncludesPrediction(t *testing.T) {
 	})
 }
 
-// TestPlaceholdersAreNoWords: what masking put in place of a value changes
-// nothing about a text, wherever it stands.
+// TestTokenizer_SkipsPlaceholders checks that placeholders do not change the
+// result, wherever they are.
 func TestTokenizer_SkipsPlaceholders(t *testing.T) {
 	m := lexical.Train(lexical.Corpus{
 		Intents: []lexical.IntentDoc{
@@ -118,8 +118,8 @@ func TestTokenizer_SkipsPlaceholders(t *testing.T) {
 	}
 }
 
-// TestEvidenceLearned: what a calibrated model makes of a text is evidence too,
-// also where no word of a name is there.
+// TestGatherEvidence_StatisticalModel checks that the statistical prediction
+// counts as evidence, without a word of the name.
 func TestGatherEvidence_StatisticalModel(t *testing.T) {
 	var c lexical.Corpus
 	for intent, things := range map[string][]string{

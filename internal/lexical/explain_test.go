@@ -29,8 +29,8 @@ func TestExplain(t *testing.T) {
 	}
 }
 
-// TestExplainByRules: without learning, the words of the intent's vocabulary are
-// what speaks.
+// TestExplain_Rules checks that, without a statistical model, words of the
+// intent's vocabulary are the features.
 func TestExplain_Rules(t *testing.T) {
 	m := Train(Corpus{Intents: []IntentDoc{
 		{Name: "code_review", Examples: []string{"review my pull request"}}, {Name: "plan_review"},

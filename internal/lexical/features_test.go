@@ -12,8 +12,8 @@ func featuresOf(text string) featureExtractor {
 	return f
 }
 
-// TestFeatures: what a text is cut into, by the number of features and by what
-// texts have in common.
+// TestFeatureExtractor checks the number of features of a text, and those that
+// two texts share.
 func TestFeatureExtractor(t *testing.T) {
 	tests := []struct {
 		text         string
@@ -25,9 +25,9 @@ func TestFeatureExtractor(t *testing.T) {
 		{"plan b", 5, 8},       // and the pair of stems; of plan 4 trigrams, 3 of four
 		{"é", 2, 1},            // folded
 		{"код", 2, 5},          // letters, not bytes
-		{"天气", 2, 2},           // a pair and its characters
-		{"天气怎", 5, 4},          // two pairs, which are a run of three
-		{"[EMAIL_1] at", 2, 3}, // what masking left is nothing
+		{"天气", 2, 2},           // a pair and its two characters
+		{"天气怎", 5, 4},          // two pairs, a run of three
+		{"[EMAIL_1] at", 2, 3}, // a placeholder has no features
 	}
 	for _, tt := range tests {
 		f := featuresOf(tt.text)
@@ -45,7 +45,7 @@ func TestFeatureExtractor_RelatedWordsShareFeatures(t *testing.T) {
 		{"Review", "review", 2, 11},
 		{"revisão", "REVISAO", 2, 13},
 		{"reviews", "reviewing", 1, 9},        // the stem
-		{"code review", "review code", 4, 18}, // both words and stems, not the pair
+		{"code review", "review code", 4, 18}, // words and stems, but not the pair
 		{"天气", "气天", 0, 2},
 		{"review", "cost", 0, 0},
 		{"ab", "ba", 0, 0},

@@ -6,7 +6,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestFeatureTable compares the table with a map, also where hashes collide.
+// TestFeatureTable compares the table with a map, including hash collisions.
 func TestFeatureTable(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		hashes := rapid.SliceOf(rapid.OneOf(rapid.Uint32Range(0, 40), rapid.Uint32())).Draw(t, "hashes")

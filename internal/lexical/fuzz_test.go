@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// FuzzText reads any bytes as a prompt and as parts of a registry.
+// FuzzText uses arbitrary bytes as a prompt and in a registry.
 func FuzzText(f *testing.F) {
 	for _, seed := range []string{
 		"", "Please do a code review of this python module", "Revise este notebook Databricks e analise o custo no Azure",
@@ -27,7 +27,7 @@ func FuzzText(f *testing.F) {
 	})
 }
 
-// FuzzLearned classifies, divides and explains any bytes by a trained model.
+// FuzzLearned uses arbitrary bytes with a statistical model.
 func FuzzLearned(f *testing.F) {
 	m := Train(trainedCorpus())
 	for _, seed := range []string{

@@ -9,7 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// indexCorpus has many examples with two words in common and four of their own.
+// indexCorpus has many examples that share two words and have four of their
+// own.
 func indexCorpus(examples int) Corpus {
 	d := IntentDoc{Name: "order_status", Keywords: []string{"parcel tracking"}}
 	for i := range examples {
@@ -18,8 +19,8 @@ func indexCorpus(examples int) Corpus {
 	return Corpus{Intents: []IntentDoc{d, {Name: "code_review"}}, Domains: []string{"kb_internal", "internal_wiki", "docs"}}
 }
 
-// TestCommonWordLeadsToFew: a word that every example has is in the index only
-// where it is needed to find a pattern, so that its cost does not grow with them.
+// TestIndex_CommonWordHasFewPostings checks that a word of every example is
+// indexed only where a pattern needs it, so that its cost does not grow.
 func TestIndex_CommonWordHasFewPostings(t *testing.T) {
 	for _, examples := range []int{10, 1000} {
 		m := Train(indexCorpus(examples))
@@ -36,14 +37,14 @@ func TestIndex_CommonWordHasFewPostings(t *testing.T) {
 	}
 }
 
-// TestReached: what a text is compared with.
+// TestIndex_CandidatePatterns checks which patterns a text is compared with.
 func TestIndex_CandidatePatterns(t *testing.T) {
 	m := Train(indexCorpus(100))
 	for text, want := range map[string]int{
-		"show the order of item7":          2, // the name and the one example
+		"show the order of item7":          2, // the name and one example
 		"show item7 and item8 and item7":   2,
 		"parcel tracking":                  1,
-		"parcel":                           1, // first of two words as rare
+		"parcel":                           1, // first of two equally rare words
 		"tracking":                         0,
 		"tell me a joke, please":           0,
 		strings.Repeat("show order ", 100): 1,
@@ -56,8 +57,8 @@ func TestIndex_CandidatePatterns(t *testing.T) {
 	}
 }
 
-// TestWeights: the fewer intents have a word, the more it says; stop words and
-// repetition say nothing.
+// TestIndex_Weights checks that words of fewer intents weigh more, and that
+// stop words and repetitions weigh nothing.
 func TestIndex_Weights(t *testing.T) {
 	m := Train(Corpus{Intents: []IntentDoc{
 		{Name: "code_review", Examples: []string{"review the code", "review the review"}},
@@ -77,8 +78,8 @@ func TestIndex_Weights(t *testing.T) {
 	}
 }
 
-// TestAllocations: reading and scoring allocate nothing, whatever the size of
-// the registry and the text. (Classify allocates the lists it returns.)
+// TestClassify_Allocations checks that analysis and scoring do not allocate,
+// independent of the sizes. (Classify allocates its results.)
 func TestClassify_Allocations(t *testing.T) {
 	m := Train(indexCorpus(1000))
 	r := m.analyzeText("")
@@ -104,7 +105,7 @@ func TestClassify_Allocations(t *testing.T) {
 	}
 }
 
-// TestManyReaders: a model serves any number of goroutines.
+// TestClassify_Concurrent checks that a model is safe for concurrent use.
 func TestClassify_Concurrent(t *testing.T) {
 	m := Train(indexCorpus(100))
 	texts := []string{"show order item7 now7", "code review of docs", "kb internal wiki", "审查代码", "tell me a joke"}
@@ -128,12 +129,12 @@ func TestClassify_Concurrent(t *testing.T) {
 	all.Wait()
 }
 
-// TestDomainPosts: domains that share a word, and the place they are said at.
+// TestIndex_DomainPostings checks domains that share a word, and their order.
 func TestIndex_DomainPostings(t *testing.T) {
 	m := Train(indexCorpus(1))
 	for text, want := range map[string]string{
 		"kb internal":             "kb_internal",
-		"internal kb wiki":        "internal_wiki kb_internal", // both begin with internal: by name
+		"internal kb wiki":        "internal_wiki kb_internal", // both start with internal: ordered by name
 		"wiki, docs, internal":    "internal_wiki docs",
 		"docs internal wiki kb":   "docs internal_wiki kb_internal",
 		"internal":                "",

@@ -9,7 +9,7 @@ import (
 	"github.com/caprouter/caprouter/contract"
 )
 
-// labelCorpus has intents with examples and one that is nothing but its name.
+// labelCorpus has intents with examples, and one with only a name.
 func labelCorpus() Corpus {
 	return Corpus{
 		Intents: []IntentDoc{
@@ -24,8 +24,8 @@ func labelCorpus() Corpus {
 	}
 }
 
-// TestLabelIsNoRequest: the name of an intent or agent, as programs spell it, does
-// not count beside what people say.
+// TestLabels_AreNotRequests checks that names in the spelling of programs are
+// ignored next to other words.
 func TestLabels_AreNotRequests(t *testing.T) {
 	m := Train(labelCorpus())
 	const weather, pull = "will it rain in Lisbon? ", "review my pull request "
@@ -68,8 +68,8 @@ func TestLabels_AreNotRequests(t *testing.T) {
 	}
 }
 
-// bothKinds are a model that goes by rules and one that learned, each with a request
-// and with the label of another intent.
+// bothKinds returns a model with rules and a statistical one, each with a
+// request and with the label of another intent.
 func bothKinds() []struct {
 	name           string
 	m              *Model
@@ -85,7 +85,8 @@ func bothKinds() []struct {
 	}
 }
 
-// TestLabelOnly: a prediction tells when it rests on a label alone.
+// TestLabels_WholeText checks that a prediction reports if it is based on a
+// label only.
 func TestLabels_WholeText(t *testing.T) {
 	for _, k := range bothKinds() {
 		for text, want := range map[string]bool{
@@ -108,8 +109,8 @@ func TestLabels_WholeText(t *testing.T) {
 	}
 }
 
-// TestBesideARequest: labels, objects and comments change nothing of what a
-// request is taken for, nor of why.
+// TestLabels_BesideARequest checks that labels, objects and comments change
+// neither the prediction nor its explanation.
 func TestLabels_BesideARequest(t *testing.T) {
 	for _, k := range bothKinds() {
 		for _, beside := range []string{
@@ -128,7 +129,8 @@ func TestLabels_BesideARequest(t *testing.T) {
 	}
 }
 
-// TestExplainLabelOnly: where the label is read, its words are the reasons.
+// TestExplain_LabelOnly checks that the words of a label are the features if it
+// is the whole text.
 func TestExplain_LabelOnly(t *testing.T) {
 	for _, k := range bothKinds() {
 		e := k.m.Explain(k.label)
@@ -138,7 +140,7 @@ func TestExplain_LabelOnly(t *testing.T) {
 	}
 }
 
-// TestLabelIsEvidence: a label decides nothing, and is worth looking at.
+// TestGatherEvidence_Labels checks that a label counts as evidence.
 func TestGatherEvidence_Labels(t *testing.T) {
 	e := Train(labelCorpus()).GatherEvidence("tell me a joke about billing_agent")
 	want := []contract.IntentScore{{Intent: "costAnalysis", Confidence: RuleThreshold}}

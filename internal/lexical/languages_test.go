@@ -8,8 +8,8 @@ import (
 	"github.com/caprouter/caprouter/internal/lexical"
 )
 
-// officeCorpus is a registry as a team writes one: a few intents, a handful of
-// examples in the languages its people speak, some keywords.
+// officeCorpus is a realistic registry: a few intents with a handful of
+// examples in several languages, and keywords.
 func officeCorpus() lexical.Corpus {
 	return lexical.Corpus{
 		Intents: []lexical.IntentDoc{
@@ -43,8 +43,8 @@ func officeCorpus() lexical.Corpus {
 	}
 }
 
-// TestLanguages: requests as people make them, and talk that is none, in the
-// languages of the registry and in others.
+// TestClassify_Languages checks requests and other texts in the languages of
+// the registry and in others.
 func TestClassify_Languages(t *testing.T) {
 	m := lexical.Train(officeCorpus())
 	for intent, texts := range map[string][]string{
@@ -86,8 +86,8 @@ func TestClassify_Languages(t *testing.T) {
 	}
 }
 
-// TestDomainsInLanguages: domains are found inside any script, and in the order
-// of the text.
+// TestClassify_DomainsInLanguages checks that domains are found in any script,
+// in the order of the text.
 func TestClassify_DomainsInLanguages(t *testing.T) {
 	m := lexical.Train(officeCorpus())
 	for text, want := range map[string]string{
@@ -110,8 +110,7 @@ func TestClassify_DomainsInLanguages(t *testing.T) {
 	}
 }
 
-// TestStopWords: words that hold sentences together are no evidence, in whatever
-// number they come.
+// TestStopWords checks that stop words are not evidence in any number.
 func TestStopWords(t *testing.T) {
 	m := lexical.Train(officeCorpus())
 	for _, text := range []string{

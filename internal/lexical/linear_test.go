@@ -10,8 +10,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestVector: words and n-grams have their shares of a length of 1, and what is
-// not known takes its part of it.
+// TestWeighFeatures checks that words and n-grams have their shares of a length
+// of 1, and that unknown features have a part of it.
 func TestWeighFeatures(t *testing.T) {
 	rarity := []float32{1, 2, 3, 4, 0}
 	const rarest = 5
@@ -20,7 +20,7 @@ func TestWeighFeatures(t *testing.T) {
 		features []int32
 		words    int
 		unknown  [2]int
-		length   float64 // squared, of what is known
+		length   float64 // squared length of the known features
 		strange  float64
 	}{
 		{"all known", []int32{0, 1, 2, 3}, 2, [2]int{}, 1, 0},
@@ -71,7 +71,7 @@ func TestAgentFamilies(t *testing.T) {
 	}
 }
 
-// TestSolve: the solution solves the equations.
+// TestSolveCholesky checks that the solution solves the equations.
 func TestSolveCholesky(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		random := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
@@ -105,8 +105,8 @@ func TestSolveCholesky(t *testing.T) {
 	})
 }
 
-// TestFit: what can be told apart is, also by a model that was kept from some
-// examples.
+// TestFitLinear checks that separable classes are separated, also for held-out
+// samples.
 func TestFitLinear(t *testing.T) {
 	docs := mergeIntents(trainedCorpus().Intents)
 	family, families := agentFamilies(docs)
@@ -134,8 +134,8 @@ func TestFitLinear(t *testing.T) {
 	}
 }
 
-// TestExplainAddsUp: the weights of all features together are what the scores of
-// the two intents are apart, but for their biases.
+// TestExplain_WeightsAddUp checks that the feature weights add up to the
+// difference of the two scores, without biases.
 func TestExplain_WeightsAddUp(t *testing.T) {
 	m := Train(trainedCorpus())
 	for _, text := range []string{"please settle the invoice", "book a room for the lunch, and a pizza", "明天天气怎么样", "zebra printer zebra"} {
@@ -156,7 +156,7 @@ func TestExplain_WeightsAddUp(t *testing.T) {
 	}
 }
 
-// TestManyIntents: more intents than a feature keeps weights for.
+// TestFitLinear_ManyIntents fits more intents than a feature has weights for.
 func TestFitLinear_ManyIntents(t *testing.T) {
 	var c Corpus
 	for i := range maxFeatureClasses + 40 {

@@ -11,7 +11,7 @@ import (
 	"github.com/caprouter/caprouter/contract"
 )
 
-// A small language makes texts and corpora meet often.
+// A small vocabulary makes overlaps between texts and corpora likely.
 var propertyWords = []string{
 	"review", "code", "cost", "Azure", "the", "of", "and", "data", "revisão", "custo", "审查代码", "查", "的",
 	"C++", "app.py", "e.g.", "```", "\n", ";", "queries", "fooBar", "a_b", "🎉", "\xff",
@@ -39,7 +39,7 @@ func drawCorpus(t *rapid.T) Corpus {
 	}
 }
 
-// TestClassify_WellFormed holds for any corpus and any bytes.
+// TestClassify_WellFormed checks any corpus and any bytes.
 func TestClassify_WellFormed(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := Train(drawCorpus(t))
@@ -97,8 +97,7 @@ func checkSegments(t failer, m *Model, text string) {
 	}
 }
 
-// TestOrderOfCorpus: the order of intents, examples, keywords and domains does
-// not matter.
+// TestTrain_IgnoresOrder checks that the order of the corpus does not matter.
 func TestTrain_IgnoresOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := drawCorpus(t)
@@ -119,8 +118,8 @@ func TestTrain_IgnoresOrder(t *testing.T) {
 	})
 }
 
-// TestNameNeverLowers: a text that also says an intent's full name is at least
-// as good for that intent, wherever the name stands.
+// TestClassify_NameNeverLowersConfidence checks that adding an intent's full
+// name never lowers its confidence.
 func TestClassify_NameNeverLowersConfidence(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := drawCorpus(t)
@@ -131,7 +130,7 @@ func TestClassify_NameNeverLowersConfidence(t *testing.T) {
 		text := drawText(t, "prompt")
 		name := rapid.SampledFrom(c.Intents).Draw(t, "named").Name
 		if strings.Contains(name, "`") || len(readAll(name)) == 0 {
-			return // it would open a block and change what the text is, or says nothing
+			return // it would open a block, or has no effect
 		}
 		before := confidenceIn(m, text, name)
 		for _, longer := range []string{name + " " + text, text + " " + name} {
@@ -142,13 +141,13 @@ func TestClassify_NameNeverLowersConfidence(t *testing.T) {
 	})
 }
 
-// confidenceIn is the confidence in one intent, whichever is best.
+// confidenceIn returns the confidence in an intent.
 func confidenceIn(m *Model, text, intent string) float64 {
 	return scoresOf(m, text, func(r *textAnalysis) []int32 { return r.candidatePatterns() })[intent]
 }
 
-// TestIndexIsLossless: the postings lead to every pattern that matters. The
-// reference compares the text with all patterns.
+// TestIndex_FindsEveryRelevantPattern compares the postings with a search over
+// all patterns.
 func TestIndex_FindsEveryRelevantPattern(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := Train(drawCorpus(t))
@@ -183,8 +182,8 @@ func scoresOf(m *Model, text string, patterns func(*textAnalysis) []int32) map[s
 	return scores
 }
 
-// TestTurnComesRound: when the counter of readings overflows, nothing of old
-// readings comes back.
+// TestTextAnalysis_GenerationWrapsAround checks that an overflow of the
+// generation counter reuses no old entries.
 func TestTextAnalysis_GenerationWrapsAround(t *testing.T) {
 	m := Train(Corpus{Intents: []IntentDoc{{Name: "code_review"}}, Domains: []string{"python"}})
 	r := m.analyzeText("code review of python")

@@ -26,10 +26,10 @@ func TestRanker(t *testing.T) {
 	for text, want := range map[string]string{
 		"what's the weather in this city":   "get_weather.byCity",
 		"convert 3 miles to another unit":   "convertUnits",
-		"how much are 100 euros in dollars": "currency_exchange", // hinted
+		"how much are 100 euros in dollars": "currency_exchange", // by a hint
 		"areas of triangles":                "triangle.area",
 		"triangular things":                 "triangle.area",    // by its n-grams
-		"when was the battle of Hastings":   "historical-event", // hinted
+		"when was the battle of Hastings":   "historical-event", // by a hint
 		"明天的天气":                             "查询天气",
 		"an empty thing":                    "empty",
 		"CurrencyExchange":                  "currency_exchange",
@@ -47,7 +47,8 @@ func TestRanker(t *testing.T) {
 	}
 }
 
-// TestRankerOrder: scores fall, and the order of the documents does not show.
+// TestRanker_Order checks that scores are sorted and independent of the order
+// of the documents.
 func TestRanker_Order(t *testing.T) {
 	word := rapid.SampledFrom([]string{"weather", "city", "unit", "convert", "the", "area", "天气", "when", "event", "x"})
 	rapid.Check(t, func(t *rapid.T) {

@@ -33,7 +33,8 @@ func TestSplitRequests(t *testing.T) {
 	}
 }
 
-// TestDivideByRules: a model that is not calibrated divides as Segments does.
+// TestSplitRequests_WithoutStatisticalModel checks that an uncalibrated model
+// returns the clauses.
 func TestSplitRequests_WithoutStatisticalModel(t *testing.T) {
 	m := Train(Corpus{Intents: []IntentDoc{{Name: "code_review"}, {Name: "cost_analysis"}}})
 	const text = "review the code, please and analyse the cost; thanks"
@@ -42,7 +43,8 @@ func TestSplitRequests_WithoutStatisticalModel(t *testing.T) {
 	}
 }
 
-// TestDivideKeeps: the requests are parts of the text, in order, and not empty.
+// TestSplitRequests_KeepsText checks that the requests are parts of the text,
+// in order and not empty.
 func TestSplitRequests_KeepsText(t *testing.T) {
 	m := Train(trainedCorpus())
 	piece := rapid.SampledFrom([]string{"pay the invoice", ", ", " and ", "，", "book a room", "; ", "`a, b`", `{"a, b": "c, d"}`, `{"a": "b, `, "<!-- a, b -->", "<!--", "\n- ", "天气", "\xff", ",", " ", "、"})

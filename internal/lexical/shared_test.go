@@ -14,8 +14,8 @@ import (
 	"github.com/caprouter/caprouter/internal/lexical"
 )
 
-// TestNaughtyStrings: strings that break other people's programs neither break
-// this one nor are taken for a request.
+// TestClassify_NaughtyStrings checks that strings that break other programs
+// neither panic nor match an intent.
 func TestClassify_NaughtyStrings(t *testing.T) {
 	data, err := os.ReadFile(testkit.Shared(t, "corpora", "naughty-strings", "blns.json"))
 	if err != nil {
@@ -40,8 +40,8 @@ func TestClassify_NaughtyStrings(t *testing.T) {
 	}
 }
 
-// TestClassify_PublicSets holds floors, a little below what is reached, under the figures
-// on public sets of utterances. (The command golden bench measures all of them.)
+// TestClassify_PublicSets checks minimum values of the figures on public data
+// sets. (The command golden bench measures all of them.)
 func TestClassify_PublicSets(t *testing.T) {
 	tests := []struct {
 		name                                   string

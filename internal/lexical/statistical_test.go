@@ -38,8 +38,8 @@ func TestTrain_StatisticalModel(t *testing.T) {
 	}
 }
 
-// TestNotUnderstood: what is in no language of the corpus, or in none at all, is
-// not claimed, whatever syllables it shares with the examples.
+// TestClassify_OtherLanguage checks that text in another language is rejected,
+// although it shares syllables with the examples.
 func TestClassify_OtherLanguage(t *testing.T) {
 	m := Train(trainedCorpus())
 	for _, text := range []string{
@@ -53,7 +53,7 @@ func TestClassify_OtherLanguage(t *testing.T) {
 	}
 }
 
-// TestEnough: when a corpus is learned from, and when the rules stay.
+// TestHasEnoughExamples checks when a statistical model is trained.
 func TestHasEnoughExamples(t *testing.T) {
 	corpus := func(counts ...int) (docs []IntentDoc) {
 		for i, n := range counts {
@@ -93,7 +93,8 @@ func TestHasEnoughExamples(t *testing.T) {
 	}
 }
 
-// TestLearnedOrder: neither the order of a corpus nor the number of cores shows.
+// TestTrain_StatisticalModelIgnoresOrder checks that neither the order of the
+// corpus nor the number of cores matters.
 func TestTrain_StatisticalModelIgnoresOrder(t *testing.T) {
 	want := Train(trainedCorpus())
 	rapid.Check(t, func(t *rapid.T) {
@@ -109,7 +110,8 @@ func TestTrain_StatisticalModelIgnoresOrder(t *testing.T) {
 	})
 }
 
-// TestLearnedPredictions: what holds for every prediction of a calibrated model.
+// TestClassify_StatisticalPredictions checks properties of every calibrated
+// prediction.
 func TestClassify_StatisticalPredictions(t *testing.T) {
 	m := Train(trainedCorpus())
 	word := rapid.SampledFrom([]string{"pay", "the", "invoice", "order", "lunch", "printer", "天气", "明天", "reset", "my", "zebra", "and", "```", "\xff", ".", "office"})
@@ -154,8 +156,8 @@ func TestClassify_ImpliedDomain(t *testing.T) {
 	c.Intents[0].Domains = []string{"finance", "office"}
 	m := Train(c)
 	for text, want := range map[string]string{
-		"please refund the order":           "finance", // the only one of its agents
-		"please refund the order, support!": "support", // what is named counts
+		"please refund the order":           "finance", // the only domain of its agents
+		"please refund the order, support!": "support", // a named domain has precedence
 		"please pay the invoice":            "",        // two are declared
 	} {
 		if got := strings.Join(m.Classify(text).Domains, " "); got != want {
@@ -164,7 +166,7 @@ func TestClassify_ImpliedDomain(t *testing.T) {
 	}
 }
 
-// TestNotFor: what an agent says it is not for is taken for it less.
+// TestTrain_NotFor checks that not_for texts lower the score.
 func TestTrain_NotFor(t *testing.T) {
 	const text = "order a new lunch table"
 	before := Train(trainedCorpus()).scoreOf(text, "order_lunch")
@@ -179,7 +181,7 @@ func TestTrain_NotFor(t *testing.T) {
 	}
 }
 
-// scoreOf is the score of one intent, before it is turned into a probability.
+// scoreOf returns the score of an intent before softmax.
 func (m *Model) scoreOf(text, intent string) float32 {
 	x := m.statistical.newScratch()
 	w := newTokenizer()
@@ -190,11 +192,12 @@ func (m *Model) scoreOf(text, intent string) float32 {
 	return x.scores[i]
 }
 
-// TestLearnedAllocations: a classification allocates the lists it returns.
+// TestClassify_StatisticalAllocations checks that a classification allocates
+// only its results.
 func TestClassify_StatisticalAllocations(t *testing.T) {
 	m := Train(trainedCorpus())
 	for _, text := range []string{"please pay the invoice from finance", "明天会下雨吗", strings.Repeat("order lunch and ", 500), "zebra"} {
-		r := m.analyzeText("") // the pool keeps nothing under the race detector
+		r := m.analyzeText("") // under the race detector the pool keeps nothing
 		work := func() {
 			r.analyze(text)
 			p := Prediction{Intent: contract.Unknown, Domains: r.namedDomains()}
@@ -225,7 +228,7 @@ func TestTrain_Descriptions(t *testing.T) {
 	}
 }
 
-// TestDegenerateCorpora: what cannot be learned does no harm.
+// TestTrain_DegenerateCorpora checks corpora that cannot be learned.
 func TestTrain_DegenerateCorpora(t *testing.T) {
 	texts := func(text func(i int) string) (list []string) {
 		for i := range 80 {

@@ -7,7 +7,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestStem: what counts as one word, language by language.
+// TestStemWord checks forms of the same word in several languages.
 func TestStemWord(t *testing.T) {
 	for language, groups := range map[string][]string{
 		"English": {
@@ -41,7 +41,7 @@ func TestStemWord(t *testing.T) {
 	}
 }
 
-// TestStemKeepsApart: what looks alike and is not.
+// TestStemWord_KeepsDifferentWordsApart checks similar but different words.
 func TestStemWord_KeepsDifferentWordsApart(t *testing.T) {
 	for _, pair := range [][2]string{
 		{"cost", "costa"},
@@ -69,7 +69,7 @@ func TestStemWord_KeepsDifferentWordsApart(t *testing.T) {
 	}
 }
 
-// TestSingular: names of domains are compared in number only.
+// TestFoldNumber checks that names of domains are compared without the plural.
 func TestFoldNumber(t *testing.T) {
 	for _, pair := range [][2]string{{"account", "accounting"}, {"market", "marketing"}, {"model", "modelo"}, {"train", "training"}, {"host", "hosted"}} {
 		if singularOf(pair[0]) == singularOf(pair[1]) {
@@ -83,8 +83,8 @@ func TestFoldNumber(t *testing.T) {
 	}
 }
 
-// TestPluralOfAnyWord: an s at the end of a word that ends in a consonant or an
-// a, o or u is its plural.
+// TestFoldNumber_PluralOfAnyWord checks the plural of words that end in a
+// consonant or in a, o or u.
 func TestFoldNumber_PluralOfAnyWord(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		word := rapid.StringMatching(`[a-z]{2,9}[bcdfgklmnprtvwaou]`).Draw(t, "word")
@@ -97,7 +97,7 @@ func TestFoldNumber_PluralOfAnyWord(t *testing.T) {
 	})
 }
 
-// TestStemOfAnything: nothing is lost whole, nothing grows.
+// TestStemWord_AnyInput checks that no word becomes empty or longer.
 func TestStemWord_AnyInput(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		word := rapid.SliceOfN(rapid.Byte(), 1, 12).Draw(t, "word")

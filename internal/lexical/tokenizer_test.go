@@ -73,7 +73,7 @@ func readAll(text string) []string {
 	return all
 }
 
-// TestWordsReused: what one text leaves behind does not show in the next.
+// TestTokenizer_Reused checks that a text does not affect the next one.
 func TestTokenizer_Reused(t *testing.T) {
 	w := newTokenizer()
 	w.reset("前半句 and```\nopen")

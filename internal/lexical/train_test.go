@@ -8,7 +8,8 @@ import (
 	"github.com/caprouter/caprouter/internal/lexical"
 )
 
-// TestTrainMerges: what several agents say about one intent counts together.
+// TestTrain_MergesIntents checks that the data of several agents for one intent
+// are merged.
 func TestTrain_MergesIntents(t *testing.T) {
 	apart := lexical.Train(lexical.Corpus{Intents: []lexical.IntentDoc{
 		{Name: "b_intent", Examples: []string{"fly the kite"}, Keywords: []string{"string"}},
@@ -18,7 +19,7 @@ func TestTrain_MergesIntents(t *testing.T) {
 	for text, want := range map[string]string{
 		"please fly my kite":   "b_intent",
 		"wind up the rope":     "b_intent",
-		"the string of a rope": "b_intent", // keyword of one, example of the other
+		"the string of a rope": "b_intent", // keyword of one intent, example of the other
 		"sail a boat":          "a_intent",
 	} {
 		if got := apart.Classify(text); got.Intent != want || got.Confidence != 1 {
@@ -27,7 +28,8 @@ func TestTrain_MergesIntents(t *testing.T) {
 	}
 }
 
-// TestTrainKeepsCorpus: training reads the corpus and does not touch it.
+// TestTrain_DoesNotModifyCorpus checks that training does not modify the
+// corpus.
 func TestTrain_DoesNotModifyCorpus(t *testing.T) {
 	c := richCorpus()
 	lexical.Train(c)

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// trainedCorpus is a registry with examples enough to learn from: things people
-// do at an office, each said in many ways, one of them in Chinese.
+// trainedCorpus has enough examples for a statistical model: office tasks in
+// many phrasings, one of them in Chinese.
 func trainedCorpus() Corpus {
 	fields := []struct {
 		intent, agent, domain string
