@@ -101,7 +101,7 @@ func TestOpenAPIJSON_MatchesYAML(t *testing.T) {
 		return
 	}
 	if !bytes.Equal(openapiJSON, want) {
-		t.Error("openapi.json is not generated from openapi.yaml and examples/: run go test -run OpenAPIJSON -update ./internal/rest")
+		t.Error("openapi.json is not generated from openapi.yaml and examples/: run go test ./internal/rest -run OpenAPIJSON -update")
 	}
 }
 
