@@ -3,8 +3,10 @@ package capabilities
 import (
 	"fmt"
 	"maps"
+	"net/url"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -14,14 +16,14 @@ import (
 	"github.com/caprouter/caprouter/internal/strictyaml"
 )
 
-// The bounds of a registry's values.
+// Bounds of the values of a registry.
 const (
 	maxNameLength        = 64 // characters of an intent, a domain, a scope, …
 	maxKeywordLength     = 100
 	maxUtteranceLength   = 2000
 	maxDescriptionLength = 2000
 
-	maxThreshold      = 1.1 // the best score there is (003 §3)
+	maxThreshold      = 1.1 // the highest possible score
 	maxTopK           = 8
 	maxTokens         = 100_000_000
 	maxAnswerTokens   = 100_000 // tokens
@@ -30,22 +32,22 @@ const (
 	maxHealthInterval = 86_400
 )
 
-// checker finds what a decoded file says but may not mean, and records it in
-// the document. check is the whole of it; checkEntry lives in check_entry.go.
+// checker validates the values of a decoded file and adds mistakes to the document.
 type checker struct {
 	doc *strictyaml.Document
-	at  strictyaml.Path // the part under check; wrong's steps start here
+	at  strictyaml.Path // the part under validation; paths of report are relative to it
 }
 
 func checkDocument(doc *strictyaml.Document, d *fileContent) {
 	c := checker{doc: doc}
 	if d.Version != formatVersion {
-		c.report("must be 1, the only version there is", "version")
+		c.report("must be 1, the only version", "version")
 	}
 	if d.Clients == nil {
 		c.report("has no clients; write \"clients: {}\" for a registry without agents", "clients")
 	}
-	// Sorted, so that a file which is all mistakes always shows the same ones.
+	// Sorted, because the number of reported mistakes is limited, and the same file
+	// must always report the same ones.
 	for _, id := range slices.Sorted(maps.Keys(d.Clients)) {
 		entry := d.Clients[id]
 		c.below("clients", id).checkEntry(id, &entry)
@@ -62,12 +64,12 @@ func (c checker) below(steps ...any) checker {
 	return checker{doc: c.doc, at: c.at.At(steps...)}
 }
 
-// report records a mistake about the value that the steps lead to.
+// report adds a mistake about the value at the path.
 func (c checker) report(detail string, steps ...any) {
 	c.doc.Errorf(c.at.At(steps...), "%s", detail)
 }
 
-// checkRange wants from ≤ v ≤ to.
+// checkRange reports v unless from ≤ v ≤ to.
 func checkRange[N int | float64](c checker, v, from, to N, steps ...any) {
 	if v < from || v > to {
 		c.report(fmt.Sprintf("must be from %v to %v, got %v", from, to, v), steps...)
@@ -90,8 +92,8 @@ func (c checker) checkRouting(r *Routing) {
 	c.checkOneOf(r.ConflictPolicy, []string{PreferSpecific}, "conflict_policy")
 }
 
-// languageTag is the shape of a BCP 47 tag, as far as one can tell without the
-// list of languages.
+// languageTag matches the syntax of BCP 47 tags. Whether the language exists is not
+// checked.
 var languageTag = regexp.MustCompile(`^[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8})*$`)
 
 func (c checker) checkFallback(f *Fallback) {
@@ -119,18 +121,18 @@ func (c checker) checkRequires(r *contract.Requires) {
 	c.checkNames(r.DataClasses, kindProblem(redact.Kinds()), "data_classes")
 }
 
-// checkID checks a key that must be an agent id.
+// checkID reports a key that is not an agent id.
 func (c checker) checkID(id string) {
 	if !contract.ValidAgentID(id) {
 		c.doc.KeyErrorf(c.at, "%q is not an agent id: up to 64 of a-z, 0-9, _ and -, with a letter first", truncateText(id))
 	}
 }
 
-// checkNames checks a list of names: each by the rule, none of them twice.
-func (c checker) checkNames(list []string, trouble func(string) string, steps ...any) {
+// checkNames reports names for which problem returns a text, and duplicates.
+func (c checker) checkNames(list []string, problem func(string) string, steps ...any) {
 	seen := make(map[string]bool, len(list))
 	for i, name := range list {
-		if t := trouble(name); t != "" {
+		if t := problem(name); t != "" {
 			c.report(t, append(slices.Clone(steps), i)...)
 		} else if seen[name] {
 			c.report(fmt.Sprintf("%q is listed twice", name), append(slices.Clone(steps), i)...)
@@ -139,7 +141,7 @@ func (c checker) checkNames(list []string, trouble func(string) string, steps ..
 	}
 }
 
-// nameProblem says what keeps a text from being a name; "" for nothing.
+// nameProblem returns why a text is not a valid name; "" if it is one.
 func nameProblem(name string) string {
 	switch {
 	case name == "":
@@ -151,7 +153,7 @@ func nameProblem(name string) string {
 	}
 	for _, r := range name {
 		if !unicode.IsPrint(r) {
-			return fmt.Sprintf("%+q holds a character that cannot be seen", name)
+			return fmt.Sprintf("%+q contains an invisible character", name)
 		}
 	}
 	return ""
@@ -159,33 +161,33 @@ func nameProblem(name string) string {
 
 func domainProblem(name string) string {
 	if strings.EqualFold(name, contract.Unknown) {
-		return fmt.Sprintf("%q is reserved for requests that nothing here fits", name)
+		return fmt.Sprintf("%q is reserved for requests that match no agent", name)
 	}
 	return nameProblem(name)
 }
 
 func intentProblem(name string) string {
 	if name == contract.AnyDomain {
-		return `"*" stands for any domain; an intent must be named`
+		return `"*" means any domain; an intent must be named`
 	}
 	return domainProblem(name)
 }
 
-// kindProblem says what keeps a text from being one of the words known where
-// kinds of masked text are listed.
+// kindProblem returns a check for names of kinds of masked text, and for the other
+// words in known.
 func kindProblem(known []string) func(string) string {
 	return func(name string) string {
 		if name == "" || slices.Contains(known, name) {
 			return nameProblem(name)
 		}
 		if near := strictyaml.Nearest(name, known); near != "" {
-			return fmt.Sprintf("%q is no kind of text that is masked; did you mean %q?", truncateText(name), near)
+			return fmt.Sprintf("%q is not a kind of text that is masked; did you mean %q?", truncateText(name), near)
 		}
-		return fmt.Sprintf("%q is no kind of text that is masked; known here: %s", truncateText(name), strings.Join(known, ", "))
+		return fmt.Sprintf("%q is not a kind of text that is masked; known kinds: %s", truncateText(name), strings.Join(known, ", "))
 	}
 }
 
-// checkText checks a text for people.
+// checkText reports a text that is empty, too long or has control characters.
 func (c checker) checkText(s string, most int, steps ...any) {
 	switch {
 	case strings.TrimSpace(s) == "":
@@ -193,14 +195,124 @@ func (c checker) checkText(s string, most int, steps ...any) {
 	case utf8.RuneCountInString(s) > most:
 		c.report(fmt.Sprintf("is longer than %d characters", most), steps...)
 	case strings.ContainsFunc(s, func(r rune) bool { return unicode.IsControl(r) && r != '\n' && r != '\t' }):
-		c.report("holds control characters", steps...)
+		c.report("contains control characters", steps...)
 	}
 }
 
-// truncateText bounds what an error text repeats of a file.
+// truncateText shortens a value of the file that an error text repeats.
 func truncateText(s string) string {
 	if utf8.RuneCountInString(s) <= maxNameLength {
 		return s
 	}
 	return string([]rune(s)[:maxNameLength]) + "…"
+}
+
+// checkEntry validates one value under `clients:`.
+func (c checker) checkEntry(id string, e *contract.RegistryEntry) {
+	c.checkID(id)
+	if e.ID != "" && e.ID != id {
+		c.report(fmt.Sprintf("must be the key above it, %q, got %q; or leave it out", truncateText(id), truncateText(e.ID)), "id")
+	}
+	if e.Description != "" {
+		c.checkText(e.Description, maxDescriptionLength, "description")
+	}
+	if len(e.Match.Intent) == 0 {
+		c.report("declares no intent; list at least one under match.intent", "match", "intent")
+	}
+	c.checkNames(e.Match.Intent, intentProblem, "match", "intent")
+	c.checkNames(e.Match.Domains, domainProblem, "match", "domains")
+	c.checkExamples(e)
+	for i, k := range e.Keywords {
+		c.checkText(k, maxKeywordLength, "keywords", i)
+	}
+	for i, n := range e.NotFor {
+		c.checkText(n, maxUtteranceLength, "not_for", i)
+	}
+	checkRange(c, e.Constraints.MaxTokens, 0, maxTokens, "constraints", "max_tokens")
+	c.below("requires").checkRequires(&e.Requires)
+	c.below("endpoint").checkEndpoint(&e.Endpoint)
+	c.checkNames(e.MCPCapabilities, nameProblem, "mcp_capabilities")
+	c.checkRestore(e.Restore)
+	checkRange(c, e.Health.IntervalS, 0, maxHealthInterval, "health", "interval_s")
+	if p := e.Health.Path; p != "" && !strings.HasPrefix(p, "/") {
+		c.report(fmt.Sprintf("must start with /, got %q", truncateText(p)), "health", "path")
+	}
+	checkRange(c, e.MaxInFlight, 0, maxInFlight, "max_in_flight")
+	checkRange(c, e.Priority, -maxPriority, maxPriority, "priority")
+}
+
+// checkExamples reports examples of intents that the agent does not declare.
+func (c checker) checkExamples(e *contract.RegistryEntry) {
+	declared := make(map[string]bool, len(e.Match.Intent))
+	for _, intent := range e.Match.Intent {
+		declared[intent] = true
+	}
+	few := strings.Join(e.Match.Intent[:min(len(e.Match.Intent), 5)], ", ")
+	for _, intent := range slices.Sorted(maps.Keys(e.Examples)) {
+		if !declared[intent] && few != "" {
+			c.doc.KeyErrorf(c.at.At("examples", intent), "examples for %q, which this agent does not declare; it declares %s",
+				truncateText(intent), truncateText(few))
+		}
+		for i, utterance := range e.Examples[intent] {
+			c.checkText(utterance, maxUtteranceLength, "examples", intent, i)
+		}
+	}
+}
+
+func (c checker) checkEndpoint(e *contract.Endpoint) {
+	checkRange(c, e.TimeoutMS, 0, contract.MaxTimeoutMS, "timeout_ms")
+	protocols := []string{contract.ProtocolHTTP, contract.ProtocolPull, contract.ProtocolMCP, contract.ProtocolOrchestrator}
+	switch {
+	case *e == contract.Endpoint{}: // Lint reports a missing endpoint
+	case e.Protocol == "":
+		c.report("has no protocol: write "+strings.Join(protocols, ", "), "protocol")
+	case !slices.Contains(protocols, e.Protocol):
+		c.checkOneOf(e.Protocol, protocols, "protocol")
+	case e.Protocol != contract.ProtocolHTTP:
+		if e.URL != "" {
+			c.report("is for protocol http only; protocol "+e.Protocol+" has none", "url")
+		}
+	default:
+		if t := urlProblem(e.URL); t != "" {
+			c.report(t, "url")
+		}
+	}
+}
+
+// urlProblem returns why a text cannot be the address of an agent; "" if it can.
+func urlProblem(address string) string {
+	if address == "" {
+		return "protocol http needs a url"
+	}
+	u, err := url.Parse(address)
+	port := 1
+	if err == nil && u.Port() != "" {
+		port, err = strconv.Atoi(u.Port())
+	}
+	switch {
+	case strings.Contains(address, "@") && (err != nil || u.User != nil): // the error text must not repeat a password
+		return "must not contain a user name or password; tasks carry a token instead"
+	case err != nil, u.Hostname() == "", port < 1, port > 65535, u.Scheme != "http" && u.Scheme != "https":
+		return fmt.Sprintf("must be an absolute http or https URL such as http://127.0.0.1:9101/tasks, got %q", truncateText(address))
+	case u.Fragment != "" || strings.HasSuffix(address, "#"):
+		return "must not contain a fragment (#…)"
+	}
+	return ""
+}
+
+// The values of `restore:` beside the kinds of masked text.
+const (
+	RestoreAll  = "all"
+	RestoreNone = "none"
+)
+
+// checkRestore accepts one of the constants above, or a list of kinds.
+func (c checker) checkRestore(r contract.Restore) {
+	if r != nil && len(r) == 0 {
+		c.report("is an empty list; write none", "restore")
+	}
+	c.checkNames(r, kindProblem(append(redact.Kinds(), RestoreAll, RestoreNone)), "restore")
+	if len(r) > 1 && (slices.Contains(r, RestoreAll) || slices.Contains(r, RestoreNone)) {
+		c.report("must be all, none or a list of kinds, not several of these", "restore")
+	}
 }

@@ -1,12 +1,13 @@
-// Package capabilities owns the registry of agents: the one file that says who
-// can do what (003 §0, §1). It turns that file into a [Snapshot] that never
-// changes, or into a list of mistakes with file, line and column; it watches the
-// file and hands on a new snapshot when a good one appears. It does not decide
-// who serves a request (package matcher) and it calls nobody.
+// Package capabilities loads the registry of agents: the file that declares which
+// agent serves which intents and domains, and how it is reached. It turns the file
+// into an immutable [Snapshot], or into a list of mistakes with file, line and
+// column. Package matcher decides which agent serves a request; package
+// internal/registry watches the file.
 //
-//	capabilities.yaml ──▶ Parse ──▶ *Snapshot ──▶ Watcher ──▶ apply func(*Snapshot) error
-//	                        │           └──▶ Lint ──▶ what is legal but probably wrong
-//	                        └──▶ strictyaml.Errors: every mistake, where it is, what was meant
+//	capabilities.yaml ──▶ Parse ──▶ *Snapshot ──▶ Catalogue  what decisions depend on
+//	                        │           │    └──▶ Fleet      how agents are reached
+//	                        │           └──▶ Lint ──▶ findings: legal, but probably wrong
+//	                        └──▶ strictyaml.Errors: every mistake, with a suggestion
 //
 // The smallest file that routes anything:
 //
@@ -16,7 +17,4 @@
 //	      intent: ["code_review"]
 //	      domains: ["python"]
 //	    endpoint: { protocol: http, url: "http://127.0.0.1:9101/tasks" }
-//
-// A broken or half-written file never replaces a good one: the watcher keeps
-// what it has, says so in its [Status] and tries again when the file changes.
 package capabilities

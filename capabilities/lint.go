@@ -11,18 +11,18 @@ import (
 	"github.com/caprouter/caprouter/internal/egress"
 )
 
-// Finding is something in a registry that is legal but probably not meant.
+// Finding is a part of a registry that is legal but probably a mistake.
 type Finding struct {
 	Rule     string `json:"rule"`
 	Severity string `json:"severity"`
 	Message  string `json:"message"`
-	// Agents are those it is about, at most ten: the one at fault first, where
-	// there is one, the others sorted.
+	// Agents are the ids of at most ten affected agents. If one of them causes the
+	// finding, it is the first; the others are sorted.
 	Agents []string `json:"agents"`
 }
 
-// The severities of a Finding. A warning means that requests are refused or go
-// astray; info is for whoever tidies up.
+// The severities of a Finding. A warning affects requests; an info finding affects
+// only the quality of the registry.
 const (
 	SeverityWarning = "warning"
 	SeverityInfo    = "info"
@@ -31,20 +31,20 @@ const (
 // The rules of Lint, in the order of its findings.
 const (
 	RuleUnreachable       = "agent-unreachable"      // no request can score enough for it
-	RuleMissingEndpoint   = "endpoint-missing"       // it can be chosen, and every task fails
+	RuleMissingEndpoint   = "endpoint-missing"       // every task of the agent fails
 	RulePlainHTTP         = "plain-http"             // likewise, unless the configuration allows it
 	RuleUnservedProtocol  = "protocol-not-served"    // likewise, for now
-	RuleAlwaysTie         = "always-tie"             // only their names tell them apart
-	RuleViolationOutranks = "violation-outranks"     // over its limit, it still beats a clean one
+	RuleAlwaysTie         = "always-tie"             // only the ids decide between the agents
+	RuleViolationOutranks = "violation-outranks"     // an agent over its limit precedes one within its limits
 	RuleSimilarNames      = "similar-names"          // names that differ by case or punctuation
 	RuleExamplesOverlap   = "examples-overlap"       // one utterance, two intents
-	RuleMissingExamples   = "intent-without-example" // nothing to learn the intent from
+	RuleMissingExamples   = "intent-without-example" // only the name of the intent is known
 	RuleUnusedDomain      = "domain-unused"          // no reachable agent declares it
-	RuleRepeatedExample   = "example-repeated"       // the same intent learns it twice
+	RuleRepeatedExample   = "example-repeated"       // an utterance is listed twice for an intent
 	RuleRepeatedKeyword   = "keyword-duplicate"      // in one agent, or in several
 )
 
-// lintRules returns what Lint runs, in the order it reports.
+// lintRules returns the rules in the order of their findings.
 func lintRules() []struct {
 	name, severity string
 	find           func(*linter)
@@ -68,8 +68,8 @@ func lintRules() []struct {
 	}
 }
 
-// Lint looks for what is legal but probably wrong. The findings are the same,
-// and in the same order, for the same content.
+// Lint finds declarations that are legal but probably wrong. The same content has
+// the same findings in the same order.
 func Lint(s *Snapshot) []Finding {
 	l := linter{
 		Catalogue: s.Catalogue, Agents: s.Entries(), threshold: s.Catalogue.Routing.ThresholdHundredths(),
@@ -90,7 +90,7 @@ func Lint(s *Snapshot) []Finding {
 	return all
 }
 
-// linter runs the rules over one snapshot.
+// linter runs the rules on one snapshot.
 type linter struct {
 	*Catalogue
 	Agents     []*contract.RegistryEntry // complete entries, in place of the catalogue's
@@ -99,16 +99,16 @@ type linter struct {
 	domainSets map[string]map[string]bool // by agent; see domainsOf
 }
 
-// maxNamedAgents bounds the agents one finding names; a registry of thousands that
-// are all alike is one finding, not a list of them.
+// maxNamedAgents bounds the agents that a finding lists, because a finding may
+// affect thousands of them.
 const maxNamedAgents = 10
 
-// report records a finding about the agents.
+// report adds a finding about the agents.
 func (l *linter) report(agents []string, format string, args ...any) {
 	l.findings = append(l.findings, Finding{Message: fmt.Sprintf(format, args...), Agents: agents[:min(len(agents), maxNamedAgents)]})
 }
 
-// joinNames joins the names of agents for a message.
+// joinNames joins ids for a message.
 func joinNames(agents []string) string {
 	if n := len(agents) - maxNamedAgents; n > 0 {
 		return fmt.Sprintf("%s and %d more", strings.Join(agents[:maxNamedAgents], ", "), n)
@@ -132,7 +132,7 @@ func (l *linter) findMissingEndpoints() {
 	}
 }
 
-// findPlainHTTP finds agents whose tokens others could read on the way.
+// findPlainHTTP finds agents whose tokens are sent over the network in clear text.
 func (l *linter) findPlainHTTP() {
 	for _, a := range l.Agents {
 		if u, err := url.Parse(a.Endpoint.URL); err == nil && u.Scheme == "http" && !egress.IsLoopback(u.Hostname()) {

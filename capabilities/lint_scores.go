@@ -8,7 +8,7 @@ import (
 	"github.com/caprouter/caprouter/contract"
 )
 
-// The arithmetic of 003 §3, in hundredths.
+// The default weights of package matcher, which imports this package, in hundredths.
 const (
 	scoreIntent    = 50
 	scoreDomain    = 30
@@ -20,8 +20,8 @@ func scoreOf(matchedDomains int) int {
 	return scoreIntent + min(matchedDomains*scoreDomain, scoreDomainMax)
 }
 
-// bestScore is the most any request can score with the agent: its intent and as
-// many domains as count. "*" counts as one domain that is not declared.
+// bestScore is the highest score of the agent for any request: its intent and all
+// of its domains. "*" counts as one more domain.
 func bestScore(a *contract.RegistryEntry) int { return scoreOf(len(a.Match.Domains)) }
 
 func (l *linter) isReachable(a *contract.RegistryEntry) bool { return bestScore(a) >= l.threshold }
@@ -45,8 +45,8 @@ func countNoun(n int, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-// findTies finds agents that every rule but the last, their id, leaves level: the
-// same declarations, limits, requirements and priority.
+// findTies finds agents with the same declarations, limits, requirements and
+// priority, so that only their ids decide between them.
 func (l *linter) findTies() {
 	alike := map[string][]string{}
 	for _, a := range l.Agents {
@@ -57,20 +57,19 @@ func (l *linter) findTies() {
 	}
 	for _, agents := range alike {
 		if len(agents) > 1 {
-			l.report(agents, "%s always tie: they declare the same, so the first by name gets every task; set a priority", joinNames(agents))
+			l.report(agents, "%s always tie: they declare the same, so the first by id gets every task; set a priority", joinNames(agents))
 		}
 	}
 }
 
 func sortedCopy(list []string) []string { return slices.Sorted(slices.Values(list)) }
 
-// maxComparisons bounds how many domains of two agents are held against each
-// other; about a second's work.
+// maxComparisons bounds the compared domains to about a second of work.
 const maxComparisons = 10_000_000
 
-// findOutranking finds agents that, over their own limit, still score more than one
-// which keeps to its limits and is eligible too: −0.2 is less than the 0.3 of a
-// domain.
+// findOutranking finds agents that can precede another eligible agent although the
+// request exceeds their own limit: the violation costs 0.2, and a matching domain
+// adds 0.3.
 func (l *linter) findOutranking() {
 	byIntent := map[string][]*contract.RegistryEntry{}
 	for _, a := range l.Agents {
@@ -103,9 +102,10 @@ func (l *linter) findOutranking() {
 	}
 }
 
-// canOutscore reports whether some request makes a, violated, score more than b, clean
-// and eligible. Only how many of the request's domains each declares matters, so
-// it tries all ways to pick one to three of the kinds there are.
+// canOutscore reports whether a request exists for which a, with a violation, has
+// a higher score than b, which is eligible without one. The score depends only on
+// how many domains of the request each agent declares, so all combinations of up to
+// three domains declared by both, by one or by none of them are tried.
 func (l *linter) canOutscore(a, b *contract.RegistryEntry) bool {
 	both, onlyA, onlyB := l.countDomains(a, b)
 	for x := range min(both, contract.MaxDomains) + 1 {
@@ -124,7 +124,7 @@ func (l *linter) canOutscore(a, b *contract.RegistryEntry) bool {
 	return false
 }
 
-// countAnyDomain is what a declared "*" adds for the domains not declared by name.
+// countAnyDomain returns 1 if "*" matches a domain that a does not declare by name.
 func (l *linter) countAnyDomain(a *contract.RegistryEntry, others int) int {
 	if others > 0 && l.domainsOf(a)[contract.AnyDomain] {
 		return 1
@@ -132,7 +132,8 @@ func (l *linter) countAnyDomain(a *contract.RegistryEntry, others int) int {
 	return 0
 }
 
-// countDomains counts the named domains that both declare and that one alone does.
+// countDomains counts the named domains that both agents declare, and those that
+// only one of them declares.
 func (l *linter) countDomains(a, b *contract.RegistryEntry) (both, onlyA, onlyB int) {
 	for d := range l.domainsOf(a) {
 		switch {
@@ -173,7 +174,7 @@ func (l *linter) findUnusedDomains() {
 	}
 	for _, d := range l.Domains {
 		if !used[d] {
-			l.report(declared[d], "domain %q leads nowhere: of those that declare it (%s) none can ever be chosen", d, joinNames(declared[d]))
+			l.report(declared[d], "domain %q is unused: none of the agents that declare it (%s) can ever be chosen", d, joinNames(declared[d]))
 		}
 	}
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/caprouter/caprouter/contract"
 )
 
-// normalizeUtterance folds an utterance to its words in lower case, without the punctuation
-// around them. "c++" and "c#" stay what they are.
+// normalizeUtterance returns the words in lower case, without the punctuation around
+// them. Symbols inside a term, as in "c++" and "c#", remain.
 func normalizeUtterance(utterance string) string {
 	words := strings.Fields(strings.ToLower(utterance))
 	for i, w := range words {
@@ -20,7 +20,7 @@ func normalizeUtterance(utterance string) string {
 	return strings.Join(strings.Fields(strings.Join(words, " ")), " ")
 }
 
-// normalizeName folds a name to what a model, or a person, is likely to remember of it.
+// normalizeName removes case and separators, which models and people often confuse.
 func normalizeName(name string) string {
 	return strings.Map(func(r rune) rune {
 		if strings.ContainsRune("_-. ", r) {
@@ -30,7 +30,7 @@ func normalizeName(name string) string {
 	}, name)
 }
 
-// findSimilarNames finds names that are easily taken for one another.
+// findSimilarNames finds names that differ only by case or separators.
 func (l *linter) findSimilarNames() {
 	l.compareNames("intents", func(m contract.Match) []string { return m.Intent })
 	l.compareNames("domains", func(m contract.Match) []string { return m.Domains })
@@ -64,10 +64,10 @@ func (l *linter) compareNames(kind string, names func(contract.Match) []string) 
 	}
 }
 
-// occurrence is one place where an utterance stands.
+// occurrence is an example of an intent of an agent.
 type occurrence struct{ agent, intent string }
 
-// collectUtterances returns the places of every utterance, by its folded form.
+// collectUtterances returns the occurrences of each example by its normalized form.
 func (l *linter) collectUtterances() map[string][]occurrence {
 	uses := map[string][]occurrence{}
 	for _, a := range l.Agents {
@@ -86,7 +86,7 @@ func (l *linter) findOverlaps() {
 	for utterance, uses := range l.collectUtterances() {
 		intents, agents := distinctLabels(uses)
 		if len(intents) > 1 {
-			l.report(agents, "%q is an example of %s: requests like it are anybody's guess", truncateText(utterance), joinNames(intents))
+			l.report(agents, "%q is an example of %s: requests like it are ambiguous", truncateText(utterance), joinNames(intents))
 		}
 	}
 }
@@ -108,8 +108,8 @@ func distinctLabels(uses []occurrence) (intents, agents []string) {
 	return slices.Sorted(maps.Keys(i)), slices.Sorted(maps.Keys(a))
 }
 
-// findMissingExamples reports intents that no agent gives an example of: what asks for
-// them is told from their names alone.
+// findMissingExamples finds intents without an example, which the lexical classifier
+// recognizes only by their names.
 func (l *linter) findMissingExamples() {
 	has, declared := map[string]bool{}, map[string][]string{}
 	for _, a := range l.Agents {
@@ -141,7 +141,7 @@ func (l *linter) findRepeatedKeywords() {
 	}
 	for keyword, agents := range holders {
 		if len(agents) > 1 {
-			l.report(agents, "the keyword %q is listed by %s: it tells them apart no more", truncateText(keyword), joinNames(agents))
+			l.report(agents, "the keyword %q is listed by %s, so it does not distinguish them", truncateText(keyword), joinNames(agents))
 		}
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/caprouter/caprouter/internal/strictyaml"
 )
 
-// fileContent is the registry file: the keys of 003 §1 and ours beside them.
+// fileContent is the structure of the registry file.
 type fileContent struct {
 	Version  int                               `yaml:"version"`
 	Clients  map[string]contract.RegistryEntry `yaml:"clients"`
@@ -16,11 +16,11 @@ type fileContent struct {
 	Grants   map[string]contract.Grant         `yaml:"grants"`
 }
 
-// formatVersion is the only `version:` there is; a file need not name it.
+// formatVersion is the only valid `version:`, and its default.
 const formatVersion = 1
 
-// Load reads and parses the registry file at path. A file that is wrong is
-// strictyaml.Errors; one that cannot be read is the system's error.
+// Load reads and parses the registry file at path. If the file has mistakes, the
+// error is strictyaml.Errors.
 func Load(path string) (*Snapshot, error) {
 	data, err := strictyaml.ReadFile(path)
 	if err != nil {
@@ -29,8 +29,8 @@ func Load(path string) (*Snapshot, error) {
 	return Parse(path, data)
 }
 
-// Parse returns the snapshot of a registry file. file names it in errors. The
-// error is strictyaml.Errors with every mistake that could be found in one pass.
+// Parse returns the snapshot of a registry file. Errors contain file as its name.
+// The error is strictyaml.Errors with all mistakes of the file.
 func Parse(file string, data []byte) (*Snapshot, error) {
 	d, err := ParseDefinition(file, data)
 	if err != nil {
