@@ -9,9 +9,9 @@ import (
 	"github.com/caprouter/caprouter/contract"
 )
 
-// Describe renders a candidate of the query for the wire: every addend of its
-// score, and in plain words what kept it from being eligible. The words name
-// what the caller lacks, never other tenants. q and live are those of the match.
+// Describe returns the wire form of a candidate: the parts of its score, and a
+// sentence for each gate that it does not pass. The sentences contain what the caller
+// lacks, and never other tenants. q and live are those of the match.
 func (x *Index) Describe(c *Candidate, q *Query, live Live) contract.Candidate {
 	violation := 0
 	if c.violated {
@@ -36,10 +36,10 @@ func (x *Index) Describe(c *Candidate, q *Query, live Live) contract.Candidate {
 	}
 }
 
-// toDecimal is a score as the wire shows it.
+// toDecimal converts a score to its wire form.
 func toDecimal(hundredths int) float64 { return float64(hundredths) / 100 }
 
-// matchedDomains names the domains that count, "*" last.
+// matchedDomains returns the domains that count, "*" last.
 func (c *Candidate) matchedDomains(q *Query) []string {
 	matched := make([]string, 0, c.Matched)
 	for i, name := range distinctDomains(q.Domains) {
@@ -89,8 +89,8 @@ func (x *Index) describeGates(c *Candidate, q *Query, live Live) []contract.Gate
 	return gates
 }
 
-// describeBreaker says for how long. The state may have moved on since the match;
-// the gate stands, only the time is left out then.
+// describeBreaker includes the remaining time, if the circuit breaker has not closed
+// since the match.
 func describeBreaker(s *LiveState, nowMS int64) string {
 	if s == nil || s.OpenUntil() <= nowMS {
 		return "breaker open"
@@ -129,8 +129,8 @@ func describeMissingClasses(required []string, q *Query) string {
 	return "needs " + joinNames(missing) + " in the request; not found"
 }
 
-// describeTenant speaks of the caller's tenant alone: whom else an agent serves is
-// not for the caller to know.
+// describeTenant names only the caller's own tenant, because callers may not learn
+// which other tenants an agent serves.
 func describeTenant(c *contract.Caller) string {
 	if c.Tenant == "" {
 		return "serves named tenants only; the caller's token names none"
@@ -143,7 +143,7 @@ func DescribeConfidence(q *Query) contract.Gate {
 	return contract.Gate{Gate: "confidence", Reason: describeConfidence(q)}
 }
 
-// describeConfidence shows two decimals, or all where two would look equal.
+// describeConfidence prints two decimals, or all if two would look equal.
 func describeConfidence(q *Query) string {
 	const text = "confidence %s is below the minimum %s"
 	show := func(v float64, decimals int) string { return strconv.FormatFloat(v, 'f', decimals, 64) }
@@ -153,8 +153,7 @@ func describeConfidence(q *Query) string {
 	return fmt.Sprintf(text, show(q.Confidence, -1), show(q.MinConfidence, -1))
 }
 
-// TieBreak says which rule put a before b at the same score, and why. It is nil
-// when the scores differ.
+// TieBreak returns the rule that orders a before b, or nil if their scores differ.
 func (x *Index) TieBreak(a, b *Candidate) *contract.TieBreak {
 	if a.Score != b.Score {
 		return nil
@@ -191,7 +190,7 @@ func countNoun(n int, noun string) string {
 	return strconv.Itoa(n) + " " + noun
 }
 
-// joinNames joins names as a sentence does: a, b and c.
+// joinNames formats names as in a sentence: a, b and c.
 func joinNames(names []string) string {
 	if len(names) < 2 {
 		return strings.Join(names, "")

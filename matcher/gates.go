@@ -6,26 +6,26 @@ import (
 	"github.com/caprouter/caprouter/contract"
 )
 
-// GateSet is a set of conditions a candidate did not meet.
+// GateSet is a set of gates that a candidate did not pass.
 type GateSet uint16
 
-// The gates. A candidate never fails that of entitlement: an agent the caller may
-// not use is no candidate at all, and stands among the withheld.
+// The gates. Candidates always pass GateEntitlement, because an agent that the
+// caller may not use is a withheld agent instead.
 const (
-	GateState       GateSet = 1 << iota // disabled, breaker open or at its limit
+	GateState       GateSet = 1 << iota // disabled, circuit breaker open, or at its limit
 	GateScopes                          // the caller lacks a required scope
 	GateTenant                          // the agent serves other tenants
-	GateDataClasses                     // the request holds no data of a kind the agent is for
+	GateDataClasses                     // the request contains no data of a required kind
 	GateThreshold                       // the score is below the match threshold
-	GateConfidence                      // the classifier was not sure enough
+	GateConfidence                      // the confidence of the classification is too low
 	GateEntitlement                     // the caller may not use the agent
 )
 
 // Has reports whether the gate is in the set.
 func (s GateSet) Has(gate GateSet) bool { return s&gate == gate }
 
-// failedGates returns what, beside its live state, keeps the agent with the score
-// from being eligible.
+// failedGates returns the gates that the agent with the score does not pass, except
+// for GateState and GateEntitlement.
 func (x *Index) failedGates(ord int32, score int, q *Query) GateSet {
 	var failed GateSet
 	if x.profiles[ord].hasRequirements {
@@ -40,10 +40,12 @@ func (x *Index) failedGates(ord int32, score int, q *Query) GateSet {
 	return failed
 }
 
-// isConfident is false for a NaN on either side: a gate fails closed.
+// isConfident reports whether the confidence suffices. It is false if either value
+// is NaN, so that the gate fails closed.
 func (q *Query) isConfident() bool { return q.Confidence >= q.MinConfidence }
 
-// unmetRequirements returns the requirements the caller and the request do not meet.
+// unmetRequirements returns the gates of requirements that the caller or the request
+// does not meet.
 func unmetRequirements(r *contract.Requires, q *Query) GateSet {
 	c := q.callerOrNone()
 	var failed GateSet

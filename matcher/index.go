@@ -9,8 +9,8 @@ import (
 	"github.com/caprouter/caprouter/contract"
 )
 
-// Index answers matches over one registry. It is never changed after Build and
-// safe for concurrent use.
+// Index finds the matching agents of one catalogue. It is immutable and safe for
+// concurrent use.
 type Index struct {
 	weights   Weights
 	threshold int
@@ -19,14 +19,15 @@ type Index struct {
 	profiles []agentProfile            // by ordinal
 	byID     []int32                   // ordinals in id order
 
-	intents  map[string]int32 // name → id; absent = noLabel
-	domains  map[string]int32 // "*" is not among them
+	intents  map[string]int32 // name → label id; absent = noLabel
+	domains  map[string]int32 // without "*"
 	byIntent packedRows       // intent → ordinals
 	byDomain packedRows       // domain → ordinals
 	pairs    pairTable        // (intent, domain) → ordinals
 }
 
-// agentProfile is what a match reads of an agent, packed to stay in the cache.
+// agentProfile contains what a match reads of an agent, in 12 bytes, so that many
+// profiles fit into the cache.
 type agentProfile struct {
 	maxTokens       int32 // 0 = none
 	labelCount      int32 // distinct intents and domains
@@ -34,9 +35,9 @@ type agentProfile struct {
 	hasRequirements bool  // declares a hard requirement
 }
 
-// Build indexes agents, whose ids must be distinct, for the weights and the
-// match threshold (hundredths). The order of agents does not matter. The
-// entries are kept, not copied, and must not change afterwards.
+// Build returns the index of agents with distinct ids, in any order, for the weights
+// and the match threshold in hundredths. The index keeps the entries, so they must
+// not change afterwards.
 func Build(agents []*contract.RegistryEntry, w Weights, threshold int) *Index {
 	x := &Index{weights: w.clamped(), threshold: threshold}
 	x.orderAgents(agents)
@@ -47,7 +48,7 @@ func Build(agents []*contract.RegistryEntry, w Weights, threshold int) *Index {
 // Agents returns the agents by ordinal. The slice must not be changed.
 func (x *Index) Agents() []*contract.RegistryEntry { return x.agents }
 
-// orderAgents numbers the agents: specificity, priority desc, id.
+// orderAgents numbers the agents by specificity, priority (descending) and id.
 func (x *Index) orderAgents(agents []*contract.RegistryEntry) {
 	type numbered struct {
 		*contract.RegistryEntry
@@ -85,8 +86,8 @@ func profileOf(a *contract.RegistryEntry) agentProfile {
 	}
 }
 
-// compareSpecificity puts the more specific profile first: "*" stands for every
-// domain there is, so an agent that declares it is the least specific.
+// compareSpecificity orders the more specific profile first. "*" means every domain,
+// so agents that declare it are the least specific.
 func (p agentProfile) compareSpecificity(q agentProfile) int {
 	if p.declaresAny != q.declaresAny {
 		if q.declaresAny {
@@ -97,7 +98,7 @@ func (p agentProfile) compareSpecificity(q agentProfile) int {
 	return cmp.Compare(p.labelCount, q.labelCount)
 }
 
-// countDistinct counts the different names of a list.
+// countDistinct counts the distinct names of a list.
 func countDistinct(names []string) int {
 	const few = 16
 	if len(names) > few {
@@ -112,7 +113,7 @@ func countDistinct(names []string) int {
 	return n
 }
 
-// buildTables names the labels and lists the agents under them.
+// buildTables numbers the labels and builds their posting lists.
 func (x *Index) buildTables() {
 	intents, domains := newVocabulary(), newVocabulary()
 	domains.ids[contract.AnyDomain] = anyDomain
@@ -127,7 +128,7 @@ func (x *Index) buildTables() {
 		intents.addRow(&agentIntents, a.Match.Intent)
 		domains.addRow(&agentDomains, a.Match.Domains)
 	}
-	delete(domains.ids, contract.AnyDomain) // nobody can ask for it
+	delete(domains.ids, contract.AnyDomain) // requests cannot ask for it
 
 	x.intents, x.domains = intents.ids, domains.ids
 	x.byIntent = agentIntents.transpose(intents.len())

@@ -2,10 +2,9 @@ package matcher
 
 import "github.com/caprouter/caprouter/contract"
 
-// The first ids of a vocabulary. No agent has noLabel, so a name that nobody
-// declares needs no check: its lists are empty. The other two are domains;
-// broad is no name, it stands in a pair for all the domains of an agent that
-// declares too many (see pairs).
+// The first ids of a vocabulary. No agent has noLabel, so undeclared names have empty
+// posting lists and need no check. The other two are domains: broadDomains replaces,
+// in pairs, the domains of an agent that declares too many of them (see pairTable).
 const (
 	noLabel int32 = iota
 	anyDomain
@@ -13,11 +12,11 @@ const (
 	firstLabel
 )
 
-// vocabulary numbers the names of one kind while the index is built. Intents
-// and domains are two vocabularies: one name may be both.
+// vocabulary numbers the intents or the domains while the index is built. They are
+// separate vocabularies, because a name may be both.
 type vocabulary struct {
 	ids     map[string]int32
-	lastRow []int // by id: the row it was added to last, counted from 1
+	lastRow []int // by id: the last row that contains it, counted from 1
 }
 
 func newVocabulary() *vocabulary {
@@ -31,7 +30,7 @@ func (v *vocabulary) addRow(t *packedRows, names []string) {
 	row := t.rowCount() + 1
 	for _, name := range names {
 		if name == contract.Unknown {
-			continue // matches nothing, also where it is declared
+			continue // matches nothing, even if it is declared
 		}
 		id, ok := v.ids[name]
 		if !ok {

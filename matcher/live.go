@@ -2,9 +2,10 @@ package matcher
 
 import "sync/atomic"
 
-// LiveState is what changes about an agent between two registry loads. Whoever
-// sends tasks keeps it up to date; a match reads it without a lock. The zero
-// value is an active agent without a limit.
+// LiveState is the state of an agent that changes between two loads of the registry:
+// its circuit breaker, its tasks in flight and whether it is disabled. The dispatcher
+// updates it, and a match reads it without a lock. The zero value is an active agent
+// without a limit.
 type LiveState struct {
 	openUntil atomic.Int64 // Unix milliseconds
 	inFlight  atomic.Int64
@@ -12,18 +13,18 @@ type LiveState struct {
 	disabled  atomic.Bool
 }
 
-// Live holds the states of an index's agents by ordinal. A missing or nil state
-// is that of an active agent.
+// Live contains the states of the agents by ordinal of the index. An agent without a
+// state is active.
 type Live []*LiveState
 
-// SetOpenUntil says that the agent's circuit breaker is open until the time, in
-// Unix milliseconds; 0 closes it.
+// SetOpenUntil marks the agent's circuit breaker as open until the time, in Unix
+// milliseconds; 0 closes it.
 func (s *LiveState) SetOpenUntil(ms int64) { s.openUntil.Store(ms) }
 
-// OpenUntil returns what SetOpenUntil said.
+// OpenUntil returns the time of SetOpenUntil.
 func (s *LiveState) OpenUntil() int64 { return s.openUntil.Load() }
 
-// SetLimit bounds the tasks in flight; 0 or less is no bound.
+// SetLimit bounds the tasks in flight; 0 or less means no bound.
 func (s *LiveState) SetLimit(n int) { s.limit.Store(int64(n)) }
 
 // Limit returns the bound on the tasks in flight.
@@ -35,8 +36,8 @@ func (s *LiveState) SetDisabled(disabled bool) { s.disabled.Store(disabled) }
 // Disabled reports whether the agent is taken out of matching.
 func (s *LiveState) Disabled() bool { return s.disabled.Load() }
 
-// Acquire counts one more task in flight, unless the limit is reached. Each
-// true must be followed by one Release.
+// Acquire counts one more task in flight, unless the limit is reached. If it returns
+// true, the caller must call Release once.
 func (s *LiveState) Acquire() bool {
 	n := s.inFlight.Add(1)
 	if limit := s.limit.Load(); limit > 0 && n > limit {
@@ -46,14 +47,14 @@ func (s *LiveState) Acquire() bool {
 	return true
 }
 
-// Release ends what Acquire began.
+// Release counts one task in flight less.
 func (s *LiveState) Release() { s.inFlight.Add(-1) }
 
 // InFlight returns the tasks in flight.
 func (s *LiveState) InFlight() int { return int(s.inFlight.Load()) }
 
-// unavailability is what keeps an agent from being given work now. GateState has no room
-// for it, and the state may have changed when the candidate is described.
+// unavailability is the reason of a failed GateState. It is stored in the candidate,
+// because the live state may change before the candidate is described.
 type unavailability uint8
 
 const (
@@ -62,7 +63,8 @@ const (
 	unavailableBusy
 )
 
-// unavailability reads the state of the agent with the ordinal.
+// unavailability returns why the agent with the ordinal takes no task now; 0 if it
+// does.
 func (l Live) unavailability(ordinal int32, nowMS int64) unavailability {
 	s := l.stateOf(ordinal)
 	if s == nil {

@@ -5,24 +5,25 @@ import "github.com/caprouter/caprouter/contract"
 // Query is one classified request, or one subtask of it.
 type Query struct {
 	Intent string
-	// Domains are the request's, unknown included. Duplicates count once, and
-	// of more than contract.MaxDomains distinct ones the first count.
+	// Domains are the domains of the request, including contract.Unknown.
+	// Duplicates and domains after the first contract.MaxDomains distinct ones do
+	// not count.
 	Domains []string
-	// PromptBytes is the size of the prompt: what a max_tokens is held against.
+	// PromptBytes is the size of the prompt, from which its tokens are estimated.
 	PromptBytes int
-	// Caller is who asks; nil is entitled to nothing.
+	// Caller sent the request; nil may use no agent.
 	Caller *contract.Caller
-	// DataClasses are the kinds of data found in the request and masked.
+	// DataClasses are the kinds of data that were masked in the request.
 	DataClasses []string
-	// Only, when set, is the id of the one agent that may be a candidate.
+	// Only is the id of the only possible candidate; "" means any agent.
 	Only string
 
 	Confidence    float64 // of the classification
-	MinConfidence float64 // what it must reach
+	MinConfidence float64 // least confidence that suffices
 	NowMS         int64   // Unix milliseconds
 }
 
-// callerOrNone is who asks, in the shape of a caller.
+// callerOrNone returns the caller, or one without rights if there is none.
 func (q *Query) callerOrNone() *contract.Caller {
 	if q.Caller == nil {
 		return new(contract.Caller)
@@ -33,35 +34,36 @@ func (q *Query) callerOrNone() *contract.Caller {
 // MaxCandidates bounds the candidates of a Result.
 const MaxCandidates = 20
 
-// Result is what a match found. It is reused: each match overwrites it.
+// Result contains the candidates of one match. It is owned by one goroutine, which may
+// reuse it: each match overwrites it.
 type Result struct {
-	// Candidates holds the N best in final order. Eligible ones are never
-	// displaced by ineligible ones; what stands after N has no meaning.
+	// Candidates[:N] are the best candidates in final order. An ineligible
+	// candidate never displaces an eligible one.
 	Candidates [MaxCandidates]Candidate
 	N          int
 
-	Total  int // agents that hit and the caller may use
-	Hidden int // agents that hit and the caller may not use
+	Total  int // hits that the caller may use
+	Hidden int // hits that the caller may not use
 
-	eligibleCount   int // how many of Candidates are, while the match runs
+	eligibleCount   int // of Candidates, during the match
 	ineligible      [MaxCandidates]Candidate
-	ineligibleCount int // how many of ineligible there are
+	ineligibleCount int // length of ineligible
 	withheld        [MaxCandidates]Candidate
-	withheldCount   int // how many of withheld there are
+	withheldCount   int // length of withheld
 }
 
 // Best returns the candidates in final order. They share the Result's memory.
 func (r *Result) Best() []Candidate { return r.Candidates[:r.N] }
 
-// Withheld returns the best of the agents that hit and the caller may not use, in
-// final order: for the record, not for the caller. They share the Result's memory.
+// Withheld returns the best hits that the caller may not use, in final order. They are
+// for the audit log, not for the caller, and share the Result's memory.
 func (r *Result) Withheld() []Candidate { return r.withheld[:r.withheldCount] }
 
-// Candidate is one agent that hit.
+// Candidate is a hit.
 type Candidate struct {
 	Ordinal     int32   // of the agent in Index.Agents
 	Score       int16   // hundredths
-	Failed      GateSet // what keeps it from being eligible
+	Failed      GateSet // gates that the agent does not pass
 	Matched     uint8   // domains of the query it matches, "*" included
 	traits      traits
 	unavailable unavailability
@@ -71,29 +73,29 @@ type Candidate struct {
 // Eligible reports whether no gate failed.
 func (c *Candidate) Eligible() bool { return c.Failed == 0 }
 
-// rank orders candidates, higher first, up to their ordinals.
+// rank orders candidates, the highest first. Ordinals decide between equal ranks.
 func (c *Candidate) rank() int { return combineRank(int(c.Score), int(c.Matched)) }
 
 func combineRank(score, matched int) int { return score<<8 | matched }
 
-// Match finds the agents whose score before violations reaches the threshold.
-// It allocates nothing. A nil live is that of active agents.
+// Match finds the agents whose score before violations reaches the threshold. It does
+// not allocate. If live is nil, all agents are active.
 func (x *Index) Match(q *Query, live Live, res *Result) {
 	x.search(q, live, x.threshold, res)
 }
 
-// Nearest finds every agent with a positive score before violations: the near
-// misses of a request nobody is eligible for. Its cost grows with the agents
-// that declare the intent or one of the domains.
+// Nearest finds the agents with a positive score before violations: the near misses of
+// a request without an eligible agent. Its cost grows with the agents that declare the
+// intent or one of the domains.
 func (x *Index) Nearest(q *Query, live Live, res *Result) {
 	x.search(q, live, 1, res)
 }
 
-// search finds the agents whose base score reaches hitAt.
-func (x *Index) search(q *Query, live Live, hitAt int, res *Result) {
+// search finds the agents whose base score reaches minBase.
+func (x *Index) search(q *Query, live Live, minBase int, res *Result) {
 	res.clear()
 	var w listMerge
-	w.chooseLists(x, q, hitAt)
+	w.chooseLists(x, q, minBase)
 	all := q.Caller != nil && (q.Caller.AllAgents || q.Caller.AllScopes)
 	for w.nextHit() {
 		if !all && (q.Caller == nil || !q.Caller.MayUse(x.agents[w.ord].ID)) {
@@ -113,8 +115,8 @@ func (x *Index) search(q *Query, live Live, hitAt int, res *Result) {
 	res.mergeIneligible()
 }
 
-// addCandidate puts the agent a walk met among the candidates or, when it fails the gate
-// of entitlement already, among the withheld, if it is one of the best of them.
+// addCandidate adds an agent to the candidates if it is one of the best. If failed
+// contains GateEntitlement, it adds the agent to the withheld ones instead.
 func (x *Index) addCandidate(m *mergedAgent, failed GateSet, q *Query, live Live, res *Result) {
 	score := m.base
 	violated := exceedsTokens(q.PromptBytes, int(x.profiles[m.ord].maxTokens))

@@ -2,28 +2,27 @@ package matcher
 
 import "slices"
 
-// maxPairs is how many (intent, domain) pairs an agent is listed under. One with
-// more would take memory quadratic in what it declares; it is listed once an
-// intent instead, under the domain broad, and which domains it matches is looked
-// up when it is met.
+// maxPairs bounds the (intent, domain) pairs of an agent, whose memory is quadratic
+// in its declarations. An agent with more pairs is broad: it is listed once for each
+// intent, under broadDomains, and a match looks up which domains it declares.
 const maxPairs = 256
 
-// pairTable lists the agents of each declared (intent, domain) pair. The first two
-// pairs of every intent are "*" and broad, declared or not.
+// pairTable contains the posting list of each declared (intent, domain) pair. The
+// first two pairs of every intent are those of anyDomain and broadDomains.
 type pairTable struct {
 	first  []uint32   // intent i owns the pairs first[i] … first[i+1]−1
-	domain []int32    // of each pair; ascending within an intent
+	domain []int32    // of each pair, ascending within an intent
 	agents packedRows // pair → ordinals
 }
 
-// ofIntent returns the lists of one intent's agents.
+// ofIntent returns the pairs of one intent.
 func (p *pairTable) ofIntent(intent int32) intentPairs {
 	first, end := p.first[intent], p.first[intent+1]
 	return intentPairs{p.domain[first:end], p.agents.start[first : end+1], p.agents.items}
 }
 
-// intentPairs is the part of pairs that one intent owns: the ordinals of
-// domain[i] are items[start[i]:start[i+1]].
+// intentPairs is the part of a pairTable for one intent: the ordinals of domain[i]
+// are items[start[i]:start[i+1]].
 type intentPairs struct {
 	domain []int32
 	start  []uint32

@@ -4,21 +4,21 @@ func (r *Result) clear() {
 	r.N, r.Total, r.Hidden, r.withheldCount, r.eligibleCount, r.ineligibleCount = 0, 0, 0, 0, 0, 0
 }
 
-// cannotImprove reports that no agent still to come with the rank or a lower one can
-// be among the candidates: ordinals ascend, so at an equal rank whoever came
-// first stays, and with that many eligible there is no room for ineligible ones.
+// cannotImprove reports whether no following agent with the rank or a lower one can
+// become a candidate. Ordinals ascend, so at an equal rank the earlier agent remains;
+// and if the list is full of eligible candidates, ineligible ones do not fit.
 func (r *Result) cannotImprove(rank int) bool {
 	return listIsFull(&r.Candidates, r.eligibleCount, rank)
 }
 
-// listIsFull reports that list[:n], which is in order, has no room for an agent with the
-// rank or a lower one, and the highest ordinal so far.
+// listIsFull reports whether the sorted list[:n] cannot take an agent with the rank or
+// a lower one, and the highest ordinal so far.
 func listIsFull(list *[MaxCandidates]Candidate, n, rank int) bool {
 	return n == MaxCandidates && list[MaxCandidates-1].rank() >= rank
 }
 
-// insertCandidate makes room for a candidate among the eligible, the ineligible or the
-// withheld ones, or returns nil when the best are better.
+// insertCandidate returns the position for a candidate among the eligible, the
+// ineligible or the withheld ones, or nil if all positions are taken by better ones.
 func (r *Result) insertCandidate(failed GateSet, rank int) *Candidate {
 	switch {
 	case failed == 0:
@@ -29,8 +29,8 @@ func (r *Result) insertCandidate(failed GateSet, rank int) *Candidate {
 	return insertRanked(&r.ineligible, &r.ineligibleCount, rank)
 }
 
-// insertRanked makes room in list[:n], which is in order, for a candidate with the
-// highest ordinal so far: it goes behind its equals.
+// insertRanked inserts a position into the sorted list[:n] for a candidate with the
+// highest ordinal so far, which belongs after candidates of the same rank.
 func insertRanked(list *[MaxCandidates]Candidate, n *int, rank int) *Candidate {
 	i := *n
 	if i < MaxCandidates {
@@ -45,8 +45,9 @@ func insertRanked(list *[MaxCandidates]Candidate, n *int, rank int) *Candidate {
 	return &list[i]
 }
 
-// mergeIneligible fills the room the eligible candidates leave with the best ineligible
-// ones, in final order: from the back, so that nothing is overwritten unread.
+// mergeIneligible adds the best ineligible candidates to the eligible ones, in final
+// order. It fills Candidates from the back, so that no candidate is overwritten before
+// it is moved.
 func (r *Result) mergeIneligible() {
 	e, f := r.eligibleCount-1, min(r.ineligibleCount, MaxCandidates-r.eligibleCount)-1
 	r.N = e + f + 2
@@ -61,7 +62,7 @@ func (r *Result) mergeIneligible() {
 	}
 }
 
-// rankedBefore is the order of candidates.
+// rankedBefore reports whether a precedes b in the final order.
 func rankedBefore(a, b *Candidate) bool {
 	if a.rank() != b.rank() {
 		return a.rank() > b.rank()

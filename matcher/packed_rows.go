@@ -4,7 +4,7 @@ import (
 	"slices"
 )
 
-// packedRows is a list of rows packed into one slab: row i is
+// packedRows is a list of rows in compressed sparse row form: row i is
 // items[start[i]:start[i+1]].
 type packedRows struct {
 	start []uint32
@@ -17,7 +17,7 @@ func (t *packedRows) row(i int32) []int32 {
 	return t.items[t.start[i]:t.start[i+1]]
 }
 
-// endRow closes the row that was being appended to items.
+// endRow ends the row whose items were appended.
 func (t *packedRows) endRow() {
 	t.start = append(t.start, uint32(len(t.items)))
 }
@@ -26,8 +26,8 @@ func newPackedRows(rows, items int) packedRows {
 	return packedRows{start: append(make([]uint32, 0, rows+1), 0), items: make([]int32, 0, items)}
 }
 
-// transpose turns agent → labels into label → agents (or back): row l of the
-// result lists, ascending, the rows of t that hold l. A counting sort.
+// transpose turns agent → labels into label → agents, or back: row l of the result
+// contains, in ascending order, the rows of t that contain l. It is a counting sort.
 func (t *packedRows) transpose(labels int) packedRows {
 	inv := packedRows{start: make([]uint32, labels+1), items: make([]int32, len(t.items))}
 	for _, l := range t.items {

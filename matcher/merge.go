@@ -7,51 +7,51 @@ import (
 	"github.com/caprouter/caprouter/contract"
 )
 
-// listMerge meets every agent that hits, in ordinal order, by merging sorted lists.
+// listMerge visits all hits in ordinal order by merging posting lists.
 type listMerge struct {
-	mergedAgent     // the agent last met
-	bestRank    int // the highest rank it, or an agent still to come, can have
+	mergedAgent     // the current agent
+	bestRank    int // the highest rank that the current or a following agent can have
 
 	x           *Index
-	minBase     int // the base score that is a hit
+	minBase     int // least base score of a hit
 	domainCount int // distinct domains of the query
 	domains     [contract.MaxDomains]int32
 
 	lists      [maxLists]postingList // the first n are not empty
 	n          int
-	exhausted  bool   // a list ended with the agent last met: best is out of date
-	implied    traits // what every agent on the lists declares beside
-	allAgents  bool   // meet the agents on no list, too
-	after, end int32  // the agents still to come have ordinals between these two
+	exhausted  bool   // a list ended with the current agent, so bestRank is out of date
+	implied    traits // traits of all agents on the lists, in addition to those of the lists
+	allAgents  bool   // visit agents without a list as well
+	after, end int32  // exclusive bounds of the ordinals of following agents
 }
 
-// mergedAgent is an agent that hits.
+// mergedAgent is an agent with the result of merging its lists.
 type mergedAgent struct {
 	ord     int32
 	traits  traits
-	base    int // its score before violations
-	matched int // the query's domains it matches
+	base    int // score before violations
+	matched int // domains of the query that it matches
 }
 
-// maxLists is one a domain, "*", broad and the intent.
+// maxLists is one for each domain, "*", broadDomains and the intent.
 const maxLists = contract.MaxDomains + 3
 
-// postingList is what is left of the ordinals of the agents with the traits.
+// postingList contains the remaining ordinals of the agents with the traits.
 type postingList struct {
 	ordinals []int32
 	traits   traits
 }
 
-// chooseLists chooses the lists to walk. An agent can hit
+// chooseLists chooses the posting lists to merge. The first condition that holds also
+// covers the conditions below it:
 //
-//	with nothing at all            hitAt ≤ 0                   every agent
-//	with domains alone             domains(asked) ≥ hitAt      the intent's and the domains' lists
-//	with the intent alone          Intent ≥ hitAt              the intent's and the pairs' lists
-//	with both                      the sum ≥ hitAt             the pairs' lists
-//
-// and the first of these that holds also covers those below it.
-func (w *listMerge) chooseLists(x *Index, q *Query, hitAt int) {
-	w.x, w.minBase = x, hitAt
+//	an agent is a hit with    if                                merge
+//	nothing                   minBase ≤ 0                       all agents
+//	domains alone             domainScore(all) ≥ minBase        lists of the intent and the domains
+//	the intent alone          Intent ≥ minBase                  lists of the intent and the pairs
+//	both                      the sum ≥ minBase                 lists of the pairs
+func (w *listMerge) chooseLists(x *Index, q *Query, minBase int) {
+	w.x, w.minBase = x, minBase
 	w.after, w.end = -1, int32(len(x.agents))
 	if q.Only != "" {
 		ord, ok := x.findOrdinal(q.Only)
@@ -66,16 +66,16 @@ func (w *listMerge) chooseLists(x *Index, q *Query, hitAt int) {
 	}
 	intent := x.intents[q.Intent]
 	switch most := x.weights.domainScore(w.domainCount); {
-	case most >= hitAt:
-		w.allAgents = hitAt <= 0
+	case most >= minBase:
+		w.allAgents = minBase <= 0
 		w.addList(x.byIntent.row(intent), hasIntent)
 		for i, d := range w.domains[:w.domainCount] {
 			w.addList(x.byDomain.row(d), hasDomain0<<i)
 		}
 		w.addList(x.byDomain.row(anyDomain), hasAny)
-	case most+x.weights.Intent >= hitAt:
+	case most+x.weights.Intent >= minBase:
 		w.implied = hasIntent
-		if x.weights.Intent >= hitAt {
+		if x.weights.Intent >= minBase {
 			w.addList(x.byIntent.row(intent), hasIntent)
 		}
 		pairs := x.pairs.ofIntent(intent)
@@ -83,12 +83,12 @@ func (w *listMerge) chooseLists(x *Index, q *Query, hitAt int) {
 			w.addList(pairs.withDomain(d), hasDomain0<<i)
 		}
 		w.addList(pairs.withAnyDomain(), hasAny)
-		w.addList(pairs.withBroadDomain(), isBroad|hasAny|(hasDomain0<<w.domainCount-1)) // all that is asked for, at best
+		w.addList(pairs.withBroadDomain(), isBroad|hasAny|(hasDomain0<<w.domainCount-1)) // at best all domains of the query
 	}
 	w.updateBound()
 }
 
-// distinctDomains numbers the domains that count.
+// distinctDomains enumerates the domains that count.
 func distinctDomains(domains []string) iter.Seq2[int, string] {
 	return func(yield func(int, string) bool) {
 		n := 0
@@ -107,7 +107,7 @@ func distinctDomains(domains []string) iter.Seq2[int, string] {
 	}
 }
 
-// addList puts the ordinals that are still to come, if there are any, on the lists.
+// addList adds the ordinals within the bounds, if there are any.
 func (w *listMerge) addList(ordinals []int32, t traits) {
 	if w.after >= 0 || w.end < int32(len(w.x.agents)) {
 		ordinals = ordinalsBetween(ordinals, w.after, w.end)
@@ -118,15 +118,15 @@ func (w *listMerge) addList(ordinals []int32, t traits) {
 	}
 }
 
-// ordinalsBetween cuts sorted ordinals down to those after after and before end.
+// ordinalsBetween returns the sorted ordinals between the exclusive bounds.
 func ordinalsBetween(ordinals []int32, after, end int32) []int32 {
 	from, _ := slices.BinarySearch(ordinals, after+1)
 	to, _ := slices.BinarySearch(ordinals, end)
 	return ordinals[from:to]
 }
 
-// updateBound sees what the agents still to come can reach at best, and ends the walk
-// when that is no hit: more traits never lower a score.
+// updateBound computes the highest rank of the following agents, and ends the merge if
+// that is no hit. The bound is correct because more traits never lower a score.
 func (w *listMerge) updateBound() {
 	t := w.implied
 	for i := range w.n {
@@ -139,7 +139,7 @@ func (w *listMerge) updateBound() {
 	w.bestRank, w.exhausted = combineRank(base, matched), false
 }
 
-// nextHit meets the next agent that hits.
+// nextHit advances to the next hit.
 func (w *listMerge) nextHit() bool {
 	for w.nextAgent() {
 		w.base, w.matched = w.x.weights.baseScore(w.traits, w.domainCount)
@@ -150,8 +150,8 @@ func (w *listMerge) nextHit() bool {
 	return false
 }
 
-// nextAgent meets the next agent: the lowest ordinal at the head of a list, with
-// the traits of all the lists it heads.
+// nextAgent advances to the lowest ordinal at the head of a list, and combines the
+// traits of all lists with that head.
 func (w *listMerge) nextAgent() bool {
 	if w.exhausted {
 		w.updateBound()
@@ -191,7 +191,7 @@ func (w *listMerge) nextAgent() bool {
 	return true
 }
 
-// lookupTraits finds which of the query's domains a broad agent declares.
+// lookupTraits returns which domains of the query a broad agent declares.
 func (w *listMerge) lookupTraits(ord int32) traits {
 	declares := func(domain int32) bool {
 		_, ok := slices.BinarySearch(w.x.byDomain.row(domain), ord)
@@ -209,8 +209,8 @@ func (w *listMerge) lookupTraits(ord int32) traits {
 	return t
 }
 
-// skipRest passes over the agents still to come when all are known to hit with the
-// same traits, and returns how many they are; else it does nothing.
+// skipRest ends the merge if all following agents are hits with the same traits, and
+// returns their number. Otherwise it has no effect and returns 0.
 func (w *listMerge) skipRest() int {
 	if w.exhausted {
 		w.updateBound()
