@@ -12,7 +12,7 @@ import (
 
 // submit stores an asynchronous request and starts it.
 func (r *Router) submit(ctx context.Context, req *contract.Request, caller *contract.Caller) (*contract.Response, error) {
-	run, err := r.accept(ctx, req, caller)
+	run, err := r.acceptor.acceptRequest(ctx, r.view.Load(), req, caller)
 	if err != nil {
 		return nil, err
 	}
@@ -29,7 +29,7 @@ func (r *Router) submit(ctx context.Context, req *contract.Request, caller *cont
 // acceptedRun returns the request with the pipeline for it.
 func (r *Router) acceptedRun(run *requestRun) *asyncrun.Accepted {
 	return &asyncrun.Accepted{
-		Request: run.Request, Timeout: r.timeout(run.Request.Request), Fleet: run.view.Fleet,
+		Request: run.Request, Timeout: r.acceptor.timeout(run.Request.Request), Fleet: run.view.Fleet,
 		Serve: func(ctx context.Context, stored *asyncrun.Run) (*contract.Response, error) {
 			run.async = true
 			run.mode, run.recorder, run.emit, run.inflight = stored.Mode, stored, stored.Emit, stored.Inflight
@@ -43,13 +43,13 @@ func (r *Router) acceptedRun(run *requestRun) *asyncrun.Accepted {
 type asyncPipeline struct{ router *Router }
 
 func (p asyncPipeline) Restore(rec *requests.Record) *asyncrun.Accepted {
-	return p.router.acceptedRun(p.router.restore(rec))
+	return p.router.acceptedRun(p.router.acceptor.restoreRun(rec, p.router.currentView()))
 }
 
 func (p asyncPipeline) Report(ctx context.Context, resp *contract.Response, acceptedAt time.Time) {
-	timings := p.router.startTimings()
+	timings := startTimings(p.router.cfg.Now)
 	timings.start = acceptedAt
-	p.router.report(ctx, resp, timings, false)
+	p.router.reporter.reportResponse(ctx, resp, timings, false)
 }
 
 // Recover finds out which requests the previous process left incomplete. It must

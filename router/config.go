@@ -90,23 +90,36 @@ func New(cfg Config, c Classifier, d execution.Dispatcher) (*Router, error) {
 		return nil, err
 	}
 	keep := &cfg.Keeping
+	var sessionBucket interface {
+		session.Bucket
+		session.QuestionBucket
+	} = session.NoBucket{}
+	if keep.Sessions != nil {
+		sessionBucket = keep.Sessions
+	}
+	sessions, questions := session.NewStore(sessionBucket, cfg.Logger), session.NewQuestions(sessionBucket, cfg.Logger)
+	fallbacks := &fallbackStage{
+		model: cfg.Model, answers: cfg.Answers, tickets: keep.Tickets, answerByDefault: cfg.AnswerByDefault,
+		logger: cfg.Logger, now: cfg.Now,
+	}
 	callbacks := execution.NewCallbacks(&execution.StoredResults{Book: keep.Book, Logger: cfg.Logger})
 	r := &Router{
-		cfg: cfg, keep: *keep, classifier: c,
+		cfg: cfg, classifier: c,
+		acceptor: &acceptor{
+			async: keep.Book.Enabled(), timeoutDefault: cfg.Timeout, sessionTrigger: cfg.SessionTrigger,
+			sessions: sessions, questions: questions, fallbacks: fallbacks,
+			redactor: cfg.Redactor, newID: cfg.NewID, now: cfg.Now,
+		},
+		fallbacks: fallbacks,
+		reporter:  &reporter{logger: cfg.Logger, metrics: cfg.Metrics},
+		sessions:  sessions,
+		questions: questions,
 		keys:      idempotency.NoKeys{},
 		inflight:  inflight.NewTable(),
 		journal:   history.NewJournal(keep.Trail, keep.Optional, cfg.Logger, cfg.Now),
 		callbacks: callbacks,
 		executor:  execution.New(d, callbacks, cfg.NewID, cfg.Now),
 	}
-	var sessions interface {
-		session.Bucket
-		session.QuestionBucket
-	} = session.NoBucket{}
-	if keep.Sessions != nil {
-		sessions = keep.Sessions
-	}
-	r.sessions, r.questions = session.NewStore(sessions, cfg.Logger), session.NewQuestions(sessions, cfg.Logger)
 	var eventLog interface {
 		history.EventLog
 		asyncrun.Publisher

@@ -3,34 +3,37 @@ package router
 import (
 	"context"
 	"errors"
+	"log/slog"
+	"time"
 
 	"github.com/caprouter/caprouter/capabilities"
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/fallback"
 	"github.com/caprouter/caprouter/internal/store"
 	"github.com/caprouter/caprouter/internal/tickets"
+	"github.com/caprouter/caprouter/internal/visibility"
 	"github.com/caprouter/caprouter/router/plan"
 )
 
-// clarify asks the caller which reading is meant, and stores the options.
-func (r *Router) clarify(ctx context.Context, run *requestRun, p *plan.Plan, resp *contract.Response) {
-	resp.Status = contract.StatusClarify
-	resp.Data.Mode = contract.DataClarification
-	resp.Data.Because = p.Reason
-	resp.Data.Question = fallback.Question(p.Reason, run.view.Catalogue.Fallback.Language, run.Locale, run.Prompt)
-	resp.Data.Options = p.Options
-	if !run.isDryRun() {
-		r.questions.Store(ctx, run.RequestID, run.Caller, p.Options)
-	}
+// fallbackStage answers requests without an eligible agent.
+type fallbackStage struct {
+	model           fallback.Model // nil = no direct answers
+	answers         AnswerLimit
+	tickets         Tickets
+	answerByDefault bool
+	logger          *slog.Logger
+	now             func() time.Time
 }
 
-// fallBack answers a request without an eligible agent, by one of three policies:
+// answerUnmet answers a request without an eligible agent, by one of three policies:
 // A, the model answers directly; B, the response lists what is supported; C, the
 // demand goes into a ticket. It returns an error if the ticket cannot be stored, or
 // if the caller has used up its direct answers.
-func (r *Router) fallBack(ctx context.Context, run *requestRun, p *plan.Plan, resp *contract.Response) error {
+func (f *fallbackStage) answerUnmet(
+	ctx context.Context, run *requestRun, p *plan.Plan, resp *contract.Response, filter *visibility.Filter,
+) error {
 	defer run.timings.endStage("fallback")
-	policy := r.policy(run.view)
+	policy := f.selectPolicy(run.view)
 	if run.Options.Fallback != nil {
 		policy = *run.Options.Fallback // checkPolicy has ensured that it is allowed
 	}
@@ -44,12 +47,12 @@ func (r *Router) fallBack(ctx context.Context, run *requestRun, p *plan.Plan, re
 		Decision:  resp.Decision,
 		Reason:    p.Reason,
 	}
-	visible := unmet.VisibleTo(r.visibilityFilter(run.Caller)) // its texts must not reveal what is hidden
+	visible := unmet.VisibleTo(filter) // its texts must not reveal what is hidden
 	switch policy {
 	case capabilities.FallbackAnswer:
-		return r.answerDirectly(ctx, run, resp, visible)
+		return f.answerDirectly(ctx, run, resp, visible)
 	case capabilities.FallbackPropose:
-		return r.proposeTicket(ctx, run, resp, unmet, visible)
+		return f.proposeTicket(ctx, run, resp, unmet, visible)
 	}
 	resp.Status = contract.StatusUnsupported
 	resp.Data.Mode = contract.DataUnsupported
@@ -58,14 +61,14 @@ func (r *Router) fallBack(ctx context.Context, run *requestRun, p *plan.Plan, re
 }
 
 // proposeTicket adds the unmet demand to a ticket.
-func (r *Router) proposeTicket(ctx context.Context, run *requestRun, resp *contract.Response, unmet, visible *fallback.Unmet) error {
+func (f *fallbackStage) proposeTicket(ctx context.Context, run *requestRun, resp *contract.Response, unmet, visible *fallback.Unmet) error {
 	resp.Status = contract.StatusProposed
 	resp.Data.Mode = contract.DataAgentProposal
-	proposal, err := r.keep.Tickets.Propose(ctx, &tickets.Demand{
+	proposal, err := f.tickets.Propose(ctx, &tickets.Demand{
 		Unmet: unmet, Seen: visible, RequestID: run.RequestID, Locale: run.Locale, DataClasses: run.Masking.Kinds(), DryRun: run.isDryRun(),
 	})
 	if err != nil {
-		return store.CallerError(ctx, r.cfg.Logger, "the ticket cannot be stored", err)
+		return store.CallerError(ctx, f.logger, "the ticket cannot be stored", err)
 	}
 	resp.Data.Proposal = proposal
 	return nil
@@ -75,7 +78,7 @@ func (r *Router) proposeTicket(ctx context.Context, run *requestRun, resp *contr
 // A dry run does not call the model. If the limit is reached, a synchronous caller
 // gets an error; an asynchronous request, which was accepted already, gets a
 // response without an answer of the model.
-func (r *Router) answerDirectly(ctx context.Context, run *requestRun, resp *contract.Response, unmet *fallback.Unmet) error {
+func (f *fallbackStage) answerDirectly(ctx context.Context, run *requestRun, resp *contract.Response, unmet *fallback.Unmet) error {
 	resp.Status = contract.StatusCompleted
 	if run.isDryRun() {
 		resp.Data.Mode = contract.DataServerFallback
@@ -84,11 +87,11 @@ func (r *Router) answerDirectly(ctx context.Context, run *requestRun, resp *cont
 		return nil
 	}
 	var exceeded *contract.Limit
-	resp.Data = fallback.Answer(ctx, r.cfg.Model, unmet, fallback.AnswerInput{
-		Prompt: run.Prompt, History: run.Turns, Locale: run.Locale, Now: r.cfg.Now,
+	resp.Data = fallback.Answer(ctx, f.model, unmet, fallback.AnswerInput{
+		Prompt: run.Prompt, History: run.Turns, Locale: run.Locale, Now: f.now,
 		Restore: func(text string) string { return run.Masking.RestoreText(text, nil) },
 		TakeAnswer: func() bool {
-			state, ok := r.cfg.Answers.Take(run.Caller)
+			state, ok := f.answers.Take(run.Caller)
 			if !ok {
 				exceeded = &state
 			}
@@ -132,11 +135,11 @@ func (previewTickets) Propose(_ context.Context, d *tickets.Demand) (*contract.P
 
 func (previewTickets) EraseRequest(context.Context, string) error { return nil }
 
-// policy returns the fallback policy of the catalogue. If the catalogue leaves the
+// selectPolicy returns the fallback policy of the catalogue. If the catalogue leaves the
 // choice, requests are answered directly if a model classifies them anyway.
-func (r *Router) policy(v *View) string {
+func (f *fallbackStage) selectPolicy(v *View) string {
 	switch p := v.Catalogue.Fallback.Policy; {
-	case p == capabilities.FallbackAnswer, p == capabilities.FallbackAuto && r.cfg.AnswerByDefault:
+	case p == capabilities.FallbackAnswer, p == capabilities.FallbackAuto && f.answerByDefault:
 		return capabilities.FallbackAnswer
 	case p == capabilities.FallbackPropose:
 		return p
@@ -146,8 +149,8 @@ func (r *Router) policy(v *View) string {
 
 // checkPolicy rejects a policy that allows more than that of the catalogue. A
 // request may always ask for B.
-func (r *Router) checkPolicy(v *View, requested string, e *contract.Error) {
-	if requested != capabilities.FallbackUnsupported && requested != r.policy(v) {
+func (f *fallbackStage) checkPolicy(v *View, requested string, e *contract.Error) {
+	if requested != capabilities.FallbackUnsupported && requested != f.selectPolicy(v) {
 		e.Add("/options/fallback", "policy "+requested+" is not the registry's: leave it out, or use B")
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/fallback"
 	"github.com/caprouter/caprouter/internal/asyncrun"
 	"github.com/caprouter/caprouter/internal/execution"
 	"github.com/caprouter/caprouter/internal/history"
@@ -18,9 +19,11 @@ import (
 // concurrent use; its View may be swapped while requests run.
 type Router struct {
 	cfg        Config
-	keep       Keeping
 	view       atomic.Pointer[View]
 	classifier Classifier
+	acceptor   *acceptor
+	fallbacks  *fallbackStage
+	reporter   *reporter
 	sessions   *session.Store
 	questions  *session.Questions
 	keys       keyReserver
@@ -51,9 +54,9 @@ func (r *Router) Submit(ctx context.Context, req *contract.Request, caller *cont
 // Classify returns the proposal of the classifier for a request, and decides
 // nothing.
 func (r *Router) Classify(ctx context.Context, req *contract.Request, caller *contract.Caller) (*contract.Classification, error) {
-	ctx, cancel := context.WithTimeout(ctx, r.timeout(req))
+	ctx, cancel := context.WithTimeout(ctx, r.acceptor.timeout(req))
 	defer cancel()
-	run, err := r.accept(ctx, req, caller)
+	run, err := r.acceptor.acceptRequest(ctx, r.view.Load(), req, caller)
 	if err != nil {
 		return nil, err
 	}
@@ -77,9 +80,9 @@ func (r *Router) serve(ctx context.Context, run *requestRun) (*contract.Response
 	var err error
 	switch {
 	case len(p.Options) > 0:
-		r.clarify(ctx, run, p, resp)
+		r.askCaller(ctx, run, p, resp)
 	case p.Reason != "":
-		err = r.fallBack(ctx, run, p, resp)
+		err = r.fallbacks.answerUnmet(ctx, run, p, resp, r.visibilityFilter(run.Caller))
 	case run.isDryRun():
 		resp.Status = contract.StatusAccepted
 	default:
@@ -110,6 +113,18 @@ func (r *Router) makePlan(run *requestRun, c contract.Classification) *plan.Plan
 		DataClasses: run.Masking.Kinds(), AlreadyAsked: run.AlreadyAsked,
 		Classification: c, DecisionID: r.cfg.NewID(), Now: run.timings.last,
 	})
+}
+
+// askCaller asks the caller which reading is meant, and stores the options.
+func (r *Router) askCaller(ctx context.Context, run *requestRun, p *plan.Plan, resp *contract.Response) {
+	resp.Status = contract.StatusClarify
+	resp.Data.Mode = contract.DataClarification
+	resp.Data.Because = p.Reason
+	resp.Data.Question = fallback.Question(p.Reason, run.view.Catalogue.Fallback.Language, run.Locale, run.Prompt)
+	resp.Data.Options = p.Options
+	if !run.isDryRun() {
+		r.questions.Store(ctx, run.RequestID, run.Caller, p.Options)
+	}
 }
 
 // execute makes the decision durable, and then runs the plan.

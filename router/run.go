@@ -119,9 +119,9 @@ type timings struct {
 	ms    map[string]float64 // stage → milliseconds
 }
 
-func (r *Router) startTimings() *timings {
-	now := r.cfg.Now()
-	return &timings{now: r.cfg.Now, start: now, last: now, ms: make(map[string]float64, 4)}
+func startTimings(now func() time.Time) *timings {
+	start := now()
+	return &timings{now: now, start: start, last: start, ms: make(map[string]float64, 4)}
 }
 
 // endStage records the time since the previous stage ended.

@@ -54,7 +54,7 @@ func discardEvents(*contract.Event) {}
 func (r *Router) handle(
 	ctx context.Context, req *contract.Request, caller *contract.Caller, emit func(*contract.Event),
 ) (*contract.Response, error) {
-	run, err := r.accept(ctx, req, caller)
+	run, err := r.acceptor.acceptRequest(ctx, r.view.Load(), req, caller)
 	if err != nil {
 		return nil, err
 	}
@@ -81,7 +81,7 @@ func (r *Router) serveSync(ctx context.Context, run *requestRun) (resp *contract
 	}
 	ctx, cancelCause := context.WithCancelCause(ctx)
 	defer cancelCause(nil)
-	ctx, cancel := context.WithTimeout(ctx, r.timeout(run.Request.Request))
+	ctx, cancel := context.WithTimeout(ctx, r.acceptor.timeout(run.Request.Request))
 	defer cancel()
 	run.inflight = inflight.NewRequest(run.RequestID, run.TraceID, run.Caller, cancelCause)
 	if run.isDryRun() {

@@ -1,0 +1,96 @@
+package router
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/telemetry"
+)
+
+// reporter counts and logs responses.
+type reporter struct {
+	logger  *slog.Logger
+	metrics *telemetry.Metrics
+}
+
+// reportResponse counts a response and writes the one decision line of the log, which
+// contains no prompt text. A dry run is not counted, and is logged at debug level.
+func (r *reporter) reportResponse(ctx context.Context, resp *contract.Response, t *timings, dryRun bool) {
+	if resp.Decision == nil {
+		r.metrics.Request(string(resp.Status), t.elapsed())
+		r.logger.InfoContext(ctx, "request ended before a decision", "request_id", resp.RequestID, "status", string(resp.Status))
+		return
+	}
+	level := slog.LevelInfo
+	if dryRun {
+		level = slog.LevelDebug
+	} else {
+		r.countResponse(resp, t)
+	}
+	if !r.logger.Enabled(ctx, level) {
+		return
+	}
+	d := resp.Decision
+	fallbackUsed := ""
+	if d.FallbackUsed != nil {
+		fallbackUsed = *d.FallbackUsed
+	}
+	candidates := make([]string, len(d.Candidates))
+	for i := range d.Candidates {
+		candidates[i] = d.Candidates[i].AgentID
+	}
+	r.logger.LogAttrs(ctx, level, "decision",
+		slog.String("request_id", resp.RequestID),
+		slog.String("decision_id", d.DecisionID),
+		slog.String("trace_id", resp.TraceID),
+		slog.String("status", string(resp.Status)),
+		slog.String("clf.intent", d.Classification.Intent),
+		slog.Any("clf.domains", d.Classification.Domains),
+		slog.Float64("clf.confidence", d.Classification.Confidence),
+		slog.String("clf.source", string(d.Classification.Source)),
+		slog.String("clf.reason", d.Classification.Reason),
+		slog.Any("candidates", candidates),
+		slog.Any("chosen", d.Chosen),
+		slog.String("fallback_used", fallbackUsed),
+		slog.String("registry_version", d.RegistryVersion),
+		slog.Float64("total_ms", milliseconds(t.elapsed())),
+	)
+}
+
+// countResponse adds a response to the metrics. Rejected requests are counted by the HTTP
+// layer.
+func (r *reporter) countResponse(resp *contract.Response, t *timings) {
+	m := r.metrics
+	m.Request(string(resp.Status), t.elapsed())
+	m.Classify(string(resp.Decision.Classification.Source), t.stage("classify"))
+	if reason := resp.Decision.Classification.Reason; strings.HasPrefix(reason, "llm_") {
+		m.StandIn(reason)
+	}
+	if c := resp.Decision.Classification.Cascade; c != nil {
+		m.Cascade(cascadeOutcome(c), c.Confidence)
+	}
+	if f := resp.Decision.FallbackUsed; f != nil {
+		m.Fallback(*f)
+	}
+	for i := range resp.Tasks {
+		task := &resp.Tasks[i]
+		for k := range task.FailedOver {
+			m.TaskDone(string(task.FailedOver[k].Status), duration(task.FailedOver[k].LatencyMS))
+		}
+		m.TaskDone(string(task.Status), duration(task.LatencyMS))
+	}
+}
+
+func cascadeOutcome(c *contract.Cascade) string {
+	switch {
+	case c.ModelSkipped:
+		return telemetry.CascadeSpared
+	case c.Agrees == nil:
+		return telemetry.CascadeNoAnswer
+	case *c.Agrees:
+		return telemetry.CascadeAgreed
+	}
+	return telemetry.CascadeDisagreed
+}
