@@ -123,8 +123,8 @@ func (a *acceptor) restoreRun(rec *requests.Record, view *View) *requestRun {
 	return &requestRun{Request: request, view: view, timings: timings}
 }
 
-// timeout returns how long the request may take.
-func (a *acceptor) timeout(req *contract.Request) time.Duration {
+// requestTimeout returns how long the request may take.
+func (a *acceptor) requestTimeout(req *contract.Request) time.Duration {
 	switch ms := req.Options.TimeoutMS; {
 	case ms > 0:
 		return time.Duration(ms) * time.Millisecond

@@ -10,8 +10,8 @@ import (
 	"github.com/caprouter/caprouter/internal/requests"
 )
 
-// submit stores an asynchronous request and starts it.
-func (r *Router) submit(ctx context.Context, req *contract.Request, caller *contract.Caller) (*contract.Response, error) {
+// submitAsync stores an asynchronous request and starts it.
+func (r *Router) submitAsync(ctx context.Context, req *contract.Request, caller *contract.Caller) (*contract.Response, error) {
 	run, err := r.acceptor.acceptRequest(ctx, r.view.Load(), req, caller)
 	if err != nil {
 		return nil, err
@@ -29,12 +29,12 @@ func (r *Router) submit(ctx context.Context, req *contract.Request, caller *cont
 // acceptedRun returns the request with the pipeline for it.
 func (r *Router) acceptedRun(run *requestRun) *asyncrun.Accepted {
 	return &asyncrun.Accepted{
-		Request: run.Request, Timeout: r.acceptor.timeout(run.Request.Request), Fleet: run.view.Fleet,
+		Request: run.Request, Timeout: r.acceptor.requestTimeout(run.Request.Request), Fleet: run.view.Fleet,
 		Serve: func(ctx context.Context, stored *asyncrun.Run) (*contract.Response, error) {
 			run.async = true
 			run.mode, run.recorder, run.emit, run.inflight = stored.Mode, stored, stored.Emit, stored.Inflight
 			run.restored, run.previous = stored.Plan, stored.Previous
-			return r.serve(ctx, run)
+			return r.runPipeline(ctx, run)
 		},
 	}
 }

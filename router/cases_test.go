@@ -140,7 +140,7 @@ func newCaseRouter(t *testing.T, file string, sections map[string][]byte, agents
 		config.Model = scriptedModel(cfg)
 	}
 	if strings.Contains(string(sections["request.json"]), "session_id") || sections["request2.json"] != nil {
-		config.Keeping.Sessions = openSessions(t)
+		config.Storage.Sessions = openSessions(t)
 	}
 	r, err := router.New(config, c, agents)
 	if err != nil {

@@ -10,16 +10,16 @@ import (
 	"github.com/caprouter/caprouter/router/plan"
 )
 
-// conclude ends a request with its one terminal state: it records the response,
+// concludeRun ends a request with its one terminal state: it records the response,
 // updates the session, counts and logs. If the request ended otherwise before, for
 // example because it was cancelled, that end counts.
-func (r *Router) conclude(
+func (r *Router) concludeRun(
 	ctx context.Context, run *requestRun, p *plan.Plan, resp *contract.Response, outcomes []plan.Outcome,
 ) (*contract.Response, error) {
 	if errors.Is(context.Cause(ctx), dispatch.ErrHandedOver) {
 		return nil, dispatch.ErrHandedOver
 	}
-	run.timings.finish(resp.Decision)
+	run.timings.finishTotal(resp.Decision)
 	run.emitDecision(resp.Decision)
 	resp, err := run.recorder.RecordOutcome(ctx, resp, len(outcomes) > 0)
 	if err != nil {
@@ -50,7 +50,7 @@ func (r *Router) updateSession(
 			AgentID: outcomes[i].Report.AgentID, Intent: p.Parts[i].Intent, Domains: p.Parts[i].Domains, Result: outcomes[i].Result,
 		}
 	}
-	ctx, cancel := run.detach(ctx)
+	ctx, cancel := run.detachedContext(ctx)
 	defer cancel()
 	if err := r.sessions.Update(ctx, key, func(s session.Session) session.Session { return s.After(ended) }); err != nil {
 		r.cfg.Logger.WarnContext(ctx, "cannot store session", "request_id", resp.RequestID, "err", err)

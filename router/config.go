@@ -36,7 +36,7 @@ type Config struct {
 	// SessionTrigger specifies when a request of a session is classified again:
 	// session.EveryRequest (also if empty), UserTurn or NewSession.
 	SessionTrigger string
-	Keeping        Keeping
+	Storage        Storage
 	Model          fallback.Model // answers directly by policy A; nil = none
 	Answers        AnswerLimit    // nil = no limit
 	// AnswerByDefault makes A the policy of a registry that leaves the choice.
@@ -48,18 +48,18 @@ type Config struct {
 	NewID   func() string      // nil = NewID
 }
 
-// Keeping is the storage of the router. The zero value stores nothing, which is
+// Storage is the storage of the router. The zero value stores nothing, which is
 // enough for a command that routes one request: there are no sessions, asynchronous
 // requests, stored responses and tickets.
-type Keeping struct {
-	Trail    AuditLog
-	Optional bool            // serve requests even if they cannot be recorded (audit.required: false)
-	Book     *requests.Store // asynchronous requests
-	Events   *events.Stream  // of asynchronous requests
-	Sessions *store.Bucket   // sessions and open clarifications; its age limit is theirs
-	Keys     *store.Bucket   // idempotency keys
-	Tickets  Tickets         // policy C
-	Owner    string          // names this process in stored requests
+type Storage struct {
+	AuditLog      AuditLog
+	AuditOptional bool            // serve requests even if they cannot be recorded (audit.required: false)
+	Requests      *requests.Store // asynchronous requests
+	Events        *events.Stream  // of asynchronous requests
+	Sessions      *store.Bucket   // sessions and open clarifications; its age limit is theirs
+	Keys          *store.Bucket   // idempotency keys
+	Tickets       Tickets         // policy C
+	Owner         string          // names this process in stored requests
 }
 
 // AuditLog contains the decisions and the responses. *audit.Log implements it.
@@ -89,7 +89,7 @@ func New(cfg Config, c Classifier, d execution.Dispatcher) (*Router, error) {
 	if err := cfg.setDefaults(); err != nil {
 		return nil, err
 	}
-	keep := &cfg.Keeping
+	keep := &cfg.Storage
 	var sessionBucket interface {
 		session.Bucket
 		session.QuestionBucket
@@ -102,11 +102,11 @@ func New(cfg Config, c Classifier, d execution.Dispatcher) (*Router, error) {
 		model: cfg.Model, answers: cfg.Answers, tickets: keep.Tickets, answerByDefault: cfg.AnswerByDefault,
 		logger: cfg.Logger, now: cfg.Now,
 	}
-	callbacks := execution.NewCallbacks(&execution.StoredResults{Book: keep.Book, Logger: cfg.Logger})
+	callbacks := execution.NewCallbacks(&execution.StoredResults{Store: keep.Requests, Logger: cfg.Logger})
 	r := &Router{
 		cfg: cfg, classifier: c,
 		acceptor: &acceptor{
-			async: keep.Book.Enabled(), timeoutDefault: cfg.Timeout, sessionTrigger: cfg.SessionTrigger,
+			async: keep.Requests.Enabled(), timeoutDefault: cfg.Timeout, sessionTrigger: cfg.SessionTrigger,
 			sessions: sessions, questions: questions, fallbacks: fallbacks,
 			redactor: cfg.Redactor, newID: cfg.NewID, now: cfg.Now,
 		},
@@ -116,7 +116,7 @@ func New(cfg Config, c Classifier, d execution.Dispatcher) (*Router, error) {
 		questions: questions,
 		keys:      idempotency.NoKeys{},
 		inflight:  inflight.NewTable(),
-		journal:   history.NewJournal(keep.Trail, keep.Optional, cfg.Logger, cfg.Now),
+		journal:   history.NewJournal(keep.AuditLog, keep.AuditOptional, cfg.Logger, cfg.Now),
 		callbacks: callbacks,
 		executor:  execution.New(d, callbacks, cfg.NewID, cfg.Now),
 	}
@@ -128,16 +128,16 @@ func New(cfg Config, c Classifier, d execution.Dispatcher) (*Router, error) {
 		eventLog = keep.Events
 	}
 	r.async = asyncrun.New(asyncrun.Config{
-		Store: keep.Book, Owner: keep.Owner, AuditLog: keep.Trail, Journal: r.journal, Events: eventLog,
+		Store: keep.Requests, Owner: keep.Owner, AuditLog: keep.AuditLog, Journal: r.journal, Events: eventLog,
 		Inflight: r.inflight, Executor: r.executor, Logger: cfg.Logger, Now: cfg.Now,
 	}, asyncPipeline{r})
 	r.history = history.New(history.Config{
-		Log: keep.Trail, Book: keep.Book, InFlight: r.inflight, Events: eventLog,
+		Log: keep.AuditLog, Book: keep.Requests, InFlight: r.inflight, Events: eventLog,
 		Sessions: r.sessions, Questions: r.questions, Tickets: keep.Tickets, Canceller: r.async,
-		Catalogue: r.catalogue, Logger: cfg.Logger, Now: cfg.Now,
+		Catalogue: r.currentCatalogue, Logger: cfg.Logger, Now: cfg.Now,
 	})
 	if keep.Keys != nil {
-		r.keys = idempotency.New(keep.Keys, keyedRequests{r.history, keep.Book, r.async}, cfg.Logger, cfg.Now)
+		r.keys = idempotency.New(keep.Keys, keyedRequests{r.history, keep.Requests, r.async}, cfg.Logger, cfg.Now)
 	}
 	return r, nil
 }
@@ -147,7 +147,7 @@ func (cfg *Config) setDefaults() error {
 	if cfg.Timeout < 0 || cfg.Timeout > contract.MaxTimeoutMS*time.Millisecond {
 		return errors.New("router: the timeout must be between 0 and 10 minutes")
 	}
-	if cfg.Keeping.Book != nil && cfg.Keeping.Owner == "" {
+	if cfg.Storage.Requests != nil && cfg.Storage.Owner == "" {
 		return errors.New("router: asynchronous requests require the name of an owner")
 	}
 	if cfg.Timeout == 0 {
@@ -165,14 +165,14 @@ func (cfg *Config) setDefaults() error {
 	if cfg.Answers == nil {
 		cfg.Answers = unlimitedAnswers{}
 	}
-	if cfg.Keeping.Book == nil {
-		cfg.Keeping.Book = requests.Disabled()
+	if cfg.Storage.Requests == nil {
+		cfg.Storage.Requests = requests.Disabled()
 	}
-	if cfg.Keeping.Trail == nil {
-		cfg.Keeping.Trail = history.NoLog{}
+	if cfg.Storage.AuditLog == nil {
+		cfg.Storage.AuditLog = history.NoLog{}
 	}
-	if cfg.Keeping.Tickets == nil {
-		cfg.Keeping.Tickets = previewTickets{}
+	if cfg.Storage.Tickets == nil {
+		cfg.Storage.Tickets = previewTickets{}
 	}
 	if cfg.Redactor == nil {
 		var err error

@@ -34,7 +34,7 @@ func TestAHangingDiskHoldsUpNobody(t *testing.T) {
 	trail := &stuckTrail{}
 	agents := &scriptedAgents{t: t}
 	said := &scriptedClassifier{contract.Classification{Intent: "pay", Domains: []string{"bills"}, Confidence: 1, Source: contract.SourceLLM}}
-	r, err := router.New(router.Config{Keeping: router.Keeping{Trail: trail}}, said, agents)
+	r, err := router.New(router.Config{Storage: router.Storage{AuditLog: trail}}, said, agents)
 	if err != nil {
 		t.Fatal(err)
 	}

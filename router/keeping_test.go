@@ -111,8 +111,8 @@ func (h *house) open() {
 	h.must(err)
 	d, err := dispatch.New(dispatch.Config{}, map[string]dispatch.Target{contract.ProtocolHTTP: h.target})
 	h.must(err)
-	h.Router, err = router.New(router.Config{Model: h.model, Answers: h.answers, Keeping: router.Keeping{
-		Trail: &watchedTrail{Log: h.trail, house: h}, Book: h.book, Events: h.events, Sessions: h.bucket("SESSIONS"),
+	h.Router, err = router.New(router.Config{Model: h.model, Answers: h.answers, Storage: router.Storage{
+		AuditLog: &watchedTrail{Log: h.trail, house: h}, Requests: h.book, Events: h.events, Sessions: h.bucket("SESSIONS"),
 		Keys: h.bucket("IDEMPOTENCY"), Tickets: h.desk, Owner: router.NewID(),
 	}}, h.said, d)
 	h.must(err)

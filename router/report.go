@@ -19,7 +19,7 @@ type reporter struct {
 // contains no prompt text. A dry run is not counted, and is logged at debug level.
 func (r *reporter) reportResponse(ctx context.Context, resp *contract.Response, t *timings, dryRun bool) {
 	if resp.Decision == nil {
-		r.metrics.Request(string(resp.Status), t.elapsed())
+		r.metrics.Request(string(resp.Status), t.elapsedTime())
 		r.logger.InfoContext(ctx, "request ended before a decision", "request_id", resp.RequestID, "status", string(resp.Status))
 		return
 	}
@@ -55,7 +55,7 @@ func (r *reporter) reportResponse(ctx context.Context, resp *contract.Response, 
 		slog.Any("chosen", d.Chosen),
 		slog.String("fallback_used", fallbackUsed),
 		slog.String("registry_version", d.RegistryVersion),
-		slog.Float64("total_ms", milliseconds(t.elapsed())),
+		slog.Float64("total_ms", toMilliseconds(t.elapsedTime())),
 	)
 }
 
@@ -63,8 +63,8 @@ func (r *reporter) reportResponse(ctx context.Context, resp *contract.Response, 
 // layer.
 func (r *reporter) countResponse(resp *contract.Response, t *timings) {
 	m := r.metrics
-	m.Request(string(resp.Status), t.elapsed())
-	m.Classify(string(resp.Decision.Classification.Source), t.stage("classify"))
+	m.Request(string(resp.Status), t.elapsedTime())
+	m.Classify(string(resp.Decision.Classification.Source), t.stageDuration("classify"))
 	if reason := resp.Decision.Classification.Reason; strings.HasPrefix(reason, "llm_") {
 		m.StandIn(reason)
 	}
@@ -77,9 +77,9 @@ func (r *reporter) countResponse(resp *contract.Response, t *timings) {
 	for i := range resp.Tasks {
 		task := &resp.Tasks[i]
 		for k := range task.FailedOver {
-			m.TaskDone(string(task.FailedOver[k].Status), duration(task.FailedOver[k].LatencyMS))
+			m.TaskDone(string(task.FailedOver[k].Status), fromMilliseconds(task.FailedOver[k].LatencyMS))
 		}
-		m.TaskDone(string(task.Status), duration(task.LatencyMS))
+		m.TaskDone(string(task.Status), fromMilliseconds(task.LatencyMS))
 	}
 }
 

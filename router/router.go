@@ -41,20 +41,20 @@ type Router struct {
 // caller can act on it. Once a request is accepted, every end of it is a Response,
 // even if no agent is eligible or all of them fail.
 func (r *Router) Handle(ctx context.Context, req *contract.Request, caller *contract.Caller) (*contract.Response, error) {
-	resp, err := r.handle(ctx, req, caller, discardEvents)
+	resp, err := r.handleSync(ctx, req, caller, discardEvents)
 	return r.visibilityFilter(caller).Response(resp), err
 }
 
 // Submit stores a request durably, and then routes it in the background.
 func (r *Router) Submit(ctx context.Context, req *contract.Request, caller *contract.Caller) (*contract.Response, error) {
-	resp, err := r.submit(ctx, req, caller)
+	resp, err := r.submitAsync(ctx, req, caller)
 	return r.visibilityFilter(caller).Response(resp), err
 }
 
 // Classify returns the proposal of the classifier for a request, and decides
 // nothing.
 func (r *Router) Classify(ctx context.Context, req *contract.Request, caller *contract.Caller) (*contract.Classification, error) {
-	ctx, cancel := context.WithTimeout(ctx, r.acceptor.timeout(req))
+	ctx, cancel := context.WithTimeout(ctx, r.acceptor.requestTimeout(req))
 	defer cancel()
 	run, err := r.acceptor.acceptRequest(ctx, r.view.Load(), req, caller)
 	if err != nil {
@@ -65,12 +65,12 @@ func (r *Router) Classify(ctx context.Context, req *contract.Request, caller *co
 	return &visible, nil
 }
 
-// serve runs the pipeline for an accepted request, synchronous or asynchronous. A
+// runPipeline runs the pipeline for an accepted request, synchronous or asynchronous. A
 // resumed request may have a plan already.
-func (r *Router) serve(ctx context.Context, run *requestRun) (*contract.Response, error) {
+func (r *Router) runPipeline(ctx context.Context, run *requestRun) (*contract.Response, error) {
 	p := run.restored
 	if p == nil {
-		classification := r.classify(ctx, run)
+		classification := r.classifyRequest(ctx, run)
 		p = r.makePlan(run, classification)
 	}
 	run.inflight.SetDecision(&p.Decision)
@@ -86,17 +86,17 @@ func (r *Router) serve(ctx context.Context, run *requestRun) (*contract.Response
 	case run.isDryRun():
 		resp.Status = contract.StatusAccepted
 	default:
-		outcomes, err = r.execute(ctx, run, p)
+		outcomes, err = r.executePlan(ctx, run, p)
 		p.Aggregate(resp, outcomes)
 	}
 	if err != nil {
 		return nil, err
 	}
-	return r.conclude(ctx, run, p, resp, outcomes)
+	return r.concludeRun(ctx, run, p, resp, outcomes)
 }
 
-// classify returns the pinned classification, or else the classifier's proposal.
-func (r *Router) classify(ctx context.Context, run *requestRun) contract.Classification {
+// classifyRequest returns the pinned classification, or else the classifier's proposal.
+func (r *Router) classifyRequest(ctx context.Context, run *requestRun) contract.Classification {
 	defer run.timings.endStage("classify")
 	if run.Pinned != nil {
 		return run.Pinned.Current()
@@ -127,8 +127,8 @@ func (r *Router) askCaller(ctx context.Context, run *requestRun, p *plan.Plan, r
 	}
 }
 
-// execute makes the decision durable, and then runs the plan.
-func (r *Router) execute(ctx context.Context, run *requestRun, p *plan.Plan) ([]plan.Outcome, error) {
+// executePlan makes the decision durable, and then runs the plan.
+func (r *Router) executePlan(ctx context.Context, run *requestRun, p *plan.Plan) ([]plan.Outcome, error) {
 	defer run.timings.endStage("dispatch")
 	err := run.recorder.RecordDecision(ctx, p)
 	run.timings.endStage("record")

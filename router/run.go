@@ -99,11 +99,11 @@ func cachePartition(caller *contract.Caller) string {
 // deadline by the write to the audit log.
 const finalWriteGrace = 150 * time.Millisecond
 
-// detach returns a context for writes that must happen although the context of the
+// detachedContext returns a context for writes that must happen although the context of the
 // request ends: a disconnect must not leave a decision without an outcome. It ends
 // shortly after the deadline of a synchronous request, so that a slow disk does not
 // delay the response; the write continues.
-func (run *requestRun) detach(ctx context.Context) (context.Context, context.CancelFunc) {
+func (run *requestRun) detachedContext(ctx context.Context) (context.Context, context.CancelFunc) {
 	deadline, ok := ctx.Deadline()
 	if run.async || !ok {
 		return execution.Detach(ctx)
@@ -127,24 +127,24 @@ func startTimings(now func() time.Time) *timings {
 // endStage records the time since the previous stage ended.
 func (t *timings) endStage(stage string) {
 	now := t.now()
-	t.ms[stage] = milliseconds(now.Sub(t.last))
+	t.ms[stage] = toMilliseconds(now.Sub(t.last))
 	t.last = now
 }
 
-// finish writes the stages and the total to the decision.
-func (t *timings) finish(d *contract.Decision) {
+// finishTotal writes the stages and the total to the decision.
+func (t *timings) finishTotal(d *contract.Decision) {
 	t.last = t.now()
-	t.ms["total"] = milliseconds(t.elapsed())
+	t.ms["total"] = toMilliseconds(t.elapsedTime())
 	d.TimingsMS = t.ms
 }
 
-func (t *timings) elapsed() time.Duration { return t.last.Sub(t.start) }
+func (t *timings) elapsedTime() time.Duration { return t.last.Sub(t.start) }
 
-func (t *timings) stage(name string) time.Duration { return duration(t.ms[name]) }
+func (t *timings) stageDuration(name string) time.Duration { return fromMilliseconds(t.ms[name]) }
 
-// milliseconds rounds to microseconds, so that a decision stays readable.
-func milliseconds(d time.Duration) float64 {
+// toMilliseconds rounds to microseconds, so that a decision stays readable.
+func toMilliseconds(d time.Duration) float64 {
 	return float64(d.Round(time.Microsecond)) / float64(time.Millisecond)
 }
 
-func duration(ms float64) time.Duration { return time.Duration(ms * float64(time.Millisecond)) }
+func fromMilliseconds(ms float64) time.Duration { return time.Duration(ms * float64(time.Millisecond)) }

@@ -20,7 +20,7 @@ func TestRouter_IgnoresNeedsInputOfRemovedAgent(t *testing.T) {
 		Status: contract.ResultSuccess, Data: map[string]json.RawMessage{"needs_input": json.RawMessage("true")},
 	}}}}
 	said := &scriptedClassifier{contract.Classification{Intent: "cost", Domains: []string{"azure"}, Confidence: 1, Source: contract.SourceLLM}}
-	r, err := router.New(router.Config{Keeping: router.Keeping{Sessions: openSessions(t)}}, said, agents)
+	r, err := router.New(router.Config{Storage: router.Storage{Sessions: openSessions(t)}}, said, agents)
 	if err != nil {
 		t.Fatal(err)
 	}

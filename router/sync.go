@@ -21,7 +21,7 @@ func (r *Router) Stream(
 	visible := filter.Events(func() *contract.Decision { return nil })
 	stream := &eventStream{emit: func(ev *contract.Event) { emit(visible.Event(ev)) }}
 	defer stream.close()
-	resp, err := r.handle(ctx, req, caller, stream.send)
+	resp, err := r.handleSync(ctx, req, caller, stream.send)
 	return filter.Response(resp), err
 }
 
@@ -49,9 +49,9 @@ func (s *eventStream) close() {
 
 func discardEvents(*contract.Event) {}
 
-// handle routes a synchronous request. It replays the stored response if the
+// handleSync routes a synchronous request. It replays the stored response if the
 // idempotency key of the request was used before.
-func (r *Router) handle(
+func (r *Router) handleSync(
 	ctx context.Context, req *contract.Request, caller *contract.Caller, emit func(*contract.Event),
 ) (*contract.Response, error) {
 	run, err := r.acceptor.acceptRequest(ctx, r.view.Load(), req, caller)
@@ -81,18 +81,18 @@ func (r *Router) serveSync(ctx context.Context, run *requestRun) (resp *contract
 	}
 	ctx, cancelCause := context.WithCancelCause(ctx)
 	defer cancelCause(nil)
-	ctx, cancel := context.WithTimeout(ctx, r.acceptor.timeout(run.Request.Request))
+	ctx, cancel := context.WithTimeout(ctx, r.acceptor.requestTimeout(run.Request.Request))
 	defer cancel()
 	run.inflight = inflight.NewRequest(run.RequestID, run.TraceID, run.Caller, cancelCause)
 	if run.isDryRun() {
 		run.recorder = noRecorder{}
-		return r.serve(ctx, run)
+		return r.runPipeline(ctx, run)
 	}
 	run.mode = r.executor.Synchronous()
 	run.recorder = &syncRecorder{journal: r.journal, run: run}
 	r.inflight.Add(run.inflight)
 	defer func() { r.inflight.Remove(run.inflight, resp) }()
-	return r.serve(ctx, run)
+	return r.runPipeline(ctx, run)
 }
 
 // noRecorder is the recorder of dry runs, which change nothing.
@@ -112,13 +112,13 @@ type syncRecorder struct {
 }
 
 func (s *syncRecorder) RecordDecision(ctx context.Context, p *plan.Plan) error {
-	ctx, cancel := s.run.detach(ctx)
+	ctx, cancel := s.run.detachedContext(ctx)
 	defer cancel()
 	return s.journal.RecordDecision(ctx, s.run.Subject(), s.run.Request.Request, &p.Decision)
 }
 
 func (s *syncRecorder) RecordOutcome(ctx context.Context, resp *contract.Response, executed bool) (*contract.Response, error) {
-	ctx, cancel := s.run.detach(ctx)
+	ctx, cancel := s.run.detachedContext(ctx)
 	defer cancel()
 	if err := s.journal.RecordResponse(ctx, s.run.Subject(), resp); err != nil && !executed {
 		return nil, err // nothing was done, so the caller may try again

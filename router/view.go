@@ -81,12 +81,12 @@ func (r *Router) currentView() *View {
 	return &View{Catalogue: &capabilities.Catalogue{}, Fleet: &capabilities.Fleet{}}
 }
 
-func (r *Router) catalogue() *capabilities.Catalogue { return r.currentView().Catalogue }
+func (r *Router) currentCatalogue() *capabilities.Catalogue { return r.currentView().Catalogue }
 
 // visibilityFilter returns the filter for what the caller may see of its own
 // request.
 func (r *Router) visibilityFilter(caller *contract.Caller) *visibility.Filter {
-	return visibility.NewFilter(r.catalogue(), caller, caller)
+	return visibility.NewFilter(r.currentCatalogue(), caller, caller)
 }
 
 // History returns the service through which callers access stored requests.

@@ -130,7 +130,7 @@ func (c *core) newRouter(redactor *redact.Redactor) (*router.Router, error) {
 		Timeout:         c.cfg.Dispatch.timeout(),
 		Redactor:        redactor,
 		SessionTrigger:  c.cfg.Session.ClassifyTrigger,
-		Keeping:         c.persistence.routerConfig(c.cfg.Audit.Required),
+		Storage:         c.persistence.routerConfig(c.cfg.Audit.Required),
 		AnswerByDefault: mode != classifier.ModeLexical,
 		Logger:          c.log,
 		Metrics:         c.telemetry.Metrics(),

@@ -137,12 +137,12 @@ func (c *core) openTickets(ctx context.Context, opts *Options) error {
 }
 
 // routerConfig is what the router keeps in it; the zero value without a store.
-func (k *persistence) routerConfig(auditRequired bool) router.Keeping {
+func (k *persistence) routerConfig(auditRequired bool) router.Storage {
 	if k == nil {
-		return router.Keeping{}
+		return router.Storage{}
 	}
-	return router.Keeping{
-		Trail: k.auditLog, Optional: !auditRequired, Book: k.requests, Events: k.events,
+	return router.Storage{
+		AuditLog: k.auditLog, AuditOptional: !auditRequired, Requests: k.requests, Events: k.events,
 		Sessions: k.sessions, Keys: k.idempotencyKeys, Tickets: k.tickets, Owner: k.owner,
 	}
 }

@@ -26,14 +26,14 @@ func (r *Runner) Recover(ctx context.Context) (err error) {
 // process stopped, and records that its synchronous requests were interrupted. If
 // the store rejects a write, it retries until ctx ends.
 func (r *Runner) ResumeAll(ctx context.Context) error {
-	if err := r.retry(ctx, "close interrupted requests", r.closeInterrupted); err != nil {
+	if err := r.retryStep(ctx, "close interrupted requests", r.closeInterrupted); err != nil {
 		return err
 	}
-	return r.retry(ctx, "resume open requests", r.resumeOpen)
+	return r.retryStep(ctx, "resume open requests", r.resumeOpen)
 }
 
-// retry calls step with exponential backoff until it succeeds.
-func (r *Runner) retry(ctx context.Context, name string, step func(context.Context) error) error {
+// retryStep calls step with exponential backoff until it succeeds.
+func (r *Runner) retryStep(ctx context.Context, name string, step func(context.Context) error) error {
 	for pause := execution.FirstWritePause; ; pause = min(2*pause, execution.MaxWritePause) {
 		err := step(ctx)
 		switch {
@@ -43,7 +43,7 @@ func (r *Runner) retry(ctx context.Context, name string, step func(context.Conte
 			return ctx.Err()
 		}
 		r.cfg.Logger.ErrorContext(ctx, "recovery is incomplete, trying again", "step", name, "err", err)
-		if !sleep(ctx, pause) {
+		if !sleepContext(ctx, pause) {
 			return ctx.Err()
 		}
 	}
@@ -97,7 +97,7 @@ func (r *Runner) resumeOpen(ctx context.Context) error {
 		return err
 	}
 	if len(ids) > 0 {
-		r.cfg.Logger.InfoContext(ctx, "resumed open requests", "requests", len(ids), "took", time.Since(start))
+		r.cfg.Logger.InfoContext(ctx, "open requests resumed", "requests", len(ids), "took", time.Since(start))
 	}
 	return nil
 }
@@ -133,7 +133,7 @@ func (r *Runner) Resume(ctx context.Context, id string) error {
 		return err
 	}
 	r.capacity.force()
-	r.start(r.pipeline.Restore(rec), rec)
+	r.startRun(r.pipeline.Restore(rec), rec)
 	return nil
 }
 

@@ -29,8 +29,8 @@ type Run struct {
 	started bool // the stored request is running
 }
 
-// restore sets the plan and the tasks of a stored request.
-func (r *Run) restore(rec *requests.Record) {
+// restorePlan sets the plan and the tasks of a stored request.
+func (r *Run) restorePlan(rec *requests.Record) {
 	if rec.Decision == nil {
 		return
 	}
@@ -55,7 +55,7 @@ func (r *Run) RecordDecision(ctx context.Context, p *plan.Plan) error {
 	}
 	var writes []func(context.Context) error
 	if r.Plan == nil {
-		writes = append(writes, r.change(func(rec *requests.Record) error {
+		writes = append(writes, r.changeRecord(func(rec *requests.Record) error {
 			return rec.Plan(&p.Decision, p.StoredParts(), p.Omitted)
 		}))
 	}
@@ -65,7 +65,7 @@ func (r *Run) RecordDecision(ctx context.Context, p *plan.Plan) error {
 			func(ctx context.Context) error {
 				return r.runner.cfg.Journal.RecordDecision(ctx, req.Subject(), req.Request, &p.Decision)
 			},
-			r.change(func(rec *requests.Record) error { return rec.Start(r.owned.Owner, r.owned.Epoch) }))
+			r.changeRecord(func(rec *requests.Record) error { return rec.Start(r.owned.Owner, r.owned.Epoch) }))
 	}
 	for _, write := range writes {
 		if err := retryUntilDone(ctx, write); err != nil {
@@ -75,7 +75,7 @@ func (r *Run) RecordDecision(ctx context.Context, p *plan.Plan) error {
 	return nil
 }
 
-func (r *Run) change(change func(*requests.Record) error) func(context.Context) error {
+func (r *Run) changeRecord(change func(*requests.Record) error) func(context.Context) error {
 	return func(ctx context.Context) error {
 		_, err := r.owned.Change(ctx, change)
 		return err
@@ -86,7 +86,7 @@ func (r *Run) change(change func(*requests.Record) error) func(context.Context) 
 func retryUntilDone(ctx context.Context, write func(context.Context) error) error {
 	err := write(ctx)
 	for pause := execution.FirstWritePause; err != nil && history.IsTemporary(err); pause = min(2*pause, execution.MaxWritePause) {
-		if !sleep(ctx, pause) {
+		if !sleepContext(ctx, pause) {
 			return err
 		}
 		err = write(ctx)
@@ -94,8 +94,8 @@ func retryUntilDone(ctx context.Context, write func(context.Context) error) erro
 	return err
 }
 
-// sleep reports whether it lasted: it ends early, with false, if ctx is done.
-func sleep(ctx context.Context, d time.Duration) bool {
+// sleepContext reports whether it lasted: it ends early, with false, if ctx is done.
+func sleepContext(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
@@ -147,7 +147,7 @@ func (r *Run) giveUp(ctx context.Context) {
 	if err != nil {
 		return // the cause is logged, and the next start tries again
 	}
-	r.runner.conclude(ctx, r.Accepted, rec, r.Emit)
+	r.runner.concludeStored(ctx, r.Accepted, rec, r.Emit)
 }
 
 // endTasks ends the tasks of a response that are still running.

@@ -102,8 +102,8 @@ func (r *Runner) IsDraining() bool { return r.draining.Load() }
 // CountOpen returns how many asynchronous requests have not ended.
 func (r *Runner) CountOpen() int { return int(r.capacity.open.Load()) }
 
-// start runs an accepted request in the background. Its capacity is reserved.
-func (r *Runner) start(accepted *Accepted, rec *requests.Record) {
+// startRun runs an accepted request in the background. Its capacity is reserved.
+func (r *Runner) startRun(accepted *Accepted, rec *requests.Record) {
 	r.group.Go("request "+rec.ID, func(ctx context.Context) error {
 		defer r.capacity.release()
 		owned := r.ownedRequest(rec, ctx.Done(), r.limiter.NewPermit())
@@ -117,22 +117,22 @@ func (r *Runner) start(accepted *Accepted, rec *requests.Record) {
 			Inflight: inflight.NewRequest(rec.ID, rec.TraceID, accepted.Caller, cancelCause),
 			runner:   r, owned: owned,
 		}
-		current.restore(rec)
+		current.restorePlan(rec)
 		r.cfg.Inflight.Add(current.Inflight)
 		var resp *contract.Response
 		defer func() { r.cfg.Inflight.Remove(current.Inflight, resp) }()
 		err := run.CatchPanic(func() (err error) {
-			resp, err = r.serve(ctx, current)
+			resp, err = r.serveRun(ctx, current)
 			return err
 		})
-		r.finish(ctx, current, rec, resp, err)
+		r.finishRun(ctx, current, rec, resp, err)
 		return nil
 	})
 }
 
-// serve runs the pipeline as soon as there is a permit. It also serves a request
+// serveRun runs the pipeline as soon as there is a permit. It also serves a request
 // whose deadline has passed meanwhile, so that the outcome is recorded.
-func (r *Runner) serve(ctx context.Context, current *Run) (*contract.Response, error) {
+func (r *Runner) serveRun(ctx context.Context, current *Run) (*contract.Response, error) {
 	current.Mode.Permit.Acquire(ctx)
 	defer current.Mode.Permit.Release()
 	if errors.Is(context.Cause(ctx), dispatch.ErrHandedOver) || r.IsDraining() {
@@ -141,9 +141,9 @@ func (r *Runner) serve(ctx context.Context, current *Run) (*contract.Response, e
 	return current.Accepted.Serve(ctx, current)
 }
 
-// finish emits the final event of a request, or gives the request up if the
+// finishRun emits the final event of a request, or gives the request up if the
 // pipeline failed.
-func (r *Runner) finish(ctx context.Context, current *Run, rec *requests.Record, resp *contract.Response, err error) {
+func (r *Runner) finishRun(ctx context.Context, current *Run, rec *requests.Record, resp *contract.Response, err error) {
 	switch {
 	case err == nil:
 		current.Emit(&contract.Event{Type: contract.EventFinal, Response: resp})
@@ -156,9 +156,9 @@ func (r *Runner) finish(ctx context.Context, current *Run, rec *requests.Record,
 	}
 }
 
-// conclude does everything that follows from the end of a request outside of the
+// concludeStored does everything that follows from the end of a request outside of the
 // pipeline.
-func (r *Runner) conclude(ctx context.Context, accepted *Accepted, rec *requests.Record, emit func(*contract.Event)) {
+func (r *Runner) concludeStored(ctx context.Context, accepted *Accepted, rec *requests.Record, emit func(*contract.Event)) {
 	_ = r.recordResponse(ctx, accepted.Request, rec.Response) // logged; the next start tries again
 	r.pipeline.Report(ctx, rec.Response, rec.CreatedAt)
 	emit(&contract.Event{Type: contract.EventFinal, Response: rec.Response})
@@ -181,7 +181,7 @@ func (r *Runner) recordResponse(ctx context.Context, req *execution.Request, res
 
 func (r *Runner) ownedRequest(rec *requests.Record, stopping <-chan struct{}, permit execution.Permit) *execution.OwnedRequest {
 	return &execution.OwnedRequest{
-		Book: r.cfg.Store, ID: rec.ID, Owner: rec.Owner, Epoch: rec.Epoch, Stopping: stopping, Permit: permit,
+		Store: r.cfg.Store, ID: rec.ID, Owner: rec.Owner, Epoch: rec.Epoch, Stopping: stopping, Permit: permit,
 	}
 }
 

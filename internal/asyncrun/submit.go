@@ -25,12 +25,12 @@ func (r *Runner) Submit(ctx context.Context, accepted *Accepted) (*contract.Resp
 		return nil, err
 	}
 	rec := r.newRecord(accepted)
-	if err := r.create(ctx, rec); err != nil {
+	if err := r.storeRequest(ctx, rec); err != nil {
 		r.capacity.release()
 		return nil, err
 	}
 	resp := rec.Snapshot()
-	r.start(accepted, rec)
+	r.startRun(accepted, rec)
 	return resp, nil
 }
 
@@ -45,10 +45,10 @@ func (r *Runner) newRecord(a *Accepted) *requests.Record {
 	}
 }
 
-// create stores a new request. The caller's disconnect must not interrupt the
+// storeRequest stores a new request. The caller's disconnect must not interrupt the
 // write: a request that is stored without a confirmation would be executed, and
 // sent again by the caller.
-func (r *Runner) create(ctx context.Context, rec *requests.Record) error {
+func (r *Runner) storeRequest(ctx context.Context, rec *requests.Record) error {
 	ctx, cancel := execution.Detach(ctx)
 	defer cancel()
 	err := r.cfg.Store.Create(ctx, rec)
@@ -62,13 +62,13 @@ func (r *Runner) create(ctx context.Context, rec *requests.Record) error {
 	if stored, getErr := r.cfg.Store.Get(ctx, rec.ID); getErr == nil && stored.Owner == rec.Owner {
 		return nil
 	}
-	r.withdraw(rec)
+	r.withdrawRequest(rec)
 	return errors.Join(ErrUncertain, store.CallerError(ctx, r.cfg.Logger, "the request cannot be stored", err))
 }
 
-// withdraw ends a request that may be stored although its caller got an error. A
+// withdrawRequest ends a request that may be stored although its caller got an error. A
 // request with an idempotency key is left alone: sending it again resumes it.
-func (r *Runner) withdraw(rec *requests.Record) {
+func (r *Runner) withdrawRequest(rec *requests.Record) {
 	if rec.Request.Idempotency != nil {
 		return
 	}

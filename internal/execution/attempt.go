@@ -30,10 +30,10 @@ type partExecution struct {
 	sent      bool                     // it was sent with the latest attempt
 }
 
-// execute tries the agents of the part in turn, until one of them executes it or
+// executePart tries the agents of the part in turn, until one of them executes it or
 // may have executed it.
-func (p *partExecution) execute(ctx context.Context) plan.Outcome {
-	if p.resume(ctx) {
+func (p *partExecution) executePart(ctx context.Context) plan.Outcome {
+	if p.resumeTasks(ctx) {
 		return p.current
 	}
 	if p.part.Down != nil {
@@ -55,7 +55,7 @@ func (p *partExecution) tryAgents(ctx context.Context) (ended bool) {
 		if slices.Contains(p.excluded, agent.ID) {
 			continue
 		}
-		if p.attempt(ctx, agent, p.newTask(ctx, agent), len(p.part.Agents)-1-i, p.recordSent) {
+		if p.attemptAgent(ctx, agent, p.newTask(ctx, agent), len(p.part.Agents)-1-i, p.recordSent) {
 			return true
 		}
 	}
@@ -65,9 +65,9 @@ func (p *partExecution) tryAgents(ctx context.Context) (ended bool) {
 // recordFunc records that a task is about to be sent.
 type recordFunc = func(ctx context.Context, agent *contract.RegistryEntry, task *contract.Task) error
 
-// attempt sends the task to the agent and reports whether the part has ended.
+// attemptAgent sends the task to the agent and reports whether the part has ended.
 // standbys is the number of agents that can still take over.
-func (p *partExecution) attempt(
+func (p *partExecution) attemptAgent(
 	ctx context.Context, agent *contract.RegistryEntry, task contract.Task, standbys int, record recordFunc,
 ) (ended bool) {
 	pending := p.executor.callbacks.pending.add(task.TaskID, agent.ID, p.run)
@@ -169,7 +169,7 @@ func (p *partExecution) agentsDown() plan.Outcome {
 func newOutcome(task *contract.Task, agentID string, out dispatch.Outcome) plan.Outcome {
 	report := contract.TaskReport{
 		TaskID: task.TaskID, AgentID: agentID, SubtaskTitle: task.SubtaskTitle,
-		Attempts: out.Attempts, LatencyMS: milliseconds(out.Latency), Error: out.Err,
+		Attempts: out.Attempts, LatencyMS: toMilliseconds(out.Latency), Error: out.Err,
 	}
 	switch {
 	case out.Result != nil:
@@ -195,7 +195,7 @@ func newFailedTry(o *plan.Outcome) contract.FailedAttempt {
 	return try
 }
 
-// milliseconds rounds to microseconds, so that a report stays readable.
-func milliseconds(d time.Duration) float64 {
+// toMilliseconds rounds to microseconds, so that a report stays readable.
+func toMilliseconds(d time.Duration) float64 {
 	return float64(d.Round(time.Microsecond)) / float64(time.Millisecond)
 }

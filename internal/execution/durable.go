@@ -32,7 +32,7 @@ const (
 // executes. Owner and epoch are a fencing token: after another process has taken
 // over the request, all changes fail with requests.ErrNotOwner.
 type OwnedRequest struct {
-	Book  *requests.Store
+	Store *requests.Store
 	ID    string
 	Owner string
 	Epoch int
@@ -44,7 +44,7 @@ type OwnedRequest struct {
 
 // Change makes one change of the record.
 func (o *OwnedRequest) Change(ctx context.Context, change func(*requests.Record) error) (*requests.Record, error) {
-	return o.Book.Update(ctx, o.ID, func(rec *requests.Record) error {
+	return o.Store.Update(ctx, o.ID, func(rec *requests.Record) error {
 		if err := rec.CheckOwner(o.Owner, o.Epoch); err != nil {
 			return err
 		}
@@ -134,13 +134,13 @@ func (d *DurableRecorder) AwaitingCallback(ctx context.Context, taskID string) (
 func (d *DurableRecorder) Finished(ctx context.Context, taskID string, out dispatch.Outcome) dispatch.Outcome {
 	rec, err := d.owned.ChangeUntilStored(ctx, func(rec *requests.Record) error {
 		return rec.Finish(taskID, requests.Outcome{
-			Result: out.Result, Err: out.Err, Uncertain: out.MayHaveExecuted, Attempts: out.Attempts, LatencyMS: milliseconds(out.Latency),
+			Result: out.Result, Err: out.Err, Uncertain: out.MayHaveExecuted, Attempts: out.Attempts, LatencyMS: toMilliseconds(out.Latency),
 		})
 	})
 	if errors.Is(err, requests.ErrDifferentResult) { // a callback arrived first
 		ctx, cancel := Detach(ctx)
 		defer cancel()
-		rec, err = d.owned.Book.Get(ctx, d.owned.ID)
+		rec, err = d.owned.Store.Get(ctx, d.owned.ID)
 	}
 	if err != nil {
 		return out // the request was ended elsewhere, for example cancelled
@@ -175,7 +175,7 @@ func storedOutcome(task *requests.Task) dispatch.Outcome {
 // StoredResults is the ResultStore of asynchronous requests: results go to the
 // stored record, whichever process executes the request.
 type StoredResults struct {
-	Book   *requests.Store
+	Store  *requests.Store
 	Logger *slog.Logger
 }
 
@@ -184,7 +184,7 @@ var errUnchanged = errors.New("the task already has this result")
 
 // StoreResult implements ResultStore.
 func (s *StoredResults) StoreResult(ctx context.Context, grant contract.TaskGrant, result *contract.Result) error {
-	_, err := s.Book.Update(ctx, grant.RequestID, func(rec *requests.Record) error {
+	_, err := s.Store.Update(ctx, grant.RequestID, func(rec *requests.Record) error {
 		fresh, err := rec.Deliver(grant.TaskID, grant.AgentID, result)
 		if err == nil && !fresh {
 			return errUnchanged

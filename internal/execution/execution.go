@@ -120,7 +120,7 @@ func (e *Executor) Execute(ctx context.Context, r *Run) []plan.Outcome {
 	run.ForEach(ctx, len(parts), len(parts), func(ctx context.Context, i int) {
 		defer r.Permit.Release()
 		p := &partExecution{executor: e, run: r, index: i, part: &parts[i], inputs: inputs}
-		outcomes[i] = p.execute(ctx)
+		outcomes[i] = p.executePart(ctx)
 		r.Emit(&contract.Event{Type: contract.EventTaskDone, Task: &outcomes[i].Report})
 	})
 	return outcomes

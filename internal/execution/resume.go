@@ -8,7 +8,7 @@ import (
 	"github.com/caprouter/caprouter/internal/requests"
 )
 
-// resume continues with the tasks of the part that an earlier process sent, and
+// resumeTasks continues with the tasks of the part that an earlier process sent, and
 // reports whether the part has ended.
 //
 //	done, delivered or uncertain   the part has ended
@@ -19,7 +19,7 @@ import (
 //
 // A task counts as idempotent if the registry declared it when the task was sent
 // and still declares it.
-func (p *partExecution) resume(ctx context.Context) (ended bool) {
+func (p *partExecution) resumeTasks(ctx context.Context) (ended bool) {
 	for i := range p.run.Previous {
 		task := &p.run.Previous[i]
 		if task.Part != p.index {
@@ -33,7 +33,7 @@ func (p *partExecution) resume(ctx context.Context) (ended bool) {
 		case task.State == requests.TaskWaiting:
 			ended = p.resumeWaiting(ctx, task, agent)
 		case agent != nil && agent.Endpoint.Idempotent && task.Idempotent:
-			ended = p.resend(ctx, task, agent)
+			ended = p.resendTask(ctx, task, agent)
 		default:
 			ended = p.finishStored(ctx, task, dispatch.Outcome{MayHaveExecuted: true, Err: &contract.TaskError{
 				Code: contract.TaskOutcomeUnknown, Detail: task.AgentID + " was sent the task before the router restarted: it may have done it",
@@ -46,12 +46,12 @@ func (p *partExecution) resume(ctx context.Context) (ended bool) {
 	return false
 }
 
-// resend sends the task again, as soon as its agent can take one.
-func (p *partExecution) resend(ctx context.Context, task *requests.Task, agent *contract.RegistryEntry) (ended bool) {
+// resendTask sends the task again, as soon as its agent can take one.
+func (p *partExecution) resendTask(ctx context.Context, task *requests.Task, agent *contract.RegistryEntry) (ended bool) {
 	for round := 0; ; round++ {
 		again := p.newTask(ctx, agent)
 		again.TaskID, again.Attempt = task.ID, task.Attempts+1
-		if p.attempt(ctx, agent, again, 0, p.recordResent) {
+		if p.attemptAgent(ctx, agent, again, 0, p.recordResent) {
 			return true
 		}
 		if p.sent {

@@ -76,7 +76,7 @@ func ambiguousOptions(in *Input) (options []contract.ClarificationOption) {
 // declares the intent.
 func (in *Input) canUse(intent string) bool {
 	return slices.ContainsFunc(in.Catalogue.Agents, func(a *contract.RegistryEntry) bool {
-		return slices.Contains(a.Match.Intent, intent) && in.considers(a.ID)
+		return slices.Contains(a.Match.Intent, intent) && in.mayConsider(a.ID)
 	})
 }
 
@@ -84,11 +84,11 @@ func (in *Input) canUse(intent string) bool {
 // matter which of them the caller means.
 func (in *Input) sharesAgent(a, b string) bool {
 	return slices.ContainsFunc(in.Catalogue.Agents, func(agent *contract.RegistryEntry) bool {
-		return slices.Contains(agent.Match.Intent, a) && slices.Contains(agent.Match.Intent, b) && in.considers(agent.ID)
+		return slices.Contains(agent.Match.Intent, a) && slices.Contains(agent.Match.Intent, b) && in.mayConsider(agent.ID)
 	})
 }
 
-func (in *Input) considers(agentID string) bool {
+func (in *Input) mayConsider(agentID string) bool {
 	return (in.OnlyAgent == "" || in.OnlyAgent == agentID) && in.Caller.MayUse(agentID)
 }
 
