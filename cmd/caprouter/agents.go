@@ -15,8 +15,8 @@ import (
 func newAgentsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "agents",
-		Short: "Look at the agents of a running router, or let one register itself",
-		Args:  onlySubcommands,
+		Short: "List the agents of a running router, or mint a token for one",
+		Args:  requireSubcommand,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(newAgentsListCommand(), newAgentsTokenCommand())
@@ -29,18 +29,18 @@ func newAgentsListCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List the agents with their live state",
-		Long: "List the agents of a running router with their live state: whether the matcher may choose them, the\n" +
-			"state of their breaker and the tasks they are working on.",
+		Long: "List the agents of a running router with their live state: whether they are eligible, the state of\n" +
+			"their circuit breaker and the tasks in flight.",
 		Example: `  caprouter agents list
   caprouter agents list --url http://127.0.0.1:8080 --json`,
-		Args: takes("no arguments", 0, 0),
+		Args: argsBetween("no arguments", 0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := newClient(cmp.Or(flags.server(cmd), defaultURL), flags.tokenEnv)
+			c, err := newClient(cmp.Or(flags.routerURL(cmd), defaultURL), flags.tokenEnv)
 			if err != nil {
 				return err
 			}
 			var list rest.AgentList
-			if err := c.get(cmd.Context(), "/api/v1/agents", nil, &list); err != nil {
+			if err := c.getResource(cmd.Context(), "/api/v1/agents", nil, &list); err != nil {
 				return err
 			}
 			if asJSON {
@@ -64,10 +64,9 @@ func printAgents(out io.Writer, agents []rest.Agent) error {
 	for i := range agents {
 		a := &agents[i]
 		fmt.Fprintf(w, "%s\t%s\t%s\t%d/%d\t%s\t%s\t%s\n", oneLine(a.ID), oneLine(a.State), oneLine(a.Breaker.State),
-			a.InFlight, a.MaxInFlight, names(a.Entry.Endpoint.Protocol), names(a.Entry.Match.Intent...), names(a.Entry.Match.Domains...))
+			a.InFlight, a.MaxInFlight, dashIfEmpty(a.Entry.Endpoint.Protocol), dashIfEmpty(a.Entry.Match.Intent...), dashIfEmpty(a.Entry.Match.Domains...))
 	}
 	return w.Flush()
 }
 
-// names is a list in one column, "-" when there is nothing.
-func names(list ...string) string { return cmp.Or(oneLine(strings.Join(list, ",")), "-") }
+func dashIfEmpty(list ...string) string { return cmp.Or(oneLine(strings.Join(list, ",")), "-") }

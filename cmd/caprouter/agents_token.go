@@ -11,17 +11,17 @@ func newAgentsTokenCommand() *cobra.Command {
 	var flags tokenFlags
 	cmd := &cobra.Command{
 		Use:   "token ID",
-		Short: "Make a token with which an agent may register itself",
-		Long: "Make a token with which the agent ID may come to the router that has the data directory: register\n" +
-			"itself, within what the registry grants it, and deliver results. The router may be running.",
+		Short: "Mint a token with which an agent can register",
+		Long: "Mint a token for the agent ID with the key of the data directory. The agent can register itself within\n" +
+			"the grants of the registry, and deliver results. The router may be running.",
 		Example: `  export TOKEN=$(caprouter agents token quality_agent)
   caprouter agents token quality_agent --ttl 24h --data-dir /var/lib/caprouter`,
-		Args: takes("one agent ID", 1, 1),
+		Args: argsBetween("one agent ID", 1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !contract.ValidAgentID(args[0]) {
-				return usagef(cmd, "%q is not an agent id: up to 64 of a-z, 0-9, _ and -, with a letter first", args[0])
+				return usageErrorf(cmd, "%q is not an agent id: up to 64 of a-z, 0-9, _ and -, with a letter first", args[0])
 			}
-			return flags.mint(cmd, app.TokenGrant{
+			return flags.printToken(cmd, app.TokenGrant{
 				Subject: args[0], Scopes: []string{contract.ScopeAgentsRegister, contract.ScopeTasksWork},
 			})
 		},

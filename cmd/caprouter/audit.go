@@ -21,8 +21,8 @@ import (
 func newAuditCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "audit",
-		Short: "Check the record of all decisions",
-		Args:  onlySubcommands,
+		Short: "Verify the audit log of all decisions",
+		Args:  requireSubcommand,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(newAuditVerifyCommand())
@@ -34,53 +34,53 @@ func newAuditVerifyCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "verify",
-		Short: "Check that nothing in the audit trail was changed",
-		Long: "Check that nothing in the audit trail of a data directory was altered, deleted, reordered or cut off,\n" +
-			"and that what was erased was erased on record. No router is needed, and one that runs is not disturbed:\n" +
-			"a copy is read, and nothing in the data directory is written to. A line for each thing that is wrong.\n\n" +
-			"Exit code 1 when something is.",
+		Short: "Verify the hash chain of the audit log",
+		Long: "Verify that no record in the audit log of a data directory was altered, deleted, reordered or cut off,\n" +
+			"and that erasures are recorded. The command reads a copy, so that a router may be running, and writes\n" +
+			"nothing into the data directory. It prints one line per problem.\n\n" +
+			"Exit code 1 if there are problems.",
 		Example: `  caprouter audit verify
   caprouter audit verify --data-dir /var/lib/caprouter --json`,
-		Args: takes("no arguments", 0, 0),
+		Args: argsBetween("no arguments", 0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			dir, err := dataDirOf(dataDir, config)
+			dir, err := resolveDataDir(dataDir, config)
 			if err != nil {
 				return err
 			}
 			err = auditVerify(cmd, dir, asJSON)
 			if errors.Is(err, fs.ErrNotExist) {
-				return noTrail(dir, storeURLOf(dataDir, config))
+				return explainMissingLog(dir, resolveStoreURL(dataDir, config))
 			}
 			return err
 		},
 	}
-	cmd.Flags().StringVar(&dataDir, "data-dir", "", "`DIR` with the trail and the key its head is signed with (default caprouter-data)")
-	cmd.Flags().StringVar(&config, "config", "", "configuration `FILE` that names the data directory (default caprouter.yaml, when there is one)")
+	cmd.Flags().StringVar(&dataDir, "data-dir", "", "`DIR` with the audit log and the key that signs its head (default caprouter-data)")
+	cmd.Flags().StringVar(&config, "config", "", "configuration `FILE` that names the data directory (default caprouter.yaml if it exists)")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	must(cmd.MarkFlagDirname("data-dir"))
-	must(cmd.MarkFlagFilename("config", yamlExtensions()...))
+	mustSucceed(cmd.MarkFlagDirname("data-dir"))
+	mustSucceed(cmd.MarkFlagFilename("config", yamlExtensions()...))
 	return cmd
 }
 
-// dataDirOf is the directory that was named, or else the configuration's: a
-// mistake in a file that does not matter keeps nobody from checking.
-func dataDirOf(dataDir, config string) (string, error) {
+// resolveDataDir returns the flag, or else the data directory of the configuration.
+// Other mistakes in the configuration do not prevent the check.
+func resolveDataDir(dataDir, config string) (string, error) {
 	if dataDir != "" {
 		return dataDir, nil
 	}
 	flags := configFlags{config: config}
-	cfg, err := app.LoadConfig(flags.path(), os.LookupEnv)
+	cfg, err := app.LoadConfig(flags.configPath(), os.LookupEnv)
 	return cfg.DataDir, err
 }
 
-// storeURLOf is where the configuration has the store, when it is not in the data
-// directory. Who names a directory means that one, whatever the configuration says.
-func storeURLOf(dataDir, config string) string {
+// resolveStoreURL returns store.url without its password if the configuration sets it.
+// The flag overrides it.
+func resolveStoreURL(dataDir, config string) string {
 	if dataDir != "" {
 		return ""
 	}
 	flags := configFlags{config: config}
-	cfg, err := app.LoadConfig(flags.path(), os.LookupEnv)
+	cfg, err := app.LoadConfig(flags.configPath(), os.LookupEnv)
 	if err != nil || cfg.Store.URL == "" {
 		return ""
 	}
@@ -91,10 +91,10 @@ func storeURLOf(dataDir, config string) string {
 	return u.Redacted()
 }
 
-// noTrail says why there is nothing to check.
-func noTrail(dir, storeURL string) error {
+// explainMissingLog returns why there is no audit log to check.
+func explainMissingLog(dir, storeURL string) error {
 	if storeURL != "" {
-		return fmt.Errorf("the audit trail is at %s, where store.url keeps it: only one in a data directory can be checked", storeURL)
+		return fmt.Errorf("the audit log is at %s (store.url): only an audit log in a data directory can be verified", storeURL)
 	}
 	exists := func(name string) bool {
 		_, err := os.Stat(filepath.Join(dir, name))
@@ -105,13 +105,13 @@ func noTrail(dir, storeURL string) error {
 	case !exists("."):
 		why = "there is no such directory; " + why
 	case exists(audit.HeadFile):
-		why = "the signed head of one is there, and its log is not: it was deleted, or it is at a URL (store.url) and cannot be checked"
+		why = "there is a signed head without a log: the log was deleted, or is at a URL (store.url) and cannot be verified"
 	case exists("store"):
-		why = "what a router keeps is there, and no trail is among it"
+		why = "there is a store without an audit log"
 	default:
-		why = "no router has kept anything there; " + why
+		why = "there is no store; " + why
 	}
-	return fmt.Errorf("there is no audit trail in %s: %s", dir, why)
+	return fmt.Errorf("there is no audit log in %s: %s", dir, why)
 }
 
 func auditVerify(cmd *cobra.Command, dir string, asJSON bool) error {
@@ -119,7 +119,7 @@ func auditVerify(cmd *cobra.Command, dir string, asJSON bool) error {
 	if err != nil {
 		return err
 	}
-	shown := showStages(cmd.ErrOrStderr())
+	shown := newProgressLine(cmd.ErrOrStderr())
 	report, err := audit.Verify(cmd.Context(), audit.VerifyConfig{
 		DataDir: dir,
 		Signer:  signer,
@@ -134,7 +134,7 @@ func auditVerify(cmd *cobra.Command, dir string, asJSON bool) error {
 	if asJSON {
 		err = printJSON(cmd.OutOrStdout(), report)
 	} else {
-		err = printTrail(cmd.OutOrStdout(), dir, report)
+		err = printAuditReport(cmd.OutOrStdout(), dir, report)
 	}
 	if err != nil || report.OK() {
 		return err
@@ -142,8 +142,8 @@ func auditVerify(cmd *cobra.Command, dir string, asJSON bool) error {
 	return silentError{}
 }
 
-// trailSigner reads the key of the data directory. Where there is none, none is
-// made: no head is signed with a key of the moment, and the report says so.
+// openAuditSigner opens the key of the data directory. If there is none, it returns a
+// new key, which verifies no signature, so that the report contains the problem.
 func openAuditSigner(dir string) (*auth.Signer, error) {
 	if _, err := os.Stat(filepath.Join(dir, auth.KeyFile)); errors.Is(err, fs.ErrNotExist) {
 		return auth.NewSigner()
@@ -151,16 +151,8 @@ func openAuditSigner(dir string) (*auth.Signer, error) {
 	return auth.OpenSigner(dir)
 }
 
-// printTrail prints what is wrong, a line each, and below it what was looked at:
-//
-//	deleted batch 7 record 31 (2026-01-02T15:04:05Z): …
-//
-//	trail     caprouter-data
-//	records   1 to 1204 in 96 batches
-//	time      2026-01-02T09:00:00Z to 2026-01-02T17:30:11Z
-//	contents  1180 whole, 20 erased, 4 expired
-//	verdict   1 problem
-func printTrail(out io.Writer, dir string, r *audit.Report) error {
+// printAuditReport prints one line per problem, then a summary.
+func printAuditReport(out io.Writer, dir string, r *audit.Report) error {
 	for i := range r.Problems {
 		fmt.Fprintln(out, oneLine(r.Problems[i].String()))
 	}
@@ -168,34 +160,34 @@ func printTrail(out io.Writer, dir string, r *audit.Report) error {
 		fmt.Fprintln(out)
 	}
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(w, "trail\t%s\n", oneLine(dir))
-	fmt.Fprintf(w, "records\t%s\n", recordsText(r))
+	fmt.Fprintf(w, "log\t%s\n", oneLine(dir))
+	fmt.Fprintf(w, "records\t%s\n", formatRecords(r))
 	if !r.From.IsZero() {
 		fmt.Fprintf(w, "time\t%s to %s\n", r.From.UTC().Format(time.RFC3339), r.To.UTC().Format(time.RFC3339))
 	}
 	fmt.Fprintf(w, "contents\t%d whole, %d erased, %d expired\n", r.Contents, r.ErasedContents, r.ExpiredContents)
 	if r.Unsigned > 0 {
-		fmt.Fprintf(w, "unsigned\t%s after the signed head\n", batches(r.Unsigned))
+		fmt.Fprintf(w, "unsigned\t%s after the signed head\n", formatBatches(r.Unsigned))
 	}
 	for _, note := range r.Notes {
 		fmt.Fprintf(w, "note\t%s\n", oneLine(note))
 	}
-	verdict := "nothing is wrong"
+	verdict := "no problems"
 	if !r.OK() {
-		verdict = count(len(r.Problems), "problem")
+		verdict = formatCount(len(r.Problems), "problem")
 	}
 	fmt.Fprintf(w, "verdict\t%s\n", verdict)
 	return w.Flush()
 }
 
-func recordsText(r *audit.Report) string {
+func formatRecords(r *audit.Report) string {
 	if r.Records == 0 {
 		return "none"
 	}
-	return fmt.Sprintf("%d to %d in %s", r.First, r.Last, batches(r.Batches))
+	return fmt.Sprintf("%d to %d in %s", r.First, r.Last, formatBatches(r.Batches))
 }
 
-func batches(n uint64) string {
+func formatBatches(n uint64) string {
 	if n == 1 {
 		return "1 batch"
 	}

@@ -63,7 +63,7 @@ func verify(t *testing.T, args ...string) (code int, out, errOut string) {
 	root.SetArgs(append([]string{"audit", "verify"}, args...))
 	root.SetOut(&stdout)
 	root.SetErr(&stderr)
-	code = report(&stderr, root.ExecuteContext(t.Context()))
+	code = reportError(&stderr, root.ExecuteContext(t.Context()))
 	return code, stdout.String(), stderr.String()
 }
 
@@ -94,7 +94,7 @@ func TestAuditVerify(t *testing.T) {
 	if code != exitOK || errOut != "" {
 		t.Errorf("got exit code %d and stderr %q, want 0 and none\n%s", code, errOut, out)
 	}
-	for _, line := range []string{"trail     " + dir, "contents  5 whole, 0 erased, 0 expired", "verdict   nothing is wrong"} {
+	for _, line := range []string{"log       " + dir, "contents  5 whole, 0 erased, 0 expired", "verdict   no problems"} {
 		if !slices.Contains(strings.Split(out, "\n"), line) {
 			t.Errorf("got %s\nwant the line %q", out, line)
 		}
@@ -168,24 +168,24 @@ func TestAuditVerifyWithoutATrail(t *testing.T) {
 		flags      []string
 	}{
 		{
-			"no directory", "there is no audit trail in data: there is no such directory; name the data directory with --data-dir DIR",
+			"no directory", "there is no audit log in data: there is no such directory; name the data directory with --data-dir DIR",
 			func(*testing.T) {},
 			[]string{"--data-dir", "data"},
 		},
 		{
-			"an empty directory", "there is no audit trail in data: no router has kept anything there; name the data directory with --data-dir DIR",
+			"an empty directory", "there is no audit log in data: there is no store; name the data directory with --data-dir DIR",
 			func(t *testing.T) { mkdir(t, "data") },
 			[]string{"--data-dir", "data"},
 		},
 		{
-			"a store without a trail", "there is no audit trail in data: what a router keeps is there, and no trail is among it",
+			"a store without a trail", "there is no audit log in data: there is a store without an audit log",
 			func(t *testing.T) { mkdir(t, "data/store/jetstream") },
 			[]string{"--data-dir", "data"},
 		},
 		{
 			"the log deleted",
-			"there is no audit trail in data: the signed head of one is there, and its log is not: " +
-				"it was deleted, or it is at a URL (store.url) and cannot be checked",
+			"there is no audit log in data: there is a signed head without a log: " +
+				"the log was deleted, or is at a URL (store.url) and cannot be verified",
 			func(t *testing.T) {
 				writeTrail(t, "data", 1)
 				if err := os.RemoveAll("data/store"); err != nil {
@@ -196,7 +196,7 @@ func TestAuditVerifyWithoutATrail(t *testing.T) {
 		},
 		{
 			"a store at a URL",
-			"the audit trail is at nats://ana:xxxxx@store.example:4222, where store.url keeps it: only one in a data directory can be checked",
+			"the audit log is at nats://ana:xxxxx@store.example:4222 (store.url): only an audit log in a data directory can be verified",
 			func(t *testing.T) {
 				config := "store:\n  url: nats://ana:secret@store.example:4222\n"
 				if err := os.WriteFile("caprouter.yaml", []byte(config), 0o600); err != nil {
@@ -243,10 +243,10 @@ func TestAuditVerifyFindsTheDataDirectory(t *testing.T) {
 			if c.env != "" {
 				t.Setenv("CAPROUTER_DATA_DIR", c.env)
 			}
-			if got, err := dataDirOf("", ""); err != nil || got != c.want {
+			if got, err := resolveDataDir("", ""); err != nil || got != c.want {
 				t.Errorf("got %q (%v), want %q", got, err, c.want)
 			}
-			if got, err := dataDirOf("named", ""); err != nil || got != "named" {
+			if got, err := resolveDataDir("named", ""); err != nil || got != "named" {
 				t.Errorf("got %q (%v), want the directory that was named", got, err)
 			}
 		})
@@ -260,15 +260,15 @@ func TestPrintTrail(t *testing.T) {
 		report audit.Report
 		want   string
 	}{
-		{"nothing yet", audit.Report{}, "trail     d\nrecords   none\ncontents  0 whole, 0 erased, 0 expired\nverdict   nothing is wrong\n"},
+		{"nothing yet", audit.Report{}, "log       d\nrecords   none\ncontents  0 whole, 0 erased, 0 expired\nverdict   no problems\n"},
 		{
 			"well",
 			audit.Report{
 				Records: 12, Batches: 1, First: 3, Last: 14, From: at, To: at.Add(time.Hour), Contents: 7, ErasedContents: 2, ExpiredContents: 1,
 				Unsigned: 2, Notes: []string{"a checkpoint\x1b[31m"},
 			},
-			"trail     d\nrecords   3 to 14 in 1 batch\ntime      2026-01-02T15:04:05Z to 2026-01-02T16:04:05Z\n" +
-				"contents  7 whole, 2 erased, 1 expired\nunsigned  2 batches after the signed head\nnote      a checkpoint\ufffd[31m\nverdict   nothing is wrong\n",
+			"log       d\nrecords   3 to 14 in 1 batch\ntime      2026-01-02T15:04:05Z to 2026-01-02T16:04:05Z\n" +
+				"contents  7 whole, 2 erased, 1 expired\nunsigned  2 batches after the signed head\nnote      a checkpoint\ufffd[31m\nverdict   no problems\n",
 		},
 		{
 			"not well",
@@ -276,13 +276,13 @@ func TestPrintTrail(t *testing.T) {
 				{Kind: audit.ProblemDeleted, Batch: 7, Record: 31, At: at, Detail: "it is missing"}, {Kind: audit.ProblemHeadMissing, Detail: "none"},
 			}},
 			"deleted batch 7 record 31 (2026-01-02T15:04:05Z): it is missing\nhead_missing: none\n\n" +
-				"trail     d\nrecords   none\ncontents  0 whole, 0 erased, 0 expired\nverdict   2 problems\n",
+				"log       d\nrecords   none\ncontents  0 whole, 0 erased, 0 expired\nverdict   2 problems\n",
 		},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			var out bytes.Buffer
-			if err := printTrail(&out, "d", &c.report); err != nil {
+			if err := printAuditReport(&out, "d", &c.report); err != nil {
 				t.Fatal(err)
 			}
 			if out.String() != c.want {

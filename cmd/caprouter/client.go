@@ -18,21 +18,20 @@ import (
 	"github.com/caprouter/caprouter/internal/strictjson"
 )
 
-// defaultURL is where `caprouter serve` listens with no configuration.
+// defaultURL is the address of `caprouter serve` without a configuration.
 const defaultURL = "http://127.0.0.1:8080"
 
-// maxAnswerBytes bounds what is read of an answer.
 const maxAnswerBytes = 64 << 20
 
-// client talks to a running router over its REST interface.
+// client calls a running router over its REST interface.
 type client struct {
 	base  *url.URL
 	token string
 	http  *http.Client
 }
 
-// newClient checks what the flags say. The address may stand in a log, so it
-// must not hold a password; the token must not travel in clear text.
+// newClient rejects a URL with a password, because URLs are logged, and a token that
+// would be sent in clear text.
 func newClient(base, tokenEnv string) (*client, error) {
 	u, err := url.Parse(base)
 	switch {
@@ -43,7 +42,7 @@ func newClient(base, tokenEnv string) (*client, error) {
 	case u.RawQuery != "" || u.Fragment != "":
 		return nil, usageError{fmt.Errorf("--url %q is the address of a router, without ? and #, e.g. %s", base, defaultURL)}
 	}
-	// A router does not redirect; what does is something else.
+	// A router never redirects.
 	c := &client{base: u, http: egress.NewClient(egress.NewTransport(egress.Unrestricted{}))}
 	c.http.Timeout = contract.MaxTimeoutMS*time.Millisecond + 10*time.Second
 	if tokenEnv == "" {
@@ -58,7 +57,7 @@ func newClient(base, tokenEnv string) (*client, error) {
 	return c, nil
 }
 
-// problem is an RFC 9457 answer; policy B carries the decision in it.
+// problem is an RFC 9457 response. With fallback policy B it contains the decision.
 type problem struct {
 	Title     string                 `json:"title"`
 	Status    int                    `json:"status"`
@@ -72,59 +71,60 @@ type problem struct {
 	Decision  *contract.Decision     `json:"decision"`
 }
 
-func (p *problem) err() error {
+func (p *problem) toError() error {
 	e := contract.Error{Code: p.Code, Message: p.Detail, Details: p.Errors}
 	if e.Message == "" {
 		e.Message = p.Title
 	}
-	switch p.Code { // what to do about it, where that is done here
+	switch p.Code { // add advice about flags of this command
 	case contract.CodeUnauthenticated:
 		e.Message += "; name the variable that holds a token with --token-env (caprouter token makes one)"
 	case contract.CodeForbidden:
-		if strings.Contains(p.Detail, "scope") { // else no token would help
+		if strings.Contains(p.Detail, "scope") { // otherwise another token would not help
 			e.Message += "; caprouter token --scope makes a token that has it"
 		}
 	}
 	return &e
 }
 
-// response is the answer that a policy B problem stands for.
-func (p *problem) response() *contract.Response {
+// toResponse returns the response in a problem of fallback policy B.
+func (p *problem) toResponse() *contract.Response {
 	return &contract.Response{
 		RequestID: p.RequestID, TraceID: p.TraceID, Status: p.Outcome, Decision: p.Decision, Data: *p.Data,
 		Tasks: []contract.TaskReport{}, Omitted: []contract.Omitted{},
 	}
 }
 
-// route posts the request. Policy B is an answer, not an error.
-func (c *client) route(ctx context.Context, req *contract.Request) (*contract.Response, error) {
+// routeRequest posts the request. A refusal by fallback policy B is a response, not an
+// error.
+func (c *client) routeRequest(ctx context.Context, req *contract.Request) (*contract.Response, error) {
 	var resp contract.Response
-	p, err := c.do(ctx, http.MethodPost, c.base.JoinPath("/api/v1/route"), req, &resp)
+	p, err := c.sendRequest(ctx, http.MethodPost, c.base.JoinPath("/api/v1/route"), req, &resp)
 	switch {
 	case err != nil:
 		return nil, err
 	case p == nil:
 		return &resp, nil
 	case p.Code == contract.CodeNoEligibleAgent && p.Decision != nil && p.Data != nil:
-		return p.response(), nil
+		return p.toResponse(), nil
 	}
-	return nil, p.err()
+	return nil, p.toError()
 }
 
-// get reads the resource at path, with a query or nil, into v.
-func (c *client) get(ctx context.Context, path string, query url.Values, v any) error {
+// getResource decodes the resource at path into v. query may be nil.
+func (c *client) getResource(ctx context.Context, path string, query url.Values, v any) error {
 	at := c.base.JoinPath(path)
 	at.RawQuery = query.Encode()
-	p, err := c.do(ctx, http.MethodGet, at, nil, v)
+	p, err := c.sendRequest(ctx, http.MethodGet, at, nil, v)
 	if err == nil && p != nil {
-		err = p.err()
+		err = p.toError()
 	}
 	return err
 }
 
-// do sends body (nil for none) and decodes a 2xx answer into v. Any other
-// answer is returned as a problem.
-func (c *client) do(ctx context.Context, method string, at *url.URL, body, v any) (*problem, error) {
+// sendRequest sends body (nil for none) and decodes a 2xx response into v. It returns
+// other responses as a problem.
+func (c *client) sendRequest(ctx context.Context, method string, at *url.URL, body, v any) (*problem, error) {
 	var payload io.Reader
 	if body != nil {
 		data, err := strictjson.Marshal(body)
@@ -154,24 +154,24 @@ func (c *client) do(ctx context.Context, method string, at *url.URL, body, v any
 		return nil, fmt.Errorf("read the answer of %s: %w", c.base, err)
 	}
 	if resp.StatusCode < 300 {
-		return nil, c.decode(data, v, resp)
+		return nil, c.decodeBody(data, v, resp)
 	}
 	var p problem
 	if !strings.HasPrefix(resp.Header.Get("Content-Type"), "application/problem+json") {
 		return nil, fmt.Errorf("%s answered %s, which is not a caprouter answer: check --url", c.base, resp.Status)
 	}
-	return &p, c.decode(data, &p, resp)
+	return &p, c.decodeBody(data, &p, resp)
 }
 
-// decode is lenient about members it does not know: the server may be newer.
-func (c *client) decode(data []byte, v any, resp *http.Response) error {
+// decodeBody ignores unknown members, because the server may be newer.
+func (c *client) decodeBody(data []byte, v any, resp *http.Response) error {
 	if err := strictjson.UnmarshalAllowUnknown(data, v); err != nil {
 		return fmt.Errorf("%s answered %s with something that is not a caprouter answer: %w", c.base, resp.Status, err)
 	}
 	return nil
 }
 
-// rootCause drops the URL that net/http puts before the reason.
+// rootCause removes the URL that net/http adds to errors.
 func rootCause(err error) error {
 	if u, ok := errors.AsType[*url.Error](err); ok {
 		return u.Err

@@ -85,7 +85,7 @@ func TestClientRoute(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			c := answering(t, tt.status, tt.contentType, tt.body)
-			resp, err := c.route(t.Context(), &contract.Request{Content: contract.Content{Prompt: "p"}})
+			resp, err := c.routeRequest(t.Context(), &contract.Request{Content: contract.Content{Prompt: "p"}})
 			if tt.want == "" {
 				if err == nil || !strings.Contains(err.Error(), tt.err) {
 					t.Fatalf("got error %v, want %q in it", err, tt.err)
@@ -113,7 +113,7 @@ func TestClientSendsTheRequest(t *testing.T) {
 	})
 	c.token = "secret"
 	c.base = c.base.JoinPath("prefix/")
-	if _, err := c.route(t.Context(), &contract.Request{Content: contract.Content{Prompt: "olá"}}); err != nil {
+	if _, err := c.routeRequest(t.Context(), &contract.Request{Content: contract.Content{Prompt: "olá"}}); err != nil {
 		t.Fatal(err)
 	}
 	want := sent{http.MethodPost, "/prefix/api/v1/route", typeJSON, "Bearer secret", `{"content":{"prompt":"olá"}}`}
@@ -129,7 +129,7 @@ func TestClientDoesNotFollowRedirects(t *testing.T) {
 	c := clientOf(t, func(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, elsewhere.URL, http.StatusTemporaryRedirect)
 	})
-	if _, err := c.route(t.Context(), &contract.Request{}); err == nil || called {
+	if _, err := c.routeRequest(t.Context(), &contract.Request{}); err == nil || called {
 		t.Errorf("got error %v, called elsewhere %v, want an error and no call", err, called)
 	}
 }
@@ -153,7 +153,7 @@ func TestClientInterrupted(t *testing.T) {
 		cancel()
 		<-r.Context().Done()
 	})
-	if _, err := c.route(ctx, &contract.Request{}); !errors.Is(err, context.Canceled) {
+	if _, err := c.routeRequest(ctx, &contract.Request{}); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v, want it to be %v", err, context.Canceled)
 	}
 }

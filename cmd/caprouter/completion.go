@@ -14,7 +14,7 @@ func newCompletionCommand() *cobra.Command {
   caprouter completion zsh > "${fpath[1]}/_caprouter"
   caprouter completion fish > ~/.config/fish/completions/caprouter.fish`,
 		ValidArgs: []cobra.Completion{"bash", "zsh", "fish", "powershell"},
-		Args:      takes("one shell", 1, 1),
+		Args:      argsBetween("one shell", 1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			root, out := cmd.Root(), cmd.OutOrStdout()
 			switch shell := args[0]; shell {
@@ -27,7 +27,7 @@ func newCompletionCommand() *cobra.Command {
 			case "powershell":
 				return root.GenPowerShellCompletionWithDesc(out)
 			default:
-				return usagef(cmd, "%q is not one of bash, zsh, fish, powershell", shell)
+				return usageErrorf(cmd, "%q is not one of bash, zsh, fish, powershell", shell)
 			}
 		},
 	}

@@ -33,7 +33,7 @@ func newDemoCommand() *cobra.Command {
 		Example: `  caprouter demo
   caprouter demo --once
   GEMINI_API_KEY=… caprouter demo --once`,
-		Args: takes("no arguments", 0, 0),
+		Args: argsBetween("no arguments", 0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			d.out, d.log, d.key = cmd.OutOrStdout(), cmd.ErrOrStderr(), os.Getenv(d.llm.APIKeyEnv)
 			return d.run(cmd.Context())
@@ -132,7 +132,7 @@ func (d *demoRun) startRouter(ctx context.Context, cfg *app.Config, registry []b
 }
 
 func (d *demoRun) printIntroduction(base string, urls demo.URLs) {
-	fmt.Fprintf(d.out, "caprouter %s on %s, with %s:\n", buildVersion(), base, count(len(urls), "sample agent"))
+	fmt.Fprintf(d.out, "caprouter %s on %s, with %s:\n", buildVersion(), base, formatCount(len(urls), "sample agent"))
 	p := newPrinter(detectOutput(d.out))
 	for _, id := range slices.Sorted(maps.Keys(urls)) {
 		p.writeBlock("", len(indent), fmt.Sprintf("%-14s %s", id, urls[id]))
@@ -189,7 +189,7 @@ func (d *demoRun) routeSamples(ctx context.Context, c *client) error {
 			}
 			continue
 		}
-		if last, err = c.route(ctx, &step.Request); err != nil {
+		if last, err = c.routeRequest(ctx, &step.Request); err != nil {
 			return fmt.Errorf("%s: %w", step.Title, err)
 		}
 		printResponse(d.out, last, explainOptions{outputOptions: detectOutput(d.out), prompt: step.Request.Content.Prompt, base: c.base.String()})

@@ -23,7 +23,7 @@ func (d *demoRun) routeAsync(ctx context.Context, c *client) error {
 	p := d.beginStep("An asynchronous request",
 		"The first request again: the router stores it before it answers 202, continues it after a crash, and publishes its events.")
 	step.Request.Options.Mode = contract.ModeAsync
-	accepted, err := c.route(ctx, &step.Request)
+	accepted, err := c.routeRequest(ctx, &step.Request)
 	if err != nil {
 		return err
 	}
@@ -99,7 +99,7 @@ func (d *demoRun) proposeAgents(ctx context.Context) error {
 	cfg := d.newConfig("tickets")
 	err := d.withRouter(ctx, &cfg, registry, func(ctx context.Context, c *client) error {
 		for _, prompt := range unsupportedPrompts() {
-			resp, err := c.route(ctx, &contract.Request{Content: contract.Content{Prompt: prompt}})
+			resp, err := c.routeRequest(ctx, &contract.Request{Content: contract.Content{Prompt: prompt}})
 			if err != nil {
 				return err
 			}
@@ -112,7 +112,7 @@ func (d *demoRun) proposeAgents(ctx context.Context) error {
 			}
 			p.writeField(string(resp.Status), prompt+": "+ticket, plain)
 		}
-		list, err := c.tickets(ctx, string(contract.TicketOpen), len(unsupportedPrompts()))
+		list, err := c.listTickets(ctx, string(contract.TicketOpen), len(unsupportedPrompts()))
 		if err != nil {
 			return err
 		}
@@ -169,7 +169,7 @@ func (d *demoRun) checkAccess(ctx context.Context) error {
 
 // dryRun returns the status or the error code of a dry run, and a description.
 func (c *client) dryRun(ctx context.Context, prompt string) (outcome, detail string, err error) {
-	resp, err := c.route(ctx, &contract.Request{
+	resp, err := c.routeRequest(ctx, &contract.Request{
 		Content: contract.Content{Prompt: prompt}, Options: contract.Options{DryRun: true, Fallback: new("B")},
 	})
 	if e, ok := errors.AsType[*contract.Error](err); ok {
@@ -182,7 +182,7 @@ func (c *client) dryRun(ctx context.Context, prompt string) (outcome, detail str
 	if len(resp.Decision.Chosen) > 0 {
 		return string(resp.Status), detail + ", goes to " + strings.Join(resp.Decision.Chosen, ", "), nil
 	}
-	return string(resp.Status), detail + ", " + count(len(resp.Decision.Candidates), "candidate"), nil
+	return string(resp.Status), detail + ", " + formatCount(len(resp.Decision.Candidates), "candidate"), nil
 }
 
 // mintDemoToken returns a token for the agents, or "" without agents.
@@ -210,7 +210,7 @@ func (d *demoRun) verifyAuditLog(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	p.writeField("audit log", fmt.Sprintf("%s, %s", count(int(report.Records), "record"), count(len(report.Problems), "problem")), plain)
+	p.writeField("audit log", fmt.Sprintf("%s, %s", formatCount(int(report.Records), "record"), formatCount(len(report.Problems), "problem")), plain)
 	fmt.Fprintln(d.out, p.String())
 	if len(report.Problems) > 0 {
 		return fmt.Errorf("the audit log: %s", report.Problems[0].Detail)

@@ -19,18 +19,17 @@ func newDoctorCommand() *cobra.Command {
 	var timeout time.Duration
 	cmd := &cobra.Command{
 		Use:   "doctor",
-		Short: "Check everything serve needs, and say what to mend",
-		Long: "Check what serve would run with the same flags: configuration, registry, data directory, address,\n" +
-			"and the model: whether its key is there, accepted, and good for the model that is named. A line for each\n" +
-			"check; below what is not well stands what to do. The key itself is never shown.\n\n" +
-			"Exit code 1 when a check fails, 0 when there are only warnings.",
+		Short: "Check everything that serve needs, with advice",
+		Long: "Check what serve needs with the same flags: configuration, registry, data directory, address and model,\n" +
+			"including whether its key is accepted. Each problem is followed by advice. The key is never printed.\n\n" +
+			"Exit code 1 if a check fails, 0 if there are only warnings.",
 		Example: `  caprouter doctor
   caprouter doctor --config /etc/caprouter/caprouter.yaml --timeout 3s
   caprouter doctor --json`,
-		Args: takes("no arguments", 0, 0),
+		Args: argsBetween("no arguments", 0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if timeout <= 0 {
-				return usagef(cmd, "--timeout %s is no time to wait", timeout)
+				return usageErrorf(cmd, "--timeout %s is no time to wait", timeout)
 			}
 			ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
 			defer cancel()
@@ -38,19 +37,19 @@ func newDoctorCommand() *cobra.Command {
 		},
 	}
 	flags.register(cmd, true)
-	cmd.Flags().DurationVar(&timeout, "timeout", 10*time.Second, "most `TIME` the checks over the network may take")
+	cmd.Flags().DurationVar(&timeout, "timeout", 10*time.Second, "maximum `TIME` of the checks over the network")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
 }
 
 func doctor(ctx context.Context, out io.Writer, flags *configFlags, asJSON bool) error {
 	findings := []app.Finding{} // an empty list is [] in JSON
-	progress := newProgress(out, asJSON)
-	diagnose(ctx, flags, func(f app.Finding) {
+	progress := newFindingPrinter(out, asJSON)
+	runChecks(ctx, flags, func(f app.Finding) {
 		findings = append(findings, f)
-		progress.print(&f)
+		progress.printFinding(&f)
 	})
-	if err := progress.end(findings, asJSON); err != nil {
+	if err := progress.printSummary(findings, asJSON); err != nil {
 		return err
 	}
 	for i := range findings {
@@ -61,87 +60,85 @@ func doctor(ctx context.Context, out io.Writer, flags *configFlags, asJSON bool)
 	return nil
 }
 
-// diagnose reports on the configuration, and if that can be used on all it names.
-func diagnose(ctx context.Context, flags *configFlags, report func(app.Finding)) {
-	cfg, err := flags.load()
+// runChecks reports mistakes in the configuration, or else checks everything it names.
+func runChecks(ctx context.Context, flags *configFlags, report func(app.Finding)) {
+	cfg, err := flags.loadConfig()
 	if err != nil {
-		for _, line := range errorLines(err) {
+		for _, line := range splitErrors(err) {
 			report(app.Finding{
 				Check: "configuration", Level: app.LevelFail, Detail: line,
-				Fix: "mend what it names: the file, a CAPROUTER_* variable or a flag",
+				Fix: "correct the file, CAPROUTER_* variable or flag that it names",
 			})
 		}
 		return
 	}
 	app.Diagnose(ctx, cfg, app.Options{LogOutput: io.Discard, Version: buildVersion()}, func(f app.Finding) {
 		if f.Check == "configuration" {
-			f.Detail = configSource(flags) + ": " + f.Detail // which file it was, only the flags know
+			f.Detail = configSource(flags) + ": " + f.Detail
 		}
 		report(f)
 	})
 }
 
-// configSource says what the configuration was read from.
 func configSource(flags *configFlags) string {
-	path := flags.path()
+	path := flags.configPath()
 	if path != "" {
 		return path
 	}
 	if _, err := os.Stat(app.DefaultConfigFile); err == nil {
 		return app.DefaultConfigFile
 	}
-	return "the defaults, as there is no " + app.DefaultConfigFile + " here"
+	return "the defaults, because there is no " + app.DefaultConfigFile + " here"
 }
 
-// progress prints findings as they come. On a terminal its last line says that
-// there is more to come, until there is.
-type progress struct {
+// findingPrinter prints findings as they arrive. On a terminal the last line shows
+// that checks are running.
+type findingPrinter struct {
 	out      io.Writer
 	opts     outputOptions
-	quiet    bool // JSON is printed at the end
+	quiet    bool
 	terminal bool
 }
 
-func newProgress(out io.Writer, quiet bool) *progress {
+func newFindingPrinter(out io.Writer, quiet bool) *findingPrinter {
 	_, ok := asTerminal(out)
-	p := &progress{out: out, opts: detectOutput(out), quiet: quiet, terminal: ok && !quiet}
-	p.wait()
+	p := &findingPrinter{out: out, opts: detectOutput(out), quiet: quiet, terminal: ok && !quiet}
+	p.printWaiting()
 	return p
 }
 
 const (
 	waiting   = indent + "… checking"
-	clearLine = "\r\x1b[K"
+	eraseLine = "\r\x1b[K"
 )
 
-func (p *progress) wait() {
+func (p *findingPrinter) printWaiting() {
 	if p.terminal {
 		fmt.Fprint(p.out, waiting)
 	}
 }
 
-func (p *progress) clear() {
+func (p *findingPrinter) clearLine() {
 	if p.terminal {
-		fmt.Fprint(p.out, clearLine)
+		fmt.Fprint(p.out, eraseLine)
 	}
 }
 
-func (p *progress) print(f *app.Finding) {
+func (p *findingPrinter) printFinding(f *app.Finding) {
 	if p.quiet {
 		return
 	}
-	p.clear()
+	p.clearLine()
 	fmt.Fprint(p.out, formatFinding(f, p.opts))
-	p.wait()
+	p.printWaiting()
 }
 
-// end prints what is said once all findings are there.
-func (p *progress) end(findings []app.Finding, asJSON bool) error {
+func (p *findingPrinter) printSummary(findings []app.Finding, asJSON bool) error {
 	if asJSON {
 		return printJSON(p.out, findings)
 	}
-	p.clear()
-	_, err := fmt.Fprintf(p.out, "\n%s\n", summary(findings))
+	p.clearLine()
+	_, err := fmt.Fprintf(p.out, "\n%s\n", summarizeFindings(findings))
 	return err
 }
 
@@ -159,10 +156,10 @@ func formatFinding(f *app.Finding, opts outputOptions) string {
 	p.margin = len(indent)
 	column := len(indent) + 2 + checkWidth + len(columnGap)
 	check := p.newStyle(plain).Width(checkWidth).Render(truncate(oneLine(f.Check), checkWidth))
-	detail := p.wrapped(plain, f.Detail, column)
-	p.writeBlock("", p.margin, lipgloss.JoinHorizontal(lipgloss.Top, p.styled(style, mark)+" ", check, columnGap, detail))
+	detail := p.wrapText(plain, f.Detail, column)
+	p.writeBlock("", p.margin, lipgloss.JoinHorizontal(lipgloss.Top, p.styleText(style, mark)+" ", check, columnGap, detail))
 	if f.Fix != "" {
-		p.writeBlock("", column, p.wrapped(style, "→ "+f.Fix, column))
+		p.writeBlock("", column, p.wrapText(style, "→ "+f.Fix, column))
 	}
 	return p.String()
 }
@@ -179,19 +176,18 @@ func findingMark(level string) (string, textStyle) {
 	return "✗", red
 }
 
-// summary counts what is not well.
-func summary(findings []app.Finding) string {
+func summarizeFindings(findings []app.Finding) string {
 	n := map[string]int{}
 	for i := range findings {
 		n[findings[i].Level]++
 	}
 	switch failed, warned := n[app.LevelFail], n[app.LevelWarn]; {
 	case failed > 0 && warned > 0:
-		return fmt.Sprintf("%s failed, %s", count(failed, "check"), count(warned, "warning"))
+		return fmt.Sprintf("%s failed, %s", formatCount(failed, "check"), formatCount(warned, "warning"))
 	case failed > 0:
-		return count(failed, "check") + " failed"
+		return formatCount(failed, "check") + " failed"
 	case warned > 0:
-		return "ready to serve, with " + count(warned, "warning")
+		return "ready to serve, with " + formatCount(warned, "warning")
 	}
 	return "ready to serve"
 }

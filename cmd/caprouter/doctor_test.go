@@ -79,7 +79,7 @@ func TestSummary(t *testing.T) {
 		{of(app.LevelFail, app.LevelWarn, app.LevelWarn), "1 check failed, 2 warnings"},
 	}
 	for _, tt := range tests {
-		if got := summary(tt.findings); got != tt.want {
+		if got := summarizeFindings(tt.findings); got != tt.want {
 			t.Errorf("got %q, want %q", got, tt.want)
 		}
 	}
@@ -88,13 +88,13 @@ func TestSummary(t *testing.T) {
 // On a terminal a line says that there is more to come; it is gone before
 // anything else is printed. JSON has no such line.
 func TestProgress(t *testing.T) {
-	printed := func(p *progress) string {
+	printed := func(p *findingPrinter) string {
 		var out bytes.Buffer
 		p.out = &out
-		p.wait()
+		p.printWaiting()
 		findings := []app.Finding{{Check: "a", Level: app.LevelOK, Detail: "b"}}
-		p.print(&findings[0])
-		if err := p.end(findings, p.quiet); err != nil {
+		p.printFinding(&findings[0])
+		if err := p.printSummary(findings, p.quiet); err != nil {
 			t.Fatal(err)
 		}
 		return out.String()
@@ -102,12 +102,12 @@ func TestProgress(t *testing.T) {
 	line := "  ✓ a               b\n"
 	tests := []struct {
 		name string
-		p    progress
+		p    findingPrinter
 		want string
 	}{
-		{"a file", progress{opts: outputOptions{width: defaultWidth}}, line + "\nready to serve\n"},
-		{"a terminal", progress{opts: outputOptions{width: defaultWidth}, terminal: true}, waiting + clearLine + line + waiting + clearLine + "\nready to serve\n"},
-		{"JSON", progress{quiet: true}, `[{"check":"a","level":"ok","detail":"b"}]` + "\n"},
+		{"a file", findingPrinter{opts: outputOptions{width: defaultWidth}}, line + "\nready to serve\n"},
+		{"a terminal", findingPrinter{opts: outputOptions{width: defaultWidth}, terminal: true}, waiting + eraseLine + line + waiting + eraseLine + "\nready to serve\n"},
+		{"JSON", findingPrinter{quiet: true}, `[{"check":"a","level":"ok","detail":"b"}]` + "\n"},
 	}
 	for _, tt := range tests {
 		if got := printed(&tt.p); got != tt.want {

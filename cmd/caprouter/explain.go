@@ -67,11 +67,11 @@ func (p *printer) writePrompt(text string) {
 	shown := lines[:min(len(lines), maxPromptLines)]
 	label := "prompt"
 	for _, line := range shown {
-		p.writeBlock(label, p.margin, p.styled(bold, truncate(strings.TrimRight(line, " "), p.width-p.margin)))
+		p.writeBlock(label, p.margin, p.styleText(bold, truncate(strings.TrimRight(line, " "), p.width-p.margin)))
 		label = ""
 	}
 	if n := len(lines) - len(shown); n > 0 {
-		p.writeField("", "… "+count(n, "more line"), dim)
+		p.writeField("", "… "+formatCount(n, "more line"), dim)
 	}
 }
 

@@ -143,7 +143,7 @@ func formatAttempts(n int) string {
 	if n == 0 {
 		return "not called"
 	}
-	return count(n, "attempt")
+	return formatCount(n, "attempt")
 }
 
 func formatFailover(t *contract.FailedAttempt) string {
@@ -201,7 +201,7 @@ func (p *printer) writeAnswer(d *contract.ResponseData) {
 	p.writeBlock("answer", 0, "")
 	p.writeBlock("", len(answerIndent), strings.Join(shown, "\n"))
 	if left := lines[len(shown):]; len(left) > 0 {
-		p.writeBlock("", len(answerIndent), p.styled(dim, "… "+count(len(left), "more line")))
+		p.writeBlock("", len(answerIndent), p.styleText(dim, "… "+formatCount(len(left), "more line")))
 	}
 }
 
@@ -221,7 +221,7 @@ func (p *printer) writeProposal(d *contract.Proposal) {
 	}
 	p.writeField("proposal", printable(d.Detail), plain)
 	if d.TicketID != "" {
-		p.writeField("ticket", fmt.Sprintf("%s, %s", d.TicketID, count(d.Count, "request")), plain)
+		p.writeField("ticket", fmt.Sprintf("%s, %s", d.TicketID, formatCount(d.Count, "request")), plain)
 	}
 	p.writeFields("needed", d.Requirements, plain)
 	p.writeFields("risk", d.Risks, plain)

@@ -9,37 +9,37 @@ import (
 	"github.com/caprouter/caprouter/internal/app"
 )
 
-// configFlags are the flags of the commands that run a router themselves. They
-// override the environment, which overrides the file.
+// configFlags are the flags of commands that run a router. They override the
+// environment, which overrides the file.
 type configFlags struct {
 	config, registry, listen, dataDir, logLevel string
 }
 
 func (f *configFlags) register(cmd *cobra.Command, serving bool) {
 	flags := cmd.Flags()
-	flags.StringVar(&f.config, "config", "", "configuration `FILE` (default caprouter.yaml, when there is one)")
+	flags.StringVar(&f.config, "config", "", "configuration `FILE` (default caprouter.yaml if it exists)")
 	flags.StringVar(&f.registry, "registry", "", "capability registry `FILE` (default capabilities.yaml)")
-	flags.StringVar(&f.dataDir, "data-dir", "", "`DIR` that holds the store and the signing key (default caprouter-data)")
-	must(cmd.MarkFlagFilename("config", yamlExtensions()...))
-	must(cmd.MarkFlagFilename("registry", yamlExtensions()...))
-	must(cmd.MarkFlagDirname("data-dir"))
+	flags.StringVar(&f.dataDir, "data-dir", "", "`DIR` with the store and the signing keys (default caprouter-data)")
+	mustSucceed(cmd.MarkFlagFilename("config", yamlExtensions()...))
+	mustSucceed(cmd.MarkFlagFilename("registry", yamlExtensions()...))
+	mustSucceed(cmd.MarkFlagDirname("data-dir"))
 	if !serving {
 		return
 	}
 	flags.StringVar(&f.listen, "listen", "", "`HOST:PORT` to listen on; port 0 picks one (default 127.0.0.1:8080)")
 	flags.StringVar(&f.logLevel, "log-level", "", "debug, info, warn or error (default info)")
-	must(cmd.RegisterFlagCompletionFunc("log-level", cobra.FixedCompletions(
+	mustSucceed(cmd.RegisterFlagCompletionFunc("log-level", cobra.FixedCompletions(
 		[]cobra.Completion{"debug", "info", "warn", "error"}, cobra.ShellCompDirectiveNoFileComp)))
 }
 
-// path is the configuration file that was named, "" for none.
-func (f *configFlags) path() string {
+// configPath returns the named configuration file, or "".
+func (f *configFlags) configPath() string {
 	return cmp.Or(f.config, os.Getenv(app.EnvPrefix+"_CONFIG"))
 }
 
-// load reads file and environment, puts the flags on top and checks the whole.
-func (f *configFlags) load() (app.Config, error) {
-	cfg, err := app.LoadConfig(f.path(), os.LookupEnv)
+// loadConfig reads file and environment, applies the flags and validates the result.
+func (f *configFlags) loadConfig() (app.Config, error) {
+	cfg, err := app.LoadConfig(f.configPath(), os.LookupEnv)
 	if err != nil {
 		return cfg, err
 	}
@@ -60,16 +60,16 @@ func (f *configFlags) load() (app.Config, error) {
 	return cfg, err
 }
 
-// serverFlags are the flags of the commands that talk to a server.
+// serverFlags are the flags of commands that call a running router.
 type serverFlags struct{ url, tokenEnv string }
 
 func (f *serverFlags) register(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.url, "url", "", "`URL` of the router to talk to (default $CAPROUTER_URL)")
-	cmd.Flags().StringVar(&f.tokenEnv, "token-env", "", "`NAME` of the environment variable that holds the bearer token")
+	cmd.Flags().StringVar(&f.url, "url", "", "`URL` of a running router (default $CAPROUTER_URL)")
+	cmd.Flags().StringVar(&f.tokenEnv, "token-env", "", "`NAME` of the environment variable with the bearer token")
 }
 
-// server is the router that the flag or else the environment names, "" for none.
-func (f *serverFlags) server(cmd *cobra.Command) string {
+// routerURL returns the URL of the flag or of the environment, or "".
+func (f *serverFlags) routerURL(cmd *cobra.Command) string {
 	if cmd.Flags().Changed("url") {
 		return f.url
 	}
@@ -78,7 +78,6 @@ func (f *serverFlags) server(cmd *cobra.Command) string {
 
 func yamlExtensions() []string { return []string{"yaml", "yml"} }
 
-// completeYAML completes the one argument that is a registry file.
 func completeYAML(_ *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
@@ -86,8 +85,9 @@ func completeYAML(_ *cobra.Command, args []string, _ string) ([]cobra.Completion
 	return yamlExtensions(), cobra.ShellCompDirectiveFilterFileExt
 }
 
-// must is for what fails only when this program names a flag it does not have.
-func must(err error) {
+// mustSucceed panics on errors of cobra about unknown flags, which are bugs of this
+// program.
+func mustSucceed(err error) {
 	if err != nil {
 		panic(err)
 	}

@@ -8,10 +8,9 @@ import (
 	"github.com/caprouter/caprouter/golden"
 )
 
-// maxGone is how many of the cases that are gone are named.
-const maxGone = 20
+const maxListedRemoved = 20
 
-// readBaseline reads the report to compare with; nil when none is wanted.
+// readBaseline returns nil if no baseline is named.
 func (f *runFlags) readBaseline() (*golden.Report, error) {
 	if f.baseline == "" {
 		return nil, nil
@@ -20,27 +19,26 @@ func (f *runFlags) readBaseline() (*golden.Report, error) {
 	return r, withoutVerb(err)
 }
 
-// checkBaseline refuses a baseline that knows none of the cases: it is one of
-// others. A few selected cases may all be new.
+// checkBaseline rejects a baseline without any of the cases, because it belongs to
+// other cases. A few selected cases may all be new.
 func (f *runFlags) checkBaseline(baseline *golden.Report, cases []golden.Case) error {
-	if baseline == nil || f.filters() || baseline.HasAny(cases) {
+	if baseline == nil || f.selectsCases() || baseline.HasAny(cases) {
 		return nil
 	}
 	return fmt.Errorf("%s: has none of these cases (it begins with %q, they begin with %q): it is the report of others; make it again with golden run --json",
 		f.baseline, truncate(oneLine(baseline.Cases[0].ID), defaultWidth), truncate(oneLine(cases[0].ID), defaultWidth))
 }
 
-// compare holds the report against the baseline. What a filter leaves out is not
-// gone.
-func (f *runFlags) compare(baseline, r *golden.Report) golden.Comparison {
+// compareBaseline compares the report with the baseline. Filtered cases do not count
+// as removed.
+func (f *runFlags) compareBaseline(baseline, r *golden.Report) golden.Comparison {
 	c := golden.CompareReports(baseline, r)
-	if f.filters() {
+	if f.selectsCases() {
 		c.Gone = nil
 	}
 	return c
 }
 
-// printComparison names what differs from the baseline.
 func printComparison(out io.Writer, baseline, r *golden.Report, c *golden.Comparison, maxNew int) {
 	why := make(map[string]string, len(r.Cases))
 	for i := range r.Cases {
@@ -55,13 +53,13 @@ func printComparison(out io.Writer, baseline, r *golden.Report, c *golden.Compar
 	for _, id := range c.NewFailures {
 		fmt.Fprintf(out, "new failure: %s: %s\n", oneLine(id), oneLine(why[id]))
 	}
-	for _, id := range c.Gone[:min(len(c.Gone), maxGone)] {
+	for _, id := range c.Gone[:min(len(c.Gone), maxListedRemoved)] {
 		fmt.Fprintf(out, "gone: %s\n", oneLine(id))
 	}
-	if more := len(c.Gone) - maxGone; more > 0 {
+	if more := len(c.Gone) - maxListedRemoved; more > 0 {
 		fmt.Fprintf(out, "gone: … and %d more\n", more)
 	}
 	fmt.Fprintf(out, "against the baseline: %s, %s (%d may be), %d failed before, %d fixed, %d gone\n",
-		count(len(c.Regressions), "regression"), count(len(c.NewFailures), "new failure"), maxNew,
+		formatCount(len(c.Regressions), "regression"), formatCount(len(c.NewFailures), "new failure"), maxNew,
 		len(c.KnownFailed), len(c.Fixed), len(c.Gone))
 }

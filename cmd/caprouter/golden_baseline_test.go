@@ -26,7 +26,7 @@ func TestComparisonNamesWhatIsGone(t *testing.T) {
 	words := golden.Classifier{Mode: "lexical"}
 	before, now := reportOf(words, ids...), reportOf(words, "case-00")
 	var flags runFlags
-	c := flags.compare(before, now)
+	c := flags.compareBaseline(before, now)
 	var out strings.Builder
 	printComparison(&out, before, now, &c, 0)
 	var want strings.Builder
@@ -38,7 +38,7 @@ func TestComparisonNamesWhatIsGone(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	flags.filter.IDs = []string{"case-00"}
-	if c := flags.compare(before, now); len(c.Gone) > 0 {
+	if c := flags.compareBaseline(before, now); len(c.Gone) > 0 {
 		t.Errorf("of selected cases: got %q gone, want none", c.Gone)
 	}
 }

@@ -34,7 +34,7 @@ func goldenBench(t *testing.T, args ...string) (out, errOut string, code int) {
 	cmd.SetArgs(args)
 	cmd.SetOut(&stdout)
 	cmd.SetErr(&stderr)
-	code = report(&stderr, cmd.ExecuteContext(t.Context()))
+	code = reportError(&stderr, cmd.ExecuteContext(t.Context()))
 	return stdout.String(), stderr.String(), code
 }
 

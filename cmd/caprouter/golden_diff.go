@@ -11,8 +11,7 @@ import (
 	"github.com/caprouter/caprouter/golden"
 )
 
-// diffFlags are what golden diff is told besides the cases; its registry A is
-// configFlags.registry.
+// diffFlags are the flags of golden diff. Registry A is configFlags.registry.
 type diffFlags struct {
 	goldenFlags
 	other                string
@@ -23,34 +22,34 @@ func newGoldenDiffCommand() *cobra.Command {
 	var flags diffFlags
 	cmd := &cobra.Command{
 		Use:   "diff --registry-a FILE --registry-b FILE CASES…",
-		Short: "Show what another registry would route differently, and why",
-		Long: "Route every case by two registries and show what changes: outcome, agents, intent or domains, with the\n" +
-			"scores and gates behind it. What the cases expect does not matter.\n\n" +
-			"Exit code 0 whether or not something changes, 1 when it does and --fail-on-change is given.",
+		Short: "Compare the routing of two registries",
+		Long: "Route every case with two registries and print the changes of outcome, agents, intent and domains, with\n" +
+			"scores and gates. The expected outcomes of the cases are ignored.\n\n" +
+			"Exit code 1 if --fail-on-change is set and there are changes.",
 		Example: `  caprouter golden diff --registry-a capabilities.yaml --registry-b new.yaml golden/`,
-		Args:    takesCases(),
+		Args:    caseArgs(),
 		RunE:    func(cmd *cobra.Command, args []string) error { return goldenDiff(cmd, args, &flags) },
 	}
 	flags.register(cmd)
 	flags.registerModel(cmd)
-	cmd.Flags().StringVar(&flags.registry, "registry-a", "", "registry `FILE` as it is")
-	cmd.Flags().StringVar(&flags.other, "registry-b", "", "registry `FILE` as it would be")
-	cmd.Flags().BoolVar(&flags.failOnChange, "fail-on-change", false, "exit code 1 when a case is routed differently")
-	cmd.Flags().BoolVar(&flags.asJSON, "json", false, "print JSON, with the whole decisions")
-	must(cmd.MarkFlagFilename("registry-a", yamlExtensions()...))
-	must(cmd.MarkFlagFilename("registry-b", yamlExtensions()...))
+	cmd.Flags().StringVar(&flags.registry, "registry-a", "", "current registry `FILE`")
+	cmd.Flags().StringVar(&flags.other, "registry-b", "", "changed registry `FILE`")
+	cmd.Flags().BoolVar(&flags.failOnChange, "fail-on-change", false, "exit code 1 if a case is routed differently")
+	cmd.Flags().BoolVar(&flags.asJSON, "json", false, "print JSON, including the decisions")
+	mustSucceed(cmd.MarkFlagFilename("registry-a", yamlExtensions()...))
+	mustSucceed(cmd.MarkFlagFilename("registry-b", yamlExtensions()...))
 	return cmd
 }
 
 func goldenDiff(cmd *cobra.Command, args []string, flags *diffFlags) error {
 	if flags.registry == "" || flags.other == "" {
-		return usagef(cmd, "diff needs two registries: --registry-a FILE --registry-b FILE")
+		return usageErrorf(cmd, "diff needs two registries: --registry-a FILE --registry-b FILE")
 	}
 	b, err := readRegistry(flags.other)
 	if err != nil {
 		return err
 	}
-	g, err := flags.open(cmd, args, flags.by(), b)
+	g, err := flags.openCases(cmd, args, flags.classifierSource(), b)
 	if err != nil {
 		return err
 	}
@@ -96,7 +95,7 @@ func printDiff(out io.Writer, d *golden.Diff) error {
 	if b.Len() > 0 {
 		b.WriteByte('\n')
 	}
-	fmt.Fprintf(&b, "%s: %d routed differently (A %s, B %s)\n", count(d.Cases, "case"), len(d.Changes), shortenVersion(d.A), shortenVersion(d.B))
+	fmt.Fprintf(&b, "%s: %d routed differently (A %s, B %s)\n", formatCount(d.Cases, "case"), len(d.Changes), shortenVersion(d.A), shortenVersion(d.B))
 	_, err := io.WriteString(out, b.String())
 	return err
 }

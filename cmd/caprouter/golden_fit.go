@@ -20,17 +20,16 @@ func newGoldenFitCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "fit CASES…",
 		Short: "Propose thresholds of the registry from cases",
-		Long: "Try min_confidence, confidence_threshold and ambiguity_threshold on the cases of split train, and propose\n" +
-			"those that route most of them as expected while --precision of what is dispatched is right; nothing when\n" +
-			"no setting that dispatches anything reaches that. What the proposal is worth is shown on the cases of split\n" +
-			"validation and test, which take no part in the choice.\n\n" +
-			"The registry is not changed: the patch is printed, for you to judge and apply.",
+		Long: "Try values of min_confidence, confidence_threshold and ambiguity_threshold on the cases of split train,\n" +
+			"and propose those with the most correct outcomes and at least --precision of the dispatches correct. The\n" +
+			"splits validation and test are held out to measure the proposal.\n\n" +
+			"The command prints a patch and does not change the registry.",
 		Example: `  caprouter golden fit golden/
   caprouter golden fit golden/ --precision 0.95 --json`,
-		Args: takesCases(),
+		Args: caseArgs(),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !(precision > 0 && precision <= 1) {
-				return usagef(cmd, "--precision %v is not over 0 and at most 1", precision)
+				return usageErrorf(cmd, "--precision %v is not over 0 and at most 1", precision)
 			}
 			return goldenFit(cmd, args, &flags, precision, asJSON)
 		},
@@ -38,13 +37,13 @@ func newGoldenFitCommand() *cobra.Command {
 	flags.register(cmd)
 	flags.registerRegistry(cmd)
 	flags.registerModel(cmd)
-	cmd.Flags().Float64Var(&precision, "precision", precision, "least `SHARE` of the dispatched that must be right on split train")
+	cmd.Flags().Float64Var(&precision, "precision", precision, "minimum `SHARE` of correct dispatches on split train")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
 }
 
 func goldenFit(cmd *cobra.Command, args []string, flags *goldenFlags, precision float64, asJSON bool) error {
-	g, err := flags.open(cmd, args, flags.by())
+	g, err := flags.openCases(cmd, args, flags.classifierSource())
 	if err != nil {
 		return err
 	}
@@ -74,7 +73,7 @@ func printFit(out io.Writer, fit *golden.FitResult) error {
 	fmt.Fprintf(w, "\tcases\tas expected\tdispatched\tmisroutes\tcoverage\tprecision\n")
 	line := func(name string, s *golden.FitScore) {
 		if s != nil {
-			fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t%s\t%s\n", name, s.Cases, s.Passed, s.Dispatched, s.Misroutes, percent(s.Coverage), percentOr(s.Precision))
+			fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t%s\t%s\n", name, s.Cases, s.Passed, s.Dispatched, s.Misroutes, formatPercent(s.Coverage), formatOptionalPercent(s.Precision))
 		}
 	}
 	best, chosen := "proposed", "the proposal"
@@ -94,18 +93,17 @@ func printFit(out io.Writer, fit *golden.FitResult) error {
 	switch patch := fit.Patch(); {
 	case !fit.Reached:
 		fmt.Fprintf(&b, "\nNo setting reaches a precision of %s on split train; %s tried. The nearest is\n%s: nothing is proposed.\n",
-			percent(fit.Target), count(fit.Settings, "setting"), settingText(&fit.TrainBest.Setting))
+			formatPercent(fit.Target), formatCount(fit.Settings, "setting"), formatSetting(&fit.TrainBest.Setting))
 	case patch != "":
-		fmt.Fprintf(&b, "\n# proposed, not applied; %s tried\n%s", count(fit.Settings, "setting"), patch)
+		fmt.Fprintf(&b, "\n# proposed, not applied; %s tried\n%s", formatCount(fit.Settings, "setting"), patch)
 	default:
-		fmt.Fprintf(&b, "\nThe registry is as good as any of the %s that were tried: nothing to change.\n", count(fit.Settings, "setting"))
+		fmt.Fprintf(&b, "\nNone of %s is better than the registry: nothing to change.\n", formatCount(fit.Settings, "setting"))
 	}
 	_, err := io.WriteString(out, b.String())
 	return err
 }
 
-// settingText is a setting in a line.
-func settingText(s *golden.Thresholds) string {
+func formatSetting(s *golden.Thresholds) string {
 	least := "not set"
 	if s.MinConfidence != nil {
 		least = fmt.Sprint(*s.MinConfidence)
@@ -113,18 +111,17 @@ func settingText(s *golden.Thresholds) string {
 	return fmt.Sprintf("confidence_threshold %v, min_confidence %s, ambiguity_threshold %v", s.ConfidenceThreshold, least, s.AmbiguityThreshold)
 }
 
-// percentOr is a share that there may not be.
-func percentOr(v *float64) string {
+func formatOptionalPercent(v *float64) string {
 	if v == nil {
 		return "–"
 	}
-	return percent(*v)
+	return formatPercent(*v)
 }
 
-// printCurve shows what the setting is worth on what was held out.
+// printCurve prints the measurements of the setting on the held-out cases.
 func printCurve(b *strings.Builder, curve []golden.FitScore, chosen string) error {
 	if len(curve) == 0 {
-		b.WriteString("\nNothing was held out: mark cases with `split: validation` or `split: test` to see what the proposal is worth.\n")
+		b.WriteString("\nNo cases are held out: mark cases with `split: validation` or `split: test` to measure the proposal.\n")
 		return nil
 	}
 	fmt.Fprintf(b, "\nheld out, %s at other values of min_confidence\n", chosen)
@@ -132,7 +129,7 @@ func printCurve(b *strings.Builder, curve []golden.FitScore, chosen string) erro
 	fmt.Fprintf(w, "min_confidence\tcoverage\tprecision\tmisroutes\n")
 	for i := range curve {
 		s := &curve[i]
-		fmt.Fprintf(w, "%s\t%s\t%s\t%d\n", strconv.FormatFloat(*s.Setting.MinConfidence, 'f', 2, 64), percent(s.Coverage), percentOr(s.Precision), s.Misroutes)
+		fmt.Fprintf(w, "%s\t%s\t%s\t%d\n", strconv.FormatFloat(*s.Setting.MinConfidence, 'f', 2, 64), formatPercent(s.Coverage), formatOptionalPercent(s.Precision), s.Misroutes)
 	}
 	return w.Flush()
 }

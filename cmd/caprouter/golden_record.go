@@ -19,39 +19,39 @@ func newGoldenRecordCommand() *cobra.Command {
 	var again bool
 	cmd := &cobra.Command{
 		Use:   "record CASES… --cassette FILE",
-		Short: "Ask the model about cases once, and keep what it says",
-		Long: "Ask the configured model about every case and keep its replies in a cassette, for golden run --cassette.\n" +
-			"What the cassette has already is not asked again, what no case needs any more goes; with --split, --tag\n" +
-			"or --case nothing goes. A cassette is of one model, and holds replies and hashes of questions, neither\n" +
-			"the questions nor the key.\n\n" +
-			"Exit code 1 when the model did not answer a question; what it did answer is kept. So it is after Ctrl-C.",
+		Short: "Record the replies of the model for cases",
+		Long: "Classify every case with the configured model and store its replies in a cassette, for golden run\n" +
+			"--cassette. Stored replies are reused, and those that no case needs are dropped, unless --split, --tag\n" +
+			"or --case selects cases. A cassette belongs to one model. It contains replies and hashes of prompts,\n" +
+			"but neither prompts nor the key.\n\n" +
+			"Exit code 1 if the model did not reply to a prompt. Replies are stored then, and after Ctrl-C, too.",
 		Example: `  caprouter golden record golden/ --cassette golden/gemini.cassette.jsonl
   caprouter golden record golden/ --cassette golden/gemini.cassette.jsonl --again`,
-		Args: takesCases(),
-		RunE: func(cmd *cobra.Command, args []string) error { return goldenRecord(cmd, args, &flags, again) },
+		Args: caseArgs(),
+		RunE: func(cmd *cobra.Command, args []string) error { return recordGoldenCases(cmd, args, &flags, again) },
 	}
 	flags.register(cmd)
 	flags.registerRegistry(cmd)
-	cmd.Flags().StringVar(&flags.cassette, "cassette", "", "the `FILE` to write; one in a directory of cases should end in .cassette.jsonl")
-	cmd.Flags().BoolVar(&again, "again", false, "ask all of it, whatever the cassette has")
-	must(cmd.MarkFlagFilename("cassette"))
+	cmd.Flags().StringVar(&flags.cassette, "cassette", "", "the `FILE` to write; in a directory of cases its name should end in .cassette.jsonl")
+	cmd.Flags().BoolVar(&again, "again", false, "record all replies again")
+	mustSucceed(cmd.MarkFlagFilename("cassette"))
 	return cmd
 }
 
-func goldenRecord(cmd *cobra.Command, args []string, flags *goldenFlags, again bool) error {
+func recordGoldenCases(cmd *cobra.Command, args []string, flags *goldenFlags, again bool) error {
 	file := flags.cassette
 	if file == "" {
-		return usagef(cmd, "--cassette FILE is missing: where the replies go")
+		return usageErrorf(cmd, "--cassette FILE is missing: where the replies go")
 	}
-	if err := checkWritable(file); err != nil { // before the model is asked, which costs
+	if err := checkWritable(file); err != nil { // before calls to the model, which cost money
 		return withoutVerb(err)
 	}
-	flags.cassette = "" // the model is asked, not the file
+	flags.cassette = "" // the model must be called, not the cassette
 	known, err := golden.ReadCassette(file)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return withoutVerb(err)
 	}
-	g, err := flags.open(cmd, args, app.GoldenLive)
+	g, err := flags.openCases(cmd, args, app.GoldenLive)
 	if err != nil {
 		return err
 	}
@@ -59,7 +59,7 @@ func goldenRecord(cmd *cobra.Command, args []string, flags *goldenFlags, again b
 	var made *golden.RecordResult
 	err = withProgress(cmd, "recording", &g.Config, func(ctx context.Context) error {
 		made, err = golden.Record(ctx, g.Config, golden.RecordConfig{
-			Existing: known, Overwrite: again, Scrub: g.RedactKey, Partial: flags.filters(),
+			Existing: known, Overwrite: again, Scrub: g.RedactKey, Partial: flags.selectsCases(),
 		})
 		return err
 	})
@@ -78,27 +78,27 @@ func goldenRecord(cmd *cobra.Command, args []string, flags *goldenFlags, again b
 			dropped = fmt.Sprintf("; %d dropped, which no case needs", made.Dropped)
 		}
 		fmt.Fprintf(cmd.OutOrStdout(), "%s: %s of %s %s; %d asked now, %d known before%s\n", file,
-			count(made.Cassette.Len(), "recording"), oneLine(made.Cassette.Provider()), oneLine(made.Cassette.Model()), made.Asked, made.Reused, dropped)
+			formatCount(made.Cassette.Len(), "recording"), oneLine(made.Cassette.Provider()), oneLine(made.Cassette.Model()), made.Asked, made.Reused, dropped)
 	}
-	return recordVerdict(cmd, made)
+	return checkRecording(cmd, made)
 }
 
-// filters reports whether the flags select among the cases.
-func (f *goldenFlags) filters() bool {
+// selectsCases reports whether the flags select a part of the cases.
+func (f *goldenFlags) selectsCases() bool {
 	return len(f.filter.Splits)+len(f.filter.Tags)+len(f.filter.IDs) > 0
 }
 
-func recordVerdict(cmd *cobra.Command, made *golden.RecordResult) error {
+func checkRecording(cmd *cobra.Command, made *golden.RecordResult) error {
 	failed := 0
 	for _, text := range slices.Sorted(maps.Keys(made.Failed)) {
 		failed += made.Failed[text]
-		complain(cmd.ErrOrStderr(), fmt.Sprintf("%s: %s", count(made.Failed[text], "question"), text))
+		printError(cmd.ErrOrStderr(), fmt.Sprintf("%s: %s", formatCount(made.Failed[text], "question"), text))
 	}
 	switch r := made.Report; {
 	case r.Interrupted:
 		return fmt.Errorf("interrupted: %d of %d cases were recorded; the cassette holds these", r.Summary.Total, r.Summary.Planned)
 	case failed > 0:
-		return fmt.Errorf("%s not answered: run the command again to ask those only", count(failed, "question"))
+		return fmt.Errorf("%s not answered: run the command again to ask those only", formatCount(failed, "question"))
 	case made.Cassette == nil:
 		return errors.New("nothing to record: every case scripts its own replies, or the registry is empty")
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/caprouter/caprouter/internal/app"
 )
 
-// runFlags are what golden run is told besides the cases.
+// runFlags are the flags of golden run.
 type runFlags struct {
 	goldenFlags
 	asJSON, verbose       bool
@@ -27,47 +27,47 @@ func newGoldenRunCommand() *cobra.Command {
 	var flags runFlags
 	cmd := &cobra.Command{
 		Use:   "run CASES…",
-		Short: "Run cases and say which requests went elsewhere than they should",
-		Long: "Run the cases of files and directories. Without a model the registry's words read the requests; with\n" +
-			"--cassette a recorded model does, without a network. Either way the same cases give the same report.\n\n" +
-			"Exit code 1 when a case fails. With --baseline, the report of an earlier run, it is 1 when a case that\n" +
-			"passed fails now, or more new cases fail than --max-new-failures; what failed before may fail on.\n" +
-			"Ctrl-C keeps what is done: the report holds it, says so, and the exit code is 1.",
+		Short: "Run cases and report unexpected outcomes",
+		Long: "Run the cases of files and directories. The lexical classifier classifies them, or with --cassette the\n" +
+			"recorded replies of a model. Both are deterministic.\n\n" +
+			"Exit code 1 if a case fails. With --baseline, the report of an earlier run, exit code 1 if a case fails\n" +
+			"that passed before, or if more new cases fail than --max-new-failures. After Ctrl-C the report contains\n" +
+			"the finished cases, and the exit code is 1.",
 		Example: `  caprouter golden run cases.yaml
   caprouter golden run golden/ --json > baseline.json
   caprouter golden run golden/ --baseline baseline.json --junit report.xml --html report.html
   caprouter golden run golden/ --cassette gemini.cassette.jsonl --tag pt`,
-		Args: takesCases(),
-		RunE: func(cmd *cobra.Command, args []string) error { return goldenRun(cmd, args, &flags) },
+		Args: caseArgs(),
+		RunE: func(cmd *cobra.Command, args []string) error { return runGoldenCases(cmd, args, &flags) },
 	}
 	flags.register(cmd)
 	flags.registerRegistry(cmd)
 	flags.registerModel(cmd)
 	f := cmd.Flags()
-	f.BoolVar(&flags.asJSON, "json", false, "print the whole report as JSON; it is what --baseline reads")
-	f.BoolVar(&flags.verbose, "verbose", false, "a line for every case, not only for those that fail")
-	f.StringVar(&flags.junit, "junit", "", "write JUnit XML for a CI server to `FILE`")
-	f.StringVar(&flags.html, "html", "", "write one page with plots and the failures' decisions to `FILE`")
+	f.BoolVar(&flags.asJSON, "json", false, "print the report as JSON, for --baseline")
+	f.BoolVar(&flags.verbose, "verbose", false, "print every case, not only failures")
+	f.StringVar(&flags.junit, "junit", "", "write JUnit XML to `FILE`")
+	f.StringVar(&flags.html, "html", "", "write an HTML page with plots and the decisions of failures to `FILE`")
 	f.StringVar(&flags.baseline, "baseline", "", "compare with the report in `FILE`")
-	f.IntVar(&flags.maxNewFailures, "max-new-failures", 0, "with --baseline, `N` cases that are new may fail")
-	must(cmd.MarkFlagFilename("junit", "xml"))
-	must(cmd.MarkFlagFilename("html", "html"))
-	must(cmd.MarkFlagFilename("baseline", "json"))
+	f.IntVar(&flags.maxNewFailures, "max-new-failures", 0, "with --baseline, number `N` of new cases that may fail")
+	mustSucceed(cmd.MarkFlagFilename("junit", "xml"))
+	mustSucceed(cmd.MarkFlagFilename("html", "html"))
+	mustSucceed(cmd.MarkFlagFilename("baseline", "json"))
 	return cmd
 }
 
-func goldenRun(cmd *cobra.Command, args []string, flags *runFlags) error {
+func runGoldenCases(cmd *cobra.Command, args []string, flags *runFlags) error {
 	if flags.maxNewFailures < 0 || flags.baseline == "" && cmd.Flags().Changed("max-new-failures") {
-		return usagef(cmd, "--max-new-failures is a number from 0 up, and needs --baseline")
+		return usageErrorf(cmd, "--max-new-failures is a number from 0 up, and needs --baseline")
 	}
-	if err := flags.checkOutputs(cmd, args); err != nil { // before the work, which may be long and cost
+	if err := flags.checkOutputs(cmd, args); err != nil { // before the run, which may be long and expensive
 		return err
 	}
 	baseline, err := flags.readBaseline()
 	if err != nil {
 		return err
 	}
-	g, err := flags.open(cmd, args, flags.by())
+	g, err := flags.openCases(cmd, args, flags.classifierSource())
 	if err != nil {
 		return err
 	}
@@ -83,29 +83,28 @@ func goldenRun(cmd *cobra.Command, args []string, flags *runFlags) error {
 	if err != nil {
 		return err
 	}
-	return flags.finish(cmd, r, baseline)
+	return flags.finishRun(cmd, r, baseline)
 }
 
-// output is a file the report is written to.
-type output struct {
+// reportFile is a file to which the report is written.
+type reportFile struct {
 	flag, path string
 	write      func(io.Writer, *golden.Report) error
 }
 
-// outputs are those that are wanted.
-func (f *runFlags) outputs() []output {
-	all := []output{{"--junit", f.junit, golden.WriteJUnit}, {"--html", f.html, golden.WriteHTML}}
-	return slices.DeleteFunc(all, func(o output) bool { return o.path == "" })
+func (f *runFlags) reportFiles() []reportFile {
+	all := []reportFile{{"--junit", f.junit, golden.WriteJUnit}, {"--html", f.html, golden.WriteHTML}}
+	return slices.DeleteFunc(all, func(o reportFile) bool { return o.path == "" })
 }
 
-// checkOutputs says what keeps the outputs from being written, and which of them
-// would take the place of an input or of another.
+// checkOutputs rejects report files that cannot be written, or that would overwrite an
+// input or each other.
 func (f *runFlags) checkOutputs(cmd *cobra.Command, cases []string) error {
-	outputs := f.outputs()
+	outputs := f.reportFiles()
 	if len(outputs) == 0 {
 		return nil
 	}
-	cfg, err := f.load()
+	cfg, err := f.loadConfig()
 	if err != nil {
 		return err
 	}
@@ -117,7 +116,7 @@ func (f *runFlags) checkOutputs(cmd *cobra.Command, cases []string) error {
 	others := []file{
 		{"--baseline", f.baseline},
 		{"--cassette", f.cassette},
-		{"the configuration", cmp.Or(f.path(), app.DefaultConfigFile)},
+		{"the configuration", cmp.Or(f.configPath(), app.DefaultConfigFile)},
 		{"the registry", cmp.Or(cfg.Registry.File, app.DefaultRegistryFile)},
 	}
 	for _, path := range files {
@@ -129,7 +128,7 @@ func (f *runFlags) checkOutputs(cmd *cobra.Command, cases []string) error {
 		}
 		for _, other := range others {
 			if other.path != "" && sameFile(o.path, other.path) {
-				return usagef(cmd, "%s %s and %s %s are the same file: name another", o.flag, o.path, other.what, other.path)
+				return usageErrorf(cmd, "%s %s and %s %s are the same file: name another", o.flag, o.path, other.what, other.path)
 			}
 		}
 		if err := checkWritable(o.path); err != nil {
@@ -139,12 +138,12 @@ func (f *runFlags) checkOutputs(cmd *cobra.Command, cases []string) error {
 	return nil
 }
 
-// finish tells what came out: what is printed first, so that a file that cannot
-// be written costs nothing else.
-func (f *runFlags) finish(cmd *cobra.Command, r, baseline *golden.Report) error {
-	failed := f.print(cmd.OutOrStdout(), r)
-	verdict := f.verdict(cmd, r, baseline)
-	for _, o := range f.outputs() {
+// finishRun prints the result before it writes the files, so that a failed write does
+// not lose it.
+func (f *runFlags) finishRun(cmd *cobra.Command, r, baseline *golden.Report) error {
+	failed := f.printResult(cmd.OutOrStdout(), r)
+	verdict := f.checkResult(cmd, r, baseline)
+	for _, o := range f.reportFiles() {
 		failed = errors.Join(failed, writeReport(o.path, func(w io.Writer) error { return o.write(w, r) }))
 	}
 	if _, silent := errors.AsType[silentError](verdict); silent && failed != nil {
@@ -153,21 +152,21 @@ func (f *runFlags) finish(cmd *cobra.Command, r, baseline *golden.Report) error 
 	return errors.Join(verdict, failed)
 }
 
-func (f *runFlags) print(out io.Writer, r *golden.Report) error {
+func (f *runFlags) printResult(out io.Writer, r *golden.Report) error {
 	if f.asJSON {
 		return golden.WriteJSON(out, r)
 	}
 	return printReport(out, r, f.verbose)
 }
 
-// verdict decides the exit code, and names what is to blame.
-func (f *runFlags) verdict(cmd *cobra.Command, r, baseline *golden.Report) error {
+// checkResult returns an error if the exit code is to be 1.
+func (f *runFlags) checkResult(cmd *cobra.Command, r, baseline *golden.Report) error {
 	bad := r.Summary.Failed > 0
 	if baseline != nil {
-		c := f.compare(baseline, r)
+		c := f.compareBaseline(baseline, r)
 		out := cmd.OutOrStdout()
 		if f.asJSON {
-			out = cmd.ErrOrStderr() // stdout is the report
+			out = cmd.ErrOrStderr() // stdout contains the report
 		}
 		printComparison(out, baseline, r, &c, f.maxNewFailures)
 		bad = len(c.Regressions) > 0 || len(c.NewFailures) > f.maxNewFailures
@@ -181,7 +180,7 @@ func (f *runFlags) verdict(cmd *cobra.Command, r, baseline *golden.Report) error
 	return nil
 }
 
-// printReport prints what failed, or every case, and the counts.
+// printReport prints the failed cases, or all, and the counts.
 func printReport(out io.Writer, r *golden.Report, all bool) error {
 	var b strings.Builder
 	for i := range r.Cases {
@@ -199,7 +198,7 @@ func printReport(out io.Writer, r *golden.Report, all bool) error {
 	if r.Classifier.Model != "" {
 		how += ", " + oneLine(r.Classifier.Provider+" "+r.Classifier.Model)
 	}
-	fmt.Fprintf(&b, "%s: %d passed, %d failed (%s; registry %s)\n", count(r.Summary.Total, "case"),
+	fmt.Fprintf(&b, "%s: %d passed, %d failed (%s; registry %s)\n", formatCount(r.Summary.Total, "case"),
 		r.Summary.Passed, r.Summary.Failed, how, shortenVersion(r.Registry))
 	_, err := io.WriteString(out, b.String())
 	return err

@@ -23,8 +23,8 @@ import (
 	"github.com/caprouter/caprouter/internal/strictjson"
 )
 
-// What init writes. The configuration takes its values from the defaults of the
-// program, so that it says what holds without it.
+// The files that init writes. The template of the configuration contains the defaults
+// of the program.
 var (
 	//go:embed starter/caprouter.yaml.tmpl
 	starterConfig string
@@ -37,11 +37,10 @@ func newInitCommand() *cobra.Command {
 		Use:   "init [DIR]",
 		Short: "Write a configuration and a sample registry to start from",
 		Long: "Write caprouter.yaml, with every key at its default and explained, and capabilities.yaml, with three\n" +
-			"sample agents, into DIR or the current directory. Files that are there are left alone: then init\n" +
-			"writes nothing.",
+			"sample agents, into DIR or the current directory. If one of the files exists, init writes nothing.",
 		Example: `  caprouter init
   caprouter init my-router && cd my-router`,
-		Args: takes("one DIR", 0, 1),
+		Args: argsBetween("one DIR", 0, 1),
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
 			return nil, cobra.ShellCompDirectiveFilterDirs
 		},
@@ -64,11 +63,11 @@ func runInit(out io.Writer, dir string) error {
 	if err := os.MkdirAll(dir, 0o750); err != nil {
 		return withoutVerb(err)
 	}
-	files := []starterFile{
+	files := []fileContent{
 		{filepath.Join(dir, app.DefaultConfigFile), config},
 		{filepath.Join(dir, app.DefaultRegistryFile), starterRegistry},
 	}
-	if err := writeNew(files); err != nil {
+	if err := writeNewFiles(files); err != nil {
 		return err
 	}
 	for _, f := range files {
@@ -78,7 +77,7 @@ func runInit(out io.Writer, dir string) error {
 	return nil
 }
 
-// starterDefaults are the defaults, with the model named that an empty one means.
+// starterDefaults returns the defaults, with the name of the default model.
 func starterDefaults() app.Config {
 	cfg := app.DefaultConfig()
 	cfg.LLM.Model = cmp.Or(cfg.LLM.Model, llm.DefaultModel)
@@ -89,13 +88,13 @@ func printNextSteps(out io.Writer, dir, keyEnv string) {
 	fmt.Fprintln(out, "\nNext:")
 	steps := [][2]string{
 		{"caprouter validate " + app.DefaultRegistryFile, "after every change of the registry"},
-		{`caprouter route "review this python code" --dry-run --explain`, "see a decision; nothing is sent"},
-		{"export " + keyEnv + "=…", "let a model classify; without it the embedded classifier does"},
+		{`caprouter route "review this python code" --dry-run --explain`, "print a decision; nothing is sent"},
+		{"export " + keyEnv + "=…", "classify with a model instead of the lexical classifier"},
 		{"caprouter doctor", "check all of it, the model included"},
 		{"caprouter serve", "run the router"},
 	}
 	if dir != "." {
-		steps = append([][2]string{{"cd " + forShell(dir), ""}}, steps...)
+		steps = append([][2]string{{"cd " + quoteForShell(dir), ""}}, steps...)
 	}
 	for _, s := range steps {
 		if s[1] == "" {
@@ -106,9 +105,8 @@ func printNextSteps(out io.Writer, dir, keyEnv string) {
 	}
 }
 
-// forShell writes a path so that a shell takes it as one word and cd not as an
-// option.
-func forShell(path string) string {
+// quoteForShell returns a path as one word of a shell that is not taken for an option.
+func quoteForShell(path string) string {
 	if strings.HasPrefix(path, "-") {
 		path = "./" + path
 	}
@@ -119,18 +117,17 @@ func forShell(path string) string {
 	return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
 }
 
-// writeNew writes all of the files or none, and none when one is there already.
-// Each appears complete: it is written under another name first.
-func writeNew(files []starterFile) error {
+// writeNewFiles writes all files or none. It fails if one of them exists.
+func writeNewFiles(files []fileContent) error {
 	for _, f := range files {
 		if _, err := os.Lstat(f.path); err == nil {
-			return fmt.Errorf("%s is there already: move it away, or name another directory: caprouter init DIR", f.path)
+			return fmt.Errorf("%s exists: move it away, or name another directory: caprouter init DIR", f.path)
 		} else if !errors.Is(err, fs.ErrNotExist) {
 			return withoutVerb(err)
 		}
 	}
 	for i, f := range files {
-		if err := writeComplete(f); err != nil {
+		if err := writeAtomically(f); err != nil {
 			for _, written := range files[:i] {
 				err = errors.Join(err, os.Remove(written.path))
 			}
@@ -140,9 +137,9 @@ func writeNew(files []starterFile) error {
 	return nil
 }
 
-// renderConfig is caprouter.yaml with the values of cfg.
+// renderConfig returns caprouter.yaml with the values of cfg.
 func renderConfig(cfg *app.Config) ([]byte, error) {
-	t, err := template.New(app.DefaultConfigFile).Funcs(template.FuncMap{"yaml": yamlValue}).Parse(starterConfig)
+	t, err := template.New(app.DefaultConfigFile).Funcs(template.FuncMap{"yaml": formatYAML}).Parse(starterConfig)
 	if err != nil {
 		return nil, err
 	}
@@ -151,24 +148,23 @@ func renderConfig(cfg *app.Config) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// plainWord is text that YAML reads as itself without quotes. What any version of
-// YAML takes for something else is not among it.
-var plainWord = regexp.MustCompile(`^(\./|/)?[a-zA-Z][a-zA-Z0-9_./-]*$`)
+// plainScalar matches text that needs no quotes in any version of YAML.
+var plainScalar = regexp.MustCompile(`^(\./|/)?[a-zA-Z][a-zA-Z0-9_./-]*$`)
 
-// yamlValue is a value of the configuration in YAML, of which JSON is a part.
-func yamlValue(v any) (string, error) {
+// formatYAML encodes a value as YAML, of which JSON is a subset.
+func formatYAML(v any) (string, error) {
 	r := reflect.ValueOf(v)
 	switch {
-	case r.Kind() == reflect.String && plainWord.MatchString(r.String()):
+	case r.Kind() == reflect.String && plainScalar.MatchString(r.String()):
 		switch strings.ToLower(r.String()) {
 		case "true", "false", "null", "yes", "no", "on", "off", "y", "n":
 		default:
 			return r.String(), nil
 		}
 	case r.Kind() == reflect.Slice && r.Len() == 0:
-		return "[]", nil // null is no list
+		return "[]", nil
 	case r.Type() == reflect.TypeFor[app.StringList]() && r.Len() == 1:
-		return yamlValue(r.Index(0).Interface())
+		return formatYAML(r.Index(0).Interface())
 	}
 	data, err := strictjson.Marshal(v)
 	return string(data), err

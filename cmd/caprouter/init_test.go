@@ -119,7 +119,7 @@ func TestYAMLValue(t *testing.T) {
 		{false, "false"},
 	}
 	for _, tt := range tests {
-		if got, err := yamlValue(tt.value); err != nil || got != tt.want {
+		if got, err := formatYAML(tt.value); err != nil || got != tt.want {
 			t.Errorf("%T %v: got %s, %v, want %s", tt.value, tt.value, got, err, tt.want)
 		}
 	}
@@ -186,7 +186,7 @@ func TestInitWritesAllOrNothing(t *testing.T) {
 			}
 			var out bytes.Buffer
 			err := runInit(&out, dir)
-			if err == nil || !strings.HasPrefix(err.Error(), present+" is there already: ") {
+			if err == nil || !strings.HasPrefix(err.Error(), present+" exists: ") {
 				t.Errorf("got %v, want the file named", err)
 			}
 			if out.Len() > 0 {
@@ -201,7 +201,7 @@ func TestInitWritesAllOrNothing(t *testing.T) {
 // stays.
 func TestWriteNewTakesBack(t *testing.T) {
 	dir := t.TempDir()
-	err := writeNew([]starterFile{
+	err := writeNewFiles([]fileContent{
 		{filepath.Join(dir, "first"), []byte("1")},
 		{filepath.Join(dir, "missing", "second"), []byte("2")},
 	})
@@ -236,7 +236,7 @@ func TestForShell(t *testing.T) {
 		"router": "router", "a/b.c_d-e": "a/b.c_d-e", "-x": "./-x", "": "''",
 		"my dir": "'my dir'", "it's": `'it'\''s'`, "$HOME": "'$HOME'", "- x": "'./- x'", "café": "café",
 	} {
-		if got := forShell(path); got != want {
+		if got := quoteForShell(path); got != want {
 			t.Errorf("%q: got %s, want %s", path, got, want)
 		}
 	}

@@ -15,26 +15,26 @@ import (
 func newKeysCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "keys",
-		Short: "See and rotate the keys that tokens are signed with",
-		Args:  onlySubcommands,
+		Short: "List and rotate the keys that sign tokens",
+		Args:  requireSubcommand,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(newKeysListCommand(), newKeysRotateCommand())
 	return cmd
 }
 
-// keysFlags name the data directory; nothing else of a configuration matters.
+// keysFlags name the data directory.
 type keysFlags struct{ dataDir, config string }
 
 func (f *keysFlags) register(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.dataDir, "data-dir", "", "`DIR` with the keys (default caprouter-data)")
-	cmd.Flags().StringVar(&f.config, "config", "", "configuration `FILE` that names the data directory (default caprouter.yaml, when there is one)")
-	must(cmd.MarkFlagDirname("data-dir"))
-	must(cmd.MarkFlagFilename("config", yamlExtensions()...))
+	cmd.Flags().StringVar(&f.config, "config", "", "configuration `FILE` that names the data directory (default caprouter.yaml if it exists)")
+	mustSucceed(cmd.MarkFlagDirname("data-dir"))
+	mustSucceed(cmd.MarkFlagFilename("config", yamlExtensions()...))
 }
 
-func (f *keysFlags) load() (app.Config, error) {
-	dir, err := dataDirOf(f.dataDir, f.config)
+func (f *keysFlags) loadConfig() (app.Config, error) {
+	dir, err := resolveDataDir(f.dataDir, f.config)
 	return app.Config{DataDir: dir}, err
 }
 
@@ -43,18 +43,18 @@ func newKeysListCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "list",
-		Short: "List the keys, the youngest first",
-		Long: "List the keys of a data directory, the youngest first:\n\n" +
-			"  next      published, and signs when everybody has had the time to learn of it\n" +
-			"  signing   signs the tokens that are made now\n" +
-			"  retired   signs no more; the tokens it signed count until they end\n" +
-			"  old       its tokens have ended; it verifies the audit trail\n" +
+		Short: "List the keys, newest first",
+		Long: "List the keys of a data directory, newest first:\n\n" +
+			"  next      published, and signs after agents had time to fetch it\n" +
+			"  signing   signs new tokens\n" +
+			"  retired   signs no more; its tokens are valid until they expire\n" +
+			"  old       its tokens have expired; it verifies the audit log\n" +
 			"  revoked   its tokens count no more; it verifies the audit trail",
 		Example: `  caprouter keys list
   caprouter keys list --data-dir /var/lib/caprouter --json`,
-		Args: takes("no arguments", 0, 0),
+		Args: argsBetween("no arguments", 0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			cfg, err := flags.load()
+			cfg, err := flags.loadConfig()
 			if err != nil {
 				return err
 			}
@@ -88,7 +88,7 @@ func printKeys(out io.Writer, keys []auth.KeyInfo) error {
 	return printCountsAgain(out, keys)
 }
 
-// printCountsAgain names the keys that were revoked in vain.
+// printCountsAgain warns about revoked keys that are valid again.
 func printCountsAgain(out io.Writer, keys []auth.KeyInfo) error {
 	for i := range keys {
 		k := &keys[i]
@@ -115,19 +115,19 @@ func newKeysRotateCommand() *cobra.Command {
 	var revoke, asJSON bool
 	cmd := &cobra.Command{
 		Use:   "rotate",
-		Short: "Make a new key, and retire the one that signs",
-		Long: "Make a new key in a data directory, and retire the one that signs. A router that runs there follows by\n" +
-			"itself, and no request fails: the new key is published at once and signs two minutes later, when agents\n" +
-			"have had the time to learn of it; what the old key signed counts until it ends. It is done by the user\n" +
-			"whose keys they are, or the router could not read the new one.\n\n" +
-			"With --revoke, for a key that somebody else may have: the private halves of all old keys are deleted,\n" +
-			"what they signed counts no more, and the new key signs at once. Calls to agents that have not yet\n" +
-			"learned of the new key may fail for a minute, and agents that work on tasks cannot deliver them.",
+		Short: "Create a new key and retire the signing one",
+		Long: "Create a new key in a data directory and retire the signing one. A running router uses it without a\n" +
+			"restart and without failed requests: the new key is published at once and signs two minutes later, after\n" +
+			"agents had time to fetch it. Tokens of the old key are valid until they expire. Run the command as the\n" +
+			"owner of the keys, so that the router can read the new one.\n\n" +
+			"Use --revoke if a key may be compromised: the old private keys are deleted, their tokens are invalid,\n" +
+			"and the new key signs at once. For a minute, calls to agents without the new key may fail, and agents\n" +
+			"cannot deliver results of running tasks.",
 		Example: `  caprouter keys rotate
   caprouter keys rotate --revoke --data-dir /var/lib/caprouter`,
-		Args: takes("no arguments", 0, 0),
+		Args: argsBetween("no arguments", 0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			cfg, err := flags.load()
+			cfg, err := flags.loadConfig()
 			if err != nil {
 				return err
 			}
@@ -142,15 +142,12 @@ func newKeysRotateCommand() *cobra.Command {
 		},
 	}
 	flags.register(cmd)
-	cmd.Flags().BoolVar(&revoke, "revoke", false, "let nothing count that the old keys signed")
+	cmd.Flags().BoolVar(&revoke, "revoke", false, "invalidate all tokens of the old keys")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
 }
 
-// printRotation prints a line for each key that matters to what is signed:
-//
-//	new  3dFmJh…  signs from 2026-01-02T15:06:05Z
-//	old  kPrK_q…  signs until then, counts until 2026-01-04T15:11:05Z
+// printRotation prints one line per key that signs or has signed.
 func printRotation(out io.Writer, done *auth.Rotation) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	from := "signs from now on"

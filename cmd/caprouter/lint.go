@@ -16,13 +16,13 @@ func newLintCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "lint [FILE]",
-		Short: "Find what is legal in a registry but probably wrong",
-		Long: "Find what is legal in a registry but probably wrong: agents nobody can reach, pairs that always tie,\n" +
-			"overlapping examples, and the like. FILE is capabilities.yaml when left out. Exit code 1 when there is\n" +
-			"a warning, 0 when there are only remarks.",
+		Short: "Find probable mistakes in a valid registry",
+		Long: "Find probable mistakes in a valid registry, for example unreachable agents, pairs of agents that always\n" +
+			"tie, and overlapping examples. FILE defaults to capabilities.yaml. Exit code 1 if there are warnings, 0\n" +
+			"if there are only remarks.",
 		Example: `  caprouter lint
   caprouter lint capabilities.yaml --json`,
-		Args:              takes("one FILE", 0, 1),
+		Args:              argsBetween("one FILE", 0, 1),
 		ValidArgsFunction: completeYAML,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			file := app.DefaultRegistryFile
@@ -66,7 +66,6 @@ func printFindings(out io.Writer, file string, findings []capabilities.Finding) 
 	return w.Flush()
 }
 
-// printJSON prints one JSON value on a line.
 func printJSON(out io.Writer, v any) error {
 	if err := strictjson.MarshalWrite(out, v); err != nil {
 		return err

@@ -11,27 +11,25 @@ import (
 	"syscall"
 )
 
-// starterFile is one of the files init writes, or a report.
-type starterFile struct {
+type fileContent struct {
 	path    string
 	content []byte
 }
 
-// writeComplete writes a file whole or not at all: under another name first. A
-// link stays one, and what it leads to is written. Errors name the path that was
-// asked for.
-func writeComplete(f starterFile) error {
-	path := behindLinks(f.path)
+// writeAtomically writes a temporary file and renames it, so that the file is complete
+// or unchanged. It writes to the target of a link. Errors contain the given path.
+func writeAtomically(f fileContent) error {
+	path := resolveLinks(f.path)
 	temp, err := createBeside(path)
 	if err != nil {
-		return named(f.path, err)
+		return withPath(f.path, err)
 	}
 	_, err = temp.Write(f.content)
 	if err = errors.Join(err, temp.Sync(), temp.Close()); err == nil {
 		err = os.Rename(temp.Name(), path)
 	}
 	if err != nil {
-		return errors.Join(named(f.path, err), os.Remove(temp.Name()))
+		return errors.Join(withPath(f.path, err), os.Remove(temp.Name()))
 	}
 	return nil
 }
@@ -40,16 +38,15 @@ func createBeside(path string) (*os.File, error) {
 	return os.CreateTemp(filepath.Dir(path), ".caprouter-")
 }
 
-// mostLinks is how many links are followed one after the other, as many as Linux
-// follows.
-const mostLinks = 40
+// maxLinks bounds chains of links, as Linux does.
+const maxLinks = 40
 
-// behindLinks is the file that is meant by a path, which may not be there yet.
-func behindLinks(path string) string {
+// resolveLinks returns the target of a path, which need not exist.
+func resolveLinks(path string) string {
 	if there, err := filepath.EvalSymlinks(path); err == nil {
 		return there
 	}
-	for range mostLinks {
+	for range maxLinks {
 		to, err := os.Readlink(path)
 		if err != nil {
 			break
@@ -62,8 +59,9 @@ func behindLinks(path string) string {
 	return path
 }
 
-// named is an error of the file system under the name that the user knows.
-func named(path string, err error) error {
+// withPath replaces the path in an error of the file system by the one that the user
+// gave.
+func withPath(path string, err error) error {
 	why := err
 	if e, ok := errors.AsType[*fs.PathError](err); ok {
 		why = e.Err
@@ -73,58 +71,58 @@ func named(path string, err error) error {
 	return fmt.Errorf("%s: %w", path, why)
 }
 
-// writeReport writes a file whole, or leaves what was there.
+// writeReport replaces a file, or leaves it unchanged if it fails.
 func writeReport(path string, write func(io.Writer) error) error {
 	var b bytes.Buffer
 	if err := write(&b); err != nil {
 		return err
 	}
-	mode := os.FileMode(0o644) // of a new file: CI servers read it as another user
+	mode := os.FileMode(0o644) // a CI server may read it as another user
 	if info, err := os.Stat(path); err == nil {
 		mode = info.Mode().Perm()
-		if !info.Mode().IsRegular() { // a pipe, a device
+		if !info.Mode().IsRegular() { // for example a pipe
 			return withoutVerb(os.WriteFile(path, b.Bytes(), mode))
 		}
 	}
-	if err := writeComplete(starterFile{path: path, content: b.Bytes()}); err != nil {
+	if err := writeAtomically(fileContent{path: path, content: b.Bytes()}); err != nil {
 		return err
 	}
 	return withoutVerb(os.Chmod(path, mode))
 }
 
-// checkWritable says before long work what would keep writeReport from writing.
-// Nothing is left behind.
+// checkWritable checks before long work whether writeReport can write. It leaves no
+// file behind.
 func checkWritable(path string) error {
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
 		if info.IsDir() {
-			return named(path, syscall.EISDIR)
+			return withPath(path, syscall.EISDIR)
 		}
-		return nil // to open a pipe may wait for who reads it
+		return nil // opening a pipe may block
 	}
-	temp, err := createBeside(behindLinks(path))
+	temp, err := createBeside(resolveLinks(path))
 	if err != nil {
-		return named(path, err)
+		return withPath(path, err)
 	}
 	if err := errors.Join(temp.Close(), os.Remove(temp.Name())); err != nil {
-		return named(path, err)
+		return withPath(path, err)
 	}
 	return nil
 }
 
-// sameFile reports whether writing the one would replace the other. Devices are
-// not replaced.
+// sameFile reports whether writing one path would replace the other. Devices are not
+// replaced.
 func sameFile(a, b string) bool {
 	infoA, errA := os.Stat(a)
 	infoB, errB := os.Stat(b)
 	if errA == nil && errB == nil {
 		return infoA.Mode().IsRegular() && os.SameFile(infoA, infoB)
 	}
-	return errors.Is(errA, fs.ErrNotExist) && errors.Is(errB, fs.ErrNotExist) && place(a) == place(b)
+	return errors.Is(errA, fs.ErrNotExist) && errors.Is(errB, fs.ErrNotExist) && canonicalPath(a) == canonicalPath(b)
 }
 
-// place is where a file that is not there yet would be.
-func place(path string) string {
-	path = behindLinks(path)
+// canonicalPath returns the absolute path of a file that need not exist.
+func canonicalPath(path string) string {
+	path = resolveLinks(path)
 	if dir, err := filepath.EvalSymlinks(filepath.Dir(path)); err == nil {
 		path = filepath.Join(dir, filepath.Base(path))
 	}

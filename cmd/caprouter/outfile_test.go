@@ -66,7 +66,7 @@ func TestGoldenRunPrintsBeforeItWrites(t *testing.T) {
 	cmd := newGoldenRunCommand()
 	var out bytes.Buffer
 	cmd.SetOut(&out)
-	err := f.finish(cmd, &golden.Report{Summary: golden.Summary{Planned: 2, Total: 1}, Interrupted: true}, nil)
+	err := f.finishRun(cmd, &golden.Report{Summary: golden.Summary{Planned: 2, Total: 1}, Interrupted: true}, nil)
 	if err == nil {
 		t.Fatal("got no error")
 	}
@@ -79,8 +79,8 @@ func TestGoldenRunPrintsBeforeItWrites(t *testing.T) {
 		t.Errorf("got %q, want the report", &out)
 	}
 	f.html = filepath.Join(dir, "gone", "report.html")
-	err = f.finish(cmd, &golden.Report{Summary: golden.Summary{Failed: 1}}, nil)
-	if code := report(io.Discard, err); err == nil || err.Error() == "" || code != exitError {
+	err = f.finishRun(cmd, &golden.Report{Summary: golden.Summary{Failed: 1}}, nil)
+	if code := reportError(io.Discard, err); err == nil || err.Error() == "" || code != exitError {
 		t.Errorf("got %v, want the file that was not written though a case failed too", err)
 	}
 }

@@ -113,11 +113,11 @@ func (p *printer) newStyle(s textStyle) lipgloss.Style {
 	return style.Foreground(lipgloss.Color(s))
 }
 
-// styled returns the text in the style, without wrapping.
-func (p *printer) styled(s textStyle, text string) string { return p.newStyle(s).Render(text) }
+// styleText returns the text in the style, without wrapping.
+func (p *printer) styleText(s textStyle, text string) string { return p.newStyle(s).Render(text) }
 
-// wrapped returns the text as one paragraph that begins at the column.
-func (p *printer) wrapped(s textStyle, text string, column int) string {
+// wrapText returns the text as one paragraph that begins at the column.
+func (p *printer) wrapText(s textStyle, text string, column int) string {
 	return p.newStyle(s).Width(max(p.width-column, minTextWidth)).Render(strings.TrimSpace(oneLine(text)))
 }
 
@@ -135,12 +135,12 @@ func (p *printer) writeBlock(label string, column int, block string) {
 
 // writeParagraph writes wrapped text without a label.
 func (p *printer) writeParagraph(s textStyle, text string) {
-	p.writeBlock("", 0, p.wrapped(s, text, 0))
+	p.writeBlock("", 0, p.wrapText(s, text, 0))
 }
 
 // writeField writes wrapped text beside the label.
 func (p *printer) writeField(label, text string, s textStyle) {
-	p.writeBlock(label, p.margin, p.wrapped(s, text, p.margin))
+	p.writeBlock(label, p.margin, p.wrapText(s, text, p.margin))
 }
 
 // writeFields writes one field per text, with the label before the first.
@@ -165,7 +165,7 @@ func (p *printer) writeList(label string, items []string, separator string, s te
 		}
 		joined.WriteString(strings.ReplaceAll(item, " ", noBreakSpace))
 	}
-	p.writeBlock(label, p.margin, strings.ReplaceAll(p.wrapped(s, joined.String(), p.margin), noBreakSpace, " "))
+	p.writeBlock(label, p.margin, strings.ReplaceAll(p.wrapText(s, joined.String(), p.margin), noBreakSpace, " "))
 }
 
 // writeTable writes the rows beside the label with aligned columns. The last cell of a
@@ -187,13 +187,13 @@ func (p *printer) writeTable(label string, rows []tableRow) {
 		if room := p.width - column; lipgloss.Width(last.text) > room && room < minCellWidth {
 			r.below = append([]tableCell{last}, r.below...)
 		} else {
-			blocks = append(blocks, p.wrapped(last.style, last.text, column))
+			blocks = append(blocks, p.wrapText(last.style, last.text, column))
 		}
 		p.writeBlock(label, p.margin, lipgloss.JoinHorizontal(lipgloss.Top, blocks...))
 		label = ""
 		second := p.margin + widths[0] + len(columnGap)
 		for _, c := range r.below {
-			p.writeBlock("", second, p.wrapped(c.style, c.text, second))
+			p.writeBlock("", second, p.wrapText(c.style, c.text, second))
 		}
 	}
 }

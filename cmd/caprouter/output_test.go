@@ -123,7 +123,7 @@ func TestPrinter_ColorsOnlyIfEnabled(t *testing.T) {
 		style textStyle
 		want  string
 	}{{true, red, "\x1b[31mx\x1b[0m"}, {true, plain, "x"}, {false, red, "x"}} {
-		if got := newPrinter(outputOptions{width: 60, color: tt.color}).styled(tt.style, "x"); got != tt.want {
+		if got := newPrinter(outputOptions{width: 60, color: tt.color}).styleText(tt.style, "x"); got != tt.want {
 			t.Errorf("color %v, style %q: got %q, want %q", tt.color, tt.style, got, tt.want)
 		}
 	}

@@ -18,10 +18,10 @@ import (
 func newRootCommand() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "caprouter",
-		Short: "Route requests in plain language to the agents that may serve them",
-		Long: "caprouter routes requests in plain language to agents: a classifier proposes what a request is,\n" +
-			"fixed arithmetic over a capability registry decides who may serve it.\n\n" +
-			"Exit codes: 0 done, 1 something went wrong, 2 the command line cannot be understood.",
+		Short: "Route requests in plain language to eligible agents",
+		Long: "caprouter routes requests in plain language to agents: a classifier proposes the intent, and fixed\n" +
+			"arithmetic over a capability registry decides which agents are eligible.\n\n" +
+			"Exit codes: 0 success, 1 failure, 2 invalid command line.",
 		Example: `  caprouter demo
   caprouter init
   caprouter serve --registry capabilities.yaml
@@ -29,12 +29,12 @@ func newRootCommand() *cobra.Command {
 		Version:       buildVersion(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		Args:          onlySubcommands,
+		Args:          requireSubcommand,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.SetVersionTemplate(versionLine() + "\n")
-	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usagef(cmd, "%w", err) })
-	root.CompletionOptions.DisableDefaultCmd = true // ours is in completion.go
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usageErrorf(cmd, "%w", err) })
+	root.CompletionOptions.DisableDefaultCmd = true // see completion.go
 	root.CompletionOptions.SetDefaultShellCompDirective(cobra.ShellCompDirectiveNoFileComp)
 	root.SetHelpCommand(newHelpCommand())
 	root.AddCommand(
@@ -75,10 +75,10 @@ func newHelpCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			target, rest, err := cmd.Root().Find(args)
 			if err != nil {
-				return usagef(cmd, "%w", err)
+				return usageErrorf(cmd, "%w", err)
 			}
 			if len(rest) > 0 {
-				return unknownCommand(target, rest[0])
+				return newUnknownCommandError(target, rest[0])
 			}
 			target.InitDefaultHelpFlag()
 			target.InitDefaultVersionFlag()
@@ -87,56 +87,56 @@ func newHelpCommand() *cobra.Command {
 	}
 }
 
-// usageError is a command line that cannot be understood: exit code 2.
+// usageError is an invalid command line, with exit code 2.
 type usageError struct{ error }
 
 func (u usageError) Unwrap() error { return u.error }
 
-// usagef is a usageError that ends with where to read on.
-func usagef(cmd *cobra.Command, format string, args ...any) error {
+// usageErrorf returns a usageError that refers to the help of the command.
+func usageErrorf(cmd *cobra.Command, format string, args ...any) error {
 	return usageError{fmt.Errorf(format+" (see %s --help)", append(args, cmd.CommandPath())...)}
 }
 
-// takes checks how many arguments there are; what describes them.
-func takes(what string, least, most int) cobra.PositionalArgs {
+// argsBetween checks the number of arguments. what describes them in the error.
+func argsBetween(what string, least, most int) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) >= least && len(args) <= most {
 			return nil
 		}
 		_, name, _ := strings.Cut(cmd.CommandPath(), " ")
-		return usagef(cmd, "%s takes %s, not %s", name, what, count(len(args), "argument"))
+		return usageErrorf(cmd, "%s takes %s, not %s", name, what, formatCount(len(args), "argument"))
 	}
 }
 
-// onlySubcommands is for a command that does nothing by itself.
-func onlySubcommands(cmd *cobra.Command, args []string) error {
+// requireSubcommand is for commands that only group others.
+func requireSubcommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
-	return unknownCommand(cmd, args[0])
+	return newUnknownCommandError(cmd, args[0])
 }
 
-func unknownCommand(parent *cobra.Command, name string) error {
+func newUnknownCommandError(parent *cobra.Command, name string) error {
 	_, path, _ := strings.Cut(parent.CommandPath()+" "+name, " ")
 	text := fmt.Sprintf("unknown command %q", path)
-	parent.SuggestionsMinimumDistance = 2 // what cobra sets, but only where it suggests itself
+	parent.SuggestionsMinimumDistance = 2 // the default of cobra, which is not set here
 	if near := parent.SuggestionsFor(name); name != "" && len(near) > 0 {
 		text += ", did you mean " + strings.Join(near, " or ") + "?"
 	}
-	return usagef(parent, "%s", text)
+	return usageErrorf(parent, "%s", text)
 }
 
-// silentError ends with exit code 1 and prints nothing: the command has said
-// all there is.
+// silentError sets exit code 1 without a message, because the command has printed the
+// reason.
 type silentError struct{}
 
 func (silentError) Error() string { return "" }
 
-// report prints err, a line for each mistake, and returns the exit code.
-func report(errOut io.Writer, err error) int {
+// reportError prints one line per mistake and returns the exit code.
+func reportError(errOut io.Writer, err error) int {
 	if _, ok := errors.AsType[strictyaml.Errors](err); ok {
-		for _, line := range errorLines(err) {
-			complain(errOut, line)
+		for _, line := range splitErrors(err) {
+			printError(errOut, line)
 		}
 		return exitError
 	}
@@ -151,12 +151,12 @@ func report(errOut io.Writer, err error) int {
 	case errors.Is(err, context.Canceled):
 		err = errors.New("interrupted")
 	}
-	complain(errOut, err.Error())
+	printError(errOut, err.Error())
 	return code
 }
 
-// errorLines are the mistakes of a file, or the one error.
-func errorLines(err error) []string {
+// splitErrors returns one message per mistake in a file.
+func splitErrors(err error) []string {
 	mistakes, ok := errors.AsType[strictyaml.Errors](err)
 	if !ok {
 		return []string{err.Error()}
@@ -168,13 +168,12 @@ func errorLines(err error) []string {
 	return lines
 }
 
-// complain prints what is wrong on one line.
-func complain(errOut io.Writer, what string) {
+func printError(errOut io.Writer, what string) {
 	fmt.Fprintf(errOut, "caprouter: %s\n", oneLine(what))
 }
 
-// missingRegistry says what to do when it is the registry file that is missing.
-func missingRegistry(err error, cfg *app.Config) error {
+// explainMissingRegistry adds advice to the error if the registry file does not exist.
+func explainMissingRegistry(err error, cfg *app.Config) error {
 	file := cmp.Or(cfg.Registry.File, app.DefaultRegistryFile)
 	if path, ok := errors.AsType[*fs.PathError](err); ok && path.Path == file && errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("there is no registry file %s: name one with --registry FILE, or write one with `caprouter init`", file)
@@ -182,7 +181,7 @@ func missingRegistry(err error, cfg *app.Config) error {
 	return err
 }
 
-func count(n int, noun string) string {
+func formatCount(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun
 	}

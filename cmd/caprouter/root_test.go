@@ -41,7 +41,7 @@ func TestReport(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			var out bytes.Buffer
-			if got := report(&out, tt.err); got != tt.code {
+			if got := reportError(&out, tt.err); got != tt.code {
 				t.Errorf("got exit code %d, want %d", got, tt.code)
 			}
 			if got := out.String(); got != tt.want {
@@ -69,11 +69,11 @@ func TestMissingRegistry(t *testing.T) {
 		{"another error", errors.New("broken"), &named, "broken"},
 	}
 	for _, tt := range tests {
-		if got := missingRegistry(tt.err, tt.cfg); !strings.HasPrefix(got.Error(), tt.want) {
+		if got := explainMissingRegistry(tt.err, tt.cfg); !strings.HasPrefix(got.Error(), tt.want) {
 			t.Errorf("%s: got %q, want %q", tt.name, got, tt.want)
 		}
 	}
-	if err := missingRegistry(nil, &unnamed); err != nil {
+	if err := explainMissingRegistry(nil, &unnamed); err != nil {
 		t.Errorf("got %v for no error", err)
 	}
 }

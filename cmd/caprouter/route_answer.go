@@ -9,8 +9,8 @@ import (
 	"github.com/caprouter/caprouter/internal/strictjson"
 )
 
-// printAnswer prints what the caller asked for, and on errOut what is missing.
-// base is the URL of the router that was asked, "" for the one in this process.
+// printAnswer prints the answer, and on errOut what is incomplete. base is the URL of
+// the router, or "" for a router in this process.
 func printAnswer(out, errOut io.Writer, resp *contract.Response, base string) error {
 	if resp.Data.DryRun {
 		printDryRun(out, resp)
@@ -20,31 +20,31 @@ func printAnswer(out, errOut io.Writer, resp *contract.Response, base string) er
 	}
 	switch d := &resp.Data; {
 	case d.Mode == contract.DataClarification:
-		complainUnclear(errOut, resp, base)
+		printClarification(errOut, resp, base)
 	case resp.Status == contract.StatusCancelled:
-		complain(errOut, "cancelled: nobody waited for the answer any more")
-	case d.Degraded: // the answer itself says what is served instead
-		complain(errOut, "no model has answered: "+joinReason(d.DegradedReason, formatReason(d.DegradedReason)))
+		printError(errOut, "cancelled")
+	case d.Degraded: // the answer contains an explanation
+		printError(errOut, "no model has answered: "+joinReason(d.DegradedReason, formatReason(d.DegradedReason)))
 	case d.Proposal != nil:
-		complain(errOut, "proposed: "+d.Proposal.Detail)
+		printError(errOut, "proposed: "+d.Proposal.Detail)
 	case d.Unsupported != nil && d.Mode != contract.DataServerFallback:
-		complain(errOut, fmt.Sprintf("unsupported (%s): %s", d.Reason, d.Detail))
+		printError(errOut, fmt.Sprintf("unsupported (%s): %s", d.Reason, d.Detail))
 	}
 	for _, t := range resp.Tasks {
 		switch {
 		case t.Error != nil:
-			complain(errOut, t.AgentID+": "+formatTaskError(t.Error))
+			printError(errOut, t.AgentID+": "+formatTaskError(t.Error))
 		case t.Status == contract.TaskFailure:
-			complain(errOut, t.AgentID+": the agent says that it failed")
+			printError(errOut, t.AgentID+": the agent returned a failure")
 		}
 	}
 	for _, o := range resp.Omitted {
-		complain(errOut, fmt.Sprintf("left out: %s: %s", o.Title, formatOmitted(o.Reason)))
+		printError(errOut, fmt.Sprintf("left out: %s: %s", o.Title, formatOmitted(o.Reason)))
 	}
 	return nil
 }
 
-// printDryRun prints who would have been asked.
+// printDryRun prints the agents that a request would be sent to.
 func printDryRun(out io.Writer, resp *contract.Response) {
 	switch {
 	case resp.Decision != nil && len(resp.Decision.Chosen) > 0:
@@ -54,22 +54,21 @@ func printDryRun(out io.Writer, resp *contract.Response) {
 	}
 }
 
-// complainUnclear prints the question that has to be answered first.
-func complainUnclear(errOut io.Writer, resp *contract.Response, base string) {
+func printClarification(errOut io.Writer, resp *contract.Response, base string) {
 	d := &resp.Data
 	question := string(resp.Status)
 	if d.Because != "" {
 		question += " (" + d.Because + ")"
 	}
-	complain(errOut, question+": "+d.Question)
+	printError(errOut, question+": "+d.Question)
 	for i := range d.Options {
-		complain(errOut, "option "+d.Options[i].ID+": "+formatOption(&d.Options[i]))
+		printError(errOut, "option "+d.Options[i].ID+": "+formatOption(&d.Options[i]))
 	}
-	complain(errOut, formatHowToChoose(resp, base))
+	printError(errOut, formatHowToChoose(resp, base))
 }
 
-// printText prints the answer, or what the agents returned instead of text, as
-// it is; on a terminal without what would control the terminal.
+// printText prints the answer, or the data of the results if there is no text. On a
+// terminal it replaces control characters.
 func printText(out io.Writer, d *contract.ResponseData) error {
 	safe := func(s string) string { return s }
 	if _, ok := asTerminal(out); ok {

@@ -17,15 +17,15 @@ import (
 	"github.com/caprouter/caprouter/internal/strictjson"
 )
 
-// request is what the flags and the text ask for. What is wrong with them is
-// said in the words of the command line, before anything is sent.
-func (f *routeFlags) request(cmd *cobra.Command, text string) (*contract.Request, error) {
-	text, err := promptText(cmd, text)
+// newRequest builds the request. Errors name the flag, and occur before anything is
+// sent.
+func (f *routeFlags) newRequest(cmd *cobra.Command, text string) (*contract.Request, error) {
+	text, err := readPrompt(cmd, text)
 	if err != nil {
 		return nil, err
 	}
 	if f.timeout != 0 && (f.timeout < time.Millisecond || f.timeout > contract.MaxTimeoutMS*time.Millisecond) {
-		return nil, usagef(cmd, "--timeout %s is not between 1ms and 10m", f.timeout)
+		return nil, usageErrorf(cmd, "--timeout %s is not between 1ms and 10m", f.timeout)
 	}
 	inputs, err := parseInputs(cmd, f.inputs)
 	if err != nil {
@@ -39,28 +39,28 @@ func (f *routeFlags) request(cmd *cobra.Command, text string) (*contract.Request
 	}
 	if f.agent != "" {
 		if !contract.ValidAgentID(f.agent) {
-			return nil, usagef(cmd, "--agent %q is not an agent id: lower-case letters, digits, _ and -, a letter first", f.agent)
+			return nil, usageErrorf(cmd, "--agent %q is not an agent id: lower-case letters, digits, _ and -, a letter first", f.agent)
 		}
 		req.AgentID = &f.agent
 	}
 	if f.fallback != "" {
 		if !slices.Contains([]string{"A", "B", "C"}, f.fallback) {
-			return nil, usagef(cmd, "--fallback %q is not A, B or C", f.fallback)
+			return nil, usageErrorf(cmd, "--fallback %q is not A, B or C", f.fallback)
 		}
 		req.Options.Fallback = &f.fallback
 	}
 	if f.choose != "" {
 		request, option, ok := strings.Cut(f.choose, "=")
 		if !ok || request == "" || option == "" {
-			return nil, usagef(cmd, "--choose %q is not REQUEST=OPTION, as the router's question names them", f.choose)
+			return nil, usageErrorf(cmd, "--choose %q is not REQUEST=OPTION, as the router's question names them", f.choose)
 		}
 		req.Clarification = &contract.ClarificationChoice{RequestID: request, OptionID: option}
 	}
 	return req, nil
 }
 
-// promptText is the argument, or standard input for "-".
-func promptText(cmd *cobra.Command, text string) (string, error) {
+// readPrompt returns the argument, or standard input for "-".
+func readPrompt(cmd *cobra.Command, text string) (string, error) {
 	if text == "-" {
 		data, err := io.ReadAll(io.LimitReader(cmd.InOrStdin(), contract.MaxPromptBytes+1))
 		if err != nil {
@@ -70,16 +70,16 @@ func promptText(cmd *cobra.Command, text string) (string, error) {
 	}
 	switch {
 	case len(text) > contract.MaxPromptBytes:
-		return "", fmt.Errorf("the text is longer than %d KiB: hand long material over with --input NAME=@FILE", contract.MaxPromptBytes>>10)
+		return "", fmt.Errorf("the text is longer than %d KiB: pass long material with --input NAME=@FILE", contract.MaxPromptBytes>>10)
 	case !utf8.ValidString(text):
 		return "", errors.New("the text is not UTF-8")
 	case strings.TrimSpace(text) == "":
-		return "", usagef(cmd, "the text is empty: say what is wanted")
+		return "", usageErrorf(cmd, "the text is empty")
 	}
 	return text, nil
 }
 
-// parseInputs turns NAME=VALUE and NAME=@FILE into JSON strings.
+// parseInputs converts NAME=VALUE and NAME=@FILE to JSON strings.
 func parseInputs(cmd *cobra.Command, args []string) (map[string]json.RawMessage, error) {
 	if len(args) == 0 {
 		return nil, nil
@@ -89,11 +89,11 @@ func parseInputs(cmd *cobra.Command, args []string) (map[string]json.RawMessage,
 		name, value, ok := strings.Cut(arg, "=")
 		switch _, twice := inputs[name]; {
 		case !ok || name == "":
-			return nil, usagef(cmd, "--input %q is not NAME=VALUE or NAME=@FILE", arg)
+			return nil, usageErrorf(cmd, "--input %q is not NAME=VALUE or NAME=@FILE", arg)
 		case name == "prompt":
-			return nil, usagef(cmd, "--input prompt: agents receive the text itself under this name: choose another")
+			return nil, usageErrorf(cmd, "--input prompt: agents receive the text itself under this name: choose another")
 		case twice:
-			return nil, usagef(cmd, "--input %s is given twice", name)
+			return nil, usageErrorf(cmd, "--input %s is given twice", name)
 		}
 		if path, isFile := strings.CutPrefix(value, "@"); isFile {
 			data, err := readInput(path)
@@ -114,7 +114,7 @@ func parseInputs(cmd *cobra.Command, args []string) (map[string]json.RawMessage,
 	return inputs, nil
 }
 
-// readInput reads as much of a file as a request may hold.
+// readInput fails if the file is larger than a request may be.
 func readInput(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {

@@ -27,7 +27,7 @@ func TestRouteRequest(t *testing.T) {
 		agent:  "quality_agent", locale: "pt-BR", timeout: 1500 * time.Millisecond, dryRun: true,
 		session: "s1", choose: "r=1=2", fallback: "B",
 	}
-	got, err := flags.request(&cobra.Command{}, "revise")
+	got, err := flags.newRequest(&cobra.Command{}, "revise")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,7 +56,7 @@ func TestPromptText(t *testing.T) {
 		{name: "argument", arg: "review", want: "review"},
 		{name: "standard input", arg: "-", stdin: "review\nthis\n", want: "review\nthis\n"},
 		{name: "longest", arg: "-", stdin: long, want: long},
-		{name: "too long", arg: "-", stdin: long + "é", err: "longer than 64 KiB: hand long material over with --input NAME=@FILE"},
+		{name: "too long", arg: "-", stdin: long + "é", err: "longer than 64 KiB: pass long material with --input NAME=@FILE"},
 		{name: "too long an argument", arg: long + "é", err: "longer than 64 KiB"},
 		{name: "not UTF-8", arg: "-", stdin: "a\xff", err: "is not UTF-8"},
 		{name: "empty", arg: "", err: "the text is empty"},
@@ -66,7 +66,7 @@ func TestPromptText(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			cmd := &cobra.Command{}
 			cmd.SetIn(strings.NewReader(tt.stdin))
-			got, err := promptText(cmd, tt.arg)
+			got, err := readPrompt(cmd, tt.arg)
 			if tt.err != "" {
 				if err == nil || !strings.Contains(err.Error(), tt.err) {
 					t.Errorf("got error %v, want %q in it", err, tt.err)
@@ -81,7 +81,7 @@ func TestPromptText(t *testing.T) {
 	cmd := &cobra.Command{}
 	broken := errors.New("unplugged")
 	cmd.SetIn(iotest.ErrReader(broken))
-	if _, err := promptText(cmd, "-"); !errors.Is(err, broken) {
+	if _, err := readPrompt(cmd, "-"); !errors.Is(err, broken) {
 		t.Errorf("got %v, want it to be %v", err, broken)
 	}
 }
@@ -151,7 +151,7 @@ func TestPrintAnswer(t *testing.T) {
 				},
 				Omitted: []contract.Omitted{{Title: "the rest", Reason: "topk_reached"}},
 			},
-			complain: "caprouter: a: bad_result: no; JSON\ncaprouter: b: the agent says that it failed\n" +
+			complain: "caprouter: a: bad_result: no; JSON\ncaprouter: b: the agent returned a failure\n" +
 				"caprouter: left out: the rest: topk_reached, the request has as many agents as routing.topk allows\n",
 		},
 		{

@@ -26,7 +26,7 @@ func newTicketsCommand() *cobra.Command {
 		Short: "List tickets of unsupported requests, and which agent to build next",
 		Long: "With fallback policy C, requests without an eligible agent become tickets. Similar requests share a\n" +
 			"ticket, which counts them and suggests the registry entry of the missing agent.",
-		Args: onlySubcommands,
+		Args: requireSubcommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(newTicketsListCommand(), newTicketsShowCommand(), newTicketsCloseCommand(), newTicketsDemandCommand())
@@ -43,8 +43,8 @@ func (f *ticketFlags) register(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&f.asJSON, "json", false, "print JSON")
 }
 
-func (f *ticketFlags) client(cmd *cobra.Command) (*client, error) {
-	return newClient(cmp.Or(f.server(cmd), defaultURL), f.tokenEnv)
+func (f *ticketFlags) newClient(cmd *cobra.Command) (*client, error) {
+	return newClient(cmp.Or(f.routerURL(cmd), defaultURL), f.tokenEnv)
 }
 
 // allStatuses is the --status that selects all tickets.
@@ -59,21 +59,21 @@ func newTicketsListCommand() *cobra.Command {
 		Short: "List the tickets, newest first",
 		Example: `  caprouter tickets list
   caprouter tickets list --status all --limit 500 --json`,
-		Args: takes("no arguments", 0, 0),
+		Args: argsBetween("no arguments", 0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			switch contract.TicketStatus(status) {
 			case contract.TicketOpen, contract.TicketClosed, allStatuses:
 			default:
-				return usagef(cmd, "--status is open, closed or all, not %q", status)
+				return usageErrorf(cmd, "--status is open, closed or all, not %q", status)
 			}
 			if limit < 1 {
-				return usagef(cmd, "--limit is 1 or more, not %d", limit)
+				return usageErrorf(cmd, "--limit is 1 or more, not %d", limit)
 			}
-			c, err := flags.client(cmd)
+			c, err := flags.newClient(cmd)
 			if err != nil {
 				return err
 			}
-			list, err := c.tickets(cmd.Context(), status, limit)
+			list, err := c.listTickets(cmd.Context(), status, limit)
 			if err != nil {
 				return err
 			}
@@ -91,7 +91,7 @@ func newTicketsListCommand() *cobra.Command {
 	flags.register(cmd)
 	cmd.Flags().StringVar(&status, "status", string(contract.TicketOpen), "open, closed or all")
 	cmd.Flags().IntVar(&limit, "limit", 100, "maximum number of tickets")
-	must(cmd.RegisterFlagCompletionFunc("status", cobra.FixedCompletions(
+	mustSucceed(cmd.RegisterFlagCompletionFunc("status", cobra.FixedCompletions(
 		[]cobra.Completion{string(contract.TicketOpen), string(contract.TicketClosed), allStatuses}, cobra.ShellCompDirectiveNoFileComp)))
 	return cmd
 }
@@ -104,14 +104,14 @@ func newTicketsShowCommand() *cobra.Command {
 		Short: "Show a ticket with its examples and the suggested agent",
 		Example: `  caprouter tickets show 0198c0de-0000-7000-8000-000000000001
   caprouter tickets show --yaml 0198c0de-0000-7000-8000-000000000001 > flight_agent.yaml`,
-		Args: takes("the id of a ticket", 1, 1),
+		Args: argsBetween("the id of a ticket", 1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := flags.client(cmd)
+			c, err := flags.newClient(cmd)
 			if err != nil {
 				return err
 			}
 			var t contract.Ticket
-			if err := c.get(cmd.Context(), ticketPath(args[0]), nil, &t); err != nil {
+			if err := c.getResource(cmd.Context(), ticketPath(args[0]), nil, &t); err != nil {
 				return err
 			}
 			switch {
@@ -137,9 +137,9 @@ func newTicketsCloseCommand() *cobra.Command {
 		Use:     "close ID",
 		Short:   "Close a ticket; the next similar request opens a new one",
 		Example: `  caprouter tickets close 0198c0de-0000-7000-8000-000000000001 --note "flight_agent serves these now"`,
-		Args:    takes("the id of a ticket", 1, 1),
+		Args:    argsBetween("the id of a ticket", 1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := flags.client(cmd)
+			c, err := flags.newClient(cmd)
 			if err != nil {
 				return err
 			}
@@ -147,16 +147,16 @@ func newTicketsCloseCommand() *cobra.Command {
 			body := struct {
 				Note string `json:"note"`
 			}{note}
-			p, err := c.do(cmd.Context(), http.MethodPost, c.base.JoinPath(ticketPath(args[0]), "close"), body, &t)
+			p, err := c.sendRequest(cmd.Context(), http.MethodPost, c.base.JoinPath(ticketPath(args[0]), "close"), body, &t)
 			switch {
 			case err != nil:
 				return err
 			case p != nil:
-				return p.err()
+				return p.toError()
 			case flags.asJSON:
 				return printJSON(cmd.OutOrStdout(), t)
 			}
-			_, err = fmt.Fprintf(cmd.OutOrStdout(), "closed %s, a ticket of %s: %s\n", oneLine(t.TicketID), count(t.Count, "request"), oneLine(t.Title))
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "closed %s, a ticket of %s: %s\n", oneLine(t.TicketID), formatCount(t.Count, "request"), oneLine(t.Title))
 			return err
 		},
 	}
@@ -167,8 +167,8 @@ func newTicketsCloseCommand() *cobra.Command {
 
 func ticketPath(id string) string { return ticketsPath + "/" + url.PathEscape(id) }
 
-// tickets fetches at most limit tickets, page by page.
-func (c *client) tickets(ctx context.Context, status string, limit int) ([]contract.Ticket, error) {
+// listTickets fetches at most limit tickets, page by page.
+func (c *client) listTickets(ctx context.Context, status string, limit int) ([]contract.Ticket, error) {
 	const maxPageSize = 1000
 	list := []contract.Ticket{}
 	for cursor := ""; ; {
@@ -180,7 +180,7 @@ func (c *client) tickets(ctx context.Context, status string, limit int) ([]contr
 			query.Set("cursor", cursor)
 		}
 		var page contract.TicketPage
-		if err := c.get(ctx, ticketsPath, query, &page); err != nil {
+		if err := c.getResource(ctx, ticketsPath, query, &page); err != nil {
 			return nil, err
 		}
 		list = append(list, page.Tickets...)

@@ -28,16 +28,16 @@ func newTicketsDemandCommand() *cobra.Command {
 			"and TREND compares the last seven days with the seven before.",
 		Example: `  caprouter tickets demand
   caprouter tickets demand --limit 3 --json`,
-		Args: takes("no arguments", 0, 0),
+		Args: argsBetween("no arguments", 0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if limit < 1 {
-				return usagef(cmd, "--limit is 1 or more, not %d", limit)
+				return usageErrorf(cmd, "--limit is 1 or more, not %d", limit)
 			}
-			c, err := flags.client(cmd)
+			c, err := flags.newClient(cmd)
 			if err != nil {
 				return err
 			}
-			list, err := c.tickets(cmd.Context(), string(contract.TicketOpen), maxRankedTickets)
+			list, err := c.listTickets(cmd.Context(), string(contract.TicketOpen), maxRankedTickets)
 			if err != nil {
 				return err
 			}

@@ -14,7 +14,7 @@ import (
 	"github.com/caprouter/caprouter/internal/auth"
 )
 
-// tokenFlags are the flags of the commands that make tokens.
+// tokenFlags are the flags of commands that mint tokens.
 type tokenFlags struct {
 	configFlags
 	ttl time.Duration
@@ -22,28 +22,28 @@ type tokenFlags struct {
 
 func (f *tokenFlags) register(cmd *cobra.Command) {
 	f.configFlags.register(cmd, false)
-	cmd.Flags().DurationVar(&f.ttl, "ttl", time.Hour, "`TIME` the token is good for, at most 24h")
+	cmd.Flags().DurationVar(&f.ttl, "ttl", time.Hour, "lifetime `TIME` of the token, at most 24h")
 }
 
-// mint prints the token, and nothing else, on stdout.
-func (f *tokenFlags) mint(cmd *cobra.Command, g app.TokenGrant) error {
+// printToken prints only the token on stdout.
+func (f *tokenFlags) printToken(cmd *cobra.Command, g app.TokenGrant) error {
 	if f.ttl < time.Second || f.ttl > 24*time.Hour {
-		return usagef(cmd, "--ttl is between 1s and 24h, not %s", f.ttl)
+		return usageErrorf(cmd, "--ttl is between 1s and 24h, not %s", f.ttl)
 	}
 	g.TTL = f.ttl
-	cfg, err := f.load()
+	cfg, err := f.loadConfig()
 	if err != nil {
 		return err
 	}
 	token, err := app.MintCallerToken(cfg, g)
 	if scope, ok := errors.AsType[*app.ScopeError](err); ok {
-		return usagef(cmd, "%w", scope)
+		return usageErrorf(cmd, "%w", scope)
 	}
 	if claim, ok := errors.AsType[*auth.ClaimError](err); ok {
-		if key, ok := configuredClaim(claim.Claim); ok {
+		if key, ok := nameConfigKey(claim.Claim); ok {
 			return fmt.Errorf("%s: %w", key, claim)
 		}
-		return usagef(cmd, "%w", claim)
+		return usageErrorf(cmd, "%w", claim)
 	}
 	if err != nil {
 		return err
@@ -55,14 +55,13 @@ func (f *tokenFlags) mint(cmd *cobra.Command, g app.TokenGrant) error {
 	return err
 }
 
-// configuredClaim names the key of the configuration that a claim comes from, and
-// not from a flag.
-func configuredClaim(claim string) (key string, ok bool) {
+// nameConfigKey adds the configuration key to an error about a claim that has no flag.
+func nameConfigKey(claim string) (key string, ok bool) {
 	key, ok = map[string]string{"iss": "auth.issuer", "aud": "auth.audience"}[claim]
 	return key, ok
 }
 
-// defaultScopes are those of a caller who routes and looks at what came of it.
+// defaultScopes allow a caller to route requests and to read their results.
 func defaultScopes() []string {
 	return []string{contract.ScopeRouteSubmit, contract.ScopeRouteRead, contract.ScopeAgentsRead}
 }
@@ -73,18 +72,18 @@ func newTokenCommand() *cobra.Command {
 	var scopes, agents []string
 	cmd := &cobra.Command{
 		Use:   "token --sub NAME",
-		Short: "Make a token with which a caller may come to the router",
-		Long: "Make a token with which a caller may come to the router that has the data directory, and print it. The\n" +
-			"router may be running. No agent gets work of the caller's but those named with --agent.\n\n" +
+		Short: "Mint a token for a caller",
+		Long: "Mint a token for a caller with the key of the data directory, and print it. The router may be running.\n" +
+			"The caller can use only the agents named with --agent.\n\n" +
 			"Without --scope the token holds " + strings.Join(defaultScopes(), ", ") + ". The other scopes:\n\n" +
 			scopeHelp(),
 		Example: `  export TOKEN=$(caprouter token --sub alice --agent '*')
   caprouter token --sub ci --scope "route:submit route:read" --agent quality_agent --ttl 15m
   caprouter token --sub ops --scope admin --scope tickets --data-dir /var/lib/caprouter`,
-		Args: takes("no arguments", 0, 0),
+		Args: argsBetween("no arguments", 0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if grant.Subject == "" {
-				return usagef(cmd, "token needs --sub NAME, whom it is for")
+				return usageErrorf(cmd, "token needs --sub NAME, whom it is for")
 			}
 			grant.Scopes = defaultScopes()
 			if cmd.Flags().Changed("scope") {
@@ -92,25 +91,24 @@ func newTokenCommand() *cobra.Command {
 			}
 			for _, id := range agents {
 				if id != "*" && !contract.ValidAgentID(id) {
-					return usagef(cmd, "--agent is the id of an agent, or '*' for all, not %q", id)
+					return usageErrorf(cmd, "--agent is the id of an agent, or '*' for all, not %q", id)
 				}
 				grant.Scopes = append(grant.Scopes, contract.ScopeAgentPrefix+id)
 			}
-			grant.Scopes = distinct(grant.Scopes)
-			return flags.mint(cmd, grant)
+			grant.Scopes = removeDuplicates(grant.Scopes)
+			return flags.printToken(cmd, grant)
 		},
 	}
 	flags.register(cmd)
-	cmd.Flags().StringVar(&grant.Subject, "sub", "", "`NAME` of the caller the token is for")
-	cmd.Flags().StringArrayVar(&scopes, "scope", nil, "`SCOPES` the token holds, separated by spaces (may be repeated)")
-	cmd.Flags().StringArrayVar(&agents, "agent", nil, "`ID` of an agent that may work for the caller, '*' for all (may be repeated)")
-	cmd.Flags().StringVar(&grant.Tenant, "tenant", "", "`NAME` of the tenant the caller belongs to")
-	must(cmd.RegisterFlagCompletionFunc("scope", cobra.FixedCompletions(contract.Scopes(), cobra.ShellCompDirectiveNoFileComp)))
+	cmd.Flags().StringVar(&grant.Subject, "sub", "", "`NAME` of the caller")
+	cmd.Flags().StringArrayVar(&scopes, "scope", nil, "`SCOPES` of the token, separated by spaces (repeatable)")
+	cmd.Flags().StringArrayVar(&agents, "agent", nil, "`ID` of an agent that the caller may use, '*' for all (repeatable)")
+	cmd.Flags().StringVar(&grant.Tenant, "tenant", "", "`NAME` of the tenant of the caller")
+	mustSucceed(cmd.RegisterFlagCompletionFunc("scope", cobra.FixedCompletions(contract.Scopes(), cobra.ShellCompDirectiveNoFileComp)))
 	return cmd
 }
 
-// distinct leaves out what was there before.
-func distinct(list []string) []string {
+func removeDuplicates(list []string) []string {
 	var out []string
 	for _, s := range list {
 		if !slices.Contains(out, s) {

@@ -13,11 +13,11 @@ import (
 func newValidateCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "validate FILE",
-		Short: "Check a registry file; every mistake is named with its line and column",
-		Long: "Check a registry file as serve would read it. Every mistake is one line, file:line:column: what is wrong.\n" +
-			"What is legal but probably not meant is for caprouter lint.",
+		Short: "Check a registry file and report every mistake with its position",
+		Long: "Check a registry file as serve reads it, and print one line per mistake with file, line and column. Use\n" +
+			"caprouter lint to find probable mistakes in a valid file.",
 		Example:           `  caprouter validate capabilities.yaml`,
-		Args:              takes("one FILE", 1, 1),
+		Args:              argsBetween("one FILE", 1, 1),
 		ValidArgsFunction: completeYAML,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			s, err := readRegistry(args[0])
@@ -28,20 +28,18 @@ func newValidateCommand() *cobra.Command {
 				fmt.Fprintf(cmd.ErrOrStderr(), "warning: %s\n", oneLine(w))
 			}
 			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s is valid: %s, %s, %s, version %s\n", args[0],
-				count(len(s.Catalogue.Agents), "agent"), count(len(s.Catalogue.Intents), "intent"), count(len(s.Catalogue.Domains), "domain"), s.Catalogue.Version)
+				formatCount(len(s.Catalogue.Agents), "agent"), formatCount(len(s.Catalogue.Intents), "intent"), formatCount(len(s.Catalogue.Domains), "domain"), s.Catalogue.Version)
 			return err
 		},
 	}
 }
 
-// readRegistry reads a registry file that is named as an argument.
 func readRegistry(file string) (*capabilities.Snapshot, error) {
 	s, err := capabilities.Load(file)
 	return s, withoutVerb(err)
 }
 
-// withoutVerb makes "load: open a.yaml: no such file" into "a.yaml: no such
-// file": what was to be done with it is what the command is there for.
+// withoutVerb shortens "load: open a.yaml: no such file" to "a.yaml: no such file".
 func withoutVerb(err error) error {
 	if path, ok := errors.AsType[*fs.PathError](err); ok {
 		return fmt.Errorf("%s: %w", path.Path, path.Err)

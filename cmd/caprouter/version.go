@@ -12,7 +12,7 @@ import (
 // version is set by the linker for releases (-ldflags "-X main.version=…").
 var version = ""
 
-// buildVersion is the linker's version, else what the Go toolchain recorded.
+// buildVersion returns the version of the linker, or else of the Go toolchain.
 func buildVersion() string {
 	if version != "" {
 		return version
@@ -32,7 +32,7 @@ func newVersionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
 		Short: "Print the version",
-		Args:  takes("no arguments", 0, 0),
+		Args:  argsBetween("no arguments", 0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			_, err := fmt.Fprintln(cmd.OutOrStdout(), versionLine())
 			return err
