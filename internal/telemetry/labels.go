@@ -9,8 +9,8 @@ import (
 	"github.com/caprouter/caprouter/contract"
 )
 
-// other is the label value of everything a label set does not name.
-const other = "other"
+// otherValue is the label value for values that a label does not define.
+const otherValue = "other"
 
 // Values of the label "result".
 const (
@@ -18,15 +18,15 @@ const (
 	resultFailed = "failed"
 )
 
-// outcomes are the ways a request ends: in an answer or in an error.
-func outcomes() []string {
+// outcomeValues are the statuses of responses and the codes of errors.
+func outcomeValues() []string {
 	return slices.Concat(
-		texts(
+		toStrings(
 			contract.StatusAccepted, contract.StatusRunning, contract.StatusCompleted,
 			contract.StatusPartial, contract.StatusFailed, contract.StatusClarify,
 			contract.StatusUnsupported, contract.StatusProposed, contract.StatusCancelled,
 		),
-		texts(
+		toStrings(
 			contract.CodeInvalidRequest, contract.CodePayloadTooLarge, contract.CodeUnsupportedMediaType,
 			contract.CodeUnauthenticated, contract.CodeForbidden, contract.CodeNotFound,
 			contract.CodeMethodNotAllowed, contract.CodeConflict, contract.CodePreconditionFailed,
@@ -36,19 +36,19 @@ func outcomes() []string {
 	)
 }
 
-func sources() []string {
-	return texts(contract.SourceLLM, contract.SourceLexical, contract.SourceCache, contract.SourcePinned)
+func sourceValues() []string {
+	return toStrings(contract.SourceLLM, contract.SourceLexical, contract.SourceCache, contract.SourcePinned)
 }
 
-func policies() []string { return []string{"A", "B", "C"} }
+func policyValues() []string { return []string{"A", "B", "C"} }
 
 func taskStatuses() []string {
-	return texts(contract.TaskSuccess, contract.TaskPartial, contract.TaskFailure, contract.TaskFailed, contract.TaskCancelled)
+	return toStrings(contract.TaskSuccess, contract.TaskPartial, contract.TaskFailure, contract.TaskFailed, contract.TaskCancelled)
 }
 
-func results() []string { return []string{resultOK, resultFailed} }
+func resultValues() []string { return []string{resultOK, resultFailed} }
 
-func texts[S ~string](values ...S) []string {
+func toStrings[S ~string](values ...S) []string {
 	out := make([]string, len(values))
 	for i, v := range values {
 		out[i] = string(v)
@@ -56,27 +56,27 @@ func texts[S ~string](values ...S) []string {
 	return out
 }
 
-// labelled maps the values of one label to the options that carry them. The
-// options are made once: making an attribute set costs several allocations and
-// more time than the recording itself.
-type labelled[O any] struct {
+// labelOptions maps the values of one label to the options of a recording. The
+// options are created once, because creating an attribute set takes several
+// allocations and more time than the recording.
+type labelOptions[O any] struct {
 	known map[string][]O
 	other []O
 }
 
-func label[O any](name string, values []string, option func(metric.MeasurementOption) O) labelled[O] {
-	make1 := func(value string) []O {
+func newLabelOptions[O any](name string, values []string, option func(metric.MeasurementOption) O) labelOptions[O] {
+	newOption := func(value string) []O {
 		return []O{option(metric.WithAttributeSet(attribute.NewSet(attribute.String(name, value))))}
 	}
-	l := labelled[O]{known: make(map[string][]O, len(values)), other: make1(other)}
+	l := labelOptions[O]{known: make(map[string][]O, len(values)), other: newOption(otherValue)}
 	for _, v := range values {
-		l.known[v] = make1(v)
+		l.known[v] = newOption(v)
 	}
 	return l
 }
 
-// options returns those of the value, or of "other" for one that is not known.
-func (l *labelled[O]) options(value string) []O {
+// forValue returns the options of the value, or of "other" if it is unknown.
+func (l *labelOptions[O]) forValue(value string) []O {
 	if o, ok := l.known[value]; ok {
 		return o
 	}

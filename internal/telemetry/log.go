@@ -9,20 +9,20 @@ import (
 	"strings"
 )
 
-// redacted stands where a value was kept out of the log.
-const redacted = "<redacted>"
+// redactedText replaces a secret value.
+const redactedText = "<redacted>"
 
-// newLogger returns a logger that writes through lookOver.
+// newLogger returns a logger that sanitizes all attributes.
 func newLogger(cfg Config) (*slog.Logger, error) {
 	level, err := parseLevel(cfg.LogLevel)
 	if err != nil {
 		return nil, err
 	}
-	opts := &slog.HandlerOptions{Level: level, ReplaceAttr: lookOver(cfg.Mask)}
+	opts := &slog.HandlerOptions{Level: level, ReplaceAttr: sanitizeAttr(cfg.Mask)}
 	switch {
 	case cfg.Output == nil:
 		return slog.New(slog.DiscardHandler), nil
-	case onTerminal(cfg.Output):
+	case isTerminal(cfg.Output):
 		return slog.New(slog.NewTextHandler(cfg.Output, opts)), nil
 	default:
 		return slog.New(slog.NewJSONHandler(cfg.Output, opts)), nil
@@ -43,9 +43,9 @@ func parseLevel(name string) (slog.Level, error) {
 	return 0, fmt.Errorf("log level %q: must be debug, info, warn or error", name)
 }
 
-// onTerminal takes every character device for a terminal. That counts
-// /dev/null among them, where the format does not matter.
-func onTerminal(w io.Writer) bool {
+// isTerminal reports whether w is a character device. That includes /dev/null,
+// where the format does not matter.
+func isTerminal(w io.Writer) bool {
 	f, ok := w.(*os.File)
 	if !ok {
 		return false
@@ -54,20 +54,21 @@ func onTerminal(w io.Writer) bool {
 	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }
 
-// lookOver returns the last look at every attribute before it is written. It
-// sees the members of groups one by one, and what a slog.LogValuer gave, not the
-// valuer. mask is for texts that may quote a caller; nil leaves them.
-func lookOver(mask func(string) string) func([]string, slog.Attr) slog.Attr {
+// sanitizeAttr returns a slog.HandlerOptions.ReplaceAttr function that redacts
+// secrets and masks texts that may quote a caller. slog calls it with each member
+// of a group, and with the resolved value of a slog.LogValuer. If mask is nil, texts
+// are not masked.
+func sanitizeAttr(mask func(string) string) func([]string, slog.Attr) slog.Attr {
 	if mask == nil {
 		mask = func(text string) string { return text }
 	}
 	return func(_ []string, a slog.Attr) slog.Attr {
-		if private(a.Key) {
-			return slog.String(a.Key, redacted)
+		if isSecretKey(a.Key) {
+			return slog.String(a.Key, redactedText)
 		}
 		switch a.Value.Kind() {
 		case slog.KindString:
-			if quotes(a.Key) {
+			if mayQuoteCaller(a.Key) {
 				return slog.String(a.Key, mask(a.Value.String()))
 			}
 		case slog.KindAny:
@@ -75,10 +76,10 @@ func lookOver(mask func(string) string) func([]string, slog.Attr) slog.Attr {
 			if err, ok := v.(error); ok {
 				return slog.String(a.Key, mask(textOf(err)))
 			}
-			if !plain(v) {
+			if !isPlainValue(v) {
 				return slog.String(a.Key, fmt.Sprintf("<%T>", v))
 			}
-			if quotes(a.Key) {
+			if mayQuoteCaller(a.Key) {
 				return maskAny(a, mask)
 			}
 		}
@@ -86,10 +87,9 @@ func lookOver(mask func(string) string) func([]string, slog.Attr) slog.Attr {
 	}
 }
 
-// quotes reports whether the name is one under which this program logs words
-// about what went wrong. Those may repeat what a caller sent; ids, labels and
-// the message of the line itself are our own.
-func quotes(key string) bool {
+// mayQuoteCaller reports whether the program logs error texts with the key. They may
+// quote a caller. Ids, labels and log messages come from the program itself.
+func mayQuoteCaller(key string) bool {
 	switch strings.ToLower(key) {
 	case "error", "warning", "detail", "reason":
 		return true
@@ -97,8 +97,8 @@ func quotes(key string) bool {
 	return false
 }
 
-// textOf is the text of an error, also of a nil pointer in one: the log does not
-// end a program.
+// textOf returns the text of an error. If Error panics, for example because of a nil
+// pointer, it returns the type instead.
 func textOf(err error) (text string) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -108,7 +108,7 @@ func textOf(err error) (text string) {
 	return err.Error()
 }
 
-// maskAny masks a text, or those of a list, of whatever named type.
+// maskAny masks a string or a list of strings, of any named type.
 func maskAny(a slog.Attr, mask func(string) string) slog.Attr {
 	switch v := reflect.ValueOf(a.Value.Any()); {
 	case v.Kind() == reflect.String:
@@ -123,23 +123,22 @@ func maskAny(a slog.Attr, mask func(string) string) slog.Attr {
 	return a
 }
 
-// private reports whether the name is one that callers' text or a secret goes
-// by in this program. Compared by whole name: "tokens", a count, is fine.
-func private(key string) bool {
+// isSecretKey reports whether the program uses the key for secrets or texts of
+// callers. It compares whole keys: "tokens", a count, is none.
+func isSecretKey(key string) bool {
 	switch strings.ToLower(key) {
 	case "prompt", "content", "history", "inputs", "data", "body",
-		"subtask_title", "subtasks", "segments", // lexical ones are cut out of the prompt
+		"subtask_title", "subtasks", "segments", // segments of the lexical classifier are parts of the prompt
 		"authorization", "cookie", "token", "secret", "password", "api_key", "private_key":
 		return true
 	}
 	return false
 }
 
-// plain reports whether a value is written as it is: an error, the source
-// position slog itself adds, and single strings, numbers and truths or lists
-// of them, of whatever named type. Bytes are not a list of numbers here: they
-// are a body or a key.
-func plain(v any) bool {
+// isPlainValue reports whether a value is logged unchanged: an error, the source
+// position that slog adds, a string, number or boolean, or a list of them, of any
+// named type. Byte slices are excluded, because they are a body or a key.
+func isPlainValue(v any) bool {
 	switch v.(type) {
 	case nil, error, *slog.Source, slog.Level:
 		return true

@@ -44,7 +44,7 @@ func logMasked(t *testing.T, log func(l *slog.Logger)) map[string]any {
 	return line
 }
 
-func TestLogMasksWhatMayQuoteACaller(t *testing.T) {
+func TestLogger_MasksErrors(t *testing.T) {
 	quote := "invalid value: " + marker
 	for _, tt := range []struct {
 		name string
@@ -90,7 +90,7 @@ func TestLogMasksWhatMayQuoteACaller(t *testing.T) {
 }
 
 // Without a Mask nothing but the rules that hold for every log changes a line.
-func TestLogWithoutMask(t *testing.T) {
+func TestLogger_WithoutMask(t *testing.T) {
 	got := logged(t, func(l *slog.Logger) {
 		l.Error("m", "error", errors.New("no such file"), "reason", "llm_timeout", "detail", []string{"a", "b"})
 	})
@@ -101,7 +101,7 @@ func TestLogWithoutMask(t *testing.T) {
 }
 
 // An error that cannot be rendered is no reason to lose the process.
-func TestLogSurvivesAnErrorThatPanics(t *testing.T) {
+func TestLogger_SurvivesErrorThatPanics(t *testing.T) {
 	got := logged(t, func(l *slog.Logger) { l.Error("m", "error", (*pointed)(nil)) })
 	if want := "<*telemetry_test.pointed>"; got["error"] != want {
 		t.Errorf("error: got %v, want %v", got["error"], want)

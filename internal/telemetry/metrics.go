@@ -13,34 +13,34 @@ import (
 	"go.opentelemetry.io/otel/sdk/metric/exemplar"
 )
 
-// Metrics is what the rooms record into. Every method may be called on a nil
-// *Metrics and does nothing then, from any goroutine, and allocates nothing.
-// Arguments that become a label are strings of this program, never a caller's;
-// one that is not known counts as "other".
+// Metrics records the metrics. Its methods may be called from any goroutine, do not
+// allocate, and do nothing on a nil *Metrics. Arguments that become a label are
+// constants of the program, never texts of a caller; unknown values count as
+// "other".
 type Metrics struct {
-	requests     counter
-	fallbacks    counter
-	tasks        counter
-	reloads      counter
-	requestTime  metric.Float64Histogram
-	classifyTime timer
-	agentTime    metric.Float64Histogram
-	model        modelMetrics
-	store        storeMetrics
-	cascade      counter
-	sparedSure   metric.Float64Histogram
+	requests         eventCounter
+	fallbacks        eventCounter
+	tasks            eventCounter
+	reloads          eventCounter
+	requestTime      metric.Float64Histogram
+	classifyTime     durationTimer
+	agentTime        metric.Float64Histogram
+	model            modelMetrics
+	store            storeMetrics
+	cascade          eventCounter
+	sparedConfidence metric.Float64Histogram
 
-	// What holds now, read when somebody asks for the metrics.
+	// Current values, read at each scrape.
 	inFlight atomic.Int64
 	agents   atomic.Int64
 	stale    atomic.Bool
 	breakers atomic.Pointer[func() int]
 }
 
-// scope names the source of the metrics to OpenTelemetry.
-const scope = "github.com/caprouter/caprouter"
+// meterName is the name of the OpenTelemetry meter.
+const meterName = "github.com/caprouter/caprouter"
 
-// newMetrics makes every instrument and has registry collect them.
+// newMetrics creates all instruments and registers them.
 func newMetrics(registry prometheus.Registerer) (*Metrics, error) {
 	exporter, err := otelprom.New(
 		otelprom.WithRegisterer(registry),
@@ -55,31 +55,31 @@ func newMetrics(registry prometheus.Registerer) (*Metrics, error) {
 		sdk.WithReader(exporter),
 		sdk.WithExemplarFilter(exemplar.AlwaysOffFilter),
 	)
-	mk := maker{meter: provider.Meter(scope)}
+	mk := instrumentFactory{meter: provider.Meter(meterName)}
 	m := &Metrics{
-		requests:     mk.counter("requests", "Requests answered, by the status or the error code of the answer.", "outcome", outcomes()),
-		requestTime:  mk.histogram("request_duration", "Time from a request's arrival to its answer."),
-		classifyTime: mk.timer("classify_duration", "Time a classification took, by what answered.", "source", sources()),
-		fallbacks:    mk.counter("fallback", "Requests no agent was eligible for, by the policy that answered.", "policy", policies()),
-		tasks:        mk.counter("tasks", "Tasks given to agents, by how they ended.", "status", taskStatuses()),
-		agentTime:    mk.histogram("agent_call_duration", "Time from giving an agent a task to its end, all tries included."),
-		reloads:      mk.counter("registry_reloads", "Loads of the registry, by whether the new one is in use.", "result", results()),
-		model:        mk.model(),
-		store:        mk.store(),
-		cascade:      mk.counter("cascade", "Requests in the mode cascade: the model was spared, or it was asked and agreed with the lexical classifier or not.", "outcome", cascadeOutcomes()),
-		sparedSure:   mk.shares("cascade_spared_confidence", "Confidence of the lexical classifications that spared the model; their mean is the precision they are expected to have."),
+		requests:         mk.newCounter("requests", "Requests, by the status or the error code of the response.", "outcome", outcomeValues()),
+		requestTime:      mk.newHistogram("request_duration", "Time from the arrival of a request to its response."),
+		classifyTime:     mk.newTimer("classify_duration", "Time of a classification, by its source.", "source", sourceValues()),
+		fallbacks:        mk.newCounter("fallback", "Requests without an eligible agent, by fallback policy.", "policy", policyValues()),
+		tasks:            mk.newCounter("tasks", "Tasks dispatched to agents, by status.", "status", taskStatuses()),
+		agentTime:        mk.newHistogram("agent_call_duration", "Time from the dispatch of a task to its end, including all attempts."),
+		reloads:          mk.newCounter("registry_reloads", "Loads of the registry, by result.", "result", resultValues()),
+		model:            mk.newModelMetrics(),
+		store:            mk.newStoreMetrics(),
+		cascade:          mk.newCounter("cascade", "Requests in the mode cascade: the model was not called (spared), or it was called and agreed with the lexical classifier or not.", "outcome", cascadeOutcomes()),
+		sparedConfidence: mk.newShareHistogram("cascade_spared_confidence", "Confidence of lexical classifications without a call to the model; their mean is their expected precision."),
 	}
-	mk.gauge("requests_in_flight", "Requests being worked on.", m.inFlight.Load)
-	mk.gauge("registry_agents", "Agents in the registry in use.", m.agents.Load)
-	mk.gauge("registry_stale", "1 while the last load of the registry failed and an older one is in use.", m.staleNow)
-	mk.gauge("breakers_open", "Agents that get no tasks because their breaker is open.", m.breakersNow)
-	mk.gauge("llm_breaker_open", "1 while the language model is not called because it failed repeatedly.", m.modelBreakerNow)
-	mk.storeGauges(m)
+	mk.newGauge("requests_in_flight", "Requests in flight.", m.inFlight.Load)
+	mk.newGauge("registry_agents", "Agents in the registry in use.", m.agents.Load)
+	mk.newGauge("registry_stale", "1 while the last load of the registry failed and an older one is in use.", m.registryStale)
+	mk.newGauge("breakers_open", "Agents that get no tasks because their breaker is open.", m.openBreakers)
+	mk.newGauge("llm_breaker_open", "1 while the language model is not called because it failed repeatedly.", m.modelBreakerOpen)
+	mk.addStoreGauges(m)
 	return m, mk.err
 }
 
-// Request counts an answered request. outcome is the status of the answer, or
-// the code of the error that took its place.
+// Request counts a request. outcome is the status of the response, or the code of
+// the error.
 func (m *Metrics) Request(outcome string, took time.Duration) {
 	if m == nil {
 		return
@@ -88,8 +88,8 @@ func (m *Metrics) Request(outcome string, took time.Duration) {
 	m.requestTime.Record(context.Background(), took.Seconds())
 }
 
-// InFlight adds delta to the requests being worked on: 1 when one arrives, −1
-// when it has been answered.
+// InFlight adds delta to the requests in flight: 1 when a request is admitted, −1
+// when it has ended.
 func (m *Metrics) InFlight(delta int) {
 	if m == nil {
 		return
@@ -97,7 +97,7 @@ func (m *Metrics) InFlight(delta int) {
 	m.inFlight.Add(int64(delta))
 }
 
-// Classify records a classification and which source answered.
+// Classify records a classification by its source.
 func (m *Metrics) Classify(source string, took time.Duration) {
 	if m == nil {
 		return
@@ -105,8 +105,8 @@ func (m *Metrics) Classify(source string, took time.Duration) {
 	m.classifyTime.record(source, took)
 }
 
-// Fallback counts a request that no agent was eligible for, by the policy (A,
-// B or C) that answered.
+// Fallback counts a request without an eligible agent, by fallback policy (A, B or
+// C).
 func (m *Metrics) Fallback(policy string) {
 	if m == nil {
 		return
@@ -114,8 +114,8 @@ func (m *Metrics) Fallback(policy string) {
 	m.fallbacks.add(policy)
 }
 
-// TaskDone counts a task that has ended, and records how long one agent took
-// over it. A task that went on to a second agent is counted once for each.
+// TaskDone counts a task that has ended, and records its time with one agent. After
+// a failover the task is counted once for each agent.
 func (m *Metrics) TaskDone(status string, took time.Duration) {
 	if m == nil {
 		return
@@ -124,8 +124,8 @@ func (m *Metrics) TaskDone(status string, took time.Duration) {
 	m.agentTime.Record(context.Background(), took.Seconds())
 }
 
-// RegistryLoaded records an attempt to load the registry. agents counts those
-// of the new one; when ok is false it is not used and the old one stays.
+// RegistryLoaded records an attempt to load the registry. agents is the number of
+// agents in the new registry. If ok is false, the old registry remains in use.
 func (m *Metrics) RegistryLoaded(ok bool, agents int) {
 	if m == nil {
 		return
@@ -139,9 +139,9 @@ func (m *Metrics) RegistryLoaded(ok bool, agents int) {
 	m.reloads.add(resultOK)
 }
 
-// ObserveBreakers has open called whenever the metrics are read, for the number
-// of agents whose breaker is open. It must be quick and safe for concurrent
-// use. A later call replaces it.
+// ObserveBreakers sets the function that returns the number of agents whose circuit
+// breaker is open. It is called at each scrape, and must be fast and safe for
+// concurrent use. A later call replaces it.
 func (m *Metrics) ObserveBreakers(open func() int) {
 	if m == nil {
 		return
@@ -149,14 +149,14 @@ func (m *Metrics) ObserveBreakers(open func() int) {
 	m.breakers.Store(&open)
 }
 
-func (m *Metrics) staleNow() int64 {
+func (m *Metrics) registryStale() int64 {
 	if m.stale.Load() {
 		return 1
 	}
 	return 0
 }
 
-func (m *Metrics) breakersNow() int64 {
+func (m *Metrics) openBreakers() int64 {
 	open := m.breakers.Load()
 	if open == nil {
 		return 0

@@ -9,13 +9,13 @@ import (
 	"github.com/caprouter/caprouter/internal/llm"
 )
 
-// modelMetrics tell how the language model does.
+// modelMetrics are the metrics of the language model.
 type modelMetrics struct {
-	calls    counter
-	callTime timer
-	tokens   counter
-	standIns counter
-	breaker  atomic.Pointer[func() bool]
+	calls            eventCounter
+	callTime         durationTimer
+	tokens           eventCounter
+	lexicalFallbacks eventCounter
+	breaker          atomic.Pointer[func() bool]
 }
 
 // Values of the label "kind" of the tokens.
@@ -25,22 +25,21 @@ const (
 	tokensThinking = "thinking"
 )
 
-func (mk *maker) model() modelMetrics {
+func (mk *instrumentFactory) newModelMetrics() modelMetrics {
 	return modelMetrics{
-		calls:    mk.counter("llm_calls", "Calls to the language model, by how they ended.", "outcome", append(llm.Reasons(), contract.OutcomeOK, llm.OutcomeCancelled)),
-		callTime: mk.timer("llm_call_duration", "Time one call to the language model took, retries included, by what it was for.", "purpose", purposes()),
-		tokens:   mk.counter("llm_tokens", "Tokens the language model read (input) and wrote (output, of which thinking).", "kind", []string{tokensInput, tokensOutput, tokensThinking}),
-		standIns: mk.counter("classify_stand_ins", "Classifications by the lexical classifier because the model's could not be had, by the reason.", "reason", llm.Reasons()),
+		calls:            mk.newCounter("llm_calls", "Calls to the language model, by outcome.", "outcome", append(llm.Reasons(), contract.OutcomeOK, llm.OutcomeCancelled)),
+		callTime:         mk.newTimer("llm_call_duration", "Time of a call to the language model, including retries, by purpose.", "purpose", purposeValues()),
+		tokens:           mk.newCounter("llm_tokens", "Tokens the language model read (input) and wrote (output, of which thinking).", "kind", []string{tokensInput, tokensOutput, tokensThinking}),
+		lexicalFallbacks: mk.newCounter("classify_stand_ins", "Classifications by the lexical classifier because the model failed, by reason.", "reason", llm.Reasons()),
 	}
 }
 
-func purposes() []string {
-	return texts(contract.PurposeClassify, contract.PurposeRepair, contract.PurposeMoreTokens, contract.PurposeAnswer)
+func purposeValues() []string {
+	return toStrings(contract.PurposeClassify, contract.PurposeRepair, contract.PurposeMoreTokens, contract.PurposeAnswer)
 }
 
-// ModelCall records a call to the language model: what for, how it ended
-// (contract.OutcomeOK, llm.OutcomeCancelled or a reason), what it cost and how
-// long it took; 0 for one that was refused here and never sent.
+// ModelCall records a call to the language model. outcome is contract.OutcomeOK,
+// llm.OutcomeCancelled or a reason. took is 0 if the call was not sent.
 func (m *Metrics) ModelCall(purpose contract.CallPurpose, outcome string, tokens contract.Tokens, took time.Duration) {
 	if m == nil {
 		return
@@ -59,7 +58,7 @@ const (
 	CascadeSpared    = "spared"
 	CascadeAgreed    = "agreed"
 	CascadeDisagreed = "disagreed"
-	CascadeNoAnswer  = "no_answer" // the model was asked in vain
+	CascadeNoAnswer  = "no_answer" // the model was called and failed
 )
 
 func cascadeOutcomes() []string {
@@ -74,21 +73,21 @@ func (m *Metrics) Cascade(outcome string, confidence float64) {
 	}
 	m.cascade.add(outcome)
 	if outcome == CascadeSpared {
-		m.sparedSure.Record(context.Background(), confidence)
+		m.sparedConfidence.Record(context.Background(), confidence)
 	}
 }
 
-// StandIn counts a classification that the lexical classifier made because the
-// model's could not be had.
+// StandIn counts a classification by the lexical classifier because the model
+// failed.
 func (m *Metrics) StandIn(reason string) {
 	if m == nil {
 		return
 	}
-	m.model.standIns.add(reason)
+	m.model.lexicalFallbacks.add(reason)
 }
 
-// ObserveModel has open called whenever the metrics are read: whether the model
-// is left alone because it failed repeatedly. It must be quick and safe for
+// ObserveModel sets the function that reports whether the circuit breaker of the
+// model is open. It is called at each scrape, and must be fast and safe for
 // concurrent use.
 func (m *Metrics) ObserveModel(open func() bool) {
 	if m == nil {
@@ -97,13 +96,13 @@ func (m *Metrics) ObserveModel(open func() bool) {
 	m.model.breaker.Store(&open)
 }
 
-func (m *Metrics) modelBreakerNow() int64 {
+func (m *Metrics) modelBreakerOpen() int64 {
 	if open := m.model.breaker.Load(); open != nil && (*open)() {
 		return 1
 	}
 	return 0
 }
 
-func (c *counter) addN(value string, n int) {
-	c.instrument.Add(context.Background(), int64(n), c.label.options(value)...)
+func (c *eventCounter) addN(value string, n int) {
+	c.instrument.Add(context.Background(), int64(n), c.label.forValue(value)...)
 }

@@ -8,14 +8,14 @@ import (
 	"go.opentelemetry.io/otel/metric"
 )
 
-// storeMetrics tell how what outlives the process does.
+// storeMetrics are the metrics of the store, the audit log and tickets.
 type storeMetrics struct {
-	records    counter
+	records    eventCounter
 	recordTime metric.Float64Histogram
 	state      atomic.Pointer[func() StoreState]
 	open       atomic.Pointer[func() int]
-	tickets    counter
-	webhook    counter
+	tickets    eventCounter
+	webhook    eventCounter
 }
 
 // Values of the labels of tickets and their webhook.
@@ -24,33 +24,33 @@ const (
 	TicketJoined = "joined"
 
 	WebhookOK      = "ok"
-	WebhookFailed  = "failed"  // tried again
-	WebhookExpired = "expired" // tried for a day
-	WebhookGone    = "gone"    // the address wants no messages
+	WebhookFailed  = "failed"  // retried
+	WebhookExpired = "expired" // retried for a day
+	WebhookGone    = "gone"    // the webhook responded 410 Gone
 )
 
-// StoreState is how the store is at this moment.
+// StoreState is the current state of the store.
 type StoreState struct {
 	Writable  bool
 	UsedBytes int64
 }
 
-func (mk *maker) store() storeMetrics {
+func (mk *instrumentFactory) newStoreMetrics() storeMetrics {
 	return storeMetrics{
-		records:    mk.counter("audit_records", "Records for the audit log, by whether they are on disk.", "result", results()),
-		tickets:    mk.counter("tickets", "Requests that nobody could serve and that policy C put on record, by whether they opened a ticket.", "how", []string{TicketOpened, TicketJoined}),
-		webhook:    mk.counter("ticket_webhook", "Tries to tell the webhook of tickets, by what came of them.", "outcome", []string{WebhookOK, WebhookFailed, WebhookExpired, WebhookGone}),
-		recordTime: mk.histogram("audit_append_duration", "Time until a group of records for the audit log was on disk."),
+		records:    mk.newCounter("audit_records", "Records for the audit log, by result.", "result", resultValues()),
+		tickets:    mk.newCounter("tickets", "Requests recorded by fallback policy C, by whether they opened or joined a ticket.", "how", []string{TicketOpened, TicketJoined}),
+		webhook:    mk.newCounter("ticket_webhook", "Calls to the webhook of tickets, by outcome.", "outcome", []string{WebhookOK, WebhookFailed, WebhookExpired, WebhookGone}),
+		recordTime: mk.newHistogram("audit_append_duration", "Time until a batch of records of the audit log was durable."),
 	}
 }
 
-func (mk *maker) storeGauges(m *Metrics) {
-	mk.gauge("store_writable", "1 while the store takes writes; without a store 0.", m.storeWritable)
-	mk.gauge("store_used_bytes", "Bytes the store holds on disk.", m.storeUsed)
-	mk.gauge("requests_open", "Asynchronous requests that have not ended.", m.openNow)
+func (mk *instrumentFactory) addStoreGauges(m *Metrics) {
+	mk.newGauge("store_writable", "1 while the store accepts writes, otherwise 0.", m.storeWritable)
+	mk.newGauge("store_used_bytes", "Bytes the store holds on disk.", m.storeUsedBytes)
+	mk.newGauge("requests_open", "Asynchronous requests that have not ended.", m.openRequests)
 }
 
-// Audited records a group of records for the audit log.
+// Audited records a batch of records of the audit log.
 func (m *Metrics) Audited(records int, took time.Duration, err error) {
 	if m == nil {
 		return
@@ -63,53 +63,53 @@ func (m *Metrics) Audited(records int, took time.Duration, err error) {
 	m.store.recordTime.Record(context.Background(), took.Seconds())
 }
 
-// Ticket counts a request that policy C put on record.
+// Ticket counts a request that fallback policy C recorded.
 func (m *Metrics) Ticket(how string) {
 	if m != nil {
 		m.store.tickets.add(how)
 	}
 }
 
-// Webhook counts a try to tell the webhook of a ticket.
+// Webhook counts a call to the webhook of tickets.
 func (m *Metrics) Webhook(outcome string) {
 	if m != nil {
 		m.store.webhook.add(outcome)
 	}
 }
 
-// ObserveStore has state called whenever the metrics are read. It must be quick
-// and safe for concurrent use. A later call replaces it.
+// ObserveStore sets the function that returns the state of the store. It is called
+// at each scrape, and must be fast and safe for concurrent use.
 func (m *Metrics) ObserveStore(state func() StoreState) {
 	if m != nil {
 		m.store.state.Store(&state)
 	}
 }
 
-// ObserveOpen has open called whenever the metrics are read, for the number of
-// asynchronous requests that have not ended. A later call replaces it.
+// ObserveOpen sets the function that returns the number of asynchronous requests
+// that have not ended. It is called at each scrape.
 func (m *Metrics) ObserveOpen(open func() int) {
 	if m != nil {
 		m.store.open.Store(&open)
 	}
 }
 
-func (m *Metrics) storeNow() StoreState {
+func (m *Metrics) currentStoreState() StoreState {
 	if state := m.store.state.Load(); state != nil {
 		return (*state)()
 	}
 	return StoreState{}
 }
 
-func (m *Metrics) storeUsed() int64 { return m.storeNow().UsedBytes }
+func (m *Metrics) storeUsedBytes() int64 { return m.currentStoreState().UsedBytes }
 
 func (m *Metrics) storeWritable() int64 {
-	if m.storeNow().Writable {
+	if m.currentStoreState().Writable {
 		return 1
 	}
 	return 0
 }
 
-func (m *Metrics) openNow() int64 {
+func (m *Metrics) openRequests() int64 {
 	if open := m.store.open.Load(); open != nil {
 		return int64((*open)())
 	}

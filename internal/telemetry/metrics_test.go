@@ -55,7 +55,7 @@ func scrape(t fataler, tel *telemetry.Telemetry) map[string]string {
 	return out
 }
 
-func TestMetricsHaveTheseNamesAndKinds(t *testing.T) {
+func TestMetrics_NamesAndKinds(t *testing.T) {
 	tel := newTelemetry(t)
 	m := tel.Metrics()
 	m.Request("completed", time.Second)
@@ -103,7 +103,7 @@ func TestMetricsHaveTheseNamesAndKinds(t *testing.T) {
 	}
 }
 
-func TestMetricsRecord(t *testing.T) {
+func TestMetrics_Record(t *testing.T) {
 	tests := []struct {
 		name   string
 		record func(m *telemetry.Metrics)
@@ -255,7 +255,7 @@ func TestMetricsRecord(t *testing.T) {
 	}
 }
 
-func TestMetricsKnowEveryStatusAndCode(t *testing.T) {
+func TestMetrics_KnowEveryStatusAndCode(t *testing.T) {
 	tel := newTelemetry(t)
 	m := tel.Metrics()
 	for _, s := range []contract.Status{
@@ -272,7 +272,7 @@ func TestMetricsKnowEveryStatusAndCode(t *testing.T) {
 	}
 }
 
-func TestNilMetricsDoNothing(t *testing.T) {
+func TestMetrics_NilDoesNothing(t *testing.T) {
 	none := reflect.ValueOf((*telemetry.Metrics)(nil))
 	for _, method := range none.Methods() {
 		var args []reflect.Value
@@ -283,7 +283,7 @@ func TestNilMetricsDoNothing(t *testing.T) {
 	}
 }
 
-func TestMetricsConcurrently(t *testing.T) {
+func TestMetrics_ConcurrentUse(t *testing.T) {
 	tel := newTelemetry(t)
 	m := tel.Metrics()
 	const workers, each = 8, 200
@@ -314,7 +314,7 @@ func TestMetricsConcurrently(t *testing.T) {
 	}
 }
 
-func TestRecordingDoesNotAllocate(t *testing.T) {
+func TestMetrics_RecordWithoutAllocation(t *testing.T) {
 	for _, r := range recordings() {
 		t.Run(r.name, func(t *testing.T) {
 			m := newTelemetry(t).Metrics()

@@ -1,8 +1,6 @@
-// Package telemetry is how caprouter is watched from outside: a structured log
-// and metrics in the Prometheus format. It owns how both are written, which
-// label values a metric may have, and that no text of a caller gets into
-// either. It does not own what is logged or counted when: the room where it
-// happens does that.
+// Package telemetry provides the structured log and the metrics of the process, in
+// the Prometheus format. It defines the metrics and the values of their labels, and
+// keeps texts of callers out of both. Other packages decide when to log and count.
 //
 //	tel, err := telemetry.New(telemetry.Config{LogLevel: "info", Output: os.Stderr})
 //	…
@@ -10,12 +8,12 @@
 //	tel.Metrics().Request("completed", time.Since(start))
 //	mux.Handle("/metrics", tel.Handler())
 //
-// Prompts, inputs and tokens stay out by three rules. The log writes single
-// values and lists of them only; a struct or a map appears as the name of its
-// type, so that logging a whole request by mistake shows nothing of it. The names
-// a secret goes by are blanked. And Config.Mask goes over errors and other words
-// about what went wrong, as those may quote a caller. The label values of a
-// metric are fixed when it is made; any other value counts as "other".
+// Three rules keep prompts, inputs and tokens out of the log. First, it writes only
+// scalar values and lists of them: a struct or a map is replaced by the name of its
+// type, so that logging a whole request by mistake shows nothing of it. Second,
+// values with keys such as "token" are redacted. Third, Config.Mask masks errors
+// and their details, because they may quote a caller. The label values of a metric
+// are fixed when it is created; any other value counts as "other".
 package telemetry
 
 import (
@@ -29,13 +27,12 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// Config says how much is logged, and where. The zero value logs from level
-// info on to nowhere.
+// Config configures the log. The zero value discards it.
 type Config struct {
 	LogLevel string    // debug, info (also ""), warn or error
-	Output   io.Writer // the log; nil drops it. Text for a terminal, else a JSON object a line
-	// Mask masks errors, and the texts logged as error, warning, detail or
-	// reason: they may quote a caller. nil leaves them as they are.
+	Output   io.Writer // of the log; nil discards it. Text for a terminal, otherwise one JSON object per line
+	// Mask masks errors, and values with the keys error, warning, detail or reason,
+	// because they may quote a caller. nil does not mask them.
 	Mask func(string) string
 }
 
@@ -46,8 +43,8 @@ type Telemetry struct {
 	registry *prometheus.Registry
 }
 
-// New returns the log and the metrics. Each Telemetry has a Prometheus registry
-// of its own, which also holds figures of the Go runtime and the process.
+// New returns the log and the metrics. Each Telemetry has its own Prometheus
+// registry, which includes metrics of the Go runtime and the process.
 func New(cfg Config) (*Telemetry, error) {
 	logger, err := newLogger(cfg)
 	if err != nil {
@@ -73,13 +70,13 @@ func New(cfg Config) (*Telemetry, error) {
 // Logger returns the log.
 func (t *Telemetry) Logger() *slog.Logger { return t.logger }
 
-// Metrics returns what the rooms record into.
+// Metrics returns the metrics for other packages to record.
 func (t *Telemetry) Metrics() *Metrics { return t.metrics }
 
-// Handler answers a scrape with all metrics in the Prometheus text format.
+// Handler serves all metrics in the Prometheus text format.
 func (t *Telemetry) Handler() http.Handler {
 	return promhttp.HandlerFor(t.registry, promhttp.HandlerOpts{
 		ErrorLog:            slog.NewLogLogger(t.logger.Handler(), slog.LevelError),
-		MaxRequestsInFlight: 4, // a scrape costs far more than it takes to ask for one
+		MaxRequestsInFlight: 4, // because a scrape is expensive
 	})
 }

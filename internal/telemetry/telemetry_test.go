@@ -53,7 +53,7 @@ func (v valuer) LogValue() slog.Value { return slog.StringValue(v.id) }
 // caller is a composite that a careless line might log as a whole.
 type caller struct{ Name, Prompt string }
 
-func TestLogWritesPlainValues(t *testing.T) {
+func TestLogger_WritesPlainValues(t *testing.T) {
 	tests := []struct {
 		name  string
 		value any
@@ -82,7 +82,7 @@ func TestLogWritesPlainValues(t *testing.T) {
 	}
 }
 
-func TestLogShowsOnlyTheTypeOfComposites(t *testing.T) {
+func TestLogger_ShowsOnlyTypeOfComposites(t *testing.T) {
 	req := contract.Request{Content: contract.Content{Prompt: marker}}
 	tests := []struct {
 		name  string
@@ -109,7 +109,7 @@ func TestLogShowsOnlyTheTypeOfComposites(t *testing.T) {
 	}
 }
 
-func TestLogBlanksPrivateNames(t *testing.T) {
+func TestLogger_RedactsSecretKeys(t *testing.T) {
 	for _, key := range []string{
 		"prompt", "Prompt", "PROMPT", "content", "history", "inputs", "data", "body", "subtask_title", "subtasks", "segments",
 		"authorization", "Authorization", "cookie", "token", "secret", "password", "api_key", "private_key",
@@ -132,7 +132,7 @@ func TestLogBlanksPrivateNames(t *testing.T) {
 	}
 }
 
-func TestLogKeepsNamesThatOnlyLookPrivate(t *testing.T) {
+func TestLogger_KeepsSimilarKeys(t *testing.T) {
 	for _, key := range []string{"tokens", "prompt_bytes", "body_bytes", "intent", "kid", "msg", "key"} {
 		got := logged(t, func(l *slog.Logger) { l.Info("m", slog.Group("g", key, "v")) })
 		if diff := cmp.Diff(map[string]any{key: "v"}, got["g"]); diff != "" {
@@ -141,7 +141,7 @@ func TestLogKeepsNamesThatOnlyLookPrivate(t *testing.T) {
 	}
 }
 
-func TestLogLevels(t *testing.T) {
+func TestLogger_Levels(t *testing.T) {
 	levels := []slog.Level{slog.LevelDebug, slog.LevelInfo, slog.LevelWarn, slog.LevelError}
 	for name, first := range map[string]slog.Level{
 		"debug": slog.LevelDebug, "info": slog.LevelInfo, "": slog.LevelInfo, "warn": slog.LevelWarn, "error": slog.LevelError,
@@ -163,7 +163,7 @@ func TestLogLevels(t *testing.T) {
 	}
 }
 
-func TestNewRefusesAnUnknownLevel(t *testing.T) {
+func TestNew_RejectsUnknownLevel(t *testing.T) {
 	for _, name := range []string{"INFO", "verbose", "info+1", " info"} {
 		_, err := telemetry.New(telemetry.Config{LogLevel: name})
 		want := fmt.Sprintf("log level %q: must be debug, info, warn or error", name)
@@ -173,7 +173,7 @@ func TestNewRefusesAnUnknownLevel(t *testing.T) {
 	}
 }
 
-func TestLogWithoutOutputIsDropped(t *testing.T) {
+func TestLogger_WithoutOutput(t *testing.T) {
 	l := newTelemetry(t).Logger()
 	if l.Enabled(t.Context(), slog.LevelError) {
 		t.Error("a logger without an output is enabled")
@@ -181,7 +181,7 @@ func TestLogWithoutOutputIsDropped(t *testing.T) {
 	l.Error("goes nowhere")
 }
 
-func TestLogToAFileIsJSON(t *testing.T) {
+func TestLogger_FileIsJSON(t *testing.T) {
 	f, err := os.CreateTemp(t.TempDir(), "log")
 	if err != nil {
 		t.Fatal(err)
@@ -198,7 +198,7 @@ func TestLogToAFileIsJSON(t *testing.T) {
 	}
 }
 
-func TestHandlerServesRuntimeFigures(t *testing.T) {
+func TestHandler_ServesRuntimeMetrics(t *testing.T) {
 	tel := newTelemetry(t)
 	rec := httptest.NewRecorder()
 	tel.Handler().ServeHTTP(rec, httptest.NewRequest(http.MethodGet, "/metrics", nil))
@@ -218,7 +218,7 @@ func TestHandlerServesRuntimeFigures(t *testing.T) {
 }
 
 // Two in one process, as tests and the demo have them, do not meet.
-func TestEachTelemetryHasItsOwnRegistry(t *testing.T) {
+func TestNew_RegistriesAreIndependent(t *testing.T) {
 	a, b := newTelemetry(t), newTelemetry(t)
 	a.Metrics().Fallback("B")
 	const series = `caprouter_fallback_total{policy="B"}`
