@@ -144,8 +144,8 @@ func TestError_IsOneLineWithAllDetails(t *testing.T) {
 	}
 }
 
-// TestResponseData_UnsupportedIsInlined holds the wire form of policy B's data: its
-// members are those of data, not of an object inside it.
+// TestResponseData_UnsupportedIsInlined checks the wire format of policy B: its
+// members are in data itself, not in an object inside it.
 func TestResponseData_UnsupportedIsInlined(t *testing.T) {
 	data, err := json.Marshal(contract.ResponseData{
 		Mode: contract.DataUnsupported, Unsupported: &contract.Unsupported{Reason: "no_match"},

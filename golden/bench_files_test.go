@@ -17,7 +17,7 @@ func write(t *testing.T, path, content string) {
 	}
 }
 
-// TestBenchFilesThatAreWrong: what is wrong is said with file, line and fix.
+// TestRunBench_InvalidFiles checks that errors contain file, line and remedy.
 func TestRunBench_InvalidFiles(t *testing.T) {
 	const good = "a b\tc\td\n"
 	tests := []struct {
@@ -115,7 +115,7 @@ func FuzzLabelledRow(f *testing.F) {
 	})
 }
 
-// FuzzToolRow: what is taken can be ranked.
+// FuzzToolRow checks that accepted rows can be ranked.
 func FuzzToolRow(f *testing.F) {
 	for _, seed := range []string{
 		`{"tool":"a","description":"b","merged":false}`, `{"query":"q","candidates":[{"name":"a"}],"answer":["a"]}`,

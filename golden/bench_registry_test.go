@@ -77,8 +77,8 @@ func TestLabelNames(t *testing.T) {
 	}
 }
 
-// TestAnyLabelsMakeARegistry: whatever the labels, the registry is one that a
-// file could hold, and different labels stay different.
+// TestBenchRegistry_AnyLabels checks that any labels give a valid registry with
+// distinct names.
 func TestBenchRegistry_AnyLabels(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		labels := rapid.SliceOfNDistinct(rapid.String(), 1, 6, rapid.ID[string]).Draw(t, "labels")
@@ -98,5 +98,5 @@ func TestBenchRegistry_AnyLabels(t *testing.T) {
 	})
 }
 
-// quoteYAML writes a printable text as a single-quoted scalar.
+// quoteYAML quotes a printable text as a YAML scalar.
 func quoteYAML(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") + "'" }

@@ -28,7 +28,7 @@ func bench(t *testing.T, cfg BenchConfig) *BenchReport {
 	return r
 }
 
-// is is the value of a figure; a figure that does not apply is never right.
+// is reports whether a figure has the value.
 func is(t *testing.T, name string, got *float64, want float64) {
 	t.Helper()
 	switch {
@@ -58,7 +58,7 @@ func TestRunBench(t *testing.T) {
 			}
 		},
 	})
-	// Three of four are known and told apart by their words; pizza is nobody's.
+	// Three of four intents are known and distinguishable; pizza is not known.
 	is(t, "accuracy", r.Accuracy, 0.75)
 	if r.N != 4 || r.OutOfScopeN != 3 || r.Unseen != 1 || r.Intents != 3 || r.Examples != 15 {
 		t.Errorf("got n %d, oos %d, unseen %d, %d intents, %d examples, want 4, 3, 1, 3, 15", r.N, r.OutOfScopeN, r.Unseen, r.Intents, r.Examples)
@@ -82,7 +82,7 @@ func TestRunBench(t *testing.T) {
 	}
 }
 
-// TestBenchFigures: the figures of verdicts, counted by hand.
+// TestRunBench_Figures compares the figures with manually computed ones.
 func TestRunBench_Figures(t *testing.T) {
 	registry, err := newBenchRegistry([]labelledRow{{"x", "a", "d"}, {"y", "*", "d"}})
 	if err != nil {
@@ -149,7 +149,7 @@ func TestAcceptThreshold(t *testing.T) {
 	}
 }
 
-// TestBenchSaysTheSameTwice, but for times.
+// TestRunBench_IsDeterministic compares two runs, except for times.
 func TestRunBench_IsDeterministic(t *testing.T) {
 	cfg := BenchConfig{Train: benchFile("train.tsv"), Test: benchFile("test.tsv"), OutOfScope: benchFile("oos.tsv"), Validation: benchFile("test.tsv")}
 	times := cmpopts.IgnoreFields(BenchReport{}, "TrainMS", "ClassifyP50", "ClassifyP99", "AllocsPerOp")
@@ -186,7 +186,7 @@ func TestRunBench_WithoutOutOfScope(t *testing.T) {
 	}
 }
 
-// fields are the names a report has on the wire, whatever applies.
+// fields are the wire names of a report's figures.
 func TestRunBench_Fields(t *testing.T) {
 	data, err := strictjson.Marshal(&BenchReport{})
 	if err != nil {
@@ -216,8 +216,8 @@ func TestRunBench_Multi(t *testing.T) {
 	}
 }
 
-// TestMultiCalibration: each intent is held against itself being asked for, the
-// set against all of it being right.
+// TestRunBench_MultiCalibration checks that each intent is compared with the
+// labels separately, and the set as a whole.
 func TestRunBench_MultiCalibration(t *testing.T) {
 	registry, err := newBenchRegistry([]labelledRow{{"x", "a", "d"}, {"y", "b", "d"}})
 	if err != nil {
@@ -235,8 +235,8 @@ func TestRunBench_MultiCalibration(t *testing.T) {
 	is(t, "exact_set_ece", r.ExactSetECE, (0.28+0.99)/2)
 }
 
-// TestJudgeSetParts: what is held against the labels are the intents a router
-// would act on, each with its own confidence.
+// TestPredictSet_Parts checks the intents that a router would act on, each with
+// its confidence.
 func TestPredictSet_Parts(t *testing.T) {
 	train, err := readLabelledRows(benchFile("train.tsv"))
 	if err != nil {
@@ -330,8 +330,8 @@ func TestBenchConfigValidate(t *testing.T) {
 	}
 }
 
-// TestRunBench_PublicSets measures on what is there and holds a floor that any
-// classifier worth the name clears; docs/quality.md has the figures.
+// TestRunBench_PublicSets measures the available data sets against minimum
+// values. The figures are in docs/quality.md.
 func TestRunBench_PublicSets(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds")

@@ -19,7 +19,8 @@ import (
 	"github.com/caprouter/caprouter/internal/llm"
 )
 
-// model is a fake one. say, where there is one, decides; else it is reply.
+// model is a fake model. say determines its replies; if it is nil, reply is
+// used.
 type model struct {
 	reply string
 	say   func(user string) (*llm.Reply, error)
@@ -61,7 +62,7 @@ cases:
   - { id: scripted, input: "scripted", expect: { outcome: fallback, reason: llm_empty }, llm: "" }
 `
 
-// sayings answers recordedCases.
+// sayings returns the replies for recordedCases.
 func sayings(user string) (*llm.Reply, error) {
 	switch {
 	case strings.Contains(user, "please look at my"):
@@ -102,7 +103,7 @@ func TestRecord_Replay(t *testing.T) {
 	for _, f := range failures(made.Report) {
 		t.Error("recording: " + f)
 	}
-	// One question for each unscripted case, and the repair of the garbled one.
+	// One interaction per unscripted case, and the repair of the invalid one.
 	if made.Asked != 5 || made.Reused != 0 || len(made.Failed) > 0 || made.Cassette.Len() != 5 {
 		t.Errorf("got %d asked, %d reused, failed %v, %d recordings; want 5, 0, none, 5", made.Asked, made.Reused, made.Failed, made.Cassette.Len())
 	}
@@ -184,7 +185,7 @@ func TestRecord_KeepsInteractionsWhenModelFails(t *testing.T) {
 	}
 }
 
-// A part of the cases takes nothing from the others.
+// A partial run keeps the interactions of other cases.
 func TestRecord_PartialKeepsTheRest(t *testing.T) {
 	cases := parse(t, recordedCases)
 	known := record(t, &model{say: sayings}, RecordConfig{}, cases).Cassette
@@ -196,7 +197,7 @@ func TestRecord_PartialKeepsTheRest(t *testing.T) {
 	}
 }
 
-// What another model said is not replaced, and the new one is not asked.
+// A cassette of another model is not replaced, and no call is made.
 func TestRecord_RejectsOtherModel(t *testing.T) {
 	cases := parse(t, recordedCases)[:1]
 	known := &Cassette{provider: "fake", model: "fake-0", interactions: map[string]Interaction{"k": {Key: "k"}}}
@@ -231,7 +232,7 @@ func TestRecord_NeedsAModel(t *testing.T) {
 	}
 }
 
-// A reply that was cut off is recorded as such, and so is the one with more room.
+// A truncated reply is recorded, and so is the one with the larger limit.
 func TestRecord_TruncatedReplies(t *testing.T) {
 	cases := parse(t, `cases: [{ id: a, input: "look", expect: { agents: [quality_agent] } }]`)
 	first := true
@@ -271,7 +272,7 @@ func TestReadCassette_Errors(t *testing.T) {
 	}
 }
 
-// Every part of a question is part of its key, and no two parts run together.
+// Every part of a request changes the key, and parts are delimited.
 func TestInteractionKey_IsUnique(t *testing.T) {
 	text := rapid.StringN(0, 3, -1)
 	rapid.Check(t, func(t *rapid.T) {

@@ -14,7 +14,7 @@ import (
 	"github.com/caprouter/caprouter/internal/strictjson"
 )
 
-// ids are few, so that sets of them meet.
+// ids is small, so that sets overlap.
 func ids() *rapid.Generator[[]string] {
 	return rapid.SliceOfN(rapid.SampledFrom([]string{"a", "b", "c"}), 0, 3)
 }
@@ -83,8 +83,8 @@ func TestReport_SummaryAddsUp(t *testing.T) {
 	})
 }
 
-// Every case is in one list of a comparison at most, and in none only when it
-// passes and did not fail before.
+// A case is in at most one list of a comparison, and in none only if it passes
+// and did not fail before.
 func TestCompareReports_IsAPartition(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		verdicts := rapid.MapOf(rapid.StringMatching(`[a-f]`), rapid.Bool())
@@ -133,7 +133,7 @@ func TestCompareReports_IsAPartition(t *testing.T) {
 	})
 }
 
-// A case that is written as JSON is read as the same case.
+// A case encoded as JSON decodes to the same case.
 func TestReadJSONL_RoundTrip(t *testing.T) {
 	text := rapid.StringMatching(`[a-zé中"\\\t ]{0,8}[a-z]`)
 	rapid.Check(t, func(t *rapid.T) {
@@ -165,7 +165,7 @@ func TestReadJSONL_RoundTrip(t *testing.T) {
 	})
 }
 
-// What a case accepts does not depend on the order of agents.
+// The order of agents does not matter.
 func TestSameSet_IgnoresOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := Case{Expect: Expect{Agents: append([]string{}, ids().Draw(t, "agents")...)}, Alternates: [][]string{ids().Draw(t, "alternate")}}
@@ -242,8 +242,7 @@ func TestIsRoutedCorrectly(t *testing.T) {
 	}
 }
 
-// better is a strict order, so that the proposal does not depend on which
-// setting was tried first.
+// isBetter is a strict order, so that the order of the search does not matter.
 func TestIsBetter_IsAnOrder(t *testing.T) {
 	score := rapid.Custom(func(t *rapid.T) FitScore {
 		v := float64(rapid.IntRange(0, 3).Draw(t, "min")) / 4

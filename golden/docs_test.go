@@ -10,7 +10,7 @@ import (
 
 const document = "../docs/golden.md"
 
-// Every key of a case, and every outcome, has its row in the document.
+// The document describes every key of a case and every outcome.
 func TestDocs_DescribeAllFields(t *testing.T) {
 	data, err := os.ReadFile(document)
 	if err != nil {
@@ -34,7 +34,7 @@ func TestDocs_DescribeAllFields(t *testing.T) {
 	}
 }
 
-// What the document shows as cases can be read.
+// The examples in the document are valid.
 func TestDocs_ExamplesAreValid(t *testing.T) {
 	data, err := os.ReadFile(document)
 	if err != nil {

@@ -13,8 +13,7 @@ import (
 	"github.com/caprouter/caprouter/internal/llm"
 )
 
-// confident is a model that says code_review with the confidence that the
-// request names in percent.
+// confident replies code_review with the confidence in the request, in percent.
 func confident(user string) (*llm.Reply, error) {
 	for percent := 100; percent > 0; percent-- {
 		if strings.Contains(user, fmt.Sprintf("at %d percent", percent)) {
@@ -24,7 +23,7 @@ func confident(user string) (*llm.Reply, error) {
 	return &llm.Reply{Text: `{"intent":"unknown","domains":[],"subtasks":[],"confidence":1}`}, nil
 }
 
-// gauged are cases that are right from 60 percent on, and wrong below.
+// gauged are cases that are correct from 60 percent on.
 func gauged(t *testing.T, splits ...string) []Case {
 	t.Helper()
 	var b strings.Builder
@@ -71,7 +70,7 @@ func TestFitThresholds_FindsTheThreshold(t *testing.T) {
 	if !fit.Reached || fit.Target != DefaultPrecision || fit.Settings != len(thresholdGrid()) {
 		t.Errorf("got reached %v, target %v, %d settings; want all of it tried and reached", fit.Reached, fit.Target, fit.Settings)
 	}
-	// Of the values that do it, the one nearest to the registry's.
+	// Of several solutions, the closest to the registry is chosen.
 	if got, want := fit.Patch(), "routing:\n  min_confidence: 0.6 # was 0.3\n"; got != want {
 		t.Errorf("got the patch %q, want %q", got, want)
 	}
@@ -88,7 +87,8 @@ func TestFitThresholds_FindsTheThreshold(t *testing.T) {
 }
 
 func TestFitThresholds_KeepsGoodThresholds(t *testing.T) {
-	// A model's default is the match threshold, 0.65: nothing is gained by 0.6.
+	// The default of a model is the match threshold 0.65, so 0.6 is no
+	// improvement.
 	fit := fitted(t, Config{Registry: registry(t), Cases: gauged(t, Train)}, 0)
 	if got := fit.Patch(); got != "" {
 		t.Errorf("got the patch %q, want none", got)
@@ -98,7 +98,8 @@ func TestFitThresholds_KeepsGoodThresholds(t *testing.T) {
 	}
 }
 
-// Nothing dispatched is no precision: switching routing off reaches no target.
+// Without dispatches there is no precision, so disabling routing does not reach
+// the target.
 func TestFitThresholds_PrecisionNotReached(t *testing.T) {
 	cases := gauged(t, Train, Test)
 	for i := range cases {
@@ -117,8 +118,7 @@ func TestFitThresholds_PrecisionNotReached(t *testing.T) {
 	}
 }
 
-// One case that is wrong at every confidence, beside many that are right: the
-// nearest is a setting that dispatches, not the one that gives up.
+// One case is wrong at every confidence: the nearest thresholds still dispatch.
 func TestFitThresholds_Nearest(t *testing.T) {
 	cases := gauged(t, Train)
 	for i := range cases {

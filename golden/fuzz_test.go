@@ -7,8 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// FuzzCases: whatever a file of cases holds, it is read or refused with a place;
-// what was read is sound, and read the same again.
+// FuzzCases checks that a file is read or rejected with a position, and that
+// accepted cases are valid and stable.
 func FuzzCases(f *testing.F) {
 	for _, name := range []string{"testdata/chaos.yaml", "../examples/golden/cases.yaml"} {
 		data, err := os.ReadFile(name)
@@ -57,7 +57,7 @@ func FuzzCases(f *testing.F) {
 	})
 }
 
-// FuzzCassette: a cassette that is read is written as the same cassette.
+// FuzzCassette checks that a cassette is written as it was read.
 func FuzzCassette(f *testing.F) {
 	f.Add([]byte(`{"key":"a","provider":"p","model":"m","prompt_version":"v","purpose":"classify","reply":"x","tokens":{"input":0,"output":0}}`))
 	f.Add([]byte(`{"key":"a","provider":"p","model":"m","prompt_version":"v","purpose":"classify","reply":"","truncated":true,"tokens":{"input":1,"output":2,"thinking":1},"reason":"llm_blocked","detail":"d"}` + "\n\n"))

@@ -19,8 +19,7 @@ import (
 	"github.com/caprouter/caprouter/internal/strictjson"
 )
 
-// sampleReport has one of everything a page shows: passed, failed, refused and
-// unknown, tags, several files, a decision with gates.
+// sampleReport contains every feature of the page.
 func sampleReport() *Report {
 	decision := &contract.Decision{
 		DecisionID: "d-1",
@@ -83,7 +82,8 @@ func page(t testing.TB, r *Report) string {
 	return b.String()
 }
 
-// TestHTMLGolden: after -update, look at the page.
+// TestWriteHTML_Golden compares the page with testdata. Check the page in a
+// browser after -update.
 func TestWriteHTML_Golden(t *testing.T) {
 	file := filepath.Join("testdata", "report.html")
 	got := page(t, sampleReport())
@@ -116,8 +116,8 @@ func TestWriteHTML_EmptyReport(t *testing.T) {
 	}
 }
 
-// TestHTMLLoadsNothing: the page has no element and no attribute that fetches
-// or runs anything, and a policy that would not let it.
+// TestWriteHTML_LoadsNothing checks that the page has no element or attribute
+// that fetches or executes, and a policy that forbids both.
 func TestWriteHTML_LoadsNothing(t *testing.T) {
 	got := page(t, hostileReport(`https://evil.example/x.png`))
 	for _, bad := range []string{
@@ -138,7 +138,7 @@ func TestWriteHTML_LoadsNothing(t *testing.T) {
 	}
 }
 
-// hostileReport has the text wherever somebody else's text may be.
+// hostileReport contains the text in every untrusted field.
 func hostileReport(text string) *Report {
 	r := sampleReport()
 	r.Registry, r.Classifier.Mode, r.Classifier.Model = text, text, text
@@ -157,8 +157,8 @@ func hostileReport(text string) *Report {
 	return r
 }
 
-// TestHTMLEscapes: whatever a prompt holds, the page has the tags it has for
-// any other text of that shape.
+// TestWriteHTML_Escapes checks that the tags of the page do not depend on the
+// texts.
 func TestWriteHTML_Escapes(t *testing.T) {
 	tags := regexp.MustCompile(`<[^>]*>`)
 	plainTags := len(tags.FindAllString(page(t, hostileReport("x")), -1))
@@ -195,7 +195,7 @@ func TestIndentJSON(t *testing.T) {
 	}
 }
 
-// TestIndentJSONChangesNothing: what is laid out says the same.
+// TestIndentJSON_KeepsTheValue checks that indented JSON has the same value.
 func TestIndentJSON_KeepsTheValue(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := map[string][]map[string]string{}
@@ -254,8 +254,8 @@ func TestMatrix(t *testing.T) {
 	})
 }
 
-// TestPlotsStayInsideTheirFrame: whatever the confidences, nothing is drawn
-// outside, and coordinates are numbers.
+// TestPlots_StayInsideTheirFrame checks that all coordinates are finite and
+// inside the frame.
 func TestPlots_StayInsideTheirFrame(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rows := rowsOf(t)
@@ -346,8 +346,8 @@ func TestPlotRisk_RoundTicks(t *testing.T) {
 	}
 }
 
-// TestHTMLHidesNothing: characters that a viewer does not show, or that turn
-// what is behind them around, are replaced as on a terminal.
+// TestWriteHTML_ReplacesInvisibleCharacters checks that invisible characters
+// and bidirectional marks are replaced.
 func TestWriteHTML_ReplacesInvisibleCharacters(t *testing.T) {
 	got := page(t, hostileReport("a\b\x1b[2J\u202eb\u2066\u009f\tc\r\nd\xff"))
 	for _, bad := range []string{"\b", "\x1b", "\u202e", "\u2066", "\u009f", "\r", "\xff"} {

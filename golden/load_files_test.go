@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// loadedIDs loads paths below the directory.
+// loadedIDs loads paths below the directory, and returns the ids.
 func loadedIDs(t *testing.T, dir string, paths ...string) []string {
 	t.Helper()
 	full := make([]string, len(paths))

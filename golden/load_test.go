@@ -13,7 +13,7 @@ import (
 	"github.com/caprouter/caprouter/internal/strictyaml"
 )
 
-// writeFiles writes files, by name, into a new directory.
+// writeFiles writes files by name into a new directory.
 func writeFiles(t *testing.T, files map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -119,7 +119,7 @@ func TestReadRows(t *testing.T) {
 	}
 }
 
-// Each mistake is told with its place and what to do.
+// Errors contain the position and the remedy.
 func TestReaders_Errors(t *testing.T) {
 	tests := []struct{ name, file, content, want string }{
 		{"unknown key", "c.yaml", "cases:\n  - id: a\n    inputs: x\n", `c.yaml:3:5: unknown key "inputs"; did you mean "input"?`},
@@ -184,7 +184,7 @@ func TestReaders_Errors(t *testing.T) {
 	}
 }
 
-// A file that is all mistakes is not told line by line.
+// The number of errors is bounded.
 func TestReaders_BoundErrors(t *testing.T) {
 	_, err := ReadTSV("c.tsv", []byte(strings.Repeat("x\n", 100)), nil)
 	list, ok := errors.AsType[strictyaml.Errors](err)
@@ -233,7 +233,7 @@ func TestLoadCases(t *testing.T) {
 	}
 }
 
-// One look at several files tells what is wrong with each.
+// The errors of all files are returned together.
 func TestLoadCases_ErrorsOfAllFiles(t *testing.T) {
 	dir := writeFiles(t, map[string]string{"a.tsv": "x\n", "b.jsonl": "{}\n", "c.yaml": "cases:\n  - { id: a, input: x, expect: { outcome: dispatch } }\n"})
 	_, err := LoadCases([]string{dir}, nil)

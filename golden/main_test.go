@@ -13,7 +13,7 @@ var update = flag.Bool("update", false, "rewrite the golden files")
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// registry is that of testdata.
+// registry loads the registry of testdata.
 func registry(t testing.TB) *capabilities.Snapshot {
 	t.Helper()
 	s, err := capabilities.Load("testdata/registry.yaml")

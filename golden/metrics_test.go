@@ -23,8 +23,9 @@ func TestCalibrationError(t *testing.T) {
 		{"only out of scope", []scoredRow{{Confidence: 0.9, OutOfScope: true}}, 0, false},
 		{"sure and right", []scoredRow{{1, true, false}, {1, true, false}}, 0, true},
 		{"sure and wrong", []scoredRow{{1, false, false}}, 1, true},
-		// Two rows in the bin of 0.9 (mean 0.91, half right: |0.91-0.5| = 0.41) and
-		// one in that of 0.1 (right: |0.1-1| = 0.9): (2·0.41 + 0.9) / 3.
+		// Two rows in the bin of 0.9 (mean 0.91, half correct: |0.91-0.5| =
+		// 0.41) and one in that of 0.1 (correct: |0.1-1| = 0.9): (2·0.41 + 0.9)
+		// / 3.
 		{"by hand", []scoredRow{{0.90, true, false}, {0.92, false, false}, {0.1, true, false}}, (0.82 + 0.9) / 3, true},
 		{"out of scope does not count", []scoredRow{{1, true, false}, {0.9, false, true}}, 0, true},
 	}
@@ -47,9 +48,8 @@ func TestBinIndex(t *testing.T) {
 	}
 }
 
-// TestCalibrationFloor: a model that is certain and right has none; one that
-// says a half of everything is off by what n coins are off on average, about
-// sqrt(2/π)·σ, and the median of that is 0.6745·σ.
+// TestCalibrationNull checks two known values: 0 for confidence 1, and for
+// confidence 0.5 the median deviation of n coin tosses, about 0.6745·σ.
 func TestCalibrationNull(t *testing.T) {
 	if got, ok := calibrationNull(nil); ok {
 		t.Errorf("nothing: got %v, want none", got)
@@ -98,7 +98,7 @@ func TestAUROC(t *testing.T) {
 	}
 }
 
-// rowsOf draws rows with few different confidences, so that there are ties.
+// rowsOf generates rows with few distinct confidences, so that there are ties.
 func rowsOf(t *rapid.T) []scoredRow {
 	return rapid.SliceOfN(rapid.Custom(func(t *rapid.T) scoredRow {
 		r := scoredRow{
@@ -148,7 +148,8 @@ func TestRiskCoverageCurve(t *testing.T) {
 	if diff := cmp.Diff(want, got, nearly); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	// The curve need not fall: three quarters are reached again further on.
+	// The precision need not be monotonic: three quarters are reached again
+	// later.
 	if p, ok := widestCoverage(got, 0.7); !ok || p.Threshold != 0.3 {
 		t.Errorf("widest: got %v, %v, want the point at 0.3", p, ok)
 	}
@@ -163,8 +164,9 @@ func TestRiskCoverageCurve(t *testing.T) {
 	}
 }
 
-// TestCurveIsWhatItsThresholdsGive: each point is what operating at its
-// threshold gives, coverage grows, and no threshold beats the widest point.
+// TestRiskCoverageCurve_MatchesThresholds checks that each point equals
+// operateAt for its threshold, coverage increases, and no threshold beats the
+// widest point.
 func TestRiskCoverageCurve_MatchesThresholds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rows := rowsOf(t)

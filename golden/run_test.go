@@ -34,7 +34,7 @@ func held(t *testing.T, file string, got []byte) {
 	}
 }
 
-// parse reads cases over the registry of testdata.
+// parse reads cases for the registry of testdata.
 func parse(t *testing.T, yaml string) []Case {
 	t.Helper()
 	cases, err := ReadYAML("cases.yaml", []byte(yaml), NewDeclaredNames(registry(t)))
@@ -65,7 +65,7 @@ func bytesOf(t *testing.T, r *Report) []byte {
 	return b.Bytes()
 }
 
-// changed is the registry of testdata with something else in it.
+// changed returns the registry of testdata with a modification.
 func changed(t *testing.T, change func(*capabilities.Catalogue)) *capabilities.Snapshot {
 	t.Helper()
 	s := registry(t)
@@ -83,7 +83,7 @@ func failures(r *Report) []string {
 	return list
 }
 
-// Chaos and contracts, 003 §9: every case comes to the outcome its file states.
+// Every case of the chaos tests has the outcome stated in its file.
 func TestRun_Chaos(t *testing.T) {
 	s := registry(t)
 	cases, err := LoadCases([]string{"testdata/chaos.yaml"}, NewDeclaredNames(s))
@@ -118,7 +118,7 @@ func TestRun_Report(t *testing.T) {
 	held(t, "report.xml", junit.Bytes())
 }
 
-// The same cases give the same bytes, whatever the number of workers.
+// The report does not depend on the number of workers.
 func TestRun_IsDeterministic(t *testing.T) {
 	chaos, err := LoadCases([]string{"testdata/chaos.yaml"}, nil)
 	if err != nil {
@@ -177,7 +177,7 @@ func TestRun_Outcomes(t *testing.T) {
 	}
 }
 
-// What earlier turns say reaches the model, masked as in the server.
+// The history reaches the model, masked as in the server.
 func TestRun_SendsHistory(t *testing.T) {
 	cases := parse(t, `cases: [{ id: a, input: "and on azure?", expect: { agents: [billing_agent] }, history: [{ role: user, content: "what did bob@example.com cost us" }] }]`)
 	m := &model{reply: `{"intent":"cost_analysis","domains":["azure"],"subtasks":[],"confidence":1}`}
@@ -241,7 +241,7 @@ func TestRun_Rejects(t *testing.T) {
 	}
 }
 
-// A dry run that sent something would be told so by the dispatcher.
+// The dispatcher would report a dispatch.
 func TestRun_CallsNoAgent(t *testing.T) {
 	out := noDispatcher{}.Send(t.Context(), dispatch.Call{})
 	if out.Err == nil || out.Result != nil {

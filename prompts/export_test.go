@@ -1,6 +1,6 @@
 package prompts
 
-// What tests outside the package look at.
+// Functions for external tests.
 var (
 	Quote  = func(s string) string { return string(quoteJSON(s)) }
 	Clean  = cleanText
@@ -8,7 +8,7 @@ var (
 	Hidden = isInvisible
 )
 
-// The bounds tests hold renderings to.
+// Limits for external tests.
 const (
 	CutMark        = truncationMark
 	MaxTurns       = maxTurns

@@ -8,8 +8,8 @@ import (
 	"github.com/caprouter/caprouter/prompts"
 )
 
-// parsed is a rendered text taken apart: the values, in order, and the text with
-// a slot in the place of each.
+// parsed is a parsed prompt: the values in order, and the text with a slot for
+// each.
 type parsed struct {
 	structure string
 	values    []string
@@ -17,8 +17,8 @@ type parsed struct {
 
 const slot = "§"
 
-// parse reads a rendered text as a JSON tokenizer would: a double quote opens a
-// value, the next one that is not escaped closes it.
+// parse splits a rendered text like a JSON tokenizer: a double quote starts a
+// value, and the next unescaped one ends it.
 func parse(t testing.TB, text string) parsed {
 	t.Helper()
 	var p parsed
@@ -51,8 +51,8 @@ func parse(t testing.TB, text string) parsed {
 	}
 }
 
-// mustBeTame fails for what no rendered text may hold, quoted or not: a
-// character that cannot be seen, or, inside quotes, a mark of the template.
+// mustBeTame fails if a rendered text contains invisible characters or, inside
+// quotes, delimiters of the template.
 func mustBeTame(t testing.TB, text prompts.Messages) {
 	t.Helper()
 	for _, r := range text.User + text.System {

@@ -18,7 +18,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-// sourceAgents are those of the source document (003 §1).
+// sourceAgents returns agents with names only.
 func sourceAgents() []prompts.Agent {
 	return []prompts.Agent{
 		{ID: "quality_agent", Intents: []string{"code_review", "databricks_review", "serverless_review"}, Domains: []string{"python", "databricks", "semaforo"}},
@@ -27,7 +27,7 @@ func sourceAgents() []prompts.Agent {
 	}
 }
 
-// described are agents that say more of themselves, kindly and not.
+// described returns agents with descriptions, some of them hostile.
 func described() []prompts.Agent {
 	return []prompts.Agent{
 		{
@@ -63,7 +63,7 @@ func goldenCases() map[string]prompts.Messages {
 	}
 }
 
-// TestRender_Golden holds the rendered text to testdata.
+// TestRender_Golden compares rendered prompts with testdata.
 func TestRender_Golden(t *testing.T) {
 	for name, text := range goldenCases() {
 		t.Run(name, func(t *testing.T) {
@@ -86,9 +86,9 @@ func TestRender_Golden(t *testing.T) {
 	}
 }
 
-// TestVersions: a prompt whose text changes has another version. Each version's
-// sum is of its templates and of a rendering that shows all there is to show;
-// both lines change together.
+// TestVersions checks that a changed prompt gets a new version. The checksum of
+// a version covers its templates and a rendering of all features. Change
+// version and checksum together.
 func TestVersions(t *testing.T) {
 	tests := []struct {
 		version, want string
@@ -123,8 +123,7 @@ func TestVersions(t *testing.T) {
 	}
 }
 
-// TestRender_History shows the end of a long conversation and the beginning of a long
-// message.
+// TestRender_History checks the truncation of long conversations and messages.
 func TestRender_History(t *testing.T) {
 	var history []contract.Turn
 	for i := range prompts.MaxTurns + 5 {
@@ -149,7 +148,8 @@ func TestRender_History(t *testing.T) {
 	}
 }
 
-// TestRenderRepair is the same prompt and more, whatever the model said.
+// TestRenderRepair checks that the repair prompt extends the router prompt, for
+// any reply.
 func TestRenderRepair(t *testing.T) {
 	r := &prompts.RouterData{Agents: sourceAgents(), Prompt: "p"}
 	tests := []struct{ name, reply, shown string }{

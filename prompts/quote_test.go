@@ -41,7 +41,7 @@ func TestQuote(t *testing.T) {
 	}
 }
 
-// anyText draws text that favours what could leave its quotes.
+// anyText generates text with characters that may break quoting.
 func anyText() *rapid.Generator[string] {
 	odd := rapid.SampledFrom([]string{
 		`"`, `\`, `\"`, `\u0022`, "\n", "\r", ">>>", "<<<", "\u2028", "\u202e", "\u200b", "\U000e0022", "\ud7ff", "\ufeff", "\x00", "{", "}", "CONSTRAINTS\n- ",
@@ -51,8 +51,8 @@ func anyText() *rapid.Generator[string] {
 	})
 }
 
-// TestQuoteReadsBack: whatever the text, the quoted one is a JSON string on one
-// line that says exactly the same.
+// TestQuote_ReadsBack checks that a quoted text is a JSON string on one line
+// with the same value.
 func TestQuote_ReadsBack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := anyText().Draw(t, "text")
@@ -96,8 +96,8 @@ func TestClean(t *testing.T) {
 	}
 }
 
-// TestCleanProperties: what is left can be seen, is on one line, is short, and
-// cleaning it again changes nothing.
+// TestClean_Properties checks that clean text is visible, short, on one line,
+// and stable.
 func TestClean_Properties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text, most := anyText().Draw(t, "text"), rapid.IntRange(1, 40).Draw(t, "most")

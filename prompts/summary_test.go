@@ -11,7 +11,7 @@ import (
 	"github.com/caprouter/caprouter/prompts"
 )
 
-// shown is the registry summary of a rendered prompt.
+// shown returns the registry summary of a rendered prompt.
 func shown(t *testing.T, agents []prompts.Agent) string {
 	t.Helper()
 	user := (&prompts.RouterData{Agents: agents, Prompt: "p"}).Render().User
@@ -23,7 +23,8 @@ func shown(t *testing.T, agents []prompts.Agent) string {
 	return text
 }
 
-// TestAgentText: what an agent says of itself is cleaned, capped and counted.
+// TestSummary_AgentText checks that descriptions are cleaned, truncated and
+// limited in number.
 func TestSummary_AgentText(t *testing.T) {
 	long := strings.Repeat("é", 500)
 	got := parse(t, shown(t, []prompts.Agent{{
@@ -43,7 +44,8 @@ func TestSummary_AgentText(t *testing.T) {
 	}
 }
 
-// TestSummaryBound: the summary stays small; the least telling goes first.
+// TestSummary_IsBounded checks that the summary is bounded, and drops the least
+// useful parts first.
 func TestSummary_IsBounded(t *testing.T) {
 	agents := func(n, names, text int) []prompts.Agent {
 		list := make([]prompts.Agent, n)
@@ -95,7 +97,8 @@ func TestSummary_IsBounded(t *testing.T) {
 	}
 }
 
-// TestRenderIsPure: the same input, the same bytes, and the input is left alone.
+// TestRender_IsPure checks that rendering is deterministic and does not modify
+// its input.
 func TestRender_IsPure(t *testing.T) {
 	r := &prompts.RouterData{Agents: described(), Prompt: "p", History: conversation()}
 	first := r.Render()

@@ -53,7 +53,7 @@ func TestLoadConfig_Errors(t *testing.T) {
 	}
 }
 
-// said is a test that keeps what it is told.
+// said records the errors of a test.
 type said []string
 
 func (*said) Helper() {}

@@ -26,7 +26,7 @@ type row struct {
 func levels() []level {
 	return []level{
 		{"what crosses a border", []row{
-			{pkg: "contract", why: "the types every room shares; with an import it would drag a room along"},
+			{pkg: "contract", why: "the types all packages share; any import would be imported everywhere"},
 			{pkg: "docs", why: "the documents, embedded; no code"},
 			{pkg: "internal/archtest", why: "reads the source of the others and links none of it"},
 		}},
@@ -45,12 +45,12 @@ func levels() []level {
 			},
 		}},
 		{"what stands between us and a model", []row{
-			{pkg: "internal/redact", why: "what a model and a log must not see; used below the registry, whose checks name its kinds"},
+			{pkg: "internal/redact", why: "masks personal data and secrets; the registry refers to its kinds"},
 			{pkg: "prompts", why: "what a model is asked, as text; pure, and knows no provider"},
-			{pkg: "internal/llm", why: "the seam to a model; its reasons are labels of metrics and words of decisions"},
+			{pkg: "internal/llm", why: "the interface to language models; its reasons are metric labels and decision reasons"},
 		}},
 		{"plumbing with a subject", []row{
-			{pkg: "internal/lexical", why: "text to intent; pure"},
+			{pkg: "internal/lexical", why: "lexical classification; pure"},
 			{pkg: "internal/telemetry", why: "log and metrics; its labels are contract's statuses and codes, and llm's reasons"},
 			{pkg: "internal/auth", why: "tokens to agents, and whose token a caller's is"},
 			{pkg: "internal/store", why: "what outlives a process, as keys and logs; knows nothing of what they mean"},
@@ -71,7 +71,7 @@ func levels() []level {
 		}},
 		{"what a request is, and who may serve it", []row{
 			{pkg: "matcher", why: "arithmetic over the registry; does not see how the classification came about"},
-			{pkg: "classifier", why: "proposes; does not see who would be chosen"},
+			{pkg: "classifier", why: "classifies; does not know which agents are eligible"},
 			{pkg: "internal/registry", why: "merges the sources of the registry; knows nothing of what is built from a version"},
 		}},
 		{"what a caller may see of a decision", []row{
@@ -108,16 +108,16 @@ func levels() []level {
 			{pkg: "router", why: "the one way of a request through all rooms below"},
 		}},
 		{"shared by tests", []row{
-			{pkg: "internal/testkit", why: "what tests of several rooms share", testsOnly: true},
-			{pkg: "internal/testkit/fakellm", why: "servers true to the protocols of models", testsOnly: true},
-			{pkg: "internal/testkit/fakenet", why: "a name server and a canary, for whatever calls out", testsOnly: true},
-			{pkg: "internal/testkit/teststore", why: "a real store in a directory of its own", testsOnly: true},
+			{pkg: "internal/testkit", why: "helpers for tests of several packages", testsOnly: true},
+			{pkg: "internal/testkit/fakellm", why: "fake servers of language model APIs", testsOnly: true},
+			{pkg: "internal/testkit/fakenet", why: "a name server and a trap for outgoing connections", testsOnly: true},
+			{pkg: "internal/testkit/teststore", why: "an embedded store in a temporary directory", testsOnly: true},
 		}},
 		{"HTTP machinery", []row{
 			{pkg: "internal/httpserver", why: "guards every HTTP interface; does not know what a request means"},
 		}},
 		{"the door", []row{
-			{pkg: "golden", why: "routes cases and reports; needs the whole pipeline and nothing that listens"},
+			{pkg: "golden", why: "routing tests; needs the whole pipeline and no server"},
 			{pkg: "internal/rest", why: "decodes requests, calls the router, encodes responses"},
 		}},
 		{"golden cases in other people's tests", []row{

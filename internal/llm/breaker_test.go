@@ -63,8 +63,7 @@ func TestClient_BreakerOpens(t *testing.T) {
 	}
 }
 
-// Whose patience ends before the model had a fair time has learned nothing about
-// it, and must not take it from the others.
+// A caller with a short deadline must not open the breaker for the others.
 func TestClient_ShortTimeoutsDoNotOpenBreaker(t *testing.T) {
 	const hurry = 150 * time.Millisecond
 	for name, tc := range map[string]struct {
@@ -105,7 +104,7 @@ func TestClient_ShortTimeoutsDoNotOpenBreaker(t *testing.T) {
 	}
 }
 
-// A trial that had no fair time is none: the next call is the trial.
+// A trial with a short deadline does not count: the next call is the trial.
 func TestClient_ShortTrialFreesThePermit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &script{steps: []step{{takes: time.Minute}}}
@@ -124,7 +123,8 @@ func TestClient_BreakerCloses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &script{steps: []step{limited}}
 		c := llm.NewClient(llm.ClientConfig{Breaker: resilience.BreakerConfig{Failures: 2, OpenFor: time.Second}}, p)
-		// The retry of the first request is the second failure: it opens.
+		// The retry of the first request is the second failure, which opens the
+		// breaker.
 		if _, err := c.Generate(within(t, 2*time.Second), &llm.Request{}); llm.ReasonOf(err) != llm.ReasonRateLimited {
 			t.Fatal(err)
 		}
@@ -142,7 +142,7 @@ func TestClient_BreakerCloses(t *testing.T) {
 	})
 }
 
-// A retry that the breaker refuses leaves the error that opened it.
+// If the breaker rejects the retry, the first error is returned.
 func TestClient_ReportsFirstErrorWhenBreakerOpens(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &script{steps: []step{limited}}
@@ -154,7 +154,7 @@ func TestClient_ReportsFirstErrorWhenBreakerOpens(t *testing.T) {
 	})
 }
 
-// panicker fails in a way no provider should, once.
+// panicker panics once.
 type panicker struct{ calls int }
 
 func (p *panicker) Generate(context.Context, *llm.Request) (*llm.Reply, error) {
@@ -164,7 +164,7 @@ func (p *panicker) Generate(context.Context, *llm.Request) (*llm.Reply, error) {
 	return nil, limited.err
 }
 
-// A panic during the trial of a breaker must not keep it half open.
+// A panic during a trial must not keep the breaker half open.
 func TestClient_PanicFreesThePermit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &panicker{}

@@ -16,7 +16,7 @@ import (
 	"github.com/caprouter/caprouter/internal/resilience"
 )
 
-// ledger is a budget that grants a number of calls and notes what they took.
+// ledger is a budget that grants a number of calls and records their tokens.
 type ledger struct {
 	calls   int
 	asked   []int // estimates
@@ -32,10 +32,11 @@ func (l *ledger) Reserve(estimate int) (func(int), bool) {
 	return func(actual int) { l.settled = append(l.settled, actual) }, true
 }
 
-// long is a request of 101 bytes, of 26 + 50 tokens.
+// long returns a request with 101 bytes, estimated as 26 + 50 tokens.
 var long = &llm.Request{System: strings.Repeat("s", 40), User: strings.Repeat("u", 61), MaxOutputTokens: 50}
 
-// TestTokensOfACall: a call is settled once, by what is known of it.
+// TestClient_TokensOfACall checks that a call is settled exactly once with the
+// known tokens.
 func TestClient_TokensOfACall(t *testing.T) {
 	const estimate = 76
 	replied := func(tokens contract.Tokens) step { return step{reply: &llm.Reply{Text: "x", Tokens: tokens}} }
@@ -80,7 +81,7 @@ func TestClient_TokensOfACall(t *testing.T) {
 	}
 }
 
-// A call that panics has gone out.
+// A call that panics counts as sent.
 func TestClient_TokensOfAPanic(t *testing.T) {
 	l := &ledger{calls: 1}
 	c := llm.NewClient(llm.ClientConfig{Budget: l}, panics{})
@@ -97,7 +98,8 @@ type panics struct{}
 
 func (panics) Generate(context.Context, *llm.Request) (*llm.Reply, error) { panic("an SDK's") }
 
-// TestNoTokensLeft: the model is neither asked nor blamed, and nothing is retried.
+// TestClient_TokenBudgetExhausted checks that no call is made, no failure
+// recorded, and nothing retried.
 func TestClient_TokenBudgetExhausted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var seen []llm.Call
@@ -123,8 +125,7 @@ func TestClient_TokenBudgetExhausted(t *testing.T) {
 	})
 }
 
-// A retry there are no tokens for is not made, and the caller learns what the
-// model did.
+// Without tokens for a retry, the first error is returned.
 func TestClient_NoTokensForARetry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &script{steps: []step{limited, fine}}
@@ -135,8 +136,8 @@ func TestClient_NoTokensForARetry(t *testing.T) {
 	})
 }
 
-// What is refused for another reason sets no tokens aside, and a trial that there
-// are no tokens for is none.
+// Calls rejected for other reasons reserve no tokens, and a trial without
+// tokens does not count.
 func TestClient_TokenBudgetAndBreaker(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, l := &script{steps: []step{failing(llm.ReasonUnauthorized, 401)}}, &ledger{calls: 1}

@@ -16,13 +16,13 @@ import (
 	"github.com/caprouter/caprouter/internal/resilience"
 )
 
-// script is a provider that does one thing after the other, the last for ever.
+// script is a provider that executes steps in order, repeating the last.
 type script struct {
 	steps []step
 	calls []time.Time
 }
 
-// step takes some time and ends so.
+// step is a delay and a result.
 type step struct {
 	takes time.Duration
 	reply *llm.Reply
@@ -57,7 +57,7 @@ func wait(d time.Duration) step {
 	return step{err: &llm.Error{Reason: llm.ReasonRateLimited, Status: 429, RetryAfter: d}}
 }
 
-// never is a breaker that does not open.
+// never configures a breaker that does not open.
 var never = resilience.BreakerConfig{Failures: 1 << 30}
 
 func within(t *testing.T, d time.Duration) context.Context {
@@ -106,7 +106,7 @@ func TestClient_Retry(t *testing.T) {
 	}
 }
 
-// However long a server fails, retries add a tenth at most.
+// During a long failure, retries add at most a tenth.
 func TestClient_RetryBudget(t *testing.T) {
 	for _, requests := range []int{20, 21, 40, 100, 1000} {
 		for name, do := range map[string]step{"429": limited, "503": unavailable, "429 with Retry-After": wait(time.Second)} {
@@ -129,7 +129,7 @@ func TestClient_RetryBudget(t *testing.T) {
 	}
 }
 
-// What good times save is bounded.
+// The saved retry budget is bounded.
 func TestClient_RetryBudgetIsCapped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &script{steps: []step{fine}}
@@ -149,8 +149,8 @@ func TestClient_RetryBudgetIsCapped(t *testing.T) {
 	})
 }
 
-// A caller who leaves while the model thinks, or while a retry waits, is no
-// verdict and ends at once.
+// Cancelling during a call or a wait returns at once, and does not count for
+// the breaker.
 func TestClient_Cancel(t *testing.T) {
 	for name, tc := range map[string]struct {
 		do   step
@@ -208,7 +208,7 @@ func TestClient_LimitsCallsInFlight(t *testing.T) {
 	})
 }
 
-// gate holds calls.
+// gate blocks calls.
 type gate struct{ entered, leave chan struct{} }
 
 func (g gate) Generate(context.Context, *llm.Request) (*llm.Reply, error) {
@@ -241,7 +241,8 @@ func TestClient_Observe(t *testing.T) {
 	})
 }
 
-// Who comes too late learns so, and the model is neither asked nor blamed.
+// An expired deadline is reported without a call, and does not count for the
+// breaker.
 func TestClient_NoTimeLeft(t *testing.T) {
 	gone, leave := context.WithCancel(t.Context())
 	leave()
@@ -271,7 +272,7 @@ func TestClient_NoDeadline(t *testing.T) {
 	})
 }
 
-// closer is a provider with connections.
+// closer is a provider that can be closed.
 type closer struct {
 	script
 	closed bool

@@ -9,8 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// Whatever a server says about a failure, what we show of it is short, of one
-// line and without the key.
+// The detail of any error body is short, on one line and without the key.
 func FuzzErrorBody(f *testing.F) {
 	for _, seed := range []string{
 		`{"error":{"code":400,"status":"INVALID_ARGUMENT","message":"API key not valid","details":[{"reason":"API_KEY_INVALID"},{"retryDelay":"3s"}]}}`,

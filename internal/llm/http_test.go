@@ -17,10 +17,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/caprouter/caprouter/internal/llm"
+	"github.com/caprouter/caprouter/internal/testkit"
 	"github.com/caprouter/caprouter/internal/testkit/fakenet"
 )
 
-// serve starts a server and the client for it.
+// serve starts a server and its client.
 func serve(t *testing.T, wire llm.Protocol, handler http.HandlerFunc) (*http.Client, *url.URL) {
 	t.Helper()
 	server := httptest.NewServer(handler)
@@ -36,7 +37,7 @@ func serve(t *testing.T, wire llm.Protocol, handler http.HandlerFunc) (*http.Cli
 	return client, base
 }
 
-// post is a request as an SDK makes it.
+// post sends a request like an SDK.
 func post(ctx context.Context, client *http.Client, target string) (string, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, target, strings.NewReader(`{}`))
 	if err != nil {
@@ -69,7 +70,7 @@ func TestHTTPClient_KeyOnlyInItsHeader(t *testing.T) {
 			if body, err := post(t.Context(), client, target); err != nil || body != `{"ok":true}` {
 				t.Fatalf("got %q, %v", body, err)
 			}
-			r := <-got
+			r := testkit.Receive(t, got)
 			if r.RequestURI != "/v1beta/x?alt=json" {
 				t.Errorf("got URL %s, want it without the key", r.RequestURI)
 			}
@@ -98,14 +99,14 @@ func TestHTTPClient_NoKeyNoHeader(t *testing.T) {
 	if _, err := post(t.Context(), client, base.String()); err != nil {
 		t.Fatal(err)
 	}
-	h := <-got
+	h := testkit.Receive(t, got)
 	if h.Get("Authorization") != "" || h.Get("X-Goog-Api-Key") != "" || h.Get("User-Agent") != "caprouter/dev" {
 		t.Errorf("got header %v", h)
 	}
 }
 
-// What an SDK thinks up by itself, a metadata server or its maker's host, is
-// not contacted.
+// The client rejects requests of the SDK to other hosts, such as a metadata
+// server.
 func TestHTTPClient_RejectsOtherHosts(t *testing.T) {
 	client, base := serve(t, llm.Protocol{}, func(http.ResponseWriter, *http.Request) { t.Error("the server was asked") })
 	for _, target := range []string{
@@ -255,7 +256,7 @@ func TestHTTPClient_RetryAfter(t *testing.T) {
 	}
 }
 
-// A server that repeats what it was asked does not get it into an error.
+// An error does not contain the prompt, even if the server repeats it.
 func TestHTTPClient_ErrorsDoNotRepeatThePrompt(t *testing.T) {
 	long := "Here is the request, which is rather long and holds a secret: the code is 4711."
 	for name, tc := range map[string]struct{ user, message, want string }{

@@ -14,7 +14,7 @@ import (
 
 const testKey = "sk-test/7Hq+2=canary"
 
-// No way of printing a key, or what holds one, shows it.
+// No format prints a key or a struct with a key.
 func TestSecret_IsNeverPrinted(t *testing.T) {
 	secret := llm.NewSecret(testKey)
 	type unexported struct{ key llm.Secret }

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// cut returns what a scanner found in a text, with blanks between.
+// cut returns the values found in a text, separated by spaces.
 func cut(text string, found []span) string {
 	parts := make([]string, len(found))
 	for i, s := range found {

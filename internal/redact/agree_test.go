@@ -13,11 +13,11 @@ import (
 	"github.com/caprouter/caprouter/internal/redact"
 )
 
-// What one way of masking does must agree with what another does.
+// Different ways of masking must agree.
 
 var numbered = regexp.MustCompile(`\[(EMAIL|PHONE|CARD|IBAN|IP|SECRET)_[0-9]+\]`)
 
-// Text masks what Mask does, without the numbers.
+// RedactText masks the same values as MaskText.
 func TestRedactText_AgreesWithMaskText(t *testing.T) {
 	r := redactor(t, redact.Config{})
 	rapid.Check(t, func(t *rapid.T) {
@@ -32,8 +32,8 @@ func TestRedactText_AgreesWithMaskText(t *testing.T) {
 	})
 }
 
-// A kind that is not asked for is not found, and Kinds names what stands in the
-// masked text.
+// A kind that is not selected is not found, and Kinds lists the placeholders of
+// the text.
 func TestFindValues_OnlySelectedKinds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		asked := rapid.SliceOfNDistinct(rapid.SampledFrom(redact.Kinds()), 0, 3, rapid.ID[string]).Draw(t, "kinds")
@@ -59,7 +59,7 @@ func TestFindValues_OnlySelectedKinds(t *testing.T) {
 	})
 }
 
-// A string of JSON that no member names is masked as the same text is.
+// A JSON string without a member name is masked like text.
 func TestMaskJSON_AgreesWithMaskText(t *testing.T) {
 	r := redactor(t, redact.Config{})
 	rapid.Check(t, func(t *rapid.T) {
@@ -81,7 +81,7 @@ func TestMaskJSON_AgreesWithMaskText(t *testing.T) {
 	})
 }
 
-// A member masked alone is what it is in its object.
+// A member is masked alone as in its object.
 func TestMaskMember_AgreesWithMaskJSON(t *testing.T) {
 	r := redactor(t, redact.Config{})
 	names := []string{"password", "token", "phone", "note", "Cookie", "Authorization", "bob@example.com"}
@@ -111,8 +111,8 @@ func TestMaskMember_AgreesWithMaskJSON(t *testing.T) {
 	})
 }
 
-// The agents of a request are given their inputs at the same time: a value keeps
-// its placeholder, whoever asks first.
+// Inputs of several agents are masked concurrently: a value keeps its
+// placeholder.
 func TestMaskMember_Concurrent(t *testing.T) {
 	m := redactor(t, redact.Config{}).StartMasking()
 	m.MaskText("bob@example.com")

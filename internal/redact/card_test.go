@@ -7,8 +7,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// ends are where what stands between ⟦ and ⟧ ends, and where it starts; end is 0
-// where nothing does.
+// ends returns the end of the value that starts at ⟦, and the expected end ⟧,
+// or 0.
 func marked(text string) (plain string, start, end int) {
 	start = max(0, strings.Index(text, "⟦"))
 	plain = strings.Replace(text, "⟦", "", 1)
@@ -16,7 +16,7 @@ func marked(text string) (plain string, start, end int) {
 	return strings.Replace(plain, "⟧", "", 1), start, end
 }
 
-// digitsOf returns the values of digits, as the scanner collects them.
+// digitsOf returns the values of the digits.
 func digitsOf(s string) []byte {
 	digits := make([]byte, len(s))
 	for i := range digits {
@@ -25,8 +25,8 @@ func digitsOf(s string) []byte {
 	return digits
 }
 
-// The networks and the lengths they give out; one digit less or more is another
-// number, whatever its check digit.
+// Networks with their lengths: other lengths do not match, even with a correct
+// check digit.
 func TestIsNetworkNumber(t *testing.T) {
 	for _, tc := range []struct {
 		name, first string
@@ -65,7 +65,7 @@ func TestIsNetworkNumber(t *testing.T) {
 	}
 }
 
-// The check digit finds every single wrong digit, and accepts just one of ten.
+// The check digit detects every wrong digit, and exactly one of ten is correct.
 func TestCheckLuhn(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		body := some(t, "body", decimalDigits, rapid.IntRange(minCardDigits-1, maxCardDigits-1).Draw(t, "length"))

@@ -22,7 +22,7 @@ func redactor(t testing.TB, cfg redact.Config) *redact.Redactor {
 	return r
 }
 
-// eachLine decodes the lines of a file of JSON objects.
+// eachLine decodes a file with one JSON object per line.
 func eachLine[T any](t *testing.T, path string, visit func(T)) {
 	t.Helper()
 	f, err := os.Open(path)
@@ -41,7 +41,7 @@ func eachLine[T any](t *testing.T, path string, visit func(T)) {
 	}
 }
 
-// figure counts what was found of what there is.
+// figure counts found values.
 type figure struct{ hit, of int }
 
 func (f *figure) add(hit bool) {
@@ -53,9 +53,9 @@ func (f *figure) add(hit bool) {
 
 func (f figure) share() float64 { return float64(f.hit) / float64(max(f.of, 1)) }
 
-// TestSyntheticTexts: sentences and letters with values of known places. A value
-// is found when nothing of it is left; text outside of all values that is masked
-// is a false find.
+// TestMaskText_SyntheticTexts measures sentences with values at known
+// positions. A value is found if nothing of it remains; masking other text is a
+// false positive.
 func TestMaskText_SyntheticTexts(t *testing.T) {
 	type row struct {
 		Text  string
@@ -106,9 +106,8 @@ func TestMaskText_SyntheticTexts(t *testing.T) {
 	}
 }
 
-// TestRecognizerCases: the hard ones, and those that only look alike. The phone
-// numbers of one country without a word around them are not among them: of bare
-// digits nobody can say whether they are one.
+// TestMaskText_RecognizerCases checks difficult values and similar text. It skips
+// national phone numbers without context, because bare digits are ambiguous.
 func TestMaskText_RecognizerCases(t *testing.T) {
 	type row struct {
 		Recognizer, Text string
@@ -146,9 +145,9 @@ func TestMaskText_RecognizerCases(t *testing.T) {
 	}
 }
 
-// TestOtherIdentifiers: numbers of other kinds, most of them of public offices.
-// Whatever is taken for one of ours is counted; a few are right (a number may
-// also be one of a card), most are not.
+// TestMaskText_OtherIdentifiers counts other kinds of numbers, mostly official
+// ids, that are mistaken for a kind. A few are correct, because a number may
+// also be valid for the kind.
 func TestMaskText_OtherIdentifiers(t *testing.T) {
 	type row struct{ Recognizer, Text string }
 	ours := []string{"email", "phone", "credit_card", "iban", "ip", "ph_mobile_number", "tr_phone_number", "pattern", "url", "spacy", "stanza", "transformers"}

@@ -7,10 +7,10 @@ import (
 	"github.com/caprouter/caprouter/internal/redact"
 )
 
-// sample is a text with its values between ⟦ and ⟧, and their kind.
+// sample is a text with values between ⟦ and ⟧, and their kind.
 type sample struct{ kind, text string }
 
-// plain returns the text, and what Text must make of it.
+// plain returns the text and the expected result of RedactText.
 func (s sample) plain() (text, want string) {
 	want = s.text
 	for {
@@ -133,7 +133,7 @@ func TestMaskText_EachKind(t *testing.T) {
 	}
 }
 
-// What is found alone is found inside of JSON, quotes, brackets and sentences.
+// Values are found inside JSON, quotes, brackets and sentences.
 func TestMaskText_EveryPosition(t *testing.T) {
 	r := redactor(t, redact.Config{})
 	for _, s := range samples {
@@ -150,7 +150,7 @@ func TestMaskText_EveryPosition(t *testing.T) {
 	}
 }
 
-// One kind alone is found without the others.
+// A single kind is found without the others.
 func TestNew_SelectsKinds(t *testing.T) {
 	for _, s := range samples {
 		text, want := s.plain()
@@ -163,7 +163,7 @@ func TestNew_SelectsKinds(t *testing.T) {
 	}
 }
 
-// alike only looks like what is masked.
+// alike looks similar to the kinds but is not masked.
 var alike = []string{
 	"lodash@4.17.21", "actions/checkout@v4.1", "user@localhost", "@decorator.foo", "git@github.com:org/repo.git", "image@sha256:abcdef", "info@example.",
 	"a@b@c", "me @ example.com", "@",
@@ -199,8 +199,7 @@ func TestMaskText_SimilarTextStays(t *testing.T) {
 	}
 }
 
-// Of finds that overlap the longer stays; what is left of the other is looked at
-// again.
+// Of overlapping values the longer one is kept, and the rest is scanned again.
 func TestMaskText_Overlaps(t *testing.T) {
 	r := redactor(t, redact.Config{})
 	for _, tc := range []struct{ name, text, want string }{

@@ -36,8 +36,8 @@ func TestFoldText(t *testing.T) {
 	}
 }
 
-// Every decimal digit there is stands for what Unicode says: the digits of a
-// script follow each other from zero up.
+// Every decimal digit of Unicode has its value, because scripts assign them in
+// ascending order.
 func TestFoldText_EveryDigit(t *testing.T) {
 	run := rune(0)
 	for r := rune(0x660); r <= unicode.MaxRune; r++ {
@@ -52,7 +52,7 @@ func TestFoldText_EveryDigit(t *testing.T) {
 	}
 }
 
-// The way back leads to where the character stands, for any bytes.
+// The position map leads to the original character, for any bytes.
 func TestFoldText_PositionMap(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.OneOf(

@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Values made up by rule, and what differs from one in a single place.
+// Generated values, and values with one error.
 
 const (
 	small   = "abcdefghijklmnopqrstuvwxyz"
@@ -27,12 +27,12 @@ func ofAllKinds(t testing.TB) *Redactor {
 	return r
 }
 
-// some draws n bytes of an alphabet.
+// some generates n bytes of an alphabet.
 func some(t *rapid.T, name, alphabet string, n int) string {
 	return string(rapid.SliceOfN(rapid.SampledFrom([]byte(alphabet)), n, n).Draw(t, name))
 }
 
-// wantMasked checks that a value is masked as a whole, in a sentence.
+// wantMasked checks that a value in a sentence is masked as a whole.
 func wantMasked(t *rapid.T, r *Redactor, label, value string) {
 	for _, sentence := range []string{"%", "it is % or so", "(%)", "x: %, y", "\"%\"", "前%后"} {
 		before, after, _ := strings.Cut(sentence, "%")
@@ -42,7 +42,7 @@ func wantMasked(t *rapid.T, r *Redactor, label, value string) {
 	}
 }
 
-// checkDigit completes a card number (ISO/IEC 7812-1 annex B), by the book.
+// checkDigit completes a card number (ISO/IEC 7812-1 annex B).
 func checkDigit(number string) byte {
 	sum := 0
 	for i := range len(number) {
@@ -56,7 +56,7 @@ func checkDigit(number string) byte {
 	return byte('0' + (10-sum%10)%10)
 }
 
-// grouped splits digits into groups of the sizes, the last of what is left.
+// grouped splits digits into groups of the given sizes.
 func grouped(digits, separator string, sizes ...int) string {
 	var groups []string
 	for _, n := range sizes {
@@ -115,7 +115,8 @@ func TestGeneratedIBANs(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		country := rapid.SampledFrom(countries).Draw(t, "country")
 		account := some(t, "account", decimalDigits+decimalDigits+capital, int(ibanLengths[country])-4)
-		// Modulo 97 by the book: letters as two digits, the front at the end.
+		// Modulo 97 by the standard: letters as two digits, the first four
+		// characters at the end.
 		rest := 0
 		for _, c := range account + country + "00" {
 			digits := string(c)

@@ -17,7 +17,7 @@ import (
 
 var none = contract.Restore{"none"}
 
-// A member's name says what its value is: all of it, whatever it is written with.
+// The name of a member determines the kind of its whole value.
 func TestMaskMember_UsesItsName(t *testing.T) {
 	for _, tc := range []struct{ name, member, raw, want string }{
 		{"password", "password", `"hunter2abc9"`, `"[SECRET_1]"`},
@@ -64,7 +64,7 @@ func TestMaskMember_UsesItsName(t *testing.T) {
 			if back := unquoteAll(m.RestoreText(string(got), nil)); back != unquoteAll(tc.raw) {
 				t.Errorf("put back: got %s, want %s", back, tc.raw)
 			}
-			// In an object it is the same.
+			// The same inside an object.
 			q, err := json.Marshal(tc.member)
 			if err != nil {
 				t.Fatal(err)
@@ -76,7 +76,8 @@ func TestMaskMember_UsesItsName(t *testing.T) {
 	}
 }
 
-// unquoteAll drops escapes, as a value put into JSON text is not escaped.
+// unquoteAll removes escapes, because a value inserted into JSON text is not
+// escaped.
 func unquoteAll(s string) string {
 	return strings.NewReplacer(`\"`, `"`, `\n`, "\n").Replace(s)
 }
@@ -104,8 +105,8 @@ func TestMaskMember_KeepsWantedKinds(t *testing.T) {
 	}
 }
 
-// Kinds that are not looked for, and values that are allowed, stay also where a
-// name says what they are.
+// Kinds that are not selected and allowed values stay, also under names of
+// secrets.
 func TestMaskMember_Configuration(t *testing.T) {
 	for _, tc := range []struct {
 		name string
@@ -126,8 +127,7 @@ func TestMaskMember_Configuration(t *testing.T) {
 	}
 }
 
-// Members that differ in their names still do when the names are masked, and both
-// names and values come back.
+// Different member names stay different when masked, and can be restored.
 func TestMaskMember_NamesStayDifferent(t *testing.T) {
 	r := redactor(t, redact.Config{})
 	rapid.Check(t, func(t *rapid.T) {
@@ -160,7 +160,7 @@ func TestMaskMember_NamesStayDifferent(t *testing.T) {
 	})
 }
 
-// No password gets through under a name for one, in whatever arrays it stands.
+// A password under its name is masked in arrays of any depth.
 func TestMaskMember_MasksEveryPassword(t *testing.T) {
 	r := redactor(t, redact.Config{})
 	rapid.Check(t, func(t *rapid.T) {
@@ -185,9 +185,8 @@ func TestMaskMember_MasksEveryPassword(t *testing.T) {
 	})
 }
 
-// A value put back beside placeholders that stay must not hold what could be
-// taken for one: the answer is restored once more for the caller, who would get
-// another value in its place.
+// A value restored next to other placeholders must not contain text that looks
+// like one, because the answer is restored again for the caller.
 func TestRestoreText_MasksPlaceholdersInValues(t *testing.T) {
 	m := redactor(t, redact.Config{}).StartMasking()
 	const text = "-----BEGIN PRIVATE KEY----- [EMAIL_1] -----END PRIVATE KEY----- bob@example.com"
@@ -217,7 +216,7 @@ func TestRestoreText_MasksPlaceholdersInValues(t *testing.T) {
 	}
 }
 
-// Whatever a part of the kinds was put back, the rest can be put back later.
+// After restoring some kinds, the others can be restored later.
 func TestRestoreText_InSteps(t *testing.T) {
 	r := redactor(t, redact.Config{})
 	rapid.Check(t, func(t *rapid.T) {

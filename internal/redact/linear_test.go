@@ -16,22 +16,22 @@ import (
 	"testing"
 )
 
-// Masking takes time linear in the text, whoever wrote it. Time cannot be tested;
-// steps can: the package is built once more with a counter in each of its loops,
-// in front of each search of the standard library for the bytes it passes, and
-// run over families of texts made to be slow. A text four times as long must not
-// take much more than four times as many steps, and none may take many a byte.
+// Masking must take linear time for any text. Tests do not measure time, so this
+// one counts steps: it builds the package with a counter in each loop and before
+// each library search, and runs families of hostile texts. A text that is four
+// times as long must not take much more than four times as many steps, and the
+// steps per byte are bounded.
 
-// maxSteps bounds the steps a byte may take, one after the other in all scanners.
+// maxSteps bounds the loop iterations per byte of all detectors together.
 const maxSteps = 400
 
-// A family of texts: the unit again and again, and a tail of another.
+// A family of texts: a head, a repeated unit and a repeated tail.
 type family struct{ Head, Unit, Tail string }
 
 func (f family) String() string { return fmt.Sprintf("%q + %q… + %q…", f.Head, f.Unit, f.Tail) }
 
-// families are the single hostile units, each behind the names of secrets, and
-// each two of what scanners look for, beside and behind one another.
+// families are single hostile units, each after names of secrets, and pairs of
+// delimiters.
 func families() []family {
 	var all []family
 	for _, unit := range hostile {
@@ -58,7 +58,7 @@ func TestMaskingIsLinear(t *testing.T) {
 	const small, large = 1 << 12, 1 << 14
 	for i, got := range countSteps(t, all, small, large) {
 		short, long := got[0], got[1]
-		// What takes few steps is left alone: there a start counts for more than the rest.
+		// Small counts are ignored, because the start dominates.
 		if long > 5*short && long > 100*large {
 			t.Errorf("%s: %d steps for %d bytes, %d for %d", all[i], short, small, long, large)
 		}
@@ -68,7 +68,7 @@ func TestMaskingIsLinear(t *testing.T) {
 	}
 }
 
-// countSteps returns how many steps texts of the families take, for each size.
+// countSteps returns the iterations for texts of the families, by size.
 func countSteps(t *testing.T, all []family, sizes ...int) [][]int {
 	t.Helper()
 	gocmd, err := exec.LookPath("go")
@@ -109,8 +109,8 @@ func countSteps(t *testing.T, all []family, sizes ...int) [][]int {
 	return counts
 }
 
-// counting returns a file of the package with a counter in each loop, and in
-// front of each search by package strings.
+// counting returns a file of the package with a counter in each loop and before
+// each search.
 func counting(t *testing.T, name string) []byte {
 	t.Helper()
 	fset := token.NewFileSet()
@@ -135,7 +135,7 @@ func counting(t *testing.T, name string) []byte {
 		}
 		return true
 	})
-	// Not every file still needs the package.
+	// Some files no longer need the package.
 	for _, decl := range file.Decls {
 		if d, ok := decl.(*ast.GenDecl); ok && d.Tok == token.IMPORT {
 			for _, spec := range d.Specs {
@@ -155,7 +155,7 @@ func counting(t *testing.T, name string) []byte {
 	return b.Bytes()
 }
 
-// stepsSource is added to the package: the counter, and the searches with it.
+// stepsSource contains the counter and the counting searches.
 const stepsSource = `package redact
 
 import "strings"
@@ -192,7 +192,7 @@ func (searches) Clone(s string) string            { Steps += len(s); return s }
 func (searches) ToLower(s string) string          { Steps += len(s); return strings.ToLower(s) }
 `
 
-// stepsMain runs the texts, as they are and as elements of an array.
+// stepsMain masks the texts, alone and as array elements.
 const stepsMain = `package main
 
 import (

@@ -33,7 +33,7 @@ func TestMaskText_NumbersValues(t *testing.T) {
 	}
 }
 
-// Each request numbers for itself.
+// Each request numbers its own values.
 func TestMasking_RequestsAreSeparate(t *testing.T) {
 	r := redactor(t, redact.Config{})
 	first, second := r.StartMasking(), r.StartMasking()
@@ -46,7 +46,7 @@ func TestMasking_RequestsAreSeparate(t *testing.T) {
 	}
 }
 
-// Who writes a placeholder gets it back, and not somebody's value.
+// A placeholder in the text is restored to itself, not to another value.
 func TestMaskText_PlaceholdersInText(t *testing.T) {
 	m := redactor(t, redact.Config{}).StartMasking()
 	for _, step := range []struct{ text, want string }{
@@ -99,7 +99,7 @@ func TestRestoreText(t *testing.T) {
 	}
 }
 
-// Values are put in once: what stands in one is not read again.
+// Restored values are not scanned again.
 func TestRestoreText_IsNotRepeated(t *testing.T) {
 	m := redactor(t, redact.Config{}).StartMasking()
 	text := `bob@example.com password="[EMAIL_1] x9"`
@@ -209,7 +209,7 @@ func TestMaskJSON(t *testing.T) {
 	}
 }
 
-// The placeholders of a request's texts and of its JSON are the same.
+// Texts and JSON of a request share placeholders.
 func TestMaskJSON_SharesPlaceholders(t *testing.T) {
 	m := redactor(t, redact.Config{}).StartMasking()
 	m.MaskText("ann@example.com, bob@example.com")
@@ -219,7 +219,7 @@ func TestMaskJSON_SharesPlaceholders(t *testing.T) {
 	}
 }
 
-// What is shown as it is must not hold what could be taken for a placeholder.
+// Unmasked values must not contain text that looks like a placeholder.
 func TestMaskJSON_PlaceholdersInWantedKinds(t *testing.T) {
 	m := redactor(t, redact.Config{}).StartMasking()
 	got := string(m.MaskJSON([]byte(`"-----BEGIN PRIVATE KEY----- [EMAIL_1]"`), contract.Restore{"secret"}))
@@ -237,7 +237,7 @@ func TestMaskJSON_OtherValues(t *testing.T) {
 	}
 }
 
-// Texts without a value cost no memory.
+// Texts without values cause no allocation.
 func TestMaskText_NoAllocationsWithoutValues(t *testing.T) {
 	r := redactor(t, redact.Config{})
 	m := r.StartMasking()

@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// phoneEnd is asked at ⟦ and must answer ⟧, or nothing.
+// phoneEnd is called at ⟦ and must return ⟧, or 0.
 func TestPhoneEnd(t *testing.T) {
 	for _, tc := range []struct{ name, text string }{
 		{"international", "⟦+14155550132⟧"},
@@ -87,7 +87,7 @@ func TestReadGroups(t *testing.T) {
 	}
 }
 
-// What stands behind a number belongs to it only as an extension.
+// Text after a number belongs to it only as an extension.
 func TestPastExtension(t *testing.T) {
 	for text, want := range map[string]string{
 		"x12": "x12", " ext 12": " ext 12", " ext. 12.": " ext. 12", "#1": "#1", " ramal 123456": " ramal 123456",
@@ -99,8 +99,8 @@ func TestPastExtension(t *testing.T) {
 	}
 }
 
-// Words that say or deny a number are in small letters and short enough to be
-// looked up; no word does both.
+// Hint words are in lower case and short enough for the lookup, and are either
+// positive or negative.
 func TestPhoneHint_WordsAreReachable(t *testing.T) {
 	for name, about := range map[string]func(string) wordHint{
 		"phone": phoneHint, "card": cardHint, "version": versionHint, "secret": secretHint, "web clients": webClientHint,

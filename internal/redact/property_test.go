@@ -13,8 +13,8 @@ import (
 	"github.com/caprouter/caprouter/internal/redact"
 )
 
-// pieces are what texts are put together of: values of every kind, parts of
-// them, what stands between them, and placeholders nobody gave out.
+// pieces are the parts of generated texts: values of every kind, parts of them,
+// separators and unknown placeholders.
 var pieces = []string{
 	"bob@example.com", "Ana.Silva+x@mail.example.com.br", "josé@exämple.org", "用户@例子.公司", "git@github.com:a/b", "@", "a@b", ".com",
 	"4111 1111 1111 1111", "4111111111111111", "378282246310005", "4111", "1111", "5", "0",
@@ -38,7 +38,7 @@ func texts() *rapid.Generator[string] {
 	)
 }
 
-// What was masked comes back, whatever the texts are, in one request.
+// Masked texts of a request can be restored.
 func TestRestoreText_UndoesMaskText(t *testing.T) {
 	r := redactor(t, redact.Config{})
 	rapid.Check(t, func(t *rapid.T) {
@@ -61,7 +61,7 @@ func TestRestoreText_UndoesMaskText(t *testing.T) {
 	})
 }
 
-// A masked text holds nothing to mask: not even what a value stood beside.
+// A masked text contains nothing to mask.
 func TestMaskText_IsComplete(t *testing.T) {
 	r := redactor(t, redact.Config{})
 	rapid.Check(t, func(t *rapid.T) {
@@ -78,8 +78,8 @@ func TestMaskText_IsComplete(t *testing.T) {
 	})
 }
 
-// One value has one placeholder, two values have two, and the same texts give
-// the same bytes.
+// Equal values have equal placeholders, different values different ones, and
+// masking is deterministic.
 func TestMaskText_PlaceholdersAreStable(t *testing.T) {
 	r := redactor(t, redact.Config{})
 	rapid.Check(t, func(t *rapid.T) {
@@ -95,7 +95,7 @@ func TestMaskText_PlaceholdersAreStable(t *testing.T) {
 	})
 }
 
-// JSON stays JSON, and back comes what the strings were.
+// Masked JSON is valid, and its strings can be restored.
 func TestMaskJSON_KeepsItsShape(t *testing.T) {
 	r := redactor(t, redact.Config{})
 	rapid.Check(t, func(t *rapid.T) {
@@ -131,7 +131,7 @@ func TestMaskJSON_KeepsItsShape(t *testing.T) {
 	})
 }
 
-// FuzzMask holds the properties above against any bytes.
+// FuzzMask checks the properties above for any bytes.
 func FuzzMask(f *testing.F) {
 	for _, p := range pieces {
 		f.Add(p, "mail bob@example.com")
@@ -161,8 +161,7 @@ func FuzzMask(f *testing.F) {
 	})
 }
 
-// FuzzJSON: whatever the bytes, what was JSON stays JSON, and says the same with
-// the values put back.
+// FuzzJSON checks that JSON stays valid and can be restored.
 func FuzzJSON(f *testing.F) {
 	for _, p := range pieces {
 		q, err := json.Marshal(map[string]string{p: "password", "password": p, "mail": "bob@example.com" + p})

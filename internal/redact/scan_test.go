@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// The table of kinds is what placeholders, names and sets rest on.
+// Other code depends on the order of the detectors.
 func TestDetectors_Table(t *testing.T) {
 	names, labels := map[string]bool{}, map[string]bool{}
 	for row, k := range detectors {
@@ -56,8 +56,7 @@ func TestResolveOverlaps(t *testing.T) {
 	}
 }
 
-// No scanner finds what its look at the bytes rules out, and none reaches beyond
-// the text.
+// No detector finds a value that byteCounts excludes, or exceeds the text.
 func TestByteCounts_SkipNoValue(t *testing.T) {
 	parts := []string{
 		"bob@example.com", "4111111111111111", "DE89370400440532013000", "10.0.0.7", "::1", "2001:db8::1", "+14155550132", "call 5550132",
@@ -79,7 +78,7 @@ func TestByteCounts_SkipNoValue(t *testing.T) {
 	})
 }
 
-// What is left over is looked at again, and that ends.
+// Gaps are scanned again a bounded number of times.
 func TestSearchText_ScansGaps(t *testing.T) {
 	text := strings.Repeat("4111111111111111a@b.cc ", 200)
 	if n := len(findValues(text, allKinds)); n != 200 {

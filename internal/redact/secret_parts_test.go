@@ -5,10 +5,9 @@ import (
 	"testing"
 )
 
-// Each reader of secrets is asked at one position and answers with a part of the
-// text, or nothing.
+// Each function is called at one position and returns a part of the text.
 
-// part is what a reader found.
+// part is the returned part.
 func part(text string, s span, ok bool) string {
 	if !ok {
 		return ""
@@ -223,7 +222,7 @@ func TestIsMemberSecret(t *testing.T) {
 	}
 }
 
-// A mark joins a value where it does not end it.
+// Punctuation continues a value if it does not end it.
 func TestJoinsNext(t *testing.T) {
 	for _, tc := range []struct {
 		text  string // the mark is the first byte

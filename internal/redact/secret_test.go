@@ -7,10 +7,10 @@ import (
 	"pgregory.net/rapid"
 )
 
-// What a text of one line becomes, with the secret of it between ⟦ and ⟧; a line
-// without any stays as it is.
+// Texts of one line with the secret between ⟦ and ⟧; lines without one stay
+// unchanged.
 var secretLines = []struct{ name, text string }{
-	// Templates are no secrets; what only holds their marks is.
+	// Templates are not secrets, unless other text is part of the value.
 	{"dollars in quotes", `{"password":"⟦Pa$$w0rd9x⟧"}`},
 	{"brackets in quotes", `password = "⟦My<Secret>99⟧"`},
 	{"braces in quotes", `password: '⟦a{b}c{d}9⟧'`},
@@ -47,7 +47,7 @@ var secretLines = []struct{ name, text string }{
 	{"another quote inside", `password = "⟦it's 9⟧", user = 'bob'`},
 	{"no closing quote", "password = \"⟦abc 9⟧"},
 
-	// Where a value ends.
+	// Ends of values.
 	{"commas and semicolons inside", `DB_PASS=⟦s3cr3t,with;comma9⟧`},
 	{"an ampersand inside", `DB_PASSWORD=⟦ab9&cd⟧`},
 	{"the next of a list", `connect(password=⟦hunter2⟧,user=bob)`},
@@ -64,7 +64,7 @@ var secretLines = []struct{ name, text string }{
 	{"no user", `redis://:⟦hunter2⟧@h`},
 	{"a port and a path", `http://localhost:8080/a@b`},
 
-	// Where a value may stand.
+	// Positions of values.
 	{"element", `<password>⟦hunter2⟧</password>`},
 	{"element of a namespace", `<ns:dbPassword>⟦hunter2⟧</ns:dbPassword>`},
 	{"element of a token", `<apiKey>⟦abcd1234efgh⟧</apiKey>`},
@@ -134,7 +134,7 @@ func TestFindSecrets_Lines(t *testing.T) {
 	}
 }
 
-// A password in JSON, however often that is quoted again, is masked as a whole.
+// A password in JSON is masked at any level of nesting.
 func TestFindSecrets_QuotedPasswords(t *testing.T) {
 	r := ofAllKinds(t)
 	rapid.Check(t, func(t *rapid.T) {
@@ -153,13 +153,13 @@ func TestFindSecrets_QuotedPasswords(t *testing.T) {
 	})
 }
 
-// escaped quotes a text as JSON does.
+// escaped quotes a text as JSON.
 func escaped(s string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(s) + `"`
 }
 
-// A password behind "=" is masked to the end of the line, with what marks are in
-// it, unless they start the next pair of a list.
+// A password after "=" extends over punctuation, unless the next pair of a list
+// follows.
 func TestFindSecrets_Settings(t *testing.T) {
 	r := ofAllKinds(t)
 	rapid.Check(t, func(t *rapid.T) {
@@ -214,7 +214,7 @@ func TestCountBackslashes(t *testing.T) {
 	}
 }
 
-// What follows a run behind dots belongs to a token, up to so many parts.
+// A bounded number of dotted parts after a run belong to a token.
 func TestTokenRun(t *testing.T) {
 	for _, tc := range []struct {
 		name, text  string

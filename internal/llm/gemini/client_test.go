@@ -9,7 +9,7 @@ import (
 	"github.com/caprouter/caprouter/internal/testkit/fakellm"
 )
 
-// BenchmarkGenerate is one call over a connection that is open.
+// BenchmarkGenerate makes calls over an open connection.
 func BenchmarkGenerate(b *testing.B) {
 	s := fakellm.Start(b, fakellm.Config{})
 	c := llm.NewClient(llm.ClientConfig{}, open(b, s))

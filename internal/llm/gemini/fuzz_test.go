@@ -7,8 +7,8 @@ import (
 	"github.com/caprouter/caprouter/internal/strictjson"
 )
 
-// Whatever a server sends, what the SDK gets is JSON it can take: text parts and
-// no thoughts.
+// For any response, the SDK receives valid JSON with text parts and without
+// thoughts.
 func FuzzFilterResponse(f *testing.F) {
 	for _, seed := range []string{
 		`{}`, `{"candidates":null}`, `{"candidates":[{"content":{"role":"model","parts":[{"text":"a"},{"text":"b","thought":true}]},"finishReason":"STOP"}]}`,

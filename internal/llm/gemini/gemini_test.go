@@ -49,8 +49,8 @@ func TestNew_Rejects(t *testing.T) {
 	}
 }
 
-// The environment, which this SDK reads in many places, changes neither the key
-// nor the host, and nobody else is contacted: no metadata server, no gRPC.
+// The environment changes neither key nor host, and no other host is contacted:
+// no metadata server, no gRPC.
 func TestNew_IgnoresEnvironment(t *testing.T) {
 	var strangers atomic.Int64
 	trap := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { strangers.Add(1) }))
@@ -122,7 +122,7 @@ func TestProvider_MinimalRequest(t *testing.T) {
 	}
 }
 
-// What the server says in ways its SDK, or ours, would not expect.
+// Responses that the SDK or the provider may not expect.
 func TestProvider_UnusualResponses(t *testing.T) {
 	for name, tc := range map[string]struct {
 		body   string

@@ -105,8 +105,8 @@ func thinkingOf(t *testing.T, body []byte) string {
 	return string(text)
 }
 
-// The environment, which this SDK reads for keys, hosts and another API of the
-// same maker, changes nothing, and nobody else is contacted.
+// The environment, which the SDK reads for keys, hosts and backends, has no
+// effect, and no other host is contacted.
 func TestNew_IgnoresEnvironment(t *testing.T) {
 	var strangers atomic.Int64
 	trap := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { strangers.Add(1) }))
@@ -136,8 +136,8 @@ func TestNew_IgnoresEnvironment(t *testing.T) {
 	}
 }
 
-// A server that takes no key gets none, not one from the environment and not
-// the word the SDK is given in its place.
+// Without a key none is sent, neither from the environment nor the SDK's
+// placeholder.
 func TestProvider_SendsNoKeyWithoutOne(t *testing.T) {
 	t.Setenv("GEMINI_API_KEY", "other")
 	s := fakellm.Start(t, fakellm.Config{NoKey: true})
@@ -205,7 +205,7 @@ func TestProvider_SchemaKeepsItsOrder(t *testing.T) {
 	}
 }
 
-// What the server says in ways the SDK, or we, would not expect.
+// Responses that the SDK or the provider may not expect.
 func TestProvider_UnusualResponses(t *testing.T) {
 	for name, tc := range map[string]struct {
 		body   string
@@ -250,8 +250,7 @@ func TestProvider_UnusualResponses(t *testing.T) {
 	}
 }
 
-// A server may hand out a token to go on with, for which the SDK would ask again
-// and again: one call is one exchange.
+// Even if the server sends a continuation token, one call is one exchange.
 func TestProvider_NoContinuation(t *testing.T) {
 	s := fakellm.Start(t, fakellm.Config{Script: fakellm.Always(fakellm.Body(200, "application/json",
 		`{"candidates":[{"content":{"parts":[{"text":"a"}]},"finishReason":"CONTINUATION","continuationToken":"AAAA"}],"continuationToken":"AAAA"}`))})

@@ -11,8 +11,7 @@ import (
 	"github.com/caprouter/caprouter/internal/testkit/fakellm"
 )
 
-// A model that says nothing costs each caller its deadline, until the breaker
-// has opened.
+// A silent model costs each caller its deadline until the breaker opens.
 func TestClient_BreakerOpensForASilentModel(t *testing.T) {
 	const patience = 30 * time.Millisecond
 	for name, does := range map[string]fakellm.Behaviour{"silence": fakellm.Silence(), "drip": fakellm.SlowDrip(), "mute": fakellm.Hang()} {
@@ -39,7 +38,7 @@ func TestClient_BreakerOpensForASilentModel(t *testing.T) {
 	}
 }
 
-// Callers who leave, however many, do not close the door for those who stay.
+// Cancelled calls do not open the breaker for other callers.
 func TestClient_CancelledCallsDoNotOpenBreaker(t *testing.T) {
 	leave := make(chan context.CancelFunc, 1)
 	script := func(r *fakellm.Request) fakellm.Behaviour {
@@ -65,7 +64,7 @@ func TestClient_CancelledCallsDoNotOpenBreaker(t *testing.T) {
 	}
 }
 
-// BenchmarkGenerate is one call over a connection that is open.
+// BenchmarkGenerate makes calls over an open connection.
 func BenchmarkGenerate(b *testing.B) {
 	s := fakellm.Start(b, fakellm.Config{Protocol: fakellm.OpenAI})
 	c := llm.NewClient(llm.ClientConfig{}, open(b, s))

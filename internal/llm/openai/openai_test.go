@@ -11,6 +11,7 @@ import (
 
 	"github.com/caprouter/caprouter/internal/llm"
 	"github.com/caprouter/caprouter/internal/llm/openai"
+	"github.com/caprouter/caprouter/internal/testkit"
 	"github.com/caprouter/caprouter/internal/testkit/fakellm"
 )
 
@@ -46,7 +47,7 @@ func TestNew_Rejects(t *testing.T) {
 	}
 }
 
-// The bytes of a request, as a proxy in between would log them.
+// The exact bytes of a request.
 func TestProvider_RequestBody(t *testing.T) {
 	schema := &llm.Schema{Type: "object", Description: "what it is", Properties: []llm.Property{
 		{Name: "z<>", Schema: &llm.Schema{Type: "string", Enum: []string{"code_review", "unknown"}}},
@@ -144,7 +145,7 @@ func TestProvider_Probe(t *testing.T) {
 	}
 }
 
-// A base URL may have a path of its own.
+// A base URL may have a path.
 func TestProvider_BaseURLWithAPath(t *testing.T) {
 	path := make(chan string, 1)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -160,7 +161,7 @@ func TestProvider_BaseURLWithAPath(t *testing.T) {
 	if _, err := p.Generate(t.Context(), &llm.Request{User: "hello"}); err != nil {
 		t.Fatal(err)
 	}
-	if got := <-path; got != "/gateway/v1/chat/completions" {
-		t.Errorf("asked %s", got)
+	if got := testkit.Receive(t, path); got != "/gateway/v1/chat/completions" {
+		t.Errorf("got path %s, want /gateway/v1/chat/completions", got)
 	}
 }

@@ -68,7 +68,7 @@ func TestDecodeResponse(t *testing.T) {
 	}
 }
 
-// OpenAI's newer models refuse max_tokens; its imitators may know nothing else.
+// OpenAI's newer models reject max_tokens; other servers may know only that.
 func TestProvider_TokenLimitName(t *testing.T) {
 	for base, newer := range map[string]bool{
 		"":                                     true,
@@ -88,7 +88,7 @@ func TestProvider_TokenLimitName(t *testing.T) {
 	}
 }
 
-// Whatever a server sends, decoding it ends in a reply or in one of our reasons.
+// Decoding any response returns a reply or a known reason.
 func FuzzDecode(f *testing.F) {
 	for _, seed := range []string{
 		`{"choices":[{"message":{"role":"assistant","content":"a","refusal":null},"finish_reason":"stop"}],"usage":{"prompt_tokens":9,"completion_tokens":7,"completion_tokens_details":{"reasoning_tokens":5}}}`,

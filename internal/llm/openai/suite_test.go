@@ -14,8 +14,7 @@ func TestProvider_Suite(t *testing.T) {
 	fakellm.ClientSuite(t, fakellm.OpenAI, provider)
 }
 
-// open makes the provider for a fake server, with what change does to its
-// configuration.
+// open returns the provider for a fake server, with a changed configuration.
 func open(t testing.TB, s *fakellm.Server, change ...func(*llm.Config)) *openai.Provider {
 	t.Helper()
 	cfg := llm.Config{Provider: "openai", Model: s.Model, BaseURL: s.URL, APIKey: llm.NewSecret(s.Key)}

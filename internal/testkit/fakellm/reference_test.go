@@ -14,9 +14,8 @@ import (
 	"github.com/caprouter/caprouter/internal/strictjson"
 )
 
-// reference is the shortest provider that passes the suite: the wire's JSON
-// written and read by hand, through the client every provider uses. A slip is
-// one thing it then does wrong.
+// reference is a minimal provider that passes the suite: it encodes and decodes
+// the JSON itself, with the HTTP client of all providers. slip selects an error.
 type reference struct {
 	s    *Server
 	http *http.Client
@@ -69,7 +68,7 @@ func (p *reference) generate(ctx context.Context, req *llm.Request) (*llm.Reply,
 	}
 	resp, err := p.http.Do(hr)
 	if e, ok := errors.AsType[*llm.Error](err); ok {
-		// Without what the server said: it may repeat anything.
+		// Without the server's message, which may repeat anything.
 		return nil, &llm.Error{Reason: e.Reason, Status: e.Status, RetryAfter: e.RetryAfter}
 	}
 	if err != nil {
@@ -114,7 +113,7 @@ func (p *reference) ask(req *llm.Request) (path string, body jsonObject) {
 	return "/chat/completions", body
 }
 
-// schemaJSON is a schema as JSON Schema, with its types in the given case.
+// schemaJSON returns a JSON Schema with types in the given case.
 func schemaJSON(s *llm.Schema, spell func(string) string) jsonObject {
 	out := jsonObject{"type": spell(s.Type)}
 	if s.Description != "" {

@@ -33,8 +33,8 @@ func TestReplyCases_Count(t *testing.T) {
 	if len(names) < least {
 		t.Errorf("got %d replies, want at least %d", len(names), least)
 	}
-	// What only happens here is not scripted: too many calls, an open breaker, no
-	// model.
+	// Reasons that only the client produces: too many calls, an open breaker,
+	// no model.
 	for _, reason := range llm.Reasons() {
 		here := slices.Contains([]string{llm.ReasonBreakerOpen, llm.ReasonOverloaded, llm.ReasonBudget, llm.ReasonNotConfigured}, reason)
 		if !here && reasons[reason] == 0 {
@@ -59,8 +59,8 @@ func TestReplyCasesFor_UsesTheRegistry(t *testing.T) {
 	}
 }
 
-// TestReplyCases_AreConsistent has every text judged by a strict reader that has
-// nothing to do with the router's.
+// TestReplyCases_AreConsistent validates every text with an independent strict
+// parser.
 func TestReplyCases_AreConsistent(t *testing.T) {
 	for _, r := range ReplyCases() {
 		b := r.Behaviour
@@ -95,8 +95,8 @@ type subtask struct {
 	Domains []string `json:"domains"`
 }
 
-// judge reads a classification as the contract has it: a fence around all of it
-// is taken off, null is nothing, and everything else must be as it should.
+// judge parses a classification by the contract: an enclosing fence is removed,
+// null counts as absent, and everything else must be valid.
 func judge(text string) (intent, reason string) {
 	var in judged
 	body := strings.TrimSpace(text)
@@ -134,7 +134,7 @@ func knowAll(domains []string) bool {
 	return !slices.ContainsFunc(domains, func(d string) bool { return !knows(d, ValidDomain) })
 }
 
-// TestReplyCases_OverHTTP has every reply sent and read by a provider.
+// TestReplyCases_OverHTTP sends every reply through a provider.
 func TestReplyCases_OverHTTP(t *testing.T) {
 	for _, wire := range []Protocol{Gemini, OpenAI} {
 		for _, r := range ReplyCases() {

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/caprouter/caprouter/internal/strictjson"
+	"github.com/caprouter/caprouter/internal/testkit"
 )
 
 const (
@@ -21,7 +22,7 @@ const (
 	geminiTrace = `,"responseId":"fake","usageMetadata":{"candidatesTokenCount":30,"promptTokenCount":120,"totalTokenCount":150}}`
 )
 
-// sent is an answer as curl would show it.
+// sent formats a response like curl.
 type sent struct {
 	status      int
 	contentType string
@@ -29,7 +30,7 @@ type sent struct {
 	body        string
 }
 
-// send asks a server by hand, with its key.
+// send sends a request with the key of the server.
 func send(t *testing.T, s *Server, method, path, body string, header ...string) sent {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, s.URL+path, strings.NewReader(body))
@@ -61,7 +62,7 @@ func send(t *testing.T, s *Server, method, path, body string, header ...string) 
 	return sent{resp.StatusCode, resp.Header.Get("Content-Type"), resp.Header, string(text)}
 }
 
-// pathAndBody is how a wire is asked for a reply.
+// pathAndBody returns a generate request of the protocol.
 func pathAndBody(wire Protocol) (path, body string) {
 	if wire == Gemini {
 		return geminiPath, geminiAsks
@@ -69,7 +70,7 @@ func pathAndBody(wire Protocol) (path, body string) {
 	return openaiPath, openaiAsks
 }
 
-// TestServer_ErrorBodies shows each behaviour on the wire, in full.
+// TestServer_ErrorBodies checks the complete response of each behaviour.
 func TestServer_ErrorBodies(t *testing.T) {
 	const ratings = `"safetyRatings":[{"blocked":false,"category":"HARM_CATEGORY_DANGEROUS_CONTENT","probability":"NEGLIGIBLE"}]`
 	const version = `,"modelVersion":"` + GeminiModel + `"`
@@ -183,7 +184,8 @@ func TestServer_QuotaRetryDelay(t *testing.T) {
 	}
 }
 
-// TestEnumsAsNumbers: the generated clients ask for them, and get nothing else.
+// TestServer_EnumsAsNumbers checks that clients that request enums as numbers
+// receive numbers.
 func TestServer_EnumsAsNumbers(t *testing.T) {
 	for name, want := range map[string]struct {
 		does Behaviour
@@ -230,7 +232,7 @@ func TestHold_DelaysReplies(t *testing.T) {
 	h.Release() // twice is once
 	all.Wait()
 	for range callers {
-		if got := <-statuses; got != 200 {
+		if got := testkit.Receive(t, statuses); got != 200 {
 			t.Errorf("got status %d, want 200", got)
 		}
 	}

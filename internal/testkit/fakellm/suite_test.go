@@ -6,12 +6,12 @@ import (
 	"testing"
 )
 
-// slipOfChild names, for a test that runs this binary again, the slip of the
-// provider there.
+// slipOfChild is the environment variable with the provider's error in the
+// child process.
 const slipOfChild = "FAKELLM_SLIP"
 
-// TestSuite_FailsForABadProvider has the suite run, in another process, over providers with one
-// slip each: it must fail them.
+// TestSuite_FailsForABadProvider runs the suite in another process over
+// providers with one error each: it must fail.
 func TestSuite_FailsForABadProvider(t *testing.T) {
 	if slip := os.Getenv(slipOfChild); slip != "" {
 		Suite(t, Gemini, openReference(slip))
