@@ -11,11 +11,7 @@ import (
 )
 
 // Bucket stores sessions. *store.Bucket implements it.
-type Bucket interface {
-	Get(ctx context.Context, key string) (store.Entry, error)
-	Create(ctx context.Context, key string, value []byte) (revision uint64, err error)
-	Update(ctx context.Context, key string, value []byte, revision uint64) (newRevision uint64, err error)
-}
+type Bucket interface{ store.Versioned }
 
 // Store loads and updates sessions. It is safe for concurrent use.
 type Store struct {
@@ -57,39 +53,18 @@ func (s *Store) Load(ctx context.Context, key string) Session {
 	return loaded
 }
 
-// maxUpdateAttempts bounds the attempts to update a session while other requests
-// update it too.
-const maxUpdateAttempts = 16
-
 // Update replaces the session by optimistic concurrency: requests of one session
 // that end at the same time each add their turn. The function may be called more
 // than once.
 func (s *Store) Update(ctx context.Context, key string, update func(Session) Session) error {
-	for range maxUpdateAttempts {
+	_, err := store.CompareAndSet(ctx, s.bucket, key, func(entry store.Entry) ([]byte, error) {
 		var current Session
-		entry, err := s.bucket.Get(ctx, key)
-		switch {
-		case err == nil:
-			if err := strictjson.Unmarshal(entry.Value, &current); err != nil {
-				current = Session{} // written by another version: begin anew
-			}
-		case !errors.Is(err, store.ErrNotFound):
-			return err
+		if entry.Revision != 0 && strictjson.Unmarshal(entry.Value, &current) != nil {
+			current = Session{} // written by another version: begin anew
 		}
-		value, err := strictjson.Marshal(update(current))
-		if err != nil {
-			return err
-		}
-		if entry.Revision == 0 {
-			_, err = s.bucket.Create(ctx, key, value)
-		} else {
-			_, err = s.bucket.Update(ctx, key, value, entry.Revision)
-		}
-		if !errors.Is(err, store.ErrExists) && !errors.Is(err, store.ErrConflict) {
-			return err
-		}
-	}
-	return store.ErrConflict
+		return strictjson.Marshal(update(current))
+	})
+	return err
 }
 
 // EraseTurns removes the turns of a request from its session.

@@ -97,13 +97,62 @@ func (t *Table[T]) wrapError(operation, key string, err error) error {
 	return fmt.Errorf("%s %s/%s%s: %w", operation, t.bucket.name, t.cfg.Prefix, key, err)
 }
 
-// maxUpdates bounds how often Update tries again after a lost race.
+// maxUpdates bounds how often CompareAndSet tries again after a lost race.
 const maxUpdates = 256
 
-// Update changes a row by optimistic concurrency control: it reads the row, calls
-// change with the value, and writes the result if no other write came in between.
-// If one did, it begins again, so change may be called several times. After 256
-// lost races it returns ErrConflict.
+// Versioned is the part of a Bucket that CompareAndSet needs.
+type Versioned interface {
+	Get(ctx context.Context, key string) (Entry, error)
+	Create(ctx context.Context, key string, value []byte) (revision uint64, err error)
+	Update(ctx context.Context, key string, value []byte, revision uint64) (newRevision uint64, err error)
+}
+
+// CompareAndSet changes a key by optimistic concurrency control: it calls change with
+// the current entry, of which the Revision is 0 if the key does not exist, and writes
+// the returned value if no other write came in between. If one did, it begins again, so
+// change may be called several times. After 256 lost races it returns ErrConflict.
+//
+// If change returns an error, nothing is written. ErrStop means that there is nothing
+// to write, and is no error. The returned revision is that of the entry afterwards.
+func CompareAndSet(ctx context.Context, b Versioned, key string, change func(Entry) ([]byte, error)) (uint64, error) {
+	for range maxUpdates {
+		entry, err := b.Get(ctx, key)
+		if err != nil && !errors.Is(err, ErrNotFound) {
+			return 0, err
+		}
+		value, err := change(entry)
+		if err != nil {
+			return entry.Revision, ignoreStop(err)
+		}
+		var revision uint64
+		if entry.Revision == 0 {
+			revision, err = b.Create(ctx, key, value)
+		} else {
+			revision, err = b.Update(ctx, key, value, entry.Revision)
+		}
+		if !errors.Is(err, ErrExists) && !errors.Is(err, ErrConflict) {
+			return revision, err
+		}
+	}
+	return 0, fmt.Errorf("update %s: %w %d times", key, ErrConflict, maxUpdates)
+}
+
+// ttlBucket writes to a bucket with a TTL. One goroutine owns it.
+type ttlBucket struct {
+	*Bucket
+	ttl time.Duration // of the next write
+}
+
+func (b *ttlBucket) Create(ctx context.Context, key string, value []byte) (uint64, error) {
+	return b.createKey(ctx, key, value, b.ttl)
+}
+
+func (b *ttlBucket) Update(ctx context.Context, key string, value []byte, revision uint64) (uint64, error) {
+	return b.updateKey(ctx, key, value, revision, b.ttl)
+}
+
+// Update changes a row by CompareAndSet: change gets the current value and modifies
+// it, possibly several times.
 //
 // If change returns an error, Update writes nothing and returns this error with the
 // row as stored. If change leaves the value as it was, Update writes nothing, unless
@@ -120,40 +169,39 @@ func (t *Table[T]) Upsert(ctx context.Context, key string, change func(*T) error
 }
 
 func (t *Table[T]) updateRow(ctx context.Context, key string, change func(*T) error, upsert bool) (Row[T], error) {
-	for range maxUpdates {
-		entry, err := t.bucket.Get(ctx, t.cfg.Prefix+key)
-		row := Row[T]{Key: key, Value: new(T)}
+	var row Row[T]
+	var entry Entry
+	var rejected error // by change
+	b := &ttlBucket{Bucket: t.bucket}
+	revision, err := CompareAndSet(ctx, b, t.cfg.Prefix+key, func(e Entry) (_ []byte, err error) {
+		entry, row = e, Row[T]{Key: key, Value: new(T)}
 		switch {
-		case err == nil:
-			if row, err = t.decodeRow(&entry); err != nil {
-				return Row[T]{}, err
+		case e.Revision == 0 && !upsert:
+			return nil, ErrNotFound
+		case e.Revision != 0:
+			if row, err = t.decodeRow(&e); err != nil {
+				return nil, err
 			}
-		case !upsert || !errors.Is(err, ErrNotFound):
-			return Row[T]{}, err
 		}
-		if err := change(row.Value); err != nil {
-			return t.storedRow(&entry, err)
+		if rejected = change(row.Value); rejected != nil {
+			return nil, rejected
 		}
 		data, err := t.cfg.Encode(key, row.Value)
-		switch {
-		case err != nil:
-			return Row[T]{}, t.wrapError("update", key, err)
-		case entry.Revision == 0:
-			row.Revision, err = t.bucket.createKey(ctx, t.cfg.Prefix+key, data, t.ttlOf(row.Value))
-		case t.cfg.TTL == nil && bytes.Equal(data, entry.Value):
-			return row, nil
-		default:
-			row.Revision, err = t.bucket.updateKey(ctx, t.cfg.Prefix+key, data, entry.Revision, t.ttlOf(row.Value))
+		if err == nil && e.Revision != 0 && t.cfg.TTL == nil && bytes.Equal(data, e.Value) {
+			return nil, ErrStop
 		}
-		switch {
-		case err == nil:
-			row.At = time.Time{}
-			return row, nil
-		case !errors.Is(err, ErrConflict) && !errors.Is(err, ErrExists):
-			return Row[T]{}, t.wrapError("update", key, err)
-		}
+		b.ttl = t.ttlOf(row.Value)
+		return data, err
+	})
+	switch {
+	case rejected != nil:
+		return t.storedRow(&entry, rejected)
+	case err != nil:
+		return Row[T]{}, t.wrapError("update", key, err)
+	case revision != entry.Revision:
+		row.Revision, row.At = revision, time.Time{}
 	}
-	return Row[T]{}, t.wrapError("update", key, fmt.Errorf("%w %d times", ErrConflict, maxUpdates))
+	return row, nil
 }
 
 // storedRow returns the row as stored, because change may have altered half of the
