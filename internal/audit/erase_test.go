@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/caprouter/caprouter/internal/store"
+	"github.com/caprouter/caprouter/internal/testkit"
 )
 
 // onDisk reports whether the bytes are anywhere in the store's files.
@@ -222,14 +223,14 @@ func TestRun_EnforcesRetention(t *testing.T) {
 	})
 	now := time.Now()
 	d.append(trail, outcomeOf(now, 1))
-	<-written
+	testkit.WaitClosed(t, written)
 	d.clock.Add(3600)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- trail.Run(ctx) }()
 	<-written // the record that says what expires
 	cancel()
-	if err := <-done; err != nil {
+	if err := testkit.Receive(t, done); err != nil {
 		t.Errorf("got error %v, want none", err)
 	}
 	if err := trail.EnforceRetention(t.Context()); err != nil { // what the end of Run cut off
@@ -265,7 +266,7 @@ func TestRun_TrimsAfterBurst(t *testing.T) {
 		kept = info.Bytes
 	}
 	cancel()
-	if err := <-done; err != nil {
+	if err := testkit.Receive(t, done); err != nil {
 		t.Fatal(err)
 	}
 	d.close(trail)

@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/caprouter/caprouter/internal/store"
+	"github.com/caprouter/caprouter/internal/testkit"
 	"github.com/caprouter/caprouter/internal/testkit/teststore"
 )
 
@@ -293,9 +294,9 @@ func TestAppend_EndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	got := make(chan error, 1)
 	go func() { got <- trail.Append(ctx, outcomeOf(time.Now(), 1)) }()
-	<-stuck
+	testkit.WaitClosed(t, stuck)
 	cancel()
-	if err := <-got; !errors.Is(err, context.Canceled) || !errors.Is(err, store.ErrUnavailable) {
+	if err := testkit.Receive(t, got); !errors.Is(err, context.Canceled) || !errors.Is(err, store.ErrUnavailable) {
 		t.Errorf("got error %v, want one that is %v and %v", err, context.Canceled, store.ErrUnavailable)
 	}
 	close(free)

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/caprouter/caprouter/internal/store"
+	"github.com/caprouter/caprouter/internal/testkit"
 )
 
 func TestVerifyExplains(t *testing.T) {
@@ -265,7 +266,7 @@ func TestVerify_WhileRouterRuns(t *testing.T) {
 		}
 	}
 	cancel()
-	<-done
+	testkit.WaitClosed(t, done)
 }
 
 func TestVerify_RequiresSignerAndLog(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/store"
+	"github.com/caprouter/caprouter/internal/testkit"
 	"github.com/caprouter/caprouter/internal/testkit/teststore"
 )
 
@@ -36,7 +37,7 @@ func runs(t testing.TB, s *Stream) (stop func()) {
 	go func() { done <- s.Run(ctx) }()
 	stop = sync.OnceFunc(func() {
 		cancel()
-		if err := <-done; err != nil {
+		if err := testkit.Receive(t, done); err != nil {
 			t.Errorf("Run: got error %v, want none", err)
 		}
 	})

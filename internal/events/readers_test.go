@@ -12,10 +12,11 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/testkit"
 )
 
 // A reader that stands still holds up nobody, and misses nothing.
-func TestSlowReader(t *testing.T) {
+func TestRead_SlowReaderMissesNothing(t *testing.T) {
 	s, _ := start(t, openLog(t))
 	const published = 5 * queueLength
 	tell(t, s, "r-1", decided)
@@ -31,7 +32,7 @@ func TestSlowReader(t *testing.T) {
 			return slow.hear(seq, ev)
 		})
 	}()
-	<-standing
+	testkit.WaitClosed(t, standing)
 	quick := read(t.Context(), s.Read, "r-1", 0)
 	for range published {
 		tell(t, s, "r-1", progress)
@@ -59,7 +60,7 @@ func TestSlowReader(t *testing.T) {
 
 // Readers come, leave and come back from where they left while events are published:
 // together their visits are the whole story, each event once and in order.
-func TestNoGapAndNothingTwice(t *testing.T) {
+func TestRead_HasNoGapsAndNoDuplicates(t *testing.T) {
 	s, _ := start(t, openLog(t))
 	n := 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -109,7 +110,7 @@ func TestNoGapAndNothingTwice(t *testing.T) {
 
 // Ten thousand who follow requests and leave, half of them before the end, leave
 // nothing: no goroutine was started for them, and none is in the books.
-func TestReadersLeaveNothing(t *testing.T) {
+func TestRead_RemovesItsQueue(t *testing.T) {
 	const readers, requests = 10_000, 100
 	s, _ := start(t, openLog(t))
 	for i := range requests {
@@ -157,7 +158,7 @@ func TestReadersLeaveNothing(t *testing.T) {
 	}
 }
 
-func TestReaderQueue(t *testing.T) {
+func TestReader_QueueOverflows(t *testing.T) {
 	item := func(seq uint64) queuedEvent { return queuedEvent{seq: seq, ev: event("r-1", progress)} }
 	fill := func(r *reader) {
 		for i := range queueLength {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/store"
+	"github.com/caprouter/caprouter/internal/testkit"
 )
 
 const (
@@ -24,7 +25,7 @@ const (
 // whole is the life of a request.
 var whole = []contract.EventType{decided, started, progress, done, final}
 
-func TestReadWhatIsKept(t *testing.T) {
+func TestRead_ReturnsStoredEvents(t *testing.T) {
 	s, _ := start(t, openLog(t))
 	for _, typ := range whole { // of two requests at once
 		tell(t, s, "r-1", typ)
@@ -49,18 +50,18 @@ func TestReadWhatIsKept(t *testing.T) {
 	}
 }
 
-func TestReadWhatComes(t *testing.T) {
+func TestRead_ReturnsNewEvents(t *testing.T) {
 	s, _ := start(t, openLog(t))
 	tell(t, s, "r-1", decided, started)
 	early := read(t.Context(), s.Read, "r-1", 0)
-	<-early.came
-	<-early.came
+	testkit.WaitClosed(t, early.came)
+	testkit.WaitClosed(t, early.came)
 	tell(t, s, "r-2", whole...)
 	tell(t, s, "r-1", progress)
-	<-early.came
+	testkit.WaitClosed(t, early.came)
 	late := read(t.Context(), s.Read, "r-1", early.seqs[0])
-	<-late.came
-	<-late.came
+	testkit.WaitClosed(t, late.came)
+	testkit.WaitClosed(t, late.came)
 	tell(t, s, "r-1", done, final)
 	must(t, <-early.err)
 	must(t, <-late.err)
@@ -73,7 +74,7 @@ func TestReadWhatComes(t *testing.T) {
 }
 
 // Events come as they were published, and the same to all.
-func TestEventsAreWhole(t *testing.T) {
+func TestPublish_KeepsEveryMember(t *testing.T) {
 	s, _ := start(t, openLog(t))
 	percent := 12.5
 	published := []*contract.Event{event("r-1", decided), event("r-1", progress), event("r-1", final)}
@@ -103,7 +104,7 @@ func TestEventsAreWhole(t *testing.T) {
 	}
 }
 
-func TestAnAnswerTooLongIsLeftOut(t *testing.T) {
+func TestPublish_OmitsTooLongResponse(t *testing.T) {
 	s, _ := start(t, openLog(t))
 	ev := event("r-1", final)
 	ev.Response = &contract.Response{RequestID: "r-1", Status: contract.StatusCompleted}
@@ -120,7 +121,7 @@ func TestAnAnswerTooLongIsLeftOut(t *testing.T) {
 	}
 }
 
-func TestGone(t *testing.T) {
+func TestRead_ReportsGoneEvents(t *testing.T) {
 	s, _ := start(t, openLog(t))
 	tell(t, s, "first", decided)
 	before, err := s.Position(t.Context())
@@ -160,7 +161,7 @@ func TestGone(t *testing.T) {
 	}
 }
 
-func TestGoneWhenForgotten(t *testing.T) {
+func TestDelete_EndsReaders(t *testing.T) {
 	log := openLog(t)
 	s, _ := start(t, log)
 	tell(t, s, "r-1", decided, started)
@@ -187,7 +188,7 @@ func TestGoneWhenForgotten(t *testing.T) {
 }
 
 // Who has seen the state of a request follows it from there, whatever came before.
-func TestFollowFromAPosition(t *testing.T) {
+func TestFollow_StartsAtPosition(t *testing.T) {
 	s, _ := start(t, openLog(t))
 	for _, id := range []string{"new", "old"} {
 		if id == "old" {
@@ -205,14 +206,14 @@ func TestFollowFromAPosition(t *testing.T) {
 	}
 }
 
-func TestReadersEnd(t *testing.T) {
+func TestRead_EndsWithContextAndCallback(t *testing.T) {
 	s, _ := start(t, openLog(t))
 	tell(t, s, "r-1", decided)
 	ctx, cancel := context.WithCancel(t.Context())
 	leaves := read(ctx, s.Read, "r-1", 0)
-	<-leaves.came
+	testkit.WaitClosed(t, leaves.came)
 	cancel()
-	if err := <-leaves.err; !errors.Is(err, context.Canceled) {
+	if err := testkit.Receive(t, leaves.err); !errors.Is(err, context.Canceled) {
 		t.Errorf("one that leaves: got error %v, want %v", err, context.Canceled)
 	}
 	var h heard
@@ -225,17 +226,17 @@ func TestReadersEnd(t *testing.T) {
 }
 
 // What cannot be told is gone for who waits for it.
-func TestPublishThatFails(t *testing.T) {
+func TestPublish_FailureReachesReaders(t *testing.T) {
 	var broken error
 	s, _ := start(t, &mishap{eventLog: openLog(t), append: func() error { return broken }})
 	tell(t, s, "r-1", decided)
 	l := read(t.Context(), s.Read, "r-1", 0)
-	<-l.came
+	testkit.WaitClosed(t, l.came)
 	broken = store.ErrFull
 	if err := s.Publish(t.Context(), event("r-1", final)); !errors.Is(err, store.ErrFull) {
 		t.Errorf("Publish: got error %v, want %v", err, store.ErrFull)
 	}
-	if err := <-l.err; !errors.Is(err, ErrGone) {
+	if err := testkit.Receive(t, l.err); !errors.Is(err, ErrGone) {
 		t.Errorf("Read: got error %v, want %v", err, ErrGone)
 	}
 	if err := s.Publish(t.Context(), event("no id", final)); err == nil {
@@ -250,7 +251,7 @@ func TestPublishThatFails(t *testing.T) {
 
 // What the follower misses, because the engine was restarted or forgets faster than
 // it reads, readers get from the log, or hear that it is gone.
-func TestFollowerMisses(t *testing.T) {
+func TestRun_ReadersRecoverMissedEvents(t *testing.T) {
 	for name, want := range map[string]error{"still kept": nil, "gone": ErrGone} {
 		t.Run(name, func(t *testing.T) {
 			log := openLog(t)
@@ -271,11 +272,11 @@ func TestFollowerMisses(t *testing.T) {
 			<-m.begun // the reader is not sent to the log for that
 			tell(t, s, "r-1", decided)
 			l := read(t.Context(), s.Read, "r-1", 0)
-			<-l.came
+			testkit.WaitClosed(t, l.came)
 			tell(t, s, "r-1", progress)
 			<-missed
 			tell(t, s, "r-1", done, final)
-			if err := <-l.err; !errors.Is(err, want) {
+			if err := testkit.Receive(t, l.err); !errors.Is(err, want) {
 				t.Fatalf("got error %v, want %v", err, want)
 			}
 			if diff := cmp.Diff([]contract.EventType{decided, progress, done, final}, l.types); want == nil && diff != "" {
@@ -286,14 +287,14 @@ func TestFollowerMisses(t *testing.T) {
 }
 
 // A reader that came before Run, or stayed while another Run ended, misses nothing.
-func TestRunMayComeLate(t *testing.T) {
+func TestRun_MayStartLate(t *testing.T) {
 	s := newStream(openLog(t))
 	tell(t, s, "r-1", decided)
 	l := read(t.Context(), s.Read, "r-1", 0)
-	<-l.came
+	testkit.WaitClosed(t, l.came)
 	tell(t, s, "r-1", started)
 	stop := runs(t, s)
-	<-l.came
+	testkit.WaitClosed(t, l.came)
 	stop()
 	tell(t, s, "r-1", progress, done, final)
 	runs(t, s)
@@ -303,7 +304,7 @@ func TestRunMayComeLate(t *testing.T) {
 	}
 }
 
-func TestStoreTrouble(t *testing.T) {
+func TestRead_ReturnsErrorsOfTheStore(t *testing.T) {
 	broken := errors.New("broken")
 	m := &mishap{eventLog: openLog(t)}
 	s, stop := start(t, m)
@@ -329,15 +330,15 @@ func TestStoreTrouble(t *testing.T) {
 	}
 }
 
-func TestDamagedEvent(t *testing.T) {
+func TestRead_TreatsDamagedEventAsGone(t *testing.T) {
 	log := openLog(t)
 	s, _ := start(t, log)
 	tell(t, s, "r-1", decided)
 	l := read(t.Context(), s.Read, "r-1", 0)
-	<-l.came
+	testkit.WaitClosed(t, l.came)
 	_, err := log.Append(t.Context(), prefix+"r-1", []byte("{"), store.AppendOptions{})
 	must(t, err)
-	if err := <-l.err; !errors.Is(err, ErrGone) {
+	if err := testkit.Receive(t, l.err); !errors.Is(err, ErrGone) {
 		t.Errorf("while it is heard: got error %v, want %v", err, ErrGone)
 	}
 	var h heard

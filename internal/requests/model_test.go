@@ -12,11 +12,11 @@ import (
 	"github.com/caprouter/caprouter/internal/store"
 )
 
-// TestModel lets processes that die at any point, agents that answer late, twice
+// TestStore_MatchesModel lets processes that die at any point, agents that answer late, twice
 // or never, callers who cancel and a store whose confirmations get lost do what
 // they like to one request. What must hold is told by a world that sees what really
 // happened: which agent did which work, and which result was taken.
-func TestModel(t *testing.T) {
+func TestStore_MatchesModel(t *testing.T) {
 	bucket := openBucket(t)
 	n := 0
 	rapid.Check(t, func(t *rapid.T) {

@@ -16,7 +16,7 @@ func ended(t *testing.T, r *Record) {
 	must(t, r.End(contract.StatusCancelled, answer(contract.StatusCancelled), now))
 }
 
-func TestDeliver(t *testing.T) {
+func TestDeliver_FirstResultStays(t *testing.T) {
 	first := func(t *testing.T, r *Record) {
 		fresh, err := r.Deliver("t1", "quality", result("first"))
 		must(t, err)
@@ -72,7 +72,7 @@ func TestDeliver(t *testing.T) {
 
 func steps(s ...func(*testing.T, *Record)) []func(*testing.T, *Record) { return s }
 
-func TestFinish(t *testing.T) {
+func TestFinish_FirstOutcomeStays(t *testing.T) {
 	tests := []struct {
 		name string
 		did  func(*testing.T, *Record)
@@ -117,7 +117,7 @@ func TestFinish(t *testing.T) {
 }
 
 // A callback does not say how long it took; who waited for it does.
-func TestFinishAfterDeliverFillsIn(t *testing.T) {
+func TestFinish_AddsLatencyAfterDeliver(t *testing.T) {
 	r := inState(t, StateRunning)
 	res := result("x")
 	if _, err := r.Deliver("t1", "quality", res); err != nil {
@@ -129,7 +129,7 @@ func TestFinishAfterDeliverFillsIn(t *testing.T) {
 	}
 }
 
-func TestFinishRefusesWhatCannotBeWritten(t *testing.T) {
+func TestFinish_RejectsUnencodableResult(t *testing.T) {
 	r := inState(t, StateRunning)
 	before := words(t, r)
 	bad := &contract.Result{Status: contract.ResultSuccess, Metrics: map[string]float64{"tokens": math.NaN()}}

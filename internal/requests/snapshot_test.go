@@ -8,7 +8,7 @@ import (
 	"github.com/caprouter/caprouter/contract"
 )
 
-func TestSnapshotBeforeTheEnd(t *testing.T) {
+func TestSnapshot_BeforeTheEnd(t *testing.T) {
 	tests := []struct {
 		name  string
 		state State
@@ -32,7 +32,7 @@ func TestSnapshotBeforeTheEnd(t *testing.T) {
 	}
 }
 
-func TestSnapshotIsTheAnswerAfterTheEnd(t *testing.T) {
+func TestSnapshot_IsTheResponseAfterTheEnd(t *testing.T) {
 	r := inState(t, "completed")
 	if got := r.Snapshot(); got != r.Response {
 		t.Errorf("got %+v, want the answer itself", got)
@@ -64,7 +64,7 @@ func TestReports(t *testing.T) {
 	}
 }
 
-func TestReportStatus(t *testing.T) {
+func TestReports_Status(t *testing.T) {
 	tests := []struct {
 		name string
 		did  func(*testing.T, *Record)

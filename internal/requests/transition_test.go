@@ -31,8 +31,8 @@ var events = []struct {
 	{eventDeliver, func(r *Record) error { _, err := r.Deliver("t1", "quality", result("x")); return err }},
 }
 
-// TestTable holds every state against every event.
-func TestTable(t *testing.T) {
+// TestTransitions_FollowTheStateTable holds every state against every event.
+func TestTransitions_FollowTheStateTable(t *testing.T) {
 	may := map[State][]event{
 		StateAccepted: {eventPlan, eventTakeOver, eventEnd},
 		StatePlanned:  {eventStart, eventTakeOver, eventEnd},
@@ -68,7 +68,7 @@ func TestTable(t *testing.T) {
 	}
 }
 
-func TestTerminal(t *testing.T) {
+func TestState_Terminal(t *testing.T) {
 	for _, s := range terminals {
 		if !s.Terminal() {
 			t.Errorf("%s is not terminal, want it to be", s)
@@ -81,7 +81,7 @@ func TestTerminal(t *testing.T) {
 	}
 }
 
-func TestStatesFollow(t *testing.T) {
+func TestTransitions_ChangeState(t *testing.T) {
 	r := inState(t, StateAccepted)
 	must(t, r.Plan(decision(), parts(), []contract.Omitted{{Subtask: 2, Reason: "no_match"}}))
 	if r.State != StatePlanned || r.Decision.DecisionID != "d1" || len(r.Parts) != 2 || len(r.Omitted) != 1 {
@@ -101,7 +101,7 @@ func TestStatesFollow(t *testing.T) {
 	}
 }
 
-func TestOwned(t *testing.T) {
+func TestCheckOwner(t *testing.T) {
 	tests := []struct {
 		name, owner string
 		epoch       int
@@ -131,7 +131,7 @@ func TestOwned(t *testing.T) {
 	}
 }
 
-func TestSend(t *testing.T) {
+func TestSend_ChecksPartAndAgent(t *testing.T) {
 	tests := []struct {
 		name string
 		did  func(*testing.T, *Record) // to the task t1 of part 0
@@ -185,7 +185,7 @@ func did(out Outcome) func(*testing.T, *Record) {
 	return func(t *testing.T, r *Record) { must(t, r.Finish("t1", out)) }
 }
 
-func TestResend(t *testing.T) {
+func TestResend_ChecksAttempt(t *testing.T) {
 	tests := []struct {
 		name    string
 		did     func(*testing.T, *Record)
@@ -217,7 +217,7 @@ func TestResend(t *testing.T) {
 	}
 }
 
-func TestWait(t *testing.T) {
+func TestWait_ChecksState(t *testing.T) {
 	r := inState(t, StateRunning)
 	must(t, r.Wait("t1"))
 	before := words(t, r)
@@ -229,7 +229,7 @@ func TestWait(t *testing.T) {
 	unchanged(t, r, before)
 }
 
-func TestPlanNeedsADecision(t *testing.T) {
+func TestPlan_RequiresDecision(t *testing.T) {
 	r := inState(t, StateAccepted)
 	before := words(t, r)
 	if err := r.Plan(nil, parts(), nil); !errors.Is(err, ErrTransition) {
@@ -238,7 +238,7 @@ func TestPlanNeedsADecision(t *testing.T) {
 	unchanged(t, r, before)
 }
 
-func TestEndNeedsAnEnd(t *testing.T) {
+func TestEnd_RequiresTerminalStatus(t *testing.T) {
 	tests := []struct {
 		name   string
 		status contract.Status

@@ -27,7 +27,7 @@ func idsOf(page *contract.TicketPage) []string {
 	return ids
 }
 
-func TestList(t *testing.T) {
+func TestList_ReturnsPagesNewestFirst(t *testing.T) {
 	o := newOffice(t)
 	for i, prompt := range topics(6) {
 		o.propose(t, demand(fmt.Sprint("r", i), []string{"acme/ana", "globex/bob", "/local"}[i%3], prompt))
@@ -73,7 +73,7 @@ func TestList(t *testing.T) {
 }
 
 // What is opened while somebody turns pages moves nothing; what goes is left out.
-func TestListWhileThingsChange(t *testing.T) {
+func TestList_WhileTicketsChange(t *testing.T) {
 	o := newOffice(t)
 	for i, prompt := range topics(4) {
 		o.propose(t, demand(fmt.Sprint("r", i), "acme/ana", prompt))
@@ -95,7 +95,7 @@ func TestListWhileThingsChange(t *testing.T) {
 	}
 }
 
-func TestListRefuses(t *testing.T) {
+func TestList_RejectsInvalidQueries(t *testing.T) {
 	o := newOffice(t)
 	for pointer, queries := range map[string][]tickets.ListQuery{
 		"/limit":  {{Limit: -1}, {Limit: 1001}},
@@ -112,7 +112,7 @@ func TestListRefuses(t *testing.T) {
 	}
 }
 
-func TestClose(t *testing.T) {
+func TestClose_ClosesTicketOnce(t *testing.T) {
 	o := newOffice(t)
 	p := o.propose(t, demand("r1", "acme/ana", "book a flight"))
 	got, err := o.Close(t.Context(), p.TicketID, " flight_agent is there now \n")
@@ -135,7 +135,7 @@ func TestClose(t *testing.T) {
 }
 
 // What is no id is not found, whatever a store would make of it.
-func TestIDsThatAreNone(t *testing.T) {
+func TestGet_RejectsInvalidIDs(t *testing.T) {
 	o := newOffice(t)
 	for _, id := range []string{"", "a.b", "*", ">", "a b", "../x", "é", strings.Repeat("x", 65), "id-404"} {
 		if _, err := o.Get(t.Context(), id); !errors.Is(err, store.ErrNotFound) {
@@ -147,7 +147,7 @@ func TestIDsThatAreNone(t *testing.T) {
 	}
 }
 
-func TestForget(t *testing.T) {
+func TestEraseRequest_RemovesText(t *testing.T) {
 	o := newOffice(t)
 	p := o.propose(t, demand("r1", "acme/ana", "book a flight to Wonderland"))
 	o.propose(t, demand("r2", "acme/bob", "book a flight for Monday"))

@@ -21,7 +21,7 @@ func issued(issuer string, scopes ...string) *contract.Caller {
 
 // Requests of callers without a tenant meet in a ticket only where one issuer
 // vouches for both; nobody reads those of another issuer.
-func TestTicketsWithoutATenant(t *testing.T) {
+func TestTickets_WithoutTenant(t *testing.T) {
 	o := newOffice(t)
 	of := func(id, issuer string) *tickets.Demand {
 		d := demand(id, "/ana", "book a flight to rome")
@@ -63,7 +63,7 @@ func TestTicketsWithoutATenant(t *testing.T) {
 }
 
 // A ticket that was written before issuers were has none, and is still read.
-func TestTicketsOfBefore(t *testing.T) {
+func TestOpen_ReadsTicketsOfEarlierVersion(t *testing.T) {
 	o := newOffice(t)
 	id := o.propose(t, demand("r1", "/ana", "book a flight to rome")).TicketID
 	e, err := o.bucket.Get(t.Context(), "ticket."+id)
@@ -78,7 +78,7 @@ func TestTicketsOfBefore(t *testing.T) {
 
 // Who may not read tickets is told of its own request and of nobody else's words,
 // and not how many ask.
-func TestProposalsOfOthersRequests(t *testing.T) {
+func TestPropose_HidesRequestsOfOthers(t *testing.T) {
 	told := func(dry bool, scopes ...string) (string, *contract.Proposal) {
 		o := newOffice(t)
 		for i, prompt := range []string{"book a flight to rome for miller", "book a flight to oslo for smith", "please book a flight to bern"} {
@@ -117,7 +117,7 @@ func TestProposalsOfOthersRequests(t *testing.T) {
 
 // What the caller may not see of its own request is left out of what it is told,
 // and kept in the ticket.
-func TestProposalsAreMadeOfWhatIsSeen(t *testing.T) {
+func TestPropose_NamesVisibleAgentsOnly(t *testing.T) {
 	o := newOffice(t)
 	d := demand("r1", "acme/ana", "book a flight to rome")
 	d.Unmet.Decision.Classification.Intent = "open_vault"

@@ -24,7 +24,7 @@ func asked(id, subject, prompt string) *Demand {
 	}}
 }
 
-func TestGrown(t *testing.T) {
+func TestIsMilestone(t *testing.T) {
 	for n, want := range map[int]bool{0: false, 1: false, 9: false, 10: true, 11: false, 20: false, 99: false, 100: true, 110: false, 1000: true, 5000: false, 100_000: true} {
 		if got := isMilestone(n); got != want {
 			t.Errorf("grown(%d) = %v, want %v", n, got, want)
@@ -32,7 +32,7 @@ func TestGrown(t *testing.T) {
 	}
 }
 
-func TestPerDay(t *testing.T) {
+func TestAddRequest_CountsPerDay(t *testing.T) {
 	r := newRecord("t", asked("", "ana", "p"))
 	for _, days := range []int{0, 0, 1, 5, 29, 30, 31, 28, 400} { // 28: a clock that went back
 		r.addRequest(asked("", "ana", "p"), 1, noon.AddDate(0, 0, days))
@@ -55,7 +55,7 @@ func TestPerDay(t *testing.T) {
 }
 
 // Callers are counted and cannot be told from the record.
-func TestCallersAreHashed(t *testing.T) {
+func TestAddRequest_HashesCallers(t *testing.T) {
 	a, b := newRecord("a", asked("", "ana", "p")), newRecord("b", asked("", "ana", "p"))
 	for _, r := range []*ticketRecord{a, b} {
 		r.addRequest(asked("1", "ana", "p"), 1, noon)
@@ -74,8 +74,8 @@ func TestCallersAreHashed(t *testing.T) {
 	}
 }
 
-// TestRecordModel holds a ticket to a plain count of what was put into it.
-func TestRecordModel(t *testing.T) {
+// TestRecord_MatchesModel holds a ticket to a plain count of what was put into it.
+func TestRecord_MatchesModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := newRecord("t", asked("", "", ""))
 		total, callers, words := 0, map[string]bool{}, map[string]string{} // prompt by request
@@ -162,7 +162,7 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-func TestExcerpt(t *testing.T) {
+func TestPromptExcerpt(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := rapid.String().Draw(t, "prompt") + string(rapid.SliceOfN(rapid.Byte(), 0, 600).Draw(t, "bytes"))
 		got := promptExcerpt(in)
@@ -173,7 +173,7 @@ func TestExcerpt(t *testing.T) {
 }
 
 // The queue knows no clock: it is asked what is due.
-func TestQueue(t *testing.T) {
+func TestDeliveryQueue(t *testing.T) {
 	q := newQueue(retryDelay)
 	if it, wait := q.nextDue(noon); it != nil || wait != idleWait {
 		t.Errorf("got %v, %s of an empty queue, want nothing for %s", it, wait, idleWait)
@@ -202,7 +202,7 @@ func TestQueue(t *testing.T) {
 }
 
 // A day of tries is some ten of them.
-func TestBackoffGrows(t *testing.T) {
+func TestRetryDelay_Grows(t *testing.T) {
 	tries, spent := 1, time.Duration(0)
 	for ; spent < maxDeliveryAge; tries++ {
 		if retryDelay(tries+1) < retryDelay(tries) || retryDelay(tries) < time.Second {

@@ -18,8 +18,8 @@ import (
 	"github.com/caprouter/caprouter/internal/tickets"
 )
 
-// TestProposeGathers follows one demand from its first request.
-func TestProposeGathers(t *testing.T) {
+// TestPropose_GroupsSimilarRequests follows one demand from its first request.
+func TestPropose_GroupsSimilarRequests(t *testing.T) {
 	var told []bool
 	o := newOffice(t, func(c *tickets.Config) { c.OnProposed = func(joined bool) { told = append(told, joined) } })
 	first := o.propose(t, demand("r1", "acme/ana", "book a flight to Lisbon for [EMAIL_1]"))
@@ -69,7 +69,7 @@ func TestProposeGathers(t *testing.T) {
 }
 
 // What a desk knows is in the bucket.
-func TestDeskIsRebuilt(t *testing.T) {
+func TestOpen_RebuildsIndex(t *testing.T) {
 	o := newOffice(t)
 	first := o.propose(t, demand("r1", "acme/ana", "book a flight to Lisbon"))
 	closed := o.propose(t, demand("r2", "acme/ana", "translate the menu"))
@@ -98,7 +98,7 @@ func TestDeskIsRebuilt(t *testing.T) {
 	}
 }
 
-func TestProposeDryRun(t *testing.T) {
+func TestPropose_DryRunStoresNothing(t *testing.T) {
 	o := newOffice(t)
 	dry := func(prompt string) *contract.Proposal {
 		d := demand("r9", "acme/ana", prompt)
@@ -126,7 +126,7 @@ func TestPreview(t *testing.T) {
 }
 
 // What has no word that says what it is about is in no ticket.
-func TestProposeWithoutWords(t *testing.T) {
+func TestPropose_WithoutSignificantWord(t *testing.T) {
 	o := newOffice(t, func(c *tickets.Config) { c.OnProposed = func(bool) { t.Error("it was counted") } })
 	for i, prompt := range []string{"😀", "?!", "***", "[EMAIL_1]", "could you please", "帮我", "\u200b"} {
 		d := demand(fmt.Sprint("r", i), "acme/ana", prompt)
@@ -142,7 +142,7 @@ func TestProposeWithoutWords(t *testing.T) {
 }
 
 // A request for another thing has a ticket of its own.
-func TestProposeKeepsDemandsApart(t *testing.T) {
+func TestPropose_SeparatesDemands(t *testing.T) {
 	o := newOffice(t)
 	seen := map[string]string{}
 	for i, prompt := range []string{
@@ -159,7 +159,7 @@ func TestProposeKeepsDemandsApart(t *testing.T) {
 }
 
 // A request that is taken up again, as after a crash, counts once.
-func TestProposeSameRequestTwice(t *testing.T) {
+func TestPropose_CountsRequestOnce(t *testing.T) {
 	o := newOffice(t)
 	first := o.propose(t, demand("r1", "acme/ana", "book a flight"))
 	if again := o.propose(t, demand("r1", "acme/ana", "book a flight")); again.TicketID != first.TicketID || again.Count != 1 || again.Joined {
@@ -168,7 +168,7 @@ func TestProposeSameRequestTwice(t *testing.T) {
 }
 
 // However they race, similar requests have one ticket, and each counts.
-func TestProposeRacers(t *testing.T) {
+func TestPropose_ConcurrentRequestsShareTicket(t *testing.T) {
 	const racers = 64
 	o := newOffice(t)
 	var racing sync.WaitGroup
@@ -192,7 +192,7 @@ func TestProposeRacers(t *testing.T) {
 }
 
 // Two processes that share a bucket lose no count either.
-func TestTwoDesksLoseNothing(t *testing.T) {
+func TestPropose_TwoServicesLoseNoCount(t *testing.T) {
 	const each = 30
 	o := newOffice(t)
 	first := o.propose(t, demand("r", "acme/ana", "book a flight"))
@@ -216,7 +216,7 @@ func TestTwoDesksLoseNothing(t *testing.T) {
 	}
 }
 
-func TestProposeWhenTooManyAreOpen(t *testing.T) {
+func TestPropose_WhenTooManyAreOpen(t *testing.T) {
 	o := newOffice(t)
 	o.SetMaxOpen(2)
 	gone := o.propose(t, demand("r1", "acme/ana", "book a flight"))
@@ -238,7 +238,7 @@ func TestProposeWhenTooManyAreOpen(t *testing.T) {
 }
 
 // A ticket that is gone, or that another process closed, is found out about.
-func TestProposeWhenTheNearestIsGone(t *testing.T) {
+func TestPropose_WhenNearestTicketIsGone(t *testing.T) {
 	o := newOffice(t)
 	first := o.propose(t, demand("r1", "acme/ana", "book a flight"))
 	if err := o.bucket.Delete(t.Context(), tickets.Key(first.TicketID)); err != nil {
@@ -260,7 +260,7 @@ func TestProposeWhenTheNearestIsGone(t *testing.T) {
 	}
 }
 
-func TestProposeErrors(t *testing.T) {
+func TestPropose_ReturnsErrorsOfTheStore(t *testing.T) {
 	o := newOffice(t)
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -281,7 +281,7 @@ func TestProposeErrors(t *testing.T) {
 }
 
 // Texts are bounded, and so are lists.
-func TestTicketIsBounded(t *testing.T) {
+func TestAddRequest_BoundsTicket(t *testing.T) {
 	o := newOffice(t)
 	var id string
 	for i := range 130 {

@@ -21,6 +21,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/caprouter/caprouter/internal/llm"
+	"github.com/caprouter/caprouter/internal/testkit"
 	"github.com/caprouter/caprouter/internal/testkit/fakenet"
 	"github.com/caprouter/caprouter/internal/tickets"
 )
@@ -127,7 +128,7 @@ func (o *office) serving(t *testing.T) (stop func()) {
 	go func() { ended <- desk.Run(ctx) }()
 	return func() {
 		cancel()
-		if err := <-ended; err != nil {
+		if err := testkit.Receive(t, ended); err != nil {
 			t.Errorf("Run: %v", err)
 		}
 	}
@@ -147,7 +148,7 @@ func (o *office) settled(t *testing.T, id string) {
 	}
 }
 
-func TestWebhookIsTold(t *testing.T) {
+func TestWebhook_ReceivesNotices(t *testing.T) {
 	in := newInbox(t, http.StatusNoContent)
 	o, outcomes := telling(t, in.URL)
 	stop := o.serving(t)
@@ -167,7 +168,7 @@ func TestWebhookIsTold(t *testing.T) {
 	for range 3 {
 		l := in.next(t)
 		got = append(got, event{l.Type, l.Count})
-		if o := <-outcomes; o != tickets.DeliveredOK {
+		if o := testkit.Receive(t, outcomes); o != tickets.DeliveredOK {
 			t.Errorf("got outcome %s, want %s", o, tickets.DeliveredOK)
 		}
 	}
@@ -179,7 +180,7 @@ func TestWebhookIsTold(t *testing.T) {
 }
 
 // A message that did not get through is sent again, under the same id.
-func TestWebhookTriesAgain(t *testing.T) {
+func TestWebhook_RetriesDelivery(t *testing.T) {
 	in := newInbox(t, http.StatusInternalServerError, http.StatusFound, http.StatusTooManyRequests, http.StatusOK)
 	o, outcomes := telling(t, in.URL)
 	stop := o.serving(t)
@@ -192,7 +193,7 @@ func TestWebhookTriesAgain(t *testing.T) {
 		}
 	}
 	for _, want := range []string{tickets.DeliveredFailed, tickets.DeliveredFailed, tickets.DeliveredFailed, tickets.DeliveredOK} {
-		if got := <-outcomes; got != want {
+		if got := testkit.Receive(t, outcomes); got != want {
 			t.Errorf("got outcome %s, want %s", got, want)
 		}
 	}
@@ -202,7 +203,7 @@ func TestWebhookTriesAgain(t *testing.T) {
 // A message goes to the address in the configuration: not where that leads, and
 // not to a proxy of the environment. 0.0.0.0 leads to this machine, and is no
 // address for which that would be left out.
-func TestWebhookGoesNowhereElse(t *testing.T) {
+func TestWebhook_FollowsNoRedirect(t *testing.T) {
 	trap := fakenet.NewTrap(t)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Location", "http://127.0.0.1:"+trap.Port)
@@ -229,7 +230,7 @@ func TestWebhookGoesNowhereElse(t *testing.T) {
 	})
 	stop := o.serving(t)
 	o.propose(t, demand("r1", "acme/ana", "book a flight"))
-	if got := <-outcomes; got != tickets.DeliveredFailed {
+	if got := testkit.Receive(t, outcomes); got != tickets.DeliveredFailed {
 		t.Errorf("got outcome %s, want %s", got, tickets.DeliveredFailed)
 	}
 	stop()
@@ -242,7 +243,7 @@ func TestWebhookGoesNowhereElse(t *testing.T) {
 }
 
 // What one process could not tell the next one does, in the words of then.
-func TestWebhookSurvivesTheProcess(t *testing.T) {
+func TestWebhook_DeliversAfterRestart(t *testing.T) {
 	in := newInbox(t, http.StatusOK)
 	o, _ := telling(t, in.URL)
 	p := o.propose(t, demand("r1", "acme/ana", "book a flight"))
@@ -260,7 +261,7 @@ func TestWebhookSurvivesTheProcess(t *testing.T) {
 }
 
 // 410 ends it: nothing more is sent by this process, and nothing is lost.
-func TestWebhookIsGone(t *testing.T) {
+func TestWebhook_StopsAfter410(t *testing.T) {
 	in := newInbox(t, http.StatusGone)
 	o, outcomes := telling(t, in.URL)
 	var log bytes.Buffer // read when the desk has stopped
@@ -269,7 +270,7 @@ func TestWebhookIsGone(t *testing.T) {
 	stop := o.serving(t)
 	p := o.propose(t, demand("r1", "acme/ana", "book a flight"))
 	in.next(t)
-	if got := <-outcomes; got != tickets.DeliveredGone {
+	if got := testkit.Receive(t, outcomes); got != tickets.DeliveredGone {
 		t.Errorf("got outcome %s, want %s", got, tickets.DeliveredGone)
 	}
 	o.propose(t, demand("r2", "acme/ana", "water the plants"))
@@ -286,7 +287,7 @@ func TestWebhookIsGone(t *testing.T) {
 }
 
 // A message about a ticket that is gone by now is nobody's business.
-func TestWebhookOfATicketThatIsGone(t *testing.T) {
+func TestWebhook_SkipsDeletedTicket(t *testing.T) {
 	in := newInbox(t, http.StatusOK)
 	o, _ := telling(t, in.URL)
 	o.propose(t, demand("r1", "acme/ana", "book a flight"))
@@ -301,7 +302,7 @@ func TestWebhookOfATicketThatIsGone(t *testing.T) {
 	}
 }
 
-func TestRunWithoutAWebhook(t *testing.T) {
+func TestRun_WithoutWebhook(t *testing.T) {
 	o := newOffice(t)
 	stop := o.serving(t)
 	p := o.propose(t, demand("r1", "acme/ana", "book a flight"))
@@ -311,7 +312,7 @@ func TestRunWithoutAWebhook(t *testing.T) {
 	}
 }
 
-func TestWebhookConfig(t *testing.T) {
+func TestWebhook_RejectsInvalidConfig(t *testing.T) {
 	good := base64.StdEncoding.EncodeToString([]byte(strings.Repeat("k", 24)))
 	tests := []struct {
 		name, url, secret string

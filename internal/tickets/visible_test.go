@@ -20,7 +20,7 @@ func reader(tenant string, scopes ...string) *contract.Caller {
 
 // Readers see the tickets of their tenant, who sees all those of all; one of
 // another tenant is like one that is not there, whatever is asked of it.
-func TestTicketsOfTenants(t *testing.T) {
+func TestPropose_SeparatesTenants(t *testing.T) {
 	o := newOffice(t)
 	for i, prompt := range topics(4) {
 		o.propose(t, demand(fmt.Sprint("r", i), []string{"acme/ana", "globex/bob"}[i%2], prompt))
@@ -63,7 +63,7 @@ func TestTicketsOfTenants(t *testing.T) {
 
 // A ticket gathers requests of callers that may use different agents: a reader is
 // told nothing of those it may not use.
-func TestTicketsNameNoAgentOfOthers(t *testing.T) {
+func TestTickets_HideAgentsOfOthers(t *testing.T) {
 	seen := &capabilities.Catalogue{
 		Agents: []*contract.RegistryEntry{
 			{ID: "open_agent", Match: contract.Match{Intent: []string{"open_intent"}, Domains: []string{"open_domain"}}},
@@ -130,7 +130,7 @@ func TestTicketsNameNoAgentOfOthers(t *testing.T) {
 }
 
 // Two principals of one name that different issuers vouch for are two callers.
-func TestCallersOfDifferentIssuers(t *testing.T) {
+func TestPropose_SeparatesIssuers(t *testing.T) {
 	o := newOffice(t)
 	var id string
 	for i, issuer := range []string{"", "https://a.example", "https://b.example", "https://a.example"} {
