@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"os"
 	"strings"
@@ -12,8 +11,9 @@ import (
 	"github.com/caprouter/caprouter/test/internal/process"
 )
 
-// Builds the router once for all tests that kill it.
-func TestParts_WithRouter(t *testing.T) {
+// Builds the router once for all tests that kill it. The driver itself is a command,
+// and .ci/run makes a short run of it.
+func TestTestbed_WithRouter(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds the router and kills it several times")
 	}
@@ -22,35 +22,15 @@ func TestParts_WithRouter(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	opts := options{
-		cycles: 6, openRequests: 80, callers: 4, maxLifetime: 300 * time.Millisecond, endTimeout: time.Minute, seed: 1,
-	}
+	opts := options{callers: 4, endTimeout: time.Minute, seed: 1}
 	for _, tt := range []struct {
 		name string
 		run  func(t *testing.T, at workspace, opts options)
 	}{
-		{"six cycles", func(t *testing.T, at workspace, opts options) { requireNoViolations(t, runCycles, at, opts) }},
-		{"open requests", func(t *testing.T, at workspace, opts options) { requireNoViolations(t, runOpen, at, opts) }},
 		{"lost data is found", testLostData},
 		{"an interrupted run stops the router", testInterrupted},
 	} {
 		t.Run(tt.name, func(t *testing.T) { tt.run(t, workspace{dir: t.TempDir(), binary: binary}, opts) })
-	}
-}
-
-// requireNoViolations runs a part and fails the test with its violations.
-func requireNoViolations(t *testing.T, part func(context.Context, workspace, options) (*report, error), at workspace, opts options) {
-	r, err := part(t.Context(), at, opts)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var text bytes.Buffer
-	r.printTo(&text)
-	t.Log(text.String())
-	for _, f := range r.checks {
-		if len(f.violations) > 0 {
-			t.Errorf("%s: %d, want 0: %v", f.name, len(f.violations), f.violations)
-		}
 	}
 }
 

@@ -17,7 +17,7 @@ import (
 // Lines of a router's log that [Process.WaitForLog] can wait for.
 const (
 	LogListening = "listening on "
-	LogResumed   = `"msg":"open requests `
+	LogResumed   = `"msg":"resumed open requests"`
 )
 
 const tailLines = 20
