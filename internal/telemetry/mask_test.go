@@ -14,15 +14,15 @@ import (
 	"github.com/caprouter/caprouter/internal/telemetry"
 )
 
-// reason is a word of a closed list, as the model's failures have.
+// reason is a value of a closed list, like the reasons of the model.
 type reason string
 
-// pointed is an error whose text needs what it points to.
+// pointed is an error whose Error method panics if the pointer is nil.
 type pointed struct{ text string }
 
 func (p *pointed) Error() string { return p.text }
 
-// logMasked logs a line with a Mask that replaces the caller's words.
+// logMasked logs a line with a Mask that replaces texts of callers.
 func logMasked(t *testing.T, log func(l *slog.Logger)) map[string]any {
 	t.Helper()
 	var buf bytes.Buffer
@@ -89,7 +89,7 @@ func TestLogger_MasksErrors(t *testing.T) {
 	}
 }
 
-// Without a Mask nothing but the rules that hold for every log changes a line.
+// Without a Mask only the other rules apply.
 func TestLogger_WithoutMask(t *testing.T) {
 	got := logged(t, func(l *slog.Logger) {
 		l.Error("m", "error", errors.New("no such file"), "reason", "llm_timeout", "detail", []string{"a", "b"})
@@ -100,7 +100,7 @@ func TestLogger_WithoutMask(t *testing.T) {
 	}
 }
 
-// An error that cannot be rendered is no reason to lose the process.
+// An error whose text cannot be read must not end the process.
 func TestLogger_SurvivesErrorThatPanics(t *testing.T) {
 	got := logged(t, func(l *slog.Logger) { l.Error("m", "error", (*pointed)(nil)) })
 	if want := "<*telemetry_test.pointed>"; got["error"] != want {

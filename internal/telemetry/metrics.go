@@ -30,7 +30,11 @@ type Metrics struct {
 	cascade          eventCounter
 	sparedConfidence metric.Float64Histogram
 
-	// Current values, read at each scrape.
+	current gaugeValues
+}
+
+// gaugeValues are read at each scrape.
+type gaugeValues struct {
 	inFlight atomic.Int64
 	agents   atomic.Int64
 	stale    atomic.Bool
@@ -69,8 +73,8 @@ func newMetrics(registry prometheus.Registerer) (*Metrics, error) {
 		cascade:          mk.newCounter("cascade", "Requests in the mode cascade: the model was not called (spared), or it was called and agreed with the lexical classifier or not.", "outcome", cascadeOutcomes()),
 		sparedConfidence: mk.newShareHistogram("cascade_spared_confidence", "Confidence of lexical classifications without a call to the model; their mean is their expected precision."),
 	}
-	mk.newGauge("requests_in_flight", "Requests in flight.", m.inFlight.Load)
-	mk.newGauge("registry_agents", "Agents in the registry in use.", m.agents.Load)
+	mk.newGauge("requests_in_flight", "Requests in flight.", m.current.inFlight.Load)
+	mk.newGauge("registry_agents", "Agents in the registry in use.", m.current.agents.Load)
 	mk.newGauge("registry_stale", "1 while the last load of the registry failed and an older one is in use.", m.registryStale)
 	mk.newGauge("breakers_open", "Agents that get no tasks because their breaker is open.", m.openBreakers)
 	mk.newGauge("llm_breaker_open", "1 while the language model is not called because it failed repeatedly.", m.modelBreakerOpen)
@@ -94,7 +98,7 @@ func (m *Metrics) InFlight(delta int) {
 	if m == nil {
 		return
 	}
-	m.inFlight.Add(int64(delta))
+	m.current.inFlight.Add(int64(delta))
 }
 
 // Classify records a classification by its source.
@@ -130,12 +134,12 @@ func (m *Metrics) RegistryLoaded(ok bool, agents int) {
 	if m == nil {
 		return
 	}
-	m.stale.Store(!ok)
+	m.current.stale.Store(!ok)
 	if !ok {
 		m.reloads.add(resultFailed)
 		return
 	}
-	m.agents.Store(int64(agents))
+	m.current.agents.Store(int64(agents))
 	m.reloads.add(resultOK)
 }
 
@@ -146,18 +150,18 @@ func (m *Metrics) ObserveBreakers(open func() int) {
 	if m == nil {
 		return
 	}
-	m.breakers.Store(&open)
+	m.current.breakers.Store(&open)
 }
 
 func (m *Metrics) registryStale() int64 {
-	if m.stale.Load() {
+	if m.current.stale.Load() {
 		return 1
 	}
 	return 0
 }
 
 func (m *Metrics) openBreakers() int64 {
-	open := m.breakers.Load()
+	open := m.current.breakers.Load()
 	if open == nil {
 		return 0
 	}

@@ -18,7 +18,7 @@ import (
 	"github.com/caprouter/caprouter/internal/telemetry"
 )
 
-// fataler is what *testing.T and *rapid.T have in common.
+// fataler is implemented by *testing.T and *rapid.T.
 type fataler interface {
 	Helper()
 	Fatalf(format string, args ...any)
@@ -33,8 +33,8 @@ func newTelemetry(t fataler) *telemetry.Telemetry {
 	return tel
 }
 
-// scrape returns our own samples, value by series, as Prometheus would read
-// them; comments stand under their first two words.
+// scrape returns the values of the samples of this program by series, and the
+// comments by their first two words.
 func scrape(t fataler, tel *telemetry.Telemetry) map[string]string {
 	t.Helper()
 	rec := httptest.NewRecorder()

@@ -25,7 +25,7 @@ const marker = "the caller's own words"
 
 func itoa(n int) string { return strconv.Itoa(n) }
 
-// logged returns the members of the line that log writes, but for its time.
+// logged returns the members of the line that log writes, without the time.
 func logged(t *testing.T, log func(l *slog.Logger)) map[string]any {
 	t.Helper()
 	var buf bytes.Buffer
@@ -39,18 +39,18 @@ func logged(t *testing.T, log func(l *slog.Logger)) map[string]any {
 		t.Fatalf("the log is not one JSON object: %v: %s", err, buf.String())
 	}
 	if strings.Contains(buf.String(), marker) {
-		t.Errorf("the log holds %q: %s", marker, buf.String())
+		t.Errorf("the log contains %q: %s", marker, buf.String())
 	}
 	delete(line, "time")
 	return line
 }
 
-// valuer decides itself what of it is logged.
+// valuer implements slog.LogValuer.
 type valuer struct{ id, prompt string }
 
 func (v valuer) LogValue() slog.Value { return slog.StringValue(v.id) }
 
-// caller is a composite that a careless line might log as a whole.
+// caller is a struct that could be logged by mistake.
 type caller struct{ Name, Prompt string }
 
 func TestLogger_WritesPlainValues(t *testing.T) {
@@ -207,23 +207,23 @@ func TestHandler_ServesRuntimeMetrics(t *testing.T) {
 	}
 	for _, want := range []string{"go_goroutines ", "process_open_fds ", "go_build_info{"} {
 		if !strings.Contains(rec.Body.String(), "\n"+want) {
-			t.Errorf("the metrics hold no %s", want)
+			t.Errorf("the metrics have no %s", want)
 		}
 	}
 	for _, unwanted := range []string{"otel_scope", "target_info"} {
 		if strings.Contains(rec.Body.String(), unwanted) {
-			t.Errorf("the metrics hold %s, which says nothing here", unwanted)
+			t.Errorf("the metrics have %s, want none", unwanted)
 		}
 	}
 }
 
-// Two in one process, as tests and the demo have them, do not meet.
+// Two instances in one process, as in tests and the demo, are independent.
 func TestNew_RegistriesAreIndependent(t *testing.T) {
 	a, b := newTelemetry(t), newTelemetry(t)
 	a.Metrics().Fallback("B")
 	const series = `caprouter_fallback_total{policy="B"}`
 	if got := scrape(t, b)[series]; got != "0" {
-		t.Errorf("the other one's %s: got %s, want 0", series, got)
+		t.Errorf("%s of the other instance: got %s, want 0", series, got)
 	}
 }
 
