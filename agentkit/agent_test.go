@@ -15,7 +15,7 @@ import (
 	"github.com/caprouter/caprouter/contract"
 )
 
-func TestNewRefuses(t *testing.T) {
+func TestNew_RejectsInvalidConfig(t *testing.T) {
 	good := agentkit.Config{AgentID: "word_counter", JWKSURL: "https://router.example/.well-known/jwks.json"}
 	for _, tc := range []struct {
 		name   string
@@ -45,7 +45,7 @@ func TestNewRefuses(t *testing.T) {
 	}
 }
 
-func TestTaskReachesTheWork(t *testing.T) {
+func TestAgent_PassesTaskToWork(t *testing.T) {
 	router := newFakeRouter(t)
 	var got contract.Task
 	var caller string
@@ -80,7 +80,7 @@ func TestTaskReachesTheWork(t *testing.T) {
 	}
 }
 
-func TestRefusals(t *testing.T) {
+func TestAgent_RejectsInvalidRequests(t *testing.T) {
 	router := newFakeRouter(t)
 	h := newAgent(t, router, nil, func(context.Context, contract.Task) (contract.Result, error) {
 		t.Error("the work was called")
@@ -148,7 +148,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-func TestNothingOfAStrangersBodyIsRead(t *testing.T) {
+func TestAgent_ChecksTokenBeforeReadingBody(t *testing.T) {
 	h := newAgent(t, newFakeRouter(t), nil, countWords)
 	body := &countingReader{}
 	r := httptest.NewRequest(http.MethodPost, "/", body)
@@ -166,7 +166,7 @@ func (c *countingReader) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func TestContentTypes(t *testing.T) {
+func TestAgent_ChecksContentType(t *testing.T) {
 	router := newFakeRouter(t)
 	h := newAgent(t, router, nil, countWords)
 	for _, media := range []string{"application/json", "application/json; charset=utf-8", "Application/JSON;charset=UTF-8"} {
@@ -177,7 +177,7 @@ func TestContentTypes(t *testing.T) {
 	}
 }
 
-func TestHealth(t *testing.T) {
+func TestAgent_ServesHealth(t *testing.T) {
 	h := newAgent(t, newFakeRouter(t), nil, countWords)
 	for _, method := range []string{http.MethodGet, http.MethodHead} {
 		if w := serve(h, httptest.NewRequest(method, "/healthz", nil)); w.Code != http.StatusOK {
@@ -186,7 +186,7 @@ func TestHealth(t *testing.T) {
 	}
 }
 
-func TestPath(t *testing.T) {
+func TestAgent_ServesConfiguredPath(t *testing.T) {
 	router := newFakeRouter(t)
 	for _, configured := range []string{"/tasks", "tasks", "/tasks/", "tasks/"} {
 		h := newAgent(t, router, nil, countWords, func(c *agentkit.Config) { c.Path = configured })
@@ -201,13 +201,13 @@ func TestPath(t *testing.T) {
 	}
 }
 
-func TestStripPrefix(t *testing.T) {
+func TestAgent_WorksWithStripPrefix(t *testing.T) {
 	router := newFakeRouter(t)
 	h := http.StripPrefix("/agents/words", newAgent(t, router, nil, countWords))
 	result(t, serve(h, post("/agents/words", router.token(goodClaims()), goodTask().json())))
 }
 
-func TestInput(t *testing.T) {
+func TestInput_DecodesValue(t *testing.T) {
 	task := contract.Task{Inputs: map[string]json.RawMessage{"limit": json.RawMessage("7"), "prompt": json.RawMessage(`"hi"`)}}
 	var limit int
 	if ok, err := agentkit.Input(task, "limit", &limit); !ok || err != nil || limit != 7 {
@@ -224,7 +224,7 @@ func TestInput(t *testing.T) {
 	}
 }
 
-func TestData(t *testing.T) {
+func TestData_EncodesValues(t *testing.T) {
 	got, err := agentkit.Data(map[string]any{"n": 3, "words": []string{"a"}})
 	want := map[string]json.RawMessage{"n": json.RawMessage("3"), "words": json.RawMessage(`["a"]`)}
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {

@@ -19,9 +19,9 @@ import (
 	"github.com/caprouter/caprouter/contract"
 )
 
-func TestLater(t *testing.T) {
+func TestAcceptAsync_DeliversResultToCallback(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newDesk()
+		d := newFakeCallbackServer()
 		a := d.agent(t, nil, slow)
 		accepted(t, serve(a, d.post(d.task())))
 		if got := d.received(); len(got) != 0 {
@@ -30,7 +30,7 @@ func TestLater(t *testing.T) {
 		if err := a.Shutdown(t.Context()); err != nil {
 			t.Fatalf("Shutdown = %v", err)
 		}
-		want := []posted{{resultURL, "task-token", doneBody, 10 * time.Second}}
+		want := []callbackPost{{resultURL, "task-token", doneBody, 10 * time.Second}}
 		if diff := cmp.Diff(want, d.received()); diff != "" {
 			t.Errorf("the router got (-want +got):\n%s", diff)
 		}
@@ -44,7 +44,7 @@ func TestLater(t *testing.T) {
 	})
 }
 
-func TestWhenTheAnswerComesLater(t *testing.T) {
+func TestAgent_AcceptsAfterAsyncAfter(t *testing.T) {
 	after := func(d time.Duration) func(*agentkit.Config) {
 		return func(c *agentkit.Config) { c.AsyncAfter = d }
 	}
@@ -74,7 +74,7 @@ func TestWhenTheAnswerComesLater(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				d := newDesk()
+				d := newFakeCallbackServer()
 				a := d.agent(t, nil, tc.work, tc.change)
 				task := d.task()
 				if !tc.callback {
@@ -92,13 +92,13 @@ func TestWhenTheAnswerComesLater(t *testing.T) {
 	}
 }
 
-func TestLaterSaysWhetherItIs(t *testing.T) {
+func TestAcceptAsync_ReportsIfAccepted(t *testing.T) {
 	if agentkit.AcceptAsync(t.Context()) {
 		t.Error("Later outside of a work = true")
 	}
 	for callback, want := range map[bool]bool{true: true, false: false} {
 		synctest.Test(t, func(t *testing.T) {
-			d := newDesk()
+			d := newFakeCallbackServer()
 			a := d.agent(t, nil, func(ctx context.Context, _ contract.Task) (contract.Result, error) {
 				for range 2 {
 					if got := agentkit.AcceptAsync(ctx); got != want {
@@ -120,9 +120,9 @@ func TestLaterSaysWhetherItIs(t *testing.T) {
 }
 
 // Whoever asks again for work that was let go is told to wait for the callback.
-func TestARepeatedTaskThatComesLater(t *testing.T) {
+func TestAgent_RepeatedAsyncTaskIsAccepted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newDesk()
+		d := newFakeCallbackServer()
 		a := d.agent(t, nil, slow)
 		for range 3 {
 			accepted(t, serve(a, d.post(d.task())))
@@ -134,9 +134,9 @@ func TestARepeatedTaskThatComesLater(t *testing.T) {
 }
 
 // A result no connection can carry any more takes the other way.
-func TestABrokenConnection(t *testing.T) {
+func TestAgent_DeliversResultAfterConnectionLoss(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newDesk()
+		d := newFakeCallbackServer()
 		a := d.agent(t, nil, func(context.Context, contract.Task) (contract.Result, error) {
 			<-time.After(10 * time.Second)
 			return agentkit.Answer("done"), nil
@@ -147,16 +147,16 @@ func TestABrokenConnection(t *testing.T) {
 		if err := a.Shutdown(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		want := []posted{{resultURL, "task-token", doneBody, 10 * time.Second}}
+		want := []callbackPost{{resultURL, "task-token", doneBody, 10 * time.Second}}
 		if diff := cmp.Diff(want, d.received()); diff != "" {
 			t.Errorf("the router got (-want +got):\n%s", diff)
 		}
 	})
 }
 
-func TestACancelledTaskIsNotDelivered(t *testing.T) {
+func TestAgent_DoesNotDeliverCanceledTask(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newDesk()
+		d := newFakeCallbackServer()
 		a := d.agent(t, nil, slow)
 		accepted(t, serve(a, d.post(d.task())))
 		if w := serve(a, post("/"+taskID+"/cancel", d.router.token(goodClaims()), "")); w.Code != http.StatusNoContent {
@@ -168,9 +168,9 @@ func TestACancelledTaskIsNotDelivered(t *testing.T) {
 	})
 }
 
-func TestTheDeadlineEndsWorkThatComesLater(t *testing.T) {
+func TestAgent_DeadlineEndsAsyncWork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newDesk()
+		d := newFakeCallbackServer()
 		a := d.agent(t, nil, slow)
 		accepted(t, serve(a, d.post(d.task().with("deadline", time.Now().Add(3*time.Second)))))
 		if err := a.Shutdown(t.Context()); err != nil {
@@ -183,7 +183,7 @@ func TestTheDeadlineEndsWorkThatComesLater(t *testing.T) {
 	})
 }
 
-func TestShutdown(t *testing.T) {
+func TestShutdown_WaitsForAsyncWork(t *testing.T) {
 	for _, tc := range []struct {
 		name  string
 		work  agentkit.Work
@@ -199,7 +199,7 @@ func TestShutdown(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				d := newDesk()
+				d := newFakeCallbackServer()
 				d.answer = statuses(503) // one try is all there is time for
 				a := d.agent(t, nil, tc.work)
 				accepted(t, serve(a, d.post(d.task())))
@@ -220,7 +220,7 @@ func TestShutdown(t *testing.T) {
 }
 
 // What becomes of work that fails is delivered like any other Result.
-func TestFailuresComeLaterToo(t *testing.T) {
+func TestAgent_DeliversAsyncFailures(t *testing.T) {
 	for name, work := range map[string]agentkit.Work{
 		"an error": func(ctx context.Context, _ contract.Task) (contract.Result, error) {
 			agentkit.AcceptAsync(ctx)
@@ -233,7 +233,7 @@ func TestFailuresComeLaterToo(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				d := newDesk()
+				d := newFakeCallbackServer()
 				a := d.agent(t, nil, work)
 				serve(a, d.post(d.task()))
 				if err := a.Shutdown(t.Context()); err != nil {
@@ -249,7 +249,7 @@ func TestFailuresComeLaterToo(t *testing.T) {
 }
 
 // Over real connections, with many at once: each result arrives once.
-func TestManyResultsLater(t *testing.T) {
+func TestAgent_DeliversConcurrentResults(t *testing.T) {
 	const tasks = 200
 	var mu sync.Mutex
 	got := map[string]int{}

@@ -12,7 +12,7 @@ import (
 	"github.com/caprouter/caprouter/agentkit"
 )
 
-func TestDelivery(t *testing.T) {
+func TestCallbackSender_RetriesByStatus(t *testing.T) {
 	noRoute := errors.New("no route to host")
 	for _, tc := range []struct {
 		name   string
@@ -40,7 +40,7 @@ func TestDelivery(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var log bytes.Buffer
-				d := newDesk()
+				d := newFakeCallbackServer()
 				d.answer = tc.answer
 				a := d.agent(t, &log, slow)
 				accepted(t, serve(a, d.post(d.task())))
@@ -60,10 +60,10 @@ func TestDelivery(t *testing.T) {
 
 // A router that does not come back is left alone more and more, and for good
 // when the result is worth nothing.
-func TestDeliveryBacksOff(t *testing.T) {
+func TestCallbackSender_BacksOffUntilDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
-		d := newDesk()
+		d := newFakeCallbackServer()
 		d.answer = statuses(503)
 		a := d.agent(t, &log, slow)
 		accepted(t, serve(a, d.post(d.task().with("deadline", time.Now().Add(5*time.Minute)))))
@@ -86,10 +86,10 @@ func TestDeliveryBacksOff(t *testing.T) {
 	})
 }
 
-func TestDeliveryWaitsAsLongAsItIsTold(t *testing.T) {
+func TestCallbackSender_HonoursRetryAfter(t *testing.T) {
 	for told, want := range map[string]time.Duration{"7": 7 * time.Second, "3600": 30 * time.Second} {
 		synctest.Test(t, func(t *testing.T) {
-			d := newDesk()
+			d := newFakeCallbackServer()
 			d.answer = func(n int, _ *http.Request) (*http.Response, error) {
 				resp := answer([]int{503, 200}[n], "")
 				resp.Header.Set("Retry-After", told)
@@ -107,7 +107,7 @@ func TestDeliveryWaitsAsLongAsItIsTold(t *testing.T) {
 	}
 }
 
-func TestCallbacksElsewhere(t *testing.T) {
+func TestCallbackPolicy_RejectsOtherHosts(t *testing.T) {
 	hosts := func(h ...string) []string { return h }
 	path := strings.TrimPrefix(resultURL, "http://router.example")
 	for _, tc := range []struct {
@@ -146,7 +146,7 @@ func TestCallbacksElsewhere(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var log bytes.Buffer
-				d := newDesk()
+				d := newFakeCallbackServer()
 				a := d.agent(t, &log, slow, func(c *agentkit.Config) { c.CallbackHosts = tc.more })
 				w := serve(a, d.post(goodTask().with("callback", object{"url": tc.url, "token": tc.token})))
 				if err := a.Shutdown(t.Context()); err != nil {
@@ -167,7 +167,7 @@ func TestCallbacksElsewhere(t *testing.T) {
 }
 
 // Who fetches the keys over https delivers over nothing less.
-func TestCallbacksAreNotPlainer(t *testing.T) {
+func TestCallbackPolicy_RejectsDowngradeToHTTP(t *testing.T) {
 	for url, want := range map[string]int{
 		"https://router.example/api/v1/tasks/" + taskID + "/result": http.StatusAccepted,
 		"https://public.example/api/v1/tasks/" + taskID + "/result": http.StatusAccepted,
@@ -175,7 +175,7 @@ func TestCallbacksAreNotPlainer(t *testing.T) {
 		"http://public.example/api/v1/tasks/" + taskID + "/result":  http.StatusOK,
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			d := newDesk()
+			d := newFakeCallbackServer()
 			a := d.agent(t, nil, slow, func(c *agentkit.Config) {
 				c.JWKSURL, c.CallbackHosts = "https://router.example/.well-known/jwks.json", []string{"public.example"}
 			})

@@ -16,26 +16,28 @@ import (
 
 const resultURL = "http://router.example/api/v1/tasks/" + taskID + "/result"
 
-// posted is what an agent has sent to a callback.
-type posted struct {
+// callbackPost is what an agent has sent to a callback.
+type callbackPost struct {
 	URL, Token string
 	Body       string
 	At         time.Duration // since the desk began
 }
 
-// desk is a router that takes what comes later, without a network.
-type desk struct {
+// fakeCallbackServer is a router that takes what comes later, without a network.
+type fakeCallbackServer struct {
 	router *fakeRouter
 	began  time.Time
 
 	mu     sync.Mutex
-	posts  []posted
+	posts  []callbackPost
 	answer func(n int, r *http.Request) (*http.Response, error) // n counts from 0; nil = 200
 }
 
-func newDesk() *desk { return &desk{router: newKeyOnly(), began: time.Now()} }
+func newFakeCallbackServer() *fakeCallbackServer {
+	return &fakeCallbackServer{router: newKeyOnly(), began: time.Now()}
+}
 
-func (d *desk) RoundTrip(r *http.Request) (*http.Response, error) {
+func (d *fakeCallbackServer) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.Method == http.MethodGet {
 		return answer(http.StatusOK, `{"keys":[`+d.router.jwk("k1")+`]}`), nil
 	}
@@ -45,7 +47,7 @@ func (d *desk) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	d.mu.Lock()
 	n, reply := len(d.posts), d.answer
-	d.posts = append(d.posts, posted{
+	d.posts = append(d.posts, callbackPost{
 		r.URL.String(), strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer "), string(body), time.Since(d.began),
 	})
 	d.mu.Unlock()
@@ -55,13 +57,13 @@ func (d *desk) RoundTrip(r *http.Request) (*http.Response, error) {
 	return reply(n, r)
 }
 
-func (d *desk) received() []posted {
+func (d *fakeCallbackServer) received() []callbackPost {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return append([]posted(nil), d.posts...)
+	return append([]callbackPost(nil), d.posts...)
 }
 
-func (d *desk) agent(t testing.TB, log io.Writer, work agentkit.Work, change ...func(*agentkit.Config)) *agentkit.Agent {
+func (d *fakeCallbackServer) agent(t testing.TB, log io.Writer, work agentkit.Work, change ...func(*agentkit.Config)) *agentkit.Agent {
 	t.Helper()
 	return newAgent(t, nil, log, work, append([]func(*agentkit.Config){func(c *agentkit.Config) {
 		c.JWKSURL, c.Client = "http://router.example/.well-known/jwks.json", &http.Client{Transport: d}
@@ -69,11 +71,11 @@ func (d *desk) agent(t testing.TB, log io.Writer, work agentkit.Work, change ...
 }
 
 // task is one with a callback at the desk.
-func (d *desk) task() object {
+func (d *fakeCallbackServer) task() object {
 	return goodTask().with("callback", object{"url": resultURL, "token": "task-token"})
 }
 
-func (d *desk) post(task object) *http.Request {
+func (d *fakeCallbackServer) post(task object) *http.Request {
 	return post("/", d.router.token(goodClaims()), task.json())
 }
 

@@ -89,16 +89,16 @@ func (k *keyService) token(kid string) string {
 		goodClaims().with("iat", now).with("exp", now+60).with("task_id", nil).json())
 }
 
-// try asks for a cancellation, the cheapest thing a token is checked for.
-func try(h http.Handler, token string) int {
+// statusOf asks for a cancellation, the cheapest thing a token is checked for.
+func statusOf(h http.Handler, token string) int {
 	return serve(h, post("/"+taskID+"/cancel", token, "")).Code
 }
 
-func TestKeysAreFetchedOnceAndKept(t *testing.T) {
+func TestKeyCache_FetchesOnce(t *testing.T) {
 	k := newKeyService()
 	h := k.agent(t, countWords)
 	for range 50 {
-		if got := try(h, k.token("k1")); got != http.StatusNoContent {
+		if got := statusOf(h, k.token("k1")); got != http.StatusNoContent {
 			t.Fatalf("a good token got %d, want 204", got)
 		}
 	}
@@ -107,12 +107,12 @@ func TestKeysAreFetchedOnceAndKept(t *testing.T) {
 	}
 }
 
-func TestAnUnknownKidIsLookedUpOnceAMinute(t *testing.T) {
+func TestKeyCache_FetchesForUnknownKidOnceAMinute(t *testing.T) {
 	k := newKeyService()
 	h := k.agent(t, countWords)
-	try(h, k.token("k1"))
+	statusOf(h, k.token("k1"))
 	for i := range 100 {
-		if got := try(h, k.token(fmt.Sprintf("invented-%d", i))); got != http.StatusUnauthorized {
+		if got := statusOf(h, k.token(fmt.Sprintf("invented-%d", i))); got != http.StatusUnauthorized {
 			t.Fatalf("an invented kid got %d, want 401", got)
 		}
 	}
@@ -120,12 +120,12 @@ func TestAnUnknownKidIsLookedUpOnceAMinute(t *testing.T) {
 		t.Errorf("%d fetches in the first minute, want 1", got)
 	}
 	k.change(`{"keys":[`+k.router.jwk("k1")+`,`+k.router.jwk("k2")+`]}`, nil)
-	if got := try(h, k.token("k2")); got != http.StatusUnauthorized {
+	if got := statusOf(h, k.token("k2")); got != http.StatusUnauthorized {
 		t.Errorf("the new key got %d within the minute, want 401", got)
 	}
 	k.advance(time.Minute)
 	for range 10 {
-		if got := try(h, k.token("k2")); got != http.StatusNoContent {
+		if got := statusOf(h, k.token("k2")); got != http.StatusNoContent {
 			t.Errorf("the new key got %d after a minute, want 204", got)
 		}
 	}
@@ -134,50 +134,50 @@ func TestAnUnknownKidIsLookedUpOnceAMinute(t *testing.T) {
 	}
 }
 
-func TestAWithdrawnKeyDies(t *testing.T) {
+func TestKeyCache_RejectsRevokedKey(t *testing.T) {
 	k := newKeyService()
 	h := k.agent(t, countWords)
-	try(h, k.token("k1"))
+	statusOf(h, k.token("k1"))
 	k.change(`{"keys":[`+k.router.jwk("k2")+`]}`, nil)
 	k.advance(10*time.Minute - time.Second)
-	if got := try(h, k.token("k1")); got != http.StatusNoContent {
+	if got := statusOf(h, k.token("k1")); got != http.StatusNoContent {
 		t.Errorf("a key of a fresh set got %d, want 204", got)
 	}
 	k.advance(time.Second)
-	if got := try(h, k.token("k1")); got != http.StatusUnauthorized {
+	if got := statusOf(h, k.token("k1")); got != http.StatusUnauthorized {
 		t.Errorf("the withdrawn key got %d after ten minutes, want 401", got)
 	}
 }
 
-func TestKeysOutliveAnOutageForAnHour(t *testing.T) {
+func TestKeyCache_UsesKeysForAnHourOfOutage(t *testing.T) {
 	k := newKeyService()
 	h := k.agent(t, countWords)
-	try(h, k.token("k1"))
+	statusOf(h, k.token("k1"))
 	k.change("", errors.New("no route to host"))
 	k.advance(time.Hour - time.Second)
-	if got := try(h, k.token("k1")); got != http.StatusNoContent {
+	if got := statusOf(h, k.token("k1")); got != http.StatusNoContent {
 		t.Errorf("a key got %d in an outage, want 204", got)
 	}
 	k.advance(time.Second)
-	if got := try(h, k.token("k1")); got != http.StatusUnauthorized {
+	if got := statusOf(h, k.token("k1")); got != http.StatusUnauthorized {
 		t.Errorf("a key got %d after an hour's outage, want 401", got)
 	}
 	k.change(`{"keys":[`+k.router.jwk("k1")+`]}`, nil)
 	k.advance(time.Minute)
-	if got := try(h, k.token("k1")); got != http.StatusNoContent {
+	if got := statusOf(h, k.token("k1")); got != http.StatusNoContent {
 		t.Errorf("a key got %d after the outage, want 204", got)
 	}
 }
 
 // An agent that starts before its router asks again soon, then less often.
-func TestKeysThatCannotBeFetchedYet(t *testing.T) {
+func TestKeyCache_RetriesFailedFetch(t *testing.T) {
 	k := newKeyService()
 	k.change("", errors.New("connection refused"))
 	h := k.agent(t, countWords)
 	var at []int
 	for second := range 240 {
 		before := k.fetches.Load()
-		if got := try(h, k.token("k1")); got != http.StatusUnauthorized {
+		if got := statusOf(h, k.token("k1")); got != http.StatusUnauthorized {
 			t.Fatalf("a token got %d without keys, want 401", got)
 		}
 		if k.fetches.Load() > before {
@@ -190,7 +190,7 @@ func TestKeysThatCannotBeFetchedYet(t *testing.T) {
 	}
 }
 
-func TestOneFetchForAll(t *testing.T) {
+func TestKeyCache_ConcurrentRequestsShareFetch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newKeyService()
 		inFetch, goOn := make(chan struct{}), make(chan struct{})
@@ -215,7 +215,7 @@ func TestOneFetchForAll(t *testing.T) {
 		var good atomic.Int64
 		for range 20 {
 			wg.Go(func() {
-				if try(h, k.token("k1")) == http.StatusNoContent {
+				if statusOf(h, k.token("k1")) == http.StatusNoContent {
 					good.Add(1)
 				}
 			})
@@ -239,7 +239,7 @@ func TestOneFetchForAll(t *testing.T) {
 	})
 }
 
-func TestKeySets(t *testing.T) {
+func TestKeyCache_ParsesKeySets(t *testing.T) {
 	r := newKeyOnly()
 	good := r.jwk("k1")
 	change := func(from, to string) string { return strings.Replace(good, from, to, 1) }
@@ -264,7 +264,7 @@ func TestKeySets(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			k := newKeyService()
 			k.change(`{"keys":[`+tc.set+`]}`, nil)
-			got := try(k.agent(t, countWords), k.token("k1"))
+			got := statusOf(k.agent(t, countWords), k.token("k1"))
 			if want := map[bool]int{true: http.StatusNoContent, false: http.StatusUnauthorized}[tc.ok]; got != want {
 				t.Errorf("a token got %d with the keys [%s], want %d", got, tc.set, want)
 			}
@@ -279,18 +279,18 @@ func TestKeySets(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			k := newKeyService()
 			k.change(set, nil)
-			if got := try(k.agent(t, countWords), k.token("k1")); got != http.StatusUnauthorized {
+			if got := statusOf(k.agent(t, countWords), k.token("k1")); got != http.StatusUnauthorized {
 				t.Errorf("a token got %d, want 401", got)
 			}
 		})
 	}
 }
 
-func TestKeySetsOverHTTP(t *testing.T) {
+func TestKeyCache_FetchesOverHTTP(t *testing.T) {
 	t.Run("an error page", func(t *testing.T) {
 		r := newFakeRouter(t)
 		r.status.Store(http.StatusInternalServerError)
-		if got := try(newAgent(t, r, nil, countWords), r.token(goodClaims())); got != http.StatusUnauthorized {
+		if got := statusOf(newAgent(t, r, nil, countWords), r.token(goodClaims())); got != http.StatusUnauthorized {
 			t.Errorf("a token got %d, want 401", got)
 		}
 	})
@@ -298,7 +298,7 @@ func TestKeySetsOverHTTP(t *testing.T) {
 		target, r := newFakeRouter(t), newFakeRouter(t)
 		r.redirect = target.server.URL
 		h := newAgent(t, r, nil, countWords, func(c *agentkit.Config) { c.Client = nil })
-		if got := try(h, r.token(goodClaims())); got != http.StatusUnauthorized || target.fetches.Load() != 0 {
+		if got := statusOf(h, r.token(goodClaims())); got != http.StatusUnauthorized || target.fetches.Load() != 0 {
 			t.Errorf("a token got %d after %d fetches behind the redirect, want 401 after none", got, target.fetches.Load())
 		}
 		http.DefaultTransport.(*http.Transport).CloseIdleConnections()
@@ -317,10 +317,10 @@ func TestKeySetsOverHTTP(t *testing.T) {
 		})
 		func() {
 			defer func() { _ = recover() }()
-			try(h, k.token("k1"))
+			statusOf(h, k.token("k1"))
 			t.Error("the panic was swallowed")
 		}()
-		if got := try(h, k.token("k1")); got != http.StatusNoContent {
+		if got := statusOf(h, k.token("k1")); got != http.StatusNoContent {
 			t.Errorf("the next token got %d, want 204", got)
 		}
 	})
@@ -337,7 +337,7 @@ func FuzzKeySet(f *testing.F) {
 			c.JWKSURL = "http://router.example"
 			c.Client = &http.Client{Transport: transport(func(*http.Request) (*http.Response, error) { return answer(200, set), nil })}
 		})
-		if try(h, token) == http.StatusNoContent && !strings.Contains(set, b64(r.public())) {
+		if statusOf(h, token) == http.StatusNoContent && !strings.Contains(set, b64(r.public())) {
 			t.Errorf("a token was taken with the key set %q, which has not its key", set)
 		}
 	})

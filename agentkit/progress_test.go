@@ -17,10 +17,10 @@ import (
 	"github.com/caprouter/caprouter/contract"
 )
 
-func TestProgress(t *testing.T) {
+func TestProgress_SendsReportsInOrder(t *testing.T) {
 	agentkit.Progress(t.Context(), "nobody hears it", 1) // not of a work: no panic
 	synctest.Test(t, func(t *testing.T) {
-		d := newDesk()
+		d := newFakeCallbackServer()
 		a := d.agent(t, nil, func(ctx context.Context, _ contract.Task) (contract.Result, error) {
 			agentkit.AcceptAsync(ctx)
 			for _, p := range []struct {
@@ -36,7 +36,7 @@ func TestProgress(t *testing.T) {
 			t.Fatal(err)
 		}
 		progressURL := strings.TrimSuffix(resultURL, "result") + "progress"
-		want := []posted{
+		want := []callbackPost{
 			{URL: progressURL, Token: "task-token", Body: `{"message":"reading"}`},
 			{URL: progressURL, Token: "task-token", Body: `{"message":"checking","percent":12.5}`},
 			{URL: progressURL, Token: "task-token", Body: `{"message":"writing","percent":100}`},
@@ -52,10 +52,10 @@ func TestProgress(t *testing.T) {
 
 // Work that answers on its connection may tell how far it is too, and one
 // without a callback tells nobody.
-func TestProgressOfWorkOnAConnection(t *testing.T) {
+func TestProgress_OfSynchronousWork(t *testing.T) {
 	for callback, want := range map[bool]int{true: 1, false: 0} {
 		synctest.Test(t, func(t *testing.T) {
-			d := newDesk()
+			d := newFakeCallbackServer()
 			a := d.agent(t, nil, func(ctx context.Context, _ contract.Task) (contract.Result, error) {
 				agentkit.Progress(ctx, "half", 50)
 				<-time.After(time.Second)
@@ -77,9 +77,9 @@ func TestProgressOfWorkOnAConnection(t *testing.T) {
 
 // A router that takes its time gets the latest, in its order, and the work does
 // not wait for it.
-func TestProgressIsBounded(t *testing.T) {
+func TestProgress_DropsOldestReports(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newDesk()
+		d := newFakeCallbackServer()
 		d.answer = func(_ int, r *http.Request) (*http.Response, error) {
 			if strings.HasSuffix(r.URL.Path, "/progress") {
 				<-time.After(time.Second)
@@ -122,9 +122,9 @@ func TestProgressIsBounded(t *testing.T) {
 }
 
 // Progress never keeps a result: what is not sent in two seconds is dropped.
-func TestTheResultDoesNotWaitForProgress(t *testing.T) {
+func TestProgress_DoesNotDelayResult(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newDesk()
+		d := newFakeCallbackServer()
 		d.answer = func(_ int, r *http.Request) (*http.Response, error) {
 			if strings.HasSuffix(r.URL.Path, "/progress") {
 				<-r.Context().Done()
@@ -151,10 +151,10 @@ func TestTheResultDoesNotWaitForProgress(t *testing.T) {
 }
 
 // A task that has ended, or that nobody knows, is not told about any more.
-func TestProgressNobodyWants(t *testing.T) {
+func TestProgress_StopsAfterFinalStatus(t *testing.T) {
 	for _, status := range []int{401, 404, 409} {
 		synctest.Test(t, func(t *testing.T) {
-			d := newDesk()
+			d := newFakeCallbackServer()
 			d.answer = statuses(status, 200)
 			a := d.agent(t, nil, func(ctx context.Context, _ contract.Task) (contract.Result, error) {
 				agentkit.AcceptAsync(ctx)

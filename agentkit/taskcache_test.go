@@ -9,7 +9,7 @@ import (
 
 // The memory stays within its bounds, knows what is under way for certain, and
 // forgets the oldest of the rest first.
-func TestMemoryProperties(t *testing.T) {
+func TestTaskCache_EvictsOldestFinishedTask(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		maxJobs := rapid.IntRange(1, 5).Draw(t, "max jobs")
 		maxBytes := rapid.IntRange(1, 50).Draw(t, "max bytes")

@@ -142,7 +142,7 @@ func trailingBits(token string) string {
 }
 
 // A task may last a day, and its token a little longer.
-func TestTokensOfLongTasks(t *testing.T) {
+func TestTokenVerifier_AcceptsTokensOfLongTasks(t *testing.T) {
 	router := newFakeRouter(t)
 	h := newAgent(t, router, nil, countWords)
 	now := time.Now().Unix()
@@ -154,7 +154,7 @@ func TestTokensOfLongTasks(t *testing.T) {
 	}
 }
 
-func TestForgedTokens(t *testing.T) {
+func TestTokenVerifier_RejectsForgedTokens(t *testing.T) {
 	router := newFakeRouter(t)
 	forged := forgeries(router)
 	if len(forged) < 37 {
@@ -177,7 +177,7 @@ func TestForgedTokens(t *testing.T) {
 	}
 }
 
-func TestTokensForSomethingElse(t *testing.T) {
+func TestTokenVerifier_RejectsTokensForOtherTasks(t *testing.T) {
 	router := newFakeRouter(t)
 	h := newAgent(t, router, nil, func(context.Context, contract.Task) (contract.Result, error) {
 		t.Error("the work was called")
@@ -203,7 +203,7 @@ func TestTokensForSomethingElse(t *testing.T) {
 	}
 }
 
-func TestGoodTokens(t *testing.T) {
+func TestTokenVerifier_AcceptsValidTokens(t *testing.T) {
 	router := newFakeRouter(t)
 	h := newAgent(t, router, nil, countWords)
 	now := time.Now().Unix()
@@ -225,7 +225,7 @@ func TestGoodTokens(t *testing.T) {
 	}
 }
 
-func TestAuthorizationHeader(t *testing.T) {
+func TestTokenVerifier_ParsesAuthorizationHeader(t *testing.T) {
 	router := newFakeRouter(t)
 	h := newAgent(t, router, nil, countWords)
 	good := router.token(goodClaims())

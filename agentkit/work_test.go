@@ -25,7 +25,7 @@ import (
 
 // Whatever the work does, the router gets a Result it accepts, and nothing of
 // an error's or a panic's text.
-func TestWhatTheWorkDoes(t *testing.T) {
+func TestAgent_MapsWorkOutcomeToResult(t *testing.T) {
 	const secret = "dial tcp 10.0.0.3: password hunter2"
 	failure := func(why string) contract.Result {
 		return contract.Result{TaskID: taskID, Status: contract.ResultFailure, Explanations: []string{why}}
@@ -119,7 +119,7 @@ func (g *gate) work(ctx context.Context, t contract.Task) (contract.Result, erro
 	}
 }
 
-func TestATaskIsDoneOnce(t *testing.T) {
+func TestAgent_ExecutesTaskOnce(t *testing.T) {
 	router, g := newFakeRouter(t), newGate()
 	h := newAgent(t, router, nil, g.work)
 	answers := make([]contract.Result, 8)
@@ -144,7 +144,7 @@ func TestATaskIsDoneOnce(t *testing.T) {
 }
 
 // Tasks of the same id are not the same task when they are of two callers.
-func TestCallersDoNotMeet(t *testing.T) {
+func TestAgent_SeparatesCallers(t *testing.T) {
 	router := newFakeRouter(t)
 	h := newAgent(t, router, nil, func(ctx context.Context, _ contract.Task) (contract.Result, error) {
 		return agentkit.Answer("for " + agentkit.Caller(ctx)), nil
@@ -159,7 +159,7 @@ func TestCallersDoNotMeet(t *testing.T) {
 }
 
 // Nor are they when the callers have one name, and another issuer or tenant.
-func TestNamesakesDoNotMeet(t *testing.T) {
+func TestAgent_SeparatesIssuersAndTenants(t *testing.T) {
 	router := newFakeRouter(t)
 	h := newAgent(t, router, nil, func(ctx context.Context, _ contract.Task) (contract.Result, error) {
 		if agentkit.Caller(ctx) != "alice" {
@@ -191,7 +191,7 @@ func TestNamesakesDoNotMeet(t *testing.T) {
 	}
 }
 
-func TestCancel(t *testing.T) {
+func TestAgent_CancelsTask(t *testing.T) {
 	router, g := newFakeRouter(t), newGate()
 	h := newAgent(t, router, nil, g.work)
 	var wg sync.WaitGroup
@@ -215,7 +215,7 @@ func TestCancel(t *testing.T) {
 
 // A cancel of the router is no error of the agent; work that fails for a reason of
 // its own while it is cancelled is.
-func TestCancelIsNotLoggedAsAnError(t *testing.T) {
+func TestAgent_DoesNotLogCancelAsError(t *testing.T) {
 	for _, tc := range []struct {
 		name  string
 		err   func(ctx context.Context) error
@@ -248,7 +248,7 @@ func TestCancelIsNotLoggedAsAnError(t *testing.T) {
 }
 
 // A token that is good for several tasks cancels those of its caller only.
-func TestCancelByAnotherCaller(t *testing.T) {
+func TestAgent_IgnoresCancelByOtherCaller(t *testing.T) {
 	router, g := newFakeRouter(t), newGate()
 	h := newAgent(t, router, nil, g.work)
 	var wg sync.WaitGroup
@@ -266,7 +266,7 @@ func TestCancelByAnotherCaller(t *testing.T) {
 	}
 }
 
-func TestCancelOvertakesItsTask(t *testing.T) {
+func TestAgent_CancelMayArriveBeforeTask(t *testing.T) {
 	router, g := newFakeRouter(t), newGate()
 	h := newAgent(t, router, nil, g.work)
 	if w := serve(h, post("/"+taskID+"/cancel", router.token(goodClaims()), "")); w.Code != 204 {
@@ -278,7 +278,7 @@ func TestCancelOvertakesItsTask(t *testing.T) {
 	}
 }
 
-func TestTheDeadlineEndsTheWork(t *testing.T) {
+func TestAgent_DeadlineEndsWork(t *testing.T) {
 	router, g := newFakeRouter(t), newGate()
 	h := newAgent(t, router, nil, g.work)
 	// The keys come over real sockets, which a bubble cannot wait for.
@@ -293,7 +293,7 @@ func TestTheDeadlineEndsTheWork(t *testing.T) {
 
 // A connection that breaks does not end the work: the second try gets its
 // answer.
-func TestABrokenConnectionDoesNotEndTheWork(t *testing.T) {
+func TestAgent_WorkSurvivesConnectionLoss(t *testing.T) {
 	router, g := newFakeRouter(t), newGate()
 	h := newAgent(t, router, nil, g.work)
 	ctx, hangUp := context.WithCancel(t.Context())
@@ -323,7 +323,7 @@ func TestABrokenConnectionDoesNotEndTheWork(t *testing.T) {
 }
 
 // Work that leaves through runtime.Goexit (as t.FailNow does) is answered too.
-func TestWorkThatGoesAway(t *testing.T) {
+func TestAgent_WorkThatCallsGoexit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, token := offlineAgent(t, func(context.Context, contract.Task) (contract.Result, error) {
 			runtime.Goexit()

@@ -17,9 +17,9 @@ import (
 	"github.com/caprouter/caprouter/matcher"
 )
 
-func TestLiveIsAlignedAndStable(t *testing.T) {
+func TestSetAgents_KeepsStatesInOrder(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		b := newBench(t)
+		b := newTestDispatcher(t)
 		known := map[string]*matcher.LiveState{}
 		for range rapid.IntRange(1, 6).Draw(rt, "reloads") {
 			ids := rapid.SliceOfNDistinct(rapid.IntRange(0, 12), 0, 12, rapid.ID[int]).Draw(rt, "agents")
@@ -55,26 +55,26 @@ func TestLiveIsAlignedAndStable(t *testing.T) {
 	})
 }
 
-func TestReloadKeepsWhatIsKnown(t *testing.T) {
-	b := newBench(t)
+func TestSetAgents_KeepsBreakerAfterReload(t *testing.T) {
+	b := newTestDispatcher(t)
 	a := agent("a")
 	b.SetAgents([]*contract.RegistryEntry{a})
-	b.fail(t, a, 3)
+	b.recordFailures(t, a, 3)
 	changed := agent("a")
 	changed.Description = "now with a description"
 	live := b.SetAgents([]*contract.RegistryEntry{agent("new"), changed})
 	if s := b.AgentStatus("a"); s.Breaker != resilience.Open || live[1].OpenUntil() == 0 {
 		t.Errorf("after a reload: %+v, want the breaker open as before", s)
 	}
-	refusedWith(t, b.send(t, changed), "a has failed repeatedly")
+	wantUnavailable(t, b.send(t, changed), "a has failed repeatedly")
 }
 
 // An operator who corrects the address need not wait for the breaker.
-func TestReloadWithAnotherEndpoint(t *testing.T) {
-	b := newBench(t)
+func TestSetAgents_ClosesBreakerAfterEndpointChange(t *testing.T) {
+	b := newTestDispatcher(t)
 	a := agent("a")
 	b.SetAgents([]*contract.RegistryEntry{a})
-	b.fail(t, a, 3)
+	b.recordFailures(t, a, 3)
 	moved := agent("a")
 	moved.Endpoint.URL = "http://127.0.0.1:2/"
 	live := b.SetAgents([]*contract.RegistryEntry{moved})
@@ -86,12 +86,12 @@ func TestReloadWithAnotherEndpoint(t *testing.T) {
 	}
 }
 
-func TestAgentsThatGo(t *testing.T) {
-	b := newBench(t)
+func TestSetAgents_DropsRemovedAgentAfterLastTask(t *testing.T) {
+	b := newTestDispatcher(t)
 	a := agent("a")
 	live := b.SetAgents([]*contract.RegistryEntry{a})
 	begun, end := make(chan string, 2), make(chan struct{})
-	b.target.do = holding(begun, end)
+	b.target.do = blockUntil(begun, end)
 	var wg sync.WaitGroup
 	wg.Go(func() { b.send(t, a) })
 	<-begun
@@ -111,15 +111,15 @@ func TestAgentsThatGo(t *testing.T) {
 	}
 
 	// A request that began before the reload may still be sent.
-	b.fail(t, a, 5)
+	b.recordFailures(t, a, 5)
 	if got := b.send(t, a); got.Err != nil {
 		t.Errorf("a late task got %+v, want a result: nothing is kept of an agent that has gone", got.Err)
 	}
 }
 
 // What is kept grows with the agents that fail, not with those that are called.
-func TestMemoryIsBounded(t *testing.T) {
-	b := newBench(t)
+func TestDispatcher_DropsStateOfIdleAgents(t *testing.T) {
+	b := newTestDispatcher(t)
 	const n = 20_000
 	agents := make([]*contract.RegistryEntry, n)
 	for i := range agents {
@@ -129,38 +129,38 @@ func TestMemoryIsBounded(t *testing.T) {
 	for _, a := range agents {
 		b.send(t, a)
 	}
-	if got := b.Active(); got != 0 {
+	if got := b.ActiveAgents(); got != 0 {
 		t.Errorf("%d agents are kept after all have succeeded, want 0", got)
 	}
-	b.fail(t, agents[7], 1)
-	b.fail(t, agents[8], 3)
-	if got := b.Active(); got != 2 {
+	b.recordFailures(t, agents[7], 1)
+	b.recordFailures(t, agents[8], 3)
+	if got := b.ActiveAgents(); got != 2 {
 		t.Errorf("%d agents are kept after two have failed, want 2", got)
 	}
 	b.send(t, agents[7])
-	if got := b.Active(); got != 1 {
+	if got := b.ActiveAgents(); got != 1 {
 		t.Errorf("%d agents are kept after one has recovered, want 1", got)
 	}
 	for i := range 1000 { // agents nobody registered
-		b.fail(t, agent(fmt.Sprintf("gone%d", i)), 1)
+		b.recordFailures(t, agent(fmt.Sprintf("gone%d", i)), 1)
 	}
-	if got := b.Active(); got != 1 {
+	if got := b.ActiveAgents(); got != 1 {
 		t.Errorf("%d agents are kept after a thousand unknown ones have failed, want 1", got)
 	}
 	b.SetAgents(agents[:5])
-	if got := b.Active(); got != 0 {
+	if got := b.ActiveAgents(); got != 0 {
 		t.Errorf("%d agents are kept after they have gone, want 0", got)
 	}
 }
 
-// instant is a target that costs nothing.
-type instant struct{}
+// instantTarget is a target that costs nothing.
+type instantTarget struct{}
 
-func (instant) Execute(context.Context, dispatch.Call) dispatch.Outcome { return success }
+func (instantTarget) Execute(context.Context, dispatch.Call) dispatch.Outcome { return success }
 
 // BenchmarkSend is what the bounds and the breaker add to a call.
 func BenchmarkSend(b *testing.B) {
-	d, err := dispatch.New(dispatch.Config{}, map[string]dispatch.Target{contract.ProtocolHTTP: instant{}})
+	d, err := dispatch.New(dispatch.Config{}, map[string]dispatch.Target{contract.ProtocolHTTP: instantTarget{}})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -173,15 +173,15 @@ func BenchmarkSend(b *testing.B) {
 	}
 }
 
-// BenchmarkLive is a reload of a million agents with the same million, and what
+// BenchmarkSetAgents is a reload of a million agents with the same million, and what
 // they cost in memory.
-func BenchmarkLive(b *testing.B) {
+func BenchmarkSetAgents(b *testing.B) {
 	const n = 1_000_000
 	agents := make([]*contract.RegistryEntry, n)
 	for i := range agents {
 		agents[i] = agent(fmt.Sprintf("agent_%07d", i))
 	}
-	bench := newBench(b)
+	bench := newTestDispatcher(b)
 	before := heap()
 	live := bench.SetAgents(agents)
 	bytes := float64(heap()-before) / n

@@ -13,15 +13,15 @@ import (
 	"github.com/caprouter/caprouter/internal/resilience"
 )
 
-func TestBreaker(t *testing.T) {
-	b := newBench(t)
+func TestDispatcher_BreakerOpensAndCloses(t *testing.T) {
+	b := newTestDispatcher(t)
 	a, other := agent("a"), agent("other")
 	live := b.SetAgents([]*contract.RegistryEntry{a, other})
-	b.fail(t, a, 2)
+	b.recordFailures(t, a, 2)
 	if s := b.AgentStatus("a"); s.Breaker != resilience.Closed || live[0].OpenUntil() != 0 {
 		t.Fatalf("after two failures: %+v, open until %d; want closed", s, live[0].OpenUntil())
 	}
-	b.fail(t, a, 1)
+	b.recordFailures(t, a, 1)
 	until := b.clock.Now().Add(10 * time.Second)
 	want := dispatch.AgentStatus{Breaker: resilience.Open, OpenUntil: until}
 	if diff := cmp.Diff(want, b.AgentStatus("a")); diff != "" {
@@ -34,7 +34,7 @@ func TestBreaker(t *testing.T) {
 		t.Errorf("OpenBreakers = %d, want 1", got)
 	}
 	before := b.target.count()
-	refusedWith(t, b.send(t, a), "a has failed repeatedly and gets no tasks until 2026-01-02T15:04:15Z")
+	wantUnavailable(t, b.send(t, a), "a has failed repeatedly and gets no tasks until 2026-01-02T15:04:15Z")
 	if got := b.send(t, other); got.Err != nil {
 		t.Errorf("another agent got %+v, want a result", got.Err)
 	}
@@ -54,21 +54,21 @@ func TestBreaker(t *testing.T) {
 	}
 }
 
-func TestBreakerTrial(t *testing.T) {
+func TestDispatcher_ProbeDecidesBreakerState(t *testing.T) {
 	for _, tc := range []struct {
 		name string
 		out  dispatch.Outcome
 		want string
 	}{
 		{"success", success, resilience.Closed},
-		{"failure", broken, resilience.Open},
-		{"no verdict", silent, resilience.HalfOpen},
+		{"failure", unreachable, resilience.Open},
+		{"no verdict", canceledTask, resilience.HalfOpen},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			b := newBench(t)
+			b := newTestDispatcher(t)
 			a := agent("a")
 			live := b.SetAgents([]*contract.RegistryEntry{a})
-			b.fail(t, a, 3)
+			b.recordFailures(t, a, 3)
 			b.clock.Advance(10 * time.Second)
 			begun, end := make(chan string), make(chan struct{})
 			b.target.do = func(context.Context, dispatch.Call) dispatch.Outcome {
@@ -82,7 +82,7 @@ func TestBreakerTrial(t *testing.T) {
 			if now := b.clock.Now().UnixMilli(); live[0].OpenUntil() <= now {
 				t.Error("the matcher would send others to an agent on trial")
 			}
-			refusedWith(t, b.send(t, a), "a has failed repeatedly")
+			wantUnavailable(t, b.send(t, a), "a has failed repeatedly")
 			close(end)
 			wg.Wait()
 			if s := b.AgentStatus("a"); s.Breaker != tc.want {
@@ -97,29 +97,29 @@ func TestBreakerTrial(t *testing.T) {
 
 // A trial that outlasts the period lets the matcher choose the agent again;
 // the breaker still admits no second trial.
-func TestBreakerSlowTrial(t *testing.T) {
-	b := newBench(t)
+func TestDispatcher_AdmitsNoSecondProbe(t *testing.T) {
+	b := newTestDispatcher(t)
 	a := agent("a")
 	b.SetAgents([]*contract.RegistryEntry{a})
-	b.fail(t, a, 3)
+	b.recordFailures(t, a, 3)
 	b.clock.Advance(10 * time.Second)
 	begun, end := make(chan string, 1), make(chan struct{})
-	b.target.do = holding(begun, end)
+	b.target.do = blockUntil(begun, end)
 	var wg sync.WaitGroup
 	wg.Go(func() { b.send(t, a) })
 	<-begun
 	b.clock.Advance(time.Minute)
-	refusedWith(t, b.send(t, a), "a has failed repeatedly and is being tried again with another task")
+	wantUnavailable(t, b.send(t, a), "a has failed repeatedly and is being tried again with another task")
 	close(end)
 	wg.Wait()
 }
 
-func TestOutcomesThatDoNotOpenTheBreaker(t *testing.T) {
+func TestDispatcher_ValidAnswersDoNotOpenBreaker(t *testing.T) {
 	failure := dispatch.Outcome{Result: &contract.Result{Status: contract.ResultFailure}, Attempts: 1, Health: dispatch.HealthGood}
 	refused := dispatch.Outcome{Err: &contract.TaskError{Code: contract.TaskAgentUnavailable}, Attempts: 1, Health: dispatch.HealthGood}
-	for name, out := range map[string]dispatch.Outcome{"a Result that says failure": failure, "a refusal": refused, "a cancellation": silent} {
+	for name, out := range map[string]dispatch.Outcome{"a Result that says failure": failure, "a refusal": refused, "a cancellation": canceledTask} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t)
+			b := newTestDispatcher(t)
 			b.target.answer(out)
 			for range 20 {
 				b.send(t, agent("a"))

@@ -18,7 +18,7 @@ import (
 	"github.com/caprouter/caprouter/dispatch"
 )
 
-func TestNewRefuses(t *testing.T) {
+func TestNew_RejectsInvalidConfig(t *testing.T) {
 	for name, tc := range map[string]struct {
 		cfg     dispatch.Config
 		targets map[string]dispatch.Target
@@ -36,10 +36,10 @@ func TestNewRefuses(t *testing.T) {
 	}
 }
 
-func TestSendPassesTheOutcomeOn(t *testing.T) {
-	for name, want := range map[string]dispatch.Outcome{"success": success, "broken": broken, "cancelled": silent} {
+func TestDispatcher_ReturnsOutcomeOfTarget(t *testing.T) {
+	for name, want := range map[string]dispatch.Outcome{"success": success, "broken": unreachable, "cancelled": canceledTask} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t)
+			b := newTestDispatcher(t)
 			b.target.answer(want)
 			c := call(agent("a"))
 			c.Standbys = 3
@@ -57,7 +57,7 @@ func TestSendPassesTheOutcomeOn(t *testing.T) {
 	}
 }
 
-func TestSendWithoutAWayToTheAgent(t *testing.T) {
+func TestDispatcher_RejectsAgentWithoutTarget(t *testing.T) {
 	for _, tc := range []struct {
 		name     string
 		endpoint contract.Endpoint
@@ -71,7 +71,7 @@ func TestSendWithoutAWayToTheAgent(t *testing.T) {
 		{"nonsense", contract.Endpoint{Protocol: "smoke", URL: "x"}, "a cannot be reached: protocol smoke is not served by this version"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			b := newBench(t)
+			b := newTestDispatcher(t)
 			got := b.send(t, &contract.RegistryEntry{ID: "a", Endpoint: tc.endpoint})
 			if tc.want == "" {
 				if got.Err != nil {
@@ -79,7 +79,7 @@ func TestSendWithoutAWayToTheAgent(t *testing.T) {
 				}
 				return
 			}
-			refusedWith(t, got, tc.want)
+			wantUnavailable(t, got, tc.want)
 			if b.target.count() != 0 {
 				t.Error("a target was called")
 			}
@@ -87,8 +87,8 @@ func TestSendWithoutAWayToTheAgent(t *testing.T) {
 	}
 }
 
-// refusedWith checks for a certain agent_unavailable without a try.
-func refusedWith(t testing.TB, got dispatch.Outcome, detail string) {
+// wantUnavailable checks for a certain agent_unavailable without a try.
+func wantUnavailable(t testing.TB, got dispatch.Outcome, detail string) {
 	t.Helper()
 	if got.Err == nil || got.Err.Code != contract.TaskAgentUnavailable || !strings.Contains(got.Err.Detail, detail) ||
 		got.MayHaveExecuted || got.Attempts != 0 || got.Result != nil {
@@ -96,7 +96,7 @@ func refusedWith(t testing.TB, got dispatch.Outcome, detail string) {
 	}
 }
 
-func TestSendHasADeadline(t *testing.T) {
+func TestDispatcher_UsesEarliestDeadline(t *testing.T) {
 	const soon, late = time.Second, time.Minute
 	for _, tc := range []struct {
 		name      string
@@ -112,7 +112,7 @@ func TestSendHasADeadline(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				b := newBench(t)
+				b := newTestDispatcher(t)
 				var got time.Duration
 				b.target.do = func(ctx context.Context, _ dispatch.Call) dispatch.Outcome {
 					deadline, _ := ctx.Deadline()
@@ -137,9 +137,9 @@ func TestSendHasADeadline(t *testing.T) {
 	}
 }
 
-// holding returns a target function that says when it begins and ends when it
+// blockUntil returns a target function that says when it begins and ends when it
 // is told to.
-func holding(begun chan<- string, end <-chan struct{}) func(context.Context, dispatch.Call) dispatch.Outcome {
+func blockUntil(begun chan<- string, end <-chan struct{}) func(context.Context, dispatch.Call) dispatch.Outcome {
 	return func(_ context.Context, c dispatch.Call) dispatch.Outcome {
 		begun <- c.Agent.ID
 		<-end
@@ -147,13 +147,13 @@ func holding(begun chan<- string, end <-chan struct{}) func(context.Context, dis
 	}
 }
 
-func TestAgentBound(t *testing.T) {
-	b := newBench(t)
+func TestDispatcher_BoundsTasksOfOneAgent(t *testing.T) {
+	b := newTestDispatcher(t)
 	busy, idle := agent("busy"), agent("idle")
 	busy.MaxInFlight = 2
 	live := b.SetAgents([]*contract.RegistryEntry{busy, idle})
 	begun, end := make(chan string, 3), make(chan struct{})
-	b.target.do = holding(begun, end)
+	b.target.do = blockUntil(begun, end)
 	var wg sync.WaitGroup
 	for range 2 {
 		wg.Go(func() { b.send(t, busy) })
@@ -165,7 +165,7 @@ func TestAgentBound(t *testing.T) {
 	if diff := cmp.Diff(dispatch.AgentStatus{Breaker: "closed", InFlight: 2}, b.AgentStatus("busy")); diff != "" {
 		t.Errorf("status (-want +got):\n%s", diff)
 	}
-	refusedWith(t, b.send(t, busy), "busy is at its limit of 2 tasks in flight (max_in_flight)")
+	wantUnavailable(t, b.send(t, busy), "busy is at its limit of 2 tasks in flight (max_in_flight)")
 	wg.Go(func() { b.send(t, idle) }) // the bound is each agent's own
 	<-begun
 	close(end)
@@ -175,12 +175,12 @@ func TestAgentBound(t *testing.T) {
 	}
 }
 
-func TestGlobalBound(t *testing.T) {
+func TestDispatcher_SemaphoreBoundsAllTasks(t *testing.T) {
 	one := func(c *dispatch.Config) { c.MaxInFlight = 1 }
 	// occupy takes the only place until the returned function is called.
-	occupy := func(t *testing.T, b *bench) (free func()) {
+	occupy := func(t *testing.T, b *testDispatcher) (free func()) {
 		begun, end := make(chan string, 1), make(chan struct{})
-		b.target.do = holding(begun, end)
+		b.target.do = blockUntil(begun, end)
 		var wg sync.WaitGroup
 		wg.Go(func() { b.send(t, agent("first")) })
 		<-begun
@@ -189,7 +189,7 @@ func TestGlobalBound(t *testing.T) {
 	}
 	t.Run("waits for a place", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			b := newBench(t, one)
+			b := newTestDispatcher(t, one)
 			free := occupy(t, b)
 			var got dispatch.Outcome
 			var wg sync.WaitGroup
@@ -207,12 +207,12 @@ func TestGlobalBound(t *testing.T) {
 	})
 	t.Run("no longer than a quarter of its time", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			b := newBench(t, one)
+			b := newTestDispatcher(t, one)
 			free := occupy(t, b)
 			ctx, cancel := context.WithTimeout(t.Context(), 8*time.Second)
 			defer cancel()
 			got := b.Send(ctx, call(agent("second")))
-			refusedWith(t, got, "the router is at its limit of 1 tasks in flight (dispatch.max_in_flight); waited 2000 ms")
+			wantUnavailable(t, got, "the router is at its limit of 1 tasks in flight (dispatch.max_in_flight); waited 2000 ms")
 			if got.Latency != 2*time.Second {
 				t.Errorf("waited %v, want 2s", got.Latency)
 			}
@@ -232,7 +232,7 @@ func TestGlobalBound(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				b := newBench(t, one)
+				b := newTestDispatcher(t, one)
 				free := occupy(t, b)
 				ctx, cancel := context.WithCancel(t.Context())
 				if tc.end == nil {
@@ -252,7 +252,7 @@ func TestGlobalBound(t *testing.T) {
 		})
 	}
 	t.Run("a deadline that has passed", func(t *testing.T) {
-		b := newBench(t)
+		b := newTestDispatcher(t)
 		c := call(agent("a"))
 		c.Task.Deadline = time.Now().Add(-time.Second)
 		if got := b.Send(t.Context(), c); got.Err == nil || got.Err.Code != contract.TaskDeadlineExceeded || b.target.count() != 0 {
@@ -261,8 +261,8 @@ func TestGlobalBound(t *testing.T) {
 	})
 }
 
-func TestATargetThatPanics(t *testing.T) {
-	b := newBench(t, func(c *dispatch.Config) { c.MaxInFlight = 1 })
+func TestDispatcher_ReleasesEverythingAfterPanic(t *testing.T) {
+	b := newTestDispatcher(t, func(c *dispatch.Config) { c.MaxInFlight = 1 })
 	a := agent("a")
 	live := b.SetAgents([]*contract.RegistryEntry{a})
 	boom := errors.New("boom")
@@ -281,9 +281,9 @@ func TestATargetThatPanics(t *testing.T) {
 	}
 }
 
-func TestManyAtOnce(t *testing.T) {
+func TestDispatcher_KeepsBoundsUnderConcurrency(t *testing.T) {
 	const most = 8
-	b := newBench(t, func(c *dispatch.Config) { c.MaxInFlight = most })
+	b := newTestDispatcher(t, func(c *dispatch.Config) { c.MaxInFlight = most })
 	agents := make([]*contract.RegistryEntry, 5)
 	for i := range agents {
 		agents[i] = agent(fmt.Sprintf("a%d", i))
@@ -297,7 +297,7 @@ func TestManyAtOnce(t *testing.T) {
 		for p := peak.Load(); n > p && !peak.CompareAndSwap(p, n); p = peak.Load() {
 		}
 		defer now.Add(-1)
-		return []dispatch.Outcome{success, broken, silent, success}[turn.Add(1)%4]
+		return []dispatch.Outcome{success, unreachable, canceledTask, success}[turn.Add(1)%4]
 	}
 	var wg sync.WaitGroup
 	for i := range 16 {

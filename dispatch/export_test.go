@@ -1,7 +1,7 @@
 package dispatch
 
-// Active counts the agents something is kept of.
-func (d *Dispatcher) Active() int {
+// ActiveAgents counts the agents something is kept of.
+func (d *Dispatcher) ActiveAgents() int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return len(d.active)

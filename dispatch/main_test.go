@@ -28,14 +28,14 @@ func newClock() *clock {
 func (c *clock) Now() time.Time          { return time.Unix(0, c.ns.Load()) }
 func (c *clock) Advance(d time.Duration) { c.ns.Add(int64(d)) }
 
-// scripted is a target that does what a test says.
-type scripted struct {
+// scriptedTarget is a target that does what a test says.
+type scriptedTarget struct {
 	mu    sync.Mutex
 	do    func(ctx context.Context, c dispatch.Call) dispatch.Outcome
 	calls []dispatch.Call
 }
 
-func (s *scripted) Execute(ctx context.Context, c dispatch.Call) dispatch.Outcome {
+func (s *scriptedTarget) Execute(ctx context.Context, c dispatch.Call) dispatch.Outcome {
 	s.mu.Lock()
 	s.calls = append(s.calls, c)
 	do := s.do
@@ -43,13 +43,13 @@ func (s *scripted) Execute(ctx context.Context, c dispatch.Call) dispatch.Outcom
 	return do(ctx, c)
 }
 
-func (s *scripted) answer(out dispatch.Outcome) {
+func (s *scriptedTarget) answer(out dispatch.Outcome) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.do = func(context.Context, dispatch.Call) dispatch.Outcome { return out }
 }
 
-func (s *scripted) count() int {
+func (s *scriptedTarget) count() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.calls)
@@ -57,21 +57,21 @@ func (s *scripted) count() int {
 
 // The outcomes most tests need.
 var (
-	success = dispatch.Outcome{Result: &contract.Result{Status: contract.ResultSuccess}, Attempts: 1, Health: dispatch.HealthGood}
-	broken  = dispatch.Outcome{Err: &contract.TaskError{Code: contract.TaskAgentUnavailable, Detail: "connection refused"}, Attempts: 2, Health: dispatch.HealthBad}
-	silent  = dispatch.Outcome{Err: &contract.TaskError{Code: contract.TaskWasCancelled, Detail: "left"}, Attempts: 1, Health: dispatch.HealthUnknown}
+	success      = dispatch.Outcome{Result: &contract.Result{Status: contract.ResultSuccess}, Attempts: 1, Health: dispatch.HealthGood}
+	unreachable  = dispatch.Outcome{Err: &contract.TaskError{Code: contract.TaskAgentUnavailable, Detail: "connection refused"}, Attempts: 2, Health: dispatch.HealthBad}
+	canceledTask = dispatch.Outcome{Err: &contract.TaskError{Code: contract.TaskWasCancelled, Detail: "left"}, Attempts: 1, Health: dispatch.HealthUnknown}
 )
 
-// bench is a Dispatcher with one scripted target for http.
-type bench struct {
+// testDispatcher is a Dispatcher with one scripted target for http.
+type testDispatcher struct {
 	*dispatch.Dispatcher
-	target *scripted
+	target *scriptedTarget
 	clock  *clock
 }
 
-func newBench(t testing.TB, change ...func(*dispatch.Config)) *bench {
+func newTestDispatcher(t testing.TB, change ...func(*dispatch.Config)) *testDispatcher {
 	t.Helper()
-	b := &bench{target: &scripted{}, clock: newClock()}
+	b := &testDispatcher{target: &scriptedTarget{}, clock: newClock()}
 	b.target.answer(success)
 	cfg := dispatch.Config{Breaker: resilience.BreakerConfig{Failures: 3, OpenFor: 10 * time.Second, Now: b.clock.Now}}
 	for _, c := range change {
@@ -94,15 +94,15 @@ func call(a *contract.RegistryEntry) dispatch.Call {
 }
 
 // send sends a task to the agent and returns the outcome.
-func (b *bench) send(t testing.TB, a *contract.RegistryEntry) dispatch.Outcome {
+func (b *testDispatcher) send(t testing.TB, a *contract.RegistryEntry) dispatch.Outcome {
 	t.Helper()
 	return b.Send(t.Context(), call(a))
 }
 
-// fail makes the agent fail that often.
-func (b *bench) fail(t testing.TB, a *contract.RegistryEntry, times int) {
+// recordFailures makes the agent fail that often.
+func (b *testDispatcher) recordFailures(t testing.TB, a *contract.RegistryEntry, times int) {
 	t.Helper()
-	b.target.answer(broken)
+	b.target.answer(unreachable)
 	for range times {
 		b.send(t, a)
 	}

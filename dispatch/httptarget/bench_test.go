@@ -20,7 +20,7 @@ import (
 func BenchmarkSend(b *testing.B) {
 	agent := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
-		_, _ = io.WriteString(w, good)
+		_, _ = io.WriteString(w, successBody)
 	}))
 	defer agent.Close()
 	ctx, cancel := context.WithTimeout(b.Context(), time.Hour)
@@ -31,9 +31,9 @@ func BenchmarkSend(b *testing.B) {
 		call  func(*dispatch.Call)
 	}{
 		{"token a task", 0, func(*dispatch.Call) {}},
-		{"token a task, with a callback", 0, later},
+		{"token a task, with a callback", 0, withAwaitResult},
 		{"token reused", time.Hour, func(*dispatch.Call) {}},
-		{"token reused, with a callback", time.Hour, later},
+		{"token reused, with a callback", time.Hour, withAwaitResult},
 	} {
 		b.Run(tc.name, func(b *testing.B) {
 			d, _ := newDispatcher(b, newTarget(b, publicURL(routerURL), func(c *httptarget.Config) { c.TokenReuse = tc.reuse }))

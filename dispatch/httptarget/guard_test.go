@@ -103,7 +103,7 @@ func TestTargetsOfStrangers(t *testing.T) {
 			target := newTarget(t, append(tc.change, allowing("127.0.0.2/32"))...)
 			for _, raw := range listed(t, trap.Port) {
 				c := newCall(raw, registered)
-				got := do(t, target, c)
+				got := execute(t, target, c)
 				target.CancelTask(c)
 				if got.Err == nil || got.Err.Code != contract.TaskAgentUnavailable || got.MayHaveExecuted || got.Pending {
 					t.Errorf("%q: got %+v, want the agent unavailable", raw, got)
@@ -131,16 +131,16 @@ func TestTargetsOfStrangers(t *testing.T) {
 // The same addresses are called when they stand in the operator's file: there
 // is something at the other end for the guard to keep strangers from.
 func TestTheFileIsTrusted(t *testing.T) {
-	a := newAgent(t, answering(http.StatusOK, good))
+	a := newAgent(t, answering(http.StatusOK, successBody))
 	target := newTarget(t, plainHTTP, allowing())
 	_, port, _ := net.SplitHostPort(a.Listener.Addr().String())
 	names.Set("rebind.test", "127.0.0.1")
 	// An address is refused as it stands, a name where it leads.
 	for host, attempts := range map[string]int{"127.0.0.1": 0, "0.0.0.0": 0, "[::ffff:127.0.0.1]": 0, "127.0.0.1.nip.io": 1, "rebind.test": 1} {
 		c := newCall("http://" + host + ":" + port + "/tasks")
-		check(t, do(t, target, c), want{attempts: 1, health: dispatch.HealthGood})
+		checkOutcome(t, execute(t, target, c), want{attempts: 1, health: dispatch.HealthGood})
 		registered(&c)
-		check(t, do(t, target, c), want{code: contract.TaskAgentUnavailable, detail: barred, attempts: attempts, health: dispatch.HealthBad})
+		checkOutcome(t, execute(t, target, c), want{code: contract.TaskAgentUnavailable, detail: barred, attempts: attempts, health: dispatch.HealthBad})
 	}
 	if got := len(a.received()); got != 5 {
 		t.Errorf("the agent saw %d tasks, want those of the file", got)
@@ -149,11 +149,11 @@ func TestTheFileIsTrusted(t *testing.T) {
 
 // Without a guard, and for an origin nobody has heard of, nobody is called.
 func TestNoGuardNoCall(t *testing.T) {
-	a := newAgent(t, answering(http.StatusOK, good))
+	a := newAgent(t, answering(http.StatusOK, successBody))
 	target := newTarget(t)
 	refusedAsItStands := want{code: contract.TaskAgentUnavailable, detail: barred, health: dispatch.HealthBad}
-	check(t, do(t, target, newCall(a.URL, registered)), refusedAsItStands)
-	check(t, do(t, target, newCall(a.URL, func(c *dispatch.Call) { c.Agent.Origin = "elsewhere" })), refusedAsItStands)
+	checkOutcome(t, execute(t, target, newCall(a.URL, registered)), refusedAsItStands)
+	checkOutcome(t, execute(t, target, newCall(a.URL, func(c *dispatch.Call) { c.Agent.Origin = "elsewhere" })), refusedAsItStands)
 	target.CancelTask(newCall(a.URL, registered))
 	target.Close()
 	if len(a.received())+len(a.stopped()) != 0 {
@@ -162,21 +162,21 @@ func TestNoGuardNoCall(t *testing.T) {
 }
 
 func TestAllowedRange(t *testing.T) {
-	a := newAgent(t, answering(http.StatusOK, good))
+	a := newAgent(t, answering(http.StatusOK, successBody))
 	for allowed, w := range map[string]want{
 		"127.0.0.1/32": {attempts: 1, health: dispatch.HealthGood},
 		"127.0.0.0/8":  {attempts: 1, health: dispatch.HealthGood},
 		"127.0.0.2/32": {code: contract.TaskAgentUnavailable, detail: barred, health: dispatch.HealthBad},
 		"10.0.0.0/8":   {code: contract.TaskAgentUnavailable, detail: barred, health: dispatch.HealthBad},
 	} {
-		check(t, do(t, newTarget(t, allowing(allowed)), newCall(a.URL, registered)), w)
+		checkOutcome(t, execute(t, newTarget(t, allowing(allowed)), newCall(a.URL, registered)), w)
 	}
 }
 
 // An agent that registers the address of another does not get its connections.
 func TestConnectionsAreNotShared(t *testing.T) {
 	var connections atomic.Int64
-	a := httptest.NewUnstartedServer(answering(http.StatusOK, good))
+	a := httptest.NewUnstartedServer(answering(http.StatusOK, successBody))
 	a.Config.ConnState = func(_ net.Conn, state http.ConnState) {
 		if state == http.StateNew {
 			connections.Add(1)
@@ -187,8 +187,8 @@ func TestConnectionsAreNotShared(t *testing.T) {
 	fine := want{attempts: 1, health: dispatch.HealthGood}
 	target := newTarget(t, allowing("127.0.0.0/8"))
 	for range 3 {
-		check(t, do(t, target, newCall(a.URL)), fine)
-		check(t, do(t, target, newCall(a.URL, registered)), fine)
+		checkOutcome(t, execute(t, target, newCall(a.URL)), fine)
+		checkOutcome(t, execute(t, target, newCall(a.URL, registered)), fine)
 	}
 	if got := connections.Load(); got != 2 {
 		t.Errorf("%d connections, want one for each kind of address", got)
@@ -210,7 +210,7 @@ func TestRebinding(t *testing.T) {
 	trap := fakenet.NewTrap(t)
 	a := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Connection", "close") // the next task needs a connection
-		_, _ = io.WriteString(w, good)
+		_, _ = io.WriteString(w, successBody)
 	}))
 	_ = a.Listener.Close()
 	a.Listener = listenNear(t, trap)
@@ -220,9 +220,9 @@ func TestRebinding(t *testing.T) {
 	c := newCall("http://rebind.test:"+trap.Port+"/tasks", registered)
 	for range 50 {
 		names.Set("rebind.test", "127.0.0.2")
-		check(t, do(t, target, c), want{attempts: 1, health: dispatch.HealthGood})
+		checkOutcome(t, execute(t, target, c), want{attempts: 1, health: dispatch.HealthGood})
 		names.Set("rebind.test", "127.0.0.1", "::1")
-		check(t, do(t, target, c), want{code: contract.TaskAgentUnavailable, detail: barred, attempts: 1, health: dispatch.HealthBad})
+		checkOutcome(t, execute(t, target, c), want{code: contract.TaskAgentUnavailable, detail: barred, attempts: 1, health: dispatch.HealthBad})
 	}
 	if n := trap.Caught(t); n != 0 {
 		t.Errorf("%d connections were made, want none", n)
@@ -252,7 +252,7 @@ func TestRebindingBeforeTheStop(t *testing.T) {
 	names.Set("rebind.test", "127.0.0.1")
 	leave()
 	wg.Wait()
-	check(t, got, want{code: contract.TaskWasCancelled, attempts: 1, uncertain: true})
+	checkOutcome(t, got, want{code: contract.TaskWasCancelled, attempts: 1, uncertain: true})
 	target.Close()
 	if n := trap.Caught(t); n != 0 {
 		t.Errorf("%d connections were made, want none", n)
@@ -267,8 +267,8 @@ func TestRegisteredRedirectsAreNotFollowed(t *testing.T) {
 			w.Header().Set("Location", to)
 			w.WriteHeader(http.StatusTemporaryRedirect)
 		})
-		got := do(t, newTarget(t, allowing("127.0.0.0/8")), newCall(a.URL, registered))
-		check(t, got, want{code: contract.TaskBadResult, detail: "redirects are not followed", attempts: 1, uncertain: true, health: dispatch.HealthBad})
+		got := execute(t, newTarget(t, allowing("127.0.0.0/8")), newCall(a.URL, registered))
+		checkOutcome(t, got, want{code: contract.TaskBadResult, detail: "redirects are not followed", attempts: 1, uncertain: true, health: dispatch.HealthBad})
 		if n := len(a.received()); n != 1 {
 			t.Errorf("to %s: the agent saw %d tasks, want 1", to, n)
 		}
@@ -281,7 +281,7 @@ func TestRegisteredRedirectsAreNotFollowed(t *testing.T) {
 // 0.0.0.0 leads to this machine, and is no address for which the environment's
 // proxy would be left out.
 func TestProxiesAreNotUsed(t *testing.T) {
-	a := newAgent(t, answering(http.StatusOK, good))
+	a := newAgent(t, answering(http.StatusOK, successBody))
 	at := strings.Replace(a.URL, "127.0.0.1", "0.0.0.0", 1)
 	proxy, err := http.ProxyFromEnvironment(httptest.NewRequest(http.MethodPost, at, http.NoBody))
 	if err != nil || proxy == nil {
@@ -289,7 +289,7 @@ func TestProxiesAreNotUsed(t *testing.T) {
 	}
 	target := newTarget(t, plainHTTP, allowing("0.0.0.0/8", "127.0.0.0/8"))
 	for _, kind := range []func(*dispatch.Call){func(*dispatch.Call) {}, registered} {
-		check(t, do(t, target, newCall(at, kind)), want{attempts: 1, health: dispatch.HealthGood})
+		checkOutcome(t, execute(t, target, newCall(at, kind)), want{attempts: 1, health: dispatch.HealthGood})
 	}
 }
 
@@ -298,7 +298,7 @@ func TestTheLogSaysWhatWasRefused(t *testing.T) {
 	var log bytes.Buffer
 	names.Set("rebind.test", "10.1.2.3")
 	target := newTarget(t, plainHTTP, allowing(), func(c *httptarget.Config) { c.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
-	do(t, target, newCall("http://rebind.test/tasks", registered))
+	execute(t, target, newCall("http://rebind.test/tasks", registered))
 	if got := log.String(); !strings.Contains(got, "10.1.2.3 may not be called") || !strings.Contains(got, "dispatch.allow_private") {
 		t.Errorf("log = %s", got)
 	}

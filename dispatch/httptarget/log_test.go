@@ -13,7 +13,7 @@ import (
 
 // The log says why, the caller does not get to see it, and neither shows a
 // token.
-func TestTheLogSaysWhy(t *testing.T) {
+func TestTarget_LogsCause(t *testing.T) {
 	var log bytes.Buffer
 	var token string
 	target := newTarget(t, func(c *httptarget.Config) {
@@ -23,8 +23,8 @@ func TestTheLogSaysWhy(t *testing.T) {
 		token = strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
 		_, _ = w.Write([]byte("<html>"))
 	})
-	do(t, target, newCall(refusing(t)+"/?key=hunter2"))
-	do(t, target, newCall(a.URL+"/?key=hunter2"))
+	execute(t, target, newCall(refusingURL(t)+"/?key=hunter2"))
+	execute(t, target, newCall(a.URL+"/?key=hunter2"))
 	got := log.String()
 	for _, want := range []string{
 		`"agent":"quality_agent"`, `"task_id":"` + taskID + `"`, `"trace_id":"` + traceID + `"`, `"attempts":2`,
@@ -43,15 +43,15 @@ func TestTheLogSaysWhy(t *testing.T) {
 
 // What went well, and what the caller did not want any more, is not worth a
 // line.
-func TestTheLogIsQuiet(t *testing.T) {
+func TestTarget_DoesNotLogSuccess(t *testing.T) {
 	var log bytes.Buffer
 	target := newTarget(t, func(c *httptarget.Config) {
 		c.Logger = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelInfo}))
 	})
-	do(t, target, newCall(newAgent(t, answering(http.StatusOK, good)).URL))
+	execute(t, target, newCall(newAgent(t, answering(http.StatusOK, successBody)).URL))
 	ctx, leave := context.WithCancel(t.Context())
 	leave()
-	target.Execute(ctx, newCall(refusing(t)))
+	target.Execute(ctx, newCall(refusingURL(t)))
 	if got := log.String(); got != "" {
 		t.Errorf("log = %q, want nothing", got)
 	}

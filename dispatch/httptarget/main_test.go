@@ -32,9 +32,9 @@ func TestMain(m *testing.M) {
 }
 
 const (
-	taskID  = "0195f3a0-7b1c-7000-8000-000000000001"
-	traceID = "4bf92f3577b34da6a3ce929d0e0e4736"
-	good    = `{"status":"success","data":{"answer":"done"}}`
+	taskID      = "0195f3a0-7b1c-7000-8000-000000000001"
+	traceID     = "4bf92f3577b34da6a3ce929d0e0e4736"
+	successBody = `{"status":"success","data":{"answer":"done"}}`
 )
 
 func newSigner(t testing.TB) *auth.Signer {
@@ -92,10 +92,10 @@ func timeout(d time.Duration) func(*dispatch.Call) {
 	return func(c *dispatch.Call) { c.Agent.Endpoint.TimeoutMS = int(d.Milliseconds()) }
 }
 
-func others(n int) func(*dispatch.Call) { return func(c *dispatch.Call) { c.Standbys = n } }
+func withStandbys(n int) func(*dispatch.Call) { return func(c *dispatch.Call) { c.Standbys = n } }
 
-// do gives the task to the agent with a deadline that is far enough away.
-func do(t testing.TB, target *httptarget.Target, c dispatch.Call) dispatch.Outcome {
+// execute gives the task to the agent with a deadline that is far enough away.
+func execute(t testing.TB, target *httptarget.Target, c dispatch.Call) dispatch.Outcome {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
@@ -111,7 +111,7 @@ type want struct {
 	health    dispatch.Health
 }
 
-func check(t testing.TB, got dispatch.Outcome, w want) {
+func checkOutcome(t testing.TB, got dispatch.Outcome, w want) {
 	t.Helper()
 	code, detail := contract.TaskCode(""), ""
 	if got.Err != nil {
@@ -224,5 +224,5 @@ func readRequest(conn net.Conn) (ok bool) {
 	return err == nil
 }
 
-// untilClosed reads until the other side hangs up.
-func untilClosed(conn net.Conn) { _, _ = io.Copy(io.Discard, conn) }
+// readUntilClosed reads until the other side hangs up.
+func readUntilClosed(conn net.Conn) { _, _ = io.Copy(io.Discard, conn) }

@@ -21,7 +21,7 @@ import (
 )
 
 // Every status, for an agent that may be asked twice and for one that may not.
-func TestStatuses(t *testing.T) {
+func TestTarget_MapsStatusToOutcome(t *testing.T) {
 	const (
 		unavailable = contract.TaskAgentUnavailable
 		unknown     = contract.TaskOutcomeUnknown
@@ -57,13 +57,13 @@ func TestStatuses(t *testing.T) {
 				a := newAgent(t, func(w http.ResponseWriter, _ *http.Request) {
 					w.WriteHeader(tc.status)
 					if tc.status != 204 && tc.status != 304 {
-						_, _ = io.WriteString(w, good+"secret of the agent")
+						_, _ = io.WriteString(w, successBody+"secret of the agent")
 					}
 				})
 				c := newCall(a.URL)
 				c.Agent.Endpoint.Idempotent = kind == "twice"
-				got := do(t, newTarget(t), c)
-				check(t, got, w)
+				got := execute(t, newTarget(t), c)
+				checkOutcome(t, got, w)
 				if len(a.received()) != w.attempts {
 					t.Errorf("the agent saw the task %d times, want %d", len(a.received()), w.attempts)
 				}
@@ -75,7 +75,7 @@ func TestStatuses(t *testing.T) {
 	}
 }
 
-func TestResults(t *testing.T) {
+func TestTarget_DecodesResult(t *testing.T) {
 	full := contract.Result{
 		TaskID: taskID, Status: contract.ResultPartial,
 		Data:    map[string]json.RawMessage{"n": json.RawMessage(`1`), "x": json.RawMessage(`{"deep":[null,true]}`)},
@@ -104,9 +104,9 @@ func TestResults(t *testing.T) {
 					_, _ = w.Write(body)
 				})
 				target := newTarget(t)
-				got := do(t, target, newCall(a.URL))
-				do(t, target, newCall(a.URL)) // uses the buffers of the first
-				check(t, got, want{attempts: 1, health: dispatch.HealthGood})
+				got := execute(t, target, newCall(a.URL))
+				execute(t, target, newCall(a.URL)) // uses the buffers of the first
+				checkOutcome(t, got, want{attempts: 1, health: dispatch.HealthGood})
 				if diff := cmp.Diff(&tc.want, got.Result); diff != "" {
 					t.Errorf("result (-want +got):\n%s", diff)
 				}
@@ -123,7 +123,7 @@ func gzipped(b []byte) []byte {
 	return buf.Bytes()
 }
 
-func TestWhatIsNoResult(t *testing.T) {
+func TestTarget_RejectsInvalidResult(t *testing.T) {
 	header := func(encoding, body string) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Encoding", encoding)
@@ -131,7 +131,7 @@ func TestWhatIsNoResult(t *testing.T) {
 		}
 	}
 	ok := func(body string) http.HandlerFunc { return answering(http.StatusOK, body) }
-	zipped := string(gzipped([]byte(good)))
+	zipped := string(gzipped([]byte(successBody)))
 	for _, tc := range []struct {
 		name   string
 		answer http.HandlerFunc
@@ -141,8 +141,8 @@ func TestWhatIsNoResult(t *testing.T) {
 		{"HTML", ok("<!doctype html><title>login</title>"), "sent no Result: is not JSON"},
 		{"a list", ok("[]"), "must be an object"},
 		{"null", ok("null"), "sent no Result"},
-		{"two values", ok(good + good), "sent no Result: is not JSON"},
-		{"cut short", ok(good[:20]), "ends too early"},
+		{"two values", ok(successBody + successBody), "sent no Result: is not JSON"},
+		{"cut short", ok(successBody[:20]), "ends too early"},
 		{"not UTF-8", ok(`{"status":"success","logs":["` + "\xff" + `"]}`), "invalid UTF-8"},
 		{"no status", ok(`{"data":{}}`), "/status is required"},
 		{"an invented status", ok(`{"status":"great"}`), "/status must be one of success, failure, partial"},
@@ -155,10 +155,10 @@ func TestWhatIsNoResult(t *testing.T) {
 		{"another task", ok(`{"task_id":"other","status":"success"}`), "the Result of another task"},
 		{"a terminal's words", ok("{\"status\":\"success\",\"\x1b[2J\u202e\":1}"), "sent no Result"},
 		{"a long name", ok(`{"status":"success","` + strings.Repeat("n", 5000) + `":1}`), "unknown member"},
-		{"deflate", header("deflate", good), "only gzip is understood"},
-		{"br", header("br", good), "only gzip is understood"},
+		{"deflate", header("deflate", successBody), "only gzip is understood"},
+		{"br", header("br", successBody), "only gzip is understood"},
 		{"gzip twice", header("gzip, gzip", string(gzipped([]byte(zipped)))), "only gzip is understood"},
-		{"gzip that is none", header("gzip", good), "only gzip is understood"},
+		{"gzip that is none", header("gzip", successBody), "only gzip is understood"},
 		{"gzip of a wrong sum", header("gzip", zipped[:len(zipped)-8]+"\x00\x00\x00\x00"+zipped[len(zipped)-4:]), "only gzip is understood"},
 		{"gzip of garbage", header("gzip", zipped[:10]+"\xff\xff\xff\xff\xff\xff"), "only gzip is understood"},
 	} {
@@ -167,8 +167,8 @@ func TestWhatIsNoResult(t *testing.T) {
 				a := newAgent(t, tc.answer)
 				c := newCall(a.URL)
 				c.Agent.Endpoint.Idempotent = twice
-				got := do(t, newTarget(t), c)
-				check(t, got, want{code: contract.TaskBadResult, detail: tc.detail, attempts: 1, uncertain: !twice, health: dispatch.HealthBad})
+				got := execute(t, newTarget(t), c)
+				checkOutcome(t, got, want{code: contract.TaskBadResult, detail: tc.detail, attempts: 1, uncertain: !twice, health: dispatch.HealthBad})
 				if n := len(got.Err.Detail); n > 250 {
 					t.Errorf("the detail is %d bytes long", n)
 				}
@@ -179,10 +179,10 @@ func TestWhatIsNoResult(t *testing.T) {
 
 // Replies that end before they should are worth another try, where there may be
 // one.
-func TestRepliesThatBreakOff(t *testing.T) {
-	zipped := string(gzipped([]byte(good)))
+func TestTarget_RetriesIncompleteReplyIfIdempotent(t *testing.T) {
+	zipped := string(gzipped([]byte(successBody)))
 	for name, reply := range map[string]string{
-		"by length":      "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n" + good,
+		"by length":      "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n" + successBody,
 		"in chunks":      "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n{\"sta",
 		"between chunks": "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n{\"sta\r\n",
 		"a broken chunk": "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n",
@@ -196,10 +196,10 @@ func TestRepliesThatBreakOff(t *testing.T) {
 					_, _ = io.WriteString(conn, reply)
 				}
 			})
-			got := do(t, newTarget(t), newCall(url))
-			check(t, got, want{code: contract.TaskBadResult, detail: "breaks off", attempts: 1, uncertain: true, health: dispatch.HealthBad})
-			got = do(t, newTarget(t), newCall(url, idempotent))
-			check(t, got, want{code: contract.TaskBadResult, detail: "breaks off", attempts: 2, health: dispatch.HealthBad})
+			got := execute(t, newTarget(t), newCall(url))
+			checkOutcome(t, got, want{code: contract.TaskBadResult, detail: "breaks off", attempts: 1, uncertain: true, health: dispatch.HealthBad})
+			got = execute(t, newTarget(t), newCall(url, idempotent))
+			checkOutcome(t, got, want{code: contract.TaskBadResult, detail: "breaks off", attempts: 2, health: dispatch.HealthBad})
 			if got := requests.Load(); got != 3 {
 				t.Errorf("%d requests in all, want 1 and 2", got)
 			}
@@ -207,7 +207,7 @@ func TestRepliesThatBreakOff(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotHTTP(t *testing.T) {
+func TestTarget_RejectsReplyThatIsNotHTTP(t *testing.T) {
 	for name, reply := range map[string]string{
 		"another protocol":   "220 smtp.example ESMTP\r\n",
 		"a bad status":       "HTTP/1.1 2x0 OK\r\n\r\n",
@@ -221,21 +221,21 @@ func TestWhatIsNotHTTP(t *testing.T) {
 			url := rawAgent(t, func(conn net.Conn, _ int) {
 				if readRequest(conn) {
 					_, _ = io.WriteString(conn, reply)
-					untilClosed(conn)
+					readUntilClosed(conn)
 				}
 			})
-			got := do(t, newTarget(t), newCall(url, timeout(5*time.Second)))
-			check(t, got, want{code: contract.TaskBadResult, detail: "not HTTP", attempts: 1, uncertain: true, health: dispatch.HealthBad})
+			got := execute(t, newTarget(t), newCall(url, timeout(5*time.Second)))
+			checkOutcome(t, got, want{code: contract.TaskBadResult, detail: "not HTTP", attempts: 1, uncertain: true, health: dispatch.HealthBad})
 		})
 	}
 }
 
-func TestRedirectsAreNotFollowed(t *testing.T) {
-	elsewhere := newAgent(t, answering(http.StatusOK, good))
+func TestTarget_DoesNotFollowRedirects(t *testing.T) {
+	elsewhere := newAgent(t, answering(http.StatusOK, successBody))
 	for _, status := range []int{301, 302, 303, 307, 308} {
 		a := newAgent(t, func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, elsewhere.URL, status) })
-		got := do(t, newTarget(t), newCall(a.URL))
-		check(t, got, want{code: contract.TaskBadResult, detail: "redirects are not followed", attempts: 1, uncertain: true, health: dispatch.HealthBad})
+		got := execute(t, newTarget(t), newCall(a.URL))
+		checkOutcome(t, got, want{code: contract.TaskBadResult, detail: "redirects are not followed", attempts: 1, uncertain: true, health: dispatch.HealthBad})
 	}
 	if got := len(elsewhere.received()); got != 0 {
 		t.Errorf("the target of the redirects saw %d requests, want 0", got)
@@ -256,7 +256,7 @@ func flood(w io.Writer, chunk []byte, most int64) (written int64) {
 
 // Replies of 200 MB: the router stops reading and hangs up, and needs no more
 // memory than for the largest Result.
-func TestFloods(t *testing.T) {
+func TestTarget_BoundsReplySize(t *testing.T) {
 	const size = 200 << 20
 	spaces := bytes.Repeat([]byte(" "), 64<<10)
 	emptyMember := gzipped(nil)
@@ -283,9 +283,9 @@ func TestFloods(t *testing.T) {
 			})
 			target := newTarget(t)
 			before := allocated()
-			got := do(t, target, newCall(url))
+			got := execute(t, target, newCall(url))
 			grown := allocated() - before
-			check(t, got, want{code: contract.TaskBadResult, detail: tc.detail, attempts: 1, uncertain: true, health: dispatch.HealthBad})
+			checkOutcome(t, got, want{code: contract.TaskBadResult, detail: tc.detail, attempts: 1, uncertain: true, health: dispatch.HealthBad})
 			// 4 MiB are read; the rest is what socket buffers swallow.
 			if n := <-written; n > 32<<20 {
 				t.Errorf("%d MiB could be written before the router hung up", n>>20)
@@ -306,12 +306,12 @@ func allocated() uint64 {
 }
 
 // A reply as large as it may be is taken; one byte more is not.
-func TestTheLargestReply(t *testing.T) {
+func TestTarget_AcceptsReplyOfMaximumSize(t *testing.T) {
 	const most = 4 << 20
 	for _, encoding := range []string{"", "gzip"} {
 		for _, extra := range []int{0, 1} {
 			t.Run(fmt.Sprint(encoding, " ", extra), func(t *testing.T) {
-				body := []byte(good + strings.Repeat(" ", most-len(good)+extra))
+				body := []byte(successBody + strings.Repeat(" ", most-len(successBody)+extra))
 				if encoding != "" {
 					body = gzipped(body)
 				}
@@ -325,7 +325,7 @@ func TestTheLargestReply(t *testing.T) {
 				if extra > 0 {
 					w = want{code: contract.TaskBadResult, detail: "4194304", attempts: 1, uncertain: true, health: dispatch.HealthBad}
 				}
-				check(t, do(t, newTarget(t), newCall(a.URL)), w)
+				checkOutcome(t, execute(t, newTarget(t), newCall(a.URL)), w)
 			})
 		}
 	}
@@ -334,8 +334,8 @@ func TestTheLargestReply(t *testing.T) {
 // FuzzReply looks for bytes behind a request that end the process or the test's
 // patience, or that make a result of what is none.
 func FuzzReply(f *testing.F) {
-	f.Add([]byte("HTTP/1.1 200 OK\r\nContent-Length: 45\r\n\r\n" + good))
-	f.Add([]byte("HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nConnection: close\r\n\r\n" + string(gzipped([]byte(good)))))
+	f.Add([]byte("HTTP/1.1 200 OK\r\nContent-Length: 45\r\n\r\n" + successBody))
+	f.Add([]byte("HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nConnection: close\r\n\r\n" + string(gzipped([]byte(successBody)))))
 	f.Add([]byte("HTTP/1.1 202 Accepted\r\n\r\n"))
 	f.Add([]byte("HTTP/1.1 429 Too Many Requests\r\nRetry-After: 99999999999999999999\r\nConnection: close\r\n\r\n"))
 	f.Add([]byte("HTTP/1.1 503 x\r\nRetry-After: Fri, 31 Dec 9999 23:59:59 GMT\r\n\r\n"))
@@ -350,7 +350,7 @@ func FuzzReply(f *testing.F) {
 	target := newTarget(f)
 	f.Fuzz(func(t *testing.T, data []byte) {
 		reply.Store(&data)
-		got := do(t, target, newCall(url))
+		got := execute(t, target, newCall(url))
 		if (got.Result == nil) == (got.Err == nil) {
 			t.Fatalf("outcome has the result %+v and the error %+v", got.Result, got.Err)
 		}

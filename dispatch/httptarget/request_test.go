@@ -21,7 +21,7 @@ import (
 	"github.com/caprouter/caprouter/internal/auth"
 )
 
-func TestNewRefuses(t *testing.T) {
+func TestNew_RejectsInvalidConfig(t *testing.T) {
 	signer := newSigner(t)
 	for _, tc := range []struct {
 		name   string
@@ -41,19 +41,19 @@ func TestNewRefuses(t *testing.T) {
 	}
 }
 
-func TestRequestOnTheWire(t *testing.T) {
+func TestTarget_SendsRequest(t *testing.T) {
 	var request *http.Request
 	var body []byte
 	a := newAgent(t, func(w http.ResponseWriter, r *http.Request) {
 		request = r
 		body, _ = io.ReadAll(r.Body)
-		_, _ = io.WriteString(w, good)
+		_, _ = io.WriteString(w, successBody)
 	})
 	c := newCall(a.URL + "/tasks?tenant=x")
 	deadline := time.Now().Add(10 * time.Second)
 	c.Task.Deadline = deadline
 	c.Task.Inputs["zeta"] = json.RawMessage(`{"a":null}`)
-	check(t, do(t, newTarget(t), c), want{attempts: 1, health: dispatch.HealthGood})
+	checkOutcome(t, execute(t, newTarget(t), c), want{attempts: 1, health: dispatch.HealthGood})
 
 	if got := request.Method + " " + request.URL.String(); got != "POST /tasks?tenant=x" {
 		t.Errorf("request = %q", got)
@@ -87,19 +87,19 @@ func TestRequestOnTheWire(t *testing.T) {
 
 // A small task leaves in one piece. In two, it costs a system call and a packet
 // more, and the agent wakes up twice.
-func TestATaskIsOneWrite(t *testing.T) {
-	a := newAgent(t, answering(http.StatusOK, good))
+func TestTarget_SendsTaskInOneWrite(t *testing.T) {
+	a := newAgent(t, answering(http.StatusOK, successBody))
 	target := newTarget(t)
 	writes := httptarget.CountWrites(target)
 	for range 3 {
-		check(t, do(t, target, newCall(a.URL)), want{attempts: 1, health: dispatch.HealthGood})
+		checkOutcome(t, execute(t, target, newCall(a.URL)), want{attempts: 1, health: dispatch.HealthGood})
 	}
 	if got := writes.Load(); got != 3 {
 		t.Errorf("%d writes for 3 tasks, want one each", got)
 	}
 }
 
-func TestTraceparentNeedsATraceID(t *testing.T) {
+func TestTarget_SendsTraceparentForValidTraceID(t *testing.T) {
 	for name, id := range map[string]string{
 		"none": "", "short": "abc", "zero": strings.Repeat("0", 32), "capitals": strings.ToUpper(traceID), "no hex": strings.Repeat("g", 32),
 		"a header": strings.Repeat("a", 30) + "\r\n",
@@ -108,9 +108,9 @@ func TestTraceparentNeedsATraceID(t *testing.T) {
 			got := "none"
 			a := newAgent(t, func(w http.ResponseWriter, r *http.Request) {
 				got = r.Header.Get("Traceparent")
-				_, _ = io.WriteString(w, good)
+				_, _ = io.WriteString(w, successBody)
 			})
-			check(t, do(t, newTarget(t), newCall(a.URL, func(c *dispatch.Call) { c.Task.TraceID = id })), want{attempts: 1, health: dispatch.HealthGood})
+			checkOutcome(t, execute(t, newTarget(t), newCall(a.URL, func(c *dispatch.Call) { c.Task.TraceID = id })), want{attempts: 1, health: dispatch.HealthGood})
 			if got != "" {
 				t.Errorf("traceparent = %q, want none", got)
 			}
@@ -120,7 +120,7 @@ func TestTraceparentNeedsATraceID(t *testing.T) {
 
 // The agent on the other side is one made with agentkit, which checks all there
 // is to check.
-func TestWithAgentkit(t *testing.T) {
+func TestTarget_WorksWithAgentkit(t *testing.T) {
 	for _, reuse := range []time.Duration{0, time.Minute} {
 		t.Run("reuse "+reuse.String(), func(t *testing.T) {
 			signer := newSigner(t)
@@ -139,8 +139,8 @@ func TestWithAgentkit(t *testing.T) {
 			server := httptest.NewServer(agent)
 			defer server.Close()
 			target := newTargetWith(t, signer, func(c *httptarget.Config) { c.TokenReuse = reuse })
-			got := do(t, target, newCall(server.URL+"/tasks"))
-			check(t, got, want{attempts: 1, health: dispatch.HealthGood})
+			got := execute(t, target, newCall(server.URL+"/tasks"))
+			checkOutcome(t, got, want{attempts: 1, health: dispatch.HealthGood})
 			if got.Result == nil || got.Result.Text() != "done" || got.Result.TaskID != taskID {
 				t.Errorf("result = %+v, want the agent's", got.Result)
 			}
@@ -148,15 +148,15 @@ func TestWithAgentkit(t *testing.T) {
 				t.Errorf("the agent got task %s, attempt %d for %q; want %s, 1 for alice", task.TaskID, task.Attempt, caller, taskID)
 			}
 			// Another agent's name on the same address: its token does not fit.
-			got = do(t, target, newCall(server.URL+"/tasks", func(c *dispatch.Call) { c.Agent.ID = "billing_agent" }))
-			check(t, got, want{
+			got = execute(t, target, newCall(server.URL+"/tasks", func(c *dispatch.Call) { c.Agent.ID = "billing_agent" }))
+			checkOutcome(t, got, want{
 				code: contract.TaskAgentUnavailable, detail: "billing_agent refused the task with 401", attempts: 1, health: dispatch.HealthGood,
 			})
 		})
 	}
 }
 
-func TestAddresses(t *testing.T) {
+func TestTarget_ChecksEndpointURL(t *testing.T) {
 	const (
 		noURL  = "no URL"
 		scheme = "neither http nor https"
@@ -190,12 +190,12 @@ func TestAddresses(t *testing.T) {
 	} {
 		t.Run(tc.url, func(t *testing.T) {
 			counted := &countingSource{source: newSigner(t)}
-			got := do(t, newTargetWith(t, counted), newCall(tc.url))
+			got := execute(t, newTargetWith(t, counted), newCall(tc.url))
 			if tc.refuse == "" {
-				check(t, got, want{code: contract.TaskAgentUnavailable, detail: "could not be reached", attempts: 2, health: dispatch.HealthBad})
+				checkOutcome(t, got, want{code: contract.TaskAgentUnavailable, detail: "could not be reached", attempts: 2, health: dispatch.HealthBad})
 				return
 			}
-			check(t, got, want{code: contract.TaskAgentUnavailable, detail: tc.refuse})
+			checkOutcome(t, got, want{code: contract.TaskAgentUnavailable, detail: tc.refuse})
 			if counted.count() != 0 {
 				t.Error("a token was made for an address that gets none")
 			}
@@ -203,14 +203,14 @@ func TestAddresses(t *testing.T) {
 	}
 }
 
-func TestAllowPlainHTTP(t *testing.T) {
+func TestTarget_AllowsPlainHTTPIfConfigured(t *testing.T) {
 	target := newTarget(t, func(c *httptarget.Config) { c.AllowPlainHTTP = true })
-	got := do(t, target, newCall("http://0.0.0.0:1/"))
-	check(t, got, want{code: contract.TaskAgentUnavailable, detail: "connection refused", attempts: 2, health: dispatch.HealthBad})
+	got := execute(t, target, newCall("http://0.0.0.0:1/"))
+	checkOutcome(t, got, want{code: contract.TaskAgentUnavailable, detail: "connection refused", attempts: 2, health: dispatch.HealthBad})
 }
 
-func TestTLS(t *testing.T) {
-	server := httptest.NewUnstartedServer(answering(http.StatusOK, good))
+func TestTarget_VerifiesCertificate(t *testing.T) {
+	server := httptest.NewUnstartedServer(answering(http.StatusOK, successBody))
 	server.Config.ErrorLog = log.New(io.Discard, "", 0) // it does not like to be distrusted
 	server.StartTLS()
 	defer server.Close()
@@ -218,60 +218,60 @@ func TestTLS(t *testing.T) {
 		c.TLS = server.Client().Transport.(*http.Transport).TLSClientConfig
 	})
 	for range 2 { // the second on the connection of the first
-		check(t, do(t, trusting, newCall(server.URL)), want{attempts: 1, health: dispatch.HealthGood})
+		checkOutcome(t, execute(t, trusting, newCall(server.URL)), want{attempts: 1, health: dispatch.HealthGood})
 	}
-	got := do(t, newTarget(t), newCall(server.URL))
-	check(t, got, want{code: contract.TaskAgentUnavailable, detail: "its TLS certificate is not trusted", attempts: 2, health: dispatch.HealthBad})
+	got := execute(t, newTarget(t), newCall(server.URL))
+	checkOutcome(t, got, want{code: contract.TaskAgentUnavailable, detail: "its TLS certificate is not trusted", attempts: 2, health: dispatch.HealthBad})
 
-	plain := newAgent(t, answering(http.StatusOK, good))
-	got = do(t, trusting, newCall(strings.Replace(plain.URL, "http:", "https:", 1)))
-	check(t, got, want{code: contract.TaskAgentUnavailable, detail: "it does not speak TLS", attempts: 2, health: dispatch.HealthBad})
+	plain := newAgent(t, answering(http.StatusOK, successBody))
+	got = execute(t, trusting, newCall(strings.Replace(plain.URL, "http:", "https:", 1)))
+	checkOutcome(t, got, want{code: contract.TaskAgentUnavailable, detail: "it does not speak TLS", attempts: 2, health: dispatch.HealthBad})
 	if len(plain.received()) != 0 {
 		t.Error("the task was sent without TLS")
 	}
 }
 
 // A request lost below TLS is told from one that was never sent, too.
-func TestTLSConnectionLost(t *testing.T) {
+func TestTarget_LostTLSConnectionIsOutcomeUnknown(t *testing.T) {
 	server := httptest.NewTLSServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }))
 	defer server.Close()
 	target := newTarget(t, func(c *httptarget.Config) {
 		c.TLS = server.Client().Transport.(*http.Transport).TLSClientConfig
 	})
-	check(t, do(t, target, newCall(server.URL)), want{code: contract.TaskOutcomeUnknown, attempts: 1, uncertain: true, health: dispatch.HealthBad})
+	checkOutcome(t, execute(t, target, newCall(server.URL)), want{code: contract.TaskOutcomeUnknown, attempts: 1, uncertain: true, health: dispatch.HealthBad})
 }
 
-func TestProxiesOfTheEnvironmentAreIgnored(t *testing.T) {
-	proxy := newAgent(t, answering(http.StatusOK, good))
+func TestTarget_IgnoresProxyEnvironment(t *testing.T) {
+	proxy := newAgent(t, answering(http.StatusOK, successBody))
 	for _, name := range []string{"HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "ALL_PROXY"} {
 		t.Setenv(name, proxy.URL)
 	}
 	target := newTarget(t, func(c *httptarget.Config) { c.AllowPlainHTTP = true })
-	got := do(t, target, newCall("http://agent.invalid:1/"))
-	check(t, got, want{code: contract.TaskAgentUnavailable, detail: "its host name cannot be resolved", attempts: 2, health: dispatch.HealthBad})
+	got := execute(t, target, newCall("http://agent.invalid:1/"))
+	checkOutcome(t, got, want{code: contract.TaskAgentUnavailable, detail: "its host name cannot be resolved", attempts: 2, health: dispatch.HealthBad})
 	if len(proxy.received()) != 0 {
 		t.Error("the task went to the proxy")
 	}
 }
 
-func TestCookiesAreNotKept(t *testing.T) {
+func TestTarget_KeepsNoCookies(t *testing.T) {
 	a := newAgent(t, func(w http.ResponseWriter, r *http.Request) {
 		if len(r.Cookies()) > 0 {
 			t.Error("a cookie came back")
 		}
 		http.SetCookie(w, &http.Cookie{Name: "session", Value: "1"})
-		_, _ = io.WriteString(w, good)
+		_, _ = io.WriteString(w, successBody)
 	})
 	target := newTarget(t)
 	for range 2 {
-		check(t, do(t, target, newCall(a.URL)), want{attempts: 1, health: dispatch.HealthGood})
+		checkOutcome(t, execute(t, target, newCall(a.URL)), want{attempts: 1, health: dispatch.HealthGood})
 	}
 }
 
-func TestATaskThatCannotBeEncoded(t *testing.T) {
-	a := newAgent(t, answering(http.StatusOK, good))
-	got := do(t, newTarget(t), newCall(a.URL, func(c *dispatch.Call) { c.Task.Inputs["bad"] = json.RawMessage(`{`) }))
-	check(t, got, want{code: contract.TaskAgentUnavailable, detail: "could not be encoded", attempts: 1})
+func TestTarget_TaskThatCannotBeEncoded(t *testing.T) {
+	a := newAgent(t, answering(http.StatusOK, successBody))
+	got := execute(t, newTarget(t), newCall(a.URL, func(c *dispatch.Call) { c.Task.Inputs["bad"] = json.RawMessage(`{`) }))
+	checkOutcome(t, got, want{code: contract.TaskAgentUnavailable, detail: "could not be encoded", attempts: 1})
 	if len(a.received()) != 0 {
 		t.Error("something was sent")
 	}

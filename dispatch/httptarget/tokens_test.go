@@ -70,13 +70,13 @@ func (failingSource) TaskToken(string, contract.TaskGrant) (string, error) {
 	return "", errors.New("the key is gone: hunter2")
 }
 
-func TestOneTokenATask(t *testing.T) {
+func TestTokenCache_MintsTokenForEachTask(t *testing.T) {
 	source := &countingSource{source: newSigner(t)}
 	target := newTargetWith(t, source)
-	a := newAgent(t, answering(http.StatusOK, good))
+	a := newAgent(t, answering(http.StatusOK, successBody))
 	deadline := time.Now().Add(9 * time.Second)
 	for i := range 3 {
-		do(t, target, newCall(a.URL, func(c *dispatch.Call) { c.Task.TaskID, c.Task.Deadline = fmt.Sprint("t", i), deadline }))
+		execute(t, target, newCall(a.URL, func(c *dispatch.Call) { c.Task.TaskID, c.Task.Deadline = fmt.Sprint("t", i), deadline }))
 	}
 	var expected []auth.AgentGrant
 	for i := range 3 {
@@ -90,20 +90,20 @@ func TestOneTokenATask(t *testing.T) {
 }
 
 // A second try is for the same task, and has the same token.
-func TestOneTokenForAllTries(t *testing.T) {
+func TestTokenCache_AttemptsShareToken(t *testing.T) {
 	source := &countingSource{source: newSigner(t)}
 	seen := map[string]bool{}
 	a := newAgent(t, func(w http.ResponseWriter, r *http.Request) {
 		seen[r.Header.Get("Authorization")] = true
 		w.WriteHeader(http.StatusBadGateway)
 	})
-	do(t, newTargetWith(t, source), newCall(a.URL, idempotent))
+	execute(t, newTargetWith(t, source), newCall(a.URL, idempotent))
 	if len(seen) != 1 || source.count() != 1 {
 		t.Errorf("%d tokens were seen and %d made, want 1", len(seen), source.count())
 	}
 }
 
-func TestTokenReuse(t *testing.T) {
+func TestTokenCache_ReusesTokens(t *testing.T) {
 	now := time.Now()
 	source := &countingSource{source: newSigner(t)}
 	target := newTargetWith(t, source, func(c *httptarget.Config) {
@@ -112,11 +112,11 @@ func TestTokenReuse(t *testing.T) {
 	var token string
 	a := newAgent(t, func(w http.ResponseWriter, r *http.Request) {
 		token = r.Header.Get("Authorization")
-		_, _ = io.WriteString(w, good)
+		_, _ = io.WriteString(w, successBody)
 	})
 	send := func(agent, caller string) string {
 		t.Helper()
-		check(t, do(t, target, newCall(a.URL, func(c *dispatch.Call) { c.Agent.ID, c.Caller.Subject = agent, caller })),
+		checkOutcome(t, execute(t, target, newCall(a.URL, func(c *dispatch.Call) { c.Agent.ID, c.Caller.Subject = agent, caller })),
 			want{attempts: 1, health: dispatch.HealthGood})
 		return token
 	}
@@ -153,7 +153,7 @@ func TestTokenReuse(t *testing.T) {
 
 // Whoever vouches for a caller, and its tenant, are part of who it is: the agent
 // learns of both, and nobody gets the token of a namesake.
-func TestTokensTellNamesakesApart(t *testing.T) {
+func TestTokenCache_SeparatesIssuersAndTenants(t *testing.T) {
 	callers := []contract.Caller{
 		{Subject: "alice"},
 		{Subject: "alice", Issuer: "https://a.example"},
@@ -166,11 +166,11 @@ func TestTokensTellNamesakesApart(t *testing.T) {
 		t.Run(fmt.Sprint("reuse ", reuse), func(t *testing.T) {
 			source := &countingSource{source: newSigner(t)}
 			target := newTargetWith(t, source, func(c *httptarget.Config) { c.TokenReuse = reuse })
-			a := newAgent(t, answering(http.StatusOK, good))
+			a := newAgent(t, answering(http.StatusOK, successBody))
 			var expected []contract.Caller
 			for range 2 {
 				for _, caller := range callers {
-					do(t, target, newCall(a.URL, func(c *dispatch.Call) { c.Caller = &caller }))
+					execute(t, target, newCall(a.URL, func(c *dispatch.Call) { c.Caller = &caller }))
 				}
 				if expected == nil || reuse == 0 {
 					expected = append(expected, callers...)
@@ -187,10 +187,10 @@ func TestTokensTellNamesakesApart(t *testing.T) {
 	}
 }
 
-func TestTokensRememberedAreBounded(t *testing.T) {
+func TestTokenCache_IsBounded(t *testing.T) {
 	source := &countingSource{source: cheapSource{}}
 	target := newTargetWith(t, source, func(c *httptarget.Config) { c.TokenReuse = time.Hour })
-	a := newAgent(t, answering(http.StatusOK, good))
+	a := newAgent(t, answering(http.StatusOK, successBody))
 	as := func(subject string) dispatch.Call {
 		return newCall(a.URL, func(c *dispatch.Call) { c.Caller.Subject = subject })
 	}
@@ -215,15 +215,15 @@ func (cheapSource) AgentToken(g auth.AgentGrant) (string, error) { return g.Subj
 
 func (cheapSource) TaskToken(_ string, g contract.TaskGrant) (string, error) { return g.TaskID, nil }
 
-func TestWithoutAToken(t *testing.T) {
-	a := newAgent(t, answering(http.StatusOK, good))
-	got := do(t, newTargetWith(t, failingSource{}), newCall(a.URL))
-	check(t, got, want{code: contract.TaskAgentUnavailable, detail: "no token could be made for quality_agent"})
+func TestTarget_FailsWithoutToken(t *testing.T) {
+	a := newAgent(t, answering(http.StatusOK, successBody))
+	got := execute(t, newTargetWith(t, failingSource{}), newCall(a.URL))
+	checkOutcome(t, got, want{code: contract.TaskAgentUnavailable, detail: "no token could be made for quality_agent"})
 	if strings.Contains(got.Err.Detail, "hunter2") {
 		t.Errorf("detail %q shows what is for the log", got.Err.Detail)
 	}
-	got = do(t, newTarget(t), newCall(a.URL, func(c *dispatch.Call) { c.Caller = nil }))
-	check(t, got, want{code: contract.TaskAgentUnavailable, detail: "no token"})
+	got = execute(t, newTarget(t), newCall(a.URL, func(c *dispatch.Call) { c.Caller = nil }))
+	checkOutcome(t, got, want{code: contract.TaskAgentUnavailable, detail: "no token"})
 	if len(a.received()) != 0 {
 		t.Error("a task was sent without a token")
 	}

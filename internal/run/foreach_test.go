@@ -17,7 +17,7 @@ import (
 	"github.com/caprouter/caprouter/internal/run"
 )
 
-func TestEachCallsEveryIndexOnceWithinItsLimit(t *testing.T) {
+func TestForEach_CallsEveryIndexOnceWithinLimit(t *testing.T) {
 	ctx := t.Context()
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(-2, 40).Draw(t, "n")
@@ -44,7 +44,7 @@ func TestEachCallsEveryIndexOnceWithinItsLimit(t *testing.T) {
 	})
 }
 
-func TestEachUsesItsLimit(t *testing.T) {
+func TestForEach_UsesLimit(t *testing.T) {
 	tests := []struct {
 		name     string
 		limit, n int
@@ -70,7 +70,7 @@ func TestEachUsesItsLimit(t *testing.T) {
 	}
 }
 
-func TestEachFillsEverySlotWhenTheContextIsDone(t *testing.T) {
+func TestForEach_CallsEveryIndexIfContextIsDone(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	got := make([]error, 5)
@@ -82,7 +82,7 @@ func TestEachFillsEverySlotWhenTheContextIsDone(t *testing.T) {
 	}
 }
 
-func TestEachRaisesAPanicInTheCaller(t *testing.T) {
+func TestForEach_PanicsInCaller(t *testing.T) {
 	for _, limit := range []int{1, 2, 8} {
 		var running, after atomic.Int64
 		got := caught(func() {
@@ -114,7 +114,7 @@ func TestEachRaisesAPanicInTheCaller(t *testing.T) {
 	}
 }
 
-func TestEachReportsGoexitOfAnotherGoroutine(t *testing.T) {
+func TestForEach_ReportsGoexit(t *testing.T) {
 	// Both calls must be under way, so that one of them is not the caller's.
 	var both sync.WaitGroup
 	both.Add(2)
@@ -137,7 +137,7 @@ func TestEachReportsGoexitOfAnotherGoroutine(t *testing.T) {
 	}
 }
 
-func TestEachNested(t *testing.T) {
+func TestForEach_Nests(t *testing.T) {
 	var mu sync.Mutex
 	var got []int
 	run.ForEach(t.Context(), 3, 3, func(ctx context.Context, i int) {
@@ -153,7 +153,7 @@ func TestEachNested(t *testing.T) {
 	}
 }
 
-func BenchmarkEach(b *testing.B) {
+func BenchmarkForEach(b *testing.B) {
 	for _, bb := range []struct {
 		name     string
 		limit, n int

@@ -24,7 +24,7 @@ func untilDone(ctx context.Context) error {
 	return ctx.Err()
 }
 
-func TestGroupWaitReturnsTheFirstFailure(t *testing.T) {
+func TestGroup_WaitReturnsFirstError(t *testing.T) {
 	errStop := errors.New("received SIGTERM")
 	tests := []struct {
 		name  string
@@ -96,7 +96,7 @@ func TestGroupWaitReturnsTheFirstFailure(t *testing.T) {
 	}
 }
 
-func TestGroupGivesTheCauseOfTheStop(t *testing.T) {
+func TestGroup_StopSetsCause(t *testing.T) {
 	t.Run("Stop", func(t *testing.T) {
 		g := run.New(t.Context())
 		var got error
@@ -132,7 +132,7 @@ func TestGroupGivesTheCauseOfTheStop(t *testing.T) {
 	})
 }
 
-func TestGroupKeepsTheFirstOfSeveralFailures(t *testing.T) {
+func TestGroup_KeepsFirstOfSeveralErrors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := run.New(t.Context())
 		for i := range 5 {
@@ -152,7 +152,7 @@ func TestGroupKeepsTheFirstOfSeveralFailures(t *testing.T) {
 	})
 }
 
-func TestGroupEndsWithItsParent(t *testing.T) {
+func TestGroup_StopsWithParentContext(t *testing.T) {
 	t.Run("cancelled", func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		g := run.New(ctx)
@@ -175,7 +175,7 @@ func TestGroupEndsWithItsParent(t *testing.T) {
 	})
 }
 
-func TestGroupTurnsAPanicIntoAnError(t *testing.T) {
+func TestGroup_ConvertsPanicToError(t *testing.T) {
 	tests := []struct {
 		name  string
 		fn    func(context.Context) error
@@ -209,7 +209,7 @@ func TestGroupTurnsAPanicIntoAnError(t *testing.T) {
 	}
 }
 
-func TestGroupReportsGoexit(t *testing.T) {
+func TestGroup_ReportsGoexit(t *testing.T) {
 	g := run.New(t.Context())
 	g.Go("test", func(context.Context) error { runtime.Goexit(); return nil })
 	if err, want := g.Wait(), "test: ended by runtime.Goexit"; err == nil || err.Error() != want {
@@ -217,7 +217,7 @@ func TestGroupReportsGoexit(t *testing.T) {
 	}
 }
 
-func TestGroupStartsNothingAfterItEnded(t *testing.T) {
+func TestGroup_StartsNothingAfterWait(t *testing.T) {
 	g := run.New(t.Context())
 	if err := g.Wait(); err != nil {
 		t.Fatalf("Wait: got %v, want nil", err)
@@ -236,7 +236,7 @@ func TestGroupStartsNothingAfterItEnded(t *testing.T) {
 
 // Requests start goroutines while the owner is already waiting for the last
 // ones: none may be lost, and the race detector must stay quiet.
-func TestGroupGoWhileWaiting(t *testing.T) {
+func TestGroup_GoDuringWait(t *testing.T) {
 	g := run.New(t.Context())
 	var started, ran atomic.Int64
 	var starters sync.WaitGroup

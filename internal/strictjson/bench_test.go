@@ -36,7 +36,7 @@ func BenchmarkUnmarshalWithNull(b *testing.B) {
 	}
 }
 
-func BenchmarkUnmarshalForeign(b *testing.B) {
+func BenchmarkUnmarshalAllowUnknown(b *testing.B) {
 	b.SetBytes(int64(len(benchForeign)))
 	b.ReportAllocs()
 	for b.Loop() {

@@ -20,9 +20,9 @@ type document struct {
 
 var whole = []string{""}
 
-// TestContractRequest holds the body of POST /api/v1/route (003 §9, contract
+// TestUnmarshal_ContractRequest holds the body of POST /api/v1/route (003 §9, contract
 // tests): read as the edge reads it, tags and Validate included.
-func TestContractRequest(t *testing.T) {
+func TestUnmarshal_ContractRequest(t *testing.T) {
 	with := func(member string) string { return `{"content":{"prompt":"x"},` + member + `}` }
 	many := func(turns int) string {
 		return with(`"history":[` + strings.TrimSuffix(strings.Repeat(`{"role":"user","content":"x"},`, turns), ",") + `]`)
@@ -86,8 +86,8 @@ func TestContractRequest(t *testing.T) {
 	}
 }
 
-// TestContractResult holds what an agent returns (003 §4).
-func TestContractResult(t *testing.T) {
+// TestUnmarshal_ContractResult holds what an agent returns (003 §4).
+func TestUnmarshal_ContractResult(t *testing.T) {
 	with := func(member string) string { return `{"status":"success",` + member + `}` }
 	documents := []document{
 		{"least", `{"status":"success"}`, nil},
@@ -124,10 +124,10 @@ func TestContractResult(t *testing.T) {
 	}
 }
 
-// TestContractClassification holds a classification as it stands in a decision:
+// TestUnmarshal_ContractClassification holds a classification as it stands in a decision:
 // what a case of the routing tests scripts and what a stored decision is read
 // back as. What a model may write is held by package classifier.
-func TestContractClassification(t *testing.T) {
+func TestUnmarshal_ContractClassification(t *testing.T) {
 	const lead = `{"intent":"code_review","domains":["python"],"subtasks":[],"confidence":0.9,"source":"llm","latency_ms":1`
 	documents := []document{
 		{"least", lead + `}`, nil},

@@ -13,7 +13,7 @@ import (
 
 // The JSONTestSuite, decoded as free-form data: y_ files are taken, n_ files
 // refused, i_ files either, and nothing panics.
-func TestJSONTestSuite(t *testing.T) {
+func TestUnmarshal_JSONTestSuite(t *testing.T) {
 	dir := testkit.Shared(t, "corpora", "JSONTestSuite", "test_parsing")
 	files, err := filepath.Glob(filepath.Join(dir, "*.json"))
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/caprouter/caprouter/contract"
 )
 
-func TestUnmarshalAccepts(t *testing.T) {
+func TestUnmarshal_AcceptsValidDocuments(t *testing.T) {
 	tests := []struct {
 		name, body string
 		want       contract.Request
@@ -58,7 +58,7 @@ func TestUnmarshalAccepts(t *testing.T) {
 	}
 }
 
-func TestUnmarshalRefuses(t *testing.T) {
+func TestUnmarshal_RejectsInvalidDocuments(t *testing.T) {
 	tests := []struct {
 		name, body string
 		want       Error // Offset is compared when it is not 0
@@ -158,7 +158,7 @@ func checkError(t *testing.T, err error, want Error) {
 	}
 }
 
-func TestUnmarshalOtherTypes(t *testing.T) {
+func TestUnmarshal_SupportsOtherTypes(t *testing.T) {
 	type tree struct {
 		Name     string           `json:"name"`
 		Children []tree           `json:"children"`
@@ -210,7 +210,7 @@ func TestUnmarshalOtherTypes(t *testing.T) {
 	}
 }
 
-func TestUnmarshalRefusesDepth(t *testing.T) {
+func TestUnmarshal_RejectsDeepNesting(t *testing.T) {
 	nested := func(depth int) []byte {
 		return []byte(strings.Repeat("[", depth) + strings.Repeat("]", depth))
 	}
@@ -234,7 +234,7 @@ func TestUnmarshalRefusesDepth(t *testing.T) {
 	}
 }
 
-func TestErrorTextIsBounded(t *testing.T) {
+func TestError_TextIsBounded(t *testing.T) {
 	long := strings.Repeat("é", 1<<16)
 	for _, body := range []string{
 		`{"` + long + `":1}`,
@@ -254,7 +254,7 @@ func TestErrorTextIsBounded(t *testing.T) {
 	}
 }
 
-func TestErrorNamesPlace(t *testing.T) {
+func TestError_ContainsPointer(t *testing.T) {
 	if got, want := (&Error{Pointer: "/a/0", Detail: "is required"}).Error(), "/a/0: is required"; got != want {
 		t.Errorf("Error() = %q, want %q", got, want)
 	}

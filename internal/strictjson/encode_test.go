@@ -12,7 +12,7 @@ import (
 	"github.com/caprouter/caprouter/contract"
 )
 
-func TestMarshal(t *testing.T) {
+func TestMarshal_IsDeterministic(t *testing.T) {
 	tests := []struct {
 		name string
 		v    any
@@ -44,7 +44,7 @@ func TestMarshal(t *testing.T) {
 	}
 }
 
-func TestMarshalRefusesWhatIsNotJSON(t *testing.T) {
+func TestMarshal_RejectsValuesWithoutJSON(t *testing.T) {
 	for name, v := range map[string]any{
 		"raw value that is none":        json.RawMessage(`{"a":`),
 		"raw value that names it twice": json.RawMessage(`{"a":1,"a":2}`),
@@ -56,7 +56,7 @@ func TestMarshalRefusesWhatIsNotJSON(t *testing.T) {
 	}
 }
 
-func TestMarshalWriteReportsTheWriter(t *testing.T) {
+func TestMarshalWrite_ReturnsWriterError(t *testing.T) {
 	broken := errors.New("pipe is broken")
 	if err := MarshalWrite(failingWriter{broken}, fullResponse()); !errors.Is(err, broken) {
 		t.Errorf("got error %v, want %v", err, broken)
@@ -68,7 +68,7 @@ type failingWriter struct{ err error }
 func (w failingWriter) Write([]byte) (int, error) { return 0, w.err }
 
 // What is written can be read again, and comes out the same.
-func TestRoundTrip(t *testing.T) {
+func TestMarshal_RoundTrip(t *testing.T) {
 	text := rapid.StringN(0, 20, -1)
 	raw := rapid.Custom(func(t *rapid.T) json.RawMessage {
 		b, err := Marshal(rapid.OneOf(

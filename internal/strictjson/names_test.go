@@ -12,7 +12,7 @@ import (
 
 // Every way to name the same member twice, or by another spelling, that a
 // lenient reader would let pass. The pointer names the culprit.
-func TestNamesThatMeanTwoThings(t *testing.T) {
+func TestUnmarshal_RejectsAmbiguousNames(t *testing.T) {
 	const dup, unknown, variant = "appears more than once", "unknown member", "only by case"
 	type c struct{ body, pointer, detail string }
 	request := func() any { return new(contract.Request) }
@@ -109,7 +109,7 @@ func TestNamesThatMeanTwoThings(t *testing.T) {
 	}
 }
 
-func TestUnmarshalForeignAccepts(t *testing.T) {
+func TestUnmarshalAllowUnknown_AcceptsUnknownNames(t *testing.T) {
 	for _, tt := range []struct{ name, body string }{
 		{"unknown names", `{"sub":"a","custom":{"Sub":1,"sub":2}}`},
 		{"unknown names that differ by case among themselves", `{"x":1,"X":2}`},
@@ -126,7 +126,7 @@ func TestUnmarshalForeignAccepts(t *testing.T) {
 	}
 }
 
-func TestUnmarshalForeignRefuses(t *testing.T) {
+func TestUnmarshalAllowUnknown_RejectsAmbiguousDocuments(t *testing.T) {
 	tests := []struct {
 		name, body string
 		want       Error
@@ -143,7 +143,7 @@ func TestUnmarshalForeignRefuses(t *testing.T) {
 }
 
 // An embedded struct's members are members of the object around it.
-func TestEmbeddedStructs(t *testing.T) {
+func TestUnmarshal_EmbeddedStructs(t *testing.T) {
 	var d contract.ResponseData
 	if err := UnmarshalAllowUnknown([]byte(`{"mode":"unsupported","reason":"no_match","nearest":[{"gates":[]}]}`), &d); err != nil {
 		t.Fatalf("got error %v, want none", err)
@@ -157,7 +157,7 @@ func TestEmbeddedStructs(t *testing.T) {
 		Error{Pointer: "/nearest/0/score", Detail: "must be a number, got null"})
 }
 
-func TestFoldAgreesWithEqualFold(t *testing.T) {
+func TestFoldCase_MatchesEqualFold(t *testing.T) {
 	names := []string{"k", "K", "\u212a", "s", "S", "ſ", "é", "É", "ß", "ẞ", "Σ", "σ", "ς", "a_b", "A_B", "ab", "İ", "i", "I", "ı", ""}
 	for _, a := range names {
 		for _, b := range names {
@@ -169,7 +169,7 @@ func TestFoldAgreesWithEqualFold(t *testing.T) {
 }
 
 // encoding/json takes all of these; that is why it is not used.
-func TestStandardLibraryWouldAccept(t *testing.T) {
+func TestUnmarshal_IsStricterThanStandardLibrary(t *testing.T) {
 	for _, body := range []string{`{"status":"failure","status":"success"}`, `{"STATUS":"success"}`, `{"ſtatus":"success"}`, `{"status":null}`} {
 		if err := json.Unmarshal([]byte(body), new(contract.Result)); err != nil {
 			t.Errorf("encoding/json on %s: got %v, want it accepted; the comparison has lost its point", body, err)

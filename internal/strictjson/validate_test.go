@@ -9,7 +9,7 @@ import (
 	"github.com/caprouter/caprouter/contract"
 )
 
-func TestValidateContract(t *testing.T) {
+func TestValidate_ContractTypes(t *testing.T) {
 	long := strings.Repeat("é", 200)
 	tests := []struct {
 		name string
@@ -63,7 +63,7 @@ func TestValidateContract(t *testing.T) {
 	}
 }
 
-func TestValidateOtherShapes(t *testing.T) {
+func TestValidate_OtherTypes(t *testing.T) {
 	type Inner struct {
 		Name string `json:"name" validate:"required"`
 	}
@@ -103,7 +103,7 @@ func TestValidateOtherShapes(t *testing.T) {
 }
 
 // What cannot be checked must not pass as checked.
-func TestValidateRefusesOtherThanStructs(t *testing.T) {
+func TestValidate_RejectsOtherThanStructs(t *testing.T) {
 	for name, v := range map[string]any{"nil": nil, "a string": "x", "a nil pointer": (*contract.Request)(nil)} {
 		if got := Validate(v); len(got) != 1 || !strings.Contains(got[0].Detail, "cannot be checked") {
 			t.Errorf("Validate(%s): got %v, want one detail that it cannot be checked", name, got)

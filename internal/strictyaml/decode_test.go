@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestDecode(t *testing.T) {
+func TestDecode_SupportsAllTypes(t *testing.T) {
 	tests := []struct {
 		name, file string
 		want       settings
@@ -49,7 +49,7 @@ func TestDecode(t *testing.T) {
 	}
 }
 
-func TestDecodeKeepsDefaults(t *testing.T) {
+func TestDecode_KeepsDefaults(t *testing.T) {
 	got := settings{Version: 7, Ratio: 0.5, Limits: limits{MaxTokens: 9, Intents: []string{"a"}}}
 	if err := Decode("f.yaml", []byte("ratio: 0\nlimits: {intents: []}\n"), &got); err != nil {
 		t.Fatal(err)
@@ -60,7 +60,7 @@ func TestDecodeKeepsDefaults(t *testing.T) {
 	}
 }
 
-func TestDecodeRefusesTypes(t *testing.T) {
+func TestDecode_RejectsWrongTypes(t *testing.T) {
 	const empty = "there is no value here; write "
 	tests := []struct {
 		name, file string
@@ -109,7 +109,7 @@ func TestDecodeRefusesTypes(t *testing.T) {
 	}
 }
 
-func TestDecodeUnknownKeys(t *testing.T) {
+func TestDecode_RejectsUnknownKeys(t *testing.T) {
 	known := "version, name, on, ratio, maybe, count, limits, clients, words, lists, nested, plain, next, odd"
 	tests := []struct {
 		name, file, want string
@@ -135,7 +135,7 @@ func TestDecodeUnknownKeys(t *testing.T) {
 
 // All mistakes of a file are told at once, in its order, and what is right is
 // decoded even so.
-func TestDecodeGoesOn(t *testing.T) {
+func TestDecode_ContinuesAfterError(t *testing.T) {
 	const file = `nam: x
 version: one
 limits: {max_tokens: 5, intents: [1]}
@@ -164,7 +164,7 @@ clients:
 	}
 }
 
-func TestErrorsAreCapped(t *testing.T) {
+func TestErrors_AreBounded(t *testing.T) {
 	var b strings.Builder
 	for i := range 5000 {
 		fmt.Fprintf(&b, "wrong%d: 1\n", i)
@@ -185,7 +185,7 @@ func TestErrorsAreCapped(t *testing.T) {
 	}
 }
 
-func TestDecodeTargets(t *testing.T) {
+func TestDecode_RejectsInvalidTargets(t *testing.T) {
 	for name, v := range map[string]any{"a value": settings{}, "nil": nil, "a nil pointer": (*settings)(nil)} {
 		if err := Decode("f.yaml", []byte("version: 1\n"), v); err == nil || !strings.Contains(err.Error(), "not a pointer") {
 			t.Errorf("Decode into %s: got error %v, want one about the target", name, err)
@@ -196,7 +196,7 @@ func TestDecodeTargets(t *testing.T) {
 	checkErrors(t, Decode("f.yaml", []byte("a: [1]\n"), new(map[string]any)), "1:4: must be another value, got a list")
 }
 
-func TestDistance(t *testing.T) {
+func TestEditDistance_CountsEdits(t *testing.T) {
 	for _, tt := range []struct {
 		a, b string
 		want int

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-func TestReadFile(t *testing.T) {
+func TestReadFile_ReadsRegularFiles(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "f.yaml")
 	if err := os.WriteFile(path, []byte("version: 1\n"), 0o600); err != nil {
@@ -36,7 +36,7 @@ func TestReadFile(t *testing.T) {
 }
 
 // A 100 MB file is refused for its size, without being read: it is a hole.
-func TestReadFileRefusesSize(t *testing.T) {
+func TestReadFile_RejectsLargeFiles(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "large.yaml")
 	f, err := os.Create(path)
 	if err != nil {

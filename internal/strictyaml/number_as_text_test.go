@@ -7,7 +7,7 @@ import (
 
 type acceptance string
 
-func TestWordOrNumber(t *testing.T) {
+func TestNumberAsText_AcceptsNumbers(t *testing.T) {
 	tests := []struct {
 		file, want, wantErr string
 	}{
@@ -37,7 +37,7 @@ func TestWordOrNumber(t *testing.T) {
 }
 
 // A plain string stays one: only the type that says so takes numbers.
-func TestOtherStringsTakeNoNumbers(t *testing.T) {
+func TestNumberAsText_OnlyForItsType(t *testing.T) {
 	var got struct {
 		Accept acceptance `yaml:"accept"`
 		Name   string     `yaml:"name"`

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestParseRefuses(t *testing.T) {
+func TestParse_RejectsUnsupportedYAML(t *testing.T) {
 	tests := []struct {
 		name, file string
 		want       []string
@@ -87,7 +87,7 @@ func TestParseRefuses(t *testing.T) {
 	}
 }
 
-func TestParseRefusesDepth(t *testing.T) {
+func TestParse_RejectsDeepNesting(t *testing.T) {
 	nested := func(n int) []byte { return []byte(strings.Repeat("[", n) + strings.Repeat("]", n)) }
 	d, err := Parse("f.yaml", nested(MaxDepth+1)) // the innermost list lies MaxDepth deep
 	if err != nil || d.Err() != nil {
@@ -113,7 +113,7 @@ func TestParseRefusesDepth(t *testing.T) {
 }
 
 // An alias bomb stays as small as it is written, since nothing follows an alias.
-func TestParseAliasBomb(t *testing.T) {
+func TestParse_RejectsAliasBomb(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("a0: &a0 [x, x]\n")
 	for i := range 30 {
@@ -133,7 +133,7 @@ func TestParseAliasBomb(t *testing.T) {
 	}
 }
 
-func TestParseRefusesSize(t *testing.T) {
+func TestParse_RejectsLargeInput(t *testing.T) {
 	_, err := Parse("f.yaml", make([]byte, MaxBytes+1))
 	checkErrors(t, err, "is 67108865 bytes long; at most 67108864 are read")
 }

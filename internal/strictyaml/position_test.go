@@ -19,7 +19,7 @@ func parsed(t *testing.T, file string) *Document {
 	return d
 }
 
-func TestPos(t *testing.T) {
+func TestPos_FindsNearestValue(t *testing.T) {
 	d := parsed(t, placed)
 	tests := []struct {
 		name         string
@@ -49,7 +49,7 @@ func TestPos(t *testing.T) {
 	}
 }
 
-func TestErrorf(t *testing.T) {
+func TestErrorf_ReportsPosition(t *testing.T) {
 	d := parsed(t, placed)
 	d.Errorf(At("clients", "b", "max_tokens"), "must be at least %d", 2)
 	d.Errorf(At("clients", "a", "priority"), "is missing")
@@ -67,7 +67,7 @@ func TestErrorf(t *testing.T) {
 
 // What Decode could not read gets no second mistake from whoever checks the
 // zero value that stands in its place.
-func TestErrorfIsSilentAboutBrokenValues(t *testing.T) {
+func TestErrorf_SkipsInvalidValues(t *testing.T) {
 	d := parsed(t, "version: x\nlimits:\n  intent: [a]\nclients: {a: {max_tokens: 1}, b: &b {max_tokens: 2}}\n")
 	var v settings
 	if err := d.Decode(&v); err == nil {
@@ -86,7 +86,7 @@ func TestErrorfIsSilentAboutBrokenValues(t *testing.T) {
 	)
 }
 
-func TestErrorText(t *testing.T) {
+func TestError_TextContainsPosition(t *testing.T) {
 	for _, tt := range []struct {
 		err  Error
 		want string

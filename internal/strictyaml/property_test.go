@@ -15,7 +15,7 @@ import (
 
 // What the library writes reads back as it was: its quoting and ours agree on
 // which words are text.
-func TestRoundTrip(t *testing.T) {
+func TestDecode_RoundTrip(t *testing.T) {
 	text := rapid.OneOf(
 		rapid.StringOf(rapid.RuneFrom(nil, unicode.L, unicode.N, unicode.P, unicode.Zs)),
 		rapid.SampledFrom([]string{
@@ -98,7 +98,7 @@ func (d *drawn) tree(t *rapid.T, at Path, indent string) {
 }
 
 // Wherever a value stands in whatever tree, its path leads to its place.
-func TestPosFindsEveryValue(t *testing.T) {
+func TestPos_FindsEveryValue(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var d drawn
 		d.tree(t, nil, "")

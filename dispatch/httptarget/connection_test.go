@@ -15,8 +15,8 @@ import (
 	"github.com/caprouter/caprouter/dispatch"
 )
 
-// refusing returns the URL of a port where nobody listens.
-func refusing(t testing.TB) string {
+// refusingURL returns the URL of a port where nobody listens.
+func refusingURL(t testing.TB) string {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -25,11 +25,11 @@ func refusing(t testing.TB) string {
 	return "http://" + l.Addr().String()
 }
 
-func TestNobodyListens(t *testing.T) {
+func TestTarget_RetriesRefusedConnection(t *testing.T) {
 	for name, kind := range map[string]func(*dispatch.Call){"once": func(*dispatch.Call) {}, "twice": idempotent} {
 		t.Run(name, func(t *testing.T) {
-			got := do(t, newTarget(t), newCall(refusing(t), kind))
-			check(t, got, want{code: contract.TaskAgentUnavailable, detail: "quality_agent could not be reached: connection refused", attempts: 2, health: dispatch.HealthBad})
+			got := execute(t, newTarget(t), newCall(refusingURL(t), kind))
+			checkOutcome(t, got, want{code: contract.TaskAgentUnavailable, detail: "quality_agent could not be reached: connection refused", attempts: 2, health: dispatch.HealthBad})
 		})
 	}
 }
@@ -41,7 +41,7 @@ func hangUp(conn net.Conn) {
 }
 
 // The connection goes at every possible moment.
-func TestConnectionsThatGo(t *testing.T) {
+func TestTarget_ClosedConnectionIsOutcomeUnknown(t *testing.T) {
 	for name, handle := range map[string]func(conn net.Conn){
 		"closed after the request": func(conn net.Conn) { readRequest(conn) },
 		"reset after the request": func(conn net.Conn) {
@@ -64,13 +64,13 @@ func TestConnectionsThatGo(t *testing.T) {
 				connections.Add(1)
 				handle(conn)
 			})
-			got := do(t, newTarget(t), newCall(url))
-			check(t, got, want{code: contract.TaskOutcomeUnknown, detail: "it may have done the task", attempts: 1, uncertain: true, health: dispatch.HealthBad})
+			got := execute(t, newTarget(t), newCall(url))
+			checkOutcome(t, got, want{code: contract.TaskOutcomeUnknown, detail: "it may have done the task", attempts: 1, uncertain: true, health: dispatch.HealthBad})
 			if got := connections.Load(); got != 1 {
 				t.Errorf("%d connections for a task that may be sent once", got)
 			}
-			got = do(t, newTarget(t), newCall(url, idempotent))
-			check(t, got, want{code: contract.TaskAgentUnavailable, detail: "closed the connection", attempts: 2, health: dispatch.HealthBad})
+			got = execute(t, newTarget(t), newCall(url, idempotent))
+			checkOutcome(t, got, want{code: contract.TaskAgentUnavailable, detail: "closed the connection", attempts: 2, health: dispatch.HealthBad})
 			if got := connections.Load(); got != 3 {
 				t.Errorf("%d connections in all, want 1 and 2", got)
 			}
@@ -78,7 +78,7 @@ func TestConnectionsThatGo(t *testing.T) {
 	}
 }
 
-func TestResetInTheBody(t *testing.T) {
+func TestTarget_ConnectionResetInBody(t *testing.T) {
 	var tries atomic.Int64
 	url := rawAgent(t, func(conn net.Conn, _ int) {
 		if readRequest(conn) {
@@ -87,7 +87,7 @@ func TestResetInTheBody(t *testing.T) {
 			hangUp(conn)
 		}
 	})
-	got := do(t, newTarget(t), newCall(url))
+	got := execute(t, newTarget(t), newCall(url))
 	// A reset may overtake what was sent before it.
 	if got.Err == nil || got.Err.Code != contract.TaskBadResult && got.Err.Code != contract.TaskOutcomeUnknown || !got.MayHaveExecuted || got.Attempts != 1 {
 		t.Errorf("outcome = %+v %+v, want an uncertain one after one try", got, got.Err)
@@ -98,18 +98,18 @@ func TestResetInTheBody(t *testing.T) {
 }
 
 // The second try may find what the first did not.
-func TestTheSecondTry(t *testing.T) {
+func TestTarget_SecondAttemptSucceeds(t *testing.T) {
 	url := rawAgent(t, func(conn net.Conn, n int) {
 		if readRequest(conn) && n > 0 {
-			_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n"+good)
+			_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n"+successBody)
 		}
 	})
-	check(t, do(t, newTarget(t), newCall(url, idempotent)), want{attempts: 2, health: dispatch.HealthGood})
+	checkOutcome(t, execute(t, newTarget(t), newCall(url, idempotent)), want{attempts: 2, health: dispatch.HealthGood})
 }
 
 // net/http resends a request with an Idempotency-Key by itself when a reused
 // connection breaks. Ours must arrive once.
-func TestNothingIsSentAgainBehindOurBack(t *testing.T) {
+func TestTarget_TransportDoesNotResend(t *testing.T) {
 	for name, tc := range map[string]struct {
 		kind func(*dispatch.Call)
 		seen int64
@@ -137,12 +137,12 @@ func TestNothingIsSentAgainBehindOurBack(t *testing.T) {
 							}
 							return
 						}
-						_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: 45\r\n\r\n"+good)
+						_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: 45\r\n\r\n"+successBody)
 					}
 				})
 				target := newTarget(t)
-				check(t, do(t, target, newCall(url)), want{attempts: 1, health: dispatch.HealthGood})
-				check(t, do(t, target, newCall(url, tc.kind)), tc.want)
+				checkOutcome(t, execute(t, target, newCall(url)), want{attempts: 1, health: dispatch.HealthGood})
+				checkOutcome(t, execute(t, target, newCall(url, tc.kind)), tc.want)
 				if got := requests.Load(); got != tc.seen {
 					t.Errorf("the agent saw %d requests, want %d", got, tc.seen)
 				}
@@ -153,18 +153,18 @@ func TestNothingIsSentAgainBehindOurBack(t *testing.T) {
 
 // A request that meets a connection the agent has just closed is sent on
 // another one, unless some of it may have left.
-func TestConnectionsClosedWhileIdle(t *testing.T) {
+func TestTarget_ReplacesIdleConnection(t *testing.T) {
 	closed := make(chan struct{}, 1)
 	url := rawAgent(t, func(conn net.Conn, _ int) {
 		if readRequest(conn) {
-			_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: 45\r\n\r\n"+good)
+			_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: 45\r\n\r\n"+successBody)
 			_ = conn.Close()
 			closed <- struct{}{}
 		}
 	})
 	target := newTarget(t)
 	for i := range 50 {
-		got := do(t, target, newCall(url))
+		got := execute(t, target, newCall(url))
 		if got.Err != nil && got.Err.Code != contract.TaskOutcomeUnknown {
 			t.Fatalf("request %d: %+v", i, got.Err)
 		}
@@ -175,7 +175,7 @@ func TestConnectionsClosedWhileIdle(t *testing.T) {
 }
 
 // Agents that keep silent, each at another moment.
-func TestSilence(t *testing.T) {
+func TestTarget_SilentAgent(t *testing.T) {
 	t.Parallel()
 	for name, handle := range map[string]func(conn net.Conn){
 		"never reads":             func(net.Conn) {},
@@ -190,7 +190,7 @@ func TestSilence(t *testing.T) {
 		},
 		"half a body": func(conn net.Conn) {
 			readRequest(conn)
-			_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: 45\r\n\r\n"+good[:10])
+			_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: 45\r\n\r\n"+successBody[:10])
 		},
 		"a slow drip": func(conn net.Conn) {
 			readRequest(conn)
@@ -208,14 +208,14 @@ func TestSilence(t *testing.T) {
 			t.Parallel() // Close waits for the cancellation, which is not answered either
 			url := rawAgent(t, func(conn net.Conn, _ int) {
 				handle(conn)
-				untilClosed(conn)
+				readUntilClosed(conn)
 			})
-			got := do(t, newTarget(t), newCall(url, timeout(1500*time.Millisecond)))
-			check(t, got, want{
+			got := execute(t, newTarget(t), newCall(url, timeout(1500*time.Millisecond)))
+			checkOutcome(t, got, want{
 				code: contract.TaskOutcomeUnknown, detail: "did not answer by the deadline", attempts: 1, uncertain: true, health: dispatch.HealthBad,
 			})
-			got = do(t, newTarget(t), newCall(url, idempotent, timeout(3*time.Second)))
-			check(t, got, want{code: contract.TaskDeadlineExceeded, detail: "did not answer in time", attempts: 2, health: dispatch.HealthBad})
+			got = execute(t, newTarget(t), newCall(url, idempotent, timeout(3*time.Second)))
+			checkOutcome(t, got, want{code: contract.TaskDeadlineExceeded, detail: "did not answer in time", attempts: 2, health: dispatch.HealthBad})
 		})
 	}
 }
@@ -226,31 +226,31 @@ func neverAnswers(t testing.TB) string {
 }
 
 // The deadlines of request, task and agent all end it.
-func TestTheEarliestDeadlineCounts(t *testing.T) {
+func TestTarget_UsesEarliestDeadline(t *testing.T) {
 	url := neverAnswers(t)
 	const soon = 500 * time.Millisecond
 	unknown := want{code: contract.TaskOutcomeUnknown, attempts: 1, uncertain: true}
 	t.Run("the context's", func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), soon)
 		defer cancel()
-		check(t, newTarget(t).Execute(ctx, newCall(url)), unknown)
+		checkOutcome(t, newTarget(t).Execute(ctx, newCall(url)), unknown)
 	})
 	t.Run("the task's", func(t *testing.T) {
-		check(t, do(t, newTarget(t), newCall(url, func(c *dispatch.Call) { c.Task.Deadline = time.Now().Add(soon) })), unknown)
+		checkOutcome(t, execute(t, newTarget(t), newCall(url, func(c *dispatch.Call) { c.Task.Deadline = time.Now().Add(soon) })), unknown)
 	})
 	t.Run("the agent's", func(t *testing.T) {
 		w := unknown
 		w.health = dispatch.HealthBad // it had the time it asked for
-		check(t, do(t, newTarget(t), newCall(url, timeout(soon))), w)
+		checkOutcome(t, execute(t, newTarget(t), newCall(url, timeout(soon))), w)
 	})
 	t.Run("one that has passed", func(t *testing.T) {
-		got := do(t, newTarget(t), newCall(url, func(c *dispatch.Call) { c.Task.Deadline = time.Now().Add(-time.Second) }))
-		check(t, got, want{code: contract.TaskDeadlineExceeded, detail: "before the task was sent"})
+		got := execute(t, newTarget(t), newCall(url, func(c *dispatch.Call) { c.Task.Deadline = time.Now().Add(-time.Second) }))
+		checkOutcome(t, got, want{code: contract.TaskDeadlineExceeded, detail: "before the task was sent"})
 	})
 }
 
 // Callers with hardly any patience must not make an agent look ill.
-func TestImpatienceIsNotHeldAgainstTheAgent(t *testing.T) {
+func TestTarget_ShortTimeoutDoesNotCountAgainstAgent(t *testing.T) {
 	url := neverAnswers(t)
 	for name, kind := range map[string]func(*dispatch.Call){"once": func(*dispatch.Call) {}, "twice": idempotent} {
 		t.Run(name, func(t *testing.T) {
@@ -263,7 +263,7 @@ func TestImpatienceIsNotHeldAgainstTheAgent(t *testing.T) {
 	}
 }
 
-func TestRetryAfter(t *testing.T) {
+func TestTarget_HonoursRetryAfter(t *testing.T) {
 	for _, tc := range []struct {
 		name, value string
 		attempts    int
@@ -284,8 +284,8 @@ func TestRetryAfter(t *testing.T) {
 				}
 				w.WriteHeader(http.StatusServiceUnavailable)
 			})
-			got := do(t, newTarget(t), newCall(a.URL, idempotent))
-			check(t, got, want{code: contract.TaskAgentUnavailable, detail: "answered 503", attempts: tc.attempts, health: dispatch.HealthBad})
+			got := execute(t, newTarget(t), newCall(a.URL, idempotent))
+			checkOutcome(t, got, want{code: contract.TaskAgentUnavailable, detail: "answered 503", attempts: tc.attempts, health: dispatch.HealthBad})
 		})
 	}
 	t.Run("longer than its share", func(t *testing.T) {
@@ -293,22 +293,22 @@ func TestRetryAfter(t *testing.T) {
 			w.Header().Set("Retry-After", "10") // of 20 s, with two others waiting
 			w.WriteHeader(http.StatusServiceUnavailable)
 		})
-		got := do(t, newTarget(t), newCall(a.URL, idempotent, others(2)))
-		check(t, got, want{code: contract.TaskAgentUnavailable, attempts: 1, health: dispatch.HealthBad})
+		got := execute(t, newTarget(t), newCall(a.URL, idempotent, withStandbys(2)))
+		checkOutcome(t, got, want{code: contract.TaskAgentUnavailable, attempts: 1, health: dispatch.HealthBad})
 	})
 }
 
 // Many tasks at once, over agents of every temper.
-func TestManyAtOnce(t *testing.T) {
+func TestTarget_ServesConcurrentCalls(t *testing.T) {
 	t.Parallel()
-	a := newAgent(t, answering(http.StatusOK, good))
+	a := newAgent(t, answering(http.StatusOK, successBody))
 	urls := []string{
-		a.URL, refusing(t),
+		a.URL, refusingURL(t),
 		rawAgent(t, func(conn net.Conn, _ int) { readRequest(conn) }),
-		rawAgent(t, func(conn net.Conn, _ int) { untilClosed(conn) }),
+		rawAgent(t, func(conn net.Conn, _ int) { readUntilClosed(conn) }),
 		rawAgent(t, func(conn net.Conn, _ int) {
 			if readRequest(conn) {
-				_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n"+strings.Repeat(good, 99))
+				_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n"+strings.Repeat(successBody, 99))
 			}
 		}),
 	}

@@ -17,18 +17,18 @@ import (
 	"github.com/caprouter/caprouter/internal/resilience"
 )
 
-// stoppable is a scripted target whose agents can be told to stop.
-type stoppable struct {
-	scripted
-	stops chan dispatch.Call
+// cancelableTarget is a scripted target whose agents can be told to stop.
+type cancelableTarget struct {
+	scriptedTarget
+	canceled chan dispatch.Call
 }
 
-func (s *stoppable) CancelTask(c dispatch.Call) { s.stops <- c }
+func (s *cancelableTarget) CancelTask(c dispatch.Call) { s.canceled <- c }
 
-// newStoppable returns a Dispatcher whose agents accept every task for later.
-func newStoppable(t testing.TB, change ...func(*dispatch.Config)) (*dispatch.Dispatcher, *stoppable) {
+// newPendingDispatcher returns a Dispatcher whose agents accept every task for later.
+func newPendingDispatcher(t testing.TB, change ...func(*dispatch.Config)) (*dispatch.Dispatcher, *cancelableTarget) {
 	t.Helper()
-	target := &stoppable{stops: make(chan dispatch.Call, 8)}
+	target := &cancelableTarget{canceled: make(chan dispatch.Call, 8)}
 	target.answer(dispatch.Outcome{Pending: true, Attempts: 2, Health: dispatch.HealthGood})
 	cfg := dispatch.Config{Breaker: resilience.BreakerConfig{Failures: 3, OpenFor: 10 * time.Second, Now: newClock().Now}}
 	for _, c := range change {
@@ -43,20 +43,20 @@ func newStoppable(t testing.TB, change ...func(*dispatch.Config)) (*dispatch.Dis
 
 // Await's outcomes.
 var (
-	delivered = dispatch.Outcome{Result: &contract.Result{Status: contract.ResultPartial}}
-	cancelled = dispatch.Outcome{Err: &contract.TaskError{Code: contract.TaskWasCancelled, Detail: "cancelled"}}
-	handedOn  = dispatch.Outcome{Pending: true}
+	delivered    = dispatch.Outcome{Result: &contract.Result{Status: contract.ResultPartial}}
+	cancelled    = dispatch.Outcome{Err: &contract.TaskError{Code: contract.TaskWasCancelled, Detail: "cancelled"}}
+	stillPending = dispatch.Outcome{Pending: true}
 )
 
-// untilDone is an Await that waits for the end of the context.
-func untilDone(out dispatch.Outcome) func(context.Context) dispatch.Outcome {
+// awaitContextEnd is an Await that waits for the end of the context.
+func awaitContextEnd(out dispatch.Outcome) func(context.Context) dispatch.Outcome {
 	return func(ctx context.Context) dispatch.Outcome {
 		<-ctx.Done()
 		return out
 	}
 }
 
-func TestAwait(t *testing.T) {
+func TestDispatcher_AwaitsPendingResult(t *testing.T) {
 	at := func(n int, out dispatch.Outcome) dispatch.Outcome { out.Attempts = n; return out }
 	for _, tc := range []struct {
 		name    string
@@ -67,14 +67,14 @@ func TestAwait(t *testing.T) {
 	}{
 		{"delivered", func(context.Context) dispatch.Outcome { return delivered }, at(2, delivered), 0, 0},
 		{"given up before the end", func(context.Context) dispatch.Outcome { return cancelled }, at(2, cancelled), 0, 0},
-		{"the time is up", untilDone(cancelled), at(2, cancelled), 3 * time.Second, 1},
-		{"delivered as the time was up", untilDone(delivered), at(2, delivered), 3 * time.Second, 0},
-		{"handed on", untilDone(handedOn), at(2, handedOn), 3 * time.Second, 0},
+		{"the time is up", awaitContextEnd(cancelled), at(2, cancelled), 3 * time.Second, 1},
+		{"delivered as the time was up", awaitContextEnd(delivered), at(2, delivered), 3 * time.Second, 0},
+		{"handed on", awaitContextEnd(stillPending), at(2, stillPending), 3 * time.Second, 0},
 		{"with a count of its own", func(context.Context) dispatch.Outcome { return at(5, delivered) }, at(5, delivered), 0, 0},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				d, target := newStoppable(t)
+				d, target := newPendingDispatcher(t)
 				c := call(agent("a"))
 				c.AwaitResult, c.Task.Deadline = tc.await, time.Now().Add(3*time.Second)
 				got := d.Send(t.Context(), c)
@@ -84,10 +84,10 @@ func TestAwait(t *testing.T) {
 				if got.Latency != tc.latency {
 					t.Errorf("latency = %v, want all of the waiting, %v", got.Latency, tc.latency)
 				}
-				if got := len(target.stops); got != tc.stops {
+				if got := len(target.canceled); got != tc.stops {
 					t.Fatalf("the agent was told to stop %d times, want %d", got, tc.stops)
 				}
-				if tc.stops > 0 && (<-target.stops).Task.TaskID != "t1" {
+				if tc.stops > 0 && (<-target.canceled).Task.TaskID != "t1" {
 					t.Error("the agent was told to stop another task")
 				}
 			})
@@ -98,7 +98,7 @@ func TestAwait(t *testing.T) {
 // Work that comes later keeps its agent's place and none of those all tasks
 // share: a few slow agents must not stop the others.
 func TestLaterWorkGivesThePlaceBack(t *testing.T) {
-	d, target := newStoppable(t, func(c *dispatch.Config) { c.MaxInFlight = 1 })
+	d, target := newPendingDispatcher(t, func(c *dispatch.Config) { c.MaxInFlight = 1 })
 	slow, quick := agent("slow"), agent("quick")
 	slow.MaxInFlight = 2
 	live := d.SetAgents([]*contract.RegistryEntry{slow, quick})
@@ -121,7 +121,7 @@ func TestLaterWorkGivesThePlaceBack(t *testing.T) {
 	if got := live[0].InFlight(); got != 2 {
 		t.Errorf("%d tasks in flight at the slow agent, want 2", got)
 	}
-	refusedWith(t, d.Send(t.Context(), c), "slow is at its limit of 2 tasks in flight")
+	wantUnavailable(t, d.Send(t.Context(), c), "slow is at its limit of 2 tasks in flight")
 	target.answer(success)
 	if out := d.Send(t.Context(), call(quick)); out.Result == nil {
 		t.Errorf("Send to another agent = %+v, want a result", out)
@@ -136,16 +136,16 @@ func TestLaterWorkGivesThePlaceBack(t *testing.T) {
 // An agent that accepts is well, whatever becomes of the work: its breaker
 // judges the answer, not the waiting.
 func TestAcceptingIsHealthy(t *testing.T) {
-	b := newBench(t)
+	b := newTestDispatcher(t)
 	a := agent("a")
-	b.fail(t, a, 2)
+	b.recordFailures(t, a, 2)
 	b.target.answer(dispatch.Outcome{Pending: true, Attempts: 1})
 	c := call(a)
 	c.AwaitResult = func(context.Context) dispatch.Outcome {
 		if got := b.AgentStatus("a").Breaker; got != resilience.Closed {
 			t.Errorf("breaker while waiting = %s, want closed", got)
 		}
-		out := broken
+		out := unreachable
 		out.Health = dispatch.HealthBad
 		return out
 	}
@@ -155,7 +155,7 @@ func TestAcceptingIsHealthy(t *testing.T) {
 	if got := b.AgentStatus("a").Breaker; got != resilience.Closed {
 		t.Errorf("breaker = %s, want closed", got)
 	}
-	b.fail(t, a, 3)
+	b.recordFailures(t, a, 3)
 	b.clock.Advance(10 * time.Second)
 	c.AwaitResult = func(context.Context) dispatch.Outcome {
 		if got := b.AgentStatus("a").Breaker; got != resilience.Closed {
@@ -182,11 +182,11 @@ func TestHandedBack(t *testing.T) {
 		{"sent", cancelledTask, nil, dispatch.Outcome{Pending: true, Attempts: 1}},
 		{"not sent", unsent, nil, unsent},
 		{"answered", success, nil, success},
-		{"accepted", dispatch.Outcome{Pending: true, Attempts: 1}, untilDone(handedOn), dispatch.Outcome{Pending: true, Attempts: 1}},
-		{"accepted and given up", dispatch.Outcome{Pending: true, Attempts: 1}, untilDone(unsent), unsent},
+		{"accepted", dispatch.Outcome{Pending: true, Attempts: 1}, awaitContextEnd(stillPending), dispatch.Outcome{Pending: true, Attempts: 1}},
+		{"accepted and given up", dispatch.Outcome{Pending: true, Attempts: 1}, awaitContextEnd(unsent), unsent},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			d, target := newStoppable(t)
+			d, target := newPendingDispatcher(t)
 			ctx, cancel := context.WithCancelCause(t.Context())
 			target.do = func(context.Context, dispatch.Call) dispatch.Outcome {
 				cancel(dispatch.ErrHandedOver)
@@ -198,16 +198,16 @@ func TestHandedBack(t *testing.T) {
 			if diff := cmp.Diff(tc.want, got, cmpopts.IgnoreFields(dispatch.Outcome{}, "Latency")); diff != "" {
 				t.Errorf("outcome (-want +got):\n%s", diff)
 			}
-			if len(target.stops) != 0 {
+			if len(target.canceled) != 0 {
 				t.Error("the agent was told to stop")
 			}
-			refusedWith(t, d.Send(ctx, c), "the router stopped before the task was sent")
+			wantUnavailable(t, d.Send(ctx, c), "the router stopped before the task was sent")
 		})
 	}
 }
 
 func TestAnAwaitThatPanics(t *testing.T) {
-	d, _ := newStoppable(t, func(c *dispatch.Config) { c.MaxInFlight = 1 })
+	d, _ := newPendingDispatcher(t, func(c *dispatch.Config) { c.MaxInFlight = 1 })
 	a := agent("a")
 	live := d.SetAgents([]*contract.RegistryEntry{a})
 	c := call(a)
@@ -225,26 +225,26 @@ func TestAnAwaitThatPanics(t *testing.T) {
 }
 
 func TestStop(t *testing.T) {
-	d, target := newStoppable(t)
+	d, target := newPendingDispatcher(t)
 	c := call(agent("a"))
 	d.CancelTask(c)
-	if got := <-target.stops; got.Task.TaskID != c.Task.TaskID {
+	if got := <-target.canceled; got.Task.TaskID != c.Task.TaskID {
 		t.Errorf("stopped task %s, want %s", got.Task.TaskID, c.Task.TaskID)
 	}
 	if got := d.AgentStatus("a").InFlight; got != 0 {
 		t.Errorf("%d tasks in flight after a stop, want 0", got)
 	}
 	d.CancelTask(call(&contract.RegistryEntry{ID: "nowhere"}))                                          // nobody to tell
-	newBench(t).CancelTask(c)                                                                           // a target that cannot
+	newTestDispatcher(t).CancelTask(c)                                                                  // a target that cannot
 	d.CancelTask(call(&contract.RegistryEntry{ID: "p", Endpoint: contract.Endpoint{Protocol: "pull"}})) // one that is not there
-	if len(target.stops) != 0 {
+	if len(target.canceled) != 0 {
 		t.Error("somebody else was told to stop")
 	}
 }
 
-func TestCommit(t *testing.T) {
+func TestDispatcher_CallsBeforeSendAfterAdmission(t *testing.T) {
 	t.Run("before the task goes out, once", func(t *testing.T) {
-		b := newBench(t)
+		b := newTestDispatcher(t)
 		var events []string
 		b.target.do = func(context.Context, dispatch.Call) dispatch.Outcome {
 			events = append(events, "sent")
@@ -267,24 +267,24 @@ func TestCommit(t *testing.T) {
 		}
 	})
 	t.Run("not for a task that is refused", func(t *testing.T) {
-		b := newBench(t)
+		b := newTestDispatcher(t)
 		a := agent("a")
-		b.fail(t, a, 3)
+		b.recordFailures(t, a, 3)
 		c := call(a)
 		c.BeforeSend = func(context.Context) error { t.Error("a refused task was recorded"); return nil }
-		refusedWith(t, b.Send(t.Context(), c), "gets no tasks until")
+		wantUnavailable(t, b.Send(t.Context(), c), "gets no tasks until")
 	})
 	t.Run("its error keeps the task here", func(t *testing.T) {
-		b := newBench(t)
+		b := newTestDispatcher(t)
 		a := agent("a")
 		live := b.SetAgents([]*contract.RegistryEntry{a})
-		b.fail(t, a, 2)
+		b.recordFailures(t, a, 2)
 		sent := b.target.count()
 		c := call(a)
 		c.BeforeSend = func(context.Context) error { return errors.New("disk full: /secret") }
 		for range 5 {
 			out := b.Send(t.Context(), c)
-			refusedWith(t, out, "could not be recorded")
+			wantUnavailable(t, out, "could not be recorded")
 			if strings.Contains(out.Err.Detail, "secret") {
 				t.Errorf("detail %q shows what is for the log", out.Err.Detail)
 			}
@@ -295,19 +295,19 @@ func TestCommit(t *testing.T) {
 		if got := b.AgentStatus("a"); got.Breaker != resilience.Closed || live[0].InFlight() != 0 {
 			t.Errorf("agent = %+v, want it idle and closed: it did nothing wrong", got)
 		}
-		b.fail(t, a, 1)
+		b.recordFailures(t, a, 1)
 		if got := b.AgentStatus("a").Breaker; got != resilience.Open {
 			t.Errorf("breaker = %s, want open: the failures before still count", got)
 		}
 	})
 	t.Run("a trial that could not be recorded is tried again", func(t *testing.T) {
-		b := newBench(t)
+		b := newTestDispatcher(t)
 		a := agent("a")
-		b.fail(t, a, 3)
+		b.recordFailures(t, a, 3)
 		b.clock.Advance(10 * time.Second)
 		c := call(a)
 		c.BeforeSend = func(context.Context) error { return errors.New("disk full") }
-		refusedWith(t, b.Send(t.Context(), c), "could not be recorded")
+		wantUnavailable(t, b.Send(t.Context(), c), "could not be recorded")
 		b.clock.Advance(10 * time.Second)
 		if out := b.send(t, a); out.Result == nil {
 			t.Errorf("the next trial = %+v, want a result", out.Err)
@@ -325,7 +325,7 @@ func TestCommit(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				b := newBench(t)
+				b := newTestDispatcher(t)
 				ctx, cancel := tc.end(t.Context())
 				defer cancel()
 				c := call(agent("a"))
@@ -346,8 +346,8 @@ func TestCommit(t *testing.T) {
 
 // A task that is given out once more goes on counting, also where it does not
 // get as far as its agent.
-func TestAttemptsGoOnCounting(t *testing.T) {
-	b := newBench(t)
+func TestDispatcher_ContinuesAttemptCount(t *testing.T) {
+	b := newTestDispatcher(t)
 	c := call(agent("a"))
 	for _, tc := range []struct{ first, want int }{{0, 0}, {1, 0}, {2, 1}, {4, 3}} {
 		c.Task.Attempt = tc.first

@@ -30,13 +30,13 @@ func newDispatcher(t testing.TB, target *httptarget.Target) (*dispatch.Dispatche
 	return d, c
 }
 
-func TestWhatOpensTheBreaker(t *testing.T) {
+func TestTarget_OutcomesOpenBreaker(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		agent func(t testing.TB) string
 		opens bool
 	}{
-		"nobody listens": {refusing, true},
+		"nobody listens": {refusingURL, true},
 		"silence":        {neverAnswers, true},
 		"500":            {status(500), true},
 		"no result":      {status(200), true},
@@ -85,7 +85,7 @@ func status(code int) func(t testing.TB) string {
 	return func(t testing.TB) string { return newAgent(t, answering(code, "")).URL }
 }
 
-func TestTheBreakerOpensAndCloses(t *testing.T) {
+func TestTarget_BreakerOpensAndCloses(t *testing.T) {
 	var ill atomic.Bool
 	ill.Store(true)
 	a := newAgent(t, func(w http.ResponseWriter, _ *http.Request) {
@@ -93,7 +93,7 @@ func TestTheBreakerOpensAndCloses(t *testing.T) {
 			w.WriteHeader(http.StatusInternalServerError)
 			return
 		}
-		_, _ = io.WriteString(w, good)
+		_, _ = io.WriteString(w, successBody)
 	})
 	d, clock := newDispatcher(t, newTarget(t))
 	for range 10 {
@@ -119,7 +119,7 @@ func TestTheBreakerOpensAndCloses(t *testing.T) {
 
 // Of what remains each try gets its share, so that the agents after it have
 // time; what an agent is told is what it has.
-func TestSharesOnTheWire(t *testing.T) {
+func TestTarget_SendsDeadlineShares(t *testing.T) {
 	const total = 12 * time.Second
 	for _, tc := range []struct {
 		name        string
@@ -135,9 +135,9 @@ func TestSharesOnTheWire(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			a := newAgent(t, answering(http.StatusServiceUnavailable, ""))
 			start := time.Now()
-			c := newCall(a.URL, tc.kind, others(tc.others))
+			c := newCall(a.URL, tc.kind, withStandbys(tc.others))
 			c.Task.Deadline = start.Add(total)
-			do(t, newTarget(t), c)
+			execute(t, newTarget(t), c)
 			tasks := a.received()
 			limits := []time.Duration{tc.first, tc.next}
 			if tc.next == 0 {
@@ -161,15 +161,15 @@ func TestSharesOnTheWire(t *testing.T) {
 }
 
 // An idempotent agent that hangs leaves the one after it the time to answer.
-func TestFailoverHasTime(t *testing.T) {
+func TestTarget_LeavesTimeForFailover(t *testing.T) {
 	t.Parallel()
 	target := newTarget(t)
-	hanging, healthy := neverAnswers(t), newAgent(t, answering(http.StatusOK, good))
+	hanging, healthy := neverAnswers(t), newAgent(t, answering(http.StatusOK, successBody))
 	d, _ := newDispatcher(t, target)
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 	defer cancel()
-	first := d.Send(ctx, newCall(hanging, idempotent, others(1)))
-	check(t, first, want{code: contract.TaskDeadlineExceeded, attempts: 2, health: first.Health})
+	first := d.Send(ctx, newCall(hanging, idempotent, withStandbys(1)))
+	checkOutcome(t, first, want{code: contract.TaskDeadlineExceeded, attempts: 2, health: first.Health})
 	second := d.Send(ctx, newCall(healthy.URL, func(c *dispatch.Call) { c.Agent.ID = "other_agent" }))
-	check(t, second, want{attempts: 1, health: dispatch.HealthGood})
+	checkOutcome(t, second, want{attempts: 1, health: dispatch.HealthGood})
 }

@@ -38,7 +38,7 @@ func newWorking(t testing.TB) *working {
 	return w
 }
 
-func TestTheCallerLeaves(t *testing.T) {
+func TestTarget_CancelsTaskAfterDisconnect(t *testing.T) {
 	for name, tc := range map[string]struct {
 		kind      func(*dispatch.Call)
 		uncertain bool
@@ -56,7 +56,7 @@ func TestTheCallerLeaves(t *testing.T) {
 			<-a.begun
 			leave()
 			wg.Wait()
-			check(t, got, want{code: contract.TaskWasCancelled, detail: "the caller disconnected", attempts: 1, uncertain: tc.uncertain})
+			checkOutcome(t, got, want{code: contract.TaskWasCancelled, detail: "the caller disconnected", attempts: 1, uncertain: tc.uncertain})
 			<-a.ended // the connection was closed
 			target.Close()
 			if diff := cmp.Diff([]string{"/tasks/" + taskID + "/cancel"}, a.stopped()); diff != "" {
@@ -70,7 +70,7 @@ func TestTheCallerLeaves(t *testing.T) {
 }
 
 // A task that is left to the next process goes on at its agent.
-func TestTheTaskIsHandedBack(t *testing.T) {
+func TestTarget_DoesNotCancelTaskAfterHandover(t *testing.T) {
 	a := newWorking(t)
 	target := newTarget(t)
 	ctx, cancel := context.WithCancelCause(t.Context())
@@ -80,8 +80,8 @@ func TestTheTaskIsHandedBack(t *testing.T) {
 	<-a.begun
 	cancel(dispatch.ErrHandedOver)
 	wg.Wait()
-	check(t, got, want{code: contract.TaskWasCancelled, detail: "the router stopped the task", attempts: 1, uncertain: true})
-	check(t, target.Execute(ctx, newCall(a.URL)), want{code: contract.TaskAgentUnavailable, detail: "the router stopped before the task was sent"})
+	checkOutcome(t, got, want{code: contract.TaskWasCancelled, detail: "the router stopped the task", attempts: 1, uncertain: true})
+	checkOutcome(t, target.Execute(ctx, newCall(a.URL)), want{code: contract.TaskAgentUnavailable, detail: "the router stopped before the task was sent"})
 	<-a.ended
 	target.Close()
 	if stops := a.stopped(); len(stops) != 0 || len(a.received()) != 1 {
@@ -89,19 +89,19 @@ func TestTheTaskIsHandedBack(t *testing.T) {
 	}
 }
 
-func TestTheCallerHadLeft(t *testing.T) {
+func TestTarget_SendsNothingAfterDisconnect(t *testing.T) {
 	a := newWorking(t)
 	target := newTarget(t)
 	ctx, leave := context.WithCancel(t.Context())
 	leave()
-	check(t, target.Execute(ctx, newCall(a.URL)), want{code: contract.TaskWasCancelled})
+	checkOutcome(t, target.Execute(ctx, newCall(a.URL)), want{code: contract.TaskWasCancelled})
 	target.Close()
 	if len(a.received())+len(a.stopped()) != 0 {
 		t.Error("the agent heard of a task nobody wanted")
 	}
 }
 
-func TestTheCallerLeavesBetweenTries(t *testing.T) {
+func TestTarget_DisconnectBetweenAttempts(t *testing.T) {
 	asked := make(chan struct{}, 2)
 	a := newAgent(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Retry-After", "5")
@@ -122,7 +122,7 @@ func TestTheCallerLeavesBetweenTries(t *testing.T) {
 }
 
 // When the time is up the agent is told, and told once, after the last try.
-func TestTheDeadlinePasses(t *testing.T) {
+func TestTarget_CancelsTaskOnceAfterDeadline(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		kind  func(*dispatch.Call)
@@ -132,7 +132,7 @@ func TestTheDeadlinePasses(t *testing.T) {
 			t.Parallel()
 			a := newWorking(t)
 			target := newTarget(t)
-			do(t, target, newCall(a.URL+"/tasks?tenant=x", tc.kind, timeout(800*time.Millisecond)))
+			execute(t, target, newCall(a.URL+"/tasks?tenant=x", tc.kind, timeout(800*time.Millisecond)))
 			target.Close()
 			if diff := cmp.Diff([]string{"/tasks/" + taskID + "/cancel"}, a.stopped()); diff != "" {
 				t.Errorf("cancellations (-want +got):\n%s", diff)
@@ -145,7 +145,7 @@ func TestTheDeadlinePasses(t *testing.T) {
 }
 
 // A first try that came to nothing must not cancel the second one.
-func TestASecondTryIsNotCancelled(t *testing.T) {
+func TestTarget_DoesNotCancelBeforeSecondAttempt(t *testing.T) {
 	t.Parallel()
 	var n atomic.Int64
 	a := newAgent(t, func(w http.ResponseWriter, r *http.Request) {
@@ -153,10 +153,10 @@ func TestASecondTryIsNotCancelled(t *testing.T) {
 			<-r.Context().Done()
 			return
 		}
-		_, _ = io.WriteString(w, good)
+		_, _ = io.WriteString(w, successBody)
 	})
 	target := newTarget(t)
-	check(t, do(t, target, newCall(a.URL, idempotent, timeout(2*time.Second))), want{attempts: 2, health: dispatch.HealthGood})
+	checkOutcome(t, execute(t, target, newCall(a.URL, idempotent, timeout(2*time.Second))), want{attempts: 2, health: dispatch.HealthGood})
 	target.Close()
 	if got := a.stopped(); len(got) != 0 {
 		t.Errorf("cancellations = %v, want none", got)
@@ -165,13 +165,13 @@ func TestASecondTryIsNotCancelled(t *testing.T) {
 
 // Accepted work that nobody can collect is cancelled too; a task that was
 // answered or never sent is not.
-func TestWhatIsCancelled(t *testing.T) {
+func TestTarget_CancelsOnlyUnansweredTasks(t *testing.T) {
 	for _, tc := range []struct {
 		status, stops int
 	}{{202, 1}, {200, 0}, {204, 0}, {400, 0}, {429, 0}, {500, 0}} {
 		a := newAgent(t, answering(tc.status, ""))
 		target := newTarget(t)
-		do(t, target, newCall(a.URL))
+		execute(t, target, newCall(a.URL))
 		target.Close()
 		if got := len(a.stopped()); got != tc.stops {
 			t.Errorf("%d cancellations after a %d, want %d", got, tc.status, tc.stops)
@@ -181,7 +181,7 @@ func TestWhatIsCancelled(t *testing.T) {
 		var connections atomic.Int64
 		url := rawAgent(t, func(net.Conn, int) { connections.Add(1) })
 		target := newTarget(t)
-		do(t, target, newCall(url, func(c *dispatch.Call) { c.Task.Deadline = time.Now().Add(-time.Second) }))
+		execute(t, target, newCall(url, func(c *dispatch.Call) { c.Task.Deadline = time.Now().Add(-time.Second) }))
 		target.Close()
 		if got := connections.Load(); got != 0 {
 			t.Errorf("%d connections for a task without time, want 0", got)
@@ -191,7 +191,7 @@ func TestWhatIsCancelled(t *testing.T) {
 
 // A cancellation has the token of its task, and an agent made with agentkit
 // hears it.
-func TestCancellationReachesTheWork(t *testing.T) {
+func TestTarget_CancelReachesAgentkit(t *testing.T) {
 	for _, reuse := range []time.Duration{0, time.Minute} {
 		t.Run("reuse "+reuse.String(), func(t *testing.T) {
 			signer := newSigner(t)
@@ -225,7 +225,7 @@ func TestCancellationReachesTheWork(t *testing.T) {
 }
 
 // A thousand requests that are cancelled at once are a thousand tasks to stop.
-func TestManyAreToldToStop(t *testing.T) {
+func TestCancelSender_SendsManyRequests(t *testing.T) {
 	const tasks = 1000
 	stopped := make(chan string, tasks)
 	a := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { stopped <- r.URL.Path }))
@@ -247,7 +247,7 @@ func TestManyAreToldToStop(t *testing.T) {
 
 // An agent that answers no cancellations costs the caller nothing, and Close a
 // bounded time: what is still waiting is not sent.
-func TestCancellationsAreBounded(t *testing.T) {
+func TestCancelSender_CloseIsBounded(t *testing.T) {
 	t.Parallel()
 	var stops atomic.Int64
 	hold := make(chan struct{})
@@ -265,7 +265,7 @@ func TestCancellationsAreBounded(t *testing.T) {
 	target := newTarget(t)
 	var wg sync.WaitGroup
 	for range 100 {
-		wg.Go(func() { do(t, target, newCall(a.URL, timeout(100*time.Millisecond))) })
+		wg.Go(func() { execute(t, target, newCall(a.URL, timeout(100*time.Millisecond))) })
 	}
 	wg.Wait()
 	target.Close()

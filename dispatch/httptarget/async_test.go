@@ -23,9 +23,9 @@ import (
 	"github.com/caprouter/caprouter/internal/auth"
 )
 
-// later makes the Call one whose Result may come later. The target does not wait
+// withAwaitResult makes the Call one whose Result may come later. The target does not wait
 // for it: that is the dispatcher's.
-func later(c *dispatch.Call) {
+func withAwaitResult(c *dispatch.Call) {
 	c.AwaitResult = func(context.Context) dispatch.Outcome { panic("the target does not wait") }
 }
 
@@ -35,25 +35,25 @@ func publicURL(url string) func(*httptarget.Config) {
 
 const routerURL = "https://router.example/sub/"
 
-func TestCallback(t *testing.T) {
+func TestTarget_SendsCallback(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
 		change []func(*httptarget.Config)
 		call   func(*dispatch.Call)
 		want   string // "" = none
 	}{
-		{"somebody waits", []func(*httptarget.Config){publicURL(routerURL)}, later, "https://router.example/sub/api/v1/tasks/" + taskID + "/result"},
-		{"an address without a slash", []func(*httptarget.Config){publicURL("http://127.0.0.1:8080")}, later, "http://127.0.0.1:8080/api/v1/tasks/" + taskID + "/result"},
+		{"somebody waits", []func(*httptarget.Config){publicURL(routerURL)}, withAwaitResult, "https://router.example/sub/api/v1/tasks/" + taskID + "/result"},
+		{"an address without a slash", []func(*httptarget.Config){publicURL("http://127.0.0.1:8080")}, withAwaitResult, "http://127.0.0.1:8080/api/v1/tasks/" + taskID + "/result"},
 		{"nobody waits", []func(*httptarget.Config){publicURL(routerURL)}, func(*dispatch.Call) {}, ""},
-		{"no address yet", []func(*httptarget.Config){publicURL("")}, later, ""},
-		{"never an address", nil, later, ""},
+		{"no address yet", []func(*httptarget.Config){publicURL("")}, withAwaitResult, ""},
+		{"never an address", nil, withAwaitResult, ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			a := newAgent(t, answering(http.StatusOK, good))
+			a := newAgent(t, answering(http.StatusOK, successBody))
 			signer := newSigner(t)
 			c := newCall(a.URL, tc.call)
 			c.Task.Deadline = time.Now().Add(10 * time.Second)
-			check(t, do(t, newTargetWith(t, signer, tc.change...), c), want{attempts: 1, health: dispatch.HealthGood})
+			checkOutcome(t, execute(t, newTargetWith(t, signer, tc.change...), c), want{attempts: 1, health: dispatch.HealthGood})
 			got := a.received()[0].Callback
 			if tc.want == "" {
 				if got != nil {
@@ -79,13 +79,13 @@ func TestCallback(t *testing.T) {
 	}
 }
 
-func TestAccepted(t *testing.T) {
+func TestTarget_AcceptedTaskIsPending(t *testing.T) {
 	for name, kind := range map[string]func(*dispatch.Call){"once": func(*dispatch.Call) {}, "twice": idempotent} {
 		for body, text := range map[string]string{"no body": "", "a body": `{"status":"accepted"}`, "a long body": strings.Repeat("x", 8<<20)} {
 			t.Run(name+", "+body, func(t *testing.T) {
 				a := newAgent(t, answering(http.StatusAccepted, text))
 				target := newTarget(t, publicURL(routerURL))
-				got := do(t, target, newCall(a.URL, kind, later))
+				got := execute(t, target, newCall(a.URL, kind, withAwaitResult))
 				if !got.Pending || got.Result != nil || got.Err != nil || got.Attempts != 1 || got.MayHaveExecuted || got.Health != dispatch.HealthGood {
 					t.Errorf("outcome = %+v with %+v, want later after one try, and good health", got, got.Err)
 				}
@@ -99,7 +99,7 @@ func TestAccepted(t *testing.T) {
 }
 
 // Who accepts what nobody collects has not understood its task.
-func TestAcceptedWithoutACallback(t *testing.T) {
+func TestTarget_AcceptedWithoutCallbackIsCanceled(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
 		change func(*httptarget.Config)
@@ -107,7 +107,7 @@ func TestAcceptedWithoutACallback(t *testing.T) {
 		detail string
 	}{
 		{"nobody waits", publicURL(routerURL), func(*dispatch.Call) {}, "is not awaited"},
-		{"no address", publicURL(""), later, "public_url"},
+		{"no address", publicURL(""), withAwaitResult, "public_url"},
 	} {
 		for kind, uncertain := range map[string]bool{"once": true, "twice": false} {
 			t.Run(tc.name+" "+kind, func(t *testing.T) {
@@ -115,7 +115,7 @@ func TestAcceptedWithoutACallback(t *testing.T) {
 				target := newTarget(t, tc.change)
 				c := newCall(a.URL, tc.call)
 				c.Agent.Endpoint.Idempotent = !uncertain
-				check(t, do(t, target, c), want{contract.TaskBadResult, tc.detail, 1, uncertain, dispatch.HealthBad})
+				checkOutcome(t, execute(t, target, c), want{contract.TaskBadResult, tc.detail, 1, uncertain, dispatch.HealthBad})
 				target.Close()
 				if got := len(a.stopped()); got != 1 {
 					t.Errorf("%d cancellations, want 1", got)
@@ -127,7 +127,7 @@ func TestAcceptedWithoutACallback(t *testing.T) {
 
 // The work an agent has accepted may last until the request's deadline; its own
 // limit and the share of a try bound only the time until it answers.
-func TestDeadlineOfWorkThatMayComeLater(t *testing.T) {
+func TestTarget_AsyncTaskHasDeadlineOfRequest(t *testing.T) {
 	due := time.Now().Add(time.Hour)
 	ctx, cancel := context.WithDeadline(t.Context(), due)
 	defer cancel()
@@ -136,13 +136,13 @@ func TestDeadlineOfWorkThatMayComeLater(t *testing.T) {
 		call func(*dispatch.Call)
 		due  bool
 	}{
-		{"may come later", later, true},
+		{"may come later", withAwaitResult, true},
 		{"must come now", func(*dispatch.Call) {}, false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			a := newAgent(t, answering(http.StatusOK, good))
+			a := newAgent(t, answering(http.StatusOK, successBody))
 			target := newTarget(t, publicURL(routerURL))
-			check(t, target.Execute(ctx, newCall(a.URL, idempotent, others(2), timeout(4*time.Second), tc.call)), want{attempts: 1, health: dispatch.HealthGood})
+			checkOutcome(t, target.Execute(ctx, newCall(a.URL, idempotent, withStandbys(2), timeout(4*time.Second), tc.call)), want{attempts: 1, health: dispatch.HealthGood})
 			got := a.received()[0].Deadline
 			if tc.due && !got.Equal(due.UTC().Truncate(time.Millisecond)) {
 				t.Errorf("deadline = %v, want the request's, %v", got, due)
@@ -155,7 +155,7 @@ func TestDeadlineOfWorkThatMayComeLater(t *testing.T) {
 }
 
 // A second try that is accepted settles the first one, which was given up.
-func TestAcceptedAtTheSecondTry(t *testing.T) {
+func TestTarget_AcceptedAtSecondAttempt(t *testing.T) {
 	t.Parallel()
 	var n atomic.Int64
 	a := newAgent(t, func(w http.ResponseWriter, r *http.Request) {
@@ -166,7 +166,7 @@ func TestAcceptedAtTheSecondTry(t *testing.T) {
 		w.WriteHeader(http.StatusAccepted)
 	})
 	target := newTarget(t, publicURL(routerURL))
-	got := do(t, target, newCall(a.URL, idempotent, later, timeout(2*time.Second)))
+	got := execute(t, target, newCall(a.URL, idempotent, withAwaitResult, timeout(2*time.Second)))
 	if !got.Pending || got.Attempts != 2 {
 		t.Errorf("outcome = %+v with %+v, want later after two tries", got, got.Err)
 	}
@@ -180,7 +180,7 @@ func TestAcceptedAtTheSecondTry(t *testing.T) {
 	}
 }
 
-func TestAttemptsGoOnCounting(t *testing.T) {
+func TestTarget_ContinuesAttemptCount(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
 		first  int
@@ -194,10 +194,10 @@ func TestAttemptsGoOnCounting(t *testing.T) {
 		{"from 3", 3, 503, []int{3, 4}, 4},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			a := newAgent(t, answering(tc.status, good))
+			a := newAgent(t, answering(tc.status, successBody))
 			c := newCall(a.URL, idempotent)
 			c.Task.Attempt = tc.first
-			if got := do(t, newTarget(t), c).Attempts; got != tc.want {
+			if got := execute(t, newTarget(t), c).Attempts; got != tc.want {
 				t.Errorf("attempts = %d, want %d", got, tc.want)
 			}
 			var sent []int
@@ -218,30 +218,30 @@ func (noTaskTokens) TaskToken(string, contract.TaskGrant) (string, error) {
 	return "", errors.New("hunter2")
 }
 
-func TestWithoutATaskToken(t *testing.T) {
-	a := newAgent(t, answering(http.StatusOK, good))
+func TestTarget_FailsWithoutTaskToken(t *testing.T) {
+	a := newAgent(t, answering(http.StatusOK, successBody))
 	target := newTargetWith(t, noTaskTokens{newSigner(t)}, publicURL(routerURL))
-	got := do(t, target, newCall(a.URL, later))
-	check(t, got, want{code: contract.TaskAgentUnavailable, detail: "no token could be made for quality_agent"})
+	got := execute(t, target, newCall(a.URL, withAwaitResult))
+	checkOutcome(t, got, want{code: contract.TaskAgentUnavailable, detail: "no token could be made for quality_agent"})
 	if len(a.received()) != 0 || strings.Contains(got.Err.Detail, "hunter2") {
 		t.Errorf("%d tasks sent and the detail %q, want none and nothing that is for the log", len(a.received()), got.Err.Detail)
 	}
 }
 
 // A task token is one task's, also where the agent's own is reused.
-func TestTaskTokensAreNotReused(t *testing.T) {
-	a := newAgent(t, answering(http.StatusOK, good))
+func TestTokenCache_NeverReusesTaskTokens(t *testing.T) {
+	a := newAgent(t, answering(http.StatusOK, successBody))
 	source := &countingSource{source: newSigner(t)}
 	target := newTargetWith(t, source, publicURL(routerURL), func(c *httptarget.Config) { c.TokenReuse = time.Hour })
 	for range 3 {
-		do(t, target, newCall(a.URL, later))
+		execute(t, target, newCall(a.URL, withAwaitResult))
 	}
 	if got := source.count(); got != 1 || len(source.taskGrants) != 3 {
 		t.Errorf("%d tokens for the agent and %d of it, want 1 and 3", got, len(source.taskGrants))
 	}
 }
 
-func TestStopAnAcceptedTask(t *testing.T) {
+func TestTarget_CancelTaskSendsRequest(t *testing.T) {
 	var log bytes.Buffer
 	logged := func(c *httptarget.Config) { c.Logger = slog.New(slog.NewTextHandler(&log, nil)) }
 	for _, reuse := range []time.Duration{0, time.Hour} {
@@ -289,7 +289,7 @@ func spyToken(next http.Handler, token *atomic.Pointer[string]) http.Handler {
 }
 
 // A 202 without a body leaves the connection to the next task.
-func TestAcceptedKeepsTheConnection(t *testing.T) {
+func TestTarget_AcceptedTaskKeepsConnection(t *testing.T) {
 	from := map[string]bool{}
 	a := newAgent(t, func(w http.ResponseWriter, r *http.Request) {
 		from[r.RemoteAddr] = true
@@ -297,7 +297,7 @@ func TestAcceptedKeepsTheConnection(t *testing.T) {
 	})
 	target := newTarget(t, publicURL(routerURL))
 	for range 3 {
-		if got := do(t, target, newCall(a.URL, later)); !got.Pending {
+		if got := execute(t, target, newCall(a.URL, withAwaitResult)); !got.Pending {
 			t.Fatalf("outcome = %+v, want later", got)
 		}
 	}
@@ -308,7 +308,7 @@ func TestAcceptedKeepsTheConnection(t *testing.T) {
 
 // The whole way with an agent made with agentkit: accepted, told how far it is,
 // delivered with the task's own token, or stopped when nobody waits any more.
-func TestLaterWithAnAgent(t *testing.T) {
+func TestTarget_AsyncResultWithAgentkit(t *testing.T) {
 	for _, tc := range []struct {
 		name    string
 		deliver bool
