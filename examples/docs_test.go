@@ -23,8 +23,8 @@ import (
 	"github.com/caprouter/caprouter/internal/telemetry"
 )
 
-// Every key stands in operations.md with its default and its variable.
-func TestConfigurationIsDocumented(t *testing.T) {
+// operations.md must contain every key with its default and its variable.
+func TestDocs_ContainConfiguration(t *testing.T) {
 	text := readDoc(t, "operations.md")
 	defaults := reflect.ValueOf(app.DefaultConfig())
 	for _, key := range keys(defaults.Type(), "") {
@@ -52,7 +52,7 @@ func fieldByKey(v reflect.Value, key string) reflect.Value {
 	panic("no key " + key)
 }
 
-func TestRegistryKeysAreDocumented(t *testing.T) {
+func TestDocs_ContainRegistryKeys(t *testing.T) {
 	text := readDoc(t, "registry.md")
 	all := []string{"version", "clients", "routing", "fallback", "grants"} // of the unexported document
 	all = append(all, keys(reflect.TypeFor[contract.RegistryEntry](), "")...)
@@ -70,7 +70,7 @@ func TestRegistryKeysAreDocumented(t *testing.T) {
 	}
 }
 
-func TestRegistryDefaultsAreDocumented(t *testing.T) {
+func TestDocs_ContainRegistryDefaults(t *testing.T) {
 	text := readDoc(t, "registry.md")
 	routing, fallback := capabilities.DefaultRouting(), capabilities.DefaultFallback()
 	for key, value := range map[string]any{
@@ -90,7 +90,7 @@ func TestRegistryDefaultsAreDocumented(t *testing.T) {
 	}
 }
 
-func TestLintRulesAreDocumented(t *testing.T) {
+func TestDocs_ContainLintRules(t *testing.T) {
 	text := readDoc(t, "registry.md")
 	for _, rule := range []string{
 		capabilities.RuleUnreachable, capabilities.RuleMissingEndpoint, capabilities.RuleUnservedProtocol,
@@ -103,8 +103,7 @@ func TestLintRulesAreDocumented(t *testing.T) {
 	}
 }
 
-// A registry shown in a document is one.
-func TestRegistriesInDocumentsLoad(t *testing.T) {
+func TestDocs_RegistriesLoad(t *testing.T) {
 	block := regexp.MustCompile("(?s)\n```yaml\n(.*?)\n```\n")
 	found := 0
 	for _, name := range docNames(t) {
@@ -123,8 +122,7 @@ func TestRegistriesInDocumentsLoad(t *testing.T) {
 	}
 }
 
-// The full file of registry.md shows every key.
-func TestFullRegistryShowsEveryKey(t *testing.T) {
+func TestDocs_FullRegistryHasEveryKey(t *testing.T) {
 	_, full, _ := strings.Cut(readDoc(t, "registry.md"), "## A full file")
 	full, _, _ = strings.Cut(full, "\n## ")
 	for _, shape := range []reflect.Type{
@@ -140,7 +138,7 @@ func TestFullRegistryShowsEveryKey(t *testing.T) {
 	}
 }
 
-func TestMetricsAreDocumented(t *testing.T) {
+func TestDocs_ContainMetrics(t *testing.T) {
 	text, exported := readDoc(t, "operations.md"), exportedMetrics(t)
 	for name, kind := range exported {
 		switch {
@@ -159,8 +157,8 @@ func TestMetricsAreDocumented(t *testing.T) {
 	}
 }
 
-// exportedMetrics returns the type of every metric, by name. Histograms show
-// when they hold a value.
+// exportedMetrics returns the type of every metric by name. Histograms are exported
+// only with a value.
 func exportedMetrics(t *testing.T) map[string]string {
 	t.Helper()
 	tel, err := telemetry.New(telemetry.Config{})
@@ -182,8 +180,8 @@ func exportedMetrics(t *testing.T) map[string]string {
 	return kinds
 }
 
-// Every path and error code of the interface stands in http.md.
-func TestInterfaceIsDocumented(t *testing.T) {
+// http.md must contain every path and error code.
+func TestDocs_ContainInterface(t *testing.T) {
 	var api struct {
 		Paths      map[string]any `json:"paths"`
 		Components struct {
@@ -213,8 +211,7 @@ func TestInterfaceIsDocumented(t *testing.T) {
 	}
 }
 
-// A place that was to be filled in is filled in.
-func TestDocumentsHaveNoPlaceholders(t *testing.T) {
+func TestDocs_HaveNoPlaceholders(t *testing.T) {
 	for _, pattern := range []string{"../*.md", "../docs/*.md"} {
 		files, err := filepath.Glob(pattern)
 		if err != nil || len(files) == 0 {
@@ -230,8 +227,8 @@ func TestDocumentsHaveNoPlaceholders(t *testing.T) {
 	}
 }
 
-// Every relative link leads to a file and, in Markdown, to a heading of it.
-func TestLinksResolve(t *testing.T) {
+// Relative links must lead to a file and, in Markdown, to one of its headings.
+func TestDocs_LinksResolve(t *testing.T) {
 	link := regexp.MustCompile(`\]\(([^)\s]+)\)`)
 	for _, pattern := range []string{"../*.md", "../docs/*.md"} {
 		files, err := filepath.Glob(pattern)
@@ -264,8 +261,7 @@ func checkLink(t *testing.T, from, link string) {
 	}
 }
 
-// anchors returns the fragments that the headings of a Markdown text have where
-// it is published.
+// anchors returns the URL fragments of the headings of a Markdown text.
 func anchors(text string) []string {
 	var list []string
 	for _, m := range regexp.MustCompile(`(?m)^#{1,6} (.+)$`).FindAllStringSubmatch(withoutCode(text), -1) {
@@ -282,8 +278,7 @@ func anchors(text string) []string {
 	return list
 }
 
-// withoutCode leaves out fenced blocks: what looks like a link or a heading
-// there is none.
+// withoutCode removes fenced blocks, which contain no links and headings.
 func withoutCode(text string) string {
 	return regexp.MustCompile("(?s)\n```.*?\n```").ReplaceAllString(text, "")
 }

@@ -13,7 +13,7 @@ import (
 
 func noEnv(string) (string, bool) { return "", false }
 
-func TestRegistryLoadsAndLintIsClean(t *testing.T) {
+func TestRegistry_HasNoFindings(t *testing.T) {
 	s, err := capabilities.Load("capabilities.yaml")
 	if err != nil {
 		t.Fatal(err)
@@ -26,8 +26,7 @@ func TestRegistryLoadsAndLintIsClean(t *testing.T) {
 	}
 }
 
-// The sample agent is word_counter on its default address.
-func TestRegistryNamesTheSampleAgent(t *testing.T) {
+func TestRegistry_ContainsSampleAgent(t *testing.T) {
 	s, err := capabilities.Load("capabilities.yaml")
 	if err != nil {
 		t.Fatal(err)
@@ -44,7 +43,7 @@ func TestRegistryNamesTheSampleAgent(t *testing.T) {
 	}
 }
 
-func TestConfigurationHoldsTheDefaults(t *testing.T) {
+func TestConfiguration_ContainsDefaults(t *testing.T) {
 	got, err := app.LoadConfig("caprouter.yaml", noEnv)
 	if err != nil {
 		t.Fatal(err)
@@ -53,13 +52,12 @@ func TestConfigurationHoldsTheDefaults(t *testing.T) {
 		t.Errorf("the configuration is not valid: %v", err)
 	}
 	if diff := cmp.Diff(app.DefaultConfig(), got); diff != "" {
-		t.Errorf("the file says something else than the default (-default +file):\n%s", diff)
+		t.Errorf("configuration (-default +file):\n%s", diff)
 	}
 }
 
-// A file that holds the defaults loads without any of its keys, so that the
-// keys are looked for by name.
-func TestConfigurationNamesEveryKey(t *testing.T) {
+// Loading does not detect a missing key, because its value is the default.
+func TestConfiguration_ContainsEveryKey(t *testing.T) {
 	text := readFile(t, "caprouter.yaml")
 	for _, key := range keys(reflect.TypeFor[app.Config](), "") {
 		body, indent := text+"\n\n", "\n"
@@ -77,13 +75,13 @@ func TestConfigurationNamesEveryKey(t *testing.T) {
 	}
 }
 
-// keys lists the dotted names of the yaml keys of a struct, in order. A map is
-// one key: what stands in it is named by the user.
+// keys returns the dotted names of the YAML keys of a struct, in order. A map is one
+// key, because users name its entries.
 func keys(t reflect.Type, prefix string) []string {
 	var list []string
 	for field := range t.Fields() {
 		if field.Tag.Get("yaml") == "-" {
-			continue // nothing a file can say
+			continue
 		}
 		name := prefix + field.Tag.Get("yaml")
 		if field.Type.Kind() == reflect.Struct {

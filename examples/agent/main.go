@@ -1,12 +1,12 @@
 // Command agent is a complete agent in Go: it counts the words of the prompt.
-// Start a router with examples/capabilities.yaml, then this, then ask:
+// Start a router with examples/capabilities.yaml, then the agent, then send a request:
 //
 //	go run ./cmd/caprouter serve --registry examples/capabilities.yaml
 //	go run ./examples/agent
 //	go run ./cmd/caprouter route "How many words are in this text: one two three" --url http://127.0.0.1:8080
 //
-// With --delay 20s it counts slowly, tells how far it is, and delivers the result
-// of an asynchronous request when it has it.
+// With --delay 20s the agent reports progress, and delivers the result of an
+// asynchronous request by callback.
 package main
 
 import (
@@ -29,15 +29,15 @@ import (
 
 func main() {
 	listen := flag.String("listen", "127.0.0.1:9101", "address to serve tasks on")
-	router := flag.String("router", "http://127.0.0.1:8080", "the router whose tasks are taken")
-	delay := flag.Duration("delay", 0, "how long counting takes")
+	router := flag.String("router", "http://127.0.0.1:8080", "URL of the router")
+	delay := flag.Duration("delay", 0, "duration of each task")
 	flag.Parse()
 
 	agent, err := agentkit.New(agentkit.Config{
 		AgentID:    "word_counter", // the key in the registry
 		JWKSURL:    *router + "/.well-known/jwks.json",
 		AsyncAfter: 5 * time.Second,
-	}, slowly(*delay, countWords))
+	}, withDelay(*delay, countWords))
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -48,18 +48,19 @@ func main() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	log.Printf("word_counter takes tasks of %s on http://%s/", *router, listener.Addr())
-	if err := serve(ctx, listener, agent); err != nil {
+	log.Printf("word_counter serves tasks of %s on http://%s/", *router, listener.Addr())
+	if err := serveAgent(ctx, listener, agent); err != nil {
 		log.Fatal(err)
 	}
 }
 
-// grace is how long tasks that were taken may still last when the agent stops.
-const grace = 10 * time.Second
+// shutdownTimeout bounds how long running tasks may take after a signal.
+const shutdownTimeout = 10 * time.Second
 
-// serve takes tasks until ctx ends, then brings to an end what it has taken: what
-// the router waits for on a connection, and after that what it does not.
-func serve(ctx context.Context, listener net.Listener, agent *agentkit.Agent) error {
+// serveAgent serves tasks until ctx ends, then shuts down gracefully: first tasks for
+// which the router keeps a connection open, then those whose results are delivered by
+// callback.
+func serveAgent(ctx context.Context, listener net.Listener, agent *agentkit.Agent) error {
 	server := &http.Server{Handler: agent, ReadHeaderTimeout: 5 * time.Second}
 	failed := make(chan error, 1)
 	go func() { failed <- server.Serve(listener) }()
@@ -68,13 +69,13 @@ func serve(ctx context.Context, listener net.Listener, agent *agentkit.Agent) er
 		return err
 	case <-ctx.Done():
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
 	defer cancel()
 	return errors.Join(server.Shutdown(ctx), agent.Shutdown(ctx))
 }
 
-// slowly takes that long for the work, and says how far it is.
-func slowly(delay time.Duration, work agentkit.Work) agentkit.Work {
+// withDelay spreads the work over the duration, and reports progress.
+func withDelay(delay time.Duration, work agentkit.Work) agentkit.Work {
 	const steps = 10
 	return func(ctx context.Context, task contract.Task) (contract.Result, error) {
 		for i := range steps {
@@ -92,8 +93,8 @@ func slowly(delay time.Duration, work agentkit.Work) agentkit.Work {
 	}
 }
 
-// countWords does one task. It is called from several goroutines at once; ctx
-// ends at the deadline and when nobody waits for the answer any more.
+// countWords is called concurrently. ctx ends at the deadline of the task, or if the
+// router cancels it.
 func countWords(_ context.Context, task contract.Task) (contract.Result, error) {
 	_, text, ok := strings.Cut(agentkit.Prompt(task), ":")
 	if !ok {

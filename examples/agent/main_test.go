@@ -43,8 +43,7 @@ func TestCountWords(t *testing.T) {
 	}
 }
 
-// The agent stops when it is told to, and is there until then.
-func TestServeEndsWithItsContext(t *testing.T) {
+func TestServeAgent_EndsWithContext(t *testing.T) {
 	agent, err := agentkit.New(agentkit.Config{AgentID: "word_counter", JWKSURL: "http://127.0.0.1:1/"}, countWords)
 	if err != nil {
 		t.Fatal(err)
@@ -55,7 +54,7 @@ func TestServeEndsWithItsContext(t *testing.T) {
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	go func() { ended <- serve(ctx, listener, agent) }()
+	go func() { ended <- serveAgent(ctx, listener, agent) }()
 	resp, err := http.Get("http://" + listener.Addr().String() + "/healthz")
 	if err != nil {
 		t.Fatal(err)
@@ -70,17 +69,17 @@ func TestServeEndsWithItsContext(t *testing.T) {
 	}
 }
 
-func TestSlowly(t *testing.T) {
+func TestWithDelay_ReportsProgress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		task := contract.Task{Inputs: map[string]json.RawMessage{"prompt": json.RawMessage(`"count: a b"`)}}
 		began := time.Now()
-		got, err := slowly(20*time.Second, countWords)(t.Context(), task)
+		got, err := withDelay(20*time.Second, countWords)(t.Context(), task)
 		if took := time.Since(began); err != nil || got.Text() != "2 words" || took != 20*time.Second {
 			t.Errorf("got %q and %v after %v, want 2 words after 20s", got.Text(), err, took)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if _, err := slowly(20*time.Second, countWords)(ctx, task); !errors.Is(err, context.DeadlineExceeded) {
+		if _, err := withDelay(20*time.Second, countWords)(ctx, task); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("got %v when the time was up, want the context's end", err)
 		}
 	})

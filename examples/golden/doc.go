@@ -1,4 +1,4 @@
-// Package golden is an example of routing tests in a `go test` of one's own:
-// cases.yaml says what shall become of requests over the registry of the
-// examples, golden_test.go runs it. Copy both.
+// Package golden is an example of routing tests in `go test`: cases.yaml contains
+// requests with their expected outcome for the registry of the examples, and
+// golden_test.go runs them. Copy both.
 package golden
