@@ -13,6 +13,7 @@ import (
 	"github.com/caprouter/caprouter/dispatch"
 	"github.com/caprouter/caprouter/internal/audit"
 	"github.com/caprouter/caprouter/internal/requests"
+	"github.com/caprouter/caprouter/internal/testkit"
 )
 
 func TestSubmit(t *testing.T) {
@@ -105,7 +106,7 @@ func TestTakeOver(t *testing.T) {
 			h.said.says.Intent, h.said.says.Domains = tt.intent, map[string][]string{"count": {"words"}, "pay": {"bills"}}[tt.intent]
 			h.target.does(tt.agent, tt.does(h.target))
 			id := h.submit().RequestID
-			first := <-h.target.begun
+			first := testkit.Receive(t, h.target.begun)
 			h.crash()
 			h.target.does(tt.agent, nil)
 			h.open()
@@ -135,7 +136,7 @@ func TestTakeOverOfATaskThatWaits(t *testing.T) {
 	h := newHouse(t)
 	h.target.does("payer", h.target.later)
 	id := h.submit().RequestID
-	call := <-h.target.begun
+	call := testkit.Receive(t, h.target.begun)
 	h.waits(id)
 	h.restart()
 	grant, res := byCallback(&call, "paid")
@@ -162,7 +163,7 @@ func TestResultBeforeTakeOver(t *testing.T) {
 	h := newHouse(t)
 	h.target.does("payer", h.target.later)
 	id := h.submit().RequestID
-	call := <-h.target.begun
+	call := testkit.Receive(t, h.target.begun)
 	h.waits(id)
 	h.crash()
 	h.open()
@@ -211,7 +212,7 @@ func TestTakeOverKeepsThePlan(t *testing.T) {
 	h.target.does("payer", h.target.hangs)
 	h.target.does("second", h.target.hangs)
 	id := h.submit().RequestID
-	<-h.target.begun
+	testkit.Receive(t, h.target.begun)
 	before, err := h.book.Get(t.Context(), id)
 	if err != nil {
 		t.Fatal(err)
@@ -231,7 +232,7 @@ func TestCloseHandsBack(t *testing.T) {
 	h.said.says.Intent, h.said.says.Domains = "count", []string{"words"}
 	h.target.does("counter", h.target.hangs)
 	id := h.submit().RequestID
-	<-h.target.begun
+	testkit.Receive(t, h.target.begun)
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
 	h.Close(gone)
@@ -294,10 +295,10 @@ func TestRecoverClosesInterruptedRequests(t *testing.T) {
 		_, _ = h.Handle(ctx, ask(), anybody)
 		close(left)
 	}()
-	call := <-h.target.begun
+	call := testkit.Receive(t, h.target.begun)
 	h.crash()
 	cancel()
-	<-left
+	testkit.WaitClosed(t, left)
 	h.open()
 	got, err := h.Request(t.Context(), call.Task.RequestID, anybody)
 	if err != nil {

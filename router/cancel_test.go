@@ -6,6 +6,7 @@ import (
 
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/dispatch"
+	"github.com/caprouter/caprouter/internal/testkit"
 )
 
 func TestCancel(t *testing.T) {
@@ -17,7 +18,7 @@ func TestCancel(t *testing.T) {
 			h := newHouse(t)
 			h.target.does("payer", does(h.target))
 			id := h.submit().RequestID
-			call := <-h.target.begun
+			call := testkit.Receive(t, h.target.begun)
 			if name == "waiting" {
 				h.waits(id)
 			}
@@ -26,7 +27,7 @@ func TestCancel(t *testing.T) {
 				t.Fatalf("got %+v, %v, want it cancelled", got, err)
 			}
 			if name == "waiting" {
-				if stopped := <-h.target.stops; stopped != call.Task.TaskID {
+				if stopped := testkit.Receive(t, h.target.stops); stopped != call.Task.TaskID {
 					t.Errorf("stopped %s, want %s", stopped, call.Task.TaskID)
 				}
 			}
@@ -70,12 +71,12 @@ func TestCancelOfARequestSomebodyWaitsFor(t *testing.T) {
 		resp, _ := h.Handle(t.Context(), ask(), anybody)
 		answers <- resp
 	}()
-	call := <-h.target.begun
+	call := testkit.Receive(t, h.target.begun)
 	got, err := h.Cancel(t.Context(), call.Task.RequestID, anybody)
 	if err != nil || got.Status != contract.StatusCancelled {
 		t.Errorf("got %+v, %v, want it cancelled", got, err)
 	}
-	if resp := <-answers; resp == nil || resp.Status != contract.StatusCancelled {
+	if resp := testkit.Receive(t, answers); resp == nil || resp.Status != contract.StatusCancelled {
 		t.Errorf("who waited got %+v, want cancelled", resp)
 	}
 }

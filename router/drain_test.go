@@ -7,6 +7,7 @@ import (
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/dispatch"
 	"github.com/caprouter/caprouter/internal/requests"
+	"github.com/caprouter/caprouter/internal/testkit"
 )
 
 // A process that ends lets what is given out be done, and puts the end on record.
@@ -19,7 +20,7 @@ func TestDrainConcludes(t *testing.T) {
 		return dispatch.Outcome{Result: success("paid"), Attempts: 1, Health: dispatch.HealthGood}
 	})
 	id := h.submit().RequestID
-	<-h.target.begun
+	testkit.Receive(t, h.target.begun)
 	closed := make(chan struct{})
 	go func() {
 		h.Close(t.Context())
@@ -28,7 +29,7 @@ func TestDrainConcludes(t *testing.T) {
 	h.until(h.IsDraining)
 	late := h.submit().RequestID // accepted, and left to the next process
 	close(goOn)
-	<-closed
+	testkit.WaitClosed(t, closed)
 	if rec, err := h.book.Get(t.Context(), id); err != nil || rec.State != requests.State(contract.StatusCompleted) {
 		t.Errorf("got %+v, %v, want it completed", rec, err)
 	}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/requests"
+	"github.com/caprouter/caprouter/internal/testkit"
 )
 
 // While the disk is full nothing is accepted that could get lost, what was stored
@@ -45,7 +46,7 @@ func TestADiskThatFillsUpMeanwhile(t *testing.T) {
 	h := newHouse(t)
 	h.target.does("payer", h.target.later)
 	id := h.submit().RequestID
-	call := <-h.target.begun
+	call := testkit.Receive(t, h.target.begun)
 	h.waits(id)
 	h.full.Store(true)
 	grant, res := byCallback(&call, "paid")

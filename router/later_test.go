@@ -6,6 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/testkit"
 )
 
 // A result that comes later ends a request somebody waits for as well.
@@ -17,7 +18,7 @@ func TestResultByCallback(t *testing.T) {
 		resp, _ := h.Handle(t.Context(), ask(), anybody)
 		answers <- resp
 	}()
-	call := <-h.target.begun
+	call := testkit.Receive(t, h.target.begun)
 	grant, res := byCallback(&call, "paid")
 	other := grant
 	other.AgentID = "second"
@@ -32,7 +33,7 @@ func TestResultByCallback(t *testing.T) {
 	if err := h.Result(t.Context(), grant, res); err != nil {
 		t.Fatal(err)
 	}
-	resp := <-answers
+	resp := testkit.Receive(t, answers)
 	if resp.Status != contract.StatusCompleted || resp.Data.Answer != "paid" {
 		t.Errorf("got %s with %q, want it completed", resp.Status, resp.Data.Answer)
 	}
@@ -64,16 +65,16 @@ func TestProgress(t *testing.T) {
 		})
 		answers <- end{resp, err}
 	}()
-	call := <-h.target.begun
+	call := testkit.Receive(t, h.target.begun)
 	grant, res := byCallback(&call, "paid")
 	if err := h.Progress(t.Context(), grant, &contract.Progress{Message: "half"}); err != nil {
 		t.Fatal(err)
 	}
-	<-told
+	testkit.WaitClosed(t, told)
 	if err := h.Result(t.Context(), grant, res); err != nil {
 		t.Fatal(err)
 	}
-	if e := <-answers; e.err != nil || e.resp.Status != contract.StatusCompleted {
+	if e := testkit.Receive(t, answers); e.err != nil || e.resp.Status != contract.StatusCompleted {
 		t.Fatalf("got %+v", e)
 	}
 	want := []string{"decision", "task.started", "task.progress", "half", "task.done"}
@@ -96,7 +97,7 @@ func TestAsynchronousRequestsWaitForCapacity(t *testing.T) {
 		ids[i] = h.submit().RequestID
 	}
 	for range ids {
-		call := <-h.target.begun
+		call := testkit.Receive(t, h.target.begun)
 		grant, res := byCallback(&call, "counted")
 		if err := h.Result(t.Context(), grant, res); err != nil {
 			t.Fatal(err)

@@ -10,6 +10,7 @@ import (
 	"github.com/caprouter/caprouter/dispatch"
 	"github.com/caprouter/caprouter/internal/audit"
 	"github.com/caprouter/caprouter/internal/requests"
+	"github.com/caprouter/caprouter/internal/testkit"
 	"github.com/caprouter/caprouter/router"
 )
 
@@ -71,7 +72,7 @@ func TestTakeOverWaitsForAFullAgent(t *testing.T) {
 	h.said.says.Intent, h.said.says.Domains = "count", []string{"words"}
 	h.target.does("counter", h.target.hangs)
 	id := h.submit().RequestID
-	first := <-h.target.begun
+	first := testkit.Receive(t, h.target.begun)
 	h.crash()
 	h.open()
 	release := make(chan struct{})
@@ -83,7 +84,7 @@ func TestTakeOverWaitsForAFullAgent(t *testing.T) {
 		return dispatch.Outcome{Result: success("counted"), Attempts: max(1, c.Task.Attempt), Health: dispatch.HealthGood}
 	})
 	other := h.submit().RequestID // it comes before the takeover, as it may
-	<-h.target.begun
+	testkit.Receive(t, h.target.begun)
 	if err := h.Resume(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -100,7 +101,7 @@ func TestTakeOverAfterAChangeOfTheRegistry(t *testing.T) {
 	h := newHouse(t)
 	h.target.does("payer", h.target.hangs)
 	id := h.submit().RequestID
-	<-h.target.begun
+	testkit.Receive(t, h.target.begun)
 	h.registry = strings.ReplaceAll(durableRegistry, `endpoint: {protocol: http, url: "http://127.0.0.1:1/"}`, `endpoint: {protocol: http, url: "http://127.0.0.1:2/", idempotent: true}`)
 	h.target.does("payer", nil)
 	h.restart()
