@@ -9,20 +9,20 @@ import (
 	"github.com/caprouter/caprouter/internal/testkit"
 )
 
-func TestCancel(t *testing.T) {
+func TestRouter_CancelsRunningRequest(t *testing.T) {
 	for name, does := range map[string]func(*agents) func(context.Context, dispatch.Call) dispatch.Outcome{
 		"at work": func(a *agents) func(context.Context, dispatch.Call) dispatch.Outcome { return a.hangs },
 		"waiting": func(a *agents) func(context.Context, dispatch.Call) dispatch.Outcome { return a.later },
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := newHouse(t)
+			h := newHarness(t)
 			h.target.does("payer", does(h.target))
 			id := h.submit().RequestID
 			call := testkit.Receive(t, h.target.begun)
 			if name == "waiting" {
 				h.waits(id)
 			}
-			got, err := h.Cancel(t.Context(), id, anybody)
+			got, err := h.Cancel(t.Context(), id, alice)
 			if err != nil || got.Status != contract.StatusCancelled {
 				t.Fatalf("got %+v, %v, want it cancelled", got, err)
 			}
@@ -35,7 +35,7 @@ func TestCancel(t *testing.T) {
 			if err := h.Result(t.Context(), grant, res); code(err) != contract.CodeConflict {
 				t.Errorf("a result that comes then: got %v, want a conflict", err)
 			}
-			again, err := h.Cancel(t.Context(), id, anybody)
+			again, err := h.Cancel(t.Context(), id, alice)
 			if err != nil || again.Status != contract.StatusCancelled {
 				t.Errorf("cancelled again: got %+v, %v, want the same", again, err)
 			}
@@ -43,36 +43,36 @@ func TestCancel(t *testing.T) {
 				t.Errorf("the final event says %s", final.Status)
 			}
 			h.restart()
-			if got, err := h.Request(t.Context(), id, anybody); err != nil || got.Status != contract.StatusCancelled {
+			if got, err := h.Request(t.Context(), id, alice); err != nil || got.Status != contract.StatusCancelled {
 				t.Errorf("after a restart: got %+v, %v, want it cancelled", got, err)
 			}
-			if page, err := h.Decisions(t.Context(), contract.DecisionQuery{}, anybody); err != nil || len(page.Decisions) != 1 {
+			if page, err := h.Decisions(t.Context(), contract.DecisionQuery{}, alice); err != nil || len(page.Decisions) != 1 {
 				t.Errorf("got decisions %+v, %v, want one end", page, err)
 			}
 		})
 	}
 }
 
-func TestCancelOfWhatHasEnded(t *testing.T) {
-	h := newHouse(t)
+func TestRouter_RejectsCancellingEndedRequest(t *testing.T) {
+	h := newHarness(t)
 	id := h.submit().RequestID
 	h.final(id)
-	if _, err := h.Cancel(t.Context(), id, anybody); code(err) != contract.CodeConflict {
+	if _, err := h.Cancel(t.Context(), id, alice); code(err) != contract.CodeConflict {
 		t.Errorf("got %v, want a conflict", err)
 	}
 }
 
 // Somebody waits, and somebody else who knows the id cancels.
-func TestCancelOfARequestSomebodyWaitsFor(t *testing.T) {
-	h := newHouse(t)
+func TestRouter_CancelsSynchronousRequest(t *testing.T) {
+	h := newHarness(t)
 	h.target.does("payer", h.target.hangs)
 	answers := make(chan *contract.Response)
 	go func() {
-		resp, _ := h.Handle(t.Context(), ask(), anybody)
+		resp, _ := h.Handle(t.Context(), newRequest(), alice)
 		answers <- resp
 	}()
 	call := testkit.Receive(t, h.target.begun)
-	got, err := h.Cancel(t.Context(), call.Task.RequestID, anybody)
+	got, err := h.Cancel(t.Context(), call.Task.RequestID, alice)
 	if err != nil || got.Status != contract.StatusCancelled {
 		t.Errorf("got %+v, %v, want it cancelled", got, err)
 	}

@@ -32,7 +32,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite want.json of the routing cases")
 
-// TestCases routes testdata/cases/*.txtar. Each file says on top what it holds
+// TestRouter_RoutesCases routes testdata/cases/*.txtar. Each file says on top what it holds
 // the router to, and has these sections:
 //
 //	registry.yaml         the registry (required)
@@ -47,7 +47,7 @@ var update = flag.Bool("update", false, "rewrite want.json of the routing cases"
 //
 // A conversation goes on with request2.json, and classification2.json,
 // agents2.json, caller2.json, want2.json and calls2 beside it, and so on.
-func TestCases(t *testing.T) {
+func TestRouter_RoutesCases(t *testing.T) {
 	files, err := filepath.Glob("testdata/cases/*.txtar")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no cases: %v", err)
@@ -323,8 +323,8 @@ func (a *scriptedAgents) SetAgents(agents []*contract.RegistryEntry) matcher.Liv
 	return live
 }
 
-// TestIDsAreMadeWhereNoneAre holds for a request that enters without an edge.
-func TestIDsAreMadeWhereNoneAre(t *testing.T) {
+// TestRouter_SetsMissingIDs holds for a request that enters without an edge.
+func TestRouter_SetsMissingIDs(t *testing.T) {
 	sections := map[string][]byte{"registry.yaml": []byte(propertyRegistry)}
 	r := newCaseRouter(t, "ids", sections, &scriptedAgents{t: t}, nil)
 	seen := map[string]bool{}

@@ -60,10 +60,10 @@ const (
 	parentsPart  = `{"title":"Same"}`
 )
 
-// TestChaos lets a model be unsure, write what is no JSON, leave out the domains
+// TestRouter_AnswersDespiteFaults lets a model be unsure, write what is no JSON, leave out the domains
 // and mean several things at once (003 §9). Each row states the outcome, over
 // the registry of the source document.
-func TestChaos(t *testing.T) {
+func TestRouter_AnswersDespiteFaults(t *testing.T) {
 	for _, tt := range slices.Concat(lowConfidence(), malformed(), withoutDomains(), divergent()) {
 		t.Run(tt.name, func(t *testing.T) { tt.run(t) })
 	}

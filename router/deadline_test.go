@@ -30,7 +30,7 @@ func (s *stuckTrail) Append(ctx context.Context, rec audit.Record) error {
 
 // Whoever waits has the answer 250 ms after the deadline at the latest, however
 // long the disk takes to put it on record.
-func TestAHangingDiskHoldsUpNobody(t *testing.T) {
+func TestRouter_AnswersSoonAfterDeadlineIfDiskHangs(t *testing.T) {
 	trail := &stuckTrail{}
 	agents := &scriptedAgents{t: t}
 	said := &scriptedClassifier{contract.Classification{Intent: "pay", Domains: []string{"bills"}, Confidence: 1, Source: contract.SourceLLM}}
@@ -44,7 +44,7 @@ func TestAHangingDiskHoldsUpNobody(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.SetView(router.NewView(snapshot, agents))
-	resp, err := r.Handle(t.Context(), ask(func(req *contract.Request) { req.Options.TimeoutMS = 50 }), anybody)
+	resp, err := r.Handle(t.Context(), newRequest(func(req *contract.Request) { req.Options.TimeoutMS = 50 }), alice)
 	if err != nil || resp.Status != contract.StatusCompleted {
 		t.Fatalf("got %+v, %v, want the answer", resp, err)
 	}

@@ -11,8 +11,8 @@ import (
 )
 
 // A process that ends lets what is given out be done, and puts the end on record.
-func TestDrainConcludes(t *testing.T) {
-	h := newHouse(t)
+func TestRunner_CloseAwaitsSentTasks(t *testing.T) {
+	h := newHarness(t)
 	goOn := make(chan struct{})
 	h.target.does("payer", func(ctx context.Context, c dispatch.Call) dispatch.Outcome {
 		h.target.begun <- c
@@ -26,7 +26,7 @@ func TestDrainConcludes(t *testing.T) {
 		h.Close(t.Context())
 		close(closed)
 	}()
-	h.until(h.IsDraining)
+	h.eventually(h.IsDraining)
 	late := h.submit().RequestID // accepted, and left to the next process
 	close(goOn)
 	testkit.WaitClosed(t, closed)
@@ -39,11 +39,11 @@ func TestDrainConcludes(t *testing.T) {
 }
 
 // A caller who leaves at once leaves a request that is either accepted or not.
-func TestSubmitWithoutItsCaller(t *testing.T) {
-	h := newHouse(t)
+func TestRouter_StoresRequestIfCallerDisconnects(t *testing.T) {
+	h := newHarness(t)
 	gone, leave := context.WithCancel(t.Context())
 	leave()
-	resp, err := h.Submit(gone, ask(asynchronous), anybody)
+	resp, err := h.Submit(gone, newRequest(asynchronous), alice)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,11 +54,11 @@ func TestSubmitWithoutItsCaller(t *testing.T) {
 
 // A caller who leaves while the decision is written leaves no decision without an
 // end.
-func TestACallerWhoLeavesEarly(t *testing.T) {
-	h := newHouse(t)
+func TestRouter_RecordsOutcomeIfCallerDisconnects(t *testing.T) {
+	h := newHarness(t)
 	gone, leave := context.WithCancel(t.Context())
 	leave()
-	resp, err := h.Handle(gone, ask(), anybody)
+	resp, err := h.Handle(gone, newRequest(), alice)
 	if err != nil || resp.Status != contract.StatusCancelled {
 		t.Fatalf("got %+v, %v, want it cancelled", resp, err)
 	}

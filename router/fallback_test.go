@@ -30,7 +30,7 @@ func (m *left) Generate(ctx context.Context, _ *llm.Request) (*llm.Reply, error)
 
 // TestCallerLeaves: a request whose caller left before there was an answer is not
 // completed; one whose answer was there already is.
-func TestCallerLeaves(t *testing.T) {
+func TestRouter_CancelsFallbackAnswerIfCallerDisconnects(t *testing.T) {
 	for name, tc := range map[string]struct {
 		reply  *llm.Reply
 		before bool

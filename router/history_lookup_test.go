@@ -19,7 +19,7 @@ import (
 // A caller that may see the request of another gets forbidden. A caller that may not see it
 // gets not_found.
 func TestHistory_OnlyOwnerCancelsAndErases(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	colleague := &contract.Caller{Subject: "bob", Tenant: "north", AllAgents: true, Scopes: []string{"route:submit"}}
 	for _, tt := range []struct {
 		name   string
@@ -43,11 +43,11 @@ func TestHistory_OnlyOwnerCancelsAndErases(t *testing.T) {
 		}
 		h.target.does("payer", nil)
 		if tt.want != "" {
-			if _, err := h.Cancel(t.Context(), running, anybody); err != nil {
+			if _, err := h.Cancel(t.Context(), running, alice); err != nil {
 				t.Fatal(err)
 			}
 		}
-		done, err := h.Handle(t.Context(), ask(), anybody)
+		done, err := h.Handle(t.Context(), newRequest(), alice)
 		h.must(err)
 		if err := h.Erase(t.Context(), done.RequestID, tt.caller); codeOf(err) != tt.want {
 			t.Errorf("%s erases: got %v, want %q", tt.name, err, tt.want)
@@ -56,7 +56,7 @@ func TestHistory_OnlyOwnerCancelsAndErases(t *testing.T) {
 			t.Errorf("%s: the content is gone: %t, %v, want %t", tt.name, got.Outcome.Content == nil, err, tt.want == "")
 		}
 	}
-	done, err := h.Handle(t.Context(), ask(), anybody)
+	done, err := h.Handle(t.Context(), newRequest(), alice)
 	h.must(err)
 	const want = "only the sender of the request, or an administrator, may erase it"
 	if err := h.Erase(t.Context(), done.RequestID, colleague); err == nil || !strings.Contains(err.Error(), want) {
@@ -82,13 +82,13 @@ func codeOf(err error) contract.Code {
 
 // Callers without a tenant share requests only with callers of the same issuer.
 func TestHistory_SeparatesIssuersWithoutTenant(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	of := func(subject, issuer string) *contract.Caller {
 		return &contract.Caller{Subject: subject, Issuer: issuer, AllAgents: true}
 	}
-	done, err := h.Handle(t.Context(), ask(), of("ana", "https://one.example"))
+	done, err := h.Handle(t.Context(), newRequest(), of("ana", "https://one.example"))
 	h.must(err)
-	async, err := h.Submit(t.Context(), ask(asynchronous), of("ana", "https://one.example"))
+	async, err := h.Submit(t.Context(), newRequest(asynchronous), of("ana", "https://one.example"))
 	h.must(err)
 	for _, tt := range []struct {
 		caller *contract.Caller
@@ -106,7 +106,7 @@ func TestHistory_SeparatesIssuersWithoutTenant(t *testing.T) {
 				t.Errorf("%s of %q: got %v, want %q", tt.caller.Subject, tt.caller.Issuer, err, tt.want)
 			}
 		}
-		h.until(func() bool {
+		h.eventually(func() bool {
 			page, err := h.Decisions(t.Context(), contract.DecisionQuery{}, tt.caller)
 			h.must(err)
 			return len(page.Decisions) == tt.listed
@@ -128,7 +128,7 @@ func (p *partitions) Classify(ctx context.Context, in classifier.Input) contract
 // Replies of a model are shared within a tenant or, without a tenant, within an issuer.
 func TestRouter_PartitionsModelCacheByTenant(t *testing.T) {
 	said := &partitions{scriptedClassifier: &scriptedClassifier{}}
-	h := newHouse(t)
+	h := newHarness(t)
 	r, err := router.New(router.Config{}, said, newDispatcher(t))
 	h.must(err)
 	r.SetView(h.View())
@@ -140,7 +140,7 @@ func TestRouter_PartitionsModelCacheByTenant(t *testing.T) {
 		{Issuer: "one"},
 		{},
 	} {
-		if _, err := r.Classify(t.Context(), ask(), c); err != nil {
+		if _, err := r.Classify(t.Context(), newRequest(), c); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -166,24 +166,24 @@ func idOf(at time.Time) string {
 
 // The outcome is later than any synchronous request may take, and the record has expired.
 func TestHistory_FindsOutcomeOfLongRequest(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	born := time.Now().Add(-5 * time.Hour)
 	id := idOf(born)
 	for _, rec := range []audit.Record{
-		{Kind: audit.KindDecision, At: born, RequestID: id, Tenant: anybody.Tenant, Subject: anybody.Subject, Status: contract.StatusRunning, Agents: []string{"payer"}},
+		{Kind: audit.KindDecision, At: born, RequestID: id, Tenant: alice.Tenant, Subject: alice.Subject, Status: contract.StatusRunning, Agents: []string{"payer"}},
 		{Kind: audit.KindDecision, At: born.Add(2 * time.Hour), RequestID: idOf(born.Add(2 * time.Hour)), Agents: []string{"payer"}},
-		{Kind: audit.KindOutcome, At: born.Add(3 * time.Hour), RequestID: id, Tenant: anybody.Tenant, Subject: anybody.Subject, Status: contract.StatusCompleted, Agents: []string{"payer"}},
+		{Kind: audit.KindOutcome, At: born.Add(3 * time.Hour), RequestID: id, Tenant: alice.Tenant, Subject: alice.Subject, Status: contract.StatusCompleted, Agents: []string{"payer"}},
 	} {
 		h.must(h.trail.Append(t.Context(), rec))
 	}
 	for _, when := range []string{"now", "after a restart"} {
-		got, err := h.Request(t.Context(), id, anybody)
+		got, err := h.Request(t.Context(), id, alice)
 		if err != nil || got.Status != contract.StatusCompleted {
 			t.Errorf("%s: got %+v, %v, want its status", when, got, err)
 		}
 		h.restart()
 	}
-	if _, err := h.Request(t.Context(), idOf(born), anybody); code(err) != contract.CodeNotFound || errors.Is(err, context.Canceled) {
+	if _, err := h.Request(t.Context(), idOf(born), alice); code(err) != contract.CodeNotFound || errors.Is(err, context.Canceled) {
 		t.Errorf("got %v, want not_found", err)
 	}
 }

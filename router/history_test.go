@@ -18,8 +18,8 @@ import (
 
 // A request of another tenant is not_found for every operation.
 func TestHistory_HidesRequestsOfOtherTenants(t *testing.T) {
-	h := newHouse(t)
-	sync, err := h.Handle(t.Context(), ask(), anybody)
+	h := newHarness(t)
+	sync, err := h.Handle(t.Context(), newRequest(), alice)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,30 +54,30 @@ func TestHistory_HidesRequestsOfOtherTenants(t *testing.T) {
 }
 
 func TestHistory_ErasesContentOfRequest(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	const secret = "the boat on the lake"
 	say := func(r *contract.Request) { r.Content.Prompt = "pay " + secret }
-	sync, err := h.Handle(t.Context(), ask(say), anybody)
+	sync, err := h.Handle(t.Context(), newRequest(say), alice)
 	if err != nil {
 		t.Fatal(err)
 	}
 	async := h.submit(say).RequestID
 	h.final(async)
 	h.said.says.Intent = "sing"
-	proposed, err := h.Handle(t.Context(), ask(func(r *contract.Request) { r.Content.Prompt = "sing of " + secret }), anybody)
+	proposed, err := h.Handle(t.Context(), newRequest(func(r *contract.Request) { r.Content.Prompt = "sing of " + secret }), alice)
 	if err != nil || proposed.Status != contract.StatusProposed || proposed.Data.Proposal.TicketID == "" {
 		t.Fatalf("got %+v, %v, want a ticket", proposed, err)
 	}
 	for _, id := range []string{sync.RequestID, async, proposed.RequestID} {
-		if err := h.Erase(t.Context(), id, anybody); err != nil {
+		if err := h.Erase(t.Context(), id, alice); err != nil {
 			t.Fatal(err)
 		}
-		got, err := h.Request(t.Context(), id, anybody)
+		got, err := h.Request(t.Context(), id, alice)
 		if err != nil || !got.Status.Terminal() || got.Decision != nil || len(got.Tasks) != 0 || got.Data.Answer != "" {
 			t.Errorf("%s: got %+v, %v, want its status and nothing else", id, got, err)
 		}
 	}
-	page, err := h.Decisions(t.Context(), contract.DecisionQuery{}, anybody)
+	page, err := h.Decisions(t.Context(), contract.DecisionQuery{}, alice)
 	if err != nil || len(page.Decisions) != 3 {
 		t.Fatalf("got %+v, %v, want three entries", page, err)
 	}
@@ -89,33 +89,33 @@ func TestHistory_ErasesContentOfRequest(t *testing.T) {
 }
 
 func TestHistory_DoesNotEraseRunningRequest(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	h.target.does("payer", h.target.later)
 	id := h.submit().RequestID
 	testkit.Receive(t, h.target.begun)
-	if err := h.Erase(t.Context(), id, anybody); code(err) != contract.CodeConflict {
+	if err := h.Erase(t.Context(), id, alice); code(err) != contract.CodeConflict {
 		t.Errorf("got %v, want a conflict", err)
 	}
 }
 
 func TestHistory_PagesDecisions(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	var ids []string
 	for range 5 {
-		resp, err := h.Handle(t.Context(), ask(), anybody)
+		resp, err := h.Handle(t.Context(), newRequest(), alice)
 		if err != nil {
 			t.Fatal(err)
 		}
 		ids = append(ids, resp.RequestID)
 	}
 	h.said.says.Intent = "sing"
-	resp, err := h.Handle(t.Context(), ask(), anybody)
+	resp, err := h.Handle(t.Context(), newRequest(), alice)
 	if err != nil {
 		t.Fatal(err)
 	}
 	read := func(q contract.DecisionQuery) (got []string) {
 		for {
-			page, err := h.Decisions(t.Context(), q, anybody)
+			page, err := h.Decisions(t.Context(), q, alice)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -141,46 +141,46 @@ func TestHistory_PagesDecisions(t *testing.T) {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
-	if _, err := h.Decisions(t.Context(), contract.DecisionQuery{Cursor: "nonsense"}, anybody); code(err) != contract.CodeInvalidRequest {
+	if _, err := h.Decisions(t.Context(), contract.DecisionQuery{Cursor: "nonsense"}, alice); code(err) != contract.CodeInvalidRequest {
 		t.Errorf("a cursor that is none: got %v, want invalid_request", err)
 	}
 }
 
 // Sessions and open clarifications are durable.
 func TestRouter_LoadsSessionAfterRestart(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	const id = "s"
 	h.said.says = contract.Classification{
 		Intent: "count", Domains: []string{"words"}, Confidence: 0.6, Source: contract.SourceLexical,
 		Alternatives: []contract.IntentScore{{Intent: "pay", Confidence: 0.59}},
 	}
 	in := func(r *contract.Request) { r.SessionID = id }
-	asked, err := h.Handle(t.Context(), ask(in), anybody)
+	asked, err := h.Handle(t.Context(), newRequest(in), alice)
 	if err != nil || asked.Status != contract.StatusClarify {
 		t.Fatalf("got %+v, %v, want a question", asked, err)
 	}
 	h.restart()
-	got, err := h.Handle(t.Context(), ask(in, func(r *contract.Request) {
+	got, err := h.Handle(t.Context(), newRequest(in, func(r *contract.Request) {
 		r.Clarification = &contract.ClarificationChoice{RequestID: asked.RequestID, OptionID: asked.Data.Options[0].ID}
-	}), anybody)
+	}), alice)
 	if err != nil || got.Decision.Classification.Reason != session.ReasonClarified {
 		t.Errorf("got %+v, %v, want the caller's choice to count", got, err)
 	}
 }
 
 func TestHistory_ErasesTurnsOfSession(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	in := func(prompt string) func(*contract.Request) {
 		return func(r *contract.Request) { r.SessionID, r.Content.Prompt = "s", prompt }
 	}
-	first, err := h.Handle(t.Context(), ask(in("pay the secret bill")), anybody)
+	first, err := h.Handle(t.Context(), newRequest(in("pay the secret bill")), alice)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := h.Handle(t.Context(), ask(in("pay another one")), anybody); err != nil {
+	if _, err := h.Handle(t.Context(), newRequest(in("pay another one")), alice); err != nil {
 		t.Fatal(err)
 	}
-	if err := h.Erase(t.Context(), first.RequestID, anybody); err != nil {
+	if err := h.Erase(t.Context(), first.RequestID, alice); err != nil {
 		t.Fatal(err)
 	}
 	var kept string
@@ -198,17 +198,17 @@ func TestHistory_ErasesTurnsOfSession(t *testing.T) {
 // Between the end of a request and its audit record nothing is erased, because the record
 // would be written afterwards.
 func TestHistory_DoesNotEraseEndingRequest(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	at, goOn := make(chan struct{}), make(chan struct{})
 	h.onOutcome = func() { at <- struct{}{}; <-goOn }
 	id := h.submit().RequestID
 	testkit.Receive(t, at)
-	if err := h.Erase(t.Context(), id, anybody); code(err) != contract.CodeConflict {
+	if err := h.Erase(t.Context(), id, alice); code(err) != contract.CodeConflict {
 		t.Errorf("got %v, want a conflict", err)
 	}
 	close(goOn)
 	h.final(id)
-	h.until(func() bool { return h.Erase(t.Context(), id, anybody) == nil })
+	h.eventually(func() bool { return h.Erase(t.Context(), id, alice) == nil })
 	if found, err := h.trail.Find(t.Context(), id); err != nil || found.Outcome.Content != nil {
 		t.Errorf("the trail has %+v, %v, want no content", found.Outcome, err)
 	}
@@ -217,22 +217,22 @@ func TestHistory_DoesNotEraseEndingRequest(t *testing.T) {
 // A response too long for the audit log is recorded without its data. The record of an
 // asynchronous request contains all of it.
 func TestHistory_ShortensResponseTooLongForAuditLog(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	h.target.does("payer", func(context.Context, dispatch.Call) dispatch.Outcome {
 		return dispatch.Outcome{Result: success(strings.Repeat("x", audit.MaxContentSize/2+1)), Attempts: 1, Health: dispatch.HealthGood}
 	})
-	sync, err := h.Handle(t.Context(), ask(), anybody)
+	sync, err := h.Handle(t.Context(), newRequest(), alice)
 	if err != nil || sync.Status != contract.StatusCompleted || len(sync.Data.Answer) <= audit.MaxContentSize/2 {
 		t.Fatalf("got %v, want the whole answer", err)
 	}
-	got, err := h.Request(t.Context(), sync.RequestID, anybody)
+	got, err := h.Request(t.Context(), sync.RequestID, alice)
 	if err != nil || got.Status != contract.StatusCompleted || len(got.Tasks) != 1 || got.Data.Answer != "" {
 		t.Errorf("got %s with %d tasks, %v, want its end without the data", got.Status, len(got.Tasks), err)
 	}
 	async := h.submit().RequestID
 	h.final(async)
 	h.restart()
-	got, err = h.Request(t.Context(), async, anybody)
+	got, err = h.Request(t.Context(), async, alice)
 	if err != nil || got.Status != contract.StatusCompleted || len(got.Data.Answer) != len(sync.Data.Answer) {
 		t.Errorf("got %s with %d bytes, %v, want the whole answer", got.Status, len(got.Data.Answer), err)
 	}

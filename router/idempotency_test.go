@@ -23,13 +23,13 @@ func keyed(key string) func(*contract.Request) {
 }
 
 func TestRouter_DispatchesOneOfConcurrentRequestsWithOneKey(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	const racers = 1000
 	var answered, rejected atomic.Int64
 	var wg sync.WaitGroup
 	for range racers {
 		wg.Go(func() {
-			switch resp, err := h.Handle(t.Context(), ask(keyed("k")), anybody); {
+			switch resp, err := h.Handle(t.Context(), newRequest(keyed("k")), alice); {
 			case err == nil && resp.Status == contract.StatusCompleted:
 				answered.Add(1)
 			case code(err) == contract.CodeConflict:
@@ -51,15 +51,15 @@ func TestRouter_DispatchesOneOfConcurrentRequestsWithOneKey(t *testing.T) {
 func TestRouter_ReplaysStoredResponse(t *testing.T) {
 	for name, restart := range map[string]bool{"in the same process": false, "after a restart": true} {
 		t.Run(name, func(t *testing.T) {
-			h := newHouse(t)
-			first, err := h.Handle(t.Context(), ask(keyed("k")), anybody)
+			h := newHarness(t)
+			first, err := h.Handle(t.Context(), newRequest(keyed("k")), alice)
 			if err != nil || first.Replayed {
 				t.Fatalf("got %+v, %v", first, err)
 			}
 			if restart {
 				h.restart()
 			}
-			again, err := h.Handle(t.Context(), ask(keyed("k")), anybody)
+			again, err := h.Handle(t.Context(), newRequest(keyed("k")), alice)
 			if err != nil || !again.Replayed {
 				t.Fatalf("got %+v, %v, want the stored response", again, err)
 			}
@@ -67,11 +67,11 @@ func TestRouter_ReplaysStoredResponse(t *testing.T) {
 			if diff := cmp.Diff(wire(t, first), wire(t, again)); diff != "" {
 				t.Errorf("the stored response (-first +again):\n%s", diff)
 			}
-			other := ask(func(r *contract.Request) { r.Content.Prompt = "another" }, keyed("k"))
-			if _, err := h.Handle(t.Context(), other, anybody); code(err) != contract.CodeInvalidRequest {
+			other := newRequest(func(r *contract.Request) { r.Content.Prompt = "another" }, keyed("k"))
+			if _, err := h.Handle(t.Context(), other, alice); code(err) != contract.CodeInvalidRequest {
 				t.Errorf("the key with another body: got %v, want invalid_request", err)
 			}
-			if _, err := h.Handle(t.Context(), ask(keyed("k")), &contract.Caller{Subject: "bob", Tenant: "north", AllAgents: true}); err != nil {
+			if _, err := h.Handle(t.Context(), newRequest(keyed("k")), &contract.Caller{Subject: "bob", Tenant: "north", AllAgents: true}); err != nil {
 				t.Errorf("another caller's key of the same name: got %v", err)
 			}
 			if given := h.target.given(); len(given) != 2 {
@@ -82,7 +82,7 @@ func TestRouter_ReplaysStoredResponse(t *testing.T) {
 }
 
 func TestRouter_ReplaysAsynchronousRequest(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	h.target.does("payer", h.target.later)
 	first := h.submit(keyed("k"))
 	call := testkit.Receive(t, h.target.begun)
@@ -106,7 +106,7 @@ func TestRouter_ReplaysAsynchronousRequest(t *testing.T) {
 }
 
 func TestRouter_FinishesKeyedRequestAfterCallerDisconnects(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	goOn := make(chan struct{})
 	h.target.does("payer", func(ctx context.Context, c dispatch.Call) dispatch.Outcome {
 		h.target.begun <- c
@@ -120,32 +120,32 @@ func TestRouter_FinishesKeyedRequestAfterCallerDisconnects(t *testing.T) {
 	ctx, leave := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() {
-		_, _ = h.Handle(ctx, ask(keyed("k")), anybody)
+		_, _ = h.Handle(ctx, newRequest(keyed("k")), alice)
 		close(ended)
 	}()
 	testkit.Receive(t, h.target.begun)
 	leave()
-	if _, err := h.Handle(t.Context(), ask(keyed("k")), anybody); code(err) != contract.CodeConflict {
+	if _, err := h.Handle(t.Context(), newRequest(keyed("k")), alice); code(err) != contract.CodeConflict {
 		t.Errorf("while it is executed: got %v, want a conflict", err)
 	}
 	close(goOn)
 	testkit.WaitClosed(t, ended)
-	got, err := h.Handle(t.Context(), ask(keyed("k")), anybody)
+	got, err := h.Handle(t.Context(), newRequest(keyed("k")), alice)
 	if err != nil || got.Status != contract.StatusCompleted || got.Data.Answer != "paid" {
 		t.Errorf("got %+v, %v, want the response", got, err)
 	}
 }
 
 func TestRouter_ReleasesKeyOfRejectedRequest(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	if err := h.trail.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := h.Handle(t.Context(), ask(keyed("k")), anybody); code(err) != contract.CodeAuditUnavailable {
+	if _, err := h.Handle(t.Context(), newRequest(keyed("k")), alice); code(err) != contract.CodeAuditUnavailable {
 		t.Fatalf("got %v, want %s", err, contract.CodeAuditUnavailable)
 	}
 	h.restart()
-	got, err := h.Handle(t.Context(), ask(keyed("k")), anybody)
+	got, err := h.Handle(t.Context(), newRequest(keyed("k")), alice)
 	if err != nil || got.Replayed || got.Status != contract.StatusCompleted {
 		t.Errorf("got %+v, %v, want it executed now", got, err)
 	}
@@ -153,7 +153,7 @@ func TestRouter_ReleasesKeyOfRejectedRequest(t *testing.T) {
 
 // The record is not in the index of open requests, so no restart would find it.
 func TestRouter_ResumesOrphanedRequestByItsKey(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	h.said.says.Intent, h.said.says.Domains = "count", []string{"words"}
 	h.target.does("counter", h.target.hangs)
 	id := h.submit(keyed("k")).RequestID

@@ -67,8 +67,8 @@ func (m *answering) asked() int {
 
 // newAnsweringHouse answers by policy A what nobody may serve, and nobody may
 // serve anything. Alice may have one answer.
-func newAnsweringHouse(t *testing.T) (*house, *answering, *answersLeft) {
-	h := newHouse(t)
+func newAnsweringHouse(t *testing.T) (*harness, *answering, *answersLeft) {
+	h := newHarness(t)
 	h.crash()
 	m, limit := &answering{}, &answersLeft{left: map[string]int{"alice": 1}}
 	h.model, h.answers = m, limit
@@ -80,14 +80,14 @@ func newAnsweringHouse(t *testing.T) (*house, *answering, *answersLeft) {
 
 // TestAnswersAreLimited: who waits for one answer too many is refused, and
 // nothing stays of that.
-func TestAnswersAreLimited(t *testing.T) {
+func TestRouter_LimitsDirectAnswers(t *testing.T) {
 	h, m, limit := newAnsweringHouse(t)
-	first, err := h.Handle(t.Context(), ask(), anybody)
+	first, err := h.Handle(t.Context(), newRequest(), alice)
 	if err != nil || first.Data.Degraded || m.asked() != 1 {
 		t.Fatalf("got %+v, %v after %d calls, want an answer", first, err, m.asked())
 	}
-	req := ask(keyed("k"))
-	_, err = h.Stream(t.Context(), req, anybody, func(ev *contract.Event) { t.Errorf("got the event %s of a request that is refused", ev.Type) })
+	req := newRequest(keyed("k"))
+	_, err = h.Stream(t.Context(), req, alice, func(ev *contract.Event) { t.Errorf("got the event %s of a request that is refused", ev.Type) })
 	e, ok := errors.AsType[*contract.Error](err)
 	if !ok || e.Code != contract.CodeRateLimited || !strings.Contains(e.Message, "options.fallback B") {
 		t.Fatalf("got %v, want %s and what to do", err, contract.CodeRateLimited)
@@ -104,23 +104,23 @@ func TestAnswersAreLimited(t *testing.T) {
 	if open, err := h.trail.Unfinished(t.Context()); err != nil || len(open) != 0 {
 		t.Errorf("the audit log has open decisions: %+v, %v", open, err)
 	}
-	if _, err := h.Request(t.Context(), req.RequestID, anybody); code(err) != contract.CodeNotFound {
+	if _, err := h.Request(t.Context(), req.RequestID, alice); code(err) != contract.CodeNotFound {
 		t.Errorf("asked for the refused request: got %v, want %s", err, contract.CodeNotFound)
 	}
 	limit.grant("alice", 1)
-	again, err := h.Handle(t.Context(), ask(keyed("k")), anybody)
+	again, err := h.Handle(t.Context(), newRequest(keyed("k")), alice)
 	if err != nil || again.Replayed || again.Data.Degraded {
 		t.Errorf("with the same key, later: got %+v, %v, want an answer", again, err)
 	}
 	limit.grant("bob", 1)
-	if _, err := h.Handle(t.Context(), ask(), &contract.Caller{Subject: "bob", Tenant: "north", AllAgents: true}); err != nil {
+	if _, err := h.Handle(t.Context(), newRequest(), &contract.Caller{Subject: "bob", Tenant: "north", AllAgents: true}); err != nil {
 		t.Errorf("another caller: got %v", err)
 	}
 }
 
 // TestWhatIsNoAnswerIsNotCounted: the limit is on asking the model, not on policy A
 // nor on any other.
-func TestWhatIsNoAnswerIsNotCounted(t *testing.T) {
+func TestRouter_CountsOnlyDirectAnswers(t *testing.T) {
 	h, m, limit := newAnsweringHouse(t)
 	limit.left = map[string]int{}
 	b := capabilities.FallbackUnsupported
@@ -134,7 +134,7 @@ func TestWhatIsNoAnswerIsNotCounted(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			says := h.said.says
 			defer func() { h.said.says = says }()
-			if got, err := h.Handle(t.Context(), ask(change), anybody); err != nil || m.asked() != 0 {
+			if got, err := h.Handle(t.Context(), newRequest(change), alice); err != nil || m.asked() != 0 {
 				t.Errorf("got %+v, %v after %d calls, want it served without one", got, err, m.asked())
 			}
 		})
@@ -143,7 +143,7 @@ func TestWhatIsNoAnswerIsNotCounted(t *testing.T) {
 
 // TestAnswersAreLimitedLater: a request that was accepted is answered, without the
 // model.
-func TestAnswersAreLimitedLater(t *testing.T) {
+func TestRouter_LimitsDirectAnswersOfAsynchronousRequests(t *testing.T) {
 	h, m, limit := newAnsweringHouse(t)
 	limit.left = map[string]int{}
 	id := h.submit().RequestID
@@ -155,7 +155,7 @@ func TestAnswersAreLimitedLater(t *testing.T) {
 		t.Errorf("got %q, want the reason, and the facts beside it", got.Data.Answer)
 	}
 	var found audit.RequestRecords
-	h.until(func() bool { // it is written after the record has ended
+	h.eventually(func() bool { // it is written after the record has ended
 		found, _ = h.trail.Find(t.Context(), id)
 		return found.Outcome != nil
 	})

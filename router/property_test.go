@@ -26,10 +26,10 @@ clients:
 routing: {topk: 2}
 `
 
-// TestDispatchStaysWithinTheRules lets a classifier say anything at all: what
+// TestRouter_DispatchesOnlyWithinRules lets a classifier say anything at all: what
 // is dispatched must still be entitled, eligible by the arithmetic of 003 §3,
 // and to topk distinct agents at most; and nothing asked may get lost.
-func TestDispatchStaysWithinTheRules(t *testing.T) {
+func TestRouter_DispatchesOnlyWithinRules(t *testing.T) {
 	snapshot, err := capabilities.Parse("property.yaml", []byte(propertyRegistry))
 	if err != nil {
 		t.Fatal(err)

@@ -15,10 +15,10 @@ import (
 )
 
 // recordOf is a request as another process has accepted it.
-func (h *house) recordOf(deadline time.Time) *requests.Record {
+func (h *harness) recordOf(deadline time.Time) *requests.Record {
 	h.t.Helper()
 	rec := &requests.Record{
-		ID: router.NewID(), TraceID: "0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a", Caller: *anybody, Request: *ask(asynchronous),
+		ID: router.NewID(), TraceID: "0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a", Caller: *alice, Request: *newRequest(asynchronous),
 		CreatedAt: deadline.Add(-time.Minute), Deadline: deadline, State: requests.StateAccepted, Owner: "another", Epoch: 1,
 	}
 	h.must(h.book.Create(context.Background(), rec))
@@ -26,8 +26,8 @@ func (h *house) recordOf(deadline time.Time) *requests.Record {
 }
 
 // A deadline that passed while no process was there is the end, with its reason.
-func TestTakeOverAfterTheDeadline(t *testing.T) {
-	h := newHouse(t)
+func TestRunner_EndsResumedRequestAfterDeadline(t *testing.T) {
+	h := newHarness(t)
 	id := h.recordOf(time.Now().Add(-time.Second)).ID
 	if err := h.Resume(t.Context()); err != nil {
 		t.Fatal(err)
@@ -39,15 +39,15 @@ func TestTakeOverAfterTheDeadline(t *testing.T) {
 	if given := h.target.given(); len(given) != 0 {
 		t.Errorf("tasks went to %v, want none", given)
 	}
-	h.until(func() bool {
+	h.eventually(func() bool {
 		found, err := h.trail.Find(t.Context(), id)
 		return err == nil && found.Outcome != nil
 	})
 }
 
 // A request that begins while it is looked for is under way, and not interrupted.
-func TestLookUpOfWhatBeginsMeanwhile(t *testing.T) {
-	h := newHouse(t)
+func TestHistory_FindsRequestThatBeginsDuringLookup(t *testing.T) {
+	h := newHarness(t)
 	rec := h.recordOf(time.Now().Add(time.Minute))
 	if err := h.book.Delete(t.Context(), rec.ID); err != nil {
 		t.Fatal(err)
@@ -55,10 +55,10 @@ func TestLookUpOfWhatBeginsMeanwhile(t *testing.T) {
 	h.onFind = func() {
 		h.must(h.book.Create(t.Context(), rec))
 		h.must(h.trail.Append(t.Context(), audit.Record{
-			Kind: audit.KindDecision, At: time.Now(), RequestID: rec.ID, Tenant: anybody.Tenant, Agents: []string{"payer"}, Status: contract.StatusRunning,
+			Kind: audit.KindDecision, At: time.Now(), RequestID: rec.ID, Tenant: alice.Tenant, Agents: []string{"payer"}, Status: contract.StatusRunning,
 		}))
 	}
-	got, err := h.Request(t.Context(), rec.ID, anybody)
+	got, err := h.Request(t.Context(), rec.ID, alice)
 	if err != nil || got.Status != contract.StatusAccepted {
 		t.Errorf("got %+v, %v, want it accepted", got, err)
 	}
@@ -66,8 +66,8 @@ func TestLookUpOfWhatBeginsMeanwhile(t *testing.T) {
 
 // An agent that has no place at the moment of the takeover gets its task, the same
 // one, as soon as it has.
-func TestTakeOverWaitsForAFullAgent(t *testing.T) {
-	h := newHouse(t)
+func TestRunner_ResendsWhenAgentHasCapacity(t *testing.T) {
+	h := newHarness(t)
 	h.registry = strings.Replace(durableRegistry, "domains: [words]}", "domains: [words]}, max_in_flight: 1", 1)
 	h.said.says.Intent, h.said.says.Domains = "count", []string{"words"}
 	h.target.does("counter", h.target.hangs)
@@ -97,8 +97,8 @@ func TestTakeOverWaitsForAFullAgent(t *testing.T) {
 }
 
 // What the registry said when a task was sent is what its agent went by.
-func TestTakeOverAfterAChangeOfTheRegistry(t *testing.T) {
-	h := newHouse(t)
+func TestRunner_ResumesAfterRegistryChange(t *testing.T) {
+	h := newHarness(t)
 	h.target.does("payer", h.target.hangs)
 	id := h.submit().RequestID
 	testkit.Receive(t, h.target.begun)
@@ -115,8 +115,8 @@ func TestTakeOverAfterAChangeOfTheRegistry(t *testing.T) {
 }
 
 // One whose agents have all left says so.
-func TestTakeOverWithoutAgents(t *testing.T) {
-	h := newHouse(t)
+func TestRunner_FailsPartWithoutRegisteredAgents(t *testing.T) {
+	h := newHarness(t)
 	h.said.says.Intent, h.said.says.Domains = "count", []string{"words"}
 	rec := h.recordOf(time.Now().Add(time.Minute))
 	h.must(second(h.book.Update(t.Context(), rec.ID, func(r *requests.Record) error {

@@ -149,7 +149,7 @@ func TestRouter_KeepsVisiblePartOfClassification(t *testing.T) {
 // The response, the stored request, events and the decision log show the same. An administrator
 // sees everything.
 func TestRouter_ConcealsDecisionEverywhere(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	h.said.says = contract.Classification{
 		Intent: "pay", Domains: []string{"bills"}, Confidence: 0.3, Source: contract.SourceLLM, Subtasks: []contract.Subtask{
 			{Title: "pay them", Intent: "pay", Domains: []string{"bills"}}, {Title: "sing", Intent: "sing"},
@@ -163,7 +163,7 @@ func TestRouter_ConcealsDecisionEverywhere(t *testing.T) {
 			t.Errorf("%s shows %+v, omitted %+v, want a concealed decision", where, clf, omitted)
 		}
 	}
-	resp, err := h.Stream(t.Context(), ask(), c, func(ev *contract.Event) {
+	resp, err := h.Stream(t.Context(), newRequest(), c, func(ev *contract.Event) {
 		if ev.Decision != nil {
 			check("an event", ev.Decision, nil)
 		}

@@ -79,7 +79,7 @@ func words(prefix string, n int) []string {
 }
 
 // play installs the scene's registry and classification.
-func (s *scene) play(h *house) {
+func (s *scene) play(h *harness) {
 	var b strings.Builder
 	b.WriteString("clients:\n")
 	for _, id := range slices.Sorted(maps.Keys(s.agents)) {
@@ -153,7 +153,7 @@ func (s *scene) check(c *contract.Caller, where string, shown any, err error) {
 // may not use, for its own requests and those of a colleague. An administrator sees the stored
 // response.
 func TestRouter_RevealsNoHiddenWord(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	admin := &contract.Caller{Subject: "root", Scopes: []string{"admin"}}
 	n := 0
 	rapid.Check(t, func(rt *rapid.T) {
@@ -192,24 +192,24 @@ func TestRouter_RevealsNoHiddenWord(t *testing.T) {
 
 // useAll sends the request in every way and checks the results. It returns the ids of the stored
 // requests.
-func (s *scene) useAll(h *house, c *contract.Caller, key string) (ids []string) {
+func (s *scene) useAll(h *harness, c *contract.Caller, key string) (ids []string) {
 	ctx := context.Background()
-	clf, err := h.Classify(ctx, ask(), c)
+	clf, err := h.Classify(ctx, newRequest(), c)
 	s.check(c, "Classify", clf, err)
-	dry, err := h.Handle(ctx, ask(func(r *contract.Request) { r.Options.DryRun = true }), c)
+	dry, err := h.Handle(ctx, newRequest(func(r *contract.Request) { r.Options.DryRun = true }), c)
 	s.check(c, "a dry run", dry, err)
 	once := func(r *contract.Request) { r.Idempotency = &contract.Idempotency{Key: key} }
 	for range 2 { // the second time it is a replay
-		resp, err := h.Handle(ctx, ask(once), c)
+		resp, err := h.Handle(ctx, newRequest(once), c)
 		s.check(c, "Handle", resp, err)
 		ids = append(ids, resp.RequestID)
 	}
 	ids = slices.Compact(ids)
-	resp, err := h.Stream(ctx, ask(), c, func(ev *contract.Event) { s.check(c, "Stream: "+string(ev.Type), ev, nil) })
+	resp, err := h.Stream(ctx, newRequest(), c, func(ev *contract.Event) { s.check(c, "Stream: "+string(ev.Type), ev, nil) })
 	s.check(c, "Stream", resp, err)
 	ids = append(ids, resp.RequestID)
 	for _, cancel := range []bool{false, true} {
-		resp, err := h.Submit(ctx, ask(asynchronous), c)
+		resp, err := h.Submit(ctx, newRequest(asynchronous), c)
 		s.check(c, "Submit", resp, err)
 		ids = append(ids, resp.RequestID)
 		if cancel {
@@ -226,7 +226,7 @@ func (s *scene) useAll(h *house, c *contract.Caller, key string) (ids []string) 
 }
 
 // lookAt reads a request in every way, and reports whether it exists for the caller.
-func (s *scene) lookAt(h *house, c *contract.Caller, id string) bool {
+func (s *scene) lookAt(h *harness, c *contract.Caller, id string) bool {
 	ctx := context.Background()
 	ended := errors.New("ended")
 	err := h.Events(ctx, id, c, 0, func(_ uint64, ev *contract.Event) error {
@@ -250,7 +250,7 @@ func (s *scene) lookAt(h *house, c *contract.Caller, id string) bool {
 }
 
 // checkRecord checks the stored response and what an administrator sees of it.
-func (s *scene) checkRecord(h *house, admin, caller *contract.Caller, id string) {
+func (s *scene) checkRecord(h *harness, admin, caller *contract.Caller, id string) {
 	ctx := context.Background()
 	whole, err := h.Request(ctx, id, admin)
 	if err != nil {
@@ -264,7 +264,7 @@ func (s *scene) checkRecord(h *house, admin, caller *contract.Caller, id string)
 		s.Fatalf("an administrator is shown %+v, want %+v", d.Classification, s.says)
 	}
 	var content string
-	h.until(func() bool { // an asynchronous answer is there before its record
+	h.eventually(func() bool { // an asynchronous answer is there before its record
 		found, err := h.trail.Find(ctx, id)
 		if err != nil || found.Outcome == nil {
 			return false

@@ -22,22 +22,22 @@ func caller(subject string, scopes ...string) *contract.Caller {
 // A request of a colleague is visible if the caller may see every agent that executes or
 // executed it.
 func TestHistory_ShowsRequestIfCallerMaySeeItsAgents(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	h.target.does("payer", func(context.Context, dispatch.Call) dispatch.Outcome {
 		return dispatch.Outcome{Attempts: 1, Err: &contract.TaskError{Code: contract.TaskAgentUnavailable, Detail: "down"}}
 	})
-	failedOver, err := h.Handle(t.Context(), ask(), anybody)
+	failedOver, err := h.Handle(t.Context(), newRequest(), alice)
 	h.must(err)
 	if len(failedOver.Tasks) != 1 || failedOver.Tasks[0].AgentID != "second" || failedOver.Tasks[0].Status != contract.TaskSuccess {
 		t.Fatalf("got %+v, want it done by the standby", failedOver.Tasks)
 	}
 	h.target.does("payer", nil)
-	done, err := h.Handle(t.Context(), ask(), anybody)
+	done, err := h.Handle(t.Context(), newRequest(), alice)
 	h.must(err)
 	async := h.submit().RequestID
 	h.final(async)
 	h.said.says.Intent = "sing"
-	nobody, err := h.Handle(t.Context(), ask(), anybody)
+	nobody, err := h.Handle(t.Context(), newRequest(), alice)
 	h.must(err)
 	ids := map[string]string{"failed over": failedOver.RequestID, "done": done.RequestID, "async": async, "nobody": nobody.RequestID}
 
@@ -88,8 +88,8 @@ func TestHistory_ShowsRequestIfCallerMaySeeItsAgents(t *testing.T) {
 
 // The decision of a colleague's request contains only agents of the caller.
 func TestHistory_FiltersDecisionOfColleague(t *testing.T) {
-	h := newHouse(t)
-	done, err := h.Handle(t.Context(), ask(), anybody)
+	h := newHarness(t)
+	done, err := h.Handle(t.Context(), newRequest(), alice)
 	h.must(err)
 	if d := done.Decision; len(d.Standby) != 1 || d.TieBreak == nil || len(d.Candidates) != 2 {
 		t.Fatalf("got %+v, want a standby that scores the same", d)
@@ -102,7 +102,7 @@ func TestHistory_FiltersDecisionOfColleague(t *testing.T) {
 	if got.Data.Answer != done.Data.Answer || len(got.Data.Results) != 1 {
 		t.Errorf("got %+v, want the whole answer", got.Data)
 	}
-	again, err := h.Request(t.Context(), done.RequestID, anybody)
+	again, err := h.Request(t.Context(), done.RequestID, alice)
 	if err != nil || len(again.Decision.Standby) != 1 {
 		t.Errorf("got %+v, %v: what one is shown changed what is on record", again, err)
 	}
@@ -110,7 +110,7 @@ func TestHistory_FiltersDecisionOfColleague(t *testing.T) {
 
 // A running request is hidden from a caller that may not see an agent that may still get it.
 func TestHistory_HidesRunningRequestWithHiddenStandby(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	h.target.does("payer", h.target.later)
 	id := h.submit().RequestID
 	c := testkit.Receive(t, h.target.begun)
@@ -133,10 +133,10 @@ func TestHistory_HidesRunningRequestWithHiddenStandby(t *testing.T) {
 }
 
 func TestHistory_HidesErasedRequestOfColleague(t *testing.T) {
-	h := newHouse(t)
-	done, err := h.Handle(t.Context(), ask(), anybody)
+	h := newHarness(t)
+	done, err := h.Handle(t.Context(), newRequest(), alice)
 	h.must(err)
-	h.must(h.Erase(t.Context(), done.RequestID, anybody))
+	h.must(h.Erase(t.Context(), done.RequestID, alice))
 	if _, err := h.Request(t.Context(), done.RequestID, caller("bob", "agent:second")); code(err) != contract.CodeNotFound {
 		t.Errorf("got %v, want not_found", err)
 	}
@@ -148,14 +148,14 @@ func TestHistory_HidesErasedRequestOfColleague(t *testing.T) {
 // Idempotency keys, sessions and clarifications of callers with the same subject and tenant are
 // separate if their issuers differ.
 func TestRouter_SeparatesPrincipalsByIssuer(t *testing.T) {
-	h := newHouse(t)
-	other := &contract.Caller{Subject: anybody.Subject, Tenant: anybody.Tenant, Issuer: "https://other.example", AllAgents: true}
+	h := newHarness(t)
+	other := &contract.Caller{Subject: alice.Subject, Tenant: alice.Tenant, Issuer: "https://other.example", AllAgents: true}
 	once := func(r *contract.Request) {
 		r.Idempotency = &contract.Idempotency{Key: "k", Body: sha256.Sum256([]byte("body"))}
 	}
-	mine, err := h.Handle(t.Context(), ask(once), anybody)
+	mine, err := h.Handle(t.Context(), newRequest(once), alice)
 	h.must(err)
-	theirs, err := h.Handle(t.Context(), ask(once), other)
+	theirs, err := h.Handle(t.Context(), newRequest(once), other)
 	if err != nil || theirs.Replayed || theirs.RequestID == mine.RequestID {
 		t.Errorf("the same key of another issuer: got %+v, %v, want a request of its own", theirs, err)
 	}
@@ -165,34 +165,34 @@ func TestRouter_SeparatesPrincipalsByIssuer(t *testing.T) {
 		Alternatives: []contract.IntentScore{{Intent: "pay", Confidence: 0.59}},
 	}
 	in := func(r *contract.Request) { r.SessionID = "s" }
-	asked, err := h.Handle(t.Context(), ask(in), anybody)
+	asked, err := h.Handle(t.Context(), newRequest(in), alice)
 	h.must(err)
-	again, err := h.Handle(t.Context(), ask(in), other)
+	again, err := h.Handle(t.Context(), newRequest(in), other)
 	if err != nil || asked.Status != contract.StatusClarify || again.Status != contract.StatusClarify {
 		t.Errorf("got %+v, %v, want the other asked as well: it is not in that session", again, err)
 	}
 	choose := func(r *contract.Request) {
 		r.Clarification = &contract.ClarificationChoice{RequestID: asked.RequestID, OptionID: "1"}
 	}
-	_, forbidden := h.Handle(t.Context(), ask(choose), other)
-	_, unknown := h.Handle(t.Context(), ask(func(r *contract.Request) {
+	_, forbidden := h.Handle(t.Context(), newRequest(choose), other)
+	_, unknown := h.Handle(t.Context(), newRequest(func(r *contract.Request) {
 		r.Clarification = &contract.ClarificationChoice{RequestID: router.NewID(), OptionID: "1"}
 	}), other)
 	if code(forbidden) != contract.CodeInvalidRequest || forbidden.Error() != unknown.Error() {
 		t.Errorf("a question to another: got %v, want %v as of one that was never asked", forbidden, unknown)
 	}
-	if got, err := h.Handle(t.Context(), ask(choose), anybody); err != nil || got.Status != contract.StatusCompleted {
+	if got, err := h.Handle(t.Context(), newRequest(choose), alice); err != nil || got.Status != contract.StatusCompleted {
 		t.Errorf("the caller that was asked: got %+v, %v, want it done", got, err)
 	}
 }
 
 // The responses to a forbidden and to an unknown agent are equal, in the decision log too.
 func TestRouter_TreatsForbiddenAgentLikeUnknown(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	c := caller("bob", "agent:counter")
 	for name, policy := range map[string]string{"the registry's policy": "", "policy B": "B"} {
 		answer := func(agent string) string {
-			resp, err := h.Handle(t.Context(), ask(func(r *contract.Request) {
+			resp, err := h.Handle(t.Context(), newRequest(func(r *contract.Request) {
 				r.AgentID, r.Options.DryRun = &agent, true
 				if policy != "" {
 					r.Options.Fallback = &policy
@@ -208,7 +208,7 @@ func TestRouter_TreatsForbiddenAgentLikeUnknown(t *testing.T) {
 			t.Errorf("%s: answers differ (-unknown +forbidden):\n%s", name, diff)
 		}
 	}
-	if _, err := h.Handle(t.Context(), ask(), &contract.Caller{Subject: "bob", Tenant: "north", AllAgents: true}); err != nil {
+	if _, err := h.Handle(t.Context(), newRequest(), &contract.Caller{Subject: "bob", Tenant: "north", AllAgents: true}); err != nil {
 		t.Fatal(err)
 	}
 	for _, agent := range []string{"nosuch", "payer"} { // payer was chosen, when bob might use it
@@ -221,8 +221,8 @@ func TestRouter_TreatsForbiddenAgentLikeUnknown(t *testing.T) {
 
 // The errors for a forbidden and for an unknown request are equal for every operation.
 func TestHistory_TreatsForbiddenRequestLikeUnknown(t *testing.T) {
-	h := newHouse(t)
-	done, err := h.Handle(t.Context(), ask(), anybody)
+	h := newHarness(t)
+	done, err := h.Handle(t.Context(), newRequest(), alice)
 	h.must(err)
 	async := h.submit().RequestID
 	h.final(async)
@@ -248,15 +248,15 @@ func TestHistory_TreatsForbiddenRequestLikeUnknown(t *testing.T) {
 
 // A decision is found by the agent that took over, too.
 func TestHistory_FindsDecisionsByStandby(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	h.target.does("payer", func(context.Context, dispatch.Call) dispatch.Outcome {
 		return dispatch.Outcome{Attempts: 1, Err: &contract.TaskError{Code: contract.TaskAgentUnavailable, Detail: "down"}}
 	})
-	if _, err := h.Handle(t.Context(), ask(), anybody); err != nil {
+	if _, err := h.Handle(t.Context(), newRequest(), alice); err != nil {
 		t.Fatal(err)
 	}
 	for _, agent := range []string{"payer", "second"} {
-		page, err := h.Decisions(t.Context(), contract.DecisionQuery{Agent: agent}, anybody)
+		page, err := h.Decisions(t.Context(), contract.DecisionQuery{Agent: agent}, alice)
 		if err != nil || len(page.Decisions) != 1 {
 			t.Errorf("by %s: got %+v, %v, want the one request", agent, page, err)
 		}

@@ -32,9 +32,9 @@ const durableRegistry = `clients:
 fallback: {policy: C}
 `
 
-// house is a router with all that outlives it, and the next routers over the
+// harness is a router with all that outlives it, and the next routers over the
 // same store.
-type house struct {
+type harness struct {
 	t     testing.TB
 	store *store.Store
 	dir   string
@@ -59,30 +59,30 @@ type house struct {
 	*history.Service // of stored requests
 }
 
-func newHouse(t testing.TB) *house {
+func newHarness(t testing.TB) *harness {
 	t.Helper()
-	h := &house{t: t, dir: t.TempDir(), registry: durableRegistry, target: newAgents()}
+	h := &harness{t: t, dir: t.TempDir(), registry: durableRegistry, target: newAgents()}
 	h.said = &scriptedClassifier{contract.Classification{Intent: "pay", Domains: []string{"bills"}, Confidence: 1, Source: contract.SourceLLM}}
 	h.open()
 	t.Cleanup(func() { h.crash() })
 	return h
 }
 
-func (h *house) must(err error) {
+func (h *harness) must(err error) {
 	h.t.Helper()
 	if err != nil {
 		h.t.Fatal(err)
 	}
 }
 
-func (h *house) bucket(name string) *store.Bucket {
+func (h *harness) bucket(name string) *store.Bucket {
 	b, err := h.store.Bucket(context.Background(), store.BucketConfig{Name: name, MaxAge: time.Hour})
 	h.must(err)
 	return b
 }
 
 // open is a start of the process: Recover has run, Resume has not.
-func (h *house) open() {
+func (h *harness) open() {
 	ctx, stop := context.WithCancel(context.Background())
 	h.stop = stop
 	var err error
@@ -112,7 +112,7 @@ func (h *house) open() {
 	d, err := dispatch.New(dispatch.Config{}, map[string]dispatch.Target{contract.ProtocolHTTP: h.target})
 	h.must(err)
 	h.Router, err = router.New(router.Config{Model: h.model, Answers: h.answers, Storage: router.Storage{
-		AuditLog: &watchedTrail{Log: h.trail, house: h}, Requests: h.book, Events: h.events, Sessions: h.bucket("SESSIONS"),
+		AuditLog: &watchedTrail{Log: h.trail, harness: h}, Requests: h.book, Events: h.events, Sessions: h.bucket("SESSIONS"),
 		Keys: h.bucket("IDEMPOTENCY"), Tickets: h.desk, Owner: router.NewID(),
 	}}, h.said, d)
 	h.must(err)
@@ -127,27 +127,27 @@ func (h *house) open() {
 // watchedTrail lets things happen while the trail is searched.
 type watchedTrail struct {
 	*audit.Log
-	house *house
+	harness *harness
 }
 
 func (w *watchedTrail) Find(ctx context.Context, id string) (audit.RequestRecords, error) {
-	if happens := w.house.onFind; happens != nil {
-		w.house.onFind = nil
+	if happens := w.harness.onFind; happens != nil {
+		w.harness.onFind = nil
 		happens()
 	}
 	return w.Log.Find(ctx, id)
 }
 
 func (w *watchedTrail) FindWithin(ctx context.Context, id string, life time.Duration) (audit.RequestRecords, error) {
-	if happens := w.house.onFind; happens != nil {
-		w.house.onFind = nil
+	if happens := w.harness.onFind; happens != nil {
+		w.harness.onFind = nil
 		happens()
 	}
 	return w.Log.FindWithin(ctx, id, life)
 }
 
 func (w *watchedTrail) Append(ctx context.Context, rec audit.Record) error {
-	if happens := w.house.onOutcome; happens != nil && rec.Kind == audit.KindOutcome {
+	if happens := w.harness.onOutcome; happens != nil && rec.Kind == audit.KindOutcome {
 		happens()
 	}
 	return w.Log.Append(ctx, rec)
@@ -155,7 +155,7 @@ func (w *watchedTrail) Append(ctx context.Context, rec audit.Record) error {
 
 // crash ends the process without telling anybody: from one moment on nothing more
 // is written.
-func (h *house) crash() {
+func (h *harness) crash() {
 	h.must(h.store.Close())
 	gone, cancel := context.WithCancel(context.Background())
 	cancel()
@@ -165,16 +165,16 @@ func (h *house) crash() {
 }
 
 // restart is a crash and the next start.
-func (h *house) restart() {
+func (h *harness) restart() {
 	h.t.Helper()
 	h.crash()
 	h.open()
 	h.must(h.Resume(context.Background()))
 }
 
-var anybody = &contract.Caller{Subject: "alice", Tenant: "north", AllAgents: true}
+var alice = &contract.Caller{Subject: "alice", Tenant: "north", AllAgents: true}
 
-func ask(change ...func(*contract.Request)) *contract.Request {
+func newRequest(change ...func(*contract.Request)) *contract.Request {
 	req := &contract.Request{Content: contract.Content{Prompt: "pay my bills"}}
 	for _, c := range change {
 		c(req)
@@ -184,20 +184,20 @@ func ask(change ...func(*contract.Request)) *contract.Request {
 
 func asynchronous(req *contract.Request) { req.Options.Mode = contract.ModeAsync }
 
-func (h *house) submit(change ...func(*contract.Request)) *contract.Response {
+func (h *harness) submit(change ...func(*contract.Request)) *contract.Response {
 	h.t.Helper()
-	resp, err := h.Submit(context.Background(), ask(append(change, asynchronous)...), anybody)
+	resp, err := h.Submit(context.Background(), newRequest(append(change, asynchronous)...), alice)
 	h.must(err)
 	return resp
 }
 
 // final waits for the end of an asynchronous request, as its readers do.
-func (h *house) final(id string) *contract.Response {
+func (h *harness) final(id string) *contract.Response {
 	h.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
 	var last *contract.Response
-	err := h.Events(ctx, id, anybody, 0, func(_ uint64, ev *contract.Event) error {
+	err := h.Events(ctx, id, alice, 0, func(_ uint64, ev *contract.Event) error {
 		if ev.Type == contract.EventFinal {
 			last = ev.Response
 		}

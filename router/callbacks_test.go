@@ -10,12 +10,12 @@ import (
 )
 
 // A result that comes later ends a request somebody waits for as well.
-func TestResultByCallback(t *testing.T) {
-	h := newHouse(t)
+func TestCallbacks_AcceptFirstResultOnly(t *testing.T) {
+	h := newHarness(t)
 	h.target.does("payer", h.target.later)
 	answers := make(chan *contract.Response)
 	go func() {
-		resp, _ := h.Handle(t.Context(), ask(), anybody)
+		resp, _ := h.Handle(t.Context(), newRequest(), alice)
 		answers <- resp
 	}()
 	call := testkit.Receive(t, h.target.begun)
@@ -46,8 +46,8 @@ func TestResultByCallback(t *testing.T) {
 	}
 }
 
-func TestProgress(t *testing.T) {
-	h := newHouse(t)
+func TestCallbacks_EmitProgress(t *testing.T) {
+	h := newHarness(t)
 	h.target.does("payer", h.target.later)
 	var seen []string
 	type end struct {
@@ -56,7 +56,7 @@ func TestProgress(t *testing.T) {
 	}
 	answers, told := make(chan end), make(chan struct{})
 	go func() {
-		resp, err := h.Stream(t.Context(), ask(), anybody, func(ev *contract.Event) {
+		resp, err := h.Stream(t.Context(), newRequest(), alice, func(ev *contract.Event) {
 			seen = append(seen, string(ev.Type))
 			if ev.Type == contract.EventTaskProgress {
 				seen = append(seen, ev.Progress.Message)
@@ -87,8 +87,8 @@ func TestProgress(t *testing.T) {
 }
 
 // An agent that is full is not given up by a request that has time.
-func TestAsynchronousRequestsWaitForCapacity(t *testing.T) {
-	h := newHouse(t)
+func TestExecution_OffersPartAgainIfAgentIsBusy(t *testing.T) {
+	h := newHarness(t)
 	h.said.says.Intent, h.said.says.Domains = "count", []string{"words"}
 	h.target.does("counter", h.target.later)
 	const most = contract.DefaultMaxInFlight

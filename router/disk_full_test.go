@@ -10,30 +10,30 @@ import (
 
 // While the disk is full nothing is accepted that could get lost, what was stored
 // can be read, and afterwards all goes on by itself.
-func TestAFullDisk(t *testing.T) {
-	h := newHouse(t)
-	before, err := h.Handle(t.Context(), ask(), anybody)
+func TestRouter_RejectsRequestsWhileDiskIsFull(t *testing.T) {
+	h := newHarness(t)
+	before, err := h.Handle(t.Context(), newRequest(), alice)
 	if err != nil {
 		t.Fatal(err)
 	}
 	h.full.Store(true)
-	if _, err := h.Handle(t.Context(), ask(), anybody); code(err) != contract.CodeAuditUnavailable {
+	if _, err := h.Handle(t.Context(), newRequest(), alice); code(err) != contract.CodeAuditUnavailable {
 		t.Errorf("a request: got %v, want %s", err, contract.CodeAuditUnavailable)
 	}
-	if _, err := h.Submit(t.Context(), ask(asynchronous), anybody); code(err) != contract.CodeOverloaded {
+	if _, err := h.Submit(t.Context(), newRequest(asynchronous), alice); code(err) != contract.CodeOverloaded {
 		t.Errorf("an asynchronous request: got %v, want %s", err, contract.CodeOverloaded)
 	}
-	if _, err := h.Handle(t.Context(), ask(keyed("k")), anybody); code(err) != contract.CodeOverloaded {
+	if _, err := h.Handle(t.Context(), newRequest(keyed("k")), alice); code(err) != contract.CodeOverloaded {
 		t.Errorf("a request with a key: got %v, want %s", err, contract.CodeOverloaded)
 	}
-	if got, err := h.Request(t.Context(), before.RequestID, anybody); err != nil || got.Status != contract.StatusCompleted {
+	if got, err := h.Request(t.Context(), before.RequestID, alice); err != nil || got.Status != contract.StatusCompleted {
 		t.Errorf("what was answered before: got %+v, %v", got, err)
 	}
-	if _, err := h.Handle(t.Context(), ask(func(r *contract.Request) { r.Options.DryRun = true }), anybody); err != nil {
+	if _, err := h.Handle(t.Context(), newRequest(func(r *contract.Request) { r.Options.DryRun = true }), alice); err != nil {
 		t.Errorf("a dry run: got %v", err)
 	}
 	h.full.Store(false)
-	if got, err := h.Handle(t.Context(), ask(keyed("k")), anybody); err != nil || got.Status != contract.StatusCompleted {
+	if got, err := h.Handle(t.Context(), newRequest(keyed("k")), alice); err != nil || got.Status != contract.StatusCompleted {
 		t.Errorf("afterwards: got %+v, %v", got, err)
 	}
 	if given := h.target.given(); len(given) != 2 {
@@ -42,8 +42,8 @@ func TestAFullDisk(t *testing.T) {
 }
 
 // What an agent has done is put on record as soon as there is room again.
-func TestADiskThatFillsUpMeanwhile(t *testing.T) {
-	h := newHouse(t)
+func TestRunner_RetriesWritesUntilDiskHasSpace(t *testing.T) {
+	h := newHarness(t)
 	h.target.does("payer", h.target.later)
 	id := h.submit().RequestID
 	call := testkit.Receive(t, h.target.begun)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -16,8 +15,8 @@ import (
 	"github.com/caprouter/caprouter/internal/testkit"
 )
 
-func TestSubmit(t *testing.T) {
-	h := newHouse(t)
+func TestRouter_StoresAndExecutesAsynchronousRequest(t *testing.T) {
+	h := newHarness(t)
 	accepted := h.submit()
 	if accepted.Status != contract.StatusAccepted || accepted.RequestID == "" {
 		t.Fatalf("got %+v, want it accepted", accepted)
@@ -26,7 +25,7 @@ func TestSubmit(t *testing.T) {
 	if got.Status != contract.StatusCompleted || got.Data.Answer != "done by payer" {
 		t.Errorf("got %s with %q, want it completed by payer", got.Status, got.Data.Answer)
 	}
-	again, err := h.Request(t.Context(), accepted.RequestID, anybody)
+	again, err := h.Request(t.Context(), accepted.RequestID, alice)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,7 +33,7 @@ func TestSubmit(t *testing.T) {
 		t.Errorf("asked for later (-final +now):\n%s", diff)
 	}
 	h.restart()
-	after, err := h.Request(t.Context(), accepted.RequestID, anybody)
+	after, err := h.Request(t.Context(), accepted.RequestID, alice)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,13 +45,13 @@ func TestSubmit(t *testing.T) {
 	}
 }
 
-func TestEventsOfARequest(t *testing.T) {
-	h := newHouse(t)
+func TestRouter_EmitsEventsInOrder(t *testing.T) {
+	h := newHarness(t)
 	id := h.submit().RequestID
 	h.final(id)
 	var kinds []contract.EventType
 	var second uint64
-	if err := h.Events(t.Context(), id, anybody, 0, func(seq uint64, ev *contract.Event) error {
+	if err := h.Events(t.Context(), id, alice, 0, func(seq uint64, ev *contract.Event) error {
 		kinds = append(kinds, ev.Type)
 		if len(kinds) == 2 {
 			second = seq
@@ -66,7 +65,7 @@ func TestEventsOfARequest(t *testing.T) {
 		t.Errorf("events (-want +got):\n%s", diff)
 	}
 	kinds = nil
-	if err := h.Events(t.Context(), id, anybody, second, func(_ uint64, ev *contract.Event) error {
+	if err := h.Events(t.Context(), id, alice, second, func(_ uint64, ev *contract.Event) error {
 		kinds = append(kinds, ev.Type)
 		return nil
 	}); err != nil {
@@ -79,7 +78,7 @@ func TestEventsOfARequest(t *testing.T) {
 
 // What a process that is killed has given out is done by the next one, unless it
 // may have been done.
-func TestTakeOver(t *testing.T) {
+func TestRunner_ResendsOnlyIdempotentTasks(t *testing.T) {
 	tests := map[string]struct {
 		intent, agent string
 		does          func(*agents) func(context.Context, dispatch.Call) dispatch.Outcome
@@ -102,7 +101,7 @@ func TestTakeOver(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			h := newHouse(t)
+			h := newHarness(t)
 			h.said.says.Intent, h.said.says.Domains = tt.intent, map[string][]string{"count": {"words"}, "pay": {"bills"}}[tt.intent]
 			h.target.does(tt.agent, tt.does(h.target))
 			id := h.submit().RequestID
@@ -132,8 +131,8 @@ func TestTakeOver(t *testing.T) {
 }
 
 // A task that was accepted for later goes on being waited for.
-func TestTakeOverOfATaskThatWaits(t *testing.T) {
-	h := newHouse(t)
+func TestRunner_ResumesWaitingForCallback(t *testing.T) {
+	h := newHarness(t)
 	h.target.does("payer", h.target.later)
 	id := h.submit().RequestID
 	call := testkit.Receive(t, h.target.begun)
@@ -159,8 +158,8 @@ func TestTakeOverOfATaskThatWaits(t *testing.T) {
 
 // A result that comes while no process is there to wait is on record with the
 // next one: here between the start and Resume.
-func TestResultBeforeTakeOver(t *testing.T) {
-	h := newHouse(t)
+func TestCallbacks_StoreResultBeforeResume(t *testing.T) {
+	h := newHarness(t)
 	h.target.does("payer", h.target.later)
 	id := h.submit().RequestID
 	call := testkit.Receive(t, h.target.begun)
@@ -182,33 +181,23 @@ func TestResultBeforeTakeOver(t *testing.T) {
 }
 
 // waits returns when the record says that a task's result comes later.
-func (h *house) waits(id string) {
+func (h *harness) waits(id string) {
 	h.t.Helper()
-	h.until(func() bool {
+	h.eventually(func() bool {
 		rec, err := h.book.Get(context.Background(), id)
 		return err == nil && slices.ContainsFunc(rec.Tasks, func(task requests.Task) bool { return task.State == requests.TaskWaiting })
 	})
 }
 
-// until returns when the condition holds, which somebody else brings about.
-func (h *house) until(holds func() bool) {
+// eventually waits until the condition holds.
+func (h *harness) eventually(holds func() bool) {
 	h.t.Helper()
-	deadline := time.NewTimer(20 * time.Second)
-	defer deadline.Stop()
-	tick := time.NewTicker(time.Millisecond)
-	defer tick.Stop()
-	for !holds() {
-		select {
-		case <-tick.C:
-		case <-deadline.C:
-			h.t.Fatal("it never came to that")
-		}
-	}
+	testkit.Eventually(h.t, "the condition of the test holds", holds)
 }
 
 // One that was planned, and not started, is planned once.
-func TestTakeOverKeepsThePlan(t *testing.T) {
-	h := newHouse(t)
+func TestRunner_ResumesWithStoredPlan(t *testing.T) {
+	h := newHarness(t)
 	h.target.does("payer", h.target.hangs)
 	h.target.does("second", h.target.hangs)
 	id := h.submit().RequestID
@@ -227,8 +216,8 @@ func TestTakeOverKeepsThePlan(t *testing.T) {
 
 // A process that hands back leaves the record as it is, and tells no agent to
 // stop.
-func TestCloseHandsBack(t *testing.T) {
-	h := newHouse(t)
+func TestRunner_CloseHandsOverOpenRequests(t *testing.T) {
+	h := newHarness(t)
 	h.said.says.Intent, h.said.says.Domains = "count", []string{"words"}
 	h.target.does("counter", h.target.hangs)
 	id := h.submit().RequestID
@@ -243,14 +232,14 @@ func TestCloseHandsBack(t *testing.T) {
 }
 
 // Every decision is on record before anything is given out, and every end after.
-func TestAuditOfRequests(t *testing.T) {
-	h := newHouse(t)
+func TestRouter_RecordsDecisionBeforeDispatch(t *testing.T) {
+	h := newHarness(t)
 	var atDispatch audit.RequestRecords
 	h.target.does("payer", func(ctx context.Context, c dispatch.Call) dispatch.Outcome {
 		atDispatch, _ = h.trail.Find(ctx, c.Task.RequestID)
 		return dispatch.Outcome{Result: success("paid"), Attempts: 1}
 	})
-	resp, err := h.Handle(t.Context(), ask(), anybody)
+	resp, err := h.Handle(t.Context(), newRequest(), alice)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -261,22 +250,22 @@ func TestAuditOfRequests(t *testing.T) {
 	if err != nil || after.Outcome == nil || after.Outcome.Status != contract.StatusCompleted {
 		t.Errorf("afterwards: got %+v, %v, want the outcome", after.Outcome, err)
 	}
-	if _, err := h.Handle(t.Context(), ask(func(r *contract.Request) { r.Options.DryRun = true }), anybody); err != nil {
+	if _, err := h.Handle(t.Context(), newRequest(func(r *contract.Request) { r.Options.DryRun = true }), alice); err != nil {
 		t.Fatal(err)
 	}
-	page, err := h.Decisions(t.Context(), contract.DecisionQuery{}, anybody)
+	page, err := h.Decisions(t.Context(), contract.DecisionQuery{}, alice)
 	if err != nil || len(page.Decisions) != 1 {
 		t.Fatalf("got %+v, %v, want one decision: a dry run leaves none", page, err)
 	}
 }
 
 // What cannot be recorded is not given out.
-func TestNoAuditNoDispatch(t *testing.T) {
-	h := newHouse(t)
+func TestRouter_DispatchesNothingIfAuditLogFails(t *testing.T) {
+	h := newHarness(t)
 	if err := h.trail.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	_, err := h.Handle(t.Context(), ask(), anybody)
+	_, err := h.Handle(t.Context(), newRequest(), alice)
 	if e, ok := errors.AsType[*contract.Error](err); !ok || e.Code != contract.CodeAuditUnavailable {
 		t.Errorf("got %v, want %s", err, contract.CodeAuditUnavailable)
 	}
@@ -286,13 +275,13 @@ func TestNoAuditNoDispatch(t *testing.T) {
 }
 
 // Who waited for a process that was killed finds out that nobody knows.
-func TestRecoverClosesInterruptedRequests(t *testing.T) {
-	h := newHouse(t)
+func TestRunner_ClosesInterruptedSynchronousRequests(t *testing.T) {
+	h := newHarness(t)
 	h.target.does("payer", h.target.hangs)
 	ctx, cancel := context.WithCancel(t.Context())
 	left := make(chan string)
 	go func() {
-		_, _ = h.Handle(ctx, ask(), anybody)
+		_, _ = h.Handle(ctx, newRequest(), alice)
 		close(left)
 	}()
 	call := testkit.Receive(t, h.target.begun)
@@ -300,7 +289,7 @@ func TestRecoverClosesInterruptedRequests(t *testing.T) {
 	cancel()
 	testkit.WaitClosed(t, left)
 	h.open()
-	got, err := h.Request(t.Context(), call.Task.RequestID, anybody)
+	got, err := h.Request(t.Context(), call.Task.RequestID, alice)
 	if err != nil {
 		t.Fatal(err)
 	}

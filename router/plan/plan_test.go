@@ -1,0 +1,86 @@
+package plan_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/caprouter/caprouter/capabilities"
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/requests"
+	"github.com/caprouter/caprouter/matcher"
+	"github.com/caprouter/caprouter/router/plan"
+)
+
+const registry = `clients:
+  first:  {match: {intent: [pay], domains: [bills]}, endpoint: {protocol: http, url: "http://127.0.0.1:1/"}, priority: 1}
+  second: {match: {intent: [pay], domains: [bills]}, endpoint: {protocol: http, url: "http://127.0.0.1:1/"}}
+  third:  {match: {intent: [count], domains: [words]}, endpoint: {protocol: http, url: "http://127.0.0.1:1/"}}
+routing: {topk: 1}
+`
+
+func newInput(t *testing.T, c contract.Classification) *plan.Input {
+	t.Helper()
+	snapshot, err := capabilities.Parse("registry.yaml", []byte(registry))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Confidence, c.Source = 1, contract.SourceLLM
+	return &plan.Input{
+		Catalogue: snapshot.Catalogue, Fleet: snapshot.Fleet,
+		Index:  matcher.Build(snapshot.Catalogue.Agents, matcher.DefaultWeights(), snapshot.Catalogue.Routing.ThresholdHundredths()),
+		Caller: &contract.Caller{AllAgents: true}, Prompt: "pay my bills\nplease", Classification: c, DecisionID: "d1",
+	}
+}
+
+func agentIDs(part *plan.Part) (ids []string) {
+	for _, a := range part.Agents {
+		ids = append(ids, a.ID)
+	}
+	return ids
+}
+
+func TestNew_OrdersChosenAgentBeforeStandbys(t *testing.T) {
+	p := plan.New(newInput(t, contract.Classification{Intent: "pay", Domains: []string{"bills"}}))
+	if len(p.Parts) != 1 || p.Parts[0].Title != "pay my bills" || p.Parts[0].Subtask != plan.WholeRequest {
+		t.Fatalf("got parts %+v, want one for the whole request", p.Parts)
+	}
+	if diff := cmp.Diff([]string{"first", "second"}, agentIDs(&p.Parts[0])); diff != "" {
+		t.Errorf("agents (-want +got):\n%s", diff)
+	}
+}
+
+func TestNew_OmitsSubtaskBeyondTopK(t *testing.T) {
+	p := plan.New(newInput(t, contract.Classification{Intent: "pay", Domains: []string{"bills"}, Subtasks: []contract.Subtask{
+		{Title: "pay"}, {Title: "count", Intent: "count", Domains: []string{"words"}},
+	}}))
+	if len(p.Parts) != 1 || len(p.Omitted) != 1 || p.Omitted[0].Subtask != 1 || p.Omitted[0].Reason != "topk_reached" {
+		t.Errorf("got parts %+v, omitted %+v, want the second subtask omitted", p.Parts, p.Omitted)
+	}
+}
+
+func TestRestore_DropsAgentsThatLeft(t *testing.T) {
+	in := newInput(t, contract.Classification{Intent: "pay", Domains: []string{"bills"}})
+	p := plan.New(in)
+	parts := p.StoredParts()
+	parts[0].Agents = []string{"gone", "second"}
+	restored := plan.Restore(&requests.Record{Caller: *in.Caller, Decision: &p.Decision, Parts: parts}, in.Fleet)
+	if diff := cmp.Diff([]string{"second"}, agentIDs(&restored.Parts[0])); diff != "" {
+		t.Errorf("agents (-want +got):\n%s", diff)
+	}
+	if got := restored.Parts[0].ChosenID; got != "gone" {
+		t.Errorf("got chosen agent %q, want gone", got)
+	}
+}
+
+func TestAggregate_IsPartialIfOnePartFails(t *testing.T) {
+	p := &plan.Plan{}
+	resp := p.Response(&contract.Request{RequestID: "r1"})
+	p.Aggregate(resp, []plan.Outcome{
+		{Report: contract.TaskReport{AgentID: "first", Status: contract.TaskSuccess}, Result: &contract.Result{Status: contract.ResultSuccess}},
+		{Report: contract.TaskReport{AgentID: "second", Status: contract.TaskFailed}},
+	})
+	if resp.Status != contract.StatusPartial || len(resp.Tasks) != 2 || len(resp.Data.Results) != 1 {
+		t.Errorf("got %s with %d tasks and %d results, want partial, 2 and 1", resp.Status, len(resp.Tasks), len(resp.Data.Results))
+	}
+}
