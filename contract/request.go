@@ -157,10 +157,6 @@ func (c *Caller) MayUse(agentID string) bool {
 // SeesAll reports whether the caller may see all tenants and agents.
 func (c *Caller) SeesAll() bool { return c.AllScopes || c.HasScope(ScopeAdmin) }
 
-// MaySee reports whether the caller may know about the agent: it may use it or
-// sees all.
-func (c *Caller) MaySee(agentID string) bool { return c.MayUse(agentID) || c.SeesAll() }
-
 // SamePrincipal reports whether both are the same principal: subject, issuer
 // and tenant. Scopes do not matter.
 func (c *Caller) SamePrincipal(other *Caller) bool {

@@ -171,12 +171,12 @@ func likeliestLanguage(words []string) string {
 // highestScores returns the languages with the highest score, none if all scores are 0.
 func highestScores(tags []string, points func(tag string) int) []string {
 	var best []string
-	most := 0
+	highest := 0
 	for _, tag := range tags {
 		switch n := points(tag); {
-		case n > most:
-			best, most = []string{tag}, n
-		case n == most && n > 0:
+		case n > highest:
+			best, highest = []string{tag}, n
+		case n == highest && n > 0:
 			best = append(best, tag)
 		}
 	}
@@ -223,11 +223,11 @@ func removeCode(prompt string) string {
 		if len(parts)%2 == 0 && fence == "`" {
 			continue // an unpaired backtick is not a quote
 		}
-		var kept []string
+		var prose []string
 		for i := 0; i < len(parts); i += 2 {
-			kept = append(kept, parts[i])
+			prose = append(prose, parts[i])
 		}
-		prompt = strings.Join(kept, " ")
+		prompt = strings.Join(prose, " ")
 	}
 	return strings.Join(slices.DeleteFunc(strings.Fields(prompt), isAddress), " ")
 }

@@ -92,12 +92,12 @@ func (p *suggestionBuilder) listLanguages() string {
 func (p *suggestionBuilder) describeVolume() string {
 	t := p.ticket
 	text := "take " + pluralize(t.Count, "request") + " so far, from " + pluralize(t.Callers, "caller")
-	most := 0
+	busiest := 0
 	for _, day := range t.PerDay {
-		most = max(most, day.Count)
+		busiest = max(busiest, day.Count)
 	}
-	if most > 0 {
-		text += fmt.Sprintf(", at most %d a day", most)
+	if busiest > 0 {
+		text += fmt.Sprintf(", at most %d a day", busiest)
 	}
 	return text
 }

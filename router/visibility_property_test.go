@@ -16,6 +16,7 @@ import (
 	"github.com/caprouter/caprouter/capabilities"
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/dispatch"
+	"github.com/caprouter/caprouter/internal/visibility"
 	"github.com/caprouter/caprouter/router"
 )
 
@@ -114,7 +115,7 @@ func (s *scene) drawCaller(subject string) *contract.Caller {
 func (s *scene) secrets(c *contract.Caller) []string {
 	open := map[string]bool{}
 	for id, a := range s.agents {
-		if c.MaySee(id) {
+		if visibility.MaySeeAgent(c, id) {
 			for _, word := range slices.Concat(a.Match.Intent, a.Match.Domains, []string{id, "xx" + id}) {
 				open[word] = true
 			}

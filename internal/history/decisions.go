@@ -9,6 +9,7 @@ import (
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/audit"
 	"github.com/caprouter/caprouter/internal/strictjson"
+	"github.com/caprouter/caprouter/internal/visibility"
 )
 
 // Decisions returns a page of the decision log with the entries that the caller may
@@ -19,7 +20,7 @@ func (s *Service) Decisions(ctx context.Context, q contract.DecisionQuery, calle
 		Filter: func(rec *audit.Record) bool {
 			found := storedRequest{id: rec.RequestID, owner: recordCaller(rec), outcome: rec}
 			return (q.Outcome == "" || q.Outcome == rec.Status) &&
-				(q.Agent == "" || slices.Contains(rec.Agents, q.Agent) && caller.MaySee(q.Agent)) &&
+				(q.Agent == "" || slices.Contains(rec.Agents, q.Agent) && visibility.MaySeeAgent(caller, q.Agent)) &&
 				found.isVisibleTo(caller)
 		},
 	})

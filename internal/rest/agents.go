@@ -69,7 +69,7 @@ func (a *api) handleAgent(c *httpserver.Context) error {
 	entry := a.deps.Registry().Entry(id)
 	// The error is the same for an unknown agent and for one that the caller may not
 	// see.
-	if entry == nil || !c.Caller.MaySee(id) {
+	if entry == nil || !visibility.MaySeeAgent(c.Caller, id) {
 		return &contract.Error{Code: contract.CodeNotFound, Message: "there is no such agent"}
 	}
 	return c.WriteJSON(http.StatusOK, httpserver.MediaTypeJSON, a.describeAgent(entry, c.Caller))

@@ -9,6 +9,12 @@ import (
 	"github.com/caprouter/caprouter/contract"
 )
 
+// MaySeeAgent reports whether the caller may know about the agent, which may have
+// left the registry: it may use the agent, or sees everything.
+func MaySeeAgent(caller *contract.Caller, id string) bool {
+	return caller.MayUse(id) || caller.SeesAll()
+}
+
 // Agents is a part of a registry: the agents of one caller, and the labels that
 // they declare. It is immutable. The zero value contains no agent.
 type Agents struct {

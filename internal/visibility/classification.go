@@ -79,7 +79,7 @@ func (f *Filter) Conceals(d *contract.Decision) bool {
 	}
 	return !slices.ContainsFunc(d.Candidates, func(c contract.Candidate) bool {
 		onlyDown := !slices.ContainsFunc(c.Gates, func(g contract.Gate) bool { return g.Gate != "state" })
-		return f.caller.MaySee(c.AgentID) && (c.Role != contract.RoleCandidate || onlyDown)
+		return f.maySee(c.AgentID) && (c.Role != contract.RoleCandidate || onlyDown)
 	})
 }
 
@@ -133,11 +133,11 @@ func (f *Filter) concealedClassification(c *contract.Classification) contract.Cl
 func (f *Filter) concealedDecision(d *contract.Decision) *contract.Decision {
 	concealed := *d
 	concealed.Hidden, concealed.TieBreak = nil, nil
-	concealed.Standby = selectVisible(d.Standby, f.caller.MaySee)
+	concealed.Standby = selectVisible(d.Standby, f.maySee)
 	concealed.Classification = f.concealedClassification(&d.Classification)
 	concealed.Candidates = []contract.Candidate{}
 	for _, c := range d.Candidates {
-		if !f.caller.MaySee(c.AgentID) || c.Subtask != nil || !keepsScore(c.MatchedDomains, concealed.Classification.Domains) {
+		if !f.maySee(c.AgentID) || c.Subtask != nil || !keepsScore(c.MatchedDomains, concealed.Classification.Domains) {
 			continue
 		}
 		c.Gates = slices.DeleteFunc(slices.Clone(c.Gates), func(g contract.Gate) bool { return g.Gate == "confidence" })

@@ -100,16 +100,18 @@ func (f *Filter) Decision(d *contract.Decision) *contract.Decision {
 		return &filtered
 	}
 	filtered.Classification = f.visiblePart(&d.Classification)
-	filtered.Candidates = selectVisible(d.Candidates, func(c contract.Candidate) bool { return f.caller.MaySee(c.AgentID) })
+	filtered.Candidates = selectVisible(d.Candidates, func(c contract.Candidate) bool { return f.maySee(c.AgentID) })
 	if len(filtered.Candidates) < len(d.Candidates) {
 		filtered.CandidatesTotal = len(filtered.Candidates)
 	}
-	filtered.Standby = selectVisible(d.Standby, f.caller.MaySee)
-	if t := d.TieBreak; t != nil && (!f.caller.MaySee(t.Winner) || !f.caller.MaySee(t.Over)) {
+	filtered.Standby = selectVisible(d.Standby, f.maySee)
+	if t := d.TieBreak; t != nil && (!f.maySee(t.Winner) || !f.maySee(t.Over)) {
 		filtered.TieBreak = nil
 	}
 	return &filtered
 }
+
+func (f *Filter) maySee(agentID string) bool { return MaySeeAgent(f.caller, agentID) }
 
 func (f *Filter) filterOmitted(list []contract.Omitted, d *contract.Decision, titles subtaskTitles) []contract.Omitted {
 	if f.Conceals(d) {

@@ -148,7 +148,7 @@ func (s *scene) hiddenWords() []string {
 	var list []string
 	for _, a := range s.catalogue.Agents {
 		list = append(list, a.ID, "xx"+a.ID)
-		if s.caller.MaySee(a.ID) {
+		if visibility.MaySeeAgent(s.caller, a.ID) {
 			for _, word := range slices.Concat(a.Match.Intent, a.Match.Domains, []string{a.ID, "xx" + a.ID}) {
 				visible[word] = true
 			}

@@ -57,7 +57,7 @@ func (f *Filter) filterProposal(p *contract.Proposal) *contract.Proposal {
 // sentence written for another caller.
 func (f *Filter) filterUnsupported(u *contract.Unsupported) (filtered *contract.Unsupported, complete bool) {
 	copied := *u
-	copied.Nearest = selectVisible(u.Nearest, func(n contract.NearestMiss) bool { return f.caller.MaySee(n.AgentID) })
+	copied.Nearest = selectVisible(u.Nearest, func(n contract.NearestMiss) bool { return f.maySee(n.AgentID) })
 	copied.AcceptedIntents = selectVisible(u.AcceptedIntents, func(label string) bool { return f.maskIntent(label) == label })
 	copied.AcceptedDomains = selectVisible(u.AcceptedDomains, func(label string) bool { return !f.hidesDomain([]string{label}) })
 	copied.Examples = selectVisible(u.Examples, f.agents.HasExample)

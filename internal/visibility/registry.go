@@ -31,7 +31,7 @@ func FilterRegistry(registry *capabilities.Snapshot, caller *contract.Caller) Re
 		filtered.Agents = append(filtered.Agents, FilterEntry(registry.Entry(agent.ID), caller))
 	}
 	for subject, grant := range registry.Fleet.Grants {
-		if caller.MaySee(subject) {
+		if MaySeeAgent(caller, subject) {
 			grant.Requires = filterTenants(grant.Requires, caller)
 			filtered.Grants[subject] = grant
 		}

@@ -46,11 +46,11 @@ func MaySeeTenant(caller, owner *contract.Caller) bool {
 
 func maySeeTasks(caller *contract.Caller, tasks []contract.TaskReport) bool {
 	for i := range tasks {
-		if id := tasks[i].AgentID; id != "" && !caller.MaySee(id) {
+		if id := tasks[i].AgentID; id != "" && !MaySeeAgent(caller, id) {
 			return false
 		}
 		for k := range tasks[i].FailedOver {
-			if !caller.MaySee(tasks[i].FailedOver[k].AgentID) {
+			if !MaySeeAgent(caller, tasks[i].FailedOver[k].AgentID) {
 				return false
 			}
 		}
@@ -70,7 +70,7 @@ func maySeePlan(caller *contract.Caller, resp *contract.Response) bool {
 
 func maySeeAgents(caller *contract.Caller, agents []string) bool {
 	for _, id := range agents {
-		if !caller.MaySee(id) {
+		if !MaySeeAgent(caller, id) {
 			return false
 		}
 	}
