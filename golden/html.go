@@ -63,13 +63,12 @@ func replaceInvisible(page string) string {
 
 // htmlPage is the data of the template.
 type htmlPage struct {
-	Report     *Report
-	Policy     string
-	Style      template.CSS
-	Verdict    string
-	Understood string
-	NotRun     int
-	Tiles      []htmlTile
+	Report  *Report
+	Policy  string
+	Style   template.CSS
+	Verdict string
+	NotRun  int
+	Tiles   []htmlTile
 
 	Risk        *riskPlot
 	Reliability *barPlot
@@ -105,7 +104,6 @@ func newHTMLPage(r *Report) (*htmlPage, error) {
 		NotRun: r.Summary.Planned - r.Summary.Total,
 	}
 	p.Verdict = fmt.Sprintf("%d of %d cases passed", r.Summary.Passed, r.Summary.Total)
-	p.Understood = formatClassifier(&r.Classifier)
 	rows := scoredConfidences(r)
 	p.Tiles = reportTiles(r, rows)
 	p.Risk, p.Reliability, p.Histogram = plotRisk(rows), plotReliability(rows), plotHistogram(rows)
@@ -131,18 +129,6 @@ func newHTMLPage(r *Report) (*htmlPage, error) {
 		p.Failures = append(p.Failures, c)
 	}
 	return p, nil
-}
-
-// formatClassifier describes the classifier.
-func formatClassifier(c *Classifier) string {
-	text := "mode " + c.Mode
-	if c.Model != "" {
-		text += ", model " + c.Model + " of " + c.Provider
-	}
-	if c.PromptVersion != "" {
-		text += ", prompt " + c.PromptVersion
-	}
-	return text
 }
 
 func reportTiles(r *Report, rows []scoredRow) []htmlTile {

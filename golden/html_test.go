@@ -106,7 +106,7 @@ func TestWriteHTML_Golden(t *testing.T) {
 
 func TestWriteHTML_EmptyReport(t *testing.T) {
 	got := page(t, &Report{Classifier: Classifier{Mode: "llm", Provider: "gemini", Model: "m", PromptVersion: "v1"}})
-	for _, want := range []string{"0 of 0 cases passed", "mode llm, model m of gemini, prompt v1", "No case has a confidence to draw.", "No case carries a tag."} {
+	for _, want := range []string{"0 of 0 cases passed", "llm, gemini m, prompts v1", "No case has a confidence to draw.", "No case carries a tag."} {
 		if !strings.Contains(got, want) {
 			t.Errorf("got no %q", want)
 		}

@@ -331,11 +331,3 @@ func lastWordUnfolded(text string) string {
 	}
 	return strings.ToLower(norm.NFC.String(text[start:]))
 }
-
-func newStopSet() map[string]bool {
-	stops := map[string]bool{}
-	for w := range strings.FieldsSeq(stopWords) {
-		stops[w] = true
-	}
-	return stops
-}

@@ -50,10 +50,7 @@ const (
 // NewRanker indexes the documents. Their order matters only if two have the
 // same name.
 func NewRanker(docs []Document) *Ranker {
-	r := &Ranker{terms: map[uint32]int32{}, stops: map[string]bool{}, hints: parseHints()}
-	for w := range strings.FieldsSeq(stopWords) {
-		r.stops[w] = true
-	}
+	r := &Ranker{terms: map[uint32]int32{}, stops: newStopSet(), hints: parseHints()}
 	ordered := slices.Clone(docs)
 	slices.SortStableFunc(ordered, func(a, b Document) int {
 		return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.Description, b.Description))

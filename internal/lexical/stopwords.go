@@ -1,5 +1,7 @@
 package lexical
 
+import "strings"
+
 // stopWords are words without content in English, Portuguese and Spanish:
 // articles, pronouns, prepositions, auxiliaries and polite phrases. They are
 // written without accents, because text is folded.
@@ -23,3 +25,12 @@ yo usted ustedes nosotros esto eso este esta estos estas ese esa esos esas aquel
 es son fue era estan estoy tiene tener hay gracias hola quiero quisiera necesito gustaria puede puedes podria podrias
 despues luego entonces tambien muy mas no lo le les
 `
+
+// newStopSet returns the set of stop words.
+func newStopSet() map[string]bool {
+	stops := map[string]bool{}
+	for w := range strings.FieldsSeq(stopWords) {
+		stops[w] = true
+	}
+	return stops
+}
