@@ -76,8 +76,8 @@ func TestRouter_EmitsEventsInOrder(t *testing.T) {
 	}
 }
 
-// What a process that is killed has given out is done by the next one, unless it
-// may have been done.
+// After a kill the next process sends idempotent tasks again. Others end with
+// outcome_unknown, because the agent may have executed them.
 func TestRunner_ResendsOnlyIdempotentTasks(t *testing.T) {
 	tests := map[string]struct {
 		intent, agent string
@@ -130,7 +130,7 @@ func TestRunner_ResendsOnlyIdempotentTasks(t *testing.T) {
 	}
 }
 
-// A task that was accepted for later goes on being waited for.
+// A task that its agent accepted with 202 is still awaited after a restart.
 func TestRunner_ResumesWaitingForCallback(t *testing.T) {
 	h := newHarness(t)
 	h.target.does("payer", h.target.later)
@@ -156,8 +156,7 @@ func TestRunner_ResumesWaitingForCallback(t *testing.T) {
 	}
 }
 
-// A result that comes while no process is there to wait is on record with the
-// next one: here between the start and Resume.
+// A result that arrives between the start and Resume is stored.
 func TestCallbacks_StoreResultBeforeResume(t *testing.T) {
 	h := newHarness(t)
 	h.target.does("payer", h.target.later)
@@ -167,7 +166,7 @@ func TestCallbacks_StoreResultBeforeResume(t *testing.T) {
 	h.crash()
 	h.open()
 	grant, res := byCallback(&call, "paid")
-	for range 2 { // the agent did not hear the first answer
+	for range 2 { // the agent repeats it, because the confirmation got lost
 		if err := h.Result(t.Context(), grant, res); err != nil {
 			t.Fatal(err)
 		}
@@ -180,7 +179,7 @@ func TestCallbacks_StoreResultBeforeResume(t *testing.T) {
 	}
 }
 
-// waits returns when the record says that a task's result comes later.
+// waits returns when a task of the stored request awaits its callback.
 func (h *harness) waits(id string) {
 	h.t.Helper()
 	h.eventually(func() bool {
@@ -195,7 +194,7 @@ func (h *harness) eventually(holds func() bool) {
 	testkit.Eventually(h.t, "the condition of the test holds", holds)
 }
 
-// One that was planned, and not started, is planned once.
+// A resumed request keeps its plan.
 func TestRunner_ResumesWithStoredPlan(t *testing.T) {
 	h := newHarness(t)
 	h.target.does("payer", h.target.hangs)
@@ -206,7 +205,7 @@ func TestRunner_ResumesWithStoredPlan(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h.said.says.Intent = "count" // a model may say something else the next time
+	h.said.says.Intent = "count" // the model proposes something else the second time
 	h.restart()
 	got := h.final(id)
 	if got.Decision.DecisionID != before.Decision.DecisionID || got.Decision.Classification.Intent != "pay" {
@@ -214,8 +213,7 @@ func TestRunner_ResumesWithStoredPlan(t *testing.T) {
 	}
 }
 
-// A process that hands back leaves the record as it is, and tells no agent to
-// stop.
+// A run that is handed over leaves the stored request as it is, and cancels no task.
 func TestRunner_CloseHandsOverOpenRequests(t *testing.T) {
 	h := newHarness(t)
 	h.said.says.Intent, h.said.says.Domains = "count", []string{"words"}
@@ -231,7 +229,7 @@ func TestRunner_CloseHandsOverOpenRequests(t *testing.T) {
 	}
 }
 
-// Every decision is on record before anything is given out, and every end after.
+// The decision is in the audit log before a task is sent, and the response after.
 func TestRouter_RecordsDecisionBeforeDispatch(t *testing.T) {
 	h := newHarness(t)
 	var atDispatch audit.RequestRecords
@@ -259,7 +257,7 @@ func TestRouter_RecordsDecisionBeforeDispatch(t *testing.T) {
 	}
 }
 
-// What cannot be recorded is not given out.
+// If the decision cannot be recorded, no task is sent.
 func TestRouter_DispatchesNothingIfAuditLogFails(t *testing.T) {
 	h := newHarness(t)
 	if err := h.trail.Close(t.Context()); err != nil {
@@ -274,7 +272,7 @@ func TestRouter_DispatchesNothingIfAuditLogFails(t *testing.T) {
 	}
 }
 
-// Who waited for a process that was killed finds out that nobody knows.
+// A synchronous request whose process was killed ends with outcome_unknown.
 func TestRunner_ClosesInterruptedSynchronousRequests(t *testing.T) {
 	h := newHarness(t)
 	h.target.does("payer", h.target.hangs)

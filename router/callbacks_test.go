@@ -9,7 +9,7 @@ import (
 	"github.com/caprouter/caprouter/internal/testkit"
 )
 
-// A result that comes later ends a request somebody waits for as well.
+// A result by callback also completes a synchronous request.
 func TestCallbacks_AcceptFirstResultOnly(t *testing.T) {
 	h := newHarness(t)
 	h.target.does("payer", h.target.later)
@@ -86,7 +86,7 @@ func TestCallbacks_EmitProgress(t *testing.T) {
 	}
 }
 
-// An agent that is full is not given up by a request that has time.
+// An asynchronous request offers its part again to an agent at its limit.
 func TestExecution_OffersPartAgainIfAgentIsBusy(t *testing.T) {
 	h := newHarness(t)
 	h.said.says.Intent, h.said.says.Domains = "count", []string{"words"}

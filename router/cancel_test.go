@@ -62,7 +62,7 @@ func TestRouter_RejectsCancellingEndedRequest(t *testing.T) {
 	}
 }
 
-// Somebody waits, and somebody else who knows the id cancels.
+// A synchronous request is cancelled by another call of its sender.
 func TestRouter_CancelsSynchronousRequest(t *testing.T) {
 	h := newHarness(t)
 	h.target.does("payer", h.target.hangs)

@@ -18,17 +18,17 @@ import (
 	"github.com/caprouter/caprouter/router"
 )
 
-// chaos is what a model says to a prompt, and what becomes of the request.
+// chaos is one row: the replies of a model to a prompt, and the expected response.
 type chaos struct {
 	name    string
-	prompt  string   // "" = askedFor, which the registry's words understand without a model
-	replies []string // call by call, the last one again and again
+	prompt  string   // "" = askedFor, which the lexical classifier recognizes
+	replies []string // one for each call; the last one repeats
 	ask     bool     // auto_split_if_conflict: false
 
 	status  contract.Status
 	source  contract.Source
-	reason  string   // why the words stood in for the model
-	because string   // why nobody is given the request, or the caller is asked
+	reason  string   // why the lexical classifier replaced the model
+	because string   // why no agent gets the request, or the caller is asked
 	chosen  []string // ids
 	omitted []string // "title: reason"
 }
@@ -39,7 +39,7 @@ const (
 	quality, billing, rag = "quality_agent", "billing_agent", "rag_agent"
 )
 
-// good is a reply that is in order; chaos is made of it.
+// good is a valid reply, from which the invalid ones are made.
 const good = `{"intent":"code_review","domains":["python"],"subtasks":[],"confidence":0.93}`
 
 // reply is good with other members.
@@ -60,17 +60,16 @@ const (
 	parentsPart  = `{"title":"Same"}`
 )
 
-// TestRouter_AnswersDespiteFaults lets a model be unsure, write what is no JSON, leave out the domains
-// and mean several things at once (003 §9). Each row states the outcome, over
-// the registry of the source document.
+// TestRouter_AnswersDespiteFaults covers models that are unsure, reply
+// without JSON, leave out the domains, or propose several intents at once.
 func TestRouter_AnswersDespiteFaults(t *testing.T) {
 	for _, tt := range slices.Concat(lowConfidence(), malformed(), withoutDomains(), divergent()) {
 		t.Run(tt.name, func(t *testing.T) { tt.run(t) })
 	}
 }
 
-// A model that is not sure enough gives nobody the request, however good the
-// match is; no word of the registry's stands in, for the model did answer.
+// If the confidence of the model is too low, no agent gets the request, however
+// good the match is. The lexical classifier is not used, because the model replied.
 func lowConfidence() []chaos {
 	unsure := chaos{status: contract.StatusUnsupported, source: contract.SourceLLM, because: fallback.ReasonLowConfidence}
 	return []chaos{
@@ -82,8 +81,8 @@ func lowConfidence() []chaos {
 	}
 }
 
-// What is no reply is asked for once more; then the registry's words stand in,
-// and the reason says so.
+// After an invalid reply the model is called once more. Then the lexical
+// classifier answers, with the reason.
 func malformed() []chaos {
 	byWords := served(quality)
 	byWords.source, byWords.reason = contract.SourceLexical, llm.ReasonInvalidJSON
@@ -110,8 +109,8 @@ func malformed() []chaos {
 	}
 }
 
-// Domains that are missing are a mistake; a domain that is unknown is an answer,
-// and an intent alone does not reach the threshold.
+// Missing domains are an error. The domain unknown is valid, but an intent alone
+// does not reach the threshold.
 func withoutDomains() []chaos {
 	byWords := served(quality)
 	byWords.source, byWords.reason = contract.SourceLexical, llm.ReasonInvalidJSON
@@ -134,7 +133,7 @@ func withoutDomains() []chaos {
 	}
 }
 
-// Several intents are split where the registry says so, else the caller is asked.
+// Several intents are split if the registry allows it; otherwise the caller is asked.
 func divergent() []chaos {
 	two := served(quality, billing)
 	asked := chaos{ask: true, status: contract.StatusClarify, source: contract.SourceLLM, because: fallback.ReasonDivergent}
@@ -155,7 +154,7 @@ func divergent() []chaos {
 	}
 }
 
-// served is a request that a model understood and the agents get.
+// served is the row of a request that the model classifies and agents execute.
 func served(ids ...string) chaos {
 	return chaos{status: contract.StatusAccepted, source: contract.SourceLLM, chosen: ids}
 }
@@ -205,14 +204,14 @@ func (c *chaos) got(resp *contract.Response) chaos {
 	got.chosen = append([]string{}, resp.Decision.Chosen...)
 	got.omitted = []string{}
 	for _, o := range resp.Omitted {
-		if resp.Status == contract.StatusAccepted { // else the whole says why
+		if resp.Status == contract.StatusAccepted { // otherwise because contains the reason
 			got.omitted = append(got.omitted, o.Title+": "+o.Reason)
 		}
 	}
 	return got
 }
 
-// sourceSnapshot is the registry of the source document (003 §1).
+// sourceSnapshot is the registry of the source document .
 func sourceSnapshot(t *testing.T, ask bool) *capabilities.Snapshot {
 	t.Helper()
 	const file = "../capabilities/testdata/source.yaml"
@@ -228,7 +227,7 @@ func sourceSnapshot(t *testing.T, ask bool) *capabilities.Snapshot {
 	return s
 }
 
-// chaosModel says its replies in turn.
+// chaosModel returns its replies in turn.
 type chaosModel struct {
 	replies []string
 	calls   atomic.Int64

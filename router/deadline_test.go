@@ -11,8 +11,8 @@ import (
 	"github.com/caprouter/caprouter/router"
 )
 
-// stuckTrail is a trail whose disk hangs once a request has been decided. It
-// notes until when who waits was ready to wait.
+// stuckTrail is an audit log whose disk hangs after the decision. It records the
+// deadline of the write of the response.
 type stuckTrail struct {
 	router.AuditLog
 	deadline, until time.Time
@@ -28,8 +28,8 @@ func (s *stuckTrail) Append(ctx context.Context, rec audit.Record) error {
 	return ctx.Err()
 }
 
-// Whoever waits has the answer 250 ms after the deadline at the latest, however
-// long the disk takes to put it on record.
+// A synchronous caller gets the response at most 250 ms after the deadline, however
+// long the write to the audit log takes.
 func TestRouter_AnswersSoonAfterDeadlineIfDiskHangs(t *testing.T) {
 	trail := &stuckTrail{}
 	agents := &scriptedAgents{t: t}

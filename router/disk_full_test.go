@@ -8,8 +8,8 @@ import (
 	"github.com/caprouter/caprouter/internal/testkit"
 )
 
-// While the disk is full nothing is accepted that could get lost, what was stored
-// can be read, and afterwards all goes on by itself.
+// While the disk is full, requests that need a write are rejected, and stored ones
+// can be read. Afterwards the router works again without a restart.
 func TestRouter_RejectsRequestsWhileDiskIsFull(t *testing.T) {
 	h := newHarness(t)
 	before, err := h.Handle(t.Context(), newRequest(), alice)
@@ -41,7 +41,7 @@ func TestRouter_RejectsRequestsWhileDiskIsFull(t *testing.T) {
 	}
 }
 
-// What an agent has done is put on record as soon as there is room again.
+// A result is stored as soon as the disk has space again.
 func TestRunner_RetriesWritesUntilDiskHasSpace(t *testing.T) {
 	h := newHarness(t)
 	h.target.does("payer", h.target.later)

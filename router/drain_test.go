@@ -10,7 +10,7 @@ import (
 	"github.com/caprouter/caprouter/internal/testkit"
 )
 
-// A process that ends lets what is given out be done, and puts the end on record.
+// Close waits for the tasks that were sent, and records the response.
 func TestRunner_CloseAwaitsSentTasks(t *testing.T) {
 	h := newHarness(t)
 	goOn := make(chan struct{})
@@ -27,7 +27,7 @@ func TestRunner_CloseAwaitsSentTasks(t *testing.T) {
 		close(closed)
 	}()
 	h.eventually(h.IsDraining)
-	late := h.submit().RequestID // accepted, and left to the next process
+	late := h.submit().RequestID // accepted, and handed over to the next process
 	close(goOn)
 	testkit.WaitClosed(t, closed)
 	if rec, err := h.book.Get(t.Context(), id); err != nil || rec.State != requests.State(contract.StatusCompleted) {
@@ -38,7 +38,7 @@ func TestRunner_CloseAwaitsSentTasks(t *testing.T) {
 	}
 }
 
-// A caller who leaves at once leaves a request that is either accepted or not.
+// A disconnect during Submit does not interrupt the write of the request.
 func TestRouter_StoresRequestIfCallerDisconnects(t *testing.T) {
 	h := newHarness(t)
 	gone, leave := context.WithCancel(t.Context())
@@ -52,8 +52,8 @@ func TestRouter_StoresRequestIfCallerDisconnects(t *testing.T) {
 	}
 }
 
-// A caller who leaves while the decision is written leaves no decision without an
-// end.
+// A disconnect while the decision is written does not leave a decision without an
+// outcome.
 func TestRouter_RecordsOutcomeIfCallerDisconnects(t *testing.T) {
 	h := newHarness(t)
 	gone, leave := context.WithCancel(t.Context())

@@ -11,10 +11,10 @@ import (
 	"github.com/caprouter/caprouter/router"
 )
 
-// left is a model whose caller leaves while it thinks.
+// left is a model whose caller disconnects during the call.
 type left struct {
 	leave context.CancelFunc
-	reply *llm.Reply // it has all the same; nil = none
+	reply *llm.Reply // returned nevertheless; nil = none
 }
 
 func (m *left) Provider() string { return "scripted" }
@@ -28,8 +28,8 @@ func (m *left) Generate(ctx context.Context, _ *llm.Request) (*llm.Reply, error)
 	return nil, ctx.Err()
 }
 
-// TestCallerLeaves: a request whose caller left before there was an answer is not
-// completed; one whose answer was there already is.
+// TestRouter_CancelsFallbackAnswerIfCallerDisconnects: a request is
+// cancelled if its caller disconnects before the model has answered.
 func TestRouter_CancelsFallbackAnswerIfCallerDisconnects(t *testing.T) {
 	for name, tc := range map[string]struct {
 		reply  *llm.Reply
@@ -59,7 +59,7 @@ func TestRouter_CancelsFallbackAnswerIfCallerDisconnects(t *testing.T) {
 	}
 }
 
-// answeringRouter has policy A, a classifier that says one thing, and a model.
+// answeringRouter has policy A, a classifier with one proposal, and a model.
 func answeringRouter(t *testing.T, clf contract.Classification, m fallback.Model) *router.Router {
 	t.Helper()
 	agents := &scriptedAgents{t: t}

@@ -23,8 +23,7 @@ import (
 	"github.com/caprouter/caprouter/router"
 )
 
-// durableRegistry has an agent that may be asked twice, one that may not, and a
-// standby of that one.
+// durableRegistry has an idempotent agent, one that is not, and a standby for it.
 const durableRegistry = `clients:
   counter: {match: {intent: [count], domains: [words]}, endpoint: {protocol: http, url: "http://127.0.0.1:1/", idempotent: true}}
   payer:   {match: {intent: [pay], domains: [bills]}, endpoint: {protocol: http, url: "http://127.0.0.1:1/"}, priority: 1}
@@ -32,8 +31,7 @@ const durableRegistry = `clients:
 fallback: {policy: C}
 `
 
-// harness is a router with all that outlives it, and the next routers over the
-// same store.
+// harness is a router with a real store, and its successors after restarts.
 type harness struct {
 	t     testing.TB
 	store *store.Store
@@ -46,8 +44,8 @@ type harness struct {
 	stop   context.CancelFunc // ends what runs in the background
 
 	full   atomic.Bool // the disk
-	onFind func()      // happens before the trail is searched, once
-	// onOutcome happens before an outcome is written.
+	onFind func()      // called once before the audit log is searched
+	// onOutcome is called before a response is written to the audit log.
 	onOutcome func()
 	registry  string // of the next start
 	model     fallback.Model
@@ -81,7 +79,7 @@ func (h *harness) bucket(name string) *store.Bucket {
 	return b
 }
 
-// open is a start of the process: Recover has run, Resume has not.
+// open starts the process: it calls Recover, but not Resume.
 func (h *harness) open() {
 	ctx, stop := context.WithCancel(context.Background())
 	h.stop = stop
@@ -124,7 +122,7 @@ func (h *harness) open() {
 	h.must(h.Recover(ctx))
 }
 
-// watchedTrail lets things happen while the trail is searched.
+// watchedTrail calls the hooks of the harness.
 type watchedTrail struct {
 	*audit.Log
 	harness *harness
@@ -153,15 +151,14 @@ func (w *watchedTrail) Append(ctx context.Context, rec audit.Record) error {
 	return w.Log.Append(ctx, rec)
 }
 
-// crash ends the process without telling anybody: from one moment on nothing more
-// is written.
+// crash stops the process without a shutdown: nothing more is written.
 func (h *harness) crash() {
 	h.must(h.store.Close())
 	gone, cancel := context.WithCancel(context.Background())
 	cancel()
 	h.Close(gone)
 	h.stop()
-	_ = h.trail.Close(gone) // it has nowhere to write
+	_ = h.trail.Close(gone) // the store is closed
 }
 
 // restart is a crash and the next start.
@@ -210,13 +207,13 @@ func (h *harness) final(id string) *contract.Response {
 	return last
 }
 
-// agents is a target that does what a test says, agent by agent.
+// agents is a dispatch.Target with a function for each agent.
 type agents struct {
 	mu    sync.Mutex
 	do    map[string]func(context.Context, dispatch.Call) dispatch.Outcome
 	calls []dispatch.Call
 	begun chan dispatch.Call // of tasks that wait for the test
-	stops chan string        // ids of tasks whose agents were told to stop
+	stops chan string        // ids of cancelled tasks
 }
 
 func newAgents() *agents {
@@ -245,7 +242,7 @@ func (a *agents) does(id string, do func(context.Context, dispatch.Call) dispatc
 	a.do[id] = do
 }
 
-// hangs says nothing until the caller or the process leaves.
+// hangs returns when the context ends.
 func (a *agents) hangs(ctx context.Context, c dispatch.Call) dispatch.Outcome {
 	a.begun <- c
 	<-ctx.Done()
@@ -255,7 +252,7 @@ func (a *agents) hangs(ctx context.Context, c dispatch.Call) dispatch.Outcome {
 	}
 }
 
-// later accepts the task: its result comes by callback.
+// later accepts the task with 202; the test posts the result.
 func (a *agents) later(_ context.Context, c dispatch.Call) dispatch.Outcome {
 	a.begun <- c
 	return dispatch.Outcome{Pending: true, Attempts: 1, Health: dispatch.HealthGood}
@@ -274,7 +271,7 @@ func success(answer string) *contract.Result {
 	return &contract.Result{Status: contract.ResultSuccess, Data: map[string]json.RawMessage{"answer": json.RawMessage(`"` + answer + `"`)}}
 }
 
-// byCallback is a result as an agent sends it later.
+// byCallback returns a result as an agent posts it.
 func byCallback(c *dispatch.Call, answer string) (contract.TaskGrant, *contract.Result) {
 	res := success(answer)
 	res.TaskID = c.Task.TaskID

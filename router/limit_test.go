@@ -18,13 +18,13 @@ import (
 	"github.com/caprouter/caprouter/internal/store"
 )
 
-// answersLeft is a limit of some answers for each subject.
+// answersLeft is an AnswerLimit with a number of answers for each subject.
 type answersLeft struct {
 	mu   sync.Mutex
 	left map[string]int
 }
 
-// reached is what answersLeft says of itself at its end.
+// reached is the state of an exhausted limit.
 var reached = contract.Limit{Policy: "fallback_answer", Quota: 1, Window: time.Second, Reset: time.Second}
 
 func (a *answersLeft) Take(caller *contract.Caller) (contract.Limit, bool) {
@@ -43,7 +43,7 @@ func (a *answersLeft) grant(subject string, answers int) {
 	a.left[subject] += answers
 }
 
-// answering is a model that counts.
+// answering is a model that counts its calls.
 type answering struct {
 	mu    sync.Mutex
 	calls int
@@ -65,8 +65,8 @@ func (m *answering) asked() int {
 	return m.calls
 }
 
-// newAnsweringHouse answers by policy A what nobody may serve, and nobody may
-// serve anything. Alice may have one answer.
+// newAnsweringHouse returns a harness with policy A and no eligible agent. Alice
+// has one direct answer.
 func newAnsweringHouse(t *testing.T) (*harness, *answering, *answersLeft) {
 	h := newHarness(t)
 	h.crash()
@@ -78,8 +78,8 @@ func newAnsweringHouse(t *testing.T) (*harness, *answering, *answersLeft) {
 	return h, m, limit
 }
 
-// TestAnswersAreLimited: who waits for one answer too many is refused, and
-// nothing stays of that.
+// TestRouter_LimitsDirectAnswers: a synchronous request beyond the
+// limit is rejected, and nothing of it is stored.
 func TestRouter_LimitsDirectAnswers(t *testing.T) {
 	h, m, limit := newAnsweringHouse(t)
 	first, err := h.Handle(t.Context(), newRequest(), alice)
@@ -118,8 +118,8 @@ func TestRouter_LimitsDirectAnswers(t *testing.T) {
 	}
 }
 
-// TestWhatIsNoAnswerIsNotCounted: the limit is on asking the model, not on policy A
-// nor on any other.
+// TestRouter_CountsOnlyDirectAnswers: only calls of the
+// model count, not the other uses of a policy.
 func TestRouter_CountsOnlyDirectAnswers(t *testing.T) {
 	h, m, limit := newAnsweringHouse(t)
 	limit.left = map[string]int{}
@@ -141,8 +141,8 @@ func TestRouter_CountsOnlyDirectAnswers(t *testing.T) {
 	}
 }
 
-// TestAnswersAreLimitedLater: a request that was accepted is answered, without the
-// model.
+// TestRouter_LimitsDirectAnswersOfAsynchronousRequests: an accepted request
+// gets a response without an answer of the model.
 func TestRouter_LimitsDirectAnswersOfAsynchronousRequests(t *testing.T) {
 	h, m, limit := newAnsweringHouse(t)
 	limit.left = map[string]int{}
@@ -155,7 +155,7 @@ func TestRouter_LimitsDirectAnswersOfAsynchronousRequests(t *testing.T) {
 		t.Errorf("got %q, want the reason, and the facts beside it", got.Data.Answer)
 	}
 	var found audit.RequestRecords
-	h.eventually(func() bool { // it is written after the record has ended
+	h.eventually(func() bool { // it is written after the stored request has ended
 		found, _ = h.trail.Find(t.Context(), id)
 		return found.Outcome != nil
 	})

@@ -26,9 +26,9 @@ clients:
 routing: {topk: 2}
 `
 
-// TestRouter_DispatchesOnlyWithinRules lets a classifier say anything at all: what
-// is dispatched must still be entitled, eligible by the arithmetic of 003 §3,
-// and to topk distinct agents at most; and nothing asked may get lost.
+// TestRouter_DispatchesOnlyWithinRules uses arbitrary classifications. Agents
+// that get a task must be permitted, eligible by score, and at most top-k distinct
+// ones, and every subtask must be executed or listed as omitted.
 func TestRouter_DispatchesOnlyWithinRules(t *testing.T) {
 	snapshot, err := capabilities.Parse("property.yaml", []byte(propertyRegistry))
 	if err != nil {
@@ -114,7 +114,7 @@ func checkCalls(t *rapid.T, catalogue *capabilities.Catalogue, req *contract.Req
 	}
 }
 
-// plainScore is match_candidates of the source document, word for word.
+// plainScore is an independent implementation of the score.
 func plainScore(a *contract.RegistryEntry, intent string, domains []string, promptBytes int) int {
 	score, left := 0, 0
 	if slices.Contains(a.Match.Intent, intent) {
@@ -154,7 +154,7 @@ func checkNothingLost(t *rapid.T, req *contract.Request, resp *contract.Response
 	}
 }
 
-// recordingAgents succeed at everything and keep the calls.
+// recordingAgents return success and record the calls.
 type recordingAgents struct {
 	mu    sync.Mutex
 	calls []dispatch.Call

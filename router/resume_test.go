@@ -14,7 +14,7 @@ import (
 	"github.com/caprouter/caprouter/router"
 )
 
-// recordOf is a request as another process has accepted it.
+// recordOf returns a request that another process has accepted.
 func (h *harness) recordOf(deadline time.Time) *requests.Record {
 	h.t.Helper()
 	rec := &requests.Record{
@@ -25,7 +25,7 @@ func (h *harness) recordOf(deadline time.Time) *requests.Record {
 	return rec
 }
 
-// A deadline that passed while no process was there is the end, with its reason.
+// A request whose deadline passed between two processes ends with that reason.
 func TestRunner_EndsResumedRequestAfterDeadline(t *testing.T) {
 	h := newHarness(t)
 	id := h.recordOf(time.Now().Add(-time.Second)).ID
@@ -45,7 +45,7 @@ func TestRunner_EndsResumedRequestAfterDeadline(t *testing.T) {
 	})
 }
 
-// A request that begins while it is looked for is under way, and not interrupted.
+// A request that begins during a lookup is running, not interrupted.
 func TestHistory_FindsRequestThatBeginsDuringLookup(t *testing.T) {
 	h := newHarness(t)
 	rec := h.recordOf(time.Now().Add(time.Minute))
@@ -64,8 +64,8 @@ func TestHistory_FindsRequestThatBeginsDuringLookup(t *testing.T) {
 	}
 }
 
-// An agent that has no place at the moment of the takeover gets its task, the same
-// one, as soon as it has.
+// If an agent is at its limit during the takeover, it gets the same task as soon as
+// it has capacity.
 func TestRunner_ResendsWhenAgentHasCapacity(t *testing.T) {
 	h := newHarness(t)
 	h.registry = strings.Replace(durableRegistry, "domains: [words]}", "domains: [words]}, max_in_flight: 1", 1)
@@ -83,7 +83,7 @@ func TestRunner_ResendsWhenAgentHasCapacity(t *testing.T) {
 		}
 		return dispatch.Outcome{Result: success("counted"), Attempts: max(1, c.Task.Attempt), Health: dispatch.HealthGood}
 	})
-	other := h.submit().RequestID // it comes before the takeover, as it may
+	other := h.submit().RequestID // it may be accepted before the takeover
 	testkit.Receive(t, h.target.begun)
 	if err := h.Resume(t.Context()); err != nil {
 		t.Fatal(err)
@@ -96,7 +96,7 @@ func TestRunner_ResendsWhenAgentHasCapacity(t *testing.T) {
 	}
 }
 
-// What the registry said when a task was sent is what its agent went by.
+// A task counts as idempotent only if the registry declared it when it was sent.
 func TestRunner_ResumesAfterRegistryChange(t *testing.T) {
 	h := newHarness(t)
 	h.target.does("payer", h.target.hangs)
@@ -114,7 +114,7 @@ func TestRunner_ResumesAfterRegistryChange(t *testing.T) {
 	}
 }
 
-// One whose agents have all left says so.
+// A part fails if all of its agents have left the registry.
 func TestRunner_FailsPartWithoutRegisteredAgents(t *testing.T) {
 	h := newHarness(t)
 	h.said.says.Intent, h.said.says.Domains = "count", []string{"words"}

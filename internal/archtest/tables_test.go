@@ -105,7 +105,7 @@ func levels() []level {
 			{pkg: "internal/asyncrun", why: "runs and resumes stored requests; calls the pipeline through a function value"},
 		}},
 		{"the pipeline", []row{
-			{pkg: "router", why: "the one way of a request through all rooms below"},
+			{pkg: "router", why: "the order of the stages of a request; everything it calls is below"},
 		}},
 		{"shared by tests", []row{
 			{pkg: "internal/testkit", why: "helpers for tests of several packages", testsOnly: true},
