@@ -45,11 +45,11 @@ func BenchmarkFsync(b *testing.B) {
 // BenchmarkAppendAlone is one caller, who waits for each record.
 func BenchmarkAppendAlone(b *testing.B) {
 	d := benchDesk(b)
-	trail := d.open()
+	auditLog := d.open()
 	n := 0
 	for b.Loop() {
 		n++
-		if err := trail.Append(b.Context(), benchRecord(n)); err != nil {
+		if err := auditLog.Append(b.Context(), benchRecord(n)); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -59,12 +59,12 @@ func BenchmarkAppendAlone(b *testing.B) {
 func BenchmarkAppend64(b *testing.B) {
 	d := benchDesk(b)
 	var batches atomic.Int64
-	trail := d.open(func(c *Config) { c.OnWrite = func(int, time.Duration, error) { batches.Add(1) } })
-	callers(b, func(n int) error { return trail.Append(b.Context(), benchRecord(n)) })
+	auditLog := d.open(func(c *Config) { c.OnWrite = func(int, time.Duration, error) { batches.Add(1) } })
+	callers(b, func(n int) error { return auditLog.Append(b.Context(), benchRecord(n)) })
 	b.ReportMetric(float64(b.N)/float64(batches.Load()), "records/batch")
 }
 
-// BenchmarkUnbatched64 is the same without the trail: 64 callers, each with a
+// BenchmarkUnbatched64 is the same without the log: 64 callers, each with a
 // message of its own.
 func BenchmarkUnbatched64(b *testing.B) {
 	d := benchDesk(b)
@@ -109,15 +109,15 @@ func callers(b *testing.B, call func(n int) error) {
 // BenchmarkFind reads one of the requests this process wrote.
 func BenchmarkFind(b *testing.B) {
 	d := newDesk(b)
-	trail := d.open()
+	auditLog := d.open()
 	at := time.Now()
 	for n := range 1000 {
-		d.append(trail, decisionOf(at, n), outcomeOf(at, n))
+		d.append(auditLog, decisionOf(at, n), outcomeOf(at, n))
 	}
 	n := 0
 	for b.Loop() {
 		n++
-		if _, err := trail.Find(b.Context(), uuid7(at, n%1000)); err != nil {
+		if _, err := auditLog.Find(b.Context(), uuid7(at, n%1000)); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -46,40 +46,40 @@ func TestLog_ContinuesAfterDamage(t *testing.T) {
 			block, index := filepath.Join(files, "msgs", "1.blk"), filepath.Join(files, "msgs", indexFile)
 			born := d.now()
 			ids := []string{}
-			appendTo := func(trail *Log, from, to int) {
+			appendTo := func(auditLog *Log, from, to int) {
 				for n := from; n <= to; n++ {
 					rec := decisionOf(born, n)
-					if err := trail.Append(ctx, rec); err != nil {
+					if err := auditLog.Append(ctx, rec); err != nil {
 						t.Fatal(err)
 					}
 					ids = append(ids, rec.RequestID)
 				}
 			}
-			end := func(trail *Log) {
-				if err := trail.Close(ctx); err != nil {
+			end := func(auditLog *Log) {
+				if err := auditLog.Close(ctx); err != nil {
 					t.Fatal(err)
 				}
 				if err := d.store.Close(); err != nil {
 					t.Fatal(err)
 				}
 			}
-			trail := d.open()
-			appendTo(trail, 1, 40)
-			end(trail)
+			auditLog := d.open()
+			appendTo(auditLog, 1, 40)
+			end(auditLog)
 			flipBit(t, block, tt.in)
 
 			for round, kill := range []bool{false, true, false} {
 				d.reopen()
-				trail = d.open()
+				auditLog = d.open()
 				old, _ := os.ReadFile(index)
-				appendTo(trail, 41+10*round, 50+10*round)
+				appendTo(auditLog, 41+10*round, 50+10*round)
 				for n, id := range ids {
-					_, err := trail.Find(ctx, id)
+					_, err := auditLog.Find(ctx, id)
 					if lost := n+1 == tt.lost; (err != nil) != lost {
 						t.Errorf("start %d: find request %d: got error %v, want one: %v", round, n+1, err, lost)
 					}
 				}
-				end(trail)
+				end(auditLog)
 				if kill {
 					if err := os.WriteFile(index, old, 0o600); err != nil {
 						t.Fatal(err)

@@ -41,16 +41,16 @@ func secretly(at time.Time, n int, secret string) []Record {
 	return []Record{decision, outcome}
 }
 
-func (d *desk) erase(trail *Log, id string, want int) {
+func (d *desk) erase(auditLog *Log, id string, want int) {
 	d.t.Helper()
-	if got, err := trail.Erase(d.t.Context(), id, "ana"); err != nil || got != want {
+	if got, err := auditLog.Erase(d.t.Context(), id, "ana"); err != nil || got != want {
 		d.t.Fatalf("erased %d contents of %s, error %v, want %d", got, id, err, want)
 	}
 }
 
-func (d *desk) find(trail *Log, id string) RequestRecords {
+func (d *desk) find(auditLog *Log, id string) RequestRecords {
 	d.t.Helper()
-	found, err := trail.Find(d.t.Context(), id)
+	found, err := auditLog.Find(d.t.Context(), id)
 	if err != nil {
 		d.t.Fatal(err)
 	}
@@ -58,12 +58,12 @@ func (d *desk) find(trail *Log, id string) RequestRecords {
 }
 
 // together appends records in as few messages as it gets.
-func (d *desk) together(trail *Log, records ...Record) {
+func (d *desk) together(auditLog *Log, records ...Record) {
 	d.t.Helper()
 	var wg sync.WaitGroup
 	for _, rec := range records {
 		wg.Go(func() {
-			if err := trail.Append(context.Background(), rec); err != nil {
+			if err := auditLog.Append(context.Background(), rec); err != nil {
 				d.t.Error(err)
 			}
 		})
@@ -75,38 +75,38 @@ func TestErase_RemovesContents(t *testing.T) {
 	for _, after := range []string{"by the index", "by a search"} {
 		t.Run(after, func(t *testing.T) {
 			d := newDesk(t)
-			trail := d.open()
+			auditLog := d.open()
 			now := time.Now()
 			const secret, kept = "the-secret-of-number-one", "what-number-two-may-keep"
-			d.together(trail, append(secretly(now, 1, secret), secretly(now, 2, kept)...)...)
+			d.together(auditLog, append(secretly(now, 1, secret), secretly(now, 2, kept)...)...)
 			if !d.onDisk(secret) {
 				t.Fatal("the content is not on disk as it is, so that the test shows nothing")
 			}
 			if after == "by a search" {
-				d.close(trail)
-				trail = d.open()
+				d.close(auditLog)
+				auditLog = d.open()
 			}
-			d.erase(trail, uuid7(now, 1), 2)
+			d.erase(auditLog, uuid7(now, 1), 2)
 			if d.onDisk(secret) {
 				t.Error("its bytes are still on disk")
 			}
-			for _, rec := range []*Record{d.find(trail, uuid7(now, 1)).Decision, d.find(trail, uuid7(now, 1)).Outcome} {
+			for _, rec := range []*Record{d.find(auditLog, uuid7(now, 1)).Decision, d.find(auditLog, uuid7(now, 1)).Outcome} {
 				if rec == nil || rec.Content != nil || !rec.Erased || rec.Subject != "ana" {
 					t.Errorf("got %+v, want the facts, and that the content is erased", rec)
 				}
 			}
-			found := d.find(trail, uuid7(now, 2))
+			found := d.find(auditLog, uuid7(now, 2))
 			if !bytes.Contains(found.Decision.Content, []byte(kept)) || !bytes.Contains(found.Outcome.Content, []byte(kept)) {
 				t.Error("the other request's contents are gone as well")
 			}
-			d.erase(trail, uuid7(now, 1), 0) // again
-			d.erase(trail, uuid7(now, 3), 0) // one that never was
-			d.erase(trail, "not-an-id", 0)
-			d.erase(trail, uuid7(now, 2), 2)
+			d.erase(auditLog, uuid7(now, 1), 0) // again
+			d.erase(auditLog, uuid7(now, 3), 0) // one that never was
+			d.erase(auditLog, "not-an-id", 0)
+			d.erase(auditLog, uuid7(now, 2), 2)
 			if d.onDisk(kept) {
 				t.Error("the other's bytes are still on disk, after it was erased too")
 			}
-			d.close(trail)
+			d.close(auditLog)
 			report := d.verify()
 			if !report.OK() || report.ErasedContents != 4 || report.Contents != 0 {
 				t.Errorf("got problems %v, %d erased, %d there, want none, 4, 0", report.Problems, report.ErasedContents, report.Contents)
@@ -118,24 +118,24 @@ func TestErase_RemovesContents(t *testing.T) {
 // An erasure is cut off after each of its steps, and the next one finishes it.
 func TestErase_CompletesInterruptedErasure(t *testing.T) {
 	d := newDesk(t)
-	trail := d.open()
+	auditLog := d.open()
 	now := time.Now()
 	const secret = "an-interrupted-secret"
-	d.append(trail, secretly(now, 1, secret)[0], outcomeOf(now, 2))
-	b, err := trail.readBatch(t.Context(), trail.index.lookUp(uuid7(now, 1)).decision)
+	d.append(auditLog, secretly(now, 1, secret)[0], outcomeOf(now, 2))
+	b, err := auditLog.readBatch(t.Context(), auditLog.index.lookUp(uuid7(now, 1)).decision)
 	if err != nil {
 		t.Fatal(err)
 	}
 	// The copy without the content is written, the original not yet deleted.
-	b.removeContent(int(trail.index.lookUp(uuid7(now, 1)).decision.pos - b.first))
-	if _, err := d.log.Append(t.Context(), fmt.Sprintf("%s%d", trail.subjects.withoutContents, b.number), b.encodeBatch(), store.AppendOptions{}); err != nil {
+	b.removeContent(int(auditLog.index.lookUp(uuid7(now, 1)).decision.pos - b.first))
+	if _, err := d.log.Append(t.Context(), fmt.Sprintf("%s%d", auditLog.subjects.withoutContents, b.number), b.encodeBatch(), store.AppendOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	d.erase(trail, uuid7(now, 1), 1)
+	d.erase(auditLog, uuid7(now, 1), 1)
 	if d.onDisk(secret) {
 		t.Error("its bytes are still on disk")
 	}
-	d.close(trail)
+	d.close(auditLog)
 	if report := d.verify(); !report.OK() || report.ErasedContents != 1 {
 		t.Errorf("got problems %v, %d erased, want none, 1", report.Problems, report.ErasedContents)
 	}
@@ -147,7 +147,7 @@ func TestErase_CompletesInterruptedErasure(t *testing.T) {
 func TestEnforceRetention(t *testing.T) {
 	d := newDesk(t)
 	const contents, keep = 100, 300 // seconds
-	trail := d.open(func(c *Config) {
+	auditLog := d.open(func(c *Config) {
 		c.Retention = Retention{Contents: contents * time.Second, Chain: keep * time.Second}
 	})
 	type request struct {
@@ -161,24 +161,24 @@ func TestEnforceRetention(t *testing.T) {
 			r := &request{id: uuid7(d.now(), len(requests)), second: d.clock.Load()}
 			rec := outcomeOf(d.now(), len(requests))
 			rec.RequestID = r.id
-			d.append(trail, rec)
+			d.append(auditLog, rec)
 			requests = append(requests, r)
 		}
 		if round%7 == 3 {
 			r := requests[len(requests)-3]
-			d.erase(trail, r.id, 1)
+			d.erase(auditLog, r.id, 1)
 			r.erased = true
 		}
 		d.clock.Add(10)
 		if round%2 == 0 {
 			continue
 		}
-		if err := trail.EnforceRetention(t.Context()); err != nil {
+		if err := auditLog.EnforceRetention(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		if round == 31 { // and it goes on after a restart
-			d.close(trail)
-			trail = d.open(func(c *Config) {
+			d.close(auditLog)
+			auditLog = d.open(func(c *Config) {
 				c.Retention = Retention{Contents: contents * time.Second, Chain: keep * time.Second}
 			})
 		}
@@ -186,7 +186,7 @@ func TestEnforceRetention(t *testing.T) {
 			t.Fatalf("round %d: got problems %v, want none", round, report.Problems)
 		}
 	}
-	page, err := trail.Read(t.Context(), Query{Limit: 1000})
+	page, err := auditLog.Read(t.Context(), Query{Limit: 1000})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -217,29 +217,29 @@ func TestEnforceRetention(t *testing.T) {
 func TestRun_EnforcesRetention(t *testing.T) {
 	d := newDesk(t)
 	written := make(chan struct{}, 100)
-	trail := d.open(func(c *Config) {
+	auditLog := d.open(func(c *Config) {
 		c.Retention.Contents = time.Minute
 		c.OnWrite = func(int, time.Duration, error) { written <- struct{}{} }
 	})
 	now := time.Now()
-	d.append(trail, outcomeOf(now, 1))
+	d.append(auditLog, outcomeOf(now, 1))
 	testkit.WaitClosed(t, written)
 	d.clock.Add(3600)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
-	go func() { done <- trail.Run(ctx) }()
+	go func() { done <- auditLog.Run(ctx) }()
 	<-written // the record that says what expires
 	cancel()
 	if err := testkit.Receive(t, done); err != nil {
 		t.Errorf("got error %v, want none", err)
 	}
-	if err := trail.EnforceRetention(t.Context()); err != nil { // what the end of Run cut off
+	if err := auditLog.EnforceRetention(t.Context()); err != nil { // what the end of Run cut off
 		t.Fatal(err)
 	}
-	if found := d.find(trail, uuid7(now, 1)); found.Outcome == nil {
+	if found := d.find(auditLog, uuid7(now, 1)); found.Outcome == nil {
 		t.Error("the facts have gone with the content")
 	}
-	d.close(trail)
+	d.close(auditLog)
 	if report := d.verify(); !report.OK() || report.ExpiredContents != 1 {
 		t.Errorf("got problems %v, %d expired, want none, 1", report.Problems, report.ExpiredContents)
 	}
@@ -249,14 +249,14 @@ func TestRun_EnforcesRetention(t *testing.T) {
 func TestRun_TrimsAfterBurst(t *testing.T) {
 	const most = 1 << 20
 	d := newDesk(t)
-	trail := d.open(func(c *Config) { c.Retention.MaxBytes = most })
+	auditLog := d.open(func(c *Config) { c.Retention.MaxBytes = most })
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
-	go func() { done <- trail.Run(ctx) }()
+	go func() { done <- auditLog.Run(ctx) }()
 	rec := outcomeOf(time.Now(), 1)
 	rec.Content = bytes.Repeat([]byte("x"), 64<<10)
 	for range 64 { // four times what may be kept
-		d.append(trail, rec)
+		d.append(auditLog, rec)
 	}
 	for kept := uint64(most + 1); kept > most; { // the latest may still be on the scales
 		info, err := d.log.Info(t.Context())
@@ -269,7 +269,7 @@ func TestRun_TrimsAfterBurst(t *testing.T) {
 	if err := testkit.Receive(t, done); err != nil {
 		t.Fatal(err)
 	}
-	d.close(trail)
+	d.close(auditLog)
 	if report := d.verify(); !report.OK() {
 		t.Errorf("got problems %v, want none: what went is on record", report.Problems)
 	}

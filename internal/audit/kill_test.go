@@ -14,7 +14,7 @@ import (
 	"github.com/caprouter/caprouter/internal/store"
 )
 
-// writeIn makes the test binary append to the trail of that directory, with many
+// writeIn makes the test binary append to the log of that directory, with many
 // callers, and print the number of each record that was acknowledged, until it is
 // killed.
 const writeIn = "CAPROUTER_TEST_WRITE_TRAIL_IN"
@@ -30,18 +30,18 @@ func writeForEver(dir string) error {
 	if err != nil {
 		return err
 	}
-	trail, err := Open(ctx, Config{Log: log, Signer: testKey, HeadFile: filepath.Join(dir, HeadFile)})
+	auditLog, err := Open(ctx, Config{Log: log, Signer: testKey, HeadFile: filepath.Join(dir, HeadFile)})
 	if err != nil {
 		return err
 	}
-	base := int(trail.openedAt) * 1000 // no number twice
+	base := int(auditLog.openedAt) * 1000 // no number twice
 	var mu sync.Mutex
 	var callers sync.WaitGroup
 	for c := range 8 {
 		callers.Go(func() {
 			for i := 0; ; i++ {
 				n := base + 8*i + c
-				if trail.Append(ctx, outcomeOf(time.Now(), n)) != nil {
+				if auditLog.Append(ctx, outcomeOf(time.Now(), n)) != nil {
 					return
 				}
 				mu.Lock()
@@ -97,15 +97,15 @@ func TestLog_SurvivesSIGKILL(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	trail, err := Open(t.Context(), Config{Log: log, Signer: testKey, HeadFile: filepath.Join(dir, HeadFile)})
+	auditLog, err := Open(t.Context(), Config{Log: log, Signer: testKey, HeadFile: filepath.Join(dir, HeadFile)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	page, err := trail.Read(t.Context(), Query{Limit: 1 << 20, MaxScan: 1 << 20})
+	page, err := auditLog.Read(t.Context(), Query{Limit: 1 << 20, MaxScan: 1 << 20})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := trail.Close(t.Context()); err != nil {
+	if err := auditLog.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	there := map[string]int{}

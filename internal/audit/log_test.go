@@ -19,13 +19,13 @@ import (
 	"github.com/caprouter/caprouter/internal/testkit/teststore"
 )
 
-// desk is a store with a trail in it that can be opened again and again.
+// desk is a store with a log in it that can be opened again and again.
 type desk struct {
 	t     testing.TB
 	dir   string
 	store *store.Store
 	log   *store.Log
-	clock atomic.Int64 // seconds that the trail is ahead of the time
+	clock atomic.Int64 // seconds that the log is ahead of the time
 	lines bytes.Buffer // what was logged
 	lose  atomic.Pointer[appendFunc]
 }
@@ -47,7 +47,7 @@ func (d *desk) headFile() string { return filepath.Join(d.dir, HeadFile) }
 
 func (d *desk) now() time.Time { return time.Now().Add(time.Duration(d.clock.Load()) * time.Second) }
 
-// open opens the trail; the test's end closes it.
+// open opens the log; the test's end closes it.
 func (d *desk) open(change ...func(*Config)) *Log {
 	d.t.Helper()
 	cfg := Config{
@@ -57,7 +57,7 @@ func (d *desk) open(change ...func(*Config)) *Log {
 	for _, c := range change {
 		c(&cfg)
 	}
-	trail, err := openLog(d.t.Context(), cfg, func(
+	auditLog, err := openLog(d.t.Context(), cfg, func(
 		ctx context.Context, subject string, data []byte, opts store.AppendOptions,
 	) (uint64, error) {
 		if lose := d.lose.Load(); lose != nil {
@@ -68,33 +68,33 @@ func (d *desk) open(change ...func(*Config)) *Log {
 	if err != nil {
 		d.t.Fatal(err)
 	}
-	d.t.Cleanup(func() { d.close(trail) })
-	return trail
+	d.t.Cleanup(func() { d.close(auditLog) })
+	return auditLog
 }
 
-func (d *desk) close(trail *Log) {
+func (d *desk) close(auditLog *Log) {
 	d.t.Helper()
-	if err := trail.Close(context.Background()); err != nil {
+	if err := auditLog.Close(context.Background()); err != nil {
 		d.t.Errorf("close: %v", err)
 	}
 }
 
-// kill ends a trail as the death of its process does: no word of good-bye, and
+// kill ends a log as the death of its process does: no word of good-bye, and
 // the head where it happened to be.
-func (d *desk) kill(trail *Log) {
-	trail.once.Do(func() {
-		trail.group.Stop(nil)
-		if err := trail.group.Wait(); err != nil {
+func (d *desk) kill(auditLog *Log) {
+	auditLog.once.Do(func() {
+		auditLog.group.Stop(nil)
+		if err := auditLog.group.Wait(); err != nil {
 			d.t.Error(err)
 		}
-		_ = trail.head.file.Close()
+		_ = auditLog.head.file.Close()
 	})
 }
 
-func (d *desk) append(trail *Log, records ...Record) {
+func (d *desk) append(auditLog *Log, records ...Record) {
 	d.t.Helper()
 	for _, rec := range records {
-		if err := trail.Append(d.t.Context(), rec); err != nil {
+		if err := auditLog.Append(d.t.Context(), rec); err != nil {
 			d.t.Fatalf("append: %v", err)
 		}
 	}
@@ -127,51 +127,51 @@ var ignored = cmpopts.IgnoreFields(Record{}, "Position")
 
 func TestAppendAndFind(t *testing.T) {
 	d := newDesk(t)
-	trail := d.open()
+	auditLog := d.open()
 	now := time.Now().UTC().Truncate(time.Microsecond)
 	decision, outcome := decisionOf(now, 1), outcomeOf(now, 1)
-	d.append(trail, decision, outcome, outcomeOf(now, 2))
+	d.append(auditLog, decision, outcome, outcomeOf(now, 2))
 
 	want := RequestRecords{Decision: &decision, Outcome: &outcome}
 	for _, open := range []string{"by the index", "by a search"} {
-		found, err := trail.Find(t.Context(), decision.RequestID)
+		found, err := auditLog.Find(t.Context(), decision.RequestID)
 		if diff := cmp.Diff(want, found, ignored); err != nil || diff != "" {
 			t.Errorf("%s: error %v, found (-want +got):\n%s", open, err, diff)
 		}
-		if _, err := trail.Find(t.Context(), uuid7(now, 3)); !errors.Is(err, store.ErrNotFound) {
+		if _, err := auditLog.Find(t.Context(), uuid7(now, 3)); !errors.Is(err, store.ErrNotFound) {
 			t.Errorf("%s: got error %v of a request that never was, want %v", open, err, store.ErrNotFound)
 		}
-		d.close(trail)
-		trail = d.open()
+		d.close(auditLog)
+		auditLog = d.open()
 	}
-	d.close(trail)
+	d.close(auditLog)
 	d.wantGood(3 + 2*3) // each opening and closing is one
 }
 
 func TestAppend_RejectsInvalidRecords(t *testing.T) {
 	d := newDesk(t)
-	trail := d.open()
+	auditLog := d.open()
 	tests := []struct {
 		name string
 		rec  Record
 	}{
 		{"no kind", Record{}},
 		{"a kind that there is not", Record{Kind: "remark"}},
-		{"a record of the trail's own", Record{Kind: KindAdmin, Event: EventErase}},
-		{"an event of the trail's own", Record{Kind: KindOutcome, Event: EventStop}},
-		{"a mark of the trail's own", Record{Kind: KindOutcome, UpTo: &ChainPosition{}}},
+		{"a record of the log itself", Record{Kind: KindAdmin, Event: EventErase}},
+		{"an event of the log itself", Record{Kind: KindOutcome, Event: EventStop}},
+		{"a mark of the log itself", Record{Kind: KindOutcome, UpTo: &ChainPosition{}}},
 		{"too many facts", Record{Kind: KindOutcome, Note: string(make([]byte, maxFacts))}},
 		{"too long a content", Record{Kind: KindOutcome, Content: make([]byte, MaxContentSize+1)}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			if err := trail.Append(t.Context(), tt.rec); !errors.Is(err, errInvalidRecord) {
+			if err := auditLog.Append(t.Context(), tt.rec); !errors.Is(err, errInvalidRecord) {
 				t.Errorf("got error %v, want %v", err, errInvalidRecord)
 			}
 		})
 	}
-	d.close(trail)
-	if err := trail.Append(t.Context(), outcomeOf(time.Now(), 1)); !errors.Is(err, ErrClosed) || !errors.Is(err, store.ErrUnavailable) {
+	d.close(auditLog)
+	if err := auditLog.Append(t.Context(), outcomeOf(time.Now(), 1)); !errors.Is(err, ErrClosed) || !errors.Is(err, store.ErrUnavailable) {
 		t.Errorf("after Close: got error %v, want %v", err, ErrClosed)
 	}
 	d.wantGood(2)
@@ -193,9 +193,9 @@ func TestOpen_RejectsInvalidConfig(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			cfg := Config{Log: d.log, Signer: testKey, HeadFile: d.headFile()}
 			tt.change(&cfg)
-			if trail, err := Open(t.Context(), cfg); err == nil {
-				d.close(trail)
-				t.Error("got a trail, want an error")
+			if auditLog, err := Open(t.Context(), cfg); err == nil {
+				d.close(auditLog)
+				t.Error("got a log, want an error")
 			}
 		})
 	}
@@ -203,7 +203,7 @@ func TestOpen_RejectsInvalidConfig(t *testing.T) {
 
 func TestAppend_StoresContentsOfEverySize(t *testing.T) {
 	d := newDesk(t)
-	trail := d.open()
+	auditLog := d.open()
 	sizes := []int{0, 1, maxInline - 1, maxInline, maxInline + 1, maxPart, maxPart + 1, 3*maxPart + 7}
 	var wg sync.WaitGroup
 	at := time.Now()
@@ -211,14 +211,14 @@ func TestAppend_StoresContentsOfEverySize(t *testing.T) {
 		wg.Go(func() {
 			rec := outcomeOf(at, n)
 			rec.Content = bytes.Repeat([]byte{'a' + byte(n)}, size)
-			if err := trail.Append(t.Context(), rec); err != nil {
+			if err := auditLog.Append(t.Context(), rec); err != nil {
 				t.Error(err)
 			}
 		})
 	}
 	wg.Wait()
 	for n, size := range sizes {
-		found, err := trail.Find(t.Context(), uuid7(at, n))
+		found, err := auditLog.Find(t.Context(), uuid7(at, n))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -226,7 +226,7 @@ func TestAppend_StoresContentsOfEverySize(t *testing.T) {
 			t.Errorf("size %d: got %d bytes (nil: %t)", size, len(got), got == nil)
 		}
 	}
-	d.close(trail)
+	d.close(auditLog)
 	if report := d.wantGood(len(sizes) + 2); report.Contents != uint64(len(sizes)) {
 		t.Errorf("got %d contents, want %d", report.Contents, len(sizes))
 	}
@@ -237,7 +237,7 @@ func TestAppend_StoresContentsOfEverySize(t *testing.T) {
 func TestAppend_GroupsCallers(t *testing.T) {
 	d := newDesk(t)
 	var batches, records atomic.Int64
-	trail := d.open(func(c *Config) {
+	auditLog := d.open(func(c *Config) {
 		c.OnWrite = func(n int, took time.Duration, err error) {
 			batches.Add(1)
 			records.Add(int64(n))
@@ -252,14 +252,14 @@ func TestAppend_GroupsCallers(t *testing.T) {
 	for c := range callers {
 		wg.Go(func() {
 			for i := range each {
-				if err := trail.Append(t.Context(), outcomeOf(at, c*each+i)); err != nil {
+				if err := auditLog.Append(t.Context(), outcomeOf(at, c*each+i)); err != nil {
 					t.Error(err)
 				}
 			}
 		})
 	}
 	wg.Wait()
-	d.close(trail)
+	d.close(auditLog)
 	if got := records.Load(); got != callers*each+1 {
 		t.Errorf("observed %d records, want %d", got, callers*each+1)
 	}
@@ -268,7 +268,7 @@ func TestAppend_GroupsCallers(t *testing.T) {
 	}
 	d.wantGood(callers*each + 2)
 	seen := map[string]bool{}
-	page, err := trail.Read(t.Context(), Query{Limit: 10 * callers * each})
+	page, err := auditLog.Read(t.Context(), Query{Limit: 10 * callers * each})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -289,19 +289,19 @@ func TestAppend_EndsWithItsContext(t *testing.T) {
 		d.lose.Store(nil)
 		return d.log.Append(ctx, subject, data, opts)
 	})
-	trail := d.open()
+	auditLog := d.open()
 	d.lose.Store(&hold)
 	ctx, cancel := context.WithCancel(t.Context())
 	got := make(chan error, 1)
-	go func() { got <- trail.Append(ctx, outcomeOf(time.Now(), 1)) }()
+	go func() { got <- auditLog.Append(ctx, outcomeOf(time.Now(), 1)) }()
 	testkit.WaitClosed(t, stuck)
 	cancel()
 	if err := testkit.Receive(t, got); !errors.Is(err, context.Canceled) || !errors.Is(err, store.ErrUnavailable) {
 		t.Errorf("got error %v, want one that is %v and %v", err, context.Canceled, store.ErrUnavailable)
 	}
 	close(free)
-	d.append(trail, outcomeOf(time.Now(), 2))
-	d.close(trail)
+	d.append(auditLog, outcomeOf(time.Now(), 2))
+	d.close(auditLog)
 	d.wantGood(4) // the first was written after all
 }
 
@@ -317,27 +317,27 @@ func TestUnfinished(t *testing.T) {
 		}
 		return got
 	}
-	check := func(trail *Log, want ...string) {
+	check := func(auditLog *Log, want ...string) {
 		t.Helper()
-		left, err := trail.Unfinished(t.Context())
+		left, err := auditLog.Unfinished(t.Context())
 		if diff := cmp.Diff(want, ids(left)); err != nil || diff != "" {
 			t.Errorf("error %v, unfinished (-want +got):\n%s", err, diff)
 		}
 	}
-	trail := d.open()
-	check(trail)
-	d.append(trail, decisionOf(now, 1), decisionOf(now, 2), outcomeOf(now, 1), decisionOf(now, 3), decisionOf(now, 3))
-	check(trail) // they are this process's own
-	d.kill(trail)
+	auditLog := d.open()
+	check(auditLog)
+	d.append(auditLog, decisionOf(now, 1), decisionOf(now, 2), outcomeOf(now, 1), decisionOf(now, 3), decisionOf(now, 3))
+	check(auditLog) // they are this process's own
+	d.kill(auditLog)
 
-	trail = d.open()
-	d.append(trail, decisionOf(now, 4))
-	check(trail, uuid7(now, 2), uuid7(now, 3))
-	d.append(trail, outcomeOf(now, 3))
-	d.kill(trail)
+	auditLog = d.open()
+	d.append(auditLog, decisionOf(now, 4))
+	check(auditLog, uuid7(now, 2), uuid7(now, 3))
+	d.append(auditLog, outcomeOf(now, 3))
+	d.kill(auditLog)
 
-	trail = d.open()
-	check(trail, uuid7(now, 2), uuid7(now, 4))
-	d.close(trail)
+	auditLog = d.open()
+	check(auditLog, uuid7(now, 2), uuid7(now, 4))
+	d.close(auditLog)
 	check(d.open())
 }

@@ -25,7 +25,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// key is a Signer of the cheap kind: what the trail asks of one is the same.
+// key is a Signer of the cheap kind: what the log asks of one is the same.
 type key string
 
 func (k key) KeyID() string { return "id-of-" + string(k) }
@@ -126,7 +126,7 @@ func (c *chain) grow(rng *rand.Rand, batches int) {
 	}
 }
 
-// admin appends a batch with one record of the trail's own.
+// admin appends a batch with one record of the log's own.
 func (c *chain) admin(event Event, request string, mark *ChainPosition) {
 	c.t.Helper()
 	at := epoch().Add(time.Duration(c.requests) * time.Second)

@@ -13,10 +13,10 @@ import (
 	"github.com/caprouter/caprouter/internal/store"
 )
 
-// model is what a trail must hold, by request.
+// model is what a log must hold, by request.
 type model struct {
 	desk     *desk
-	trail    *Log
+	auditLog *Log
 	start    time.Time
 	requests []*modelled
 }
@@ -28,7 +28,7 @@ type modelled struct {
 	maybe             bool   // a write failed: it may be there or not
 }
 
-// Whatever happens to a trail, what was acknowledged is there, what was erased is
+// Whatever happens to a log, what was acknowledged is there, what was erased is
 // not, and it verifies.
 func TestLog_MatchesModel(t *testing.T) {
 	d := newDesk(t)
@@ -39,7 +39,7 @@ func TestLog_MatchesModel(t *testing.T) {
 		writer := fmt.Sprintf("w%d", run)
 		m := &model{desk: d, start: time.Now()}
 		open := func() {
-			m.trail = d.open(func(c *Config) {
+			m.auditLog = d.open(func(c *Config) {
 				c.Writer, c.HeadFile = writer, d.headFile()+"."+writer
 			})
 		}
@@ -50,15 +50,15 @@ func TestLog_MatchesModel(t *testing.T) {
 			"outcome":  m.end,
 			"erase":    m.erase,
 			"find":     m.find,
-			"kill":     func(*rapid.T) { d.kill(m.trail); open() },
-			"close":    func(*rapid.T) { d.close(m.trail); open() },
+			"kill":     func(*rapid.T) { d.kill(m.auditLog); open() },
+			"close":    func(*rapid.T) { d.close(m.auditLog); open() },
 			"fail":     m.fail,
-			"forget":   func(*rapid.T) { m.trail.index = newIndex(4) },
+			"forget":   func(*rapid.T) { m.auditLog.index = newIndex(4) },
 		})
 		for _, r := range m.requests {
 			m.check(rt, r)
 		}
-		d.close(m.trail)
+		d.close(m.auditLog)
 		report, err := Verify(t.Context(), VerifyConfig{
 			Log: d.log, Writer: writer, HeadFile: d.headFile() + "." + writer, Signer: testKey,
 		})
@@ -81,7 +81,7 @@ func (m *model) any(rt *rapid.T) *modelled {
 func (m *model) decide(rt *rapid.T) {
 	n := len(m.requests)
 	rec := decisionOf(m.start, n)
-	m.desk.append(m.trail, rec)
+	m.desk.append(m.auditLog, rec)
 	m.requests = append(m.requests, &modelled{id: rec.RequestID, decision: rec.Content})
 }
 
@@ -92,7 +92,7 @@ func (m *model) end(rt *rapid.T) {
 	}
 	rec := outcomeOf(m.start, 0)
 	rec.RequestID = r.id
-	m.desk.append(m.trail, rec)
+	m.desk.append(m.auditLog, rec)
 	r.outcome = rec.Content
 }
 
@@ -111,7 +111,7 @@ func (m *model) fail(rt *rapid.T) {
 	})
 	d.lose.Store(&lose)
 	rec := decisionOf(m.start, len(m.requests))
-	err := m.trail.Append(context.Background(), rec)
+	err := m.auditLog.Append(context.Background(), rec)
 	if arrives != (err == nil) {
 		rt.Fatalf("got error %v of a write that arrived: %t", err, arrives)
 	}
@@ -132,7 +132,7 @@ func (m *model) erase(rt *rapid.T) {
 			want++
 		}
 	}
-	if got, err := m.trail.Erase(context.Background(), r.id, "ana"); err != nil || got != want {
+	if got, err := m.auditLog.Erase(context.Background(), r.id, "ana"); err != nil || got != want {
 		rt.Fatalf("erased %d contents of %s, error %v, want %d", got, r.id, err, want)
 	}
 	r.erased = true
@@ -141,7 +141,7 @@ func (m *model) erase(rt *rapid.T) {
 func (m *model) find(rt *rapid.T) { m.check(rt, m.any(rt)) }
 
 func (m *model) check(rt *rapid.T, r *modelled) {
-	found, err := m.trail.Find(context.Background(), r.id)
+	found, err := m.auditLog.Find(context.Background(), r.id)
 	if r.decision == nil && r.outcome == nil {
 		if !errors.Is(err, store.ErrNotFound) {
 			rt.Fatalf("request %s was never recorded: got %+v, error %v", r.id, found, err)

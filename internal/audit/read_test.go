@@ -13,10 +13,10 @@ import (
 )
 
 // readAll follows the cursor to the end and returns the ids, in order.
-func (d *desk) readAll(trail *Log, q Query) (ids []string, pages int) {
+func (d *desk) readAll(auditLog *Log, q Query) (ids []string, pages int) {
 	d.t.Helper()
 	for {
-		page, err := trail.Read(d.t.Context(), q)
+		page, err := auditLog.Read(d.t.Context(), q)
 		if err != nil {
 			d.t.Fatal(err)
 		}
@@ -35,11 +35,11 @@ func (d *desk) readAll(trail *Log, q Query) (ids []string, pages int) {
 
 func TestRead(t *testing.T) {
 	d := newDesk(t)
-	trail := d.open()
+	auditLog := d.open()
 	now := time.Now().Add(-time.Minute)
 	var all []string
 	for n := range 30 {
-		d.append(trail, decisionOf(now.Add(time.Duration(n)*time.Second), n), outcomeOf(now.Add(time.Duration(n)*time.Second), n))
+		d.append(auditLog, decisionOf(now.Add(time.Duration(n)*time.Second), n), outcomeOf(now.Add(time.Duration(n)*time.Second), n))
 		all = append(all, uuid7(now.Add(time.Duration(n)*time.Second), n))
 	}
 	even := func(rec *Record) bool { return rec.TraceID[31]%2 == 0 }
@@ -67,12 +67,12 @@ func TestRead(t *testing.T) {
 	rewrite := []func(){
 		func() {},
 		func() { // one in the middle, one at the beginning
-			d.erase(trail, all[15], 2)
-			d.erase(trail, all[0], 2)
+			d.erase(auditLog, all[15], 2)
+			d.erase(auditLog, all[0], 2)
 		},
 		func() { // all of them, but for what is at the end
 			for _, id := range all {
-				if _, err := trail.Erase(t.Context(), id, "ana"); err != nil {
+				if _, err := auditLog.Erase(t.Context(), id, "ana"); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -82,7 +82,7 @@ func TestRead(t *testing.T) {
 		change()
 		for _, tt := range tests {
 			t.Run(fmt.Sprintf("%s, rewrite %d", tt.name, i), func(t *testing.T) {
-				got, _ := d.readAll(trail, tt.query)
+				got, _ := d.readAll(auditLog, tt.query)
 				if diff := cmp.Diff(tt.want, got); diff != "" {
 					t.Errorf("requests (-want +got):\n%s", diff)
 				}
@@ -95,18 +95,18 @@ func TestRead(t *testing.T) {
 // it has read is rewritten meanwhile.
 func TestRead_ContinuesAtCursor(t *testing.T) {
 	d := newDesk(t)
-	trail := d.open()
+	auditLog := d.open()
 	now := time.Now()
-	page, err := trail.Read(t.Context(), Query{})
+	page, err := auditLog.Read(t.Context(), Query{})
 	if err != nil || len(page.Records) > 0 || page.Next == "" {
-		t.Fatalf("of an empty trail: got %d records, next %q, error %v", len(page.Records), page.Next, err)
+		t.Fatalf("of an empty log: got %d records, next %q, error %v", len(page.Records), page.Next, err)
 	}
 	for n := range 20 {
-		d.append(trail, outcomeOf(now, n))
+		d.append(auditLog, outcomeOf(now, n))
 		if n%3 == 1 {
-			d.erase(trail, uuid7(now, n-1), 1)
+			d.erase(auditLog, uuid7(now, n-1), 1)
 		}
-		page, err = trail.Read(t.Context(), Query{Cursor: page.Next})
+		page, err = auditLog.Read(t.Context(), Query{Cursor: page.Next})
 		if err != nil || len(page.Records) != 1 || page.Records[0].RequestID != uuid7(now, n) {
 			t.Fatalf("page %d: got %d records, error %v, want request %d alone", n, len(page.Records), err, n)
 		}
@@ -115,10 +115,10 @@ func TestRead_ContinuesAtCursor(t *testing.T) {
 
 func TestRead_RejectsInvalidCursor(t *testing.T) {
 	d := newDesk(t)
-	trail := d.open()
-	d.append(trail, outcomeOf(time.Now(), 1))
+	auditLog := d.open()
+	d.append(auditLog, outcomeOf(time.Now(), 1))
 	for _, cursor := range []string{"x", "1", "-", "1-", "-1", "0-0", "1-0", "01-1", "1-1-1", "1-zzz", "zzz-1", "A-1", "1-1 ", "+1-1", "1_1"} {
-		_, err := trail.Read(t.Context(), Query{Cursor: cursor})
+		_, err := auditLog.Read(t.Context(), Query{Cursor: cursor})
 		got, ok := errors.AsType[*contract.Error](err)
 		if !ok || got.Code != contract.CodeInvalidRequest || len(got.Details) != 1 || got.Details[0].Pointer != "/cursor" {
 			t.Errorf("cursor %q: got error %v, want %s at /cursor", cursor, err, contract.CodeInvalidRequest)
@@ -175,19 +175,19 @@ func TestRecentIndex_DropsTheOldest(t *testing.T) {
 
 func TestFind_SearchesBeyondTheIndex(t *testing.T) {
 	d := newDesk(t)
-	trail := d.open()
+	auditLog := d.open()
 	now := time.Now()
 	for n := range 10 {
-		d.append(trail, outcomeOf(now, n))
+		d.append(auditLog, outcomeOf(now, n))
 	}
-	trail.index = newIndex(2)
+	auditLog.index = newIndex(2)
 	for n := range 10 {
-		if found, err := trail.Find(t.Context(), uuid7(now, n)); err != nil || found.Outcome.RequestID != uuid7(now, n) {
+		if found, err := auditLog.Find(t.Context(), uuid7(now, n)); err != nil || found.Outcome.RequestID != uuid7(now, n) {
 			t.Errorf("request %d: got %+v, error %v", n, found, err)
 		}
 	}
 	old := uuid7(now.Add(-30*time.Hour), 3)
-	if _, err := trail.Find(t.Context(), old); !errors.Is(err, store.ErrNotFound) {
+	if _, err := auditLog.Find(t.Context(), old); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("a request of yesterday: got error %v, want %v", err, store.ErrNotFound)
 	}
 }

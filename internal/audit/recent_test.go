@@ -50,11 +50,11 @@ func TestFind_SkipsSearchForUnknownRequest(t *testing.T) {
 	d.close(before)
 
 	d.clock.Store(3600)
-	trail := d.open()
+	auditLog := d.open()
 	at := d.now().Add(time.Hour)
-	d.append(trail, decisionOf(at, 2), outcomeOf(at, 2))
+	d.append(auditLog, decisionOf(at, 2), outcomeOf(at, 2))
 	for range maxSearches {
-		trail.searchSlots <- struct{}{}
+		auditLog.searchSlots <- struct{}{}
 	}
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -70,20 +70,20 @@ func TestFind_SkipsSearchForUnknownRequest(t *testing.T) {
 		"none, and as young as the clocks allow": {uuid7(d.now().Add(clockSlack-time.Minute), 3), store.ErrUnavailable},
 	} {
 		// Who is cut off while waiting is told so; nobody else may wait at all.
-		if _, err := trail.Find(gone, tt.id); tt.want == store.ErrUnavailable && !errors.Is(err, tt.want) {
+		if _, err := auditLog.Find(gone, tt.id); tt.want == store.ErrUnavailable && !errors.Is(err, tt.want) {
 			t.Errorf("%s: got %v, want it to wait for a search", name, err)
 		}
 		if tt.want == store.ErrUnavailable {
 			continue
 		}
-		if _, err := trail.Find(t.Context(), tt.id); !errors.Is(err, tt.want) {
+		if _, err := auditLog.Find(t.Context(), tt.id); !errors.Is(err, tt.want) {
 			t.Errorf("%s: got %v, want %v", name, err, tt.want)
 		}
 	}
 	for range maxSearches {
-		<-trail.searchSlots
+		<-auditLog.searchSlots
 	}
-	if found, err := trail.Find(t.Context(), old); err != nil || found.Outcome == nil {
+	if found, err := auditLog.Find(t.Context(), old); err != nil || found.Outcome == nil {
 		t.Errorf("with searches to be had: got %+v, %v, want it", found, err)
 	}
 }
@@ -92,29 +92,29 @@ func TestFind_SkipsSearchForUnknownRequest(t *testing.T) {
 // wrote is found wherever it lies.
 func TestFindWithin(t *testing.T) {
 	d := newDesk(t)
-	trail := d.open()
+	auditLog := d.open()
 	at := d.now().Add(-10 * time.Hour)
 	late := outcomeOf(at.Add(3*time.Hour), 1)
 	late.RequestID = uuid7(at, 1)
-	d.append(trail, decisionOf(at.Add(time.Hour), 7))
-	d.append(trail, decisionOf(at.Add(2*time.Hour), 8))
-	d.append(trail, late)
-	if found, err := trail.FindWithin(t.Context(), late.RequestID, time.Minute); err != nil || found.Outcome == nil {
+	d.append(auditLog, decisionOf(at.Add(time.Hour), 7))
+	d.append(auditLog, decisionOf(at.Add(2*time.Hour), 8))
+	d.append(auditLog, late)
+	if found, err := auditLog.FindWithin(t.Context(), late.RequestID, time.Minute); err != nil || found.Outcome == nil {
 		t.Errorf("in the process that wrote it: got %+v, %v, want it", found, err)
 	}
-	trail.index = newIndex(1) // it remembers so many only
-	if found, err := trail.FindWithin(t.Context(), late.RequestID, time.Minute); err != nil || found.Outcome == nil {
+	auditLog.index = newIndex(1) // it remembers so many only
+	if found, err := auditLog.FindWithin(t.Context(), late.RequestID, time.Minute); err != nil || found.Outcome == nil {
 		t.Errorf("when the index forgot: got %+v, %v, want it", found, err)
 	}
-	d.close(trail)
-	trail = d.open()
-	if found, err := trail.FindWithin(t.Context(), late.RequestID, time.Minute); !errors.Is(err, store.ErrNotFound) {
+	d.close(auditLog)
+	auditLog = d.open()
+	if found, err := auditLog.FindWithin(t.Context(), late.RequestID, time.Minute); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("within a minute: got %+v, %v, want nothing", found, err)
 	}
-	if found, err := trail.FindWithin(t.Context(), late.RequestID, 4*time.Hour); err != nil || found.Outcome == nil {
+	if found, err := auditLog.FindWithin(t.Context(), late.RequestID, 4*time.Hour); err != nil || found.Outcome == nil {
 		t.Errorf("within four hours: got %+v, %v, want it", found, err)
 	}
-	if found, err := trail.Find(t.Context(), late.RequestID); err != nil || found.Outcome == nil {
+	if found, err := auditLog.Find(t.Context(), late.RequestID); err != nil || found.Outcome == nil {
 		t.Errorf("got %+v, %v, want it", found, err)
 	}
 }
@@ -123,8 +123,8 @@ func TestFindWithin(t *testing.T) {
 // all the same; then it is found.
 func TestFind_AfterFailedWrite(t *testing.T) {
 	d := newDesk(t)
-	trail := d.open()
-	d.append(trail, decisionOf(d.now(), 1))
+	auditLog := d.open()
+	d.append(auditLog, decisionOf(d.now(), 1))
 	at := d.now().Add(clockSlack) // as young as can be found
 	var late func()
 	d.lose.Store(new(appendFunc(func(ctx context.Context, subject string, data []byte, opts store.AppendOptions) (uint64, error) {
@@ -135,16 +135,16 @@ func TestFind_AfterFailedWrite(t *testing.T) {
 		}
 		return 0, store.ErrUnavailable
 	})))
-	if err := trail.Append(t.Context(), outcomeOf(at, 2)); err == nil {
+	if err := auditLog.Append(t.Context(), outcomeOf(at, 2)); err == nil {
 		t.Fatal("got no error of an append that failed")
 	}
 	d.lose.Store(nil)
 	late()
-	if found, err := trail.Find(t.Context(), uuid7(at, 2)); err != nil || found.Outcome == nil {
+	if found, err := auditLog.Find(t.Context(), uuid7(at, 2)); err != nil || found.Outcome == nil {
 		t.Errorf("got %+v, %v, want the outcome", found, err)
 	}
-	d.append(trail, outcomeOf(at, 3))
-	if found, err := trail.Find(t.Context(), uuid7(at, 2)); err != nil || found.Outcome == nil {
+	d.append(auditLog, outcomeOf(at, 3))
+	if found, err := auditLog.Find(t.Context(), uuid7(at, 2)); err != nil || found.Outcome == nil {
 		t.Errorf("when the chain has gone on: got %+v, %v, want the outcome", found, err)
 	}
 }

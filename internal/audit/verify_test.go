@@ -173,18 +173,18 @@ func TestVerifyHead(t *testing.T) {
 	}
 }
 
-// filled is a closed data directory with a trail in it.
+// filled is a closed data directory with a log in it.
 func filled(t *testing.T) (dir string, requests int) {
 	t.Helper()
 	d := newDesk(t)
-	trail := d.open()
+	auditLog := d.open()
 	now := time.Now()
 	for n := range 20 {
-		d.append(trail, decisionOf(now, n), outcomeOf(now, n))
+		d.append(auditLog, decisionOf(now, n), outcomeOf(now, n))
 	}
-	d.append(trail, secretly(now, 20, "a long content that lies apart")...)
-	d.erase(trail, uuid7(now, 3), 2)
-	d.close(trail)
+	d.append(auditLog, secretly(now, 20, "a long content that lies apart")...)
+	d.erase(auditLog, uuid7(now, 3), 2)
+	d.close(auditLog)
 	if err := d.store.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -243,14 +243,14 @@ func TestVerifyOffline(t *testing.T) {
 // While a router works with the directory, too.
 func TestVerify_WhileRouterRuns(t *testing.T) {
 	d := newDesk(t)
-	trail := d.open()
-	d.append(trail, outcomeOf(time.Now(), 0))
+	auditLog := d.open()
+	d.append(auditLog, outcomeOf(time.Now(), 0))
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		for n := 0; ctx.Err() == nil; n++ {
-			if err := trail.Append(t.Context(), outcomeOf(time.Now(), n)); err != nil {
+			if err := auditLog.Append(t.Context(), outcomeOf(time.Now(), n)); err != nil {
 				t.Error(err)
 				return
 			}

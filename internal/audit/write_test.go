@@ -22,7 +22,7 @@ var (
 // and tells the caller what is true.
 func TestAppend_ToleratesLostAcknowledgement(t *testing.T) {
 	d := newDesk(t)
-	trail := d.open()
+	auditLog := d.open()
 	lose := appendFunc(func(ctx context.Context, subject string, data []byte, opts store.AppendOptions) (uint64, error) {
 		if _, err := d.log.Append(ctx, subject, data, opts); err != nil {
 			return 0, err
@@ -30,15 +30,15 @@ func TestAppend_ToleratesLostAcknowledgement(t *testing.T) {
 		return 0, errLost
 	})
 	now := time.Now()
-	d.append(trail, outcomeOf(now, 1))
+	d.append(auditLog, outcomeOf(now, 1))
 	d.lose.Store(&lose)
-	d.append(trail, outcomeOf(now, 2), outcomeOf(now, 3))
+	d.append(auditLog, outcomeOf(now, 2), outcomeOf(now, 3))
 	d.lose.Store(nil)
-	d.append(trail, outcomeOf(now, 4))
-	if found, err := trail.Find(t.Context(), uuid7(now, 2)); err != nil || found.Outcome == nil {
+	d.append(auditLog, outcomeOf(now, 4))
+	if found, err := auditLog.Find(t.Context(), uuid7(now, 2)); err != nil || found.Outcome == nil {
 		t.Errorf("got %v, error %v: what was adopted must be found", found, err)
 	}
-	d.close(trail)
+	d.close(auditLog)
 	d.wantGood(4 + 2)
 }
 
@@ -47,9 +47,9 @@ func TestAppend_ToleratesLostAcknowledgement(t *testing.T) {
 // there twice.
 func TestAppend_ToleratesLateMessage(t *testing.T) {
 	d := newDesk(t)
-	trail := d.open()
+	auditLog := d.open()
 	now := time.Now()
-	d.append(trail, outcomeOf(now, 1))
+	d.append(auditLog, outcomeOf(now, 1))
 
 	var late func()
 	var tries atomic.Int64
@@ -72,15 +72,15 @@ func TestAppend_ToleratesLateMessage(t *testing.T) {
 	})
 	d.lose.Store(&delay)
 	for n := 2; n <= 3; n++ {
-		if err := trail.Append(t.Context(), outcomeOf(now, n)); !errors.Is(err, store.ErrUnavailable) {
+		if err := auditLog.Append(t.Context(), outcomeOf(now, n)); !errors.Is(err, store.ErrUnavailable) {
 			t.Errorf("record %d: got error %v, want %v", n, err, store.ErrUnavailable)
 		}
 	}
-	d.append(trail, outcomeOf(now, 4))
-	d.close(trail)
+	d.append(auditLog, outcomeOf(now, 4))
+	d.close(auditLog)
 	// 1, the late 2, and 4; 3 never came.
 	d.wantGood(3 + 2)
-	page, err := trail.Read(t.Context(), Query{})
+	page, err := auditLog.Read(t.Context(), Query{})
 	if err != nil || len(page.Records) != 3 {
 		t.Fatalf("got %d records, error %v, want 3", len(page.Records), err)
 	}
@@ -119,18 +119,18 @@ func TestAppend_FailsAfterAnotherWriter(t *testing.T) {
 // refused is in the chain.
 func TestAppend_FailsWhenStoreIsFull(t *testing.T) {
 	d := newDesk(t)
-	trail := d.open()
+	auditLog := d.open()
 	now := time.Now()
 	full := appendFunc(func(context.Context, string, []byte, store.AppendOptions) (uint64, error) { return 0, errFull })
 	d.lose.Store(&full)
 	for n := range 100 { // also the very first: what a start has to say waits
-		if err := trail.Append(t.Context(), outcomeOf(now, n)); !errors.Is(err, store.ErrFull) {
+		if err := auditLog.Append(t.Context(), outcomeOf(now, n)); !errors.Is(err, store.ErrFull) {
 			t.Fatalf("got error %v, want %v", err, store.ErrFull)
 		}
 	}
 	d.lose.Store(nil)
-	d.append(trail, outcomeOf(now, 100))
-	d.close(trail)
+	d.append(auditLog, outcomeOf(now, 100))
+	d.close(auditLog)
 	d.wantGood(1 + 2)
 }
 
@@ -142,25 +142,25 @@ func TestAppend_RecoversFromFullStore(t *testing.T) {
 		t.Fatal(err)
 	}
 	d.log = log
-	trail := d.open(func(c *Config) { c.Retention.MaxBytes = 900 << 10 })
+	auditLog := d.open(func(c *Config) { c.Retention.MaxBytes = 900 << 10 })
 	now := time.Now()
 	rec := outcomeOf(now, 1)
 	rec.Content = make([]byte, 100<<10)
 	written := 0
 	for ; err == nil && written < 100; written++ {
-		err = trail.Append(t.Context(), rec)
+		err = auditLog.Append(t.Context(), rec)
 	}
 	if !errors.Is(err, store.ErrFull) {
 		t.Fatalf("after %d records: got error %v, want %v", written, err, store.ErrFull)
 	}
-	if _, err := trail.Find(t.Context(), rec.RequestID); err != nil {
+	if _, err := auditLog.Find(t.Context(), rec.RequestID); err != nil {
 		t.Errorf("reading must go on: %v", err)
 	}
-	if err := trail.EnforceRetention(t.Context()); err != nil {
+	if err := auditLog.EnforceRetention(t.Context()); err != nil {
 		t.Fatalf("trim a full log: %v", err)
 	}
-	d.append(trail, outcomeOf(now, 2))
-	d.close(trail)
+	d.append(auditLog, outcomeOf(now, 2))
+	d.close(auditLog)
 	if report := d.verify(); !report.OK() || report.First == 1 {
 		t.Errorf("got problems %v, first record %d, want none, and a beginning that is trimmed", report.Problems, report.First)
 	}
@@ -173,16 +173,16 @@ func TestOpen_ContinuesAfterKill(t *testing.T) {
 	now := time.Now()
 	n := 0
 	for range 10 {
-		trail := d.open()
+		auditLog := d.open()
 		for range 3 {
-			d.append(trail, outcomeOf(now, n))
+			d.append(auditLog, outcomeOf(now, n))
 			n++
 		}
-		d.kill(trail)
+		d.kill(auditLog)
 		d.wantGood(n + n/3) // with one start for every three
 	}
-	trail := d.open()
-	d.close(trail)
+	auditLog := d.open()
+	d.close(auditLog)
 	if report := d.wantGood(n + n/3 + 2); report.Unsigned != 0 {
 		t.Errorf("after Close %d batches are unsigned, want none", report.Unsigned)
 	}
@@ -232,14 +232,14 @@ func TestOpen_RecordsTampering(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			d := newDesk(t)
-			trail := d.open()
-			d.append(trail, outcomeOf(now, 1), outcomeOf(now, 2), outcomeOf(now, 3))
-			d.close(trail)
+			auditLog := d.open()
+			d.append(auditLog, outcomeOf(now, 1), outcomeOf(now, 2), outcomeOf(now, 3))
+			d.close(auditLog)
 			tt.do(d)
 			for range 2 {
-				trail = d.open()
-				d.append(trail, outcomeOf(now, 4))
-				d.close(trail)
+				auditLog = d.open()
+				d.append(auditLog, outcomeOf(now, 4))
+				d.close(auditLog)
 				report := d.verify()
 				found := false
 				for _, p := range report.Problems {
@@ -258,12 +258,12 @@ func TestOpen_RecordsTampering(t *testing.T) {
 
 func TestOpen_RecordsKeyChange(t *testing.T) {
 	d := newDesk(t)
-	trail := d.open()
-	d.append(trail, outcomeOf(time.Now(), 1))
-	d.close(trail)
-	trail = d.open(func(c *Config) { c.Signer = key("two") })
-	d.append(trail, outcomeOf(time.Now(), 2))
-	d.close(trail)
+	auditLog := d.open()
+	d.append(auditLog, outcomeOf(time.Now(), 1))
+	d.close(auditLog)
+	auditLog = d.open(func(c *Config) { c.Signer = key("two") })
+	d.append(auditLog, outcomeOf(time.Now(), 2))
+	d.close(auditLog)
 	report, err := Verify(t.Context(), VerifyConfig{Log: d.log, HeadFile: d.headFile(), Signer: key("two")})
 	if err != nil || !report.OK() || len(report.Notes) != 1 {
 		t.Errorf("with the new key: error %v, problems %v, notes %q, want a note", err, report.Problems, report.Notes)
@@ -276,10 +276,10 @@ func TestOpen_RecordsKeyChange(t *testing.T) {
 // A log that loses what it had acknowledged is not another writer.
 func TestLog_ContinuesAfterLostEnd(t *testing.T) {
 	d := newDesk(t)
-	trail := d.open()
+	auditLog := d.open()
 	now := time.Now()
-	d.append(trail, outcomeOf(now, 1), outcomeOf(now, 2), outcomeOf(now, 3))
-	if err := d.log.Delete(t.Context(), trail.end.Load().seq); err != nil {
+	d.append(auditLog, outcomeOf(now, 1), outcomeOf(now, 2), outcomeOf(now, 3))
+	if err := d.log.Delete(t.Context(), auditLog.end.Load().seq); err != nil {
 		t.Fatal(err)
 	}
 	conflict := appendFunc(func(context.Context, string, []byte, store.AppendOptions) (uint64, error) {
@@ -287,8 +287,8 @@ func TestLog_ContinuesAfterLostEnd(t *testing.T) {
 		return 0, store.ErrConflict
 	})
 	d.lose.Store(&conflict)
-	d.append(trail, outcomeOf(now, 4))
-	d.close(trail)
+	d.append(auditLog, outcomeOf(now, 4))
+	d.close(auditLog)
 	report := d.verify()
 	if len(report.Problems) != 1 || report.Problems[0].Kind != ProblemTruncated || report.Problems[0].Batch != 3 {
 		t.Errorf("got problems %v, want batch 3 truncated", report.Problems)
