@@ -159,35 +159,22 @@ func (b *ttlBucket) Update(ctx context.Context, key string, value []byte, revisi
 // the table has a TTL to renew. After any other error it is not known whether the
 // change was written, except for ErrFull and ErrConflict. ErrNotFound.
 func (t *Table[T]) Update(ctx context.Context, key string, change func(*T) error) (Row[T], error) {
-	return t.updateRow(ctx, key, change, false)
-}
-
-// Upsert is Update for a key that need not exist: change is then called with the
-// zero value.
-func (t *Table[T]) Upsert(ctx context.Context, key string, change func(*T) error) (Row[T], error) {
-	return t.updateRow(ctx, key, change, true)
-}
-
-func (t *Table[T]) updateRow(ctx context.Context, key string, change func(*T) error, upsert bool) (Row[T], error) {
 	var row Row[T]
 	var entry Entry
 	var rejected error // by change
 	b := &ttlBucket{Bucket: t.bucket}
 	revision, err := CompareAndSet(ctx, b, t.cfg.Prefix+key, func(e Entry) (_ []byte, err error) {
-		entry, row = e, Row[T]{Key: key, Value: new(T)}
-		switch {
-		case e.Revision == 0 && !upsert:
+		if entry = e; e.Revision == 0 {
 			return nil, ErrNotFound
-		case e.Revision != 0:
-			if row, err = t.decodeRow(&e); err != nil {
-				return nil, err
-			}
+		}
+		if row, err = t.decodeRow(&e); err != nil {
+			return nil, err
 		}
 		if rejected = change(row.Value); rejected != nil {
 			return nil, rejected
 		}
 		data, err := t.cfg.Encode(key, row.Value)
-		if err == nil && e.Revision != 0 && t.cfg.TTL == nil && bytes.Equal(data, e.Value) {
+		if err == nil && t.cfg.TTL == nil && bytes.Equal(data, e.Value) {
 			return nil, ErrStop
 		}
 		b.ttl = t.ttlOf(row.Value)
@@ -207,9 +194,6 @@ func (t *Table[T]) updateRow(ctx context.Context, key string, change func(*T) er
 // storedRow returns the row as stored, because change may have altered half of the
 // value before it failed.
 func (t *Table[T]) storedRow(e *Entry, err error) (Row[T], error) {
-	if e.Revision == 0 {
-		return Row[T]{}, err
-	}
 	if row, decodeErr := t.decodeRow(e); decodeErr == nil {
 		return row, err
 	}

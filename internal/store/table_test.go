@@ -119,28 +119,26 @@ func TestTable_UpdateWritesNothing(t *testing.T) {
 	if !errors.Is(err, refused) || row.Value == nil || row.Value.Holder != "ana" || row.Revision != revision {
 		t.Errorf("refused change: got %+v and error %v, want the row as stored", row, err)
 	}
-	_, err = table.Upsert(ctx, "b", func(*lease) error { return refused })
-	wantErr(t, "refused upsert", err, refused)
 	if diff := cmp.Diff([]string{"a"}, must[[]string](t)(table.Keys(ctx))); diff != "" {
 		t.Errorf("keys (-want +got):\n%s", diff)
 	}
 }
 
-func TestTable_UpsertCreatesMissingRow(t *testing.T) {
+func TestCompareAndSet_CreatesMissingKey(t *testing.T) {
 	ctx := t.Context()
-	table := openTable(t, store.BucketConfig{})
+	b := bucket(t, teststore.Open(t), store.BucketConfig{})
 	var wg sync.WaitGroup
 	for range 8 {
 		wg.Go(func() {
-			_, err := table.Upsert(ctx, "a", func(l *lease) error { l.Count++; return nil })
+			_, err := store.CompareAndSet(ctx, b, "a", func(e store.Entry) ([]byte, error) { return append(e.Value, 'x'), nil })
 			if err != nil {
-				t.Errorf("upsert: %v", err)
+				t.Errorf("compare and set: %v", err)
 			}
 		})
 	}
 	wg.Wait()
-	if got := must[store.Row[lease]](t)(table.Get(ctx, "a")).Value.Count; got != 8 {
-		t.Errorf("got count %d, want 8", got)
+	if got := string(must[store.Entry](t)(b.Get(ctx, "a")).Value); got != "xxxxxxxx" {
+		t.Errorf("got %q, want 8 x", got)
 	}
 }
 
