@@ -14,6 +14,7 @@ import (
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/dispatch"
 	"github.com/caprouter/caprouter/internal/resilience"
+	"github.com/caprouter/caprouter/internal/testkit"
 	"github.com/caprouter/caprouter/matcher"
 )
 
@@ -94,7 +95,7 @@ func TestSetAgents_DropsRemovedAgentAfterLastTask(t *testing.T) {
 	b.target.do = blockUntil(begun, end)
 	var wg sync.WaitGroup
 	wg.Go(func() { b.send(t, a) })
-	<-begun
+	testkit.Receive(t, begun)
 	b.SetAgents(nil)
 	if got := b.AgentStatus("a").InFlight; got != 1 {
 		t.Errorf("in flight of an agent that has gone = %d, want its last task", got)

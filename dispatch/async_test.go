@@ -15,6 +15,7 @@ import (
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/dispatch"
 	"github.com/caprouter/caprouter/internal/resilience"
+	"github.com/caprouter/caprouter/internal/testkit"
 )
 
 // cancelableTarget is a scripted target whose agents can be told to stop.
@@ -87,7 +88,7 @@ func TestDispatcher_AwaitsPendingResult(t *testing.T) {
 				if got := len(target.canceled); got != tc.stops {
 					t.Fatalf("the agent was told to stop %d times, want %d", got, tc.stops)
 				}
-				if tc.stops > 0 && (<-target.canceled).Task.TaskID != "t1" {
+				if tc.stops > 0 && testkit.Receive(t, target.canceled).Task.TaskID != "t1" {
 					t.Error("the agent was told to stop another task")
 				}
 			})
@@ -116,7 +117,7 @@ func TestLaterWorkGivesThePlaceBack(t *testing.T) {
 				t.Errorf("Send = %+v, want the result", out)
 			}
 		})
-		<-awaited
+		testkit.Receive(t, awaited)
 	}
 	if got := live[0].InFlight(); got != 2 {
 		t.Errorf("%d tasks in flight at the slow agent, want 2", got)
@@ -228,7 +229,7 @@ func TestStop(t *testing.T) {
 	d, target := newPendingDispatcher(t)
 	c := call(agent("a"))
 	d.CancelTask(c)
-	if got := <-target.canceled; got.Task.TaskID != c.Task.TaskID {
+	if got := testkit.Receive(t, target.canceled); got.Task.TaskID != c.Task.TaskID {
 		t.Errorf("stopped task %s, want %s", got.Task.TaskID, c.Task.TaskID)
 	}
 	if got := d.AgentStatus("a").InFlight; got != 0 {

@@ -11,6 +11,7 @@ import (
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/dispatch"
 	"github.com/caprouter/caprouter/internal/resilience"
+	"github.com/caprouter/caprouter/internal/testkit"
 )
 
 func TestDispatcher_BreakerOpensAndCloses(t *testing.T) {
@@ -78,7 +79,7 @@ func TestDispatcher_ProbeDecidesBreakerState(t *testing.T) {
 			}
 			var wg sync.WaitGroup
 			wg.Go(func() { b.send(t, a) })
-			<-begun
+			testkit.Receive(t, begun)
 			if now := b.clock.Now().UnixMilli(); live[0].OpenUntil() <= now {
 				t.Error("the matcher would send others to an agent on trial")
 			}
@@ -107,7 +108,7 @@ func TestDispatcher_AdmitsNoSecondProbe(t *testing.T) {
 	b.target.do = blockUntil(begun, end)
 	var wg sync.WaitGroup
 	wg.Go(func() { b.send(t, a) })
-	<-begun
+	testkit.Receive(t, begun)
 	b.clock.Advance(time.Minute)
 	wantUnavailable(t, b.send(t, a), "a has failed repeatedly and is being tried again with another task")
 	close(end)

@@ -83,7 +83,7 @@ type Canceler interface {
 	CancelTask(c Call)
 }
 
-// unavailable returns the outcome of a task that was not sent.
-func unavailable(detail string) Outcome {
+// unavailableOutcome returns the outcome of a task that was not sent.
+func unavailableOutcome(detail string) Outcome {
 	return Outcome{Err: &contract.TaskError{Code: contract.TaskAgentUnavailable, Detail: detail}}
 }

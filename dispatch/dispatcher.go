@@ -104,15 +104,15 @@ func cancelTask(target Target, c Call) {
 func (d *Dispatcher) sendTask(ctx context.Context, c Call) Outcome {
 	target, reason := d.findTarget(c.Agent)
 	if target == nil {
-		return unavailable(reason)
+		return unavailableOutcome(reason)
 	}
 	a := d.beginCall(c.Agent)
 	defer d.endCall(a)
 	if until := a.live.OpenUntil(); until > d.breaker.Now().UnixMilli() {
-		return unavailable(breakerDetail(c.Agent.ID, time.UnixMilli(until)))
+		return unavailableOutcome(breakerDetail(c.Agent.ID, time.UnixMilli(until)))
 	}
 	if !a.live.Acquire() {
-		return unavailable(fmt.Sprintf("%s is at its limit of %d tasks in flight (max_in_flight)", c.Agent.ID, a.live.Limit()))
+		return unavailableOutcome(fmt.Sprintf("%s is at its limit of %d tasks in flight (max_in_flight)", c.Agent.ID, a.live.Limit()))
 	}
 	defer a.live.Release()
 	out := d.executeTask(ctx, c, target, a)
@@ -134,7 +134,7 @@ func (d *Dispatcher) executeTask(ctx context.Context, c Call, target Target, a *
 	defer func() { <-d.semaphore }()
 	permit, ok := d.acquirePermit(a)
 	if !ok {
-		return unavailable(breakerDetail(c.Agent.ID, d.AgentStatus(c.Agent.ID).OpenUntil))
+		return unavailableOutcome(breakerDetail(c.Agent.ID, d.AgentStatus(c.Agent.ID).OpenUntil))
 	}
 	health := HealthUnknown // if BeforeSend or Execute panics
 	defer func() { d.recordHealth(a, permit, c.Agent.Endpoint, health) }()
@@ -143,7 +143,7 @@ func (d *Dispatcher) executeTask(ctx context.Context, c Call, target Target, a *
 			if ctx.Err() != nil {
 				return Outcome{Err: endedError(ctx)}
 			}
-			return unavailable("the task could not be recorded and was not sent to " + c.Agent.ID)
+			return unavailableOutcome("the task could not be recorded and was not sent to " + c.Agent.ID)
 		}
 	}
 	out := target.Execute(ctx, c)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/dispatch"
+	"github.com/caprouter/caprouter/internal/testkit"
 )
 
 func TestNew_RejectsInvalidConfig(t *testing.T) {
@@ -157,7 +158,7 @@ func TestDispatcher_BoundsTasksOfOneAgent(t *testing.T) {
 	var wg sync.WaitGroup
 	for range 2 {
 		wg.Go(func() { b.send(t, busy) })
-		<-begun
+		testkit.Receive(t, begun)
 	}
 	if got := live[0].InFlight(); got != 2 {
 		t.Errorf("in flight = %d, want 2", got)
@@ -167,7 +168,7 @@ func TestDispatcher_BoundsTasksOfOneAgent(t *testing.T) {
 	}
 	wantUnavailable(t, b.send(t, busy), "busy is at its limit of 2 tasks in flight (max_in_flight)")
 	wg.Go(func() { b.send(t, idle) }) // the bound is each agent's own
-	<-begun
+	testkit.Receive(t, begun)
 	close(end)
 	wg.Wait()
 	if got := b.send(t, busy); got.Err != nil || live[0].InFlight() != 0 {
@@ -183,7 +184,7 @@ func TestDispatcher_SemaphoreBoundsAllTasks(t *testing.T) {
 		b.target.do = blockUntil(begun, end)
 		var wg sync.WaitGroup
 		wg.Go(func() { b.send(t, agent("first")) })
-		<-begun
+		testkit.Receive(t, begun)
 		b.target.answer(success)
 		return func() { close(end); wg.Wait() }
 	}

@@ -48,11 +48,11 @@ func NewPolicy(ctx context.Context, call dispatch.Call, now time.Time) *Policy {
 	if !ok {
 		due = now.Add(dispatch.DefaultTimeout)
 	}
-	p.Due = earlier(due, call.Task.Deadline)
+	p.Due = earlierOf(due, call.Task.Deadline)
 	p.ReplyBy = p.Due
 	if endpoint.TimeoutMS > 0 {
 		timeout := time.Duration(endpoint.TimeoutMS) * time.Millisecond
-		p.ReplyBy = earlier(p.Due, now.Add(timeout))
+		p.ReplyBy = earlierOf(p.Due, now.Add(timeout))
 		// An attempt gets only a share of the agent's own timeout if others can
 		// take over, so a quarter of it is fair.
 		p.fairTime = min(fairTime, timeout/4)
@@ -60,8 +60,8 @@ func NewPolicy(ctx context.Context, call dispatch.Call, now time.Time) *Policy {
 	return p
 }
 
-// earlier returns the earlier of a and b; a zero b is no limit.
-func earlier(a, b time.Time) time.Time {
+// earlierOf returns the earlier of a and b; a zero b is no limit.
+func earlierOf(a, b time.Time) time.Time {
 	if !b.IsZero() && b.Before(a) {
 		return b
 	}

@@ -122,7 +122,7 @@ func (c *agentCall) newRequest(ctx context.Context, body []byte) *http.Request {
 
 // newCancelRequest returns the request that cancels the task.
 func (c *agentCall) newCancelRequest() *http.Request {
-	token, err := c.target.tokens.refresh(c.Call, c.token)
+	token, err := c.target.tokens.refreshToken(c.Call, c.token)
 	if err != nil {
 		token = c.token // it may have expired, but the agent may not check
 	}

@@ -78,8 +78,8 @@ func (s *cancelSender) dequeue() (oldest cancelRequest, ok bool) {
 	return oldest, true
 }
 
-// close drops the queue and waits for the requests in flight.
-func (s *cancelSender) close() {
+// closeAndWait drops the queue and waits for the requests in flight.
+func (s *cancelSender) closeAndWait() {
 	s.mu.Lock()
 	s.closed, s.queue = true, nil
 	s.mu.Unlock()

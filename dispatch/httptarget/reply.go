@@ -98,10 +98,10 @@ func (c *agentCall) readResult(ctx context.Context, resp *http.Response) (*contr
 func (c *agentCall) decodeResult(data []byte) (*contract.Result, *attempt.Failure) {
 	var r contract.Result
 	if err := strictjson.Unmarshal(data, &r); err != nil {
-		return nil, c.policy.BadResult("sent no Result: "+sanitize(err.Error()), err)
+		return nil, c.policy.BadResult("sent no Result: "+sanitizeText(err.Error()), err)
 	}
 	if details := strictjson.Validate(&r); len(details) > 0 {
-		return nil, c.policy.BadResult("sent no Result: "+sanitize(details[0].Pointer+" "+details[0].Detail), nil)
+		return nil, c.policy.BadResult("sent no Result: "+sanitizeText(details[0].Pointer+" "+details[0].Detail), nil)
 	}
 	if r.TaskID != "" && r.TaskID != c.Task.TaskID {
 		return nil, c.policy.BadResult("sent the Result of another task", nil)
@@ -173,9 +173,9 @@ func (b *bufferPool) put(buf *bytes.Buffer) {
 	}
 }
 
-// sanitize shortens text that contains parts of a reply, and removes control and
+// sanitizeText shortens text that contains parts of a reply, and removes control and
 // bidirectional formatting characters.
-func sanitize(s string) string {
+func sanitizeText(s string) string {
 	const maxLen = 160
 	s = strings.Map(func(r rune) rune {
 		if r < ' ' || r >= 0x7f && r < 0xa0 || r >= 0x200b && r <= 0x200f || r >= 0x2028 && r <= 0x202e || r >= 0x2066 && r <= 0x2069 || r == 0xfeff {

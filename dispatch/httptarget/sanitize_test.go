@@ -18,12 +18,12 @@ func TestSanitize_RemovesControlCharactersAndCuts(t *testing.T) {
 		"long, cut in a character":    {strings.Repeat("é", 100) + "é", strings.Repeat("é", 80) + "…"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, sanitize(tc.text)); diff != "" {
+			if diff := cmp.Diff(tc.want, sanitizeText(tc.text)); diff != "" {
 				t.Errorf("sanitize (-want +got):\n%s", diff)
 			}
 		})
 	}
-	if got := sanitize("x" + strings.Repeat("é", 100)); got != "x"+strings.Repeat("é", 79)+"…" {
+	if got := sanitizeText("x" + strings.Repeat("é", 100)); got != "x"+strings.Repeat("é", 79)+"…" {
 		t.Errorf("sanitize cut inside a character: %q", got)
 	}
 }

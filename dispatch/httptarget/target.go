@@ -112,7 +112,7 @@ func New(cfg Config, source TokenSource) (*Target, error) {
 // Close waits for the cancel requests in flight, which are short, and closes the
 // idle connections. Execute and CancelTask must not be called any more.
 func (t *Target) Close() {
-	t.cancels.close()
+	t.cancels.closeAndWait()
 	t.trusted.CloseIdleConnections()
 	if t.guarded != nil {
 		t.guarded.CloseIdleConnections()

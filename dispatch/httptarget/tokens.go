@@ -62,7 +62,7 @@ func (t *tokenCache) agentToken(c dispatch.Call, deadline time.Time) (string, er
 		agent: c.Agent.ID, issuer: c.Caller.Issuer, tenant: c.Caller.Tenant, subject: c.Caller.Subject, keyID: t.source.KeyID(),
 	}
 	now := t.now()
-	if token, ok := t.lookup(key, now); ok {
+	if token, ok := t.lookupToken(key, now); ok {
 		return token, nil
 	}
 	renewAt := now.Add(t.reuse)
@@ -73,7 +73,7 @@ func (t *tokenCache) agentToken(c dispatch.Call, deadline time.Time) (string, er
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.store(key, cachedToken{token, renewAt})
+	t.storeToken(key, cachedToken{token, renewAt})
 	return token, nil
 }
 
@@ -85,29 +85,29 @@ func (t *tokenCache) taskToken(c dispatch.Call, due time.Time) (string, error) {
 	})
 }
 
-// refresh returns a token for the call that has not expired. A token for one
+// refreshToken returns a token for the call that has not expired. A token for one
 // task outlives its deadline; one that is reused may need a successor.
-func (t *tokenCache) refresh(c dispatch.Call, token string) (string, error) {
+func (t *tokenCache) refreshToken(c dispatch.Call, token string) (string, error) {
 	if t.reuse == 0 {
 		return token, nil
 	}
 	return t.agentToken(c, time.Time{})
 }
 
-func (t *tokenCache) lookup(key tokenKey, now time.Time) (string, bool) {
+func (t *tokenCache) lookupToken(key tokenKey, now time.Time) (string, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	cached, ok := t.young[key]
 	if !ok {
 		if cached, ok = t.old[key]; ok {
-			t.store(key, cached)
+			t.storeToken(key, cached)
 		}
 	}
 	return cached.token, ok && now.Before(cached.renewAt)
 }
 
-// store adds a token. The caller holds mu.
-func (t *tokenCache) store(key tokenKey, cached cachedToken) {
+// storeToken adds a token. The caller holds mu.
+func (t *tokenCache) storeToken(key tokenKey, cached cachedToken) {
 	if len(t.young) >= maxTokens/2 {
 		t.young, t.old = map[tokenKey]cachedToken{}, t.young
 	}

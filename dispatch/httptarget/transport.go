@@ -37,7 +37,7 @@ func newTransport(tlsConfig *tls.Config, policy egress.AddressPolicy) *http.Tran
 	d.tls.NextProtos = []string{"http/1.1"}
 	return &http.Transport{
 		Proxy:                  nil,
-		DialContext:            d.dial,
+		DialContext:            d.dialPlain,
 		DialTLSContext:         d.dialTLS,
 		Protocols:              &http1,
 		DisableCompression:     true, // readBody decompresses, with a limit
@@ -54,7 +54,7 @@ type dialer struct {
 	tls *tls.Config
 }
 
-func (d *dialer) dial(ctx context.Context, network, addr string) (net.Conn, error) {
+func (d *dialer) dialPlain(ctx context.Context, network, addr string) (net.Conn, error) {
 	ctx, cancel := withConnectDeadline(ctx)
 	defer cancel()
 	return d.dialCounted(ctx, network, addr)
