@@ -13,6 +13,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/caprouter/caprouter/internal/app"
+	"github.com/caprouter/caprouter/internal/testkit"
 	"github.com/caprouter/caprouter/internal/testkit/fakellm"
 )
 
@@ -58,7 +59,7 @@ func TestDemoServesOn(t *testing.T) {
 		t.Errorf("got %s while it serves on, want 200", resp.Status)
 	}
 	stop()
-	if err := <-ended; err != nil {
+	if err := testkit.Receive(t, ended); err != nil {
 		t.Errorf("stopped: got %v, want no error", err)
 	}
 	if log.Len() > 0 {

@@ -16,16 +16,18 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/caprouter/caprouter/internal/testkit"
 	"github.com/caprouter/caprouter/internal/testkit/fakellm"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-// TestMain makes the test binary answer to the name caprouter: the scripts run
-// the real main, in processes of their own.
+// TestMain runs main if the test binary is called caprouter, so that scripts run the
+// command in processes of their own.
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"caprouter": main})
 }
@@ -66,7 +68,7 @@ func TestScripts(t *testing.T) {
 			"ended":   cmdEnded,
 			"agent":   cmdAgent,
 			"model":   func(ts *testscript.TestScript, _ bool, args []string) { startModel(t, ts, args) },
-			"held":    func(ts *testscript.TestScript, _ bool, _ []string) { <-agentOf(ts).arrived },
+			"held":    func(ts *testscript.TestScript, _ bool, _ []string) { testkit.Receive(t, agentOf(ts).arrived) },
 			"release": func(ts *testscript.TestScript, _ bool, _ []string) { close(agentOf(ts).release) },
 			"expand":  cmdExpand,
 			"json":    cmdJSON,
@@ -141,8 +143,12 @@ func cmdStart(ts *testscript.TestScript, neg bool, args []string) {
 	})
 	addr := make(chan string)
 	b.logged.Go(func() { b.follow(stderr, addr) })
-	at, ok := <-addr
-	if !ok {
+	var at string
+	select {
+	case at = <-addr: // "" if the command ended
+	case <-time.After(10 * time.Second):
+	}
+	if at == "" {
 		ts.Fatalf("caprouter %s ended: see %s.log:\n%s", strings.Join(args[1:], " "), name, ts.ReadFile(name+".log"))
 	}
 	ts.Setenv("ADDR", at)
@@ -233,7 +239,10 @@ func (a *fakeAgent) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	case "/held":
 		a.arrived <- struct{}{}
-		<-a.release
+		select {
+		case <-a.release:
+		case <-r.Context().Done():
+		}
 	}
 	w.Header().Set("Content-Type", "application/json")
 	_ = json.NewEncoder(w).Encode(map[string]any{"status": status, "data": data})

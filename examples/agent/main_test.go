@@ -64,7 +64,12 @@ func TestServeAgent_EndsWithContext(t *testing.T) {
 		t.Errorf("got %s, want 200", resp.Status)
 	}
 	stop()
-	if err := <-ended; err != nil {
+	select {
+	case err = <-ended:
+	case <-time.After(10 * time.Second):
+		t.Fatal("serveAgent did not return")
+	}
+	if err != nil {
 		t.Errorf("stopped: %v", err)
 	}
 }

@@ -17,7 +17,6 @@ import (
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/run"
 	"github.com/caprouter/caprouter/internal/strictjson"
-
 	"github.com/caprouter/caprouter/test/internal/process"
 )
 

@@ -13,7 +13,6 @@ import (
 
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/strictjson"
-
 	"github.com/caprouter/caprouter/test/internal/process"
 )
 

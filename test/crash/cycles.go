@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/caprouter/caprouter/internal/run"
-
 	"github.com/caprouter/caprouter/test/internal/process"
 )
 

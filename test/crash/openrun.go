@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/caprouter/caprouter/internal/run"
-
 	"github.com/caprouter/caprouter/test/internal/process"
 )
 

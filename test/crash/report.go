@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/caprouter/caprouter/contract"
-
 	"github.com/caprouter/caprouter/test/internal/process"
 )
 

@@ -10,7 +10,6 @@ import (
 
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/run"
-
 	"github.com/caprouter/caprouter/test/internal/process"
 )
 

@@ -13,9 +13,7 @@ import (
 
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/run"
-
 	"github.com/caprouter/caprouter/internal/testkit"
-
 	"github.com/caprouter/caprouter/test/internal/process"
 )
 

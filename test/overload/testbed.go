@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/caprouter/caprouter/contract"
-
 	"github.com/caprouter/caprouter/test/internal/process"
 )
 

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"errors"
-	"github.com/caprouter/caprouter/internal/run"
 	"io"
 	"os"
 	"path/filepath"
@@ -15,6 +14,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
+
+	"github.com/caprouter/caprouter/internal/run"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
