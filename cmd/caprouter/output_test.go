@@ -94,8 +94,10 @@ func TestPrinter_Layout(t *testing.T) {
 		{"two lines", func(p *printer) { p.writeField("label", "a\nb", plain) }, "  label       a; b\n"},
 		{"list", func(p *printer) { p.writeList("label", []string{"a", "b"}, ", ", plain) }, "  label       a, b\n"},
 		{"empty list", func(p *printer) { p.writeList("label", nil, ", ", plain) }, ""},
-		{"wrapped", func(p *printer) { p.writeField("label", "word word word word word word word word word word", plain) },
-			"  label       word word word word word word word word word\n              word\n"},
+		{
+			"wrapped", func(p *printer) { p.writeField("label", "word word word word word word word word word word", plain) },
+			"  label       word word word word word word word word word\n              word\n",
+		},
 		{"table", func(p *printer) { p.writeTable("label", rows) }, `  label       1   代码    0.8  last
               10  b     −0.25
                   one that does not fit beside the others

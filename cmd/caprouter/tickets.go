@@ -203,8 +203,11 @@ func formatTickets(list []contract.Ticket, opts outputOptions) string {
 		}
 		rows = append(rows, tableRow{
 			cells: []tableCell{
-				{text: formatDate(t.LastAt)}, {text: t.TicketID}, {text: string(t.Status)},
-				{text: strconv.Itoa(t.Count), right: true}, {text: formatCallers(t.Callers)},
+				{text: formatDate(t.LastAt)},
+				{text: t.TicketID},
+				{text: string(t.Status)},
+				{text: strconv.Itoa(t.Count), right: true},
+				{text: formatCallers(t.Callers)},
 			},
 			below: []tableCell{{text: truncate(oneLine(title), min(opts.width, defaultTableWidth)-len("2006-01-02")-len(columnGap))}},
 		})

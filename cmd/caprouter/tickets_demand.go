@@ -128,9 +128,13 @@ func printDemand(out io.Writer, ranked []rankedTicket) error {
 		r := &ranked[i]
 		row := tableRow{
 			cells: []tableCell{
-				{text: strconv.Itoa(r.Rank), right: true}, {text: formatDate(r.LastAt)}, {text: r.TicketID},
-				{text: strconv.Itoa(r.Count), right: true}, {text: formatCallers(r.Callers), right: true},
-				{text: fmt.Sprintf("%.0f %%", 100*r.Share), right: true}, {text: r.formatTrend()},
+				{text: strconv.Itoa(r.Rank), right: true},
+				{text: formatDate(r.LastAt)},
+				{text: r.TicketID},
+				{text: strconv.Itoa(r.Count), right: true},
+				{text: formatCallers(r.Callers), right: true},
+				{text: fmt.Sprintf("%.0f %%", 100*r.Share), right: true},
+				{text: r.formatTrend()},
 			},
 			below: []tableCell{{text: r.Title}},
 		}
