@@ -18,18 +18,18 @@ import (
 	"github.com/caprouter/caprouter/internal/run"
 )
 
-// accessControl is what a request meets before the core: with what the server proves
-// who it is, how callers do, and how often they may ask.
+// accessControl authenticates the server to callers and callers to the server, and
+// limits the rate of requests.
 type accessControl struct {
 	certificate   *certificate           // nil = plain http
-	verifier      *auth.Verifier         // nil = everybody is the local principal
+	verifier      *auth.Verifier         // nil = all callers are the local principal
 	issuers       []*auth.RemoteKeys     // of the verifier
 	classifyLimit httpserver.RateLimiter // nil = no limit
 
-	lastError atomic.Pointer[error] // why keys or certificate cannot be taken over; nil = they can
+	lastError atomic.Pointer[error] // why changed keys or a changed certificate cannot be used; nil if they can
 }
 
-// openAccess checks keys, secrets and certificate, and connects to nobody.
+// openAccess checks keys, secrets and the certificate. It opens no connection.
 func (c *core) openAccess(opts *Options) (_ *accessControl, err error) {
 	a := &accessControl{}
 	if l := rateLimit("classify", &c.cfg.Limits.Classify, c.cfg.Auth.Mode, autoClassify); l != nil {
@@ -65,8 +65,8 @@ func (c *core) openAccess(opts *Options) (_ *accessControl, err error) {
 	return a, nil
 }
 
-// staticKeys reads the keys of the configuration. An error names the key and
-// never holds a secret.
+// staticKeys reads the keys of the configuration. Errors contain the id of the key and
+// never a secret.
 func (c *AuthConfig) staticKeys(lookup func(string) (string, bool)) ([]auth.StaticKey, error) {
 	var (
 		keys []auth.StaticKey
@@ -101,8 +101,8 @@ func (k *KeyConfig) readMaterial(lookup func(string) (string, bool)) ([]byte, er
 	return []byte(secret), nil
 }
 
-// startReloading takes over keys and certificates that have changed, and keeps the key
-// sets of issuers fresh, until ctx ends.
+// startReloading reloads changed keys and certificates, and refreshes the key sets of
+// issuers, until the group stops.
 func (a *accessControl) startReloading(c *core, g *run.Group) {
 	for _, remote := range a.issuers {
 		g.Go("key set", remote.Run)
@@ -121,11 +121,11 @@ func (a *accessControl) startReloading(c *core, g *run.Group) {
 	})
 }
 
-// keyReloadInterval is how long a new key or certificate waits to be taken over.
+// keyReloadInterval is the interval of checks for changed keys and certificates.
 const keyReloadInterval = 2 * time.Second
 
-// reloadKeys looks at keys and certificate. What is wrong with them is logged once,
-// and shows in the readiness as long as it lasts.
+// reloadKeys reloads changed keys and a changed certificate. An error is logged once,
+// and reported by the readiness until it is resolved.
 func (a *accessControl) reloadKeys(ctx context.Context, c *core, now time.Time) {
 	changed, err := c.signer.Reload(now)
 	if changed {
@@ -141,12 +141,12 @@ func (a *accessControl) reloadKeys(ctx context.Context, c *core, now time.Time) 
 		return
 	}
 	if last := a.lastError.Swap(&err); last == nil || (*last).Error() != err.Error() {
-		c.log.ErrorContext(ctx, "keys cannot be taken over, the last ones stay", "err", err)
+		c.log.ErrorContext(ctx, "keys cannot be reloaded, the last valid ones stay in use", "err", err)
 	}
 }
 
-// warnOfRevokedKeys says when a key counts that was withdrawn once: somebody has put it
-// back, or withdrawing it was not finished.
+// warnOfRevokedKeys logs revoked keys that are valid again: a file was restored, or the
+// revocation was interrupted.
 func (c *core) warnOfRevokedKeys(now time.Time) {
 	for _, k := range c.signer.Keys(now) {
 		if k.RevocationFailed() {
@@ -155,16 +155,16 @@ func (c *core) warnOfRevokedKeys(now time.Time) {
 	}
 }
 
-// logWarnings says what an operator may have overlooked.
+// logWarnings logs settings that an operator may have overlooked.
 func (a *accessControl) logWarnings(c *core, addr string) {
 	c.warnOfRevokedKeys(time.Now())
 	host, _, _ := net.SplitHostPort(addr)
 	if a.verifier != nil && a.certificate == nil && !egress.IsLoopback(host) {
-		c.log.Warn("tokens of callers travel in clear text: set tls, or let a proxy that speaks TLS stand in front", "listen", addr)
+		c.log.Warn("tokens of callers travel in clear text: set tls, or put a proxy with TLS in front", "listen", addr)
 	}
 }
 
-// callerLimit is a limit on principals as edge and router ask for it.
+// callerLimit limits the rate of each principal.
 type callerLimit struct{ limiter *limits.Limiter }
 
 // Take implements httpserver.RateLimiter and router.AnswerLimit.
@@ -172,7 +172,7 @@ func (l *callerLimit) Take(caller *contract.Caller) (contract.Limit, bool) {
 	return l.limiter.Take(limits.PrincipalOf(caller), time.Now())
 }
 
-// rateLimit returns the limit of a policy, nil where there is none.
+// rateLimit returns the limit of a policy, nil if it has none.
 func rateLimit(policy string, r *RateConfig, authMode string, auto float64) *callerLimit {
 	limiter := limits.New(policy, limits.Rate{PerSecond: r.perSecond(authMode, auto), Burst: r.Burst})
 	if limiter.Unlimited() {

@@ -9,7 +9,7 @@ import (
 	"github.com/caprouter/caprouter/internal/egress"
 )
 
-// checkListen holds rule 4: without authentication only loopback is served.
+// checkListen refuses to serve other hosts without authentication.
 func checkListen(listen, authMode string) error {
 	host, _, err := net.SplitHostPort(listen)
 	if err != nil {
@@ -42,5 +42,5 @@ func checkNotEmpty(key, value string) error {
 	return fmt.Errorf("%s: must not be empty", key)
 }
 
-// errorOf is the error of a check that returns more.
+// errorOf drops the result of a check and returns its error.
 func errorOf[T any](_ T, err error) error { return err }

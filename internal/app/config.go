@@ -11,18 +11,18 @@ import (
 	"github.com/caprouter/caprouter/internal/strictyaml"
 )
 
-// The files that are used when no other is named. Both may be absent: then the
-// defaults hold, and the registry is empty until there is one.
+// The default paths. Both files may be absent: the configuration then has its
+// defaults, and the registry is empty until the file exists.
 const (
 	DefaultConfigFile   = "caprouter.yaml"
 	DefaultRegistryFile = "capabilities.yaml"
 )
 
-// Config is the content of caprouter.yaml. Its keys are the wire contract;
-// DefaultConfig says what an absent key means.
+// Config is the content of caprouter.yaml. DefaultConfig returns the values of absent
+// keys. Users depend on the names of the keys.
 type Config struct {
 	Listen     string           `yaml:"listen"`     // host:port; port 0 picks one
-	PublicURL  string           `yaml:"public_url"` // what agents call back; "" = the address listened on
+	PublicURL  string           `yaml:"public_url"` // base URL of callbacks; "" = the listen address
 	TLS        TLSConfig        `yaml:"tls"`
 	DataDir    string           `yaml:"data_dir"`
 	Registry   RegistryConfig   `yaml:"registry"`
@@ -39,29 +39,29 @@ type Config struct {
 	Telemetry  TelemetryConfig  `yaml:"telemetry"`
 }
 
-// RegistryConfig says where the capability registry is.
+// RegistryConfig specifies the capability registry.
 type RegistryConfig struct {
 	File      string `yaml:"file"` // "" = DefaultRegistryFile, which may be absent
 	HotReload bool   `yaml:"hot_reload"`
 }
 
-// DispatchConfig bounds the work given to agents.
+// DispatchConfig specifies how tasks are sent to agents.
 type DispatchConfig struct {
-	TimeoutMS      int        `yaml:"timeout_ms"`       // of a request that names none
+	TimeoutMS      int        `yaml:"timeout_ms"`       // of a request without a timeout
 	MaxInFlight    int        `yaml:"max_in_flight"`    // tasks of all agents together
 	TokenReuseS    int        `yaml:"token_reuse_s"`    // 0 = one token a task
-	AllowPlainHTTP bool       `yaml:"allow_plain_http"` // tokens over http off loopback
-	AllowPrivate   StringList `yaml:"allow_private"`    // ranges that addresses from outside may lie in
+	AllowPlainHTTP bool       `yaml:"allow_plain_http"` // send tokens to other hosts without TLS
+	AllowPrivate   StringList `yaml:"allow_private"`    // private ranges that self-registered agents may use
 	Aggregate      string     `yaml:"aggregate"`
 }
 
-// TelemetryConfig steers the log.
+// TelemetryConfig configures the log.
 type TelemetryConfig struct {
 	LogLevel string `yaml:"log_level"` // debug, info, warn or error
 }
 
-// DefaultConfig is what runs with no file at all: loopback, and the lexical
-// classifier unless the environment has a model's key.
+// DefaultConfig returns the configuration without a file: the router listens on
+// loopback, and classifies with a model if the environment contains its key.
 func DefaultConfig() Config {
 	return Config{
 		Listen:     "127.0.0.1:8080",
@@ -80,10 +80,9 @@ func DefaultConfig() Config {
 	}
 }
 
-// LoadConfig reads the file over the defaults and the environment (CAPROUTER_*)
-// over the file. An empty path means DefaultConfigFile, if it is there; a file
-// that was named must be there. The result is not validated yet: flags come on
-// top of it.
+// LoadConfig returns the defaults, overridden by the file and then by the environment
+// (CAPROUTER_*). If path is empty, DefaultConfigFile is read if it exists; any other
+// file must exist. The result is not validated, because flags override it.
 func LoadConfig(path string, lookupEnv func(string) (string, bool)) (Config, error) {
 	cfg := DefaultConfig()
 	named := path != ""
@@ -104,8 +103,7 @@ func LoadConfig(path string, lookupEnv func(string) (string, bool)) (Config, err
 	return cfg, err
 }
 
-// Validate checks what must hold before anything is started. Each error names
-// the key and what it may be.
+// Validate checks all values. Each error contains the key and its valid values.
 func (c *Config) Validate() error {
 	return errors.Join(
 		checkListen(c.Listen, c.Auth.Mode),
@@ -130,7 +128,7 @@ func (c *Config) Validate() error {
 	)
 }
 
-// filePath is the registry file, and whether it may be absent.
+// filePath returns the path of the registry file, and whether it may be absent.
 func (c *RegistryConfig) filePath() (path string, optional bool) {
 	if c.File == "" {
 		return DefaultRegistryFile, true

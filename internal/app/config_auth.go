@@ -12,21 +12,21 @@ import (
 
 // The values of auth.mode.
 const (
-	authNone = "none" // loopback only: one local caller, who may do everything
-	authJWT  = "jwt"  // callers come with tokens
+	authNone = "none" // loopback only: the local caller has all rights
+	authJWT  = "jwt"  // callers send tokens
 )
 
-// AuthConfig says who may call.
+// AuthConfig specifies how callers are authenticated.
 type AuthConfig struct {
 	Mode     string         `yaml:"mode"`
-	Issuer   string         `yaml:"issuer"`   // who we are in tokens we mint
-	Audience string         `yaml:"audience"` // who we are in tokens of callers
-	Keys     []KeyConfig    `yaml:"keys"`     // that sign tokens of any issuer
-	Issuers  []IssuerConfig `yaml:"issuers"`  // whose keys are at a URL
+	Issuer   string         `yaml:"issuer"`   // "iss" of tokens that this router mints
+	Audience string         `yaml:"audience"` // "aud" of tokens of callers
+	Keys     []KeyConfig    `yaml:"keys"`     // verify tokens of any issuer
+	Issuers  []IssuerConfig `yaml:"issuers"`  // identity providers with key sets at URLs
 }
 
-// KeyConfig is a key callers' tokens are signed with. Which of the three says
-// where it is follows from the algorithm.
+// KeyConfig specifies a key that signs tokens of callers. Exactly one of the last three
+// fields is set, depending on the algorithm.
 type KeyConfig struct {
 	KID           string `yaml:"kid" json:"kid"`
 	Alg           string `yaml:"alg" json:"alg"`                         // EdDSA, ES256, RS256 or HS256
@@ -35,18 +35,18 @@ type KeyConfig struct {
 	SecretFile    string `yaml:"secret_file" json:"secret_file"`         // HS256: or the file, readable by its owner only
 }
 
-// IssuerConfig is an identity provider.
+// IssuerConfig specifies an identity provider.
 type IssuerConfig struct {
-	Issuer      string `yaml:"issuer" json:"issuer"`             // its "iss", to the letter
+	Issuer      string `yaml:"issuer" json:"issuer"`             // exact "iss" of its tokens
 	JWKSURL     string `yaml:"jwks_url" json:"jwks_url"`         // https, or loopback
 	Audience    string `yaml:"audience" json:"audience"`         // "" = auth.audience
-	TenantClaim string `yaml:"tenant_claim" json:"tenant_claim"` // "" = no caller of it has a tenant
+	TenantClaim string `yaml:"tenant_claim" json:"tenant_claim"` // "" = its callers have no tenant
 }
 
-// TLSConfig is the certificate the server shows; both or neither.
+// TLSConfig specifies the certificate of the server. Both files are set or none.
 type TLSConfig struct {
 	CertFile string `yaml:"cert_file"` // PEM, the chain
-	KeyFile  string `yaml:"key_file"`  // PEM, not for everybody to read
+	KeyFile  string `yaml:"key_file"`  // PEM, not readable by other users
 }
 
 func (c *TLSConfig) enabled() bool { return c.CertFile != "" || c.KeyFile != "" }
@@ -65,7 +65,7 @@ func (c *AuthConfig) validate() error {
 		checkNotEmpty("auth.audience", c.Audience),
 	}
 	if c.Mode == authNone && len(c.Keys)+len(c.Issuers) > 0 {
-		errs = append(errs, errors.New("auth.mode: none looks at no token, but auth.keys or auth.issuers are set: use auth.mode jwt"))
+		errs = append(errs, errors.New("auth.mode: none ignores tokens, but auth.keys or auth.issuers are set: use auth.mode jwt"))
 	}
 	for i := range c.Keys {
 		errs = append(errs, c.Keys[i].validate(i))
@@ -102,30 +102,29 @@ func (c *IssuerConfig) validate(i int) error {
 	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
 		errs = append(errs, fmt.Errorf("%s.jwks_url: %q is not an absolute https URL", at, c.JWKSURL))
 	case u.User != nil:
-		errs = append(errs, fmt.Errorf("%s.jwks_url: must not hold a user name or password", at))
+		errs = append(errs, fmt.Errorf("%s.jwks_url: must not contain a user name or password", at))
 	case u.Scheme == "http" && !egress.IsLoopback(u.Hostname()):
-		errs = append(errs, fmt.Errorf("%s.jwks_url: keys that come over plain http could be anybody's: use https", at))
+		errs = append(errs, fmt.Errorf("%s.jwks_url: keys received over plain http could be forged: use https", at))
 	}
 	return errors.Join(errs...)
 }
 
-// LimitsConfig bounds what callers may ask for.
+// LimitsConfig specifies rate limits and admission control.
 type LimitsConfig struct {
-	Classify         RateConfig `yaml:"classify"`        // routing and classifying, each caller
-	FallbackAnswer   RateConfig `yaml:"fallback_answer"` // answers of policy A, each caller
-	MaxInFlight      int        `yaml:"max_in_flight"`   // requests at a time
+	Classify         RateConfig `yaml:"classify"`        // route and classify requests of each caller
+	FallbackAnswer   RateConfig `yaml:"fallback_answer"` // answers of policy A for each caller
+	MaxInFlight      int        `yaml:"max_in_flight"`   // concurrent requests
 	LLMTokensPerHour int        `yaml:"llm_tokens_per_hour"`
 }
 
-// RateConfig is how often one caller may do something.
+// RateConfig specifies the token bucket of one caller.
 type RateConfig struct {
-	RPS   RateSetting `yaml:"rps"`   // a second, on average; 0 = no limit
-	Burst int         `yaml:"burst"` // at once
+	RPS   RateSetting `yaml:"rps"`   // average rate per second; 0 = no limit
+	Burst int         `yaml:"burst"` // size of the bucket
 }
 
-// RateSetting is a number of times a second, or "auto": what is sensible for a
-// caller who came with a token, and no limit for the one local caller of
-// auth.mode none.
+// RateSetting is a rate per second, or "auto": a default rate for callers with tokens,
+// and no limit for the local caller of auth.mode none.
 type RateSetting string
 
 const frequencyAuto RateSetting = "auto"
@@ -138,7 +137,7 @@ func defaultLimitsConfig() LimitsConfig {
 	}
 }
 
-// What auto means in auth.mode jwt, a second.
+// The rates per second of "auto" in auth.mode jwt.
 const (
 	autoClassify       = 20
 	autoFallbackAnswer = 2
@@ -153,7 +152,7 @@ func (c *LimitsConfig) validate() error {
 	)
 }
 
-// validateBudget refuses a budget under which the model is never asked.
+// validateBudget refuses a budget that is too small for a single call.
 func (c *Config) validateBudget() error {
 	if n := c.Limits.LLMTokensPerHour; n > 0 && n <= c.LLM.MaxOutputTokens {
 		return fmt.Errorf("limits.llm_tokens_per_hour: one call may take more than %d tokens (llm.max_output_tokens is %d), so the model would never be asked", n, c.LLM.MaxOutputTokens)
@@ -170,11 +169,11 @@ func (c *RateConfig) validate(key string) error {
 	return checkRange(key+".burst", c.Burst, 1, 1_000_000)
 }
 
-// perSecond is the rate, where auto says what a caller with a token gets; 0 is
-// no limit.
+// perSecond returns the rate, with auto as the default for callers with tokens; 0
+// means no limit.
 func (c *RateConfig) perSecond(authMode string, auto float64) float64 {
 	if c.RPS != frequencyAuto {
-		n, _ := strconv.ParseFloat(string(c.RPS), 64) // validate has seen it
+		n, _ := strconv.ParseFloat(string(c.RPS), 64) // validated
 		return n
 	}
 	if authMode == authNone {
@@ -183,7 +182,7 @@ func (c *RateConfig) perSecond(authMode string, auto float64) float64 {
 	return auto
 }
 
-// parsePrefixes reads dispatch.allow_private: ranges, or single addresses.
+// parsePrefixes parses dispatch.allow_private: ranges or single addresses.
 func parsePrefixes(list []string) ([]netip.Prefix, error) {
 	out := make([]netip.Prefix, 0, len(list))
 	for _, s := range list {
@@ -196,7 +195,7 @@ func parsePrefixes(list []string) ([]netip.Prefix, error) {
 			p = netip.PrefixFrom(addr, addr.BitLen())
 		}
 		if p.Addr().Is4In6() {
-			return nil, fmt.Errorf("dispatch.allow_private: %q is a range of IPv4 in the clothes of IPv6; write it as IPv4", s)
+			return nil, fmt.Errorf("dispatch.allow_private: %q is an IPv4-mapped IPv6 range; write it as IPv4", s)
 		}
 		if p != p.Masked() {
 			return nil, fmt.Errorf("dispatch.allow_private: %q names an address within a range; the range is %s", s, p.Masked())

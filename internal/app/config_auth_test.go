@@ -30,7 +30,7 @@ func TestAuthConfigIsChecked(t *testing.T) {
 		{"an issuer without a name", issuer("{ jwks_url: \"https://idp.example\" }"), "auth.issuers[0].issuer: must not be empty"},
 		{"keys over plain http", issuer("{ issuer: i, jwks_url: \"http://idp.example/keys\" }"), "use https"},
 		{"keys at no address", issuer("{ issuer: i, jwks_url: keys.json }"), "is not an absolute https URL"},
-		{"a password in an address", issuer("{ issuer: i, jwks_url: \"https://u:p@idp.example\" }"), "must not hold a user name or password"},
+		{"a password in an address", issuer("{ issuer: i, jwks_url: \"https://u:p@idp.example\" }"), "must not contain a user name or password"},
 		{"half of tls", "tls: { cert_file: a.crt }\n", "cert_file and key_file belong together"},
 		{"listening outside without tokens", "listen: 0.0.0.0:8080\n", "or set auth.mode jwt"},
 		{"a rate that is no number", "limits: { classify: { rps: often } }\n", `limits.classify.rps: "often" is not auto`},

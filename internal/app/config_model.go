@@ -16,44 +16,44 @@ import (
 	"github.com/caprouter/caprouter/internal/session"
 )
 
-// ClassifierConfig selects how a request is understood.
+// ClassifierConfig specifies how requests are classified.
 type ClassifierConfig struct {
 	Mode           string        `yaml:"mode"`            // auto, llm, cascade or lexical; auto = llm with a model, else lexical
-	TimeoutMS      int           `yaml:"timeout_ms"`      // all the model may take for one request
-	ShortlistAbove int           `yaml:"shortlist_above"` // agents; with more of them the model is shown a shortlist
-	ShortlistK     int           `yaml:"shortlist_k"`     // agents on it
+	TimeoutMS      int           `yaml:"timeout_ms"`      // for all calls of the model for one request
+	ShortlistAbove int           `yaml:"shortlist_above"` // number of agents above which the model sees only a shortlist
+	ShortlistK     int           `yaml:"shortlist_k"`     // agents on the shortlist
 	Cache          CacheConfig   `yaml:"cache"`
 	Cascade        CascadeConfig `yaml:"cascade"`
 }
 
-// CacheConfig bounds the cache of the model's classifications.
+// CacheConfig bounds the cache of classifications by a model.
 type CacheConfig struct {
 	Entries int `yaml:"entries"` // 0 = no cache
 	TTLS    int `yaml:"ttl_s"`
 }
 
-// CascadeConfig says when the lexical classifier is sure enough to leave the
-// model out.
+// CascadeConfig specifies when the lexical classifier is confident enough, so that the
+// model is not called.
 type CascadeConfig struct {
 	Accept AcceptThreshold `yaml:"accept"`
 }
 
-// AcceptThreshold is a confidence from 0 to 1, or "auto": what the calibration of the
-// lexical classifier gives, never where it is not calibrated.
+// AcceptThreshold is a confidence from 0 to 1, or "auto": the threshold of the
+// calibration. If the lexical classifier is not calibrated, "auto" accepts nothing.
 type AcceptThreshold string
 
 const acceptAuto = "auto"
 
-// parse is the least that is accepted; auto tells that the calibration says.
+// parse returns the least accepted confidence, or auto.
 func (a AcceptThreshold) parse() (least float64, auto bool, err error) {
 	if a == acceptAuto {
 		return 0, true, nil
 	}
 	v, err := strconv.ParseFloat(string(a), 64)
-	if err != nil || !(v >= 0 && v <= 1) { // NaN is refused as well
+	if err != nil || !(v >= 0 && v <= 1) { // also refuses NaN
 		return 0, false, fmt.Errorf("classifier.cascade.accept: must be auto or a confidence from 0 to 1, got %q", string(a))
 	}
-	return max(v, math.SmallestNonzeroFloat64), false, nil // to the classifier 0 is no number
+	return max(v, math.SmallestNonzeroFloat64), false, nil // for the classifier, 0 means not set
 }
 
 func (c *ClassifierConfig) validate() error {
@@ -78,18 +78,18 @@ func defaultClassifierConfig() ClassifierConfig {
 
 // The providers of LLMConfig.Provider.
 const (
-	ProviderGemini = "gemini" // the SDK the source document's design names
-	ProviderGenAI  = "genai"  // Google's maintained SDK
+	ProviderGemini = "gemini" // the original SDK of Google
+	ProviderGenAI  = "genai"  // the maintained SDK of Google
 	ProviderOpenAI = "openai" // any server with the OpenAI chat completions API
 )
 
-// LLMConfig names the model that proposes classifications and answers by policy
-// A. The key itself is never part of it.
+// LLMConfig specifies the model that proposes classifications and answers for policy
+// A. It never contains the API key.
 type LLMConfig struct {
 	Provider        string         `yaml:"provider"`
 	Model           string         `yaml:"model"`       // "" = the embedded default of the provider
-	BaseURL         string         `yaml:"base_url"`    // "" = the provider's own
-	APIKeyEnv       string         `yaml:"api_key_env"` // name of the variable that holds the key
+	BaseURL         string         `yaml:"base_url"`    // "" = the default of the provider
+	APIKeyEnv       string         `yaml:"api_key_env"` // environment variable with the key
 	MaxOutputTokens int            `yaml:"max_output_tokens"`
 	Temperature     float64        `yaml:"temperature"`
 	Thinking        ThinkingEffort `yaml:"thinking"` // "" = the model's default; off, minimal, low, medium, high or a number of tokens
@@ -113,7 +113,7 @@ func (c *LLMConfig) validate() error {
 	return err
 }
 
-// checkURL looks at the base URL also where there is no key to send there yet.
+// checkURL validates the base URL even if no key is configured yet.
 func (c *LLMConfig) checkURL() error {
 	if c.BaseURL == "" {
 		return nil
@@ -124,40 +124,40 @@ func (c *LLMConfig) checkURL() error {
 
 var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
-// checkKeyName refuses what is no name of a variable without repeating it: it may
-// be the key.
+// checkKeyName refuses invalid variable names. The error does not repeat the value,
+// because it may be the key itself.
 func (c *LLMConfig) checkKeyName() error {
 	if c.APIKeyEnv == "" || variableName.MatchString(c.APIKeyEnv) {
 		return nil
 	}
-	return errors.New("llm.api_key_env: is no name of an environment variable; name the variable that holds the key, not the key")
+	return errors.New("llm.api_key_env: is not a name of an environment variable; write the name of the variable with the key, not the key")
 }
 
-// noTemperature is for models that refuse to be told one.
+// noTemperature is for models that refuse requests with a temperature.
 const noTemperature = -1
 
 func defaultLLMConfig() LLMConfig {
 	return LLMConfig{Provider: ProviderGemini, APIKeyEnv: geminiKey, MaxOutputTokens: 300}
 }
 
-// RedactConfig says which personal data and secrets are masked before a model
-// or a log sees them.
+// RedactConfig specifies the personal data and secrets that are masked before a model
+// or a log receives them.
 type RedactConfig struct {
-	Kinds StringList `yaml:"kinds"` // "default" = all there are, or a list
+	Kinds StringList `yaml:"kinds"` // "default" = all kinds, "none", or a list
 	Allow []string   `yaml:"allow"` // values that are never masked
 }
 
 // StringList is a list that may be written as one word.
 type StringList []string
 
-// What redact.kinds may be beside a list of kinds.
+// The values of redact.kinds beside a list of kinds.
 const (
-	kindsDefault = "default" // all there are
+	kindsDefault = "default" // all kinds
 	kindsNone    = "none"    // nothing is masked
 )
 
-// redactorConfig is what the redactor is made with. That nothing is masked has to be said
-// in a word: a list that came out empty was meant otherwise.
+// redactorConfig returns the configuration of the redactor. Only the word "none" masks
+// nothing; an empty list is a mistake, which validate reports.
 func (c *RedactConfig) redactorConfig() redact.Config {
 	switch {
 	case len(c.Kinds) == 1 && c.Kinds[0] == kindsDefault:
@@ -173,7 +173,7 @@ func (c *RedactConfig) validate() error {
 		return fmt.Errorf("redact.kinds: is empty: write %s, %s, or a list of %s", kindsDefault, kindsNone, strings.Join(redact.Kinds(), ", "))
 	}
 	if len(c.Kinds) > 1 && (slices.Contains(c.Kinds, kindsDefault) || slices.Contains(c.Kinds, kindsNone)) {
-		return fmt.Errorf("redact.kinds: %s and %s stand alone", kindsDefault, kindsNone)
+		return fmt.Errorf("redact.kinds: %s and %s cannot be combined with other words", kindsDefault, kindsNone)
 	}
 	if _, err := redact.New(c.redactorConfig()); err != nil { // "redact: kinds: …"
 		return errors.New("redact." + strings.TrimPrefix(err.Error(), "redact: "))
@@ -181,7 +181,7 @@ func (c *RedactConfig) validate() error {
 	return nil
 }
 
-// SessionConfig steers what is remembered between requests of one session.
+// SessionConfig specifies what is stored between requests of one session.
 type SessionConfig struct {
 	TTLS            int    `yaml:"ttl_s"`
 	ClassifyTrigger string `yaml:"classify_trigger"` // every_request, user_turn or new_session

@@ -11,35 +11,35 @@ import (
 	"github.com/caprouter/caprouter/internal/egress"
 )
 
-// StoreConfig says where what outlives a process is kept, and for how long.
+// StoreConfig specifies the durable store and its retention.
 type StoreConfig struct {
-	URL       string          `yaml:"url"`  // "" = embedded, in data_dir; nats://host:port = a server of yours
-	Sync      string          `yaml:"sync"` // always, or how often: 100ms
+	URL       string          `yaml:"url"`  // "" = embedded, in data_dir; nats://host:port = an external server
+	Sync      string          `yaml:"sync"` // always, or an interval such as 100ms
 	Retention RetentionConfig `yaml:"retention"`
 }
 
-// RetentionConfig bounds what is kept, in time (90d, 12h) and in bytes (10GiB).
+// RetentionConfig bounds the stored data in time (90d, 12h) and in bytes (10GiB).
 type RetentionConfig struct {
 	Requests  string `yaml:"requests"`  // asynchronous requests with their answers
 	Decisions string `yaml:"decisions"` // contents of the audit log: prompts, decisions, answers
-	Audit     string `yaml:"audit"`     // that there were decisions: the audit log itself
-	MaxBytes  string `yaml:"max_bytes"` // of everything together
+	Audit     string `yaml:"audit"`     // the audit log without contents
+	MaxBytes  string `yaml:"max_bytes"` // of the whole store
 }
 
-// AuditConfig says what happens when decisions cannot be recorded.
+// AuditConfig specifies what happens if decisions cannot be recorded.
 type AuditConfig struct {
-	Required bool `yaml:"required"` // then nothing is dispatched
+	Required bool `yaml:"required"` // reject requests that cannot be recorded
 }
 
-// TicketsConfig says who is told of tickets of policy C.
+// TicketsConfig specifies the tickets of policy C.
 type TicketsConfig struct {
 	Webhook WebhookConfig `yaml:"webhook"`
 }
 
-// WebhookConfig is where tickets are announced.
+// WebhookConfig specifies the receiver of ticket notifications.
 type WebhookConfig struct {
-	URL       string `yaml:"url"`        // "" = nobody
-	SecretEnv string `yaml:"secret_env"` // names the variable with the secret that signs
+	URL       string `yaml:"url"`        // "" = none
+	SecretEnv string `yaml:"secret_env"` // environment variable with the signing secret
 }
 
 func defaultStoreConfig() StoreConfig {
@@ -52,7 +52,7 @@ func defaultStoreConfig() StoreConfig {
 // syncAlways forces every write to disk before it is acknowledged.
 const syncAlways = "always"
 
-// The least that is kept of requests: one may be open for a day.
+// The bounds of the values. A request may be open for a day, so it must be stored longer.
 const (
 	minRequestRetention = 48 * time.Hour
 	minRetention        = time.Hour
@@ -100,9 +100,9 @@ func (c *StoreConfig) validateBytes() error {
 	return nil
 }
 
-// syncInterval is 0 for always.
+// syncInterval returns 0 for "always".
 func (c *StoreConfig) syncInterval() time.Duration {
-	d, _ := time.ParseDuration(c.Sync) // validated; always is none
+	d, _ := time.ParseDuration(c.Sync) // validated; "always" is not a duration
 	return d
 }
 
@@ -122,13 +122,13 @@ func checkMinDuration(key, text string, least time.Duration, words string) error
 	return nil
 }
 
-// durationOf is parseSpan of what is validated, 0 for what is not one.
+// durationOf returns the duration, 0 if the text is not valid.
 func durationOf(text string) time.Duration {
 	d, _ := parseDuration(text)
 	return d
 }
 
-// parseDuration reads a duration of time.ParseDuration, or whole days (90d).
+// parseDuration parses a duration of time.ParseDuration, or whole days (90d).
 func parseDuration(text string) (time.Duration, error) {
 	days, ok := strings.CutSuffix(text, "d")
 	if !ok {
@@ -141,7 +141,7 @@ func parseDuration(text string) (time.Duration, error) {
 	return time.Duration(n) * 24 * time.Hour, nil
 }
 
-// parseSize reads bytes, or KiB, MiB, GiB, TiB of them.
+// parseSize parses a number of bytes, KiB, MiB, GiB or TiB.
 func parseSize(text string) (int64, error) {
 	digits, shift := text, 0
 	for i, unit := range []string{"KiB", "MiB", "GiB", "TiB"} {
@@ -156,8 +156,8 @@ func parseSize(text string) (int64, error) {
 	return n << shift, nil
 }
 
-// validatePublicURL checks what agents are told to call back. They send the
-// token of their task with what they have.
+// validatePublicURL checks the base URL of callbacks. Agents send the token of their
+// task there.
 func validatePublicURL(text string, allowPlain bool) error {
 	if text == "" {
 		return nil

@@ -133,7 +133,7 @@ func TestValidate(t *testing.T) {
 		{"nothing is masked, in a word", func(c *Config) { c.Redact.Kinds = StringList{"none"} }, ""},
 		{"nothing is masked by an empty list", func(c *Config) { c.Redact.Kinds = StringList{} }, "redact.kinds: is empty"},
 		{"a kind there is not", func(c *Config) { c.Redact.Kinds = StringList{"e-mail"} }, "redact.kinds: "},
-		{"default and more", func(c *Config) { c.Redact.Kinds = StringList{"default", "email"} }, "redact.kinds: default and none stand alone"},
+		{"default and more", func(c *Config) { c.Redact.Kinds = StringList{"default", "email"} }, "redact.kinds: default and none cannot be combined with other words"},
 		{"an empty value to allow", func(c *Config) { c.Redact.Allow = []string{""} }, "redact.allow"},
 		{"trigger", func(c *Config) { c.Session.ClassifyTrigger = "never" }, "session.classify_trigger:"},
 		{"session age", func(c *Config) { c.Session.TTLS = 0 }, "session.ttl_s:"},

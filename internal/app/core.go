@@ -26,17 +26,17 @@ import (
 	"github.com/caprouter/caprouter/router"
 )
 
-// Options are what a command decides rather than the operator.
+// Options are parameters that the command sets rather than the operator.
 type Options struct {
 	LogOutput  io.Writer    // nil = os.Stderr
 	Version    string       // of this build, for the User-Agent of calls to agents
 	Listener   net.Listener // already open; nil = Config.Listen is opened
-	OwnProcess bool         // the process has nothing else to do: see ownProcess
+	OwnProcess bool         // the process runs nothing else: see configureProcess
 	// LookupEnv finds secrets; nil = os.LookupEnv.
 	LookupEnv func(string) (string, bool)
 }
 
-// core is the router with everything it needs and nothing that listens.
+// core is the router with all of its dependencies, without a listener.
 type core struct {
 	cfg         Config
 	log         *slog.Logger
@@ -44,7 +44,7 @@ type core struct {
 	signer      *auth.Signer
 	target      *httptarget.Target
 	dispatcher  *dispatch.Dispatcher
-	model       *llm.Client // nil when none is configured
+	model       *llm.Client // nil if none is configured
 	classifier  *classifier.Classifier
 	router      *router.Router
 	file        *registry.File         // of a core that serves
@@ -52,11 +52,11 @@ type core struct {
 	views       *viewBuilder           // likewise
 	access      *accessControl         // of a core that serves
 	persistence *persistence           // nil in a core that routes one request
-	baseURL     atomic.Pointer[string] // the address agents call back; nil = none
+	baseURL     atomic.Pointer[string] // base URL of callbacks; nil = none
 }
 
-// newCore builds the core; signer mints the tokens agents receive. One that
-// serves opens the store, which no other process may have open.
+// newCore builds the core. The signer mints the tokens of agents. If serves is set, it
+// opens the store, which only one process can open at a time.
 func newCore(ctx context.Context, cfg Config, opts Options, signer *auth.Signer, serves bool) (_ *core, err error) {
 	if opts.LogOutput == nil {
 		opts.LogOutput = os.Stderr
@@ -72,14 +72,14 @@ func newCore(ctx context.Context, cfg Config, opts Options, signer *auth.Signer,
 	c := &core{cfg: cfg, log: tel.Logger(), telemetry: tel, signer: signer}
 	defer func() {
 		if err != nil {
-			_ = c.close(ctx) // the first error is the one that matters
+			_ = c.close(ctx) // the first error is returned
 		}
 	}()
 	if opts.OwnProcess {
 		configureProcess(c.log)
 	}
 	if slices.Equal(cfg.Redact.Kinds, StringList{kindsNone}) {
-		c.log.Warn("nothing is masked: a model and this log see what callers write", "key", "redact.kinds")
+		c.log.Warn("nothing is masked: a model and this log receive the texts of callers", "key", "redact.kinds")
 	}
 	private, err := parsePrefixes(cfg.Dispatch.AllowPrivate)
 	if err != nil {
@@ -172,8 +172,8 @@ func trainModel(c *capabilities.Catalogue) *lexical.Model {
 	return lexical.Train(classifier.BuildCorpus(c))
 }
 
-// warnOfCascade says when the cascade would spare nothing: what is configured
-// depends on the examples of the registry.
+// warnOfCascade logs that the cascade has no effect because the registry has too few
+// examples to calibrate the lexical classifier.
 func (c *core) warnOfCascade(v *router.View) {
 	mode, _ := c.classifier.Mode()
 	auto := c.cfg.Classifier.Cascade.Accept == acceptAuto
@@ -188,7 +188,7 @@ func (c *core) countReload(s *capabilities.Snapshot, err error) {
 	c.telemetry.Metrics().RegistryLoaded(err == nil, len(s.Catalogue.Agents))
 }
 
-// publicURL is where agents reach this router, "" where nobody listens.
+// publicURL returns the base URL of callbacks, "" if the router does not listen.
 func (c *core) publicURL() string {
 	if u := c.baseURL.Load(); u != nil {
 		return *u
@@ -196,8 +196,8 @@ func (c *core) publicURL() string {
 	return ""
 }
 
-// close gives back what the core holds, calls to agents and to the model
-// included. It is for a core that is half built as well.
+// close releases all resources of the core, which may be partly built, and ends calls
+// to agents and to the model.
 func (c *core) close(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
 	defer cancel()
@@ -208,7 +208,7 @@ func (c *core) close(ctx context.Context) error {
 		c.classifier.Close()
 	}
 	if c.model != nil {
-		_ = c.model.Close() // idle connections; nothing can be done about them
+		_ = c.model.Close() // the error concerns idle connections
 	}
 	if c.target != nil {
 		c.target.Close()
@@ -216,5 +216,5 @@ func (c *core) close(ctx context.Context) error {
 	return c.persistence.close(ctx)
 }
 
-// closeTimeout is what work nobody waits for gets to end when the process does.
+// closeTimeout bounds the graceful shutdown of asynchronous requests.
 const closeTimeout = 8 * time.Second

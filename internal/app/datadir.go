@@ -7,8 +7,8 @@ import (
 	"github.com/caprouter/caprouter/internal/auth"
 )
 
-// openSigner makes the data directory, for its owner only, and opens the key in
-// it, which is created on the first start.
+// openSigner opens the signing key in the data directory. It creates both if they do
+// not exist, accessible only by their owner.
 func openSigner(dataDir string) (*auth.Signer, error) {
 	if err := os.MkdirAll(dataDir, 0o700); err != nil {
 		return nil, fmt.Errorf("data_dir %s cannot be made: %w: name another with --data-dir, or make the folder above it writable", dataDir, withoutPath(err))

@@ -21,24 +21,23 @@ import (
 // The levels of a Finding.
 const (
 	LevelOK   = "ok"
-	LevelWarn = "warn" // it works, but not as one may expect
-	LevelFail = "fail" // serve would not start, or the model would not answer
-	LevelSkip = "skip" // not looked at, because something before it is missing
+	LevelWarn = "warn" // works, but perhaps not as expected
+	LevelFail = "fail" // serve would not start, or the model cannot be used
+	LevelSkip = "skip" // not checked, because a precondition is missing
 )
 
-// Finding is what one check of Diagnose came to.
+// Finding is the result of one check of Diagnose.
 type Finding struct {
 	Check  string `json:"check"`
 	Level  string `json:"level"`
 	Detail string `json:"detail"`
-	Fix    string `json:"fix,omitempty"` // what to do about it; "" = nothing
+	Fix    string `json:"fix,omitempty"` // suggested action; "" = none
 }
 
-// Diagnose looks at everything a router needs, in the order it needs it, and
-// reports each finding as soon as there is one. It changes nothing, except that
-// something is written to the data directory, or to the folder above it, and
-// removed again. The model is
-// asked whether it knows the key and its own name; nothing is generated.
+// Diagnose checks all that a router needs, in the order of the start, and reports each
+// finding at once. It writes and removes a probe file in the data directory or its
+// parent, and changes nothing else. It asks the server of the model whether it accepts
+// the key and has the model, without generating text.
 func Diagnose(ctx context.Context, cfg Config, opts Options, report func(Finding)) {
 	if err := cfg.Validate(); err != nil {
 		report(Finding{"configuration", LevelFail, err.Error(), "mend the key that is named"})
@@ -61,8 +60,8 @@ func Diagnose(ctx context.Context, cfg Config, opts Options, report func(Finding
 	report(diagnoseModel(ctx, &cfg, &opts, key))
 }
 
-// diagnoseCascade trains the lexical classifier to see whether the cascade will
-// spare the model anything.
+// diagnoseCascade trains the lexical classifier to find out whether the cascade avoids
+// calls of the model.
 func diagnoseCascade(cfg *Config) Finding {
 	f := Finding{Check: "cascade", Level: LevelSkip, Detail: "there is no registry to calibrate on"}
 	path, _ := cfg.Registry.filePath()
@@ -131,7 +130,7 @@ func diagnoseMasking(cfg *Config) Finding {
 	return f
 }
 
-// diagnoseKey says how requests would be classified, and what decides it.
+// diagnoseKey reports how requests would be classified, and why.
 func diagnoseKey(cfg *LLMConfig, clf *ClassifierConfig, key llm.Secret) Finding {
 	f := Finding{Check: "classifier", Level: LevelOK}
 	wantsModel := clf.Mode == classifier.ModeLLM || clf.Mode == classifier.ModeCascade
@@ -158,7 +157,7 @@ func diagnoseKey(cfg *LLMConfig, clf *ClassifierConfig, key llm.Secret) Finding 
 	return f
 }
 
-// diagnoseModel asks the model's server whether it is there, takes the key and
+// diagnoseModel checks that the server of the model is reachable, accepts the key and
 // has the model.
 func diagnoseModel(ctx context.Context, cfg *Config, opts *Options, key llm.Secret) Finding {
 	f := Finding{Check: "model", Level: LevelSkip}
@@ -190,7 +189,7 @@ func diagnoseModel(ctx context.Context, cfg *Config, opts *Options, key llm.Secr
 	return f
 }
 
-// suggestModelFix is what to do about a model that does not answer.
+// suggestModelFix returns an action for a model that cannot be used.
 func suggestModelFix(cfg *LLMConfig, reason string) string {
 	switch reason {
 	case llm.ReasonUnauthorized:

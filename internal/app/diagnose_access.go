@@ -8,8 +8,8 @@ import (
 	"github.com/caprouter/caprouter/internal/egress"
 )
 
-// diagnoseCallers says how callers prove who they are, and whether the keys for
-// that are any good. Identity providers are not asked.
+// diagnoseCallers reports how callers are authenticated, and checks the configured
+// keys. It does not contact identity providers.
 func diagnoseCallers(cfg *Config, lookup func(string) (string, bool)) Finding {
 	f := Finding{Check: "callers", Level: LevelOK, Detail: "auth.mode is none: everybody on this machine may do everything"}
 	if cfg.Auth.Mode == authNone {
@@ -18,7 +18,7 @@ func diagnoseCallers(cfg *Config, lookup func(string) (string, bool)) Finding {
 	keys, err := cfg.Auth.staticKeys(lookup)
 	var own *auth.Signer
 	if err == nil {
-		own, err = auth.NewSigner() // any will do: nothing is verified
+		own, err = auth.NewSigner() // any key, because no token is verified
 	}
 	if err == nil {
 		_, err = auth.NewVerifier(auth.VerifierConfig{Audience: cfg.Auth.Audience, Issuer: cfg.Auth.Issuer, Keys: keys, Own: own})
@@ -38,7 +38,7 @@ func countNoun(n int, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-// diagnoseTLS says how the server proves who it is.
+// diagnoseTLS checks the certificate of the server.
 func diagnoseTLS(cfg *Config) Finding {
 	f := Finding{Check: "tls", Level: LevelOK}
 	host, _, _ := net.SplitHostPort(cfg.Listen)
@@ -51,7 +51,7 @@ func diagnoseTLS(cfg *Config) Finding {
 		f.Detail = "plain http, on this machine only"
 	default:
 		f.Level, f.Detail = LevelWarn, "plain http: tokens of callers travel in clear text"
-		f.Fix = "set tls, or let a proxy that speaks TLS stand in front"
+		f.Fix = "set tls, or put a proxy with TLS in front"
 	}
 	return f
 }

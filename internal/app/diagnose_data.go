@@ -13,8 +13,8 @@ import (
 	"github.com/caprouter/caprouter/internal/auth"
 )
 
-// diagnoseDataDir says whether serve could make the data directory, write to it
-// and have it to itself.
+// diagnoseDataDir checks that serve could create the data directory, write to it and
+// lock it.
 func diagnoseDataDir(ctx context.Context, cfg *Config) Finding {
 	dir := cfg.DataDir
 	f := Finding{Check: "data directory", Level: LevelFail}
@@ -50,9 +50,9 @@ func diagnoseDataDir(ctx context.Context, cfg *Config) Finding {
 	return f
 }
 
-// diagnoseLockedDir is about a directory that a router runs on. It may be the one
-// that listens on the address, which is looked at next; where nobody does,
-// serve would come as far as the lock.
+// diagnoseLockedDir reports a directory that another process has locked. That is only a
+// warning if a process listens on the configured address, because it is probably the
+// same router.
 func diagnoseLockedDir(ctx context.Context, f Finding, cfg *Config, holder string) Finding {
 	f.Detail = fmt.Sprintf("%s is held by %s", cfg.DataDir, holder)
 	f.Fix = "stop it, or name another data_dir"
@@ -62,7 +62,7 @@ func diagnoseLockedDir(ctx context.Context, f Finding, cfg *Config, holder strin
 	return f
 }
 
-// nearestParent is the first folder above dir that is there.
+// nearestParent returns the first existing directory above dir.
 func nearestParent(dir string) string {
 	for parent := filepath.Dir(filepath.Clean(dir)); ; parent = filepath.Dir(parent) {
 		if _, err := os.Stat(parent); err == nil || parent == filepath.Dir(parent) {
@@ -71,8 +71,8 @@ func nearestParent(dir string) string {
 	}
 }
 
-// checkCanCreate tries it: rights, the kind of file system and whether it may be
-// written to say it together.
+// checkCanCreate creates and removes a directory, because permissions alone do not tell
+// whether a file system is writable.
 func checkCanCreate(parent string) error {
 	probe, err := os.MkdirTemp(parent, ".doctor-*")
 	if err != nil {
@@ -81,7 +81,7 @@ func checkCanCreate(parent string) error {
 	return os.Remove(probe)
 }
 
-// withoutPath is what the operating system says, without the path of a probe.
+// withoutPath returns the error of the operating system without the path of the probe.
 func withoutPath(err error) error {
 	if e, ok := errors.AsType[*fs.PathError](err); ok {
 		return e.Err
@@ -89,8 +89,8 @@ func withoutPath(err error) error {
 	return err
 }
 
-// lockHolder says who has the lock of a store, "" when nobody has. The lock is
-// the operating system's, so that it is not kept by who is gone.
+// lockHolder returns the process that holds the lock of a store, "" if it is free. The
+// operating system releases the lock when its process ends.
 func lockHolder(path string) string {
 	file, err := os.Open(path)
 	if err != nil {

@@ -6,8 +6,8 @@ import (
 	"github.com/caprouter/caprouter/internal/store"
 )
 
-// diagnoseStore says where what must not be lost would be kept, and what may be
-// lost there all the same. It opens nothing: a store has one owner.
+// diagnoseStore reports the kind of the store and which writes it can lose. It does not
+// open the store, because only one process can.
 func diagnoseStore(cfg *Config) Finding {
 	f := Finding{Check: "store", Level: LevelOK}
 	switch {

@@ -8,8 +8,8 @@ import (
 	"github.com/caprouter/caprouter/internal/tickets"
 )
 
-// diagnoseWebhook says whether tickets could be announced: serve does not start
-// with an announcement that it could not sign.
+// diagnoseWebhook checks that ticket notifications can be signed, without which serve
+// does not start.
 func diagnoseWebhook(cfg *Config, lookup func(string) (string, bool)) Finding {
 	f := Finding{Check: "tickets", Level: LevelFail}
 	hook := &cfg.Tickets.Webhook

@@ -1,14 +1,18 @@
-// Package app is the composition root: it alone knows every room. It reads the
-// configuration, builds what the configuration asks for, starts it, swaps the
-// View when the registry changes, and stops everything in reverse order.
+// Package app composes the program: it reads the configuration, opens what the
+// configuration requires, starts it, and shuts it down gracefully.
 //
-//	Config (flags > environment > file > defaults)
-//	   │ Open: everything that can fail, nothing that listens
+//	flags > environment > file > defaults
+//	   │ LoadConfig, Validate
 //	   ▼
-//	 Core   signer, dispatcher, classifier, router, first View
-//	   │ Serve: listen, watch the registry, handle signals, drain
-//	   ▼
-//	 stopped, nothing left running
+//	Config ─▶ core       signer, dispatcher, classifier, router, store
+//	             │ Start: registry, HTTP server, first View
+//	             ▼
+//	          Server     reloads keys and the registry until the context ends
+//	             │ graceful shutdown
+//	             ▼
+//	          stopped, no goroutine left
 //
-// It holds no rule of routing and no HTTP handler.
+// The registry is loaded before the server listens. While the first lexical model is
+// trained, /readyz reports "starting" and requests are rejected as overloaded. Each new
+// version of the registry is made a View by viewBuilder.
 package app

@@ -9,11 +9,11 @@ import (
 	"strings"
 )
 
-// EnvPrefix starts the name of every environment variable of a configuration
-// key: dispatch.timeout_ms is CAPROUTER_DISPATCH_TIMEOUT_MS.
+// EnvPrefix is the prefix of the environment variables of configuration keys: for
+// example, dispatch.timeout_ms is CAPROUTER_DISPATCH_TIMEOUT_MS.
 const EnvPrefix = "CAPROUTER"
 
-// applyEnv sets every key whose variable is present, the empty string included.
+// applyEnv sets every key whose variable is set, also if the value is empty.
 func applyEnv(cfg *Config, lookup func(string) (string, bool)) error {
 	if lookup == nil {
 		return nil
@@ -42,9 +42,9 @@ func applyEnvTo(v reflect.Value, prefix string, lookup func(string) (string, boo
 	return nil
 }
 
-// unknownEnvNames returns the names in environ (NAME=value) that look like keys of the
-// configuration and are none: a misspelt limit should not just have no effect.
-// CAPROUTER_URL and CAPROUTER_CONFIG belong to the commands.
+// unknownEnvNames returns the names in environ (NAME=value) that have the prefix but are
+// not keys, so that a misspelt key is noticed. CAPROUTER_URL and CAPROUTER_CONFIG are
+// read by commands.
 func unknownEnvNames(environ []string) []string {
 	known := map[string]bool{EnvPrefix + "_URL": true, EnvPrefix + "_CONFIG": true}
 	addEnvNames(known, reflect.TypeFor[Config](), EnvPrefix)

@@ -11,18 +11,18 @@ import (
 	"github.com/caprouter/caprouter/internal/redact"
 )
 
-// GoldenClassifier says who reads the requests of golden cases.
+// GoldenClassifier selects the classifier of golden cases.
 type GoldenClassifier int
 
-// The ways to read them.
+// The values of GoldenClassifier.
 const (
-	GoldenLexical  GoldenClassifier = iota // the registry's words: no model, no network
-	GoldenRecorded                         // a cassette, which the caller brings
+	GoldenLexical  GoldenClassifier = iota // the lexical classifier: no model, no network
+	GoldenRecorded                         // replies recorded in a cassette
 	GoldenLive                             // the configured model
 )
 
-// Golden is what golden cases are run with: the registry, the masking and the
-// classifier as they are configured, and nothing that listens or sends.
+// Golden contains the configured registry, redactor and classifier for running golden
+// cases, without a listener and without targets.
 type Golden struct {
 	Config golden.Config // without cases and cassette
 
@@ -30,8 +30,8 @@ type Golden struct {
 	model *llm.Client // nil unless it is GoldenLive
 }
 
-// OpenGolden loads the registry and, for GoldenLive, opens the configured model.
-// Nothing is asked of it yet.
+// OpenGolden loads the registry and, for GoldenLive, opens the configured model without
+// calling it.
 func OpenGolden(cfg Config, opts Options, by GoldenClassifier) (*Golden, error) {
 	path, _ := cfg.Registry.filePath()
 	snapshot, err := capabilities.Load(path)
@@ -67,7 +67,7 @@ func OpenGolden(cfg Config, opts Options, by GoldenClassifier) (*Golden, error) 
 	return g, nil
 }
 
-// goldenMode is the configured mode, as far as there is a choice.
+// goldenMode returns the configured mode if the classifier permits it.
 func goldenMode(configured string, by GoldenClassifier) string {
 	switch {
 	case by == GoldenLexical:
@@ -96,7 +96,7 @@ func (g *Golden) openModel(cfg *Config, opts *Options) error {
 	return nil
 }
 
-// RedactKey takes the model's key out of a text that goes into a file.
+// RedactKey removes the API key of the model from a text.
 func (g *Golden) RedactKey(text string) string {
 	key := g.key.Reveal()
 	if key == "" {
@@ -105,9 +105,9 @@ func (g *Golden) RedactKey(text string) string {
 	return strings.ReplaceAll(text, key, "<redacted>")
 }
 
-// Close lets go of the model's connections.
+// Close closes the connections to the model.
 func (g *Golden) Close() {
 	if g.model != nil {
-		_ = g.model.Close() // idle connections; nothing can be done about them
+		_ = g.model.Close() // the error concerns idle connections
 	}
 }

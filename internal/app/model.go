@@ -17,7 +17,7 @@ import (
 	"github.com/caprouter/caprouter/internal/resilience"
 )
 
-// apiKey is the key of the configured model, not set where the environment has none.
+// apiKey returns the key of the model, which is not set if the environment has none.
 func (c *LLMConfig) apiKey(lookup func(string) (string, bool)) llm.Secret {
 	if c.APIKeyEnv == "" {
 		return llm.Secret{}
@@ -26,13 +26,13 @@ func (c *LLMConfig) apiKey(lookup func(string) (string, bool)) llm.Secret {
 	return llm.NewSecret(value)
 }
 
-// isUsable reports whether there is a model to ask: one with a key, or a server of
-// one's own, which needs none.
+// isUsable reports whether a model is configured: one with a key, or a server that
+// needs no key.
 func (c *LLMConfig) isUsable(key llm.Secret) bool {
 	return key.IsSet() || (c.BaseURL != "" && (c.Provider == ProviderOpenAI || c.APIKeyEnv == ""))
 }
 
-// modelConfig is what a provider is opened with.
+// modelConfig returns the configuration of the provider.
 func modelConfig(cfg *Config, opts *Options, key llm.Secret) llm.Config {
 	name := cfg.LLM.Model
 	if cfg.LLM.Provider != ProviderOpenAI {
@@ -50,7 +50,7 @@ func modelConfig(cfg *Config, opts *Options, key llm.Secret) llm.Config {
 	}
 }
 
-// openProvider opens the provider of the name; nothing is asked of it yet.
+// openProvider opens the configured provider without calling it.
 func openProvider(cfg llm.Config) (llm.Provider, error) {
 	switch cfg.Provider {
 	case ProviderGemini:
@@ -63,20 +63,20 @@ func openProvider(cfg llm.Config) (llm.Provider, error) {
 	return nil, fmt.Errorf("llm.provider: %q is not known", cfg.Provider)
 }
 
-// geminiKey is the default of llm.api_key_env, and geminiHost whose key it holds.
+// geminiKey is the default of llm.api_key_env, and geminiHost the host it is for.
 const (
 	geminiKey  = "GEMINI_API_KEY"
 	geminiHost = "generativelanguage.googleapis.com"
 )
 
-// checkKeyOwner refuses to send the key of one maker to the server of another:
-// the default of llm.api_key_env is Gemini's, whatever the provider.
+// checkKeyOwner refuses to send the Gemini key to the server of another provider,
+// because it is the default of llm.api_key_env for all providers.
 func (c *LLMConfig) checkKeyOwner(key llm.Secret) error {
 	if c.Provider != ProviderOpenAI || c.APIKeyEnv != geminiKey || !key.IsSet() {
 		return nil
 	}
 	host := ""
-	if u, err := url.Parse(c.BaseURL); err == nil { // else the provider complains
+	if u, err := url.Parse(c.BaseURL); err == nil { // otherwise the provider returns an error
 		host = u.Hostname()
 	}
 	if host == geminiHost || egress.IsLoopback(host) {
@@ -85,8 +85,8 @@ func (c *LLMConfig) checkKeyOwner(key llm.Secret) error {
 	return fmt.Errorf("llm.api_key_env: %s would be sent to another server: name the variable that holds the key of llm.base_url, or \"\" for none", geminiKey)
 }
 
-// openModel opens the configured model; nil when there is none to ask, which
-// only the modes auto and lexical can do without.
+// openModel opens the configured model, if there is one. Only the modes auto and
+// lexical work without.
 func (c *core) openModel(opts *Options) error {
 	key := c.cfg.LLM.apiKey(opts.lookupEnv())
 	if !c.cfg.LLM.isUsable(key) {
@@ -115,7 +115,7 @@ func (c *core) openModel(opts *Options) error {
 	return nil
 }
 
-// newClassifier makes the classifier of the configured mode.
+// newClassifier returns the classifier of the configured mode.
 func (c *core) newClassifier() (*classifier.Classifier, error) {
 	accept, auto, err := c.cfg.Classifier.Cascade.Accept.parse()
 	if err != nil {
@@ -145,7 +145,7 @@ func (c *core) newClassifier() (*classifier.Classifier, error) {
 	return made, nil
 }
 
-// missingKeyHint says what to do when it is the key that is missing.
+// missingKeyHint returns a suggestion if no key is set.
 func (c *core) missingKeyHint() string {
 	if c.model != nil {
 		return ""
@@ -163,7 +163,7 @@ func (o *Options) lookupEnv() func(string) (string, bool) {
 	return o.LookupEnv
 }
 
-// hourlyBudget is a budget of tokens as the client of a model asks for it.
+// hourlyBudget adapts a token budget to llm.Budget.
 type hourlyBudget struct{ budget *limits.TokenBudget }
 
 // Reserve implements llm.Budget.

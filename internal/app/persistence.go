@@ -18,7 +18,7 @@ import (
 	"github.com/caprouter/caprouter/router"
 )
 
-// persistence is what outlives the process. A core that routes one request and ends
+// persistence contains the durable store and its users. A core that routes one request
 // has none.
 type persistence struct {
 	store           *store.Store
@@ -31,8 +31,8 @@ type persistence struct {
 	owner           string
 }
 
-// Parts of the store's bytes; values too long for a message count in the part they
-// belong to.
+// Shares of the store's bytes. Values that are too long for a message count in the share
+// that they belong to.
 const (
 	shareAudit    = 0.5
 	shareRequests = 0.2
@@ -41,17 +41,16 @@ const (
 	shareTickets  = 0.04
 )
 
-// How long idempotency keys and tickets are kept after they were last used.
+// Retention of idempotency keys and tickets after their last use.
 const (
 	keyAge    = 24 * time.Hour
 	ticketAge = 365 * 24 * time.Hour
 )
 
-// openPersistence opens the store and everything in it. The data directory is this
-// process's own from then on.
+// openPersistence opens the store and its tables, and locks the data directory.
 func (c *core) openPersistence(ctx context.Context, opts *Options) error {
 	k := &persistence{owner: router.NewID()}
-	c.persistence = k // close gives back what was opened until an error
+	c.persistence = k // so that close releases what was opened before an error
 	var err error
 	k.store, err = store.Open(ctx, store.Config{
 		Dir: c.cfg.DataDir, URL: c.cfg.Store.URL, SyncEvery: c.cfg.Store.syncInterval(),
@@ -77,7 +76,7 @@ func (c *core) openAuditLog(ctx context.Context) error {
 		Log: log, Signer: c.signer, HeadFile: filepath.Join(c.cfg.DataDir, audit.HeadFile),
 		Retention: audit.Retention{
 			Contents: durationOf(retention.Decisions), Chain: durationOf(retention.Audit),
-			// Below the share: a full log could not take the checkpoint that lets it be trimmed.
+			// Below the share, because trimming a log first writes a checkpoint to it.
 			MaxBytes: int64(0.9 * shareAudit * float64(c.cfg.Store.maxBytes())),
 		},
 		Logger: c.log, OnWrite: c.telemetry.Metrics().Audited,
@@ -118,8 +117,8 @@ func (c *core) openTickets(ctx context.Context, opts *Options) error {
 			}
 		},
 		OnDelivered: m.Webhook,
-		Catalogue: func() *capabilities.Catalogue { // what a reader may see goes by it
-			if c.router == nil || c.router.View() == nil { // which begin later
+		Catalogue: func() *capabilities.Catalogue { // determines what a reader may see
+			if c.router == nil || c.router.View() == nil { // not installed yet
 				return nil
 			}
 			return c.router.View().Catalogue
@@ -136,7 +135,8 @@ func (c *core) openTickets(ctx context.Context, opts *Options) error {
 	return err
 }
 
-// routerConfig is what the router keeps in it; the zero value without a store.
+// routerConfig returns the durable dependencies of the router; the zero value without a
+// store.
 func (k *persistence) routerConfig(auditRequired bool) router.Storage {
 	if k == nil {
 		return router.Storage{}
@@ -147,7 +147,7 @@ func (k *persistence) routerConfig(auditRequired bool) router.Storage {
 	}
 }
 
-// start starts what the store needs in the background.
+// start starts the background work of the store.
 func (k *persistence) start(s *Server) {
 	s.group.Go("audit log", k.auditLog.Run)
 	s.group.Go("events", k.events.Run)
@@ -162,7 +162,7 @@ func (k *persistence) start(s *Server) {
 	})
 }
 
-// close gives back what was opened, the last first.
+// close closes in reverse order of opening.
 func (k *persistence) close(ctx context.Context) error {
 	if k == nil || k.store == nil {
 		return nil

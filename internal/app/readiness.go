@@ -4,7 +4,7 @@ import (
 	"github.com/caprouter/caprouter/internal/rest"
 )
 
-// agentState tells the HTTP edge what dispatch knows of an agent.
+// agentState returns the live state of an agent.
 func (c *core) agentState(id string) rest.AgentState {
 	s := c.dispatcher.AgentStatus(id)
 	return rest.AgentState{Breaker: s.Breaker, OpenUntil: s.OpenUntil, InFlight: s.InFlight, Disabled: s.Disabled}
@@ -39,17 +39,17 @@ func (c *core) readiness() rest.Readiness {
 	return ready
 }
 
-// publicErrorText is what a page says of an error that needs no token. Errors name
-// files, agents and tenants: where callers have tokens, who has none is a stranger.
+// publicErrorText returns the text of an error for responses that need no token. If
+// callers have tokens, it omits the error, which may contain files, agents and tenants.
 func (c *core) publicErrorText(err error) string {
 	if c.access.verifier != nil {
-		return "the log says what is wrong"
+		return "see the log for the error"
 	}
 	return err.Error()
 }
 
-// classifierStatus says how requests are classified. A model that fails makes
-// the router no less ready: the lexical classifier stands in for it.
+// classifierStatus reports how requests are classified. A failing model does not affect
+// the readiness, because the lexical classifier replaces it.
 func (c *core) classifierStatus() rest.ClassifierStatus {
 	var s rest.ClassifierStatus
 	s.Mode, s.Reason = c.classifier.Mode()
@@ -59,8 +59,8 @@ func (c *core) classifierStatus() rest.ClassifierStatus {
 	return s
 }
 
-// storeStatus says whether what must not be lost can be written. A store that
-// takes no writes still answers what was asked before.
+// storeStatus reports whether the store accepts writes. If it does not, stored answers
+// can still be read.
 func (c *core) storeStatus() *rest.StoreStatus {
 	if c.persistence == nil {
 		return nil

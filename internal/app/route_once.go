@@ -9,9 +9,8 @@ import (
 	"github.com/caprouter/caprouter/router"
 )
 
-// RouteOnce handles one request in this process, without a server: what
-// `caprouter route` does when no router is named. The caller is the local
-// principal, who holds every scope.
+// RouteOnce handles one request in this process, without a server, for `caprouter route`
+// without a router. The caller is the local principal, who has every scope.
 func RouteOnce(ctx context.Context, cfg Config, opts Options, req *contract.Request) (*contract.Response, error) {
 	path, _ := cfg.Registry.filePath()
 	snapshot, err := capabilities.Load(path)
@@ -26,13 +25,13 @@ func RouteOnce(ctx context.Context, cfg Config, opts Options, req *contract.Requ
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = c.close(ctx) }() // nothing is kept
+	defer func() { _ = c.close(ctx) }() // nothing is stored
 	c.installView(router.NewView(snapshot, c.dispatcher))
 	return c.router.Handle(ctx, req, LocalCaller())
 }
 
-// openRouteSigner signs with the key of the data directory, which agents know from a
-// router that serves it. A dry run signs nothing and touches no directory.
+// openRouteSigner opens the key of the data directory, which agents may know from a
+// router that serves it. A dry run signs nothing, so it needs no directory.
 func openRouteSigner(cfg Config, dryRun bool) (*auth.Signer, error) {
 	if dryRun {
 		return auth.NewSigner()
@@ -40,7 +39,7 @@ func openRouteSigner(cfg Config, dryRun bool) (*auth.Signer, error) {
 	return openSigner(cfg.DataDir)
 }
 
-// LocalCaller is the one principal of auth.mode none.
+// LocalCaller returns the only principal of auth.mode none.
 func LocalCaller() *contract.Caller {
 	return &contract.Caller{Subject: "local", AllScopes: true, AllAgents: true}
 }

@@ -20,7 +20,7 @@ import (
 	"github.com/caprouter/caprouter/router"
 )
 
-// Server is a running router. Wait must be called to free what it holds.
+// Server is a running router. Wait must be called to release its resources.
 type Server struct {
 	addr   string
 	core   *core
@@ -28,9 +28,9 @@ type Server struct {
 	hangup chan os.Signal
 }
 
-// Start opens everything, listens, and returns once the server answers. It
-// serves until ctx ends, then drains; Wait returns when that is done. What
-// fails here has started nothing.
+// Start opens all resources, listens, and returns when the server routes requests. It
+// serves until ctx ends, followed by a graceful shutdown; Wait returns when that is
+// done. If Start returns an error, nothing is left running.
 func Start(ctx context.Context, cfg Config, opts Options) (*Server, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -90,7 +90,8 @@ func (c *core) listenAndServe(ctx context.Context, opts Options) (*Server, error
 			return err
 		}
 		<-ctx.Done()
-		// Beside the draining edge: whatever is done by then need not be done again.
+		// During the graceful shutdown of the HTTP server, so that work that ends in time
+		// need not be resumed.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
 		defer cancel()
 		c.router.Close(ctx)
@@ -122,19 +123,20 @@ func (s *Server) waitForView(ctx context.Context) error {
 	}
 }
 
-// Addr is the address the server listens on, host:port.
+// Addr returns the address of the listener, host:port.
 func (s *Server) Addr() string { return s.addr }
 
-// Wait returns when the server has stopped: nil after a drain, else why.
+// Wait returns when the server has stopped: nil after a graceful shutdown, else the
+// reason.
 func (s *Server) Wait() error {
 	err := s.group.Wait()
-	signal.Stop(s.hangup) // not while requests end: see Notify
+	signal.Stop(s.hangup) // not during the graceful shutdown: see Notify
 	err = errors.Join(err, s.core.close(context.Background()))
 	s.core.log.Info("stopped")
 	return err
 }
 
-// setPublicURL makes known where agents send what comes later.
+// setPublicURL sets the base URL of callbacks.
 func (c *core) setPublicURL(addr string) {
 	public := strings.TrimSuffix(c.cfg.PublicURL, "/")
 	if public == "" {
@@ -219,7 +221,7 @@ func (c *core) newHTTPServer() (*httpserver.Server, error) {
 	return srv, srv.Mount(api)
 }
 
-// verifyTaskToken reads the token of an agent that calls back.
+// verifyTaskToken verifies the token of an agent that sends a callback.
 func (c *core) verifyTaskToken(token string) (contract.TaskGrant, error) {
 	return c.signer.VerifyTaskToken(c.cfg.Auth.Issuer, token, time.Now())
 }

@@ -12,17 +12,16 @@ import (
 	"time"
 )
 
-// certificate is what the server proves with who it is. The files are read again
-// when they change, as those who renew them expect; a pair that does not fit
-// leaves the last good one in force.
+// certificate is the certificate of the server. Its files are read again if they change.
+// If the new pair is not valid, the previous one remains in use.
 type certificate struct {
 	cfg       TLSConfig
 	current   atomic.Pointer[tls.Certificate]
-	lastStat  [2]fs.FileInfo // cert_file and key_file, as they were read; reload's
-	lastError error          // with what was read then
+	lastStat  [2]fs.FileInfo // of cert_file and key_file at the last read; owned by reload
+	lastError error          // of the last read
 }
 
-// openCertificate reads the pair; nil when none is configured.
+// openCertificate reads the pair; it returns nil if none is configured.
 func openCertificate(cfg TLSConfig) (*certificate, error) {
 	if !cfg.enabled() {
 		return nil, nil //nolint:nilnil // no certificate is no error
@@ -34,7 +33,7 @@ func openCertificate(cfg TLSConfig) (*certificate, error) {
 	return c, nil
 }
 
-// tlsConfig is that of a server with the certificate; nil for none.
+// tlsConfig returns the configuration of a server with the certificate; nil without one.
 func (c *certificate) tlsConfig() *tls.Config {
 	if c == nil {
 		return nil
@@ -45,8 +44,7 @@ func (c *certificate) tlsConfig() *tls.Config {
 	}
 }
 
-// reload reads the files when one of them has changed. One goroutine at a time
-// may call it.
+// reload reads the files if one of them has changed. Calls must not overlap.
 func (c *certificate) reload() (changed bool, err error) {
 	if c == nil {
 		return false, nil
@@ -75,7 +73,7 @@ func sameFile(a, b fs.FileInfo) bool {
 	return b != nil && os.SameFile(a, b) && a.ModTime().Equal(b.ModTime()) && a.Size() == b.Size()
 }
 
-// checkExpiry says that the certificate in force has ended while the server ran.
+// checkExpiry returns an error if the certificate in use has expired.
 func (c *certificate) checkExpiry(now time.Time) error {
 	if err := checkValidity(c.current.Load().Leaf, now); err != nil {
 		return fmt.Errorf("tls: the certificate in %s %w", c.cfg.CertFile, err)
@@ -83,7 +81,7 @@ func (c *certificate) checkExpiry(now time.Time) error {
 	return nil
 }
 
-// loadPair takes over what is in the files now.
+// loadPair reads the files, and uses the pair if it is valid.
 func (c *certificate) loadPair() error {
 	pair, err := tls.LoadX509KeyPair(c.cfg.CertFile, c.cfg.KeyFile)
 	if err != nil {
@@ -106,11 +104,11 @@ func checkValidity(leaf *x509.Certificate, now time.Time) error {
 	return nil
 }
 
-// checkPrivateMode refuses a private key that everybody on the machine can read.
-// Its group may: that is how secrets are mounted for a service's user.
+// checkPrivateMode refuses a private key that other users can read. Its group may read
+// it, because secrets are mounted that way for the user of a service.
 func checkPrivateMode(path string, info fs.FileInfo) error {
-	if mode := info.Mode().Perm(); mode&0o007 != 0 && runtime.GOOS != "windows" { // which has no such bits
-		return fmt.Errorf("tls.key_file %s may be used by everybody (mode %04o): chmod o= %s", path, mode, path)
+	if mode := info.Mode().Perm(); mode&0o007 != 0 && runtime.GOOS != "windows" { // Windows has no such bits
+		return fmt.Errorf("tls.key_file %s is accessible to all users (mode %04o): chmod o= %s", path, mode, path)
 	}
 	return nil
 }

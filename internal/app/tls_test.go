@@ -105,7 +105,7 @@ func TestServeTLS(t *testing.T) {
 	if err := os.WriteFile(files.CertFile, []byte("half a certif"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the log says that it cannot be taken over", func() bool { return strings.Contains(s.log.String(), "keys cannot be taken over") })
+	eventually(t, "the log contains the error", func() bool { return strings.Contains(s.log.String(), "keys cannot be reloaded") })
 	if resp, err := ask(&tls.Config{RootCAs: pool}); err != nil || resp.TLS.PeerCertificates[0].SerialNumber.Int64() != 2 {
 		t.Errorf("with a broken file: %v", err)
 	}
@@ -119,7 +119,7 @@ func TestCertificatesThatAreRefused(t *testing.T) {
 	}{
 		{"no certificate", func(t *testing.T, f TLSConfig) { remove(t, f.CertFile) }, "no such file"},
 		{"no key", func(t *testing.T, f TLSConfig) { remove(t, f.KeyFile) }, "no such file"},
-		{"a key everybody may read", func(t *testing.T, f TLSConfig) { mode(t, f.KeyFile, 0o644) }, "may be used by everybody (mode 0644): chmod o="},
+		{"a key everybody may read", func(t *testing.T, f TLSConfig) { mode(t, f.KeyFile, 0o644) }, "is accessible to all users (mode 0644): chmod o="},
 		{"the key of another", func(t *testing.T, f TLSConfig) {
 			kept, err := os.ReadFile(f.CertFile)
 			if err != nil {

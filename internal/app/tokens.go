@@ -14,7 +14,7 @@ import (
 	"github.com/caprouter/caprouter/internal/strictyaml"
 )
 
-// TokenGrant says whom a token is for, what it lets them do, and for how long.
+// TokenGrant specifies the subject, the rights and the lifetime of a token.
 type TokenGrant struct {
 	Subject string
 	Tenant  string // "" = none
@@ -22,13 +22,13 @@ type TokenGrant struct {
 	TTL     time.Duration // at most a day
 }
 
-// RequiresTokens reports whether a router with this configuration looks at tokens.
+// RequiresTokens reports whether callers must send tokens.
 func (c *Config) RequiresTokens() bool { return c.Auth.Mode != authNone }
 
-// MintCallerToken returns a token that a router with this data directory takes.
-// The router may be running: nothing is written, and the store is not touched.
-// A scope that nobody asks for is a *ScopeError, and what no router would take an
-// *auth.ClaimError.
+// MintCallerToken returns a token that a router with this data directory accepts. The
+// router may be running, because nothing is written and the store is not opened. The
+// error is a *ScopeError if a scope is unknown, and an *auth.ClaimError if a claim is not
+// valid.
 func MintCallerToken(cfg Config, g TokenGrant) (string, error) {
 	now := time.Now()
 	grant := auth.CallerGrant{
@@ -42,7 +42,7 @@ func MintCallerToken(cfg Config, g TokenGrant) (string, error) {
 	if err := checkScopes(&cfg.Registry, g.Scopes); err != nil {
 		return "", err
 	}
-	if _, err := ListKeys(cfg); err != nil { // which makes no key, as opening would
+	if _, err := ListKeys(cfg); err != nil { // because opening the signer would create a key
 		return "", err
 	}
 	signer, err := auth.OpenSigner(cfg.DataDir)
@@ -52,20 +52,20 @@ func MintCallerToken(cfg Config, g TokenGrant) (string, error) {
 	return signer.CallerToken(grant)
 }
 
-// ListKeys describes the keys of the data directory, the youngest first.
+// ListKeys describes the keys of the data directory, the newest first.
 func ListKeys(cfg Config) ([]auth.KeyInfo, error) {
 	keys, err := auth.ListKeys(cfg.DataDir, time.Now())
 	return keys, explainKeyError(cfg.DataDir, err)
 }
 
-// RotateKeys makes a new signing key in the data directory. A router that runs
-// there follows.
+// RotateKeys creates a new signing key in the data directory. A running router reloads
+// it.
 func RotateKeys(cfg Config, revoke bool) (*auth.Rotation, error) {
 	done, err := auth.RotateKeys(cfg.DataDir, revoke, time.Now())
 	return done, explainKeyError(cfg.DataDir, err)
 }
 
-// explainKeyError says what to do where there is no key.
+// explainKeyError adds a suggestion if there is no key.
 func explainKeyError(dir string, err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("there is no signing key in %s: name the router's data directory with --data-dir, or start the router once, which makes a key", dir)
@@ -73,10 +73,10 @@ func explainKeyError(dir string, err error) error {
 	return err
 }
 
-// ScopeError is a scope that no router and no agent asks for.
+// ScopeError is a scope that neither the router nor an agent requires.
 type ScopeError struct {
 	Scope string
-	Near  string // what was probably meant; "" = nothing comes near
+	Near  string // the most similar scope; "" = none
 }
 
 func (e *ScopeError) Error() string {
@@ -87,12 +87,12 @@ func (e *ScopeError) Error() string {
 		e.Scope, strings.Join(contract.Scopes(), ", "))
 }
 
-// checkScopes refuses scopes that are misspelt. An agent of the registry may
-// require some that the operator has named.
+// checkScopes refuses unknown scopes, because they are probably misspelt. Agents of the
+// registry may require scopes of the operator.
 func checkScopes(registry *RegistryConfig, scopes []string) error {
 	i := slices.IndexFunc(scopes, func(s string) bool { return !contract.ValidScope(s) })
 	if i < 0 {
-		return nil // the registry need not be there
+		return nil // the registry is not needed
 	}
 	path, optional := registry.filePath()
 	snapshot, err := capabilities.Load(path)
@@ -119,13 +119,13 @@ func requiredScopes(s *capabilities.Snapshot) []string {
 	for _, g := range s.Fleet.Grants {
 		scopes = append(scopes, g.Requires.Scopes...)
 	}
-	slices.Sort(scopes) // the grants come in any order
+	slices.Sort(scopes) // because grants have no order
 	return scopes
 }
 
 func nearestScope(scope string, required []string) string {
 	if strings.HasPrefix(scope, contract.ScopeAgentPrefix) {
-		return "" // an id is not the router's to guess
+		return "" // agents may be unknown to this registry
 	}
 	return strictyaml.Nearest(scope, append(contract.Scopes(), required...))
 }
