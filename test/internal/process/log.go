@@ -17,7 +17,7 @@ import (
 // Lines of a router's log that [Process.WaitForLog] can wait for.
 const (
 	LogListening = "listening on "
-	LogResumed   = `"msg":"resumed open requests"`
+	LogResumed   = `"msg":"open requests resumed"`
 )
 
 const tailLines = 20

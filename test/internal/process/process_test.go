@@ -49,7 +49,7 @@ const sampleLog = `{"level":"INFO","msg":"` + LogListening + `127.0.0.1:4711","a
 {"level":"ERROR","msg":"the audit log cannot be written","err":"x"}
 {"level":"WARN","msg":"task not done"}
 {"level":"ERROR","msg":"the audit log cannot be written","err":"y"}
-{"level":"INFO","msg":"resumed open requests","requests":3}
+{"level":"INFO","msg":"open requests resumed","requests":3}
 caprouter: it ends
 `
 
