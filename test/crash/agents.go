@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -25,7 +24,6 @@ const (
 	maxCallbackDelay = 600 * time.Millisecond // from 202 to the callback
 	retryDelay       = 30 * time.Millisecond  // between attempts to deliver a result
 	deliveryGrace    = time.Minute            // how long delivery is tried after the deadline of the task
-
 )
 
 // Inputs of a request that control the agents.
@@ -42,14 +40,12 @@ type fakeAgents struct {
 	group            *run.Group
 	base             string // http://host:port
 	lastMark         atomic.Int64
-	heldConnections  atomic.Int64
 	pendingCallbacks atomic.Int64 // callbacks without a final answer
 
 	mu          sync.Mutex
 	heldTasks   []contract.Task // accepted with 202, delivered after releaseHeld
 	releaseOnce sync.Once
 	released    chan struct{} // closed by releaseHeld
-	onExecution func(at time.Time)
 }
 
 // startAgents serves the agents until ctx ends. The group owns their goroutines.
@@ -68,17 +64,7 @@ func startAgents(ctx context.Context, group *run.Group, l *ledger, d *lockedRand
 		mux.HandleFunc("POST /"+id, func(w http.ResponseWriter, r *http.Request) { a.serveTask(w, r, id) })
 		mux.HandleFunc("POST /"+id+"/{task}/cancel", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
 	}
-	server := &http.Server{Handler: mux, ReadHeaderTimeout: process.IOTimeout}
-	group.Go("agents", func(context.Context) error {
-		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-			return err
-		}
-		return nil
-	})
-	group.Go("stop the agents", func(ctx context.Context) error {
-		<-ctx.Done()
-		return server.Close()
-	})
+	group.Go("agents", func(ctx context.Context) error { return process.ServeUntilDone(ctx, listener, mux) })
 	return a, nil
 }
 
@@ -95,11 +81,10 @@ func (a *fakeAgents) serveTask(w http.ResponseWriter, r *http.Request, agent str
 		w.WriteHeader(http.StatusBadRequest)
 		return
 	}
-	a.noteExecution(time.Now())
 	a.ledger.recordKey(unquoteJSON(task.Inputs[inputKey]), task.RequestID)
 	e := execution{
 		subtask: subtask{task.RequestID, task.Intent}, task: task.TaskID, agent: agent,
-		mark: a.newMark(agent), idempotent: isIdempotent(agent),
+		mark: a.newMark(agent), idempotent: isIdempotent(agent), at: time.Now(),
 	}
 	switch agent {
 	case asyncAgent:
@@ -113,7 +98,10 @@ func (a *fakeAgents) serveTask(w http.ResponseWriter, r *http.Request, agent str
 	default:
 		a.ledger.recordExecution(e)
 		if _, hold := task.Inputs[inputHold]; hold {
-			a.holdConnection(r)
+			select {
+			case <-a.released:
+			case <-r.Context().Done(): // the router closed the connection
+			}
 		}
 		a.sendResult(w, r, e)
 	}
@@ -197,7 +185,7 @@ func (a *fakeAgents) deliverResult(ctx context.Context, task *contract.Task, mar
 				return false
 			}
 		default:
-			a.ledger.recordCallback(callback{subtask: subtask{task.RequestID, task.Intent}, task: task.TaskID, mark: mark, status: status})
+			a.ledger.recordCallback(callback{subtask: subtask{task.RequestID, task.Intent}, task: task.TaskID, mark: mark, status: status, at: time.Now()})
 			return status == http.StatusOK
 		}
 	}
@@ -224,24 +212,6 @@ func (a *fakeAgents) postResult(ctx context.Context, task *contract.Task, mark s
 	return resp.StatusCode
 }
 
-// awaitCallbacks waits until no callback is pending or the limit has passed.
-func (a *fakeAgents) awaitCallbacks(ctx context.Context, limit time.Duration) {
-	ctx, cancel := context.WithTimeout(ctx, limit)
-	defer cancel()
-	for a.pendingCallbacks.Load() > 0 && process.Sleep(ctx, retryDelay) {
-	}
-}
-
-// holdConnection blocks until releaseHeld, or until the router closes the connection.
-func (a *fakeAgents) holdConnection(r *http.Request) {
-	a.heldConnections.Add(1)
-	defer a.heldConnections.Add(-1)
-	select {
-	case <-a.released:
-	case <-r.Context().Done():
-	}
-}
-
 // releaseHeld unblocks held connections, and returns the tasks whose results are to be
 // delivered.
 func (a *fakeAgents) releaseHeld() []contract.Task {
@@ -251,28 +221,11 @@ func (a *fakeAgents) releaseHeld() []contract.Task {
 	return a.heldTasks
 }
 
-// countHeld returns the number of tasks accepted with 202, and of held connections.
-func (a *fakeAgents) countHeld() (accepted, connections int) {
+// countHeld returns the number of tasks accepted with 202 that wait for releaseHeld.
+func (a *fakeAgents) countHeld() int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return len(a.heldTasks), int(a.heldConnections.Load())
-}
-
-// notifyNextExecution calls fn once, with the time of the next execution.
-func (a *fakeAgents) notifyNextExecution(fn func(at time.Time)) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.onExecution = fn
-}
-
-func (a *fakeAgents) noteExecution(at time.Time) {
-	a.mu.Lock()
-	fn := a.onExecution
-	a.onExecution = nil
-	a.mu.Unlock()
-	if fn != nil {
-		fn(at)
-	}
+	return len(a.heldTasks)
 }
 
 func encodeResult(task, mark string, status contract.ResultStatus) []byte {

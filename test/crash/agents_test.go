@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/run"
@@ -155,7 +156,7 @@ func TestAsyncAgent_RetriesUntilAccepted(t *testing.T) {
 		t.Errorf("got bodies %q, want the same result three times", marks)
 	}
 	want := []callback{{subtask: subtask{"r", "i"}, task: "t-" + asyncAgent, mark: "m", status: http.StatusOK}}
-	if diff := cmp.Diff(want, a.ledger.callbacks, cmp.AllowUnexported(callback{}, subtask{})); diff != "" {
+	if diff := cmp.Diff(want, a.ledger.callbacks, cmp.AllowUnexported(callback{}, subtask{}), cmpopts.IgnoreTypes(time.Time{})); diff != "" {
 		t.Errorf("recorded callbacks (-want +got):\n%s", diff)
 	}
 }
@@ -185,8 +186,8 @@ func TestHeldTasks_WaitForRelease(t *testing.T) {
 	if status, _ := postTask(t, a, asyncAgent, encodeJSON(taskFor(asyncAgent, hold))); status != http.StatusAccepted {
 		t.Errorf("got %d, want 202", status)
 	}
-	if accepted, connections := a.countHeld(); accepted != 1 || connections != 0 {
-		t.Errorf("got %d tasks and %d connections, want 1 and 0", accepted, connections)
+	if got := a.countHeld(); got != 1 {
+		t.Errorf("got %d held tasks, want 1", got)
 	}
 	if held := a.releaseHeld(); len(held) != 1 || held[0].TaskID != "t-"+asyncAgent {
 		t.Errorf("got tasks %v, want the one task", held)

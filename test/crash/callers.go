@@ -31,13 +31,12 @@ type fakeCallers struct {
 
 // order is one request to submit.
 type order struct {
-	key   string // Idempotency-Key, or ""
-	body  []byte
-	cycle int
+	key  string // Idempotency-Key, or ""
+	body []byte
 }
 
 // newOrder encodes a request. A timeout of 0 is the default of the router.
-func newOrder(prompt, key string, timeoutMS int, hold bool, cycle int) order {
+func newOrder(prompt, key string, timeoutMS int, hold bool) order {
 	content := contract.Content{Prompt: prompt, Inputs: map[string]json.RawMessage{}}
 	if key != "" {
 		content.Inputs[inputKey] = encodeJSON(key)
@@ -45,7 +44,7 @@ func newOrder(prompt, key string, timeoutMS int, hold bool, cycle int) order {
 	if hold {
 		content.Inputs[inputHold] = encodeJSON(true)
 	}
-	return order{key: key, cycle: cycle, body: encodeJSON(contract.Request{
+	return order{key: key, body: encodeJSON(contract.Request{
 		Content: content, Options: contract.Options{Mode: contract.ModeAsync, TimeoutMS: timeoutMS},
 	})}
 }
@@ -65,15 +64,13 @@ func (c *fakeCallers) submitOrder(ctx context.Context, o order) bool {
 	}
 	resp, err := c.current.client.Do(req)
 	if err != nil {
-		c.ledger.recordPost(0)
 		return false
 	}
 	defer resp.Body.Close()
-	c.ledger.recordPost(resp.StatusCode)
 	// The status counts, even if reading the body fails.
 	id, located := strings.CutPrefix(resp.Header.Get("Location"), requestsPath)
 	if located && resp.StatusCode == http.StatusAccepted {
-		c.ledger.recordAccepted(id, o.cycle)
+		c.ledger.recordAccepted(id)
 		c.ledger.recordKey(o.key, id)
 	}
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswerBytes))
@@ -98,7 +95,7 @@ func (c *fakeCallers) recordAnswer(o order, body []byte) {
 		c.ledger.recordUnexpected("", fmt.Sprintf("POST was answered with an invalid body: %v", err))
 		return
 	}
-	c.ledger.recordAccepted(resp.RequestID, o.cycle)
+	c.ledger.recordAccepted(resp.RequestID)
 	c.ledger.recordKey(o.key, resp.RequestID)
 	c.ledger.recordResponse(resp.RequestID, resp, body)
 }

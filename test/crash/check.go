@@ -31,7 +31,7 @@ func (l *ledger) runChecks() []checkResult {
 		{"a response contains a result that no agent sent", l.findInventedResults()},
 		{"two requests with one Idempotency-Key", l.findAmbiguousKeys()},
 		{"a callback was refused without reason", l.findRefusedCallbacks()},
-		{"an unexpected answer", l.listUnexpected()},
+		{"an unexpected answer", l.unexpected},
 	}
 }
 
@@ -56,7 +56,7 @@ func (l *ledger) findLost() []string {
 // describeRequest lists what was recorded about a request.
 func (l *ledger) describeRequest(id string) string {
 	p := l.requests[id]
-	said := []string{fmt.Sprintf("accepted in cycle %d, %d times", p.cycle, p.timesAccepted)}
+	said := []string{"accepted"}
 	for key, ids := range l.keys {
 		if slices.Contains(ids, id) {
 			said = append(said, key)
@@ -77,22 +77,9 @@ func (l *ledger) describeRequest(id string) string {
 func (l *ledger) findChanged() []string {
 	ids := l.requestsWhere(func(p *acceptedRequest) bool { return p.changed != nil })
 	for i, id := range ids {
-		ids[i] = fmt.Sprintf("%s: %s, then %s", id, summarizeResponse(l.requests[id].answer), summarizeResponse(l.requests[id].changed))
+		ids[i] = fmt.Sprintf("%s: %s, then %s", id, l.requests[id].raw, l.requests[id].changed)
 	}
 	return ids
-}
-
-func summarizeResponse(resp *contract.Response) string {
-	said := []string{string(resp.Status)}
-	for i := range resp.Tasks {
-		t := &resp.Tasks[i]
-		why := ""
-		if t.Error != nil {
-			why = fmt.Sprintf(" (%s: %s)", t.Error.Code, t.Error.Detail)
-		}
-		said = append(said, fmt.Sprintf("%s %s %s%s", t.TaskID, t.AgentID, t.Status, why))
-	}
-	return strings.Join(said, ", ")
 }
 
 func contradictsEvents(p *acceptedRequest) bool {
@@ -190,14 +177,6 @@ func (l *ledger) findRefusedCallbacks() []string {
 		if c.status != http.StatusOK && c.status != http.StatusConflict {
 			wrong = append(wrong, fmt.Sprintf("%s: task %s was answered %d", c.request, c.task, c.status))
 		}
-	}
-	return wrong
-}
-
-func (l *ledger) listUnexpected() []string {
-	wrong := make([]string, len(l.unexpected))
-	for i, o := range l.unexpected {
-		wrong[i] = o.request + ": " + o.detail
 	}
 	return wrong
 }

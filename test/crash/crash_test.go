@@ -6,7 +6,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/caprouter/caprouter/test/internal/process"
 )
@@ -17,26 +16,24 @@ func TestTestbed_WithRouter(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds the router and kills it several times")
 	}
-	root := t.TempDir()
-	binary, err := process.Build(t.Context(), root)
+	binary, err := process.Build(t.Context(), t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	opts := options{callers: 4, endTimeout: time.Minute, seed: 1}
 	for _, tt := range []struct {
 		name string
-		run  func(t *testing.T, at workspace, opts options)
+		run  func(t *testing.T, binary string)
 	}{
 		{"lost data is found", testLostData},
 		{"an interrupted run stops the router", testInterrupted},
 	} {
-		t.Run(tt.name, func(t *testing.T) { tt.run(t, workspace{dir: t.TempDir(), binary: binary}, opts) })
+		t.Run(tt.name, func(t *testing.T) { tt.run(t, binary) })
 	}
 }
 
 // The checks must find a router that loses its data.
-func testLostData(t *testing.T, at workspace, opts options) {
-	w, err := newTestbed(t.Context(), at, opts.seed)
+func testLostData(t *testing.T, binary string) {
+	w, err := newTestbed(t.Context(), binary, t.TempDir(), 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,13 +45,13 @@ func testLostData(t *testing.T, at workspace, opts options) {
 	if err := w.startRouter(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if !w.callers.submitOrder(t.Context(), newOrder(plainPrompt, "key", requestTimeoutMS, true, 1)) {
+	if !w.callers.submitOrder(t.Context(), newOrder(plainPrompt, "key", requestTimeoutMS, true)) {
 		t.Fatal("the request was not accepted")
 	}
 	if err := w.killRouter(); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.RemoveAll(dataDir(at.dir)); err != nil {
+	if err := os.RemoveAll(dataDir(w.dir)); err != nil {
 		t.Fatal(err)
 	}
 	if err := w.startRouter(t.Context()); err != nil {
@@ -66,9 +63,9 @@ func testLostData(t *testing.T, at workspace, opts options) {
 	}
 }
 
-func testInterrupted(t *testing.T, at workspace, opts options) {
+func testInterrupted(t *testing.T, binary string) {
 	ctx, cancel := context.WithCancel(t.Context())
-	w, err := newTestbed(ctx, at, opts.seed)
+	w, err := newTestbed(ctx, binary, t.TempDir(), 1)
 	if err != nil {
 		t.Fatal(err)
 	}

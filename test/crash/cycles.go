@@ -4,7 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
+	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -19,57 +20,55 @@ const (
 	shortTimeoutMS   = 2_000                  // of a request whose agent never delivers
 	sampleSize       = 20                     // ended requests that are read again per round
 	maxStartTime     = 150 * time.Millisecond // of a router that is killed during its start
-	maxResends       = 200                    // of an order after the last cycle
+	maxLifetime      = 400 * time.Millisecond // of the other routers
+	concurrentOrders = 4                      // callers
+	endTimeout       = time.Minute            // until all requests have ended after the last cycle
 )
 
 // cycleRun is the first part: routers that live for less than a second.
 type cycleRun struct {
 	*testbed
-	opts options
 
 	mu         sync.Mutex
 	lastPrompt int     // number in the last prompt
 	unanswered []order // with an idempotency key, because only these can be resent
 	earlyKills int     // routers killed during their start
-	resent     int
-	keyed      int
 }
 
 // runCycles kills the router opts.cycles times, and shuts it down gracefully once.
-func runCycles(ctx context.Context, at workspace, opts options) (_ *report, err error) {
-	at, err = at.subdir("cycles")
-	if err != nil {
-		return nil, err
-	}
-	w, err := newTestbed(ctx, at, opts.seed)
+func runCycles(ctx context.Context, binary, dir string, opts options) (_ *report, err error) {
+	w, err := newTestbed(ctx, binary, filepath.Join(dir, "cycles"), opts.seed)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, w.close()) }()
-	c := &cycleRun{testbed: w, opts: opts}
-	began := time.Now()
+	c := &cycleRun{testbed: w}
 	for n := range opts.cycles {
-		err := c.runCycle(ctx, n+1, c.killRouter)
+		err := c.runCycle(ctx, c.killRouter)
 		if n == opts.cycles/2 && err == nil { // graceful shutdown
-			err = c.runCycle(ctx, n+1, func() error { c.stopRouter(ctx); return nil })
+			err = c.runCycle(ctx, func() error { c.stopRouter(ctx); return nil })
 		}
 		if err != nil {
 			return nil, fmt.Errorf("cycle %d: %w", n+1, err)
 		}
-		if (n+1)%10 == 0 {
-			c.printProgress(n + 1)
-		}
 	}
-	lived := time.Since(began)
 	if err := c.finishRun(ctx); err != nil {
 		return nil, err
 	}
-	return c.newReport(lived, c.runChecks(ctx)), nil
+	r := &report{
+		title:  fmt.Sprintf("%d kills, %d more during the start, one graceful shutdown; seed %d", opts.cycles, c.earlyKills, opts.seed),
+		checks: c.runChecks(ctx),
+	}
+	c.ledger.addFigures(r)
+	slices.Sort(c.startTimes)
+	r.addFigure("start to listening, ms: p50, max", "%d, %d",
+		c.startTimes[len(c.startTimes)/2].Milliseconds(), c.startTimes[len(c.startTimes)-1].Milliseconds())
+	return r, nil
 }
 
 // runCycle starts a router, uses it and ends it. One of eight routers before is killed
 // during its start.
-func (c *cycleRun) runCycle(ctx context.Context, n int, end func() error) error {
+func (c *cycleRun) runCycle(ctx context.Context, end func() error) error {
 	if c.rng.oneIn(8) {
 		c.earlyKills++
 		if err := c.killDuringStart(ctx); err != nil {
@@ -82,26 +81,26 @@ func (c *cycleRun) runCycle(ctx context.Context, n int, end func() error) error 
 	lives, over := context.WithCancel(ctx)
 	defer over()
 	var killed error
-	jobs := 3 + c.opts.callers
+	const jobs = 3 + concurrentOrders
 	run.ForEach(ctx, jobs, jobs, func(ctx context.Context, i int) {
 		switch i {
 		case 0:
 			defer over()
-			process.Sleep(ctx, c.rng.durationUpTo(c.opts.maxLifetime))
+			process.Sleep(ctx, c.rng.durationUpTo(maxLifetime))
 			killed = end()
 		case 1:
 			c.pollRequests(ctx, lives)
 		case 2:
 			c.followStreams(ctx, lives)
 		default:
-			c.sendOrders(ctx, lives, n)
+			c.sendOrders(ctx, lives)
 		}
 	})
 	return errors.Join(killed, ctx.Err())
 }
 
 func (c *cycleRun) killDuringStart(ctx context.Context) error {
-	p, err := process.LaunchRouter(ctx, c.workspace.binary, c.config)
+	p, err := process.LaunchRouter(ctx, c.binary, c.config)
 	if err != nil {
 		return err
 	}
@@ -111,12 +110,12 @@ func (c *cycleRun) killDuringStart(ctx context.Context) error {
 
 // sendOrders is one caller. It resends unanswered orders first, and stops when the
 // router is killed.
-func (c *cycleRun) sendOrders(ctx, lives context.Context, n int) {
+func (c *cycleRun) sendOrders(ctx, lives context.Context) {
 	for range maxOrders {
 		if !process.Sleep(lives, c.rng.durationUpTo(maxPause)) {
 			return
 		}
-		o, again := c.nextOrder(n)
+		o, again := c.nextOrder()
 		callers := 1
 		if o.key != "" && !again && c.rng.oneIn(4) {
 			callers = 2 // concurrent requests with the same key
@@ -130,13 +129,12 @@ func (c *cycleRun) sendOrders(ctx, lives context.Context, n int) {
 }
 
 // nextOrder returns an unanswered order if there is one, else a new one.
-func (c *cycleRun) nextOrder(n int) (_ order, again bool) {
+func (c *cycleRun) nextOrder() (_ order, again bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.unanswered) > 0 {
 		o := c.unanswered[0]
 		c.unanswered = c.unanswered[1:]
-		c.resent++
 		return o, true
 	}
 	c.lastPrompt++
@@ -145,13 +143,12 @@ func (c *cycleRun) nextOrder(n int) (_ order, again bool) {
 	key := ""
 	if c.rng.oneIn(3) {
 		key = fmt.Sprintf("key-%d", c.lastPrompt)
-		c.keyed++
 	}
 	timeout, hold := requestTimeoutMS, false
 	if kinds[kind] == asyncPrompt && c.rng.oneIn(6) {
 		timeout, hold = shortTimeoutMS, true // the router has to end it at its deadline
 	}
-	return newOrder(fmt.Sprintf(kinds[kind], c.lastPrompt), key, timeout, hold, n), false
+	return newOrder(fmt.Sprintf(kinds[kind], c.lastPrompt), key, timeout, hold), false
 }
 
 func (c *cycleRun) requeueOrder(o order) {
@@ -196,8 +193,9 @@ func (c *cycleRun) finishRun(ctx context.Context) error {
 		return err
 	}
 	c.resendOrders(ctx)
-	c.agents.awaitCallbacks(ctx, c.opts.endTimeout) // agents may know requests whose 202 no caller received
-	c.awaitEnds(ctx, c.opts.endTimeout)
+	// Agents may know requests whose 202 no caller received.
+	awaitCondition(ctx, endTimeout, func() bool { return c.agents.pendingCallbacks.Load() == 0 })
+	c.awaitEnds(ctx, endTimeout)
 	c.followRemaining(ctx)
 	c.fetchRequests(ctx, c.ledger.allRequests())
 	if err := c.killRouter(); err != nil {
@@ -212,38 +210,11 @@ func (c *cycleRun) finishRun(ctx context.Context) error {
 
 // resendOrders sends unanswered orders until they are answered.
 func (c *cycleRun) resendOrders(ctx context.Context) {
-	for range maxResends {
-		c.mu.Lock()
-		orders := c.unanswered
-		c.unanswered = nil
-		c.resent += len(orders)
-		c.mu.Unlock()
-		if len(orders) == 0 {
-			return
-		}
-		for _, o := range orders {
-			if !c.callers.submitOrder(ctx, o) {
-				c.requeueOrder(o)
-			}
-		}
-		if !process.Sleep(ctx, maxPause) {
-			return
-		}
-	}
+	awaitCondition(ctx, endTimeout, func() bool {
+		c.unanswered = slices.DeleteFunc(c.unanswered, func(o order) bool { return c.callers.submitOrder(ctx, o) })
+		return len(c.unanswered) == 0
+	})
 	for _, o := range c.unanswered {
 		c.ledger.recordUnexpected(o.key, "the order with this key is never answered")
 	}
-}
-
-// printProgress prints only to a terminal.
-func (c *cycleRun) printProgress(n int) {
-	info, err := os.Stderr.Stat()
-	if err != nil || info.Mode()&os.ModeCharDevice == 0 {
-		return
-	}
-	end := "\r"
-	if n == c.opts.cycles {
-		end = "\n"
-	}
-	fmt.Fprintf(os.Stderr, "cycle %d of %d: %d requests accepted, %d open   %s", n, c.opts.cycles, len(c.ledger.allRequests()), len(c.ledger.openRequests()), end)
 }

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/caprouter/caprouter/contract"
 )
@@ -13,29 +14,26 @@ import (
 // agents did. Callers and agents write it, and the checks read it. It is safe for
 // concurrent use.
 type ledger struct {
-	mu           sync.Mutex
-	requests     map[string]*acceptedRequest // by id
-	accepted     []string                    // ids in the order of acceptance
-	keys         map[string][]string         // ids of requests by Idempotency-Key
-	executions   []execution
-	callbacks    []callback
-	postStatuses map[int]int // number of answers to POST by HTTP status, 0 for a broken connection
-	unexpected   []unexpectedAnswer
+	mu         sync.Mutex
+	requests   map[string]*acceptedRequest // by id
+	accepted   []string                    // ids in the order of acceptance
+	keys       map[string][]string         // ids of requests by Idempotency-Key
+	executions []execution
+	callbacks  []callback
+	unexpected []string
 }
 
 // acceptedRequest is a request that was answered with 202, or whose result was
 // accepted.
 type acceptedRequest struct {
-	id            string
-	cycle         int // in which it was accepted, 0 if only an agent knows
-	timesAccepted int
-	raw           []byte // the first terminal response, nil before
-	answer        *contract.Response
-	notFound      bool               // the router answered 404 once
-	changed       *contract.Response // the first response that differed from raw
-	finalEvents   int                // maximum number of final events in one stream
-	finalStatus   contract.Status
-	lastEvent     uint64
+	id          string
+	raw         []byte // the first terminal response, nil before
+	answer      *contract.Response
+	notFound    bool   // the router answered 404 once
+	changed     []byte // the first response that differed from raw
+	finalEvents int    // maximum number of final events in one stream
+	finalStatus contract.Status
+	lastEvent   uint64
 }
 
 // subtask is one part of a request, identified by its intent.
@@ -48,6 +46,7 @@ type execution struct {
 	mark        string // identifies the result
 	idempotent  bool
 	failed      bool // the agent returned a failure
+	at          time.Time
 }
 
 // callback is the final answer to a result that an agent sent by callback.
@@ -55,31 +54,22 @@ type callback struct {
 	subtask
 	task, mark string
 	status     int
+	at         time.Time
 }
-
-type unexpectedAnswer struct{ request, detail string }
 
 func newLedger() *ledger {
-	return &ledger{requests: map[string]*acceptedRequest{}, keys: map[string][]string{}, postStatuses: map[int]int{}}
+	return &ledger{requests: map[string]*acceptedRequest{}, keys: map[string][]string{}}
 }
 
-// recordPost records the HTTP status of an answer to POST, 0 if there was none.
-func (l *ledger) recordPost(status int) {
+func (l *ledger) recordAccepted(id string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.postStatuses[status]++
+	l.addRequest(id)
 }
 
-func (l *ledger) recordAccepted(id string, cycle int) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.addRequest(id, cycle)
-	l.requests[id].timesAccepted++
-}
-
-func (l *ledger) addRequest(id string, cycle int) {
+func (l *ledger) addRequest(id string) {
 	if l.requests[id] == nil {
-		l.requests[id] = &acceptedRequest{id: id, cycle: cycle}
+		l.requests[id] = &acceptedRequest{id: id}
 		l.accepted = append(l.accepted, id)
 	}
 }
@@ -102,7 +92,7 @@ func (l *ledger) recordResponse(id string, resp *contract.Response, raw []byte) 
 	case p == nil:
 	case p.raw != nil:
 		if p.changed == nil && !bytes.Equal(p.raw, raw) {
-			p.changed = resp
+			p.changed = raw
 		}
 	case resp.Status.Terminal():
 		p.raw, p.answer = raw, resp
@@ -146,7 +136,7 @@ func (l *ledger) recordCallback(c callback) {
 	defer l.mu.Unlock()
 	l.callbacks = append(l.callbacks, c)
 	if c.status == http.StatusOK {
-		l.addRequest(c.request, 0)
+		l.addRequest(c.request)
 	}
 }
 
@@ -154,7 +144,7 @@ func (l *ledger) recordCallback(c callback) {
 func (l *ledger) recordUnexpected(request, what string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.unexpected = append(l.unexpected, unexpectedAnswer{request: request, detail: what})
+	l.unexpected = append(l.unexpected, request+": "+what)
 }
 
 // openRequests returns the requests without a terminal response, oldest first.
@@ -170,6 +160,24 @@ func (l *ledger) allRequests() []string {
 // withoutFinalEvent returns the requests whose final event was in no stream.
 func (l *ledger) withoutFinalEvent() []string {
 	return l.selectRequests(func(p *acceptedRequest) bool { return p.finalEvents == 0 })
+}
+
+// firstAfter returns the times of the first execution and of the first accepted
+// callback after t, zero if there was none.
+func (l *ledger) firstAfter(t time.Time) (dispatched, delivered time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, e := range l.executions {
+		if dispatched.IsZero() && e.at.After(t) {
+			dispatched = e.at
+		}
+	}
+	for _, c := range l.callbacks {
+		if delivered.IsZero() && c.at.After(t) && c.status == http.StatusOK {
+			delivered = c.at
+		}
+	}
+	return dispatched, delivered
 }
 
 func (l *ledger) selectRequests(keep func(*acceptedRequest) bool) []string {

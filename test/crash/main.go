@@ -13,8 +13,7 @@
 // are no reason to fail.
 //
 // A second part opens many requests whose agents stay silent, kills the router, and
-// prints how long the next one takes to listen and to resume them, beside the start
-// of a router without requests.
+// prints how long the next one takes to listen and to resume them.
 //
 // All traffic is on loopback, and is bounded in number and time.
 package main
@@ -26,7 +25,6 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"syscall"
 	"time"
 
@@ -37,9 +35,6 @@ func main() {
 	var opts options
 	flag.IntVar(&opts.cycles, "cycles", 200, "number of kills; 0 skips this part")
 	flag.IntVar(&opts.openRequests, "open", 10_000, "number of requests that are open when the router is killed; 0 skips this part")
-	flag.IntVar(&opts.callers, "callers", 4, "number of concurrent callers")
-	flag.DurationVar(&opts.maxLifetime, "life", 400*time.Millisecond, "maximum lifetime of a router")
-	flag.DurationVar(&opts.endTimeout, "settle", time.Minute, "time for all requests to end")
 	flag.Uint64Var(&opts.seed, "seed", uint64(time.Now().UnixNano()), "seed of the random numbers")
 	flag.BoolVar(&opts.keep, "keep", false, "keep the directory with the data and the log")
 	flag.Parse()
@@ -52,18 +47,9 @@ func main() {
 }
 
 type options struct {
-	cycles, openRequests, callers int
-	maxLifetime, endTimeout       time.Duration
-	seed                          uint64
-	keep                          bool
-}
-
-// workspace is a directory with data and log, and the binary to run there.
-type workspace struct{ dir, binary string }
-
-func (w workspace) subdir(name string) (workspace, error) {
-	dir := filepath.Join(w.dir, name)
-	return workspace{dir: dir, binary: w.binary}, os.MkdirAll(dir, 0o700)
+	cycles, openRequests int
+	seed                 uint64
+	keep                 bool
 }
 
 // runParts runs both parts and prints their reports. It returns an error if a check
@@ -85,12 +71,12 @@ func runParts(ctx context.Context, opts options, out io.Writer) error {
 	violations := 0
 	for _, part := range []struct {
 		size int
-		run  func(context.Context, workspace, options) (*report, error)
+		run  func(ctx context.Context, binary, dir string, opts options) (*report, error)
 	}{{opts.cycles, runCycles}, {opts.openRequests, runOpen}} {
 		if part.size == 0 {
 			continue
 		}
-		r, err := part.run(ctx, workspace{dir: dir, binary: binary}, opts)
+		r, err := part.run(ctx, binary, dir, opts)
 		if err != nil {
 			return err
 		}

@@ -4,9 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"runtime"
-	"slices"
-	"sync/atomic"
 	"time"
 
 	"github.com/caprouter/caprouter/internal/run"
@@ -17,7 +16,6 @@ const (
 	concurrentSubmitters = 64
 	maxBlocked           = 512  // requests whose agent does not answer
 	silentSeconds        = 3600 // timeout of the silent agents
-	baselineStarts       = 5
 	fillTimeout          = 5 * time.Minute
 	resumeTimeout        = 2 * time.Minute
 )
@@ -25,145 +23,89 @@ const (
 // openRun is the second part: many requests are open when the router is killed.
 type openRun struct {
 	*testbed
-	opts   options
 	report *report
 }
 
 // runOpen kills a router with many open requests, and measures the start of the next.
-func runOpen(ctx context.Context, at workspace, opts options) (_ *report, err error) {
-	o := &openRun{opts: opts, report: &report{title: fmt.Sprintf("%d requests open when the router is killed; %d CPUs", opts.openRequests, runtime.NumCPU())}}
-	if err := o.measureBaseline(ctx, at); err != nil {
+func runOpen(ctx context.Context, binary, dir string, opts options) (_ *report, err error) {
+	w, err := newTestbed(ctx, binary, filepath.Join(dir, "open"), opts.seed)
+	if err != nil {
 		return nil, err
 	}
-	if at, err = at.subdir("open"); err != nil {
+	defer func() { err = errors.Join(err, w.close()) }()
+	o := &openRun{testbed: w, report: &report{
+		title: fmt.Sprintf("%d requests open when the router is killed; %d CPUs", opts.openRequests, runtime.NumCPU()),
+	}}
+	if err := o.openRequests(ctx, opts.openRequests); err != nil {
 		return nil, err
 	}
-	if o.testbed, err = newTestbed(ctx, at, opts.seed); err != nil {
+	if err := o.measureResume(ctx); err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, o.close()) }()
-	for _, step := range []func(context.Context) error{o.openRequests, o.measureResume, o.finishRequests} {
-		if err := step(ctx); err != nil {
-			return nil, err
-		}
+	if err := o.finishRequests(ctx); err != nil {
+		return nil, err
 	}
 	o.report.checks = o.runChecks(ctx)
 	o.ledger.addFigures(o.report)
-	o.report.addFigure("errors logged by the routers", "%s", process.FormatCounts(o.loggedErrors))
 	return o.report, nil
 }
 
-// measureBaseline measures the start of a router without requests.
-func (o *openRun) measureBaseline(ctx context.Context, at workspace) (err error) {
-	at, err = at.subdir("baseline")
-	if err != nil {
-		return err
-	}
-	w, err := newTestbed(ctx, at, o.opts.seed)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, w.close()) }()
-	for range baselineStarts + 1 {
-		if err := errors.Join(w.killRouter(), w.startRouter(ctx)); err != nil {
-			return err
-		}
-	}
-	again := slices.Sorted(slices.Values(w.startTimes[1:]))
-	o.report.addFigure("baseline: start to listening, no requests, ms: first, then p50, max", "%s, %s, %s",
-		formatMillis(w.startTimes[0]), formatMillis(again[len(again)/2]), formatMillis(again[len(again)-1]))
-	o.report.addFigure("baseline: RSS when it listens, MiB", "%.0f", w.router.RSSMiB())
-	return nil
-}
-
-// openRequests submits the requests. Most are accepted by an agent that stays silent.
-// Some block their agent, more than execute at a time, so that the rest is stored and
-// not dispatched.
-func (o *openRun) openRequests(ctx context.Context) error {
+// openRequests submits n requests, then kills the router. Most are accepted by an agent
+// that stays silent. The last ones block their agent, more than execute at a time, so
+// that the rest is stored and not dispatched.
+func (o *openRun) openRequests(ctx context.Context, n int) error {
 	if err := o.startRouter(ctx); err != nil {
 		return err
 	}
-	n := o.opts.openRequests
 	blocked := min(maxBlocked, n/4)
-	spread := blocked / 8 // spread evenly among the silent ones
-	began := time.Now()
 	silent := n - blocked
-	o.submitRequests(ctx, silent+spread, func(i int) bool {
-		return spread > 0 && i%((silent+spread)/spread) == 0 && i/((silent+spread)/spread) < spread
-	})
-	if err := o.awaitCondition(ctx, fillTimeout, func() bool { accepted, _ := o.agents.countHeld(); return accepted >= silent }); err != nil {
-		return fmt.Errorf("fill: %w", err)
+	o.submitRequests(ctx, asyncPrompt, silent)
+	if !awaitCondition(ctx, fillTimeout, func() bool { return o.agents.countHeld() >= silent }) {
+		return fmt.Errorf("agents accepted %d of %d tasks within %s", o.agents.countHeld(), silent, fillTimeout)
 	}
-	o.submitRequests(ctx, blocked-spread, func(int) bool { return true })
+	o.submitRequests(ctx, plainPrompt, blocked)
 	process.Sleep(ctx, time.Second) // the router dispatches as many as its limit allows
-	accepted, connections := o.agents.countHeld()
-	o.report.addFigure("time to submit, s", "%.1f", time.Since(began).Seconds())
-	o.report.addFigure("open when the router is killed", "%d: %d accepted by agents, %d sent, %d not dispatched",
-		len(o.ledger.allRequests()), accepted, connections, len(o.ledger.allRequests())-accepted-connections)
-	o.report.addFigure("RSS before, MiB", "%.0f", o.router.RSSMiB())
+	o.report.addFigure("open when the router is killed, accepted by agents", "%d, %d", len(o.ledger.openRequests()), o.agents.countHeld())
 	return o.killRouter()
 }
 
-// submitRequests submits n requests; blocks selects those for the agent that does not
-// answer.
-func (o *openRun) submitRequests(ctx context.Context, n int, blocks func(i int) bool) {
-	base := len(o.ledger.allRequests())
+// submitRequests submits n requests with the prompt, whose agents hold their answers.
+func (o *openRun) submitRequests(ctx context.Context, prompt string, n int) {
 	run.ForEach(ctx, concurrentSubmitters, n, func(ctx context.Context, i int) {
-		prompt := asyncPrompt
-		if blocks(i) {
-			prompt = plainPrompt
-		}
-		order := newOrder(fmt.Sprintf(prompt, base+i), "", silentSeconds*1000, true, 1)
+		order := newOrder(fmt.Sprintf(prompt, i), "", silentSeconds*1000, true)
 		for !o.callers.submitOrder(ctx, order) && process.Sleep(ctx, retryDelay) {
 		}
 	})
 }
 
-func (o *openRun) awaitCondition(ctx context.Context, limit time.Duration, done func() bool) error {
-	ctx, cancel := context.WithTimeout(ctx, limit)
-	defer cancel()
-	for !done() {
-		if !process.Sleep(ctx, 10*time.Millisecond) {
-			return ctx.Err()
-		}
-	}
-	return nil
-}
-
 // measureResume starts the next router and measures how soon it resumes the requests.
+// Meanwhile one agent tries to deliver its result.
 func (o *openRun) measureResume(ctx context.Context) error {
 	held := o.agents.releaseHeld()
-	var sent atomic.Int64 // time of the first task, in ns
-	o.agents.notifyNextExecution(func(at time.Time) { sent.Store(at.UnixNano()) })
-	var called atomic.Int64 // time of the first accepted result, in ns
-	probe := run.New(ctx)
-	probe.Go("first callback", func(ctx context.Context) error {
-		if o.agents.deliverResult(ctx, &held[0], o.agents.newMark(asyncAgent)) {
-			called.Store(time.Now().UnixNano())
-		}
+	o.group.Go("first callback", func(ctx context.Context) error {
+		o.agents.deliverResult(ctx, &held[0], o.agents.newMark(asyncAgent))
 		return nil
 	})
 	if err := o.startRouter(ctx); err != nil {
-		return errors.Join(err, stopGroup(probe))
+		return err
 	}
-	p := o.router
-	taken, err := p.WaitForLog(ctx, process.LogResumed, resumeTimeout)
+	resumed, err := o.router.WaitForLog(ctx, process.LogResumed, resumeTimeout)
 	if err != nil {
-		return errors.Join(err, stopGroup(probe))
+		return err
 	}
-	o.report.addFigure("RSS when all are resumed, MiB", "%.0f", p.RSSMiB())
-	err = o.awaitCondition(ctx, resumeTimeout, func() bool { return sent.Load() > 0 && called.Load() > 0 })
-	since := func(at int64) time.Duration { return time.Unix(0, at).Sub(p.Started) }
-	o.report.addFigure("start to listening, ms", "%s", formatMillis(o.startTimes[len(o.startTimes)-1]))
-	o.report.addFigure("start to the first task dispatched again, ms", "%s", formatMillis(since(sent.Load())))
-	o.report.addFigure("start to the first result accepted by callback, ms", "%s", formatMillis(since(called.Load())))
-	o.report.addFigure("start until all were resumed, ms", "%s", formatMillis(taken))
-	return errors.Join(err, stopGroup(probe))
-}
-
-func stopGroup(g *run.Group) error {
-	g.Stop(nil)
-	return g.Wait()
+	started := o.router.Started
+	var dispatched, delivered time.Time
+	if !awaitCondition(ctx, resumeTimeout, func() bool {
+		dispatched, delivered = o.ledger.firstAfter(started)
+		return !dispatched.IsZero() && !delivered.IsZero()
+	}) {
+		return fmt.Errorf("no task was dispatched again, or no result accepted, within %s", resumeTimeout)
+	}
+	o.report.addFigure("start to listening, ms", "%d", o.startTimes[len(o.startTimes)-1].Milliseconds())
+	o.report.addFigure("start to the first task dispatched again, ms", "%d", dispatched.Sub(started).Milliseconds())
+	o.report.addFigure("start to the first result accepted by callback, ms", "%d", delivered.Sub(started).Milliseconds())
+	o.report.addFigure("start until all were resumed, ms", "%d", resumed.Milliseconds())
+	return nil
 }
 
 // finishRequests delivers all results and waits until all requests have ended.
@@ -173,9 +115,8 @@ func (o *openRun) finishRequests(ctx context.Context) error {
 	run.ForEach(ctx, concurrentSubmitters, len(held), func(ctx context.Context, i int) {
 		o.agents.deliverResult(ctx, &held[i], o.agents.newMark(asyncAgent))
 	})
-	o.report.addFigure("time to deliver the other results, s", "%.1f", time.Since(began).Seconds())
-	o.awaitEnds(ctx, max(o.opts.endTimeout, resumeTimeout))
-	o.report.addFigure("time until all had ended, s", "%.1f", time.Since(began).Seconds())
+	o.awaitEnds(ctx, resumeTimeout)
+	o.report.addFigure("time to deliver the other results until all had ended, s", "%.1f", time.Since(began).Seconds())
 	o.fetchRequests(ctx, o.ledger.allRequests())
 	return ctx.Err()
 }

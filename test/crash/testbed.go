@@ -7,7 +7,6 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
-	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -19,31 +18,30 @@ import (
 // testbed runs one router after the other on the same data directory, with callers
 // and agents that survive them.
 type testbed struct {
-	workspace workspace
-	config    string // path
-	ledger    *ledger
-	rng       *lockedRand
-	current   *currentRouter
-	agents    *fakeAgents
-	callers   *fakeCallers
-	group     *run.Group
+	binary, dir string
+	config      string // path
+	ledger      *ledger
+	rng         *lockedRand
+	current     *currentRouter
+	agents      *fakeAgents
+	callers     *fakeCallers
+	group       *run.Group
 
-	router       *process.Process // nil while no router runs
-	startTimes   []time.Duration  // until the router listened
-	loggedErrors map[string]int
-	stopErrors   []string
+	router     *process.Process // nil while no router runs
+	startTimes []time.Duration  // until the router listened
+	stopErrors []string
 }
 
 // newTestbed starts the agents. close stops everything.
-func newTestbed(ctx context.Context, at workspace, seed uint64) (*testbed, error) {
+func newTestbed(ctx context.Context, binary, dir string, seed uint64) (*testbed, error) {
 	t := &testbed{
-		workspace: at, ledger: newLedger(), rng: newLockedRand(seed), current: newCurrentRouter(), group: run.New(ctx),
-		loggedErrors: map[string]int{},
+		binary: binary, dir: dir,
+		ledger: newLedger(), rng: newLockedRand(seed), current: newCurrentRouter(), group: run.New(ctx),
 	}
 	t.callers = &fakeCallers{ledger: t.ledger, current: t.current}
 	var err error
 	if t.agents, err = startAgents(ctx, t.group, t.ledger, t.rng, t.current); err == nil {
-		t.config, err = writeConfig(at.dir, t.agents.base)
+		t.config, err = writeConfig(dir, t.agents.base)
 	}
 	if err != nil {
 		return nil, errors.Join(err, t.close())
@@ -58,7 +56,7 @@ func (t *testbed) close() error {
 }
 
 func (t *testbed) startRouter(ctx context.Context) error {
-	p, err := process.LaunchRouter(ctx, t.workspace.binary, t.config)
+	p, err := process.LaunchRouter(ctx, t.binary, t.config)
 	if err != nil {
 		return err
 	}
@@ -88,9 +86,6 @@ func (t *testbed) endRouter(end func(*process.Process) error) error {
 	}
 	err := end(t.router)
 	t.current.clearAddr()
-	for message, times := range t.router.Log.Errors() {
-		t.loggedErrors[message] += times
-	}
 	t.router = nil
 	return err
 }
@@ -99,7 +94,7 @@ func (t *testbed) endRouter(end func(*process.Process) error) error {
 func (t *testbed) runChecks(ctx context.Context) []checkResult {
 	t.stopRouter(ctx)
 	audit := checkResult{name: "the audit log does not verify"}
-	if out, err := process.RunCommand(ctx, t.workspace.binary, "audit", "verify", "--data-dir", dataDir(filepath.Dir(t.config))); err != nil {
+	if out, err := process.RunCommand(ctx, t.binary, "audit", "verify", "--data-dir", dataDir(t.dir)); err != nil {
 		audit.violations = append(audit.violations, fmt.Sprintf("%v: %s", err, out))
 	}
 	return append(t.ledger.runChecks(), audit, checkResult{name: "a graceful shutdown failed", violations: t.stopErrors})
@@ -114,18 +109,23 @@ func (t *testbed) fetchRequests(ctx context.Context, ids []string) {
 
 // awaitEnds fetches open requests until all have ended or the limit has passed.
 func (t *testbed) awaitEnds(ctx context.Context, limit time.Duration) {
+	awaitCondition(ctx, limit, func() bool {
+		t.fetchRequests(ctx, t.ledger.openRequests())
+		return len(t.ledger.openRequests()) == 0
+	})
+}
+
+// awaitCondition polls until done reports true, and reports whether it did within the
+// limit.
+func awaitCondition(ctx context.Context, limit time.Duration, done func() bool) bool {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	for {
-		open := t.ledger.openRequests()
-		if len(open) == 0 {
-			return
-		}
-		t.fetchRequests(ctx, open)
-		if !process.Sleep(ctx, 50*time.Millisecond) {
-			return
+	for !done() {
+		if !process.Sleep(ctx, 20*time.Millisecond) {
+			return false
 		}
 	}
+	return true
 }
 
 // followRemaining reads the events of every request without a final event.
