@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lockExclusive takes the lock or returns errHeld at once.
+// lockExclusive takes the lock or returns errLockHeld at once.
 func lockExclusive(file *os.File) error {
 	err := unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 	if errors.Is(err, unix.EWOULDBLOCK) {
