@@ -21,6 +21,7 @@ import (
 
 	"github.com/caprouter/caprouter/agentkit"
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/testkit"
 )
 
 // Whatever the work does, the router gets a Result it accepts, and nothing of
@@ -129,7 +130,7 @@ func TestAgent_ExecutesTaskOnce(t *testing.T) {
 			answers[i] = result(t, serve(h, post("/", router.token(goodClaims()), goodTask().json())))
 		})
 	}
-	<-g.begun
+	testkit.Receive(t, g.begun)
 	close(g.open)
 	wg.Wait()
 	late := result(t, serve(h, post("/", router.token(goodClaims()), goodTask().json())))
@@ -197,7 +198,7 @@ func TestAgent_CancelsTask(t *testing.T) {
 	var wg sync.WaitGroup
 	var res contract.Result
 	wg.Go(func() { res = result(t, serve(h, post("/", router.token(goodClaims()), goodTask().json()))) })
-	<-g.begun
+	testkit.Receive(t, g.begun)
 	for range 2 { // a second one changes nothing
 		if w := serve(h, post("/"+taskID+"/cancel", router.token(goodClaims()), "")); w.Code != 204 {
 			t.Fatalf("cancel = %d %s, want 204", w.Code, w.Body)
@@ -237,9 +238,9 @@ func TestAgent_DoesNotLogCancelAsError(t *testing.T) {
 				defer close(ended)
 				serve(h, post("/", router.token(goodClaims()), goodTask().json()))
 			}()
-			<-begun
+			testkit.WaitClosed(t, begun)
 			serve(h, post("/"+taskID+"/cancel", router.token(goodClaims()), ""))
-			<-ended
+			testkit.WaitClosed(t, ended)
 			if !strings.Contains(log.String(), tc.level) || strings.Count(log.String(), "\n") != 1 {
 				t.Errorf("got log %q, want one line with %s", log.String(), tc.level)
 			}
@@ -253,7 +254,7 @@ func TestAgent_IgnoresCancelByOtherCaller(t *testing.T) {
 	h := newAgent(t, router, nil, g.work)
 	var wg sync.WaitGroup
 	wg.Go(func() { result(t, serve(h, post("/", router.token(goodClaims()), goodTask().json()))) })
-	<-g.begun
+	testkit.Receive(t, g.begun)
 	for name, value := range map[string]any{
 		"sub": "bob", "tenant": "acme", "sub_id": object{"format": "iss_sub", "iss": "https://a.example", "sub": "alice"},
 	} {
@@ -302,7 +303,7 @@ func TestAgent_WorkSurvivesConnectionLoss(t *testing.T) {
 	wg.Go(func() {
 		h.ServeHTTP(first, post("/", router.token(goodClaims()), goodTask().json()).WithContext(ctx))
 	})
-	<-g.begun
+	testkit.Receive(t, g.begun)
 	hangUp()
 	wg.Go(func() {
 		// Waits for the work of the first, and leaves it alone when it goes too.
@@ -313,7 +314,7 @@ func TestAgent_WorkSurvivesConnectionLoss(t *testing.T) {
 	second := make(chan contract.Result, 1)
 	wg.Go(func() { second <- result(t, serve(h, post("/", router.token(goodClaims()), goodTask().json()))) })
 	close(g.open)
-	if got := <-second; got.Text() != "done" {
+	if got := testkit.Receive(t, second); got.Text() != "done" {
 		t.Errorf("the second try got %+v, want the answer of the work", got)
 	}
 	wg.Wait()

@@ -21,6 +21,7 @@ import (
 	"github.com/caprouter/caprouter/dispatch"
 	"github.com/caprouter/caprouter/dispatch/httptarget"
 	"github.com/caprouter/caprouter/internal/auth"
+	"github.com/caprouter/caprouter/internal/testkit"
 )
 
 // withAwaitResult makes the Call one whose Result may come later. The target does not wait
@@ -343,7 +344,10 @@ func TestTarget_AsyncResultWithAgentkit(t *testing.T) {
 				func(ctx context.Context, _ contract.Task) (contract.Result, error) {
 					agentkit.AcceptAsync(ctx)
 					agentkit.Progress(ctx, "half", 50)
-					<-waiting
+					select {
+					case <-waiting:
+					case <-ctx.Done():
+					}
 					if tc.deliver {
 						return agentkit.Answer("done"), nil
 					}
@@ -374,7 +378,7 @@ func TestTarget_AsyncResultWithAgentkit(t *testing.T) {
 				}
 			}
 			out := d.Send(ctx, c)
-			if got := <-progress; got != `{"message":"half","percent":50}` {
+			if got := testkit.Receive(t, progress); got != `{"message":"half","percent":50}` {
 				t.Errorf("progress = %s", got)
 			}
 			if tc.deliver && (out.Result == nil || out.Result.Text() != "done" || out.Result.TaskID != taskID) {
@@ -384,7 +388,7 @@ func TestTarget_AsyncResultWithAgentkit(t *testing.T) {
 				if out.Err == nil || out.Err.Code != tc.code {
 					t.Errorf("outcome = %+v, want %s", out, tc.code)
 				}
-				if got := <-ended; !errors.Is(got, context.Canceled) {
+				if got := testkit.Receive(t, ended); !errors.Is(got, context.Canceled) {
 					t.Errorf("the work ended with %v, want canceled", got)
 				}
 			}

@@ -19,6 +19,7 @@ import (
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/dispatch"
 	"github.com/caprouter/caprouter/dispatch/httptarget"
+	"github.com/caprouter/caprouter/internal/testkit"
 )
 
 // working is an agent whose tasks end with their connection.
@@ -53,11 +54,11 @@ func TestTarget_CancelsTaskAfterDisconnect(t *testing.T) {
 			var got dispatch.Outcome
 			var wg sync.WaitGroup
 			wg.Go(func() { got = target.Execute(ctx, newCall(a.URL+"/tasks", tc.kind)) })
-			<-a.begun
+			testkit.Receive(t, a.begun)
 			leave()
 			wg.Wait()
 			checkOutcome(t, got, want{code: contract.TaskWasCancelled, detail: "the caller disconnected", attempts: 1, uncertain: tc.uncertain})
-			<-a.ended // the connection was closed
+			testkit.Receive(t, a.ended) // the connection was closed
 			target.Close()
 			if diff := cmp.Diff([]string{"/tasks/" + taskID + "/cancel"}, a.stopped()); diff != "" {
 				t.Errorf("cancellations (-want +got):\n%s", diff)
@@ -77,12 +78,12 @@ func TestTarget_DoesNotCancelTaskAfterHandover(t *testing.T) {
 	var got dispatch.Outcome
 	var wg sync.WaitGroup
 	wg.Go(func() { got = target.Execute(ctx, newCall(a.URL)) })
-	<-a.begun
+	testkit.Receive(t, a.begun)
 	cancel(dispatch.ErrHandedOver)
 	wg.Wait()
 	checkOutcome(t, got, want{code: contract.TaskWasCancelled, detail: "the router stopped the task", attempts: 1, uncertain: true})
 	checkOutcome(t, target.Execute(ctx, newCall(a.URL)), want{code: contract.TaskAgentUnavailable, detail: "the router stopped before the task was sent"})
-	<-a.ended
+	testkit.Receive(t, a.ended)
 	target.Close()
 	if stops := a.stopped(); len(stops) != 0 || len(a.received()) != 1 {
 		t.Errorf("cancellations = %v after %d tasks, want none after one", stops, len(a.received()))
@@ -113,7 +114,7 @@ func TestTarget_DisconnectBetweenAttempts(t *testing.T) {
 	var got dispatch.Outcome
 	var wg sync.WaitGroup
 	wg.Go(func() { got = target.Execute(ctx, newCall(a.URL, idempotent)) })
-	<-asked
+	testkit.Receive(t, asked)
 	leave()
 	wg.Wait()
 	if got.Attempts != 1 || got.Err == nil {
@@ -214,9 +215,9 @@ func TestTarget_CancelReachesAgentkit(t *testing.T) {
 			ctx, leave := context.WithTimeout(t.Context(), time.Minute)
 			var wg sync.WaitGroup
 			wg.Go(func() { target.Execute(ctx, newCall(server.URL)) })
-			<-begun
+			testkit.WaitClosed(t, begun)
 			leave()
-			if got := <-ended; got != context.Canceled {
+			if got := testkit.Receive(t, ended); got != context.Canceled {
 				t.Errorf("the work's context ended with %v, want canceled", got)
 			}
 			wg.Wait()
@@ -236,7 +237,7 @@ func TestCancelSender_SendsManyRequests(t *testing.T) {
 	}
 	seen := map[string]bool{}
 	for range tasks {
-		seen[<-stopped] = true
+		seen[testkit.Receive(t, stopped)] = true
 	}
 	if len(seen) != tasks {
 		t.Errorf("%d tasks were stopped, want %d", len(seen), tasks)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/dispatch"
+	"github.com/caprouter/caprouter/internal/testkit"
 )
 
 // refusingURL returns the URL of a port where nobody listens.
@@ -169,7 +170,7 @@ func TestTarget_ReplacesIdleConnection(t *testing.T) {
 			t.Fatalf("request %d: %+v", i, got.Err)
 		}
 		if got.Err == nil {
-			<-closed
+			testkit.Receive(t, closed)
 		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/caprouter/caprouter/dispatch"
 	"github.com/caprouter/caprouter/dispatch/httptarget"
 	"github.com/caprouter/caprouter/internal/resilience"
+	"github.com/caprouter/caprouter/internal/testkit"
 )
 
 // clock is a time that moves when it is told to.
@@ -71,9 +72,9 @@ func TestTarget_OutcomesOpenBreaker(t *testing.T) {
 				defer close(done)
 				d.Send(ctx, newCall(a.URL))
 			}()
-			<-a.begun
+			testkit.Receive(t, a.begun)
 			leave()
-			<-done
+			testkit.WaitClosed(t, done)
 		}
 		if got := d.AgentStatus("quality_agent").Breaker; got != resilience.Closed {
 			t.Errorf("the breaker is %s, want closed", got)

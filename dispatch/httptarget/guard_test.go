@@ -248,7 +248,7 @@ func TestRebindingBeforeTheStop(t *testing.T) {
 	var got dispatch.Outcome
 	var wg sync.WaitGroup
 	wg.Go(func() { got = target.Execute(ctx, newCall("http://rebind.test:"+trap.Port+"/tasks", registered)) })
-	<-begun
+	testkit.WaitClosed(t, begun)
 	names.Set("rebind.test", "127.0.0.1")
 	leave()
 	wg.Wait()

@@ -18,6 +18,7 @@ import (
 
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/dispatch"
+	"github.com/caprouter/caprouter/internal/testkit"
 )
 
 // Every status, for an agent that may be asked twice and for one that may not.
@@ -287,7 +288,7 @@ func TestTarget_BoundsReplySize(t *testing.T) {
 			grown := allocated() - before
 			checkOutcome(t, got, want{code: contract.TaskBadResult, detail: tc.detail, attempts: 1, uncertain: true, health: dispatch.HealthBad})
 			// 4 MiB are read; the rest is what socket buffers swallow.
-			if n := <-written; n > 32<<20 {
+			if n := testkit.Receive(t, written); n > 32<<20 {
 				t.Errorf("%d MiB could be written before the router hung up", n>>20)
 			}
 			// All that was ever allocated, the agent's side included: doubling

@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/caprouter/caprouter/internal/store"
+	"github.com/caprouter/caprouter/internal/testkit"
 )
 
 // TestKnownRequests_HasNoFalseNegatives: whatever is written, in whatever order and with clocks
@@ -81,7 +82,7 @@ func TestFind_SkipsSearchForUnknownRequest(t *testing.T) {
 		}
 	}
 	for range maxSearches {
-		<-auditLog.searchSlots
+		testkit.Receive(t, auditLog.searchSlots)
 	}
 	if found, err := auditLog.Find(t.Context(), old); err != nil || found.Outcome == nil {
 		t.Errorf("with searches to be had: got %+v, %v, want it", found, err)

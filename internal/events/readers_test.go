@@ -38,7 +38,7 @@ func TestRead_SlowReaderMissesNothing(t *testing.T) {
 		tell(t, s, "r-1", progress)
 	}
 	tell(t, s, "r-1", final)
-	must(t, <-quick.err)
+	must(t, testkit.Receive(t, quick.err))
 	s.mu.Lock()
 	for _, r := range s.readers["r-1"] {
 		r.mu.Lock()
@@ -49,7 +49,7 @@ func TestRead_SlowReaderMissesNothing(t *testing.T) {
 	}
 	s.mu.Unlock()
 	close(goOn)
-	must(t, <-ended)
+	must(t, testkit.Receive(t, ended))
 	if len(quick.seqs) != published+2 {
 		t.Errorf("the quick one heard %d events, want %d", len(quick.seqs), published+2)
 	}
@@ -63,6 +63,7 @@ func TestRead_SlowReaderMissesNothing(t *testing.T) {
 func TestRead_HasNoGapsAndNoDuplicates(t *testing.T) {
 	s, _ := start(t, openLog(t))
 	n := 0
+	outer := t
 	rapid.Check(t, func(t *rapid.T) {
 		n++
 		id := fmt.Sprint("r-", n)
@@ -94,7 +95,7 @@ func TestRead_HasNoGapsAndNoDuplicates(t *testing.T) {
 				after = story.seqs[len(story.seqs)-1]
 			}
 		}
-		if err := errors.Join(err, <-published); err != nil {
+		if err := errors.Join(err, testkit.Receive(outer, published)); err != nil {
 			t.Fatal(err)
 		}
 		if len(story.seqs) != count+2 || story.types[0] != decided || story.types[count+1] != final {
@@ -153,9 +154,9 @@ func TestRead_RemovesItsQueue(t *testing.T) {
 	if n := len(s.readers); n != 0 {
 		t.Errorf("%d requests still have readers, want none", n)
 	}
-	for runtime.NumGoroutine() > before+readers/100 {
-		runtime.Gosched() // those that returned are about to end
-	}
+	testkit.Eventually(t, "the goroutines of the readers have ended", func() bool {
+		return runtime.NumGoroutine() <= before+readers/100
+	})
 }
 
 func TestReader_QueueOverflows(t *testing.T) {

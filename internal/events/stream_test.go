@@ -63,8 +63,8 @@ func TestRead_ReturnsNewEvents(t *testing.T) {
 	testkit.WaitClosed(t, late.came)
 	testkit.WaitClosed(t, late.came)
 	tell(t, s, "r-1", done, final)
-	must(t, <-early.err)
-	must(t, <-late.err)
+	must(t, testkit.Receive(t, early.err))
+	must(t, testkit.Receive(t, late.err))
 	if diff := cmp.Diff(whole, early.types); diff != "" {
 		t.Errorf("the early one heard (-want +got):\n%s", diff)
 	}
@@ -199,7 +199,7 @@ func TestFollow_StartsAtPosition(t *testing.T) {
 		l := read(t.Context(), s.Follow, id, from)
 		tell(t, s, "other", decided)
 		tell(t, s, id, done, final)
-		must(t, <-l.err)
+		must(t, testkit.Receive(t, l.err))
 		if diff := cmp.Diff([]contract.EventType{done, final}, l.types); diff != "" {
 			t.Errorf("%s: heard (-want +got):\n%s", id, diff)
 		}
@@ -269,12 +269,12 @@ func TestRun_ReadersRecoverMissedEvents(t *testing.T) {
 				return false
 			}
 			s, _ := start(t, m)
-			<-m.begun // the reader is not sent to the log for that
+			testkit.WaitClosed(t, m.begun) // the reader is not sent to the log for that
 			tell(t, s, "r-1", decided)
 			l := read(t.Context(), s.Read, "r-1", 0)
 			testkit.WaitClosed(t, l.came)
 			tell(t, s, "r-1", progress)
-			<-missed
+			testkit.WaitClosed(t, missed)
 			tell(t, s, "r-1", done, final)
 			if err := testkit.Receive(t, l.err); !errors.Is(err, want) {
 				t.Fatalf("got error %v, want %v", err, want)
@@ -298,7 +298,7 @@ func TestRun_MayStartLate(t *testing.T) {
 	stop()
 	tell(t, s, "r-1", progress, done, final)
 	runs(t, s)
-	must(t, <-l.err)
+	must(t, testkit.Receive(t, l.err))
 	if diff := cmp.Diff(whole, l.types); diff != "" {
 		t.Errorf("heard (-want +got):\n%s", diff)
 	}

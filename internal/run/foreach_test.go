@@ -84,57 +84,61 @@ func TestForEach_CallsEveryIndexIfContextIsDone(t *testing.T) {
 
 func TestForEach_PanicsInCaller(t *testing.T) {
 	for _, limit := range []int{1, 2, 8} {
-		var running, after atomic.Int64
-		got := caught(func() {
-			run.ForEach(t.Context(), limit, 100, func(ctx context.Context, i int) {
-				running.Add(1)
-				defer running.Add(-1)
-				if i == 3 {
-					panic(errBroken)
-				}
-				if i > 3 {
-					after.Add(1)
-					<-ctx.Done() // the panic must end the calls that still run
-				}
+		synctest.Test(t, func(t *testing.T) {
+			var running, after atomic.Int64
+			got := caught(func() {
+				run.ForEach(t.Context(), limit, 100, func(ctx context.Context, i int) {
+					running.Add(1)
+					defer running.Add(-1)
+					if i == 3 {
+						panic(errBroken)
+					}
+					if i > 3 {
+						after.Add(1)
+						<-ctx.Done() // the panic must end the calls that still run
+					}
+				})
 			})
+			p, ok := got.(*run.PanicError)
+			if !ok {
+				t.Fatalf("limit %d: recovered %v (%T), want a *run.PanicError", limit, got, got)
+			}
+			if !errors.Is(p, errBroken) || !strings.Contains(p.Error(), "each_test.go") {
+				t.Errorf("limit %d: got %v, want %v with the stack of this file", limit, p, errBroken)
+			}
+			if n := running.Load(); n != 0 {
+				t.Errorf("limit %d: %d calls still running when the panic arrived, want 0", limit, n)
+			}
+			if n := int(after.Load()); n > limit {
+				t.Errorf("limit %d: %d calls after the panic, want at most %d", limit, n, limit)
+			}
 		})
-		p, ok := got.(*run.PanicError)
-		if !ok {
-			t.Fatalf("limit %d: recovered %v (%T), want a *run.PanicError", limit, got, got)
-		}
-		if !errors.Is(p, errBroken) || !strings.Contains(p.Error(), "each_test.go") {
-			t.Errorf("limit %d: got %v, want %v with the stack of this file", limit, p, errBroken)
-		}
-		if n := running.Load(); n != 0 {
-			t.Errorf("limit %d: %d calls still running when the panic arrived, want 0", limit, n)
-		}
-		if n := int(after.Load()); n > limit {
-			t.Errorf("limit %d: %d calls after the panic, want at most %d", limit, n, limit)
-		}
 	}
 }
 
 func TestForEach_ReportsGoexit(t *testing.T) {
-	// Both calls must be under way, so that one of them is not the caller's.
-	var both sync.WaitGroup
-	both.Add(2)
-	caller := make(chan struct{}) // closed when the caller's own call may return
-	got := caught(func() {
-		self := goroutine()
-		run.ForEach(t.Context(), 2, 2, func(context.Context, int) {
-			both.Done()
-			both.Wait()
-			if goroutine() == self {
-				<-caller
-				return
-			}
-			defer close(caller)
-			runtime.Goexit()
+	synctest.Test(t, func(t *testing.T) {
+		// Both calls must be under way, so that one of them is not the caller's.
+		var both sync.WaitGroup
+		both.Add(2)
+		caller := make(chan struct{}) // closed when the caller's own call may return
+		got := caught(func() {
+			self := goroutine()
+			run.ForEach(t.Context(), 2, 2, func(context.Context, int) {
+				both.Done()
+				both.Wait()
+				if goroutine() == self {
+					<-caller
+					return
+				}
+				defer close(caller)
+				runtime.Goexit()
+			})
 		})
+		if err, ok := got.(error); !ok || !strings.Contains(err.Error(), "ended by runtime.Goexit") {
+			t.Errorf("recovered %v, want an error that says ended by runtime.Goexit", got)
+		}
 	})
-	if err, ok := got.(error); !ok || !strings.Contains(err.Error(), "ended by runtime.Goexit") {
-		t.Errorf("recovered %v, want an error that says ended by runtime.Goexit", got)
-	}
 }
 
 func TestForEach_Nests(t *testing.T) {

@@ -83,52 +83,58 @@ func TestGroup_WaitReturnsFirstError(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			g := run.New(t.Context())
-			tt.start(g)
-			got := ""
-			if err := g.Wait(); err != nil {
-				got = err.Error()
-			}
-			if got != tt.want {
-				t.Errorf("Wait: got %q, want %q", got, tt.want)
-			}
+			synctest.Test(t, func(t *testing.T) {
+				g := run.New(t.Context())
+				tt.start(g)
+				got := ""
+				if err := g.Wait(); err != nil {
+					got = err.Error()
+				}
+				if got != tt.want {
+					t.Errorf("Wait: got %q, want %q", got, tt.want)
+				}
+			})
 		})
 	}
 }
 
 func TestGroup_StopSetsCause(t *testing.T) {
 	t.Run("Stop", func(t *testing.T) {
-		g := run.New(t.Context())
-		var got error
-		g.Go("waits", func(ctx context.Context) error {
-			<-ctx.Done()
-			got = context.Cause(ctx)
-			return nil
+		synctest.Test(t, func(t *testing.T) {
+			g := run.New(t.Context())
+			var got error
+			g.Go("waits", func(ctx context.Context) error {
+				<-ctx.Done()
+				got = context.Cause(ctx)
+				return nil
+			})
+			g.Stop(errBroken)
+			g.Stop(errors.New("a second call counts for nothing"))
+			if err := g.Wait(); err != nil {
+				t.Fatalf("Wait: got %v, want nil", err)
+			}
+			if got != errBroken {
+				t.Errorf("cause: got %v, want %v", got, errBroken)
+			}
 		})
-		g.Stop(errBroken)
-		g.Stop(errors.New("a second call counts for nothing"))
-		if err := g.Wait(); err != nil {
-			t.Fatalf("Wait: got %v, want nil", err)
-		}
-		if got != errBroken {
-			t.Errorf("cause: got %v, want %v", got, errBroken)
-		}
 	})
 	t.Run("a failure", func(t *testing.T) {
-		g := run.New(t.Context())
-		var got error
-		g.Go("waits", func(ctx context.Context) error {
-			<-ctx.Done()
-			got = context.Cause(ctx)
-			return got
+		synctest.Test(t, func(t *testing.T) {
+			g := run.New(t.Context())
+			var got error
+			g.Go("waits", func(ctx context.Context) error {
+				<-ctx.Done()
+				got = context.Cause(ctx)
+				return got
+			})
+			g.Go("fails", func(context.Context) error { return errBroken })
+			if err := g.Wait(); !errors.Is(err, errBroken) {
+				t.Fatalf("Wait: got %v, want %v", err, errBroken)
+			}
+			if want := "fails: broken"; got == nil || got.Error() != want {
+				t.Errorf("cause: got %v, want %s", got, want)
+			}
 		})
-		g.Go("fails", func(context.Context) error { return errBroken })
-		if err := g.Wait(); !errors.Is(err, errBroken) {
-			t.Fatalf("Wait: got %v, want %v", err, errBroken)
-		}
-		if want := "fails: broken"; got == nil || got.Error() != want {
-			t.Errorf("cause: got %v, want %s", got, want)
-		}
 	})
 }
 
@@ -154,13 +160,15 @@ func TestGroup_KeepsFirstOfSeveralErrors(t *testing.T) {
 
 func TestGroup_StopsWithParentContext(t *testing.T) {
 	t.Run("cancelled", func(t *testing.T) {
-		ctx, cancel := context.WithCancel(t.Context())
-		g := run.New(ctx)
-		g.Go("waits", untilDone)
-		cancel()
-		if err := g.Wait(); err != nil {
-			t.Errorf("Wait: got %v, want nil", err)
-		}
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			g := run.New(ctx)
+			g.Go("waits", untilDone)
+			cancel()
+			if err := g.Wait(); err != nil {
+				t.Errorf("Wait: got %v, want nil", err)
+			}
+		})
 	})
 	t.Run("past its deadline", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
@@ -189,72 +197,80 @@ func TestGroup_ConvertsPanicToError(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			g := run.New(t.Context())
-			g.Go("waits", untilDone)
-			g.Go("learn", tt.fn)
-			err := g.Wait()
-			if err == nil || !strings.HasPrefix(err.Error(), "learn: "+tt.value) {
-				t.Fatalf("Wait: got %v, want learn: %s …", err, tt.value)
-			}
-			if p, ok := errors.AsType[*run.PanicError](err); !ok || !strings.Contains(string(p.Stack), "group_test.go") {
-				t.Errorf("got %v, want a *PanicError whose stack names this file", err)
-			}
-			if !strings.Contains(err.Error(), "group_test.go") {
-				t.Errorf("the text does not hold the stack: %v", err)
-			}
-			if tt.is != nil && !errors.Is(err, tt.is) {
-				t.Errorf("errors.Is(%v, %v) is false", err, tt.is)
-			}
+			synctest.Test(t, func(t *testing.T) {
+				g := run.New(t.Context())
+				g.Go("waits", untilDone)
+				g.Go("learn", tt.fn)
+				err := g.Wait()
+				if err == nil || !strings.HasPrefix(err.Error(), "learn: "+tt.value) {
+					t.Fatalf("Wait: got %v, want learn: %s …", err, tt.value)
+				}
+				if p, ok := errors.AsType[*run.PanicError](err); !ok || !strings.Contains(string(p.Stack), "group_test.go") {
+					t.Errorf("got %v, want a *PanicError whose stack names this file", err)
+				}
+				if !strings.Contains(err.Error(), "group_test.go") {
+					t.Errorf("the text does not hold the stack: %v", err)
+				}
+				if tt.is != nil && !errors.Is(err, tt.is) {
+					t.Errorf("errors.Is(%v, %v) is false", err, tt.is)
+				}
+			})
 		})
 	}
 }
 
 func TestGroup_ReportsGoexit(t *testing.T) {
-	g := run.New(t.Context())
-	g.Go("test", func(context.Context) error { runtime.Goexit(); return nil })
-	if err, want := g.Wait(), "test: ended by runtime.Goexit"; err == nil || err.Error() != want {
-		t.Errorf("Wait: got %v, want %s", err, want)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		g := run.New(t.Context())
+		g.Go("test", func(context.Context) error { runtime.Goexit(); return nil })
+		if err, want := g.Wait(), "test: ended by runtime.Goexit"; err == nil || err.Error() != want {
+			t.Errorf("Wait: got %v, want %s", err, want)
+		}
+	})
 }
 
 func TestGroup_StartsNothingAfterWait(t *testing.T) {
-	g := run.New(t.Context())
-	if err := g.Wait(); err != nil {
-		t.Fatalf("Wait: got %v, want nil", err)
-	}
-	started := make(chan struct{})
-	g.Go("too late", func(context.Context) error { close(started); return errBroken })
-	if err := g.Wait(); err != nil {
-		t.Errorf("second Wait: got %v, want nil", err)
-	}
-	select {
-	case <-started:
-		t.Error("a goroutine was started after Wait had returned")
-	default:
-	}
+	synctest.Test(t, func(t *testing.T) {
+		g := run.New(t.Context())
+		if err := g.Wait(); err != nil {
+			t.Fatalf("Wait: got %v, want nil", err)
+		}
+		started := make(chan struct{})
+		g.Go("too late", func(context.Context) error { close(started); return errBroken })
+		if err := g.Wait(); err != nil {
+			t.Errorf("second Wait: got %v, want nil", err)
+		}
+		select {
+		case <-started:
+			t.Error("a goroutine was started after Wait had returned")
+		default:
+		}
+	})
 }
 
 // Requests start goroutines while the owner is already waiting for the last
 // ones: none may be lost, and the race detector must stay quiet.
 func TestGroup_GoDuringWait(t *testing.T) {
-	g := run.New(t.Context())
-	var started, ran atomic.Int64
-	var starters sync.WaitGroup
-	for range 8 {
-		starters.Go(func() {
-			for range 200 {
-				g.Go("cancel task", func(context.Context) error { ran.Add(1); return nil })
-				started.Add(1)
-			}
-		})
-	}
-	g.Go("hold", func(context.Context) error { starters.Wait(); return nil })
-	if err := g.Wait(); err != nil {
-		t.Fatalf("Wait: got %v, want nil", err)
-	}
-	if got, want := ran.Load(), started.Load(); got != want || want != 8*200 {
-		t.Errorf("%d of %d goroutines ran, want all %d", got, want, 8*200)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		g := run.New(t.Context())
+		var started, ran atomic.Int64
+		var starters sync.WaitGroup
+		for range 8 {
+			starters.Go(func() {
+				for range 200 {
+					g.Go("cancel task", func(context.Context) error { ran.Add(1); return nil })
+					started.Add(1)
+				}
+			})
+		}
+		g.Go("hold", func(context.Context) error { starters.Wait(); return nil })
+		if err := g.Wait(); err != nil {
+			t.Fatalf("Wait: got %v, want nil", err)
+		}
+		if got, want := ran.Load(), started.Load(); got != want || want != 8*200 {
+			t.Errorf("%d of %d goroutines ran, want all %d", got, want, 8*200)
+		}
+	})
 }
 
 // overdue dereferences what it is given.

@@ -15,6 +15,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/caprouter/caprouter/internal/store"
+	"github.com/caprouter/caprouter/internal/testkit"
 	"github.com/caprouter/caprouter/internal/testkit/teststore"
 )
 
@@ -181,7 +182,7 @@ func TestBucket_DropsKeysByAge(t *testing.T) {
 	ctx := t.Context()
 	b := bucket(t, teststore.Open(t), store.BucketConfig{MaxAge: 200 * time.Millisecond})
 	must[uint64](t)(b.Put(ctx, "a", nil))
-	eventually(t, "the key expires", func() bool {
+	testkit.Eventually(t, "the key expires", func() bool {
 		_, err := b.Get(ctx, "a")
 		return err != nil
 	})

@@ -145,7 +145,7 @@ func TestEngine_WritersSurviveRestart(t *testing.T) {
 		})
 	}
 	for n := int64(1); running.Load() > 0 && n <= 5; n++ {
-		eventually(t, "the writers go on", func() bool { return written.Load() >= 4*each/8*n || running.Load() == 0 })
+		testkit.Eventually(t, "the writers go on", func() bool { return written.Load() >= 4*each/8*n || running.Load() == 0 })
 		s.GiveUp("a test says so")
 	}
 	wg.Wait()

@@ -9,9 +9,18 @@ import (
 // returns once the store has started it again.
 func (s *Store) GiveUp(why string) {
 	before := s.engine.restarts.Load()
-	s.engine.failures <- why
+	limit := time.After(20 * time.Second)
+	select {
+	case s.engine.failures <- why:
+	case <-limit:
+		panic("the engine accepts no failure within 20 s")
+	}
 	for s.engine.restarts.Load() == before || s.Status().Err != nil {
-		<-time.After(time.Millisecond)
+		select {
+		case <-time.After(time.Millisecond):
+		case <-limit:
+			panic("the engine is not restarted within 20 s")
+		}
 	}
 }
 

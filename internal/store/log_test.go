@@ -252,7 +252,7 @@ func TestLog_Follows(t *testing.T) {
 				return store.ErrStop
 			})
 		}()
-		eventually(t, "a follower of what comes gets it", func() bool {
+		testkit.Eventually(t, "a follower of what comes gets it", func() bool {
 			add(t, l, "log.a", "later")
 			select {
 			case err := <-fromNow:

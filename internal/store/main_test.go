@@ -4,7 +4,6 @@ import (
 	"errors"
 	"os"
 	"testing"
-	"time"
 
 	"go.uber.org/goleak"
 
@@ -94,17 +93,6 @@ func texts(t testing.TB, l *store.Log, from store.ReadFrom) []string {
 		t.Fatal(err)
 	}
 	return got
-}
-
-// eventually waits for what another goroutine or process brings about.
-func eventually(t testing.TB, what string, ok func() bool) {
-	t.Helper()
-	for end := time.Now().Add(20 * time.Second); !ok(); {
-		if time.Now().After(end) {
-			t.Fatalf("never happened: %s", what)
-		}
-		<-time.After(2 * time.Millisecond)
-	}
 }
 
 // open is a store in a directory that several openings of a test share.

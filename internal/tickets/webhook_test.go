@@ -95,16 +95,11 @@ func verified(r *http.Request, body []byte) bool {
 
 func (in *inbox) next(t *testing.T) letter {
 	t.Helper()
-	select {
-	case l := <-in.letters:
-		if !l.signed {
-			t.Errorf("%+v has no valid signature", l)
-		}
-		return l
-	case <-t.Context().Done():
-		t.Fatal("no message came")
+	l := testkit.Receive(t, in.letters)
+	if !l.signed {
+		t.Errorf("message %+v: got no valid signature, want one", l)
 	}
-	return letter{}
+	return l
 }
 
 // telling is a desk that tells the address, and the outcomes of that.
@@ -137,15 +132,13 @@ func (o *office) serving(t *testing.T) (stop func()) {
 // settled waits until nothing is left to tell of the ticket.
 func (o *office) settled(t *testing.T, id string) {
 	t.Helper()
-	for t.Context().Err() == nil {
+	testkit.Eventually(t, "the ticket has no pending deliveries", func() bool {
 		left, err := tickets.Pending(t.Context(), o.bucket, id)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(left) == 0 {
-			return
-		}
-	}
+		return len(left) == 0
+	})
 }
 
 func TestWebhook_ReceivesNotices(t *testing.T) {
