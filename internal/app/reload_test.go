@@ -139,13 +139,23 @@ func TestRegistryGoodAgainAsItWas(t *testing.T) {
 	}
 }
 
+// hangUp sends SIGHUP to this process. It returns an error on systems without
+// signals.
+func hangUp() error {
+	self, err := os.FindProcess(os.Getpid())
+	if err != nil {
+		return err
+	}
+	return self.Signal(syscall.SIGHUP)
+}
+
 func TestHangupReloads(t *testing.T) {
 	s := startServer(t, "clients:\n"+entry("a_agent", "code_review", "python", ""), func(c *Config) { c.Registry.HotReload = false })
 	s.write("clients:\n" + entry("b_agent", "code_review", "python", ""))
 	if got := s.route(dryReview).Decision.Chosen[0]; got != "a_agent" {
 		t.Fatalf("got %s before the signal, want a_agent: hot_reload is off", got)
 	}
-	if err := syscall.Kill(syscall.Getpid(), syscall.SIGHUP); err != nil {
+	if err := hangUp(); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "b_agent is in force", func() bool {
@@ -179,7 +189,7 @@ func TestHangupWhileDraining(t *testing.T) {
 		}
 		_ = conn.Close()
 	}
-	if err := syscall.Kill(syscall.Getpid(), syscall.SIGHUP); err != nil {
+	if err := hangUp(); err != nil {
 		t.Fatal(err)
 	}
 	close(goOn)
