@@ -21,7 +21,7 @@ const (
 // writeConfig writes configuration and registry into dir, and returns the path of the
 // configuration. Only limits.max_in_flight limits the router: the limits below it are
 // higher, and no model is called.
-func writeConfig(dir, agentAddr string, inFlight int) (string, error) {
+func writeConfig(dir, agentAddr string) (string, error) {
 	registry := fmt.Sprintf(`version: 1
 clients:
   reviewer:

@@ -1,23 +1,26 @@
 package main
 
 import (
-	"math"
 	"slices"
 	"time"
 )
 
-type distribution struct {
-	n             int
-	p50, p99, max time.Duration
-}
+// distribution is zero if there are no values.
+type distribution struct{ p50, p99, max time.Duration }
 
-// newDistribution sorts the durations.
-func newDistribution(times []time.Duration) distribution {
-	if len(times) == 0 {
+// latencies returns the latencies of the samples with the outcome.
+func latencies(samples []sample, k outcome) distribution {
+	var all []time.Duration
+	for _, s := range samples {
+		if s.outcome == k {
+			all = append(all, s.latency())
+		}
+	}
+	if len(all) == 0 {
 		return distribution{}
 	}
-	slices.Sort(times)
-	return distribution{n: len(times), p50: percentile(times, 50), p99: percentile(times, 99), max: times[len(times)-1]}
+	slices.Sort(all)
+	return distribution{p50: percentile(all, 50), p99: percentile(all, 99), max: all[len(all)-1]}
 }
 
 // percentile returns the smallest value that at least that percentage of the sorted
@@ -55,50 +58,15 @@ func samplesBetween(samples []sample, from, to time.Duration) (those []sample) {
 	return those
 }
 
-// collectTimes returns one duration of each sample with the outcome.
-func collectTimes(samples []sample, k outcome, of func(sample) time.Duration) (all []time.Duration) {
-	for _, s := range samples {
-		if s.outcome == k {
-			all = append(all, of(s))
-		}
-	}
-	return all
-}
-
-// sendDelay returns how late requests were sent, which the callers are responsible
-// for.
-func sendDelay(samples []sample) distribution {
-	var all []time.Duration
-	for _, s := range samples {
-		if s.outcome != outcomeUnsent {
-			all = append(all, s.sent-s.due)
-		}
-	}
-	return newDistribution(all)
-}
-
-// computeGoodput returns the good answers per second from one time to another, and in
-// the worst whole second.
-func computeGoodput(samples []sample, from, to time.Duration) (perSecond, worst float64) {
-	if to <= from {
-		return 0, 0
-	}
-	seconds := make([]float64, int((to-from)/time.Second))
+// computeGoodput returns the good answers per second before a time.
+func computeGoodput(samples []sample, to time.Duration) (perSecond float64) {
 	n := 0
 	for _, s := range samples {
-		if s.outcome != outcomeGood || s.done < from || s.done >= to {
-			continue
-		}
-		n++
-		if at := int((s.done - from) / time.Second); at < len(seconds) {
-			seconds[at]++
+		if s.outcome == outcomeGood && s.done < to {
+			n++
 		}
 	}
-	perSecond = float64(n) / (to - from).Seconds()
-	if len(seconds) == 0 {
-		return perSecond, perSecond
-	}
-	return perSecond, slices.Min(seconds)
+	return float64(n) / to.Seconds()
 }
 
 // windowStep is the distance between the windows that recoveryTime examines.
@@ -112,18 +80,9 @@ func recoveryTime(samples []sample, from, to, most time.Duration) (after time.Du
 		if len(those) == 0 || countOutcomes(those)[outcomeGood] != len(those) {
 			continue
 		}
-		if newDistribution(collectTimes(those, outcomeGood, sample.latency)).p99 <= most {
+		if latencies(those, outcomeGood).p99 <= most {
 			return begin - from, true
 		}
 	}
 	return 0, false
 }
-
-func divideOrNaN(a, b float64) float64 {
-	if b == 0 {
-		return math.NaN()
-	}
-	return a / b
-}
-
-func clampDuration(d, least, most time.Duration) time.Duration { return min(max(d, least), most) }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"math"
 	"slices"
 	"testing"
 	"time"
@@ -58,28 +57,15 @@ func TestPercentile_CountsValues(t *testing.T) {
 	})
 }
 
-func TestNewDistribution(t *testing.T) {
-	if got := newDistribution(nil); got != (distribution{}) || got.String() != "none" {
-		t.Errorf("of nothing: got %+v, in words %q", got, got)
-	}
-	got := newDistribution([]time.Duration{3 * ms, ms, 2 * ms})
-	if want := (distribution{n: 3, p50: 2 * ms, p99: 3 * ms, max: 3 * ms}); got != want {
-		t.Errorf("got %+v, want %+v", got, want)
-	}
-	if got.String() != "2.0, 3.0, 3.0" {
-		t.Errorf("in words: %s", got)
-	}
-}
-
 func answers() []sample {
 	return []sample{
-		{due: 0, sent: ms, done: 11 * ms, outcome: outcomeGood},
-		{due: 100 * ms, sent: 101 * ms, done: 102 * ms, outcome: outcomeShed},
+		{due: 0, done: 11 * ms, outcome: outcomeGood},
+		{due: 100 * ms, done: 102 * ms, outcome: outcomeShed},
 		{due: 200 * ms, outcome: outcomeUnsent},
-		{due: 300 * ms, sent: 305 * ms, done: 310 * ms, outcome: outcomeInvalid},
-		{due: 1100 * ms, sent: 1100 * ms, done: 1120 * ms, outcome: outcomeGood},
-		{due: 1200 * ms, sent: 1200 * ms, done: 1210 * ms, outcome: outcomeBroken},
-		{due: 1900 * ms, sent: 1900 * ms, done: 2001 * ms, outcome: outcomeGood},
+		{due: 300 * ms, done: 310 * ms, outcome: outcomeInvalid},
+		{due: 1100 * ms, done: 1120 * ms, outcome: outcomeGood},
+		{due: 1200 * ms, done: 1210 * ms, outcome: outcomeBroken},
+		{due: 1900 * ms, done: 2001 * ms, outcome: outcomeGood},
 	}
 }
 
@@ -94,32 +80,18 @@ func TestCountOutcomes(t *testing.T) {
 	if got := len(samplesBetween(answers(), 100*ms, 1100*ms)); got != 3 {
 		t.Errorf("got %d between, want 3: the end does not count", got)
 	}
-	if got := collectTimes(answers(), outcomeGood, sample.latency); !slices.Equal(got, []time.Duration{11 * ms, 20 * ms, 101 * ms}) {
-		t.Errorf("late: got %v", got)
+	if got, want := latencies(answers(), outcomeGood), (distribution{p50: 20 * ms, p99: 101 * ms, max: 101 * ms}); got != want {
+		t.Errorf("latencies: got %s, want %s", got, want)
 	}
-	if got := collectTimes(answers(), outcomeShed, sample.serviceTime); !slices.Equal(got, []time.Duration{ms}) {
-		t.Errorf("served: got %v", got)
-	}
-	if got := sendDelay(answers()); got.n != 6 || got.max != 5*ms {
-		t.Errorf("lag: got %+v, want 6 with at most 5ms", got)
+	if got := latencies(nil, outcomeGood); got != (distribution{}) {
+		t.Errorf("latencies of no samples: got %s, want zero", got)
 	}
 }
 
 func TestComputeGoodput(t *testing.T) {
-	for _, tt := range []struct {
-		name             string
-		from, to         time.Duration
-		perSecond, worst float64
-	}{
-		{"an answer counts when it comes", 0, 2 * time.Second, 1, 1},
-		{"a second without any", 0, 4 * time.Second, 0.75, 0},
-		{"less than a second", 0, 500 * ms, 2, 2},
-		{"a part of a second is no worst one", 0, 1500 * ms, 2 / 1.5, 1},
-		{"no time", time.Second, time.Second, 0, 0},
-	} {
-		perSecond, worst := computeGoodput(answers(), tt.from, tt.to)
-		if math.Abs(perSecond-tt.perSecond) > 1e-9 || worst != tt.worst {
-			t.Errorf("%s: got %v, at worst %v, want %v, %v", tt.name, perSecond, worst, tt.perSecond, tt.worst)
+	for to, want := range map[time.Duration]float64{2 * time.Second: 1, 4 * time.Second: 0.75, 500 * ms: 2} {
+		if got := computeGoodput(answers(), to); got != want {
+			t.Errorf("before %s: got %v, want %v", to, got, want)
 		}
 	}
 }
@@ -128,7 +100,7 @@ func TestRecoveryTime(t *testing.T) {
 	// steady is an answer every 10 ms from 10 s to 15 s, changed by how.
 	steady := func(how func(at time.Duration, s *sample)) (all []sample) {
 		for at := 10 * time.Second; at < 15*time.Second; at += 10 * ms {
-			s := sample{due: at, sent: at, done: at + 40*ms, outcome: outcomeGood}
+			s := sample{due: at, done: at + 40*ms, outcome: outcomeGood}
 			how(at-10*time.Second, &s)
 			all = append(all, s)
 		}
@@ -175,14 +147,5 @@ func TestRecoveryTime(t *testing.T) {
 	}
 	if _, ok := recoveryTime(nil, 0, 5*time.Second, time.Second); ok {
 		t.Error("no answers are normal")
-	}
-}
-
-func TestDivideOrNaN(t *testing.T) {
-	if got := divideOrNaN(3, 2); got != 1.5 {
-		t.Errorf("got %v, want 1.5", got)
-	}
-	if got := divideOrNaN(3, 0); !math.IsNaN(got) {
-		t.Errorf("of nothing: got %v, want no number", got)
 	}
 }

@@ -15,29 +15,26 @@ import (
 
 // subject is a server with one kind of request.
 type subject struct {
-	name     string
-	addr     string
-	request  []byte
-	want     contract.Status // of a good response
-	failures *failureLog
+	name        string
+	addr        string
+	request     []byte
+	want        contract.Status // of a good response
+	connections int             // maximum number in an open loop
+	failures    *failureLog
 }
 
 // sample is the outcome of one arrival. Times are counted from the start of the load.
 type sample struct {
-	due, sent, done time.Duration
-	outcome         outcome
+	due, done time.Duration
+	outcome   outcome
 }
 
 // latency is the time from when the request was due, so that waiting callers are
 // counted.
 func (s sample) latency() time.Duration { return s.done - s.due }
 
-// serviceTime is the time from when the request was sent.
-func (s sample) serviceTime() time.Duration { return s.done - s.sent }
-
 // sendRequest sends one request and records its outcome.
 func (s *subject) sendRequest(ctx context.Context, l *connection, start time.Time, at *sample) {
-	at.sent = time.Since(start)
 	r, err := l.roundTrip(ctx, s.request)
 	at.done = time.Since(start)
 	switch {
@@ -85,14 +82,14 @@ func (s *subject) runClosedLoop(ctx context.Context, callers int, lasts time.Dur
 // runOpenLoop sends requests when they are due, independently of earlier answers, over
 // a limited number of connections. A request that cannot be sent before its segment
 // ends stays unsent, so that it does not delay the next segment.
-func (s *subject) runOpenLoop(ctx context.Context, sched schedule, connections int) ([]sample, error) {
+func (s *subject) runOpenLoop(ctx context.Context, sched schedule) ([]sample, error) {
 	samples := make([]sample, sched.countArrivals())
 	for i := range samples {
 		samples[i].due, _ = sched.arrivalTime(i)
 	}
 	// Each connection sends at least one request per second, so that the server does not
 	// close it as idle.
-	links := make([]*connection, max(1, min(connections, len(samples), int(math.Ceil(sched.maxRate())))))
+	links := make([]*connection, max(1, min(s.connections, len(samples), int(math.Ceil(sched.maxRate())))))
 	errs := make([]error, len(links))
 	defer func() {
 		for _, l := range links {

@@ -4,14 +4,12 @@
 // it.
 //
 //	this process              separate processes
-//	callers ───────requests──▶ caprouter serve ──tasks──▶ agent (answers after -work)
+//	callers ───────requests──▶ caprouter serve ──tasks──▶ agent (answers after 40 ms)
 //	slow connections ─────────▶      │
-//	callers ───────requests──▶ bare server: accepts -in-flight requests, rejects others
+//	callers ───────requests──▶ bare server: accepts 64 requests, rejects others
 //
-// The router serves at most -in-flight requests at a time, each of which takes -work.
-// Both are chosen so that the CPUs are not the limit. The report contains the CPU time
-// by process, because measurements on a busy machine mean little. A further table is
-// about dry runs, which only the CPUs limit.
+// The router serves at most 64 requests at a time, so that the CPUs are not the limit.
+// Dry runs call no agent, so that only the CPUs limit them.
 //
 // Arrivals are scheduled by the clock, and latency counts from the time a request was
 // due, so that a slow answer does not reduce the offered load.
@@ -38,9 +36,6 @@ func main() {
 	var opts options
 	flag.DurationVar(&opts.duration, "for", time.Minute, "duration of the overload; the other phases are fractions of it")
 	flag.IntVar(&opts.slow, "slow", 1000, "slow connections of each kind; 0 skips this part")
-	flag.IntVar(&opts.inFlight, "in-flight", 64, "concurrent requests of the router")
-	flag.DurationVar(&opts.work, "work", 40*time.Millisecond, "response time of the agent")
-	flag.IntVar(&opts.connections, "connections", 1024, "maximum number of connections of other callers")
 	flag.StringVar(&opts.binary, "binary", "", "binary of the router; built if empty")
 	flag.BoolVar(&opts.keep, "keep", false, "keep the directory with the data and the log")
 	flag.Parse()
@@ -48,9 +43,9 @@ func main() {
 	defer stop()
 	var err error
 	if role := flag.Arg(0); role != "" {
-		err = serveRole(ctx, role, opts)
+		err = serveRole(ctx, role)
 	} else {
-		err = runAll(ctx, opts, output{report: os.Stdout, progress: os.Stderr})
+		err = runAll(ctx, opts, os.Stdout)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "overload:", err)
@@ -59,11 +54,17 @@ func main() {
 }
 
 type options struct {
-	duration, work              time.Duration
-	slow, inFlight, connections int
-	binary                      string
-	keep                        bool
+	duration time.Duration
+	slow     int
+	binary   string
+	keep     bool
 }
+
+const (
+	inFlight       = 64                    // concurrent requests of the router
+	agentDelay     = 40 * time.Millisecond // until the agent answers
+	maxConnections = 1024                  // of other callers
+)
 
 // maxDuration bounds the memory, because every arrival is recorded.
 const maxDuration = 10 * time.Minute
@@ -75,28 +76,8 @@ func (o options) validate() error {
 	if o.duration < time.Second || o.duration > maxDuration {
 		return fmt.Errorf("-for: at least 1s, at most %s", maxDuration)
 	}
-	if o.inFlight < 1 || o.connections < 2*o.inFlight || o.work <= 0 || o.slow < 0 {
-		return errors.New("-in-flight and -work must be positive, -slow must not be negative, -connections must be at least twice -in-flight")
-	}
-	return raiseFileLimit(2*(o.slow+o.connections) + 256)
-}
-
-// raiseFileLimit raises the limit of open files of this process. The router raises its
-// own.
-func raiseFileLimit(need int) error {
-	var limit syscall.Rlimit
-	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
-		return fmt.Errorf("read the limit of open files: %w", err)
-	}
-	if limit.Cur >= uint64(need) {
-		return nil
-	}
-	limit.Cur = limit.Max
-	if limit.Max < uint64(need) {
-		return fmt.Errorf("%d open files are needed, %d allowed: raise ulimit -Hn, or lower -slow and -connections", need, limit.Max)
-	}
-	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
-		return fmt.Errorf("raise the limit of open files to %d: %w", limit.Cur, err)
+	if o.slow < 0 {
+		return errors.New("-slow: must not be negative")
 	}
 	return nil
 }

@@ -20,19 +20,14 @@ const (
 )
 
 // serveRole runs a role until the parent ends.
-func serveRole(ctx context.Context, role string, opts options) error {
+func serveRole(ctx context.Context, role string) error {
 	switch role {
 	case roleAgent:
-		return process.ServeRole(ctx, newAgentHandler(opts.work))
+		return process.ServeRole(ctx, newAgentHandler(agentDelay))
 	case roleBaseline:
-		return process.ServeRole(ctx, &bareServer{work: opts.work, limit: int64(opts.inFlight)})
+		return process.ServeRole(ctx, &bareServer{work: agentDelay, limit: inFlight})
 	}
 	return fmt.Errorf("no role %q", role)
-}
-
-// startRole starts this program in a role.
-func startRole(ctx context.Context, role string, opts options) (*process.Process, error) {
-	return process.StartRole(ctx, role, "-work", opts.work.String(), "-in-flight", fmt.Sprint(opts.inFlight), role)
 }
 
 // newAgentHandler answers every task after the duration.

@@ -20,13 +20,6 @@ func (s schedule) countArrivals() (n int) {
 	return n
 }
 
-func (s schedule) totalDuration() (d time.Duration) {
-	for _, part := range s {
-		d += part.duration
-	}
-	return d
-}
-
 // arrivalTime returns when request i (from 0) is due, and when its segment ends,
 // counted from the start.
 func (s schedule) arrivalTime(i int) (at, over time.Duration) {

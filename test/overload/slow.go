@@ -46,41 +46,21 @@ func slowKinds() []slowKind {
 	}
 }
 
-// slowStats counts how slow connections ended. It is safe for concurrent use.
+// slowStats counts slow connections. It is safe for concurrent use.
 type slowStats struct {
-	mu        sync.Mutex
-	opened    int
-	open      int
-	maxOpen   int                        // maximum of open
-	ends      map[string][]time.Duration // ages of connections that the router ended, by how
-	openAtEnd []time.Duration            // ages of connections that this program closed
-}
-
-func (e *slowStats) recordOpen() {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.opened++
-	e.open++
-	e.maxOpen = max(e.maxOpen, e.open)
-}
-
-func (e *slowStats) recordRefused(after time.Duration) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.opened++
-	e.ends[endRefused] = append(e.ends[endRefused], after)
+	mu     sync.Mutex
+	opened int
+	ends   map[string]int // connections that the router ended, by how
 }
 
 // recordEnd records the end of a connection. how is "" if this program closed it.
-func (e *slowStats) recordEnd(how string, after time.Duration) {
+func (e *slowStats) recordEnd(how string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.open--
-	if how == "" {
-		e.openAtEnd = append(e.openAtEnd, after)
-		return
+	e.opened++
+	if how != "" {
+		e.ends[how]++
 	}
-	e.ends[how] = append(e.ends[how], after)
 }
 
 // Ways in which a connection ends, beside an answer.
@@ -92,13 +72,13 @@ const (
 // startSlowConnections opens connections, evenly over a time, and reopens those that
 // end, until stop is called.
 func startSlowConnections(ctx context.Context, k slowKind, addr string, many int, over time.Duration) (stop func() (*slowStats, error)) {
-	ends := &slowStats{ends: map[string][]time.Duration{}}
+	ends := &slowStats{ends: map[string]int{}}
 	group := run.New(ctx)
 	for i := range many {
 		group.Go("slow connection", func(ctx context.Context) error {
 			process.Sleep(ctx, over*time.Duration(i)/time.Duration(many))
 			for ctx.Err() == nil {
-				k.holdConnection(ctx, addr, ends)
+				ends.recordEnd(k.holdConnection(ctx, addr))
 				process.Sleep(ctx, reconnectDelay)
 			}
 			return nil
@@ -111,27 +91,23 @@ func startSlowConnections(ctx context.Context, k slowKind, addr string, many int
 }
 
 // holdConnection opens a connection and keeps it until the router closes it or ctx
-// ends.
-func (k slowKind) holdConnection(ctx context.Context, addr string, ends *slowStats) {
+// ends. It returns how the router ended it, or "".
+func (k slowKind) holdConnection(ctx context.Context, addr string) (how string) {
 	dialer := net.Dialer{Timeout: process.IOTimeout}
 	if k.reads {
 		dialer.Control = setSmallWindows
 	}
-	began := time.Now()
 	conn, err := dialer.DialContext(ctx, "tcp", addr)
-	if err != nil {
-		if ctx.Err() == nil {
-			ends.recordRefused(time.Since(began))
-		}
-		return
+	if err == nil {
+		defer func() { _ = conn.Close() }()
+		how = k.exchangeBytes(ctx, conn)
+	} else {
+		how = endRefused
 	}
-	defer func() { _ = conn.Close() }()
-	ends.recordOpen()
-	how := k.exchangeBytes(ctx, conn)
 	if ctx.Err() != nil {
-		how = ""
+		return ""
 	}
-	ends.recordEnd(how, time.Since(began))
+	return how
 }
 
 // exchangeBytes sends or reads one byte at a time, and returns how the router ended
@@ -213,11 +189,10 @@ func setSmallWindows(_, _ string, raw syscall.RawConn) error {
 // slowResult contains the measurements of other callers without and with slow
 // connections of one kind.
 type slowResult struct {
-	kind                string
-	without, with       distribution // latency of good answers
-	withoutAll, withAll outcomeCounts
-	sendDelay           distribution // of the callers, with slow connections
-	stats               *slowStats
+	kind          string
+	without, with distribution // latency of good answers
+	shed          int          // with slow connections
+	stats         *slowStats
 }
 
 // maxWith and maxWithout bound how long callers are measured with and without slow
@@ -229,25 +204,23 @@ const (
 )
 
 // measureSlow measures callers at a rate, without and with slow connections.
-func (m *measurer) measureSlow(ctx context.Context, s *subject, k slowKind, many int, perSecond float64, lasts time.Duration) (*slowResult, error) {
+func (s *subject) measureSlow(ctx context.Context, k slowKind, many int, perSecond float64, lasts time.Duration) (*slowResult, error) {
 	with := clampDuration(lasts*3/4, 2*time.Second, maxWith)
 	without := clampDuration(lasts/6, 500*time.Millisecond, maxWithout)
-	m.logProgress("slow %s: %.0f/s without for %s, then with %d for %s", k.name, perSecond, without, many, with)
-	r := &slowResult{kind: k.name}
-	samples, err := s.runOpenLoop(ctx, schedule{{perSecond, without}}, m.connections)
+	logProgress("slow %s: %.0f/s without for %s, then with %d for %s", k.name, perSecond, without, many, with)
+	before, err := s.runOpenLoop(ctx, schedule{{perSecond, without}})
 	if err != nil {
 		return nil, err
 	}
-	r.without, r.withoutAll = newDistribution(collectTimes(samples, outcomeGood, sample.latency)), countOutcomes(samples)
 	over := min(time.Duration(many)*time.Second/dialsPerSecond, with/2)
 	stop := startSlowConnections(ctx, k, s.addr, many, over)
-	samples, err = s.runOpenLoop(ctx, schedule{{perSecond, with}}, m.connections)
-	var leftErr error
-	r.stats, leftErr = stop()
-	if err := errors.Join(err, leftErr); err != nil {
+	beside, err := s.runOpenLoop(ctx, schedule{{perSecond, with}})
+	stats, stopErr := stop()
+	if err := errors.Join(err, stopErr); err != nil {
 		return nil, err
 	}
-	r.with, r.withAll = newDistribution(collectTimes(samples, outcomeGood, sample.latency)), countOutcomes(samples)
-	r.sendDelay = sendDelay(samples)
-	return r, nil
+	return &slowResult{
+		kind: k.name, without: latencies(before, outcomeGood), with: latencies(beside, outcomeGood),
+		shed: countOutcomes(beside)[outcomeShed], stats: stats,
+	}, nil
 }
