@@ -2,16 +2,10 @@ package process
 
 import (
 	"bytes"
-	"cmp"
-	"fmt"
-	"maps"
 	"os"
-	"slices"
 	"strings"
 	"sync"
 	"time"
-
-	"github.com/caprouter/caprouter/internal/strictjson"
 )
 
 // Lines of a router's log that [Process.WaitForLog] can wait for.
@@ -22,17 +16,16 @@ const (
 
 const tailLines = 20
 
-// Log is the standard error of a router. It copies the log to a file, and keeps the
-// last lines, the number of errors and the time of each awaited line. Its methods are
-// safe for concurrent use.
-type Log struct {
+// routerLog is the standard error of a router. It copies the log to a file, and keeps
+// the last lines and the time of each awaited line. Its methods are safe for concurrent
+// use.
+type routerLog struct {
 	file    *os.File
 	awaited map[string]*awaitedLine // immutable
 
 	mu      sync.Mutex
 	partial []byte // a line without its end
 	lines   []string
-	errors  map[string]int // by message
 	addr    string
 }
 
@@ -41,20 +34,19 @@ type awaitedLine struct {
 	at   time.Time     // written before seen is closed
 }
 
-func openLog(path string) (*Log, error) {
+func openLog(path string) (*routerLog, error) {
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return nil, err
 	}
-	l := &Log{file: file, awaited: map[string]*awaitedLine{}, errors: map[string]int{}}
-	for _, text := range []string{LogListening, LogResumed} {
-		l.awaited[text] = &awaitedLine{seen: make(chan struct{})}
-	}
-	return l, nil
+	return &routerLog{file: file, awaited: map[string]*awaitedLine{
+		LogListening: {seen: make(chan struct{})},
+		LogResumed:   {seen: make(chan struct{})},
+	}}, nil
 }
 
 // Write implements io.Writer.
-func (l *Log) Write(p []byte) (int, error) {
+func (l *routerLog) Write(p []byte) (int, error) {
 	now := time.Now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -70,7 +62,7 @@ func (l *Log) Write(p []byte) (int, error) {
 	return l.file.Write(p)
 }
 
-func (l *Log) addLine(line string, now time.Time) {
+func (l *routerLog) addLine(line string, now time.Time) {
 	l.lines = append(l.lines, line)
 	if len(l.lines) > tailLines {
 		l.lines = l.lines[1:]
@@ -84,48 +76,19 @@ func (l *Log) addLine(line string, now time.Time) {
 			close(awaited.seen)
 		}
 	}
-	var entry struct {
-		Level string `json:"level"`
-		Msg   string `json:"msg"`
-	}
-	if err := strictjson.UnmarshalAllowUnknown([]byte(line), &entry); err != nil {
-		entry.Level, entry.Msg = "ERROR", "not a line of the log: "+line
-	}
-	if entry.Level == "ERROR" {
-		l.errors[entry.Msg]++
-	}
 }
 
-func (l *Log) listenAddr() string {
+func (l *routerLog) listenAddr() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.addr
 }
 
-// Errors returns how often each error was logged, by message.
-func (l *Log) Errors() map[string]int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return maps.Clone(l.errors)
-}
-
-// Tail returns the last lines.
-func (l *Log) Tail() string {
+// tail returns the last lines.
+func (l *routerLog) tail() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return strings.Join(l.lines, "\n")
 }
 
-func (l *Log) close() error { return l.file.Close() }
-
-// FormatCounts lists counts, the greatest first: "30 completed, 2 failed".
-func FormatCounts(counts map[string]int) string {
-	names := slices.SortedFunc(maps.Keys(counts), func(a, b string) int {
-		return cmp.Or(cmp.Compare(counts[b], counts[a]), cmp.Compare(a, b))
-	})
-	parts := make([]string, len(names))
-	for i, name := range names {
-		parts[i] = fmt.Sprintf("%d %s", counts[name], name)
-	}
-	return cmp.Or(strings.Join(parts, ", "), "none")
-}
+func (l *routerLog) close() error { return l.file.Close() }

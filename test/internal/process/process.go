@@ -34,14 +34,14 @@ const (
 type Process struct {
 	Name    string
 	Started time.Time
-	Log     *Log // of a router; nil for a role
 
 	StartTime time.Duration // of a role, until it listened
 
 	cmd    *exec.Cmd
-	addr   string // of a role
 	exited chan struct{}
 	group  *run.Group
+	log    *routerLog     // of a router; nil for a role
+	addr   string         // of a role
 	stdin  io.WriteCloser // of a role
 	stdout *bufio.Reader  // of a role
 }
@@ -85,11 +85,12 @@ func LaunchRouter(ctx context.Context, binary, config string) (*Process, error) 
 	if err != nil {
 		return nil, err
 	}
-	p := &Process{Name: "router", Log: log}
+	p := &Process{Name: "router", log: log}
 	p.cmd = exec.CommandContext(ctx, binary, "serve", "--config", config) //nolint:gosec // built by Build
 	p.cmd.Env = cleanEnvironment()
 	p.cmd.Stderr = log
-	if err := p.start(); err != nil {
+	p.Started = time.Now()
+	if err := p.cmd.Start(); err != nil {
 		return nil, errors.Join(err, log.close())
 	}
 	p.watchExit(ctx)
@@ -114,7 +115,8 @@ func StartRole(ctx context.Context, name string, args ...string) (*Process, erro
 	if p.stdin, err = p.cmd.StdinPipe(); err != nil {
 		return nil, err
 	}
-	if err := p.start(); err != nil {
+	p.Started = time.Now()
+	if err := p.cmd.Start(); err != nil {
 		return nil, err
 	}
 	line, err := p.stdout.ReadString('\n')
@@ -124,11 +126,6 @@ func StartRole(ctx context.Context, name string, args ...string) (*Process, erro
 	}
 	p.addr, p.StartTime = strings.TrimSpace(line), time.Since(p.Started)
 	return p, nil
-}
-
-func (p *Process) start() error {
-	p.Started = time.Now()
-	return p.cmd.Start()
 }
 
 func (p *Process) watchExit(ctx context.Context) {
@@ -143,8 +140,8 @@ func (p *Process) watchExit(ctx context.Context) {
 
 // Addr returns the host and port at which the process listens.
 func (p *Process) Addr() string {
-	if p.Log != nil {
-		return p.Log.listenAddr()
+	if p.log != nil {
+		return p.log.listenAddr()
 	}
 	return p.addr
 }
@@ -157,7 +154,7 @@ func (p *Process) PID() int { return p.cmd.Process.Pid }
 func (p *Process) WaitForLog(ctx context.Context, text string, limit time.Duration) (time.Duration, error) {
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
-	line := p.Log.awaited[text]
+	line := p.log.awaited[text]
 	reason := "the router exited"
 	select {
 	case <-line.seen:
@@ -168,7 +165,7 @@ func (p *Process) WaitForLog(ctx context.Context, text string, limit time.Durati
 	case <-ctx.Done():
 		return 0, ctx.Err()
 	}
-	return 0, fmt.Errorf("wait for %q in the log: %s; the log ends with:\n%s", text, reason, p.Log.Tail())
+	return 0, fmt.Errorf("wait for %q in the log: %s; the log ends with:\n%s", text, reason, p.log.tail())
 }
 
 // CheckRunning returns an error if the process has exited.
@@ -224,16 +221,16 @@ func (p *Process) shutdown(ctx context.Context) error {
 }
 
 func (p *Process) logTail() string {
-	if p.Log == nil {
+	if p.log == nil {
 		return ""
 	}
-	return "; its log ends with:\n" + p.Log.Tail()
+	return "; its log ends with:\n" + p.log.tail()
 }
 
 func (p *Process) release() error {
 	err := p.group.Wait()
-	if p.Log != nil {
-		err = errors.Join(err, p.Log.close())
+	if p.log != nil {
+		err = errors.Join(err, p.log.close())
 	}
 	return err
 }
