@@ -192,8 +192,8 @@ func TestSnapshot_SplitsEveryKeyOfAnEntry(t *testing.T) {
 func TestSnapshot_EntryIsComplete(t *testing.T) {
 	want := &contract.RegistryEntry{}
 	v := reflect.ValueOf(want).Elem()
-	for i := range v.NumField() {
-		fillValue(v.Field(i))
+	for _, field := range v.Fields() {
+		fillValue(field)
 	}
 	s, err := NewSnapshot(&Definition{Agents: []*contract.RegistryEntry{want}})
 	must(t, err)
@@ -220,8 +220,8 @@ func fillValue(v reflect.Value) {
 		fillValue(element)
 		v.SetMapIndex(reflect.ValueOf("x"), element)
 	case reflect.Struct:
-		for i := range v.NumField() {
-			fillValue(v.Field(i))
+		for _, field := range v.Fields() {
+			fillValue(field)
 		}
 	}
 }

@@ -102,13 +102,15 @@ func NewSnapshot(d *Definition) (*Snapshot, error) {
 
 // splitEntry copies an entry into its keys of the catalogue and of the fleet.
 func splitEntry(e *contract.RegistryEntry) (catalogue, fleet *contract.RegistryEntry) {
-	return &contract.RegistryEntry{
-			ID: e.ID, Description: e.Description, Match: e.Match, Examples: e.Examples, Keywords: e.Keywords, NotFor: e.NotFor,
-			Constraints: e.Constraints, Requires: normalizeRequires(e.Requires), Priority: e.Priority,
-		}, &contract.RegistryEntry{
-			ID: e.ID, Endpoint: e.Endpoint, MCPCapabilities: e.MCPCapabilities, Restore: e.Restore, Health: e.Health,
-			MaxInFlight: e.MaxInFlight, Origin: e.Origin,
-		}
+	catalogue = &contract.RegistryEntry{
+		ID: e.ID, Description: e.Description, Match: e.Match, Examples: e.Examples, Keywords: e.Keywords, NotFor: e.NotFor,
+		Constraints: e.Constraints, Requires: normalizeRequires(e.Requires), Priority: e.Priority,
+	}
+	fleet = &contract.RegistryEntry{
+		ID: e.ID, Endpoint: e.Endpoint, MCPCapabilities: e.MCPCapabilities, Restore: e.Restore, Health: e.Health,
+		MaxInFlight: e.MaxInFlight, Origin: e.Origin,
+	}
+	return catalogue, fleet
 }
 
 // joinEntry is the inverse of splitEntry.

@@ -10,8 +10,8 @@ import (
 	"github.com/caprouter/caprouter/dispatch"
 )
 
-// Failure describes an attempt without a Result.
-type Failure struct {
+// Error describes an attempt without a Result.
+type Error struct {
 	Code            contract.TaskCode
 	Detail          string // for the caller: contains no address and no text of a library
 	Cause           error  // for the log; may be nil
@@ -23,20 +23,20 @@ type Failure struct {
 }
 
 // Error implements error.
-func (f *Failure) Error() string { return fmt.Sprintf("%s: %s: %v", f.Code, f.Detail, f.Cause) }
+func (f *Error) Error() string { return fmt.Sprintf("%s: %s: %v", f.Code, f.Detail, f.Cause) }
 
 // Unwrap returns the cause.
-func (f *Failure) Unwrap() error { return f.Cause }
+func (f *Error) Unwrap() error { return f.Cause }
 
 // NotSent returns the failure of a task that the router could not send. It does
 // not count for the health of the agent.
-func (p *Policy) NotSent(detail string, cause error) *Failure {
-	return &Failure{Code: contract.TaskAgentUnavailable, Detail: detail, Cause: cause}
+func (p *Policy) NotSent(detail string, cause error) *Error {
+	return &Error{Code: contract.TaskAgentUnavailable, Detail: detail, Cause: cause}
 }
 
 // Unreachable returns the failure of an agent that could not be connected to.
-func (p *Policy) Unreachable(reason string, cause error) *Failure {
-	return &Failure{
+func (p *Policy) Unreachable(reason string, cause error) *Error {
+	return &Error{
 		Code: contract.TaskAgentUnavailable, Detail: p.AgentID + " could not be reached: " + reason, Cause: cause,
 		Retry: true, Health: dispatch.HealthBad,
 	}
@@ -44,13 +44,13 @@ func (p *Policy) Unreachable(reason string, cause error) *Failure {
 
 // Rejected returns the failure of a task that the agent refuses. The agent works
 // as it should, so this counts as healthy.
-func (p *Policy) Rejected(what string) *Failure {
-	return &Failure{Code: contract.TaskAgentUnavailable, Detail: p.AgentID + " " + what, Health: dispatch.HealthGood}
+func (p *Policy) Rejected(what string) *Error {
+	return &Error{Code: contract.TaskAgentUnavailable, Detail: p.AgentID + " " + what, Health: dispatch.HealthGood}
 }
 
 // Busy returns the failure of a task that an overloaded agent has not begun.
-func (p *Policy) Busy(what string, retryAfter time.Duration) *Failure {
-	return &Failure{
+func (p *Policy) Busy(what string, retryAfter time.Duration) *Error {
+	return &Error{
 		Code: contract.TaskAgentUnavailable, Detail: p.AgentID + " " + what,
 		Retry: p.idempotent, RetryAfter: retryAfter,
 	}
@@ -58,8 +58,8 @@ func (p *Policy) Busy(what string, retryAfter time.Duration) *Failure {
 
 // Unanswered returns the failure of an attempt after which it is unknown if the
 // agent has done the work.
-func (p *Policy) Unanswered(what string, cause error) *Failure {
-	f := &Failure{
+func (p *Policy) Unanswered(what string, cause error) *Error {
+	f := &Error{
 		Code: contract.TaskAgentUnavailable, Detail: p.AgentID + " " + what, Cause: cause,
 		Retry: p.idempotent, Health: dispatch.HealthBad,
 	}
@@ -71,8 +71,8 @@ func (p *Policy) Unanswered(what string, cause error) *Failure {
 }
 
 // BadResult returns the failure of an agent that replied, but not with a Result.
-func (p *Policy) BadResult(what string, cause error) *Failure {
-	return &Failure{
+func (p *Policy) BadResult(what string, cause error) *Error {
+	return &Error{
 		Code: contract.TaskBadResult, Detail: p.AgentID + " " + what, Cause: cause,
 		MayHaveExecuted: !p.idempotent, Health: dispatch.HealthBad,
 	}
@@ -80,11 +80,11 @@ func (p *Policy) BadResult(what string, cause error) *Failure {
 
 // Ended returns the failure of an attempt whose context ended: its deadline
 // passed or it was canceled. If part of the task was sent, sent is true.
-func (p *Policy) Ended(ctx context.Context, sent bool) *Failure {
+func (p *Policy) Ended(ctx context.Context, sent bool) *Error {
 	if errors.Is(ctx.Err(), context.Canceled) {
 		return p.canceled(context.Cause(ctx), sent)
 	}
-	f := &Failure{
+	f := &Error{
 		Code: contract.TaskDeadlineExceeded, Cause: context.Cause(ctx), Health: p.TimeoutHealth(),
 		MayHaveExecuted: sent && !p.idempotent, Abandoned: sent,
 	}
@@ -103,12 +103,12 @@ func (p *Policy) Ended(ctx context.Context, sent bool) *Failure {
 	return f
 }
 
-func (p *Policy) canceled(cause error, sent bool) *Failure {
+func (p *Policy) canceled(cause error, sent bool) *Error {
 	handedOver := errors.Is(cause, dispatch.ErrHandedOver)
 	if handedOver && !sent {
 		return p.NotSent("the router stopped before the task was sent to "+p.AgentID, cause)
 	}
-	f := &Failure{
+	f := &Error{
 		Code: contract.TaskWasCancelled, Detail: "the caller disconnected", Cause: cause,
 		MayHaveExecuted: sent && !p.idempotent, Abandoned: sent && !handedOver,
 	}

@@ -93,7 +93,7 @@ func (p *Policy) Limits(now time.Time, n int) Limits {
 // Run calls send until it succeeds or the policy allows no other attempt, and
 // returns the number of attempts and the last failure. The context must have the
 // deadline of the policy.
-func (p *Policy) Run(ctx context.Context, send func(ctx context.Context, n int) *Failure) (attempts int, failure *Failure) {
+func (p *Policy) Run(ctx context.Context, send func(ctx context.Context, n int) *Error) (attempts int, failure *Error) {
 	abandoned := false
 	_ = resilience.Retry(ctx, resilience.RetryConfig{
 		MaxAttempts: MaxAttempts,
@@ -117,12 +117,12 @@ func (p *Policy) Run(ctx context.Context, send func(ctx context.Context, n int) 
 
 // shouldRetry reports whether another attempt may follow. If the agent requests
 // a delay longer than its share of the time, a standby is the better choice.
-func (p *Policy) shouldRetry(f *Failure) bool {
+func (p *Policy) shouldRetry(f *Error) bool {
 	return f.Retry && f.RetryAfter <= time.Until(p.ReplyBy)/time.Duration(1+p.standbys)
 }
 
 // Outcome returns the outcome of a call that failed after a number of attempts.
-func (p *Policy) Outcome(attempts int, f *Failure) dispatch.Outcome {
+func (p *Policy) Outcome(attempts int, f *Error) dispatch.Outcome {
 	return dispatch.Outcome{
 		Err:      &contract.TaskError{Code: f.Code, Detail: f.Detail},
 		Attempts: p.Previous + attempts, MayHaveExecuted: f.MayHaveExecuted, Health: f.Health,

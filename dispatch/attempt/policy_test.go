@@ -107,7 +107,7 @@ type verdict struct {
 	health                            dispatch.Health
 }
 
-func verdictOf(f *Failure) verdict {
+func verdictOf(f *Error) verdict {
 	return verdict{f.Code, f.MayHaveExecuted, f.Abandoned, f.Retry, f.Health}
 }
 
@@ -120,12 +120,12 @@ func TestPolicy_FailuresFollowTable(t *testing.T) {
 		cancelled   = contract.TaskWasCancelled
 		bad, good   = dispatch.HealthBad, dispatch.HealthGood
 	)
-	ended := func(sent bool, cause error) func(*Policy) *Failure {
-		return func(p *Policy) *Failure {
-			ctx, cancel := context.WithCancelCause(context.Background())
+	ended := func(sent bool, cause error) func(*Policy) *Error {
+		return func(p *Policy) *Error {
+			ctx, cancel := context.WithCancelCause(t.Context())
 			if cancel(cause); errors.Is(cause, context.DeadlineExceeded) {
 				var stop context.CancelFunc
-				ctx, stop = context.WithDeadline(context.Background(), time.Now())
+				ctx, stop = context.WithDeadline(t.Context(), time.Now())
 				defer stop()
 			}
 			return p.Ended(ctx, sent)
@@ -133,47 +133,56 @@ func TestPolicy_FailuresFollowTable(t *testing.T) {
 	}
 	for _, tc := range []struct {
 		name        string
-		fail        func(*Policy) *Failure
+		fail        func(*Policy) *Error
 		once, twice verdict // not idempotent, idempotent
 	}{
-		{"not sent", func(p *Policy) *Failure { return p.NotSent("no token", nil) }, verdict{code: unavailable}, verdict{code: unavailable}},
+		{"not sent", func(p *Policy) *Error { return p.NotSent("no token", nil) }, verdict{code: unavailable}, verdict{code: unavailable}},
 		{
-			"unreachable", func(p *Policy) *Failure { return p.Unreachable("refused", nil) },
-			verdict{unavailable, false, false, true, bad}, verdict{unavailable, false, false, true, bad},
+			"unreachable", func(p *Policy) *Error { return p.Unreachable("refused", nil) },
+			verdict{unavailable, false, false, true, bad},
+			verdict{unavailable, false, false, true, bad},
 		},
 		{
-			"rejected", func(p *Policy) *Failure { return p.Rejected("answered 403") },
-			verdict{unavailable, false, false, false, good}, verdict{unavailable, false, false, false, good},
+			"rejected", func(p *Policy) *Error { return p.Rejected("answered 403") },
+			verdict{unavailable, false, false, false, good},
+			verdict{unavailable, false, false, false, good},
 		},
 		{
-			"busy", func(p *Policy) *Failure { return p.Busy("answered 429", 0) },
-			verdict{code: unavailable}, verdict{code: unavailable, retry: true},
+			"busy", func(p *Policy) *Error { return p.Busy("answered 429", 0) },
+			verdict{code: unavailable},
+			verdict{code: unavailable, retry: true},
 		},
 		{
-			"unanswered", func(p *Policy) *Failure { return p.Unanswered("closed the connection", nil) },
-			verdict{unknown, true, false, false, bad}, verdict{unavailable, false, false, true, bad},
+			"unanswered", func(p *Policy) *Error { return p.Unanswered("closed the connection", nil) },
+			verdict{unknown, true, false, false, bad},
+			verdict{unavailable, false, false, true, bad},
 		},
 		{
-			"bad result", func(p *Policy) *Failure { return p.BadResult("sent no Result", nil) },
-			verdict{badResult, true, false, false, bad}, verdict{badResult, false, false, false, bad},
+			"bad result", func(p *Policy) *Error { return p.BadResult("sent no Result", nil) },
+			verdict{badResult, true, false, false, bad},
+			verdict{badResult, false, false, false, bad},
 		},
 		{
 			"deadline before it was sent", ended(false, context.DeadlineExceeded),
-			verdict{timeout, false, false, false, bad}, verdict{timeout, false, false, false, bad},
+			verdict{timeout, false, false, false, bad},
+			verdict{timeout, false, false, false, bad},
 		},
 		{
 			"deadline after it was sent", ended(true, context.DeadlineExceeded),
-			verdict{unknown, true, true, false, bad}, verdict{timeout, false, true, true, bad},
+			verdict{unknown, true, true, false, bad},
+			verdict{timeout, false, true, true, bad},
 		},
 		{"canceled before it was sent", ended(false, context.Canceled), verdict{code: cancelled}, verdict{code: cancelled}},
 		{
 			"canceled after it was sent", ended(true, context.Canceled),
-			verdict{cancelled, true, true, false, 0}, verdict{cancelled, false, true, false, 0},
+			verdict{cancelled, true, true, false, 0},
+			verdict{cancelled, false, true, false, 0},
 		},
 		{"handed over before it was sent", ended(false, dispatch.ErrHandedOver), verdict{code: unavailable}, verdict{code: unavailable}},
 		{
 			"handed over after it was sent", ended(true, dispatch.ErrHandedOver),
-			verdict{cancelled, true, false, false, 0}, verdict{cancelled, false, false, false, 0},
+			verdict{cancelled, true, false, false, 0},
+			verdict{cancelled, false, false, false, 0},
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -213,17 +222,17 @@ func TestPolicy_RunCancelsAbandonedAttemptUnlessHandedOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, tc := range []struct {
 			name string
-			last *Failure
+			last *Error
 			want bool
 		}{
-			{"second attempt unreachable", &Failure{Retry: true}, true},
-			{"second attempt handed over", &Failure{Cause: dispatch.ErrHandedOver}, false},
+			{"second attempt unreachable", &Error{Retry: true}, true},
+			{"second attempt handed over", &Error{Cause: dispatch.ErrHandedOver}, false},
 			{"second attempt succeeds", nil, false},
 		} {
 			p := NewPolicy(t.Context(), newCall(idempotent), time.Now())
-			attempts, got := p.Run(t.Context(), func(_ context.Context, n int) *Failure {
+			attempts, got := p.Run(t.Context(), func(_ context.Context, n int) *Error {
 				if n == 1 {
-					return &Failure{Retry: true, Abandoned: true}
+					return &Error{Retry: true, Abandoned: true}
 				}
 				return tc.last
 			})
@@ -240,7 +249,7 @@ func TestPolicy_RunDoesNotWaitLongerThanShare(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for standbys, want := range map[int]int{0: 2, 1: 2, 2: 1} { // of 30 s
 			p := NewPolicy(t.Context(), newCall(idempotent, func(c *dispatch.Call) { c.Standbys = standbys }), time.Now())
-			attempts, _ := p.Run(t.Context(), func(context.Context, int) *Failure {
+			attempts, _ := p.Run(t.Context(), func(context.Context, int) *Error {
 				return p.Busy("answered 429", 15*time.Second)
 			})
 			if attempts != want {

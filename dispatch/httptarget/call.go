@@ -40,7 +40,7 @@ type agentCall struct {
 }
 
 // prepare checks the endpoint and mints the tokens.
-func (c *agentCall) prepare(ctx context.Context) *attempt.Failure {
+func (c *agentCall) prepare(ctx context.Context) *attempt.Error {
 	if ctx.Err() != nil {
 		return c.policy.Ended(ctx, false)
 	}
@@ -57,7 +57,7 @@ func (c *agentCall) prepare(ctx context.Context) *attempt.Failure {
 	return nil
 }
 
-func (c *agentCall) tokenFailure(err error) *attempt.Failure {
+func (c *agentCall) tokenFailure(err error) *attempt.Error {
 	return c.policy.NotSent("no token could be made for "+c.Agent.ID, err)
 }
 
@@ -77,7 +77,7 @@ func (c *agentCall) newCallback() (*contract.Callback, error) {
 }
 
 // sendTask is the n-th attempt of the call.
-func (c *agentCall) sendTask(ctx context.Context, n int) *attempt.Failure {
+func (c *agentCall) sendTask(ctx context.Context, n int) *attempt.Error {
 	limits := c.policy.Limits(time.Now(), n)
 	if limits.ReplyBy.Before(c.policy.ReplyBy) { // otherwise ctx ends at that time already
 		var cancel context.CancelFunc
@@ -150,7 +150,7 @@ func (c *agentCall) setTraceparent(h http.Header) {
 
 // roundTripFailure returns the failure of an attempt without a reply. If part of
 // the request may have left, sent is true.
-func (c *agentCall) roundTripFailure(ctx context.Context, err error, sent bool) *attempt.Failure {
+func (c *agentCall) roundTripFailure(ctx context.Context, err error, sent bool) *attempt.Error {
 	switch {
 	case ctx.Err() != nil:
 		return c.policy.Ended(ctx, sent)
@@ -172,14 +172,14 @@ func (c *agentCall) roundTripFailure(ctx context.Context, err error, sent bool) 
 
 // blockedFailure returns the failure of an agent whose address may not be
 // called. It counts for the health of the agent, so that others get its tasks.
-func (c *agentCall) blockedFailure(cause error) *attempt.Failure {
+func (c *agentCall) blockedFailure(cause error) *attempt.Error {
 	f := c.policy.Unreachable("its address may not be called", cause)
 	f.Retry = false
 	return f
 }
 
 // logFailure logs the cause, which the caller does not see.
-func (c *agentCall) logFailure(ctx context.Context, attempts int, f *attempt.Failure) {
+func (c *agentCall) logFailure(ctx context.Context, attempts int, f *attempt.Error) {
 	level := slog.LevelWarn
 	if f.Code == contract.TaskWasCancelled {
 		level = slog.LevelDebug
@@ -191,7 +191,7 @@ func (c *agentCall) logFailure(ctx context.Context, attempts int, f *attempt.Fai
 // resolveEndpoint sets the address of the agent and the transport for it. If the
 // address did not come from the operator's file, it is called behind the guard
 // only.
-func (c *agentCall) resolveEndpoint() *attempt.Failure {
+func (c *agentCall) resolveEndpoint() *attempt.Error {
 	var err error
 	if c.url, err = parseEndpoint(c.Agent.Endpoint.URL, c.target.plainHTTP); err != nil {
 		return c.policy.NotSent(c.Agent.ID+" "+err.Error(), err)

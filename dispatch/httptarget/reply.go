@@ -35,7 +35,7 @@ var (
 
 // readReply returns the Result in a reply, or a failure. Only the body of a 200
 // is read; closing any other body closes the connection.
-func (c *agentCall) readReply(ctx context.Context, resp *http.Response) (*contract.Result, *attempt.Failure) {
+func (c *agentCall) readReply(ctx context.Context, resp *http.Response) (*contract.Result, *attempt.Error) {
 	switch status := resp.StatusCode; {
 	case status == http.StatusOK:
 		return c.readResult(ctx, resp)
@@ -61,7 +61,7 @@ func (c *agentCall) readReply(ctx context.Context, resp *http.Response) (*contra
 
 // handleAccepted handles a 202. Without a callback no result can arrive, so the
 // agent, which has begun to work, is canceled.
-func (c *agentCall) handleAccepted() *attempt.Failure {
+func (c *agentCall) handleAccepted() *attempt.Error {
 	if c.callback != nil {
 		c.accepted = true
 		return nil
@@ -76,7 +76,7 @@ func (c *agentCall) handleAccepted() *attempt.Failure {
 }
 
 // readResult reads the body of a 200.
-func (c *agentCall) readResult(ctx context.Context, resp *http.Response) (*contract.Result, *attempt.Failure) {
+func (c *agentCall) readResult(ctx context.Context, resp *http.Response) (*contract.Result, *attempt.Error) {
 	buf := c.target.buffers.get()
 	defer c.target.buffers.put(buf) // the Result does not alias it, because decoding copies
 	err := readBody(buf, resp)
@@ -95,7 +95,7 @@ func (c *agentCall) readResult(ctx context.Context, resp *http.Response) (*contr
 	return nil, f
 }
 
-func (c *agentCall) decodeResult(data []byte) (*contract.Result, *attempt.Failure) {
+func (c *agentCall) decodeResult(data []byte) (*contract.Result, *attempt.Error) {
 	var r contract.Result
 	if err := strictjson.Unmarshal(data, &r); err != nil {
 		return nil, c.policy.BadResult("sent no Result: "+sanitizeText(err.Error()), err)

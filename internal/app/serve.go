@@ -218,7 +218,10 @@ func (c *core) newHTTPServer() (*httpserver.Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	return srv, srv.Mount(api)
+	if err := srv.Mount(api); err != nil {
+		return nil, err
+	}
+	return srv, nil
 }
 
 // verifyTaskToken verifies the token of an agent that sends a callback.

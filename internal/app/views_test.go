@@ -64,11 +64,11 @@ func (f *viewFixture) count(running int) {
 func (f *viewFixture) install(v *router.View) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	var text string
+	var text strings.Builder
 	for _, a := range v.Catalogue.Agents {
-		text += fmt.Sprintf("%s %s @%s ", a.ID, a.Description, v.Fleet.Agent(a.ID).Endpoint.URL)
+		fmt.Fprintf(&text, "%s %s @%s ", a.ID, a.Description, v.Fleet.Agent(a.ID).Endpoint.URL)
 	}
-	f.installed = append(f.installed, text)
+	f.installed = append(f.installed, text.String())
 }
 
 // wantInstalled compares the views that were installed since the last call, after

@@ -203,7 +203,7 @@ func (c *claimSet) checkTrust(t *trustedKey, now clockReading) error {
 	case c.expires-c.issued > int64(maxLifetime/time.Second):
 		return fmt.Errorf("is good for longer than %d hours", maxLifetime/time.Hour)
 	}
-	return c.tokenValidity.checkTime(now)
+	return c.checkTime(now)
 }
 
 // checkTime returns an error if the token is not valid now. It is called for every

@@ -34,7 +34,7 @@ const (
 	maxEvent = 256 << 10
 )
 
-// ErrGone: requested events are not stored any more, or never were.
+// ErrGone is returned if the requested events have expired or never existed.
 var ErrGone = errors.New("the events are gone")
 
 // eventLog is the used part of store.Log.

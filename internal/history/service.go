@@ -169,9 +169,3 @@ func (NoEvents) Publish(context.Context, *contract.Event) error { return nil }
 
 // Delete does nothing.
 func (NoEvents) Delete(context.Context, string) error { return nil }
-
-// NoTickets is for a router without tickets.
-type NoTickets struct{}
-
-// EraseRequest does nothing.
-func (NoTickets) EraseRequest(context.Context, string) error { return nil }

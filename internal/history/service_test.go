@@ -202,8 +202,10 @@ func TestService_ReturnsVisibleRequests(t *testing.T) {
 		caller *contract.Caller
 		want   contract.Code
 	}{
-		{"owner", alice, ""}, {"colleague with every agent", bob, ""},
-		{"colleague without an agent", limited, contract.CodeNotFound}, {"another tenant", foreign, contract.CodeNotFound},
+		{"owner", alice, ""},
+		{"colleague with every agent", bob, ""},
+		{"colleague without an agent", limited, contract.CodeNotFound},
+		{"another tenant", foreign, contract.CodeNotFound},
 	} {
 		resp, err := f.Request(t.Context(), id, tt.caller)
 		if code(err) != tt.want || err == nil && resp.Data.Answer != "paid" {

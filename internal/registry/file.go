@@ -50,7 +50,8 @@ func OpenFile(cfg FileConfig) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
-	return f, f.Reload()
+	err = f.Reload()
+	return f, err
 }
 
 // Reload reads the file now, and returns why its content cannot be used, nil if it

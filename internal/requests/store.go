@@ -108,7 +108,7 @@ func (s *Store) Update(ctx context.Context, id string, change func(*Record) erro
 
 // Delete removes a record, and its entry in the index of open requests.
 func (s *Store) Delete(ctx context.Context, id string) error {
-	if checkID(id) != nil {
+	if !validID(id) {
 		return nil
 	}
 	if err := s.records.Delete(ctx, id); err != nil {
@@ -130,7 +130,7 @@ func (s *Store) ListOpen(ctx context.Context) ([]string, error) {
 
 // IsOpen reports whether a request is in the index of open requests.
 func (s *Store) IsOpen(ctx context.Context, id string) (bool, error) {
-	if checkID(id) != nil {
+	if !validID(id) {
 		return false, nil
 	}
 	_, err := s.open.Get(ctx, id)
@@ -155,7 +155,7 @@ func (s *Store) AddOpen(ctx context.Context, id string) error {
 // RemoveOpen removes a request from the index of open requests. The caller does so
 // after everything that follows from the request's end.
 func (s *Store) RemoveOpen(ctx context.Context, id string) error {
-	if checkID(id) != nil {
+	if !validID(id) {
 		return nil
 	}
 	if err := s.open.Delete(ctx, id); err != nil {
@@ -180,19 +180,22 @@ func (s *Store) HasCapacity(ctx context.Context) (bool, error) {
 
 const maxIDLength = 128
 
-// checkID returns store.ErrNotFound if the id cannot be part of a key: no request
-// has such an id.
+// checkID returns store.ErrNotFound if id cannot be the id of a request.
 func checkID(id string) error {
-	valid := id != "" && len(id) <= maxIDLength
-	for i := 0; valid && i < len(id); i++ {
-		switch c := id[i]; {
-		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '-', c == '_':
-		default:
-			valid = false
-		}
-	}
-	if !valid {
+	if !validID(id) {
 		return fmt.Errorf("%w: not an id of a request", store.ErrNotFound)
 	}
 	return nil
+}
+
+// validID reports whether id has the form of a request id, which is safe in a key.
+func validID(id string) bool {
+	for i := range len(id) {
+		switch c := id[i]; {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '-', c == '_':
+		default:
+			return false
+		}
+	}
+	return id != "" && len(id) <= maxIDLength
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 )
 
@@ -122,7 +121,7 @@ func (f *follower) deliver(ctx context.Context, batch jetstream.MessageBatch, fn
 			}
 			m := Message{
 				Seq: meta.Sequence.Stream, At: meta.Timestamp,
-				Subject: msg.Subject(), Data: msg.Data(), header: nats.Header(msg.Headers()),
+				Subject: msg.Subject(), Data: msg.Data(), header: msg.Headers(),
 			}
 			if m.Seq < f.next {
 				continue

@@ -170,7 +170,8 @@ func (t *Table[T]) Update(ctx context.Context, key string, change func(*T) error
 		if row, err = t.decodeRow(&e); err != nil {
 			return nil, err
 		}
-		if rejected = change(row.Value); rejected != nil {
+		rejected = change(row.Value)
+		if rejected != nil {
 			return nil, rejected
 		}
 		data, err := t.cfg.Encode(key, row.Value)

@@ -63,12 +63,19 @@ func TestAgents_Labels(t *testing.T) {
 		name      string
 		got, want bool
 	}{
-		{"All", counter.All(), false}, {"All of every agent", all.All(), true},
-		{"Has counter", counter.Has("counter"), true}, {"Has payer", counter.Has("payer"), false},
-		{"HasIntent count", counter.HasIntent("count"), true}, {"HasIntent pay", counter.HasIntent("pay"), false},
-		{"HasDomain words", counter.HasDomain("words"), true}, {"HasDomain bills", counter.HasDomain("bills"), false}, {"HasDomain *", counter.HasDomain("*"), false},
-		{"HasExample", counter.HasExample("how many words"), true}, {"HasExample of another", counter.HasExample("pay it"), false},
-		{"HasExampleOf count", counter.HasExampleOf("count", "how many words"), true}, {"HasExampleOf pay", counter.HasExampleOf("pay", "how many words"), false},
+		{"All", counter.All(), false},
+		{"All of every agent", all.All(), true},
+		{"Has counter", counter.Has("counter"), true},
+		{"Has payer", counter.Has("payer"), false},
+		{"HasIntent count", counter.HasIntent("count"), true},
+		{"HasIntent pay", counter.HasIntent("pay"), false},
+		{"HasDomain words", counter.HasDomain("words"), true},
+		{"HasDomain bills", counter.HasDomain("bills"), false},
+		{"HasDomain *", counter.HasDomain("*"), false},
+		{"HasExample", counter.HasExample("how many words"), true},
+		{"HasExample of another", counter.HasExample("pay it"), false},
+		{"HasExampleOf count", counter.HasExampleOf("count", "how many words"), true},
+		{"HasExampleOf pay", counter.HasExampleOf("pay", "how many words"), false},
 	} {
 		if tt.got != tt.want {
 			t.Errorf("%s: got %t, want %t", tt.name, tt.got, tt.want)
