@@ -122,10 +122,10 @@ func TestPolicy_FailuresFollowTable(t *testing.T) {
 	)
 	ended := func(sent bool, cause error) func(*Policy) *Error {
 		return func(p *Policy) *Error {
-			ctx, cancel := context.WithCancelCause(t.Context())
+			ctx, cancel := context.WithCancelCause(context.Background()) //nolint:usetesting // runs in a synctest bubble, where the outer context must not be used
 			if cancel(cause); errors.Is(cause, context.DeadlineExceeded) {
 				var stop context.CancelFunc
-				ctx, stop = context.WithDeadline(t.Context(), time.Now())
+				ctx, stop = context.WithDeadline(context.Background(), time.Now()) //nolint:usetesting // as above
 				defer stop()
 			}
 			return p.Ended(ctx, sent)
