@@ -18,6 +18,12 @@ func TestArchitecture(t *testing.T) {
 		{"tests do not sleep", checkSleeps(files)},
 		{"nothing runs on import", checkInit(files)},
 		{"package variables do not change", checkState(stateExceptions(), files)},
+		{"types, interfaces and packages are small", checkSizes(files)},
+		{"names are standard terms", checkIdentifiers(replacedWords(), nameExceptions(), files)},
+		{"names are more than one word", checkOneWordNames(0.15, files)},
+		{"comments are plain", checkProse(proseLimits{"comments", 0.3, 5}, comments(files))},
+		{"messages are plain", checkProse(proseLimits{"messages", 0.3, 0}, messages(files))},
+		{"documents are plain", checkProse(proseLimits{"documents", 0.5, 3}, markdown(t))},
 	}
 	for _, rule := range rules {
 		t.Run(rule.name, func(t *testing.T) {

@@ -231,3 +231,25 @@ func stateExceptions() []exception {
 		{place: "internal/strictjson", what: "shapes", why: "remembers a pure function of a type; as encoding/json does, or every decoder would be passed around"},
 	}
 }
+
+// replacedWords are the words of this project's former private vocabulary that
+// must not come back as a whole name, each with the standard term.
+func replacedWords() map[string]string {
+	return map[string]string{
+		"sight": "visibility filter", "lost": "hidden", "forgotten": "hidden",
+		"tracked": "asynchronous request", "book": "store", "keeping": "persistence",
+		"trail": "audit log", "desk": "ticket service", "errand": "call attempt",
+		"courier": "callback sender", "waiting": "pending results", "came": "received",
+		"place": "permit", "slot": "permit of a semaphore", "lane": "admission class", "pot": "memory budget",
+		"settle": "pin or end", "settled": "pinned classification",
+		"claim": "reserve", "disclaim": "release", "lap": "stage timing",
+		"went": "sent", "given": "sent", "again": "resent",
+		"takenover": "resumed", "recall": "resume or load", "rejoin": "resume",
+		"insist": "retry until durable", "patiently": "retry with backoff",
+		"told": "mapped error", "tell": "emit event", "exchange": "request context",
+		"dice": "rng", "wonder": "unexpected result",
+	}
+}
+
+// nameExceptions may use a replaced word in its standard meaning.
+func nameExceptions() []exception { return nil }
