@@ -132,7 +132,7 @@ func New(cfg Config, c Classifier, d execution.Dispatcher) (*Router, error) {
 		Inflight: r.inflight, Executor: r.executor, Logger: cfg.Logger, Now: cfg.Now,
 	}, asyncPipeline{r})
 	r.history = history.New(history.Config{
-		Log: keep.AuditLog, Book: keep.Requests, InFlight: r.inflight, Events: eventLog,
+		Log: keep.AuditLog, Requests: keep.Requests, InFlight: r.inflight, Events: eventLog,
 		Sessions: r.sessions, Questions: r.questions, Tickets: keep.Tickets, Canceller: r.async,
 		Catalogue: r.currentCatalogue, Logger: cfg.Logger, Now: cfg.Now,
 	})

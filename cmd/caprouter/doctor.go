@@ -108,13 +108,13 @@ func newFindingPrinter(out io.Writer, quiet bool) *findingPrinter {
 }
 
 const (
-	waiting   = indent + "… checking"
-	eraseLine = "\r\x1b[K"
+	checkingLine = indent + "… checking"
+	eraseLine    = "\r\x1b[K"
 )
 
 func (p *findingPrinter) printWaiting() {
 	if p.terminal {
-		fmt.Fprint(p.out, waiting)
+		fmt.Fprint(p.out, checkingLine)
 	}
 }
 

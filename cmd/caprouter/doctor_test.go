@@ -106,7 +106,7 @@ func TestProgress(t *testing.T) {
 		want string
 	}{
 		{"a file", findingPrinter{opts: outputOptions{width: defaultWidth}}, line + "\nready to serve\n"},
-		{"a terminal", findingPrinter{opts: outputOptions{width: defaultWidth}, terminal: true}, waiting + eraseLine + line + waiting + eraseLine + "\nready to serve\n"},
+		{"a terminal", findingPrinter{opts: outputOptions{width: defaultWidth}, terminal: true}, checkingLine + eraseLine + line + checkingLine + eraseLine + "\nready to serve\n"},
 		{"JSON", findingPrinter{quiet: true}, `[{"check":"a","level":"ok","detail":"b"}]` + "\n"},
 	}
 	for _, tt := range tests {

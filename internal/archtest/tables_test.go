@@ -252,4 +252,8 @@ func replacedWords() map[string]string {
 }
 
 // nameExceptions may use a replaced word in its standard meaning.
-func nameExceptions() []exception { return nil }
+func nameExceptions() []exception {
+	return []exception{
+		{place: "internal/auth", what: "Claim", why: "a claim of a JWT (RFC 7519)"},
+	}
+}

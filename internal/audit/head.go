@@ -69,8 +69,8 @@ const (
 
 // headFile is the open head file. One goroutine at a time uses it.
 type headFile struct {
-	file *os.File
-	slot int64
+	file     *os.File
+	nextSlot int64
 }
 
 func openHeadFile(path string) (*headFile, error) {
@@ -95,10 +95,10 @@ func (f *headFile) writeHead(h *chainHead, signer Signer) error {
 	page := bytes.Repeat([]byte{' '}, slotSize)
 	copy(page, slot)
 	page[slotSize-1] = '\n'
-	if _, err := f.file.WriteAt(page, f.slot*slotSize); err != nil {
+	if _, err := f.file.WriteAt(page, f.nextSlot*slotSize); err != nil {
 		return fmt.Errorf("write the head of the audit log: %w", err)
 	}
-	f.slot = (f.slot + 1) % slotCount
+	f.nextSlot = (f.nextSlot + 1) % slotCount
 	return nil
 }
 

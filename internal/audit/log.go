@@ -156,7 +156,7 @@ func openLog(ctx context.Context, cfg Config, through appendFunc) (_ *Log, err e
 	if l.head, err = openHeadFile(cfg.HeadFile); err != nil {
 		return nil, err
 	}
-	l.head.slot = slot
+	l.head.nextSlot = slot
 	l.openedAt = at.last
 	l.end.Store(&at)
 	if through == nil {

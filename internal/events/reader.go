@@ -92,7 +92,7 @@ type reader struct {
 	mu         sync.Mutex
 	queue      []queuedEvent
 	overflowed bool // the log has events that the queue has not
-	lost       bool // an event is lost
+	eventLost  bool // an event is lost
 }
 
 // enqueue adds an event to the queue. It never blocks.
@@ -110,7 +110,7 @@ func (r *reader) enqueue(it queuedEvent) {
 func (r *reader) markOverflow() { r.updateState(func() { r.queue, r.overflowed = nil, true }) }
 
 // markLost makes the reader return ErrGone.
-func (r *reader) markLost() { r.updateState(func() { r.lost = true }) }
+func (r *reader) markLost() { r.updateState(func() { r.eventLost = true }) }
 
 func (r *reader) updateState(change func()) {
 	r.mu.Lock()
@@ -129,7 +129,7 @@ func (r *reader) takeQueue() ([]queuedEvent, error) {
 	items, overrun := r.queue, r.overflowed
 	r.queue, r.overflowed = nil, false
 	switch {
-	case r.lost:
+	case r.eventLost:
 		return items, ErrGone
 	case overrun:
 		return nil, errOverflow

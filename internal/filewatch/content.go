@@ -32,7 +32,7 @@ func (w *Watcher) check() {
 func (w *Watcher) checkIfTouched() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if !w.file.settled || !statFile(w.cfg.Path).equal(w.file) {
+	if !w.file.stable || !statFile(w.cfg.Path).equal(w.file) {
 		w.check()
 	}
 }
@@ -54,10 +54,10 @@ func (w *Watcher) read() (content []byte, err error) {
 // fileStat is what the file system reports about a file without reading it.
 type fileStat struct {
 	info os.FileInfo // nil if there is no file
-	// settled means that an equal stat implies equal content. Clocks of file
+	// stable means that an equal stat implies equal content. Clocks of file
 	// systems tick in up to two seconds, so a file that was modified just before
 	// it was read may change again without a trace.
-	settled bool
+	stable bool
 }
 
 func statFile(path string) fileStat {
@@ -65,7 +65,7 @@ func statFile(path string) fileStat {
 	if err != nil {
 		return fileStat{}
 	}
-	return fileStat{info: info, settled: time.Since(info.ModTime()) > 3*time.Second}
+	return fileStat{info: info, stable: time.Since(info.ModTime()) > 3*time.Second}
 }
 
 func (s fileStat) equal(other fileStat) bool {

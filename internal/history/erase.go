@@ -44,7 +44,7 @@ func (s *Service) Erase(ctx context.Context, id string, caller *contract.Caller)
 	note("tickets", s.cfg.Tickets.EraseRequest(ctx, id))
 	note("events", s.cfg.Events.Delete(ctx, id))
 	if found.record != nil && len(failed) == 0 {
-		note("request", s.cfg.Book.Delete(ctx, id))
+		note("request", s.cfg.Requests.Delete(ctx, id))
 	}
 	if len(failed) > 0 {
 		return &contract.Error{Code: contract.CodeOverloaded, Message: "not all could be erased (" + strings.Join(failed, ", ") + "); try again"}
@@ -61,7 +61,7 @@ func (s *Service) checkEnded(ctx context.Context, found *storedRequest) error {
 	if found.record == nil {
 		return nil
 	}
-	open, err := s.cfg.Book.IsOpen(ctx, found.id)
+	open, err := s.cfg.Requests.IsOpen(ctx, found.id)
 	if err != nil {
 		return s.storeError(ctx, "the request cannot be erased", err)
 	}

@@ -93,7 +93,7 @@ func (s *Service) currentResponse(ctx context.Context, id string, caller *contra
 // storedDecision is the decision on an asynchronous request, or nil if there is none
 // yet.
 func (s *Service) storedDecision(ctx context.Context, id string) *contract.Decision {
-	rec, err := s.cfg.Book.Get(ctx, id)
+	rec, err := s.cfg.Requests.Get(ctx, id)
 	if err != nil {
 		return nil
 	}

@@ -46,7 +46,7 @@ const (
 // without a record may have been written. Ids that never existed can be looked up
 // as easily as others, so the search reads as little of the log as possible.
 func (s *Service) searchWindow(id string) time.Duration {
-	if !s.cfg.Book.Enabled() || time.Since(timeOfID(id)) > minRecordLife {
+	if !s.cfg.Requests.Enabled() || time.Since(timeOfID(id)) > minRecordLife {
 		return anyAge
 	}
 	return contract.MaxTimeoutMS * time.Millisecond
@@ -93,7 +93,7 @@ func (s *Service) lookup(ctx context.Context, id string, window time.Duration) (
 
 // lookupUnended finds an asynchronous request, or one that this process executes.
 func (s *Service) lookupUnended(ctx context.Context, found *storedRequest) (known bool, err error) {
-	switch found.record, err = s.cfg.Book.Get(ctx, found.id); {
+	switch found.record, err = s.cfg.Requests.Get(ctx, found.id); {
 	case err == nil:
 		found.owner = &found.record.Caller
 		return true, nil

@@ -50,7 +50,7 @@ type Canceller interface {
 // Config is what a Service needs. All fields are required.
 type Config struct {
 	Log       Log
-	Book      *requests.Store
+	Requests  *requests.Store
 	InFlight  *inflight.Table
 	Events    EventLog
 	Sessions  *session.Store

@@ -127,7 +127,7 @@ func newFixture(t *testing.T, options ...func(*fixture)) *fixture {
 	logger := slog.New(slog.DiscardHandler)
 	f.journal = history.NewJournal(&f.log, false, logger, time.Now)
 	f.Service = history.New(history.Config{
-		Log: &f.log, Book: f.book, InFlight: f.inflight, Events: f.events,
+		Log: &f.log, Requests: f.book, InFlight: f.inflight, Events: f.events,
 		Sessions: session.NewStore(session.NoBucket{}, logger), Questions: session.NewQuestions(session.NoBucket{}, logger),
 		Tickets: &f.tickets, Canceller: &f.canceller, Logger: logger, Now: time.Now,
 		Catalogue: func() *capabilities.Catalogue {

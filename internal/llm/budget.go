@@ -7,10 +7,10 @@ import (
 )
 
 // TokenBudget limits the tokens that calls use. Reserve reserves an estimate
-// and reports whether it is available; settle then replaces it with the actual
+// and reports whether it is available; adjust then replaces it with the actual
 // number, 0 if the call was not made. Both are safe for concurrent use.
 type TokenBudget interface {
-	Reserve(estimate int) (settle func(actual int), ok bool)
+	Reserve(estimate int) (adjust func(actual int), ok bool)
 }
 
 // noTokenBudget is the unlimited budget.

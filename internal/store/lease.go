@@ -31,9 +31,9 @@ type ownerLease struct {
 	ttl        time.Duration
 	start      time.Time    // monotonic reference of validUntil
 	validUntil atomic.Int64 // time since start when the lease counts as lost
-	lost       chan struct{}
+	expired    chan struct{}
 	once       sync.Once
-	lostErr    error // set before lost is closed
+	expiredErr error // set before expired is closed
 
 	revision uint64 // of the key; used only by renewUntilLost once that runs
 }
@@ -41,7 +41,7 @@ type ownerLease struct {
 // acquireLease acquires the lease, or returns an error that names the owner. If the
 // owner may be dead, it waits until the lease is renewed (ErrLocked) or has expired.
 func (s *Store) acquireLease(ctx context.Context) (*ownerLease, error) {
-	l := &ownerLease{store: s, start: time.Now(), lost: make(chan struct{})}
+	l := &ownerLease{store: s, start: time.Now(), expired: make(chan struct{})}
 	if err := l.openBucket(ctx); err != nil {
 		return nil, err
 	}
@@ -121,7 +121,7 @@ func (l *ownerLease) remaining() time.Duration {
 // noticed.
 func (l *ownerLease) checkValid() error {
 	select {
-	case <-l.lost:
+	case <-l.expired:
 	default:
 		if l.remaining() > 0 {
 			return nil
@@ -163,9 +163,9 @@ func (l *ownerLease) renewUntilLost(ctx context.Context) error {
 
 func (l *ownerLease) markLost(why error) {
 	l.once.Do(func() {
-		l.lostErr = why
+		l.expiredErr = why
 		l.store.cfg.Logger.Error("store: this process no longer owns the store and must stop", "error", why)
-		close(l.lost)
+		close(l.expired)
 	})
 }
 

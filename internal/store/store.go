@@ -165,7 +165,7 @@ func (s *Store) OwnershipLost() <-chan struct{} {
 	if s.lease == nil {
 		return nil
 	}
-	return s.lease.lost
+	return s.lease.expired
 }
 
 // OwnershipError returns why this process lost the store: another one owns it
@@ -176,8 +176,8 @@ func (s *Store) OwnershipError() error {
 		return nil
 	}
 	select {
-	case <-s.lease.lost:
-		return s.lease.lostErr
+	case <-s.lease.expired:
+		return s.lease.expiredErr
 	default:
 		return nil
 	}
