@@ -9,8 +9,8 @@ func TestArchitecture(t *testing.T) {
 		name string
 		bad  []string
 	}{
-		{"imports point down", checkImports(levels(), arrows(), files)},
-		{"each library has one home", checkLibraries(homes(), testPackages(levels()), files)},
+		{"imports point down", checkImports(levels(), importExceptions(), files)},
+		{"each library has one home", checkLibraries(libraryRules(), testPackages(levels()), files)},
 		{"goroutines start in internal/run", checkGoroutines(goroutineExceptions(), files)},
 		{"JSON goes through internal/strictjson", checkJSON(jsonExceptions(), files)},
 		{"files are short", checkLength(files)},
@@ -21,14 +21,14 @@ func TestArchitecture(t *testing.T) {
 		{"types, interfaces and packages are small", checkSizes(files)},
 		{"names are standard terms", checkIdentifiers(replacedWords(), nameExceptions(), files)},
 		{"names are more than one word", checkOneWordNames(0.15, files)},
-		{"comments are plain", checkProse(proseLimits{"comments", 0.3, 5}, comments(files))},
-		{"messages are plain", checkProse(proseLimits{"messages", 0.3, 0}, messages(files))},
-		{"documents are plain", checkProse(proseLimits{"documents", 0.5, 3}, markdown(t))},
+		{"comments are plain", checkProse(proseLimits{"comments", 0.3, 5}, commentProse(files))},
+		{"messages are plain", checkProse(proseLimits{"messages", 0.3, 0}, messageProse(files))},
+		{"documents are plain", checkProse(proseLimits{"documents", 0.5, 3}, documentProse(t))},
 	}
 	for _, rule := range rules {
 		t.Run(rule.name, func(t *testing.T) {
-			for _, complaint := range rule.bad {
-				t.Error(complaint)
+			for _, message := range rule.bad {
+				t.Error(message)
 			}
 		})
 	}
@@ -47,7 +47,7 @@ func TestReadModuleFindsTheFiles(t *testing.T) {
 	}
 }
 
-// testPackages returns the packages that are test code as a whole.
+// testPackages returns the packages that contain test code only.
 func testPackages(table []level) []string {
 	var out []string
 	for _, l := range table {

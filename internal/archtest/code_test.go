@@ -8,52 +8,52 @@ import (
 
 // checkGoroutines finds goroutines started outside internal/run.
 func checkGoroutines(allowed []exception, files []*file) []string {
-	rule := newRule("goroutines", allowed)
+	rule := newRuleReport("goroutines", allowed)
 	for _, f := range files {
 		if f.test || f.pkg == "internal/run" {
 			continue
 		}
-		complain := func(at ast.Node, what string) {
-			rule.complain(f, what, fmt.Sprintf("%s: %s starts a goroutine outside internal/run: use a run.Group or run.Each", f.at(at), what))
+		report := func(at ast.Node, what string) {
+			rule.report(f, what, fmt.Sprintf("%s: %s starts a goroutine outside internal/run: use a run.Group or run.Each", f.position(at), what))
 		}
 		for n := range ast.Preorder(f.ast) {
 			switch n := n.(type) {
 			case *ast.GoStmt:
-				complain(n, "go")
+				report(n, "go")
 			case *ast.CallExpr:
 				// sync.WaitGroup.Go and errgroup's take a function alone,
 				// run.Group.Go a name as well.
 				if sel, ok := n.Fun.(*ast.SelectorExpr); ok && sel.Sel.Name == "Go" && len(n.Args) == 1 {
-					complain(n, "WaitGroup.Go")
+					report(n, "WaitGroup.Go")
 				}
 			}
 		}
 		for _, pkg := range []string{"time", "context"} {
-			for name, at := range f.selects(pkg) {
+			for name, at := range f.selections(pkg) {
 				if name == "AfterFunc" {
-					complain(at, pkg+".AfterFunc")
+					report(at, pkg+".AfterFunc")
 				}
 			}
 		}
 	}
-	return rule.verdict()
+	return rule.messages()
 }
 
 // checkJSON finds uses of encoding/json, but for the type RawMessage, outside
 // internal/strictjson: it takes what we must refuse.
 func checkJSON(allowed []exception, files []*file) []string {
-	rule := newRule("encoding/json", allowed)
+	rule := newRuleReport("encoding/json", allowed)
 	for _, f := range files {
 		if f.test || f.pkg == "internal/strictjson" {
 			continue
 		}
-		for name, at := range f.selects("encoding/json") {
+		for name, at := range f.selections("encoding/json") {
 			if name != "RawMessage" {
-				rule.complain(f, "", fmt.Sprintf("%s: json.%s takes duplicate names and trailing text: use internal/strictjson", f.at(at), name))
+				rule.report(f, "", fmt.Sprintf("%s: json.%s takes duplicate names and trailing text: use internal/strictjson", f.position(at), name))
 			}
 		}
 	}
-	return rule.verdict()
+	return rule.messages()
 }
 
 // checkSleeps finds tests that wait for time to pass.
@@ -63,9 +63,9 @@ func checkSleeps(files []*file) []string {
 		if !f.test {
 			continue
 		}
-		for name, at := range f.selects("time") {
+		for name, at := range f.selections("time") {
 			if name == "Sleep" {
-				bad = append(bad, f.at(at)+": time.Sleep in a test: wait for the event, use testing/synctest or an injected clock")
+				bad = append(bad, f.position(at)+": time.Sleep in a test: wait for the event, use testing/synctest or an injected clock")
 			}
 		}
 	}
@@ -78,14 +78,14 @@ func checkInit(files []*file) []string {
 	for _, f := range files {
 		for _, d := range f.ast.Decls {
 			if fn, ok := d.(*ast.FuncDecl); ok && fn.Recv == nil && fn.Name.Name == "init" {
-				bad = append(bad, f.at(fn)+": func init runs for whoever imports the package: do it in New")
+				bad = append(bad, f.position(fn)+": func init runs for whoever imports the package: do it in New")
 			}
 		}
 	}
 	return bad
 }
 
-// rule collects the complaints of one rule and watches its exceptions.
+// rule collects the messages of one rule and finds unused exceptions.
 type rule struct {
 	name    string
 	allowed []exception
@@ -93,12 +93,12 @@ type rule struct {
 	bad     []string
 }
 
-func newRule(name string, allowed []exception) *rule {
+func newRuleReport(name string, allowed []exception) *rule {
 	return &rule{name: name, allowed: allowed, used: make([]bool, len(allowed))}
 }
 
-// complain notes the text, unless an exception covers what f does.
-func (r *rule) complain(f *file, what, text string) {
+// report notes the text, unless an exception covers what f does.
+func (r *rule) report(f *file, what, text string) {
 	i := slices.IndexFunc(r.allowed, func(e exception) bool {
 		return (e.place == f.path || e.place == f.pkg) && e.what == what
 	})
@@ -109,8 +109,8 @@ func (r *rule) complain(f *file, what, text string) {
 	r.bad = append(r.bad, text)
 }
 
-// verdict adds the exceptions that nothing needs or that give no reason.
-func (r *rule) verdict() []string {
+// messages adds the exceptions that nothing needs or that give no reason.
+func (r *rule) messages() []string {
 	for i, e := range r.allowed {
 		if !r.used[i] {
 			r.bad = append(r.bad, fmt.Sprintf("%s: the exception for %s is not needed: remove it", r.name, e.place))

@@ -1,21 +1,19 @@
-// Package archtest holds the architecture of caprouter as tests: which package
-// may import which, where each library lives, where goroutines start, and a
-// few habits that keep the code readable. It has no code besides its tests and
-// is imported by nothing.
+// Package archtest checks the architecture of the module: which package may import
+// which, which package uses a library, where goroutines start, the sizes of files,
+// types and packages, and the language of names, comments and documents. It
+// contains tests only.
 //
-// The tables are in tables_test.go. Each row carries its reason, a row that is
-// not needed any more fails, and whoever adds a package, an arrow or a library
-// argues the row in the commit that adds it:
+// tables_test.go contains the tables. Each row has a reason, and an unused row is an
+// error, so a commit that adds a package, an import or a library explains its row:
 //
 //	contract ◀─ run, strictjson, … ◀─ lexical, telemetry, auth ◀─ capabilities ◀─ … ◀─ cmd
 //	  level 0        level 1                  level 2               level 3
 //
-// An arrow points to a lower level; packages of one level do not know each
-// other. Every rule is a function from parsed files to complaints. One test
-// runs them over this module, the others over small planted sources, to show
-// that each rule bites.
+// A package imports packages of lower levels only. Each rule is a function from
+// parsed files to messages. TestArchitecture applies the rules to this module. The
+// other tests apply them to small sources, to show that each rule finds its
+// violation.
 //
-// The files are read in this process, never through `go list`: the test cache
-// notes which files a test opens, but not what a child process read, and would
-// serve yesterday's verdict.
+// The tests read the files in this process and not with `go list`, because the test
+// cache does not know the files that a child process reads.
 package archtest

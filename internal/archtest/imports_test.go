@@ -8,17 +8,17 @@ import (
 	"strings"
 )
 
-// place is where the table puts a package.
-type place struct {
+// packagePlace is where the table puts a package.
+type packagePlace struct {
 	row
 	level int
 	name  string // of the level
 }
 
 // checkImports holds the files to the import table, and the table to the files.
-func checkImports(table []level, extra []arrow, files []*file) []string {
-	places, bad := index(table)
-	used := map[arrow]bool{}
+func checkImports(table []level, extra []importException, files []*file) []string {
+	places, bad := placePackages(table)
+	used := map[importException]bool{}
 	for _, pkg := range packages(files) {
 		if _, ok := places[pkg]; !ok {
 			bad = append(bad, fmt.Sprintf("package %s has no row in the import table: give it a level and a reason", pkg))
@@ -38,22 +38,22 @@ func checkImports(table []level, extra []arrow, files []*file) []string {
 			if !ok {
 				continue // complained about above, or not there: the compiler says so
 			}
-			complaint := forbidden(f, from, to)
-			if complaint == "" {
+			problem := checkImport(f, from, to)
+			if problem == "" {
 				continue
 			}
-			if i := slices.IndexFunc(extra, func(a arrow) bool { return a.from == f.pkg && a.to == target }); i >= 0 {
+			if i := slices.IndexFunc(extra, func(a importException) bool { return a.from == f.pkg && a.to == target }); i >= 0 {
 				used[extra[i]] = true
 				continue
 			}
-			bad = append(bad, fmt.Sprintf("%s: %s imports %s: %s", f.at(spec), f.pkg, target, complaint))
+			bad = append(bad, fmt.Sprintf("%s: %s imports %s: %s", f.position(spec), f.pkg, target, problem))
 		}
 	}
 	return append(bad, checkTable(places, extra, used, packages(files))...)
 }
 
-// forbidden says why f, of the package from, may not import to; "" if it may.
-func forbidden(f *file, from, to place) string {
+// checkImport says why f, of the package from, may not import to; "" if it may.
+func checkImport(f *file, from, to packagePlace) string {
 	testing := f.test || from.testsOnly
 	switch {
 	case to.testsOnly && !f.test:
@@ -67,27 +67,27 @@ func forbidden(f *file, from, to place) string {
 	case to.level == from.level:
 		return fmt.Sprintf("both are on level %d (%s), and packages of one level do not know each other", to.level, to.name)
 	case to.level > from.level:
-		return fmt.Sprintf("an arrow points up, from level %d (%s) to level %d (%s)", from.level, from.name, to.level, to.name)
+		return fmt.Sprintf("an import points up, from level %d (%s) to level %d (%s)", from.level, from.name, to.level, to.name)
 	}
 	return ""
 }
 
-func index(table []level) (map[string]place, []string) {
-	places := map[string]place{}
+func placePackages(table []level) (map[string]packagePlace, []string) {
+	places := map[string]packagePlace{}
 	var bad []string
 	for i, l := range table {
 		for _, r := range l.rows {
 			if _, ok := places[r.pkg]; ok {
 				bad = append(bad, fmt.Sprintf("package %s has two rows in the import table", r.pkg))
 			}
-			places[r.pkg] = place{r, i, l.name}
+			places[r.pkg] = packagePlace{r, i, l.name}
 		}
 	}
 	return places, bad
 }
 
 // checkTable finds rows that nothing needs and rows without a reason.
-func checkTable(places map[string]place, extra []arrow, used map[arrow]bool, pkgs []string) []string {
+func checkTable(places map[string]packagePlace, extra []importException, used map[importException]bool, pkgs []string) []string {
 	var bad []string
 	for _, pkg := range slices.Sorted(maps.Keys(places)) {
 		if !slices.Contains(pkgs, pkg) {
@@ -99,10 +99,10 @@ func checkTable(places map[string]place, extra []arrow, used map[arrow]bool, pkg
 	}
 	for _, a := range extra {
 		if !used[a] {
-			bad = append(bad, fmt.Sprintf("the arrow %s → %s is allowed but not needed: remove it", a.from, a.to))
+			bad = append(bad, fmt.Sprintf("the import exception %s → %s is not needed: remove it", a.from, a.to))
 		}
 		if a.why == "" {
-			bad = append(bad, fmt.Sprintf("the arrow %s → %s gives no reason", a.from, a.to))
+			bad = append(bad, fmt.Sprintf("the import exception %s → %s gives no reason", a.from, a.to))
 		}
 	}
 	return bad
@@ -110,27 +110,27 @@ func checkTable(places map[string]place, extra []arrow, used map[arrow]bool, pkg
 
 // checkLibraries holds each library to its home. testPackages are those whose
 // every file is test code.
-func checkLibraries(table []home, testPackages []string, files []*file) []string {
+func checkLibraries(table []libraryRule, testPackages []string, files []*file) []string {
 	var bad []string
 	used := map[string]bool{}
 	for _, f := range files {
 		testing := f.test || slices.Contains(testPackages, f.pkg)
 		for path, spec := range f.imports {
-			if first, _, _ := strings.Cut(path, "/"); !strings.Contains(first, ".") || within(path, module) {
+			if first, _, _ := strings.Cut(path, "/"); !strings.Contains(first, ".") || isBelow(path, module) {
 				continue // the standard library, or ours
 			}
-			i := slices.IndexFunc(table, func(h home) bool { return within(path, h.library) })
+			i := slices.IndexFunc(table, func(h libraryRule) bool { return isBelow(path, h.library) })
 			if i < 0 {
-				bad = append(bad, fmt.Sprintf("%s: %s has no home: add a row with a reason", f.at(spec), path))
+				bad = append(bad, fmt.Sprintf("%s: %s has no home: add a row with a reason", f.position(spec), path))
 				continue
 			}
 			h := table[i]
 			used[h.library] = true
 			switch {
 			case h.tests && !testing:
-				bad = append(bad, fmt.Sprintf("%s: %s is for tests (%s)", f.at(spec), path, h.why))
+				bad = append(bad, fmt.Sprintf("%s: %s is for tests (%s)", f.position(spec), path, h.why))
 			case len(h.in) > 0 && !slices.Contains(h.in, f.pkg):
-				bad = append(bad, fmt.Sprintf("%s: %s is used outside its home %s (%s)", f.at(spec), path, strings.Join(h.in, ", "), h.why))
+				bad = append(bad, fmt.Sprintf("%s: %s is used outside its home %s (%s)", f.position(spec), path, strings.Join(h.in, ", "), h.why))
 			}
 		}
 	}
@@ -145,7 +145,7 @@ func checkLibraries(table []home, testPackages []string, files []*file) []string
 	return bad
 }
 
-// within reports whether an import path is root or below it.
-func within(path, root string) bool {
+// isBelow reports whether an import path is root or below it.
+func isBelow(path, root string) bool {
 	return path == root || strings.HasPrefix(path, root+"/")
 }

@@ -83,7 +83,7 @@ func checkProse(limits proseLimits, texts []prose) []string {
 	return bad
 }
 
-// examples lists the first texts of a complaint.
+// examples lists the first texts for a message.
 func examples(found []prose) string {
 	var b strings.Builder
 	for _, p := range found[:min(len(found), 5)] {
@@ -92,8 +92,8 @@ func examples(found []prose) string {
 	return b.String()
 }
 
-// comments returns the comment lines of the files that are not tests.
-func comments(files []*file) []prose {
+// commentProse returns the comment lines of the files that are not tests.
+func commentProse(files []*file) []prose {
 	var out []prose
 	for _, f := range files {
 		if f.test {
@@ -105,16 +105,16 @@ func comments(files []*file) []prose {
 				if strings.HasPrefix(text, "\t") || strings.HasPrefix(text, "go:") || strings.HasPrefix(text, "nolint") {
 					continue // code in a package comment, or a directive
 				}
-				out = append(out, prose{f.at(c), text})
+				out = append(out, prose{f.position(c), text})
 			}
 		}
 	}
 	return out
 }
 
-// messages returns the string literals of at least four words: errors, help and
+// messageProse returns the string literals of at least four words: errors, help and
 // log messages.
-func messages(files []*file) []prose {
+func messageProse(files []*file) []prose {
 	const minWords = 4
 	var out []prose
 	for _, f := range files {
@@ -128,15 +128,15 @@ func messages(files []*file) []prose {
 			}
 			text, err := strconv.Unquote(lit.Value)
 			if err == nil && len(word.FindAllString(text, minWords)) == minWords {
-				out = append(out, prose{f.at(lit), text})
+				out = append(out, prose{f.position(lit), text})
 			}
 		}
 	}
 	return out
 }
 
-// markdown returns the lines of the module's documents outside code fences.
-func markdown(t *testing.T) []prose {
+// documentProse returns the lines of the module's documents outside code fences.
+func documentProse(t *testing.T) []prose {
 	t.Helper()
 	root := moduleRoot(t)
 	var out []prose
@@ -144,7 +144,7 @@ func markdown(t *testing.T) []prose {
 		switch {
 		case err != nil:
 			return err
-		case d.IsDir() && name != root && skipped(name, d.Name()):
+		case d.IsDir() && name != root && isSkipped(name, d.Name()):
 			return filepath.SkipDir
 		case d.IsDir() || filepath.Ext(name) != ".md":
 			return nil
@@ -157,7 +157,7 @@ func markdown(t *testing.T) []prose {
 		if err != nil {
 			return err
 		}
-		out = append(out, unfenced(filepath.ToSlash(rel), string(data))...)
+		out = append(out, proseLines(filepath.ToSlash(rel), string(data))...)
 		return nil
 	})
 	if err != nil {
@@ -166,8 +166,8 @@ func markdown(t *testing.T) []prose {
 	return out
 }
 
-// unfenced returns the lines of a Markdown text outside code fences.
-func unfenced(name, text string) []prose {
+// proseLines returns the lines of a Markdown text outside code fences.
+func proseLines(name, text string) []prose {
 	var out []prose
 	fenced := false
 	for i, line := range strings.Split(text, "\n") {
@@ -184,18 +184,18 @@ func unfenced(name, text string) []prose {
 // checkIdentifiers finds package-level names, methods and fields that are a whole
 // word of the private vocabulary this project once had.
 func checkIdentifiers(replaced map[string]string, allowed []exception, files []*file) []string {
-	rule := newRule("names", allowed)
+	rule := newRuleReport("names", allowed)
 	for _, f := range files {
 		if f.test {
 			continue
 		}
 		for id := range declaredNames(f) {
 			if term, ok := replaced[strings.ToLower(id.Name)]; ok {
-				rule.complain(f, id.Name, fmt.Sprintf("%s: %s is a private word: the term is %s", f.at(id), id.Name, term))
+				rule.report(f, id.Name, fmt.Sprintf("%s: %s is a private word: the term is %s", f.position(id), id.Name, term))
 			}
 		}
 	}
-	return rule.verdict()
+	return rule.messages()
 }
 
 // checkOneWordNames bounds the share of functions, methods and types whose name
@@ -210,7 +210,7 @@ func checkOneWordNames(maxShare float64, files []*file) []string {
 		for _, id := range declaredFuncsAndTypes(f) {
 			all++
 			if id.Name != "main" && strings.ToLower(id.Name) == id.Name && !strings.ContainsAny(id.Name, "0123456789_") {
-				short = append(short, f.at(id)+" "+id.Name)
+				short = append(short, f.position(id)+" "+id.Name)
 			}
 		}
 	}
@@ -292,7 +292,7 @@ func checkSizes(files []*file) []string {
 			switch d := d.(type) {
 			case *ast.FuncDecl:
 				if d.Recv != nil && len(d.Recv.List) == 1 {
-					if id := base(d.Recv.List[0].Type); id != nil {
+					if id := baseIdent(d.Recv.List[0].Type); id != nil {
 						methods[f.pkg+"."+id.Name]++
 					}
 				}
@@ -303,7 +303,7 @@ func checkSizes(files []*file) []string {
 						continue
 					}
 					if it, ok := t.Type.(*ast.InterfaceType); ok && it.Methods.NumFields() > maxInterfaceMethods {
-						bad = append(bad, fmt.Sprintf("%s: interface %s has %d methods, more than %d: split it by caller", f.at(t), t.Name.Name, it.Methods.NumFields(), maxInterfaceMethods))
+						bad = append(bad, fmt.Sprintf("%s: interface %s has %d methods, more than %d: split it by caller", f.position(t), t.Name.Name, it.Methods.NumFields(), maxInterfaceMethods))
 					}
 				}
 			}

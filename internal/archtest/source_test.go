@@ -30,8 +30,8 @@ type file struct {
 	fset  *token.FileSet // one for the whole module
 }
 
-// at renders a position for a complaint.
-func (f *file) at(n ast.Node) string {
+// position returns the position of a node for a message.
+func (f *file) position(n ast.Node) string {
 	return fmt.Sprintf("%s:%d", f.path, f.fset.Position(n.Pos()).Line)
 }
 
@@ -60,8 +60,8 @@ func (f *file) localName(importPath string) string {
 	return ""
 }
 
-// selects yields every pkg.Name in the file, for one imported package.
-func (f *file) selects(importPath string) func(yield func(name string, at ast.Node) bool) {
+// selections yields every pkg.Name in the file, for one imported package.
+func (f *file) selections(importPath string) func(yield func(name string, at ast.Node) bool) {
 	return func(yield func(string, ast.Node) bool) {
 		local := f.localName(importPath)
 		if local == "" {
@@ -79,7 +79,7 @@ func (f *file) selects(importPath string) func(yield func(name string, at ast.No
 	}
 }
 
-func parse(fset *token.FileSet, name string, src []byte) (*file, error) {
+func parseFile(fset *token.FileSet, name string, src []byte) (*file, error) {
 	tree, err := parser.ParseFile(fset, name, src, parser.ParseComments|parser.SkipObjectResolution)
 	if err != nil {
 		return nil, err
@@ -111,7 +111,7 @@ func readModule(t *testing.T) []*file {
 			return err
 		}
 		if d.IsDir() {
-			if name != root && skipped(name, d.Name()) {
+			if name != root && isSkipped(name, d.Name()) {
 				return filepath.SkipDir
 			}
 			return nil
@@ -127,7 +127,7 @@ func readModule(t *testing.T) []*file {
 		if err != nil {
 			return err
 		}
-		f, err := parse(fset, filepath.ToSlash(rel), src)
+		f, err := parseFile(fset, filepath.ToSlash(rel), src)
 		files = append(files, f)
 		return err
 	})
@@ -137,7 +137,7 @@ func readModule(t *testing.T) []*file {
 	return files
 }
 
-func skipped(dir, base string) bool {
+func isSkipped(dir, base string) bool {
 	if base == "testdata" || base == "vendor" || strings.HasPrefix(base, ".") || strings.HasPrefix(base, "_") {
 		return true
 	}
@@ -163,13 +163,13 @@ func moduleRoot(t *testing.T) string {
 	}
 }
 
-// planted parses sources written in a test, by path.
-func planted(t *testing.T, sources map[string]string) []*file {
+// parseSources parses sources written in a test, by path.
+func parseSources(t *testing.T, sources map[string]string) []*file {
 	t.Helper()
 	fset := token.NewFileSet()
 	var files []*file
 	for _, name := range slices.Sorted(maps.Keys(sources)) {
-		f, err := parse(fset, name, []byte(sources[name]))
+		f, err := parseFile(fset, name, []byte(sources[name]))
 		if err != nil {
 			t.Fatalf("planted %s: %v", name, err)
 		}

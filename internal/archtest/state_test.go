@@ -13,14 +13,14 @@ import (
 // assigns to, changes in part or takes the address of, and those whose type is
 // made to change, from sync and sync/atomic.
 func checkState(allowed []exception, files []*file) []string {
-	rule := newRule("package variables", allowed)
+	rule := newRuleReport("package variables", allowed)
 	for _, pkg := range packages(files) {
 		in := slices.DeleteFunc(slices.Clone(files), func(f *file) bool { return f.test || f.pkg != pkg })
 		if len(in) > 0 {
 			checkPackageState(rule, in)
 		}
 	}
-	return rule.verdict()
+	return rule.messages()
 }
 
 func checkPackageState(rule *rule, files []*file) {
@@ -30,17 +30,17 @@ func checkPackageState(rule *rule, files []*file) {
 				x, _ := sel.X.(*ast.Ident)
 				if x != nil && (x.Name == "sync" || x.Name == "atomic") {
 					what := spec.Names[0].Name
-					rule.complain(f, what, fmt.Sprintf("%s: package variable %s is a %s.%s, which is made to change: put it into a struct", f.at(spec), what, x.Name, sel.Sel.Name))
+					rule.report(f, what, fmt.Sprintf("%s: package variable %s is a %s.%s, which is made to change: put it into a struct", f.position(spec), what, x.Name, sel.Sel.Name))
 				}
 			}
 		}
 	}
-	isPackageVar := resolve(files)
+	isPackageVar := packageVarResolver(files)
 	for _, f := range files {
 		for n := range ast.Preorder(f.ast) {
-			for _, target := range written(n) {
-				if id := base(target); id != nil && isPackageVar(id) {
-					rule.complain(f, id.Name, fmt.Sprintf("%s: package variable %s is changed here: put it into a struct", f.at(n), id.Name))
+			for _, target := range writtenExprs(n) {
+				if id := baseIdent(target); id != nil && isPackageVar(id) {
+					rule.report(f, id.Name, fmt.Sprintf("%s: package variable %s is changed here: put it into a struct", f.position(n), id.Name))
 				}
 			}
 		}
@@ -64,10 +64,10 @@ func packageVars(f *file) func(yield func(*ast.ValueSpec) bool) {
 	}
 }
 
-// resolve tells package variables from local ones of the same name. It has the
+// packageVarResolver tells package variables from local ones of the same name. It has the
 // type checker do the scoping, without the imports: what comes from them stays
 // unknown, which costs errors we do not look at, and no identifier of ours.
-func resolve(files []*file) func(*ast.Ident) bool {
+func packageVarResolver(files []*file) func(*ast.Ident) bool {
 	trees := make([]*ast.File, len(files))
 	for i, f := range files {
 		trees[i] = f.ast
@@ -87,8 +87,8 @@ var _ types.Importer = noImports{}
 
 func (noImports) Import(string) (*types.Package, error) { return nil, errors.New("not loaded") }
 
-// written returns the expressions a node writes to, or could by their address.
-func written(n ast.Node) []ast.Expr {
+// writtenExprs returns the expressions a node writes to, or could by their address.
+func writtenExprs(n ast.Node) []ast.Expr {
 	switch n := n.(type) {
 	case *ast.AssignStmt:
 		if n.Tok != token.DEFINE {
@@ -112,8 +112,8 @@ func written(n ast.Node) []ast.Expr {
 	return nil
 }
 
-// base returns the variable an expression is a part of: v of v.f[i], *v, (v).
-func base(e ast.Expr) *ast.Ident {
+// baseIdent returns the variable an expression is a part of: v of v.f[i], *v, (v).
+func baseIdent(e ast.Expr) *ast.Ident {
 	for {
 		switch x := e.(type) {
 		case *ast.Ident:

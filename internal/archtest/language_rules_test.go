@@ -37,17 +37,17 @@ func TestCheckProse_CountsPerThousandWords(t *testing.T) {
 }
 
 func TestProse_SkipsCodeAndTests(t *testing.T) {
-	files := planted(t, map[string]string{
+	files := parseSources(t, map[string]string{
 		"router/a.go":      "package p\n\n// One.\n//\n//\tcode()\n//go:generate x\nvar s = \"one two three four\"\n\nvar short = \"one two\"\n",
 		"router/a_test.go": "package p\n\n// Skipped.\nvar u = \"one two three four\"\n",
 	})
-	if diff := cmp.Diff([]string{" One.", ""}, texts(comments(files))); diff != "" {
+	if diff := cmp.Diff([]string{" One.", ""}, texts(commentProse(files))); diff != "" {
 		t.Errorf("comments (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff([]string{"one two three four"}, texts(messages(files))); diff != "" {
+	if diff := cmp.Diff([]string{"one two three four"}, texts(messageProse(files))); diff != "" {
 		t.Errorf("messages (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff([]string{"a", "b"}, texts(unfenced("x.md", "a\n```sh\nrm\n```\nb"))); diff != "" {
+	if diff := cmp.Diff([]string{"a", "b"}, texts(proseLines("x.md", "a\n```sh\nrm\n```\nb"))); diff != "" {
 		t.Errorf("Markdown (-want +got):\n%s", diff)
 	}
 }
@@ -62,7 +62,7 @@ func texts(list []prose) []string {
 
 func TestPlantedIdentifiers(t *testing.T) {
 	replaced := map[string]string{"sight": "visibility filter"}
-	runPlanted(t, []plantedCase{
+	runSourceCases(t, []sourceCase{
 		{"part of a name", "router/a.go", "type sightseeing struct{}", nil},
 		{"a local variable", "router/a.go", "func f() { sight := 1; _ = sight }", nil},
 		{"in a test", "router/a_test.go", "type sight struct{}", nil},
@@ -74,7 +74,7 @@ func TestPlantedIdentifiers(t *testing.T) {
 }
 
 func TestPlantedOneWordNames(t *testing.T) {
-	files := planted(t, map[string]string{"router/a.go": "package p\n\ntype reader struct{}\n\nfunc (r reader) readKey() {}\nfunc f1() {}\nfunc New() {}\n"})
+	files := parseSources(t, map[string]string{"router/a.go": "package p\n\ntype reader struct{}\n\nfunc (r reader) readKey() {}\nfunc f1() {}\nfunc New() {}\n"})
 	if got := checkOneWordNames(0.25, files); got != nil {
 		t.Errorf("got %q, want none: one of four names is one word", got)
 	}
@@ -87,7 +87,7 @@ func TestPlantedSizes(t *testing.T) {
 	methods := func(n int) string {
 		return "type t[T any] struct{}\n" + strings.Repeat("func (x *t[T]) _() {}\n", n)
 	}
-	runPlanted(t, []plantedCase{
+	runSourceCases(t, []sourceCase{
 		{"40 methods", "router/a.go", methods(40), nil},
 		{"41 methods", "router/a.go", methods(41), []string{"router.t has 41, more than 40 methods: split the type by concern"}},
 		{"4 interface methods", "router/a.go", "type I interface { A(); B(); C(); D() }", nil},
@@ -101,7 +101,7 @@ func TestPlantedSizes(t *testing.T) {
 		sources["cmd/x/"+strings.Repeat("a", i+1)+".go"] = "package p\n"
 	}
 	want := []string{"router has 31, more than 30 files: split the package by concern"}
-	if diff := cmp.Diff(want, checkSizes(planted(t, sources))); diff != "" {
-		t.Errorf("complaints (-want +got):\n%s", diff)
+	if diff := cmp.Diff(want, checkSizes(parseSources(t, sources))); diff != "" {
+		t.Errorf("messages (-want +got):\n%s", diff)
 	}
 }

@@ -7,28 +7,28 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// plantedCase is one source, and what a rule has to say about it.
-type plantedCase struct {
+// sourceCase is a source file with the expected messages.
+type sourceCase struct {
 	name string
 	path string
 	src  string // after the package clause, which is line 1
 	want []string
 }
 
-func runPlanted(t *testing.T, tests []plantedCase, check func(files []*file) []string) {
+func runSourceCases(t *testing.T, tests []sourceCase, check func(files []*file) []string) {
 	t.Helper()
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			got := check(planted(t, map[string]string{tt.path: "package p\n" + tt.src}))
+			got := check(parseSources(t, map[string]string{tt.path: "package p\n" + tt.src}))
 			if diff := cmp.Diff(tt.want, got); diff != "" {
-				t.Errorf("complaints (-want +got):\n%s", diff)
+				t.Errorf("messages (-want +got):\n%s", diff)
 			}
 		})
 	}
 }
 
 func TestPlantedGoroutines(t *testing.T) {
-	runPlanted(t, []plantedCase{
+	runSourceCases(t, []sourceCase{
 		{"in internal/run", "internal/run/a.go", "func f() { go f() }", nil},
 		{"in a test", "router/a_test.go", "func f() { go f() }", nil},
 		{"a Group's", "router/a.go", `func f() { g.Go("watch", watch) }`, nil},
@@ -71,16 +71,16 @@ func TestPlantedExceptions(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			got := checkGoroutines(tt.allowed, planted(t, src))
+			got := checkGoroutines(tt.allowed, parseSources(t, src))
 			if diff := cmp.Diff(tt.want, got); diff != "" {
-				t.Errorf("complaints (-want +got):\n%s", diff)
+				t.Errorf("messages (-want +got):\n%s", diff)
 			}
 		})
 	}
 }
 
 func TestPlantedJSON(t *testing.T) {
-	runPlanted(t, []plantedCase{
+	runSourceCases(t, []sourceCase{
 		{"the raw type", "router/a.go", "import \"encoding/json\"\nvar raw json.RawMessage", nil},
 		{"in a test", "router/a_test.go", "import \"encoding/json\"\nvar b, _ = json.Marshal(1)", nil},
 		{"in strictjson", "internal/strictjson/a.go", "import \"encoding/json\"\nvar b, _ = json.Marshal(1)", nil},
@@ -95,7 +95,7 @@ func TestPlantedJSON(t *testing.T) {
 }
 
 func TestPlantedSleeps(t *testing.T) {
-	runPlanted(t, []plantedCase{
+	runSourceCases(t, []sourceCase{
 		{"in production", "router/a.go", "import \"time\"\nfunc f() { time.Sleep(1) }", nil},
 		{"a timer in a test", "router/a_test.go", "import \"time\"\nfunc f() { <-time.After(1) }", nil},
 		{"in a test", "router/a_test.go", "import \"time\"\nfunc f() { time.Sleep(1) }", []string{
@@ -108,7 +108,7 @@ func TestPlantedSleeps(t *testing.T) {
 }
 
 func TestPlantedInit(t *testing.T) {
-	runPlanted(t, []plantedCase{
+	runSourceCases(t, []sourceCase{
 		{"a method", "router/a.go", "type t int\nfunc (t) init() {}", nil},
 		{"a function", "router/a.go", "func init() {}", []string{
 			"router/a.go:2: func init runs for whoever imports the package: do it in New",
@@ -123,7 +123,7 @@ func TestPlantedState(t *testing.T) {
 	changed := func(line, name string) []string {
 		return []string{"router/a.go:" + line + ": package variable " + name + " is changed here: put it into a struct"}
 	}
-	runPlanted(t, []plantedCase{
+	runSourceCases(t, []sourceCase{
 		{"a table that is read", "router/a.go", "var t = map[string]int{}\nfunc f() int { return t[\"a\"] }", nil},
 		{"an error", "router/a.go", "import \"errors\"\nvar errGone = errors.New(\"gone\")\nfunc f() error { return errGone }", nil},
 		{"an interface check", "router/a.go", "type i interface{}\ntype s struct{}\nvar _ i = (*s)(nil)", nil},
@@ -152,14 +152,14 @@ func TestPlantedState(t *testing.T) {
 	}, func(files []*file) []string { return checkState(nil, files) })
 
 	t.Run("in another file of the package", func(t *testing.T) {
-		files := planted(t, map[string]string{
+		files := parseSources(t, map[string]string{
 			"router/a.go": "package router\n\nvar t int\n",
 			"router/b.go": "package router\n\nfunc f() { t = 1 }\n",
 			"golden/b.go": "package golden\n\nvar s int\n\nfunc f(t int) { t = s }\n",
 		})
 		want := []string{"router/b.go:3: package variable t is changed here: put it into a struct"}
 		if diff := cmp.Diff(want, checkState(nil, files)); diff != "" {
-			t.Errorf("complaints (-want +got):\n%s", diff)
+			t.Errorf("messages (-want +got):\n%s", diff)
 		}
 		if got := checkState([]exception{{"router", "t", "counts"}}, files); got != nil {
 			t.Errorf("with an exception: got %q, want none", got)
@@ -186,9 +186,9 @@ func TestPlantedLength(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			got := checkLength(planted(t, map[string]string{tt.path: tt.src}))
+			got := checkLength(parseSources(t, map[string]string{tt.path: tt.src}))
 			if diff := cmp.Diff(tt.want, got); diff != "" {
-				t.Errorf("complaints (-want +got):\n%s", diff)
+				t.Errorf("messages (-want +got):\n%s", diff)
 			}
 		})
 	}
@@ -223,9 +223,9 @@ func TestPlantedComments(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			got := checkComments(planted(t, tt.sources))
+			got := checkComments(parseSources(t, tt.sources))
 			if diff := cmp.Diff(tt.want, got); diff != "" {
-				t.Errorf("complaints (-want +got):\n%s", diff)
+				t.Errorf("messages (-want +got):\n%s", diff)
 			}
 		})
 	}

@@ -58,11 +58,11 @@ func TestPlantedImports(t *testing.T) {
 			"router/c_test.go":      importing("router", "agentkit"),
 			"internal/testkit/b.go": importing("testkit", "agentkit"),
 		}, nil},
-		{"an arrow up", map[string]string{"contract/b.go": importing("contract", "router")}, []string{
-			"contract/b.go:3: contract imports router: an arrow points up, from level 0 (words) to level 2 (pipeline)",
+		{"an import up", map[string]string{"contract/b.go": importing("contract", "router")}, []string{
+			"contract/b.go:3: contract imports router: an import points up, from level 0 (words) to level 2 (pipeline)",
 		}},
-		{"an arrow up, in a test", map[string]string{"contract/b_test.go": importing("contract_test", "internal/run")}, []string{
-			"contract/b_test.go:3: contract imports internal/run: an arrow points up, from level 0 (words) to level 1 (plumbing)",
+		{"an import up, in a test", map[string]string{"contract/b_test.go": importing("contract_test", "internal/run")}, []string{
+			"contract/b_test.go:3: contract imports internal/run: an import points up, from level 0 (words) to level 1 (plumbing)",
 		}},
 		{"the same level", map[string]string{"internal/auth/b.go": importing("auth", "internal/run")}, []string{
 			"internal/auth/b.go:3: internal/auth imports internal/run: both are on level 1 (plumbing), and packages of one level do not know each other",
@@ -86,9 +86,9 @@ func TestPlantedImports(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			got := checkImports(smallTable(), nil, planted(t, whole(tt.sources)))
+			got := checkImports(smallTable(), nil, parseSources(t, whole(tt.sources)))
 			if diff := cmp.Diff(tt.want, got); diff != "" {
-				t.Errorf("complaints (-want +got):\n%s", diff)
+				t.Errorf("messages (-want +got):\n%s", diff)
 			}
 		})
 	}
@@ -99,24 +99,24 @@ func TestPlantedTable(t *testing.T) {
 	tests := []struct {
 		name    string
 		table   []level
-		arrows  []arrow
+		arrows  []importException
 		sources map[string]string
 		want    []string
 	}{
-		{"an allowed arrow", smallTable(), []arrow{{"contract", "router", "for now"}}, up, nil},
-		{"an allowed arrow nobody needs", smallTable(), []arrow{{"contract", "router", "for now"}}, nil, []string{
-			"the arrow contract → router is allowed but not needed: remove it",
+		{"an allowed arrow", smallTable(), []importException{{"contract", "router", "for now"}}, up, nil},
+		{"an allowed arrow nobody needs", smallTable(), []importException{{"contract", "router", "for now"}}, nil, []string{
+			"the import exception contract → router is not needed: remove it",
 		}},
 		{
 			"an arrow the levels allow anyway", smallTable(),
-			[]arrow{{"router", "contract", "no need"}},
+			[]importException{{"router", "contract", "no need"}},
 			map[string]string{"router/b.go": importing("router", "contract")},
 			[]string{
-				"the arrow router → contract is allowed but not needed: remove it",
+				"the import exception router → contract is not needed: remove it",
 			},
 		},
-		{"an arrow without a reason", smallTable(), []arrow{{"contract", "router", ""}}, up, []string{
-			"the arrow contract → router gives no reason",
+		{"an arrow without a reason", smallTable(), []importException{{"contract", "router", ""}}, up, []string{
+			"the import exception contract → router gives no reason",
 		}},
 		{"a row nobody needs", append(smallTable(), level{"more", []row{{pkg: "gone", why: "was needed"}}}), nil, nil, []string{
 			"the import table has a row for gone, which does not exist: remove the row",
@@ -130,16 +130,16 @@ func TestPlantedTable(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			got := checkImports(tt.table, tt.arrows, planted(t, whole(tt.sources)))
+			got := checkImports(tt.table, tt.arrows, parseSources(t, whole(tt.sources)))
 			if diff := cmp.Diff(tt.want, got); diff != "" {
-				t.Errorf("complaints (-want +got):\n%s", diff)
+				t.Errorf("messages (-want +got):\n%s", diff)
 			}
 		})
 	}
 }
 
 func TestPlantedLibraries(t *testing.T) {
-	table := []home{
+	table := []libraryRule{
 		{library: "github.com/labstack/echo/v4", in: []string{"internal/rest"}, why: "the core knows no HTTP"},
 		{library: "github.com/google/go-cmp", tests: true, why: "differences"},
 		{library: "github.com/getkin/kin-openapi", tests: true, in: []string{"internal/rest"}, why: "the document"},
@@ -182,20 +182,20 @@ func TestPlantedLibraries(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			sources := map[string]string{tt.path: "package p\n\nimport _ \"" + tt.lib + "\"\n"}
 			maps.Copy(sources, good)
-			got := checkLibraries(table, []string{"internal/testkit"}, planted(t, sources))
+			got := checkLibraries(table, []string{"internal/testkit"}, parseSources(t, sources))
 			if diff := cmp.Diff(tt.want, got); diff != "" {
-				t.Errorf("complaints (-want +got):\n%s", diff)
+				t.Errorf("messages (-want +got):\n%s", diff)
 			}
 		})
 	}
 	t.Run("a home nobody lives in, without a reason", func(t *testing.T) {
-		got := checkLibraries(append(table, home{library: "example.com/gone"}), []string{"internal/testkit"}, planted(t, good))
+		got := checkLibraries(append(table, libraryRule{library: "example.com/gone"}), []string{"internal/testkit"}, parseSources(t, good))
 		want := []string{
 			"library example.com/gone has a home, but nothing imports it: remove the row",
 			"the row of library example.com/gone gives no reason",
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("complaints (-want +got):\n%s", diff)
+			t.Errorf("messages (-want +got):\n%s", diff)
 		}
 	})
 }
