@@ -7,6 +7,7 @@ import (
 
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/asyncrun"
+	"github.com/caprouter/caprouter/internal/execution"
 	"github.com/caprouter/caprouter/internal/requests"
 )
 
@@ -68,12 +69,5 @@ func (r *Router) Close(ctx context.Context) { r.async.Close(ctx) }
 // OpenRequests returns how many asynchronous requests have not ended.
 func (r *Router) OpenRequests() int { return r.async.CountOpen() }
 
-// Result accepts a result that an agent posts to its callback URL.
-func (r *Router) Result(ctx context.Context, grant contract.TaskGrant, res *contract.Result) error {
-	return r.callbacks.AcceptResult(ctx, grant, res)
-}
-
-// Progress emits the progress that an agent reports to the readers of the events.
-func (r *Router) Progress(ctx context.Context, grant contract.TaskGrant, p *contract.Progress) error {
-	return r.callbacks.AcceptProgress(ctx, grant, p)
-}
+// Callbacks accepts what agents post while they work on a task.
+func (r *Router) Callbacks() *execution.Callbacks { return r.callbacks }

@@ -139,7 +139,7 @@ func TestRunner_ResumesWaitingForCallback(t *testing.T) {
 	h.waits(id)
 	h.restart()
 	grant, res := byCallback(&call, "paid")
-	if err := h.Result(t.Context(), grant, res); err != nil {
+	if err := h.Callbacks().AcceptResult(t.Context(), grant, res); err != nil {
 		t.Fatal(err)
 	}
 	got := h.final(id)
@@ -167,7 +167,7 @@ func TestCallbacks_StoreResultBeforeResume(t *testing.T) {
 	h.open()
 	grant, res := byCallback(&call, "paid")
 	for range 2 { // the agent repeats it, because the confirmation got lost
-		if err := h.Result(t.Context(), grant, res); err != nil {
+		if err := h.Callbacks().AcceptResult(t.Context(), grant, res); err != nil {
 			t.Fatal(err)
 		}
 	}

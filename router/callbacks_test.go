@@ -22,26 +22,26 @@ func TestCallbacks_AcceptFirstResultOnly(t *testing.T) {
 	grant, res := byCallback(&call, "paid")
 	other := grant
 	other.AgentID = "second"
-	if err := h.Result(t.Context(), other, res); code(err) != contract.CodeNotFound {
+	if err := h.Callbacks().AcceptResult(t.Context(), other, res); code(err) != contract.CodeNotFound {
 		t.Errorf("another agent: got %v, want not_found", err)
 	}
 	wrong := *res
 	wrong.TaskID = "another"
-	if err := h.Result(t.Context(), grant, &wrong); code(err) != contract.CodeInvalidRequest {
+	if err := h.Callbacks().AcceptResult(t.Context(), grant, &wrong); code(err) != contract.CodeInvalidRequest {
 		t.Errorf("another task's result: got %v, want invalid_request", err)
 	}
-	if err := h.Result(t.Context(), grant, res); err != nil {
+	if err := h.Callbacks().AcceptResult(t.Context(), grant, res); err != nil {
 		t.Fatal(err)
 	}
 	resp := testkit.Receive(t, answers)
 	if resp.Status != contract.StatusCompleted || resp.Data.Answer != "paid" {
 		t.Errorf("got %s with %q, want it completed", resp.Status, resp.Data.Answer)
 	}
-	if err := h.Result(t.Context(), grant, res); err != nil {
+	if err := h.Callbacks().AcceptResult(t.Context(), grant, res); err != nil {
 		t.Errorf("the same once more: got %v, want it taken", err)
 	}
 	_, different := byCallback(&call, "paid twice")
-	if err := h.Result(t.Context(), grant, different); code(err) != contract.CodeConflict {
+	if err := h.Callbacks().AcceptResult(t.Context(), grant, different); code(err) != contract.CodeConflict {
 		t.Errorf("another result: got %v, want a conflict", err)
 	}
 }
@@ -67,11 +67,11 @@ func TestCallbacks_EmitProgress(t *testing.T) {
 	}()
 	call := testkit.Receive(t, h.target.begun)
 	grant, res := byCallback(&call, "paid")
-	if err := h.Progress(t.Context(), grant, &contract.Progress{Message: "half"}); err != nil {
+	if err := h.Callbacks().AcceptProgress(t.Context(), grant, &contract.Progress{Message: "half"}); err != nil {
 		t.Fatal(err)
 	}
 	testkit.WaitClosed(t, told)
-	if err := h.Result(t.Context(), grant, res); err != nil {
+	if err := h.Callbacks().AcceptResult(t.Context(), grant, res); err != nil {
 		t.Fatal(err)
 	}
 	if e := testkit.Receive(t, answers); e.err != nil || e.resp.Status != contract.StatusCompleted {
@@ -81,7 +81,7 @@ func TestCallbacks_EmitProgress(t *testing.T) {
 	if diff := cmp.Diff(want, seen); diff != "" {
 		t.Errorf("told (-want +got):\n%s", diff)
 	}
-	if err := h.Progress(t.Context(), grant, &contract.Progress{Message: "late"}); code(err) != contract.CodeConflict {
+	if err := h.Callbacks().AcceptProgress(t.Context(), grant, &contract.Progress{Message: "late"}); code(err) != contract.CodeConflict {
 		t.Errorf("after the end: got %v, want a conflict", err)
 	}
 }
@@ -99,7 +99,7 @@ func TestExecution_OffersPartAgainIfAgentIsBusy(t *testing.T) {
 	for range ids {
 		call := testkit.Receive(t, h.target.begun)
 		grant, res := byCallback(&call, "counted")
-		if err := h.Result(t.Context(), grant, res); err != nil {
+		if err := h.Callbacks().AcceptResult(t.Context(), grant, res); err != nil {
 			t.Fatal(err)
 		}
 	}

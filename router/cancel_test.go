@@ -32,7 +32,7 @@ func TestRouter_CancelsRunningRequest(t *testing.T) {
 				}
 			}
 			grant, res := byCallback(&call, "paid")
-			if err := h.Result(t.Context(), grant, res); code(err) != contract.CodeConflict {
+			if err := h.Callbacks().AcceptResult(t.Context(), grant, res); code(err) != contract.CodeConflict {
 				t.Errorf("a result that comes then: got %v, want a conflict", err)
 			}
 			again, err := h.Cancel(t.Context(), id, alice)

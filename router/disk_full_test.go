@@ -50,14 +50,14 @@ func TestRunner_RetriesWritesUntilDiskHasSpace(t *testing.T) {
 	h.waits(id)
 	h.full.Store(true)
 	grant, res := byCallback(&call, "paid")
-	if err := h.Result(t.Context(), grant, res); code(err) != contract.CodeOverloaded {
+	if err := h.Callbacks().AcceptResult(t.Context(), grant, res); code(err) != contract.CodeOverloaded {
 		t.Errorf("got %v, want the agent to keep its result and try again", err)
 	}
 	if rec, err := h.book.Get(t.Context(), id); err != nil || rec.State != requests.StateRunning {
 		t.Errorf("got %+v, %v, want it to go on", rec, err)
 	}
 	h.full.Store(false)
-	if err := h.Result(t.Context(), grant, res); err != nil {
+	if err := h.Callbacks().AcceptResult(t.Context(), grant, res); err != nil {
 		t.Fatal(err)
 	}
 	if got := h.final(id); got.Status != contract.StatusCompleted || got.Data.Answer != "paid" {

@@ -93,7 +93,7 @@ func TestRouter_ReplaysAsynchronousRequest(t *testing.T) {
 	h.waits(first.RequestID)
 	h.restart()
 	grant, res := byCallback(&call, "paid")
-	if err := h.Result(t.Context(), grant, res); err != nil {
+	if err := h.Callbacks().AcceptResult(t.Context(), grant, res); err != nil {
 		t.Fatal(err)
 	}
 	h.final(first.RequestID)

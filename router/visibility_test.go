@@ -125,7 +125,7 @@ func TestHistory_HidesRunningRequestWithHiddenStandby(t *testing.T) {
 		t.Errorf("a caller with both agents: got %+v, %v, want it running", got, err)
 	}
 	grant, res := byCallback(&c, "paid")
-	h.must(h.Result(t.Context(), grant, res))
+	h.must(h.Callbacks().AcceptResult(t.Context(), grant, res))
 	h.final(id)
 	if _, err := h.Request(t.Context(), id, some); err != nil {
 		t.Errorf("when it has ended: got %v, want the request", err)

@@ -194,7 +194,7 @@ func (c *core) newHTTPServer() (*httpserver.Server, error) {
 		Router:     c.router,
 		Requests:   c.router.History(),
 		Decisions:  c.router.History(),
-		Tasks:      c.router,
+		Tasks:      c.router.Callbacks(),
 		Tickets:    c.persistence.tickets,
 		Registry:   c.snapshot,
 		AgentState: c.agentState,

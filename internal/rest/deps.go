@@ -90,8 +90,8 @@ type Decisions interface {
 // returns contract.CodeNotFound if the task does not exist or belongs to another
 // agent, and contract.CodeConflict if it has ended or has a different result.
 type Tasks interface {
-	Result(ctx context.Context, grant contract.TaskGrant, res *contract.Result) error
-	Progress(ctx context.Context, grant contract.TaskGrant, p *contract.Progress) error
+	AcceptResult(ctx context.Context, grant contract.TaskGrant, res *contract.Result) error
+	AcceptProgress(ctx context.Context, grant contract.TaskGrant, p *contract.Progress) error
 }
 
 // Tickets gives access to the tickets that the caller may see.

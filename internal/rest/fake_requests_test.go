@@ -143,14 +143,14 @@ func (f *fakeBackend) Events(ctx context.Context, id string, _ *contract.Caller,
 	return nil
 }
 
-func (f *fakeBackend) Result(_ context.Context, grant contract.TaskGrant, res *contract.Result) error {
+func (f *fakeBackend) AcceptResult(_ context.Context, grant contract.TaskGrant, res *contract.Result) error {
 	if f.later.result != nil {
 		return f.later.result(grant, res)
 	}
 	return nil
 }
 
-func (f *fakeBackend) Progress(_ context.Context, grant contract.TaskGrant, p *contract.Progress) error {
+func (f *fakeBackend) AcceptProgress(_ context.Context, grant contract.TaskGrant, p *contract.Progress) error {
 	if f.later.progress != nil {
 		return f.later.progress(grant, p)
 	}

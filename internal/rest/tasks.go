@@ -52,7 +52,7 @@ func (a *api) handleResult(c *httpserver.Context) error {
 	if res.TaskID != grant.TaskID {
 		return invalidRequest([]contract.ErrorDetail{{Pointer: "/task_id", Detail: "must be the id of the task in the path"}})
 	}
-	if err := a.deps.Tasks.Result(c.Request.Context(), grant, &res); err != nil {
+	if err := a.deps.Tasks.AcceptResult(c.Request.Context(), grant, &res); err != nil {
 		return err
 	}
 	return c.WriteJSON(http.StatusOK, httpserver.MediaTypeJSON, ResultReceipt{Status: "accepted"})
@@ -63,7 +63,7 @@ func (a *api) handleProgress(c *httpserver.Context) error {
 	if err := decodeBody(c, &p); err != nil {
 		return err
 	}
-	if err := a.deps.Tasks.Progress(c.Request.Context(), taskGrant(c), &p); err != nil {
+	if err := a.deps.Tasks.AcceptProgress(c.Request.Context(), taskGrant(c), &p); err != nil {
 		return err
 	}
 	c.WriteHeader(http.StatusNoContent)
