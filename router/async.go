@@ -7,50 +7,61 @@ import (
 
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/asyncrun"
+	"github.com/caprouter/caprouter/internal/decisionlog"
 	"github.com/caprouter/caprouter/internal/execution"
 	"github.com/caprouter/caprouter/internal/requests"
 )
 
+// Submit stores a request durably, and then routes it in the background.
+func (r *Router) Submit(ctx context.Context, req *contract.Request, caller *contract.Caller) (*contract.Response, error) {
+	resp, err := r.submitAsync(ctx, req, caller)
+	return r.view.filter(caller).Response(resp), err
+}
+
 // submitAsync stores an asynchronous request and starts it.
 func (r *Router) submitAsync(ctx context.Context, req *contract.Request, caller *contract.Caller) (*contract.Response, error) {
-	run, err := r.acceptor.acceptRequest(ctx, r.view.Load(), req, caller)
+	run, err := r.acceptRequest(ctx, req, caller)
 	if err != nil {
 		return nil, err
 	}
-	if stored, err := r.reserveKey(ctx, run); stored != nil || err != nil {
+	if stored, err := run.reserveKey(ctx, r.keys); stored != nil || err != nil {
 		return stored, err
 	}
-	resp, err := r.async.Submit(ctx, r.acceptedRun(run))
+	resp, err := r.async.Submit(ctx, asyncPipeline{r}.acceptedRun(run))
 	if err != nil && !errors.Is(err, asyncrun.ErrUncertain) {
 		r.keys.Release(ctx, run.reservation)
 	}
 	return resp, err
 }
 
+// asyncPipeline implements asyncrun.Pipeline.
+type asyncPipeline struct{ router *Router }
+
 // acceptedRun returns the request with the pipeline for it.
-func (r *Router) acceptedRun(run *requestRun) *asyncrun.Accepted {
+func (p asyncPipeline) acceptedRun(run *requestRun) *asyncrun.Accepted {
 	return &asyncrun.Accepted{
-		Request: run.Request, Timeout: r.acceptor.requestTimeout(run.Request.Request), Fleet: run.view.Fleet,
+		Request: run.Request, Timeout: p.router.acceptor.RequestTimeout(run.Request.Request), Fleet: run.view.Fleet,
 		Serve: func(ctx context.Context, stored *asyncrun.Run) (*contract.Response, error) {
 			run.async = true
 			run.mode, run.recorder, run.emit, run.inflight = stored.Mode, stored, stored.Emit, stored.Inflight
 			run.restored, run.previous = stored.Plan, stored.Previous
-			return r.runPipeline(ctx, run)
+			return p.router.runPipeline(ctx, run)
 		},
 	}
 }
 
-// asyncPipeline implements asyncrun.Pipeline.
-type asyncPipeline struct{ router *Router }
-
+// Restore implements asyncrun.Pipeline. The restored run gets the current view, which
+// is empty if a request is cancelled before the first SetView.
 func (p asyncPipeline) Restore(rec *requests.Record) *asyncrun.Accepted {
-	return p.router.acceptedRun(p.router.acceptor.restoreRun(rec, p.router.currentView()))
+	return p.acceptedRun(&requestRun{
+		Request: p.router.acceptor.Restore(rec), view: p.router.view.get(),
+		timings: decisionlog.ResumeTimings(p.router.cfg.Now, rec.CreatedAt),
+	})
 }
 
+// Report implements asyncrun.Pipeline.
 func (p asyncPipeline) Report(ctx context.Context, resp *contract.Response, acceptedAt time.Time) {
-	timings := startTimings(p.router.cfg.Now)
-	timings.start = acceptedAt
-	p.router.reporter.reportResponse(ctx, resp, timings, false)
+	p.router.reporter.ReportResponse(ctx, resp, decisionlog.ResumeTimings(p.router.cfg.Now, acceptedAt), false)
 }
 
 // Recover finds out which requests the previous process left incomplete. It must

@@ -19,14 +19,14 @@ func (r *Router) concludeRun(
 	if errors.Is(context.Cause(ctx), dispatch.ErrHandedOver) {
 		return nil, dispatch.ErrHandedOver
 	}
-	run.timings.finishTotal(resp.Decision)
+	run.timings.FinishTotal(resp.Decision)
 	run.emitDecision(resp.Decision)
 	resp, err := run.recorder.RecordOutcome(ctx, resp, len(outcomes) > 0)
 	if err != nil {
 		return nil, err
 	}
 	r.updateSession(ctx, run, p, resp, outcomes)
-	r.reporter.reportResponse(ctx, resp, run.timings, run.isDryRun())
+	r.reporter.ReportResponse(ctx, resp, run.timings, run.isDryRun())
 	return resp, nil
 }
 

@@ -12,9 +12,12 @@ import (
 	"github.com/caprouter/caprouter/classifier"
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/fallback"
+	"github.com/caprouter/caprouter/internal/acceptance"
 	"github.com/caprouter/caprouter/internal/asyncrun"
+	"github.com/caprouter/caprouter/internal/decisionlog"
 	"github.com/caprouter/caprouter/internal/events"
 	"github.com/caprouter/caprouter/internal/execution"
+	"github.com/caprouter/caprouter/internal/fallbackpolicy"
 	"github.com/caprouter/caprouter/internal/history"
 	"github.com/caprouter/caprouter/internal/idempotency"
 	"github.com/caprouter/caprouter/internal/inflight"
@@ -23,7 +26,6 @@ import (
 	"github.com/caprouter/caprouter/internal/session"
 	"github.com/caprouter/caprouter/internal/store"
 	"github.com/caprouter/caprouter/internal/telemetry"
-	"github.com/caprouter/caprouter/internal/tickets"
 )
 
 // DefaultTimeout bounds a request that does not set a timeout.
@@ -37,8 +39,8 @@ type Config struct {
 	// session.EveryRequest (also if empty), UserTurn or NewSession.
 	SessionTrigger string
 	Storage        Storage
-	Model          fallback.Model // answers directly by policy A; nil = none
-	Answers        AnswerLimit    // nil = no limit
+	Model          fallback.Model             // answers directly by policy A; nil = none
+	Answers        fallbackpolicy.AnswerLimit // nil = no limit
 	// AnswerByDefault makes A the policy of a registry that leaves the choice.
 	AnswerByDefault bool
 
@@ -71,7 +73,7 @@ type AuditLog interface {
 
 // Tickets collects unmet demand.
 type Tickets interface {
-	Propose(ctx context.Context, d *tickets.Demand) (*contract.Proposal, error)
+	fallbackpolicy.Tickets
 	EraseRequest(ctx context.Context, requestID string) error
 }
 
@@ -98,20 +100,19 @@ func New(cfg Config, c Classifier, d execution.Dispatcher) (*Router, error) {
 		sessionBucket = keep.Sessions
 	}
 	sessions, questions := session.NewStore(sessionBucket, cfg.Logger), session.NewQuestions(sessionBucket, cfg.Logger)
-	fallbacks := &fallbackStage{
-		model: cfg.Model, answers: cfg.Answers, tickets: keep.Tickets, answerByDefault: cfg.AnswerByDefault,
-		logger: cfg.Logger, now: cfg.Now,
-	}
+	fallbackHandler := fallbackpolicy.New(fallbackpolicy.Config{
+		Model: cfg.Model, Answers: cfg.Answers, Tickets: keep.Tickets, AnswerByDefault: cfg.AnswerByDefault,
+		Logger: cfg.Logger, Now: cfg.Now,
+	})
 	callbacks := execution.NewCallbacks(&execution.StoredResults{Store: keep.Requests, Logger: cfg.Logger})
 	r := &Router{
 		cfg: cfg, classifier: c,
-		acceptor: &acceptor{
-			async: keep.Requests.Enabled(), timeoutDefault: cfg.Timeout, sessionTrigger: cfg.SessionTrigger,
-			sessions: sessions, questions: questions, fallbacks: fallbacks,
-			redactor: cfg.Redactor, newID: cfg.NewID, now: cfg.Now,
-		},
-		fallbacks: fallbacks,
-		reporter:  &reporter{logger: cfg.Logger, metrics: cfg.Metrics},
+		acceptor: acceptance.New(acceptance.Config{
+			Async: keep.Requests.Enabled(), Timeout: cfg.Timeout, SessionTrigger: cfg.SessionTrigger,
+			Sessions: sessions, Questions: questions, Fallback: fallbackHandler, Redactor: cfg.Redactor, NewID: cfg.NewID,
+		}),
+		fallback:  fallbackHandler,
+		reporter:  decisionlog.NewReporter(cfg.Logger, cfg.Metrics),
 		sessions:  sessions,
 		questions: questions,
 		keys:      idempotency.NoKeys{},
@@ -134,7 +135,7 @@ func New(cfg Config, c Classifier, d execution.Dispatcher) (*Router, error) {
 	r.history = history.New(history.Config{
 		Log: keep.AuditLog, Requests: keep.Requests, InFlight: r.inflight, Events: eventLog,
 		Sessions: r.sessions, Questions: r.questions, Tickets: keep.Tickets, Canceller: r.async,
-		Catalogue: r.currentCatalogue, Logger: cfg.Logger, Now: cfg.Now,
+		Catalogue: r.view.catalogue, Logger: cfg.Logger, Now: cfg.Now,
 	})
 	if keep.Keys != nil {
 		r.keys = idempotency.New(keep.Keys, keyedRequests{r.history, keep.Requests, r.async}, cfg.Logger, cfg.Now)
@@ -163,7 +164,7 @@ func (cfg *Config) setDefaults() error {
 		cfg.NewID = NewID
 	}
 	if cfg.Answers == nil {
-		cfg.Answers = unlimitedAnswers{}
+		cfg.Answers = fallbackpolicy.Unlimited{}
 	}
 	if cfg.Storage.Requests == nil {
 		cfg.Storage.Requests = requests.Disabled()
@@ -172,7 +173,7 @@ func (cfg *Config) setDefaults() error {
 		cfg.Storage.AuditLog = history.NoLog{}
 	}
 	if cfg.Storage.Tickets == nil {
-		cfg.Storage.Tickets = previewTickets{}
+		cfg.Storage.Tickets = fallbackpolicy.PreviewTickets{}
 	}
 	if cfg.Redactor == nil {
 		var err error

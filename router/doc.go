@@ -2,19 +2,19 @@
 // goes through. Each stage is a package or one function.
 //
 //	contract.Request + Caller
-//	        │  accept         validate, mask (internal/redact), session, idempotency key
+//	        │  accept         validate, mask, session (internal/acceptance), idempotency key
 //	        │                   ┌ Handle, Stream   synchronous: the caller waits
 //	        ├───────────────────┤
 //	        │                   └ Submit           asynchronous: stored, 202, then in the background (internal/asyncrun)
 //	        │  classify       pinned by the caller or the session, else a proposal of the classifier
 //	        │  plan           one match for each part, at most top-k agents, standbys (router/plan)
 //	        ├─ ambiguous ───▶ clarify    the caller chooses a reading
-//	        ├─ no agent ────▶ fall back  policy A, B or C (fallback)
+//	        ├─ no agent ────▶ fall back  policy A, B or C (internal/fallbackpolicy)
 //	        ├─ dry run ─────▶ return the plan
 //	        │  record         the decision is durable before any task is sent
 //	        │  execute        one task for each part in parallel, failover, callbacks (internal/execution)
 //	        │  aggregate      results to one response (router/plan)
-//	        ▼  conclude       one terminal state: audit log, session, metrics ──▶ contract.Response
+//	        ▼  conclude       one terminal state: audit log, session, internal/decisionlog ──▶ contract.Response
 //
 // A synchronous request ends with this process; after a restart the audit log
 // records that it was interrupted. An asynchronous request is stored and changed by

@@ -16,6 +16,7 @@ import (
 	"github.com/caprouter/caprouter/internal/audit"
 	"github.com/caprouter/caprouter/internal/auth"
 	"github.com/caprouter/caprouter/internal/events"
+	"github.com/caprouter/caprouter/internal/fallbackpolicy"
 	"github.com/caprouter/caprouter/internal/history"
 	"github.com/caprouter/caprouter/internal/requests"
 	"github.com/caprouter/caprouter/internal/store"
@@ -49,7 +50,7 @@ type harness struct {
 	onOutcome func()
 	registry  string // of the next start
 	model     fallback.Model
-	answers   router.AnswerLimit
+	answers   fallbackpolicy.AnswerLimit
 
 	target *agents
 	said   *scriptedClassifier

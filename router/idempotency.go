@@ -19,11 +19,11 @@ type keyReserver interface {
 
 // reserveKey reserves the idempotency key of the request, if it has one. If the
 // request was sent before, its stored response is returned.
-func (r *Router) reserveKey(ctx context.Context, run *requestRun) (stored *contract.Response, err error) {
+func (run *requestRun) reserveKey(ctx context.Context, keys keyReserver) (stored *contract.Response, err error) {
 	if run.Idempotency == nil || run.isDryRun() {
 		return nil, nil
 	}
-	run.reservation, stored, err = r.keys.Reserve(ctx, run.Caller, run.Idempotency, run.RequestID)
+	run.reservation, stored, err = keys.Reserve(ctx, run.Caller, run.Idempotency, run.RequestID)
 	return stored, err
 }
 

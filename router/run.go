@@ -6,6 +6,7 @@ import (
 
 	"github.com/caprouter/caprouter/classifier"
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/decisionlog"
 	"github.com/caprouter/caprouter/internal/execution"
 	"github.com/caprouter/caprouter/internal/idempotency"
 	"github.com/caprouter/caprouter/internal/inflight"
@@ -31,7 +32,7 @@ import (
 type requestRun struct {
 	*execution.Request
 	view        *View // of the whole run
-	timings     *timings
+	timings     *decisionlog.Timings
 	inflight    *inflight.Request
 	reservation idempotency.Reservation // of its idempotency key
 
@@ -42,17 +43,6 @@ type requestRun struct {
 	restored  *plan.Plan      // the plan of a resumed request; nil to make one
 	previous  []requests.Task // the tasks of a resumed request
 	announced bool            // the decision was emitted
-}
-
-// recorder makes the decision and the response of one request durable.
-type recorder interface {
-	// RecordDecision is called before any task is sent. If it returns an error, no
-	// task is sent.
-	RecordDecision(ctx context.Context, p *plan.Plan) error
-
-	// RecordOutcome returns the response that counts. executed reports whether the
-	// plan was executed, so that an error could not undo anything.
-	RecordOutcome(ctx context.Context, resp *contract.Response, executed bool) (*contract.Response, error)
 }
 
 func (run *requestRun) isDryRun() bool { return run.Options.DryRun }
@@ -110,41 +100,3 @@ func (run *requestRun) detachedContext(ctx context.Context) (context.Context, co
 	}
 	return context.WithDeadline(context.WithoutCancel(ctx), deadline.Add(finalWriteGrace))
 }
-
-// timings measures the stages of one run.
-type timings struct {
-	now   func() time.Time
-	start time.Time
-	last  time.Time          // end of the latest stage
-	ms    map[string]float64 // stage → milliseconds
-}
-
-func startTimings(now func() time.Time) *timings {
-	start := now()
-	return &timings{now: now, start: start, last: start, ms: make(map[string]float64, 4)}
-}
-
-// endStage records the time since the previous stage ended.
-func (t *timings) endStage(stage string) {
-	now := t.now()
-	t.ms[stage] = toMilliseconds(now.Sub(t.last))
-	t.last = now
-}
-
-// finishTotal writes the stages and the total to the decision.
-func (t *timings) finishTotal(d *contract.Decision) {
-	t.last = t.now()
-	t.ms["total"] = toMilliseconds(t.elapsedTime())
-	d.TimingsMS = t.ms
-}
-
-func (t *timings) elapsedTime() time.Duration { return t.last.Sub(t.start) }
-
-func (t *timings) stageDuration(name string) time.Duration { return fromMilliseconds(t.ms[name]) }
-
-// toMilliseconds rounds to microseconds, so that a decision stays readable.
-func toMilliseconds(d time.Duration) float64 {
-	return float64(d.Round(time.Microsecond)) / float64(time.Millisecond)
-}
-
-func fromMilliseconds(ms float64) time.Duration { return time.Duration(ms * float64(time.Millisecond)) }

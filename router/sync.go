@@ -5,10 +5,18 @@ import (
 	"sync"
 
 	"github.com/caprouter/caprouter/contract"
-	"github.com/caprouter/caprouter/internal/history"
 	"github.com/caprouter/caprouter/internal/inflight"
-	"github.com/caprouter/caprouter/router/plan"
 )
+
+// Handle routes one request and waits for the response.
+//
+// An error means that the request was not accepted; it is a *contract.Error if the
+// caller can act on it. Once a request is accepted, every end of it is a Response,
+// even if no agent is eligible or all of them fail.
+func (r *Router) Handle(ctx context.Context, req *contract.Request, caller *contract.Caller) (*contract.Response, error) {
+	resp, err := r.handleSync(ctx, req, caller, discardEvents)
+	return r.view.filter(caller).Response(resp), err
+}
 
 // Stream is Handle with events: the decision, and the start, the progress and the
 // end of each task. emit is called by one goroutine at a time, and never after
@@ -16,7 +24,7 @@ import (
 func (r *Router) Stream(
 	ctx context.Context, req *contract.Request, caller *contract.Caller, emit func(*contract.Event),
 ) (*contract.Response, error) {
-	filter := r.visibilityFilter(caller)
+	filter := r.view.filter(caller)
 	// The decision comes first, so there is no other to learn the titles from.
 	visible := filter.Events(func() *contract.Decision { return nil })
 	stream := &eventStream{emit: func(ev *contract.Event) { emit(visible.Event(ev)) }}
@@ -54,11 +62,11 @@ func discardEvents(*contract.Event) {}
 func (r *Router) handleSync(
 	ctx context.Context, req *contract.Request, caller *contract.Caller, emit func(*contract.Event),
 ) (*contract.Response, error) {
-	run, err := r.acceptor.acceptRequest(ctx, r.view.Load(), req, caller)
+	run, err := r.acceptRequest(ctx, req, caller)
 	if err != nil {
 		return nil, err
 	}
-	if stored, err := r.reserveKey(ctx, run); stored != nil || err != nil {
+	if stored, err := run.reserveKey(ctx, r.keys); stored != nil || err != nil {
 		return stored, err
 	}
 	run.emit = func(ev *contract.Event) {
@@ -81,7 +89,7 @@ func (r *Router) serveSync(ctx context.Context, run *requestRun) (resp *contract
 	}
 	ctx, cancelCause := context.WithCancelCause(ctx)
 	defer cancelCause(nil)
-	ctx, cancel := context.WithTimeout(ctx, r.acceptor.requestTimeout(run.Request.Request))
+	ctx, cancel := context.WithTimeout(ctx, r.acceptor.RequestTimeout(run.Request.Request))
 	defer cancel()
 	run.inflight = inflight.NewRequest(run.RequestID, run.TraceID, run.Caller, cancelCause)
 	if run.isDryRun() {
@@ -95,33 +103,16 @@ func (r *Router) serveSync(ctx context.Context, run *requestRun) (resp *contract
 	return r.runPipeline(ctx, run)
 }
 
-// noRecorder is the recorder of dry runs, which change nothing.
-type noRecorder struct{}
-
-func (noRecorder) RecordDecision(context.Context, *plan.Plan) error { return nil }
-
-func (noRecorder) RecordOutcome(_ context.Context, resp *contract.Response, _ bool) (*contract.Response, error) {
-	return resp, nil
-}
-
-// syncRecorder is the recorder of synchronous requests: they are recorded in the
-// audit log only.
-type syncRecorder struct {
-	journal *history.Journal
-	run     *requestRun
-}
-
-func (s *syncRecorder) RecordDecision(ctx context.Context, p *plan.Plan) error {
-	ctx, cancel := s.run.detachedContext(ctx)
+// Classify returns the proposal of the classifier for a request, and decides
+// nothing.
+func (r *Router) Classify(ctx context.Context, req *contract.Request, caller *contract.Caller) (*contract.Classification, error) {
+	ctx, cancel := context.WithTimeout(ctx, r.acceptor.RequestTimeout(req))
 	defer cancel()
-	return s.journal.RecordDecision(ctx, s.run.Subject(), s.run.Request.Request, &p.Decision)
-}
-
-func (s *syncRecorder) RecordOutcome(ctx context.Context, resp *contract.Response, executed bool) (*contract.Response, error) {
-	ctx, cancel := s.run.detachedContext(ctx)
-	defer cancel()
-	if err := s.journal.RecordResponse(ctx, s.run.Subject(), resp); err != nil && !executed {
-		return nil, err // nothing was done, so the caller may try again
+	run, err := r.acceptRequest(ctx, req, caller)
+	if err != nil {
+		return nil, err
 	}
-	return resp, nil
+	proposed := r.classifier.Classify(ctx, run.classifierInput())
+	visible := r.view.filter(caller).Classification(&proposed)
+	return &visible, nil
 }

@@ -1,6 +1,8 @@
 package router
 
 import (
+	"sync/atomic"
+
 	"github.com/caprouter/caprouter/capabilities"
 	"github.com/caprouter/caprouter/classifier"
 	"github.com/caprouter/caprouter/contract"
@@ -73,21 +75,24 @@ func (r *Router) SetView(v *View) { r.view.Store(v) }
 // View returns the current view, nil before the first SetView.
 func (r *Router) View() *View { return r.view.Load() }
 
-// currentView returns the current view, which is empty before the first SetView.
-func (r *Router) currentView() *View {
-	if view := r.view.Load(); view != nil {
-		return view
+// History returns the service through which callers access stored requests.
+func (r *Router) History() *history.Service { return r.history }
+
+// currentView is the view that new requests get.
+type currentView struct{ atomic.Pointer[View] }
+
+// get returns the current view, which is empty before the first SetView.
+func (c *currentView) get() *View {
+	if v := c.Load(); v != nil {
+		return v
 	}
 	return &View{Catalogue: &capabilities.Catalogue{}, Fleet: &capabilities.Fleet{}}
 }
 
-func (r *Router) currentCatalogue() *capabilities.Catalogue { return r.currentView().Catalogue }
+func (c *currentView) catalogue() *capabilities.Catalogue { return c.get().Catalogue }
 
-// visibilityFilter returns the filter for what the caller may see of its own
+// filter returns the visibility filter for what the caller may see of its own
 // request.
-func (r *Router) visibilityFilter(caller *contract.Caller) *visibility.Filter {
-	return visibility.NewFilter(r.currentCatalogue(), caller, caller)
+func (c *currentView) filter(caller *contract.Caller) *visibility.Filter {
+	return visibility.NewFilter(c.catalogue(), caller, caller)
 }
-
-// History returns the service through which callers access stored requests.
-func (r *Router) History() *history.Service { return r.history }

@@ -167,7 +167,7 @@ func (a *accessControl) logWarnings(c *core, addr string) {
 // callerLimit limits the rate of each principal.
 type callerLimit struct{ limiter *limits.Limiter }
 
-// Take implements httpserver.RateLimiter and router.AnswerLimit.
+// Take implements httpserver.RateLimiter and fallbackpolicy.AnswerLimit.
 func (l *callerLimit) Take(caller *contract.Caller) (contract.Limit, bool) {
 	return l.limiter.Take(limits.PrincipalOf(caller), time.Now())
 }

@@ -101,6 +101,13 @@ func levels() []level {
 		{"executing a plan", []row{
 			{pkg: "internal/execution", why: "attempts, failover, callbacks and cancellation of tasks; decides nothing"},
 		}},
+		{"answering without an agent", []row{
+			{pkg: "internal/fallbackpolicy", why: "applies policy A, B or C to a request without an eligible agent; the texts are package fallback's"},
+			{pkg: "internal/decisionlog", why: "measures the stages of requests, logs and counts decisions; decides nothing"},
+		}},
+		{"accepting requests", []row{
+			{pkg: "internal/acceptance", why: "validates and masks requests and loads their session; does not classify"},
+		}},
 		{"asynchronous requests", []row{
 			{pkg: "internal/asyncrun", why: "runs and resumes stored requests; calls the pipeline through a function value"},
 		}},

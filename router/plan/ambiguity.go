@@ -8,7 +8,7 @@ import (
 	"github.com/caprouter/caprouter/fallback"
 )
 
-// maxOptions bounds the readings a caller is asked about.
+// maxOptions bounds the readings that a caller may choose from.
 const maxOptions = 5
 
 // findAmbiguity returns why the router must not choose for the caller, and the

@@ -81,7 +81,7 @@ func (p *planner) matchPart(part *Part) (reason string) {
 
 // chooseAgent returns the best eligible agent of a part within top-k distinct
 // agents, and the eligible agent right behind it. If no agent is eligible, the
-// reason says why; it is "" if only live state excludes the agents.
+// reason explains it; it is "" if only live state excludes the agents.
 func (p *planner) chooseAgent(res *matcher.Result) (best, next *matcher.Candidate, reason string) {
 	full := len(p.chosen) >= p.in.Catalogue.Routing.TopK
 	var crowdedOut, down, unsure, gated bool

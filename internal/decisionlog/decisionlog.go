@@ -1,4 +1,13 @@
-package router
+// Package decisionlog measures the stages of requests, and writes each decision to
+// the log and to the metrics. It decides nothing.
+//
+//	timings := decisionlog.StartTimings(time.Now())
+//	…
+//	timings.EndStage("match")
+//	…
+//	timings.FinishTotal(resp.Decision)
+//	reporter.ReportResponse(ctx, resp, timings, dryRun)
+package decisionlog
 
 import (
 	"context"
@@ -9,15 +18,20 @@ import (
 	"github.com/caprouter/caprouter/internal/telemetry"
 )
 
-// reporter counts and logs responses.
-type reporter struct {
+// Reporter counts and logs responses. It is safe for concurrent use.
+type Reporter struct {
 	logger  *slog.Logger
 	metrics *telemetry.Metrics
 }
 
-// reportResponse counts a response and writes the one decision line of the log, which
+// NewReporter returns a Reporter. If metrics is nil, it only logs.
+func NewReporter(logger *slog.Logger, metrics *telemetry.Metrics) *Reporter {
+	return &Reporter{logger: logger, metrics: metrics}
+}
+
+// ReportResponse counts a response and writes the one decision line of the log, which
 // contains no prompt text. A dry run is not counted, and is logged at debug level.
-func (r *reporter) reportResponse(ctx context.Context, resp *contract.Response, t *timings, dryRun bool) {
+func (r *Reporter) ReportResponse(ctx context.Context, resp *contract.Response, t *Timings, dryRun bool) {
 	if resp.Decision == nil {
 		r.metrics.Request(string(resp.Status), t.elapsedTime())
 		r.logger.InfoContext(ctx, "request ended before a decision", "request_id", resp.RequestID, "status", string(resp.Status))
@@ -61,7 +75,7 @@ func (r *reporter) reportResponse(ctx context.Context, resp *contract.Response, 
 
 // countResponse adds a response to the metrics. Rejected requests are counted by the HTTP
 // layer.
-func (r *reporter) countResponse(resp *contract.Response, t *timings) {
+func (r *Reporter) countResponse(resp *contract.Response, t *Timings) {
 	m := r.metrics
 	m.Request(string(resp.Status), t.elapsedTime())
 	m.Classify(string(resp.Decision.Classification.Source), t.stageDuration("classify"))

@@ -1,0 +1,144 @@
+// Package acceptance turns what a client sent into an accepted request: valid, with
+// all ids set, masked, and with the state of its session. It does not classify the
+// request, and stores nothing.
+package acceptance
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"time"
+
+	"github.com/caprouter/caprouter/capabilities"
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/execution"
+	"github.com/caprouter/caprouter/internal/redact"
+	"github.com/caprouter/caprouter/internal/requests"
+	"github.com/caprouter/caprouter/internal/session"
+)
+
+// Config is what an Acceptor works with. All fields but Async are required.
+type Config struct {
+	Async          bool          // asynchronous requests can be stored
+	Timeout        time.Duration // of a synchronous request that does not set one
+	SessionTrigger string        // when a request of a session is classified again
+	Sessions       *session.Store
+	Questions      *session.Questions
+	Fallback       PolicyChecker
+	Redactor       *redact.Redactor
+	NewID          func() string
+}
+
+// PolicyChecker adds a detail to e if a request must not use a fallback policy.
+type PolicyChecker interface {
+	CheckPolicy(c *capabilities.Catalogue, requested string, e *contract.Error)
+}
+
+// Acceptor accepts requests. It is safe for concurrent use.
+type Acceptor struct{ cfg Config }
+
+// New returns an Acceptor.
+func New(cfg Config) *Acceptor { return &Acceptor{cfg: cfg} }
+
+// Accept validates a request, masks it and loads its session. It sets the ids that
+// the request does not have. An error is a *contract.Error.
+func (a *Acceptor) Accept(
+	ctx context.Context, catalogue *capabilities.Catalogue, req *contract.Request, caller *contract.Caller,
+) (*execution.Request, error) {
+	if e := a.validateRequest(catalogue, req); len(e.Details) > 0 {
+		return nil, e
+	}
+	if req.RequestID == "" {
+		req.RequestID = a.cfg.NewID()
+	}
+	if req.TraceID == "" {
+		req.TraceID = newTraceID()
+	}
+	stored := a.cfg.Sessions.Load(ctx, session.Key(caller, req.SessionID))
+	request := a.maskRequest(req, caller, &stored)
+	if req.AgentID != nil {
+		request.OnlyAgent = *req.AgentID
+	}
+	request.AlreadyAsked = stored.AskedCaller
+	return request, a.pinClassification(ctx, catalogue, request, &stored)
+}
+
+func (a *Acceptor) validateRequest(catalogue *capabilities.Catalogue, req *contract.Request) *contract.Error {
+	e := req.Validate()
+	if e == nil {
+		e = &contract.Error{Code: contract.CodeInvalidRequest, Message: "the request is not valid"}
+	}
+	if req.Options.Mode == contract.ModeAsync && !a.cfg.Async {
+		e.Add("/options/mode", "async needs a server with a store: leave it out, or use sync")
+	}
+	if f := req.Options.Fallback; f != nil {
+		a.cfg.Fallback.CheckPolicy(catalogue, *f, e)
+	}
+	return e
+}
+
+// newTraceID begins a trace (W3C Trace Context §3.2.2.3).
+func newTraceID() string {
+	var id [16]byte
+	rand.Read(id[:]) // never fails: the runtime ends the process instead
+	return hex.EncodeToString(id[:])
+}
+
+// pinClassification sets the classification if the caller or the session
+// determines it.
+func (a *Acceptor) pinClassification(
+	ctx context.Context, catalogue *capabilities.Catalogue, request *execution.Request, stored *session.Session,
+) (err error) {
+	caller := request.Caller
+	if request.Clarification != nil {
+		request.Pinned, err = a.cfg.Questions.Choose(ctx, caller, request.Clarification)
+		return err
+	}
+	var agent string
+	request.Pinned, agent = stored.Pin(session.Next{
+		Trigger: a.cfg.SessionTrigger, Prompt: request.Prompt, OnlyAgent: request.OnlyAgent,
+		MayUse: func(agentID string) bool { return catalogue.Agent(agentID) != nil && caller.MayUse(agentID) },
+	})
+	if agent != "" {
+		request.OnlyAgent = agent
+	}
+	return nil
+}
+
+// maskRequest masks everything that a model or a log may receive. The turns come
+// first, because they are older: placeholders are numbered in this order.
+func (a *Acceptor) maskRequest(req *contract.Request, caller *contract.Caller, stored *session.Session) *execution.Request {
+	request := &execution.Request{Request: req, Caller: caller, Masking: a.cfg.Redactor.StartMasking()}
+	turns := req.History
+	if len(turns) == 0 {
+		turns = stored.History()
+	}
+	turns = turns[max(0, len(turns)-session.MaxTurns):]
+	request.Turns = make([]contract.Turn, len(turns))
+	for i, turn := range turns {
+		request.Turns[i] = contract.Turn{Role: turn.Role, Content: request.Masking.MaskText(turn.Content)}
+	}
+	request.Prompt = request.Masking.MaskText(req.Content.Prompt)
+	request.Locale = request.Masking.MaskText(req.Metadata.Locale)
+	return request
+}
+
+// Restore rebuilds the request of a stored record as it was when it was accepted.
+func (a *Acceptor) Restore(rec *requests.Record) *execution.Request {
+	stored := session.FromHistory(rec.History)
+	request := a.maskRequest(&rec.Request, &rec.Caller, &stored)
+	request.OnlyAgent = rec.OnlyAgent
+	request.Pinned = (*session.Pinned)(rec.Pinned)
+	return request
+}
+
+// RequestTimeout returns how long the request may take.
+func (a *Acceptor) RequestTimeout(req *contract.Request) time.Duration {
+	switch ms := req.Options.TimeoutMS; {
+	case ms > 0:
+		return time.Duration(ms) * time.Millisecond
+	case req.Options.Mode == contract.ModeAsync:
+		return contract.DefaultAsyncTimeoutMS * time.Millisecond
+	}
+	return a.cfg.Timeout
+}

@@ -1,0 +1,90 @@
+package router
+
+import (
+	"context"
+	"errors"
+
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/fallback"
+	"github.com/caprouter/caprouter/internal/decisionlog"
+	"github.com/caprouter/caprouter/internal/execution"
+	"github.com/caprouter/caprouter/internal/fallbackpolicy"
+	"github.com/caprouter/caprouter/router/plan"
+)
+
+// acceptRequest validates and masks a request with the current view.
+func (r *Router) acceptRequest(ctx context.Context, req *contract.Request, caller *contract.Caller) (*requestRun, error) {
+	view := r.view.Load()
+	if view == nil {
+		return nil, &contract.Error{Code: contract.CodeOverloaded, Message: "the registry is not loaded yet"}
+	}
+	timings := decisionlog.StartTimings(r.cfg.Now)
+	request, err := r.acceptor.Accept(ctx, view.Catalogue, req, caller)
+	if err != nil {
+		return nil, err
+	}
+	timings.EndStage("mask")
+	return &requestRun{Request: request, view: view, timings: timings}, nil
+}
+
+// classifyRequest returns the pinned classification, or else the classifier's proposal.
+func (r *Router) classifyRequest(ctx context.Context, run *requestRun) contract.Classification {
+	defer run.timings.EndStage("classify")
+	if run.Pinned != nil {
+		return run.Pinned.Current()
+	}
+	return r.classifier.Classify(ctx, run.classifierInput())
+}
+
+// makePlan decides which agents execute the request.
+func (r *Router) makePlan(run *requestRun, c contract.Classification) *plan.Plan {
+	defer run.timings.EndStage("match")
+	return plan.New(&plan.Input{
+		Catalogue: run.view.Catalogue, Index: run.view.Index, Fleet: run.view.Fleet, Live: run.liveState(),
+		Caller: run.Caller, Prompt: run.Prompt, PromptBytes: len(run.Content.Prompt), OnlyAgent: run.OnlyAgent,
+		DataClasses: run.Masking.Kinds(), AlreadyAsked: run.AlreadyAsked,
+		Classification: c, DecisionID: r.cfg.NewID(), Now: run.timings.LastEnd(),
+	})
+}
+
+// askCaller asks the caller which reading is meant, and stores the options.
+func (r *Router) askCaller(ctx context.Context, run *requestRun, p *plan.Plan, resp *contract.Response) {
+	resp.Status = contract.StatusClarify
+	resp.Data.Mode = contract.DataClarification
+	resp.Data.Because = p.Reason
+	resp.Data.Question = fallback.Question(p.Reason, run.view.Catalogue.Fallback.Language, run.Locale, run.Prompt)
+	resp.Data.Options = p.Options
+	if !run.isDryRun() {
+		r.questions.Store(ctx, run.RequestID, run.Caller, p.Options)
+	}
+}
+
+// applyFallback answers a request without an eligible agent.
+func (r *Router) applyFallback(ctx context.Context, run *requestRun, p *plan.Plan, resp *contract.Response) error {
+	defer run.timings.EndStage("fallback")
+	return r.fallback.Answer(ctx, &fallbackpolicy.Request{
+		Request: run.Request, Catalogue: run.view.Catalogue, Lexical: run.view.Lexical,
+		Reason: p.Reason, Async: run.async, Filter: r.view.filter(run.Caller),
+	}, resp)
+}
+
+// executePlan makes the decision durable, and then runs the plan.
+func (r *Router) executePlan(ctx context.Context, run *requestRun, p *plan.Plan) ([]plan.Outcome, error) {
+	defer run.timings.EndStage("dispatch")
+	err := run.recorder.RecordDecision(ctx, p)
+	run.timings.EndStage("record")
+	switch {
+	case err == nil:
+		run.emitDecision(&p.Decision)
+		return r.executor.Execute(ctx, &execution.Run{
+			Mode: run.mode, Request: run.Request, Fleet: run.view.Fleet, Plan: p, Previous: run.previous, Emit: run.emit,
+		}), nil
+	case !run.async && errors.Is(ctx.Err(), context.DeadlineExceeded):
+		outcomes := make([]plan.Outcome, len(p.Parts))
+		for i := range p.Parts {
+			outcomes[i] = r.executor.NotSent(&p.Parts[i], contract.TaskDeadlineExceeded, "the deadline passed before the decision was recorded")
+		}
+		return outcomes, nil
+	}
+	return nil, err
+}
