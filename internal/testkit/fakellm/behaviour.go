@@ -1,6 +1,10 @@
 package fakellm
 
-import "time"
+import (
+	"context"
+	"net/http"
+	"time"
+)
 
 // FinishReason is a finish reason in Gemini's words. OpenAI has fewer: reasons
 // other than FinishStop and FinishMaxTokens become content_filter.
@@ -60,18 +64,9 @@ type rawResponse struct {
 	body        string
 }
 
-type connectionFault int
-
-const (
-	noFault     connectionFault = iota
-	faultReset                  // reset before any byte
-	faultEOF                    // closed before any byte
-	faultMidway                 // connection reset in the middle of the body
-	faultCut                    // connection closed before the end of the body
-	faultMute                   // no response
-	faultSilent                 // headers, then nothing
-	faultDrip                   // headers, then spaces
-)
+// connectionFault handles a request without a valid HTTP response. It returns when the
+// client disconnects or the test ends.
+type connectionFault func(ctx context.Context, w http.ResponseWriter)
 
 // Text replies with a text.
 func Text(text string) Behaviour { return Parts(text) }
@@ -165,25 +160,25 @@ func CompressionBomb(bytes int) Behaviour {
 }
 
 // Reset resets the connection before a response.
-func Reset() Behaviour { return Behaviour{fault: faultReset} }
+func Reset() Behaviour { return Behaviour{fault: closeConnection("", true)} }
 
 // Closed closes the connection before a response.
-func Closed() Behaviour { return Behaviour{fault: faultEOF} }
+func Closed() Behaviour { return Behaviour{fault: closeConnection("", false)} }
 
 // ResetMidway resets the connection in the middle of the body.
-func ResetMidway() Behaviour { return Behaviour{fault: faultMidway} }
+func ResetMidway() Behaviour { return Behaviour{fault: closeConnection(partialResponse, true)} }
 
 // ClosedMidway closes the connection before the end of the body.
-func ClosedMidway() Behaviour { return Behaviour{fault: faultCut} }
+func ClosedMidway() Behaviour { return Behaviour{fault: closeConnection(partialResponse, false)} }
 
 // Hang sends nothing until the client disconnects.
-func Hang() Behaviour { return Behaviour{fault: faultMute} }
+func Hang() Behaviour { return Behaviour{fault: sendNothing} }
 
 // Silence sends headers, and then nothing until the client disconnects.
-func Silence() Behaviour { return Behaviour{fault: faultSilent} }
+func Silence() Behaviour { return Behaviour{fault: sendHeaders} }
 
 // SlowDrip sends headers, and then single bytes forever.
-func SlowDrip() Behaviour { return Behaviour{fault: faultDrip} }
+func SlowDrip() Behaviour { return Behaviour{fault: dripBody} }
 
 // Held returns the behaviour, delayed until h is released.
 func (b Behaviour) Held(h *Hold) Behaviour {

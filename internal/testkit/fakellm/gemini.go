@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 )
@@ -69,7 +70,7 @@ func (geminiProtocol) encodeReply(r *Request, b *replySpec) any {
 	usage := jsonObject{"promptTokenCount": InputTokens, "totalTokenCount": InputTokens}
 	out := jsonObject{"usageMetadata": usage, "modelVersion": r.Model, "responseId": "fake"}
 	if b.blocked != "" {
-		out["promptFeedback"] = jsonObject{"blockReason": enums.encode(blockReasons, b.blocked)}
+		out["promptFeedback"] = jsonObject{"blockReason": enums.encode(blockReasons(), b.blocked)}
 		return out
 	}
 	text, thinking := TextTokens, 0
@@ -93,7 +94,7 @@ func (geminiProtocol) encodeReply(r *Request, b *replySpec) any {
 
 func geminiCandidate(enums geminiEnums, b *replySpec) jsonObject {
 	finish := cmp.Or(b.finish, FinishStop)
-	c := jsonObject{"index": 0, "finishReason": enums.encode(finishReasons, string(finish))}
+	c := jsonObject{"index": 0, "finishReason": enums.encode(finishReasons(), string(finish))}
 	content := jsonObject{"role": "model"}
 	var parts []any
 	if b.thought != "" && finish != FinishMaxTokens {
@@ -108,18 +109,6 @@ func geminiCandidate(enums geminiEnums, b *replySpec) jsonObject {
 	// A blocked reply has no content.
 	if parts != nil || finish == FinishStop || finish == FinishMaxTokens {
 		c["content"] = content
-	}
-	probability := "NEGLIGIBLE"
-	if finish == FinishSafety {
-		probability = "HIGH"
-	}
-	c["safetyRatings"] = []any{jsonObject{
-		"category":    enums.encode(harmCategories, "HARM_CATEGORY_DANGEROUS_CONTENT"),
-		"probability": enums.encode(harmProbabilities, probability),
-		"blocked":     finish == FinishSafety,
-	}}
-	if finish == FinishRecitation {
-		c["citationMetadata"] = jsonObject{"citationSources": []any{jsonObject{"startIndex": 0, "endIndex": 200, "uri": "https://example.com/source"}}}
 	}
 	return c
 }
@@ -136,18 +125,10 @@ func geminiMessage(f *errorSpec) string {
 	switch {
 	case f.reason == reasonKeyInvalid:
 		return "API key not valid. Please pass a valid API key."
-	case f.code == 401:
-		return "Request had invalid authentication credentials."
-	case f.code == 404:
-		return "Requested entity was not found."
-	case f.code == 403:
-		return "The caller does not have permission."
 	case f.code == 429:
 		return "You exceeded your current quota, please check your plan and billing details. Please retry in " + cmp.Or(f.retryDelay, "a while") + "."
-	case f.code == 503:
-		return "The model is overloaded. Please try again later."
 	case f.code >= 500:
-		return "An internal error has occurred. Please retry or report it."
+		return "The model is overloaded. Please try again later."
 	default:
 		return "Request contains an invalid argument."
 	}
@@ -155,50 +136,21 @@ func geminiMessage(f *errorSpec) string {
 
 func geminiDetails(f *errorSpec) []any {
 	const rpc = "type.googleapis.com/google.rpc."
-	switch {
-	case f.reason == reasonKeyInvalid:
-		return []any{
-			jsonObject{"@type": rpc + "ErrorInfo", "reason": f.reason, "domain": "googleapis.com", "metadata": jsonObject{"service": "generativelanguage.googleapis.com"}},
-			jsonObject{"@type": rpc + "LocalizedMessage", "locale": "en-US", "message": geminiMessage(f)},
-		}
-	case f.code == 429:
-		details := []any{
-			jsonObject{"@type": rpc + "QuotaFailure", "violations": []any{jsonObject{
-				"quotaMetric": "generativelanguage.googleapis.com/generate_content_free_tier_requests",
-				"quotaId":     "GenerateRequestsPerMinutePerProjectPerModel-FreeTier", "quotaValue": "10",
-			}}},
-			jsonObject{"@type": rpc + "Help", "links": []any{jsonObject{"description": "Learn more about Gemini API quotas", "url": "https://ai.google.dev/gemini-api/docs/rate-limits"}}},
-		}
-		if d, err := time.ParseDuration(f.retryDelay); err == nil {
-			details = append(details, jsonObject{"@type": rpc + "RetryInfo", "retryDelay": fmt.Sprintf("%gs", d.Seconds())})
-		}
-		return details
-	default:
-		return nil
+	if f.reason == reasonKeyInvalid {
+		return []any{jsonObject{"@type": rpc + "ErrorInfo", "reason": f.reason, "domain": "googleapis.com"}}
 	}
+	if d, err := time.ParseDuration(f.retryDelay); err == nil {
+		return []any{jsonObject{"@type": rpc + "RetryInfo", "retryDelay": fmt.Sprintf("%gs", d.Seconds())}}
+	}
+	return nil
 }
 
 func geminiStatus(code int) string {
-	switch code {
-	case 401:
-		return "UNAUTHENTICATED"
-	case 403:
-		return "PERMISSION_DENIED"
-	case 404:
-		return "NOT_FOUND"
-	case 429:
-		return "RESOURCE_EXHAUSTED"
-	case 499:
-		return "CANCELLED"
-	case 503:
-		return "UNAVAILABLE"
-	case 504:
-		return "DEADLINE_EXCEEDED"
+	statuses := map[int]string{
+		401: "UNAUTHENTICATED", 403: "PERMISSION_DENIED", 404: "NOT_FOUND", 429: "RESOURCE_EXHAUSTED",
+		500: "INTERNAL", 502: "INTERNAL", 503: "UNAVAILABLE", 504: "DEADLINE_EXCEEDED", 529: "INTERNAL",
 	}
-	if code >= 500 {
-		return "INTERNAL"
-	}
-	return "INVALID_ARGUMENT"
+	return cmp.Or(statuses[code], "INVALID_ARGUMENT")
 }
 
 func (geminiProtocol) encodeModel(name string) any {
@@ -206,7 +158,6 @@ func (geminiProtocol) encodeModel(name string) any {
 		"name": "models/" + name, "version": "001", "displayName": name,
 		"inputTokenLimit": 1 << 20, "outputTokenLimit": 1 << 16,
 		"supportedGenerationMethods": []any{"generateContent", "countTokens"},
-		"temperature":                1, "topP": 0.95, "topK": 64, "maxTemperature": 2, "thinking": true,
 	}
 }
 
@@ -218,16 +169,11 @@ func (g geminiProtocol) encodeModels(name string) any {
 type geminiEnums struct{ integers bool }
 
 // encode encodes one value. The lists are in the order of the API's numbers.
-func (e geminiEnums) encode(list func() []string, name string) any {
+func (e geminiEnums) encode(list []string, name string) any {
 	if !e.integers {
 		return name
 	}
-	for i, n := range list() {
-		if n == name {
-			return i
-		}
-	}
-	return 0
+	return max(slices.Index(list, name), 0)
 }
 
 func finishReasons() []string {
@@ -239,18 +185,6 @@ func finishReasons() []string {
 
 func blockReasons() []string {
 	return []string{"BLOCK_REASON_UNSPECIFIED", "SAFETY", "OTHER", "BLOCKLIST", "PROHIBITED_CONTENT", "IMAGE_SAFETY"}
-}
-
-func harmCategories() []string {
-	return []string{
-		"HARM_CATEGORY_UNSPECIFIED", "HARM_CATEGORY_DEROGATORY", "HARM_CATEGORY_TOXICITY", "HARM_CATEGORY_VIOLENCE",
-		"HARM_CATEGORY_SEXUAL", "HARM_CATEGORY_MEDICAL", "HARM_CATEGORY_DANGEROUS", "HARM_CATEGORY_HARASSMENT",
-		"HARM_CATEGORY_HATE_SPEECH", "HARM_CATEGORY_SEXUALLY_EXPLICIT", "HARM_CATEGORY_DANGEROUS_CONTENT",
-	}
-}
-
-func harmProbabilities() []string {
-	return []string{"HARM_PROBABILITY_UNSPECIFIED", "NEGLIGIBLE", "LOW", "MEDIUM", "HIGH"}
 }
 
 func schemaTypes() []string {

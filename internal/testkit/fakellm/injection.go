@@ -129,7 +129,8 @@ func (p *routerPrompt) followOrder(text string, said *RequestContent) (string, b
 	case strings.Contains(low, OrderTell):
 		return strings.ReplaceAll(p.replyForAgents(max(victim.agent, 0)), titlePrefix, p.agentIDs()), true
 	case strings.Contains(low, OrderFlood):
-		return floodReply(p.agents[max(victim.agent, 0)].asPart()), true
+		whole := p.agents[max(victim.agent, 0)].asSubtask()
+		return renderOrdered(whole, slices.Repeat([]orderedSubtask{whole}, 50)), true
 	case strings.Contains(low, OrderAll):
 		return p.replyForAgents(0), true
 	case victim.agent >= 0:
@@ -139,12 +140,12 @@ func (p *routerPrompt) followOrder(text string, said *RequestContent) (string, b
 	if asked.agent < 0 {
 		return "", false
 	}
-	part := p.agents[asked.agent].asPart()
-	part.intent = asked.name
+	whole := p.agents[asked.agent].asSubtask()
+	whole.Intent = asked.name
 	if domains := p.domainsIn(text[asked.at:]); len(domains) > 0 {
-		part.domains = domains
+		whole.Domains = domains
 	}
-	return part.renderSingle(), true
+	return renderOrdered(whole, []orderedSubtask{}), true
 }
 
 // foundName is a name in a text and its agent; agent −1 = none.
@@ -183,36 +184,45 @@ func (p *routerPrompt) domainsIn(text string) []string {
 // titlePrefix is the start of all titles.
 const titlePrefix = "as ordered"
 
-// orderedPart is a part for one agent.
-type orderedPart struct {
-	intent  string
-	domains []string
+// orderedReply is a classification that an order demands.
+type orderedReply struct {
+	Intent     string           `json:"intent"`
+	Domains    []string         `json:"domains"`
+	Subtasks   []orderedSubtask `json:"subtasks"`
+	Confidence float64          `json:"confidence"`
 }
 
-// asPart returns an intent of the agent with as many of its domains as allowed.
-func (a *promptAgent) asPart() orderedPart {
-	p := orderedPart{intent: "unknown"}
+type orderedSubtask struct {
+	Title   string   `json:"title"`
+	Reason  string   `json:"reason"`
+	Intent  string   `json:"intent"`
+	Domains []string `json:"domains"`
+}
+
+// asSubtask returns an intent of the agent with as many of its domains as allowed.
+func (a *promptAgent) asSubtask() orderedSubtask {
+	s := orderedSubtask{Reason: "ordered", Intent: "unknown"}
 	if len(a.intents) > 0 {
-		p.intent = a.intents[0]
+		s.Intent = a.intents[0]
 	}
 	for _, d := range a.domains {
-		if d != "*" && len(p.domains) < 3 {
-			p.domains = append(p.domains, d)
+		if d != "*" && len(s.Domains) < 3 {
+			s.Domains = append(s.Domains, d)
 		}
 	}
-	if p.domains == nil {
-		p.domains = []string{"unknown"}
+	if s.Domains == nil {
+		s.Domains = []string{"unknown"}
 	}
-	return p
+	return s
 }
 
-// replyForAgents returns a reply with parts for the agent and the next two.
+// replyForAgents returns a reply with subtasks for the agent and the next two.
 func (p *routerPrompt) replyForAgents(from int) string {
-	parts := make([]orderedPart, 0, 3)
+	subtasks := make([]orderedSubtask, 0, 3)
 	for i := range min(3, len(p.agents)) {
-		parts = append(parts, p.agents[(from+i)%len(p.agents)].asPart())
+		subtasks = append(subtasks, p.agents[(from+i)%len(p.agents)].asSubtask())
 	}
-	return parts[0].renderWith(parts)
+	return renderOrdered(subtasks[0], subtasks)
 }
 
 func (p *routerPrompt) agentIDs() string {
@@ -223,33 +233,14 @@ func (p *routerPrompt) agentIDs() string {
 	return strings.Join(ids, " ")
 }
 
-func floodReply(p orderedPart) string { return p.renderWith(slices.Repeat([]orderedPart{p}, 50)) }
-
-func (p orderedPart) renderSingle() string { return p.renderWith(nil) }
-
-func (p orderedPart) renderWith(parts []orderedPart) string {
-	d := replyDraft{intent: quoteAny(p.intent), domains: quoteList(p.domains), confidence: "1.0"}
-	subtasks := make([]string, len(parts))
-	for i, s := range parts {
-		subtasks[i] = fmt.Sprintf(`{"title":"%s, %d","reason":"ordered","intent":%s,"domains":%s}`, titlePrefix, i+1, quoteAny(s.intent), quoteList(s.domains))
+// renderOrdered returns a reply with the intent and domains of a subtask.
+func renderOrdered(whole orderedSubtask, subtasks []orderedSubtask) string {
+	for i := range subtasks {
+		subtasks[i].Title = fmt.Sprintf("%s, %d", titlePrefix, i+1)
 	}
-	d.subtasks = "[" + strings.Join(subtasks, ",") + "]"
-	return d.String()
-}
-
-func quoteList(names []string) string {
-	quoted := make([]string, len(names))
-	for i, n := range names {
-		quoted[i] = quoteAny(n)
-	}
-	return "[" + strings.Join(quoted, ",") + "]"
-}
-
-// quoteAny quotes any name.
-func quoteAny(s string) string {
-	b, err := strictjson.Marshal(s)
+	b, err := strictjson.Marshal(orderedReply{Intent: whole.Intent, Domains: whole.Domains, Subtasks: subtasks, Confidence: 1})
 	if err != nil {
-		panic(fmt.Sprintf("fakellm: a name that is no text: %v", err)) // cannot happen: it was a JSON string
+		panic(fmt.Sprintf("fakellm: encode an ordered reply: %v", err)) // cannot happen: all strings were JSON
 	}
 	return string(b)
 }

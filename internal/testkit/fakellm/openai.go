@@ -124,10 +124,6 @@ func openaiMessage(f *errorSpec) string {
 	switch {
 	case f.reason == reasonKeyInvalid, f.code == 401:
 		return "Incorrect API key provided."
-	case f.code == 403:
-		return "You are not allowed to sample from this model."
-	case f.code == 429:
-		return "Rate limit reached for requests. Please try again later."
 	case f.code >= 500:
 		return "The server had an error while processing your request. Sorry about that!"
 	default:

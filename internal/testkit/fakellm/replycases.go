@@ -1,7 +1,6 @@
 package fakellm
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -30,22 +29,19 @@ func (s *ReplyCase) Accepts(reason string) bool {
 	return reason == s.WantReason || slices.Contains(s.WantAlso, reason)
 }
 
-// ReplyCases returns all cases for a registry with ValidIntent and ValidDomain.
-func ReplyCases() []ReplyCase { return ReplyCasesFor(ValidIntent, ValidDomain) }
-
-// ReplyCasesFor returns all cases for a registry with the intent and domain.
-// The registry must not contain an intent or domain made_up.
-func ReplyCasesFor(intent, domain string) []ReplyCase {
-	d := validDraft(intent, domain)
+// ReplyCases returns all cases for a registry with ValidIntent and validDomain. The
+// registry must not contain an intent or domain made_up.
+func ReplyCases() []ReplyCase {
+	d := validDraft()
 	var all []ReplyCase
 	for _, list := range [][]textCase{
 		d.validCases(), d.wrappedCases(), d.syntaxCases(), d.memberNameCases(), d.typeCases(), d.vocabularyCases(), d.numberCases(), d.countCases(), d.subtaskCases(), nonJSONCases(),
 	} {
 		for _, r := range list {
-			all = append(all, r.toReplyCase(intent))
+			all = append(all, r.toReplyCase())
 		}
 	}
-	all = append(all, d.transportCases(intent)...)
+	all = append(all, d.transportCases()...)
 	return all
 }
 
@@ -57,19 +53,19 @@ type textCase struct {
 	intent     string // if not the default
 }
 
-func (r textCase) toReplyCase(intent string) ReplyCase {
+func (r textCase) toReplyCase() ReplyCase {
 	s := ReplyCase{Name: r.name, Behaviour: Text(r.text), WantReason: r.want, WantAlso: slices.Clone(r.or), WantIntent: r.intent}
 	if s.WantIntent == "" && s.Accepts("") {
-		s.WantIntent = intent
+		s.WantIntent = ValidIntent
 	}
 	return s
 }
 
 // transportCases are valid replies in unusual responses, and failed responses.
-func (d replyDraft) transportCases(intent string) []ReplyCase {
+func (d replyDraft) transportCases() []ReplyCase {
 	valid := d.String()
 	taken := func(name string, b Behaviour) ReplyCase {
-		return ReplyCase{Name: name, Behaviour: b, WantIntent: intent}
+		return ReplyCase{Name: name, Behaviour: b, WantIntent: ValidIntent}
 	}
 	all := []ReplyCase{
 		taken("thoughts beside a valid text", Thoughts("The user wants a review. {\"intent\":\"made_up\"}", valid)),
@@ -77,7 +73,7 @@ func (d replyDraft) transportCases(intent string) []ReplyCase {
 		{Name: "MAX_TOKENS, cut", Behaviour: CutOff(valid[:len(valid)/2]), WantReason: llm.ReasonMaxTokens},
 		{Name: "MAX_TOKENS, empty", Behaviour: CutOff(""), WantReason: llm.ReasonMaxTokens},
 		{Name: "MAX_TOKENS, all of it thoughts", Behaviour: CutOffWhileThinking(), WantReason: llm.ReasonMaxTokens},
-		{Name: "MAX_TOKENS, whole by chance", Behaviour: CutOff(valid), WantReason: llm.ReasonMaxTokens, WantAlso: []string{""}, WantIntent: intent},
+		{Name: "MAX_TOKENS, whole by chance", Behaviour: CutOff(valid), WantReason: llm.ReasonMaxTokens, WantAlso: []string{""}, WantIntent: ValidIntent},
 	}
 	for _, f := range providerFailures() {
 		all = append(all, ReplyCase{Name: f.name, Behaviour: f.does, WantReason: f.want[0], WantAlso: f.want[1:]})
@@ -93,29 +89,22 @@ func (d replyDraft) transportCases(intent string) []ReplyCase {
 
 // Content of ValidReply.
 const (
-	ValidIntent     = "code_review"
-	ValidDomain     = "python"
-	ValidConfidence = 0.93
+	ValidIntent = "code_review"
+	validDomain = "python"
 )
 
 // ValidReply returns a valid classification.
-func ValidReply() string { return Classification(ValidIntent, ValidDomain, ValidConfidence) }
-
-// Classification returns a classification with one domain as JSON.
-func Classification(intent, domain string, confidence float64) string {
-	d := validDraft(intent, domain)
-	d.confidence = fmt.Sprint(confidence)
-	return d.String()
-}
+func ValidReply() string { return validDraft().String() }
 
 // replyDraft is a classification with arbitrary JSON for its members. Replacing
 // one creates an invalid reply.
 type replyDraft struct{ intent, domains, subtasks, confidence string }
 
-func validDraft(intent, domain string) replyDraft {
+func validDraft() replyDraft {
+	intent, domains := quoteName(ValidIntent), "["+quoteName(validDomain)+"]"
 	return replyDraft{
-		intent: quoteName(intent), domains: "[" + quoteName(domain) + "]", confidence: fmt.Sprint(ValidConfidence),
-		subtasks: fmt.Sprintf(`[{"title":"Review error handling","reason":"asked for","intent":%s,"domains":[%s]}]`, quoteName(intent), quoteName(domain)),
+		intent: intent, domains: domains, confidence: "0.93",
+		subtasks: `[{"title":"Review error handling","reason":"asked for","intent":` + intent + `,"domains":` + domains + `}]`,
 	}
 }
 

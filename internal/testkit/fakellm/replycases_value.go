@@ -87,7 +87,7 @@ func (d replyDraft) typeCases() []textCase {
 // vocabularyCases have names that are not in the registry.
 func (d replyDraft) vocabularyCases() []textCase {
 	var rows []textCase
-	name := strings.Trim(d.intent, `"`)
+	const name = ValidIntent
 	for _, v := range []struct{ name, intent string }{
 		{"an intent made up", "made_up"},
 		{"an empty intent", ""},
@@ -112,8 +112,8 @@ func (d replyDraft) vocabularyCases() []textCase {
 	for _, v := range []struct{ name, domain string }{
 		{"a domain made up", "made_up"},
 		{"an empty domain", ""},
-		{"domain with a zero-width joiner", strings.Trim(d.domains, `[]"`) + "\u200d"},
-		{"domain in capitals", strings.ToUpper(strings.Trim(d.domains, `[]"`))},
+		{"domain with a zero-width joiner", validDomain + "\u200d"},
+		{"domain in capitals", strings.ToUpper(validDomain)},
 		{"the any-domain", "*"},
 	} {
 		rows = append(rows, textCase{name: v.name, text: d.render(func(c *replyDraft) { c.domains = "[" + quoteName(v.domain) + "]" }), want: badValue})

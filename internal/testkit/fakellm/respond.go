@@ -3,6 +3,7 @@ package fakellm
 import (
 	"cmp"
 	"compress/gzip"
+	"context"
 	"fmt"
 	"io"
 	"net"
@@ -27,13 +28,13 @@ const dripEvery = 5 * time.Millisecond
 
 // respond sends the response.
 func (s *Server) respond(w http.ResponseWriter, hr *http.Request, r *Request, b *Behaviour) {
-	gone := hr.Context().Done()
-	if b.hold != nil && !b.hold.waitReleased(gone, s.done) {
+	ctx := hr.Context() // ends if the client disconnects or the test ends
+	if b.hold != nil && !b.hold.waitReleased(ctx) {
 		return
 	}
 	switch {
-	case b.fault != noFault:
-		s.breakConnection(w, gone, b.fault)
+	case b.fault != nil:
+		b.fault(ctx, w)
 	case b.raw != nil:
 		writeRaw(w, b.raw)
 	case b.failure != nil:
@@ -107,42 +108,45 @@ type gzipWriter struct {
 
 func (z gzipWriter) Write(p []byte) (int, error) { return z.zip.Write(p) }
 
-// breakConnection causes a fault below HTTP.
-func (s *Server) breakConnection(w http.ResponseWriter, gone <-chan struct{}, f connectionFault) {
-	switch f {
-	case faultReset:
-		closeConnection(w, "", true)
-	case faultEOF:
-		closeConnection(w, "", false)
-	case faultMidway:
-		closeConnection(w, partialResponse, true)
-	case faultCut:
-		closeConnection(w, partialResponse, false)
-	case faultMute:
-		s.waitForClient(gone)
-	case faultSilent:
-		startBody(w)
-		s.waitForClient(gone)
-	case faultDrip:
-		startBody(w)
-		s.dripBody(w, gone)
-	}
-}
-
 // partialResponse is the start of a longer response.
 const partialResponse = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n{\"id\":\"cut\",\"candidates\":[{\"content\":{\"parts\":[{"
 
 // closeConnection writes raw bytes and closes or resets the connection.
-func closeConnection(w http.ResponseWriter, text string, reset bool) {
-	conn, buf, err := http.NewResponseController(w).Hijack()
-	if err != nil {
-		panic(fmt.Sprintf("fakellm: take over a connection: %v", err))
+func closeConnection(text string, reset bool) connectionFault {
+	return func(_ context.Context, w http.ResponseWriter) {
+		conn, buf, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			panic(fmt.Sprintf("fakellm: take over a connection: %v", err))
+		}
+		defer func() { _ = conn.Close() }()
+		_, _ = buf.WriteString(text)
+		_ = buf.Flush()
+		if tcp, ok := conn.(*net.TCPConn); ok && reset {
+			_ = tcp.SetLinger(0) // Close sends RST and not FIN
+		}
 	}
-	defer func() { _ = conn.Close() }()
-	_, _ = buf.WriteString(text)
-	_ = buf.Flush()
-	if tcp, ok := conn.(*net.TCPConn); ok && reset {
-		_ = tcp.SetLinger(0) // Close sends RST and not FIN
+}
+
+func sendNothing(ctx context.Context, _ http.ResponseWriter) { <-ctx.Done() }
+
+func sendHeaders(ctx context.Context, w http.ResponseWriter) {
+	startBody(w)
+	<-ctx.Done()
+}
+
+// dripBody sends spaces, which are valid at the start of JSON.
+func dripBody(ctx context.Context, w http.ResponseWriter) {
+	startBody(w)
+	tick := time.NewTicker(dripEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			_, _ = io.WriteString(w, " ")
+			_ = http.NewResponseController(w).Flush()
+		}
 	}
 }
 
@@ -150,32 +154,4 @@ func startBody(w http.ResponseWriter) {
 	w.Header().Set("Content-Type", typeJSON)
 	w.WriteHeader(http.StatusOK)
 	_ = http.NewResponseController(w).Flush()
-}
-
-// waitForClient waits until the client disconnects or the test ends.
-func (s *Server) waitForClient(gone <-chan struct{}) {
-	select {
-	case <-gone:
-	case <-s.done:
-	}
-}
-
-// dripBody sends spaces, which are valid at the start of JSON, until the client
-// disconnects.
-func (s *Server) dripBody(w http.ResponseWriter, gone <-chan struct{}) {
-	tick := time.NewTicker(dripEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-gone:
-			return
-		case <-s.done:
-			return
-		case <-tick.C:
-			if _, err := io.WriteString(w, " "); err != nil {
-				return
-			}
-			_ = http.NewResponseController(w).Flush()
-		}
-	}
 }

@@ -58,8 +58,8 @@ func (h *Hold) Await(t testing.TB, n int) {
 func (h *Hold) Release() { h.once.Do(func() { close(h.released) }) }
 
 // waitReleased counts an arrival and waits for the release. It returns false if
-// one of the channels is closed first.
-func (h *Hold) waitReleased(gone ...<-chan struct{}) bool {
+// the context ends first.
+func (h *Hold) waitReleased(ctx context.Context) bool {
 	select {
 	case h.arrived <- struct{}{}:
 	default:
@@ -67,8 +67,7 @@ func (h *Hold) waitReleased(gone ...<-chan struct{}) bool {
 	select {
 	case <-h.released:
 		return true
-	case <-gone[0]:
-	case <-gone[1]:
+	case <-ctx.Done():
+		return false
 	}
-	return false
 }

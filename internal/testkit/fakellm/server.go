@@ -52,7 +52,6 @@ type Server struct {
 
 	cfg      Config
 	protocol protocolServer
-	done     chan struct{} // closed at the end of the test, to end pending responses
 
 	mu       sync.Mutex
 	requests []*Request
@@ -89,22 +88,21 @@ func Start(t testing.TB, cfg Config) *Server {
 		cfg.Models = Always(Behaviour{})
 	}
 	cfg.Protocol, cfg.Key = cmp.Or(cfg.Protocol, Gemini), cmp.Or(cfg.Key, APIKey)
-	s := &Server{done: make(chan struct{})}
 	base := ""
+	var p protocolServer
 	switch cfg.Protocol {
 	case Gemini:
-		s.protocol, cfg.Model = geminiProtocol{}, cmp.Or(cfg.Model, GeminiModel)
+		p, cfg.Model = geminiProtocol{}, cmp.Or(cfg.Model, GeminiModel)
 	case OpenAI:
-		s.protocol, cfg.Model, base = openaiProtocol{}, cmp.Or(cfg.Model, OpenAIModel), openaiBase
+		p, cfg.Model, base = openaiProtocol{}, cmp.Or(cfg.Model, OpenAIModel), openaiBase
 	default:
 		t.Fatalf("no wire %q", cfg.Protocol)
 	}
-	s.Protocol, s.Key, s.Model, s.cfg = cfg.Protocol, cfg.Key, cfg.Model, cfg
+	s := &Server{Protocol: cfg.Protocol, Key: cfg.Key, Model: cfg.Model, cfg: cfg, protocol: p}
 	srv := httptest.NewServer(http.HandlerFunc(s.serveHTTP))
 	s.URL = srv.URL + base
 	t.Cleanup(func() {
-		close(s.done)
-		srv.CloseClientConnections()
+		srv.CloseClientConnections() // ends pending responses
 		srv.Close()
 	})
 	return s

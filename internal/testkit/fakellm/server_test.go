@@ -72,7 +72,6 @@ func pathAndBody(wire Protocol) (path, body string) {
 
 // TestServer_ErrorBodies checks the complete response of each behaviour.
 func TestServer_ErrorBodies(t *testing.T) {
-	const ratings = `"safetyRatings":[{"blocked":false,"category":"HARM_CATEGORY_DANGEROUS_CONTENT","probability":"NEGLIGIBLE"}]`
 	const version = `,"modelVersion":"` + GeminiModel + `"`
 	const completion = `,"created":1767366245,"id":"chatcmpl-fake","model":"local-model","object":"chat.completion","system_fingerprint":null,"usage":`
 	const usage = `{"completion_tokens":30,"completion_tokens_details":{"reasoning_tokens":0},"prompt_tokens":120,"total_tokens":150}}`
@@ -85,7 +84,7 @@ func TestServer_ErrorBodies(t *testing.T) {
 	}{
 		{
 			"text", Gemini, Text(`"hi"`), 200,
-			`{"candidates":[{"content":{"parts":[{"text":"\"hi\""}],"role":"model"},"finishReason":"STOP","index":0,` + ratings + `}]` + version + geminiTrace,
+			`{"candidates":[{"content":{"parts":[{"text":"\"hi\""}],"role":"model"},"finishReason":"STOP","index":0}]` + version + geminiTrace,
 		},
 		{
 			"text", OpenAI, Text(`"hi"`), 200,
@@ -93,7 +92,7 @@ func TestServer_ErrorBodies(t *testing.T) {
 		},
 		{
 			"thoughts", Gemini, Thoughts("hm", "hi"), 200,
-			`{"candidates":[{"content":{"parts":[{"text":"hm","thought":true},{"text":"hi"}],"role":"model"},"finishReason":"STOP","index":0,` + ratings + `}]` + version +
+			`{"candidates":[{"content":{"parts":[{"text":"hm","thought":true},{"text":"hi"}],"role":"model"},"finishReason":"STOP","index":0}]` + version +
 				`,"responseId":"fake","usageMetadata":{"candidatesTokenCount":30,"promptTokenCount":120,"thoughtsTokenCount":12,"totalTokenCount":162}}`,
 		},
 		{
@@ -107,7 +106,7 @@ func TestServer_ErrorBodies(t *testing.T) {
 		},
 		{
 			"thinking took it all", Gemini, CutOffWhileThinking(), 200,
-			`{"candidates":[{"content":{"role":"model"},"finishReason":"MAX_TOKENS","index":0,` + ratings + `}]` + version +
+			`{"candidates":[{"content":{"role":"model"},"finishReason":"MAX_TOKENS","index":0}]` + version +
 				`,"responseId":"fake","usageMetadata":{"promptTokenCount":120,"thoughtsTokenCount":12,"totalTokenCount":132}}`,
 		},
 		{
@@ -120,11 +119,6 @@ func TestServer_ErrorBodies(t *testing.T) {
 				`{"completion_tokens":0,"completion_tokens_details":{"reasoning_tokens":0},"prompt_tokens":120,"total_tokens":120}}`,
 		},
 		{
-			"recitation", Gemini, WithFinish(FinishRecitation, ""), 200,
-			`{"candidates":[{"citationMetadata":{"citationSources":[{"endIndex":200,"startIndex":0,"uri":"https://example.com/source"}]},"finishReason":"RECITATION","index":0,` + ratings + `}]` + version +
-				`,"responseId":"fake","usageMetadata":{"promptTokenCount":120,"totalTokenCount":120}}`,
-		},
-		{
 			"safety", OpenAI, WithFinish(FinishSafety, ""), 200,
 			`{"choices":[{"finish_reason":"content_filter","index":0,"logprobs":null,"message":{"content":null,"refusal":null,"role":"assistant"}}]` + completion +
 				`{"completion_tokens":0,"completion_tokens_details":{"reasoning_tokens":0},"prompt_tokens":120,"total_tokens":120}}`,
@@ -135,8 +129,7 @@ func TestServer_ErrorBodies(t *testing.T) {
 		{"key invalid", OpenAI, KeyInvalid(), 401, `{"error":{"code":"invalid_api_key","message":"Incorrect API key provided.","param":null,"type":"invalid_request_error"}}`},
 		{
 			"key invalid", Gemini, KeyInvalid(), 400,
-			`{"error":{"code":400,"details":[{"@type":"type.googleapis.com/google.rpc.ErrorInfo","domain":"googleapis.com","metadata":{"service":"generativelanguage.googleapis.com"},"reason":"API_KEY_INVALID"},` +
-				`{"@type":"type.googleapis.com/google.rpc.LocalizedMessage","locale":"en-US","message":"API key not valid. Please pass a valid API key."}],` +
+			`{"error":{"code":400,"details":[{"@type":"type.googleapis.com/google.rpc.ErrorInfo","domain":"googleapis.com","reason":"API_KEY_INVALID"}],` +
 				`"message":"API key not valid. Please pass a valid API key.","status":"INVALID_ARGUMENT"}}`,
 		},
 	}
@@ -191,10 +184,9 @@ func TestServer_EnumsAsNumbers(t *testing.T) {
 		does Behaviour
 		text string
 	}{
-		"finish":  {WithFinish(FinishSafety, ""), `"finishReason":3,`},
-		"newer":   {WithFinish(FinishSPII, ""), `"finishReason":9,`},
-		"block":   {PromptBlocked("PROHIBITED_CONTENT"), `"blockReason":4}`},
-		"ratings": {Text("hi"), `"category":10,"probability":1}`},
+		"finish": {WithFinish(FinishSafety, ""), `"finishReason":3,`},
+		"newer":  {WithFinish(FinishSPII, ""), `"finishReason":9,`},
+		"block":  {PromptBlocked("PROHIBITED_CONTENT"), `"blockReason":4}`},
 	} {
 		s := Start(t, Config{Script: Always(want.does)})
 		got := send(t, s, http.MethodPost, geminiPath+"?%24alt=json%3Benum-encoding%3Dint", geminiAsks)
