@@ -55,7 +55,7 @@ func TestAgent_PassesTaskToWork(t *testing.T) {
 		deadline, _ = ctx.Deadline()
 		return contract.Result{Data: map[string]json.RawMessage{"n": json.RawMessage("3")}, Logs: []string{"counted"}}, nil
 	})
-	task := goodTask().with("callback", object{"url": "https://router.example"}) // of a newer router
+	task := goodTask().with("callback", object{"url": "https://router.example"}) // a member that only newer routers send
 	res := result(t, serve(h, post("/", router.token(goodClaims()), task.json())))
 
 	var want contract.Task
@@ -235,8 +235,8 @@ func TestData_EncodesValues(t *testing.T) {
 	}
 }
 
-// FuzzTask looks for a body that ends the process, or that is neither refused
-// nor done under the id it names.
+// FuzzTask looks for a body that panics, or that is neither rejected nor executed
+// under its task id.
 func FuzzTask(f *testing.F) {
 	router := newFakeRouter(f)
 	good := goodTask()

@@ -25,7 +25,7 @@ func TestAcceptAsync_DeliversResultToCallback(t *testing.T) {
 		a := d.agent(t, nil, slow)
 		accepted(t, serve(a, d.post(d.task())))
 		if got := d.received(); len(got) != 0 {
-			t.Fatalf("the router got %+v before the work was done", got)
+			t.Fatalf("the router got %+v before the work ended, want nothing", got)
 		}
 		if err := a.Shutdown(t.Context()); err != nil {
 			t.Fatalf("Shutdown = %v", err)
@@ -34,9 +34,9 @@ func TestAcceptAsync_DeliversResultToCallback(t *testing.T) {
 		if diff := cmp.Diff(want, d.received()); diff != "" {
 			t.Errorf("the router got (-want +got):\n%s", diff)
 		}
-		// The same task once more: the answer is known.
+		// The same task again is answered from the cache.
 		if res := result(t, serve(a, d.post(d.task()))); res.Text() != "done" {
-			t.Errorf("a repeated task got %+v, want the result", res)
+			t.Errorf("repeated task: got %+v, want the result", res)
 		}
 		if err := a.Shutdown(t.Context()); err != nil || len(d.received()) != 1 {
 			t.Errorf("Shutdown = %v with %d deliveries, want one", err, len(d.received()))
@@ -51,7 +51,7 @@ func TestAgent_AcceptsAfterAsyncAfter(t *testing.T) {
 	quick := func(ctx context.Context, _ contract.Task) (contract.Result, error) {
 		return agentkit.Answer("done"), nil
 	}
-	patient := func(ctx context.Context, _ contract.Task) (contract.Result, error) { // says nothing of later
+	patient := func(ctx context.Context, _ contract.Task) (contract.Result, error) { // does not call AcceptAsync
 		<-time.After(10 * time.Second)
 		return agentkit.Answer("done"), nil
 	}
@@ -61,16 +61,16 @@ func TestAgent_AcceptsAfterAsyncAfter(t *testing.T) {
 		change   func(*agentkit.Config)
 		callback bool
 		status   int
-		after    time.Duration // of the answer
+		after    time.Duration // when the response must arrive
 		posts    int
 	}{
 		{"at once", quick, after(time.Second), true, 200, 0, 0},
-		{"the work takes its time", patient, after(0), true, 200, 10 * time.Second, 0},
-		{"the work takes too long", patient, after(2 * time.Second), true, 202, 2 * time.Second, 1},
-		{"just not too long", patient, after(11 * time.Second), true, 200, 10 * time.Second, 0},
-		{"the work says so", slow, after(0), true, 202, 0, 1},
-		{"without a callback it takes too long", patient, after(2 * time.Second), false, 200, 10 * time.Second, 0},
-		{"without a callback the work says so", slow, after(0), false, 200, 10 * time.Second, 0},
+		{"no limit", patient, after(0), true, 200, 10 * time.Second, 0},
+		{"longer than AsyncAfter", patient, after(2 * time.Second), true, 202, 2 * time.Second, 1},
+		{"just within AsyncAfter", patient, after(11 * time.Second), true, 200, 10 * time.Second, 0},
+		{"AcceptAsync", slow, after(0), true, 202, 0, 1},
+		{"longer than AsyncAfter without a callback", patient, after(2 * time.Second), false, 200, 10 * time.Second, 0},
+		{"AcceptAsync without a callback", slow, after(0), false, 200, 10 * time.Second, 0},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -82,7 +82,7 @@ func TestAgent_AcceptsAfterAsyncAfter(t *testing.T) {
 				}
 				w := serve(a, d.post(task))
 				if took := time.Since(d.began); w.Code != tc.status || took != tc.after {
-					t.Errorf("answer = %d after %v, want %d after %v", w.Code, took, tc.status, tc.after)
+					t.Errorf("got status %d after %v, want %d after %v", w.Code, took, tc.status, tc.after)
 				}
 				if err := a.Shutdown(t.Context()); err != nil || len(d.received()) != tc.posts {
 					t.Errorf("Shutdown = %v and %d deliveries, want %d", err, len(d.received()), tc.posts)
@@ -94,7 +94,7 @@ func TestAgent_AcceptsAfterAsyncAfter(t *testing.T) {
 
 func TestAcceptAsync_ReportsIfAccepted(t *testing.T) {
 	if agentkit.AcceptAsync(t.Context()) {
-		t.Error("Later outside of a work = true")
+		t.Error("AcceptAsync outside of a task: got true, want false")
 	}
 	for callback, want := range map[bool]bool{true: true, false: false} {
 		synctest.Test(t, func(t *testing.T) {
@@ -102,7 +102,7 @@ func TestAcceptAsync_ReportsIfAccepted(t *testing.T) {
 			a := d.agent(t, nil, func(ctx context.Context, _ contract.Task) (contract.Result, error) {
 				for range 2 {
 					if got := agentkit.AcceptAsync(ctx); got != want {
-						t.Errorf("Later with a callback %v = %v, want %v", callback, got, want)
+						t.Errorf("AcceptAsync with callback %v: got %v, want %v", callback, got, want)
 					}
 				}
 				return agentkit.Answer("done"), nil
@@ -119,7 +119,7 @@ func TestAcceptAsync_ReportsIfAccepted(t *testing.T) {
 	}
 }
 
-// Whoever asks again for work that was let go is told to wait for the callback.
+// A repeated request for asynchronous work gets 202 again.
 func TestAgent_RepeatedAsyncTaskIsAccepted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newFakeCallbackServer()
@@ -133,7 +133,7 @@ func TestAgent_RepeatedAsyncTaskIsAccepted(t *testing.T) {
 	})
 }
 
-// A result no connection can carry any more takes the other way.
+// If the connection breaks, the result is delivered to the callback.
 func TestAgent_DeliversResultAfterConnectionLoss(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newFakeCallbackServer()
@@ -187,11 +187,11 @@ func TestShutdown_WaitsForAsyncWork(t *testing.T) {
 	for _, tc := range []struct {
 		name  string
 		work  agentkit.Work
-		after time.Duration // Shutdown returns
+		after time.Duration // when Shutdown returns
 		posts int
 	}{
-		{"work that stops", slow, 3 * time.Second, 1},
-		{"work that does not", func(ctx context.Context, _ contract.Task) (contract.Result, error) {
+		{"work stops in time", slow, 3 * time.Second, 1},
+		{"work does not stop", func(ctx context.Context, _ contract.Task) (contract.Result, error) {
 			agentkit.AcceptAsync(ctx)
 			<-time.After(10 * time.Second)
 			return agentkit.Answer("done"), nil
@@ -200,7 +200,7 @@ func TestShutdown_WaitsForAsyncWork(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				d := newFakeCallbackServer()
-				d.answer = statuses(503) // one try is all there is time for
+				d.answer = statuses(503) // there is time for one attempt only
 				a := d.agent(t, nil, tc.work)
 				accepted(t, serve(a, d.post(d.task())))
 				ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
@@ -211,7 +211,7 @@ func TestShutdown_WaitsForAsyncWork(t *testing.T) {
 				if took := time.Since(d.began); took != tc.after || len(d.received()) != tc.posts {
 					t.Errorf("Shutdown took %v with %d deliveries, want %v with %d", took, len(d.received()), tc.after, tc.posts)
 				}
-				if err := a.Shutdown(t.Context()); err != nil { // for the bubble; it may be called twice
+				if err := a.Shutdown(t.Context()); err != nil { // ends the goroutines of the bubble; Shutdown may be called twice
 					t.Error(err)
 				}
 			})
@@ -219,7 +219,7 @@ func TestShutdown_WaitsForAsyncWork(t *testing.T) {
 	}
 }
 
-// What becomes of work that fails is delivered like any other Result.
+// Failures of asynchronous work are delivered like any other result.
 func TestAgent_DeliversAsyncFailures(t *testing.T) {
 	for name, work := range map[string]agentkit.Work{
 		"an error": func(ctx context.Context, _ contract.Task) (contract.Result, error) {
@@ -248,7 +248,7 @@ func TestAgent_DeliversAsyncFailures(t *testing.T) {
 	}
 }
 
-// Over real connections, with many at once: each result arrives once.
+// Send many tasks concurrently over real connections: each result arrives once.
 func TestAgent_DeliversConcurrentResults(t *testing.T) {
 	const tasks = 200
 	var mu sync.Mutex

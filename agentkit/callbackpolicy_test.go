@@ -8,7 +8,8 @@ import (
 	"github.com/caprouter/caprouter/contract"
 )
 
-// Whatever a callback says, what is sent goes to the router.
+// FuzzCallback checks that results are only ever sent to the router, whatever URL
+// the callback has.
 func FuzzCallback(f *testing.F) {
 	router, err := url.Parse("http://router.example:8080/.well-known/jwks.json")
 	if err != nil {
@@ -30,17 +31,17 @@ func FuzzCallback(f *testing.F) {
 		for _, address := range []string{result, progress} {
 			u, err := url.Parse(address)
 			if err != nil {
-				t.Fatalf("%q was taken, which is no URL", address)
+				t.Fatalf("callback %q: got it accepted, want it rejected: not a URL", address)
 			}
 			atRouter := u.Scheme == "http" && strings.EqualFold(u.Host, "router.example:8080")
 			port := map[string]string{"https": "443", "http": "80"}[u.Scheme]
 			atPublic := port != "" && strings.EqualFold(u.Hostname(), "public.example") && (u.Port() == "" || u.Port() == port)
 			if !atRouter && !atPublic || u.User != nil || u.RawQuery != "" {
-				t.Errorf("%q was taken", address)
+				t.Errorf("callback %q: got it accepted, want it rejected", address)
 			}
 		}
 		if token == "" || strings.ContainsAny(token, "\r\n ") {
-			t.Errorf("the token %q was taken", token)
+			t.Errorf("token %q: got it accepted, want it rejected", token)
 		}
 	})
 }

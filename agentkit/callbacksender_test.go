@@ -18,19 +18,19 @@ func TestCallbackSender_RetriesByStatus(t *testing.T) {
 		name   string
 		answer func(int, *http.Request) (*http.Response, error)
 		tries  int
-		logged string // "" = nothing of it
+		logged string // "" = no log line
 	}{
-		{"taken", statuses(200), 1, ""},
-		{"taken with another 2xx", statuses(204), 1, ""},
-		{"taken before", statuses(409), 1, "409"},
-		{"nobody knows the task", statuses(404), 1, "404"},
-		{"the token is not good", statuses(401), 1, "401"},
+		{"accepted", statuses(200), 1, ""},
+		{"accepted with another 2xx", statuses(204), 1, ""},
+		{"already accepted", statuses(409), 1, "409"},
+		{"unknown task", statuses(404), 1, "404"},
+		{"invalid token", statuses(401), 1, "401"},
 		{"not a Result", statuses(422), 1, "422"},
 		{"a redirect", statuses(307), 1, "307"},
-		{"the router starts again", statuses(503, 502, 200), 3, ""},
-		{"too many", statuses(429, 200), 2, ""},
-		{"a slow line", statuses(408, 425, 200), 3, ""},
-		{"no line, then the end", func(n int, _ *http.Request) (*http.Response, error) {
+		{"the router restarts", statuses(503, 502, 200), 3, ""},
+		{"too many requests", statuses(429, 200), 2, ""},
+		{"408 and 425", statuses(408, 425, 200), 3, ""},
+		{"no route, then a conflict", func(n int, _ *http.Request) (*http.Response, error) {
 			if n < 4 {
 				return nil, noRoute
 			}
@@ -48,18 +48,18 @@ func TestCallbackSender_RetriesByStatus(t *testing.T) {
 					t.Fatal(err)
 				}
 				if got := len(d.received()); got != tc.tries {
-					t.Errorf("%d tries, want %d", got, tc.tries)
+					t.Errorf("got %d attempts, want %d", got, tc.tries)
 				}
 				if tc.logged == "" && log.Len() > 0 || !strings.Contains(log.String(), tc.logged) || strings.Contains(log.String(), "task-token") {
-					t.Errorf("log = %q, want it to hold %q and no token", log.String(), tc.logged)
+					t.Errorf("got log %q, want it to contain %q and no token", log.String(), tc.logged)
 				}
 			})
 		})
 	}
 }
 
-// A router that does not come back is left alone more and more, and for good
-// when the result is worth nothing.
+// The pauses between attempts grow while the router does not answer, and the
+// attempts end at the deadline.
 func TestCallbackSender_BacksOffUntilDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
@@ -78,21 +78,21 @@ func TestCallbackSender_BacksOffUntilDeadline(t *testing.T) {
 			}
 		}
 		if took := time.Since(d.began); took > 5*time.Minute+2*time.Second || len(posts) < 15 || len(posts) > 40 {
-			t.Errorf("%d tries in %v, want a few dozen until just behind the deadline", len(posts), took)
+			t.Errorf("got %d attempts in %v, want 15 to 40 until just after the deadline", len(posts), took)
 		}
 		if !strings.Contains(log.String(), "no more time") {
-			t.Errorf("log = %q, want it to say that the result was not delivered", log.String())
+			t.Errorf("got log %q, want the line about the undelivered result", log.String())
 		}
 	})
 }
 
 func TestCallbackSender_HonoursRetryAfter(t *testing.T) {
-	for told, want := range map[string]time.Duration{"7": 7 * time.Second, "3600": 30 * time.Second} {
+	for retryAfter, want := range map[string]time.Duration{"7": 7 * time.Second, "3600": 30 * time.Second} {
 		synctest.Test(t, func(t *testing.T) {
 			d := newFakeCallbackServer()
 			d.answer = func(n int, _ *http.Request) (*http.Response, error) {
 				resp := answer([]int{503, 200}[n], "")
-				resp.Header.Set("Retry-After", told)
+				resp.Header.Set("Retry-After", retryAfter)
 				return resp, nil
 			}
 			a := d.agent(t, nil, slow)
@@ -101,7 +101,7 @@ func TestCallbackSender_HonoursRetryAfter(t *testing.T) {
 				t.Fatal(err)
 			}
 			if posts := d.received(); len(posts) != 2 || posts[1].At-posts[0].At != want {
-				t.Errorf("Retry-After %s: %+v, want two tries %v apart", told, posts, want)
+				t.Errorf("Retry-After %s: got %+v, want two attempts %v apart", retryAfter, posts, want)
 			}
 		})
 	}
@@ -118,25 +118,25 @@ func TestCallbackPolicy_RejectsOtherHosts(t *testing.T) {
 	}{
 		{"the router", resultURL, nil, "t", true},
 		{"with its port", "http://router.example:80" + path, nil, "t", true},
-		{"in capitals", "http://ROUTER.example" + path, nil, "t", true},
+		{"in upper case", "http://ROUTER.example" + path, nil, "t", true},
 		{"below a path", "http://router.example/x" + path, nil, "t", true},
 		{"over https", "https://router.example" + path, nil, "t", false},
 		{"another port", "http://router.example:81" + path, nil, "t", false},
 		{"another host", "http://evil.example" + path, nil, "t", false},
-		{"a host below", "http://router.example.evil.example" + path, nil, "t", false},
+		{"a subdomain", "http://router.example.evil.example" + path, nil, "t", false},
 		{"the router as a user", "http://router.example@evil.example" + path, nil, "t", false},
 		{"a password", "http://u:p@router.example" + path, nil, "t", false},
 		{"named", "https://public.example" + path, hosts("public.example"), "t", true},
-		{"named in capitals", "https://public.example:443" + path, hosts("PUBLIC.example"), "t", true},
-		{"named with a port", "https://public.example:8443" + path, hosts("public.example:8443"), "t", true},
-		{"named with another port", "https://public.example" + path, hosts("public.example:8443"), "t", false},
-		{"named and as plain as the keys", "http://public.example" + path, hosts("public.example"), "t", true},
-		{"another one named", "https://other.example" + path, hosts("public.example"), "t", false},
-		{"named in another scheme", "ftp://public.example" + path, hosts("public.example"), "t", false},
+		{"configured in upper case", "https://public.example:443" + path, hosts("PUBLIC.example"), "t", true},
+		{"configured with a port", "https://public.example:8443" + path, hosts("public.example:8443"), "t", true},
+		{"configured with another port", "https://public.example" + path, hosts("public.example:8443"), "t", false},
+		{"configured, over http like the keys", "http://public.example" + path, hosts("public.example"), "t", true},
+		{"another host configured", "https://other.example" + path, hosts("public.example"), "t", false},
+		{"configured with another scheme", "ftp://public.example" + path, hosts("public.example"), "t", false},
 		{"a file", "file:///router.example" + path, nil, "t", false},
 		{"no host", path, nil, "t", false},
 		{"not a URL", "http://router.example:x" + path, nil, "t", false},
-		{"another place", "http://router.example/api/v1/tasks/" + taskID, nil, "t", false},
+		{"another path", "http://router.example/api/v1/tasks/" + taskID, nil, "t", false},
 		{"with a query", resultURL + "?x=/result", nil, "t", false},
 		{"with a fragment", resultURL + "#/result", nil, "t", false},
 		{"nowhere", "", nil, "t", false},
@@ -153,20 +153,20 @@ func TestCallbackPolicy_RejectsOtherHosts(t *testing.T) {
 					t.Fatal(err)
 				}
 				if want := map[bool]int{true: 202, false: 200}[tc.ok]; w.Code != want {
-					t.Errorf("answer = %d, want %d", w.Code, want)
+					t.Errorf("got status %d, want %d", w.Code, want)
 				}
 				if posts := d.received(); (len(posts) == 1) != tc.ok {
 					t.Errorf("deliveries = %+v, want one: %v", posts, tc.ok)
 				}
 				if warned := strings.Contains(log.String(), "callback not used"); warned == tc.ok {
-					t.Errorf("log = %q, want a word of it: %v", log.String(), !tc.ok)
+					t.Errorf("got log %q, want a line about it: %v", log.String(), !tc.ok)
 				}
 			})
 		})
 	}
 }
 
-// Who fetches the keys over https delivers over nothing less.
+// If the key set is fetched over HTTPS, results are not delivered over plain HTTP.
 func TestCallbackPolicy_RejectsDowngradeToHTTP(t *testing.T) {
 	for url, want := range map[string]int{
 		"https://router.example/api/v1/tasks/" + taskID + "/result": http.StatusAccepted,
@@ -181,7 +181,7 @@ func TestCallbackPolicy_RejectsDowngradeToHTTP(t *testing.T) {
 			})
 			w := serve(a, d.post(goodTask().with("callback", object{"url": url, "token": "t"})))
 			if err := a.Shutdown(t.Context()); err != nil || w.Code != want {
-				t.Errorf("answer with the callback %s = %d (%v), want %d", url, w.Code, err, want)
+				t.Errorf("callback %s: got status %d (%v), want %d", url, w.Code, err, want)
 			}
 		})
 	}

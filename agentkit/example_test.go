@@ -18,7 +18,7 @@ import (
 //
 //	log.Fatal(http.ListenAndServe("127.0.0.1:9101", agent))
 func Example() {
-	router := startRouter() // stands in for a caprouter, keys and all
+	router := startRouter() // a fake router with a key set
 	defer router.server.Close()
 
 	work := func(_ context.Context, t contract.Task) (contract.Result, error) {
@@ -46,7 +46,7 @@ func Example() {
 	// {"task_id":"t2","status":"failure","explanations":["there is nothing to count"]}
 }
 
-// Input and Data carry values that are no text.
+// Input and Data carry values other than text.
 func ExampleInput() {
 	task := contract.Task{Inputs: map[string]json.RawMessage{"numbers": json.RawMessage(`[1,2,3]`)}}
 
@@ -71,7 +71,7 @@ func startRouter() *fakeRouter {
 	return r
 }
 
-// send gives the agent a task with the prompt and returns its answer.
+// send sends the agent a task with the prompt and returns the response.
 func (r *fakeRouter) send(agent *httptest.Server, prompt string) string {
 	r.sent++
 	id := fmt.Sprintf("t%d", r.sent)

@@ -16,14 +16,14 @@ import (
 
 const resultURL = "http://router.example/api/v1/tasks/" + taskID + "/result"
 
-// callbackPost is what an agent has sent to a callback.
+// callbackPost is one request that an agent sent to a callback URL.
 type callbackPost struct {
 	URL, Token string
 	Body       string
-	At         time.Duration // since the desk began
+	At         time.Duration // since the server was created
 }
 
-// fakeCallbackServer is a router that takes what comes later, without a network.
+// fakeCallbackServer is a router that receives callbacks, without a network.
 type fakeCallbackServer struct {
 	router *fakeRouter
 	began  time.Time
@@ -70,7 +70,7 @@ func (d *fakeCallbackServer) agent(t testing.TB, log io.Writer, work agentkit.Wo
 	}}, change...)...)
 }
 
-// task is one with a callback at the desk.
+// task returns a task whose callback is this server.
 func (d *fakeCallbackServer) task() object {
 	return goodTask().with("callback", object{"url": resultURL, "token": "task-token"})
 }
@@ -79,7 +79,8 @@ func (d *fakeCallbackServer) post(task object) *http.Request {
 	return post("/", d.router.token(goodClaims()), task.json())
 }
 
-// statuses answers the posts with these, the last one for ever.
+// statuses answers the posts with these statuses in turn, and repeats the last
+// one.
 func statuses(codes ...int) func(int, *http.Request) (*http.Response, error) {
 	return func(n int, _ *http.Request) (*http.Response, error) {
 		return answer(codes[min(n, len(codes)-1)], ""), nil
@@ -89,11 +90,11 @@ func statuses(codes ...int) func(int, *http.Request) (*http.Response, error) {
 func accepted(t testing.TB, w *httptest.ResponseRecorder) {
 	t.Helper()
 	if w.Code != http.StatusAccepted || w.Body.Len() != 0 {
-		t.Errorf("answer = %d %q, want 202 without a body", w.Code, w.Body)
+		t.Errorf("got response %d %q, want 202 without a body", w.Code, w.Body)
 	}
 }
 
-// slow is work of ten seconds that lets the router go first.
+// slow accepts asynchronously and works for ten seconds.
 func slow(ctx context.Context, _ contract.Task) (contract.Result, error) {
 	agentkit.AcceptAsync(ctx)
 	select {

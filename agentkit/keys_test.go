@@ -25,14 +25,14 @@ func answer(status int, body string) *http.Response {
 	return &http.Response{StatusCode: status, Body: io.NopCloser(strings.NewReader(body)), Header: http.Header{}}
 }
 
-// offlineAgent is an agent that lives without a network, and a token for it.
+// offlineAgent returns an agent that needs no network, and a token for it.
 func offlineAgent(t *testing.T, work agentkit.Work) (http.Handler, string) {
 	t.Helper()
 	k := newKeyService()
 	return k.agent(t, work), k.router.token(goodClaims())
 }
 
-// keyService is a key set that changes, with a clock to go with it.
+// keyService is a key set that changes, with its own clock.
 type keyService struct {
 	router  *fakeRouter
 	fetches atomic.Int64
@@ -82,14 +82,14 @@ func (k *keyService) agent(t *testing.T, work agentkit.Work) http.Handler {
 	})
 }
 
-// token is one for kid that is good at the service's time.
+// token returns a token of key kid that is valid at the service's time.
 func (k *keyService) token(kid string) string {
 	now := k.clock().Unix()
 	return k.router.sign(k.router.header().with("kid", kid).json(),
 		goodClaims().with("iat", now).with("exp", now+60).with("task_id", nil).json())
 }
 
-// statusOf asks for a cancellation, the cheapest thing a token is checked for.
+// statusOf sends a cancellation, the cheapest request that verifies a token.
 func statusOf(h http.Handler, token string) int {
 	return serve(h, post("/"+taskID+"/cancel", token, "")).Code
 }
@@ -99,7 +99,7 @@ func TestKeyCache_FetchesOnce(t *testing.T) {
 	h := k.agent(t, countWords)
 	for range 50 {
 		if got := statusOf(h, k.token("k1")); got != http.StatusNoContent {
-			t.Fatalf("a good token got %d, want 204", got)
+			t.Fatalf("valid token: got %d, want 204", got)
 		}
 	}
 	if got := k.fetches.Load(); got != 1 {
@@ -113,7 +113,7 @@ func TestKeyCache_FetchesForUnknownKidOnceAMinute(t *testing.T) {
 	statusOf(h, k.token("k1"))
 	for i := range 100 {
 		if got := statusOf(h, k.token(fmt.Sprintf("invented-%d", i))); got != http.StatusUnauthorized {
-			t.Fatalf("an invented kid got %d, want 401", got)
+			t.Fatalf("unknown kid: got %d, want 401", got)
 		}
 	}
 	if got := k.fetches.Load(); got != 1 {
@@ -169,7 +169,8 @@ func TestKeyCache_UsesKeysForAnHourOfOutage(t *testing.T) {
 	}
 }
 
-// An agent that starts before its router asks again soon, then less often.
+// If the first fetch fails, for example because the agent starts before its
+// router, it is repeated soon, then less often.
 func TestKeyCache_RetriesFailedFetch(t *testing.T) {
 	k := newKeyService()
 	k.change("", errors.New("connection refused"))
@@ -224,17 +225,17 @@ func TestKeyCache_ConcurrentRequestsShareFetch(t *testing.T) {
 		wg.Go(func() {
 			r := post("/"+taskID+"/cancel", k.token("k1"), "")
 			if got := serve(h, r.WithContext(impatient)).Code; got != http.StatusUnauthorized {
-				t.Errorf("one who left got %d, want 401", got)
+				t.Errorf("cancelled request: got %d, want 401", got)
 			}
 		})
 		synctest.Wait()
 		giveUp()
-		leave() // the one that fetches goes: the others must not notice
+		leave() // the request that started the fetch ends: the others must not notice
 		synctest.Wait()
 		close(goOn)
 		wg.Wait()
 		if good.Load() != 20 || k.fetches.Load() != 1 {
-			t.Errorf("%d of 20 got in after %d fetches, want all after 1", good.Load(), k.fetches.Load())
+			t.Errorf("got %d of 20 requests accepted after %d fetches, want all after 1", good.Load(), k.fetches.Load())
 		}
 	})
 }
@@ -271,10 +272,10 @@ func TestKeyCache_ParsesKeySets(t *testing.T) {
 		})
 	}
 	for name, set := range map[string]string{
-		"not JSON":  "<html>",
-		"keys anew": `{"keys":[],"keys":[` + good + `]}`,
-		"KEYS":      `{"KEYS":[` + good + `]}`,
-		"endless":   `{"keys":[` + good + `],"pad":"` + strings.Repeat("x", 256<<10) + `"}`,
+		"not JSON":   "<html>",
+		"keys twice": `{"keys":[],"keys":[` + good + `]}`,
+		"KEYS":       `{"KEYS":[` + good + `]}`,
+		"endless":    `{"keys":[` + good + `],"pad":"` + strings.Repeat("x", 256<<10) + `"}`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			k := newKeyService()
@@ -318,7 +319,7 @@ func TestKeyCache_FetchesOverHTTP(t *testing.T) {
 		func() {
 			defer func() { _ = recover() }()
 			statusOf(h, k.token("k1"))
-			t.Error("the panic was swallowed")
+			t.Error("got no panic, want that of the client")
 		}()
 		if got := statusOf(h, k.token("k1")); got != http.StatusNoContent {
 			t.Errorf("the next token got %d, want 204", got)
@@ -338,7 +339,7 @@ func FuzzKeySet(f *testing.F) {
 			c.Client = &http.Client{Transport: transport(func(*http.Request) (*http.Response, error) { return answer(200, set), nil })}
 		})
 		if statusOf(h, token) == http.StatusNoContent && !strings.Contains(set, b64(r.public())) {
-			t.Errorf("a token was taken with the key set %q, which has not its key", set)
+			t.Errorf("got a token accepted with the key set %q, which does not contain its key", set)
 		}
 	})
 }

@@ -27,18 +27,18 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const taskID = "0195f3a0-7b1c-7000-8000-000000000001"
 
-// fakeRouter has a key, serves it, and signs with it.
+// fakeRouter has a key, serves its key set, and signs with it.
 type fakeRouter struct {
 	kid      string
 	key      ed25519.PrivateKey
-	status   atomic.Int64 // of the key set; 0 = 200
+	status   atomic.Int64 // of the key set response; 0 = 200
 	fetches  atomic.Int64
-	redirect string // where the key set is said to be; "" = here
+	redirect string // if not empty, the key set request is redirected to it
 	server   *httptest.Server
-	sent     int // tasks, by send
+	sent     int // number of tasks sent by send
 }
 
-// newKeyOnly is a fakeRouter that serves nothing.
+// newKeyOnly returns a fakeRouter without a server.
 func newKeyOnly() *fakeRouter {
 	return &fakeRouter{kid: "k1", key: ed25519.NewKeyFromSeed(bytes.Repeat([]byte{7}, ed25519.SeedSize))}
 }
@@ -71,7 +71,7 @@ func (r *fakeRouter) public() ed25519.PublicKey { return r.key.Public().(ed25519
 
 func b64(b []byte) string { return base64.RawURLEncoding.EncodeToString(b) }
 
-// object is a JSON object whose members a test may change.
+// object is a JSON object with members that a test can change.
 type object map[string]any
 
 func (o object) with(name string, value any) object {
@@ -103,13 +103,13 @@ func goodClaims() object {
 	}
 }
 
-// sign makes a token of two JSON texts.
+// sign signs a token with this header and these claims, both JSON texts.
 func (r *fakeRouter) sign(header, claims string) string {
 	signed := b64([]byte(header)) + "." + b64([]byte(claims))
 	return signed + "." + b64(ed25519.Sign(r.key, []byte(signed)))
 }
 
-// token is one the router would give for the claims.
+// token returns a signed token with these claims.
 func (r *fakeRouter) token(claims object) string { return r.sign(r.header().json(), claims.json()) }
 
 func goodTask() object {
@@ -125,7 +125,7 @@ func countWords(_ context.Context, t contract.Task) (contract.Result, error) {
 	return agentkit.Answer(fmt.Sprintf("%d words", len(strings.Fields(agentkit.Prompt(t))))), nil
 }
 
-// newAgent makes an agent of the fake router; r and log may be nil.
+// newAgent returns an agent that trusts the fake router; r and log may be nil.
 func newAgent(t testing.TB, r *fakeRouter, log io.Writer, work agentkit.Work, change ...func(*agentkit.Config)) *agentkit.Agent {
 	t.Helper()
 	if log == nil {
@@ -145,7 +145,7 @@ func newAgent(t testing.TB, r *fakeRouter, log io.Writer, work agentkit.Work, ch
 	return h
 }
 
-// post makes a request as the router does.
+// post returns a request like those of the router.
 func post(path, token, body string) *http.Request {
 	r := httptest.NewRequest(http.MethodPost, path, strings.NewReader(body))
 	r.Header.Set("Authorization", "Bearer "+token)
@@ -159,17 +159,18 @@ func serve(h http.Handler, r *http.Request) *httptest.ResponseRecorder {
 	return w
 }
 
-// result reads an answer that must be a Result.
+// result decodes a response that must be a Result.
 func result(t testing.TB, w *httptest.ResponseRecorder) contract.Result {
 	t.Helper()
 	var res contract.Result
 	if err := json.Unmarshal(w.Body.Bytes(), &res); err != nil || w.Code != http.StatusOK {
-		t.Fatalf("answer = %d %s (%v), want 200 and a Result", w.Code, w.Body, err)
+		t.Fatalf("got response %d %s (%v), want 200 and a Result", w.Code, w.Body, err)
 	}
 	return res
 }
 
-// refused checks that the answer is a problem with the status and the words.
+// refused checks that the response is a problem with the status and contains the
+// words.
 func refused(t testing.TB, w *httptest.ResponseRecorder, status int, words string) {
 	t.Helper()
 	var p struct {
@@ -177,10 +178,10 @@ func refused(t testing.TB, w *httptest.ResponseRecorder, status int, words strin
 		Title, Code, Detail string
 	}
 	if err := json.Unmarshal(w.Body.Bytes(), &p); err != nil {
-		t.Fatalf("answer = %d %s, want a problem document", w.Code, w.Body)
+		t.Fatalf("got response %d %s, want a problem document", w.Code, w.Body)
 	}
 	if w.Code != status || p.Status != status || p.Title == "" || p.Code == "" || !strings.Contains(p.Detail, words) {
-		t.Errorf("answer = %d %s, want status %d and a detail with %q", w.Code, w.Body, status, words)
+		t.Errorf("got response %d %s, want status %d and a detail with %q", w.Code, w.Body, status, words)
 	}
 	if got := w.Header().Get("Content-Type"); got != "application/problem+json" {
 		t.Errorf("Content-Type = %q, want application/problem+json", got)

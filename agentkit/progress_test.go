@@ -18,7 +18,7 @@ import (
 )
 
 func TestProgress_SendsReportsInOrder(t *testing.T) {
-	agentkit.Progress(t.Context(), "nobody hears it", 1) // not of a work: no panic
+	agentkit.Progress(t.Context(), "dropped", 1) // outside of a task: must not panic
 	synctest.Test(t, func(t *testing.T) {
 		d := newFakeCallbackServer()
 		a := d.agent(t, nil, func(ctx context.Context, _ contract.Task) (contract.Result, error) {
@@ -50,8 +50,8 @@ func TestProgress_SendsReportsInOrder(t *testing.T) {
 	})
 }
 
-// Work that answers on its connection may tell how far it is too, and one
-// without a callback tells nobody.
+// Synchronous work can report its progress as well; without a callback the reports
+// are dropped.
 func TestProgress_OfSynchronousWork(t *testing.T) {
 	for callback, want := range map[bool]int{true: 1, false: 0} {
 		synctest.Test(t, func(t *testing.T) {
@@ -69,13 +69,13 @@ func TestProgress_OfSynchronousWork(t *testing.T) {
 				t.Errorf("result = %+v", res)
 			}
 			if err := a.Shutdown(t.Context()); err != nil || len(d.received()) != want {
-				t.Errorf("Shutdown = %v and %d words of progress, want %d", err, len(d.received()), want)
+				t.Errorf("Shutdown = %v and %d progress reports, want %d", err, len(d.received()), want)
 			}
 		})
 	}
 }
 
-// A router that takes its time gets the latest, in its order, and the work does
+// If the router is slow, it gets the latest reports in order, and the work does
 // not wait for it.
 func TestProgress_DropsOldestReports(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -89,12 +89,12 @@ func TestProgress_DropsOldestReports(t *testing.T) {
 		a := d.agent(t, nil, func(ctx context.Context, _ contract.Task) (contract.Result, error) {
 			agentkit.AcceptAsync(ctx)
 			agentkit.Progress(ctx, "first", 0)
-			synctest.Wait() // it is on its way
+			synctest.Wait() // the first report is being sent
 			for i := range 1000 {
 				agentkit.Progress(ctx, fmt.Sprint(i), float64(i)/10)
 			}
 			if took := time.Since(d.began); took != 0 {
-				t.Errorf("telling took %v", took)
+				t.Errorf("Progress took %v, want it to return at once", took)
 			}
 			<-time.After(time.Minute)
 			return agentkit.Answer("done"), nil
@@ -115,13 +115,14 @@ func TestProgress_DropsOldestReports(t *testing.T) {
 		for i := 984; i < 1000; i++ {
 			want = append(want, fmt.Sprint(i))
 		}
-		if diff := cmp.Diff(append(want, ""), got); diff != "" { // the last is the result
+		if diff := cmp.Diff(append(want, ""), got); diff != "" { // the last post is the result
 			t.Errorf("the router got (-want +got):\n%s", diff)
 		}
 	})
 }
 
-// Progress never keeps a result: what is not sent in two seconds is dropped.
+// Progress never delays a result: reports that are not sent within two seconds are
+// dropped.
 func TestProgress_DoesNotDelayResult(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newFakeCallbackServer()
@@ -150,7 +151,7 @@ func TestProgress_DoesNotDelayResult(t *testing.T) {
 	})
 }
 
-// A task that has ended, or that nobody knows, is not told about any more.
+// After a final status, or 404 for an unknown task, no more reports are sent.
 func TestProgress_StopsAfterFinalStatus(t *testing.T) {
 	for _, status := range []int{401, 404, 409} {
 		synctest.Test(t, func(t *testing.T) {
@@ -170,7 +171,7 @@ func TestProgress_StopsAfterFinalStatus(t *testing.T) {
 			}
 			posts := d.received()
 			if len(posts) != 2 || posts[1].URL != resultURL {
-				t.Errorf("after %d the router got %+v, want one word of progress and the result", status, posts)
+				t.Errorf("after %d the router got %+v, want one progress report and the result", status, posts)
 			}
 		})
 	}

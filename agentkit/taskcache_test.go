@@ -7,15 +7,15 @@ import (
 	"pgregory.net/rapid"
 )
 
-// The memory stays within its bounds, knows what is under way for certain, and
-// forgets the oldest of the rest first.
+// The cache is bounded, never evicts a running task, and evicts the oldest
+// finished task first.
 func TestTaskCache_EvictsOldestFinishedTask(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		maxJobs := rapid.IntRange(1, 5).Draw(t, "max jobs")
 		maxBytes := rapid.IntRange(1, 50).Draw(t, "max bytes")
 		m := newTaskCache(maxJobs, maxBytes)
 		running := map[jobKey]*job{}
-		var done []*job // by age
+		var done []*job // oldest first
 		for range rapid.IntRange(1, 60).Draw(t, "steps") {
 			key := jobKey{Identity{Subject: "alice"}, fmt.Sprint(rapid.IntRange(0, 9).Draw(t, "task"))}
 			answer := make([]byte, rapid.IntRange(0, 30).Draw(t, "size"))
@@ -24,10 +24,10 @@ func TestTaskCache_EvictsOldestFinishedTask(t *testing.T) {
 				_, known := m.jobs[key]
 				j, first := m.startJob(key, func() {}, false)
 				if first == known {
-					t.Fatalf("begin: first = %v of a job that is known: %v", first, known)
+					t.Fatalf("begin: got first = %v for a job that is cached: %v", first, known)
 				}
 				if running[key] != nil && (first || j != running[key]) {
-					t.Fatalf("job %v under way was forgotten", key)
+					t.Fatalf("the running job %v was evicted", key)
 				}
 				if first {
 					running[key] = j
@@ -49,14 +49,14 @@ func TestTaskCache_EvictsOldestFinishedTask(t *testing.T) {
 			for i, j := range m.finished {
 				total += len(j.answer)
 				if want := done[len(done)-len(m.finished)+i]; j != want {
-					t.Fatalf("remembered job %d is not the one of its age", i)
+					t.Fatalf("cached job %d is not the expected one", i)
 				}
 			}
 			if total != m.bytes || len(m.finished) > maxJobs || len(m.finished) > 1 && total > maxBytes {
-				t.Fatalf("%d jobs with %d bytes (counted %d) are remembered, bounds %d and %d", len(m.finished), total, m.bytes, maxJobs, maxBytes)
+				t.Fatalf("got %d cached jobs with %d bytes (counted %d), limits %d and %d", len(m.finished), total, m.bytes, maxJobs, maxBytes)
 			}
 			if len(m.jobs) != len(running)+len(m.finished) {
-				t.Fatalf("%d jobs are known, want %d under way and %d done", len(m.jobs), len(running), len(m.finished))
+				t.Fatalf("got %d jobs, want %d running and %d finished", len(m.jobs), len(running), len(m.finished))
 			}
 		}
 	})

@@ -15,8 +15,7 @@ import (
 	"github.com/caprouter/caprouter/contract"
 )
 
-// forgeries are tokens that must not work, each one step away from one that
-// does.
+// forgeries returns invalid tokens that each differ from a valid one in one step.
 func forgeries(r *fakeRouter) map[string]string {
 	now := time.Now().Unix()
 	header, claims := r.header(), goodClaims()
@@ -134,14 +133,14 @@ func forgeries(r *fakeRouter) map[string]string {
 }
 
 // trailingBits sets one of the four bits that decoding drops from the last
-// character: the same bytes in another spelling.
+// character: another spelling of the same bytes.
 func trailingBits(token string) string {
 	const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 	last := strings.IndexByte(alphabet, token[len(token)-1])
 	return token[:len(token)-1] + alphabet[last+1:last+2]
 }
 
-// A task may last a day, and its token a little longer.
+// A task can take a day, and its token is valid a little longer.
 func TestTokenVerifier_AcceptsTokensOfLongTasks(t *testing.T) {
 	router := newFakeRouter(t)
 	h := newAgent(t, router, nil, countWords)
@@ -161,7 +160,7 @@ func TestTokenVerifier_RejectsForgedTokens(t *testing.T) {
 		t.Fatalf("%d forgeries, want at least 37", len(forged))
 	}
 	h := newAgent(t, router, nil, func(context.Context, contract.Task) (contract.Result, error) {
-		t.Error("the work was called")
+		t.Error("the work was called, want the request rejected")
 		return contract.Result{}, nil
 	})
 	for name, token := range forged {
@@ -180,7 +179,7 @@ func TestTokenVerifier_RejectsForgedTokens(t *testing.T) {
 func TestTokenVerifier_RejectsTokensForOtherTasks(t *testing.T) {
 	router := newFakeRouter(t)
 	h := newAgent(t, router, nil, func(context.Context, contract.Task) (contract.Result, error) {
-		t.Error("the work was called")
+		t.Error("the work was called, want the request rejected")
 		return contract.Result{}, nil
 	})
 	for name, tc := range map[string]struct {
@@ -219,7 +218,7 @@ func TestTokenVerifier_AcceptsValidTokens(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			res := result(t, serve(h, post("/", token, goodTask().json())))
 			if got := res.Text(); got != "3 words" {
-				t.Errorf("answer = %q, want 3 words", got)
+				t.Errorf("got result %q, want 3 words", got)
 			}
 		})
 	}
@@ -261,11 +260,11 @@ func TestTokenVerifier_ParsesAuthorizationHeader(t *testing.T) {
 	})
 }
 
-// FuzzToken looks for a token that is let in without the router's signature.
-// The seeds are all forgeries and the beginning of a good token.
+// FuzzToken looks for a token that is accepted without the router's signature. The
+// seeds are all forgeries and a prefix of a valid token.
 func FuzzToken(f *testing.F) {
 	router := newFakeRouter(f)
-	good := router.token(goodClaims().with("exp", time.Now().Unix()+23*3600)) // longer than any fuzzing
+	good := router.token(goodClaims().with("exp", time.Now().Unix()+23*3600)) // valid for longer than any fuzzing run
 	for _, token := range forgeries(router) {
 		f.Add(token)
 	}
@@ -279,7 +278,7 @@ func FuzzToken(f *testing.F) {
 		r := post("/", "", goodTask().json())
 		r.Header["Authorization"] = []string{"Bearer " + token}
 		if w := serve(h, r); w.Code != http.StatusUnauthorized {
-			t.Errorf("token %q was answered with %d, want 401", token, w.Code)
+			t.Errorf("token %q: got status %d, want 401", token, w.Code)
 		}
 	})
 }

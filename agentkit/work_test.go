@@ -24,8 +24,8 @@ import (
 	"github.com/caprouter/caprouter/internal/testkit"
 )
 
-// Whatever the work does, the router gets a Result it accepts, and nothing of
-// an error's or a panic's text.
+// Whatever the work returns, the router gets a valid Result that contains no text
+// of an error or a panic.
 func TestAgent_MapsWorkOutcomeToResult(t *testing.T) {
 	const secret = "dial tcp 10.0.0.3: password hunter2"
 	failure := func(why string) contract.Result {
@@ -38,17 +38,17 @@ func TestAgent_MapsWorkOutcomeToResult(t *testing.T) {
 		logged string
 	}{
 		{
-			"says partial",
+			"returns partial",
 			func() (contract.Result, error) { return contract.Result{Status: contract.ResultPartial}, nil },
 			contract.Result{TaskID: taskID, Status: contract.ResultPartial},
 			"",
 		},
 		{
-			"says nothing", func() (contract.Result, error) { return contract.Result{}, nil },
+			"returns an empty Result", func() (contract.Result, error) { return contract.Result{}, nil },
 			contract.Result{TaskID: taskID, Status: contract.ResultSuccess},
 			"",
 		},
-		{"says failure", func() (contract.Result, error) { return agentkit.Failure("not a CSV"), nil }, failure("not a CSV"), ""},
+		{"returns a failure", func() (contract.Result, error) { return agentkit.Failure("not a CSV"), nil }, failure("not a CSV"), ""},
 		{
 			"names another task", func() (contract.Result, error) { return contract.Result{TaskID: "other"}, nil },
 			contract.Result{TaskID: taskID, Status: contract.ResultSuccess},
@@ -61,21 +61,21 @@ func TestAgent_MapsWorkOutcomeToResult(t *testing.T) {
 		{"panics", func() (contract.Result, error) { panic(secret) }, failure("the agent could not do this task"), "hunter2"},
 		{"panics with an error", func() (contract.Result, error) { panic(errors.New(secret)) }, failure("the agent could not do this task"), "work_test.go"},
 		{
-			"invents a status", func() (contract.Result, error) { return contract.Result{Status: "great"}, nil },
+			"returns an unknown status", func() (contract.Result, error) { return contract.Result{Status: "great"}, nil },
 			failure("the agent's result could not be sent"), "none of success",
 		},
 		{
-			"gives a NaN", func() (contract.Result, error) {
+			"returns a NaN", func() (contract.Result, error) {
 				return contract.Result{Metrics: map[string]float64{"x": math.NaN()}}, nil
 			}, failure("the agent's result could not be sent"), "NaN",
 		},
 		{
-			"gives broken JSON", func() (contract.Result, error) {
+			"returns invalid JSON", func() (contract.Result, error) {
 				return contract.Result{Data: map[string]json.RawMessage{"x": json.RawMessage("{")}}, nil
 			}, failure("the agent's result could not be sent"), "result not sent",
 		},
 		{
-			"gives too much", func() (contract.Result, error) { return agentkit.Answer(strings.Repeat("x", 4<<20)), nil },
+			"returns too much", func() (contract.Result, error) { return agentkit.Answer(strings.Repeat("x", 4<<20)), nil },
 			failure("the agent's result could not be sent"), "more than the router reads",
 		},
 	} {
@@ -88,21 +88,21 @@ func TestAgent_MapsWorkOutcomeToResult(t *testing.T) {
 				t.Errorf("result (-want +got):\n%s", diff)
 			}
 			if strings.Contains(w.Body.String(), "hunter2") {
-				t.Errorf("the answer shows the error: %s", w.Body)
+				t.Errorf("the response contains the error: %s", w.Body)
 			}
 			if tc.logged == "" && log.Len() > 0 || !strings.Contains(log.String(), tc.logged) {
-				t.Errorf("log = %q, want it to hold %q", log.String(), tc.logged)
+				t.Errorf("got log %q, want it to contain %q", log.String(), tc.logged)
 			}
 		})
 	}
 }
 
-// gate is work that says when it begins and goes on when it is told to.
+// gate is work that signals its start and blocks until open is closed.
 type gate struct {
 	begun chan string
 	open  chan struct{}
 	runs  atomic.Int64
-	ended atomic.Pointer[error] // why the context ended, if it did first
+	ended atomic.Pointer[error] // the cause, if the context ended first
 }
 
 func newGate() *gate { return &gate{begun: make(chan string, 16), open: make(chan struct{})} }
@@ -136,7 +136,7 @@ func TestAgent_ExecutesTaskOnce(t *testing.T) {
 	late := result(t, serve(h, post("/", router.token(goodClaims()), goodTask().json())))
 	for i, got := range slices.Concat(answers, []contract.Result{late}) {
 		if got.Text() != "done" {
-			t.Errorf("answer %d = %+v, want that of the one run", i, got)
+			t.Errorf("result %d: got %+v, want that of the only run", i, got)
 		}
 	}
 	if got := g.runs.Load(); got != 1 {
@@ -144,7 +144,7 @@ func TestAgent_ExecutesTaskOnce(t *testing.T) {
 	}
 }
 
-// Tasks of the same id are not the same task when they are of two callers.
+// Two callers may use the same task id for different tasks.
 func TestAgent_SeparatesCallers(t *testing.T) {
 	router := newFakeRouter(t)
 	h := newAgent(t, router, nil, func(ctx context.Context, _ contract.Task) (contract.Result, error) {
@@ -154,12 +154,12 @@ func TestAgent_SeparatesCallers(t *testing.T) {
 		token := router.token(goodClaims().with("sub", caller).with("task_id", nil))
 		res := result(t, serve(h, post("/", token, goodTask().json())))
 		if got := res.Text(); got != "for "+caller {
-			t.Errorf("%s got the answer %q", caller, got)
+			t.Errorf("%s got the result %q, want its own", caller, got)
 		}
 	}
 }
 
-// Nor are they when the callers have one name, and another issuer or tenant.
+// The same holds for callers with the same subject and another issuer or tenant.
 func TestAgent_SeparatesIssuersAndTenants(t *testing.T) {
 	router := newFakeRouter(t)
 	h := newAgent(t, router, nil, func(ctx context.Context, _ contract.Task) (contract.Result, error) {
@@ -169,7 +169,7 @@ func TestAgent_SeparatesIssuersAndTenants(t *testing.T) {
 		return agentkit.Answer(fmt.Sprintf("%+v", agentkit.CallerIdentity(ctx))), nil
 	})
 	of := func(issuer string) object { return object{"format": "iss_sub", "iss": issuer, "sub": "alice"} }
-	for range 2 { // the second time the answers are remembered
+	for range 2 { // the second time, the results come from the cache
 		for _, tc := range []struct {
 			subjectID, tenant any
 			want              agentkit.Identity
@@ -183,12 +183,12 @@ func TestAgent_SeparatesIssuersAndTenants(t *testing.T) {
 			token := router.token(goodClaims().with("sub_id", tc.subjectID).with("tenant", tc.tenant).with("task_id", nil))
 			res := result(t, serve(h, post("/", token, goodTask().json())))
 			if got, want := res.Text(), fmt.Sprintf("%+v", tc.want); got != want {
-				t.Errorf("got the answer %s, want %s", got, want)
+				t.Errorf("got result %s, want %s", got, want)
 			}
 		}
 	}
 	if got := agentkit.CallerIdentity(t.Context()); got != (agentkit.Identity{}) {
-		t.Errorf("CallerIdentity of another context = %+v, want nobody", got)
+		t.Errorf("CallerIdentity of another context: got %+v, want the zero value", got)
 	}
 }
 
@@ -199,7 +199,7 @@ func TestAgent_CancelsTask(t *testing.T) {
 	var res contract.Result
 	wg.Go(func() { res = result(t, serve(h, post("/", router.token(goodClaims()), goodTask().json()))) })
 	testkit.Receive(t, g.begun)
-	for range 2 { // a second one changes nothing
+	for range 2 { // a second cancellation has no effect
 		if w := serve(h, post("/"+taskID+"/cancel", router.token(goodClaims()), "")); w.Code != 204 {
 			t.Fatalf("cancel = %d %s, want 204", w.Code, w.Body)
 		}
@@ -214,16 +214,16 @@ func TestAgent_CancelsTask(t *testing.T) {
 	}
 }
 
-// A cancel of the router is no error of the agent; work that fails for a reason of
-// its own while it is cancelled is.
+// A cancelled task is not logged as an error, unless the work fails for a reason
+// of its own.
 func TestAgent_DoesNotLogCancelAsError(t *testing.T) {
 	for _, tc := range []struct {
 		name  string
 		err   func(ctx context.Context) error
 		level string
 	}{
-		{"heeded", func(ctx context.Context) error { return fmt.Errorf("read the file: %w", ctx.Err()) }, "level=INFO msg=\"task cancelled\""},
-		{"failed by itself", func(context.Context) error { return errors.New("disk full") }, "level=ERROR msg=\"task failed\""},
+		{"returns the cancellation", func(ctx context.Context) error { return fmt.Errorf("read the file: %w", ctx.Err()) }, "level=INFO msg=\"task cancelled\""},
+		{"fails for another reason", func(context.Context) error { return errors.New("disk full") }, "level=ERROR msg=\"task failed\""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			var log bytes.Buffer
@@ -248,7 +248,7 @@ func TestAgent_DoesNotLogCancelAsError(t *testing.T) {
 	}
 }
 
-// A token that is good for several tasks cancels those of its caller only.
+// A token that is valid for several tasks only cancels those of its own caller.
 func TestAgent_IgnoresCancelByOtherCaller(t *testing.T) {
 	router, g := newFakeRouter(t), newGate()
 	h := newAgent(t, router, nil, g.work)
@@ -282,7 +282,8 @@ func TestAgent_CancelMayArriveBeforeTask(t *testing.T) {
 func TestAgent_DeadlineEndsWork(t *testing.T) {
 	router, g := newFakeRouter(t), newGate()
 	h := newAgent(t, router, nil, g.work)
-	// The keys come over real sockets, which a bubble cannot wait for.
+	// Fetch the keys before, because a synctest bubble cannot wait for real
+	// sockets.
 	serve(h, post("/x/cancel", router.token(goodClaims().with("task_id", nil)), ""))
 	token, life := router.token(goodClaims()), 300*time.Millisecond
 	res := result(t, serve(h, post("/", token, goodTask().with("deadline", time.Now().Add(life)).json())))
@@ -292,8 +293,7 @@ func TestAgent_DeadlineEndsWork(t *testing.T) {
 	}
 }
 
-// A connection that breaks does not end the work: the second try gets its
-// answer.
+// A broken connection does not end the work: the second attempt gets its result.
 func TestAgent_WorkSurvivesConnectionLoss(t *testing.T) {
 	router, g := newFakeRouter(t), newGate()
 	h := newAgent(t, router, nil, g.work)
@@ -306,7 +306,8 @@ func TestAgent_WorkSurvivesConnectionLoss(t *testing.T) {
 	testkit.Receive(t, g.begun)
 	hangUp()
 	wg.Go(func() {
-		// Waits for the work of the first, and leaves it alone when it goes too.
+		// This request joins the work of the first one, and does not end it when
+		// it disconnects.
 		gone, leave := context.WithCancel(t.Context())
 		leave()
 		h.ServeHTTP(httptest.NewRecorder(), post("/", router.token(goodClaims()), goodTask().json()).WithContext(gone))
@@ -315,7 +316,7 @@ func TestAgent_WorkSurvivesConnectionLoss(t *testing.T) {
 	wg.Go(func() { second <- result(t, serve(h, post("/", router.token(goodClaims()), goodTask().json()))) })
 	close(g.open)
 	if got := testkit.Receive(t, second); got.Text() != "done" {
-		t.Errorf("the second try got %+v, want the answer of the work", got)
+		t.Errorf("second attempt: got %+v, want the result of the work", got)
 	}
 	wg.Wait()
 	if got := g.runs.Load(); got != 1 {
@@ -323,7 +324,8 @@ func TestAgent_WorkSurvivesConnectionLoss(t *testing.T) {
 	}
 }
 
-// Work that leaves through runtime.Goexit (as t.FailNow does) is answered too.
+// If work ends with runtime.Goexit, as t.FailNow does, the task still gets a
+// response.
 func TestAgent_WorkThatCallsGoexit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, token := offlineAgent(t, func(context.Context, contract.Task) (contract.Result, error) {
@@ -335,7 +337,7 @@ func TestAgent_WorkThatCallsGoexit(t *testing.T) {
 		wg.Wait()
 		res := result(t, serve(h, post("/", token, goodTask().json())))
 		if res.Status != contract.ResultFailure {
-			t.Errorf("the next try got %+v, want a failure", res)
+			t.Errorf("next attempt: got %+v, want a failure", res)
 		}
 	})
 }
