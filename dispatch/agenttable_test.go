@@ -25,7 +25,7 @@ func TestSetAgents_KeepsStatesInOrder(t *testing.T) {
 		for range rapid.IntRange(1, 6).Draw(rt, "reloads") {
 			ids := rapid.SliceOfNDistinct(rapid.IntRange(0, 12), 0, 12, rapid.ID[int]).Draw(rt, "agents")
 			agents := make([]*contract.RegistryEntry, len(ids))
-			for i, id := range ids { // in any order: the index has its own
+			for i, id := range ids { // in any order, because the index has its own
 				agents[i] = agent(fmt.Sprintf("a%d", id))
 				agents[i].MaxInFlight = rapid.IntRange(0, 9).Draw(rt, "limit")
 			}
@@ -45,7 +45,7 @@ func TestSetAgents_KeepsStatesInOrder(t *testing.T) {
 				if got := live[i].Limit(); got != limit {
 					rt.Fatalf("limit of %s = %d, want %d", a.ID, got, limit)
 				}
-				live[i].SetDisabled(true) // reaches Agent by the id alone
+				live[i].SetDisabled(true) // Agent finds the state by id only
 				if !b.AgentStatus(a.ID).Disabled {
 					rt.Fatalf("the state at %d is not that of %s", i, a.ID)
 				}
@@ -70,7 +70,7 @@ func TestSetAgents_KeepsBreakerAfterReload(t *testing.T) {
 	wantUnavailable(t, b.send(t, changed), "a has failed repeatedly")
 }
 
-// An operator who corrects the address need not wait for the breaker.
+// A corrected address is used at once, without waiting for the breaker.
 func TestSetAgents_ClosesBreakerAfterEndpointChange(t *testing.T) {
 	b := newTestDispatcher(t)
 	a := agent("a")
@@ -80,10 +80,10 @@ func TestSetAgents_ClosesBreakerAfterEndpointChange(t *testing.T) {
 	moved.Endpoint.URL = "http://127.0.0.1:2/"
 	live := b.SetAgents([]*contract.RegistryEntry{moved})
 	if s := b.AgentStatus("a"); s.Breaker != resilience.Closed || live[0].OpenUntil() != 0 {
-		t.Errorf("after the move: %+v, want closed", s)
+		t.Errorf("after the address change: got %+v, want closed", s)
 	}
 	if got := b.send(t, moved); got.Err != nil {
-		t.Errorf("the moved agent got %+v, want a result", got.Err)
+		t.Errorf("agent with the new address: got %+v, want a result", got.Err)
 	}
 }
 
@@ -98,11 +98,11 @@ func TestSetAgents_DropsRemovedAgentAfterLastTask(t *testing.T) {
 	testkit.Receive(t, begun)
 	b.SetAgents(nil)
 	if got := b.AgentStatus("a").InFlight; got != 1 {
-		t.Errorf("in flight of an agent that has gone = %d, want its last task", got)
+		t.Errorf("in flight of a removed agent: got %d, want its last task", got)
 	}
 	back := b.SetAgents([]*contract.RegistryEntry{a})
 	if back[0] != live[0] || back[0].InFlight() != 1 {
-		t.Error("an agent that came back while it works has lost its state")
+		t.Error("an agent that was registered again while it works got a new state")
 	}
 	b.SetAgents(nil)
 	close(end)
@@ -111,14 +111,14 @@ func TestSetAgents_DropsRemovedAgentAfterLastTask(t *testing.T) {
 		t.Errorf("status after its last task (-want +got):\n%s", diff)
 	}
 
-	// A request that began before the reload may still be sent.
+	// A request that began before the reload may still send its task.
 	b.recordFailures(t, a, 5)
 	if got := b.send(t, a); got.Err != nil {
-		t.Errorf("a late task got %+v, want a result: nothing is kept of an agent that has gone", got.Err)
+		t.Errorf("late task: got %+v, want a result, because a removed agent has no state", got.Err)
 	}
 }
 
-// What is kept grows with the agents that fail, not with those that are called.
+// The memory used depends on the agents that fail, not on those that are called.
 func TestDispatcher_DropsStateOfIdleAgents(t *testing.T) {
 	b := newTestDispatcher(t)
 	const n = 20_000
@@ -142,7 +142,7 @@ func TestDispatcher_DropsStateOfIdleAgents(t *testing.T) {
 	if got := b.ActiveAgents(); got != 1 {
 		t.Errorf("%d agents are kept after one has recovered, want 1", got)
 	}
-	for i := range 1000 { // agents nobody registered
+	for i := range 1000 { // agents that are not registered
 		b.recordFailures(t, agent(fmt.Sprintf("gone%d", i)), 1)
 	}
 	if got := b.ActiveAgents(); got != 1 {
@@ -150,16 +150,16 @@ func TestDispatcher_DropsStateOfIdleAgents(t *testing.T) {
 	}
 	b.SetAgents(agents[:5])
 	if got := b.ActiveAgents(); got != 0 {
-		t.Errorf("%d agents are kept after they have gone, want 0", got)
+		t.Errorf("%d agents are kept after their removal, want 0", got)
 	}
 }
 
-// instantTarget is a target that costs nothing.
+// instantTarget is a target that returns at once.
 type instantTarget struct{}
 
 func (instantTarget) Execute(context.Context, dispatch.Call) dispatch.Outcome { return success }
 
-// BenchmarkSend is what the bounds and the breaker add to a call.
+// BenchmarkSend measures what the limits and the breaker add to a call.
 func BenchmarkSend(b *testing.B) {
 	d, err := dispatch.New(dispatch.Config{}, map[string]dispatch.Target{contract.ProtocolHTTP: instantTarget{}})
 	if err != nil {
@@ -174,8 +174,8 @@ func BenchmarkSend(b *testing.B) {
 	}
 }
 
-// BenchmarkSetAgents is a reload of a million agents with the same million, and what
-// they cost in memory.
+// BenchmarkSetAgents measures a reload of a million unchanged agents, and their
+// memory.
 func BenchmarkSetAgents(b *testing.B) {
 	const n = 1_000_000
 	agents := make([]*contract.RegistryEntry, n)

@@ -18,7 +18,7 @@ import (
 	"github.com/caprouter/caprouter/internal/testkit"
 )
 
-// cancelableTarget is a scripted target whose agents can be told to stop.
+// cancelableTarget is a scripted target that supports cancellation.
 type cancelableTarget struct {
 	scriptedTarget
 	canceled chan dispatch.Call
@@ -26,7 +26,8 @@ type cancelableTarget struct {
 
 func (s *cancelableTarget) CancelTask(c dispatch.Call) { s.canceled <- c }
 
-// newPendingDispatcher returns a Dispatcher whose agents accept every task for later.
+// newPendingDispatcher returns a Dispatcher whose agents accept every task
+// asynchronously.
 func newPendingDispatcher(t testing.TB, change ...func(*dispatch.Config)) (*dispatch.Dispatcher, *cancelableTarget) {
 	t.Helper()
 	target := &cancelableTarget{canceled: make(chan dispatch.Call, 8)}
@@ -42,14 +43,15 @@ func newPendingDispatcher(t testing.TB, change ...func(*dispatch.Config)) (*disp
 	return d, target
 }
 
-// Await's outcomes.
+// Outcomes of AwaitResult.
 var (
 	delivered    = dispatch.Outcome{Result: &contract.Result{Status: contract.ResultPartial}}
 	cancelled    = dispatch.Outcome{Err: &contract.TaskError{Code: contract.TaskWasCancelled, Detail: "cancelled"}}
 	stillPending = dispatch.Outcome{Pending: true}
 )
 
-// awaitContextEnd is an Await that waits for the end of the context.
+// awaitContextEnd returns an AwaitResult function that waits for the end of the
+// context.
 func awaitContextEnd(out dispatch.Outcome) func(context.Context) dispatch.Outcome {
 	return func(ctx context.Context) dispatch.Outcome {
 		<-ctx.Done()
@@ -67,11 +69,11 @@ func TestDispatcher_AwaitsPendingResult(t *testing.T) {
 		stops   int
 	}{
 		{"delivered", func(context.Context) dispatch.Outcome { return delivered }, at(2, delivered), 0, 0},
-		{"given up before the end", func(context.Context) dispatch.Outcome { return cancelled }, at(2, cancelled), 0, 0},
-		{"the time is up", awaitContextEnd(cancelled), at(2, cancelled), 3 * time.Second, 1},
-		{"delivered as the time was up", awaitContextEnd(delivered), at(2, delivered), 3 * time.Second, 0},
-		{"handed on", awaitContextEnd(stillPending), at(2, stillPending), 3 * time.Second, 0},
-		{"with a count of its own", func(context.Context) dispatch.Outcome { return at(5, delivered) }, at(5, delivered), 0, 0},
+		{"cancelled before the deadline", func(context.Context) dispatch.Outcome { return cancelled }, at(2, cancelled), 0, 0},
+		{"deadline exceeded", awaitContextEnd(cancelled), at(2, cancelled), 3 * time.Second, 1},
+		{"delivered at the deadline", awaitContextEnd(delivered), at(2, delivered), 3 * time.Second, 0},
+		{"handed over", awaitContextEnd(stillPending), at(2, stillPending), 3 * time.Second, 0},
+		{"with its own attempt count", func(context.Context) dispatch.Outcome { return at(5, delivered) }, at(5, delivered), 0, 0},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -83,22 +85,22 @@ func TestDispatcher_AwaitsPendingResult(t *testing.T) {
 					t.Errorf("outcome (-want +got):\n%s", diff)
 				}
 				if got.Latency != tc.latency {
-					t.Errorf("latency = %v, want all of the waiting, %v", got.Latency, tc.latency)
+					t.Errorf("got latency %v, want the whole wait, %v", got.Latency, tc.latency)
 				}
 				if got := len(target.canceled); got != tc.stops {
-					t.Fatalf("the agent was told to stop %d times, want %d", got, tc.stops)
+					t.Fatalf("got %d cancellations, want %d", got, tc.stops)
 				}
 				if tc.stops > 0 && testkit.Receive(t, target.canceled).Task.TaskID != "t1" {
-					t.Error("the agent was told to stop another task")
+					t.Error("got the cancellation of another task, want t1")
 				}
 			})
 		})
 	}
 }
 
-// Work that comes later keeps its agent's place and none of those all tasks
-// share: a few slow agents must not stop the others.
-func TestLaterWorkGivesThePlaceBack(t *testing.T) {
+// A pending task counts for its agent's limit and not for the semaphore of all
+// tasks, so that a few slow agents do not block the others.
+func TestDispatcher_PendingTaskReleasesSemaphore(t *testing.T) {
 	d, target := newPendingDispatcher(t, func(c *dispatch.Config) { c.MaxInFlight = 1 })
 	slow, quick := agent("slow"), agent("quick")
 	slow.MaxInFlight = 2
@@ -134,9 +136,9 @@ func TestLaterWorkGivesThePlaceBack(t *testing.T) {
 	}
 }
 
-// An agent that accepts is well, whatever becomes of the work: its breaker
-// judges the answer, not the waiting.
-func TestAcceptingIsHealthy(t *testing.T) {
+// An agent that accepts a task is healthy, however the task ends: the breaker
+// counts the response only.
+func TestDispatcher_AcceptedTaskCountsAsHealthy(t *testing.T) {
 	b := newTestDispatcher(t)
 	a := agent("a")
 	b.recordFailures(t, a, 2)
@@ -160,18 +162,19 @@ func TestAcceptingIsHealthy(t *testing.T) {
 	b.clock.Advance(10 * time.Second)
 	c.AwaitResult = func(context.Context) dispatch.Outcome {
 		if got := b.AgentStatus("a").Breaker; got != resilience.Closed {
-			t.Errorf("breaker after a trial that was accepted = %s, want closed", got)
+			t.Errorf("breaker after an accepted probe: got %s, want closed", got)
 		}
 		return delivered
 	}
 	b.target.answer(dispatch.Outcome{Pending: true, Attempts: 1, Health: dispatch.HealthGood})
 	if out := b.Send(t.Context(), c); out.Result == nil {
-		t.Errorf("the trial = %+v, want its result", out)
+		t.Errorf("probe: got %+v, want its result", out)
 	}
 }
 
-// What this process leaves to the next one goes on: no agent is told to stop.
-func TestHandedBack(t *testing.T) {
+// A task that this process hands over to the next one continues: it is not
+// cancelled at its agent.
+func TestDispatcher_LeavesTaskAfterHandover(t *testing.T) {
 	cancelledTask := dispatch.Outcome{Err: &contract.TaskError{Code: contract.TaskWasCancelled}, Attempts: 1, MayHaveExecuted: true}
 	unsent := dispatch.Outcome{Err: &contract.TaskError{Code: contract.TaskAgentUnavailable}, Attempts: 1}
 	for _, tc := range []struct {
@@ -184,7 +187,7 @@ func TestHandedBack(t *testing.T) {
 		{"not sent", unsent, nil, unsent},
 		{"answered", success, nil, success},
 		{"accepted", dispatch.Outcome{Pending: true, Attempts: 1}, awaitContextEnd(stillPending), dispatch.Outcome{Pending: true, Attempts: 1}},
-		{"accepted and given up", dispatch.Outcome{Pending: true, Attempts: 1}, awaitContextEnd(unsent), unsent},
+		{"accepted, then failed", dispatch.Outcome{Pending: true, Attempts: 1}, awaitContextEnd(unsent), unsent},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			d, target := newPendingDispatcher(t)
@@ -200,14 +203,14 @@ func TestHandedBack(t *testing.T) {
 				t.Errorf("outcome (-want +got):\n%s", diff)
 			}
 			if len(target.canceled) != 0 {
-				t.Error("the agent was told to stop")
+				t.Error("got a cancellation, want none")
 			}
 			wantUnavailable(t, d.Send(ctx, c), "the router stopped before the task was sent")
 		})
 	}
 }
 
-func TestAnAwaitThatPanics(t *testing.T) {
+func TestDispatcher_ReleasesSlotAfterPanicInAwait(t *testing.T) {
 	d, _ := newPendingDispatcher(t, func(c *dispatch.Config) { c.MaxInFlight = 1 })
 	a := agent("a")
 	live := d.SetAgents([]*contract.RegistryEntry{a})
@@ -217,7 +220,7 @@ func TestAnAwaitThatPanics(t *testing.T) {
 		func() {
 			defer func() { _ = recover() }()
 			d.Send(t.Context(), c)
-			t.Error("the panic was swallowed")
+			t.Error("got no panic, want that of AwaitResult")
 		}()
 	}
 	if got := live[0].InFlight(); got != 0 {
@@ -225,26 +228,26 @@ func TestAnAwaitThatPanics(t *testing.T) {
 	}
 }
 
-func TestStop(t *testing.T) {
+func TestCancelTask_ReachesTarget(t *testing.T) {
 	d, target := newPendingDispatcher(t)
 	c := call(agent("a"))
 	d.CancelTask(c)
 	if got := testkit.Receive(t, target.canceled); got.Task.TaskID != c.Task.TaskID {
-		t.Errorf("stopped task %s, want %s", got.Task.TaskID, c.Task.TaskID)
+		t.Errorf("got the cancellation of task %s, want %s", got.Task.TaskID, c.Task.TaskID)
 	}
 	if got := d.AgentStatus("a").InFlight; got != 0 {
-		t.Errorf("%d tasks in flight after a stop, want 0", got)
+		t.Errorf("%d tasks in flight after a cancellation, want 0", got)
 	}
-	d.CancelTask(call(&contract.RegistryEntry{ID: "nowhere"}))                                          // nobody to tell
-	newTestDispatcher(t).CancelTask(c)                                                                  // a target that cannot
-	d.CancelTask(call(&contract.RegistryEntry{ID: "p", Endpoint: contract.Endpoint{Protocol: "pull"}})) // one that is not there
+	d.CancelTask(call(&contract.RegistryEntry{ID: "nowhere"}))                                          // an agent without a target
+	newTestDispatcher(t).CancelTask(c)                                                                  // a target without CancelTask
+	d.CancelTask(call(&contract.RegistryEntry{ID: "p", Endpoint: contract.Endpoint{Protocol: "pull"}})) // a protocol without a target
 	if len(target.canceled) != 0 {
-		t.Error("somebody else was told to stop")
+		t.Error("got another cancellation, want none")
 	}
 }
 
 func TestDispatcher_CallsBeforeSendAfterAdmission(t *testing.T) {
-	t.Run("before the task goes out, once", func(t *testing.T) {
+	t.Run("once, before the task is sent", func(t *testing.T) {
 		b := newTestDispatcher(t)
 		var events []string
 		b.target.do = func(context.Context, dispatch.Call) dispatch.Outcome {
@@ -254,10 +257,10 @@ func TestDispatcher_CallsBeforeSendAfterAdmission(t *testing.T) {
 		c := call(agent("a"))
 		c.BeforeSend = func(ctx context.Context) error {
 			if _, ok := ctx.Deadline(); !ok {
-				t.Error("Commit has no deadline")
+				t.Error("the context of BeforeSend has no deadline")
 			}
 			if got := b.AgentStatus("a").InFlight; got != 1 {
-				t.Errorf("%d tasks in flight in Commit, want 1: it comes after all admission", got)
+				t.Errorf("%d tasks in flight in BeforeSend, want 1, because it is called after admission", got)
 			}
 			events = append(events, "recorded")
 			return nil
@@ -267,15 +270,15 @@ func TestDispatcher_CallsBeforeSendAfterAdmission(t *testing.T) {
 			t.Errorf("events (-want +got):\n%s", diff)
 		}
 	})
-	t.Run("not for a task that is refused", func(t *testing.T) {
+	t.Run("not for a rejected task", func(t *testing.T) {
 		b := newTestDispatcher(t)
 		a := agent("a")
 		b.recordFailures(t, a, 3)
 		c := call(a)
-		c.BeforeSend = func(context.Context) error { t.Error("a refused task was recorded"); return nil }
+		c.BeforeSend = func(context.Context) error { t.Error("BeforeSend was called for a rejected task"); return nil }
 		wantUnavailable(t, b.Send(t.Context(), c), "gets no tasks until")
 	})
-	t.Run("its error keeps the task here", func(t *testing.T) {
+	t.Run("its error prevents the send", func(t *testing.T) {
 		b := newTestDispatcher(t)
 		a := agent("a")
 		live := b.SetAgents([]*contract.RegistryEntry{a})
@@ -287,21 +290,21 @@ func TestDispatcher_CallsBeforeSendAfterAdmission(t *testing.T) {
 			out := b.Send(t.Context(), c)
 			wantUnavailable(t, out, "could not be recorded")
 			if strings.Contains(out.Err.Detail, "secret") {
-				t.Errorf("detail %q shows what is for the log", out.Err.Detail)
+				t.Errorf("detail %q contains text that is for the log only", out.Err.Detail)
 			}
 		}
 		if b.target.count() != sent {
 			t.Error("a task was sent that could not be recorded")
 		}
 		if got := b.AgentStatus("a"); got.Breaker != resilience.Closed || live[0].InFlight() != 0 {
-			t.Errorf("agent = %+v, want it idle and closed: it did nothing wrong", got)
+			t.Errorf("got agent %+v, want it idle and closed, because it did not fail", got)
 		}
 		b.recordFailures(t, a, 1)
 		if got := b.AgentStatus("a").Breaker; got != resilience.Open {
 			t.Errorf("breaker = %s, want open: the failures before still count", got)
 		}
 	})
-	t.Run("a trial that could not be recorded is tried again", func(t *testing.T) {
+	t.Run("its error allows another probe", func(t *testing.T) {
 		b := newTestDispatcher(t)
 		a := agent("a")
 		b.recordFailures(t, a, 3)
@@ -311,7 +314,7 @@ func TestDispatcher_CallsBeforeSendAfterAdmission(t *testing.T) {
 		wantUnavailable(t, b.Send(t.Context(), c), "could not be recorded")
 		b.clock.Advance(10 * time.Second)
 		if out := b.send(t, a); out.Result == nil {
-			t.Errorf("the next trial = %+v, want a result", out.Err)
+			t.Errorf("next probe: got %+v, want a result", out.Err)
 		}
 	})
 	for _, tc := range []struct {
@@ -319,8 +322,8 @@ func TestDispatcher_CallsBeforeSendAfterAdmission(t *testing.T) {
 		end  func(context.Context) (context.Context, context.CancelFunc)
 		want contract.TaskCode
 	}{
-		{"the caller left meanwhile", context.WithCancel, contract.TaskWasCancelled},
-		{"the time was up meanwhile", func(ctx context.Context) (context.Context, context.CancelFunc) {
+		{"the caller disconnects", context.WithCancel, contract.TaskWasCancelled},
+		{"the deadline passes", func(ctx context.Context) (context.Context, context.CancelFunc) {
 			return context.WithTimeout(ctx, time.Second)
 		}, contract.TaskDeadlineExceeded},
 	} {
@@ -338,15 +341,15 @@ func TestDispatcher_CallsBeforeSendAfterAdmission(t *testing.T) {
 					return ctx.Err()
 				}
 				if out := b.Send(ctx, c); out.Err == nil || out.Err.Code != tc.want || out.MayHaveExecuted || b.target.count() != 0 {
-					t.Errorf("Send = %+v with %+v after %d calls, want a certain %s after none", out, out.Err, b.target.count(), tc.want)
+					t.Errorf("Send = %+v with %+v after %d calls, want %s after none", out, out.Err, b.target.count(), tc.want)
 				}
 			})
 		})
 	}
 }
 
-// A task that is given out once more goes on counting, also where it does not
-// get as far as its agent.
+// A task that is sent again continues its attempt count, even if it does not reach
+// its agent.
 func TestDispatcher_ContinuesAttemptCount(t *testing.T) {
 	b := newTestDispatcher(t)
 	c := call(agent("a"))

@@ -45,13 +45,13 @@ func TestDispatcher_BreakerOpensAndCloses(t *testing.T) {
 
 	b.clock.Advance(10 * time.Second)
 	if s := b.AgentStatus("a"); s.Breaker != resilience.HalfOpen || b.OpenBreakers() != 0 {
-		t.Errorf("after its time: %+v and %d open, want half open and none", s, b.OpenBreakers())
+		t.Errorf("after the open period: got %+v and %d open, want half open and none", s, b.OpenBreakers())
 	}
 	if got := b.send(t, a); got.Err != nil {
-		t.Fatalf("the trial got %+v, want a result", got.Err)
+		t.Fatalf("probe: got %+v, want a result", got.Err)
 	}
 	if s := b.AgentStatus("a"); s.Breaker != resilience.Closed || live[0].OpenUntil() != 0 {
-		t.Errorf("after a good trial: %+v, open until %d; want closed", s, live[0].OpenUntil())
+		t.Errorf("after a successful probe: got %+v, open until %d; want closed", s, live[0].OpenUntil())
 	}
 }
 
@@ -81,13 +81,13 @@ func TestDispatcher_ProbeDecidesBreakerState(t *testing.T) {
 			wg.Go(func() { b.send(t, a) })
 			testkit.Receive(t, begun)
 			if now := b.clock.Now().UnixMilli(); live[0].OpenUntil() <= now {
-				t.Error("the matcher would send others to an agent on trial")
+				t.Error("the matcher would choose an agent that is being probed")
 			}
 			wantUnavailable(t, b.send(t, a), "a has failed repeatedly")
 			close(end)
 			wg.Wait()
 			if s := b.AgentStatus("a"); s.Breaker != tc.want {
-				t.Errorf("after the trial: %s, want %s", s.Breaker, tc.want)
+				t.Errorf("after the probe: got %s, want %s", s.Breaker, tc.want)
 			}
 			if open := live[0].OpenUntil() > b.clock.Now().UnixMilli(); open != (tc.want == resilience.Open) {
 				t.Errorf("live state is open: %v, want %v", open, !open)
@@ -96,8 +96,8 @@ func TestDispatcher_ProbeDecidesBreakerState(t *testing.T) {
 	}
 }
 
-// A trial that outlasts the period lets the matcher choose the agent again;
-// the breaker still admits no second trial.
+// A probe that outlasts the open period lets the matcher choose the agent again,
+// but the breaker admits no second probe.
 func TestDispatcher_AdmitsNoSecondProbe(t *testing.T) {
 	b := newTestDispatcher(t)
 	a := agent("a")
@@ -118,7 +118,7 @@ func TestDispatcher_AdmitsNoSecondProbe(t *testing.T) {
 func TestDispatcher_ValidAnswersDoNotOpenBreaker(t *testing.T) {
 	failure := dispatch.Outcome{Result: &contract.Result{Status: contract.ResultFailure}, Attempts: 1, Health: dispatch.HealthGood}
 	refused := dispatch.Outcome{Err: &contract.TaskError{Code: contract.TaskAgentUnavailable}, Attempts: 1, Health: dispatch.HealthGood}
-	for name, out := range map[string]dispatch.Outcome{"a Result that says failure": failure, "a refusal": refused, "a cancellation": canceledTask} {
+	for name, out := range map[string]dispatch.Outcome{"a Result with status failure": failure, "a refusal": refused, "a cancellation": canceledTask} {
 		t.Run(name, func(t *testing.T) {
 			b := newTestDispatcher(t)
 			b.target.answer(out)
@@ -126,7 +126,7 @@ func TestDispatcher_ValidAnswersDoNotOpenBreaker(t *testing.T) {
 				b.send(t, agent("a"))
 			}
 			if s := b.AgentStatus("a"); s.Breaker != resilience.Closed {
-				t.Errorf("breaker = %s after twenty, want closed", s.Breaker)
+				t.Errorf("got breaker %s after twenty, want closed", s.Breaker)
 			}
 		})
 	}

@@ -49,7 +49,7 @@ func TestDispatcher_ReturnsOutcomeOfTarget(t *testing.T) {
 				t.Errorf("outcome (-want +got):\n%s", diff)
 			}
 			if got.Latency <= 0 {
-				t.Errorf("Latency = %v, want the time it took", got.Latency)
+				t.Errorf("Latency = %v, want the duration of the call", got.Latency)
 			}
 			if diff := cmp.Diff([]dispatch.Call{c}, b.target.calls); diff != "" {
 				t.Errorf("calls of the target (-want +got):\n%s", diff)
@@ -62,7 +62,7 @@ func TestDispatcher_RejectsAgentWithoutTarget(t *testing.T) {
 	for _, tc := range []struct {
 		name     string
 		endpoint contract.Endpoint
-		want     string // "" = it is reached
+		want     string // "" = the target is called
 	}{
 		{"no endpoint", contract.Endpoint{}, "a names no endpoint"},
 		{"http without a URL", contract.Endpoint{Protocol: "http"}, "a names no endpoint"},
@@ -88,12 +88,13 @@ func TestDispatcher_RejectsAgentWithoutTarget(t *testing.T) {
 	}
 }
 
-// wantUnavailable checks for a certain agent_unavailable without a try.
+// wantUnavailable checks for agent_unavailable without an attempt, so that the
+// task was certainly not executed.
 func wantUnavailable(t testing.TB, got dispatch.Outcome, detail string) {
 	t.Helper()
 	if got.Err == nil || got.Err.Code != contract.TaskAgentUnavailable || !strings.Contains(got.Err.Detail, detail) ||
 		got.MayHaveExecuted || got.Attempts != 0 || got.Result != nil {
-		t.Errorf("outcome = %+v with %+v; want a certain agent_unavailable without a try and with %q", got, got.Err, detail)
+		t.Errorf("outcome = %+v with %+v; want agent_unavailable without an attempt and with %q", got, got.Err, detail)
 	}
 }
 
@@ -138,8 +139,8 @@ func TestDispatcher_UsesEarliestDeadline(t *testing.T) {
 	}
 }
 
-// blockUntil returns a target function that says when it begins and ends when it
-// is told to.
+// blockUntil returns a target function that signals its start and blocks until end
+// is closed.
 func blockUntil(begun chan<- string, end <-chan struct{}) func(context.Context, dispatch.Call) dispatch.Outcome {
 	return func(_ context.Context, c dispatch.Call) dispatch.Outcome {
 		begun <- c.Agent.ID
@@ -167,7 +168,7 @@ func TestDispatcher_BoundsTasksOfOneAgent(t *testing.T) {
 		t.Errorf("status (-want +got):\n%s", diff)
 	}
 	wantUnavailable(t, b.send(t, busy), "busy is at its limit of 2 tasks in flight (max_in_flight)")
-	wg.Go(func() { b.send(t, idle) }) // the bound is each agent's own
+	wg.Go(func() { b.send(t, idle) }) // the limit is per agent
 	testkit.Receive(t, begun)
 	close(end)
 	wg.Wait()
@@ -178,7 +179,7 @@ func TestDispatcher_BoundsTasksOfOneAgent(t *testing.T) {
 
 func TestDispatcher_SemaphoreBoundsAllTasks(t *testing.T) {
 	one := func(c *dispatch.Config) { c.MaxInFlight = 1 }
-	// occupy takes the only place until the returned function is called.
+	// occupy holds the only permit until the returned function is called.
 	occupy := func(t *testing.T, b *testDispatcher) (free func()) {
 		begun, end := make(chan string, 1), make(chan struct{})
 		b.target.do = blockUntil(begun, end)
@@ -188,7 +189,7 @@ func TestDispatcher_SemaphoreBoundsAllTasks(t *testing.T) {
 		b.target.answer(success)
 		return func() { close(end); wg.Wait() }
 	}
-	t.Run("waits for a place", func(t *testing.T) {
+	t.Run("waits for a permit", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			b := newTestDispatcher(t, one)
 			free := occupy(t, b)
@@ -197,12 +198,12 @@ func TestDispatcher_SemaphoreBoundsAllTasks(t *testing.T) {
 			wg.Go(func() { got = b.send(t, agent("second")) })
 			synctest.Wait()
 			if b.target.count() != 1 {
-				t.Fatalf("%d tasks were given out at once, bound 1", b.target.count())
+				t.Fatalf("got %d concurrent tasks, want at most 1", b.target.count())
 			}
 			free()
 			wg.Wait()
 			if got.Err != nil {
-				t.Errorf("the one that waited got %+v, want a result", got.Err)
+				t.Errorf("waiting task: got %+v, want a result", got.Err)
 			}
 		})
 	})
@@ -218,7 +219,7 @@ func TestDispatcher_SemaphoreBoundsAllTasks(t *testing.T) {
 				t.Errorf("waited %v, want 2s", got.Latency)
 			}
 			if s := b.AgentStatus("second"); s.InFlight != 0 {
-				t.Errorf("in flight = %d after it gave up, want 0", s.InFlight)
+				t.Errorf("got %d tasks in flight after the wait, want 0", s.InFlight)
 			}
 			free()
 		})
@@ -228,8 +229,8 @@ func TestDispatcher_SemaphoreBoundsAllTasks(t *testing.T) {
 		end  error
 		want contract.TaskCode
 	}{
-		{"the caller leaves", context.Canceled, contract.TaskWasCancelled},
-		{"the caller had left", nil, contract.TaskWasCancelled},
+		{"the caller disconnects", context.Canceled, contract.TaskWasCancelled},
+		{"the caller disconnected before", nil, contract.TaskWasCancelled},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -246,7 +247,7 @@ func TestDispatcher_SemaphoreBoundsAllTasks(t *testing.T) {
 				cancel()
 				wg.Wait()
 				if got.Err == nil || got.Err.Code != tc.want || got.MayHaveExecuted || got.Attempts != 0 {
-					t.Errorf("outcome = %+v with %+v, want a certain %s", got, got.Err, tc.want)
+					t.Errorf("outcome = %+v with %+v, want %s without an attempt", got, got.Err, tc.want)
 				}
 				free()
 			})
@@ -278,7 +279,7 @@ func TestDispatcher_ReleasesEverythingAfterPanic(t *testing.T) {
 	}()
 	b.target.answer(success)
 	if got := b.send(t, a); got.Err != nil || live[0].InFlight() != 0 {
-		t.Errorf("the next task got %+v with %d in flight, want a result: everything was given back", got.Err, live[0].InFlight())
+		t.Errorf("the next task: got %+v with %d in flight, want a result, because everything was released", got.Err, live[0].InFlight())
 	}
 }
 

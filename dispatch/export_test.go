@@ -1,6 +1,6 @@
 package dispatch
 
-// ActiveAgents counts the agents something is kept of.
+// ActiveAgents counts the agents that have a state.
 func (d *Dispatcher) ActiveAgents() int {
 	d.mu.Lock()
 	defer d.mu.Unlock()

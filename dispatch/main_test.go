@@ -16,7 +16,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// clock is a time that moves when it is told to.
+// clock is a clock that a test sets.
 type clock struct{ ns atomic.Int64 }
 
 func newClock() *clock {
@@ -28,7 +28,7 @@ func newClock() *clock {
 func (c *clock) Now() time.Time          { return time.Unix(0, c.ns.Load()) }
 func (c *clock) Advance(d time.Duration) { c.ns.Add(int64(d)) }
 
-// scriptedTarget is a target that does what a test says.
+// scriptedTarget is a target whose outcomes a test sets.
 type scriptedTarget struct {
 	mu    sync.Mutex
 	do    func(ctx context.Context, c dispatch.Call) dispatch.Outcome
@@ -55,14 +55,14 @@ func (s *scriptedTarget) count() int {
 	return len(s.calls)
 }
 
-// The outcomes most tests need.
+// Outcomes that most tests need.
 var (
 	success      = dispatch.Outcome{Result: &contract.Result{Status: contract.ResultSuccess}, Attempts: 1, Health: dispatch.HealthGood}
 	unreachable  = dispatch.Outcome{Err: &contract.TaskError{Code: contract.TaskAgentUnavailable, Detail: "connection refused"}, Attempts: 2, Health: dispatch.HealthBad}
 	canceledTask = dispatch.Outcome{Err: &contract.TaskError{Code: contract.TaskWasCancelled, Detail: "left"}, Attempts: 1, Health: dispatch.HealthUnknown}
 )
 
-// testDispatcher is a Dispatcher with one scripted target for http.
+// testDispatcher is a Dispatcher with one scripted target for the protocol http.
 type testDispatcher struct {
 	*dispatch.Dispatcher
 	target *scriptedTarget
@@ -99,7 +99,7 @@ func (b *testDispatcher) send(t testing.TB, a *contract.RegistryEntry) dispatch.
 	return b.Send(t.Context(), call(a))
 }
 
-// recordFailures makes the agent fail that often.
+// recordFailures makes the agent fail this many times.
 func (b *testDispatcher) recordFailures(t testing.TB, a *contract.RegistryEntry, times int) {
 	t.Helper()
 	b.target.answer(unreachable)

@@ -24,8 +24,8 @@ import (
 	"github.com/caprouter/caprouter/internal/testkit"
 )
 
-// withAwaitResult makes the Call one whose Result may come later. The target does not wait
-// for it: that is the dispatcher's.
+// withAwaitResult lets the agent answer the Call asynchronously. The target does
+// not wait for the result, because that is the dispatcher's task.
 func withAwaitResult(c *dispatch.Call) {
 	c.AwaitResult = func(context.Context) dispatch.Outcome { panic("the target does not wait") }
 }
@@ -41,13 +41,13 @@ func TestTarget_SendsCallback(t *testing.T) {
 		name   string
 		change []func(*httptarget.Config)
 		call   func(*dispatch.Call)
-		want   string // "" = none
+		want   string // "" = no callback
 	}{
-		{"somebody waits", []func(*httptarget.Config){publicURL(routerURL)}, withAwaitResult, "https://router.example/sub/api/v1/tasks/" + taskID + "/result"},
-		{"an address without a slash", []func(*httptarget.Config){publicURL("http://127.0.0.1:8080")}, withAwaitResult, "http://127.0.0.1:8080/api/v1/tasks/" + taskID + "/result"},
-		{"nobody waits", []func(*httptarget.Config){publicURL(routerURL)}, func(*dispatch.Call) {}, ""},
-		{"no address yet", []func(*httptarget.Config){publicURL("")}, withAwaitResult, ""},
-		{"never an address", nil, withAwaitResult, ""},
+		{"result awaited", []func(*httptarget.Config){publicURL(routerURL)}, withAwaitResult, "https://router.example/sub/api/v1/tasks/" + taskID + "/result"},
+		{"public URL without a slash", []func(*httptarget.Config){publicURL("http://127.0.0.1:8080")}, withAwaitResult, "http://127.0.0.1:8080/api/v1/tasks/" + taskID + "/result"},
+		{"result not awaited", []func(*httptarget.Config){publicURL(routerURL)}, func(*dispatch.Call) {}, ""},
+		{"no public URL yet", []func(*httptarget.Config){publicURL("")}, withAwaitResult, ""},
+		{"no public URL", nil, withAwaitResult, ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			a := newAgent(t, answering(http.StatusOK, successBody))
@@ -88,7 +88,7 @@ func TestTarget_AcceptedTaskIsPending(t *testing.T) {
 				target := newTarget(t, publicURL(routerURL))
 				got := execute(t, target, newCall(a.URL, kind, withAwaitResult))
 				if !got.Pending || got.Result != nil || got.Err != nil || got.Attempts != 1 || got.MayHaveExecuted || got.Health != dispatch.HealthGood {
-					t.Errorf("outcome = %+v with %+v, want later after one try, and good health", got, got.Err)
+					t.Errorf("outcome = %+v with %+v, want pending after one attempt, and good health", got, got.Err)
 				}
 				target.Close()
 				if stops := a.stopped(); len(stops) != 0 {
@@ -99,7 +99,8 @@ func TestTarget_AcceptedTaskIsPending(t *testing.T) {
 	}
 }
 
-// Who accepts what nobody collects has not understood its task.
+// If an agent accepts a task that has no callback, its result cannot be collected,
+// so the task is cancelled.
 func TestTarget_AcceptedWithoutCallbackIsCanceled(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
@@ -107,7 +108,7 @@ func TestTarget_AcceptedWithoutCallbackIsCanceled(t *testing.T) {
 		call   func(*dispatch.Call)
 		detail string
 	}{
-		{"nobody waits", publicURL(routerURL), func(*dispatch.Call) {}, "is not awaited"},
+		{"result not awaited", publicURL(routerURL), func(*dispatch.Call) {}, "is not awaited"},
 		{"no address", publicURL(""), withAwaitResult, "public_url"},
 	} {
 		for kind, uncertain := range map[string]bool{"once": true, "twice": false} {
@@ -126,8 +127,8 @@ func TestTarget_AcceptedWithoutCallbackIsCanceled(t *testing.T) {
 	}
 }
 
-// The work an agent has accepted may last until the request's deadline; its own
-// limit and the share of a try bound only the time until it answers.
+// Accepted work can take until the request's deadline; the agent's timeout and the
+// share of an attempt only bound the time until its response.
 func TestTarget_AsyncTaskHasDeadlineOfRequest(t *testing.T) {
 	due := time.Now().Add(time.Hour)
 	ctx, cancel := context.WithDeadline(t.Context(), due)
@@ -137,8 +138,8 @@ func TestTarget_AsyncTaskHasDeadlineOfRequest(t *testing.T) {
 		call func(*dispatch.Call)
 		due  bool
 	}{
-		{"may come later", withAwaitResult, true},
-		{"must come now", func(*dispatch.Call) {}, false},
+		{"asynchronous", withAwaitResult, true},
+		{"synchronous", func(*dispatch.Call) {}, false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			a := newAgent(t, answering(http.StatusOK, successBody))
@@ -155,7 +156,8 @@ func TestTarget_AsyncTaskHasDeadlineOfRequest(t *testing.T) {
 	}
 }
 
-// A second try that is accepted settles the first one, which was given up.
+// If the second attempt is accepted, the task is not cancelled because of the
+// first one.
 func TestTarget_AcceptedAtSecondAttempt(t *testing.T) {
 	t.Parallel()
 	var n atomic.Int64
@@ -169,15 +171,15 @@ func TestTarget_AcceptedAtSecondAttempt(t *testing.T) {
 	target := newTarget(t, publicURL(routerURL))
 	got := execute(t, target, newCall(a.URL, idempotent, withAwaitResult, timeout(2*time.Second)))
 	if !got.Pending || got.Attempts != 2 {
-		t.Errorf("outcome = %+v with %+v, want later after two tries", got, got.Err)
+		t.Errorf("outcome = %+v with %+v, want pending after two attempts", got, got.Err)
 	}
 	target.Close()
 	if stops := a.stopped(); len(stops) != 0 {
-		t.Errorf("cancellations = %v, want none: the agent is at work", stops)
+		t.Errorf("cancellations = %v, want none, because the agent works on the task", stops)
 	}
 	tasks := a.received()
 	if diff := cmp.Diff(tasks[0].Callback, tasks[1].Callback); diff != "" {
-		t.Errorf("the callbacks of the tries differ (-first +second):\n%s", diff)
+		t.Errorf("the callbacks of the attempts differ (-first +second):\n%s", diff)
 	}
 }
 
@@ -212,7 +214,7 @@ func TestTarget_ContinuesAttemptCount(t *testing.T) {
 	}
 }
 
-// noTaskTokens makes tokens for agents only.
+// noTaskTokens issues agent tokens only.
 type noTaskTokens struct{ httptarget.TokenSource }
 
 func (noTaskTokens) TaskToken(string, contract.TaskGrant) (string, error) {
@@ -225,11 +227,11 @@ func TestTarget_FailsWithoutTaskToken(t *testing.T) {
 	got := execute(t, target, newCall(a.URL, withAwaitResult))
 	checkOutcome(t, got, want{code: contract.TaskAgentUnavailable, detail: "no token could be made for quality_agent"})
 	if len(a.received()) != 0 || strings.Contains(got.Err.Detail, "hunter2") {
-		t.Errorf("%d tasks sent and the detail %q, want none and nothing that is for the log", len(a.received()), got.Err.Detail)
+		t.Errorf("got %d tasks sent and the detail %q, want none and no text that is for the log only", len(a.received()), got.Err.Detail)
 	}
 }
 
-// A task token is one task's, also where the agent's own is reused.
+// Each task has its own task token, even if agent tokens are reused.
 func TestTokenCache_NeverReusesTaskTokens(t *testing.T) {
 	a := newAgent(t, answering(http.StatusOK, successBody))
 	source := &countingSource{source: newSigner(t)}
@@ -238,7 +240,7 @@ func TestTokenCache_NeverReusesTaskTokens(t *testing.T) {
 		execute(t, target, newCall(a.URL, withAwaitResult))
 	}
 	if got := source.count(); got != 1 || len(source.taskGrants) != 3 {
-		t.Errorf("%d tokens for the agent and %d of it, want 1 and 3", got, len(source.taskGrants))
+		t.Errorf("got %d agent tokens and %d task tokens, want 1 and 3", got, len(source.taskGrants))
 	}
 }
 
@@ -253,7 +255,7 @@ func TestTarget_CancelTaskSendsRequest(t *testing.T) {
 			source := &countingSource{source: newSigner(t)}
 			target := newTargetWith(t, source, logged, func(c *httptarget.Config) { c.TokenReuse = reuse })
 			c := newCall(a.URL + "/tasks?tenant=x")
-			c.Task = contract.Task{TaskID: taskID, RequestID: "r1", TraceID: traceID} // what is known after a restart
+			c.Task = contract.Task{TaskID: taskID, RequestID: "r1", TraceID: traceID} // all that is known after a restart
 			target.CancelTask(c)
 			target.Close()
 			if diff := cmp.Diff([]string{"/tasks/" + taskID + "/cancel"}, a.stopped()); diff != "" {
@@ -280,7 +282,7 @@ func TestTarget_CancelTaskSendsRequest(t *testing.T) {
 	})
 }
 
-// spyToken remembers the Authorization of what comes.
+// spyToken stores the Authorization header of each request.
 func spyToken(next http.Handler, token *atomic.Pointer[string]) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		value := r.Header.Get("Authorization")
@@ -289,7 +291,7 @@ func spyToken(next http.Handler, token *atomic.Pointer[string]) http.Handler {
 	})
 }
 
-// A 202 without a body leaves the connection to the next task.
+// A 202 without a body leaves the connection open for the next task.
 func TestTarget_AcceptedTaskKeepsConnection(t *testing.T) {
 	from := map[string]bool{}
 	a := newAgent(t, func(w http.ResponseWriter, r *http.Request) {
@@ -299,22 +301,23 @@ func TestTarget_AcceptedTaskKeepsConnection(t *testing.T) {
 	target := newTarget(t, publicURL(routerURL))
 	for range 3 {
 		if got := execute(t, target, newCall(a.URL, withAwaitResult)); !got.Pending {
-			t.Fatalf("outcome = %+v, want later", got)
+			t.Fatalf("got outcome %+v, want pending", got)
 		}
 	}
 	if len(from) != 1 {
-		t.Errorf("three tasks came on %d connections, want one", len(from))
+		t.Errorf("got %d connections for three tasks, want one", len(from))
 	}
 }
 
-// The whole way with an agent made with agentkit: accepted, told how far it is,
-// delivered with the task's own token, or stopped when nobody waits any more.
+// End to end with an agentkit agent: the task is accepted, reports progress, and
+// delivers its result with the task token, or is cancelled after the caller
+// disconnects.
 func TestTarget_AsyncResultWithAgentkit(t *testing.T) {
 	for _, tc := range []struct {
 		name    string
 		deliver bool
 		code    contract.TaskCode
-	}{{"delivered", true, ""}, {"the caller leaves", false, contract.TaskWasCancelled}} {
+	}{{"delivered", true, ""}, {"the caller disconnects", false, contract.TaskWasCancelled}} {
 		t.Run(tc.name, func(t *testing.T) {
 			signer := newSigner(t)
 			results, progress := make(chan contract.Result, 1), make(chan string, 1)

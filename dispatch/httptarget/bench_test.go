@@ -15,8 +15,9 @@ import (
 	"github.com/caprouter/caprouter/dispatch/httptarget"
 )
 
-// BenchmarkSend is one task to an agent on this machine: through dispatcher and
-// target, with a token made or remembered and with a callback or none, and through net/http alone.
+// BenchmarkSend sends one task to an agent on this machine through dispatcher and
+// target, with a new or a cached token, with and without a callback, and through
+// net/http alone.
 func BenchmarkSend(b *testing.B) {
 	agent := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)

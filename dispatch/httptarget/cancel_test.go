@@ -22,11 +22,11 @@ import (
 	"github.com/caprouter/caprouter/internal/testkit"
 )
 
-// working is an agent whose tasks end with their connection.
+// working is an agent whose tasks end when their connection closes.
 type working struct {
 	*agentServer
 	begun chan struct{}
-	ended chan error // why a handler's context ended
+	ended chan error // why the context of a handler ended
 }
 
 func newWorking(t testing.TB) *working {
@@ -70,7 +70,7 @@ func TestTarget_CancelsTaskAfterDisconnect(t *testing.T) {
 	}
 }
 
-// A task that is left to the next process goes on at its agent.
+// A task that is handed over to the next process continues at its agent.
 func TestTarget_DoesNotCancelTaskAfterHandover(t *testing.T) {
 	a := newWorking(t)
 	target := newTarget(t)
@@ -98,7 +98,7 @@ func TestTarget_SendsNothingAfterDisconnect(t *testing.T) {
 	checkOutcome(t, target.Execute(ctx, newCall(a.URL)), want{code: contract.TaskWasCancelled})
 	target.Close()
 	if len(a.received())+len(a.stopped()) != 0 {
-		t.Error("the agent heard of a task nobody wanted")
+		t.Error("got a request at the agent, want none")
 	}
 }
 
@@ -118,16 +118,16 @@ func TestTarget_DisconnectBetweenAttempts(t *testing.T) {
 	leave()
 	wg.Wait()
 	if got.Attempts != 1 || got.Err == nil {
-		t.Errorf("outcome = %+v, want the failure of the one try", got)
+		t.Errorf("outcome = %+v, want the failure of the only attempt", got)
 	}
 }
 
-// When the time is up the agent is told, and told once, after the last try.
+// At the deadline the agent gets one cancellation, after the last attempt.
 func TestTarget_CancelsTaskOnceAfterDeadline(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
-		kind  func(*dispatch.Call)
-		tries int
+		kind     func(*dispatch.Call)
+		attempts int
 	}{"once": {func(*dispatch.Call) {}, 1}, "twice": {idempotent, 2}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -138,14 +138,14 @@ func TestTarget_CancelsTaskOnceAfterDeadline(t *testing.T) {
 			if diff := cmp.Diff([]string{"/tasks/" + taskID + "/cancel"}, a.stopped()); diff != "" {
 				t.Errorf("cancellations (-want +got):\n%s", diff)
 			}
-			if got := len(a.received()); got != tc.tries {
-				t.Errorf("the agent saw the task %d times, want %d", got, tc.tries)
+			if got := len(a.received()); got != tc.attempts {
+				t.Errorf("the agent saw the task %d times, want %d", got, tc.attempts)
 			}
 		})
 	}
 }
 
-// A first try that came to nothing must not cancel the second one.
+// A failed first attempt must not cancel the second one.
 func TestTarget_DoesNotCancelBeforeSecondAttempt(t *testing.T) {
 	t.Parallel()
 	var n atomic.Int64
@@ -164,8 +164,8 @@ func TestTarget_DoesNotCancelBeforeSecondAttempt(t *testing.T) {
 	}
 }
 
-// Accepted work that nobody can collect is cancelled too; a task that was
-// answered or never sent is not.
+// An accepted task whose result cannot be collected is cancelled as well; a task
+// that was answered or never sent is not.
 func TestTarget_CancelsOnlyUnansweredTasks(t *testing.T) {
 	for _, tc := range []struct {
 		status, stops int
@@ -190,8 +190,7 @@ func TestTarget_CancelsOnlyUnansweredTasks(t *testing.T) {
 	})
 }
 
-// A cancellation has the token of its task, and an agent made with agentkit
-// hears it.
+// A cancellation carries the token of its task, and an agentkit agent accepts it.
 func TestTarget_CancelReachesAgentkit(t *testing.T) {
 	for _, reuse := range []time.Duration{0, time.Minute} {
 		t.Run("reuse "+reuse.String(), func(t *testing.T) {
@@ -225,7 +224,7 @@ func TestTarget_CancelReachesAgentkit(t *testing.T) {
 	}
 }
 
-// A thousand requests that are cancelled at once are a thousand tasks to stop.
+// If a thousand requests are cancelled at once, a thousand cancellations are sent.
 func TestCancelSender_SendsManyRequests(t *testing.T) {
 	const tasks = 1000
 	stopped := make(chan string, tasks)
@@ -243,11 +242,11 @@ func TestCancelSender_SendsManyRequests(t *testing.T) {
 		t.Errorf("%d tasks were stopped, want %d", len(seen), tasks)
 	}
 	target.Close()
-	target.CancelTask(newCall(a.URL)) // too late, and no harm
+	target.CancelTask(newCall(a.URL)) // after Close: no effect
 }
 
-// An agent that answers no cancellations costs the caller nothing, and Close a
-// bounded time: what is still waiting is not sent.
+// An agent that does not answer cancellations does not delay the caller, and Close
+// ends in bounded time: queued cancellations are dropped.
 func TestCancelSender_CloseIsBounded(t *testing.T) {
 	t.Parallel()
 	var stops atomic.Int64

@@ -16,7 +16,7 @@ import (
 	"github.com/caprouter/caprouter/internal/testkit"
 )
 
-// refusingURL returns the URL of a port where nobody listens.
+// refusingURL returns the URL of a port without a listener.
 func refusingURL(t testing.TB) string {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -35,13 +35,13 @@ func TestTarget_RetriesRefusedConnection(t *testing.T) {
 	}
 }
 
-// hangUp ends the connection with a reset rather than in order.
+// hangUp resets the connection.
 func hangUp(conn net.Conn) {
 	_ = conn.(*net.TCPConn).SetLinger(0)
 	_ = conn.Close()
 }
 
-// The connection goes at every possible moment.
+// Close the connection at every possible moment.
 func TestTarget_ClosedConnectionIsOutcomeUnknown(t *testing.T) {
 	for name, handle := range map[string]func(conn net.Conn){
 		"closed after the request": func(conn net.Conn) { readRequest(conn) },
@@ -89,16 +89,16 @@ func TestTarget_ConnectionResetInBody(t *testing.T) {
 		}
 	})
 	got := execute(t, newTarget(t), newCall(url))
-	// A reset may overtake what was sent before it.
+	// A reset may overtake data that was sent before it.
 	if got.Err == nil || got.Err.Code != contract.TaskBadResult && got.Err.Code != contract.TaskOutcomeUnknown || !got.MayHaveExecuted || got.Attempts != 1 {
-		t.Errorf("outcome = %+v %+v, want an uncertain one after one try", got, got.Err)
+		t.Errorf("outcome = %+v %+v, want an unknown one after one attempt", got, got.Err)
 	}
 	if got := tries.Load(); got != 1 {
-		t.Errorf("%d tries, want 1", got)
+		t.Errorf("got %d attempts, want 1", got)
 	}
 }
 
-// The second try may find what the first did not.
+// The second attempt can reach an agent that the first one did not reach.
 func TestTarget_SecondAttemptSucceeds(t *testing.T) {
 	url := rawAgent(t, func(conn net.Conn, n int) {
 		if readRequest(conn) && n > 0 {
@@ -108,8 +108,8 @@ func TestTarget_SecondAttemptSucceeds(t *testing.T) {
 	checkOutcome(t, execute(t, newTarget(t), newCall(url, idempotent)), want{attempts: 2, health: dispatch.HealthGood})
 }
 
-// net/http resends a request with an Idempotency-Key by itself when a reused
-// connection breaks. Ours must arrive once.
+// If a reused connection breaks, net/http resends a request that has an
+// Idempotency-Key. A task must arrive once.
 func TestTarget_TransportDoesNotResend(t *testing.T) {
 	for name, tc := range map[string]struct {
 		kind func(*dispatch.Call)
@@ -126,8 +126,8 @@ func TestTarget_TransportDoesNotResend(t *testing.T) {
 			t.Run(name+", "+how, func(t *testing.T) {
 				var requests atomic.Int64
 				url := rawAgent(t, func(conn net.Conn, _ int) {
-					// Answers the first request, reads the second and hangs up;
-					// answers again on a new connection.
+					// Answers the first request, closes the connection on the
+					// second, and answers again on a new connection.
 					for {
 						if !readRequest(conn) {
 							return
@@ -152,8 +152,8 @@ func TestTarget_TransportDoesNotResend(t *testing.T) {
 	}
 }
 
-// A request that meets a connection the agent has just closed is sent on
-// another one, unless some of it may have left.
+// If the agent has just closed an idle connection, the request is sent on another
+// one, unless a part of it may have been sent.
 func TestTarget_ReplacesIdleConnection(t *testing.T) {
 	closed := make(chan struct{}, 1)
 	url := rawAgent(t, func(conn net.Conn, _ int) {
@@ -175,7 +175,7 @@ func TestTarget_ReplacesIdleConnection(t *testing.T) {
 	}
 }
 
-// Agents that keep silent, each at another moment.
+// Agents that stop sending, each at another moment.
 func TestTarget_SilentAgent(t *testing.T) {
 	t.Parallel()
 	for name, handle := range map[string]func(conn net.Conn){
@@ -206,7 +206,7 @@ func TestTarget_SilentAgent(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel() // Close waits for the cancellation, which is not answered either
+			t.Parallel() // because Close waits for the cancellation, which is not answered either
 			url := rawAgent(t, func(conn net.Conn, _ int) {
 				handle(conn)
 				readUntilClosed(conn)
@@ -221,12 +221,12 @@ func TestTarget_SilentAgent(t *testing.T) {
 	}
 }
 
-// neverAnswers is an agent that works for ever, but hears a cancellation.
+// neverAnswers starts an agent that answers no task, only cancellations.
 func neverAnswers(t testing.TB) string {
 	return newAgent(t, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }).URL
 }
 
-// The deadlines of request, task and agent all end it.
+// The earliest of the deadlines of request, task and agent ends the call.
 func TestTarget_UsesEarliestDeadline(t *testing.T) {
 	url := neverAnswers(t)
 	const soon = 500 * time.Millisecond
@@ -241,7 +241,7 @@ func TestTarget_UsesEarliestDeadline(t *testing.T) {
 	})
 	t.Run("the agent's", func(t *testing.T) {
 		w := unknown
-		w.health = dispatch.HealthBad // it had the time it asked for
+		w.health = dispatch.HealthBad // the agent had its whole timeout
 		checkOutcome(t, execute(t, newTarget(t), newCall(url, timeout(soon))), w)
 	})
 	t.Run("one that has passed", func(t *testing.T) {
@@ -250,7 +250,7 @@ func TestTarget_UsesEarliestDeadline(t *testing.T) {
 	})
 }
 
-// Callers with hardly any patience must not make an agent look ill.
+// A caller with a very short timeout must not make an agent look unhealthy.
 func TestTarget_ShortTimeoutDoesNotCountAgainstAgent(t *testing.T) {
 	url := neverAnswers(t)
 	for name, kind := range map[string]func(*dispatch.Call){"once": func(*dispatch.Call) {}, "twice": idempotent} {
@@ -275,7 +275,7 @@ func TestTarget_HonoursRetryAfter(t *testing.T) {
 		{"negative", "-1", 2},
 		{"a date long ago", "Mon, 02 Jan 2006 15:04:05 GMT", 2},
 		{"longer than there is time", "3600", 1},
-		{"longer than there is", "99999999999", 2}, // no number of seconds; as if absent
+		{"longer than there is", "99999999999", 2}, // not a number of seconds: ignored
 		{"a date far away", "Fri, 31 Dec 9999 23:59:59 GMT", 1},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -291,7 +291,7 @@ func TestTarget_HonoursRetryAfter(t *testing.T) {
 	}
 	t.Run("longer than its share", func(t *testing.T) {
 		a := newAgent(t, func(w http.ResponseWriter, _ *http.Request) {
-			w.Header().Set("Retry-After", "10") // of 20 s, with two others waiting
+			w.Header().Set("Retry-After", "10") // of 20 s, with two other agents waiting
 			w.WriteHeader(http.StatusServiceUnavailable)
 		})
 		got := execute(t, newTarget(t), newCall(a.URL, idempotent, withStandbys(2)))
@@ -299,7 +299,7 @@ func TestTarget_HonoursRetryAfter(t *testing.T) {
 	})
 }
 
-// Many tasks at once, over agents of every temper.
+// Many concurrent tasks to agents that behave differently.
 func TestTarget_ServesConcurrentCalls(t *testing.T) {
 	t.Parallel()
 	a := newAgent(t, answering(http.StatusOK, successBody))

@@ -15,7 +15,7 @@ import (
 	"github.com/caprouter/caprouter/internal/testkit"
 )
 
-// clock is a time that moves when it is told to.
+// clock is a clock that a test sets.
 type clock struct{ ns atomic.Int64 }
 
 func (c *clock) Now() time.Time { return time.Unix(1_800_000_000, c.ns.Load()) }
@@ -37,15 +37,15 @@ func TestTarget_OutcomesOpenBreaker(t *testing.T) {
 		agent func(t testing.TB) string
 		opens bool
 	}{
-		"nobody listens": {refusingURL, true},
-		"silence":        {neverAnswers, true},
-		"500":            {status(500), true},
-		"no result":      {status(200), true},
-		"a redirect":     {status(302), true},
-		"accepted":       {status(202), true},
-		"401":            {status(401), false},
-		"404":            {status(404), false},
-		"429":            {status(429), false},
+		"no listener": {refusingURL, true},
+		"silence":     {neverAnswers, true},
+		"500":         {status(500), true},
+		"no result":   {status(200), true},
+		"a redirect":  {status(302), true},
+		"accepted":    {status(202), true},
+		"401":         {status(401), false},
+		"404":         {status(404), false},
+		"429":         {status(429), false},
 		"failure": {func(t testing.TB) string {
 			return newAgent(t, answering(200, `{"status":"failure"}`)).URL
 		}, false},
@@ -62,7 +62,7 @@ func TestTarget_OutcomesOpenBreaker(t *testing.T) {
 			}
 		})
 	}
-	t.Run("callers who leave", func(t *testing.T) {
+	t.Run("callers disconnect", func(t *testing.T) {
 		a := newWorking(t)
 		d, _ := newDispatcher(t, newTarget(t))
 		for range 5 {
@@ -101,32 +101,32 @@ func TestTarget_BreakerOpensAndCloses(t *testing.T) {
 		d.Send(t.Context(), newCall(a.URL))
 	}
 	if got := len(a.received()); got != 3 {
-		t.Errorf("an ill agent saw %d tasks, want the 3 that opened the breaker", got)
+		t.Errorf("unhealthy agent: got %d tasks, want the 3 that opened the breaker", got)
 	}
 	clock.ns.Add(int64(10 * time.Second))
-	d.Send(t.Context(), newCall(a.URL)) // a trial that fails
+	d.Send(t.Context(), newCall(a.URL)) // a probe that fails
 	d.Send(t.Context(), newCall(a.URL))
 	if got := len(a.received()); got != 4 {
-		t.Errorf("it saw %d tasks after one period, want the trial as the 4th", got)
+		t.Errorf("after the open period: got %d tasks, want the probe as the 4th", got)
 	}
 	ill.Store(false)
 	clock.ns.Add(int64(10 * time.Second))
 	for range 3 {
 		if got := d.Send(t.Context(), newCall(a.URL)); got.Err != nil {
-			t.Errorf("an agent that is well again got %+v", got.Err)
+			t.Errorf("recovered agent: got %+v, want a result", got.Err)
 		}
 	}
 }
 
-// Of what remains each try gets its share, so that the agents after it have
-// time; what an agent is told is what it has.
+// Each attempt gets its share of the remaining time, so that the next agents have
+// time as well; the agent receives the deadline of its share.
 func TestTarget_SendsDeadlineShares(t *testing.T) {
 	const total = 12 * time.Second
 	for _, tc := range []struct {
 		name        string
 		kind        func(*dispatch.Call)
 		others      int
-		first, next time.Duration // at most, from the start; next = 0: no second try
+		first, next time.Duration // upper bounds from the start; next = 0: no second attempt
 	}{
 		{"idempotent, alone", idempotent, 0, total / 2, total},
 		{"idempotent, one in reserve", idempotent, 1, total / 3, total * 2 / 3},
@@ -145,13 +145,14 @@ func TestTarget_SendsDeadlineShares(t *testing.T) {
 				limits = limits[:1]
 			}
 			if len(tasks) != len(limits) {
-				t.Fatalf("%d tries, want %d", len(tasks), len(limits))
+				t.Fatalf("got %d attempts, want %d", len(tasks), len(limits))
 			}
 			for i, task := range tasks {
-				// The first answer came at once, so the second try has hardly less
-				// than its share of the whole; a second of slack is for slow machines.
+				// The first response came at once, so the second attempt has
+				// hardly less than its share of the whole; the second of slack is
+				// for slow machines.
 				if got := task.Deadline.Sub(start); got > limits[i]+time.Second || task.Attempt != i+1 {
-					t.Errorf("try %d was attempt %d with %v, want at most %v", i+1, task.Attempt, got, limits[i])
+					t.Errorf("request %d: got attempt %d with %v left, want at most %v", i+1, task.Attempt, got, limits[i])
 				}
 			}
 			if tc.next == 0 && tasks[0].Deadline.Before(start.Add(total-time.Second)) {
@@ -161,7 +162,7 @@ func TestTarget_SendsDeadlineShares(t *testing.T) {
 	}
 }
 
-// An idempotent agent that hangs leaves the one after it the time to answer.
+// An idempotent agent that hangs leaves enough time for the next one.
 func TestTarget_LeavesTimeForFailover(t *testing.T) {
 	t.Parallel()
 	target := newTarget(t)

@@ -9,7 +9,7 @@ import (
 	"github.com/caprouter/caprouter/dispatch"
 )
 
-// MintToken mints or reuses the token for the call.
+// MintToken issues or reuses the token for the call.
 func MintToken(t *Target, c dispatch.Call) {
 	_, _ = t.tokens.agentToken(c, time.Now().Add(time.Minute))
 }
@@ -17,8 +17,7 @@ func MintToken(t *Target, c dispatch.Call) {
 // CachedTokens counts the cached tokens.
 func CachedTokens(t *Target) int { return len(t.tokens.young) + len(t.tokens.old) }
 
-// CountWrites counts the writes to the connections the target makes from now
-// on.
+// CountWrites counts the writes to connections that the target opens from now on.
 func CountWrites(t *Target) *atomic.Int64 {
 	var n atomic.Int64
 	dial := t.trusted.DialContext

@@ -26,8 +26,8 @@ import (
 	"github.com/caprouter/caprouter/internal/testkit/fakenet"
 )
 
-// names are the names of all tests here. 127.0.0.2 stands for a public address,
-// behind a guard that lets it through.
+// names holds the names of all tests of this file. 127.0.0.2 is used as a public
+// address, with a guard that allows it.
 var names = fakenet.NewNames(map[string][]string{
 	"example.com":              {"127.0.0.2"},
 	"localhost.localdomain":    {"127.0.0.1", "::1"},
@@ -42,7 +42,7 @@ const barred = "quality_agent could not be reached: its address may not be calle
 
 func registered(c *dispatch.Call) { c.Agent.Origin = contract.OriginRegistration }
 
-// allowing is a guard that lets the ranges through.
+// allowing configures a guard that allows the ranges.
 func allowing(ranges ...string) func(*httptarget.Config) {
 	var prefixes []netip.Prefix
 	for _, s := range ranges {
@@ -53,8 +53,7 @@ func allowing(ranges ...string) func(*httptarget.Config) {
 
 func plainHTTP(c *httptarget.Config) { c.AllowPlainHTTP = true }
 
-// listed returns the addresses that strangers try, with the port instead of
-// theirs.
+// listed returns the untrusted addresses, with the given port.
 func listed(t *testing.T, port string) (urls []string) {
 	t.Helper()
 	f, err := os.Open(testkit.Shared(t, "corpora", "own-lists", "ssrf_targets.jsonl"))
@@ -68,7 +67,7 @@ func listed(t *testing.T, port string) (urls []string) {
 			t.Fatal(err)
 		}
 		if line.Class != "redirect" {
-			raw, _, _ := strings.Cut(line.URL, " (") // a remark
+			raw, _, _ := strings.Cut(line.URL, " (") // cut off a remark
 			urls = append(urls, withPort(raw, port))
 		}
 	}
@@ -83,12 +82,12 @@ func withPort(raw, port string) string {
 	return strings.Replace(raw, u.Host, strings.TrimSuffix(u.Host, ":"+u.Port())+":"+port, 1)
 }
 
-// No address of the list is called, for a task or to stop one, and what the
-// caller is told does not say why.
-func TestTargetsOfStrangers(t *testing.T) {
+// No listed address is called, neither for a task nor for a cancellation, and the
+// error for the caller does not contain the reason.
+func TestGuard_BlocksUntrustedTargets(t *testing.T) {
 	for name, tc := range map[string]struct {
 		change []func(*httptarget.Config)
-		// what is let through to the dialler and fails there, by the host
+		// by host: passes the address check and fails in the dialer
 		dialled map[string]string
 	}{
 		"as it is": {nil, map[string]string{}},
@@ -114,10 +113,10 @@ func TestTargetsOfStrangers(t *testing.T) {
 					want = tc.dialled[u.Hostname()]
 				}
 				if want == "" && got.Attempts > 1 || !strings.Contains(got.Err.Detail, want) {
-					t.Errorf("%q: got %q after %d tries, want it refused (%s)", raw, got.Err.Detail, got.Attempts, want)
+					t.Errorf("%q: got %q after %d attempts, want it blocked (%s)", raw, got.Err.Detail, got.Attempts, want)
 				}
 				if strings.Contains(got.Err.Detail, "127.") || strings.Contains(got.Err.Detail, "169.254") {
-					t.Errorf("%q: the detail %q shows an address", raw, got.Err.Detail)
+					t.Errorf("%q: the detail %q contains an address", raw, got.Err.Detail)
 				}
 			}
 			target.Close()
@@ -128,14 +127,14 @@ func TestTargetsOfStrangers(t *testing.T) {
 	}
 }
 
-// The same addresses are called when they stand in the operator's file: there
-// is something at the other end for the guard to keep strangers from.
-func TestTheFileIsTrusted(t *testing.T) {
+// The same addresses are called if they are in the registry file. This shows that
+// there is a server that the guard protects.
+func TestGuard_TrustsRegistryFile(t *testing.T) {
 	a := newAgent(t, answering(http.StatusOK, successBody))
 	target := newTarget(t, plainHTTP, allowing())
 	_, port, _ := net.SplitHostPort(a.Listener.Addr().String())
 	names.Set("rebind.test", "127.0.0.1")
-	// An address is refused as it stands, a name where it leads.
+	// A literal address is checked as it is, a name after its resolution.
 	for host, attempts := range map[string]int{"127.0.0.1": 0, "0.0.0.0": 0, "[::ffff:127.0.0.1]": 0, "127.0.0.1.nip.io": 1, "rebind.test": 1} {
 		c := newCall("http://" + host + ":" + port + "/tasks")
 		checkOutcome(t, execute(t, target, c), want{attempts: 1, health: dispatch.HealthGood})
@@ -143,12 +142,12 @@ func TestTheFileIsTrusted(t *testing.T) {
 		checkOutcome(t, execute(t, target, c), want{code: contract.TaskAgentUnavailable, detail: barred, attempts: attempts, health: dispatch.HealthBad})
 	}
 	if got := len(a.received()); got != 5 {
-		t.Errorf("the agent saw %d tasks, want those of the file", got)
+		t.Errorf("got %d tasks, want those of the agents in the file", got)
 	}
 }
 
-// Without a guard, and for an origin nobody has heard of, nobody is called.
-func TestNoGuardNoCall(t *testing.T) {
+// Without a guard, or with an unknown origin, no agent is called.
+func TestGuard_IsRequiredForRegisteredAgents(t *testing.T) {
 	a := newAgent(t, answering(http.StatusOK, successBody))
 	target := newTarget(t)
 	refusedAsItStands := want{code: contract.TaskAgentUnavailable, detail: barred, health: dispatch.HealthBad}
@@ -161,7 +160,7 @@ func TestNoGuardNoCall(t *testing.T) {
 	}
 }
 
-func TestAllowedRange(t *testing.T) {
+func TestGuard_AllowsConfiguredRange(t *testing.T) {
 	a := newAgent(t, answering(http.StatusOK, successBody))
 	for allowed, w := range map[string]want{
 		"127.0.0.1/32": {attempts: 1, health: dispatch.HealthGood},
@@ -173,8 +172,8 @@ func TestAllowedRange(t *testing.T) {
 	}
 }
 
-// An agent that registers the address of another does not get its connections.
-func TestConnectionsAreNotShared(t *testing.T) {
+// If two agents register the same address, they do not share connections.
+func TestGuard_SeparatesConnections(t *testing.T) {
 	var connections atomic.Int64
 	a := httptest.NewUnstartedServer(answering(http.StatusOK, successBody))
 	a.Config.ConnState = func(_ net.Conn, state http.ConnState) {
@@ -195,21 +194,21 @@ func TestConnectionsAreNotShared(t *testing.T) {
 	}
 }
 
-// listenNear listens on 127.0.0.2 with the port of the trap.
+// listenNear listens on 127.0.0.2 at the port of the trap.
 func listenNear(t *testing.T, trap *fakenet.Trap) net.Listener {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.2:"+trap.Port)
 	if err != nil {
-		t.Skip("127.0.0.2 is not this machine, or taken:", err)
+		t.Skip("127.0.0.2 is not this machine, or in use:", err)
 	}
 	return l
 }
 
-// A name that leads to the agent and then to the router's own machine.
-func TestRebinding(t *testing.T) {
+// The name first resolves to the agent, then to the router's own machine.
+func TestGuard_BlocksDNSRebinding(t *testing.T) {
 	trap := fakenet.NewTrap(t)
 	a := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Connection", "close") // the next task needs a connection
+		w.Header().Set("Connection", "close") // so that the next task needs a new connection
 		_, _ = io.WriteString(w, successBody)
 	}))
 	_ = a.Listener.Close()
@@ -229,8 +228,8 @@ func TestRebinding(t *testing.T) {
 	}
 }
 
-// A name that leads elsewhere by the time the agent is told to stop.
-func TestRebindingBeforeTheStop(t *testing.T) {
+// The name resolves to another address when the task is cancelled.
+func TestGuard_BlocksDNSRebindingOfCancel(t *testing.T) {
 	trap := fakenet.NewTrap(t)
 	begun := make(chan struct{})
 	a := httptest.NewUnstartedServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -259,8 +258,8 @@ func TestRebindingBeforeTheStop(t *testing.T) {
 	}
 }
 
-// An agent that may be called does not get to say who else is.
-func TestRegisteredRedirectsAreNotFollowed(t *testing.T) {
+// An agent that may be called cannot redirect the router to another server.
+func TestGuard_FollowsNoRedirect(t *testing.T) {
 	trap := fakenet.NewTrap(t)
 	for _, to := range []string{"http://127.0.0.1:" + trap.Port, "http://169.254.169.254/", "file:///etc/passwd", "/again"} {
 		a := newAgent(t, func(w http.ResponseWriter, _ *http.Request) {
@@ -278,9 +277,9 @@ func TestRegisteredRedirectsAreNotFollowed(t *testing.T) {
 	}
 }
 
-// 0.0.0.0 leads to this machine, and is no address for which the environment's
-// proxy would be left out.
-func TestProxiesAreNotUsed(t *testing.T) {
+// 0.0.0.0 reaches this machine, and net/http does not exempt it from the proxy of
+// the environment.
+func TestGuard_UsesNoProxy(t *testing.T) {
 	a := newAgent(t, answering(http.StatusOK, successBody))
 	at := strings.Replace(a.URL, "127.0.0.1", "0.0.0.0", 1)
 	proxy, err := http.ProxyFromEnvironment(httptest.NewRequest(http.MethodPost, at, http.NoBody))
@@ -293,8 +292,8 @@ func TestProxiesAreNotUsed(t *testing.T) {
 	}
 }
 
-// The log says which address it was and what the operator can do.
-func TestTheLogSaysWhatWasRefused(t *testing.T) {
+// The log contains the address and how the operator can allow it.
+func TestGuard_LogsBlockedAddress(t *testing.T) {
 	var log bytes.Buffer
 	names.Set("rebind.test", "10.1.2.3")
 	target := newTarget(t, plainHTTP, allowing(), func(c *httptarget.Config) { c.Logger = slog.New(slog.NewTextHandler(&log, nil)) })

@@ -11,7 +11,7 @@ import (
 	"github.com/caprouter/caprouter/dispatch/httptarget"
 )
 
-// The log says why, the caller does not get to see it, and neither shows a
+// The log contains the cause, the caller does not get it, and neither contains a
 // token.
 func TestTarget_LogsCause(t *testing.T) {
 	var log bytes.Buffer
@@ -31,18 +31,17 @@ func TestTarget_LogsCause(t *testing.T) {
 		`"code":"agent_unavailable"`, "connect: connection refused", `"code":"bad_result"`, "is not JSON",
 	} {
 		if !strings.Contains(got, want) {
-			t.Errorf("the log lacks %s:\n%s", want, got)
+			t.Errorf("got a log without %s:\n%s", want, got)
 		}
 	}
 	for _, secret := range []string{token, "hunter2", "Bearer"} {
 		if secret == "" || strings.Contains(got, secret) {
-			t.Errorf("the log shows %q:\n%s", secret, got)
+			t.Errorf("got a log with %q:\n%s", secret, got)
 		}
 	}
 }
 
-// What went well, and what the caller did not want any more, is not worth a
-// line.
+// A success, or a task that the caller cancelled, is not logged.
 func TestTarget_DoesNotLogSuccess(t *testing.T) {
 	var log bytes.Buffer
 	target := newTarget(t, func(c *httptarget.Config) {

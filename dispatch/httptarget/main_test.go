@@ -23,8 +23,9 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	net.DefaultResolver = names.Resolver() // no question leaves the machine
-	// net/http reads it once a process. Nobody is there; loopback is reached without.
+	net.DefaultResolver = names.Resolver() // so that no name query leaves the machine
+	// net/http reads the variable once per process. The port has no listener;
+	// loopback addresses do not use a proxy.
 	if err := os.Setenv("HTTP_PROXY", "http://127.0.0.1:1"); err != nil {
 		panic(err)
 	}
@@ -66,7 +67,7 @@ func newTargetWith(t testing.TB, source httptarget.TokenSource, change ...func(*
 	return target
 }
 
-// newCall is a task for the agent at the URL.
+// newCall returns a task for the agent at the URL.
 func newCall(url string, change ...func(*dispatch.Call)) dispatch.Call {
 	c := dispatch.Call{
 		Agent: &contract.RegistryEntry{
@@ -87,14 +88,14 @@ func newCall(url string, change ...func(*dispatch.Call)) dispatch.Call {
 
 func idempotent(c *dispatch.Call) { c.Agent.Endpoint.Idempotent = true }
 
-// timeout is the agent's own limit.
+// timeout sets the agent's own timeout.
 func timeout(d time.Duration) func(*dispatch.Call) {
 	return func(c *dispatch.Call) { c.Agent.Endpoint.TimeoutMS = int(d.Milliseconds()) }
 }
 
 func withStandbys(n int) func(*dispatch.Call) { return func(c *dispatch.Call) { c.Standbys = n } }
 
-// execute gives the task to the agent with a deadline that is far enough away.
+// execute sends the task with a deadline that is far enough away.
 func execute(t testing.TB, target *httptarget.Target, c dispatch.Call) dispatch.Outcome {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
@@ -102,10 +103,10 @@ func execute(t testing.TB, target *httptarget.Target, c dispatch.Call) dispatch.
 	return target.Execute(ctx, c)
 }
 
-// want is what an outcome must be.
+// want is the expected outcome.
 type want struct {
 	code      contract.TaskCode // "" = a Result
-	detail    string            // holds this
+	detail    string            // a substring of the detail
 	attempts  int
 	uncertain bool
 	health    dispatch.Health
@@ -123,16 +124,16 @@ func checkOutcome(t testing.TB, got dispatch.Outcome, w want) {
 			code, detail, got.Attempts, got.MayHaveExecuted, got.Health, got.Result, w)
 	}
 	if strings.Contains(detail, "127.0.0.1") || strings.ContainsAny(detail, "\n\x1b") {
-		t.Errorf("detail %q shows an address or is not one line", detail)
+		t.Errorf("detail %q contains an address or is not one line", detail)
 	}
 }
 
-// agentServer is an agent that counts what reaches it.
+// agentServer is an agent that records its requests.
 type agentServer struct {
 	*httptest.Server
 	mu    sync.Mutex
 	tasks []contract.Task
-	stops []string // paths
+	stops []string // paths of the cancellations
 }
 
 // newAgent serves tasks with the handler, which may read the body again.
@@ -177,7 +178,7 @@ func (a *agentServer) stopped() []string {
 	return append([]string(nil), a.stops...)
 }
 
-// answering is a handler with one answer.
+// answering returns a handler with a fixed response.
 func answering(status int, body string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(status)
@@ -185,8 +186,9 @@ func answering(status int, body string) http.HandlerFunc {
 	}
 }
 
-// rawAgent is an agent below HTTP: handle gets each connection, with its number
-// from 0, and the connection is closed when it returns. It returns the URL.
+// rawAgent is an agent below HTTP: handle gets each connection with its number,
+// from 0, and the connection is closed when handle returns. rawAgent returns the
+// URL.
 func rawAgent(t testing.TB, handle func(conn net.Conn, n int)) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -213,8 +215,8 @@ func rawAgent(t testing.TB, handle func(conn net.Conn, n int)) string {
 	return "http://" + l.Addr().String() + "/tasks"
 }
 
-// readRequest reads one request; ok is false when none came. Cancellations are
-// none.
+// readRequest reads one request and reports whether it was a task. Cancellations
+// are not.
 func readRequest(conn net.Conn) (ok bool) {
 	r, err := http.ReadRequest(bufio.NewReader(conn))
 	if err != nil || strings.HasSuffix(r.URL.Path, "/cancel") {
@@ -224,5 +226,5 @@ func readRequest(conn net.Conn) (ok bool) {
 	return err == nil
 }
 
-// readUntilClosed reads until the other side hangs up.
+// readUntilClosed reads until the other side closes the connection.
 func readUntilClosed(conn net.Conn) { _, _ = io.Copy(io.Discard, conn) }

@@ -21,7 +21,7 @@ import (
 	"github.com/caprouter/caprouter/internal/testkit"
 )
 
-// Every status, for an agent that may be asked twice and for one that may not.
+// Test every status with an idempotent agent and with one that is not.
 func TestTarget_MapsStatusToOutcome(t *testing.T) {
 	const (
 		unavailable = contract.TaskAgentUnavailable
@@ -106,7 +106,7 @@ func TestTarget_DecodesResult(t *testing.T) {
 				})
 				target := newTarget(t)
 				got := execute(t, target, newCall(a.URL))
-				execute(t, target, newCall(a.URL)) // uses the buffers of the first
+				execute(t, target, newCall(a.URL)) // reuses the buffers of the first call
 				checkOutcome(t, got, want{attempts: 1, health: dispatch.HealthGood})
 				if diff := cmp.Diff(&tc.want, got.Result); diff != "" {
 					t.Errorf("result (-want +got):\n%s", diff)
@@ -146,21 +146,21 @@ func TestTarget_RejectsInvalidResult(t *testing.T) {
 		{"cut short", ok(successBody[:20]), "ends too early"},
 		{"not UTF-8", ok(`{"status":"success","logs":["` + "\xff" + `"]}`), "invalid UTF-8"},
 		{"no status", ok(`{"data":{}}`), "/status is required"},
-		{"an invented status", ok(`{"status":"great"}`), "/status must be one of success, failure, partial"},
+		{"an unknown status", ok(`{"status":"great"}`), "/status must be one of success, failure, partial"},
 		{"a status twice", ok(`{"status":"failure","status":"success"}`), "appears more than once"},
 		{"data twice inside", ok(`{"status":"success","data":{"a":{"b":1,"b":2}}}`), "appears more than once"},
 		{"STATUS", ok(`{"STATUS":"success"}`), "did you mean"},
-		{"a name it has not", ok(`{"status":"success","verdict":1}`), "unknown member"},
-		{"a type it has not", ok(`{"status":"success","logs":"one"}`), "/logs: must be an array"},
+		{"an unknown name", ok(`{"status":"success","verdict":1}`), "unknown member"},
+		{"a wrong type", ok(`{"status":"success","logs":"one"}`), "/logs: must be an array"},
 		{"status null", ok(`{"status":null}`), "/status"},
 		{"another task", ok(`{"task_id":"other","status":"success"}`), "the Result of another task"},
-		{"a terminal's words", ok("{\"status\":\"success\",\"\x1b[2J\u202e\":1}"), "sent no Result"},
+		{"terminal control characters", ok("{\"status\":\"success\",\"\x1b[2J\u202e\":1}"), "sent no Result"},
 		{"a long name", ok(`{"status":"success","` + strings.Repeat("n", 5000) + `":1}`), "unknown member"},
 		{"deflate", header("deflate", successBody), "only gzip is understood"},
 		{"br", header("br", successBody), "only gzip is understood"},
 		{"gzip twice", header("gzip, gzip", string(gzipped([]byte(zipped)))), "only gzip is understood"},
-		{"gzip that is none", header("gzip", successBody), "only gzip is understood"},
-		{"gzip of a wrong sum", header("gzip", zipped[:len(zipped)-8]+"\x00\x00\x00\x00"+zipped[len(zipped)-4:]), "only gzip is understood"},
+		{"not gzip", header("gzip", successBody), "only gzip is understood"},
+		{"gzip with a wrong checksum", header("gzip", zipped[:len(zipped)-8]+"\x00\x00\x00\x00"+zipped[len(zipped)-4:]), "only gzip is understood"},
 		{"gzip of garbage", header("gzip", zipped[:10]+"\xff\xff\xff\xff\xff\xff"), "only gzip is understood"},
 	} {
 		for _, twice := range []bool{false, true} {
@@ -178,8 +178,7 @@ func TestTarget_RejectsInvalidResult(t *testing.T) {
 	}
 }
 
-// Replies that end before they should are worth another try, where there may be
-// one.
+// An incomplete response leads to a second attempt if the agent is idempotent.
 func TestTarget_RetriesIncompleteReplyIfIdempotent(t *testing.T) {
 	zipped := string(gzipped([]byte(successBody)))
 	for name, reply := range map[string]string{
@@ -243,8 +242,7 @@ func TestTarget_DoesNotFollowRedirects(t *testing.T) {
 	}
 }
 
-// flood writes to w until it fails or a bound is reached, and returns what went
-// out.
+// flood writes to w until an error or the limit, and returns the bytes written.
 func flood(w io.Writer, chunk []byte, most int64) (written int64) {
 	for written < most {
 		n, err := w.Write(chunk)
@@ -255,8 +253,8 @@ func flood(w io.Writer, chunk []byte, most int64) (written int64) {
 	return written
 }
 
-// Replies of 200 MB: the router stops reading and hangs up, and needs no more
-// memory than for the largest Result.
+// The agent sends 200 MB: the router stops reading, closes the connection, and
+// uses no more memory than for the largest Result.
 func TestTarget_BoundsReplySize(t *testing.T) {
 	const size = 200 << 20
 	spaces := bytes.Repeat([]byte(" "), 64<<10)
@@ -287,14 +285,14 @@ func TestTarget_BoundsReplySize(t *testing.T) {
 			got := execute(t, target, newCall(url))
 			grown := allocated() - before
 			checkOutcome(t, got, want{code: contract.TaskBadResult, detail: tc.detail, attempts: 1, uncertain: true, health: dispatch.HealthBad})
-			// 4 MiB are read; the rest is what socket buffers swallow.
+			// 4 MiB are read; the rest fills socket buffers.
 			if n := testkit.Receive(t, written); n > 32<<20 {
-				t.Errorf("%d MiB could be written before the router hung up", n>>20)
+				t.Errorf("got %d MiB written before the router closed the connection, want at most 32", n>>20)
 			}
-			// All that was ever allocated, the agent's side included: doubling
-			// buffers up to 8 MiB, and some for TLS and gzip.
+			// This is the sum of all allocations, including those of the agent:
+			// doubling buffers up to 8 MiB, and some for TLS and gzip.
 			if grown > 40<<20 {
-				t.Errorf("%d MiB were allocated for it", grown>>20)
+				t.Errorf("got %d MiB allocated, want at most 40", grown>>20)
 			}
 		})
 	}
@@ -306,7 +304,7 @@ func allocated() uint64 {
 	return m.TotalAlloc
 }
 
-// A reply as large as it may be is taken; one byte more is not.
+// A response of the maximum size is accepted; one byte more is not.
 func TestTarget_AcceptsReplyOfMaximumSize(t *testing.T) {
 	const most = 4 << 20
 	for _, encoding := range []string{"", "gzip"} {
@@ -332,8 +330,8 @@ func TestTarget_AcceptsReplyOfMaximumSize(t *testing.T) {
 	}
 }
 
-// FuzzReply looks for bytes behind a request that end the process or the test's
-// patience, or that make a result of what is none.
+// FuzzReply looks for response bytes that panic or hang, or that become a result
+// although they are invalid.
 func FuzzReply(f *testing.F) {
 	f.Add([]byte("HTTP/1.1 200 OK\r\nContent-Length: 45\r\n\r\n" + successBody))
 	f.Add([]byte("HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nConnection: close\r\n\r\n" + string(gzipped([]byte(successBody)))))
@@ -361,7 +359,7 @@ func FuzzReply(f *testing.F) {
 		switch got.Result.Status {
 		case contract.ResultSuccess, contract.ResultFailure, contract.ResultPartial:
 		default:
-			t.Errorf("a result of status %q was taken", got.Result.Status)
+			t.Errorf("got a result with status %q, want an error", got.Result.Status)
 		}
 	})
 }

@@ -85,8 +85,8 @@ func TestTarget_SendsRequest(t *testing.T) {
 	}
 }
 
-// A small task leaves in one piece. In two, it costs a system call and a packet
-// more, and the agent wakes up twice.
+// A small task is sent in one write. Two writes would cost another system call and
+// packet, and wake the agent twice.
 func TestTarget_SendsTaskInOneWrite(t *testing.T) {
 	a := newAgent(t, answering(http.StatusOK, successBody))
 	target := newTarget(t)
@@ -118,8 +118,7 @@ func TestTarget_SendsTraceparentForValidTraceID(t *testing.T) {
 	}
 }
 
-// The agent on the other side is one made with agentkit, which checks all there
-// is to check.
+// The agent is made with agentkit, which verifies the whole request.
 func TestTarget_WorksWithAgentkit(t *testing.T) {
 	for _, reuse := range []time.Duration{0, time.Minute} {
 		t.Run("reuse "+reuse.String(), func(t *testing.T) {
@@ -147,7 +146,8 @@ func TestTarget_WorksWithAgentkit(t *testing.T) {
 			if task.TaskID != taskID || task.Attempt != 1 || caller != "alice" {
 				t.Errorf("the agent got task %s, attempt %d for %q; want %s, 1 for alice", task.TaskID, task.Attempt, caller, taskID)
 			}
-			// Another agent's name on the same address: its token does not fit.
+			// The name of another agent at the same address: its token has the
+			// wrong audience.
 			got = execute(t, target, newCall(server.URL+"/tasks", func(c *dispatch.Call) { c.Agent.ID = "billing_agent" }))
 			checkOutcome(t, got, want{
 				code: contract.TaskAgentUnavailable, detail: "billing_agent refused the task with 401", attempts: 1, health: dispatch.HealthGood,
@@ -164,7 +164,7 @@ func TestTarget_ChecksEndpointURL(t *testing.T) {
 	)
 	for _, tc := range []struct {
 		url    string
-		refuse string // "" = let through
+		refuse string // "" = allowed
 	}{
 		{"http://127.0.0.1:1/", ""},
 		{"http://127.9.9.9:1/", ""},
@@ -179,7 +179,7 @@ func TestTarget_ChecksEndpointURL(t *testing.T) {
 		{"http://localhost.example:1/", plain},
 		{"http://127.0.0.1.example:1/", plain},
 		{"http://127.0.0.1@agent.example/", plain},
-		{"http://2130706433/", plain}, // 127.0.0.1 to some readers
+		{"http://2130706433/", plain}, // 127.0.0.1 for some parsers
 		{"ftp://127.0.0.1/", scheme},
 		{"file:///etc/passwd", noURL},
 		{"127.0.0.1:9101/tasks", noURL},
@@ -197,7 +197,7 @@ func TestTarget_ChecksEndpointURL(t *testing.T) {
 			}
 			checkOutcome(t, got, want{code: contract.TaskAgentUnavailable, detail: tc.refuse})
 			if counted.count() != 0 {
-				t.Error("a token was made for an address that gets none")
+				t.Error("a token was issued for an invalid address")
 			}
 		})
 	}
@@ -211,13 +211,13 @@ func TestTarget_AllowsPlainHTTPIfConfigured(t *testing.T) {
 
 func TestTarget_VerifiesCertificate(t *testing.T) {
 	server := httptest.NewUnstartedServer(answering(http.StatusOK, successBody))
-	server.Config.ErrorLog = log.New(io.Discard, "", 0) // it does not like to be distrusted
+	server.Config.ErrorLog = log.New(io.Discard, "", 0) // the server logs the rejected certificate
 	server.StartTLS()
 	defer server.Close()
 	trusting := newTarget(t, func(c *httptarget.Config) {
 		c.TLS = server.Client().Transport.(*http.Transport).TLSClientConfig
 	})
-	for range 2 { // the second on the connection of the first
+	for range 2 { // the second call reuses the connection of the first
 		checkOutcome(t, execute(t, trusting, newCall(server.URL)), want{attempts: 1, health: dispatch.HealthGood})
 	}
 	got := execute(t, newTarget(t), newCall(server.URL))
@@ -231,7 +231,8 @@ func TestTarget_VerifiesCertificate(t *testing.T) {
 	}
 }
 
-// A request lost below TLS is told from one that was never sent, too.
+// A request that is lost below TLS is also distinguished from one that was never
+// sent.
 func TestTarget_LostTLSConnectionIsOutcomeUnknown(t *testing.T) {
 	server := httptest.NewTLSServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }))
 	defer server.Close()
@@ -250,14 +251,14 @@ func TestTarget_IgnoresProxyEnvironment(t *testing.T) {
 	got := execute(t, target, newCall("http://agent.invalid:1/"))
 	checkOutcome(t, got, want{code: contract.TaskAgentUnavailable, detail: "its host name cannot be resolved", attempts: 2, health: dispatch.HealthBad})
 	if len(proxy.received()) != 0 {
-		t.Error("the task went to the proxy")
+		t.Error("the task was sent to the proxy")
 	}
 }
 
 func TestTarget_KeepsNoCookies(t *testing.T) {
 	a := newAgent(t, func(w http.ResponseWriter, r *http.Request) {
 		if len(r.Cookies()) > 0 {
-			t.Error("a cookie came back")
+			t.Error("got a request with a cookie, want none")
 		}
 		http.SetCookie(w, &http.Cookie{Name: "session", Value: "1"})
 		_, _ = io.WriteString(w, successBody)
@@ -273,7 +274,7 @@ func TestTarget_TaskThatCannotBeEncoded(t *testing.T) {
 	got := execute(t, newTarget(t), newCall(a.URL, func(c *dispatch.Call) { c.Task.Inputs["bad"] = json.RawMessage(`{`) }))
 	checkOutcome(t, got, want{code: contract.TaskAgentUnavailable, detail: "could not be encoded", attempts: 1})
 	if len(a.received()) != 0 {
-		t.Error("something was sent")
+		t.Error("got a request at the agent, want none")
 	}
 }
 

@@ -18,14 +18,14 @@ import (
 	"github.com/caprouter/caprouter/internal/auth"
 )
 
-// countingSource remembers the grants it was asked for.
+// countingSource records the grants it is called with.
 type countingSource struct {
 	source httptarget.TokenSource
 	mu     sync.Mutex
 	grants []auth.AgentGrant
 
 	taskGrants []contract.TaskGrant
-	changed    string // another key signs: its name
+	changed    string // the name of the new key after a key change
 }
 
 func (s *countingSource) KeyID() string {
@@ -57,7 +57,7 @@ func (s *countingSource) count() int {
 	return len(s.grants)
 }
 
-// failingSource makes no tokens.
+// failingSource issues no tokens.
 type failingSource struct{}
 
 func (failingSource) KeyID() string { return "" }
@@ -89,7 +89,7 @@ func TestTokenCache_MintsTokenForEachTask(t *testing.T) {
 	}
 }
 
-// A second try is for the same task, and has the same token.
+// A second attempt is for the same task and has the same token.
 func TestTokenCache_AttemptsShareToken(t *testing.T) {
 	source := &countingSource{source: newSigner(t)}
 	seen := map[string]bool{}
@@ -99,7 +99,7 @@ func TestTokenCache_AttemptsShareToken(t *testing.T) {
 	})
 	execute(t, newTargetWith(t, source), newCall(a.URL, idempotent))
 	if len(seen) != 1 || source.count() != 1 {
-		t.Errorf("%d tokens were seen and %d made, want 1", len(seen), source.count())
+		t.Errorf("got %d tokens sent and %d issued, want 1", len(seen), source.count())
 	}
 }
 
@@ -132,7 +132,7 @@ func TestTokenCache_ReusesTokens(t *testing.T) {
 		t.Error("another caller or another agent got the same token")
 	}
 	if got := source.count(); got != 3 {
-		t.Errorf("%d tokens were made, want 3", got)
+		t.Errorf("got %d tokens issued, want 3", got)
 	}
 	now = now.Add(time.Minute - 1)
 	if send("a", "alice") != first {
@@ -147,12 +147,12 @@ func TestTokenCache_ReusesTokens(t *testing.T) {
 	source.changed = "another"
 	source.mu.Unlock()
 	if send("a", "alice") == second {
-		t.Error("the token of a key that signs no more, and may have been withdrawn, was used again")
+		t.Error("got a cached token of a key that no longer signs, want a new one")
 	}
 }
 
-// Whoever vouches for a caller, and its tenant, are part of who it is: the agent
-// learns of both, and nobody gets the token of a namesake.
+// Issuer and tenant are part of a caller's identity: the agent receives both, and
+// callers with the same subject do not share tokens.
 func TestTokenCache_SeparatesIssuersAndTenants(t *testing.T) {
 	callers := []contract.Caller{
 		{Subject: "alice"},
@@ -181,7 +181,7 @@ func TestTokenCache_SeparatesIssuersAndTenants(t *testing.T) {
 				got = append(got, contract.Caller{Subject: g.Subject, Issuer: g.SubjectIssuer, Tenant: g.Tenant})
 			}
 			if diff := cmp.Diff(expected, got); diff != "" {
-				t.Errorf("whom tokens were made for (-want +got):\n%s", diff)
+				t.Errorf("grants of the issued tokens (-want +got):\n%s", diff)
 			}
 		})
 	}
@@ -194,16 +194,16 @@ func TestTokenCache_IsBounded(t *testing.T) {
 	as := func(subject string) dispatch.Call {
 		return newCall(a.URL, func(c *dispatch.Call) { c.Caller.Subject = subject })
 	}
-	// One that is used all the time stays, however many come and go.
+	// a caller that is used all the time stays cached
 	for i := range 10_000 {
 		httptarget.MintToken(target, as(fmt.Sprint("caller", i)))
 		httptarget.MintToken(target, as("regular"))
 	}
 	if got := httptarget.CachedTokens(target); got > 4096 {
-		t.Errorf("%d tokens are remembered, want at most 4096", got)
+		t.Errorf("got %d cached tokens, want at most 4096", got)
 	}
 	if got := source.count(); got != 10_001 {
-		t.Errorf("%d tokens were made, want one for each caller", got)
+		t.Errorf("got %d tokens issued, want one for each caller", got)
 	}
 }
 
@@ -220,7 +220,7 @@ func TestTarget_FailsWithoutToken(t *testing.T) {
 	got := execute(t, newTargetWith(t, failingSource{}), newCall(a.URL))
 	checkOutcome(t, got, want{code: contract.TaskAgentUnavailable, detail: "no token could be made for quality_agent"})
 	if strings.Contains(got.Err.Detail, "hunter2") {
-		t.Errorf("detail %q shows what is for the log", got.Err.Detail)
+		t.Errorf("detail %q contains text that is for the log only", got.Err.Detail)
 	}
 	got = execute(t, newTarget(t), newCall(a.URL, func(c *dispatch.Call) { c.Caller = nil }))
 	checkOutcome(t, got, want{code: contract.TaskAgentUnavailable, detail: "no token"})
