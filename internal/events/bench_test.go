@@ -20,7 +20,8 @@ func BenchmarkPublish(b *testing.B) {
 	}
 }
 
-// BenchmarkFanOut is one event until the last of its readers has it.
+// BenchmarkFanOut measures one event until the last of its readers has received
+// it.
 func BenchmarkFanOut(b *testing.B) {
 	for _, readers := range []int{1, 100, 1000} {
 		b.Run(fmt.Sprint(readers), func(b *testing.B) {
@@ -50,7 +51,7 @@ func BenchmarkFanOut(b *testing.B) {
 	}
 }
 
-// BenchmarkRead is a reader that comes after the end.
+// BenchmarkRead measures a reader that starts after the final event.
 func BenchmarkRead(b *testing.B) {
 	s, _ := start(b, openLog(b))
 	tell(b, s, "r-1", whole...)

@@ -13,7 +13,7 @@ import (
 	"github.com/caprouter/caprouter/internal/testkit/teststore"
 )
 
-// openLog is the log of a stream over a new store.
+// openLog returns the log of a stream in a new store.
 func openLog(t testing.TB) eventLog {
 	t.Helper()
 	s, err := Open(t.Context(), teststore.Open(t))
@@ -23,7 +23,8 @@ func openLog(t testing.TB) eventLog {
 	return s.log
 }
 
-// start is a stream over the log that runs until stop is called, or the test ends.
+// start returns a stream over the log, which runs until stop is called or the test
+// ends.
 func start(t testing.TB, log eventLog) (s *Stream, stop func()) {
 	t.Helper()
 	s = newStream(log)
@@ -45,7 +46,7 @@ func runs(t testing.TB, s *Stream) (stop func()) {
 	return stop
 }
 
-// tell publishes an event of the type.
+// tell publishes events of these types.
 func tell(t testing.TB, s *Stream, id string, types ...contract.EventType) {
 	t.Helper()
 	for _, typ := range types {
@@ -64,7 +65,7 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// heard is what a reader got.
+// heard contains the events that a reader received.
 type heard struct {
 	types []contract.EventType
 	seqs  []uint64
@@ -75,10 +76,10 @@ func (h *heard) hear(seq uint64, ev *contract.Event) error {
 	return nil
 }
 
-// errEnough ends a reader that has no final event to wait for.
+// errEnough ends a reader that waits for no final event.
 var errEnough = errors.New("enough")
 
-// until returns hear with an end after n events.
+// until returns hear, limited to n events.
 func (h *heard) until(n int) func(uint64, *contract.Event) error {
 	return func(seq uint64, ev *contract.Event) error {
 		_ = h.hear(seq, ev)
@@ -89,11 +90,11 @@ func (h *heard) until(n int) func(uint64, *contract.Event) error {
 	}
 }
 
-// later is a reader on a goroutine of its own.
+// later is a reader in its own goroutine.
 type later struct {
 	heard
 	err  chan error
-	came chan contract.EventType // what it hears, as it hears it; never full
+	came chan contract.EventType // each event as it is received; never full
 }
 
 type readFunc = func(context.Context, string, uint64, func(uint64, *contract.Event) error) error
@@ -110,14 +111,14 @@ func read(ctx context.Context, fn readFunc, id string, after uint64) *later {
 	return l
 }
 
-// mishap is a log to which something happens.
+// mishap is a log with injected faults.
 type mishap struct {
 	eventLog
-	append func() error             // nil, or the error of an Append
-	info   error                    // of Info
-	last   error                    // of Last
-	next   error                    // of Next
-	follow func(store.Message) bool // reports whether the follower gets it
+	append func() error             // if not nil, returns the error of Append
+	info   error                    // error of Info
+	last   error                    // error of Last
+	next   error                    // error of Next
+	follow func(store.Message) bool // reports whether the follower receives the message
 	begun  chan struct{}            // closed when the follower begins
 }
 

@@ -15,7 +15,7 @@ import (
 	"github.com/caprouter/caprouter/internal/testkit"
 )
 
-// A reader that stands still holds up nobody, and misses nothing.
+// A slow reader delays no other reader, and misses no event.
 func TestRead_SlowReaderMissesNothing(t *testing.T) {
 	s, _ := start(t, openLog(t))
 	const published = 5 * queueLength
@@ -43,7 +43,7 @@ func TestRead_SlowReaderMissesNothing(t *testing.T) {
 	for _, r := range s.readers["r-1"] {
 		r.mu.Lock()
 		if n := len(r.queue); n > queueLength {
-			t.Errorf("%d events wait for the slow reader, want at most %d", n, queueLength)
+			t.Errorf("got %d events queued for the slow reader, want at most %d", n, queueLength)
 		}
 		r.mu.Unlock()
 	}
@@ -51,15 +51,15 @@ func TestRead_SlowReaderMissesNothing(t *testing.T) {
 	close(goOn)
 	must(t, testkit.Receive(t, ended))
 	if len(quick.seqs) != published+2 {
-		t.Errorf("the quick one heard %d events, want %d", len(quick.seqs), published+2)
+		t.Errorf("fast reader: got %d events, want %d", len(quick.seqs), published+2)
 	}
 	if diff := cmp.Diff(quick.seqs, slow.seqs); diff != "" {
-		t.Errorf("the slow one heard (-quick +slow):\n%s", diff)
+		t.Errorf("slow reader (-quick +slow):\n%s", diff)
 	}
 }
 
-// Readers come, leave and come back from where they left while events are published:
-// together their visits are the whole story, each event once and in order.
+// Readers stop and resume at their position while events are published: together
+// they receive each event once and in order.
 func TestRead_HasNoGapsAndNoDuplicates(t *testing.T) {
 	s, _ := start(t, openLog(t))
 	n := 0
@@ -99,7 +99,7 @@ func TestRead_HasNoGapsAndNoDuplicates(t *testing.T) {
 			t.Fatal(err)
 		}
 		if len(story.seqs) != count+2 || story.types[0] != decided || story.types[count+1] != final {
-			t.Fatalf("heard %d events, want %d", len(story.seqs), count+2)
+			t.Fatalf("got %d events, want %d", len(story.seqs), count+2)
 		}
 		for i := 1; i < len(story.seqs); i++ {
 			if story.seqs[i] <= story.seqs[i-1] {
@@ -109,8 +109,8 @@ func TestRead_HasNoGapsAndNoDuplicates(t *testing.T) {
 	})
 }
 
-// Ten thousand who follow requests and leave, half of them before the end, leave
-// nothing: no goroutine was started for them, and none is in the books.
+// Ten thousand readers, half of which stop before the final event, leave nothing
+// behind: no goroutine is started for them, and none of them stays registered.
 func TestRead_RemovesItsQueue(t *testing.T) {
 	const readers, requests = 10_000, 100
 	s, _ := start(t, openLog(t))
@@ -139,7 +139,7 @@ func TestRead_RemovesItsQueue(t *testing.T) {
 	}
 	there.Wait()
 	if n := runtime.NumGoroutine() - before; n > readers+10 {
-		t.Errorf("%d goroutines for %d readers, want none but theirs", n, readers)
+		t.Errorf("got %d goroutines for %d readers, want only their own", n, readers)
 	}
 	cancel()
 	for i := range requests {
@@ -148,7 +148,7 @@ func TestRead_RemovesItsQueue(t *testing.T) {
 	all.Wait()
 	for i, err := range errs {
 		if i%2 == 1 && err != nil || err != nil && !errors.Is(err, context.Canceled) {
-			t.Fatalf("reader %d: got error %v, want none but for those that left", i, err)
+			t.Fatalf("reader %d: got error %v, want none, except for cancelled readers", i, err)
 		}
 	}
 	if n := len(s.readers); n != 0 {

@@ -22,12 +22,12 @@ const (
 	final    = contract.EventFinal
 )
 
-// whole is the life of a request.
+// whole lists the events of one request.
 var whole = []contract.EventType{decided, started, progress, done, final}
 
 func TestRead_ReturnsStoredEvents(t *testing.T) {
 	s, _ := start(t, openLog(t))
-	for _, typ := range whole { // of two requests at once
+	for _, typ := range whole { // interleave two requests
 		tell(t, s, "r-1", typ)
 		tell(t, s, "r-2", typ)
 	}
@@ -40,7 +40,7 @@ func TestRead_ReturnsStoredEvents(t *testing.T) {
 		for name, read := range map[string]readFunc{"Read": s.Read, "Follow": s.Follow} {
 			var rest heard
 			if name == "Follow" && i == len(whole)-1 {
-				continue // nobody follows what has ended
+				continue // Follow does not end after the final event
 			}
 			must(t, read(t.Context(), "r-1", seq, rest.hear))
 			if diff := cmp.Diff(all.seqs[i+1:], rest.seqs); len(rest.seqs) != len(all.seqs)-i-1 || len(rest.seqs) > 0 && diff != "" {
@@ -66,14 +66,14 @@ func TestRead_ReturnsNewEvents(t *testing.T) {
 	must(t, testkit.Receive(t, early.err))
 	must(t, testkit.Receive(t, late.err))
 	if diff := cmp.Diff(whole, early.types); diff != "" {
-		t.Errorf("the early one heard (-want +got):\n%s", diff)
+		t.Errorf("early reader (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff(early.seqs[1:], late.seqs); diff != "" {
-		t.Errorf("the late one heard (-want +got):\n%s", diff)
+		t.Errorf("late reader (-want +got):\n%s", diff)
 	}
 }
 
-// Events come as they were published, and the same to all.
+// Every reader receives the events exactly as published.
 func TestPublish_KeepsEveryMember(t *testing.T) {
 	s, _ := start(t, openLog(t))
 	percent := 12.5
@@ -100,7 +100,7 @@ func TestPublish_KeepsEveryMember(t *testing.T) {
 		t.Errorf("progress (-want +got):\n%s", diff)
 	}
 	if got[2].Response == nil || got[2].Response.Status != contract.StatusCompleted {
-		t.Errorf("got the answer %+v, want it whole", got[2].Response)
+		t.Errorf("got the response %+v, want all of it", got[2].Response)
 	}
 }
 
@@ -112,12 +112,12 @@ func TestPublish_OmitsTooLongResponse(t *testing.T) {
 	must(t, s.Publish(t.Context(), ev))
 	must(t, s.Read(t.Context(), "r-1", 0, func(_ uint64, got *contract.Event) error {
 		if got.Type != final || got.Response != nil {
-			t.Errorf("got %s with the answer %v, want final without", got.Type, got.Response)
+			t.Errorf("got %s with the response %v, want final without one", got.Type, got.Response)
 		}
 		return nil
 	}))
 	if ev.Response == nil {
-		t.Error("the event that was published has lost its answer")
+		t.Error("the published event was changed: it has no response")
 	}
 }
 
@@ -136,20 +136,20 @@ func TestRead_ReportsGoneEvents(t *testing.T) {
 		after    uint64
 		want     error
 	}{
-		{"a request nobody knows", "r-9", 0, ErrGone},
-		{"a request nobody knows, resumed", "r-9", now, ErrGone},
+		{"an unknown request", "r-9", 0, ErrGone},
+		{"an unknown request, resumed", "r-9", now, ErrGone},
 		{"no id", "", 0, ErrGone},
-		{"an id for all", "*", 0, ErrGone},
+		{"a wildcard id", "*", 0, ErrGone},
 		{"an id for more", ">", 0, ErrGone},
 		{"an id in parts", "half.x", 0, ErrGone},
 		{"the beginning is missing", "headless", 0, ErrGone},
-		{"from a place after it", "headless", before, errEnough},
+		{"from a position after it", "headless", before, errEnough},
 		{"an earlier life", "half", 7, ErrGone},
-		{"a later one", "half", now + 1, ErrGone},
-		{"the latest there can be", "half", ^uint64(0), ErrGone},
-		{"what is there", "half", 0, errEnough},
-		{"an end alone", "short", 0, nil},
-		{"an end that was heard", "short", now, nil},
+		{"a later position", "half", now + 1, ErrGone},
+		{"the maximum position", "half", ^uint64(0), ErrGone},
+		{"stored events", "half", 0, errEnough},
+		{"a final event only", "short", 0, nil},
+		{"after the final event", "short", now, nil},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -170,7 +170,7 @@ func TestDelete_EndsReaders(t *testing.T) {
 		t.Fatal(err)
 	}
 	tell(t, s, "r-1", progress, done)
-	must(t, log.(*store.Log).Trim(t.Context(), h.seqs[1]+2)) // the progress is too old
+	must(t, log.(*store.Log).Trim(t.Context(), h.seqs[1]+2)) // the progress event is too old
 	for name, after := range map[string]uint64{"the beginning": 0, "the first": h.seqs[0], "before what is gone": h.seqs[1]} {
 		if err := s.Read(t.Context(), "r-1", after, h.hear); !errors.Is(err, ErrGone) {
 			t.Errorf("from %s: got error %v, want %v", name, err, ErrGone)
@@ -178,16 +178,17 @@ func TestDelete_EndsReaders(t *testing.T) {
 	}
 	var rest heard
 	if err := s.Read(t.Context(), "r-1", h.seqs[1]+1, rest.until(1)); !errors.Is(err, errEnough) {
-		t.Errorf("from behind it: got error %v, want the rest", err)
+		t.Errorf("after it: got error %v, want the rest", err)
 	}
 	must(t, s.Delete(t.Context(), "r-1"))
 	must(t, s.Delete(t.Context(), "no id"))
 	if err := s.Read(t.Context(), "r-1", rest.seqs[0], h.hear); !errors.Is(err, ErrGone) {
-		t.Errorf("after Forget: got error %v, want %v", err, ErrGone)
+		t.Errorf("after Delete: got error %v, want %v", err, ErrGone)
 	}
 }
 
-// Who has seen the state of a request follows it from there, whatever came before.
+// Follow starts at the given position, so that a caller that knows the state of a
+// request receives only newer events.
 func TestFollow_StartsAtPosition(t *testing.T) {
 	s, _ := start(t, openLog(t))
 	for _, id := range []string{"new", "old"} {
@@ -201,7 +202,7 @@ func TestFollow_StartsAtPosition(t *testing.T) {
 		tell(t, s, id, done, final)
 		must(t, testkit.Receive(t, l.err))
 		if diff := cmp.Diff([]contract.EventType{done, final}, l.types); diff != "" {
-			t.Errorf("%s: heard (-want +got):\n%s", id, diff)
+			t.Errorf("%s: events (-want +got):\n%s", id, diff)
 		}
 	}
 }
@@ -214,18 +215,18 @@ func TestRead_EndsWithContextAndCallback(t *testing.T) {
 	testkit.WaitClosed(t, leaves.came)
 	cancel()
 	if err := testkit.Receive(t, leaves.err); !errors.Is(err, context.Canceled) {
-		t.Errorf("one that leaves: got error %v, want %v", err, context.Canceled)
+		t.Errorf("cancelled reader: got error %v, want %v", err, context.Canceled)
 	}
 	var h heard
 	if err := s.Read(t.Context(), "r-1", 0, h.until(1)); !errors.Is(err, errEnough) {
-		t.Errorf("one that has enough: got error %v, want %v", err, errEnough)
+		t.Errorf("reader whose callback fails: got error %v, want %v", err, errEnough)
 	}
 	if n := len(s.readers); n != 0 {
 		t.Errorf("%d requests still have readers, want none", n)
 	}
 }
 
-// What cannot be told is gone for who waits for it.
+// If an event cannot be published, its readers get ErrGone.
 func TestPublish_FailureReachesReaders(t *testing.T) {
 	var broken error
 	s, _ := start(t, &mishap{eventLog: openLog(t), append: func() error { return broken }})
@@ -240,17 +241,17 @@ func TestPublish_FailureReachesReaders(t *testing.T) {
 		t.Errorf("Read: got error %v, want %v", err, ErrGone)
 	}
 	if err := s.Publish(t.Context(), event("no id", final)); err == nil {
-		t.Error("an event of nobody: got no error, want one")
+		t.Error("an event without a valid id: got no error, want one")
 	}
 	bad := event("r-1", progress)
 	bad.Progress = &contract.Progress{Data: map[string]json.RawMessage{"x": json.RawMessage(`{`)}}
 	if err := s.Publish(t.Context(), bad); err == nil {
-		t.Error("an event that is no JSON: got no error, want one")
+		t.Error("an event with invalid JSON: got no error, want one")
 	}
 }
 
-// What the follower misses, because the engine was restarted or forgets faster than
-// it reads, readers get from the log, or hear that it is gone.
+// If the follower misses messages, because the engine was restarted or evicts
+// faster than the follower reads, readers get them from the log, or get ErrGone.
 func TestRun_ReadersRecoverMissedEvents(t *testing.T) {
 	for name, want := range map[string]error{"still kept": nil, "gone": ErrGone} {
 		t.Run(name, func(t *testing.T) {
@@ -269,7 +270,7 @@ func TestRun_ReadersRecoverMissedEvents(t *testing.T) {
 				return false
 			}
 			s, _ := start(t, m)
-			testkit.WaitClosed(t, m.begun) // the reader is not sent to the log for that
+			testkit.WaitClosed(t, m.begun) // so that the reader need not read from the log
 			tell(t, s, "r-1", decided)
 			l := read(t.Context(), s.Read, "r-1", 0)
 			testkit.WaitClosed(t, l.came)
@@ -280,13 +281,14 @@ func TestRun_ReadersRecoverMissedEvents(t *testing.T) {
 				t.Fatalf("got error %v, want %v", err, want)
 			}
 			if diff := cmp.Diff([]contract.EventType{decided, progress, done, final}, l.types); want == nil && diff != "" {
-				t.Errorf("heard (-want +got):\n%s", diff)
+				t.Errorf("events (-want +got):\n%s", diff)
 			}
 		})
 	}
 }
 
-// A reader that came before Run, or stayed while another Run ended, misses nothing.
+// A reader that starts before Run, or waits while Run is restarted, misses
+// nothing.
 func TestRun_MayStartLate(t *testing.T) {
 	s := newStream(openLog(t))
 	tell(t, s, "r-1", decided)
@@ -300,7 +302,7 @@ func TestRun_MayStartLate(t *testing.T) {
 	runs(t, s)
 	must(t, testkit.Receive(t, l.err))
 	if diff := cmp.Diff(whole, l.types); diff != "" {
-		t.Errorf("heard (-want +got):\n%s", diff)
+		t.Errorf("events (-want +got):\n%s", diff)
 	}
 }
 
@@ -339,10 +341,10 @@ func TestRead_TreatsDamagedEventAsGone(t *testing.T) {
 	_, err := log.Append(t.Context(), prefix+"r-1", []byte("{"), store.AppendOptions{})
 	must(t, err)
 	if err := testkit.Receive(t, l.err); !errors.Is(err, ErrGone) {
-		t.Errorf("while it is heard: got error %v, want %v", err, ErrGone)
+		t.Errorf("while reading new events: got error %v, want %v", err, ErrGone)
 	}
 	var h heard
 	if err := s.Read(t.Context(), "r-1", 0, h.hear); !errors.Is(err, ErrGone) {
-		t.Errorf("when it is read: got error %v, want %v", err, ErrGone)
+		t.Errorf("while reading stored events: got error %v, want %v", err, ErrGone)
 	}
 }

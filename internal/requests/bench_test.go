@@ -12,7 +12,7 @@ import (
 	"github.com/caprouter/caprouter/internal/testkit/teststore"
 )
 
-// durable is a store every write of which is forced to disk.
+// durable returns a store that syncs every write to disk.
 func durable(b *testing.B) *Store {
 	b.Helper()
 	s := teststore.Open(b, func(cfg *store.Config) { cfg.SyncEvery = 0 })
@@ -23,8 +23,8 @@ func durable(b *testing.B) *Store {
 	return NewStore(bucket)
 }
 
-// BenchmarkFsync is the floor of a durable step: a record appended to a file, and
-// one fsync.
+// BenchmarkFsync measures the lower bound of a durable step: one record appended
+// to a file, and one fsync.
 func BenchmarkFsync(b *testing.B) {
 	f, err := os.Create(filepath.Join(b.TempDir(), "log"))
 	if err != nil {
@@ -70,8 +70,8 @@ func BenchmarkUpdate(b *testing.B) {
 	}
 }
 
-// BenchmarkTakeOver is a start after a crash with 10,000 open requests: the index,
-// and then a step for each of them.
+// BenchmarkTakeOver measures a start after a crash with 10,000 open requests:
+// reading the index, and one step for each request.
 func BenchmarkTakeOver(b *testing.B) {
 	const n = 10_000
 	bucket := openBucket(b)

@@ -12,7 +12,7 @@ import (
 	"github.com/caprouter/caprouter/contract"
 )
 
-// full is a record with something in every member.
+// full returns a record with a value in every member.
 func full(t *testing.T) *Record {
 	t.Helper()
 	r := accepted(testID)
@@ -76,30 +76,30 @@ func TestDecode_RestoresIDsOfTheRequest(t *testing.T) {
 	}
 }
 
-// These records result from no sequence of transitions.
+// No sequence of transitions leads to these records.
 func TestDecode_RejectsInconsistentRecords(t *testing.T) {
 	tests := []struct {
-		name, old, new string // a piece of the full record, and what stands there instead
+		name, old, new string // old, a part of the full record, is replaced by new
 		want           string
 	}{
-		{"another form", `"version":1`, `"version":2`, "version 2"},
-		{"no form", `"version":1,`, ``, "version 0"},
+		{"another version", `"version":1`, `"version":2`, "version 2"},
+		{"no version", `"version":1,`, ``, "version 0"},
 		{"no id", `"id":"` + testID + `"`, `"id":""`, "record of request"},
-		{"an id that is no key", `"id":"` + testID + `"`, `"id":"a.b"`, "record of request"},
+		{"an id that is not a key", `"id":"` + testID + `"`, `"id":"a.b"`, "record of request"},
 		{"unknown state", `"state":"partial"`, `"state":""`, "unknown state"},
-		{"a state there is not", `"state":"partial"`, `"state":"done"`, "unknown state"},
+		{"an invalid state", `"state":"partial"`, `"state":"done"`, "unknown state"},
 		{"an answer before the end", `"state":"partial"`, `"state":"running"`, "response"},
-		{"an epoch of less than nothing", `"epoch":1`, `"epoch":-1`, "epoch"},
-		{"a task without a name", `"id":"t1"`, `"id":""`, "no id"},
+		{"a negative epoch", `"epoch":1`, `"epoch":-1`, "epoch"},
+		{"a task without an id", `"id":"t1"`, `"id":""`, "no id"},
 		{"a task twice", `"id":"t1"`, `"id":"t2"`, "twice"},
-		{"a task of no part", `"agent_id":"second","part":0`, `"agent_id":"second","part":7`, "unknown part 7"},
-		{"a task of less than a part", `"agent_id":"second","part":0`, `"agent_id":"second","part":-1`, "unknown part -1"},
-		{"a task in no state", `"state":"done"`, `"state":"lost"`, "unknown state"},
+		{"a task of an unknown part", `"agent_id":"second","part":0`, `"agent_id":"second","part":7`, "unknown part 7"},
+		{"a task of a negative part", `"agent_id":"second","part":0`, `"agent_id":"second","part":-1`, "unknown part -1"},
+		{"a task without a state", `"state":"done"`, `"state":"lost"`, "unknown state"},
 		{"an outcome before its end", `"state":"done"`, `"state":"sent"`, "outcome"},
 		{"a result without a hash", `"result_hash":`, `"result_hash":"","x":`, "unknown"},
 		{"an unknown member", `"epoch":1`, `"epoch":1,"mood":"good"`, "unknown"},
 		{"a member twice", `"epoch":1`, `"epoch":1,"epoch":1`, "more than once"},
-		{"broken off", `"epoch":1`, `"epoch`, ""},
+		{"truncated", `"epoch":1`, `"epoch`, ""},
 	}
 	data, err := encodeRecord(testID, full(t))
 	must(t, err)
@@ -128,20 +128,20 @@ func TestEncode_RejectsInconsistentRecords(t *testing.T) {
 		{"a result without a hash", func(r *Record) { r.Tasks[1].ResultHash = "" }},
 		{"a hash without a result", func(r *Record) { r.Tasks[0].ResultHash = "x" }},
 		{"done without an outcome", func(r *Record) { r.Tasks[0].Err = nil }},
-		{"a task of nobody", func(r *Record) { r.Tasks[0].AgentID = "" }},
+		{"a task without an agent", func(r *Record) { r.Tasks[0].AgentID = "" }},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			r := full(t)
 			tt.change(r)
 			if _, err := encodeRecord(r.ID, r); err == nil {
-				t.Error("got no error, want it not to be written")
+				t.Error("got no error, want one")
 			}
 		})
 	}
 }
 
-func TestCheckID(t *testing.T) {
+func TestCheckID_RejectsInvalidIDs(t *testing.T) {
 	tests := []struct {
 		name, id string
 		want     bool
@@ -167,8 +167,8 @@ func TestCheckID(t *testing.T) {
 	}
 }
 
-// FuzzDecode feeds the decoder what a damaged store may hold. What it takes must
-// be safe to look at, to move on and to write again.
+// FuzzDecode decodes what a damaged store may contain. An accepted record must be
+// safe to read, to change and to encode again.
 func FuzzDecode(f *testing.F) {
 	t := new(testing.T)
 	for _, r := range []*Record{accepted(testID), inState(t, StatePlanned), inState(t, StateRunning), full(t)} {
@@ -188,18 +188,18 @@ func FuzzDecode(f *testing.F) {
 		r.Snapshot()
 		again, err := encodeRecord(r.ID, r)
 		if err != nil {
-			t.Fatalf("a record that was read cannot be written: %v\n%s", err, data)
+			t.Fatalf("a decoded record cannot be encoded: %v\n%s", err, data)
 		}
 		back, err := decodeRecord(r.ID, again)
 		if err != nil {
-			t.Fatalf("a record that was written cannot be read: %v\n%s", err, again)
+			t.Fatalf("an encoded record cannot be decoded: %v\n%s", err, again)
 		}
 		if diff := cmp.Diff(r, back, cmpopts.EquateEmpty()); diff != "" {
 			t.Fatalf("the record read back (-want +got):\n%s", diff)
 		}
 		for _, e := range events {
 			if err := e.do(r); err == nil && r.check(r.ID) != nil {
-				t.Fatalf("%s led to a record that does not hang together: %v", e.event, r.check(r.ID))
+				t.Fatalf("after %s: got an inconsistent record: %v", e.event, r.check(r.ID))
 			}
 		}
 	})

@@ -16,10 +16,10 @@ const (
 	owner  = "router-1"
 )
 
-// now is when everything in these tests happens.
+// now is the time of all events in these tests.
 var now = time.Date(2026, 1, 2, 15, 4, 5, 0, time.UTC)
 
-// accepted is a new record.
+// accepted returns a new record.
 func accepted(id string) *Record {
 	return &Record{
 		ID: id, TraceID: "4bf92f3577b34da6a3ce929d0e0e4736",
@@ -33,7 +33,7 @@ func accepted(id string) *Record {
 	}
 }
 
-// decision and parts are what the arithmetic decided: part 0 has a standby.
+// decision and parts are the routing decision: part 0 has a standby agent.
 func decision() *contract.Decision {
 	return &contract.Decision{
 		DecisionID: "d1",
@@ -53,8 +53,8 @@ func parts() []Part {
 	}
 }
 
-// inState is a record that came to the state by the shortest way; a running one
-// has the task "t1" of part 0, sent.
+// inState returns a record that reached the state on the shortest way; a running
+// one has the task "t1" of part 0, sent.
 func inState(t *testing.T, s State) *Record {
 	t.Helper()
 	r := accepted(testID)
@@ -97,7 +97,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// words is the record as it would lie in the store.
+// words returns the record as it is stored.
 func words(t *testing.T, r *Record) string {
 	t.Helper()
 	data, err := strictjson.Marshal(r)
@@ -105,10 +105,10 @@ func words(t *testing.T, r *Record) string {
 	return string(data)
 }
 
-// unchanged complains when the record has not the words it had.
+// unchanged fails the test if the record differs from before.
 func unchanged(t *testing.T, r *Record, before string) {
 	t.Helper()
 	if diff := cmp.Diff(before, words(t, r)); diff != "" {
-		t.Errorf("an event that was refused changed the record (-want +got):\n%s", diff)
+		t.Errorf("a rejected event changed the record (-want +got):\n%s", diff)
 	}
 }

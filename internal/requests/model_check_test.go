@@ -10,7 +10,7 @@ import (
 	"github.com/caprouter/caprouter/internal/strictjson"
 )
 
-// check holds what must be true at any time.
+// check verifies the invariants.
 func (w *world) check(t *rapid.T) {
 	r := w.read(t)
 	if w.ends > 1 {
@@ -25,7 +25,7 @@ func (w *world) check(t *rapid.T) {
 			w.final = string(data)
 		}
 		if diff := cmp.Diff(w.final, string(data)); diff != "" {
-			t.Fatalf("something happened after the end (-then +now):\n%s", diff)
+			t.Fatalf("the record changed after the end (-then +now):\n%s", diff)
 		}
 	} else if w.final != "" {
 		t.Fatalf("the request is %s, and had ended", r.State)
@@ -33,16 +33,16 @@ func (w *world) check(t *rapid.T) {
 	for id, says := range w.taken {
 		task := r.findTask(id)
 		if task == nil || task.Result == nil || task.Result.Text() != says {
-			t.Fatalf("the result of task %s was taken, and the record has %+v", id, task)
+			t.Fatalf("the result of task %s was accepted, but the record has %+v", id, task)
 		}
 		if r.Response != nil && !shows(r.Response, id) {
-			t.Fatalf("the result of task %s was taken, and the answer does not show it", id)
+			t.Fatalf("the result of task %s was accepted, but the response does not contain it", id)
 		}
 	}
 	w.checkWork(t, len(r.Parts))
 }
 
-// checkWork holds what was done against what may be done.
+// checkWork compares the work that was done with the work that is allowed.
 func (w *world) checkWork(t *rapid.T, parts int) {
 	for part := range parts {
 		var did []string
@@ -51,14 +51,14 @@ func (w *world) checkWork(t *rapid.T, parts int) {
 				continue
 			}
 			if k.done > 1 && !idempotent[k.agent] {
-				t.Fatalf("%s, which is not idempotent, was given task %s %d times", k.agent, id, k.done)
+				t.Fatalf("%s, which is not idempotent, executed task %s %d times", k.agent, id, k.done)
 			}
 			if !k.fails {
 				did = append(did, id)
 			}
 		}
 		if len(did) > 1 {
-			t.Fatalf("part %d was done by the tasks %v", part, did)
+			t.Fatalf("part %d was executed by the tasks %v, want one", part, did)
 		}
 	}
 }

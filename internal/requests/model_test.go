@@ -12,10 +12,11 @@ import (
 	"github.com/caprouter/caprouter/internal/store"
 )
 
-// TestStore_MatchesModel lets processes that die at any point, agents that answer late, twice
-// or never, callers who cancel and a store whose confirmations get lost do what
-// they like to one request. What must hold is told by a world that sees what really
-// happened: which agent did which work, and which result was taken.
+// TestStore_MatchesModel runs random operations on one request: processes that die
+// at any point, agents that answer late, twice or never, callers that cancel, and
+// a store that loses confirmations. The model records what really happened, which
+// agent did which work and which result was accepted, and checks the invariants
+// against it.
 func TestStore_MatchesModel(t *testing.T) {
 	bucket := openBucket(t)
 	n := 0
@@ -35,45 +36,45 @@ func TestStore_MatchesModel(t *testing.T) {
 	})
 }
 
-// idempotent says which of the agents take a task twice for once.
+// idempotent reports which agents execute a repeated task once.
 var idempotent = map[string]bool{"quality": false, "second": true, "costs": true}
 
-// process is one that drives the request, or believes it does.
+// process is a process that owns the request, or believes that it does.
 type process struct {
 	owner  string
 	epoch  int
-	out    []string // tasks it gave out and has no outcome of
-	unsaid []string // tasks it could not put on record, and did not give out
+	out    []string // tasks that were sent and have no outcome yet
+	unsaid []string // tasks that could not be recorded and were not sent
 }
 
-// work is what an agent did about a task.
+// work is the work of an agent on one task.
 type work struct {
 	agent string
 	part  int
-	done  int    // how often
-	says  string // its result; "" = none yet
-	fails bool   // its result is its own failure
+	done  int    // number of executions
+	says  string // its result; "" = no result yet
+	fails bool   // its result is a failure
 }
 
 type world struct {
 	id     string
-	plain  *Store // without mishaps
+	plain  *Store // without faults
 	faulty *Store
-	nested bool // inside somebody else's change
+	nested bool // during another change
 
 	alive   process
 	dead    []process
 	tasks   map[string]*work
-	taken   map[string]string // by task: the result the agent was told is taken
-	ends    int               // ends that were confirmed
-	final   string            // the record as it was when the end was first seen
+	taken   map[string]string // by task: the result that was acknowledged to the agent
+	ends    int               // confirmed ends
+	final   string            // the record when the end was first seen
 	counter int
 }
 
 func newWorld(t *rapid.T, b *store.Bucket, id string) *world {
 	w := &world{id: id, plain: NewStore(b), tasks: map[string]*work{}, taken: map[string]string{}, alive: process{owner: "p0"}}
 	w.faulty = withFaults(b,
-		func(string) error { // somebody else comes first
+		func(string) error { // another writer comes first
 			if !w.nested && rapid.IntRange(0, 3).Draw(t, "interrupted") == 0 {
 				w.nested = true
 				defer func() { w.nested = false }()
@@ -81,7 +82,7 @@ func newWorld(t *rapid.T, b *store.Bucket, id string) *world {
 			}
 			return nil
 		},
-		func(string) error { // the write happens, but its confirmation is lost
+		func(string) error { // the write succeeds, but its confirmation is lost
 			if rapid.IntRange(0, 15).Draw(t, "confirmed") == 1 {
 				return store.ErrUnavailable
 			}
@@ -101,7 +102,7 @@ func newWorld(t *rapid.T, b *store.Bucket, id string) *world {
 	return w
 }
 
-// as changes the request as a process does that believes to drive it.
+// as changes the request like a process that believes to own it.
 func (w *world) as(t *rapid.T, p process, fn func(*Record) error) (*Record, error) {
 	return w.faulty.Update(t.Context(), w.id, func(r *Record) error {
 		if err := r.CheckOwner(p.owner, p.epoch); err != nil {
@@ -119,7 +120,7 @@ func (w *world) read(t *rapid.T) *Record {
 	return r
 }
 
-// drive does the next step of the request's life.
+// drive executes the next step of the request.
 func (w *world) drive(t *rapid.T) {
 	p := w.alive
 	_, err := w.as(t, p, func(r *Record) error {
@@ -134,7 +135,7 @@ func (w *world) drive(t *rapid.T) {
 	w.noteEnd(t, err)
 }
 
-// settleParts ends the request when every part has been tried to its end.
+// settleParts ends the request if every part has ended.
 func (w *world) settleParts(r *Record) error {
 	for part := range r.Parts {
 		last := lastTask(r, part)
@@ -155,9 +156,9 @@ func (w *world) noteEnd(t *rapid.T, err error) {
 	}
 }
 
-// giveOut sends a task of a part to any of its agents, whatever the record says of
-// that, and what the process before this one left behind: again where that does no
-// harm, else as nobody knows.
+// giveOut sends a task of a part to any of its agents, whatever the record
+// contains about it, and handles the tasks of the previous process: it sends a
+// task again if its agent is idempotent, and otherwise records an unknown outcome.
 func (w *world) giveOut(t *rapid.T) {
 	r := w.read(t)
 	if r.State != StateRunning || r.Epoch != w.alive.epoch {
@@ -177,7 +178,7 @@ func (w *world) send(t *rapid.T, part int, agent string) {
 	id := fmt.Sprint("t", w.counter)
 	_, err := w.as(t, w.alive, func(r *Record) error { return r.Send(Task{ID: id, AgentID: agent, Part: part, SentAt: now}) })
 	if err != nil {
-		w.alive.unsaid = append(w.alive.unsaid, id) // perhaps it is on record; it is not given out
+		w.alive.unsaid = append(w.alive.unsaid, id) // it may be recorded; it is not sent
 		return
 	}
 	w.tasks[id] = &work{agent: agent, part: part}
@@ -185,7 +186,7 @@ func (w *world) send(t *rapid.T, part int, agent string) {
 	w.reach(t, id)
 }
 
-// reach is the network: the agent does the work, or never hears of it.
+// reach simulates the network: the agent does the work, or never receives it.
 func (w *world) reach(t *rapid.T, id string) {
 	if rapid.Bool().Draw(t, "reached") {
 		k := w.tasks[id]
@@ -203,7 +204,7 @@ func (w *world) recover(t *rapid.T, task *Task) {
 		if err != nil {
 			return
 		}
-		if w.tasks[task.ID] == nil { // on record by a process that died before it gave the task out
+		if w.tasks[task.ID] == nil { // recorded by a process that died before it sent the task
 			w.tasks[task.ID] = &work{agent: task.AgentID, part: task.Part}
 		}
 		w.alive.out = append(w.alive.out, task.ID)
@@ -215,7 +216,7 @@ func (w *world) recover(t *rapid.T, task *Task) {
 	}
 }
 
-// reply is what the process hears on the connection of a task it gave out.
+// reply is the response on the connection of a task that the process sent.
 func (w *world) reply(t *rapid.T) {
 	if len(w.alive.out) == 0 {
 		return
@@ -227,7 +228,7 @@ func (w *world) reply(t *rapid.T) {
 		return
 	}
 	out := failed(contract.TaskAgentUnavailable)
-	if k.says != "" { // it did the work: either it says so, or the connection broke
+	if k.says != "" { // the agent did the work: its result arrives, or the connection breaks
 		out = Outcome{Result: k.result()}
 		if rapid.Bool().Draw(t, "broke") {
 			out = Outcome{Err: &contract.TaskError{Code: contract.TaskOutcomeUnknown}, Uncertain: true}
@@ -248,7 +249,8 @@ func (k *work) result() *contract.Result {
 	return res
 }
 
-// callback is an agent that reports: what it did, what it did not, what others did.
+// callback is an agent that reports a result: its own, one of another task, or a
+// false one.
 func (w *world) callback(t *rapid.T) {
 	if len(w.tasks) == 0 {
 		return
@@ -267,7 +269,7 @@ func (w *world) callback(t *rapid.T) {
 		res, honest = result("something else"), false
 	}
 	if !honest && agent == k.agent && w.taken[id] == "" {
-		return // a first result is the agent's word, whatever it is
+		return // the first result counts, whatever it is
 	}
 	var fresh bool
 	_, err := w.faulty.Update(t.Context(), w.id, func(r *Record) (err error) {
@@ -276,15 +278,15 @@ func (w *world) callback(t *rapid.T) {
 	})
 	switch {
 	case err == nil && !honest:
-		t.Fatalf("a result of task %s that is not its own was taken", id)
+		t.Fatalf("got the result of another task accepted for task %s", id)
 	case err == nil && fresh && w.taken[id] != "":
-		t.Fatalf("the result of task %s is fresh, and was before", id)
+		t.Fatalf("the result of task %s is new twice", id)
 	case err == nil:
 		w.taken[id] = k.says
 	}
 }
 
-// die is the end of a process, at this very point; another one takes over.
+// die ends a process at this point; another one takes over.
 func (w *world) die(t *rapid.T) {
 	w.dead = append(w.dead, w.alive)
 	next := process{owner: fmt.Sprint("p", len(w.dead))}
@@ -300,7 +302,7 @@ func (w *world) die(t *rapid.T) {
 	w.alive = next
 }
 
-// zombie is a process that was thought dead, and goes on.
+// zombie is a process that another one replaced, and that continues.
 func (w *world) zombie(t *rapid.T) {
 	if len(w.dead) == 0 || w.read(t).State.Terminal() {
 		return
@@ -308,7 +310,7 @@ func (w *world) zombie(t *rapid.T) {
 	p := rapid.SampledFrom(w.dead).Draw(t, "zombie")
 	for _, e := range events {
 		if _, err := w.as(t, p, e.do); !errors.Is(err, ErrNotOwner) && !w.read(t).State.Terminal() {
-			t.Fatalf("%s by a process that was taken over: got error %v, want %v", e.event, err, ErrNotOwner)
+			t.Fatalf("%s by a replaced process: got error %v, want %v", e.event, err, ErrNotOwner)
 		}
 	}
 }

@@ -21,7 +21,7 @@ func TestDeliver_FirstResultStays(t *testing.T) {
 		fresh, err := r.Deliver("t1", "quality", result("first"))
 		must(t, err)
 		if !fresh {
-			t.Fatal("the first result is not fresh, want it to be")
+			t.Fatal("got fresh false for the first result, want true")
 		}
 	}
 	tests := []struct {
@@ -37,10 +37,10 @@ func TestDeliver_FirstResultStays(t *testing.T) {
 		{"the same again", steps(first), "t1", "quality", result("first"), nil, false},
 		{"another", steps(first), "t1", "quality", result("second"), ErrDifferentResult, false},
 		{"the same as the direct reply", steps(did(Outcome{Result: result("x")})), "t1", "quality", result("x"), nil, false},
-		{"another than the direct reply", steps(did(Outcome{Result: result("x")})), "t1", "quality", result("y"), ErrDifferentResult, false},
-		{"after it was given up", steps(did(failed(contract.TaskDeadlineExceeded))), "t1", "quality", result("x"), ErrDifferentResult, false},
+		{"different from the direct reply", steps(did(Outcome{Result: result("x")})), "t1", "quality", result("y"), ErrDifferentResult, false},
+		{"after an error", steps(did(failed(contract.TaskDeadlineExceeded))), "t1", "quality", result("x"), ErrDifferentResult, false},
 		{"the same after the end", steps(first, ended), "t1", "quality", result("first"), nil, false},
-		{"another after the end", steps(first, ended), "t1", "quality", result("second"), ErrEnded, false},
+		{"a different one after the end", steps(first, ended), "t1", "quality", result("second"), ErrEnded, false},
 		{"the first after the end", steps(ended), "t1", "quality", result("x"), ErrEnded, false},
 		{"an unknown task", nil, "t9", "quality", result("x"), ErrUnknownTask, false},
 		{"an unknown task after the end", steps(ended), "t9", "quality", result("x"), ErrUnknownTask, false},
@@ -116,7 +116,7 @@ func TestFinish_FirstOutcomeStays(t *testing.T) {
 	}
 }
 
-// A callback does not say how long it took; who waited for it does.
+// A callback carries no latency; the execution that waited for it adds it.
 func TestFinish_AddsLatencyAfterDeliver(t *testing.T) {
 	r := inState(t, StateRunning)
 	res := result("x")
@@ -142,7 +142,7 @@ func TestFinish_RejectsUnencodableResult(t *testing.T) {
 	unchanged(t, r, before)
 }
 
-func TestHashResult(t *testing.T) {
+func TestHashResult_CoversResult(t *testing.T) {
 	with := func(data string) *contract.Result {
 		return &contract.Result{Status: contract.ResultSuccess, Data: map[string]json.RawMessage{"rows": json.RawMessage(data)}}
 	}

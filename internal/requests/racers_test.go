@@ -50,14 +50,14 @@ func TestUpdate_OneOfManyRacersWins(t *testing.T) {
 				}
 			}
 			if won != 1 {
-				t.Errorf("%d of %d won, want 1", won, racers)
+				t.Errorf("got %d of %d successful, want 1", won, racers)
 			}
 			must(t, b.Delete(t.Context(), r.ID))
 		})
 	}
 }
 
-// The same result told 64 times at once is fresh once.
+// If the same result is delivered 64 times concurrently, it is new once.
 func TestUpdate_SameResultIsFreshOnce(t *testing.T) {
 	b := NewStore(openBucket(t))
 	must(t, b.Create(t.Context(), inState(t, StateRunning)))
@@ -82,6 +82,6 @@ func TestUpdate_SameResultIsFreshOnce(t *testing.T) {
 		}
 	}
 	if n != 1 {
-		t.Errorf("it was fresh %d times, want once", n)
+		t.Errorf("got fresh %d times, want once", n)
 	}
 }

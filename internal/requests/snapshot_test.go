@@ -35,11 +35,11 @@ func TestSnapshot_BeforeTheEnd(t *testing.T) {
 func TestSnapshot_IsTheResponseAfterTheEnd(t *testing.T) {
 	r := inState(t, "completed")
 	if got := r.Snapshot(); got != r.Response {
-		t.Errorf("got %+v, want the answer itself", got)
+		t.Errorf("got %+v, want the stored response", got)
 	}
 }
 
-func TestReports(t *testing.T) {
+func TestReports_ListTasks(t *testing.T) {
 	r := inState(t, StateRunning)
 	must(t, r.Send(Task{ID: "t2", AgentID: "costs", Part: 1, SentAt: now}))
 	own := &contract.Result{Status: contract.ResultFailure, Explanations: []string{"no such file"}}
@@ -74,9 +74,9 @@ func TestReports_Status(t *testing.T) {
 		{"waiting", func(t *testing.T, r *Record) { must(t, r.Wait("t1")) }, contract.TaskRunning},
 		{"done", did(Outcome{Result: result("x")}), contract.TaskSuccess},
 		{"half done", did(Outcome{Result: &contract.Result{Status: contract.ResultPartial}}), contract.TaskPartial},
-		{"not done, as its agent says", did(Outcome{Result: &contract.Result{Status: contract.ResultFailure}}), contract.TaskFailure},
+		{"failed, as the agent reports", did(Outcome{Result: &contract.Result{Status: contract.ResultFailure}}), contract.TaskFailure},
 		{"not done", did(failed(contract.TaskBadResult)), contract.TaskFailed},
-		{"nobody knows", did(failed(contract.TaskOutcomeUnknown)), contract.TaskFailed},
+		{"outcome unknown", did(failed(contract.TaskOutcomeUnknown)), contract.TaskFailed},
 		{"cancelled", did(failed(contract.TaskWasCancelled)), contract.TaskCancelled},
 	}
 	for _, tt := range tests {

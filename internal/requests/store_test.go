@@ -15,7 +15,7 @@ import (
 	"github.com/caprouter/caprouter/internal/testkit/teststore"
 )
 
-// openBucket is the bucket of a new store, which a test may wrap.
+// openBucket returns the bucket of a new store.
 func openBucket(t testing.TB) *store.Bucket {
 	t.Helper()
 	b, err := teststore.Open(t).Bucket(t.Context(), store.BucketConfig{Name: "REQUESTS", MaxAge: 24 * time.Hour})
@@ -86,7 +86,7 @@ func withFaults(b *store.Bucket, before, after func(op string) error) *Store {
 	return s
 }
 
-// once returns the error the first time it is asked about op.
+// once returns the error the first time it is called for op.
 func once(op string, err error) func(string) error {
 	return func(got string) error {
 		if got != op || err == nil {
@@ -110,7 +110,7 @@ func TestStore_KeepsRecordsAndIndex(t *testing.T) {
 	ctx := t.Context()
 	var ids []string
 	for i := range 3 {
-		r := accepted(fmt.Sprintf("r-%d", 3-i)) // the order is that of creation, not of names
+		r := accepted(fmt.Sprintf("r-%d", 3-i)) // the order is that of creation, not of ids
 		r.State = ""
 		must(t, b.Create(ctx, r))
 		ids = append(ids, r.ID)
@@ -146,7 +146,7 @@ func TestStore_KeepsRecordsAndIndex(t *testing.T) {
 		t.Errorf("a record that was deleted: got error %v, want %v", err, store.ErrNotFound)
 	}
 	if _, err := b.Get(ctx, "r-2"); err != nil {
-		t.Errorf("a record that was settled: got error %v, want none", err)
+		t.Errorf("a finished record: got error %v, want none", err)
 	}
 }
 
@@ -158,7 +158,7 @@ func TestStore_ReportsMissingRecords(t *testing.T) {
 			if _, err := b.Get(ctx, id); !errors.Is(err, store.ErrNotFound) {
 				t.Errorf("Get: got error %v, want %v", err, store.ErrNotFound)
 			}
-			_, err := b.Update(ctx, id, func(*Record) error { t.Error("there is a record, want none"); return nil })
+			_, err := b.Update(ctx, id, func(*Record) error { t.Error("got a record, want none"); return nil })
 			if !errors.Is(err, store.ErrNotFound) {
 				t.Errorf("Change: got error %v, want %v", err, store.ErrNotFound)
 			}
@@ -182,12 +182,12 @@ func TestCreate_RejectsExistingID(t *testing.T) {
 		t.Errorf("open, with one that had ended before it was written (-want +got):\n%s", diff)
 	}
 	if err := b.Create(ctx, accepted("no key")); err == nil {
-		t.Error("an id that is no key: got no error, want one")
+		t.Error("an id that is not a key: got no error, want one")
 	}
 
 	down := withFaults(bucket, once("create", store.ErrUnavailable), nil)
 	if err := down.Create(ctx, accepted("r-3")); !errors.Is(err, store.ErrUnavailable) {
-		t.Errorf("a store that is down: got error %v, want %v", err, store.ErrUnavailable)
+		t.Errorf("an unavailable store: got error %v, want %v", err, store.ErrUnavailable)
 	}
 }
 
@@ -252,7 +252,7 @@ func TestUpdate_WritesNothingWithoutChange(t *testing.T) {
 		must(t, err)
 	}
 	if writes != 1 {
-		t.Errorf("a result that came three times was written %d times, want once", writes)
+		t.Errorf("got %d writes for a result that was delivered three times, want one", writes)
 	}
 }
 
@@ -272,7 +272,7 @@ func TestUpdate_ReturnsErrorsOfTheStore(t *testing.T) {
 		return nil
 	})
 	if err == nil {
-		t.Error("a record that does not hang together: got no error, want it not to be written")
+		t.Error("an inconsistent record: got no error, want one")
 	}
 }
 
@@ -288,7 +288,7 @@ func TestGet_ReportsUnreadableRecords(t *testing.T) {
 	}
 	for _, id := range []string{"torn", "other"} {
 		if r, err := b.Get(ctx, id); err == nil || errors.Is(err, store.ErrNotFound) {
-			t.Errorf("%s: got %+v and error %v, want an error that says what is wrong", id, r, err)
+			t.Errorf("%s: got %+v and error %v, want an error that names the damage", id, r, err)
 		}
 	}
 }
@@ -298,7 +298,7 @@ func TestAddOpen_RepairsTheIndex(t *testing.T) {
 	b := NewStore(bucket)
 	ctx := t.Context()
 	must(t, b.Create(ctx, accepted("r-1")))
-	must(t, bucket.Delete(ctx, "open.r-1")) // as a Create leaves it that breaks off
+	must(t, bucket.Delete(ctx, "open.r-1")) // as after an interrupted Create
 	if got := open(t, b); len(got) != 0 {
 		t.Fatalf("open: got %v, want none", got)
 	}
@@ -320,7 +320,7 @@ func TestUpdate_EndsWithItsContext(t *testing.T) {
 	}
 }
 
-func TestHasCapacity(t *testing.T) {
+func TestHasCapacity_ComparesUsage(t *testing.T) {
 	b := NewStore(openBucket(t))
 	for usage, want := range map[float64]bool{0: true, 0.69: true, 0.71: false, 1: false} {
 		b.usage = func(context.Context) (float64, error) { return usage, nil }

@@ -12,10 +12,10 @@ import (
 	"github.com/caprouter/caprouter/contract"
 )
 
-// terminals are all states that end a request.
+// terminals lists all states that end a request.
 var terminals = []State{"completed", "partial", "failed", "clarification_required", "unsupported", "proposed", "cancelled"}
 
-// events does every event in a way that only the state can refuse.
+// events lists every event, in a form that only the state can reject.
 var events = []struct {
 	event event
 	do    func(*Record) error
@@ -31,7 +31,7 @@ var events = []struct {
 	{eventDeliver, func(r *Record) error { _, err := r.Deliver("t1", "quality", result("x")); return err }},
 }
 
-// TestTransitions_FollowTheStateTable holds every state against every event.
+// TestTransitions_FollowTheStateTable tries every event in every state.
 func TestTransitions_FollowTheStateTable(t *testing.T) {
 	may := map[State][]event{
 		StateAccepted: {eventPlan, eventTakeOver, eventEnd},
@@ -50,7 +50,7 @@ func TestTransitions_FollowTheStateTable(t *testing.T) {
 				case s.Terminal():
 					want = ErrEnded
 				case e.event == eventDeliver:
-					want = ErrUnknownTask // there is none before the request runs
+					want = ErrUnknownTask // there is no task before the request runs
 				default:
 					want = ErrTransition
 				}
@@ -61,7 +61,7 @@ func TestTransitions_FollowTheStateTable(t *testing.T) {
 				if want != nil {
 					unchanged(t, r, before)
 				} else if words(t, r) == before {
-					t.Error("the event changed nothing")
+					t.Error("the event did not change the record")
 				}
 			})
 		}
@@ -101,16 +101,16 @@ func TestTransitions_ChangeState(t *testing.T) {
 	}
 }
 
-func TestCheckOwner(t *testing.T) {
+func TestCheckOwner_RejectsOtherOwnerOrEpoch(t *testing.T) {
 	tests := []struct {
 		name, owner string
 		epoch       int
 		want        error
 	}{
-		{"who drives it", "router-2", 1, nil},
-		{"who drove it", owner, 0, ErrNotOwner},
-		{"another in this epoch", owner, 1, ErrNotOwner},
-		{"the same one, restarted", "router-2", 0, ErrNotOwner},
+		{"the owner", "router-2", 1, nil},
+		{"the previous owner", owner, 0, ErrNotOwner},
+		{"the previous owner in this epoch", owner, 1, ErrNotOwner},
+		{"the owner with an old epoch", "router-2", 0, ErrNotOwner},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -119,7 +119,7 @@ func TestCheckOwner(t *testing.T) {
 			must(t, r.TakeOver("router-2", now))
 			before := words(t, r)
 			if got := r.CheckOwner(tt.owner, tt.epoch); !errors.Is(got, tt.want) {
-				t.Errorf("Owned: got %v, want %v", got, tt.want)
+				t.Errorf("CheckOwner: got %v, want %v", got, tt.want)
 			}
 			if got := r.Start(tt.owner, tt.epoch); !errors.Is(got, tt.want) {
 				t.Errorf("Start: got %v, want %v", got, tt.want)
@@ -134,24 +134,24 @@ func TestCheckOwner(t *testing.T) {
 func TestSend_ChecksPartAndAgent(t *testing.T) {
 	tests := []struct {
 		name string
-		did  func(*testing.T, *Record) // to the task t1 of part 0
+		did  func(*testing.T, *Record) // applied to the task t1 of part 0
 		task Task
-		want string // in the error; "" = sent
+		want string // part of the error; "" = sent
 	}{
 		{"another part", nothing, Task{ID: "t2", AgentID: "costs", Part: 1}, ""},
 		{"no id", nothing, Task{AgentID: "costs", Part: 1}, "no id"},
 		{"the same id", nothing, Task{ID: "t1", AgentID: "costs", Part: 1}, "sent before"},
 		{"no such part", nothing, Task{ID: "t2", AgentID: "costs", Part: 2}, "unknown part 2"},
-		{"less than a part", nothing, Task{ID: "t2", AgentID: "costs", Part: -1}, "unknown part -1"},
-		{"an agent nobody chose", nothing, Task{ID: "t2", AgentID: "quality", Part: 1}, "not chosen"},
-		{"while one is out", nothing, Task{ID: "t2", AgentID: "second"}, "is open at"},
-		{"while one waits", func(t *testing.T, r *Record) { must(t, r.Wait("t1")) }, Task{ID: "t2", AgentID: "second"}, "is open at"},
+		{"negative part", nothing, Task{ID: "t2", AgentID: "costs", Part: -1}, "unknown part -1"},
+		{"an agent that was not chosen", nothing, Task{ID: "t2", AgentID: "quality", Part: 1}, "not chosen"},
+		{"while a task is sent", nothing, Task{ID: "t2", AgentID: "second"}, "is open at"},
+		{"while a task waits", func(t *testing.T, r *Record) { must(t, r.Wait("t1")) }, Task{ID: "t2", AgentID: "second"}, "is open at"},
 		{"after a failure to reach it", did(failed(contract.TaskAgentUnavailable)), Task{ID: "t2", AgentID: "second"}, ""},
 		{"after its own failure", did(Outcome{Result: &contract.Result{Status: contract.ResultFailure}}), Task{ID: "t2", AgentID: "second"}, ""},
 		{"after a result", did(Outcome{Result: result("x")}), Task{ID: "t2", AgentID: "second"}, "has done this part"},
-		{"after half a result", did(Outcome{Result: &contract.Result{Status: contract.ResultPartial}}), Task{ID: "t2", AgentID: "second"}, "has done this part"},
+		{"after a partial result", did(Outcome{Result: &contract.Result{Status: contract.ResultPartial}}), Task{ID: "t2", AgentID: "second"}, "has done this part"},
 		{
-			"when it may have been done", did(Outcome{Err: &contract.TaskError{Code: contract.TaskOutcomeUnknown}, Uncertain: true}),
+			"after an unknown outcome", did(Outcome{Err: &contract.TaskError{Code: contract.TaskOutcomeUnknown}, Uncertain: true}),
 			Task{ID: "t2", AgentID: "second"},
 			"or may have done it",
 		},
@@ -197,8 +197,8 @@ func TestResend_ChecksAttempt(t *testing.T) {
 		{"a later one", nothing, "t1", 5, nil},
 		{"the same attempt", nothing, "t1", 1, ErrTransition},
 		{"an unknown task", nothing, "t9", 2, ErrUnknownTask},
-		{"one the agent has", func(t *testing.T, r *Record) { must(t, r.Wait("t1")) }, "t1", 2, ErrTransition},
-		{"one that is done", did(failed(contract.TaskBadResult)), "t1", 2, ErrTransition},
+		{"a task that the agent accepted", func(t *testing.T, r *Record) { must(t, r.Wait("t1")) }, "t1", 2, ErrTransition},
+		{"a task that has ended", did(failed(contract.TaskBadResult)), "t1", 2, ErrTransition},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -248,7 +248,7 @@ func TestEnd_RequiresTerminalStatus(t *testing.T) {
 		{"accepted", contract.StatusAccepted, answer(contract.StatusAccepted)},
 		{"running", contract.StatusRunning, answer(contract.StatusRunning)},
 		{"nothing", "", answer("")},
-		{"a state of ours", "planned", answer("planned")},
+		{"a state that is not terminal", "planned", answer("planned")},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -53,9 +53,9 @@ func TestForEach_UsesLimit(t *testing.T) {
 		{"one at a time", 1, 4, 4 * time.Second},
 		{"two at a time", 2, 4, 2 * time.Second},
 		{"uneven", 3, 4, 2 * time.Second},
-		{"more than there is to do", 9, 4, time.Second},
-		{"no limit given", 0, 3, 3 * time.Second},
-		{"nothing to do", 3, 0, 0},
+		{"more than calls", 9, 4, time.Second},
+		{"no limit", 0, 3, 3 * time.Second},
+		{"no calls", 3, 0, 0},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -63,7 +63,7 @@ func TestForEach_UsesLimit(t *testing.T) {
 				start := time.Now()
 				run.ForEach(t.Context(), tt.limit, tt.n, func(context.Context, int) { <-time.After(time.Second) })
 				if got := time.Since(start); got != tt.want {
-					t.Errorf("took %s of the bubble's time, want %s", got, tt.want)
+					t.Errorf("got duration %s, want %s", got, tt.want)
 				}
 			})
 		})
@@ -77,7 +77,7 @@ func TestForEach_CallsEveryIndexIfContextIsDone(t *testing.T) {
 	run.ForEach(ctx, 2, len(got), func(ctx context.Context, i int) { got[i] = ctx.Err() })
 	for i, err := range got {
 		if !errors.Is(err, context.Canceled) {
-			t.Errorf("slot %d: got %v, want %v", i, err, context.Canceled)
+			t.Errorf("index %d: got %v, want %v", i, err, context.Canceled)
 		}
 	}
 }
@@ -95,7 +95,7 @@ func TestForEach_PanicsInCaller(t *testing.T) {
 					}
 					if i > 3 {
 						after.Add(1)
-						<-ctx.Done() // the panic must end the calls that still run
+						<-ctx.Done() // a panic must end the calls that are running
 					}
 				})
 			})
@@ -118,10 +118,11 @@ func TestForEach_PanicsInCaller(t *testing.T) {
 
 func TestForEach_ReportsGoexit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		// Both calls must be under way, so that one of them is not the caller's.
+		// Both calls must run, so that one of them is not in the caller's
+		// goroutine.
 		var both sync.WaitGroup
 		both.Add(2)
-		caller := make(chan struct{}) // closed when the caller's own call may return
+		caller := make(chan struct{}) // closed when the call in the caller's goroutine may return
 		got := caught(func() {
 			self := goroutine()
 			run.ForEach(t.Context(), 2, 2, func(context.Context, int) {
@@ -136,7 +137,7 @@ func TestForEach_ReportsGoexit(t *testing.T) {
 			})
 		})
 		if err, ok := got.(error); !ok || !strings.Contains(err.Error(), "ended by runtime.Goexit") {
-			t.Errorf("recovered %v, want an error that says ended by runtime.Goexit", got)
+			t.Errorf("recovered %v, want an error that contains ended by runtime.Goexit", got)
 		}
 	})
 }
@@ -171,7 +172,7 @@ func BenchmarkForEach(b *testing.B) {
 	}
 }
 
-// caught returns what fn panics with, nil when it does not.
+// caught returns the value that fn panics with, or nil.
 func caught(fn func()) (value any) {
 	defer func() { value = recover() }()
 	fn()

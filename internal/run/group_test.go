@@ -17,8 +17,8 @@ import (
 
 var errBroken = errors.New("broken")
 
-// untilDone is the shape of most long-lived goroutines: it works until it is
-// told to stop and says why it stopped.
+// untilDone has the form of most long-lived goroutines: it works until its context
+// ends, and returns why.
 func untilDone(ctx context.Context) error {
 	<-ctx.Done()
 	return ctx.Err()
@@ -29,7 +29,7 @@ func TestGroup_WaitReturnsFirstError(t *testing.T) {
 	tests := []struct {
 		name  string
 		start func(g *run.Group)
-		want  string // "" is nil
+		want  string // "" = nil
 	}{
 		{"no goroutines", func(*run.Group) {}, ""},
 		{"all return nil", func(g *run.Group) {
@@ -51,14 +51,14 @@ func TestGroup_WaitReturnsFirstError(t *testing.T) {
 			})
 			g.Stop(errStop)
 		}, ""},
-		{"a failure while stopping is one", func(g *run.Group) {
+		{"an error while stopping counts", func(g *run.Group) {
 			g.Go("flush", func(ctx context.Context) error {
 				<-ctx.Done()
 				return errBroken
 			})
 			g.Stop(errStop)
 		}, "flush: broken"},
-		{"a cancellation nobody asked for is one", func(g *run.Group) {
+		{"a cancellation without Stop counts", func(g *run.Group) {
 			g.Go("dial", func(context.Context) error { return fmt.Errorf("dial: %w", context.Canceled) })
 		}, "dial: dial: context canceled"},
 		{"started by a goroutine of the group", func(g *run.Group) {
@@ -109,7 +109,7 @@ func TestGroup_StopSetsCause(t *testing.T) {
 				return nil
 			})
 			g.Stop(errBroken)
-			g.Stop(errors.New("a second call counts for nothing"))
+			g.Stop(errors.New("a second call has no effect"))
 			if err := g.Wait(); err != nil {
 				t.Fatalf("Wait: got %v, want nil", err)
 			}
@@ -187,8 +187,8 @@ func TestGroup_ConvertsPanicToError(t *testing.T) {
 	tests := []struct {
 		name  string
 		fn    func(context.Context) error
-		value string // what the text must hold after the name
-		is    error  // what errors.Is must find
+		value string // expected text after the name
+		is    error  // expected target of errors.Is
 	}{
 		{"a string", func(context.Context) error { panic("boom") }, "panic: boom", nil},
 		{"an error", func(context.Context) error { panic(errBroken) }, "panic: broken", errBroken},
@@ -209,7 +209,7 @@ func TestGroup_ConvertsPanicToError(t *testing.T) {
 					t.Errorf("got %v, want a *PanicError whose stack names this file", err)
 				}
 				if !strings.Contains(err.Error(), "group_test.go") {
-					t.Errorf("the text does not hold the stack: %v", err)
+					t.Errorf("got text %v, want it to contain the stack", err)
 				}
 				if tt.is != nil && !errors.Is(err, tt.is) {
 					t.Errorf("errors.Is(%v, %v) is false", err, tt.is)
@@ -248,8 +248,8 @@ func TestGroup_StartsNothingAfterWait(t *testing.T) {
 	})
 }
 
-// Requests start goroutines while the owner is already waiting for the last
-// ones: none may be lost, and the race detector must stay quiet.
+// Requests start goroutines while the owner already waits: none may be lost, and
+// the race detector must not report anything.
 func TestGroup_GoDuringWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := run.New(t.Context())
@@ -273,7 +273,7 @@ func TestGroup_GoDuringWait(t *testing.T) {
 	})
 }
 
-// overdue dereferences what it is given.
+// overdue dereferences its argument.
 func overdue(deadline *time.Time) error {
 	if deadline.IsZero() {
 		return nil
@@ -284,7 +284,7 @@ func overdue(deadline *time.Time) error {
 func ExampleGroup() {
 	g := run.New(context.Background())
 	g.Go("watch registry", func(ctx context.Context) error {
-		<-ctx.Done() // a real watcher works until it is told to stop
+		<-ctx.Done() // a real watcher works until its context ends
 		return ctx.Err()
 	})
 	g.Go("serve http", func(context.Context) error {

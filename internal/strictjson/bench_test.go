@@ -47,7 +47,7 @@ func BenchmarkUnmarshalAllowUnknown(b *testing.B) {
 	}
 }
 
-// BenchmarkStandardLibrary is the lenient decoder on the same body.
+// BenchmarkStandardLibrary decodes the same body with encoding/json.
 func BenchmarkStandardLibrary(b *testing.B) {
 	b.SetBytes(int64(len(benchBody)))
 	b.ReportAllocs()

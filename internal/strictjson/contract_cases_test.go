@@ -12,16 +12,16 @@ import (
 	"github.com/caprouter/caprouter/internal/strictjson"
 )
 
-// document is one document of a contract and the places that are wrong in it.
+// document is a document of a contract with the places that are invalid in it.
 type document struct {
 	name, text string
-	want       []string // JSON pointers; "" is the whole document; nil = it is valid
+	want       []string // JSON pointers; "" is the whole document; nil = valid
 }
 
 var whole = []string{""}
 
-// TestUnmarshal_ContractRequest holds the body of POST /api/v1/route (003 §9, contract
-// tests): read as the edge reads it, tags and Validate included.
+// TestUnmarshal_ContractRequest decodes and validates bodies of POST
+// /api/v1/route, as the HTTP server does.
 func TestUnmarshal_ContractRequest(t *testing.T) {
 	with := func(member string) string { return `{"content":{"prompt":"x"},` + member + `}` }
 	many := func(turns int) string {
@@ -37,7 +37,7 @@ func TestUnmarshal_ContractRequest(t *testing.T) {
 			"session_id":"s","agent_id":"quality_agent","clarification":{"request_id":"r","option_id":"1"},
 			"options":{"dry_run":true,"mode":"sync","timeout_ms":600000,"fallback":"B"}}`, nil},
 		{"the most history", many(64), nil},
-		{"no agent named", with(`"agent_id":null`), nil},
+		{"no agents", with(`"agent_id":null`), nil},
 		{"any spelling inside inputs", `{"content":{"prompt":"x","inputs":{"Code":1,"code":2}}}`, nil},
 
 		{"nothing", ``, whole},
@@ -54,20 +54,20 @@ func TestUnmarshal_ContractRequest(t *testing.T) {
 		{"the prompt as an input", `{"content":{"prompt":"x","inputs":{"prompt":"y"}}}`, []string{"/content/inputs/prompt"}},
 		{"an input twice", `{"content":{"prompt":"x","inputs":{"a":1,"a":2}}}`, []string{"/content/inputs/a"}},
 		{"an unknown member", with(`"tenant":"acme"`), []string{"/tenant"}},
-		{"an id of one's own", with(`"request_id":"mine"`), []string{"/request_id"}},
-		{"behind it another", `{"content":{"prompt":"x"}}{}`, whole},
+		{"an id from the client", with(`"request_id":"mine"`), []string{"/request_id"}},
+		{"a second document", `{"content":{"prompt":"x"}}{}`, whole},
 		{"a comma too many", `{"content":{"prompt":"x"},}`, whole},
 		{"invalid UTF-8", "{\"content\":{\"prompt\":\"\xff\"}}", []string{"/content/prompt"}},
 		{"too much history", many(65), []string{"/history"}},
-		{"a turn of nobody", with(`"history":[{"role":"system","content":"x"}]`), []string{"/history/0/role"}},
+		{"a turn with an unknown role", with(`"history":[{"role":"system","content":"x"}]`), []string{"/history/0/role"}},
 		{"a turn in text", with(`"history":["x"]`), []string{"/history/0"}},
 		{"no agent id", with(`"agent_id":"Quality Agent"`), []string{"/agent_id"}},
 		{"half an answer", with(`"clarification":{"request_id":"r"}`), []string{"/clarification/option_id"}},
 		{"a dry run in text", with(`"options":{"dry_run":"yes"}`), []string{"/options/dry_run"}},
-		{"a mode there is not", with(`"options":{"mode":"later"}`), []string{"/options/mode"}},
-		{"a time of less than nothing", with(`"options":{"timeout_ms":-1}`), []string{"/options/timeout_ms"}},
+		{"an unknown mode", with(`"options":{"mode":"later"}`), []string{"/options/mode"}},
+		{"a negative timeout", with(`"options":{"timeout_ms":-1}`), []string{"/options/timeout_ms"}},
 		{"half a millisecond", with(`"options":{"timeout_ms":0.5}`), []string{"/options/timeout_ms"}},
-		{"a policy there is not", with(`"options":{"fallback":"D"}`), []string{"/options/fallback"}},
+		{"an unknown policy", with(`"options":{"fallback":"D"}`), []string{"/options/fallback"}},
 		{"wrong in three places", `{"content":{"prompt":""},"agent_id":"?","options":{"fallback":"a"}}`, []string{"/content/prompt", "/options/fallback", "/agent_id"}},
 	}
 	for _, d := range documents {
@@ -86,7 +86,7 @@ func TestUnmarshal_ContractRequest(t *testing.T) {
 	}
 }
 
-// TestUnmarshal_ContractResult holds what an agent returns (003 §4).
+// TestUnmarshal_ContractResult decodes results of agents.
 func TestUnmarshal_ContractResult(t *testing.T) {
 	with := func(member string) string { return `{"status":"success",` + member + `}` }
 	documents := []document{
@@ -102,7 +102,7 @@ func TestUnmarshal_ContractResult(t *testing.T) {
 		{"a list", `[{"status":"success"}]`, whole},
 		{"empty", `{}`, []string{"/status"}},
 		{"null for the status", `{"status":null}`, []string{"/status"}},
-		{"a status there is not", `{"status":"done"}`, []string{"/status"}},
+		{"an unknown status", `{"status":"done"}`, []string{"/status"}},
 		{"a status in another case", `{"status":"Success"}`, []string{"/status"}},
 		{"a status of a task", `{"status":"running"}`, []string{"/status"}},
 		{"the status twice", `{"status":"success","status":"failure"}`, []string{"/status"}},
@@ -114,7 +114,7 @@ func TestUnmarshal_ContractResult(t *testing.T) {
 		{"a measure in text", with(`"metrics":{"tokens":"812"}`), []string{"/metrics/tokens"}},
 		{"a measure that is no number", with(`"metrics":{"tokens":NaN}`), []string{"/metrics/tokens"}},
 		{"an explanation that is no text", with(`"explanations":[1]`), []string{"/explanations/0"}},
-		{"behind it another", `{"status":"success"}{"status":"failure"}`, whole},
+		{"a second document", `{"status":"success"}{"status":"failure"}`, whole},
 	}
 	for _, d := range documents {
 		t.Run(d.name, func(t *testing.T) {
@@ -124,9 +124,9 @@ func TestUnmarshal_ContractResult(t *testing.T) {
 	}
 }
 
-// TestUnmarshal_ContractClassification holds a classification as it stands in a decision:
-// what a case of the routing tests scripts and what a stored decision is read
-// back as. What a model may write is held by package classifier.
+// TestUnmarshal_ContractClassification decodes classifications as they occur in
+// routing test cases and in stored decisions. Package classifier tests what a
+// model may return.
 func TestUnmarshal_ContractClassification(t *testing.T) {
 	const lead = `{"intent":"code_review","domains":["python"],"subtasks":[],"confidence":0.9,"source":"llm","latency_ms":1`
 	documents := []document{
@@ -156,14 +156,14 @@ func TestUnmarshal_ContractClassification(t *testing.T) {
 	}
 }
 
-// read decodes the text into v and returns what is wrong with it: the place that
-// ended the decoding, else every place the tags of v find.
+// read decodes the text into v and returns the invalid places: the one that ended
+// the decoding, or else every place that violates the tags of v.
 func read(t *testing.T, text string, v any) (wrong []string, decoded bool) {
 	t.Helper()
 	if err := strictjson.Unmarshal([]byte(text), v); err != nil {
 		e, ok := errors.AsType[*strictjson.Error](err)
 		if !ok || e.Detail == "" {
-			t.Fatalf("got error %v (%T), want a *strictjson.Error that says something", err, err)
+			t.Fatalf("got error %v (%T), want a *strictjson.Error with a text", err, err)
 		}
 		return []string{e.Pointer}, false
 	}

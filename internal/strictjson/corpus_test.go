@@ -11,8 +11,8 @@ import (
 	"github.com/caprouter/caprouter/internal/testkit"
 )
 
-// The JSONTestSuite, decoded as free-form data: y_ files are taken, n_ files
-// refused, i_ files either, and nothing panics.
+// Decode the JSONTestSuite as free-form data: y_ files are accepted, n_ files are
+// rejected, i_ files may be either, and nothing panics.
 func TestUnmarshal_JSONTestSuite(t *testing.T) {
 	dir := testkit.Shared(t, "corpora", "JSONTestSuite", "test_parsing")
 	files, err := filepath.Glob(filepath.Join(dir, "*.json"))
@@ -27,7 +27,8 @@ func TestUnmarshal_JSONTestSuite(t *testing.T) {
 			t.Fatal(err)
 		}
 		counts[name[0]]++
-		// RFC 8259 lets a reader refuse duplicate names, and this one does.
+		// RFC 8259 allows a reader to reject duplicate names, and this package
+		// does.
 		wantRefused := name[0] == 'n' || strings.HasPrefix(name, "y_object_duplicated_key")
 		for target, v := range map[string]any{"any": new(any), "raw": new(json.RawMessage), "map": new(map[string]json.RawMessage)} {
 			for decoder, decode := range map[string]func([]byte, any) error{"own": Unmarshal, "foreign": UnmarshalAllowUnknown} {
@@ -37,9 +38,9 @@ func TestUnmarshal_JSONTestSuite(t *testing.T) {
 				}
 				switch {
 				case wantRefused && err == nil:
-					t.Errorf("%s, %s into %s: got no error, want it refused", name, decoder, target)
+					t.Errorf("%s, %s into %s: got no error, want one", name, decoder, target)
 				case name[0] == 'y' && !wantRefused && target != "map" && err != nil:
-					t.Errorf("%s, %s into %s: got error %v, want it accepted", name, decoder, target, err)
+					t.Errorf("%s, %s into %s: got error %v, want none", name, decoder, target, err)
 				}
 			}
 		}

@@ -61,7 +61,7 @@ func TestUnmarshal_AcceptsValidDocuments(t *testing.T) {
 func TestUnmarshal_RejectsInvalidDocuments(t *testing.T) {
 	tests := []struct {
 		name, body string
-		want       Error // Offset is compared when it is not 0
+		want       Error // Offset is compared if it is not 0
 	}{
 		{"nothing", "", Error{Detail: "is not JSON: it is empty", Syntax: true}},
 		{"only white space", " \n", Error{Detail: "is not JSON: it is empty", Syntax: true}},
@@ -176,7 +176,7 @@ func TestUnmarshal_SupportsOtherTypes(t *testing.T) {
 	}
 	tests := []struct {
 		name, body string
-		want       Error // zero = accepted
+		want       Error // zero value = accepted
 	}{
 		{"null for any", `{"any":null}`, Error{}},
 		{"null deep inside any", `{"any":{"a":[null]}}`, Error{}},
@@ -225,7 +225,8 @@ func TestUnmarshal_RejectsDeepNesting(t *testing.T) {
 				checkError(t, decode(nested(1<<20), v), want)
 				checkError(t, decode([]byte(strings.Repeat(`{"a":`, 1<<18)), v), want)
 			}
-			// Many brackets are not depth, nor are brackets inside strings.
+			// Many sibling brackets, and brackets inside strings, do not count as
+			// depth.
 			wide := []byte(`[` + strings.Repeat(`[],`, 1000) + `{"a\"[":"` + strings.Repeat("[{", 1000) + `\\"}]`)
 			if err := decode(wide, new(any)); err != nil {
 				t.Errorf("wide but shallow: got error %v, want none", err)

@@ -67,7 +67,7 @@ type failingWriter struct{ err error }
 
 func (w failingWriter) Write([]byte) (int, error) { return 0, w.err }
 
-// What is written can be read again, and comes out the same.
+// Encoded values can be decoded, and encode to the same text again.
 func TestMarshal_RoundTrip(t *testing.T) {
 	text := rapid.StringN(0, 20, -1)
 	raw := rapid.Custom(func(t *rapid.T) json.RawMessage {

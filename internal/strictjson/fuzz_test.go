@@ -9,8 +9,8 @@ import (
 	"github.com/caprouter/caprouter/contract"
 )
 
-// FuzzUnmarshal holds that no bytes panic, that every error is an *Error, and
-// that whatever is accepted is valid JSON which survives a round trip.
+// FuzzUnmarshal checks that no input panics, that every error is an *Error, and
+// that accepted input is valid JSON that survives a round trip.
 func FuzzUnmarshal(f *testing.F) {
 	for _, seed := range []string{
 		benchBody, benchForeign,
@@ -51,7 +51,7 @@ func FuzzUnmarshal(f *testing.F) {
 	})
 }
 
-// checked reports whether err is nil, and fails on one that is not ours.
+// checked reports whether err is nil, and fails the test if it is not an *Error.
 func checked(t *testing.T, err error) bool {
 	t.Helper()
 	if _, ok := errors.AsType[*Error](err); err != nil && !ok {

@@ -10,8 +10,8 @@ import (
 	"github.com/caprouter/caprouter/contract"
 )
 
-// Every way to name the same member twice, or by another spelling, that a
-// lenient reader would let pass. The pointer names the culprit.
+// Documents that name a member twice or in another spelling, which a lenient
+// decoder accepts. The pointer names the invalid member.
 func TestUnmarshal_RejectsAmbiguousNames(t *testing.T) {
 	const dup, unknown, variant = "appears more than once", "unknown member", "only by case"
 	type c struct{ body, pointer, detail string }
@@ -142,7 +142,7 @@ func TestUnmarshalAllowUnknown_RejectsAmbiguousDocuments(t *testing.T) {
 	}
 }
 
-// An embedded struct's members are members of the object around it.
+// Members of an embedded struct are members of the outer object.
 func TestUnmarshal_EmbeddedStructs(t *testing.T) {
 	var d contract.ResponseData
 	if err := UnmarshalAllowUnknown([]byte(`{"mode":"unsupported","reason":"no_match","nearest":[{"gates":[]}]}`), &d); err != nil {
@@ -168,7 +168,7 @@ func TestFoldCase_MatchesEqualFold(t *testing.T) {
 	}
 }
 
-// encoding/json takes all of these; that is why it is not used.
+// encoding/json accepts all of these documents, which is why it is not used.
 func TestUnmarshal_IsStricterThanStandardLibrary(t *testing.T) {
 	for _, body := range []string{`{"status":"failure","status":"success"}`, `{"STATUS":"success"}`, `{"ſtatus":"success"}`, `{"status":null}`} {
 		if err := json.Unmarshal([]byte(body), new(contract.Result)); err != nil {

@@ -102,7 +102,7 @@ func TestValidate_OtherTypes(t *testing.T) {
 	}
 }
 
-// What cannot be checked must not pass as checked.
+// A type that cannot be validated must not pass.
 func TestValidate_RejectsOtherThanStructs(t *testing.T) {
 	for name, v := range map[string]any{"nil": nil, "a string": "x", "a nil pointer": (*contract.Request)(nil)} {
 		if got := Validate(v); len(got) != 1 || !strings.Contains(got[0].Detail, "cannot be checked") {

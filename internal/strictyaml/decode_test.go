@@ -133,8 +133,8 @@ func TestDecode_RejectsUnknownKeys(t *testing.T) {
 	}
 }
 
-// All mistakes of a file are told at once, in its order, and what is right is
-// decoded even so.
+// All errors of a file are reported at once, in the order of the file, and valid
+// values are decoded nevertheless.
 func TestDecode_ContinuesAfterError(t *testing.T) {
 	const file = `nam: x
 version: one

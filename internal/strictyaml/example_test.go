@@ -20,7 +20,8 @@ func ExampleDecode() {
 	// caprouter.yaml:3:3: unknown key "brust"; did you mean "burst"?
 }
 
-// The reader of a file checks what the values mean, and points at them.
+// The caller checks the meaning of the values, and reports errors at their
+// position.
 func ExampleDocument_Errorf() {
 	doc, err := strictyaml.Parse("caprouter.yaml", []byte("limits: {burst: 0}\n"))
 	if err != nil {
@@ -30,7 +31,7 @@ func ExampleDocument_Errorf() {
 	var config struct {
 		Limits map[string]int `yaml:"limits"`
 	}
-	_ = doc.Decode(&config) // told by Err
+	_ = doc.Decode(&config) // Err returns this error as well
 	if n := config.Limits["burst"]; n < 1 {
 		doc.Errorf(strictyaml.At("limits", "burst"), "must be at least 1, got %d", n)
 	}

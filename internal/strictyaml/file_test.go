@@ -35,7 +35,8 @@ func TestReadFile_ReadsRegularFiles(t *testing.T) {
 	}
 }
 
-// A 100 MB file is refused for its size, without being read: it is a hole.
+// A file of 100 MB is rejected because of its size, without being read. It is a
+// sparse file.
 func TestReadFile_RejectsLargeFiles(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "large.yaml")
 	f, err := os.Create(path)

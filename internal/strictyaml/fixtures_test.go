@@ -9,7 +9,7 @@ import (
 
 type words []string
 
-// settings is a file of every kind of value.
+// settings has a field of every kind.
 type settings struct {
 	Version int                `yaml:"version"`
 	Name    string             `yaml:"name"`
@@ -34,8 +34,8 @@ type limits struct {
 	Domains   []string `yaml:"domains"`
 }
 
-// checkErrors compares the error, which must be Errors, with "line:column: detail"
-// lines; none means no error.
+// checkErrors compares err, which must be Errors, with lines "line:column:
+// detail"; no lines mean no error.
 func checkErrors(t *testing.T, err error, want ...string) {
 	t.Helper()
 	var got []string

@@ -2,8 +2,8 @@ package strictyaml
 
 import "testing"
 
-// FuzzDecode holds that no bytes panic or hang, that every error is Errors with
-// a place, and that Decode of the same bytes says the same twice.
+// FuzzDecode checks that no input panics or hangs, that every error is Errors with
+// positions, and that decoding the same bytes twice gives the same result.
 func FuzzDecode(f *testing.F) {
 	for _, seed := range []string{
 		placed,

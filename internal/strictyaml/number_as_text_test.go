@@ -36,7 +36,7 @@ func TestNumberAsText_AcceptsNumbers(t *testing.T) {
 	}
 }
 
-// A plain string stays one: only the type that says so takes numbers.
+// Only NumberAsText accepts numbers; a plain string does not.
 func TestNumberAsText_OnlyForItsType(t *testing.T) {
 	var got struct {
 		Accept acceptance `yaml:"accept"`

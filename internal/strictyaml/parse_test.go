@@ -89,7 +89,7 @@ func TestParse_RejectsUnsupportedYAML(t *testing.T) {
 
 func TestParse_RejectsDeepNesting(t *testing.T) {
 	nested := func(n int) []byte { return []byte(strings.Repeat("[", n) + strings.Repeat("]", n)) }
-	d, err := Parse("f.yaml", nested(MaxDepth+1)) // the innermost list lies MaxDepth deep
+	d, err := Parse("f.yaml", nested(MaxDepth+1)) // the innermost list has depth MaxDepth
 	if err != nil || d.Err() != nil {
 		t.Errorf("%d levels: got errors %v and %v, want none", MaxDepth, err, d.Err())
 	}
@@ -112,7 +112,7 @@ func TestParse_RejectsDeepNesting(t *testing.T) {
 	checkErrors(t, d.Err(), "66:66: nests deeper than 64 levels")
 }
 
-// An alias bomb stays as small as it is written, since nothing follows an alias.
+// An alias bomb is not expanded, because aliases are not followed.
 func TestParse_RejectsAliasBomb(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("a0: &a0 [x, x]\n")

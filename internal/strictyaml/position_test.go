@@ -65,8 +65,8 @@ func TestErrorf_ReportsPosition(t *testing.T) {
 	)
 }
 
-// What Decode could not read gets no second mistake from whoever checks the
-// zero value that stands in its place.
+// If Decode rejected a value, Errorf reports no second error for the zero value in
+// its place.
 func TestErrorf_SkipsInvalidValues(t *testing.T) {
 	d := parsed(t, "version: x\nlimits:\n  intent: [a]\nclients: {a: {max_tokens: 1}, b: &b {max_tokens: 2}}\n")
 	var v settings

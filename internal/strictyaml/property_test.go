@@ -13,8 +13,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// What the library writes reads back as it was: its quoting and ours agree on
-// which words are text.
+// Text that the library writes decodes to the same values: it quotes the same
+// words.
 func TestDecode_RoundTrip(t *testing.T) {
 	text := rapid.OneOf(
 		rapid.StringOf(rapid.RuneFrom(nil, unicode.L, unicode.N, unicode.P, unicode.Zs)),
@@ -23,7 +23,7 @@ func TestDecode_RoundTrip(t *testing.T) {
 			"2024-01-01", "1:30", "<<", "*a", "&a", "!a", "%a", "@a", "`a", "- a", "? a", "a: b", "a #b", "[", "{}", "'", "\"", "\\", "a\nb", "\ta", "|", ">",
 		}),
 	)
-	key := text.Filter(func(s string) bool { return s != "<<" }) // which it forgets to quote
+	key := text.Filter(func(s string) bool { return s != "<<" }) // the library does not quote this key
 	limit := rapid.Custom(func(t *rapid.T) limits {
 		return limits{
 			MaxTokens: rapid.Int().Draw(t, "tokens"),
@@ -63,8 +63,8 @@ func TestDecode_RoundTrip(t *testing.T) {
 	})
 }
 
-// drawn writes a random tree as block YAML and keeps the path to each of its
-// values, all of which are different words.
+// drawn writes a random tree as block YAML and records the path to each of its
+// values, which are all different words.
 type drawn struct {
 	strings.Builder
 	paths []Path
@@ -97,7 +97,7 @@ func (d *drawn) tree(t *rapid.T, at Path, indent string) {
 	}
 }
 
-// Wherever a value stands in whatever tree, its path leads to its place.
+// For any value in any tree, its path leads to its position.
 func TestPos_FindsEveryValue(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var d drawn

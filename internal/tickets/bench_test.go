@@ -8,7 +8,8 @@ import (
 	"github.com/caprouter/caprouter/internal/testkit/teststore"
 )
 
-// filled is a bucket with so many tickets of ten requests each.
+// filled returns the configuration of a bucket with this many tickets of ten
+// requests each.
 func filled(b *testing.B, tickets int) Config {
 	b.Helper()
 	bucket, err := teststore.Open(b).Bucket(b.Context(), store.BucketConfig{Name: "TICKETS"})
@@ -36,7 +37,7 @@ func filled(b *testing.B, tickets int) Config {
 	return cfg
 }
 
-// BenchmarkOpen is what a start costs: reading every ticket.
+// BenchmarkOpen measures a start, which reads every ticket.
 func BenchmarkOpen(b *testing.B) {
 	for _, n := range []int{100, 2000} {
 		b.Run(fmt.Sprint(n, " tickets"), func(b *testing.B) {
@@ -50,7 +51,7 @@ func BenchmarkOpen(b *testing.B) {
 	}
 }
 
-// BenchmarkPropose puts requests on record among a thousand tickets.
+// BenchmarkPropose records requests in a bucket of a thousand tickets.
 func BenchmarkPropose(b *testing.B) {
 	d, err := Open(b.Context(), filled(b, 1000))
 	if err != nil {
@@ -65,7 +66,7 @@ func BenchmarkPropose(b *testing.B) {
 	}
 }
 
-// BenchmarkList reads a page of a hundred.
+// BenchmarkList reads a page of a hundred tickets.
 func BenchmarkList(b *testing.B) {
 	d, err := Open(b.Context(), filled(b, 1000))
 	if err != nil {

@@ -7,15 +7,15 @@ import (
 	"github.com/caprouter/caprouter/internal/store"
 )
 
-// SetMaxOpen lowers the bound of open tickets.
+// SetMaxOpen sets the limit of open tickets.
 func (s *Service) SetMaxOpen(n int) { s.maxOpen = n }
 
-// SetBackoff lets tests try again at once.
+// SetBackoff sets the pause between delivery attempts.
 func (s *Service) SetBackoff(pause time.Duration) {
 	s.queue.backoff = func(int) time.Duration { return pause }
 }
 
-// Pending is what a stored ticket still has to tell.
+// Pending returns the pending deliveries of a stored ticket.
 func Pending(ctx context.Context, b *store.Bucket, id string) ([]string, error) {
 	e, err := b.Get(ctx, keyPrefix+id)
 	if err != nil {
@@ -32,5 +32,5 @@ func Pending(ctx context.Context, b *store.Bucket, id string) ([]string, error) 
 	return events, nil
 }
 
-// Key is where a ticket is stored.
+// Key returns the key of a ticket in the bucket.
 func Key(id string) string { return keyPrefix + id }

@@ -15,14 +15,14 @@ import (
 	"github.com/caprouter/caprouter/internal/tickets"
 )
 
-// clock goes a second further with each look at it.
+// clock advances by one second per call.
 type clock struct{ seconds atomic.Int64 }
 
 func (c *clock) now() time.Time {
 	return time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC).Add(time.Duration(c.seconds.Add(1)) * time.Second)
 }
 
-// office is a bucket with a desk for it.
+// office is a bucket with a ticket service.
 type office struct {
 	*tickets.Service
 	bucket *store.Bucket
@@ -53,7 +53,7 @@ func newOffice(t testing.TB, change ...func(*tickets.Config)) *office {
 	return o
 }
 
-// reopen is what a new process does.
+// reopen opens the service again, as a new process does.
 func (o *office) reopen(t testing.TB) {
 	t.Helper()
 	d, err := tickets.Open(context.WithoutCancel(t.Context()), o.cfg)
@@ -71,7 +71,7 @@ var registry = &capabilities.Catalogue{
 	Routing: capabilities.DefaultRouting(), Fallback: capabilities.DefaultFallback(),
 }
 
-// demand is a request of a caller, "tenant/subject".
+// demand is a request of a caller, written "tenant/subject".
 func demand(requestID, caller, prompt string) *tickets.Demand {
 	c := &contract.Caller{AllAgents: true}
 	for i, r := range caller {

@@ -13,7 +13,7 @@ import (
 	"github.com/caprouter/caprouter/internal/tickets"
 )
 
-// topics nobody takes for one another.
+// topics returns prompts that are not similar to each other.
 func topics(n int) []string {
 	all := []string{"book a flight", "translate the menu", "water the plants", "repair my bicycle", "compose a song", "order some paint", "walk the dog", "measure the garden"}
 	return all[:n]
@@ -72,7 +72,8 @@ func TestList_ReturnsPagesNewestFirst(t *testing.T) {
 	}
 }
 
-// What is opened while somebody turns pages moves nothing; what goes is left out.
+// A ticket that is opened between two pages does not move the others; a deleted
+// one is left out.
 func TestList_WhileTicketsChange(t *testing.T) {
 	o := newOffice(t)
 	for i, prompt := range topics(4) {
@@ -134,7 +135,7 @@ func TestClose_ClosesTicketOnce(t *testing.T) {
 	}
 }
 
-// What is no id is not found, whatever a store would make of it.
+// An invalid id is not found, even if it were a valid key of the bucket.
 func TestGet_RejectsInvalidIDs(t *testing.T) {
 	o := newOffice(t)
 	for _, id := range []string{"", "a.b", "*", ">", "a b", "../x", "é", strings.Repeat("x", 65), "id-404"} {
@@ -158,21 +159,21 @@ func TestEraseRequest_RemovesText(t *testing.T) {
 	}
 	got := o.get(t, p.TicketID)
 	if got.Count != 2 || len(got.Examples) != 1 || got.Title != "book a flight for Monday" || len(got.Nearest) != 1 {
-		t.Errorf("got %+v, want the counts and what others said", got)
+		t.Errorf("got %+v, want the counts and the words of the other requests", got)
 	}
 	e, err := o.bucket.Get(t.Context(), tickets.Key(p.TicketID))
 	if err != nil || strings.Contains(strings.ToLower(string(e.Value)), "wonderland") || strings.Contains(string(e.Value), `"r1"`) {
-		t.Errorf("the store still has it (%v): %s", err, e.Value)
+		t.Errorf("got the erased text in the store (%v): %s", err, e.Value)
 	}
-	// The only request of a ticket takes it along.
+	// A ticket is deleted with its only request.
 	if err := o.EraseRequest(t.Context(), "r3"); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := o.Get(t.Context(), alone.TicketID); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("got %v, want %v", err, store.ErrNotFound)
 	}
-	// Also from a closed ticket, by a process that has seen no request yet; what is
-	// left of two requests is their number.
+	// The text is also removed from a closed ticket, by a process that has not
+	// seen the request; of two requests only the count is left.
 	if _, err := o.Close(t.Context(), p.TicketID, ""); err != nil {
 		t.Fatal(err)
 	}
@@ -181,7 +182,7 @@ func TestEraseRequest_RemovesText(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := o.get(t, p.TicketID); got.Count != 2 || len(got.Examples) != 0 || got.Title != "(erased)" || strings.Contains(got.SuggestedYAML, "Monday") {
-		t.Errorf("got %+v, want counts alone", got)
+		t.Errorf("got %+v, want counts only", got)
 	}
 	for _, id := range []string{"r1", "nobody's", ""} {
 		if err := o.EraseRequest(t.Context(), id); err != nil {

@@ -8,7 +8,8 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	// net/http reads it once a process. Nobody is there; loopback is reached without.
+	// net/http reads the variable once per process. The port has no listener;
+	// loopback addresses do not use a proxy.
 	if err := os.Setenv("HTTP_PROXY", "http://127.0.0.1:1"); err != nil {
 		panic(err)
 	}

@@ -14,13 +14,13 @@ import (
 	"github.com/caprouter/caprouter/internal/tickets"
 )
 
-// issued is a caller without a tenant, of an issuer.
+// issued is a caller of an issuer, without a tenant.
 func issued(issuer string, scopes ...string) *contract.Caller {
 	return &contract.Caller{Subject: "eve", Issuer: issuer, Scopes: scopes, AllAgents: true}
 }
 
-// Requests of callers without a tenant meet in a ticket only where one issuer
-// vouches for both; nobody reads those of another issuer.
+// Requests of callers without a tenant share a ticket only if one issuer vouches
+// for both callers; a caller of another issuer cannot read it.
 func TestTickets_WithoutTenant(t *testing.T) {
 	o := newOffice(t)
 	of := func(id, issuer string) *tickets.Demand {
@@ -33,7 +33,7 @@ func TestTickets_WithoutTenant(t *testing.T) {
 	local := o.propose(t, of("r3", ""))
 	again := o.propose(t, of("r4", "https://one.example"))
 	if two.Joined || local.Joined || !again.Joined || again.TicketID != one.TicketID {
-		t.Errorf("got %+v, %+v and %+v, want the last alone to join", two, local, again)
+		t.Errorf("got %+v, %+v and %+v, want only the last one to join", two, local, again)
 	}
 	for _, restarted := range []bool{false, true} {
 		if restarted {
@@ -62,7 +62,7 @@ func TestTickets_WithoutTenant(t *testing.T) {
 	}
 }
 
-// A ticket that was written before issuers were has none, and is still read.
+// A ticket of a version without issuers has no issuer, and can still be read.
 func TestOpen_ReadsTicketsOfEarlierVersion(t *testing.T) {
 	o := newOffice(t)
 	id := o.propose(t, demand("r1", "/ana", "book a flight to rome")).TicketID
@@ -76,8 +76,8 @@ func TestOpen_ReadsTicketsOfEarlierVersion(t *testing.T) {
 	}
 }
 
-// Who may not read tickets is told of its own request and of nobody else's words,
-// and not how many ask.
+// A caller without permission to read tickets receives its own request only,
+// neither the words of other callers nor their number.
 func TestPropose_HidesRequestsOfOthers(t *testing.T) {
 	told := func(dry bool, scopes ...string) (string, *contract.Proposal) {
 		o := newOffice(t)
@@ -100,23 +100,23 @@ func TestPropose_HidesRequestsOfOthers(t *testing.T) {
 		text, p := told(dry, "route:submit")
 		for _, word := range others {
 			if strings.Contains(text, word) {
-				t.Errorf("dry run %t: %q is told to whom it is not for: %s", dry, word, text)
+				t.Errorf("dry run %t: got %q in the response, which the caller may not see: %s", dry, word, text)
 			}
 		}
 		if !p.Joined || p.Count != 4 || !strings.Contains(p.SuggestedYAML, "paris") {
-			t.Errorf("dry run %t: got %+v, want its own words, and the count", dry, p)
+			t.Errorf("dry run %t: got %+v, want the caller's own words, and the count", dry, p)
 		}
 		for _, scope := range []string{"tickets", "admin"} {
 			text, _ := told(dry, scope)
 			if missing := slices.DeleteFunc(slices.Clone(others), func(word string) bool { return strings.Contains(text, word) }); len(missing) > 0 {
-				t.Errorf("dry run %t: who has %s is not told %q: %s", dry, scope, missing, text)
+				t.Errorf("dry run %t: scope %s: got a response without %q: %s", dry, scope, missing, text)
 			}
 		}
 	}
 }
 
-// What the caller may not see of its own request is left out of what it is told,
-// and kept in the ticket.
+// Agents that the caller may not see are left out of the proposal that it
+// receives, and stored in the ticket.
 func TestPropose_NamesVisibleAgentsOnly(t *testing.T) {
 	o := newOffice(t)
 	d := demand("r1", "acme/ana", "book a flight to rome")
@@ -128,9 +128,9 @@ func TestPropose_NamesVisibleAgentsOnly(t *testing.T) {
 	d.Seen = &seen
 	got := o.propose(t, d)
 	if diff := cmp.Diff([]any{want.SuggestedYAML, want.Requirements, want.Risks}, []any{got.SuggestedYAML, got.Requirements, got.Risks}); diff != "" {
-		t.Errorf("got other words than for what is seen (-want +got):\n%s", diff)
+		t.Errorf("proposal (-want +got):\n%s", diff)
 	}
 	if ticket := o.get(t, got.TicketID); ticket.Intents["open_vault"] != 1 || ticket.Reasons[fallback.ReasonLowConfidence] != 1 {
-		t.Errorf("got %v and %v in the ticket, want what it was", ticket.Intents, ticket.Reasons)
+		t.Errorf("got intents %v and reasons %v in the ticket, want open_vault and low confidence once", ticket.Intents, ticket.Reasons)
 	}
 }

@@ -24,21 +24,21 @@ func asked(id, subject, prompt string) *Demand {
 	}}
 }
 
-func TestIsMilestone(t *testing.T) {
+func TestIsMilestone_GrowsWithCount(t *testing.T) {
 	for n, want := range map[int]bool{0: false, 1: false, 9: false, 10: true, 11: false, 20: false, 99: false, 100: true, 110: false, 1000: true, 5000: false, 100_000: true} {
 		if got := isMilestone(n); got != want {
-			t.Errorf("grown(%d) = %v, want %v", n, got, want)
+			t.Errorf("isMilestone(%d): got %v, want %v", n, got, want)
 		}
 	}
 }
 
 func TestAddRequest_CountsPerDay(t *testing.T) {
 	r := newRecord("t", asked("", "ana", "p"))
-	for _, days := range []int{0, 0, 1, 5, 29, 30, 31, 28, 400} { // 28: a clock that went back
+	for _, days := range []int{0, 0, 1, 5, 29, 30, 31, 28, 400} { // 28: the clock was set back
 		r.addRequest(asked("", "ana", "p"), 1, noon.AddDate(0, 0, days))
 	}
 	if got := r.Ticket.PerDay; len(got) != 1 || got[0].Count != 1 {
-		t.Errorf("got %v a year later, want that day alone", got)
+		t.Errorf("got %v a year later, want that day only", got)
 	}
 	r = newRecord("t", asked("", "ana", "p"))
 	for days := range 100 {
@@ -54,7 +54,7 @@ func TestAddRequest_CountsPerDay(t *testing.T) {
 	}
 }
 
-// Callers are counted and cannot be told from the record.
+// Callers are counted, and cannot be identified from the record.
 func TestAddRequest_HashesCallers(t *testing.T) {
 	a, b := newRecord("a", asked("", "ana", "p")), newRecord("b", asked("", "ana", "p"))
 	for _, r := range []*ticketRecord{a, b} {
@@ -66,19 +66,19 @@ func TestAddRequest_HashesCallers(t *testing.T) {
 		t.Errorf("got %d callers, want 2", a.Ticket.Callers)
 	}
 	if a.Callers[0] == b.Callers[0] {
-		t.Error("the same caller has the same hash in two tickets")
+		t.Error("got the same hash for a caller in two tickets, want different ones")
 	}
 	value, err := encodeRecord(a.Ticket.TicketID, a)
 	if err != nil || strings.Contains(string(value), "ana") {
-		t.Errorf("the record names its caller (%v): %s", err, value)
+		t.Errorf("got the name of the caller in the record (%v): %s", err, value)
 	}
 }
 
-// TestRecord_MatchesModel holds a ticket to a plain count of what was put into it.
+// TestRecord_MatchesModel compares a ticket with a plain count of its requests.
 func TestRecord_MatchesModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := newRecord("t", asked("", "", ""))
-		total, callers, words := 0, map[string]bool{}, map[string]string{} // prompt by request
+		total, callers, words := 0, map[string]bool{}, map[string]string{} // prompts by request
 		now := noon
 		for step := range rapid.IntRange(1, 60).Draw(t, "steps") {
 			now = now.Add(time.Duration(rapid.IntRange(0, 40).Draw(t, "hours")) * time.Hour)
@@ -118,19 +118,19 @@ func checkRecord(t *rapid.T, r *ticketRecord, total, callers int, words map[stri
 	seen := map[string]bool{}
 	for i, e := range k.Examples {
 		if words[e.RequestID] != e.Prompt || seen[e.Prompt] {
-			t.Fatalf("example %+v is of a forgotten request, or there twice", e)
+			t.Fatalf("example %+v is of an erased request, or a duplicate", e)
 		}
 		if seen[e.Prompt] = true; i > 0 && e.At.After(k.Examples[i-1].At) {
-			t.Fatalf("examples are not newest first: %v", k.Examples)
+			t.Fatalf("got examples %v, want the newest first", k.Examples)
 		}
 	}
 	if r.TitleFrom != "" && words[r.TitleFrom] != k.Title {
-		t.Fatalf("the title %q is of the forgotten request %s", k.Title, r.TitleFrom)
+		t.Fatalf("the title %q is of the erased request %s", k.Title, r.TitleFrom)
 	}
 }
 
-// FuzzDecode: no bytes in the store end the process, and a ticket that was read
-// can be used, stored and read again.
+// FuzzDecode checks that no stored bytes panic, and that a decoded ticket can be
+// used, stored and decoded again.
 func FuzzDecode(f *testing.F) {
 	r := newRecord("t", asked("r1", "ana", "p"))
 	r.addRequest(asked("r1", "ana", "book a flight"), 1, noon)
@@ -162,7 +162,7 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-func TestPromptExcerpt(t *testing.T) {
+func TestPromptExcerpt_IsBounded(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := rapid.String().Draw(t, "prompt") + string(rapid.SliceOfN(rapid.Byte(), 0, 600).Draw(t, "bytes"))
 		got := promptExcerpt(in)
@@ -172,8 +172,8 @@ func TestPromptExcerpt(t *testing.T) {
 	})
 }
 
-// The queue knows no clock: it is asked what is due.
-func TestDeliveryQueue(t *testing.T) {
+// The queue has no clock: the caller passes the time.
+func TestDeliveryQueue_ReturnsDueDeliveries(t *testing.T) {
 	q := newQueue(retryDelay)
 	if it, wait := q.nextDue(noon); it != nil || wait != idleWait {
 		t.Errorf("got %v, %s of an empty queue, want nothing for %s", it, wait, idleWait)
@@ -181,7 +181,7 @@ func TestDeliveryQueue(t *testing.T) {
 	for i, id := range []string{"b", "a", "c"} {
 		q.add(delivery{notice: id, at: noon, due: noon.Add(time.Duration(i/2) * time.Minute)})
 	}
-	q.add(delivery{notice: "a", due: noon.Add(-time.Hour)}) // there already
+	q.add(delivery{notice: "a", due: noon.Add(-time.Hour)}) // already queued
 	if it, _ := q.nextDue(noon); it == nil || it.notice != "a" {
 		t.Errorf("got %+v, want a", it)
 	}
@@ -201,19 +201,19 @@ func TestDeliveryQueue(t *testing.T) {
 	}
 }
 
-// A day of tries is some ten of them.
+// The delays add up to about ten attempts a day.
 func TestRetryDelay_Grows(t *testing.T) {
 	tries, spent := 1, time.Duration(0)
 	for ; spent < maxDeliveryAge; tries++ {
 		if retryDelay(tries+1) < retryDelay(tries) || retryDelay(tries) < time.Second {
-			t.Fatalf("try %d waits %s, the next %s", tries, retryDelay(tries), retryDelay(tries+1))
+			t.Fatalf("got delay %[2]s after attempt %[1]d, and %[3]s after the next", tries, retryDelay(tries), retryDelay(tries+1))
 		}
 		spent += retryDelay(tries)
 	}
 	if tries < 8 || tries > 20 {
-		t.Errorf("got %d tries a day, want 8 to 20", tries)
+		t.Errorf("got %d attempts a day, want 8 to 20", tries)
 	}
 	if retryDelay(0) != retryDelay(1) || retryDelay(1000) != retryDelay(100) {
-		t.Error("backoff is not bounded at its ends")
+		t.Error("got retryDelay unbounded at its ends, want it constant there")
 	}
 }

@@ -33,7 +33,7 @@ func TestPropose_GroupsSimilarRequests(t *testing.T) {
 		t.Errorf("got %+v, want it to join %s", joined, first.TicketID)
 	}
 	if !strings.Contains(joined.Detail, "ticket of 2 similar requests (similarity 0.") {
-		t.Errorf("got detail %q, want it to show the arithmetic", joined.Detail)
+		t.Errorf("got detail %q, want it to contain the similarity", joined.Detail)
 	}
 	other := o.propose(t, demand("r3", "acme/ana", "translate the menu"))
 	if other.TicketID == first.TicketID || other.Joined {
@@ -41,7 +41,7 @@ func TestPropose_GroupsSimilarRequests(t *testing.T) {
 	}
 	elsewhere := o.propose(t, demand("r4", "globex/ana", "book a flight to Lisbon for [EMAIL_1]"))
 	if elsewhere.TicketID == first.TicketID || elsewhere.Similarity != 0 {
-		t.Errorf("got %+v, want another tenant to know nothing of it", elsewhere)
+		t.Errorf("got %+v, want a new ticket for another tenant", elsewhere)
 	}
 	if diff := cmp.Diff([]bool{false, true, false, false}, told); diff != "" {
 		t.Errorf("told (-want +got):\n%s", diff)
@@ -68,7 +68,7 @@ func TestPropose_GroupsSimilarRequests(t *testing.T) {
 	}
 }
 
-// What a desk knows is in the bucket.
+// The state of a service is rebuilt from the bucket.
 func TestOpen_RebuildsIndex(t *testing.T) {
 	o := newOffice(t)
 	first := o.propose(t, demand("r1", "acme/ana", "book a flight to Lisbon"))
@@ -110,22 +110,22 @@ func TestPropose_DryRunStoresNothing(t *testing.T) {
 	}
 	first := o.propose(t, demand("r1", "acme/ana", "book a flight"))
 	if p := dry("book a flight to Rome"); p.TicketID != "" || !p.Joined || p.Count != 2 || !strings.Contains(p.Detail, "would join") {
-		t.Errorf("got %+v, want it to say that it would join", p)
+		t.Errorf("got %+v, want a detail that contains would join", p)
 	}
 	if got := o.get(t, first.TicketID); got.Count != 1 {
 		t.Errorf("got a count of %d after dry runs, want 1", got.Count)
 	}
 }
 
-// Where no tickets are kept, nothing is promised.
-func TestPreview(t *testing.T) {
+// Without tickets, the proposal contains only a suggestion.
+func TestPreview_PromisesNothingWithoutTickets(t *testing.T) {
 	p := tickets.Preview(demand("r1", "acme/ana", "book a flight"))
 	if p.TicketID != "" || p.Count != 1 || p.SuggestedYAML == "" || strings.Contains(p.Detail, "would") || !strings.Contains(p.Detail, "not on record") {
-		t.Errorf("got %+v without a desk, want a suggestion alone", p)
+		t.Errorf("got %+v without tickets, want a suggestion only", p)
 	}
 }
 
-// What has no word that says what it is about is in no ticket.
+// A prompt without a significant word gets no ticket.
 func TestPropose_WithoutSignificantWord(t *testing.T) {
 	o := newOffice(t, func(c *tickets.Config) { c.OnProposed = func(bool) { t.Error("it was counted") } })
 	for i, prompt := range []string{"😀", "?!", "***", "[EMAIL_1]", "could you please", "帮我", "\u200b"} {
@@ -141,7 +141,7 @@ func TestPropose_WithoutSignificantWord(t *testing.T) {
 	}
 }
 
-// A request for another thing has a ticket of its own.
+// Each demand has its own ticket.
 func TestPropose_SeparatesDemands(t *testing.T) {
 	o := newOffice(t)
 	seen := map[string]string{}
@@ -152,22 +152,22 @@ func TestPropose_SeparatesDemands(t *testing.T) {
 	} {
 		p := o.propose(t, demand(fmt.Sprint("r", i), "acme/ana", prompt))
 		if before := seen[p.TicketID]; before != "" {
-			t.Errorf("%q is in the ticket of %q", prompt, before)
+			t.Errorf("got %q in the ticket of %q, want its own", prompt, before)
 		}
 		seen[p.TicketID] = prompt
 	}
 }
 
-// A request that is taken up again, as after a crash, counts once.
+// A request that is proposed again, for example after a crash, counts once.
 func TestPropose_CountsRequestOnce(t *testing.T) {
 	o := newOffice(t)
 	first := o.propose(t, demand("r1", "acme/ana", "book a flight"))
 	if again := o.propose(t, demand("r1", "acme/ana", "book a flight")); again.TicketID != first.TicketID || again.Count != 1 || again.Joined {
-		t.Errorf("got %+v, want the ticket of the first time, unchanged", again)
+		t.Errorf("got %+v, want the first ticket, unchanged", again)
 	}
 }
 
-// However they race, similar requests have one ticket, and each counts.
+// Concurrent similar requests share one ticket, and each one counts.
 func TestPropose_ConcurrentRequestsShareTicket(t *testing.T) {
 	const racers = 64
 	o := newOffice(t)
@@ -191,7 +191,7 @@ func TestPropose_ConcurrentRequestsShareTicket(t *testing.T) {
 	}
 }
 
-// Two processes that share a bucket lose no count either.
+// Two processes that share a bucket lose no count.
 func TestPropose_TwoServicesLoseNoCount(t *testing.T) {
 	const each = 30
 	o := newOffice(t)
@@ -228,16 +228,16 @@ func TestPropose_WhenTooManyAreOpen(t *testing.T) {
 	if p := o.propose(t, demand("r4", "acme/ana", "translate the menu")); p.TicketID != kept.TicketID {
 		t.Errorf("got %+v, want requests to join as before", p)
 	}
-	// The bucket drops a ticket for its age.
+	// Simulate that the bucket has dropped the ticket because of its age.
 	if err := o.bucket.Delete(t.Context(), tickets.Key(gone.TicketID)); err != nil {
 		t.Fatal(err)
 	}
 	if p := o.propose(t, demand("r5", "acme/ana", "water the plants")); p.TicketID == "" {
-		t.Errorf("got %+v, want a ticket: there is room", p)
+		t.Errorf("got %+v, want a new ticket, because another one was deleted", p)
 	}
 }
 
-// A ticket that is gone, or that another process closed, is found out about.
+// The service notices a ticket that is gone or was closed by another process.
 func TestPropose_WhenNearestTicketIsGone(t *testing.T) {
 	o := newOffice(t)
 	first := o.propose(t, demand("r1", "acme/ana", "book a flight"))
@@ -280,7 +280,7 @@ func TestPropose_ReturnsErrorsOfTheStore(t *testing.T) {
 	}
 }
 
-// Texts are bounded, and so are lists.
+// Texts and lists are bounded.
 func TestAddRequest_BoundsTicket(t *testing.T) {
 	o := newOffice(t)
 	var id string

@@ -18,8 +18,8 @@ func reader(tenant string, scopes ...string) *contract.Caller {
 	return &contract.Caller{Subject: "eve", Tenant: tenant, Scopes: scopes}
 }
 
-// Readers see the tickets of their tenant, who sees all those of all; one of
-// another tenant is like one that is not there, whatever is asked of it.
+// A caller sees the tickets of its tenant, or all tickets if it may see all; a
+// ticket of another tenant looks like a missing one in every call.
 func TestPropose_SeparatesTenants(t *testing.T) {
 	o := newOffice(t)
 	for i, prompt := range topics(4) {
@@ -35,7 +35,7 @@ func TestPropose_SeparatesTenants(t *testing.T) {
 		{"another", reader("globex"), []string{"id-004", "id-002"}},
 		{"without a tenant", reader(""), []string{}},
 		{"every agent is not every tenant", &contract.Caller{Tenant: "west", AllAgents: true}, []string{}},
-		{"who sees all", admin, []string{"id-004", "id-003", "id-002", "id-001"}},
+		{"all tenants", admin, []string{"id-004", "id-003", "id-002", "id-001"}},
 	} {
 		page, err := o.Tickets(t.Context(), contract.TicketQuery{}, tt.caller)
 		if err != nil {
@@ -57,12 +57,12 @@ func TestPropose_SeparatesTenants(t *testing.T) {
 		t.Errorf("another tenant's ticket was closed: %+v", got)
 	}
 	if got, err := o.CloseTicket(t.Context(), "id-002", "done", admin); err != nil || got.Status != contract.TicketClosed || got.Note != "done" {
-		t.Errorf("who sees all: got %+v, %v, want it closed", got, err)
+		t.Errorf("all tenants: got %+v, %v, want it closed", got, err)
 	}
 }
 
-// A ticket gathers requests of callers that may use different agents: a reader is
-// told nothing of those it may not use.
+// A ticket has requests of callers that may use different agents: a reader gets no
+// information about agents that it may not use.
 func TestTickets_HideAgentsOfOthers(t *testing.T) {
 	seen := &capabilities.Catalogue{
 		Agents: []*contract.RegistryEntry{
@@ -88,7 +88,7 @@ func TestTickets_HideAgentsOfOthers(t *testing.T) {
 	id := proposed(o)
 	whole := o.get(t, id)
 
-	for name, c := range map[string]*contract.Caller{"every agent": {Tenant: "acme", AllAgents: true}, "who sees all": reader("", "admin")} {
+	for name, c := range map[string]*contract.Caller{"every agent": {Tenant: "acme", AllAgents: true}, "all tenants": reader("", "admin")} {
 		got, err := o.Ticket(t.Context(), id, c)
 		if diff := cmp.Diff(whole, got); diff != "" || err != nil {
 			t.Errorf("%s: %v, ticket (-record +got):\n%s", name, err, diff)
@@ -109,17 +109,18 @@ func TestTickets_HideAgentsOfOthers(t *testing.T) {
 		}
 		text, err := json.Marshal([]any{page, one, closed})
 		if err != nil || strings.Contains(string(text), "xx") {
-			t.Errorf("%s: %v, got a word of an agent it may not use: %s", name, err, text)
+			t.Errorf("%s: %v, got a word of an agent that the reader may not use: %s", name, err, text)
 		}
 		if one.Intents[contract.Unknown] != 1 || one.Domains[contract.Unknown] != 1 || !strings.Contains(one.SuggestedYAML, "book_flight") {
 			t.Errorf("%s: got %+v, want the counts under unknown, and a suggestion of the requests' words", name, one)
 		}
 	}
 	if got, err := o.Ticket(t.Context(), id, reader("acme", "agent:open_agent")); err != nil || len(got.Nearest) != 1 || got.Domains["open_domain"] != 1 {
-		t.Errorf("got %+v, %v, want what the reader may use", got, err)
+		t.Errorf("got %+v, %v, want the agents that the reader may use", got, err)
 	}
 
-	// A new process knows no registry before the first request: then nothing is shown.
+	// A new process has no registry before the first request, so it shows no
+	// agent.
 	o = newOffice(t)
 	id = proposed(o)
 	o.reopen(t)
@@ -129,7 +130,7 @@ func TestTickets_HideAgentsOfOthers(t *testing.T) {
 	}
 }
 
-// Two principals of one name that different issuers vouch for are two callers.
+// Two principals with the same name but different issuers are two callers.
 func TestPropose_SeparatesIssuers(t *testing.T) {
 	o := newOffice(t)
 	var id string

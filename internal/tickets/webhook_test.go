@@ -28,15 +28,15 @@ import (
 
 const secret = "a secret of more than 24 bytes"
 
-// letter is one message as it arrived.
+// letter is one message as received.
 type letter struct {
 	ID, Type, Title string
 	Count           int
 	signed          bool
 }
 
-// inbox is a webhook's other side. It answers with the statuses in turn, the last
-// one for ever.
+// inbox is a webhook server. It answers with the statuses in turn, and repeats the
+// last one.
 type inbox struct {
 	*httptest.Server
 	letters chan letter
@@ -81,7 +81,7 @@ func newInbox(t *testing.T, statuses ...int) *inbox {
 	return in
 }
 
-// verified checks the signature as any receiver would, from the specification.
+// verified checks the signature as the specification describes it.
 func verified(r *http.Request, body []byte) bool {
 	id, at := r.Header.Get("webhook-id"), r.Header.Get("webhook-timestamp")
 	if _, err := strconv.ParseInt(at, 10, 64); err != nil || id == "" || r.Header.Get("Content-Type") != "application/json" {
@@ -102,7 +102,8 @@ func (in *inbox) next(t *testing.T) letter {
 	return l
 }
 
-// telling is a desk that tells the address, and the outcomes of that.
+// telling returns a service that sends to the URL, and the outcomes of its
+// deliveries.
 func telling(t *testing.T, url string) (*office, chan string) {
 	t.Helper()
 	outcomes := make(chan string, 100)
@@ -113,7 +114,7 @@ func telling(t *testing.T, url string) (*office, chan string) {
 	return o, outcomes
 }
 
-// serving runs the desk; the function it returns stops that and waits.
+// serving runs the service; stop ends it and waits.
 func (o *office) serving(t *testing.T) (stop func()) {
 	t.Helper()
 	o.SetBackoff(0)
@@ -129,7 +130,7 @@ func (o *office) serving(t *testing.T) (stop func()) {
 	}
 }
 
-// settled waits until nothing is left to tell of the ticket.
+// settled waits until the ticket has no pending deliveries.
 func (o *office) settled(t *testing.T, id string) {
 	t.Helper()
 	testkit.Eventually(t, "the ticket has no pending deliveries", func() bool {
@@ -172,7 +173,7 @@ func TestWebhook_ReceivesNotices(t *testing.T) {
 	o.settled(t, id)
 }
 
-// A message that did not get through is sent again, under the same id.
+// A failed delivery is repeated under the same id.
 func TestWebhook_RetriesDelivery(t *testing.T) {
 	in := newInbox(t, http.StatusInternalServerError, http.StatusFound, http.StatusTooManyRequests, http.StatusOK)
 	o, outcomes := telling(t, in.URL)
@@ -193,9 +194,9 @@ func TestWebhook_RetriesDelivery(t *testing.T) {
 	o.settled(t, p.TicketID)
 }
 
-// A message goes to the address in the configuration: not where that leads, and
-// not to a proxy of the environment. 0.0.0.0 leads to this machine, and is no
-// address for which that would be left out.
+// A message is sent to the configured address only, neither to a redirect nor to a
+// proxy of the environment. 0.0.0.0 reaches this machine, and net/http does not
+// exempt it from the proxy.
 func TestWebhook_FollowsNoRedirect(t *testing.T) {
 	trap := fakenet.NewTrap(t)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -228,14 +229,15 @@ func TestWebhook_FollowsNoRedirect(t *testing.T) {
 	}
 	stop()
 	if !strings.Contains(log.String(), "307") {
-		t.Errorf("log = %s\nwant the answer of the address", log.String())
+		t.Errorf("log = %s\nwant the status of the redirect", log.String())
 	}
 	if n := trap.Caught(t); n != 0 {
 		t.Errorf("%d redirects were followed, want none", n)
 	}
 }
 
-// What one process could not tell the next one does, in the words of then.
+// A delivery that one process could not complete is completed by the next one,
+// with the original text.
 func TestWebhook_DeliversAfterRestart(t *testing.T) {
 	in := newInbox(t, http.StatusOK)
 	o, _ := telling(t, in.URL)
@@ -253,11 +255,11 @@ func TestWebhook_DeliversAfterRestart(t *testing.T) {
 	o.settled(t, p.TicketID)
 }
 
-// 410 ends it: nothing more is sent by this process, and nothing is lost.
+// After a 410, this process sends nothing more, and no delivery is lost.
 func TestWebhook_StopsAfter410(t *testing.T) {
 	in := newInbox(t, http.StatusGone)
 	o, outcomes := telling(t, in.URL)
-	var log bytes.Buffer // read when the desk has stopped
+	var log bytes.Buffer // read after the service has stopped
 	o.cfg.Logger = slog.New(slog.NewTextHandler(&log, nil))
 	o.reopen(t)
 	stop := o.serving(t)
@@ -279,7 +281,7 @@ func TestWebhook_StopsAfter410(t *testing.T) {
 	}
 }
 
-// A message about a ticket that is gone by now is nobody's business.
+// A delivery for a deleted ticket is dropped.
 func TestWebhook_SkipsDeletedTicket(t *testing.T) {
 	in := newInbox(t, http.StatusOK)
 	o, _ := telling(t, in.URL)
@@ -291,7 +293,7 @@ func TestWebhook_SkipsDeletedTicket(t *testing.T) {
 	defer stop()
 	o.propose(t, demand("r2", "acme/ana", "water the plants"))
 	if l := in.next(t); l.Title != "water the plants" {
-		t.Errorf("got %+v, want that of the other ticket", l)
+		t.Errorf("got %+v, want the message of the other ticket", l)
 	}
 }
 
@@ -301,7 +303,7 @@ func TestRun_WithoutWebhook(t *testing.T) {
 	p := o.propose(t, demand("r1", "acme/ana", "book a flight"))
 	stop()
 	if left, err := tickets.Pending(t.Context(), o.bucket, p.TicketID); err != nil || len(left) != 0 {
-		t.Errorf("got %v (%v), want nothing to tell", left, err)
+		t.Errorf("got %v (%v), want no pending delivery", left, err)
 	}
 }
 
@@ -310,7 +312,7 @@ func TestWebhook_RejectsInvalidConfig(t *testing.T) {
 	tests := []struct {
 		name, url, secret string
 		plain             bool
-		want              string // part of the error; "" = none
+		want              string // part of the error; "" = no error
 	}{
 		{name: "https", url: "https://hooks.example/x?y=z", secret: secret},
 		{name: "loopback", url: "http://127.0.0.1:9/x", secret: secret},
@@ -334,11 +336,11 @@ func TestWebhook_RejectsInvalidConfig(t *testing.T) {
 			})
 			switch {
 			case tt.want == "" && err != nil:
-				t.Errorf("got %v, want none", err)
+				t.Errorf("got error %v, want none", err)
 			case tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)):
-				t.Errorf("got %v, want %q in it", err, tt.want)
+				t.Errorf("got error %v, want one with %q", err, tt.want)
 			case err != nil && tt.secret != "" && strings.Contains(err.Error(), tt.secret):
-				t.Errorf("%v shows the secret", err)
+				t.Errorf("got error %v with the secret, want it without", err)
 			}
 		})
 	}

@@ -9,7 +9,7 @@ import (
 
 func TestOpen_ClosesWithItsTest(t *testing.T) {
 	dir := t.TempDir()
-	for _, name := range []string{"first", "second"} { // the second needs the first one's lock
+	for _, name := range []string{"first", "second"} { // the second store needs the lock of the first one
 		t.Run(name, func(t *testing.T) {
 			s := teststore.Open(t, func(c *store.Config) { c.Dir = dir })
 			if got := s.Status(); !got.Ready {
