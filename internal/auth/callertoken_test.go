@@ -25,7 +25,7 @@ func callerGrant() auth.CallerGrant {
 	}
 }
 
-func TestCallerToken(t *testing.T) {
+func TestCallerToken_CarriesClaims(t *testing.T) {
 	seed := sha256.Sum256([]byte("the seed of a test"))
 	dir := t.TempDir()
 	write(t, dir, pkcs8(t, ed25519.NewKeyFromSeed(seed[:])), 0o600)
@@ -34,7 +34,7 @@ func TestCallerToken(t *testing.T) {
 	if err != nil {
 		t.Fatalf("CallerToken: %v", err)
 	}
-	// As somebody derives the key who has the seed.
+	// Derive the key from the seed, as an attacker with the seed could.
 	derived, err := hkdf.Key(sha256.New, seed[:], nil, "caprouter caller token v1", ed25519.SeedSize)
 	if err != nil {
 		t.Fatal(err)
@@ -63,11 +63,11 @@ func TestCallerToken(t *testing.T) {
 		t.Errorf("claims (-want +got):\n%s", diff)
 	}
 	if _, published := jwk(t, s); published.Equal(public) || strings.Contains(string(s.JWKS()), b64(sum[:])) {
-		t.Error("the key of callers' tokens is published: an agent would take one")
+		t.Error("got the key of caller tokens in the key set, so that agents would accept them")
 	}
 }
 
-func TestCallerTokenWithoutTenant(t *testing.T) {
+func TestCallerToken_OmitsEmptyTenant(t *testing.T) {
 	g := callerGrant()
 	g.Tenant, g.Scopes = "", nil
 	token, err := newSigner(t).CallerToken(g)
@@ -83,7 +83,7 @@ func TestCallerTokenWithoutTenant(t *testing.T) {
 	}
 }
 
-func TestCallerTokenRefuses(t *testing.T) {
+func TestCallerToken_RejectsInvalidGrants(t *testing.T) {
 	s := newSigner(t)
 	for _, tc := range []struct {
 		name   string
@@ -128,9 +128,9 @@ func TestCallerTokenRefuses(t *testing.T) {
 	}
 }
 
-// The longest token that is made is one a verifier reads.
-func TestLongestCallerToken(t *testing.T) {
-	s, worst := newSigner(t), strings.Repeat(`"`, 256) // written with two characters each
+// The longest token that can be issued is accepted by a verifier.
+func TestCallerToken_LongestIsVerified(t *testing.T) {
+	s, worst := newSigner(t), strings.Repeat(`"`, 256) // each quote is encoded in two characters
 	g := auth.CallerGrant{Issuer: worst, Audience: worst, Subject: worst, Tenant: worst, Expires: time.Now().Add(time.Hour)}
 	for range 3 {
 		g.Scopes = append(g.Scopes, strings.Repeat("s", 1023))
@@ -148,8 +148,8 @@ func TestLongestCallerToken(t *testing.T) {
 	}
 }
 
-// Whatever is asked for: what is made is taken, and says the same.
-func TestCallerTokenIsTakenOrNotMade(t *testing.T) {
+// For any grant, an issued token is accepted and carries the same values.
+func TestCallerToken_IsVerifiedOrNotIssued(t *testing.T) {
 	s := newSigner(t)
 	names := rapid.OneOf(
 		rapid.StringN(0, 40, 300), rapid.StringMatching(`[a-zé]{120,140}`),
@@ -172,29 +172,30 @@ func TestCallerTokenIsTakenOrNotMade(t *testing.T) {
 		token, err := s.CallerToken(g)
 		if err != nil {
 			if checked := g.Check(time.Now()); checked == nil {
-				rt.Fatalf("CallerToken: %v, and Check finds nothing", err)
+				rt.Fatalf("CallerToken: got error %v, but Check found none", err)
 			}
 			return
 		}
 		if newErr != nil {
-			rt.Fatalf("NewVerifier: %v, and there are tokens for it", newErr)
+			rt.Fatalf("NewVerifier: got error %v, but a token was issued for it", newErr)
 		}
 		made++
 		got, err := v.Verify(t.Context(), token)
 		if err != nil {
-			rt.Fatalf("Verify of a token that was made for %+v: %v", g, err)
+			rt.Fatalf("Verify of a token for %+v: got error %v", g, err)
 		}
 		if got.Subject != g.Subject || got.Tenant != g.Tenant || got.Issuer != g.Issuer || strings.Join(got.Scopes, " ") != strings.Join(g.Scopes, " ") {
-			rt.Fatalf("the token speaks for %+v, and was made for %+v", got, g)
+			rt.Fatalf("got caller %+v from a token for %+v", got, g)
 		}
 	})
 	if made == 0 {
-		t.Error("no token was made: nothing was tested")
+		t.Error("got no token in any run, want some")
 	}
 }
 
-// A caller's token, through the door it is made for and past the others.
-func TestCallerTokenIsVerified(t *testing.T) {
+// A caller token is accepted by the verifier only, not where other tokens are
+// expected.
+func TestCallerToken_IsVerifiedByVerifierOnly(t *testing.T) {
 	dir := t.TempDir()
 	s, g := open(t, dir), callerGrant()
 	v, err := auth.NewVerifier(auth.VerifierConfig{Audience: "routers", Issuer: issuer, Own: s})
@@ -206,7 +207,7 @@ func TestCallerTokenIsVerified(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := &contract.Caller{Subject: "alice", Issuer: issuer, Tenant: "acme", Scopes: g.Scopes}
-	for range 2 { // the second time it is remembered
+	for range 2 { // the second result comes from the cache
 		got, err := v.Verify(t.Context(), token)
 		if err != nil {
 			t.Fatalf("Verify: %v", err)
@@ -225,11 +226,11 @@ func TestCallerTokenIsVerified(t *testing.T) {
 	}
 	for name, token := range map[string]string{
 		"a token for an agent that is called like the router": agent,
-		"a token of a task":                      taskToken(t, s, taskGrant()),
-		"a token of another router of that name": other,
+		"a token of a task":                            taskToken(t, s, taskGrant()),
+		"a token of another router with the same name": other,
 	} {
 		if got, err := v.Verify(t.Context(), token); err == nil {
-			t.Errorf("Verify took %s: %+v", name, got)
+			t.Errorf("%s: got %+v, want an error", name, got)
 		}
 	}
 
@@ -245,13 +246,13 @@ func TestCallerTokenIsVerified(t *testing.T) {
 	}
 	reload(t, s)
 	if got, err := v.Verify(t.Context(), token); err == nil {
-		t.Errorf("Verify took a token of a revoked key: %+v", got)
+		t.Errorf("token of a revoked key: got %+v, want an error", got)
 	}
 	if token, err = s.CallerToken(g); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := v.Verify(t.Context(), token); err != nil {
-		t.Errorf("Verify of a token of the new key = %v, want the caller at once", err)
+		t.Errorf("Verify of a token of the new key = %v, want the caller immediately", err)
 	}
 }
 

@@ -8,8 +8,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// verifySignature checks everything about a token but what it claims, and what
-// type it says it is: what any user of JWS signatures has to check.
+// verifySignature checks everything about a token except its claims and its type,
+// as every user of JWS signatures must.
 func verifySignature(k *verifyKey, token string) error {
 	c, err := parseCompact(token)
 	if err != nil {
@@ -18,9 +18,9 @@ func verifySignature(k *verifyKey, token string) error {
 	return c.verifySignature(k)
 }
 
-// The examples of the documents, at the layer of signatures: they are no tokens
-// of ours.
-func TestSignaturesOfTheRFCs(t *testing.T) {
+// The examples of the RFCs are signed correctly, but are not tokens of this
+// service.
+func TestVerifySignature_AcceptsRFCExamples(t *testing.T) {
 	for _, tc := range []struct {
 		name  string
 		key   *verifyKey
@@ -47,7 +47,7 @@ func TestSignaturesOfTheRFCs(t *testing.T) {
 			i := strings.LastIndex(tc.token, ".") + 2
 			changed := tc.token[:i] + flipLetter(tc.token[i:i+1]) + tc.token[i+1:]
 			if err := verifySignature(tc.key, changed); err == nil {
-				t.Error("verifySignature took a changed signature")
+				t.Error("got a changed signature accepted, want an error")
 			}
 		})
 	}
@@ -60,7 +60,7 @@ func flipLetter(s string) string {
 	return "A"
 }
 
-func TestSignatureOfAnotherAlgorithm(t *testing.T) {
+func TestVerifySignature_RejectsOtherAlgorithm(t *testing.T) {
 	for _, alg := range algorithms() {
 		k := newMintKey(t, "k", alg)
 		token := k.sign(t, `{"alg":"`+alg+`"}`, "x")
@@ -73,12 +73,12 @@ func TestSignatureOfAnotherAlgorithm(t *testing.T) {
 	}
 }
 
-func TestFoldNameIsEqualFold(t *testing.T) {
+func TestFoldName_MatchesEqualFold(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		a := rapid.StringMatching(`[a-cA-Ck-sK-SſKßẞσςΣµμΜ]{0,3}`).Draw(rt, "a")
 		b := rapid.StringMatching(`[a-cA-Ck-sK-SſKßẞσςΣµμΜ]{0,3}`).Draw(rt, "b")
 		if got, want := foldName(a) == foldName(b), strings.EqualFold(a, b); got != want {
-			rt.Errorf("foldName takes %q and %q for equal: %v, EqualFold says %v", a, b, got, want)
+			rt.Errorf("foldName(%q) == foldName(%q): got %v, want %v like EqualFold", a, b, got, want)
 		}
 	})
 }

@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// One who may sign for somebody may not sign for everybody.
-func TestForgedBySomeoneWithAKey(t *testing.T) {
+// A key that signs for one issuer cannot sign for another one.
+func TestVerify_RejectsTokensOfOtherIssuers(t *testing.T) {
 	w := newWorld(t)
 	w.checkForgeries(t, forgeries{
 		"a static key for a provider":             {w.ed.token(t, w.idpClaims()), unknownKey},
 		"a static key of its kid, for a provider": {w.staticShared.token(t, w.idpClaims()), badSignature},
 		"our own key for a provider":              {w.own.token(t, w.idpClaims()), unknownKey},
-		"our own key for anybody":                 {w.own.token(t, w.claims()), "names another issuer"},
+		"our own key for another issuer":          {w.own.token(t, w.claims()), "names another issuer"},
 		"one provider for another":                {w.otherIDP.token(t, w.idpClaims()), badSignature},
 		"the other for the one":                   {w.idp.token(t, w.idpClaims().with("iss", q(otherIDP))), badSignature},
 		"a provider for us":                       {w.idp.token(t, w.idpClaims().with("iss", q(ourIssuer))), badSignature},
@@ -26,7 +26,7 @@ func TestForgedBySomeoneWithAKey(t *testing.T) {
 	})
 }
 
-func TestForgedClaims(t *testing.T) {
+func TestVerify_RejectsForgedClaims(t *testing.T) {
 	w := newWorld(t)
 	with := func(name, value string) string { return w.ed.token(t, w.claims().with(name, value)) }
 	without := func(name string) string { return w.ed.token(t, w.claims().without(name)) }

@@ -14,7 +14,7 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 )
 
-// What a forged token is refused for.
+// Reasons for the rejection of forged tokens.
 const (
 	notThreeParts = "is not three parts"
 	notBase64     = "is not plain base64url"
@@ -36,18 +36,18 @@ func (w *world) checkForgeries(t *testing.T, list forgeries) {
 	for name, f := range list {
 		t.Run(name, func(t *testing.T) {
 			w.t = t
-			for range 2 { // nor is it remembered
+			for range 2 { // a rejected token is not cached
 				w.refuses(f.token, f.why)
 			}
 		})
 	}
 }
 
-// Texts that are no token, made of one that is.
-func TestForgedForms(t *testing.T) {
+// Malformed variants of a valid token.
+func TestVerify_RejectsMalformedTokens(t *testing.T) {
 	w := newWorld(t)
 	good := w.ed.token(t, w.claims())
-	w.accepts(good) // else nothing below means anything
+	w.accepts(good) // or the rejections below prove nothing
 	p := strings.Split(good, ".")
 	signed := func(header, claims string) string { return w.ed.signSegments(t, header+"."+claims) }
 	w.checkForgeries(t, forgeries{
@@ -93,8 +93,8 @@ func TestForgedForms(t *testing.T) {
 	})
 }
 
-// strayBits returns a signed token whose claims have a second spelling of their
-// last byte.
+// strayBits returns a signed token with another spelling of the last byte of its
+// claims.
 func strayBits(w *world, t *testing.T) string {
 	claims := w.claims().text()
 	for len(claims)%3 == 0 {
@@ -104,7 +104,7 @@ func strayBits(w *world, t *testing.T) string {
 	return w.ed.signSegments(t, seg(w.ed.header().text())+"."+part[:len(part)-1]+string(rune(part[len(part)-1]+1)))
 }
 
-func TestForgedHeaders(t *testing.T) {
+func TestVerify_RejectsForgedHeaders(t *testing.T) {
 	w := newWorld(t)
 	w.accepts(w.ed.token(t, w.claims()))
 	header := func(m members) string { return w.ed.sign(t, m.text(), w.claims().text()) }
@@ -177,8 +177,8 @@ func TestForgedHeaders(t *testing.T) {
 	w.checkForgeries(t, list)
 }
 
-// The classic: a public key, which everybody has, taken for a secret.
-func TestForgedByConfusionOfAlgorithms(t *testing.T) {
+// An attacker uses a public key as the secret of an HMAC.
+func TestVerify_RejectsAlgorithmConfusion(t *testing.T) {
 	w := newWorld(t)
 	list := forgeries{}
 	for _, k := range []mintKey{w.ed, w.es, w.rs, w.own, w.idp} {
@@ -201,7 +201,7 @@ func TestForgedByConfusionOfAlgorithms(t *testing.T) {
 			forger := mintKey{k.kid, jwt.SigningMethodHS256, secret, nil}
 			list[k.kid+": "+name] = forgery{forger.token(t, claims), why}
 			named := k.sign(t, forger.header().with("alg", q(k.method.Alg())).text(), claims.text())
-			w.accepts(named) // the header alone is what is wrong above
+			w.accepts(named) // the header alone makes the tokens above invalid
 			forger.method = jwt.SigningMethodHS512
 			list[k.kid+": "+name+", HS512"] = forgery{forger.token(t, claims), otherAlg}
 		}
@@ -209,7 +209,7 @@ func TestForgedByConfusionOfAlgorithms(t *testing.T) {
 	w.checkForgeries(t, list)
 }
 
-func TestForgedSignatures(t *testing.T) {
+func TestVerify_RejectsForgedSignatures(t *testing.T) {
 	w := newWorld(t)
 	swap := func(k mintKey, change func(signature []byte) []byte) string {
 		token := k.token(t, w.claims())
@@ -271,13 +271,13 @@ func TestForgedSignatures(t *testing.T) {
 	add("a kid of another key, after the true one was seen", w.ed2.sign(t, w.ed.header().text(), w.claims().text()), badSignature)
 	w.checkForgeries(t, list)
 
-	// What is unusual and no forgery: JWS knows no low s.
+	// Unusual, but not a forgery: JWS does not require a low s.
 	w.t = t
 	w.accepts(swap(w.es, func(b []byte) []byte { r, s := halves(b); return rs(r, s.Sub(n, s)) }))
 }
 
-// unreduced adds the order of the group to the second half of an Ed25519
-// signature, which some verifiers do not see.
+// unreduced adds the group order to the second half of an Ed25519 signature, which
+// some verifiers do not notice.
 func unreduced(signature []byte) []byte {
 	order, _ := new(big.Int).SetString("7237005577332262213973186563042994240857116359379907606001950938285454250989", 10)
 	le := bytes.Clone(signature[32:])

@@ -17,7 +17,7 @@ import (
 	"github.com/caprouter/caprouter/internal/strictjson"
 )
 
-func TestKeysWithOneKID(t *testing.T) {
+func TestKeySet_DropsKeysWithSameKID(t *testing.T) {
 	a, b, c := jwkOf(t, "same", jwkEd25519(t)), jwkOf(t, "same", jwkP256(t)), jwkOf(t, "other", jwkEd25519(t))
 	for _, tt := range []struct {
 		name     string
@@ -50,13 +50,13 @@ func TestKeysWithOneKID(t *testing.T) {
 				t.Errorf("unusable (-want +got):\n%s", diff)
 			}
 			if n := len(left); n > 0 && !errors.Is(left[n-1].why, errSharedKID) {
-				t.Errorf("got reason %v, want that the kid is shared", left[n-1].why)
+				t.Errorf("got reason %v, want the shared kid", left[n-1].why)
 			}
 		})
 	}
 }
 
-func TestSetsThatAreNone(t *testing.T) {
+func TestKeySet_RejectsInvalidSets(t *testing.T) {
 	key := jwkOf(t, "", jwkEd25519(t)).with("kid", nil)
 	text := jwkText(t, key)
 	for _, tt := range []struct{ name, text, want string }{
@@ -93,7 +93,8 @@ func TestSetsThatAreNone(t *testing.T) {
 	}
 }
 
-func TestWhichKeysOfASetAreUsed(t *testing.T) {
+// In any set, a key is used if and only if it is valid and its kid is unique.
+func TestKeySet_UsesValidUniqueKeys(t *testing.T) {
 	sound := []jwkMembers{jwkOf(t, "", jwkEd25519(t)), jwkOf(t, "", jwkP256(t)), jwkOf(t, "", jwkRSA(t, 2048))}
 	faults := []func(jwkMembers) jwkMembers{
 		func(m jwkMembers) jwkMembers { return m.with("use", "enc") },
@@ -140,6 +141,8 @@ func TestWhichKeysOfASetAreUsed(t *testing.T) {
 	})
 }
 
+// FuzzKeySet checks that only usable keys result from any input, and that each key
+// of the set is either used or reported.
 func FuzzKeySet(f *testing.F) {
 	for _, key := range []crypto.PublicKey{jwkEd25519(f), jwkP256(f), jwkRSA(f, 2048)} {
 		m := jwkOf(f, "k", key)
@@ -151,7 +154,7 @@ func FuzzKeySet(f *testing.F) {
 		usable, unusable, err := parseKeySet(data)
 		if err != nil {
 			if usable != nil || unusable != nil {
-				t.Errorf("keys beside the error %v", err)
+				t.Errorf("got keys with the error %v, want none", err)
 			}
 			return
 		}
@@ -164,7 +167,7 @@ func FuzzKeySet(f *testing.F) {
 		kids := map[string]bool{}
 		for _, k := range usable {
 			if k.kid != "" && kids[k.kid] || len(k.kid) > maxKIDBytes {
-				t.Errorf("kid %q is not one key's", k.kid)
+				t.Errorf("got kid %q for more than one key", k.kid)
 			}
 			kids[k.kid] = true
 			checkUsable(t, k)
@@ -172,6 +175,7 @@ func FuzzKeySet(f *testing.F) {
 	})
 }
 
+// checkUsable checks the properties that all keys of sets have.
 func checkUsable(t *testing.T, k *verifyKey) {
 	t.Helper()
 	switch key := k.key.(type) {
@@ -191,6 +195,6 @@ func checkUsable(t *testing.T, k *verifyKey) {
 		t.Errorf("a %T", k.key)
 	}
 	if !equalKeys(k.key, k.key) {
-		t.Errorf("the %T is not equal to itself", k.key)
+		t.Errorf("got a %T that is not equal to itself", k.key)
 	}
 }

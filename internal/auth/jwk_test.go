@@ -17,10 +17,10 @@ import (
 	"github.com/caprouter/caprouter/internal/strictjson"
 )
 
-// jwkMembers are the members of one key as a test writes them.
+// jwkMembers holds the members of one key.
 type jwkMembers map[string]any
 
-// with returns a copy in which one member is another; nil leaves it out.
+// with returns a copy in which one member is replaced; nil removes it.
 func (m jwkMembers) with(name string, value any) jwkMembers {
 	c := maps.Clone(m)
 	c[name] = value
@@ -46,7 +46,7 @@ func jwkSetText(t testing.TB, keys ...jwkMembers) string {
 
 func jwkBytes(data []byte) string { return base64.RawURLEncoding.EncodeToString(data) }
 
-// jwkOf is the whole public key as a provider publishes it.
+// jwkOf returns the whole public key as a provider publishes it.
 func jwkOf(t testing.TB, kid string, key crypto.PublicKey) jwkMembers {
 	t.Helper()
 	m := jwkMembers{"kid": kid, "use": "sig"}
@@ -62,7 +62,7 @@ func jwkOf(t testing.TB, kid string, key crypto.PublicKey) jwkMembers {
 	case *rsa.PublicKey:
 		m["kty"], m["alg"], m["n"], m["e"] = "RSA", "RS256", jwkBytes(k.N.Bytes()), jwkBytes(big.NewInt(int64(k.E)).Bytes())
 	default:
-		t.Fatalf("a %T is no public key of ours", key)
+		t.Fatalf("unsupported public key %T", key)
 	}
 	return m
 }
@@ -85,8 +85,8 @@ func jwkP256(t testing.TB) *ecdsa.PublicKey {
 	return &key.PublicKey
 }
 
-// jwkRSA is a key of the size, from a modulus that has no factors anybody knows:
-// parsing does not ask for them.
+// jwkRSA returns a key of the size with a modulus of unknown factors, which
+// parsing does not need.
 func jwkRSA(t testing.TB, size int) *rsa.PublicKey {
 	t.Helper()
 	n, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), uint(size-1)))
@@ -98,7 +98,7 @@ func jwkRSA(t testing.TB, size int) *rsa.PublicKey {
 	return &rsa.PublicKey{N: n, E: 65537}
 }
 
-func TestUsableKeys(t *testing.T) {
+func TestKeySet_AcceptsUsableKeys(t *testing.T) {
 	edwards, nist, mod := jwkEd25519(t), jwkP256(t), jwkRSA(t, 2048)
 	ed, ec, rs := jwkOf(t, "k", edwards), jwkOf(t, "k", nist), jwkOf(t, "k", mod)
 	large := jwkRSA(t, 8192)
@@ -130,18 +130,18 @@ func TestUsableKeys(t *testing.T) {
 			}
 			kid, _ := tt.key["kid"].(string)
 			if k := usable[0]; k.kid != kid || k.method.Alg() != tt.alg || !equalKeys(k.key, tt.want) {
-				t.Errorf("got kid %q, %s, %T; want %q, %s and the key itself", k.kid, k.method.Alg(), k.key, kid, tt.alg)
+				t.Errorf("got kid %q, %s, %T; want %q, %s and the given key", k.kid, k.method.Alg(), k.key, kid, tt.alg)
 			}
 		})
 	}
 }
 
-// jsonNull is null as a member's value; nil leaves the member out.
+// jsonNull sets a member to null; nil removes the member.
 type jsonNull struct{}
 
 func (jsonNull) MarshalJSON() ([]byte, error) { return []byte("null"), nil }
 
-func TestUnusableKeys(t *testing.T) {
+func TestKeySet_RejectsUnusableKeys(t *testing.T) {
 	ed, nist, mod := jwkOf(t, "k", jwkEd25519(t)), jwkP256(t), jwkRSA(t, 2048)
 	ec, rs := jwkOf(t, "k", nist), jwkOf(t, "k", mod)
 	x, _ := ec["x"].(string)
@@ -149,7 +149,7 @@ func TestUnusableKeys(t *testing.T) {
 	tests := []struct {
 		name string
 		key  any
-		want string // in the reason
+		want string // part of the reason
 	}{
 		{"another RSA algorithm", rs.with("alg", "RS512"), `its alg is "RS512", and of such keys only RS256 is used`},
 		{"RSA for PSS", rs.with("alg", "PS256"), "only RS256"},
@@ -208,7 +208,7 @@ func TestUnusableKeys(t *testing.T) {
 		{"padding", ec.with("x", x+"="), "its x is not base64url"},
 		{"a line break", ec.with("x", x[:4]+"\n"+x[4:]), "its x is not base64url"},
 		{"another alphabet", rs.with("n", n[:8]+"+/+/"+n[12:]), "its n is not base64url"},
-		{"bits that say nothing", ed.with("x", strings.Repeat("A", 42)+"B"), "its x is not base64url"},
+		{"stray bits", ed.with("x", strings.Repeat("A", 42)+"B"), "its x is not base64url"},
 
 		{"a long kid", ed.with("kid", strings.Repeat("k", 257)), "kid is longer than 256 bytes"},
 		{"a kid of another type", ed.with("kid", 1), "must be a string"},
@@ -227,7 +227,7 @@ func TestUnusableKeys(t *testing.T) {
 				t.Fatalf("got error %v, want the rest of the set", err)
 			}
 			if len(usable) != 1 || !equalKeys(usable[0].key, good) {
-				t.Errorf("got %d usable keys, want the good one", len(usable))
+				t.Errorf("got %d usable keys, want the valid one", len(usable))
 			}
 			if len(unusable) != 1 || unusable[0].index != 0 || !strings.Contains(unusable[0].why.Error(), tt.want) {
 				t.Errorf("got %v, want the first key unusable: %s", unusable, tt.want)
@@ -239,8 +239,8 @@ func TestUnusableKeys(t *testing.T) {
 	}
 }
 
-// factorable is a modulus of 2048 bits as the broken chips made them: a power of
-// 65537 modulo the product of the small primes.
+// factorable returns a 2048-bit modulus of the form that ROCA-affected chips
+// generated: a power of 65537 modulo the product of the small primes.
 func factorable() *big.Int {
 	product := big.NewInt(1)
 	for i := int64(2); i <= 167; i++ {
@@ -254,9 +254,3 @@ func factorable() *big.Int {
 	}
 	return n
 }
-
-// TestWhichKeysOfASetAreUsed: whatever a set is put together from, a key is used
-// exactly when nothing is wrong with it and nobody shares its name.
-// FuzzKeySet: whatever a server sends, the keys that come out are ones that may
-// be used, and each key of the set is accounted for.
-// checkUsable holds a key to what is promised of all keys of sets.

@@ -31,7 +31,7 @@ func open(t *testing.T, dir string) *auth.Signer {
 	return s
 }
 
-func TestOpenSignerCreatesTheKeyOnce(t *testing.T) {
+func TestOpenSigner_CreatesKeyOnce(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "not", "there", "yet")
 	first := open(t, dir)
 	path := filepath.Join(dir, auth.KeyFile)
@@ -75,7 +75,7 @@ func onlyTheKey(t *testing.T, dir string) {
 	}
 }
 
-func TestOpenSignerTakesAKeyOfAnotherTool(t *testing.T) {
+func TestOpenSigner_AcceptsKeyOfOtherTool(t *testing.T) {
 	dir := t.TempDir()
 	_, key, _ := ed25519.GenerateKey(rand.Reader)
 	write(t, dir, pkcs8(t, key), 0o400)
@@ -84,7 +84,7 @@ func TestOpenSignerTakesAKeyOfAnotherTool(t *testing.T) {
 	}
 }
 
-func TestOpenSignerRacing(t *testing.T) {
+func TestOpenSigner_ConcurrentCallsShareKey(t *testing.T) {
 	for range 20 {
 		dir := t.TempDir()
 		var (
@@ -106,13 +106,13 @@ func TestOpenSignerRacing(t *testing.T) {
 		}
 		wg.Wait()
 		if len(sets) != 1 {
-			t.Fatalf("%d different keys came out of one race, want 1", len(sets))
+			t.Fatalf("got %d different keys from concurrent calls, want 1", len(sets))
 		}
 		onlyTheKey(t, dir)
 	}
 }
 
-func TestOpenSignerRacingProcesses(t *testing.T) {
+func TestOpenSigner_ConcurrentProcessesShareKey(t *testing.T) {
 	exe, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -140,7 +140,7 @@ func TestOpenSignerRacingProcesses(t *testing.T) {
 	onlyTheKey(t, dir)
 }
 
-func TestOpenSignerRefuses(t *testing.T) {
+func TestOpenSigner_RejectsInvalidKeyFiles(t *testing.T) {
 	_, good, _ := ed25519.GenerateKey(rand.Reader)
 	goodPEM := pkcs8(t, good)
 	ec, _ := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -152,7 +152,7 @@ func TestOpenSignerRefuses(t *testing.T) {
 		name    string
 		content []byte
 		mode    os.FileMode
-		want    string // in the error: the trouble and the way out
+		want    string // part of the error: the problem and its fix
 	}{
 		{"readable by the group", goodPEM, 0o640, "may be used by others (mode 0640); run: chmod 600"},
 		{"readable by everybody", goodPEM, 0o604, "may be used by others (mode 0604); run: chmod 600"},
@@ -174,13 +174,13 @@ func TestOpenSignerRefuses(t *testing.T) {
 			refused(t, dir, tc.want)
 			after, err := os.ReadFile(filepath.Join(dir, auth.KeyFile))
 			if err != nil || !bytes.Equal(after, tc.content) {
-				t.Errorf("the refused file was touched (read error %v)", err)
+				t.Errorf("the rejected file was changed (read error %v)", err)
 			}
 		})
 	}
 }
 
-func TestOpenSignerRefusesWhatIsNoFile(t *testing.T) {
+func TestOpenSigner_RejectsOtherThanRegularFiles(t *testing.T) {
 	_, key, _ := ed25519.GenerateKey(rand.Reader)
 	for _, tc := range []struct {
 		name string
@@ -216,7 +216,7 @@ func TestOpenSignerRefusesWhatIsNoFile(t *testing.T) {
 	})
 }
 
-// refused opens dir, which must fail with one line that holds want.
+// refused opens dir, which must fail with one line that contains want.
 func refused(t *testing.T, dir, want string) {
 	t.Helper()
 	s, err := auth.OpenSigner(dir)
@@ -234,7 +234,7 @@ func write(t *testing.T, dir string, content []byte, mode os.FileMode) {
 	if err := os.WriteFile(path, content, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Chmod(path, mode); err != nil { // past the umask
+	if err := os.Chmod(path, mode); err != nil { // independent of the umask
 		t.Fatal(err)
 	}
 }

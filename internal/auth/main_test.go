@@ -10,8 +10,8 @@ import (
 	"github.com/caprouter/caprouter/internal/auth"
 )
 
-// openInEnv makes the test binary open the signer of that directory, print its
-// key set and end: the other processes of TestOpenSignerRacingProcesses.
+// openInEnv makes the test binary open the signer of that directory, print its key
+// set and exit: the other processes of TestOpenSigner_ConcurrentProcessesShareKey.
 const openInEnv = "CAPROUTER_TEST_OPEN_SIGNER_IN"
 
 func TestMain(m *testing.M) {

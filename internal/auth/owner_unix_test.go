@@ -11,12 +11,12 @@ import (
 	"testing"
 )
 
-// Keys made by another user than the router's could not be read by it: it would
-// go on with those that the operator believes to be revoked.
-func TestRotateAsAnotherUser(t *testing.T) {
+// The router could not read keys that another user created, and would continue
+// with keys that the operator believes to be revoked.
+func TestRotate_RejectsOtherUser(t *testing.T) {
 	me := os.Geteuid()
 	for _, revoke := range []bool{false, true} {
-		t.Run(fmt.Sprintf("told so, revoke %v", revoke), func(t *testing.T) {
+		t.Run(fmt.Sprintf("mocked, revoke %v", revoke), func(t *testing.T) {
 			dir := t.TempDir()
 			openAt(t, dir, base())
 			r := newRotation(dir, base())
@@ -24,7 +24,7 @@ func TestRotateAsAnotherUser(t *testing.T) {
 			_, err := r.rotate(revoke)
 			refusesOwner(t, dir, me, err)
 		})
-		t.Run(fmt.Sprintf("for real, revoke %v", revoke), func(t *testing.T) {
+		t.Run(fmt.Sprintf("real, revoke %v", revoke), func(t *testing.T) {
 			if me != 0 {
 				t.Skip("only root can give a file away")
 			}
@@ -39,7 +39,7 @@ func TestRotateAsAnotherUser(t *testing.T) {
 	}
 }
 
-// refusesOwner checks that the error helps and that nothing was touched.
+// refusesOwner checks that the error names the fix and that no file was changed.
 func refusesOwner(t *testing.T, dir string, owner int, err error) {
 	t.Helper()
 	path := filepath.Join(dir, KeyFile)
@@ -50,7 +50,7 @@ func refusesOwner(t *testing.T, dir string, owner int, err error) {
 	}
 	entries, err := os.ReadDir(dir)
 	if err != nil || len(entries) != 1 {
-		t.Errorf("the directory holds %v (%v), want the key alone", entries, err)
+		t.Errorf("got files %v (%v), want the key only", entries, err)
 	}
 	content, err := os.ReadFile(path)
 	if made := "Created: " + base().Format("2006-01-02T15:04:05Z"); err != nil || !bytes.HasPrefix(content, []byte(made)) {

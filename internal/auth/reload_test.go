@@ -16,7 +16,7 @@ import (
 	"github.com/caprouter/caprouter/internal/testkit"
 )
 
-func TestReload(t *testing.T) {
+func TestReload_FindsRotatedKey(t *testing.T) {
 	dir, now := t.TempDir(), base()
 	s := openAt(t, dir, now)
 	m := makeAll(t, s)
@@ -29,7 +29,7 @@ func TestReload(t *testing.T) {
 	before := s.store.state.Load()
 	reload(false)
 	if s.store.state.Load() != before {
-		t.Error("the keys were replaced, though nothing was touched")
+		t.Error("the keys were replaced without a change")
 	}
 	rotate(t, dir, false, now)
 	reload(true)
@@ -44,9 +44,9 @@ func TestReload(t *testing.T) {
 	reload(false)
 }
 
-// Where nothing was touched, no file is opened: one that cannot be read any more
-// is not missed, as its content has been.
-func TestReloadReadsOnlyWhatWasTouched(t *testing.T) {
+// If no file has changed, none is opened: an unreadable file is not noticed,
+// because its content is loaded already.
+func TestReload_ReadsChangedFilesOnly(t *testing.T) {
 	dir, now := t.TempDir(), base()
 	s := openAt(t, dir, now)
 	for range 3 {
@@ -67,11 +67,11 @@ func TestReloadReadsOnlyWhatWasTouched(t *testing.T) {
 		}
 	}
 	if again != 2 {
-		t.Errorf("%d files were read, want the new key and the one it retired", again)
+		t.Errorf("got %d files read, want the new key and the retired one", again)
 	}
 }
 
-func TestReloadKeepsTheKeysOnError(t *testing.T) {
+func TestReload_KeepsKeysOnError(t *testing.T) {
 	for name, spoil := range map[string]func(path string) error{
 		"gone":    os.Remove,
 		"empty":   func(path string) error { return os.Truncate(path, 0) },
@@ -98,7 +98,7 @@ func TestReloadKeepsTheKeysOnError(t *testing.T) {
 	}
 }
 
-func TestReloadInMemory(t *testing.T) {
+func TestReload_InMemoryChangesNothing(t *testing.T) {
 	s, err := NewSigner()
 	if err != nil {
 		t.Fatal(err)
@@ -108,8 +108,8 @@ func TestReloadInMemory(t *testing.T) {
 	}
 }
 
-// A key file of another program has no times: it was made when it was written.
-func TestKeyFileWithoutTimes(t *testing.T) {
+// The key file of another program has no times: its modification time is used.
+func TestKeyFile_WithoutTimesUsesModTime(t *testing.T) {
 	dir := t.TempDir()
 	m := makeAll(t, openAt(t, dir, base()))
 	path := filepath.Join(dir, KeyFile)
@@ -151,17 +151,17 @@ func TestKeyFileWithoutTimes(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, err := ListKeys(dir, base()); err == nil || !strings.Contains(err.Error(), `"Created: yesterday" is not a time`) {
-			t.Errorf("Keys = %v, want what is wrong with the line", err)
+			t.Errorf("Keys = %v, want the error of the line", err)
 		}
 	})
 }
 
-// Each rotation waits for the disk several times.
-var rotationsFlag = flag.Int("rotations", 60, "how many rotations TestRotateUnderLoad makes")
+// Each rotation syncs to disk several times.
+var rotationsFlag = flag.Int("rotations", 60, "how many rotations TestRotate_UnderLoad makes")
 
-// Rotations, one an hour, under those who sign and verify: what was made with
-// any key counts, and nothing fails for anybody.
-func TestRotateUnderLoad(t *testing.T) {
+// Rotate the key every hour under concurrent signers and verifiers: everything
+// signed with any key is accepted, and no call fails.
+func TestRotate_UnderLoad(t *testing.T) {
 	const workers = 8
 	rotations := *rotationsFlag
 	dir := t.TempDir()
@@ -189,11 +189,12 @@ func TestRotateUnderLoad(t *testing.T) {
 	wg.Wait()
 	list, err := ListKeys(dir, change.now)
 	if err != nil || len(list) != rotations+1 {
-		t.Errorf("%d keys after %d rotations (%v), want each of them", len(list), rotations, err)
+		t.Errorf("%d keys after %d rotations (%v), want all of them", len(list), rotations, err)
 	}
 }
 
-// work signs with a Signer of its own and verifies with that of all, until done.
+// work signs with its own Signer and verifies with the shared one until done is
+// closed.
 func work(t *testing.T, dir string, clock *atomic.Int64, verifier *Signer, worked chan<- struct{}, done <-chan struct{}) {
 	now := time.Unix(clock.Load(), 0)
 	maker, err := openSigner(dir, func() time.Time { return now })
@@ -212,13 +213,13 @@ func work(t *testing.T, dir string, clock *atomic.Int64, verifier *Signer, worke
 		}
 		for _, m := range []made{last, next} {
 			if got := m.counts(t, verifier, now); len(got) != len(everything()) {
-				t.Errorf("made at %s, of it counts %v at %s", m.at, got, now)
+				t.Errorf("signed at %s: got %v accepted at %s, want all", m.at, got, now)
 			}
 		}
 		last = next
 		select {
 		case worked <- struct{}{}:
-		default: // what it did before was not looked at yet
+		default: // the previous signal was not received yet
 		}
 		select {
 		case <-done:

@@ -17,7 +17,7 @@ import (
 	"github.com/caprouter/caprouter/internal/run"
 )
 
-// canary is a server nobody has a reason to talk to.
+// canary starts a server that must not be called.
 func canary(t *testing.T) (url string, visits *atomic.Int64) {
 	t.Helper()
 	visits = new(atomic.Int64)
@@ -26,10 +26,10 @@ func canary(t *testing.T) (url string, visits *atomic.Int64) {
 	return s.URL, visits
 }
 
-// remoteOf returns keys of a real server, and their log.
+// remoteOf returns the keys of a real server, and their log.
 func remoteOf(t *testing.T, url string, client *http.Client) (*RemoteKeys, *bytes.Buffer) {
 	t.Helper()
-	log, now := new(bytes.Buffer), time.Now() // for this server, time stands still
+	log, now := new(bytes.Buffer), time.Now() // the clock does not advance
 	r, err := NewRemoteKeys(RemoteConfig{
 		Issuer: remoteIssuer, URL: url, Audience: "caprouter", Client: client,
 		Logger: slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug})),
@@ -41,7 +41,7 @@ func remoteOf(t *testing.T, url string, client *http.Client) (*RemoteKeys, *byte
 	return r, log
 }
 
-func TestWhatIsSentForAKeySet(t *testing.T) {
+func TestRemoteKeys_SendsPlainRequest(t *testing.T) {
 	key := jwkEd25519(t)
 	var got *http.Request
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -65,7 +65,7 @@ func TestWhatIsSentForAKeySet(t *testing.T) {
 					t.Errorf("got %s %s, Accept %q", got.Method, got.RequestURI, got.Header.Get("Accept"))
 				}
 				if len(got.Cookies()) != 0 || got.Header.Get("Authorization") != "" {
-					t.Errorf("credentials are sent: %v", got.Header)
+					t.Errorf("got credentials %v, want none", got.Header)
 				}
 			}
 			if log.Len() != 0 {
@@ -75,18 +75,18 @@ func TestWhatIsSentForAKeySet(t *testing.T) {
 	}
 	transport, ok := keySetClient(nil).Transport.(*http.Transport)
 	if !ok || transport.Proxy != nil {
-		t.Error("a proxy of the environment may stand in between") // to loopback no proxy is used anyway
+		t.Error("got a transport that uses the proxy of the environment") // loopback addresses do not use a proxy, so check the setting
 	}
 }
 
-func TestAnswersThatAreNoKeySet(t *testing.T) {
+func TestRemoteKeys_RejectsInvalidResponses(t *testing.T) {
 	key, elsewhere := jwkEd25519(t), jwkEd25519(t)
 	good, forged := jwkSetText(t, jwkOf(t, "k", key)), jwkSetText(t, jwkOf(t, "k", elsewhere))
 	trap, visits := canary(t)
-	var sent atomic.Int64 // of the endless answer
+	var sent atomic.Int64 // bytes of the endless response
 	answers := map[string]struct {
 		answer func(http.ResponseWriter, *http.Request)
-		want   string // in the log
+		want   string // part of the log
 	}{
 		"not found": {func(w http.ResponseWriter, _ *http.Request) {
 			w.WriteHeader(http.StatusNotFound)
@@ -140,11 +140,11 @@ func TestAnswersThatAreNoKeySet(t *testing.T) {
 		t.Errorf("%d redirects were followed", visits.Load())
 	}
 	if got := sent.Load(); got > 64<<20 {
-		t.Errorf("%d bytes of an endless answer were taken", got)
+		t.Errorf("got %d bytes of an endless response read", got)
 	}
 }
 
-func TestWhatIsSaidOfKeysThatAreNotUsed(t *testing.T) {
+func TestRemoteKeys_LogsUnusedKeys(t *testing.T) {
 	key := jwkOf(t, "sound", jwkEd25519(t))
 	set := jwkSetText(t, key, key.with("kid", "enc").with("use", "enc"), key.with("kid", "open").with("d", "c2VjcmV0"),
 		key.with("kid", "twin"), key.with("kid", "twin"))
@@ -161,29 +161,29 @@ func TestWhatIsSaidOfKeysThatAreNotUsed(t *testing.T) {
 		`level=WARN msg="a key of the issuer is not used" issuer=https://idp.example url=` + s.URL + ` index=4 kid=twin reason="another key`,
 	} {
 		if !strings.Contains(log.String(), want) {
-			t.Errorf("the log does not say %s:\n%s", want, log)
+			t.Errorf("got a log without %s:\n%s", want, log)
 		}
 	}
 	if strings.Contains(log.String(), "c2VjcmV0") || strings.Contains(log.String(), "kid=sound") {
-		t.Errorf("the log says too much:\n%s", log)
+		t.Errorf("got a log with too much:\n%s", log)
 	}
 	log.Reset()
 	r.refreshSet(t.Context())
 	if log.Len() != 0 {
-		t.Errorf("the same is said again of the same set:\n%s", log)
+		t.Errorf("got the same set logged again:\n%s", log)
 	}
 	none := `{"keys":[]}`
 	body.Store(&none)
 	r.refreshSet(t.Context())
 	wantNone(t, r, "sound", false)
 	if !strings.Contains(log.String(), "no key that can be used") {
-		t.Errorf("the log does not say that there are no keys:\n%s", log)
+		t.Errorf("got a log without the missing keys:\n%s", log)
 	}
 }
 
-// TestNothingInATokenIsAnAddress: what a token, or a key of the set, names as
-// the place of its key is never visited, and does not verify it.
-func TestNothingInATokenIsAnAddress(t *testing.T) {
+// URLs of keys in a token, or in a key of the set, are never fetched, and such a
+// token is not accepted.
+func TestRemoteKeys_IgnoresKeyURLs(t *testing.T) {
 	trap, visits := canary(t)
 	public, private, err := ed25519.GenerateKey(nil)
 	if err != nil {
@@ -216,7 +216,7 @@ func TestNothingInATokenIsAnAddress(t *testing.T) {
 		return signed + "." + jwkBytes(ed25519.Sign(private, []byte(signed)))
 	}
 	if _, err := v.Verify(t.Context(), token(map[string]any{"kid": "k"}, remoteIssuer)); err != nil {
-		t.Fatalf("a good token: %v", err)
+		t.Fatalf("valid token: %v", err)
 	}
 	for name, forged := range map[string]string{
 		"jku":                   token(map[string]any{"kid": "k", "jku": trap}, remoteIssuer),
@@ -227,7 +227,7 @@ func TestNothingInATokenIsAnAddress(t *testing.T) {
 		"an iss a slash longer": token(map[string]any{"kid": "k"}, remoteIssuer+"/"),
 	} {
 		if caller, err := v.Verify(t.Context(), forged); err == nil {
-			t.Errorf("%s: taken for %v", name, caller)
+			t.Errorf("%s: got caller %v, want an error", name, caller)
 		}
 	}
 	signature := jwkBytes(make([]byte, ed25519.SignatureSize))
@@ -235,7 +235,7 @@ func TestNothingInATokenIsAnAddress(t *testing.T) {
 	for i := range 10_000 {
 		header := fmt.Sprintf(`{"alg":"EdDSA","typ":"at+jwt","kid":"random-%d"}`, i)
 		if _, err := v.Verify(t.Context(), jwkBytes([]byte(header))+"."+claims+"."+signature); err == nil {
-			t.Fatal("a token of an unknown key is taken")
+			t.Fatal("got a token of an unknown key accepted")
 		}
 	}
 	if fetches.Load() != 1 || visits.Load() != 0 {

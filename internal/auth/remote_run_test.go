@@ -14,7 +14,7 @@ import (
 	"github.com/caprouter/caprouter/internal/run"
 )
 
-func TestTheSetIsRefreshedWhileItIsUsed(t *testing.T) {
+func TestRemoteKeys_RefreshesUsedSet(t *testing.T) {
 	key := jwkEd25519(t)
 	synctest.Test(t, func(t *testing.T) {
 		h := &keyHost{delay: time.Second}
@@ -25,20 +25,20 @@ func TestTheSetIsRefreshedWhileItIsUsed(t *testing.T) {
 		for time.Since(began) < 2*time.Hour {
 			advance(7 * time.Second)
 			if !r.isValid(k, time.Now()) {
-				t.Fatalf("the key does not hold after %s", time.Since(began))
+				t.Fatalf("the key is not held after %s", time.Since(began))
 			}
 		}
 		if got := h.count(); got != 12 {
-			t.Errorf("%d fetches in two hours of use, want the first and one each 10 minutes and a second: 12", got)
+			t.Errorf("got %d fetches in two hours of use, want 12: the first, and one every 10 minutes and a second", got)
 		}
-		advance(15 * time.Minute) // the last use is older than the fetch that follows it
+		advance(15 * time.Minute) // the last use is before the fetch that follows
 		before := h.count()
 		advance(10 * time.Hour)
 		if got := h.count(); got != before {
 			t.Errorf("%d fetches in hours without use, want none", got-before)
 		}
 		if r.isValid(k, time.Now()) {
-			t.Error("a key holds that nobody has looked after for hours")
+			t.Error("got a key held that was not refreshed for hours")
 		}
 		wantKey(t, r, "k", key)
 		if got := h.count(); got != before+1 {
@@ -47,7 +47,7 @@ func TestTheSetIsRefreshedWhileItIsUsed(t *testing.T) {
 	})
 }
 
-func TestAnOldSetFailsClosed(t *testing.T) {
+func TestRemoteKeys_OldSetFailsClosed(t *testing.T) {
 	key := jwkEd25519(t)
 	down := errors.New("connection refused")
 	synctest.Test(t, func(t *testing.T) {
@@ -62,10 +62,10 @@ func TestAnOldSetFailsClosed(t *testing.T) {
 			advance(time.Minute)
 			wantKey(t, r, "k", key)
 			if !r.isValid(k, time.Now()) {
-				t.Fatalf("the key does not hold after %s", age)
+				t.Fatalf("the key is not held after %s", age)
 			}
 		}
-		wantNone(t, r, "unknown", true) // it may be new: who knows
+		wantNone(t, r, "unknown", true) // an unknown kid might be new
 		advance(time.Hour - time.Nanosecond - time.Since(fetched))
 		wantKey(t, r, "k", key)
 		if !r.isValid(k, time.Now()) {
@@ -76,7 +76,7 @@ func TestAnOldSetFailsClosed(t *testing.T) {
 		if r.isValid(k, time.Now()) {
 			t.Error("the key holds after the hour")
 		}
-		// Tried again from minute 10 on, each minute, and said once.
+		// Fetched again every minute from minute 10 on, and logged once.
 		if got := h.count(); got != 1+51 {
 			t.Errorf("%d fetches, want 52", got)
 		}
@@ -85,26 +85,26 @@ func TestAnOldSetFailsClosed(t *testing.T) {
 		}
 		for _, want := range []string{remoteIssuer, remoteURL, "connection refused", "usable_until="} {
 			if h.logged(want) == 0 {
-				t.Errorf("the log does not say %q:\n%s", want, h.log.String())
+				t.Errorf("got a log without %q:\n%s", want, h.log.String())
 			}
 		}
 		h.serve(set, nil)
 		advance(time.Minute)
 		if got := wantKey(t, r, "k", key); got != k || !r.isValid(k, time.Now()) {
-			t.Error("the key is another, or does not hold, when it can be fetched again")
+			t.Error("after the outage: got another key, or one that is not held")
 		}
 		if got := h.logged("fetched again"); got != 1 {
-			t.Errorf("said %d times that it is over, want once", got)
+			t.Errorf("got the end of the outage logged %d times, want once", got)
 		}
 		h.serve("", down)
 		advance(11 * time.Minute)
 		if got := h.logged("level=WARN"); got != 2 {
-			t.Errorf("%d warnings, want a second one for the second streak", got)
+			t.Errorf("got %d warnings, want a second one for the second outage", got)
 		}
 	})
 }
 
-func TestAFailedFirstFetchIsNotRepeatedForAMinute(t *testing.T) {
+func TestRemoteKeys_RetriesFirstFetchAfterMinute(t *testing.T) {
 	key := jwkEd25519(t)
 	synctest.Test(t, func(t *testing.T) {
 		h := &keyHost{err: errors.New("down")}
@@ -116,7 +116,7 @@ func TestAFailedFirstFetchIsNotRepeatedForAMinute(t *testing.T) {
 			wantNone(t, r, "k", true)
 		}
 		if got := time.Since(began); got != 0 || h.count() != 1 {
-			t.Errorf("%d fetches, %s spent on refusing; want 1, and at once", h.count(), got)
+			t.Errorf("got %d fetches and a delay of %s, want 1 without delay", h.count(), got)
 		}
 		advance(time.Minute)
 		wantKey(t, r, "k", key)
@@ -126,7 +126,7 @@ func TestAFailedFirstFetchIsNotRepeatedForAMinute(t *testing.T) {
 	})
 }
 
-func TestAFetchIsNotItsCallers(t *testing.T) {
+func TestRemoteKeys_FetchOutlivesCaller(t *testing.T) {
 	key := jwkEd25519(t)
 	synctest.Test(t, func(t *testing.T) {
 		h := &keyHost{delay: 4 * time.Second}
@@ -134,11 +134,11 @@ func TestAFetchIsNotItsCallers(t *testing.T) {
 		r := h.start(t)
 		var found atomic.Int64
 		run.ForEach(t.Context(), 100, 100, func(ctx context.Context, i int) {
-			if i%2 == 0 { // they hang up, the first of all among them
+			if i%2 == 0 { // half of the callers disconnect, including the first one
 				ctx, cancel := context.WithTimeout(ctx, time.Second)
 				defer cancel()
 				if k, err := r.findKey(ctx, "k", "EdDSA", time.Now()); k != nil || err == nil {
-					t.Errorf("find = %v, error %v for a caller who has hung up; want an error", k, err)
+					t.Errorf("find = %v, error %v for a cancelled caller; want an error", k, err)
 				}
 				return
 			}
@@ -147,13 +147,13 @@ func TestAFetchIsNotItsCallers(t *testing.T) {
 			}
 		})
 		if found.Load() != 50 || h.count() != 1 {
-			t.Errorf("%d of 50 got the key by %d fetches, want all by 1", found.Load(), h.count())
+			t.Errorf("got the key in %d of 50 calls with %d fetches, want all with 1", found.Load(), h.count())
 		}
 	})
 }
 
-func TestWaitingEnds(t *testing.T) {
-	t.Run("when the server says nothing", func(t *testing.T) {
+func TestRemoteKeys_LookupIsBounded(t *testing.T) {
+	t.Run("when the server does not answer", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			h := &keyHost{delay: time.Hour}
 			r := h.start(t)
@@ -164,7 +164,7 @@ func TestWaitingEnds(t *testing.T) {
 			}
 		})
 	})
-	t.Run("when nobody fetches", func(t *testing.T) {
+	t.Run("when Run is not running", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			h := &keyHost{}
 			r := h.keys(t)
@@ -219,7 +219,7 @@ func TestWaitingEnds(t *testing.T) {
 			if err := g.Wait(); err != nil {
 				t.Errorf("Run: %v", err)
 			}
-			wantKey(t, r, "k", key) // is young enough
+			wantKey(t, r, "k", key) // still young enough
 			wantNone(t, r, "unknown", true)
 			if got := time.Since(began); got != time.Second {
 				t.Errorf("waited for %s, want 1s", got)
@@ -231,12 +231,12 @@ func TestWaitingEnds(t *testing.T) {
 	})
 }
 
-func TestNeverTwoFetchesAMinute(t *testing.T) {
+func TestRemoteKeys_FetchesOnceAMinute(t *testing.T) {
 	key, other := jwkEd25519(t), jwkEd25519(t)
 	sets := []string{jwkSetText(t, jwkOf(t, "a", key)), jwkSetText(t, jwkOf(t, "b", other)), `{"keys":[]}`, "garbage"}
 	type step struct {
 		Pause  time.Duration
-		Serves int // of sets; none: it is down
+		Serves int // number of key sets served; 0: the server is down
 		KID    string
 		Delay  time.Duration
 	}

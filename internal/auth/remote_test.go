@@ -60,7 +60,7 @@ func (h *keyHost) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(strings.NewReader(body)), Header: http.Header{}}, nil
 }
 
-// Write takes the log.
+// Write records the log.
 func (h *keyHost) Write(p []byte) (int, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -85,7 +85,7 @@ func (h *keyHost) keys(t testing.TB) *RemoteKeys {
 	return r
 }
 
-// start returns keys that are kept fresh until the test ends.
+// start returns keys that are refreshed until the test ends.
 func (h *keyHost) start(t *testing.T) *RemoteKeys {
 	t.Helper()
 	r := h.keys(t)
@@ -105,13 +105,13 @@ func startRun(t *testing.T, r *RemoteKeys) {
 	})
 }
 
-// advance lets the time of the bubble pass.
+// advance waits in the time of the bubble.
 func advance(d time.Duration) {
 	<-time.After(d)
 	synctest.Wait()
 }
 
-// wantKey looks a key up that is there.
+// wantKey looks up a key that must exist.
 func wantKey(t *testing.T, r *RemoteKeys, kid string, want crypto.PublicKey) *verifyKey {
 	t.Helper()
 	k, err := r.findKey(t.Context(), kid, "EdDSA", time.Now())
@@ -121,7 +121,8 @@ func wantKey(t *testing.T, r *RemoteKeys, kid string, want crypto.PublicKey) *ve
 	return k
 }
 
-// wantNone looks a key up that is not there, for sure or for now.
+// wantNone looks up a key that must not exist, or cannot be looked up now if
+// cannotTell is set.
 func wantNone(t *testing.T, r *RemoteKeys, kid string, cannotTell bool) {
 	t.Helper()
 	k, err := r.findKey(t.Context(), kid, "EdDSA", time.Now())
@@ -129,11 +130,11 @@ func wantNone(t *testing.T, r *RemoteKeys, kid string, cannotTell bool) {
 		t.Fatalf("find(%q) = %v, error %v; want no key, an error: %v", kid, k, err, cannotTell)
 	}
 	if err != nil && (!strings.Contains(err.Error(), remoteIssuer) || strings.Contains(err.Error(), remoteURL)) {
-		t.Errorf("error %v, want one that names the issuer and no more", err)
+		t.Errorf("error %v, want one that names the issuer only", err)
 	}
 }
 
-func TestRemoteKeyIsFoundWithWhatItVouchesFor(t *testing.T) {
+func TestRemoteKeys_FindsKeyWithItsIssuer(t *testing.T) {
 	ed, ec, rs := jwkEd25519(t), jwkP256(t), jwkRSA(t, 2048)
 	synctest.Test(t, func(t *testing.T) {
 		h := &keyHost{delay: time.Second}
@@ -141,18 +142,18 @@ func TestRemoteKeyIsFoundWithWhatItVouchesFor(t *testing.T) {
 		r := h.start(t)
 		k := wantKey(t, r, "ed", ed)
 		if k.issuer != remoteIssuer || k.audience != "caprouter" || k.tenantClaim != "tenant" {
-			t.Errorf("the key vouches for %q, %q, %q; want what was configured", k.issuer, k.audience, k.tenantClaim)
+			t.Errorf("got key for %q, %q, %q; want the configured values", k.issuer, k.audience, k.tenantClaim)
 		}
 		for _, tt := range []struct {
 			kid, alg string
-			want     crypto.PublicKey // nil = none
+			want     crypto.PublicKey // nil = no key
 		}{
 			{"", "EdDSA", ed},
 			{"", "ES256", ec},
-			{"", "RS256", nil}, // two
+			{"", "RS256", nil}, // two keys match
 			{"", "HS256", nil},
 			{"", "none", nil},
-			{"ec", "EdDSA", ec}, // whoever verifies compares the algorithms
+			{"ec", "EdDSA", ec}, // the verifier compares the algorithms
 			{"ED", "EdDSA", nil},
 		} {
 			k, err := r.findKey(t.Context(), tt.kid, tt.alg, time.Now())
@@ -166,7 +167,7 @@ func TestRemoteKeyIsFoundWithWhatItVouchesFor(t *testing.T) {
 	})
 }
 
-func TestRandomKIDsCauseOneFetchAMinute(t *testing.T) {
+func TestRemoteKeys_UnknownKIDsFetchOnceAMinute(t *testing.T) {
 	key := jwkEd25519(t)
 	for _, atOnce := range []int{1, 100} {
 		t.Run(fmt.Sprint(atOnce, " at once"), func(t *testing.T) {
@@ -195,7 +196,7 @@ func TestRandomKIDsCauseOneFetchAMinute(t *testing.T) {
 	}
 }
 
-func TestANewKeyIsFoundAndAWithdrawnOneDies(t *testing.T) {
+func TestRemoteKeys_FollowsKeyRotation(t *testing.T) {
 	first, second, other := jwkEd25519(t), jwkEd25519(t), jwkEd25519(t)
 	synctest.Test(t, func(t *testing.T) {
 		h := &keyHost{}
@@ -206,23 +207,23 @@ func TestANewKeyIsFoundAndAWithdrawnOneDies(t *testing.T) {
 		wantNone(t, r, "2", false)
 		advance(time.Minute)
 		if !r.isValid(old, time.Now()) {
-			t.Error("a key does not hold although nobody has looked for another")
+			t.Error("got a key not held before another one was looked up")
 		}
 		wantKey(t, r, "2", second)
 		if r.isValid(old, time.Now()) {
 			t.Error("a key holds that has left the set")
 		}
 		if again := wantKey(t, r, "stays", other); again != stays || !r.isValid(stays, time.Now()) {
-			t.Error("a key that has stayed in the set is another, or does not hold")
+			t.Error("got a key of the set that is another one, or not held")
 		}
 		wantNone(t, r, "1", false)
 
-		// The kid stays, the key behind it changes.
+		// The kid is unchanged, but the key is another one.
 		h.serve(jwkSetText(t, jwkOf(t, "stays", first)), nil)
 		advance(time.Minute)
 		wantNone(t, r, "3", false)
 		if r.isValid(stays, time.Now()) {
-			t.Error("a key holds although its kid names another")
+			t.Error("got a key held whose kid belongs to another one now")
 		}
 		if got := h.count(); got != 3 {
 			t.Errorf("%d fetches, want 3", got)
@@ -230,7 +231,7 @@ func TestANewKeyIsFoundAndAWithdrawnOneDies(t *testing.T) {
 	})
 }
 
-func TestHoldsIsForKeysOfItsOwn(t *testing.T) {
+func TestRemoteKeys_HoldsOwnKeysOnly(t *testing.T) {
 	key := jwkEd25519(t)
 	synctest.Test(t, func(t *testing.T) {
 		h, other := &keyHost{}, &keyHost{}
@@ -240,7 +241,7 @@ func TestHoldsIsForKeysOfItsOwn(t *testing.T) {
 		k := wantKey(t, r, "k", key)
 		wantKey(t, s, "k", key)
 		if s.isValid(k, time.Now()) {
-			t.Error("a key of another issuer holds")
+			t.Error("got a key of another issuer held")
 		}
 		if n := testing.AllocsPerRun(100, func() { r.isValid(k, time.Time{}) }); n != 0 {
 			t.Errorf("holds allocates %v times, want 0", n)
@@ -248,13 +249,12 @@ func TestHoldsIsForKeysOfItsOwn(t *testing.T) {
 	})
 }
 
-// TestNeverTwoFetchesAMinute: whatever happens, and whatever is served.
-func TestNewRemoteKeysRefuses(t *testing.T) {
+func TestNewRemoteKeys_RejectsInvalidConfig(t *testing.T) {
 	good := RemoteConfig{Issuer: remoteIssuer, URL: remoteURL, Audience: "caprouter"}
 	for _, tt := range []struct {
 		name   string
 		change func(*RemoteConfig)
-		want   string // "" = taken
+		want   string // "" = valid
 	}{
 		{"nothing wrong", func(*RemoteConfig) {}, ""},
 		{"loopback", func(c *RemoteConfig) { c.URL = "http://127.0.0.1:80/jwks" }, ""},

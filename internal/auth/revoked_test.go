@@ -10,9 +10,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// A revoked key that somebody copies back counts, as that of a revocation that
-// was cut short must. Nobody is left to believe that it does not.
-func TestRevokedKeyIsCurrentAgain(t *testing.T) {
+// A revoked key that is restored from a backup is accepted again, like the key of
+// an interrupted revocation, and is reported as such.
+func TestRevokedKey_CountsAfterRestoredBackup(t *testing.T) {
 	dir, now := t.TempDir(), base()
 	path := filepath.Join(dir, KeyFile)
 	id := openAt(t, dir, now).KeyID()
@@ -30,12 +30,12 @@ func TestRevokedKeyIsCurrentAgain(t *testing.T) {
 	s := openAt(t, dir, now)
 	wantKeys(t, dir, s, now, again)
 	if !again.RevocationFailed() {
-		t.Error("CountsAgain = false for a revoked key that signs")
+		t.Error("got RevocationFailed false for a revoked key that signs")
 	}
 	m := makeAll(t, s)
 	wantCounts(t, s, &m, now, everything()...)
 
-	// A rotation that revokes nothing does not make it forget.
+	// A rotation without revocation keeps the revocation time.
 	done := rotate(t, dir, false, now)
 	old := again
 	old.Until = now.Add(keyOverlap + retiredKeyLife)
@@ -44,7 +44,7 @@ func TestRevokedKeyIsCurrentAgain(t *testing.T) {
 	old.State, done.New.State, done.New.SignsFrom = KeyRetired, KeySigning, time.Time{}
 	wantKeys(t, dir, openAt(t, dir, later), later, done.New, old)
 	if !old.RevocationFailed() {
-		t.Error("CountsAgain = false for a revoked key whose tokens count")
+		t.Error("got RevocationFailed false for a revoked key whose tokens count")
 	}
 
 	done = rotate(t, dir, true, later)
@@ -52,16 +52,16 @@ func TestRevokedKeyIsCurrentAgain(t *testing.T) {
 	wantCounts(t, s, &m, later, "signature")
 	for _, k := range s.Keys(later) {
 		if want := k.ID != done.New.ID; k.Revoked.IsZero() == want || k.RevocationFailed() {
-			t.Errorf("key %+v, want all but the new one revoked for good", k)
+			t.Errorf("key %+v, want all but the new one revoked", k)
 		}
 	}
 }
 
-func TestRevocationCutShort(t *testing.T) {
+func TestRevokedKey_AfterInterruptedRevocation(t *testing.T) {
 	dir, now := t.TempDir(), base().Add(time.Hour)
 	openAt(t, dir, base())
 	r := newRotation(dir, now)
-	r.afterStep = func(string) error { return errCrash } // behind the first public half
+	r.afterStep = func(string) error { return errCrash } // after the first public half
 	if _, err := r.rotate(true); !errors.Is(err, errCrash) {
 		t.Fatal(err)
 	}
@@ -69,8 +69,8 @@ func TestRevocationCutShort(t *testing.T) {
 	wantKeys(t, dir, s, now, KeyInfo{ID: s.KeyID(), State: KeySigning, Created: base(), Revoked: now})
 }
 
-// The line in the file tells as well, where the public half is lost.
-func TestRevokedKeySaysSoItself(t *testing.T) {
+// The line in the file marks the key as revoked even if its public half is lost.
+func TestRevokedKey_IsMarkedInItsFile(t *testing.T) {
 	dir, now := t.TempDir(), base().Add(time.Hour)
 	openAt(t, dir, base())
 	path := filepath.Join(dir, KeyFile)

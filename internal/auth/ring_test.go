@@ -13,7 +13,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// base is when the first key of a history was made.
+// base is the creation time of the first key.
 func base() time.Time { return time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC) }
 
 func testPair(t testing.TB, n int) *keyPair {
@@ -26,7 +26,7 @@ func testPair(t testing.TB, n int) *keyPair {
 	return pair
 }
 
-// history is a ring as it is at a time, when keys were made at the given ones.
+// history returns the keyring at now, for keys that were created at these times.
 func history(pairs []*keyPair, made []time.Time, now time.Time) keyring {
 	var r keyring
 	for i, at := range made {
@@ -55,8 +55,8 @@ func kids(t testing.TB, v *keyView) []string {
 	return list
 }
 
-// The life of keys, in minutes since the first was made.
-func TestRingAt(t *testing.T) {
+// Key lifetimes, in minutes since the creation of the first key.
+func TestKeyring_FollowsKeyLifetimes(t *testing.T) {
 	pairs := []*keyPair{testPair(t, 0), testPair(t, 1), testPair(t, 2)}
 	const day = 24 * 60
 	for _, tc := range []struct {
@@ -64,7 +64,7 @@ func TestRingAt(t *testing.T) {
 		made    []float64
 		now     float64
 		signing int
-		live    []int // the one that signs first, then the youngest
+		live    []int // the signing key first, then the youngest
 		states  []KeyState
 	}{
 		{"one key, just made", []float64{0}, 0, 0, []int{0}, []KeyState{KeySigning}},
@@ -90,7 +90,7 @@ func TestRingAt(t *testing.T) {
 			r := history(pairs, made, at(max(tc.now, tc.made[len(tc.made)-1])))
 			v := r.viewAt(at(tc.now))
 			if v.signing.id != pairs[tc.signing].id {
-				t.Errorf("another key than %d signs", tc.signing)
+				t.Errorf("got another signing key than %d", tc.signing)
 			}
 			var want []string
 			for _, i := range tc.live {
@@ -110,8 +110,8 @@ func TestRingAt(t *testing.T) {
 	}
 }
 
-// A key whose private half is gone signs nothing and counts for nothing.
-func TestRingWithoutPrivateHalf(t *testing.T) {
+// A key without its private half neither signs nor verifies.
+func TestKeyring_IgnoresKeyWithoutPrivateHalf(t *testing.T) {
 	gone, err := newPublicKeyPair(testPair(t, 0).public)
 	if err != nil {
 		t.Fatal(err)
@@ -122,7 +122,7 @@ func TestRingWithoutPrivateHalf(t *testing.T) {
 	}
 	now := base().Add(time.Hour)
 	if v := r.viewAt(now); v.signing != r[1] || len(v.accepted) != 1 {
-		t.Errorf("%d keys count, want the new one alone, at once", len(v.accepted))
+		t.Errorf("got %d accepted keys, want only the new one", len(v.accepted))
 	}
 	want := []KeyInfo{
 		{ID: r[1].id, State: KeySigning, Created: r[1].created},
@@ -133,14 +133,15 @@ func TestRingWithoutPrivateHalf(t *testing.T) {
 	}
 }
 
-// What must hold of any history at any time.
-func TestRingProperties(t *testing.T) {
+// Invariants of any history at any time.
+func TestKeyring_HoldsInvariants(t *testing.T) {
 	pairs := make([]*keyPair, 8)
 	for i := range pairs {
 		pairs[i] = testPair(t, i)
 	}
-	// How old the key set may be that an agent goes by: a minute of cache, a pause
-	// of its library between two looks, and the router's own way to a new key.
+	// The maximum age of the key set that an agent uses: a minute of caching, a
+	// pause of its library between two fetches, and the delay until the router
+	// loads a new key.
 	const staleness = 60*time.Second + 30*time.Second + 2*time.Second
 	rapid.Check(t, func(rt *rapid.T) {
 		made := []time.Time{base()}
@@ -153,25 +154,25 @@ func TestRingProperties(t *testing.T) {
 		v := r.viewAt(now)
 
 		if v.signing == nil || v.accepted[0] != v.signing || !v.signing.isAccepted(now) {
-			rt.Fatal("no key signs whose tokens count")
+			rt.Fatal("got no signing key that is accepted")
 		}
 		before := now.Add(-staleness)
 		if before.Before(base()) {
-			before = base() // nobody could look earlier
+			before = base() // the first possible fetch
 		}
 		if known := kids(t, history(pairs, made, before).viewAt(before)); !slices.Contains(known, v.signing.id) {
-			rt.Fatalf("key %s signs, and was not published %s ago: %v", v.signing.id, staleness, known)
+			rt.Fatalf("key %s signs, but was not published %s ago: %v", v.signing.id, staleness, known)
 		}
 		end := now.Add(maxCallerTokenLife)
 		if later := history(pairs, made, end); !slices.Contains(kids(t, later.viewAt(end)), v.signing.id) {
-			rt.Fatal("a token made now does not count for its whole life")
+			rt.Fatal("got a token of now that is not accepted for its whole lifetime")
 		}
 		if !v.isValidAt(now) {
-			rt.Fatalf("what holds at %s is said to hold from %s to %s", now, v.from, v.until)
+			rt.Fatalf("got the state of %s valid from %s to %s", now, v.from, v.until)
 		}
 		other := base().Add(time.Duration(gap.Draw(rt, "other")) * time.Second)
 		if w := r.viewAt(other); v.isValidAt(other) && (w.signing != v.signing || string(w.jwks) != string(v.jwks)) {
-			rt.Fatalf("what holds at %s is said to hold at %s, and does not", now, other)
+			rt.Fatalf("got the state of %s also valid at %s, where it differs", now, other)
 		}
 	})
 }

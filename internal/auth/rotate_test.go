@@ -20,7 +20,7 @@ import (
 
 const testIssuer = "caprouter"
 
-// made is one of everything a Signer makes.
+// made holds one signature or token of every kind that a Signer issues.
 type made struct {
 	agent, task, caller string
 	keyID               string
@@ -38,7 +38,7 @@ func makeAll(t testing.TB, s *Signer) made {
 		t.Fatalf("AgentToken: %v", err)
 	}
 	if m.task, err = s.TaskToken(testIssuer, contract.TaskGrant{
-		AgentID: "a", RequestID: "r", TaskID: "t", Expires: m.at.Add(30 * 24 * time.Hour), // beyond any key
+		AgentID: "a", RequestID: "r", TaskID: "t", Expires: m.at.Add(30 * 24 * time.Hour), // longer than the lifetime of any key
 	}); err != nil {
 		t.Fatalf("TaskToken: %v", err)
 	}
@@ -62,7 +62,7 @@ func kidOf(t testing.TB, token string) string {
 	return header.Kid
 }
 
-// counts says what of it counts for a Signer, in words.
+// counts returns the names of those that a Signer accepts.
 func (m *made) counts(t testing.TB, s *Signer, now time.Time) []string {
 	t.Helper()
 	var what []string
@@ -108,7 +108,7 @@ func rotate(t testing.TB, dir string, revoke bool, now time.Time) *Rotation {
 	return done
 }
 
-// retiredFiles lists what is in the directory of retired keys.
+// retiredFiles lists the files of the directory of retired keys.
 func retiredFiles(t testing.TB, dir string) []string {
 	t.Helper()
 	entries, err := os.ReadDir(filepath.Join(dir, RetiredDir))
@@ -128,7 +128,7 @@ func retiredFiles(t testing.TB, dir string) []string {
 	return names
 }
 
-func TestRotate(t *testing.T) {
+func TestRotate_ReplacesKey(t *testing.T) {
 	dir, now := t.TempDir(), base()
 	first := openAt(t, dir, now)
 	before := makeAll(t, first)
@@ -150,19 +150,19 @@ func TestRotate(t *testing.T) {
 	s := openAt(t, dir, now)
 	wantCounts(t, s, &before, now, everything()...)
 	if got := makeAll(t, s); got.keyID != old {
-		t.Errorf("key %s signs, want the old one until the new one is known", got.keyID)
+		t.Errorf("got signing key %s, want the old one until the new one is distributed", got.keyID)
 	}
 	s = openAt(t, dir, now.Add(keyOverlap))
 	after := makeAll(t, s)
 	if after.keyID != next {
-		t.Errorf("key %s signs, want the new one", after.keyID)
+		t.Errorf("got signing key %s, want the new one", after.keyID)
 	}
 	wantCounts(t, s, &before, now.Add(keyOverlap), everything()...)
 	wantCounts(t, s, &after, now.Add(keyOverlap), everything()...)
-	wantCounts(t, first, &after, now.Add(keyOverlap)) // which has not looked since
+	wantCounts(t, first, &after, now.Add(keyOverlap)) // which has not reloaded since
 }
 
-func TestRotateRevokes(t *testing.T) {
+func TestRotate_RevokesKey(t *testing.T) {
 	dir, now := t.TempDir(), base()
 	first := makeAll(t, openAt(t, dir, now))
 	now = now.Add(time.Hour)
@@ -177,7 +177,7 @@ func TestRotateRevokes(t *testing.T) {
 	third := makeAll(t, s)
 	wantCounts(t, s, &third, now, everything()...)
 	if third.keyID != done.New.ID || done.New.State != KeySigning {
-		t.Errorf("key %s signs and the new one is %s: want it to sign at once", third.keyID, done.New.State)
+		t.Errorf("got signing key %s, want the new one, %s, immediately", third.keyID, done.New.State)
 	}
 	for _, name := range retiredFiles(t, dir) {
 		if !strings.HasSuffix(name, publicSuffix) {
@@ -185,13 +185,13 @@ func TestRotateRevokes(t *testing.T) {
 		}
 	}
 	if n := len(kids(t, s.store.viewAt(now))); n != 1 {
-		t.Errorf("%d keys are published, want the new one", n)
+		t.Errorf("got %d published keys, want the new one", n)
 	}
 }
 
-// What a key signed counts until it has ended; then its file is replaced by its
-// public half, with which the audit trail is verified for ever.
-func TestRetiredKeysEnd(t *testing.T) {
+// Signatures of a retired key are accepted until its end; then its file is
+// replaced by its public half, with which the audit log can always be verified.
+func TestRotate_RemovesEndedKeys(t *testing.T) {
 	dir, now := t.TempDir(), base()
 	s := openAt(t, dir, now)
 	m := makeAll(t, s)
@@ -222,9 +222,9 @@ func TestRetiredKeysEnd(t *testing.T) {
 
 var errCrash = errors.New("the process ended here")
 
-// A rotation that ends after any of its steps leaves a ring that works, and the
-// next one goes through.
-func TestRotateInterrupted(t *testing.T) {
+// A rotation that is interrupted after any step leaves a valid keyring, and the
+// next rotation succeeds.
+func TestRotate_SurvivesInterruption(t *testing.T) {
 	for _, revoke := range []bool{false, true} {
 		for _, then := range []bool{false, true} {
 			for stop, whole := 1, false; !whole; stop++ {
@@ -239,11 +239,11 @@ func TestRotateInterrupted(t *testing.T) {
 	}
 }
 
-// interrupted reports whether the rotation had no such step.
+// interrupted reports whether the rotation has fewer steps than stop.
 func interrupted(t *testing.T, revoke bool, stop int, then bool) (whole bool) {
 	dir, now := t.TempDir(), base()
 	var all []made
-	for range 3 { // the first of them has ended when the next rotation comes
+	for range 3 { // the first of them has ended before the next rotation
 		all = append(all, makeAll(t, openAt(t, dir, now)))
 		rotate(t, dir, false, now)
 		now = now.Add(retiredKeyLife)
@@ -265,7 +265,7 @@ func interrupted(t *testing.T, revoke bool, stop int, then bool) (whole bool) {
 	s := openAt(t, dir, now)
 	for i := range all {
 		if !s.Verify("audit-head", all[i].keyID, []byte("head"), all[i].sig) {
-			t.Errorf("the signature of key %d is no longer verified", i)
+			t.Errorf("got the signature of key %d rejected, want it verified", i)
 		}
 	}
 	if !revoke {
@@ -279,7 +279,7 @@ func interrupted(t *testing.T, revoke bool, stop int, then bool) (whole bool) {
 	s = openAt(t, dir, now)
 	for i, m := range append(all, more) {
 		if !s.Verify("audit-head", m.keyID, []byte("head"), m.sig) {
-			t.Errorf("the signature of key %d is no longer verified after another rotation", i)
+			t.Errorf("got the signature of key %d rejected after another rotation", i)
 		}
 		if then {
 			wantCounts(t, s, &m, now, "signature")
@@ -291,8 +291,8 @@ func interrupted(t *testing.T, revoke bool, stop int, then bool) (whole bool) {
 	return whole
 }
 
-// Whoever rotates at the same time, no key is lost.
-func TestRotateAtOnce(t *testing.T) {
+// Concurrent rotations lose no key.
+func TestRotate_ConcurrentRotationsLoseNoKey(t *testing.T) {
 	dir, now := t.TempDir(), base()
 	first := makeAll(t, openAt(t, dir, now))
 	const rotations = 8
@@ -327,21 +327,21 @@ func TestRotateAtOnce(t *testing.T) {
 	}
 }
 
-func TestRotateRefuses(t *testing.T) {
+func TestRotate_RejectsInvalidDirectories(t *testing.T) {
 	t.Run("no key", func(t *testing.T) {
 		dir := t.TempDir()
 		if _, err := RotateKeys(dir, false, base()); !errors.Is(err, os.ErrNotExist) {
-			t.Errorf("RotateKeys = %v, want that there is no key", err)
+			t.Errorf("RotateKeys = %v, want the error of the missing key", err)
 		}
 		if entries, _ := os.ReadDir(dir); len(entries) != 0 {
-			t.Errorf("it made %v", entries)
+			t.Errorf("got files %v, want none", entries)
 		}
 	})
 	for name, spoil := range map[string]func(dir, retired string) error{
 		"a key that others may read": func(_, retired string) error { return os.Chmod(retired, 0o644) },
 		"a directory others may use": func(dir, _ string) error { return os.Chmod(filepath.Join(dir, RetiredDir), 0o755) },
 		"an empty key":               func(_, retired string) error { return os.Truncate(retired, 0) },
-		"a key under another's name": func(_, retired string) error {
+		"a key under the name of another one": func(_, retired string) error {
 			return os.Rename(retired, filepath.Join(filepath.Dir(retired), "kid.key"))
 		},
 		"a link": func(_, retired string) error {
@@ -368,7 +368,7 @@ func TestRotateRefuses(t *testing.T) {
 					t.Errorf("%s = %v, want one line that names the file", what, err)
 				}
 			}
-			makeAll(t, s) // as before
+			makeAll(t, s) // works as before
 		})
 	}
 }

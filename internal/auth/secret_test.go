@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-func TestWeakSecretsAreRefused(t *testing.T) {
+func TestNewStaticKey_RejectsWeakSecrets(t *testing.T) {
 	es := newMintKey(t, "k", "ES256")
 	ascending := make([]byte, 32)
 	for i := range ascending {
@@ -57,12 +57,12 @@ func TestWeakSecretsAreRefused(t *testing.T) {
 			continue
 		}
 		if len(secret) > 5 && strings.Contains(err.Error(), secret) || !strings.Contains(err.Error(), "openssl rand") {
-			t.Errorf("%.60q: %v, want no secret in it, and how to make one", secret, err)
+			t.Errorf("%.60q: %v, want an error without the secret and with the command that creates one", secret, err)
 		}
 	}
 }
 
-func TestRandomSecretsAreTaken(t *testing.T) {
+func TestNewStaticKey_AcceptsRandomSecrets(t *testing.T) {
 	for range 2000 {
 		raw := make([]byte, 32)
 		_, _ = rand.Read(raw)
@@ -72,20 +72,20 @@ func TestRandomSecretsAreTaken(t *testing.T) {
 			}
 		}
 	}
-	// A word in front of a random secret takes nothing from it.
+	// A word before a random secret does not weaken it.
 	if err := checkSecret([]byte("production-signing-secret-" + rand.Text() + rand.Text())); err != nil {
 		t.Error(err)
 	}
 }
 
-func TestReadKeyFiles(t *testing.T) {
+func TestReadKeyFile_ChecksFile(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, content string, mode os.FileMode) string {
 		path := filepath.Join(dir, name)
 		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.Chmod(path, mode); err != nil { // whatever the umask
+		if err := os.Chmod(path, mode); err != nil { // independent of the umask
 			t.Fatal(err)
 		}
 		return path

@@ -10,7 +10,7 @@ import (
 	"github.com/caprouter/caprouter/internal/auth"
 )
 
-func TestSign(t *testing.T) {
+func TestSign_SignsForPurpose(t *testing.T) {
 	s := newSigner(t)
 	member, public := jwk(t, s)
 	if s.KeyID() != member["kid"] {
@@ -47,12 +47,12 @@ func TestSign(t *testing.T) {
 		})
 	}
 	if newSigner(t).Verify("audit head", s.KeyID(), data, sig) {
-		t.Error("another key verifies the signature")
+		t.Error("got the signature accepted by another key")
 	}
 }
 
-// A signature over data is never one of a token, whatever is signed.
-func TestSignMakesNoTokens(t *testing.T) {
+// A signature over data is never a valid token, whatever the data is.
+func TestSign_IssuesNoTokens(t *testing.T) {
 	s := newSigner(t)
 	token, err := s.AgentToken(grant())
 	if err != nil {
@@ -64,21 +64,21 @@ func TestSignMakesNoTokens(t *testing.T) {
 		t.Error("Sign signs a token")
 	}
 	if s.Verify("", s.KeyID(), []byte(signed), unb64(t, token[len(signed)+1:])) {
-		t.Error("Verify takes the signature of a token")
+		t.Error("got the signature of a token accepted")
 	}
 }
 
-func TestAPurposeHoldsNoNUL(t *testing.T) {
+func TestSign_RejectsNULInPurpose(t *testing.T) {
 	s := newSigner(t)
 	defer func() {
 		if recover() == nil {
-			t.Error("Sign took a purpose that could go on in the data of another")
+			t.Error("got no error for a purpose with a NUL")
 		}
 	}()
 	s.Sign("a\x00b", nil)
 }
 
-func TestSignedPurposesAreApart(t *testing.T) {
+func TestSign_SeparatesPurposes(t *testing.T) {
 	s := newSigner(t)
 	purpose := rapid.StringMatching(`[a-z/ ]{0,8}`)
 	data := rapid.SliceOfN(rapid.Byte(), 0, 16)

@@ -39,7 +39,7 @@ func grant() auth.AgentGrant {
 	}
 }
 
-// jwk reads the one key of the signer's set, as a stranger would.
+// jwk returns the only key of the signer's key set.
 func jwk(t testing.TB, s *auth.Signer) (member map[string]string, key ed25519.PublicKey) {
 	t.Helper()
 	var set struct{ Keys []map[string]string }
@@ -53,7 +53,7 @@ func jwk(t testing.TB, s *auth.Signer) (member map[string]string, key ed25519.Pu
 	return set.Keys[0], key
 }
 
-// parse verifies the token with a library that did not make its claims.
+// parse verifies the token with an independent library.
 func parse(t testing.TB, s *auth.Signer, token string) *jwt.Token {
 	t.Helper()
 	_, key := jwk(t, s)
@@ -66,7 +66,7 @@ func parse(t testing.TB, s *auth.Signer, token string) *jwt.Token {
 	return parsed
 }
 
-func TestAgentToken(t *testing.T) {
+func TestAgentToken_CarriesClaims(t *testing.T) {
 	s := newSigner(t)
 	member, _ := jwk(t, s)
 	for _, tc := range []struct {
@@ -123,7 +123,7 @@ func TestAgentToken(t *testing.T) {
 	}
 }
 
-func TestAgentTokensDiffer(t *testing.T) {
+func TestAgentToken_IsUnique(t *testing.T) {
 	s, g := newSigner(t), grant()
 	seen := map[string]bool{}
 	for range 100 {
@@ -138,7 +138,7 @@ func TestAgentTokensDiffer(t *testing.T) {
 	}
 }
 
-func TestAgentTokenRefusesAnEmptyGrant(t *testing.T) {
+func TestAgentToken_RejectsEmptyGrant(t *testing.T) {
 	s := newSigner(t)
 	for _, tc := range []struct {
 		name   string
@@ -163,8 +163,8 @@ func TestAgentTokenRefusesAnEmptyGrant(t *testing.T) {
 	}
 }
 
-// Whatever a caller is called, the claims say exactly that.
-func TestAgentTokenSubjectIsKept(t *testing.T) {
+// The claims contain the subject unchanged, whatever characters it has.
+func TestAgentToken_KeepsSubject(t *testing.T) {
 	s := newSigner(t)
 	rapid.Check(t, func(rt *rapid.T) {
 		g := grant()
@@ -179,7 +179,7 @@ func TestAgentTokenSubjectIsKept(t *testing.T) {
 	})
 }
 
-func TestJWKS(t *testing.T) {
+func TestJWKS_PublishesKey(t *testing.T) {
 	s := newSigner(t)
 	member, key := jwk(t, s)
 	if len(key) != ed25519.PublicKeySize {
@@ -192,8 +192,8 @@ func TestJWKS(t *testing.T) {
 	}
 }
 
-// RFC 8037, appendix A.1 to A.3: a known key and its known thumbprint.
-func TestThumbprintOfRFC8037(t *testing.T) {
+// RFC 8037, appendix A.1 to A.3: a known key and its thumbprint.
+func TestThumbprint_MatchesRFC8037(t *testing.T) {
 	seed, _ := base64.RawURLEncoding.DecodeString("nWGxne_9WmC6hEr0kuwsxERJxWl7MmkZcDusAxyuf2A")
 	dir := t.TempDir()
 	write(t, dir, pkcs8(t, ed25519.NewKeyFromSeed(seed)), 0o600)
@@ -206,7 +206,7 @@ func TestThumbprintOfRFC8037(t *testing.T) {
 	}
 }
 
-func TestSignerDoesNotPrint(t *testing.T) {
+func TestSigner_IsRedacted(t *testing.T) {
 	seed := bytes.Repeat([]byte{0xAB}, ed25519.SeedSize)
 	dir := t.TempDir()
 	write(t, dir, pkcs8(t, ed25519.NewKeyFromSeed(seed)), 0o600)
@@ -238,7 +238,7 @@ func TestSignerDoesNotPrint(t *testing.T) {
 			"171 171", "171,171", "0xab, 0xab", base64.StdEncoding.EncodeToString(seed[:6]),
 		} {
 			if strings.Contains(text, secret) {
-				t.Errorf("%s shows the key: %q", where, text)
+				t.Errorf("%s prints the key: %q", where, text)
 			}
 		}
 	}
@@ -255,7 +255,7 @@ func BenchmarkAgentToken(b *testing.B) {
 	}
 }
 
-// BenchmarkSignFloor is the bare signature that is part of every AgentToken.
+// BenchmarkSignFloor measures the signature that every AgentToken needs.
 func BenchmarkSignFloor(b *testing.B) {
 	key := ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize))
 	message := make([]byte, 400)

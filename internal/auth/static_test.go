@@ -38,7 +38,7 @@ func pkcs8PEM(t *testing.T, private any) []byte {
 	return pemOf("PRIVATE KEY", der)
 }
 
-func TestNewStaticKey(t *testing.T) {
+func TestNewStaticKey_AcceptsEveryAlgorithm(t *testing.T) {
 	for _, alg := range algorithms() {
 		k := newMintKey(t, "k", alg)
 		key := k.static(t).key
@@ -50,20 +50,20 @@ func TestNewStaticKey(t *testing.T) {
 			t.Errorf("%s: kid %q, issuer %q, tenant claim %q", alg, key.kid, key.issuer, key.tenantClaim)
 		}
 		if _, err := key.method.Sign("x", k.private); alg == "HS256" && err == nil {
-			t.Error("a verifier's secret signs")
+			t.Error("got a signer from a secret for verification")
 		}
 	}
-	// The key is the caller's to wipe.
+	// The caller may overwrite the key afterwards.
 	secret := newMintKey(t, "k", "HS256")
 	key := secret.static(t).key
 	token := secret.sign(t, secret.header().text(), "{}")
 	clear(secret.public.([]byte))
 	if err := verifySignature(key, token); err != nil {
-		t.Errorf("a secret that was wiped after NewStaticKey: %v", err)
+		t.Errorf("secret overwritten after NewStaticKey: got %v", err)
 	}
 }
 
-func TestNewStaticKeyRefuses(t *testing.T) {
+func TestNewStaticKey_RejectsInvalidKeys(t *testing.T) {
 	ed, es, rs := newMintKey(t, "k", "EdDSA"), newMintKey(t, "k", "ES256"), newMintKey(t, "k", "RS256")
 	p384, err := ecdsa.GenerateKey(elliptic.P384(), rand.Reader)
 	if err != nil {
@@ -122,14 +122,14 @@ func TestNewStaticKeyRefuses(t *testing.T) {
 			}
 			for line := range bytes.Lines(tc.material) {
 				if line = bytes.TrimSpace(line); len(line) > 20 && !bytes.HasPrefix(line, []byte("-----")) && strings.Contains(err.Error(), string(line)) {
-					t.Errorf("the error repeats the file: %v", err)
+					t.Errorf("got an error that contains the file: %v", err)
 				}
 			}
 		})
 	}
 }
 
-func TestSmallOrderKeysAreRefused(t *testing.T) {
+func TestNewStaticKey_RejectsSmallOrderKeys(t *testing.T) {
 	const smallOrder, noPoint = "small order", "no point on the curve"
 	for key, want := range map[string]string{
 		"0100000000000000000000000000000000000000000000000000000000000000": smallOrder,
@@ -142,7 +142,7 @@ func TestSmallOrderKeysAreRefused(t *testing.T) {
 		"26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc85": smallOrder,
 		"c7176a703d4dd84fba3c0b760d10670f2a2053fa2c39ccc64ec7fd7792ac037a": smallOrder,
 		"c7176a703d4dd84fba3c0b760d10670f2a2053fa2c39ccc64ec7fd7792ac03fa": smallOrder,
-		// Other spellings of 0 and 1.
+		// Other encodings of 0 and 1.
 		"edffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff7f": noPoint,
 		"eeffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff7f": noPoint,
 		"eeffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff": noPoint,
@@ -185,7 +185,7 @@ func rfc8037Key() ed25519.PublicKey {
 	return key
 }
 
-func TestWellKnownPublicKeysAreRefused(t *testing.T) {
+func TestNewStaticKey_RejectsWellKnownKeys(t *testing.T) {
 	ec := func(x, y string) *ecdsa.PublicKey {
 		key, err := ecdsa.ParseUncompressedPublicKey(elliptic.P256(), append(append([]byte{4}, rfcOctets(t, x)...), rfcOctets(t, y)...))
 		if err != nil {
@@ -220,7 +220,7 @@ func TestWellKnownPublicKeysAreRefused(t *testing.T) {
 		{"jwt.io", "RS256", std("MIIBIjANBgkqhkiG9w0BAQEFAAOCAQ8AMIIBCgKCAQEAu1SU1LfVLPHCozMxH2Mo4lgOEePzNm0tRgeLezV6ffAt0gunVTLw7onLRnrq0/IzW7yWR7QkrmBL7jTKEn5u+qKhbwKfBstIs+bMY2Zkp18gnTxKLxoS2tFczGkPLPgizskuemMghRniWaoLcyehkd3qqGElvW/VDL5AaWTg0nLVkjRo9z+40RQzuVaE8AkAFmxZzow3x+VJYKdjykkJ0iT9wCS0DRTXu269V264Vf/3jvredZiKRkgwlL9xNAwxXFg0x/XFw005UWVRIkdgcKWTjpBP2dPwVZ4WWC+9aGVd+Gyn1o0CLelf4rEjGoXbAAEgAqeGUxrcIlbjXfbcmwIDAQAB")},
 	} {
 		if _, err := NewStaticKey("k", tc.alg, pkixPEM(t, tc.key)); err == nil || !strings.Contains(err.Error(), "the key of "+tc.source) {
-			t.Errorf("%s of %s: NewStaticKey = %v, want it known", tc.alg, tc.source, err)
+			t.Errorf("%s of %s: NewStaticKey = %v, want the error of a well-known key", tc.alg, tc.source, err)
 		}
 	}
 }

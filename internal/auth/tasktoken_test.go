@@ -40,7 +40,7 @@ func taskToken(t testing.TB, s *auth.Signer, g contract.TaskGrant) string {
 	return token
 }
 
-func TestTaskToken(t *testing.T) {
+func TestTaskToken_CarriesClaims(t *testing.T) {
 	s, g := newSigner(t), taskGrant()
 	token := taskToken(t, s, g)
 	got, err := s.VerifyTaskToken(issuer, token, time.Now())
@@ -76,8 +76,8 @@ func TestTaskToken(t *testing.T) {
 	}
 }
 
-// What a token lives through: a restart with the same key.
-func TestTaskTokenOutlivesTheProcess(t *testing.T) {
+// A token is accepted after a restart with the same key.
+func TestTaskToken_SurvivesRestart(t *testing.T) {
 	dir := t.TempDir()
 	token := taskToken(t, open(t, dir), taskGrant())
 	if _, err := open(t, dir).VerifyTaskToken(issuer, token, time.Now()); err != nil {
@@ -85,7 +85,7 @@ func TestTaskTokenOutlivesTheProcess(t *testing.T) {
 	}
 }
 
-func TestTaskTokenExpires(t *testing.T) {
+func TestTaskToken_Expires(t *testing.T) {
 	s, g := newSigner(t), taskGrant()
 	token := taskToken(t, s, g)
 	for _, tc := range []struct {
@@ -101,13 +101,13 @@ func TestTaskTokenExpires(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			if _, err := s.VerifyTaskToken(issuer, token, tc.now); (err == nil) != tc.ok {
-				t.Errorf("VerifyTaskToken = %v, want it taken: %v", err, tc.ok)
+				t.Errorf("VerifyTaskToken = %v, want it accepted: %v", err, tc.ok)
 			}
 		})
 	}
 }
 
-func TestTaskTokenRefusesAnEmptyGrant(t *testing.T) {
+func TestTaskToken_RejectsEmptyGrant(t *testing.T) {
 	s := newSigner(t)
 	for _, tc := range []struct {
 		name   string
@@ -133,7 +133,8 @@ func TestTaskTokenRefusesAnEmptyGrant(t *testing.T) {
 	}
 }
 
-// forge makes tokens of the key of a seed, as somebody would who had it.
+// forge issues tokens with the key derived from a seed, as an attacker with the
+// seed could.
 type forge struct {
 	seed   []byte
 	header string
@@ -156,7 +157,7 @@ func (f forge) token(claims string) string {
 	return signed + "." + b64(mac.Sum(nil))
 }
 
-// claims is an object whose members a forgery changes; the order stays.
+// claims is an object with members that a forgery changes; the order stays.
 type claims [][2]string
 
 func goodClaims() claims {
@@ -195,9 +196,8 @@ func (c claims) json() string {
 	return "{" + strings.Join(members, ",") + "}"
 }
 
-// Forgeries by somebody without the key, and tokens by somebody with it that say
-// what none may say.
-func TestTaskTokenForgeries(t *testing.T) {
+// Forgeries without the key, and tokens with the right key but invalid claims.
+func TestVerifyTaskToken_RejectsForgeries(t *testing.T) {
 	f := newForge()
 	dir := t.TempDir()
 	write(t, dir, pkcs8(t, ed25519.NewKeyFromSeed(f.seed)), 0o600)
@@ -205,7 +205,7 @@ func TestTaskTokenForgeries(t *testing.T) {
 	good := goodClaims()
 	genuine := f.token(good.json())
 	if _, err := s.VerifyTaskToken(issuer, genuine, time.Now()); err != nil {
-		t.Fatalf("the genuine token: %v", err) // else nothing below means anything
+		t.Fatalf("valid token: %v", err) // or the rejections below prove nothing
 	}
 	parts := strings.Split(genuine, ".")
 	_, public := jwk(t, s)
@@ -290,21 +290,21 @@ func TestTaskTokenForgeries(t *testing.T) {
 				t.Errorf("grant = %+v with the error %v, want none", got, err)
 			}
 			if len(token) > 20 && strings.Contains(err.Error(), token[len(token)-20:]) {
-				t.Errorf("the error repeats the token: %v", err)
+				t.Errorf("got an error that contains the token: %v", err)
 			}
 		})
 	}
 	t.Run("for another router", func(t *testing.T) {
 		if _, err := s.VerifyTaskToken("other", genuine, time.Now()); err == nil {
-			t.Error("VerifyTaskToken took a token of another issuer")
+			t.Error("got a token of another issuer accepted")
 		}
 		if _, err := newSigner(t).VerifyTaskToken(issuer, genuine, time.Now()); err == nil {
-			t.Error("VerifyTaskToken took a token of another key")
+			t.Error("got a token of another key accepted")
 		}
 	})
 }
 
-// hs256 signs with the bare key, the way of the classic confusion of algorithms.
+// hs256 signs with the key itself, as in an algorithm confusion attack.
 func hs256(t testing.TB, signed string, key []byte) string {
 	t.Helper()
 	mac, err := jwt.SigningMethodHS256.Sign(signed, key)
@@ -323,8 +323,8 @@ func unb64(t testing.TB, s string) []byte {
 	return b
 }
 
-// otherSpelling returns a last character that decodes to the same bytes where
-// trailing bits are not looked at: 43 characters hold 256 bits and 2 more.
+// otherSpelling returns a last character that decodes to the same bytes if
+// trailing bits are ignored: 43 characters encode 256 bits and 2 more.
 func otherSpelling(last byte) string {
 	const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 	return string(alphabet[strings.IndexByte(alphabet, last)^1])
@@ -338,8 +338,8 @@ func flip(s string) string {
 	return string(b)
 }
 
-// No change of a token passes, and no other text is a token.
-func TestTaskTokenMutations(t *testing.T) {
+// No changed token is accepted, and no other text.
+func TestVerifyTaskToken_RejectsMutations(t *testing.T) {
 	s := newSigner(t)
 	token := taskToken(t, s, taskGrant())
 	rapid.Check(t, func(rt *rapid.T) {
@@ -347,7 +347,7 @@ func TestTaskTokenMutations(t *testing.T) {
 		c := rapid.Byte().Draw(rt, "byte")
 		changed := token[:i] + string([]byte{c}) + token[i+1:]
 		if _, err := s.VerifyTaskToken(issuer, changed, time.Now()); err == nil && changed != token {
-			rt.Fatalf("%q was taken, a change of %q", changed, token)
+			rt.Fatalf("got %q accepted, a change of %q", changed, token)
 		}
 	})
 }
@@ -360,7 +360,7 @@ func FuzzVerifyTaskToken(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		if _, err := s.VerifyTaskToken(issuer, text, time.Now()); err == nil && text != token {
-			t.Errorf("VerifyTaskToken took %q", text)
+			t.Errorf("got %q accepted", text)
 		}
 	})
 }

@@ -13,9 +13,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// A process that was killed while it made a key may leave the key itself under a
-// second name. What an operator has put there has other names, and stays.
-func TestLeftoversOfKilledStartsAreRemoved(t *testing.T) {
+// A process that was killed while it created a key may leave the key under a
+// temporary name, which is removed. Files of an operator have other names and
+// stay.
+func TestOpenSigner_RemovesTempFiles(t *testing.T) {
 	dir := t.TempDir()
 	if _, err := OpenSigner(dir); err != nil {
 		t.Fatal(err)
@@ -26,7 +27,7 @@ func TestLeftoversOfKilledStartsAreRemoved(t *testing.T) {
 		firstKeyTemp + "1.tmp":            false,
 		firstKeyTemp + "4294967295.tmp":   false,
 		keyringTemp + "1.tmp":             false,
-		keyringTemp + "12345678901.tmp":   true, // longer than any that is made here
+		keyringTemp + "12345678901.tmp":   true, // longer than any name created here
 		keyringTemp + ".tmp":              true,
 		keyringTemp + "2026-11-22.tmp":    true,
 		keyringTemp + "1.tmp.bak":         true,
@@ -45,7 +46,7 @@ func TestLeftoversOfKilledStartsAreRemoved(t *testing.T) {
 		}
 		want[name] = stays
 	}
-	for _, name := range []string{firstKeyTemp + "2.tmp", keyringTemp + "2.tmp"} { // somebody may be at it
+	for _, name := range []string{firstKeyTemp + "2.tmp", keyringTemp + "2.tmp"} { // another process may be writing them
 		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -61,10 +62,10 @@ func TestLeftoversOfKilledStartsAreRemoved(t *testing.T) {
 	}
 }
 
-// Whoever holds the lock of the ring is alone with its files: what lies there was
-// left by a process that was killed, and may be the private half of a key that is
-// revoked now.
-func TestRotateRemovesWhatKilledRotationsLeft(t *testing.T) {
+// The holder of the keyring lock has exclusive access, so any temporary file was
+// left by a killed process, and may be the private half of a key that is revoked
+// now.
+func TestRotate_RemovesTempFiles(t *testing.T) {
 	for _, revoke := range []bool{false, true} {
 		t.Run(fmt.Sprint("revoke ", revoke), func(t *testing.T) {
 			dir := t.TempDir()
@@ -79,7 +80,7 @@ func TestRotateRemovesWhatKilledRotationsLeft(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			linked := filepath.Join(dir, firstKeyTemp+"7.tmp") // the key has its name: nobody needs this one
+			linked := filepath.Join(dir, firstKeyTemp+"7.tmp") // the key has its final name, so this link is not needed
 			if err := os.Link(filepath.Join(dir, KeyFile), linked); err != nil {
 				t.Fatal(err)
 			}
@@ -90,7 +91,7 @@ func TestRotateRemovesWhatKilledRotationsLeft(t *testing.T) {
 			if ago := time.Now().Add(-time.Hour); os.Chtimes(old, ago, ago) != nil {
 				t.Fatal("the time of a file cannot be set")
 			}
-			starting, err := writeTemp(dir, firstKeyTemp, secret) // of a process without the lock
+			starting, err := writeTemp(dir, firstKeyTemp, secret) // of a process that starts without the lock
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -110,8 +111,8 @@ func TestRotateRemovesWhatKilledRotationsLeft(t *testing.T) {
 	}
 }
 
-// A router that removes the keys that have ended holds the lock as well.
-func TestReloadRemovesWhatKilledRotationsLeft(t *testing.T) {
+// Reload takes the lock to remove ended keys, and removes temporary files as well.
+func TestReload_RemovesTempFiles(t *testing.T) {
 	dir := t.TempDir()
 	s := openAt(t, dir, base())
 	rotate(t, dir, false, base())
@@ -127,18 +128,18 @@ func TestReloadRemovesWhatKilledRotationsLeft(t *testing.T) {
 	}
 }
 
-func TestDirectoryEverybodyCanWriteTo(t *testing.T) {
+func TestOpenSigner_RejectsWorldWritableDirectory(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.Chmod(dir, 0o777); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := OpenSigner(dir); err == nil || !strings.Contains(err.Error(), "chmod o-w") {
-		t.Errorf("got %v, want a refusal with the fix", err)
+		t.Errorf("got %v, want an error with the fix", err)
 	}
 	if err := os.Chmod(dir, 0o777|os.ModeSticky); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := OpenSigner(dir); err != nil {
-		t.Errorf("got %v for a sticky directory, in which nobody can replace the key", err)
+		t.Errorf("sticky directory: got %v, want no error, because other users cannot replace the key", err)
 	}
 }

@@ -13,13 +13,13 @@ import (
 	"github.com/caprouter/caprouter/contract"
 )
 
-func TestRememberedTokenIsNotLookedAtAgain(t *testing.T) {
+func TestTokenCache_SkipsLookupForCachedToken(t *testing.T) {
 	w := newWorld(t)
 	token := w.idp.token(t, w.idpClaims())
 	first := w.accepts(token)
 	for range 3 {
 		if got := w.accepts(token); got != first {
-			t.Errorf("Verify returned another caller for a remembered token")
+			t.Errorf("got another caller for a cached token")
 		}
 	}
 	if got := w.idpKeys.count(); got != 1 {
@@ -27,7 +27,7 @@ func TestRememberedTokenIsNotLookedAtAgain(t *testing.T) {
 	}
 }
 
-func TestRefusedTokenIsNotRemembered(t *testing.T) {
+func TestTokenCache_StoresNoRejectedToken(t *testing.T) {
 	w := newWorld(t)
 	token := w.idp.token(t, w.idpClaims().with("nbf", number(w.now.Add(2*time.Minute))))
 	w.refuses(token, "not valid yet")
@@ -36,10 +36,10 @@ func TestRefusedTokenIsNotRemembered(t *testing.T) {
 		t.Errorf("the key was looked up %d times, want each time", got)
 	}
 	w.now = w.now.Add(2 * time.Minute)
-	w.accepts(token) // nor is it remembered as refused
+	w.accepts(token) // the rejection is not cached either
 }
 
-func TestRememberedTokenExpires(t *testing.T) {
+func TestTokenCache_TokenExpires(t *testing.T) {
 	w := newWorld(t)
 	token := w.ed.token(t, w.claims().with("exp", number(w.now.Add(time.Minute))))
 	w.accepts(token)
@@ -49,13 +49,13 @@ func TestRememberedTokenExpires(t *testing.T) {
 	w.refuses(token, "has expired")
 }
 
-func TestRememberedTokenGoesWithItsKey(t *testing.T) {
+func TestTokenCache_DropsTokenWithItsKey(t *testing.T) {
 	w := newWorld(t)
 	token := w.idp.token(t, w.idpClaims())
 	w.accepts(token)
 	w.idpKeys.set()
 	w.refuses(token, unknownKey)
-	// Another key of the name is not the one it was signed with.
+	// Another key with the same kid did not sign the token.
 	w.idpKeys.set(remoteKey(w.otherIDP, idp, "org"))
 	w.refuses(token, badSignature)
 	w.idpKeys.set(remoteKey(w.idp, idp, "org"))
@@ -65,11 +65,11 @@ func TestRememberedTokenGoesWithItsKey(t *testing.T) {
 	w.refuses(token, "not to be had now")
 }
 
-// A clock that is set back makes nothing good that has expired, and what was
-// good before it was issued is looked at again.
-func TestClockSetBack(t *testing.T) {
+// If the clock is set back, an expired token is not accepted again, and a token
+// that was accepted is verified again before its time of issue.
+func TestTokenCache_ClockSetBack(t *testing.T) {
 	w := newWorld(t)
-	passed := time.Duration(0) // what no setting of the clock changes
+	passed := time.Duration(0) // monotonic time, which setting the clock does not change
 	w.clock.passed = func(time.Time) time.Duration { return passed }
 	start := w.now
 	token := w.ed.token(t, w.claims().with("exp", number(w.now.Add(time.Minute))))
@@ -78,7 +78,7 @@ func TestClockSetBack(t *testing.T) {
 	passed = 2 * time.Minute
 	w.now = start.Add(passed)
 	w.refuses(token, "has expired")
-	w.now = start // set back
+	w.now = start // set the clock back
 	w.refuses(token, "has expired")
 	w.refuses(w.ed.token(t, w.claims().with("exp", number(start.Add(119*time.Second)))), "has expired")
 
@@ -90,8 +90,8 @@ func TestClockSetBack(t *testing.T) {
 	w.accepts(later)
 }
 
-// A clock that was ahead for a while and is right again has shut nobody out.
-func TestClockAheadForAWhile(t *testing.T) {
+// A clock that was ahead for a while and is correct again rejects no valid token.
+func TestTokenCache_ClockAheadForAWhile(t *testing.T) {
 	w := newWorld(t)
 	w.clock.passed = func(time.Time) time.Duration { return 0 }
 	token := w.ed.token(t, w.claims())
@@ -102,8 +102,8 @@ func TestClockAheadForAWhile(t *testing.T) {
 	w.accepts(token)
 }
 
-// Whatever becomes of clock and keys, a memory changes no answer.
-func TestMemoryChangesNoAnswer(t *testing.T) {
+// For any changes of clock and keys, the cache changes no result.
+func TestTokenCache_ChangesNoResult(t *testing.T) {
 	w := newWorld(t)
 	start := w.now
 	date := func(s int) string { return number(start.Add(time.Duration(s) * time.Second)) }
@@ -129,14 +129,14 @@ func TestMemoryChangesNoAnswer(t *testing.T) {
 				_, got := w.Verify(t.Context(), token)
 				_, want := w.verifyToken(t.Context(), token, w.clock.readClock())
 				if (got == nil) != (want == nil) {
-					rt.Fatalf("at %v: Verify = %v, and without a memory %v", w.now, got, want)
+					rt.Fatalf("at %v: Verify = %v, and without a cache %v", w.now, got, want)
 				}
 			}
 		}
 	})
 }
 
-func TestMemoryIsBounded(t *testing.T) {
+func TestTokenCache_IsBounded(t *testing.T) {
 	w := newWorld(t)
 	const bound = 64 << 10
 	var err error
@@ -148,18 +148,18 @@ func TestMemoryIsBounded(t *testing.T) {
 	}
 	w.cache.entries.CleanUp()
 	if got := w.cache.entries.WeightedSize(); got > bound || got < bound/2 {
-		t.Errorf("remembered tokens weigh %d, want up to %d", got, bound)
+		t.Errorf("got a cache size of %d, want at most %d", got, bound)
 	}
-	// A token is charged for what it costs, not for its length alone.
+	// The cost of a token in the cache is its memory, not only its length.
 	many := w.claims().with("scope", q(strings.TrimSpace(strings.Repeat("a ", 2000))))
 	token := w.hs.token(t, many)
 	if got, want := entryWeight(token, &verifiedToken{caller: w.accepts(token)}), uint32(len(token)+16*2000); got < want {
-		t.Errorf("a token of 2,000 scopes weighs %d, want %d or more", got, want)
+		t.Errorf("got a size of %d for a token of 2,000 scopes, want at least %d", got, want)
 	}
 }
 
-// What expired is let go when there is something new to remember.
-func TestMemoryLetsExpiredTokensGo(t *testing.T) {
+// Expired tokens are evicted when a new token is stored.
+func TestTokenCache_EvictsExpiredTokens(t *testing.T) {
 	w := newWorld(t)
 	for i := range 20 {
 		w.accepts(w.hs.token(t, w.claims().with("jti", q(fmt.Sprint(i)))))
@@ -168,22 +168,22 @@ func TestMemoryLetsExpiredTokensGo(t *testing.T) {
 	w.accepts(w.hs.token(t, w.claims()))
 	w.cache.entries.CleanUp()
 	if got := w.cache.entries.EstimatedSize(); got != 1 {
-		t.Errorf("%d tokens are remembered after all but one expired, want 1", got)
+		t.Errorf("got %d cached tokens after all but one expired, want 1", got)
 	}
 }
 
-func TestVerifyOfARememberedTokenAllocatesNothing(t *testing.T) {
+func TestTokenCache_HitAllocatesNothing(t *testing.T) {
 	w := newWorld(t)
 	token := w.rs.token(t, w.claims())
 	w.accepts(token)
 	if got := testing.AllocsPerRun(1000, func() { _, _ = w.Verify(t.Context(), token) }); got > 1 {
-		t.Errorf("Verify of a remembered token allocates %v times, want none", got)
+		t.Errorf("got %v allocations for a cached token, want none", got)
 	}
 }
 
-// Many callers, keys that come and go, a small memory: each answer is one of the
-// two there are, and each caller his own.
-func TestVerifyConcurrently(t *testing.T) {
+// Many concurrent callers, changing keys and a small cache: each result is one of
+// the two possible ones, and belongs to the caller.
+func TestVerify_IsSafeForConcurrentUse(t *testing.T) {
 	w := newWorld(t)
 	var err error
 	if w.cache, err = newTokenCache(16<<10, w.clock); err != nil {
@@ -235,13 +235,13 @@ func BenchmarkVerify(b *testing.B) {
 			}
 		})
 	}
-	// What refusing costs before any signature is looked at.
+	// The cost of a rejection without a signature check.
 	forged := w.ed.sign(b, w.ed.header().with("kid", `"nobody"`).text(), w.claims().text())
 	b.Run("unknown-kid", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
 			if _, err := w.verifyToken(b.Context(), forged, w.clock.readClock()); err == nil {
-				b.Fatal("taken")
+				b.Fatal("got a forged token accepted")
 			}
 		}
 	})

@@ -31,7 +31,7 @@ const (
 	idpAudience = "router-at-idp"
 )
 
-// mintKey is a key that signs, and what verifies.
+// mintKey is a key that signs, with its verification key.
 type mintKey struct {
 	kid     string
 	method  jwt.SigningMethod
@@ -67,7 +67,7 @@ func newMintKey(t testing.TB, kid, alg string) mintKey {
 	return k
 }
 
-// pem returns the public key as an operator has it in a file.
+// pem returns the public key in the form of an operator's key file.
 func (k mintKey) pem(t testing.TB) []byte {
 	t.Helper()
 	return pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: k.der(t)})
@@ -97,7 +97,7 @@ func (k mintKey) static(t testing.TB) StaticKey {
 
 func seg(text string) string { return base64.RawURLEncoding.EncodeToString([]byte(text)) }
 
-// sign makes a token of two JSON texts, whatever they say.
+// sign signs a token with this header and these claims, both JSON texts.
 func (k mintKey) sign(t testing.TB, header, claims string) string {
 	t.Helper()
 	return k.signSegments(t, seg(header)+"."+seg(claims))
@@ -116,7 +116,7 @@ func (k mintKey) header() members {
 	return members{{"typ", `"at+jwt"`}, {"alg", q(k.method.Alg())}, {"kid", q(k.kid)}}
 }
 
-// token makes a token that says what the claims say, with an honest header.
+// token returns a token with these claims and a valid header.
 func (k mintKey) token(t testing.TB, claims members) string {
 	t.Helper()
 	return k.sign(t, k.header().text(), claims.text())
@@ -151,8 +151,7 @@ func (m members) without(name string) members {
 	return changed
 }
 
-// plus adds a member, also where the name is taken; it may be written with
-// escapes.
+// plus adds a member, even if the name exists; the name may contain escapes.
 func (m members) plus(name, value string) members {
 	return append(members{{name, value}}, m...)
 }
@@ -165,7 +164,7 @@ func (m members) text() string {
 	return "{" + strings.Join(parts, ",") + "}"
 }
 
-// keyList is a source whose keys a test takes away.
+// keyList is a key source whose keys a test replaces.
 type keyList struct {
 	mu    sync.Mutex
 	keys  []*verifyKey
@@ -178,7 +177,7 @@ func (l *keyList) findKey(_ context.Context, kid, _ string, _ time.Time) (*verif
 	defer l.mu.Unlock()
 	l.asked++
 	for _, k := range l.keys {
-		if k.kid == kid { // whatever the algorithm
+		if k.kid == kid { // for any algorithm
 			return k, l.err
 		}
 	}
@@ -203,16 +202,16 @@ func (l *keyList) count() int {
 	return l.asked
 }
 
-// world is a verifier with every kind of source, at a time of its own.
+// world is a verifier with every kind of key source and its own clock.
 type world struct {
 	t   testing.TB
 	now time.Time
 	*Verifier
 
-	ed, ed2, es, rs, hs mintKey // static
+	ed, ed2, es, rs, hs mintKey // static keys
 	own                 mintKey
 	idp, otherIDP       mintKey // both with the kid "shared"
-	staticShared        mintKey // the same
+	staticShared        mintKey // static, with the kid "shared" as well
 	ownKeys, idpKeys    *keyList
 }
 
@@ -250,7 +249,7 @@ func remoteKey(k mintKey, issuer, tenantClaim string) *verifyKey {
 
 func number(at time.Time) string { return fmt.Sprint(at.Unix()) }
 
-// claims are good ones for a static key.
+// claims returns valid claims for a static key.
 func (w *world) claims() members {
 	return members{
 		{"iss", `"https://some.example"`},
@@ -268,7 +267,7 @@ func (w *world) idpClaims() members {
 	return w.claims().with("iss", q(idp)).with("aud", q(idpAudience)).with("org", `"globex"`)
 }
 
-// accepts returns the caller of a token that must be good.
+// accepts returns the caller of a valid token.
 func (w *world) accepts(token string) *contract.Caller {
 	w.t.Helper()
 	caller, err := w.Verify(w.t.Context(), token)
@@ -278,13 +277,13 @@ func (w *world) accepts(token string) *contract.Caller {
 	return caller
 }
 
-// refuses checks how a token is refused: for the reason the test is about, and
-// without saying the token again.
+// refuses checks that a token is rejected for the given reason, with an error that
+// does not contain the token.
 func (w *world) refuses(token, why string) {
 	w.t.Helper()
 	caller, err := w.Verify(w.t.Context(), token)
 	if err == nil {
-		w.t.Errorf("Verify took %s for %+v", token, caller)
+		w.t.Errorf("token %s: got caller %+v, want an error", token, caller)
 		return
 	}
 	var e *contract.Error
@@ -292,11 +291,11 @@ func (w *world) refuses(token, why string) {
 		w.t.Errorf("Verify = %v, %#v; want no caller and code %s", caller, err, contract.CodeUnauthenticated)
 	}
 	if !strings.Contains(err.Error(), why) {
-		w.t.Errorf("Verify: %v, want it refused because it %q", err, why)
+		w.t.Errorf("got error %v, want one with %q", err, why)
 	}
 	for part := range strings.SplitSeq(token, ".") {
 		if len(part) > 12 && strings.Contains(err.Error(), part) {
-			w.t.Errorf("the error repeats the token: %v", err)
+			w.t.Errorf("got an error that contains the token: %v", err)
 		}
 	}
 }

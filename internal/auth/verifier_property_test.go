@@ -7,8 +7,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// No change of a byte passes, in a token that was seen before or not.
-func TestVerifyMutations(t *testing.T) {
+// No changed byte is accepted, whether the token is cached or not.
+func TestVerify_RejectsMutations(t *testing.T) {
 	w := newWorld(t)
 	for _, k := range []mintKey{w.ed, w.es, w.rs, w.hs} {
 		token := k.token(t, w.claims())
@@ -18,7 +18,7 @@ func TestVerifyMutations(t *testing.T) {
 			c := rapid.Byte().Draw(rt, "byte")
 			changed := token[:i] + string([]byte{c}) + token[i+1:]
 			if _, err := w.Verify(t.Context(), changed); err == nil && changed != token {
-				rt.Fatalf("%q was taken, a change of %q", changed, token)
+				rt.Fatalf("got %q accepted, a change of %q", changed, token)
 			}
 		})
 	}
@@ -48,7 +48,7 @@ func FuzzVerify(f *testing.F) {
 	})
 }
 
-// FuzzClaims gives the parser texts whose signature holds.
+// FuzzClaims parses claims with a valid signature.
 func FuzzClaims(f *testing.F) {
 	w := newWorld(f)
 	for _, seed := range []members{

@@ -13,7 +13,7 @@ import (
 	"github.com/caprouter/caprouter/contract"
 )
 
-func TestVerify(t *testing.T) {
+func TestVerify_AcceptsEverySource(t *testing.T) {
 	w := newWorld(t)
 	alice := contract.Caller{
 		Issuer: "https://some.example", Subject: "alice", Tenant: "acme",
@@ -31,8 +31,8 @@ func TestVerify(t *testing.T) {
 		{"HS256", w.hs.token(t, w.claims()), alice},
 		{"typ JWT", w.ed.sign(t, w.ed.header().with("typ", `"JWT"`).text(), w.claims().text()), alice},
 		{"no kid, and one key of the algorithm", w.es.sign(t, w.es.header().without("kid").text(), w.claims().text()), alice},
-		{"header parameters nobody knows", w.ed.sign(t, w.ed.header().with("x", `{"y":[1]}`).text(), w.claims().text()), alice},
-		{"claims nobody knows", w.ed.token(t, w.claims().with("nonce", `{"iss":"x"}`).with("admin", "true").with("scp", `["admin"]`)), alice},
+		{"unknown header parameters", w.ed.sign(t, w.ed.header().with("x", `{"y":[1]}`).text(), w.claims().text()), alice},
+		{"unknown claims", w.ed.token(t, w.claims().with("nonce", `{"iss":"x"}`).with("admin", "true").with("scp", `["admin"]`)), alice},
 		{"names written with escapes", w.ed.sign(t, strings.Replace(w.ed.header().text(), `"kid"`, `"\u006bid"`, 1),
 			strings.Replace(w.claims().text(), `"iss"`, `"\u0069ss"`, 1)), alice},
 		{"spaces around the JSON", w.ed.sign(t, " "+w.ed.header().text()+"\n", "\t"+w.claims().text()+" "), alice},
@@ -75,15 +75,15 @@ func TestVerify(t *testing.T) {
 	}
 }
 
-// The edges of a token's time, to the second: none at its end, a minute where
-// another clock has to agree with ours.
-func TestVerifyTimes(t *testing.T) {
+// The limits of a token's validity, to the second: no tolerance at its expiry, and
+// a minute where the clock of the issuer may differ.
+func TestVerify_ChecksTimes(t *testing.T) {
 	w := newWorld(t)
 	date := func(d time.Duration) string { return number(w.now.Add(d)) }
 	for _, tc := range []struct {
 		name          string
 		iat, nbf, exp string
-		why           string // "" = taken
+		why           string // "" = accepted
 	}{
 		{"for a day", date(0), "", date(24 * time.Hour), ""},
 		{"for a day and a second", date(0), "", date(24*time.Hour + time.Second), "good for longer than 24 hours"},
@@ -125,8 +125,8 @@ func TestVerifyTimes(t *testing.T) {
 	}
 }
 
-// Nothing of what a token claims is told to who cannot sign it.
-func TestVerifySaysNothingOfUnsignedClaims(t *testing.T) {
+// An error contains no claim of a token with an invalid signature.
+func TestVerify_DisclosesNoUnsignedClaims(t *testing.T) {
 	w := newWorld(t)
 	stranger := newMintKey(t, "ed", "EdDSA")
 	for _, claims := range []members{
@@ -142,21 +142,21 @@ func TestVerifySaysNothingOfUnsignedClaims(t *testing.T) {
 	}
 }
 
-// Keys of an identity provider that cannot be had open nothing.
-func TestVerifyWithoutTheKeysOfAProvider(t *testing.T) {
+// If the keys of an identity provider are not available, its tokens are rejected.
+func TestVerify_RejectsWithoutRemoteKeys(t *testing.T) {
 	w := newWorld(t)
 	token := w.idp.token(t, w.idpClaims())
 	w.idpKeys.err = errors.New("no route to https://10.0.0.1/keys")
 	w.refuses(token, "cannot be checked: the keys of its issuer are not to be had now")
 	if _, err := w.Verify(t.Context(), token); strings.Contains(err.Error(), "10.0.0.1") {
-		t.Errorf("the error tells the caller of our network: %v", err)
+		t.Errorf("got an error that contains a network address: %v", err)
 	}
 	w.idpKeys.err = nil
 	w.accepts(token)
 }
 
-// Every source through the door that is built from a configuration.
-func TestNewVerifierWithEverySource(t *testing.T) {
+// Every key source, configured as in production.
+func TestNewVerifier_SupportsEverySource(t *testing.T) {
 	own, err := NewSigner()
 	if err != nil {
 		t.Fatal(err)
@@ -178,7 +178,7 @@ func TestNewVerifierWithEverySource(t *testing.T) {
 	}
 	caller, err := v.Verify(t.Context(), token)
 	if err != nil {
-		t.Fatalf("a token of our own: %v", err)
+		t.Fatalf("own token: %v", err)
 	}
 	want := &contract.Caller{Subject: "bob", Issuer: ourIssuer, Tenant: "acme", Scopes: []string{"agent:*"}, AllAgents: true}
 	if diff := cmp.Diff(want, caller); diff != "" {
@@ -199,7 +199,7 @@ func TestNewVerifierWithEverySource(t *testing.T) {
 	done, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := v.Verify(done, newMintKey(t, "x", "EdDSA").token(t, w.idpClaims())); err == nil || !strings.Contains(err.Error(), "not to be had now") {
-		t.Errorf("Verify = %v for keys that nobody fetches, want a refusal", err)
+		t.Errorf("Verify = %v for keys that are not fetched, want an error", err)
 	}
 }
 
@@ -212,7 +212,7 @@ func mustRemote(t *testing.T, issuer string) *RemoteKeys {
 	return r
 }
 
-func TestNewVerifierRefuses(t *testing.T) {
+func TestNewVerifier_RejectsInvalidConfig(t *testing.T) {
 	own, err := NewSigner()
 	if err != nil {
 		t.Fatal(err)
@@ -244,8 +244,8 @@ func TestNewVerifierRefuses(t *testing.T) {
 	}
 }
 
-// A secret must not be printed by printing what holds it.
-func TestSecretsDoNotPrint(t *testing.T) {
+// Printing a value that contains a secret must not print the secret.
+func TestSecrets_AreRedacted(t *testing.T) {
 	w := newWorld(t)
 	secret := w.hs.public.([]byte)
 	key := w.hs.static(t)

@@ -14,7 +14,7 @@ import (
 	"github.com/caprouter/caprouter/internal/testkit"
 )
 
-// vectorFile is one file of signature vectors. A group has one key, or a set.
+// vectorFile is one file of signature vectors. A group has one key or a key set.
 type vectorFile struct {
 	Groups []vectorGroup `json:"testGroups"`
 }
@@ -22,7 +22,7 @@ type vectorFile struct {
 type vectorGroup struct {
 	Comment string          `json:"comment"`
 	Public  json.RawMessage `json:"public"`
-	Private json.RawMessage `json:"private"` // of secrets it is all there is
+	Private json.RawMessage `json:"private"` // a secret has no public half
 	Tests   []vector        `json:"tests"`
 }
 
@@ -33,7 +33,7 @@ type vector struct {
 	Result  string          `json:"result"`
 }
 
-// token is what a caller would send: the text, or the object of the other form.
+// token returns the token in compact form, or the JSON text of the other form.
 func (v *vector) token(t *testing.T) string {
 	t.Helper()
 	if v.JWS[0] == '{' {
@@ -46,7 +46,7 @@ func (v *vector) token(t *testing.T) string {
 	return text
 }
 
-// key is the published half of the group's key or set.
+// key returns the public half of the group's key or key set.
 func (g *vectorGroup) key() json.RawMessage {
 	if len(g.Public) > 0 {
 		return g.Public
@@ -66,8 +66,8 @@ func (g *vectorGroup) isSet(t *testing.T) bool {
 	return len(set.Keys) > 0
 }
 
-// signatureGroups are those of a file with a set, or those with a key, as far
-// as they are about signatures.
+// signatureGroups returns the groups of a file about signatures, either those with
+// a key set or those with a key.
 func signatureGroups(t *testing.T, name string, sets bool) []vectorGroup {
 	t.Helper()
 	data, err := os.ReadFile(testkit.Shared(t, "corpora", "wycheproof", name))
@@ -83,8 +83,8 @@ func signatureGroups(t *testing.T, name string, sets bool) []vectorGroup {
 	})
 }
 
-// vectorKey pins a key to the algorithm it declares. That it is printed in a
-// document is no matter here, nor that a secret is weak.
+// vectorKey restricts a key to its declared algorithm. It does not reject
+// published keys or weak secrets.
 func vectorKey(t *testing.T, k *publicJWK) (*verifyKey, error) {
 	t.Helper()
 	if k.Type == "oct" {
@@ -111,7 +111,7 @@ func vectorKey(t *testing.T, k *publicJWK) (*verifyKey, error) {
 	return key, err
 }
 
-// checkVector verifies a token as far as its signature.
+// checkVector verifies the signature of a token.
 func checkVector(k *verifyKey, token string) error {
 	c, err := parseCompact(token)
 	if err != nil {
@@ -120,7 +120,7 @@ func checkVector(k *verifyKey, token string) error {
 	return c.verifySignature(k)
 }
 
-// vectorCounts is what became of the vectors of a file.
+// vectorCounts counts the results for the vectors of a file.
 type vectorCounts struct{ accepted, refused, otherAlgorithm, exceptions int }
 
 func (c *vectorCounts) add(valid, ours, exception bool) {
@@ -136,13 +136,12 @@ func (c *vectorCounts) add(valid, ours, exception bool) {
 	}
 }
 
-// TestWycheproofSignatures: the vectors of signatures, below what a token says.
-// Valid ones are accepted when they are of an algorithm of ours, and everything
-// else is refused.
-func TestWycheproofSignatures(t *testing.T) {
+// The signature vectors, without any check of claims: a valid one is accepted if
+// its algorithm is supported, and everything else is rejected.
+func TestVerifySignature_Wycheproof(t *testing.T) {
 	for file, tt := range map[string]struct {
 		want       vectorCounts
-		exceptions map[int]string // labelled wrongly, and how we know
+		exceptions map[int]string // labelled wrongly, with the reason
 	}{
 		"json_web_signature_test.json": {vectorCounts{18, 353, 26, 4}, map[int]string{
 			367: `labelled invalid for padding that it does not have: it is 357, which is valid, to the byte`,
@@ -182,9 +181,9 @@ func TestWycheproofSignatures(t *testing.T) {
 	}
 }
 
-// TestWycheproofOtherAlgorithms: a key that declares no algorithm has ours, and
-// a token that the same key has signed by another algorithm is refused.
-func TestWycheproofOtherAlgorithms(t *testing.T) {
+// A key without a declared algorithm gets the supported one, and a token that the
+// same key signed with another algorithm is rejected.
+func TestVerifySignature_WycheproofOtherAlgorithms(t *testing.T) {
 	refused := 0
 	for _, g := range signatureGroups(t, "json_web_signature_test.json", false) {
 		var k publicJWK
@@ -201,11 +200,11 @@ func TestWycheproofOtherAlgorithms(t *testing.T) {
 		}
 		for _, v := range g.Tests {
 			if v.Result != "valid" {
-				continue // some are invalid only because they are RS256
+				continue // some are invalid only because their algorithm is RS256
 			}
 			refused++
 			if err := checkVector(key, v.token(t)); err == nil {
-				t.Errorf("%d (%s: %s) is accepted", v.ID, g.Comment, v.Comment)
+				t.Errorf("%d (%s: %s): got it accepted, want an error", v.ID, g.Comment, v.Comment)
 			}
 		}
 	}
@@ -215,13 +214,12 @@ func TestWycheproofOtherAlgorithms(t *testing.T) {
 	}
 }
 
-// TestWycheproofKeySets: the vectors of key sets, which go the way a provider's
-// set goes. Of shared secrets none is ever used, so that sets of them accept
-// nothing.
-func TestWycheproofKeySets(t *testing.T) {
+// The key set vectors, parsed like the key set of a provider. Shared secrets are
+// never used, so sets of them accept no token.
+func TestKeySet_Wycheproof(t *testing.T) {
 	for file, tt := range map[string]struct {
 		want    vectorCounts
-		secrets []int // valid, but under a shared secret
+		secrets []int // valid, but signed with a shared secret
 	}{
 		"json_web_key_test.json":    {vectorCounts{1, 21, 4, 0}, []int{2, 13, 14, 15}},
 		"json_web_crypto_test.json": {vectorCounts{0, 2, 1, 0}, []int{48}},
@@ -250,7 +248,7 @@ func TestWycheproofKeySets(t *testing.T) {
 	}
 }
 
-// acceptedBySet verifies a token with the key of the set that it names.
+// acceptedBySet verifies a token with the key of the set that its kid names.
 func acceptedBySet(s *remoteKeySet, token string) bool {
 	c, err := parseCompact(token)
 	if err != nil {
