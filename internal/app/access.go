@@ -132,7 +132,7 @@ func (a *accessControl) reloadKeys(ctx context.Context, c *core, now time.Time) 
 		c.log.InfoContext(ctx, "signing keys changed", "signs_with", c.signer.KeyID())
 		c.warnOfRevokedKeys(now)
 	}
-	renewed, wrong := a.certificate.reload()
+	renewed, wrong := a.certificate.reloadFiles()
 	if renewed {
 		c.log.InfoContext(ctx, "certificate renewed", "file", c.cfg.TLS.CertFile)
 	}

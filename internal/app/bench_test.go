@@ -23,7 +23,7 @@ func BenchmarkHandle(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			defer func() { _ = c.close(b.Context()) }()
+			defer func() { _ = c.closeResources(b.Context()) }()
 			snapshot, err := capabilities.Load("../../capabilities/testdata/source.yaml")
 			if err != nil {
 				b.Fatal(err)

@@ -68,15 +68,15 @@ func (c *AuthConfig) validate() error {
 		errs = append(errs, errors.New("auth.mode: none ignores tokens, but auth.keys or auth.issuers are set: use auth.mode jwt"))
 	}
 	for i := range c.Keys {
-		errs = append(errs, c.Keys[i].validate(i))
+		errs = append(errs, c.Keys[i].validateKey(i))
 	}
 	for i := range c.Issuers {
-		errs = append(errs, c.Issuers[i].validate(i))
+		errs = append(errs, c.Issuers[i].validateIssuer(i))
 	}
 	return errors.Join(errs...)
 }
 
-func (k *KeyConfig) validate(i int) error {
+func (k *KeyConfig) validateKey(i int) error {
 	at := fmt.Sprintf("auth.keys[%d]", i)
 	named := 0
 	for _, s := range []string{k.PublicKeyFile, k.SecretEnv, k.SecretFile} {
@@ -94,7 +94,7 @@ func (k *KeyConfig) validate(i int) error {
 	return errors.Join(errs...)
 }
 
-func (c *IssuerConfig) validate(i int) error {
+func (c *IssuerConfig) validateIssuer(i int) error {
 	at := fmt.Sprintf("auth.issuers[%d]", i)
 	errs := []error{checkNotEmpty(at+".issuer", c.Issuer)}
 	u, err := url.Parse(c.JWKSURL)
@@ -145,8 +145,8 @@ const (
 
 func (c *LimitsConfig) validate() error {
 	return errors.Join(
-		c.Classify.validate("limits.classify"),
-		c.FallbackAnswer.validate("limits.fallback_answer"),
+		c.Classify.validateRate("limits.classify"),
+		c.FallbackAnswer.validateRate("limits.fallback_answer"),
 		checkRange("limits.max_in_flight", c.MaxInFlight, 1, 1_000_000),
 		checkRange("limits.llm_tokens_per_hour", c.LLMTokensPerHour, 0, 1_000_000_000_000),
 	)
@@ -160,7 +160,7 @@ func (c *Config) validateBudget() error {
 	return nil
 }
 
-func (c *RateConfig) validate(key string) error {
+func (c *RateConfig) validateRate(key string) error {
 	if c.RPS != frequencyAuto {
 		if n, err := strconv.ParseFloat(string(c.RPS), 64); err != nil || !(n >= 0 && n <= 1e6) || n > 0 && n < 1e-4 {
 			return fmt.Errorf("%s.rps: %q is not auto, 0 (no limit) or a number of times a second between 0.0001 and 1000000", key, c.RPS)

@@ -119,7 +119,7 @@ func TestSecretsThatAreRefused(t *testing.T) {
 			log := &lockedBuffer{}
 			c, err := newCore(t.Context(), cfg, Options{LogOutput: log, LookupEnv: func(name string) (string, bool) { v, ok := env[name]; return v, ok }}, memorySigner(t), true)
 			if err == nil {
-				defer func() { _ = c.close(t.Context()) }()
+				defer func() { _ = c.closeResources(t.Context()) }()
 			}
 			if (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("got %v, want an error with %q", err, tc.want)

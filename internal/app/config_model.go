@@ -44,8 +44,8 @@ type AcceptThreshold string
 
 const acceptAuto = "auto"
 
-// parse returns the least accepted confidence, or auto.
-func (a AcceptThreshold) parse() (least float64, auto bool, err error) {
+// parseThreshold returns the least accepted confidence, or auto.
+func (a AcceptThreshold) parseThreshold() (least float64, auto bool, err error) {
 	if a == acceptAuto {
 		return 0, true, nil
 	}
@@ -57,7 +57,7 @@ func (a AcceptThreshold) parse() (least float64, auto bool, err error) {
 }
 
 func (c *ClassifierConfig) validate() error {
-	_, _, err := c.Cascade.Accept.parse()
+	_, _, err := c.Cascade.Accept.parseThreshold()
 	return errors.Join(
 		checkOneOf("classifier.mode", c.Mode, classifier.ModeAuto, classifier.ModeLLM, classifier.ModeCascade, classifier.ModeLexical),
 		checkRange("classifier.timeout_ms", c.TimeoutMS, 1, 60_000),

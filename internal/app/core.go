@@ -72,7 +72,7 @@ func newCore(ctx context.Context, cfg Config, opts Options, signer *auth.Signer,
 	c := &core{cfg: cfg, log: tel.Logger(), telemetry: tel, signer: signer}
 	defer func() {
 		if err != nil {
-			_ = c.close(ctx) // the first error is returned
+			_ = c.closeResources(ctx) // the first error is returned
 		}
 	}()
 	if opts.OwnProcess {
@@ -196,9 +196,9 @@ func (c *core) publicURL() string {
 	return ""
 }
 
-// close releases all resources of the core, which may be partly built, and ends calls
+// closeResources releases all resources of the core, which may be partly built, and ends calls
 // to agents and to the model.
-func (c *core) close(ctx context.Context) error {
+func (c *core) closeResources(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
 	defer cancel()
 	if c.router != nil {
@@ -213,7 +213,7 @@ func (c *core) close(ctx context.Context) error {
 	if c.target != nil {
 		c.target.Close()
 	}
-	return c.persistence.close(ctx)
+	return c.persistence.closeStore(ctx)
 }
 
 // closeTimeout bounds the graceful shutdown of asynchronous requests.

@@ -42,7 +42,7 @@ func OpenGolden(cfg Config, opts Options, by GoldenClassifier) (*Golden, error) 
 	if err != nil {
 		return nil, fmt.Errorf("redact: %w", err)
 	}
-	accept, auto, err := cfg.Classifier.Cascade.Accept.parse()
+	accept, auto, err := cfg.Classifier.Cascade.Accept.parseThreshold()
 	if err != nil {
 		return nil, err
 	}

@@ -117,7 +117,7 @@ func (c *core) openModel(opts *Options) error {
 
 // newClassifier returns the classifier of the configured mode.
 func (c *core) newClassifier() (*classifier.Classifier, error) {
-	accept, auto, err := c.cfg.Classifier.Cascade.Accept.parse()
+	accept, auto, err := c.cfg.Classifier.Cascade.Accept.parseThreshold()
 	if err != nil {
 		return nil, err
 	}

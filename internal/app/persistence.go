@@ -147,8 +147,8 @@ func (k *persistence) routerConfig(auditRequired bool) router.Storage {
 	}
 }
 
-// start starts the background work of the store.
-func (k *persistence) start(s *Server) {
+// startTasks starts the background work of the store.
+func (k *persistence) startTasks(s *Server) {
 	s.group.Go("audit log", k.auditLog.Run)
 	s.group.Go("events", k.events.Run)
 	s.group.Go("tickets", k.tickets.Run)
@@ -162,8 +162,8 @@ func (k *persistence) start(s *Server) {
 	})
 }
 
-// close closes in reverse order of opening.
-func (k *persistence) close(ctx context.Context) error {
+// closeStore closes in reverse order of opening.
+func (k *persistence) closeStore(ctx context.Context) error {
 	if k == nil || k.store == nil {
 		return nil
 	}

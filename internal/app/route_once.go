@@ -25,7 +25,7 @@ func RouteOnce(ctx context.Context, cfg Config, opts Options, req *contract.Requ
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = c.close(ctx) }() // nothing is stored
+	defer func() { _ = c.closeResources(ctx) }() // nothing is stored
 	c.installView(router.NewView(snapshot, c.dispatcher))
 	return c.router.Handle(ctx, req, LocalCaller())
 }

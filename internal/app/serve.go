@@ -45,7 +45,7 @@ func Start(ctx context.Context, cfg Config, opts Options) (*Server, error) {
 	}
 	s, err := c.listenAndServe(ctx, opts)
 	if err != nil {
-		return nil, errors.Join(err, c.close(ctx))
+		return nil, errors.Join(err, c.closeResources(ctx))
 	}
 	return s, nil
 }
@@ -72,8 +72,8 @@ func (c *core) listenAndServe(ctx context.Context, opts Options) (*Server, error
 	c.setPublicURL(s.addr)
 	c.access.logWarnings(c, s.addr)
 	c.access.startReloading(c, s.group)
-	c.persistence.start(s)
-	c.views.start(s.group)
+	c.persistence.startTasks(s)
+	c.views.startBuilding(s.group)
 	s.group.Go("serve", func(ctx context.Context) error { return edge.Serve(ctx, listener) })
 	if err := s.waitForView(ctx); err != nil {
 		return nil, err
@@ -131,7 +131,7 @@ func (s *Server) Addr() string { return s.addr }
 func (s *Server) Wait() error {
 	err := s.group.Wait()
 	signal.Stop(s.hangup) // not during the graceful shutdown: see Notify
-	err = errors.Join(err, s.core.close(context.Background()))
+	err = errors.Join(err, s.core.closeResources(context.Background()))
 	s.core.log.Info("stopped")
 	return err
 }

@@ -27,7 +27,7 @@ func openCertificate(cfg TLSConfig) (*certificate, error) {
 		return nil, nil //nolint:nilnil // no certificate is no error
 	}
 	c := &certificate{cfg: cfg}
-	if _, err := c.reload(); err != nil {
+	if _, err := c.reloadFiles(); err != nil {
 		return nil, err
 	}
 	return c, nil
@@ -44,8 +44,8 @@ func (c *certificate) tlsConfig() *tls.Config {
 	}
 }
 
-// reload reads the files if one of them has changed. Calls must not overlap.
-func (c *certificate) reload() (changed bool, err error) {
+// reloadFiles reads the files if one of them has changed. Calls must not overlap.
+func (c *certificate) reloadFiles() (changed bool, err error) {
 	if c == nil {
 		return false, nil
 	}

@@ -152,7 +152,7 @@ func TestCertificateEnds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if changed, err := c.reload(); changed || err != nil {
+	if changed, err := c.reloadFiles(); changed || err != nil {
 		t.Errorf("reload of the same files = %t, %v", changed, err)
 	}
 	if err := c.checkExpiry(made.NotAfter); err != nil {

@@ -59,15 +59,15 @@ type trainedModel struct {
 	model    *lexical.Model
 }
 
-// start builds Views in goroutines of the group until the group stops.
-func (b *viewBuilder) start(g *run.Group) {
+// startBuilding builds Views in goroutines of the group until the group stops.
+func (b *viewBuilder) startBuilding(g *run.Group) {
 	g.Go("build views", func(ctx context.Context) error {
-		b.run(ctx, g)
+		b.buildViews(ctx, g)
 		return nil
 	})
 }
 
-func (b *viewBuilder) run(ctx context.Context, g *run.Group) {
+func (b *viewBuilder) buildViews(ctx context.Context, g *run.Group) {
 	trained := make(chan trainedModel, 1)
 	delay := time.NewTimer(0)
 	delay.Stop()

@@ -36,7 +36,7 @@ func startViews(t *testing.T, duration time.Duration) *viewFixture {
 	f := &viewFixture{t: t, duration: duration}
 	f.viewBuilder = newViewBuilder(f.train, noLiveStates{}, f.install)
 	g := run.New(t.Context())
-	f.start(g)
+	f.startBuilding(g)
 	t.Cleanup(func() { // the context has just ended
 		if err := g.Wait(); err != nil {
 			t.Errorf("the builder stopped with %v", err)

@@ -6,18 +6,18 @@ import (
 	"time"
 )
 
-// outcome identifies what a read returned.
-type outcome struct {
+// readOutcome identifies what a read returned.
+type readOutcome struct {
 	checksum [sha256.Size]byte
 	err      string
 }
 
-// check reads the file and reports the outcome if it is new. w.mu is held.
-func (w *Watcher) check() {
-	content, err := w.read()
-	now := outcome{checksum: sha256.Sum256(content)}
+// checkLocked reads the file and reports the outcome if it is new. w.mu is held.
+func (w *Watcher) checkLocked() {
+	content, err := w.readStable()
+	now := readOutcome{checksum: sha256.Sum256(content)}
 	if err != nil {
-		now = outcome{err: err.Error()}
+		now = readOutcome{err: err.Error()}
 		w.file = fileStat{} // because a corrected file mode does not change the stat
 	}
 	if w.last != nil && *w.last == now {
@@ -32,19 +32,19 @@ func (w *Watcher) check() {
 func (w *Watcher) checkIfTouched() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if !w.file.stable || !statFile(w.cfg.Path).equal(w.file) {
-		w.check()
+	if !w.file.stable || !statFile(w.cfg.Path).sameState(w.file) {
+		w.checkLocked()
 	}
 }
 
-// read reads the file, and again if it changes meanwhile: the first half of a file
+// readStable reads the file, and again if it changes meanwhile: the first half of a file
 // can be valid by itself.
-func (w *Watcher) read() (content []byte, err error) {
+func (w *Watcher) readStable() (content []byte, err error) {
 	const attempts = 5
 	for range attempts {
 		w.file = statFile(w.cfg.Path)
 		content, err = w.cfg.Read(w.cfg.Path)
-		if statFile(w.cfg.Path).equal(w.file) {
+		if statFile(w.cfg.Path).sameState(w.file) {
 			break
 		}
 	}
@@ -68,7 +68,7 @@ func statFile(path string) fileStat {
 	return fileStat{info: info, stable: time.Since(info.ModTime()) > 3*time.Second}
 }
 
-func (s fileStat) equal(other fileStat) bool {
+func (s fileStat) sameState(other fileStat) bool {
 	if s.info == nil || other.info == nil {
 		return s.info == nil && other.info == nil
 	}

@@ -6,37 +6,37 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// directory is a watch on a directory. If the system refuses a watch, because
+// watchedDirectory is a watch on a directory. If the system refuses a watch, because
 // their number is limited, the channels are nil and the poll remains.
-type directory struct {
+type watchedDirectory struct {
 	path    string
 	events  <-chan fsnotify.Event
 	errors  <-chan error
 	watcher *fsnotify.Watcher // nil if the system refused
 }
 
-func watchDirectory(path string, log *slog.Logger) *directory {
-	d := &directory{path: path}
+func watchDirectory(path string, log *slog.Logger) *watchedDirectory {
+	d := &watchedDirectory{path: path}
 	watcher, err := fsnotify.NewWatcher()
 	if err != nil {
 		log.Warn("no file events: the file is polled instead", "path", path, "error", err)
 		return d
 	}
 	d.watcher, d.events, d.errors = watcher, watcher.Events, watcher.Errors
-	d.rewatch()
+	d.restoreWatch()
 	return d
 }
 
-// rewatch restores the watch if the directory was removed and created again. It
+// restoreWatch restores the watch if the directory was removed and created again. It
 // has no effect while the watch exists. It fails while there is no directory, and
 // then the file is missing as well, which is reported.
-func (d *directory) rewatch() {
+func (d *watchedDirectory) restoreWatch() {
 	if d.watcher != nil {
 		_ = d.watcher.Add(d.path)
 	}
 }
 
-func (d *directory) close() {
+func (d *watchedDirectory) closeWatch() {
 	if d.watcher != nil {
 		_ = d.watcher.Close()
 	}

@@ -40,8 +40,8 @@ type Watcher struct {
 	cfg Config
 
 	mu   sync.Mutex
-	file fileStat // at the last read
-	last *outcome // of the last read; nil before the first one
+	file fileStat     // at the last read
+	last *readOutcome // of the last read; nil before the first one
 }
 
 // New returns a Watcher that has not read the file yet.
@@ -69,57 +69,57 @@ func New(cfg Config) (*Watcher, error) {
 func (w *Watcher) Check() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.check()
+	w.checkLocked()
 }
 
 // Run checks the file once, because changes before the watch began have no event,
 // and then whenever it changes, until ctx ends. The returned error is nil.
 func (w *Watcher) Run(ctx context.Context) error {
 	dir := watchDirectory(filepath.Dir(w.cfg.Path), w.cfg.Logger)
-	defer dir.close()
+	defer dir.closeWatch()
 	poll := time.NewTicker(w.cfg.Poll)
 	defer poll.Stop()
 	quiet := time.NewTimer(0)
 	defer quiet.Stop()
-	d := debouncer{quiet: w.cfg.Debounce}
+	d := eventDebouncer{quiet: w.cfg.Debounce}
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-dir.events:
-			quiet.Reset(d.delay(time.Now()))
+			quiet.Reset(d.nextDelay(time.Now()))
 		case err := <-dir.errors: // usually an overflow, which loses events
 			w.cfg.Logger.Warn("watch a directory", "path", dir.path, "error", err)
-			quiet.Reset(d.delay(time.Now()))
+			quiet.Reset(d.nextDelay(time.Now()))
 		case <-quiet.C:
-			d.reset()
+			d.clearPending()
 			w.Check()
 		case <-poll.C:
-			dir.rewatch()
-			if !d.pending() {
+			dir.restoreWatch()
+			if !d.isPending() {
 				w.checkIfTouched()
 			}
 		}
 	}
 }
 
-// debouncer delays an action until events have stopped for the quiet period, but
+// eventDebouncer delays an action until events have stopped for the quiet period, but
 // no longer than maxQuietPeriods of them, because some files change all the time.
-type debouncer struct {
+type eventDebouncer struct {
 	quiet time.Duration
 	first time.Time // of the events since the last reset; zero if there are none
 }
 
 const maxQuietPeriods = 10
 
-// delay records an event and returns the time to wait from now.
-func (d *debouncer) delay(now time.Time) time.Duration {
+// nextDelay records an event and returns the time to wait from now.
+func (d *eventDebouncer) nextDelay(now time.Time) time.Duration {
 	if d.first.IsZero() {
 		d.first = now
 	}
 	return max(0, min(d.quiet, d.first.Add(maxQuietPeriods*d.quiet).Sub(now)))
 }
 
-func (d *debouncer) reset() { d.first = time.Time{} }
+func (d *eventDebouncer) clearPending() { d.first = time.Time{} }
 
-func (d *debouncer) pending() bool { return !d.first.IsZero() }
+func (d *eventDebouncer) isPending() bool { return !d.first.IsZero() }

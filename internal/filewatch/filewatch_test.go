@@ -303,8 +303,8 @@ func TestRun_ChecksAtOnce(t *testing.T) {
 func TestDebouncer_BoundsTheDelay(t *testing.T) {
 	start := time.Date(2026, 1, 2, 15, 4, 5, 0, time.UTC)
 	const quiet = 100 * time.Millisecond
-	d := debouncer{quiet: quiet}
-	if d.pending() {
+	d := eventDebouncer{quiet: quiet}
+	if d.isPending() {
 		t.Error("before any event: got pending")
 	}
 	for _, tt := range []struct{ after, want time.Duration }{
@@ -315,15 +315,15 @@ func TestDebouncer_BoundsTheDelay(t *testing.T) {
 		{1000 * time.Millisecond, 0},
 		{5000 * time.Millisecond, 0},
 	} {
-		if got := d.delay(start.Add(tt.after)); got != tt.want || !d.pending() {
-			t.Errorf("event after %v: got a delay of %v, pending %v, want %v, pending", tt.after, got, d.pending(), tt.want)
+		if got := d.nextDelay(start.Add(tt.after)); got != tt.want || !d.isPending() {
+			t.Errorf("event after %v: got a delay of %v, pending %v, want %v, pending", tt.after, got, d.isPending(), tt.want)
 		}
 	}
-	d.reset()
-	if d.pending() {
+	d.clearPending()
+	if d.isPending() {
 		t.Error("after reset: got pending")
 	}
-	if got := d.delay(start.Add(time.Hour)); got != quiet {
+	if got := d.nextDelay(start.Add(time.Hour)); got != quiet {
 		t.Errorf("next event: got a delay of %v, want %v", got, quiet)
 	}
 }

@@ -45,7 +45,7 @@ func OpenFile(cfg FileConfig) (*File, error) {
 	f := &File{cfg: cfg, changed: func() {}}
 	var err error
 	f.watcher, err = filewatch.New(filewatch.Config{
-		Path: cfg.Path, Read: strictyaml.ReadFile, OnChange: f.update, Debounce: cfg.Debounce, Poll: cfg.Poll, Logger: cfg.Logger,
+		Path: cfg.Path, Read: strictyaml.ReadFile, OnChange: f.updateContent, Debounce: cfg.Debounce, Poll: cfg.Poll, Logger: cfg.Logger,
 	})
 	if err != nil {
 		return nil, err
@@ -79,9 +79,9 @@ func (f *File) Notify(changed func()) {
 // Run implements Source.
 func (f *File) Run(ctx context.Context) error { return f.watcher.Run(ctx) }
 
-// update takes over new content of the file.
-func (f *File) update(content []byte, err error) {
-	d, err := f.parse(content, err)
+// updateContent takes over new content of the file.
+func (f *File) updateContent(content []byte, err error) {
+	d, err := f.parseContent(content, err)
 	f.mu.Lock()
 	f.err = err
 	if err == nil {
@@ -92,7 +92,7 @@ func (f *File) update(content []byte, err error) {
 	changed() // without the lock, because it calls State
 }
 
-func (f *File) parse(content []byte, err error) (*capabilities.Definition, error) {
+func (f *File) parseContent(content []byte, err error) (*capabilities.Definition, error) {
 	switch {
 	case err == nil:
 		f.existed = true

@@ -86,7 +86,7 @@ func New(cfg Config, sources ...Source) (*Registry, error) {
 		cfg.Now = time.Now
 	}
 	r := &Registry{cfg: cfg, sources: sources}
-	s, err := r.merge()
+	s, err := r.mergeSources()
 	if err != nil {
 		return nil, err
 	}
@@ -94,7 +94,7 @@ func New(cfg Config, sources ...Source) (*Registry, error) {
 	cfg.Apply(s)
 	cfg.Report(s, nil)
 	for _, source := range sources {
-		source.Notify(r.refresh)
+		source.Notify(r.refreshSnapshot)
 	}
 	return r, nil
 }
@@ -122,11 +122,11 @@ func (r *Registry) Run(ctx context.Context) error {
 	return g.Wait()
 }
 
-// refresh merges the sources again after one of them has changed.
-func (r *Registry) refresh() {
+// refreshSnapshot merges the sources again after one of them has changed.
+func (r *Registry) refreshSnapshot() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	s, err := r.merge()
+	s, err := r.mergeSources()
 	previous := r.status.Err
 	r.status.Err = err
 	changed := s != nil && (s.Catalogue.Version != r.current.Catalogue.Version || s.Fleet.Revision != r.current.Fleet.Revision)
@@ -147,10 +147,10 @@ func (r *Registry) refresh() {
 	}
 }
 
-// merge combines the valid contents of the sources. The snapshot is nil if that is
+// mergeSources combines the valid contents of the sources. The snapshot is nil if that is
 // impossible; the error also contains the errors of sources whose last valid
 // content is used.
-func (r *Registry) merge() (*capabilities.Snapshot, error) {
+func (r *Registry) mergeSources() (*capabilities.Snapshot, error) {
 	var (
 		merged  *capabilities.Definition
 		agents  []*contract.RegistryEntry
