@@ -13,6 +13,7 @@ import (
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/audit"
 	"github.com/caprouter/caprouter/internal/auth"
+	"github.com/caprouter/caprouter/internal/testkit"
 )
 
 // An agent that needs longer says 202, tells how far it is and sends its result
@@ -84,7 +85,7 @@ func TestAsynchronousRequestsOutliveTheServer(t *testing.T) {
 	if err := json.Unmarshal(body, &accepted); err != nil {
 		t.Fatal(err)
 	}
-	<-begun
+	testkit.Receive(t, begun)
 	stop()
 	if err := first.Wait(); err != nil {
 		t.Fatal(err)
@@ -157,14 +158,14 @@ func TestAbandonedRequestsAreCancelled(t *testing.T) {
 		}()
 	}
 	for range callers {
-		<-begun
+		testkit.Receive(t, begun)
 	}
 	leave()
 	for range callers {
-		<-ended
+		testkit.Receive(t, ended)
 	}
 	for range callers {
-		<-told // while the router is there: it drops what it has not told when it stops
+		testkit.Receive(t, told) // while the router is there: it drops what it has not told when it stops
 	}
 	for {
 		var agents struct {

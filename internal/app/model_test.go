@@ -10,6 +10,7 @@ import (
 
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/llm"
+	"github.com/caprouter/caprouter/internal/testkit"
 	"github.com/caprouter/caprouter/internal/testkit/fakellm"
 )
 
@@ -256,7 +257,7 @@ func TestSameRequestsShareACall(t *testing.T) {
 	hold.Await(t, 1)
 	hold.Release()
 	for range callers {
-		if a := <-answers; a.status != http.StatusOK || !strings.Contains(a.body, `"status":"accepted"`) {
+		if a := testkit.Receive(t, answers); a.status != http.StatusOK || !strings.Contains(a.body, `"status":"accepted"`) {
 			t.Errorf("got status %d: %s", a.status, a.body)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/caprouter/caprouter/agentkit"
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/testkit"
 )
 
 const dryReview = `{"content":{"prompt":"code review of python"},"options":{"dry_run":true}}`
@@ -59,7 +60,7 @@ func TestThousandReloadsUnderLoad(t *testing.T) {
 	}
 	close(stop)
 	for range 4 {
-		<-done
+		testkit.Receive(t, done)
 	}
 	if asked.Load() == 0 {
 		t.Error("no request was made during the reloads")
@@ -180,7 +181,7 @@ func TestHangupWhileDraining(t *testing.T) {
 		status, _ := s.post(context.WithoutCancel(t.Context()), `{"content":{"prompt":"count words of this text"}}`)
 		answered <- status
 	}()
-	<-begun
+	testkit.Receive(t, begun)
 	stop()
 	for { // until nobody is let in any more
 		conn, err := net.Dial("tcp", s.Addr())
@@ -196,7 +197,7 @@ func TestHangupWhileDraining(t *testing.T) {
 	if err := s.Wait(); err != nil {
 		t.Errorf("the server stopped with %v", err)
 	}
-	if status := <-answered; status != http.StatusOK {
+	if status := testkit.Receive(t, answered); status != http.StatusOK {
 		t.Errorf("the request that was running got %d, want 200", status)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/testkit"
 )
 
 func TestMain(m *testing.M) {
@@ -121,10 +122,10 @@ func TestCallerWhoLeavesCancelsTheWork(t *testing.T) {
 		defer close(gone)
 		s.post(ctx, `{"content":{"prompt":"code review of python"}}`)
 	}()
-	<-working
+	testkit.WaitClosed(t, working)
 	leave()
-	<-gone
-	if err := <-ended; !errors.Is(err, context.Canceled) {
+	testkit.WaitClosed(t, gone)
+	if err := testkit.Receive(t, ended); !errors.Is(err, context.Canceled) {
 		t.Errorf("the agent's work ended with %v, want it cancelled", err)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/testkit"
 )
 
 // TestStartRefuses lists what must not start: each error says where and what.
@@ -91,7 +92,7 @@ func TestDrainLetsWorkEnd(t *testing.T) {
 		_, data := s.post(t.Context(), `{"content":{"prompt":"code review of python"}}`)
 		answered <- data
 	}()
-	<-working
+	testkit.WaitClosed(t, working)
 	stop()
 	eventually(t, "the server refuses new connections", func() bool {
 		c, err := net.Dial("tcp", server.Addr())
@@ -101,7 +102,7 @@ func TestDrainLetsWorkEnd(t *testing.T) {
 		return err != nil
 	})
 	close(release)
-	if got := string(<-answered); !strings.Contains(got, `"status":"completed"`) {
+	if got := string(testkit.Receive(t, answered)); !strings.Contains(got, `"status":"completed"`) {
 		t.Errorf("got %s, want the answer of the running request", got)
 	}
 	if err := server.Wait(); err != nil {
