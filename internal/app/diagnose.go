@@ -7,15 +7,19 @@ import (
 	"io/fs"
 	"math"
 	"net"
+	"net/url"
 	"slices"
 	"strings"
 	"syscall"
 
 	"github.com/caprouter/caprouter/capabilities"
 	"github.com/caprouter/caprouter/classifier"
-	"github.com/caprouter/caprouter/internal/lexical"
+	"github.com/caprouter/caprouter/internal/auth"
+	"github.com/caprouter/caprouter/internal/egress"
 	"github.com/caprouter/caprouter/internal/llm"
 	"github.com/caprouter/caprouter/internal/redact"
+	"github.com/caprouter/caprouter/internal/store"
+	"github.com/caprouter/caprouter/internal/tickets"
 )
 
 // The levels of a Finding.
@@ -34,159 +38,260 @@ type Finding struct {
 	Fix    string `json:"fix,omitempty"` // suggested action; "" = none
 }
 
+// Results of a check; Diagnose adds its name.
+
+func checkPassed(detail string) Finding { return Finding{Level: LevelOK, Detail: detail} }
+
+func checkWarned(detail, fix string) Finding {
+	return Finding{Level: LevelWarn, Detail: detail, Fix: fix}
+}
+
+func checkFailed(detail, fix string) Finding {
+	return Finding{Level: LevelFail, Detail: detail, Fix: fix}
+}
+
+func checkSkipped(detail string) Finding { return Finding{Level: LevelSkip, Detail: detail} }
+
+// diagnosis is the input of the checks.
+type diagnosis struct {
+	Config
+	opts *Options
+	key  llm.Secret // of the model
+}
+
 // Diagnose checks all that a router needs, in the order of the start, and reports each
 // finding at once. It writes and removes a probe file in the data directory or its
 // parent, and changes nothing else. It asks the server of the model whether it accepts
 // the key and has the model, without generating text.
 func Diagnose(ctx context.Context, cfg Config, opts Options, report func(Finding)) {
 	if err := cfg.Validate(); err != nil {
-		report(Finding{"configuration", LevelFail, err.Error(), "mend the key that is named"})
+		report(Finding{"configuration", LevelFail, err.Error(), "correct the key that it names"})
 		return
 	}
-	report(Finding{Check: "configuration", Level: LevelOK, Detail: "every key is known and in range"})
-	report(diagnoseRegistry(&cfg))
-	report(diagnoseDataDir(ctx, &cfg))
-	report(diagnoseStore(&cfg))
-	report(diagnoseWebhook(&cfg, opts.lookupEnv()))
-	report(diagnoseCallers(&cfg, opts.lookupEnv()))
-	report(diagnoseTLS(&cfg))
-	report(diagnoseListen(ctx, cfg.Listen))
-	report(diagnoseMasking(&cfg))
-	key := cfg.LLM.apiKey(opts.lookupEnv())
-	report(diagnoseKey(&cfg.LLM, &cfg.Classifier, key))
-	if cfg.Classifier.Mode == classifier.ModeCascade && cfg.Classifier.Cascade.Accept == acceptAuto {
-		report(diagnoseCascade(&cfg))
+	d := &diagnosis{Config: cfg, opts: &opts, key: cfg.LLM.apiKey(opts.lookupEnv())}
+	for _, c := range []struct {
+		name  string
+		check func(context.Context) Finding
+	}{
+		{"configuration", func(context.Context) Finding { return checkPassed("every key is known and in range") }},
+		{"registry", d.checkRegistry},
+		{"data directory", d.checkDataDir},
+		{"store", d.checkStore},
+		{"tickets", d.checkWebhook},
+		{"callers", d.checkCallers},
+		{"tls", d.checkTLS},
+		{"listen", d.checkListener},
+		{"masking", d.checkMasking},
+		{"classifier", d.checkClassifier},
+		{"cascade", d.checkCascade},
+		{"model", d.checkModel},
+	} {
+		f := c.check(ctx)
+		f.Check = c.name
+		if f.Level != "" {
+			report(f)
+		}
 	}
-	report(diagnoseModel(ctx, &cfg, &opts, key))
 }
 
-// diagnoseCascade trains the lexical classifier to find out whether the cascade avoids
-// calls of the model.
-func diagnoseCascade(cfg *Config) Finding {
-	f := Finding{Check: "cascade", Level: LevelSkip, Detail: "there is no registry to calibrate on"}
-	path, _ := cfg.Registry.filePath()
-	s, err := capabilities.Load(path)
-	if err != nil {
-		return f
-	}
-	accept := lexical.Train(classifier.BuildCorpus(s.Catalogue)).AcceptThreshold()
-	if math.IsInf(accept, 1) {
-		f.Level, f.Detail = LevelWarn, "too few examples to calibrate: the model is asked for every request"
-		f.Fix = "add examples to the registry, or set classifier.cascade.accept to a number"
-		return f
-	}
-	f.Level, f.Detail = LevelOK, fmt.Sprintf("the model is spared from a confidence of %.2f", accept)
-	return f
-}
-
-func diagnoseRegistry(cfg *Config) Finding {
-	f := Finding{Check: "registry", Level: LevelFail}
-	path, optional := cfg.Registry.filePath()
+func (d *diagnosis) checkRegistry(context.Context) Finding {
+	path, optional := d.Registry.filePath()
 	s, err := capabilities.Load(path)
 	switch {
 	case err != nil && optional && errors.Is(err, fs.ErrNotExist):
-		f.Level, f.Detail, f.Fix = LevelWarn, "there is no "+path+" yet: every request would be unsupported", "run caprouter init, or name a file with --registry"
-		return f
+		return checkWarned("there is no "+path+" yet: every request would be unsupported", "run caprouter init, or name a file with --registry")
 	case err != nil:
-		f.Detail, f.Fix = err.Error(), "mend it; caprouter validate "+path+" shows every mistake"
-		return f
+		return checkFailed(err.Error(), "correct it; caprouter validate "+path+" shows every mistake")
 	}
-	f.Level = LevelOK
-	f.Detail = fmt.Sprintf("%s: %d agents, %d intents, %d domains", path, len(s.Catalogue.Agents), len(s.Catalogue.Intents), len(s.Catalogue.Domains))
+	detail := fmt.Sprintf("%s: %d agents, %d intents, %d domains", path, len(s.Catalogue.Agents), len(s.Catalogue.Intents), len(s.Catalogue.Domains))
 	if n := len(capabilities.Lint(s)); n > 0 {
-		f.Level, f.Fix = LevelWarn, "caprouter lint "+path+" explains them"
-		f.Detail += fmt.Sprintf("; lint has %d remarks", n)
+		return checkWarned(fmt.Sprintf("%s; lint has %d remarks", detail, n), "caprouter lint "+path+" explains them")
+	}
+	return checkPassed(detail)
+}
+
+// checkStore reports the kind of the store and which writes it can lose. It does not
+// open the store, because only one process can.
+func (d *diagnosis) checkStore(context.Context) Finding {
+	f := checkPassed("embedded; every write is on disk before it counts")
+	switch {
+	case d.Store.URL != "":
+		f = checkWarned("on an external server: whether it forces writes to disk cannot be checked",
+			"set sync_interval: always in the jetstream section of its configuration")
+	case d.Store.syncInterval() > 0:
+		f = checkWarned(fmt.Sprintf("embedded; a power cut may lose the last %s (store.sync)", d.Store.Sync), "store.sync: always loses nothing")
+	}
+	if !d.Audit.Required {
+		f.Level = LevelWarn
+		f.Detail += "; requests are dispatched even if they cannot be recorded (audit.required)"
+		if f.Fix == "" {
+			f.Fix = "audit.required: true rejects them"
+		}
+	}
+	if free, err := store.FreeSpace(d.DataDir); err == nil && free < store.DefaultMinFree {
+		detail := "the disk of %s has %d MiB left, and the store accepts no writes below %d"
+		return checkFailed(fmt.Sprintf(detail, d.DataDir, free>>20, store.DefaultMinFree>>20), "free space, or name another data_dir")
 	}
 	return f
 }
 
-func diagnoseListen(ctx context.Context, addr string) Finding {
-	f := Finding{Check: "listen", Level: LevelOK, Detail: addr + " is free"}
-	var lc net.ListenConfig
-	l, err := lc.Listen(ctx, "tcp", addr)
-	switch {
-	case err == nil:
-		err = l.Close()
-	case errors.Is(err, syscall.EADDRINUSE):
-		f.Level, f.Detail, f.Fix = LevelWarn, addr+" is in use", "fine when that is caprouter; else choose another --listen"
-		return f
+// checkWebhook checks that ticket notifications can be signed, without which serve
+// does not start.
+func (d *diagnosis) checkWebhook(context.Context) Finding {
+	hook := &d.Tickets.Webhook
+	if hook.URL == "" {
+		return checkPassed("stored, without notifications")
+	}
+	secret, _ := d.opts.lookupEnv()(hook.SecretEnv)
+	if secret == "" {
+		return checkFailed(fmt.Sprintf("the variable %s, which tickets.webhook.secret_env names, is not set", hook.SecretEnv),
+			fmt.Sprintf("export %s=…; openssl rand -base64 32 makes one", hook.SecretEnv))
+	}
+	webhook := &tickets.Webhook{URL: hook.URL, Secret: llm.NewSecret(secret)}
+	if err := webhook.Check(d.Dispatch.AllowPlainHTTP); err != nil {
+		return checkFailed(err.Error(), "correct tickets.webhook; openssl rand -base64 32 makes a secret")
+	}
+	u, err := url.Parse(hook.URL)
+	if err != nil {
+		return checkPassed("signed notifications")
+	}
+	return checkPassed("signed notifications to " + u.Host)
+}
+
+// checkCallers reports how callers are authenticated, and checks the configured keys.
+// It does not contact identity providers.
+func (d *diagnosis) checkCallers(context.Context) Finding {
+	if d.Auth.Mode == authNone {
+		return checkPassed("auth.mode is none: every process of this machine has all rights")
+	}
+	keys, err := d.Auth.staticKeys(d.opts.lookupEnv())
+	var own *auth.Signer
+	if err == nil {
+		own, err = auth.NewSigner() // any key, because no token is verified
+	}
+	if err == nil {
+		_, err = auth.NewVerifier(auth.VerifierConfig{Audience: d.Auth.Audience, Issuer: d.Auth.Issuer, Keys: keys, Own: own})
 	}
 	if err != nil {
-		f.Level, f.Detail, f.Fix = LevelFail, err.Error(), "choose another --listen"
+		return checkFailed(err.Error(), "correct the key that it names; docs/security.md lists the requirements")
 	}
-	return f
+	return checkPassed(fmt.Sprintf("tokens of %s and %s, and of caprouter token", countNoun(len(keys), "key"), countNoun(len(d.Auth.Issuers), "issuer")))
 }
 
-func diagnoseMasking(cfg *Config) Finding {
-	f := Finding{Check: "masking", Level: LevelOK, Detail: "all kinds are masked before a model or a log sees them"}
-	switch kinds := cfg.Redact.Kinds; {
-	case slices.Equal(kinds, StringList{kindsDefault}):
-	case slices.Equal(kinds, StringList{kindsNone}):
-		f.Level, f.Detail, f.Fix = LevelWarn, "nothing is masked: a model and the log see what callers write", "redact.kinds: default masks all kinds"
-	default:
-		f.Level, f.Detail = LevelWarn, fmt.Sprintf("only %s are masked, of %s", strings.Join(kinds, ", "), strings.Join(redact.Kinds(), ", "))
-		f.Fix = "redact.kinds: default masks all of them"
+func countNoun(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
 	}
-	return f
+	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-// diagnoseKey reports how requests would be classified, and why.
-func diagnoseKey(cfg *LLMConfig, clf *ClassifierConfig, key llm.Secret) Finding {
-	f := Finding{Check: "classifier", Level: LevelOK}
-	wantsModel := clf.Mode == classifier.ModeLLM || clf.Mode == classifier.ModeCascade
+func (d *diagnosis) checkTLS(context.Context) Finding {
+	host, _, _ := net.SplitHostPort(d.Listen)
+	switch _, err := openCertificate(d.TLS); {
+	case err != nil:
+		return checkFailed(err.Error(), "correct the file that it names")
+	case d.TLS.enabled():
+		return checkPassed(d.TLS.CertFile + " and its key fit")
+	case egress.IsLoopback(host):
+		return checkPassed("plain http, on this machine only")
+	}
+	return checkWarned("plain http: tokens of callers travel in clear text", "set tls, or put a proxy with TLS in front")
+}
+
+func (d *diagnosis) checkListener(ctx context.Context) Finding {
+	var lc net.ListenConfig
+	l, err := lc.Listen(ctx, "tcp", d.Listen)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return checkWarned(d.Listen+" is in use", "correct if caprouter is running there; else choose another --listen")
+	}
+	if err == nil {
+		err = l.Close()
+	}
+	if err != nil {
+		return checkFailed(err.Error(), "choose another --listen")
+	}
+	return checkPassed(d.Listen + " is free")
+}
+
+func (d *diagnosis) checkMasking(context.Context) Finding {
+	kinds := d.Redact.Kinds
+	if slices.Equal(kinds, StringList{kindsDefault}) {
+		return checkPassed("all kinds are masked in what a model and the log receive")
+	}
+	detail := fmt.Sprintf("only %s are masked, of %s", strings.Join(kinds, ", "), strings.Join(redact.Kinds(), ", "))
+	if slices.Equal(kinds, StringList{kindsNone}) {
+		detail = "nothing is masked: a model and the log receive the texts of callers"
+	}
+	return checkWarned(detail, "redact.kinds: default masks all kinds")
+}
+
+// checkClassifier reports how requests would be classified, and why.
+func (d *diagnosis) checkClassifier(context.Context) Finding {
+	mode, variable := d.Classifier.Mode, d.LLM.APIKeyEnv
+	needsModel := mode == classifier.ModeLLM || mode == classifier.ModeCascade
 	switch {
-	case clf.Mode == classifier.ModeLexical:
-		f.Detail = "lexical, as classifier.mode says"
-	case cfg.isUsable(key) && clf.Mode == classifier.ModeAuto:
-		f.Detail = "llm, because there is a model to ask; lexical stands in when it does not answer"
-	case cfg.isUsable(key):
-		f.Detail = clf.Mode + ", as classifier.mode says"
-	case cfg.APIKeyEnv == "" && wantsModel:
-		f.Level, f.Detail = LevelFail, fmt.Sprintf("classifier.mode is %s, and llm names neither a key nor a server", clf.Mode)
-		f.Fix = "set llm.api_key_env, or llm.base_url for a server that needs no key"
-	case cfg.APIKeyEnv == "":
-		f.Level, f.Detail = LevelWarn, "lexical, because llm names neither a key nor a server"
-		f.Fix = "set llm.api_key_env, or llm.base_url for a server that needs no key"
-	case wantsModel:
-		f.Level, f.Detail = LevelFail, fmt.Sprintf("classifier.mode is %s, and the variable %s is not set", clf.Mode, cfg.APIKeyEnv)
-		f.Fix = fmt.Sprintf("export %s=…, or classifier.mode: auto", cfg.APIKeyEnv)
-	default:
-		f.Level, f.Detail = LevelWarn, fmt.Sprintf("lexical, because the variable %s is not set", cfg.APIKeyEnv)
-		f.Fix = fmt.Sprintf("export %s=… lets a model classify", cfg.APIKeyEnv)
+	case mode == classifier.ModeLexical:
+		return checkPassed("lexical, set by classifier.mode")
+	case d.LLM.isUsable(d.key) && mode == classifier.ModeAuto:
+		return checkPassed("llm, because a model is configured; lexical if it does not reply")
+	case d.LLM.isUsable(d.key):
+		return checkPassed(mode + ", set by classifier.mode")
 	}
-	return f
+	missing, fix := "llm names neither a key nor a server", "set llm.api_key_env, or llm.base_url for a server that needs no key"
+	if variable != "" {
+		missing, fix = fmt.Sprintf("the variable %s is not set", variable), fmt.Sprintf("export %s=… lets a model classify", variable)
+	}
+	if !needsModel {
+		return checkWarned("lexical, because "+missing, fix)
+	}
+	if variable != "" {
+		fix = fmt.Sprintf("export %s=…, or classifier.mode: auto", variable)
+	}
+	return checkFailed(fmt.Sprintf("classifier.mode is %s, and %s", mode, missing), fix)
 }
 
-// diagnoseModel checks that the server of the model is reachable, accepts the key and
-// has the model.
-func diagnoseModel(ctx context.Context, cfg *Config, opts *Options, key llm.Secret) Finding {
-	f := Finding{Check: "model", Level: LevelSkip}
-	if !cfg.LLM.isUsable(key) {
-		f.Detail = "none is configured"
-		return f
+// checkCascade trains the lexical classifier to find out whether the cascade avoids
+// calls of the model. Other modes have no finding.
+func (d *diagnosis) checkCascade(context.Context) Finding {
+	if d.Classifier.Mode != classifier.ModeCascade || d.Classifier.Cascade.Accept != acceptAuto {
+		return Finding{}
 	}
-	f.Level = LevelFail
-	model := modelConfig(cfg, opts, key)
+	path, _ := d.Registry.filePath()
+	s, err := capabilities.Load(path)
+	if err != nil {
+		return checkSkipped("there is no registry to calibrate on")
+	}
+	accept := trainModel(s.Catalogue).AcceptThreshold()
+	if math.IsInf(accept, 1) {
+		return checkWarned("too few examples to calibrate: the model is called for every request",
+			"add examples to the registry, or set classifier.cascade.accept to a number")
+	}
+	return checkPassed(fmt.Sprintf("the model is not called from a lexical confidence of %.2f", accept))
+}
+
+// checkModel checks that the server of the model is reachable, accepts the key and
+// has the model.
+func (d *diagnosis) checkModel(ctx context.Context) Finding {
+	if !d.LLM.isUsable(d.key) {
+		return checkSkipped("none is configured")
+	}
+	model := modelConfig(&d.Config, d.opts, d.key)
 	name := model.Provider + " " + model.Model
 	provider, err := openProvider(model)
-	if err := errors.Join(err, cfg.LLM.checkKeyOwner(key)); err != nil {
-		f.Detail, f.Fix = err.Error(), "mend llm in the configuration"
-		return f
+	if err := errors.Join(err, d.LLM.checkKeyOwner(d.key)); err != nil {
+		return checkFailed(err.Error(), "correct llm in the configuration")
 	}
 	prober, ok := provider.(llm.Prober)
 	if !ok {
-		f.Level, f.Detail = LevelSkip, name+" cannot be asked"
-		return f
+		return checkSkipped(name + " cannot be checked")
 	}
 	if err := prober.Probe(ctx); err != nil {
-		f.Detail, f.Fix = name+": "+err.Error(), suggestModelFix(&cfg.LLM, llm.ReasonOf(err))
-		return f
+		return checkFailed(name+": "+err.Error(), suggestModelFix(&d.LLM, llm.ReasonOf(err)))
 	}
-	f.Level, f.Detail = LevelOK, name+" is reachable and takes the key"
-	if !key.IsSet() {
-		f.Detail = name + " is reachable"
+	if !d.key.IsSet() {
+		return checkPassed(name + " is reachable")
 	}
-	return f
+	return checkPassed(name + " is reachable and takes the key")
 }
 
 // suggestModelFix returns an action for a model that cannot be used.
@@ -199,7 +304,7 @@ func suggestModelFix(cfg *LLMConfig, reason string) string {
 	case llm.ReasonRateLimited:
 		return "the quota is used up: wait, or raise it"
 	case llm.ReasonTimeout, llm.ReasonUnavailable:
-		return "check the network and llm.base_url; until then the lexical classifier stands in"
+		return "check the network and llm.base_url; until then the lexical classifier is used"
 	case llm.ReasonBadResponse:
 		return "llm.base_url does not lead to the API of the provider " + cfg.Provider
 	}

@@ -13,53 +13,46 @@ import (
 	"github.com/caprouter/caprouter/internal/auth"
 )
 
-// diagnoseDataDir checks that serve could create the data directory, write to it and
+// checkDataDir checks that serve could create the data directory, write to it and
 // lock it.
-func diagnoseDataDir(ctx context.Context, cfg *Config) Finding {
-	dir := cfg.DataDir
-	f := Finding{Check: "data directory", Level: LevelFail}
+func (d *diagnosis) checkDataDir(ctx context.Context) Finding {
+	dir := d.DataDir
 	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
 		parent := nearestParent(dir)
 		if err := checkCanCreate(parent); err != nil {
-			f.Detail = fmt.Sprintf("%s is not there, and cannot be made in %s: %s", dir, parent, withoutPath(err))
-			f.Fix = "make " + parent + " writable for this user, or name another data_dir"
-			return f
+			return checkFailed(fmt.Sprintf("%s does not exist, and cannot be made in %s: %s", dir, parent, withoutPath(err)),
+				"make "+parent+" writable for this user, or name another data_dir")
 		}
-		f.Level, f.Detail = LevelOK, dir+" is not there yet; serve makes it"
-		return f
+		return checkPassed(dir + " does not exist yet; serve makes it")
 	}
 	if err := auth.CheckKeyFile(dir); err != nil {
-		f.Detail, f.Fix = err.Error(), "mend the file or its rights, or name another data_dir"
-		return f
+		return checkFailed(err.Error(), "correct the file or its mode, or name another data_dir")
 	}
 	probe, err := os.CreateTemp(dir, ".doctor-*")
 	if err == nil {
 		err = errors.Join(probe.Close(), os.Remove(probe.Name()))
 	}
 	if err != nil {
-		f.Detail, f.Fix = err.Error(), "make it writable for this user, or name another data_dir"
-		return f
+		return checkFailed(err.Error(), "make it writable for this user, or name another data_dir")
 	}
 	if holder := lockHolder(filepath.Join(dir, "lock")); holder != "" {
-		return diagnoseLockedDir(ctx, f, cfg, holder)
+		return d.reportLock(ctx, holder)
 	}
-	f.Level, f.Detail = LevelOK, dir+" is writable and the signing key is private"
 	if _, err := os.Stat(filepath.Join(dir, auth.KeyFile)); err != nil {
-		f.Detail = dir + " is writable; serve makes the signing key"
+		return checkPassed(dir + " is writable; serve makes the signing key")
 	}
-	return f
+	return checkPassed(dir + " is writable and the signing key is private")
 }
 
-// diagnoseLockedDir reports a directory that another process has locked. That is only a
+// reportLock reports a directory that another process has locked. That is only a
 // warning if a process listens on the configured address, because it is probably the
 // same router.
-func diagnoseLockedDir(ctx context.Context, f Finding, cfg *Config, holder string) Finding {
-	f.Detail = fmt.Sprintf("%s is held by %s", cfg.DataDir, holder)
-	f.Fix = "stop it, or name another data_dir"
-	if diagnoseListen(ctx, cfg.Listen).Level == LevelWarn { // in use
-		f.Level, f.Fix = LevelWarn, "fine when that is the router on "+cfg.Listen+"; else "+f.Fix
+func (d *diagnosis) reportLock(ctx context.Context, holder string) Finding {
+	detail, fix := fmt.Sprintf("%s is held by %s", d.DataDir, holder), "stop it, or name another data_dir"
+	if d.checkListener(ctx).Level == LevelWarn { // in use
+		return checkWarned(detail, "correct if it is the router on "+d.Listen+"; else "+fix)
 	}
-	return f
+	return checkFailed(detail, fix)
 }
 
 // nearestParent returns the first existing directory above dir.
