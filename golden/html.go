@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	_ "embed" // the page and its style
 	"encoding/base64"
+	"encoding/json"
 	"fmt"
 	"html/template"
 	"io"
@@ -70,11 +71,10 @@ type htmlPage struct {
 	NotRun  int
 	Tiles   []htmlTile
 
-	Risk        *riskPlot
-	Reliability *barPlot
-	Histogram   *barPlot
-	Intents     htmlMatrix
-	Agents      htmlMatrix
+	Risk      *riskPlot
+	Histogram *barPlot
+	Intents   htmlMatrix
+	Agents    htmlMatrix
 
 	Failures, Cases []htmlCase
 	MoreFailures    int // not in Failures
@@ -106,7 +106,7 @@ func newHTMLPage(r *Report) (*htmlPage, error) {
 	p.Verdict = fmt.Sprintf("%d of %d cases passed", r.Summary.Passed, r.Summary.Total)
 	rows := scoredConfidences(r)
 	p.Tiles = reportTiles(r, rows)
-	p.Risk, p.Reliability, p.Histogram = plotRisk(rows), plotReliability(rows), plotHistogram(rows)
+	p.Risk, p.Histogram = plotRisk(rows), plotHistogram(rows)
 	p.Intents, p.Agents = newHTMLMatrix(r.Confusion.Intents), newHTMLMatrix(r.Confusion.Agents)
 	for i := range r.Cases {
 		c := htmlCase{Case: &r.Cases[i], Short: inputExcerpt(r.Cases[i].Input)}
@@ -120,11 +120,11 @@ func newHTMLPage(r *Report) (*htmlPage, error) {
 		}
 		c.Compared = compareFields(c.Case)
 		if c.Case.Decision != nil {
-			decision, err := strictjson.Marshal(c.Case.Decision)
+			decision, err := indentedJSON(c.Case.Decision)
 			if err != nil {
 				return nil, fmt.Errorf("case %s: encode the decision: %w", c.Case.ID, err)
 			}
-			c.Decision = indentJSON(decision)
+			c.Decision = decision
 		}
 		p.Failures = append(p.Failures, c)
 	}
@@ -201,51 +201,14 @@ func formatPercent(v float64) string { return strconv.FormatFloat(100*v, 'f', 1,
 
 func formatTwoDigits(v float64) string { return strconv.FormatFloat(v, 'f', 2, 64) }
 
-// indentJSON indents valid JSON.
-func indentJSON(data []byte) string {
-	var b strings.Builder
-	depth, quoted := 0, false
-	newLine := func() { b.WriteString("\n" + strings.Repeat("  ", depth)) }
-	for i, c := range data {
-		switch {
-		case quoted:
-			b.WriteByte(c)
-			if c == '"' && !endsEscaped(data[:i]) {
-				quoted = false
-			}
-		case c == '{' || c == '[':
-			b.WriteByte(c)
-			depth++
-			if next := data[i+1]; next == '}' || next == ']' {
-				continue
-			}
-			newLine()
-		case c == '}' || c == ']':
-			depth--
-			if last := data[i-1]; last != '{' && last != '[' {
-				newLine()
-			}
-			b.WriteByte(c)
-		case c == ',':
-			b.WriteByte(c)
-			newLine()
-		case c == ':':
-			b.WriteString(": ")
-		default:
-			quoted = c == '"'
-			b.WriteByte(c)
-		}
+func indentedJSON(v any) (string, error) {
+	data, err := strictjson.Marshal(v)
+	if err != nil {
+		return "", err
 	}
-	return b.String()
-}
-
-// endsEscaped reports whether data ends with an odd number of backslashes.
-func endsEscaped(data []byte) bool {
-	n := 0
-	for i := len(data) - 1; i >= 0 && data[i] == '\\'; i-- {
-		n++
-	}
-	return n%2 == 1
+	var b bytes.Buffer
+	err = json.Indent(&b, data, "", "  ")
+	return b.String(), err
 }
 
 // htmlMatrix is a confusion matrix, or its summary if it is too large.

@@ -133,50 +133,16 @@ func plotRisk(rows []scoredRow) *riskPlot {
 	return p
 }
 
-// barPlot is a reliability diagram or a histogram.
+// barPlot is a histogram of confidences: bars of correct requests, with the wrong ones
+// on top.
 type barPlot struct {
 	plotFrame
-	Bars  []plotBar
-	Line  string
-	Error string
-	Floor string
-	Table []binRow
+	Bars []plotBar
 }
 
 type plotBar struct {
 	X, Y, W, H   float64
 	Class, Label string
-}
-
-type binRow struct {
-	Range    string
-	N, Right int
-	Mean     string
-}
-
-func plotReliability(rows []scoredRow) *barPlot {
-	rows = claimedOnly(rows)
-	e, ok := calibrationError(rows)
-	if !ok {
-		return nil
-	}
-	floor, _ := calibrationNull(rows)
-	p := &barPlot{
-		plotFrame: newPlotFrame(1, func(v float64) string { return strconv.FormatFloat(v, 'f', 1, 64) }),
-		Error:     formatPercent(e), Floor: formatPercent(floor),
-	}
-	p.Line = formatCoordinate(p.Left) + "," + formatCoordinate(p.Bottom) + " " + formatCoordinate(p.Right) + "," + formatCoordinate(p.Top)
-	p.Alt = fmt.Sprintf("Reliability diagram of %d requests, calibration error %s.", len(rows), p.Error)
-	for i, b := range reliabilityBins(rows) {
-		label := fmt.Sprintf("%s: %s of %d right", binRange(i), formatPercent(b.Accuracy), b.N)
-		switch {
-		case b.N > 0 && b.Accuracy == 0:
-			p.addBar(i, 0, 0.01, "wrong", label) // show a bar, to distinguish it from an empty bin
-		case b.N > 0:
-			p.addBar(i, 0, b.Accuracy, "bar", label)
-		}
-	}
-	return p
 }
 
 func plotHistogram(rows []scoredRow) *barPlot {
@@ -193,14 +159,10 @@ func plotHistogram(rows []scoredRow) *barPlot {
 	p := &barPlot{plotFrame: newPlotFrame(float64(most), func(v float64) string { return strconv.FormatFloat(v, 'f', 0, 64) })}
 	p.Alt = fmt.Sprintf("Histogram of the confidences of %d requests.", len(rows))
 	for i, b := range bins {
-		if b.N == 0 {
-			continue
-		}
 		right := int(b.Accuracy*float64(b.N) + 0.5)
 		wrong := b.N - right
 		p.addBar(i, 0, float64(right)/float64(most), "bar", fmt.Sprintf("%s: %d right", binRange(i), right))
 		p.addBar(i, float64(right)/float64(most), float64(wrong)/float64(most), "wrong", fmt.Sprintf("%s: %d wrong", binRange(i), wrong))
-		p.Table = append(p.Table, binRow{Range: binRange(i), N: b.N, Right: right, Mean: formatTwoDigits(b.Confidence)})
 	}
 	return p
 }

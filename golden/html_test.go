@@ -16,7 +16,6 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/caprouter/caprouter/contract"
-	"github.com/caprouter/caprouter/internal/strictjson"
 )
 
 // sampleReport contains every feature of the page.
@@ -179,47 +178,6 @@ func TestWriteHTML_Escapes(t *testing.T) {
 	}
 }
 
-func TestIndentJSON(t *testing.T) {
-	tests := []struct{ name, in, want string }{
-		{"scalar", `1`, `1`},
-		{"empty ones", `{"a":{},"b":[]}`, "{\n  \"a\": {},\n  \"b\": []\n}"},
-		{"nested", `{"a":[1,{"b":null}]}`, "{\n  \"a\": [\n    1,\n    {\n      \"b\": null\n    }\n  ]\n}"},
-		{"what looks like JSON in a string", `{"a":"{\"x\":[1,2]}\\"}`, "{\n  \"a\": \"{\\\"x\\\":[1,2]}\\\\\"\n}"},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			if diff := cmp.Diff(tt.want, indentJSON([]byte(tt.in))); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
-		})
-	}
-}
-
-// TestIndentJSON_KeepsTheValue checks that indented JSON has the same value.
-func TestIndentJSON_KeepsTheValue(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		in := map[string][]map[string]string{}
-		for range rapid.IntRange(0, 3).Draw(t, "members") {
-			in[rapid.String().Draw(t, "name")] = rapid.SliceOfN(rapid.MapOfN(rapid.String(), rapid.String(), 0, 2), 0, 2).Draw(t, "list")
-		}
-		data, err := strictjson.Marshal(in)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var out map[string][]map[string]string
-		if err := strictjson.Unmarshal([]byte(indentJSON(data)), &out); err != nil {
-			t.Fatal(err)
-		}
-		again, err := strictjson.Marshal(out)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if !bytes.Equal(data, again) {
-			t.Fatalf("got %s, want %s", again, data)
-		}
-	})
-}
-
 func TestMatrix(t *testing.T) {
 	t.Run("small", func(t *testing.T) {
 		m := newHTMLMatrix([]ConfusionCell{{"a", "a", 3}, {"a", "b", 1}, {"c", "b", 2}})
@@ -282,10 +240,7 @@ func TestPlots_StayInsideTheirFrame(t *testing.T) {
 				inside(&p.plotFrame, p.Widest.X, p.Widest.Y)
 			}
 		}
-		for _, p := range []*barPlot{plotReliability(rows), plotHistogram(rows)} {
-			if p == nil {
-				continue
-			}
+		if p := plotHistogram(rows); p != nil {
 			for _, b := range p.Bars {
 				inside(&p.plotFrame, b.X, b.Y)
 				inside(&p.plotFrame, b.X+b.W, b.Y+b.H)

@@ -42,23 +42,12 @@ func OpenGolden(cfg Config, opts Options, by GoldenClassifier) (*Golden, error) 
 	if err != nil {
 		return nil, fmt.Errorf("redact: %w", err)
 	}
-	accept, auto, err := cfg.Classifier.Cascade.Accept.parseThreshold()
+	clf, err := cfg.classifierConfig()
 	if err != nil {
 		return nil, err
 	}
-	g := &Golden{Config: golden.Config{
-		Registry: snapshot,
-		Redactor: redactor,
-		Classifier: classifier.Config{
-			Mode:            goldenMode(cfg.Classifier.Mode, by),
-			Timeout:         cfg.Classifier.timeout(),
-			MaxOutputTokens: cfg.LLM.MaxOutputTokens,
-			ShortlistAbove:  cfg.Classifier.ShortlistAbove,
-			ShortlistK:      cfg.Classifier.ShortlistK,
-			Accept:          accept,
-			AcceptAuto:      auto,
-		},
-	}}
+	clf.Mode = goldenMode(cfg.Classifier.Mode, by)
+	g := &Golden{Config: golden.Config{Registry: snapshot, Redactor: redactor, Classifier: clf}}
 	if by == GoldenLive {
 		if err := g.openModel(&cfg, &opts); err != nil {
 			return nil, err
@@ -83,16 +72,11 @@ func (g *Golden) openModel(cfg *Config, opts *Options) error {
 	if !cfg.LLM.isUsable(g.key) {
 		return fmt.Errorf("there is no model to ask: set the variable %s, or configure a server of your own under llm", cfg.LLM.APIKeyEnv)
 	}
-	if err := cfg.LLM.checkKeyOwner(g.key); err != nil {
-		return err
-	}
-	open := modelConfig(cfg, opts, g.key)
-	provider, err := openProvider(open)
+	model, err := cfg.newClient(opts, llm.ClientConfig{})
 	if err != nil {
 		return err
 	}
-	g.model = llm.NewClient(llm.ClientConfig{Provider: open.Provider, Model: open.Model}, provider)
-	g.Config.Classifier.Model = g.model
+	g.model, g.Config.Classifier.Model = model, model
 	return nil
 }
 

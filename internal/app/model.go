@@ -85,56 +85,66 @@ func (c *LLMConfig) checkKeyOwner(key llm.Secret) error {
 	return fmt.Errorf("llm.api_key_env: %s would be sent to another server: name the variable that holds the key of llm.base_url, or \"\" for none", geminiKey)
 }
 
-// openModel opens the configured model, if there is one. Only the modes auto and
-// lexical work without.
-func (c *core) openModel(opts *Options) error {
-	key := c.cfg.LLM.apiKey(opts.lookupEnv())
-	if !c.cfg.LLM.isUsable(key) {
-		return nil
+// newClient opens the configured model without calling it. clientConfig contains
+// the settings beside the names of provider and model.
+func (c *Config) newClient(opts *Options, clientConfig llm.ClientConfig) (*llm.Client, error) {
+	key := c.LLM.apiKey(opts.lookupEnv())
+	if err := c.LLM.checkKeyOwner(key); err != nil {
+		return nil, err
 	}
-	if err := c.cfg.LLM.checkKeyOwner(key); err != nil {
-		return err
-	}
-	cfg := modelConfig(&c.cfg, opts, key)
+	cfg := modelConfig(c, opts, key)
 	provider, err := openProvider(cfg)
 	if err != nil {
-		return err
+		return nil, err
+	}
+	clientConfig.Provider, clientConfig.Model = cfg.Provider, cfg.Model
+	return llm.NewClient(clientConfig, provider), nil
+}
+
+// openModel opens the configured model, if there is one. Only the modes auto and
+// lexical work without.
+func (c *core) openModel(opts *Options) (err error) {
+	if !c.cfg.LLM.isUsable(c.cfg.LLM.apiKey(opts.lookupEnv())) {
+		return nil
 	}
 	metrics := c.telemetry.Metrics()
-	clientConfig := llm.ClientConfig{
-		Provider:       cfg.Provider,
-		Model:          cfg.Model,
+	c.model, err = c.cfg.newClient(opts, llm.ClientConfig{
 		MinBreakerTime: min(llm.DefaultMinBreakerTime, c.cfg.Classifier.timeout()),
 		Observe: func(call llm.Call) {
 			metrics.ModelCall(call.Purpose, call.Outcome, call.Tokens, call.Latency)
 		},
 		Budget: hourlyBudget{limits.NewTokenBudget(c.cfg.Limits.LLMTokensPerHour)},
+	})
+	if err != nil {
+		return err
 	}
-	c.model = llm.NewClient(clientConfig, provider)
 	metrics.ObserveModel(func() bool { return c.model.BreakerState() == resilience.Open })
 	return nil
 }
 
+// classifierConfig returns the settings of the classifier, without a model and a cache.
+func (c *Config) classifierConfig() (classifier.Config, error) {
+	accept, auto, err := c.Classifier.Cascade.Accept.parseThreshold()
+	return classifier.Config{
+		Mode:            c.Classifier.Mode,
+		Timeout:         c.Classifier.timeout(),
+		MaxOutputTokens: c.LLM.MaxOutputTokens,
+		ShortlistAbove:  c.Classifier.ShortlistAbove,
+		ShortlistK:      c.Classifier.ShortlistK,
+		Accept:          accept,
+		AcceptAuto:      auto,
+	}, err
+}
+
 // newClassifier returns the classifier of the configured mode.
 func (c *core) newClassifier() (*classifier.Classifier, error) {
-	accept, auto, err := c.cfg.Classifier.Cascade.Accept.parseThreshold()
+	cfg, err := c.cfg.classifierConfig()
 	if err != nil {
 		return nil, err
 	}
-	cfg := classifier.Config{
-		Mode:            c.cfg.Classifier.Mode,
-		Timeout:         c.cfg.Classifier.timeout(),
-		MaxOutputTokens: c.cfg.LLM.MaxOutputTokens,
-		ShortlistAbove:  c.cfg.Classifier.ShortlistAbove,
-		ShortlistK:      c.cfg.Classifier.ShortlistK,
-		Cache: classifier.CacheConfig{
-			Entries: c.cfg.Classifier.Cache.Entries,
-			TTL:     time.Duration(c.cfg.Classifier.Cache.TTLS) * time.Second,
-		},
-		Accept:     accept,
-		AcceptAuto: auto,
-		Log:        c.log,
-	}
+	cache := &c.cfg.Classifier.Cache
+	cfg.Cache = classifier.CacheConfig{Entries: cache.Entries, TTL: time.Duration(cache.TTLS) * time.Second}
+	cfg.Log = c.log
 	if c.model != nil {
 		cfg.Model = c.model
 	}
