@@ -13,19 +13,14 @@ import (
 )
 
 func newAgentsCommand() *cobra.Command {
-	cmd := &cobra.Command{
+	return newGroupCommand(&cobra.Command{
 		Use:   "agents",
 		Short: "List the agents of a running router, or mint a token for one",
-		Args:  requireSubcommand,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(newAgentsListCommand(), newAgentsTokenCommand())
-	return cmd
+	}, newAgentsListCommand(), newAgentsTokenCommand())
 }
 
 func newAgentsListCommand() *cobra.Command {
 	var flags serverFlags
-	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List the agents with their live state",
@@ -35,7 +30,7 @@ func newAgentsListCommand() *cobra.Command {
   caprouter agents list --url http://127.0.0.1:8080 --json`,
 		Args: argsBetween("no arguments", 0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := newClient(cmp.Or(flags.routerURL(cmd), defaultURL), flags.tokenEnv)
+			c, err := flags.newClient(cmd)
 			if err != nil {
 				return err
 			}
@@ -43,14 +38,11 @@ func newAgentsListCommand() *cobra.Command {
 			if err := c.getResource(cmd.Context(), "/api/v1/agents", nil, &list); err != nil {
 				return err
 			}
-			if asJSON {
-				return printJSON(cmd.OutOrStdout(), list)
-			}
-			return printAgents(cmd.OutOrStdout(), list.Agents)
+			return printOutput(cmd, flags.asJSON, list, func(out io.Writer) error { return printAgents(out, list.Agents) })
 		},
 	}
 	flags.register(cmd)
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	addJSONFlag(cmd, &flags.asJSON)
 	return cmd
 }
 

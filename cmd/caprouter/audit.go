@@ -13,24 +13,19 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/caprouter/caprouter/internal/app"
 	"github.com/caprouter/caprouter/internal/audit"
 	"github.com/caprouter/caprouter/internal/auth"
 )
 
 func newAuditCommand() *cobra.Command {
-	cmd := &cobra.Command{
+	return newGroupCommand(&cobra.Command{
 		Use:   "audit",
 		Short: "Verify the audit log of all decisions",
-		Args:  requireSubcommand,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(newAuditVerifyCommand())
-	return cmd
+	}, newAuditVerifyCommand())
 }
 
 func newAuditVerifyCommand() *cobra.Command {
-	var dataDir, config string
+	var flags dataDirFlags
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "verify",
@@ -43,58 +38,31 @@ func newAuditVerifyCommand() *cobra.Command {
   caprouter audit verify --data-dir /var/lib/caprouter --json`,
 		Args: argsBetween("no arguments", 0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			dir, err := resolveDataDir(dataDir, config)
+			cfg, err := flags.loadConfig()
 			if err != nil {
 				return err
 			}
-			err = auditVerify(cmd, dir, asJSON)
+			err = auditVerify(cmd, cfg.DataDir, asJSON)
 			if errors.Is(err, fs.ErrNotExist) {
-				return explainMissingLog(dir, resolveStoreURL(dataDir, config))
+				return explainMissingLog(cfg.DataDir, cfg.Store.URL)
 			}
 			return err
 		},
 	}
-	cmd.Flags().StringVar(&dataDir, "data-dir", "", "`DIR` with the audit log and the key that signs its head (default caprouter-data)")
-	cmd.Flags().StringVar(&config, "config", "", "configuration `FILE` that names the data directory (default caprouter.yaml if it exists)")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	mustSucceed(cmd.MarkFlagDirname("data-dir"))
-	mustSucceed(cmd.MarkFlagFilename("config", yamlExtensions()...))
+	flags.register(cmd, "the audit log and the key that signs its head")
+	addJSONFlag(cmd, &asJSON)
 	return cmd
 }
 
-// resolveDataDir returns the flag, or else the data directory of the configuration.
-// Other mistakes in the configuration do not prevent the check.
-func resolveDataDir(dataDir, config string) (string, error) {
-	if dataDir != "" {
-		return dataDir, nil
-	}
-	flags := configFlags{config: config}
-	cfg, err := app.LoadConfig(flags.configPath(), os.LookupEnv)
-	return cfg.DataDir, err
-}
-
-// resolveStoreURL returns store.url without its password if the configuration sets it.
-// The flag overrides it.
-func resolveStoreURL(dataDir, config string) string {
-	if dataDir != "" {
-		return ""
-	}
-	flags := configFlags{config: config}
-	cfg, err := app.LoadConfig(flags.configPath(), os.LookupEnv)
-	if err != nil || cfg.Store.URL == "" {
-		return ""
-	}
-	u, err := url.Parse(cfg.Store.URL)
-	if err != nil {
-		return "a URL"
-	}
-	return u.Redacted()
-}
-
-// explainMissingLog returns why there is no audit log to check.
+// explainMissingLog returns why there is no audit log to check. It does not print the
+// password in storeURL.
 func explainMissingLog(dir, storeURL string) error {
 	if storeURL != "" {
-		return fmt.Errorf("the audit log is at %s (store.url): only an audit log in a data directory can be verified", storeURL)
+		at := "a URL"
+		if u, err := url.Parse(storeURL); err == nil {
+			at = u.Redacted()
+		}
+		return fmt.Errorf("the audit log is at %s (store.url): only an audit log in a data directory can be verified", at)
 	}
 	exists := func(name string) bool {
 		_, err := os.Stat(filepath.Join(dir, name))
@@ -131,11 +99,7 @@ func auditVerify(cmd *cobra.Command, dir string, asJSON bool) error {
 	if err != nil {
 		return err
 	}
-	if asJSON {
-		err = printJSON(cmd.OutOrStdout(), report)
-	} else {
-		err = printAuditReport(cmd.OutOrStdout(), dir, report)
-	}
+	err = printOutput(cmd, asJSON, report, func(out io.Writer) error { return printAuditReport(out, dir, report) })
 	if err != nil || report.OK() {
 		return err
 	}

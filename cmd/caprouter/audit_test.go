@@ -243,11 +243,11 @@ func TestAuditVerifyFindsTheDataDirectory(t *testing.T) {
 			if c.env != "" {
 				t.Setenv("CAPROUTER_DATA_DIR", c.env)
 			}
-			if got, err := resolveDataDir("", ""); err != nil || got != c.want {
-				t.Errorf("got %q (%v), want %q", got, err, c.want)
-			}
-			if got, err := resolveDataDir("named", ""); err != nil || got != "named" {
-				t.Errorf("got %q (%v), want the directory that was named", got, err)
+			for dir, want := range map[string]string{"": c.want, "named": "named"} {
+				flags := dataDirFlags{dataDir: dir}
+				if cfg, err := flags.loadConfig(); err != nil || cfg.DataDir != want {
+					t.Errorf("--data-dir %q: got %q (%v), want %q", dir, cfg.DataDir, err, want)
+				}
 			}
 		})
 	}

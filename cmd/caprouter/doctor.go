@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/charmbracelet/lipgloss"
@@ -38,24 +39,32 @@ func newDoctorCommand() *cobra.Command {
 	}
 	flags.register(cmd, true)
 	cmd.Flags().DurationVar(&timeout, "timeout", 10*time.Second, "maximum `TIME` of the checks over the network")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	addJSONFlag(cmd, &asJSON)
 	return cmd
 }
 
 func doctor(ctx context.Context, out io.Writer, flags *configFlags, asJSON bool) error {
 	findings := []app.Finding{} // an empty list is [] in JSON
-	progress := newFindingPrinter(out, asJSON)
-	runChecks(ctx, flags, func(f app.Finding) {
+	printer := newFindingPrinter(out)
+	report := func(f app.Finding) {
 		findings = append(findings, f)
-		progress.printFinding(&f)
-	})
-	if err := progress.printSummary(findings, asJSON); err != nil {
+		printer.printFinding(&f)
+	}
+	if asJSON {
+		report = func(f app.Finding) { findings = append(findings, f) }
+	} else {
+		printer.printWaiting()
+	}
+	runChecks(ctx, flags, report)
+	if asJSON {
+		if err := printJSON(out, findings); err != nil {
+			return err
+		}
+	} else if err := printer.printSummary(findings); err != nil {
 		return err
 	}
-	for i := range findings {
-		if findings[i].Level == app.LevelFail {
-			return silentError{}
-		}
+	if slices.ContainsFunc(findings, func(f app.Finding) bool { return f.Level == app.LevelFail }) {
+		return silentError{}
 	}
 	return nil
 }
@@ -94,50 +103,24 @@ func configSource(flags *configFlags) string {
 // findingPrinter prints findings as they arrive. On a terminal the last line shows
 // that checks are running.
 type findingPrinter struct {
-	out      io.Writer
-	opts     outputOptions
-	quiet    bool
-	terminal bool
+	*progressLine
+	opts outputOptions
 }
 
-func newFindingPrinter(out io.Writer, quiet bool) *findingPrinter {
-	_, ok := asTerminal(out)
-	p := &findingPrinter{out: out, opts: detectOutput(out), quiet: quiet, terminal: ok && !quiet}
-	p.printWaiting()
-	return p
+func newFindingPrinter(out io.Writer) findingPrinter {
+	return findingPrinter{newProgressLine(out), detectOutput(out)}
 }
 
-const (
-	checkingLine = indent + "… checking"
-	eraseLine    = "\r\x1b[K"
-)
+func (p findingPrinter) printWaiting() { p.printLine("… checking") }
 
-func (p *findingPrinter) printWaiting() {
-	if p.terminal {
-		fmt.Fprint(p.out, checkingLine)
-	}
-}
-
-func (p *findingPrinter) clearLine() {
-	if p.terminal {
-		fmt.Fprint(p.out, eraseLine)
-	}
-}
-
-func (p *findingPrinter) printFinding(f *app.Finding) {
-	if p.quiet {
-		return
-	}
-	p.clearLine()
+func (p findingPrinter) printFinding(f *app.Finding) {
+	p.clear()
 	fmt.Fprint(p.out, formatFinding(f, p.opts))
 	p.printWaiting()
 }
 
-func (p *findingPrinter) printSummary(findings []app.Finding, asJSON bool) error {
-	if asJSON {
-		return printJSON(p.out, findings)
-	}
-	p.clearLine()
+func (p findingPrinter) printSummary(findings []app.Finding) error {
+	p.clear()
 	_, err := fmt.Fprintf(p.out, "\n%s\n", summarizeFindings(findings))
 	return err
 }

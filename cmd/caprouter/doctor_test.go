@@ -85,33 +85,24 @@ func TestSummary(t *testing.T) {
 	}
 }
 
-// On a terminal a line says that there is more to come; it is gone before
-// anything else is printed. JSON has no such line.
-func TestProgress(t *testing.T) {
-	printed := func(p *findingPrinter) string {
+// TestFindingPrinter_ShowsProgressOnTerminals checks that a terminal shows a line while
+// checks are running, which is erased before other output.
+func TestFindingPrinter_ShowsProgressOnTerminals(t *testing.T) {
+	const line, waiting = "  ✓ a               b\n", eraseLine + indent + "… checking"
+	for want, terminal := range map[string]bool{
+		line + "\nready to serve\n": false,
+		waiting + eraseLine + line + waiting + eraseLine + "\nready to serve\n": true,
+	} {
 		var out bytes.Buffer
-		p.out = &out
+		p := findingPrinter{&progressLine{&out, terminal}, outputOptions{width: defaultWidth}}
 		p.printWaiting()
 		findings := []app.Finding{{Check: "a", Level: app.LevelOK, Detail: "b"}}
 		p.printFinding(&findings[0])
-		if err := p.printSummary(findings, p.quiet); err != nil {
+		if err := p.printSummary(findings); err != nil {
 			t.Fatal(err)
 		}
-		return out.String()
-	}
-	line := "  ✓ a               b\n"
-	tests := []struct {
-		name string
-		p    findingPrinter
-		want string
-	}{
-		{"a file", findingPrinter{opts: outputOptions{width: defaultWidth}}, line + "\nready to serve\n"},
-		{"a terminal", findingPrinter{opts: outputOptions{width: defaultWidth}, terminal: true}, checkingLine + eraseLine + line + checkingLine + eraseLine + "\nready to serve\n"},
-		{"JSON", findingPrinter{quiet: true}, `[{"check":"a","level":"ok","detail":"b"}]` + "\n"},
-	}
-	for _, tt := range tests {
-		if got := printed(&tt.p); got != tt.want {
-			t.Errorf("%s: got %q, want %q", tt.name, got, tt.want)
+		if got := out.String(); got != want {
+			t.Errorf("terminal %v: got %q, want %q", terminal, got, want)
 		}
 	}
 }

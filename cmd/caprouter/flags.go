@@ -16,16 +16,13 @@ type configFlags struct {
 }
 
 func (f *configFlags) register(cmd *cobra.Command, serving bool) {
-	flags := cmd.Flags()
-	flags.StringVar(&f.config, "config", "", "configuration `FILE` (default caprouter.yaml if it exists)")
-	flags.StringVar(&f.registry, "registry", "", "capability registry `FILE` (default capabilities.yaml)")
-	flags.StringVar(&f.dataDir, "data-dir", "", "`DIR` with the store and the signing keys (default caprouter-data)")
-	mustSucceed(cmd.MarkFlagFilename("config", yamlExtensions()...))
-	mustSucceed(cmd.MarkFlagFilename("registry", yamlExtensions()...))
-	mustSucceed(cmd.MarkFlagDirname("data-dir"))
+	addConfigFlag(cmd, &f.config)
+	addRegistryFlag(cmd, &f.registry)
+	addDataDirFlag(cmd, &f.dataDir, "the store and the signing keys")
 	if !serving {
 		return
 	}
+	flags := cmd.Flags()
 	flags.StringVar(&f.listen, "listen", "", "`HOST:PORT` to listen on; port 0 picks one (default 127.0.0.1:8080)")
 	flags.StringVar(&f.logLevel, "log-level", "", "debug, info, warn or error (default info)")
 	mustSucceed(cmd.RegisterFlagCompletionFunc("log-level", cobra.FixedCompletions(
@@ -60,12 +57,57 @@ func (f *configFlags) loadConfig() (app.Config, error) {
 	return cfg, err
 }
 
+func addConfigFlag(cmd *cobra.Command, file *string) {
+	cmd.Flags().StringVar(file, "config", "", "configuration `FILE` (default caprouter.yaml if it exists)")
+	mustSucceed(cmd.MarkFlagFilename("config", yamlExtensions()...))
+}
+
+func addRegistryFlag(cmd *cobra.Command, file *string) {
+	cmd.Flags().StringVar(file, "registry", "", "capability registry `FILE` (default capabilities.yaml)")
+	mustSucceed(cmd.MarkFlagFilename("registry", yamlExtensions()...))
+}
+
+func addDataDirFlag(cmd *cobra.Command, dir *string, content string) {
+	cmd.Flags().StringVar(dir, "data-dir", "", "`DIR` with "+content+" (default caprouter-data)")
+	mustSucceed(cmd.MarkFlagDirname("data-dir"))
+}
+
+func addJSONFlag(cmd *cobra.Command, set *bool) {
+	cmd.Flags().BoolVar(set, "json", false, "print JSON")
+}
+
+// dataDirFlags are the flags of commands that need only the data directory.
+type dataDirFlags struct{ dataDir, config string }
+
+func (f *dataDirFlags) register(cmd *cobra.Command, content string) {
+	addConfigFlag(cmd, &f.config)
+	addDataDirFlag(cmd, &f.dataDir, content)
+}
+
+// loadConfig does not validate the configuration, because mistakes in other keys must
+// not prevent a check. With --data-dir it ignores the configuration.
+func (f *dataDirFlags) loadConfig() (app.Config, error) {
+	if f.dataDir != "" {
+		return app.Config{DataDir: f.dataDir}, nil
+	}
+	flags := configFlags{config: f.config}
+	return app.LoadConfig(flags.configPath(), os.LookupEnv)
+}
+
 // serverFlags are the flags of commands that call a running router.
-type serverFlags struct{ url, tokenEnv string }
+type serverFlags struct {
+	url, tokenEnv string
+	asJSON        bool
+}
 
 func (f *serverFlags) register(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.url, "url", "", "`URL` of a running router (default $CAPROUTER_URL)")
 	cmd.Flags().StringVar(&f.tokenEnv, "token-env", "", "`NAME` of the environment variable with the bearer token")
+}
+
+// newClient returns a client of the router of the flags, or else of a local one.
+func (f *serverFlags) newClient(cmd *cobra.Command) (*client, error) {
+	return newClient(cmp.Or(f.routerURL(cmd), defaultURL), f.tokenEnv)
 }
 
 // routerURL returns the URL of the flag or of the environment, or "".

@@ -13,7 +13,7 @@ import (
 )
 
 func newGoldenCommand() *cobra.Command {
-	cmd := &cobra.Command{
+	return newGroupCommand(&cobra.Command{
 		Use:   "golden",
 		Short: "Test routing: run cases, record a model, fit thresholds, compare registries, benchmark",
 		Long: "Test routing. A case contains a request and its expected outcome. Cases run through the same pipeline\n" +
@@ -21,17 +21,7 @@ func newGoldenCommand() *cobra.Command {
 		Example: `  caprouter golden run cases.yaml
   caprouter golden run golden/ --baseline baseline.json --junit report.xml
   caprouter golden diff --registry-a old.yaml --registry-b new.yaml golden/`,
-		Args: requireSubcommand,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(
-		newGoldenRunCommand(),
-		newGoldenRecordCommand(),
-		newGoldenFitCommand(),
-		newGoldenDiffCommand(),
-		newGoldenBenchCommand(),
-	)
-	return cmd
+	}, newGoldenRunCommand(), newGoldenRecordCommand(), newGoldenFitCommand(), newGoldenDiffCommand(), newGoldenBenchCommand())
 }
 
 // goldenFlags are the flags of commands that take cases.
@@ -49,8 +39,7 @@ func caseArgs() cobra.PositionalArgs {
 
 func (f *goldenFlags) register(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringVar(&f.config, "config", "", "configuration `FILE` (default caprouter.yaml if it exists)")
-	mustSucceed(cmd.MarkFlagFilename("config", yamlExtensions()...))
+	addConfigFlag(cmd, &f.config)
 	flags.StringSliceVar(&f.filter.Splits, "split", nil, "only cases of this `SPLIT`: train, validation or test (repeatable)")
 	flags.StringSliceVar(&f.filter.Tags, "tag", nil, "only cases with this `TAG` (repeatable; all must match)")
 	flags.StringSliceVar(&f.filter.IDs, "case", nil, "only the case with this `ID` (repeatable)")
@@ -60,11 +49,6 @@ func (f *goldenFlags) register(cmd *cobra.Command) {
 	cmd.ValidArgsFunction = func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		return []cobra.Completion{"yaml", "yml", "csv", "jsonl", "tsv"}, cobra.ShellCompDirectiveFilterFileExt
 	}
-}
-
-func (f *goldenFlags) registerRegistry(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.registry, "registry", "", "capability registry `FILE` (default capabilities.yaml)")
-	mustSucceed(cmd.MarkFlagFilename("registry", yamlExtensions()...))
 }
 
 func (f *goldenFlags) registerModel(cmd *cobra.Command) {
@@ -127,10 +111,9 @@ func (f *goldenFlags) applyFlags(cfg *golden.Config, paths []string, more []*cap
 }
 
 // withProgress runs do and shows its progress on a terminal.
-func withProgress(cmd *cobra.Command, stage string, cfg *golden.Config, do func(ctx context.Context) error) error {
+func withProgress[T any](cmd *cobra.Command, stage string, cfg *golden.Config, do func(ctx context.Context) (T, error)) (T, error) {
 	shown := newProgressLine(cmd.ErrOrStderr())
+	defer shown.clear()
 	cfg.Progress = func(done, total int) { shown.print(stage, done, total) }
-	err := do(cmd.Context())
-	shown.clear()
-	return err
+	return do(cmd.Context())
 }

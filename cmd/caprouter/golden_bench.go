@@ -40,10 +40,7 @@ func newGoldenBenchCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if asJSON {
-				return printJSON(cmd.OutOrStdout(), report)
-			}
-			return printBench(cmd.OutOrStdout(), report)
+			return printOutput(cmd, asJSON, report, func(out io.Writer) error { return printBench(out, report) })
 		},
 	}
 	f := cmd.Flags()
@@ -62,31 +59,8 @@ func newGoldenBenchCommand() *cobra.Command {
 		mustSucceed(cmd.MarkFlagFilename(flag.name, flag.extension))
 	}
 	f.BoolVar(&cfg.Multi, "multi", false, "rows may have several labels, joined with #")
-	f.BoolVar(&asJSON, "json", false, "print JSON")
+	addJSONFlag(cmd, &asJSON)
 	return cmd
-}
-
-// progressLine shows progress on a terminal, and nothing otherwise.
-type progressLine struct {
-	out      io.Writer
-	terminal bool
-}
-
-func newProgressLine(out io.Writer) *progressLine {
-	_, ok := asTerminal(out)
-	return &progressLine{out: out, terminal: ok}
-}
-
-func (s *progressLine) print(stage string, done, total int) {
-	if s.terminal {
-		fmt.Fprintf(s.out, "%s%s%s %d/%d", eraseLine, indent, stage, done, total)
-	}
-}
-
-func (s *progressLine) clear() {
-	if s.terminal {
-		fmt.Fprint(s.out, eraseLine)
-	}
 }
 
 // printBench prints the measurements that apply, one per line.

@@ -54,22 +54,16 @@ func goldenDiff(cmd *cobra.Command, args []string, flags *diffFlags) error {
 		return err
 	}
 	defer g.Close()
-	var d *golden.Diff
-	err = withProgress(cmd, "comparing", &g.Config, func(ctx context.Context) error {
-		d, err = golden.DiffRegistries(ctx, g.Config, b)
-		return err
+	d, err := withProgress(cmd, "comparing", &g.Config, func(ctx context.Context) (*golden.Diff, error) {
+		return golden.DiffRegistries(ctx, g.Config, b)
 	})
 	if err != nil {
 		return err
 	}
-	if flags.asJSON {
-		err = printJSON(cmd.OutOrStdout(), d)
-	} else {
-		err = printDiff(cmd.OutOrStdout(), d)
+	if err := printOutput(cmd, flags.asJSON, d, func(out io.Writer) error { return printDiff(out, d) }); err != nil {
+		return err
 	}
 	switch {
-	case err != nil:
-		return err
 	case d.Interrupted:
 		return fmt.Errorf("interrupted: %d of %d cases were compared", d.Cases, len(g.Config.Cases))
 	case flags.failOnChange && len(d.Changes) > 0:

@@ -35,10 +35,10 @@ func newGoldenFitCommand() *cobra.Command {
 		},
 	}
 	flags.register(cmd)
-	flags.registerRegistry(cmd)
+	addRegistryFlag(cmd, &flags.registry)
 	flags.registerModel(cmd)
 	cmd.Flags().Float64Var(&precision, "precision", precision, "minimum `SHARE` of correct dispatches on split train")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	addJSONFlag(cmd, &asJSON)
 	return cmd
 }
 
@@ -48,19 +48,13 @@ func goldenFit(cmd *cobra.Command, args []string, flags *goldenFlags, precision 
 		return err
 	}
 	defer g.Close()
-	var fit *golden.FitResult
-	err = withProgress(cmd, "fitting", &g.Config, func(ctx context.Context) error {
-		fit, err = golden.FitThresholds(ctx, g.Config, precision)
-		return err
+	fit, err := withProgress(cmd, "fitting", &g.Config, func(ctx context.Context) (*golden.FitResult, error) {
+		return golden.FitThresholds(ctx, g.Config, precision)
 	})
 	if err != nil {
 		return err
 	}
-	if asJSON {
-		err = printJSON(cmd.OutOrStdout(), fit)
-	} else {
-		err = printFit(cmd.OutOrStdout(), fit)
-	}
+	err = printOutput(cmd, asJSON, fit, func(out io.Writer) error { return printFit(out, fit) })
 	if err == nil && fit.Interrupted {
 		return fmt.Errorf("interrupted: the best of the %d settings that were tried", fit.Settings)
 	}

@@ -31,7 +31,7 @@ func newGoldenRecordCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error { return recordGoldenCases(cmd, args, &flags, again) },
 	}
 	flags.register(cmd)
-	flags.registerRegistry(cmd)
+	addRegistryFlag(cmd, &flags.registry)
 	cmd.Flags().StringVar(&flags.cassette, "cassette", "", "the `FILE` to write; in a directory of cases its name should end in .cassette.jsonl")
 	cmd.Flags().BoolVar(&again, "again", false, "record all replies again")
 	mustSucceed(cmd.MarkFlagFilename("cassette"))
@@ -56,12 +56,10 @@ func recordGoldenCases(cmd *cobra.Command, args []string, flags *goldenFlags, ag
 		return err
 	}
 	defer g.Close()
-	var made *golden.RecordResult
-	err = withProgress(cmd, "recording", &g.Config, func(ctx context.Context) error {
-		made, err = golden.Record(ctx, g.Config, golden.RecordConfig{
+	made, err := withProgress(cmd, "recording", &g.Config, func(ctx context.Context) (*golden.RecordResult, error) {
+		return golden.Record(ctx, g.Config, golden.RecordConfig{
 			Existing: known, Overwrite: again, Scrub: g.RedactKey, Partial: flags.selectsCases(),
 		})
-		return err
 	})
 	if other, ok := errors.AsType[*golden.ModelMismatchError](err); ok {
 		return fmt.Errorf("%s: %s; name another --cassette file", file, oneLine(other.Error()))

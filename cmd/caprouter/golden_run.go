@@ -41,7 +41,7 @@ func newGoldenRunCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error { return runGoldenCases(cmd, args, &flags) },
 	}
 	flags.register(cmd)
-	flags.registerRegistry(cmd)
+	addRegistryFlag(cmd, &flags.registry)
 	flags.registerModel(cmd)
 	f := cmd.Flags()
 	f.BoolVar(&flags.asJSON, "json", false, "print the report as JSON, for --baseline")
@@ -75,10 +75,8 @@ func runGoldenCases(cmd *cobra.Command, args []string, flags *runFlags) error {
 	if err := flags.checkBaseline(baseline, g.Config.Cases); err != nil {
 		return err
 	}
-	var r *golden.Report
-	err = withProgress(cmd, "cases", &g.Config, func(ctx context.Context) error {
-		r, err = golden.Run(ctx, g.Config)
-		return err
+	r, err := withProgress(cmd, "cases", &g.Config, func(ctx context.Context) (*golden.Report, error) {
+		return golden.Run(ctx, g.Config)
 	})
 	if err != nil {
 		return err

@@ -13,33 +13,14 @@ import (
 )
 
 func newKeysCommand() *cobra.Command {
-	cmd := &cobra.Command{
+	return newGroupCommand(&cobra.Command{
 		Use:   "keys",
 		Short: "List and rotate the keys that sign tokens",
-		Args:  requireSubcommand,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(newKeysListCommand(), newKeysRotateCommand())
-	return cmd
-}
-
-// keysFlags name the data directory.
-type keysFlags struct{ dataDir, config string }
-
-func (f *keysFlags) register(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.dataDir, "data-dir", "", "`DIR` with the keys (default caprouter-data)")
-	cmd.Flags().StringVar(&f.config, "config", "", "configuration `FILE` that names the data directory (default caprouter.yaml if it exists)")
-	mustSucceed(cmd.MarkFlagDirname("data-dir"))
-	mustSucceed(cmd.MarkFlagFilename("config", yamlExtensions()...))
-}
-
-func (f *keysFlags) loadConfig() (app.Config, error) {
-	dir, err := resolveDataDir(f.dataDir, f.config)
-	return app.Config{DataDir: dir}, err
+	}, newKeysListCommand(), newKeysRotateCommand())
 }
 
 func newKeysListCommand() *cobra.Command {
-	var flags keysFlags
+	var flags dataDirFlags
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "list",
@@ -62,16 +43,14 @@ func newKeysListCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if asJSON {
-				return printJSON(cmd.OutOrStdout(), struct {
-					Keys []auth.KeyInfo `json:"keys"`
-				}{keys})
-			}
-			return printKeys(cmd.OutOrStdout(), keys)
+			list := struct {
+				Keys []auth.KeyInfo `json:"keys"`
+			}{keys}
+			return printOutput(cmd, asJSON, list, func(out io.Writer) error { return printKeys(out, keys) })
 		},
 	}
-	flags.register(cmd)
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	flags.register(cmd, "the keys")
+	addJSONFlag(cmd, &asJSON)
 	return cmd
 }
 
@@ -111,7 +90,7 @@ func timeText(t time.Time) string {
 }
 
 func newKeysRotateCommand() *cobra.Command {
-	var flags keysFlags
+	var flags dataDirFlags
 	var revoke, asJSON bool
 	cmd := &cobra.Command{
 		Use:   "rotate",
@@ -135,15 +114,12 @@ func newKeysRotateCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if asJSON {
-				return printJSON(cmd.OutOrStdout(), done)
-			}
-			return printRotation(cmd.OutOrStdout(), done)
+			return printOutput(cmd, asJSON, done, func(out io.Writer) error { return printRotation(out, done) })
 		},
 	}
-	flags.register(cmd)
+	flags.register(cmd, "the keys")
 	cmd.Flags().BoolVar(&revoke, "revoke", false, "invalidate all tokens of the old keys")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	addJSONFlag(cmd, &asJSON)
 	return cmd
 }
 

@@ -3,13 +3,13 @@ package main
 import (
 	"fmt"
 	"io"
+	"slices"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
 	"github.com/caprouter/caprouter/capabilities"
 	"github.com/caprouter/caprouter/internal/app"
-	"github.com/caprouter/caprouter/internal/strictjson"
 )
 
 func newLintCommand() *cobra.Command {
@@ -34,23 +34,16 @@ func newLintCommand() *cobra.Command {
 				return err
 			}
 			findings := capabilities.Lint(s)
-			if asJSON {
-				err = printJSON(cmd.OutOrStdout(), findings)
-			} else {
-				err = printFindings(cmd.OutOrStdout(), file, findings)
-			}
-			if err != nil {
+			if err := printOutput(cmd, asJSON, findings, func(out io.Writer) error { return printFindings(out, file, findings) }); err != nil {
 				return err
 			}
-			for _, f := range findings {
-				if f.Severity == capabilities.SeverityWarning {
-					return silentError{}
-				}
+			if slices.ContainsFunc(findings, func(f capabilities.Finding) bool { return f.Severity == capabilities.SeverityWarning }) {
+				return silentError{}
 			}
 			return nil
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	addJSONFlag(cmd, &asJSON)
 	return cmd
 }
 
@@ -64,12 +57,4 @@ func printFindings(out io.Writer, file string, findings []capabilities.Finding) 
 		fmt.Fprintf(w, "%s\t%s\t%s\n", f.Severity, f.Rule, oneLine(f.Message))
 	}
 	return w.Flush()
-}
-
-func printJSON(out io.Writer, v any) error {
-	if err := strictjson.MarshalWrite(out, v); err != nil {
-		return err
-	}
-	_, err := fmt.Fprintln(out)
-	return err
 }

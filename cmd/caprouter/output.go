@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"io"
 	"os"
 	"strings"
@@ -10,7 +11,10 @@ import (
 	"github.com/charmbracelet/lipgloss"
 	"github.com/charmbracelet/x/ansi"
 	"github.com/muesli/termenv"
+	"github.com/spf13/cobra"
 	"golang.org/x/term"
+
+	"github.com/caprouter/caprouter/internal/strictjson"
 )
 
 // Layout of the output: an indent, a column of labels, then the text.
@@ -47,6 +51,22 @@ const (
 type outputOptions struct {
 	width int
 	color bool
+}
+
+// printOutput prints v as JSON, or else calls printText.
+func printOutput(cmd *cobra.Command, asJSON bool, v any, printText func(out io.Writer) error) error {
+	if asJSON {
+		return printJSON(cmd.OutOrStdout(), v)
+	}
+	return printText(cmd.OutOrStdout())
+}
+
+func printJSON(out io.Writer, v any) error {
+	if err := strictjson.MarshalWrite(out, v); err != nil {
+		return err
+	}
+	_, err := io.WriteString(out, "\n")
+	return err
 }
 
 // detectOutput returns the options for out: colors and the real width only for a
@@ -245,4 +265,34 @@ func oneLine(s string) string {
 		lines[i] = printable(lines[i])
 	}
 	return strings.Join(lines, "; ")
+}
+
+// eraseLine moves the cursor to the start of the line and erases it.
+const eraseLine = "\r\x1b[K"
+
+// progressLine shows progress on a terminal, and nothing otherwise.
+type progressLine struct {
+	out      io.Writer
+	terminal bool
+}
+
+func newProgressLine(out io.Writer) *progressLine {
+	_, ok := asTerminal(out)
+	return &progressLine{out: out, terminal: ok}
+}
+
+func (s *progressLine) print(stage string, done, total int) {
+	s.printLine(fmt.Sprintf("%s %d/%d", stage, done, total))
+}
+
+func (s *progressLine) printLine(text string) {
+	if s.terminal {
+		fmt.Fprint(s.out, eraseLine+indent+text)
+	}
+}
+
+func (s *progressLine) clear() {
+	if s.terminal {
+		fmt.Fprint(s.out, eraseLine)
+	}
 }

@@ -16,7 +16,7 @@ import (
 )
 
 func newRootCommand() *cobra.Command {
-	root := &cobra.Command{
+	root := newGroupCommand(&cobra.Command{
 		Use:   "caprouter",
 		Short: "Route requests in plain language to eligible agents",
 		Long: "caprouter routes requests in plain language to agents: a classifier proposes the intent, and fixed\n" +
@@ -29,15 +29,7 @@ func newRootCommand() *cobra.Command {
 		Version:       buildVersion(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		Args:          requireSubcommand,
-		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	root.SetVersionTemplate(versionLine() + "\n")
-	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usageErrorf(cmd, "%w", err) })
-	root.CompletionOptions.DisableDefaultCmd = true // see completion.go
-	root.CompletionOptions.SetDefaultShellCompDirective(cobra.ShellCompDirectiveNoFileComp)
-	root.SetHelpCommand(newHelpCommand())
-	root.AddCommand(
+	},
 		newDemoCommand(),
 		newInitCommand(),
 		newServeCommand(),
@@ -54,6 +46,11 @@ func newRootCommand() *cobra.Command {
 		newCompletionCommand(),
 		newVersionCommand(),
 	)
+	root.SetVersionTemplate(versionLine() + "\n")
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usageErrorf(cmd, "%w", err) })
+	root.CompletionOptions.DisableDefaultCmd = true // see completion.go
+	root.CompletionOptions.SetDefaultShellCompDirective(cobra.ShellCompDirectiveNoFileComp)
+	root.SetHelpCommand(newHelpCommand())
 	return root
 }
 
@@ -106,6 +103,14 @@ func argsBetween(what string, least, most int) cobra.PositionalArgs {
 		_, name, _ := strings.Cut(cmd.CommandPath(), " ")
 		return usageErrorf(cmd, "%s takes %s, not %s", name, what, formatCount(len(args), "argument"))
 	}
+}
+
+// newGroupCommand returns a command that only groups others.
+func newGroupCommand(cmd *cobra.Command, subcommands ...*cobra.Command) *cobra.Command {
+	cmd.Args = requireSubcommand
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+	cmd.AddCommand(subcommands...)
+	return cmd
 }
 
 // requireSubcommand is for commands that only group others.

@@ -22,7 +22,6 @@ type routeFlags struct {
 	timeout  time.Duration
 	dryRun   bool
 	explain  bool
-	asJSON   bool
 }
 
 func newRouteCommand() *cobra.Command {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -21,37 +20,19 @@ import (
 const ticketsPath = "/api/v1/tickets"
 
 func newTicketsCommand() *cobra.Command {
-	cmd := &cobra.Command{
+	return newGroupCommand(&cobra.Command{
 		Use:   "tickets",
 		Short: "List tickets of unsupported requests, and which agent to build next",
 		Long: "With fallback policy C, requests without an eligible agent become tickets. Similar requests share a\n" +
 			"ticket, which counts them and suggests the registry entry of the missing agent.",
-		Args: requireSubcommand,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(newTicketsListCommand(), newTicketsShowCommand(), newTicketsCloseCommand(), newTicketsDemandCommand())
-	return cmd
-}
-
-type ticketFlags struct {
-	serverFlags
-	asJSON bool
-}
-
-func (f *ticketFlags) register(cmd *cobra.Command) {
-	f.serverFlags.register(cmd)
-	cmd.Flags().BoolVar(&f.asJSON, "json", false, "print JSON")
-}
-
-func (f *ticketFlags) newClient(cmd *cobra.Command) (*client, error) {
-	return newClient(cmp.Or(f.routerURL(cmd), defaultURL), f.tokenEnv)
+	}, newTicketsListCommand(), newTicketsShowCommand(), newTicketsCloseCommand(), newTicketsDemandCommand())
 }
 
 // allStatuses is the --status that selects all tickets.
 const allStatuses = "all"
 
 func newTicketsListCommand() *cobra.Command {
-	var flags ticketFlags
+	var flags serverFlags
 	var status string
 	var limit int
 	cmd := &cobra.Command{
@@ -77,18 +58,18 @@ func newTicketsListCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if flags.asJSON {
-				return printJSON(cmd.OutOrStdout(), list)
-			}
-			if len(list) == 0 {
-				_, err := fmt.Fprintln(cmd.OutOrStdout(), "no tickets")
+			return printOutput(cmd, flags.asJSON, list, func(out io.Writer) error {
+				text := "no tickets\n"
+				if len(list) > 0 {
+					text = formatTickets(list, detectOutput(out))
+				}
+				_, err := io.WriteString(out, text)
 				return err
-			}
-			_, err = io.WriteString(cmd.OutOrStdout(), formatTickets(list, detectOutput(cmd.OutOrStdout())))
-			return err
+			})
 		},
 	}
 	flags.register(cmd)
+	addJSONFlag(cmd, &flags.asJSON)
 	cmd.Flags().StringVar(&status, "status", string(contract.TicketOpen), "open, closed or all")
 	cmd.Flags().IntVar(&limit, "limit", 100, "maximum number of tickets")
 	mustSucceed(cmd.RegisterFlagCompletionFunc("status", cobra.FixedCompletions(
@@ -97,7 +78,7 @@ func newTicketsListCommand() *cobra.Command {
 }
 
 func newTicketsShowCommand() *cobra.Command {
-	var flags ticketFlags
+	var flags serverFlags
 	var yaml bool
 	cmd := &cobra.Command{
 		Use:   "show ID",
@@ -114,24 +95,22 @@ func newTicketsShowCommand() *cobra.Command {
 			if err := c.getResource(cmd.Context(), ticketPath(args[0]), nil, &t); err != nil {
 				return err
 			}
-			switch {
-			case flags.asJSON:
-				return printJSON(cmd.OutOrStdout(), t)
-			case yaml:
+			if yaml {
 				_, err := io.WriteString(cmd.OutOrStdout(), printable(t.SuggestedYAML))
 				return err
 			}
-			return printTicket(cmd.OutOrStdout(), &t)
+			return printOutput(cmd, flags.asJSON, t, func(out io.Writer) error { return printTicket(out, &t) })
 		},
 	}
 	flags.register(cmd)
+	addJSONFlag(cmd, &flags.asJSON)
 	cmd.Flags().BoolVar(&yaml, "yaml", false, "print only the suggested registry")
 	cmd.MarkFlagsMutuallyExclusive("json", "yaml")
 	return cmd
 }
 
 func newTicketsCloseCommand() *cobra.Command {
-	var flags ticketFlags
+	var flags serverFlags
 	var note string
 	cmd := &cobra.Command{
 		Use:     "close ID",
@@ -153,14 +132,15 @@ func newTicketsCloseCommand() *cobra.Command {
 				return err
 			case p != nil:
 				return p.toError()
-			case flags.asJSON:
-				return printJSON(cmd.OutOrStdout(), t)
 			}
-			_, err = fmt.Fprintf(cmd.OutOrStdout(), "closed %s, a ticket of %s: %s\n", oneLine(t.TicketID), formatCount(t.Count, "request"), oneLine(t.Title))
-			return err
+			return printOutput(cmd, flags.asJSON, t, func(out io.Writer) error {
+				_, err := fmt.Fprintf(out, "closed %s, a ticket of %s: %s\n", oneLine(t.TicketID), formatCount(t.Count, "request"), oneLine(t.Title))
+				return err
+			})
 		},
 	}
 	flags.register(cmd)
+	addJSONFlag(cmd, &flags.asJSON)
 	cmd.Flags().StringVar(&note, "note", "", "reason, stored in the ticket, as `TEXT`")
 	return cmd
 }

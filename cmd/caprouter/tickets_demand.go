@@ -18,7 +18,7 @@ import (
 const maxRankedTickets = 100_000
 
 func newTicketsDemandCommand() *cobra.Command {
-	var flags ticketFlags
+	var flags serverFlags
 	var limit int
 	cmd := &cobra.Command{
 		Use:   "demand",
@@ -43,15 +43,14 @@ func newTicketsDemandCommand() *cobra.Command {
 			}
 			ranked := rankDemand(list, time.Now())
 			ranked = ranked[:min(len(ranked), limit)]
-			if flags.asJSON {
-				return printJSON(cmd.OutOrStdout(), struct {
-					Demand []rankedTicket `json:"demand"`
-				}{ranked})
-			}
-			return printDemand(cmd.OutOrStdout(), ranked)
+			output := struct {
+				Demand []rankedTicket `json:"demand"`
+			}{ranked}
+			return printOutput(cmd, flags.asJSON, output, func(out io.Writer) error { return printDemand(out, ranked) })
 		},
 	}
 	flags.register(cmd)
+	addJSONFlag(cmd, &flags.asJSON)
 	cmd.Flags().IntVar(&limit, "limit", 20, "maximum number of tickets")
 	return cmd
 }
