@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	_ "embed" // the page and its style
 	"encoding/base64"
-	"encoding/json"
 	"fmt"
 	"html/template"
 	"io"
@@ -120,11 +119,11 @@ func newHTMLPage(r *Report) (*htmlPage, error) {
 		}
 		c.Compared = compareFields(c.Case)
 		if c.Case.Decision != nil {
-			decision, err := indentedJSON(c.Case.Decision)
+			decision, err := strictjson.MarshalIndent(c.Case.Decision)
 			if err != nil {
 				return nil, fmt.Errorf("case %s: encode the decision: %w", c.Case.ID, err)
 			}
-			c.Decision = decision
+			c.Decision = string(decision)
 		}
 		p.Failures = append(p.Failures, c)
 	}
@@ -200,16 +199,6 @@ func formatShare(part, whole int) string {
 func formatPercent(v float64) string { return strconv.FormatFloat(100*v, 'f', 1, 64) + " %" }
 
 func formatTwoDigits(v float64) string { return strconv.FormatFloat(v, 'f', 2, 64) }
-
-func indentedJSON(v any) (string, error) {
-	data, err := strictjson.Marshal(v)
-	if err != nil {
-		return "", err
-	}
-	var b bytes.Buffer
-	err = json.Indent(&b, data, "", "  ")
-	return b.String(), err
-}
 
 // htmlMatrix is a confusion matrix, or its summary if it is too large.
 type htmlMatrix struct {

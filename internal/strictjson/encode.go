@@ -26,3 +26,8 @@ func Marshal(v any) ([]byte, error) {
 func MarshalWrite(w io.Writer, v any) error {
 	return json.MarshalWrite(w, v, encodeOptions)
 }
+
+// MarshalIndent is [Marshal] with one member or element a line, for people.
+func MarshalIndent(v any) ([]byte, error) {
+	return json.Marshal(v, encodeOptions, jsontext.WithIndent("  "))
+}
