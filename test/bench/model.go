@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -92,7 +93,7 @@ func benchFailing(ctx context.Context, mode, provider string, f failingModel) (s
 	defer cancel()
 	var calls atomic.Int64
 	group := run.New(ctx)
-	defer func() { cancel(); err = firstError(err, group.Wait()) }()
+	defer func() { cancel(); err = errors.Join(err, group.Wait()) }()
 	model, err := serveModel(ctx, group, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		calls.Add(1)
 		_, _ = io.Copy(io.Discard, r.Body) // so that the server detects a disconnected caller
@@ -105,7 +106,7 @@ func benchFailing(ctx context.Context, mode, provider string, f failingModel) (s
 	if err != nil {
 		return s, err
 	}
-	defer func() { err = firstError(err, stop()) }()
+	defer func() { err = errors.Join(err, stop()) }()
 
 	first := make([]float64, concurrentRequests)
 	errs := make([]error, concurrentRequests)
@@ -122,7 +123,7 @@ func benchFailing(ctx context.Context, mode, provider string, f failingModel) (s
 	return modelSample{
 		maxMS: slices.Max(first), p50: later[len(later)/2], p99: later[len(later)*99/100],
 		callsPerRequest: float64(calls.Load()) / (concurrentRequests + sequentialRequests),
-	}, firstError(errs...)
+	}, errors.Join(errs...)
 }
 
 func serveModel(ctx context.Context, group *run.Group, h http.Handler) (url string, err error) {
@@ -157,11 +158,11 @@ func startModelRouter(ctx context.Context, mode, provider, model string) (url st
 	})
 	if err != nil {
 		cancel()
-		return "", nil, firstError(err, os.RemoveAll(dir))
+		return "", nil, errors.Join(err, os.RemoveAll(dir))
 	}
 	return "http://" + server.Addr(), func() error {
 		cancel()
-		return firstError(server.Wait(), os.RemoveAll(dir))
+		return errors.Join(server.Wait(), os.RemoveAll(dir))
 	}, nil
 }
 
@@ -187,13 +188,4 @@ func timeRoute(ctx context.Context, server string, i int) (float64, error) {
 		err = fmt.Errorf("got status %q and HTTP %d, want accepted", answer.Status, resp.StatusCode)
 	}
 	return float64(took) / float64(time.Millisecond), err
-}
-
-func firstError(errs ...error) error {
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }
