@@ -102,7 +102,7 @@ func TestRunner_ResendsOnlyIdempotentTasks(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			h := newHarness(t)
-			h.said.says.Intent, h.said.says.Domains = tt.intent, map[string][]string{"count": {"words"}, "pay": {"bills"}}[tt.intent]
+			h.classifier.proposal.Intent, h.classifier.proposal.Domains = tt.intent, map[string][]string{"count": {"words"}, "pay": {"bills"}}[tt.intent]
 			h.target.does(tt.agent, tt.does(h.target))
 			id := h.submit().RequestID
 			first := testkit.Receive(t, h.target.begun)
@@ -183,7 +183,7 @@ func TestCallbacks_StoreResultBeforeResume(t *testing.T) {
 func (h *harness) waits(id string) {
 	h.t.Helper()
 	h.eventually(func() bool {
-		rec, err := h.book.Get(context.Background(), id)
+		rec, err := h.requests.Get(context.Background(), id)
 		return err == nil && slices.ContainsFunc(rec.Tasks, func(task requests.Task) bool { return task.State == requests.TaskWaiting })
 	})
 }
@@ -201,11 +201,11 @@ func TestRunner_ResumesWithStoredPlan(t *testing.T) {
 	h.target.does("second", h.target.hangs)
 	id := h.submit().RequestID
 	testkit.Receive(t, h.target.begun)
-	before, err := h.book.Get(t.Context(), id)
+	before, err := h.requests.Get(t.Context(), id)
 	if err != nil {
 		t.Fatal(err)
 	}
-	h.said.says.Intent = "count" // the model proposes something else the second time
+	h.classifier.proposal.Intent = "count" // the model proposes something else the second time
 	h.restart()
 	got := h.final(id)
 	if got.Decision.DecisionID != before.Decision.DecisionID || got.Decision.Classification.Intent != "pay" {
@@ -216,14 +216,14 @@ func TestRunner_ResumesWithStoredPlan(t *testing.T) {
 // A run that is handed over leaves the stored request as it is, and cancels no task.
 func TestRunner_CloseHandsOverOpenRequests(t *testing.T) {
 	h := newHarness(t)
-	h.said.says.Intent, h.said.says.Domains = "count", []string{"words"}
+	h.classifier.proposal.Intent, h.classifier.proposal.Domains = "count", []string{"words"}
 	h.target.does("counter", h.target.hangs)
 	id := h.submit().RequestID
 	testkit.Receive(t, h.target.begun)
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
 	h.Close(gone)
-	rec, err := h.book.Get(t.Context(), id)
+	rec, err := h.requests.Get(t.Context(), id)
 	if err != nil || rec.State != requests.StateRunning || len(rec.Tasks) != 1 || rec.Tasks[0].State != requests.TaskSent {
 		t.Errorf("got %+v, %v, want it running with its task out", rec, err)
 	}
@@ -234,7 +234,7 @@ func TestRouter_RecordsDecisionBeforeDispatch(t *testing.T) {
 	h := newHarness(t)
 	var atDispatch audit.RequestRecords
 	h.target.does("payer", func(ctx context.Context, c dispatch.Call) dispatch.Outcome {
-		atDispatch, _ = h.trail.Find(ctx, c.Task.RequestID)
+		atDispatch, _ = h.auditLog.Find(ctx, c.Task.RequestID)
 		return dispatch.Outcome{Result: success("paid"), Attempts: 1}
 	})
 	resp, err := h.Handle(t.Context(), newRequest(), alice)
@@ -244,7 +244,7 @@ func TestRouter_RecordsDecisionBeforeDispatch(t *testing.T) {
 	if atDispatch.Decision == nil || atDispatch.Outcome != nil || atDispatch.Decision.DecisionID != resp.Decision.DecisionID {
 		t.Errorf("when the task went out the trail had %+v, want the decision", atDispatch)
 	}
-	after, err := h.trail.Find(t.Context(), resp.RequestID)
+	after, err := h.auditLog.Find(t.Context(), resp.RequestID)
 	if err != nil || after.Outcome == nil || after.Outcome.Status != contract.StatusCompleted {
 		t.Errorf("afterwards: got %+v, %v, want the outcome", after.Outcome, err)
 	}
@@ -260,7 +260,7 @@ func TestRouter_RecordsDecisionBeforeDispatch(t *testing.T) {
 // If the decision cannot be recorded, no task is sent.
 func TestRouter_DispatchesNothingIfAuditLogFails(t *testing.T) {
 	h := newHarness(t)
-	if err := h.trail.Close(t.Context()); err != nil {
+	if err := h.auditLog.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	_, err := h.Handle(t.Context(), newRequest(), alice)
@@ -297,7 +297,7 @@ func TestRunner_ClosesInterruptedSynchronousRequests(t *testing.T) {
 	if err := h.Resume(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	found, err := h.trail.Find(t.Context(), call.Task.RequestID)
+	found, err := h.auditLog.Find(t.Context(), call.Task.RequestID)
 	if err != nil || found.Outcome == nil || found.Outcome.Status != contract.StatusFailed {
 		t.Errorf("the trail has %+v, %v, want the end", found.Outcome, err)
 	}

@@ -89,7 +89,7 @@ func TestCallbacks_EmitProgress(t *testing.T) {
 // An asynchronous request offers its part again to an agent at its limit.
 func TestExecution_OffersPartAgainIfAgentIsBusy(t *testing.T) {
 	h := newHarness(t)
-	h.said.says.Intent, h.said.says.Domains = "count", []string{"words"}
+	h.classifier.proposal.Intent, h.classifier.proposal.Domains = "count", []string{"words"}
 	h.target.does("counter", h.target.later)
 	const most = contract.DefaultMaxInFlight
 	ids := make([]string, most+3)

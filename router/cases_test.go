@@ -30,23 +30,30 @@ import (
 	"github.com/caprouter/caprouter/router"
 )
 
-var update = flag.Bool("update", false, "rewrite want.json of the routing cases")
+// wholeResponseCases keep the whole response, so that the form of a response is
+// tested as well: one is dispatched, one is answered by a fallback.
+var wholeResponseCases = []string{"two-agents", "fallback-a"}
 
-// TestRouter_RoutesCases routes testdata/cases/*.txtar. Each file says on top what it holds
-// the router to, and has these sections:
+var update = flag.Bool("update", false, "rewrite the expected results of the routing cases")
+
+// TestRouter_RoutesCases routes testdata/cases/*.txtar. The comment of each file
+// states the expected behaviour. The sections are:
 //
 //	registry.yaml         the registry (required)
-//	config.json           of the router, see caseConfig; left out: all defaults
+//	config.json           of the router, see caseConfig; default: all defaults
 //	request.json          the body of POST /api/v1/route (required)
-//	classification.json   what the classifier says; left out: the lexical one
-//	agents.json           what each agent does with a task; left out: success
-//	caller.json           who asks; left out: the local principal
-//	down                  ids of agents whose breaker is open
-//	want.json             the response, with ids counted and times at zero
-//	calls                 the tasks that were given out, sorted (parts run in parallel)
+//	classification.json   the classifier's proposal; default: that of the lexical classifier
+//	agents.json           the outcome of each agent's tasks; default: success
+//	caller.json           the caller; default: the local principal
+//	down                  ids of agents whose circuit breaker is open
+//	want                  the expected response as a projection, see projectResponse
+//	want.json             instead of want: the whole response (wholeResponseCases)
+//	calls                 the tasks that were sent, sorted, because parts run in parallel
 //
-// A conversation goes on with request2.json, and classification2.json,
-// agents2.json, caller2.json, want2.json and calls2 beside it, and so on.
+// Further turns of a conversation have the sections request2.json,
+// classification2.json, agents2.json, caller2.json, want2 and calls2, and so on.
+//
+// Run the test with -update to rewrite the expected sections, and review the diff.
 func TestRouter_RoutesCases(t *testing.T) {
 	files, err := filepath.Glob("testdata/cases/*.txtar")
 	if err != nil || len(files) == 0 {
@@ -67,23 +74,33 @@ func runCase(t *testing.T, file string) {
 		sections[f.Name] = f.Data
 	}
 	agents := &scriptedAgents{t: t, down: strings.Fields(string(sections["down"]))}
-	said := &scriptedClassifier{}
-	r := newCaseRouter(t, file, sections, agents, said)
+	scripted := &scriptedClassifier{}
+	r := newCaseRouter(t, file, sections, agents, scripted)
 	got := map[string]string{}
-	for turn := 1; turn == 1 || sections[named("request", turn, ".json")] != nil; turn++ {
+	for turn := 1; turn == 1 || sections[sectionName("request", turn, ".json")] != nil; turn++ {
 		agents.script, agents.calls = map[string]scriptedOutcome{}, nil
-		decode(t, sections, named("agents", turn, ".json"), &agents.script)
-		if name := named("classification", turn, ".json"); sections[name] != nil {
-			said.says = contract.Classification{} // decoding would write into what is remembered
-			decode(t, sections, name, &said.says)
+		decode(t, sections, sectionName("agents", turn, ".json"), &agents.script)
+		if name := sectionName("classification", turn, ".json"); sections[name] != nil {
+			scripted.proposal = contract.Classification{} // decoding would write into the slices of the previous turn
+			decode(t, sections, name, &scripted.proposal)
 		}
 		resp, err := r.Handle(t.Context(), caseRequest(t, sections, turn), caseCaller(t, sections, turn))
 		slices.Sort(agents.calls)
-		got[named("want", turn, ".json")] = render(t, resp, err)
-		got[named("calls", turn, "")] = strings.Join(agents.calls, "\n") + "\n"
+		if err == nil && !strings.HasPrefix(resp.Decision.RegistryVersion, "sha256:") {
+			t.Errorf("got registry version %q, want sha256:…", resp.Decision.RegistryVersion)
+		}
+		switch {
+		case err != nil:
+			got[sectionName("want", turn, "")] = "error: " + err.Error() + "\n"
+		case slices.Contains(wholeResponseCases, strings.TrimSuffix(filepath.Base(file), ".txtar")):
+			got[sectionName("want", turn, ".json")] = wholeResponse(t, resp)
+		default:
+			got[sectionName("want", turn, "")] = projectResponse(resp)
+		}
+		got[sectionName("calls", turn, "")] = strings.Join(agents.calls, "\n") + "\n"
 	}
 	if *update {
-		rewrite(t, file, archive, got)
+		rewriteCase(t, file, archive, got)
 		return
 	}
 	for name := range got {
@@ -93,29 +110,29 @@ func runCase(t *testing.T, file string) {
 	}
 }
 
-// named is the name of a section of the turn: request.json, request2.json.
-func named(what string, turn int, ext string) string {
+// sectionName returns the name of a section of the turn: request.json, request2.json.
+func sectionName(base string, turn int, ext string) string {
 	if turn == 1 {
-		return what + ext
+		return base + ext
 	}
-	return what + strconv.Itoa(turn) + ext
+	return base + strconv.Itoa(turn) + ext
 }
 
-// caseConfig is what a case may change of the router.
+// caseConfig is the part of the configuration that a case can set.
 type caseConfig struct {
 	Trigger         string `json:"trigger"`
 	AnswerByDefault bool   `json:"answer_by_default"`
-	Answer          string `json:"answer"` // of the model, for policy A; "" = there is no model
+	Answer          string `json:"answer"` // of the model by policy A; "" = no model
 	AnswerReason    string `json:"answer_reason"`
 }
 
-func newCaseRouter(t *testing.T, file string, sections map[string][]byte, agents *scriptedAgents, said *scriptedClassifier) *router.Router {
+func newCaseRouter(t *testing.T, file string, sections map[string][]byte, agents *scriptedAgents, scripted *scriptedClassifier) *router.Router {
 	t.Helper()
 	snapshot, err := capabilities.Parse(file+"/registry.yaml", sections["registry.yaml"])
 	if err != nil {
 		t.Fatal(err)
 	}
-	var c router.Classifier = said
+	var c router.Classifier = scripted
 	if _, ok := sections["classification.json"]; !ok {
 		if c, err = classifier.New(classifier.Config{Mode: classifier.ModeLexical}); err != nil {
 			t.Fatal(err)
@@ -151,7 +168,7 @@ func newCaseRouter(t *testing.T, file string, sections map[string][]byte, agents
 	return r
 }
 
-// openSessions is where the sessions of one test are remembered.
+// openSessions opens a store for the sessions of one test.
 func openSessions(t testing.TB) *store.Bucket {
 	t.Helper()
 	b, err := teststore.Open(t).Bucket(t.Context(), store.BucketConfig{Name: "SESSIONS", MaxAge: time.Hour})
@@ -166,14 +183,14 @@ var caseTime = time.Date(2026, 1, 2, 15, 4, 5, 0, time.UTC)
 func caseRequest(t *testing.T, sections map[string][]byte, turn int) *contract.Request {
 	t.Helper()
 	req := &contract.Request{}
-	decode(t, sections, named("request", turn, ".json"), req)
-	req.RequestID, req.TraceID = named("request", turn, ""), strings.Repeat("0a", 16)
+	decode(t, sections, sectionName("request", turn, ".json"), req)
+	req.RequestID, req.TraceID = sectionName("request", turn, ""), strings.Repeat("0a", 16)
 	return req
 }
 
 func caseCaller(t *testing.T, sections map[string][]byte, turn int) *contract.Caller {
 	t.Helper()
-	section, ok := sections[named("caller", turn, ".json")]
+	section, ok := sections[sectionName("caller", turn, ".json")]
 	if !ok {
 		return &contract.Caller{Subject: "local", AllScopes: true, AllAgents: true}
 	}
@@ -198,48 +215,17 @@ func decode(t *testing.T, sections map[string][]byte, name string, v any) {
 	}
 }
 
-// render prints a response with its times at zero, or the error.
-func render(t *testing.T, resp *contract.Response, err error) string {
-	t.Helper()
-	if err != nil {
-		return "error: " + err.Error() + "\n"
-	}
-	resp.Decision.Classification.LatencyMS = 0
-	if use := resp.Data.AnsweredBy; use != nil {
-		for i := range use.Calls {
-			use.Calls[i].LatencyMS = 0
-		}
-	}
-	for stage := range resp.Decision.TimingsMS {
-		resp.Decision.TimingsMS[stage] = 0
-	}
-	for i := range resp.Tasks {
-		task := &resp.Tasks[i]
-		task.LatencyMS, task.TaskID = 0, "task"
-		for k := range task.FailedOver {
-			task.FailedOver[k].TaskID, task.FailedOver[k].LatencyMS = "task", 0
-		}
-	}
-	if !strings.HasPrefix(resp.Decision.RegistryVersion, "sha256:") {
-		t.Errorf("got registry version %q, want sha256:…", resp.Decision.RegistryVersion)
-	}
-	resp.Decision.RegistryVersion = "sha256:…"
-	data, err := json.MarshalIndent(resp, "", " ")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(data) + "\n"
-}
-
-// rewrite stores what came out as what is wanted; the diff gets reviewed.
-func rewrite(t *testing.T, file string, archive *txtar.Archive, got map[string]string) {
+// rewriteCase replaces the expected sections of the file by the results.
+func rewriteCase(t *testing.T, file string, archive *txtar.Archive, got map[string]string) {
 	t.Helper()
 	archive.Files = slices.DeleteFunc(archive.Files, func(f txtar.File) bool {
 		return strings.HasPrefix(f.Name, "want") || strings.HasPrefix(f.Name, "calls")
 	})
-	for turn := 1; got[named("want", turn, ".json")] != ""; turn++ {
-		for _, name := range []string{named("want", turn, ".json"), named("calls", turn, "")} {
-			archive.Files = append(archive.Files, txtar.File{Name: name, Data: []byte(got[name])})
+	for turn := 1; turn == 1 || got[sectionName("calls", turn, "")] != ""; turn++ {
+		for _, name := range []string{sectionName("want", turn, ""), sectionName("want", turn, ".json"), sectionName("calls", turn, "")} {
+			if data, ok := got[name]; ok {
+				archive.Files = append(archive.Files, txtar.File{Name: name, Data: []byte(data)})
+			}
 		}
 	}
 	if err := os.WriteFile(file, txtar.Format(archive), 0o600); err != nil {
@@ -247,14 +233,14 @@ func rewrite(t *testing.T, file string, archive *txtar.Archive, got map[string]s
 	}
 }
 
-// scriptedClassifier says one thing, as a model would.
-type scriptedClassifier struct{ says contract.Classification }
+// scriptedClassifier proposes a fixed classification.
+type scriptedClassifier struct{ proposal contract.Classification }
 
 func (c *scriptedClassifier) Classify(context.Context, classifier.Input) contract.Classification {
-	return c.says
+	return c.proposal
 }
 
-// scriptedModel answers for policy A.
+// scriptedModel answers by policy A.
 type scriptedModel caseConfig
 
 func (m scriptedModel) Provider() string { return "scripted" }
@@ -267,14 +253,14 @@ func (m scriptedModel) Generate(context.Context, *llm.Request) (*llm.Reply, erro
 	return &llm.Reply{Text: m.Answer, Tokens: contract.Tokens{Input: 100, Output: 20}}, nil
 }
 
-// scriptedOutcome is what a scripted agent makes of a task.
+// scriptedOutcome is the outcome of a task.
 type scriptedOutcome struct {
 	Result    *contract.Result    `json:"result"`
 	Error     *contract.TaskError `json:"error"`
 	Uncertain bool                `json:"uncertain"`
 }
 
-// scriptedAgents stand where dispatch does and note who was called.
+// scriptedAgents implements execution.Dispatcher and records the calls.
 type scriptedAgents struct {
 	t      *testing.T
 	script map[string]scriptedOutcome
@@ -323,7 +309,7 @@ func (a *scriptedAgents) SetAgents(agents []*contract.RegistryEntry) matcher.Liv
 	return live
 }
 
-// TestRouter_SetsMissingIDs holds for a request that enters without an edge.
+// TestRouter_SetsMissingIDs sends a request that did not pass the HTTP server.
 func TestRouter_SetsMissingIDs(t *testing.T) {
 	sections := map[string][]byte{"registry.yaml": []byte(propertyRegistry)}
 	r := newCaseRouter(t, "ids", sections, &scriptedAgents{t: t}, nil)

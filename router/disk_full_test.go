@@ -53,7 +53,7 @@ func TestRunner_RetriesWritesUntilDiskHasSpace(t *testing.T) {
 	if err := h.Callbacks().AcceptResult(t.Context(), grant, res); code(err) != contract.CodeOverloaded {
 		t.Errorf("got %v, want the agent to keep its result and try again", err)
 	}
-	if rec, err := h.book.Get(t.Context(), id); err != nil || rec.State != requests.StateRunning {
+	if rec, err := h.requests.Get(t.Context(), id); err != nil || rec.State != requests.StateRunning {
 		t.Errorf("got %+v, %v, want it to go on", rec, err)
 	}
 	h.full.Store(false)

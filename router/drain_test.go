@@ -30,10 +30,10 @@ func TestRunner_CloseAwaitsSentTasks(t *testing.T) {
 	late := h.submit().RequestID // accepted, and handed over to the next process
 	close(goOn)
 	testkit.WaitClosed(t, closed)
-	if rec, err := h.book.Get(t.Context(), id); err != nil || rec.State != requests.State(contract.StatusCompleted) {
+	if rec, err := h.requests.Get(t.Context(), id); err != nil || rec.State != requests.State(contract.StatusCompleted) {
 		t.Errorf("got %+v, %v, want it completed", rec, err)
 	}
-	if rec, err := h.book.Get(t.Context(), late); err != nil || rec.State.Terminal() || len(rec.Tasks) != 0 {
+	if rec, err := h.requests.Get(t.Context(), late); err != nil || rec.State.Terminal() || len(rec.Tasks) != 0 {
 		t.Errorf("got %+v, %v, want nothing of it given out", rec, err)
 	}
 }
@@ -62,7 +62,7 @@ func TestRouter_RecordsOutcomeIfCallerDisconnects(t *testing.T) {
 	if err != nil || resp.Status != contract.StatusCancelled {
 		t.Fatalf("got %+v, %v, want it cancelled", resp, err)
 	}
-	found, err := h.trail.Find(t.Context(), resp.RequestID)
+	found, err := h.auditLog.Find(t.Context(), resp.RequestID)
 	if err != nil || found.Decision == nil || found.Outcome == nil || found.Outcome.Status != contract.StatusCancelled {
 		t.Errorf("the trail has %+v, %v, want the decision and its end", found, err)
 	}

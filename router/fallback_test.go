@@ -63,7 +63,7 @@ func TestRouter_CancelsFallbackAnswerIfCallerDisconnects(t *testing.T) {
 func answeringRouter(t *testing.T, clf contract.Classification, m fallback.Model) *router.Router {
 	t.Helper()
 	agents := &scriptedAgents{t: t}
-	r, err := router.New(router.Config{Model: m, AnswerByDefault: true}, &scriptedClassifier{says: clf}, agents)
+	r, err := router.New(router.Config{Model: m, AnswerByDefault: true}, &scriptedClassifier{proposal: clf}, agents)
 	if err != nil {
 		t.Fatal(err)
 	}

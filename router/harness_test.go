@@ -38,11 +38,11 @@ type harness struct {
 	store *store.Store
 	dir   string
 
-	trail  *audit.Log
-	book   *requests.Store
-	events *events.Stream
-	desk   *tickets.Service
-	stop   context.CancelFunc // ends what runs in the background
+	auditLog *audit.Log
+	requests *requests.Store
+	events   *events.Stream
+	tickets  *tickets.Service
+	stop     context.CancelFunc // ends what runs in the background
 
 	full   atomic.Bool // the disk
 	onFind func()      // called once before the audit log is searched
@@ -52,8 +52,8 @@ type harness struct {
 	model     fallback.Model
 	answers   fallbackpolicy.AnswerLimit
 
-	target *agents
-	said   *scriptedClassifier
+	target     *agents
+	classifier *scriptedClassifier
 	*router.Router
 	*history.Service // of stored requests
 }
@@ -61,7 +61,7 @@ type harness struct {
 func newHarness(t testing.TB) *harness {
 	t.Helper()
 	h := &harness{t: t, dir: t.TempDir(), registry: durableRegistry, target: newAgents()}
-	h.said = &scriptedClassifier{contract.Classification{Intent: "pay", Domains: []string{"bills"}, Confidence: 1, Source: contract.SourceLLM}}
+	h.classifier = &scriptedClassifier{contract.Classification{Intent: "pay", Domains: []string{"bills"}, Confidence: 1, Source: contract.SourceLLM}}
 	h.open()
 	t.Cleanup(func() { h.crash() })
 	return h
@@ -99,21 +99,21 @@ func (h *harness) open() {
 	h.must(err)
 	signer, err := auth.OpenSigner(h.dir)
 	h.must(err)
-	h.trail, err = audit.Open(ctx, audit.Config{Log: log, Signer: signer, HeadFile: filepath.Join(h.dir, audit.HeadFile)})
+	h.auditLog, err = audit.Open(ctx, audit.Config{Log: log, Signer: signer, HeadFile: filepath.Join(h.dir, audit.HeadFile)})
 	h.must(err)
-	h.book = requests.NewStore(h.bucket("REQUESTS"))
+	h.requests = requests.NewStore(h.bucket("REQUESTS"))
 	h.events, err = events.Open(ctx, h.store)
 	h.must(err)
 	var background sync.WaitGroup
 	background.Go(func() { _ = h.events.Run(ctx) })
-	h.desk, err = tickets.Open(ctx, tickets.Config{Bucket: h.bucket("TICKETS"), NewID: router.NewID, Catalogue: func() *capabilities.Catalogue { return h.View().Catalogue }})
+	h.tickets, err = tickets.Open(ctx, tickets.Config{Bucket: h.bucket("TICKETS"), NewID: router.NewID, Catalogue: func() *capabilities.Catalogue { return h.View().Catalogue }})
 	h.must(err)
 	d, err := dispatch.New(dispatch.Config{}, map[string]dispatch.Target{contract.ProtocolHTTP: h.target})
 	h.must(err)
 	h.Router, err = router.New(router.Config{Model: h.model, Answers: h.answers, Storage: router.Storage{
-		AuditLog: &watchedTrail{Log: h.trail, harness: h}, Requests: h.book, Events: h.events, Sessions: h.bucket("SESSIONS"),
-		Keys: h.bucket("IDEMPOTENCY"), Tickets: h.desk, Owner: router.NewID(),
-	}}, h.said, d)
+		AuditLog: &watchedAuditLog{Log: h.auditLog, harness: h}, Requests: h.requests, Events: h.events, Sessions: h.bucket("SESSIONS"),
+		Keys: h.bucket("IDEMPOTENCY"), Tickets: h.tickets, Owner: router.NewID(),
+	}}, h.classifier, d)
 	h.must(err)
 	snapshot, err := capabilities.Parse("registry.yaml", []byte(h.registry))
 	h.must(err)
@@ -123,31 +123,31 @@ func (h *harness) open() {
 	h.must(h.Recover(ctx))
 }
 
-// watchedTrail calls the hooks of the harness.
-type watchedTrail struct {
+// watchedAuditLog calls the hooks of the harness.
+type watchedAuditLog struct {
 	*audit.Log
 	harness *harness
 }
 
-func (w *watchedTrail) Find(ctx context.Context, id string) (audit.RequestRecords, error) {
-	if happens := w.harness.onFind; happens != nil {
+func (w *watchedAuditLog) Find(ctx context.Context, id string) (audit.RequestRecords, error) {
+	if hook := w.harness.onFind; hook != nil {
 		w.harness.onFind = nil
-		happens()
+		hook()
 	}
 	return w.Log.Find(ctx, id)
 }
 
-func (w *watchedTrail) FindWithin(ctx context.Context, id string, life time.Duration) (audit.RequestRecords, error) {
-	if happens := w.harness.onFind; happens != nil {
+func (w *watchedAuditLog) FindWithin(ctx context.Context, id string, life time.Duration) (audit.RequestRecords, error) {
+	if hook := w.harness.onFind; hook != nil {
 		w.harness.onFind = nil
-		happens()
+		hook()
 	}
 	return w.Log.FindWithin(ctx, id, life)
 }
 
-func (w *watchedTrail) Append(ctx context.Context, rec audit.Record) error {
-	if happens := w.harness.onOutcome; happens != nil && rec.Kind == audit.KindOutcome {
-		happens()
+func (w *watchedAuditLog) Append(ctx context.Context, rec audit.Record) error {
+	if hook := w.harness.onOutcome; hook != nil && rec.Kind == audit.KindOutcome {
+		hook()
 	}
 	return w.Log.Append(ctx, rec)
 }
@@ -155,11 +155,11 @@ func (w *watchedTrail) Append(ctx context.Context, rec audit.Record) error {
 // crash stops the process without a shutdown: nothing more is written.
 func (h *harness) crash() {
 	h.must(h.store.Close())
-	gone, cancel := context.WithCancel(context.Background())
+	ended, cancel := context.WithCancel(context.Background())
 	cancel()
-	h.Close(gone)
+	h.Close(ended)
 	h.stop()
-	_ = h.trail.Close(gone) // the store is closed
+	_ = h.auditLog.Close(ended) // fails, because the store is closed
 }
 
 // restart is a crash and the next start.
@@ -202,7 +202,7 @@ func (h *harness) final(id string) *contract.Response {
 		return nil
 	})
 	if err != nil || last == nil {
-		rec, _ := h.book.Get(context.Background(), id)
+		rec, _ := h.requests.Get(context.Background(), id)
 		h.t.Fatalf("request %s: got no end: %v; the record is %+v", id, err, rec)
 	}
 	return last
@@ -249,7 +249,7 @@ func (a *agents) hangs(ctx context.Context, c dispatch.Call) dispatch.Outcome {
 	<-ctx.Done()
 	return dispatch.Outcome{
 		Attempts: 1, MayHaveExecuted: !c.Agent.Endpoint.Idempotent,
-		Err: &contract.TaskError{Code: contract.TaskWasCancelled, Detail: "the caller left"},
+		Err: &contract.TaskError{Code: contract.TaskWasCancelled, Detail: "the caller disconnected"},
 	}
 }
 

@@ -52,7 +52,7 @@ func TestHistory_OnlyOwnerCancelsAndErases(t *testing.T) {
 		if err := h.Erase(t.Context(), done.RequestID, tt.caller); codeOf(err) != tt.want {
 			t.Errorf("%s erases: got %v, want %q", tt.name, err, tt.want)
 		}
-		if got, err := h.trail.Find(t.Context(), done.RequestID); err != nil || (got.Outcome.Content == nil) != (tt.want == "") {
+		if got, err := h.auditLog.Find(t.Context(), done.RequestID); err != nil || (got.Outcome.Content == nil) != (tt.want == "") {
 			t.Errorf("%s: the content is gone: %t, %v, want %t", tt.name, got.Outcome.Content == nil, err, tt.want == "")
 		}
 	}
@@ -174,7 +174,7 @@ func TestHistory_FindsOutcomeOfLongRequest(t *testing.T) {
 		{Kind: audit.KindDecision, At: born.Add(2 * time.Hour), RequestID: idOf(born.Add(2 * time.Hour)), Agents: []string{"payer"}},
 		{Kind: audit.KindOutcome, At: born.Add(3 * time.Hour), RequestID: id, Tenant: alice.Tenant, Subject: alice.Subject, Status: contract.StatusCompleted, Agents: []string{"payer"}},
 	} {
-		h.must(h.trail.Append(t.Context(), rec))
+		h.must(h.auditLog.Append(t.Context(), rec))
 	}
 	for _, when := range []string{"now", "after a restart"} {
 		got, err := h.Request(t.Context(), id, alice)

@@ -63,7 +63,7 @@ func TestHistory_ErasesContentOfRequest(t *testing.T) {
 	}
 	async := h.submit(say).RequestID
 	h.final(async)
-	h.said.says.Intent = "sing"
+	h.classifier.proposal.Intent = "sing"
 	proposed, err := h.Handle(t.Context(), newRequest(func(r *contract.Request) { r.Content.Prompt = "sing of " + secret }), alice)
 	if err != nil || proposed.Status != contract.StatusProposed || proposed.Data.Proposal.TicketID == "" {
 		t.Fatalf("got %+v, %v, want a ticket", proposed, err)
@@ -108,7 +108,7 @@ func TestHistory_PagesDecisions(t *testing.T) {
 		}
 		ids = append(ids, resp.RequestID)
 	}
-	h.said.says.Intent = "sing"
+	h.classifier.proposal.Intent = "sing"
 	resp, err := h.Handle(t.Context(), newRequest(), alice)
 	if err != nil {
 		t.Fatal(err)
@@ -150,7 +150,7 @@ func TestHistory_PagesDecisions(t *testing.T) {
 func TestRouter_LoadsSessionAfterRestart(t *testing.T) {
 	h := newHarness(t)
 	const id = "s"
-	h.said.says = contract.Classification{
+	h.classifier.proposal = contract.Classification{
 		Intent: "count", Domains: []string{"words"}, Confidence: 0.6, Source: contract.SourceLexical,
 		Alternatives: []contract.IntentScore{{Intent: "pay", Confidence: 0.59}},
 	}
@@ -209,7 +209,7 @@ func TestHistory_DoesNotEraseEndingRequest(t *testing.T) {
 	close(goOn)
 	h.final(id)
 	h.eventually(func() bool { return h.Erase(t.Context(), id, alice) == nil })
-	if found, err := h.trail.Find(t.Context(), id); err != nil || found.Outcome.Content != nil {
+	if found, err := h.auditLog.Find(t.Context(), id); err != nil || found.Outcome.Content != nil {
 		t.Errorf("the trail has %+v, %v, want no content", found.Outcome, err)
 	}
 }
@@ -236,7 +236,7 @@ func TestHistory_ShortensResponseTooLongForAuditLog(t *testing.T) {
 	if err != nil || got.Status != contract.StatusCompleted || len(got.Data.Answer) != len(sync.Data.Answer) {
 		t.Errorf("got %s with %d bytes, %v, want the whole answer", got.Status, len(got.Data.Answer), err)
 	}
-	if marked, err := h.book.IsOpen(t.Context(), async); err != nil || marked {
+	if marked, err := h.requests.IsOpen(t.Context(), async); err != nil || marked {
 		t.Errorf("it is still among the open ones: %t, %v", marked, err)
 	}
 }

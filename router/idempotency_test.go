@@ -138,7 +138,7 @@ func TestRouter_FinishesKeyedRequestAfterCallerDisconnects(t *testing.T) {
 
 func TestRouter_ReleasesKeyOfRejectedRequest(t *testing.T) {
 	h := newHarness(t)
-	if err := h.trail.Close(t.Context()); err != nil {
+	if err := h.auditLog.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := h.Handle(t.Context(), newRequest(keyed("k")), alice); code(err) != contract.CodeAuditUnavailable {
@@ -154,11 +154,11 @@ func TestRouter_ReleasesKeyOfRejectedRequest(t *testing.T) {
 // The record is not in the index of open requests, so no restart would find it.
 func TestRouter_ResumesOrphanedRequestByItsKey(t *testing.T) {
 	h := newHarness(t)
-	h.said.says.Intent, h.said.says.Domains = "count", []string{"words"}
+	h.classifier.proposal.Intent, h.classifier.proposal.Domains = "count", []string{"words"}
 	h.target.does("counter", h.target.hangs)
 	id := h.submit(keyed("k")).RequestID
 	testkit.Receive(t, h.target.begun)
-	if err := h.book.RemoveOpen(t.Context(), id); err != nil {
+	if err := h.requests.RemoveOpen(t.Context(), id); err != nil {
 		t.Fatal(err)
 	}
 	h.target.does("counter", nil)

@@ -73,7 +73,7 @@ func newAnsweringHouse(t *testing.T) (*harness, *answering, *answersLeft) {
 	m, limit := &answering{}, &answersLeft{left: map[string]int{"alice": 1}}
 	h.model, h.answers = m, limit
 	h.registry = strings.Replace(durableRegistry, "policy: C", "policy: A", 1)
-	h.said.says = contract.Classification{Intent: contract.Unknown, Domains: []string{}, Confidence: 1, Source: contract.SourceLLM}
+	h.classifier.proposal = contract.Classification{Intent: contract.Unknown, Domains: []string{}, Confidence: 1, Source: contract.SourceLLM}
 	h.open()
 	return h, m, limit
 }
@@ -98,10 +98,10 @@ func TestRouter_LimitsDirectAnswers(t *testing.T) {
 	if m.asked() != 1 {
 		t.Errorf("the model was asked %d times, want once", m.asked())
 	}
-	if got, err := h.trail.Find(t.Context(), req.RequestID); !errors.Is(err, store.ErrNotFound) {
+	if got, err := h.auditLog.Find(t.Context(), req.RequestID); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("the audit log has %+v, %v of a request that was refused", got, err)
 	}
-	if open, err := h.trail.Unfinished(t.Context()); err != nil || len(open) != 0 {
+	if open, err := h.auditLog.Unfinished(t.Context()); err != nil || len(open) != 0 {
 		t.Errorf("the audit log has open decisions: %+v, %v", open, err)
 	}
 	if _, err := h.Request(t.Context(), req.RequestID, alice); code(err) != contract.CodeNotFound {
@@ -125,15 +125,17 @@ func TestRouter_CountsOnlyDirectAnswers(t *testing.T) {
 	limit.left = map[string]int{}
 	b := capabilities.FallbackUnsupported
 	for name, change := range map[string]func(*contract.Request){
-		"a dry run":                          func(r *contract.Request) { r.Options.DryRun = true },
-		"policy B":                           func(r *contract.Request) { r.Options.Fallback = &b },
-		"a request an agent has":             func(*contract.Request) { h.said.says.Intent, h.said.says.Domains = "pay", []string{"bills"} },
-		"a model the classifier found away":  func(*contract.Request) { h.said.says.Reason = llm.ReasonBudget },
-		"a model that is away, asked for it": func(*contract.Request) { h.said.says.Reason = llm.ReasonTimeout },
+		"a dry run": func(r *contract.Request) { r.Options.DryRun = true },
+		"policy B":  func(r *contract.Request) { r.Options.Fallback = &b },
+		"a request an agent has": func(*contract.Request) {
+			h.classifier.proposal.Intent, h.classifier.proposal.Domains = "pay", []string{"bills"}
+		},
+		"a model the classifier found away":  func(*contract.Request) { h.classifier.proposal.Reason = llm.ReasonBudget },
+		"a model that is away, asked for it": func(*contract.Request) { h.classifier.proposal.Reason = llm.ReasonTimeout },
 	} {
 		t.Run(name, func(t *testing.T) {
-			says := h.said.says
-			defer func() { h.said.says = says }()
+			says := h.classifier.proposal
+			defer func() { h.classifier.proposal = says }()
 			if got, err := h.Handle(t.Context(), newRequest(change), alice); err != nil || m.asked() != 0 {
 				t.Errorf("got %+v, %v after %d calls, want it served without one", got, err, m.asked())
 			}
@@ -156,7 +158,7 @@ func TestRouter_LimitsDirectAnswersOfAsynchronousRequests(t *testing.T) {
 	}
 	var found audit.RequestRecords
 	h.eventually(func() bool { // it is written after the stored request has ended
-		found, _ = h.trail.Find(t.Context(), id)
+		found, _ = h.auditLog.Find(t.Context(), id)
 		return found.Outcome != nil
 	})
 	if found.Outcome.FallbackUsed != "A" {

@@ -21,7 +21,7 @@ func (h *harness) recordOf(deadline time.Time) *requests.Record {
 		ID: router.NewID(), TraceID: "0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a", Caller: *alice, Request: *newRequest(asynchronous),
 		CreatedAt: deadline.Add(-time.Minute), Deadline: deadline, State: requests.StateAccepted, Owner: "another", Epoch: 1,
 	}
-	h.must(h.book.Create(context.Background(), rec))
+	h.must(h.requests.Create(context.Background(), rec))
 	return rec
 }
 
@@ -40,7 +40,7 @@ func TestRunner_EndsResumedRequestAfterDeadline(t *testing.T) {
 		t.Errorf("tasks went to %v, want none", given)
 	}
 	h.eventually(func() bool {
-		found, err := h.trail.Find(t.Context(), id)
+		found, err := h.auditLog.Find(t.Context(), id)
 		return err == nil && found.Outcome != nil
 	})
 }
@@ -49,12 +49,12 @@ func TestRunner_EndsResumedRequestAfterDeadline(t *testing.T) {
 func TestHistory_FindsRequestThatBeginsDuringLookup(t *testing.T) {
 	h := newHarness(t)
 	rec := h.recordOf(time.Now().Add(time.Minute))
-	if err := h.book.Delete(t.Context(), rec.ID); err != nil {
+	if err := h.requests.Delete(t.Context(), rec.ID); err != nil {
 		t.Fatal(err)
 	}
 	h.onFind = func() {
-		h.must(h.book.Create(t.Context(), rec))
-		h.must(h.trail.Append(t.Context(), audit.Record{
+		h.must(h.requests.Create(t.Context(), rec))
+		h.must(h.auditLog.Append(t.Context(), audit.Record{
 			Kind: audit.KindDecision, At: time.Now(), RequestID: rec.ID, Tenant: alice.Tenant, Agents: []string{"payer"}, Status: contract.StatusRunning,
 		}))
 	}
@@ -69,7 +69,7 @@ func TestHistory_FindsRequestThatBeginsDuringLookup(t *testing.T) {
 func TestRunner_ResendsWhenAgentHasCapacity(t *testing.T) {
 	h := newHarness(t)
 	h.registry = strings.Replace(durableRegistry, "domains: [words]}", "domains: [words]}, max_in_flight: 1", 1)
-	h.said.says.Intent, h.said.says.Domains = "count", []string{"words"}
+	h.classifier.proposal.Intent, h.classifier.proposal.Domains = "count", []string{"words"}
 	h.target.does("counter", h.target.hangs)
 	id := h.submit().RequestID
 	first := testkit.Receive(t, h.target.begun)
@@ -117,9 +117,9 @@ func TestRunner_ResumesAfterRegistryChange(t *testing.T) {
 // A part fails if all of its agents have left the registry.
 func TestRunner_FailsPartWithoutRegisteredAgents(t *testing.T) {
 	h := newHarness(t)
-	h.said.says.Intent, h.said.says.Domains = "count", []string{"words"}
+	h.classifier.proposal.Intent, h.classifier.proposal.Domains = "count", []string{"words"}
 	rec := h.recordOf(time.Now().Add(time.Minute))
-	h.must(second(h.book.Update(t.Context(), rec.ID, func(r *requests.Record) error {
+	h.must(second(h.requests.Update(t.Context(), rec.ID, func(r *requests.Record) error {
 		return r.Plan(&contract.Decision{DecisionID: router.NewID(), Chosen: []string{"gone"}},
 			[]requests.Part{{Subtask: -1, Title: "pay", Intent: "pay", Domains: []string{"bills"}, Agents: []string{"gone"}}}, nil)
 	})))

@@ -38,7 +38,7 @@ func TestRouter_IgnoresNeedsInputOfRemovedAgent(t *testing.T) {
 		return resp
 	}
 	ask(both, "costs of azure")
-	said.says = contract.Classification{Intent: "review", Domains: []string{"python"}, Confidence: 1, Source: contract.SourceLLM}
+	said.proposal = contract.Classification{Intent: "review", Domains: []string{"python"}, Confidence: 1, Source: contract.SourceLLM}
 	resp := ask(left, "review my python code now")
 	if resp.Status != contract.StatusCompleted || resp.Decision.Classification.Source != contract.SourceLLM {
 		t.Errorf("got %s by %s, want the request classified anew and completed", resp.Status, resp.Decision.Classification.Source)

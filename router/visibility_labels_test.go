@@ -150,7 +150,7 @@ func TestRouter_KeepsVisiblePartOfClassification(t *testing.T) {
 // sees everything.
 func TestRouter_ConcealsDecisionEverywhere(t *testing.T) {
 	h := newHarness(t)
-	h.said.says = contract.Classification{
+	h.classifier.proposal = contract.Classification{
 		Intent: "pay", Domains: []string{"bills"}, Confidence: 0.3, Source: contract.SourceLLM, Subtasks: []contract.Subtask{
 			{Title: "pay them", Intent: "pay", Domains: []string{"bills"}}, {Title: "sing", Intent: "sing"},
 		},

@@ -98,7 +98,7 @@ func (s *scene) play(h *harness) {
 		s.Fatal(err)
 	}
 	h.SetView(router.NewView(snapshot, d))
-	h.said.says = s.says
+	h.classifier.proposal = s.says
 }
 
 func (s *scene) drawCaller(subject string) *contract.Caller {
@@ -181,10 +181,10 @@ func TestRouter_RevealsNoHiddenWord(t *testing.T) {
 			if c == caller && len(page.Decisions) < len(ids) {
 				rt.Fatalf("got %d decisions of the caller, want %d", len(page.Decisions), len(ids))
 			}
-			tickets, err := h.desk.Tickets(t.Context(), contract.TicketQuery{}, c)
+			tickets, err := h.tickets.Tickets(t.Context(), contract.TicketQuery{}, c)
 			s.check(c, "Tickets", tickets, err)
 			for i := range tickets.Tickets {
-				ticket, err := h.desk.Ticket(t.Context(), tickets.Tickets[i].TicketID, c)
+				ticket, err := h.tickets.Ticket(t.Context(), tickets.Tickets[i].TicketID, c)
 				s.check(c, "Ticket", ticket, err)
 			}
 		}
@@ -266,7 +266,7 @@ func (s *scene) checkRecord(h *harness, admin, caller *contract.Caller, id strin
 	}
 	var content string
 	h.eventually(func() bool { // an asynchronous answer is there before its record
-		found, err := h.trail.Find(ctx, id)
+		found, err := h.auditLog.Find(ctx, id)
 		if err != nil || found.Outcome == nil {
 			return false
 		}

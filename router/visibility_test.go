@@ -36,7 +36,7 @@ func TestHistory_ShowsRequestIfCallerMaySeeItsAgents(t *testing.T) {
 	h.must(err)
 	async := h.submit().RequestID
 	h.final(async)
-	h.said.says.Intent = "sing"
+	h.classifier.proposal.Intent = "sing"
 	nobody, err := h.Handle(t.Context(), newRequest(), alice)
 	h.must(err)
 	ids := map[string]string{"failed over": failedOver.RequestID, "done": done.RequestID, "async": async, "nobody": nobody.RequestID}
@@ -160,7 +160,7 @@ func TestRouter_SeparatesPrincipalsByIssuer(t *testing.T) {
 		t.Errorf("the same key of another issuer: got %+v, %v, want a request of its own", theirs, err)
 	}
 
-	h.said.says = contract.Classification{
+	h.classifier.proposal = contract.Classification{
 		Intent: "count", Domains: []string{"words"}, Confidence: 0.6, Source: contract.SourceLexical,
 		Alternatives: []contract.IntentScore{{Intent: "pay", Confidence: 0.59}},
 	}
