@@ -52,7 +52,7 @@ func (o *OwnedRequest) Change(ctx context.Context, change func(*requests.Record)
 	})
 }
 
-// ChangeUntilStored makes a change that reflects what has already happened. It
+// ChangeUntilStored records an event that has already happened. It
 // retries as long as the store rejects it, because the record must not fall behind.
 func (o *OwnedRequest) ChangeUntilStored(ctx context.Context, change func(*requests.Record) error) (*requests.Record, error) {
 	for pause := FirstWritePause; ; pause = min(2*pause, MaxWritePause) {

@@ -73,7 +73,7 @@ func (h *Handler) Answer(ctx context.Context, req *Request, resp *contract.Respo
 		Decision:  resp.Decision,
 		Reason:    req.Reason,
 	}
-	visible := unmet.VisibleTo(req.Filter) // its texts must not reveal what is hidden
+	visible := unmet.VisibleTo(req.Filter) // its texts must not reveal hidden agents
 	switch policy {
 	case capabilities.FallbackAnswer:
 		return h.answerDirectly(ctx, req, resp, visible)

@@ -80,8 +80,9 @@ func (s *Service) Request(ctx context.Context, id string, caller *contract.Calle
 	return s.filter(caller, found.owner).Response(resp), err
 }
 
-// Cancel ends a request of the caller and cancels its tasks at their agents. Cancelling a
-// cancelled request succeeds; if it has ended otherwise, Cancel returns conflict.
+// Cancel ends a request of the caller and cancels its tasks at their agents.
+// Cancelling a cancelled request succeeds; if it has ended otherwise, Cancel
+// returns conflict.
 func (s *Service) Cancel(ctx context.Context, id string, caller *contract.Caller) (*contract.Response, error) {
 	found, err := s.findVisible(ctx, id, caller)
 	if err != nil {

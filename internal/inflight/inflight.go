@@ -80,8 +80,8 @@ func (r *Request) Cancel(cause error) { r.cancel(cause) }
 // Done is closed after the request was removed from its table.
 func (r *Request) Done() <-chan struct{} { return r.done }
 
-// SetDecision shows a copy of the decision in State, because the pipeline
-// continues to write to the original.
+// SetDecision shows a copy of the decision in State, because the pipeline continues
+// to write to the original.
 func (r *Request) SetDecision(d *contract.Decision) {
 	shown := *d
 	r.mu.Lock()

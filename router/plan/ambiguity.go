@@ -13,7 +13,7 @@ const maxOptions = 5
 
 // findAmbiguity returns why the router must not choose for the caller, and the
 // readings to choose from; "" if it may choose. Divergence comes first: a request
-// with several intents is split, or the caller is asked. Only a request that was
+// with several intents is split, or the caller chooses one. Only a request that was
 // not split can be ambiguous. Readings that only other callers may use do not
 // count, so there is nothing to ask if fewer than two remain.
 func findAmbiguity(in *Input) (reason string, options []contract.ClarificationOption) {

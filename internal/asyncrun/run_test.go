@@ -1,0 +1,130 @@
+package asyncrun
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/execution"
+	"github.com/caprouter/caprouter/internal/requests"
+	"github.com/caprouter/caprouter/internal/store"
+)
+
+func TestRetryUntilDone_RetriesTemporaryErrorsOnly(t *testing.T) {
+	permanent := errors.New("permanent")
+	for _, tt := range []struct {
+		name   string
+		errs   []error // of the attempts
+		want   error
+		writes int
+	}{
+		{"success", []error{nil}, nil, 1},
+		{"the store recovers", []error{store.ErrUnavailable, store.ErrUnavailable, nil}, nil, 3},
+		{"a permanent error", []error{store.ErrUnavailable, permanent}, permanent, 2},
+		{"the request has ended", []error{requests.ErrEnded}, requests.ErrEnded, 1},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				writes := 0
+				err := retryUntilDone(t.Context(), func(context.Context) error { writes++; return tt.errs[writes-1] })
+				if !errors.Is(err, tt.want) || writes != tt.writes {
+					t.Errorf("got error %v after %d writes, want %v after %d", err, writes, tt.want, tt.writes)
+				}
+			})
+		})
+	}
+}
+
+func TestRetryUntilDone_EndsWithContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		err := retryUntilDone(ctx, func(context.Context) error { return store.ErrUnavailable })
+		if !errors.Is(err, store.ErrUnavailable) || ctx.Err() == nil {
+			t.Errorf("got error %v, context %v; want %v after the deadline", err, ctx.Err(), store.ErrUnavailable)
+		}
+	})
+}
+
+func TestRunner_RetriesRecoveryStep(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &Runner{cfg: Config{Logger: slog.New(slog.DiscardHandler)}}
+		attempts, start := 0, time.Now()
+		err := r.retryStep(t.Context(), "step", func(context.Context) error {
+			if attempts++; attempts < 3 {
+				return errors.New("not yet")
+			}
+			return nil
+		})
+		if err != nil || attempts != 3 {
+			t.Errorf("got error %v after %d attempts, want success after 3", err, attempts)
+		}
+		if got, want := time.Since(start), 3*execution.FirstWritePause; got != want {
+			t.Errorf("got a pause of %v, want %v: the pause doubles", got, want)
+		}
+	})
+}
+
+func TestEndTasks_EndsRunningTasksOnly(t *testing.T) {
+	resp := &contract.Response{Tasks: []contract.TaskReport{{Status: contract.TaskSuccess}, {Status: contract.TaskRunning}}}
+	endTasks(resp, contract.TaskCancelled, contract.TaskWasCancelled, "the request was cancelled")
+	want := []contract.TaskReport{
+		{Status: contract.TaskSuccess},
+		{Status: contract.TaskCancelled, Error: &contract.TaskError{Code: contract.TaskWasCancelled, Detail: "the request was cancelled"}},
+	}
+	if diff := cmp.Diff(want, resp.Tasks); diff != "" {
+		t.Errorf("tasks (-want +got):\n%s", diff)
+	}
+}
+
+// TestRun_RecognizesItsOwnEnd is about a write whose confirmation got lost: the retry
+// finds the request ended, and the end may be that of another process.
+func TestRun_RecognizesItsOwnEnd(t *testing.T) {
+	ended := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	r := &Run{owned: &execution.OwnedRequest{Owner: "me", Epoch: 2}}
+	own := requests.Record{Owner: "me", Epoch: 2, EndedAt: ended}
+	for _, tt := range []struct {
+		name   string
+		change func(*requests.Record)
+		err    error
+		want   bool
+	}{
+		{"own end", func(*requests.Record) {}, requests.ErrEnded, true},
+		{"another error", func(*requests.Record) {}, requests.ErrNotOwner, false},
+		{"another owner", func(rec *requests.Record) { rec.Owner = "other" }, requests.ErrEnded, false},
+		{"another epoch", func(rec *requests.Record) { rec.Epoch = 3 }, requests.ErrEnded, false},
+		{"another time", func(rec *requests.Record) { rec.EndedAt = ended.Add(1) }, requests.ErrEnded, false},
+	} {
+		rec := own
+		tt.change(&rec)
+		if got := r.wroteEnd(&rec, tt.err, ended); got != tt.want {
+			t.Errorf("%s: got %v, want %v", tt.name, got, tt.want)
+		}
+	}
+}
+
+func TestCapacity_RejectsRequestsBeyondTheLimit(t *testing.T) {
+	c := &capacity{}
+	c.checkedUntil.Store(time.Now().Add(time.Hour).UnixMilli()) // the store has space
+	c.open.Store(maxOpen - 1)
+	if err := c.reserve(t.Context()); err != nil {
+		t.Errorf("the last one: got %v, want no error", err)
+	}
+	var rejected *contract.Error
+	if err := c.reserve(t.Context()); !errors.As(err, &rejected) || rejected.Code != contract.CodeOverloaded {
+		t.Errorf("one too many: got %v, want %s", err, contract.CodeOverloaded)
+	}
+	if got := c.open.Load(); got != maxOpen {
+		t.Errorf("got %d open, want %d: a rejected request does not count", got, maxOpen)
+	}
+	c.release()
+	if err := c.reserve(t.Context()); err != nil {
+		t.Errorf("after release: got %v, want no error", err)
+	}
+}
