@@ -12,10 +12,10 @@ import (
 	"pgregory.net/rapid"
 )
 
-// exported lets cmp look into the types of the format.
+// exported lets cmp compare the unexported types of the format.
 var exported = cmp.AllowUnexported(batch{}, batchEntry{}, entryContent{})
 
-// drawBatch makes up a batch of any shape.
+// drawBatch returns a random batch.
 func drawBatch(t *rapid.T) *batch {
 	b := &batch{
 		writer: rapid.StringMatching(`[a-z]{1,64}`).Draw(t, "writer"),
@@ -41,7 +41,7 @@ func drawBatch(t *rapid.T) *batch {
 	return b
 }
 
-func TestBatchRoundTrip(t *testing.T) {
+func TestBatch_RoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		want := drawBatch(t)
 		data := want.encodeBatch()
@@ -50,19 +50,19 @@ func TestBatchRoundTrip(t *testing.T) {
 			t.Fatalf("error %v, batch (-want +got):\n%s", err, diff)
 		}
 		if i := got.firstInvalid(); i >= 0 {
-			t.Fatalf("entry %d is said to be broken", i)
+			t.Fatalf("got entry %d invalid, want all valid", i)
 		}
 		for n := range got.entries {
 			size := got.entries[n].encodedSize()
 			if used := len(got.entries[n].appendTo(nil)); used > size {
-				t.Fatalf("entry %d takes %d bytes, and %d were said to be enough", n, used, size)
+				t.Fatalf("entry %d: got %d bytes, want at most %d", n, used, size)
 			}
 		}
 	})
 }
 
-// The hash covers where an entry stands and what it says, and nothing of where
-// its content is.
+// The hash covers the position and the facts of an entry, and not where its
+// content is stored.
 func TestComputeHash_CoversEveryField(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b := drawBatch(t)
@@ -115,15 +115,15 @@ func TestDecodeBatch_RejectsDamage(t *testing.T) {
 		data []byte
 	}{
 		{"nothing", nil},
-		{"another beginning", append([]byte("CRA2"), valid().encodeBatch()[4:]...)},
-		{"something behind it", append(valid().encodeBatch(), 0)},
+		{"another magic", append([]byte("CRA2"), valid().encodeBatch()[4:]...)},
+		{"trailing data", append(valid().encodeBatch(), 0)},
 		{"cut short", valid().encodeBatch()[:len(valid().encodeBatch())-1]},
 		{"number 0", changed(func(b *batch) { b.number = 0 })},
 		{"position 0", changed(func(b *batch) { b.first = 0 })},
 		{"no entries", changed(func(b *batch) { b.entries = nil })},
 		{"too many entries", changed(func(b *batch) { b.entries = make([]batchEntry, maxEntries+1) })},
 		{"positions that overflow", changed(func(b *batch) { b.first = 1<<64 - 1 })},
-		{"a state that there is not", changed(func(b *batch) { b.entries[0].content.state = contentStates })},
+		{"an unknown state", changed(func(b *batch) { b.entries[0].content.state = contentStates })},
 		{"too long a writer", changed(func(b *batch) { b.writer = string(make([]byte, maxWriter+1)) })},
 		{"too many facts", changed(func(b *batch) { b.entries[0].facts = make([]byte, maxFacts+1) })},
 		{"too long a content", changed(func(b *batch) { b.entries[0].content = newContent(make([]byte, maxInline+1)) })},
@@ -131,7 +131,7 @@ func TestDecodeBatch_RejectsDamage(t *testing.T) {
 		{"a content in too many parts", changed(func(b *batch) {
 			b.entries[0].content = entryContent{state: contentSeparate, parts: make([]uint64, maxParts+1)}
 		})},
-		{"a number spelled longer than it must be", bytes.Replace(valid().encodeBatch(), []byte("\x04main\x01"), []byte("\x04main\x81\x00"), 1)},
+		{"a number in a longer encoding", bytes.Replace(valid().encodeBatch(), []byte("\x04main\x01"), []byte("\x04main\x81\x00"), 1)},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -142,8 +142,8 @@ func TestDecodeBatch_RejectsDamage(t *testing.T) {
 	}
 }
 
-// FuzzDecodeBatch: no bytes panic or take much memory, and what is taken is
-// spelled in the one way there is.
+// FuzzDecodeBatch checks that no bytes panic or use much memory, and that a
+// decoded batch has only one encoding.
 func FuzzDecodeBatch(f *testing.F) {
 	c := newChain(f, 1)
 	c.add(decisionOf(epoch(), 1), outcomeOf(epoch(), 1))
@@ -164,7 +164,7 @@ func FuzzDecodeBatch(f *testing.F) {
 			return
 		}
 		if again := b.encodeBatch(); !bytes.Equal(again, data) {
-			t.Errorf("%x is taken, and written as %x", data, again)
+			t.Errorf("%x is decoded, and encoded as %x", data, again)
 		}
 		_ = b.firstInvalid()
 		for i := range b.entries {
@@ -178,7 +178,7 @@ func FuzzDecodeBatch(f *testing.F) {
 	})
 }
 
-func TestHeadFile(t *testing.T) {
+func TestHeadFile_KeepsLastValidHead(t *testing.T) {
 	path := filepath.Join(t.TempDir(), HeadFile)
 	headOf := func(n uint64) *chainHead {
 		p := chainPlace{chain: chainID{1}, number: n, last: 2 * n, hash: digest{byte(n)}}
@@ -216,7 +216,8 @@ func TestHeadFile(t *testing.T) {
 	}
 	check("another key", key("two"), 5, headUnknownKey)
 
-	// A process that dies while it writes leaves half a slot: the other one counts.
+	// If the process dies during a write, one slot is torn, and the other one is
+	// used.
 	whole, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
@@ -238,7 +239,8 @@ func TestHeadFile(t *testing.T) {
 	check("nonsense", testKey, 0, headInvalid)
 }
 
-// FuzzHead: no file panics, and none is believed without its signature.
+// FuzzHead checks that no file panics, and that no head without a valid signature
+// is accepted.
 func FuzzHead(f *testing.F) {
 	path := filepath.Join(f.TempDir(), HeadFile)
 	file, err := openHeadFile(path)
@@ -246,7 +248,7 @@ func FuzzHead(f *testing.F) {
 		f.Fatal(err)
 	}
 	defer file.file.Close()
-	// Nothing random: every worker of the fuzzer must have signed the same.
+	// Nothing is random, so that every worker of the fuzzer signs the same data.
 	want := (&chainPlace{chain: chainID{1}, number: 1, last: 2, hash: digest{3}, seq: 4}).newHead(DefaultWriter, epoch())
 	if err := file.writeHead(&want, testKey); err != nil {
 		f.Fatal(err)
@@ -261,7 +263,7 @@ func FuzzHead(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		h, _, how := chooseHead(data, testKey)
 		if how == headTrusted && *h != want {
-			t.Errorf("head %+v is believed, and only %+v was ever signed", *h, want)
+			t.Errorf("got head %+v accepted, but only %+v was signed", *h, want)
 		}
 	})
 }

@@ -11,20 +11,21 @@ import (
 	"github.com/caprouter/caprouter/internal/store"
 )
 
-// benchDesk waits for the disk, as a router does.
+// benchDesk returns a log that syncs to disk, as in production.
 func benchDesk(b *testing.B) *desk {
 	return newDesk(b, func(c *store.Config) { c.SyncEvery = 0 })
 }
 
-// benchRecord has the size of a usual one: 400 bytes of facts, 2 KiB of content.
+// benchRecord returns a record of typical size: 400 bytes of facts, 2 KiB of
+// content.
 func benchRecord(n int) Record {
 	rec := outcomeOf(time.Time{}, n)
 	rec.Content = bytes.Repeat([]byte("content "), 256)
 	return rec
 }
 
-// BenchmarkFsync is the floor: the same bytes written to a file and forced to
-// disk.
+// BenchmarkFsync measures the lower bound: the same bytes written to a file and
+// synced.
 func BenchmarkFsync(b *testing.B) {
 	f, err := os.Create(filepath.Join(b.TempDir(), "floor"))
 	if err != nil {
@@ -42,7 +43,7 @@ func BenchmarkFsync(b *testing.B) {
 	}
 }
 
-// BenchmarkAppendAlone is one caller, who waits for each record.
+// BenchmarkAppendAlone measures one caller that waits for each record.
 func BenchmarkAppendAlone(b *testing.B) {
 	d := benchDesk(b)
 	auditLog := d.open()
@@ -55,7 +56,7 @@ func BenchmarkAppendAlone(b *testing.B) {
 	}
 }
 
-// BenchmarkAppend64 is 64 callers at a time: the time is that of one record.
+// BenchmarkAppend64 measures one record with 64 concurrent callers.
 func BenchmarkAppend64(b *testing.B) {
 	d := benchDesk(b)
 	var batches atomic.Int64
@@ -64,8 +65,8 @@ func BenchmarkAppend64(b *testing.B) {
 	b.ReportMetric(float64(b.N)/float64(batches.Load()), "records/batch")
 }
 
-// BenchmarkUnbatched64 is the same without the log: 64 callers, each with a
-// message of its own.
+// BenchmarkUnbatched64 measures 64 concurrent callers without the log, each with
+// its own message.
 func BenchmarkUnbatched64(b *testing.B) {
 	d := benchDesk(b)
 	callers(b, func(n int) error {
@@ -80,7 +81,7 @@ func BenchmarkUnbatched64(b *testing.B) {
 	})
 }
 
-// callers shares b.N calls out to 64 goroutines.
+// callers distributes b.N calls over 64 goroutines.
 func callers(b *testing.B, call func(n int) error) {
 	b.Helper()
 	const many = 64
@@ -106,7 +107,7 @@ func callers(b *testing.B, call func(n int) error) {
 	b.StopTimer()
 }
 
-// BenchmarkFind reads one of the requests this process wrote.
+// BenchmarkFind reads a request that this process wrote.
 func BenchmarkFind(b *testing.B) {
 	d := newDesk(b)
 	auditLog := d.open()
@@ -123,7 +124,7 @@ func BenchmarkFind(b *testing.B) {
 	}
 }
 
-// BenchmarkVerify is the time of one record of a chain in memory.
+// BenchmarkVerify measures one record of a chain in memory.
 func BenchmarkVerify(b *testing.B) {
 	c := newChain(b, 1)
 	records := make([]Record, 64)
@@ -142,7 +143,7 @@ func BenchmarkVerify(b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/batches/64, "ns/record")
 }
 
-// BenchmarkKnownRequests is what knowing all ids adds to one record.
+// BenchmarkKnownRequests measures the cost of the known ids per record.
 func BenchmarkKnownRequests(b *testing.B) {
 	w := newKnownRequests(knownSize, epoch())
 	ids := make([]string, 1<<16)

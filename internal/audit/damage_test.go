@@ -24,16 +24,16 @@ func (d *desk) reopen() {
 	d.log = log
 }
 
-// TestLog_ContinuesAfterDamage flips one bit of a record while nothing runs. What
-// is appended from then on is found and verified after every restart, as after a
-// good end and as after SIGKILL, when the engine's index is old; what is damaged
-// is named by every Verify.
+// TestLog_ContinuesAfterDamage flips one bit of a record in a closed log. Records
+// that are appended later are found and verified after every restart, after a
+// clean shutdown and after SIGKILL, when the engine's index is old; Verify always
+// reports the damage.
 func TestLog_ContinuesAfterDamage(t *testing.T) {
 	for _, tt := range []struct {
 		name string
-		in   string // what the damaged record's batch says
+		in   string // a text of the batch with the damaged record
 		want []string
-		lost int // requests that nobody finds any more
+		lost int // requests that are no longer found
 	}{
 		{"in the middle", "decision-20", []string{ProblemDeleted, ProblemMismatch}, 20},
 		{"in the last but one", "decision-40", []string{ProblemDeleted, ProblemMismatch}, 40},
@@ -107,7 +107,7 @@ func TestLog_ContinuesAfterDamage(t *testing.T) {
 	}
 }
 
-// flipBit damages a file where it says text for the last time.
+// flipBit flips a bit of the last occurrence of the text in a file.
 func flipBit(t *testing.T, path, text string) {
 	t.Helper()
 	data, err := os.ReadFile(path)
@@ -116,7 +116,7 @@ func flipBit(t *testing.T, path, text string) {
 	}
 	at := bytes.LastIndex(data, []byte(text))
 	if at < 0 {
-		t.Fatalf("%s does not say %s", path, text)
+		t.Fatalf("%s does not contain %s", path, text)
 	}
 	data[at] ^= 1
 	if err := os.WriteFile(path, data, 0o600); err != nil {

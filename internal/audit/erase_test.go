@@ -15,7 +15,7 @@ import (
 	"github.com/caprouter/caprouter/internal/testkit"
 )
 
-// onDisk reports whether the bytes are anywhere in the store's files.
+// onDisk reports whether any file of the store contains the bytes.
 func (d *desk) onDisk(needle string) bool {
 	d.t.Helper()
 	found := false
@@ -33,11 +33,11 @@ func (d *desk) onDisk(needle string) bool {
 	return found
 }
 
-// secretly puts a text that can be looked for into both records of a request.
+// secretly returns both records of a request, with a text to search for.
 func secretly(at time.Time, n int, secret string) []Record {
 	decision, outcome := decisionOf(at, n), outcomeOf(at, n)
 	decision.Content = fmt.Appendf(nil, `{"prompt":%q}`, secret)
-	outcome.Content = bytes.Repeat([]byte(secret+" "), maxPart/len(secret)) // so long that it lies apart
+	outcome.Content = bytes.Repeat([]byte(secret+" "), maxPart/len(secret)) // long enough to be stored separately
 	return []Record{decision, outcome}
 }
 
@@ -57,7 +57,7 @@ func (d *desk) find(auditLog *Log, id string) RequestRecords {
 	return found
 }
 
-// together appends records in as few messages as it gets.
+// together appends the records concurrently, so that they share messages.
 func (d *desk) together(auditLog *Log, records ...Record) {
 	d.t.Helper()
 	var wg sync.WaitGroup
@@ -80,7 +80,7 @@ func TestErase_RemovesContents(t *testing.T) {
 			const secret, kept = "the-secret-of-number-one", "what-number-two-may-keep"
 			d.together(auditLog, append(secretly(now, 1, secret), secretly(now, 2, kept)...)...)
 			if !d.onDisk(secret) {
-				t.Fatal("the content is not on disk as it is, so that the test shows nothing")
+				t.Fatal("got no content on disk before the erasure")
 			}
 			if after == "by a search" {
 				d.close(auditLog)
@@ -88,7 +88,7 @@ func TestErase_RemovesContents(t *testing.T) {
 			}
 			d.erase(auditLog, uuid7(now, 1), 2)
 			if d.onDisk(secret) {
-				t.Error("its bytes are still on disk")
+				t.Error("got the erased bytes on disk")
 			}
 			for _, rec := range []*Record{d.find(auditLog, uuid7(now, 1)).Decision, d.find(auditLog, uuid7(now, 1)).Outcome} {
 				if rec == nil || rec.Content != nil || !rec.Erased || rec.Subject != "ana" {
@@ -97,25 +97,26 @@ func TestErase_RemovesContents(t *testing.T) {
 			}
 			found := d.find(auditLog, uuid7(now, 2))
 			if !bytes.Contains(found.Decision.Content, []byte(kept)) || !bytes.Contains(found.Outcome.Content, []byte(kept)) {
-				t.Error("the other request's contents are gone as well")
+				t.Error("got no contents of the other request, want them kept")
 			}
-			d.erase(auditLog, uuid7(now, 1), 0) // again
-			d.erase(auditLog, uuid7(now, 3), 0) // one that never was
+			d.erase(auditLog, uuid7(now, 1), 0) // a second time
+			d.erase(auditLog, uuid7(now, 3), 0) // an unknown request
 			d.erase(auditLog, "not-an-id", 0)
 			d.erase(auditLog, uuid7(now, 2), 2)
 			if d.onDisk(kept) {
-				t.Error("the other's bytes are still on disk, after it was erased too")
+				t.Error("got the bytes of the other request on disk after its erasure")
 			}
 			d.close(auditLog)
 			report := d.verify()
 			if !report.OK() || report.ErasedContents != 4 || report.Contents != 0 {
-				t.Errorf("got problems %v, %d erased, %d there, want none, 4, 0", report.Problems, report.ErasedContents, report.Contents)
+				t.Errorf("got problems %v, %d erased, %d stored, want none, 4, 0", report.Problems, report.ErasedContents, report.Contents)
 			}
 		})
 	}
 }
 
-// An erasure is cut off after each of its steps, and the next one finishes it.
+// An erasure is interrupted after each of its steps, and the next one completes
+// it.
 func TestErase_CompletesInterruptedErasure(t *testing.T) {
 	d := newDesk(t)
 	auditLog := d.open()
@@ -126,14 +127,14 @@ func TestErase_CompletesInterruptedErasure(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The copy without the content is written, the original not yet deleted.
+	// Write the copy without the content, and do not delete the original yet.
 	b.removeContent(int(auditLog.index.lookUp(uuid7(now, 1)).decision.pos - b.first))
 	if _, err := d.log.Append(t.Context(), fmt.Sprintf("%s%d", auditLog.subjects.withoutContents, b.number), b.encodeBatch(), store.AppendOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	d.erase(auditLog, uuid7(now, 1), 1)
 	if d.onDisk(secret) {
-		t.Error("its bytes are still on disk")
+		t.Error("got the erased bytes on disk")
 	}
 	d.close(auditLog)
 	if report := d.verify(); !report.OK() || report.ErasedContents != 1 {
@@ -141,12 +142,12 @@ func TestErase_CompletesInterruptedErasure(t *testing.T) {
 	}
 }
 
-// Contents expire and the chain is trimmed, bit by bit as the time passes, with
-// an erasure in between; at every moment all of it verifies, and what is within
-// its time is there.
-func TestEnforceRetention(t *testing.T) {
+// Contents expire and the chain is trimmed step by step as time passes, with an
+// erasure in between; the chain verifies at every step, and no record is removed
+// too early.
+func TestEnforceRetention_ExpiresContentsAndTrims(t *testing.T) {
 	d := newDesk(t)
-	const contents, keep = 100, 300 // seconds
+	const contents, keep = 100, 300 // in seconds
 	auditLog := d.open(func(c *Config) {
 		c.Retention = Retention{Contents: contents * time.Second, Chain: keep * time.Second}
 	})
@@ -176,7 +177,7 @@ func TestEnforceRetention(t *testing.T) {
 		if err := auditLog.EnforceRetention(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if round == 31 { // and it goes on after a restart
+		if round == 31 { // with a restart in between
 			d.close(auditLog)
 			auditLog = d.open(func(c *Config) {
 				c.Retention = Retention{Contents: contents * time.Second, Chain: keep * time.Second}
@@ -198,22 +199,22 @@ func TestEnforceRetention(t *testing.T) {
 		age := d.clock.Load() - r.second
 		rec := there[r.id]
 		switch {
-		case age == contents || age == keep: // on the edge: the clock goes on by itself
+		case age == contents || age == keep: // on the limit: the real clock advances as well
 		case age > keep && rec != nil:
-			t.Errorf("request %d is %d s old and still there", n, age)
+			t.Errorf("got the content of request %d, which is %d s old, want it expired", n, age)
 		case age < keep && rec == nil:
-			t.Errorf("request %d is %d s old and gone", n, age)
+			t.Errorf("got no content of request %d, which is %d s old, want it kept", n, age)
 		case rec != nil && rec.Erased != (r.erased || age > contents):
 			t.Errorf("request %d is %d s old: got erased %t", n, age, rec.Erased)
 		}
 	}
 	info, err := d.log.Info(t.Context())
 	if err != nil || info.Msgs > 120 {
-		t.Errorf("the log holds %d messages (error %v): it is not trimmed", info.Msgs, err)
+		t.Errorf("got %d messages in the log (error %v), want at most 120", info.Msgs, err)
 	}
 }
 
-// Run does the first pass at once, and ends without an error when it is told to.
+// Run enforces the retention at once, and returns nil when its context ends.
 func TestRun_EnforcesRetention(t *testing.T) {
 	d := newDesk(t)
 	written := make(chan struct{}, 100)
@@ -228,16 +229,16 @@ func TestRun_EnforcesRetention(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- auditLog.Run(ctx) }()
-	testkit.Receive(t, written) // the record of what expires
+	testkit.Receive(t, written) // the record of the expiry
 	cancel()
 	if err := testkit.Receive(t, done); err != nil {
 		t.Errorf("got error %v, want none", err)
 	}
-	if err := auditLog.EnforceRetention(t.Context()); err != nil { // what the end of Run cut off
+	if err := auditLog.EnforceRetention(t.Context()); err != nil { // complete what the end of Run interrupted
 		t.Fatal(err)
 	}
 	if found := d.find(auditLog, uuid7(now, 1)); found.Outcome == nil {
-		t.Error("the facts have gone with the content")
+		t.Error("got no facts after the content expired, want them kept")
 	}
 	d.close(auditLog)
 	if report := d.verify(); !report.OK() || report.ExpiredContents != 1 {
@@ -245,7 +246,7 @@ func TestRun_EnforcesRetention(t *testing.T) {
 	}
 }
 
-// A burst is trimmed while it lasts, and not at the next look at the clock.
+// A burst is trimmed during the burst, not at the next interval.
 func TestRun_TrimsAfterBurst(t *testing.T) {
 	const most = 1 << 20
 	d := newDesk(t)
@@ -255,7 +256,7 @@ func TestRun_TrimsAfterBurst(t *testing.T) {
 	go func() { done <- auditLog.Run(ctx) }()
 	rec := outcomeOf(time.Now(), 1)
 	rec.Content = bytes.Repeat([]byte("x"), 64<<10)
-	for range 64 { // four times what may be kept
+	for range 64 { // four times the limit
 		d.append(auditLog, rec)
 	}
 	testkit.Eventually(t, "the log is trimmed to its limit", func() bool {
@@ -271,6 +272,6 @@ func TestRun_TrimsAfterBurst(t *testing.T) {
 	}
 	d.close(auditLog)
 	if report := d.verify(); !report.OK() {
-		t.Errorf("got problems %v, want none: what went is on record", report.Problems)
+		t.Errorf("got problems %v, want none, because the trimming is recorded", report.Problems)
 	}
 }

@@ -14,12 +14,11 @@ import (
 	"github.com/caprouter/caprouter/internal/store"
 )
 
-// writeIn makes the test binary append to the log of that directory, with many
-// callers, and print the number of each record that was acknowledged, until it is
-// killed.
+// writeIn makes the test binary append to the log of that directory with many
+// callers, and print the number of each acknowledged record, until it is killed.
 const writeIn = "CAPROUTER_TEST_WRITE_TRAIL_IN"
 
-// writeForEver is the process that gets killed.
+// writeForEver runs in the process that gets killed.
 func writeForEver(dir string) error {
 	ctx := context.Background()
 	s, err := store.Open(ctx, store.Config{Dir: dir, MinFree: 1})
@@ -34,7 +33,7 @@ func writeForEver(dir string) error {
 	if err != nil {
 		return err
 	}
-	base := int(auditLog.openedAt) * 1000 // no number twice
+	base := int(auditLog.openedAt) * 1000 // numbers must be unique
 	var mu sync.Mutex
 	var callers sync.WaitGroup
 	for c := range 8 {
@@ -54,8 +53,8 @@ func writeForEver(dir string) error {
 	return nil
 }
 
-// A process that is killed while it writes loses nothing that it acknowledged,
-// writes nothing twice, and leaves a chain that verifies.
+// A process that is killed while it writes loses no acknowledged record, writes
+// none twice, and leaves a chain that verifies.
 func TestLog_SurvivesSIGKILL(t *testing.T) {
 	dir := t.TempDir()
 	acknowledged := map[string]int{}
@@ -80,7 +79,7 @@ func TestLog_SurvivesSIGKILL(t *testing.T) {
 			}
 		}
 		if err := cmd.Wait(); err == nil {
-			t.Fatal("it ended by itself")
+			t.Fatal("the process ended without the kill")
 		}
 	}
 
@@ -114,12 +113,12 @@ func TestLog_SurvivesSIGKILL(t *testing.T) {
 	}
 	for n, cycle := range acknowledged {
 		if got := there["decision-"+n]; got != 1 {
-			t.Errorf("record %s, acknowledged in cycle %d, is there %d times, want once", n, cycle, got)
+			t.Errorf("got record %s, acknowledged in cycle %d, %d times, want once", n, cycle, got)
 		}
 	}
 	for id, count := range there {
 		if count != 1 {
-			t.Errorf("%s is there %d times, want once", id, count)
+			t.Errorf("got %s %d times, want once", id, count)
 		}
 	}
 }

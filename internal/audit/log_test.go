@@ -19,14 +19,14 @@ import (
 	"github.com/caprouter/caprouter/internal/testkit/teststore"
 )
 
-// desk is a store with a log in it that can be opened again and again.
+// desk is a store with a log that can be opened repeatedly.
 type desk struct {
 	t     testing.TB
 	dir   string
 	store *store.Store
 	log   *store.Log
-	clock atomic.Int64 // seconds that the log is ahead of the time
-	lines bytes.Buffer // what was logged
+	clock atomic.Int64 // seconds that the clock of the log is ahead
+	lines bytes.Buffer // the log output
 	lose  atomic.Pointer[appendFunc]
 }
 
@@ -47,7 +47,7 @@ func (d *desk) headFile() string { return filepath.Join(d.dir, HeadFile) }
 
 func (d *desk) now() time.Time { return time.Now().Add(time.Duration(d.clock.Load()) * time.Second) }
 
-// open opens the log; the test's end closes it.
+// open opens the log until the end of the test.
 func (d *desk) open(change ...func(*Config)) *Log {
 	d.t.Helper()
 	cfg := Config{
@@ -79,8 +79,8 @@ func (d *desk) close(auditLog *Log) {
 	}
 }
 
-// kill ends a log as the death of its process does: no word of good-bye, and
-// the head where it happened to be.
+// kill ends a log as a crash does: without a closing record, and with the head as
+// it was last written.
 func (d *desk) kill(auditLog *Log) {
 	auditLog.once.Do(func() {
 		auditLog.group.Stop(nil)
@@ -100,7 +100,7 @@ func (d *desk) append(auditLog *Log, records ...Record) {
 	}
 }
 
-// verify returns what is found, once the head has been written.
+// verify returns the report of Verify after the head was written.
 func (d *desk) verify() *Report {
 	d.t.Helper()
 	report, err := Verify(d.t.Context(), VerifyConfig{Log: d.log, HeadFile: d.headFile(), Signer: testKey})
@@ -122,10 +122,10 @@ func (d *desk) wantGood(records int) *Report {
 	return report
 }
 
-// ignored are the members that reading adds.
+// ignored are the fields that reading sets.
 var ignored = cmpopts.IgnoreFields(Record{}, "Position")
 
-func TestAppendAndFind(t *testing.T) {
+func TestAppend_RecordsAreFound(t *testing.T) {
 	d := newDesk(t)
 	auditLog := d.open()
 	now := time.Now().UTC().Truncate(time.Microsecond)
@@ -145,7 +145,7 @@ func TestAppendAndFind(t *testing.T) {
 		auditLog = d.open()
 	}
 	d.close(auditLog)
-	d.wantGood(3 + 2*3) // each opening and closing is one
+	d.wantGood(3 + 2*3) // every opening and every closing is a record
 }
 
 func TestAppend_RejectsInvalidRecords(t *testing.T) {
@@ -156,7 +156,7 @@ func TestAppend_RejectsInvalidRecords(t *testing.T) {
 		rec  Record
 	}{
 		{"no kind", Record{}},
-		{"a kind that there is not", Record{Kind: "remark"}},
+		{"an unknown kind", Record{Kind: "remark"}},
 		{"a record of the log itself", Record{Kind: KindAdmin, Event: EventErase}},
 		{"an event of the log itself", Record{Kind: KindOutcome, Event: EventStop}},
 		{"a mark of the log itself", Record{Kind: KindOutcome, UpTo: &ChainPosition{}}},
@@ -232,8 +232,8 @@ func TestAppend_StoresContentsOfEverySize(t *testing.T) {
 	}
 }
 
-// Everyone who waits goes along, in messages within their bounds, and everyone's
-// record is there once.
+// All waiting callers share messages within the size limits, and each record is
+// stored once.
 func TestAppend_GroupsCallers(t *testing.T) {
 	d := newDesk(t)
 	var batches, records atomic.Int64
@@ -264,7 +264,7 @@ func TestAppend_GroupsCallers(t *testing.T) {
 		t.Errorf("observed %d records, want %d", got, callers*each+1)
 	}
 	if got := batches.Load(); got > callers*each/2 {
-		t.Errorf("%d records took %d messages: they do not share", callers*each, got)
+		t.Errorf("got %[2]d messages for %[1]d records, want fewer", callers*each, got)
 	}
 	d.wantGood(callers*each + 2)
 	seen := map[string]bool{}
@@ -302,10 +302,10 @@ func TestAppend_EndsWithItsContext(t *testing.T) {
 	close(free)
 	d.append(auditLog, outcomeOf(time.Now(), 2))
 	d.close(auditLog)
-	d.wantGood(4) // the first was written after all
+	d.wantGood(4) // the first record was written nevertheless
 }
 
-func TestUnfinished(t *testing.T) {
+func TestUnfinished_ReportsOpenRequests(t *testing.T) {
 	d := newDesk(t)
 	now := time.Now()
 	ids := func(records []Record) (got []string) {
@@ -327,7 +327,7 @@ func TestUnfinished(t *testing.T) {
 	auditLog := d.open()
 	check(auditLog)
 	d.append(auditLog, decisionOf(now, 1), decisionOf(now, 2), outcomeOf(now, 1), decisionOf(now, 3), decisionOf(now, 3))
-	check(auditLog) // they are this process's own
+	check(auditLog) // this process has appended them
 	d.kill(auditLog)
 
 	auditLog = d.open()

@@ -25,7 +25,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// key is a Signer of the cheap kind: what the log asks of one is the same.
+// key is a cheap Signer with the same behaviour for the log.
 type key string
 
 func (k key) KeyID() string { return "id-of-" + string(k) }
@@ -43,16 +43,16 @@ func (k key) Verify(purpose, keyID string, data, sig []byte) bool {
 
 const testKey = key("one")
 
-// epoch is when the chains of the pure tests begin.
+// epoch is the time at which the chains in memory begin.
 func epoch() time.Time { return time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC) }
 
-// uuid7 is the id of a request that came at a time; n tells it from others.
+// uuid7 returns the id of a request at a time; n makes it unique.
 func uuid7(at time.Time, n int) string {
 	ms := uint64(at.UnixMilli())
 	return fmt.Sprintf("%08x-%04x-7000-8000-%012x", ms>>16, ms&0xffff, n)
 }
 
-// decisionOf and outcomeOf are the two records of request n.
+// decisionOf and outcomeOf return the two records of request n.
 func decisionOf(at time.Time, n int) Record {
 	return Record{
 		Kind: KindDecision, At: at, RequestID: uuid7(at, n), TraceID: fmt.Sprintf("%032x", n), Tenant: "acme", Subject: "ana",
@@ -69,8 +69,8 @@ func outcomeOf(at time.Time, n int) Record {
 	return rec
 }
 
-// chain is a chain that was never in a store: its messages as a log has them,
-// and what is needed to lengthen it.
+// chain is a chain in memory: its messages as a log stores them, and the state
+// needed to extend it.
 type chain struct {
 	t        testing.TB
 	id       chainID
@@ -126,7 +126,7 @@ func (c *chain) grow(rng *rand.Rand, batches int) {
 	}
 }
 
-// admin appends a batch with one record of the log's own.
+// admin appends a batch with one record of the log itself.
 func (c *chain) admin(event Event, request string, mark *ChainPosition) {
 	c.t.Helper()
 	at := epoch().Add(time.Duration(c.requests) * time.Second)
@@ -148,7 +148,7 @@ func (c *chain) read(i int) *batch {
 	return b
 }
 
-// verify judges messages without a log.
+// verify verifies messages without a log.
 func verify(messages []store.Message, h *chainHead, how headStatus) *Report {
 	parts := map[uint64][]byte{}
 	for _, m := range messages {

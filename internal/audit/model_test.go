@@ -13,7 +13,7 @@ import (
 	"github.com/caprouter/caprouter/internal/store"
 )
 
-// model is what a log must hold, by request.
+// model contains the expected records of a log by request.
 type model struct {
 	desk     *desk
 	auditLog *Log
@@ -24,18 +24,19 @@ type model struct {
 type modelled struct {
 	id                string
 	decision, outcome []byte // nil = not recorded
-	erased            bool   // of what was there; what comes later is there
-	maybe             bool   // a write failed: it may be there or not
+	erased            bool   // the contents recorded so far were erased
+	maybe             bool   // a write failed, so the record may be stored or not
 }
 
-// Whatever happens to a log, what was acknowledged is there, what was erased is
-// not, and it verifies.
+// After any sequence of operations, acknowledged records are stored, erased
+// contents are not, and the log verifies.
 func TestLog_MatchesModel(t *testing.T) {
 	d := newDesk(t)
 	run := 0
 	rapid.Check(t, func(rt *rapid.T) {
 		run++
-		// A chain of its own for each run, in one store: opening one takes longest.
+		// Each run has its own chain in one store, because opening a store is
+		// slow.
 		writer := fmt.Sprintf("w%d", run)
 		m := &model{desk: d, start: time.Now()}
 		open := func() {
@@ -96,7 +97,7 @@ func (m *model) end(rt *rapid.T) {
 	r.outcome = rec.Content
 }
 
-// fail makes a write come through or not, and lets nobody know.
+// fail makes a write return an error, whether it was stored or not.
 func (m *model) fail(rt *rapid.T) {
 	arrives := rapid.Bool().Draw(rt, "arrives")
 	d := m.desk

@@ -12,7 +12,7 @@ import (
 	"github.com/caprouter/caprouter/internal/store"
 )
 
-// readAll follows the cursor to the end and returns the ids, in order.
+// readAll follows the cursor to the end and returns the ids in order.
 func (d *desk) readAll(auditLog *Log, q Query) (ids []string, pages int) {
 	d.t.Helper()
 	for {
@@ -28,12 +28,12 @@ func (d *desk) readAll(auditLog *Log, q Query) (ids []string, pages int) {
 			return ids, pages
 		}
 		if q.Cursor = page.Next; pages > 1000 {
-			d.t.Fatal("the cursor comes to no end")
+			d.t.Fatal("the cursor does not reach the end")
 		}
 	}
 }
 
-func TestRead(t *testing.T) {
+func TestRead_FiltersRecords(t *testing.T) {
 	d := newDesk(t)
 	auditLog := d.open()
 	now := time.Now().Add(-time.Minute)
@@ -61,7 +61,7 @@ func TestRead(t *testing.T) {
 		{"some", Query{Filter: even}, evens},
 		{"some, looking at few", Query{Filter: even, MaxScan: 5, Limit: 2}, evens},
 		{"since", Query{Since: now.Add(20 * time.Second), Limit: 3}, all[20:]},
-		{"since later than all", Query{Since: now.Add(time.Hour)}, nil},
+		{"since after all records", Query{Since: now.Add(time.Hour)}, nil},
 		{"none", Query{Filter: func(*Record) bool { return false }, MaxScan: 10}, nil},
 	}
 	rewrite := []func(){
@@ -70,7 +70,7 @@ func TestRead(t *testing.T) {
 			d.erase(auditLog, all[15], 2)
 			d.erase(auditLog, all[0], 2)
 		},
-		func() { // all of them, but for what is at the end
+		func() { // all of them, except at the end
 			for _, id := range all {
 				if _, err := auditLog.Erase(t.Context(), id, "ana"); err != nil {
 					t.Fatal(err)
@@ -91,8 +91,8 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// A reader who has come to the end goes on with what comes next, also when what
-// it has read is rewritten meanwhile.
+// A reader at the end continues with new records, even if records that it has read
+// are rewritten meanwhile.
 func TestRead_ContinuesAtCursor(t *testing.T) {
 	d := newDesk(t)
 	auditLog := d.open()
@@ -126,7 +126,7 @@ func TestRead_RejectsInvalidCursor(t *testing.T) {
 	}
 }
 
-func TestUUIDTime(t *testing.T) {
+func TestUUIDTime_ReadsVersion7(t *testing.T) {
 	at := time.UnixMilli(1_772_366_400_123)
 	tests := []struct {
 		name, id string
@@ -169,7 +169,7 @@ func TestRecentIndex_DropsTheOldest(t *testing.T) {
 		}
 	}
 	if len(x.refs) != 3 {
-		t.Errorf("it holds %d requests, want 3", len(x.refs))
+		t.Errorf("got %d requests, want 3", len(x.refs))
 	}
 }
 

@@ -12,8 +12,8 @@ import (
 	"github.com/caprouter/caprouter/internal/testkit"
 )
 
-// TestKnownRequests_HasNoFalseNegatives: whatever is written, in whatever order and with clocks
-// that differ, nothing that was is taken for what never was; and it does not grow.
+// For records in any order and with different clocks, no stored request is
+// reported as unknown, and the memory does not grow.
 func TestKnownRequests_HasNoFalseNegatives(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		size := rapid.IntRange(2, 20).Draw(t, "size")
@@ -30,7 +30,7 @@ func TestKnownRequests_HasNoFalseNegatives(t *testing.T) {
 			w.addRecords([]*pendingRecord{{id: id, kind: KindOutcome}, {id: uuid7(now, 1000+n), kind: KindAdmin}}, now)
 			for _, id := range ids {
 				if wrote, all := w.lookUp(id); !wrote && all {
-					t.Fatalf("%s was written, and is said not to be", id)
+					t.Fatalf("got %s unknown, but it was written", id)
 				}
 			}
 			if kept := len(w.young.ids) + len(w.old.ids); kept > size {
@@ -40,8 +40,8 @@ func TestKnownRequests_HasNoFalseNegatives(t *testing.T) {
 	})
 }
 
-// TestFind_SkipsSearchForUnknownRequest: with all searches taken, only what needs none is
-// answered.
+// TestFind_SkipsSearchForUnknownRequest occupies all searches, so that only
+// requests that need no search get an answer.
 func TestFind_SkipsSearchForUnknownRequest(t *testing.T) {
 	d := newDesk(t)
 	before := d.open()
@@ -63,16 +63,17 @@ func TestFind_SkipsSearchForUnknownRequest(t *testing.T) {
 		id   string
 		want error
 	}{
-		"one of this process":                    {uuid7(at, 2), nil},
-		"none, and younger than it":              {uuid7(at, 3), store.ErrNotFound},
-		"none, and much younger":                 {uuid7(at.Add(time.Hour*10000), 3), store.ErrNotFound},
-		"one of the process before":              {old, store.ErrUnavailable},
-		"none, and older":                        {uuid7(start, 3), store.ErrUnavailable},
-		"none, and as young as the clocks allow": {uuid7(d.now().Add(clockSlack-time.Minute), 3), store.ErrUnavailable},
+		"one of this process":                       {uuid7(at, 2), nil},
+		"unknown, and younger than it":              {uuid7(at, 3), store.ErrNotFound},
+		"unknown, and much younger":                 {uuid7(at.Add(time.Hour*10000), 3), store.ErrNotFound},
+		"one of the process before":                 {old, store.ErrUnavailable},
+		"unknown, and older":                        {uuid7(start, 3), store.ErrUnavailable},
+		"unknown, and as young as the clocks allow": {uuid7(d.now().Add(clockSlack-time.Minute), 3), store.ErrUnavailable},
 	} {
-		// Who is cut off while waiting is told so; nobody else may wait at all.
+		// A cancelled caller that waits for a search gets ErrUnavailable; the
+		// others must not wait.
 		if _, err := auditLog.Find(gone, tt.id); tt.want == store.ErrUnavailable && !errors.Is(err, tt.want) {
-			t.Errorf("%s: got %v, want it to wait for a search", name, err)
+			t.Errorf("%s: got %v, want %v, because it waits for a search", name, err, tt.want)
 		}
 		if tt.want == store.ErrUnavailable {
 			continue
@@ -85,13 +86,13 @@ func TestFind_SkipsSearchForUnknownRequest(t *testing.T) {
 		testkit.Receive(t, auditLog.searchSlots)
 	}
 	if found, err := auditLog.Find(t.Context(), old); err != nil || found.Outcome == nil {
-		t.Errorf("with searches to be had: got %+v, %v, want it", found, err)
+		t.Errorf("with free searches: got %+v, %v, want the request", found, err)
 	}
 }
 
-// TestFindWithin: a search ends where the request would have; what this process
-// wrote is found wherever it lies.
-func TestFindWithin(t *testing.T) {
+// A search ends at the time of the request; requests that this process wrote are
+// found wherever they are.
+func TestFind_SearchesWithinTimeOfRequest(t *testing.T) {
 	d := newDesk(t)
 	auditLog := d.open()
 	at := d.now().Add(-10 * time.Hour)
@@ -101,11 +102,11 @@ func TestFindWithin(t *testing.T) {
 	d.append(auditLog, decisionOf(at.Add(2*time.Hour), 8))
 	d.append(auditLog, late)
 	if found, err := auditLog.FindWithin(t.Context(), late.RequestID, time.Minute); err != nil || found.Outcome == nil {
-		t.Errorf("in the process that wrote it: got %+v, %v, want it", found, err)
+		t.Errorf("in the process that wrote it: got %+v, %v, want the request", found, err)
 	}
-	auditLog.index = newIndex(1) // it remembers so many only
+	auditLog.index = newIndex(1) // the index keeps one request
 	if found, err := auditLog.FindWithin(t.Context(), late.RequestID, time.Minute); err != nil || found.Outcome == nil {
-		t.Errorf("when the index forgot: got %+v, %v, want it", found, err)
+		t.Errorf("after its removal from the index: got %+v, %v, want the request", found, err)
 	}
 	d.close(auditLog)
 	auditLog = d.open()
@@ -113,20 +114,19 @@ func TestFindWithin(t *testing.T) {
 		t.Errorf("within a minute: got %+v, %v, want nothing", found, err)
 	}
 	if found, err := auditLog.FindWithin(t.Context(), late.RequestID, 4*time.Hour); err != nil || found.Outcome == nil {
-		t.Errorf("within four hours: got %+v, %v, want it", found, err)
+		t.Errorf("within four hours: got %+v, %v, want the request", found, err)
 	}
 	if found, err := auditLog.Find(t.Context(), late.RequestID); err != nil || found.Outcome == nil {
 		t.Errorf("got %+v, %v, want it", found, err)
 	}
 }
 
-// TestFind_AfterFailedWrite: a record whose writer was told that it failed may be there
-// all the same; then it is found.
+// A record whose write failed may be stored nevertheless, and is found then.
 func TestFind_AfterFailedWrite(t *testing.T) {
 	d := newDesk(t)
 	auditLog := d.open()
 	d.append(auditLog, decisionOf(d.now(), 1))
-	at := d.now().Add(clockSlack) // as young as can be found
+	at := d.now().Add(clockSlack) // the youngest id that can be found
 	var late func()
 	d.lose.Store(new(appendFunc(func(ctx context.Context, subject string, data []byte, opts store.AppendOptions) (uint64, error) {
 		late = func() {
@@ -146,12 +146,11 @@ func TestFind_AfterFailedWrite(t *testing.T) {
 	}
 	d.append(auditLog, outcomeOf(at, 3))
 	if found, err := auditLog.Find(t.Context(), uuid7(at, 2)); err != nil || found.Outcome == nil {
-		t.Errorf("when the chain has gone on: got %+v, %v, want the outcome", found, err)
+		t.Errorf("after the next record: got %+v, %v, want the outcome", found, err)
 	}
 }
 
-// TestKnownRequests_DisabledByAnotherWriter: where somebody else writes the chain, nothing is denied
-// unseen.
+// If another process writes the chain, every unknown request is searched.
 func TestKnownRequests_DisabledByAnotherWriter(t *testing.T) {
 	w := newKnownRequests(10, epoch())
 	id := uuid7(epoch().Add(time.Hour), 1)

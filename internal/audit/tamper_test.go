@@ -10,23 +10,23 @@ import (
 	"github.com/caprouter/caprouter/internal/store"
 )
 
-// want is what must be named: problems of this kind and no other, and among them
-// these batches, each of them or any.
+// want lists the expected problems: only of this kind, and with these batches, all
+// or any of them.
 type want struct {
 	what    string
 	batches []uint64
-	any     bool     // one of them will do,
-	others  []uint64 // and these may be named beside it
+	any     bool     // one of batches is enough
+	others  []uint64 // may be reported as well
 	record  uint64   // 0 = any
 }
 
-// tampering is one way to change a chain of which nobody shall notice.
+// tampering is one way to change a chain secretly.
 type tampering struct {
 	name string
 	do   func(c *chain, other *chain, rng *rand.Rand) want
 }
 
-// middle picks a message that is neither the first nor the last.
+// middle returns the index of a message that is neither the first nor the last.
 func middle(c *chain, rng *rand.Rand) int { return 1 + rng.IntN(len(c.messages)-2) }
 
 func tamperings() []tampering {
@@ -57,7 +57,7 @@ func tamperings() []tampering {
 			c.messages[i].Data = b.encodeBatch()
 			return want{what: ProblemAltered, batches: []uint64{b.number}}
 		}},
-		{"a fact is changed and everything behind it sealed anew", func(c, _ *chain, rng *rand.Rand) want {
+		{"a fact is changed and every later hash recomputed", func(c, _ *chain, rng *rand.Rand) want {
 			from := rng.IntN(len(c.messages))
 			var prev digest
 			for i := from; i < len(c.messages); i++ {
@@ -93,7 +93,7 @@ func tamperings() []tampering {
 			c.messages[i].Data, c.messages[k].Data = a.encodeBatch(), b.encodeBatch()
 			return want{what: ProblemAltered, batches: []uint64{a.number, b.number}}
 		}},
-		{"a content is taken away", func(c, _ *chain, rng *rand.Rand) want {
+		{"a content is removed", func(c, _ *chain, rng *rand.Rand) want {
 			i := rng.IntN(len(c.messages))
 			b := c.read(i)
 			k := rng.IntN(len(b.entries))
@@ -143,13 +143,13 @@ func tamperings() []tampering {
 			a, b := c.read(i).number, c.read(k).number
 			c.messages[i].Data, c.messages[k].Data = c.messages[k].Data, c.messages[i].Data
 			w := want{what: ProblemReordered, batches: []uint64{a, b}, any: true}
-			// Of "c b a" any one may be said to lie where it was.
+			// In "c b a", any one may be reported as being in its place.
 			for n := min(a, b) + 1; n < max(a, b) && max(a, b)-min(a, b) == 2; n++ {
 				w.others = append(w.others, n)
 			}
 			return w
 		}},
-		{"a message is there twice", func(c, _ *chain, rng *rand.Rand) want {
+		{"a message is duplicated", func(c, _ *chain, rng *rand.Rand) want {
 			i := rng.IntN(len(c.messages))
 			n := c.read(i).number
 			at := rng.IntN(len(c.messages) + 1)
@@ -157,7 +157,7 @@ func tamperings() []tampering {
 			renumber(c)
 			return want{what: ProblemDuplicated, batches: []uint64{n}}
 		}},
-		{"batches of another chain stand in their place", func(c, other *chain, rng *rand.Rand) want {
+		{"batches are replaced by those of another chain", func(c, other *chain, rng *rand.Rand) want {
 			i := rng.IntN(len(c.messages))
 			n := 1 + rng.IntN(len(c.messages)-i)
 			var batches []uint64
@@ -195,7 +195,7 @@ func renumber(c *chain) {
 	}
 }
 
-// check compares what was found with what must be.
+// check compares the report with the expected problems.
 func (w want) check(report *Report) error {
 	var found []uint64
 	for _, p := range report.Problems {
@@ -224,7 +224,7 @@ func (w want) check(report *Report) error {
 	return nil
 }
 
-// A thousand chains, each tampered with in one way, and each named.
+// Tamper with a thousand chains in one way each: each change is reported.
 func TestVerify_ReportsTampering(t *testing.T) {
 	ways := tamperings()
 	named := 0
@@ -236,7 +236,7 @@ func TestVerify_ReportsTampering(t *testing.T) {
 		c.grow(rng, size)
 		other.grow(rng, size)
 		if clean := verify(c.messages, c.head(), headTrusted); !clean.OK() || clean.Batches != uint64(size) {
-			t.Fatalf("seed %d: got %d batches and problems %v before anybody touched it", seed, clean.Batches, clean.Problems)
+			t.Fatalf("seed %d: got %d batches and problems %v before the change", seed, clean.Batches, clean.Problems)
 		}
 		h := c.head()
 		w := way.do(c, other, rng)
@@ -251,7 +251,7 @@ func TestVerify_ReportsTampering(t *testing.T) {
 	}
 }
 
-// Whatever two things happen to a chain, it is not taken for a good one.
+// Two changes never result in a chain that verifies.
 func TestVerify_ReportsRepeatedTampering(t *testing.T) {
 	ways := tamperings()
 	for seed := range uint64(500) {
@@ -264,7 +264,7 @@ func TestVerify_ReportsRepeatedTampering(t *testing.T) {
 		first.do(c, other, rng)
 		second := ways[rng.IntN(len(ways))]
 		if !applicable(c) || len(c.messages) > len(other.messages) {
-			continue // the second needs what the first took away
+			continue // the first change removed what the second one needs
 		}
 		second.do(c, other, rng)
 		same := slices.EqualFunc(before, c.messages, func(a, b store.Message) bool { return bytes.Equal(a.Data, b.Data) })
@@ -274,7 +274,7 @@ func TestVerify_ReportsRepeatedTampering(t *testing.T) {
 	}
 }
 
-// applicable reports whether there is something left to tamper with.
+// applicable reports whether the chain is long enough for another change.
 func applicable(c *chain) bool {
 	for _, m := range c.messages {
 		if b, err := decodeMessage(m); err != nil || len(b.entries) < 2 {

@@ -18,12 +18,12 @@ import (
 	"github.com/caprouter/caprouter/internal/testkit"
 )
 
-func TestVerifyExplains(t *testing.T) {
-	// Ten batches; what else happens to them each case says.
+func TestVerify_ExplainsProblems(t *testing.T) {
+	// Each case starts with ten batches.
 	tests := []struct {
 		name string
 		do   func(c *chain)
-		want []string // problems; none = all is well
+		want []string // problems; nil = none
 		gone [2]uint64
 	}{
 		{"nothing", func(*chain) {}, nil, [2]uint64{}},
@@ -41,7 +41,7 @@ func TestVerifyExplains(t *testing.T) {
 			c.messages[4].Data = b.encodeBatch()
 			c.admin(EventErase, "someone-else", nil)
 		}, []string{ProblemDeleted}, [2]uint64{}},
-		{"erased with a reason that was there before", func(c *chain) {
+		{"erased with an earlier reason", func(c *chain) {
 			c.admin(EventErase, uuid7(epoch(), 1000), nil)
 			b := c.add(outcomeOf(epoch(), 1000))
 			b.removeContent(0)
@@ -58,7 +58,7 @@ func TestVerifyExplains(t *testing.T) {
 			}
 			c.messages = c.messages[5:]
 		}, nil, [2]uint64{0, 10}},
-		{"expired further than was said", func(c *chain) {
+		{"expired beyond the recorded position", func(c *chain) {
 			c.admin(EventExpire, "", c.read(4).endPosition())
 			b := c.read(5)
 			b.removeContent(0)
@@ -72,7 +72,7 @@ func TestVerifyExplains(t *testing.T) {
 			c.admin(EventCheckpoint, "", c.read(4).endPosition())
 			c.messages = slices.Delete(c.messages, 1, 4)
 		}, nil, [2]uint64{}},
-		{"trimmed further than was said", func(c *chain) {
+		{"trimmed beyond the recorded position", func(c *chain) {
 			c.admin(EventCheckpoint, "", c.read(4).endPosition())
 			c.messages = c.messages[7:]
 		}, []string{ProblemDeleted}, [2]uint64{}},
@@ -82,7 +82,7 @@ func TestVerifyExplains(t *testing.T) {
 			c.admin(EventCheckpoint, "", mark)
 			c.messages = c.messages[5:]
 		}, []string{ProblemAltered}, [2]uint64{}},
-		{"a copy that an interrupted rewrite left", func(c *chain) {
+		{"a copy of an interrupted rewrite", func(c *chain) {
 			b := c.read(4)
 			rec, _ := b.decodeRecord(0)
 			c.admin(EventErase, rec.RequestID, nil)
@@ -132,7 +132,7 @@ func TestVerifyExplains(t *testing.T) {
 	}
 }
 
-func TestVerifyHead(t *testing.T) {
+func TestVerify_ChecksHead(t *testing.T) {
 	c := newChain(t, 1)
 	c.grow(rand.New(rand.NewPCG(1, 1)), 5)
 	behind := *c.head()
@@ -173,7 +173,7 @@ func TestVerifyHead(t *testing.T) {
 	}
 }
 
-// filled is a closed data directory with a log in it.
+// filled returns a closed data directory with a log.
 func filled(t *testing.T) (dir string, requests int) {
 	t.Helper()
 	d := newDesk(t)
@@ -182,7 +182,7 @@ func filled(t *testing.T) (dir string, requests int) {
 	for n := range 20 {
 		d.append(auditLog, decisionOf(now, n), outcomeOf(now, n))
 	}
-	d.append(auditLog, secretly(now, 20, "a long content that lies apart")...)
+	d.append(auditLog, secretly(now, 20, "a long content stored separately")...)
 	d.erase(auditLog, uuid7(now, 3), 2)
 	d.close(auditLog)
 	if err := d.store.Close(); err != nil {
@@ -191,7 +191,7 @@ func filled(t *testing.T) (dir string, requests int) {
 	return d.dir, 21
 }
 
-// files are the contents of a folder, by name.
+// files returns the contents of the files of a directory by name.
 func files(t *testing.T, dir string) map[string][]byte {
 	t.Helper()
 	found := map[string][]byte{}
@@ -208,7 +208,7 @@ func files(t *testing.T, dir string) map[string][]byte {
 	return found
 }
 
-func TestVerifyOffline(t *testing.T) {
+func TestVerifyOffline_ChangesNoFile(t *testing.T) {
 	temp := t.TempDir()
 	t.Setenv("TMPDIR", temp)
 	dir, requests := filled(t)
@@ -233,14 +233,14 @@ func TestVerifyOffline(t *testing.T) {
 		}
 	}
 	if len(after) != len(before) {
-		t.Errorf("there are %d files, and %d before", len(after), len(before))
+		t.Errorf("got %d files, want %d", len(after), len(before))
 	}
 	if left, _ := filepath.Glob(filepath.Join(temp, "caprouter-audit-*")); len(left) > 0 {
-		t.Errorf("copies were left behind: %s", left)
+		t.Errorf("got temporary copies %s, want none", left)
 	}
 }
 
-// While a router works with the directory, too.
+// Verify also works while a router uses the directory.
 func TestVerify_WhileRouterRuns(t *testing.T) {
 	d := newDesk(t)
 	auditLog := d.open()
@@ -278,8 +278,8 @@ func TestVerify_RequiresSignerAndLog(t *testing.T) {
 	}
 }
 
-// Damage to the files themselves. The engine drops what it cannot read, so that
-// what is altered may come out as missing; it is never taken for well.
+// Damage the files themselves. The engine drops what it cannot read, so that an
+// altered message may be reported as missing, but the chain never verifies.
 func TestVerify_ReportsDamagedFiles(t *testing.T) {
 	dir, _ := filled(t)
 	blocks, err := filepath.Glob(filepath.Join(streamDir(dir), "msgs", "*.blk"))
@@ -290,7 +290,8 @@ func TestVerify_ReportsDamagedFiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Where live messages are: what was overwritten by an erasure may change.
+	// The positions of live messages; bytes that an erasure has overwritten may
+	// change.
 	var spots []int
 	for at := 0; ; {
 		i := bytes.Index(whole[at:], []byte(`{"kind":"`))
@@ -321,10 +322,10 @@ func TestVerify_ReportsDamagedFiles(t *testing.T) {
 			}
 			for _, p := range report.Problems {
 				if !slices.Contains([]string{ProblemAltered, ProblemDeleted, ProblemTruncated}, p.Kind) {
-					t.Errorf("got problem %q, want it altered, deleted or truncated", p)
+					t.Errorf("got problem %q, want altered, deleted or truncated", p)
 				}
 				if !strings.HasPrefix(p.String(), p.Kind+" batch ") {
-					t.Errorf("got %q, want it to name a batch", p)
+					t.Errorf("got %q, want a batch in it", p)
 				}
 			}
 		})

@@ -18,8 +18,8 @@ var (
 	errFull = fmt.Errorf("no room: %w", store.ErrFull)
 )
 
-// The message is on disk and the acknowledgement never comes: the writer looks,
-// and tells the caller what is true.
+// The message is stored, but its acknowledgement is lost: the writer reads the
+// log, and returns the true result.
 func TestAppend_ToleratesLostAcknowledgement(t *testing.T) {
 	d := newDesk(t)
 	auditLog := d.open()
@@ -42,9 +42,8 @@ func TestAppend_ToleratesLostAcknowledgement(t *testing.T) {
 	d.wantGood(4 + 2)
 }
 
-// A message that did not arrive fails its records, and comes nevertheless, after
-// the next one was tried. It becomes a part of the chain, and nothing is lost or
-// there twice.
+// The append of a message fails, but the message arrives after the next one was
+// tried. It becomes a part of the chain, and nothing is lost or stored twice.
 func TestAppend_ToleratesLateMessage(t *testing.T) {
 	d := newDesk(t)
 	auditLog := d.open()
@@ -55,7 +54,7 @@ func TestAppend_ToleratesLateMessage(t *testing.T) {
 	var tries atomic.Int64
 	delay := appendFunc(func(ctx context.Context, subject string, data []byte, opts store.AppendOptions) (uint64, error) {
 		switch tries.Add(1) {
-		case 1, 2: // twice, so that there are two that may come
+		case 1, 2: // twice, so that two messages may arrive late
 			if late == nil {
 				after := *opts.ExpectLast
 				late = func() {
@@ -78,7 +77,7 @@ func TestAppend_ToleratesLateMessage(t *testing.T) {
 	}
 	d.append(auditLog, outcomeOf(now, 4))
 	d.close(auditLog)
-	// 1, the late 2, and 4; 3 never came.
+	// 1, the late 2, and 4; 3 never arrived
 	d.wantGood(3 + 2)
 	page, err := auditLog.Read(t.Context(), Query{})
 	if err != nil || len(page.Records) != 3 {
@@ -107,7 +106,7 @@ func TestAppend_FailsAfterAnotherWriter(t *testing.T) {
 	d.close(first)
 	d.close(second)
 	if got := strings.Count(d.lines.String(), "another writer"); got != 1 {
-		t.Errorf("it was said %d times, want once:\n%s", got, d.lines.String())
+		t.Errorf("got it logged %d times, want once:\n%s", got, d.lines.String())
 	}
 	report, err := Verify(t.Context(), VerifyConfig{Log: d.log, HeadFile: d.headFile() + "2", Signer: testKey})
 	if err != nil || report.Records != 3+1+3 {
@@ -115,15 +114,15 @@ func TestAppend_FailsAfterAnotherWriter(t *testing.T) {
 	}
 }
 
-// A full store refuses, and takes again when there is room; nothing that was
-// refused is in the chain.
+// A full store rejects records, and accepts them again when space is free; no
+// rejected record is in the chain.
 func TestAppend_FailsWhenStoreIsFull(t *testing.T) {
 	d := newDesk(t)
 	auditLog := d.open()
 	now := time.Now()
 	full := appendFunc(func(context.Context, string, []byte, store.AppendOptions) (uint64, error) { return 0, errFull })
 	d.lose.Store(&full)
-	for n := range 100 { // also the very first: what a start has to say waits
+	for n := range 100 { // including the first one: the record of the start is delayed
 		if err := auditLog.Append(t.Context(), outcomeOf(now, n)); !errors.Is(err, store.ErrFull) {
 			t.Fatalf("got error %v, want %v", err, store.ErrFull)
 		}
@@ -166,8 +165,8 @@ func TestAppend_RecoversFromFullStore(t *testing.T) {
 	}
 }
 
-// The process dies at any moment: what was acknowledged is there, and the head
-// is never ahead of the chain.
+// The process dies at any moment: acknowledged records are stored, and the head is
+// never ahead of the chain.
 func TestOpen_ContinuesAfterKill(t *testing.T) {
 	d := newDesk(t)
 	now := time.Now()
@@ -179,7 +178,7 @@ func TestOpen_ContinuesAfterKill(t *testing.T) {
 			n++
 		}
 		d.kill(auditLog)
-		d.wantGood(n + n/3) // with one start for every three
+		d.wantGood(n + n/3) // one start for every three records
 	}
 	auditLog := d.open()
 	d.close(auditLog)
@@ -188,8 +187,8 @@ func TestOpen_ContinuesAfterKill(t *testing.T) {
 	}
 }
 
-// What a start finds is said in the chain, and stays visible after the next head
-// was signed over it.
+// A problem that is found at the start is recorded in the chain, and stays visible
+// after the next head was signed.
 func TestOpen_RecordsTampering(t *testing.T) {
 	now := time.Now()
 	lastOf := func(d *desk) store.Message {
@@ -205,8 +204,8 @@ func TestOpen_RecordsTampering(t *testing.T) {
 		want string
 	}{
 		{"the end is cut off", func(d *desk) { _ = d.log.Delete(t.Context(), lastOf(d).Seq) }, ProblemTruncated},
-		{"everything is gone", func(d *desk) { _ = d.log.Purge(t.Context(), "audit.>") }, ProblemTruncated},
-		{"the head is gone", func(d *desk) { _ = os.Remove(d.headFile()) }, ProblemMismatch},
+		{"no message is left", func(d *desk) { _ = d.log.Purge(t.Context(), "audit.>") }, ProblemTruncated},
+		{"the head is missing", func(d *desk) { _ = os.Remove(d.headFile()) }, ProblemMismatch},
 		{"the head is made up", func(d *desk) { _ = os.WriteFile(d.headFile(), []byte(`{"head":"1"}`), headMode) }, ProblemMismatch},
 		{"the last batch is written anew", func(d *desk) {
 			m := lastOf(d)
@@ -250,7 +249,7 @@ func TestOpen_RecordsTampering(t *testing.T) {
 				}
 			}
 			if !strings.Contains(d.lines.String(), "run caprouter audit verify") {
-				t.Errorf("it was not said:\n%s", d.lines.String())
+				t.Errorf("got a log without it:\n%s", d.lines.String())
 			}
 		})
 	}
@@ -273,7 +272,7 @@ func TestOpen_RecordsKeyChange(t *testing.T) {
 	}
 }
 
-// A log that loses what it had acknowledged is not another writer.
+// A log that lost acknowledged records is not mistaken for another writer.
 func TestLog_ContinuesAfterLostEnd(t *testing.T) {
 	d := newDesk(t)
 	auditLog := d.open()

@@ -15,8 +15,8 @@ import (
 
 func durable(c *store.Config) { c.SyncEvery = 0 }
 
-// BenchmarkFsync is the floor of a durable write: a file that grows by as much,
-// forced to disk each time.
+// BenchmarkFsync measures the lower bound of a durable write: a file that grows by
+// the same size, synced each time.
 func BenchmarkFsync(b *testing.B) {
 	file, err := os.Create(filepath.Join(b.TempDir(), "floor"))
 	if err != nil {
@@ -54,7 +54,7 @@ func BenchmarkGet(b *testing.B) {
 	}
 }
 
-// BenchmarkScan reads 10,000 keys that lie among 100,000.
+// BenchmarkScan reads 10,000 keys among 100,000.
 func BenchmarkScan(b *testing.B) {
 	bk := bucket(b, teststore.Open(b), store.BucketConfig{})
 	for i := range 100_000 {
@@ -86,8 +86,8 @@ func BenchmarkOpenAndClose(b *testing.B) {
 	}
 }
 
-// BenchmarkOpenChecks opens a store with 64 MiB in two logs, of which it checks
-// the newest 8 MiB each, and all of them when the index is not to be relied on.
+// BenchmarkOpenChecks opens a store with 64 MiB in two logs. It checks the newest
+// 8 MiB of each, or all of them if the index is not valid.
 func BenchmarkOpenChecks(b *testing.B) {
 	dir := b.TempDir()
 	s := open(b, dir)
@@ -131,7 +131,7 @@ func BenchmarkOpenChecks(b *testing.B) {
 	}
 }
 
-// loseIndex takes away what SIGKILL keeps the engine from writing.
+// loseIndex removes what the engine cannot write after SIGKILL.
 func loseIndex(b *testing.B, dir string, killed bool) {
 	if !killed {
 		return

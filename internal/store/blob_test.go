@@ -13,7 +13,7 @@ import (
 	"github.com/caprouter/caprouter/internal/testkit/teststore"
 )
 
-// noise is a value that compresses to nothing smaller.
+// noise returns a value that does not compress.
 func noise(size int) []byte {
 	data := make([]byte, size)
 	_, _ = rand.Read(data)
@@ -61,14 +61,14 @@ func TestBlob_StoresLargeValues(t *testing.T) {
 				t.Fatal(err)
 			}
 			if got := b.BlobBytes(); got != 0 {
-				t.Errorf("%d bytes are kept when the key is gone, want 0", got)
+				t.Errorf("got %d bytes stored after the key was deleted, want 0", got)
 			}
 		})
 	}
 }
 
-// TestBlob_IsReplacedWhileRead replaces a value while others read it: a reader
-// gets one whole value or another.
+// TestBlob_IsReplacedWhileRead replaces a value under concurrent readers: each one
+// gets a whole value, the old or the new one.
 func TestBlob_IsReplacedWhileRead(t *testing.T) {
 	ctx := t.Context()
 	b := bucket(t, teststore.Open(t), store.BucketConfig{})
@@ -109,7 +109,7 @@ func TestBlob_CountsInTheShare(t *testing.T) {
 		t.Errorf("a share of 5 MiB held %d values of 1 MiB, want 4", n)
 	}
 	if got := b.BlobBytes(); got > 4<<20+10_000 {
-		t.Errorf("%d bytes are kept, want those of 4 values: a refused one leaves nothing", got)
+		t.Errorf("got %d bytes stored, want those of 4 values, because a rejected one leaves nothing", got)
 	}
 }
 
@@ -159,14 +159,14 @@ func TestBlob_ReportsDamage(t *testing.T) {
 	wantErr(t, "get", err, store.ErrDamaged)
 	wantErr(t, "scan", b.Scan(ctx, "", func(store.Entry) error { return nil }), store.ErrDamaged)
 	if _, err := b.Put(ctx, "a", []byte("again")); err != nil {
-		t.Errorf("put over it: %v", err)
+		t.Errorf("put of another value: %v", err)
 	}
 	if got := keys(t, b, ""); len(got) != 2 {
 		t.Errorf("got keys %q, want both", got)
 	}
 }
 
-// What a bucket takes of its share counts its large values too.
+// The usage of a bucket includes its large values.
 func TestBucket_Usage(t *testing.T) {
 	s := teststore.Open(t, func(c *store.Config) { c.MaxBytes = 64 << 20 })
 	filled := func(b *store.Bucket) float64 { return must[float64](t)(b.Usage(t.Context())) }

@@ -10,8 +10,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// record makes a record as the engine writes it; the engine's own are met by the
-// tests that damage its files.
+// append adds a record in the engine's format. The tests that damage its files
+// cover the engine's own records.
 func (b *block) append(seq uint64, subject, headers, data string) (begin int) {
 	begin = len(b.data)
 	length := uint32(recordHead + len(subject) + len(data) + recordHash)
@@ -43,8 +43,8 @@ func emptyBlock(t interface{ Fatal(...any) }) *block {
 	return b
 }
 
-// TestFindDamage_KeepsIntactRecords damages some bytes of some records in any way,
-// and finds everything else.
+// TestFindDamage_KeepsIntactRecords changes random bytes of some records, and
+// finds all others.
 func TestFindDamage_KeepsIntactRecords(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b := emptyBlock(t)
@@ -59,8 +59,8 @@ func TestFindDamage_KeepsIntactRecords(t *testing.T) {
 		whole := bytes.Clone(b.data)
 		hit := rapid.SliceOfNDistinct(rapid.IntRange(0, n-1), 0, min(3, n), rapid.ID[int]).Draw(t, "damaged")
 		for _, i := range hit {
-			// Anything but what no hash covers: lengths are damaged in the tests
-			// with the engine's files.
+			// Exclude the lengths, which no hash covers: the tests with the
+			// engine's files damage them.
 			at := rapid.IntRange(begins[i]+4, begins[i]+19).Draw(t, "at")
 			b.data[at] ^= rapid.ByteRange(1, 255).Draw(t, "with")
 		}
@@ -76,16 +76,16 @@ func TestFindDamage_KeepsIntactRecords(t *testing.T) {
 	})
 }
 
-func TestFindDamage(t *testing.T) {
+func TestFindDamage_ReportsDamagedRanges(t *testing.T) {
 	const id = "NATS/1.0\r\nNats-Msg-Id: 1\r\n\r\n"
 	for _, tt := range []struct {
 		name   string
 		change func(b *block, second int)
-		want   []damagedRange // end is the size where it is given, begin is not compared
+		want   []damagedRange // end is the file size if given, begin is not compared
 	}{
 		{"whole", func(*block, int) {}, nil},
 		{"empty", func(b *block, _ int) { b.data = nil }, nil},
-		{"compressed by the engine", func(b *block, _ int) { b.data = []byte("cmp\x01 whatever it is") }, nil},
+		{"compressed by the engine", func(b *block, _ int) { b.data = []byte("cmp\x01 data") }, nil},
 		{"data", func(b *block, at int) { b.data[at+70] ^= 1 }, []damagedRange{{after: 1, before: 3, claimedSeq: 2}}},
 		{"length", func(b *block, at int) { b.data[at+1] ^= 1 }, []damagedRange{{after: 1, before: 3, claimedSeq: 2}}},
 		{"length of the headers", func(b *block, at int) { b.data[at+recordHead+5] ^= 1 }, []damagedRange{{after: 1, before: 3, claimedSeq: 2}}},

@@ -122,7 +122,7 @@ func TestBucket_ScansInOrderOfRevisions(t *testing.T) {
 	ctx := t.Context()
 	b := bucket(t, teststore.Open(t), store.BucketConfig{})
 	var want []string
-	for i := range 12_000 { // more than a page
+	for i := range 12_000 { // more than one page
 		key := fmt.Sprintf("open.%d", i)
 		must[uint64](t)(b.Put(ctx, key, []byte("x")))
 		must[uint64](t)(b.Put(ctx, fmt.Sprintf("req.%d", i%100), []byte("y")))
@@ -137,7 +137,7 @@ func TestBucket_ScansInOrderOfRevisions(t *testing.T) {
 		t.Errorf("scan of all: got %d keys, want 12100", got)
 	}
 	if got := keys(t, b, "ope."); got != nil {
-		t.Errorf("scan of a part that is nobody's: got %q, want none", got)
+		t.Errorf("scan of a partial key: got %q, want none", got)
 	}
 
 	seen := 0
@@ -156,13 +156,13 @@ func TestBucket_ScansInOrderOfRevisions(t *testing.T) {
 func TestBucket_ScanSeesConcurrentWrites(t *testing.T) {
 	ctx := t.Context()
 	b := bucket(t, teststore.Open(t), store.BucketConfig{})
-	for i := range 11_000 { // more than a page
+	for i := range 11_000 { // more than one page
 		must[uint64](t)(b.Put(ctx, fmt.Sprintf("k.%d", i), []byte("old")))
 	}
 	got := map[string]string{}
 	moved := false
 	err := b.Scan(ctx, "k.", func(e store.Entry) error {
-		if !moved { // the last page is not read yet: its keys move behind the end
+		if !moved { // before the last page is read, move its keys to the end
 			moved = true
 			for i := 10_900; i < 11_000; i++ {
 				if _, err := b.Put(ctx, fmt.Sprintf("k.%d", i), []byte("new")); err != nil {
@@ -202,7 +202,7 @@ func TestBucket_KeepsKeysWhenConfigurationChanges(t *testing.T) {
 	}
 }
 
-// TestBucket_MatchesModel compares a bucket with a map over random operations.
+// TestBucket_MatchesModel compares a bucket with a map after random operations.
 func TestBucket_MatchesModel(t *testing.T) {
 	s := teststore.Open(t)
 	round := 0
@@ -269,8 +269,8 @@ func TestBucket_MatchesModel(t *testing.T) {
 	})
 }
 
-// A retry whose first attempt was written, but not confirmed, finds its own message
-// and is no conflict.
+// If the first attempt of a write was stored but not confirmed, the retry finds
+// its own message and reports no conflict.
 func TestBucket_RecognizesItsOwnWrite(t *testing.T) {
 	ctx := t.Context()
 	b := bucket(t, teststore.Open(t), store.BucketConfig{})

@@ -10,7 +10,7 @@ import (
 	"github.com/caprouter/caprouter/internal/store"
 )
 
-// runChild is what the other process of a test does.
+// runChild runs this binary as the other process of a test.
 func runChild(role string) int {
 	s, err := store.Open(context.Background(), store.Config{Dir: os.Getenv("STORE_DIR"), Owner: "child"})
 	if err != nil {
@@ -29,8 +29,8 @@ func runChild(role string) int {
 	return 2
 }
 
-// writeForEver writes keys and messages from several goroutines and says each
-// one that was acknowledged, until somebody kills it.
+// writeForEver writes keys and messages from several goroutines, and prints each
+// acknowledged one, until the process is killed.
 func writeForEver(s *store.Store) int {
 	ctx := context.Background()
 	b, err := s.Bucket(ctx, store.BucketConfig{Name: "BUCKET"})

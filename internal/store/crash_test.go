@@ -7,8 +7,8 @@ import (
 	"github.com/caprouter/caprouter/internal/store"
 )
 
-// TestStore_KeepsAcknowledgedWritesAfterKill kills a process that writes, in
-// the middle of it, again and again on the same files.
+// TestStore_KeepsAcknowledgedWritesAfterKill repeatedly kills a writing process
+// that uses the same files.
 func TestStore_KeepsAcknowledgedWritesAfterKill(t *testing.T) {
 	dir := t.TempDir()
 	var acknowledged []string
@@ -23,7 +23,7 @@ func TestStore_KeepsAcknowledgedWritesAfterKill(t *testing.T) {
 		if err := writer.cmd.Process.Kill(); err != nil {
 			t.Fatal(err)
 		}
-		for writer.lines.Scan() { // what it said before it died
+		for writer.lines.Scan() { // its output before it was killed
 			acknowledged = append(acknowledged, writer.lines.Text())
 		}
 		writer.kill()
@@ -44,7 +44,7 @@ func TestStore_KeepsAcknowledgedWritesAfterKill(t *testing.T) {
 		}
 	}
 	if len(lost) > 0 {
-		t.Errorf("%d of %d acknowledged writes are gone: %q", len(lost), len(acknowledged), lost)
+		t.Errorf("got %d of %d acknowledged writes lost: %q", len(lost), len(acknowledged), lost)
 	}
 	if len(acknowledged) < 500 {
 		t.Errorf("only %d writes were acknowledged", len(acknowledged))

@@ -11,7 +11,7 @@ import (
 	"github.com/caprouter/caprouter/internal/store"
 )
 
-// damage changes every file of the engine's messages that fits.
+// damage changes every message file of the engine that matches the pattern.
 func damage(t *testing.T, dir, pattern string, change func([]byte) []byte) {
 	t.Helper()
 	paths, err := filepath.Glob(filepath.Join(dir, "store", "jetstream", "$G", "streams", pattern))
@@ -93,7 +93,7 @@ func TestStore_OpensDamagedFiles(t *testing.T) {
 				t.Errorf("the neighbour: got %q, want 1", got.Value)
 			}
 			if tt.said && !strings.Contains(said.String(), "LOG") {
-				t.Errorf("the damage is not said; the log is %q", said.String())
+				t.Errorf("got log %q, want the damage in it", said.String())
 			}
 		})
 	}

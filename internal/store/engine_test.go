@@ -20,7 +20,7 @@ import (
 	"github.com/caprouter/caprouter/internal/testkit/teststore"
 )
 
-// journal is a log handler's output that may be read while it is written.
+// journal collects the output of a log handler, and can be read meanwhile.
 type journal struct {
 	mu  sync.Mutex
 	buf bytes.Buffer
@@ -55,7 +55,7 @@ func TestEngine_HandlesSurviveRestart(t *testing.T) {
 	add(t, l, "log.a", "1")
 	before := add(t, events, "events.a", "1")
 
-	s.GiveUp("a test says so")
+	s.GiveUp("simulated by a test")
 
 	if _, err := b.Update(ctx, "a", []byte("2"), rev); err != nil {
 		t.Errorf("update: %v", err)
@@ -68,14 +68,14 @@ func TestEngine_HandlesSurviveRestart(t *testing.T) {
 		t.Errorf("log (-want +got):\n%s", diff)
 	}
 	if after := add(t, events, "events.a", "2"); after <= before {
-		t.Errorf("log in memory: sequence %d after %d, want it above", after, before)
+		t.Errorf("log in memory: got sequence %d after %d, want a larger one", after, before)
 	}
 	if diff := cmp.Diff([]string{"2"}, texts(t, events, store.ReadFrom{})); diff != "" {
 		t.Errorf("log in memory (-want +got):\n%s", diff)
 	}
-	for _, want := range []string{"the engine failed", "a test says so", "the engine is running again"} {
+	for _, want := range []string{"the engine failed", "simulated by a test", "the engine is running again"} {
 		if !strings.Contains(said.String(), want) {
-			t.Errorf("the log does not say %q:\n%s", want, said.String())
+			t.Errorf("got a log without %q:\n%s", want, said.String())
 		}
 	}
 }
@@ -100,7 +100,7 @@ func TestEngine_FollowerSurvivesRestart(t *testing.T) {
 			t.Fatalf("got %s, want %d", text, i)
 		}
 		if i < 3 {
-			s.GiveUp("a test says so")
+			s.GiveUp("simulated by a test")
 			add(t, l, "log.a", fmt.Sprint(i+1))
 		}
 	}
@@ -109,8 +109,8 @@ func TestEngine_FollowerSurvivesRestart(t *testing.T) {
 	}
 }
 
-// TestEngine_WritersSurviveRestart restarts the engine under writers: each write
-// is acknowledged once and stored once.
+// TestEngine_WritersSurviveRestart restarts the engine under concurrent writers:
+// each write is acknowledged once and stored once.
 func TestEngine_WritersSurviveRestart(t *testing.T) {
 	ctx := t.Context()
 	s := teststore.Open(t)
@@ -145,8 +145,8 @@ func TestEngine_WritersSurviveRestart(t *testing.T) {
 		})
 	}
 	for n := int64(1); running.Load() > 0 && n <= 5; n++ {
-		testkit.Eventually(t, "the writers go on", func() bool { return written.Load() >= 4*each/8*n || running.Load() == 0 })
-		s.GiveUp("a test says so")
+		testkit.Eventually(t, "the writers continue", func() bool { return written.Load() >= 4*each/8*n || running.Load() == 0 })
+		s.GiveUp("simulated by a test")
 	}
 	wg.Wait()
 	for w := range 4 {
@@ -164,11 +164,11 @@ func TestEngine_WritersSurviveRestart(t *testing.T) {
 		}
 	}
 	if s.Restarts() == 0 {
-		t.Error("the engine was never restarted")
+		t.Error("got no restart of the engine, want some")
 	}
 }
 
-func TestStatus(t *testing.T) {
+func TestStatus_ReportsHealth(t *testing.T) {
 	var free atomic.Int64
 	free.Store(1 << 40)
 	s := teststore.Open(t, func(c *store.Config) {
@@ -179,7 +179,7 @@ func TestStatus(t *testing.T) {
 	must[uint64](t)(b.Put(t.Context(), "a", make([]byte, 1000)))
 	got := s.Status()
 	if !got.Ready || got.Err != nil || got.Used < 1000 || got.Cap != 1<<20 || got.Free != 1<<40 || got.Mode != "embedded" {
-		t.Errorf("a store that does well: got %+v", got)
+		t.Errorf("healthy store: got %+v", got)
 	}
 	free.Store(1)
 	if got := s.Status(); got.Ready || !errors.Is(got.Err, store.ErrFull) {
@@ -193,7 +193,7 @@ func TestStatus(t *testing.T) {
 		t.Errorf("closed: got %+v", got)
 	}
 	if s.OwnershipLost() != nil {
-		t.Error("an embedded store can be lost")
+		t.Error("embedded store: got a channel from OwnershipLost, want nil")
 	}
 }
 

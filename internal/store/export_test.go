@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// GiveUp makes the embedded engine stop as it does after a write error, and
-// returns once the store has started it again.
+// GiveUp stops the embedded engine as a write error does, and returns after the
+// store has restarted it.
 func (s *Store) GiveUp(why string) {
 	before := s.engine.restarts.Load()
 	limit := time.After(20 * time.Second)
@@ -24,10 +24,10 @@ func (s *Store) GiveUp(why string) {
 	}
 }
 
-// Restarts counts how often the engine was restarted.
+// Restarts returns how often the engine was restarted.
 func (s *Store) Restarts() int64 { return s.engine.restarts.Load() }
 
-// BlobBytes is what a bucket's large values take.
+// BlobBytes returns the size of a bucket's large values.
 func (b *Bucket) BlobBytes() uint64 {
 	if b.blobs.stream == nil {
 		return 0
@@ -39,12 +39,12 @@ func (b *Bucket) BlobBytes() uint64 {
 	return info.State.Bytes
 }
 
-// Matches is the check of a subject against a log's pattern.
+// Matches reports whether a subject matches a pattern of a log.
 func Matches(pattern, subject string) bool { return subjectMatches(pattern, subject) }
 
 const OrphanAge = orphanAge
 
-// Orphan leaves a large value behind as a crash does between it and its key.
+// Orphan stores a large value without its key, as after a crash between both.
 func (b *Bucket) Orphan(ctx context.Context, key string, value []byte) error {
 	if err := b.ensureBlobs(ctx); err != nil {
 		return err
@@ -53,13 +53,13 @@ func (b *Bucket) Orphan(ctx context.Context, key string, value []byte) error {
 	return err
 }
 
-// LoseBlobs removes all large values, and not their keys.
+// LoseBlobs removes all large values and keeps their keys.
 func (b *Bucket) LoseBlobs(ctx context.Context) { _ = b.blobs.stream.Purge(ctx) }
 
-// StopRenewing makes a process look dead to the others.
+// StopRenewing stops the renewal of the lease, as if the process were dead.
 func (s *Store) StopRenewing() { s.group.Stop(nil); _ = s.group.Wait() }
 
-// Repair looks for damage in the files of a directory that no store has open.
+// Repair checks the files of a directory that no store has open.
 func Repair(dir string) map[string][]Damage {
 	cfg := Config{Dir: dir}.withDefaults()
 	if found := cfg.repairFiles(context.Background()); len(found) > 0 {
@@ -75,14 +75,14 @@ func (s *Store) TakeLeaseAway(ctx context.Context, owner string) {
 	}
 }
 
-// DropLease makes the lease run out.
+// DropLease deletes the lease, as if it had expired.
 func (s *Store) DropLease(ctx context.Context) {
 	if err := s.lease.bucket.Delete(ctx, leaseKey); err != nil {
 		panic(err)
 	}
 }
 
-// ResendUpdate writes an update twice with one message id, as a retry does after a
+// ResendUpdate writes an update twice with one message id, like a retry after a
 // lost confirmation, and returns both revisions.
 func (b *Bucket) ResendUpdate(ctx context.Context, key string, value []byte, revision uint64) (first, second uint64, err error) {
 	w := pendingWrite{stream: b.streamName, subject: b.prefix + key, data: value, messageID: "resend-" + key, expectLast: &revision}

@@ -17,7 +17,7 @@ import (
 	"github.com/caprouter/caprouter/internal/testkit"
 )
 
-// serve runs a NATS server as an operator would, on a port of this machine.
+// serve runs a NATS server on a port of this machine, as an operator does.
 func serve(t *testing.T, dir string, port int) *server.Server {
 	t.Helper()
 	srv, err := server.NewServer(&server.Options{
@@ -43,7 +43,7 @@ func external(srv *server.Server, ttl time.Duration, owner string) store.Config 
 	return store.Config{URL: srv.ClientURL(), Owner: owner, LeaseTTL: ttl}
 }
 
-// openExternal opens a store at a server and closes it with the test.
+// openExternal opens a store at a server and closes it at the end of the test.
 func openExternal(t *testing.T, cfg store.Config) *store.Store {
 	t.Helper()
 	s, err := store.Open(t.Context(), cfg)
@@ -102,17 +102,17 @@ func TestExternalStore_HasOneOwner(t *testing.T) {
 	}
 	wantErr(t, "second open", err, store.ErrLocked)
 	if err != nil && !strings.Contains(err.Error(), "is owned by first (pid ") {
-		t.Errorf("got %q, want it to name the owner", err)
+		t.Errorf("got %q, want the owner named", err)
 	}
 	select {
 	case <-first.OwnershipLost():
-		t.Error("the first owner has lost the store to one that was refused")
+		t.Error("the first owner lost the store to a rejected one")
 	default:
 	}
 	if err := first.Close(); err != nil {
 		t.Fatal(err)
 	}
-	openExternal(t, external(srv, time.Second, "third")) // given back: taken at once
+	openExternal(t, external(srv, time.Second, "third")) // the released lease is acquired at once
 }
 
 func TestExternalStore_TakesOverFromDeadOwner(t *testing.T) {
@@ -120,14 +120,14 @@ func TestExternalStore_TakesOverFromDeadOwner(t *testing.T) {
 	dead := openExternal(t, external(srv, time.Second, "dead"))
 	b := bucket(t, dead, store.BucketConfig{Name: "B"})
 	dead.StopRenewing()
-	second := openExternal(t, external(srv, time.Minute, "second")) // waits until the lease has run out
+	second := openExternal(t, external(srv, time.Minute, "second")) // waits until the lease has expired
 	_, err := b.Put(t.Context(), "a", nil)
-	wantErr(t, "write of the one that lost it", err, store.ErrLocked)
+	wantErr(t, "write of the former owner", err, store.ErrLocked)
 	if got := dead.Status(); got.Ready || !errors.Is(got.Err, store.ErrLocked) {
-		t.Errorf("status of the one that lost it: got %+v", got)
+		t.Errorf("status of the former owner: got %+v", got)
 	}
 	if _, err := bucket(t, second, store.BucketConfig{Name: "B"}).Put(t.Context(), "a", nil); err != nil {
-		t.Errorf("write of the one that has it: %v", err)
+		t.Errorf("write of the owner: %v", err)
 	}
 }
 
@@ -138,7 +138,7 @@ func TestExternalStore_NamesNewOwner(t *testing.T) {
 	testkit.WaitClosed(t, first.OwnershipLost())
 	wantErr(t, "lost", first.OwnershipError(), store.ErrLocked)
 	if why := fmt.Sprint(first.OwnershipError()); !strings.Contains(why, "is now owned by second (pid 2)") {
-		t.Errorf("lost because %s, want the new owner named", why)
+		t.Errorf("got reason %s, want the new owner named", why)
 	}
 }
 
@@ -148,7 +148,7 @@ func TestExternalStore_ReportsExpiredLease(t *testing.T) {
 	s.DropLease(t.Context())
 	testkit.WaitClosed(t, s.OwnershipLost())
 	if why := fmt.Sprint(s.OwnershipError()); !strings.Contains(why, "suspended for longer than the lease") {
-		t.Errorf("lost because %s, want it to say that the lease ran out", why)
+		t.Errorf("got reason %s, want the expired lease", why)
 	}
 }
 
@@ -157,13 +157,13 @@ func TestExternalStore_LosesLeaseWithoutServer(t *testing.T) {
 	s := openExternal(t, external(srv, time.Second, "a"))
 	b := bucket(t, s, store.BucketConfig{})
 	if got := s.OwnershipError(); got != nil {
-		t.Errorf("while it is ours: lost because %v", got)
+		t.Errorf("got reason %v while the store is owned, want nil", got)
 	}
 	stopServer(srv)
 	testkit.WaitClosed(t, s.OwnershipLost())
 	wantErr(t, "lost", s.OwnershipError(), store.ErrUnavailable)
 	if why := fmt.Sprint(s.OwnershipError()); !strings.Contains(why, srv.ClientURL()+" was not reached for 1s") || strings.Contains(why, "owned by") {
-		t.Errorf("lost because %s, want the server named, and nobody blamed", why)
+		t.Errorf("got reason %s, want the server named, and no owner", why)
 	}
 	_, err := b.Put(t.Context(), "a", nil)
 	wantErr(t, "put", err, store.ErrLocked)
@@ -180,12 +180,12 @@ func TestExternalStore_SurvivesServerRestart(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	_, err := b.Get(ctx, "a")
-	wantErr(t, "get while it is away", err, store.ErrUnavailable)
+	wantErr(t, "get without the server", err, store.ErrUnavailable)
 	if got := s.Status(); got.Ready || !errors.Is(got.Err, store.ErrUnavailable) {
-		t.Errorf("status while it is away: got %+v", got)
+		t.Errorf("status without the server: got %+v", got)
 	}
 	serve(t, dir, port)
 	if got, err := b.Get(t.Context(), "a"); err != nil || string(got.Value) != "1" {
-		t.Errorf("get when it is back: got %q and error %v, want 1", got.Value, err)
+		t.Errorf("get after the server's restart: got %q and error %v, want 1", got.Value, err)
 	}
 }

@@ -49,12 +49,11 @@ func TestStore_FullDiskRejectsWritesOnly(t *testing.T) {
 
 	free.Store(1 << 20)
 	if _, err := b.Update(ctx, "a", []byte("2"), rev); err != nil {
-		t.Errorf("update when there is room again: %v", err)
+		t.Errorf("update when space is free: %v", err)
 	}
 }
 
-// fill writes until the store says that it is full, and returns how often it
-// could.
+// fill writes until the store is full, and returns the number of writes.
 func fill(t *testing.T, write func(i int) error) int {
 	t.Helper()
 	for i := range 100_000 {
@@ -64,7 +63,7 @@ func fill(t *testing.T, write func(i int) error) int {
 			t.Fatal(err)
 		}
 	}
-	t.Fatal("it never got full")
+	t.Fatal("got no error, want the store to become full")
 	return 0
 }
 
@@ -91,7 +90,7 @@ func TestBucket_FullKeepsValues(t *testing.T) {
 		t.Errorf("create in the room that was made: %v", err)
 	}
 	if _, err := s.Bucket(ctx, store.BucketConfig{Name: "MORE", Share: 0.75}); !errors.Is(err, store.ErrFull) {
-		t.Errorf("a share beyond what is left: got error %v, want %v", err, store.ErrFull)
+		t.Errorf("a share larger than the free space: got error %v, want %v", err, store.ErrFull)
 	}
 }
 
@@ -118,7 +117,7 @@ func TestStore_FullRejectsWrites(t *testing.T) {
 	b := bucket(t, s, store.BucketConfig{}) // no share of its own
 	n := fill(t, func(i int) error { _, err := b.Create(ctx, fmt.Sprint(i), make([]byte, 10_000)); return err })
 	if got := s.Status(); got.Ready || !errors.Is(got.Err, store.ErrFull) || got.Used < 1<<20 {
-		t.Errorf("status: got %+v, want it full", got)
+		t.Errorf("status: got %+v, want full", got)
 	}
 	if got := len(keys(t, b, "")); got != n {
 		t.Errorf("got %d keys, want %d", got, n)

@@ -40,7 +40,7 @@ func startChild(t *testing.T, role, dir string) *process {
 	return p
 }
 
-// kill ends the process without any notice, and waits until it is gone.
+// kill sends SIGKILL and waits until the process has ended.
 func (p *process) kill() {
 	_ = p.cmd.Process.Kill()
 	_ = p.cmd.Wait()
@@ -57,7 +57,7 @@ func (p *process) expect(t *testing.T, want string) {
 	t.Fatalf("the other process ended without saying %q", want)
 }
 
-// grep returns the first file below dir that holds the text, "" for none.
+// grep returns the first file below dir that contains the text, or "".
 func grep(t *testing.T, dir, text string) string {
 	t.Helper()
 	found := ""
@@ -101,7 +101,7 @@ func TestOpen_RejectsLockedDirectory(t *testing.T) {
 	other.expect(t, "open")
 	refused(other.cmd.Process.Pid)
 	other.kill()
-	open(t, dir) // the lock of a process that was killed is free
+	open(t, dir) // the lock of a killed process is free
 }
 
 func TestOpen_FailureLeavesNothing(t *testing.T) {
@@ -109,12 +109,12 @@ func TestOpen_FailureLeavesNothing(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	blocked := t.TempDir() // a file stands where the engine's folder should be
+	blocked := t.TempDir() // a file in the place of the engine's directory
 	if err := os.WriteFile(filepath.Join(blocked, "store"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	for name, cfg := range map[string]store.Config{
-		"nothing given":       {},
+		"empty config":        {},
 		"directory is a file": {Dir: file},
 		"engine cannot start": {Dir: blocked},
 		"no server":           {URL: "nats://127.0.0.1:1"},
@@ -127,12 +127,12 @@ func TestOpen_FailureLeavesNothing(t *testing.T) {
 				t.Fatal("got no error, want one")
 			}
 			if strings.Contains(err.Error(), "secret") {
-				t.Errorf("the error tells a password: %v", err)
+				t.Errorf("got an error that contains a password: %v", err)
 			}
 		})
 	}
 	if err := os.Remove(filepath.Join(blocked, "store")); err != nil {
 		t.Fatal(err)
 	}
-	open(t, blocked) // the failed open has left no lock
+	open(t, blocked) // the failed open left no lock
 }

@@ -154,10 +154,10 @@ func TestLog_Reads(t *testing.T) {
 			{"from before the first", store.ReadFrom{Seq: 1}, want},
 			{"behind the end", store.ReadFrom{Seq: seqs[2599] + 1}, nil},
 			{"since an hour ago", store.ReadFrom{Since: time.Now().Add(-time.Hour)}, want},
-			{"since later", store.ReadFrom{Since: time.Now().Add(time.Hour)}, nil},
+			{"since a later time", store.ReadFrom{Since: time.Now().Add(time.Hour)}, nil},
 			{"a subject", store.ReadFrom{Seq: seqs[2590], Subject: "log.1"}, []string{"2591", "2593", "2595", "2597", "2599"}},
-			{"a subject of nobody", store.ReadFrom{Subject: "log.9"}, nil},
-			{"the sequence counts, not the time", store.ReadFrom{Seq: seqs[2599], Since: time.Now().Add(time.Hour)}, want[2599:]},
+			{"an unused subject", store.ReadFrom{Subject: "log.9"}, nil},
+			{"the sequence is used, not the time", store.ReadFrom{Seq: seqs[2599], Since: time.Now().Add(time.Hour)}, want[2599:]},
 		} {
 			t.Run(tt.name, func(t *testing.T) {
 				if diff := cmp.Diff(tt.want, texts(t, l, tt.from)); diff != "" {
@@ -247,12 +247,12 @@ func TestLog_Follows(t *testing.T) {
 		go func() {
 			fromNow <- l.Follow(t.Context(), 0, func(m store.Message) error {
 				if string(m.Data) != "later" {
-					return fmt.Errorf("got %s, want only what came later", m.Data)
+					return fmt.Errorf("got %s, want only later messages", m.Data)
 				}
 				return store.ErrStop
 			})
 		}()
-		testkit.Eventually(t, "a follower of what comes gets it", func() bool {
+		testkit.Eventually(t, "a follower of new messages receives one", func() bool {
 			add(t, l, "log.a", "later")
 			select {
 			case err := <-fromNow:
@@ -286,7 +286,7 @@ func TestLog_DeleteOverwritesBytes(t *testing.T) {
 		t.Errorf("the erased bytes are in %s", found)
 	}
 	if grep(t, dir, "before") == "" || grep(t, dir, "after") == "" {
-		t.Error("the neighbours are gone, or the search does not find anything")
+		t.Error("the neighbours are not found, so the search does not work")
 	}
 }
 
@@ -303,7 +303,7 @@ func TestLog_MemorySequencesNeverRepeat(t *testing.T) {
 		t.Errorf("got %q of an earlier life, want none", got)
 	}
 	if after := add(t, l, "log.a", "2"); after <= before {
-		t.Errorf("sequence %d after %d of an earlier life, want it above", after, before)
+		t.Errorf("got sequence %d after %d before the restart, want a larger one", after, before)
 	}
 }
 
@@ -321,8 +321,9 @@ func TestLog_EvictsOldest(t *testing.T) {
 	}
 }
 
-// TestSubjectsMatch compares the pattern match with a regular expression.
-func TestSubjectsMatch(t *testing.T) {
+// TestSubjectMatches_FollowsPattern compares the pattern match with a regular
+// expression.
+func TestSubjectMatches_FollowsPattern(t *testing.T) {
 	part := rapid.SampledFrom([]string{"a", "b", "ab"})
 	rapid.Check(t, func(t *rapid.T) {
 		pattern := rapid.SliceOfN(rapid.SampledFrom([]string{"a", "b", "*"}), 1, 4).Draw(t, "pattern")

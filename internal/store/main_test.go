@@ -11,8 +11,8 @@ import (
 	"github.com/caprouter/caprouter/internal/testkit/teststore"
 )
 
-// child names the environment variable that makes this binary act as another
-// process of a test.
+// child is the environment variable that makes this binary run as another process
+// of a test.
 const child = "CAPROUTER_STORE_TEST_CHILD"
 
 func TestMain(m *testing.M) {
@@ -67,7 +67,7 @@ func must[T any](t testing.TB) func(v T, err error) T {
 	}
 }
 
-// keys scans a bucket.
+// keys returns the keys of a bucket with the prefix.
 func keys(t testing.TB, b *store.Bucket, prefix string) []string {
 	t.Helper()
 	var got []string
@@ -81,7 +81,7 @@ func keys(t testing.TB, b *store.Bucket, prefix string) []string {
 	return got
 }
 
-// texts reads a log.
+// texts returns the messages of a log.
 func texts(t testing.TB, l *store.Log, from store.ReadFrom) []string {
 	t.Helper()
 	var got []string
@@ -95,7 +95,7 @@ func texts(t testing.TB, l *store.Log, from store.ReadFrom) []string {
 	return got
 }
 
-// open is a store in a directory that several openings of a test share.
+// open opens a store in a directory that a test opens several times.
 func open(t testing.TB, dir string, change ...func(*store.Config)) *store.Store {
 	t.Helper()
 	return teststore.Open(t, append([]func(*store.Config){func(c *store.Config) { c.Dir = dir }}, change...)...)

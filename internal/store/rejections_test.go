@@ -9,8 +9,7 @@ import (
 	"github.com/caprouter/caprouter/internal/testkit/teststore"
 )
 
-// TestStatus_NamesFullBucket: a store whose whole is not full may have a log or a
-// bucket that takes nothing more.
+// The whole store need not be full for a log or a bucket to be full.
 func TestStatus_NamesFullBucket(t *testing.T) {
 	ctx := t.Context()
 	data := make([]byte, 10_000)
@@ -49,7 +48,7 @@ func TestStatus_NamesFullBucket(t *testing.T) {
 				t.Fatalf("before: got %+v, want it ready", got)
 			}
 			fill(t, func(int) error { return write() })
-			for range 2 { // it does not go by asking
+			for range 2 { // Status itself does not change the result
 				if got := s.Status(); got.Ready || !errors.Is(got.Err, store.ErrFull) || !strings.Contains(got.Err.Error(), tt.names) {
 					t.Errorf("full: got %+v, want an error that names %s", got, tt.names)
 				}
@@ -58,10 +57,10 @@ func TestStatus_NamesFullBucket(t *testing.T) {
 				t.Fatal(err)
 			}
 			if got := s.Status(); !got.Ready {
-				t.Errorf("with room: got %+v, want it ready: a router that is not asked writes nothing", got)
+				t.Errorf("with free space: got %+v, want it ready, because an idle router writes nothing", got)
 			}
 			if err := write(); err != nil {
-				t.Errorf("write into the room: %v", err)
+				t.Errorf("write with free space: %v", err)
 			}
 			if got := s.Status(); !got.Ready {
 				t.Errorf("after a write: got %+v, want it ready", got)
@@ -70,7 +69,8 @@ func TestStatus_NamesFullBucket(t *testing.T) {
 	}
 }
 
-// TestStatus_AfterSmallerWrite: what did not fit need not be tried again.
+// A smaller write that succeeds clears the status, even if the rejected one is
+// never repeated.
 func TestStatus_AfterSmallerWrite(t *testing.T) {
 	s := teststore.Open(t, func(c *store.Config) { c.MaxBytes = 10 << 20 })
 	l := openLog(t, s, store.LogConfig{Name: "LOG", Subjects: []string{"log.>"}, Share: 0.1})
@@ -79,7 +79,7 @@ func TestStatus_AfterSmallerWrite(t *testing.T) {
 		return err
 	})
 	if got := s.Status(); got.Ready {
-		t.Error("full: want it not ready")
+		t.Error("full: got ready, want not ready")
 	}
 	add(t, l, "log.a", "a short one")
 	if got := s.Status(); !got.Ready {

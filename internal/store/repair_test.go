@@ -17,7 +17,7 @@ import (
 	"github.com/caprouter/caprouter/internal/store"
 )
 
-// streamFile is one of the engine's files of a stream.
+// streamFile returns the path of a file of a stream.
 func streamFile(dir, stream, name string) string {
 	return filepath.Join(dir, "store", "jetstream", "$G", "streams", stream, "msgs", name)
 }
@@ -34,12 +34,12 @@ func writeFile(t testing.TB, path string, data []byte) {
 	}
 }
 
-// recordAt finds the record of a message in a block, by what the message says:
-// where it begins, where its text does, and where the record behind it begins.
+// recordAt finds the record of a message in a block by its text, and returns where
+// the record begins, where its text begins, and where the next record begins.
 func recordAt(t testing.TB, block []byte, text string) (begin, data, end int) {
 	t.Helper()
 	if data = bytes.Index(block, []byte(text)); data < 0 {
-		t.Fatalf("no record says %q", text)
+		t.Fatalf("no record with %q", text)
 	}
 	for at := 0; at < len(block); {
 		size := int(binary.LittleEndian.Uint32(block[at:]) &^ (1 << 31))
@@ -54,7 +54,7 @@ func recordAt(t testing.TB, block []byte, text string) (begin, data, end int) {
 
 func number(n int) string { return fmt.Sprintf("message number %04d", n) }
 
-// numbered fills a log with messages that say their number.
+// numbered appends messages that contain their number.
 func numbered(t testing.TB, l *store.Log, from, to int) {
 	t.Helper()
 	for n := from; n < to; n++ {
@@ -62,8 +62,7 @@ func numbered(t testing.TB, l *store.Log, from, to int) {
 	}
 }
 
-// missing compares what a log holds with the messages up to n, and returns those
-// that are not there.
+// missing returns the messages up to n that the log does not contain.
 func missing(t testing.TB, l *store.Log, n int) []int {
 	t.Helper()
 	got := texts(t, l, store.ReadFrom{})
@@ -79,11 +78,11 @@ func missing(t testing.TB, l *store.Log, n int) []int {
 	return list
 }
 
-// TestRepair_DamageNearTheEnd changes a file while nothing runs, and asks what is lost
-// of 1,000 messages, and then of 20 that are appended, after two restarts: one
-// as after a good end, and one as after SIGKILL, when the engine's index is old.
+// TestRepair_DamageNearTheEnd changes a file of a closed store and compares which
+// of 1,000 messages, and of 20 appended ones, are lost after two restarts: one
+// after a clean shutdown, and one after SIGKILL, when the engine's index is old.
 func TestRepair_DamageNearTheEnd(t *testing.T) {
-	type span = [2]int // first and last of the messages that may be lost
+	type span = [2]int // first and last message that may be lost
 	none := span{1, 0}
 	flip := func(text string, where func(begin, data, end int) int) func(*testing.T, []byte) []byte {
 		return func(t *testing.T, block []byte) []byte {
@@ -152,10 +151,10 @@ func TestRepair_DamageNearTheEnd(t *testing.T) {
 			if damage := l.Damage(); (len(damage) > 0) != (len(lost) > 0) {
 				t.Errorf("got damage %v, lost are %v", damage, lost)
 			}
-			old, _ := os.ReadFile(index) // none when it was removed
+			old, _ := os.ReadFile(index) // nil if it was removed
 			numbered(t, l, 1000, 1020)
 			if info := must[store.LogInfo](t)(l.Info(t.Context())); info.Last != 1020 {
-				t.Errorf("the last sequence is %d, want 1020: none is given twice", info.Last)
+				t.Errorf("got last sequence %d, want 1020, because none is reused", info.Last)
 			}
 			for _, kill := range []bool{false, true} {
 				if err := s.Close(); err != nil {
@@ -170,27 +169,27 @@ func TestRepair_DamageNearTheEnd(t *testing.T) {
 					t.Errorf("after a restart (killed: %v) others are missing (-before +after):\n%s", kill, diff)
 				}
 				if damage := l.Damage(); len(damage) > 0 {
-					t.Errorf("after a restart: got damage %v, want none: it is mended", damage)
+					t.Errorf("after a restart: got damage %v, want none after the repair", damage)
 				}
 			}
 		})
 	}
 }
 
-// TestRepair_DamageFarFromTheEnd: what lies before the newest bytes is looked at only
-// when the engine reads it too, since it does not rely on its index. Nothing but
-// the damaged message is lost either way.
+// Damage before the newest bytes is found only if the engine reads the whole file
+// as well, because its index is not valid. In both cases only the damaged message
+// is lost.
 func TestRepair_DamageFarFromTheEnd(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
-		at     []int // the messages that are damaged
+		at     []int // the damaged messages
 		killed bool
-		found  int // of them when the store is opened
+		found  int // of them, when the store is opened
 	}{
 		{"far", []int{10}, false, 0},
 		{"far, and the index is old", []int{10}, true, 1},
 		{"far and at the end", []int{10, 199}, false, 2},
-		{"far and at the end, and the index is old", []int{10, 199}, true, 1}, // the end may be a write that was not finished
+		{"far and at the end, and the index is old", []int{10, 199}, true, 1}, // the damage at the end may be an unfinished write
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -219,7 +218,7 @@ func TestRepair_DamageFarFromTheEnd(t *testing.T) {
 			s = open(t, dir)
 			l = openLog(t, s, store.LogConfig{})
 			if got := l.Damage(); len(got) != tt.found {
-				t.Errorf("got damage %v, want %d of it", got, tt.found)
+				t.Errorf("got damage %v, want %d of them", got, tt.found)
 			}
 			write(200)
 			for range 2 {
@@ -234,13 +233,13 @@ func TestRepair_DamageFarFromTheEnd(t *testing.T) {
 				}
 			}
 			if info := must[store.LogInfo](t)(l.Info(t.Context())); !tt.killed && info.Last != 201 {
-				t.Errorf("the last sequence is %d, want 201: none is given twice", info.Last)
+				t.Errorf("got last sequence %d, want 201, because none is reused", info.Last)
 			}
 		})
 	}
 }
 
-// TestRepair_DamagedBucket loses the value that is damaged, and no other.
+// TestRepair_DamagedBucket loses the damaged value only.
 func TestRepair_DamagedBucket(t *testing.T) {
 	ctx, dir := t.Context(), t.TempDir()
 	s := open(t, dir)
@@ -272,8 +271,8 @@ func TestRepair_DamagedBucket(t *testing.T) {
 	}
 }
 
-// TestRepair_DeletedKeyStaysDeletedAfterKill: of a key that was written several times the
-// engine, when it makes its index anew, finds the values before the last.
+// When the engine rebuilds its index, it finds old values of a key that was
+// written several times.
 func TestRepair_DeletedKeyStaysDeletedAfterKill(t *testing.T) {
 	ctx, dir := t.Context(), t.TempDir()
 	s := open(t, dir)
@@ -308,7 +307,7 @@ func TestRepair_DeletedKeyStaysDeletedAfterKill(t *testing.T) {
 		if err := s.Close(); err != nil {
 			t.Fatal(err)
 		}
-		writeFile(t, index, old) // SIGKILL
+		writeFile(t, index, old) // as after SIGKILL
 		s = open(t, dir)
 		b = bucket(t, s, store.BucketConfig{})
 		if diff := cmp.Diff([]string{"first", "kept", "again"}, keys(t, b, "")); diff != "" {
@@ -322,8 +321,8 @@ func TestRepair_DeletedKeyStaysDeletedAfterKill(t *testing.T) {
 	}
 }
 
-// TestRepair_KeepsIntactFiles runs the check over everything the engine writes:
-// erased, trimmed, purged and compacted messages, values and marks.
+// TestRepair_KeepsIntactFiles checks every kind of file that the engine writes:
+// erased, trimmed, purged and compacted messages, values and markers.
 func TestRepair_KeepsIntactFiles(t *testing.T) {
 	ctx, dir := t.Context(), t.TempDir()
 	var said journal
@@ -359,7 +358,7 @@ func TestRepair_KeepsIntactFiles(t *testing.T) {
 		indexes := map[string][]byte{}
 		for _, path := range must[[]string](t)(filepath.Glob(streamFile(dir, "*", "index.db"))) {
 			indexes[path] = readFile(t, path)
-			writeFile(t, path, nil) // so that all blocks are looked at
+			writeFile(t, path, nil) // so that all blocks are checked
 		}
 		if damage := store.Repair(dir); damage != nil {
 			t.Fatalf("without an index: got damage %v, want none", damage)
@@ -384,7 +383,7 @@ func TestRepair_KeepsIntactFiles(t *testing.T) {
 	}
 }
 
-// blocks reads all files with messages.
+// blocks reads all message files.
 func blocks(t testing.TB, dir string) map[string]string {
 	t.Helper()
 	all := map[string]string{}

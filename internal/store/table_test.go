@@ -16,7 +16,7 @@ import (
 	"github.com/caprouter/caprouter/internal/testkit/teststore"
 )
 
-// lease is the value of the tables here.
+// lease is the row value in these tests.
 type lease struct {
 	Holder string `json:"holder"`
 	Count  int    `json:"count"`
@@ -117,7 +117,7 @@ func TestTable_UpdateWritesNothing(t *testing.T) {
 	refused := errors.New("refused")
 	row, err = table.Update(ctx, "a", func(l *lease) error { l.Holder = "half done"; return refused })
 	if !errors.Is(err, refused) || row.Value == nil || row.Value.Holder != "ana" || row.Revision != revision {
-		t.Errorf("refused change: got %+v and error %v, want the row as stored", row, err)
+		t.Errorf("rejected change: got %+v and error %v, want the row as stored", row, err)
 	}
 	if diff := cmp.Diff([]string{"a"}, must[[]string](t)(table.Keys(ctx))); diff != "" {
 		t.Errorf("keys (-want +got):\n%s", diff)
@@ -160,10 +160,10 @@ func TestTable_RejectsTTL(t *testing.T) {
 	}
 }
 
-// watchEvent is a change as TestTable_Watch compares it.
+// watchEvent is a change in a form that can be compared.
 type watchEvent struct {
 	Key    string
-	Holder string // "" = the row is gone
+	Holder string // "" = the row was deleted
 }
 
 func watch(t *testing.T, table *store.Table[lease]) <-chan watchEvent {
@@ -229,14 +229,14 @@ func TestTable_WatchReportsChanges(t *testing.T) {
 	must[uint64](t)(table.Create(ctx, "a", &lease{Holder: "again"}))
 	wantEvents(t, events, watchEvent{"a", "again"})
 
-	s.GiveUp("a test")
+	s.GiveUp("simulated by a test")
 	must[store.Row[lease]](t)(table.Update(ctx, "b", func(l *lease) error { l.Holder = "bea"; return nil }))
 	wantEvents(t, events, watchEvent{"b", "bea"})
 }
 
 // TestTable_RowExpires waits for the engine's real clock: the watch event of the
-// expiry is the signal. An update must set the TTL anew, because the engine drops
-// that of the value before.
+// expiry is the signal. An update must set the TTL again, because the engine drops
+// the one of the previous value.
 func TestTable_RowExpires(t *testing.T) {
 	ctx := t.Context()
 	table := openTable(t, store.BucketConfig{KeyTTL: true})

@@ -14,8 +14,8 @@ import (
 	"github.com/caprouter/caprouter/internal/store"
 )
 
-// TestStore_RecoversFromWriteErrors lets another process meet real write errors
-// under its engine: a limit on the size of its files.
+// TestStore_RecoversFromWriteErrors causes real write errors in another process
+// with a limit on the size of its files.
 func TestStore_RecoversFromWriteErrors(t *testing.T) {
 	dir := t.TempDir()
 	p := startChild(t, "limit", dir)
@@ -27,7 +27,7 @@ func TestStore_RecoversFromWriteErrors(t *testing.T) {
 	}
 }
 
-// meetLimit writes, cannot write, and writes again.
+// meetLimit writes until an error, raises the limit, and writes again.
 func meetLimit(s *store.Store) int {
 	signal.Ignore(syscall.SIGXFSZ)
 	ctx := context.Background()
@@ -56,7 +56,7 @@ func meetLimit(s *store.Store) int {
 		return 1
 	}
 	if _, err := b.Put(ctx, "after", nil); err != nil {
-		fmt.Println("a write when the limit is gone:", err)
+		fmt.Println("a write without the limit:", err)
 		return 1
 	}
 	fmt.Println("recovered")
