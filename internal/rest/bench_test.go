@@ -12,7 +12,6 @@ import (
 	"net/http/httptest"
 	"runtime"
 	"slices"
-	"syscall"
 	"testing"
 	"time"
 
@@ -129,15 +128,6 @@ func BenchmarkOverFloor(b *testing.B) {
 	b.ReportMetric(f, "floor-cpu-ns")
 	b.ReportMetric(e, "edge-cpu-ns")
 	b.ReportMetric(e/f, "ratio")
-}
-
-func cpuTime(b *testing.B) time.Duration {
-	b.Helper()
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		b.Fatal(err)
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 func median(v []float64) float64 {

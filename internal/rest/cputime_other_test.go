@@ -1,0 +1,14 @@
+//go:build !unix
+
+package rest
+
+import (
+	"testing"
+	"time"
+)
+
+// cpuTime needs getrusage.
+func cpuTime(b *testing.B) time.Duration {
+	b.Skip("the CPU time of a process can only be measured on Unix")
+	return 0
+}
