@@ -22,15 +22,15 @@ import (
 	"github.com/caprouter/caprouter/internal/testkit"
 )
 
-// working is an agent whose tasks end when their connection closes.
-type working struct {
+// workingAgent is an agent whose tasks end when their connection closes.
+type workingAgent struct {
 	*agentServer
 	begun chan struct{}
 	ended chan error // why the context of a handler ended
 }
 
-func newWorking(t testing.TB) *working {
-	w := &working{begun: make(chan struct{}, 100), ended: make(chan error, 100)}
+func newWorkingAgent(t testing.TB) *workingAgent {
+	w := &workingAgent{begun: make(chan struct{}, 100), ended: make(chan error, 100)}
 	w.agentServer = newAgent(t, func(_ http.ResponseWriter, r *http.Request) {
 		w.begun <- struct{}{}
 		<-r.Context().Done()
@@ -48,7 +48,7 @@ func TestTarget_CancelsTaskAfterDisconnect(t *testing.T) {
 		"twice": {idempotent, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			a := newWorking(t)
+			a := newWorkingAgent(t)
 			target := newTarget(t)
 			ctx, leave := context.WithCancel(t.Context())
 			var got dispatch.Outcome
@@ -72,7 +72,7 @@ func TestTarget_CancelsTaskAfterDisconnect(t *testing.T) {
 
 // A task that is handed over to the next process continues at its agent.
 func TestTarget_DoesNotCancelTaskAfterHandover(t *testing.T) {
-	a := newWorking(t)
+	a := newWorkingAgent(t)
 	target := newTarget(t)
 	ctx, cancel := context.WithCancelCause(t.Context())
 	var got dispatch.Outcome
@@ -91,7 +91,7 @@ func TestTarget_DoesNotCancelTaskAfterHandover(t *testing.T) {
 }
 
 func TestTarget_SendsNothingAfterDisconnect(t *testing.T) {
-	a := newWorking(t)
+	a := newWorkingAgent(t)
 	target := newTarget(t)
 	ctx, leave := context.WithCancel(t.Context())
 	leave()
@@ -131,7 +131,7 @@ func TestTarget_CancelsTaskOnceAfterDeadline(t *testing.T) {
 	}{"once": {func(*dispatch.Call) {}, 1}, "twice": {idempotent, 2}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			a := newWorking(t)
+			a := newWorkingAgent(t)
 			target := newTarget(t)
 			execute(t, target, newCall(a.URL+"/tasks?tenant=x", tc.kind, timeout(800*time.Millisecond)))
 			target.Close()

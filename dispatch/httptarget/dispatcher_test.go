@@ -63,7 +63,7 @@ func TestTarget_OutcomesOpenBreaker(t *testing.T) {
 		})
 	}
 	t.Run("callers disconnect", func(t *testing.T) {
-		a := newWorking(t)
+		a := newWorkingAgent(t)
 		d, _ := newDispatcher(t, newTarget(t))
 		for range 5 {
 			ctx, leave := context.WithCancel(t.Context())

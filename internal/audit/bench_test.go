@@ -11,9 +11,9 @@ import (
 	"github.com/caprouter/caprouter/internal/store"
 )
 
-// benchDesk returns a log that syncs to disk, as in production.
-func benchDesk(b *testing.B) *desk {
-	return newDesk(b, func(c *store.Config) { c.SyncEvery = 0 })
+// newBenchFixture returns a log that syncs to disk, as in production.
+func newBenchFixture(b *testing.B) *logFixture {
+	return newLogFixture(b, func(c *store.Config) { c.SyncEvery = 0 })
 }
 
 // benchRecord returns a record of typical size: 400 bytes of facts, 2 KiB of
@@ -45,7 +45,7 @@ func BenchmarkFsync(b *testing.B) {
 
 // BenchmarkAppendAlone measures one caller that waits for each record.
 func BenchmarkAppendAlone(b *testing.B) {
-	d := benchDesk(b)
+	d := newBenchFixture(b)
 	auditLog := d.open()
 	n := 0
 	for b.Loop() {
@@ -58,7 +58,7 @@ func BenchmarkAppendAlone(b *testing.B) {
 
 // BenchmarkAppend64 measures one record with 64 concurrent callers.
 func BenchmarkAppend64(b *testing.B) {
-	d := benchDesk(b)
+	d := newBenchFixture(b)
 	var batches atomic.Int64
 	auditLog := d.open(func(c *Config) { c.OnWrite = func(int, time.Duration, error) { batches.Add(1) } })
 	callers(b, func(n int) error { return auditLog.Append(b.Context(), benchRecord(n)) })
@@ -68,7 +68,7 @@ func BenchmarkAppend64(b *testing.B) {
 // BenchmarkUnbatched64 measures 64 concurrent callers without the log, each with
 // its own message.
 func BenchmarkUnbatched64(b *testing.B) {
-	d := benchDesk(b)
+	d := newBenchFixture(b)
 	callers(b, func(n int) error {
 		e, err := newEntry(new(benchRecord(n)))
 		if err != nil {
@@ -109,7 +109,7 @@ func callers(b *testing.B, call func(n int) error) {
 
 // BenchmarkFind reads a request that this process wrote.
 func BenchmarkFind(b *testing.B) {
-	d := newDesk(b)
+	d := newLogFixture(b)
 	auditLog := d.open()
 	at := time.Now()
 	for n := range 1000 {

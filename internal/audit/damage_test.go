@@ -14,7 +14,7 @@ import (
 )
 
 // reopen opens the store again, as the next process does.
-func (d *desk) reopen() {
+func (d *logFixture) reopen() {
 	d.t.Helper()
 	d.store = teststore.Open(d.t, func(c *store.Config) { c.Dir, c.SyncEvery = d.dir, time.Hour })
 	log, err := d.store.Log(d.t.Context(), LogConfig(0))
@@ -41,7 +41,7 @@ func TestLog_ContinuesAfterDamage(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			ctx := t.Context()
-			d := newDesk(t)
+			d := newLogFixture(t)
 			files := streamDir(d.dir)
 			block, index := filepath.Join(files, "msgs", "1.blk"), filepath.Join(files, "msgs", indexFile)
 			born := d.now()

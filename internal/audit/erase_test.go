@@ -16,7 +16,7 @@ import (
 )
 
 // onDisk reports whether any file of the store contains the bytes.
-func (d *desk) onDisk(needle string) bool {
+func (d *logFixture) onDisk(needle string) bool {
 	d.t.Helper()
 	found := false
 	err := filepath.WalkDir(d.dir, func(path string, entry fs.DirEntry, err error) error {
@@ -41,14 +41,14 @@ func secretly(at time.Time, n int, secret string) []Record {
 	return []Record{decision, outcome}
 }
 
-func (d *desk) erase(auditLog *Log, id string, want int) {
+func (d *logFixture) erase(auditLog *Log, id string, want int) {
 	d.t.Helper()
 	if got, err := auditLog.Erase(d.t.Context(), id, "ana"); err != nil || got != want {
 		d.t.Fatalf("erased %d contents of %s, error %v, want %d", got, id, err, want)
 	}
 }
 
-func (d *desk) find(auditLog *Log, id string) RequestRecords {
+func (d *logFixture) find(auditLog *Log, id string) RequestRecords {
 	d.t.Helper()
 	found, err := auditLog.Find(d.t.Context(), id)
 	if err != nil {
@@ -58,7 +58,7 @@ func (d *desk) find(auditLog *Log, id string) RequestRecords {
 }
 
 // together appends the records concurrently, so that they share messages.
-func (d *desk) together(auditLog *Log, records ...Record) {
+func (d *logFixture) together(auditLog *Log, records ...Record) {
 	d.t.Helper()
 	var wg sync.WaitGroup
 	for _, rec := range records {
@@ -74,7 +74,7 @@ func (d *desk) together(auditLog *Log, records ...Record) {
 func TestErase_RemovesContents(t *testing.T) {
 	for _, after := range []string{"by the index", "by a search"} {
 		t.Run(after, func(t *testing.T) {
-			d := newDesk(t)
+			d := newLogFixture(t)
 			auditLog := d.open()
 			now := time.Now()
 			const secret, kept = "the-secret-of-number-one", "what-number-two-may-keep"
@@ -118,7 +118,7 @@ func TestErase_RemovesContents(t *testing.T) {
 // An erasure is interrupted after each of its steps, and the next one completes
 // it.
 func TestErase_CompletesInterruptedErasure(t *testing.T) {
-	d := newDesk(t)
+	d := newLogFixture(t)
 	auditLog := d.open()
 	now := time.Now()
 	const secret = "an-interrupted-secret"
@@ -146,7 +146,7 @@ func TestErase_CompletesInterruptedErasure(t *testing.T) {
 // erasure in between; the chain verifies at every step, and no record is removed
 // too early.
 func TestEnforceRetention_ExpiresContentsAndTrims(t *testing.T) {
-	d := newDesk(t)
+	d := newLogFixture(t)
 	const contents, keep = 100, 300 // in seconds
 	auditLog := d.open(func(c *Config) {
 		c.Retention = Retention{Contents: contents * time.Second, Chain: keep * time.Second}
@@ -216,7 +216,7 @@ func TestEnforceRetention_ExpiresContentsAndTrims(t *testing.T) {
 
 // Run enforces the retention at once, and returns nil when its context ends.
 func TestRun_EnforcesRetention(t *testing.T) {
-	d := newDesk(t)
+	d := newLogFixture(t)
 	written := make(chan struct{}, 100)
 	auditLog := d.open(func(c *Config) {
 		c.Retention.Contents = time.Minute
@@ -249,7 +249,7 @@ func TestRun_EnforcesRetention(t *testing.T) {
 // A burst is trimmed during the burst, not at the next interval.
 func TestRun_TrimsAfterBurst(t *testing.T) {
 	const most = 1 << 20
-	d := newDesk(t)
+	d := newLogFixture(t)
 	auditLog := d.open(func(c *Config) { c.Retention.MaxBytes = most })
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)

@@ -19,8 +19,8 @@ import (
 	"github.com/caprouter/caprouter/internal/testkit/teststore"
 )
 
-// desk is a store with a log that can be opened repeatedly.
-type desk struct {
+// logFixture is a store with a log that can be opened repeatedly.
+type logFixture struct {
 	t     testing.TB
 	dir   string
 	store *store.Store
@@ -30,9 +30,9 @@ type desk struct {
 	lose  atomic.Pointer[appendFunc]
 }
 
-func newDesk(t testing.TB, change ...func(*store.Config)) *desk {
+func newLogFixture(t testing.TB, change ...func(*store.Config)) *logFixture {
 	t.Helper()
-	d := &desk{t: t, dir: t.TempDir()}
+	d := &logFixture{t: t, dir: t.TempDir()}
 	change = append([]func(*store.Config){func(c *store.Config) { c.Dir, c.SyncEvery = d.dir, time.Hour }}, change...)
 	d.store = teststore.Open(t, change...)
 	log, err := d.store.Log(t.Context(), LogConfig(0))
@@ -43,12 +43,14 @@ func newDesk(t testing.TB, change ...func(*store.Config)) *desk {
 	return d
 }
 
-func (d *desk) headFile() string { return filepath.Join(d.dir, HeadFile) }
+func (d *logFixture) headFile() string { return filepath.Join(d.dir, HeadFile) }
 
-func (d *desk) now() time.Time { return time.Now().Add(time.Duration(d.clock.Load()) * time.Second) }
+func (d *logFixture) now() time.Time {
+	return time.Now().Add(time.Duration(d.clock.Load()) * time.Second)
+}
 
 // open opens the log until the end of the test.
-func (d *desk) open(change ...func(*Config)) *Log {
+func (d *logFixture) open(change ...func(*Config)) *Log {
 	d.t.Helper()
 	cfg := Config{
 		Log: d.log, Signer: testKey, HeadFile: d.headFile(), Now: d.now,
@@ -72,7 +74,7 @@ func (d *desk) open(change ...func(*Config)) *Log {
 	return auditLog
 }
 
-func (d *desk) close(auditLog *Log) {
+func (d *logFixture) close(auditLog *Log) {
 	d.t.Helper()
 	if err := auditLog.Close(context.Background()); err != nil {
 		d.t.Errorf("close: %v", err)
@@ -81,7 +83,7 @@ func (d *desk) close(auditLog *Log) {
 
 // kill ends a log as a crash does: without a closing record, and with the head as
 // it was last written.
-func (d *desk) kill(auditLog *Log) {
+func (d *logFixture) kill(auditLog *Log) {
 	auditLog.once.Do(func() {
 		auditLog.group.Stop(nil)
 		if err := auditLog.group.Wait(); err != nil {
@@ -91,7 +93,7 @@ func (d *desk) kill(auditLog *Log) {
 	})
 }
 
-func (d *desk) append(auditLog *Log, records ...Record) {
+func (d *logFixture) append(auditLog *Log, records ...Record) {
 	d.t.Helper()
 	for _, rec := range records {
 		if err := auditLog.Append(d.t.Context(), rec); err != nil {
@@ -101,7 +103,7 @@ func (d *desk) append(auditLog *Log, records ...Record) {
 }
 
 // verify returns the report of Verify after the head was written.
-func (d *desk) verify() *Report {
+func (d *logFixture) verify() *Report {
 	d.t.Helper()
 	report, err := Verify(d.t.Context(), VerifyConfig{Log: d.log, HeadFile: d.headFile(), Signer: testKey})
 	if err != nil {
@@ -110,7 +112,7 @@ func (d *desk) verify() *Report {
 	return report
 }
 
-func (d *desk) wantGood(records int) *Report {
+func (d *logFixture) wantGood(records int) *Report {
 	d.t.Helper()
 	report := d.verify()
 	for _, p := range report.Problems {
@@ -126,7 +128,7 @@ func (d *desk) wantGood(records int) *Report {
 var ignored = cmpopts.IgnoreFields(Record{}, "Position")
 
 func TestAppend_RecordsAreFound(t *testing.T) {
-	d := newDesk(t)
+	d := newLogFixture(t)
 	auditLog := d.open()
 	now := time.Now().UTC().Truncate(time.Microsecond)
 	decision, outcome := decisionOf(now, 1), outcomeOf(now, 1)
@@ -149,7 +151,7 @@ func TestAppend_RecordsAreFound(t *testing.T) {
 }
 
 func TestAppend_RejectsInvalidRecords(t *testing.T) {
-	d := newDesk(t)
+	d := newLogFixture(t)
 	auditLog := d.open()
 	tests := []struct {
 		name string
@@ -178,7 +180,7 @@ func TestAppend_RejectsInvalidRecords(t *testing.T) {
 }
 
 func TestOpen_RejectsInvalidConfig(t *testing.T) {
-	d := newDesk(t)
+	d := newLogFixture(t)
 	tests := []struct {
 		name   string
 		change func(*Config)
@@ -202,7 +204,7 @@ func TestOpen_RejectsInvalidConfig(t *testing.T) {
 }
 
 func TestAppend_StoresContentsOfEverySize(t *testing.T) {
-	d := newDesk(t)
+	d := newLogFixture(t)
 	auditLog := d.open()
 	sizes := []int{0, 1, maxInline - 1, maxInline, maxInline + 1, maxPart, maxPart + 1, 3*maxPart + 7}
 	var wg sync.WaitGroup
@@ -235,7 +237,7 @@ func TestAppend_StoresContentsOfEverySize(t *testing.T) {
 // All waiting callers share messages within the size limits, and each record is
 // stored once.
 func TestAppend_GroupsCallers(t *testing.T) {
-	d := newDesk(t)
+	d := newLogFixture(t)
 	var batches, records atomic.Int64
 	auditLog := d.open(func(c *Config) {
 		c.OnWrite = func(n int, took time.Duration, err error) {
@@ -281,7 +283,7 @@ func TestAppend_GroupsCallers(t *testing.T) {
 }
 
 func TestAppend_EndsWithItsContext(t *testing.T) {
-	d := newDesk(t)
+	d := newLogFixture(t)
 	stuck, free := make(chan struct{}), make(chan struct{})
 	hold := appendFunc(func(ctx context.Context, subject string, data []byte, opts store.AppendOptions) (uint64, error) {
 		close(stuck)
@@ -306,7 +308,7 @@ func TestAppend_EndsWithItsContext(t *testing.T) {
 }
 
 func TestUnfinished_ReportsOpenRequests(t *testing.T) {
-	d := newDesk(t)
+	d := newLogFixture(t)
 	now := time.Now()
 	ids := func(records []Record) (got []string) {
 		for _, rec := range records {

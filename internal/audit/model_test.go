@@ -15,7 +15,7 @@ import (
 
 // model contains the expected records of a log by request.
 type model struct {
-	desk     *desk
+	fixture  *logFixture
 	auditLog *Log
 	start    time.Time
 	requests []*modelled
@@ -31,14 +31,14 @@ type modelled struct {
 // After any sequence of operations, acknowledged records are stored, erased
 // contents are not, and the log verifies.
 func TestLog_MatchesModel(t *testing.T) {
-	d := newDesk(t)
+	d := newLogFixture(t)
 	run := 0
 	rapid.Check(t, func(rt *rapid.T) {
 		run++
 		// Each run has its own chain in one store, because opening a store is
 		// slow.
 		writer := fmt.Sprintf("w%d", run)
-		m := &model{desk: d, start: time.Now()}
+		m := &model{fixture: d, start: time.Now()}
 		open := func() {
 			m.auditLog = d.open(func(c *Config) {
 				c.Writer, c.HeadFile = writer, d.headFile()+"."+writer
@@ -82,7 +82,7 @@ func (m *model) any(rt *rapid.T) *modelled {
 func (m *model) decide(rt *rapid.T) {
 	n := len(m.requests)
 	rec := decisionOf(m.start, n)
-	m.desk.append(m.auditLog, rec)
+	m.fixture.append(m.auditLog, rec)
 	m.requests = append(m.requests, &modelled{id: rec.RequestID, decision: rec.Content})
 }
 
@@ -93,14 +93,14 @@ func (m *model) end(rt *rapid.T) {
 	}
 	rec := outcomeOf(m.start, 0)
 	rec.RequestID = r.id
-	m.desk.append(m.auditLog, rec)
+	m.fixture.append(m.auditLog, rec)
 	r.outcome = rec.Content
 }
 
 // fail makes a write return an error, whether it was stored or not.
 func (m *model) fail(rt *rapid.T) {
 	arrives := rapid.Bool().Draw(rt, "arrives")
-	d := m.desk
+	d := m.fixture
 	lose := appendFunc(func(ctx context.Context, subject string, data []byte, opts store.AppendOptions) (uint64, error) {
 		d.lose.Store(nil)
 		if arrives {

@@ -13,7 +13,7 @@ import (
 )
 
 // readAll follows the cursor to the end and returns the ids in order.
-func (d *desk) readAll(auditLog *Log, q Query) (ids []string, pages int) {
+func (d *logFixture) readAll(auditLog *Log, q Query) (ids []string, pages int) {
 	d.t.Helper()
 	for {
 		page, err := auditLog.Read(d.t.Context(), q)
@@ -34,7 +34,7 @@ func (d *desk) readAll(auditLog *Log, q Query) (ids []string, pages int) {
 }
 
 func TestRead_FiltersRecords(t *testing.T) {
-	d := newDesk(t)
+	d := newLogFixture(t)
 	auditLog := d.open()
 	now := time.Now().Add(-time.Minute)
 	var all []string
@@ -94,7 +94,7 @@ func TestRead_FiltersRecords(t *testing.T) {
 // A reader at the end continues with new records, even if records that it has read
 // are rewritten meanwhile.
 func TestRead_ContinuesAtCursor(t *testing.T) {
-	d := newDesk(t)
+	d := newLogFixture(t)
 	auditLog := d.open()
 	now := time.Now()
 	page, err := auditLog.Read(t.Context(), Query{})
@@ -114,7 +114,7 @@ func TestRead_ContinuesAtCursor(t *testing.T) {
 }
 
 func TestRead_RejectsInvalidCursor(t *testing.T) {
-	d := newDesk(t)
+	d := newLogFixture(t)
 	auditLog := d.open()
 	d.append(auditLog, outcomeOf(time.Now(), 1))
 	for _, cursor := range []string{"x", "1", "-", "1-", "-1", "0-0", "1-0", "01-1", "1-1-1", "1-zzz", "zzz-1", "A-1", "1-1 ", "+1-1", "1_1"} {
@@ -174,7 +174,7 @@ func TestRecentIndex_DropsTheOldest(t *testing.T) {
 }
 
 func TestFind_SearchesBeyondTheIndex(t *testing.T) {
-	d := newDesk(t)
+	d := newLogFixture(t)
 	auditLog := d.open()
 	now := time.Now()
 	for n := range 10 {

@@ -43,7 +43,7 @@ func TestKnownRequests_HasNoFalseNegatives(t *testing.T) {
 // TestFind_SkipsSearchForUnknownRequest occupies all searches, so that only
 // requests that need no search get an answer.
 func TestFind_SkipsSearchForUnknownRequest(t *testing.T) {
-	d := newDesk(t)
+	d := newLogFixture(t)
 	before := d.open()
 	start := d.now()
 	d.append(before, decisionOf(start, 1), outcomeOf(start, 1))
@@ -93,7 +93,7 @@ func TestFind_SkipsSearchForUnknownRequest(t *testing.T) {
 // A search ends at the time of the request; requests that this process wrote are
 // found wherever they are.
 func TestFind_SearchesWithinTimeOfRequest(t *testing.T) {
-	d := newDesk(t)
+	d := newLogFixture(t)
 	auditLog := d.open()
 	at := d.now().Add(-10 * time.Hour)
 	late := outcomeOf(at.Add(3*time.Hour), 1)
@@ -123,7 +123,7 @@ func TestFind_SearchesWithinTimeOfRequest(t *testing.T) {
 
 // A record whose write failed may be stored nevertheless, and is found then.
 func TestFind_AfterFailedWrite(t *testing.T) {
-	d := newDesk(t)
+	d := newLogFixture(t)
 	auditLog := d.open()
 	d.append(auditLog, decisionOf(d.now(), 1))
 	at := d.now().Add(clockSlack) // the youngest id that can be found

@@ -176,7 +176,7 @@ func TestVerify_ChecksHead(t *testing.T) {
 // filled returns a closed data directory with a log.
 func filled(t *testing.T) (dir string, requests int) {
 	t.Helper()
-	d := newDesk(t)
+	d := newLogFixture(t)
 	auditLog := d.open()
 	now := time.Now()
 	for n := range 20 {
@@ -242,7 +242,7 @@ func TestVerifyOffline_ChangesNoFile(t *testing.T) {
 
 // Verify also works while a router uses the directory.
 func TestVerify_WhileRouterRuns(t *testing.T) {
-	d := newDesk(t)
+	d := newLogFixture(t)
 	auditLog := d.open()
 	d.append(auditLog, outcomeOf(time.Now(), 0))
 	ctx, cancel := context.WithCancel(t.Context())

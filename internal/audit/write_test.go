@@ -21,7 +21,7 @@ var (
 // The message is stored, but its acknowledgement is lost: the writer reads the
 // log, and returns the true result.
 func TestAppend_ToleratesLostAcknowledgement(t *testing.T) {
-	d := newDesk(t)
+	d := newLogFixture(t)
 	auditLog := d.open()
 	lose := appendFunc(func(ctx context.Context, subject string, data []byte, opts store.AppendOptions) (uint64, error) {
 		if _, err := d.log.Append(ctx, subject, data, opts); err != nil {
@@ -45,7 +45,7 @@ func TestAppend_ToleratesLostAcknowledgement(t *testing.T) {
 // The append of a message fails, but the message arrives after the next one was
 // tried. It becomes a part of the chain, and nothing is lost or stored twice.
 func TestAppend_ToleratesLateMessage(t *testing.T) {
-	d := newDesk(t)
+	d := newLogFixture(t)
 	auditLog := d.open()
 	now := time.Now()
 	d.append(auditLog, outcomeOf(now, 1))
@@ -91,7 +91,7 @@ func TestAppend_ToleratesLateMessage(t *testing.T) {
 }
 
 func TestAppend_FailsAfterAnotherWriter(t *testing.T) {
-	d := newDesk(t)
+	d := newLogFixture(t)
 	first := d.open()
 	now := time.Now()
 	d.append(first, outcomeOf(now, 1))
@@ -117,7 +117,7 @@ func TestAppend_FailsAfterAnotherWriter(t *testing.T) {
 // A full store rejects records, and accepts them again when space is free; no
 // rejected record is in the chain.
 func TestAppend_FailsWhenStoreIsFull(t *testing.T) {
-	d := newDesk(t)
+	d := newLogFixture(t)
 	auditLog := d.open()
 	now := time.Now()
 	full := appendFunc(func(context.Context, string, []byte, store.AppendOptions) (uint64, error) { return 0, errFull })
@@ -135,7 +135,7 @@ func TestAppend_FailsWhenStoreIsFull(t *testing.T) {
 
 // The same with a store that is really full.
 func TestAppend_RecoversFromFullStore(t *testing.T) {
-	d := newDesk(t, func(c *store.Config) { c.MaxBytes = 4 << 20 })
+	d := newLogFixture(t, func(c *store.Config) { c.MaxBytes = 4 << 20 })
 	log, err := d.store.Log(t.Context(), LogConfig(0.25))
 	if err != nil {
 		t.Fatal(err)
@@ -168,7 +168,7 @@ func TestAppend_RecoversFromFullStore(t *testing.T) {
 // The process dies at any moment: acknowledged records are stored, and the head is
 // never ahead of the chain.
 func TestOpen_ContinuesAfterKill(t *testing.T) {
-	d := newDesk(t)
+	d := newLogFixture(t)
 	now := time.Now()
 	n := 0
 	for range 10 {
@@ -191,7 +191,7 @@ func TestOpen_ContinuesAfterKill(t *testing.T) {
 // after the next head was signed.
 func TestOpen_RecordsTampering(t *testing.T) {
 	now := time.Now()
-	lastOf := func(d *desk) store.Message {
+	lastOf := func(d *logFixture) store.Message {
 		m, err := d.log.Last(t.Context(), newChainSubjects(DefaultWriter).chain)
 		if err != nil {
 			t.Fatal(err)
@@ -200,14 +200,14 @@ func TestOpen_RecordsTampering(t *testing.T) {
 	}
 	tests := []struct {
 		name string
-		do   func(d *desk)
+		do   func(d *logFixture)
 		want string
 	}{
-		{"the end is cut off", func(d *desk) { _ = d.log.Delete(t.Context(), lastOf(d).Seq) }, ProblemTruncated},
-		{"no message is left", func(d *desk) { _ = d.log.Purge(t.Context(), "audit.>") }, ProblemTruncated},
-		{"the head is missing", func(d *desk) { _ = os.Remove(d.headFile()) }, ProblemMismatch},
-		{"the head is made up", func(d *desk) { _ = os.WriteFile(d.headFile(), []byte(`{"head":"1"}`), headMode) }, ProblemMismatch},
-		{"the last batch is written anew", func(d *desk) {
+		{"the end is cut off", func(d *logFixture) { _ = d.log.Delete(t.Context(), lastOf(d).Seq) }, ProblemTruncated},
+		{"no message is left", func(d *logFixture) { _ = d.log.Purge(t.Context(), "audit.>") }, ProblemTruncated},
+		{"the head is missing", func(d *logFixture) { _ = os.Remove(d.headFile()) }, ProblemMismatch},
+		{"the head is made up", func(d *logFixture) { _ = os.WriteFile(d.headFile(), []byte(`{"head":"1"}`), headMode) }, ProblemMismatch},
+		{"the last batch is written anew", func(d *logFixture) {
 			m := lastOf(d)
 			b, err := decodeMessage(m)
 			if err != nil {
@@ -220,7 +220,7 @@ func TestOpen_RecordsTampering(t *testing.T) {
 				t.Fatal(err)
 			}
 		}, ProblemAltered},
-		{"the end of the chain is damaged", func(d *desk) {
+		{"the end of the chain is damaged", func(d *logFixture) {
 			m := lastOf(d)
 			_ = d.log.Delete(t.Context(), m.Seq)
 			if _, err := d.log.Append(t.Context(), m.Subject, []byte("CRA1 nonsense"), store.AppendOptions{}); err != nil {
@@ -230,7 +230,7 @@ func TestOpen_RecordsTampering(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			d := newDesk(t)
+			d := newLogFixture(t)
 			auditLog := d.open()
 			d.append(auditLog, outcomeOf(now, 1), outcomeOf(now, 2), outcomeOf(now, 3))
 			d.close(auditLog)
@@ -256,7 +256,7 @@ func TestOpen_RecordsTampering(t *testing.T) {
 }
 
 func TestOpen_RecordsKeyChange(t *testing.T) {
-	d := newDesk(t)
+	d := newLogFixture(t)
 	auditLog := d.open()
 	d.append(auditLog, outcomeOf(time.Now(), 1))
 	d.close(auditLog)
@@ -274,7 +274,7 @@ func TestOpen_RecordsKeyChange(t *testing.T) {
 
 // A log that lost acknowledged records is not mistaken for another writer.
 func TestLog_ContinuesAfterLostEnd(t *testing.T) {
-	d := newDesk(t)
+	d := newLogFixture(t)
 	auditLog := d.open()
 	now := time.Now()
 	d.append(auditLog, outcomeOf(now, 1), outcomeOf(now, 2), outcomeOf(now, 3))

@@ -173,7 +173,7 @@ func TestRotate_UnderLoad(t *testing.T) {
 	worked := make([]chan struct{}, workers)
 	for i := range worked {
 		worked[i] = make(chan struct{}, 1)
-		wg.Go(func() { work(t, dir, &clock, verifier, worked[i], done) })
+		wg.Go(func() { signAndVerify(t, dir, &clock, verifier, worked[i], done) })
 	}
 	change := newRotation(dir, base())
 	for range rotations {
@@ -193,9 +193,9 @@ func TestRotate_UnderLoad(t *testing.T) {
 	}
 }
 
-// work signs with its own Signer and verifies with the shared one until done is
+// signAndVerify signs with its own Signer and verifies with the shared one until done is
 // closed.
-func work(t *testing.T, dir string, clock *atomic.Int64, verifier *Signer, worked chan<- struct{}, done <-chan struct{}) {
+func signAndVerify(t *testing.T, dir string, clock *atomic.Int64, verifier *Signer, worked chan<- struct{}, done <-chan struct{}) {
 	now := time.Unix(clock.Load(), 0)
 	maker, err := openSigner(dir, func() time.Time { return now })
 	if err != nil {
@@ -211,7 +211,7 @@ func work(t *testing.T, dir string, clock *atomic.Int64, verifier *Signer, worke
 				t.Errorf("Reload: %v", err)
 			}
 		}
-		for _, m := range []made{last, next} {
+		for _, m := range []signedItems{last, next} {
 			if got := m.counts(t, verifier, now); len(got) != len(everything()) {
 				t.Errorf("signed at %s: got %v accepted at %s, want all", m.at, got, now)
 			}

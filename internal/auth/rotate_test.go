@@ -20,17 +20,17 @@ import (
 
 const testIssuer = "caprouter"
 
-// made holds one signature or token of every kind that a Signer issues.
-type made struct {
+// signedItems holds one signature or token of every kind that a Signer issues.
+type signedItems struct {
 	agent, task, caller string
 	keyID               string
 	sig                 []byte
 	at                  time.Time
 }
 
-func makeAll(t testing.TB, s *Signer) made {
+func makeAll(t testing.TB, s *Signer) signedItems {
 	t.Helper()
-	m := made{at: s.store.now()}
+	m := signedItems{at: s.store.now()}
 	var err error
 	if m.agent, err = s.AgentToken(AgentGrant{
 		Issuer: testIssuer, AgentID: "a", Subject: "alice", TaskID: "t", Expires: m.at.Add(time.Hour),
@@ -63,7 +63,7 @@ func kidOf(t testing.TB, token string) string {
 }
 
 // counts returns the names of those that a Signer accepts.
-func (m *made) counts(t testing.TB, s *Signer, now time.Time) []string {
+func (m *signedItems) counts(t testing.TB, s *Signer, now time.Time) []string {
 	t.Helper()
 	var what []string
 	if strings.Contains(string(s.store.viewAt(now).jwks), `"kid":"`+kidOf(t, m.agent)+`"`) {
@@ -81,7 +81,7 @@ func (m *made) counts(t testing.TB, s *Signer, now time.Time) []string {
 	return what
 }
 
-func wantCounts(t testing.TB, s *Signer, m *made, now time.Time, want ...string) {
+func wantCounts(t testing.TB, s *Signer, m *signedItems, now time.Time, want ...string) {
 	t.Helper()
 	if diff := cmp.Diff(want, m.counts(t, s, now)); diff != "" {
 		t.Errorf("what counts at %s of what was made at %s (-want +got):\n%s", now, m.at, diff)
@@ -242,7 +242,7 @@ func TestRotate_SurvivesInterruption(t *testing.T) {
 // interrupted reports whether the rotation has fewer steps than stop.
 func interrupted(t *testing.T, revoke bool, stop int, then bool) (whole bool) {
 	dir, now := t.TempDir(), base()
-	var all []made
+	var all []signedItems
 	for range 3 { // the first of them has ended before the next rotation
 		all = append(all, makeAll(t, openAt(t, dir, now)))
 		rotate(t, dir, false, now)

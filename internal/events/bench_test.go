@@ -10,7 +10,7 @@ import (
 )
 
 func BenchmarkPublish(b *testing.B) {
-	s, _ := start(b, openLog(b))
+	s, _ := startStream(b, openLog(b))
 	ev := event("r-1", progress)
 	b.ReportAllocs()
 	for b.Loop() {
@@ -25,25 +25,25 @@ func BenchmarkPublish(b *testing.B) {
 func BenchmarkFanOut(b *testing.B) {
 	for _, readers := range []int{1, 100, 1000} {
 		b.Run(fmt.Sprint(readers), func(b *testing.B) {
-			s, _ := start(b, openLog(b))
-			tell(b, s, "r-1", decided)
+			s, _ := startStream(b, openLog(b))
+			publish(b, s, "r-1", decided)
 			ctx, cancel := context.WithCancel(b.Context())
-			var all, heard sync.WaitGroup
-			heard.Add(readers)
+			var all, received sync.WaitGroup
+			received.Add(readers)
 			for range readers {
 				all.Go(func() {
 					_ = s.Read(ctx, "r-1", 0, func(uint64, *contract.Event) error {
-						heard.Done()
+						received.Done()
 						return nil
 					})
 				})
 			}
-			heard.Wait()
+			received.Wait()
 			b.ReportAllocs()
 			for b.Loop() {
-				heard.Add(readers)
-				tell(b, s, "r-1", progress)
-				heard.Wait()
+				received.Add(readers)
+				publish(b, s, "r-1", progress)
+				received.Wait()
 			}
 			cancel()
 			all.Wait()
@@ -53,12 +53,12 @@ func BenchmarkFanOut(b *testing.B) {
 
 // BenchmarkRead measures a reader that starts after the final event.
 func BenchmarkRead(b *testing.B) {
-	s, _ := start(b, openLog(b))
-	tell(b, s, "r-1", whole...)
+	s, _ := startStream(b, openLog(b))
+	publish(b, s, "r-1", whole...)
 	b.ReportAllocs()
 	for b.Loop() {
-		var h heard
-		if err := s.Read(b.Context(), "r-1", 0, h.hear); err != nil || len(h.seqs) != len(whole) {
+		var h eventRecorder
+		if err := s.Read(b.Context(), "r-1", 0, h.record); err != nil || len(h.seqs) != len(whole) {
 			b.Fatal(err, h.types)
 		}
 	}

@@ -23,15 +23,15 @@ func openLog(t testing.TB) eventLog {
 	return s.log
 }
 
-// start returns a stream over the log, which runs until stop is called or the test
+// startStream returns a stream over the log, which runs until stop is called or the test
 // ends.
-func start(t testing.TB, log eventLog) (s *Stream, stop func()) {
+func startStream(t testing.TB, log eventLog) (s *Stream, stop func()) {
 	t.Helper()
 	s = newStream(log)
-	return s, runs(t, s)
+	return s, runStream(t, s)
 }
 
-func runs(t testing.TB, s *Stream) (stop func()) {
+func runStream(t testing.TB, s *Stream) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
@@ -46,8 +46,8 @@ func runs(t testing.TB, s *Stream) (stop func()) {
 	return stop
 }
 
-// tell publishes events of these types.
-func tell(t testing.TB, s *Stream, id string, types ...contract.EventType) {
+// publish publishes events of these types.
+func publish(t testing.TB, s *Stream, id string, types ...contract.EventType) {
 	t.Helper()
 	for _, typ := range types {
 		must(t, s.Publish(t.Context(), event(id, typ)))
@@ -65,13 +65,13 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// heard contains the events that a reader received.
-type heard struct {
+// eventRecorder contains the events that a reader received.
+type eventRecorder struct {
 	types []contract.EventType
 	seqs  []uint64
 }
 
-func (h *heard) hear(seq uint64, ev *contract.Event) error {
+func (h *eventRecorder) record(seq uint64, ev *contract.Event) error {
 	h.types, h.seqs = append(h.types, ev.Type), append(h.seqs, seq)
 	return nil
 }
@@ -79,10 +79,10 @@ func (h *heard) hear(seq uint64, ev *contract.Event) error {
 // errEnough ends a reader that waits for no final event.
 var errEnough = errors.New("enough")
 
-// until returns hear, limited to n events.
-func (h *heard) until(n int) func(uint64, *contract.Event) error {
+// until returns record, limited to n events.
+func (h *eventRecorder) until(n int) func(uint64, *contract.Event) error {
 	return func(seq uint64, ev *contract.Event) error {
-		_ = h.hear(seq, ev)
+		_ = h.record(seq, ev)
 		if len(h.seqs) == n {
 			return errEnough
 		}
@@ -90,29 +90,29 @@ func (h *heard) until(n int) func(uint64, *contract.Event) error {
 	}
 }
 
-// later is a reader in its own goroutine.
-type later struct {
-	heard
-	err  chan error
-	came chan contract.EventType // each event as it is received; never full
+// asyncReader is a reader in its own goroutine.
+type asyncReader struct {
+	eventRecorder
+	err      chan error
+	received chan contract.EventType // each event as it is received; never full
 }
 
 type readFunc = func(context.Context, string, uint64, func(uint64, *contract.Event) error) error
 
-func read(ctx context.Context, fn readFunc, id string, after uint64) *later {
-	l := &later{err: make(chan error, 1), came: make(chan contract.EventType, 10_000)}
+func read(ctx context.Context, fn readFunc, id string, after uint64) *asyncReader {
+	l := &asyncReader{err: make(chan error, 1), received: make(chan contract.EventType, 10_000)}
 	go func() {
 		l.err <- fn(ctx, id, after, func(seq uint64, ev *contract.Event) error {
-			err := l.hear(seq, ev)
-			l.came <- ev.Type
+			err := l.record(seq, ev)
+			l.received <- ev.Type
 			return err
 		})
 	}()
 	return l
 }
 
-// mishap is a log with injected faults.
-type mishap struct {
+// faultyLog is a log with injected faults.
+type faultyLog struct {
 	eventLog
 	append func() error             // if not nil, returns the error of Append
 	info   error                    // error of Info
@@ -122,7 +122,7 @@ type mishap struct {
 	begun  chan struct{}            // closed when the follower begins
 }
 
-func (m *mishap) Append(ctx context.Context, subject string, data []byte, opts store.AppendOptions) (uint64, error) {
+func (m *faultyLog) Append(ctx context.Context, subject string, data []byte, opts store.AppendOptions) (uint64, error) {
 	if m.append != nil {
 		if err := m.append(); err != nil {
 			return 0, err
@@ -131,28 +131,28 @@ func (m *mishap) Append(ctx context.Context, subject string, data []byte, opts s
 	return m.eventLog.Append(ctx, subject, data, opts)
 }
 
-func (m *mishap) Info(ctx context.Context) (store.LogInfo, error) {
+func (m *faultyLog) Info(ctx context.Context) (store.LogInfo, error) {
 	if m.info != nil {
 		return store.LogInfo{}, m.info
 	}
 	return m.eventLog.Info(ctx)
 }
 
-func (m *mishap) Next(ctx context.Context, subject string, from uint64) (store.Message, error) {
+func (m *faultyLog) Next(ctx context.Context, subject string, from uint64) (store.Message, error) {
 	if m.next != nil {
 		return store.Message{}, m.next
 	}
 	return m.eventLog.Next(ctx, subject, from)
 }
 
-func (m *mishap) Last(ctx context.Context, subject string) (store.Message, error) {
+func (m *faultyLog) Last(ctx context.Context, subject string) (store.Message, error) {
 	if m.last != nil {
 		return store.Message{}, m.last
 	}
 	return m.eventLog.Last(ctx, subject)
 }
 
-func (m *mishap) Follow(ctx context.Context, from uint64, fn func(store.Message) error) error {
+func (m *faultyLog) Follow(ctx context.Context, from uint64, fn func(store.Message) error) error {
 	if m.begun != nil {
 		close(m.begun)
 	}

@@ -17,11 +17,11 @@ import (
 
 // A slow reader delays no other reader, and misses no event.
 func TestRead_SlowReaderMissesNothing(t *testing.T) {
-	s, _ := start(t, openLog(t))
+	s, _ := startStream(t, openLog(t))
 	const published = 5 * queueLength
-	tell(t, s, "r-1", decided)
+	publish(t, s, "r-1", decided)
 	standing, goOn := make(chan struct{}), make(chan struct{})
-	var slow heard
+	var slow eventRecorder
 	ended := make(chan error, 1)
 	go func() {
 		ended <- s.Read(t.Context(), "r-1", 0, func(seq uint64, ev *contract.Event) error {
@@ -29,15 +29,15 @@ func TestRead_SlowReaderMissesNothing(t *testing.T) {
 				close(standing)
 				<-goOn
 			}
-			return slow.hear(seq, ev)
+			return slow.record(seq, ev)
 		})
 	}()
 	testkit.WaitClosed(t, standing)
 	quick := read(t.Context(), s.Read, "r-1", 0)
 	for range published {
-		tell(t, s, "r-1", progress)
+		publish(t, s, "r-1", progress)
 	}
-	tell(t, s, "r-1", final)
+	publish(t, s, "r-1", final)
 	must(t, testkit.Receive(t, quick.err))
 	s.mu.Lock()
 	for _, r := range s.readers["r-1"] {
@@ -61,7 +61,7 @@ func TestRead_SlowReaderMissesNothing(t *testing.T) {
 // Readers stop and resume at their position while events are published: together
 // they receive each event once and in order.
 func TestRead_HasNoGapsAndNoDuplicates(t *testing.T) {
-	s, _ := start(t, openLog(t))
+	s, _ := startStream(t, openLog(t))
 	n := 0
 	outer := t
 	rapid.Check(t, func(t *rapid.T) {
@@ -80,16 +80,16 @@ func TestRead_HasNoGapsAndNoDuplicates(t *testing.T) {
 			}
 			published <- errors.Join(err, s.Publish(t.Context(), event(id, final)))
 		}()
-		var story heard
+		var story eventRecorder
 		var after uint64
 		err := errEnough
 		for i := 0; errors.Is(err, errEnough); i++ {
-			visit := heard{}
-			hear := visit.hear
+			visit := eventRecorder{}
+			callback := visit.record
 			if i < len(visits) {
-				hear = visit.until(visits[i])
+				callback = visit.until(visits[i])
 			}
-			err = s.Read(t.Context(), id, after, hear)
+			err = s.Read(t.Context(), id, after, callback)
 			story.seqs, story.types = append(story.seqs, visit.seqs...), append(story.types, visit.types...)
 			if len(story.seqs) > 0 {
 				after = story.seqs[len(story.seqs)-1]
@@ -113,9 +113,9 @@ func TestRead_HasNoGapsAndNoDuplicates(t *testing.T) {
 // behind: no goroutine is started for them, and none of them stays registered.
 func TestRead_RemovesItsQueue(t *testing.T) {
 	const readers, requests = 10_000, 100
-	s, _ := start(t, openLog(t))
+	s, _ := startStream(t, openLog(t))
 	for i := range requests {
-		tell(t, s, fmt.Sprint("r-", i), decided)
+		publish(t, s, fmt.Sprint("r-", i), decided)
 	}
 	before := runtime.NumGoroutine()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -143,7 +143,7 @@ func TestRead_RemovesItsQueue(t *testing.T) {
 	}
 	cancel()
 	for i := range requests {
-		tell(t, s, fmt.Sprint("r-", i), final)
+		publish(t, s, fmt.Sprint("r-", i), final)
 	}
 	all.Wait()
 	for i, err := range errs {

@@ -26,23 +26,23 @@ const (
 var whole = []contract.EventType{decided, started, progress, done, final}
 
 func TestRead_ReturnsStoredEvents(t *testing.T) {
-	s, _ := start(t, openLog(t))
+	s, _ := startStream(t, openLog(t))
 	for _, typ := range whole { // interleave two requests
-		tell(t, s, "r-1", typ)
-		tell(t, s, "r-2", typ)
+		publish(t, s, "r-1", typ)
+		publish(t, s, "r-2", typ)
 	}
-	var all heard
-	must(t, s.Read(t.Context(), "r-1", 0, all.hear))
+	var all eventRecorder
+	must(t, s.Read(t.Context(), "r-1", 0, all.record))
 	if diff := cmp.Diff(whole, all.types); diff != "" {
 		t.Fatalf("from the beginning (-want +got):\n%s", diff)
 	}
 	for i, seq := range all.seqs {
 		for name, read := range map[string]readFunc{"Read": s.Read, "Follow": s.Follow} {
-			var rest heard
+			var rest eventRecorder
 			if name == "Follow" && i == len(whole)-1 {
 				continue // Follow does not end after the final event
 			}
-			must(t, read(t.Context(), "r-1", seq, rest.hear))
+			must(t, read(t.Context(), "r-1", seq, rest.record))
 			if diff := cmp.Diff(all.seqs[i+1:], rest.seqs); len(rest.seqs) != len(all.seqs)-i-1 || len(rest.seqs) > 0 && diff != "" {
 				t.Errorf("%s after event %d (-want +got):\n%s", name, i, diff)
 			}
@@ -51,18 +51,18 @@ func TestRead_ReturnsStoredEvents(t *testing.T) {
 }
 
 func TestRead_ReturnsNewEvents(t *testing.T) {
-	s, _ := start(t, openLog(t))
-	tell(t, s, "r-1", decided, started)
+	s, _ := startStream(t, openLog(t))
+	publish(t, s, "r-1", decided, started)
 	early := read(t.Context(), s.Read, "r-1", 0)
-	testkit.WaitClosed(t, early.came)
-	testkit.WaitClosed(t, early.came)
-	tell(t, s, "r-2", whole...)
-	tell(t, s, "r-1", progress)
-	testkit.WaitClosed(t, early.came)
+	testkit.WaitClosed(t, early.received)
+	testkit.WaitClosed(t, early.received)
+	publish(t, s, "r-2", whole...)
+	publish(t, s, "r-1", progress)
+	testkit.WaitClosed(t, early.received)
 	late := read(t.Context(), s.Read, "r-1", early.seqs[0])
-	testkit.WaitClosed(t, late.came)
-	testkit.WaitClosed(t, late.came)
-	tell(t, s, "r-1", done, final)
+	testkit.WaitClosed(t, late.received)
+	testkit.WaitClosed(t, late.received)
+	publish(t, s, "r-1", done, final)
 	must(t, testkit.Receive(t, early.err))
 	must(t, testkit.Receive(t, late.err))
 	if diff := cmp.Diff(whole, early.types); diff != "" {
@@ -75,7 +75,7 @@ func TestRead_ReturnsNewEvents(t *testing.T) {
 
 // Every reader receives the events exactly as published.
 func TestPublish_KeepsEveryMember(t *testing.T) {
-	s, _ := start(t, openLog(t))
+	s, _ := startStream(t, openLog(t))
 	percent := 12.5
 	published := []*contract.Event{event("r-1", decided), event("r-1", progress), event("r-1", final)}
 	published[0].Decision = &contract.Decision{DecisionID: "d1", Chosen: []string{"quality"}}
@@ -105,7 +105,7 @@ func TestPublish_KeepsEveryMember(t *testing.T) {
 }
 
 func TestPublish_OmitsTooLongResponse(t *testing.T) {
-	s, _ := start(t, openLog(t))
+	s, _ := startStream(t, openLog(t))
 	ev := event("r-1", final)
 	ev.Response = &contract.Response{RequestID: "r-1", Status: contract.StatusCompleted}
 	ev.Response.Data.Answer = strings.Repeat("x", maxEvent)
@@ -122,13 +122,13 @@ func TestPublish_OmitsTooLongResponse(t *testing.T) {
 }
 
 func TestRead_ReportsGoneEvents(t *testing.T) {
-	s, _ := start(t, openLog(t))
-	tell(t, s, "first", decided)
+	s, _ := startStream(t, openLog(t))
+	publish(t, s, "first", decided)
 	before, err := s.Position(t.Context())
 	must(t, err)
-	tell(t, s, "half", decided, started)
-	tell(t, s, "headless", progress, done)
-	tell(t, s, "short", final)
+	publish(t, s, "half", decided, started)
+	publish(t, s, "headless", progress, done)
+	publish(t, s, "short", final)
 	now, err := s.Position(t.Context())
 	must(t, err)
 	tests := []struct {
@@ -153,7 +153,7 @@ func TestRead_ReportsGoneEvents(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			var h heard
+			var h eventRecorder
 			if err := s.Read(t.Context(), tt.id, tt.after, h.until(2)); !errors.Is(err, tt.want) {
 				t.Errorf("got error %v after %v, want %v", err, h.types, tt.want)
 			}
@@ -163,26 +163,26 @@ func TestRead_ReportsGoneEvents(t *testing.T) {
 
 func TestDelete_EndsReaders(t *testing.T) {
 	log := openLog(t)
-	s, _ := start(t, log)
-	tell(t, s, "r-1", decided, started)
-	var h heard
+	s, _ := startStream(t, log)
+	publish(t, s, "r-1", decided, started)
+	var h eventRecorder
 	if err := s.Read(t.Context(), "r-1", 0, h.until(2)); !errors.Is(err, errEnough) {
 		t.Fatal(err)
 	}
-	tell(t, s, "r-1", progress, done)
+	publish(t, s, "r-1", progress, done)
 	must(t, log.(*store.Log).Trim(t.Context(), h.seqs[1]+2)) // the progress event is too old
 	for name, after := range map[string]uint64{"the beginning": 0, "the first": h.seqs[0], "before what is gone": h.seqs[1]} {
-		if err := s.Read(t.Context(), "r-1", after, h.hear); !errors.Is(err, ErrGone) {
+		if err := s.Read(t.Context(), "r-1", after, h.record); !errors.Is(err, ErrGone) {
 			t.Errorf("from %s: got error %v, want %v", name, err, ErrGone)
 		}
 	}
-	var rest heard
+	var rest eventRecorder
 	if err := s.Read(t.Context(), "r-1", h.seqs[1]+1, rest.until(1)); !errors.Is(err, errEnough) {
 		t.Errorf("after it: got error %v, want the rest", err)
 	}
 	must(t, s.Delete(t.Context(), "r-1"))
 	must(t, s.Delete(t.Context(), "no id"))
-	if err := s.Read(t.Context(), "r-1", rest.seqs[0], h.hear); !errors.Is(err, ErrGone) {
+	if err := s.Read(t.Context(), "r-1", rest.seqs[0], h.record); !errors.Is(err, ErrGone) {
 		t.Errorf("after Delete: got error %v, want %v", err, ErrGone)
 	}
 }
@@ -190,16 +190,16 @@ func TestDelete_EndsReaders(t *testing.T) {
 // Follow starts at the given position, so that a caller that knows the state of a
 // request receives only newer events.
 func TestFollow_StartsAtPosition(t *testing.T) {
-	s, _ := start(t, openLog(t))
+	s, _ := startStream(t, openLog(t))
 	for _, id := range []string{"new", "old"} {
 		if id == "old" {
-			tell(t, s, id, decided, started)
+			publish(t, s, id, decided, started)
 		}
 		from, err := s.Position(t.Context())
 		must(t, err)
 		l := read(t.Context(), s.Follow, id, from)
-		tell(t, s, "other", decided)
-		tell(t, s, id, done, final)
+		publish(t, s, "other", decided)
+		publish(t, s, id, done, final)
 		must(t, testkit.Receive(t, l.err))
 		if diff := cmp.Diff([]contract.EventType{done, final}, l.types); diff != "" {
 			t.Errorf("%s: events (-want +got):\n%s", id, diff)
@@ -208,16 +208,16 @@ func TestFollow_StartsAtPosition(t *testing.T) {
 }
 
 func TestRead_EndsWithContextAndCallback(t *testing.T) {
-	s, _ := start(t, openLog(t))
-	tell(t, s, "r-1", decided)
+	s, _ := startStream(t, openLog(t))
+	publish(t, s, "r-1", decided)
 	ctx, cancel := context.WithCancel(t.Context())
 	leaves := read(ctx, s.Read, "r-1", 0)
-	testkit.WaitClosed(t, leaves.came)
+	testkit.WaitClosed(t, leaves.received)
 	cancel()
 	if err := testkit.Receive(t, leaves.err); !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled reader: got error %v, want %v", err, context.Canceled)
 	}
-	var h heard
+	var h eventRecorder
 	if err := s.Read(t.Context(), "r-1", 0, h.until(1)); !errors.Is(err, errEnough) {
 		t.Errorf("reader whose callback fails: got error %v, want %v", err, errEnough)
 	}
@@ -229,10 +229,10 @@ func TestRead_EndsWithContextAndCallback(t *testing.T) {
 // If an event cannot be published, its readers get ErrGone.
 func TestPublish_FailureReachesReaders(t *testing.T) {
 	var broken error
-	s, _ := start(t, &mishap{eventLog: openLog(t), append: func() error { return broken }})
-	tell(t, s, "r-1", decided)
+	s, _ := startStream(t, &faultyLog{eventLog: openLog(t), append: func() error { return broken }})
+	publish(t, s, "r-1", decided)
 	l := read(t.Context(), s.Read, "r-1", 0)
-	testkit.WaitClosed(t, l.came)
+	testkit.WaitClosed(t, l.received)
 	broken = store.ErrFull
 	if err := s.Publish(t.Context(), event("r-1", final)); !errors.Is(err, store.ErrFull) {
 		t.Errorf("Publish: got error %v, want %v", err, store.ErrFull)
@@ -257,7 +257,7 @@ func TestRun_ReadersRecoverMissedEvents(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			log := openLog(t)
 			missed := make(chan struct{})
-			m := &mishap{eventLog: log, begun: make(chan struct{})}
+			m := &faultyLog{eventLog: log, begun: make(chan struct{})}
 			m.follow = func(msg store.Message) bool {
 				ev, err := decodeEvent(msg)
 				if err != nil || ev.Type != progress {
@@ -269,14 +269,14 @@ func TestRun_ReadersRecoverMissedEvents(t *testing.T) {
 				close(missed)
 				return false
 			}
-			s, _ := start(t, m)
+			s, _ := startStream(t, m)
 			testkit.WaitClosed(t, m.begun) // so that the reader need not read from the log
-			tell(t, s, "r-1", decided)
+			publish(t, s, "r-1", decided)
 			l := read(t.Context(), s.Read, "r-1", 0)
-			testkit.WaitClosed(t, l.came)
-			tell(t, s, "r-1", progress)
+			testkit.WaitClosed(t, l.received)
+			publish(t, s, "r-1", progress)
 			testkit.WaitClosed(t, missed)
-			tell(t, s, "r-1", done, final)
+			publish(t, s, "r-1", done, final)
 			if err := testkit.Receive(t, l.err); !errors.Is(err, want) {
 				t.Fatalf("got error %v, want %v", err, want)
 			}
@@ -291,15 +291,15 @@ func TestRun_ReadersRecoverMissedEvents(t *testing.T) {
 // nothing.
 func TestRun_MayStartLate(t *testing.T) {
 	s := newStream(openLog(t))
-	tell(t, s, "r-1", decided)
+	publish(t, s, "r-1", decided)
 	l := read(t.Context(), s.Read, "r-1", 0)
-	testkit.WaitClosed(t, l.came)
-	tell(t, s, "r-1", started)
-	stop := runs(t, s)
-	testkit.WaitClosed(t, l.came)
+	testkit.WaitClosed(t, l.received)
+	publish(t, s, "r-1", started)
+	stop := runStream(t, s)
+	testkit.WaitClosed(t, l.received)
 	stop()
-	tell(t, s, "r-1", progress, done, final)
-	runs(t, s)
+	publish(t, s, "r-1", progress, done, final)
+	runStream(t, s)
 	must(t, testkit.Receive(t, l.err))
 	if diff := cmp.Diff(whole, l.types); diff != "" {
 		t.Errorf("events (-want +got):\n%s", diff)
@@ -308,9 +308,9 @@ func TestRun_MayStartLate(t *testing.T) {
 
 func TestRead_ReturnsErrorsOfTheStore(t *testing.T) {
 	broken := errors.New("broken")
-	m := &mishap{eventLog: openLog(t)}
-	s, stop := start(t, m)
-	tell(t, s, "r-1", decided)
+	m := &faultyLog{eventLog: openLog(t)}
+	s, stop := startStream(t, m)
+	publish(t, s, "r-1", decided)
 	from, err := s.Position(t.Context())
 	must(t, err)
 	stop()
@@ -334,17 +334,17 @@ func TestRead_ReturnsErrorsOfTheStore(t *testing.T) {
 
 func TestRead_TreatsDamagedEventAsGone(t *testing.T) {
 	log := openLog(t)
-	s, _ := start(t, log)
-	tell(t, s, "r-1", decided)
+	s, _ := startStream(t, log)
+	publish(t, s, "r-1", decided)
 	l := read(t.Context(), s.Read, "r-1", 0)
-	testkit.WaitClosed(t, l.came)
+	testkit.WaitClosed(t, l.received)
 	_, err := log.Append(t.Context(), prefix+"r-1", []byte("{"), store.AppendOptions{})
 	must(t, err)
 	if err := testkit.Receive(t, l.err); !errors.Is(err, ErrGone) {
 		t.Errorf("while reading new events: got error %v, want %v", err, ErrGone)
 	}
-	var h heard
-	if err := s.Read(t.Context(), "r-1", 0, h.hear); !errors.Is(err, ErrGone) {
+	var h eventRecorder
+	if err := s.Read(t.Context(), "r-1", 0, h.record); !errors.Is(err, ErrGone) {
 		t.Errorf("while reading stored events: got error %v, want %v", err, ErrGone)
 	}
 }

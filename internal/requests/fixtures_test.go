@@ -97,8 +97,8 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// words returns the record as it is stored.
-func words(t *testing.T, r *Record) string {
+// encodedText returns the record as it is stored.
+func encodedText(t *testing.T, r *Record) string {
 	t.Helper()
 	data, err := strictjson.Marshal(r)
 	must(t, err)
@@ -108,7 +108,7 @@ func words(t *testing.T, r *Record) string {
 // unchanged fails the test if the record differs from before.
 func unchanged(t *testing.T, r *Record, before string) {
 	t.Helper()
-	if diff := cmp.Diff(before, words(t, r)); diff != "" {
+	if diff := cmp.Diff(before, encodedText(t, r)); diff != "" {
 		t.Errorf("a rejected event changed the record (-want +got):\n%s", diff)
 	}
 }

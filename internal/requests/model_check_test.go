@@ -11,7 +11,7 @@ import (
 )
 
 // check verifies the invariants.
-func (w *world) check(t *rapid.T) {
+func (w *modelWorld) check(t *rapid.T) {
 	r := w.read(t)
 	if w.ends > 1 {
 		t.Fatalf("the request ended %d times", w.ends)
@@ -30,7 +30,7 @@ func (w *world) check(t *rapid.T) {
 	} else if w.final != "" {
 		t.Fatalf("the request is %s, and had ended", r.State)
 	}
-	for id, says := range w.taken {
+	for id, says := range w.accepted {
 		task := r.findTask(id)
 		if task == nil || task.Result == nil || task.Result.Text() != says {
 			t.Fatalf("the result of task %s was accepted, but the record has %+v", id, task)
@@ -43,7 +43,7 @@ func (w *world) check(t *rapid.T) {
 }
 
 // checkWork compares the work that was done with the work that is allowed.
-func (w *world) checkWork(t *rapid.T, parts int) {
+func (w *modelWorld) checkWork(t *rapid.T, parts int) {
 	for part := range parts {
 		var did []string
 		for id, k := range w.tasks {

@@ -26,10 +26,10 @@ func TestStore_MatchesModel(t *testing.T) {
 		t.Repeat(map[string]func(*rapid.T){
 			"":         w.check,
 			"drive":    w.drive,
-			"give out": w.giveOut,
+			"give out": w.sendTask,
 			"reply":    w.reply,
 			"callback": w.callback,
-			"die":      w.die,
+			"die":      w.killProcess,
 			"zombie":   w.zombie,
 			"cancel":   w.cancel,
 		})
@@ -39,46 +39,46 @@ func TestStore_MatchesModel(t *testing.T) {
 // idempotent reports which agents execute a repeated task once.
 var idempotent = map[string]bool{"quality": false, "second": true, "costs": true}
 
-// process is a process that owns the request, or believes that it does.
-type process struct {
-	owner  string
-	epoch  int
-	out    []string // tasks that were sent and have no outcome yet
-	unsaid []string // tasks that could not be recorded and were not sent
+// modelProcess is a process that owns the request, or believes that it does.
+type modelProcess struct {
+	owner      string
+	epoch      int
+	sent       []string // tasks that were sent and have no outcome yet
+	unrecorded []string // tasks that could not be recorded and were not sent
 }
 
-// work is the work of an agent on one task.
-type work struct {
-	agent string
-	part  int
-	done  int    // number of executions
-	says  string // its result; "" = no result yet
-	fails bool   // its result is a failure
+// agentWork is the work of an agent on one task.
+type agentWork struct {
+	agent  string
+	part   int
+	done   int    // number of executions
+	output string // its result; "" = no result yet
+	fails  bool   // its result is a failure
 }
 
-type world struct {
+type modelWorld struct {
 	id     string
 	plain  *Store // without faults
 	faulty *Store
 	nested bool // during another change
 
-	alive   process
-	dead    []process
-	tasks   map[string]*work
-	taken   map[string]string // by task: the result that was acknowledged to the agent
-	ends    int               // confirmed ends
-	final   string            // the record when the end was first seen
-	counter int
+	alive    modelProcess
+	dead     []modelProcess
+	tasks    map[string]*agentWork
+	accepted map[string]string // by task: the result that was acknowledged to the agent
+	ends     int               // confirmed ends
+	final    string            // the record when the end was first seen
+	counter  int
 }
 
-func newWorld(t *rapid.T, b *store.Bucket, id string) *world {
-	w := &world{id: id, plain: NewStore(b), tasks: map[string]*work{}, taken: map[string]string{}, alive: process{owner: "p0"}}
+func newWorld(t *rapid.T, b *store.Bucket, id string) *modelWorld {
+	w := &modelWorld{id: id, plain: NewStore(b), tasks: map[string]*agentWork{}, accepted: map[string]string{}, alive: modelProcess{owner: "p0"}}
 	w.faulty = withFaults(b,
 		func(string) error { // another writer comes first
 			if !w.nested && rapid.IntRange(0, 3).Draw(t, "interrupted") == 0 {
 				w.nested = true
 				defer func() { w.nested = false }()
-				rapid.SampledFrom([]func(*rapid.T){w.callback, w.cancel, w.zombie, w.die}).Draw(t, "by")(t)
+				rapid.SampledFrom([]func(*rapid.T){w.callback, w.cancel, w.zombie, w.killProcess}).Draw(t, "by")(t)
 			}
 			return nil
 		},
@@ -103,7 +103,7 @@ func newWorld(t *rapid.T, b *store.Bucket, id string) *world {
 }
 
 // as changes the request like a process that believes to own it.
-func (w *world) as(t *rapid.T, p process, fn func(*Record) error) (*Record, error) {
+func (w *modelWorld) as(t *rapid.T, p modelProcess, fn func(*Record) error) (*Record, error) {
 	return w.faulty.Update(t.Context(), w.id, func(r *Record) error {
 		if err := r.CheckOwner(p.owner, p.epoch); err != nil {
 			return err
@@ -112,7 +112,7 @@ func (w *world) as(t *rapid.T, p process, fn func(*Record) error) (*Record, erro
 	})
 }
 
-func (w *world) read(t *rapid.T) *Record {
+func (w *modelWorld) read(t *rapid.T) *Record {
 	r, err := w.plain.Get(t.Context(), w.id)
 	if err != nil {
 		t.Fatal(err)
@@ -121,7 +121,7 @@ func (w *world) read(t *rapid.T) *Record {
 }
 
 // drive executes the next step of the request.
-func (w *world) drive(t *rapid.T) {
+func (w *modelWorld) drive(t *rapid.T) {
 	p := w.alive
 	_, err := w.as(t, p, func(r *Record) error {
 		switch r.State {
@@ -136,7 +136,7 @@ func (w *world) drive(t *rapid.T) {
 }
 
 // settleParts ends the request if every part has ended.
-func (w *world) settleParts(r *Record) error {
+func (w *modelWorld) settleParts(r *Record) error {
 	for part := range r.Parts {
 		last := lastTask(r, part)
 		if last == nil || last.State != TaskDone || !last.hasDelivered() && !last.Uncertain && len(untried(r, part)) > 0 {
@@ -150,54 +150,54 @@ func (w *world) settleParts(r *Record) error {
 
 var errNotYet = errors.New("not yet")
 
-func (w *world) noteEnd(t *rapid.T, err error) {
+func (w *modelWorld) noteEnd(t *rapid.T, err error) {
 	if err == nil && w.read(t).State.Terminal() {
 		w.ends++
 	}
 }
 
-// giveOut sends a task of a part to any of its agents, whatever the record
+// sendTask sends a task of a part to any of its agents, whatever the record
 // contains about it, and handles the tasks of the previous process: it sends a
 // task again if its agent is idempotent, and otherwise records an unknown outcome.
-func (w *world) giveOut(t *rapid.T) {
+func (w *modelWorld) sendTask(t *rapid.T) {
 	r := w.read(t)
 	if r.State != StateRunning || r.Epoch != w.alive.epoch {
 		return
 	}
 	part := rapid.IntRange(0, len(r.Parts)-1).Draw(t, "part")
 	last := lastTask(r, part)
-	if last != nil && last.State == TaskSent && !slices.Contains(w.alive.out, last.ID) {
+	if last != nil && last.State == TaskSent && !slices.Contains(w.alive.sent, last.ID) {
 		w.recover(t, last)
 		return
 	}
 	w.send(t, part, rapid.SampledFrom(r.Parts[part].Agents).Draw(t, "agent"))
 }
 
-func (w *world) send(t *rapid.T, part int, agent string) {
+func (w *modelWorld) send(t *rapid.T, part int, agent string) {
 	w.counter++
 	id := fmt.Sprint("t", w.counter)
 	_, err := w.as(t, w.alive, func(r *Record) error { return r.Send(Task{ID: id, AgentID: agent, Part: part, SentAt: now}) })
 	if err != nil {
-		w.alive.unsaid = append(w.alive.unsaid, id) // it may be recorded; it is not sent
+		w.alive.unrecorded = append(w.alive.unrecorded, id) // it may be recorded; it is not sent
 		return
 	}
-	w.tasks[id] = &work{agent: agent, part: part}
-	w.alive.out = append(w.alive.out, id)
-	w.reach(t, id)
+	w.tasks[id] = &agentWork{agent: agent, part: part}
+	w.alive.sent = append(w.alive.sent, id)
+	w.deliverToAgent(t, id)
 }
 
-// reach simulates the network: the agent does the work, or never receives it.
-func (w *world) reach(t *rapid.T, id string) {
+// deliverToAgent simulates the network: the agent does the work, or never receives it.
+func (w *modelWorld) deliverToAgent(t *rapid.T, id string) {
 	if rapid.Bool().Draw(t, "reached") {
 		k := w.tasks[id]
 		k.done++
-		k.says, k.fails = "did "+id, rapid.IntRange(0, 3).Draw(t, "own failure") == 0
+		k.output, k.fails = "did "+id, rapid.IntRange(0, 3).Draw(t, "own failure") == 0
 	}
 }
 
-func (w *world) recover(t *rapid.T, task *Task) {
+func (w *modelWorld) recover(t *rapid.T, task *Task) {
 	switch {
-	case slices.Contains(w.alive.unsaid, task.ID):
+	case slices.Contains(w.alive.unrecorded, task.ID):
 		_, _ = w.as(t, w.alive, func(r *Record) error { return r.Finish(task.ID, failed(contract.TaskAgentUnavailable)) })
 	case idempotent[task.AgentID]:
 		_, err := w.as(t, w.alive, func(r *Record) error { return r.Resend(task.ID, task.Attempts+1) })
@@ -205,10 +205,10 @@ func (w *world) recover(t *rapid.T, task *Task) {
 			return
 		}
 		if w.tasks[task.ID] == nil { // recorded by a process that died before it sent the task
-			w.tasks[task.ID] = &work{agent: task.AgentID, part: task.Part}
+			w.tasks[task.ID] = &agentWork{agent: task.AgentID, part: task.Part}
 		}
-		w.alive.out = append(w.alive.out, task.ID)
-		w.reach(t, task.ID)
+		w.alive.sent = append(w.alive.sent, task.ID)
+		w.deliverToAgent(t, task.ID)
 	default:
 		_, _ = w.as(t, w.alive, func(r *Record) error {
 			return r.Finish(task.ID, Outcome{Err: &contract.TaskError{Code: contract.TaskOutcomeUnknown}, Uncertain: true})
@@ -217,18 +217,18 @@ func (w *world) recover(t *rapid.T, task *Task) {
 }
 
 // reply is the response on the connection of a task that the process sent.
-func (w *world) reply(t *rapid.T) {
-	if len(w.alive.out) == 0 {
+func (w *modelWorld) reply(t *rapid.T) {
+	if len(w.alive.sent) == 0 {
 		return
 	}
-	id := rapid.SampledFrom(w.alive.out).Draw(t, "task")
+	id := rapid.SampledFrom(w.alive.sent).Draw(t, "task")
 	k := w.tasks[id]
-	if k.says != "" && rapid.Bool().Draw(t, "later") {
+	if k.output != "" && rapid.Bool().Draw(t, "later") {
 		_, _ = w.as(t, w.alive, func(r *Record) error { return r.Wait(id) })
 		return
 	}
 	out := failed(contract.TaskAgentUnavailable)
-	if k.says != "" { // the agent did the work: its result arrives, or the connection breaks
+	if k.output != "" { // the agent did the work: its result arrives, or the connection breaks
 		out = Outcome{Result: k.result()}
 		if rapid.Bool().Draw(t, "broke") {
 			out = Outcome{Err: &contract.TaskError{Code: contract.TaskOutcomeUnknown}, Uncertain: true}
@@ -236,13 +236,13 @@ func (w *world) reply(t *rapid.T) {
 	}
 	_, err := w.as(t, w.alive, func(r *Record) error { return r.Finish(id, out) })
 	if err == nil && out.Result != nil {
-		w.taken[id] = k.says
+		w.accepted[id] = k.output
 	}
-	w.alive.out = slices.DeleteFunc(w.alive.out, func(other string) bool { return other == id && !errors.Is(err, store.ErrUnavailable) })
+	w.alive.sent = slices.DeleteFunc(w.alive.sent, func(other string) bool { return other == id && !errors.Is(err, store.ErrUnavailable) })
 }
 
-func (k *work) result() *contract.Result {
-	res := result(k.says)
+func (k *agentWork) result() *contract.Result {
+	res := result(k.output)
 	if k.fails {
 		res.Status = contract.ResultFailure
 	}
@@ -251,24 +251,24 @@ func (k *work) result() *contract.Result {
 
 // callback is an agent that reports a result: its own, one of another task, or a
 // false one.
-func (w *world) callback(t *rapid.T) {
+func (w *modelWorld) callback(t *rapid.T) {
 	if len(w.tasks) == 0 {
 		return
 	}
 	id := fmt.Sprint("t", rapid.IntRange(1, w.counter+1).Draw(t, "task"))
 	k := w.tasks[id]
 	if k == nil {
-		k = &work{agent: "quality", says: "never asked"}
+		k = &agentWork{agent: "quality", output: "never asked"}
 	}
 	agent, res := k.agent, k.result()
-	honest := k.says != ""
+	honest := k.output != ""
 	switch rapid.IntRange(0, 7).Draw(t, "lie") {
 	case 0:
 		agent, honest = "stranger", false
 	case 1:
 		res, honest = result("something else"), false
 	}
-	if !honest && agent == k.agent && w.taken[id] == "" {
+	if !honest && agent == k.agent && w.accepted[id] == "" {
 		return // the first result counts, whatever it is
 	}
 	var fresh bool
@@ -279,17 +279,17 @@ func (w *world) callback(t *rapid.T) {
 	switch {
 	case err == nil && !honest:
 		t.Fatalf("got the result of another task accepted for task %s", id)
-	case err == nil && fresh && w.taken[id] != "":
+	case err == nil && fresh && w.accepted[id] != "":
 		t.Fatalf("the result of task %s is new twice", id)
 	case err == nil:
-		w.taken[id] = k.says
+		w.accepted[id] = k.output
 	}
 }
 
-// die ends a process at this point; another one takes over.
-func (w *world) die(t *rapid.T) {
+// killProcess ends a process at this point; another one takes over.
+func (w *modelWorld) killProcess(t *rapid.T) {
 	w.dead = append(w.dead, w.alive)
-	next := process{owner: fmt.Sprint("p", len(w.dead))}
+	next := modelProcess{owner: fmt.Sprint("p", len(w.dead))}
 	r, err := w.plain.Update(t.Context(), w.id, func(r *Record) error { return r.TakeOver(next.owner, now) })
 	switch {
 	case errors.Is(err, ErrEnded):
@@ -303,7 +303,7 @@ func (w *world) die(t *rapid.T) {
 }
 
 // zombie is a process that another one replaced, and that continues.
-func (w *world) zombie(t *rapid.T) {
+func (w *modelWorld) zombie(t *rapid.T) {
 	if len(w.dead) == 0 || w.read(t).State.Terminal() {
 		return
 	}
@@ -315,7 +315,7 @@ func (w *world) zombie(t *rapid.T) {
 	}
 }
 
-func (w *world) cancel(t *rapid.T) {
+func (w *modelWorld) cancel(t *rapid.T) {
 	if rapid.IntRange(0, 9).Draw(t, "really") != 0 {
 		return
 	}

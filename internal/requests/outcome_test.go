@@ -54,7 +54,7 @@ func TestDeliver_FirstResultStays(t *testing.T) {
 			for _, step := range tt.did {
 				step(t, r)
 			}
-			before := words(t, r)
+			before := encodedText(t, r)
 			fresh, err := r.Deliver(tt.task, tt.agent, tt.result)
 			if !errors.Is(err, tt.want) || fresh != tt.fresh {
 				t.Fatalf("got fresh %t and error %v, want %t and %v", fresh, err, tt.fresh, tt.want)
@@ -94,7 +94,7 @@ func TestFinish_FirstOutcomeStays(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			r := inState(t, StateRunning)
 			tt.did(t, r)
-			before := words(t, r)
+			before := encodedText(t, r)
 			err := r.Finish(tt.task, tt.out)
 			if !errors.Is(err, tt.want) {
 				t.Fatalf("got error %v, want %v", err, tt.want)
@@ -131,7 +131,7 @@ func TestFinish_AddsLatencyAfterDeliver(t *testing.T) {
 
 func TestFinish_RejectsUnencodableResult(t *testing.T) {
 	r := inState(t, StateRunning)
-	before := words(t, r)
+	before := encodedText(t, r)
 	bad := &contract.Result{Status: contract.ResultSuccess, Metrics: map[string]float64{"tokens": math.NaN()}}
 	if err := r.Finish("t1", Outcome{Result: bad}); err == nil {
 		t.Error("Finish: got no error, want one")

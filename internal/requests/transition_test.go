@@ -43,7 +43,7 @@ func TestTransitions_FollowTheStateTable(t *testing.T) {
 		for _, e := range events {
 			t.Run(string(s)+" "+string(e.event), func(t *testing.T) {
 				r := inState(t, s)
-				before := words(t, r)
+				before := encodedText(t, r)
 				var want error
 				switch {
 				case slices.Contains(may[s], e.event):
@@ -60,7 +60,7 @@ func TestTransitions_FollowTheStateTable(t *testing.T) {
 				}
 				if want != nil {
 					unchanged(t, r, before)
-				} else if words(t, r) == before {
+				} else if encodedText(t, r) == before {
 					t.Error("the event did not change the record")
 				}
 			})
@@ -117,7 +117,7 @@ func TestCheckOwner_RejectsOtherOwnerOrEpoch(t *testing.T) {
 			r := inState(t, StatePlanned)
 			r.Owner = owner
 			must(t, r.TakeOver("router-2", now))
-			before := words(t, r)
+			before := encodedText(t, r)
 			if got := r.CheckOwner(tt.owner, tt.epoch); !errors.Is(got, tt.want) {
 				t.Errorf("CheckOwner: got %v, want %v", got, tt.want)
 			}
@@ -161,7 +161,7 @@ func TestSend_ChecksPartAndAgent(t *testing.T) {
 			r := inState(t, StateRunning)
 			tt.did(t, r)
 			tt.task.SentAt = now
-			before := words(t, r)
+			before := encodedText(t, r)
 			err := r.Send(tt.task)
 			if tt.want == "" {
 				must(t, err)
@@ -204,7 +204,7 @@ func TestResend_ChecksAttempt(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			r := inState(t, StateRunning)
 			tt.did(t, r)
-			before := words(t, r)
+			before := encodedText(t, r)
 			if err := r.Resend(tt.task, tt.attempt); !errors.Is(err, tt.want) {
 				t.Fatalf("got error %v, want %v", err, tt.want)
 			}
@@ -220,7 +220,7 @@ func TestResend_ChecksAttempt(t *testing.T) {
 func TestWait_ChecksState(t *testing.T) {
 	r := inState(t, StateRunning)
 	must(t, r.Wait("t1"))
-	before := words(t, r)
+	before := encodedText(t, r)
 	for task, want := range map[string]error{"t1": ErrTransition, "t9": ErrUnknownTask} {
 		if err := r.Wait(task); !errors.Is(err, want) {
 			t.Errorf("Wait(%s): got error %v, want %v", task, err, want)
@@ -231,7 +231,7 @@ func TestWait_ChecksState(t *testing.T) {
 
 func TestPlan_RequiresDecision(t *testing.T) {
 	r := inState(t, StateAccepted)
-	before := words(t, r)
+	before := encodedText(t, r)
 	if err := r.Plan(nil, parts(), nil); !errors.Is(err, ErrTransition) {
 		t.Errorf("got error %v, want %v", err, ErrTransition)
 	}
@@ -253,7 +253,7 @@ func TestEnd_RequiresTerminalStatus(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			r := inState(t, StateRunning)
-			before := words(t, r)
+			before := encodedText(t, r)
 			if err := r.End(tt.status, tt.resp, now); !errors.Is(err, ErrTransition) {
 				t.Errorf("got error %v, want %v", err, ErrTransition)
 			}

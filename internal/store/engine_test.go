@@ -55,7 +55,7 @@ func TestEngine_HandlesSurviveRestart(t *testing.T) {
 	add(t, l, "log.a", "1")
 	before := add(t, events, "events.a", "1")
 
-	s.GiveUp("simulated by a test")
+	s.FailEngine("simulated by a test")
 
 	if _, err := b.Update(ctx, "a", []byte("2"), rev); err != nil {
 		t.Errorf("update: %v", err)
@@ -100,7 +100,7 @@ func TestEngine_FollowerSurvivesRestart(t *testing.T) {
 			t.Fatalf("got %s, want %d", text, i)
 		}
 		if i < 3 {
-			s.GiveUp("simulated by a test")
+			s.FailEngine("simulated by a test")
 			add(t, l, "log.a", fmt.Sprint(i+1))
 		}
 	}
@@ -146,7 +146,7 @@ func TestEngine_WritersSurviveRestart(t *testing.T) {
 	}
 	for n := int64(1); running.Load() > 0 && n <= 5; n++ {
 		testkit.Eventually(t, "the writers continue", func() bool { return written.Load() >= 4*each/8*n || running.Load() == 0 })
-		s.GiveUp("simulated by a test")
+		s.FailEngine("simulated by a test")
 	}
 	wg.Wait()
 	for w := range 4 {

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// GiveUp stops the embedded engine as a write error does, and returns after the
+// FailEngine stops the embedded engine as a write error does, and returns after the
 // store has restarted it.
-func (s *Store) GiveUp(why string) {
+func (s *Store) FailEngine(why string) {
 	before := s.engine.restarts.Load()
 	limit := time.After(20 * time.Second)
 	select {

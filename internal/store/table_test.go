@@ -229,7 +229,7 @@ func TestTable_WatchReportsChanges(t *testing.T) {
 	must[uint64](t)(table.Create(ctx, "a", &lease{Holder: "again"}))
 	wantEvents(t, events, watchEvent{"a", "again"})
 
-	s.GiveUp("simulated by a test")
+	s.FailEngine("simulated by a test")
 	must[store.Row[lease]](t)(table.Update(ctx, "b", func(l *lease) error { l.Holder = "bea"; return nil }))
 	wantEvents(t, events, watchEvent{"b", "bea"})
 }

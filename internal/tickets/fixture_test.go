@@ -22,8 +22,8 @@ func (c *clock) now() time.Time {
 	return time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC).Add(time.Duration(c.seconds.Add(1)) * time.Second)
 }
 
-// office is a bucket with a ticket service.
-type office struct {
+// serviceFixture is a bucket with a ticket service.
+type serviceFixture struct {
 	*tickets.Service
 	bucket *store.Bucket
 	cfg    tickets.Config
@@ -38,7 +38,7 @@ func newBucket(t testing.TB) *store.Bucket {
 	return b
 }
 
-func newOffice(t testing.TB, change ...func(*tickets.Config)) *office {
+func newServiceFixture(t testing.TB, change ...func(*tickets.Config)) *serviceFixture {
 	t.Helper()
 	var ids atomic.Int64
 	cfg := tickets.Config{
@@ -48,13 +48,13 @@ func newOffice(t testing.TB, change ...func(*tickets.Config)) *office {
 	for _, c := range change {
 		c(&cfg)
 	}
-	o := &office{bucket: cfg.Bucket, cfg: cfg}
+	o := &serviceFixture{bucket: cfg.Bucket, cfg: cfg}
 	o.reopen(t)
 	return o
 }
 
 // reopen opens the service again, as a new process does.
-func (o *office) reopen(t testing.TB) {
+func (o *serviceFixture) reopen(t testing.TB) {
 	t.Helper()
 	d, err := tickets.Open(context.WithoutCancel(t.Context()), o.cfg)
 	if err != nil {
@@ -91,7 +91,7 @@ func demand(requestID, caller, prompt string) *tickets.Demand {
 	}
 }
 
-func (o *office) propose(t testing.TB, d *tickets.Demand) *contract.Proposal {
+func (o *serviceFixture) propose(t testing.TB, d *tickets.Demand) *contract.Proposal {
 	t.Helper()
 	p, err := o.Propose(context.WithoutCancel(t.Context()), d)
 	if err != nil {
@@ -100,7 +100,7 @@ func (o *office) propose(t testing.TB, d *tickets.Demand) *contract.Proposal {
 	return p
 }
 
-func (o *office) get(t testing.TB, id string) *contract.Ticket {
+func (o *serviceFixture) get(t testing.TB, id string) *contract.Ticket {
 	t.Helper()
 	ticket, err := o.Get(t.Context(), id)
 	if err != nil {

@@ -28,7 +28,7 @@ func idsOf(page *contract.TicketPage) []string {
 }
 
 func TestList_ReturnsPagesNewestFirst(t *testing.T) {
-	o := newOffice(t)
+	o := newServiceFixture(t)
 	for i, prompt := range topics(6) {
 		o.propose(t, demand(fmt.Sprint("r", i), []string{"acme/ana", "globex/bob", "/local"}[i%3], prompt))
 	}
@@ -75,7 +75,7 @@ func TestList_ReturnsPagesNewestFirst(t *testing.T) {
 // A ticket that is opened between two pages does not move the others; a deleted
 // one is left out.
 func TestList_WhileTicketsChange(t *testing.T) {
-	o := newOffice(t)
+	o := newServiceFixture(t)
 	for i, prompt := range topics(4) {
 		o.propose(t, demand(fmt.Sprint("r", i), "acme/ana", prompt))
 	}
@@ -97,7 +97,7 @@ func TestList_WhileTicketsChange(t *testing.T) {
 }
 
 func TestList_RejectsInvalidQueries(t *testing.T) {
-	o := newOffice(t)
+	o := newServiceFixture(t)
 	for pointer, queries := range map[string][]tickets.ListQuery{
 		"/limit":  {{Limit: -1}, {Limit: 1001}},
 		"/status": {{Status: "other"}},
@@ -114,7 +114,7 @@ func TestList_RejectsInvalidQueries(t *testing.T) {
 }
 
 func TestClose_ClosesTicketOnce(t *testing.T) {
-	o := newOffice(t)
+	o := newServiceFixture(t)
 	p := o.propose(t, demand("r1", "acme/ana", "book a flight"))
 	got, err := o.Close(t.Context(), p.TicketID, " flight_agent is there now \n")
 	if err != nil || got.Status != contract.TicketClosed || got.ClosedAt == nil || got.Note != "flight_agent is there now" {
@@ -137,7 +137,7 @@ func TestClose_ClosesTicketOnce(t *testing.T) {
 
 // An invalid id is not found, even if it were a valid key of the bucket.
 func TestGet_RejectsInvalidIDs(t *testing.T) {
-	o := newOffice(t)
+	o := newServiceFixture(t)
 	for _, id := range []string{"", "a.b", "*", ">", "a b", "../x", "é", strings.Repeat("x", 65), "id-404"} {
 		if _, err := o.Get(t.Context(), id); !errors.Is(err, store.ErrNotFound) {
 			t.Errorf("Get(%q): got %v, want %v", id, err, store.ErrNotFound)
@@ -149,7 +149,7 @@ func TestGet_RejectsInvalidIDs(t *testing.T) {
 }
 
 func TestEraseRequest_RemovesText(t *testing.T) {
-	o := newOffice(t)
+	o := newServiceFixture(t)
 	p := o.propose(t, demand("r1", "acme/ana", "book a flight to Wonderland"))
 	o.propose(t, demand("r2", "acme/bob", "book a flight for Monday"))
 	alone := o.propose(t, demand("r3", "acme/ana", "compose a lullaby"))

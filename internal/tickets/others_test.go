@@ -22,7 +22,7 @@ func issued(issuer string, scopes ...string) *contract.Caller {
 // Requests of callers without a tenant share a ticket only if one issuer vouches
 // for both callers; a caller of another issuer cannot read it.
 func TestTickets_WithoutTenant(t *testing.T) {
-	o := newOffice(t)
+	o := newServiceFixture(t)
 	of := func(id, issuer string) *tickets.Demand {
 		d := demand(id, "/ana", "book a flight to rome")
 		d.Unmet.Caller.Issuer = issuer
@@ -64,7 +64,7 @@ func TestTickets_WithoutTenant(t *testing.T) {
 
 // A ticket of a version without issuers has no issuer, and can still be read.
 func TestOpen_ReadsTicketsOfEarlierVersion(t *testing.T) {
-	o := newOffice(t)
+	o := newServiceFixture(t)
 	id := o.propose(t, demand("r1", "/ana", "book a flight to rome")).TicketID
 	e, err := o.bucket.Get(t.Context(), "ticket."+id)
 	if err != nil || strings.Contains(string(e.Value), "issuer") {
@@ -80,7 +80,7 @@ func TestOpen_ReadsTicketsOfEarlierVersion(t *testing.T) {
 // neither the words of other callers nor their number.
 func TestPropose_HidesRequestsOfOthers(t *testing.T) {
 	told := func(dry bool, scopes ...string) (string, *contract.Proposal) {
-		o := newOffice(t)
+		o := newServiceFixture(t)
 		for i, prompt := range []string{"book a flight to rome for miller", "book a flight to oslo for smith", "please book a flight to bern"} {
 			d := demand(fmt.Sprint("r", i), "acme/"+[]string{"bob", "carl", "dora"}[i], prompt)
 			d.Locale, d.DataClasses = "it", []string{"iban"}
@@ -118,7 +118,7 @@ func TestPropose_HidesRequestsOfOthers(t *testing.T) {
 // Agents that the caller may not see are left out of the proposal that it
 // receives, and stored in the ticket.
 func TestPropose_NamesVisibleAgentsOnly(t *testing.T) {
-	o := newOffice(t)
+	o := newServiceFixture(t)
 	d := demand("r1", "acme/ana", "book a flight to rome")
 	d.Unmet.Decision.Classification.Intent = "open_vault"
 	d.Unmet.Reason = fallback.ReasonLowConfidence

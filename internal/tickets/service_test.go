@@ -21,7 +21,7 @@ import (
 // TestPropose_GroupsSimilarRequests follows one demand from its first request.
 func TestPropose_GroupsSimilarRequests(t *testing.T) {
 	var told []bool
-	o := newOffice(t, func(c *tickets.Config) { c.OnProposed = func(joined bool) { told = append(told, joined) } })
+	o := newServiceFixture(t, func(c *tickets.Config) { c.OnProposed = func(joined bool) { told = append(told, joined) } })
 	first := o.propose(t, demand("r1", "acme/ana", "book a flight to Lisbon for [EMAIL_1]"))
 	if first.TicketID != "id-001" || first.Joined || first.Count != 1 || first.Similarity != 0 || first.Threshold != tickets.JoinThreshold {
 		t.Errorf("got %+v, want a new ticket", first)
@@ -70,7 +70,7 @@ func TestPropose_GroupsSimilarRequests(t *testing.T) {
 
 // The state of a service is rebuilt from the bucket.
 func TestOpen_RebuildsIndex(t *testing.T) {
-	o := newOffice(t)
+	o := newServiceFixture(t)
 	first := o.propose(t, demand("r1", "acme/ana", "book a flight to Lisbon"))
 	closed := o.propose(t, demand("r2", "acme/ana", "translate the menu"))
 	if _, err := o.Close(t.Context(), closed.TicketID, "built"); err != nil {
@@ -99,7 +99,7 @@ func TestOpen_RebuildsIndex(t *testing.T) {
 }
 
 func TestPropose_DryRunStoresNothing(t *testing.T) {
-	o := newOffice(t)
+	o := newServiceFixture(t)
 	dry := func(prompt string) *contract.Proposal {
 		d := demand("r9", "acme/ana", prompt)
 		d.DryRun = true
@@ -127,7 +127,7 @@ func TestPreview_PromisesNothingWithoutTickets(t *testing.T) {
 
 // A prompt without a significant word gets no ticket.
 func TestPropose_WithoutSignificantWord(t *testing.T) {
-	o := newOffice(t, func(c *tickets.Config) { c.OnProposed = func(bool) { t.Error("it was counted") } })
+	o := newServiceFixture(t, func(c *tickets.Config) { c.OnProposed = func(bool) { t.Error("it was counted") } })
 	for i, prompt := range []string{"😀", "?!", "***", "[EMAIL_1]", "could you please", "帮我", "\u200b"} {
 		d := demand(fmt.Sprint("r", i), "acme/ana", prompt)
 		d.DryRun = i%2 == 1
@@ -143,7 +143,7 @@ func TestPropose_WithoutSignificantWord(t *testing.T) {
 
 // Each demand has its own ticket.
 func TestPropose_SeparatesDemands(t *testing.T) {
-	o := newOffice(t)
+	o := newServiceFixture(t)
 	seen := map[string]string{}
 	for i, prompt := range []string{
 		"book a flight to Lisbon", "book a hotel in Lisbon", "cancel my flight to Lisbon", "what is the weather in Lisbon",
@@ -160,7 +160,7 @@ func TestPropose_SeparatesDemands(t *testing.T) {
 
 // A request that is proposed again, for example after a crash, counts once.
 func TestPropose_CountsRequestOnce(t *testing.T) {
-	o := newOffice(t)
+	o := newServiceFixture(t)
 	first := o.propose(t, demand("r1", "acme/ana", "book a flight"))
 	if again := o.propose(t, demand("r1", "acme/ana", "book a flight")); again.TicketID != first.TicketID || again.Count != 1 || again.Joined {
 		t.Errorf("got %+v, want the first ticket, unchanged", again)
@@ -170,7 +170,7 @@ func TestPropose_CountsRequestOnce(t *testing.T) {
 // Concurrent similar requests share one ticket, and each one counts.
 func TestPropose_ConcurrentRequestsShareTicket(t *testing.T) {
 	const racers = 64
-	o := newOffice(t)
+	o := newServiceFixture(t)
 	var racing sync.WaitGroup
 	for i := range racers {
 		racing.Go(func() {
@@ -194,17 +194,17 @@ func TestPropose_ConcurrentRequestsShareTicket(t *testing.T) {
 // Two processes that share a bucket lose no count.
 func TestPropose_TwoServicesLoseNoCount(t *testing.T) {
 	const each = 30
-	o := newOffice(t)
+	o := newServiceFixture(t)
 	first := o.propose(t, demand("r", "acme/ana", "book a flight"))
 	second, err := tickets.Open(t.Context(), o.cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var racing sync.WaitGroup
-	for name, desk := range map[string]*tickets.Service{"a": o.Service, "b": second} {
+	for name, service := range map[string]*tickets.Service{"a": o.Service, "b": second} {
 		racing.Go(func() {
 			for i := range each {
-				if _, err := desk.Propose(context.WithoutCancel(t.Context()), demand(fmt.Sprint(name, i), "acme/ana", "book a flight")); err != nil {
+				if _, err := service.Propose(context.WithoutCancel(t.Context()), demand(fmt.Sprint(name, i), "acme/ana", "book a flight")); err != nil {
 					t.Error(err)
 				}
 			}
@@ -217,7 +217,7 @@ func TestPropose_TwoServicesLoseNoCount(t *testing.T) {
 }
 
 func TestPropose_WhenTooManyAreOpen(t *testing.T) {
-	o := newOffice(t)
+	o := newServiceFixture(t)
 	o.SetMaxOpen(2)
 	gone := o.propose(t, demand("r1", "acme/ana", "book a flight"))
 	kept := o.propose(t, demand("r2", "acme/ana", "translate the menu"))
@@ -239,7 +239,7 @@ func TestPropose_WhenTooManyAreOpen(t *testing.T) {
 
 // The service notices a ticket that is gone or was closed by another process.
 func TestPropose_WhenNearestTicketIsGone(t *testing.T) {
-	o := newOffice(t)
+	o := newServiceFixture(t)
 	first := o.propose(t, demand("r1", "acme/ana", "book a flight"))
 	if err := o.bucket.Delete(t.Context(), tickets.Key(first.TicketID)); err != nil {
 		t.Fatal(err)
@@ -261,7 +261,7 @@ func TestPropose_WhenNearestTicketIsGone(t *testing.T) {
 }
 
 func TestPropose_ReturnsErrorsOfTheStore(t *testing.T) {
-	o := newOffice(t)
+	o := newServiceFixture(t)
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := o.Propose(ended, demand("r1", "acme/ana", "book a flight")); !errors.Is(err, context.Canceled) {
@@ -282,7 +282,7 @@ func TestPropose_ReturnsErrorsOfTheStore(t *testing.T) {
 
 // Texts and lists are bounded.
 func TestAddRequest_BoundsTicket(t *testing.T) {
-	o := newOffice(t)
+	o := newServiceFixture(t)
 	var id string
 	for i := range 130 {
 		d := demand(fmt.Sprint("r", i), fmt.Sprint("acme/u", i), fmt.Sprintf("book a flight number %d %s", i, strings.Repeat("é", 600)))

@@ -21,7 +21,7 @@ func reader(tenant string, scopes ...string) *contract.Caller {
 // A caller sees the tickets of its tenant, or all tickets if it may see all; a
 // ticket of another tenant looks like a missing one in every call.
 func TestPropose_SeparatesTenants(t *testing.T) {
-	o := newOffice(t)
+	o := newServiceFixture(t)
 	for i, prompt := range topics(4) {
 		o.propose(t, demand(fmt.Sprint("r", i), []string{"acme/ana", "globex/bob"}[i%2], prompt))
 	}
@@ -71,7 +71,7 @@ func TestTickets_HideAgentsOfOthers(t *testing.T) {
 		},
 		Routing: capabilities.DefaultRouting(), Fallback: capabilities.DefaultFallback(),
 	}
-	proposed := func(o *office) string {
+	proposed := func(o *serviceFixture) string {
 		d := demand("r1", "acme/ana", "book a flight")
 		d.Unmet.Catalogue = seen
 		d.Unmet.Decision = &contract.Decision{
@@ -84,7 +84,7 @@ func TestTickets_HideAgentsOfOthers(t *testing.T) {
 		d.Unmet.Reason = fallback.ReasonGated
 		return o.propose(t, d).TicketID
 	}
-	o := newOffice(t, func(c *tickets.Config) { c.Catalogue = func() *capabilities.Catalogue { return seen } })
+	o := newServiceFixture(t, func(c *tickets.Config) { c.Catalogue = func() *capabilities.Catalogue { return seen } })
 	id := proposed(o)
 	whole := o.get(t, id)
 
@@ -121,7 +121,7 @@ func TestTickets_HideAgentsOfOthers(t *testing.T) {
 
 	// A new process has no registry before the first request, so it shows no
 	// agent.
-	o = newOffice(t)
+	o = newServiceFixture(t)
 	id = proposed(o)
 	o.reopen(t)
 	got, err := o.Ticket(t.Context(), id, reader("acme", "agent:open_agent"))
@@ -132,7 +132,7 @@ func TestTickets_HideAgentsOfOthers(t *testing.T) {
 
 // Two principals with the same name but different issuers are two callers.
 func TestPropose_SeparatesIssuers(t *testing.T) {
-	o := newOffice(t)
+	o := newServiceFixture(t)
 	var id string
 	for i, issuer := range []string{"", "https://a.example", "https://b.example", "https://a.example"} {
 		d := demand(fmt.Sprint("r", i), "acme/ana", "book a flight")

@@ -28,23 +28,23 @@ import (
 
 const secret = "a secret of more than 24 bytes"
 
-// letter is one message as received.
-type letter struct {
+// webhookMessage is one message as received.
+type webhookMessage struct {
 	ID, Type, Title string
 	Count           int
 	signed          bool
 }
 
-// inbox is a webhook server. It answers with the statuses in turn, and repeats the
+// webhookServer is a webhook server. It answers with the statuses in turn, and repeats the
 // last one.
-type inbox struct {
+type webhookServer struct {
 	*httptest.Server
-	letters chan letter
+	messages chan webhookMessage
 }
 
-func newInbox(t *testing.T, statuses ...int) *inbox {
+func newWebhookServer(t *testing.T, statuses ...int) *webhookServer {
 	t.Helper()
-	in := &inbox{letters: make(chan letter, 100)}
+	in := &webhookServer{messages: make(chan webhookMessage, 100)}
 	answers := make(chan int, len(statuses))
 	for _, s := range statuses {
 		answers <- s
@@ -66,7 +66,7 @@ func newInbox(t *testing.T, statuses ...int) *inbox {
 		if err := json.Unmarshal(body, &m); err != nil || m.Timestamp.IsZero() {
 			t.Errorf("got body %s (%v)", body, err)
 		}
-		in.letters <- letter{r.Header.Get("Webhook-Id"), m.Type, m.Data.Title, m.Data.Count, verified(r, body)}
+		in.messages <- webhookMessage{r.Header.Get("Webhook-Id"), m.Type, m.Data.Title, m.Data.Count, verified(r, body)}
 		status := last
 		select {
 		case status = <-answers:
@@ -93,35 +93,35 @@ func verified(r *http.Request, body []byte) bool {
 	return slices.Contains(strings.Fields(r.Header.Get("webhook-signature")), want)
 }
 
-func (in *inbox) next(t *testing.T) letter {
+func (in *webhookServer) next(t *testing.T) webhookMessage {
 	t.Helper()
-	l := testkit.Receive(t, in.letters)
+	l := testkit.Receive(t, in.messages)
 	if !l.signed {
 		t.Errorf("message %+v: got no valid signature, want one", l)
 	}
 	return l
 }
 
-// telling returns a service that sends to the URL, and the outcomes of its
+// newWebhookFixture returns a service that sends to the URL, and the outcomes of its
 // deliveries.
-func telling(t *testing.T, url string) (*office, chan string) {
+func newWebhookFixture(t *testing.T, url string) (*serviceFixture, chan string) {
 	t.Helper()
 	outcomes := make(chan string, 100)
-	o := newOffice(t, func(c *tickets.Config) {
+	o := newServiceFixture(t, func(c *tickets.Config) {
 		c.Webhook = &tickets.Webhook{URL: url, Secret: llm.NewSecret(secret)}
 		c.OnDelivered = func(outcome string) { outcomes <- outcome }
 	})
 	return o, outcomes
 }
 
-// serving runs the service; stop ends it and waits.
-func (o *office) serving(t *testing.T) (stop func()) {
+// runService runs the service; stop ends it and waits.
+func (o *serviceFixture) runService(t *testing.T) (stop func()) {
 	t.Helper()
 	o.SetBackoff(0)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error)
-	desk := o.Service
-	go func() { ended <- desk.Run(ctx) }()
+	service := o.Service
+	go func() { ended <- service.Run(ctx) }()
 	return func() {
 		cancel()
 		if err := testkit.Receive(t, ended); err != nil {
@@ -130,8 +130,8 @@ func (o *office) serving(t *testing.T) (stop func()) {
 	}
 }
 
-// settled waits until the ticket has no pending deliveries.
-func (o *office) settled(t *testing.T, id string) {
+// waitDelivered waits until the ticket has no pending deliveries.
+func (o *serviceFixture) waitDelivered(t *testing.T, id string) {
 	t.Helper()
 	testkit.Eventually(t, "the ticket has no pending deliveries", func() bool {
 		left, err := tickets.Pending(t.Context(), o.bucket, id)
@@ -143,9 +143,9 @@ func (o *office) settled(t *testing.T, id string) {
 }
 
 func TestWebhook_ReceivesNotices(t *testing.T) {
-	in := newInbox(t, http.StatusNoContent)
-	o, outcomes := telling(t, in.URL)
-	stop := o.serving(t)
+	in := newWebhookServer(t, http.StatusNoContent)
+	o, outcomes := newWebhookFixture(t, in.URL)
+	stop := o.runService(t)
 	defer stop()
 	var id string
 	for i := range 10 {
@@ -170,14 +170,14 @@ func TestWebhook_ReceivesNotices(t *testing.T) {
 	if diff := cmp.Diff([]event{{"ticket.opened", 1}, {"ticket.grown", 10}, {"ticket.closed", 10}}, got); diff != "" {
 		t.Errorf("events (-want +got):\n%s", diff)
 	}
-	o.settled(t, id)
+	o.waitDelivered(t, id)
 }
 
 // A failed delivery is repeated under the same id.
 func TestWebhook_RetriesDelivery(t *testing.T) {
-	in := newInbox(t, http.StatusInternalServerError, http.StatusFound, http.StatusTooManyRequests, http.StatusOK)
-	o, outcomes := telling(t, in.URL)
-	stop := o.serving(t)
+	in := newWebhookServer(t, http.StatusInternalServerError, http.StatusFound, http.StatusTooManyRequests, http.StatusOK)
+	o, outcomes := newWebhookFixture(t, in.URL)
+	stop := o.runService(t)
 	defer stop()
 	p := o.propose(t, demand("r1", "acme/ana", "book a flight"))
 	first := in.next(t)
@@ -191,7 +191,7 @@ func TestWebhook_RetriesDelivery(t *testing.T) {
 			t.Errorf("got outcome %s, want %s", got, want)
 		}
 	}
-	o.settled(t, p.TicketID)
+	o.waitDelivered(t, p.TicketID)
 }
 
 // A message is sent to the configured address only, neither to a redirect nor to a
@@ -211,7 +211,7 @@ func TestWebhook_FollowsNoRedirect(t *testing.T) {
 	}
 	var log bytes.Buffer
 	outcomes := make(chan string, 100)
-	o := newOffice(t, func(c *tickets.Config) {
+	o := newServiceFixture(t, func(c *tickets.Config) {
 		c.Webhook = &tickets.Webhook{URL: at, Secret: llm.NewSecret(secret)}
 		c.AllowPlainHTTP = true
 		c.Logger = slog.New(slog.NewTextHandler(&log, nil))
@@ -222,7 +222,7 @@ func TestWebhook_FollowsNoRedirect(t *testing.T) {
 			}
 		}
 	})
-	stop := o.serving(t)
+	stop := o.runService(t)
 	o.propose(t, demand("r1", "acme/ana", "book a flight"))
 	if got := testkit.Receive(t, outcomes); got != tickets.DeliveredFailed {
 		t.Errorf("got outcome %s, want %s", got, tickets.DeliveredFailed)
@@ -239,30 +239,30 @@ func TestWebhook_FollowsNoRedirect(t *testing.T) {
 // A delivery that one process could not complete is completed by the next one,
 // with the original text.
 func TestWebhook_DeliversAfterRestart(t *testing.T) {
-	in := newInbox(t, http.StatusOK)
-	o, _ := telling(t, in.URL)
+	in := newWebhookServer(t, http.StatusOK)
+	o, _ := newWebhookFixture(t, in.URL)
 	p := o.propose(t, demand("r1", "acme/ana", "book a flight"))
 	o.propose(t, demand("r2", "acme/ana", "book two flights"))
 	if err := o.EraseRequest(t.Context(), "r1"); err != nil {
 		t.Fatal(err)
 	}
 	o.reopen(t)
-	stop := o.serving(t)
+	stop := o.runService(t)
 	defer stop()
 	if l := in.next(t); l.Type != "ticket.opened" || l.Title != "book two flights" {
 		t.Errorf("got %+v, want ticket.opened without what was erased", l)
 	}
-	o.settled(t, p.TicketID)
+	o.waitDelivered(t, p.TicketID)
 }
 
 // After a 410, this process sends nothing more, and no delivery is lost.
 func TestWebhook_StopsAfter410(t *testing.T) {
-	in := newInbox(t, http.StatusGone)
-	o, outcomes := telling(t, in.URL)
+	in := newWebhookServer(t, http.StatusGone)
+	o, outcomes := newWebhookFixture(t, in.URL)
 	var log bytes.Buffer // read after the service has stopped
 	o.cfg.Logger = slog.New(slog.NewTextHandler(&log, nil))
 	o.reopen(t)
-	stop := o.serving(t)
+	stop := o.runService(t)
 	p := o.propose(t, demand("r1", "acme/ana", "book a flight"))
 	in.next(t)
 	if got := testkit.Receive(t, outcomes); got != tickets.DeliveredGone {
@@ -273,7 +273,7 @@ func TestWebhook_StopsAfter410(t *testing.T) {
 	if want := "no notices until the next start"; strings.Count(log.String(), want) != 1 {
 		t.Errorf("got log %s, want %q once", &log, want)
 	}
-	if n := len(in.letters); n != 0 {
+	if n := len(in.messages); n != 0 {
 		t.Errorf("got %d more messages, want none", n)
 	}
 	if left, err := tickets.Pending(t.Context(), o.bucket, p.TicketID); err != nil || len(left) != 1 {
@@ -283,13 +283,13 @@ func TestWebhook_StopsAfter410(t *testing.T) {
 
 // A delivery for a deleted ticket is dropped.
 func TestWebhook_SkipsDeletedTicket(t *testing.T) {
-	in := newInbox(t, http.StatusOK)
-	o, _ := telling(t, in.URL)
+	in := newWebhookServer(t, http.StatusOK)
+	o, _ := newWebhookFixture(t, in.URL)
 	o.propose(t, demand("r1", "acme/ana", "book a flight"))
 	if err := o.EraseRequest(t.Context(), "r1"); err != nil {
 		t.Fatal(err)
 	}
-	stop := o.serving(t)
+	stop := o.runService(t)
 	defer stop()
 	o.propose(t, demand("r2", "acme/ana", "water the plants"))
 	if l := in.next(t); l.Title != "water the plants" {
@@ -298,8 +298,8 @@ func TestWebhook_SkipsDeletedTicket(t *testing.T) {
 }
 
 func TestRun_WithoutWebhook(t *testing.T) {
-	o := newOffice(t)
-	stop := o.serving(t)
+	o := newServiceFixture(t)
+	stop := o.runService(t)
 	p := o.propose(t, demand("r1", "acme/ana", "book a flight"))
 	stop()
 	if left, err := tickets.Pending(t.Context(), o.bucket, p.TicketID); err != nil || len(left) != 0 {
