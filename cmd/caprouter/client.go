@@ -15,6 +15,7 @@ import (
 
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/egress"
+	"github.com/caprouter/caprouter/internal/rest"
 	"github.com/caprouter/caprouter/internal/strictjson"
 )
 
@@ -57,26 +58,13 @@ func newClient(base, tokenEnv string) (*client, error) {
 	return c, nil
 }
 
-// problem is an RFC 9457 response. With fallback policy B it contains the decision.
-type problem struct {
-	Title     string                 `json:"title"`
-	Status    int                    `json:"status"`
-	Code      contract.Code          `json:"code"`
-	Detail    string                 `json:"detail"`
-	RequestID string                 `json:"request_id"`
-	TraceID   string                 `json:"trace_id"`
-	Errors    []contract.ErrorDetail `json:"errors"`
-	Outcome   contract.Status        `json:"outcome"`
-	Data      *contract.ResponseData `json:"data"`
-	Decision  *contract.Decision     `json:"decision"`
-}
-
-func (p *problem) toError() error {
+// problemError returns a problem as an error, with advice about flags of this command.
+func problemError(p *rest.UnsupportedProblem) error {
 	e := contract.Error{Code: p.Code, Message: p.Detail, Details: p.Errors}
 	if e.Message == "" {
 		e.Message = p.Title
 	}
-	switch p.Code { // add advice about flags of this command
+	switch p.Code {
 	case contract.CodeUnauthenticated:
 		e.Message += "; name the variable that holds a token with --token-env (caprouter token makes one)"
 	case contract.CodeForbidden:
@@ -85,14 +73,6 @@ func (p *problem) toError() error {
 		}
 	}
 	return &e
-}
-
-// toResponse returns the response in a problem of fallback policy B.
-func (p *problem) toResponse() *contract.Response {
-	return &contract.Response{
-		RequestID: p.RequestID, TraceID: p.TraceID, Status: p.Outcome, Decision: p.Decision, Data: *p.Data,
-		Tasks: []contract.TaskReport{}, Omitted: []contract.Omitted{},
-	}
 }
 
 // routeRequest posts the request. A refusal by fallback policy B is a response, not an
@@ -105,10 +85,13 @@ func (c *client) routeRequest(ctx context.Context, req *contract.Request) (*cont
 		return nil, err
 	case p == nil:
 		return &resp, nil
-	case p.Code == contract.CodeNoEligibleAgent && p.Decision != nil && p.Data != nil:
-		return p.toResponse(), nil
+	case p.Code == contract.CodeNoEligibleAgent && p.Decision != nil:
+		return &contract.Response{
+			RequestID: p.RequestID, Status: p.Outcome, Decision: p.Decision, Data: p.Data,
+			Tasks: []contract.TaskReport{}, Omitted: []contract.Omitted{},
+		}, nil
 	}
-	return nil, p.toError()
+	return nil, problemError(p)
 }
 
 // getResource decodes the resource at path into v. query may be nil.
@@ -117,14 +100,14 @@ func (c *client) getResource(ctx context.Context, path string, query url.Values,
 	at.RawQuery = query.Encode()
 	p, err := c.sendRequest(ctx, http.MethodGet, at, nil, v)
 	if err == nil && p != nil {
-		err = p.toError()
+		err = problemError(p)
 	}
 	return err
 }
 
 // sendRequest sends body (nil for none) and decodes a 2xx response into v. It returns
 // other responses as a problem.
-func (c *client) sendRequest(ctx context.Context, method string, at *url.URL, body, v any) (*problem, error) {
+func (c *client) sendRequest(ctx context.Context, method string, at *url.URL, body, v any) (*rest.UnsupportedProblem, error) {
 	var payload io.Reader
 	if body != nil {
 		data, err := strictjson.Marshal(body)
@@ -156,7 +139,7 @@ func (c *client) sendRequest(ctx context.Context, method string, at *url.URL, bo
 	if resp.StatusCode < 300 {
 		return nil, c.decodeBody(data, v, resp)
 	}
-	var p problem
+	var p rest.UnsupportedProblem
 	if !strings.HasPrefix(resp.Header.Get("Content-Type"), "application/problem+json") {
 		return nil, fmt.Errorf("%s answered %s, which is not a caprouter answer: check --url", c.base, resp.Status)
 	}

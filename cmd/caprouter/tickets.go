@@ -131,7 +131,7 @@ func newTicketsCloseCommand() *cobra.Command {
 			case err != nil:
 				return err
 			case p != nil:
-				return p.toError()
+				return problemError(p)
 			}
 			return printOutput(cmd, flags.asJSON, t, func(out io.Writer) error {
 				_, err := fmt.Fprintf(out, "closed %s, a ticket of %s: %s\n", oneLine(t.TicketID), formatCount(t.Count, "request"), oneLine(t.Title))

@@ -3,6 +3,7 @@ package app
 import (
 	"fmt"
 	"net"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -33,6 +34,12 @@ func checkRange(key string, value, least, most int) error {
 		return nil
 	}
 	return fmt.Errorf("%s: %d is not between %d and %d", key, value, least, most)
+}
+
+// parseURL parses an absolute URL with one of the schemes.
+func parseURL(text string, schemes ...string) (u *url.URL, ok bool) {
+	u, err := url.Parse(text)
+	return u, err == nil && u.Host != "" && slices.Contains(schemes, u.Scheme)
 }
 
 func checkNotEmpty(key, value string) error {

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"net/url"
 	"strconv"
 
 	"github.com/caprouter/caprouter/internal/egress"
@@ -97,9 +96,9 @@ func (k *KeyConfig) validateKey(i int) error {
 func (c *IssuerConfig) validateIssuer(i int) error {
 	at := fmt.Sprintf("auth.issuers[%d]", i)
 	errs := []error{checkNotEmpty(at+".issuer", c.Issuer)}
-	u, err := url.Parse(c.JWKSURL)
+	u, ok := parseURL(c.JWKSURL, "http", "https")
 	switch {
-	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
+	case !ok:
 		errs = append(errs, fmt.Errorf("%s.jwks_url: %q is not an absolute https URL", at, c.JWKSURL))
 	case u.User != nil:
 		errs = append(errs, fmt.Errorf("%s.jwks_url: must not contain a user name or password", at))

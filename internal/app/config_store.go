@@ -3,7 +3,6 @@ package app
 import (
 	"errors"
 	"fmt"
-	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -76,8 +75,7 @@ func (c *StoreConfig) validateURL() error {
 	if c.URL == "" {
 		return nil
 	}
-	u, err := url.Parse(c.URL)
-	if err != nil || u.Host == "" || u.Scheme != "nats" && u.Scheme != "tls" {
+	if _, ok := parseURL(c.URL, "nats", "tls"); !ok {
 		return errors.New("store.url must be nats://host:port or tls://host:port, or left out for the embedded store")
 	}
 	return nil
@@ -162,8 +160,8 @@ func validatePublicURL(text string, allowPlain bool) error {
 	if text == "" {
 		return nil
 	}
-	u, err := url.Parse(text)
-	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.RawQuery != "" || u.Fragment != "" || u.User != nil {
+	u, ok := parseURL(text, "http", "https")
+	if !ok || u.RawQuery != "" || u.Fragment != "" || u.User != nil {
 		return errors.New("public_url must be http(s)://host[:port][/path], or left out where agents reach the listen address")
 	}
 	if u.Scheme == "http" && !allowPlain && !egress.IsLoopback(u.Hostname()) {
@@ -176,8 +174,7 @@ func (c *WebhookConfig) validate() error {
 	if c.URL == "" {
 		return nil
 	}
-	u, err := url.Parse(c.URL)
-	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+	if _, ok := parseURL(c.URL, "http", "https"); !ok {
 		return errors.New("tickets.webhook.url must be http(s)://host[:port]/path")
 	}
 	if c.SecretEnv == "" {

@@ -18,25 +18,28 @@ func applyEnv(cfg *Config, lookup func(string) (string, bool)) error {
 	if lookup == nil {
 		return nil
 	}
-	return applyEnvTo(reflect.ValueOf(cfg).Elem(), EnvPrefix, lookup)
+	return forEachKey(reflect.ValueOf(cfg).Elem(), EnvPrefix, func(name string, key reflect.Value) error {
+		if text, ok := lookup(name); ok {
+			if err := setScalar(key, text); err != nil {
+				return fmt.Errorf("environment %s: %w", name, err)
+			}
+		}
+		return nil
+	})
 }
 
-func applyEnvTo(v reflect.Value, prefix string, lookup func(string) (string, bool)) error {
-	for i := range v.NumField() {
-		field := v.Field(i)
-		key := prefix + "_" + strings.ToUpper(v.Type().Field(i).Tag.Get("yaml"))
-		if field.Kind() == reflect.Struct {
-			if err := applyEnvTo(field, key, lookup); err != nil {
-				return err
-			}
-			continue
+// forEachKey calls do for every key of a configuration with the name of its variable.
+func forEachKey(section reflect.Value, prefix string, do func(name string, key reflect.Value) error) error {
+	for field, value := range section.Fields() {
+		name := prefix + "_" + strings.ToUpper(field.Tag.Get("yaml"))
+		var err error
+		if value.Kind() == reflect.Struct {
+			err = forEachKey(value, name, do)
+		} else {
+			err = do(name, value)
 		}
-		text, ok := lookup(key)
-		if !ok {
-			continue
-		}
-		if err := setScalar(field, text); err != nil {
-			return fmt.Errorf("environment %s: %w", key, err)
+		if err != nil {
+			return err
 		}
 	}
 	return nil
@@ -47,7 +50,10 @@ func applyEnvTo(v reflect.Value, prefix string, lookup func(string) (string, boo
 // read by commands.
 func unknownEnvNames(environ []string) []string {
 	known := map[string]bool{EnvPrefix + "_URL": true, EnvPrefix + "_CONFIG": true}
-	addEnvNames(known, reflect.TypeFor[Config](), EnvPrefix)
+	_ = forEachKey(reflect.ValueOf(Config{}), EnvPrefix, func(name string, _ reflect.Value) error {
+		known[name] = true
+		return nil
+	})
 	var unknown []string
 	for _, e := range environ {
 		name, _, _ := strings.Cut(e, "=")
@@ -57,17 +63,6 @@ func unknownEnvNames(environ []string) []string {
 	}
 	slices.Sort(unknown)
 	return unknown
-}
-
-func addEnvNames(names map[string]bool, t reflect.Type, prefix string) {
-	for field := range t.Fields() {
-		name := prefix + "_" + strings.ToUpper(field.Tag.Get("yaml"))
-		if field.Type.Kind() == reflect.Struct {
-			addEnvNames(names, field.Type, name)
-			continue
-		}
-		names[name] = true
-	}
 }
 
 func setScalar(field reflect.Value, text string) error {
