@@ -110,7 +110,7 @@ func TestAuditVerify(t *testing.T) {
 }
 
 // What was done to the files is said on a line of its own, with exit code 1.
-func TestAuditVerifyNamesWhatIsWrong(t *testing.T) {
+func TestAuditVerify_ReportsProblems(t *testing.T) {
 	cases := []struct {
 		name   string
 		tamper func(t *testing.T, dir string)
@@ -161,7 +161,7 @@ func TestAuditVerifyNamesWhatIsWrong(t *testing.T) {
 }
 
 // What is not there is said with the reason, as far as it can be known.
-func TestAuditVerifyWithoutATrail(t *testing.T) {
+func TestAuditVerify_ExplainsMissingLog(t *testing.T) {
 	for _, c := range []struct {
 		name, want string
 		prepare    func(t *testing.T)
@@ -225,7 +225,7 @@ func mkdir(t *testing.T, dir string) {
 }
 
 // Without --data-dir it is the directory the router would use.
-func TestAuditVerifyFindsTheDataDirectory(t *testing.T) {
+func TestAuditVerify_FindsDataDir(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for _, c := range []struct {
 		name, file, env, want string
@@ -253,7 +253,7 @@ func TestAuditVerifyFindsTheDataDirectory(t *testing.T) {
 	}
 }
 
-func TestPrintTrail(t *testing.T) {
+func TestPrintAuditReport(t *testing.T) {
 	at := time.Date(2026, 1, 2, 15, 4, 5, 0, time.UTC)
 	cases := []struct {
 		name   string

@@ -45,7 +45,7 @@ const (
 	typeProblem = "application/problem+json"
 )
 
-func TestClientRoute(t *testing.T) {
+func TestClient_RouteRequest(t *testing.T) {
 	tests := []struct {
 		name, contentType, body string
 		status                  int
@@ -102,7 +102,7 @@ func TestClientRoute(t *testing.T) {
 	}
 }
 
-func TestClientSendsTheRequest(t *testing.T) {
+func TestClient_SendsRequest(t *testing.T) {
 	type sent struct{ Method, Path, Type, Authorization, Body string }
 	var got sent
 	c := clientOf(t, func(w http.ResponseWriter, r *http.Request) {
@@ -122,7 +122,7 @@ func TestClientSendsTheRequest(t *testing.T) {
 	}
 }
 
-func TestClientDoesNotFollowRedirects(t *testing.T) {
+func TestClient_DoesNotFollowRedirects(t *testing.T) {
 	called := false
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { called = true }))
 	defer elsewhere.Close()
@@ -136,7 +136,7 @@ func TestClientDoesNotFollowRedirects(t *testing.T) {
 
 // The environment's proxy would see the token. net/http reads the environment
 // once a process, so what the client was made with is looked at.
-func TestClientUsesNoProxy(t *testing.T) {
+func TestClient_UsesNoProxy(t *testing.T) {
 	c, err := newClient("http://127.0.0.1:8080", "")
 	if err != nil {
 		t.Fatal(err)
@@ -146,7 +146,7 @@ func TestClientUsesNoProxy(t *testing.T) {
 	}
 }
 
-func TestClientInterrupted(t *testing.T) {
+func TestClient_ReportsInterruption(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	c := clientOf(t, func(_ http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body) // only then does the server notice who leaves

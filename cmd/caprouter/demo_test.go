@@ -19,7 +19,7 @@ import (
 
 // Without --once the demo serves on until it is told to stop, and then leaves
 // nothing behind.
-func TestDemoServesOn(t *testing.T) {
+func TestDemo_ServesAfterRequests(t *testing.T) {
 	leaked := goleak.IgnoreCurrent()
 	defer goleak.VerifyNone(t, leaked)
 	defer http.DefaultClient.CloseIdleConnections()
@@ -69,7 +69,7 @@ func TestDemoServesOn(t *testing.T) {
 
 // With a key a model classifies. What it makes of the requests is its own affair:
 // here it takes everything for a code review, and no step fails the demo.
-func TestDemoWithModel(t *testing.T) {
+func TestDemo_WithModel(t *testing.T) {
 	model := fakellm.Start(t, fakellm.Config{})
 	var out, log bytes.Buffer
 	d := demoRun{out: &out, log: &log, listen: "127.0.0.1:0", once: true, llm: app.DefaultConfig().LLM, key: model.Key}
@@ -96,7 +96,7 @@ func TestDemoWithModel(t *testing.T) {
 	}
 }
 
-func TestDemoRequestsFail(t *testing.T) {
+func TestDemo_FailsOnUnexpectedOutcome(t *testing.T) {
 	tests := []struct {
 		name, body, want string
 		status           int

@@ -11,7 +11,7 @@ import (
 	"github.com/caprouter/caprouter/internal/app"
 )
 
-func TestFindingText(t *testing.T) {
+func TestFormatFinding(t *testing.T) {
 	tests := []struct {
 		name    string
 		finding app.Finding
@@ -62,7 +62,7 @@ func TestFindingText(t *testing.T) {
 	}
 }
 
-func TestSummary(t *testing.T) {
+func TestSummarizeFindings(t *testing.T) {
 	of := func(levels ...string) (list []app.Finding) {
 		for _, l := range levels {
 			list = append(list, app.Finding{Level: l})

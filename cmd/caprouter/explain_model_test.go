@@ -15,9 +15,9 @@ import (
 // someBase is the URL of a router that was asked.
 const someBase = "http://127.0.0.1:8080"
 
-// TestPrintModel prints what a model did, and what it did not, as
+// TestPrintResponse_Model prints what a model did, and what it did not, as
 // TestPrintResponse does.
-func TestPrintModel(t *testing.T) {
+func TestPrintResponse_Model(t *testing.T) {
 	tests := []struct {
 		name string
 		resp *contract.Response
@@ -51,7 +51,7 @@ func TestPrintModel(t *testing.T) {
 
 // Every reason there is has a sentence for people, on one line, and no two the
 // same.
-func TestEveryReasonIsExplained(t *testing.T) {
+func TestFormatReason_ExplainsEveryReason(t *testing.T) {
 	known := slices.Concat(llm.Reasons(), []string{
 		classifier.ReasonEmptyRegistry, classifier.ReasonTooManyParts,
 		session.ReasonClarified, session.ReasonNeedsInput, session.ReasonSession,
@@ -79,7 +79,7 @@ func TestEveryReasonIsExplained(t *testing.T) {
 	}
 }
 
-func TestClassifiedText(t *testing.T) {
+func TestFormatClassification(t *testing.T) {
 	asked := &contract.ModelUse{Provider: "gemini"}
 	tests := []struct {
 		name string
@@ -100,7 +100,7 @@ func TestClassifiedText(t *testing.T) {
 	}
 }
 
-func TestTokens(t *testing.T) {
+func TestFormatTokens(t *testing.T) {
 	tests := []struct {
 		tokens contract.Tokens
 		want   string

@@ -312,7 +312,7 @@ func TestDetectOutput_OnTerminal(t *testing.T) {
 	}
 }
 
-func TestMillis(t *testing.T) {
+func TestFormatMillis(t *testing.T) {
 	tests := []struct {
 		ms   float64
 		want string
@@ -334,7 +334,7 @@ func TestMillis(t *testing.T) {
 	}
 }
 
-func TestOmittedText(t *testing.T) {
+func TestFormatOmitted(t *testing.T) {
 	for _, reason := range []string{"no_match", "low_confidence", "gated", "topk_reached"} {
 		if got := formatOmitted(reason); !strings.HasPrefix(got, reason+", ") {
 			t.Errorf("%s: got %q, want it and a sentence", reason, got)

@@ -18,7 +18,7 @@ func reportOf(reader golden.Classifier, ids ...string) *golden.Report {
 	return r
 }
 
-func TestComparisonNamesWhatIsGone(t *testing.T) {
+func TestPrintComparison_ListsRemovedCases(t *testing.T) {
 	var ids []string
 	for i := range 23 {
 		ids = append(ids, fmt.Sprintf("case-%02d", i))
@@ -43,7 +43,7 @@ func TestComparisonNamesWhatIsGone(t *testing.T) {
 	}
 }
 
-func TestComparisonWarnsOfAnotherReader(t *testing.T) {
+func TestPrintComparison_WarnsOfOtherClassifier(t *testing.T) {
 	before := reportOf(golden.Classifier{Mode: "lexical"}, "a")
 	now := reportOf(golden.Classifier{Mode: "llm", Provider: "p", Model: "m", PromptVersion: "v"}, "a")
 	var out strings.Builder
@@ -53,7 +53,7 @@ func TestComparisonWarnsOfAnotherReader(t *testing.T) {
 	}
 }
 
-func TestBaselineOfOtherCases(t *testing.T) {
+func TestGoldenRun_RejectsBaselineOfOtherCases(t *testing.T) {
 	before := reportOf(golden.Classifier{}, "a")
 	flags := runFlags{baseline: "b.json"}
 	others := []golden.Case{{ID: "x"}}

@@ -58,7 +58,7 @@ func TestGoldenBench(t *testing.T) {
 	}
 }
 
-func TestGoldenBenchJSON(t *testing.T) {
+func TestGoldenBench_JSON(t *testing.T) {
 	train := benchRows(t, "train.tsv", benchTrain)
 	out, errOut, code := goldenBench(t, "--train", train, "--test", train, "--json")
 	if code != exitOK {
@@ -77,7 +77,7 @@ func TestGoldenBenchJSON(t *testing.T) {
 	}
 }
 
-func TestGoldenBenchSaysWhatIsWrong(t *testing.T) {
+func TestGoldenBench_ReportsMistakes(t *testing.T) {
 	train := benchRows(t, "train.tsv", benchTrain)
 	tests := []struct {
 		name string
@@ -101,7 +101,7 @@ func TestGoldenBenchSaysWhatIsWrong(t *testing.T) {
 	}
 }
 
-func TestBenchSaysWhyNothingIsAccepted(t *testing.T) {
+func TestPrintBench_ExplainsThatNothingIsAccepted(t *testing.T) {
 	yes, no, some, none := true, false, 0.9, 0.0
 	tests := []struct {
 		name   string

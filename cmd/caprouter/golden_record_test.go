@@ -34,7 +34,7 @@ func closedDir(t *testing.T) string {
 }
 
 // What cannot be kept is not asked.
-func TestGoldenRecordTriesTheFileFirst(t *testing.T) {
+func TestGoldenRecord_ChecksFileFirst(t *testing.T) {
 	closed := closedDir(t)
 	server := fakellm.Start(t, fakellm.Config{Script: func(*fakellm.Request) fakellm.Behaviour {
 		t.Error("the model was asked")

@@ -49,7 +49,7 @@ func goldenDir(t *testing.T) (dir string, ctx context.Context) {
 	return dir, ctx
 }
 
-func TestInterruptedGoldenRunKeepsWhatItHas(t *testing.T) {
+func TestGoldenRun_WritesReportWhenInterrupted(t *testing.T) {
 	dir, ctx := goldenDir(t)
 	junit := filepath.Join(dir, "junit.xml")
 	var out, errOut bytes.Buffer
@@ -76,7 +76,7 @@ func TestInterruptedGoldenRunKeepsWhatItHas(t *testing.T) {
 	}
 }
 
-func TestInterruptedGoldenRecordKeepsWhatItHas(t *testing.T) {
+func TestGoldenRecord_KeepsRepliesWhenInterrupted(t *testing.T) {
 	dir, ctx := goldenDir(t)
 	cassette := filepath.Join(dir, "cases.cassette.jsonl")
 	var out, errOut bytes.Buffer
@@ -125,7 +125,7 @@ func TestWriteReport(t *testing.T) {
 }
 
 // Every flag of the commands that take cases is in the document.
-func TestGoldenFlagsAreDocumented(t *testing.T) {
+func TestGoldenFlags_AreDocumented(t *testing.T) {
 	text, err := docs.FS.ReadFile("golden.md")
 	if err != nil {
 		t.Fatal(err)

@@ -36,7 +36,7 @@ func loadRendered(t *testing.T, cfg *app.Config) app.Config {
 
 // What init writes holds the defaults: with the file and without it the same
 // runs.
-func TestInitWritesTheDefaults(t *testing.T) {
+func TestInit_WritesDefaults(t *testing.T) {
 	want := starterDefaults()
 	got := loadRendered(t, &want)
 	if err := got.Validate(); err != nil {
@@ -53,7 +53,7 @@ func TestInitWritesTheDefaults(t *testing.T) {
 
 // Every key is in the file: a configuration in which each has another value than
 // its default comes back as it was.
-func TestInitWritesEveryKey(t *testing.T) {
+func TestInit_WritesEveryKey(t *testing.T) {
 	want := app.DefaultConfig()
 	changeAll(t, reflect.ValueOf(&want).Elem())
 	want.Classifier.Cascade.Accept = "0.75"
@@ -93,7 +93,7 @@ func changeAll(t *testing.T, v reflect.Value) {
 	}
 }
 
-func TestYAMLValue(t *testing.T) {
+func TestFormatYAML(t *testing.T) {
 	tests := []struct {
 		value any
 		want  string
@@ -127,7 +127,7 @@ func TestYAMLValue(t *testing.T) {
 
 // The sample registry loads without a warning; all that lint finds is that its
 // agents are nowhere yet. Every intent has examples in four languages.
-func TestInitWritesARegistry(t *testing.T) {
+func TestInit_WritesValidRegistry(t *testing.T) {
 	s, err := capabilities.Parse(app.DefaultRegistryFile, starterRegistry)
 	if err != nil {
 		t.Fatal(err)
@@ -153,7 +153,7 @@ func TestInitWritesARegistry(t *testing.T) {
 }
 
 // The commented endpoints are right: without their comment marks they load.
-func TestInitRegistryEndpoints(t *testing.T) {
+func TestInit_RegistryEndpoints(t *testing.T) {
 	text := strings.ReplaceAll(string(starterRegistry), "# endpoint:", "endpoint:")
 	s, err := capabilities.Parse(app.DefaultRegistryFile, []byte(text))
 	if err != nil {
@@ -169,7 +169,7 @@ func TestInitRegistryEndpoints(t *testing.T) {
 	}
 }
 
-func TestInitWritesAllOrNothing(t *testing.T) {
+func TestInit_WritesAllOrNothing(t *testing.T) {
 	tests := []struct {
 		name    string
 		present string // a file that is there
@@ -199,7 +199,7 @@ func TestInitWritesAllOrNothing(t *testing.T) {
 
 // A file that cannot be written takes back those before it, and no part of it
 // stays.
-func TestWriteNewTakesBack(t *testing.T) {
+func TestWriteNewFiles_RemovesFilesOnError(t *testing.T) {
 	dir := t.TempDir()
 	err := writeNewFiles([]fileContent{
 		{filepath.Join(dir, "first"), []byte("1")},
@@ -231,7 +231,7 @@ func checkFiles(t *testing.T, dir string, want map[string]string) {
 	}
 }
 
-func TestForShell(t *testing.T) {
+func TestQuoteForShell(t *testing.T) {
 	for path, want := range map[string]string{
 		"router": "router", "a/b.c_d-e": "a/b.c_d-e", "-x": "./-x", "": "''",
 		"my dir": "'my dir'", "it's": `'it'\''s'`, "$HOME": "'$HOME'", "- x": "'./- x'", "café": "café",

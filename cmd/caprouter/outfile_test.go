@@ -41,7 +41,7 @@ func runGolden(t *testing.T, prepare func(dir string), args ...string) (dir, out
 
 // A report that cannot be written is said before the work, by the name the user
 // gave it.
-func TestGoldenRunChecksItsOutputsFirst(t *testing.T) {
+func TestGoldenRun_ChecksOutputsFirst(t *testing.T) {
 	tests := []struct{ name, flag, path, want string }{
 		{"a directory that is not there", "--html", "none/report.html", "caprouter: none/report.html: no such file or directory\n"},
 		{"below a file", "--junit", "registry.yaml/report.xml", "caprouter: registry.yaml/report.xml: not a directory\n"},
@@ -59,7 +59,7 @@ func TestGoldenRunChecksItsOutputsFirst(t *testing.T) {
 
 // What can no longer be written when the work is done does not cost the report
 // that was paid for.
-func TestGoldenRunPrintsBeforeItWrites(t *testing.T) {
+func TestGoldenRun_PrintsBeforeWriting(t *testing.T) {
 	dir := t.TempDir()
 	gone := filepath.Join(dir, "gone", "report.html")
 	f := runFlags{html: gone, asJSON: true}
@@ -86,7 +86,7 @@ func TestGoldenRunPrintsBeforeItWrites(t *testing.T) {
 }
 
 // No output may take the place of an input or of the other output.
-func TestGoldenRunOutputsAreNoInputs(t *testing.T) {
+func TestGoldenRun_RejectsInputAsOutput(t *testing.T) {
 	prepare := func(dir string) {
 		if err := os.Symlink("registry.yaml", filepath.Join(dir, "link.html")); err != nil {
 			t.Fatal(err)
@@ -134,7 +134,7 @@ func TestGoldenRunOutputsAreNoInputs(t *testing.T) {
 }
 
 // A link stays one, and what it leads to is written, there or not.
-func TestWriteReportThroughLinks(t *testing.T) {
+func TestWriteReport_FollowsLinks(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.Mkdir(filepath.Join(dir, "real"), 0o750); err != nil {
 		t.Fatal(err)
@@ -165,7 +165,7 @@ func TestWriteReportThroughLinks(t *testing.T) {
 
 // Looking whether a file can be written leaves nothing behind, and what is there
 // alone.
-func TestCheckWritableLeavesNothing(t *testing.T) {
+func TestCheckWritable_LeavesNoFile(t *testing.T) {
 	dir := t.TempDir()
 	old := filepath.Join(dir, "old.xml")
 	if err := os.WriteFile(old, []byte("old"), 0o600); err != nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/caprouter/caprouter/internal/strictyaml"
 )
 
-func TestReport(t *testing.T) {
+func TestReportError(t *testing.T) {
 	tests := []struct {
 		name string
 		err  error
@@ -51,7 +51,7 @@ func TestReport(t *testing.T) {
 	}
 }
 
-func TestMissingRegistry(t *testing.T) {
+func TestExplainMissingRegistry(t *testing.T) {
 	missing := func(path string) error {
 		return fmt.Errorf("load: %w", &fs.PathError{Op: "open", Path: path, Err: fs.ErrNotExist})
 	}
@@ -79,7 +79,7 @@ func TestMissingRegistry(t *testing.T) {
 }
 
 // Every command says what it does, and shows how where there are flags.
-func TestCommandsAreDescribed(t *testing.T) {
+func TestCommands_AreDescribed(t *testing.T) {
 	var walk func(cmd *cobra.Command)
 	walk = func(cmd *cobra.Command) {
 		if cmd.Short == "" || strings.HasSuffix(cmd.Short, ".") {

@@ -17,7 +17,7 @@ import (
 	"github.com/caprouter/caprouter/contract"
 )
 
-func TestRouteRequest(t *testing.T) {
+func TestRouteFlags_NewRequest(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "app.py")
 	if err := os.WriteFile(file, []byte("print(\"olá\")\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -47,7 +47,7 @@ func TestRouteRequest(t *testing.T) {
 	}
 }
 
-func TestPromptText(t *testing.T) {
+func TestReadPrompt(t *testing.T) {
 	long := strings.Repeat("é", contract.MaxPromptBytes/2)
 	tests := []struct {
 		name, arg, stdin string
@@ -86,7 +86,7 @@ func TestPromptText(t *testing.T) {
 	}
 }
 
-func TestParseInputsOfFiles(t *testing.T) {
+func TestParseInputs_ReadsFiles(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name string, data []byte) string {
 		path := filepath.Join(dir, name)

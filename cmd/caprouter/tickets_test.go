@@ -98,7 +98,7 @@ func sampleTickets() []contract.Ticket {
 	}
 }
 
-func TestTicketsList(t *testing.T) {
+func TestTickets_List(t *testing.T) {
 	s := newTicketServer(t, sampleTickets()...)
 	got, err := runTickets(t, "list")
 	if err != nil {
@@ -121,7 +121,7 @@ func TestTicketsList(t *testing.T) {
 	}
 }
 
-func TestTicketsShow(t *testing.T) {
+func TestTickets_Show(t *testing.T) {
 	newTicketServer(t, sampleTickets()...)
 	got, err := runTickets(t, "show", "t1")
 	if err != nil {
@@ -158,7 +158,7 @@ suggested registry
 	}
 }
 
-func TestTicketsClose(t *testing.T) {
+func TestTickets_Close(t *testing.T) {
 	s := newTicketServer(t, sampleTickets()...)
 	got, err := runTickets(t, "close", "t2", "--note", "it is there now")
 	if err != nil || got != "closed t2, a ticket of 1 request: sing\n" {
@@ -170,7 +170,7 @@ func TestTicketsClose(t *testing.T) {
 }
 
 // Where no router is, the address is named as it was given.
-func TestTicketsWithoutARouter(t *testing.T) {
+func TestTickets_WithoutRouter(t *testing.T) {
 	s := newTicketServer(t)
 	s.Close()
 	for _, args := range [][]string{{"list"}, {"demand"}, {"show", "t1"}} {
@@ -180,7 +180,7 @@ func TestTicketsWithoutARouter(t *testing.T) {
 	}
 }
 
-func TestTicketsUsage(t *testing.T) {
+func TestTickets_Usage(t *testing.T) {
 	newTicketServer(t)
 	for _, args := range [][]string{
 		{"list", "x"},
@@ -240,7 +240,7 @@ func TestRankDemand(t *testing.T) {
 	}
 }
 
-func TestTicketsDemand(t *testing.T) {
+func TestTickets_Demand(t *testing.T) {
 	list := sampleTickets()
 	list[0].CreatedAt = time.Now()
 	list[0].PerDay = []contract.DayCount{dayBefore(time.Now().UTC(), 0, 3)}

@@ -15,7 +15,7 @@ import (
 
 // Addresses that come over the API are text: nothing is ever sent to them. Those
 // of the list, and one where somebody listens.
-func TestAddressesOverTheAPIAreNotCalled(t *testing.T) {
+func TestServer_CallsNoAddressFromRequests(t *testing.T) {
 	var calls atomic.Int64
 	canary := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { calls.Add(1) }))
 	defer canary.Close()

@@ -12,7 +12,7 @@ import (
 	"github.com/caprouter/caprouter/internal/auth"
 )
 
-func TestAuthConfigIsChecked(t *testing.T) {
+func TestValidate_RejectsInvalidAuthKeys(t *testing.T) {
 	key := func(text string) string { return "auth: { mode: jwt, keys: [" + text + "] }\n" }
 	issuer := func(text string) string { return "auth: { mode: jwt, issuers: [" + text + "] }\n" }
 	for _, tc := range []struct{ name, content, want string }{
@@ -72,7 +72,7 @@ func TestAuthConfigIsChecked(t *testing.T) {
 
 // A router with a secret or a key that is as good as none does not start, and
 // does not tell the secret.
-func TestSecretsThatAreRefused(t *testing.T) {
+func TestStart_RejectsWeakSecrets(t *testing.T) {
 	dir := t.TempDir()
 	good := rand.Text() + rand.Text()
 	file := func(name, content string, mode os.FileMode) string {
@@ -133,7 +133,7 @@ func TestSecretsThatAreRefused(t *testing.T) {
 
 // Who asks too often is told when to come back; the one local caller asks as
 // often as it likes, unless somebody says otherwise.
-func TestCallersAreLimited(t *testing.T) {
+func TestServer_LimitsEachCaller(t *testing.T) {
 	m := newMint()
 	registry := "clients:\n" + entry("counter", "count_words", "prose", "")
 	const body = `{"content":{"prompt":"count words"},"options":{"dry_run":true}}`

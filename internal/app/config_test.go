@@ -21,7 +21,7 @@ func writeFile(t *testing.T, name, content string) string {
 	return path
 }
 
-func TestLoadConfigPrecedence(t *testing.T) {
+func TestLoadConfig_EnvironmentOverridesFile(t *testing.T) {
 	path := writeFile(t, "caprouter.yaml", "listen: 127.0.0.1:9000\ndata_dir: /from-file\ndispatch: { timeout_ms: 5000, token_reuse_s: 60 }\nregistry: { hot_reload: false }\n")
 	env := map[string]string{"CAPROUTER_DATA_DIR": "/from-env", "CAPROUTER_DISPATCH_TIMEOUT_MS": "7000", "CAPROUTER_REGISTRY_HOT_RELOAD": "true"}
 	got, err := LoadConfig(path, func(name string) (string, bool) { v, ok := env[name]; return v, ok })
@@ -39,7 +39,7 @@ func TestLoadConfigPrecedence(t *testing.T) {
 	}
 }
 
-func TestLoadConfigWithoutAFile(t *testing.T) {
+func TestLoadConfig_DefaultsWithoutFile(t *testing.T) {
 	t.Chdir(t.TempDir())
 	got, err := LoadConfig("", noEnv)
 	if err != nil {
@@ -53,7 +53,7 @@ func TestLoadConfigWithoutAFile(t *testing.T) {
 	}
 }
 
-func TestLoadConfigErrors(t *testing.T) {
+func TestLoadConfig_ReportsMistakes(t *testing.T) {
 	tests := []struct {
 		name, content string
 		env           map[string]string
@@ -153,8 +153,8 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-// TestAKeyInPlaceOfItsNameIsNotRepeated: it happens, and the error is read by many.
-func TestAKeyInPlaceOfItsNameIsNotRepeated(t *testing.T) {
+// TestValidate_DoesNotPrintKeyInPlaceOfVariable: it happens, and the error is read by many.
+func TestValidate_DoesNotPrintKeyInPlaceOfVariable(t *testing.T) {
 	c := DefaultConfig()
 	c.LLM.APIKeyEnv = "AIza-not-a-name-5Q2x8Zr7"
 	err := c.Validate()
@@ -168,9 +168,9 @@ func TestAKeyInPlaceOfItsNameIsNotRepeated(t *testing.T) {
 	})
 }
 
-// TestListsByEnvironment: an empty variable is an empty list, which is refused
+// TestLoadConfig_ReadsListsFromEnvironment: an empty variable is an empty list, which is refused
 // where it would turn something off.
-func TestListsByEnvironment(t *testing.T) {
+func TestLoadConfig_ReadsListsFromEnvironment(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for value, want := range map[string]string{"email, ip": "", "default": "", "none": "", "": "redact.kinds: is empty"} {
 		cfg, err := LoadConfig("", func(name string) (string, bool) { return value, name == "CAPROUTER_REDACT_KINDS" })
@@ -183,7 +183,7 @@ func TestListsByEnvironment(t *testing.T) {
 	}
 }
 
-func TestUnknownEnv(t *testing.T) {
+func TestUnknownEnvNames_FindsMisspeltKeys(t *testing.T) {
 	got := unknownEnvNames([]string{
 		"PATH=/bin", "CAPROUTERISH=1", "CAPROUTER_LISTEN=127.0.0.1:1", "CAPROUTER_DISPATCH_TIMEOUT_MS=1",
 		"CAPROUTER_URL=http://127.0.0.1:1", "CAPROUTER_CONFIG=x",

@@ -29,9 +29,9 @@ func diagnosable(t *testing.T, registry string) Config {
 	return cfg
 }
 
-// TestDiagnoseLeavesNothingBehind: a directory that is there gets no key, and one
+// TestDiagnose_LeavesNoFiles: a directory that is there gets no key, and one
 // that is not is not made.
-func TestDiagnoseLeavesNothingBehind(t *testing.T) {
+func TestDiagnose_LeavesNoFiles(t *testing.T) {
 	cfg := diagnosable(t, modelRegistry)
 	if f := findings(t, cfg, noEnv)["data directory"]; f.Level != LevelOK {
 		t.Errorf("got %+v for a directory that serve will make, want ok", f)
@@ -54,8 +54,8 @@ func TestDiagnoseLeavesNothingBehind(t *testing.T) {
 	}
 }
 
-// TestDiagnoseDataDirThatCannotBeMade: serve would not get as far as that.
-func TestDiagnoseDataDirThatCannotBeMade(t *testing.T) {
+// TestDiagnose_FailsOnUnusableDataDir: serve would not get as far as that.
+func TestDiagnose_FailsOnUnusableDataDir(t *testing.T) {
 	root := t.TempDir()
 	file := filepath.Join(root, "afile")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
@@ -92,9 +92,9 @@ func TestDiagnoseDataDirThatCannotBeMade(t *testing.T) {
 	}
 }
 
-// TestDiagnoseHeldDataDir: a second router on it would not start; the one that
+// TestDiagnose_ReportsLockedDataDir: a second router on it would not start; the one that
 // runs on it is looked at all the same.
-func TestDiagnoseHeldDataDir(t *testing.T) {
+func TestDiagnose_ReportsLockedDataDir(t *testing.T) {
 	cfg := diagnosable(t, modelRegistry)
 	ctx, stop := context.WithCancel(t.Context())
 	s, err := Start(ctx, cfg, Options{LogOutput: &lockedBuffer{}, LookupEnv: noEnv})
@@ -118,8 +118,8 @@ func TestDiagnoseHeldDataDir(t *testing.T) {
 	}
 }
 
-// TestDiagnoseWebhook holds what is said to what Start does.
-func TestDiagnoseWebhook(t *testing.T) {
+// TestDiagnose_Webhook holds what is said to what Start does.
+func TestDiagnose_Webhook(t *testing.T) {
 	const enough = "0123456789abcdef01234567"
 	for name, tt := range map[string]struct {
 		url, secret string
@@ -161,7 +161,7 @@ func TestDiagnoseWebhook(t *testing.T) {
 	}
 }
 
-func TestDiagnoseCascade(t *testing.T) {
+func TestDiagnose_Cascade(t *testing.T) {
 	var learned strings.Builder
 	learned.WriteString("clients:\n")
 	for _, intent := range []string{"fly", "cook", "sing"} {
@@ -179,7 +179,7 @@ func TestDiagnoseCascade(t *testing.T) {
 	}
 }
 
-func TestDiagnoseModel(t *testing.T) {
+func TestDiagnose_Model(t *testing.T) {
 	for provider, wire := range providers() {
 		t.Run(provider, func(t *testing.T) {
 			model := fakellm.Start(t, fakellm.Config{Protocol: wire})
@@ -200,7 +200,7 @@ func TestDiagnoseModel(t *testing.T) {
 	}
 }
 
-func TestDiagnoseStore(t *testing.T) {
+func TestDiagnose_Store(t *testing.T) {
 	for name, tt := range map[string]struct {
 		change func(*Config)
 		level  string
@@ -223,7 +223,7 @@ func TestDiagnoseStore(t *testing.T) {
 	}
 }
 
-func TestDiagnoseCallers(t *testing.T) {
+func TestDiagnose_CallersAndTLS(t *testing.T) {
 	env := map[string]string{"GOOD": rand.Text() + rand.Text(), "WEAK": "secret"}
 	lookup := func(name string) (string, bool) { v, ok := env[name]; return v, ok }
 	for _, tc := range []struct {

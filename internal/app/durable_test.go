@@ -18,7 +18,7 @@ import (
 
 // An agent that needs longer says 202, tells how far it is and sends its result
 // to the callback; who waits sees all of it.
-func TestResultsThatComeLater(t *testing.T) {
+func TestServer_AcceptsCallbackResults(t *testing.T) {
 	goOn := make(chan struct{})
 	agent := startAgent(t, "slow", func(ctx context.Context, _ contract.Task) (contract.Result, error) {
 		if !agentkit.AcceptAsync(ctx) {
@@ -61,7 +61,7 @@ func TestResultsThatComeLater(t *testing.T) {
 }
 
 // An accepted request is done by the next process when this one ends before.
-func TestAsynchronousRequestsOutliveTheServer(t *testing.T) {
+func TestServer_ResumesAsyncRequestsAfterRestart(t *testing.T) {
 	begun := make(chan struct{}, 8)
 	goOn := make(chan struct{})
 	agent := startAgent(t, "slow", func(ctx context.Context, _ contract.Task) (contract.Result, error) {
@@ -125,7 +125,7 @@ func startOnce(ctx context.Context, t *testing.T, registry string, change func(*
 }
 
 // Two processes on one data directory would undo each other's work.
-func TestOneProcessOwnsADataDirectory(t *testing.T) {
+func TestStart_RejectsLockedDataDir(t *testing.T) {
 	dir := t.TempDir()
 	startServer(t, "clients: {}\n", func(c *Config) { c.DataDir = dir })
 	cfg := DefaultConfig()
@@ -137,7 +137,7 @@ func TestOneProcessOwnsADataDirectory(t *testing.T) {
 }
 
 // Callers that leave take their work with them, down to the agents.
-func TestAbandonedRequestsAreCancelled(t *testing.T) {
+func TestServer_CancelsRequestsOfDisconnectedCallers(t *testing.T) {
 	const callers = 200
 	begun, told := make(chan struct{}, callers), make(chan struct{}, callers)
 	agent := startAgent(t, "slow", func(ctx context.Context, _ contract.Task) (contract.Result, error) {

@@ -51,7 +51,7 @@ func (p *idp) token(header, claims map[string]any) string {
 
 // Tokens that must not be taken, through the front door: the signature of most
 // of them is genuine.
-func TestForgedTokensThroughHTTP(t *testing.T) {
+func TestServer_RejectsForgedTokens(t *testing.T) {
 	var canary atomic.Int64
 	trap := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { canary.Add(1) }))
 	defer trap.Close()

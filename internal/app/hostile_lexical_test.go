@@ -15,10 +15,10 @@ import (
 // agent when no model reads it.
 const mostFlips = 0.10
 
-// TestWordsAreHardToHijack counts how often a text around a request that is
+// TestLexical_ResistsHijackingWords counts how often a text around a request that is
 // dispatched makes the lexical classifier send it to the agent the text is for.
 // Such a request still reaches none but those its caller may use.
-func TestWordsAreHardToHijack(t *testing.T) {
+func TestLexical_ResistsHijackingWords(t *testing.T) {
 	t.Run("known", func(t *testing.T) { countFlips(t, knownHijacks(t)) })
 	t.Run("own", func(t *testing.T) { countFlips(t, ownHijacks()) })
 }

@@ -205,7 +205,7 @@ func (m *matrix) operations() map[string]string {
 }
 
 // Every operation × every kind of token.
-func TestWhoMayDoWhat(t *testing.T) {
+func TestServer_AuthorizationMatrix(t *testing.T) {
 	m := newMatrix(t)
 	rows := table()
 	operations := m.operations()

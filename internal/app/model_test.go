@@ -46,9 +46,9 @@ func asks(provider string, model *fakellm.Server) func(*Config) {
 
 const reviewDryRun = `{"content":{"prompt":"Please do a code review of this python module"},"options":{"dry_run":true}}`
 
-// TestEveryReplyOfAModel: whatever a model answers, the caller gets a decision,
+// TestModel_EveryReply: whatever a model answers, the caller gets a decision,
 // with the reason where the model's word was not taken.
-func TestEveryReplyOfAModel(t *testing.T) {
+func TestModel_EveryReply(t *testing.T) {
 	for provider, wire := range providers() {
 		t.Run(provider, func(t *testing.T) {
 			for _, reply := range fakellm.ReplyCases() {
@@ -104,9 +104,9 @@ func checkSource(t *testing.T, reply *fakellm.ReplyCase, clf *contract.Classific
 	}
 }
 
-// TestModelSeesMaskedText: no value of a kind leaves for the model, in prompt or
+// TestModel_ReceivesMaskedText: no value of a kind leaves for the model, in prompt or
 // history, and neither inputs nor identity do.
-func TestModelSeesMaskedText(t *testing.T) {
+func TestModel_ReceivesMaskedText(t *testing.T) {
 	for provider, wire := range providers() {
 		t.Run(provider, func(t *testing.T) {
 			model := fakellm.Start(t, fakellm.Config{Protocol: wire})
@@ -133,9 +133,9 @@ func TestModelSeesMaskedText(t *testing.T) {
 	}
 }
 
-// TestAKeyIsEnough: with GEMINI_API_KEY alone the mode is llm, and a registry
+// TestModel_NeedsOnlyKey: with GEMINI_API_KEY alone the mode is llm, and a registry
 // that leaves the choice answers by policy A.
-func TestAKeyIsEnough(t *testing.T) {
+func TestModel_NeedsOnlyKey(t *testing.T) {
 	model := fakellm.Start(t, fakellm.Config{Protocol: fakellm.Gemini, Script: fakellm.Sequence(
 		fakellm.Text(`{"intent":"unknown","domains":[],"subtasks":[],"confidence":0.9}`),
 		fakellm.Text("It depends."),
@@ -158,8 +158,8 @@ func TestAKeyIsEnough(t *testing.T) {
 	}
 }
 
-// TestWithoutAKey: auto is lexical; llm and cascade do not start, and say why.
-func TestWithoutAKey(t *testing.T) {
+// TestModel_WithoutKey: auto is lexical; llm and cascade do not start, and say why.
+func TestModel_WithoutKey(t *testing.T) {
 	s := startServer(t, modelRegistry)
 	if ready := s.get("/readyz"); !strings.Contains(ready, `"mode":"lexical"`) || strings.Contains(ready, `"model"`) {
 		t.Errorf("got readiness %s, want mode lexical and no model", ready)
@@ -174,9 +174,9 @@ func TestWithoutAKey(t *testing.T) {
 	}
 }
 
-// TestKeyGoesToItsMakerOnly: the default variable holds Gemini's key, which no
+// TestModel_KeyIsSentToItsProviderOnly: the default variable holds Gemini's key, which no
 // other host is sent.
-func TestKeyGoesToItsMakerOnly(t *testing.T) {
+func TestModel_KeyIsSentToItsProviderOnly(t *testing.T) {
 	for baseURL, want := range map[string]string{
 		"https://llm.example/v1":                                  "llm.api_key_env: GEMINI_API_KEY would be sent to another server",
 		"https://generativelanguage.googleapis.com/v1beta/openai": "",
@@ -197,9 +197,9 @@ func TestKeyGoesToItsMakerOnly(t *testing.T) {
 	}
 }
 
-// TestBreakerLeavesADeadModelAlone: repeated failures open it, and then no call
+// TestModel_CircuitBreakerStopsCalls: repeated failures open it, and then no call
 // is made.
-func TestBreakerLeavesADeadModelAlone(t *testing.T) {
+func TestModel_CircuitBreakerStopsCalls(t *testing.T) {
 	for provider, wire := range providers() {
 		t.Run(provider, func(t *testing.T) {
 			model := fakellm.Start(t, fakellm.Config{Protocol: wire, Script: fakellm.Always(fakellm.RateLimited("0"))})
@@ -223,8 +223,8 @@ func TestBreakerLeavesADeadModelAlone(t *testing.T) {
 	}
 }
 
-// TestCascadeThatSparesNothingIsSaid: auto needs examples to calibrate with.
-func TestCascadeThatSparesNothingIsSaid(t *testing.T) {
+// TestModel_WarnsOfUncalibratedCascade: auto needs examples to calibrate with.
+func TestModel_WarnsOfUncalibratedCascade(t *testing.T) {
 	model := fakellm.Start(t, fakellm.Config{Protocol: fakellm.Gemini})
 	for accept, want := range map[AcceptThreshold]bool{acceptAuto: true, "0.9": false} {
 		s := startServerIn(t, modelEnv, modelRegistry, asks(ProviderGemini, model), func(cfg *Config) {
@@ -236,9 +236,9 @@ func TestCascadeThatSparesNothingIsSaid(t *testing.T) {
 	}
 }
 
-// TestSameRequestsShareACall: requests that are alike and at the same time make
+// TestModel_EqualRequestsShareCall: requests that are alike and at the same time make
 // one call; one that leaves fails no other.
-func TestSameRequestsShareACall(t *testing.T) {
+func TestModel_EqualRequestsShareCall(t *testing.T) {
 	const callers = 50
 	hold := fakellm.NewHold()
 	model := fakellm.Start(t, fakellm.Config{Protocol: fakellm.Gemini, Script: fakellm.Always(fakellm.Text(fakellm.ValidReply()).Held(hold))})

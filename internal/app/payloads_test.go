@@ -83,7 +83,7 @@ func files(t *testing.T, dir string) []string {
 // Strings that have broken other programs, everywhere a caller can put one:
 // nothing is taken for more than text, nothing is a server error, the log keeps
 // one entry a line, and no file appears.
-func TestPayloadsEverywhere(t *testing.T) {
+func TestServer_HandlesHostilePayloads(t *testing.T) {
 	ids := readStrings(t, "corpora", "own-lists", "bad_agent_ids.json")
 	texts := append(readStrings(t, "corpora", "naughty-strings", "blns.json"), ids...)
 	payloads := append(texts, readLists(t, "corpora", "web-payloads")...) // which aim at paths and headers

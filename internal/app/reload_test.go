@@ -18,7 +18,7 @@ import (
 
 const dryReview = `{"content":{"prompt":"code review of python"},"options":{"dry_run":true}}`
 
-func TestThousandReloadsUnderLoad(t *testing.T) {
+func TestReload_ServesDuringThousandReloads(t *testing.T) {
 	agent := startAgent(t, "live_agent", answer("done"))
 	registry := func(i int) string {
 		return "clients:\n" + entry("live_agent", "code_review", "python", agent.url) +
@@ -70,7 +70,7 @@ func TestThousandReloadsUnderLoad(t *testing.T) {
 	}
 }
 
-func TestBrokenRegistryChangesNothingAndShows(t *testing.T) {
+func TestReload_KeepsLastValidRegistry(t *testing.T) {
 	s := startServer(t, "clients:\n"+entry("a_agent", "code_review", "python", ""))
 	before := s.route(dryReview).Decision.RegistryVersion
 
@@ -110,8 +110,8 @@ func TestBrokenRegistryChangesNothingAndShows(t *testing.T) {
 	}
 }
 
-// TestWatchedFileIsReloaded changes the file and says nothing else.
-func TestWatchedFileIsReloaded(t *testing.T) {
+// TestReload_FollowsFileChanges changes the file and says nothing else.
+func TestReload_FollowsFileChanges(t *testing.T) {
 	s := startServer(t, "clients:\n"+entry("a_agent", "code_review", "python", ""))
 	s.write("clients:\n" + entry("b_agent", "code_review", "python", ""))
 	eventually(t, "b_agent is in force", func() bool {
@@ -119,9 +119,9 @@ func TestWatchedFileIsReloaded(t *testing.T) {
 	})
 }
 
-// TestRegistryGoodAgainAsItWas undoes a broken edit: nothing new is applied, and
+// TestReload_ReportsRevertedRegistryAsValid undoes a broken edit: nothing new is applied, and
 // the registry must not count as stale any more.
-func TestRegistryGoodAgainAsItWas(t *testing.T) {
+func TestReload_ReportsRevertedRegistryAsValid(t *testing.T) {
 	good := "clients:\n" + entry("a_agent", "code_review", "python", "")
 	s := startServer(t, good)
 	s.write("clients: [\n")
@@ -150,7 +150,7 @@ func hangUp() error {
 	return self.Signal(syscall.SIGHUP)
 }
 
-func TestHangupReloads(t *testing.T) {
+func TestReload_OnSIGHUP(t *testing.T) {
 	s := startServer(t, "clients:\n"+entry("a_agent", "code_review", "python", ""), func(c *Config) { c.Registry.HotReload = false })
 	s.write("clients:\n" + entry("b_agent", "code_review", "python", ""))
 	if got := s.route(dryReview).Decision.Chosen[0]; got != "a_agent" {
@@ -166,7 +166,7 @@ func TestHangupReloads(t *testing.T) {
 
 // A SIGHUP while requests end must not end the process: nobody listening to it
 // would mean just that.
-func TestHangupWhileDraining(t *testing.T) {
+func TestReload_IgnoresSIGHUPDuringShutdown(t *testing.T) {
 	begun, goOn := make(chan struct{}), make(chan struct{})
 	agent := startAgent(t, "slow", func(context.Context, contract.Task) (contract.Result, error) {
 		close(begun)
@@ -202,8 +202,8 @@ func TestHangupWhileDraining(t *testing.T) {
 	}
 }
 
-// TestDefaultRegistryMayComeLater starts with no file at all.
-func TestDefaultRegistryMayComeLater(t *testing.T) {
+// TestReload_LoadsRegistryCreatedLater starts with no file at all.
+func TestReload_LoadsRegistryCreatedLater(t *testing.T) {
 	t.Chdir(t.TempDir())
 	s := startServer(t, "clients: {}\n", func(c *Config) { c.Registry.File = "" })
 	if status, data := s.post(t.Context(), dryReview); !strings.Contains(string(data), `"status":"unsupported"`) {

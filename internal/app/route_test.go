@@ -23,7 +23,7 @@ func TestMain(m *testing.M) {
 
 const reviewAndCost = `{"content":{"prompt":"Review this python code and do a cost analysis of our azure bill."}}`
 
-func TestTwoAgentsAnswerOneRequest(t *testing.T) {
+func TestServer_CombinesAnswersOfTwoAgents(t *testing.T) {
 	quality := startAgent(t, "quality_agent", answer("reviewed"))
 	billing := startAgent(t, "billing_agent", answer("counted"))
 	s := startServer(t, "clients:\n"+
@@ -43,7 +43,7 @@ func TestTwoAgentsAnswerOneRequest(t *testing.T) {
 	}
 }
 
-func TestSourceDocumentRegistry(t *testing.T) {
+func TestServer_RoutesWithSourceDocumentRegistry(t *testing.T) {
 	source, err := os.ReadFile("../../capabilities/testdata/source.yaml")
 	if err != nil {
 		t.Fatal(err)
@@ -67,7 +67,7 @@ func TestSourceDocumentRegistry(t *testing.T) {
 	}
 }
 
-func TestStandbyAnswersForADeadAgent(t *testing.T) {
+func TestServer_FailsOverToStandby(t *testing.T) {
 	alive := startAgent(t, "b_agent", answer("done"))
 	s := startServer(t, "clients:\n"+
 		entry("a_agent", "code_review", "python", closedPort(t))+
@@ -89,7 +89,7 @@ func TestStandbyAnswersForADeadAgent(t *testing.T) {
 	}
 }
 
-func TestAllAgentsDead(t *testing.T) {
+func TestServer_ReportsFailureIfAllAgentsFail(t *testing.T) {
 	s := startServer(t, "clients:\n"+
 		entry("a_agent", "code_review", "python", closedPort(t))+
 		entry("b_agent", "code_review", "python", closedPort(t)))
@@ -105,7 +105,7 @@ func TestAllAgentsDead(t *testing.T) {
 	}
 }
 
-func TestCallerWhoLeavesCancelsTheWork(t *testing.T) {
+func TestServer_CancelsTaskWhenCallerDisconnects(t *testing.T) {
 	working, ended := make(chan struct{}), make(chan error, 1)
 	slow := startAgent(t, "slow_agent", func(ctx context.Context, _ contract.Task) (contract.Result, error) {
 		close(working)
@@ -130,7 +130,7 @@ func TestCallerWhoLeavesCancelsTheWork(t *testing.T) {
 	}
 }
 
-func TestDeadlineIsKept(t *testing.T) {
+func TestServer_KeepsDeadline(t *testing.T) {
 	over := make(chan struct{})
 	silent := startAgent(t, "silent_agent", func(context.Context, contract.Task) (contract.Result, error) {
 		<-over // it does not look at its deadline
@@ -153,7 +153,7 @@ func TestDeadlineIsKept(t *testing.T) {
 	}
 }
 
-func TestRouteOnceUsesNoServer(t *testing.T) {
+func TestRouteOnce_NeedsNoServer(t *testing.T) {
 	dir := t.TempDir()
 	cfg := DefaultConfig()
 	cfg.Registry.File = "../../capabilities/testdata/source.yaml"

@@ -53,7 +53,7 @@ func (s *testServer) raw(request string, answers int) (got []answered, closed bo
 
 // Where a message ends must not be open to interpretation: what this server takes
 // for the body another may take for the next request.
-func TestRequestSmuggling(t *testing.T) {
+func TestServer_RejectsRequestSmuggling(t *testing.T) {
 	s := startServer(t, "clients:\n"+entry("counter", "count_words", "prose", ""))
 	const (
 		start = "POST /api/v1/classify HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
@@ -125,7 +125,7 @@ func TestRequestSmuggling(t *testing.T) {
 }
 
 // What a request holds never becomes a header of the answer, nor a line of it.
-func TestHeaderInjection(t *testing.T) {
+func TestServer_RejectsHeaderInjection(t *testing.T) {
 	s := startServer(t, "clients:\n"+entry("counter", "count_words", "prose", ""))
 	for _, evil := range []string{"%0d%0aX-Evil:%20yes", "%0aX-Evil:%20yes", "%E5%98%8A%E5%98%8DX-Evil:%20yes", "\\r\\nX-Evil: yes", "%00%0d%0aX-Evil:%20yes"} {
 		for _, request := range []string{

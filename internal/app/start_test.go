@@ -12,8 +12,8 @@ import (
 	"github.com/caprouter/caprouter/internal/testkit"
 )
 
-// TestStartRefuses lists what must not start: each error says where and what.
-func TestStartRefuses(t *testing.T) {
+// TestStart_RejectsInvalidConfig lists what must not start: each error says where and what.
+func TestStart_RejectsInvalidConfig(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -63,9 +63,9 @@ func TestStartRefuses(t *testing.T) {
 	}
 }
 
-// TestDrainLetsWorkEnd stops the server while an agent works: the answer of the
+// TestServer_FinishesTasksDuringShutdown stops the server while an agent works: the answer of the
 // request still arrives.
-func TestDrainLetsWorkEnd(t *testing.T) {
+func TestServer_FinishesTasksDuringShutdown(t *testing.T) {
 	working, release := make(chan struct{}), make(chan struct{})
 	agent := startAgent(t, "slow_agent", func(ctx context.Context, task contract.Task) (contract.Result, error) {
 		close(working)
@@ -110,8 +110,8 @@ func TestDrainLetsWorkEnd(t *testing.T) {
 	}
 }
 
-// TestAddressOfTheLog holds the line that scripts look for.
-func TestAddressOfTheLog(t *testing.T) {
+// TestServer_LogsItsAddress holds the line that scripts look for.
+func TestServer_LogsItsAddress(t *testing.T) {
 	s := startServer(t, "clients: {}\n")
 	log := s.log.String()
 	at := strings.Index(log, "listening on ")

@@ -59,7 +59,7 @@ func tlsFiles(t *testing.T) TLSConfig {
 	return TLSConfig{CertFile: filepath.Join(dir, "tls.crt"), KeyFile: filepath.Join(dir, "tls.key")}
 }
 
-func TestServeTLS(t *testing.T) {
+func TestServer_ServesTLS(t *testing.T) {
 	files := tlsFiles(t)
 	made := certify(t, files, 1, time.Now().Add(time.Hour))
 	s := startServer(t, "clients:\n"+entry("counter", "count_words", "prose", ""), func(c *Config) { c.TLS = files })
@@ -111,7 +111,7 @@ func TestServeTLS(t *testing.T) {
 	}
 }
 
-func TestCertificatesThatAreRefused(t *testing.T) {
+func TestCertificate_RejectsInvalidPairs(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
 		change func(t *testing.T, files TLSConfig)
@@ -145,7 +145,7 @@ func TestCertificatesThatAreRefused(t *testing.T) {
 }
 
 // A certificate that ends while the server runs is said to have.
-func TestCertificateEnds(t *testing.T) {
+func TestCertificate_ReportsExpiry(t *testing.T) {
 	files := tlsFiles(t)
 	made := certify(t, files, 1, time.Now().Add(time.Hour))
 	c, err := openCertificate(files)
