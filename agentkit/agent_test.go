@@ -140,7 +140,7 @@ func TestAgent_RejectsInvalidRequests(t *testing.T) {
 			r := post("/", router.token(goodClaims()), good.json())
 			tc.change(r)
 			w := serve(h, r)
-			refused(t, w, tc.status, tc.words)
+			wantProblem(t, w, tc.status, tc.words)
 			if allow := w.Header().Get("Allow"); (allow != "") != (tc.status == 405) {
 				t.Errorf("Allow = %q with status %d", allow, w.Code)
 			}
@@ -153,7 +153,7 @@ func TestAgent_ChecksTokenBeforeReadingBody(t *testing.T) {
 	body := &countingReader{}
 	r := httptest.NewRequest(http.MethodPost, "/", body)
 	r.Header.Set("Content-Type", "application/json")
-	refused(t, serve(h, r), http.StatusUnauthorized, "Authorization")
+	wantProblem(t, serve(h, r), http.StatusUnauthorized, "Authorization")
 	if body.n != 0 {
 		t.Errorf("%d bytes were read without a token, want 0", body.n)
 	}

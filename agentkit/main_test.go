@@ -169,9 +169,9 @@ func result(t testing.TB, w *httptest.ResponseRecorder) contract.Result {
 	return res
 }
 
-// refused checks that the response is a problem with the status and contains the
+// wantProblem checks that the response is a problem with the status and contains the
 // words.
-func refused(t testing.TB, w *httptest.ResponseRecorder, status int, words string) {
+func wantProblem(t testing.TB, w *httptest.ResponseRecorder, status int, words string) {
 	t.Helper()
 	var p struct {
 		Status              int

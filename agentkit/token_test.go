@@ -167,7 +167,7 @@ func TestTokenVerifier_RejectsForgedTokens(t *testing.T) {
 		for _, path := range []string{"/", "/" + taskID + "/cancel"} {
 			t.Run(name+" at "+path, func(t *testing.T) {
 				w := serve(h, post(path, token, goodTask().json()))
-				refused(t, w, http.StatusUnauthorized, "no valid token")
+				wantProblem(t, w, http.StatusUnauthorized, "no valid token")
 				if got := w.Header().Get("WWW-Authenticate"); got != `Bearer error="invalid_token"` {
 					t.Errorf("WWW-Authenticate = %q", got)
 				}
@@ -196,7 +196,7 @@ func TestTokenVerifier_RejectsTokensForOtherTasks(t *testing.T) {
 		for _, path := range []string{"/", "/" + taskID + "/cancel"} {
 			t.Run(name+" at "+path, func(t *testing.T) {
 				w := serve(h, post(path, router.token(tc.claims), goodTask().json()))
-				refused(t, w, http.StatusForbidden, tc.words)
+				wantProblem(t, w, http.StatusForbidden, tc.words)
 			})
 		}
 	}
@@ -249,14 +249,14 @@ func TestTokenVerifier_ParsesAuthorizationHeader(t *testing.T) {
 			if tc.ok {
 				result(t, w)
 			} else {
-				refused(t, w, http.StatusUnauthorized, "no valid token")
+				wantProblem(t, w, http.StatusUnauthorized, "no valid token")
 			}
 		})
 	}
 	t.Run("in the query", func(t *testing.T) {
 		r := post("/?access_token="+good, "", goodTask().json())
 		r.Header.Del("Authorization")
-		refused(t, serve(h, r), http.StatusUnauthorized, "no valid token")
+		wantProblem(t, serve(h, r), http.StatusUnauthorized, "no valid token")
 	})
 }
 

@@ -42,8 +42,8 @@ const barred = "quality_agent could not be reached: its address may not be calle
 
 func registered(c *dispatch.Call) { c.Agent.Origin = contract.OriginRegistration }
 
-// allowing configures a guard that allows the ranges.
-func allowing(ranges ...string) func(*httptarget.Config) {
+// allowRanges configures a guard that allows the ranges.
+func allowRanges(ranges ...string) func(*httptarget.Config) {
 	var prefixes []netip.Prefix
 	for _, s := range ranges {
 		prefixes = append(prefixes, netip.MustParsePrefix(s))
@@ -53,8 +53,8 @@ func allowing(ranges ...string) func(*httptarget.Config) {
 
 func plainHTTP(c *httptarget.Config) { c.AllowPlainHTTP = true }
 
-// listed returns the untrusted addresses, with the given port.
-func listed(t *testing.T, port string) (urls []string) {
+// untrustedURLs returns the untrusted addresses, with the given port.
+func untrustedURLs(t *testing.T, port string) (urls []string) {
 	t.Helper()
 	f, err := os.Open(testkit.Shared(t, "corpora", "own-lists", "ssrf_targets.jsonl"))
 	if err != nil {
@@ -99,8 +99,8 @@ func TestGuard_BlocksUntrustedTargets(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			trap := fakenet.NewTrap(t)
 			names.Set("rebind.test", "127.0.0.1")
-			target := newTarget(t, append(tc.change, allowing("127.0.0.2/32"))...)
-			for _, raw := range listed(t, trap.Port) {
+			target := newTarget(t, append(tc.change, allowRanges("127.0.0.2/32"))...)
+			for _, raw := range untrustedURLs(t, trap.Port) {
 				c := newCall(raw, registered)
 				got := execute(t, target, c)
 				target.CancelTask(c)
@@ -131,7 +131,7 @@ func TestGuard_BlocksUntrustedTargets(t *testing.T) {
 // there is a server that the guard protects.
 func TestGuard_TrustsRegistryFile(t *testing.T) {
 	a := newAgent(t, answering(http.StatusOK, successBody))
-	target := newTarget(t, plainHTTP, allowing())
+	target := newTarget(t, plainHTTP, allowRanges())
 	_, port, _ := net.SplitHostPort(a.Listener.Addr().String())
 	names.Set("rebind.test", "127.0.0.1")
 	// A literal address is checked as it is, a name after its resolution.
@@ -168,7 +168,7 @@ func TestGuard_AllowsConfiguredRange(t *testing.T) {
 		"127.0.0.2/32": {code: contract.TaskAgentUnavailable, detail: barred, health: dispatch.HealthBad},
 		"10.0.0.0/8":   {code: contract.TaskAgentUnavailable, detail: barred, health: dispatch.HealthBad},
 	} {
-		checkOutcome(t, execute(t, newTarget(t, allowing(allowed)), newCall(a.URL, registered)), w)
+		checkOutcome(t, execute(t, newTarget(t, allowRanges(allowed)), newCall(a.URL, registered)), w)
 	}
 }
 
@@ -184,7 +184,7 @@ func TestGuard_SeparatesConnections(t *testing.T) {
 	a.Start()
 	defer a.Close()
 	fine := want{attempts: 1, health: dispatch.HealthGood}
-	target := newTarget(t, allowing("127.0.0.0/8"))
+	target := newTarget(t, allowRanges("127.0.0.0/8"))
 	for range 3 {
 		checkOutcome(t, execute(t, target, newCall(a.URL)), fine)
 		checkOutcome(t, execute(t, target, newCall(a.URL, registered)), fine)
@@ -215,7 +215,7 @@ func TestGuard_BlocksDNSRebinding(t *testing.T) {
 	a.Listener = listenNear(t, trap)
 	a.Start()
 	defer a.Close()
-	target := newTarget(t, plainHTTP, allowing("127.0.0.2/32"))
+	target := newTarget(t, plainHTTP, allowRanges("127.0.0.2/32"))
 	c := newCall("http://rebind.test:"+trap.Port+"/tasks", registered)
 	for range 50 {
 		names.Set("rebind.test", "127.0.0.2")
@@ -241,7 +241,7 @@ func TestGuard_BlocksDNSRebindingOfCancel(t *testing.T) {
 	a.Listener = listenNear(t, trap)
 	a.Start()
 	defer a.Close()
-	target := newTarget(t, plainHTTP, allowing("127.0.0.2/32"))
+	target := newTarget(t, plainHTTP, allowRanges("127.0.0.2/32"))
 	names.Set("rebind.test", "127.0.0.2")
 	ctx, leave := context.WithCancel(t.Context())
 	var got dispatch.Outcome
@@ -266,7 +266,7 @@ func TestGuard_FollowsNoRedirect(t *testing.T) {
 			w.Header().Set("Location", to)
 			w.WriteHeader(http.StatusTemporaryRedirect)
 		})
-		got := execute(t, newTarget(t, allowing("127.0.0.0/8")), newCall(a.URL, registered))
+		got := execute(t, newTarget(t, allowRanges("127.0.0.0/8")), newCall(a.URL, registered))
 		checkOutcome(t, got, want{code: contract.TaskBadResult, detail: "redirects are not followed", attempts: 1, uncertain: true, health: dispatch.HealthBad})
 		if n := len(a.received()); n != 1 {
 			t.Errorf("to %s: the agent saw %d tasks, want 1", to, n)
@@ -286,7 +286,7 @@ func TestGuard_UsesNoProxy(t *testing.T) {
 	if err != nil || proxy == nil {
 		t.Fatalf("the environment's proxy is %v (%v), want one", proxy, err)
 	}
-	target := newTarget(t, plainHTTP, allowing("0.0.0.0/8", "127.0.0.0/8"))
+	target := newTarget(t, plainHTTP, allowRanges("0.0.0.0/8", "127.0.0.0/8"))
 	for _, kind := range []func(*dispatch.Call){func(*dispatch.Call) {}, registered} {
 		checkOutcome(t, execute(t, target, newCall(at, kind)), want{attempts: 1, health: dispatch.HealthGood})
 	}
@@ -296,7 +296,7 @@ func TestGuard_UsesNoProxy(t *testing.T) {
 func TestGuard_LogsBlockedAddress(t *testing.T) {
 	var log bytes.Buffer
 	names.Set("rebind.test", "10.1.2.3")
-	target := newTarget(t, plainHTTP, allowing(), func(c *httptarget.Config) { c.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
+	target := newTarget(t, plainHTTP, allowRanges(), func(c *httptarget.Config) { c.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
 	execute(t, target, newCall("http://rebind.test/tasks", registered))
 	if got := log.String(); !strings.Contains(got, "10.1.2.3 may not be called") || !strings.Contains(got, "dispatch.allow_private") {
 		t.Errorf("log = %s", got)

@@ -33,8 +33,8 @@ func (d *logFixture) onDisk(needle string) bool {
 	return found
 }
 
-// secretly returns both records of a request, with a text to search for.
-func secretly(at time.Time, n int, secret string) []Record {
+// recordsWithSecret returns both records of a request, with a text to search for.
+func recordsWithSecret(at time.Time, n int, secret string) []Record {
 	decision, outcome := decisionOf(at, n), outcomeOf(at, n)
 	decision.Content = fmt.Appendf(nil, `{"prompt":%q}`, secret)
 	outcome.Content = bytes.Repeat([]byte(secret+" "), maxPart/len(secret)) // long enough to be stored separately
@@ -57,8 +57,8 @@ func (d *logFixture) find(auditLog *Log, id string) RequestRecords {
 	return found
 }
 
-// together appends the records concurrently, so that they share messages.
-func (d *logFixture) together(auditLog *Log, records ...Record) {
+// appendConcurrently appends the records concurrently, so that they share messages.
+func (d *logFixture) appendConcurrently(auditLog *Log, records ...Record) {
 	d.t.Helper()
 	var wg sync.WaitGroup
 	for _, rec := range records {
@@ -78,7 +78,7 @@ func TestErase_RemovesContents(t *testing.T) {
 			auditLog := d.open()
 			now := time.Now()
 			const secret, kept = "the-secret-of-number-one", "what-number-two-may-keep"
-			d.together(auditLog, append(secretly(now, 1, secret), secretly(now, 2, kept)...)...)
+			d.appendConcurrently(auditLog, append(recordsWithSecret(now, 1, secret), recordsWithSecret(now, 2, kept)...)...)
 			if !d.onDisk(secret) {
 				t.Fatal("got no content on disk before the erasure")
 			}
@@ -122,7 +122,7 @@ func TestErase_CompletesInterruptedErasure(t *testing.T) {
 	auditLog := d.open()
 	now := time.Now()
 	const secret = "an-interrupted-secret"
-	d.append(auditLog, secretly(now, 1, secret)[0], outcomeOf(now, 2))
+	d.append(auditLog, recordsWithSecret(now, 1, secret)[0], outcomeOf(now, 2))
 	b, err := auditLog.readBatch(t.Context(), auditLog.index.lookUp(uuid7(now, 1)).decision)
 	if err != nil {
 		t.Fatal(err)

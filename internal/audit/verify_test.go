@@ -182,7 +182,7 @@ func filled(t *testing.T) (dir string, requests int) {
 	for n := range 20 {
 		d.append(auditLog, decisionOf(now, n), outcomeOf(now, n))
 	}
-	d.append(auditLog, secretly(now, 20, "a long content stored separately")...)
+	d.append(auditLog, recordsWithSecret(now, 20, "a long content stored separately")...)
 	d.erase(auditLog, uuid7(now, 3), 2)
 	d.close(auditLog)
 	if err := d.store.Close(); err != nil {

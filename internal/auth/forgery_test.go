@@ -37,7 +37,7 @@ func (w *world) checkForgeries(t *testing.T, list forgeries) {
 		t.Run(name, func(t *testing.T) {
 			w.t = t
 			for range 2 { // a rejected token is not cached
-				w.refuses(f.token, f.why)
+				w.rejects(f.token, f.why)
 			}
 		})
 	}

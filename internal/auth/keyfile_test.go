@@ -155,7 +155,7 @@ func TestOpenSigner_RejectsInvalidKeyFiles(t *testing.T) {
 		want    string // part of the error: the problem and its fix
 	}{
 		{"readable by the group", goodPEM, 0o640, "may be used by others (mode 0640); run: chmod 600"},
-		{"readable by everybody", goodPEM, 0o604, "may be used by others (mode 0604); run: chmod 600"},
+		{"world-readable", goodPEM, 0o604, "may be used by others (mode 0604); run: chmod 600"},
 		{"writable by the group", goodPEM, 0o620, "may be used by others (mode 0620); run: chmod 600"},
 		{"empty", nil, 0o600, "is empty; delete it"},
 		{"garbage", []byte("not a key\x00\xff"), 0o600, "is not one PEM block"},
@@ -171,7 +171,7 @@ func TestOpenSigner_RejectsInvalidKeyFiles(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			dir := t.TempDir()
 			write(t, dir, tc.content, tc.mode)
-			refused(t, dir, tc.want)
+			wantOpenError(t, dir, tc.want)
 			after, err := os.ReadFile(filepath.Join(dir, auth.KeyFile))
 			if err != nil || !bytes.Equal(after, tc.content) {
 				t.Errorf("the rejected file was changed (read error %v)", err)
@@ -204,7 +204,7 @@ func TestOpenSigner_RejectsOtherThanRegularFiles(t *testing.T) {
 			if err := tc.make(t, filepath.Join(dir, auth.KeyFile)); err != nil {
 				t.Fatal(err)
 			}
-			refused(t, dir, tc.want)
+			wantOpenError(t, dir, tc.want)
 		})
 	}
 	t.Run("a file where the directory should be", func(t *testing.T) {
@@ -212,12 +212,12 @@ func TestOpenSigner_RejectsOtherThanRegularFiles(t *testing.T) {
 		if err := os.WriteFile(dir, nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		refused(t, dir, "signing key")
+		wantOpenError(t, dir, "signing key")
 	})
 }
 
-// refused opens dir, which must fail with one line that contains want.
-func refused(t *testing.T, dir, want string) {
+// wantOpenError opens dir, which must fail with one line that contains want.
+func wantOpenError(t *testing.T, dir, want string) {
 	t.Helper()
 	s, err := auth.OpenSigner(dir)
 	if err == nil {

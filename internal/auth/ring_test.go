@@ -75,7 +75,7 @@ func TestKeyring_FollowsKeyLifetimes(t *testing.T) {
 		{"a day later", []float64{0, 60}, 60 + day, 1, []int{1, 0}, []KeyState{KeySigning, KeyRetired}},
 		{"before the old one's end", []float64{0, 60}, 60 + 2*day + 6.9, 1, []int{1, 0}, []KeyState{KeySigning, KeyRetired}},
 		{"at the old one's end", []float64{0, 60}, 60 + 2*day + 7, 1, []int{1}, []KeyState{KeySigning, KeyOld}},
-		{"rotated before anybody knew the first", []float64{0, 1}, 1.5, 0, []int{0, 1}, []KeyState{KeyNext, KeySigning}},
+		{"rotated before the first was distributed", []float64{0, 1}, 1.5, 0, []int{0, 1}, []KeyState{KeyNext, KeySigning}},
 		{"twice in a moment", []float64{0, 60, 60.5}, 61, 0, []int{0, 2, 1}, []KeyState{KeyNext, KeyNext, KeySigning}},
 		{"the middle one has its turn", []float64{0, 60, 60.5}, 62.2, 1, []int{1, 2, 0}, []KeyState{KeyNext, KeySigning, KeyRetired}},
 		{"and the last one", []float64{0, 60, 60.5}, 62.5, 2, []int{2, 1, 0}, []KeyState{KeySigning, KeyRetired, KeyRetired}},

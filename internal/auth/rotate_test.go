@@ -181,7 +181,7 @@ func TestRotate_RevokesKey(t *testing.T) {
 	}
 	for _, name := range retiredFiles(t, dir) {
 		if !strings.HasSuffix(name, publicSuffix) {
-			t.Errorf("%s is still there", name)
+			t.Errorf("got %s, want it removed", name)
 		}
 	}
 	if n := len(kids(t, s.store.viewAt(now))); n != 1 {

@@ -112,17 +112,17 @@ func TestReadKeyFile_ChecksFile(t *testing.T) {
 		{"a secret with spaces, which are its own", ReadSecretFile, write("e", " s3 \n\n", 0o600), " s3 \n", ""},
 		{"a mounted secret", ReadSecretFile, link, "s", ""},
 		{"an empty file", ReadSecretFile, write("f", "", 0o600), "", ""},
-		{"a secret everybody reads", ReadSecretFile, write("g", "s", 0o644), "", "run chmod 0600"},
+		{"a world-readable secret", ReadSecretFile, write("g", "s", 0o644), "", "run chmod 0600"},
 		{"a secret the group reads", ReadSecretFile, write("h", "s", 0o640), "", "run chmod 0600"},
-		{"a secret everybody writes", ReadSecretFile, write("i", "s", 0o602), "", "run chmod 0600"},
-		{"a mounted secret everybody reads", ReadSecretFile, open, "", "mode 0644"},
+		{"a world-writable secret", ReadSecretFile, write("i", "s", 0o602), "", "run chmod 0600"},
+		{"a mounted world-readable secret", ReadSecretFile, open, "", "mode 0644"},
 		{"a device", ReadSecretFile, os.DevNull, "", "not a regular file"},
 		{"a directory", ReadSecretFile, dir, "", "not a regular file"},
 		{"nothing", ReadSecretFile, filepath.Join(dir, "nothing"), "", "no such file"},
 		{"a long file", ReadSecretFile, write("j", strings.Repeat("x", 20000), 0o600), "", "is 20000 bytes long"},
 		{"a public key", ReadPublicKeyFile, write("k", "key\n", 0o644), "key\n", ""},
 		{"a public key the group writes", ReadPublicKeyFile, write("l", "key", 0o664), "key", ""},
-		{"a public key everybody writes", ReadPublicKeyFile, write("m", "key", 0o646), "", "run chmod 0644"},
+		{"a world-writable public key", ReadPublicKeyFile, write("m", "key", 0o646), "", "run chmod 0644"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			got, err := tc.read(tc.path)

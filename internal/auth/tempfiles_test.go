@@ -124,7 +124,7 @@ func TestReload_RemovesTempFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := os.Lstat(temp); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("%s is still there (%v)", temp, err)
+		t.Errorf("got %s (%v), want it removed", temp, err)
 	}
 }
 

@@ -30,8 +30,8 @@ func TestTokenCache_SkipsLookupForCachedToken(t *testing.T) {
 func TestTokenCache_StoresNoRejectedToken(t *testing.T) {
 	w := newWorld(t)
 	token := w.idp.token(t, w.idpClaims().with("nbf", number(w.now.Add(2*time.Minute))))
-	w.refuses(token, "not valid yet")
-	w.refuses(token, "not valid yet")
+	w.rejects(token, "not valid yet")
+	w.rejects(token, "not valid yet")
 	if got := w.idpKeys.count(); got != 2 {
 		t.Errorf("the key was looked up %d times, want each time", got)
 	}
@@ -46,7 +46,7 @@ func TestTokenCache_TokenExpires(t *testing.T) {
 	w.now = w.now.Add(time.Minute - time.Nanosecond)
 	w.accepts(token)
 	w.now = w.now.Add(time.Nanosecond)
-	w.refuses(token, "has expired")
+	w.rejects(token, "has expired")
 }
 
 func TestTokenCache_DropsTokenWithItsKey(t *testing.T) {
@@ -54,15 +54,15 @@ func TestTokenCache_DropsTokenWithItsKey(t *testing.T) {
 	token := w.idp.token(t, w.idpClaims())
 	w.accepts(token)
 	w.idpKeys.set()
-	w.refuses(token, unknownKey)
+	w.rejects(token, unknownKey)
 	// Another key with the same kid did not sign the token.
 	w.idpKeys.set(remoteKey(w.otherIDP, idp, "org"))
-	w.refuses(token, badSignature)
+	w.rejects(token, badSignature)
 	w.idpKeys.set(remoteKey(w.idp, idp, "org"))
 	w.accepts(token)
 	w.idpKeys.set()
 	w.idpKeys.err = errors.New("down")
-	w.refuses(token, "not to be had now")
+	w.rejects(token, "not to be had now")
 }
 
 // If the clock is set back, an expired token is not accepted again, and a token
@@ -77,15 +77,15 @@ func TestTokenCache_ClockSetBack(t *testing.T) {
 
 	passed = 2 * time.Minute
 	w.now = start.Add(passed)
-	w.refuses(token, "has expired")
+	w.rejects(token, "has expired")
 	w.now = start // set the clock back
-	w.refuses(token, "has expired")
-	w.refuses(w.ed.token(t, w.claims().with("exp", number(start.Add(119*time.Second)))), "has expired")
+	w.rejects(token, "has expired")
+	w.rejects(w.ed.token(t, w.claims().with("exp", number(start.Add(119*time.Second)))), "has expired")
 
 	later := w.ed.token(t, w.claims().with("iat", number(start)))
 	w.accepts(later)
 	w.now = start.Add(-61 * time.Second)
-	w.refuses(later, "was issued in the future")
+	w.rejects(later, "was issued in the future")
 	w.now = start
 	w.accepts(later)
 }
@@ -97,7 +97,7 @@ func TestTokenCache_ClockAheadForAWhile(t *testing.T) {
 	token := w.ed.token(t, w.claims())
 	w.accepts(token)
 	w.now = w.now.Add(24 * time.Hour)
-	w.refuses(token, "has expired")
+	w.rejects(token, "has expired")
 	w.now = w.now.Add(-24 * time.Hour)
 	w.accepts(token)
 }

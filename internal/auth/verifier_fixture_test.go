@@ -277,9 +277,9 @@ func (w *world) accepts(token string) *contract.Caller {
 	return caller
 }
 
-// refuses checks that a token is rejected for the given reason, with an error that
+// rejects checks that a token is rejected for the given reason, with an error that
 // does not contain the token.
-func (w *world) refuses(token, why string) {
+func (w *world) rejects(token, why string) {
 	w.t.Helper()
 	caller, err := w.Verify(w.t.Context(), token)
 	if err == nil {

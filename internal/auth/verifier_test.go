@@ -119,7 +119,7 @@ func TestVerify_ChecksTimes(t *testing.T) {
 			if token := w.ed.token(t, claims); tc.why == "" {
 				w.accepts(token)
 			} else {
-				w.refuses(token, tc.why)
+				w.rejects(token, tc.why)
 			}
 		})
 	}
@@ -138,7 +138,7 @@ func TestVerify_DisclosesNoUnsignedClaims(t *testing.T) {
 		w.claims().with("scope", `"\""`),
 		w.claims().with("iat", number(w.now.Add(time.Hour))),
 	} {
-		w.refuses(stranger.token(t, claims), "has a signature that does not hold")
+		w.rejects(stranger.token(t, claims), "has a signature that does not hold")
 	}
 }
 
@@ -147,7 +147,7 @@ func TestVerify_RejectsWithoutRemoteKeys(t *testing.T) {
 	w := newWorld(t)
 	token := w.idp.token(t, w.idpClaims())
 	w.idpKeys.err = errors.New("no route to https://10.0.0.1/keys")
-	w.refuses(token, "cannot be checked: the keys of its issuer are not to be had now")
+	w.rejects(token, "cannot be checked: the keys of its issuer are not to be had now")
 	if _, err := w.Verify(t.Context(), token); strings.Contains(err.Error(), "10.0.0.1") {
 		t.Errorf("got an error that contains a network address: %v", err)
 	}
@@ -193,8 +193,8 @@ func TestNewVerifier_SupportsEverySource(t *testing.T) {
 		t.Fatal(err)
 	}
 	w := &world{t: t, Verifier: v, now: time.Now()}
-	w.refuses(agentToken, "not known here")
-	w.refuses(taskToken, "another typ")
+	w.rejects(agentToken, "not known here")
+	w.rejects(taskToken, "another typ")
 	w.accepts(static.token(t, w.claims()))
 	done, cancel := context.WithCancel(t.Context())
 	cancel()

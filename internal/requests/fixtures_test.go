@@ -105,8 +105,8 @@ func encodedText(t *testing.T, r *Record) string {
 	return string(data)
 }
 
-// unchanged fails the test if the record differs from before.
-func unchanged(t *testing.T, r *Record, before string) {
+// wantUnchanged fails the test if the record differs from before.
+func wantUnchanged(t *testing.T, r *Record, before string) {
 	t.Helper()
 	if diff := cmp.Diff(before, encodedText(t, r)); diff != "" {
 		t.Errorf("a rejected event changed the record (-want +got):\n%s", diff)

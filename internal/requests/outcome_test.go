@@ -60,7 +60,7 @@ func TestDeliver_FirstResultStays(t *testing.T) {
 				t.Fatalf("got fresh %t and error %v, want %t and %v", fresh, err, tt.fresh, tt.want)
 			}
 			if !tt.fresh {
-				unchanged(t, r, before)
+				wantUnchanged(t, r, before)
 				return
 			}
 			if got := r.findTask("t1"); got.State != TaskDone || got.Result != tt.result || got.ResultHash == "" {
@@ -100,7 +100,7 @@ func TestFinish_FirstOutcomeStays(t *testing.T) {
 				t.Fatalf("got error %v, want %v", err, tt.want)
 			}
 			if tt.want != nil {
-				unchanged(t, r, before)
+				wantUnchanged(t, r, before)
 				return
 			}
 			got := *r.findTask("t1")
@@ -139,7 +139,7 @@ func TestFinish_RejectsUnencodableResult(t *testing.T) {
 	if _, err := r.Deliver("t1", "quality", bad); err == nil {
 		t.Error("Deliver: got no error, want one")
 	}
-	unchanged(t, r, before)
+	wantUnchanged(t, r, before)
 }
 
 func TestHashResult_CoversResult(t *testing.T) {

@@ -59,7 +59,7 @@ func TestTransitions_FollowTheStateTable(t *testing.T) {
 					t.Fatalf("got error %v, want %v", got, want)
 				}
 				if want != nil {
-					unchanged(t, r, before)
+					wantUnchanged(t, r, before)
 				} else if encodedText(t, r) == before {
 					t.Error("the event did not change the record")
 				}
@@ -125,7 +125,7 @@ func TestCheckOwner_RejectsOtherOwnerOrEpoch(t *testing.T) {
 				t.Errorf("Start: got %v, want %v", got, tt.want)
 			}
 			if tt.want != nil {
-				unchanged(t, r, before)
+				wantUnchanged(t, r, before)
 			}
 		})
 	}
@@ -174,7 +174,7 @@ func TestSend_ChecksPartAndAgent(t *testing.T) {
 			if !errors.Is(err, ErrTransition) || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("got error %v, want %v with %q", err, ErrTransition, tt.want)
 			}
-			unchanged(t, r, before)
+			wantUnchanged(t, r, before)
 		})
 	}
 }
@@ -209,7 +209,7 @@ func TestResend_ChecksAttempt(t *testing.T) {
 				t.Fatalf("got error %v, want %v", err, tt.want)
 			}
 			if tt.want != nil {
-				unchanged(t, r, before)
+				wantUnchanged(t, r, before)
 			} else if got := r.findTask("t1").Attempts; got != tt.attempt {
 				t.Errorf("got %d attempts, want %d", got, tt.attempt)
 			}
@@ -226,7 +226,7 @@ func TestWait_ChecksState(t *testing.T) {
 			t.Errorf("Wait(%s): got error %v, want %v", task, err, want)
 		}
 	}
-	unchanged(t, r, before)
+	wantUnchanged(t, r, before)
 }
 
 func TestPlan_RequiresDecision(t *testing.T) {
@@ -235,7 +235,7 @@ func TestPlan_RequiresDecision(t *testing.T) {
 	if err := r.Plan(nil, parts(), nil); !errors.Is(err, ErrTransition) {
 		t.Errorf("got error %v, want %v", err, ErrTransition)
 	}
-	unchanged(t, r, before)
+	wantUnchanged(t, r, before)
 }
 
 func TestEnd_RequiresTerminalStatus(t *testing.T) {
@@ -257,7 +257,7 @@ func TestEnd_RequiresTerminalStatus(t *testing.T) {
 			if err := r.End(tt.status, tt.resp, now); !errors.Is(err, ErrTransition) {
 				t.Errorf("got error %v, want %v", err, ErrTransition)
 			}
-			unchanged(t, r, before)
+			wantUnchanged(t, r, before)
 		})
 	}
 }

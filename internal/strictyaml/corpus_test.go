@@ -50,6 +50,6 @@ func TestParse_YAMLTestSuite(t *testing.T) {
 		}
 	}
 	if cases < 400 || refused < 94-len(lenient) {
-		t.Errorf("got %d cases, %d of them refused; want the whole suite", cases, refused)
+		t.Errorf("got %d cases, %d of them rejected; want the whole suite", cases, refused)
 	}
 }

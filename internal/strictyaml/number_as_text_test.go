@@ -44,6 +44,6 @@ func TestNumberAsText_OnlyForItsType(t *testing.T) {
 	}
 	err := Decode("f.yaml", []byte("accept: 0.8\nname: 0.8\n"), &got, NumberAsText[acceptance]())
 	if err == nil || !strings.Contains(err.Error(), "f.yaml:2:7: must be text") || got.Accept != "0.8" {
-		t.Errorf("got %+v and error %v, want the number refused for name alone", got, err)
+		t.Errorf("got %+v and error %v, want the number rejected for name only", got, err)
 	}
 }

@@ -44,7 +44,7 @@ func TestPropose_GroupsSimilarRequests(t *testing.T) {
 		t.Errorf("got %+v, want a new ticket for another tenant", elsewhere)
 	}
 	if diff := cmp.Diff([]bool{false, true, false, false}, told); diff != "" {
-		t.Errorf("told (-want +got):\n%s", diff)
+		t.Errorf("proposal (-want +got):\n%s", diff)
 	}
 
 	at := func(s int) time.Time { return time.Date(2026, 1, 2, 3, 4, 5+s, 0, time.UTC) }
