@@ -181,7 +181,7 @@ func (c *RedactConfig) validate() error {
 	return nil
 }
 
-// SessionConfig specifies what is stored between requests of one session.
+// SessionConfig specifies the state between requests of one session.
 type SessionConfig struct {
 	TTLS            int    `yaml:"ttl_s"`
 	ClassifyTrigger string `yaml:"classify_trigger"` // every_request, user_turn or new_session

@@ -50,7 +50,7 @@ const (
 // openPersistence opens the store and its tables, and locks the data directory.
 func (c *core) openPersistence(ctx context.Context, opts *Options) error {
 	k := &persistence{owner: router.NewID()}
-	c.persistence = k // so that close releases what was opened before an error
+	c.persistence = k // so that close releases it if a later step fails
 	var err error
 	k.store, err = store.Open(ctx, store.Config{
 		Dir: c.cfg.DataDir, URL: c.cfg.Store.URL, SyncEvery: c.cfg.Store.syncInterval(),

@@ -181,7 +181,7 @@ func TestReload_IgnoresSIGHUPDuringShutdown(t *testing.T) {
 		status, _ := s.post(context.WithoutCancel(t.Context()), `{"content":{"prompt":"count words of this text"}}`)
 		answered <- status
 	}()
-	testkit.Receive(t, begun)
+	testkit.WaitClosed(t, begun)
 	stop()
 	for { // until nobody is let in any more
 		conn, err := net.Dial("tcp", s.Addr())
