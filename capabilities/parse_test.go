@@ -233,30 +233,6 @@ func TestNewSnapshot_RefusesAnIDTwice(t *testing.T) {
 	}
 }
 
-func TestFleet_Extend(t *testing.T) {
-	fleet := func(url string, ids ...string) *Fleet {
-		d := &Definition{}
-		for _, id := range ids {
-			d.Agents = append(d.Agents, &contract.RegistryEntry{ID: id, Endpoint: contract.Endpoint{URL: url}})
-		}
-		s, err := NewSnapshot(d)
-		must(t, err)
-		return s.Fleet
-	}
-	old, next := fleet("old", "a", "b", "c"), fleet("next", "b", "d")
-	got := next.Extend(old)
-	var addresses []string
-	for _, a := range got.Agents {
-		addresses = append(addresses, a.ID+" "+a.Endpoint.URL)
-	}
-	if want := []string{"a old", "b next", "c old", "d next"}; !slices.Equal(addresses, want) || got.Revision != next.Revision {
-		t.Errorf("got %q with revision %s, want %q with %s", addresses, got.Revision, want, next.Revision)
-	}
-	if covers := fleet("next", "a", "b", "c"); covers.Extend(old) != covers {
-		t.Error("nothing is missing: got another fleet")
-	}
-}
-
 func TestThresholdHundredths(t *testing.T) {
 	for hundredths := range 111 {
 		r := Routing{ConfidenceThreshold: float64(hundredths) / 100}

@@ -186,17 +186,6 @@ func (c *Catalogue) Agent(id string) *contract.RegistryEntry { return findAgent(
 // Agent returns the fleet's entry of an agent, or nil if there is none.
 func (f *Fleet) Agent(id string) *contract.RegistryEntry { return findAgent(f.Agents, id) }
 
-// Extend returns f with the agents of previous that f does not contain. The
-// revision remains that of f.
-func (f *Fleet) Extend(previous *Fleet) *Fleet {
-	missing := slices.DeleteFunc(slices.Clone(previous.Agents), func(a *contract.RegistryEntry) bool { return f.Agent(a.ID) != nil })
-	if len(missing) == 0 {
-		return f
-	}
-	agents := slices.SortedFunc(slices.Values(append(missing, f.Agents...)), compareIDs)
-	return &Fleet{Revision: f.Revision, Agents: agents, Grants: f.Grants, Warnings: f.Warnings}
-}
-
 func findAgent(sorted []*contract.RegistryEntry, id string) *contract.RegistryEntry {
 	i, found := slices.BinarySearchFunc(sorted, id, func(a *contract.RegistryEntry, id string) int {
 		return strings.Compare(a.ID, id)

@@ -46,12 +46,11 @@ func NewTrainedView(s *capabilities.Snapshot, model *lexical.Model, live LiveSou
 	return v.withFleet(s.Fleet, live)
 }
 
-// WithFleet returns a view with the same catalogue and another fleet. An agent
-// that the fleet does not contain keeps its previous entry, until the catalogue
-// without it is in use as well.
+// WithFleet returns a view with the same catalogue and another fleet, which contains
+// the same agents.
 func (v *View) WithFleet(f *capabilities.Fleet, live LiveSource) *View {
 	next := *v
-	return next.withFleet(f.Extend(v.Fleet), live)
+	return next.withFleet(f, live)
 }
 
 func (v *View) withFleet(f *capabilities.Fleet, live LiveSource) *View {

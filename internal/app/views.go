@@ -13,7 +13,7 @@ import (
 
 // viewBuilder keeps the View of the router up to date with the registry.
 //
-// A change of the fleet is in use at once. After a change of the catalogue, the
+// A change of the fleet alone is in use at once. After a change of the catalogue, the
 // lexical model is trained in the background while the previous View serves: one
 // training at a time, which starts when the catalogue has not changed for
 // trainingDelay. The first one starts at once.
@@ -92,18 +92,22 @@ func (b *viewBuilder) buildViews(ctx context.Context, g *run.Group) {
 	}
 }
 
-// scheduleTraining takes over a change of the fleet, and sets the timer of the next
-// training if the catalogue has changed.
+// scheduleTraining installs the latest version at once if only its fleet differs,
+// else it sets the timer of the next training. Catalogue and fleet of a version are
+// installed together, because the endpoint of a new version must not be used with
+// the access rules of an older one.
 func (b *viewBuilder) scheduleTraining(delay *time.Timer) {
 	s := b.latest.Load()
 	switch {
-	case b.training: // finish takes over both
-	case b.view == nil:
-		delay.Reset(0)
-		return
-	case s.Catalogue.Version == b.view.Catalogue.Version:
+	case b.view != nil && s.Catalogue.Version == b.view.Catalogue.Version:
 		b.firstAsked = time.Time{}
 		delay.Stop()
+		if s.Fleet.Revision != b.view.Fleet.Revision {
+			b.installView(b.view.WithFleet(s.Fleet, b.live))
+		}
+	case b.training: // finishTraining follows
+	case b.view == nil:
+		delay.Reset(0)
 	default:
 		now := time.Now()
 		if b.firstAsked.IsZero() {
@@ -111,19 +115,20 @@ func (b *viewBuilder) scheduleTraining(delay *time.Timer) {
 		}
 		delay.Reset(max(0, min(trainingDelay, b.firstAsked.Add(maxTrainingDelay).Sub(now))))
 	}
-	if b.view != nil && s.Fleet.Revision != b.view.Fleet.Revision {
-		b.installView(b.view.WithFleet(s.Fleet, b.live))
-	}
 }
 
-// finishTraining installs the View of a trained model, with the latest fleet. A model of a
-// catalogue that has been reverted meanwhile is dropped.
+// finishTraining installs the View of a trained model. If the latest version has the
+// same catalogue, its fleet is used. A model of a catalogue that has been reverted
+// meanwhile is dropped.
 func (b *viewBuilder) finishTraining(t trainedModel) {
 	latest := b.latest.Load()
 	if b.view != nil && latest.Catalogue.Version == b.view.Catalogue.Version {
 		return
 	}
-	s := &capabilities.Snapshot{Catalogue: t.snapshot.Catalogue, Fleet: latest.Fleet.Extend(t.snapshot.Fleet)}
+	s := t.snapshot
+	if latest.Catalogue.Version == s.Catalogue.Version {
+		s = latest
+	}
 	first := b.view == nil
 	b.installView(router.NewTrainedView(s, t.model, b.live))
 	if first {

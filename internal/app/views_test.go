@@ -172,17 +172,43 @@ func TestViewBuilder_SwapsTheFleetWithoutTraining(t *testing.T) {
 	})
 }
 
-// While a model is trained, the previous catalogue serves, with the latest fleet.
-func TestViewBuilder_SwapsTheFleetDuringATraining(t *testing.T) {
+// A change of both parts takes effect as a whole: the endpoint of a new version must
+// never be used with the access rules of an older one.
+func TestViewBuilder_InstallsCatalogueAndFleetTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := startViews(t, trainingTime)
 		f.Update(version(t, [3]string{"a", "one", "1"}, [3]string{"gone", "one", "1"}))
 		f.wantInstalled(trainingTime, "a one @1 gone one @1 ")
 		f.Update(version(t, [3]string{"a", "two", "2"}, [3]string{"new", "two", "2"}))
-		f.wantInstalled(trainingDelay, "a one @2 gone one @1 ")
+		f.wantInstalled(trainingDelay)
 		f.Update(version(t, [3]string{"a", "two", "3"}, [3]string{"new", "two", "3"}))
-		f.wantInstalled(0, "a one @3 gone one @1 ")
 		f.wantInstalled(trainingTime, "a two @3 new two @3 ")
+		f.wantInstalled(time.Hour)
+	})
+}
+
+// If the catalogue changes during a training, the trained version is installed with
+// its own fleet, and then the newer version.
+func TestViewBuilder_InstallsATrainedCatalogueWithItsOwnFleet(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := startViews(t, trainingTime)
+		f.Update(version(t, [3]string{"a", "one", "1"}))
+		f.wantInstalled(time.Second)
+		f.Update(version(t, [3]string{"a", "two", "2"}))
+		f.wantInstalled(trainingTime-time.Second, "a one @1 ")
+		f.wantInstalled(trainingDelay+trainingTime, "a two @2 ")
+	})
+}
+
+func TestViewBuilder_SwapsTheFleetOfTheCatalogueInUseDuringATraining(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := startViews(t, trainingTime)
+		f.Update(version(t, [3]string{"a", "one", "1"}))
+		f.wantInstalled(trainingTime, "a one @1 ")
+		f.Update(version(t, [3]string{"a", "two", "2"}))
+		f.wantInstalled(trainingDelay + time.Second)
+		f.Update(version(t, [3]string{"a", "one", "3"})) // reverts the catalogue
+		f.wantInstalled(0, "a one @3 ")
 		f.wantInstalled(time.Hour)
 	})
 }
