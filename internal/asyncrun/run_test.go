@@ -1,6 +1,7 @@
 package asyncrun
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"log/slog"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/execution"
+	"github.com/caprouter/caprouter/internal/inflight"
 	"github.com/caprouter/caprouter/internal/requests"
 	"github.com/caprouter/caprouter/internal/store"
 )
@@ -106,6 +108,19 @@ func TestRun_RecognizesItsOwnEnd(t *testing.T) {
 		if got := r.wroteEnd(&rec, tt.err, ended); got != tt.want {
 			t.Errorf("%s: got %v, want %v", tt.name, got, tt.want)
 		}
+	}
+}
+
+// The end of a cancelled request is recorded before its context ends, so an error of
+// the pipeline afterwards is no failure.
+func TestRunner_LogsNoErrorIfTheRequestWasCancelled(t *testing.T) {
+	var log bytes.Buffer
+	r := &Runner{cfg: Config{Logger: slog.New(slog.NewTextHandler(&log, nil))}}
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(inflight.ErrCancelled)
+	r.finishRun(ctx, &Run{}, &requests.Record{ID: "cancelled"}, nil, store.ErrUnavailable)
+	if log.Len() > 0 {
+		t.Errorf("got the log %q, want none", log.String())
 	}
 }
 

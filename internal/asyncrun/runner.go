@@ -148,8 +148,9 @@ func (r *Runner) finishRun(ctx context.Context, current *Run, rec *requests.Reco
 	case err == nil:
 		current.Emit(&contract.Event{Type: contract.EventFinal, Response: resp})
 	case errors.Is(err, dispatch.ErrHandedOver), errors.Is(err, requests.ErrEnded), errors.Is(err, requests.ErrNotOwner),
-		errors.Is(context.Cause(ctx), dispatch.ErrHandedOver):
-		// The next process resumes the request, or it was ended elsewhere.
+		errors.Is(context.Cause(ctx), dispatch.ErrHandedOver), errors.Is(context.Cause(ctx), inflight.ErrCancelled):
+		// The next process resumes the request, or it was ended elsewhere:
+		// CancelStored records the end before it cancels the context.
 	default:
 		r.cfg.Logger.ErrorContext(ctx, "asynchronous request failed", "request_id", rec.ID, "err", err)
 		current.giveUp(ctx)
