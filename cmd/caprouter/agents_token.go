@@ -11,9 +11,9 @@ func newAgentsTokenCommand() *cobra.Command {
 	var flags tokenFlags
 	cmd := &cobra.Command{
 		Use:   "token ID",
-		Short: "Mint a token with which an agent can register",
-		Long: "Mint a token for the agent ID with the key of the data directory. The agent can register itself within\n" +
-			"the grants of the registry, and deliver results. The router may be running.",
+		Short: "Issue a token that identifies an agent",
+		Long: "Issue a token for the agent ID with the key of the data directory, and print it. Its subject is the agent.\n" +
+			"The router may be running.",
 		Example: `  export TOKEN=$(caprouter agents token quality_agent)
   caprouter agents token quality_agent --ttl 24h --data-dir /var/lib/caprouter`,
 		Args: argsBetween("one agent ID", 1, 1),

@@ -72,8 +72,8 @@ func newTokenCommand() *cobra.Command {
 	var scopes, agents []string
 	cmd := &cobra.Command{
 		Use:   "token --sub NAME",
-		Short: "Mint a token for a caller",
-		Long: "Mint a token for a caller with the key of the data directory, and print it. The router may be running.\n" +
+		Short: "Issue a token for a caller",
+		Long: "Issue a token for a caller with the key of the data directory, and print it. The router may be running.\n" +
 			"The caller can use only the agents named with --agent.\n\n" +
 			"Without --scope the token holds " + strings.Join(defaultScopes(), ", ") + ". The other scopes:\n\n" +
 			scopeHelp(),
