@@ -1,7 +1,6 @@
 package archtest
 
 import (
-	"cmp"
 	"fmt"
 	"go/ast"
 	"go/token"
@@ -321,6 +320,6 @@ func overLimit(counts map[string]int, limit int, advice string) []string {
 			bad = append(bad, fmt.Sprintf("%s has %d, more than %d %s", name, n, limit, advice))
 		}
 	}
-	slices.SortFunc(bad, func(a, b string) int { return cmp.Compare(a, b) })
+	slices.Sort(bad)
 	return bad
 }

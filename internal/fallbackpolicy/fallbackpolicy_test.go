@@ -1,6 +1,7 @@
 package fallbackpolicy
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/caprouter/caprouter/capabilities"
@@ -26,15 +27,15 @@ func TestHandler_SelectsPolicy(t *testing.T) {
 		if got := h.selectPolicy(c); got != tt.want {
 			t.Errorf("registry %s, answer by default %v: got policy %s, want %s", tt.registry, tt.answerByDefault, got, tt.want)
 		}
-		allowed := ""
+		var allowed strings.Builder
 		for _, policy := range []string{"A", "B", "C"} {
 			e := &contract.Error{}
 			if h.CheckPolicy(c, policy, e); len(e.Details) == 0 {
-				allowed += policy
+				allowed.WriteString(policy)
 			}
 		}
-		if allowed != tt.allowed {
-			t.Errorf("registry %s, answer by default %v: got allowed %s, want %s", tt.registry, tt.answerByDefault, allowed, tt.allowed)
+		if allowed.String() != tt.allowed {
+			t.Errorf("registry %s, answer by default %v: got allowed %s, want %s", tt.registry, tt.answerByDefault, allowed.String(), tt.allowed)
 		}
 	}
 }
