@@ -9,8 +9,9 @@ import (
 
 // gcPercent is the growth of the heap between two garbage collections. The live
 // heap of a router with a small registry is a few MiB, so Go's default of 100
-// would collect every hundred requests.
-const gcPercent = 200
+// would collect every hundred requests. If the registry is large, operators limit
+// the memory with GOMEMLIMIT.
+const gcPercent = 400
 
 // configureProcess sets what belongs to the process rather than to a router. It is
 // for a process that runs nothing else.
