@@ -3,7 +3,6 @@ package contract
 import (
 	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 )
@@ -89,6 +88,14 @@ type Options struct {
 // Validate checks what struct tags cannot: byte limits and combinations. It
 // returns nil or an *Error with CodeInvalidRequest.
 func (r *Request) Validate() *Error {
+	details := r.invalidMembers()
+	if len(details) == 0 {
+		return nil // and nothing is allocated for a valid request
+	}
+	return &Error{Code: CodeInvalidRequest, Message: "the request is not valid", Details: details}
+}
+
+func (r *Request) invalidMembers() []ErrorDetail {
 	var e Error
 	if r.Content.Prompt == "" {
 		e.Add("/content/prompt", "is required")
@@ -96,13 +103,16 @@ func (r *Request) Validate() *Error {
 	if n := len(r.Content.Prompt); n > MaxPromptBytes {
 		e.Add("/content/prompt", fmt.Sprintf("is %d bytes long; at most %d are taken", n, MaxPromptBytes))
 	}
-	for _, name := range slices.Sorted(maps.Keys(r.Content.Inputs)) {
+	reserved := 0
+	for name := range r.Content.Inputs {
 		// A case-insensitive decoder would confuse any of these with the
 		// prompt.
 		if strings.EqualFold(name, "prompt") {
 			e.Add("/content/inputs/"+name, "is reserved: agents receive content.prompt under this name")
+			reserved++
 		}
 	}
+	slices.SortFunc(e.Details[len(e.Details)-reserved:], func(a, b ErrorDetail) int { return strings.Compare(a.Pointer, b.Pointer) })
 	if ms := r.Options.TimeoutMS; ms > MaxTimeoutMS && r.Options.Mode != ModeAsync {
 		e.Add("/options/timeout_ms", fmt.Sprintf("must be at most %d (%d with mode async)", MaxTimeoutMS, MaxAsyncTimeoutMS))
 	}
@@ -112,11 +122,7 @@ func (r *Request) Validate() *Error {
 	if r.AgentID != nil && !ValidAgentID(*r.AgentID) {
 		e.Add("/agent_id", "is not an agent id ("+AgentIDPattern+")")
 	}
-	if len(e.Details) == 0 {
-		return nil
-	}
-	e.Code, e.Message = CodeInvalidRequest, "the request is not valid"
-	return &e
+	return e.Details
 }
 
 // Caller is the authenticated caller. Authorization depends only on it, never

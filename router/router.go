@@ -43,7 +43,7 @@ func (r *Router) runPipeline(ctx context.Context, run *requestRun) (*contract.Re
 		classification := r.classifyRequest(ctx, run)
 		p = r.makePlan(run, classification)
 	}
-	run.inflight.SetDecision(&p.Decision)
+	run.showDecision(&p.Decision)
 
 	resp := p.Response(run.Request.Request)
 	var outcomes []plan.Outcome

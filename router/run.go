@@ -33,7 +33,7 @@ type requestRun struct {
 	*execution.Request
 	view        *View // of the whole run
 	timings     *decisionlog.Timings
-	inflight    *inflight.Request
+	inflight    *inflight.Request       // nil for a dry run, which cannot be looked up or cancelled
 	reservation idempotency.Reservation // of its idempotency key
 
 	async     bool // no caller waits for the response
@@ -46,6 +46,13 @@ type requestRun struct {
 }
 
 func (run *requestRun) isDryRun() bool { return run.Options.DryRun }
+
+// showDecision shows the decision to lookups of the running request.
+func (run *requestRun) showDecision(d *contract.Decision) {
+	if !run.isDryRun() {
+		run.inflight.SetDecision(d)
+	}
+}
 
 // emitDecision emits the decision, once.
 func (run *requestRun) emitDecision(d *contract.Decision) {

@@ -87,15 +87,15 @@ func (r *Router) serveSync(ctx context.Context, run *requestRun) (resp *contract
 	if run.reservation.Held() {
 		ctx = context.WithoutCancel(ctx)
 	}
-	ctx, cancelCause := context.WithCancelCause(ctx)
-	defer cancelCause(nil)
 	ctx, cancel := context.WithTimeout(ctx, r.acceptor.RequestTimeout(run.Request.Request))
 	defer cancel()
-	run.inflight = inflight.NewRequest(run.RequestID, run.TraceID, run.Caller, cancelCause)
 	if run.isDryRun() {
 		run.recorder = noRecorder{}
 		return r.runPipeline(ctx, run)
 	}
+	ctx, cancelCause := context.WithCancelCause(ctx)
+	defer cancelCause(nil)
+	run.inflight = inflight.NewRequest(run.RequestID, run.TraceID, run.Caller, cancelCause)
 	run.mode = r.executor.Synchronous()
 	run.recorder = &syncRecorder{journal: r.journal, run: run}
 	r.inflight.Add(run.inflight)

@@ -45,7 +45,7 @@ func New(cfg Config) *Acceptor { return &Acceptor{cfg: cfg} }
 func (a *Acceptor) Accept(
 	ctx context.Context, catalogue *capabilities.Catalogue, req *contract.Request, caller *contract.Caller,
 ) (*execution.Request, error) {
-	if e := a.validateRequest(catalogue, req); len(e.Details) > 0 {
+	if e := a.validateRequest(catalogue, req); e != nil {
 		return nil, e
 	}
 	if req.RequestID == "" {
@@ -63,8 +63,12 @@ func (a *Acceptor) Accept(
 	return request, a.pinClassification(ctx, catalogue, request, &stored)
 }
 
+// validateRequest returns nil if the server may process the request.
 func (a *Acceptor) validateRequest(catalogue *capabilities.Catalogue, req *contract.Request) *contract.Error {
 	e := req.Validate()
+	if needsCheck := req.Options.Mode == contract.ModeAsync || req.Options.Fallback != nil; !needsCheck {
+		return e
+	}
 	if e == nil {
 		e = &contract.Error{Code: contract.CodeInvalidRequest, Message: "the request is not valid"}
 	}
@@ -73,6 +77,9 @@ func (a *Acceptor) validateRequest(catalogue *capabilities.Catalogue, req *contr
 	}
 	if f := req.Options.Fallback; f != nil {
 		a.cfg.Fallback.CheckPolicy(catalogue, *f, e)
+	}
+	if len(e.Details) == 0 {
+		return nil
 	}
 	return e
 }

@@ -66,7 +66,7 @@ type Request struct {
 	response *contract.Response // set before done is closed
 }
 
-// NewRequest returns a request that is not in a table yet. A dry run never is.
+// NewRequest returns a request that is not in a table yet.
 func NewRequest(id, traceID string, caller *contract.Caller, cancel context.CancelCauseFunc) *Request {
 	return &Request{id: id, traceID: traceID, caller: caller, cancel: cancel, done: make(chan struct{})}
 }
