@@ -14,7 +14,7 @@ BENCH_COUNT ?= 1
 
 .PHONY: help
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: build
 build: ## Build bin/caprouter, without cgo
@@ -59,6 +59,10 @@ overload: build ## Drive the router to five times its peak, and open slow connec
 .PHONY: quality
 quality: build ## Print how well the lexical classifier does on the data sets of ../shared, where they are
 	.ci/quality bin/caprouter
+
+.PHONY: quality-small
+quality-small: build ## Print the same for the small registries alone, beside the goals
+	.ci/quality-small bin/caprouter
 
 .PHONY: cover
 cover: ## Show test coverage by function; the HTML page is bin/cover.html
