@@ -97,7 +97,9 @@ func (c checker) checkRouting(r *Routing) {
 var languageTag = regexp.MustCompile(`^[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8})*$`)
 
 func (c checker) checkFallback(f *Fallback) {
-	c.checkOneOf(f.Policy, []string{FallbackAuto, FallbackAnswer, FallbackUnsupported, FallbackPropose}, "policy")
+	if !slices.Contains([]string{FallbackAuto, FallbackAnswer, FallbackUnsupported, FallbackPropose}, f.Policy) {
+		c.report(fmt.Sprintf("must be auto, A (answer), B (refuse) or C (ticket), got %q", f.Policy), "policy")
+	}
 	checkRange(c, f.MaxTokens, 1, maxAnswerTokens, "max_tokens")
 	if f.Language != "auto" && !languageTag.MatchString(f.Language) {
 		c.report(fmt.Sprintf("must be auto or a language tag such as pt-BR, got %q", f.Language), "language")

@@ -209,8 +209,8 @@ func TestFileMistakes(t *testing.T) {
 		{"topk zero", ok + "routing: {topk: 0}\n", []string{"2:17: must be from 1 to 8, got 0"}},
 		{"topk too large", ok + "routing: {topk: 9}\n", []string{"2:17: must be from 1 to 8, got 9"}},
 		{"conflict policy", ok + "routing: {conflict_policy: first}\n", []string{`2:28: must be prefer_specific, got "first"`}},
-		{"fallback policy", ok + "fallback: {policy: D}\n", []string{`2:20: must be auto, A, B, C, got "D"`}},
-		{"fallback policy in lower case", ok + "fallback: {policy: b}\n", []string{`2:20: must be auto, A, B, C, got "b"`}},
+		{"fallback policy", ok + "fallback: {policy: D}\n", []string{`2:20: must be auto, A (answer), B (refuse) or C (ticket), got "D"`}},
+		{"fallback policy in lower case", ok + "fallback: {policy: b}\n", []string{`2:20: must be auto, A (answer), B (refuse) or C (ticket), got "b"`}},
 		{"fallback tokens", ok + "fallback: {max_tokens: 0}\n", []string{"2:24: must be from 1 to 100000, got 0"}},
 		{"language", ok + "fallback: {language: português}\n", []string{`2:22: must be auto or a language tag such as pt-BR, got "português"`}},
 		{"language that YAML reads as a boolean elsewhere", ok + "fallback: {language: no}\n", nil},
@@ -222,6 +222,12 @@ func TestFileMistakes(t *testing.T) {
 		{"grant with a wrong priority", ok + "grants:\n  a: {intents: [x], priority: -1000001}\n", []string{"3:31: must be from -1000000 to 1000000, got -1000001"}},
 		{"grant with a wrong requirement", ok + "grants:\n  a: {intents: [x], requires: {scopes: ['']}}\n", []string{"3:41: must not be empty"}},
 
+		{"both names of the agents", "clients: {}\nagents: {}\n", []string{`2:1: "agents" is another name for "clients", which is at 1:1; keep one of them`}},
+		{"both names of the threshold", ok + "routing:\n  score_threshold: 0.5\n  confidence_threshold: 0.6\n", []string{`4:3: "confidence_threshold" is another name for "score_threshold", which is at 3:3; keep one of them`}},
+		{"synonyms", "agents:\n  a: {match: {intent: [x]}, priority: 9999999}\nrouting: {score_threshold: 2}\n", []string{
+			"2:39: must be from -1000000 to 1000000, got 9999999", "3:28: must be from 0 to 1.1, got 2",
+		}},
+
 		{"all at once", "version: 3\nclients:\n  A: {match: {intent: [x, x]}, priorty: 1}\n  b: {id: c, match: {intent: []}}\nrouting: {topk: 99, conflict: x}\nfallback: {policy: X}\n", []string{
 			"1:10: must be 1, the only version",
 			`3:3: "A" ` + idRule,
@@ -231,7 +237,7 @@ func TestFileMistakes(t *testing.T) {
 			`4:30: declares no intent; list at least one under match.intent`,
 			`5:17: must be from 1 to 8, got 99`,
 			`5:21: unknown key "conflict"; known here: confidence_threshold, min_confidence, ambiguity_threshold, topk, conflict_policy, auto_split_if_conflict`,
-			`6:20: must be auto, A, B, C, got "X"`,
+			`6:20: must be auto, A (answer), B (refuse) or C (ticket), got "X"`,
 		}},
 		{"fine", agent, nil},
 	}

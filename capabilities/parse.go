@@ -10,7 +10,7 @@ import (
 // fileContent is the structure of the registry file.
 type fileContent struct {
 	Version  int                               `yaml:"version"`
-	Clients  map[string]contract.RegistryEntry `yaml:"clients"`
+	Clients  map[string]contract.RegistryEntry `yaml:"clients" synonym:"agents"`
 	Routing  Routing                           `yaml:"routing"`
 	Fallback Fallback                          `yaml:"fallback"`
 	Grants   map[string]contract.Grant         `yaml:"grants"`
@@ -49,6 +49,9 @@ func ParseDefinition(file string, data []byte) (*Definition, error) {
 	// The document collects the errors of Decode and of check, so that one pass
 	// reports both.
 	_ = doc.Decode(&d, strictyaml.ScalarOrList[contract.Restore]())
+	if policy, ok := policyWords[d.Fallback.Policy]; ok {
+		d.Fallback.Policy = policy
+	}
 	checkDocument(doc, &d)
 	if err := doc.Err(); err != nil {
 		return nil, err

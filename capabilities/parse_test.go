@@ -156,13 +156,15 @@ func TestParseDefaults(t *testing.T) {
 }
 
 func TestParseTakesEveryPolicy(t *testing.T) {
-	for _, policy := range []string{"auto", "A", "B", "C"} {
+	for policy, want := range map[string]string{
+		"auto": "auto", "A": "A", "B": "B", "C": "C", "answer": "A", "refuse": "B", "ticket": "C",
+	} {
 		s, err := Parse("f.yaml", []byte("clients: {}\nfallback: {policy: "+policy+"}\n"))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := s.Catalogue.Fallback.Policy; got != policy {
-			t.Errorf("got policy %s, want %s", got, policy)
+		if got := s.Catalogue.Fallback.Policy; got != want {
+			t.Errorf("%s: got policy %s, want %s", policy, got, want)
 		}
 	}
 }
@@ -287,6 +289,11 @@ clients:
 		if got := versionOf(t, file); got != want {
 			t.Errorf("%s: got version %s, want the same %s", name, got, want)
 		}
+	}
+	full := base + "routing: {confidence_threshold: 0.7}\nfallback: {policy: C}\n"
+	synonyms := strings.NewReplacer("clients:", "agents:", "confidence_threshold:", "score_threshold:", "policy: C", "policy: ticket").Replace(full)
+	if got, want := versionOf(t, synonyms), versionOf(t, full); got != want {
+		t.Errorf("synonyms: got version %s, want %s of the file with the first names", got, want)
 	}
 	other := map[string]string{
 		"another agent":      base + "  c: {match: {intent: [x]}}\n",

@@ -204,7 +204,7 @@ const PreferSpecific = "prefer_specific"
 
 // Routing contains the rules of the decision.
 type Routing struct {
-	ConfidenceThreshold float64 `yaml:"confidence_threshold"` // match score needed, 0..1.1
+	ConfidenceThreshold float64 `yaml:"confidence_threshold" synonym:"score_threshold"` // match score needed, 0..1.1
 	// MinConfidence is the least confidence of the classification. If it is nil,
 	// the source of the classification determines it: see classifier.MinConfidence.
 	MinConfidence       *float64 `yaml:"min_confidence"`
@@ -239,6 +239,9 @@ const (
 	FallbackUnsupported = "B"    // refuse, and list what is supported
 	FallbackPropose     = "C"    // open a ticket that proposes an agent
 )
+
+// policyWords are the words that a file may contain for a policy.
+var policyWords = map[string]string{"answer": FallbackAnswer, "refuse": FallbackUnsupported, "ticket": FallbackPropose}
 
 // Fallback configures the answer to requests without an eligible agent.
 type Fallback struct {

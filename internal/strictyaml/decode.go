@@ -106,11 +106,33 @@ func (d *decoder) decodeStruct(n *yaml.Node, v reflect.Value) bool {
 			ok = false
 		case !known:
 			ok = d.addErrorAt(key, "%s", keys.describeUnknown(key.Value))
+		case !d.addSynonym(n, key, keys.synonyms[key.Value]):
+			ok = false
 		default:
 			ok = d.decodeValue(value, v.Field(field)) && ok
 		}
 	}
 	return ok
+}
+
+// addSynonym makes the value of key known under the second name of the key as well, so
+// that a path with either name finds it. It rejects key if the mapping n has both.
+func (d *decoder) addSynonym(n, key *yaml.Node, synonym string) bool {
+	if synonym == "" {
+		return true
+	}
+	index := d.keysOf(n)
+	here := index[key.Value]
+	switch other, both := index[synonym]; {
+	case !both:
+		index[synonym] = here
+	case other < here:
+		first := n.Content[other]
+		d.rejectNode(key, "%q is another name for %q, which is at %d:%d; keep one of them", key.Value, synonym, first.Line, first.Column)
+		index[key.Value] = other
+		return false
+	}
+	return true
 }
 
 func (d *decoder) decodeMap(n *yaml.Node, v reflect.Value) bool {

@@ -219,3 +219,35 @@ func TestEditDistance_CountsEdits(t *testing.T) {
 		}
 	}
 }
+
+func TestDecode_AcceptsSynonyms(t *testing.T) {
+	var got settings
+	d, err := Parse("f.yaml", []byte("version: 1\nagents:\n  a: {max_tokens: 1}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Decode(&got); err != nil {
+		t.Fatal(err)
+	}
+	want := settings{Version: 1, Clients: map[string]limits{"a": {MaxTokens: 1}}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("Decode (-want +got):\n%s", diff)
+	}
+	d.Errorf(At("clients", "a", "max_tokens"), "is small")
+	d.KeyErrorf(At("agents", "a"), "is short")
+	checkErrors(t, d.Err(), "3:3: is short", "3:19: is small")
+}
+
+func TestDecode_RejectsKeyAndItsSynonym(t *testing.T) {
+	for _, tt := range []struct{ name, file, want string }{
+		{"synonym last", "clients: {a: {}}\nagents: {b: {}}\n", `2:1: "agents" is another name for "clients", which is at 1:1; keep one of them`},
+		{"synonym first", "agents: {a: {}}\non: true\nclients: {b: {}}\n", `3:1: "clients" is another name for "agents", which is at 1:1; keep one of them`},
+		{"misspelt synonym", "agent: {}\n", `1:1: unknown key "agent"; did you mean "agents"?`},
+		{"synonym twice", "agents: {}\nagents: {}\n", `2:1: duplicate key "agents"; it is also on line 1`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var got settings
+			checkErrors(t, Decode("f.yaml", []byte(tt.file), &got), tt.want)
+		})
+	}
+}

@@ -14,4 +14,6 @@
 // for a string; and a key without a value. Aliases are rejected before they are
 // expanded, so that alias bombs are harmless. The non-specific tag "!" has no effect
 // and is accepted.
+//
+// The field tag `synonym` gives a key a second name; a mapping with both is rejected.
 package strictyaml

@@ -18,7 +18,7 @@ type settings struct {
 	Maybe   *float64           `yaml:"maybe"`
 	Count   uint8              `yaml:"count"`
 	Limits  limits             `yaml:"limits"`
-	Clients map[string]limits  `yaml:"clients"`
+	Clients map[string]limits  `yaml:"clients" synonym:"agents"`
 	Words   words              `yaml:"words"`
 	Lists   map[string][]int   `yaml:"lists"`
 	Nested  []limits           `yaml:"nested"`

@@ -2,23 +2,27 @@ package strictyaml
 
 import (
 	"fmt"
+	"maps"
 	"reflect"
+	"slices"
 	"strings"
 )
 
 // structKeys are the YAML keys of a struct.
 type structKeys struct {
-	names []string // in the order of the fields
-	field map[string]int
+	names    []string // in the order of the fields
+	field    map[string]int
+	synonyms map[string]string // second name of a key to its first, and back
 }
 
 // keysOfStruct returns the keys of struct type t and caches them for one Decode. The
-// key of a field without a `yaml` tag is its name in lower case, as in the library.
+// key of a field without a `yaml` tag is its name in lower case, as in the library. The
+// tag `synonym:"agents"` gives a key a second name.
 func (d *decoder) keysOfStruct(t reflect.Type) *structKeys {
 	if k, ok := d.structs[t]; ok {
 		return k
 	}
-	k := &structKeys{field: map[string]int{}}
+	k := &structKeys{field: map[string]int{}, synonyms: map[string]string{}}
 	for f := range t.Fields() {
 		name, _, _ := strings.Cut(f.Tag.Get("yaml"), ",")
 		switch {
@@ -29,6 +33,10 @@ func (d *decoder) keysOfStruct(t reflect.Type) *structKeys {
 		}
 		k.names = append(k.names, name)
 		k.field[name] = f.Index[0]
+		if synonym := f.Tag.Get("synonym"); synonym != "" {
+			k.field[synonym] = f.Index[0]
+			k.synonyms[name], k.synonyms[synonym] = synonym, name
+		}
 	}
 	d.structs[t] = k
 	return k
@@ -36,7 +44,8 @@ func (d *decoder) keysOfStruct(t reflect.Type) *structKeys {
 
 // describeUnknown returns the error text for an unknown key.
 func (k *structKeys) describeUnknown(key string) string {
-	if near := Nearest(key, k.names); near != "" {
+	known := slices.Concat(k.names, slices.Sorted(maps.Keys(k.synonyms)))
+	if near := Nearest(key, known); near != "" {
 		return fmt.Sprintf("unknown key %q; did you mean %q?", key, near)
 	}
 	return fmt.Sprintf("unknown key %q; known here: %s", shortenText(key), strings.Join(k.names, ", "))
