@@ -51,6 +51,8 @@ type Model struct {
 
 	statistical *statisticalModel // nil if there are too few examples
 
+	report Report
+
 	analyses sync.Pool // of *textAnalysis
 }
 

@@ -13,6 +13,8 @@ import (
 // trained on.
 type heldOutPrediction struct {
 	features   confidenceFeatures
+	class      int32 // of the example
+	best       int32 // predicted
 	correct    bool
 	outOfScope bool // the intent of the example was excluded from training, so any prediction is wrong
 }
@@ -100,7 +102,7 @@ func predictHeldOut(d *trainingSet, l *linearModel, on func(i int) bool, foreign
 		values, unknown = weighFeatures(values, l.rarity, l.unseenRarity, s.features, int(s.words), [2]int{})
 		l.scoreClasses(scores, s.features, values)
 		v := rankScores(scores, d.family, d.families > 0, len(s.features), unknown)
-		trials = append(trials, heldOutPrediction{features: v.features, correct: !foreign && v.best == int(s.class), outOfScope: foreign})
+		trials = append(trials, heldOutPrediction{features: v.features, class: s.class, best: int32(v.best), correct: !foreign && v.best == int(s.class), outOfScope: foreign})
 	}
 	return trials
 }

@@ -19,6 +19,9 @@ type Explanation struct {
 	Features []Feature
 	// Examples are the examples of Intent that are most similar to the text.
 	Examples []string
+	// Evidence are the declared texts that speak for Intent or Against, the
+	// strongest first.
+	Evidence []EvidenceItem
 	// Unknown are the words that the corpus does not contain.
 	Unknown []string
 }
@@ -32,6 +35,7 @@ type Feature struct {
 const (
 	maxFeatures = 8
 	maxExamples = 3
+	maxEvidence = 8
 )
 
 // Explain returns the evidence for a classification. It is slower than
@@ -46,6 +50,7 @@ func (m *Model) Explain(text string) Explanation {
 		}
 	}
 	e.Examples = m.NearestExamples(text, maxExamples, func(intent, _ string) bool { return intent == p.BestIntent })
+	e.Evidence = m.ListEvidence(text, maxEvidence, func(intent string) bool { return intent == p.BestIntent || intent == e.Against })
 	weights := map[string]float64{}
 	w := newTokenizer()
 	w.labels = m.labelsIgnoredIn(text)

@@ -37,7 +37,7 @@ type rulePattern struct {
 	words   []int32 // distinct; of an example the content words, if it has any
 	content int     // number of content words
 	weight  float64 // of the content words
-	text    string  // of an example
+	text    string  // as declared; "" for another spelling of a name
 }
 
 type patternKind uint8
@@ -77,7 +77,9 @@ func Train(c Corpus) *Model {
 	t.addLabels(docs)
 	t.computeWeights()
 	t.buildPostings()
-	t.model.statistical = trainStatistical(docs)
+	var trials []heldOutPrediction
+	t.model.statistical, trials = trainStatistical(docs)
+	t.model.report = newReport(docs, trials)
 	return t.model
 }
 
@@ -129,7 +131,7 @@ func (t *indexBuilder) addIntent(d IntentDoc) {
 	vocabulary := map[int32]bool{}
 
 	name := t.wordNumbers(splitCamel(d.Name))
-	t.addPattern(rulePattern{kind: patternName, intent: intent, words: name}, vocabulary)
+	t.addPattern(rulePattern{kind: patternName, intent: intent, words: name, text: d.Name}, vocabulary)
 	for _, written := range []string{d.Name, joinWords(d.Name)} { // fooBar and codereview
 		if as := t.wordNumbers(written); len(as) > 0 && !slices.Equal(as, name) {
 			t.addPattern(rulePattern{kind: patternExample, intent: intent, words: t.contentWords(as)}, vocabulary)
@@ -142,7 +144,7 @@ func (t *indexBuilder) addIntent(d IntentDoc) {
 	}
 	for _, text := range sortedUnique(d.Keywords) {
 		if all := t.wordNumbers(text); t.countContent(all) > 0 {
-			t.addPattern(rulePattern{kind: patternKeyword, intent: intent, words: all}, nil)
+			t.addPattern(rulePattern{kind: patternKeyword, intent: intent, words: all, text: text}, nil)
 		}
 	}
 	t.model.vocabulary = append(t.model.vocabulary, slices.Sorted(maps.Keys(vocabulary)))

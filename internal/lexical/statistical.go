@@ -45,11 +45,11 @@ func hasEnoughExamples(docs []IntentDoc) bool {
 	return full >= minIntents && trials >= minHeldOut && 10*full >= 9*len(docs) && 2*len(docs) <= maxClasses
 }
 
-// trainStatistical trains on documents sorted by name. It returns nil if there
-// are too few examples.
-func trainStatistical(docs []IntentDoc) *statisticalModel {
+// trainStatistical trains on documents sorted by name. It returns the held-out
+// predictions too, and nothing if there are too few examples.
+func trainStatistical(docs []IntentDoc) (*statisticalModel, []heldOutPrediction) {
 	if !hasEnoughExamples(docs) {
-		return nil
+		return nil, nil
 	}
 	group, groups := agentFamilies(docs)
 	d := newTrainingSet(trainingTexts(docs, group), group, groups)
@@ -57,7 +57,7 @@ func trainStatistical(docs []IntentDoc) *statisticalModel {
 	s := &statisticalModel{linear: whole.quantize(d.table)}
 	s.calibration = fitCalibration(trials)
 	s.rejectThreshold, s.acceptThreshold = chooseThresholds(&s.calibration, trials)
-	return s
+	return s, trials
 }
 
 // agentFamilies numbers the sets of agents that serve an intent. Intents of a
