@@ -32,7 +32,7 @@ type accessControl struct {
 // openAccess checks keys, secrets and the certificate. It opens no connection.
 func (c *core) openAccess(opts *Options) (_ *accessControl, err error) {
 	a := &accessControl{}
-	if l := rateLimit("classify", &c.cfg.Limits.Classify, c.cfg.Auth.Mode, autoClassify); l != nil {
+	if l := newCallerLimit("classify", c.cfg.classifyRate()); l != nil {
 		a.classifyLimit = l
 	}
 	if a.certificate, err = openCertificate(c.cfg.TLS); err != nil {
@@ -172,11 +172,22 @@ func (l *callerLimit) Take(caller *contract.Caller) (contract.Limit, bool) {
 	return l.limiter.Take(limits.PrincipalOf(caller), time.Now())
 }
 
-// rateLimit returns the limit of a policy, nil if it has none.
-func rateLimit(policy string, r *RateConfig, authMode string, auto float64) *callerLimit {
-	limiter := limits.New(policy, limits.Rate{PerSecond: r.perSecond(authMode, auto), Burst: r.Burst})
+// newCallerLimit returns the limit of a policy, nil if it has none.
+func newCallerLimit(policy string, rate limits.Rate) *callerLimit {
+	limiter := limits.New(policy, rate)
 	if limiter.Unlimited() {
 		return nil
 	}
 	return &callerLimit{limiter}
+}
+
+// logRateLimits logs the limits of one caller in words: "200/s, burst 400".
+func (c *core) logRateLimits() {
+	describe := func(r limits.Rate) string {
+		if r.PerSecond == 0 {
+			return "none"
+		}
+		return fmt.Sprintf("%v/s, burst %d", r.PerSecond, r.Burst)
+	}
+	c.log.Info("rate limits of each caller", "classify", describe(c.cfg.classifyRate()), "fallback_answer", describe(c.cfg.answerRate()))
 }

@@ -70,7 +70,6 @@ func startGuarded(t *testing.T, m mint, registry string, change ...func(*Config)
 	return startServer(t, registry, append([]func(*Config){func(c *Config) {
 		c.Auth.Mode = authJWT
 		c.Auth.Keys = []KeyConfig{{KID: "tests", Alg: "HS256", SecretFile: file}}
-		c.Limits.Classify.RPS = "0"
 	}}, change...)...)
 }
 

@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/caprouter/caprouter/internal/egress"
+	"github.com/caprouter/caprouter/internal/limits"
 )
 
 // The values of auth.mode.
@@ -122,9 +123,12 @@ type RateConfig struct {
 	Burst int         `yaml:"burst"` // size of the bucket
 }
 
-// RateSetting is a rate per second, or "auto": a default rate for callers with tokens,
-// and no limit for the local caller of auth.mode none.
+// RateSetting is a rate per second, or "auto": a default rate for callers with tokens.
+// The rate and the bucket of the local caller of auth.mode none are localFactor times
+// as large, because all programs of the machine share it.
 type RateSetting string
+
+const localFactor = 10
 
 const frequencyAuto RateSetting = "auto"
 
@@ -136,11 +140,21 @@ func defaultLimitsConfig() LimitsConfig {
 	}
 }
 
-// The rates per second of "auto" in auth.mode jwt.
+// The rates per second of "auto" for callers with tokens.
 const (
 	autoClassify       = 20
 	autoFallbackAnswer = 2
 )
+
+// classifyRate returns the rate at which one caller may route and classify.
+func (c *Config) classifyRate() limits.Rate {
+	return c.Limits.Classify.callerRate(c.Auth.Mode, autoClassify)
+}
+
+// answerRate returns the rate at which one caller gets answers of policy A.
+func (c *Config) answerRate() limits.Rate {
+	return c.Limits.FallbackAnswer.callerRate(c.Auth.Mode, autoFallbackAnswer)
+}
 
 func (c *LimitsConfig) validate() error {
 	return errors.Join(
@@ -168,17 +182,17 @@ func (c *RateConfig) validateRate(key string) error {
 	return checkRange(key+".burst", c.Burst, 1, 1_000_000)
 }
 
-// perSecond returns the rate, with auto as the default for callers with tokens; 0
-// means no limit.
-func (c *RateConfig) perSecond(authMode string, auto float64) float64 {
+// callerRate returns the rate of one caller, with auto as the rate per second of a
+// caller with a token.
+func (c *RateConfig) callerRate(authMode string, auto float64) limits.Rate {
 	if c.RPS != frequencyAuto {
 		n, _ := strconv.ParseFloat(string(c.RPS), 64) // validated
-		return n
+		return limits.Rate{PerSecond: n, Burst: c.Burst}
 	}
 	if authMode == authNone {
-		return 0
+		return limits.Rate{PerSecond: localFactor * auto, Burst: localFactor * c.Burst}
 	}
-	return auto
+	return limits.Rate{PerSecond: auto, Burst: c.Burst}
 }
 
 // parsePrefixes parses dispatch.allow_private: ranges or single addresses.

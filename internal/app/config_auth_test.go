@@ -3,6 +3,7 @@ package app
 import (
 	"crypto/rand"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -131,8 +132,8 @@ func TestStart_RejectsWeakSecrets(t *testing.T) {
 	}
 }
 
-// Who asks too often is told when to come back; the one local caller asks as
-// often as it likes, unless somebody says otherwise.
+// A caller over its rate gets 429 with Retry-After. The default rate of the local
+// caller is ten times the rate of a caller with a token.
 func TestServer_LimitsEachCaller(t *testing.T) {
 	m := newMint()
 	registry := "clients:\n" + entry("counter", "count_words", "prose", "")
@@ -158,10 +159,22 @@ func TestServer_LimitsEachCaller(t *testing.T) {
 	if got := ask(s, bob, "/api/v1/route"); got.status != 200 {
 		t.Errorf("bob: got %d, want 200", got.status)
 	}
-	local := startServer(t, registry)
-	for range 100 {
-		if got := ask(local, "", "/api/v1/route"); got.status != 200 || got.header.Get("Ratelimit") != "" {
-			t.Fatalf("the local caller: got %d with RateLimit %q", got.status, got.header.Get("Ratelimit"))
+	auto := func(c *Config) { c.Limits.Classify.RPS = "auto" }
+	for _, tc := range []struct {
+		name, token, want, logged string
+		server                    *testServer
+	}{
+		{"a caller with a token", alice, `"classify";q=40;w=2`, "20/s, burst 40", startGuarded(t, m, registry, auto)},
+		{"the local caller", "", `"classify";q=400;w=2`, "200/s, burst 400", startServer(t, registry, auto)},
+		{"the local caller without a limit", "", "", "none", startServer(t, registry, func(c *Config) { c.Limits.Classify.RPS = "0" })},
+		{"the local caller with a rate", "", `"classify";q=40;w=4`, "10/s, burst 40", startServer(t, registry, func(c *Config) { c.Limits.Classify.RPS = "10" })},
+	} {
+		got := ask(tc.server, tc.token, "/api/v1/route")
+		if policy := got.header.Get("Ratelimit-Policy"); got.status != 200 || policy != tc.want {
+			t.Errorf("%s: got %d with RateLimit-Policy %q, want 200 with %q", tc.name, got.status, policy, tc.want)
+		}
+		if logged := fmt.Sprintf(`"classify":%q`, tc.logged); !strings.Contains(tc.server.log.String(), logged) {
+			t.Errorf("%s: got log\n%s\nwant %s in it", tc.name, tc.server.log.String(), logged)
 		}
 	}
 	bounded := startServer(t, registry, func(c *Config) { c.Limits.Classify = RateConfig{RPS: "0.001", Burst: 1} })

@@ -138,7 +138,7 @@ func (c *core) newRouter(redactor *redact.Redactor) (*router.Router, error) {
 	if c.model != nil {
 		cfg.Model = c.model
 	}
-	if l := rateLimit("fallback_answer", &c.cfg.Limits.FallbackAnswer, c.cfg.Auth.Mode, autoFallbackAnswer); l != nil {
+	if l := newCallerLimit("fallback_answer", c.cfg.answerRate()); l != nil {
 		cfg.Answers = l
 	}
 	return router.New(cfg, c.classifier, c.dispatcher)

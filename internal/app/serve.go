@@ -82,6 +82,7 @@ func (c *core) listenAndServe(ctx context.Context, opts Options) (*Server, error
 	//nolint:sloglint // scripts look for this line, with the address in the text
 	c.log.Info("listening on "+s.addr, "classifier", mode, "classifier_because", why, "auth", c.cfg.Auth.Mode,
 		"agents", len(c.router.View().Catalogue.Agents), "registry_version", c.router.View().Catalogue.Version)
+	c.logRateLimits()
 	if c.cfg.Registry.HotReload {
 		s.group.Go("watch registry", c.registry.Run)
 	}

@@ -86,6 +86,9 @@ func startTestbed(ctx context.Context) (*testbed, error) {
 // withTokens enables authentication, and rate limits that are never reached.
 const withTokens = "auth: { mode: jwt }\nlimits: { classify: { rps: 1000000, burst: 1000000 } }\n"
 
+// withoutLimits disables the rate limit of the local caller.
+const withoutLimits = "limits: { classify: { rps: 0 } }\n"
+
 func (f *testbed) mintToken(name string) (string, error) {
 	cfg, err := app.LoadConfig(filepath.Join(f.dir, name, "caprouter.yaml"), nil)
 	if err != nil {
@@ -110,6 +113,9 @@ func (f *testbed) writeConfig(name, agentURL string, reuseSeconds int, sync stri
   billing_agent:
     match: { intent: [cost_analysis], domains: [azure, databricks] }%[1]s
 `, endpoint)
+	if len(more) == 0 {
+		more = []string{withoutLimits}
+	}
 	config := fmt.Sprintf("listen: 127.0.0.1:0\ndata_dir: %[1]s/data\nregistry: { file: %[1]s/capabilities.yaml }\ndispatch: { token_reuse_s: %[2]d }\nstore: { sync: %[3]s }\n",
 		filepath.Join(f.dir, name), reuseSeconds, sync) + strings.Join(more, "")
 	dir := filepath.Join(f.dir, name)

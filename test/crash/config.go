@@ -51,6 +51,7 @@ public_url: %s
 data_dir: %s
 registry: { file: %s, hot_reload: false }
 classifier: { mode: lexical }
+limits: { classify: { rps: 0 } }
 `, publicURL, dataDir(dir), filepath.Join(dir, "capabilities.yaml")), registry.String())
 }
 

@@ -34,7 +34,7 @@ data_dir: %s
 registry: { file: %s, hot_reload: false }
 classifier: { mode: lexical }
 dispatch: { max_in_flight: 100000 }
-limits: { max_in_flight: %d }
+limits: { max_in_flight: %d, classify: { rps: 0 } }
 store: { sync: 100ms }
 `, filepath.Join(dir, "data"), filepath.Join(dir, "capabilities.yaml"), inFlight), registry)
 }
