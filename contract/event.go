@@ -48,9 +48,21 @@ type DecisionQuery struct {
 	Since   time.Time
 	Agent   string // chosen, or tried in failover
 	Outcome Status
-	Limit   int    // 0 = 100
-	Cursor  string // of the previous page
+
+	// These compare what the caller may see of the decision, so that no filter
+	// reveals a hidden label. An entry whose decision was erased passes none.
+	Intent   string
+	Source   Source
+	Below    float64 // confidence is lower
+	Fallback string  // policy that answered, or AnyFallback
+
+	RequestID string
+	Limit     int    // 0 = 100
+	Cursor    string // of the previous page
 }
+
+// AnyFallback selects decisions that a fallback policy answered.
+const AnyFallback = "true"
 
 // DecisionPage is the response of GET /api/v1/decisions, oldest first.
 // NextCursor is always set: on the last page it is the position of future

@@ -134,6 +134,7 @@ func TestHistory_PagesDecisions(t *testing.T) {
 	}{
 		"all, by pages of two": {contract.DecisionQuery{Limit: 2}, append(append([]string{}, ids...), resp.RequestID)},
 		"by agent":             {contract.DecisionQuery{Agent: "payer"}, ids},
+		"by intent, in pages":  {contract.DecisionQuery{Intent: "pay", Limit: 2}, ids},
 		"by another agent":     {contract.DecisionQuery{Agent: "counter"}, nil},
 		"by outcome":           {contract.DecisionQuery{Outcome: contract.StatusProposed}, []string{resp.RequestID}},
 	} {

@@ -176,7 +176,24 @@ func TestRouter_ConcealsDecisionEverywhere(t *testing.T) {
 	page, err := h.Decisions(t.Context(), contract.DecisionQuery{}, c)
 	h.must(err)
 	check("the log", page.Decisions[0].Decision, page.Decisions[0].Omitted)
-	whole, err := h.Request(t.Context(), resp.RequestID, &contract.Caller{Subject: "root", Scopes: []string{"admin"}})
+	admin := &contract.Caller{Subject: "root", Scopes: []string{"admin"}}
+	for _, tt := range []struct {
+		name        string
+		query       contract.DecisionQuery
+		caller, all int // decisions that the caller and an administrator get
+	}{
+		{"hidden intent", contract.DecisionQuery{Intent: "pay"}, 0, 1},
+		{"unknown", contract.DecisionQuery{Intent: contract.Unknown}, 1, 0},
+		{"below the stored confidence", contract.DecisionQuery{Below: 0.3}, 1, 0},
+	} {
+		for c, want := range map[*contract.Caller]int{c: tt.caller, admin: tt.all} {
+			page, err := h.Decisions(t.Context(), tt.query, c)
+			if err != nil || len(page.Decisions) != want {
+				t.Errorf("decisions by %s: %s got %+v, %v, want %d", tt.name, c.Subject, page, err, want)
+			}
+		}
+	}
+	whole, err := h.Request(t.Context(), resp.RequestID, admin)
 	if err != nil || len(whole.Decision.Classification.Subtasks) != 2 || len(whole.Omitted) != 2 || whole.Decision.Classification.Confidence != 0.3 {
 		t.Errorf("administrator: got %+v, %v, want the stored response", whole, err)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/audit"
@@ -15,30 +16,75 @@ import (
 // Decisions returns a page of the decision log with the entries that the caller may
 // see.
 func (s *Service) Decisions(ctx context.Context, q contract.DecisionQuery, caller *contract.Caller) (*contract.DecisionPage, error) {
+	var unreadable error
+	decisions := &contract.DecisionPage{Decisions: []contract.DecisionEntry{}}
 	page, err := s.cfg.Log.Read(ctx, audit.Query{
-		Since: q.Since, Cursor: q.Cursor, Limit: q.Limit,
+		Since: firstTime(q), Cursor: q.Cursor, Limit: q.Limit,
 		Filter: func(rec *audit.Record) bool {
-			found := storedRequest{id: rec.RequestID, owner: recordCaller(rec), outcome: rec}
-			return (q.Outcome == "" || q.Outcome == rec.Status) &&
-				(q.Agent == "" || slices.Contains(rec.Agents, q.Agent) && visibility.MaySeeAgent(caller, q.Agent)) &&
-				found.isVisibleTo(caller)
+			if unreadable != nil || !selectsRecord(q, rec, caller) {
+				return false
+			}
+			entry, err := newEntry(rec)
+			if err != nil {
+				unreadable = err
+				return false
+			}
+			s.filter(caller, recordCaller(rec)).FilterLogEntry(&entry)
+			if !selectsDecision(q, entry.Decision) {
+				return false
+			}
+			decisions.Decisions = append(decisions.Decisions, entry)
+			return true
 		},
 	})
+	if unreadable != nil {
+		return nil, unreadable
+	}
 	if err != nil {
 		if e, ok := errors.AsType[*contract.Error](err); ok {
 			return nil, e
 		}
 		return nil, s.storeError(ctx, "the decision log cannot be read", err)
 	}
-	decisions := &contract.DecisionPage{Decisions: make([]contract.DecisionEntry, len(page.Records)), NextCursor: page.Next}
-	for i := range page.Records {
-		rec := &page.Records[i]
-		if decisions.Decisions[i], err = newEntry(rec); err != nil {
-			return nil, err
-		}
-		s.filter(caller, recordCaller(rec)).FilterLogEntry(&decisions.Decisions[i])
-	}
+	decisions.NextCursor = page.Next
 	return decisions, nil
+}
+
+// clockSlack bounds the difference between the clock of a request id and that of the
+// audit log.
+const clockSlack = 5 * time.Minute
+
+// firstTime is the time from which the log is read. A request has no records before
+// the time in its id.
+func firstTime(q contract.DecisionQuery) time.Time {
+	if q.RequestID == "" {
+		return q.Since
+	}
+	if from := timeOfID(q.RequestID).Add(-clockSlack); from.After(q.Since) {
+		return from
+	}
+	return q.Since
+}
+
+// selectsRecord compares the part of a record that is not erased.
+func selectsRecord(q contract.DecisionQuery, rec *audit.Record, caller *contract.Caller) bool {
+	found := storedRequest{id: rec.RequestID, owner: recordCaller(rec), outcome: rec}
+	return (q.RequestID == "" || q.RequestID == rec.RequestID) &&
+		(q.Outcome == "" || q.Outcome == rec.Status) &&
+		(q.Agent == "" || slices.Contains(rec.Agents, q.Agent) && visibility.MaySeeAgent(caller, q.Agent)) &&
+		found.isVisibleTo(caller)
+}
+
+// selectsDecision compares a decision as the caller sees it.
+func selectsDecision(q contract.DecisionQuery, d *contract.Decision) bool {
+	if q.Intent == "" && q.Source == "" && q.Below == 0 && q.Fallback == "" {
+		return true
+	}
+	return d != nil &&
+		(q.Intent == "" || q.Intent == d.Classification.Intent) &&
+		(q.Source == "" || q.Source == d.Classification.Source) &&
+		(q.Below == 0 || d.Classification.Confidence < q.Below) &&
+		(q.Fallback == "" || d.FallbackUsed != nil && (q.Fallback == contract.AnyFallback || q.Fallback == *d.FallbackUsed))
 }
 
 func newEntry(rec *audit.Record) (contract.DecisionEntry, error) {

@@ -171,11 +171,15 @@ func idWithAge(t *testing.T, age time.Duration) string {
 // record stores the response of a request of the owner in the audit log.
 func (f *fixture) record(t *testing.T, owner *contract.Caller, agents ...string) string {
 	t.Helper()
+	return f.recordDecision(t, owner, &contract.Decision{Chosen: agents, Hidden: []contract.Candidate{{AgentID: "other"}}})
+}
+
+func (f *fixture) recordDecision(t *testing.T, owner *contract.Caller, d *contract.Decision) string {
+	t.Helper()
 	resp := &contract.Response{
-		RequestID: newID(t), Status: contract.StatusCompleted, Data: contract.ResponseData{Answer: "paid"},
-		Decision: &contract.Decision{Chosen: agents, Hidden: []contract.Candidate{{AgentID: "other"}}},
+		RequestID: newID(t), Status: contract.StatusCompleted, Data: contract.ResponseData{Answer: "paid"}, Decision: d,
 	}
-	for _, id := range agents {
+	for _, id := range d.Chosen {
 		resp.Tasks = append(resp.Tasks, contract.TaskReport{AgentID: id})
 	}
 	if err := f.journal.RecordResponse(t.Context(), history.Subject{Caller: owner, Prompt: "pay"}, resp); err != nil {
@@ -355,6 +359,40 @@ func TestService_FiltersDecisions(t *testing.T) {
 		{"by outcome", contract.DecisionQuery{Outcome: contract.StatusFailed}, alice, nil},
 	} {
 		page, err := f.Decisions(t.Context(), tt.query, tt.caller)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var ids []string
+		for i := range page.Decisions {
+			ids = append(ids, page.Decisions[i].RequestID)
+		}
+		if diff := cmp.Diff(tt.want, ids); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", tt.name, diff)
+		}
+	}
+	policy := "B"
+	unsure := f.recordDecision(t, alice, &contract.Decision{FallbackUsed: &policy, Classification: contract.Classification{
+		Intent: "pay", Confidence: 0.4, Source: contract.SourceLexical,
+	}})
+	sure := f.recordDecision(t, alice, &contract.Decision{Chosen: []string{"payer"}, Classification: contract.Classification{
+		Intent: "pay", Confidence: 0.7, Source: contract.SourceLLM,
+	}})
+	f.log.records = append(f.log.records, audit.Record{Kind: audit.KindOutcome, RequestID: newID(t), Subject: alice.Subject, Tenant: alice.Tenant}) // erased
+	for _, tt := range []struct {
+		name  string
+		query contract.DecisionQuery
+		want  []string
+	}{
+		{"by intent", contract.DecisionQuery{Intent: "pay"}, []string{unsure, sure}},
+		{"below", contract.DecisionQuery{Intent: "pay", Below: 0.7}, []string{unsure}},
+		{"by source", contract.DecisionQuery{Source: contract.SourceLLM}, []string{sure}},
+		{"by any fallback", contract.DecisionQuery{Fallback: contract.AnyFallback}, []string{unsure}},
+		{"by policy", contract.DecisionQuery{Fallback: "B"}, []string{unsure}},
+		{"by another policy", contract.DecisionQuery{Fallback: "C"}, nil},
+		{"by request", contract.DecisionQuery{RequestID: sure}, []string{sure}},
+		{"by unknown request", contract.DecisionQuery{RequestID: newID(t)}, nil},
+	} {
+		page, err := f.Decisions(t.Context(), tt.query, alice)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -245,6 +245,7 @@ func TestAPI_ConformsToTheDocument(t *testing.T) {
 		{"events after what", &fakeBackend{}, "GET", "/api/v1/requests/" + testRequest + "/events?after=x", "", nil, 422},
 		{"decisions", &fakeBackend{}, "GET", "/api/v1/decisions", "", nil, 200},
 		{"decisions selected", &fakeBackend{}, "GET", "/api/v1/decisions?since=2026-01-02T15:04:05Z&agent=a&outcome=partial&limit=1000&cursor=c", "", nil, 200},
+		{"decisions to correct", &fakeBackend{}, "GET", "/api/v1/decisions?below=0.7&fallback=true&source=lexical&intent=unknown", "", nil, 200},
 		{"decisions of what", &fakeBackend{}, "GET", "/api/v1/decisions?outcome=running", "", nil, 422},
 		{"result", &fakeBackend{}, "POST", "/api/v1/tasks/" + testTask + "/result", `{"task_id":"` + testTask + `","status":"partial","data":{"a":1}}`, asAgent, 200},
 		{"result not JSON", &fakeBackend{}, "POST", "/api/v1/tasks/" + testTask + "/result", `{`, asAgent, 400},

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/httpserver"
@@ -17,6 +18,7 @@ const (
 	maxPageSize  = 1000
 	maxCursorLen = 512
 	maxIDLen     = 64
+	maxLabelLen  = 64 // characters
 )
 
 // queryParser parses the query parameters of a GET request. Its methods return
@@ -109,6 +111,21 @@ func (q *queryParser) limitParam() int {
 	return n
 }
 
+// confidenceParam returns a number above 0 and up to 1, or 0 if the parameter is
+// absent.
+func (q *queryParser) confidenceParam(name string) float64 {
+	var number float64
+	q.param(name, func(s string) bool {
+		n, err := strconv.ParseFloat(s, 64)
+		if err != nil || !(n > 0 && n <= 1) {
+			return false
+		}
+		number = n
+		return true
+	}, "must be a number above 0 and up to 1, e.g. 0.7")
+	return number
+}
+
 func (q *queryParser) cursorParam() string {
 	return q.param("cursor", func(s string) bool { return isPrintable(s, maxCursorLen) }, "is not a cursor of an earlier page")
 }
@@ -116,6 +133,12 @@ func (q *queryParser) cursorParam() string {
 func (q *queryParser) err() error {
 	slices.SortFunc(q.details, func(a, b contract.ErrorDetail) int { return strings.Compare(a.Pointer, b.Pointer) })
 	return invalidRequest(q.details)
+}
+
+// isLabel reports whether s can be the name of an intent.
+func isLabel(s string) bool {
+	n := utf8.RuneCountInString(s)
+	return utf8.ValidString(s) && n > 0 && n <= maxLabelLen
 }
 
 func isDigits(s string) bool {

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strconv"
 
+	"github.com/caprouter/caprouter/capabilities"
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/httpserver"
 )
@@ -147,14 +148,27 @@ func outcomes() []string {
 	}
 }
 
+// sources returns the sources of a classification.
+func sources() []string {
+	return []string{
+		string(contract.SourceLLM), string(contract.SourceLexical), string(contract.SourceCache), string(contract.SourcePinned),
+	}
+}
+
 func (a *api) handleDecisions(c *httpserver.Context) error {
-	q := parseQuery(c.Request.URL.RawQuery, "since", "agent", "outcome", "limit", "cursor")
+	q := parseQuery(c.Request.URL.RawQuery,
+		"since", "agent", "outcome", "intent", "source", "below", "fallback", "request_id", "limit", "cursor")
 	query := contract.DecisionQuery{
-		Since:   q.timeParam("since"),
-		Agent:   q.param("agent", contract.ValidAgentID, "is not an agent id ("+contract.AgentIDPattern+")"),
-		Outcome: contract.Status(q.enumParam("outcome", outcomes()...)),
-		Limit:   q.limitParam(),
-		Cursor:  q.cursorParam(),
+		Since:     q.timeParam("since"),
+		Agent:     q.param("agent", contract.ValidAgentID, "is not an agent id ("+contract.AgentIDPattern+")"),
+		Outcome:   contract.Status(q.enumParam("outcome", outcomes()...)),
+		Intent:    q.param("intent", isLabel, "is not the name of an intent"),
+		Source:    contract.Source(q.enumParam("source", sources()...)),
+		Below:     q.confidenceParam("below"),
+		Fallback:  q.enumParam("fallback", contract.AnyFallback, capabilities.FallbackAnswer, capabilities.FallbackUnsupported, capabilities.FallbackPropose),
+		RequestID: q.param("request_id", isValidID, "is not the id of a request"),
+		Limit:     q.limitParam(),
+		Cursor:    q.cursorParam(),
 	}
 	if err := q.err(); err != nil {
 		return err
