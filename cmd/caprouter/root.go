@@ -37,6 +37,7 @@ func newRootCommand() *cobra.Command {
 		newValidateCommand(),
 		newLintCommand(),
 		newDoctorCommand(),
+		newDecisionsCommand(),
 		newAgentsCommand(),
 		newTicketsCommand(),
 		newTokenCommand(),
