@@ -19,6 +19,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/caprouter/caprouter/internal/app"
+	"github.com/caprouter/caprouter/internal/demo"
 	"github.com/caprouter/caprouter/internal/llm"
 	"github.com/caprouter/caprouter/internal/strictjson"
 )
@@ -30,14 +31,20 @@ var (
 	starterConfig string
 	//go:embed starter/capabilities.yaml
 	starterRegistry []byte
+	//go:embed starter/cases.yaml
+	starterCases []byte
 )
+
+// starterCasesFile is the name of the golden cases that init writes.
+const starterCasesFile = "cases.yaml"
 
 func newInitCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "init [DIR]",
-		Short: "Write a configuration and a sample registry to start from",
-		Long: "Write caprouter.yaml, with every key at its default and explained, and capabilities.yaml, with three\n" +
-			"sample agents, into DIR or the current directory. If one of the files exists, init writes nothing.",
+		Short: "Write a configuration, a registry and golden cases to start from",
+		Long: "Write three files into DIR or the current directory: caprouter.yaml, with every key explained;\n" +
+			"capabilities.yaml, with one agent, which caprouter serve runs; and cases.yaml, with golden cases.\n" +
+			"If one of the files exists, init writes nothing.",
 		Example: `  caprouter init
   caprouter init my-router && cd my-router`,
 		Args: argsBetween("one DIR", 0, 1),
@@ -66,6 +73,7 @@ func runInit(out io.Writer, dir string) error {
 	files := []fileContent{
 		{filepath.Join(dir, app.DefaultConfigFile), config},
 		{filepath.Join(dir, app.DefaultRegistryFile), starterRegistry},
+		{filepath.Join(dir, starterCasesFile), starterCases},
 	}
 	if err := writeNewFiles(files); err != nil {
 		return err
@@ -77,31 +85,37 @@ func runInit(out io.Writer, dir string) error {
 	return nil
 }
 
-// starterDefaults returns the defaults, with the name of the default model.
+// starterDefaults returns the defaults, with the name of the default model and the
+// sample agent of the registry.
 func starterDefaults() app.Config {
 	cfg := app.DefaultConfig()
+	cfg.SampleAgent = demo.SampleAddress
 	cfg.LLM.Model = cmp.Or(cfg.LLM.Model, llm.DefaultModel)
 	return cfg
 }
 
+// starterPrompt is a request that the agent of the registry serves.
+const starterPrompt = "How many words are in this text: to be or not to be"
+
 func printNextSteps(out io.Writer, dir, keyEnv string) {
-	fmt.Fprintln(out, "\nNext:")
-	steps := [][2]string{
-		{"caprouter validate " + app.DefaultRegistryFile, "after every change of the registry"},
-		{`caprouter route "review this python code" --dry-run --explain`, "print a decision; nothing is sent"},
-		{"export " + keyEnv + "=…", "classify with a model instead of the lexical classifier"},
-		{"caprouter doctor", "check all of it, the model included"},
-		{"caprouter serve", "run the router"},
+	fmt.Fprintln(out, "\nRun the router, and the agent of the registry:")
+	program := "caprouter"
+	if strings.HasPrefix(os.Args[0], "./") && dir == "." {
+		program = os.Args[0] // the binary is not in a directory of PATH
 	}
 	if dir != "." {
-		steps = append([][2]string{{"cd " + quoteForShell(dir), ""}}, steps...)
+		fmt.Fprintf(out, "  cd %s\n", quoteForShell(dir))
 	}
-	for _, s := range steps {
-		if s[1] == "" {
-			fmt.Fprintf(out, "  %s\n", s[0])
-			continue
-		}
-		fmt.Fprintf(out, "  %-63s # %s\n", s[0], s[1])
+	fmt.Fprintf(out, "  %s serve\n\nSend a request from another terminal:\n"+
+		"  curl -s %s/api/v1/route -H 'Content-Type: application/json' \\\n"+
+		"    -d '{\"content\":{\"prompt\":\"%s\"}}'\n\nThen:\n", program, defaultURL, starterPrompt)
+	for _, s := range [][2]string{
+		{program + ` route "Count the words: a b c" --dry-run --explain`, "print a decision; nothing is sent"},
+		{program + " golden run " + starterCasesFile, "after every change of the registry"},
+		{"export " + keyEnv + "=…", "let a model classify the requests"},
+		{program + " doctor", "check everything, the model included"},
+	} {
+		fmt.Fprintf(out, "  %-62s # %s\n", s[0], s[1])
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -12,7 +13,9 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/caprouter/caprouter/capabilities"
+	"github.com/caprouter/caprouter/golden"
 	"github.com/caprouter/caprouter/internal/app"
+	"github.com/caprouter/caprouter/internal/demo"
 	"github.com/caprouter/caprouter/internal/llm"
 )
 
@@ -45,7 +48,10 @@ func TestInit_WritesDefaults(t *testing.T) {
 	if got.LLM.Model != llm.DefaultModel {
 		t.Errorf("got model %q, want it to be named: %s", got.LLM.Model, llm.DefaultModel)
 	}
-	got.LLM.Model = app.DefaultConfig().LLM.Model
+	if got.SampleAgent != demo.SampleAddress {
+		t.Errorf("got sample_agent %q, want %s, as in the registry", got.SampleAgent, demo.SampleAddress)
+	}
+	got.LLM.Model, got.SampleAgent = app.DefaultConfig().LLM.Model, ""
 	if diff := cmp.Diff(app.DefaultConfig(), got, cmpopts.EquateEmpty()); diff != "" {
 		t.Errorf("configuration (-default +written):\n%s", diff)
 	}
@@ -125,47 +131,57 @@ func TestFormatYAML(t *testing.T) {
 	}
 }
 
-// The sample registry loads without a warning; all that lint finds is that its
-// agents are nowhere yet. Every intent has examples in four languages.
-func TestInit_WritesValidRegistry(t *testing.T) {
-	s, err := capabilities.Parse(app.DefaultRegistryFile, starterRegistry)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(s.Fleet.Warnings) > 0 {
-		t.Errorf("got warnings %q, want none", s.Fleet.Warnings)
-	}
-	for _, f := range capabilities.Lint(s) {
-		if f.Rule != capabilities.RuleMissingEndpoint {
-			t.Errorf("lint: %s: %s", f.Rule, f.Message)
-		}
-	}
-	if len(s.Catalogue.Agents) != 3 {
-		t.Errorf("got %d agents, want the three of the source document", len(s.Catalogue.Agents))
-	}
-	for _, a := range s.Entries() {
-		for _, intent := range a.Match.Intent {
-			if n := len(a.Examples[intent]); n < 5 {
-				t.Errorf("%s has %d examples of %s, want at least 5", a.ID, n, intent)
+// The sample registry, as it is and with its commented agent, has no finding of lint,
+// and each of its examples is dispatched to its own agent.
+func TestInit_ExamplesAreDispatched(t *testing.T) {
+	asWritten := string(starterRegistry)
+	uncommented := regexp.MustCompile(`(?m)^  # (billing_agent:|  .*)$`).ReplaceAllString(asWritten, "  $1")
+	for name, tt := range map[string]struct {
+		text   string
+		agents int
+	}{
+		"as written":  {asWritten, 1},
+		"uncommented": {uncommented, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, err := capabilities.Parse(app.DefaultRegistryFile, []byte(tt.text))
+			if err != nil {
+				t.Fatal(err)
 			}
-		}
+			if got := len(s.Catalogue.Agents); got != tt.agents {
+				t.Errorf("got %d agents, want %d", got, tt.agents)
+			}
+			if len(s.Fleet.Warnings) > 0 {
+				t.Errorf("got warnings %q, want none", s.Fleet.Warnings)
+			}
+			for _, f := range capabilities.Lint(s) {
+				t.Errorf("lint: %s: %s", f.Rule, f.Message)
+			}
+			checkExamplesDispatched(t, s)
+		})
 	}
 }
 
-// The commented endpoints are right: without their comment marks they load.
-func TestInit_RegistryEndpoints(t *testing.T) {
-	text := strings.ReplaceAll(string(starterRegistry), "# endpoint:", "endpoint:")
-	s, err := capabilities.Parse(app.DefaultRegistryFile, []byte(text))
+func checkExamplesDispatched(t *testing.T, s *capabilities.Snapshot) {
+	t.Helper()
+	cfg := golden.Config{Registry: s}
+	for _, a := range s.Entries() {
+		for intent, examples := range a.Examples {
+			for _, text := range examples {
+				cfg.Cases = append(cfg.Cases, golden.Case{
+					ID: text, Input: text, Expect: golden.Expect{Outcome: golden.Dispatch, Agents: []string{a.ID}, Intent: intent},
+				})
+			}
+		}
+	}
+	report, err := golden.Run(t.Context(), cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, a := range s.Entries() {
-		if a.Endpoint.URL == "" {
-			t.Errorf("%s has no commented endpoint", a.ID)
+	for _, c := range report.Cases {
+		if !c.Passed {
+			t.Errorf("%s: %+v", c.ID, c.Differences)
 		}
-	}
-	if found := capabilities.Lint(s); len(found) > 0 {
-		t.Errorf("lint: got %+v, want nothing", found)
 	}
 }
 
@@ -176,6 +192,7 @@ func TestInit_WritesAllOrNothing(t *testing.T) {
 	}{
 		{"a configuration is there", app.DefaultConfigFile},
 		{"a registry is there", app.DefaultRegistryFile},
+		{"golden cases are there", starterCasesFile},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

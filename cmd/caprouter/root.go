@@ -39,6 +39,7 @@ func newRootCommand() *cobra.Command {
 		newDoctorCommand(),
 		newDecisionsCommand(),
 		newAgentsCommand(),
+		newAgentSampleCommand(),
 		newTicketsCommand(),
 		newTokenCommand(),
 		newKeysCommand(),

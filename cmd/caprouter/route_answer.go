@@ -30,18 +30,29 @@ func printAnswer(out, errOut io.Writer, resp *contract.Response, base string) er
 	case d.Unsupported != nil && d.Mode != contract.DataServerFallback:
 		printError(errOut, fmt.Sprintf("unsupported (%s): %s", d.Reason, d.Detail))
 	}
-	for _, t := range resp.Tasks {
-		switch {
+	for i := range resp.Tasks {
+		switch t := &resp.Tasks[i]; {
 		case t.Error != nil:
 			printError(errOut, t.AgentID+": "+formatTaskError(t.Error))
 		case t.Status == contract.TaskFailure:
-			printError(errOut, t.AgentID+": the agent returned a failure")
+			printError(errOut, formatFailure(t, resp.Data.Results))
 		}
 	}
 	for _, o := range resp.Omitted {
 		printError(errOut, fmt.Sprintf("left out: %s: %s", o.Title, formatOmitted(o.Reason)))
 	}
 	return nil
+}
+
+// formatFailure describes a failure that the agent itself reported.
+func formatFailure(t *contract.TaskReport, results []contract.AgentResult) string {
+	text := t.AgentID + ": the agent returned a failure"
+	for i := range results {
+		if r := &results[i]; r.AgentID == t.AgentID && r.SubtaskTitle == t.SubtaskTitle && len(r.Explanations) > 0 {
+			text += ": " + strings.Join(r.Explanations, "; ")
+		}
+	}
+	return text
 }
 
 // printDryRun prints the agents that a request would be sent to.

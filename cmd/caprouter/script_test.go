@@ -7,6 +7,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -48,6 +49,8 @@ func TestMain(m *testing.M) {
 //	expand FILE…        replace $NAME in the files
 //	json FILE PATH WANT the JSON value at a.0.b of the file, stdout or stderr
 //	field NAME FILE PATH  $NAME becomes that value
+//	freeport NAME       $NAME becomes a free address of 127.0.0.1
+//	move FILE OLD NEW   replace the text OLD in the file by NEW
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/script",
@@ -61,18 +64,20 @@ func TestScripts(t *testing.T) {
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"usage":   cmdUsage,
-			"mistake": cmdMistake,
-			"start":   cmdStart,
-			"signal":  cmdSignal,
-			"ended":   cmdEnded,
-			"agent":   cmdAgent,
-			"model":   func(ts *testscript.TestScript, _ bool, args []string) { startModel(t, ts, args) },
-			"held":    func(ts *testscript.TestScript, _ bool, _ []string) { testkit.Receive(t, agentOf(ts).arrived) },
-			"release": func(ts *testscript.TestScript, _ bool, _ []string) { close(agentOf(ts).release) },
-			"expand":  cmdExpand,
-			"json":    cmdJSON,
-			"field":   cmdField,
+			"usage":    cmdUsage,
+			"mistake":  cmdMistake,
+			"start":    cmdStart,
+			"signal":   cmdSignal,
+			"ended":    cmdEnded,
+			"agent":    cmdAgent,
+			"model":    func(ts *testscript.TestScript, _ bool, args []string) { startModel(t, ts, args) },
+			"held":     func(ts *testscript.TestScript, _ bool, _ []string) { testkit.Receive(t, agentOf(ts).arrived) },
+			"release":  func(ts *testscript.TestScript, _ bool, _ []string) { close(agentOf(ts).release) },
+			"expand":   cmdExpand,
+			"json":     cmdJSON,
+			"field":    cmdField,
+			"freeport": cmdFreePort,
+			"move":     cmdMove,
 		},
 	})
 }
@@ -124,7 +129,7 @@ func cmdStart(ts *testscript.TestScript, neg bool, args []string) {
 	name := args[0]
 	b := &background{cmd: exec.Command("caprouter", args[1:]...)}
 	b.cmd.Dir = ts.MkAbs(".")
-	for _, key := range []string{"PATH", "HOME", "TMPDIR", "GOCOVERDIR", "GORACE", "GEMINI_API_KEY", "CAPROUTER_LLM_BASE_URL"} {
+	for _, key := range []string{"PATH", "HOME", "TMPDIR", "GOCOVERDIR", "GORACE", "GEMINI_API_KEY", "CAPROUTER_LLM_BASE_URL", "CAPROUTER_SAMPLE_AGENT"} {
 		if v := ts.Getenv(key); v != "" {
 			b.cmd.Env = append(b.cmd.Env, key+"="+v)
 		}
@@ -163,8 +168,7 @@ func (b *background) follow(stderr io.Reader, addr chan<- string) {
 		fmt.Fprintln(b.log, lines.Text())
 		_, after, ok := strings.Cut(lines.Text(), "listening on ")
 		if ok && !told {
-			at, _, _ := strings.Cut(after, `"`)
-			addr <- at
+			addr <- after[:strings.IndexAny(after+" ", "\" ")]
 			told = true
 		}
 	}
@@ -279,6 +283,35 @@ func cmdField(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("usage: field NAME FILE PATH")
 	}
 	ts.Setenv(args[0], jsonAt(ts, args[1], args[2]))
+}
+
+// cmdFreePort reserves no port: another process could take it before the script does.
+func cmdFreePort(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: freeport NAME")
+	}
+	ts.Setenv(args[0], freeAddress(ts))
+}
+
+// freeAddress returns an address on which nothing listens.
+func freeAddress(ts interface{ Fatalf(string, ...any) }) string {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		ts.Fatalf("%v", err)
+	}
+	defer listener.Close()
+	return listener.Addr().String()
+}
+
+func cmdMove(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 3 {
+		ts.Fatalf("usage: move FILE OLD NEW")
+	}
+	text := ts.ReadFile(args[0])
+	if !strings.Contains(text, args[1]) {
+		ts.Fatalf("%s lacks %s", args[0], args[1])
+	}
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(strings.ReplaceAll(text, args[1], args[2])), 0o600))
 }
 
 // jsonAt is the value at a.0.b of a file.

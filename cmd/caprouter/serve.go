@@ -1,9 +1,15 @@
 package main
 
 import (
+	"context"
+	"errors"
+	"net"
+
 	"github.com/spf13/cobra"
 
 	"github.com/caprouter/caprouter/internal/app"
+	"github.com/caprouter/caprouter/internal/demo"
+	"github.com/caprouter/caprouter/internal/run"
 )
 
 func newServeCommand() *cobra.Command {
@@ -26,13 +32,39 @@ func newServeCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			server, err := app.Start(cmd.Context(), cfg, app.Options{LogOutput: cmd.ErrOrStderr(), Version: buildVersion(), OwnProcess: true})
-			if err != nil {
-				return explainMissingRegistry(err, &cfg)
-			}
-			return server.Wait()
+			return serve(cmd.Context(), cfg, app.Options{LogOutput: cmd.ErrOrStderr(), Version: buildVersion(), OwnProcess: true})
 		},
 	}
 	flags.register(cmd, true)
 	return cmd
+}
+
+// serve runs the router, and the sample agent if the configuration sets its address.
+func serve(ctx context.Context, cfg app.Config, opts app.Options) (err error) {
+	var sample net.Listener
+	var sampleErr error
+	if cfg.SampleAgent != "" {
+		// Before the router listens, so that the first request finds the agent.
+		sample, sampleErr = listenSample(ctx, cfg.SampleAgent)
+	}
+	server, err := app.Start(ctx, cfg, opts)
+	if err != nil {
+		if sample != nil {
+			err = errors.Join(err, sample.Close())
+		}
+		return explainMissingRegistry(err, &cfg)
+	}
+	if sampleErr != nil { // for example because caprouter agent-sample runs already
+		server.Logger().Warn("sample_agent is not started", "error", sampleErr)
+	}
+	if sample == nil {
+		return server.Wait()
+	}
+	agents := run.New(context.WithoutCancel(ctx)) // stopped after the router, which finishes its tasks first
+	agents.Go("sample agent", func(ctx context.Context) error {
+		return demo.ServeSample(ctx, sample, demo.SampleConfig{RouterURL: server.URL(), Issuer: cfg.Auth.Issuer, Logger: server.Logger()})
+	})
+	err = server.Wait()
+	agents.Stop(nil)
+	return errors.Join(err, agents.Wait())
 }

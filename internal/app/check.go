@@ -22,6 +22,18 @@ func checkListen(listen, authMode string) error {
 	return nil
 }
 
+// checkSampleAgent permits loopback addresses only, because the sample agent is for the
+// first requests on one machine.
+func checkSampleAgent(addr string) error {
+	if addr == "" {
+		return nil
+	}
+	if host, _, err := net.SplitHostPort(addr); err != nil || !egress.IsLoopback(host) {
+		return fmt.Errorf("sample_agent: %q is not host:port on loopback, e.g. 127.0.0.1:9101", addr)
+	}
+	return nil
+}
+
 func checkOneOf(key, value string, allowed ...string) error {
 	if slices.Contains(allowed, value) {
 		return nil

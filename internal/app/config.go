@@ -21,22 +21,23 @@ const (
 // Config is the content of caprouter.yaml. DefaultConfig returns the values of absent
 // keys. Users depend on the names of the keys.
 type Config struct {
-	Listen     string           `yaml:"listen"`     // host:port; port 0 picks one
-	PublicURL  string           `yaml:"public_url"` // base URL of callbacks; "" = the listen address
-	TLS        TLSConfig        `yaml:"tls"`
-	DataDir    string           `yaml:"data_dir"`
-	Registry   RegistryConfig   `yaml:"registry"`
-	Auth       AuthConfig       `yaml:"auth"`
-	Classifier ClassifierConfig `yaml:"classifier"`
-	LLM        LLMConfig        `yaml:"llm"`
-	Dispatch   DispatchConfig   `yaml:"dispatch"`
-	Limits     LimitsConfig     `yaml:"limits"`
-	Store      StoreConfig      `yaml:"store"`
-	Audit      AuditConfig      `yaml:"audit"`
-	Tickets    TicketsConfig    `yaml:"tickets"`
-	Redact     RedactConfig     `yaml:"redact"`
-	Session    SessionConfig    `yaml:"session"`
-	Telemetry  TelemetryConfig  `yaml:"telemetry"`
+	Listen      string           `yaml:"listen"`     // host:port; port 0 picks one
+	PublicURL   string           `yaml:"public_url"` // base URL of callbacks; "" = the listen address
+	TLS         TLSConfig        `yaml:"tls"`
+	DataDir     string           `yaml:"data_dir"`
+	Registry    RegistryConfig   `yaml:"registry"`
+	SampleAgent string           `yaml:"sample_agent"` // host:port on which serve runs the sample agent as well; "" = it does not
+	Auth        AuthConfig       `yaml:"auth"`
+	Classifier  ClassifierConfig `yaml:"classifier"`
+	LLM         LLMConfig        `yaml:"llm"`
+	Dispatch    DispatchConfig   `yaml:"dispatch"`
+	Limits      LimitsConfig     `yaml:"limits"`
+	Store       StoreConfig      `yaml:"store"`
+	Audit       AuditConfig      `yaml:"audit"`
+	Tickets     TicketsConfig    `yaml:"tickets"`
+	Redact      RedactConfig     `yaml:"redact"`
+	Session     SessionConfig    `yaml:"session"`
+	Telemetry   TelemetryConfig  `yaml:"telemetry"`
 }
 
 // RegistryConfig specifies the capability registry.
@@ -107,6 +108,7 @@ func LoadConfig(path string, lookupEnv func(string) (string, bool)) (Config, err
 func (c *Config) Validate() error {
 	return errors.Join(
 		checkListen(c.Listen, c.Auth.Mode),
+		checkSampleAgent(c.SampleAgent),
 		c.TLS.validate(),
 		c.Auth.validate(),
 		checkOneOf("dispatch.aggregate", c.Dispatch.Aggregate, "sections"),

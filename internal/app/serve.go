@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"os"
 	"os/signal"
@@ -126,6 +127,12 @@ func (s *Server) waitForView(ctx context.Context) error {
 
 // Addr returns the address of the listener, host:port.
 func (s *Server) Addr() string { return s.addr }
+
+// URL returns the base URL at which agents reach the server, without a trailing slash.
+func (s *Server) URL() string { return *s.core.baseURL.Load() }
+
+// Logger returns the log of the server.
+func (s *Server) Logger() *slog.Logger { return s.core.log }
 
 // Wait returns when the server has stopped: nil after a graceful shutdown, else the
 // reason.

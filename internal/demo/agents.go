@@ -14,6 +14,9 @@ import (
 	"github.com/caprouter/caprouter/internal/run"
 )
 
+// jwksPath is the path of the key set of a router.
+const jwksPath = "/.well-known/jwks.json"
+
 // taskPath is where the agents accept tasks, as in registry.yaml.
 const taskPath = "/tasks"
 
@@ -40,7 +43,7 @@ func StartAgents(ctx context.Context, g *run.Group, jwksURL string) (URLs, error
 		RAGAgent:     answerFrom(index),
 		BillingAgent: analyseCosts,
 	} {
-		s, err := newAgentServer(ctx, agentkit.Config{AgentID: id, JWKSURL: jwksURL, Path: taskPath, Client: keys}, work)
+		s, err := listenAgent(ctx, agentkit.Config{AgentID: id, JWKSURL: jwksURL, Path: taskPath, Client: keys}, work)
 		if err != nil {
 			for _, s := range started {
 				err = errors.Join(err, s.listener.Close())
@@ -68,15 +71,21 @@ type agentServer struct {
 	listener net.Listener
 }
 
-func newAgentServer(ctx context.Context, cfg agentkit.Config, work agentkit.Work) (*agentServer, error) {
-	handler, err := agentkit.New(cfg, work)
-	if err != nil {
-		return nil, err
-	}
+// listenAgent returns an agent on a free port of 127.0.0.1.
+func listenAgent(ctx context.Context, cfg agentkit.Config, work agentkit.Work) (*agentServer, error) {
 	var lc net.ListenConfig
 	listener, err := lc.Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, err
+	}
+	return newAgentServer(listener, cfg, work)
+}
+
+// newAgentServer closes the listener if it fails.
+func newAgentServer(listener net.Listener, cfg agentkit.Config, work agentkit.Work) (*agentServer, error) {
+	handler, err := agentkit.New(cfg, work)
+	if err != nil {
+		return nil, errors.Join(err, listener.Close())
 	}
 	return &agentServer{
 		id: cfg.AgentID,
