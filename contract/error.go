@@ -19,6 +19,7 @@ const (
 	CodeNotFound             Code = "not_found"
 	CodeMethodNotAllowed     Code = "method_not_allowed"
 	CodeConflict             Code = "conflict"
+	CodeResultExpired        Code = "result_expired"
 	CodePreconditionFailed   Code = "precondition_failed"
 	CodeNoEligibleAgent      Code = "no_eligible_agent"
 	CodeRateLimited          Code = "rate_limited"
@@ -38,6 +39,20 @@ type Error struct {
 	Malformed bool
 	// Limit is the exceeded limit of a rate_limited error.
 	Limit *Limit
+	// Ended is the request of a result_expired error.
+	Ended *EndedRequest
+}
+
+// EndedRequest is what remains of a request whose response is not stored any more.
+type EndedRequest struct {
+	RequestID string
+	// Status is terminal; StatusFailed if the process ended while it executed the
+	// request, so that the outcome is not known.
+	Status  Status
+	EndedAt time.Time // zero if the outcome is not known
+	// AnswerHash is the SHA-256 of the JSON of the response's data, as it was stored;
+	// nil if it is not known.
+	AnswerHash []byte
 }
 
 // Limit is the state of a rate limit (IETF

@@ -49,6 +49,7 @@ type harness struct {
 	// onOutcome is called before a response is written to the audit log.
 	onOutcome func()
 	registry  string // of the next start
+	retention audit.Retention
 	model     fallback.Model
 	answers   fallbackpolicy.AnswerLimit
 
@@ -99,7 +100,7 @@ func (h *harness) open() {
 	h.must(err)
 	signer, err := auth.OpenSigner(h.dir)
 	h.must(err)
-	h.auditLog, err = audit.Open(ctx, audit.Config{Log: log, Signer: signer, HeadFile: filepath.Join(h.dir, audit.HeadFile)})
+	h.auditLog, err = audit.Open(ctx, audit.Config{Log: log, Signer: signer, HeadFile: filepath.Join(h.dir, audit.HeadFile), Retention: h.retention})
 	h.must(err)
 	h.requests = requests.NewStore(h.bucket("REQUESTS"))
 	h.events, err = events.Open(ctx, h.store)

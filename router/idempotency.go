@@ -14,6 +14,8 @@ import (
 // keyReserver reserves idempotency keys.
 type keyReserver interface {
 	Reserve(ctx context.Context, caller *contract.Caller, id *contract.Idempotency, requestID string) (idempotency.Reservation, *contract.Response, error)
+	Start(ctx context.Context, r idempotency.Reservation, requestID string) error
+	End(ctx context.Context, r idempotency.Reservation, resp *contract.Response)
 	Release(ctx context.Context, r idempotency.Reservation)
 }
 
@@ -24,6 +26,7 @@ func (run *requestRun) reserveKey(ctx context.Context, keys keyReserver) (stored
 		return nil, nil
 	}
 	run.reservation, stored, err = keys.Reserve(ctx, run.Caller, run.Idempotency, run.RequestID)
+	run.KeyName = run.reservation.Name()
 	return stored, err
 }
 

@@ -3,14 +3,18 @@ package router_test
 import (
 	"context"
 	"crypto/sha256"
+	"errors"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/dispatch"
+	"github.com/caprouter/caprouter/internal/audit"
+	"github.com/caprouter/caprouter/internal/store"
 	"github.com/caprouter/caprouter/internal/strictjson"
 	"github.com/caprouter/caprouter/internal/testkit"
 )
@@ -179,4 +183,54 @@ func wire(t *testing.T, resp *contract.Response) string {
 		t.Fatal(err)
 	}
 	return string(data)
+}
+
+// TestRouter_NeverExecutesKeyedRequestAgain sends a request again after everything that
+// was stored about it was deleted to make space.
+func TestRouter_NeverExecutesKeyedRequestAgain(t *testing.T) {
+	for name, mode := range map[string]string{"synchronous": contract.ModeSync, "asynchronous": contract.ModeAsync} {
+		t.Run(name, func(t *testing.T) {
+			h := newHarness(t)
+			h.retention = audit.Retention{Contents: time.Nanosecond, Chain: time.Nanosecond}
+			h.restart()
+			req := func() *contract.Request {
+				return newRequest(func(r *contract.Request) { r.Options.Mode = mode }, keyed("k"))
+			}
+			send := func() (*contract.Response, error) {
+				if mode == contract.ModeAsync {
+					return h.Submit(t.Context(), req(), alice)
+				}
+				return h.Handle(t.Context(), req(), alice)
+			}
+			first, err := send()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if mode == contract.ModeAsync {
+				h.final(first.RequestID)
+				h.restart() // its outcome is in the audit log and in its key
+				h.must(h.requests.Delete(t.Context(), first.RequestID))
+			}
+			if _, err := h.Handle(t.Context(), newRequest(), alice); err != nil {
+				t.Fatal(err)
+			}
+			h.must(h.auditLog.EnforceRetention(t.Context()))
+			if _, err := h.auditLog.Find(t.Context(), first.RequestID); !errors.Is(err, store.ErrNotFound) {
+				t.Fatalf("got %v, want the audit log trimmed", err)
+			}
+			given := len(h.target.given())
+
+			_, err = send()
+			e, ok := errors.AsType[*contract.Error](err)
+			if !ok || e.Code != contract.CodeResultExpired {
+				t.Fatalf("got %v, want result_expired", err)
+			}
+			if e.Ended.RequestID != first.RequestID || e.Ended.Status != contract.StatusCompleted || len(e.Ended.AnswerHash) != sha256.Size || e.Ended.EndedAt.IsZero() {
+				t.Errorf("got %+v, want the outcome of the first request", e.Ended)
+			}
+			if again := len(h.target.given()); again != given {
+				t.Errorf("got %d tasks sent again, want none", again-given)
+			}
+		})
+	}
 }

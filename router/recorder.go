@@ -29,15 +29,19 @@ func (noRecorder) RecordOutcome(_ context.Context, resp *contract.Response, _ bo
 }
 
 // syncRecorder is the recorder of synchronous requests: they are recorded in the
-// audit log only.
+// audit log and in their idempotency keys.
 type syncRecorder struct {
 	journal *history.Journal
+	keys    keyReserver
 	run     *requestRun
 }
 
 func (s *syncRecorder) RecordDecision(ctx context.Context, p *plan.Plan) error {
 	ctx, cancel := s.run.detachedContext(ctx)
 	defer cancel()
+	if err := s.keys.Start(ctx, s.run.reservation, s.run.RequestID); err != nil {
+		return err
+	}
 	return s.journal.RecordDecision(ctx, s.run.Subject(), s.run.Request.Request, &p.Decision)
 }
 
@@ -47,5 +51,6 @@ func (s *syncRecorder) RecordOutcome(ctx context.Context, resp *contract.Respons
 	if err := s.journal.RecordResponse(ctx, s.run.Subject(), resp); err != nil && !executed {
 		return nil, err // nothing was done, so the caller may try again
 	}
+	s.keys.End(ctx, s.run.reservation, resp)
 	return resp, nil
 }

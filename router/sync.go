@@ -97,7 +97,7 @@ func (r *Router) serveSync(ctx context.Context, run *requestRun) (resp *contract
 	defer cancelCause(nil)
 	run.inflight = inflight.NewRequest(run.RequestID, run.TraceID, run.Caller, cancelCause)
 	run.mode = r.executor.Synchronous()
-	run.recorder = &syncRecorder{journal: r.journal, run: run}
+	run.recorder = &syncRecorder{journal: r.journal, keys: r.keys, run: run}
 	r.inflight.Add(run.inflight)
 	defer func() { r.inflight.Remove(run.inflight, resp) }()
 	return r.runPipeline(ctx, run)

@@ -134,7 +134,7 @@ func (a *Acceptor) maskRequest(req *contract.Request, caller *contract.Caller, s
 func (a *Acceptor) Restore(rec *requests.Record) *execution.Request {
 	stored := session.FromHistory(rec.History)
 	request := a.maskRequest(&rec.Request, &rec.Caller, &stored)
-	request.OnlyAgent = rec.OnlyAgent
+	request.OnlyAgent, request.KeyName = rec.OnlyAgent, rec.KeyName
 	request.Pinned = (*session.Pinned)(rec.Pinned)
 	return request
 }

@@ -153,5 +153,6 @@ func (r *Runner) restoreOutcome(ctx context.Context, id string) error {
 			return err
 		}
 	}
+	r.cfg.EndKey(ctx, rec.KeyName, rec.Response)
 	return r.cfg.Store.RemoveOpen(ctx, id)
 }

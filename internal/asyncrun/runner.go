@@ -57,8 +57,10 @@ type Config struct {
 	Events   Publisher
 	Inflight *inflight.Table
 	Executor *execution.Executor
-	Logger   *slog.Logger
-	Now      func() time.Time
+	// EndKey records the response in the idempotency key of its request.
+	EndKey func(ctx context.Context, keyName string, resp *contract.Response)
+	Logger *slog.Logger
+	Now    func() time.Time
 }
 
 // maxExecuting bounds the asynchronous requests that execute at the same time.
@@ -165,14 +167,15 @@ func (r *Runner) concludeStored(ctx context.Context, accepted *Accepted, rec *re
 	emit(&contract.Event{Type: contract.EventFinal, Response: rec.Response})
 }
 
-// recordResponse writes the response to the audit log, and then removes the
-// request from the index of open ones. The cause of an error is logged.
+// recordResponse writes the response to the audit log and to the idempotency key, and
+// then removes the request from the index of open ones. The cause of an error is logged.
 func (r *Runner) recordResponse(ctx context.Context, req *execution.Request, resp *contract.Response) error {
 	ctx, cancel := execution.Detach(ctx)
 	defer cancel()
 	if err := r.cfg.Journal.RecordResponse(ctx, req.Subject(), resp); err != nil {
 		return err
 	}
+	r.cfg.EndKey(ctx, req.KeyName, resp)
 	if err := r.cfg.Store.RemoveOpen(ctx, resp.RequestID); err != nil {
 		r.cfg.Logger.WarnContext(ctx, "an ended request stays in the index of open ones until the next start",
 			"request_id", resp.RequestID, "err", err)

@@ -39,7 +39,7 @@ func (r *Runner) newRecord(a *Accepted) *requests.Record {
 	now := r.cfg.Now().UTC()
 	return &requests.Record{
 		ID: a.RequestID, TraceID: a.TraceID, Caller: *a.Caller, Request: *a.Request.Request,
-		History: a.Turns, Pinned: (*requests.PinnedClassification)(a.Pinned), OnlyAgent: a.OnlyAgent,
+		History: a.Turns, Pinned: (*requests.PinnedClassification)(a.Pinned), OnlyAgent: a.OnlyAgent, KeyName: a.KeyName,
 		CreatedAt: now, Deadline: now.Add(a.Timeout),
 		State: requests.StateAccepted, Owner: r.cfg.Owner, Epoch: 1,
 	}

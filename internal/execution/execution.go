@@ -55,6 +55,7 @@ type Request struct {
 	Turns             []contract.Turn // masked: the conversation that precedes the prompt
 	OnlyAgent         string          // the one agent that may be a candidate; "" = any
 	AlreadyAsked      bool            // the session's last response was a clarification
+	KeyName           string          // the store's name of its idempotency key; "" = none
 	// Pinned is the classification that the caller or the session determined; nil
 	// if the classifier is to be called.
 	Pinned *session.Pinned

@@ -7,18 +7,23 @@
 //	if stored != nil || err != nil {
 //		return stored, err // it was sent before
 //	}
+//	err = keys.Start(ctx, reservation, request.RequestID)
 //	resp, err := execute(ctx, request)
 //	if err != nil {
 //		keys.Release(ctx, reservation) // nothing was done: it may be sent again
 //	}
+//	keys.End(ctx, reservation, resp)
 //
 // A key contains no response. Responses are looked up where every response is
-// stored, so erasing one erases it for its key as well.
+// stored, so erasing one erases it for its key as well. A key contains how its
+// request ended, so that the request is not executed again after its response was
+// erased, or deleted to make space.
 package idempotency
 
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -45,7 +50,8 @@ const (
 	// Orphaned is an asynchronous request that has not ended and that this process
 	// does not execute.
 	Orphaned
-	// Erased is a request whose content was erased.
+	// Erased is a request whose response is not stored any more: its content was
+	// erased, or deleted to make space.
 	Erased
 )
 
@@ -75,8 +81,17 @@ const (
 	releaseTimeout = 10 * time.Second
 )
 
+// maxUpdates bounds the attempts to change a key. A key changes only a few times.
+const maxUpdates = 5
+
 // Reservation is a key that a request has reserved. The zero value is none.
 type Reservation struct{ key string }
+
+// RestoreReservation returns the reservation with the name that Name returned.
+func RestoreReservation(name string) Reservation { return Reservation{key: name} }
+
+// Name returns the name of the reservation in the store, "" if there is none.
+func (r Reservation) Name() string { return r.key }
 
 // Held reports whether a key is reserved.
 func (r Reservation) Held() bool { return r.key != "" }
@@ -95,25 +110,42 @@ func New(bucket Bucket, requests Requests, logger *slog.Logger, now func() time.
 	return &Keys{bucket: bucket, requests: requests, logger: logger, now: now, started: now()}
 }
 
-// keyRecord is the stored value of a key.
+// keyRecord is the stored value of a key. It outlives what is stored about its
+// request, so that a request whose records were deleted is never executed again.
 type keyRecord struct {
 	RequestID string    `json:"request_id"`
 	Body      []byte    `json:"body"` // SHA-256 of the request's body
 	At        time.Time `json:"at"`
+	Progress  progress  `json:"progress,omitempty"`
+
+	// Set by the end of the request.
+	Status     contract.Status `json:"status,omitempty"`
+	EndedAt    time.Time       `json:"ended_at,omitzero"`
+	AnswerHash []byte          `json:"answer,omitempty"` // SHA-256 of the JSON of the response's data
 }
+
+// progress is how far the request with a key got. A key that was stored without it
+// belongs to an earlier version, which did not record whether tasks were sent.
+type progress string
+
+const (
+	progressReserved progress = "reserved" // nothing was executed: the key may be reserved again
+	progressStarted  progress = "started"  // tasks may have been sent
+	progressEnded    progress = "ended"
+)
 
 // Reserve reserves the key for the request. If an earlier request has the key,
 // Reserve returns that request's response instead.
 //
 // Errors are *contract.Error: invalid_request if the key was sent with another
-// body, conflict if the first request is being executed or was erased, overloaded
-// if the store fails.
+// body, conflict if the first request is being executed, result_expired if its
+// response is not stored any more, overloaded if the store fails.
 func (k *Keys) Reserve(
 	ctx context.Context, caller *contract.Caller, id *contract.Idempotency, requestID string,
 ) (Reservation, *contract.Response, error) {
 	// Callers choose the keys, so the caller is part of the name.
 	r := Reservation{key: "key." + store.HashKey(caller.KeyParts(id.Key)...)}
-	value, err := strictjson.Marshal(keyRecord{RequestID: requestID, Body: id.Body[:], At: k.now().UTC()})
+	value, err := strictjson.Marshal(keyRecord{RequestID: requestID, Body: id.Body[:], At: k.now().UTC(), Progress: progressReserved})
 	if err != nil {
 		return Reservation{}, nil, fmt.Errorf("reserve an idempotency key: %w", err)
 	}
@@ -139,8 +171,11 @@ func (k *Keys) Reserve(
 		return Reservation{}, nil, errInvalid("the header Idempotency-Key was sent with another request before: use a new key for a new request")
 	}
 	stored, err := k.replay(ctx, &first)
-	if !errors.Is(err, store.ErrNotFound) {
+	switch {
+	case !errors.Is(err, store.ErrNotFound):
 		return Reservation{}, stored, err
+	case first.Progress != progressReserved:
+		return Reservation{}, nil, errExpired(&first)
 	}
 	if err := k.takeOver(ctx, r, value, &first, entry.Revision); err != nil {
 		return Reservation{}, nil, err
@@ -171,13 +206,15 @@ func (k *Keys) replay(ctx context.Context, first *keyRecord) (*contract.Response
 		if err := k.requests.Resume(ctx, first.RequestID); err != nil {
 			return nil, k.storeError(ctx, "the request cannot be resumed", err)
 		}
-	case Erased:
-		return nil, &contract.Error{Code: contract.CodeConflict, Message: "the response to this Idempotency-Key was erased"}
-	case Stored:
+	case Stored, Erased:
 	}
 	resp, err := response()
 	if err != nil {
 		return nil, err
+	}
+	if state == Erased {
+		first.Status = resp.Status
+		return nil, errExpired(first)
 	}
 	replayed := *resp
 	replayed.Replayed = true
@@ -198,6 +235,60 @@ func (k *Keys) takeOver(ctx context.Context, r Reservation, value []byte, first 
 		return k.storeError(ctx, "the idempotency key cannot be stored", err)
 	}
 	return nil
+}
+
+// Start records that the request with the key is about to be executed. If Start
+// returns an error, the request must not be executed.
+func (k *Keys) Start(ctx context.Context, r Reservation, requestID string) error {
+	err := k.updateKey(ctx, r, requestID, func(rec *keyRecord) { rec.Progress = progressStarted })
+	if err != nil {
+		return k.storeError(ctx, "the idempotency key cannot be stored", err)
+	}
+	return nil
+}
+
+// End records the response of the request with the key. If that fails, the error is
+// logged: the key then protects the request as one that was started.
+func (k *Keys) End(ctx context.Context, r Reservation, resp *contract.Response) {
+	err := k.updateKey(ctx, r, resp.RequestID, func(rec *keyRecord) {
+		rec.Progress, rec.Status, rec.EndedAt, rec.AnswerHash = progressEnded, resp.Status, k.now().UTC(), nil
+		if data, err := strictjson.Marshal(resp.Data); err == nil {
+			hash := sha256.Sum256(data)
+			rec.AnswerHash = hash[:]
+		}
+	})
+	if err != nil {
+		k.logger.WarnContext(ctx, "cannot record the end of a request with an idempotency key", "request_id", resp.RequestID, "err", err)
+	}
+}
+
+// updateKey changes the key, as long as it belongs to the request.
+func (k *Keys) updateKey(ctx context.Context, r Reservation, requestID string, change func(*keyRecord)) (err error) {
+	if !r.Held() {
+		return nil
+	}
+	for range maxUpdates {
+		var entry store.Entry
+		if entry, err = k.bucket.Get(ctx, r.key); err != nil {
+			return err
+		}
+		var rec keyRecord
+		if err = strictjson.Unmarshal(entry.Value, &rec); err != nil {
+			return err
+		}
+		if rec.RequestID != requestID {
+			return errors.New("the key was reserved again")
+		}
+		change(&rec)
+		var value []byte
+		if value, err = strictjson.Marshal(rec); err != nil {
+			return err
+		}
+		if _, err = k.bucket.Update(ctx, r.key, value, entry.Revision); !errors.Is(err, store.ErrConflict) {
+			return err
+		}
+	}
+	return err
 }
 
 // Release gives up a reservation whose request was rejected before anything of it
@@ -221,6 +312,18 @@ func errExecuting() error {
 	return &contract.Error{Code: contract.CodeConflict, Message: "a request with this Idempotency-Key is being executed; try again when it has ended"}
 }
 
+// errExpired is returned for a request that may have been executed, and whose
+// response is not stored any more.
+func errExpired(first *keyRecord) error {
+	ended := &contract.EndedRequest{RequestID: first.RequestID, Status: first.Status, EndedAt: first.EndedAt, AnswerHash: first.AnswerHash}
+	message := "the request was executed before, and its response is not stored any more: use a new key to execute it again"
+	if ended.Status == "" {
+		ended.Status = contract.StatusFailed
+		message = "the request was sent before, and its outcome is not known: use a new key to execute it again"
+	}
+	return &contract.Error{Code: contract.CodeResultExpired, Message: message, Ended: ended}
+}
+
 func errInvalid(detail string) error {
 	e := &contract.Error{Code: contract.CodeInvalidRequest, Message: "the request is not valid"}
 	e.Add("", detail)
@@ -235,6 +338,12 @@ type NoKeys struct{}
 func (NoKeys) Reserve(context.Context, *contract.Caller, *contract.Idempotency, string) (Reservation, *contract.Response, error) {
 	return Reservation{}, nil, errInvalid("the header Idempotency-Key needs a server with a store: leave it out")
 }
+
+// Start does nothing.
+func (NoKeys) Start(context.Context, Reservation, string) error { return nil }
+
+// End does nothing.
+func (NoKeys) End(context.Context, Reservation, *contract.Response) {}
 
 // Release does nothing.
 func (NoKeys) Release(context.Context, Reservation) {}

@@ -92,7 +92,7 @@ func TestKeys_ReplaysOrRejectsTheSecondRequest(t *testing.T) {
 		{name: "undecided", state: idempotency.Undecided, want: contract.CodeConflict},
 		{name: "undecided before this process", state: idempotency.Undecided, restart: true, replayed: true},
 		{name: "orphaned", state: idempotency.Orphaned, replayed: true, resumed: true},
-		{name: "erased", state: idempotency.Erased, want: contract.CodeConflict},
+		{name: "erased", state: idempotency.Erased, want: contract.CodeResultExpired},
 		{name: "unknown, just reserved", err: store.ErrNotFound, age: 59 * time.Second, want: contract.CodeConflict},
 		{name: "unknown, after the grace period", err: store.ErrNotFound, age: 61 * time.Second},
 		{name: "unknown, before this process", err: fmt.Errorf("wrapped: %w", store.ErrNotFound), restart: true},
@@ -120,6 +120,58 @@ func TestKeys_ReplaysOrRejectsTheSecondRequest(t *testing.T) {
 				t.Errorf("got resumed %v, want %t", f.requests.resumed, tt.resumed)
 			}
 		})
+	}
+}
+
+// TestKeys_ProtectExecutedRequest checks a request about which nothing is stored any
+// more, in the process that executed it and in a later one.
+func TestKeys_ProtectExecutedRequest(t *testing.T) {
+	end := func(f *fixture, r idempotency.Reservation) {
+		f.End(t.Context(), r, &contract.Response{RequestID: "first", Status: contract.StatusPartial})
+	}
+	for _, tt := range []struct {
+		name   string
+		before func(f *fixture, r idempotency.Reservation)
+		want   contract.Status
+	}{
+		{"started", func(*fixture, idempotency.Reservation) {}, contract.StatusFailed},
+		{"ended", end, contract.StatusPartial},
+		{"ended by its stored name", func(f *fixture, r idempotency.Reservation) {
+			end(f, idempotency.RestoreReservation(r.Name()))
+		}, contract.StatusPartial},
+		{"end of another request", func(f *fixture, r idempotency.Reservation) {
+			f.End(t.Context(), r, &contract.Response{RequestID: "other", Status: contract.StatusPartial})
+		}, contract.StatusFailed},
+	} {
+		for _, restart := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, restart %t", tt.name, restart), func(t *testing.T) {
+				f := newFixture()
+				r := f.reserveFirst(t)
+				if err := f.Start(t.Context(), r, "first"); err != nil {
+					t.Fatal(err)
+				}
+				tt.before(f, r)
+				f.requests.err = store.ErrNotFound
+				f.now = f.now.Add(time.Hour)
+				if restart {
+					f.restart()
+				}
+				_, _, err := f.Reserve(t.Context(), alice, key("k", "body"), "second")
+				e, ok := errors.AsType[*contract.Error](err)
+				if !ok || e.Code != contract.CodeResultExpired || e.Ended.Status != tt.want || e.Ended.RequestID != "first" {
+					t.Errorf("got %v, want result_expired with %s", err, tt.want)
+				}
+			})
+		}
+	}
+}
+
+func TestKeys_StartFailsWithTheStore(t *testing.T) {
+	f := newFixture()
+	r := f.reserveFirst(t)
+	f.bucket.Err = errors.New("broken")
+	if err := f.Start(t.Context(), r, "first"); code(err) != contract.CodeOverloaded {
+		t.Errorf("got %v, want overloaded", err)
 	}
 }
 

@@ -56,6 +56,7 @@ type Record struct {
 	History   []contract.Turn       `json:"history,omitempty"`
 	Pinned    *PinnedClassification `json:"settled,omitempty"`
 	OnlyAgent string                `json:"only,omitempty"` // the only agent that may be a candidate; "" = any
+	KeyName   string                `json:"key,omitempty"`  // the store's name of the idempotency key; "" = none
 
 	CreatedAt   time.Time `json:"created_at"`
 	Deadline    time.Time `json:"deadline"`

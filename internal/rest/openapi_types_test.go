@@ -29,6 +29,8 @@ func schemaTypes() map[string]reflect.Type {
 		"Result":             reflect.TypeFor[contract.Result](),
 		"Problem":            reflect.TypeFor[Problem](),
 		"UnsupportedProblem": reflect.TypeFor[UnsupportedProblem](),
+		"ExpiredProblem":     reflect.TypeFor[ExpiredProblem](),
+		"ExpiredData":        reflect.TypeFor[ExpiredData](),
 		"AgentList":          reflect.TypeFor[AgentList](),
 		"Registry":           reflect.TypeFor[Registry](),
 		"RegistryCheck":      reflect.TypeFor[RegistryCheck](),

@@ -1,7 +1,9 @@
 package rest
 
 import (
+	"encoding/hex"
 	"net/http"
+	"time"
 
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/httpserver"
@@ -32,6 +34,22 @@ type UnsupportedProblem struct {
 	Decision *contract.Decision    `json:"decision"`
 }
 
+// ExpiredProblem is the problem of a request that was sent before, whose response is
+// not stored any more. It includes what remains of that request.
+type ExpiredProblem struct {
+	Problem
+	Outcome contract.Status `json:"outcome"`
+	Data    ExpiredData     `json:"data"`
+}
+
+// ExpiredData identifies the response that is not stored any more. EndedAt and
+// AnswerSHA256 are absent if the outcome of the request is not known.
+type ExpiredData struct {
+	RequestID    string    `json:"request_id"` // of the first request
+	EndedAt      time.Time `json:"ended_at,omitzero"`
+	AnswerSHA256 string    `json:"answer_sha256,omitempty"` // of the JSON of its data, hexadecimal
+}
+
 // problemType holds the properties that all problems of one code share.
 type problemType struct {
 	status int
@@ -49,6 +67,7 @@ var problemTypes = map[contract.Code]problemType{
 	contract.CodeNotFound:             {http.StatusNotFound, "Not found"},
 	contract.CodeMethodNotAllowed:     {http.StatusMethodNotAllowed, "Method not allowed"},
 	contract.CodeConflict:             {http.StatusConflict, "The request conflicts with the current state"},
+	contract.CodeResultExpired:        {http.StatusGone, "The response is not stored any more"},
 	contract.CodePreconditionFailed:   {http.StatusPreconditionFailed, "A precondition failed"},
 	contract.CodeNoEligibleAgent:      {http.StatusUnprocessableEntity, "No agent may serve this request"},
 	contract.CodeRateLimited:          {http.StatusTooManyRequests, "Too many requests from this caller"},
@@ -78,7 +97,13 @@ func newProblem(e *contract.Error, requestID string) (Problem, bool) {
 // encodeProblem is the httpserver.API.EncodeError of the REST interface.
 func encodeProblem(requestID string, e *contract.Error) (httpserver.EncodedError, bool) {
 	p, ok := newProblem(e, requestID)
-	return httpserver.EncodedError{Status: p.Status, ContentType: typeProblem, Body: p}, ok
+	encoded := httpserver.EncodedError{Status: p.Status, ContentType: typeProblem, Body: p}
+	if ended := e.Ended; ended != nil {
+		encoded.Body = ExpiredProblem{Problem: p, Outcome: ended.Status, Data: ExpiredData{
+			RequestID: ended.RequestID, EndedAt: ended.EndedAt, AnswerSHA256: hex.EncodeToString(ended.AnswerHash),
+		}}
+	}
+	return encoded, ok
 }
 
 // writeUnsupported answers a request without an eligible agent by fallback policy

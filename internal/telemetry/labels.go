@@ -29,7 +29,7 @@ func outcomeValues() []string {
 		toStrings(
 			contract.CodeInvalidRequest, contract.CodePayloadTooLarge, contract.CodeUnsupportedMediaType,
 			contract.CodeUnauthenticated, contract.CodeForbidden, contract.CodeNotFound,
-			contract.CodeMethodNotAllowed, contract.CodeConflict, contract.CodePreconditionFailed,
+			contract.CodeMethodNotAllowed, contract.CodeConflict, contract.CodeResultExpired, contract.CodePreconditionFailed,
 			contract.CodeNoEligibleAgent, contract.CodeRateLimited, contract.CodeOverloaded,
 			contract.CodeAuditUnavailable, contract.CodeInternal,
 		),
