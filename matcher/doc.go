@@ -15,6 +15,9 @@
 //	− 20   once, when the request violates one of the agent's constraints
 //	= score                                                      (−20 … 110)
 //
+// If a request means one of several intents (Query.Tied), the intent counts only
+// for agents that declare all of them, because any other agent may be the wrong one.
+//
 // The intent and the domain "unknown" match nothing, but a "*" can count "unknown"
 // as a domain. An agent is a hit if its base reaches the threshold, and is eligible
 // if it is a hit and passes all gates. The threshold is also a gate on the score, so

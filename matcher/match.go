@@ -5,6 +5,10 @@ import "github.com/caprouter/caprouter/contract"
 // Query is one classified request, or one subtask of it.
 type Query struct {
 	Intent string
+	// Tied are further intents that the request may mean instead. If there are
+	// any, the intent counts only for agents that declare all of them, at most
+	// MaxTied.
+	Tied []string
 	// Domains are the domains of the request, including contract.Unknown.
 	// Duplicates and domains after the first contract.MaxDomains distinct ones do
 	// not count.
@@ -22,6 +26,9 @@ type Query struct {
 	MinConfidence float64 // least confidence that suffices
 	NowMS         int64   // Unix milliseconds
 }
+
+// MaxTied bounds the tied intents of a Query.
+const MaxTied = 3
 
 // callerOrNone returns the caller, or one without rights if there is none.
 func (q *Query) callerOrNone() *contract.Caller {

@@ -16,6 +16,8 @@ type listMerge struct {
 	minBase     int // least base score of a hit
 	domainCount int // distinct domains of the query
 	domains     [contract.MaxDomains]int32
+	tied        [MaxTied]int32 // intents that an agent must declare beside that of the query
+	tiedCount   int
 
 	lists      [maxLists]postingList // the first n are not empty
 	n          int
@@ -63,6 +65,10 @@ func (w *listMerge) chooseLists(x *Index, q *Query, minBase int) {
 	for _, name := range distinctDomains(q.Domains) {
 		w.domains[w.domainCount] = x.domains[name]
 		w.domainCount++
+	}
+	for _, name := range q.Tied[:min(len(q.Tied), MaxTied)] {
+		w.tied[w.tiedCount] = x.intents[name]
+		w.tiedCount++
 	}
 	intent := x.intents[q.Intent]
 	switch most := x.weights.domainScore(w.domainCount); {
@@ -188,6 +194,19 @@ func (w *listMerge) nextAgent() bool {
 	if w.traits&isBroad != 0 {
 		w.traits = w.implied | w.lookupTraits(w.ord)
 	}
+	if w.traits&hasIntent != 0 && !w.declaresTied(w.ord) {
+		w.traits &^= hasIntent
+	}
+	return true
+}
+
+// declaresTied reports whether the agent declares all tied intents.
+func (w *listMerge) declaresTied(ord int32) bool {
+	for _, intent := range w.tied[:w.tiedCount] {
+		if _, ok := slices.BinarySearch(w.x.byIntent.row(intent), ord); !ok {
+			return false
+		}
+	}
 	return true
 }
 
@@ -216,6 +235,7 @@ func (w *listMerge) skipRest() int {
 		w.updateBound()
 	}
 	switch {
+	case w.tiedCount > 0: // the traits of the following agents differ
 	case w.allAgents && w.n == 0:
 		n := int(w.end - w.after - 1)
 		w.after = w.end - 1

@@ -113,6 +113,9 @@ func drawQuery(t *rapid.T, agents []*contract.RegistryEntry) matcher.Query {
 	if rarely(t, "unsure", 6) {
 		q.MinConfidence = 0.9
 	}
+	if rarely(t, "tied", 3) {
+		q.Tied = subset(t, "tied intents", append([]string{"nobody's", "unknown"}, someIntents...), matcher.MaxTied)
+	}
 	if rarely(t, "only", 6) {
 		q.Only = fmt.Sprintf("a%d", rapid.IntRange(0, len(agents)).Draw(t, "which"))
 	}

@@ -125,6 +125,11 @@ func (s *setup) score(a *contract.RegistryEntry) seen {
 	if q.Intent != "unknown" && slices.Contains(a.Match.Intent, q.Intent) {
 		c.Parts[0] = s.Weights.Intent
 	}
+	for _, tied := range q.Tied {
+		if tied == "unknown" || !slices.Contains(a.Match.Intent, tied) {
+			c.Parts[0] = 0
+		}
+	}
 	var asked []string
 	for _, d := range q.Domains {
 		if !slices.Contains(asked, d) && len(asked) < 3 {
