@@ -47,6 +47,9 @@ type Classification struct {
 	// Alternatives are the next best intents of the lexical classifier, best
 	// first, without the chosen one. A model provides none.
 	Alternatives []IntentScore `json:"alternatives,omitempty"`
+	// Tied means that Intent is only the likeliest of several intents with about
+	// the same confidence, all of which the chosen agent declares.
+	Tied bool `json:"tied,omitzero"`
 }
 
 // Cascade describes whether the lexical classifier made the model call
@@ -59,13 +62,18 @@ type Cascade struct {
 	Agrees       *bool    `json:"agrees,omitempty"` // on the intent; absent if the model did not reply
 }
 
-// Subtask is one part of a request. Intent and Domains are empty if those of
-// the classification apply.
+// Subtask is one part of a request. Intent, Domains and Confidence are empty if
+// those of the classification apply.
 type Subtask struct {
 	Title   string   `json:"title"`
 	Reason  string   `json:"reason,omitempty"`
 	Intent  string   `json:"intent,omitempty"`
 	Domains []string `json:"domains,omitempty"`
+	// Confidence, Alternatives and Tied are those of this part alone. A model
+	// provides none.
+	Confidence   float64       `json:"confidence,omitzero"`
+	Alternatives []IntentScore `json:"alternatives,omitempty"`
+	Tied         bool          `json:"tied,omitzero"`
 }
 
 // IntentScore is an intent with its confidence (0..1).

@@ -171,6 +171,10 @@ const (
 	TaskWasCancelled     TaskCode = "cancelled"
 )
 
+// OmittedNotUnderstood is the reason of a part of the request that asks for
+// something that no agent declares.
+const OmittedNotUnderstood = "not_understood"
+
 // Omitted is a subtask that no eligible agent exists for.
 type Omitted struct {
 	Subtask int      `json:"subtask"` // index into classification.subtasks

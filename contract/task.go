@@ -7,13 +7,21 @@ import (
 
 // Task is the task that an agent receives.
 type Task struct {
-	TaskID       string                     `json:"task_id"`
-	RequestID    string                     `json:"request_id"`
-	TraceID      string                     `json:"trace_id"` // 32 hex digits (W3C Trace Context)
-	Intent       string                     `json:"intent"`
-	Domains      []string                   `json:"domains"`
-	SubtaskTitle string                     `json:"subtask_title"`
-	Inputs       map[string]json.RawMessage `json:"inputs"` // "prompt" and the request's inputs
+	TaskID       string   `json:"task_id"`
+	RequestID    string   `json:"request_id"`
+	TraceID      string   `json:"trace_id"` // 32 hex digits (W3C Trace Context)
+	Intent       string   `json:"intent"`   // Unknown if Alternatives are set
+	Domains      []string `json:"domains"`
+	SubtaskTitle string   `json:"subtask_title"`
+	Confidence   float64  `json:"confidence"` // that the task is one for this agent
+	// Alternatives are the intents that the request may mean, likeliest first, if
+	// the words of the request do not decide between them. The agent declares all
+	// of them.
+	Alternatives []IntentScore              `json:"alternatives,omitempty"`
+	Locale       string                     `json:"locale,omitempty"`     // BCP 47, of the request
+	SessionID    string                     `json:"session_id,omitempty"` // as the caller named it; other callers may use the same
+	History      []Turn                     `json:"history,omitempty"`    // turns before the prompt, oldest first
+	Inputs       map[string]json.RawMessage `json:"inputs"`               // "prompt" and the request's inputs
 	Deadline     time.Time                  `json:"deadline"`
 	Attempt      int                        `json:"attempt"` // from 1
 	// Callback is the destination of asynchronous results and of progress. It

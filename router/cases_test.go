@@ -274,6 +274,12 @@ func (a *scriptedAgents) Send(_ context.Context, call dispatch.Call) dispatch.Ou
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	words := []string{fmt.Sprintf("%s %s %v %q others=%d", call.Agent.ID, call.Task.Intent, call.Task.Domains, call.Task.SubtaskTitle, call.Standbys)}
+	if len(call.Task.Alternatives) > 0 {
+		words = append(words, fmt.Sprintf("confidence=%v alternatives=%v", call.Task.Confidence, call.Task.Alternatives))
+	}
+	if len(call.Task.History) > 0 {
+		words = append(words, fmt.Sprintf("history=%q", call.Task.History))
+	}
 	if call.Agent.Restore != nil {
 		for _, name := range slices.Sorted(maps.Keys(call.Task.Inputs)) {
 			words = append(words, fmt.Sprintf("%s=%s", name, call.Task.Inputs[name]))

@@ -47,7 +47,8 @@ func (r *Router) updateSession(
 	}
 	for i := range outcomes {
 		ended.Tasks[i] = session.Task{
-			AgentID: outcomes[i].Report.AgentID, Intent: p.Parts[i].Intent, Domains: p.Parts[i].Domains, Result: outcomes[i].Result,
+			AgentID: outcomes[i].Report.AgentID, Intent: p.Parts[i].Intent, Domains: p.Parts[i].Domains,
+			Confidence: p.Parts[i].Confidence, Alternatives: p.Parts[i].Alternatives, Result: outcomes[i].Result,
 		}
 	}
 	ctx, cancel := run.detachedContext(ctx)

@@ -46,10 +46,10 @@ func (p *projection) add(label, format string, args ...any) {
 }
 
 func (p *projection) addClassification(label string, c *contract.Classification) {
-	p.add(label, "%s %v, confidence %v, source %s%s", c.Intent, c.Domains, c.Confidence, c.Source, optional(c.Reason != "", ", reason "+c.Reason))
+	p.add(label, "%s %v, confidence %v, source %s%s", c.Intent, c.Domains, c.Confidence, c.Source, optional(c.Reason != "", ", reason "+c.Reason)+optional(c.Tied, ", tied"))
 	p.addModelUse(c.ModelUse)
 	for i, s := range c.Subtasks {
-		p.add("subtask", "%d, %s %v %q%s", i, s.Intent, s.Domains, s.Title, optional(s.Reason != "", ": "+s.Reason))
+		p.add("subtask", "%d, %s %v %q%s%s", i, s.Intent, s.Domains, s.Title, optional(s.Reason != "", ": "+s.Reason), optional(s.Tied, ", tied"))
 	}
 	for _, a := range c.Alternatives {
 		p.add("alternative", "%s, confidence %v", a.Intent, a.Confidence)

@@ -143,17 +143,26 @@ func (p *partExecution) hasEnded() bool {
 func (p *partExecution) newTask(ctx context.Context, agent *contract.RegistryEntry) contract.Task {
 	req := p.run.Request
 	deadline, _ := ctx.Deadline() // a request always has one
-	return contract.Task{
+	task := contract.Task{
 		TaskID:       p.executor.newID(),
 		RequestID:    req.RequestID,
 		TraceID:      req.TraceID,
 		Intent:       p.part.Intent,
 		Domains:      p.part.Domains,
 		SubtaskTitle: contract.SubtaskTitle(req.Masking.RestoreText(p.part.Title, agent.Restore)),
+		Confidence:   p.part.Confidence,
+		Alternatives: p.part.Alternatives,
+		Locale:       req.Masking.RestoreText(req.Locale, agent.Restore),
+		SessionID:    req.SessionID,
+		History:      p.inputs.historyFor(agent),
 		Inputs:       p.inputs.forAgent(agent),
 		Deadline:     deadline.UTC(),
 		Attempt:      1,
 	}
+	if len(task.Alternatives) > 0 {
+		task.Intent = contract.Unknown
+	}
+	return task
 }
 
 // agentsDown returns the outcome of a part that only agents known to be down could

@@ -43,6 +43,15 @@ func (in *taskInputs) forAgent(agent *contract.RegistryEntry) map[string]json.Ra
 	return masked
 }
 
+// historyFor returns the conversation that precedes the prompt for one agent.
+func (in *taskInputs) historyFor(agent *contract.RegistryEntry) []contract.Turn {
+	turns := slices.Clone(in.request.Turns)
+	for i := range turns {
+		turns[i].Content = in.request.Masking.RestoreText(turns[i].Content, agent.Restore)
+	}
+	return turns
+}
+
 func quoteText(text string) json.RawMessage {
 	raw, err := strictjson.Marshal(text)
 	if err != nil {

@@ -83,12 +83,15 @@ type PinnedClassification struct {
 
 // Part is one planned task: a subtask, and its agents in order of preference.
 type Part struct {
-	Subtask     int                 `json:"subtask"` // index into the classification's subtasks; -1 = the whole request
-	Title       string              `json:"title"`
-	Intent      string              `json:"intent"`
-	Domains     []string            `json:"domains"`
-	Agents      []string            `json:"agents"`         // the chosen agent, then the standbys
-	Unavailable *contract.Candidate `json:"down,omitempty"` // set instead of Agents if all eligible agents are down
+	Subtask    int      `json:"subtask"` // index into the classification's subtasks; -1 = the whole request
+	Title      string   `json:"title"`
+	Intent     string   `json:"intent"`
+	Domains    []string `json:"domains"`
+	Confidence float64  `json:"confidence,omitzero"`
+	// Alternatives are the tied intents, likeliest first; empty without a tie.
+	Alternatives []contract.IntentScore `json:"alternatives,omitempty"`
+	Agents       []string               `json:"agents"`         // the chosen agent, then the standbys
+	Unavailable  *contract.Candidate    `json:"down,omitempty"` // set instead of Agents if all eligible agents are down
 }
 
 // Task is one part sent to one agent.

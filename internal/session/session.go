@@ -83,7 +83,10 @@ type Pinned struct {
 func (p *Pinned) Current() contract.Classification {
 	c := p.Classification
 	c.Source, c.Reason = contract.SourcePinned, p.Reason
-	c.LatencyMS, c.ModelUse, c.Alternatives = 0, nil, nil
+	c.LatencyMS, c.ModelUse = 0, nil
+	if !c.Tied { // tied intents are as likely as before
+		c.Alternatives = nil
+	}
 	return c
 }
 
@@ -134,10 +137,12 @@ type Ended struct {
 
 // Task is one task of a request that has ended.
 type Task struct {
-	AgentID string
-	Intent  string
-	Domains []string
-	Result  *contract.Result // nil if no agent returned one
+	AgentID      string
+	Intent       string
+	Domains      []string
+	Confidence   float64
+	Alternatives []contract.IntentScore // the tied intents, likeliest first
+	Result       *contract.Result       // nil if no agent returned one
 }
 
 // After returns the session after the request has ended.
@@ -180,6 +185,10 @@ func (e *Ended) waitingAgent() (string, *contract.Classification) {
 		}
 		task := *e.Classification
 		task.Intent, task.Domains, task.Subtasks = t.Intent, t.Domains, []contract.Subtask{}
+		task.Confidence, task.Alternatives, task.Tied = t.Confidence, nil, false
+		if len(t.Alternatives) > 0 {
+			task.Confidence, task.Alternatives, task.Tied = t.Alternatives[0].Confidence, t.Alternatives[1:], true
+		}
 		return t.AgentID, &task
 	}
 	return "", nil

@@ -33,6 +33,7 @@ func (f *Filter) visiblePart(c *contract.Classification) contract.Classification
 		if titles.masked {
 			sub.Reason = ""
 		}
+		sub.Alternatives, sub.Tied = f.visibleRunnersUp(sub.Intent, sub.Confidence, sub.Alternatives, sub.Tied)
 	}
 	filtered.ModelUse = withoutReplies(c.ModelUse)
 	if c.Cascade != nil {
@@ -40,13 +41,25 @@ func (f *Filter) visiblePart(c *contract.Classification) contract.Classification
 		cascade.Intent = f.maskIntent(cascade.Intent)
 		filtered.Cascade = &cascade
 	}
-	filtered.Alternatives = nil
-	for _, next := range c.Alternatives {
-		if f.maskIntent(next.Intent) == next.Intent {
-			filtered.Alternatives = append(filtered.Alternatives, next)
+	filtered.Alternatives, filtered.Tied = f.visibleRunnersUp(filtered.Intent, c.Confidence, c.Alternatives, c.Tied)
+	return filtered
+}
+
+// visibleRunnersUp returns the visible ones of the next best intents. The intent is
+// shown as tied only with a visible one, so that no tie reveals a hidden intent.
+func (f *Filter) visibleRunnersUp(
+	intent string, confidence float64, list []contract.IntentScore, tied bool,
+) (visible []contract.IntentScore, visiblyTied bool) {
+	for _, next := range list {
+		if f.maskIntent(next.Intent) != next.Intent {
+			continue
+		}
+		visible = append(visible, next)
+		if tied && f.isVisibleIntent(intent) && confidence-next.Confidence < f.routing.AmbiguityThreshold {
+			visiblyTied = true
 		}
 	}
-	return filtered
+	return visible, visiblyTied
 }
 
 // maskIntent returns the label, or contract.Unknown if the caller may not see it.

@@ -1,75 +1,117 @@
 package plan
 
 import (
+	"math"
 	"slices"
 	"strconv"
 
 	"github.com/caprouter/caprouter/contract"
-	"github.com/caprouter/caprouter/fallback"
+	"github.com/caprouter/caprouter/matcher"
 )
 
 // maxOptions bounds the readings that a caller may choose from.
 const maxOptions = 5
 
-// findAmbiguity returns why the router must not choose for the caller, and the
-// readings to choose from; "" if it may choose. Divergence comes first: a request
-// with several intents is split, or the caller chooses one. Only a request that was
-// not split can be ambiguous. Readings that only other callers may use do not
-// count, so there is nothing to ask if fewer than two remain.
-func findAmbiguity(in *Input) (reason string, options []contract.ClarificationOption) {
-	intents := subtaskIntents(&in.Classification)
-	switch {
-	case len(intents) >= 2 && !in.Catalogue.Routing.AutoSplitIfConflict:
-		reason, options = fallback.ReasonDivergent, divergentOptions(in)
-	case len(intents) == 0:
-		reason, options = fallback.ReasonAmbiguous, ambiguousOptions(in)
+// findDivergence returns the intents to choose from, if the request has several and
+// the registry does not split requests. Readings that only other callers may use do
+// not count, so there is nothing to ask if fewer than two remain.
+func (in *Input) findDivergence(parts []Part) (options []contract.ClarificationOption) {
+	if in.Catalogue.Routing.AutoSplitIfConflict || len(subtaskIntents(&in.Classification)) < 2 {
+		return nil
+	}
+	for i := range parts {
+		if parts[i].Intent == contract.Unknown || !in.canUse(parts[i].Intent) {
+			continue
+		}
+		options = addOption(options, parts[i].Intent, parts[i].Domains)
+		for _, near := range in.nearIntents(&parts[i]) {
+			options = addOption(options, near.Intent, parts[i].Domains)
+		}
 	}
 	if len(options) < 2 {
-		return "", nil
+		return nil
 	}
-	return reason, options
+	return options
 }
 
-// subtaskIntents returns the distinct intents of the subtasks that have their own.
+// subtaskIntents returns the distinct known intents of the subtasks that have their own.
 func subtaskIntents(c *contract.Classification) (intents []string) {
 	for _, s := range c.Subtasks {
-		if s.Intent != "" {
+		if s.Intent != "" && s.Intent != contract.Unknown {
 			intents = appendUnique(intents, s.Intent)
 		}
 	}
 	return intents
 }
 
-// divergentOptions returns one option for each intent of the parts.
-func divergentOptions(in *Input) (options []contract.ClarificationOption) {
-	for _, part := range splitParts(in) {
-		if in.canUse(part.Intent) {
-			options = addOption(options, part.Intent, part.Domains)
+// nearIntents returns the intents that a part may mean, likeliest first: its own, and
+// those whose confidence is lower by less than the ambiguity threshold. It returns nil
+// if there are fewer than two that the caller may use. The classification of a model
+// has no runner-up, so its score never decides this.
+func (in *Input) nearIntents(part *Part) (near []contract.IntentScore) {
+	if part.Intent == contract.Unknown || in.Classification.Source == contract.SourceLLM || in.Classification.Source == contract.SourceCache {
+		return nil
+	}
+	for _, next := range part.runnersUp {
+		if part.Confidence-next.Confidence >= in.Catalogue.Routing.AmbiguityThreshold {
+			break // runners-up are sorted, and most requests end the loop here
 		}
+		if near == nil && in.canUse(part.Intent) {
+			near = append(near, contract.IntentScore{Intent: part.Intent, Confidence: part.Confidence})
+		}
+		if next.Intent != part.Intent && in.canUse(next.Intent) {
+			near = append(near, next)
+		}
+	}
+	if len(near) < 2 {
+		return nil
+	}
+	return near[:min(len(near), 1+matcher.MaxTied)]
+}
+
+// resolveIntent decides between the intents that a part may mean. If one agent
+// declares all of them, it does not matter to the router which is meant: they are
+// tied, and the query is changed to find such agents. If different agents serve them,
+// the caller must choose: the options are returned.
+func (p *planner) resolveIntent(part *Part, q *matcher.Query) (options []contract.ClarificationOption) {
+	near := p.in.nearIntents(part)
+	if near == nil {
+		return nil
+	}
+	if near[0].Intent == part.Intent && p.in.sharesAgent(near) {
+		tied := *q
+		for _, reading := range near[1:] {
+			tied.Tied = append(tied.Tied, reading.Intent)
+			tied.Confidence += reading.Confidence
+		}
+		tied.Confidence = math.Round(min(1, tied.Confidence)*1e4) / 1e4
+		if p.hasHit(&tied) {
+			*q, part.Alternatives = tied, near
+			part.Confidence = tied.Confidence
+			return nil
+		}
+		near = slices.DeleteFunc(near, func(reading contract.IntentScore) bool {
+			single := *q
+			single.Intent = reading.Intent
+			return !p.hasHit(&single)
+		})
+	}
+	for _, reading := range near {
+		options = addOption(options, reading.Intent, part.Domains)
+	}
+	if len(options) < 2 {
+		return nil
 	}
 	return options
 }
 
-// ambiguousOptions returns the winner of the lexical classifier and the runners-up
-// that score about as high and belong to other agents. The classification of a
-// model has no runner-up, so its score never makes it ambiguous.
-func ambiguousOptions(in *Input) (options []contract.ClarificationOption) {
-	c := &in.Classification
-	if c.Source != contract.SourceLexical || c.Intent == contract.Unknown {
-		return nil
-	}
-	for _, next := range c.Alternatives {
-		if c.Confidence-next.Confidence >= in.Catalogue.Routing.AmbiguityThreshold {
-			break // alternatives are sorted, and most requests end the loop here
-		}
-		if options == nil && in.canUse(c.Intent) {
-			options = addOption(options, c.Intent, c.Domains)
-		}
-		if in.canUse(next.Intent) && !in.sharesAgent(c.Intent, next.Intent) {
-			options = addOption(options, next.Intent, c.Domains)
-		}
-	}
-	return options
+// hasHit reports whether the score of an agent reaches the threshold.
+func (p *planner) hasHit(q *matcher.Query) bool {
+	var res matcher.Result
+	p.in.Index.Match(q, p.in.Live, &res)
+	return slices.ContainsFunc(res.Best(), func(c matcher.Candidate) bool {
+		return c.Failed&(matcher.GateThreshold|matcher.GateScopes|matcher.GateTenant|matcher.GateDataClasses) == 0
+	})
 }
 
 // canUse reports whether an agent that the caller may use, and did not exclude,
@@ -80,16 +122,28 @@ func (in *Input) canUse(intent string) bool {
 	})
 }
 
-// sharesAgent reports whether one agent declares both intents: then it does not
-// matter which of them the caller means.
-func (in *Input) sharesAgent(a, b string) bool {
+// sharesAgent reports whether one agent declares all of the intents.
+func (in *Input) sharesAgent(intents []contract.IntentScore) bool {
 	return slices.ContainsFunc(in.Catalogue.Agents, func(agent *contract.RegistryEntry) bool {
-		return slices.Contains(agent.Match.Intent, a) && slices.Contains(agent.Match.Intent, b) && in.mayConsider(agent.ID)
+		return in.mayConsider(agent.ID) && !slices.ContainsFunc(intents, func(reading contract.IntentScore) bool {
+			return !slices.Contains(agent.Match.Intent, reading.Intent)
+		})
 	})
 }
 
 func (in *Input) mayConsider(agentID string) bool {
 	return (in.OnlyAgent == "" || in.OnlyAgent == agentID) && in.Caller.MayUse(agentID)
+}
+
+// markTied shows in the decision that the intent of a part is only the likeliest.
+func (p *planner) markTied(part *Part) {
+	c := &p.plan.Decision.Classification
+	if part.Subtask != WholeRequest {
+		c.Subtasks[part.Subtask].Tied = true
+	}
+	if part.Intent == c.Intent {
+		c.Tied = true
+	}
 }
 
 // addOption appends a reading unless its intent is listed already.

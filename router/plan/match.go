@@ -23,20 +23,32 @@ type planner struct {
 	plan   *Plan
 }
 
-// matchParts finds agents for every part of the request.
-func (p *planner) matchParts() {
+// matchParts finds agents for every part of the request. The reason of an understood
+// part explains a request without any agent better than that of another part.
+func (p *planner) matchParts(parts []Part) {
 	var reasons []string
-	for _, part := range splitParts(p.in) {
-		reason := p.matchPart(&part)
-		if reason == "" {
-			p.plan.Parts = append(p.plan.Parts, part)
-			continue
+	understood := 0
+	for i := range parts {
+		if parts[i].Intent != contract.Unknown {
+			understood++
 		}
-		reasons = append(reasons, reason)
-		if part.Subtask != WholeRequest {
-			p.plan.Omitted = append(p.plan.Omitted, contract.Omitted{
-				Subtask: part.Subtask, Title: part.Title, Intent: part.Intent, Domains: part.Domains, Reason: reason,
-			})
+	}
+	for i := range parts {
+		part := &parts[i]
+		reason, options := p.matchPart(part)
+		switch {
+		case reason == "":
+			p.plan.Parts = append(p.plan.Parts, *part)
+			continue
+		case options != nil && understood == 1:
+			p.plan.Options = options
+		case part.Subtask != WholeRequest:
+			p.plan.Omitted = append(p.plan.Omitted, newOmitted(part, reason))
+		}
+		if part.Intent == contract.Unknown {
+			reasons = append(reasons, reason)
+		} else {
+			reasons = append([]string{reason}, reasons...)
 		}
 	}
 	if len(p.plan.Parts) == 0 {
@@ -47,17 +59,31 @@ func (p *planner) matchParts() {
 	}
 }
 
+// newOmitted returns the entry of a part that no agent executes.
+func newOmitted(part *Part, reason string) contract.Omitted {
+	if part.Intent == contract.Unknown && (reason == fallback.ReasonNoMatch || reason == fallback.ReasonLowConfidence) {
+		reason = contract.OmittedNotUnderstood
+	}
+	return contract.Omitted{Subtask: part.Subtask, Title: part.Title, Intent: part.Intent, Domains: part.Domains, Reason: reason}
+}
+
 // matchPart sets the agents of the part and adds its candidates to the decision.
 // It returns why no agent may execute the part; "" if one may, or could if it
-// were up.
-func (p *planner) matchPart(part *Part) (reason string) {
+// were up. If the part has several readings that different agents serve, it returns
+// them.
+func (p *planner) matchPart(part *Part) (reason string, options []contract.ClarificationOption) {
 	q := p.query
-	q.Intent, q.Domains = part.Intent, part.Domains
+	q.Intent, q.Domains, q.Confidence = part.Intent, part.Domains, part.Confidence
+	if options = p.resolveIntent(part, &q); options != nil {
+		return fallback.ReasonAmbiguous, options
+	}
 	var res matcher.Result
 	p.in.Index.Match(&q, p.in.Live, &res)
 	p.plan.Decision.CandidatesTotal += res.Total
-
 	best, next, reason := p.chooseAgent(&res)
+	if reason == "" && len(part.Alternatives) > 0 {
+		p.markTied(part)
+	}
 	if best != nil {
 		agents := p.in.Index.Agents()
 		part.Agents = append(part.Agents, p.in.Fleet.Agent(agents[best.Ordinal].ID))
@@ -76,7 +102,7 @@ func (p *planner) matchPart(part *Part) (reason string) {
 	if best == nil && reason == "" {
 		part.Down = down
 	}
-	return reason
+	return reason, nil
 }
 
 // chooseAgent returns the best eligible agent of a part within top-k distinct
@@ -164,7 +190,7 @@ func (p *planner) showCandidates(q *matcher.Query, res *matcher.Result, part *Pa
 // those that came closest, so that the decision shows which requirement they miss.
 func (p *planner) showNearest() {
 	q := p.query
-	q.Intent, q.Domains = p.in.Classification.Intent, p.in.Classification.Domains
+	q.Intent, q.Domains, q.Confidence = p.in.Classification.Intent, p.in.Classification.Domains, p.in.Classification.Confidence
 	var res matcher.Result
 	p.in.Index.Nearest(&q, p.in.Live, &res)
 	p.plan.Decision.Candidates = p.plan.Decision.Candidates[:0]

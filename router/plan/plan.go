@@ -19,6 +19,7 @@ import (
 	"github.com/caprouter/caprouter/capabilities"
 	"github.com/caprouter/caprouter/classifier"
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/fallback"
 	"github.com/caprouter/caprouter/matcher"
 )
 
@@ -56,6 +57,11 @@ type Part struct {
 	Title   string
 	Intent  string
 	Domains []string
+	// Confidence is that of the intent or, if there are Alternatives, of all of them.
+	Confidence float64
+	// Alternatives are the intents that the part may mean, likeliest first, if they
+	// are tied: the agents declare all of them.
+	Alternatives []contract.IntentScore
 	// Agents are entries of the fleet: the chosen agent, then the standbys in the order of failover.
 	Agents []*contract.RegistryEntry
 	// ChosenID is the chosen agent of a restored plan. That agent may have left
@@ -64,6 +70,8 @@ type Part struct {
 	// Down is set instead of Agents if only live state excludes the agents: it is
 	// the best of them. Such a part fails fast, it is not unsupported.
 	Down *contract.Candidate
+
+	runnersUp []contract.IntentScore // the next best intents, best first
 }
 
 // WholeRequest is the Subtask of the only part of a request without subtasks.
@@ -79,7 +87,6 @@ func New(in *Input) *Plan {
 			Caller:        in.Caller,
 			Only:          in.OnlyAgent,
 			DataClasses:   in.DataClasses,
-			Confidence:    c.Confidence,
 			MinConfidence: classifier.MinConfidence(in.Catalogue.Routing, c.Source),
 			NowMS:         in.Now.UnixMilli(),
 		},
@@ -92,12 +99,15 @@ func New(in *Input) *Plan {
 			RegistryVersion: in.Catalogue.Version,
 		}},
 	}
-	p.plan.Reason, p.plan.Options = findAmbiguity(in)
+	clearTies(&p.plan.Decision.Classification)
+	parts := splitParts(in)
+	if options := in.findDivergence(parts); options != nil {
+		p.plan.Reason, p.plan.Options = fallback.ReasonDivergent, options
+	} else {
+		p.matchParts(parts)
+	}
 	if in.AlreadyAsked {
 		p.plan.Options = nil
-	}
-	if p.plan.Reason == "" {
-		p.matchParts()
 	}
 	if p.plan.Reason != "" {
 		p.showNearest()
@@ -105,18 +115,34 @@ func New(in *Input) *Plan {
 	return p.plan
 }
 
+// clearTies removes the ties of a pinned classification, because this plan decides
+// which intents are tied. The subtasks of the input are not changed.
+func clearTies(c *contract.Classification) {
+	c.Tied, c.Subtasks = false, slices.Clone(c.Subtasks)
+	for i := range c.Subtasks {
+		c.Subtasks[i].Tied = false
+	}
+}
+
 // splitParts returns the parts to match: one for each subtask, which inherits the
-// intent and the domains of the request if it has none, or one for the request.
+// intent, the domains and the confidence of the request if it has none, or one for
+// the request.
 func splitParts(in *Input) []Part {
 	c := &in.Classification
 	if len(c.Subtasks) == 0 {
-		return []Part{{Subtask: WholeRequest, Title: contract.SubtaskTitle(in.Prompt), Intent: c.Intent, Domains: c.Domains}}
+		return []Part{{
+			Subtask: WholeRequest, Title: contract.SubtaskTitle(in.Prompt), Intent: c.Intent, Domains: c.Domains,
+			Confidence: c.Confidence, runnersUp: c.Alternatives,
+		}}
 	}
 	parts := make([]Part, len(c.Subtasks))
 	for i, s := range c.Subtasks {
-		parts[i] = Part{Subtask: i, Title: s.Title, Intent: s.Intent, Domains: s.Domains}
+		parts[i] = Part{Subtask: i, Title: s.Title, Intent: s.Intent, Domains: s.Domains, Confidence: s.Confidence, runnersUp: s.Alternatives}
 		if s.Intent == "" {
-			parts[i].Intent = c.Intent
+			parts[i].Intent, parts[i].runnersUp = c.Intent, c.Alternatives
+		}
+		if s.Confidence == 0 {
+			parts[i].Confidence = c.Confidence
 		}
 		if len(s.Domains) == 0 {
 			parts[i].Domains = c.Domains

@@ -11,7 +11,8 @@ func (p *Plan) StoredParts() []requests.Part {
 	for i := range p.Parts {
 		part := &p.Parts[i]
 		parts[i] = requests.Part{
-			Subtask: part.Subtask, Title: part.Title, Intent: part.Intent, Domains: part.Domains, Agents: []string{}, Unavailable: part.Down,
+			Subtask: part.Subtask, Title: part.Title, Intent: part.Intent, Domains: part.Domains,
+			Confidence: part.Confidence, Alternatives: part.Alternatives, Agents: []string{}, Unavailable: part.Down,
 		}
 		for _, a := range part.Agents {
 			parts[i].Agents = append(parts[i].Agents, a.ID)
@@ -26,7 +27,10 @@ func Restore(rec *requests.Record, fleet *capabilities.Fleet) *Plan {
 	p := &Plan{Decision: *rec.Decision, Omitted: rec.Omitted, Parts: make([]Part, len(rec.Parts))}
 	for i := range rec.Parts {
 		stored := &rec.Parts[i]
-		part := Part{Subtask: stored.Subtask, Title: stored.Title, Intent: stored.Intent, Domains: stored.Domains, Down: stored.Unavailable}
+		part := Part{
+			Subtask: stored.Subtask, Title: stored.Title, Intent: stored.Intent, Domains: stored.Domains,
+			Confidence: stored.Confidence, Alternatives: stored.Alternatives, Down: stored.Unavailable,
+		}
 		if len(stored.Agents) > 0 {
 			part.ChosenID = stored.Agents[0]
 		}
