@@ -142,7 +142,7 @@ func divergent() []chaos {
 	three := two
 	three.omitted = []string{"Docs: topk_reached"}
 	strange := served(quality)
-	strange.omitted = []string{"Poem: " + fallback.ReasonNoMatch}
+	strange.omitted = []string{"Poem: " + contract.OmittedNotUnderstood}
 	return []chaos{
 		two.with("divergent: split", parts("0.93", reviewPart+","+costPart)),
 		served(billing, rag).with("divergent: none of them the main intent", parts("0.93", costPart+","+docsPart)),
