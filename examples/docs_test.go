@@ -104,7 +104,7 @@ func TestDocs_ContainLintRules(t *testing.T) {
 }
 
 func TestDocs_RegistriesLoad(t *testing.T) {
-	block := regexp.MustCompile("(?s)\n```yaml\n(.*?)\n```\n")
+	block := regexp.MustCompile("(?s)\n```yaml[^\n]*\n(.*?)\n```\n")
 	found := 0
 	for _, name := range docNames(t) {
 		for i, m := range block.FindAllStringSubmatch(readDoc(t, name), -1) {
