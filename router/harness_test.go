@@ -3,6 +3,7 @@ package router_test
 import (
 	"context"
 	"encoding/json"
+	"log/slog"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
@@ -103,7 +104,7 @@ func (h *harness) open() {
 	h.auditLog, err = audit.Open(ctx, audit.Config{Log: log, Signer: signer, HeadFile: filepath.Join(h.dir, audit.HeadFile), Retention: h.retention})
 	h.must(err)
 	h.requests = requests.NewStore(h.bucket("REQUESTS"))
-	h.events, err = events.Open(ctx, h.store)
+	h.events, err = events.Open(ctx, h.store, slog.New(slog.DiscardHandler))
 	h.must(err)
 	var background sync.WaitGroup
 	background.Go(func() { _ = h.events.Run(ctx) })

@@ -97,7 +97,7 @@ func (c *core) openTables(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	k.events, err = events.Open(ctx, k.store)
+	k.events, err = events.Open(ctx, k.store, c.log)
 	return err
 }
 

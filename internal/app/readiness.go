@@ -1,6 +1,8 @@
 package app
 
 import (
+	"fmt"
+
 	"github.com/caprouter/caprouter/internal/rest"
 )
 
@@ -24,6 +26,12 @@ func (c *core) readiness() rest.Readiness {
 	}
 	if s := ready.Store; s != nil && !s.Ready {
 		ready.Status = rest.ReadinessDegraded
+	}
+	if k := c.persistence; k != nil && k.events.Err() != nil {
+		ready.Status = rest.ReadinessDegraded
+		if ready.Store.Error == "" {
+			ready.Store.Error = c.publicErrorText(fmt.Errorf("events cannot be published: %w", k.events.Err()))
+		}
 	}
 	if registry.Err != nil {
 		ready.Status = rest.ReadinessDegraded

@@ -37,6 +37,6 @@ func (r *Runner) CancelStored(ctx context.Context, id string) (*contract.Respons
 	} else {
 		r.cfg.Executor.StopTasks(rec, accepted.Fleet)
 	}
-	r.concludeStored(ctx, accepted, rec, r.newEmitter(ctx, id))
+	r.concludeStored(ctx, accepted, rec, r.newEmitter(id))
 	return rec.Response, nil
 }

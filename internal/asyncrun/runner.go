@@ -43,9 +43,9 @@ type AuditLog interface {
 	Unfinished(ctx context.Context) ([]audit.Record, error)
 }
 
-// Publisher publishes the events of requests. Events may be lost.
+// Publisher publishes the events of requests in the background. Events may be lost.
 type Publisher interface {
-	Publish(ctx context.Context, ev *contract.Event) error
+	Enqueue(ev *contract.Event)
 }
 
 // Config is what a Runner works with. All fields are required.
@@ -109,7 +109,7 @@ func (r *Runner) startRun(accepted *Accepted, rec *requests.Record) {
 	r.group.Go("request "+rec.ID, func(ctx context.Context) error {
 		defer r.capacity.release()
 		owned := r.ownedRequest(rec, ctx.Done(), r.limiter.NewPermit())
-		emit := r.newEmitter(ctx, rec.ID)
+		emit := r.newEmitter(rec.ID)
 		ctx, cancelCause := context.WithCancelCause(ctx)
 		defer cancelCause(nil)
 		ctx, cancel := context.WithDeadline(ctx, rec.Deadline)
@@ -189,19 +189,10 @@ func (r *Runner) ownedRequest(rec *requests.Record, stopping <-chan struct{}, pe
 	}
 }
 
-// publishTimeout bounds the publishing of one event.
-const publishTimeout = 10 * time.Second
-
-// newEmitter returns a function that publishes events of the request. Errors are
-// logged at debug level, because the stored request remains complete.
-func (r *Runner) newEmitter(ctx context.Context, id string) func(*contract.Event) {
-	ctx = context.WithoutCancel(ctx)
+// newEmitter returns a function that publishes events of the request. It never waits.
+func (r *Runner) newEmitter(id string) func(*contract.Event) {
 	return func(ev *contract.Event) {
-		ctx, cancel := context.WithTimeout(ctx, publishTimeout)
-		defer cancel()
 		ev.RequestID, ev.At = id, r.cfg.Now().UTC()
-		if err := r.cfg.Events.Publish(ctx, ev); err != nil {
-			r.cfg.Logger.DebugContext(ctx, "cannot publish event", "request_id", id, "type", string(ev.Type), "err", err)
-		}
+		r.cfg.Events.Enqueue(ev)
 	}
 }

@@ -3,13 +3,14 @@
 // disconnect. It starts no work and may be lost: the state of a request is in its
 // record (internal/requests), and decisions are in the audit log.
 //
-//	Publish ──▶ log (memory, 15 minutes) ──▶ one follower ──▶ queue ──▶ Read
-//	             │                                            queue ──▶ Read
-//	             └────────── earlier events, after an overflow ──────────▲
+//	Enqueue ──▶ queue ──▶ log (memory, 15 minutes) ──▶ one follower ──▶ queue ──▶ Read
+//	                       │                                            queue ──▶ Read
+//	                       └────────── earlier events, after an overflow ──────────▲
 //
-// A reader runs on its caller's goroutine and costs a short queue. Backpressure does not
-// reach the publisher: a slow reader overflows only its own queue, and continues from
-// the log. If events are lost (too old, too slow, the engine restarted), the reader gets
+// A request never waits for its events: if the log is away, for example because the
+// server of the store restarts, events are dropped. A reader runs on its caller's
+// goroutine and costs a short queue. Backpressure does not reach the publisher: a slow
+// reader overflows only its own queue, and continues from the log. If events are lost (too old, too slow, the engine restarted), the reader gets
 // ErrGone. It then reports the state of the request instead, and resumes from there:
 //
 //	err := stream.Read(ctx, id, after, emit)

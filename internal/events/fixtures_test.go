@@ -3,6 +3,7 @@ package events
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"sync"
 	"testing"
 	"time"
@@ -16,7 +17,7 @@ import (
 // openLog returns the log of a stream in a new store.
 func openLog(t testing.TB) eventLog {
 	t.Helper()
-	s, err := Open(t.Context(), teststore.Open(t))
+	s, err := Open(t.Context(), teststore.Open(t), slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,8 +51,20 @@ func runStream(t testing.TB, s *Stream) (stop func()) {
 func publish(t testing.TB, s *Stream, id string, types ...contract.EventType) {
 	t.Helper()
 	for _, typ := range types {
-		must(t, s.Publish(t.Context(), event(id, typ)))
+		must(t, publishNow(t.Context(), s, event(id, typ)))
 	}
+}
+
+// publishNow publishes an event and returns after it, and those queued before, are in
+// the log or were dropped.
+func publishNow(ctx context.Context, s *Stream, ev *contract.Event) error {
+	if _, err := encodeEvent(ev); err != nil {
+		return err
+	}
+	s.Enqueue(ev)
+	for s.publishNext(ctx) {
+	}
+	return s.Err()
 }
 
 func event(id string, typ contract.EventType) *contract.Event {

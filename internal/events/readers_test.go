@@ -69,16 +69,16 @@ func TestRead_HasNoGapsAndNoDuplicates(t *testing.T) {
 		id := fmt.Sprint("r-", n)
 		visits := rapid.SliceOfN(rapid.IntRange(1, 2*queueLength), 0, 6).Draw(t, "visits")
 		count := rapid.IntRange(0, 3*queueLength).Draw(t, "events")
-		if err := s.Publish(t.Context(), event(id, decided)); err != nil {
+		if err := publishNow(t.Context(), s, event(id, decided)); err != nil {
 			t.Fatal(err)
 		}
 		published := make(chan error, 1)
 		go func() {
 			var err error
 			for range count {
-				err = errors.Join(err, s.Publish(t.Context(), event(id, progress)))
+				err = errors.Join(err, publishNow(t.Context(), s, event(id, progress)))
 			}
-			published <- errors.Join(err, s.Publish(t.Context(), event(id, final)))
+			published <- errors.Join(err, publishNow(t.Context(), s, event(id, final)))
 		}()
 		var story eventRecorder
 		var after uint64

@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/run"
 	"github.com/caprouter/caprouter/internal/store"
 	"github.com/caprouter/caprouter/internal/strictjson"
 )
@@ -48,26 +50,29 @@ type eventLog interface {
 	Info(ctx context.Context) (store.LogInfo, error)
 }
 
-// Stream contains the events of all requests. Run must be running for new events to
-// reach readers.
+// Stream contains the events of all requests. Run must be running for queued events to
+// be published, and for new events to reach readers.
 type Stream struct {
 	log     eventLog
 	lookups chan struct{} // semaphore of reads of the log
 	newest  atomic.Uint64 // newest sequence that the follower read, or found at its start
+	queue   *publishQueue
+	logger  *slog.Logger
 
 	mu      sync.Mutex
 	readers map[string][]*reader
 }
 
 // Open opens the stream of the store.
-func Open(ctx context.Context, s *store.Store) (*Stream, error) {
+func Open(ctx context.Context, s *store.Store, logger *slog.Logger) (*Stream, error) {
 	log, err := s.Log(ctx, store.LogConfig{
 		Name: logName, Subjects: []string{allSubjects}, MaxAge: maxAge, Share: share, Memory: true, Evict: true,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("open events: %w", err)
 	}
-	stream := New(log)
+	stream := newStream(log)
+	stream.logger = logger
 	info, err := log.Info(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("open events: %w", err)
@@ -76,49 +81,39 @@ func Open(ctx context.Context, s *store.Store) (*Stream, error) {
 	return stream, nil
 }
 
-// New returns a stream on a log in memory.
-func New(log *store.Log) *Stream { return newStream(log) }
-
 func newStream(log eventLog) *Stream {
-	return &Stream{log: log, lookups: make(chan struct{}, lookups), readers: map[string][]*reader{}}
+	return &Stream{
+		log: log, lookups: make(chan struct{}, lookups), readers: map[string][]*reader{},
+		queue: newPublishQueue(), logger: slog.New(slog.DiscardHandler),
+	}
 }
 
-// Publish sends an event to the readers of its request, current and future. If it
-// fails, they get ErrGone. A response that is too long for an event is left out: a
-// final event without Response means that the record contains it.
-func (s *Stream) Publish(ctx context.Context, ev *contract.Event) error {
-	err := s.appendEvent(ctx, ev)
-	if err != nil {
-		s.markReadersLost(ev.RequestID)
-		return fmt.Errorf("event %s of request %s: %w", ev.Type, ev.RequestID, err)
-	}
-	return nil
-}
-
-func (s *Stream) appendEvent(ctx context.Context, ev *contract.Event) error {
-	if !validID(ev.RequestID) {
-		return errors.New("invalid request id")
-	}
-	data, err := strictjson.Marshal(ev)
-	if err != nil {
-		return err
-	}
-	if len(data) > maxEvent && ev.Response != nil {
-		short := *ev
-		short.Response = nil
-		if data, err = strictjson.Marshal(&short); err != nil {
-			return err
-		}
-	}
-	_, err = s.log.Append(ctx, prefix+ev.RequestID, data, store.AppendOptions{})
+func (s *Stream) appendEncoded(ctx context.Context, e encodedEvent) error {
+	_, err := s.log.Append(ctx, prefix+e.requestID, e.data, store.AppendOptions{})
 	return err
 }
 
-// Delete removes the events of a request.
+// encodeEvent returns the event as the log stores it. A response that is too long for
+// an event is left out: a final event without Response means that the record contains it.
+func encodeEvent(ev *contract.Event) ([]byte, error) {
+	if !validID(ev.RequestID) {
+		return nil, errors.New("invalid request id")
+	}
+	data, err := strictjson.Marshal(ev)
+	if err == nil && len(data) > maxEvent && ev.Response != nil {
+		short := *ev
+		short.Response = nil
+		data, err = strictjson.Marshal(&short)
+	}
+	return data, err
+}
+
+// Delete removes the events of a request, queued ones included.
 func (s *Stream) Delete(ctx context.Context, requestID string) error {
 	if !validID(requestID) {
 		return nil
 	}
+	s.queue.remove(requestID)
 	if err := s.log.Purge(ctx, prefix+requestID); err != nil {
 		return fmt.Errorf("delete events of request %s: %w", requestID, err)
 	}
@@ -136,13 +131,21 @@ func (s *Stream) Position(ctx context.Context) (uint64, error) {
 	return max(newest, m.Seq), nil
 }
 
-// Run sends new events to the readers until ctx ends. Without it, readers get only
-// the events stored when they started.
+// Run publishes queued events and sends new events to the readers until ctx ends.
+// Without it, readers get only the events stored when they started.
 func (s *Stream) Run(ctx context.Context) error {
-	if err := s.followLog(ctx); err != nil && ctx.Err() == nil {
-		return fmt.Errorf("follow events: %w", err)
-	}
-	return nil
+	group := run.New(ctx)
+	group.Go("publish events", func(ctx context.Context) error {
+		s.publishQueued(ctx)
+		return nil
+	})
+	group.Go("follow events", func(ctx context.Context) error {
+		if err := s.followLog(ctx); err != nil && ctx.Err() == nil {
+			return fmt.Errorf("follow events: %w", err)
+		}
+		return nil
+	})
+	return group.Wait()
 }
 
 func (s *Stream) followLog(ctx context.Context) error {

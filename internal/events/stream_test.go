@@ -83,7 +83,7 @@ func TestPublish_KeepsEveryMember(t *testing.T) {
 	published[1].Progress = &contract.Progress{Message: "metade", Percent: &percent, Data: map[string]json.RawMessage{"n": json.RawMessage(`1`)}}
 	published[2].Response = &contract.Response{RequestID: "r-1", Status: contract.StatusCompleted}
 	for _, ev := range published {
-		must(t, s.Publish(t.Context(), ev))
+		must(t, publishNow(t.Context(), s, ev))
 	}
 	var got []*contract.Event
 	must(t, s.Read(t.Context(), "r-1", 0, func(_ uint64, ev *contract.Event) error {
@@ -109,7 +109,7 @@ func TestPublish_OmitsTooLongResponse(t *testing.T) {
 	ev := event("r-1", final)
 	ev.Response = &contract.Response{RequestID: "r-1", Status: contract.StatusCompleted}
 	ev.Response.Data.Answer = strings.Repeat("x", maxEvent)
-	must(t, s.Publish(t.Context(), ev))
+	must(t, publishNow(t.Context(), s, ev))
 	must(t, s.Read(t.Context(), "r-1", 0, func(_ uint64, got *contract.Event) error {
 		if got.Type != final || got.Response != nil {
 			t.Errorf("got %s with the response %v, want final without one", got.Type, got.Response)
@@ -227,25 +227,29 @@ func TestRead_EndsWithContextAndCallback(t *testing.T) {
 }
 
 // If an event cannot be published, its readers get ErrGone.
-func TestPublish_FailureReachesReaders(t *testing.T) {
+func TestEnqueue_FailureReachesReaders(t *testing.T) {
 	var broken error
 	s, _ := startStream(t, &faultyLog{eventLog: openLog(t), append: func() error { return broken }})
 	publish(t, s, "r-1", decided)
 	l := read(t.Context(), s.Read, "r-1", 0)
 	testkit.WaitClosed(t, l.received)
 	broken = store.ErrFull
-	if err := s.Publish(t.Context(), event("r-1", final)); !errors.Is(err, store.ErrFull) {
-		t.Errorf("Publish: got error %v, want %v", err, store.ErrFull)
+	if err := publishNow(t.Context(), s, event("r-1", final)); !errors.Is(err, store.ErrFull) {
+		t.Errorf("Err: got error %v, want %v", err, store.ErrFull)
 	}
 	if err := testkit.Receive(t, l.err); !errors.Is(err, ErrGone) {
 		t.Errorf("Read: got error %v, want %v", err, ErrGone)
 	}
-	if err := s.Publish(t.Context(), event("no id", final)); err == nil {
+	broken = nil
+	if err := publishNow(t.Context(), s, event("r-2", decided)); err != nil {
+		t.Errorf("Err after the log has recovered: got %v, want none", err)
+	}
+	if err := publishNow(t.Context(), s, event("no id", final)); err == nil {
 		t.Error("an event without a valid id: got no error, want one")
 	}
 	bad := event("r-1", progress)
 	bad.Progress = &contract.Progress{Data: map[string]json.RawMessage{"x": json.RawMessage(`{`)}}
-	if err := s.Publish(t.Context(), bad); err == nil {
+	if err := publishNow(t.Context(), s, bad); err == nil {
 		t.Error("an event with invalid JSON: got no error, want one")
 	}
 }

@@ -165,8 +165,8 @@ func (NoEvents) Follow(context.Context, string, uint64, func(uint64, *contract.E
 // Position returns 0.
 func (NoEvents) Position(context.Context) (uint64, error) { return 0, nil }
 
-// Publish discards the event.
-func (NoEvents) Publish(context.Context, *contract.Event) error { return nil }
+// Enqueue discards the event.
+func (NoEvents) Enqueue(*contract.Event) {}
 
 // Delete does nothing.
 func (NoEvents) Delete(context.Context, string) error { return nil }

@@ -31,7 +31,8 @@ type engine struct {
 	read  *nats.Conn // separate, so that a long scan does not delay a write
 	js    jetstream.JetStream
 
-	failures chan string // failures that the server logs; capacity 1
+	failures    chan string   // failures that the server logs; capacity 1
+	reconnected chan struct{} // the connection was restored; capacity 1
 
 	mu           sync.Mutex
 	server       *server.Server  // nil if external, or during a restart
@@ -43,9 +44,13 @@ type engine struct {
 	restarts atomic.Int64
 }
 
+func newEngine(cfg Config) *engine {
+	return &engine{cfg: cfg, failures: make(chan string, 1), reconnected: make(chan struct{}, 1)}
+}
+
 // startEmbedded starts a server and connects to it inside the process.
 func startEmbedded(ctx context.Context, cfg Config) (*engine, error) {
-	e := &engine{cfg: cfg, failures: make(chan string, 1)}
+	e := newEngine(cfg)
 	if err := e.startServer(ctx); err != nil {
 		return nil, err
 	}
@@ -58,7 +63,7 @@ func startEmbedded(ctx context.Context, cfg Config) (*engine, error) {
 
 // connectExternal connects to the server at cfg.URL.
 func connectExternal(_ context.Context, cfg Config) (*engine, error) {
-	e := &engine{cfg: cfg, failures: make(chan string, 1)}
+	e := newEngine(cfg)
 	e.serverCtx, e.cancelServer = context.WithCancel(context.Background())
 	if err := e.openConnections(); err != nil {
 		e.stop()
@@ -79,7 +84,13 @@ func (e *engine) openConnections(options ...nats.Option) (err error) {
 		nats.ReconnectBufSize(-1),
 		nats.NoCallbacksAfterClientClose(),
 	)
-	if e.write, err = nats.Connect(e.cfg.URL, options...); err != nil {
+	onReconnect := nats.ReconnectHandler(func(*nats.Conn) {
+		select {
+		case e.reconnected <- struct{}{}:
+		default:
+		}
+	})
+	if e.write, err = nats.Connect(e.cfg.URL, append(options, onReconnect)...); err != nil {
 		return err
 	}
 	if e.read, err = nats.Connect(e.cfg.URL, options...); err != nil {

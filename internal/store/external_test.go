@@ -189,3 +189,30 @@ func TestExternalStore_SurvivesServerRestart(t *testing.T) {
 		t.Errorf("get after the server's restart: got %q and error %v, want 1", got.Value, err)
 	}
 }
+
+// TestExternalStore_RecreatesMemoryLogAfterServerRestart restarts the server, whose
+// logs in memory are gone then, while one is followed.
+func TestExternalStore_RecreatesMemoryLogAfterServerRestart(t *testing.T) {
+	dir := t.TempDir()
+	srv := serve(t, dir, -1)
+	s := openExternal(t, external(srv, time.Minute, "a"))
+	l := openLog(t, s, store.LogConfig{Memory: true})
+	add(t, l, "log.a", "before")
+	followed := make(chan string, 10)
+	go func() {
+		_ = l.Follow(t.Context(), 1, func(m store.Message) error {
+			followed <- string(m.Data)
+			return nil
+		})
+	}()
+	if got := testkit.Receive(t, followed); got != "before" {
+		t.Errorf("got %q, want the message before the restart", got)
+	}
+	port := srv.Addr().(*net.TCPAddr).Port
+	stopServer(srv)
+	serve(t, dir, port)
+	add(t, l, "log.a", "after")
+	if got := testkit.Receive(t, followed); got != "after" {
+		t.Errorf("got %q, want the message after the restart", got)
+	}
+}

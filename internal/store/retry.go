@@ -95,6 +95,29 @@ func (s *Store) restartEngine(ctx context.Context, why string) {
 	}
 }
 
+// recreateAfterReconnect recreates the streams in memory after each reconnect to an
+// external server until ctx ends, because the server may have been restarted.
+func (s *Store) recreateAfterReconnect(ctx context.Context) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-s.engine.reconnected:
+		}
+		for pause := minPause; ctx.Err() == nil; pause = min(2*pause, maxPause) {
+			err := s.recreateMemoryStreams(ctx)
+			if err == nil {
+				break
+			}
+			s.cfg.Logger.WarnContext(ctx, "store: cannot recreate the streams in memory", "error", err, "retry_in", pause)
+			select {
+			case <-ctx.Done():
+			case <-time.After(pause):
+			}
+		}
+	}
+}
+
 // redactURL returns a server's address without its password.
 func redactURL(raw string) string {
 	u, err := url.Parse(raw)

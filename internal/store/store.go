@@ -133,6 +133,7 @@ func Open(ctx context.Context, cfg Config) (_ *Store, err error) {
 		return nil, err
 	}
 	s.group.Go("renew the owner lease", s.lease.renewUntilLost)
+	s.group.Go("recreate streams in memory", s.recreateAfterReconnect)
 	return s, nil
 }
 
