@@ -17,8 +17,6 @@ import (
 
 	"github.com/google/generative-ai-go/genai"
 	"google.golang.org/api/option"
-	"google.golang.org/api/option/internaloption"
-	gtransport "google.golang.org/api/transport/grpc"
 
 	"github.com/caprouter/caprouter/internal/llm"
 )
@@ -36,9 +34,9 @@ var (
 	_ llm.Prober   = (*Provider)(nil)
 )
 
-// noConnPool replaces the pool of gRPC connections that the SDK would open for
-// cached content, a feature that is not used here.
-type noConnPool struct{ gtransport.ConnPool }
+// noConnections is the size of the pool of gRPC connections that the SDK opens for
+// cached content, a feature that is not used here. A pool of size 0 has one connection.
+const noConnections = -1
 
 // New validates the configuration. It makes no connection.
 func New(cfg llm.Config) (*Provider, error) {
@@ -67,8 +65,8 @@ func New(cfg llm.Config) (*Provider, error) {
 	p.client, err = genai.NewClient(context.Background(),
 		option.WithHTTPClient(client),
 		option.WithEndpoint(base.String()),
-		gtransport.WithConnPool(noConnPool{}),
-		internaloption.SkipDialSettingsValidation(), // it rejects the two options together
+		option.WithoutAuthentication(),
+		option.WithGRPCConnectionPool(noConnections),
 	)
 	if err != nil {
 		return nil, fmt.Errorf("set up the Gemini SDK: %w", err)
