@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"regexp"
 	"strings"
 	"time"
 
@@ -50,12 +51,25 @@ func newClient(base, tokenEnv string) (*client, error) {
 		return c, nil
 	}
 	if c.token = os.Getenv(tokenEnv); c.token == "" {
-		return nil, fmt.Errorf("environment variable %s is empty: put the token there", tokenEnv)
+		return nil, missingTokenError(tokenEnv)
 	}
 	if u.Scheme == "http" && !egress.IsLoopback(u.Hostname()) {
 		return nil, fmt.Errorf("a token would go to %s in clear text: use an https --url", u.Host)
 	}
 	return c, nil
+}
+
+// conventionalName matches names that cannot be taken for a token.
+var conventionalName = regexp.MustCompile(`^[A-Z][A-Z0-9_]{0,39}$`)
+
+// missingTokenError returns the error for a variable without a value. It repeats the
+// argument only if it is certainly not the token itself.
+func missingTokenError(tokenEnv string) error {
+	if conventionalName.MatchString(tokenEnv) {
+		return fmt.Errorf("environment variable %s is not set: put the token there", tokenEnv)
+	}
+	return usageError{errors.New("--token-env takes the name of an environment variable, and there is none of this name; " +
+		"if it was the token itself: export TOKEN=…, then --token-env TOKEN")}
 }
 
 // problemError returns a problem as an error, with advice about flags of this command.

@@ -172,7 +172,10 @@ func TestNewClient(t *testing.T) {
 		{name: "https elsewhere", url: "https://router.example", tokenEnv: "TOKEN"},
 		{name: "http elsewhere without a token", url: "http://router.example"},
 		{name: "token in clear text", url: "http://router.example", tokenEnv: "TOKEN", err: "in clear text"},
-		{name: "no such token", url: "https://router.example", tokenEnv: "EMPTY", err: "environment variable EMPTY is empty"},
+		{name: "no such token", url: "https://router.example", tokenEnv: "EMPTY", err: "environment variable EMPTY is not set"},
+		{name: "a token for the name", url: "https://router.example", tokenEnv: "eyJhbGciOiJFZERTQSJ9.e30.c2ln", err: "--token-env takes the name", usage: true},
+		{name: "a token that could be a name", url: "https://router.example", tokenEnv: "sk_live_4eC39HqLyjWDarjtT1zdp7dc", err: "--token-env takes the name", usage: true},
+		{name: "a long token in capitals", url: "https://router.example", tokenEnv: strings.Repeat("AKIA0", 10), err: "--token-env takes the name", usage: true},
 		{name: "no scheme", url: "127.0.0.1:8080", err: "not an absolute", usage: true},
 		{name: "no host", url: "http://", err: "not an absolute", usage: true},
 		{name: "other scheme", url: "unix:///run/caprouter", err: "not an absolute", usage: true},
@@ -190,6 +193,9 @@ func TestNewClient(t *testing.T) {
 			}
 			if err == nil || !strings.Contains(err.Error(), tt.err) {
 				t.Fatalf("got %v, want %q in it", err, tt.err)
+			}
+			if tt.tokenEnv != "TOKEN" && tt.tokenEnv != "EMPTY" && tt.tokenEnv != "" && strings.Contains(err.Error(), tt.tokenEnv) {
+				t.Errorf("got %v, which repeats the argument", err)
 			}
 			if got := errors.As(err, new(usageError)); got != tt.usage {
 				t.Errorf("got a usage error: %v, want %v", got, tt.usage)
