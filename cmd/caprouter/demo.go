@@ -35,7 +35,7 @@ func newDemoCommand() *cobra.Command {
   GEMINI_API_KEY=… caprouter demo --once`,
 		Args: argsBetween("no arguments", 0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			d.out, d.log, d.key = cmd.OutOrStdout(), cmd.ErrOrStderr(), os.Getenv(d.llm.APIKeyEnv)
+			d.out, d.log, d.key = cmd.OutOrStdout(), cmd.ErrOrStderr(), os.Getenv(d.llm.KeyEnv())
 			return d.run(cmd.Context())
 		},
 	}
@@ -123,7 +123,7 @@ func (d *demoRun) startRouter(ctx context.Context, cfg *app.Config, registry []b
 	}
 	server, err := app.Start(ctx, *cfg, app.Options{
 		LogOutput: d.log, Version: buildVersion(), Listener: listener,
-		LookupEnv: func(name string) (string, bool) { return key, key != "" && name == d.llm.APIKeyEnv },
+		LookupEnv: func(name string) (string, bool) { return key, key != "" && name == d.llm.KeyEnv() },
 	})
 	if err != nil {
 		return nil, errors.Join(err, listener.Close())
@@ -137,10 +137,10 @@ func (d *demoRun) printIntroduction(base string, urls demo.URLs) {
 	for _, id := range slices.Sorted(maps.Keys(urls)) {
 		p.writeBlock("", len(indent), fmt.Sprintf("%-14s %s", id, urls[id]))
 	}
-	text := fmt.Sprintf("The embedded lexical classifier classifies the requests; set %s to use a model.", d.llm.APIKeyEnv)
+	text := fmt.Sprintf("The embedded lexical classifier classifies the requests; set %s to use a model.", d.llm.KeyEnv())
 	if d.key != "" {
 		text = fmt.Sprintf("%s is set: %s %s classifies the requests, and may decide differently from the lexical classifier.",
-			d.llm.APIKeyEnv, d.llm.Provider, cmp.Or(d.llm.Model, llm.DefaultModel))
+			d.llm.KeyEnv(), d.llm.Provider, cmp.Or(d.llm.Model, llm.DefaultModel))
 	}
 	p.writeParagraph(plain, text)
 	fmt.Fprintln(d.out, p.String())

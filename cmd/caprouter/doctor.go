@@ -16,16 +16,18 @@ import (
 
 func newDoctorCommand() *cobra.Command {
 	var flags configFlags
-	var asJSON bool
+	var asJSON, probe bool
 	var timeout time.Duration
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Check everything that serve needs, with advice",
 		Long: "Check what serve needs with the same flags: configuration, registry, data directory, address and model,\n" +
-			"including whether its key is accepted. Each problem is followed by advice. The key is never printed.\n\n" +
+			"including whether its key is accepted. Each problem is followed by advice. The key is never printed.\n" +
+			"--probe also classifies one example of the registry with the model, which takes tokens.\n\n" +
 			"Exit code 1 if a check fails, 0 if there are only warnings.",
 		Example: `  caprouter doctor
   caprouter doctor --config /etc/caprouter/caprouter.yaml --timeout 3s
+  caprouter doctor --probe
   caprouter doctor --json`,
 		Args: argsBetween("no arguments", 0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -34,16 +36,17 @@ func newDoctorCommand() *cobra.Command {
 			}
 			ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
 			defer cancel()
-			return doctor(ctx, cmd.OutOrStdout(), &flags, asJSON)
+			return doctor(ctx, cmd.OutOrStdout(), &flags, probe, asJSON)
 		},
 	}
 	flags.register(cmd, true)
 	cmd.Flags().DurationVar(&timeout, "timeout", 10*time.Second, "maximum `TIME` of the checks over the network")
+	cmd.Flags().BoolVar(&probe, "probe", false, "classify one example with the model")
 	addJSONFlag(cmd, &asJSON)
 	return cmd
 }
 
-func doctor(ctx context.Context, out io.Writer, flags *configFlags, asJSON bool) error {
+func doctor(ctx context.Context, out io.Writer, flags *configFlags, probe, asJSON bool) error {
 	findings := []app.Finding{} // an empty list is [] in JSON
 	printer := newFindingPrinter(out)
 	report := func(f app.Finding) {
@@ -55,7 +58,7 @@ func doctor(ctx context.Context, out io.Writer, flags *configFlags, asJSON bool)
 	} else {
 		printer.printWaiting()
 	}
-	runChecks(ctx, flags, report)
+	runChecks(ctx, flags, probe, report)
 	if asJSON {
 		if err := printJSON(out, findings); err != nil {
 			return err
@@ -70,7 +73,7 @@ func doctor(ctx context.Context, out io.Writer, flags *configFlags, asJSON bool)
 }
 
 // runChecks reports mistakes in the configuration, or else checks everything it names.
-func runChecks(ctx context.Context, flags *configFlags, report func(app.Finding)) {
+func runChecks(ctx context.Context, flags *configFlags, probe bool, report func(app.Finding)) {
 	cfg, err := flags.loadConfig()
 	if err != nil {
 		for _, line := range splitErrors(err) {
@@ -81,12 +84,16 @@ func runChecks(ctx context.Context, flags *configFlags, report func(app.Finding)
 		}
 		return
 	}
-	app.Diagnose(ctx, cfg, app.Options{LogOutput: io.Discard, Version: buildVersion()}, func(f app.Finding) {
+	opts := app.Options{LogOutput: io.Discard, Version: buildVersion()}
+	app.Diagnose(ctx, cfg, opts, func(f app.Finding) {
 		if f.Check == "configuration" {
 			f.Detail = configSource(flags) + ": " + f.Detail
 		}
 		report(f)
 	})
+	if probe {
+		report(app.ProbeModel(ctx, cfg, opts))
+	}
 }
 
 func configSource(flags *configFlags) string {

@@ -81,7 +81,7 @@ func runInit(out io.Writer, dir string) error {
 	for _, f := range files {
 		fmt.Fprintf(out, "wrote %s\n", f.path)
 	}
-	printNextSteps(out, dir, cfg.LLM.APIKeyEnv)
+	printNextSteps(out, dir, cfg.LLM.KeyEnv())
 	return nil
 }
 

@@ -84,7 +84,7 @@ func (k *KeyConfig) validateKey(i int) error {
 			named++
 		}
 	}
-	errs := []error{checkNotEmpty(at+".kid", k.KID), checkOneOf(at+".alg", k.Alg, "EdDSA", "ES256", "RS256", "HS256")}
+	errs := []error{checkNotEmpty(at+".kid", k.KID), checkVariableName(at+".secret_env", "secret", k.SecretEnv), checkOneOf(at+".alg", k.Alg, "EdDSA", "ES256", "RS256", "HS256")}
 	switch {
 	case named != 1:
 		errs = append(errs, fmt.Errorf("%s: name exactly one of public_key_file, secret_env and secret_file", at))

@@ -89,7 +89,8 @@ type LLMConfig struct {
 	Provider        string         `yaml:"provider"`
 	Model           string         `yaml:"model"`       // "" = the embedded default of the provider
 	BaseURL         string         `yaml:"base_url"`    // "" = the default of the provider
-	APIKeyEnv       string         `yaml:"api_key_env"` // environment variable with the key
+	APIKeyEnv       string         `yaml:"api_key_env"` // environment variable with the key; "auto" = the provider's usual one; "" = none
+	ResponseFormat  string         `yaml:"response_format"`
 	MaxOutputTokens int            `yaml:"max_output_tokens"`
 	Temperature     float64        `yaml:"temperature"`
 	Thinking        ThinkingEffort `yaml:"thinking"` // "" = the model's default; off, minimal, low, medium, high or a number of tokens
@@ -102,9 +103,13 @@ func (c *LLMConfig) validate() error {
 	err := errors.Join(
 		checkOneOf("llm.provider", c.Provider, ProviderGemini, ProviderGenAI, ProviderOpenAI),
 		c.checkURL(),
-		c.checkKeyName(),
+		checkVariableName("llm.api_key_env", "key", c.APIKeyEnv),
+		checkOneOf("llm.response_format", c.ResponseFormat, llm.FormatJSONSchema, llm.FormatJSONObject),
 		checkRange("llm.max_output_tokens", c.MaxOutputTokens, 16, 65_536),
 	)
+	if c.ResponseFormat == llm.FormatJSONObject && c.Provider != ProviderOpenAI {
+		err = errors.Join(err, fmt.Errorf("llm.response_format: json_object is for llm.provider openai; %s always sends the schema", c.Provider))
+	}
 	_, thinking := llm.ParseThinking(string(c.Thinking))
 	err = errors.Join(err, thinking)
 	if c.Temperature != noTemperature && !(c.Temperature >= 0 && c.Temperature <= 2) {
@@ -124,20 +129,20 @@ func (c *LLMConfig) checkURL() error {
 
 var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
-// checkKeyName refuses invalid variable names. The error does not repeat the value,
-// because it may be the key itself.
-func (c *LLMConfig) checkKeyName() error {
-	if c.APIKeyEnv == "" || variableName.MatchString(c.APIKeyEnv) {
+// checkVariableName refuses invalid names of environment variables. The error does not
+// repeat the value, because it may be the secret itself.
+func checkVariableName(key, content, name string) error {
+	if name == "" || variableName.MatchString(name) {
 		return nil
 	}
-	return errors.New("llm.api_key_env: is not a name of an environment variable; write the name of the variable with the key, not the key")
+	return fmt.Errorf("%s: is not a name of an environment variable; write the name of the variable with the %s, not the %s", key, content, content)
 }
 
 // noTemperature is for models that refuse requests with a temperature.
 const noTemperature = -1
 
 func defaultLLMConfig() LLMConfig {
-	return LLMConfig{Provider: ProviderGemini, APIKeyEnv: geminiKey, MaxOutputTokens: 300}
+	return LLMConfig{Provider: ProviderGemini, APIKeyEnv: keyEnvAuto, ResponseFormat: llm.FormatJSONSchema, MaxOutputTokens: 300}
 }
 
 // RedactConfig specifies the personal data and secrets that are masked before a model

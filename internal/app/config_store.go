@@ -180,5 +180,5 @@ func (c *WebhookConfig) validate() error {
 	if c.SecretEnv == "" {
 		return errors.New("tickets.webhook.secret_env must name the variable with the secret: announcements are signed")
 	}
-	return nil
+	return checkVariableName("tickets.webhook.secret_env", "secret", c.SecretEnv)
 }

@@ -227,7 +227,7 @@ func (d *diagnosis) checkMasking(context.Context) Finding {
 
 // checkClassifier reports how requests would be classified, and why.
 func (d *diagnosis) checkClassifier(context.Context) Finding {
-	mode, variable := d.Classifier.Mode, d.LLM.APIKeyEnv
+	mode, variable := d.Classifier.Mode, d.LLM.KeyEnv()
 	needsModel := mode == classifier.ModeLLM || mode == classifier.ModeCascade
 	switch {
 	case mode == classifier.ModeLexical:
@@ -267,46 +267,4 @@ func (d *diagnosis) checkCascade(context.Context) Finding {
 			"add examples to the registry, or set classifier.cascade.accept to a number")
 	}
 	return checkPassed(fmt.Sprintf("the model is not called from a lexical confidence of %.2f", accept))
-}
-
-// checkModel checks that the server of the model is reachable, accepts the key and
-// has the model.
-func (d *diagnosis) checkModel(ctx context.Context) Finding {
-	if !d.LLM.isUsable(d.key) {
-		return checkSkipped("none is configured")
-	}
-	model := modelConfig(&d.Config, d.opts, d.key)
-	name := model.Provider + " " + model.Model
-	provider, err := openProvider(model)
-	if err := errors.Join(err, d.LLM.checkKeyOwner(d.key)); err != nil {
-		return checkFailed(err.Error(), "correct llm in the configuration")
-	}
-	prober, ok := provider.(llm.Prober)
-	if !ok {
-		return checkSkipped(name + " cannot be checked")
-	}
-	if err := prober.Probe(ctx); err != nil {
-		return checkFailed(name+": "+err.Error(), suggestModelFix(&d.LLM, llm.ReasonOf(err)))
-	}
-	if !d.key.IsSet() {
-		return checkPassed(name + " is reachable")
-	}
-	return checkPassed(name + " is reachable and takes the key")
-}
-
-// suggestModelFix returns an action for a model that cannot be used.
-func suggestModelFix(cfg *LLMConfig, reason string) string {
-	switch reason {
-	case llm.ReasonUnauthorized:
-		return "the key in " + cfg.APIKeyEnv + " is not accepted: make a new one, or allow it this model"
-	case llm.ReasonRejected:
-		return "name a model the server has in llm.model, and check llm.base_url"
-	case llm.ReasonRateLimited:
-		return "the quota is used up: wait, or raise it"
-	case llm.ReasonTimeout, llm.ReasonUnavailable:
-		return "check the network and llm.base_url; until then the lexical classifier is used"
-	case llm.ReasonBadResponse:
-		return "llm.base_url does not lead to the API of the provider " + cfg.Provider
-	}
-	return "see docs/models.md"
 }

@@ -1,9 +1,11 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -189,7 +191,7 @@ func TestDiagnose_Model(t *testing.T) {
 				t.Errorf("got %+v, want ok", got)
 			}
 			wrongKey := func(string) (string, bool) { return "another-key", true }
-			if got := findings(t, cfg, wrongKey)["model"]; got.Level != LevelFail || !strings.Contains(got.Fix, cfg.LLM.APIKeyEnv) || strings.Contains(fmt.Sprint(got), "another-key") {
+			if got := findings(t, cfg, wrongKey)["model"]; got.Level != LevelFail || !strings.Contains(got.Fix, cfg.LLM.KeyEnv()) || strings.Contains(fmt.Sprint(got), "another-key") {
 				t.Errorf("got %+v for a wrong key, want a failure that names the variable and not the key", got)
 			}
 			cfg.LLM.Model = "no-such-model"
@@ -197,6 +199,66 @@ func TestDiagnose_Model(t *testing.T) {
 				t.Errorf("got %+v for a model the server does not have, want a failure that names llm.model", got)
 			}
 		})
+	}
+}
+
+// A key that is not set is reported as that, not as a wrong key.
+func TestDiagnose_ReportsUnsetKey(t *testing.T) {
+	cfg := diagnosable(t, modelRegistry)
+	cfg.LLM.Provider, cfg.LLM.Model = ProviderOpenAI, "m"
+	const unset = "OPENAI_API_KEY is not set"
+	if got := findings(t, cfg, noEnv)["classifier"]; got.Level != LevelWarn || !strings.Contains(got.Detail, unset) {
+		t.Errorf("got %+v, want a warning that %s", got, unset)
+	}
+	model := fakellm.Start(t, fakellm.Config{Protocol: fakellm.OpenAI})
+	asks(ProviderOpenAI, model)(&cfg)
+	if got := findings(t, cfg, noEnv)["model"]; got.Level != LevelFail || !strings.Contains(got.Detail, unset) || got.Fix != "set the variable OPENAI_API_KEY" {
+		t.Errorf("got %+v of a server that needs a key, want a failure because %s", got, unset)
+	}
+	local := fakellm.Start(t, fakellm.Config{Protocol: fakellm.OpenAI, NoKey: true})
+	asks(ProviderOpenAI, local)(&cfg)
+	if got := findings(t, cfg, noEnv)["model"]; got.Level != LevelOK || !strings.Contains(got.Detail, "no key is sent, because "+unset) {
+		t.Errorf("got %+v of a server that needs no key, want ok without a key", got)
+	}
+}
+
+func TestProbeModel(t *testing.T) {
+	refusesSchema := func(r *fakellm.Request) fakellm.Behaviour {
+		if r.Schema != nil {
+			return fakellm.Body(400, "application/json", `{"error":{"message":"This response_format type is unavailable now"}}`)
+		}
+		return fakellm.Text(fakellm.ValidReply())
+	}
+	for _, tc := range []struct {
+		name        string
+		script      fakellm.Script
+		format      string
+		level       string
+		detail, fix string
+	}{
+		{"a good reply", nil, "", LevelOK, fakellm.ValidIntent, ""},
+		{"no support of json_schema", refusesSchema, "", LevelFail, "set llm.response_format: json_object", "read the server's text"},
+		{"json_object instead", refusesSchema, "json_object", LevelOK, fakellm.ValidIntent, ""},
+		{"json_schema ignored", fakellm.Always(fakellm.Text("It is a code review.")), "", LevelFail, "llm_invalid_json", "llm.response_format: json_object"},
+		{"another intent", fakellm.Always(fakellm.Text(`{"intent":"unknown","domains":[],"subtasks":[],"confidence":0.9}`)), "", LevelWarn, "is unknown", "larger model"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			model := fakellm.Start(t, fakellm.Config{Protocol: fakellm.OpenAI, Script: tc.script})
+			cfg := diagnosable(t, modelRegistry)
+			asks(ProviderOpenAI, model)(&cfg)
+			cfg.LLM.ResponseFormat = cmp.Or(tc.format, cfg.LLM.ResponseFormat)
+			got := ProbeModel(t.Context(), cfg, Options{LookupEnv: modelEnv, LogOutput: io.Discard})
+			if got.Check != "classification" || got.Level != tc.level || !strings.Contains(got.Detail, tc.detail) || !strings.Contains(got.Fix, tc.fix) {
+				t.Errorf("got %+v, want %s with detail %q and fix %q", got, tc.level, tc.detail, tc.fix)
+			}
+			if strings.Contains(fmt.Sprint(got), fakellm.APIKey) {
+				t.Errorf("%+v contains the key", got)
+			}
+		})
+	}
+	cfg := diagnosable(t, modelRegistry)
+	if got := ProbeModel(t.Context(), cfg, Options{LookupEnv: noEnv}); got.Level != LevelSkip {
+		t.Errorf("got %+v without a model, want skip", got)
 	}
 }
 

@@ -70,7 +70,7 @@ func goldenMode(configured string, by GoldenClassifier) string {
 func (g *Golden) openModel(cfg *Config, opts *Options) error {
 	g.key = cfg.LLM.apiKey(opts.lookupEnv())
 	if !cfg.LLM.isUsable(g.key) {
-		return fmt.Errorf("there is no model to ask: set the variable %s, or configure a server of your own under llm", cfg.LLM.APIKeyEnv)
+		return fmt.Errorf("there is no model to ask: set the variable %s, or configure a server of your own under llm", cfg.LLM.KeyEnv())
 	}
 	model, err := cfg.newClient(opts, llm.ClientConfig{})
 	if err != nil {

@@ -32,7 +32,7 @@ func TestOpenGolden(t *testing.T) {
 		{name: "a cascade stays one", by: GoldenLive, lookup: withKey, change: func(c *Config) { c.Classifier.Mode = classifier.ModeCascade }, wantMode: classifier.ModeCascade, wantModel: true},
 		{name: "no key", by: GoldenLive, lookup: noKey, wantErr: "there is no model to ask: set the variable GEMINI_API_KEY"},
 		{name: "somebody else's key", by: GoldenLive, lookup: withKey, change: func(c *Config) {
-			c.LLM.Provider, c.LLM.BaseURL = ProviderOpenAI, "https://models.example/v1"
+			c.LLM.Provider, c.LLM.BaseURL, c.LLM.APIKeyEnv = ProviderOpenAI, "https://models.example/v1", geminiKey
 		}, wantErr: "would be sent to another server"},
 		{name: "no registry", change: func(c *Config) { c.Registry.File = "none.yaml" }, lookup: noKey, wantErr: "none.yaml"},
 		{name: "an acceptance that is none", change: func(c *Config) { c.Classifier.Cascade.Accept = "often" }, lookup: noKey, wantErr: "classifier.cascade.accept"},

@@ -17,12 +17,35 @@ import (
 	"github.com/caprouter/caprouter/internal/resilience"
 )
 
+// The environment variables that the vendors' own tools read, and the host that
+// geminiKey is for.
+const (
+	geminiKey  = "GEMINI_API_KEY"
+	openaiKey  = "OPENAI_API_KEY"
+	geminiHost = "generativelanguage.googleapis.com"
+)
+
+// keyEnvAuto is the value of llm.api_key_env for the usual variable of the provider.
+const keyEnvAuto = "auto"
+
+// KeyEnv returns the name of the environment variable with the key, "" for none.
+func (c *LLMConfig) KeyEnv() string {
+	switch {
+	case c.APIKeyEnv != keyEnvAuto:
+		return c.APIKeyEnv
+	case c.Provider == ProviderOpenAI:
+		return openaiKey
+	}
+	return geminiKey
+}
+
 // apiKey returns the key of the model, which is not set if the environment has none.
 func (c *LLMConfig) apiKey(lookup func(string) (string, bool)) llm.Secret {
-	if c.APIKeyEnv == "" {
+	name := c.KeyEnv()
+	if name == "" {
 		return llm.Secret{}
 	}
-	value, _ := lookup(c.APIKeyEnv)
+	value, _ := lookup(name)
 	return llm.NewSecret(value)
 }
 
@@ -43,6 +66,8 @@ func modelConfig(cfg *Config, opts *Options, key llm.Secret) llm.Config {
 		Model:          name,
 		BaseURL:        cfg.LLM.BaseURL,
 		APIKey:         key,
+		KeyEnv:         cfg.LLM.KeyEnv(),
+		ResponseFormat: cfg.LLM.ResponseFormat,
 		Temperature:    cfg.LLM.Temperature,
 		Thinking:       string(cfg.LLM.Thinking),
 		AllowPlainHTTP: cfg.Dispatch.AllowPlainHTTP,
@@ -63,14 +88,7 @@ func openProvider(cfg llm.Config) (llm.Provider, error) {
 	return nil, fmt.Errorf("llm.provider: %q is not known", cfg.Provider)
 }
 
-// geminiKey is the default of llm.api_key_env, and geminiHost the host it is for.
-const (
-	geminiKey  = "GEMINI_API_KEY"
-	geminiHost = "generativelanguage.googleapis.com"
-)
-
-// checkKeyOwner refuses to send the Gemini key to the server of another provider,
-// because it is the default of llm.api_key_env for all providers.
+// checkKeyOwner refuses to send the Gemini key to the server of another provider.
 func (c *LLMConfig) checkKeyOwner(key llm.Secret) error {
 	if c.Provider != ProviderOpenAI || c.APIKeyEnv != geminiKey || !key.IsSet() {
 		return nil
@@ -160,10 +178,20 @@ func (c *core) missingKeyHint() string {
 	if c.model != nil {
 		return ""
 	}
-	if c.cfg.LLM.APIKeyEnv == "" {
+	if c.cfg.LLM.KeyEnv() == "" {
 		return " (set llm.api_key_env or llm.base_url, or classifier.mode auto)"
 	}
-	return fmt.Sprintf(" (set the variable %s, or classifier.mode auto)", c.cfg.LLM.APIKeyEnv)
+	return fmt.Sprintf(" (set the variable %s, or classifier.mode auto)", c.cfg.LLM.KeyEnv())
+}
+
+// classifierMode returns the mode of the classifier and its reason, with the variable
+// that is missing for a model.
+func (c *core) classifierMode() (mode, why string) {
+	mode, why = c.classifier.Mode()
+	if name := c.cfg.LLM.KeyEnv(); c.model == nil && name != "" && c.cfg.Classifier.Mode == classifier.ModeAuto {
+		why += fmt.Sprintf(" (the variable %s is not set)", name)
+	}
+	return mode, why
 }
 
 func (o *Options) lookupEnv() func(string) (string, bool) {

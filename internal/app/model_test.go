@@ -31,7 +31,7 @@ func providers() map[string]fakellm.Protocol {
 
 // modelEnv has the key the fakes want.
 func modelEnv(name string) (string, bool) {
-	if name == "GEMINI_API_KEY" {
+	if name == "GEMINI_API_KEY" || name == "OPENAI_API_KEY" {
 		return fakellm.APIKey, true
 	}
 	return "", false
@@ -161,8 +161,8 @@ func TestModel_NeedsOnlyKey(t *testing.T) {
 // TestModel_WithoutKey: auto is lexical; llm and cascade do not start, and say why.
 func TestModel_WithoutKey(t *testing.T) {
 	s := startServer(t, modelRegistry)
-	if ready := s.get("/readyz"); !strings.Contains(ready, `"mode":"lexical"`) || strings.Contains(ready, `"model"`) {
-		t.Errorf("got readiness %s, want mode lexical and no model", ready)
+	if ready := s.get("/readyz"); !strings.Contains(ready, `"mode":"lexical"`) || strings.Contains(ready, `"model"`) || !strings.Contains(ready, "the variable GEMINI_API_KEY is not set") {
+		t.Errorf("got readiness %s, want mode lexical, no model and the variable that is not set", ready)
 	}
 	for _, mode := range []string{"llm", "cascade"} {
 		cfg := DefaultConfig()
@@ -174,8 +174,7 @@ func TestModel_WithoutKey(t *testing.T) {
 	}
 }
 
-// TestModel_KeyIsSentToItsProviderOnly: the default variable holds Gemini's key, which no
-// other host is sent.
+// TestModel_KeyIsSentToItsProviderOnly: Gemini's key is sent to no other host.
 func TestModel_KeyIsSentToItsProviderOnly(t *testing.T) {
 	for baseURL, want := range map[string]string{
 		"https://llm.example/v1":                                  "llm.api_key_env: GEMINI_API_KEY would be sent to another server",
@@ -184,7 +183,7 @@ func TestModel_KeyIsSentToItsProviderOnly(t *testing.T) {
 	} {
 		cfg := DefaultConfig()
 		cfg.Listen, cfg.DataDir = "127.0.0.1:0", t.TempDir()
-		cfg.LLM.Provider, cfg.LLM.BaseURL, cfg.LLM.Model = ProviderOpenAI, baseURL, "m"
+		cfg.LLM.Provider, cfg.LLM.BaseURL, cfg.LLM.Model, cfg.LLM.APIKeyEnv = ProviderOpenAI, baseURL, "m", geminiKey
 		ctx, stop := context.WithCancel(t.Context())
 		server, err := Start(ctx, cfg, Options{LogOutput: &lockedBuffer{}, LookupEnv: modelEnv})
 		stop()
@@ -263,5 +262,20 @@ func TestModel_EqualRequestsShareCall(t *testing.T) {
 	}
 	if got := model.Calls(); got != 1 {
 		t.Errorf("got %d calls for %d requests that are alike, want 1", got, callers)
+	}
+}
+
+func TestLLMConfig_KeyEnv(t *testing.T) {
+	for _, tc := range []struct{ provider, apiKeyEnv, want string }{
+		{ProviderGemini, keyEnvAuto, "GEMINI_API_KEY"},
+		{ProviderGenAI, keyEnvAuto, "GEMINI_API_KEY"},
+		{ProviderOpenAI, keyEnvAuto, "OPENAI_API_KEY"},
+		{ProviderOpenAI, "GATEWAY_KEY", "GATEWAY_KEY"},
+		{ProviderOpenAI, "", ""},
+	} {
+		c := LLMConfig{Provider: tc.provider, APIKeyEnv: tc.apiKeyEnv}
+		if got := c.KeyEnv(); got != tc.want {
+			t.Errorf("provider %s with %q: got %q, want %q", tc.provider, tc.apiKeyEnv, got, tc.want)
+		}
 	}
 }

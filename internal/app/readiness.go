@@ -60,7 +60,7 @@ func (c *core) publicErrorText(err error) string {
 // the readiness, because the lexical classifier replaces it.
 func (c *core) classifierStatus() rest.ClassifierStatus {
 	var s rest.ClassifierStatus
-	s.Mode, s.Reason = c.classifier.Mode()
+	s.Mode, s.Reason = c.classifierMode()
 	if c.model != nil {
 		s.Model = &rest.ModelStatus{Provider: c.model.Provider(), Model: c.model.Model(), Breaker: c.model.BreakerState()}
 	}

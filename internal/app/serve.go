@@ -79,7 +79,7 @@ func (c *core) listenAndServe(ctx context.Context, opts Options) (*Server, error
 	if err := s.waitForView(ctx); err != nil {
 		return nil, err
 	}
-	mode, why := c.classifier.Mode()
+	mode, why := c.classifierMode()
 	//nolint:sloglint // scripts look for this line, with the address in the text
 	c.log.Info("listening on "+s.addr, "classifier", mode, "classifier_because", why, "auth", c.cfg.Auth.Mode,
 		"agents", len(c.router.View().Catalogue.Agents), "registry_version", c.router.View().Catalogue.Version)

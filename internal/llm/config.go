@@ -25,6 +25,8 @@ type Config struct {
 	Model          string
 	BaseURL        string // "" = the vendor's URL
 	APIKey         Secret
+	KeyEnv         string  // environment variable of the key, for messages; "" = none
+	ResponseFormat string  // FormatJSONSchema or FormatJSONObject; "" = the former
 	Temperature    float64 // negative = not sent, for models that reject it
 	Thinking       string  // see ParseThinking
 	AllowPlainHTTP bool    // allow sending the key over http to other hosts
@@ -41,7 +43,7 @@ func (c *Config) Endpoint(standard string) (*url.URL, error) {
 	text := c.BaseURL
 	if text == "" {
 		if !c.APIKey.IsSet() {
-			return nil, errors.New("there is no key: set the environment variable that llm.api_key_env names, or llm.base_url for a server that needs none")
+			return nil, fmt.Errorf("there is no key: %s, or set llm.base_url for a server that needs none", c.missingKey())
 		}
 		text = standard
 	}
@@ -59,6 +61,21 @@ func (c *Config) Endpoint(standard string) (*url.URL, error) {
 	u.Path, u.RawPath = strings.TrimRight(u.Path, "/"), ""
 	return u, nil
 }
+
+// missingKey returns why there is no key.
+func (c *Config) missingKey() string {
+	if c.KeyEnv == "" {
+		return "name its environment variable in llm.api_key_env"
+	}
+	return "the environment variable " + c.KeyEnv + " is not set"
+}
+
+// The values of llm.response_format: how a provider asks for JSON. All servers with
+// OpenAI's API accept FormatJSONObject, but only FormatJSONSchema enforces a schema.
+const (
+	FormatJSONSchema = "json_schema"
+	FormatJSONObject = "json_object"
+)
 
 var geminiModel = regexp.MustCompile(`^(models/|tunedModels/)?[A-Za-z0-9][A-Za-z0-9._-]{0,127}$`)
 

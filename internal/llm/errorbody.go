@@ -30,6 +30,9 @@ func (x *modelTransport) statusError(ctx context.Context, resp *http.Response, b
 	switch e.Reason {
 	case ReasonUnauthorized:
 		words = "the key was refused; see llm.api_key_env"
+		if !x.key.IsSet() {
+			words = "the server needs a key, and none was sent: " + x.missingKey
+		}
 	case ReasonRejected:
 		words = said.textWithoutEcho(ctx)
 		if location := resp.Header.Get("Location"); location != "" {

@@ -50,18 +50,19 @@ func NewHTTPClient(cfg Config, wire Protocol) (*http.Client, *url.URL, error) {
 	transport := egress.NewTransport(egress.Unrestricted{}) // the operator chose the host
 	transport.MaxIdleConnsPerHost = 64
 	return egress.NewClient(&modelTransport{
-		base: base, protocol: wire, key: cfg.APIKey, userAgent: "caprouter/" + version, transport: transport,
+		base: base, protocol: wire, key: cfg.APIKey, missingKey: cfg.missingKey(), userAgent: "caprouter/" + version, transport: transport,
 	}), base, nil
 }
 
 // modelTransport is an http.RoundTripper that adds the key, reads the whole
 // response and converts failures to *Error.
 type modelTransport struct {
-	base      *url.URL
-	protocol  Protocol
-	key       Secret
-	userAgent string
-	transport *http.Transport
+	base       *url.URL
+	protocol   Protocol
+	key        Secret
+	missingKey string // why the key is not set, if it is not
+	userAgent  string
+	transport  *http.Transport
 }
 
 // CloseIdleConnections implements the method that http.Client looks for.

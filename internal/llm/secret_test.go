@@ -70,5 +70,5 @@ func ExampleSecret() {
 	fmt.Printf("%+v\n", llm.Config{Provider: "openai", APIKey: key})
 	// Output:
 	// <redacted>
-	// {Provider:openai Model: BaseURL: APIKey:<redacted> Temperature:0 Thinking: AllowPlainHTTP:false Version:}
+	// {Provider:openai Model: BaseURL: APIKey:<redacted> KeyEnv: ResponseFormat: Temperature:0 Thinking: AllowPlainHTTP:false Version:}
 }

@@ -8,12 +8,13 @@
 //	{"model":…,"messages":[{"role":"system",…},{"role":"user",…}],"max_tokens":300,"temperature":0,
 //	 "response_format":{"type":"json_schema","json_schema":{"name":"reply","strict":true,"schema":{…}}}}
 //
-// If a server rejects json_schema with a 400, this is an error: a reply of another
-// shape would be rejected one step later, after it was paid for.
+// If a server rejects json_schema with a 400, the error proposes llm.response_format:
+// json_object, with which only the prompt describes the reply.
 package openai
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -35,6 +36,7 @@ type Provider struct {
 	model                  string
 	temperature            *float32
 	effort                 string // reasoning_effort; "" = not sent
+	format                 string // llm.FormatJSONSchema or llm.FormatJSONObject
 	useMaxCompletionTokens bool   // max_completion_tokens instead of max_tokens
 }
 
@@ -45,7 +47,7 @@ var (
 
 // New validates the configuration. It makes no connection.
 func New(cfg llm.Config) (*Provider, error) {
-	p := &Provider{model: cfg.Model}
+	p := &Provider{model: cfg.Model, format: cmp.Or(cfg.ResponseFormat, llm.FormatJSONSchema)}
 	if p.model == "" {
 		return nil, errors.New("llm.model is empty: provider openai has no default; write the name that GET {llm.base_url}/models lists")
 	}
@@ -117,9 +119,28 @@ func (p *Provider) Generate(ctx context.Context, req *llm.Request) (*llm.Reply, 
 	}
 	answer, err := p.doRequest(llm.WithRequest(ctx, req), http.MethodPost, "chat/completions", body)
 	if err != nil {
+		if req.Schema != nil {
+			err = p.proposeFormat(err)
+		}
 		return nil, err
 	}
 	return decodeResponse(answer)
+}
+
+// proposeFormat adds a proposal to the error of a server that does not support
+// json_schema. Servers describe that in different words.
+func (p *Provider) proposeFormat(err error) error {
+	e, ok := errors.AsType[*llm.Error](err)
+	if !ok || e.Reason != llm.ReasonRejected || p.format != llm.FormatJSONSchema {
+		return err
+	}
+	detail := strings.ToLower(e.Detail)
+	if !strings.Contains(detail, "response_format") && !strings.Contains(detail, "schema") {
+		return err
+	}
+	proposal := *e
+	proposal.Detail += "; if the server does not support json_schema, set llm.response_format: json_object"
+	return &proposal
 }
 
 func (p *Provider) doRequest(ctx context.Context, method, path string, body []byte) ([]byte, error) {

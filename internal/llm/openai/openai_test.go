@@ -80,6 +80,11 @@ func TestProvider_RequestBody(t *testing.T) {
 			llm.Request{User: "hello"},
 			`{"model":"local-model","messages":[{"role":"user","content":"hello"}],"temperature":0,"reasoning_effort":"none"}`,
 		},
+		"JSON without a schema": {
+			func(c *llm.Config) { c.ResponseFormat = llm.FormatJSONObject },
+			llm.Request{User: "hello", Schema: schema},
+			`{"model":"local-model","messages":[{"role":"user","content":"hello"}],"temperature":0,"response_format":{"type":"json_object"}}`,
+		},
 		"JSON, in the order of the schema": {
 			func(*llm.Config) {},
 			llm.Request{User: "hello", Schema: schema},
@@ -95,6 +100,30 @@ func TestProvider_RequestBody(t *testing.T) {
 			}
 			if diff := cmp.Diff(tc.want, string(s.Requests()[0].Body)); diff != "" {
 				t.Errorf("body (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// The error of a server that does not support json_schema proposes another format.
+func TestProvider_ProposesFormat(t *testing.T) {
+	schema := &llm.Schema{Type: "object", Properties: []llm.Property{{Name: "a", Schema: &llm.Schema{Type: "string"}}}}
+	const proposal = "set llm.response_format: json_object"
+	for name, tc := range map[string]struct {
+		format, message string
+		schema          *llm.Schema
+		want            bool
+	}{
+		"unsupported":         {"", "This response_format type is unavailable now", schema, true},
+		"without a schema":    {"", "This response_format type is unavailable now", nil, false},
+		"the format is set":   {llm.FormatJSONObject, "response_format: unavailable", schema, false},
+		"something unlike it": {"", "max_tokens is too large", schema, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := fakellm.Start(t, fakellm.Config{Protocol: fakellm.OpenAI, Script: fakellm.Always(fakellm.Body(400, "application/json", `{"error":{"message":"`+tc.message+`"}}`))})
+			_, err := open(t, s, func(c *llm.Config) { c.ResponseFormat = tc.format }).Generate(t.Context(), &llm.Request{User: "hello", Schema: tc.schema})
+			if llm.ReasonOf(err) != llm.ReasonRejected || strings.Contains(err.Error(), proposal) != tc.want {
+				t.Errorf("got error %v, want llm_rejected, with the proposal: %v", err, tc.want)
 			}
 		})
 	}

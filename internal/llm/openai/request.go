@@ -22,8 +22,8 @@ type chatMessage struct {
 }
 
 type responseFormat struct {
-	Type       string      `json:"type"`
-	JSONSchema namedSchema `json:"json_schema"`
+	Type       string       `json:"type"`
+	JSONSchema *namedSchema `json:"json_schema,omitzero"` // of type json_schema
 }
 
 type namedSchema struct {
@@ -93,8 +93,14 @@ func (p *Provider) newRequest(req *llm.Request) *completionRequest {
 		q.Messages = append(q.Messages, chatMessage{"system", req.System})
 	}
 	q.Messages = append(q.Messages, chatMessage{"user", req.User})
-	if req.Schema != nil {
-		q.ResponseFormat = &responseFormat{Type: "json_schema", JSONSchema: namedSchema{Name: "reply", Strict: true, Schema: convertSchema(req.Schema)}}
+	switch {
+	case req.Schema == nil:
+	case p.format == llm.FormatJSONObject:
+		// The prompt describes the members, and contains the word JSON, without which
+		// OpenAI rejects this format.
+		q.ResponseFormat = &responseFormat{Type: llm.FormatJSONObject}
+	default:
+		q.ResponseFormat = &responseFormat{Type: llm.FormatJSONSchema, JSONSchema: &namedSchema{Name: "reply", Strict: true, Schema: convertSchema(req.Schema)}}
 	}
 	return q
 }
