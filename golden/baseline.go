@@ -10,7 +10,7 @@ import (
 type Comparison struct {
 	Regressions []string `json:"regressions"`  // passed before, fail now
 	NewFailures []string `json:"new_failures"` // fail now, not in the baseline
-	KnownFailed []string `json:"known_failed"` // failed before, fail now
+	KnownFailed []string `json:"known_failed"` // failed before, or marked as a known failure, fail now
 	Fixed       []string `json:"fixed"`        // failed before, pass now
 	// Gone lists cases of the baseline that were not run now. It is empty if
 	// the run was interrupted.
@@ -75,6 +75,8 @@ func CompareReports(baseline, now *Report) Comparison {
 		case r.Passed && known && !before:
 			c.Fixed = append(c.Fixed, r.ID)
 		case r.Passed:
+		case r.isMarked():
+			c.KnownFailed = append(c.KnownFailed, r.ID)
 		case !known:
 			c.NewFailures = append(c.NewFailures, r.ID)
 		case before:

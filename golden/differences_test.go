@@ -36,6 +36,7 @@ func results() *rapid.Generator[[]*CaseResult] {
 			}}
 			r.Differences = diffExpected(&c, &r.Actual)
 			r.Passed = len(r.Differences) == 0
+			r.applyMark(rapid.SampledFrom([]string{"", "marked"}).Draw(t, "mark"))
 			list = append(list, r)
 		}
 		return list
@@ -54,7 +55,7 @@ func TestReport_SummaryAddsUp(t *testing.T) {
 		}
 		r := addResults(&Report{}, make([]Case, len(list)), done)
 		s := &r.Summary
-		if s.Planned != len(list) || s.Total != len(r.Cases) || s.Passed+s.Failed != s.Total || len(r.Confidences) != s.Total {
+		if s.Planned != len(list) || s.Total != len(r.Cases) || s.Passed+s.Known+s.Failed != s.Total || len(r.Confidences) != s.Total {
 			t.Fatalf("%d cases: got %+v and %d confidences", len(list), *s, len(r.Confidences))
 		}
 		outcomes, intents, named := 0, 0, 0
@@ -145,7 +146,7 @@ func TestReadJSONL_RoundTrip(t *testing.T) {
 			},
 			History: []Message{{"user", text.Draw(t, "turn")}}, Alternates: [][]string{{"a"}},
 			Split: rapid.SampledFrom([]string{"", Train, Test}).Draw(t, "split"), Tags: append([]string{}, ids().Draw(t, "tags")...),
-			LLM: ScriptedReplies{text.Draw(t, "reply")},
+			LLM: ScriptedReplies{text.Draw(t, "reply")}, KnownFailure: text.Draw(t, "mark"),
 		}
 		line, err := strictjson.Marshal(&want)
 		if err != nil {

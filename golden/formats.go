@@ -114,7 +114,7 @@ func suggestMember(err error) string {
 		return ""
 	}
 	name := e.Pointer[strings.LastIndexByte(e.Pointer, '/')+1:]
-	members := []string{"id", "input", "history", "expect", "alternates", "split", "tags", "llm", "outcome", "agents", "intent", "domains", "reason", "role", "content"}
+	members := []string{"id", "input", "history", "expect", "alternates", "split", "tags", "llm", "known_failure", "outcome", "agents", "intent", "domains", "reason", "role", "content"}
 	if near := strictyaml.Nearest(name, members); near != "" {
 		return fmt.Sprintf("; did you mean %q?", near)
 	}
@@ -174,10 +174,12 @@ func columnStart(fields []string, nth int) int {
 
 // csvColumns returns the possible columns of a CSV file. The first two are
 // required.
-func csvColumns() []string { return []string{"input", "expected_agent", "id", "split", "tags"} }
+func csvColumns() []string {
+	return []string{"input", "expected_agent", "id", "split", "tags", "known_failure"}
+}
 
 // ReadCSV reads a CSV file (RFC 4180) with a header. The columns input and
-// expected_agent are required; id, split and tags are optional. Several agents
+// expected_agent are required; id, split, tags and known_failure are optional. Several agents
 // or tags are separated by ";". If expected_agent is empty, a fallback is
 // expected.
 func ReadCSV(file string, data []byte, names *DeclaredNames) ([]Case, error) {
@@ -252,6 +254,8 @@ func (r *rowReader) csvRow(fields []string, at map[string]int, columns int, read
 		Input: field("input"),
 		Split: field("split"),
 		Tags:  splitList(field("tags")),
+
+		KnownFailure: field("known_failure"),
 	}
 	if agents := splitList(field("expected_agent")); len(agents) > 0 {
 		c.Expect = Expect{Outcome: Dispatch, Agents: agents}

@@ -75,8 +75,9 @@ type htmlPage struct {
 	Intents   htmlMatrix
 	Agents    htmlMatrix
 
-	Failures, Cases []htmlCase
-	MoreFailures    int // not in Failures
+	Failures, Known []htmlCase
+	MoreFailures    int        // not in Failures
+	Cases           []htmlCase // failures first
 }
 
 // maxFailures bounds the failures shown in full, because browsers cannot open a
@@ -110,7 +111,10 @@ func newHTMLPage(r *Report) (*htmlPage, error) {
 	for i := range r.Cases {
 		c := htmlCase{Case: &r.Cases[i], Short: inputExcerpt(r.Cases[i].Input)}
 		p.Cases = append(p.Cases, c)
-		if c.Case.Passed {
+		if !c.Case.Failed() {
+			if !c.Case.Passed {
+				p.Known = append(p.Known, c)
+			}
 			continue
 		}
 		if len(p.Failures) == maxFailures {
@@ -127,6 +131,7 @@ func newHTMLPage(r *Report) (*htmlPage, error) {
 		}
 		p.Failures = append(p.Failures, c)
 	}
+	slices.SortStableFunc(p.Cases, func(a, b htmlCase) int { return countTrue(b.Case.Failed()) - countTrue(a.Case.Failed()) })
 	return p, nil
 }
 
@@ -134,6 +139,7 @@ func reportTiles(r *Report, rows []scoredRow) []htmlTile {
 	tiles := []htmlTile{
 		{formatShare(r.Summary.Passed, r.Summary.Total), "passed"},
 		{strconv.Itoa(r.Summary.Failed), "failed"},
+		{strconv.Itoa(r.Summary.Known), "known failures"},
 	}
 	if right, total := correctCells(r.Confusion.Intents); total > 0 {
 		tiles = append(tiles, htmlTile{formatShare(right, total), "intents right"})

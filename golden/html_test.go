@@ -55,13 +55,20 @@ func sampleReport() *Report {
 			Actual:      Actual{Outcome: Dispatch, Agents: []string{"quality_agent"}, Intent: "code_review", Confidence: 0.55, Source: "lexical"},
 			Differences: []string{"intent: got code_review, want deployment"},
 		},
+		{
+			ID: "typo", File: "more.csv", Line: 3, Tags: []string{"en"}, Input: "reveiw", KnownFailure: "two letters are swapped",
+			Expect:      Expect{Outcome: Dispatch},
+			Actual:      Actual{Outcome: FallbackB, Intent: contract.Unknown, Source: "lexical"},
+			Differences: []string{"outcome: got fallback_b, want dispatch"}, Decision: decision,
+		},
 	}
 	return &Report{
 		Version: reportVersion, Registry: "sha256:1234", Classifier: Classifier{Mode: "lexical"}, Interrupted: true,
 		Summary: Summary{
-			Planned: 5, Total: 4, Passed: 2, Failed: 2,
-			ByOutcome: []OutcomeCount{{"dispatch", 2}, {"fallback_b", 2}},
-			ByTag:     []TagCount{{"en", 3, 2}, {"oos", 1, 1}, {"pt", 1, 0}},
+			Planned: 6, Total: 5, Passed: 2, Known: 1, Failed: 2,
+			ByOutcome: []NamedCount{{"dispatch", 2}, {"fallback_b", 3}},
+			BySource:  []NamedCount{{"lexical", 5}},
+			ByTag:     []TagCount{{"en", 4, 2}, {"oos", 1, 1}, {"pt", 1, 0}},
 		},
 		Confusion: Confusion{
 			Intents: []ConfusionCell{{"code_review", "code_review", 1}, {"cost_analysis", "cost_analysis", 1}, {"deployment", "code_review", 1}},
@@ -325,7 +332,7 @@ func TestWriteHTML_BoundsFailures(t *testing.T) {
 	if n := strings.Count(got, `<pre class="said">`); n != maxFailures {
 		t.Errorf("got %d failures in full, want %d", n, maxFailures)
 	}
-	if want := "and 8 more; the JSON report has all"; !strings.Contains(got, want) {
+	if want := "and 7 more; the JSON report has all"; !strings.Contains(got, want) {
 		t.Errorf("got no %q", want)
 	}
 	if strings.Contains(page(t, sampleReport()), "more; the JSON report") {

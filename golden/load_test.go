@@ -99,10 +99,10 @@ func TestReadRows(t *testing.T) {
 		},
 		{
 			"csv with all columns", "full.csv",
-			"id,expected_agent,input,tags,split\nx,quality_agent,review,pt;long,train\n",
+			"id,expected_agent,input,tags,split,known_failure\nx,quality_agent,review,pt;long,train,too short\n",
 			[]Case{{
 				ID: "x", Input: "review", Expect: Expect{Outcome: Dispatch, Agents: []string{"quality_agent"}},
-				Tags: []string{"pt", "long"}, Split: Train, File: "full.csv", Line: 2,
+				Tags: []string{"pt", "long"}, Split: Train, KnownFailure: "too short", File: "full.csv", Line: 2,
 			}},
 		},
 	}
@@ -122,6 +122,7 @@ func TestReadRows(t *testing.T) {
 // Errors contain the position and the remedy.
 func TestReaders_Errors(t *testing.T) {
 	tests := []struct{ name, file, content, want string }{
+		{"a mark without a reason", "c.yaml", "cases:\n  - { id: a, input: x, expect: { agents: [] }, known_failure: ' ' }\n", "c.yaml:2:63: is the reason why the case fails, 1 to 500 characters"},
 		{"unknown key", "c.yaml", "cases:\n  - id: a\n    inputs: x\n", `c.yaml:3:5: unknown key "inputs"; did you mean "input"?`},
 		{"unknown key deeper", "c.yaml", "cases:\n  - id: a\n    input: x\n    expect: { agent: [quality_agent] }\n", `c.yaml:4:15: unknown key "agent"; did you mean "agents"?`},
 		{"no cases", "c.yaml", "cases: []\n", "c.yaml:1:8: has no cases: write `cases:` and a list of them"},

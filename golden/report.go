@@ -54,16 +54,18 @@ type Classifier struct {
 
 // Summary counts the cases.
 type Summary struct {
-	Planned   int            `json:"planned"` // Total plus the cases that were not run
-	Total     int            `json:"total"`   // that were run
-	Passed    int            `json:"passed"`
-	Failed    int            `json:"failed"`
-	ByOutcome []OutcomeCount `json:"by_outcome"` // actual outcomes, in the order of the constants
-	ByTag     []TagCount     `json:"by_tag"`     // sorted by tag
+	Planned   int          `json:"planned"` // Total plus the cases that were not run
+	Total     int          `json:"total"`   // that were run
+	Passed    int          `json:"passed"`  // without those that are marked as a known failure
+	Known     int          `json:"known_failures"`
+	Failed    int          `json:"failed"`     // CaseResult.Failed
+	ByOutcome []NamedCount `json:"by_outcome"` // actual outcomes, in the order of the constants
+	BySource  []NamedCount `json:"by_source"`  // of the classifications: llm, lexical, cache
+	ByTag     []TagCount   `json:"by_tag"`     // sorted by tag
 }
 
-// OutcomeCount is the number of cases with an outcome.
-type OutcomeCount struct {
+// NamedCount is the number of cases with an outcome or a source.
+type NamedCount struct {
 	Name  string `json:"name"`
 	Count int    `json:"count"`
 }
@@ -112,11 +114,24 @@ type CaseResult struct {
 	Input       string   `json:"input"`
 	Expect      Expect   `json:"expect"`
 	Actual      Actual   `json:"got"`
-	Passed      bool     `json:"passed"`
+	Passed      bool     `json:"passed"`        // as expected
 	Differences []string `json:"why,omitempty"` // one sentence per difference
-	// Decision is the complete decision, if the case failed.
+	// KnownFailure is the reason of a case that is marked as a known failure in
+	// this run, or else "".
+	KnownFailure string `json:"known_failure,omitempty"`
+	// Decision is the complete decision, if the case did not pass.
 	Decision *contract.Decision `json:"decision,omitempty"`
 }
+
+// Failed reports whether the case needs attention: it did not pass and is not a
+// known failure, or it passed and is still marked as one.
+func (r *CaseResult) Failed() bool { return r.Passed == r.isMarked() }
+
+// PassedDespiteMark reports whether the case passed and is still marked as a
+// known failure.
+func (r *CaseResult) PassedDespiteMark() bool { return r.Passed && r.isMarked() }
+
+func (r *CaseResult) isMarked() bool { return r.KnownFailure != "" }
 
 // Actual is the actual routing outcome of a case.
 type Actual struct {
@@ -161,7 +176,7 @@ func ReadJSON(file string) (*Report, error) {
 func addResults(r *Report, cases []Case, results []*CaseResult) *Report {
 	r.Cases = make([]CaseResult, 0, len(results))
 	r.Summary.Planned = len(cases)
-	outcomes := map[Outcome]int{}
+	outcomes, sources := map[string]int{}, map[string]int{}
 	tags := map[string]TagCount{}
 	intents, agents := map[ConfusionCell]int{}, map[ConfusionCell]int{}
 	for i, result := range results {
@@ -170,21 +185,19 @@ func addResults(r *Report, cases []Case, results []*CaseResult) *Report {
 		}
 		r.Cases = append(r.Cases, *result)
 		r.Summary.countResult(result)
-		outcomes[result.Actual.Outcome]++
+		outcomes[cmp.Or(string(result.Actual.Outcome), rejected)]++
 		countTags(tags, result)
 		if result.Actual.Outcome == "" {
 			continue // rejected: not classified
 		}
+		sources[result.Actual.Source]++
 		countCells(intents, agents, result)
 		if cases[i].LLM == nil {
 			r.Confidences = append(r.Confidences, confidencePoint(result))
 		}
 	}
-	for _, o := range []Outcome{Dispatch, Clarify, FallbackA, FallbackB, FallbackC, ""} {
-		if n := outcomes[o]; n > 0 {
-			r.Summary.ByOutcome = append(r.Summary.ByOutcome, OutcomeCount{cmp.Or(string(o), "refused"), n})
-		}
-	}
+	r.Summary.ByOutcome = namedCounts(outcomes, string(Dispatch), string(Clarify), string(FallbackA), string(FallbackB), string(FallbackC), rejected)
+	r.Summary.BySource = namedCounts(sources, string(contract.SourceLLM), string(contract.SourceLexical), string(contract.SourceCache))
 	for _, tag := range slices.Sorted(maps.Keys(tags)) {
 		r.Summary.ByTag = append(r.Summary.ByTag, tags[tag])
 	}
@@ -192,12 +205,29 @@ func addResults(r *Report, cases []Case, results []*CaseResult) *Report {
 	return r
 }
 
+// rejected is the name of the outcome "".
+const rejected = "refused"
+
+// namedCounts returns the counts that are not zero, in the order of the names.
+func namedCounts(counts map[string]int, names ...string) []NamedCount {
+	list := make([]NamedCount, 0, len(names))
+	for _, name := range names {
+		if n := counts[name]; n > 0 {
+			list = append(list, NamedCount{name, n})
+		}
+	}
+	return list
+}
+
 func (s *Summary) countResult(r *CaseResult) {
 	s.Total++
-	if r.Passed {
-		s.Passed++
-	} else {
+	switch {
+	case r.Failed():
 		s.Failed++
+	case r.Passed:
+		s.Passed++
+	default:
+		s.Known++
 	}
 }
 

@@ -191,6 +191,78 @@ func TestRun_SendsHistory(t *testing.T) {
 	}
 }
 
+// A mark applies to runs without a model, and to cases with scripted replies.
+func TestRun_KnownFailures(t *testing.T) {
+	const text = `
+cases:
+  - { id: passes, input: "Do a code review of this python module", expect: { agents: [quality_agent] } }
+  - { id: marked, input: "Sing me a song", expect: { agents: [quality_agent] }, known_failure: "no word of the registry" }
+  - { id: outdated, input: "Do a code review of this python module", expect: { agents: [quality_agent] }, known_failure: "a typo" }
+  - { id: fails, input: "Sing me a song", expect: { agents: [quality_agent] } }
+  - { id: scripted, input: "x", expect: { agents: [quality_agent] }, known_failure: "broken", llm: "la la la" }
+`
+	asModel := classifier.Config{Model: &model{reply: `{"intent":"code_review","domains":["python"],"subtasks":[],"confidence":1}`}}
+	tests := []struct {
+		name                  string
+		clf                   classifier.Config
+		passed, known, failed int
+		marks                 string
+		failures              []string // of Failed
+	}{
+		{"without a model", classifier.Config{}, 1, 2, 2, "marked outdated scripted", []string{"outdated: " + errMarked, "fails: agents: got none, want quality_agent"}},
+		{"with a model", asModel, 4, 1, 0, "scripted", nil},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			r := run1(t, Config{Cases: parse(t, text), Classifier: tt.clf})
+			if s := r.Summary; s.Passed != tt.passed || s.Known != tt.known || s.Failed != tt.failed {
+				t.Errorf("got %d passed, %d known, %d failed; want %d, %d, %d", s.Passed, s.Known, s.Failed, tt.passed, tt.known, tt.failed)
+			}
+			var failed, marks []string
+			for i := range r.Cases {
+				c := &r.Cases[i]
+				if c.Failed() {
+					failed = append(failed, c.ID+": "+strings.Join(c.Differences, "; "))
+				}
+				if c.KnownFailure != "" {
+					marks = append(marks, c.ID)
+				}
+			}
+			if diff := cmp.Diff(tt.failures, failed); diff != "" {
+				t.Errorf("failed (-want +got):\n%s", diff)
+			}
+			if got := strings.Join(marks, " "); got != tt.marks {
+				t.Errorf("got marks on %q, want on %q", got, tt.marks)
+			}
+			var junit bytes.Buffer
+			if err := WriteJUnit(&junit, r); err != nil {
+				t.Fatal(err)
+			}
+			if got := strings.Count(junit.String(), `type="known_failure"`); got != tt.known {
+				t.Errorf("JUnit: got %d known failures, want %d:\n%s", got, tt.known, junit.String())
+			}
+		})
+	}
+}
+
+// A case is routed by the model or fails, unless it expects the reason for which the
+// lexical classifier answers.
+func TestRun_FailsIfTheModelDoesNotAnswer(t *testing.T) {
+	cases := parse(t, `
+cases:
+  - { id: any, input: "Do a code review of this python module", expect: { agents: [quality_agent] } }
+  - { id: expected, input: "Do a code review of this python module", expect: { agents: [quality_agent], reason: llm_invalid_json } }
+`)
+	r := run1(t, Config{Cases: cases, Workers: 1, Classifier: classifier.Config{Model: &model{reply: "la la la"}}})
+	want := []string{"any: the model gave no usable reply (llm_invalid_json: is not JSON: invalid character 'l' at start of value at line 1, column 1), and the lexical classifier answered"}
+	if diff := cmp.Diff(want, failures(r)); diff != "" {
+		t.Errorf("failures (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]NamedCount{{"lexical", 2}}, r.Summary.BySource); diff != "" {
+		t.Errorf("sources (-want +got):\n%s", diff)
+	}
+}
+
 func TestRun_Interrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -275,10 +347,14 @@ func TestReadJSON_RoundTrip(t *testing.T) {
 }
 
 func TestCompareReports(t *testing.T) {
-	report := func(verdicts string) *Report { // "a+ b-"
+	report := func(verdicts string) *Report { // "a+ b- c-!": passed, failed, known failure
 		r := &Report{}
 		for v := range strings.FieldsSeq(verdicts) {
-			r.Cases = append(r.Cases, CaseResult{ID: v[:1], Passed: v[1] == '+'})
+			c := CaseResult{ID: v[:1], Passed: v[1] == '+'}
+			if strings.HasSuffix(v, "!") {
+				c.KnownFailure = "marked"
+			}
+			r.Cases = append(r.Cases, c)
 		}
 		return r
 	}
@@ -290,6 +366,7 @@ func TestCompareReports(t *testing.T) {
 		{"a regression", "a+ b-", "a- b-", Comparison{Regressions: []string{"a"}, KnownFailed: []string{"b"}}},
 		{"new cases", "a+", "a+ b+ c-", Comparison{NewFailures: []string{"c"}}},
 		{"fixed and gone", "a- b+ c-", "a+", Comparison{Fixed: []string{"a"}, Gone: []string{"b", "c"}}},
+		{"marked now", "a+ b-", "a-! b-! c-!", Comparison{KnownFailed: []string{"a", "b", "c"}}},
 		{"the order is that of the cases", "a+ b+", "b- a-", Comparison{Regressions: []string{"b", "a"}}},
 	}
 	for _, tt := range tests {

@@ -12,10 +12,12 @@ import (
 
 // Limits of a case.
 const (
-	maxID     = 128 // characters
-	maxTag    = 64
-	maxListed = 8  // names listed in an error
-	maxQuoted = 60 // characters of an invalid value quoted in an error
+	maxID  = 128 // characters
+	maxTag = 64
+	// maxKnownFailure bounds the reason of a known failure, in characters.
+	maxKnownFailure = 500
+	maxListed       = 8  // names listed in an error
+	maxQuoted       = 60 // characters of an invalid value quoted in an error
 )
 
 // caseChecker validates the fields of cases. report records an error at the
@@ -43,6 +45,9 @@ func (c caseChecker) checkCase(k *Case) {
 	}
 	if k.LLM != nil && len(k.LLM) == 0 {
 		c.report("is an empty list: write the replies of the model, or leave it out", "llm")
+	}
+	if r := k.KnownFailure; r != "" && strings.TrimSpace(r) == "" || utf8.RuneCountInString(r) > maxKnownFailure {
+		c.report(fmt.Sprintf("is the reason why the case fails, 1 to %d characters", maxKnownFailure), "known_failure")
 	}
 }
 

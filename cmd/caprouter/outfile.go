@@ -17,14 +17,20 @@ type fileContent struct {
 }
 
 // writeAtomically writes a temporary file and renames it, so that the file is complete
-// or unchanged. It writes to the target of a link. Errors contain the given path.
+// or unchanged. It writes to the target of a link and keeps the permissions of a file
+// that exists. Errors contain the given path.
 func writeAtomically(f fileContent) error {
 	path := resolveLinks(f.path)
 	temp, err := createBeside(path)
 	if err != nil {
 		return withPath(f.path, err)
 	}
-	_, err = temp.Write(f.content)
+	if info, statErr := os.Stat(path); statErr == nil && info.Mode().IsRegular() {
+		err = temp.Chmod(info.Mode().Perm())
+	}
+	if err == nil {
+		_, err = temp.Write(f.content)
+	}
 	if err = errors.Join(err, temp.Sync(), temp.Close()); err == nil {
 		err = os.Rename(temp.Name(), path)
 	}

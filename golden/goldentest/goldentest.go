@@ -1,5 +1,6 @@
 // Package goldentest runs golden cases in a `go test`: one subtest per case,
-// which fails with the differences that package golden reports.
+// which fails with the differences that package golden reports, or is skipped
+// if the case is a known failure.
 //
 //	func TestRouting(t *testing.T) {
 //		goldentest.Run(t, goldentest.Options{
@@ -71,13 +72,16 @@ func loadConfig(opts Options) (golden.Config, error) {
 type errorReporter interface {
 	Helper()
 	Errorf(format string, args ...any)
+	Skipf(format string, args ...any)
 }
 
 func checkResult(t errorReporter, r *golden.CaseResult) {
 	t.Helper()
-	if r.Passed {
-		return
+	switch {
+	case r.Failed():
+		t.Errorf("%s:%d: %q\n\t%s\n\tread as %s %v, confidence %.2f (%s)", r.File, r.Line, r.Input,
+			strings.Join(r.Differences, "\n\t"), r.Actual.Intent, r.Actual.Domains, r.Actual.Confidence, r.Actual.Source)
+	case !r.Passed:
+		t.Skipf("known failure: %s", r.KnownFailure)
 	}
-	t.Errorf("%s:%d: %q\n\t%s\n\tread as %s %v, confidence %.2f (%s)", r.File, r.Line, r.Input,
-		strings.Join(r.Differences, "\n\t"), r.Actual.Intent, r.Actual.Domains, r.Actual.Confidence, r.Actual.Source)
 }

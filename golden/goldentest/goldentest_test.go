@@ -60,13 +60,25 @@ func (*said) Helper() {}
 
 func (s *said) Errorf(format string, args ...any) { *s = append(*s, fmt.Sprintf(format, args...)) }
 
+func (s *said) Skipf(format string, args ...any) {
+	*s = append(*s, "skip: "+fmt.Sprintf(format, args...))
+}
+
 func TestCheckResult(t *testing.T) {
-	var passed, failed said
+	var passed, failed, known, outdated said
 	checkResult(&passed, &golden.CaseResult{ID: "a", Passed: true})
 	checkResult(&failed, &golden.CaseResult{
 		ID: "b", File: "cases.yaml", Line: 7, Input: "review this", Differences: []string{"outcome: got fallback_b, want dispatch", "agents: got none, want quality_agent"},
 		Actual: golden.Actual{Intent: "unknown", Domains: []string{"python"}, Confidence: 0.25, Source: "lexical"},
 	})
+	checkResult(&known, &golden.CaseResult{ID: "c", KnownFailure: "a typo", Differences: []string{"agents: got none, want quality_agent"}})
+	if diff := cmp.Diff(said{"skip: known failure: a typo"}, known); diff != "" {
+		t.Errorf("a known failure said (-want +got):\n%s", diff)
+	}
+	checkResult(&outdated, &golden.CaseResult{ID: "d", Passed: true, KnownFailure: "a typo", Differences: []string{"remove the mark"}})
+	if len(outdated) != 1 || !strings.Contains(outdated[0], "remove the mark") {
+		t.Errorf("a known failure that passed said %q, want its difference", outdated)
+	}
 	want := said{"cases.yaml:7: \"review this\"\n\toutcome: got fallback_b, want dispatch\n\tagents: got none, want quality_agent\n\tread as unknown [python], confidence 0.25 (lexical)"}
 	if diff := cmp.Diff(said(nil), passed); diff != "" {
 		t.Errorf("a case that passed said (-want +got):\n%s", diff)

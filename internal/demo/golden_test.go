@@ -3,9 +3,10 @@ package demo
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"flag"
+	"fmt"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -25,7 +26,6 @@ var update = flag.Bool("update", false, "rewrite the golden files")
 const (
 	goldenCases        = "golden/cases"                        // valid with and without a model
 	goldenLexicalCases = "golden/words"                        // valid only without a model
-	goldenBaseline     = "golden/baseline.json"                // outcomes without a model, including known failures
 	goldenReplies      = "golden/model/replies.yaml"           // all cases, each with the reply of a good model
 	goldenCassette     = "golden/model/replies.cassette.jsonl" // the same replies by prompt
 )
@@ -99,49 +99,73 @@ func TestGoldenCases_AreBalanced(t *testing.T) {
 	}
 }
 
-// Runs the cases like `caprouter golden run --baseline`: a case that passes in the
-// baseline must pass. The baseline lists known failures. Record a case that starts to
-// pass with -update, so that a later regression is found.
-func TestGoldenCases_MatchBaselineWithoutModel(t *testing.T) {
+// A case passes or is a known failure. After a change of the classifier or the
+// registry, -update removes the marks of cases that pass and corrects the counts in the
+// documents. Add the other marks by hand, because their reasons need a look at the case.
+func TestGoldenCases_PassOrAreKnownFailures(t *testing.T) {
 	s := sampleRegistry(t)
 	report := runGolden(t, golden.Config{Registry: s, Cases: casesWithoutModel(t, s)})
-	t.Logf("%d of %d pass", report.Summary.Passed, report.Summary.Total)
-	if *update {
-		writeBaseline(t, report)
+	outOfScope := 0
+	for _, c := range slices.Backward(report.Cases) { // so that removing a line does not move the cases to come
+		switch {
+		case c.PassedDespiteMark() && *update:
+			removeMark(t, c.File, c.Line)
+			report.Summary.Failed--
+			report.Summary.Passed++
+		case c.PassedDespiteMark():
+			t.Errorf("remove known_failure from %s, %s:%d, which passes (-update does)", c.ID, c.File, c.Line)
+		case c.Failed():
+			t.Errorf("mend %s, %s:%d, or add known_failure with a reason: %s", c.ID, c.File, c.Line, strings.Join(c.Differences, "; "))
+		}
+		if slices.Contains(c.Tags, "out-of-scope") && c.Actual.Outcome == golden.Dispatch {
+			outOfScope++
+		}
+	}
+	if outOfScope > 4 {
+		t.Errorf("got %d out-of-scope cases dispatched, want at most 4", outOfScope)
+	}
+	if t.Failed() {
 		return
 	}
-	before, err := golden.ReadJSON(goldenBaseline)
+	checkCounts(t, &report.Summary)
+}
+
+// removeMark removes the line known_failure of the case that begins at the line, from 1.
+func removeMark(t *testing.T, file string, line int) {
+	t.Helper()
+	data, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := golden.CompareReports(before, report)
-	for i := range report.Cases {
-		if r := &report.Cases[i]; slices.Contains(c.Regressions, r.ID) || slices.Contains(c.NewFailures, r.ID) {
-			t.Errorf("%s:%d: %s fails, and is not a known failure of the baseline: %s", r.File, r.Line, r.ID, strings.Join(r.Differences, "; "))
-		}
+	lines := slices.Collect(strings.Lines(string(data)))
+	const key = "    known_failure: "
+	n := slices.IndexFunc(lines[line:], func(l string) bool { return strings.HasPrefix(l, key) || strings.HasPrefix(l, "  - ") })
+	if n < 0 || !strings.HasPrefix(lines[line+n], key) {
+		t.Fatalf("%s:%d: the case has no line %q", file, line, key)
 	}
-	if len(c.Fixed)+len(c.Gone) > 0 {
-		t.Errorf("the baseline is out of date: %q pass now, %q were removed; update it with -update", c.Fixed, c.Gone)
-	}
+	writeText(t, file, strings.Join(slices.Delete(lines, line+n, line+n+1), ""))
 }
 
-// writeBaseline writes the members of a report that a comparison needs. It leaves out
-// the content of the cases and the confidences, which change with each version of the
-// classifier.
-func writeBaseline(t *testing.T, report *golden.Report) {
+// checkCounts compares the counts in the documents with the summary.
+func checkCounts(t *testing.T, s *golden.Summary) {
 	t.Helper()
-	report.Confidences = []golden.ConfidencePoint{}
-	for i := range report.Cases {
-		c := &report.Cases[i]
-		c.Input, c.Line, c.Expect, c.Decision, c.Actual.Confidence = "", 0, golden.Expect{}, nil, 0
-	}
-	writeGolden(t, goldenBaseline, func(b *bytes.Buffer) error {
-		var plain bytes.Buffer
-		if err := golden.WriteJSON(&plain, report); err != nil {
-			return err
+	sentence := regexp.MustCompile(`Without a model \d+ of the \d+ golden cases of the demonstration pass; \d+ are known failures\.`)
+	want := fmt.Sprintf("Without a model %d of the %d golden cases of the demonstration pass; %d are known failures.", s.Passed, s.Total, s.Known)
+	for _, file := range []string{"../../README.md", "../../docs/quality.md"} {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
 		}
-		return json.Indent(b, plain.Bytes(), "", " ")
-	})
+		got := sentence.FindString(string(data))
+		switch {
+		case got == "":
+			t.Errorf("%s: got no sentence with the counts, want %q on one line", file, want)
+		case got != want && *update:
+			writeText(t, file, strings.Replace(string(data), got, want, 1))
+		case got != want:
+			t.Errorf("%s: got %q, want %q (-update corrects it)", file, got, want)
+		}
+	}
 }
 
 // Each case needs one reply, and its expected outcome must follow from that reply.
@@ -164,6 +188,7 @@ func TestGoldenReplies_PassAllCases(t *testing.T) {
 			t.Errorf("%s: got %d replies, want one", r.ID, len(r.LLM))
 		}
 		r.LLM, r.File, r.Line, c.File, c.Line = nil, "", 0, "", 0
+		c.KnownFailure = "" // without a model
 		if diff := cmp.Diff(c, r); diff != "" {
 			t.Errorf("%s (-case +reply):\n%s", r.ID, diff)
 		}
@@ -177,10 +202,7 @@ func TestGoldenCassette_PassesAllCases(t *testing.T) {
 	s := sampleRegistry(t)
 	if *update {
 		lines := recordGolden(t, s, load(t, s, goldenReplies))
-		writeGolden(t, goldenCassette, func(b *bytes.Buffer) error {
-			_, err := b.WriteString(strings.Join(lines, ""))
-			return err
-		})
+		writeText(t, goldenCassette, strings.Join(lines, ""))
 	}
 	cassette, err := golden.ReadCassette(goldenCassette)
 	if err != nil {
@@ -225,13 +247,9 @@ func (r fixedModel) Generate(context.Context, *llm.Request) (*llm.Reply, error) 
 	return llm.NewReply(string(r), llm.FinishComplete, "", contract.Tokens{})
 }
 
-func writeGolden(t *testing.T, file string, write func(*bytes.Buffer) error) {
+func writeText(t *testing.T, file, text string) {
 	t.Helper()
-	var b bytes.Buffer
-	if err := write(&b); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(file, b.Bytes(), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
 }

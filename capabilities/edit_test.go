@@ -1,0 +1,43 @@
+package capabilities_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/caprouter/caprouter/capabilities"
+)
+
+func TestAddExample_KeepsRestOfFile(t *testing.T) {
+	for name, tt := range map[string]struct{ text, want string }{
+		"block": {
+			"clients: # ours\n  payer:\n    match: { intent: [pay], domains: [bills] }\n    examples:\n      pay:\n        - pay it # first\n    # end\n",
+			"clients: # ours\n  payer:\n    match: { intent: [pay], domains: [bills] }\n    examples:\n      pay:\n        - pay it # first\n        - \"pay: now\"\n    # end\n",
+		},
+		"no examples yet, under agents": {
+			"agents:\n  payer: { match: { intent: [pay], domains: [bills] } }\n",
+			"agents:\n  payer: { match: { intent: [pay], domains: [bills] }, examples: { pay: [\"pay: now\"] } }\n",
+		},
+	} {
+		got, err := capabilities.AddExample("r.yaml", []byte(tt.text), "payer", "pay", "pay: now")
+		if diff := cmp.Diff(tt.want, string(got)); err != nil || diff != "" {
+			t.Errorf("%s: %v (-want +got):\n%s", name, err, diff)
+		}
+	}
+}
+
+func TestAddExample_RejectsWhatIsNotValid(t *testing.T) {
+	const valid = "clients:\n  payer:\n    match: { intent: [pay], domains: [bills] }\n"
+	for name, tt := range map[string]struct{ text, agent, intent, example, want string }{
+		"unknown agent":       {valid, "other", "pay", "x", "r.yaml has no agent other"},
+		"intent of no agent":  {valid, "payer", "sing", "x", "r.yaml: agent payer does not declare the intent sing"},
+		"empty example":       {valid, "payer", "pay", "", "r.yaml:6:11"},
+		"registry with error": {"client: {}\n", "payer", "pay", "x", "r.yaml:1:1"},
+	} {
+		_, err := capabilities.AddExample("r.yaml", []byte(tt.text), tt.agent, tt.intent, tt.example)
+		if err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s: got %v, want %q", name, err, tt.want)
+		}
+	}
+}

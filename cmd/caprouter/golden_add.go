@@ -1,0 +1,135 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/caprouter/caprouter/capabilities"
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/golden"
+	"github.com/caprouter/caprouter/internal/app"
+)
+
+type goldenAddFlags struct {
+	serverFlags
+	configFlags
+	expect      []string
+	input, file string
+}
+
+func newGoldenAddCommand() *cobra.Command {
+	var flags goldenAddFlags
+	cmd := &cobra.Command{
+		Use:   "add REQUEST_ID --expect AGENT",
+		Short: "Turn a decision of a running router into a golden case",
+		Long: "Read the decision on a request from a running router (caprouter decisions lists them), and append a case\n" +
+			"with its prompt to a YAML case file. Comments and formatting of the file survive. The stored prompt is\n" +
+			"masked: replace its placeholders in the file, or pass the text with --input.\n\n" +
+			"--expect is an agent, several agents with commas between them, or an outcome: clarify, fallback,\n" +
+			"fallback_a, fallback_b or fallback_c.",
+		Example: `  caprouter golden add 0198c0de-0000-7000-8000-000000000001 --expect quality_agent
+  caprouter golden add 0198c0de-0000-7000-8000-000000000001 --expect fallback --file golden/refused.yaml`,
+		Args: argsBetween("the id of a request", 1, 1),
+		RunE: func(cmd *cobra.Command, args []string) error { return goldenAdd(cmd, args[0], &flags) },
+	}
+	flags.serverFlags.register(cmd)
+	addConfigFlag(cmd, &flags.config)
+	addRegistryFlag(cmd, &flags.registry)
+	addCaseFileFlag(cmd, &flags.file)
+	cmd.Flags().StringSliceVar(&flags.expect, "expect", nil, "`AGENT` or outcome that is right (repeatable for several agents)")
+	cmd.Flags().StringVar(&flags.input, "input", "", "`TEXT` of the case instead of the stored prompt")
+	return cmd
+}
+
+func addCaseFileFlag(cmd *cobra.Command, file *string) {
+	cmd.Flags().StringVar(file, "file", starterCasesFile, "case `FILE` to which the case is added")
+	mustSucceed(cmd.MarkFlagFilename("file", yamlExtensions()...))
+}
+
+func goldenAdd(cmd *cobra.Command, id string, flags *goldenAddFlags) error {
+	if len(flags.expect) == 0 {
+		return usageErrorf(cmd, "--expect is missing: name the agent that is right, or clarify or fallback")
+	}
+	cfg, err := flags.loadConfig()
+	if err != nil {
+		return err
+	}
+	registry, err := capabilities.Load(registryFile(&cfg))
+	if err != nil {
+		return explainMissingRegistry(err, &cfg)
+	}
+	c, err := flags.newClient(cmd)
+	if err != nil {
+		return err
+	}
+	entry, err := c.findDecision(cmd.Context(), id)
+	if err != nil {
+		return err
+	}
+	added := golden.Case{Input: cmp.Or(flags.input, entry.Prompt), Expect: parseExpect(flags.expect)}
+	edit, err := addCase(flags.file, &added, golden.NewDeclaredNames(registry))
+	if err != nil {
+		return err
+	}
+	if err := applyEdits([]fileEdit{edit}); err != nil {
+		return err
+	}
+	out := cmd.OutOrStdout()
+	fmt.Fprintf(out, "wrote %s: case %s expects %s\n", flags.file, added.ID, strings.Join(flags.expect, ", "))
+	if masked := findPlaceholders(added.Input); len(masked) > 0 {
+		fmt.Fprintf(out, "the stored prompt is masked: replace %s in the file by invented values\n", strings.Join(masked, ", "))
+	}
+	return nil
+}
+
+func registryFile(cfg *app.Config) string { return cmp.Or(cfg.Registry.File, app.DefaultRegistryFile) }
+
+// addCase returns the edit that appends the case to a file, and sets its id.
+func addCase(file string, c *golden.Case, names *golden.DeclaredNames) (fileEdit, error) {
+	before, err := readForEdit(file)
+	if err != nil {
+		return fileEdit{}, err
+	}
+	after, err := golden.AppendCase(file, before, c, names)
+	return fileEdit{path: file, before: before, after: after}, err
+}
+
+// parseExpect returns the expectation of an outcome, or of agents.
+func parseExpect(words []string) golden.Expect {
+	outcomes := []golden.Outcome{golden.Clarify, golden.AnyFallback, golden.FallbackA, golden.FallbackB, golden.FallbackC}
+	if o := golden.Outcome(words[0]); len(words) == 1 && slices.Contains(outcomes, o) {
+		return golden.Expect{Outcome: o}
+	}
+	return golden.Expect{Outcome: golden.Dispatch, Agents: words}
+}
+
+// placeholder matches what masking leaves of personal data and secrets, e.g. [EMAIL_1].
+var placeholder = regexp.MustCompile(`\[[A-Z]+(?:_[A-Z]+)*_[0-9]+\]`)
+
+// findPlaceholders returns the placeholders of a masked text.
+func findPlaceholders(text string) []string {
+	found := placeholder.FindAllString(text, -1)
+	slices.Sort(found)
+	return slices.Compact(found)
+}
+
+// findDecision returns the entry of a request in the decision log of the router.
+func (c *client) findDecision(ctx context.Context, id string) (*contract.DecisionEntry, error) {
+	list, err := c.listDecisions(ctx, url.Values{"request_id": {id}}, 1)
+	switch {
+	case err != nil:
+		return nil, err
+	case len(list) == 0:
+		return nil, fmt.Errorf("%s has no decision on request %s: a request appears when it has ended, and a dry run never does", c.base, id)
+	case list[0].Prompt == "":
+		return nil, fmt.Errorf("the content of request %s was erased", id)
+	}
+	return &list[0], nil
+}
