@@ -157,7 +157,14 @@ type FailedAttempt struct {
 type TaskError struct {
 	Code   TaskCode `json:"code"`
 	Detail string   `json:"detail"`
+	// Address and Reply are shown to operators only: the URL that was called, and
+	// the first MaxAgentReply characters of the agent's reply, masked.
+	Address string `json:"address,omitempty"`
+	Reply   string `json:"reply,omitempty"`
 }
+
+// MaxAgentReply bounds TaskError.Reply, in characters.
+const MaxAgentReply = 200
 
 // TaskCode is a stable error code of a task.
 type TaskCode string

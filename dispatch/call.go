@@ -26,6 +26,9 @@ type Call struct {
 	// Standbys counts the agents that can take over if this one fails. They get
 	// their share of the remaining time.
 	Standbys int
+	// MaskText masks personal data and secrets in a reply that is shown to
+	// operators. If it is nil, no reply is shown.
+	MaskText func(text string) string
 	// BeforeSend, if set, is called once after all admission checks and before any
 	// byte of the task is sent. If it returns an error, the task is not sent.
 	BeforeSend func(ctx context.Context) error

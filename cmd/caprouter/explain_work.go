@@ -158,7 +158,18 @@ func formatFailover(t *contract.FailedAttempt) string {
 	return text
 }
 
-func formatTaskError(e *contract.TaskError) string { return string(e.Code) + ": " + e.Detail }
+// formatTaskError returns the error with the address and the reply of the agent, if
+// the caller may see them.
+func formatTaskError(e *contract.TaskError) string {
+	text := string(e.Code) + ": " + e.Detail
+	if e.Address != "" {
+		text += " (" + e.Address + ")"
+	}
+	if e.Reply != "" {
+		text += ", replied: " + printable(e.Reply)
+	}
+	return text
+}
 
 func (p *printer) writeOmitted(list []contract.Omitted) {
 	var texts []string

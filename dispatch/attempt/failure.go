@@ -15,6 +15,8 @@ type Error struct {
 	Code            contract.TaskCode
 	Detail          string // for the caller: contains no address and no text of a library
 	Cause           error  // for the log; may be nil
+	Address         string // for operators: the URL that was called, without credentials
+	Reply           string // for operators: the beginning of the reply, masked
 	MayHaveExecuted bool   // see dispatch.Outcome
 	Abandoned       bool   // the agent may still execute the task, so it should be canceled
 	Retry           bool   // the task may be sent again, and that may succeed

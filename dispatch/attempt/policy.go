@@ -124,7 +124,7 @@ func (p *Policy) shouldRetry(f *Error) bool {
 // Outcome returns the outcome of a call that failed after a number of attempts.
 func (p *Policy) Outcome(attempts int, f *Error) dispatch.Outcome {
 	return dispatch.Outcome{
-		Err:      &contract.TaskError{Code: f.Code, Detail: f.Detail},
+		Err:      &contract.TaskError{Code: f.Code, Detail: f.Detail, Address: f.Address, Reply: f.Reply},
 		Attempts: p.Previous + attempts, MayHaveExecuted: f.MayHaveExecuted, Health: f.Health,
 	}
 }

@@ -101,6 +101,9 @@ func (c *agentCall) sendTask(ctx context.Context, n int) *attempt.Error {
 	}
 	defer func() { _ = resp.Body.Close() }()
 	result, f := c.readReply(ctx, resp)
+	if f != nil && resp.StatusCode != http.StatusOK {
+		f.Reply = c.readExcerpt(resp)
+	}
 	c.result = result
 	return f
 }
@@ -185,7 +188,16 @@ func (c *agentCall) logFailure(ctx context.Context, attempts int, f *attempt.Err
 		level = slog.LevelDebug
 	}
 	c.target.log.Log(ctx, level, "task not done", "agent", c.Agent.ID, "task_id", c.Task.TaskID,
-		"trace_id", c.Task.TraceID, "attempts", attempts, "code", f.Code, "detail", f.Detail, "err", f.Cause)
+		"trace_id", c.Task.TraceID, "attempts", attempts, "code", f.Code, "detail", f.Detail, "address", f.Address, "reply", f.Reply, "err", f.Cause)
+}
+
+// describeAddress returns the URL of the endpoint without credentials, "" if it is
+// not valid. A query is left out, because it may contain a key.
+func (c *agentCall) describeAddress() string {
+	if c.url == nil {
+		return ""
+	}
+	return (&url.URL{Scheme: c.url.Scheme, Host: c.url.Host, Path: c.url.Path}).String()
 }
 
 // resolveEndpoint sets the address of the agent and the transport for it. If the

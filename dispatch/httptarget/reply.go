@@ -24,6 +24,10 @@ const (
 	// maxEncoded bounds a compressed reply. gzip output is at most this long,
 	// unless it is crafted, for example as a stream of empty members.
 	maxEncoded = maxReply + 64<<10
+	// maxExcerptRead and maxExcerptWait bound what is read of a reply that is only
+	// shown to operators.
+	maxExcerptRead = 4 << 10
+	maxExcerptWait = 200 * time.Millisecond
 	// maxPooled keeps one large reply from holding on to its memory.
 	maxPooled = 256 << 10
 )
@@ -75,6 +79,46 @@ func (c *agentCall) handleAccepted() *attempt.Error {
 	return f
 }
 
+// readExcerpt returns the beginning of a reply that is not a 200, for operators. It
+// reads what arrives at once, so that a slow agent does not delay a standby.
+func (c *agentCall) readExcerpt(resp *http.Response) string {
+	if c.MaskText == nil {
+		return ""
+	}
+	timer := time.AfterFunc(maxExcerptWait, func() { _ = resp.Body.Close() })
+	defer timer.Stop()
+	buf := c.target.buffers.get()
+	defer c.target.buffers.put(buf)
+	resp.Body = struct {
+		io.Reader
+		io.Closer
+	}{io.LimitReader(resp.Body, maxExcerptRead), resp.Body}
+	_ = readBody(buf, resp) // an incomplete excerpt is better than none
+	return c.excerptOf(buf.Bytes())
+}
+
+// excerptOf returns the first characters of a reply, without the tokens of the task,
+// masked and on one line.
+func (c *agentCall) excerptOf(reply []byte) string {
+	if c.MaskText == nil || len(reply) == 0 {
+		return ""
+	}
+	text := strings.ToValidUTF8(string(reply[:min(len(reply), maxExcerptRead)]), "")
+	text = strings.ReplaceAll(text, c.token, "[TOKEN]")
+	if c.callback != nil {
+		text = strings.ReplaceAll(text, c.callback.Token, "[TOKEN]")
+	}
+	text = strings.Join(strings.Fields(removeControls(c.MaskText(text))), " ")
+	n := 0
+	for i := range text {
+		if n == contract.MaxAgentReply {
+			return text[:i] + "…"
+		}
+		n++
+	}
+	return text
+}
+
 // readResult reads the body of a 200.
 func (c *agentCall) readResult(ctx context.Context, resp *http.Response) (*contract.Result, *attempt.Error) {
 	buf := c.target.buffers.get()
@@ -82,7 +126,11 @@ func (c *agentCall) readResult(ctx context.Context, resp *http.Response) (*contr
 	err := readBody(buf, resp)
 	switch {
 	case err == nil:
-		return c.decodeResult(buf.Bytes())
+		result, f := c.decodeResult(buf.Bytes())
+		if f != nil {
+			f.Reply = c.excerptOf(buf.Bytes())
+		}
+		return result, f
 	case errors.Is(err, errTooLarge):
 		return nil, c.policy.BadResult(fmt.Sprintf("sent more than the %d bytes a Result may have", maxReply), err)
 	case isEncodingError(err):
@@ -178,7 +226,7 @@ func (b *bufferPool) put(buf *bytes.Buffer) {
 func sanitizeText(s string) string {
 	const maxLen = 160
 	s = strings.Map(func(r rune) rune {
-		if r < ' ' || r >= 0x7f && r < 0xa0 || r >= 0x200b && r <= 0x200f || r >= 0x2028 && r <= 0x202e || r >= 0x2066 && r <= 0x2069 || r == 0xfeff {
+		if isControl(r) {
 			return -1
 		}
 		return r
@@ -187,4 +235,18 @@ func sanitizeText(s string) string {
 		return s
 	}
 	return strings.ToValidUTF8(s[:maxLen], "") + "…"
+}
+
+// removeControls replaces control and bidirectional formatting characters by spaces.
+func removeControls(s string) string {
+	return strings.Map(func(r rune) rune {
+		if isControl(r) {
+			return ' '
+		}
+		return r
+	}, s)
+}
+
+func isControl(r rune) bool {
+	return r < ' ' || r >= 0x7f && r < 0xa0 || r >= 0x200b && r <= 0x200f || r >= 0x2028 && r <= 0x202e || r >= 0x2066 && r <= 0x2069 || r == 0xfeff
 }

@@ -78,7 +78,7 @@ func TestTarget_SendsRequest(t *testing.T) {
 		t.Errorf("header (-want +got):\n%s", diff)
 	}
 	wantBody := `{"task_id":"` + taskID + `","request_id":"r1","trace_id":"` + traceID + `","intent":"code_review","domains":["python"],` +
-		`"subtask_title":"Review","inputs":{"prompt":"look","zeta":{"a":null}},"deadline":"` +
+		`"subtask_title":"Review","confidence":0,"inputs":{"prompt":"look","zeta":{"a":null}},"deadline":"` +
 		deadline.UTC().Truncate(time.Millisecond).Format(time.RFC3339Nano) + `","attempt":1}`
 	if diff := cmp.Diff(wantBody, string(body)); diff != "" {
 		t.Errorf("body (-want +got):\n%s", diff)

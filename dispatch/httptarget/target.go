@@ -130,6 +130,7 @@ func (t *Target) Execute(ctx context.Context, c dispatch.Call) dispatch.Outcome 
 		attempts, failure = policy.Run(ctx, call.sendTask)
 	}
 	if failure != nil {
+		failure.Address = call.describeAddress()
 		if failure.Abandoned {
 			t.cancels.enqueue(call.transport, call.newCancelRequest())
 		}

@@ -220,6 +220,7 @@ func goroutineExceptions() []exception {
 		{place: "agentkit", what: "WaitGroup.Go", why: "must not import internal/run; Shutdown waits for what it starts"},
 		{place: "agentkit", what: "go", why: "the same"},
 		{place: "examples/agent", what: "go", why: "an example program, which cannot import internal/run"},
+		{place: "dispatch/httptarget/reply.go", what: "time.AfterFunc", why: "bounds the read of an excerpt; the function only closes a connection"},
 		{place: "internal/store", what: "context.AfterFunc", why: "cancels calls to a stopped engine; the function only cancels"},
 	}
 }

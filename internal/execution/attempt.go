@@ -74,7 +74,7 @@ func (p *partExecution) attemptAgent(
 	defer p.executor.callbacks.pending.remove(pending)
 	p.sent = false
 	out := p.executor.dispatcher.Send(ctx, dispatch.Call{
-		Agent: agent, Caller: p.run.Request.Caller, Task: task, Standbys: standbys,
+		Agent: agent, Caller: p.run.Request.Caller, Task: task, Standbys: standbys, MaskText: p.run.Request.Masking.MaskText,
 		BeforeSend: func(ctx context.Context) error {
 			err := record(ctx, agent, &task)
 			p.sent = err == nil

@@ -18,7 +18,7 @@ func TestMarshal_IsDeterministic(t *testing.T) {
 		v    any
 		want string
 	}{
-		{"nil slices and maps", contract.Task{}, `{"task_id":"","request_id":"","trace_id":"","intent":"","domains":[],"subtask_title":"","inputs":{},"deadline":"0001-01-01T00:00:00Z","attempt":0}`},
+		{"nil slices and maps", contract.Task{}, `{"task_id":"","request_id":"","trace_id":"","intent":"","domains":[],"subtask_title":"","confidence":0,"inputs":{},"deadline":"0001-01-01T00:00:00Z","attempt":0}`},
 		{"sorted maps", map[string]int{"b": 2, "a": 1, "é": 3}, `{"a":1,"b":2,"é":3}`},
 		{"HTML is not escaped", "<a href='x'>&</a>", `"<a href='x'>&</a>"`},
 		{"raw values are minified", json.RawMessage("{ \"a\" : [ 1, 2 ] }"), `{"a":[1,2]}`},

@@ -22,7 +22,7 @@ func (f *Filter) Events(decision func() *contract.Decision) *EventFilter {
 // with other readers and is not changed.
 func (e *EventFilter) Event(ev *contract.Event) *contract.Event {
 	f := e.filter
-	if f.access == accessAll {
+	if f.access == accessAll && f.caller.SeesAll() {
 		return ev
 	}
 	filtered := *ev
@@ -30,11 +30,14 @@ func (e *EventFilter) Event(ev *contract.Event) *contract.Event {
 		e.learnTitles(ev.Decision)
 		filtered.Decision = f.Decision(ev.Decision)
 	}
-	if ev.Task != nil && f.access != accessEveryAgent {
+	if ev.Task != nil {
+		filtered.Task = &f.filterErrors([]contract.TaskReport{*ev.Task})[0]
+	}
+	if ev.Task != nil && f.access == accessNamedAgents {
 		if !e.decided {
 			e.learnTitles(e.decision())
 		}
-		task := *ev.Task
+		task := *filtered.Task
 		if e.decided {
 			task.SubtaskTitle = e.titles.replace(task.SubtaskTitle)
 		} else {

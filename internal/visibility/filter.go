@@ -51,16 +51,17 @@ func NewFilter(registry *capabilities.Catalogue, caller, owner *contract.Caller)
 // Response returns what the caller may see of the response. A nil response
 // remains nil.
 func (f *Filter) Response(resp *contract.Response) *contract.Response {
-	if f.access == accessAll || resp == nil {
+	if resp == nil || f.access == accessAll && !f.hidesErrors(resp.Tasks) {
 		return resp
 	}
 	filtered := *resp
+	filtered.Tasks = f.filterErrors(resp.Tasks)
 	filtered.Decision = f.Decision(resp.Decision)
-	if f.access == accessEveryAgent {
+	if f.access != accessNamedAgents {
 		return &filtered
 	}
 	titles := f.decisionTitles(resp.Decision)
-	filtered.Tasks = filterTasks(resp.Tasks, titles)
+	filtered.Tasks = filterTasks(filtered.Tasks, titles)
 	filtered.Omitted = f.filterOmitted(resp.Omitted, resp.Decision, titles)
 	f.filterData(&filtered.Data, titles)
 	if filtered.Data.Classification != nil && filtered.Decision != nil {
@@ -72,6 +73,7 @@ func (f *Filter) Response(resp *contract.Response) *contract.Response {
 // FilterLogEntry removes from an entry of the decision log what the caller may
 // not see. Values that the entry points to are not changed.
 func (f *Filter) FilterLogEntry(e *contract.DecisionEntry) {
+	e.Tasks = f.filterErrors(e.Tasks)
 	if f.access == accessAll {
 		return
 	}

@@ -56,6 +56,8 @@ func TestFilter_RevealsNoHiddenWord(t *testing.T) {
 		want, decision := *s.response, *s.response.Decision
 		decision.Hidden = nil
 		want.Decision = &decision
+		hidden := &contract.TaskError{Code: contract.TaskAgentUnavailable, Detail: "no agent"}
+		want.Tasks = []contract.TaskReport{{SubtaskTitle: want.Tasks[0].SubtaskTitle, Error: hidden, FailedOver: []contract.FailedAttempt{{Error: hidden}}}}
 		if encode(rt, &got) != encode(rt, &want) {
 			rt.Fatalf("got %s for a caller with every agent, want all except the hidden agents of the owner", encode(rt, &got))
 		}
@@ -123,7 +125,8 @@ func (s *scene) drawResponse(intents, domains, ids []string) *contract.Response 
 	if len(c.Subtasks) > 0 {
 		title = c.Subtasks[0].Title
 	}
-	resp.Tasks = append(resp.Tasks, contract.TaskReport{SubtaskTitle: title})
+	failure := &contract.TaskError{Code: contract.TaskAgentUnavailable, Detail: "no agent", Address: all, Reply: all}
+	resp.Tasks = append(resp.Tasks, contract.TaskReport{SubtaskTitle: title, Error: failure, FailedOver: []contract.FailedAttempt{{Error: failure}}})
 	resp.Omitted = append(resp.Omitted, contract.Omitted{Title: title, Intent: c.Intent, Domains: c.Domains})
 	for i := range 2 {
 		o := contract.ClarificationOption{ID: fmt.Sprint(i), Intent: intent.Draw(s.T, "option"), Domains: domain.Draw(s.T, "option domains")}
