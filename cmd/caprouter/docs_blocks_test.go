@@ -109,7 +109,7 @@ func docFigures() *regexp.Regexp {
 	return regexp.MustCompile(strings.Join([]string{
 		`(?P<lines>(?m:^ *…$\n?))`, `(?P<text>…)`, `(?P<blank> {2,})`,
 		`(?P<duration>\b\d+(?:\.\d+)? (?:ns|µs|ms|s)\b)`, `(?P<ms>_ms":[0-9.]+)`,
-		`(?P<confidence>confidence"?[ :][0-9.]+)`, `(?P<time>\b\d{4}-\d\d-\d\d(?:T[0-9:.]+Z| \d\d:\d\d)?\b)`,
+		`(?P<confidence>confidence"?[ :][0-9.]+|\b\d\.\d\d  lexical\b)`, `(?P<time>\b\d{4}-\d\d-\d\d(?:T[0-9:.]+Z| \d\d:\d\d)?\b|\b\d\d-\d\d \d\d:\d\d\b)`,
 		`(?P<event>(?m:^id: \d+$))`, `(?P<version>sha256:[0-9a-f]+)`, `(?P<pid>\bpid \d+)`,
 		`(?P<id>\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b|\b[0-9a-f]{32}\b)`,
 	}, "|"))
@@ -121,7 +121,7 @@ const docIDPattern = `[0-9a-f-]{32,36}`
 func docFigurePatterns() map[string]string {
 	return map[string]string{
 		"lines": `(?:.*\n)*?`, "text": `.*?`, "blank": ` +`, "duration": `\d+(?:\.\d+)? (?:ns|µs|ms|s)`, "ms": `_ms":[0-9.e-]+`,
-		"confidence": `confidence"?[ :][0-9.]+`, "time": `\d{4}-\d\d-\d\d(?:T[0-9:.]+Z| \d\d:\d\d)?`, "version": `sha256:[0-9a-f]+`, "pid": `pid \d+`, "event": `id: \d+`,
+		"confidence": `(?:confidence"?[ :][0-9.]+|\d\.\d\d +lexical)`, "time": `[0-9-]+(?:T[0-9:.]+Z| \d\d:\d\d)?`, "version": `sha256:[0-9a-f]+`, "pid": `pid \d+`, "event": `id: \d+`,
 	}
 }
 
