@@ -14,6 +14,7 @@ const (
 	MaxDomains      = 3
 	MaxSubtasks     = 3
 	MaxSubtaskTitle = 200 // characters
+	MaxEvidence     = 5
 )
 
 // Source is the part of the classifier that produced a classification.
@@ -50,7 +51,32 @@ type Classification struct {
 	// Tied means that Intent is only the likeliest of several intents with about
 	// the same confidence, all of which the chosen agent declares.
 	Tied bool `json:"tied,omitzero"`
+	// Evidence are at most MaxEvidence texts of the registry that speak for Intent
+	// or the next best intent, the strongest first.
+	Evidence []Evidence `json:"evidence,omitempty"`
 }
+
+// Evidence is a text of the registry that shares words with a request.
+type Evidence struct {
+	Kind     EvidenceKind `json:"kind"`
+	Text     string       `json:"text"`     // as declared
+	Intent   string       `json:"intent"`   // that the text speaks for
+	Strength float64      `json:"strength"` // 0..1: the share of the text, by the weight of its words, that the request contains
+	Missing  []string     `json:"missing"`  // words of the text that the request does not contain, without stop words
+}
+
+// EvidenceKind is the part of the registry that an Evidence comes from.
+type EvidenceKind string
+
+// Kinds of evidence.
+const (
+	EvidenceExample     EvidenceKind = "example"
+	EvidenceKeyword     EvidenceKind = "keyword"
+	EvidenceName        EvidenceKind = "name" // of the intent
+	EvidenceDescription EvidenceKind = "description"
+	EvidenceAlias       EvidenceKind = "alias" // of a domain
+	EvidenceTypo        EvidenceKind = "typo"  // a word of the registry that the request misspells
+)
 
 // Cascade describes whether the lexical classifier made the model call
 // unnecessary, and whether both agree otherwise.

@@ -80,6 +80,7 @@ const (
 // default, for async requests DefaultAsyncTimeoutMS.
 type Options struct {
 	DryRun    bool    `json:"dry_run,omitzero"`
+	Explain   bool    `json:"explain,omitzero"` // list the evidence for the classification even if agents are called
 	Mode      string  `json:"mode,omitempty" validate:"omitempty,oneof=sync async"`
 	TimeoutMS int     `json:"timeout_ms,omitzero" validate:"min=0,max=86400000"`
 	Fallback  *string `json:"fallback,omitempty" validate:"omitempty,oneof=A B C"`

@@ -42,6 +42,7 @@ func (r *Router) runPipeline(ctx context.Context, run *requestRun) (*contract.Re
 	if p == nil {
 		classification := r.classifyRequest(ctx, run)
 		p = r.makePlan(run, classification)
+		run.addEvidence(p)
 	}
 	run.showDecision(&p.Decision)
 

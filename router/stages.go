@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/caprouter/caprouter/classifier"
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/fallback"
 	"github.com/caprouter/caprouter/internal/decisionlog"
@@ -45,6 +46,16 @@ func (r *Router) makePlan(run *requestRun, c contract.Classification) *plan.Plan
 		DataClasses: run.Masking.Kinds(), AlreadyAsked: run.AlreadyAsked,
 		Classification: c, DecisionID: r.cfg.NewID(), Now: run.timings.LastEnd(),
 	})
+}
+
+// addEvidence lists the evidence for the classification in the decision, if the
+// caller asked for it, or if no agent is called: then the decision needs an
+// explanation most, and there is time for it.
+func (run *requestRun) addEvidence(p *plan.Plan) {
+	if run.Options.Explain || run.isDryRun() || p.Reason != "" {
+		in := run.classifierInput()
+		p.Decision.Classification.Evidence = classifier.ListEvidence(&in, &p.Decision.Classification)
+	}
 }
 
 // askCaller asks the caller which reading is meant, and stores the options.

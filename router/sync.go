@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync"
 
+	"github.com/caprouter/caprouter/classifier"
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/inflight"
 )
@@ -112,7 +113,9 @@ func (r *Router) Classify(ctx context.Context, req *contract.Request, caller *co
 	if err != nil {
 		return nil, err
 	}
-	proposed := r.classifier.Classify(ctx, run.classifierInput())
+	in := run.classifierInput()
+	proposed := r.classifier.Classify(ctx, in)
+	proposed.Evidence = classifier.ListEvidence(&in, &proposed)
 	visible := r.view.filter(caller).Classification(&proposed)
 	return &visible, nil
 }

@@ -15,6 +15,8 @@ import (
 const (
 	maxPromptLines = 3
 	maxAnswerLines = 30
+	// maxEvidenceWidth bounds each text of the evidence, in columns.
+	maxEvidenceWidth = 120
 )
 
 // explainOptions control how a decision is printed.
@@ -132,8 +134,27 @@ func (p *printer) writeClassification(c *contract.Classification) {
 		}
 		p.writeField(label, text, plain)
 	}
+	p.writeEvidence(c.Evidence)
 	p.writeCascade(c.Cascade)
 	p.writeModel("model", c.ModelUse)
+}
+
+// writeEvidence writes the texts of the registry that speak for an intent:
+//
+//	evidence    0.82  code_review    example "look at my pull request", without look
+func (p *printer) writeEvidence(list []contract.Evidence) {
+	rows := make([]tableRow, len(list))
+	for i := range list {
+		e := &list[i]
+		text := string(e.Kind) + " " + strconv.Quote(truncate(oneLine(e.Text), maxEvidenceWidth))
+		if len(e.Missing) > 0 {
+			text += ", without " + strings.Join(e.Missing, ", ")
+		}
+		rows[i].cells = []tableCell{{text: formatScoreValue(e.Strength), style: bold}, {text: e.Intent}, {text: text}}
+	}
+	if len(rows) > 0 {
+		p.writeTable("evidence", rows)
+	}
 }
 
 // formatIntent joins an intent and its domains: "code_review · python, azure".

@@ -35,7 +35,7 @@ func (f *routeFlags) newRequest(cmd *cobra.Command, text string) (*contract.Requ
 		Content:   contract.Content{Prompt: text, Inputs: inputs},
 		Metadata:  contract.Metadata{Locale: f.locale},
 		SessionID: f.session,
-		Options:   contract.Options{DryRun: f.dryRun, TimeoutMS: int(f.timeout.Milliseconds())},
+		Options:   contract.Options{DryRun: f.dryRun, Explain: f.explain, TimeoutMS: int(f.timeout.Milliseconds())},
 	}
 	if f.agent != "" {
 		if !contract.ValidAgentID(f.agent) {

@@ -83,7 +83,7 @@ type Pinned struct {
 func (p *Pinned) Current() contract.Classification {
 	c := p.Classification
 	c.Source, c.Reason = contract.SourcePinned, p.Reason
-	c.LatencyMS, c.ModelUse = 0, nil
+	c.LatencyMS, c.ModelUse, c.Evidence = 0, nil, nil
 	if !c.Tied { // tied intents are as likely as before
 		c.Alternatives = nil
 	}

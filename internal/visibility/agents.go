@@ -130,6 +130,28 @@ func (a Agents) HasExampleOf(intent, text string) bool {
 	})
 }
 
+// declares reports whether one of the agents serves the intent of the evidence and
+// declares its text. Evidence of other kinds cannot be attributed to an agent.
+func (a Agents) declares(e *contract.Evidence) bool {
+	return a.anyAgent(func(agent *contract.RegistryEntry) bool {
+		if !slices.Contains(agent.Match.Intent, e.Intent) {
+			return false
+		}
+		switch e.Kind {
+		case contract.EvidenceExample:
+			return slices.Contains(agent.Examples[e.Intent], e.Text)
+		case contract.EvidenceKeyword:
+			return slices.Contains(agent.Keywords, e.Text)
+		case contract.EvidenceDescription:
+			return agent.Description == e.Text
+		case contract.EvidenceName:
+			return e.Text == e.Intent
+		case contract.EvidenceAlias, contract.EvidenceTypo:
+		}
+		return false
+	})
+}
+
 func (a Agents) anyAgent(condition func(*contract.RegistryEntry) bool) bool {
 	return slices.ContainsFunc(a.list, condition)
 }

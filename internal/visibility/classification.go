@@ -42,7 +42,22 @@ func (f *Filter) visiblePart(c *contract.Classification) contract.Classification
 		filtered.Cascade = &cascade
 	}
 	filtered.Alternatives, filtered.Tied = f.visibleRunnersUp(filtered.Intent, c.Confidence, c.Alternatives, c.Tied)
+	filtered.Evidence = f.visibleEvidence(c)
 	return filtered
+}
+
+// visibleEvidence returns the evidence that agents declare which the caller may see.
+// If no intent is visible, there is none, because a concealed classification has
+// none either.
+func (f *Filter) visibleEvidence(c *contract.Classification) (visible []contract.Evidence) {
+	understood := f.isVisibleIntent(c.Intent) ||
+		slices.ContainsFunc(c.Subtasks, func(sub contract.Subtask) bool { return sub.Intent != "" && f.isVisibleIntent(sub.Intent) })
+	for i := range c.Evidence {
+		if understood && f.agents.declares(&c.Evidence[i]) {
+			visible = append(visible, c.Evidence[i])
+		}
+	}
+	return visible
 }
 
 // visibleRunnersUp returns the visible ones of the next best intents. The intent is

@@ -109,6 +109,11 @@ func (s *scene) drawResponse(intents, domains, ids []string) *contract.Response 
 		}
 		c.Subtasks = append(c.Subtasks, sub)
 	}
+	for _, a := range s.catalogue.Agents {
+		for _, kind := range []contract.EvidenceKind{contract.EvidenceExample, contract.EvidenceKeyword, contract.EvidenceName, contract.EvidenceDescription, contract.EvidenceTypo} {
+			c.Evidence = append(c.Evidence, contract.Evidence{Kind: kind, Text: "please xx" + a.ID, Intent: a.Match.Intent[0], Missing: []string{"xx" + a.ID}})
+		}
+	}
 	d := &contract.Decision{Classification: c, TieBreak: &contract.TieBreak{Winner: ids[0], Over: ids[len(ids)-1]}, Standby: ids}
 	unsupported := &contract.Unsupported{Detail: all, AcceptedIntents: intents[:4], AcceptedDomains: domains[:5]}
 	for _, a := range s.catalogue.Agents {
