@@ -82,6 +82,11 @@ func (f *decisionFilter) register(cmd *cobra.Command) {
 	mustSucceed(cmd.RegisterFlagCompletionFunc("source", cobra.FixedCompletions(sourceNames(), cobra.ShellCompDirectiveNoFileComp)))
 }
 
+// selects reports whether the filter restricts the decisions, except by time and number.
+func (f *decisionFilter) selects() bool {
+	return f.below != 0 || f.agent != "" || f.intent != "" || f.source != "" || f.fallback != "" || f.outcome != ""
+}
+
 func sourceNames() []string {
 	return []string{
 		string(contract.SourceLLM), string(contract.SourceLexical), string(contract.SourceCache), string(contract.SourcePinned),

@@ -42,6 +42,7 @@ func TestMain(m *testing.M) {
 //	                    becomes its address, NAME.log what it logs
 //	signal NAME SIGNAL  send it TERM, INT or HUP
 //	ended NAME          wait for its end, which must be with exit code 0
+//	eventually ARGS…    run caprouter ARGS until it ends with exit code 0
 //	agent               an agent is at $AGENT/PATH; see fakeAgent
 //	model FILE…         a Gemini is at $MODEL, with the key $MODEL_KEY, that replies
 //	                    with the files in turn; the last one goes on
@@ -64,11 +65,14 @@ func TestScripts(t *testing.T) {
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"usage":    cmdUsage,
-			"mistake":  cmdMistake,
-			"start":    cmdStart,
-			"signal":   cmdSignal,
-			"ended":    cmdEnded,
+			"usage":   cmdUsage,
+			"mistake": cmdMistake,
+			"start":   cmdStart,
+			"signal":  cmdSignal,
+			"ended":   cmdEnded,
+			"eventually": func(ts *testscript.TestScript, _ bool, args []string) {
+				testkit.Eventually(t, "caprouter "+strings.Join(args, " ")+" succeeds", func() bool { return ts.Exec("caprouter", args...) == nil })
+			},
 			"agent":    cmdAgent,
 			"model":    func(ts *testscript.TestScript, _ bool, args []string) { startModel(t, ts, args) },
 			"held":     func(ts *testscript.TestScript, _ bool, _ []string) { testkit.Receive(t, agentOf(ts).arrived) },

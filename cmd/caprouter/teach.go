@@ -1,0 +1,335 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/caprouter/caprouter/capabilities"
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/golden"
+	"github.com/caprouter/caprouter/internal/app"
+	"github.com/caprouter/caprouter/internal/run"
+)
+
+type teachFlags struct {
+	configFlags
+	serverFlags
+
+	filter decisionFilter
+	file   string
+}
+
+func newTeachCommand() *cobra.Command {
+	var flags teachFlags
+	cmd := &cobra.Command{
+		Use:   `teach ["TEXT"]`,
+		Short: "Correct readings: write an example into the registry and a golden case",
+		Long: "Show how a request is read, ask which agent and intent are right, and write the request as an example\n" +
+			"into the registry file and as a golden case into the case file. A running router loads the registry again\n" +
+			"by itself. Comments and formatting of the files survive, and both files are written or none.\n\n" +
+			"With TEXT, the request is read in this process. Without, teach walks through the decisions of the running\n" +
+			"router at --url (or CAPROUTER_URL): those that the filters select, else those with a confidence below\n" +
+			"0.7 and those that a fallback policy answered. Prompts that have a case already are left out. Stored\n" +
+			"prompts are masked: type the text anew, with invented values.",
+		Example: `  caprouter teach "how much did we spend on azure?"
+  caprouter teach
+  caprouter teach --below 0.8 --since 24h --registry capabilities.yaml --file golden/cases.yaml`,
+		Args: argsBetween("one TEXT, in quotes", 0, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 1 && (flags.filter.selects() || flags.url != "") {
+				return usageErrorf(cmd, "TEXT is read in this process: leave it out to walk through decisions of a router")
+			}
+			return teach(cmd, args, &flags)
+		},
+	}
+	addConfigFlag(cmd, &flags.config)
+	addRegistryFlag(cmd, &flags.registry)
+	addCaseFileFlag(cmd, &flags.file)
+	flags.serverFlags.register(cmd)
+	flags.filter.register(cmd)
+	return cmd
+}
+
+func teach(cmd *cobra.Command, args []string, flags *teachFlags) error {
+	cfg, err := flags.loadConfig()
+	if err != nil {
+		return err
+	}
+	if _, err := capabilities.Load(registryFile(&cfg)); err != nil {
+		return explainMissingRegistry(err, &cfg)
+	}
+	for _, path := range []string{registryFile(&cfg), flags.file} {
+		if err := checkWritable(path); err != nil {
+			return err
+		}
+	}
+	var list []reading
+	if len(args) == 1 {
+		list, err = readText(cmd, cfg, args[0])
+	} else {
+		list, err = flags.readDecisions(cmd)
+	}
+	if err != nil {
+		return err
+	}
+	out := cmd.OutOrStdout()
+	if len(list) == 0 {
+		_, err := fmt.Fprintln(out, "nothing to teach: no such decision without a case")
+		return err
+	}
+	answers := run.New(cmd.Context())
+	defer answers.Stop(nil) // Wait would block while standard input is read
+	t := teacher{
+		dialog:   newDialog(answers, cmd.InOrStdin(), out),
+		registry: registryFile(&cfg), cases: flags.file,
+		check: func() error { return checkCases(cmd, flags) },
+	}
+	for i := range list {
+		if len(list) > 1 {
+			fmt.Fprintf(out, "%d of %d\n\n", i+1, len(list))
+		}
+		if goOn, err := t.teachReading(cmd.Context(), &list[i]); err != nil || !goOn {
+			return err
+		}
+		fmt.Fprintln(out)
+	}
+	return nil
+}
+
+// reading is a prompt and the decision on it.
+type reading struct {
+	prompt   string
+	response contract.Response // status and decision
+}
+
+// readText routes the text in this process as a dry run.
+func readText(cmd *cobra.Command, cfg app.Config, text string) ([]reading, error) {
+	cfg.Telemetry.LogLevel = "error"
+	req := &contract.Request{Content: contract.Content{Prompt: text}, Options: contract.Options{DryRun: true}}
+	resp, err := app.RouteOnce(cmd.Context(), cfg, app.Options{LogOutput: cmd.ErrOrStderr(), Version: buildVersion()}, req)
+	if err != nil {
+		return nil, explainMissingRegistry(err, &cfg)
+	}
+	return []reading{{text, contract.Response{Status: resp.Status, Decision: resp.Decision, Data: contract.ResponseData{DryRun: true}}}}, nil
+}
+
+// uncertain is the confidence below which decisions are shown if no filter is set.
+const uncertain = 0.7
+
+// readDecisions returns decisions of a running router, newest first, one for each prompt
+// that has no case.
+func (f *teachFlags) readDecisions(cmd *cobra.Command) ([]reading, error) {
+	c, err := f.newClient(cmd)
+	if err != nil {
+		return nil, err
+	}
+	filters := []decisionFilter{f.filter}
+	if !f.filter.selects() {
+		low, fallback := f.filter, f.filter
+		low.below, fallback.fallback = uncertain, contract.AnyFallback
+		filters = []decisionFilter{low, fallback}
+	}
+	var entries []contract.DecisionEntry
+	for i := range filters {
+		query, err := filters[i].newQuery(cmd)
+		if err != nil {
+			return nil, err
+		}
+		found, err := c.listDecisions(cmd.Context(), query, f.filter.limit)
+		if err != nil {
+			return nil, err
+		}
+		entries = append(entries, found...)
+	}
+	slices.SortStableFunc(entries, func(a, b contract.DecisionEntry) int { return b.At.Compare(a.At) })
+	known, err := readInputs(f.file)
+	if err != nil {
+		return nil, err
+	}
+	var list []reading
+	for i := range entries {
+		e := &entries[i]
+		prompt := strings.TrimSpace(e.Prompt)
+		if prompt == "" || known[prompt] {
+			continue
+		}
+		known[prompt] = true
+		list = append(list, reading{e.Prompt, contract.Response{RequestID: e.RequestID, Status: e.Status, Decision: e.Decision}})
+	}
+	return list[:min(len(list), f.filter.limit)], nil
+}
+
+// readInputs returns the inputs of a case file, which need not exist.
+func readInputs(file string) (map[string]bool, error) {
+	data, err := readForEdit(file)
+	if err != nil {
+		return nil, err
+	}
+	cases, _ := golden.ReadYAML(file, data, nil) // mistakes are reported when a case is added
+	inputs := map[string]bool{}
+	for i := range cases {
+		inputs[strings.TrimSpace(cases[i].Input)] = true
+	}
+	return inputs, nil
+}
+
+// checkCases runs the cases of the file over the changed registry and prints failures.
+func checkCases(cmd *cobra.Command, flags *teachFlags) error {
+	g, err := (&goldenFlags{configFlags: flags.configFlags}).openCases(cmd, []string{flags.file}, app.GoldenLexical)
+	if err != nil {
+		return err
+	}
+	defer g.Close()
+	r, err := golden.Run(cmd.Context(), g.Config)
+	if err != nil {
+		return err
+	}
+	return printReport(cmd.OutOrStdout(), r, false)
+}
+
+// teacher asks for corrections and writes them.
+type teacher struct {
+	dialog          *dialog
+	registry, cases string       // files
+	check           func() error // runs after each change
+}
+
+// teachReading asks which agent is right for one reading and writes the correction. It
+// reports whether the user wants to see further readings.
+func (t *teacher) teachReading(ctx context.Context, r *reading) (goOn bool, err error) {
+	before, err := readForEdit(t.registry)
+	if err != nil {
+		return false, err
+	}
+	snapshot, err := capabilities.Parse(t.registry, before)
+	if err != nil {
+		return false, err
+	}
+	t.printReading(r)
+	agents := orderAgents(snapshot, r.response.Decision)
+	answer, err := t.dialog.chooseAgent(ctx, agents)
+	if err != nil || answer == answerSkip || answer == answerQuit {
+		return answer == answerSkip, err
+	}
+	added := correction{prompt: r.prompt}
+	if answer != answerNone {
+		added.agent = answer
+		if added.intent, err = t.dialog.chooseIntent(ctx, snapshot.Entry(answer)); err != nil {
+			return false, err
+		}
+	}
+	if masked := findPlaceholders(r.prompt); len(masked) > 0 {
+		question := fmt.Sprintf("The text is masked: %s. Type it with invented values, or Enter to keep it: ", strings.Join(masked, ", "))
+		text, err := t.dialog.ask(ctx, question)
+		if err != nil {
+			return false, err
+		}
+		added.prompt = cmp.Or(text, r.prompt)
+	}
+	edits, err := t.planEdits(before, snapshot, &added)
+	if err != nil || len(edits) == 0 {
+		return err == nil, err
+	}
+	if yes, err := t.dialog.confirm(ctx, "Write? [Y/n] "); err != nil || !yes {
+		return err == nil, err
+	}
+	if err := applyEdits(edits); err != nil {
+		return false, err
+	}
+	for _, e := range edits {
+		fmt.Fprintf(t.dialog.out, "wrote %s\n", e.path)
+	}
+	return true, t.check()
+}
+
+func (t *teacher) printReading(r *reading) {
+	p := newPrinter(detectOutput(t.dialog.out))
+	p.writePrompt(r.prompt)
+	p.writeField("status", formatStatus(&r.response), statusStyle(r.response.Status))
+	if d := r.response.Decision; d != nil {
+		p.writeClassification(&d.Classification)
+		p.writeCandidates(d)
+		p.writeChoice(d)
+	}
+	p.writeReferences(&r.response)
+	fmt.Fprintln(t.dialog.out, p.String())
+}
+
+// orderAgents returns the agents of the registry, those that were considered first.
+func orderAgents(s *capabilities.Snapshot, d *contract.Decision) []*contract.RegistryEntry {
+	agents := s.Entries()
+	if d == nil {
+		return agents
+	}
+	rank := map[string]int{}
+	for i := range d.Candidates {
+		if id := d.Candidates[i].AgentID; rank[id] == 0 {
+			rank[id] = len(d.Candidates) - i
+		}
+	}
+	slices.SortStableFunc(agents, func(a, b *contract.RegistryEntry) int { return rank[b.ID] - rank[a.ID] })
+	return agents
+}
+
+// correction is what is written about a prompt. Without an agent, no agent serves it.
+type correction struct{ prompt, agent, intent string }
+
+// planEdits returns the changes of both files, checked as far as possible, and prints
+// them. There are none if the files contain the correction.
+func (t *teacher) planEdits(before []byte, snapshot *capabilities.Snapshot, c *correction) ([]fileEdit, error) {
+	var edits []fileEdit
+	out := t.dialog.out
+	switch {
+	case c.agent == "":
+	case slices.Contains(snapshot.Entry(c.agent).Examples[c.intent], c.prompt):
+		fmt.Fprintf(out, "  %s: %s has this example of %s already\n", t.registry, c.agent, c.intent)
+	default:
+		after, err := capabilities.AddExample(t.registry, before, c.agent, c.intent, c.prompt)
+		if err != nil {
+			return nil, err
+		}
+		fmt.Fprintf(out, "  %s: + example of %s of %s\n", t.registry, c.intent, c.agent)
+		if err := printNewFindings(out, t.registry, snapshot, after); err != nil {
+			return nil, err
+		}
+		edits = append(edits, fileEdit{t.registry, before, after})
+	}
+	added := golden.Case{Input: c.prompt, Expect: golden.Expect{Outcome: golden.AnyFallback}}
+	if c.agent != "" {
+		added.Expect = golden.Expect{Outcome: golden.Dispatch, Agents: []string{c.agent}, Intent: c.intent}
+	}
+	edit, err := addCase(t.cases, &added, golden.NewDeclaredNames(snapshot))
+	if isDuplicate(err) {
+		fmt.Fprintf(out, "  %s\n", oneLine(err.Error()))
+		return edits, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	fmt.Fprintf(out, "  %s: + case %s\n", t.cases, added.ID)
+	return append(edits, edit), nil
+}
+
+// printNewFindings prints the findings of lint that the change causes.
+func printNewFindings(out io.Writer, file string, before *capabilities.Snapshot, after []byte) error {
+	changed, err := capabilities.Parse(file, after)
+	if err != nil {
+		return err
+	}
+	known := map[string]bool{}
+	for _, f := range capabilities.Lint(before) {
+		known[f.Message] = true
+	}
+	for _, f := range capabilities.Lint(changed) {
+		if !known[f.Message] {
+			fmt.Fprintf(out, "  lint: %s: %s\n", f.Severity, oneLine(f.Message))
+		}
+	}
+	return nil
+}

@@ -1,0 +1,155 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/run"
+	"github.com/caprouter/caprouter/internal/strictyaml"
+)
+
+// Answers to the question for the agent that are no agent.
+const (
+	answerSkip = ""
+	answerNone = "none"
+	answerQuit = "q"
+)
+
+// maxListedAgents bounds the agents that a question lists.
+const maxListedAgents = 20
+
+var errInputEnded = errors.New("standard input ended before the answer: nothing more was written")
+
+// dialog asks questions, one at a time. Answers are lines.
+type dialog struct {
+	out   io.Writer
+	lines <-chan string // closed at the end of the input
+	echo  bool          // print the answers, because the input is no terminal
+}
+
+// newDialog reads answers in a goroutine of the group, so that a question ends with its
+// context although the input is blocked.
+func newDialog(group *run.Group, in io.Reader, out io.Writer) *dialog {
+	const maxAnswer = contract.MaxPromptBytes
+	lines := make(chan string)
+	group.Go("read answers", func(ctx context.Context) error {
+		defer close(lines)
+		answers := bufio.NewScanner(in)
+		answers.Buffer(nil, maxAnswer)
+		for answers.Scan() {
+			select {
+			case lines <- answers.Text():
+			case <-ctx.Done():
+				return nil
+			}
+		}
+		return nil
+	})
+	terminal := false
+	if w, ok := in.(io.Writer); ok { // a terminal is a file
+		_, terminal = asTerminal(w)
+	}
+	return &dialog{out: out, lines: lines, echo: !terminal}
+}
+
+// ask returns the answer without surrounding space.
+func (d *dialog) ask(ctx context.Context, question string) (string, error) {
+	fmt.Fprint(d.out, question)
+	select {
+	case line, ok := <-d.lines:
+		if !ok {
+			fmt.Fprintln(d.out)
+			return "", errInputEnded
+		}
+		if d.echo {
+			fmt.Fprintln(d.out, oneLine(line))
+		}
+		return strings.TrimSpace(line), nil
+	case <-ctx.Done():
+		fmt.Fprintln(d.out)
+		return "", ctx.Err()
+	}
+}
+
+func (d *dialog) confirm(ctx context.Context, question string) (bool, error) {
+	for {
+		answer, err := d.ask(ctx, question)
+		if err != nil {
+			return false, err
+		}
+		switch strings.ToLower(answer) {
+		case "", "y", "yes":
+			return true, nil
+		case "n", "no":
+			return false, nil
+		}
+	}
+}
+
+// chooseAgent returns the id of an agent, or one of the other answers.
+func (d *dialog) chooseAgent(ctx context.Context, agents []*contract.RegistryEntry) (string, error) {
+	ids := make([]string, len(agents))
+	var rows []tableRow
+	for i, a := range agents {
+		ids[i] = a.ID
+		if i < maxListedAgents {
+			rows = append(rows, tableRow{cells: []tableCell{
+				{text: strconv.Itoa(i + 1), right: true}, {text: a.ID, style: bold}, {text: strings.Join(a.Match.Intent, ", ")},
+			}})
+		}
+	}
+	d.printChoices(rows, len(agents))
+	return d.choose(ctx, "Which agent is right? Number or id, none, Enter to skip, q to quit: ", "agent", ids, answerSkip, answerNone, answerQuit)
+}
+
+// chooseIntent returns an intent of the agent. It does not ask if there is only one.
+func (d *dialog) chooseIntent(ctx context.Context, agent *contract.RegistryEntry) (string, error) {
+	intents := agent.Match.Intent
+	if len(intents) == 1 {
+		return intents[0], nil
+	}
+	var rows []tableRow
+	for i, intent := range intents {
+		rows = append(rows, tableRow{cells: []tableCell{{text: strconv.Itoa(i + 1), right: true}, {text: intent}}})
+	}
+	d.printChoices(rows, len(intents))
+	return d.choose(ctx, fmt.Sprintf("Which intent of %s? Number or name: ", agent.ID), "intent", intents)
+}
+
+func (d *dialog) printChoices(rows []tableRow, total int) {
+	p := newPrinter(detectOutput(d.out))
+	p.margin = len(indent)
+	p.writeTable("", rows)
+	if n := total - len(rows); n > 0 {
+		p.writeField("", fmt.Sprintf("… and %d more: type the id", n), dim)
+	}
+	fmt.Fprint(d.out, p.String())
+}
+
+// choose asks until the answer is a number of a choice, a choice, or one of the others.
+func (d *dialog) choose(ctx context.Context, question, what string, choices []string, others ...string) (string, error) {
+	for {
+		answer, err := d.ask(ctx, question)
+		if err != nil {
+			return "", err
+		}
+		if n, err := strconv.Atoi(answer); err == nil && n >= 1 && n <= len(choices) {
+			return choices[n-1], nil
+		}
+		if slices.Contains(choices, answer) || slices.Contains(others, answer) {
+			return answer, nil
+		}
+		hint := ""
+		if near := strictyaml.Nearest(answer, choices); near != "" {
+			hint = fmt.Sprintf("; did you mean %s?", near)
+		}
+		fmt.Fprintf(d.out, "there is no %s %q%s\n", what, answer, hint)
+	}
+}
