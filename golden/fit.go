@@ -16,6 +16,10 @@ import (
 	"github.com/caprouter/caprouter/router"
 )
 
+// FewFitCases is the number of train cases below which a proposal is unreliable:
+// one case more or less changes its precision by 2 % or more.
+const FewFitCases = 50
+
 // DefaultPrecision is the default share of dispatches that must be correct.
 const DefaultPrecision = 0.98
 

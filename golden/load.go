@@ -26,13 +26,28 @@ func caseFormats() map[string]func(file string, data []byte, names *DeclaredName
 	}
 }
 
-// LoadCases reads the cases of files and of all case files in directories, in
-// the order of the paths and, within a directory, of the file names. A file
-// that is listed twice is read once. Symbolic links are followed. In
-// directories, hidden files and files with other extensions are skipped. If
-// names is nil, cases may use any agent, intent and domain. If files contain
-// errors, the error is strictyaml.Errors with line and column of each.
+// CaseLoader reads cases.
+type CaseLoader struct {
+	// Names are the names that cases may use. If it is nil, cases may use any
+	// agent, intent and domain.
+	Names *DeclaredNames
+	// Skipped reports a file that is not a case file and the reason. It may be
+	// nil.
+	Skipped func(file, why string)
+}
+
+// LoadCases reads cases with a CaseLoader that does not report skipped files.
 func LoadCases(paths []string, names *DeclaredNames) ([]Case, error) {
+	return CaseLoader{Names: names}.Load(paths)
+}
+
+// Load reads the cases of files and of all case files in directories, in the
+// order of the paths and, within a directory, of the file names. A file that is
+// listed twice is read once. Symbolic links are followed. In directories,
+// hidden files and files with other extensions are skipped, and files whose
+// content is of another kind are reported and skipped. If files contain errors,
+// the error is strictyaml.Errors with line and column of each.
+func (l CaseLoader) Load(paths []string) ([]Case, error) {
 	var (
 		cases []Case
 		wrong strictyaml.Errors
@@ -47,13 +62,16 @@ func LoadCases(paths []string, names *DeclaredNames) ([]Case, error) {
 			if visitPath(taken, file) {
 				continue
 			}
-			read, err := loadFile(file, names)
+			read, err := l.loadFile(file, file != path)
 			mistakes, ok := errors.AsType[strictyaml.Errors](err)
 			if err != nil && !ok {
 				return nil, err
 			}
 			cases, wrong = append(cases, read...), append(wrong, mistakes...)
 		}
+	}
+	if len(cases) == 0 && len(wrong) == 0 && len(paths) > 0 {
+		wrong = append(wrong, noCaseFile(paths[0]))
 	}
 	if wrong = append(wrong, duplicateIDs(cases)...); len(wrong) > 0 {
 		return nil, wrong
@@ -95,9 +113,13 @@ func caseFiles(path string) ([]string, error) {
 		return nil, fmt.Errorf("load cases: %w", err)
 	}
 	if len(files) == 0 {
-		return nil, strictyaml.Errors{{File: path, Detail: "holds no file of cases: write one that ends in .yaml, .csv, .jsonl or .tsv"}}
+		return nil, strictyaml.Errors{noCaseFile(path)}
 	}
 	return files, nil
+}
+
+func noCaseFile(dir string) strictyaml.Error {
+	return strictyaml.Error{File: dir, Detail: "holds no file of cases: write one that ends in .yaml, .csv, .jsonl or .tsv"}
 }
 
 // walkCaseFiles lists the case files below a directory, following links.
@@ -139,7 +161,9 @@ func walkCaseFiles(dir string, visited map[string]bool) ([]string, error) {
 	return files, nil
 }
 
-func loadFile(file string, names *DeclaredNames) ([]Case, error) {
+// loadFile reads a file. If it was found in a directory, it may be of another
+// kind.
+func (l CaseLoader) loadFile(file string, found bool) ([]Case, error) {
 	read := formatOf(file)
 	if read == nil {
 		return nil, strictyaml.Errors{{File: file, Detail: "is no file of cases: its name must end in .yaml, .csv, .jsonl or .tsv"}}
@@ -151,7 +175,13 @@ func loadFile(file string, names *DeclaredNames) ([]Case, error) {
 		}
 		return nil, fmt.Errorf("load cases: %w", err)
 	}
-	return read(file, data, names)
+	if why := otherKind(file, data); why != "" && found {
+		if l.Skipped != nil {
+			l.Skipped(file, why)
+		}
+		return nil, nil
+	}
+	return read(file, data, l.Names)
 }
 
 // duplicateIDs reports ids that occur twice, because a baseline identifies a

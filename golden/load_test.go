@@ -205,6 +205,8 @@ func TestLoadCases(t *testing.T) {
 		".hidden/d.yaml":          "not a case\n",
 		"twice/e.yaml":            strings.ReplaceAll(good, "%", "a1"),
 		"empty/readme.txt":        "",
+		"other/registry.yaml":     "clients:\n  a: { match: { intent: [x] } }\n",
+		"broken/case.yaml":        "case:\n  - { id: a1 }\n",
 	})
 	ids := func(paths ...string) (list []string, err error) {
 		for i := range paths {
@@ -223,6 +225,9 @@ func TestLoadCases(t *testing.T) {
 	for _, tt := range []struct{ name, path, want string }{
 		{"an id twice", ".", `twice/e.yaml:2:1: the id "a1" is taken by the case at ` + dir + "/a.yml:2: choose another"},
 		{"a directory without cases", "empty", "empty: holds no file of cases"},
+		{"a directory with a registry", "other", "other: holds no file of cases"},
+		{"a registry that is named", "other/registry.yaml", `other/registry.yaml:1:1: unknown key "clients"`},
+		{"a misspelt key", "broken", `case.yaml:1:1: unknown key "case"; did you mean "cases"?`},
 		{"another kind of file", "README.md", "README.md: is no file of cases: its name must end in"},
 		{"nothing there", "none.yaml", "no such file"},
 	} {
@@ -231,6 +236,46 @@ func TestLoadCases(t *testing.T) {
 				t.Errorf("got %v, want an error with %s", err, tt.want)
 			}
 		})
+	}
+}
+
+func TestCaseLoader_ReportsSkippedFiles(t *testing.T) {
+	dir := writeFiles(t, map[string]string{
+		"a.yaml":         oneCase("a"),
+		"caprouter.yaml": "# configuration\nhttp: { address: x }\n",
+		"costs.csv":      "service,cost\nvm,1\n",
+		"replies.jsonl":  `{"key":"1","provider":"p","reply":"x"}` + "\n",
+		"README.md":      "cases:\n",
+	})
+	var skipped []string
+	l := CaseLoader{Skipped: func(file, why string) { skipped = append(skipped, filepath.Base(file)+": "+why) }}
+	cases, err := l.Load([]string{dir})
+	if err != nil || len(cases) != 1 {
+		t.Fatalf("got %d cases, error %v; want one", len(cases), err)
+	}
+	want := []string{
+		"caprouter.yaml: it has no key cases", "costs.csv: its header has no column input", "replies.jsonl: its lines have no member input",
+	}
+	if diff := cmp.Diff(want, skipped); diff != "" {
+		t.Errorf("skipped (-want +got):\n%s", diff)
+	}
+	for _, file := range []string{"caprouter.yaml", "costs.csv", "replies.jsonl"} {
+		if _, err := l.Load([]string{filepath.Join(dir, file)}); err == nil {
+			t.Errorf("%s named by itself: got no error", file)
+		}
+	}
+}
+
+// A file that is probably meant as cases is not of another kind.
+func TestOtherKind_KeepsMalformedCaseFiles(t *testing.T) {
+	for file, content := range map[string]string{
+		"list.yaml": "- { id: a }\n", "flow.yaml": "{cases: []}\n", "quoted.yaml": "\"cases\":\n", "empty.yaml": "", "syntax.yaml": "cases: [\n",
+		"typo.csv": "\ufeffinput,agent\n", "agent.csv": "text,expected_agents\n", "empty.csv": "",
+		"typo.jsonl": `{"inputs":"x"}`, "empty.jsonl": "{}\n", "text.jsonl": "hello\n", "any.tsv": "a\tb\n",
+	} {
+		if why := otherKind(file, []byte(content)); why != "" {
+			t.Errorf("%s: got %q, want a case file", file, why)
+		}
 	}
 }
 

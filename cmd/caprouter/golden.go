@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 
 	"github.com/spf13/cobra"
@@ -85,14 +86,14 @@ func (f *goldenFlags) openCases(cmd *cobra.Command, paths []string, by app.Golde
 	if err != nil {
 		return nil, explainMissingRegistry(err, &cfg)
 	}
-	if err := f.applyFlags(&g.Config, paths, more); err != nil {
+	if err := f.applyFlags(cmd, &g.Config, paths, more); err != nil {
 		g.Close()
 		return nil, err
 	}
 	return g, nil
 }
 
-func (f *goldenFlags) applyFlags(cfg *golden.Config, paths []string, more []*capabilities.Snapshot) error {
+func (f *goldenFlags) applyFlags(cmd *cobra.Command, cfg *golden.Config, paths []string, more []*capabilities.Snapshot) error {
 	cfg.Workers = f.parallel
 	if f.cassette != "" {
 		var err error
@@ -100,7 +101,12 @@ func (f *goldenFlags) applyFlags(cfg *golden.Config, paths []string, more []*cap
 			return withoutVerb(err)
 		}
 	}
-	cases, err := golden.LoadCases(paths, golden.NewDeclaredNames(append(more, cfg.Registry)...))
+	cases, err := golden.CaseLoader{
+		Names: golden.NewDeclaredNames(append(more, cfg.Registry)...),
+		Skipped: func(file, why string) {
+			fmt.Fprintf(cmd.ErrOrStderr(), "skipped %s: %s\n", oneLine(file), why)
+		},
+	}.Load(paths)
 	if err != nil {
 		return withoutVerb(err)
 	}

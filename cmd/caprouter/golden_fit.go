@@ -22,7 +22,8 @@ func newGoldenFitCommand() *cobra.Command {
 		Short: "Propose thresholds of the registry from cases",
 		Long: "Try values of min_confidence, confidence_threshold and ambiguity_threshold on the cases of split train,\n" +
 			"and propose those with the most correct outcomes and at least --precision of the dispatches correct. The\n" +
-			"splits validation and test are held out to measure the proposal.\n\n" +
+			"splits validation and test are held out to measure the proposal. A split train of fewer than 50 cases\n" +
+			"causes a warning.\n\n" +
 			"The command prints a patch and does not change the registry.",
 		Example: `  caprouter golden fit golden/
   caprouter golden fit golden/ --precision 0.95 --json`,
@@ -53,6 +54,9 @@ func goldenFit(cmd *cobra.Command, args []string, flags *goldenFlags, precision 
 	})
 	if err != nil {
 		return err
+	}
+	if n := fit.TrainNow.Cases; n < golden.FewFitCases {
+		fmt.Fprintf(cmd.ErrOrStderr(), "warning: %s of split train, fewer than %d: the proposal may suit these cases only\n", formatCount(n, "case"), golden.FewFitCases)
 	}
 	err = printOutput(cmd, asJSON, fit, func(out io.Writer) error { return printFit(out, fit) })
 	if err == nil && fit.Interrupted {

@@ -35,7 +35,7 @@ type Options struct {
 // Run runs the cases. It uses no network and calls no agent.
 func Run(t *testing.T, opts Options) {
 	t.Helper()
-	cfg, err := loadConfig(opts)
+	cfg, err := loadConfig(opts, func(file, why string) { t.Logf("skipped %s: %s", file, why) })
 	if err != nil {
 		t.Fatalf("golden cases:\n%v", err)
 	}
@@ -52,7 +52,7 @@ func Run(t *testing.T, opts Options) {
 	}
 }
 
-func loadConfig(opts Options) (golden.Config, error) {
+func loadConfig(opts Options, skipped func(file, why string)) (golden.Config, error) {
 	var cfg golden.Config
 	var err error
 	if cfg.Registry, err = capabilities.Load(opts.Registry); err != nil {
@@ -63,7 +63,7 @@ func loadConfig(opts Options) (golden.Config, error) {
 			return cfg, err
 		}
 	}
-	cases, err := golden.LoadCases(opts.Cases, golden.NewDeclaredNames(cfg.Registry))
+	cases, err := golden.CaseLoader{Names: golden.NewDeclaredNames(cfg.Registry), Skipped: skipped}.Load(opts.Cases)
 	cfg.Cases = golden.FilterCases(cases, opts.Filter)
 	return cfg, err
 }
