@@ -52,6 +52,7 @@ func checkDocument(doc *strictyaml.Document, d *fileContent) {
 		entry := d.Clients[id]
 		c.below("clients", id).checkEntry(id, &entry)
 	}
+	c.below("domain_aliases").checkAliases(d)
 	c.below("routing").checkRouting(&d.Routing)
 	c.below("fallback").checkFallback(&d.Fallback)
 	for _, subject := range slices.Sorted(maps.Keys(d.Grants)) {

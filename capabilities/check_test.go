@@ -170,6 +170,7 @@ func TestEndpointURLs(t *testing.T) {
 func TestFileMistakes(t *testing.T) {
 	const ok = "clients: {}\n"
 	const agent = "clients:\n  a: {match: {intent: [x]}}\n"
+	const domains = "clients:\n  a: {match: {intent: [x], domains: [d, e]}}\n"
 	idRule := `is not an agent id: up to 64 of a-z, 0-9, _ and -, with a letter first`
 	tests := []struct {
 		name, file string
@@ -222,6 +223,19 @@ func TestFileMistakes(t *testing.T) {
 		{"grant with a wrong priority", ok + "grants:\n  a: {intents: [x], priority: -1000001}\n", []string{"3:31: must be from -1000000 to 1000000, got -1000001"}},
 		{"grant with a wrong requirement", ok + "grants:\n  a: {intents: [x], requires: {scopes: ['']}}\n", []string{"3:41: must not be empty"}},
 
+		{"aliases", domains + "domain_aliases: {d: [spark, delta lake], e: [emr]}\n", nil},
+		{"aliases of an undeclared domain", "clients:\n  a: {match: {intent: [x], domains: [python]}}\n" + "domain_aliases:\n  pyton: [snake]\n  other: [x]\n", []string{
+			`4:3: "pyton" is not a domain of this registry; did you mean "python"?`, `5:3: "other" is not a domain of this registry`,
+		}},
+		{"aliases of any domain", domains + "domain_aliases: {'*': [spark]}\n", []string{`3:18: "*" is not a domain of this registry`}},
+		{"no alias", domains + "domain_aliases: {d: []}\n", []string{"3:21: lists no alias; list at least one, or leave the domain out"}},
+		{"an alias that is a domain", domains + "domain_aliases: {d: [E, spark]}\n", []string{`3:22: "E" is the domain e itself; remove the alias`}},
+		{"an alias twice", domains + "domain_aliases: {d: [spark, spark]}\n", []string{`3:29: "spark" is listed twice`}},
+		{"an alias without letters", domains + "domain_aliases: {d: ['--', '']}\n", []string{
+			`3:22: "--" contains no letter or digit, so no text matches it`, "3:28: must not be empty",
+		}},
+		{"an alias that is a number", domains + "domain_aliases: {d: [7]}\n", []string{`3:22: must be text, got the number 7; quote it: "7"`}},
+
 		{"both names of the agents", "clients: {}\nagents: {}\n", []string{`2:1: "agents" is another name for "clients", which is at 1:1; keep one of them`}},
 		{"both names of the threshold", ok + "routing:\n  score_threshold: 0.5\n  confidence_threshold: 0.6\n", []string{`4:3: "confidence_threshold" is another name for "score_threshold", which is at 3:3; keep one of them`}},
 		{"synonyms", "agents:\n  a: {match: {intent: [x]}, priority: 9999999}\nrouting: {score_threshold: 2}\n", []string{
@@ -236,7 +250,7 @@ func TestFileMistakes(t *testing.T) {
 			`4:11: must be the key above it, "b", got "c"; or leave it out`,
 			`4:30: declares no intent; list at least one under match.intent`,
 			`5:17: must be from 1 to 8, got 99`,
-			`5:21: unknown key "conflict"; known here: confidence_threshold, min_confidence, ambiguity_threshold, topk, conflict_policy, auto_split_if_conflict`,
+			`5:21: unknown key "conflict"; known here: confidence_threshold, min_confidence, ambiguity_threshold, topk, conflict_policy, auto_split_if_conflict, implied_domains`,
 			`6:20: must be auto, A (answer), B (refuse) or C (ticket), got "X"`,
 		}},
 		{"fine", agent, nil},

@@ -42,6 +42,7 @@ const (
 	RuleUnusedDomain      = "domain-unused"          // no reachable agent declares it
 	RuleRepeatedExample   = "example-repeated"       // an utterance is listed twice for an intent
 	RuleRepeatedKeyword   = "keyword-duplicate"      // in one agent, or in several
+	RuleSharedAlias       = "alias-shared"           // one alias, two domains
 )
 
 // lintRules returns the rules in the order of their findings.
@@ -61,6 +62,7 @@ func lintRules() []struct {
 		{RuleViolationOutranks, SeverityWarning, (*linter).findOutranking},
 		{RuleSimilarNames, SeverityWarning, (*linter).findSimilarNames},
 		{RuleExamplesOverlap, SeverityWarning, (*linter).findOverlaps},
+		{RuleSharedAlias, SeverityWarning, (*linter).findSharedAliases},
 		{RuleMissingExamples, SeverityInfo, (*linter).findMissingExamples},
 		{RuleUnusedDomain, SeverityInfo, (*linter).findUnusedDomains},
 		{RuleRepeatedExample, SeverityInfo, (*linter).findRepeatedExamples},

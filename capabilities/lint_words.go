@@ -145,3 +145,34 @@ func (l *linter) findRepeatedKeywords() {
 		}
 	}
 }
+
+// findSharedAliases finds aliases of several domains: a text with such an alias
+// proposes all of them.
+func (l *linter) findSharedAliases() {
+	domains := map[string][]string{}
+	for _, domain := range slices.Sorted(maps.Keys(l.DomainAliases)) {
+		seen := map[string]bool{}
+		for _, alias := range l.DomainAliases[domain] {
+			if form := normalizeName(alias); !seen[form] {
+				seen[form] = true
+				domains[form] = append(domains[form], domain)
+			}
+		}
+	}
+	for alias, names := range domains {
+		if len(names) > 1 {
+			l.report(l.agentsWithDomain(names), "%q is an alias of the domains %s, so it does not distinguish them", alias, joinNames(names))
+		}
+	}
+}
+
+// agentsWithDomain returns the ids of the agents that declare one of the domains.
+func (l *linter) agentsWithDomain(domains []string) []string {
+	ids := []string{}
+	for _, a := range l.Agents {
+		if slices.ContainsFunc(a.Match.Domains, func(d string) bool { return slices.Contains(domains, d) }) {
+			ids = append(ids, a.ID)
+		}
+	}
+	return ids
+}

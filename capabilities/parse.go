@@ -9,11 +9,12 @@ import (
 
 // fileContent is the structure of the registry file.
 type fileContent struct {
-	Version  int                               `yaml:"version"`
-	Clients  map[string]contract.RegistryEntry `yaml:"clients" synonym:"agents"`
-	Routing  Routing                           `yaml:"routing"`
-	Fallback Fallback                          `yaml:"fallback"`
-	Grants   map[string]contract.Grant         `yaml:"grants"`
+	Version       int                               `yaml:"version"`
+	Clients       map[string]contract.RegistryEntry `yaml:"clients" synonym:"agents"`
+	DomainAliases map[string][]string               `yaml:"domain_aliases"`
+	Routing       Routing                           `yaml:"routing"`
+	Fallback      Fallback                          `yaml:"fallback"`
+	Grants        map[string]contract.Grant         `yaml:"grants"`
 }
 
 // formatVersion is the only valid `version:`, and its default.
@@ -56,7 +57,7 @@ func ParseDefinition(file string, data []byte) (*Definition, error) {
 	if err := doc.Err(); err != nil {
 		return nil, err
 	}
-	def := &Definition{Routing: d.Routing, Fallback: d.Fallback, Grants: d.Grants}
+	def := &Definition{DomainAliases: d.DomainAliases, Routing: d.Routing, Fallback: d.Fallback, Grants: d.Grants}
 	for id, entry := range d.Clients {
 		entry.ID = id
 		def.Agents = append(def.Agents, &entry)

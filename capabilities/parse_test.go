@@ -42,7 +42,7 @@ func TestLoadSource(t *testing.T) {
 			},
 			{ID: "rag_agent", Match: contract.Match{Intent: []string{"retrieval_qa", "doc_answering"}, Domains: []string{"kb_internal", "docs"}}},
 		},
-		Routing:  Routing{ConfidenceThreshold: 0.65, AmbiguityThreshold: 0.1, TopK: 2, ConflictPolicy: "prefer_specific", AutoSplitIfConflict: true},
+		Routing:  Routing{ConfidenceThreshold: 0.65, AmbiguityThreshold: 0.1, TopK: 2, ConflictPolicy: "prefer_specific", AutoSplitIfConflict: true, ImpliedDomains: true},
 		Fallback: Fallback{Policy: "auto", MaxTokens: 600, Language: "auto"},
 	})
 	wantLabels(t, got.Catalogue,
@@ -58,7 +58,7 @@ func TestLoadSource(t *testing.T) {
 // wantContent compares a snapshot with the definition it should have come from.
 func wantContent(t *testing.T, s *Snapshot, want *Definition) {
 	t.Helper()
-	got := &Definition{Agents: s.Entries(), Routing: s.Catalogue.Routing, Fallback: s.Catalogue.Fallback, Grants: s.Fleet.Grants}
+	got := &Definition{Agents: s.Entries(), DomainAliases: s.Catalogue.DomainAliases, Routing: s.Catalogue.Routing, Fallback: s.Catalogue.Fallback, Grants: s.Fleet.Grants}
 	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
 		t.Errorf("content (-want +got):\n%s", diff)
 	}
@@ -119,7 +119,7 @@ func TestLoadFull(t *testing.T) {
 		},
 		Routing: Routing{
 			ConfidenceThreshold: 0.65, MinConfidence: new(0.7), AmbiguityThreshold: 0.1, TopK: 2,
-			ConflictPolicy: "prefer_specific", AutoSplitIfConflict: true,
+			ConflictPolicy: "prefer_specific", AutoSplitIfConflict: true, ImpliedDomains: true,
 		},
 		Fallback: Fallback{Policy: "A", MaxTokens: 600, Language: "auto"},
 		Grants: map[string]contract.Grant{

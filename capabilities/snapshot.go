@@ -17,10 +17,11 @@ import (
 // Definition is the content of a registry as its sources declare it. NewSnapshot
 // splits it into a Catalogue and a Fleet.
 type Definition struct {
-	Agents   []*contract.RegistryEntry // complete entries with distinct ids, in any order
-	Routing  Routing
-	Fallback Fallback
-	Grants   map[string]contract.Grant
+	Agents        []*contract.RegistryEntry // complete entries with distinct ids, in any order
+	DomainAliases map[string][]string       // other words for domains, by domain
+	Routing       Routing
+	Fallback      Fallback
+	Grants        map[string]contract.Grant
 }
 
 // Snapshot is one version of the registry. It is immutable and may be shared.
@@ -44,9 +45,14 @@ type Catalogue struct {
 
 	Intents []string // all declared ones: sorted, distinct
 	Domains []string // likewise, without contract.AnyDomain
+	// DomainAliases are other words for domains, by domain. A domain that no agent
+	// declares has no effect.
+	DomainAliases map[string][]string
 
 	Routing  Routing
 	Fallback Fallback
+
+	IntentDomains map[string]*IntentDomains // by intent, of Agents
 }
 
 // Fleet is the part of the registry that says how agents are reached and what
@@ -67,7 +73,9 @@ type Fleet struct {
 // two agents have the same id.
 func NewSnapshot(d *Definition) (*Snapshot, error) {
 	agents := slices.SortedFunc(slices.Values(d.Agents), compareIDs)
-	c := &Catalogue{Agents: make([]*contract.RegistryEntry, len(agents)), Routing: d.Routing, Fallback: d.Fallback}
+	c := &Catalogue{
+		Agents: make([]*contract.RegistryEntry, len(agents)), DomainAliases: d.DomainAliases, Routing: d.Routing, Fallback: d.Fallback,
+	}
 	f := &Fleet{Agents: make([]*contract.RegistryEntry, len(agents)), Grants: make(map[string]contract.Grant, len(d.Grants))}
 	s := &Snapshot{Catalogue: c, Fleet: f}
 	intents, domains := map[string]bool{}, map[string]bool{}
@@ -88,6 +96,7 @@ func NewSnapshot(d *Definition) (*Snapshot, error) {
 	}
 	delete(domains, contract.AnyDomain)
 	c.Intents, c.Domains = slices.Sorted(maps.Keys(intents)), slices.Sorted(maps.Keys(domains))
+	c.IntentDomains = indexDomains(c.Agents)
 	for subject, grant := range d.Grants {
 		grant.Requires = normalizeRequires(grant.Requires)
 		f.Grants[subject] = grant
@@ -133,11 +142,12 @@ func normalizeRequires(r contract.Requires) contract.Requires {
 
 func (c *Catalogue) hash() (string, error) {
 	return hashJSON(struct {
-		Format   int
-		Agents   []*contract.RegistryEntry
-		Routing  Routing
-		Fallback Fallback
-	}{formatVersion, c.Agents, c.Routing, c.Fallback})
+		Format        int
+		Agents        []*contract.RegistryEntry
+		DomainAliases map[string][]string
+		Routing       Routing
+		Fallback      Fallback
+	}{formatVersion, c.Agents, c.DomainAliases, c.Routing, c.Fallback})
 }
 
 func (f *Fleet) hash() (string, error) {
@@ -212,6 +222,9 @@ type Routing struct {
 	TopK                int      `yaml:"topk"` // most distinct agents per request
 	ConflictPolicy      string   `yaml:"conflict_policy"`
 	AutoSplitIfConflict bool     `yaml:"auto_split_if_conflict"`
+	// ImpliedDomains permits that a classification gets a domain that its text
+	// does not propose: see Catalogue.ImpliedDomain.
+	ImpliedDomains bool `yaml:"implied_domains"`
 }
 
 // DefaultRouting returns the values of absent keys.
@@ -222,6 +235,7 @@ func DefaultRouting() Routing {
 		TopK:                2,
 		ConflictPolicy:      PreferSpecific,
 		AutoSplitIfConflict: true,
+		ImpliedDomains:      true,
 	}
 }
 

@@ -31,10 +31,13 @@ const (
 // Classification is the proposed meaning of a request. The matcher decides on
 // it by arithmetic.
 type Classification struct {
-	Intent     string    `json:"intent"`
-	Domains    []string  `json:"domains"`
-	Subtasks   []Subtask `json:"subtasks"`
-	Confidence float64   `json:"confidence"` // 0..1
+	Intent  string   `json:"intent"`
+	Domains []string `json:"domains"`
+	// DomainOrigins explains the domains, in their order. Unknown has no origin,
+	// and neither have domains that the caller chose in a clarification.
+	DomainOrigins []DomainOrigin `json:"domain_origins,omitempty"`
+	Subtasks      []Subtask      `json:"subtasks"`
+	Confidence    float64        `json:"confidence"` // 0..1
 
 	Source    Source  `json:"source"`
 	Reason    string  `json:"reason,omitempty"` // cause of a classifier fallback
@@ -100,7 +103,31 @@ type Subtask struct {
 	Confidence   float64       `json:"confidence,omitzero"`
 	Alternatives []IntentScore `json:"alternatives,omitempty"`
 	Tied         bool          `json:"tied,omitzero"`
+	// DomainOrigins explains Domains, like Classification.DomainOrigins.
+	DomainOrigins []DomainOrigin `json:"domain_origins,omitempty"`
 }
+
+// DomainOrigin is the reason why a domain belongs to a classification.
+type DomainOrigin struct {
+	Domain string     `json:"domain"`
+	Origin OriginKind `json:"origin"`
+	Text   string     `json:"text,omitempty"` // for OriginAlias, the alias as the registry spells it
+	// ReplacedBy is the implied domain that replaced this one, because a
+	// classification has at most MaxDomains. Domain is then not one of its domains.
+	ReplacedBy string `json:"replaced_by,omitempty"`
+}
+
+// OriginKind is where a domain comes from.
+type OriginKind string
+
+// The origins of a domain.
+const (
+	DomainNamed   OriginKind = "named"   // the text contains the name
+	DomainAlias   OriginKind = "alias"   // the text contains an alias that the registry declares
+	DomainLearned OriginKind = "learned" // examples like the text name it
+	DomainImplied OriginKind = "implied" // the registry leaves only this one for the intent
+	DomainModel   OriginKind = "model"   // a model proposed it
+)
 
 // IntentScore is an intent with its confidence (0..1).
 type IntentScore struct {

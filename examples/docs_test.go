@@ -79,6 +79,7 @@ func TestDocs_ContainRegistryDefaults(t *testing.T) {
 		"routing.topk":                   routing.TopK,
 		"routing.conflict_policy":        routing.ConflictPolicy,
 		"routing.auto_split_if_conflict": routing.AutoSplitIfConflict,
+		"routing.implied_domains":        routing.ImpliedDomains,
 		"fallback.policy":                fallback.Policy,
 		"fallback.max_tokens":            fallback.MaxTokens,
 		"fallback.language":              fallback.Language,
@@ -96,6 +97,7 @@ func TestDocs_ContainLintRules(t *testing.T) {
 		capabilities.RuleUnreachable, capabilities.RuleMissingEndpoint, capabilities.RuleUnservedProtocol,
 		capabilities.RuleAlwaysTie, capabilities.RuleViolationOutranks, capabilities.RuleSimilarNames, capabilities.RuleExamplesOverlap,
 		capabilities.RuleMissingExamples, capabilities.RuleUnusedDomain, capabilities.RuleRepeatedExample, capabilities.RuleRepeatedKeyword,
+		capabilities.RuleSharedAlias,
 	} {
 		if !strings.Contains(text, "| `"+rule+"` |") {
 			t.Errorf("registry.md has no row for the rule %s", rule)

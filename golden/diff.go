@@ -195,6 +195,7 @@ func diffRules(a, b *capabilities.Catalogue) []string {
 	add("routing.ambiguity_threshold", formatNumber(ra.AmbiguityThreshold), formatNumber(rb.AmbiguityThreshold))
 	add("routing.topk", fmt.Sprint(ra.TopK), fmt.Sprint(rb.TopK))
 	add("routing.auto_split_if_conflict", fmt.Sprint(ra.AutoSplitIfConflict), fmt.Sprint(rb.AutoSplitIfConflict))
+	add("routing.implied_domains", fmt.Sprint(ra.ImpliedDomains), fmt.Sprint(rb.ImpliedDomains))
 	add("fallback.policy", a.Fallback.Policy, b.Fallback.Policy)
 	return list
 }

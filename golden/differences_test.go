@@ -345,7 +345,8 @@ func TestDiffRules(t *testing.T) {
 	})
 	want := []string{
 		"routing.confidence_threshold: 0.65 in A, 0.8 in B", "routing.min_confidence: not set in A, 0.5 in B", "routing.ambiguity_threshold: 0.1 in A, 0.2 in B",
-		"routing.topk: 2 in A, 3 in B", "routing.auto_split_if_conflict: true in A, false in B", "fallback.policy: auto in A, B in B",
+		"routing.topk: 2 in A, 3 in B", "routing.auto_split_if_conflict: true in A, false in B", "routing.implied_domains: true in A, false in B",
+		"fallback.policy: auto in A, B in B",
 	}
 	if diff := cmp.Diff(want, diffRules(a.Catalogue, b.Catalogue)); diff != "" {
 		t.Errorf("rules (-want +got):\n%s", diff)

@@ -18,6 +18,7 @@ type Registry struct {
 	Agents   []contract.RegistryEntry  `json:"agents"`
 	Intents  []string                  `json:"intents"`
 	Domains  []string                  `json:"domains"`
+	Aliases  map[string][]string       `json:"domain_aliases"`
 	Routing  Routing                   `json:"routing"`
 	Fallback FallbackPolicy            `json:"fallback"`
 	Grants   map[string]contract.Grant `json:"grants"`
@@ -32,6 +33,7 @@ type Routing struct {
 	TopK                int      `json:"topk"`
 	ConflictPolicy      string   `json:"conflict_policy"`
 	AutoSplitIfConflict bool     `json:"auto_split_if_conflict"`
+	ImpliedDomains      bool     `json:"implied_domains"`
 }
 
 // FallbackPolicy is the fallback section of a registry, with defaults.
@@ -71,6 +73,7 @@ func (a *api) handleRegistry(c *httpserver.Context) error {
 		Agents:   visible.Agents,
 		Intents:  visible.Intents,
 		Domains:  visible.Domains,
+		Aliases:  visible.Aliases,
 		Routing:  Routing(snapshot.Catalogue.Routing),
 		Fallback: FallbackPolicy(snapshot.Catalogue.Fallback),
 		Grants:   visible.Grants,

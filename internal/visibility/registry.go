@@ -12,6 +12,7 @@ type Registry struct {
 	Agents   []contract.RegistryEntry
 	Intents  []string
 	Domains  []string
+	Aliases  map[string][]string // by domain
 	Grants   map[string]contract.Grant
 	Warnings []string
 }
@@ -24,11 +25,17 @@ func FilterRegistry(registry *capabilities.Snapshot, caller *contract.Caller) Re
 		Agents:   make([]contract.RegistryEntry, 0, len(visible.List())),
 		Intents:  visible.Intents(),
 		Domains:  visible.Domains(),
+		Aliases:  map[string][]string{},
 		Grants:   map[string]contract.Grant{},
 		Warnings: []string{},
 	}
 	for _, agent := range visible.List() {
 		filtered.Agents = append(filtered.Agents, FilterEntry(registry.Entry(agent.ID), caller))
+	}
+	for _, domain := range filtered.Domains {
+		if aliases := registry.Catalogue.DomainAliases[domain]; len(aliases) > 0 {
+			filtered.Aliases[domain] = aliases
+		}
 	}
 	for subject, grant := range registry.Fleet.Grants {
 		if MaySeeAgent(caller, subject) {

@@ -1,0 +1,66 @@
+package capabilities
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/strictyaml"
+)
+
+// checkAliases validates `domain_aliases:`. Its keys are domains that an agent or
+// a grant of the file declares.
+func (c checker) checkAliases(d *fileContent) {
+	if len(d.DomainAliases) == 0 {
+		return
+	}
+	declared := map[string]bool{}
+	for id := range d.Clients {
+		addAll(declared, d.Clients[id].Match.Domains)
+	}
+	for subject := range d.Grants {
+		addAll(declared, d.Grants[subject].Domains)
+	}
+	delete(declared, contract.AnyDomain)
+	names := slices.Sorted(maps.Keys(declared))
+	byForm := map[string]string{}
+	for _, name := range names {
+		byForm[normalizeName(name)] = name
+	}
+	for _, domain := range slices.Sorted(maps.Keys(d.DomainAliases)) {
+		if !declared[domain] {
+			detail := fmt.Sprintf("%q is not a domain of this registry", truncateText(domain))
+			if near := strictyaml.Nearest(domain, names); near != "" {
+				detail += fmt.Sprintf("; did you mean %q?", near)
+			}
+			c.doc.KeyErrorf(c.at.At(domain), "%s", detail)
+		}
+		if len(d.DomainAliases[domain]) == 0 {
+			c.report("lists no alias; list at least one, or leave the domain out", domain)
+		}
+		c.checkNames(d.DomainAliases[domain], func(alias string) string { return aliasProblem(alias, byForm) }, domain)
+	}
+}
+
+// aliasProblem returns why a text is not a valid alias; "" if it is one. The names
+// of the domains are keyed by their normalized form.
+func aliasProblem(alias string, domains map[string]string) string {
+	switch {
+	case nameProblem(alias) != "":
+		return nameProblem(alias)
+	case !strings.ContainsFunc(alias, func(r rune) bool { return unicode.IsLetter(r) || unicode.IsNumber(r) }):
+		return fmt.Sprintf("%q contains no letter or digit, so no text matches it", alias)
+	case domains[normalizeName(alias)] != "":
+		return fmt.Sprintf("%q is the domain %s itself; remove the alias", alias, domains[normalizeName(alias)])
+	}
+	return ""
+}
+
+func addAll(set map[string]bool, names []string) {
+	for _, name := range names {
+		set[name] = true
+	}
+}
