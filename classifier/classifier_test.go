@@ -12,12 +12,20 @@ import (
 	"github.com/caprouter/caprouter/internal/lexical"
 )
 
+// named returns the origins of domains that a text names.
+func named(domains ...string) (origins []contract.DomainOrigin) {
+	for _, d := range domains {
+		origins = append(origins, contract.DomainOrigin{Domain: d, Origin: contract.DomainNamed})
+	}
+	return origins
+}
+
 // TestClassify_Lexical checks one complete classification.
 func TestClassify_Lexical(t *testing.T) {
 	got := newClassifier(t).Classify(t.Context(), input(sourceRegistry(), "Please do a code review of this python module"))
 	want := contract.Classification{
 		Intent: "code_review", Domains: []string{"python"}, Subtasks: []contract.Subtask{}, Confidence: 1,
-		Source: contract.SourceLexical, LatencyMS: 1.5,
+		DomainOrigins: named("python"), Source: contract.SourceLexical, LatencyMS: 1.5,
 		Alternatives: []contract.IntentScore{{Intent: "databricks_review", Confidence: 0.5}, {Intent: "serverless_review", Confidence: 0.5}},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -32,10 +40,10 @@ func TestClassify_Subtasks(t *testing.T) {
 	want := contract.Classification{
 		Intent: "code_review", Domains: []string{"python", "azure", "databricks"}, Confidence: 0.5,
 		Subtasks: []contract.Subtask{
-			{Title: "Review this python code", Reason: "asked for by itself, confidence 1.00", Intent: "code_review", Domains: []string{"python"}},
-			{Title: "have a look at the cost on azure, databricks", Reason: "asked for by itself, confidence 0.50", Intent: "cost_analysis", Domains: []string{"azure", "databricks"}},
+			{Title: "Review this python code", Reason: "asked for by itself, confidence 1.00", Intent: "code_review", Domains: []string{"python"}, DomainOrigins: named("python")},
+			{Title: "have a look at the cost on azure, databricks", Reason: "asked for by itself, confidence 0.50", Intent: "cost_analysis", Domains: []string{"azure", "databricks"}, DomainOrigins: named("azure", "databricks")},
 		},
-		Source: contract.SourceLexical, LatencyMS: 1.5,
+		DomainOrigins: named("python", "azure", "databricks"), Source: contract.SourceLexical, LatencyMS: 1.5,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("classification (-want +got):\n%s", diff)

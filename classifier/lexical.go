@@ -29,12 +29,13 @@ func classifyLexically(in *Input) contract.Classification {
 	}
 	whole := in.Lexical.Classify(in.Prompt)
 	return contract.Classification{
-		Intent:       whole.Intent,
-		Domains:      orUnknownDomain(whole.Domains, whole.Intent),
-		Subtasks:     []contract.Subtask{},
-		Confidence:   whole.Confidence,
-		Source:       contract.SourceLexical,
-		Alternatives: whole.Alternatives,
+		Intent:        whole.Intent,
+		Domains:       orUnknownDomain(whole.Domains, whole.Intent),
+		Subtasks:      []contract.Subtask{},
+		Confidence:    whole.Confidence,
+		DomainOrigins: originsOf(whole.Domains, contract.DomainNamed),
+		Source:        contract.SourceLexical,
+		Alternatives:  whole.Alternatives,
 	}
 }
 

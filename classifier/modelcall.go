@@ -163,6 +163,7 @@ func (q *modelQuestion) readReply(reply *llm.Reply) callOutcome {
 	clf, flaw := parseReply(reply.Text, q.vocabulary)
 	switch {
 	case flaw == nil:
+		addModelOrigins(&clf)
 		o.clf = clf
 	case reply.Truncated:
 		o.reason, o.detail = llm.ReasonMaxTokens, fmt.Sprintf("cut off at %d tokens", q.req.MaxOutputTokens)

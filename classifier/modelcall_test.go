@@ -32,7 +32,7 @@ func TestClassify_ByModel(t *testing.T) {
 	tokens := contract.Tokens{Input: 100, Output: 20, Thinking: 5}
 	want := contract.Classification{
 		Intent: "code_review", Domains: []string{"python"}, Subtasks: []contract.Subtask{{Title: "Review it"}}, Confidence: 0.93,
-		Source: contract.SourceLLM,
+		DomainOrigins: byModel([]string{"python"}), Source: contract.SourceLLM,
 		ModelUse: &contract.ModelUse{
 			Provider: "fake", Model: "fake-1", PromptVersion: prompts.RouterVersion, Tokens: tokens,
 			Calls: []contract.ModelCall{{

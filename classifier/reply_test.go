@@ -78,11 +78,25 @@ func TestReply_Accepted(t *testing.T) {
 				t.Fatalf("got source %s, reason %q after %d calls (%+v), want llm after one", got.Source, got.Reason, m.calls(), got.ModelUse)
 			}
 			got.Source, got.ModelUse, got.LatencyMS = "", nil, 0
+			tt.want.DomainOrigins = byModel(tt.want.Domains)
+			for i := range tt.want.Subtasks {
+				tt.want.Subtasks[i].DomainOrigins = byModel(tt.want.Subtasks[i].Domains)
+			}
 			if diff := cmp.Diff(tt.want, got); diff != "" {
 				t.Errorf("classification (-want +got):\n%s", diff)
 			}
 		})
 	}
+}
+
+// byModel returns the origins of domains that a model proposed.
+func byModel(domains []string) (origins []contract.DomainOrigin) {
+	for _, d := range domains {
+		if d != contract.Unknown {
+			origins = append(origins, contract.DomainOrigin{Domain: d, Origin: contract.DomainModel})
+		}
+	}
+	return origins
 }
 
 // TestReply_Rejected checks the errors that the repair prompt contains.

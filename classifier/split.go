@@ -104,9 +104,10 @@ func combineParts(parts []promptPart) contract.Classification {
 			Title:   p.title,
 			Reason:  fmt.Sprintf("asked for by itself, confidence %.2f", p.confidence),
 			Intent:  p.intent,
-			Domains: p.domains,
+			Domains: p.domains, DomainOrigins: originsOf(p.domains, contract.DomainNamed),
 		})
 	}
+	clf.DomainOrigins = originsOf(clf.Domains, contract.DomainNamed)
 	clf.Domains = orUnknownDomain(clf.Domains, clf.Intent)
 	return clf
 }

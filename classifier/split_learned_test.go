@@ -63,17 +63,3 @@ func TestSplit_StatisticalModel(t *testing.T) {
 		checkValid(t, s, &clf)
 	}
 }
-
-// TestClassify_ImpliedDomains checks that the only declared domain applies if a
-// prompt names none.
-func TestClassify_ImpliedDomains(t *testing.T) {
-	s := learnedRegistry()
-	c, err := classifier.New(classifier.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	clf := c.Classify(t.Context(), classifier.Input{Prompt: "rate this novel", Catalogue: s, Lexical: lexical.Train(classifier.BuildCorpus(s))})
-	if diff := cmp.Diff([]string{"books"}, clf.Domains); diff != "" {
-		t.Errorf("domains (-want +got):\n%s", diff)
-	}
-}

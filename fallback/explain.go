@@ -2,6 +2,7 @@ package fallback
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -111,15 +112,34 @@ func (a *explainer) explainLowConfidence() string {
 	return text + ": say more exactly what is wanted, with one of the accepted intents: " + joinNames(a.intents)
 }
 
-// explainAmbiguity names both readings if the caller may see both.
+// explainAmbiguity names both readings if the caller may see both. If no other
+// intent is close, the domain is ambiguous.
 func (a *explainer) explainAmbiguity() string {
 	clf := &a.Decision.Classification
+	isTie := len(clf.Alternatives) > 0 && clf.Confidence-clf.Alternatives[0].Confidence < a.Catalogue.Routing.AmbiguityThreshold
+	if !isTie && slices.Contains(a.intents, clf.Intent) {
+		return fmt.Sprintf("several agents serve %s, each for its own domains: name one of %s", clf.Intent, joinNames(a.domainsOf(clf.Intent)))
+	}
 	near, ok := a.visibleAlternative()
 	if !ok || !slices.Contains(a.intents, clf.Intent) {
 		return "the request has several readings that are as good, for different agents: say which of the accepted intents is wanted"
 	}
 	return fmt.Sprintf("the request reads as %s (%.2f) and as %s (%.2f), which different agents serve: say which one is wanted",
 		clf.Intent, clf.Confidence, near.Intent, near.Confidence)
+}
+
+// domainsOf returns the domains of the agents that declare the intent, sorted.
+func (a *explainer) domainsOf(intent string) []string {
+	domains := map[string]bool{}
+	for _, agent := range a.usable.List() {
+		if slices.Contains(agent.Match.Intent, intent) {
+			for _, d := range agent.Match.Domains {
+				domains[d] = true
+			}
+		}
+	}
+	delete(domains, contract.AnyDomain)
+	return slices.Sorted(maps.Keys(domains))
 }
 
 // visibleAlternative is the best alternative reading that the caller may see.

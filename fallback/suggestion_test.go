@@ -166,7 +166,8 @@ func TestPropose_SuggestionServesTheRequests(t *testing.T) {
 	}
 	m := lexical.Train(classifier.BuildCorpus(s.Catalogue))
 	for _, prompt := range prompts {
-		p := m.Classify(prompt)
+		p := contract.Classification{Intent: m.Classify(prompt).Intent, Domains: m.Classify(prompt).Domains}
+		classifier.ImplyDomains(s.Catalogue, &p)
 		if p.Intent != s.Catalogue.Agents[0].Match.Intent[0] || len(p.Domains) == 0 {
 			t.Errorf("%q: got %s %q, want %s and a domain", prompt, p.Intent, p.Domains, s.Catalogue.Agents[0].Match.Intent[0])
 		}

@@ -81,12 +81,18 @@ func (x *Index) describeGates(c *Candidate, q *Query, live Live) []contract.Gate
 		add("data_classes", describeMissingClasses(agent.Requires.DataClasses, q))
 	}
 	if c.Failed.Has(GateThreshold) {
-		add("threshold", fmt.Sprintf("score %.2f is below the threshold %.2f", toDecimal(int(c.Score)), toDecimal(x.threshold)))
+		gates = append(gates, DescribeThreshold(toDecimal(int(c.Score)), x.threshold))
 	}
 	if c.Failed.Has(GateConfidence) {
 		gates = append(gates, DescribeConfidence(q))
 	}
 	return gates
+}
+
+// DescribeThreshold is the gate of a score below the threshold, which is in
+// hundredths.
+func DescribeThreshold(score float64, threshold int) contract.Gate {
+	return contract.Gate{Gate: "threshold", Reason: fmt.Sprintf("score %.2f is below the threshold %.2f", score, toDecimal(threshold))}
 }
 
 // describeBreaker includes the remaining time, if the circuit breaker has not closed

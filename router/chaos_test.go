@@ -109,27 +109,24 @@ func malformed() []chaos {
 	}
 }
 
-// Missing domains are an error. The domain unknown is valid, but an intent alone
-// does not reach the threshold.
+// Missing domains are an error. The domain unknown is valid: one agent declares the
+// intent, so its first domain is implied.
 func withoutDomains() []chaos {
 	byWords := served(quality)
 	byWords.source, byWords.reason = contract.SourceLexical, llm.ReasonInvalidJSON
 	empty := byWords
 	empty.reason = llm.ReasonInvalidValue
-	nowhere := chaos{status: contract.StatusUnsupported, source: contract.SourceLLM, because: fallback.ReasonNoMatch}
-	wordless := nowhere
+	wordless := served(quality)
 	wordless.prompt, wordless.source, wordless.reason = "Do a code review", contract.SourceLexical, llm.ReasonInvalidJSON
-	partly := served(quality)
-	partly.omitted = []string{"Cost: " + fallback.ReasonNoMatch}
 	return []chaos{
 		byWords.with("no domains: left out", reply(`"domains":["python"],`, "")),
 		byWords.with("no domains: null", reply(`["python"]`, "null")),
 		empty.with("no domains: an empty list", reply(`["python"]`, "[]")),
-		nowhere.with("no domains: unknown", reply("python", contract.Unknown)),
-		nowhere.with("no domains: one that another agent has", reply("python", "azure")),
+		served(quality).with("no domains: unknown", reply("python", contract.Unknown)),
+		served(quality).with("no domains: one that another agent has", reply("python", "azure")),
 		wordless.with("no domains: nor do the words name any", reply(`"domains":["python"],`, "")),
 		served(quality).with("no domains: a part has its parent's", parts("0.93", parentsPart)),
-		partly.with("no domains: of one part", parts("0.93", reviewPart+","+nowherePart)),
+		served(quality, billing).with("no domains: of one part", parts("0.93", reviewPart+","+nowherePart)),
 	}
 }
 

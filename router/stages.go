@@ -28,13 +28,18 @@ func (r *Router) acceptRequest(ctx context.Context, req *contract.Request, calle
 	return &requestRun{Request: request, view: view, timings: timings}, nil
 }
 
-// classifyRequest returns the pinned classification, or else the classifier's proposal.
+// classifyRequest returns the pinned classification, or else the classifier's proposal,
+// with the domains that the registry implies.
 func (r *Router) classifyRequest(ctx context.Context, run *requestRun) contract.Classification {
 	defer run.timings.EndStage("classify")
+	var c contract.Classification
 	if run.Pinned != nil {
-		return run.Pinned.Current()
+		c = run.Pinned.Current()
+	} else {
+		c = r.classifier.Classify(ctx, run.classifierInput())
 	}
-	return r.classifier.Classify(ctx, run.classifierInput())
+	classifier.ImplyDomains(run.view.Catalogue, &c)
+	return c
 }
 
 // makePlan decides which agents execute the request.

@@ -115,6 +115,7 @@ func (r *Router) Classify(ctx context.Context, req *contract.Request, caller *co
 	}
 	in := run.classifierInput()
 	proposed := r.classifier.Classify(ctx, in)
+	classifier.ImplyDomains(run.view.Catalogue, &proposed)
 	proposed.Evidence = classifier.ListEvidence(&in, &proposed)
 	visible := r.view.filter(caller).Classification(&proposed)
 	return &visible, nil

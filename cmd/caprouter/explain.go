@@ -31,6 +31,7 @@ type explainOptions struct {
 //	prompt      Please do a code review of this python module
 //	status      accepted: a dry run, nothing was sent
 //	reads as    code_review · python, confidence 1.00 (lexical, 80 µs)
+//	domains     python named
 //	candidates  1  quality_agent  chosen  0.80  0.50 intent + 0.30 python = 0.80
 //	chosen      quality_agent
 //	timings     classify 80 µs · match 12 µs · total 110 µs
@@ -113,6 +114,9 @@ func (p *printer) writeClassification(c *contract.Classification) {
 		how += ", because " + c.Reason
 	}
 	p.writeField("reads as", fmt.Sprintf("%s, confidence %.2f (%s)", formatIntent(c.Intent, c.Domains), c.Confidence, how), plain)
+	if text := formatOrigins(c.DomainOrigins); text != "" {
+		p.writeField("domains", text, dim)
+	}
 	if text := formatClassification(c); text != "" {
 		p.writeField("", text, dim)
 	}
@@ -133,6 +137,9 @@ func (p *printer) writeClassification(c *contract.Classification) {
 			text += " (" + r + ")"
 		}
 		p.writeField(label, text, plain)
+		if origins := formatOrigins(s.DomainOrigins); origins != "" {
+			p.writeField("", "   "+origins, dim)
+		}
 	}
 	p.writeEvidence(c.Evidence)
 	p.writeCascade(c.Cascade)
@@ -155,6 +162,34 @@ func (p *printer) writeEvidence(list []contract.Evidence) {
 	if len(rows) > 0 {
 		p.writeTable("evidence", rows)
 	}
+}
+
+// formatOrigins returns where the domains come from: "azure named · databricks by
+// its alias spark".
+func formatOrigins(origins []contract.DomainOrigin) string {
+	parts := make([]string, len(origins))
+	for i, o := range origins {
+		parts[i] = o.Domain + " " + formatOrigin(&o)
+		if o.ReplacedBy != "" {
+			parts[i] += ", replaced by " + o.ReplacedBy
+		}
+	}
+	return strings.Join(parts, " · ")
+}
+
+func formatOrigin(o *contract.DomainOrigin) string {
+	switch o.Origin {
+	case contract.DomainAlias:
+		return "by its alias " + o.Text
+	case contract.DomainLearned:
+		return "learned from examples"
+	case contract.DomainImplied:
+		return "implied by the intent"
+	case contract.DomainModel:
+		return "by the model"
+	case contract.DomainNamed:
+	}
+	return string(o.Origin)
 }
 
 // formatIntent joins an intent and its domains: "code_review · python, azure".

@@ -38,10 +38,9 @@ type Model struct {
 	posts    [][]int32        // by word: patterns indexed under it
 	patterns []rulePattern
 
-	intents        []string
-	vocabulary     [][]int32  // by intent: the content words of name and examples, sorted
-	unknownWeight  float64    // of a word that the corpus does not contain
-	impliedDomains [][]string // by intent: the domain if the text names none
+	intents       []string
+	vocabulary    [][]int32 // by intent: the content words of name and examples, sorted
+	unknownWeight float64   // of a word that the corpus does not contain
 
 	domains     []string
 	domainWords map[string]int32 // singular → number
@@ -76,8 +75,7 @@ type Prediction struct {
 	// share of words.
 	Calibrated bool
 	// Domains are the domains that the text names, in order of appearance, at
-	// most contract.MaxDomains. If it names none, they are the only domain that
-	// the agents of the intent declare, if it is unique, else empty.
+	// most contract.MaxDomains.
 	Domains []string
 	// Alternatives are the next best intents, best first, at most three.
 	Alternatives []contract.IntentScore
@@ -133,11 +131,6 @@ func (m *Model) Classify(text string) Prediction {
 		r.predictIntent(&p)
 	} else {
 		r.matchRules(&p)
-	}
-	if len(p.Domains) == 0 && p.Intent != contract.Unknown {
-		if i, ok := slices.BinarySearch(m.intents, p.Intent); ok && m.impliedDomains[i] != nil {
-			p.Domains = m.impliedDomains[i]
-		}
 	}
 	return p
 }

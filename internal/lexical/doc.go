@@ -72,9 +72,7 @@
 //
 // # Text processing
 //
-// A domain matches if the text contains all words of its name. If a text names no
-// domain, the intent's domain applies if its agents declare exactly one. Words are
-// compared folded: case, accents, width, plural and the most common verb endings
+// A domain matches if the text contains all words of its name. Words are compared folded: case, accents, width, plural and the most common verb endings
 // do not matter (stem.go). Chinese and Japanese are compared by pairs of
 // characters. Fenced code blocks, JSON objects, HTML comments and placeholders of
 // masked values ([EMAIL_1]) are not read, because they are not part of the request.

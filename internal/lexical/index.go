@@ -71,9 +71,6 @@ func Train(c Corpus) *Model {
 	for _, name := range sortedUnique(c.Domains) {
 		t.addDomain(name)
 	}
-	for i := range docs {
-		t.model.impliedDomains = append(t.model.impliedDomains, onlyDomain(&docs[i], t.model.domains))
-	}
 	t.addLabels(docs)
 	t.computeWeights()
 	t.buildPostings()
@@ -109,20 +106,6 @@ func mergeIntents(docs []IntentDoc) []IntentDoc {
 		merged = append(merged, byName[name])
 	}
 	return merged
-}
-
-// onlyDomain returns the domain of an intent whose agents declare exactly one,
-// which applies if a text names none. The capacity of the slice is its length,
-// so that appending to it copies.
-func onlyDomain(d *IntentDoc, domains []string) []string {
-	declared := sortedUnique(d.Domains)
-	if len(declared) != 1 {
-		return nil
-	}
-	if _, ok := slices.BinarySearch(domains, declared[0]); !ok {
-		return nil
-	}
-	return declared[:1:1]
 }
 
 func (t *indexBuilder) addIntent(d IntentDoc) {

@@ -151,21 +151,6 @@ func checkCalibrated(t failer, m *Model, text string) {
 	}
 }
 
-func TestClassify_ImpliedDomain(t *testing.T) {
-	c := trainedCorpus()
-	c.Intents[0].Domains = []string{"finance", "office"}
-	m := Train(c)
-	for text, want := range map[string]string{
-		"please refund the order":           "finance", // the only domain of its agents
-		"please refund the order, support!": "support", // a named domain has precedence
-		"please pay the invoice":            "",        // two are declared
-	} {
-		if got := strings.Join(m.Classify(text).Domains, " "); got != want {
-			t.Errorf("%q: got domains %q, want %q", text, got, want)
-		}
-	}
-}
-
 // TestTrain_NotFor checks that not_for texts lower the score.
 func TestTrain_NotFor(t *testing.T) {
 	const text = "order a new lunch table"

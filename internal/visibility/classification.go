@@ -1,6 +1,8 @@
 package visibility
 
 import (
+	"cmp"
+	"math"
 	"slices"
 
 	"github.com/caprouter/caprouter/classifier"
@@ -25,11 +27,13 @@ func (f *Filter) Classification(c *contract.Classification) contract.Classificat
 func (f *Filter) visiblePart(c *contract.Classification) contract.Classification {
 	filtered, titles := *c, f.maskTitles(c)
 	filtered.Intent, filtered.Domains = f.maskIntent(c.Intent), f.maskDomains(c.Domains)
+	filtered.DomainOrigins = f.visibleOrigins(c.DomainOrigins)
 	filtered.Subtasks = slices.Clone(c.Subtasks)
 	for i := range filtered.Subtasks {
 		sub := &filtered.Subtasks[i]
 		sub.Title = titles.replace(sub.Title)
 		sub.Intent, sub.Domains = f.maskIntent(sub.Intent), f.maskDomains(sub.Domains)
+		sub.DomainOrigins = f.visibleOrigins(sub.DomainOrigins)
 		if titles.masked {
 			sub.Reason = ""
 		}
@@ -98,6 +102,41 @@ func (f *Filter) maskDomains(labels []string) []string {
 	return visible
 }
 
+// visibleOrigins returns the origins of the visible domains.
+func (f *Filter) visibleOrigins(origins []contract.DomainOrigin) []contract.DomainOrigin {
+	var visible []contract.DomainOrigin
+	for _, o := range origins {
+		if !f.agents.HasDomain(o.Domain) {
+			continue
+		}
+		if o.ReplacedBy != "" && !f.agents.HasDomain(o.ReplacedBy) {
+			o.ReplacedBy = contract.Unknown
+		}
+		visible = append(visible, o)
+	}
+	return visible
+}
+
+// proposedDomains returns the visible domains that the text of the request alone
+// proposes, with their origins: those that follow from its intent are left out,
+// and the one that an implied domain replaced is back.
+func (f *Filter) proposedDomains(c *contract.Classification) ([]string, []contract.DomainOrigin) {
+	domains := selectVisible(c.Domains, f.agents.HasDomain)
+	var origins []contract.DomainOrigin
+	for _, o := range f.visibleOrigins(c.DomainOrigins) {
+		switch {
+		case o.Origin == contract.DomainImplied, o.Origin == contract.DomainLearned:
+			domains = slices.DeleteFunc(domains, func(d string) bool { return d == o.Domain })
+			continue
+		case o.ReplacedBy != "":
+			domains = append(domains, o.Domain)
+			o.ReplacedBy = ""
+		}
+		origins = append(origins, o)
+	}
+	return domains, origins
+}
+
 // Conceals reports whether the caller sees the decision like one on a prompt that
 // was not understood. If an agent that the caller may see serves a part
 // nevertheless, because of its domains, the decision is filtered in part only.
@@ -142,8 +181,9 @@ func (f *Filter) hidesDomain(labels []string) bool {
 // concealedClassification is what the lexical classifier returns for a prompt in
 // which it recognises no label, except visible domains.
 func (f *Filter) concealedClassification(c *contract.Classification) contract.Classification {
+	domains, origins := f.proposedDomains(c)
 	concealed := contract.Classification{
-		Intent: contract.Unknown, Domains: selectVisible(c.Domains, f.agents.HasDomain), Subtasks: []contract.Subtask{},
+		Intent: contract.Unknown, Domains: domains, DomainOrigins: origins, Subtasks: []contract.Subtask{},
 		Source: c.Source, Reason: c.Reason, LatencyMS: c.LatencyMS, ModelUse: withoutReplies(c.ModelUse),
 	}
 	if concealed.Reason == classifier.ReasonTooManyParts {
@@ -165,26 +205,43 @@ func (f *Filter) concealedDecision(d *contract.Decision) *contract.Decision {
 	concealed.Classification = f.concealedClassification(&d.Classification)
 	concealed.Candidates = []contract.Candidate{}
 	for _, c := range d.Candidates {
-		if !f.maySee(c.AgentID) || c.Subtask != nil || !keepsScore(c.MatchedDomains, concealed.Classification.Domains) {
+		if !f.maySee(c.AgentID) || c.Subtask != nil || !f.rescore(&c, concealed.Classification.Domains) {
 			continue
 		}
-		c.Gates = slices.DeleteFunc(slices.Clone(c.Gates), func(g contract.Gate) bool { return g.Gate == "confidence" })
+		c.Gates = slices.DeleteFunc(c.Gates, func(g contract.Gate) bool { return g.Gate == "confidence" })
 		c.Gates = append(c.Gates, f.confidenceGate(d.Classification.Source)...)
 		concealed.Candidates = append(concealed.Candidates, c)
 	}
+	slices.SortStableFunc(concealed.Candidates, func(a, b contract.Candidate) int {
+		return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(len(b.MatchedDomains), len(a.MatchedDomains)))
+	})
 	concealed.CandidatesTotal = len(concealed.Candidates)
 	return &concealed
 }
 
-// keepsScore reports whether an agent that matched these domains has the same
-// score for the visible ones. contract.AnyDomain matches one domain that the
-// agent does not name.
-func keepsScore(matched, visible []string) bool {
-	if len(matched) == 0 {
-		return false
+// rescore changes the candidate to what it would be for the visible domains alone,
+// and reports whether it would be one. contract.AnyDomain matches one domain that
+// the agent does not name.
+func (f *Filter) rescore(c *contract.Candidate, visible []string) bool {
+	matched := selectVisible(c.MatchedDomains, func(d string) bool { return slices.Contains(visible, d) })
+	if slices.Contains(c.MatchedDomains, contract.AnyDomain) &&
+		slices.ContainsFunc(visible, func(d string) bool { return !slices.Contains(matched, d) }) {
+		matched = append(matched, contract.AnyDomain)
 	}
-	return !slices.Contains(matched, contract.AnyDomain) ||
-		slices.ContainsFunc(visible, func(domain string) bool { return !slices.Contains(matched, domain) })
+	c.Gates = slices.Clone(c.Gates)
+	if len(matched) == len(c.MatchedDomains) || len(matched) == 0 {
+		return len(matched) > 0
+	}
+	w := matcher.DefaultWeights()
+	part := float64(min(w.Domain*len(matched), w.DomainMax)) / 100
+	score := math.Round((c.Score-c.Parts.Domains+part)*100) / 100
+	c.Score, c.Parts.Domains, c.MatchedDomains = score, part, matched
+	for i := range c.Gates {
+		if c.Gates[i].Gate == "threshold" {
+			c.Gates[i] = matcher.DescribeThreshold(score, f.routing.ThresholdHundredths())
+		}
+	}
+	return true
 }
 
 // confidenceGate is the gate that a classification with confidence 0 fails, if

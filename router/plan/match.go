@@ -77,6 +77,9 @@ func (p *planner) matchPart(part *Part) (reason string, options []contract.Clari
 	if options = p.resolveIntent(part, &q); options != nil {
 		return fallback.ReasonAmbiguous, options
 	}
+	if options = p.resolveDomain(part); options != nil {
+		return fallback.ReasonAmbiguous, options
+	}
 	var res matcher.Result
 	p.in.Index.Match(&q, p.in.Live, &res)
 	p.plan.Decision.CandidatesTotal += res.Total

@@ -1,6 +1,7 @@
 package plan_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -20,6 +21,11 @@ routing: {topk: 1}
 `
 
 func newInput(t *testing.T, c contract.Classification) *plan.Input {
+	t.Helper()
+	return newInputOf(t, registry, c)
+}
+
+func newInputOf(t *testing.T, registry string, c contract.Classification) *plan.Input {
 	t.Helper()
 	snapshot, err := capabilities.Parse("registry.yaml", []byte(registry))
 	if err != nil {
@@ -82,5 +88,68 @@ func TestAggregate_IsPartialIfOnePartFails(t *testing.T) {
 	})
 	if resp.Status != contract.StatusPartial || len(resp.Tasks) != 2 || len(resp.Data.Results) != 1 {
 		t.Errorf("got %s with %d tasks and %d results, want partial, 2 and 1", resp.Status, len(resp.Tasks), len(resp.Data.Results))
+	}
+}
+
+// Several agents declare the intent, each for its own domains.
+const apart = `clients:
+  first:  {match: {intent: [pay], domains: [bills, rent]}, endpoint: {protocol: http, url: "http://127.0.0.1:1/"}}
+  second: {match: {intent: [pay], domains: [taxes]}, endpoint: {protocol: http, url: "http://127.0.0.1:1/"}}
+  third:  {match: {intent: [count], domains: [words]}, endpoint: {protocol: http, url: "http://127.0.0.1:1/"}}
+`
+
+func TestNew_AsksForDomain(t *testing.T) {
+	pay := contract.Classification{Intent: "pay", Domains: []string{contract.Unknown}, Confidence: 0.9}
+	with := func(change func(*contract.Classification)) contract.Classification {
+		c := pay
+		change(&c)
+		return c
+	}
+	asked := "pay (bills), pay (taxes), pay (rent)"
+	tests := []struct {
+		name, registry string
+		c              contract.Classification
+		scopes         []string
+		options        string
+		reason         string
+	}{
+		{"no domain", apart, pay, nil, asked, "ambiguous"},
+		{"a domain of another agent", apart, with(func(c *contract.Classification) { c.Domains = []string{"words"} }), nil, asked, "ambiguous"},
+		{"a subtask with the same intent", apart, with(func(c *contract.Classification) {
+			c.Subtasks = []contract.Subtask{{Title: "pay", Intent: "pay"}}
+		}), nil, asked, "ambiguous"},
+		{"a domain of one of them", apart, with(func(c *contract.Classification) { c.Domains = []string{"rent"} }), nil, "", ""},
+		{"low confidence", apart, with(func(c *contract.Classification) { c.Confidence = 0.3 }), nil, "", "no_match"},
+		{"an unknown intent", apart, with(func(c *contract.Classification) { c.Intent = contract.Unknown }), nil, "", "no_match"},
+		{"only one agent of the caller", apart, pay, []string{"agent:second"}, "", "no_match"},
+		{"switched off", apart + "routing: {implied_domains: false}\n", pay, nil, "", "no_match"},
+		{"an intent suffices", apart + "routing: {confidence_threshold: 0.5}\n", pay, nil, "", ""},
+		{"a domain does not suffice", apart + "routing: {confidence_threshold: 0.9}\n", pay, nil, "", "no_match"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			in := newInputOf(t, tt.registry, tt.c)
+			in.Classification.Confidence = tt.c.Confidence
+			if tt.scopes != nil {
+				in.Caller = &contract.Caller{Scopes: tt.scopes}
+			}
+			p := plan.New(in)
+			var labels []string
+			for _, o := range p.Options {
+				labels = append(labels, o.Label)
+			}
+			if got := strings.Join(labels, ", "); got != tt.options || p.Reason != tt.reason {
+				t.Errorf("got options %q, reason %q, want %q and %q", got, p.Reason, tt.options, tt.reason)
+			}
+		})
+	}
+}
+
+func TestNew_OmitsPartWithoutDomain(t *testing.T) {
+	p := plan.New(newInputOf(t, apart, contract.Classification{Intent: "count", Domains: []string{"words"}, Subtasks: []contract.Subtask{
+		{Title: "count", Intent: "count"}, {Title: "pay", Intent: "pay"},
+	}}))
+	if len(p.Parts) != 1 || len(p.Omitted) != 1 || p.Omitted[0].Reason != "ambiguous" || p.Options != nil {
+		t.Errorf("got parts %+v, omitted %+v, options %+v, want the second part omitted as ambiguous", p.Parts, p.Omitted, p.Options)
 	}
 }
