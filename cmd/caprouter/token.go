@@ -39,6 +39,9 @@ func (f *tokenFlags) printToken(cmd *cobra.Command, g app.TokenGrant) error {
 	if scope, ok := errors.AsType[*app.ScopeError](err); ok {
 		return usageErrorf(cmd, "%w", scope)
 	}
+	if agent, ok := errors.AsType[*app.AgentError](err); ok {
+		return usageErrorf(cmd, "%w", agent)
+	}
 	if claim, ok := errors.AsType[*auth.ClaimError](err); ok {
 		if key, ok := nameConfigKey(claim.Claim); ok {
 			return fmt.Errorf("%s: %w", key, claim)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -27,8 +28,8 @@ func (c *Config) RequiresTokens() bool { return c.Auth.Mode != authNone }
 
 // MintCallerToken returns a token that a router with this data directory accepts. The
 // router may be running, because nothing is written and the store is not opened. The
-// error is a *ScopeError if a scope is unknown, and an *auth.ClaimError if a claim is not
-// valid.
+// error is a *ScopeError if a scope is unknown, an *AgentError if an agent is, and an
+// *auth.ClaimError if a claim is not valid.
 func MintCallerToken(cfg Config, g TokenGrant) (string, error) {
 	now := time.Now()
 	grant := auth.CallerGrant{
@@ -43,6 +44,9 @@ func MintCallerToken(cfg Config, g TokenGrant) (string, error) {
 		return "", err
 	}
 	if _, err := ListKeys(cfg); err != nil { // because opening the signer would create a key
+		return "", err
+	}
+	if err := checkAgents(&cfg.Registry, agentsOf(g)); err != nil {
 		return "", err
 	}
 	signer, err := auth.OpenSigner(cfg.DataDir)
@@ -103,6 +107,63 @@ func checkScopes(registry *RegistryConfig, scopes []string) error {
 	for _, s := range scopes[i:] {
 		if !contract.ValidScope(s) && !slices.Contains(required, s) {
 			return &ScopeError{Scope: s, Near: nearestScope(s, required)}
+		}
+	}
+	return nil
+}
+
+// AgentError is an agent that the registry does not declare.
+type AgentError struct {
+	ID       string
+	Near     string // the most similar agent; "" = none
+	Registry string // path of the file
+}
+
+func (e *AgentError) Error() string {
+	if e.Near != "" {
+		return fmt.Sprintf("unknown agent %q, did you mean %s?", e.ID, e.Near)
+	}
+	return fmt.Sprintf("unknown agent %q: %s does not declare it; name the registry with --registry", e.ID, e.Registry)
+}
+
+// agentsOf returns the agents that the token is for: those that the caller may use, and
+// the subject if it may act as an agent.
+func agentsOf(g TokenGrant) []string {
+	var ids []string
+	for _, s := range g.Scopes {
+		id, ok := strings.CutPrefix(s, contract.ScopeAgentPrefix)
+		switch {
+		case ok && id != "*":
+			ids = append(ids, id)
+		case s == contract.ScopeAgentsRegister || s == contract.ScopeTasksWork:
+			ids = append(ids, g.Subject)
+		}
+	}
+	return ids
+}
+
+// checkAgents refuses agents that are neither declared nor granted, because they are
+// probably misspelt.
+func checkAgents(registry *RegistryConfig, ids []string) error {
+	if len(ids) == 0 {
+		return nil
+	}
+	path, optional := registry.filePath()
+	snapshot, err := capabilities.Load(path)
+	if err != nil && (!optional || !errors.Is(err, fs.ErrNotExist)) {
+		return fmt.Errorf("agent %q cannot be checked: %w", ids[0], err)
+	}
+	var known []string
+	if snapshot != nil {
+		for _, a := range snapshot.Entries() {
+			known = append(known, a.ID)
+		}
+		known = slices.AppendSeq(known, maps.Keys(snapshot.Fleet.Grants))
+		slices.Sort(known)
+	}
+	for _, id := range ids {
+		if !slices.Contains(known, id) {
+			return &AgentError{ID: id, Near: strictyaml.Nearest(id, known), Registry: path}
 		}
 	}
 	return nil
