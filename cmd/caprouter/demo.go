@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,28 +16,36 @@ import (
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/app"
 	"github.com/caprouter/caprouter/internal/demo"
-	"github.com/caprouter/caprouter/internal/llm"
 	"github.com/caprouter/caprouter/internal/run"
 )
 
 func newDemoCommand() *cobra.Command {
-	d := demoRun{llm: app.DefaultConfig().LLM}
+	var d demoRun
+	var flags configFlags
 	cmd := &cobra.Command{
 		Use:   "demo",
 		Short: "Run a demonstration: a router, three agents and sample requests",
 		Long: "Start a router and three sample agents on loopback, route requests in several languages over HTTP,\n" +
 			"print each decision, then keep serving. All files are temporary.\n\n" +
-			"The embedded lexical classifier classifies the requests, or a model if GEMINI_API_KEY is set. Other\n" +
-			"variables and configuration files are ignored.",
+			"The embedded lexical classifier classifies the requests, or the model that caprouter serve would use: set\n" +
+			"GEMINI_API_KEY, or CAPROUTER_LLM_* or the section llm of a configuration file for another provider. Of the\n" +
+			"rest of the configuration only classifier.timeout_ms counts.",
 		Example: `  caprouter demo
   caprouter demo --once
-  GEMINI_API_KEY=… caprouter demo --once`,
+  GEMINI_API_KEY=… caprouter demo --once
+  CAPROUTER_LLM_PROVIDER=openai CAPROUTER_LLM_BASE_URL=http://127.0.0.1:11434/v1 CAPROUTER_LLM_MODEL=qwen3:4b caprouter demo`,
 		Args: argsBetween("no arguments", 0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			d.out, d.log, d.key = cmd.OutOrStdout(), cmd.ErrOrStderr(), os.Getenv(d.llm.KeyEnv())
+			cfg, err := app.LoadConfig(flags.configPath(), os.LookupEnv)
+			if err != nil {
+				return err
+			}
+			d.out, d.log, d.lookupEnv = cmd.OutOrStdout(), cmd.ErrOrStderr(), os.LookupEnv
+			d.llm, d.timeoutMS = cfg.LLM, cfg.Classifier.TimeoutMS
 			return d.run(cmd.Context())
 		},
 	}
+	addConfigFlag(cmd, &flags.config)
 	cmd.Flags().BoolVar(&d.once, "once", false, "exit after the requests instead of serving")
 	cmd.Flags().StringVar(&d.listen, "listen", "127.0.0.1:0", "loopback `HOST:PORT` of the router; port 0 picks one")
 	return cmd
@@ -49,11 +56,16 @@ type demoRun struct {
 	out, log io.Writer
 	listen   string
 	once     bool
-	llm      app.LLMConfig
-	key      string // API key of the model, "" if none
 	dir      string // temporary directory, set by run
 	steps    int    // number of steps printed
+
+	llm       app.LLMConfig
+	timeoutMS int // of the model
+	lookupEnv func(string) (string, bool)
 }
+
+// noEnvironment is an environment without variables, so without a model.
+func noEnvironment(string) (string, bool) { return "", false }
 
 // dataDirName is the data directory of the first router in dir.
 const dataDirName = "data"
@@ -87,11 +99,11 @@ func (d *demoRun) run(ctx context.Context) (err error) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	cfg := d.newConfig(dataDirName)
-	cfg.LLM = d.llm
-	if d.key != "" {
+	cfg.LLM, cfg.Classifier.TimeoutMS = d.llm, d.timeoutMS
+	if d.hasModel() {
 		cfg.Telemetry.LogLevel = "error" // errors of the model are part of the printed decision
 	}
-	server, err := d.startRouter(ctx, &cfg, demo.Registry(urls), listener, d.key)
+	server, err := d.startRouter(ctx, &cfg, demo.Registry(urls), listener, d.lookupEnv)
 	if err != nil {
 		return err
 	}
@@ -100,9 +112,28 @@ func (d *demoRun) run(ctx context.Context) (err error) {
 		stop()
 	} else {
 		fmt.Fprintf(d.out, "Serving on %s until Ctrl-C. Try in another terminal:\n"+
-			"  caprouter route \"Revise este código python\" --explain --dry-run --url %s\n", base, base)
+			"  %s route \"Revise este código python\" --explain --dry-run --url %s\n", base, programName(), base)
+	}
+	if err == nil {
+		d.printNextCommands()
 	}
 	return errors.Join(err, server.Wait())
+}
+
+// hasModel reports whether a model classifies the requests.
+func (d *demoRun) hasModel() bool {
+	return d.llm.IsConfigured(d.lookupEnv)
+}
+
+func (d *demoRun) printNextCommands() {
+	fmt.Fprintln(d.out, "\nNext, with a registry of your own:")
+	for _, s := range [][2]string{
+		{"init", "a configuration, a registry with one agent, golden cases"},
+		{"serve", "the router, and this agent"},
+		{`route "Count the words: a b c" --url ` + defaultURL, "a request"},
+	} {
+		fmt.Fprintf(d.out, "  %-66s # %s\n", programName()+" "+s[0], s[1])
+	}
 }
 
 // newConfig returns the configuration of a router whose files have the name.
@@ -114,16 +145,14 @@ func (d *demoRun) newConfig(name string) app.Config {
 	return cfg
 }
 
-// startRouter starts a router on the listener, with the API key as its only environment
-// variable. It closes the listener if it fails.
-func (d *demoRun) startRouter(ctx context.Context, cfg *app.Config, registry []byte, listener net.Listener, key string) (*app.Server, error) {
+// startRouter starts a router on the listener. It closes the listener if it fails.
+func (d *demoRun) startRouter(ctx context.Context, cfg *app.Config, registry []byte, listener net.Listener, lookupEnv func(string) (string, bool)) (*app.Server, error) {
 	cfg.Listen = listener.Addr().String()
 	if err := os.WriteFile(cfg.Registry.File, registry, 0o600); err != nil {
 		return nil, errors.Join(err, listener.Close())
 	}
 	server, err := app.Start(ctx, *cfg, app.Options{
-		LogOutput: d.log, Version: buildVersion(), Listener: listener,
-		LookupEnv: func(name string) (string, bool) { return key, key != "" && name == d.llm.KeyEnv() },
+		LogOutput: d.log, Version: buildVersion(), Listener: listener, LookupEnv: lookupEnv,
 	})
 	if err != nil {
 		return nil, errors.Join(err, listener.Close())
@@ -137,10 +166,10 @@ func (d *demoRun) printIntroduction(base string, urls demo.URLs) {
 	for _, id := range slices.Sorted(maps.Keys(urls)) {
 		p.writeBlock("", len(indent), fmt.Sprintf("%-14s %s", id, urls[id]))
 	}
-	text := fmt.Sprintf("The embedded lexical classifier classifies the requests; set %s to use a model.", d.llm.KeyEnv())
-	if d.key != "" {
-		text = fmt.Sprintf("%s is set: %s %s classifies the requests, and may decide differently from the lexical classifier.",
-			d.llm.KeyEnv(), d.llm.Provider, cmp.Or(d.llm.Model, llm.DefaultModel))
+	text := "The embedded lexical classifier classifies the requests. To use a model, set GEMINI_API_KEY, or CAPROUTER_LLM_* for another provider."
+	if d.hasModel() {
+		text = fmt.Sprintf("%s %s classifies the requests, and may decide differently from the lexical classifier.",
+			d.llm.Provider, d.llm.ModelName())
 	}
 	p.writeParagraph(plain, text)
 	fmt.Fprintln(d.out, p.String())
@@ -181,7 +210,7 @@ func (d *demoRun) runSteps(ctx context.Context, base string) error {
 func (d *demoRun) routeSamples(ctx context.Context, c *client) error {
 	var err error
 	var last *contract.Response
-	for _, step := range demo.Steps(d.key != "") {
+	for _, step := range demo.Steps(d.hasModel()) {
 		fmt.Fprint(d.out, d.beginStep(step.Title, step.Explanation).String())
 		if step.ChosenIntent != "" && !step.ChooseOption(last) {
 			if err := d.reportDifference(&step, "the router did not ask for a clarification"); err != nil {
@@ -206,7 +235,7 @@ func (d *demoRun) routeSamples(ctx context.Context, c *client) error {
 
 // reportDifference handles a step whose outcome is not the declared one.
 func (d *demoRun) reportDifference(step *demo.Step, difference string) error {
-	if d.key == "" {
+	if !d.hasModel() {
 		return fmt.Errorf("%s: %s", step.Title, difference)
 	}
 	fmt.Fprintf(d.out, "%s(Different from the lexical classifier: %s.)\n\n", indent, difference)

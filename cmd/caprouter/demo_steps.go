@@ -19,7 +19,7 @@ import (
 
 // routeAsync sends the first sample request asynchronously and follows its events.
 func (d *demoRun) routeAsync(ctx context.Context, c *client) error {
-	step := demo.Steps(d.key != "")[0]
+	step := demo.Steps(d.hasModel())[0]
 	p := d.beginStep("An asynchronous request",
 		"The first request again: the router stores it before it answers 202, continues it after a crash, and publishes its events.")
 	step.Request.Options.Mode = contract.ModeAsync
@@ -64,7 +64,7 @@ func (d *demoRun) withRouter(ctx context.Context, cfg *app.Config, registry []by
 	if err != nil {
 		return err
 	}
-	server, err := d.startRouter(ctx, cfg, registry, listener, "")
+	server, err := d.startRouter(ctx, cfg, registry, listener, noEnvironment)
 	if err != nil {
 		return err
 	}

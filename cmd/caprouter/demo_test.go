@@ -30,7 +30,7 @@ func TestDemo_ServesAfterRequests(t *testing.T) {
 	var log bytes.Buffer
 	ended := make(chan error, 1)
 	go func() {
-		d := demoRun{out: writer, log: &log, listen: "127.0.0.1:0", llm: app.DefaultConfig().LLM}
+		d := demoRun{out: writer, log: &log, listen: "127.0.0.1:0", llm: app.DefaultConfig().LLM, timeoutMS: 2000, lookupEnv: noEnvironment}
 		err := d.run(ctx)
 		ended <- err
 		writer.CloseWithError(err)
@@ -49,6 +49,7 @@ func TestDemo_ServesAfterRequests(t *testing.T) {
 	if got := lines.Text(); !strings.Contains(got, "caprouter route ") || !strings.HasSuffix(got, "--url "+base) {
 		t.Errorf("got %q, want a command to try at %s", got, base)
 	}
+	go func() { _, _ = io.Copy(io.Discard, reader) }() // ends with the demo
 
 	resp, err := http.Get(base + "/readyz")
 	if err != nil {
@@ -72,14 +73,15 @@ func TestDemo_ServesAfterRequests(t *testing.T) {
 func TestDemo_WithModel(t *testing.T) {
 	model := fakellm.Start(t, fakellm.Config{})
 	var out, log bytes.Buffer
-	d := demoRun{out: &out, log: &log, listen: "127.0.0.1:0", once: true, llm: app.DefaultConfig().LLM, key: model.Key}
+	d := demoRun{out: &out, log: &log, listen: "127.0.0.1:0", once: true, llm: app.DefaultConfig().LLM, timeoutMS: 2000}
+	d.lookupEnv = func(name string) (string, bool) { return model.Key, name == "GEMINI_API_KEY" }
 	d.llm.BaseURL = model.URL
 	if err := d.run(t.Context()); err != nil {
 		t.Fatalf("got %v\n%s", err, &out)
 	}
 	text := out.String()
 	for _, want := range []string{
-		"GEMINI_API_KEY is set: gemini gemini-3.5-flash-lite classifies the requests, ",
+		"gemini gemini-3.5-flash-lite classifies the requests, ",
 		"  model       gemini gemini-3.5-flash-lite, prompt ",
 		"(Different from the lexical classifier: the status is ",
 		"(Different from the lexical classifier: the router did not ask for a clarification.)",
@@ -111,7 +113,7 @@ func TestDemo_FailsOnUnexpectedOutcome(t *testing.T) {
 				_, _ = io.WriteString(w, tt.body)
 			}))
 			defer server.Close()
-			d := demoRun{out: io.Discard}
+			d := demoRun{out: io.Discard, lookupEnv: noEnvironment}
 			if err := d.runSteps(t.Context(), server.URL); err == nil || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("got %v, want %q in it", err, tt.want)
 			}

@@ -100,8 +100,8 @@ const starterPrompt = "How many words are in this text: to be or not to be"
 func printNextSteps(out io.Writer, dir, keyEnv string) {
 	fmt.Fprintln(out, "\nRun the router, and the agent of the registry:")
 	program := "caprouter"
-	if strings.HasPrefix(os.Args[0], "./") && dir == "." {
-		program = os.Args[0] // the binary is not in a directory of PATH
+	if dir == "." {
+		program = programName()
 	}
 	if dir != "." {
 		fmt.Fprintf(out, "  cd %s\n", quoteForShell(dir))
@@ -117,6 +117,17 @@ func printNextSteps(out io.Writer, dir, keyEnv string) {
 	} {
 		fmt.Fprintf(out, "  %-62s # %s\n", s[0], s[1])
 	}
+}
+
+// programName returns how the user has called this program from the current directory.
+func programName() string {
+	switch {
+	case strings.HasPrefix(os.Args[0], "./"): // the binary is in no directory of PATH
+		return os.Args[0]
+	case strings.Contains(os.Args[0], "go-build"):
+		return "go run ./cmd/caprouter"
+	}
+	return "caprouter"
 }
 
 // quoteForShell returns a path as one word of a shell that is not taken for an option.

@@ -46,6 +46,7 @@ func TestMain(m *testing.M) {
 //	agent               an agent is at $AGENT/PATH; see fakeAgent
 //	model FILE…         a Gemini is at $MODEL, with the key $MODEL_KEY, that replies
 //	                    with the files in turn; the last one goes on
+//	localmodel          a server with the API of OpenAI, without a key, is at $LOCAL_MODEL
 //	held, release       wait for a task at $AGENT/held, let it be answered
 //	expand FILE…        replace $NAME in the files
 //	json FILE PATH WANT the JSON value at a.0.b of the file, stdout or stderr
@@ -73,8 +74,11 @@ func TestScripts(t *testing.T) {
 			"eventually": func(ts *testscript.TestScript, _ bool, args []string) {
 				testkit.Eventually(t, "caprouter "+strings.Join(args, " ")+" succeeds", func() bool { return ts.Exec("caprouter", args...) == nil })
 			},
-			"agent":    cmdAgent,
-			"model":    func(ts *testscript.TestScript, _ bool, args []string) { startModel(t, ts, args) },
+			"agent": cmdAgent,
+			"model": func(ts *testscript.TestScript, _ bool, args []string) { startModel(t, ts, args) },
+			"localmodel": func(ts *testscript.TestScript, _ bool, _ []string) {
+				ts.Setenv("LOCAL_MODEL", fakellm.Start(t, fakellm.Config{Protocol: fakellm.OpenAI, NoKey: true}).URL)
+			},
 			"held":     func(ts *testscript.TestScript, _ bool, _ []string) { testkit.Receive(t, agentOf(ts).arrived) },
 			"release":  func(ts *testscript.TestScript, _ bool, _ []string) { close(agentOf(ts).release) },
 			"expand":   cmdExpand,

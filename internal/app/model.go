@@ -55,15 +55,24 @@ func (c *LLMConfig) isUsable(key llm.Secret) bool {
 	return key.IsSet() || (c.BaseURL != "" && (c.Provider == ProviderOpenAI || c.APIKeyEnv == ""))
 }
 
+// IsConfigured reports whether a router with this environment uses a model.
+func (c *LLMConfig) IsConfigured(lookup func(string) (string, bool)) bool {
+	return c.isUsable(c.apiKey(lookup))
+}
+
+// ModelName returns the name of the model, "" if the provider has no default.
+func (c *LLMConfig) ModelName() string {
+	if c.Provider == ProviderOpenAI {
+		return c.Model
+	}
+	return cmp.Or(c.Model, llm.DefaultModel)
+}
+
 // modelConfig returns the configuration of the provider.
 func modelConfig(cfg *Config, opts *Options, key llm.Secret) llm.Config {
-	name := cfg.LLM.Model
-	if cfg.LLM.Provider != ProviderOpenAI {
-		name = cmp.Or(name, llm.DefaultModel)
-	}
 	return llm.Config{
 		Provider:       cfg.LLM.Provider,
-		Model:          name,
+		Model:          cfg.LLM.ModelName(),
 		BaseURL:        cfg.LLM.BaseURL,
 		APIKey:         key,
 		KeyEnv:         cfg.LLM.KeyEnv(),
