@@ -91,13 +91,15 @@ func teach(cmd *cobra.Command, args []string, flags *teachFlags) error {
 		check: func() error { return checkCases(cmd, flags) },
 	}
 	for i := range list {
+		if i > 0 {
+			fmt.Fprintln(out)
+		}
 		if len(list) > 1 {
 			fmt.Fprintf(out, "%d of %d\n\n", i+1, len(list))
 		}
 		if goOn, err := t.teachReading(cmd.Context(), &list[i]); err != nil || !goOn {
 			return err
 		}
-		fmt.Fprintln(out)
 	}
 	return nil
 }
