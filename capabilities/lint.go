@@ -19,6 +19,15 @@ type Finding struct {
 	// Agents are the ids of at most ten affected agents. If one of them causes the
 	// finding, it is the first; the others are sorted.
 	Agents []string `json:"agents"`
+	// Examples are those that the finding is about, at most 20 of them.
+	Examples []FailedExample `json:"examples,omitempty"`
+}
+
+// FailedExample is an example that does not reach its agent.
+type FailedExample struct {
+	Intent  string `json:"intent"`
+	Text    string `json:"text"`
+	Because string `json:"because"`
 }
 
 // The severities of a Finding. A warning affects requests; an info finding affects
@@ -38,7 +47,7 @@ const (
 	RuleViolationOutranks = "violation-outranks"     // an agent over its limit precedes one within its limits
 	RuleSimilarNames      = "similar-names"          // names that differ by case or punctuation
 	RuleExamplesOverlap   = "examples-overlap"       // one utterance, two intents
-	RuleMissingExamples   = "intent-without-example" // only the name of the intent is known
+	RuleMissingExamples   = "intent-without-example" // only the names of the intents are known
 	RuleUnusedDomain      = "domain-unused"          // no reachable agent declares it
 	RuleRepeatedExample   = "example-repeated"       // an utterance is listed twice for an intent
 	RuleRepeatedKeyword   = "keyword-duplicate"      // in one agent, or in several

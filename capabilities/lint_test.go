@@ -73,12 +73,7 @@ func TestLintSource(t *testing.T) {
 		"warning endpoint-missing billing_agent",
 		"warning endpoint-missing quality_agent",
 		"warning endpoint-missing rag_agent",
-		"info intent-without-example billing_agent", // cost_analysis
-		"info intent-without-example quality_agent", // code_review
-		"info intent-without-example quality_agent", // databricks_review
-		"info intent-without-example quality_agent", // serverless_review
-		"info intent-without-example rag_agent",     // doc_answering
-		"info intent-without-example rag_agent",     // retrieval_qa
+		"info intent-without-example billing_agent quality_agent rag_agent",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("findings (-want +got):\n%s", diff)

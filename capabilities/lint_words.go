@@ -109,20 +109,29 @@ func distinctLabels(uses []occurrence) (intents, agents []string) {
 }
 
 // findMissingExamples finds intents without an example, which the lexical classifier
-// recognizes only by their names.
+// recognizes only by their names. One finding lists all of them.
 func (l *linter) findMissingExamples() {
-	has, declared := map[string]bool{}, map[string][]string{}
+	has, agents := map[string]bool{}, map[string]bool{}
 	for _, a := range l.Agents {
 		for _, intent := range a.Match.Intent {
 			has[intent] = has[intent] || len(a.Examples[intent]) > 0
-			declared[intent] = append(declared[intent], a.ID)
 		}
 	}
-	for _, intent := range l.Intents {
-		if !has[intent] {
-			l.report(declared[intent], "intent %q has no examples: without a model it is recognised by its name alone", intent)
+	missing := slices.DeleteFunc(slices.Clone(l.Intents), func(intent string) bool { return has[intent] })
+	if len(missing) == 0 {
+		return
+	}
+	for _, a := range l.Agents {
+		if slices.ContainsFunc(a.Match.Intent, func(intent string) bool { return !has[intent] }) {
+			agents[a.ID] = true
 		}
 	}
+	ids := slices.Sorted(maps.Keys(agents))
+	if len(missing) == 1 {
+		l.report(ids, "intent %q has no examples: without a model it is recognised by its name alone", missing[0])
+		return
+	}
+	l.report(ids, "%d of %d intents have no examples, %s: without a model they are recognised by their names alone", len(missing), len(l.Intents), joinNames(missing))
 }
 
 func (l *linter) findRepeatedKeywords() {

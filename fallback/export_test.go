@@ -2,7 +2,6 @@ package fallback
 
 // Exported for the external tests.
 var (
-	DetectLanguage   = detectLanguage
 	ParseLanguageTag = parseLanguageTag
 	CleanText        = cleanText
 	RestoreValues    = restoreValues

@@ -28,7 +28,7 @@ func chooseLanguage(configured, locale, prompt string) answerLanguage {
 		tag = parseLanguageTag(locale)
 	}
 	if tag == "" {
-		tag = detectLanguage(prompt)
+		tag = DetectLanguage(prompt)
 	}
 	primary, _, _ := strings.Cut(strings.ToLower(tag), "-")
 	all := localizedTexts()
@@ -115,10 +115,10 @@ func allLanguageMarkers() map[string]languageMarkers {
 // maxDetectionBytes is how much of a prompt is used to detect its language.
 const maxDetectionBytes = 1 << 10
 
-// detectLanguage returns the language of a prompt: zh by its script, others by frequent
+// DetectLanguage returns the language of a prompt: zh by its script, others by frequent
 // words. It returns "" if no marker occurs or two languages are equally likely. A
 // word counts for each language that has it.
-func detectLanguage(prompt string) string {
+func DetectLanguage(prompt string) string {
 	text := removeCode(prompt[:min(len(prompt), maxDetectionBytes)])
 	words := strings.FieldsFunc(strings.ToLower(text), func(r rune) bool {
 		return !unicode.IsLetter(r) && !unicode.IsMark(r) && !strings.ContainsRune("'¿¡", r)

@@ -80,7 +80,7 @@ func (p *suggestionBuilder) listLanguages() string {
 	if len(counts) == 0 {
 		counts = map[string]int{}
 		for _, text := range p.examples[:min(len(p.examples), maxDetectedExamples)] {
-			if tag := detectLanguage(text); tag != "" {
+			if tag := DetectLanguage(text); tag != "" {
 				counts[tag]++
 			}
 		}
