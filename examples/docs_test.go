@@ -19,6 +19,7 @@ import (
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/docs"
 	"github.com/caprouter/caprouter/internal/app"
+	"github.com/caprouter/caprouter/internal/lint"
 	"github.com/caprouter/caprouter/internal/strictjson"
 	"github.com/caprouter/caprouter/internal/telemetry"
 )
@@ -97,6 +98,7 @@ func TestDocs_ContainLintRules(t *testing.T) {
 		capabilities.RuleUnreachable, capabilities.RuleMissingEndpoint, capabilities.RuleUnservedProtocol,
 		capabilities.RuleAlwaysTie, capabilities.RuleViolationOutranks, capabilities.RuleSimilarNames, capabilities.RuleExamplesOverlap,
 		capabilities.RuleMissingExamples, capabilities.RuleUnusedDomain, capabilities.RuleRepeatedExample, capabilities.RuleRepeatedKeyword,
+		lint.RuleExampleRefused, lint.RuleExampleAmbiguous, lint.RuleExampleElsewhere, lint.RuleConfusedIntents, lint.RuleUncheckedExamples,
 		capabilities.RuleSharedAlias,
 	} {
 		if !strings.Contains(text, "| `"+rule+"` |") {
@@ -114,8 +116,19 @@ func TestDocs_RegistriesLoad(t *testing.T) {
 				continue
 			}
 			found++
-			if _, err := capabilities.Parse(fmt.Sprintf("%s, yaml block %d", name, i+1), []byte(m[1])); err != nil {
+			s, err := capabilities.Parse(fmt.Sprintf("%s, yaml block %d", name, i+1), []byte(m[1]))
+			if err != nil {
 				t.Error(err)
+				continue
+			}
+			report, err := lint.Check(t.Context(), s, lint.Config{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, f := range report.Findings {
+				if len(f.Examples) > 0 {
+					t.Errorf("%s, yaml block %d: %s: %s", name, i+1, f.Rule, f.Message)
+				}
 			}
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/caprouter/caprouter/capabilities"
 	"github.com/caprouter/caprouter/internal/app"
+	"github.com/caprouter/caprouter/internal/lint"
 )
 
 func noEnv(string) (string, bool) { return "", false }
@@ -21,7 +22,11 @@ func TestRegistry_HasNoFindings(t *testing.T) {
 	if len(s.Fleet.Warnings) > 0 {
 		t.Errorf("got warnings %q, want none", s.Fleet.Warnings)
 	}
-	for _, f := range capabilities.Lint(s) {
+	report, err := lint.Check(t.Context(), s, lint.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range report.Findings {
 		t.Errorf("lint finds %s: %s", f.Rule, f.Message)
 	}
 }

@@ -13,9 +13,9 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/caprouter/caprouter/capabilities"
-	"github.com/caprouter/caprouter/golden"
 	"github.com/caprouter/caprouter/internal/app"
 	"github.com/caprouter/caprouter/internal/demo"
+	"github.com/caprouter/caprouter/internal/lint"
 	"github.com/caprouter/caprouter/internal/llm"
 )
 
@@ -154,34 +154,14 @@ func TestInit_ExamplesAreDispatched(t *testing.T) {
 			if len(s.Fleet.Warnings) > 0 {
 				t.Errorf("got warnings %q, want none", s.Fleet.Warnings)
 			}
-			for _, f := range capabilities.Lint(s) {
+			report, err := lint.Check(t.Context(), s, lint.Config{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, f := range report.Findings {
 				t.Errorf("lint: %s: %s", f.Rule, f.Message)
 			}
-			checkExamplesDispatched(t, s)
 		})
-	}
-}
-
-func checkExamplesDispatched(t *testing.T, s *capabilities.Snapshot) {
-	t.Helper()
-	cfg := golden.Config{Registry: s}
-	for _, a := range s.Entries() {
-		for intent, examples := range a.Examples {
-			for _, text := range examples {
-				cfg.Cases = append(cfg.Cases, golden.Case{
-					ID: text, Input: text, Expect: golden.Expect{Outcome: golden.Dispatch, Agents: []string{a.ID}, Intent: intent},
-				})
-			}
-		}
-	}
-	report, err := golden.Run(t.Context(), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, c := range report.Cases {
-		if !c.Passed {
-			t.Errorf("%s: %+v", c.ID, c.Differences)
-		}
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/caprouter/caprouter/capabilities"
 	"github.com/caprouter/caprouter/internal/app"
+	"github.com/caprouter/caprouter/internal/lint"
 )
 
 func newLintCommand() *cobra.Command {
@@ -18,8 +19,10 @@ func newLintCommand() *cobra.Command {
 		Use:   "lint [FILE]",
 		Short: "Find probable mistakes in a valid registry",
 		Long: "Find probable mistakes in a valid registry, for example unreachable agents, pairs of agents that always\n" +
-			"tie, and overlapping examples. FILE defaults to capabilities.yaml. Exit code 1 if there are warnings, 0\n" +
-			"if there are only remarks.",
+			"tie, and overlapping examples. Each example is routed as without a model, and those that do not reach their\n" +
+			"agent are listed. The last line reports how many examples there are in which languages, and the accuracy\n" +
+			"to expect from them. FILE defaults to capabilities.yaml. Exit code 1 if there are warnings, 0 if there are\n" +
+			"only remarks.",
 		Example: `  caprouter lint
   caprouter lint capabilities.yaml --json`,
 		Args:              argsBetween("one FILE", 0, 1),
@@ -33,8 +36,12 @@ func newLintCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			findings := capabilities.Lint(s)
-			if err := printOutput(cmd, asJSON, findings, func(out io.Writer) error { return printFindings(out, file, findings) }); err != nil {
+			report, err := checkRegistry(cmd, s)
+			if err != nil {
+				return err
+			}
+			findings := report.Findings
+			if err := printOutput(cmd, asJSON, findings, func(out io.Writer) error { return printFindings(out, file, report) }); err != nil {
 				return err
 			}
 			if slices.ContainsFunc(findings, func(f capabilities.Finding) bool { return f.Severity == capabilities.SeverityWarning }) {
@@ -47,14 +54,42 @@ func newLintCommand() *cobra.Command {
 	return cmd
 }
 
-func printFindings(out io.Writer, file string, findings []capabilities.Finding) error {
-	if len(findings) == 0 {
-		_, err := fmt.Fprintf(out, "%s: nothing found\n", file)
-		return err
+// checkRegistry shows progress on a terminal.
+func checkRegistry(cmd *cobra.Command, s *capabilities.Snapshot) (*lint.Report, error) {
+	progress := newProgressLine(cmd.ErrOrStderr())
+	defer progress.clear()
+	return lint.Check(cmd.Context(), s, lint.Config{Progress: func(done, total int) {
+		if done%100 == 0 {
+			progress.print("routing examples", done, total)
+		}
+	}})
+}
+
+// maxFindingsOfRule bounds the lines of one rule; --json has all findings.
+const maxFindingsOfRule = 10
+
+func printFindings(out io.Writer, file string, report *lint.Report) error {
+	if len(report.Findings) == 0 {
+		fmt.Fprintf(out, "%s: nothing found\n", file)
+	}
+	counts := map[string]int{}
+	for _, f := range report.Findings {
+		counts[f.Rule]++
 	}
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	for _, f := range findings {
-		fmt.Fprintf(w, "%s\t%s\t%s\n", f.Severity, f.Rule, oneLine(f.Message))
+	printed := map[string]int{}
+	for _, f := range report.Findings {
+		printed[f.Rule]++
+		switch more := counts[f.Rule] - maxFindingsOfRule; {
+		case printed[f.Rule] <= maxFindingsOfRule:
+			fmt.Fprintf(w, "%s\t%s\t%s\n", f.Severity, f.Rule, oneLine(f.Message))
+		case printed[f.Rule] == maxFindingsOfRule+1:
+			fmt.Fprintf(w, "%s\t%s\t… and %d more: --json lists all\n", f.Severity, f.Rule, more)
+		}
 	}
-	return w.Flush()
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(out, "%s: %s\n", file, oneLine(report.Learning.String()))
+	return err
 }

@@ -115,6 +115,9 @@ func levels() []level {
 		{"the pipeline", []row{
 			{pkg: "router", why: "the order of the stages of a request; everything it calls is below"},
 		}},
+		{"checking a registry", []row{
+			{pkg: "internal/lint", why: "routes the examples of a registry and reports what is learned from them; the rules about declarations are package capabilities'"},
+		}},
 		{"shared by tests", []row{
 			{pkg: "internal/testkit", why: "helpers for tests of several packages", testsOnly: true},
 			{pkg: "internal/testkit/fakellm", why: "fake servers of language model APIs", testsOnly: true},

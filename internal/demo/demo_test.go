@@ -22,6 +22,7 @@ import (
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/app"
 	"github.com/caprouter/caprouter/internal/demo"
+	"github.com/caprouter/caprouter/internal/lint"
 	"github.com/caprouter/caprouter/internal/run"
 )
 
@@ -122,7 +123,11 @@ func TestRegistry_HasNoWarningsAndEnoughExamples(t *testing.T) {
 	if len(s.Fleet.Warnings) > 0 {
 		t.Errorf("got warnings %q, want none", s.Fleet.Warnings)
 	}
-	for _, f := range capabilities.Lint(s) {
+	report, err := lint.Check(t.Context(), s, lint.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range report.Findings {
 		if f.Severity == capabilities.SeverityWarning {
 			t.Errorf("lint: %s: %s", f.Rule, f.Message)
 		}

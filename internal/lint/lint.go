@@ -1,0 +1,97 @@
+// Package lint checks a registry: by the rules of package capabilities, by routing
+// each of its examples, and by what the lexical classifier learns from them.
+//
+//	Snapshot ──▶ capabilities.Lint ──────────────────────▶ findings about declarations
+//	    └──▶ router with the lexical classifier ──▶ dry run of each example ──▶ findings about examples
+//	                └──▶ Learning: examples, languages, expected accuracy, confused intents
+package lint
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/caprouter/caprouter/capabilities"
+	"github.com/caprouter/caprouter/classifier"
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/dispatch"
+	"github.com/caprouter/caprouter/internal/redact"
+	"github.com/caprouter/caprouter/matcher"
+	"github.com/caprouter/caprouter/router"
+)
+
+// Config controls a check. The zero value checks everything.
+type Config struct {
+	// MaxExamples bounds the work for a registry of a caller: if it has more
+	// examples, they are neither learned nor routed. 0 = no limit.
+	MaxExamples int
+	Redactor    *redact.Redactor      // as for requests; nil = mask all kinds
+	Progress    func(done, total int) // called after each example, one call at a time; may be nil
+}
+
+// Report is the result of a check.
+type Report struct {
+	Findings []capabilities.Finding
+	Learning *Learning // nil if the registry has too many examples
+}
+
+// Rules of the findings that result from routing examples without a model.
+const (
+	RuleExampleRefused    = "example-refused"      // no agent gets the request
+	RuleExampleAmbiguous  = "example-ambiguous"    // the caller would be asked what is meant
+	RuleExampleElsewhere  = "example-elsewhere"    // another agent gets the request
+	RuleConfusedIntents   = "intents-confused"     // held-out examples are taken for those of another intent
+	RuleUncheckedExamples = "examples-not-checked" // there are more than Config.MaxExamples
+)
+
+// Check checks a registry. If ctx ends, the findings about examples are incomplete
+// and the error is that of ctx.
+func Check(ctx context.Context, s *capabilities.Snapshot, cfg Config) (*Report, error) {
+	r := &Report{Findings: capabilities.Lint(s)}
+	examples := collectExamples(s)
+	if cfg.MaxExamples > 0 && len(examples) > cfg.MaxExamples {
+		r.Findings = append(r.Findings, capabilities.Finding{
+			Rule: RuleUncheckedExamples, Severity: capabilities.SeverityInfo, Agents: []string{},
+			Message: fmt.Sprintf("the registry has %d examples, and at most %d are routed here: check the file with caprouter lint", len(examples), cfg.MaxExamples),
+		})
+		return r, nil
+	}
+	view := router.NewView(s, noDispatcher{})
+	r.Learning = Describe(s.Catalogue, view.Lexical)
+	c, err := classifier.New(classifier.Config{Mode: classifier.ModeLexical})
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close()
+	rt, err := router.New(router.Config{Timeout: requestTimeout, Redactor: cfg.Redactor}, c, noDispatcher{})
+	if err != nil {
+		return nil, err
+	}
+	rt.SetView(view)
+	found, err := routeExamples(ctx, rt, examples, cfg.Progress)
+	if err != nil {
+		return nil, err
+	}
+	r.Findings = append(r.Findings, found...)
+	r.Findings = append(r.Findings, r.Learning.findConfusions(s.Catalogue)...)
+	slices.SortStableFunc(r.Findings, func(a, b capabilities.Finding) int {
+		return strings.Compare(b.Severity, a.Severity) // warnings first
+	})
+	return r, nil
+}
+
+// noDispatcher is the dispatcher of a router that only decides. All agents count as
+// available.
+type noDispatcher struct{}
+
+// SetAgents returns nil: the declared state of an agent applies.
+func (noDispatcher) SetAgents([]*contract.RegistryEntry) matcher.Live { return nil }
+
+// CancelTask does nothing.
+func (noDispatcher) CancelTask(dispatch.Call) {}
+
+// Send returns an error, because a dry run must not dispatch.
+func (noDispatcher) Send(context.Context, dispatch.Call) dispatch.Outcome {
+	return dispatch.Outcome{Err: &contract.TaskError{Code: contract.TaskAgentUnavailable, Detail: "examples are routed as dry runs: no agent is called"}}
+}

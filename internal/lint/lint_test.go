@@ -1,0 +1,109 @@
+package lint_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/caprouter/caprouter/capabilities"
+	"github.com/caprouter/caprouter/internal/lint"
+)
+
+func parse(t *testing.T, text string) *capabilities.Snapshot {
+	t.Helper()
+	s, err := capabilities.Parse("registry.yaml", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func check(t *testing.T, text string, cfg lint.Config) *lint.Report {
+	t.Helper()
+	r, err := lint.Check(t.Context(), parse(t, text), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// Both agents declare two domains and no domain is implied, so that an example without
+// a domain is refused. The third agent requires a tenant and data that an example does
+// not contain; that is no mistake of its examples.
+const registry = `
+clients:
+  cost_agent:
+    match: {intent: [cost_analysis], domains: [azure, aws]}
+    examples: {cost_analysis: ["how much did we spend on azure", "why is the bill so high", "explain the aws invoice"]}
+    endpoint: {protocol: http, url: "http://127.0.0.1:1/"}
+  quality_agent:
+    match: {intent: [code_review], domains: [python, go]}
+    examples: {code_review: ["check this python function", "look at my pull request"]}
+    endpoint: {protocol: http, url: "http://127.0.0.1:1/"}
+  records_agent:
+    match: {intent: [find_record], domains: [crm]}
+    examples: {find_record: ["find the crm record of this customer"]}
+    requires: {tenants: [acme], data_classes: [email]}
+    endpoint: {protocol: http, url: "http://127.0.0.1:1/"}
+routing: {implied_domains: false}
+`
+
+func TestCheck_ReportsExamplesThatDoNotReachTheirAgent(t *testing.T) {
+	var got []string
+	progressed := 0
+	report := check(t, registry, lint.Config{Progress: func(done, total int) { progressed = max(progressed, done*10+total) }})
+	for _, f := range report.Findings {
+		got = append(got, f.Severity+" "+f.Rule+" "+f.Message)
+		for _, e := range f.Examples {
+			got = append(got, fmt.Sprintf("  %s: %s: %s", e.Intent, e.Text, e.Because))
+		}
+	}
+	want := []string{
+		`warning example-refused cost_agent: without a model, 1 of 3 examples are refused, for example "why is the bill so high" (cost_analysis): ` +
+			`score 0.50 is below the threshold 0.65; it names no domain of the agent`,
+		"  cost_analysis: why is the bill so high: score 0.50 is below the threshold 0.65; it names no domain of the agent",
+		`warning example-refused quality_agent: without a model, 1 of 2 examples are refused, for example "look at my pull request" (code_review): ` +
+			`score 0.50 is below the threshold 0.65; it names no domain of the agent`,
+		"  code_review: look at my pull request: score 0.50 is below the threshold 0.65; it names no domain of the agent",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("findings (-want +got):\n%s", diff)
+	}
+	if progressed != 66 {
+		t.Errorf("got progress %d, want 6 of 6", progressed)
+	}
+	if got := report.Learning.String(); !strings.HasPrefix(got, "6 examples (6 en)") {
+		t.Errorf("got %q, want the number of examples by language", got)
+	}
+}
+
+func TestCheck_ReportsExampleOfTwoAgents(t *testing.T) {
+	report := check(t, `
+clients:
+  first: {match: {intent: [pay_bill], domains: [bills]}, examples: {pay_bill: ["settle the open invoice"]}, priority: 1}
+  second: {match: {intent: [show_bill], domains: [bills]}, examples: {show_bill: ["settle the open invoice"]}}
+`, lint.Config{})
+	rules := map[string]int{}
+	for _, f := range report.Findings {
+		rules[f.Rule]++
+	}
+	if rules[lint.RuleExampleAmbiguous]+rules[lint.RuleExampleElsewhere] == 0 {
+		t.Errorf("got %v, want an ambiguous example or one that another agent gets", report.Findings)
+	}
+}
+
+func TestCheck_IsBounded(t *testing.T) {
+	report := check(t, registry, lint.Config{MaxExamples: 5})
+	if n := len(report.Findings); report.Learning != nil || n != 1 || report.Findings[0].Rule != lint.RuleUncheckedExamples {
+		t.Errorf("got %+v, want only that there are too many examples", report)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := lint.Check(ctx, parse(t, registry), lint.Config{}); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v, want the error of the context", err)
+	}
+}
