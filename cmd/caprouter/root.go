@@ -159,7 +159,7 @@ func reportError(errOut io.Writer, err error) int {
 	case errors.Is(err, context.Canceled):
 		err = errors.New("interrupted")
 	}
-	printError(errOut, explainPermission(err).Error())
+	printError(errOut, err.Error())
 	return code
 }
 

@@ -143,7 +143,7 @@ func (f *teachFlags) readDecisions(cmd *cobra.Command) ([]reading, error) {
 		if err != nil {
 			return nil, err
 		}
-		found, err := c.listDecisions(cmd.Context(), query)
+		found, err := c.listDecisions(cmd.Context(), query, f.filter.limit)
 		if err != nil {
 			return nil, err
 		}

@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -19,6 +20,7 @@ import (
 	"github.com/caprouter/caprouter/internal/auth"
 	"github.com/caprouter/caprouter/internal/egress"
 	"github.com/caprouter/caprouter/internal/lexical"
+	"github.com/caprouter/caprouter/internal/lint"
 	"github.com/caprouter/caprouter/internal/llm"
 	"github.com/caprouter/caprouter/internal/redact"
 	"github.com/caprouter/caprouter/internal/registry"
@@ -157,6 +159,30 @@ func (c *core) installView(v *router.View) {
 	if previous == nil || previous.Catalogue.Version != v.Catalogue.Version {
 		c.warnOfCascade(v)
 	}
+	if previous != nil && previous.Catalogue.Version != v.Catalogue.Version {
+		c.logLearning(v)
+	}
+}
+
+// logLearning logs what the lexical classifier learned from the registry.
+func (c *core) logLearning(v *router.View) {
+	if !c.log.Enabled(context.Background(), slog.LevelInfo) {
+		return
+	}
+	l := lint.Describe(v.Catalogue, v.Lexical)
+	if l.Examples == 0 {
+		return
+	}
+	args := []any{"examples", l.FormatExamples()}
+	for _, field := range [][2]string{
+		{"expected_accuracy", l.FormatAccuracy()}, {"weakest", strings.Join(l.Weakest(), ", ")}, {"confused", strings.Join(l.MostConfused(), ", ")},
+		{"registry_version", v.Catalogue.Version},
+	} {
+		if field[1] != "" {
+			args = append(args, field[0], field[1])
+		}
+	}
+	c.log.Info("examples learned", args...)
 }
 
 // snapshot returns the version of the registry that routes, or the one that a View

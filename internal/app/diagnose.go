@@ -16,6 +16,7 @@ import (
 	"github.com/caprouter/caprouter/classifier"
 	"github.com/caprouter/caprouter/internal/auth"
 	"github.com/caprouter/caprouter/internal/egress"
+	"github.com/caprouter/caprouter/internal/lint"
 	"github.com/caprouter/caprouter/internal/llm"
 	"github.com/caprouter/caprouter/internal/redact"
 	"github.com/caprouter/caprouter/internal/store"
@@ -94,7 +95,7 @@ func Diagnose(ctx context.Context, cfg Config, opts Options, report func(Finding
 	}
 }
 
-func (d *diagnosis) checkRegistry(context.Context) Finding {
+func (d *diagnosis) checkRegistry(ctx context.Context) Finding {
 	path, optional := d.Registry.filePath()
 	s, err := capabilities.Load(path)
 	switch {
@@ -104,10 +105,24 @@ func (d *diagnosis) checkRegistry(context.Context) Finding {
 		return checkFailed(err.Error(), "correct it; caprouter validate "+path+" shows every mistake")
 	}
 	detail := fmt.Sprintf("%s: %d agents, %d intents, %d domains", path, len(s.Catalogue.Agents), len(s.Catalogue.Intents), len(s.Catalogue.Domains))
-	if n := len(capabilities.Lint(s)); n > 0 {
-		return checkWarned(fmt.Sprintf("%s; lint has %d remarks", detail, n), "caprouter lint "+path+" explains them")
+	report, err := lint.Check(ctx, s, lint.Config{})
+	if err != nil {
+		return checkWarned(fmt.Sprintf("%s; its examples cannot be routed: %v", detail, err), "caprouter lint "+path+" has more time")
+	}
+	detail += "; " + report.Learning.String()
+	if d.fallbackNeedsModel(s) {
+		return checkWarned(detail+"; fallback policy A has no model", "configure a model, or set fallback.policy to B or C in "+path)
+	}
+	if n := len(report.Findings); n > 0 {
+		return checkWarned(fmt.Sprintf("%s; lint has %s", detail, countNoun(n, "remark")), "caprouter lint "+path+" explains them")
 	}
 	return checkPassed(detail)
+}
+
+// fallbackNeedsModel reports whether the registry demands direct answers of a model
+// and none is configured.
+func (d *diagnosis) fallbackNeedsModel(s *capabilities.Snapshot) bool {
+	return s.Catalogue.Fallback.Policy == capabilities.FallbackAnswer && !d.LLM.isUsable(d.key)
 }
 
 // checkStore reports the kind of the store and which writes it can lose. It does not

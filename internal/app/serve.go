@@ -84,6 +84,7 @@ func (c *core) listenAndServe(ctx context.Context, opts Options) (*Server, error
 	c.log.Info("listening on "+s.addr, "classifier", mode, "classifier_because", why, "auth", c.cfg.Auth.Mode,
 		"agents", len(c.router.View().Catalogue.Agents), "registry_version", c.router.View().Catalogue.Version)
 	c.logRateLimits()
+	c.logLearning(c.router.View())
 	if c.cfg.Registry.HotReload {
 		s.group.Go("watch registry", c.registry.Run)
 	}

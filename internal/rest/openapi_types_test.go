@@ -16,6 +16,7 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/caprouter/caprouter/capabilities"
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/llm"
 )
@@ -35,6 +36,8 @@ func schemaTypes() map[string]reflect.Type {
 		"Registry":           reflect.TypeFor[Registry](),
 		"RegistryCheck":      reflect.TypeFor[RegistryCheck](),
 		"RegistryLint":       reflect.TypeFor[RegistryLint](),
+		"Learning":           reflect.TypeFor[Learning](),
+		"Finding":            reflect.TypeFor[capabilities.Finding](),
 		"Readiness":          reflect.TypeFor[Readiness](),
 		"Classification":     reflect.TypeFor[contract.Classification](),
 		"Health":             reflect.TypeFor[Health](),

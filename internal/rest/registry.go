@@ -8,6 +8,7 @@ import (
 	"github.com/caprouter/caprouter/capabilities"
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/httpserver"
+	"github.com/caprouter/caprouter/internal/lint"
 	"github.com/caprouter/caprouter/internal/strictyaml"
 	"github.com/caprouter/caprouter/internal/visibility"
 )
@@ -53,16 +54,34 @@ type RegistryCheck struct {
 
 // RegistryLint is the response of POST /api/v1/registry/lint.
 type RegistryLint struct {
-	Version  string    `json:"version"`
-	Findings []Finding `json:"findings"`
+	Version  string                 `json:"version"`
+	Findings []capabilities.Finding `json:"findings"`
+	Learning *Learning              `json:"learning,omitempty"`
 }
 
-// Finding is a valid setting that is probably a mistake.
-type Finding struct {
-	Rule     string   `json:"rule"`
-	Severity string   `json:"severity"`
-	Message  string   `json:"message"`
-	Agents   []string `json:"agents"`
+// Learning is what the lexical classifier learns from the examples of a registry.
+type Learning struct {
+	Examples   int               `json:"examples"`
+	Languages  map[string]int    `json:"languages"`
+	Trials     int               `json:"trials"`
+	Accuracy   float64           `json:"accuracy"`
+	Intents    []IntentLearning  `json:"intents"`
+	Confusions []IntentConfusion `json:"confusions"`
+}
+
+// IntentLearning is the part of Learning about one intent.
+type IntentLearning struct {
+	Intent   string  `json:"intent"`
+	Examples int     `json:"examples"`
+	Trials   int     `json:"trials"`
+	Accuracy float64 `json:"accuracy"`
+}
+
+// IntentConfusion counts held-out examples of Intent that were taken for Got.
+type IntentConfusion struct {
+	Intent string `json:"intent"`
+	Got    string `json:"got"`
+	Count  int    `json:"count"`
 }
 
 func (a *api) handleRegistry(c *httpserver.Context) error {
@@ -99,13 +118,41 @@ func (a *api) handleLint(c *httpserver.Context) error {
 	if err != nil {
 		return err
 	}
-	lint := RegistryLint{Version: snapshot.Catalogue.Version}
-	for _, f := range capabilities.Lint(snapshot) {
-		lint.Findings = append(lint.Findings, Finding{
-			Rule: f.Rule, Severity: f.Severity, Message: f.Message, Agents: f.Agents,
-		})
+	report, err := lint.Check(c.Request.Context(), snapshot, lint.Config{MaxExamples: maxLintExamples})
+	if err != nil {
+		return fmt.Errorf("check a registry: %w", err)
 	}
-	return c.WriteJSON(http.StatusOK, httpserver.MediaTypeJSON, lint)
+	return c.WriteJSON(http.StatusOK, httpserver.MediaTypeJSON, RegistryLint{
+		Version: snapshot.Catalogue.Version, Findings: report.Findings, Learning: newLearning(report.Learning),
+	})
+}
+
+// Bounds of a check for a caller: the examples that are learned and routed, which
+// takes about a second, and the confusions that are returned.
+const (
+	maxLintExamples = 2000
+	maxConfusions   = 50
+)
+
+// newLearning returns the wire form; nil remains nil.
+func newLearning(l *lint.Learning) *Learning {
+	if l == nil {
+		return nil
+	}
+	wire := &Learning{
+		Examples: l.Examples, Languages: map[string]int{}, Trials: l.Trials, Accuracy: l.Accuracy,
+		Intents: []IntentLearning{}, Confusions: []IntentConfusion{},
+	}
+	for _, c := range l.Languages {
+		wire.Languages[c.Language] = c.Examples
+	}
+	for _, r := range l.Intents {
+		wire.Intents = append(wire.Intents, IntentLearning(r))
+	}
+	for _, c := range l.Confusions[:min(len(l.Confusions), maxConfusions)] {
+		wire.Confusions = append(wire.Confusions, IntentConfusion(c))
+	}
+	return wire
 }
 
 // registryName is the file name for the parser. Callers receive the line, column
