@@ -23,11 +23,14 @@ func classifyLexically(in *Input) contract.Classification {
 			Source: contract.SourceLexical, Reason: ReasonEmptyRegistry,
 		}
 	}
-	parts := splitPrompt(in.Lexical, in.Prompt)
-	if len(parts) > 0 {
+	whole := in.Lexical.Classify(in.Prompt)
+	switch parts := splitPrompt(in.Lexical, in.Prompt, &whole); len(parts) {
+	case 0:
+	case 1:
+		whole.Intent, whole.Confidence, whole.Alternatives = parts[0].intent, parts[0].confidence, parts[0].runnersUp
+	default:
 		return combineParts(parts)
 	}
-	whole := in.Lexical.Classify(in.Prompt)
 	return contract.Classification{
 		Intent:        whole.Intent,
 		Domains:       orUnknownDomain(whole.Domains, whole.Intent),

@@ -18,20 +18,49 @@ const maxSegments = 64
 // promptPart is one request of a prompt.
 type promptPart struct {
 	title      string
-	intent     string
+	intent     string // contract.Unknown if no intent is meant
 	domains    []string
 	confidence float64
+	runnersUp  []contract.IntentScore
 	domainOnly bool
 	calibrated bool
 }
 
 // splitPrompt returns the parts of a prompt that are requests with different
-// intents, in order. It returns nil if the prompt is a single request.
-func splitPrompt(m *lexical.Model, prompt string) []promptPart {
-	segments := m.SplitRequests(prompt)
-	if len(segments) < 2 {
+// intents, in order, and then those that ask for something no agent declares, as
+// one part. It returns one part if only this part is understood, and the prompt as a
+// whole is not. It returns nil if the prompt is to be classified as a whole.
+func splitPrompt(m *lexical.Model, prompt string, whole *lexical.Prediction) []promptPart {
+	parts := understoodParts(m, prompt)
+	switch {
+	case len(parts) == 0, len(parts) == 1 && whole.Intent != contract.Unknown && whole.Intent != parts[0].intent:
+		return nil
+	case len(parts) == 1:
+		parts[0].domains = whole.Domains // context may name them
+	}
+	intents := make([]string, len(parts))
+	for i := range parts {
+		intents[i] = parts[i].intent
+	}
+	if unknown := m.FindUnknownRequests(prompt, intents); len(unknown) > 0 {
+		titles := make([]string, len(unknown))
+		for i, text := range unknown {
+			titles[i] = subtaskTitle(text, contract.Unknown)
+		}
+		parts = append(parts, promptPart{
+			title: truncateWords(strings.Join(titles, "; "), contract.MaxSubtaskTitle), intent: contract.Unknown, domains: []string{contract.Unknown},
+		})
+	}
+	if len(parts) == 1 && (whole.Intent != contract.Unknown || whole.BestIntent != parts[0].intent) {
 		return nil
 	}
+	return parts
+}
+
+// understoodParts returns the parts of a prompt that are requests with different
+// intents, in order.
+func understoodParts(m *lexical.Model, prompt string) []promptPart {
+	segments := m.SplitRequests(prompt)
 	var parts []promptPart
 	// A label next to a request was written by a program, and is not a second
 	// request.
@@ -39,15 +68,11 @@ func splitPrompt(m *lexical.Model, prompt string) []promptPart {
 		if p := m.Classify(text); p.Intent != contract.Unknown && !p.LabelOnly {
 			parts = append(parts, promptPart{
 				title: subtaskTitle(text, p.Intent), intent: p.Intent, domains: p.Domains,
-				confidence: p.Confidence, domainOnly: p.DomainOnly, calibrated: p.Calibrated,
+				confidence: p.Confidence, runnersUp: p.Alternatives, domainOnly: p.DomainOnly, calibrated: p.Calibrated,
 			})
 		}
 	}
-	parts = mergeByIntent(dropDomainMentions(parts))
-	if len(parts) < 2 {
-		return nil
-	}
-	return parts
+	return mergeByIntent(dropDomainMentions(parts))
 }
 
 // dropDomainMentions drops the parts that only name a domain, if there is a
@@ -74,12 +99,15 @@ func mergeByIntent(parts []promptPart) []promptPart {
 		j := &joined[i]
 		j.title = truncateWords(j.title+"; "+p.title, contract.MaxSubtaskTitle)
 		j.domains = appendDomains(j.domains, p.domains)
-		j.confidence = max(j.confidence, p.confidence)
+		if p.confidence > j.confidence {
+			j.confidence, j.runnersUp = p.confidence, p.runnersUp
+		}
 	}
 	return joined
 }
 
-// combineParts builds the classification of a prompt with several requests.
+// combineParts builds the classification of a prompt with several requests, of which
+// only the last one may be unknown.
 // Calibrated confidences are probabilities, so the probability that all are
 // correct is their product. Otherwise the prompt has the confidence of its
 // least confident part.
@@ -91,8 +119,12 @@ func combineParts(parts []promptPart) contract.Classification {
 	clf.Confidence = 1
 	best := 0.0
 	for _, p := range parts {
+		if p.intent == contract.Unknown {
+			clf.Subtasks = append(clf.Subtasks, contract.Subtask{Title: p.title, Intent: p.intent, Domains: p.domains})
+			continue
+		}
 		if p.confidence > best {
-			best, clf.Intent = p.confidence, p.intent
+			best, clf.Intent, clf.Alternatives = p.confidence, p.intent, p.runnersUp
 		}
 		if p.calibrated {
 			clf.Confidence *= p.confidence
@@ -101,11 +133,16 @@ func combineParts(parts []promptPart) contract.Classification {
 		}
 		clf.Domains = appendDomains(clf.Domains, p.domains)
 		clf.Subtasks = append(clf.Subtasks, contract.Subtask{
-			Title:   p.title,
-			Reason:  fmt.Sprintf("asked for by itself, confidence %.2f", p.confidence),
-			Intent:  p.intent,
-			Domains: p.domains, DomainOrigins: originsOf(p.domains, contract.DomainNamed),
+			Title:      p.title,
+			Reason:     fmt.Sprintf("asked for by itself, confidence %.2f", p.confidence),
+			Intent:     p.intent,
+			Domains:    p.domains,
+			Confidence: p.confidence, Alternatives: p.runnersUp,
+			DomainOrigins: originsOf(p.domains, contract.DomainNamed),
 		})
+	}
+	if known := len(parts) - 1; known > 1 || parts[known].intent != contract.Unknown {
+		clf.Alternatives = nil // each part has its own
 	}
 	clf.DomainOrigins = originsOf(clf.Domains, contract.DomainNamed)
 	clf.Domains = orUnknownDomain(clf.Domains, clf.Intent)

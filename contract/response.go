@@ -268,11 +268,19 @@ func AnswerText(results []AgentResult) string {
 // caller can ask instead. Lists contain only what the caller may use.
 type Unsupported struct {
 	Reason          string        `json:"reason"` // no_match, low_confidence, ambiguous, divergent, not_entitled, gated
-	Detail          string        `json:"detail"`
+	Detail          string        `json:"detail"` // for an end user
+	Needed          Needed        `json:"needed"`
 	Nearest         []NearestMiss `json:"nearest"`
 	AcceptedIntents []string      `json:"accepted_intents"`
 	AcceptedDomains []string      `json:"accepted_domains"`
 	Examples        []string      `json:"examples"` // most similar declared utterances
+}
+
+// Needed is what a request needs for an agent: the score of the agent and the
+// confidence of the classification.
+type Needed struct {
+	Score      float64 `json:"score"`
+	Confidence float64 `json:"confidence"`
 }
 
 // NearestMiss is an agent that almost matched, and what it lacks.

@@ -365,7 +365,7 @@ func TestAnswer_EncodesDegradedAnswer(t *testing.T) {
 		`"answer":"No specialised agent is registered for this request. No language model is set up to answer it directly. There is no agent here that you may use yet.",` +
 		`"classification":{"intent":"unknown","domains":[],"subtasks":[],"confidence":0,"source":"lexical","latency_ms":0},` +
 		`"degraded":true,"degraded_reason":"llm_not_configured",` +
-		`"reason":"no_match","detail":"the registry declares no agent yet","nearest":[],"accepted_intents":[],"accepted_domains":[],"examples":[]}`
+		`"reason":"no_match","detail":"no agent is registered here yet","needed":{"score":0.65,"confidence":0.5},"nearest":[],"accepted_intents":[],"accepted_domains":[],"examples":[]}`
 	if diff := cmp.Diff(want, string(got)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

@@ -18,7 +18,8 @@
 // calls no model.
 //
 //	{"reason":"no_match",
-//	 "detail":"quality_agent is nearest with 0.50 of the 0.65 needed: name one of its domains: databricks, python, semaforo",
+//	 "detail":"the request names no subject that is served here: name one of databricks, python, semaforo",
+//	 "needed":{"score":0.65,"confidence":0.5},
 //	 "nearest":[{"agent_id":"quality_agent","score":0.5,"missing_score":0.15,"gates":[…]}],
 //	 "accepted_intents":["code_review",…], "accepted_domains":["databricks",…],
 //	 "examples":["review my pull request",…]}

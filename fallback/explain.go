@@ -13,14 +13,15 @@ import (
 // maxListedNames is how many names a sentence lists.
 const maxListedNames = 8
 
-// explain states in one sentence why no agent serves the request, and what the caller
-// can do about it.
+// explain states in one sentence for an end user why no agent serves the request, and
+// what the user can do about it. Scores and confidences are in the other members of
+// contract.Unsupported.
 func (a *explainer) explain() string {
 	if len(a.Catalogue.Agents) == 0 {
-		return "the registry declares no agent yet"
+		return "no agent is registered here yet"
 	}
 	if len(a.usable.List()) == 0 {
-		return "you may not use any agent of this registry: ask its operator for a token with an agent scope"
+		return "you may not use any agent here: ask the operator for access"
 	}
 	switch a.Reason {
 	case ReasonLowConfidence:
@@ -30,7 +31,7 @@ func (a *explainer) explain() string {
 	case ReasonDivergent:
 		return a.explainDivergence()
 	case ReasonNotEntitled:
-		return "no agent you may use serves this request: ask for one of the accepted intents, or ask the operator for access to more agents"
+		return "no agent that you may use serves this request: ask for something else, or ask the operator for access to more agents"
 	case ReasonGated:
 		return a.explainGates()
 	}
@@ -47,11 +48,10 @@ func (a *explainer) explainNoMatch() string {
 	if a.missingScore(a.nearestCandidate) == 0 {
 		return a.explainGates()
 	}
-	text := fmt.Sprintf("%s is nearest with %.2f of the %.2f needed", a.nearestCandidate.AgentID, a.nearestCandidate.Score, float64(a.Catalogue.Routing.ThresholdHundredths())/100)
 	if advice := a.suggestChange(); advice != "" {
-		text += ": " + advice
+		return advice
 	}
-	return text
+	return a.explainNotUnderstood()
 }
 
 // suggestChange returns the least change to the request that reaches the nearest agent:
@@ -62,7 +62,8 @@ func (a *explainer) suggestChange() string {
 	lack := a.missingScore(a.nearestCandidate)
 	var steps []string
 	if a.nearestCandidate.Parts.Constraints < 0 {
-		steps = append(steps, fmt.Sprintf("shorten the request, it takes %d tokens at most", agent.Constraints.MaxTokens))
+		// The matcher estimates a token for four bytes.
+		steps = append(steps, fmt.Sprintf("the request is too long: shorten it to about %d characters", 4*agent.Constraints.MaxTokens))
 		lack += a.nearestCandidate.Parts.Constraints
 	}
 	switch {
@@ -71,9 +72,9 @@ func (a *explainer) suggestChange() string {
 		others := slices.DeleteFunc(slices.Sorted(slices.Values(agent.Match.Domains)), func(d string) bool {
 			return d == contract.AnyDomain || slices.Contains(a.nearestCandidate.MatchedDomains, d)
 		})
-		steps = appendStep(steps, "name one of its domains: ", others)
+		steps = appendStep(steps, "the request names no subject that is served here: name one of ", others)
 	default:
-		steps = appendStep(steps, "ask for one of its intents: ", slices.Sorted(slices.Values(agent.Match.Intent)))
+		steps = appendStep(steps, "it is not clear what is to be done: ask for one of ", slices.Sorted(slices.Values(agent.Match.Intent)))
 	}
 	return strings.Join(steps, "; ")
 }
@@ -81,35 +82,34 @@ func (a *explainer) suggestChange() string {
 // explainNotUnderstood is for a request without a near agent. A caller that may not use
 // every agent does not learn whether the request fits another agent.
 func (a *explainer) explainNotUnderstood() string {
-	text := "no intent of this registry fits the request"
+	text := "nothing that is served here fits the request"
 	understood := a.isUnderstood()
 	if understood || !a.usable.All() {
-		text = "no agent you may use serves this request"
+		text = "no agent that you may use serves this request"
 	}
 	if near, ok := a.visibleAlternative(); ok && !understood {
-		text += fmt.Sprintf(" (%s is nearest, with %.2f of the %.2f needed)", near.Intent, near.Confidence, a.minConfidence())
+		text += fmt.Sprintf("; %s is the nearest", near.Intent)
 	}
-	return text + ": ask for one of the accepted intents: " + joinNames(a.intents)
+	return text + ": ask for one of " + joinNames(a.intents)
 }
 
 // explainNamedAgent is for a request that names one agent, which does not fit. An
 // agent that does not exist and one that the caller may not use read alike.
 func (a *explainer) explainNamedAgent() string {
 	if !a.usable.Has(a.OnlyAgent) {
-		return "agent_id names " + a.OnlyAgent + ", which is no agent you may use: leave agent_id out, or name another"
+		return "the request names the agent " + a.OnlyAgent + ", which is no agent that you may use: name another, or leave agent_id out"
 	}
-	return "agent_id asks for " + a.OnlyAgent + " alone, which serves neither the intent nor a domain of the request: leave agent_id out, or ask for one of its intents: " +
+	return "the request names the agent " + a.OnlyAgent + ", which does not serve it: leave agent_id out, or ask for one of " +
 		joinNames(slices.Sorted(slices.Values(a.Catalogue.Agent(a.OnlyAgent).Match.Intent)))
 }
 
 func (a *explainer) explainLowConfidence() string {
 	clf := &a.Decision.Classification
-	as := ""
+	text := "it is not clear enough what is to be done"
 	if slices.Contains(a.intents, clf.Intent) {
-		as = " as " + clf.Intent
+		text = "it is not clear enough that the request asks for " + clf.Intent
 	}
-	text := fmt.Sprintf("the request reads%s with a confidence of %.2f only, %.2f is needed", as, clf.Confidence, a.minConfidence())
-	return text + ": say more exactly what is wanted, with one of the accepted intents: " + joinNames(a.intents)
+	return text + ": describe it more exactly, or ask for one of " + joinNames(a.intents)
 }
 
 // explainAmbiguity names both readings if the caller may see both. If no other
@@ -122,10 +122,9 @@ func (a *explainer) explainAmbiguity() string {
 	}
 	near, ok := a.visibleAlternative()
 	if !ok || !slices.Contains(a.intents, clf.Intent) {
-		return "the request has several readings that are as good, for different agents: say which of the accepted intents is wanted"
+		return "the request can be understood in several ways: say which of these is meant: " + joinNames(a.intents)
 	}
-	return fmt.Sprintf("the request reads as %s (%.2f) and as %s (%.2f), which different agents serve: say which one is wanted",
-		clf.Intent, clf.Confidence, near.Intent, near.Confidence)
+	return fmt.Sprintf("the request can mean %s or %s: say which one is meant", clf.Intent, near.Intent)
 }
 
 // domainsOf returns the domains of the agents that declare the intent, sorted.
@@ -163,7 +162,7 @@ func (a *explainer) explainDivergence() string {
 	if len(asked) > 1 {
 		of = " (" + strings.Join(asked, ", ") + ")"
 	}
-	return "the request asks for several things" + of + " and this registry does not split requests: send one request for each"
+	return "the request asks for several things" + of + ", and requests are not split here: send one request for each"
 }
 
 // explainGates names the nearest agent with a sufficient score, and the gates it fails.
@@ -177,9 +176,9 @@ func (a *explainer) explainGates() string {
 		for k, g := range n.Gates {
 			reasons[k] = g.Reason
 		}
-		return fmt.Sprintf("%s fits with %.2f but may not take the request: %s", n.AgentID, n.Score, strings.Join(reasons, "; "))
+		return fmt.Sprintf("%s fits the request but may not take it: %s", n.AgentID, strings.Join(reasons, "; "))
 	}
-	return "the agents that fit may not take the request"
+	return "the agents that fit the request may not take it"
 }
 
 func (a *explainer) minConfidence() float64 {

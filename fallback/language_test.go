@@ -246,7 +246,7 @@ func ExampleUnsupported() {
 		Decision: &contract.Decision{Classification: contract.Classification{Intent: contract.Unknown}},
 	})
 	fmt.Println(facts.Detail)
-	// Output: no intent of this registry fits the request: ask for one of the accepted intents: code_review
+	// Output: nothing that is served here fits the request: ask for one of code_review
 }
 
 func BenchmarkDetect(b *testing.B) {

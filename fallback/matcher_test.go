@@ -25,27 +25,27 @@ func TestUnsupported_WithCandidatesOfTheMatcher(t *testing.T) {
 	}{
 		{
 			"no domain named", "review my code", fallback.ReasonNoMatch, local,
-			"quality_agent is nearest with 0.50 of the 0.65 needed: name one of its domains: databricks, python, semaforo",
+			"the request names no subject that is served here: name one of databricks, python, semaforo",
 			[]string{"quality_agent"},
 		},
 		{
 			"only a domain named", "python jokes", fallback.ReasonNoMatch, local,
-			"quality_agent is nearest with 0.30 of the 0.65 needed: ask for one of its intents: code_review, databricks_review, serverless_review",
+			"it is not clear what is to be done: ask for one of code_review, databricks_review, serverless_review",
 			[]string{"quality_agent"},
 		},
 		{
 			"intent of one, domain of another", "cost analysis of python", fallback.ReasonNoMatch, local,
-			"billing_agent is nearest with 0.50 of the 0.65 needed: name one of its domains: azure, databricks",
+			"the request names no subject that is served here: name one of azure, databricks",
 			[]string{"billing_agent", "quality_agent"},
 		},
 		{
 			"the same for who may use one of them", "cost analysis of python", fallback.ReasonNoMatch, only("quality_agent"),
-			"quality_agent is nearest with 0.30 of the 0.65 needed: ask for one of its intents: code_review, databricks_review, serverless_review",
+			"it is not clear what is to be done: ask for one of code_review, databricks_review, serverless_review",
 			[]string{"quality_agent"},
 		},
 		{
 			"nothing near", "tell me a joke", fallback.ReasonNoMatch, only("rag_agent"),
-			"no agent you may use serves this request: ask for one of the accepted intents: doc_answering, retrieval_qa",
+			"no agent that you may use serves this request: ask for one of doc_answering, retrieval_qa",
 			nil,
 		},
 	}
@@ -97,7 +97,7 @@ func decided(t *testing.T, s *capabilities.Catalogue, prompt, reason string, cal
 // An empty list is encoded as [], not as null.
 func TestUnsupported_EncodesEmptyLists(t *testing.T) {
 	answer := fallback.Unsupported(decided(t, registry(), "tell me a joke", fallback.ReasonNoMatch, only()))
-	const want = `{"reason":"no_match","detail":"you may not use any agent of this registry: ask its operator for a token with an agent scope",` +
+	const want = `{"reason":"no_match","detail":"you may not use any agent here: ask the operator for access","needed":{"score":0.65,"confidence":0.5},` +
 		`"nearest":[],"accepted_intents":[],"accepted_domains":[],"examples":[]}`
 	ours, err := strictjson.Marshal(answer)
 	if err != nil {

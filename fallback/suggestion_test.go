@@ -91,7 +91,7 @@ clients:
 			"3 distinct examples only: without a model, the confidence of an intent is calibrated if it has at least 5",
 			"the names book_flight and flight are made of frequent words: choose better ones",
 		},
-		Detail: "rag_agent is nearest with 0.30 of the 0.65 needed: ask for one of its intents: doc_answering, retrieval_qa",
+		Detail: "it is not clear what is to be done: ask for one of doc_answering, retrieval_qa",
 		Nearest: []contract.NearestMiss{{
 			AgentID: "rag_agent", Score: 0.3, MissingScore: 0.35,
 			Gates: []contract.Gate{{Gate: "threshold", Reason: "score 0.30 is below the threshold 0.65"}},

@@ -46,6 +46,7 @@ func Unsupported(u *Unmet) *contract.Unsupported {
 	return &contract.Unsupported{
 		Reason:          u.Reason,
 		Detail:          a.explain(),
+		Needed:          contract.Needed{Score: float64(u.Catalogue.Routing.ThresholdHundredths()) / 100, Confidence: a.minConfidence()},
 		Nearest:         a.nearMisses,
 		AcceptedIntents: limitAccepted(a.intents),
 		AcceptedDomains: limitAccepted(a.domains),

@@ -85,7 +85,8 @@ func TestUnsupported_ExplainsRefusal(t *testing.T) {
 		near("quality_agent", 0.5, 0, 0, "", below)))
 	want := &contract.Unsupported{
 		Reason:          "no_match",
-		Detail:          "quality_agent is nearest with 0.50 of the 0.65 needed: name one of its domains: databricks, python, semaforo",
+		Detail:          "the request names no subject that is served here: name one of databricks, python, semaforo",
+		Needed:          contract.Needed{Score: 0.65, Confidence: 0.5},
 		Nearest:         []contract.NearestMiss{{AgentID: "quality_agent", Score: 0.5, MissingScore: 0.15, Gates: []contract.Gate{below}}},
 		AcceptedIntents: []string{"code_review", "cost_analysis", "databricks_review", "doc_answering", "retrieval_qa", "serverless_review"},
 		AcceptedDomains: []string{"azure", "databricks", "docs", "kb_internal", "python", "semaforo"},
@@ -111,89 +112,89 @@ func TestUnsupported_Detail(t *testing.T) {
 		{
 			name: "too long", reason: fallback.ReasonNoMatch, clf: contract.Classification{Intent: "code_review"},
 			near: []contract.Candidate{near("quality_agent", 0.5, 0.3, -0.2, "python")},
-			want: "quality_agent is nearest with 0.60 of the 0.65 needed: shorten the request, it takes 8000 tokens at most",
+			want: "the request is too long: shorten it to about 32000 characters",
 		},
 		{
 			name: "too long, and a domain is missing", reason: fallback.ReasonNoMatch, clf: contract.Classification{Intent: "code_review"},
 			near: []contract.Candidate{near("quality_agent", 0.5, 0, -0.2, "")},
-			want: "quality_agent is nearest with 0.30 of the 0.65 needed: shorten the request, it takes 8000 tokens at most; name one of its domains: databricks, python, semaforo",
+			want: "the request is too long: shorten it to about 32000 characters; the request names no subject that is served here: name one of databricks, python, semaforo",
 		},
 		{
 			name: "the intent is missing", reason: fallback.ReasonNoMatch, clf: unknown,
 			near: []contract.Candidate{near("rag_agent", 0, 0.6, 0, "docs kb_internal"), near("quality_agent", 0, 0.3, 0, "python")},
-			want: "rag_agent is nearest with 0.60 of the 0.65 needed: ask for one of its intents: doc_answering, retrieval_qa",
+			want: "it is not clear what is to be done: ask for one of doc_answering, retrieval_qa",
 		},
 		{
 			name: "out of scope", reason: fallback.ReasonNoMatch, clf: unknown,
-			want: "no intent of this registry fits the request: ask for one of the accepted intents: code_review, cost_analysis, databricks_review, doc_answering, retrieval_qa, serverless_review",
+			want: "nothing that is served here fits the request: ask for one of code_review, cost_analysis, databricks_review, doc_answering, retrieval_qa, serverless_review",
 		},
 		{
 			name: "out of scope, something near", reason: fallback.ReasonNoMatch, caller: only("rag_agent"),
 			clf:  contract.Classification{Intent: contract.Unknown, Alternatives: []contract.IntentScore{{Intent: "code_review", Confidence: 0.4}, {Intent: "retrieval_qa", Confidence: 0.3}}},
-			want: "no agent you may use serves this request (retrieval_qa is nearest, with 0.30 of the 0.50 needed): ask for one of the accepted intents: doc_answering, retrieval_qa",
+			want: "no agent that you may use serves this request; retrieval_qa is the nearest: ask for one of doc_answering, retrieval_qa",
 		},
 		{
 			name: "understood, but nobody is near that may be shown", reason: fallback.ReasonNoMatch, caller: only("rag_agent"), clf: contract.Classification{Intent: "code_review"},
 			near: []contract.Candidate{near("quality_agent", 0.5, 0, 0, "")},
-			want: "no agent you may use serves this request: ask for one of the accepted intents: doc_answering, retrieval_qa",
+			want: "no agent that you may use serves this request: ask for one of doc_answering, retrieval_qa",
 		},
 		{
 			name: "it would fit", reason: fallback.ReasonNoMatch, clf: contract.Classification{Intent: "code_review"},
 			near: []contract.Candidate{near("quality_agent", 0.5, 0.3, 0, "python", state)},
-			want: "quality_agent fits with 0.80 but may not take the request: breaker open for another 7 s",
+			want: "quality_agent fits the request but may not take it: breaker open for another 7 s",
 		},
 		{
 			name: "not sure enough", reason: fallback.ReasonLowConfidence, caller: only("quality_agent"),
 			clf:  contract.Classification{Intent: "code_review", Confidence: 0.4, Source: contract.SourceLLM},
 			near: []contract.Candidate{near("quality_agent", 0.5, 0.3, 0, "python")},
-			want: "the request reads as code_review with a confidence of 0.40 only, 0.65 is needed: say more exactly what is wanted, with one of the accepted intents: code_review, databricks_review, serverless_review",
+			want: "it is not clear enough that the request asks for code_review: describe it more exactly, or ask for one of code_review, databricks_review, serverless_review",
 		},
 		{
 			name: "not sure of something the caller may not know", reason: fallback.ReasonLowConfidence, caller: only("rag_agent"),
 			clf:  contract.Classification{Intent: "code_review", Confidence: 0.4},
-			want: "the request reads with a confidence of 0.40 only, 0.50 is needed: say more exactly what is wanted, with one of the accepted intents: doc_answering, retrieval_qa",
+			want: "it is not clear enough what is to be done: describe it more exactly, or ask for one of doc_answering, retrieval_qa",
 		},
 		{
 			name: "ambiguous", reason: fallback.ReasonAmbiguous,
 			clf:  contract.Classification{Intent: "code_review", Confidence: 0.5, Alternatives: []contract.IntentScore{{Intent: "cost_analysis", Confidence: 0.45}}},
-			want: "the request reads as code_review (0.50) and as cost_analysis (0.45), which different agents serve: say which one is wanted",
+			want: "the request can mean code_review or cost_analysis: say which one is meant",
 		},
 		{
 			name: "ambiguous, but one reading is not the caller's", reason: fallback.ReasonAmbiguous, caller: only("quality_agent"),
 			clf:  contract.Classification{Intent: "code_review", Confidence: 0.5, Alternatives: []contract.IntentScore{{Intent: "cost_analysis", Confidence: 0.45}}},
-			want: "the request has several readings that are as good, for different agents: say which of the accepted intents is wanted",
+			want: "the request can be understood in several ways: say which of these is meant: code_review, databricks_review, serverless_review",
 		},
 		{
 			name: "divergent", reason: fallback.ReasonDivergent,
 			clf:  contract.Classification{Intent: "code_review", Subtasks: []contract.Subtask{{Intent: "code_review"}, {Intent: "cost_analysis"}, {Intent: "code_review"}}},
-			want: "the request asks for several things (code_review, cost_analysis) and this registry does not split requests: send one request for each",
+			want: "the request asks for several things (code_review, cost_analysis), and requests are not split here: send one request for each",
 		},
 		{
 			name: "divergent, one part not the caller's", reason: fallback.ReasonDivergent, caller: only("billing_agent"),
 			clf:  contract.Classification{Intent: "code_review", Subtasks: []contract.Subtask{{Intent: "code_review"}, {Intent: "cost_analysis"}}},
-			want: "the request asks for several things and this registry does not split requests: send one request for each",
+			want: "the request asks for several things, and requests are not split here: send one request for each",
 		},
 		{
 			name: "not entitled", reason: fallback.ReasonNotEntitled, caller: only("rag_agent"), clf: contract.Classification{Intent: "code_review"},
-			want: "no agent you may use serves this request: ask for one of the accepted intents, or ask the operator for access to more agents",
+			want: "no agent that you may use serves this request: ask for something else, or ask the operator for access to more agents",
 		},
 		{
 			name: "entitled to nothing", reason: fallback.ReasonNotEntitled, caller: only(), clf: contract.Classification{Intent: "code_review"},
-			want: "you may not use any agent of this registry: ask its operator for a token with an agent scope",
+			want: "you may not use any agent here: ask the operator for access",
 		},
 		{
 			name: "gated", reason: fallback.ReasonGated, clf: contract.Classification{Intent: "code_review"},
 			near: []contract.Candidate{near("billing_agent", 0, 0.3, 0, "databricks"), near("quality_agent", 0.5, 0.3, 0, "python", scopes, state)},
-			want: "quality_agent fits with 0.80 but may not take the request: needs scope repo:read; breaker open for another 7 s",
+			want: "quality_agent fits the request but may not take it: needs scope repo:read; breaker open for another 7 s",
 		},
 		{
 			name: "gated, not to be shown", reason: fallback.ReasonGated, clf: contract.Classification{Intent: "code_review"}, caller: only("rag_agent"),
 			near: []contract.Candidate{near("quality_agent", 0.5, 0.3, 0, "python", scopes)},
-			want: "the agents that fit may not take the request",
+			want: "the agents that fit the request may not take it",
 		},
 		{
 			name: "a reason of its own", reason: "topk_reached", clf: unknown, caller: only("billing_agent"),
-			want: "no agent you may use serves this request: ask for one of the accepted intents: cost_analysis",
+			want: "no agent that you may use serves this request: ask for one of cost_analysis",
 		},
 	}
 	for _, tt := range tests {
@@ -278,7 +279,8 @@ func TestUnsupported_HidesExamplesOfSharedIntent(t *testing.T) {
 		near("theirs", 0.5, 0, 0, ""), near("mine", 0.5, 0, 0, "")))
 	want := &contract.Unsupported{
 		Reason:          "no_match",
-		Detail:          "mine is nearest with 0.50 of the 0.65 needed: name one of its domains: go",
+		Detail:          "the request names no subject that is served here: name one of go",
+		Needed:          contract.Needed{Score: 0.65, Confidence: 0.5},
 		Nearest:         []contract.NearestMiss{{AgentID: "mine", Score: 0.5, MissingScore: 0.15, Gates: []contract.Gate{}}},
 		AcceptedIntents: []string{"code_review"},
 		AcceptedDomains: []string{"go"},
@@ -319,7 +321,7 @@ func TestUnsupported_WithoutUsableAgents(t *testing.T) {
 		u.Lexical = nil
 		got := fallback.Unsupported(u)
 		want := &contract.Unsupported{
-			Reason: "no_match", Detail: got.Detail,
+			Reason: "no_match", Detail: got.Detail, Needed: contract.Needed{Score: 0.65, Confidence: 0.5},
 			Nearest: []contract.NearestMiss{}, AcceptedIntents: []string{}, AcceptedDomains: []string{}, Examples: []string{},
 		}
 		if diff := cmp.Diff(want, got); diff != "" || got.Detail == "" {

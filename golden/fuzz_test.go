@@ -8,7 +8,7 @@ import (
 )
 
 // FuzzCases checks that a file is read or rejected with a position, and that
-// accepted cases are valid and stable.
+// accepted cases are valid and stable, and not taken for a file of another kind.
 func FuzzCases(f *testing.F) {
 	for _, name := range []string{"testdata/chaos.yaml", "../examples/golden/cases.yaml"} {
 		data, err := os.ReadFile(name)
@@ -34,6 +34,9 @@ func FuzzCases(f *testing.F) {
 					t.Fatalf("got %d cases with the error %q", len(cases), err)
 				}
 				continue
+			}
+			if why := otherKind("c"+ext, []byte(content)); why != "" {
+				t.Fatalf("a case file is skipped: %s", why)
 			}
 			ids := map[string]bool{}
 			for i := range cases {

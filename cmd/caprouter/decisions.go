@@ -2,8 +2,10 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/url"
 	"slices"
 	"strconv"
@@ -14,6 +16,8 @@ import (
 
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/golden"
+	"github.com/caprouter/caprouter/internal/audit"
+	"github.com/caprouter/caprouter/internal/history"
 )
 
 const decisionsPath = "/api/v1/decisions"
@@ -21,26 +25,27 @@ const decisionsPath = "/api/v1/decisions"
 func newDecisionsCommand() *cobra.Command {
 	var flags serverFlags
 	var filter decisionFilter
+	var dataDir string
 	cmd := &cobra.Command{
 		Use:   "decisions",
-		Short: "List the decisions of a running router, for example uncertain ones",
-		Long: "List the newest decisions of a running router: time (UTC), request, confidence, source of the\n" +
-			"classification, outcome, masked prompt, and reading → agents. Continue with `caprouter golden add\n" +
-			"REQUEST`, which turns a decision into a test, or `caprouter teach`.",
+		Short: "List decisions, for example uncertain ones",
+		Long: "List the newest decisions of a running router, or of a data directory: time (UTC), request, confidence,\n" +
+			"source of the classification, outcome, masked prompt, and reading → agents. Continue with `caprouter\n" +
+			"golden add REQUEST`, which turns a decision into a test, or `caprouter teach`.",
 		Example: `  caprouter decisions --below 0.7
   caprouter decisions --fallback --since 24h
-  caprouter decisions --agent quality_agent --source llm --json`,
+  caprouter decisions --agent quality_agent --source llm --json
+  caprouter decisions --data-dir /var/lib/caprouter`,
 		Args: argsBetween("no arguments", 0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			query, err := filter.newQuery(cmd)
 			if err != nil {
 				return err
 			}
-			c, err := flags.newClient(cmd)
-			if err != nil {
-				return err
+			if dataDir != "" && flags.url != "" {
+				return usageErrorf(cmd, "--data-dir names files, and --url a router that runs: leave one out")
 			}
-			list, err := c.listDecisions(cmd.Context(), query, filter.limit)
+			list, err := readDecisionLog(cmd, &flags, dataDir, query)
 			if err != nil {
 				return err
 			}
@@ -56,8 +61,35 @@ func newDecisionsCommand() *cobra.Command {
 	}
 	flags.register(cmd)
 	addJSONFlag(cmd, &flags.asJSON)
+	cmd.Flags().StringVar(&dataDir, "data-dir", "", "`DIR` whose audit log is read, instead of that of a running router")
+	mustSucceed(cmd.MarkFlagDirname("data-dir"))
 	filter.register(cmd)
 	return cmd
+}
+
+// readDecisionLog reads the log of the running router, or of a data directory if dir is
+// not "".
+func readDecisionLog(
+	cmd *cobra.Command, flags *serverFlags, dir string, query contract.DecisionQuery,
+) ([]contract.DecisionEntry, error) {
+	if dir == "" {
+		c, err := flags.newClient(cmd)
+		if err != nil {
+			return nil, err
+		}
+		return c.listDecisions(cmd.Context(), query)
+	}
+	log, err := audit.OpenCopy(cmd.Context(), dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, explainMissingLog(dir, "")
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer log.Close()
+	return listDecisions(query, func(q contract.DecisionQuery) (*contract.DecisionPage, error) {
+		return history.ReadDecisions(cmd.Context(), log, q)
+	})
 }
 
 // decisionFilter selects entries of the decision log.
@@ -93,35 +125,30 @@ func sourceNames() []string {
 	}
 }
 
-// newQuery returns the parameters of the REST interface.
-func (f *decisionFilter) newQuery(cmd *cobra.Command) (url.Values, error) {
-	query := url.Values{}
-	for name, value := range map[string]string{
-		"agent": f.agent, "intent": f.intent, "source": f.source, "fallback": f.fallback, "outcome": f.outcome,
-	} {
-		if value != "" {
-			query.Set(name, value)
-		}
+// newQuery checks the flags. The limit is that of the list, not of a page.
+func (f *decisionFilter) newQuery(cmd *cobra.Command) (contract.DecisionQuery, error) {
+	query := contract.DecisionQuery{
+		Below: f.below, Agent: f.agent, Intent: f.intent, Source: contract.Source(f.source),
+		Fallback: f.fallback, Outcome: contract.Status(f.outcome), Limit: f.limit,
 	}
-	since, err := parseSince(f.since, time.Now())
+	var err error
+	query.Since, err = parseSince(f.since, time.Now())
 	switch {
 	case err != nil:
-		return nil, usageErrorf(cmd, "--since %w", err)
+		return query, usageErrorf(cmd, "--since %w", err)
 	case cmd.Flags().Changed("below") && !(f.below > 0 && f.below <= 1):
-		return nil, usageErrorf(cmd, "--below is a confidence above 0 and up to 1, not %v", f.below)
+		return query, usageErrorf(cmd, "--below is a confidence above 0 and up to 1, not %v", f.below)
 	case f.agent != "" && !contract.ValidAgentID(f.agent):
-		return nil, usageErrorf(cmd, "--agent %q is not the id of an agent", f.agent)
+		return query, usageErrorf(cmd, "--agent %q is not the id of an agent", f.agent)
 	case f.source != "" && !slices.Contains(sourceNames(), f.source):
-		return nil, usageErrorf(cmd, "--source is %s, not %q", strings.Join(sourceNames(), ", "), f.source)
+		return query, usageErrorf(cmd, "--source is %s, not %q", strings.Join(sourceNames(), ", "), f.source)
 	case f.fallback != "" && !slices.Contains([]string{contract.AnyFallback, "A", "B", "C"}, f.fallback):
-		return nil, usageErrorf(cmd, "--fallback takes no value, or =A, =B or =C, not %q", f.fallback)
+		return query, usageErrorf(cmd, "--fallback takes no value, or =A, =B or =C, not %q", f.fallback)
+	case f.outcome != "" && !query.Outcome.Terminal():
+		return query, usageErrorf(cmd, "--outcome is the status of a request that has ended, e.g. completed, not %q", f.outcome)
 	case f.limit < 1:
-		return nil, usageErrorf(cmd, "--limit is 1 or more, not %d", f.limit)
+		return query, usageErrorf(cmd, "--limit is 1 or more, not %d", f.limit)
 	}
-	if f.below > 0 {
-		query.Set("below", strconv.FormatFloat(f.below, 'g', -1, 64))
-	}
-	query.Set("since", since.UTC().Format(time.RFC3339Nano))
 	return query, nil
 }
 
@@ -143,25 +170,55 @@ func parseSince(text string, now time.Time) (time.Time, error) {
 	return time.Time{}, fmt.Errorf("is 12h, 7d, 2026-01-02 or 2026-01-02T15:04:05Z, not %q", text)
 }
 
-// listDecisions returns the newest entries that the query selects, newest first. The
-// REST interface returns the oldest first, so it reads all pages.
-func (c *client) listDecisions(ctx context.Context, query url.Values, limit int) ([]contract.DecisionEntry, error) {
-	const pageSize = "200" // prompts of 64 KiB fit the limit of an answer
-	list := []contract.DecisionEntry{}
-	query.Set("limit", pageSize)
+// listDecisions returns the newest entries that the query selects, newest first. Pages
+// are the oldest first, so it reads all of them.
+func listDecisions(
+	query contract.DecisionQuery, readPage func(contract.DecisionQuery) (*contract.DecisionPage, error),
+) ([]contract.DecisionEntry, error) {
+	const pageSize = 200 // prompts of 64 KiB fit the limit of an answer
+	list, limit := []contract.DecisionEntry{}, query.Limit
+	query.Limit = pageSize
 	for {
-		var page contract.DecisionPage
-		if err := c.getResource(ctx, decisionsPath, query, &page); err != nil {
+		page, err := readPage(query)
+		if err != nil {
 			return nil, err
 		}
 		list = append(list, page.Decisions...)
 		list = slices.Delete(list, 0, max(len(list)-limit, 0))
-		if page.NextCursor == query.Get("cursor") {
+		if page.NextCursor == query.Cursor {
 			slices.Reverse(list)
 			return list, nil
 		}
-		query.Set("cursor", page.NextCursor)
+		query.Cursor = page.NextCursor
 	}
+}
+
+// listDecisions reads the decision log of the router.
+func (c *client) listDecisions(ctx context.Context, query contract.DecisionQuery) ([]contract.DecisionEntry, error) {
+	return listDecisions(query, func(q contract.DecisionQuery) (*contract.DecisionPage, error) {
+		var page contract.DecisionPage
+		return &page, c.getResource(ctx, decisionsPath, decisionParameters(q), &page)
+	})
+}
+
+// decisionParameters returns the query as parameters of the REST interface.
+func decisionParameters(q contract.DecisionQuery) url.Values {
+	parameters := url.Values{"limit": {strconv.Itoa(q.Limit)}}
+	for name, value := range map[string]string{
+		"agent": q.Agent, "outcome": string(q.Outcome), "intent": q.Intent, "source": string(q.Source), "fallback": q.Fallback,
+		"request_id": q.RequestID, "cursor": q.Cursor,
+	} {
+		if value != "" {
+			parameters.Set(name, value)
+		}
+	}
+	if q.Below > 0 {
+		parameters.Set("below", strconv.FormatFloat(q.Below, 'g', -1, 64))
+	}
+	if !q.Since.IsZero() {
+		parameters.Set("since", q.Since.UTC().Format(time.RFC3339Nano))
+	}
+	return parameters
 }
 
 // formatDecisions returns three lines per decision that fit 80 columns.

@@ -181,7 +181,7 @@ func unsupported() *contract.Response {
 		RequestID: requestID, Status: contract.StatusUnsupported, Decision: d,
 		Data: contract.ResponseData{Mode: contract.DataUnsupported, Unsupported: &contract.Unsupported{
 			Reason: "no_match",
-			Detail: "large_agent is nearest with 0.60 of the 0.65 needed: shorten the request, it takes 8000 tokens at most",
+			Detail: "the request is too long: shorten it to about 32000 characters",
 			Nearest: []contract.NearestMiss{
 				{AgentID: "large_agent", Score: 0.6, MissingScore: 0.05},
 				{AgentID: "rag_agent", Score: 0.5, MissingScore: 0.15},
@@ -204,7 +204,7 @@ func nothingNear() *contract.Response {
 			FallbackUsed:   &used,
 		},
 		Data: contract.ResponseData{Mode: contract.DataUnsupported, DryRun: true, Unsupported: &contract.Unsupported{
-			Reason: "no_match", Detail: "the registry declares no agent yet",
+			Reason: "no_match", Detail: "no agent is registered here yet",
 		}},
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/url"
 	"regexp"
 	"slices"
 	"strings"
@@ -129,7 +128,7 @@ func isDuplicate(err error) bool {
 
 // findDecision returns the entry of a request in the decision log of the router.
 func (c *client) findDecision(ctx context.Context, id string) (*contract.DecisionEntry, error) {
-	list, err := c.listDecisions(ctx, url.Values{"request_id": {id}}, 1)
+	list, err := c.listDecisions(ctx, contract.DecisionQuery{RequestID: id, Limit: 1})
 	switch {
 	case err != nil:
 		return nil, err

@@ -159,7 +159,7 @@ func reportError(errOut io.Writer, err error) int {
 	case errors.Is(err, context.Canceled):
 		err = errors.New("interrupted")
 	}
-	printError(errOut, err.Error())
+	printError(errOut, explainPermission(err).Error())
 	return code
 }
 

@@ -143,7 +143,7 @@ func (f *teachFlags) readDecisions(cmd *cobra.Command) ([]reading, error) {
 		if err != nil {
 			return nil, err
 		}
-		found, err := c.listDecisions(cmd.Context(), query, f.filter.limit)
+		found, err := c.listDecisions(cmd.Context(), query)
 		if err != nil {
 			return nil, err
 		}

@@ -42,7 +42,10 @@ func readRegistry(file string) (*capabilities.Snapshot, error) {
 // withoutVerb shortens "load: open a.yaml: no such file" to "a.yaml: no such file".
 func withoutVerb(err error) error {
 	if path, ok := errors.AsType[*fs.PathError](err); ok {
-		return fmt.Errorf("%s: %w", path.Path, path.Err)
+		err = fmt.Errorf("%s: %w", path.Path, path.Err)
+		if errors.Is(err, fs.ErrPermission) {
+			err = fmt.Errorf("%w: %s", err, permissionAdvice(path.Path))
+		}
 	}
 	return err
 }

@@ -28,27 +28,50 @@ type asked struct {
 
 // part is what one task is matched by.
 type askedPart struct {
-	subtask int // −1 = there are none
-	intent  string
-	domains []string
+	subtask    int // −1 = there are none
+	intent     string
+	domains    []string
+	confidence float64
+	tied       []string // further intents that an agent must declare
 }
 
-func partsAsked(clf *contract.Classification) []askedPart {
+func (o *oracle) partsAsked(q *asked) []askedPart {
+	clf := &q.resp.Decision.Classification
 	if len(clf.Subtasks) == 0 {
-		return []askedPart{{-1, clf.Intent, clf.Domains}}
+		return []askedPart{o.withTie(q, askedPart{subtask: -1, intent: clf.Intent, domains: clf.Domains, confidence: clf.Confidence}, clf.Alternatives, clf.Tied)}
 	}
 	var parts []askedPart
 	for i, s := range clf.Subtasks {
-		p := askedPart{i, s.Intent, s.Domains}
+		p := askedPart{subtask: i, intent: s.Intent, domains: s.Domains, confidence: s.Confidence}
+		if s.Confidence == 0 {
+			p.confidence = clf.Confidence
+		}
 		if p.intent == "" {
 			p.intent = clf.Intent
 		}
 		if len(p.domains) == 0 {
 			p.domains = clf.Domains
 		}
-		parts = append(parts, p)
+		parts = append(parts, o.withTie(q, p, s.Alternatives, s.Tied))
 	}
 	return parts
+}
+
+// withTie adds the intents that are about as likely, of agents the caller may use.
+func (o *oracle) withTie(q *asked, p askedPart, next []contract.IntentScore, tied bool) askedPart {
+	if !tied {
+		return p
+	}
+	likeliest := p.confidence
+	for _, other := range next {
+		usable := slices.ContainsFunc(o.registry.Agents, func(a *contract.RegistryEntry) bool {
+			return slices.Contains(a.Match.Intent, other.Intent) && entitledTo(q.caller, a.ID) && (q.req.AgentID == nil || *q.req.AgentID == a.ID)
+		})
+		if usable && likeliest-other.Confidence < o.registry.Routing.AmbiguityThreshold {
+			p.tied, p.confidence = append(p.tied, other.Intent), p.confidence+other.Confidence
+		}
+	}
+	return p
 }
 
 func entitledTo(c *contract.Caller, id string) bool {
@@ -62,7 +85,8 @@ func sees(c *contract.Caller, id string) bool {
 // score is in hundredths: +50, +30 a domain up to 60, −20.
 func (o *oracle) score(a *contract.RegistryEntry, p askedPart, prompt string) int {
 	score, matched := 0, 0
-	if p.intent != "unknown" && slices.Contains(a.Match.Intent, p.intent) {
+	lacks := func(intent string) bool { return !slices.Contains(a.Match.Intent, intent) }
+	if p.intent != "unknown" && !lacks(p.intent) && !slices.ContainsFunc(p.tied, lacks) {
 		score += 50
 	}
 	distinct := map[string]bool{}
@@ -101,12 +125,12 @@ func (o *oracle) requirementsMet(a *contract.RegistryEntry, q *asked) bool {
 
 // confident is the gate on the classification: what a model says counts from the
 // threshold on, words from a half on.
-func (o *oracle) confident(clf *contract.Classification) bool {
+func (o *oracle) confident(clf *contract.Classification, p askedPart) bool {
 	least := min(o.registry.Routing.ConfidenceThreshold, 1)
 	if clf.Source != contract.SourceLLM && clf.Source != contract.SourceCache {
 		least = 0.5
 	}
-	return clf.Confidence >= least
+	return p.confidence >= least
 }
 
 // allowed are the agents the part may go to.
@@ -116,7 +140,7 @@ func (o *oracle) allowed(q *asked, p askedPart) map[string]bool {
 	for _, a := range o.registry.Agents {
 		named := q.req.AgentID == nil || *q.req.AgentID == a.ID
 		if named && entitledTo(q.caller, a.ID) && o.requirementsMet(a, q) &&
-			o.score(a, p, q.req.Content.Prompt) >= threshold && o.confident(&q.resp.Decision.Classification) {
+			o.score(a, p, q.req.Content.Prompt) >= threshold && o.confident(&q.resp.Decision.Classification, p) {
 			out[a.ID] = true
 		}
 	}
@@ -126,7 +150,7 @@ func (o *oracle) allowed(q *asked, p askedPart) map[string]bool {
 // violations lists what is wrong with an answer by rule 1: one sentence each.
 func (o *oracle) violations(q *asked) (wrong []string) {
 	d := q.resp.Decision
-	parts := partsAsked(&d.Classification)
+	parts := o.partsAsked(q)
 	anywhere, byPart := map[string]bool{}, map[int]map[string]bool{}
 	for _, p := range parts {
 		byPart[p.subtask] = o.allowed(q, p)
@@ -166,7 +190,8 @@ func (o *oracle) wrongCandidate(c *contract.Candidate, q *asked, parts []askedPa
 		at = *c.Subtask
 	}
 	i := slices.IndexFunc(parts, func(p askedPart) bool { return p.subtask == at })
-	p := askedPart{-1, q.resp.Decision.Classification.Intent, q.resp.Decision.Classification.Domains} // the nearest of a request nobody serves
+	clf := &q.resp.Decision.Classification
+	p := askedPart{subtask: -1, intent: clf.Intent, domains: clf.Domains, confidence: clf.Confidence} // the nearest of a request nobody serves
 	if i >= 0 {
 		p = parts[i]
 	}

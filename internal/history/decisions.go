@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/caprouter/caprouter/capabilities"
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/audit"
 	"github.com/caprouter/caprouter/internal/strictjson"
@@ -16,9 +17,35 @@ import (
 // Decisions returns a page of the decision log with the entries that the caller may
 // see.
 func (s *Service) Decisions(ctx context.Context, q contract.DecisionQuery, caller *contract.Caller) (*contract.DecisionPage, error) {
+	page, err := readDecisions(ctx, s.cfg.Log, s.cfg.Catalogue(), q, caller)
+	if err != nil && !errors.Is(err, errUnreadableEntry) {
+		if e, ok := errors.AsType[*contract.Error](err); ok {
+			return nil, e
+		}
+		return nil, s.storeError(ctx, "the decision log cannot be read", err)
+	}
+	return page, err
+}
+
+// Reader reads an audit log. *audit.Log and *audit.Copy implement it.
+type Reader interface {
+	Read(ctx context.Context, q audit.Query) (audit.Page, error)
+}
+
+// ReadDecisions returns a page of a decision log with everything in it, for a person who
+// may read the files of the log.
+func ReadDecisions(ctx context.Context, log Reader, q contract.DecisionQuery) (*contract.DecisionPage, error) {
+	return readDecisions(ctx, log, &capabilities.Catalogue{}, q, &contract.Caller{AllScopes: true, AllAgents: true})
+}
+
+var errUnreadableEntry = errors.New("unreadable entry")
+
+func readDecisions(
+	ctx context.Context, log Reader, catalogue *capabilities.Catalogue, q contract.DecisionQuery, caller *contract.Caller,
+) (*contract.DecisionPage, error) {
 	var unreadable error
 	decisions := &contract.DecisionPage{Decisions: []contract.DecisionEntry{}}
-	page, err := s.cfg.Log.Read(ctx, audit.Query{
+	page, err := log.Read(ctx, audit.Query{
 		Since: firstTime(q), Cursor: q.Cursor, Limit: q.Limit,
 		Filter: func(rec *audit.Record) bool {
 			if unreadable != nil || !selectsRecord(q, rec, caller) {
@@ -29,7 +56,7 @@ func (s *Service) Decisions(ctx context.Context, q contract.DecisionQuery, calle
 				unreadable = err
 				return false
 			}
-			s.filter(caller, recordCaller(rec)).FilterLogEntry(&entry)
+			visibility.NewFilter(catalogue, caller, recordCaller(rec)).FilterLogEntry(&entry)
 			if !selectsDecision(q, entry.Decision) {
 				return false
 			}
@@ -38,13 +65,10 @@ func (s *Service) Decisions(ctx context.Context, q contract.DecisionQuery, calle
 		},
 	})
 	if unreadable != nil {
-		return nil, unreadable
+		return nil, fmt.Errorf("%w: %w", errUnreadableEntry, unreadable)
 	}
 	if err != nil {
-		if e, ok := errors.AsType[*contract.Error](err); ok {
-			return nil, e
-		}
-		return nil, s.storeError(ctx, "the decision log cannot be read", err)
+		return nil, err
 	}
 	decisions.NextCursor = page.Next
 	return decisions, nil

@@ -261,6 +261,27 @@ func documentPath(path string) string {
 	return regexp.MustCompile(`:(\w+)`).ReplaceAllString(path, "{$1}")
 }
 
+// Each operation declares its security, and a caller's token is optional, because
+// auth.mode none needs none.
+func TestOpenAPI_DeclaresSecurity(t *testing.T) {
+	doc := spec(t)
+	for _, items := range []map[string]*openapi3.PathItem{doc.Paths.Map(), doc.Webhooks} {
+		for path, item := range items {
+			for method, op := range item.Operations() {
+				if op.Security == nil {
+					t.Errorf("%s %s declares no security", method, path)
+					continue
+				}
+				isCaller := func(r openapi3.SecurityRequirement) bool { return r["callerToken"] != nil }
+				isNone := func(r openapi3.SecurityRequirement) bool { return len(r) == 0 }
+				if slices.ContainsFunc(*op.Security, isCaller) && !slices.ContainsFunc(*op.Security, isNone) {
+					t.Errorf("%s %s requires a token, which auth.mode none does not", method, path)
+				}
+			}
+		}
+	}
+}
+
 func TestHandleOpenAPI_ServesETag(t *testing.T) {
 	srv := startServer(t, httpserver.Config{}, &fakeBackend{})
 	first := srv.get(t, "/openapi.json")

@@ -116,8 +116,9 @@ func (s *Session) Pin(next Next) (pinned *Pinned, agent string) {
 }
 
 // replaceTitles replaces the titles of the subtasks, which are parts of the old prompt.
+// A part of the old prompt that was not understood has no meaning for the next one.
 func replaceTitles(c contract.Classification, prompt string) contract.Classification {
-	c.Subtasks = slices.Clone(c.Subtasks)
+	c.Subtasks = slices.DeleteFunc(slices.Clone(c.Subtasks), func(s contract.Subtask) bool { return s.Intent == contract.Unknown })
 	for i := range c.Subtasks {
 		c.Subtasks[i].Title, c.Subtasks[i].Reason = contract.SubtaskTitle(prompt), ""
 	}

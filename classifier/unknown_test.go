@@ -1,0 +1,62 @@
+package classifier_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/caprouter/caprouter/contract"
+)
+
+// TestSplit_UnknownRequests checks which clauses are listed as parts that no agent
+// declares, next to one that is understood.
+func TestSplit_UnknownRequests(t *testing.T) {
+	tests := []struct {
+		prompt string
+		want   string // title of the unknown part; "" = none
+	}{
+		{"Review my pull request and book me a flight to Paris", "book me a flight to Paris"},
+		{"Review my pull request. Order a pizza!", "Order a pizza!"},
+		{"Tell me a joke about cats and review my pull request", "Tell me a joke about cats"},
+		{"Review my pull request and what is the weather in Berlin", "what is the weather in Berlin"},
+		{"Review my pull request, then tell a joke about cats", "tell a joke about cats"},
+		{"Review my pull request; what is the weather in Berlin?", "what is the weather in Berlin?"},
+		{"Book a flight to Paris. Order a pizza. Review my pull request.", "Book a flight to Paris; Order a pizza"},
+		{"Revise meu pull request e reserve um voo para Lisboa", "reserve um voo para Lisboa"},
+		{"Revisa mi pull request y reserva un vuelo a Lima", "reserva un vuelo a Lima"},
+		{"请审查代码，然后预订去巴黎的机票", "预订去巴黎的机票"},
+		{"I need a code review of my pull request. I would like a taxi to the airport", "I would like a taxi to the airport"},
+
+		{"Hello there! Review my pull request and thank you very much.", ""},
+		{"Good morning team. Review my pull request. Best regards, Ana", ""},
+		{"Bom dia! Revise meu pull request, por favor. Abraços", ""},
+		{"I have been waiting for three weeks. Review my pull request.", ""},
+		{"My laptop broke yesterday. Review my pull request.", ""},
+		{"Review my pull request and the pros and cons of it", ""},
+		{"Review my pull request and list the worst problems first", ""},
+		{"Revise meu pull request e liste os problemas por ordem", ""},
+		{"Revisa mi pull request y señala lo peor primero", ""},
+		{"请审查代码，并按重要程度列出问题", ""},
+		{"Review my pull request: the tests and their names", ""},
+		{"Review my pull request. Remove spaces. Sort imports. Delete logs. Rename files.", ""}, // material
+		{"Book a flight to Paris and order a pizza", ""},                                        // nothing is understood
+		{"Review my pull request\n```\nbook.flight(); order.pizza()\n```", ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.prompt, func(t *testing.T) {
+			clf := newClassifier(t).Classify(t.Context(), input(exampleRegistry(), tt.prompt))
+			got := ""
+			for _, sub := range clf.Subtasks {
+				if sub.Intent == contract.Unknown {
+					got = sub.Title
+				}
+			}
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("unknown part (-want +got):\n%s\n%s", diff, render(&clf))
+			}
+			if tt.want != "" && (clf.Intent != "code_review" || clf.Confidence != clf.Subtasks[0].Confidence && clf.Subtasks[0].Intent != contract.Unknown) {
+				t.Errorf("got %s, want code_review with the confidence of its part", render(&clf))
+			}
+		})
+	}
+}

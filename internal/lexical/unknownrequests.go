@@ -1,0 +1,164 @@
+package lexical
+
+import (
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/caprouter/caprouter/contract"
+)
+
+// Words of English, Portuguese and Spanish, folded, and pairs of Chinese characters.
+const (
+	// courtesyWords are words without a request, in addition to stopWords.
+	courtesyWords = `
+thank morning afternoon evening night day regards best cheers dear sincerely advance appreciate appreciated sorry great good ok
+okay sure yes nice team everyone everybody folks guys welcome bye goodbye greetings hope well much help something question urgent
+asap soon today possible quick quickly
+bom boa dia tarde noite abraco abracos atenciosamente cumprimentos desde caro cara pessoal tudo bem valeu agradeco ajuda ajudar
+duvida pergunta urgente hoje possivel
+buenos buenas dias tardes noches saludos cordial cordiales atentamente antemano estimado estimada vale ayuda ayudar pregunta hoy
+posible
+谢谢 你好 您好 早上 上好 感谢 非常 请问`
+	// subjectWords begin a statement or a noun phrase.
+	subjectWords = `
+i im ive my we our it its this that these those there he she they his her their the a an you your
+eu meu minha meus minhas nos nosso nossa isso isto este esta ele ela eles elas o os as um uma
+yo mi mis nuestro nuestra esto ese esa el la los las un una ella ellos
+我们 这个 那个`
+	// wishWords make a statement a request.
+	wishWords = `
+want need like wish would please can could
+quero queria preciso gostaria pode poderia
+quiero quisiera necesito gustaria puede puedes podria
+需要 我想 我要 帮我`
+	// questionWords begin a question, also without a question mark.
+	questionWords = `
+what when where who why how which
+quando onde quem qual quais porque
+cuando donde quien cual cuanto cuantos`
+	// secondWords follow the first word of a clause that continues the one before:
+	// a preposition follows a noun ("cons of remote work"), and the article of
+	// something known ("list the problems") refers to what was named before.
+	secondWords = `
+of in on at by for from with without to and or
+the this that these those it its them what which how my our your his her their
+de do da dos das em no na para por com sem e
+o os as isso isto este esta esse essa meu minha seu sua que
+del en con sin y
+el la los las lo esto eso mi tu su`
+	// sequenceWords begin another request, unlike "and".
+	sequenceWords = `then depois luego después despues 然后`
+)
+
+// maxUnknownRequests bounds the requests that FindUnknownRequests returns. A text
+// with more of them is a request with material, such as a letter to be reviewed.
+const maxUnknownRequests = 3
+
+// FindUnknownRequests returns the clauses of a text, in order, that ask for something
+// which no intent of the corpus means. understood are the intents that other clauses
+// mean. A clause is none of them if it has fewer than two content words, states
+// something without asking, or continues an understood clause: "eggs to my list" in
+// "add milk and eggs to my list".
+func (m *Model) FindUnknownRequests(text string, understood []string) []string {
+	clauses := m.SplitClauses(text)
+	if len(clauses) < 2 {
+		return nil
+	}
+	var requests []string
+	weak := weakBoundaries(text, clauses)
+	for i, clause := range clauses {
+		p := m.Classify(clause)
+		if p.Intent != contract.Unknown || p.LabelOnly {
+			continue
+		}
+		shape := m.describeClause(clause)
+		if shape.isRequest(weak[i] || weak[i+1]) && (shape.known == 0 || !slices.Contains(understood, p.BestIntent)) {
+			requests = append(requests, clause)
+		}
+	}
+	if len(requests) > maxUnknownRequests {
+		return nil
+	}
+	return requests
+}
+
+// weakBoundaries reports which boundaries before the clauses are weak; the last
+// element is for the end of the text.
+func weakBoundaries(text string, clauses []string) []bool {
+	weak := make([]bool, len(clauses)+1)
+	at := 0
+	for i, clause := range clauses {
+		from := at + strings.Index(text[at:], clause)
+		_, last := utf8.DecodeLastRuneInString(text[:at])
+		weak[i] = i > 0 && isWeakBoundary(text[at-last:from])
+		at = from + len(clause)
+	}
+	return weak
+}
+
+// isWeakBoundary reports whether the text between two clauses, with the last character of
+// the first one, joins them by no more than "and" or a comma.
+func isWeakBoundary(between string) bool {
+	if strings.ContainsAny(between, ".;!?\n。；！？।؟") {
+		return false
+	}
+	return !slices.ContainsFunc(strings.Fields(sequenceWords), func(w string) bool { return strings.Contains(strings.ToLower(between), w) })
+}
+
+// clauseShape describes the words of a clause.
+type clauseShape struct {
+	words         int    // all words
+	known, other  int    // content words that the corpus contains, without domains, and that it does not contain
+	first, second string // folded
+	wishes, asks  bool
+	unspaced      bool
+}
+
+func (m *Model) describeClause(clause string) clauseShape {
+	s := clauseShape{asks: strings.ContainsAny(clause, "?？؟"), unspaced: strings.ContainsFunc(clause, isUnspaced)}
+	w := newTokenizer()
+	w.labels = m.labels
+	for w.reset(clause); w.next(); {
+		if w.current != nil {
+			continue
+		}
+		word := string(w.word)
+		switch s.words++; s.words {
+		case 1:
+			s.first = word
+		case 2:
+			s.second = word
+		}
+		s.wishes = s.wishes || isListed(wishWords, word)
+		n, known := m.words[string(stemWord(foldNumber(w.word)))]
+		switch {
+		case isListed(courtesyWords, word), known && (m.info[n].stop || m.info[n].domain), !strings.ContainsFunc(word, unicode.IsLetter):
+		case known:
+			s.known++
+		default:
+			s.other++
+		}
+	}
+	return s
+}
+
+// isRequest reports whether a clause asks for something. Beside a weak boundary it
+// may also be a part of a list.
+func (s *clauseShape) isRequest(weak bool) bool {
+	switch {
+	case s.known+s.other < 2:
+		return false
+	case s.asks, s.wishes, isListed(questionWords, s.first):
+		return true
+	case isListed(subjectWords, s.first):
+		return false
+	}
+	return !weak || !s.unspaced && s.words >= 3 && !isListed(secondWords, s.second)
+}
+
+// isListed reports whether a list separated by white space contains the word.
+func isListed(list, word string) bool {
+	return slices.Contains(strings.Fields(list), word)
+}
