@@ -69,7 +69,10 @@ type languageMarkers struct {
 	words   string
 	letters string
 	endings []string
-	pieces  []string // parts of words, to break ties
+	// pieces are parts of words, to break ties; a space is an end of the word.
+	pieces []string
+	// imperative is the usual end of a first word that is a request: revise, revisa.
+	imperative string
 }
 
 func allLanguageMarkers() map[string]languageMarkers {
@@ -77,21 +80,24 @@ func allLanguageMarkers() map[string]languageMarkers {
 		"pt": {
 			words: "a ao aos as com como da das de do dos e é ela ele em esse essa esta este está eu foi há isso isto já mais mas me meu minha na não nas no nos o os ou " +
 				"para pela pelo por porque posso qual quais quando quanto que quem quero são se sem seu sua ser tem tenho um uma você vocês " +
-				"agora algo antes cada depois diga muito onde outro pode sobre também vai " +
+				"agora algo antes estou gostaria meus minhas ate até cada depois deste desta diga dois duas embora isto mesmo muito neste nesta nossa nosso onde outra outro pelos pelas pode podem pq qualquer sempre só sobre também tem toda todo tudo vai vcs vc veio " +
 				"ajuda ajude crie escreva explique faça faz favor gere liste mostre obrigado obrigada oi olá preciso resuma revise traduza conte fazer criar escrever mostrar ontem hoje amanhã bom dia código",
-			letters: "ãõ", endings: []string{"ção", "ções", "mente", "inho"}, pieces: []string{"nh", "lh", "ss", "ç", "ei", "ou"},
+			letters: "ãõ", endings: []string{"ção", "ções", "mente", "inho"}, imperative: "e",
+			pieces: []string{"nh", "lh", "ss", "ç", "ei", "ou", "ã", "õ", "ê", "ô", "â", "m ", "a ", "o ", "vel ", "dade ", "mento ", "ário ", "ório "},
 		},
 		"es": {
 			words: "a al cómo como con cuál cuáles cuando cuándo cuánto de del e el ella él en esa ese esta este está esto es eso fue ha hay la las lo los me mi mis más no nos o " +
 				"para pero por porque puedo qué que quién quiero se ser si sin son su sus tengo tiene un una unos y ya yo " +
-				"ahora algo antes cada después dime dónde donde hace muy otro pon puede puedes sobre también va " +
+				"ahora algo estoy gustaría algún alguna algunas algunos antes cada casi cuanto cualquier después dime dónde donde dos el ella ellos está estoy hace hasta he le les muy nosotros nuestra nuestro otra otro pon pueden puede puedes quieres quisiera sabes según siempre sobre sólo también te tu tus usted va " +
 				"ayuda ayúdame ayer crea dame escribe explica explícame favor genera gracias haz hola hoy lista mañana muestra necesito resume revisa traduce cuenta cuéntame hacer crear escribir mostrar buenos días código",
-			letters: "ñ¿¡", endings: []string{"ción", "ciones", "mente", "ito"}, pieces: []string{"ie", "ue", "ll", "j", "ch", "y"},
+			letters: "ñ¿¡", endings: []string{"ción", "ciones", "mente", "ito"}, imperative: "a",
+			pieces: []string{"ie", "ue", "ll", "j", "ch", "y", "ñ", "ón", "n ", "a ", "o ", "d ", "ble ", "aje ", "miento ", "z "},
 		},
 		"en": {
 			words: "a about all an and any are as at be been but by can could did do does for from get had has have hello help hi how i if in into is it its me my need no not of on or our " +
 				"please should so some that the their there these this those to today tomorrow us was we were what when where which who why will with would yesterday you your " +
-				"check create explain find fix generate give list make review run show summarize tell thanks translate write code",
+				"after again also am because before between both down he her him his if just let more most much new next now off old only open other out over she than them then they too under up very without " +
+				"add analysis book bug bugs call cancel change check compare costs create delete download explain find fix generate get give list look make order put raise read remove request restart return review run schedule search send set show start stop summarize tell thanks translate turn update write code",
 			endings: []string{"ing", "tion", "'s", "n't"}, pieces: []string{"th", "wh", "sh", "ck", "ee", "oo", "w", "k"},
 		},
 		"fr": {
@@ -151,7 +157,8 @@ func isEastAsian(r rune) bool {
 }
 
 // likeliestLanguage returns the language with the highest score. Ties go to languages with
-// localized texts, then to the one whose word pieces occur most.
+// localized texts, then to the one whose word pieces occur most. Without any marker only
+// the pieces of a longer text decide.
 func likeliestLanguage(words []string) string {
 	all := allLanguageMarkers()
 	best := highestScores(slices.Sorted(maps.Keys(all)), func(tag string) int { return all[tag].score(words) })
@@ -159,8 +166,14 @@ func likeliestLanguage(words []string) string {
 		texts := localizedTexts()
 		best = slices.DeleteFunc(best, func(tag string) bool { return texts[tag] == nil })
 	}
+	if len(best) == 0 && len(words) >= minUnknownWords {
+		best = slices.DeleteFunc(slices.Sorted(maps.Keys(all)), func(tag string) bool { return all[tag].pieces == nil })
+	}
 	if len(best) > 1 {
 		best = highestScores(best, func(tag string) int { return all[tag].countHints(words) })
+	}
+	if len(best) > 1 {
+		best = slices.DeleteFunc(best, func(tag string) bool { return !all[tag].beginsWithRequest(words[0]) })
 	}
 	if len(best) != 1 {
 		return ""
@@ -183,12 +196,20 @@ func highestScores(tags []string, points func(tag string) int) []string {
 	return best
 }
 
-// countHints counts the words that contain a piece.
+// minUnknownWords is the number of words without a marker from which their pieces decide.
+const minUnknownWords = 4
+
+// beginsWithRequest reports whether the first word looks like a request.
+func (t languageMarkers) beginsWithRequest(first string) bool {
+	return t.imperative != "" && len(first) > 3 && strings.HasSuffix(first, t.imperative)
+}
+
+// countHints counts the pieces in the words.
 func (t languageMarkers) countHints(words []string) int {
 	n := 0
 	for _, w := range words {
-		if slices.ContainsFunc(t.pieces, func(p string) bool { return strings.Contains(w, p) }) {
-			n++
+		for _, p := range t.pieces {
+			n += strings.Count(" "+w+" ", p)
 		}
 	}
 	return n
