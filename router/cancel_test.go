@@ -80,3 +80,50 @@ func TestRouter_CancelsSynchronousRequest(t *testing.T) {
 		t.Errorf("who waited got %+v, want cancelled", resp)
 	}
 }
+
+// TestRouter_CancelKeepsDeliveredResults cancels a request after one of its two agents
+// has delivered.
+func TestRouter_CancelKeepsDeliveredResults(t *testing.T) {
+	for _, mode := range []string{contract.ModeSync, contract.ModeAsync} {
+		t.Run(mode, func(t *testing.T) {
+			h := newHarness(t)
+			h.classifier.proposal.Subtasks = []contract.Subtask{
+				{Title: "count", Intent: "count", Domains: []string{"words"}}, {Title: "pay", Intent: "pay", Domains: []string{"bills"}},
+			}
+			h.target.does("counter", func(context.Context, dispatch.Call) dispatch.Outcome {
+				return dispatch.Outcome{Result: success("12 words"), Attempts: 1}
+			})
+			h.target.does("payer", h.target.hangs)
+			answers := make(chan *contract.Response, 1)
+			if mode == contract.ModeAsync {
+				h.submit()
+			} else {
+				go func() {
+					resp, _ := h.Handle(t.Context(), newRequest(), alice)
+					answers <- resp
+				}()
+			}
+			id := testkit.Receive(t, h.target.begun).Task.RequestID
+			testkit.Eventually(t, "the first agent has delivered", func() bool {
+				resp, err := h.Request(t.Context(), id, alice)
+				return mode == contract.ModeSync || err == nil && len(resp.Tasks) > 0 && resp.Tasks[0].Status == contract.TaskSuccess
+			})
+			got, err := h.Cancel(t.Context(), id, alice)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if mode == contract.ModeSync {
+				got = testkit.Receive(t, answers)
+			}
+			if got.Status != contract.StatusPartial || len(got.Tasks) != 2 || got.Tasks[1].Status != contract.TaskCancelled {
+				t.Errorf("got %s with %+v, want partial with the second task cancelled", got.Status, got.Tasks)
+			}
+			if len(got.Data.Results) != 1 || got.Data.Results[0].AgentID != "counter" || got.Data.Answer == "" {
+				t.Errorf("got results %+v and answer %q, want those of the first agent", got.Data.Results, got.Data.Answer)
+			}
+			if again, err := h.Request(t.Context(), id, alice); err != nil || again.Status != contract.StatusPartial || len(again.Data.Results) != 1 {
+				t.Errorf("stored: got %+v, %v, want the same response", again, err)
+			}
+		})
+	}
+}

@@ -133,28 +133,19 @@ func (r *Run) wroteEnd(rec *requests.Record, err error, now time.Time) bool {
 // a panic, or because the store accepts no write.
 func (r *Run) giveUp(ctx context.Context) {
 	rec, err := r.owned.ChangeUntilStored(ctx, func(rec *requests.Record) error {
-		resp := rec.Snapshot()
-		resp.Status = contract.StatusFailed
-		endTasks(resp, contract.TaskFailed, contract.TaskOutcomeUnknown, "the router failed while it executed the task")
-		if len(resp.Tasks) == 0 && r.Plan == nil && rec.Decision != nil {
-			for _, part := range plan.Restore(rec, r.Accepted.Fleet).Parts {
-				notSent := r.runner.cfg.Executor.NotSent(&part, contract.TaskAgentUnavailable, "the router could not record that the task is sent")
-				resp.Tasks = append(resp.Tasks, notSent.Report)
-			}
-		}
-		return rec.End(contract.StatusFailed, resp, r.runner.cfg.Now())
+		resp := r.runner.interruptedResponse(rec, r.Accepted, &interruption{
+			status: contract.TaskFailed,
+			sent: contract.TaskError{
+				Code: contract.TaskOutcomeUnknown, Detail: "the router failed while it executed the task",
+			},
+			notSent: contract.TaskError{
+				Code: contract.TaskAgentUnavailable, Detail: "the router could not record that the task is sent",
+			},
+		})
+		return rec.End(resp.Status, resp, r.runner.cfg.Now())
 	})
 	if err != nil {
 		return // the cause is logged, and the next start tries again
 	}
 	r.runner.concludeStored(ctx, r.Accepted, rec, r.Emit)
-}
-
-// endTasks ends the tasks of a response that are still running.
-func endTasks(resp *contract.Response, status contract.TaskStatus, code contract.TaskCode, detail string) {
-	for i := range resp.Tasks {
-		if t := &resp.Tasks[i]; t.Status == contract.TaskRunning {
-			t.Status, t.Error = status, &contract.TaskError{Code: code, Detail: detail}
-		}
-	}
 }

@@ -9,8 +9,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/execution"
 	"github.com/caprouter/caprouter/internal/inflight"
@@ -71,18 +69,6 @@ func TestRunner_RetriesRecoveryStep(t *testing.T) {
 			t.Errorf("got a pause of %v, want %v: the pause doubles", got, want)
 		}
 	})
-}
-
-func TestEndTasks_EndsRunningTasksOnly(t *testing.T) {
-	resp := &contract.Response{Tasks: []contract.TaskReport{{Status: contract.TaskSuccess}, {Status: contract.TaskRunning}}}
-	endTasks(resp, contract.TaskCancelled, contract.TaskWasCancelled, "the request was cancelled")
-	want := []contract.TaskReport{
-		{Status: contract.TaskSuccess},
-		{Status: contract.TaskCancelled, Error: &contract.TaskError{Code: contract.TaskWasCancelled, Detail: "the request was cancelled"}},
-	}
-	if diff := cmp.Diff(want, resp.Tasks); diff != "" {
-		t.Errorf("tasks (-want +got):\n%s", diff)
-	}
 }
 
 // TestRun_RecognizesItsOwnEnd is about a write whose confirmation got lost: the retry

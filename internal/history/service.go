@@ -1,6 +1,7 @@
 package history
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -42,7 +43,7 @@ type TicketEraser interface {
 }
 
 // Canceller cancels an asynchronous request in its record, and its tasks. If the
-// request has ended already, its response is returned.
+// request has ended already, its response is returned with requests.ErrEnded.
 type Canceller interface {
 	CancelStored(ctx context.Context, requestID string) (*contract.Response, error)
 }
@@ -80,9 +81,9 @@ func (s *Service) Request(ctx context.Context, id string, caller *contract.Calle
 	return s.filter(caller, found.owner).Response(resp), err
 }
 
-// Cancel ends a request of the caller and cancels its tasks at their agents.
-// Cancelling a cancelled request succeeds; if it has ended otherwise, Cancel
-// returns conflict.
+// Cancel ends a request of the caller and cancels its tasks at their agents. The
+// response is partial if an agent has delivered a result already. Cancelling a
+// cancelled request succeeds; if it had ended otherwise, Cancel returns conflict.
 func (s *Service) Cancel(ctx context.Context, id string, caller *contract.Caller) (*contract.Response, error) {
 	found, err := s.findVisible(ctx, id, caller)
 	if err != nil {
@@ -92,15 +93,16 @@ func (s *Service) Cancel(ctx context.Context, id string, caller *contract.Caller
 		return nil, errNotOwner("cancel")
 	}
 	resp, err := s.cancel(ctx, found)
-	if err != nil {
+	switch {
+	case err != nil && !errors.Is(err, requests.ErrEnded):
 		return nil, err
-	}
-	if resp.Status.Terminal() && resp.Status != contract.StatusCancelled {
+	case err != nil && resp.Status != contract.StatusCancelled:
 		return nil, &contract.Error{Code: contract.CodeConflict, Message: "the request has ended already: " + string(resp.Status)}
 	}
 	return s.filter(caller, found.owner).Response(resp), nil
 }
 
+// cancel ends the request. The error is requests.ErrEnded if it had ended before.
 func (s *Service) cancel(ctx context.Context, found *storedRequest) (*contract.Response, error) {
 	switch {
 	case found.record != nil:
@@ -112,8 +114,10 @@ func (s *Service) cancel(ctx context.Context, found *storedRequest) (*contract.R
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}
+		return found.response()
 	}
-	return found.response()
+	resp, err := found.response()
+	return resp, cmp.Or(err, requests.ErrEnded)
 }
 
 // findVisible looks up a request that the caller may see.

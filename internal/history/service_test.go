@@ -101,10 +101,13 @@ type fakeTickets struct{ err error }
 func (f *fakeTickets) EraseRequest(context.Context, string) error { return f.err }
 
 // fakeCanceller returns a response, or nil to be called never.
-type fakeCanceller struct{ response *contract.Response }
+type fakeCanceller struct {
+	response *contract.Response
+	err      error
+}
 
 func (f *fakeCanceller) CancelStored(context.Context, string) (*contract.Response, error) {
-	return f.response, nil
+	return f.response, f.err
 }
 
 type fixture struct {
@@ -301,6 +304,14 @@ func TestService_CancelsStoredRequest(t *testing.T) {
 	f.canceller.response = &contract.Response{RequestID: rec.ID, Status: contract.StatusCancelled}
 	if resp, err := f.Cancel(t.Context(), rec.ID, alice); err != nil || resp.Status != contract.StatusCancelled {
 		t.Errorf("got %+v, %v, want the request cancelled", resp, err)
+	}
+	f.canceller.response.Status = contract.StatusPartial
+	if resp, err := f.Cancel(t.Context(), rec.ID, alice); err != nil || resp.Status != contract.StatusPartial {
+		t.Errorf("after one result: got %+v, %v, want it partial", resp, err)
+	}
+	f.canceller.response.Status, f.canceller.err = contract.StatusCancelled, requests.ErrEnded
+	if resp, err := f.Cancel(t.Context(), rec.ID, alice); err != nil || resp.Status != contract.StatusCancelled {
+		t.Errorf("cancelled before: got %+v, %v, want the same", resp, err)
 	}
 	f.canceller.response.Status = contract.StatusCompleted
 	if _, err := f.Cancel(t.Context(), rec.ID, alice); code(err) != contract.CodeConflict {

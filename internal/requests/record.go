@@ -160,29 +160,39 @@ func (r *Record) Snapshot() *contract.Response {
 	}
 }
 
-// Reports returns one report for every part that was sent to an agent, in part order:
-// that of its newest task, with the tasks before it as failed attempts.
+// Reports returns one report for every part that was sent to an agent, in part order.
 func (r *Record) Reports() []contract.TaskReport {
 	reports := []contract.TaskReport{}
 	for part := range r.Parts {
-		var report contract.TaskReport
-		var failed []contract.FailedAttempt
-		for i := range r.Tasks {
-			t := &r.Tasks[i]
-			if t.Part != part {
-				continue
-			}
-			if report.TaskID != "" {
-				failed = append(failed, r.failedAttempt(&report))
-			}
-			report = t.newReport(r.Parts[part].Title)
-		}
-		if report.TaskID != "" {
-			report.FailedOver = failed
-			reports = append(reports, report)
+		if report, _ := r.PartOutcome(part); report != nil {
+			reports = append(reports, *report)
 		}
 	}
 	return reports
+}
+
+// PartOutcome returns the report of a part and the result that its agent delivered;
+// nil if the part was not sent to an agent, or if there is no result. The report is
+// that of the newest task, with the tasks before it as failed attempts.
+func (r *Record) PartOutcome(part int) (*contract.TaskReport, *contract.Result) {
+	var report *contract.TaskReport
+	var result *contract.Result
+	var failed []contract.FailedAttempt
+	for i := range r.Tasks {
+		t := &r.Tasks[i]
+		if t.Part != part {
+			continue
+		}
+		if report != nil {
+			failed = append(failed, r.failedAttempt(report))
+		}
+		newest := t.newReport(r.Parts[part].Title)
+		report, result = &newest, t.Result
+	}
+	if report != nil {
+		report.FailedOver = failed
+	}
+	return report, result
 }
 
 // newReport returns the task as its caller sees it.
