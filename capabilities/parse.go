@@ -17,6 +17,14 @@ type fileContent struct {
 	Grants        map[string]contract.Grant         `yaml:"grants"`
 }
 
+// restoreOption permits a word for a list of kinds.
+func restoreOption() strictyaml.Option { return strictyaml.ScalarOrList[contract.Restore]() }
+
+// Schema returns the JSON Schema of registry files.
+func Schema() map[string]any {
+	return strictyaml.Schema("caprouter capability registry", fileContent{}, restoreOption())
+}
+
 // formatVersion is the only valid `version:`, and its default.
 const formatVersion = 1
 
@@ -49,7 +57,7 @@ func ParseDefinition(file string, data []byte) (*Definition, error) {
 	d := fileContent{Version: formatVersion, Routing: DefaultRouting(), Fallback: DefaultFallback()}
 	// The document collects the errors of Decode and of check, so that one pass
 	// reports both.
-	_ = doc.Decode(&d, strictyaml.ScalarOrList[contract.Restore]())
+	_ = doc.Decode(&d, restoreOption())
 	if policy, ok := policyWords[d.Fallback.Policy]; ok {
 		d.Fallback.Policy = policy
 	}

@@ -301,17 +301,27 @@ func splitLines(data []byte) [][]byte {
 	return lines
 }
 
+// casesFile is the structure of a YAML file of cases.
+type casesFile struct {
+	Cases []Case `yaml:"cases"`
+}
+
+func repliesOption() strictyaml.Option { return strictyaml.ScalarOrList[ScriptedReplies]() }
+
+// Schema returns the JSON Schema of YAML files of cases.
+func Schema() map[string]any {
+	return strictyaml.Schema("caprouter golden cases", casesFile{}, repliesOption())
+}
+
 // ReadYAML reads `cases: […]`, the only format with all features.
 func ReadYAML(file string, data []byte, names *DeclaredNames) ([]Case, error) {
 	doc, err := strictyaml.Parse(file, data)
 	if err != nil {
 		return nil, err
 	}
-	var content struct {
-		Cases []Case `yaml:"cases"`
-	}
+	var content casesFile
 	// Errors of Decode are reported together with those of the checks.
-	_ = doc.Decode(&content, strictyaml.ScalarOrList[ScriptedReplies]())
+	_ = doc.Decode(&content, repliesOption())
 	if len(content.Cases) == 0 {
 		doc.Errorf(strictyaml.At("cases"), "has no cases: write `cases:` and a list of them")
 	}

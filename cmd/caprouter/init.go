@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 	"text/template"
 	"unicode"
@@ -67,6 +68,10 @@ func runInit(out io.Writer, dir string) error {
 	if err != nil {
 		return err
 	}
+	schemas, err := schemaFiles(dir)
+	if err != nil {
+		return err
+	}
 	if err := os.MkdirAll(dir, 0o750); err != nil {
 		return withoutVerb(err)
 	}
@@ -75,12 +80,13 @@ func runInit(out io.Writer, dir string) error {
 		{filepath.Join(dir, app.DefaultRegistryFile), starterRegistry},
 		{filepath.Join(dir, starterCasesFile), starterCases},
 	}
-	if err := writeNewFiles(files); err != nil {
+	if err := writeNewFiles(slices.Concat(files, schemas)); err != nil {
 		return err
 	}
 	for _, f := range files {
 		fmt.Fprintf(out, "wrote %s\n", f.path)
 	}
+	fmt.Fprintf(out, "wrote %s, which editors use to complete and check these files\n", filepath.Join(dir, schemaDir))
 	printNextSteps(out, dir, cfg.LLM.KeyEnv())
 	return nil
 }
@@ -148,6 +154,11 @@ func writeNewFiles(files []fileContent) error {
 		if _, err := os.Lstat(f.path); err == nil {
 			return fmt.Errorf("%s exists: move it away, or name another directory: caprouter init DIR", f.path)
 		} else if !errors.Is(err, fs.ErrNotExist) {
+			return withoutVerb(err)
+		}
+	}
+	for _, f := range files {
+		if err := os.MkdirAll(filepath.Dir(f.path), 0o750); err != nil {
 			return withoutVerb(err)
 		}
 	}

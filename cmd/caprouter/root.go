@@ -47,6 +47,7 @@ func newRootCommand() *cobra.Command {
 		newAuditCommand(),
 		newGoldenCommand(),
 		newCompletionCommand(),
+		newSchemaCommand(),
 		newVersionCommand(),
 	)
 	root.SetVersionTemplate(versionLine() + "\n")

@@ -96,12 +96,25 @@ func LoadConfig(path string, lookupEnv func(string) (string, bool)) (Config, err
 	case err != nil:
 		return cfg, fmt.Errorf("read configuration: %w", err)
 	default:
-		if err := strictyaml.Decode(path, data, &cfg, strictyaml.ScalarOrList[StringList](), strictyaml.NumberAsText[AcceptThreshold](), strictyaml.NumberAsText[ThinkingEffort](), strictyaml.NumberAsText[RateSetting]()); err != nil {
+		if err := strictyaml.Decode(path, data, &cfg, configOptions()...); err != nil {
 			return cfg, err
 		}
 	}
 	err = applyEnv(&cfg, lookupEnv)
 	return cfg, err
+}
+
+// configOptions permit a word for a list, and numbers for settings that may be words.
+func configOptions() []strictyaml.Option {
+	return []strictyaml.Option{
+		strictyaml.ScalarOrList[StringList](), strictyaml.NumberAsText[AcceptThreshold](),
+		strictyaml.NumberAsText[ThinkingEffort](), strictyaml.NumberAsText[RateSetting](),
+	}
+}
+
+// ConfigSchema returns the JSON Schema of caprouter.yaml.
+func ConfigSchema() map[string]any {
+	return strictyaml.Schema("caprouter configuration", Config{}, configOptions()...)
 }
 
 // Validate checks all values. Each error contains the key and its valid values.

@@ -1,0 +1,76 @@
+package main
+
+import (
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/caprouter/caprouter/capabilities"
+	"github.com/caprouter/caprouter/golden"
+	"github.com/caprouter/caprouter/internal/app"
+	"github.com/caprouter/caprouter/internal/strictjson"
+)
+
+// schemaDir is the directory that init writes the schemas into, beside the files that
+// refer to them.
+const schemaDir = "schemas"
+
+// fileSchema is the JSON Schema of one kind of YAML file.
+type fileSchema struct {
+	name     string // argument of the command; the file is name.json
+	generate func() map[string]any
+}
+
+func fileSchemas() []fileSchema {
+	return []fileSchema{
+		{"registry", capabilities.Schema},
+		{"config", app.ConfigSchema},
+		{"cases", golden.Schema},
+	}
+}
+
+func (s *fileSchema) encode() ([]byte, error) {
+	data, err := strictjson.MarshalIndent(s.generate())
+	return append(data, '\n'), err
+}
+
+// schemaFiles returns the schemas as files below dir.
+func schemaFiles(dir string) ([]fileContent, error) {
+	var files []fileContent
+	for _, s := range fileSchemas() {
+		data, err := s.encode()
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, fileContent{filepath.Join(dir, schemaDir, s.name+".json"), data})
+	}
+	return files, nil
+}
+
+func newSchemaCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "schema registry|config|cases",
+		Short: "Print the JSON Schema of a YAML file",
+		Long: "Print the JSON Schema of capabilities.yaml, caprouter.yaml or a file of golden cases, with which an editor\n" +
+			"completes and checks keys. The files of caprouter init refer to copies of the schemas.",
+		Example: `  caprouter schema registry > schemas/registry.json`,
+		Args:    argsBetween("registry, config or cases", 1, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			for _, s := range fileSchemas() {
+				if s.name != args[0] {
+					continue
+				}
+				data, err := s.encode()
+				if err == nil {
+					_, err = cmd.OutOrStdout().Write(data)
+				}
+				return err
+			}
+			return usageErrorf(cmd, "there is no schema %q: registry, config or cases", args[0])
+		},
+	}
+	for _, s := range fileSchemas() {
+		cmd.ValidArgs = append(cmd.ValidArgs, s.name)
+	}
+	return cmd
+}
