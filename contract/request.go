@@ -84,6 +84,7 @@ type Options struct {
 	Mode      string  `json:"mode,omitempty" validate:"omitempty,oneof=sync async"`
 	TimeoutMS int     `json:"timeout_ms,omitzero" validate:"min=0,max=86400000"`
 	Fallback  *string `json:"fallback,omitempty" validate:"omitempty,oneof=A B C"`
+	Logs      bool    `json:"logs,omitzero"` // return the logs of the agents
 }
 
 // Validate checks what struct tags cannot: byte limits and combinations. It

@@ -137,8 +137,26 @@ type TaskReport struct {
 	Attempts     int        `json:"attempts"`
 	LatencyMS    float64    `json:"latency_ms"`
 	Error        *TaskError `json:"error"`
+	// Metrics are numbers that the agent reported, at most MaxMetrics.
+	Metrics map[string]float64 `json:"metrics,omitempty"`
+	// Logs are lines that the agent reported, masked. They are recorded, and returned
+	// if Options.Logs is set.
+	Logs []string `json:"logs,omitempty"`
 	// FailedOver lists the agents that were tried before AgentID, in order.
 	FailedOver []FailedAttempt `json:"failed_over,omitempty"`
+}
+
+// WithoutLogs returns the response without the logs of its agents.
+func (r *Response) WithoutLogs() *Response {
+	if r == nil || !slices.ContainsFunc(r.Tasks, func(t TaskReport) bool { return t.Logs != nil }) {
+		return r
+	}
+	without := *r
+	without.Tasks = slices.Clone(r.Tasks)
+	for i := range without.Tasks {
+		without.Tasks[i].Logs = nil
+	}
+	return &without
 }
 
 // FailedAttempt is a failed attempt before failover to another agent.

@@ -2,6 +2,9 @@ package contract
 
 import (
 	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -70,6 +73,44 @@ type Result struct {
 	Logs         []string                   `json:"logs,omitempty"`
 	Metrics      map[string]float64         `json:"metrics,omitempty"`
 	Explanations []string                   `json:"explanations,omitempty"`
+}
+
+// Limits of what is reported of a Result. The rest is dropped.
+const (
+	MaxMetrics    = 50
+	MaxMetricName = 64 // bytes
+	MaxLogs       = 100
+	MaxLogLine    = 500 // bytes
+)
+
+// TokensMetric is the name of the metric with the tokens that the agent used.
+const TokensMetric = "tokens"
+
+// ReportedMetrics returns the metrics within the limits, the first ones by name.
+func (r *Result) ReportedMetrics() map[string]float64 {
+	if len(r.Metrics) == 0 {
+		return nil
+	}
+	reported := make(map[string]float64, min(len(r.Metrics), MaxMetrics))
+	for _, name := range slices.Sorted(maps.Keys(r.Metrics)) {
+		if len(reported) < MaxMetrics && len(name) <= MaxMetricName {
+			reported[name] = r.Metrics[name]
+		}
+	}
+	return reported
+}
+
+// ReportedLogs returns the log lines within the limits, each changed by mask.
+func (r *Result) ReportedLogs(mask func(string) string) []string {
+	var lines []string
+	for _, line := range r.Logs[:min(len(r.Logs), MaxLogs)] {
+		line = mask(line)
+		if len(line) > MaxLogLine {
+			line = strings.ToValidUTF8(line[:MaxLogLine], "") + "…"
+		}
+		lines = append(lines, line)
+	}
+	return lines
 }
 
 // Text returns the display text of a result: the first of data.answer,

@@ -27,6 +27,9 @@ func (r *Router) concludeRun(
 	}
 	r.updateSession(ctx, run, p, resp, outcomes)
 	r.reporter.ReportResponse(ctx, resp, run.timings, run.isDryRun())
+	if !run.Options.Logs {
+		resp = resp.WithoutLogs()
+	}
 	return resp, nil
 }
 

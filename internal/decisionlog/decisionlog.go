@@ -94,6 +94,7 @@ func (r *Reporter) countResponse(resp *contract.Response, t *Timings) {
 			m.TaskDone(string(task.FailedOver[k].Status), fromMilliseconds(task.FailedOver[k].LatencyMS))
 		}
 		m.TaskDone(string(task.Status), fromMilliseconds(task.LatencyMS))
+		m.AgentTokens(string(task.Status), task.Metrics[contract.TokensMetric])
 	}
 }
 

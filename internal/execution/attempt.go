@@ -118,6 +118,10 @@ func (p *partExecution) setOutcome(task *contract.Task, agentID string, out disp
 	p.uncertain = out.MayHaveExecuted
 	p.current.Report.SubtaskTitle = p.part.Title // masked, as in the decision
 	p.current.Report.FailedOver = p.failed
+	if out.Result != nil {
+		p.current.Report.Metrics = out.Result.ReportedMetrics()
+		p.current.Report.Logs = out.Result.ReportedLogs(p.run.Request.Masking.MaskText)
+	}
 }
 
 // addFailedTry adds a failed attempt to the report. An agent that never got the

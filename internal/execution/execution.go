@@ -66,7 +66,7 @@ func (r *Request) SessionKey() string { return session.Key(r.Caller, r.SessionID
 
 // Subject returns the request as the audit log describes it.
 func (r *Request) Subject() history.Subject {
-	return history.Subject{Caller: r.Caller, Prompt: r.Prompt, SessionKey: r.SessionKey()}
+	return history.Subject{Caller: r.Caller, Prompt: r.Prompt, SessionKey: r.SessionKey(), ShowLogs: r.Options.Logs}
 }
 
 // Mode is what differs between the execution of synchronous and of asynchronous
@@ -122,7 +122,11 @@ func (e *Executor) Execute(ctx context.Context, r *Run) []plan.Outcome {
 		defer r.Permit.Release()
 		p := &partExecution{executor: e, run: r, index: i, part: &parts[i], inputs: inputs}
 		outcomes[i] = p.executePart(ctx)
-		r.Emit(&contract.Event{Type: contract.EventTaskDone, Task: &outcomes[i].Report})
+		report := outcomes[i].Report
+		if !r.Request.Options.Logs {
+			report.Logs = nil
+		}
+		r.Emit(&contract.Event{Type: contract.EventTaskDone, Task: &report})
 	})
 	return outcomes
 }

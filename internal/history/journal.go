@@ -18,7 +18,8 @@ type Content struct {
 	Prompt   string             `json:"prompt,omitempty"`  // masked
 	Session  string             `json:"session,omitempty"` // its key in the store
 	Decision *contract.Decision `json:"decision,omitempty"`
-	Response *contract.Response `json:"response,omitempty"`
+	Response *contract.Response `json:"response,omitempty"` // with the logs of the agents
+	ShowLogs bool               `json:"logs,omitzero"`      // the caller gets them
 }
 
 // Subject is the request that an audit record is about.
@@ -26,6 +27,7 @@ type Subject struct {
 	Caller     *contract.Caller
 	Prompt     string // masked
 	SessionKey string // "" without a session
+	ShowLogs   bool   // the caller gets the logs of the agents
 }
 
 // Appender appends to the audit log. *audit.Log implements it.
@@ -116,7 +118,7 @@ func responseRecord(s Subject, resp *contract.Response) audit.Record {
 	}
 	rec.Agents = addTaskAgents(rec.Agents, resp.Tasks)
 	rec.RequestID, rec.TraceID, rec.Status = resp.RequestID, resp.TraceID, resp.Status
-	c := Content{Prompt: s.Prompt, Session: s.SessionKey, Response: resp}
+	c := Content{Prompt: s.Prompt, Session: s.SessionKey, Response: resp, ShowLogs: s.ShowLogs}
 	rec.Content = encodeContent(c)
 	if len(rec.Content) > audit.MaxContentSize {
 		short := *resp

@@ -173,8 +173,10 @@ func (f *storedRequest) response() (*contract.Response, error) {
 		}
 	}
 	switch {
-	case c.Response != nil:
+	case c.Response != nil && c.ShowLogs:
 		return c.Response, nil
+	case c.Response != nil:
+		return c.Response.WithoutLogs(), nil
 	case f.outcome == nil:
 		return InterruptedResponse(f.id, rec.TraceID, c.Decision), nil
 	}

@@ -142,8 +142,11 @@ func (t *Task) hasDelivered() bool {
 // Snapshot returns the response to the caller: the final one, or the progress so far.
 // It shares memory with the record.
 func (r *Record) Snapshot() *contract.Response {
-	if r.Response != nil {
+	switch {
+	case r.Response != nil && r.Request.Options.Logs:
 		return r.Response
+	case r.Response != nil:
+		return r.Response.WithoutLogs()
 	}
 	status, mode := contract.StatusAccepted, contract.DataMode("")
 	if r.State == StateRunning {
@@ -205,7 +208,7 @@ func (t *Task) newReport(title string) contract.TaskReport {
 	case t.State != TaskDone:
 		report.Status = contract.TaskRunning
 	case t.Result != nil:
-		report.Status = contract.TaskStatus(t.Result.Status)
+		report.Status, report.Metrics = contract.TaskStatus(t.Result.Status), t.Result.ReportedMetrics()
 	case t.Err != nil && t.Err.Code == contract.TaskWasCancelled:
 		report.Status = contract.TaskCancelled
 	default:

@@ -21,6 +21,7 @@ type Metrics struct {
 	requests         eventCounter
 	fallbacks        eventCounter
 	tasks            eventCounter
+	agentTokens      eventCounter
 	reloads          eventCounter
 	requestTime      metric.Float64Histogram
 	classifyTime     durationTimer
@@ -66,6 +67,7 @@ func newMetrics(registry prometheus.Registerer) (*Metrics, error) {
 		classifyTime:     mk.newTimer("classify_duration", "Time of a classification, by its source.", "source", sourceValues()),
 		fallbacks:        mk.newCounter("fallback", "Requests without an eligible agent, by fallback policy.", "policy", policyValues()),
 		tasks:            mk.newCounter("tasks", "Tasks dispatched to agents, by status.", "status", taskStatuses()),
+		agentTokens:      mk.newCounter("agent_tokens", "Tokens that agents report in the metric tokens of their results, by status of the task.", "status", taskStatuses()),
 		agentTime:        mk.newHistogram("agent_call_duration", "Time from the dispatch of a task to its end, including all attempts."),
 		reloads:          mk.newCounter("registry_reloads", "Loads of the registry, by result.", "result", resultValues()),
 		model:            mk.newModelMetrics(),
@@ -127,6 +129,19 @@ func (m *Metrics) TaskDone(status string, took time.Duration) {
 	m.tasks.add(status)
 	m.agentTime.Record(context.Background(), took.Seconds())
 }
+
+// AgentTokens counts the tokens that an agent reported for a task. Values that are no
+// count are ignored.
+func (m *Metrics) AgentTokens(status string, tokens float64) {
+	if m == nil || !(tokens >= 1 && tokens <= maxAgentTokens) {
+		return
+	}
+	m.agentTokens.addN(status, int(tokens))
+}
+
+// maxAgentTokens bounds the tokens of one task, so that a wrong number does not
+// overflow the counter.
+const maxAgentTokens = 1e9
 
 // RegistryLoaded records an attempt to load the registry. agents is the number of
 // agents in the new registry. If ok is false, the old registry remains in use.

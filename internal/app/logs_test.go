@@ -1,0 +1,60 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/testkit"
+)
+
+// Metrics of agents are always returned, their logs on request; both are in the
+// decision log.
+func TestServer_ReturnsMetricsAndLogsOfAgents(t *testing.T) {
+	agent := startAgent(t, "quality_agent", func(context.Context, contract.Task) (contract.Result, error) {
+		return contract.Result{
+			Status: contract.ResultSuccess, Data: map[string]json.RawMessage{"answer": json.RawMessage(`"fine"`)},
+			Logs: []string{"read by ana@example.com"}, Metrics: map[string]float64{"tokens": 812},
+		}, nil
+	})
+	s := startServer(t, "clients:\n"+entry("quality_agent", "code_review", "python", agent.url))
+	agent.trust(s)
+	const prompt = `{"content":{"prompt":"code review of python"}`
+	wantLogs := func(where string, resp *contract.Response, want bool) {
+		t.Helper()
+		task := resp.Tasks[0]
+		if got := len(task.Logs) == 1 && task.Logs[0] == "read by [EMAIL_1]"; got != want || task.Metrics["tokens"] != 812 {
+			t.Errorf("%s: got logs %q and metrics %v, want the metrics, and masked logs: %v", where, task.Logs, task.Metrics, want)
+		}
+	}
+	stored := func(id string) *contract.Response {
+		var resp contract.Response
+		if err := json.Unmarshal([]byte(s.get("/api/v1/requests/"+id)), &resp); err != nil {
+			t.Fatal(err)
+		}
+		return &resp
+	}
+	for _, logs := range []bool{false, true} {
+		options := `,"options":{"logs":` + map[bool]string{true: "true", false: "false"}[logs] + `}}`
+		resp := s.route(prompt + options)
+		wantLogs("response", resp, logs)
+		wantLogs("stored response", stored(resp.RequestID), logs)
+
+		status, body := s.post(t.Context(), prompt+strings.Replace(options, "}}", `,"mode":"async"}}`, 1))
+		var accepted contract.Response
+		if err := json.Unmarshal(body, &accepted); status != http.StatusAccepted || err != nil {
+			t.Fatalf("got status %d: %s", status, body)
+		}
+		testkit.Eventually(t, "the asynchronous request ends", func() bool { return stored(accepted.RequestID).Status.Terminal() })
+		wantLogs("asynchronous response", stored(accepted.RequestID), logs)
+	}
+	if got := strings.Count(s.get("/api/v1/decisions"), `"logs":["read by [EMAIL_1]"]`); got != 4 {
+		t.Errorf("got %d decisions with logs, want 4", got)
+	}
+	if got := s.get("/metrics"); !strings.Contains(got, `caprouter_agent_tokens_total{status="success"} 3248`) {
+		t.Errorf("the metrics do not count the tokens of agents")
+	}
+}
