@@ -85,6 +85,9 @@ type Options struct {
 	TimeoutMS int     `json:"timeout_ms,omitzero" validate:"min=0,max=86400000"`
 	Fallback  *string `json:"fallback,omitempty" validate:"omitempty,oneof=A B C"`
 	Logs      bool    `json:"logs,omitzero"` // return the logs of the agents
+	// Reclassify classifies the request although its session would reuse a
+	// classification, or an agent asked for this turn.
+	Reclassify bool `json:"reclassify,omitzero"`
 }
 
 // Validate checks what struct tags cannot: byte limits and combinations. It
@@ -120,6 +123,9 @@ func (r *Request) invalidMembers() []ErrorDetail {
 	}
 	if r.Options.DryRun && r.Options.Mode == ModeAsync {
 		e.Add("/options/mode", "a dry run is answered at once: leave async out")
+	}
+	if r.Options.Reclassify && r.Clarification != nil {
+		e.Add("/options/reclassify", "must be left out with a clarification: the chosen option is the classification")
 	}
 	if r.AgentID != nil && !ValidAgentID(*r.AgentID) {
 		e.Add("/agent_id", "is not an agent id ("+AgentIDPattern+")")

@@ -20,7 +20,7 @@ func (r *Router) acceptRequest(ctx context.Context, req *contract.Request, calle
 		return nil, &contract.Error{Code: contract.CodeOverloaded, Message: "the registry is not loaded yet"}
 	}
 	timings := decisionlog.StartTimings(r.cfg.Now)
-	request, err := r.acceptor.Accept(ctx, view.Catalogue, req, caller)
+	request, err := r.acceptor.Accept(ctx, view.Catalogue, view.Lexical, req, caller)
 	if err != nil {
 		return nil, err
 	}

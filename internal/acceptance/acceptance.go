@@ -7,11 +7,13 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
+	"slices"
 	"time"
 
 	"github.com/caprouter/caprouter/capabilities"
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/execution"
+	"github.com/caprouter/caprouter/internal/lexical"
 	"github.com/caprouter/caprouter/internal/redact"
 	"github.com/caprouter/caprouter/internal/requests"
 	"github.com/caprouter/caprouter/internal/session"
@@ -41,9 +43,10 @@ type Acceptor struct{ cfg Config }
 func New(cfg Config) *Acceptor { return &Acceptor{cfg: cfg} }
 
 // Accept validates a request, masks it and loads its session. It sets the ids that
-// the request does not have. An error is a *contract.Error.
+// the request does not have. The model is trained on the catalogue. An error is a
+// *contract.Error.
 func (a *Acceptor) Accept(
-	ctx context.Context, catalogue *capabilities.Catalogue, req *contract.Request, caller *contract.Caller,
+	ctx context.Context, catalogue *capabilities.Catalogue, model *lexical.Model, req *contract.Request, caller *contract.Caller,
 ) (*execution.Request, error) {
 	if e := a.validateRequest(catalogue, req); e != nil {
 		return nil, e
@@ -60,7 +63,7 @@ func (a *Acceptor) Accept(
 		request.OnlyAgent = *req.AgentID
 	}
 	request.AlreadyAsked = stored.AskedCaller
-	return request, a.pinClassification(ctx, catalogue, request, &stored)
+	return request, a.pinClassification(ctx, catalogue, model, request, &stored)
 }
 
 // validateRequest returns nil if the server may process the request.
@@ -94,7 +97,7 @@ func newTraceID() string {
 // pinClassification sets the classification if the caller or the session
 // determines it.
 func (a *Acceptor) pinClassification(
-	ctx context.Context, catalogue *capabilities.Catalogue, request *execution.Request, stored *session.Session,
+	ctx context.Context, catalogue *capabilities.Catalogue, model *lexical.Model, request *execution.Request, stored *session.Session,
 ) (err error) {
 	caller := request.Caller
 	if request.Clarification != nil {
@@ -104,12 +107,33 @@ func (a *Acceptor) pinClassification(
 	var agent string
 	request.Pinned, agent = stored.Pin(session.Next{
 		Trigger: a.cfg.SessionTrigger, Prompt: request.Prompt, OnlyAgent: request.OnlyAgent,
-		MayUse: func(agentID string) bool { return catalogue.Agent(agentID) != nil && caller.MayUse(agentID) },
+		MayUse:     func(agentID string) bool { return catalogue.Agent(agentID) != nil && caller.MayUse(agentID) },
+		Reclassify: request.Options.Reclassify,
+		SureIntent: func() string { return sureIntent(catalogue, model, request) },
 	})
 	if agent != "" {
 		request.OnlyAgent = agent
 	}
 	return nil
+}
+
+// sureIntent returns the intent that the prompt means so certainly that no other one
+// could be ambiguous with it: the lexical confidence is at least 1 minus the
+// ambiguity threshold. It returns "" if there is none that the caller may use.
+func sureIntent(catalogue *capabilities.Catalogue, model *lexical.Model, request *execution.Request) string {
+	if model == nil {
+		return ""
+	}
+	p := model.Classify(request.Prompt)
+	if p.Intent == contract.Unknown || p.DomainOnly || p.LabelOnly || p.Confidence < 1-catalogue.Routing.AmbiguityThreshold {
+		return ""
+	}
+	for _, agent := range catalogue.Agents {
+		if slices.Contains(agent.Match.Intent, p.Intent) && request.Caller.MayUse(agent.ID) {
+			return p.Intent
+		}
+	}
+	return ""
 }
 
 // maskRequest masks everything that a model or a log may receive. The turns come

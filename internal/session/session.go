@@ -98,12 +98,45 @@ type Next struct {
 	// MayUse reports whether the agent is registered and the caller may use it. An
 	// agent that is down, or fails a gate, still gets the turn it asked for.
 	MayUse func(agentID string) bool
+	// Reclassify asks for a new classification.
+	Reclassify bool
+	// SureIntent returns the intent that the prompt means almost certainly, "" if
+	// there is none; nil = never. It is called only if a classification would be
+	// reused.
+	SureIntent func() string
 }
 
 // Pin returns the classification that the next request reuses, or nil if it must be
 // classified. If an agent asked for this turn, only that agent may serve it: its id
-// is returned. A caller that asks for another agent gets that one.
+// is returned. A caller that asks for another agent gets that one. A prompt that
+// almost certainly means another intent is classified.
 func (s *Session) Pin(next Next) (pinned *Pinned, agent string) {
+	if next.Reclassify {
+		return nil, ""
+	}
+	pinned, agent = s.pin(&next)
+	if pinned == nil {
+		return nil, ""
+	}
+	if next.SureIntent != nil {
+		if sure := next.SureIntent(); sure != "" && !pinned.means(sure) {
+			return nil, ""
+		}
+	}
+	return pinned, agent
+}
+
+// means reports whether the intent is one of the classification, or tied with it.
+func (p *Pinned) means(intent string) bool {
+	c := &p.Classification
+	isIntent := func(s contract.IntentScore) bool { return s.Intent == intent }
+	return c.Intent == intent || c.Tied && slices.ContainsFunc(c.Alternatives, isIntent) ||
+		slices.ContainsFunc(c.Subtasks, func(s contract.Subtask) bool {
+			return s.Intent == intent || s.Tied && slices.ContainsFunc(s.Alternatives, isIntent)
+		})
+}
+
+func (s *Session) pin(next *Next) (pinned *Pinned, agent string) {
 	agent = s.WaitingAgent
 	switch {
 	case agent != "" && s.WaitingFor != nil && (next.OnlyAgent == "" || next.OnlyAgent == agent) && next.MayUse(agent):
