@@ -36,10 +36,19 @@ func classifyLexically(in *Input) contract.Classification {
 		Domains:       orUnknownDomain(whole.Domains, whole.Intent),
 		Subtasks:      []contract.Subtask{},
 		Confidence:    whole.Confidence,
-		DomainOrigins: originsOf(whole.Domains, contract.DomainNamed),
+		DomainOrigins: lexicalOrigins(&whole),
 		Source:        contract.SourceLexical,
 		Alternatives:  whole.Alternatives,
 	}
+}
+
+// lexicalOrigins returns the origins of the domains of a prediction.
+func lexicalOrigins(p *lexical.Prediction) []contract.DomainOrigin {
+	origins := originsOf(p.Domains, p.DomainOrigin)
+	for i := range origins {
+		origins[i].Text = p.DomainTexts[i]
+	}
+	return origins
 }
 
 // orUnknownDomain returns contract.Unknown if a known intent has no domain. It
@@ -85,6 +94,7 @@ func BuildCorpus(s *capabilities.Catalogue) lexical.Corpus {
 			c.Domains = append(c.Domains, domain)
 		}
 	}
+	c.Aliases = s.DomainAliases
 	return c
 }
 

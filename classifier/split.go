@@ -20,6 +20,7 @@ type promptPart struct {
 	title      string
 	intent     string // contract.Unknown if no intent is meant
 	domains    []string
+	origins    []contract.DomainOrigin // of domains
 	confidence float64
 	runnersUp  []contract.IntentScore
 	domainOnly bool
@@ -36,7 +37,7 @@ func splitPrompt(m *lexical.Model, prompt string, whole *lexical.Prediction) []p
 	case len(parts) == 0, len(parts) == 1 && whole.Intent != contract.Unknown && whole.Intent != parts[0].intent:
 		return nil
 	case len(parts) == 1:
-		parts[0].domains = whole.Domains // context may name them
+		parts[0].domains, parts[0].origins = whole.Domains, lexicalOrigins(whole) // context may name them
 	}
 	intents := make([]string, len(parts))
 	for i := range parts {
@@ -67,7 +68,7 @@ func understoodParts(m *lexical.Model, prompt string) []promptPart {
 	for _, text := range segments[:min(len(segments), maxSegments)] {
 		if p := m.Classify(text); p.Intent != contract.Unknown && !p.LabelOnly {
 			parts = append(parts, promptPart{
-				title: subtaskTitle(text, p.Intent), intent: p.Intent, domains: p.Domains,
+				title: subtaskTitle(text, p.Intent), intent: p.Intent, domains: p.Domains, origins: lexicalOrigins(&p),
 				confidence: p.Confidence, runnersUp: p.Alternatives, domainOnly: p.DomainOnly, calibrated: p.Calibrated,
 			})
 		}
@@ -98,7 +99,7 @@ func mergeByIntent(parts []promptPart) []promptPart {
 		}
 		j := &joined[i]
 		j.title = truncateWords(j.title+"; "+p.title, contract.MaxSubtaskTitle)
-		j.domains = appendDomains(j.domains, p.domains)
+		j.domains, j.origins = appendDomains(j.domains, p.domains), appendOrigins(j.origins, p.origins)
 		if p.confidence > j.confidence {
 			j.confidence, j.runnersUp = p.confidence, p.runnersUp
 		}
@@ -131,20 +132,19 @@ func combineParts(parts []promptPart) contract.Classification {
 		} else {
 			clf.Confidence = min(clf.Confidence, p.confidence)
 		}
-		clf.Domains = appendDomains(clf.Domains, p.domains)
+		clf.Domains, clf.DomainOrigins = appendDomains(clf.Domains, p.domains), appendOrigins(clf.DomainOrigins, p.origins)
 		clf.Subtasks = append(clf.Subtasks, contract.Subtask{
 			Title:      p.title,
 			Reason:     fmt.Sprintf("asked for by itself, confidence %.2f", p.confidence),
 			Intent:     p.intent,
 			Domains:    p.domains,
 			Confidence: p.confidence, Alternatives: p.runnersUp,
-			DomainOrigins: originsOf(p.domains, contract.DomainNamed),
+			DomainOrigins: p.origins,
 		})
 	}
 	if known := len(parts) - 1; known > 1 || parts[known].intent != contract.Unknown {
 		clf.Alternatives = nil // each part has its own
 	}
-	clf.DomainOrigins = originsOf(clf.Domains, contract.DomainNamed)
 	clf.Domains = orUnknownDomain(clf.Domains, clf.Intent)
 	return clf
 }
@@ -169,6 +169,18 @@ func appendDomains(domains, more []string) []string {
 		}
 	}
 	return domains
+}
+
+// appendOrigins appends the origins of the domains that are not in the list, up to
+// contract.MaxDomains.
+func appendOrigins(origins, more []contract.DomainOrigin) []contract.DomainOrigin {
+	for _, o := range more {
+		known := slices.ContainsFunc(origins, func(have contract.DomainOrigin) bool { return have.Domain == o.Domain })
+		if len(origins) < contract.MaxDomains && !known {
+			origins = append(origins, o)
+		}
+	}
+	return origins
 }
 
 // subtaskTitle returns a one-line title for a segment, without fenced code. If

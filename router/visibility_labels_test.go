@@ -19,6 +19,7 @@ clients:
   secret_agent:  {match: {intent: [open_vault], domains: [vault]}}
   greeter_agent: {match: {intent: [greet], domains: ["*"]}}
   python_agent:  {match: {intent: [code_review], domains: [python]}}
+  snake_agent:   {match: {intent: [feed_snake], domains: [python]}}
 `
 
 // guessed routes the prompt and returns what the caller sees, without the parts that differ for
@@ -112,6 +113,7 @@ func TestRouter_TreatsHiddenLabelOfModelLikeUnknown(t *testing.T) {
 			"domains alone":     says(contract.Unknown, []string{"azure"}, 0.7),
 			"an unsure one":     says("open_vault", []string{"vault"}, 0.2),
 			"an invented label": says("sing", []string{"opera"}, 1),
+			"an implied domain": says("feed_snake", []string{"azure"}, 0.9), // python, which may be seen
 		} {
 			got, _ := guessed(t, policy, "zxqv plugh", c, clf)
 			if diff := cmp.Diff(want, got); diff != "" {

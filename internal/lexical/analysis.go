@@ -1,12 +1,6 @@
 package lexical
 
-import (
-	"cmp"
-	"slices"
-	"strings"
-
-	"github.com/caprouter/caprouter/contract"
-)
+import "slices"
 
 // textAnalysis is the state of one call: a text that is matched against a
 // model. It comes from the model's pool and is owned by one goroutine. Entries
@@ -41,7 +35,11 @@ type textAnalysis struct {
 	scratch scoringScratch // of the statistical model
 }
 
-type namedDomain struct{ domain, at int32 }
+type namedDomain struct {
+	domain, at int32
+	evidence   domainEvidence
+	text       string // of an alias
+}
 
 // analyzeText analyzes a text. The caller returns the analysis to the pool.
 func (m *Model) analyzeText(text string) *textAnalysis {
@@ -203,28 +201,6 @@ func (r *textAnalysis) topScores() []intentScore {
 		r.ranked = r.ranked[:min(len(r.ranked), maxAlternatives+1)]
 	}
 	return r.ranked
-}
-
-// namedDomains returns the domains that the text names, in order of appearance.
-func (r *textAnalysis) namedDomains() []string {
-	for _, first := range r.domainWords {
-		for i := range r.model.domainPosts[first] {
-			name := &r.model.domainPosts[first][i]
-			if at, ok := r.findDomainName(name); ok {
-				r.named = append(r.named, namedDomain{name.domain, at})
-			}
-		}
-	}
-	slices.SortFunc(r.named, func(a, b namedDomain) int {
-		return cmp.Or(cmp.Compare(a.at, b.at), strings.Compare(r.model.domains[a.domain], r.model.domains[b.domain]))
-	})
-	names := make([]string, 0, min(len(r.named), contract.MaxDomains))
-	for _, n := range r.named {
-		if name := r.model.domains[n.domain]; len(names) < contract.MaxDomains && !slices.Contains(names, name) {
-			names = append(names, name)
-		}
-	}
-	return names
 }
 
 // findDomainName reports whether the text contains every word of the name, and

@@ -46,6 +46,8 @@ type Model struct {
 	domainWords map[string]int32 // singular → number
 	domainPosts [][]domainName   // by number of the first word
 
+	learned []learnedDomains // by intent
+
 	labels *labelSet // nil if there are none
 
 	statistical *statisticalModel // nil if there are too few examples
@@ -75,8 +77,12 @@ type Prediction struct {
 	// share of words.
 	Calibrated bool
 	// Domains are the domains that the text names, in order of appearance, at
-	// most contract.MaxDomains.
-	Domains []string
+	// most contract.MaxDomains; else those with an alias in the text; else the one
+	// that examples propose for the intent. DomainOrigin is the same for all, and
+	// DomainTexts are the aliases.
+	Domains      []string
+	DomainOrigin contract.OriginKind
+	DomainTexts  [contract.MaxDomains]string
 	// Alternatives are the next best intents, best first, at most three.
 	Alternatives []contract.IntentScore
 	// DomainOnly reports that the text may only name a domain and request
@@ -126,12 +132,14 @@ func (m *Model) SizeBytes() int {
 func (m *Model) Classify(text string) Prediction {
 	r := m.analyzeText(text)
 	defer m.analyses.Put(r)
-	p := Prediction{Intent: contract.Unknown, Domains: r.namedDomains(), LabelOnly: r.labelOnly}
+	p := Prediction{Intent: contract.Unknown, LabelOnly: r.labelOnly}
+	r.proposeDomains(&p)
 	if m.statistical != nil {
 		r.predictIntent(&p)
 	} else {
 		r.matchRules(&p)
 	}
+	r.learnDomain(&p)
 	return p
 }
 

@@ -150,7 +150,7 @@ func TestClassify_Alternatives(t *testing.T) {
 			name: "a word that is only a domain comes last among equals",
 			text: "the databricks cost",
 			want: lexical.Prediction{
-				Intent: "cost_analysis", Confidence: 0.5, BestIntent: "cost_analysis", Domains: []string{"databricks"},
+				Intent: "cost_analysis", Confidence: 0.5, BestIntent: "cost_analysis", Domains: []string{"databricks"}, DomainOrigin: contract.DomainNamed,
 				Alternatives: []contract.IntentScore{{Intent: "databricks_review", Confidence: 0.5}},
 			},
 		},
@@ -167,12 +167,12 @@ func TestClassify_Alternatives(t *testing.T) {
 		{
 			name: "only a domain",
 			text: "databricks",
-			want: lexical.Prediction{Intent: "databricks_review", Confidence: 0.5, BestIntent: "databricks_review", Domains: []string{"databricks"}, DomainOnly: true},
+			want: lexical.Prediction{Intent: "databricks_review", Confidence: 0.5, BestIntent: "databricks_review", Domains: []string{"databricks"}, DomainOrigin: contract.DomainNamed, DomainOnly: true},
 		},
 		{
 			name: "a domain and a whole request",
 			text: "open that databricks notebook",
-			want: lexical.Prediction{Intent: "databricks_review", Confidence: 0.5, BestIntent: "databricks_review", Domains: []string{"databricks"}},
+			want: lexical.Prediction{Intent: "databricks_review", Confidence: 0.5, BestIntent: "databricks_review", Domains: []string{"databricks"}, DomainOrigin: contract.DomainNamed},
 		},
 	}
 	for _, tt := range tests {

@@ -72,10 +72,13 @@
 //
 // # Text processing
 //
-// A domain matches if the text contains all words of its name. Words are compared folded: case, accents, width, plural and the most common verb endings
-// do not matter (stem.go). Chinese and Japanese are compared by pairs of
-// characters. Fenced code blocks, JSON objects, HTML comments and placeholders of
-// masked values ([EMAIL_1]) are not read, because they are not part of the request.
+// Domains (domains.go) are those whose name the text contains, all of its words;
+// else those with an alias in the text; else the one that the examples propose for
+// the accepted intent. Words are compared folded: case, accents, width, plural and
+// the most common verb endings do not matter (stem.go). Chinese and Japanese are
+// compared by pairs of characters. Fenced code blocks, JSON objects, HTML comments
+// and placeholders of masked values ([EMAIL_1]) are not read, because they are not
+// part of the request.
 //
 // Names of intents and agents in the spelling of programs (code_review,
 // codeReview) are not read either if the intent has examples and none of them is

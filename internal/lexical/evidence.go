@@ -44,7 +44,9 @@ func (m *Model) GatherEvidence(text string) Evidence {
 		}
 	}
 	m.forEachLabelIntent(text, func(intent int32) { best[intent] = max(best[intent], RuleThreshold) })
-	e := Evidence{Domains: r.namedDomains(), Intents: make([]contract.IntentScore, 0, len(best))}
+	var named Prediction
+	r.proposeDomains(&named)
+	e := Evidence{Domains: named.Domains, Intents: make([]contract.IntentScore, 0, len(best))}
 	for intent, score := range best {
 		e.Intents = append(e.Intents, contract.IntentScore{Intent: m.intents[intent], Confidence: score})
 	}

@@ -13,6 +13,7 @@ import (
 type Corpus struct {
 	Intents []IntentDoc
 	Domains []string
+	Aliases map[string][]string // other words for domains, by domain
 }
 
 // IntentDoc is the training data of one intent, collected from the agents that
@@ -48,10 +49,13 @@ const (
 	patternKeyword
 )
 
-// domainName is a spelling of a domain name: its words, or all of them joined.
+// domainName is a spelling of a domain name (its words, or all of them joined), an
+// alias, or a word that is learned.
 type domainName struct {
-	domain int32
-	words  []int32
+	domain   int32
+	words    []int32
+	evidence domainEvidence
+	text     string // of an alias
 }
 
 // Train builds the model of a corpus. It takes a fraction of a second for
@@ -71,12 +75,14 @@ func Train(c Corpus) *Model {
 	for _, name := range sortedUnique(c.Domains) {
 		t.addDomain(name)
 	}
+	t.addAliases(c.Aliases)
 	t.addLabels(docs)
 	t.computeWeights()
 	t.buildPostings()
 	var trials []heldOutPrediction
 	t.model.statistical, trials = trainStatistical(docs)
 	t.model.report = newReport(docs, trials)
+	t.learnDomains(docs)
 	return t.model
 }
 
@@ -202,12 +208,7 @@ func (t *indexBuilder) addDomain(name string) {
 		var all []int32
 		for t.tokens.reset(written); t.tokens.next(); {
 			form := foldNumber(t.tokens.word)
-			w, ok := t.model.domainWords[string(form)]
-			if !ok {
-				w = int32(len(t.model.domainPosts))
-				t.model.domainWords[string(form)] = w
-				t.model.domainPosts = append(t.model.domainPosts, nil)
-			}
+			w := t.model.addDomainWord(form)
 			if !slices.Contains(all, w) {
 				all = append(all, w)
 			}
@@ -217,9 +218,7 @@ func (t *indexBuilder) addDomain(name string) {
 			continue
 		}
 		seen = append(seen, all)
-		// The posting of the first word leads to the domain; the other words
-		// are compared then.
-		t.model.domainPosts[all[0]] = append(t.model.domainPosts[all[0]], domainName{domain: domain, words: all})
+		t.model.addDomainName(domainName{domain: domain, words: all})
 	}
 }
 

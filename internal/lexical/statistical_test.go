@@ -185,8 +185,10 @@ func TestClassify_StatisticalAllocations(t *testing.T) {
 		r := m.analyzeText("") // under the race detector the pool keeps nothing
 		work := func() {
 			r.analyze(text)
-			p := Prediction{Intent: contract.Unknown, Domains: r.namedDomains()}
+			p := Prediction{Intent: contract.Unknown}
+			r.proposeDomains(&p)
 			r.predictIntent(&p)
+			r.learnDomain(&p)
 		}
 		work() // grows the buffers
 		if got := testing.AllocsPerRun(50, work); got > 2 {

@@ -92,6 +92,16 @@ func (s *scene) drawResponse(intents, domains, ids []string) *contract.Response 
 		Alternatives: []contract.IntentScore{{Intent: intent.Draw(s.T, "alternative")}, {Intent: intent.Draw(s.T, "alternative")}},
 		Cascade:      &contract.Cascade{Intent: intent.Draw(s.T, "cascade")},
 	}
+	for _, d := range domain.Draw(s.T, "origins") {
+		o := contract.DomainOrigin{Domain: d, Origin: rapid.SampledFrom([]contract.OriginKind{contract.DomainNamed, contract.DomainAlias, contract.DomainImplied}).Draw(s.T, "origin")}
+		if o.Origin == contract.DomainAlias {
+			o.Text = "also" + d
+		}
+		if rapid.Bool().Draw(s.T, "replaced") {
+			o.ReplacedBy = rapid.SampledFrom(domains).Draw(s.T, "replaced by")
+		}
+		c.DomainOrigins = append(c.DomainOrigins, o)
+	}
 	byModel := c.Source != contract.SourceLexical
 	if byModel {
 		c.ModelUse = &contract.ModelUse{Calls: []contract.ModelCall{{Reply: all, Detail: all}}}
@@ -103,6 +113,7 @@ func (s *scene) drawResponse(intents, domains, ids []string) *contract.Response 
 		}
 		if rapid.Bool().Draw(s.T, "subtask has labels") {
 			sub.Intent, sub.Domains = intent.Draw(s.T, "subtask intent"), domain.Draw(s.T, "subtask domains")
+			sub.DomainOrigins = c.DomainOrigins
 			if !byModel && rapid.Bool().Draw(s.T, "title is the intent") {
 				sub.Title = sub.Intent
 			}

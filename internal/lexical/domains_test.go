@@ -1,0 +1,99 @@
+package lexical
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/caprouter/caprouter/contract"
+)
+
+// domainCorpus has an agent for reviews, one for costs, and two for deployments.
+func domainCorpus() Corpus {
+	return Corpus{
+		Domains: []string{"azure", "databricks", "kb_internal", "python"},
+		Aliases: map[string][]string{"databricks": {"spark", "delta lake"}, "python": {"spark", "pandas"}, "gone": {"ghost"}},
+		Intents: []IntentDoc{
+			{
+				Name: "code_review", Agents: []string{"quality"}, Domains: []string{"databricks", "python"},
+				Examples: []string{"review this python script", "check the script for python errors", "review my pull request"},
+			},
+			{
+				Name: "databricks_review", Agents: []string{"quality"}, Domains: []string{"databricks", "python"},
+				Examples: []string{"review this notebook", "why is the notebook slow"},
+			},
+			{
+				Name: "cost_analysis", Agents: []string{"billing"}, Domains: []string{"azure", "databricks"},
+				Examples: []string{"why did the azure invoice go up", "explain the azure invoice", "analyse the databricks spend", "do a cost analysis"},
+			},
+			{
+				Name: "deploy_job", Agents: []string{"left", "right"}, Domains: []string{"azure", "databricks"},
+				Examples: []string{"deploy the function to azure", "deploy my azure function", "deploy the pipeline"},
+			},
+		},
+	}
+}
+
+func TestClassify_ProposesDomains(t *testing.T) {
+	m := Train(domainCorpus())
+	tests := []struct{ text, want string }{
+		{"review this python script", "python named"},
+		{"review this python code on spark", "python named"},
+		{"review my pandas code review", "python alias pandas"},
+		{"code review of my spark job", "databricks alias spark, python alias spark"},
+		{"code review of the delta lake", "databricks alias delta lake"},
+		{"code review of the lake", "python learned"},
+		{"code review of kb internal", "kb_internal named"},
+		{"review this notebook", "databricks learned"},
+		{"do a cost analysis of the invoice", "azure learned"},
+		{"do a cost analysis", ""},                                 // its examples name two domains
+		{"deploy the pipeline", ""},                                // the examples do not decide between agents
+		{"deploy the pipeline with the function", "azure learned"}, // a word does
+		{"deploy the notebook pipeline and function", ""},          // the words disagree
+		{"ghost code review", "python learned"},
+		{"tell me a joke about the invoice", ""},
+		{"", ""},
+	}
+	for _, tt := range tests {
+		p := m.Classify(tt.text)
+		got := ""
+		for i, d := range p.Domains {
+			if i > 0 {
+				got += ", "
+			}
+			got += d + " " + string(p.DomainOrigin)
+			if p.DomainTexts[i] != "" {
+				got += " " + p.DomainTexts[i]
+			}
+		}
+		if got != tt.want {
+			t.Errorf("%q (%s): got domains %q, want %q", tt.text, p.Intent, got, tt.want)
+		}
+		if p.Domains == nil {
+			t.Errorf("%q: got nil, want an empty list", tt.text)
+		}
+	}
+	if n := testing.AllocsPerRun(100, func() { m.Classify("review this notebook") }); n > 2 {
+		t.Errorf("got %v allocations for a learned domain, want at most 2", n)
+	}
+}
+
+// A prediction does not depend on the order of the corpus, and proposes only
+// domains of the corpus.
+func TestClassify_ProposesSameDomainsForAnyOrder(t *testing.T) {
+	c := domainCorpus()
+	m := Train(c)
+	for i, j := 0, len(c.Intents)-1; i < j; i, j = i+1, j-1 {
+		c.Intents[i], c.Intents[j] = c.Intents[j], c.Intents[i]
+	}
+	c.Domains = []string{"python", "kb_internal", "databricks", "azure"}
+	reversed := Train(c)
+	for _, text := range []string{"code review of my spark job", "review this notebook", "do a cost analysis of the invoice", "deploy my function"} {
+		a, b := m.Classify(text), reversed.Classify(text)
+		if fmt.Sprint(a.Domains, a.DomainOrigin, a.DomainTexts) != fmt.Sprint(b.Domains, b.DomainOrigin, b.DomainTexts) {
+			t.Errorf("%q: got %v and %v", text, a, b)
+		}
+		if len(a.Domains) > contract.MaxDomains {
+			t.Errorf("%q: got %d domains", text, len(a.Domains))
+		}
+	}
+}
