@@ -11,6 +11,7 @@
 //	golden.md       golden tests: cases, runs, cassettes, baselines, thresholds
 //	tickets.md      policy C: tickets, grouping, the webhook
 //	quality.md      quality of the lexical classifier on public data sets
+//	performance.md  speed, beside baselines
 //	operations.md   configuration, commands, health, metrics, logs, store, backup, audit
 //	security.md     tokens, scopes, visibility, keys, limits, outgoing connections
 //	rough-edges.md  known limits
