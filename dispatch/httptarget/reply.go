@@ -89,11 +89,9 @@ func (c *agentCall) readExcerpt(resp *http.Response) string {
 	defer timer.Stop()
 	buf := c.target.buffers.get()
 	defer c.target.buffers.put(buf)
-	resp.Body = struct {
-		io.Reader
-		io.Closer
-	}{io.LimitReader(resp.Body, maxExcerptRead), resp.Body}
-	_ = readBody(buf, resp) // an incomplete excerpt is better than none
+	limited := *resp // the timer reads resp
+	limited.Body = io.NopCloser(io.LimitReader(resp.Body, maxExcerptRead))
+	_ = readBody(buf, &limited) // an incomplete excerpt is better than none
 	return c.excerptOf(buf.Bytes())
 }
 
