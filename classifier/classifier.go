@@ -158,7 +158,7 @@ func (c *Classifier) Classify(ctx context.Context, in Input) contract.Classifica
 
 func (c *Classifier) classifyByMode(ctx context.Context, in *Input) contract.Classification {
 	if c.mode == ModeLexical || in.hasNoAgents() {
-		return classifyLexically(in)
+		return ClassifyLexically(in)
 	}
 	k := c.cacheKeyOf(in)
 	if clf, ok := c.cache.get(k); ok {
@@ -167,7 +167,7 @@ func (c *Classifier) classifyByMode(ctx context.Context, in *Input) contract.Cla
 	var byWords contract.Classification
 	var cascade *contract.Cascade
 	if c.mode == ModeCascade {
-		byWords = classifyLexically(in)
+		byWords = ClassifyLexically(in)
 		if cascade = c.cascadeDecision(in, &byWords); cascade.ModelSkipped {
 			byWords.Cascade = cascade
 			return byWords
@@ -178,7 +178,7 @@ func (c *Classifier) classifyByMode(ctx context.Context, in *Input) contract.Cla
 		return withCascade(c.modelClassification(said), cascade)
 	}
 	if c.mode != ModeCascade {
-		byWords = classifyLexically(in)
+		byWords = ClassifyLexically(in)
 	}
 	// The reason of the model failure replaces that of the lexical result,
 	// because it is more useful.

@@ -15,8 +15,8 @@ const (
 
 func (in *Input) hasNoAgents() bool { return in.Catalogue == nil || len(in.Catalogue.Agents) == 0 }
 
-// classifyLexically classifies with the lexical model. It is deterministic.
-func classifyLexically(in *Input) contract.Classification {
+// ClassifyLexically classifies with the lexical model alone. It is deterministic.
+func ClassifyLexically(in *Input) contract.Classification {
 	if in.hasNoAgents() || in.Lexical == nil {
 		return contract.Classification{
 			Intent: contract.Unknown, Domains: []string{}, Subtasks: []contract.Subtask{},

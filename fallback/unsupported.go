@@ -3,6 +3,7 @@ package fallback
 import (
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/caprouter/caprouter/capabilities"
 	"github.com/caprouter/caprouter/contract"
@@ -25,6 +26,10 @@ const (
 	maxAccepted = 50
 	maxNearest  = 5
 	maxExamples = 5
+	// maxTriedExamples bounds the examples that are checked for one answer, because
+	// each is classified.
+	maxTriedExamples = 12
+	maxTriedOfIntent = 3
 )
 
 // Unmet is a request that no agent may serve. It is not changed.
@@ -38,6 +43,9 @@ type Unmet struct {
 	// first.
 	Decision *contract.Decision
 	Reason   string // ReasonNoMatch …
+	// Serves reports whether an agent would get the text as a request of the caller;
+	// nil = any text.
+	Serves func(text string) bool
 }
 
 // Unsupported answers the request by policy B.
@@ -121,28 +129,44 @@ func (a *explainer) missingScore(c *contract.Candidate) float64 {
 }
 
 // pickExamples returns the declared examples nearest to the prompt. If there are too few,
-// the first of each intent are added, those of the nearest agents first.
+// one of each intent is added, those of the nearest agents first. Examples that no agent
+// would get, and the prompt itself, are left out.
 func (a *explainer) pickExamples() []string {
 	texts := []string{}
-	if a.Lexical != nil {
-		texts = append(texts, a.Lexical.NearestExamples(a.Prompt, maxExamples, a.usable.HasExampleOf)...)
+	tried := map[string]bool{strings.TrimSpace(a.Prompt): true}
+	add := func(text string) (added bool) {
+		if len(texts) == maxExamples || len(tried) > maxTriedExamples || tried[text] {
+			return false
+		}
+		tried[text] = true
+		if a.Serves == nil || a.Serves(text) {
+			texts, added = append(texts, text), true
+		}
+		return added
 	}
-	add := func(agent *contract.RegistryEntry) {
+	if a.Lexical != nil {
+		for _, text := range a.Lexical.NearestExamples(a.Prompt, maxExamples+1, a.usable.HasExampleOf) {
+			add(text)
+		}
+	}
+	addOfEachIntent := func(agent *contract.RegistryEntry) {
 		for _, intent := range agent.Match.Intent {
 			list := agent.Examples[intent]
-			if len(list) > 0 && len(texts) < maxExamples && !slices.Contains(texts, list[0]) {
-				texts = append(texts, list[0])
+			for _, text := range list[:min(len(list), maxTriedOfIntent)] {
+				if slices.Contains(texts, text) || add(text) {
+					break
+				}
 			}
 		}
 	}
 	for i := range a.nearMisses {
-		add(a.Catalogue.Agent(a.nearMisses[i].AgentID))
+		addOfEachIntent(a.Catalogue.Agent(a.nearMisses[i].AgentID))
 	}
 	for _, agent := range a.usable.List() {
-		if len(texts) == maxExamples {
+		if len(texts) == maxExamples || len(tried) > maxTriedExamples {
 			break
 		}
-		add(agent)
+		addOfEachIntent(agent)
 	}
 	return texts
 }

@@ -80,8 +80,22 @@ func (r *Router) applyFallback(ctx context.Context, run *requestRun, p *plan.Pla
 	defer run.timings.EndStage("fallback")
 	return r.fallback.Answer(ctx, &fallbackpolicy.Request{
 		Request: run.Request, Catalogue: run.view.Catalogue, Lexical: run.view.Lexical,
-		Reason: p.Reason, Async: run.async, Filter: r.view.filter(run.Caller),
+		Reason: p.Reason, Async: run.async, Filter: r.view.filter(run.Caller), Serves: run.serves,
 	}, resp)
+}
+
+// serves reports whether an agent would get the text as a request like this one. Only
+// the lexical classifier is used, and all agents count as available.
+func (run *requestRun) serves(text string) bool {
+	in := run.classifierInput()
+	in.Prompt = text
+	c := classifier.ClassifyLexically(&in)
+	classifier.ImplyDomains(run.view.Catalogue, &c)
+	p := plan.New(&plan.Input{
+		Catalogue: run.view.Catalogue, Index: run.view.Index, Fleet: run.view.Fleet, Caller: run.Caller,
+		Prompt: text, PromptBytes: len(text), OnlyAgent: run.OnlyAgent, Classification: c, Now: run.timings.LastEnd(),
+	})
+	return p.Reason == "" && len(p.Options) == 0 && len(p.Omitted) == 0
 }
 
 // executePlan makes the decision durable, and then runs the plan.

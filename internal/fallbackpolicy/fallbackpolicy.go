@@ -53,6 +53,8 @@ type Request struct {
 	Reason    string             // why no agent is eligible
 	Async     bool               // no caller waits for the response
 	Filter    *visibility.Filter // of the caller
+	// Serves reports whether an agent would get the text as a request of the caller.
+	Serves func(text string) bool
 }
 
 // Answer answers the request and writes the policy it has applied to the decision.
@@ -72,6 +74,7 @@ func (h *Handler) Answer(ctx context.Context, req *Request, resp *contract.Respo
 		OnlyAgent: req.OnlyAgent,
 		Decision:  resp.Decision,
 		Reason:    req.Reason,
+		Serves:    req.Serves,
 	}
 	visible := unmet.VisibleTo(req.Filter) // its texts must not reveal hidden agents
 	switch policy {
@@ -101,12 +104,12 @@ func (h *Handler) proposeTicket(ctx context.Context, req *Request, resp *contrac
 }
 
 // answerDirectly lets the model answer the caller, within the limit of the caller.
-// A dry run does not call the model. If the limit is reached, a synchronous caller
+// A dry run does not call the model, but reports if there is none. If the limit is reached, a synchronous caller
 // gets an error; an asynchronous request, which was accepted already, gets a
 // response without an answer of the model.
 func (h *Handler) answerDirectly(ctx context.Context, req *Request, resp *contract.Response, unmet *fallback.Unmet) error {
 	resp.Status = contract.StatusCompleted
-	if req.Options.DryRun {
+	if req.Options.DryRun && h.cfg.Model != nil {
 		resp.Data.Mode = contract.DataServerFallback
 		resp.Data.Classification = &resp.Decision.Classification
 		resp.Data.Unsupported = fallback.Unsupported(unmet)
@@ -124,6 +127,7 @@ func (h *Handler) answerDirectly(ctx context.Context, req *Request, resp *contra
 			return ok
 		},
 	})
+	resp.Data.DryRun = req.Options.DryRun
 	resp.Data.Classification = &resp.Decision.Classification // unfiltered: the filter copies it from the decision
 	if resp.Data.Degraded && errors.Is(ctx.Err(), context.Canceled) {
 		resp.Status = contract.StatusCancelled

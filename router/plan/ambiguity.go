@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/caprouter/caprouter/classifier"
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/matcher"
 )
@@ -15,7 +16,8 @@ const maxOptions = 5
 // findDivergence returns the intents to choose from, if the request has several and
 // the registry does not split requests. Readings that only other callers may use do
 // not count, so there is nothing to ask if fewer than two remain.
-func (in *Input) findDivergence(parts []Part) (options []contract.ClarificationOption) {
+func (p *planner) findDivergence(parts []Part) (options []contract.ClarificationOption) {
+	in := p.in
 	if in.Catalogue.Routing.AutoSplitIfConflict || len(subtaskIntents(&in.Classification)) < 2 {
 		return nil
 	}
@@ -23,9 +25,9 @@ func (in *Input) findDivergence(parts []Part) (options []contract.ClarificationO
 		if parts[i].Intent == contract.Unknown || !in.canUse(parts[i].Intent) {
 			continue
 		}
-		options = addOption(options, parts[i].Intent, parts[i].Domains)
+		options = p.addOption(options, parts[i].Intent, parts[i].Domains)
 		for _, near := range in.nearIntents(&parts[i]) {
-			options = addOption(options, near.Intent, parts[i].Domains)
+			options = p.addOption(options, near.Intent, parts[i].Domains)
 		}
 	}
 	if len(options) < 2 {
@@ -97,7 +99,7 @@ func (p *planner) resolveIntent(part *Part, q *matcher.Query) (options []contrac
 		})
 	}
 	for _, reading := range near {
-		options = addOption(options, reading.Intent, part.Domains)
+		options = p.addOption(options, reading.Intent, part.Domains)
 	}
 	if len(options) < 2 {
 		return nil
@@ -146,13 +148,21 @@ func (p *planner) markTied(part *Part) {
 	}
 }
 
-// addOption appends a reading unless its intent is listed already.
-func addOption(options []contract.ClarificationOption, intent string, domains []string) []contract.ClarificationOption {
+// addOption appends a reading, with the domain that the registry implies, unless its
+// intent is listed already or the caller's choice of it could not be served.
+func (p *planner) addOption(options []contract.ClarificationOption, intent string, domains []string) []contract.ClarificationOption {
 	known := slices.ContainsFunc(options, func(o contract.ClarificationOption) bool { return o.Intent == intent })
 	if known || len(options) == maxOptions {
 		return options
 	}
+	chosen := contract.Classification{Intent: intent, Domains: domains, Confidence: 1}
+	classifier.ImplyDomains(p.in.Catalogue, &chosen)
+	q := p.query
+	q.Intent, q.Domains, q.Confidence = chosen.Intent, chosen.Domains, chosen.Confidence
+	if !p.hasHit(&q) {
+		return options
+	}
 	return append(options, contract.ClarificationOption{
-		ID: strconv.Itoa(len(options) + 1), Label: contract.OptionLabel(intent, domains), Intent: intent, Domains: append([]string{}, domains...),
+		ID: strconv.Itoa(len(options) + 1), Label: contract.OptionLabel(intent, chosen.Domains), Intent: intent, Domains: append([]string{}, chosen.Domains...),
 	})
 }

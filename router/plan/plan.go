@@ -101,7 +101,7 @@ func New(in *Input) *Plan {
 	}
 	clearTies(&p.plan.Decision.Classification)
 	parts := splitParts(in)
-	if options := in.findDivergence(parts); options != nil {
+	if options := p.findDivergence(parts); options != nil {
 		p.plan.Reason, p.plan.Options = fallback.ReasonDivergent, options
 	} else {
 		p.matchParts(parts)
