@@ -33,7 +33,7 @@ func newDemoCommand() *cobra.Command {
 		Example: `  caprouter demo
   caprouter demo --once
   GEMINI_API_KEY=… caprouter demo --once
-  CAPROUTER_LLM_PROVIDER=openai CAPROUTER_LLM_BASE_URL=http://127.0.0.1:11434/v1 CAPROUTER_LLM_MODEL=qwen3:4b caprouter demo`,
+  caprouter demo --config caprouter.yaml`,
 		Args: argsBetween("no arguments", 0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg, err := app.LoadConfig(flags.configPath(), os.LookupEnv)

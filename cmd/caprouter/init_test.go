@@ -200,9 +200,9 @@ func TestWriteNewFiles_RemovesFilesOnError(t *testing.T) {
 	dir := t.TempDir()
 	err := writeNewFiles([]fileContent{
 		{filepath.Join(dir, "first"), []byte("1")},
-		{filepath.Join(dir, "missing", "second"), []byte("2")},
+		{filepath.Join(dir, strings.Repeat("long", 100)), []byte("2")},
 	})
-	if err == nil || !strings.Contains(err.Error(), "no such file or directory") {
+	if err == nil || !strings.Contains(err.Error(), "file name too long") {
 		t.Errorf("got %v, want why the second cannot be written", err)
 	}
 	checkFiles(t, dir, map[string]string{})
