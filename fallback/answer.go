@@ -22,7 +22,6 @@ type Model interface {
 type AnswerInput struct {
 	Prompt  string
 	History []contract.Turn
-	Locale  string                   // BCP 47; "" = unknown
 	Restore func(text string) string // restores the masked value of a placeholder; nil = nothing is masked
 	// TakeAnswer takes one answer of the caller's limit and reports whether there
 	// was one. It is called only if the model is about to be called; nil = no limit.
@@ -44,7 +43,7 @@ const maxReserve = 100 * time.Millisecond
 // preamble or, if there is none, with what the caller can ask for instead. It does
 // not fail. If the caller disconnected, the reason is llm.OutcomeCancelled.
 func Answer(ctx context.Context, m Model, u *Unmet, in AnswerInput) contract.ResponseData {
-	lang := chooseLanguage(u.Catalogue.Fallback.Language, in.Locale, in.Prompt)
+	lang := u.language()
 	data := contract.ResponseData{
 		Mode: contract.DataServerFallback, Classification: &u.Decision.Classification, Unsupported: Unsupported(u),
 	}

@@ -18,10 +18,10 @@ const maxListedNames = 8
 // contract.Unsupported.
 func (a *explainer) explain() string {
 	if len(a.Catalogue.Agents) == 0 {
-		return "no agent is registered here yet"
+		return a.texts.noAgents
 	}
 	if len(a.usable.List()) == 0 {
-		return "you may not use any agent here: ask the operator for access"
+		return a.texts.noneUsable
 	}
 	switch a.Reason {
 	case ReasonLowConfidence:
@@ -31,7 +31,7 @@ func (a *explainer) explain() string {
 	case ReasonDivergent:
 		return a.explainDivergence()
 	case ReasonNotEntitled:
-		return "no agent that you may use serves this request: ask for something else, or ask the operator for access to more agents"
+		return a.texts.notEntitled
 	case ReasonGated:
 		return a.explainGates()
 	}
@@ -63,7 +63,7 @@ func (a *explainer) suggestChange() string {
 	var steps []string
 	if a.nearestCandidate.Parts.Constraints < 0 {
 		// The matcher estimates a token for four bytes.
-		steps = append(steps, fmt.Sprintf("the request is too long: shorten it to about %d characters", 4*agent.Constraints.MaxTokens))
+		steps = append(steps, fmt.Sprintf(a.texts.tooLong, 4*agent.Constraints.MaxTokens))
 		lack += a.nearestCandidate.Parts.Constraints
 	}
 	switch {
@@ -72,44 +72,44 @@ func (a *explainer) suggestChange() string {
 		others := slices.DeleteFunc(slices.Sorted(slices.Values(agent.Match.Domains)), func(d string) bool {
 			return d == contract.AnyDomain || slices.Contains(a.nearestCandidate.MatchedDomains, d)
 		})
-		steps = appendStep(steps, "the request names no subject that is served here: name one of ", others)
+		steps = a.appendStep(steps, a.texts.noDomain, others)
 	default:
-		steps = appendStep(steps, "it is not clear what is to be done: ask for one of ", slices.Sorted(slices.Values(agent.Match.Intent)))
+		steps = a.appendStep(steps, a.texts.noIntent, slices.Sorted(slices.Values(agent.Match.Intent)))
 	}
-	return strings.Join(steps, "; ")
+	return strings.Join(steps, a.texts.stepSeparator)
 }
 
 // explainNotUnderstood is for a request without a near agent. A caller that may not use
 // every agent does not learn whether the request fits another agent.
 func (a *explainer) explainNotUnderstood() string {
-	text := "nothing that is served here fits the request"
+	text := a.texts.nothingFits
 	understood := a.isUnderstood()
 	if understood || !a.usable.All() {
-		text = "no agent that you may use serves this request"
+		text = a.texts.noneServes
 	}
 	if near, ok := a.visibleAlternative(); ok && !understood {
-		text += fmt.Sprintf("; %s is the nearest", near.Intent)
+		text += fmt.Sprintf(a.texts.nearest, near.Intent)
 	}
-	return text + ": ask for one of " + joinNames(a.intents)
+	return text + fmt.Sprintf(a.texts.askFor, a.texts.joinNames(a.intents))
 }
 
 // explainNamedAgent is for a request that names one agent, which does not fit. An
 // agent that does not exist and one that the caller may not use read alike.
 func (a *explainer) explainNamedAgent() string {
 	if !a.usable.Has(a.OnlyAgent) {
-		return "the request names the agent " + a.OnlyAgent + ", which is no agent that you may use: name another, or leave agent_id out"
+		return fmt.Sprintf(a.texts.namedHidden, a.OnlyAgent)
 	}
-	return "the request names the agent " + a.OnlyAgent + ", which does not serve it: leave agent_id out, or ask for one of " +
-		joinNames(slices.Sorted(slices.Values(a.Catalogue.Agent(a.OnlyAgent).Match.Intent)))
+	intents := slices.Sorted(slices.Values(a.Catalogue.Agent(a.OnlyAgent).Match.Intent))
+	return fmt.Sprintf(a.texts.namedUnfit, a.OnlyAgent, a.texts.joinNames(intents))
 }
 
 func (a *explainer) explainLowConfidence() string {
 	clf := &a.Decision.Classification
-	text := "it is not clear enough what is to be done"
+	text := a.texts.unclear
 	if slices.Contains(a.intents, clf.Intent) {
-		text = "it is not clear enough that the request asks for " + clf.Intent
+		text = fmt.Sprintf(a.texts.unclearIntent, clf.Intent)
 	}
-	return text + ": describe it more exactly, or ask for one of " + joinNames(a.intents)
+	return text + fmt.Sprintf(a.texts.describe, a.texts.joinNames(a.intents))
 }
 
 // explainAmbiguity names both readings if the caller may see both. If no other
@@ -118,13 +118,13 @@ func (a *explainer) explainAmbiguity() string {
 	clf := &a.Decision.Classification
 	isTie := len(clf.Alternatives) > 0 && clf.Confidence-clf.Alternatives[0].Confidence < a.Catalogue.Routing.AmbiguityThreshold
 	if !isTie && slices.Contains(a.intents, clf.Intent) {
-		return fmt.Sprintf("several agents serve %s, each for its own domains: name one of %s", clf.Intent, joinNames(a.domainsOf(clf.Intent)))
+		return fmt.Sprintf(a.texts.manyAgents, clf.Intent, a.texts.joinNames(a.domainsOf(clf.Intent)))
 	}
 	near, ok := a.visibleAlternative()
 	if !ok || !slices.Contains(a.intents, clf.Intent) {
-		return "the request can be understood in several ways: say which of these is meant: " + joinNames(a.intents)
+		return fmt.Sprintf(a.texts.manyIntents, a.texts.joinNames(a.intents))
 	}
-	return fmt.Sprintf("the request can mean %s or %s: say which one is meant", clf.Intent, near.Intent)
+	return fmt.Sprintf(a.texts.twoIntents, clf.Intent, near.Intent)
 }
 
 // domainsOf returns the domains of the agents that declare the intent, sorted.
@@ -160,9 +160,9 @@ func (a *explainer) explainDivergence() string {
 	}
 	of := ""
 	if len(asked) > 1 {
-		of = " (" + strings.Join(asked, ", ") + ")"
+		of = fmt.Sprintf(a.texts.parentheses, strings.Join(asked, a.texts.nameSeparator))
 	}
-	return "the request asks for several things" + of + ", and requests are not split here: send one request for each"
+	return fmt.Sprintf(a.texts.severalTasks, of)
 }
 
 // explainGates names the nearest agent with a sufficient score, and the gates it fails.
@@ -172,13 +172,9 @@ func (a *explainer) explainGates() string {
 		if n.MissingScore > 0 || len(n.Gates) == 0 {
 			continue
 		}
-		reasons := make([]string, len(n.Gates))
-		for k, g := range n.Gates {
-			reasons[k] = g.Reason
-		}
-		return fmt.Sprintf("%s fits the request but may not take it: %s", n.AgentID, strings.Join(reasons, "; "))
+		return fmt.Sprintf(a.texts.gated, n.AgentID, a.texts.joinGates(n.Gates))
 	}
-	return "the agents that fit the request may not take it"
+	return a.texts.gatedHidden
 }
 
 func (a *explainer) minConfidence() float64 {
@@ -186,16 +182,9 @@ func (a *explainer) minConfidence() float64 {
 }
 
 // appendStep appends the step unless there are no names for it.
-func appendStep(steps []string, what string, names []string) []string {
+func (a *explainer) appendStep(steps []string, format string, names []string) []string {
 	if len(names) == 0 {
 		return steps
 	}
-	return append(steps, what+joinNames(names))
-}
-
-func joinNames(names []string) string {
-	if n := len(names) - maxListedNames; n > 0 {
-		return strings.Join(names[:maxListedNames], ", ") + fmt.Sprintf(" and %d more", n)
-	}
-	return strings.Join(names, ", ")
+	return append(steps, fmt.Sprintf(format, a.texts.joinNames(names)))
 }

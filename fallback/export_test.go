@@ -7,6 +7,7 @@ var (
 	RestoreValues    = restoreValues
 	TruncateText     = truncateText
 	LocalizedTexts   = localizedTexts
+	RefusalTexts     = refusalTexts
 )
 
 const BytesPerToken = bytesPerToken

@@ -10,8 +10,9 @@ import (
 // answerLanguage is the language of an answer: the tag that the model gets, "" for that
 // of the request, and our own sentences, in English if there are no others.
 type answerLanguage struct {
-	tag   string
-	texts *localizedText
+	tag     string
+	texts   *localizedText
+	refusal *refusalText
 }
 
 // auto is the value of the registry's language that leaves the choice to the request.
@@ -32,11 +33,10 @@ func chooseLanguage(configured, locale, prompt string) answerLanguage {
 	}
 	primary, _, _ := strings.Cut(strings.ToLower(tag), "-")
 	all := localizedTexts()
-	words := all[primary]
-	if words == nil {
-		words = all["en"]
+	if all[primary] == nil {
+		primary = "en"
 	}
-	return answerLanguage{tag, words}
+	return answerLanguage{tag, all[primary], refusalTexts()[primary]}
 }
 
 // parseLanguageTag returns the locale as a BCP 47 tag, or "" if it names no language. POSIX

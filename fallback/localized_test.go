@@ -26,7 +26,8 @@ func TestAnswer_UsesCallersLanguage(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			u, m := joke(), says("ok")
 			u.Catalogue.Fallback.Language = tt.configured
-			got := fallback.Answer(t.Context(), m, u, fallback.AnswerInput{Prompt: tt.prompt, Locale: tt.locale})
+			u.Prompt, u.Locale = tt.prompt, tt.locale
+			got := fallback.Answer(t.Context(), m, u, fallback.AnswerInput{Prompt: tt.prompt})
 			if !strings.HasPrefix(got.Answer, tt.begins) || !strings.HasSuffix(got.Answer, "\n\nok") {
 				t.Errorf("got %q, want it to begin %q and to end with the model's words", got.Answer, tt.begins)
 			}
@@ -60,9 +61,9 @@ func TestAnswer_Preamble(t *testing.T) {
 		for i, lang := range []string{"en", "pt", "es", "zh"} {
 			t.Run(tt.name+" "+lang, func(t *testing.T) {
 				u := unmet(registry(), local, "x", tt.reason, tt.clf)
-				u.OnlyAgent = tt.only
+				u.OnlyAgent, u.Locale = tt.only, lang
 				for _, m := range []*scripted{says("A byte."), says("")} {
-					got := fallback.Answer(t.Context(), m, u, fallback.AnswerInput{Prompt: "x", Locale: lang})
+					got := fallback.Answer(t.Context(), m, u, fallback.AnswerInput{Prompt: "x"})
 					if !strings.HasPrefix(got.Answer, tt.want[i]) {
 						t.Errorf("got %q, want it to begin %q", got.Answer, tt.want[i])
 					}
@@ -130,7 +131,8 @@ func TestAnswer_DegradedText(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			got := fallback.Answer(t.Context(), tt.m, tt.u, fallback.AnswerInput{Prompt: "x", Locale: tt.locale})
+			tt.u.Locale = tt.locale
+			got := fallback.Answer(t.Context(), tt.m, tt.u, fallback.AnswerInput{Prompt: "x"})
 			if diff := cmp.Diff(tt.want, got.Answer); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
@@ -150,7 +152,8 @@ func TestAnswer_RateLimitedText(t *testing.T) {
 		"zh": "没有为此请求注册的专用智能体。您目前可获得的直接回答次数已用完。可接受的意图：cost_analysis。",
 	} {
 		u := unmet(registry(), only("billing_agent"), "x", fallback.ReasonNoMatch, contract.Classification{})
-		got := fallback.Answer(t.Context(), says("A byte."), u, fallback.AnswerInput{Prompt: "x", Locale: lang, TakeAnswer: func() bool { return false }})
+		u.Locale = lang
+		got := fallback.Answer(t.Context(), says("A byte."), u, fallback.AnswerInput{Prompt: "x", TakeAnswer: func() bool { return false }})
 		if !strings.HasPrefix(got.Answer, want) || !got.Degraded || got.Unsupported == nil {
 			t.Errorf("%s: got %+v, want it degraded, with %q", lang, got, want)
 		}

@@ -34,7 +34,7 @@ func Propose(u *Unmet, t *contract.Ticket, kinds []string) Suggestion {
 	if known.Decision == nil {
 		known.Decision = &contract.Decision{Classification: contract.Classification{Intent: contract.Unknown}}
 	}
-	p := suggestionBuilder{explainer: newExplainer(&known), ticket: t, dataKinds: slices.Sorted(slices.Values(kinds))}
+	p := suggestionBuilder{explainer: newExplainer(&known, refusalTexts()["en"]), ticket: t, dataKinds: slices.Sorted(slices.Values(kinds))}
 	p.examples, p.exampleWords = usableExamples(t.Examples)
 	p.nameAgent()
 	return Suggestion{SuggestedYAML: p.renderYAML(), Requirements: p.listRequirements(), Risks: p.listRisks(), Detail: p.explain(), Nearest: p.nearMisses}
@@ -85,7 +85,7 @@ func (p *suggestionBuilder) listLanguages() string {
 			}
 		}
 	}
-	return formatCounts(counts)
+	return p.formatCounts(counts)
 }
 
 // describeVolume states how often the agent would be used.
@@ -152,12 +152,12 @@ func (p *suggestionBuilder) describeOverlap(n *contract.NearestMiss) string {
 }
 
 // formatCounts lists names with their counts, highest count first: "pt-BR (12), en (3)".
-func formatCounts(counts map[string]int) string {
+func (p *suggestionBuilder) formatCounts(counts map[string]int) string {
 	var list []string
 	for _, name := range sortByCount(counts) {
 		list = append(list, fmt.Sprintf("%s (%d)", name, counts[name]))
 	}
-	return joinNames(list)
+	return p.texts.joinNames(list)
 }
 
 // sortByCount returns the names, highest count first, then by name.

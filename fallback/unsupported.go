@@ -38,6 +38,7 @@ type Unmet struct {
 	Lexical   *lexical.Model // trained on Catalogue; nil leaves the nearest examples out
 	Caller    *contract.Caller
 	Prompt    string
+	Locale    string // BCP 47; "" = unknown
 	OnlyAgent string // the agent that the request names; "" = any
 	// Decision contains the classification and, as candidates, the near misses, best
 	// first.
@@ -48,9 +49,10 @@ type Unmet struct {
 	Serves func(text string) bool
 }
 
-// Unsupported answers the request by policy B.
+// Unsupported answers the request by policy B. Its detail is in the language of the
+// request, except for names of the registry.
 func Unsupported(u *Unmet) *contract.Unsupported {
-	a := newExplainer(u)
+	a := newExplainer(u, u.language().refusal)
 	return &contract.Unsupported{
 		Reason:          u.Reason,
 		Detail:          a.explain(),
@@ -60,6 +62,11 @@ func Unsupported(u *Unmet) *contract.Unsupported {
 		AcceptedDomains: limitAccepted(a.domains),
 		Examples:        a.pickExamples(),
 	}
+}
+
+// language returns the language of the texts for the caller.
+func (u *Unmet) language() answerLanguage {
+	return chooseLanguage(u.Catalogue.Fallback.Language, u.Locale, u.Prompt)
 }
 
 // VisibleTo returns the part of the unmet request that its caller may see.
@@ -87,6 +94,7 @@ func (u *Unmet) isUnderstood() bool {
 // use.
 type explainer struct {
 	*Unmet
+	texts            *refusalText
 	usable           visibility.Agents
 	intents          []string            // of the usable agents, sorted
 	domains          []string            // likewise
@@ -94,9 +102,9 @@ type explainer struct {
 	nearMisses       []contract.NearestMiss
 }
 
-func newExplainer(u *Unmet) *explainer {
+func newExplainer(u *Unmet, texts *refusalText) *explainer {
 	usable := visibility.Usable(u.Catalogue, u.Caller)
-	a := &explainer{Unmet: u, usable: usable, intents: usable.Intents(), domains: usable.Domains(), nearMisses: []contract.NearestMiss{}}
+	a := &explainer{Unmet: u, texts: texts, usable: usable, intents: usable.Intents(), domains: usable.Domains(), nearMisses: []contract.NearestMiss{}}
 	a.findNearest()
 	return a
 }

@@ -71,6 +71,7 @@ func (h *Handler) Answer(ctx context.Context, req *Request, resp *contract.Respo
 		Lexical:   req.Lexical,
 		Caller:    req.Caller,
 		Prompt:    req.Prompt,
+		Locale:    req.Locale,
 		OnlyAgent: req.OnlyAgent,
 		Decision:  resp.Decision,
 		Reason:    req.Reason,
@@ -117,7 +118,7 @@ func (h *Handler) answerDirectly(ctx context.Context, req *Request, resp *contra
 	}
 	var exceeded *contract.Limit
 	resp.Data = fallback.Answer(ctx, h.cfg.Model, unmet, fallback.AnswerInput{
-		Prompt: req.Prompt, History: req.Turns, Locale: req.Locale, Now: h.cfg.Now,
+		Prompt: req.Prompt, History: req.Turns, Now: h.cfg.Now,
 		Restore: func(text string) string { return req.Masking.RestoreText(text, nil) },
 		TakeAnswer: func() bool {
 			state, ok := h.cfg.Answers.Take(req.Caller)
