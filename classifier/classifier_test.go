@@ -40,10 +40,14 @@ func TestClassify_Subtasks(t *testing.T) {
 	want := contract.Classification{
 		Intent: "code_review", Domains: []string{"python", "azure", "databricks"}, Confidence: 0.5,
 		Subtasks: []contract.Subtask{
-			{Title: "Review this python code", Reason: "asked for by itself, confidence 1.00", Intent: "code_review", Domains: []string{"python"}, DomainOrigins: named("python"),
-				Confidence: 1, Alternatives: []contract.IntentScore{{Intent: "databricks_review", Confidence: 0.5}, {Intent: "serverless_review", Confidence: 0.5}}},
-			{Title: "have a look at the cost on azure, databricks", Reason: "asked for by itself, confidence 0.50", Intent: "cost_analysis", Domains: []string{"azure", "databricks"}, DomainOrigins: named("azure", "databricks"),
-				Confidence: 0.5, Alternatives: []contract.IntentScore{{Intent: "databricks_review", Confidence: 0.5}}},
+			{
+				Title: "Review this python code", Reason: "asked for by itself, confidence 1.00", Intent: "code_review", Domains: []string{"python"}, DomainOrigins: named("python"),
+				Confidence: 1, Alternatives: []contract.IntentScore{{Intent: "databricks_review", Confidence: 0.5}, {Intent: "serverless_review", Confidence: 0.5}},
+			},
+			{
+				Title: "have a look at the cost on azure, databricks", Reason: "asked for by itself, confidence 0.50", Intent: "cost_analysis", Domains: []string{"azure", "databricks"}, DomainOrigins: named("azure", "databricks"),
+				Confidence: 0.5, Alternatives: []contract.IntentScore{{Intent: "databricks_review", Confidence: 0.5}},
+			},
 		},
 		DomainOrigins: named("python", "azure", "databricks"), Source: contract.SourceLexical, LatencyMS: 1.5,
 	}

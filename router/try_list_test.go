@@ -64,7 +64,7 @@ func TestRouter_RecommendsOnlyServedExamples(t *testing.T) {
 			if resp.Data.Unsupported == nil {
 				t.Fatalf("policy %s, %q: got %s, want a refusal", policy, tt.prompt, resp.Status)
 			}
-			if diff := cmp.Diff(tt.want, resp.Data.Unsupported.Examples); diff != "" {
+			if diff := cmp.Diff(tt.want, resp.Data.Examples); diff != "" {
 				t.Errorf("policy %s, %q for %s (-want +got):\n%s", policy, tt.prompt, tt.caller.Subject, diff)
 			}
 		}

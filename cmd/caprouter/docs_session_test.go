@@ -94,7 +94,7 @@ func (s *docSession) restorePorts(text string) string {
 func (s *docSession) replaceInFiles() {
 	files, err := filepath.Glob(filepath.Join(s.dir, "*.yaml"))
 	s.must(err)
-	examples, err := filepath.Glob(filepath.Join(s.dir, "examples/*.yaml"))
+	examples, err := filepath.Glob(filepath.Join(s.dir, "examples", "*.yaml"))
 	s.must(err)
 	for _, path := range append(files, examples...) {
 		data, err := os.ReadFile(path)

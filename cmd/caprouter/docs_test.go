@@ -30,6 +30,7 @@ func docExceptions() []docException {
 // output that a document shows. parseDocument describes the marks of commands and
 // docFigures the values that may differ.
 func TestDocs(t *testing.T) {
+	t.Parallel()
 	files, err := filepath.Glob("../../docs/*.md")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("found no documents (%v)", err)

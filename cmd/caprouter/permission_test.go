@@ -17,13 +17,13 @@ const nobody = 65534
 
 // caprouter runs as an ordinary user.
 func TestPermission_ErrorNamesDirectoryAndFix(t *testing.T) {
-	dir, err := os.MkdirTemp("", "caprouter-permission-") // t.TempDir is below a directory that only its owner may enter
+	dir, err := os.MkdirTemp("", "caprouter-permission-") //nolint:usetesting // t.TempDir is below a directory that only its owner may enter
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
 		for _, closed := range []string{"data", "readonly"} {
-			_ = os.Chmod(filepath.Join(dir, closed), 0o700) //nolint:gosec // so that it can be removed
+			_ = os.Chmod(filepath.Join(dir, closed), 0o700) // so that it can be removed
 		}
 		_ = os.RemoveAll(dir)
 	})
@@ -44,7 +44,7 @@ func TestPermission_ErrorNamesDirectoryAndFix(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := os.Chmod(dir, 0o755); err != nil { //nolint:gosec // the ordinary user enters it
+	if err := os.Chmod(dir, 0o755); err != nil { // the ordinary user enters it
 		t.Fatal(err)
 	}
 	tests := []struct {
@@ -90,7 +90,7 @@ func copyExecutable(t *testing.T, dir string) string {
 	}
 	defer from.Close()
 	path := filepath.Join(dir, "caprouter")
-	to, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o755) //nolint:gosec // the ordinary user executes it
+	to, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o755) // the ordinary user executes it
 	if err != nil {
 		t.Fatal(err)
 	}

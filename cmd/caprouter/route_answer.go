@@ -46,13 +46,14 @@ func printAnswer(out, errOut io.Writer, resp *contract.Response, base string) er
 
 // formatFailure describes a failure that the agent itself reported.
 func formatFailure(t *contract.TaskReport, results []contract.AgentResult) string {
-	text := t.AgentID + ": the agent returned a failure"
+	var text strings.Builder
+	text.WriteString(t.AgentID + ": the agent returned a failure")
 	for i := range results {
 		if r := &results[i]; r.AgentID == t.AgentID && r.SubtaskTitle == t.SubtaskTitle && len(r.Explanations) > 0 {
-			text += ": " + strings.Join(r.Explanations, "; ")
+			text.WriteString(": " + strings.Join(r.Explanations, "; "))
 		}
 	}
-	return text
+	return text.String()
 }
 
 // printDryRun prints the agents that a request would be sent to.

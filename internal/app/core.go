@@ -175,7 +175,9 @@ func (c *core) logLearning(v *router.View) {
 	}
 	args := []any{"examples", l.FormatExamples()}
 	for _, field := range [][2]string{
-		{"expected_accuracy", l.FormatAccuracy()}, {"weakest", strings.Join(l.Weakest(), ", ")}, {"confused", strings.Join(l.MostConfused(), ", ")},
+		{"expected_accuracy", l.FormatAccuracy()},
+		{"weakest", strings.Join(l.Weakest(), ", ")},
+		{"confused", strings.Join(l.MostConfused(), ", ")},
 		{"registry_version", v.Catalogue.Version},
 	} {
 		if field[1] != "" {

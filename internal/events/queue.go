@@ -72,10 +72,13 @@ func (q *publishQueue) take() (encodedEvent, bool) {
 	return e, true
 }
 
-// remove removes the events of a request, and waits until none of them is being
-// appended.
+// remove removes the events of a request. It waits for the append in progress first,
+// which may be that of one of them.
 func (q *publishQueue) remove(requestID string) {
+	q.appending.Lock()
+	defer q.appending.Unlock()
 	q.mu.Lock()
+	defer q.mu.Unlock()
 	q.pending = slices.DeleteFunc(q.pending, func(e encodedEvent) bool {
 		if e.requestID != requestID {
 			return false
@@ -83,25 +86,20 @@ func (q *publishQueue) remove(requestID string) {
 		q.bytes -= len(e.data)
 		return true
 	})
-	q.mu.Unlock()
-	q.appending.Lock() // the append in progress may be one of the request
-	defer q.appending.Unlock()
 }
 
-// setResult records the result of an append. It returns the error of the append
-// before, and how many events were dropped since the log accepted one.
-func (q *publishQueue) setResult(err error) (before error, dropped int) {
+// setResult records the result of an append. It returns how many events were dropped
+// since the log accepted one, and the error of the append before.
+func (q *publishQueue) setResult(err error) (dropped int, before error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	before, q.err = q.err, err
 	if err != nil {
 		q.dropped++
+		return q.dropped, before
 	}
-	dropped = q.dropped
-	if err == nil {
-		q.dropped = 0
-	}
-	return before, dropped
+	dropped, q.dropped = q.dropped, 0
+	return dropped, before
 }
 
 // Enqueue sends an event to the readers of its request, current and future, in the
@@ -152,7 +150,7 @@ func (s *Stream) publishNext(ctx context.Context) bool {
 	if err != nil {
 		s.markReadersLost(e.requestID)
 	}
-	switch before, dropped := s.queue.setResult(err); {
+	switch dropped, before := s.queue.setResult(err); {
 	case err != nil && before == nil:
 		s.logger.WarnContext(ctx, "events cannot be published and are dropped until they can; requests are not affected", "err", err)
 	case err == nil && before != nil:

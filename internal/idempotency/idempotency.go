@@ -263,31 +263,36 @@ func (k *Keys) End(ctx context.Context, r Reservation, resp *contract.Response) 
 }
 
 // updateKey changes the key, as long as it belongs to the request.
-func (k *Keys) updateKey(ctx context.Context, r Reservation, requestID string, change func(*keyRecord)) (err error) {
+func (k *Keys) updateKey(ctx context.Context, r Reservation, requestID string, change func(*keyRecord)) error {
 	if !r.Held() {
 		return nil
 	}
-	for range maxUpdates {
-		var entry store.Entry
-		if entry, err = k.bucket.Get(ctx, r.key); err != nil {
-			return err
-		}
-		var rec keyRecord
-		if err = strictjson.Unmarshal(entry.Value, &rec); err != nil {
-			return err
-		}
-		if rec.RequestID != requestID {
-			return errors.New("the key was reserved again")
-		}
-		change(&rec)
-		var value []byte
-		if value, err = strictjson.Marshal(rec); err != nil {
-			return err
-		}
-		if _, err = k.bucket.Update(ctx, r.key, value, entry.Revision); !errors.Is(err, store.ErrConflict) {
+	for try := 1; ; try++ {
+		err := k.tryUpdateKey(ctx, r, requestID, change)
+		if !errors.Is(err, store.ErrConflict) || try == maxUpdates {
 			return err
 		}
 	}
+}
+
+func (k *Keys) tryUpdateKey(ctx context.Context, r Reservation, requestID string, change func(*keyRecord)) error {
+	entry, err := k.bucket.Get(ctx, r.key)
+	if err != nil {
+		return err
+	}
+	var rec keyRecord
+	if err := strictjson.Unmarshal(entry.Value, &rec); err != nil {
+		return err
+	}
+	if rec.RequestID != requestID {
+		return errors.New("the key was reserved again")
+	}
+	change(&rec)
+	value, err := strictjson.Marshal(rec)
+	if err != nil {
+		return err
+	}
+	_, err = k.bucket.Update(ctx, r.key, value, entry.Revision)
 	return err
 }
 

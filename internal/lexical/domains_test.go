@@ -2,6 +2,7 @@ package lexical
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/caprouter/caprouter/contract"
@@ -55,18 +56,18 @@ func TestClassify_ProposesDomains(t *testing.T) {
 	}
 	for _, tt := range tests {
 		p := m.Classify(tt.text)
-		got := ""
+		var got strings.Builder
 		for i, d := range p.Domains {
 			if i > 0 {
-				got += ", "
+				got.WriteString(", ")
 			}
-			got += d + " " + string(p.DomainOrigin)
+			got.WriteString(d + " " + string(p.DomainOrigin))
 			if p.DomainTexts[i] != "" {
-				got += " " + p.DomainTexts[i]
+				got.WriteString(" " + p.DomainTexts[i])
 			}
 		}
-		if got != tt.want {
-			t.Errorf("%q (%s): got domains %q, want %q", tt.text, p.Intent, got, tt.want)
+		if got.String() != tt.want {
+			t.Errorf("%q (%s): got domains %q, want %q", tt.text, p.Intent, got.String(), tt.want)
 		}
 		if p.Domains == nil {
 			t.Errorf("%q: got nil, want an empty list", tt.text)

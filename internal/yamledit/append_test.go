@@ -33,12 +33,15 @@ func TestAppend_KeepsRestOfText(t *testing.T) {
 		{"end of the document", "---\na:\n  - x\n...\n", "a", yamledit.Item{"y"}, "---\na:\n  - x\n  - y\n...\n"},
 		{
 			"missing keys of a mapping",
-			"clients:\n  one:\n    match: {}\n    # endpoint: none\n\n  two:\n    match: {}\n", "clients one examples greet", yamledit.Item{`"hi"`},
+			"clients:\n  one:\n    match: {}\n    # endpoint: none\n\n  two:\n    match: {}\n", "clients one examples greet",
+			yamledit.Item{`"hi"`},
 			"clients:\n  one:\n    match: {}\n    examples:\n      greet:\n        - \"hi\"\n    # endpoint: none\n\n  two:\n    match: {}\n",
 		},
 		{
 			"missing key beside others, unusual name",
-			"examples:\n  greet: [hi]\n", "examples yes", yamledit.Item{`"sure"`}, "examples:\n  greet: [hi]\n  \"yes\":\n    - \"sure\"\n",
+			"examples:\n  greet: [hi]\n", "examples yes",
+			yamledit.Item{`"sure"`},
+			"examples:\n  greet: [hi]\n  \"yes\":\n    - \"sure\"\n",
 		},
 		{"flow list", `a: ["x, ]", 'it''s', plain's] # note` + "\n", "a", yamledit.Item{`"y"`}, `a: ["x, ]", 'it''s', plain's, "y"] # note` + "\n"},
 		{"flow list over several lines", "a: [\n  x, # note ]\n  y # last\n]\n", "a", yamledit.Item{"z"}, "a: [\n  x, # note ]\n  y, z # last\n]\n"},
@@ -47,7 +50,8 @@ func TestAppend_KeepsRestOfText(t *testing.T) {
 		{"empty flow mapping", "m: {}\n", "m ex b", yamledit.Item{"z"}, "m: {ex: { b: [z] }}\n"},
 		{"empty list in a flow mapping", "m: { b: [] }\n", "m b", yamledit.Item{"z"}, "m: { b: [z] }\n"},
 		{
-			"long flow list", "a: [" + strings.Repeat("x", 100) + "]\n", "a", yamledit.Item{`"` + strings.Repeat("y", 20) + `"`},
+			"long flow list", "a: [" + strings.Repeat("x", 100) + "]\n", "a",
+			yamledit.Item{`"` + strings.Repeat("y", 20) + `"`},
 			"a: [" + strings.Repeat("x", 100) + ",\n    \"" + strings.Repeat("y", 20) + "\"]\n",
 		},
 		{"wide characters", "é: { 审查: [ü] }\n", "é 审查", yamledit.Item{"z"}, "é: { 审查: [ü, z] }\n"},

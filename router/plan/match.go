@@ -74,10 +74,10 @@ func newOmitted(part *Part, reason string) contract.Omitted {
 func (p *planner) matchPart(part *Part) (reason string, options []contract.ClarificationOption) {
 	q := p.query
 	q.Intent, q.Domains, q.Confidence = part.Intent, part.Domains, part.Confidence
-	if options = p.resolveIntent(part, &q); options != nil {
+	if options := p.resolveIntent(part, &q); options != nil {
 		return fallback.ReasonAmbiguous, options
 	}
-	if options = p.resolveDomain(part); options != nil {
+	if options := p.resolveDomain(part); options != nil {
 		return fallback.ReasonAmbiguous, options
 	}
 	var res matcher.Result
