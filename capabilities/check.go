@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"unicode"
 	"unicode/utf8"
 
@@ -16,30 +17,53 @@ import (
 	"github.com/caprouter/caprouter/internal/strictyaml"
 )
 
-// Bounds of the values of a registry.
+// Limits of texts that no tag contains, in characters.
 const (
-	maxNameLength        = 64 // characters of an intent, a domain, a scope, …
-	maxKeywordLength     = 100
-	maxUtteranceLength   = 2000
-	maxDescriptionLength = 2000
-
-	maxThreshold      = 1.1 // the highest possible score
-	maxTopK           = 8
-	maxTokens         = 100_000_000
-	maxAnswerTokens   = 100_000 // tokens
-	maxInFlight       = 100_000
-	maxPriority       = 1_000_000
-	maxHealthInterval = 86_400
+	maxNameLength      = 64 // of an intent, a domain, a scope, …
+	maxUtteranceLength = 2000
 )
+
+// shapeValidator checks the `validate` tags of the file. Its rules are for texts.
+var shapeValidator = sync.OnceValues(func() (*strictyaml.Validator, error) {
+	return strictyaml.NewValidator(map[string]strictyaml.Rule{
+		"text": func(text, most string) string {
+			limit, _ := strconv.Atoi(most)
+			return textProblem(text, limit)
+		},
+		"urlpath": func(path, _ string) string {
+			if strings.HasPrefix(path, "/") {
+				return ""
+			}
+			return fmt.Sprintf("must start with /, got %q", truncateText(path))
+		},
+		"policy": func(policy, _ string) string {
+			if slices.Contains([]string{FallbackAuto, FallbackAnswer, FallbackUnsupported, FallbackPropose}, policy) {
+				return ""
+			}
+			return fmt.Sprintf("must be auto, A (answer), B (refuse) or C (ticket), got %q", policy)
+		},
+		"language": func(tag, _ string) string {
+			if tag == "auto" || languageTag.MatchString(tag) {
+				return ""
+			}
+			return fmt.Sprintf("must be auto or a language tag such as pt-BR, got %q", tag)
+		},
+	})
+})
 
 // checker validates the values of a decoded file and adds mistakes to the document.
 type checker struct {
-	doc *strictyaml.Document
-	at  strictyaml.Path // the part under validation; paths of report are relative to it
+	doc   *strictyaml.Document
+	shape *strictyaml.Validator
+	at    strictyaml.Path // the part under validation; paths of report are relative to it
 }
 
-func checkDocument(doc *strictyaml.Document, d *fileContent) {
-	c := checker{doc: doc}
+func checkDocument(doc *strictyaml.Document, d *fileContent) error {
+	shape, err := shapeValidator()
+	if err != nil {
+		return err
+	}
+	c := checker{doc: doc, shape: shape}
 	if d.Version != formatVersion {
 		c.report("must be 1, the only version", "version")
 	}
@@ -53,16 +77,17 @@ func checkDocument(doc *strictyaml.Document, d *fileContent) {
 		c.below("clients", id).checkEntry(id, &entry)
 	}
 	c.below("domain_aliases").checkAliases(d)
-	c.below("routing").checkRouting(&d.Routing)
-	c.below("fallback").checkFallback(&d.Fallback)
+	c.below("routing").checkShape(&d.Routing)
+	c.below("fallback").checkShape(&d.Fallback)
 	for _, subject := range slices.Sorted(maps.Keys(d.Grants)) {
 		grant := d.Grants[subject]
 		c.below("grants", subject).checkGrant(subject, &grant)
 	}
+	return doc.Err()
 }
 
 func (c checker) below(steps ...any) checker {
-	return checker{doc: c.doc, at: c.at.At(steps...)}
+	return checker{doc: c.doc, shape: c.shape, at: c.at.At(steps...)}
 }
 
 // report adds a mistake about the value at the path.
@@ -70,42 +95,12 @@ func (c checker) report(detail string, steps ...any) {
 	c.doc.Errorf(c.at.At(steps...), "%s", detail)
 }
 
-// checkRange reports v unless from ≤ v ≤ to.
-func checkRange[N int | float64](c checker, v, from, to N, steps ...any) {
-	if v < from || v > to {
-		c.report(fmt.Sprintf("must be from %v to %v, got %v", from, to, v), steps...)
-	}
-}
-
-func (c checker) checkOneOf(v string, allowed []string, steps ...any) {
-	if !slices.Contains(allowed, v) {
-		c.report(fmt.Sprintf("must be %s, got %q", strings.Join(allowed, ", "), v), steps...)
-	}
-}
-
-func (c checker) checkRouting(r *Routing) {
-	checkRange(c, r.ConfidenceThreshold, 0, maxThreshold, "confidence_threshold")
-	if r.MinConfidence != nil {
-		checkRange(c, *r.MinConfidence, 0, 1, "min_confidence")
-	}
-	checkRange(c, r.AmbiguityThreshold, 0, 1, "ambiguity_threshold")
-	checkRange(c, r.TopK, 1, maxTopK, "topk")
-	c.checkOneOf(r.ConflictPolicy, []string{PreferSpecific}, "conflict_policy")
-}
+// checkShape reports the fields of the struct v that violate their tags.
+func (c checker) checkShape(v any) { c.doc.Validate(c.at, v, c.shape) }
 
 // languageTag matches the syntax of BCP 47 tags. Whether the language exists is not
 // checked.
 var languageTag = regexp.MustCompile(`^[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8})*$`)
-
-func (c checker) checkFallback(f *Fallback) {
-	if !slices.Contains([]string{FallbackAuto, FallbackAnswer, FallbackUnsupported, FallbackPropose}, f.Policy) {
-		c.report(fmt.Sprintf("must be auto, A (answer), B (refuse) or C (ticket), got %q", f.Policy), "policy")
-	}
-	checkRange(c, f.MaxTokens, 1, maxAnswerTokens, "max_tokens")
-	if f.Language != "auto" && !languageTag.MatchString(f.Language) {
-		c.report(fmt.Sprintf("must be auto or a language tag such as pt-BR, got %q", f.Language), "language")
-	}
-}
 
 func (c checker) checkGrant(subject string, g *contract.Grant) {
 	c.checkID(subject)
@@ -114,7 +109,7 @@ func (c checker) checkGrant(subject string, g *contract.Grant) {
 	}
 	c.checkNames(g.Intents, intentProblem, "intents")
 	c.checkNames(g.Domains, domainProblem, "domains")
-	checkRange(c, g.Priority, -maxPriority, maxPriority, "priority")
+	c.checkShape(g)
 	c.below("requires").checkRequires(&g.Requires)
 }
 
@@ -190,16 +185,18 @@ func kindProblem(known []string) func(string) string {
 	}
 }
 
-// checkText reports a text that is empty, too long or has control characters.
-func (c checker) checkText(s string, most int, steps ...any) {
+// textProblem returns why a text is empty, too long or has control characters; "" if
+// it is valid.
+func textProblem(s string, most int) string {
 	switch {
 	case strings.TrimSpace(s) == "":
-		c.report("must not be empty", steps...)
+		return "must not be empty"
 	case utf8.RuneCountInString(s) > most:
-		c.report(fmt.Sprintf("is longer than %d characters", most), steps...)
+		return fmt.Sprintf("is longer than %d characters", most)
 	case strings.ContainsFunc(s, func(r rune) bool { return unicode.IsControl(r) && r != '\n' && r != '\t' }):
-		c.report("contains control characters", steps...)
+		return "contains control characters"
 	}
+	return ""
 }
 
 // truncateText shortens a value of the file that an error text repeats.
@@ -216,32 +213,17 @@ func (c checker) checkEntry(id string, e *contract.RegistryEntry) {
 	if e.ID != "" && e.ID != id {
 		c.report(fmt.Sprintf("must be the key above it, %q, got %q; or leave it out", truncateText(id), truncateText(e.ID)), "id")
 	}
-	if e.Description != "" {
-		c.checkText(e.Description, maxDescriptionLength, "description")
-	}
+	c.checkShape(e)
 	if len(e.Match.Intent) == 0 {
 		c.report("declares no intent; list at least one under match.intent", "match", "intent")
 	}
 	c.checkNames(e.Match.Intent, intentProblem, "match", "intent")
 	c.checkNames(e.Match.Domains, domainProblem, "match", "domains")
 	c.checkExamples(e)
-	for i, k := range e.Keywords {
-		c.checkText(k, maxKeywordLength, "keywords", i)
-	}
-	for i, n := range e.NotFor {
-		c.checkText(n, maxUtteranceLength, "not_for", i)
-	}
-	checkRange(c, e.Constraints.MaxTokens, 0, maxTokens, "constraints", "max_tokens")
 	c.below("requires").checkRequires(&e.Requires)
 	c.below("endpoint").checkEndpoint(&e.Endpoint)
 	c.checkNames(e.MCPCapabilities, nameProblem, "mcp_capabilities")
 	c.checkRestore(e.Restore)
-	checkRange(c, e.Health.IntervalS, 0, maxHealthInterval, "health", "interval_s")
-	if p := e.Health.Path; p != "" && !strings.HasPrefix(p, "/") {
-		c.report(fmt.Sprintf("must start with /, got %q", truncateText(p)), "health", "path")
-	}
-	checkRange(c, e.MaxInFlight, 0, maxInFlight, "max_in_flight")
-	checkRange(c, e.Priority, -maxPriority, maxPriority, "priority")
 }
 
 // checkExamples reports examples of intents that the agent does not declare.
@@ -257,20 +239,20 @@ func (c checker) checkExamples(e *contract.RegistryEntry) {
 				truncateText(intent), truncateText(few))
 		}
 		for i, utterance := range e.Examples[intent] {
-			c.checkText(utterance, maxUtteranceLength, "examples", intent, i)
+			if t := textProblem(utterance, maxUtteranceLength); t != "" {
+				c.report(t, "examples", intent, i)
+			}
 		}
 	}
 }
 
 func (c checker) checkEndpoint(e *contract.Endpoint) {
-	checkRange(c, e.TimeoutMS, 0, contract.MaxTimeoutMS, "timeout_ms")
 	protocols := []string{contract.ProtocolHTTP, contract.ProtocolPull, contract.ProtocolMCP, contract.ProtocolOrchestrator}
 	switch {
 	case *e == contract.Endpoint{}: // Lint reports a missing endpoint
 	case e.Protocol == "":
 		c.report("has no protocol: write "+strings.Join(protocols, ", "), "protocol")
-	case !slices.Contains(protocols, e.Protocol):
-		c.checkOneOf(e.Protocol, protocols, "protocol")
+	case !slices.Contains(protocols, e.Protocol): // checkShape reports it
 	case e.Protocol != contract.ProtocolHTTP:
 		if e.URL != "" {
 			c.report("is for protocol http only; protocol "+e.Protocol+" has none", "url")

@@ -73,11 +73,11 @@ func TestParseRoundTrip(t *testing.T) {
 		e := &contract.RegistryEntry{
 			Match:       contract.Match{Intent: names.Draw(t, "intents"), Domains: names.Draw(t, "domains")},
 			Keywords:    rapid.SliceOfN(text, 1, 3).Draw(t, "keywords"),
-			Constraints: contract.Constraints{MaxTokens: rapid.IntRange(0, maxTokens).Draw(t, "tokens")},
+			Constraints: contract.Constraints{MaxTokens: rapid.IntRange(0, 100_000_000).Draw(t, "tokens")},
 			Requires:    contract.Requires{Scopes: names.Draw(t, "scopes"), DataClasses: kinds.Draw(t, "data classes")},
 			Endpoint:    contract.Endpoint{Protocol: "http", URL: "http://127.0.0.1:9101/", Idempotent: rapid.Bool().Draw(t, "idempotent")},
 			Restore:     kinds.Draw(t, "restore"),
-			Priority:    rapid.IntRange(-maxPriority, maxPriority).Draw(t, "priority"),
+			Priority:    rapid.IntRange(-1_000_000, 1_000_000).Draw(t, "priority"),
 		}
 		e.Examples = map[string][]string{e.Match.Intent[0]: rapid.SliceOfN(text, 1, 3).Draw(t, "examples")}
 		return e

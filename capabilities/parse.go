@@ -61,8 +61,7 @@ func ParseDefinition(file string, data []byte) (*Definition, error) {
 	if policy, ok := policyWords[d.Fallback.Policy]; ok {
 		d.Fallback.Policy = policy
 	}
-	checkDocument(doc, &d)
-	if err := doc.Err(); err != nil {
+	if err := checkDocument(doc, &d); err != nil {
 		return nil, err
 	}
 	def := &Definition{DomainAliases: d.DomainAliases, Routing: d.Routing, Fallback: d.Fallback, Grants: d.Grants}

@@ -214,13 +214,13 @@ const PreferSpecific = "prefer_specific"
 
 // Routing contains the rules of the decision.
 type Routing struct {
-	ConfidenceThreshold float64 `yaml:"confidence_threshold" synonym:"score_threshold"` // match score needed, 0..1.1
+	ConfidenceThreshold float64 `yaml:"confidence_threshold" synonym:"score_threshold" validate:"range=0 1.1"` // match score needed, 0..1.1
 	// MinConfidence is the least confidence of the classification. If it is nil,
 	// the source of the classification determines it: see classifier.MinConfidence.
-	MinConfidence       *float64 `yaml:"min_confidence"`
-	AmbiguityThreshold  float64  `yaml:"ambiguity_threshold"`
-	TopK                int      `yaml:"topk"` // most distinct agents per request
-	ConflictPolicy      string   `yaml:"conflict_policy"`
+	MinConfidence       *float64 `yaml:"min_confidence" validate:"omitempty,range=0 1"`
+	AmbiguityThreshold  float64  `yaml:"ambiguity_threshold" validate:"range=0 1"`
+	TopK                int      `yaml:"topk" validate:"range=1 8"` // most distinct agents per request
+	ConflictPolicy      string   `yaml:"conflict_policy" validate:"oneof=prefer_specific"`
 	AutoSplitIfConflict bool     `yaml:"auto_split_if_conflict"`
 	// ImpliedDomains permits that a classification gets a domain that its text
 	// does not propose: see Catalogue.ImpliedDomain.
@@ -259,9 +259,9 @@ var policyWords = map[string]string{"answer": FallbackAnswer, "refuse": Fallback
 
 // Fallback configures the answer to requests without an eligible agent.
 type Fallback struct {
-	Policy    string `yaml:"policy"`     // one of the constants above
-	MaxTokens int    `yaml:"max_tokens"` // of an answer by FallbackAnswer
-	Language  string `yaml:"language"`   // "auto" or a BCP 47 tag
+	Policy    string `yaml:"policy" validate:"policy"`             // one of the constants above
+	MaxTokens int    `yaml:"max_tokens" validate:"range=1 100000"` // of an answer by FallbackAnswer
+	Language  string `yaml:"language" validate:"language"`         // "auto" or a BCP 47 tag
 }
 
 // DefaultFallback returns the values of absent keys.

@@ -21,19 +21,19 @@ func ValidAgentID(id string) bool {
 // how to reach it. It is one value under `clients:` in the registry file.
 type RegistryEntry struct {
 	ID              string              `json:"id" yaml:"id"`
-	Description     string              `json:"description,omitempty" yaml:"description"`
+	Description     string              `json:"description,omitempty" yaml:"description" validate:"omitempty,text=2000"`
 	Match           Match               `json:"match" yaml:"match"`
 	Examples        map[string][]string `json:"examples,omitempty" yaml:"examples"` // utterances by intent
-	Keywords        []string            `json:"keywords,omitempty" yaml:"keywords"`
-	NotFor          []string            `json:"not_for,omitempty" yaml:"not_for"`
+	Keywords        []string            `json:"keywords,omitempty" yaml:"keywords" validate:"dive,text=100"`
+	NotFor          []string            `json:"not_for,omitempty" yaml:"not_for" validate:"dive,text=2000"`
 	Constraints     Constraints         `json:"constraints,omitzero" yaml:"constraints"`
 	Requires        Requires            `json:"requires,omitzero" yaml:"requires"`
 	Endpoint        Endpoint            `json:"endpoint,omitzero" yaml:"endpoint"`
 	MCPCapabilities []string            `json:"mcp_capabilities,omitempty" yaml:"mcp_capabilities"`
 	Restore         Restore             `json:"restore,omitempty" yaml:"restore"`
 	Health          Health              `json:"health,omitzero" yaml:"health"`
-	MaxInFlight     int                 `json:"max_in_flight,omitzero" yaml:"max_in_flight"` // 0 = DefaultMaxInFlight
-	Priority        int                 `json:"priority,omitzero" yaml:"priority"`
+	MaxInFlight     int                 `json:"max_in_flight,omitzero" yaml:"max_in_flight" validate:"range=0 100000"` // 0 = DefaultMaxInFlight
+	Priority        int                 `json:"priority,omitzero" yaml:"priority" validate:"range=-1000000 1000000"`
 	// Origin is the source of the entry. It cannot be set in a file or body.
 	Origin Origin `json:"-" yaml:"-"`
 }
@@ -60,7 +60,7 @@ type Match struct {
 
 // Constraints are soft: violating one reduces the score by 0.2.
 type Constraints struct {
-	MaxTokens int `json:"max_tokens,omitzero" yaml:"max_tokens"` // 0 = none
+	MaxTokens int `json:"max_tokens,omitzero" yaml:"max_tokens" validate:"range=0 100000000"` // 0 = none
 }
 
 // Requires are hard conditions: a request that does not meet them is not a
@@ -81,10 +81,10 @@ const (
 
 // Endpoint describes how to reach an agent.
 type Endpoint struct {
-	Protocol   string `json:"protocol,omitempty" yaml:"protocol"`
+	Protocol   string `json:"protocol,omitempty" yaml:"protocol" validate:"omitempty,oneof=http pull mcp orchestrator"`
 	URL        string `json:"url,omitempty" yaml:"url"`
-	TimeoutMS  int    `json:"timeout_ms,omitzero" yaml:"timeout_ms"` // 0 = remaining time of the request
-	Idempotent bool   `json:"idempotent,omitzero" yaml:"idempotent"` // a task may be resent
+	TimeoutMS  int    `json:"timeout_ms,omitzero" yaml:"timeout_ms" validate:"range=0 600000"` // 0 = remaining time of the request
+	Idempotent bool   `json:"idempotent,omitzero" yaml:"idempotent"`                           // a task may be resent
 }
 
 // Restore lists the kinds of masked text that an agent receives unmasked:
@@ -94,14 +94,14 @@ type Restore []string
 
 // Health configures the health checks of an agent.
 type Health struct {
-	IntervalS int    `json:"interval_s,omitzero" yaml:"interval_s"`
-	Path      string `json:"path,omitempty" yaml:"path"`
+	IntervalS int    `json:"interval_s,omitzero" yaml:"interval_s" validate:"range=0 86400"`
+	Path      string `json:"path,omitempty" yaml:"path" validate:"omitempty,urlpath"`
 }
 
 // Grant limits what a self-registering agent may declare, by token subject.
 type Grant struct {
 	Intents  []string `json:"intents" yaml:"intents"`
 	Domains  []string `json:"domains" yaml:"domains"`
-	Priority int      `json:"priority,omitzero" yaml:"priority"`
+	Priority int      `json:"priority,omitzero" yaml:"priority" validate:"range=-1000000 1000000"`
 	Requires Requires `json:"requires,omitzero" yaml:"requires"`
 }

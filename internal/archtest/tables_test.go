@@ -176,7 +176,7 @@ func libraryRules() []libraryRule {
 	return []libraryRule{
 		{library: "github.com/labstack/echo/v4", in: []string{"internal/httpserver"}, why: "the core is tested without HTTP"},
 		{library: "github.com/go-json-experiment/json", in: []string{"internal/strictjson"}, why: "encoding/json accepts duplicate names and names in another case"},
-		{library: "github.com/go-playground/validator/v10", in: []string{"internal/strictjson"}, why: "one package maps tags to JSON pointers"},
+		{library: "github.com/go-playground/validator/v10", in: []string{"internal/strictjson", "internal/strictyaml"}, why: "one package maps tags to JSON pointers, one to positions in a file"},
 		{library: "gopkg.in/yaml.v3", in: []string{"cmd/caprouter", "internal/strictyaml", "internal/yamledit"}, why: "accepts aliases, merge keys and several documents by default; yamledit needs the places of nodes, a test of cmd/caprouter reads files as an editor does"},
 		{library: "github.com/golang-jwt/jwt/v5", in: []string{"internal/auth"}, why: "one package signs and verifies tokens"},
 		{library: "github.com/google/generative-ai-go", in: []string{"internal/llm/gemini"}, why: "one package per provider"},
