@@ -24,23 +24,27 @@ func TestCascade_IsReported(t *testing.T) {
 		model        script
 		want         *contract.Cascade
 	}{
-		{"spared", sure, classifier.Config{Accept: 0.9}, says(goodReply), &contract.Cascade{Intent: "code_review", Confidence: 1, Accept: number(0.9), ModelSkipped: true}},
-		{"asked, and agreed", sure, classifier.Config{}, says(goodReply), &contract.Cascade{Intent: "code_review", Confidence: 1, Agrees: &yes}},
+		{"spared", sure, classifier.Config{Accept: 0.9}, says(goodReply), &contract.Cascade{Intent: "code_review", Accept: number(0.9), ModelSkipped: true}},
+		{"asked, and agreed", sure, classifier.Config{}, says(goodReply), &contract.Cascade{Intent: "code_review", Agrees: &yes}},
 		{
 			"asked, and not agreed", sure,
 			classifier.Config{},
 			says(`{"intent":"cost_analysis","domains":["azure"],"subtasks":[],"confidence":0.9}`),
-			&contract.Cascade{Intent: "code_review", Confidence: 1, Agrees: &no},
+			&contract.Cascade{Intent: "code_review", Agrees: &no},
 		},
-		{"asked in vain", sure, classifier.Config{}, fails(&llm.Error{Reason: llm.ReasonUnavailable}), &contract.Cascade{Intent: "code_review", Confidence: 1}},
-		{"not calibrated", sure, classifier.Config{AcceptAuto: true}, says(goodReply), &contract.Cascade{Intent: "code_review", Confidence: 1, Agrees: &yes}},
-		{"unsure", unsure, classifier.Config{Accept: 0.9}, says(goodReply), &contract.Cascade{Intent: "databricks_review", Confidence: 0.5, Accept: number(0.9), Agrees: &no}},
+		{"asked in vain", sure, classifier.Config{}, fails(&llm.Error{Reason: llm.ReasonUnavailable}), &contract.Cascade{Intent: "code_review"}},
+		{"not calibrated", sure, classifier.Config{AcceptAuto: true}, says(goodReply), &contract.Cascade{Intent: "code_review", Agrees: &yes}},
+		{"unsure", unsure, classifier.Config{Accept: 0.9}, says(goodReply), &contract.Cascade{Intent: contract.Unknown, Accept: number(0.9), Agrees: &no}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			m := &fakeModel{do: tt.model}
 			tt.cfg.Mode, tt.cfg.Model = classifier.ModeCascade, m
 			got := open(t, tt.cfg).Classify(t.Context(), input(sourceRegistry(), tt.prompt))
+			if confidence := got.Cascade.Confidence; (confidence >= 0.9) != (tt.prompt == sure) {
+				t.Errorf("got confidence %v, want at least 0.9 only for the sure prompt", confidence)
+			}
+			got.Cascade.Confidence = 0
 			if diff := cmp.Diff(tt.want, got.Cascade); diff != "" {
 				t.Errorf("cascade (-want +got):\n%s", diff)
 			}

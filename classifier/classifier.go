@@ -224,5 +224,5 @@ func MinConfidence(r capabilities.Routing, source contract.Source) float64 {
 		return min(r.ConfidenceThreshold, 1)
 	case contract.SourceLexical, contract.SourcePinned:
 	}
-	return lexical.RuleThreshold
+	return lexical.MinActionConfidence
 }

@@ -26,6 +26,7 @@ func ClassifyLexically(in *Input) contract.Classification {
 	whole := in.Lexical.Classify(in.Prompt)
 	switch parts := splitPrompt(in.Lexical, in.Prompt, &whole); len(parts) {
 	case 0:
+		acceptTogether(&whole, in.Catalogue.Routing.AmbiguityThreshold)
 	case 1:
 		whole.Intent, whole.Confidence, whole.Alternatives = parts[0].intent, parts[0].confidence, parts[0].runnersUp
 	default:
@@ -39,6 +40,30 @@ func ClassifyLexically(in *Input) contract.Classification {
 		DomainOrigins: lexicalOrigins(&whole),
 		Source:        contract.SourceLexical,
 		Alternatives:  whole.Alternatives,
+	}
+}
+
+// minReading is the least confidence of a reading for a question to the caller: less
+// likely ones are mostly requests that no agent serves.
+const minReading = 0.3
+
+// acceptTogether names the likeliest intent of a prediction that is unsure only of
+// which of several near intents is meant: together they are confident enough to act
+// on. The plan then leaves the choice to their agent, or to the caller.
+func acceptTogether(p *lexical.Prediction, ambiguityThreshold float64) {
+	if p.Intent != contract.Unknown || p.LabelOnly || p.Confidence < minReading || len(p.Alternatives) < 2 {
+		return
+	}
+	together, near := 0.0, 0
+	for _, reading := range p.Alternatives {
+		if p.Confidence-reading.Confidence >= ambiguityThreshold {
+			break
+		}
+		together += reading.Confidence
+		near++
+	}
+	if near >= 2 && together >= lexical.MinActionConfidence {
+		p.Intent, p.Alternatives = p.BestIntent, p.Alternatives[1:]
 	}
 }
 

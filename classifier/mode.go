@@ -55,7 +55,7 @@ func describeAccept(cfg *Config) string {
 
 // neverAccepts reports whether Config.Accept accepts no lexical classification.
 // 0 can mean "never", because a known intent has at least
-// lexical.RuleThreshold.
+// lexical.MinActionConfidence.
 func neverAccepts(accept float64) bool { return accept == 0 || accept > 1 }
 
 // Mode returns the effective mode, which is never ModeAuto, and its reason.

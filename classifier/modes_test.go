@@ -86,8 +86,8 @@ func TestCascade(t *testing.T) {
 		calls  int
 	}{
 		{"sure enough", 0.8, sure, contract.SourceLexical, 0},
-		{"exactly sure enough", 1, sure, contract.SourceLexical, 0},
-		{"half sure", 0.8, half, contract.SourceLLM, 1},
+		{"not quite sure enough", 1, sure, contract.SourceLLM, 1},
+		{"half sure", 0.97, half, contract.SourceLLM, 1},
 		{"half is accepted", 0.5, half, contract.SourceLexical, 0},
 		{"unknown is never accepted", 0.01, foreign, contract.SourceLLM, 1},
 		{"nothing is accepted", 1.1, sure, contract.SourceLLM, 1},
@@ -112,7 +112,7 @@ func TestCascade(t *testing.T) {
 // stage, so that a prompt keeps its answer.
 func TestCascade_ChecksCacheFirst(t *testing.T) {
 	m := &fakeModel{do: says(goodReply)}
-	c := open(t, classifier.Config{Mode: classifier.ModeCascade, Model: m, Accept: 0.9, Cache: classifier.CacheConfig{Entries: 10}})
+	c := open(t, classifier.Config{Mode: classifier.ModeCascade, Model: m, Accept: 0.999, Cache: classifier.CacheConfig{Entries: 10}})
 	in := input(sourceRegistry(), "have a look at this code")
 	for _, want := range []contract.Source{contract.SourceLLM, contract.SourceCache, contract.SourceCache} {
 		if got := c.Classify(t.Context(), in).Source; got != want {

@@ -80,7 +80,7 @@ func TestShortlist(t *testing.T) {
 	}{
 		{"few enough: all", three, 5, "review", nil, "azure_agent billing_agent clerk_000 clerk_001 clerk_002 clerk_003 clerk_004 poet_agent quality_agent rag_agent"},
 		{"intents", three, 6, "a code review, a cost analysis and a poem", nil, "billing_agent poet_agent quality_agent"},
-		{"an intent before a domain before half an intent", classifier.Config{ShortlistAbove: 10, ShortlistK: 2}, 6, "deploy service, then a cost thing on databricks", nil, "azure_agent billing_agent"},
+		{"an intent before half an intent", classifier.Config{ShortlistAbove: 10, ShortlistK: 3}, 6, "deploy service, then a cost thing on databricks", nil, "azure_agent billing_agent quality_agent"},
 		{"domains alone", three, 6, "something with docs", nil, "azure_agent billing_agent rag_agent"},
 		{"two domains weigh more than one", classifier.Config{ShortlistAbove: 10, ShortlistK: 1}, 6, "azure, python or semaforo", nil, "quality_agent"},
 		{"a word of an example", three, 6, "verses, please", nil, "azure_agent billing_agent poet_agent"},

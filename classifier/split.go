@@ -3,6 +3,7 @@ package classifier
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"unicode"
@@ -24,7 +25,6 @@ type promptPart struct {
 	confidence float64
 	runnersUp  []contract.IntentScore
 	domainOnly bool
-	calibrated bool
 }
 
 // splitPrompt returns the parts of a prompt that are requests with different
@@ -69,7 +69,7 @@ func understoodParts(m *lexical.Model, prompt string) []promptPart {
 		if p := m.Classify(text); p.Intent != contract.Unknown && !p.LabelOnly {
 			parts = append(parts, promptPart{
 				title: subtaskTitle(text, p.Intent), intent: p.Intent, domains: p.Domains, origins: lexicalOrigins(&p),
-				confidence: p.Confidence, runnersUp: p.Alternatives, domainOnly: p.DomainOnly, calibrated: p.Calibrated,
+				confidence: p.Confidence, runnersUp: p.Alternatives, domainOnly: p.DomainOnly,
 			})
 		}
 	}
@@ -107,11 +107,13 @@ func mergeByIntent(parts []promptPart) []promptPart {
 	return joined
 }
 
+// leadMargin is the lead in confidence that a later part needs to give the
+// prompt its intent.
+const leadMargin = 0.05
+
 // combineParts builds the classification of a prompt with several requests, of which
-// only the last one may be unknown.
-// Calibrated confidences are probabilities, so the probability that all are
-// correct is their product. Otherwise the prompt has the confidence of its
-// least confident part.
+// only the last one may be unknown. The probability that all parts are correct is the
+// product of their confidences.
 func combineParts(parts []promptPart) contract.Classification {
 	clf := contract.Classification{Source: contract.SourceLexical}
 	if len(parts) > contract.MaxSubtasks {
@@ -124,14 +126,10 @@ func combineParts(parts []promptPart) contract.Classification {
 			clf.Subtasks = append(clf.Subtasks, contract.Subtask{Title: p.title, Intent: p.intent, Domains: p.domains})
 			continue
 		}
-		if p.confidence > best {
+		if p.confidence > best+leadMargin {
 			best, clf.Intent, clf.Alternatives = p.confidence, p.intent, p.runnersUp
 		}
-		if p.calibrated {
-			clf.Confidence *= p.confidence
-		} else {
-			clf.Confidence = min(clf.Confidence, p.confidence)
-		}
+		clf.Confidence *= p.confidence
 		clf.Domains, clf.DomainOrigins = appendDomains(clf.Domains, p.domains), appendOrigins(clf.DomainOrigins, p.origins)
 		clf.Subtasks = append(clf.Subtasks, contract.Subtask{
 			Title:      p.title,
@@ -142,6 +140,7 @@ func combineParts(parts []promptPart) contract.Classification {
 			DomainOrigins: p.origins,
 		})
 	}
+	clf.Confidence = math.Round(clf.Confidence*1e4) / 1e4
 	if known := len(parts) - 1; known > 1 || parts[known].intent != contract.Unknown {
 		clf.Alternatives = nil // each part has its own
 	}

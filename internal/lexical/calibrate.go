@@ -18,6 +18,10 @@ const (
 	// priorWeight is the number of predictions by which a bin is shrunk towards
 	// the Platt curve.
 	priorWeight = 10.0
+	// priorObservations is the weight of the prior of the ranking, and
+	// plattObservations that of the Platt curve, in predictions.
+	priorObservations = 30.0
+	plattObservations = 20.0
 	// tailLogOdds is how far, in log odds, the curve extends beyond the
 	// predictions, and maxConfidence is its upper bound.
 	tailLogOdds   = 4.0
@@ -32,15 +36,15 @@ const (
 // out-of-scope texts rank last. The curve is fitted on those in scope only.
 // Therefore the confidence is the probability that the intent is correct if it
 // is a declared one. The expected share of out-of-scope requests enters through
-// the thresholds (thresholds.go).
+// the thresholds (crossfit.go).
 type confidenceCalibration struct {
-	ranking logisticRegression
-	knots   []curveKnot // increasing in both; linear in between
+	ranking confidenceFeatures // weights
+	knots   []curveKnot        // increasing in both; linear in between
 }
 
 type curveKnot struct{ logOdds, confidence float64 }
 
-func fitCalibration(trials []heldOutPrediction) confidenceCalibration {
+func fitCalibration(trials []heldOutPrediction, size corpusSize) confidenceCalibration {
 	foreign := 0.0
 	for i := range trials {
 		if trials[i].outOfScope {
@@ -51,19 +55,24 @@ func fitCalibration(trials []heldOutPrediction) confidenceCalibration {
 	if foreign > 0 {
 		weight = outOfScopeWeight / (1 - outOfScopeWeight) * (float64(len(trials)) - foreign) / foreign
 	}
+	var mean, precision confidenceFeatures
+	for a := range mean {
+		mean[a] = priorRanking[a].at(size)
+		precision[a] = priorObservations * typicalSpread[a] * typicalSpread[a]
+	}
 	c := confidenceCalibration{ranking: fitLogistic(trials, func(t *heldOutPrediction) float64 {
 		if t.outOfScope {
 			return weight
 		}
 		return 1
-	})}
+	}, &mean, &precision)}
 	var points []labelledOdds
 	for i := range trials {
 		if t := &trials[i]; !t.outOfScope {
-			points = append(points, labelledOdds{c.ranking.logOdds(&t.features), t.correct})
+			points = append(points, labelledOdds{dotProduct(&c.ranking, &t.features), t.correct})
 		}
 	}
-	c.knots = fitIsotonic(points)
+	c.knots = fitIsotonic(points, plattCurve{priorStretch.at(size), priorShift.at(size)})
 	return c
 }
 
@@ -77,7 +86,7 @@ type labelledOdds struct {
 // of the log odds: equal-sized bins, each shrunk towards the Platt curve,
 // merged where the share would fall (isotonic regression by pooling adjacent
 // violators).
-func fitIsotonic(points []labelledOdds) []curveKnot {
+func fitIsotonic(points []labelledOdds, prior plattCurve) []curveKnot {
 	slices.SortFunc(points, func(a, b labelledOdds) int {
 		if a.correct != b.correct && a.logOdds == b.logOdds {
 			if b.correct {
@@ -87,9 +96,12 @@ func fitIsotonic(points []labelledOdds) []curveKnot {
 		}
 		return cmp.Compare(a.logOdds, b.logOdds)
 	})
-	smooth := fitPlatt(points)
+	smooth := fitPlatt(points, prior)
 	n := len(points)
-	bins := max(minBins, min(maxBins, n/minBinSize))
+	bins := min(maxBins, n/minBinSize)
+	if bins < minBins {
+		return smooth.knots()
+	}
 	var pools []isotonicBlock
 	for k := range bins {
 		p := isotonicBlock{bins: 1, weight: priorWeight}
@@ -151,9 +163,21 @@ func (s plattCurve) shiftedThrough(k curveKnot) plattCurve {
 	return plattCurve{s.stretch, logOdds(k.confidence) - s.stretch*k.logOdds}
 }
 
-// fitPlatt fits a Platt curve by Newton's method, starting from the identity.
-func fitPlatt(points []labelledOdds) plattCurve {
-	s := plattCurve{stretch: 1}
+// knots returns the curve at regular intervals.
+func (s plattCurve) knots() []curveKnot {
+	const reach, steps = 12.0, 48
+	var knots []curveKnot
+	for i := range steps + 1 {
+		odds := reach * (2*float64(i)/steps - 1)
+		knots = append(knots, curveKnot{odds, min(maxConfidence, s.probability(odds))})
+	}
+	return knots
+}
+
+// fitPlatt fits a Platt curve by Newton's method. The prior counts as much as
+// priorObservations points.
+func fitPlatt(points []labelledOdds, prior plattCurve) plattCurve {
+	s := prior
 	for range newtonSteps {
 		var ga, gb, haa, hab, hbb float64
 		for _, p := range points {
@@ -166,7 +190,8 @@ func fitPlatt(points []labelledOdds) plattCurve {
 			ga, gb = ga+d*p.logOdds, gb+d
 			haa, hab, hbb = haa+w*p.logOdds*p.logOdds, hab+w*p.logOdds, hbb+w
 		}
-		ga, haa, hbb = ga-(s.stretch-1), haa+1, hbb+1e-3
+		ga, gb = ga-plattObservations*(s.stretch-prior.stretch), gb-plattObservations/4*(s.shift-prior.shift)
+		haa, hbb = haa+plattObservations, hbb+plattObservations/4
 		det := haa*hbb - hab*hab
 		s.stretch = max(0.05, s.stretch+max(-1, min(1, (hbb*ga-hab*gb)/det)))
 		s.shift += max(-1, min(1, (haa*gb-hab*ga)/det))
@@ -182,7 +207,7 @@ func logOdds(p float64) float64 {
 // confidence returns the probability that a prediction with these features is
 // correct.
 func (c *confidenceCalibration) confidence(s *confidenceFeatures) float64 {
-	return c.interpolate(c.ranking.logOdds(s))
+	return c.interpolate(dotProduct(&c.ranking, s))
 }
 
 func (c *confidenceCalibration) interpolate(odds float64) float64 {
@@ -196,4 +221,17 @@ func (c *confidenceCalibration) interpolate(odds float64) float64 {
 	}
 	l, r := k[i-1], k[i]
 	return l.confidence + (r.confidence-l.confidence)*(odds-l.logOdds)/(r.logOdds-l.logOdds)
+}
+
+// oddsAt returns the log odds at which the curve reaches a confidence.
+func (c *confidenceCalibration) oddsAt(confidence float64) float64 {
+	low, high := c.knots[0].logOdds, c.knots[len(c.knots)-1].logOdds
+	for range 40 {
+		if middle := (low + high) / 2; c.interpolate(middle) < confidence {
+			low = middle
+		} else {
+			high = middle
+		}
+	}
+	return high
 }

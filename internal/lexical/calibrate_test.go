@@ -21,7 +21,7 @@ func TestFitIsotonic(t *testing.T) {
 			odds := random.NormFloat64() * 3
 			points[i] = labelledOdds{odds, random.Float64() < sigmoid(stretch*odds)}
 		}
-		c := confidenceCalibration{knots: fitIsotonic(points)}
+		c := confidenceCalibration{knots: fitIsotonic(points, plattCurve{stretch: 1})}
 		last := 0.0
 		for odds := -20.0; odds < 20; odds += 0.25 {
 			p := c.interpolate(odds)
@@ -43,7 +43,7 @@ func TestFitIsotonic_FollowsTheTrueShare(t *testing.T) {
 		odds := random.NormFloat64() * 2
 		points[i] = labelledOdds{odds, random.Float64() < truth(odds)}
 	}
-	c := confidenceCalibration{knots: fitIsotonic(points)}
+	c := confidenceCalibration{knots: fitIsotonic(points, plattCurve{stretch: 1})}
 	for odds := -3.0; odds <= 3; odds += 0.5 {
 		if got, want := c.interpolate(odds), truth(odds); math.Abs(got-want) > 0.05 {
 			t.Errorf("at %v: got %v, want %v or nearly", odds, got, want)
@@ -61,15 +61,26 @@ func TestLogistic(t *testing.T) {
 		s[featConstant], s[featScore], s[featMargin] = 1, random.NormFloat64()*5+10, random.NormFloat64()
 		trials[i].correct = random.Float64() < sigmoid(s[featScore]-10)
 	}
-	l := fitLogistic(trials, func(*heldOutPrediction) float64 { return 1 })
-	if w := l.weight[featScore]; w < 3 || w > 8 { // 5, of a standard deviation
-		t.Errorf("got weight %v of the sign that tells, want about 5", w)
+	var mean, precision confidenceFeatures
+	for a := range precision {
+		precision[a] = 1
 	}
-	if w := l.weight[featMargin]; math.Abs(w) > 0.5 {
+	mean[featEntropy] = 0.5
+	weight := fitLogistic(trials, func(*heldOutPrediction) float64 { return 1 }, &mean, &precision)
+	if w := weight[featScore]; w < 0.8 || w > 1.2 {
+		t.Errorf("got weight %v of the informative feature, want about 1", w)
+	}
+	if w := weight[featMargin]; math.Abs(w) > 0.5 {
 		t.Errorf("got weight %v of one that tells nothing, want about 0", w)
 	}
-	if w := l.weight[featEntropy]; w != 0 {
-		t.Errorf("got weight %v of one that never changes, want 0", w)
+	if w := weight[featEntropy]; math.Abs(w-0.5) > 1e-6 {
+		t.Errorf("got weight %v of one that never changes, want that of the prior", w)
+	}
+	for a := range precision {
+		precision[a] = 1e7
+	}
+	if w := fitLogistic(trials, func(*heldOutPrediction) float64 { return 1 }, &mean, &precision)[featScore]; math.Abs(w) > 0.05 {
+		t.Errorf("got weight %v with a strong prior, want about 0", w)
 	}
 }
 
@@ -89,8 +100,9 @@ func TestChooseThresholds(t *testing.T) {
 		tr.correct = !tr.outOfScope && random.Float64() < sigmoid(tr.features[featScore])
 		trials = append(trials, tr)
 	}
-	c := fitCalibration(trials)
-	unknown, accept := chooseThresholds(&c, trials)
+	size := corpusSize{examples: math.Log1p(100), classes: math.Log(10)}
+	c := fitCalibration(trials, size)
+	unknown, accept := chooseThresholds(&c, trials, size)
 	var right, lost, correct, accepted float64
 	for i := range trials {
 		confidence := c.confidence(&trials[i].features)
@@ -107,8 +119,8 @@ func TestChooseThresholds(t *testing.T) {
 			}
 		}
 	}
-	if lost > maxLostShare*right {
-		t.Errorf("got %v of %v right answers lost, want at most %v", lost, right, maxLostShare)
+	if lost > 2*minLostShare*right {
+		t.Errorf("got %v of %v right answers lost, want at most %v", lost, right, 2*minLostShare)
 	}
 	if accept < unknown || accepted < minAccepted || correct < targetPrecision*accepted {
 		t.Errorf("got %v right of %v accepted from %v (unknown below %v), want %v", correct, accepted, accept, unknown, targetPrecision)
@@ -117,7 +129,7 @@ func TestChooseThresholds(t *testing.T) {
 	for i := range trials { // no answer is correct
 		trials[i].correct = false
 	}
-	if _, accept := chooseThresholds(&c, trials); !math.IsInf(accept, 1) {
+	if _, accept := chooseThresholds(&c, trials, size); !math.IsInf(accept, 1) {
 		t.Errorf("got %v to accept where nothing is right, want none", accept)
 	}
 }
@@ -126,17 +138,14 @@ func TestChooseThresholds(t *testing.T) {
 // excluded intents once more and never correctly, and names never.
 func TestCrossFit(t *testing.T) {
 	docs := mergeIntents(trainedCorpus().Intents)
-	family, families := agentFamilies(docs)
-	d := newTrainingSet(trainingTexts(docs, family), family, families)
-	_, trials := crossFit(d)
-	examples, left := 0, 0
-	missing := d.excludedIntents()
+	families := agentFamilies(docs)
+	d := newTrainingSet(trainingTexts(docs, families.of), families)
+	declared := newDeclaredTexts(d)
+	_, trials := crossFit(d, &declared)
+	examples := 0
 	for _, s := range d.samples {
-		if !s.fitOnly {
+		if s.kind == kindExample {
 			examples++
-			if missing[s.class] {
-				left++
-			}
 		}
 	}
 	foreign := 0
@@ -148,9 +157,10 @@ func TestCrossFit(t *testing.T) {
 			}
 		}
 	}
-	if len(trials)-foreign != examples || foreign != left || left == 0 {
-		t.Errorf("got %d trials in scope and %d out of it, want %d and %d, some", len(trials)-foreign, foreign, examples, left)
+	if len(trials)-foreign != examples || foreign != examples {
+		t.Errorf("got %d trials in scope and %d out of it, want %d of each", len(trials)-foreign, foreign, examples)
 	}
+	missing := d.excludedIntents(excludedPart)
 	if n := len(slices.DeleteFunc(missing, func(m bool) bool { return !m })); n == 0 || n > len(docs)/2 {
 		t.Errorf("got %d of %d intents left out, want some, not most", n, len(docs))
 	}
@@ -171,15 +181,15 @@ func TestFastExp(t *testing.T) {
 // TestQuantize checks that a quantized model scores like the original.
 func TestQuantize(t *testing.T) {
 	docs := mergeIntents(trainedCorpus().Intents)
-	family, families := agentFamilies(docs)
-	d := newTrainingSet(trainingTexts(docs, family), family, families)
+	families := agentFamilies(docs)
+	d := newTrainingSet(trainingTexts(docs, families.of), families)
 	l := fitLinear(d, func(int) bool { return true })
 	c := l.quantize(d.table)
-	want := make([]float32, d.classes+d.families)
+	want := make([]float32, d.classes+families.count)
 	got, sums := make([]float32, len(want)), make([]int32, len(want))
 	for i := range d.samples {
 		s := &d.samples[i]
-		values, _ := weighFeatures(nil, l.rarity, l.unseenRarity, s.features, int(s.words), [2]int{})
+		values, _ := l.weighText(nil, s.features, int(s.words), [2]int{})
 		l.scoreClasses(want, s.features, values)
 		c.scoreClasses(got, sums, s.features, values)
 		for class := range d.classes {

@@ -1,6 +1,8 @@
 package lexical
 
-import "math"
+import (
+	"math"
+)
 
 // confidenceFeatures are the inputs of the confidence model: properties of a
 // prediction that correlate with its being correct.
@@ -16,57 +18,190 @@ const (
 	featLength                // log of the number of features
 	featFamily                // score that the family of the best class adds
 	featUnknownSquared        // the square of featUnknown: a foreign language is worse than a few unknown words
+	featForeign               // cube of the unknown share of the content words: one in another language
+	featStop                  // share of the words, by weight, that are stop words
+	featDomain                // share of the words, by weight, that are part of domain names
+	featNearest               // cosine to the nearest example of the best class, over words
+	featName                  // share of the name of the best class that the text contains
+	featKeyword               // 1 if the text contains a keyword of its agents that no others declare
+	featShared                // log of the number of features shared with the nearest text of the class
 	featCount
 )
 
-// maxLogOdds bounds the log odds, which are otherwise unbounded.
-const maxLogOdds = 12
+const (
+	// maxLogOdds bounds the log odds, which are otherwise unbounded.
+	maxLogOdds = 12
+	// tieMargin is the distance to the best score up to which an intent of the
+	// same agents is tied with the best.
+	tieMargin = 0.5
+	tieShare  = 0.60653066 // e to the -tieMargin
+)
 
 // scoredClass is the best class of a text and the inputs of its confidence.
 type scoredClass struct {
 	best     int
 	features confidenceFeatures
+	// If classes of the same agents are tied with the best, the text asks for
+	// the agents and leaves open what for. tiedShare is the share of the best
+	// one in their probability, 1 without a tie, and tied are the features that
+	// differ for all of them together.
+	tiedShare float64
+	tied      tiedFeatures
 }
+
+// tiedFeatures are the features of tied classes as one.
+type tiedFeatures struct{ logOdds, margin float64 }
+
+// withTies returns the features of the tied classes as one class.
+func (v *scoredClass) withTies() confidenceFeatures {
+	f := v.features
+	f[featLogOdds], f[featMargin] = v.tied.logOdds, v.tied.margin
+	return f
+}
+
+// classFamilies are the sets of agents that serve the classes.
+type classFamilies struct {
+	of    []int32 // by class
+	count int     // 0 if they are not part of the model
+	tied  bool    // classes of one family may be tied
+}
+
+// tie reports whether the two classes may be tied.
+func (f *classFamilies) tie(a, b int) bool { return f.tied && f.of[a] == f.of[b] }
 
 // rankScores finds the best class, and turns the scores of the classes into
 // probabilities in place.
-func rankScores(scores []float32, group []int32, grouped bool, features int, unknown float32) scoredClass {
-	classes := scores[:len(group)]
+func rankScores(scores []float32, families *classFamilies, features int, mass *wordMass) scoredClass {
+	classes := scores[:len(families.of)]
 	best := 0
 	for c, s := range classes {
 		if s > classes[best] {
 			best = c
 		}
 	}
-	top, second := classes[best], float32(math.Inf(-1))
+	top, second, outside := classes[best], float32(math.Inf(-1)), float32(math.Inf(-1))
 	for c, s := range classes {
 		if c != best {
 			second = max(second, s)
+			if s < top-tieMargin || !families.tie(c, best) {
+				outside = max(outside, s)
+			}
 		}
 	}
 	softmax(classes)
-	entropy, rest := 0.0, 0.0 // rest is 1 - p(best), summed to avoid rounding
+	entropy, rest, others := 0.0, 0.0, 0.0 // 1 - p of the best and of the tied ones, summed to avoid rounding
 	for c, p := range classes {
 		if p > 1e-6 {
 			entropy -= float64(p) * math.Log(float64(p))
 		}
 		if c != best {
 			rest += float64(p)
+			if p < tieShare*classes[best] || !families.tie(c, best) {
+				others += float64(p)
+			}
 		}
 	}
-	v := scoredClass{best: best}
+	p := float64(classes[best])
+	v := scoredClass{best: best, tiedShare: p / (p + rest - others)}
 	v.features[featConstant] = 1
-	v.features[featLogOdds] = min(math.Log(float64(classes[best])/max(rest, 1e-9)), maxLogOdds)
 	if len(classes) > 1 {
+		v.features[featLogOdds] = min(math.Log(p/max(rest, 1e-9)), maxLogOdds)
 		v.features[featMargin] = float64(top - second)
 		v.features[featEntropy] = entropy / math.Log(float64(len(classes)))
 	}
-	v.features[featScore] = float64(top)
-	v.features[featUnknown] = float64(unknown)
-	if grouped {
-		v.features[featFamily] = float64(scores[len(group)+int(group[best])])
+	if outside > float32(math.Inf(-1)) {
+		v.tied = tiedFeatures{min(math.Log((1-others)/max(others, 1e-9)), maxLogOdds), float64(top - outside)}
 	}
-	v.features[featUnknownSquared] = float64(unknown * unknown)
+	v.features[featScore] = float64(top)
+	v.features[featUnknown] = float64(mass.unknown)
+	if content := float64(1 - mass.stop); content > 0 {
+		foreign := float64(mass.unknown) / content
+		v.features[featForeign] = foreign * foreign * foreign
+	}
+	v.features[featStop] = float64(mass.stop)
+	v.features[featDomain] = float64(mass.domain)
+	if families.count > 0 {
+		v.features[featFamily] = float64(scores[len(families.of)+int(families.of[best])])
+	}
+	v.features[featUnknownSquared] = float64(mass.unknown * mass.unknown)
 	v.features[featLength] = math.Log1p(float64(features))
 	return v
 }
+
+// addLikeness adds the similarity to the declared texts of the best class.
+func (f *confidenceFeatures) addLikeness(l textLikeness) {
+	f[featNearest] = l.nearest
+	f[featName] = l.name
+	if l.keyword {
+		f[featKeyword] = 1
+	}
+	f[featShared] = math.Log1p(l.shared)
+}
+
+// corpusSize is what the prior of the confidence model depends on.
+type corpusSize struct {
+	examples float64 // log of 1 + the mean number of examples of an intent
+	classes  float64 // log of the number of intents
+}
+
+// Bounds of the registries that the prior was learned from.
+const (
+	maxPriorExamples = 100
+	maxPriorClasses  = 60
+)
+
+func newCorpusSize(d *trainingSet) corpusSize {
+	examples := 0.0
+	for i := range d.samples {
+		if d.samples[i].kind == kindExample {
+			examples++
+		}
+	}
+	classes := float64(max(d.classes, 1))
+	return corpusSize{
+		examples: math.Log1p(min(examples/classes, maxPriorExamples)),
+		classes:  math.Log(min(classes, maxPriorClasses)),
+	}
+}
+
+// sizedWeight is a weight as a linear function of the size of the corpus.
+type sizedWeight struct{ constant, examples, classes float64 }
+
+func (w *sizedWeight) at(s corpusSize) float64 {
+	return w.constant + w.examples*s.examples + w.classes*s.classes
+}
+
+// priorRanking is the prior mean of the ranking, learned from small
+// registries.
+var priorRanking = [featCount]sizedWeight{
+	featConstant:       {-0.048, 0.121, -0.460},
+	featLogOdds:        {0.707, -0.075, 0.008},
+	featMargin:         {-0.010, -0.046, 0.029},
+	featScore:          {0.075, 0.055, -0.093},
+	featEntropy:        {-0.084, -0.603, -0.093},
+	featUnknown:        {-0.177, -0.434, -0.080},
+	featLength:         {0.363, -0.116, 0.060},
+	featFamily:         {-0.190, -0.117, 0.103},
+	featUnknownSquared: {0.291, 0.414, 0.613},
+	featForeign:        {-2.098, 0.000, 0.000},
+	featStop:           {-0.712, 0.000, 0.000},
+	featDomain:         {-5.905, 0.000, 0.000},
+	featNearest:        {1.437, 0.118, 0.350},
+	featName:           {1.913, -0.108, 0.079},
+	featKeyword:        {0.481, 0.000, 0.000},
+	featShared:         {0.153, 0.027, 0.036},
+}
+
+// priorStretch and priorShift are the prior of the Platt curve.
+var priorStretch, priorShift = sizedWeight{1.099, -0.019, -0.027}, sizedWeight{0.996, 0.181, -0.196}
+
+// typicalSpread is the standard deviation of each feature over the predictions
+// that the prior was learned from.
+var typicalSpread = confidenceFeatures{1, 2.660, 2.500, 3.199, 0.361, 0.250, 0.941, 0.725, 0.305, 0.347, 0.099, 0.050, 0.173, 0.359, 0.344, 0.921}
+
+// priorThreshold is the prior of the log odds, in the ranking, below which an
+// intent is rejected. Names alone are a weaker reason to reject nothing than
+// examples are.
+var priorThreshold = sizedWeight{0.1, -0.46, 0}
+
+const minPriorThreshold = -0.8

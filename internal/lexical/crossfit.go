@@ -3,6 +3,7 @@ package lexical
 import (
 	"cmp"
 	"context"
+	"math"
 	"runtime"
 	"slices"
 
@@ -20,19 +21,25 @@ type heldOutPrediction struct {
 }
 
 const (
-	// foldCount is the number of cross-fitting folds.
-	foldCount = 3
-	// The out-of-scope model is trained without one in excludedShare intents;
-	// excludedPart selects which. At least minClasses are required.
+	// foldCount is the number of cross-fitting folds, and smallFoldCount that
+	// of a small set, whose models would be much weaker if they were trained on
+	// two thirds of it.
+	foldCount      = 3
+	smallFoldCount = 8
+	// An out-of-scope model is trained without one in excludedShare intents. Of
+	// a large set one part is excluded, excludedPart; of a small one each part
+	// in turn. At least minClasses are required.
 	excludedShare = 4
 	excludedPart  = 2
 	minClasses    = 3
+	// maxSmallSet is the greatest number of samples of a small set.
+	maxSmallSet = 600
 )
 
 // crossFit fits the model of the whole corpus, and others whose predictions are
 // measured on examples they were not trained on. Each fold holds out a part of
-// every intent's examples: requests as the registry expects them. One more
-// model is trained without some intents, whose examples serve as out-of-scope
+// every intent's examples: requests as the registry expects them. Further
+// models are trained without some intents, whose examples serve as out-of-scope
 // requests. Adjacent intents of the same family are excluded together, because
 // out-of-scope requests usually belong to another field.
 //
@@ -40,17 +47,33 @@ const (
 // predictions slightly worse than in production. They are also slightly better,
 // because examples of a registry are more alike than requests. On public data
 // sets the two effects cancel within two points, so neither is corrected.
-func crossFit(d *trainingSet) (*linearModel, []heldOutPrediction) {
+func crossFit(d *trainingSet, x *declaredTexts) (*linearModel, []heldOutPrediction) {
+	folds, excluded := foldCount, []int{excludedPart}
+	if len(d.samples) <= maxSmallSet {
+		folds, excluded = smallFoldCount, []int{0, 1, 2, 3}
+	}
+	if d.classes < minClasses {
+		excluded = nil
+	}
+	examples := 0
+	for i := range d.samples {
+		if d.samples[i].kind == kindExample {
+			examples++
+		}
+	}
+	if examples < 2 {
+		folds, excluded = 0, nil
+	}
 	var whole *linearModel
-	parts := make([][]heldOutPrediction, foldCount+1)
-	run.ForEach(context.Background(), runtime.GOMAXPROCS(0), foldCount+2, func(_ context.Context, i int) {
+	parts := make([][]heldOutPrediction, folds+len(excluded))
+	run.ForEach(context.Background(), runtime.GOMAXPROCS(0), 1+len(parts), func(_ context.Context, i int) {
 		switch {
 		case i == 0:
 			whole = fitLinear(d, func(int) bool { return true })
-		case i <= foldCount:
-			parts[i-1] = predictFold(d, i-1)
+		case i <= folds:
+			parts[i-1] = predictFold(d, x, folds, i-1)
 		default:
-			parts[i-1] = predictOutOfScope(d)
+			parts[i-1] = predictOutOfScope(d, x, excluded[i-1-folds])
 		}
 	})
 	return whole, slices.Concat(parts...)
@@ -58,39 +81,41 @@ func crossFit(d *trainingSet) (*linearModel, []heldOutPrediction) {
 
 // predictFold predicts the examples of one fold with a model that is trained on
 // the others.
-func predictFold(d *trainingSet, fold int) []heldOutPrediction {
-	heldBack := func(i int) bool { return i%foldCount == fold && !d.samples[i].fitOnly }
+func predictFold(d *trainingSet, x *declaredTexts, folds, fold int) []heldOutPrediction {
+	heldBack := func(i int) bool { return i%folds == fold && d.samples[i].kind == kindExample }
 	l := fitLinear(d, func(i int) bool { return !heldBack(i) })
-	return predictHeldOut(d, l, heldBack, false)
+	return predictHeldOut(d, x, l, heldBack, false)
 }
 
-// predictOutOfScope predicts the examples of excluded intents.
-func predictOutOfScope(d *trainingSet) []heldOutPrediction {
-	if d.classes < minClasses {
+// predictOutOfScope predicts the examples of the intents of one part.
+func predictOutOfScope(d *trainingSet, x *declaredTexts, part int) []heldOutPrediction {
+	missing := d.excludedIntents(part)
+	if !slices.Contains(missing, true) {
 		return nil
 	}
-	missing := d.excludedIntents()
 	l := fitLinear(d, func(i int) bool { return !missing[d.samples[i].class] })
-	return predictHeldOut(d, l, func(i int) bool { return missing[d.samples[i].class] && !d.samples[i].fitOnly }, true)
+	return predictHeldOut(d, x, l, func(i int) bool { return missing[d.samples[i].class] && d.samples[i].kind == kindExample }, true)
 }
 
 // excludedIntents chooses the classes to exclude.
-func (d *trainingSet) excludedIntents() []bool {
+func (d *trainingSet) excludedIntents(part int) []bool {
 	order := make([]int, d.classes)
 	for c := range order {
 		order[c] = c
 	}
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(d.family[a], d.family[b]) })
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(d.families.of[a], d.families.of[b]) })
 	missing := make([]bool, d.classes)
 	for place, c := range order {
-		missing[c] = place*excludedShare/d.classes == excludedPart
+		missing[c] = place*excludedShare/d.classes == part
 	}
 	return missing
 }
 
 // predictHeldOut predicts the samples for which on returns true.
-func predictHeldOut(d *trainingSet, l *linearModel, on func(i int) bool, foreign bool) []heldOutPrediction {
-	scores := make([]float32, d.classes+d.families)
+func predictHeldOut(d *trainingSet, x *declaredTexts, l *linearModel, on func(i int) bool, foreign bool) []heldOutPrediction {
+	scores := make([]float32, d.classes+d.families.count)
+	seen := make([]uint32, d.table.size)
+	skip := func(i int32) bool { return on(int(i)) }
 	var values []float32
 	var trials []heldOutPrediction
 	for i := range d.samples {
@@ -98,11 +123,105 @@ func predictHeldOut(d *trainingSet, l *linearModel, on func(i int) bool, foreign
 			continue
 		}
 		s := &d.samples[i]
-		var unknown float32
-		values, unknown = weighFeatures(values, l.rarity, l.unseenRarity, s.features, int(s.words), [2]int{})
+		for _, f := range s.features {
+			seen[f] = uint32(i) + 1
+		}
+		var mass wordMass
+		values, mass = l.weighText(values, s.features, int(s.words), [2]int{})
 		l.scoreClasses(scores, s.features, values)
-		v := rankScores(scores, d.family, d.families > 0, len(s.features), unknown)
-		trials = append(trials, heldOutPrediction{features: v.features, class: s.class, best: int32(v.best), correct: !foreign && v.best == int(s.class), outOfScope: foreign})
+		v := rankScores(scores, &d.families, len(s.features), &mass)
+		v.features.addLikeness(x.compare(v.best, l.rarity, seen, uint32(i)+1, mass.total, skip))
+		trials = append(trials, heldOutPrediction{
+			features: v.features, class: s.class, best: int32(v.best),
+			correct: !foreign && v.best == int(s.class), outOfScope: foreign,
+		})
 	}
 	return trials
+}
+
+const (
+	// assumedOutOfScope is the expected share of out-of-scope requests, used to
+	// choose the accept threshold.
+	assumedOutOfScope = 0.18
+	// lostExamples and minLostShare determine the share of correct answers that
+	// the reject threshold may lose: lostExamples of each intent's, at least
+	// minLostShare. The fewer examples, the more requests resemble none.
+	lostExamples = 0.4
+	minLostShare = 0.0095
+	// smallSetTrials is the number of trials that count as much as
+	// priorThreshold.
+	smallSetTrials = 800.0
+	// targetPrecision is the required share of correct answers among those
+	// accepted.
+	targetPrecision = 0.98
+	// precisionMargin is added to targetPrecision, because held-out examples
+	// are more alike than requests.
+	precisionMargin = 0.003
+	// minAccepted is the minimum number of accepted predictions for their
+	// precision to be significant.
+	minAccepted = 100
+)
+
+// chooseThresholds chooses, from held-out predictions, the confidence below
+// which an intent is rejected, and the confidence from which targetPrecision is
+// reached. The latter is infinite if there is none.
+func chooseThresholds(c *confidenceCalibration, trials []heldOutPrediction, size corpusSize) (unknown, accept float64) {
+	type answer struct {
+		confidence     float64
+		right, foreign bool
+	}
+	answers := make([]answer, len(trials))
+	var own, right, foreign float64
+	for i := range trials {
+		t := &trials[i]
+		answers[i] = answer{roundConfidence(c.confidence(&t.features)), t.correct, t.outOfScope}
+		switch {
+		case t.outOfScope:
+			foreign++
+		case t.correct:
+			right++
+			own++
+		default:
+			own++
+		}
+	}
+	slices.SortFunc(answers, func(a, b answer) int { return cmp.Compare(a.confidence, b.confidence) })
+	maxLost := max(minLostShare, min(0.1, lostExamples/math.Expm1(size.examples))) * right
+	lost := 0.0
+	for _, a := range answers {
+		unknown = a.confidence
+		if a.right {
+			if lost++; lost > maxLost {
+				break
+			}
+		}
+	}
+	prior := smallSetTrials / (smallSetTrials + float64(len(trials)))
+	if len(trials) == 0 {
+		prior = 1
+	}
+	unknown = c.interpolate(prior*max(minPriorThreshold, priorThreshold.at(size)) + (1-prior)*c.oddsAt(unknown))
+	weight := 0.0
+	if foreign > 0 {
+		weight = assumedOutOfScope / (1 - assumedOutOfScope) * own / foreign
+	}
+	accept = math.Inf(1)
+	var accepted, correct, count float64
+	for i, a := range slices.Backward(answers) {
+		switch {
+		case a.foreign:
+			accepted += weight
+		case a.right:
+			correct++
+			accepted++
+		default:
+			accepted++
+		}
+		count++
+		tied := i > 0 && answers[i-1].confidence == a.confidence
+		if !tied && count >= minAccepted && correct >= (targetPrecision+precisionMargin)*accepted {
+			accept = a.confidence
+		}
+	}
+	return unknown, max(accept, unknown)
 }

@@ -18,12 +18,12 @@
 //		Domains: []string{"python", "azure"},
 //	})
 //	p := m.Classify("Please do a code review of this python module")
-//	// p.Intent "code_review", p.Confidence 1, p.Domains ["python"]
+//	// p.Intent "code_review", p.Confidence 0.98, p.Domains ["python"]
 //
-// # Statistical model
+// # Model
 //
-// If (nearly) every intent has at least five examples, and there are at least a
-// hundred in all, a linear model is trained and its confidence calibrated:
+// A linear model is trained from the first example on, and its confidence
+// calibrated:
 //
 //		text ─▶ features ─▶ hashes ─▶ weights ─▶ scores ─softmax─▶ confidence features ─calibration─▶ confidence
 //
@@ -33,18 +33,23 @@
 //	  - The model (linear.go, sgd.go) is multinomial logistic regression, trained by
 //	    stochastic gradient descent with a margin, dropout and averaging. Intents
 //	    that the same agents serve form a family and share weights (multi-task
-//	    learning). Names and descriptions are samples; not_for texts are negative
+//	    learning). Names, keywords and descriptions are samples; not_for texts are negative
 //	    samples. The weights are quantized to bytes (quantized.go).
 //	  - Confidence (crossfit.go, confidence.go, calibrate.go) is fitted on
 //	    predictions for held-out examples (cross-fitting) and for the examples of
 //	    excluded intents, which serve as out-of-scope requests. A logistic regression
-//	    over log odds, margin, entropy, score and the share of unknown words ranks
-//	    predictions (stacking); an isotonic curve, shrunk towards a Platt curve, maps
-//	    the rank to a probability. Confidence is the probability that the intent is
-//	    correct if the request is in scope.
-//	  - Thresholds (thresholds.go) are chosen on the same predictions. Below
-//	    [Model.RejectThreshold] the intent is contract.Unknown; it loses at most
-//	    0.75 % of the correct answers. From [Model.AcceptThreshold] on, 98 % of the
+//	    over log odds, margin, entropy, score, the share of unknown words and the
+//	    similarity to the declared texts (nearest.go) ranks predictions (stacking);
+//	    an isotonic curve, shrunk towards a Platt curve, maps the rank to a
+//	    probability. Both are maximum a posteriori estimates: their prior (confidence.go)
+//	    was learned from the predictions of thousands of small registries, and fades
+//	    as held-out predictions increase. Confidence is the probability that the
+//	    intent is correct if the request is in scope. In an intent with few examples
+//	    it is lower if a single word speaks for it (statistical.go).
+//	  - A text that one intent declares as an example has that intent.
+//	  - Thresholds (crossfit.go) are chosen on the same predictions. Below
+//	    [Model.RejectThreshold] the intent is contract.Unknown; the more examples an
+//	    intent has, the fewer correct answers this loses. From [Model.AcceptThreshold] on, 98 % of the
 //	    answers are expected to be correct if 18 % of the requests are out of scope.
 //
 // References: tf-idf n-grams with linear models (Joachims 1998; Wang and Manning
@@ -53,39 +58,23 @@
 // Elkan 2002), out-of-scope intents (Larson et al. 2019), BM25 (Robertson and
 // Walker 1994).
 //
-// If the corpus contains fewer than one in three content words of a text, the
-// text is in another language and its intent is unknown.
-//
-// # Rules
-//
-// With fewer examples, the confidence in an intent is the maximum of:
-//
-//   - the share of the words of its name that the text contains: "review this
-//     python code" contains both words of code_review, "review" alone half of them;
-//   - 1 if the text contains every content word of an example;
-//   - 1 if the text contains a keyword of one of its agents and, in addition, a
-//     word of the intent's name or examples;
-//   - a value below 1 if the text contains most of the word weight of an example,
-//     at least half, and more if the text has additional words.
-//
-// Below [RuleThreshold] the intent is contract.Unknown.
-//
 // # Text processing
 //
 // Domains (domains.go) are those whose name the text contains, all of its words;
 // else those with an alias in the text; else the one that the examples propose for
 // the accepted intent. Words are compared folded: case, accents, width, plural and
 // the most common verb endings do not matter (stem.go). Chinese and Japanese are
-// compared by pairs of characters. Fenced code blocks, JSON objects, HTML comments
-// and placeholders of masked values ([EMAIL_1]) are not read, because they are not
-// part of the request.
+// compared by pairs of characters. A word that is one edit away from a word of the
+// corpus counts as that word, and as an unknown one (typo.go). Fenced code blocks,
+// JSON objects, HTML comments and placeholders of masked values ([EMAIL_1]) are not
+// read, because they are not part of the request.
 //
 // Names of intents and agents in the spelling of programs (code_review,
 // codeReview) are not read either if the intent has examples and none of them is
 // spelt so (label.go), unless such a name is the whole text.
 //
-// The rules compile every name and example to a pattern over word numbers, and
-// postings lead from a word to the few patterns worth comparing (index.go). The
+// To explain a prediction, every name, keyword and example is a pattern over word
+// numbers, and postings lead from a word to the few patterns worth comparing (index.go). The
 // cost of a prediction therefore grows with the text and its similar patterns, not
 // with the registry.
 package lexical

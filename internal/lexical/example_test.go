@@ -17,12 +17,12 @@ func ExampleModel_Classify() {
 		"tell me a joke",
 	} {
 		p := m.Classify(text)
-		fmt.Println(p.Intent, p.Confidence, p.Domains)
+		fmt.Printf("%s %.1f %s\n", p.Intent, p.Confidence, p.Domains)
 	}
 	// Output:
-	// code_review 1 [python]
-	// cost_analysis 0.5 [azure]
-	// unknown 0 []
+	// code_review 1.0 [python]
+	// cost_analysis 0.9 [azure]
+	// unknown 0.0 []
 }
 
 func ExampleModel_SplitClauses() {

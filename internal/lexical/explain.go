@@ -10,7 +10,6 @@ import (
 type Explanation struct {
 	Intent     string // the best one, even if rejected
 	Confidence float64
-	Calibrated bool
 	// Against is the second best intent, which the features are compared with;
 	// "" if there is none.
 	Against string
@@ -42,7 +41,7 @@ const (
 // Classify, and allocates.
 func (m *Model) Explain(text string) Explanation {
 	p := m.Classify(text)
-	e := Explanation{Intent: p.BestIntent, Confidence: p.Confidence, Calibrated: p.Calibrated}
+	e := Explanation{Intent: p.BestIntent, Confidence: p.Confidence}
 	for _, a := range p.Alternatives {
 		if a.Intent != p.BestIntent {
 			e.Against = a.Intent
@@ -59,21 +58,11 @@ func (m *Model) Explain(text string) Explanation {
 			continue
 		}
 		word := string(w.word)
-		n, known := m.words[string(stemWord(foldNumber(w.word)))]
-		switch {
-		case !known:
-			if !slices.Contains(e.Unknown, word) {
-				e.Unknown = append(e.Unknown, word)
-			}
-		case m.statistical == nil && !m.info[n].stop:
-			if i, ok := slices.BinarySearch(m.intents, p.BestIntent); ok {
-				if _, ok := slices.BinarySearch(m.vocabulary[i], n); ok {
-					weights[word] = m.info[n].weight
-				}
-			}
+		if _, known := m.words[string(stemWord(foldNumber(w.word)))]; !known && !slices.Contains(e.Unknown, word) {
+			e.Unknown = append(e.Unknown, word)
 		}
 	}
-	if m.statistical != nil {
+	if p.BestIntent != "" {
 		m.addFeatureWeights(text, m.intentNumber(p.BestIntent), m.intentNumber(e.Against), weights)
 	}
 	for text, weight := range weights {
@@ -158,8 +147,8 @@ func (c *quantizedModel) classWeight(feature int32, class int) float32 {
 		return 0
 	}
 	group := -1
-	if c.families > 0 {
-		group = len(c.bias) + int(c.family[class])
+	if c.count > 0 {
+		group = len(c.bias) + int(c.of[class])
 	}
 	sum := float32(0)
 	for k := c.start[feature]; k < c.start[feature+1]; k++ {

@@ -8,7 +8,7 @@ import (
 func TestExplain(t *testing.T) {
 	m := Train(trainedCorpus())
 	e := m.Explain("could you settle this invoice before the zebra comes")
-	if e.Intent != "pay_invoice" || !e.Calibrated || e.Confidence <= 0 || e.Against == e.Intent {
+	if e.Intent != "pay_invoice" || e.Confidence <= 0 || e.Against == e.Intent {
 		t.Errorf("got %+v, want pay_invoice against another", e)
 	}
 	if len(e.Features) == 0 || len(e.Features) > maxFeatures || e.Features[0].Weight <= 0 {
@@ -29,17 +29,16 @@ func TestExplain(t *testing.T) {
 	}
 }
 
-// TestExplain_Rules checks that, without a statistical model, words of the
-// intent's vocabulary are the features.
-func TestExplain_Rules(t *testing.T) {
+// TestExplain_FewExamples checks that words that another intent shares come last.
+func TestExplain_FewExamples(t *testing.T) {
 	m := Train(Corpus{Intents: []IntentDoc{
 		{Name: "code_review", Examples: []string{"review my pull request"}}, {Name: "plan_review"},
 	}})
 	e := m.Explain("review this pull request")
-	if e.Intent != "code_review" || e.Calibrated || e.Against != "plan_review" {
-		t.Errorf("got %+v, want code_review against plan_review, not calibrated", e)
+	if e.Intent != "code_review" || e.Against != "plan_review" {
+		t.Errorf("got %+v, want code_review against plan_review", e)
 	}
-	if len(e.Features) != 3 || e.Features[0].Text == "review" {
+	if n := len(e.Features); n < 3 || e.Features[n-1].Text != "review" {
 		t.Errorf("got features %v, want pull, request and, last, review", e.Features)
 	}
 	if got := m.Explain(""); got.Intent != "" || len(got.Features) != 0 || len(got.Examples) != 0 {

@@ -45,6 +45,17 @@ func (f *featureExtractor) addStem(s []byte) {
 	f.previousStem = h
 }
 
+// addSpelling adds the word that the last one misspells. Its n-grams are nearly
+// the same as those of the last one.
+func (f *featureExtractor) addSpelling(w []byte) {
+	f.words = append(f.words, mixHash(hashBytes(seedWord, w)))
+}
+
+// addSpellingStem adds the stem of the word that the last one misspells.
+func (f *featureExtractor) addSpellingStem(s []byte) {
+	f.words = append(f.words, mixHash(hashBytes(seedStem, s)))
+}
+
 // addNgrams adds the n-grams of a word, or the characters of a pair of
 // ideographs.
 func (f *featureExtractor) addNgrams(w []byte) {

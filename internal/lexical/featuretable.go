@@ -10,6 +10,7 @@ const (
 	seedPair uint32 = 0x9e3779b1
 	seedStem uint32 = 0x7feb352d
 	seedGram uint32 = 0x846ca68b
+	seedText uint32 = 0x27d4eb2f
 
 	hashPrime uint32 = 0x01000193 // FNV-1a
 )

@@ -36,7 +36,7 @@ func FuzzLearned(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		checkCalibrated(t, m, text)
+		checkPrediction(t, m, text)
 		rest := text
 		for _, part := range m.SplitRequests(text) {
 			_, after, found := strings.Cut(rest, part)

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 )
 
 // Corpus contains the training data of a registry. Its order does not matter;
@@ -63,11 +64,12 @@ type domainName struct {
 func Train(c Corpus) *Model {
 	t := &indexBuilder{
 		model:  &Model{words: map[string]int32{}, domainWords: map[string]int32{}},
-		tokens: newTokenizer(),
+		tokens: newTokenizer(), spellings: map[string]int{},
 	}
 	for w := range strings.FieldsSeq(stopWords) {
 		t.model.info[t.addWord([]byte(w))].stop = true
 	}
+	clear(t.spellings) // no misspelt stop words
 	docs := mergeIntents(c.Intents)
 	for _, d := range docs {
 		t.addIntent(d)
@@ -80,7 +82,11 @@ func Train(c Corpus) *Model {
 	t.computeWeights()
 	t.buildPostings()
 	var trials []heldOutPrediction
-	t.model.statistical, trials = trainStatistical(docs)
+	t.model.statistical, trials = trainStatistical(docs, t.model.domains)
+	t.countFamilies(docs)
+	t.model.typos = newTypoIndex(t.spellings)
+	t.model.notFor = t.newNotForWords(docs)
+	t.model.verbatim = t.verbatimTexts(docs)
 	t.model.report = newReport(docs, trials)
 	t.learnDomains(docs)
 	return t.model
@@ -89,6 +95,8 @@ func Train(c Corpus) *Model {
 type indexBuilder struct {
 	model  *Model
 	tokens tokenizer
+	// spellings counts the folded words of the corpus, and their singulars.
+	spellings map[string]int
 }
 
 // mergeIntents sorts the documents by name, and merges documents of the same
@@ -112,6 +120,39 @@ func mergeIntents(docs []IntentDoc) []IntentDoc {
 		merged = append(merged, byName[name])
 	}
 	return merged
+}
+
+// countFamilies counts, for each word, the sets of agents whose intents have it
+// in their vocabulary.
+func (t *indexBuilder) countFamilies(docs []IntentDoc) {
+	seen := map[[2]int32]bool{}
+	for i, family := range agentFamilies(docs).of {
+		for _, w := range t.model.vocabulary[i] {
+			if key := [2]int32{w, family}; !seen[key] {
+				seen[key] = true
+				t.model.info[w].families++
+			}
+		}
+	}
+}
+
+// verbatimTexts maps the hash of each example to the intent that declares it.
+func (t *indexBuilder) verbatimTexts(docs []IntentDoc) map[uint64]int32 {
+	owner := map[uint64]int32{}
+	for i := range docs {
+		for _, text := range docs[i].Examples {
+			h, words := textHashSeed, 0
+			for t.tokens.reset(text); t.tokens.next(); words++ {
+				h = hashWord(h, t.tokens.word)
+			}
+			if other, ok := owner[h]; ok && other != int32(i) {
+				owner[h] = -1
+			} else if words > 0 {
+				owner[h] = int32(i)
+			}
+		}
+	}
+	return owner
 }
 
 func (t *indexBuilder) addIntent(d IntentDoc) {
@@ -187,13 +228,17 @@ func (t *indexBuilder) wordNumbers(text string) []int32 {
 
 // addWord returns the number of a folded word, a new one if the word is new.
 func (t *indexBuilder) addWord(word []byte) int32 {
-	key := stemWord(foldNumber(word))
+	t.spellings[string(word)]++
+	form := foldNumber(word)
+	t.spellings[string(form)]++
+	key := stemWord(form)
 	if w, ok := t.model.words[string(key)]; ok {
 		return w
 	}
 	w := int32(len(t.model.info))
 	t.model.words[string(key)] = w
-	t.model.info = append(t.model.info, wordInfo{})
+	first, _ := utf8.DecodeRune(word)
+	t.model.info = append(t.model.info, wordInfo{pair: isUnspaced(first)})
 	return w
 }
 
@@ -207,6 +252,7 @@ func (t *indexBuilder) addDomain(name string) {
 	for _, written := range []string{splitCamel(name), name, joinWords(name)} {
 		var all []int32
 		for t.tokens.reset(written); t.tokens.next(); {
+			t.spellings[string(t.tokens.word)]++
 			form := foldNumber(t.tokens.word)
 			w := t.model.addDomainWord(form)
 			if !slices.Contains(all, w) {

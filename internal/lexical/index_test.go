@@ -93,10 +93,9 @@ func TestClassify_Allocations(t *testing.T) {
 		work := func() {
 			r.analyze(text)
 			for _, i := range r.candidatePatterns() {
-				p := &m.patterns[i]
-				r.scorePattern(p, r.measureOverlap(p))
+				r.measureOverlap(&m.patterns[i])
 			}
-			r.topScores()
+			m.statistical.scoreText(&r.scratch, r.generation)
 		}
 		work() // grows the buffers
 		if got := testing.AllocsPerRun(20, work); got != 0 {

@@ -143,8 +143,7 @@ func TestExplain_LabelOnly(t *testing.T) {
 // TestGatherEvidence_Labels checks that a label counts as evidence.
 func TestGatherEvidence_Labels(t *testing.T) {
 	e := Train(labelCorpus()).GatherEvidence("tell me a joke about billing_agent")
-	want := []contract.IntentScore{{Intent: "costAnalysis", Confidence: RuleThreshold}}
-	if diff := cmp.Diff(want, e.Intents); diff != "" {
-		t.Errorf("intents (-want +got):\n%s", diff)
+	if len(e.Intents) == 0 || e.Intents[0] != (contract.IntentScore{Intent: "costAnalysis", Confidence: MinActionConfidence}) {
+		t.Errorf("got %v, want costAnalysis first", e.Intents)
 	}
 }

@@ -14,29 +14,49 @@ const wordLengthShare = 0.5
 // the classes (and families) it occurs in, so that the model stays as small as
 // its corpus. The other classes lose because these win.
 type linearModel struct {
-	rarity       []float32 // by feature: inverse document frequency; 0 = never seen
-	unseenRarity float32   // of an unknown feature
-	start        []int32   // by feature: index of its first weight; one more at the end
-	class        []uint16  // by weight: a class, or classes + a family
-	weight       []float32
-	bias         []float32
-	family       []int32 // by class
-	families     int
+	featureWeights
+	start  []int32  // by feature: index of its first weight; one more at the end
+	class  []uint16 // by weight: a class, or classes + a family
+	weight []float32
+	bias   []float32
+	classFamilies
 }
 
-// weighFeatures computes the feature values of a text: rarity, scaled so that
+// featureWeights are the weights of features regardless of class.
+type featureWeights struct {
+	rarity       []float32      // by feature: inverse document frequency; 0 = never seen
+	unseenRarity float32        // of an unknown feature
+	flags        []featureFlags // by feature
+}
+
+// wordMass is the squared length of the words of a text, and the shares of it.
+type wordMass struct {
+	total   float32
+	unknown float32 // share of words that the corpus does not contain
+	stop    float32 // share of stop words
+	domain  float32 // share of words of domain names
+}
+
+// weighText computes the feature values of a text: rarity, scaled so that
 // words and n-grams have their shares of a length of 1. Unknown features count
 // in the length like the rarest ones, so that the known part of a text weighs
-// less if more of it is unknown. It returns the unknown share of the words.
-func weighFeatures(values, rarity []float32, rarest float32, features []int32, words int, unknown [2]int) ([]float32, float32) {
+// less if more of it is unknown. The first features are words, unknown counts
+// the unknown ones of words and n-grams.
+func (w *featureWeights) weighText(values []float32, features []int32, words int, unknown [2]int) ([]float32, wordMass) {
 	values = values[:0]
+	rarest := w.unseenRarity
 	var known [2]float32
+	var stop, domain float32
 	for i, f := range features {
-		v := rarity[f]
+		v := w.rarity[f]
 		values = append(values, v)
 		block := 0
 		if i >= words {
 			block = 1
+		} else if flag := w.flags[f]; flag&flagDomain != 0 {
+			domain += v * v
+		} else if flag != 0 {
+			stop += v * v
 		}
 		known[block] += v * v
 		if v == 0 {
@@ -57,10 +77,11 @@ func weighFeatures(values, rarity []float32, rarest float32, features []int32, w
 		values[i] *= scale[1]
 	}
 	missing := float32(unknown[0]) * rarest * rarest
-	if missing == 0 {
-		return values, 0
+	m := wordMass{total: known[0] + missing}
+	if m.total > 0 {
+		m.unknown, m.stop, m.domain = missing/m.total, stop/m.total, domain/m.total
 	}
-	return values, missing / (known[0] + missing)
+	return values, m
 }
 
 // scoreClasses adds up the weights in scores, which has an entry for each class
@@ -80,9 +101,9 @@ func (l *linearModel) scoreClasses(scores []float32, features []int32, values []
 			scores[c] += v * weights[k]
 		}
 	}
-	if l.families > 0 {
+	if l.count > 0 {
 		classes := len(l.bias)
-		for c, g := range l.family {
+		for c, g := range l.of {
 			scores[c] += scores[classes+int(g)]
 		}
 	}

@@ -10,11 +10,10 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestWeighFeatures checks that words and n-grams have their shares of a length
+// TestWeighText checks that words and n-grams have their shares of a length
 // of 1, and that unknown features have a part of it.
-func TestWeighFeatures(t *testing.T) {
-	rarity := []float32{1, 2, 3, 4, 0}
-	const rarest = 5
+func TestWeighText(t *testing.T) {
+	w := featureWeights{rarity: []float32{1, 2, 3, 4, 0}, unseenRarity: 5, flags: make([]featureFlags, 5)}
 	tests := []struct {
 		name     string
 		features []int32
@@ -34,13 +33,13 @@ func TestWeighFeatures(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			values, strange := weighFeatures(nil, rarity, rarest, tt.features, tt.words, tt.unknown)
+			values, mass := w.weighText(nil, tt.features, tt.words, tt.unknown)
 			length := 0.0
 			for _, v := range values {
 				length += float64(v * v)
 			}
-			if math.Abs(length-tt.length) > 1e-5 || math.Abs(float64(strange)-tt.strange) > 1e-5 {
-				t.Errorf("got squared length %v and unknown share %v, want %v and %v", length, strange, tt.length, tt.strange)
+			if math.Abs(length-tt.length) > 1e-5 || math.Abs(float64(mass.unknown)-tt.strange) > 1e-5 {
+				t.Errorf("got squared length %v and unknown share %v, want %v and %v", length, mass.unknown, tt.length, tt.strange)
 			}
 		})
 	}
@@ -54,18 +53,18 @@ func TestAgentFamilies(t *testing.T) {
 		want     []int32
 		families int
 	}{
-		{"none", nil, []int32{}, 0},
+		{"none", nil, nil, 0},
 		{"one for all", []IntentDoc{doc("a"), doc("a"), doc("a")}, []int32{0, 0, 0}, 0},
-		{"one for each", []IntentDoc{doc("a"), doc("b"), doc("c")}, []int32{0, 0, 0}, 0},
+		{"one for each", []IntentDoc{doc("a"), doc("b"), doc("c")}, []int32{0, 1, 2}, 0},
 		{"two", []IntentDoc{doc("a"), doc("b"), doc("a")}, []int32{0, 1, 0}, 2},
 		{"sets, in any order", []IntentDoc{doc("a", "b"), doc("b", "a", "b"), doc("b")}, []int32{0, 0, 1}, 2},
 		{"nobody's", []IntentDoc{doc(), doc(), doc("a")}, []int32{0, 0, 1}, 2},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			family, n := agentFamilies(tt.docs)
-			if diff := cmp.Diff(tt.want, family); diff != "" || n != tt.families {
-				t.Errorf("got %d families, want %d (-want +got):\n%s", n, tt.families, diff)
+			got := agentFamilies(tt.docs)
+			if diff := cmp.Diff(tt.want, got.of); diff != "" || got.count != tt.families {
+				t.Errorf("got %d families, want %d (-want +got):\n%s", got.count, tt.families, diff)
 			}
 		})
 	}
@@ -109,21 +108,21 @@ func TestSolveCholesky(t *testing.T) {
 // samples.
 func TestFitLinear(t *testing.T) {
 	docs := mergeIntents(trainedCorpus().Intents)
-	family, families := agentFamilies(docs)
-	d := newTrainingSet(trainingTexts(docs, family), family, families)
+	families := agentFamilies(docs)
+	d := newTrainingSet(trainingTexts(docs, families.of), families)
 	for name, use := range map[string]func(int) bool{
 		"all":  func(int) bool { return true },
 		"half": func(i int) bool { return i%2 == 0 },
 	} {
 		l := fitLinear(d, use)
-		scores := make([]float32, d.classes+d.families)
+		scores := make([]float32, d.classes+families.count)
 		wrong, seen := 0, 0
 		for i := range d.samples {
 			if s := &d.samples[i]; use(i) {
-				values, _ := weighFeatures(nil, l.rarity, l.unseenRarity, s.features, int(s.words), [2]int{})
+				values, mass := l.weighText(nil, s.features, int(s.words), [2]int{})
 				l.scoreClasses(scores, s.features, values)
 				seen++
-				if rankScores(scores, d.family, d.families > 0, len(s.features), 0).best != int(s.class) {
+				if rankScores(scores, &families, len(s.features), &mass).best != int(s.class) {
 					wrong++
 				}
 			}

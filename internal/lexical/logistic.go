@@ -2,100 +2,51 @@ package lexical
 
 import "math"
 
-// logisticRegression is a logistic regression over confidence features.
-type logisticRegression struct {
-	weight confidenceFeatures
-	mean   confidenceFeatures
-	spread confidenceFeatures
-}
+const newtonSteps = 12
 
-const (
-	newtonSteps = 12
-	// ridgePenalty is the L2 penalty of each weight, in observations.
-	ridgePenalty = 1.0
-)
-
-// fitLogistic fits the probability that a prediction is correct by iteratively
-// reweighted least squares (Newton's method).
-func fitLogistic(trials []heldOutPrediction, weightOf func(*heldOutPrediction) float64) logisticRegression {
-	l := newStandardized(trials, weightOf)
+// fitLogistic fits the probability that a prediction is correct as a logistic
+// regression over confidence features, by iteratively reweighted least squares
+// (Newton's method). It is a maximum a posteriori estimate: each weight has a
+// normal prior, with the given mean and the precision of that many observations
+// of a typical spread.
+func fitLogistic(trials []heldOutPrediction, weightOf func(*heldOutPrediction) float64, mean, precision *confidenceFeatures) confidenceFeatures {
+	weight := *mean
 	for range newtonSteps {
 		var gradient confidenceFeatures
 		var hessian [featCount][featCount]float64
 		for i := range trials {
 			t := &trials[i]
 			w := weightOf(t)
-			x := l.standardize(&t.features)
-			p := sigmoid(dotProduct(&l.weight, &x))
+			x := &t.features
+			p := sigmoid(dotProduct(&weight, x))
 			off := -p
 			if t.correct {
 				off = 1 - p
 			}
+			h := w * p * (1 - p)
 			for a := range x {
 				gradient[a] += w * off * x[a]
 				for b := range a + 1 {
-					hessian[a][b] += w * p * (1 - p) * x[a] * x[b]
+					hessian[a][b] += h * x[a] * x[b]
 				}
 			}
 		}
+		largest := 0.0
 		for a := range gradient {
-			if a != featConstant {
-				gradient[a] -= ridgePenalty * l.weight[a]
-				hessian[a][a] += ridgePenalty
-			}
-			hessian[a][a] += 1e-6
+			gradient[a] -= precision[a] * (weight[a] - mean[a])
+			hessian[a][a] += precision[a]
 		}
 		step := solveCholesky(&hessian, gradient)
 		for a := range step {
-			l.weight[a] += max(-2, min(2, step[a]))
+			step[a] = max(-2/typicalSpread[a], min(2/typicalSpread[a], step[a]))
+			weight[a] += step[a]
+			largest = max(largest, math.Abs(step[a])*typicalSpread[a])
+		}
+		if largest < 1e-4 {
+			break
 		}
 	}
-	return l
-}
-
-// newStandardized computes the mean and spread of every feature but the
-// constant one.
-func newStandardized(trials []heldOutPrediction, weightOf func(*heldOutPrediction) float64) logisticRegression {
-	var l logisticRegression
-	total := 0.0
-	for i := range trials {
-		w := weightOf(&trials[i])
-		total += w
-		for a, v := range trials[i].features {
-			l.mean[a] += w * v
-		}
-	}
-	for a := range l.mean {
-		l.mean[a] /= total
-	}
-	for i := range trials {
-		w := weightOf(&trials[i])
-		for a, v := range trials[i].features {
-			l.spread[a] += w * (v - l.mean[a]) * (v - l.mean[a])
-		}
-	}
-	for a := range l.spread {
-		l.spread[a] = math.Sqrt(l.spread[a] / total)
-	}
-	l.mean[featConstant], l.spread[featConstant] = 0, 1
-	return l
-}
-
-func (l *logisticRegression) standardize(s *confidenceFeatures) confidenceFeatures {
-	var x confidenceFeatures
-	for a := range s {
-		if l.spread[a] > 1e-9 {
-			x[a] = (s[a] - l.mean[a]) / l.spread[a]
-		}
-	}
-	return x
-}
-
-// logOdds returns the log odds that a prediction with these features is
-// correct.
-func (l *logisticRegression) logOdds(s *confidenceFeatures) float64 {
-	x := l.standardize(s)
-	return dotProduct(&l.weight, &x)
+	return weight
 }
 
 func dotProduct(a, b *confidenceFeatures) float64 {

@@ -64,21 +64,24 @@ func checkPrediction(t failer, m *Model, text string) {
 	if p.Confidence < 0 || p.Confidence > 1 {
 		t.Errorf("%q: got confidence %v, want 0 to 1", text, p.Confidence)
 	}
-	if (p.Intent == contract.Unknown) != (p.Confidence < RuleThreshold) {
-		t.Errorf("%q: got %s with %v, want unknown below %v only", text, p.Intent, p.Confidence, RuleThreshold)
+	if p.Intent != contract.Unknown && p.Intent != p.BestIntent {
+		t.Errorf("%q: got %s, want the best, %s", text, p.Intent, p.BestIntent)
 	}
 	if len(p.Domains) > contract.MaxDomains {
 		t.Errorf("%q: got domains %q, want at most %d", text, p.Domains, contract.MaxDomains)
 	}
-	best := p.Confidence
+	best, sum := p.Confidence, p.Confidence
 	for _, a := range p.Alternatives {
+		if a.Intent != p.BestIntent {
+			sum += a.Confidence
+		}
 		if a.Confidence > best || a.Confidence <= 0 || a.Intent == p.Intent {
 			t.Errorf("%q: got alternatives %v, want others than %s, falling from %v", text, p.Alternatives, p.Intent, p.Confidence)
 		}
 		best = a.Confidence
 	}
-	if len(p.Alternatives) > maxAlternatives {
-		t.Errorf("%q: got %d alternatives, want at most %d", text, len(p.Alternatives), maxAlternatives)
+	if len(p.Alternatives) > maxAlternatives || sum > 1.001 {
+		t.Errorf("%q: got %v beside %v, want at most %d, together at most 1", text, p.Alternatives, p.Confidence, maxAlternatives)
 	}
 }
 
@@ -118,9 +121,9 @@ func TestTrain_IgnoresOrder(t *testing.T) {
 	})
 }
 
-// TestClassify_NameNeverLowersConfidence checks that adding an intent's full
-// name never lowers its confidence.
-func TestClassify_NameNeverLowersConfidence(t *testing.T) {
+// TestEvidence_GrowsWithName checks that adding an intent's full name never
+// lowers the evidence for it.
+func TestEvidence_GrowsWithName(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := drawCorpus(t)
 		if len(c.Intents) == 0 {
@@ -132,18 +135,19 @@ func TestClassify_NameNeverLowersConfidence(t *testing.T) {
 		if strings.Contains(name, "`") || len(readAll(name)) == 0 {
 			return // it would open a block, or has no effect
 		}
-		before := confidenceIn(m, text, name)
+		before := overlapIn(m, text, name)
 		for _, longer := range []string{name + " " + text, text + " " + name} {
-			if after := confidenceIn(m, longer, name); after < before {
+			if after := overlapIn(m, longer, name); after < before {
 				t.Errorf("%q: got %v in %s, want at least the %v of %q", longer, after, name, before, text)
 			}
 		}
 	})
 }
 
-// confidenceIn returns the confidence in an intent.
-func confidenceIn(m *Model, text, intent string) float64 {
-	return scoresOf(m, text, func(r *textAnalysis) []int32 { return r.candidatePatterns() })[intent]
+// overlapIn returns the greatest share of a declared text of an intent that the
+// text contains.
+func overlapIn(m *Model, text, intent string) float64 {
+	return overlapsOf(m, text, func(r *textAnalysis) []int32 { return r.candidatePatterns() })[intent]
 }
 
 // TestIndex_FindsEveryRelevantPattern compares the postings with a search over
@@ -159,8 +163,8 @@ func TestIndex_FindsEveryRelevantPattern(t *testing.T) {
 			}
 			return list
 		}
-		want := scoresOf(m, text, all)
-		got := scoresOf(m, text, func(r *textAnalysis) []int32 { return r.candidatePatterns() })
+		want := overlapsOf(m, text, all)
+		got := overlapsOf(m, text, func(r *textAnalysis) []int32 { return r.candidatePatterns() })
 		for intent, confidence := range want {
 			if confidence > minCover+0.001 && got[intent] != confidence {
 				t.Errorf("%q, %s: got %v, want %v", text, intent, got[intent], confidence)
@@ -169,17 +173,18 @@ func TestIndex_FindsEveryRelevantPattern(t *testing.T) {
 	})
 }
 
-func scoresOf(m *Model, text string, patterns func(*textAnalysis) []int32) map[string]float64 {
+// overlapsOf returns the share of each intent's best pattern that the text
+// contains.
+func overlapsOf(m *Model, text string, patterns func(*textAnalysis) []int32) map[string]float64 {
 	r := m.analyzeText(text)
+	shares := map[string]float64{}
 	for _, i := range patterns(r) {
 		p := &m.patterns[i]
-		r.scorePattern(p, r.measureOverlap(p))
+		if o := r.measureOverlap(p); o.weight > 0 && (p.kind != patternKeyword || o.words == len(p.words)) {
+			shares[m.intents[p.intent]] = max(shares[m.intents[p.intent]], o.weight/p.weight)
+		}
 	}
-	scores := map[string]float64{}
-	for _, intent := range r.scoredIntents {
-		scores[m.intents[intent]] = r.scores[intent].confidence
-	}
-	return scores
+	return shares
 }
 
 // TestTextAnalysis_GenerationWrapsAround checks that an overflow of the
@@ -188,13 +193,13 @@ func TestTextAnalysis_GenerationWrapsAround(t *testing.T) {
 	m := Train(Corpus{Intents: []IntentDoc{{Name: "code_review"}}, Domains: []string{"python"}})
 	r := m.analyzeText("code review of python")
 	r.generation = ^uint32(0)
-	for _, table := range [][]uint32{r.wordSeen, r.patternSeen, r.scoreSeen, r.domainWordSeen} {
+	for _, table := range [][]uint32{r.wordSeen, r.patternSeen, r.domainWordSeen} {
 		for i := range table {
 			table[i] = 1
 		}
 	}
 	r.resetState()
-	for _, table := range [][]uint32{r.wordSeen, r.patternSeen, r.scoreSeen, r.domainWordSeen} {
+	for _, table := range [][]uint32{r.wordSeen, r.patternSeen, r.domainWordSeen} {
 		if slices.Contains(table, r.generation) {
 			t.Fatalf("got a mark of turn %d in %v, want none", r.generation, table)
 		}

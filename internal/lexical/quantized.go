@@ -19,23 +19,21 @@ const (
 // quantizedModel is a linear model in its stored form: a byte per weight, a
 // scale per feature, and no weights that would be 0.
 type quantizedModel struct {
-	features     featureTable
-	rarity       []float32 // as in linearModel
-	unseenRarity float32
-	unit         []float32 // by feature: the scale of its weights, times fixedPointOne
-	start        []int32
-	class        []uint16
-	weight       []int8
-	bias         []float32
-	family       []int32
-	families     int
+	features featureTable
+	featureWeights
+	unit   []float32 // by feature: the scale of its weights, times fixedPointOne
+	start  []int32
+	class  []uint16
+	weight []int8
+	bias   []float32
+	classFamilies
 }
 
 func (l *linearModel) quantize(features featureTable) quantizedModel {
 	c := quantizedModel{
-		features: features.shrinkToFit(), rarity: l.rarity, unseenRarity: l.unseenRarity,
+		features: features.shrinkToFit(), featureWeights: l.featureWeights,
 		unit: make([]float32, len(l.rarity)), start: make([]int32, len(l.start)),
-		bias: l.bias, family: l.family, families: l.families,
+		bias: l.bias, classFamilies: l.classFamilies,
 	}
 	least := max(l.minKeptChange(), negligibleChange)
 	for f := range l.rarity {
@@ -106,13 +104,13 @@ func (c *quantizedModel) scoreClasses(scores []float32, sums []int32, features [
 	}
 	for i, b := range c.bias {
 		scores[i] += b
-		if c.families > 0 {
-			scores[i] += scores[classes+int(c.family[i])]
+		if c.count > 0 {
+			scores[i] += scores[classes+int(c.of[i])]
 		}
 	}
 }
 
 // sizeBytes returns the size of the model.
 func (c *quantizedModel) sizeBytes() int {
-	return 8*len(c.features.slots) + 3*len(c.weight) + 4*(len(c.rarity)+len(c.unit)+len(c.start)+len(c.bias)+len(c.family))
+	return 8*len(c.features.slots) + 3*len(c.weight) + 4*(len(c.rarity)+len(c.unit)+len(c.start)+len(c.bias)+len(c.of)) + len(c.flags)
 }

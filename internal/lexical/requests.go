@@ -15,7 +15,7 @@ const (
 	maxPieces        = 64
 	// boundaryCost is the gain in log odds that a boundary between two requests
 	// requires: "play rock and roll" is one request.
-	boundaryCost = 1.5
+	boundaryCost = 2.0
 	// maxRequestLogOdds bounds the contribution of one request, so that a very
 	// confident one does not outweigh a boundary.
 	maxRequestLogOdds = 4.0
@@ -25,13 +25,9 @@ const (
 // [Model.SplitClauses], splits them at commas too, and chooses the boundaries
 // for which the classifications of the parts are most confident in total
 // (dynamic programming). For example, "add it to my list, book a table and then
-// play rock and roll" is three requests. If the model is not calibrated, it
-// returns the clauses.
+// play rock and roll" is three requests.
 func (m *Model) SplitRequests(text string) []string {
 	segments := m.SplitClauses(text)
-	if m.statistical == nil {
-		return segments
-	}
 	pieces := m.splitPieces(text, segments)
 	if len(pieces) < 2 {
 		return segments
@@ -55,8 +51,14 @@ func (m *Model) SplitRequests(text string) []string {
 		}
 	}
 	var runs []string
+	end := len(pieces)
 	for to := len(pieces); to > 0; to = from[to] {
-		runs = append(runs, text[pieces[from[to]].from:pieces[to-1].to])
+		start := from[to]
+		if start > 0 && m.asksTheSame(text[pieces[from[start]].from:pieces[start-1].to], text[pieces[start].from:pieces[to-1].to]) {
+			continue
+		}
+		runs = append(runs, text[pieces[start].from:pieces[end-1].to])
+		end = start
 	}
 	for i, j := 0, len(runs)-1; i < j; i, j = i+1, j-1 {
 		runs[i], runs[j] = runs[j], runs[i]
@@ -65,6 +67,13 @@ func (m *Model) SplitRequests(text string) []string {
 		runs = append(runs, m.SplitClauses(rest)...)
 	}
 	return runs
+}
+
+// asksTheSame reports whether two adjacent requests have the same intent, so
+// that they are one request: "order a salad and a sandwich".
+func (m *Model) asksTheSame(a, b string) bool {
+	p, q := m.Classify(a), m.Classify(b)
+	return p.BestIntent == q.BestIntent && p.Intent != contract.Unknown && q.Intent != contract.Unknown
 }
 
 // requestLogOdds returns the confidence, in log odds, that the run of pieces is

@@ -33,16 +33,6 @@ func TestSplitRequests(t *testing.T) {
 	}
 }
 
-// TestSplitRequests_WithoutStatisticalModel checks that an uncalibrated model
-// returns the clauses.
-func TestSplitRequests_WithoutStatisticalModel(t *testing.T) {
-	m := Train(Corpus{Intents: []IntentDoc{{Name: "code_review"}, {Name: "cost_analysis"}}})
-	const text = "review the code, please and analyse the cost; thanks"
-	if diff := cmp.Diff(m.SplitClauses(text), m.SplitRequests(text)); diff != "" {
-		t.Errorf("requests (-segments +got):\n%s", diff)
-	}
-}
-
 // TestSplitRequests_KeepsText checks that the requests are parts of the text,
 // in order and not empty.
 func TestSplitRequests_KeepsText(t *testing.T) {

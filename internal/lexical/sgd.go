@@ -13,8 +13,9 @@ import (
 // are not sensitive; they were chosen on the training and validation parts of
 // public data sets, and are the same for every corpus.
 const (
-	maxEpochs = 6
-	minEpochs = 2
+	maxEpochs      = 6
+	smallSetEpochs = 12 // of up to maxSmallSet samples
+	minEpochs      = 2
 	// maxFullWork is the number of pairs of a sample and a class up to which
 	// all epochs run. Larger sets get fewer epochs, because the time would grow
 	// with the square of the registry.
@@ -28,6 +29,9 @@ const (
 	keepShare       = 0.7  // share of the features that dropout keeps
 	// dropoutBits is the dropout probability as a fraction of 2^32.
 	dropoutBits = 1288490188
+	// stopRarity scales the weight of stop words in a small set. Few examples cannot show that
+	// a word is frequent in the language.
+	stopRarity = 0.7
 	// maxFeatureClasses bounds the classes that a feature has weights for. The
 	// most frequent ones are kept.
 	maxFeatureClasses = 256
@@ -35,7 +39,7 @@ const (
 
 // fitLinear fits a linear model to the samples for which use returns true.
 func fitLinear(d *trainingSet, use func(i int) bool) *linearModel {
-	f := &sgdTrainer{set: d, model: &linearModel{family: d.family, families: d.families, bias: make([]float32, d.classes)}}
+	f := &sgdTrainer{set: d, small: len(d.samples) <= maxSmallSet, model: &linearModel{featureWeights: featureWeights{flags: d.flags}, classFamilies: d.families, bias: make([]float32, d.classes)}}
 	for i := range d.samples {
 		if use(i) {
 			f.order = append(f.order, int32(i))
@@ -55,6 +59,7 @@ type sgdTrainer struct {
 	start    []int32 // by sample: index of its first value
 	value    []float32
 	rngState uint32
+	small    bool // at most maxSmallSet samples
 
 	dropped []float32 // scratch buffer of applyDropout
 }
@@ -115,6 +120,9 @@ func (f *sgdTrainer) selectClasses() {
 	for i, count := range seen {
 		if count > 0 {
 			l.rarity[i] = float32(1 + math.Log(n/float64(count)))
+			if f.small && l.flags[i]&flagStop != 0 {
+				l.rarity[i] *= stopRarity
+			}
 		}
 	}
 }
@@ -129,8 +137,8 @@ func (f *sgdTrainer) forEachFeature(put func(feature int32, class uint16, first 
 	for _, i := range f.order {
 		s := &f.set.samples[i]
 		for _, id := range s.features {
-			if f.set.families > 0 {
-				g := f.set.family[s.class]
+			if f.set.families.count > 0 {
+				g := f.set.families.of[s.class]
 				put(id, uint16(f.set.classes+int(g)), lastGroup[id] != g+1)
 				lastGroup[id] = g + 1
 			}
@@ -140,8 +148,16 @@ func (f *sgdTrainer) forEachFeature(put func(feature int32, class uint16, first 
 	}
 }
 
-// shuffleSamples orders the samples randomly, with a fixed seed.
+// shuffleSamples orders the samples randomly, with a fixed seed. A small set is
+// ordered by a hash of each text, so that one more sample does not change the
+// order of the others.
 func (f *sgdTrainer) shuffleSamples() {
+	if f.small {
+		slices.SortFunc(f.order, func(a, b int32) int {
+			return cmp.Or(cmp.Compare(f.set.samples[a].key, f.set.samples[b].key), cmp.Compare(a, b))
+		})
+		return
+	}
 	f.rngState = 12345
 	for i := len(f.order) - 1; i > 0; i-- {
 		j := f.nextRandom() % uint32(i+1)
@@ -163,7 +179,7 @@ func (f *sgdTrainer) weighSamples() {
 	var buffer []float32
 	for _, i := range f.order {
 		s := &f.set.samples[i]
-		buffer, _ = weighFeatures(buffer, f.model.rarity, f.model.unseenRarity, s.features, int(s.words), [2]int{})
+		buffer, _ = f.model.weighText(buffer, s.features, int(s.words), [2]int{})
 		f.start[i] = int32(len(f.value))
 		f.value = append(f.value, buffer...)
 	}
@@ -172,9 +188,13 @@ func (f *sgdTrainer) weighSamples() {
 // runEpochs runs stochastic gradient descent.
 func (f *sgdTrainer) runEpochs() {
 	d := f.set
-	epochs := max(minEpochs, min(maxEpochs, maxEpochs*maxFullWork/max(1, len(f.order)*d.classes)))
+	epochs := maxEpochs
+	if f.small {
+		epochs = smallSetEpochs
+	}
+	epochs = max(minEpochs, min(epochs, maxEpochs*maxFullWork/max(1, len(f.order)*d.classes)))
 	averageFrom := epochs / 2 // average the models from here on
-	scores := make([]float32, d.classes+d.families)
+	scores := make([]float32, d.classes+d.families.count)
 	skip := make([]bool, len(d.samples)) // by sample: skip it in the next epoch
 	sum := make([]float32, len(f.model.weight))
 	total := float32(epochs * len(f.order))
@@ -188,6 +208,9 @@ func (f *sgdTrainer) runEpochs() {
 				continue
 			}
 			s := &d.samples[i]
+			if f.small { // the same words are dropped, whatever the other samples are
+				f.rngState = mixHash(s.key+uint32(epoch)*hashPrime) | 1
+			}
 			values := f.applyDropout(i)
 			f.model.scoreClasses(scores, s.features, values)
 			if skip[i] = !f.computeGradient(scores, s, rate); !skip[i] {
@@ -224,7 +247,7 @@ func (f *sgdTrainer) applyDropout(i int32) []float32 {
 // there are any.
 func (f *sgdTrainer) computeGradient(scores []float32, s *trainingSample, rate float32) bool {
 	classes := f.set.classes
-	if s.negative {
+	if s.kind == kindNotFor {
 		softmax(scores[:classes])
 		step := -rate * scores[s.class]
 		clear(scores)
@@ -245,8 +268,8 @@ func (f *sgdTrainer) computeGradient(scores []float32, s *trainingSample, rate f
 		step := -rate * scores[c]
 		scores[c] = step
 		f.model.bias[c] += biasRateShare * step
-		if f.set.families > 0 {
-			scores[classes+int(f.set.family[c])] += familyRateShare * step
+		if f.set.families.count > 0 {
+			scores[classes+int(f.set.families.of[c])] += familyRateShare * step
 		}
 	}
 	return true

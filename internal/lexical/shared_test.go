@@ -34,8 +34,8 @@ func TestClassify_NaughtyStrings(t *testing.T) {
 		if strings.Contains(text, "```") {
 			continue
 		}
-		if got := m.Classify("code review of " + text); got.Intent != "code_review" || got.Confidence != 1 {
-			t.Errorf("a request with %q: got %s with %v, want code_review with 1", text, got.Intent, got.Confidence)
+		if got := m.Classify("code review of " + text); got.Intent != "code_review" || got.Confidence < lexical.MinActionConfidence {
+			t.Errorf("a request with %q: got %s with %v, want code_review", text, got.Intent, got.Confidence)
 		}
 	}
 }
@@ -60,7 +60,7 @@ func TestClassify_PublicSets(t *testing.T) {
 			[]string{"data", "clinc150", "train_10shot.tsv"},
 			[]string{"data", "clinc150", "val.tsv"},
 			[]string{"data", "clinc150", "oos_val.tsv"},
-			0.80, 0.78, 0.45, 0.96,
+			0.80, 0.76, 0.70, 0.96,
 		},
 		{
 			"MASSIVE, Spanish",

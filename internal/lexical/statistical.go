@@ -1,6 +1,7 @@
 package lexical
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"strings"
@@ -8,63 +9,49 @@ import (
 	"github.com/caprouter/caprouter/contract"
 )
 
-const (
-	// Minimum examples of an intent, intents and examples in total for a
-	// statistical model. With fewer than a hundred held-out predictions, the
-	// share of correct ones has an error of more than five points, and the
-	// rules are more reliable.
-	minExamples = 5
-	minIntents  = 2
-	minHeldOut  = 100
-	// maxClasses bounds the classes and families, which weights refer to by
-	// number.
-	maxClasses = math.MaxUint16
-)
+// maxJoinedExamples is the number of examples of an intent from which its name
+// is not learned as one word as well (codereview).
+const maxJoinedExamples = 3
 
-// statisticalModel is the learned part of a Model: linear model, calibration
-// and thresholds.
+// maxClasses bounds the classes and families, which weights refer to by number.
+const maxClasses = math.MaxUint16
+
+// statisticalModel is the learned part of a Model: linear model, texts to
+// compare with, calibration and thresholds.
 type statisticalModel struct {
 	linear          quantizedModel
+	declared        declaredTexts
 	calibration     confidenceCalibration
 	rejectThreshold float64
 	acceptThreshold float64
 }
 
-// hasEnoughExamples reports whether the corpus is large enough for a
-// statistical model: at least nine in ten intents have enough examples. One
-// rare intent in sixty must not cost the others their calibration.
-func hasEnoughExamples(docs []IntentDoc) bool {
-	full, trials := 0, 0
-	for i := range docs {
-		n := len(sortedUnique(docs[i].Examples))
-		trials += n
-		if n >= minExamples {
-			full++
+// trainStatistical trains on documents sorted by name. It returns the held-out
+// predictions too.
+func trainStatistical(docs []IntentDoc, domains []string) (*statisticalModel, []heldOutPrediction) {
+	families := agentFamilies(docs)
+	d := newTrainingSet(trainingTexts(docs, families.of), families)
+	w := newTokenizer()
+	for _, name := range domains {
+		for w.reset(splitCamel(name)); w.next(); {
+			d.flagWord(string(w.word), flagDomain)
 		}
 	}
-	return full >= minIntents && trials >= minHeldOut && 10*full >= 9*len(docs) && 2*len(docs) <= maxClasses
-}
-
-// trainStatistical trains on documents sorted by name. It returns the held-out
-// predictions too, and nothing if there are too few examples.
-func trainStatistical(docs []IntentDoc) (*statisticalModel, []heldOutPrediction) {
-	if !hasEnoughExamples(docs) {
-		return nil, nil
-	}
-	group, groups := agentFamilies(docs)
-	d := newTrainingSet(trainingTexts(docs, group), group, groups)
-	whole, trials := crossFit(d)
-	s := &statisticalModel{linear: whole.quantize(d.table)}
-	s.calibration = fitCalibration(trials)
-	s.rejectThreshold, s.acceptThreshold = chooseThresholds(&s.calibration, trials)
+	s := &statisticalModel{declared: newDeclaredTexts(d)}
+	whole, trials := crossFit(d, &s.declared)
+	s.linear = whole.quantize(d.table)
+	size := newCorpusSize(d)
+	s.calibration = fitCalibration(trials, size)
+	s.rejectThreshold, s.acceptThreshold = chooseThresholds(&s.calibration, trials, size)
 	return s, trials
 }
 
 // agentFamilies numbers the sets of agents that serve an intent. Intents of a
 // family belong to one field, and share what they learn about it. If every
-// intent has its own family or all have the same one, it returns no families.
-func agentFamilies(docs []IntentDoc) (family []int32, families int) {
+// intent has its own family or all have the same one, they share nothing.
+func agentFamilies(docs []IntentDoc) classFamilies {
 	known := map[string]int32{}
+	f := classFamilies{}
 	for i := range docs {
 		key := strings.Join(sortedUnique(docs[i].Agents), "\x00")
 		n, ok := known[key]
@@ -72,17 +59,18 @@ func agentFamilies(docs []IntentDoc) (family []int32, families int) {
 			n = int32(len(known))
 			known[key] = n
 		}
-		family = append(family, n)
+		f.of = append(f.of, n)
+		f.tied = f.tied || ok && key != ""
 	}
-	if len(known) < 2 || len(known) == len(docs) {
-		return make([]int32, len(docs)), 0
+	if len(known) > 1 && len(known) < len(docs) && len(known)+len(docs) <= maxClasses {
+		f.count = len(known)
 	}
-	return family, len(known)
+	return f
 }
 
 // trainingTexts lists the training texts by family and intent: examples, the
-// name, the description if its agents serve nothing else, and the not_for texts
-// as negatives.
+// name, the keywords, the description if its agents serve nothing else, and the
+// not_for texts as negatives.
 func trainingTexts(docs []IntentDoc, family []int32) []trainingText {
 	order := make([]int32, len(docs))
 	described := map[string]int{}
@@ -92,24 +80,52 @@ func trainingTexts(docs []IntentDoc, family []int32) []trainingText {
 			described[text]++
 		}
 	}
-	slices.SortStableFunc(order, func(a, b int32) int { return int(family[a] - family[b]) })
+	owners := keywordOwners(docs)
+	slices.SortStableFunc(order, func(a, b int32) int { return cmp.Compare(family[a], family[b]) })
 	var list []trainingText
 	for _, class := range order {
 		d := &docs[class]
-		list = append(list, trainingText{text: splitCamel(d.Name), class: class, fitOnly: true})
+		name := splitCamel(d.Name)
+		list = append(list, trainingText{text: name, class: class, kind: kindName})
+		if joined := joinWords(d.Name); joined != name && len(d.Examples) < maxJoinedExamples {
+			list = append(list, trainingText{text: joined, class: class, kind: kindName})
+		}
+		for _, text := range sortedUnique(d.Keywords) {
+			list = append(list, trainingText{text: text, class: class, kind: kindKeyword, exclusive: len(owners[text]) > 0})
+		}
 		for _, text := range sortedUnique(d.Descriptions) {
 			if described[text] == 1 {
-				list = append(list, trainingText{text: text, class: class, fitOnly: true})
+				list = append(list, trainingText{text: text, class: class, kind: kindDescription})
 			}
 		}
 		for _, text := range sortedUnique(d.NotFor) {
-			list = append(list, trainingText{text: text, class: class, fitOnly: true, negative: true})
+			list = append(list, trainingText{text: text, class: class, kind: kindNotFor})
 		}
 		for _, text := range sortedUnique(d.Examples) {
 			list = append(list, trainingText{text: text, class: class})
 		}
 	}
 	return list
+}
+
+// keywordOwners returns, by keyword, the agents that serve all intents with the
+// keyword. If there is none, several agents declare it.
+func keywordOwners(docs []IntentDoc) map[string][]string {
+	owners := map[string][]string{}
+	for i := range docs {
+		agents := sortedUnique(docs[i].Agents)
+		if len(agents) == 0 {
+			agents = []string{docs[i].Name}
+		}
+		for _, text := range sortedUnique(docs[i].Keywords) {
+			if known, ok := owners[text]; ok {
+				owners[text] = slices.DeleteFunc(known, func(a string) bool { return !slices.Contains(agents, a) })
+			} else {
+				owners[text] = slices.Clone(agents)
+			}
+		}
+	}
+	return owners
 }
 
 // scoringScratch contains the buffers of one scoring call.
@@ -123,7 +139,7 @@ type scoringScratch struct {
 }
 
 func (s *statisticalModel) newScratch() scoringScratch {
-	places := len(s.linear.bias) + s.linear.families
+	places := len(s.linear.bias) + s.linear.count
 	return scoringScratch{seen: make([]uint32, s.linear.features.size), scores: make([]float32, places), sums: make([]int32, places)}
 }
 
@@ -146,38 +162,62 @@ func (s *statisticalModel) scoreText(x *scoringScratch, generation uint32) score
 			words = len(x.known)
 		}
 	}
-	var unknownShare float32
-	x.values, unknownShare = weighFeatures(x.values, s.linear.rarity, s.linear.unseenRarity, x.known, words, unknown)
+	var mass wordMass
+	x.values, mass = s.linear.weighText(x.values, x.known, words, unknown)
 	s.linear.scoreClasses(x.scores, x.sums, x.known, x.values)
-	return rankScores(x.scores, s.linear.family, s.linear.families > 0, len(x.known), unknownShare)
+	v := rankScores(x.scores, &s.linear.classFamilies, len(x.known), &mass)
+	v.features.addLikeness(s.declared.compare(v.best, s.linear.rarity, x.seen, generation, mass.total, nil))
+	return v
 }
 
 // predictIntent completes a prediction with the statistical model.
 func (r *textAnalysis) predictIntent(p *Prediction) {
 	s := r.model.statistical
+	if len(s.linear.bias) == 0 {
+		return
+	}
 	v := s.scoreText(&r.scratch, r.generation)
-	p.Calibrated = true
 	if len(r.scratch.known) == 0 {
 		return // no feature of the text is known
 	}
-	confidence := s.calibration.confidence(&v.features)
-	if !r.isKnownLanguage() {
-		confidence = max(0, min(confidence, s.rejectThreshold-1e-4))
+	if exact, ok := r.model.verbatim[r.textHash]; ok && exact >= 0 {
+		v.best = int(exact)
+		r.completePrediction(p, &v, max(s.calibration.confidence(&v.features), verbatimConfidence, s.rejectThreshold), 1)
+		return
 	}
+	confidence, share := s.calibration.confidence(&v.features), 1.0
+	if v.tiedShare < 1 && confidence < s.rejectThreshold {
+		tied := v.withTies()
+		if together := s.calibration.confidence(&tied); together >= s.rejectThreshold {
+			confidence, share = together, v.tiedShare
+		}
+	}
+	confidence *= r.supportFactor(v.best, &v.features, share < 1) * r.notForFactor(v.best)
+	r.completePrediction(p, &v, confidence, share)
+}
+
+// completePrediction sets intent, confidence and alternatives. The confidence
+// is that of all tied intents, of which the best one has the given share.
+func (r *textAnalysis) completePrediction(p *Prediction, v *scoredClass, confidence, share float64) {
+	s := r.model.statistical
 	p.BestIntent = r.model.intents[v.best]
-	p.Confidence = roundConfidence(confidence)
-	rest := 1 - float64(r.scratch.scores[v.best])
-	if p.Confidence >= s.rejectThreshold {
+	p.Confidence = roundConfidence(confidence * share)
+	p.Alternatives = make([]contract.IntentScore, 0, maxAlternatives)
+	if roundConfidence(confidence) >= s.rejectThreshold {
 		p.Intent = p.BestIntent
 		p.DomainOnly = r.nonDomain == 0 && len(p.Domains) > 0
 	} else {
-		p.Alternatives = append(make([]contract.IntentScore, 0, maxAlternatives), contract.IntentScore{Intent: p.BestIntent, Confidence: p.Confidence})
+		p.Alternatives = append(p.Alternatives, contract.IntentScore{Intent: p.BestIntent, Confidence: p.Confidence})
 	}
-	if p.Alternatives == nil {
-		p.Alternatives = make([]contract.IntentScore, 0, maxAlternatives)
+	if !r.hasKnownContent() {
+		p.Alternatives = p.Alternatives[:0] // nothing is near
+		return
 	}
-	// Distribute the remaining probability as the linear model does.
+	// The tied intents share the confidence as they share the probability of
+	// the linear model; the others share the remaining probability.
 	probabilities := r.scratch.scores[:len(s.linear.bias)]
+	best := float64(probabilities[v.best])
+	rest := max(1-best/share, 1e-9)
 	probabilities[v.best] = -1
 	for len(p.Alternatives) < maxAlternatives {
 		next := 0
@@ -186,9 +226,13 @@ func (r *textAnalysis) predictIntent(p *Prediction) {
 				next = c
 			}
 		}
-		share := float64(probabilities[next]) / max(rest, 1e-9)
-		c := roundConfidence(min(p.Confidence, (1-confidence)*min(1, share)))
-		if probabilities[next] <= 0 || c <= 0 {
+		q := float64(probabilities[next])
+		c := (1 - confidence) * min(1, q/rest)
+		if share < 1 && q >= tieShare*best && s.linear.tie(next, v.best) {
+			c = confidence * share * q / best
+		}
+		c = roundConfidence(min(p.Confidence, c))
+		if q <= 0 || c <= 0 {
 			break
 		}
 		probabilities[next] = -1
@@ -196,17 +240,73 @@ func (r *textAnalysis) predictIntent(p *Prediction) {
 	}
 }
 
-// isKnownLanguage reports whether the corpus contains at least one in three
-// content words of the text. A text in another language shares syllables, names
-// and single words with the examples, and would otherwise be scored by them.
-func (r *textAnalysis) isKnownLanguage() bool {
-	known := 0
-	for _, w := range r.found {
-		if !r.model.info[w].stop {
-			known++
-		}
+const (
+	// loneWordFactor is the factor of the confidence in an intent without
+	// examples of which the text contains a single word, or none. From
+	// supportedExamples examples on, the linear model knows better.
+	loneWordFactor    = 0.55
+	supportedExamples = 8.0
+	// stopWordsFactor and supportedPhrases are the same for stop words alone;
+	// the latter also for ideographs.
+	stopWordsFactor  = 0.2
+	supportedPhrases = 30.0
+	// misspeltSupport and pairSupport are the support of a misspelt word, and
+	// of a pair of ideographs, several of which make a word.
+	misspeltSupport = 0.5
+	pairSupport     = 0.5
+	// weakLikeness is a similarity to the intent's name and examples that does
+	// not make up for a missing second word.
+	weakLikeness = 0.4
+)
+
+// supportFactor lowers the confidence in an intent with few examples if a
+// single word speaks for it, a word that several intents share, or one of a
+// domain's name. "Order a pizza" does not ask for order_status. If intents of the same
+// agents are tied and the text has no other words, a word that only they share
+// is evidence for those agents: "where is my order?".
+func (r *textAnalysis) supportFactor(intent int, f *confidenceFeatures, tied bool) float64 {
+	if f[featKeyword] > 0 || f[featName] > 0.999 {
+		return 1
 	}
-	return r.unknown <= 2*known
+	m := r.model
+	examples := float64(m.report.Intents[intent].Examples)
+	content, words := -r.misspelt, false
+	support := -misspeltSupport * float64(r.misspelt)
+	for _, w := range r.found {
+		info := &m.info[w]
+		if info.stop {
+			continue
+		}
+		content++
+		if _, ok := slices.BinarySearch(m.vocabulary[intent], w); !ok || info.domain {
+			continue
+		}
+		one := 1 / float64(max(info.intents, 1))
+		if tied && r.unknown == 0 {
+			one = 1 / float64(max(info.families, 1))
+		}
+		if info.pair {
+			one *= pairSupport
+		}
+		words = words || !info.pair
+		support += one
+	}
+	enough, factor := supportedExamples, loneWordFactor
+	switch {
+	case content <= 0 && r.unknown > 0:
+		return min(1, max(0, m.statistical.rejectThreshold-1e-4)) // no content word is known
+	case content+r.misspelt == 0:
+		enough, factor = supportedPhrases, stopWordsFactor
+	case support > 1.999, support > 0.999 && (tied || max(f[featName], f[featNearest]) >= weakLikeness):
+		return 1
+	case !words:
+		enough = supportedPhrases
+	}
+	return 1 - (1-factor)*max(0, 1-examples/enough)
 }
+
+// verbatimConfidence is the least confidence of a text that only one intent
+// declares as an example.
+const verbatimConfidence = 0.95
 
 func roundConfidence(p float64) float64 { return math.Round(p*1e4) / 1e4 }

@@ -22,8 +22,8 @@ func TestTrain_MergesIntents(t *testing.T) {
 		"the string of a rope": "b_intent", // keyword of one intent, example of the other
 		"sail a boat":          "a_intent",
 	} {
-		if got := apart.Classify(text); got.Intent != want || got.Confidence != 1 {
-			t.Errorf("%s: got %s with %v, want %s with 1", text, got.Intent, got.Confidence, want)
+		if got := apart.Classify(text); got.Intent != want || got.Confidence < 0.9 {
+			t.Errorf("%s: got %s with %v, want %s, sure", text, got.Intent, got.Confidence, want)
 		}
 	}
 }

@@ -3,6 +3,8 @@ package lexical
 import (
 	"context"
 	"runtime"
+	"slices"
+	"strings"
 
 	"github.com/caprouter/caprouter/internal/run"
 )
@@ -11,9 +13,9 @@ import (
 // features, and the features of each sample.
 type trainingSet struct {
 	table    featureTable
+	flags    []featureFlags // by feature
 	classes  int
-	families int
-	family   []int32 // by class
+	families classFamilies
 	samples  []trainingSample
 }
 
@@ -22,22 +24,45 @@ type trainingSample struct {
 	class    int32
 	words    int32   // number of leading features that are words; the rest are n-grams
 	features []int32 // distinct
-	fitOnly  bool    // a name or description: used to fit, never to measure
-	negative bool    // a text that is not of the class (not_for)
+	stems    []int32 // of a name or keyword: its stems, distinct
+	kind     textKind
+	key      uint32 // hash of the text, for an order that does not depend on other texts
+	// exclusive marks a keyword that only the agents of one family declare.
+	exclusive bool
 }
+
+// textKind is the part of the registry that a sample comes from. Only examples
+// are used to measure; the others are used to fit.
+type textKind uint8
+
+const (
+	kindExample textKind = iota
+	kindName
+	kindKeyword
+	kindDescription
+	kindNotFor // a text that is not of the class
+)
+
+// featureFlags mark features of words.
+type featureFlags uint8
+
+const (
+	flagStop   featureFlags = 1 << iota // of a stop word
+	flagDomain                          // of a word of a domain name
+)
 
 // trainingText is a sample before its features are extracted.
 type trainingText struct {
-	text     string
-	class    int32
-	fitOnly  bool
-	negative bool
+	text      string
+	class     int32
+	kind      textKind
+	exclusive bool
 }
 
 // newTrainingSet extracts the features of the texts. The order of the texts
 // must be fixed, because features are numbered as they occur.
-func newTrainingSet(list []trainingText, group []int32, groups int) *trainingSet {
-	d := &trainingSet{table: newFeatureTable(8 * len(list)), classes: len(group), family: group, families: groups, samples: make([]trainingSample, len(list))}
+func newTrainingSet(list []trainingText, families classFamilies) *trainingSet {
+	d := &trainingSet{table: newFeatureTable(8 * len(list)), classes: len(families.of), families: families, samples: make([]trainingSample, len(list))}
 	type hashes struct{ words, grams []uint32 }
 	read := make([]hashes, len(list))
 	const chunk = 512
@@ -75,9 +100,42 @@ func newTrainingSet(list []trainingText, group []int32, groups int) *trainingSet
 			}
 		}
 		d.samples[i] = trainingSample{
-			class: u.class, fitOnly: u.fitOnly, negative: u.negative,
+			class: u.class, kind: u.kind, exclusive: u.exclusive, key: mixHash(hashBytes(seedText, []byte(u.text)) + uint32(u.class)*hashPrime),
 			words: int32(words), features: arena[from:len(arena):len(arena)],
 		}
 	}
+	d.addStems(list)
+	d.flags = make([]featureFlags, d.table.size)
+	for w := range strings.FieldsSeq(stopWords) {
+		d.flagWord(w, flagStop)
+	}
 	return d
+}
+
+// addStems adds the stems of names and keywords.
+func (d *trainingSet) addStems(list []trainingText) {
+	w := newTokenizer()
+	for i := range list {
+		if k := list[i].kind; k != kindName && k != kindKeyword {
+			continue
+		}
+		s := &d.samples[i]
+		for w.reset(list[i].text); w.next(); {
+			id := d.table.lookup(mixHash(hashBytes(seedStem, stemWord(foldNumber(w.word)))))
+			if id >= 0 && !slices.Contains(s.stems, id) {
+				s.stems = append(s.stems, id)
+			}
+		}
+	}
+}
+
+// flagWord marks the features of a folded word and of its stem.
+func (d *trainingSet) flagWord(word string, flag featureFlags) {
+	b := []byte(word)
+	if id := d.table.lookup(mixHash(hashBytes(seedWord, b))); id >= 0 {
+		d.flags[id] |= flag
+	}
+	if id := d.table.lookup(mixHash(hashBytes(seedStem, stemWord(foldNumber(b))))); id >= 0 {
+		d.flags[id] |= flag
+	}
 }

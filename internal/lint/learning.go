@@ -69,10 +69,14 @@ func (l *Learning) FormatExamples() string {
 	return fmt.Sprintf("%s (%s)", countNoun(l.Examples, "example"), strings.Join(counts, ", "))
 }
 
+// minTrials is how many held-out examples an accuracy or a confusion needs to mean
+// something.
+const minTrials = 10
+
 // FormatAccuracy returns the expected accuracy: "0.86 of 52 held-out examples", or ""
 // without an estimate.
 func (l *Learning) FormatAccuracy() string {
-	if l.Trials == 0 {
+	if l.Trials < minTrials {
 		return ""
 	}
 	return fmt.Sprintf("%.2f of %s", l.Accuracy, countNoun(l.Trials, "held-out example"))
@@ -91,8 +95,12 @@ func (l *Learning) Weakest() []string {
 	return names
 }
 
-// MostConfused returns the most frequent confusions of intents, at most three.
+// MostConfused returns the most frequent confusions of intents, at most three; none if
+// there are too few held-out examples.
 func (l *Learning) MostConfused() []string {
+	if l.Trials < minTrials {
+		return nil
+	}
 	var pairs []string
 	for _, c := range l.Confusions[:min(len(l.Confusions), maxListed)] {
 		pairs = append(pairs, fmt.Sprintf("%s as %s (%d)", c.Intent, c.Got, c.Count))

@@ -1,0 +1,152 @@
+package lexical
+
+import (
+	"math"
+	"slices"
+)
+
+// maxExamplesCompared bounds the examples of an intent that a text is compared
+// with, so that the cost does not grow with the examples. They are spread over
+// all of them.
+const maxExamplesCompared = 32
+
+// declaredTexts are the texts of the corpus by class, as features, to compare a
+// text with: how similar is the nearest example, how much of the name does the
+// text contain, does it contain a keyword.
+type declaredTexts struct {
+	start    []int32 // by class: index of its first text; one more at the end
+	texts    []declaredText
+	features []int32
+}
+
+// declaredText refers to the features of a text in declaredTexts.features: of a
+// name or keyword its stems, of an example all features of its words.
+type declaredText struct {
+	from, to int32
+	sample   int32 // number in the training set
+	kind     textKind
+}
+
+// textLikeness is the similarity of a text to the texts of one class.
+type textLikeness struct {
+	nearest float64 // cosine to the nearest example, over words
+	shared  float64 // number of features shared with the nearest example or name
+	name    float64 // share of the name, by weight, that the text contains
+	keyword bool    // the text contains a keyword that no other agent declares
+}
+
+// newDeclaredTexts collects the texts to compare with, of samples ordered by
+// class within their family.
+func newDeclaredTexts(d *trainingSet) declaredTexts {
+	count := make([]int, d.classes) // of examples
+	order := make([][]int32, d.classes)
+	for i := range d.samples {
+		s := &d.samples[i]
+		switch s.kind {
+		case kindExample:
+			count[s.class]++
+		case kindName, kindKeyword:
+		case kindDescription, kindNotFor:
+			continue
+		}
+		order[s.class] = append(order[s.class], int32(i))
+	}
+	x := declaredTexts{start: make([]int32, d.classes+1)}
+	for class, samples := range order {
+		place := 0 // among the examples
+		for _, i := range samples {
+			s := &d.samples[i]
+			features := s.stems
+			if s.kind == kindExample {
+				place++
+				n := count[class]
+				if place*min(n, maxExamplesCompared)/n == (place-1)*min(n, maxExamplesCompared)/n {
+					continue
+				}
+				features = s.features[:s.words]
+			}
+			if len(features) == 0 || s.kind == kindKeyword && !s.exclusive {
+				continue
+			}
+			from := int32(len(x.features))
+			x.features = append(x.features, features...)
+			x.texts = append(x.texts, declaredText{from: from, to: int32(len(x.features)), sample: i, kind: s.kind})
+		}
+		x.start[class+1] = int32(len(x.texts))
+	}
+	return x
+}
+
+// compare returns the likeness of a text to a class. The features of the text
+// are those that seen has the generation for; mass is the squared length of its
+// words. Samples for which skip returns true are ignored; skip may be nil.
+func (x *declaredTexts) compare(class int, rarity []float32, seen []uint32, generation uint32, mass float32, skip func(sample int32) bool) textLikeness {
+	var l textLikeness
+	for i := x.start[class]; i < x.start[class+1]; i++ {
+		t := &x.texts[i]
+		if skip != nil && t.kind == kindExample && skip(t.sample) {
+			continue
+		}
+		var common, whole float32
+		shared := 0
+		for _, f := range x.features[t.from:t.to] {
+			r := rarity[f] * rarity[f]
+			whole += r
+			if seen[f] == generation {
+				common += r
+				shared++
+			}
+		}
+		if common == 0 {
+			continue
+		}
+		l.shared = max(l.shared, float64(shared))
+		switch t.kind {
+		case kindExample:
+			l.nearest = max(l.nearest, float64(common)/math.Sqrt(float64(whole)*float64(max(mass, common))))
+		case kindName:
+			l.name = max(l.name, float64(common/whole))
+		case kindKeyword:
+			l.keyword = l.keyword || shared == int(t.to-t.from)
+		case kindDescription, kindNotFor:
+		}
+	}
+	return l
+}
+
+func (x *declaredTexts) sizeBytes() int { return 4*(len(x.start)+len(x.features)) + 16*len(x.texts) }
+
+// notForFactor lowers the confidence in an intent if the text contains a word that
+// occurs in the not_for texts of its agents and nowhere else in the corpus: "run
+// this script" is not for an agent that does not run code, although "script" speaks
+// for it. It keeps an intent of which the classifier is sure from being acted on.
+const notForFactor = 0.5
+
+// notForWords are the intents that a word speaks against, by stem. They are not
+// words of the model, so that they do not make a text better known.
+type notForWords map[string][]int32
+
+// newNotForWords collects the words of not_for texts that the corpus contains
+// nowhere else. The documents are in the order of the intents.
+func (t *indexBuilder) newNotForWords(docs []IntentDoc) notForWords {
+	words := notForWords{}
+	for i := range docs {
+		for _, text := range docs[i].NotFor {
+			for t.tokens.reset(text); t.tokens.next(); {
+				stem := string(stemWord(foldNumber(t.tokens.word)))
+				if _, known := t.model.words[stem]; !known && !slices.Contains(words[stem], int32(i)) {
+					words[stem] = append(words[stem], int32(i))
+				}
+			}
+		}
+	}
+	return words
+}
+
+// notForFactor returns the factor for the confidence in an intent.
+func (r *textAnalysis) notForFactor(intent int) float64 {
+	if slices.Contains(r.notFor, int32(intent)) {
+		return notForFactor
+	}
+	return 1
+}
