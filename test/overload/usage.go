@@ -44,11 +44,12 @@ func parseUsage(metrics []byte) (resourceUsage, error) {
 }
 
 // The allowed growth covers connections to the agent, with two goroutines each, and
-// memory that the runtime has not returned yet.
+// memory that the runtime has not returned yet: up to five times the live heap, because
+// the router collects garbage at 400 % growth.
 const (
 	allowedGoroutines = 2*inFlight + 64
 	allowedFiles      = inFlight + 32
-	allowedMiB        = 256
+	allowedMiB        = 384
 )
 
 // checkReleased returns an error if resources have grown more than allowed.
