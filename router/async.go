@@ -27,10 +27,7 @@ func (r *Router) submitAsync(ctx context.Context, req *contract.Request, caller 
 	if stored, err := run.reserveKey(ctx, r.keys); stored != nil || err != nil {
 		return stored, err
 	}
-	var resp *contract.Response
-	if err = r.keys.Start(ctx, run.reservation, run.RequestID); err == nil {
-		resp, err = r.async.Submit(ctx, asyncPipeline{r}.acceptedRun(run))
-	}
+	resp, err := r.async.Submit(ctx, asyncPipeline{r}.acceptedRun(run))
 	if err != nil && !errors.Is(err, asyncrun.ErrUncertain) {
 		r.keys.Release(ctx, run.reservation)
 	}

@@ -131,6 +131,9 @@ func New(cfg Config, c Classifier, d execution.Dispatcher) (*Router, error) {
 	r.async = asyncrun.New(asyncrun.Config{
 		Store: keep.Requests, Owner: keep.Owner, AuditLog: keep.AuditLog, Journal: r.journal, Events: eventLog,
 		Inflight: r.inflight, Executor: r.executor, Logger: cfg.Logger, Now: cfg.Now,
+		StartKey: func(ctx context.Context, keyName, requestID string) error {
+			return r.keys.Start(ctx, idempotency.RestoreReservation(keyName), requestID)
+		},
 		EndKey: func(ctx context.Context, keyName string, resp *contract.Response) {
 			r.keys.End(ctx, idempotency.RestoreReservation(keyName), resp)
 		},

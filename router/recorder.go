@@ -39,10 +39,12 @@ type syncRecorder struct {
 func (s *syncRecorder) RecordDecision(ctx context.Context, p *plan.Plan) error {
 	ctx, cancel := s.run.detachedContext(ctx)
 	defer cancel()
-	if err := s.keys.Start(ctx, s.run.reservation, s.run.RequestID); err != nil {
+	if err := s.journal.RecordDecision(ctx, s.run.Subject(), s.run.Request.Request, &p.Decision); err != nil {
 		return err
 	}
-	return s.journal.RecordDecision(ctx, s.run.Subject(), s.run.Request.Request, &p.Decision)
+	// After the decision: a key that is started always has a record of its request,
+	// also if the process ends in between.
+	return s.keys.Start(ctx, s.run.reservation, s.run.RequestID)
 }
 
 func (s *syncRecorder) RecordOutcome(ctx context.Context, resp *contract.Response, executed bool) (*contract.Response, error) {

@@ -65,6 +65,9 @@ func (r *Run) RecordDecision(ctx context.Context, p *plan.Plan) error {
 			func(ctx context.Context) error {
 				return r.runner.cfg.Journal.RecordDecision(ctx, req.Subject(), req.Request, &p.Decision)
 			},
+			func(ctx context.Context) error {
+				return r.runner.cfg.StartKey(ctx, req.KeyName, req.RequestID)
+			},
 			r.changeRecord(func(rec *requests.Record) error { return rec.Start(r.owned.Owner, r.owned.Epoch) }))
 	}
 	for _, write := range writes {

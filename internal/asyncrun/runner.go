@@ -57,6 +57,8 @@ type Config struct {
 	Events   Publisher
 	Inflight *inflight.Table
 	Executor *execution.Executor
+	// StartKey records in the idempotency key of a request that its tasks may be sent.
+	StartKey func(ctx context.Context, keyName, requestID string) error
 	// EndKey records the response in the idempotency key of its request.
 	EndKey func(ctx context.Context, keyName string, resp *contract.Response)
 	Logger *slog.Logger

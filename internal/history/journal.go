@@ -108,7 +108,7 @@ func (j *Journal) appendRecord(ctx context.Context, rec audit.Record) error {
 // may be gone at the next attempt.
 func IsTemporary(err error) bool {
 	e, ok := errors.AsType[*contract.Error](err)
-	return ok && e.Code == contract.CodeAuditUnavailable || store.IsTemporary(err)
+	return ok && (e.Code == contract.CodeAuditUnavailable || e.Code == contract.CodeOverloaded) || store.IsTemporary(err)
 }
 
 func responseRecord(s Subject, resp *contract.Response) audit.Record {
