@@ -11,6 +11,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/caprouter/caprouter/internal/datadir"
 )
 
 // KeyFile is the name of the signing key in the data directory: Ed25519, PKCS#8,
@@ -32,7 +34,7 @@ func OpenSigner(dir string) (*Signer, error) {
 }
 
 func openSigner(dir string, now func() time.Time) (*Signer, error) {
-	if err := checkDir(dir); err != nil {
+	if err := datadir.Check(dir); err != nil {
 		return nil, err
 	}
 	removeAbandonedTempFiles(dir, time.Now())
@@ -53,24 +55,11 @@ func openSigner(dir string, now func() time.Time) (*Signer, error) {
 // CheckKeyFile returns the error that OpenSigner would return for any key of the
 // ring, and creates nothing. A missing key is not an error.
 func CheckKeyFile(dir string) error {
-	if err := checkDir(dir); err != nil {
+	if err := datadir.Check(dir); err != nil {
 		return err
 	}
 	if _, err := readKeyFiles(dir, nil); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
-	}
-	return nil
-}
-
-// checkDir returns an error if every user can write to the directory, because the
-// key could be replaced.
-func checkDir(dir string) error {
-	info, err := os.Stat(dir)
-	if err != nil {
-		return nil //nolint:nilerr // made with the key, or named by what fails next
-	}
-	if mode := info.Mode(); mode.IsDir() && mode.Perm()&0o002 != 0 && mode&fs.ModeSticky == 0 {
-		return fmt.Errorf("signing key directory %s is writable by every user (mode %04o): chmod o-w %s", dir, mode.Perm(), dir)
 	}
 	return nil
 }

@@ -191,10 +191,14 @@ func TestOpenSigner_RejectsOtherThanRegularFiles(t *testing.T) {
 			elsewhere := t.TempDir()
 			write(t, elsewhere, pkcs8(t, key), 0o600)
 			return os.Symlink(filepath.Join(elsewhere, auth.KeyFile), path)
-		}, "is a symbolic link; put the key file itself there"},
+		}, "is a symbolic link; put the file itself there"},
 		{"a dangling link", func(_ *testing.T, path string) error {
 			return os.Symlink("nowhere", path)
 		}, "is a symbolic link"},
+		{"a second name of a key", func(t *testing.T, path string) error {
+			write(t, filepath.Dir(path), pkcs8(t, key), 0o600)
+			return os.Link(path, path+".copy")
+		}, "has another name (hard link), by which it can be changed; replace it by a copy: cp -p "},
 		{"a directory", func(_ *testing.T, path string) error {
 			return os.Mkdir(path, 0o700)
 		}, "is not a regular file"},
@@ -212,7 +216,7 @@ func TestOpenSigner_RejectsOtherThanRegularFiles(t *testing.T) {
 		if err := os.WriteFile(dir, nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		wantOpenError(t, dir, "signing key")
+		wantOpenError(t, dir, "is not a directory")
 	})
 }
 

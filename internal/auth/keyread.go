@@ -14,6 +14,8 @@ import (
 	"runtime"
 	"strings"
 	"time"
+
+	"github.com/caprouter/caprouter/internal/datadir"
 )
 
 // Fixes for a file that is not a valid key.
@@ -150,33 +152,18 @@ func readKeyPEM(path, hint string) (*pem.Block, *keyFile, error) {
 	return block, f, nil
 }
 
-// errReplaced is returned if another process rotates the keys during the read.
-var errReplaced = errors.New("replaced while it was read; start again")
-
-// readOwnerOnly reads a small regular file that only its owner can access.
+// readOwnerOnly reads a small file of the data directory that only its owner can
+// access.
 func readOwnerOnly(path, hint string) ([]byte, fs.FileInfo, error) {
-	named, err := os.Lstat(path)
-	if err != nil {
-		return nil, nil, fmt.Errorf("signing key: %w", err)
-	}
-	switch mode := named.Mode(); {
-	case mode&fs.ModeSymlink != 0:
-		return nil, nil, fmt.Errorf("signing key %s is a symbolic link; put the key file itself there", path)
-	case !mode.IsRegular():
-		return nil, nil, fmt.Errorf("signing key %s is not a regular file; %s", path, hint)
-	}
-	f, err := os.Open(path)
+	f, err := datadir.OpenFile(path, os.O_RDONLY)
 	if err != nil {
 		return nil, nil, fmt.Errorf("signing key: %w", err)
 	}
 	defer func() { _ = f.Close() }()
-	// Check the opened file, because the name may refer to another file now.
 	opened, err := f.Stat()
 	switch {
 	case err != nil:
 		return nil, nil, fmt.Errorf("signing key: %w", err)
-	case !os.SameFile(named, opened):
-		return nil, nil, fmt.Errorf("signing key %s was %w", path, errReplaced)
 	case opened.Mode().Perm()&0o077 != 0 && runtime.GOOS != "windows": // Windows has no such bits
 		return nil, nil, fmt.Errorf("signing key %s may be used by others (mode %04o); run: chmod 600 %s", path, opened.Mode().Perm(), path)
 	case opened.Size() > maxKeyBytes:
@@ -216,7 +203,11 @@ func readKeyFilesOnce(dir string, known keyFiles) (files keyFiles, moved bool, e
 	// Read the current key first: if it is retired after that, it is found again
 	// below.
 	if err := files.readFile(dir, KeyFile, known); err != nil {
-		return nil, errors.Is(err, errReplaced), err
+		linked := errors.Is(err, datadir.ErrLinked)
+		if linked {
+			removeSecondNames(dir)
+		}
+		return nil, linked || errors.Is(err, datadir.ErrReplaced), err
 	}
 	names, err := retiredNames(filepath.Join(dir, RetiredDir))
 	if err != nil {
@@ -224,7 +215,7 @@ func readKeyFilesOnce(dir string, known keyFiles) (files keyFiles, moved bool, e
 	}
 	for _, name := range names {
 		if err := files.readFile(dir, filepath.Join(RetiredDir, name), known); err != nil {
-			return files, errors.Is(err, errReplaced) || errors.Is(err, fs.ErrNotExist), err
+			return files, errors.Is(err, datadir.ErrReplaced) || errors.Is(err, fs.ErrNotExist), err
 		}
 	}
 	now, err := os.Lstat(filepath.Join(dir, KeyFile))

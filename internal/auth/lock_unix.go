@@ -8,6 +8,8 @@ import (
 	"io/fs"
 	"os"
 	"syscall"
+
+	"github.com/caprouter/caprouter/internal/datadir"
 )
 
 func checkRetiredDir(dir string, info fs.FileInfo) error {
@@ -29,7 +31,7 @@ func ownerOf(info fs.FileInfo) (uid int, known bool) {
 // lockFile creates the file if needed and locks it against other processes. The
 // system releases the lock when the process ends.
 func lockFile(path string, wait bool) (unlock func(), err error) {
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	f, err := datadir.OpenFile(path, os.O_RDWR|os.O_CREATE)
 	if err != nil {
 		return nil, err
 	}

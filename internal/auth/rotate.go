@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/caprouter/caprouter/internal/datadir"
 )
 
 // RetiredDir is the directory of former keys in the data directory: KID.key, or
@@ -67,7 +69,7 @@ func retiredPath(id, suffix string) string { return filepath.Join(RetiredDir, id
 // ListKeys describes the keys of dir, youngest first. It returns fs.ErrNotExist if
 // there is none.
 func ListKeys(dir string, now time.Time) ([]KeyInfo, error) {
-	if err := checkDir(dir); err != nil {
+	if err := datadir.Check(dir); err != nil {
 		return nil, err
 	}
 	files, err := readKeyFiles(dir, nil)
@@ -117,7 +119,7 @@ func newRotation(dir string, now time.Time) *rotation {
 }
 
 func (r *rotation) rotate(revoke bool) (*Rotation, error) {
-	if err := checkDir(r.dir); err != nil {
+	if err := datadir.Check(r.dir); err != nil {
 		return nil, err
 	}
 	if err := r.checkOwner(); err != nil {
@@ -192,7 +194,7 @@ func (r *rotation) retireCurrent() error {
 	}
 	current := r.files[KeyFile]
 	if !isUnchanged(f.info, current.info) {
-		return errReplaced // by a process that does not lock
+		return datadir.ErrReplaced // by a process that does not lock
 	}
 	times := keyTimes{created: current.created, retired: r.now, revoked: r.files.currentRevoked()}
 	path := filepath.Join(r.dir, retiredPath(current.pair.id, privateSuffix))

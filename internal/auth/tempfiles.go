@@ -43,6 +43,14 @@ func removeAbandonedTempFiles(dir string, now time.Time) {
 	}
 }
 
+// removeSecondNames removes the temporary names of the current key: the process that
+// created it removes them next, or was killed before it could.
+func removeSecondNames(dir string) {
+	if key, err := os.Lstat(filepath.Join(dir, KeyFile)); err == nil {
+		_ = removeTempFiles(dir, firstKeyTemp, func(info fs.FileInfo) bool { return os.SameFile(info, key) })
+	}
+}
+
 func isAbandoned(info fs.FileInfo, now time.Time) bool { return now.Sub(info.ModTime()) > maxTempAge }
 
 // removeKeyringTempFiles removes the temporary files of interrupted rotations. The

@@ -128,18 +128,14 @@ func TestReload_RemovesTempFiles(t *testing.T) {
 	}
 }
 
-func TestOpenSigner_RejectsWorldWritableDirectory(t *testing.T) {
-	dir := t.TempDir()
-	if err := os.Chmod(dir, 0o777); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := OpenSigner(dir); err == nil || !strings.Contains(err.Error(), "chmod o-w") {
-		t.Errorf("got %v, want an error with the fix", err)
-	}
-	if err := os.Chmod(dir, 0o777|os.ModeSticky); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := OpenSigner(dir); err != nil {
-		t.Errorf("sticky directory: got %v, want no error, because other users cannot replace the key", err)
+func TestOpenSigner_RejectsDirectoryThatOthersMayChange(t *testing.T) {
+	for _, mode := range []os.FileMode{0o775, 0o777, 0o777 | os.ModeSticky} {
+		dir := t.TempDir()
+		if err := os.Chmod(dir, mode); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := OpenSigner(dir); err == nil || !strings.Contains(err.Error(), "chmod go-w") {
+			t.Errorf("mode %v: got %v, want an error with the fix", mode, err)
+		}
 	}
 }
