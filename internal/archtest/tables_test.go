@@ -51,6 +51,9 @@ func levels() []level {
 			{pkg: "prompts", why: "prompt templates; pure, independent of providers"},
 			{pkg: "internal/llm", why: "the interface to language models; its reasons are metric labels and decision reasons"},
 		}},
+		{"keys in the data directory", []row{
+			{pkg: "internal/contentkey", why: "encrypts stored contents; independent of where they are stored"},
+		}},
 		{"libraries of one subject", []row{
 			{pkg: "internal/lexical", why: "lexical classification; pure"},
 			{pkg: "internal/telemetry", why: "log and metrics; labels are statuses and codes of contract and reasons of llm"},
@@ -123,6 +126,7 @@ func levels() []level {
 			{pkg: "internal/testkit", why: "helpers for tests of several packages", testsOnly: true},
 			{pkg: "internal/testkit/fakellm", why: "fake servers of language model APIs", testsOnly: true},
 			{pkg: "internal/testkit/fakenet", why: "a name server and a trap for outgoing connections", testsOnly: true},
+			{pkg: "internal/testkit/remnants", why: "what can be read in the files of a data directory", testsOnly: true},
 			{pkg: "internal/testkit/teststore", why: "an embedded store in a temporary directory", testsOnly: true},
 		}},
 		{"HTTP server", []row{
