@@ -23,6 +23,7 @@ const (
 	CodePreconditionFailed   Code = "precondition_failed"
 	CodeNoEligibleAgent      Code = "no_eligible_agent"
 	CodeRateLimited          Code = "rate_limited"
+	CodeQuotaExceeded        Code = "quota_exceeded"
 	CodeOverloaded           Code = "overloaded"
 	CodeAuditUnavailable     Code = "audit_unavailable"
 	CodeInternal             Code = "internal"
@@ -58,7 +59,7 @@ type EndedRequest struct {
 // Limit is the state of a rate limit (IETF
 // draft-ietf-httpapi-ratelimit-headers).
 type Limit struct {
-	Policy    string        // limited operation: "classify" or "fallback_answer"
+	Policy    string        // limited operation: "classify", "fallback_answer" or "read"
 	Quota     int           // burst size
 	Window    time.Duration // until the whole quota is available again
 	Remaining int           // available now
