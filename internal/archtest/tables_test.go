@@ -40,6 +40,7 @@ func levels() []level {
 			{pkg: "internal/datadir", why: "checks, opens and marks what is in the data directory; independent of its content"},
 			{pkg: "internal/filewatch", why: "reports changes of a file, whatever it contains"},
 			{pkg: "internal/limits", why: "rate limits of callers and the token budget of the model; independent of HTTP and of models"},
+			{pkg: "internal/fairqueue", why: "divides permits between tenants; independent of what a permit is for"},
 			{pkg: "internal/quota", why: "divides parts of the store between tenants; independent of what is stored", only: []string{"contract"}},
 			{
 				pkg: "agentkit", why: "part of agents' programs, so it must not import the internals of the router",

@@ -15,6 +15,7 @@ import (
 	"github.com/caprouter/caprouter/internal/execution"
 	"github.com/caprouter/caprouter/internal/history"
 	"github.com/caprouter/caprouter/internal/inflight"
+	"github.com/caprouter/caprouter/internal/quota"
 	"github.com/caprouter/caprouter/internal/requests"
 	"github.com/caprouter/caprouter/internal/run"
 )
@@ -110,7 +111,7 @@ func (r *Runner) CountOpen() int { return int(r.capacity.open.Load()) }
 func (r *Runner) startRun(accepted *Accepted, rec *requests.Record) {
 	r.group.Go("request "+rec.ID, func(ctx context.Context) error {
 		defer r.capacity.release()
-		owned := r.ownedRequest(rec, ctx.Done(), r.limiter.NewPermit())
+		owned := r.ownedRequest(rec, ctx.Done(), r.limiter.NewPermit(quota.OwnerOf(&rec.Caller)))
 		emit := r.newEmitter(rec.ID)
 		ctx, cancelCause := context.WithCancelCause(ctx)
 		defer cancelCause(nil)

@@ -3,6 +3,9 @@ package execution
 import (
 	"context"
 	"sync"
+
+	"github.com/caprouter/caprouter/internal/fairqueue"
+	"github.com/caprouter/caprouter/internal/quota"
 )
 
 // Permit bounds how many requests execute at the same time.
@@ -22,25 +25,28 @@ func (NoPermit) Acquire(context.Context) {}
 func (NoPermit) Release() {}
 
 // ConcurrencyLimiter is a semaphore that bounds the asynchronous requests that
-// execute at the same time. Requests whose agents answered 202 and post their
-// result later do not count, because they only cost a parked goroutine and may
-// wait for a day.
+// execute at the same time. If no permit is free, tenants get one in turn, so that
+// the backlog of one does not delay the others. Requests whose agents answered 202
+// and post their result later do not count, because they only cost a parked
+// goroutine and may wait for a day.
 type ConcurrencyLimiter struct {
-	semaphore chan struct{} // one token for each executing request
-	released  chan struct{} // signals WaitIdle that a token was returned
+	semaphore *fairqueue.Semaphore[quota.Owner]
+	released  chan struct{} // signals WaitIdle that a permit was returned
 }
 
 // NewConcurrencyLimiter returns a limiter for n requests.
 func NewConcurrencyLimiter(n int) *ConcurrencyLimiter {
-	return &ConcurrencyLimiter{semaphore: make(chan struct{}, n), released: make(chan struct{}, 1)}
+	return &ConcurrencyLimiter{semaphore: fairqueue.New[quota.Owner](n), released: make(chan struct{}, 1)}
 }
 
-// NewPermit returns the permit of one request, not acquired yet.
-func (l *ConcurrencyLimiter) NewPermit() *RequestPermit { return &RequestPermit{limiter: l} }
+// NewPermit returns the permit of one request of the owner, not acquired yet.
+func (l *ConcurrencyLimiter) NewPermit(owner quota.Owner) *RequestPermit {
+	return &RequestPermit{limiter: l, owner: owner}
+}
 
 // WaitIdle waits until no request executes, or ctx ends. One goroutine may wait.
 func (l *ConcurrencyLimiter) WaitIdle(ctx context.Context) {
-	for len(l.semaphore) > 0 {
+	for l.semaphore.CountHeld() > 0 {
 		select {
 		case <-l.released:
 		case <-ctx.Done():
@@ -56,6 +62,7 @@ func (l *ConcurrencyLimiter) WaitIdle(ctx context.Context) {
 // context, so goroutines queued on mu are released when that context ends.
 type RequestPermit struct {
 	limiter *ConcurrencyLimiter
+	owner   quota.Owner
 
 	mu       sync.Mutex
 	active   int // subtasks that execute
@@ -69,19 +76,8 @@ func (p *RequestPermit) Acquire(ctx context.Context) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.active++
-	if p.acquired {
-		return
-	}
-	select {
-	case p.limiter.semaphore <- struct{}{}:
-		p.acquired = true
-		return
-	default: // try first, so that a free permit is taken even if ctx has ended
-	}
-	select {
-	case p.limiter.semaphore <- struct{}{}:
-		p.acquired = true
-	case <-ctx.Done():
+	if !p.acquired {
+		p.acquired = p.limiter.semaphore.Acquire(ctx, p.owner)
 	}
 }
 
@@ -101,7 +97,7 @@ func (p *RequestPermit) Release() {
 	if p.active--; p.active > 0 || !p.acquired {
 		return
 	}
-	<-p.limiter.semaphore
+	p.limiter.semaphore.Release()
 	p.acquired = false
 	select {
 	case p.limiter.released <- struct{}{}:
