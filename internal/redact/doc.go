@@ -29,7 +29,8 @@
 // phone number without a hint nearby; passwords without a name, separated from it
 // by other words ("the password for bob is …") or glued to a flag (-phunter2); the
 // rest of an unquoted password after a space, quote or bracket; JSON numbers, and
-// members with other names inside an object named like a secret.
+// members with other names inside an object named like a secret; the second line of a
+// YAML block.
 //
 // A template such as ${VAR}, {{var}} or <placeholder> is not a secret, unless other
 // text is part of the value.

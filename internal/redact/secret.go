@@ -41,6 +41,42 @@ func findPrivateKeys(text string, found []span) []span {
 	}
 }
 
+// webhooks are the beginnings of URLs whose rest is a secret.
+var webhooks = [...]string{
+	"hooks.slack.com/services/", "hooks.slack.com/workflows/", "hooks.slack.com/triggers/",
+	"webhook.office.com/webhookb2/", "outlook.office.com/webhook/", "discord.com/api/webhooks/", "discordapp.com/api/webhooks/",
+}
+
+// maxWebhook bounds the bytes before the long part of a webhook's secret.
+const maxWebhook = 64
+
+// webhookSecret returns the secret of the webhook URL that contains the run of token
+// bytes at i.
+func webhookSecret(text string, i int) (span, bool) {
+	from := max(0, i-maxWebhook)
+	if !strings.Contains(text[from:i], "hook") {
+		return span{}, false
+	}
+	for _, w := range webhooks {
+		n := strings.LastIndex(text[from:i], w)
+		if n < 0 {
+			continue
+		}
+		start := from + n + len(w)
+		end := start
+		for end < len(text) && (isTokenByte(text[end]) || strings.IndexByte("/@.%~+=", text[end]) >= 0) {
+			end++
+		}
+		for strings.IndexByte("./", text[end-1]) >= 0 {
+			end--
+		}
+		if end > i && hasMixedClasses(text[start:min(end, start+maxRead)]) {
+			return span{start: start, end: end}, true
+		}
+	}
+	return span{}, false
+}
+
 // minToken is the minimum length of a token with a known shape.
 const minToken = 16
 
@@ -76,7 +112,12 @@ func isTokenByte(b byte) bool { return isWordOrDigit(b) || b == '-' }
 // findTokenIn returns the first token with a known shape in text[start:end].
 func findTokenIn(text string, start, end int) (span, bool) {
 	r := tokenRun{text: text, end: end}
-	if byteAt(text, start-1) == '.' {
+	if byteAt(text, start-1) == '/' {
+		if s, ok := webhookSecret(text, start); ok {
+			return s, true
+		}
+	}
+	if b := byteAt(text, start-1); b == '.' || b == '~' {
 		for _, s := range dottedShapes {
 			if i := start - len(s.prefix); strings.HasSuffix(text[:start], s.prefix) && !isWordOrDigit(byteAt(text, i-1)) {
 				if e := s.tokenEnd(&r, i); e > 0 {
@@ -86,25 +127,25 @@ func findTokenIn(text string, start, end int) (span, bool) {
 		}
 	}
 	for i := start; i+minToken <= end; i++ {
-		if i > start && text[i-1] != '-' && text[i-1] != '_' {
-			continue
-		}
-		if strings.HasPrefix(text[i:end], "eyJ") {
-			if e := r.findJWTEnd(); e > 0 {
-				return span{start: i, end: e}, true
-			}
-		}
-		for _, s := range shapesStartingWith(text[i]) {
+		for _, s := range tokenShapes[shapeIndex[text[i]].from:shapeIndex[text[i]].to] {
 			if e := s.tokenEnd(&r, i); e > 0 {
 				return span{start: i, end: e}, true
 			}
+		}
+		if strings.HasPrefix(text[i:end], "eyJ") {
+			if e := r.findJWTEnd(); e > 0 && (i == start || !isWordOrDigit(text[i-1]) || text[i-1] == '_' || strings.HasPrefix(text[end:], ".eyJ")) {
+				return span{start: i, end: e}, true
+			}
+		}
+		if i > start && text[i-1] != '-' && text[i-1] != '_' {
+			continue
 		}
 		if isAccessKey(text[i:end]) && (i+20 == end) {
 			return span{start: i, end: end}, true
 		}
 	}
 	if hintBefore(text, start, secretHint) == hintPositive && isRandom(text[start:end]) {
-		return span{start: start, end: end}, true
+		return span{start: start, end: tokenShape{extra: base64Bytes}.pastExtra(text, end)}, true
 	}
 	return span{}, false
 }

@@ -86,17 +86,24 @@ func cookieValue(text string, at int) (span, bool) {
 // the flag at position flag: curl -u bob:hunter2. Other programs expect
 // user:group there.
 func loginPassword(text string, flag, at int) (span, bool) {
-	if b := byteAt(text, at); b == '"' || b == '\'' {
+	isQuote := func(b byte) bool { return b == '"' || b == '\'' }
+	if isQuote(byteAt(text, at)) {
 		at++
 	}
 	user := at
-	for at < len(text) && at-user < maxName && (isNameByte(text[at]) || text[at] == '@' || text[at] == '+') {
+	for at < len(text) && at-user < maxName && (isNameByte(text[at]) || strings.IndexByte("@+{}", text[at]) >= 0) {
 		at++
 	}
-	if at == user || byteAt(text, at) != ':' {
+	name := text[user:at]
+	if isQuote(byteAt(text, at)) {
+		at++
+	}
+	if name == "" || byteAt(text, at) != ':' {
 		return span{}, false
 	}
-	at++
+	if at++; isQuote(byteAt(text, at)) {
+		at++
+	}
 	end := at
 	for end < len(text) && end < at+maxRead && text[end] > ' ' && strings.IndexByte("\"'`\\", text[end]) < 0 {
 		end++
@@ -106,7 +113,7 @@ func loginPassword(text string, flag, at int) (span, bool) {
 		return span{}, false
 	}
 	digits, letters, others := countClasses(v)
-	if (others == 0 && (digits == 0 || letters == 0) || v == text[user:at-1]) && hintBefore(text, flag, webClientHint) != hintPositive {
+	if (others == 0 && (digits == 0 || letters == 0) || v == name) && !strings.Contains(text[max(0, flag-2*maxRead):flag], "curl ") && hintBefore(text, flag, webClientHint) != hintPositive {
 		return span{}, false
 	}
 	return span{start: at, end: end}, true

@@ -7,13 +7,13 @@ import "strings"
 //
 //	password=hunter2   "api_key": "…"   Bearer …   my password is hunter2   scheme://user:hunter2@host
 //	<password>hunter2</password>   curl -u user:hunter2   Cookie: session=…
+//	set("password", "hunter2")   var token string = "…"   token: |⏎ …   name="token" value="…"
 func findNamedSecrets(text string, found []span) []span {
 	for i := 0; i < len(text); i++ {
-		b := text[i]
-		if b != ' ' && b != '=' && b != ':' && b != '-' && b != '>' {
+		if !separators[text[i]] {
 			continue
 		}
-		if s, ok := namedSecretAt(text, i, b); ok {
+		if s, ok := namedSecretAt(text, i, text[i]); ok {
 			found = append(found, s)
 			i = s.end - 1
 		}
@@ -21,10 +21,14 @@ func findNamedSecrets(text string, found []span) []span {
 	return found
 }
 
-// namedSecretAt returns the value after the separator b (space, "=", ":", "-"
-// or ">") at i.
+// separators are the bytes before a value.
+var separators = [256]bool{' ': true, '=': true, ':': true, '-': true, '>': true, ',': true, '(': true}
+
+// namedSecretAt returns the value after the separator b at i.
 func namedSecretAt(text string, i int, b byte) (span, bool) {
 	switch b {
+	case ',', '(':
+		return argumentValue(text, i, b)
 	case '-':
 		return flagValue(text, i)
 	case '>':
@@ -41,11 +45,35 @@ func namedSecretAt(text string, i int, b byte) (span, bool) {
 	if s, ok := urlPassword(text, i); ok {
 		return s, true
 	}
-	at := i + 1
-	for b := byteAt(text, at); at < i+maxAssign && (b == '=' || b == '>'); b = byteAt(text, at) { // := and => assign, too
+	name, at := i, i+1
+	for b := byteAt(text, at); at < i+maxAssign && strings.IndexByte(":=>", b) >= 0; b = byteAt(text, at) { // :=, :::= and => assign, too
 		at++
 	}
-	return assignedValue(text, trimVerb(text, i), at, b)
+	if at > i+1 && text[at-1] == ':' {
+		return span{}, false // std::string
+	}
+	for b == '=' && name > i-maxAssign && strings.IndexByte("?+|", byteAt(text, name-1)) >= 0 { // ?=, ||= and +=, too
+		name--
+	}
+	return assignedValue(text, trimVerb(text, name), at, b)
+}
+
+// argumentValue returns the quoted value after a name and "(", or after a quoted name and
+// a comma: setPassword("hunter2"), set("password", "hunter2"). In lines of values without
+// spaces, which are CSV, nothing is quoted.
+func argumentValue(text string, i int, b byte) (span, bool) {
+	before, at := byteAt(text, i-1), i+1
+	quoted := before == '"' || before == '\''
+	if !quoted && !isNameByte(before) {
+		return span{}, false
+	}
+	for quoted && at < i+maxAssign && byteAt(text, at) == ' ' {
+		at++
+	}
+	if next := byteAt(text, at); (quoted || b == '(') && next != '"' && next != '\'' && (next != '`' || b == ',') || next == ' ' {
+		return span{}, false
+	}
+	return assignedValue(text, i, at, b)
 }
 
 // maxExamined bounds the part of a value that decides whether it is a secret.
@@ -54,8 +82,8 @@ const maxExamined = 96
 // minValue is the minimum length of a secret in a text.
 const minValue = 4
 
-// maxAssign bounds an assignment operator; "===" is the longest.
-const maxAssign = 3
+// maxAssign bounds an assignment operator; ":::=" is the longest.
+const maxAssign = 4
 
 // flagValue returns the value of a command line flag that starts at i:
 // --password hunter2, -u user:hunter2.
@@ -64,13 +92,17 @@ func flagValue(text string, i int) (span, bool) {
 		return span{}, false
 	}
 	end := pastToken(text, i)
-	if byteAt(text, end) != ' ' || byteAt(text, end+1) == '-' {
+	if next := byteAt(text, end); next != ' ' && next != '=' || byteAt(text, end+1) == '-' {
 		return span{}, false
 	}
 	switch flag := text[i:end]; {
 	case flag == "-u", flag == "--user", flag == "--proxy-user":
-		return loginPassword(text, i, end+1)
-	case len(flag) < 2 || flag[1] != '-':
+		at := end + 1
+		for at < min(len(text), end+maxAssign) && text[at] == ' ' {
+			at++
+		}
+		return loginPassword(text, i, at)
+	case len(flag) < 2 || flag[1] != '-' || byteAt(text, end) == '=':
 		return span{}, false
 	}
 	return assignedValue(text, end, end, ' ')
@@ -90,17 +122,26 @@ func elementValue(text string, i int) (span, bool) {
 	if name != nameStrong && name != nameWeak {
 		return span{}, false
 	}
-	at, stop := i+1, i+1
+	at := pastSpace(text, i+1)
+	stop := at
 	for stop < len(text) && text[stop] != '<' && text[stop] != '\n' && stop < at+maxRead {
 		if _, masked := parsePlaceholder(text, stop); masked > 0 {
 			break
 		}
 		stop++
 	}
-	if byteAt(text, stop) != '<' || byteAt(text, stop+1) != '/' || !isPlausible(text[at:stop], name, true, '>', '<') {
+	if tag := pastSpace(text, stop); byteAt(text, tag) != '<' || byteAt(text, tag+1) != '/' || !isPlausible(text[at:stop], name, true, '>', '<') {
 		return span{}, false
 	}
 	return span{start: at, end: stop}, true
+}
+
+// pastSpace skips white space and line breaks, up to a bound.
+func pastSpace(text string, i int) int {
+	for stop := min(len(text), i+maxName); i < stop && strings.IndexByte(" \t\r\n", text[i]) >= 0; {
+		i++
+	}
+	return i
 }
 
 // verbs are translations of "is".
@@ -157,15 +198,21 @@ func urlPassword(text string, i int) (span, bool) {
 }
 
 // assignedValue returns the value at position at, if the word before position
-// sep names a secret and the value is plausible. by is the separator: "=", ":"
-// or, for a verb, a space.
+// sep names a secret and the value is plausible. by is the separator: "=", ":",
+// "," or "(" of an argument or, for a verb, a space.
 func assignedValue(text string, sep, at int, by byte) (span, bool) {
-	name := strengthBefore(text, sep)
+	name, typed := strengthBefore(text, sep)
 	if name == nameNone {
 		return span{}, false
 	}
+	if name == nameStrong && (by == ',' || by == '(') { // lists of names
+		name = nameWeak
+	}
 	for at < len(text) && (text[at] == ' ' || text[at] == '\t' || text[at] == '\\') {
 		at++
+	}
+	if by == ':' {
+		at = pastBlockIndicator(text, at)
 	}
 	v := valueReader{text: text, separator: by}
 	if quote := byteAt(text, at); quote == '"' || quote == '\'' || quote == '`' {
@@ -177,6 +224,9 @@ func assignedValue(text string, sep, at int, by byte) (span, bool) {
 			return span{}, false
 		}
 		return cookieValue(text, at)
+	}
+	if typed && v.quote == 0 || by == ',' && v.quote == 0 && len(text)-at < minToken {
+		return span{}, false
 	}
 	stop := at
 	for stop < len(text) && stop < at+maxExamined && (v.continues(stop) || stop < at+minValue && name == nameStrong && v.joinsNext(stop)) {
@@ -190,6 +240,22 @@ func assignedValue(text string, sep, at int, by byte) (span, bool) {
 		stop++
 	}
 	return span{start: at, end: v.trimEnd(at, stop)}, true
+}
+
+// pastBlockIndicator skips the beginning of a YAML block: the value starts in the next
+// line.
+func pastBlockIndicator(text string, i int) int {
+	at := i
+	if b := byteAt(text, at); b != '|' && b != '>' {
+		return i
+	}
+	if at++; byteAt(text, at) == '-' || byteAt(text, at) == '+' {
+		at++
+	}
+	if b := byteAt(text, at); b != '\n' && b != '\r' {
+		return i
+	}
+	return pastSpace(text, at)
 }
 
 // valueReader describes the context of a value.

@@ -9,6 +9,8 @@ import (
 
 // Texts of one line with the secret between ⟦ and ⟧; lines without one stay
 // unchanged.
+const someUUID = "12345678-1234-1234-1234-1234567890ab"
+
 var secretLines = []struct{ name, text string }{
 	// Templates are not secrets, unless other text is part of the value.
 	{"dollars in quotes", `{"password":"⟦Pa$$w0rd9x⟧"}`},
@@ -107,6 +109,49 @@ var secretLines = []struct{ name, text string }{
 	{"cookie template", `Cookie: session=${SESSION}`},
 	{"cookie, empty", `Cookie: a=`},
 
+	// Assignments of programs and of files.
+	{"a type before the value", `var xToken string = "⟦abcd1234efgh⟧"`},
+	{"a type after a colon", `let password: string = "⟦hunter2⟧";`},
+	{"a type and a default", `password: str = None`},
+	{"a type and a variable", `password: string = input`},
+	{"make, if unset", `X_TOKEN ?= "⟦abcd1234efgh⟧"`},
+	{"make, at once", `X_TOKEN ::= ⟦abcd1234efgh⟧`},
+	{"make, of a shell", `X_TOKEN :::= "⟦abcd1234efgh⟧"`},
+	{"added", `X_TOKEN += "⟦abcd1234efgh⟧"`},
+	{"if null", `$xToken ??= "⟦abcd1234efgh⟧"`},
+	{"if false", `token ||= "⟦abcd1234efgh⟧"`},
+	{"of a namespace", `password::Hash1234 other`},
+	{"argument after the name", `setProperty("x_token", "⟦abcd1234efgh⟧")`},
+	{"argument after the name, apart", `setenv('DB_PASSWORD',  '⟦hunter2x⟧', 1)`},
+	{"argument of a setter", `client.withPassword("⟦hunter2x⟧")`},
+	{"names of fields", `fields: ["password", "username", "first_name"]`},
+	{"name as an argument", `os.getenv("API_TOKEN")`},
+	{"argument without quotes", `check(password, hunter2x)`},
+	{"line of values", `xToken,⟦abcd1234efgh5678⟧,2024`},
+	{"line of names", `id,token,created_at,col1`},
+	{"attribute", `<entry key="ClearTextPassword" value="⟦hunter2⟧" />`},
+	{"attribute of another name", `<entry key="Label" value="hunter2" />`},
+	{"member after the name", `{"name": "x_token", "value": "⟦abcd1234efgh⟧"}`},
+	{"plus and equals signs", `token=⟦ab+cd/12345678==⟧ next`},
+	{"plus and equals signs, spoken", `the token ⟦aB3dE6gH9jK2mN5pQ8sT1vW4+x/y==⟧ works`},
+	{"digits alone", `x_token = "⟦12345678901234567890⟧"`},
+
+	// Tokens without a name.
+	{"after a word", `pnpm_config_registry_v2_something1`},
+	{"Slack webhook", `POST https://hooks.slack.com/services/⟦T00000000/B00000000/abcd1234efgh5678ijkl9012⟧.`},
+	{"Slack webhook without a scheme", `hooks.slack.com/workflows/⟦T00000000/A00000000/123456789012345678/abcd1234efgh5678⟧`},
+	{
+		"Teams webhook", `"https://acme.webhook.office.com/webhookb2/⟦` + someUUID + `@` + someUUID + `/IncomingWebhook/abcd1234efgh5678abcd1234efgh5678/` + someUUID + `⟧"`,
+	},
+	{"documentation of webhooks", `see https://api.slack.com/messaging/webhooks/getting_started_with_them`},
+	{"a webhook to fill in", `https://hooks.slack.com/services/YOUR/WEBHOOK/URL_GOES_IN_HERE`},
+	{"login of curl, far away", `curl -k -X POST -H 'Content-type: text/plain' -d 'some world of words' -u developer:⟦swordfish⟧ http://x`},
+	{"login of curl, after an equals sign", `curl --user=bob:⟦hunter2⟧ http://x`},
+	{"login of curl, quoted apart", `curl --user  kevin:'⟦hunter2⟧' http://x`},
+	{"login of curl, both quoted", `curl --user "kevin":"⟦hunter2⟧" http://x`},
+	{"login of curl, cut off", `curl --user  `},
+	{"Docker configuration of Kubernetes", `.dockerconfigjson: ⟦eyJhdXRocyI6eyJyIjp7ImF1dGgiOiJkWE5sY2pwd1lYTnoifX19Cg==⟧`},
+
 	// Names.
 	{"of a service", `SMTP_PASS=⟦hunter2⟧`},
 	{"of a service, old", `MYSQL_PWD=⟦hunter2⟧`},
@@ -115,6 +160,36 @@ var secretLines = []struct{ name, text string }{
 	{"a pass", `bypass=enabled`},
 	{"a constant", `FILTER_PASS = 0x10`},
 	{"token of a sentence", `token: "the 3rd of the line"`},
+}
+
+// Values in the line after the name.
+func TestFindSecrets_NextLine(t *testing.T) {
+	r := ofAllKinds(t)
+	for text, want := range map[string]string{
+		"x_token: |\n  abcd1234efgh\nnext: 1":                        "x_token: |\n  [SECRET]\nnext: 1",
+		"x_token: >-\n  abcd1234efgh":                                "x_token: >-\n  [SECRET]",
+		"data:\n  .dockercfg: |\n    eyJhdXRocyI6eyJyIjp7fX19Cg==\n": "data:\n  .dockercfg: |\n    [SECRET]\n",
+		"- name: X_TOKEN\n  value: abcd1234efgh\n":                   "- name: X_TOKEN\n  value: [SECRET]\n",
+		"<xToken>\n    abcd1234efgh\n</xToken>":                      "<xToken>\n    [SECRET]\n</xToken>",
+		"password: |\n":                                              "password: |\n",
+		"<password>\n":                                               "<password>\n",
+		"token: > abcd1234efgh":                                      "token: > abcd1234efgh",
+	} {
+		if got := r.RedactText(text); got != want {
+			t.Errorf("%q: got %q, want %q", text, got, want)
+		}
+	}
+}
+
+// Tokens of known shapes are found directly after a letter.
+func TestFindSecrets_GluedTokens(t *testing.T) {
+	r := ofAllKinds(t)
+	for _, prefix := range []string{"ghp_", "glpat-", "npm_", "xoxb-"} {
+		text := "key" + prefix + strings.Repeat("aB3", 12)
+		if got, want := r.RedactText(text), "key[SECRET]"; got != want {
+			t.Errorf("%s: got %s, want %s", text, got, want)
+		}
+	}
 }
 
 func TestFindSecrets_Lines(t *testing.T) {

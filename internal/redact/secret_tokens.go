@@ -9,89 +9,188 @@ import (
 type tokenShape struct {
 	prefix    string
 	minLength int
-	dots      bool // "." is part of the token
+	extra     string // further bytes that are part of the token
 }
+
+const base64Bytes = "+/="
 
 // Shapes with the same first byte must be adjacent.
 var tokenShapes = [...]tokenShape{
-	{prefix: "AIza", minLength: 30},               // Google
-	{prefix: "GOCSPX-", minLength: 20},            // Google OAuth
-	{prefix: "dapi", minLength: 32},               // Databricks
-	{prefix: "dop_v1_", minLength: 32},            // DigitalOcean
-	{prefix: "github_pat_", minLength: 20},        // GitHub
-	{prefix: "ghp_", minLength: 20},               //
-	{prefix: "gho_", minLength: 20},               //
-	{prefix: "ghu_", minLength: 20},               //
-	{prefix: "ghs_", minLength: 20},               //
-	{prefix: "ghr_", minLength: 20},               //
-	{prefix: "glpat-", minLength: 16, dots: true}, // GitLab
-	{prefix: "glsa_", minLength: 20},              // Grafana
-	{prefix: "gsk_", minLength: 20},               // Groq
-	{prefix: "hf_", minLength: 20},                // Hugging Face
-	{prefix: "lin_api_", minLength: 20},           // Linear
-	{prefix: "npm_", minLength: 20},               // npm
-	{prefix: "nvapi-", minLength: 20},             // NVIDIA
-	{prefix: "ntn_", minLength: 20},               // Notion
-	{prefix: "pypi-", minLength: 20},              // PyPI
-	{prefix: "pplx-", minLength: 20},              // Perplexity
-	{prefix: "rk_live_", minLength: 16},           // Stripe
-	{prefix: "sk_live_", minLength: 16},           //
-	{prefix: "sk_test_", minLength: 16},           //
-	{prefix: "sk-", minLength: 20},                // OpenAI, Anthropic and compatible services
-	{prefix: "shpat_", minLength: 20},             // Shopify
-	{prefix: "whsec_", minLength: 20},             // webhook secrets
-	{prefix: "xoxa-", minLength: 10},              // Slack
-	{prefix: "xoxb-", minLength: 10},              //
-	{prefix: "xoxe-", minLength: 10},              //
-	{prefix: "xoxp-", minLength: 10},              //
-	{prefix: "xoxr-", minLength: 10},              //
-	{prefix: "xoxs-", minLength: 10},              //
-	{prefix: "xapp-", minLength: 10},              //
-	{prefix: "xai-", minLength: 20},               // xAI
+	{"A3-", 28, ""},              // 1Password
+	{"AGE-SECRET-KEY-1", 58, ""}, // age
+	{"AIza", 30, ""},             // Google
+	{"AKCp", 60, ""},             // Artifactory
+	{"AQVN", 35, ""},             // Yandex
+	{"ATATT3", 60, "="},          // Atlassian
+	{"CLOJARS_", 40, ""},         // Clojars
+	{"EAA", 100, ""},             // Facebook
+	{"EZAK", 40, ""},
+	{"EZTK", 40, ""}, // EasyPost
+	{"FLWSECK", 16, ""},
+	{"FLWPUBK", 16, ""}, // Flutterwave
+	{"GOCSPX-", 20, ""}, // Google OAuth
+	{"LTAI", 16, ""},    // Alibaba
+	{"NRAK-", 20, ""},
+	{"NRJS-", 16, ""},
+	{"NRII-", 20, ""},         // New Relic
+	{"PMAK-", 40, ""},         // Postman
+	{"ZXlK", 60, base64Bytes}, // a JWT in base64
+	{"api_org_", 30, ""},      // Hugging Face
+	{"cmVmd", 55, ""},         // Artifactory
+	{"dapi", 32, ""},          // Databricks
+	{"dckr_pat_", 20, ""},     // Docker Hub
+	{"dop_v1_", 32, ""},
+	{"doo_v1_", 32, ""},
+	{"dor_v1_", 32, ""}, // DigitalOcean
+	{"duffel_", 40, ""}, // Duffel
+	{"fio-u-", 40, ""},  // Frame.io
+	{"fo1_", 40, ""},
+	{"fm1r_", 60, base64Bytes},
+	{"fm2_", 60, base64Bytes}, // Fly.io
+	{"github_pat_", 20, ""},   // GitHub
+	{"ghp_", 20, ""},
+	{"gho_", 20, ""},
+	{"ghu_", 20, ""},
+	{"ghs_", 20, ""},
+	{"ghr_", 20, ""},
+	{"glpat-", 16, "."},
+	{"glptt-", 20, ""},
+	{"gldt-", 20, ""},
+	{"glrt-", 16, ""}, // GitLab
+	{"glft-", 16, ""},
+	{"glagent-", 20, ""},
+	{"glsoat-", 16, ""},
+	{"gloas-", 20, ""},
+	{"glsa_", 20, ""},
+	{"glc_", 32, base64Bytes},    // Grafana
+	{"gsk_", 20, ""},             // Groq
+	{"hf_", 20, ""},              // Hugging Face
+	{"ico-", 30, ""},             // Infracost
+	{"lin_api_", 20, ""},         // Linear
+	{"npm_", 20, ""},             // npm
+	{"nvapi-", 20, ""},           // NVIDIA
+	{"ntn_", 20, ""},             // Notion
+	{"nfp_", 30, ""},             // Netlify
+	{"ops_eyJ", 60, base64Bytes}, // 1Password
+	{"p8e-", 30, ""},             // Adobe
+	{"pypi-", 20, ""},            // PyPI
+	{"pplx-", 20, ""},            // Perplexity
+	{"pnu_", 30, ""},             // Prefect
+	{"pscale_tkn_", 20, "=."},
+	{"pscale_oauth_", 20, "=."},
+	{"pscale_pw_", 20, "=."}, // PlanetScale
+	{"pul-", 40, ""},         // Pulumi
+	{"rk_live_", 16, ""},
+	{"rk_prod_", 16, ""},
+	{"rk_test_", 16, ""},  // Stripe
+	{"rdme_", 60, ""},     // ReadMe
+	{"rubygems_", 40, ""}, // RubyGems
+	{"r8_", 30, ""},       // Replicate
+	{"sk_live_", 16, ""},
+	{"sk_prod_", 16, ""},
+	{"sk_test_", 16, ""}, // Stripe
+	{"sk-", 20, ""},      // OpenAI, Anthropic and compatible services
+	{"shpat_", 20, ""},
+	{"shpca_", 20, ""},
+	{"shppa_", 20, ""},
+	{"shpss_", 20, ""}, // Shopify
+	{"shippo_live_", 30, ""},
+	{"shippo_test_", 30, ""}, // Shippo
+	{"sntrys_", 40, base64Bytes},
+	{"sntryu_", 40, ""}, // Sentry
+	{"sq0atp-", 20, ""},
+	{"sq0csp-", 20, ""},         // Square
+	{"s-s4t2", 40, ""},          // 42
+	{"tfp_", 40, "."},           // Typeform
+	{"tk-us-", 40, ""},          // Scalingo
+	{"tskey-", 20, ""},          // Tailscale
+	{"whsec_", 20, base64Bytes}, // webhook secrets
+	{"xoxa-", 10, ""},
+	{"xoxb-", 10, ""},
+	{"xoxe-", 10, ""},
+	{"xoxo-", 10, ""}, // Slack
+	{"xoxp-", 10, ""},
+	{"xoxr-", 10, ""},
+	{"xoxs-", 10, ""},
+	{"xapp-", 10, ""},
+	{"xai-", 20, ""},     // xAI
+	{"xkeysib-", 60, ""}, // Brevo
 }
 
-// dottedShapes have prefixes that end in a dot, which also ends a run of token
-// bytes.
+// dottedShapes have prefixes that end in "." or "~", which also ends a run of
+// token bytes.
 var dottedShapes = [...]tokenShape{
-	{prefix: "SG.", minLength: 16, dots: true},   // SendGrid
-	{prefix: "hvs.", minLength: 20, dots: true},  // Vault
-	{prefix: "ya29.", minLength: 20, dots: true}, // Google access tokens
+	{"SG.", 16, "."},                     // SendGrid
+	{"hvs.", 20, "."}, {"hvb.", 60, "."}, // Vault
+	{"ya29.", 20, "."},    // Google access tokens
+	{"xoxe.", 60, "."},    // Slack
+	{"dt0c01.", 20, "."},  // Dynatrace
+	{"atlasv1.", 40, "."}, // Terraform
+	{"sha256~", 40, ""},   // OpenShift
 }
 
 // maxRead bounds how much of a long run is examined, so that many prefixes do
 // not cause quadratic time.
 const maxRead = 256
 
-// shapesStartingWith returns the shapes whose prefix starts with b.
-func shapesStartingWith(b byte) []tokenShape {
-	for i := range tokenShapes {
-		if tokenShapes[i].prefix[0] != b {
-			continue
+// shapeIndex contains the positions of the shapes in tokenShapes by first byte.
+var shapeIndex = indexShapes()
+
+func indexShapes() (index [256]struct{ from, to uint8 }) {
+	for i, s := range tokenShapes {
+		at := &index[s.prefix[0]]
+		if at.to == 0 {
+			at.from = uint8(i)
 		}
-		n := i + 1
-		for n < len(tokenShapes) && tokenShapes[n].prefix[0] == b {
-			n++
-		}
-		return tokenShapes[i:n]
+		at.to = uint8(i + 1)
 	}
-	return nil
+	return index
 }
 
-// tokenEnd returns the end of a token of the shape that starts at i, in the run
-// or just before it, or 0.
+// tokenEnd returns the end of a token of the shape that starts at i, in the run or
+// just before it, or 0.
 func (s tokenShape) tokenEnd(r *tokenRun, i int) int {
 	if !strings.HasPrefix(r.text[i:], s.prefix) {
 		return 0
 	}
 	end := r.end
-	if s.dots {
+	if s.extra == "." {
 		end = r.findDottedEnd()
+	} else if s.extra != "" {
+		end = s.pastExtra(r.text[:min(len(r.text), end+maxRead)], end)
 	}
 	body := r.text[min(end, i+len(s.prefix)):end]
-	if len(body) < s.minLength || !hasMixedClasses(body[:min(len(body), maxRead)]) {
+	if len(body) < s.minLength || !hasMixedClasses(body[:min(len(body), maxRead)]) || !s.mayStartAt(r, i) {
 		return 0
 	}
+	if s.extra != "" && s.extra != "." {
+		end = s.pastExtra(r.text, end)
+	}
 	return end
+}
+
+// pastExtra returns the end of the bytes of the token from i on.
+func (s tokenShape) pastExtra(text string, i int) int {
+	for i < len(text) && (isTokenByte(text[i]) || strings.IndexByte(s.extra, text[i]) >= 0) {
+		i++
+	}
+	return i
+}
+
+// mayStartAt reports whether a token may start at i. Directly after a letter or digit,
+// the prefix and what follows it must not be part of a word: pnpm_config_x.
+func (s tokenShape) mayStartAt(r *tokenRun, i int) bool {
+	if b := byteAt(r.text, i-1); !isLetter(b) && !isDigit(b) {
+		return true
+	}
+	n := len(s.prefix)
+	if s.prefix[n-1] == '-' {
+		n-- // needs a longer prefix, because more words end like that
+	} else if s.prefix[n-1] != '_' {
+		return false
+	}
+	body := r.text[i+len(s.prefix):]
+	return n >= 4 && (s.prefix[0] == 'x' || !strings.ContainsAny(body[:min(len(body), 12)], "-_"))
 }
 
 // hasMixedClasses reports whether s mixes digits and letters, or cases:

@@ -16,7 +16,7 @@ func isPlausible(v string, name nameStrength, quoted bool, by, next byte) bool {
 	digits, letters, others := countClasses(v)
 	switch {
 	case name == nameWeak: // tokens contain no space
-		return len(v) >= 8 && digits > 0 && letters > 0 && (others == 0 || len(v) >= 16 || quoted) && strings.IndexByte(v, ' ') < 0
+		return len(v) >= 8 && digits > 0 && (letters > 0 || len(v) >= minToken) && (by != ',' || quoted || len(v) >= minToken) && (others == 0 || len(v) >= 16 || quoted) && strings.IndexByte(v, ' ') < 0
 	case by == ' ':
 		return len(v) >= 6 && letters > 0 && digits+others > 0 && digits+countCapitals(v) > 0
 	case by == '>': // no sentences
@@ -181,7 +181,9 @@ const maxName = 48
 
 // strengthBefore returns the strength of the name that ends before i. A name
 // may have two words: api key.
-func strengthBefore(text string, i int) nameStrength {
+// may have two words: api key. typed reports whether a type follows the name: token
+// string.
+func strengthBefore(text string, i int) (s nameStrength, typed bool) {
 	for i > 0 && strings.IndexByte(" \t\"'`\\)", text[i-1]) >= 0 {
 		i--
 	}
@@ -189,13 +191,35 @@ func strengthBefore(text string, i int) nameStrength {
 	for i > 0 && end-i < maxName && isNameByte(text[i-1]) {
 		i--
 	}
-	if s := strengthOf(text[i:end]); s != nameNone || i == end || i == 0 || text[i-1] != ' ' {
-		return s
+	if s := strengthOf(text[i:end]); s != nameNone || i == end || i == 0 {
+		return s, false
+	}
+	if word := text[i:end]; word == "value" || isType(word) {
+		for stop := max(0, i-maxWord); i > stop && strings.IndexByte(" \t\r\n\"'`\\:,/<>-*&[]", text[i-1]) >= 0; {
+			i--
+		}
+		end = i
+		for i > 0 && end-i < maxName && isNameByte(text[i-1]) {
+			i--
+		}
+		return strengthOf(text[i:end]), word != "value"
+	}
+	if text[i-1] != ' ' {
+		return nameNone, false
 	}
 	for i--; i > 0 && end-i < maxName && isLetter(text[i-1]); {
 		i--
 	}
-	return strengthOf(text[i:end])
+	return strengthOf(text[i:end]), false
+}
+
+// isType reports whether the word is a type of texts in a programming language.
+func isType(word string) bool {
+	switch word {
+	case "string", "String", "str", "text", "byte", "char", "varchar", "NSString":
+		return true
+	}
+	return false
 }
 
 func isNameByte(b byte) bool { return isTokenByte(b) || b == '.' || b >= 0x80 }
@@ -217,7 +241,7 @@ func strengthOf(name string) nameStrength {
 	for n > 0 && isDigit(buf[n-1]) {
 		n--
 	}
-	s := string(buf[:n])
+	s := strings.TrimSuffix(string(buf[:n]), "string")
 	switch {
 	case s == "pwd", s == "pass", strings.HasSuffix(name, "_PASS"), strings.HasSuffix(name, "_PWD"):
 		return nameStrong
@@ -245,6 +269,6 @@ var (
 	}
 	weakNames = [...]string{
 		"secret", "token", "apikey", "accesskey", "secretkey", "privatekey", "authkey", "accountkey", "signingkey", "encryptionkey",
-		"credential", "credentials", "secrets", "apikeys", "密钥",
+		"credential", "credentials", "creds", "secrets", "apikeys", "dockercfg", "dockerconfigjson", "密钥",
 	}
 )
