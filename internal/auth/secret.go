@@ -11,12 +11,14 @@ import (
 	"io/fs"
 	"os"
 	"runtime"
+	"strings"
 )
 
 const (
 	minSecretBytes    = 32 // RFC 7518, section 3.2
 	minDistinctBytes  = 10 // 32 random hexadecimal digits have fewer in one of ten thousand cases
 	maxMaterialBytes  = 16 << 10
+	minBitsPerByte    = 2.7   // of estimateEntropy: sentences have 2 to 2.6, random hexadecimal digits 3.6, random base64 4
 	secretFileMask    = 0o077 // bits that only the owner may have
 	publicKeyFileMask = 0o002 // the write bit for other users
 )
@@ -45,8 +47,9 @@ func checkSecret(secret []byte) error {
 		return errors.New("the secret is a sequence")
 	case countDistinct(secret) < minDistinctBytes:
 		return fmt.Errorf("the secret is made of fewer than %d different bytes", minDistinctBytes)
-	case countWithoutPlaceholders(secret) < minSecretBytes:
-		return fmt.Errorf("the secret is made of words such as secret and changeme, and has fewer than %d bytes beside them", minSecretBytes)
+	}
+	if perByte := estimateEntropy(secret) / float64(len(secret)); perByte < minBitsPerByte {
+		return fmt.Errorf("the secret is made of words: an estimated %.1f bits per byte, random text has 3.5 or more", perByte)
 	}
 	return nil
 }
@@ -91,19 +94,53 @@ func countDistinct(secret []byte) int {
 	return n
 }
 
-// countWithoutPlaceholders returns the number of bytes outside of placeholder
-// words.
-func countWithoutPlaceholders(secret []byte) int {
-	rest := bytes.Clone(secret)
-	for i, b := range rest {
+// estimateEntropy estimates how many bits an attacker must guess who knows that secrets
+// may be sentences, of any European language and with any separators. A letter that
+// usually follows the one before it costs one bit; random letters rarely do.
+func estimateEntropy(secret []byte) (bits float64) {
+	usual := usualPairs()
+	var before byte
+	for _, b := range secret {
+		lower := b
 		if 'A' <= b && b <= 'Z' {
-			rest[i] = b + 'a' - 'A'
+			lower = b + 'a' - 'A'
+		}
+		isLetter, afterLetter := 'a' <= lower && lower <= 'z', 'a' <= before|0x20 && before|0x20 <= 'z' && before != 0
+		switch {
+		case isLetter && afterLetter && usual[[2]byte{before | 0x20, lower}]:
+			bits++
+		case isLetter:
+			bits += 4.7 // one of 26
+		case '0' <= b && b <= '9':
+			bits += 3.3 // one of 10
+		case afterLetter && (b == ' ' || b == '-' || b == '_' || b == '.' || b == ','):
+			bits += 0.5 // the end of a word
+		default:
+			bits += 5
+		}
+		before = b
+	}
+	return bits
+}
+
+// usualPairs returns the most frequent pairs of letters in English, German and the
+// Romance languages, which are about two thirds of all pairs in their texts and a fifth
+// of random pairs, and neighbours on a
+// keyboard.
+func usualPairs() map[[2]byte]bool {
+	pairs := map[[2]byte]bool{}
+	for _, text := range []string{
+		"th he in er an re on at en nd ti es or te of ed is it al ar st to nt ng se ha as ou io le ve co me de hi ri ro ic ne ea ra ce li ch ll be ma si om ur",
+		"ei ie ge sc un ic au ss da we ns um",
+		"ao os do da ra nt co qu ue ui ad ca ci ta ma pa po pr pe so mo no na di la lo us em am oi ir il ac tr ec et ai ol ap sp op ev iv ut up un ul",
+		"wo ke ey pl ow ho ck ay ly ks my gh ts sw rd pa ss sh wh fo ot oo ag",
+		"qw rt ty yu op as sd df fg hj jk kl zx xc cv vb bn nm",
+	} {
+		for p := range strings.FieldsSeq(text) {
+			pairs[[2]byte{p[0], p[1]}] = true
 		}
 	}
-	for _, word := range placeholderWords() {
-		rest = bytes.ReplaceAll(rest, []byte(word), nil)
-	}
-	return len(rest)
+	return pairs
 }
 
 // ReadSecretFile reads a secret without its trailing line end. It returns an error

@@ -24,21 +24,3 @@ func wellKnownSecrets() map[string]string {
 		"0330b11998cbc9abd5a585e755cb5df2f73f1a5632fdcc2abb19e05e3eceddb9": "RFC 7520, section 3.5",
 	}
 }
-
-// placeholderWords returns words that are used in place of a secret. Phrases come
-// first, because words are removed in this order. A word has at least five
-// letters, some of which are no hexadecimal digits, because otherwise random
-// secrets would contain it too often.
-func placeholderWords() []string {
-	return []string{
-		"a-string-secret-at-least-256-bits-long", // jwt.io
-		"your-256-bit-secret",                    // jwt.io, formerly
-		"keyboard cat", "correct horse battery staple", "the quick brown fox", "lorem ipsum",
-		"abcdefghijklmnopqrstuvwxyz", "qwertyuiop", "asdfghjkl", "zxcvbnm", "qwerty", "asdfgh",
-		"changeit", "changeme", "change", "replace", "placeholder", "insert", "example", "default",
-		"password", "passw0rd", "passphrase", "letmein", "welcome", "admin",
-		"supersecret", "secret", "s3cr3t", "private", "signing", "symmetric", "application", "token",
-		"development", "production", "testing", "local", "please", "should", "never", "really",
-		"random", "string", "minimum", "least", "characters", "super", "caprouter",
-	}
-}
