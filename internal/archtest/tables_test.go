@@ -186,6 +186,7 @@ func libraryRules() []libraryRule {
 		{library: "github.com/go-playground/validator/v10", in: []string{"internal/strictjson", "internal/strictyaml"}, why: "one package maps tags to JSON pointers, one to positions in a file"},
 		{library: "gopkg.in/yaml.v3", in: []string{"cmd/caprouter", "internal/strictyaml", "internal/yamledit"}, why: "accepts aliases, merge keys and several documents by default; yamledit needs the places of nodes, a test of cmd/caprouter reads files as an editor does"},
 		{library: "github.com/golang-jwt/jwt/v5", in: []string{"internal/auth"}, why: "one package signs and verifies tokens"},
+		{library: "github.com/MicahParks/jwkset", in: []string{"internal/auth"}, why: "decodes the keys of key sets"},
 		{library: "github.com/google/generative-ai-go", in: []string{"internal/llm/gemini"}, why: "one package per provider"},
 		{library: "google.golang.org/api", in: []string{"internal/llm/gemini"}, why: "required by the SDK"},
 		{library: "google.golang.org/genai", in: []string{"internal/llm/genai"}, why: "one package per provider"},

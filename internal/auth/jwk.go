@@ -3,15 +3,14 @@ package auth
 import (
 	"bytes"
 	"crypto"
-	"crypto/ecdsa"
-	"crypto/ed25519"
-	"crypto/elliptic"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
+	"github.com/MicahParks/jwkset"
 	"github.com/golang-jwt/jwt/v5"
 
 	"github.com/caprouter/caprouter/internal/strictjson"
@@ -22,6 +21,9 @@ const (
 	maxKeySetKeys  = 100
 	maxKIDBytes    = 256
 	maxQuoted      = 64 // bytes of a set in one log line
+
+	// addressHint is the fix for a document that is not a key set.
+	addressHint = "set jwks_url to the jwks_uri in the provider's /.well-known/openid-configuration"
 
 	ed25519Curve = "Ed25519"
 	p256Curve    = "P-256"
@@ -70,12 +72,20 @@ func (m *privateMembers) anyPresent() bool {
 	return false
 }
 
-// Errors of well-formed keys. They are logged as warnings, because the issuer
-// should correct them.
 var (
 	errPrivateKey = errors.New("it is not public: the set contains its private part")
 	errSharedKID  = errors.New("another key of the set has the same kid")
 )
+
+// otherUseError is the reason of a key that is meant for something else, as many keys
+// in the sets of providers are. The issuer should correct every other unusable key.
+type otherUseError string
+
+func (e otherUseError) Error() string { return string(e) }
+
+func otherUsef(format string, args ...any) error {
+	return otherUseError(fmt.Sprintf(format, args...))
+}
 
 // unusableKey is a key of a set that cannot verify tokens, with the reason.
 type unusableKey struct {
@@ -89,17 +99,20 @@ type unusableKey struct {
 // malformed set is an error.
 func parseKeySet(data []byte) (usable []*verifyKey, unusable []unusableKey, err error) {
 	if len(data) > maxKeySetBytes {
-		return nil, nil, fmt.Errorf("key set: longer than %d bytes", maxKeySetBytes)
+		return nil, nil, fmt.Errorf("key set: longer than %d bytes; %s", maxKeySetBytes, addressHint)
 	}
 	var set struct {
-		Keys []json.RawMessage `json:"keys"`
+		Keys    []json.RawMessage `json:"keys"`
+		Address json.RawMessage   `json:"jwks_uri"`
 	}
 	if err := strictjson.UnmarshalAllowUnknown(data, &set); err != nil {
-		return nil, nil, fmt.Errorf("key set: %w", err)
+		return nil, nil, fmt.Errorf("key set: %w; %s", err, addressHint)
 	}
 	switch {
+	case set.Keys == nil && set.Address != nil:
+		return nil, nil, fmt.Errorf("key set: it is the discovery document: set jwks_url to its jwks_uri, %.256s", set.Address)
 	case set.Keys == nil:
-		return nil, nil, errors.New("key set: has no member keys")
+		return nil, nil, errors.New("key set: has no member keys; " + addressHint)
 	case len(set.Keys) > maxKeySetKeys:
 		return nil, nil, fmt.Errorf("key set: has %d keys, more than %d", len(set.Keys), maxKeySetKeys)
 	}
@@ -154,39 +167,66 @@ func parsePublicJWK(data []byte) (key *verifyKey, kid string, err error) {
 // verifyKey returns the key with its algorithm. checkPublicKey checks its
 // strength.
 func (k *publicJWK) verifyKey() (*verifyKey, error) {
-	method, decode, err := k.algorithm()
+	method, err := k.algorithm()
 	if err != nil {
 		return nil, err
 	}
 	if err := k.checkPurpose(method.Alg()); err != nil {
 		return nil, err
 	}
-	public, err := decode(k)
-	if err != nil {
+	if err := k.checkEncoding(); err != nil {
 		return nil, err
 	}
-	return &verifyKey{kid: k.KeyID, method: method, key: public}, nil
+	// Certificates of the key (x5c, x5u) are not passed on, because they are not used.
+	parsed, err := jwkset.NewJWKFromMarshal(jwkset.JWKMarshal{
+		KTY: jwkset.KTY(k.Type), CRV: jwkset.CRV(k.Curve), X: k.X, Y: k.Y, N: k.Modulus, E: k.Exponent,
+	}, jwkset.JWKMarshalOptions{}, jwkset.JWKValidateOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("it is not a valid %s key: %s", k.Type, strings.ReplaceAll(err.Error(), "\n", ": "))
+	}
+	return &verifyKey{kid: k.KeyID, method: method, key: parsed.Key()}, nil
 }
 
-// algorithm returns the algorithm for keys of this type, and the function that
-// decodes the members of the type.
-func (k *publicJWK) algorithm() (jwt.SigningMethod, func(*publicJWK) (any, error), error) {
+// algorithm returns the algorithm for keys of this type.
+func (k *publicJWK) algorithm() (jwt.SigningMethod, error) {
 	switch {
 	case k.Type == "OKP" && k.Curve == ed25519Curve:
-		return jwt.SigningMethodEdDSA, (*publicJWK).ed25519Key, nil
+		return jwt.SigningMethodEdDSA, nil
 	case k.Type == "EC" && k.Curve == p256Curve:
-		return jwt.SigningMethodES256, (*publicJWK).p256Key, nil
-	case k.Type == "OKP":
-		return nil, nil, fmt.Errorf("its curve is %s, not %s", quoteShort(k.Curve), ed25519Curve)
-	case k.Type == "EC":
-		return nil, nil, fmt.Errorf("its curve is %s, not %s", quoteShort(k.Curve), p256Curve)
+		return jwt.SigningMethodES256, nil
 	case k.Type == "RSA":
-		return jwt.SigningMethodRS256, (*publicJWK).rsaKey, nil
+		return jwt.SigningMethodRS256, nil
+	case k.Type == "OKP":
+		return nil, otherUsef("its curve is %s, not %s", quoteShort(k.Curve), ed25519Curve)
+	case k.Type == "EC":
+		return nil, otherUsef("its curve is %s, not %s", quoteShort(k.Curve), p256Curve)
 	case k.Type == "oct":
-		return nil, nil, errors.New("it is a shared secret (kty oct), and a secret is not fetched")
+		return nil, errors.New("it is a shared secret (kty oct), and a secret is not fetched")
 	default:
-		return nil, nil, fmt.Errorf("its kty is %s, not OKP, EC or RSA", quoteShort(k.Type))
+		return nil, otherUsef("its kty is %s, not OKP, EC or RSA", quoteShort(k.Type))
 	}
+}
+
+// checkEncoding returns an error if a member of the key is not encoded as RFC 7518,
+// section 6, requires. The library accepts padding, line breaks, stray bits and short
+// coordinates. Leading zeros of an RSA key are accepted although they are not allowed,
+// because some libraries write a sign byte.
+func (k *publicJWK) checkEncoding() error {
+	members := map[string][][2]string{
+		"OKP": {{"x", k.X}},
+		"EC":  {{"x", k.X}, {"y", k.Y}},
+		"RSA": {{"n", k.Modulus}, {"e", k.Exponent}},
+	}
+	for _, m := range members[k.Type] {
+		data, err := decodeBase64URL(m[0], m[1])
+		if err != nil {
+			return err
+		}
+		if k.Type == "EC" && len(data) != p256Bytes {
+			return fmt.Errorf("its %s is %d bytes long, not %d", m[0], len(data), p256Bytes)
+		}
+	}
+	return nil
 }
 
 // checkPurpose returns an error if the key is not meant for signatures of the
@@ -194,38 +234,13 @@ func (k *publicJWK) algorithm() (jwt.SigningMethod, func(*publicJWK) (any, error
 func (k *publicJWK) checkPurpose(alg string) error {
 	switch {
 	case k.Algorithm != nil && *k.Algorithm != alg:
-		return fmt.Errorf("its alg is %s, and of such keys only %s is used", quoteShort(*k.Algorithm), alg)
+		return otherUsef("its alg is %s, and of such keys only %s is used", quoteShort(*k.Algorithm), alg)
 	case k.Use != nil && *k.Use != "sig":
-		return fmt.Errorf("its use is %s, not sig", quoteShort(*k.Use))
+		return otherUsef("its use is %s, not sig", quoteShort(*k.Use))
 	case k.Operations != nil && !slices.Contains(k.Operations, "verify"):
-		return errors.New("its key_ops do not hold verify")
+		return otherUsef("its key_ops do not hold verify")
 	}
 	return nil
-}
-
-func (k *publicJWK) ed25519Key() (any, error) {
-	x, err := decodeBase64URL("x", k.X)
-	return ed25519.PublicKey(x), err
-}
-
-func (k *publicJWK) p256Key() (any, error) {
-	x, err := decodeBase64URL("x", k.X)
-	if err != nil {
-		return nil, err
-	}
-	y, err := decodeBase64URL("y", k.Y)
-	if err != nil {
-		return nil, err
-	}
-	if len(x) != p256Bytes || len(y) != p256Bytes {
-		return nil, fmt.Errorf("its x and y are %d and %d bytes long, not %d each", len(x), len(y), p256Bytes)
-	}
-	point := slices.Concat([]byte{4}, x, y) // uncompressed (SEC 1, section 2.3.3)
-	key, err := ecdsa.ParseUncompressedPublicKey(elliptic.P256(), point)
-	if err != nil {
-		return nil, fmt.Errorf("its x and y are no point on the curve: %w", err)
-	}
-	return key, nil
 }
 
 // decodeBase64URL decodes canonical base64url without padding.

@@ -1,36 +1,12 @@
 package auth
 
-import (
-	"crypto/rsa"
-	"fmt"
-	"math"
-	"math/big"
-)
+import "math/big"
 
 const (
 	minRSABits     = 2048
 	maxRSABits     = 8192
 	minRSAExponent = 65537
 )
-
-// rsaKey decodes modulus and exponent, unsigned big-endian numbers (RFC 7518,
-// section 6.3.1). Leading zeros are accepted although they are not allowed,
-// because some libraries write a sign byte.
-func (k *publicJWK) rsaKey() (any, error) {
-	modulus, err := decodeBase64URL("n", k.Modulus)
-	if err != nil {
-		return nil, err
-	}
-	exponent, err := decodeBase64URL("e", k.Exponent)
-	if err != nil {
-		return nil, err
-	}
-	e := new(big.Int).SetBytes(exponent)
-	if e.Cmp(big.NewInt(math.MaxInt32)) > 0 {
-		return nil, fmt.Errorf("its exponent is not an odd number from %d to %d", minRSAExponent, math.MaxInt32)
-	}
-	return &rsa.PublicKey{N: new(big.Int).SetBytes(modulus), E: int(e.Int64())}, nil
-}
 
 // isROCAModulus reports whether the modulus has the weakness CVE-2017-15361
 // (ROCA): primes that are powers of 65537 modulo the product of small primes, plus

@@ -64,6 +64,8 @@ func TestKeySet_RejectsInvalidSets(t *testing.T) {
 		{"a page", "<html>", "is not JSON"},
 		{"an array", "[" + text + "]", "must be an object"},
 		{"a key", text, "has no member keys"},
+		{"a discovery document", `{"issuer":"https://idp.example","jwks_uri":"https://idp.example/keys"}`, `set jwks_url to its jwks_uri, "https://idp.example/keys"`},
+		{"a long discovery document", `{"jwks_uri":"` + strings.Repeat("x", 10_000) + `"}`, "it is the discovery document"},
 		{"an error of a gateway", `{"error":"unavailable"}`, "has no member keys"},
 		{"null for the keys", `{"keys":null}`, "has no member keys"},
 		{"an object for the keys", `{"keys":{}}`, "must be an array"},
@@ -79,6 +81,9 @@ func TestKeySet_RejectsInvalidSets(t *testing.T) {
 			keys, _, err := parseKeySet([]byte(tt.text))
 			if err == nil || keys != nil || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("got %d keys, error %v; want an error with %q", len(keys), err, tt.want)
+			}
+			if text := fmt.Sprint(err); len(text) > 400 {
+				t.Errorf("got an error of %d bytes", len(text))
 			}
 		})
 	}

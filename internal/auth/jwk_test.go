@@ -116,6 +116,8 @@ func TestKeySet_AcceptsUsableKeys(t *testing.T) {
 		{"P-256 without alg and use", ec.with("alg", nil).with("use", nil), "ES256", nist},
 		{"RSA without alg", rs.with("alg", nil), "RS256", mod},
 		{"key_ops hold verify", ed.with("use", nil).with("key_ops", []string{"sign", "verify"}), "EdDSA", edwards},
+		{"key_ops that are not registered", ed.with("key_ops", []string{"verify", "attest"}), "EdDSA", edwards},
+		{"a certificate that is none", ec.with("x5c", []string{"MII"}).with("x5t", "AA").with("x5u", "http://idp.example/c"), "ES256", nist},
 		{"null counts as absent", ed.with("alg", jsonNull{}).with("use", jsonNull{}).with("key_ops", jsonNull{}).with("d", jsonNull{}), "EdDSA", edwards},
 		{"unknown members", rs.with("x5c", []int{1}).with("x5u", "https://idp.example/c").with("nbf", 1), "RS256", mod},
 		{"members of other types", ed.with("n", "!").with("y", "!"), "EdDSA", edwards},
@@ -180,30 +182,32 @@ func TestKeySet_RejectsUnusableKeys(t *testing.T) {
 		{"the curve of other keys", ed.with("crv", "X25519"), `its curve is "X25519"`},
 		{"no curve", ed.with("crv", nil), `its curve is ""`},
 
-		{"a short Ed25519 key", ed.with("x", jwkBytes(make([]byte, 31))), "it is 31 bytes long, not 32"},
-		{"a long Ed25519 key", ed.with("x", jwkBytes(make([]byte, 33))), "it is 33 bytes long, not 32"},
-		{"no Ed25519 key", ed.with("x", nil), "it is 0 bytes long, not 32"},
+		{"a short Ed25519 key", ed.with("x", jwkBytes(make([]byte, 31))), "should be 32 bytes"},
+		{"a long Ed25519 key", ed.with("x", jwkBytes(make([]byte, 33))), "should be 32 bytes"},
+		{"no Ed25519 key", ed.with("x", nil), `requires parameters "crv" and "x"`},
 		{"a point of small order", ed.with("x", jwkBytes(make([]byte, 32))), "small order"},
 		{"a key of a document", jwkMembers{
 			"kty": "OKP", "crv": "Ed25519", "x": "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo", // RFC 8037, appendix A.2
 		}, "whose private part is published"},
-		{"a point off the curve", ec.with("y", jwkBytes(bytes.Repeat([]byte{1}, 32))), "no point on the curve"},
-		{"a coordinate off the field", ec.with("x", jwkBytes(bytes.Repeat([]byte{255}, 32))), "no point on the curve"},
-		{"a short coordinate", ec.with("x", jwkBytes(make([]byte, 31))), "its x and y are 31 and 32 bytes long"},
-		{"a long coordinate", ec.with("x", jwkBytes(make([]byte, 33))), "33 and 32 bytes"},
-		{"half a point", ec.with("y", nil), "32 and 0 bytes"},
+		{"a point off the curve", ec.with("y", jwkBytes(bytes.Repeat([]byte{1}, 32))), "point is not on the specified curve"},
+		{"a coordinate off the field", ec.with("x", jwkBytes(bytes.Repeat([]byte{255}, 32))), "point is not on the specified curve"},
+		{"a short coordinate", ec.with("x", jwkBytes(make([]byte, 31))), "its x is 31 bytes long, not 32"},
+		{"a long coordinate", ec.with("x", jwkBytes(make([]byte, 33))), "its x is 33 bytes long, not 32"},
+		{"half a point", ec.with("y", nil), "its y is 0 bytes long, not 32"},
 
 		{"RSA, 2047 bits", jwkOf(t, "k", jwkRSA(t, 2047)), "has 2047 bits, not 2048 to 8192"},
 		{"RSA, 8193 bits", jwkOf(t, "k", jwkRSA(t, 8193)), "has 8193 bits"},
 		{"RSA, few bits in many bytes", rs.with("n", jwkBytes(append(make([]byte, 256), 1))), "has 1 bits"},
-		{"no modulus", rs.with("n", nil), "has 0 bits"},
+		{"no modulus", rs.with("n", nil), `requires parameters "n" and "e"`},
 		{"an even modulus", rs.with("n", jwkBytes(new(big.Int).SetBit(mod.N, 0, 0).Bytes())), "modulus is even"},
 		{"a modulus one can factor", jwkOf(t, "k", &rsa.PublicKey{N: factorable(), E: 65537}), "CVE-2017-15361"},
-		{"exponent 1", rs.with("e", "AQ"), "its exponent is not"},
+		{"exponent 1", rs.with("e", "AQ"), `parameter "e" is out of range`},
 		{"exponent 3", rs.with("e", "Aw"), "its exponent is not"},
 		{"an even exponent", rs.with("e", jwkBytes([]byte{1, 0, 2})), "its exponent is not"},
-		{"a huge exponent", rs.with("e", jwkBytes([]byte{128, 0, 0, 1})), "its exponent is not"},
-		{"no exponent", rs.with("e", nil), "its exponent is not"},
+		{"a huge exponent", rs.with("e", jwkBytes([]byte{128, 0, 0, 1})), `parameter "e" is out of range`},
+		{"an exponent that is 65537 in its last 64 bits", rs.with("e", jwkBytes([]byte{1, 0, 0, 0, 0, 0, 1, 0, 1})), "E in marshal does not match"},
+		{"an exponent of 64 bits", rs.with("e", jwkBytes(bytes.Repeat([]byte{255}, 8))), `parameter "e" is out of range`},
+		{"no exponent", rs.with("e", nil), `requires parameters "n" and "e"`},
 
 		{"padding", ec.with("x", x+"="), "its x is not base64url"},
 		{"a line break", ec.with("x", x[:4]+"\n"+x[4:]), "its x is not base64url"},
@@ -232,8 +236,10 @@ func TestKeySet_RejectsUnusableKeys(t *testing.T) {
 			if len(unusable) != 1 || unusable[0].index != 0 || !strings.Contains(unusable[0].why.Error(), tt.want) {
 				t.Errorf("got %v, want the first key unusable: %s", unusable, tt.want)
 			}
-			if len(unusable) == 1 && len(unusable[0].why.Error()) > 300 {
-				t.Errorf("the reason is %d bytes long", len(unusable[0].why.Error()))
+			for _, u := range unusable {
+				if why := u.why.Error(); len(why) > 300 || strings.Contains(why, "\n") {
+					t.Errorf("got a reason of %d bytes: %q", len(why), why)
+				}
 			}
 		})
 	}

@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"fmt"
 
+	"github.com/MicahParks/jwkset"
 	"github.com/golang-jwt/jwt/v5"
 
 	"github.com/caprouter/caprouter/internal/strictjson"
@@ -63,10 +64,13 @@ func newKeyPair(key ed25519.PrivateKey) (*keyPair, error) {
 // and creates none.
 func newPublicKeyPair(public ed25519.PublicKey) (*keyPair, error) {
 	id := thumbprint(public)
-	member, err := strictjson.Marshal(jwk{
-		Type: "OKP", Curve: "Ed25519", X: base64.RawURLEncoding.EncodeToString(public),
-		KeyID: id, Use: "sig", Algorithm: jwt.SigningMethodEdDSA.Alg(),
+	key, err := jwkset.NewJWKFromKey(public, jwkset.JWKOptions{
+		Metadata: jwkset.JWKMetadataOptions{KID: id, USE: jwkset.UseSig}, // the algorithm is that of the key's type
 	})
+	if err != nil {
+		return nil, fmt.Errorf("encode key: %w", err)
+	}
+	member, err := strictjson.Marshal(key.Marshal())
 	if err != nil {
 		return nil, fmt.Errorf("encode key: %w", err)
 	}

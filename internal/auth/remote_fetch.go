@@ -78,8 +78,11 @@ func (r *RemoteKeys) downloadSet(ctx context.Context) ([]byte, error) {
 		return nil, err
 	}
 	defer func() { _ = resp.Body.Close() }()
-	if resp.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("answered %d, not 200; redirects are not followed", resp.StatusCode)
+	switch to := resp.Header.Get("Location"); {
+	case to != "" && resp.StatusCode/100 == 3:
+		return nil, fmt.Errorf("answered %d, and redirects are not followed: set jwks_url to the final address, maybe %.256q", resp.StatusCode, to)
+	case resp.StatusCode != http.StatusOK:
+		return nil, fmt.Errorf("answered %d, not 200; %s", resp.StatusCode, addressHint)
 	}
 	text, err := io.ReadAll(io.LimitReader(resp.Body, maxKeySetBytes+1))
 	if err != nil {
@@ -126,13 +129,18 @@ func (s *remoteKeySet) reuseKey(k *verifyKey) *verifyKey {
 // purposes are normal; keys that the issuer should correct are warnings.
 func (r *RemoteKeys) logUnusableKeys(ctx context.Context, keys []*verifyKey, unusable []unusableKey) {
 	for _, u := range unusable {
-		level := slog.LevelDebug
-		if errors.Is(u.why, errPrivateKey) || errors.Is(u.why, errSharedKID) {
-			level = slog.LevelWarn
+		level := slog.LevelWarn
+		if _, ok := errors.AsType[otherUseError](u.why); ok {
+			level = slog.LevelDebug
 		}
 		r.cfg.Logger.Log(ctx, level, "a key of the issuer is not used", "index", u.index, "kid", u.kid, "reason", u.why)
 	}
 	if len(keys) == 0 {
-		r.cfg.Logger.Warn("the issuer has no key that can be used: its tokens are refused")
+		reason := "the set is empty"
+		if len(unusable) > 0 {
+			reason = fmt.Sprintf("key %d: %v", unusable[0].index, unusable[0].why)
+		}
+		r.cfg.Logger.Warn("the issuer's tokens are rejected: its set has no key for EdDSA, ES256 or RS256; "+
+			"correct jwks_url, or publish such a key", "keys", len(unusable), "reason", reason)
 	}
 }

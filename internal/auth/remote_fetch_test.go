@@ -91,17 +91,17 @@ func TestRemoteKeys_RejectsInvalidResponses(t *testing.T) {
 		"not found": {func(w http.ResponseWriter, _ *http.Request) {
 			w.WriteHeader(http.StatusNotFound)
 			_, _ = io.WriteString(w, forged)
-		}, "answered 404"},
+		}, "answered 404, not 200; set jwks_url to the jwks_uri"},
 		"created": {func(w http.ResponseWriter, _ *http.Request) {
 			w.WriteHeader(http.StatusCreated)
 			_, _ = io.WriteString(w, forged)
 		}, "answered 201"},
 		"no content":             {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }, "answered 204"},
-		"a redirect":             {func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, trap, http.StatusFound) }, "answered 302"},
+		"a redirect":             {func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, trap, http.StatusFound) }, "answered 302, and redirects are not followed: set jwks_url to the final address"},
 		"a redirect for good":    {func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, trap, http.StatusPermanentRedirect) }, "answered 308"},
-		"nothing":                {func(http.ResponseWriter, *http.Request) {}, "is not JSON"},
-		"a page":                 {func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "<html>") }, "is not JSON"},
-		"an error with code 200": {func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, `{"error":"x"}`) }, "no member keys"},
+		"nothing":                {func(http.ResponseWriter, *http.Request) {}, "is not JSON: it is empty; set jwks_url to the jwks_uri"},
+		"a page":                 {func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "<html>") }, "at line 1, column 1; set jwks_url to the jwks_uri"},
+		"an error with code 200": {func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, `{"error":"x"}`) }, "has no member keys; set jwks_url to the jwks_uri"},
 		"half an answer": {func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Length", "1000")
 			_, _ = io.WriteString(w, forged)
@@ -115,7 +115,7 @@ func TestRemoteKeys_RejectsInvalidResponses(t *testing.T) {
 					return
 				}
 			}
-		}, "longer than 262144 bytes"},
+		}, "longer than 262144 bytes; set jwks_url to the jwks_uri"},
 	}
 	for name, tt := range answers {
 		t.Run(name, func(t *testing.T) {
@@ -172,12 +172,52 @@ func TestRemoteKeys_LogsUnusedKeys(t *testing.T) {
 	if log.Len() != 0 {
 		t.Errorf("got the same set logged again:\n%s", log)
 	}
-	none := `{"keys":[]}`
-	body.Store(&none)
-	r.refreshSet(t.Context())
-	wantNone(t, r, "sound", false)
-	if !strings.Contains(log.String(), "no key that can be used") {
-		t.Errorf("got a log without the missing keys:\n%s", log)
+	for set, want := range map[string]string{
+		`{"keys":[]}`: `keys=0 reason="the set is empty"`,
+		jwkSetText(t, key.with("use", "enc"), key.with("alg", "none")): `keys=2 reason="key 0: its use is \"enc\", not sig"`,
+	} {
+		body.Store(&set)
+		log.Reset()
+		r.refreshSet(t.Context())
+		wantNone(t, r, "sound", false)
+		want = `level=WARN msg="the issuer's tokens are rejected: its set has no key for EdDSA, ES256 or RS256; ` +
+			`correct jwks_url, or publish such a key" issuer=https://idp.example url=` + s.URL + " " + want
+		if !strings.Contains(log.String(), want) {
+			t.Errorf("got a log without %s:\n%s", want, log)
+		}
+	}
+}
+
+// The issuer should correct keys that are weak or malformed. Keys for another use are
+// normal.
+func TestRemoteKeys_WarnsAboutFaultyKeys(t *testing.T) {
+	ed, rs := jwkOf(t, "k", jwkEd25519(t)), jwkOf(t, "k", jwkRSA(t, 2048))
+	for name, tt := range map[string]struct {
+		key  jwkMembers
+		want string
+	}{
+		"a weak key":             {jwkOf(t, "k", jwkRSA(t, 1024)), "WARN"},
+		"a point of small order": {ed.with("x", jwkBytes(make([]byte, 32))), "WARN"},
+		"a shared secret":        {jwkMembers{"kty": "oct"}, "WARN"},
+		"a private key":          {ed.with("d", "AA"), "WARN"},
+		"a malformed key":        {ed.with("x", "!"), "WARN"},
+		"half a key":             {rs.with("e", nil), "WARN"},
+		"for encryption":         {rs.with("use", "enc"), "DEBUG"},
+		"another algorithm":      {rs.with("alg", "PS256"), "DEBUG"},
+		"another operation":      {rs.with("key_ops", []string{"wrapKey"}), "DEBUG"},
+		"another curve":          {ed.with("crv", "X25519"), "DEBUG"},
+		"another type":           {ed.with("kty", "AKP"), "DEBUG"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			set := jwkSetText(t, tt.key, jwkOf(t, "sound", jwkEd25519(t)))
+			s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, set) }))
+			defer s.Close()
+			r, log := remoteOf(t, s.URL, nil)
+			r.refreshSet(t.Context())
+			if got := log.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, "level="+tt.want) {
+				t.Errorf("want one line with level %s, got:\n%s", tt.want, got)
+			}
+		})
 	}
 }
 

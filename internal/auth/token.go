@@ -46,16 +46,6 @@ type actorClaim struct {
 	Subject string `json:"sub"`
 }
 
-// jwk is a public Ed25519 key (RFC 8037, section 2).
-type jwk struct {
-	Type      string `json:"kty"`
-	Curve     string `json:"crv"`
-	X         string `json:"x"`
-	KeyID     string `json:"kid"`
-	Use       string `json:"use"`
-	Algorithm string `json:"alg"`
-}
-
 // encodeSegment encodes one segment of a compact token (RFC 7515, section 3.1).
 func encodeSegment(v any) (string, error) {
 	data, err := strictjson.Marshal(v)
