@@ -80,7 +80,7 @@ const (
 // default, for async requests DefaultAsyncTimeoutMS.
 type Options struct {
 	DryRun    bool    `json:"dry_run,omitzero"`
-	Explain   bool    `json:"explain,omitzero"` // list the evidence for the classification even if agents are called
+	Explain   bool    `json:"explain,omitzero"` // list the evidence for the classification even if agents serve the request
 	Mode      string  `json:"mode,omitempty" validate:"omitempty,oneof=sync async"`
 	TimeoutMS int     `json:"timeout_ms,omitzero" validate:"min=0,max=86400000"`
 	Fallback  *string `json:"fallback,omitempty" validate:"omitempty,oneof=A B C"`
@@ -142,6 +142,7 @@ type Caller struct {
 	Scopes    []string // e.g. "route:submit", "agent:quality_agent"
 	AllAgents bool     // holds agent:* (or every scope)
 	AllScopes bool     // the local principal: holds every scope
+	KeyID     string   `json:",omitzero"` // kid of the key that signed the token; "" if it has none
 }
 
 // ScopeAdmin permits reading the records of all tenants and agents. It includes

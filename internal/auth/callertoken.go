@@ -140,6 +140,8 @@ func (s *Signer) findKey(_ context.Context, kid, _ string, now time.Time) (*veri
 // accepted.
 func (s *Signer) isValid(k *verifyKey, now time.Time) bool { return s.callerKey(k.kid, now) != nil }
 
+func (s *Signer) isRevoked(kid string, now time.Time) bool { return s.callerKey(kid, now) == nil }
+
 func (s *Signer) callerKey(kid string, now time.Time) *verifyKey {
 	for _, k := range s.store.viewAt(now).accepted {
 		if k.private.caller.kid == kid {

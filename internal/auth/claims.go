@@ -60,16 +60,17 @@ func readClaims(o jsonObject, t *trustedKey) (*claimSet, error) {
 	if c.subject, err = o.nameClaim("sub"); err != nil {
 		return nil, err
 	}
-	if id, err := o.stringMember("jti"); err != nil || id == "" {
+	profile := &t.key.profile
+	if id, err := o.stringMember("jti"); err != nil || id == "" && !profile.JTIOptional {
 		return nil, errors.New("has no jti that is a string")
 	}
-	if c.audience, err = o.audienceClaim(); err != nil {
+	if c.audience, err = profile.readAudience(o); err != nil {
 		return nil, err
 	}
 	if c.tokenValidity, err = o.validityClaims(); err != nil {
 		return nil, err
 	}
-	if c.scopes, err = o.scopeClaim(); err != nil {
+	if c.scopes, err = profile.readScopes(o); err != nil {
 		return nil, err
 	}
 	if c.tenant, err = o.tenantClaim(t.tenantClaim); err != nil {
@@ -148,10 +149,10 @@ func (o jsonObject) dateClaim(claim string) (int64, error) {
 	return int64(n), nil
 }
 
-// scopeClaim returns the scopes of the claim scope, none if it is absent or empty
-// (RFC 6749, section 3.3).
-func (o jsonObject) scopeClaim() ([]string, error) {
-	s, err := o.stringMember("scope")
+// scopeClaim returns the scopes of the claim, none if it is empty (RFC 6749, section
+// 3.3).
+func (o jsonObject) scopeClaim(claim string) ([]string, error) {
+	s, err := o.stringMember(claim)
 	if err != nil {
 		return nil, errors.New("has a scope that is not a string")
 	}
@@ -178,10 +179,8 @@ func (o jsonObject) tenantClaim(claim string) (string, error) {
 	if claim == "" {
 		return "", nil
 	}
-	for name := range o {
-		if name != claim && strings.EqualFold(name, claim) {
-			return "", errors.New("has a tenant claim that is spelled in another case")
-		}
+	if err := o.checkSpelling(claim); err != nil {
+		return "", err
 	}
 	s, err := o.stringMember(claim)
 	if err != nil || !printableName(s) {
@@ -190,13 +189,23 @@ func (o jsonObject) tenantClaim(claim string) (string, error) {
 	return s, nil
 }
 
+// checkSpelling returns an error if a claim has the name in another case.
+func (o jsonObject) checkSpelling(claim string) error {
+	for name := range o {
+		if name != claim && strings.EqualFold(name, claim) {
+			return fmt.Errorf("has a claim %s that is spelled in another case", claim)
+		}
+	}
+	return nil
+}
+
 // checkTrust returns an error if issuer, audience or lifetime do not match the
 // key, or if the token is not valid now.
 func (c *claimSet) checkTrust(t *trustedKey, now clockReading) error {
 	switch {
 	case t.issuer != "" && c.issuer != t.issuer:
 		return errors.New("names another issuer than its key belongs to")
-	case c.audience != t.audience:
+	case t.key.profile.Audiences == nil && c.audience != t.audience:
 		return errors.New("is for another audience")
 	case c.expires <= c.issued:
 		return errors.New("expires before it was issued")

@@ -18,8 +18,9 @@ const maxTokenBytes = 8 << 10
 // compactToken is a parsed token in compact serialization (RFC 7515, section 7.1).
 // Its content is untrusted until the signature is verified.
 type compactToken struct {
-	alg, kid  string // kid is "" if the header has none
-	typ       string // "" if the header has none
+	alg, kid  string   // kid is "" if the header has none
+	typ       string   // "" if the header has none
+	harmless  []string // header parameters that only a TokenProfile accepts
 	payload   []byte
 	signed    string // the signing input
 	signature []byte
@@ -83,7 +84,9 @@ func (c *compactToken) readHeader(data []byte) error {
 		return fmt.Errorf("has a header that is %w", err)
 	}
 	for _, name := range refusedParameters() {
-		if _, ok := o[name]; ok {
+		if _, ok := o[name]; ok && slices.Contains(harmlessParameters(), name) {
+			c.harmless = append(c.harmless, name)
+		} else if ok {
 			return fmt.Errorf("has %s in its header, which is not taken", name)
 		}
 	}

@@ -17,6 +17,7 @@ type verifyKey struct {
 	issuer      string // the only accepted iss; "" = any
 	audience    string // the only accepted aud
 	tenantClaim string // name of the claim with the tenant
+	profile     TokenProfile
 }
 
 // keySource finds keys by the unverified header of a token.
@@ -29,4 +30,8 @@ type keySource interface {
 	// isValid reports whether the key is still accepted. It is called for every
 	// cached token, so it does not allocate and does not block.
 	isValid(k *verifyKey, now time.Time) bool
+
+	// isRevoked reports whether the source is certain that it accepts no key with the
+	// kid.
+	isRevoked(kid string, now time.Time) bool
 }

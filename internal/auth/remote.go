@@ -38,6 +38,7 @@ type RemoteConfig struct {
 	URL         string       // of the key set: https, or loopback
 	Audience    string       // the router's name in its tokens
 	TenantClaim string       // name of the required tenant claim; "" = callers have no tenant
+	Profile     TokenProfile // how its tokens differ from the strict form
 	Client      *http.Client // nil = a client without proxy; redirects are never followed
 	Logger      *slog.Logger // nil = silent
 	Now         func() time.Time
@@ -123,6 +124,8 @@ func (c *RemoteConfig) validate() error {
 		return errors.New("no audience: its tokens for other services would be accepted")
 	case !printableName(c.TenantClaim) || strings.TrimSpace(c.TenantClaim) != c.TenantClaim:
 		return fmt.Errorf("tenant claim %.64q is not the name of a claim: it has spaces around it, or what no name has", c.TenantClaim)
+	case c.Profile.validate() != nil:
+		return c.Profile.validate()
 	case err != nil || u.Hostname() == "" || u.Scheme != "https" && u.Scheme != "http":
 		return fmt.Errorf("%q is not the https URL of a key set", c.URL)
 	case u.User != nil:
@@ -239,6 +242,13 @@ func (r *RemoteKeys) isValid(k *verifyKey, now time.Time) bool {
 	set := r.set.Load()
 	// A key that stays in the set keeps its pointer; see replaceSet.
 	return set.isUsable(now) && slices.Contains(set.keys, k)
+}
+
+// isRevoked implements keySource: a key that the issuer has withdrawn counts as
+// revoked. Without a recent set, nothing is certain.
+func (r *RemoteKeys) isRevoked(kid string, now time.Time) bool {
+	set := r.set.Load()
+	return set.isUsable(now) && !slices.ContainsFunc(set.keys, func(k *verifyKey) bool { return k.kid == kid })
 }
 
 // markUsed writes the flag only if it is not set, because every verification calls

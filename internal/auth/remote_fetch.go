@@ -105,6 +105,7 @@ func (r *RemoteKeys) replaceSet(ctx context.Context, text []byte, at time.Time) 
 	}
 	for i, k := range keys {
 		k.issuer, k.audience, k.tenantClaim = r.cfg.Issuer, r.cfg.Audience, r.cfg.TenantClaim
+		k.profile = r.cfg.Profile
 		keys[i] = old.reuseKey(k)
 	}
 	r.logUnusableKeys(ctx, keys, unusable)

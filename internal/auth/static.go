@@ -40,6 +40,16 @@ func NewStaticKey(kid, alg string, material []byte) (StaticKey, error) {
 	return StaticKey{k}, nil
 }
 
+// ForIssuer returns the key for tokens of one issuer only; "" is any issuer.
+func (k StaticKey) ForIssuer(issuer string) (StaticKey, error) {
+	if err := checkName(issuer); err != nil {
+		return StaticKey{}, fmt.Errorf("key %q: no token could be of the issuer %.64q: it %w", k.key.kid, issuer, err)
+	}
+	restricted := *k.key
+	restricted.issuer = issuer
+	return StaticKey{&restricted}, nil
+}
+
 func newStaticKey(alg string, material []byte) (*verifyKey, error) {
 	switch alg {
 	case "HS256":
@@ -90,6 +100,10 @@ func (s staticKeys) findKey(_ context.Context, kid, alg string, _ time.Time) (*v
 }
 
 func (staticKeys) isValid(*verifyKey, time.Time) bool { return true }
+
+func (s staticKeys) isRevoked(kid string, _ time.Time) bool {
+	return !slices.ContainsFunc(s, func(k *verifyKey) bool { return k.kid == kid })
+}
 
 // secretHS256 is HS256 with its secret in a closure, because fmt prints unexported
 // fields, also through pointers.

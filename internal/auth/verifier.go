@@ -12,7 +12,7 @@ import (
 // VerifierConfig lists the keys and issuers that a Verifier accepts.
 type VerifierConfig struct {
 	Audience string           // the router's name in tokens of Keys and Own
-	Keys     []StaticKey      // sign tokens of any issuer except those in Issuers
+	Keys     []StaticKey      // sign tokens of any issuer except those in Issuers; see StaticKey.ForIssuer
 	Own      *Signer          // signs the router's own tokens for callers; nil = none
 	Issuer   string           // issuer of the tokens of Own
 	Issuers  []*RemoteKeys    // identity providers
@@ -68,6 +68,9 @@ func (v *Verifier) validate(now func() time.Time, memoryBytes uint64) error {
 			return fmt.Errorf("two keys have the kid %q: give each its own", k.kid)
 		}
 		kids[k.kid] = true
+		if _, taken := v.remote[k.issuer]; taken && k.issuer != "" {
+			return fmt.Errorf("the key %q is for the issuer %q, whose tokens are signed by the keys of its key set only", k.kid, k.issuer)
+		}
 	}
 	_, taken := v.remote[v.issuer]
 	_, nameless := v.remote[""]
@@ -115,15 +118,28 @@ func (v *Verifier) Verify(ctx context.Context, token string) (*contract.Caller, 
 	return r.caller, nil
 }
 
+// IsKeyRevoked reports whether the key that signed the token of a caller, some time
+// ago, is not accepted any more.
+func (v *Verifier) IsKeyRevoked(caller *contract.Caller) bool {
+	now := v.clock.readClock().wall
+	keys, remote := v.remote[caller.Issuer]
+	switch {
+	case caller.KeyID == "": // the only key of its issuer, which has no name
+		return false
+	case remote:
+		return keys.isRevoked(caller.KeyID, now)
+	case caller.Issuer == v.issuer && v.own != nil && !v.own.isRevoked(caller.KeyID, now):
+		return false
+	}
+	return v.static.isRevoked(caller.KeyID, now)
+}
+
 // verifyToken performs the complete verification: first the checks that need no
 // key, because they are cheap, then the signature, then the claims.
 func (v *Verifier) verifyToken(ctx context.Context, token string, now clockReading) (*verifiedToken, error) {
 	c, err := parseCompact(token)
 	if err != nil {
 		return nil, err
-	}
-	if c.typ != "at+jwt" && c.typ != "JWT" {
-		return nil, errors.New(`has another typ in its header than "at+jwt" or "JWT"`)
 	}
 	o, err := parseObject(c.payload, claimNames()...)
 	if err != nil {
@@ -137,6 +153,9 @@ func (v *Verifier) verifyToken(ctx context.Context, token string, now clockReadi
 	if err != nil {
 		return nil, err
 	}
+	if err := t.key.profile.checkHeader(c); err != nil {
+		return nil, err
+	}
 	if err := c.verifySignature(t.key); err != nil {
 		return nil, err
 	}
@@ -147,7 +166,9 @@ func (v *Verifier) verifyToken(ctx context.Context, token string, now clockReadi
 	if err := claims.checkTrust(t, now); err != nil {
 		return nil, err
 	}
-	return &verifiedToken{caller: claims.newCaller(), validity: claims.tokenValidity, keys: t.keys, key: t.key}, nil
+	caller := claims.newCaller()
+	caller.KeyID = t.key.kid
+	return &verifiedToken{caller: caller, validity: claims.tokenValidity, keys: t.keys, key: t.key}, nil
 }
 
 // trustedKey is a key with the claims that its tokens may have.
@@ -187,7 +208,7 @@ func (v *Verifier) findTrustedKey(ctx context.Context, c *compactToken, issuer s
 	if err != nil || k == nil {
 		return nil, errUnknownKey
 	}
-	return &trustedKey{v.static, k, "", v.audience, k.tenantClaim, false}, nil
+	return &trustedKey{v.static, k, k.issuer, v.audience, k.tenantClaim, false}, nil
 }
 
 var errUnknownKey = errors.New("is signed with a key that is not known here")

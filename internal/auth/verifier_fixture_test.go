@@ -190,6 +190,12 @@ func (l *keyList) isValid(k *verifyKey, _ time.Time) bool {
 	return slices.Contains(l.keys, k)
 }
 
+func (l *keyList) isRevoked(kid string, _ time.Time) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return !slices.ContainsFunc(l.keys, func(k *verifyKey) bool { return k.kid == kid })
+}
+
 func (l *keyList) set(keys ...*verifyKey) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -67,7 +67,12 @@ func TestVerify_AcceptsEverySource(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			w.t = t
 			for _, visit := range []string{"first", "remembered"} {
-				if diff := cmp.Diff(tc.want, *w.accepts(tc.token)); diff != "" {
+				got := *w.accepts(tc.token)
+				if got.KeyID == "" {
+					t.Errorf("%s: got no key id", visit)
+				}
+				got.KeyID = "" // tested for each source below
+				if diff := cmp.Diff(tc.want, got); diff != "" {
 					t.Errorf("caller, %s (-want +got):\n%s", visit, diff)
 				}
 			}
@@ -181,8 +186,25 @@ func TestNewVerifier_SupportsEverySource(t *testing.T) {
 		t.Fatalf("own token: %v", err)
 	}
 	want := &contract.Caller{Subject: "bob", Issuer: ourIssuer, Tenant: "acme", Scopes: []string{"agent:*"}, AllAgents: true}
+	want.KeyID = caller.KeyID // of a derived key
 	if diff := cmp.Diff(want, caller); diff != "" {
 		t.Errorf("caller (-want +got):\n%s", diff)
+	}
+	for _, tt := range []struct {
+		issuer, kid string
+		want        bool
+	}{
+		{ourIssuer, caller.KeyID, false},
+		{ourIssuer, "ed", false},
+		{ourIssuer, "gone", true},
+		{"any", "ed", false},
+		{"any", caller.KeyID, true},
+		{"any", "", false},
+		{idp, "unknown, because nothing was fetched", false},
+	} {
+		if got := v.IsKeyRevoked(&contract.Caller{Issuer: tt.issuer, KeyID: tt.kid}); got != tt.want {
+			t.Errorf("IsKeyRevoked(%s, %s) = %v, want %v", tt.issuer, tt.kid, got, tt.want)
+		}
 	}
 	agentToken, err := own.AgentToken(AgentGrant{Issuer: ourIssuer, AgentID: ourAudience, Subject: "bob", Expires: time.Now().Add(time.Hour)})
 	if err != nil {
@@ -194,7 +216,7 @@ func TestNewVerifier_SupportsEverySource(t *testing.T) {
 	}
 	w := &world{t: t, Verifier: v, now: time.Now()}
 	w.rejects(agentToken, "not known here")
-	w.rejects(taskToken, "another typ")
+	w.rejects(taskToken, "is not known here")
 	w.accepts(static.token(t, w.claims()))
 	done, cancel := context.WithCancel(t.Context())
 	cancel()
