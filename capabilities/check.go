@@ -25,31 +25,63 @@ const (
 
 // shapeValidator checks the `validate` tags of the file. Its rules are for texts.
 var shapeValidator = sync.OnceValues(func() (*strictyaml.Validator, error) {
+	policies := []string{FallbackAuto, FallbackAnswer, FallbackUnsupported, FallbackPropose}
+	name := func(problem func(string) string) strictyaml.Rule {
+		return strictyaml.Rule{
+			Problem: func(text, _ string) string { return problem(text) },
+			Schema:  func(string) map[string]any { return map[string]any{"minLength": 1, "maxLength": maxNameLength} },
+		}
+	}
+	kinds := func(others string) []string { return append(redact.Kinds(), strings.Fields(others)...) }
 	return strictyaml.NewValidator(map[string]strictyaml.Rule{
-		"text": func(text, most string) string {
-			limit, _ := strconv.Atoi(most)
-			return textProblem(text, limit)
+		"name":   name(nameProblem),
+		"intent": name(intentProblem),
+		"domain": name(domainProblem),
+		"kind": { // of masked text, or one of the words in the tag
+			Problem: func(text, others string) string { return kindProblem(text, kinds(others)) },
+			Schema:  func(others string) map[string]any { return map[string]any{"enum": kinds(others)} },
 		},
-		"urlpath": func(path, _ string) string {
-			if strings.HasPrefix(path, "/") {
-				return ""
-			}
-			return fmt.Sprintf("must start with /, got %q", truncateText(path))
+		"text": {
+			Problem: func(text, most string) string { return textProblem(text, parseLimit(most)) },
+			Schema:  func(most string) map[string]any { return map[string]any{"minLength": 1, "maxLength": parseLimit(most)} },
 		},
-		"policy": func(policy, _ string) string {
-			if slices.Contains([]string{FallbackAuto, FallbackAnswer, FallbackUnsupported, FallbackPropose}, policy) {
-				return ""
-			}
-			return fmt.Sprintf("must be auto, A (answer), B (refuse) or C (ticket), got %q", policy)
+		"urlpath": {
+			Problem: func(path, _ string) string {
+				if strings.HasPrefix(path, "/") {
+					return ""
+				}
+				return fmt.Sprintf("must start with /, got %q", truncateText(path))
+			},
+			Schema: func(string) map[string]any { return map[string]any{"pattern": "^/"} },
 		},
-		"language": func(tag, _ string) string {
-			if tag == "auto" || languageTag.MatchString(tag) {
-				return ""
-			}
-			return fmt.Sprintf("must be auto or a language tag such as pt-BR, got %q", tag)
+		"policy": {
+			Problem: func(policy, _ string) string {
+				if slices.Contains(policies, policy) {
+					return ""
+				}
+				return fmt.Sprintf("must be auto, A (answer), B (refuse) or C (ticket), got %q", policy)
+			},
+			Schema: func(string) map[string]any {
+				return map[string]any{"enum": slices.Concat(policies, slices.Sorted(maps.Keys(policyWords)))}
+			},
+		},
+		"language": {
+			Problem: func(tag, _ string) string {
+				if tag == "auto" || languageTag.MatchString(tag) {
+					return ""
+				}
+				return fmt.Sprintf("must be auto or a language tag such as pt-BR, got %q", tag)
+			},
+			Schema: func(string) map[string]any { return map[string]any{"pattern": "^auto$|" + languageTag.String()} },
 		},
 	})
 })
+
+// parseLimit returns the parameter of a tag, which is a number.
+func parseLimit(param string) int {
+	n, _ := strconv.Atoi(param)
+	return n
+}
 
 // checker validates the values of a decoded file and adds mistakes to the document.
 type checker struct {
@@ -107,35 +139,13 @@ func (c checker) checkGrant(subject string, g *contract.Grant) {
 	if len(g.Intents) == 0 {
 		c.report("grants no intent; list at least one", "intents")
 	}
-	c.checkNames(g.Intents, intentProblem, "intents")
-	c.checkNames(g.Domains, domainProblem, "domains")
 	c.checkShape(g)
-	c.below("requires").checkRequires(&g.Requires)
-}
-
-func (c checker) checkRequires(r *contract.Requires) {
-	c.checkNames(r.Scopes, nameProblem, "scopes")
-	c.checkNames(r.Tenants, nameProblem, "tenants")
-	c.checkNames(r.DataClasses, kindProblem(redact.Kinds()), "data_classes")
 }
 
 // checkID reports a key that is not an agent id.
 func (c checker) checkID(id string) {
 	if !contract.ValidAgentID(id) {
 		c.doc.KeyErrorf(c.at, "%q is not an agent id: up to 64 of a-z, 0-9, _ and -, with a letter first", truncateText(id))
-	}
-}
-
-// checkNames reports names for which problem returns a text, and duplicates.
-func (c checker) checkNames(list []string, problem func(string) string, steps ...any) {
-	seen := make(map[string]bool, len(list))
-	for i, name := range list {
-		if t := problem(name); t != "" {
-			c.report(t, append(slices.Clone(steps), i)...)
-		} else if seen[name] {
-			c.report(fmt.Sprintf("%q is listed twice", name), append(slices.Clone(steps), i)...)
-		}
-		seen[name] = true
 	}
 }
 
@@ -171,18 +181,16 @@ func intentProblem(name string) string {
 	return domainProblem(name)
 }
 
-// kindProblem returns a check for names of kinds of masked text, and for the other
-// words in known.
-func kindProblem(known []string) func(string) string {
-	return func(name string) string {
-		if name == "" || slices.Contains(known, name) {
-			return nameProblem(name)
-		}
-		if near := strictyaml.Nearest(name, known); near != "" {
-			return fmt.Sprintf("%q is not a kind of text that is masked; did you mean %q?", truncateText(name), near)
-		}
-		return fmt.Sprintf("%q is not a kind of text that is masked; known kinds: %s", truncateText(name), strings.Join(known, ", "))
+// kindProblem returns why a text is none of the known kinds of masked text; "" if it is
+// one.
+func kindProblem(name string, known []string) string {
+	if name == "" || slices.Contains(known, name) {
+		return nameProblem(name)
 	}
+	if near := strictyaml.Nearest(name, known); near != "" {
+		return fmt.Sprintf("%q is not a kind of text that is masked; did you mean %q?", truncateText(name), near)
+	}
+	return fmt.Sprintf("%q is not a kind of text that is masked; known kinds: %s", truncateText(name), strings.Join(known, ", "))
 }
 
 // textProblem returns why a text is empty, too long or has control characters; "" if
@@ -217,13 +225,10 @@ func (c checker) checkEntry(id string, e *contract.RegistryEntry) {
 	if len(e.Match.Intent) == 0 {
 		c.report("declares no intent; list at least one under match.intent", "match", "intent")
 	}
-	c.checkNames(e.Match.Intent, intentProblem, "match", "intent")
-	c.checkNames(e.Match.Domains, domainProblem, "match", "domains")
 	c.checkExamples(e)
-	c.below("requires").checkRequires(&e.Requires)
 	c.below("endpoint").checkEndpoint(&e.Endpoint)
-	c.checkNames(e.MCPCapabilities, nameProblem, "mcp_capabilities")
-	c.checkRestore(e.Restore)
+	c.checkClasses(e.Restore, "restore")
+	c.checkAcceptedClasses(e)
 }
 
 // checkExamples reports examples of intents that the agent does not declare.
@@ -285,19 +290,25 @@ func urlProblem(address string) string {
 	return ""
 }
 
-// The values of `restore:` beside the kinds of masked text.
-const (
-	RestoreAll  = "all"
-	RestoreNone = "none"
-)
-
-// checkRestore accepts one of the constants above, or a list of kinds.
-func (c checker) checkRestore(r contract.Restore) {
-	if r != nil && len(r) == 0 {
-		c.report("is an empty list; write none", "restore")
+// checkClasses accepts a word or a list of kinds.
+func (c checker) checkClasses(d contract.DataClasses, key string) {
+	if d != nil && len(d) == 0 {
+		c.report("is an empty list; write none", key)
 	}
-	c.checkNames(r, kindProblem(append(redact.Kinds(), RestoreAll, RestoreNone)), "restore")
-	if len(r) > 1 && (slices.Contains(r, RestoreAll) || slices.Contains(r, RestoreNone)) {
-		c.report("must be all, none or a list of kinds, not several of these", "restore")
+	if len(d) > 1 && (slices.Contains(d, contract.AllClasses) || slices.Contains(d, contract.NoClasses)) {
+		c.report("must be all, none or a list of kinds, not several of these", key)
+	}
+}
+
+// checkAcceptedClasses also reports a class that the agent requires but does not
+// accept: no request would meet both.
+func (c checker) checkAcceptedClasses(e *contract.RegistryEntry) {
+	c.checkClasses(e.AcceptsDataClasses, "accepts_data_classes")
+	accepted := acceptedClasses(e)
+	for i, class := range e.Requires.DataClasses {
+		if accepted != nil && !slices.Contains(accepted, class) {
+			c.report(fmt.Sprintf("%q is not in accepts_data_classes, so no request would be eligible; add it there", truncateText(class)),
+				"requires", "data_classes", i)
+		}
 	}
 }

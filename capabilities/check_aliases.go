@@ -41,7 +41,16 @@ func (c checker) checkAliases(d *fileContent) {
 		if len(d.DomainAliases[domain]) == 0 {
 			c.report("lists no alias; list at least one, or leave the domain out", domain)
 		}
-		c.checkNames(d.DomainAliases[domain], func(alias string) string { return aliasProblem(alias, byForm) }, domain)
+		// Not by tags, because the file's own domains decide, and maps have no order.
+		seen := map[string]bool{}
+		for i, alias := range d.DomainAliases[domain] {
+			if problem := aliasProblem(alias, byForm); problem != "" {
+				c.report(problem, domain, i)
+			} else if seen[alias] {
+				c.report(fmt.Sprintf("%q is listed twice", alias), domain, i)
+			}
+			seen[alias] = true
+		}
 	}
 }
 

@@ -50,9 +50,9 @@ func countNoun(n int, noun string) string {
 func (l *linter) findTies() {
 	alike := map[string][]string{}
 	for _, a := range l.Agents {
-		key := fmt.Sprintf("%q %q %v %q %q %q %d",
+		key := fmt.Sprintf("%q %q %v %q %q %q %q %d",
 			sortedCopy(a.Match.Intent), sortedCopy(a.Match.Domains), a.Constraints,
-			sortedCopy(a.Requires.Scopes), sortedCopy(a.Requires.Tenants), sortedCopy(a.Requires.DataClasses), a.Priority)
+			sortedCopy(a.Requires.Scopes), sortedCopy(a.Requires.Tenants), sortedCopy(a.Requires.DataClasses), sortedCopy(a.AcceptsDataClasses), a.Priority)
 		alike[key] = append(alike[key], a.ID)
 	}
 	for _, agents := range alike {

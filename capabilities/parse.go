@@ -17,12 +17,16 @@ type fileContent struct {
 	Grants        map[string]contract.Grant         `yaml:"grants"`
 }
 
-// restoreOption permits a word for a list of kinds.
-func restoreOption() strictyaml.Option { return strictyaml.ScalarOrList[contract.Restore]() }
+// dataClassesOption permits a word for a list of kinds.
+func dataClassesOption() strictyaml.Option { return strictyaml.ScalarOrList[contract.DataClasses]() }
 
 // Schema returns the JSON Schema of registry files.
-func Schema() map[string]any {
-	return strictyaml.Schema("caprouter capability registry", fileContent{}, restoreOption())
+func Schema() (map[string]any, error) {
+	shape, err := shapeValidator()
+	if err != nil {
+		return nil, err
+	}
+	return strictyaml.Schema("caprouter capability registry", fileContent{}, shape, dataClassesOption()), nil
 }
 
 // formatVersion is the only valid `version:`, and its default.
@@ -57,7 +61,7 @@ func ParseDefinition(file string, data []byte) (*Definition, error) {
 	d := fileContent{Version: formatVersion, Routing: DefaultRouting(), Fallback: DefaultFallback()}
 	// The document collects the errors of Decode and of check, so that one pass
 	// reports both.
-	_ = doc.Decode(&d, restoreOption())
+	_ = doc.Decode(&d, dataClassesOption())
 	if policy, ok := policyWords[d.Fallback.Policy]; ok {
 		d.Fallback.Policy = policy
 	}

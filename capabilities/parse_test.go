@@ -79,7 +79,7 @@ func TestLoadFull(t *testing.T) {
 				ID:       "billing_agent",
 				Match:    contract.Match{Intent: []string{"cost_analysis"}, Domains: []string{"azure", "databricks"}},
 				Endpoint: contract.Endpoint{Protocol: "mcp"},
-				Restore:  contract.Restore{"email", "phone"},
+				Restore:  contract.DataClasses{"email", "phone"},
 			},
 			{
 				ID:       "planner",
@@ -104,16 +104,18 @@ func TestLoadFull(t *testing.T) {
 					Protocol: "http", URL: "http://127.0.0.1:9101/tasks", TimeoutMS: 30000, Idempotent: true,
 				},
 				MCPCapabilities: []string{"gis:radius_query"},
-				Restore:         contract.Restore{"all"},
-				Health:          contract.Health{IntervalS: 30, Path: "/healthz"},
-				MaxInFlight:     64,
+				Restore:         contract.DataClasses{"all"},
+
+				AcceptsDataClasses: contract.DataClasses{"email", "phone"},
+				Health:             contract.Health{IntervalS: 30, Path: "/healthz"},
+				MaxInFlight:        64,
 			},
 			{
 				ID:       "rag_agent",
 				Match:    contract.Match{Intent: []string{"retrieval_qa"}, Domains: []string{"*"}},
 				Requires: contract.Requires{DataClasses: []string{"email"}},
 				Endpoint: contract.Endpoint{Protocol: "pull"},
-				Restore:  contract.Restore{"none"},
+				Restore:  contract.DataClasses{"none"},
 				Priority: -3,
 			},
 		},
@@ -302,6 +304,7 @@ clients:
 		"another threshold":  base + "routing: {confidence_threshold: 0.66}\n",
 		"a min_confidence":   base + "routing: {min_confidence: 0}\n",
 		"another policy":     base + "fallback: {policy: C}\n",
+		"accepted data":      strings.Replace(base, "b: {match", "b: {accepts_data_classes: none, match", 1),
 		"order of the lists": strings.Replace(base, "[x, y]", "[y, x]", 1),
 	}
 	seen := map[string]string{want: "base"}
@@ -311,6 +314,34 @@ clients:
 			t.Errorf("%s: got the version of %s", name, before)
 		}
 		seen[got] = name
+	}
+}
+
+// An agent that registered itself accepts no data class unless it declares some.
+func TestSnapshot_AcceptedDataClasses(t *testing.T) {
+	for _, tc := range []struct {
+		name     string
+		origin   contract.Origin
+		declared contract.DataClasses
+		want     contract.DataClasses
+	}{
+		{"file", contract.OriginFile, nil, nil},
+		{"file, all", contract.OriginFile, contract.DataClasses{"all"}, nil},
+		{"file, none", contract.OriginFile, contract.DataClasses{"none"}, contract.DataClasses{"none"}},
+		{"registration", contract.OriginRegistration, nil, contract.DataClasses{"none"}},
+		{"registration, all", contract.OriginRegistration, contract.DataClasses{"all"}, nil},
+		{"registration, some", contract.OriginRegistration, contract.DataClasses{"email"}, contract.DataClasses{"email"}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			d, err := ParseDefinition("f.yaml", []byte(base))
+			must(t, err)
+			d.Agents[0].Origin, d.Agents[0].AcceptsDataClasses = tc.origin, tc.declared
+			s, err := NewSnapshot(d)
+			must(t, err)
+			if diff := cmp.Diff(tc.want, s.Entry(d.Agents[0].ID).AcceptsDataClasses); diff != "" {
+				t.Errorf("accepted (-want +got):\n%s", diff)
+			}
+		})
 	}
 }
 
@@ -350,7 +381,7 @@ func TestRevision_ChangesWithTheFleetOnly(t *testing.T) {
 	}
 	d, err := ParseDefinition("f.yaml", []byte(base))
 	must(t, err)
-	d.Agents[0].Origin = contract.OriginRegistration
+	d.Agents[0].Origin, d.Agents[0].AcceptsDataClasses = contract.OriginRegistration, contract.DataClasses{contract.AllClasses}
 	s, err := NewSnapshot(d)
 	must(t, err)
 	if before, ok := seen[s.Fleet.Revision]; ok || s.Catalogue.Version != first.Catalogue.Version {

@@ -35,7 +35,7 @@ type Snapshot struct {
 // classifiers and the matcher read. It is immutable.
 //
 // The entries contain id, description, match, examples, keywords, not_for,
-// constraints, requires and priority; every other key is zero.
+// constraints, requires, accepts_data_classes and priority; every other key is zero.
 type Catalogue struct {
 	// Version is "sha256:<hex>" of the content with defaults filled in, so that
 	// layout, order and comments of a file do not change it. It is the
@@ -113,7 +113,7 @@ func NewSnapshot(d *Definition) (*Snapshot, error) {
 func splitEntry(e *contract.RegistryEntry) (catalogue, fleet *contract.RegistryEntry) {
 	catalogue = &contract.RegistryEntry{
 		ID: e.ID, Description: e.Description, Match: e.Match, Examples: e.Examples, Keywords: e.Keywords, NotFor: e.NotFor,
-		Constraints: e.Constraints, Requires: normalizeRequires(e.Requires), Priority: e.Priority,
+		Constraints: e.Constraints, Requires: normalizeRequires(e.Requires), AcceptsDataClasses: acceptedClasses(e), Priority: e.Priority,
 	}
 	fleet = &contract.RegistryEntry{
 		ID: e.ID, Endpoint: e.Endpoint, MCPCapabilities: e.MCPCapabilities, Restore: e.Restore, Health: e.Health,
@@ -138,6 +138,18 @@ func normalizeRequires(r contract.Requires) contract.Requires {
 		}
 	}
 	return r
+}
+
+// acceptedClasses returns the kinds that the entry accepts, or nil for all of them, so
+// that an explicit default has the same version.
+func acceptedClasses(e *contract.RegistryEntry) contract.DataClasses {
+	switch {
+	case e.AcceptsDataClasses == nil && e.Origin == contract.OriginRegistration:
+		return contract.DataClasses{contract.NoClasses}
+	case slices.Contains(e.AcceptsDataClasses, contract.AllClasses):
+		return nil
+	}
+	return e.AcceptsDataClasses
 }
 
 func (c *Catalogue) hash() (string, error) {

@@ -25,17 +25,17 @@ const (
 // modelReply is the JSON that a model must reply with. A pointer is nil if the
 // member is absent or null.
 type modelReply struct {
-	Intent     *string        `json:"intent"`
-	Domains    []string       `json:"domains"`
-	Subtasks   []replySubtask `json:"subtasks"`
-	Confidence *float64       `json:"confidence"`
+	Intent     *string        `json:"intent" validate:"required"`
+	Domains    []string       `json:"domains" validate:"required,max=3"`
+	Subtasks   []replySubtask `json:"subtasks" validate:"max=3,dive"`
+	Confidence *float64       `json:"confidence" validate:"required,min=0,max=1"`
 }
 
 type replySubtask struct {
-	Title   *string   `json:"title"`
+	Title   *string   `json:"title" validate:"required"`
 	Reason  *string   `json:"reason"`
 	Intent  *string   `json:"intent"`
-	Domains *[]string `json:"domains"`
+	Domains *[]string `json:"domains" validate:"omitempty,max=3"`
 }
 
 // closedVocabulary contains the names that a reply may use: those declared in
@@ -66,13 +66,8 @@ func parseReply(text string, names closedVocabulary) (contract.Classification, *
 	if bad != nil {
 		return none, bad
 	}
-	switch {
-	case r.Intent == nil:
-		return none, invalidJSON("/intent: is required")
-	case r.Domains == nil:
-		return none, invalidJSON("/domains: is required")
-	case r.Confidence == nil:
-		return none, invalidJSON("/confidence: is required")
+	if bad := r.checkShape(); bad != nil {
+		return none, bad
 	}
 	clf := contract.Classification{Intent: *r.Intent, Subtasks: []contract.Subtask{}}
 	if bad := names.checkIntent("/intent", clf.Intent); bad != nil {
@@ -84,13 +79,7 @@ func parseReply(text string, names closedVocabulary) (contract.Classification, *
 	if len(clf.Domains) == 0 && clf.Intent != contract.Unknown {
 		return none, invalidValue("/domains", "must have 1 to %d entries; if none fits, the one is %q", contract.MaxDomains, contract.Unknown)
 	}
-	if c := *r.Confidence; !(c >= 0 && c <= 1) {
-		return none, invalidValue("/confidence", "must be from 0 to 1, got %s", strconv.FormatFloat(c, 'g', 6, 64))
-	}
 	clf.Confidence = max(*r.Confidence, 0) // not −0
-	if n := len(r.Subtasks); n > contract.MaxSubtasks {
-		return none, invalidValue("/subtasks", "must have at most %d entries, got %d", contract.MaxSubtasks, n)
-	}
 	for i := range r.Subtasks {
 		sub, bad := names.parseSubtask(fmt.Sprintf("/subtasks/%d", i), &r.Subtasks[i])
 		if bad != nil {
@@ -101,6 +90,19 @@ func parseReply(text string, names closedVocabulary) (contract.Classification, *
 		}
 	}
 	return clf, nil
+}
+
+// checkShape checks the tags of the reply. Only its names and the length of cleaned titles
+// are checked elsewhere, because they depend on the registry and on sanitizeLine.
+func (r *modelReply) checkShape() *replyFlaw {
+	problems := strictjson.Validate(r)
+	switch {
+	case len(problems) == 0:
+		return nil
+	case problems[0].Detail == strictjson.Required:
+		return invalidJSON(problems[0].Pointer + ": " + problems[0].Detail)
+	}
+	return invalidValue(problems[0].Pointer, "%s", problems[0].Detail)
 }
 
 // decodeReply decodes the reply. If that fails, it tries again without a
@@ -146,9 +148,6 @@ func (v closedVocabulary) checkIntent(at, name string) *replyFlaw {
 // checkDomains validates a list of domains, and removes duplicates, which are
 // not worth another call.
 func (v closedVocabulary) checkDomains(at string, names []string) ([]string, *replyFlaw) {
-	if len(names) > contract.MaxDomains {
-		return nil, invalidValue(at, "must have at most %d entries, got %d", contract.MaxDomains, len(names))
-	}
 	domains := make([]string, 0, len(names))
 	for i, name := range names {
 		if !isDeclared(v.domains, name) {
@@ -163,9 +162,6 @@ func (v closedVocabulary) checkDomains(at string, names []string) ([]string, *re
 
 func (v closedVocabulary) parseSubtask(at string, r *replySubtask) (contract.Subtask, *replyFlaw) {
 	var none contract.Subtask
-	if r.Title == nil {
-		return none, invalidJSON(at + "/title: is required")
-	}
 	title := sanitizeLine(*r.Title, contract.MaxSubtaskTitle+1)
 	if n := utf8.RuneCountInString(title); n == 0 || n > contract.MaxSubtaskTitle {
 		return none, invalidValue(at+"/title", "must be 1 to %d characters long", contract.MaxSubtaskTitle)

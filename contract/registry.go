@@ -20,20 +20,24 @@ func ValidAgentID(id string) bool {
 // RegistryEntry declares one agent: what it can do, under which conditions, and
 // how to reach it. It is one value under `clients:` in the registry file.
 type RegistryEntry struct {
-	ID              string              `json:"id" yaml:"id"`
-	Description     string              `json:"description,omitempty" yaml:"description" validate:"omitempty,text=2000"`
-	Match           Match               `json:"match" yaml:"match"`
-	Examples        map[string][]string `json:"examples,omitempty" yaml:"examples"` // utterances by intent
-	Keywords        []string            `json:"keywords,omitempty" yaml:"keywords" validate:"dive,text=100"`
-	NotFor          []string            `json:"not_for,omitempty" yaml:"not_for" validate:"dive,text=2000"`
-	Constraints     Constraints         `json:"constraints,omitzero" yaml:"constraints"`
-	Requires        Requires            `json:"requires,omitzero" yaml:"requires"`
-	Endpoint        Endpoint            `json:"endpoint,omitzero" yaml:"endpoint"`
-	MCPCapabilities []string            `json:"mcp_capabilities,omitempty" yaml:"mcp_capabilities"`
-	Restore         Restore             `json:"restore,omitempty" yaml:"restore"`
-	Health          Health              `json:"health,omitzero" yaml:"health"`
-	MaxInFlight     int                 `json:"max_in_flight,omitzero" yaml:"max_in_flight" validate:"range=0 100000"` // 0 = DefaultMaxInFlight
-	Priority        int                 `json:"priority,omitzero" yaml:"priority" validate:"range=-1000000 1000000"`
+	ID          string              `json:"id" yaml:"id"`
+	Description string              `json:"description,omitempty" yaml:"description" validate:"omitempty,text=2000"`
+	Match       Match               `json:"match" yaml:"match"`
+	Examples    map[string][]string `json:"examples,omitempty" yaml:"examples"` // utterances by intent
+	Keywords    []string            `json:"keywords,omitempty" yaml:"keywords" validate:"dive,text=100"`
+	NotFor      []string            `json:"not_for,omitempty" yaml:"not_for" validate:"dive,text=2000"`
+	Constraints Constraints         `json:"constraints,omitzero" yaml:"constraints"`
+	Requires    Requires            `json:"requires,omitzero" yaml:"requires"`
+	// AcceptsDataClasses are the kinds of data that a request for the agent may
+	// contain. Absent means all for an entry of a file, and none for a registered
+	// agent.
+	AcceptsDataClasses DataClasses `json:"accepts_data_classes,omitempty" yaml:"accepts_data_classes" validate:"unique,dive,kind=all none"`
+	Endpoint           Endpoint    `json:"endpoint,omitzero" yaml:"endpoint"`
+	MCPCapabilities    []string    `json:"mcp_capabilities,omitempty" yaml:"mcp_capabilities" validate:"unique,dive,name"`
+	Restore            DataClasses `json:"restore,omitempty" yaml:"restore" validate:"unique,dive,kind=all none"` // kinds that the agent receives unmasked; absent = all
+	Health             Health      `json:"health,omitzero" yaml:"health"`
+	MaxInFlight        int         `json:"max_in_flight,omitzero" yaml:"max_in_flight" validate:"range=0 100000"` // 0 = DefaultMaxInFlight
+	Priority           int         `json:"priority,omitzero" yaml:"priority" validate:"range=-1000000 1000000"`
 	// Origin is the source of the entry. It cannot be set in a file or body.
 	Origin Origin `json:"-" yaml:"-"`
 }
@@ -54,8 +58,8 @@ const DefaultMaxInFlight = 64
 
 // Match lists the intents and domains an agent serves.
 type Match struct {
-	Intent  []string `json:"intent" yaml:"intent"`
-	Domains []string `json:"domains" yaml:"domains"` // AnyDomain = any one
+	Intent  []string `json:"intent" yaml:"intent" validate:"unique,dive,intent"`
+	Domains []string `json:"domains" yaml:"domains" validate:"unique,dive,domain"` // AnyDomain = any one
 }
 
 // Constraints are soft: violating one reduces the score by 0.2.
@@ -66,9 +70,9 @@ type Constraints struct {
 // Requires are hard conditions: a request that does not meet them is not a
 // candidate.
 type Requires struct {
-	Scopes      []string `json:"scopes,omitempty" yaml:"scopes"`
-	Tenants     []string `json:"tenants,omitempty" yaml:"tenants"`
-	DataClasses []string `json:"data_classes,omitempty" yaml:"data_classes"`
+	Scopes      []string `json:"scopes,omitempty" yaml:"scopes" validate:"unique,dive,name"`
+	Tenants     []string `json:"tenants,omitempty" yaml:"tenants" validate:"unique,dive,name"`
+	DataClasses []string `json:"data_classes,omitempty" yaml:"data_classes" validate:"unique,dive,kind"`
 }
 
 // Protocols of Endpoint.Protocol.
@@ -87,10 +91,15 @@ type Endpoint struct {
 	Idempotent bool   `json:"idempotent,omitzero" yaml:"idempotent"`                           // a task may be resent
 }
 
-// Restore lists the kinds of masked text that an agent receives unmasked:
-// "all", "none" or kinds, for example ["email"]. In YAML it is a word or a
-// list.
-type Restore []string
+// DataClasses lists kinds of masked text: "all", "none" or kinds, for example
+// ["email"]. In YAML it is a word or a list. nil is the default of its key.
+type DataClasses []string
+
+// Words of DataClasses that are not kinds.
+const (
+	AllClasses = "all"
+	NoClasses  = "none"
+)
 
 // Health configures the health checks of an agent.
 type Health struct {
@@ -100,8 +109,8 @@ type Health struct {
 
 // Grant limits what a self-registering agent may declare, by token subject.
 type Grant struct {
-	Intents  []string `json:"intents" yaml:"intents"`
-	Domains  []string `json:"domains" yaml:"domains"`
+	Intents  []string `json:"intents" yaml:"intents" validate:"unique,dive,intent"`
+	Domains  []string `json:"domains" yaml:"domains" validate:"unique,dive,domain"`
 	Priority int      `json:"priority,omitzero" yaml:"priority" validate:"range=-1000000 1000000"`
 	Requires Requires `json:"requires,omitzero" yaml:"requires"`
 }

@@ -309,8 +309,8 @@ type casesFile struct {
 func repliesOption() strictyaml.Option { return strictyaml.ScalarOrList[ScriptedReplies]() }
 
 // Schema returns the JSON Schema of YAML files of cases.
-func Schema() map[string]any {
-	return strictyaml.Schema("caprouter golden cases", casesFile{}, repliesOption())
+func Schema() (map[string]any, error) {
+	return strictyaml.Schema("caprouter golden cases", casesFile{}, nil, repliesOption()), nil
 }
 
 // ReadYAML reads `cases: […]`, the only format with all features.

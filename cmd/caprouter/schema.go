@@ -18,7 +18,7 @@ const schemaDir = "schemas"
 // fileSchema is the JSON Schema of one kind of YAML file.
 type fileSchema struct {
 	name     string // argument of the command; the file is name.json
-	generate func() map[string]any
+	generate func() (map[string]any, error)
 }
 
 func fileSchemas() []fileSchema {
@@ -30,7 +30,11 @@ func fileSchemas() []fileSchema {
 }
 
 func (s *fileSchema) encode() ([]byte, error) {
-	data, err := strictjson.MarshalIndent(s.generate())
+	schema, err := s.generate()
+	if err != nil {
+		return nil, err
+	}
+	data, err := strictjson.MarshalIndent(schema)
 	return append(data, '\n'), err
 }
 

@@ -113,8 +113,8 @@ func configOptions() []strictyaml.Option {
 }
 
 // ConfigSchema returns the JSON Schema of caprouter.yaml.
-func ConfigSchema() map[string]any {
-	return strictyaml.Schema("caprouter configuration", Config{}, configOptions()...)
+func ConfigSchema() (map[string]any, error) {
+	return strictyaml.Schema("caprouter configuration", Config{}, nil, configOptions()...), nil
 }
 
 // Validate checks all values. Each error contains the key and its valid values.

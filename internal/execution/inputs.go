@@ -5,7 +5,6 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/caprouter/caprouter/capabilities"
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/strictjson"
 )
@@ -29,7 +28,7 @@ func newTaskInputs(req *Request) *taskInputs {
 // forAgent returns the inputs for one agent. The parts of a request call it
 // concurrently.
 func (in *taskInputs) forAgent(agent *contract.RegistryEntry) map[string]json.RawMessage {
-	if len(agent.Restore) == 0 || slices.Contains(agent.Restore, capabilities.RestoreAll) {
+	if len(agent.Restore) == 0 || slices.Contains(agent.Restore, contract.AllClasses) {
 		return in.original
 	}
 	masking := in.request.Masking

@@ -20,8 +20,8 @@ func Example() {
 
 	answer := "I wrote to [EMAIL_1] about [CARD_1]."
 	fmt.Println(m.RestoreText(answer, nil))
-	fmt.Println(m.RestoreText(answer, contract.Restore{redact.Email}))
-	fmt.Println(string(m.MaskJSON([]byte(`{"to":"bob@example.com","ip":"10.0.0.7"}`), contract.Restore{redact.Email})))
+	fmt.Println(m.RestoreText(answer, contract.DataClasses{redact.Email}))
+	fmt.Println(string(m.MaskJSON([]byte(`{"to":"bob@example.com","ip":"10.0.0.7"}`), contract.DataClasses{redact.Email})))
 	fmt.Println(r.RedactText("no mailbox eve@example.com"))
 	// Output:
 	// Tell [EMAIL_1] and help@example.org that card [CARD_1] is blocked. [LITERAL_1]?

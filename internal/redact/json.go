@@ -14,7 +14,7 @@ import (
 // the name of its member, also inside an array: the value of {"password": "…"}
 // is a secret as a whole. raw must be valid JSON; otherwise it is masked as far
 // as it can be parsed.
-func (m *Masking) MaskJSON(raw json.RawMessage, want contract.Restore) json.RawMessage {
+func (m *Masking) MaskJSON(raw json.RawMessage, want contract.DataClasses) json.RawMessage {
 	show, everything := parseRestore(want)
 	if everything {
 		return raw
@@ -24,7 +24,7 @@ func (m *Masking) MaskJSON(raw json.RawMessage, want contract.Restore) json.RawM
 
 // MaskMember masks the name and value of a single member, like MaskJSON does
 // for all members of an object. Different names stay different.
-func (m *Masking) MaskMember(name string, raw json.RawMessage, want contract.Restore) (string, json.RawMessage) {
+func (m *Masking) MaskMember(name string, raw json.RawMessage, want contract.DataClasses) (string, json.RawMessage) {
 	show, everything := parseRestore(want)
 	if everything {
 		return name, raw

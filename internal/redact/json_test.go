@@ -15,7 +15,7 @@ import (
 	"github.com/caprouter/caprouter/internal/redact"
 )
 
-var none = contract.Restore{"none"}
+var none = contract.DataClasses{"none"}
 
 // The name of a member determines the kind of its whole value.
 func TestMaskMember_UsesItsName(t *testing.T) {
@@ -85,15 +85,15 @@ func unquoteAll(s string) string {
 func TestMaskMember_KeepsWantedKinds(t *testing.T) {
 	const name, raw = "alice@example.com", `{"password":"hunter2 [EMAIL_1]","from":"10.0.0.7"}`
 	for _, tc := range []struct {
-		want           contract.Restore
+		want           contract.DataClasses
 		name, asMasked string
 	}{
 		{nil, name, raw},
-		{contract.Restore{"all"}, name, raw},
+		{contract.DataClasses{"all"}, name, raw},
 		{none, "[EMAIL_1]", `{"password":"[SECRET_1]","from":"[IP_1]"}`},
-		{contract.Restore{"email"}, name, `{"password":"[SECRET_1]","from":"[IP_1]"}`},
-		{contract.Restore{"secret"}, "[EMAIL_1]", `{"password":"hunter2 [LITERAL_1]","from":"[IP_1]"}`},
-		{contract.Restore{"secret", "ip"}, "[EMAIL_1]", `{"password":"hunter2 [LITERAL_1]","from":"10.0.0.7"}`},
+		{contract.DataClasses{"email"}, name, `{"password":"[SECRET_1]","from":"[IP_1]"}`},
+		{contract.DataClasses{"secret"}, "[EMAIL_1]", `{"password":"hunter2 [LITERAL_1]","from":"[IP_1]"}`},
+		{contract.DataClasses{"secret", "ip"}, "[EMAIL_1]", `{"password":"hunter2 [LITERAL_1]","from":"10.0.0.7"}`},
 	} {
 		t.Run(fmt.Sprint(tc.want), func(t *testing.T) {
 			m := redactor(t, redact.Config{}).StartMasking()
@@ -132,7 +132,7 @@ func TestMaskMember_NamesStayDifferent(t *testing.T) {
 	r := redactor(t, redact.Config{})
 	rapid.Check(t, func(t *rapid.T) {
 		in := rapid.MapOfN(texts(), texts(), 0, 6).Draw(t, "members")
-		want := contract.Restore{rapid.SampledFrom(append(redact.Kinds(), "none")).Draw(t, "want")}
+		want := contract.DataClasses{rapid.SampledFrom(append(redact.Kinds(), "none")).Draw(t, "want")}
 		m := r.StartMasking()
 		got := map[string]json.RawMessage{}
 		for _, name := range slices.Sorted(maps.Keys(in)) {
@@ -195,14 +195,14 @@ func TestRestoreText_MasksPlaceholdersInValues(t *testing.T) {
 		t.Fatalf("masked: got %q, want %q", masked, want)
 	}
 	for _, tc := range []struct {
-		want contract.Restore
+		want contract.DataClasses
 		text string
 	}{
 		{nil, text},
 		{none, masked},
-		{contract.Restore{"email"}, "[SECRET_1] bob@example.com"},
-		{contract.Restore{"secret"}, "-----BEGIN PRIVATE KEY----- [LITERAL_1] -----END PRIVATE KEY----- [EMAIL_1]"},
-		{contract.Restore{"secret", "email"}, "-----BEGIN PRIVATE KEY----- [LITERAL_1] -----END PRIVATE KEY----- bob@example.com"},
+		{contract.DataClasses{"email"}, "[SECRET_1] bob@example.com"},
+		{contract.DataClasses{"secret"}, "-----BEGIN PRIVATE KEY----- [LITERAL_1] -----END PRIVATE KEY----- [EMAIL_1]"},
+		{contract.DataClasses{"secret", "email"}, "-----BEGIN PRIVATE KEY----- [LITERAL_1] -----END PRIVATE KEY----- bob@example.com"},
 	} {
 		t.Run(fmt.Sprint(tc.want), func(t *testing.T) {
 			got := m.RestoreText(masked, tc.want)
@@ -223,7 +223,7 @@ func TestRestoreText_InSteps(t *testing.T) {
 		text := texts().Draw(t, "text")
 		m := r.StartMasking()
 		masked := m.MaskText(text)
-		want := contract.Restore(rapid.SliceOfNDistinct(rapid.SampledFrom(redact.Kinds()), 1, 4, rapid.ID[string]).Draw(t, "kinds"))
+		want := contract.DataClasses(rapid.SliceOfNDistinct(rapid.SampledFrom(redact.Kinds()), 1, 4, rapid.ID[string]).Draw(t, "kinds"))
 		part := m.RestoreText(masked, want)
 		if got := m.RestoreText(part, nil); got != text {
 			t.Fatalf("%q → %q → %v %q: got %q, want the first", text, masked, want, part, got)

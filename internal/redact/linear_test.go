@@ -225,7 +225,7 @@ func main() {
 			}
 			redact.Steps = 0
 			m := r.StartMasking()
-			m.RestoreText(m.MaskText(text), contract.Restore{"secret"})
+			m.RestoreText(m.MaskText(text), contract.DataClasses{"secret"})
 			counts[i] = append(counts[i], redact.Steps)
 		}
 	}

@@ -116,7 +116,7 @@ func (m *Masking) Kinds() []string {
 	return found
 }
 
-// Values of a contract.Restore that are not kinds.
+// Values of a contract.DataClasses that are not kinds.
 const (
 	restoreAll  = "all"
 	restoreNone = "none"
@@ -126,7 +126,7 @@ const (
 // restored. Text that looked like a placeholder is restored only with
 // everything, because otherwise it could be confused with remaining
 // placeholders.
-func parseRestore(want contract.Restore) (set kindSet, everything bool) {
+func parseRestore(want contract.DataClasses) (set kindSet, everything bool) {
 	if want == nil || slices.Contains(want, restoreAll) {
 		return allKinds | 1<<literalRow, true
 	}
@@ -140,7 +140,7 @@ func parseRestore(want contract.Restore) (set kindSet, everything bool) {
 
 // RestoreText replaces placeholders by their values, if their kind is wanted:
 // nil and "all" mean every kind, "none" no kind. Unknown placeholders stay.
-func (m *Masking) RestoreText(text string, want contract.Restore) string {
+func (m *Masking) RestoreText(text string, want contract.DataClasses) string {
 	set, everything := parseRestore(want)
 	m.mu.RLock()
 	defer m.mu.RUnlock()

@@ -80,16 +80,16 @@ func TestRestoreText(t *testing.T) {
 	const answer = "[EMAIL_1] [IP_1] [CARD_1] [LITERAL_1] [EMAIL_2] [PHONE_1] [x] ["
 	for _, tc := range []struct {
 		name string
-		want contract.Restore
+		want contract.DataClasses
 		text string
 	}{
 		{"absent", nil, "bob@example.com 10.0.0.7 4111111111111111 [CARD_1] [EMAIL_2] [PHONE_1] [x] ["},
-		{"all", contract.Restore{"all"}, "bob@example.com 10.0.0.7 4111111111111111 [CARD_1] [EMAIL_2] [PHONE_1] [x] ["},
-		{"none", contract.Restore{"none"}, answer},
-		{"empty", contract.Restore{}, answer},
-		{"one", contract.Restore{"ip"}, "[EMAIL_1] 10.0.0.7 [CARD_1] [LITERAL_1] [EMAIL_2] [PHONE_1] [x] ["},
-		{"two", contract.Restore{"ip", "email"}, "bob@example.com 10.0.0.7 [CARD_1] [LITERAL_1] [EMAIL_2] [PHONE_1] [x] ["},
-		{"no kind", contract.Restore{"passport", "literal", ""}, answer},
+		{"all", contract.DataClasses{"all"}, "bob@example.com 10.0.0.7 4111111111111111 [CARD_1] [EMAIL_2] [PHONE_1] [x] ["},
+		{"none", contract.DataClasses{"none"}, answer},
+		{"empty", contract.DataClasses{}, answer},
+		{"one", contract.DataClasses{"ip"}, "[EMAIL_1] 10.0.0.7 [CARD_1] [LITERAL_1] [EMAIL_2] [PHONE_1] [x] ["},
+		{"two", contract.DataClasses{"ip", "email"}, "bob@example.com 10.0.0.7 [CARD_1] [LITERAL_1] [EMAIL_2] [PHONE_1] [x] ["},
+		{"no kind", contract.DataClasses{"passport", "literal", ""}, answer},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			if got := m.RestoreText(answer, tc.want); got != tc.text {
@@ -117,7 +117,7 @@ func TestRestoreText_Concurrent(t *testing.T) {
 			if got, want := m.RestoreText(masked, nil), "bob@example.com 10.0.0.7"; got != want {
 				t.Errorf("got %q, want %q", got, want)
 			}
-			m.MaskJSON(fmt.Appendf(nil, `"u%d@example.com"`, i), contract.Restore{"none"})
+			m.MaskJSON(fmt.Appendf(nil, `"u%d@example.com"`, i), contract.DataClasses{"none"})
 			m.Kinds()
 		})
 	}
@@ -184,19 +184,19 @@ func TestMaskJSON(t *testing.T) {
 	const raw = `{"mail":"bob@example.com","n":4111111111111111,"list":["10.0.0.7",null,true,"x"],"deep":{"password":"swordfish"},"10.0.0.8":"\u0062ob@example.com\n","phone": "467 3395"}`
 	for _, tc := range []struct {
 		name string
-		want contract.Restore
+		want contract.DataClasses
 		text string
 	}{
 		{"absent", nil, raw},
-		{"all", contract.Restore{"all"}, raw},
+		{"all", contract.DataClasses{"all"}, raw},
 		{
 			"none",
-			contract.Restore{"none"},
+			contract.DataClasses{"none"},
 			`{"mail":"[EMAIL_1]","n":4111111111111111,"list":["[IP_1]",null,true,"x"],"deep":{"password":"[SECRET_1]"},"[IP_2]":"[EMAIL_1]\n","phone": "[PHONE_1]"}`,
 		},
 		{
 			"one",
-			contract.Restore{"email"},
+			contract.DataClasses{"email"},
 			`{"mail":"bob@example.com","n":4111111111111111,"list":["[IP_1]",null,true,"x"],"deep":{"password":"[SECRET_1]"},"[IP_2]":"\u0062ob@example.com\n","phone": "[PHONE_1]"}`,
 		},
 	} {
@@ -213,7 +213,7 @@ func TestMaskJSON(t *testing.T) {
 func TestMaskJSON_SharesPlaceholders(t *testing.T) {
 	m := redactor(t, redact.Config{}).StartMasking()
 	m.MaskText("ann@example.com, bob@example.com")
-	got := string(m.MaskJSON([]byte(`["bob@example.com","eve@example.com","[EMAIL_9]"]`), contract.Restore{"ip"}))
+	got := string(m.MaskJSON([]byte(`["bob@example.com","eve@example.com","[EMAIL_9]"]`), contract.DataClasses{"ip"}))
 	if want := `["[EMAIL_2]","[EMAIL_3]","[LITERAL_1]"]`; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
@@ -222,7 +222,7 @@ func TestMaskJSON_SharesPlaceholders(t *testing.T) {
 // Unmasked values must not contain text that looks like a placeholder.
 func TestMaskJSON_PlaceholdersInWantedKinds(t *testing.T) {
 	m := redactor(t, redact.Config{}).StartMasking()
-	got := string(m.MaskJSON([]byte(`"-----BEGIN PRIVATE KEY----- [EMAIL_1]"`), contract.Restore{"secret"}))
+	got := string(m.MaskJSON([]byte(`"-----BEGIN PRIVATE KEY----- [EMAIL_1]"`), contract.DataClasses{"secret"}))
 	if want := `"-----BEGIN PRIVATE KEY----- [LITERAL_1]"`; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
@@ -231,7 +231,7 @@ func TestMaskJSON_PlaceholdersInWantedKinds(t *testing.T) {
 func TestMaskJSON_OtherValues(t *testing.T) {
 	for _, raw := range []string{"", "null", "17", "[]", "{}", `""`, `"\""`, `"unterminated`, `"ends in \`, "\"", `{"a"`} {
 		m := redactor(t, redact.Config{}).StartMasking()
-		if got := string(m.MaskJSON([]byte(raw), contract.Restore{"none"})); got != raw {
+		if got := string(m.MaskJSON([]byte(raw), contract.DataClasses{"none"})); got != raw {
 			t.Errorf("%q: got %q", raw, got)
 		}
 	}

@@ -49,12 +49,12 @@ func TestRestoreText_UndoesMaskText(t *testing.T) {
 			masked[i] = m.MaskText(text)
 		}
 		for i, text := range all {
-			for _, want := range []contract.Restore{nil, {"all"}} {
+			for _, want := range []contract.DataClasses{nil, {"all"}} {
 				if got := m.RestoreText(masked[i], want); got != text {
 					t.Fatalf("got %q, want %q; masked %q", got, text, masked[i])
 				}
 			}
-			if got := m.RestoreText(masked[i], contract.Restore{"none"}); got != masked[i] {
+			if got := m.RestoreText(masked[i], contract.DataClasses{"none"}); got != masked[i] {
 				t.Fatalf("restore none: got %q, want %q", got, masked[i])
 			}
 		}
@@ -104,9 +104,9 @@ func TestMaskJSON_KeepsItsShape(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		want := contract.Restore(rapid.SliceOfDistinct(rapid.SampledFrom(redact.Kinds()), func(k string) string { return k }).Draw(t, "want"))
+		want := contract.DataClasses(rapid.SliceOfDistinct(rapid.SampledFrom(redact.Kinds()), func(k string) string { return k }).Draw(t, "want"))
 		if len(want) == 0 {
-			want = contract.Restore{"none"}
+			want = contract.DataClasses{"none"}
 		}
 		m := r.StartMasking()
 		var got map[string][]string
@@ -178,14 +178,14 @@ func FuzzJSON(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		m := r.StartMasking()
-		masked := m.MaskJSON(raw, contract.Restore{"none"})
+		masked := m.MaskJSON(raw, contract.DataClasses{"none"})
 		if !json.Valid(raw) {
 			return
 		}
 		if !json.Valid(masked) {
 			t.Fatalf("%q is no JSON any more: %q", raw, masked)
 		}
-		again := m.MaskJSON(raw, contract.Restore{"none"})
+		again := m.MaskJSON(raw, contract.DataClasses{"none"})
 		if string(again) != string(masked) {
 			t.Errorf("masked again: got %q, want %q", again, masked)
 		}

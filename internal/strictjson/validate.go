@@ -13,6 +13,9 @@ import (
 	"github.com/caprouter/caprouter/contract"
 )
 
+// Required is the detail of the error about an absent value.
+const Required = "is required"
+
 // embeddedName is the name of an embedded struct in the validator's field paths. Its
 // members belong to the enclosing object, so the pointer omits it.
 const embeddedName = "<embedded>"
@@ -65,7 +68,7 @@ func fieldPointer(namespace string) string {
 func describeRule(f validator.FieldError) string {
 	switch f.Tag() {
 	case "required":
-		return "is required"
+		return Required
 	case "oneof":
 		return "must be one of " + strings.Join(strings.Fields(f.Param()), ", ")
 	case "max", "lte":
@@ -89,5 +92,5 @@ func describeBound(f validator.FieldError, bound string) string {
 	case reflect.Slice, reflect.Array, reflect.Map:
 		return fmt.Sprintf("have %s %s entries", bound, f.Param())
 	}
-	return fmt.Sprintf("be %s %s", bound, f.Param())
+	return fmt.Sprintf("be %s %s, got %v", bound, f.Param(), f.Value())
 }

@@ -51,6 +51,7 @@ type decoder struct {
 	structs      map[reflect.Type]*structKeys
 	scalarOrList map[reflect.Type]bool
 	numberAsText map[reflect.Type]bool
+	validator    *Validator // for a schema
 }
 
 // addErrorAt adds an error about the value n and returns false.

@@ -1,15 +1,20 @@
 package strictyaml
 
-import "reflect"
+import (
+	"maps"
+	"reflect"
+	"strings"
+)
 
 // Schema returns the JSON Schema (2020-12) of the files that Decode accepts for the
-// struct v, with the same options. Editors use it to complete and check keys. It
-// describes keys and types; the caller's checks of values are not part of it.
-func Schema(title string, v any, opts ...Option) map[string]any {
+// struct v, with the same options, and by accepts by its `validate` tags. Editors use it
+// to complete and check keys and values. Other checks of the caller are not part of it.
+func Schema(title string, v any, by *Validator, opts ...Option) map[string]any {
 	dec := decoder{
 		structs:      map[reflect.Type]*structKeys{},
 		scalarOrList: map[reflect.Type]bool{},
 		numberAsText: map[reflect.Type]bool{},
+		validator:    by,
 	}
 	for _, o := range opts {
 		o(&dec)
@@ -54,7 +59,66 @@ func (d *decoder) schemaOf(t reflect.Type) jsonSchema {
 func (d *decoder) schemaOfStruct(t reflect.Type) jsonSchema {
 	keys, properties := d.keysOfStruct(t), jsonSchema{}
 	for name, field := range keys.field {
-		properties[name] = d.schemaOf(t.Field(field).Type)
+		schema := d.schemaOf(t.Field(field).Type)
+		if tag := t.Field(field).Tag.Get("validate"); tag != "" {
+			d.validator.constrain(schema, strings.Split(tag, ","))
+		}
+		properties[name] = schema
 	}
 	return jsonSchema{"type": "object", "properties": properties, "additionalProperties": false}
+}
+
+// constrain adds the keywords for the rules of a tag to the schema of its field.
+func (by *Validator) constrain(schema jsonSchema, rules []string) {
+	if variants, ok := schema["anyOf"].([]jsonSchema); ok {
+		for _, variant := range variants {
+			switch variant["type"] {
+			case "null":
+			case "array":
+				by.constrain(variant, rules)
+			default: // a scalar in place of a list: what follows dive holds for it
+				_, ofItem, isList := strings.Cut(strings.Join(rules, ","), "dive,")
+				if !isList {
+					ofItem = strings.Join(rules, ",")
+				}
+				by.constrain(variant, strings.Split(ofItem, ","))
+			}
+		}
+		return
+	}
+	optional := false
+	for i, rule := range rules {
+		name, param, _ := strings.Cut(rule, "=")
+		switch name {
+		case "omitempty":
+			optional = true
+		case "dive":
+			if items, ok := schema["items"].(jsonSchema); ok {
+				by.constrain(items, rules[i+1:])
+			}
+			return
+		case "unique":
+			schema["uniqueItems"] = true
+		case "required":
+			schema["minLength"] = 1
+		case "range":
+			schema["minimum"], schema["maximum"] = parseRange(param)
+		case "oneof":
+			words := strings.Fields(param)
+			if optional {
+				words = append(words, "")
+			}
+			schema["enum"] = words
+		default:
+			if keywords := by.rules[name].Schema; keywords != nil {
+				maps.Copy(schema, keywords(param))
+			}
+		}
+	}
+	if optional { // "" is valid as well
+		delete(schema, "minLength")
+		if pattern, ok := schema["pattern"].(string); ok {
+			schema["pattern"] = "^$|" + pattern
+		}
+	}
 }

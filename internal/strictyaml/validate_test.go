@@ -17,12 +17,12 @@ func TestDocument_Validate(t *testing.T) {
 	type file struct {
 		Part part `yaml:"part"`
 	}
-	rules, err := NewValidator(map[string]Rule{"lower": func(text, _ string) string {
+	rules, err := NewValidator(map[string]Rule{"lower": {Problem: func(text, _ string) string {
 		if text == strings.ToLower(text) {
 			return ""
 		}
 		return "must be in lower case"
-	}})
+	}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,7 +32,7 @@ func TestDocument_Validate(t *testing.T) {
 		{"item of a list", "{words: [x, Y]}", "f.yaml:1:19: must be in lower case"},
 		{"range through a pointer", "{share: 1.2}", "f.yaml:1:15: must be from 0 to 1.1, got 1.2"},
 		{"range under the second name", "{number: 9}", "f.yaml:1:16: must be from -1 to 8, got 9"},
-		{"one of", "{kind: c}", `f.yaml:1:14: must be a, b, got "c"`},
+		{"one of", "{kind: c}", `f.yaml:1:14: must be a or b, got "c"`},
 		{"reported by Decode already", "{count: x}", `f.yaml:1:15: must be a whole number in decimal, got the text "x"`},
 	}
 	for _, tt := range tests {
