@@ -102,7 +102,7 @@ type ScoreParts struct {
 
 // Gate is a condition that a candidate does not meet.
 type Gate struct {
-	Gate   string `json:"gate"` // entitlement, state, scopes, tenant, data_classes, grants, threshold, confidence
+	Gate   string `json:"gate"` // entitlement, state, scopes, tenant, data_classes, accepts_data_classes, grants, threshold, confidence
 	Reason string `json:"reason"`
 }
 

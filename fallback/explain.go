@@ -13,6 +13,10 @@ import (
 // maxListedNames is how many names a sentence lists.
 const maxListedNames = 8
 
+// minNearIntent is the least confidence of an intent that a text calls the nearest. Less
+// likely ones are usually unrelated to the request.
+const minNearIntent = 0.3
+
 // explain states in one sentence for an end user why no agent serves the request, and
 // what the user can do about it. Scores and confidences are in the other members of
 // contract.Unsupported.
@@ -87,7 +91,7 @@ func (a *explainer) explainNotUnderstood() string {
 	if understood || !a.usable.All() {
 		text = a.texts.noneServes
 	}
-	if near, ok := a.visibleAlternative(); ok && !understood {
+	if near, ok := a.visibleAlternative(); ok && !understood && near.Confidence >= minNearIntent {
 		text += fmt.Sprintf(a.texts.nearest, near.Intent)
 	}
 	return text + fmt.Sprintf(a.texts.askFor, a.texts.joinNames(a.intents))

@@ -101,7 +101,8 @@ func refusalTexts() map[string]*refusalText {
 			gates: map[string]string{
 				"entitlement": "falta acesso a esse agente", "state": "não está disponível no momento", "scopes": "faltam permissões",
 				"tenant": "não atende à sua organização", "data_classes": "faltam dados exigidos no pedido",
-				"threshold": "o pedido corresponde pouco a ele", "confidence": "o pedido não foi entendido com segurança suficiente",
+				"accepts_data_classes": "o pedido contém dados que ele não aceita",
+				"threshold":            "o pedido corresponde pouco a ele", "confidence": "o pedido não foi entendido com segurança suficiente",
 			},
 		},
 		"es": {
@@ -130,7 +131,8 @@ func refusalTexts() map[string]*refusalText {
 			gates: map[string]string{
 				"entitlement": "falta acceso a ese agente", "state": "no está disponible en este momento", "scopes": "faltan permisos",
 				"tenant": "no atiende a su organización", "data_classes": "faltan datos exigidos en la solicitud",
-				"threshold": "la solicitud le corresponde poco", "confidence": "la solicitud no se entendió con suficiente seguridad",
+				"accepts_data_classes": "la solicitud contiene datos que no acepta",
+				"threshold":            "la solicitud le corresponde poco", "confidence": "la solicitud no se entendió con suficiente seguridad",
 			},
 		},
 		"zh": {
@@ -159,7 +161,8 @@ func refusalTexts() map[string]*refusalText {
 			gates: map[string]string{
 				"entitlement": "您没有使用该智能体的权限", "state": "目前不可用", "scopes": "缺少权限",
 				"tenant": "不为您的组织服务", "data_classes": "请求中缺少所需的数据",
-				"threshold": "与此请求的匹配度不足", "confidence": "对此请求的理解不够确定",
+				"accepts_data_classes": "请求包含它不接受的数据",
+				"threshold":            "与此请求的匹配度不足", "confidence": "对此请求的理解不够确定",
 			},
 		},
 	}

@@ -134,6 +134,11 @@ func TestUnsupported_Detail(t *testing.T) {
 			want: "no agent that you may use serves this request; retrieval_qa is the nearest: ask for one of doc_answering, retrieval_qa",
 		},
 		{
+			name: "out of scope, and nothing likely", reason: fallback.ReasonNoMatch, caller: only("rag_agent"),
+			clf:  contract.Classification{Intent: contract.Unknown, Alternatives: []contract.IntentScore{{Intent: "retrieval_qa", Confidence: 0.29}}},
+			want: "no agent that you may use serves this request: ask for one of doc_answering, retrieval_qa",
+		},
+		{
 			name: "understood, but nobody is near that may be shown", reason: fallback.ReasonNoMatch, caller: only("rag_agent"), clf: contract.Classification{Intent: "code_review"},
 			near: []contract.Candidate{near("quality_agent", 0.5, 0, 0, "")},
 			want: "no agent that you may use serves this request: ask for one of doc_answering, retrieval_qa",

@@ -80,6 +80,9 @@ func (x *Index) describeGates(c *Candidate, q *Query, live Live) []contract.Gate
 	if c.Failed.Has(GateDataClasses) {
 		add("data_classes", describeMissingClasses(agent.Requires.DataClasses, q))
 	}
+	if c.Failed.Has(GateAcceptance) {
+		add("accepts_data_classes", describeRefusedClasses(agent.AcceptsDataClasses, q))
+	}
 	if c.Failed.Has(GateThreshold) {
 		gates = append(gates, DescribeThreshold(toDecimal(int(c.Score)), x.threshold))
 	}
@@ -133,6 +136,13 @@ func describeMissingClasses(required []string, q *Query) string {
 		}
 	}
 	return "needs " + joinNames(missing) + " in the request; not found"
+}
+
+func describeRefusedClasses(accepted contract.DataClasses, q *Query) string {
+	refused := slices.Concat(q.DataClasses, q.InputClasses)
+	refused = slices.DeleteFunc(refused, func(class string) bool { return slices.Contains(accepted, class) })
+	slices.Sort(refused)
+	return "does not accept " + joinNames(slices.Compact(refused)) + ", which the request contains"
 }
 
 // describeTenant names only the caller's own tenant, because callers may not learn

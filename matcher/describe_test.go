@@ -120,6 +120,14 @@ func TestGateReasons(t *testing.T) {
 			want:  contract.Gate{Gate: "data_classes", Reason: "needs email in the request; not found"},
 		},
 		{
+			name:  "data classes that are not accepted",
+			agent: reviewer("a", func(a *contract.RegistryEntry) { a.AcceptsDataClasses = contract.DataClasses{"email"} }),
+			query: func(q *matcher.Query) {
+				q.DataClasses, q.InputClasses = []string{"email", "phone"}, []string{"card", "phone"}
+			},
+			want: contract.Gate{Gate: "accepts_data_classes", Reason: "does not accept card and phone, which the request contains"},
+		},
+		{
 			name:  "threshold",
 			agent: reviewer("a", func(a *contract.RegistryEntry) { a.Constraints.MaxTokens = 1 }),
 			want:  contract.Gate{Gate: "threshold", Reason: "score 0.60 is below the threshold 0.65"},

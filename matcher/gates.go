@@ -19,6 +19,7 @@ const (
 	GateThreshold                       // the score is below the match threshold
 	GateConfidence                      // the confidence of the classification is too low
 	GateEntitlement                     // the caller may not use the agent
+	GateAcceptance                      // the request contains data of a kind that the agent does not accept
 )
 
 // Has reports whether the gate is in the set.
@@ -29,7 +30,7 @@ func (s GateSet) Has(gate GateSet) bool { return s&gate == gate }
 func (x *Index) failedGates(ord int32, score int, q *Query) GateSet {
 	var failed GateSet
 	if x.profiles[ord].hasRequirements {
-		failed |= unmetRequirements(&x.agents[ord].Requires, q)
+		failed |= unmetRequirements(x.agents[ord], q)
 	}
 	if score < x.threshold {
 		failed |= GateThreshold
@@ -46,8 +47,8 @@ func (q *Query) isConfident() bool { return q.Confidence >= q.MinConfidence }
 
 // unmetRequirements returns the gates of requirements that the caller or the request
 // does not meet.
-func unmetRequirements(r *contract.Requires, q *Query) GateSet {
-	c := q.callerOrNone()
+func unmetRequirements(agent *contract.RegistryEntry, q *Query) GateSet {
+	r, c := &agent.Requires, q.callerOrNone()
 	var failed GateSet
 	for _, scope := range r.Scopes {
 		if !c.HasScope(scope) {
@@ -64,5 +65,16 @@ func unmetRequirements(r *contract.Requires, q *Query) GateSet {
 			break
 		}
 	}
+	if limitsClasses(agent) {
+		refused := func(class string) bool { return !slices.Contains(agent.AcceptsDataClasses, class) }
+		if slices.ContainsFunc(q.DataClasses, refused) || slices.ContainsFunc(q.InputClasses, refused) {
+			failed |= GateAcceptance
+		}
+	}
 	return failed
+}
+
+// limitsClasses reports whether the agent does not accept data of every kind.
+func limitsClasses(agent *contract.RegistryEntry) bool {
+	return agent.AcceptsDataClasses != nil && !slices.Contains(agent.AcceptsDataClasses, contract.AllClasses)
 }

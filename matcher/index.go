@@ -12,8 +12,9 @@ import (
 // Index finds the matching agents of one catalogue. It is immutable and safe for
 // concurrent use.
 type Index struct {
-	weights   Weights
-	threshold int
+	weights       Weights
+	threshold     int
+	limitsClasses bool // an agent does not accept data of every kind
 
 	agents   []*contract.RegistryEntry // by ordinal
 	profiles []agentProfile            // by ordinal
@@ -48,6 +49,10 @@ func Build(agents []*contract.RegistryEntry, w Weights, threshold int) *Index {
 // Agents returns the agents by ordinal. The slice must not be changed.
 func (x *Index) Agents() []*contract.RegistryEntry { return x.agents }
 
+// LimitsDataClasses reports whether an agent does not accept data of every kind.
+// Otherwise Query.InputClasses has no effect.
+func (x *Index) LimitsDataClasses() bool { return x.limitsClasses }
+
 // orderAgents numbers the agents by specificity, priority (descending) and id.
 func (x *Index) orderAgents(agents []*contract.RegistryEntry) {
 	type numbered struct {
@@ -73,6 +78,7 @@ func (x *Index) orderAgents(agents []*contract.RegistryEntry) {
 	for ord, a := range list {
 		x.agents[ord], x.profiles[ord] = a.RegistryEntry, a.agentProfile
 		x.byID[a.idRank] = int32(ord)
+		x.limitsClasses = x.limitsClasses || limitsClasses(a.RegistryEntry)
 	}
 }
 
@@ -82,7 +88,7 @@ func profileOf(a *contract.RegistryEntry) agentProfile {
 		maxTokens:       int32(min(max(a.Constraints.MaxTokens, 0), math.MaxInt32)),
 		labelCount:      int32(countDistinct(a.Match.Intent) + countDistinct(a.Match.Domains)),
 		declaresAny:     slices.Contains(a.Match.Domains, contract.AnyDomain),
-		hasRequirements: len(r.Scopes) > 0 || len(r.Tenants) > 0 || len(r.DataClasses) > 0,
+		hasRequirements: len(r.Scopes) > 0 || len(r.Tenants) > 0 || len(r.DataClasses) > 0 || limitsClasses(a),
 	}
 }
 

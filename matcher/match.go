@@ -17,8 +17,9 @@ type Query struct {
 	PromptBytes int
 	// Caller sent the request; nil may use no agent.
 	Caller *contract.Caller
-	// DataClasses are the kinds of data that were masked in the request.
-	DataClasses []string
+	// DataClasses are the kinds of data that were masked in the prompt and the
+	// history. InputClasses are those of the inputs, which no requirement counts.
+	DataClasses, InputClasses []string
 	// Only is the id of the only possible candidate; "" means any agent.
 	Only string
 

@@ -154,6 +154,9 @@ func TestMatchGates(t *testing.T) {
 	requires := func(r contract.Requires) *contract.RegistryEntry {
 		return reviewer("a", func(a *contract.RegistryEntry) { a.Requires = r })
 	}
+	accepts := func(classes ...string) *contract.RegistryEntry {
+		return reviewer("a", func(a *contract.RegistryEntry) { a.AcceptsDataClasses = classes })
+	}
 	ours := &contract.Caller{Tenant: "north", Scopes: []string{"repo:read"}, AllAgents: true}
 	for _, tc := range []struct {
 		name   string
@@ -185,6 +188,24 @@ func TestMatchGates(t *testing.T) {
 			name:  "data classes in the request",
 			agent: requires(contract.Requires{DataClasses: []string{"email", "phone"}}),
 			query: func(q *matcher.Query) { q.DataClasses = []string{"card", "email", "phone"} },
+		},
+		{name: "accepts no data, and there is none", agent: accepts("none")},
+		{
+			name:  "accepts no data",
+			agent: accepts("none"),
+			query: func(q *matcher.Query) { q.DataClasses = []string{"email"} },
+			want:  matcher.GateAcceptance,
+		},
+		{
+			name:  "accepts the data of the prompt but not of the inputs",
+			agent: accepts("email"),
+			query: func(q *matcher.Query) { q.DataClasses, q.InputClasses = []string{"email"}, []string{"card"} },
+			want:  matcher.GateAcceptance,
+		},
+		{
+			name:  "accepts all data",
+			agent: accepts("all"),
+			query: func(q *matcher.Query) { q.DataClasses, q.InputClasses = []string{"email"}, []string{"card"} },
 		},
 		{name: "unsure", query: func(q *matcher.Query) { q.Confidence = 0.64 }, want: matcher.GateConfidence},
 		{name: "sure enough", query: func(q *matcher.Query) { q.Confidence = 0.65 }},

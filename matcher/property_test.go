@@ -51,6 +51,9 @@ func drawAgent(t *rapid.T, id string) *contract.RegistryEntry {
 			a.Requires.DataClasses = subset(t, "data classes", someClasses, 2)
 		}
 	}
+	if rarely(t, "accepts", 4) {
+		a.AcceptsDataClasses = rapid.SampledFrom([]contract.DataClasses{{"all"}, {"none"}, someClasses[:1], someClasses}).Draw(t, "accepted")
+	}
 	return a
 }
 
@@ -104,6 +107,7 @@ func drawQuery(t *rapid.T, agents []*contract.RegistryEntry) matcher.Query {
 		Intent:        rapid.SampledFrom(append([]string{"nobody's", "i3"}, someIntents...)).Draw(t, "intent"),
 		Domains:       subset(t, "query domains", append([]string{"nobody's", "no one's", "d3"}, someDomains...), 5),
 		DataClasses:   subset(t, "found", someClasses, 3),
+		InputClasses:  subset(t, "found in inputs", someClasses, 1),
 		PromptBytes:   rapid.SampledFrom([]int{0, 396, 397, 400, 401}).Draw(t, "bytes"),
 		Caller:        drawCaller(t, agents),
 		Confidence:    rapid.SampledFrom([]float64{0.5, 0.7, 1}).Draw(t, "confidence"),

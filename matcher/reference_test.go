@@ -185,6 +185,12 @@ func (s *setup) gates(a *contract.RegistryEntry, score int) []string {
 			break
 		}
 	}
+	for _, class := range slices.Concat(q.DataClasses, q.InputClasses) {
+		if accepted := a.AcceptsDataClasses; accepted != nil && !slices.Contains(accepted, "all") && !slices.Contains(accepted, class) {
+			gates = append(gates, "accepts_data_classes")
+			break
+		}
+	}
 	if score < s.Threshold {
 		gates = append(gates, "threshold")
 	}

@@ -228,7 +228,7 @@ func TestNearest(t *testing.T) {
 func TestMatchAllocatesNothing(t *testing.T) {
 	p := populate(2_000, true)
 	for _, a := range p.agents[:1_000] {
-		a.Requires.DataClasses = []string{"email", "phone"}
+		a.Requires.DataClasses, a.AcceptsDataClasses = []string{"email", "phone"}, contract.DataClasses{"email", "phone"}
 	}
 	for _, threshold := range []int{-1, 20, 45, threshold} {
 		x := matcher.Build(p.agents, matcher.DefaultWeights(), threshold)
