@@ -58,7 +58,7 @@ func Steps(withModel bool) []Step {
 		req := contract.Request{
 			Content:  contract.Content{Prompt: t.prompt},
 			Metadata: contract.Metadata{Locale: t.locale},
-			Options:  contract.Options{DryRun: t.dryRun},
+			Options:  contract.Options{DryRun: t.dryRun, Explain: t.dryRun},
 		}
 		if t.fallback != "" {
 			req.Options.Fallback = &t.fallback

@@ -47,6 +47,7 @@ type scoredClass struct {
 	// differ for all of them together.
 	tiedShare float64
 	tied      tiedFeatures
+	wide      bool // all classes of the family are tied, not only near ones
 }
 
 // tiedFeatures are the features of tied classes as one.
@@ -57,6 +58,23 @@ func (v *scoredClass) withTies() confidenceFeatures {
 	f := v.features
 	f[featLogOdds], f[featMargin] = v.tied.logOdds, v.tied.margin
 	return f
+}
+
+// widenTie ties all classes of the family of the best, whatever their scores: a keyword
+// of the agents speaks for all of their intents.
+func (v *scoredClass) widenTie(probabilities []float32, families *classFamilies) {
+	whole, outside := 0.0, float32(0)
+	for c, p := range probabilities {
+		if families.tie(c, v.best) {
+			whole += float64(p)
+		} else {
+			outside = max(outside, p)
+		}
+	}
+	p := float64(probabilities[v.best])
+	v.tiedShare = p / whole
+	v.tied = tiedFeatures{min(math.Log(whole/max(1-whole, 1e-9)), maxLogOdds), math.Log(p / max(float64(outside), 1e-9))}
+	v.wide = true
 }
 
 // classFamilies are the sets of agents that serve the classes.

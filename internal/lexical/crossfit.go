@@ -66,7 +66,11 @@ func crossFit(d *trainingSet, x *declaredTexts) (*linearModel, []heldOutPredicti
 	}
 	var whole *linearModel
 	parts := make([][]heldOutPrediction, folds+len(excluded))
-	run.ForEach(context.Background(), runtime.GOMAXPROCS(0), 1+len(parts), func(_ context.Context, i int) {
+	workers := runtime.GOMAXPROCS(0)
+	if d.pace != nil {
+		workers = 1
+	}
+	run.ForEach(context.Background(), workers, 1+len(parts), func(_ context.Context, i int) {
 		switch {
 		case i == 0:
 			whole = fitLinear(d, func(int) bool { return true })
@@ -122,6 +126,7 @@ func predictHeldOut(d *trainingSet, x *declaredTexts, l *linearModel, on func(i 
 		if !on(i) {
 			continue
 		}
+		d.yield()
 		s := &d.samples[i]
 		for _, f := range s.features {
 			seen[f] = uint32(i) + 1

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/caprouter/caprouter/contract"
 )
@@ -117,7 +118,7 @@ type EvidenceItem struct {
 	Text   string // as declared
 	Intent string
 	// Strength is the share of the text, by the weight of its words, that the
-	// request contains: 0 to 1.
+	// request contains: 0 to 1. Of a misspelt word, it is the share of its letters.
 	Strength float64
 	// Missing are the content words of Text that the request does not contain.
 	Missing []string
@@ -146,12 +147,63 @@ func (m *Model) ListEvidence(text string, limit int, keep func(intent string) bo
 		return cmp.Or(cmp.Compare(b.strength, a.strength), cmp.Compare(a.pattern.kind, b.pattern.kind),
 			strings.Compare(a.pattern.text, b.pattern.text), cmp.Compare(a.pattern.intent, b.pattern.intent))
 	})
-	var items []EvidenceItem
-	for _, f := range all[:min(len(all), limit)] {
+	items := append(r.listAliases(keep), r.listTypos(text, keep)...)
+	items = items[:min(len(items), (limit+1)/2)] // the declared texts say more
+	for _, f := range all[:min(len(all), limit-len(items))] {
 		items = append(items, EvidenceItem{
 			Kind: f.pattern.kind.evidence(), Text: f.pattern.text, Intent: m.intents[f.pattern.intent],
 			Strength: roundConfidence(f.strength), Missing: r.missingWords(f.pattern.text),
 		})
+	}
+	slices.SortStableFunc(items, func(a, b EvidenceItem) int { return cmp.Compare(b.Strength, a.Strength) })
+	return items
+}
+
+// listAliases returns the aliases that propose a domain of the agents of an intent.
+func (r *textAnalysis) listAliases(keep func(intent string) bool) (items []EvidenceItem) {
+	var p Prediction
+	r.named = r.named[:0]
+	r.proposeDomains(&p)
+	if p.DomainOrigin != contract.DomainAlias {
+		return nil
+	}
+	for i, name := range p.Domains {
+		domain, _ := slices.BinarySearch(r.model.domains, name)
+		for k, intent := range r.model.intents {
+			if slices.Contains(r.model.learned[k].declared, int32(domain)) && keep(intent) {
+				items = append(items, EvidenceItem{Kind: EvidenceAlias, Text: p.DomainTexts[i], Intent: intent, Strength: 1})
+			}
+		}
+	}
+	return items
+}
+
+// listTypos returns the words of the intents that the text misspells.
+func (r *textAnalysis) listTypos(text string, keep func(intent string) bool) (items []EvidenceItem) {
+	if r.misspelt == 0 {
+		return nil
+	}
+	m := r.model
+	w := newTokenizer()
+	w.labels = r.tokens.labels
+	for w.reset(text); w.next(); {
+		r.word = append(r.word[:0], w.word...)
+		if known, domain := r.lookUpWord(); w.current != nil || known >= 0 || domain >= 0 {
+			continue
+		}
+		meant := m.typos.correct(w.word)
+		n, known := m.words[string(stemWord(foldNumber([]byte(meant))))]
+		if !known || slices.ContainsFunc(items, func(item EvidenceItem) bool { return item.Text == meant }) {
+			continue
+		}
+		letters := float64(utf8.RuneCountInString(meant))
+		for k, intent := range m.intents {
+			_, declared := slices.BinarySearch(m.vocabulary[k], n)
+			declared = declared || slices.ContainsFunc(m.posts[n], func(p int32) bool { return int(m.patterns[p].intent) == k })
+			if declared && keep(intent) {
+				items = append(items, EvidenceItem{Kind: EvidenceTypo, Text: meant, Intent: intent, Strength: roundConfidence(1 - 1/letters)})
+			}
+		}
 	}
 	return items
 }

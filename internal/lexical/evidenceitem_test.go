@@ -36,6 +36,14 @@ func TestListEvidence(t *testing.T) {
 	if got := m.ListEvidence("a smell of code", 1, everything); len(got) != 1 || got[0].Strength != 1 || got[0].Missing != nil {
 		t.Errorf("got %+v, want the whole keyword", got)
 	}
+	typo := m.ListEvidence("revew the plan", 10, func(intent string) bool { return intent == "plan_review" })
+	want = []lexical.EvidenceItem{
+		{Kind: lexical.EvidenceName, Text: "plan_review", Intent: "plan_review", Strength: 1},
+		{Kind: lexical.EvidenceTypo, Text: "review", Intent: "plan_review", Strength: 0.8333},
+	}
+	if diff := cmp.Diff(want, typo); diff != "" {
+		t.Errorf("a typo (-want +got):\n%s", diff)
+	}
 	if got := m.ListEvidence("zebra", 10, everything); got != nil {
 		t.Errorf("got %+v, want none", got)
 	}

@@ -15,6 +15,9 @@ type Corpus struct {
 	Intents []IntentDoc
 	Domains []string
 	Aliases map[string][]string // other words for domains, by domain
+	// Pace, if set, is called often by the training, which then uses one processor:
+	// it may wait, so that other work gets its share.
+	Pace func()
 }
 
 // IntentDoc is the training data of one intent, collected from the agents that
@@ -82,7 +85,7 @@ func Train(c Corpus) *Model {
 	t.computeWeights()
 	t.buildPostings()
 	var trials []heldOutPrediction
-	t.model.statistical, trials = trainStatistical(docs, t.model.domains)
+	t.model.statistical, trials = trainStatistical(docs, t.model.domains, c.Pace)
 	t.countFamilies(docs)
 	t.model.typos = newTypoIndex(t.spellings)
 	t.model.notFor = t.newNotForWords(docs)

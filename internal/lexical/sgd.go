@@ -207,6 +207,7 @@ func (f *sgdTrainer) runEpochs() {
 				skip[i] = false
 				continue
 			}
+			d.yield()
 			s := &d.samples[i]
 			if f.small { // the same words are dropped, whatever the other samples are
 				f.rngState = mixHash(s.key+uint32(epoch)*hashPrime) | 1
@@ -254,12 +255,51 @@ func (f *sgdTrainer) computeGradient(scores []float32, s *trainingSample, rate f
 		scores[s.class] = step
 		return step < -rate*minError
 	}
+	if s.kind == kindKeyword && f.set.families.tied {
+		return f.computeKeywordGradient(scores, s, rate)
+	}
 	scores[s.class] -= classMargin
 	softmax(scores[:classes])
 	if 1-scores[s.class] < minError {
 		return false
 	}
 	scores[s.class]--
+	f.scaleSteps(scores, rate)
+	return true
+}
+
+// computeKeywordGradient does the same for a keyword. It is one for all intents of its
+// agents, so the correct class is any of their family, and none of them is preferred.
+func (f *sgdTrainer) computeKeywordGradient(scores []float32, s *trainingSample, rate float32) bool {
+	classes, of := f.set.classes, f.set.families.of
+	for c := range classes {
+		if of[c] == of[s.class] {
+			scores[c] -= classMargin
+		}
+	}
+	softmax(scores[:classes])
+	family := float32(0)
+	for c := range classes {
+		if of[c] == of[s.class] {
+			family += scores[c]
+		}
+	}
+	if 1-family < minError {
+		return false
+	}
+	for c := range classes {
+		if of[c] == of[s.class] {
+			scores[c] -= scores[c] / family
+		}
+	}
+	f.scaleSteps(scores, rate)
+	return true
+}
+
+// scaleSteps turns the errors of the classes into steps of their weights, of their
+// bias and of the families.
+func (f *sgdTrainer) scaleSteps(scores []float32, rate float32) {
+	classes := f.set.classes
 	clear(scores[classes:])
 	for c := range classes {
 		if scores[c] == 0 {
@@ -272,7 +312,6 @@ func (f *sgdTrainer) computeGradient(scores []float32, s *trainingSample, rate f
 			scores[classes+int(f.set.families.of[c])] += familyRateShare * step
 		}
 	}
-	return true
 }
 
 // applyGradient adds the steps to the weights of the sample's features.

@@ -28,9 +28,10 @@ type statisticalModel struct {
 
 // trainStatistical trains on documents sorted by name. It returns the held-out
 // predictions too.
-func trainStatistical(docs []IntentDoc, domains []string) (*statisticalModel, []heldOutPrediction) {
+func trainStatistical(docs []IntentDoc, domains []string, pace func()) (*statisticalModel, []heldOutPrediction) {
 	families := agentFamilies(docs)
 	d := newTrainingSet(trainingTexts(docs, families.of), families)
+	d.pace = pace
 	w := newTokenizer()
 	for _, name := range domains {
 		for w.reset(splitCamel(name)); w.next(); {
@@ -109,23 +110,51 @@ func trainingTexts(docs []IntentDoc, family []int32) []trainingText {
 }
 
 // keywordOwners returns, by keyword, the agents that serve all intents with the
-// keyword. If there is none, several agents declare it.
+// keyword. If there is none, several agents declare it: as a keyword, or in the name of
+// an intent or domain.
 func keywordOwners(docs []IntentDoc) map[string][]string {
 	owners := map[string][]string{}
 	for i := range docs {
-		agents := sortedUnique(docs[i].Agents)
-		if len(agents) == 0 {
-			agents = []string{docs[i].Name}
-		}
 		for _, text := range sortedUnique(docs[i].Keywords) {
 			if known, ok := owners[text]; ok {
-				owners[text] = slices.DeleteFunc(known, func(a string) bool { return !slices.Contains(agents, a) })
+				owners[text] = docs[i].commonAgents(known)
 			} else {
-				owners[text] = slices.Clone(agents)
+				owners[text] = docs[i].commonAgents(nil)
+			}
+		}
+	}
+	w := newTokenizer()
+	for i := range docs {
+		named := map[string]bool{} // stems
+		for _, text := range append([]string{docs[i].Name}, docs[i].Domains...) {
+			for w.reset(splitCamel(text)); w.next(); {
+				named[string(stemWord(foldNumber(w.word)))] = true
+			}
+		}
+		for text, known := range owners {
+			all := len(known) > 0
+			for w.reset(text); all && w.next(); {
+				all = named[string(stemWord(foldNumber(w.word)))]
+			}
+			if all {
+				owners[text] = docs[i].commonAgents(known)
 			}
 		}
 	}
 	return owners
+}
+
+// commonAgents returns which of the agents serve the intent; all that do if the list is
+// nil. An intent without agents is served by one of its own.
+func (d *IntentDoc) commonAgents(agents []string) []string {
+	own := sortedUnique(d.Agents)
+	if len(own) == 0 {
+		own = []string{d.Name}
+	}
+	if agents == nil {
+		return own
+	}
+	return slices.DeleteFunc(agents, func(a string) bool { return !slices.Contains(own, a) })
 }
 
 // scoringScratch contains the buffers of one scoring call.
@@ -182,28 +211,35 @@ func (r *textAnalysis) predictIntent(p *Prediction) {
 	}
 	if exact, ok := r.model.verbatim[r.textHash]; ok && exact >= 0 {
 		v.best = int(exact)
-		r.completePrediction(p, &v, max(s.calibration.confidence(&v.features), verbatimConfidence, s.rejectThreshold), 1)
+		r.completePrediction(p, &v, max(s.calibration.confidence(&v.features), verbatimConfidence, s.rejectThreshold), 1, 1)
 		return
 	}
+	if v.features[featKeyword] > 0 && s.linear.tied {
+		v.widenTie(r.scratch.scores[:len(s.linear.bias)], &s.linear.classFamilies)
+	}
 	confidence, share := s.calibration.confidence(&v.features), 1.0
-	if v.tiedShare < 1 && confidence < s.rejectThreshold {
+	factor := r.supportFactor(v.best, &v.features, false)
+	if least := max(s.rejectThreshold, MinActionConfidence); v.tiedShare < 1 && confidence*factor < least {
 		tied := v.withTies()
-		if together := s.calibration.confidence(&tied); together >= s.rejectThreshold {
-			confidence, share = together, v.tiedShare
+		together, support := s.calibration.confidence(&tied), r.supportFactor(v.best, &v.features, true)
+		if together*support >= least {
+			share = min(v.tiedShare, confidence*factor/(together*support)) // the best one is no surer than by itself
+			confidence, factor = together, support
 		}
 	}
-	confidence *= r.supportFactor(v.best, &v.features, share < 1) * r.notForFactor(v.best)
-	r.completePrediction(p, &v, confidence, share)
+	r.completePrediction(p, &v, confidence, share, factor*r.notForFactor(v.best))
 }
 
-// completePrediction sets intent, confidence and alternatives. The confidence
-// is that of all tied intents, of which the best one has the given share.
-func (r *textAnalysis) completePrediction(p *Prediction, v *scoredClass, confidence, share float64) {
+// completePrediction sets intent, confidence and alternatives. The confidence is that
+// of all tied intents, of which the best one has the given share. The factor lowers it,
+// and that in other intents of the same agents, because the evidence for these agents is
+// weak.
+func (r *textAnalysis) completePrediction(p *Prediction, v *scoredClass, confidence, share, factor float64) {
 	s := r.model.statistical
 	p.BestIntent = r.model.intents[v.best]
-	p.Confidence = roundConfidence(confidence * share)
+	p.Confidence = roundConfidence(confidence * factor * share)
 	p.Alternatives = make([]contract.IntentScore, 0, maxAlternatives)
-	if roundConfidence(confidence) >= s.rejectThreshold {
+	if roundConfidence(confidence*factor) >= s.rejectThreshold {
 		p.Intent = p.BestIntent
 		p.DomainOnly = r.nonDomain == 0 && len(p.Domains) > 0
 	} else {
@@ -217,7 +253,21 @@ func (r *textAnalysis) completePrediction(p *Prediction, v *scoredClass, confide
 	// the linear model; the others share the remaining probability.
 	probabilities := r.scratch.scores[:len(s.linear.bias)]
 	best := float64(probabilities[v.best])
-	rest := max(1-best/share, 1e-9)
+	least := tieShare * probabilities[v.best]
+	if v.wide {
+		least = 0
+	}
+	tied := 0.0 // probability of the other tied intents
+	for c, q := range probabilities {
+		if c != v.best && q >= least && s.linear.tie(c, v.best) {
+			tied += float64(q)
+		}
+	}
+	rest := 1 - best
+	if share < 1 {
+		rest -= tied
+	}
+	rest = max(rest, 1e-9)
 	probabilities[v.best] = -1
 	for len(p.Alternatives) < maxAlternatives {
 		next := 0
@@ -227,9 +277,12 @@ func (r *textAnalysis) completePrediction(p *Prediction, v *scoredClass, confide
 			}
 		}
 		q := float64(probabilities[next])
-		c := (1 - confidence) * min(1, q/rest)
-		if share < 1 && q >= tieShare*best && s.linear.tie(next, v.best) {
-			c = confidence * share * q / best
+		c := (1 - confidence*factor) * min(1, q/rest)
+		switch family := s.linear.tie(next, v.best); {
+		case family && share < 1 && float32(q) >= least:
+			c = confidence * factor * (1 - share) * q / tied
+		case family:
+			c = (1 - confidence) * factor * min(1, q/rest)
 		}
 		c = roundConfidence(min(p.Confidence, c))
 		if q <= 0 || c <= 0 {
@@ -254,8 +307,8 @@ const (
 	// of a pair of ideographs, several of which make a word.
 	misspeltSupport = 0.5
 	pairSupport     = 0.5
-	// weakLikeness is a similarity to the intent's name and examples that does
-	// not make up for a missing second word.
+	// weakLikeness is a similarity to the intent's name or an example below which it
+	// does not make up for a missing second word.
 	weakLikeness = 0.4
 )
 
@@ -278,11 +331,11 @@ func (r *textAnalysis) supportFactor(intent int, f *confidenceFeatures, tied boo
 			continue
 		}
 		content++
-		if _, ok := slices.BinarySearch(m.vocabulary[intent], w); !ok || info.domain {
+		if info.domain || !r.inVocabulary(w, intent, tied) {
 			continue
 		}
 		one := 1 / float64(max(info.intents, 1))
-		if tied && r.unknown == 0 {
+		if tied {
 			one = 1 / float64(max(info.families, 1))
 		}
 		if info.pair {
@@ -297,12 +350,34 @@ func (r *textAnalysis) supportFactor(intent int, f *confidenceFeatures, tied boo
 		return min(1, max(0, m.statistical.rejectThreshold-1e-4)) // no content word is known
 	case content+r.misspelt == 0:
 		enough, factor = supportedPhrases, stopWordsFactor
-	case support > 1.999, support > 0.999 && (tied || max(f[featName], f[featNearest]) >= weakLikeness):
+	case support > 1.999, support > 0.999 && r.isEnough(f, tied):
 		return 1
 	case !words:
 		enough = supportedPhrases
 	}
 	return 1 - (1-factor)*max(0, 1-examples/enough)
+}
+
+// isEnough reports whether a single word suffices: an example is similar, or the text
+// has few words that are not known. "Cancel my gym membership" does not ask for
+// cancel_order.
+func (r *textAnalysis) isEnough(f *confidenceFeatures, tied bool) bool {
+	return f[featNearest] >= weakLikeness || tied && r.unknown == 0 || f[featName] >= weakLikeness && r.unknown <= 1
+}
+
+// inVocabulary reports whether the intent, or another of its family, has the word.
+func (r *textAnalysis) inVocabulary(w int32, intent int, family bool) bool {
+	if _, ok := slices.BinarySearch(r.model.vocabulary[intent], w); ok || !family {
+		return ok
+	}
+	for c := range r.model.vocabulary {
+		if r.model.statistical.linear.tie(c, intent) {
+			if _, ok := slices.BinarySearch(r.model.vocabulary[c], w); ok {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // verbatimConfidence is the least confidence of a text that only one intent

@@ -3,6 +3,7 @@ package lexical
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -170,5 +171,35 @@ func TestTrain_DegenerateCorpora(t *testing.T) {
 				t.Errorf("got %v to accept, want at least the threshold %v", got, m.RejectThreshold())
 			}
 		})
+	}
+}
+
+// TestClassify_KeywordSpeaksForAllIntentsOfItsAgents uses names and keywords alone.
+func TestClassify_KeywordSpeaksForAllIntentsOfItsAgents(t *testing.T) {
+	water, library := []string{"água", "leak"}, []string{"biblioteca", "book"}
+	m := Train(Corpus{
+		Intents: []IntentDoc{
+			{Name: "report_broken_pipe", Agents: []string{"water"}, Keywords: water, Domains: []string{"utilities"}},
+			{Name: "question_invoice", Agents: []string{"water"}, Keywords: water, Domains: []string{"utilities"}},
+			{Name: "renew_loan", Agents: []string{"library"}, Keywords: library, Domains: []string{"reading"}},
+			{Name: "cancel_membership", Agents: []string{"library"}, Keywords: library, Domains: []string{"reading"}},
+		},
+		Domains: []string{"utilities", "reading"},
+	})
+	tests := []struct{ text, best, next string }{
+		{"por que a fatura da água veio tão cara", "question_invoice", "report_broken_pipe"},
+		{"perdi minha carteirinha da biblioteca", "cancel_membership", "renew_loan"},
+		{"cancel my gym subscription", contract.Unknown, ""},  // one word of a name, and two unknown ones
+		{"who won the match yesterday", contract.Unknown, ""}, // no word is known
+	}
+	for _, tt := range tests {
+		p := m.Classify(tt.text)
+		ok := p.Intent == tt.best
+		if tt.next != "" { // either may be the likelier one
+			ok = len(p.Alternatives) > 0 && cmp.Diff([]string{tt.best, tt.next}, slices.Sorted(slices.Values([]string{p.Intent, p.Alternatives[0].Intent}))) == ""
+		}
+		if !ok {
+			t.Errorf("%q: got %s with %v and %v, want %s, and next %q", tt.text, p.Intent, p.Confidence, p.Alternatives, tt.best, tt.next)
+		}
 	}
 }

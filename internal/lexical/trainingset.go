@@ -17,6 +17,14 @@ type trainingSet struct {
 	classes  int
 	families classFamilies
 	samples  []trainingSample
+	pace     func() // see Corpus; may be nil
+}
+
+// yield lets other work run.
+func (d *trainingSet) yield() {
+	if d.pace != nil {
+		d.pace()
+	}
 }
 
 // trainingSample is one text of the training set.

@@ -131,8 +131,8 @@ func (a Agents) HasExampleOf(intent, text string) bool {
 }
 
 // declares reports whether one of the agents serves the intent of the evidence and
-// declares its text. Evidence of other kinds cannot be attributed to an agent.
-func (a Agents) declares(e *contract.Evidence) bool {
+// declares its text. The origins of domains contain the aliases.
+func (a Agents) declares(e *contract.Evidence, origins []contract.DomainOrigin) bool {
 	return a.anyAgent(func(agent *contract.RegistryEntry) bool {
 		if !slices.Contains(agent.Match.Intent, e.Intent) {
 			return false
@@ -146,10 +146,23 @@ func (a Agents) declares(e *contract.Evidence) bool {
 			return agent.Description == e.Text
 		case contract.EvidenceName:
 			return e.Text == e.Intent
-		case contract.EvidenceAlias, contract.EvidenceTypo:
+		case contract.EvidenceAlias:
+			return slices.ContainsFunc(origins, func(o contract.DomainOrigin) bool {
+				return o.Origin == contract.DomainAlias && o.Text == e.Text && slices.Contains(agent.Match.Domains, o.Domain)
+			})
+		case contract.EvidenceTypo:
+			return usesWord(agent, e)
 		}
 		return false
 	})
+}
+
+// usesWord reports whether a text of the agent for the intent of the evidence contains
+// its word. Accents are not ignored, so that a word may count as absent, but never as
+// present.
+func usesWord(agent *contract.RegistryEntry, e *contract.Evidence) bool {
+	texts := slices.Concat([]string{e.Intent, agent.Description}, agent.Keywords, agent.Examples[e.Intent])
+	return slices.ContainsFunc(texts, func(text string) bool { return strings.Contains(strings.ToLower(text), e.Text) })
 }
 
 func (a Agents) anyAgent(condition func(*contract.RegistryEntry) bool) bool {

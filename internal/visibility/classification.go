@@ -56,8 +56,12 @@ func (f *Filter) visiblePart(c *contract.Classification) contract.Classification
 func (f *Filter) visibleEvidence(c *contract.Classification) (visible []contract.Evidence) {
 	understood := f.isVisibleIntent(c.Intent) ||
 		slices.ContainsFunc(c.Subtasks, func(sub contract.Subtask) bool { return sub.Intent != "" && f.isVisibleIntent(sub.Intent) })
+	origins := slices.Clone(c.DomainOrigins)
+	for i := range c.Subtasks {
+		origins = append(origins, c.Subtasks[i].DomainOrigins...)
+	}
 	for i := range c.Evidence {
-		if understood && f.agents.declares(&c.Evidence[i]) {
+		if understood && f.agents.declares(&c.Evidence[i], origins) {
 			visible = append(visible, c.Evidence[i])
 		}
 	}

@@ -51,7 +51,7 @@ func subtaskIntents(c *contract.Classification) (intents []string) {
 // if there are fewer than two that the caller may use. The classification of a model
 // has no runner-up, so its score never decides this.
 func (in *Input) nearIntents(part *Part) (near []contract.IntentScore) {
-	if part.Intent == contract.Unknown || in.Classification.Source == contract.SourceLLM || in.Classification.Source == contract.SourceCache {
+	if !in.hasReadings(part) {
 		return nil
 	}
 	for _, next := range part.runnersUp {
@@ -71,12 +71,22 @@ func (in *Input) nearIntents(part *Part) (near []contract.IntentScore) {
 	return near[:min(len(near), 1+matcher.MaxTied)]
 }
 
+// hasReadings reports whether the part may mean another intent than its own.
+func (in *Input) hasReadings(part *Part) bool {
+	return part.Intent != contract.Unknown && in.Classification.Source != contract.SourceLLM && in.Classification.Source != contract.SourceCache
+}
+
 // resolveIntent decides between the intents that a part may mean. If one agent
 // declares all of them, it does not matter to the router which is meant: they are
 // tied, and the query is changed to find such agents. If different agents serve them,
 // the caller must choose: the options are returned.
 func (p *planner) resolveIntent(part *Part, q *matcher.Query) (options []contract.ClarificationOption) {
 	near := p.in.nearIntents(part)
+	if near == nil || p.in.sharesAgent(near) {
+		if together := p.in.readingsOfAgent(part, q.MinConfidence); len(together) > len(near) {
+			near = together
+		}
+	}
 	if near == nil {
 		return nil
 	}
@@ -107,12 +117,40 @@ func (p *planner) resolveIntent(part *Part, q *matcher.Query) (options []contrac
 	return options
 }
 
+// minReadingShare is the least confidence of a reading, relative to the likeliest one, for
+// the two to be tied.
+const minReadingShare = 0.2
+
+// readingsOfAgent returns the readings of a part that one agent serves, if they are
+// confident enough together although none is by itself: the agent is known, and the
+// intent is not. Otherwise it returns nil.
+func (in *Input) readingsOfAgent(part *Part, minConfidence float64) []contract.IntentScore {
+	if part.Confidence >= minConfidence || !in.hasReadings(part) || !in.canUse(part.Intent) {
+		return nil
+	}
+	near := []contract.IntentScore{{Intent: part.Intent, Confidence: part.Confidence}}
+	together := part.Confidence
+	for _, next := range part.runnersUp {
+		if next.Confidence < minReadingShare*part.Confidence || len(near) > matcher.MaxTied {
+			break // runners-up are sorted
+		}
+		if next.Intent != part.Intent && in.sharesAgent(append(near, next)) {
+			near = append(near, next)
+			together += next.Confidence
+		}
+	}
+	if together < minConfidence {
+		return nil
+	}
+	return near
+}
+
 // hasHit reports whether the score of an agent reaches the threshold.
 func (p *planner) hasHit(q *matcher.Query) bool {
 	var res matcher.Result
 	p.in.Index.Match(q, p.in.Live, &res)
 	return slices.ContainsFunc(res.Best(), func(c matcher.Candidate) bool {
-		return c.Failed&(matcher.GateThreshold|matcher.GateScopes|matcher.GateTenant|matcher.GateDataClasses) == 0
+		return c.Failed&(matcher.GateThreshold|matcher.GateScopes|matcher.GateTenant|matcher.GateDataClasses|matcher.GateAcceptance) == 0
 	})
 }
 
