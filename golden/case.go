@@ -20,10 +20,10 @@ const (
 type Case struct {
 	ID         string     `yaml:"id" json:"id"`
 	Input      string     `yaml:"input" json:"input"`
-	History    []Message  `yaml:"history" json:"history"` // oldest first
+	History    []Message  `yaml:"history" json:"history" validate:"dive"` // oldest first
 	Expect     Expect     `yaml:"expect" json:"expect"`
 	Alternates [][]string `yaml:"alternates" json:"alternates"` // sets of agents that are as good as Expect.Agents
-	Split      string     `yaml:"split" json:"split"`
+	Split      string     `yaml:"split" json:"split" validate:"omitempty,oneof=train validation test"`
 	Tags       []string   `yaml:"tags" json:"tags"`
 	// LLM is the model's replies, in order of the calls; the last one repeats.
 	// They need not be JSON. A case with replies uses no other model.
@@ -38,14 +38,14 @@ type Case struct {
 
 // Message is one earlier message of the conversation.
 type Message struct {
-	Role    string `yaml:"role" json:"role"` // user or assistant
+	Role    string `yaml:"role" json:"role" validate:"oneof=user assistant"`
 	Content string `yaml:"content" json:"content"`
 }
 
 // Expect is the expected routing outcome. Fields that are not set are not
 // checked.
 type Expect struct {
-	Outcome Outcome  `yaml:"outcome" json:"outcome,omitempty"`
+	Outcome Outcome  `yaml:"outcome" json:"outcome,omitempty" validate:"omitempty,oneof=dispatch clarify fallback_a fallback_b fallback_c fallback"`
 	Agents  []string `yaml:"agents" json:"agents,omitzero"` // chosen agents in any order; empty but not absent = none
 	Intent  string   `yaml:"intent" json:"intent,omitempty"`
 	Domains []string `yaml:"domains" json:"domains,omitzero"` // in any order
@@ -74,7 +74,7 @@ func (r *ScriptedReplies) UnmarshalJSON(data []byte) error {
 // dryRunRequest returns the request of the case as a dry run, so that no agent
 // is called.
 func (c *Case) dryRunRequest() *contract.Request {
-	req := &contract.Request{Content: contract.Content{Prompt: c.Input}, Options: contract.Options{DryRun: true}}
+	req := &contract.Request{Content: contract.Content{Prompt: c.Input}, Options: contract.Options{DryRun: true, Explain: true}}
 	for _, t := range c.History {
 		req.History = append(req.History, contract.Turn{Role: t.Role, Content: t.Content})
 	}

@@ -29,8 +29,8 @@ func TestDocs_DescribeAllFields(t *testing.T) {
 	for field := range reflect.TypeFor[Expect]().Fields() {
 		row("expect." + field.Tag.Get("yaml"))
 	}
-	for _, outcome := range outcomeWords() {
-		row(outcome)
+	for _, outcome := range []Outcome{Dispatch, Clarify, FallbackA, FallbackB, FallbackC, AnyFallback} {
+		row(string(outcome))
 	}
 }
 

@@ -310,7 +310,11 @@ func repliesOption() strictyaml.Option { return strictyaml.ScalarOrList[Scripted
 
 // Schema returns the JSON Schema of YAML files of cases.
 func Schema() (map[string]any, error) {
-	return strictyaml.Schema("caprouter golden cases", casesFile{}, nil, repliesOption()), nil
+	shape, err := newShape()
+	if err != nil {
+		return nil, err
+	}
+	return strictyaml.Schema("caprouter golden cases", casesFile{}, shape, repliesOption()), nil
 }
 
 // ReadYAML reads `cases: […]`, the only format with all features.

@@ -42,7 +42,7 @@ func sampleReport() *Report {
 			ID: "custos-pt", File: "cases.yaml", Line: 7, Split: Test, Tags: []string{"pt"}, Input: "Analise os custos\nda conta azure", Passed: false,
 			Expect:      Expect{Outcome: Dispatch, Agents: []string{"billing_agent"}, Intent: "cost_analysis"},
 			Actual:      Actual{Outcome: FallbackB, Intent: "cost_analysis", Domains: []string{"azure"}, Confidence: 0.71, Source: "lexical", Reason: "no_match"},
-			Differences: []string{"outcome: got fallback_b, want dispatch"}, Decision: decision,
+			Differences: []string{"outcome: got fallback_b, want dispatch"}, Because: `name "billing" speaks for cost_analysis (0.50)`, Decision: decision,
 		},
 		{
 			ID: "weather", File: "more.csv", Line: 1, Tags: []string{"en", "oos"}, Input: "what is the weather", Passed: true,

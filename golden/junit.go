@@ -104,6 +104,9 @@ func junitFailure(c *CaseResult) (*junitNote, error) {
 	for _, why := range c.Differences {
 		fmt.Fprintf(&b, "%s\n", why)
 	}
+	if c.Because != "" {
+		fmt.Fprintf(&b, "because %s\n", c.Because)
+	}
 	if c.Decision != nil {
 		decision, err := strictjson.Marshal(c.Decision)
 		if err != nil {

@@ -116,6 +116,9 @@ type CaseResult struct {
 	Actual      Actual   `json:"got"`
 	Passed      bool     `json:"passed"`        // as expected
 	Differences []string `json:"why,omitempty"` // one sentence per difference
+	// Because states in one line why the request was read and decided like this, if the
+	// case did not pass.
+	Because string `json:"because,omitempty"`
 	// KnownFailure is the reason of a case that is marked as a known failure in
 	// this run, or else "".
 	KnownFailure string `json:"known_failure,omitempty"`

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"unicode/utf8"
 
 	"github.com/caprouter/caprouter/contract"
@@ -27,7 +28,12 @@ type caseChecker struct {
 	report func(detail string, steps ...any)
 }
 
+// newShape returns a validator of the `validate` tags of cases, which have no rules of
+// their own.
+var newShape = sync.OnceValues(func() (*strictyaml.Validator, error) { return strictyaml.NewValidator(nil) })
+
 func (c caseChecker) checkCase(k *Case) {
+	c.checkShape(k)
 	c.checkID(k.ID)
 	c.checkRequest(k)
 	c.checkExpect(k)
@@ -37,7 +43,6 @@ func (c caseChecker) checkCase(k *Case) {
 	if len(k.Alternates) > 0 && k.Expect.Agents == nil {
 		c.report("are alternates of expect.agents, which this case does not name: add it", "alternates")
 	}
-	c.checkWord("split", k.Split, []string{Train, Validation, Test}, "split")
 	for i, tag := range k.Tags {
 		if tag == "" || utf8.RuneCountInString(tag) > maxTag || strings.ContainsFunc(tag, isSpace) {
 			c.report(fmt.Sprintf("a tag is 1 to %d characters without white space, got %q", maxTag, truncateValue(tag)), "tags", i)
@@ -48,6 +53,19 @@ func (c caseChecker) checkCase(k *Case) {
 	}
 	if r := k.KnownFailure; r != "" && strings.TrimSpace(r) == "" || utf8.RuneCountInString(r) > maxKnownFailure {
 		c.report(fmt.Sprintf("is the reason why the case fails, 1 to %d characters", maxKnownFailure), "known_failure")
+	}
+}
+
+// checkShape reports the fields that violate their tags, with their keys, because not
+// every format has them.
+func (c caseChecker) checkShape(k *Case) {
+	shape, err := newShape()
+	if err != nil {
+		c.report(err.Error())
+		return
+	}
+	for _, p := range shape.Problems(k) {
+		c.report(p.String(), p.Steps...)
 	}
 }
 
@@ -74,9 +92,6 @@ func (c caseChecker) checkRequest(k *Case) {
 		c.report(fmt.Sprintf("has %d turns; a request has at most %d", n, contract.MaxHistoryTurns), "history")
 	}
 	for i, t := range k.History {
-		if t.Role != "user" && t.Role != "assistant" {
-			c.report(fmt.Sprintf("must be user or assistant, got %q", truncateValue(t.Role)), "history", i, "role")
-		}
 		if n := utf8.RuneCountInString(t.Content); n > maxTurn {
 			c.report(fmt.Sprintf("has %d characters; a turn has at most %d", n, maxTurn), "history", i, "content")
 		}
@@ -92,7 +107,6 @@ func (c caseChecker) checkExpect(k *Case) {
 		c.report("a case needs something to expect: outcome, agents, intent, domains or reason", "expect")
 		return
 	}
-	c.checkWord("outcome", string(e.Outcome), outcomeWords(), "expect", "outcome")
 	if len(e.Agents) > 0 && e.Outcome != "" && e.Outcome != Dispatch {
 		c.report(fmt.Sprintf("are chosen when the outcome is dispatch only, not %s: leave one of them out", e.Outcome), "expect", "agents")
 	}
@@ -111,10 +125,6 @@ func (c caseChecker) checkExpect(k *Case) {
 	}
 }
 
-func outcomeWords() []string {
-	return []string{string(Dispatch), string(Clarify), string(FallbackA), string(FallbackB), string(FallbackC), string(AnyFallback)}
-}
-
 func (c caseChecker) checkAgents(set []string, steps ...any) {
 	if c.names == nil {
 		return
@@ -122,18 +132,6 @@ func (c caseChecker) checkAgents(set []string, steps ...any) {
 	for i, id := range set {
 		c.checkDeclared("agent", id, c.names.Agents, append(slices.Clone(steps), i)...)
 	}
-}
-
-// checkWord requires an empty value or one of the words.
-func (c caseChecker) checkWord(what, v string, words []string, steps ...any) {
-	if v == "" || slices.Contains(words, v) {
-		return
-	}
-	detail := fmt.Sprintf("%s must be one of %s, got %q", what, strings.Join(words, ", "), truncateValue(v))
-	if near := strictyaml.Nearest(v, words); near != "" {
-		detail = fmt.Sprintf("%q is no %s; did you mean %q?", truncateValue(v), what, near)
-	}
-	c.report(detail, steps...)
 }
 
 // checkDeclared requires a name that the registry declares.

@@ -1,0 +1,54 @@
+package golden
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/caprouter/caprouter/contract"
+)
+
+// explainDecision returns in one line why a request was read and decided like this: the
+// strongest evidence for the reading, then what excluded the expected agents.
+func explainDecision(d *contract.Decision, expected []string) string {
+	clf := &d.Classification
+	var parts []string
+	switch {
+	case clf.Source == contract.SourceLLM || clf.Source == contract.SourceCache:
+		parts = append(parts, "the model replied so")
+	case len(clf.Evidence) > 0:
+		e := &clf.Evidence[0]
+		parts = append(parts, fmt.Sprintf("%s %q speaks for %s (%.2f)", e.Kind, e.Text, e.Intent, e.Strength))
+	default:
+		parts = append(parts, "no text of the registry speaks for an intent")
+	}
+	if len(d.Chosen) == 0 && len(clf.Alternatives) > 0 {
+		next := clf.Alternatives[0]
+		parts = append(parts, fmt.Sprintf("%s follows with %.2f", next.Intent, next.Confidence))
+	}
+	missing := slices.DeleteFunc(sortedSet(expected), func(id string) bool { return slices.Contains(d.Chosen, id) })
+	if expected == nil && len(d.Chosen) == 0 && len(d.Candidates) > 0 {
+		missing = append(missing, d.Candidates[0].AgentID) // the nearest agent
+	}
+	for _, id := range missing {
+		parts = append(parts, id+" "+explainExclusion(d, id))
+	}
+	return strings.Join(parts, "; ")
+}
+
+// explainExclusion returns why the agent was not chosen.
+func explainExclusion(d *contract.Decision, id string) string {
+	i := slices.IndexFunc(d.Candidates, func(c contract.Candidate) bool { return c.AgentID == id })
+	if i < 0 {
+		return "is no candidate"
+	}
+	c := &d.Candidates[i]
+	if len(c.Gates) == 0 {
+		return fmt.Sprintf("has the score %.2f and is not chosen", c.Score)
+	}
+	reasons := make([]string, len(c.Gates))
+	for i, g := range c.Gates {
+		reasons[i] = g.Reason
+	}
+	return "is excluded, because " + strings.Join(reasons, " and ")
+}

@@ -1,0 +1,47 @@
+package golden
+
+import (
+	"testing"
+
+	"github.com/caprouter/caprouter/contract"
+)
+
+func TestExplainDecision(t *testing.T) {
+	example := []contract.Evidence{{Kind: contract.EvidenceExample, Text: "reserve the combine", Intent: "book_machine", Strength: 0.5}}
+	short := contract.Candidate{AgentID: "vet", Gates: []contract.Gate{{Gate: "threshold", Reason: "score 0.50 is below the threshold 0.65"}, {Gate: "state", Reason: "it is away"}}}
+	for _, tt := range []struct {
+		name     string
+		decision contract.Decision
+		expected []string
+		want     string
+	}{
+		{
+			"another agent",
+			contract.Decision{Classification: contract.Classification{Evidence: example}, Chosen: []string{"machines"}},
+			[]string{"machines", "vet"},
+			`example "reserve the combine" speaks for book_machine (0.50); vet is no candidate`,
+		},
+		{
+			"an excluded agent",
+			contract.Decision{
+				Classification: contract.Classification{Alternatives: []contract.IntentScore{{Intent: "vet_visit", Confidence: 0.2}}}, Candidates: []contract.Candidate{short},
+			},
+			nil,
+			"no text of the registry speaks for an intent; vet_visit follows with 0.20; vet is excluded, because score 0.50 is below the threshold 0.65 and it is away",
+		},
+		{
+			"a model",
+			contract.Decision{
+				Classification: contract.Classification{Source: contract.SourceLLM, Evidence: example}, Chosen: []string{"machines"},
+				Candidates: []contract.Candidate{{AgentID: "machines"}, {AgentID: "vet", Score: 0.8}},
+			},
+			[]string{"vet"},
+			"the model replied so; vet has the score 0.80 and is not chosen",
+		},
+		{"no agent expected", contract.Decision{Classification: contract.Classification{Evidence: example}, Chosen: []string{"machines"}}, []string{}, `example "reserve the combine" speaks for book_machine (0.50)`},
+	} {
+		if got := explainDecision(&tt.decision, tt.expected); got != tt.want {
+			t.Errorf("%s:\ngot  %s\nwant %s", tt.name, got, tt.want)
+		}
+	}
+}
