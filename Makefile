@@ -64,6 +64,12 @@ quality: build ## Print how well the lexical classifier does on the data sets of
 quality-small: build ## Print the same for the small registries alone, beside the goals
 	.ci/quality-small bin/caprouter
 
+.PHONY: masking
+masking: ## Print how much personal data and how many secrets are masked, by kind (../shared, examples of gitleaks)
+	@mkdir -p bin
+	.ci/secret-examples bin/secret-examples.jsonl
+	SECRET_EXAMPLES=$(CURDIR)/bin/secret-examples.jsonl go test -count=1 -v -run '^TestMaskText_(Synthetic|Recognizer|National|Other|SecretExamples)' ./internal/redact
+
 .PHONY: cover
 cover: ## Show test coverage by function; the HTML page is bin/cover.html
 	@mkdir -p bin

@@ -15,7 +15,7 @@ import (
 
 // Different ways of masking must agree.
 
-var numbered = regexp.MustCompile(`\[(EMAIL|PHONE|CARD|IBAN|IP|SECRET)_[0-9]+\]`)
+var numbered = regexp.MustCompile(`\[(EMAIL|PHONE|CARD|IBAN|IP|CPF|CNPJ|NIF|DNI|SSN|SECRET)_[0-9]+\]`)
 
 // RedactText masks the same values as MaskText.
 func TestRedactText_AgreesWithMaskText(t *testing.T) {

@@ -63,6 +63,7 @@ func (l byteCounts) mayHaveEmail() bool       { return l.seen&classAt != 0 }
 func (l byteCounts) mayHavePhone() bool       { return l.digits >= minPhoneDigits }
 func (l byteCounts) mayHaveCard() bool        { return l.digits >= minCardDigits }
 func (l byteCounts) mayHaveIBAN() bool        { return l.digits >= 2 && l.seen&classLetter != 0 }
+func (l byteCounts) mayHaveNationalID() bool  { return l.digits >= 2 }
 func (l byteCounts) mayHaveIP() bool          { return l.digits > 0 && (l.dots >= 3 || l.colons >= 2) }
 func (l byteCounts) mayHaveSecret() bool      { return l.seen&(classLetter|classNonASCII) != 0 }
 func (l byteCounts) mayHavePlaceholder() bool { return l.seen&classBracket != 0 && l.digits > 0 }

@@ -63,7 +63,7 @@ func TestMaskText_SyntheticTexts(t *testing.T) {
 	}
 	kindOf := map[string]string{
 		"EMAIL_ADDRESS": redact.Email, "PHONE_NUMBER": redact.Phone, "CREDIT_CARD": redact.Card,
-		"IBAN_CODE": redact.IBAN, "IP_ADDRESS": redact.IP,
+		"IBAN_CODE": redact.IBAN, "IP_ADDRESS": redact.IP, "US_SSN": redact.SSN,
 	}
 	found, all, wrong := map[string]*figure{}, figure{}, figure{}
 	eachLine(t, testkit.Shared(t, "data", "pii", "presidio_synth_v2.jsonl"), func(r row) {
@@ -115,6 +115,7 @@ func TestMaskText_RecognizerCases(t *testing.T) {
 	}
 	kindOf := map[string]string{
 		"email": redact.Email, "phone": redact.Phone, "credit_card": redact.Card, "iban": redact.IBAN, "ip": redact.IP,
+		"us_ssn": redact.SSN, "es_nif": redact.DNI, "es_nie": redact.DNI,
 	}
 	hard, wrong := figure{}, figure{}
 	eachLine(t, testkit.Shared(t, "corpora", "pii", "recognizer_cases.jsonl"), func(r row) {
@@ -145,12 +146,118 @@ func TestMaskText_RecognizerCases(t *testing.T) {
 	}
 }
 
+// TestMaskText_NationalIDs measures generated identifiers in sentences, and the same with
+// a wrong check digit.
+func TestMaskText_NationalIDs(t *testing.T) {
+	type row struct {
+		Kind, Text string
+		Span       []int // in characters; nil = none
+	}
+	kindOf := map[string]string{
+		"CPF": redact.CPF, "CNPJ": redact.CNPJ, "CNPJ_alnum_2026": redact.CNPJ, "PT_NIF": redact.NIF, "ES_DNI": redact.DNI,
+	}
+	r := redactor(t, redact.Config{})
+	found, wrong := map[string]*figure{}, figure{}
+	eachLine(t, testkit.Shared(t, "corpora", "own-lists", "pii_br_pt_es.jsonl"), func(x row) {
+		got := r.RedactText(x.Text)
+		if x.Span == nil {
+			wrong.add(got != x.Text)
+			if got != x.Text {
+				t.Logf("false: %q → %q", x.Text, got)
+			}
+			return
+		}
+		if found[x.Kind] == nil {
+			found[x.Kind] = &figure{}
+		}
+		chars := []rune(x.Text)
+		want := string(chars[:x.Span[0]]) + "[" + strings.ToUpper(kindOf[x.Kind]) + "]" + string(chars[x.Span[1]:])
+		found[x.Kind].add(got == want)
+		if got != want {
+			t.Logf("missed: %q: got %q, want %q", x.Text, got, want)
+		}
+	})
+	for _, kind := range slices.Sorted(maps.Keys(found)) {
+		t.Logf("%-15s recall %.4f (%d of %d)", kind, found[kind].share(), found[kind].hit, found[kind].of)
+		if found[kind].share() < 0.97 {
+			t.Errorf("%s: got recall %.4f, want at least 0.97", kind, found[kind].share())
+		}
+	}
+	t.Logf("false %.4f (%d of %d)", wrong.share(), wrong.hit, wrong.of)
+	if wrong.share() > 0.05 {
+		t.Errorf("false finds: got %.4f, want at most 0.05", wrong.share())
+	}
+}
+
+// notations are ways to write a secret with its name.
+var notations = []string{
+	`%Token="$"`, `%Token = $`, `%_token: $`, `%_token: '$'`, `{"%_token": "$"}`, `{\"%_token\": \"$\"}`, `{"name": "%_token", "value": "$"}`,
+	`<%Token>$</%Token>`, "<%Token>\n  $\n</%Token>", `<entry key="%Token" value="$"/>`, "%_token: |\n  $\n", "%_token: >\n  $\n",
+	`var %Token string = "$"`, "%Token := `$`", `String %Token = "$";`, `let %Token: string = '$'`, `$%Token .= "$";`, `%Token ??= "$"`,
+	`"%_token" => "$"`, `setProperty("%_token", "$")`, `%Token,$,`, `%_TOKEN ::= $`, `%_TOKEN :::= $`, `%_TOKEN ?= $`, `%_TOKEN += $`,
+}
+
+// TestMaskText_SecretExamples measures the examples of a public list of rules, which make
+// masking generates. A secret is found if neither half of it remains.
+func TestMaskText_SecretExamples(t *testing.T) {
+	path := os.Getenv("SECRET_EXAMPLES")
+	if path == "" {
+		t.Skip("run make masking")
+	}
+	type row struct{ Rule, Text, Secret, Name string }
+	// Of these rules the secret is no kind of text that is masked: ids, values after the
+	// name of a service alone, any value in a Kubernetes secret.
+	unnamed := []string{
+		"azure-ad-client-secret", "cloudflare-api-key", "cloudflare-global-api-key", "cloudflare-origin-ca-key", "heroku-api-key", "hubspot-api-key",
+		"kubernetes-secret-yaml", "messagebird-client-id", "sidekiq-secret", "sidekiq-sensitive-url", "snyk-api-token", "sumologic-access-id",
+	}
+	r := redactor(t, redact.Config{})
+	byRule, all, named, wrong := map[string]*figure{}, figure{}, figure{}, figure{}
+	eachLine(t, path, func(x row) {
+		if x.Secret == "" {
+			wrong.add(strings.Contains(r.RedactText(x.Text), "[SECRET]"))
+			return
+		}
+		texts := []string{x.Text}
+		if x.Name != "" {
+			texts = nil
+			for _, n := range notations {
+				name, value, _ := strings.Cut(strings.ReplaceAll(n, "$%", "%"), "$")
+				texts = append(texts, strings.ReplaceAll(name, "%", x.Name)+x.Secret+strings.ReplaceAll(value, "%", x.Name))
+			}
+		}
+		if byRule[x.Rule] == nil {
+			byRule[x.Rule] = &figure{}
+		}
+		half := len(x.Secret) / 2
+		for _, text := range texts {
+			got := r.RedactText(text)
+			hit := !strings.Contains(got, x.Secret[:half]) && !strings.Contains(got, x.Secret[half:])
+			byRule[x.Rule].add(hit)
+			all.add(hit)
+			if !slices.Contains(unnamed, x.Rule) {
+				named.add(hit)
+			}
+		}
+	})
+	for _, rule := range slices.Sorted(maps.Keys(byRule)) {
+		if f := byRule[rule]; f.hit < f.of {
+			t.Logf("%s: %d of %d", rule, f.hit, f.of)
+		}
+	}
+	t.Logf("secrets: recall %.4f (%d of %d), of the named kinds %.4f (%d of %d); masked text that a rule excludes: %.4f (%d of %d)",
+		all.share(), all.hit, all.of, named.share(), named.hit, named.of, wrong.share(), wrong.hit, wrong.of)
+	if named.share() < 0.95 {
+		t.Errorf("recall of the named kinds: got %.4f, want at least 0.95", named.share())
+	}
+}
+
 // TestMaskText_OtherIdentifiers counts other kinds of numbers, mostly official
 // ids, that are mistaken for a kind. A few are correct, because a number may
 // also be valid for the kind.
 func TestMaskText_OtherIdentifiers(t *testing.T) {
 	type row struct{ Recognizer, Text string }
-	ours := []string{"email", "phone", "credit_card", "iban", "ip", "ph_mobile_number", "tr_phone_number", "pattern", "url", "spacy", "stanza", "transformers"}
+	ours := []string{"email", "phone", "credit_card", "iban", "ip", "us_ssn", "es_nif", "es_nie", "ph_mobile_number", "tr_phone_number", "pattern", "url", "spacy", "stanza", "transformers"}
 	taken := figure{}
 	eachLine(t, testkit.Shared(t, "corpora", "pii", "recognizer_cases.jsonl"), func(r row) {
 		if slices.Contains(ours, r.Recognizer) {

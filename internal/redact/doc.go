@@ -1,5 +1,6 @@
 // Package redact finds personal data and secrets in a text and masks them: e-mail
-// addresses, phone numbers, card numbers, IBANs, IP addresses, keys and tokens.
+// addresses, phone numbers, card numbers, IBANs, IP addresses, national identifiers
+// with check digits, keys and tokens.
 // Masked text can be restored. A registry entry's `restore` specifies which kinds
 // an agent receives unmasked.
 //
@@ -20,7 +21,8 @@
 // "[LITERAL_1]". Therefore RestoreText(MaskText(text), nil) is text for every valid
 // text, and a caller cannot insert a placeholder to obtain another value.
 //
-// Each kind has one entry in kinds.go and one detector in a file of its own.
+// Each kind has one entry in kinds.go and a detector. National identifiers share one,
+// with a table of their notations.
 //
 // # Limits
 //

@@ -227,3 +227,54 @@ func TestGeneratedPasswords(t *testing.T) {
 		}
 	})
 }
+
+// Identifiers with correct check digits are masked in each notation, and not with another
+// check digit.
+func TestGeneratedNationalIDs(t *testing.T) {
+	r := ofAllKinds(t)
+	eleven := func(t *rapid.T, body string, weights ...int) string {
+		sum := 0
+		for i, w := range weights {
+			sum += int(body[i]-'0') * w
+		}
+		return body + string(byte('0'+(11-sum%11)%11%10))
+	}
+	wantWrong := func(t *rapid.T, label, value string) {
+		if got := r.RedactText(value); strings.Contains(got, "["+label+"]") {
+			t.Fatalf("%s fails its check: got %q", value, got)
+		}
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		cpf := "1" + some(t, "cpf", decimalDigits, 7) + "2"
+		cpf = eleven(t, cpf, 10, 9, 8, 7, 6, 5, 4, 3, 2)
+		cpf = eleven(t, cpf, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2)
+		wantMasked(t, r, "CPF", cpf)
+		wantMasked(t, r, "CPF", cpf[:3]+"."+cpf[3:6]+"."+cpf[6:9]+"-"+cpf[9:])
+		wantWrong(t, "CPF", cpf[:10]+string('0'+(cpf[10]-'0'+1)%10))
+
+		cnpj := "1" + some(t, "cnpj", decimalDigits+capital, 10) + "2"
+		cnpj = eleven(t, cnpj, 5, 4, 3, 2, 9, 8, 7, 6, 5, 4, 3, 2)
+		cnpj = eleven(t, cnpj, 6, 5, 4, 3, 2, 9, 8, 7, 6, 5, 4, 3, 2)
+		shown := cnpj[:2] + "." + cnpj[2:5] + "." + cnpj[5:8] + "/" + cnpj[8:12] + "-"
+		wantMasked(t, r, "CNPJ", shown+cnpj[12:])
+		wantWrong(t, "CNPJ", shown+cnpj[12:13]+string('0'+(cnpj[13]-'0'+1)%10))
+
+		nif := eleven(t, "2"+some(t, "nif", decimalDigits, 7), 9, 8, 7, 6, 5, 4, 3, 2)
+		if got, want := r.RedactText("NIF: "+nif), "NIF: [NIF]"; got != want {
+			t.Fatalf("%s: got %q, want %q", nif, got, want)
+		}
+		wantWrong(t, "NIF", "NIF: "+nif[:8]+string('0'+(nif[8]-'0'+1)%10))
+
+		number := rapid.IntRange(1_000_000, 9_999_999).Draw(t, "number")
+		const letters = "TRWAGMYFPDXBNJZSQVHLCKE"
+		for prefix, first := range map[string]int{"4": 40_000_000, "X": 0, "Y": 10_000_000, "Z": 20_000_000} {
+			n := first + number
+			wantMasked(t, r, "DNI", fmt.Sprint(prefix, number, string(letters[n%23])))
+			wantMasked(t, r, "DNI", fmt.Sprint(prefix, number, "-", string(letters[n%23])))
+			wantWrong(t, "DNI", fmt.Sprint(prefix, number, string(letters[(n+1)%23])))
+		}
+
+		ssn := "4" + some(t, "area", decimalDigits, 2) + "-1" + some(t, "group", decimalDigits, 1) + "-3" + some(t, "serial", decimalDigits, 3)
+		wantMasked(t, r, "SSN", ssn)
+	})
+}

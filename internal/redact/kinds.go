@@ -6,14 +6,19 @@ import (
 	"strings"
 )
 
-// Kinds of masked text, as used in a registry's `restore` and
-// `requires.data_classes`.
+// Kinds of masked text, as used in a registry's `restore`, `requires.data_classes`
+// and `accepts_data_classes`.
 const (
 	Email  = "email"
 	Phone  = "phone"
 	Card   = "card"
 	IBAN   = "iban"
 	IP     = "ip"
+	CPF    = "cpf"  // Brazilian person
+	CNPJ   = "cnpj" // Brazilian company
+	NIF    = "nif"  // Portuguese taxpayer
+	DNI    = "dni"  // Spanish person; also the NIE of a foreigner
+	SSN    = "ssn"  // United States social security number
 	Secret = "secret"
 )
 
@@ -24,29 +29,49 @@ type detector struct {
 	// possible reports, from the byte counts of a text, whether it can contain
 	// a value.
 	possible func(byteCounts) bool
-	// find appends the values. It must take linear time.
+	// find appends the values. It must take linear time. It is nil for rows that
+	// findAll finds together.
 	find func(text string, found []span) []span
 }
 
 // detectors are ordered by specificity: if two values of the same length
 // overlap, the one with the earlier detector is kept.
 var detectors = [...]detector{
-	{Secret, "SECRET", byteCounts.mayHaveSecret, findSecrets},
-	{IBAN, "IBAN", byteCounts.mayHaveIBAN, findIBANs},
-	{Card, "CARD", byteCounts.mayHaveCard, findCards},
-	{Email, "EMAIL", byteCounts.mayHaveEmail, findEmails},
-	{IP, "IP", byteCounts.mayHaveIP, findIPs},
-	{Phone, "PHONE", byteCounts.mayHavePhone, findPhones},
+	secretRow: {Secret, "SECRET", byteCounts.mayHaveSecret, findSecrets},
+	ibanRow:   {IBAN, "IBAN", byteCounts.mayHaveIBAN, findIBANs},
+	cardRow:   {Card, "CARD", byteCounts.mayHaveCard, findCards},
+	cnpjRow:   {CNPJ, "CNPJ", byteCounts.mayHaveNationalID, nil},
+	cpfRow:    {CPF, "CPF", byteCounts.mayHaveNationalID, nil},
+	ssnRow:    {SSN, "SSN", byteCounts.mayHaveNationalID, nil},
+	nifRow:    {NIF, "NIF", byteCounts.mayHaveNationalID, nil},
+	dniRow:    {DNI, "DNI", byteCounts.mayHaveNationalID, nil},
+	emailRow:  {Email, "EMAIL", byteCounts.mayHaveEmail, findEmails},
+	ipRow:     {IP, "IP", byteCounts.mayHaveIP, findIPs},
+	phoneRow:  {Phone, "PHONE", byteCounts.mayHavePhone, findPhones},
 	// Text of the caller that looks like a placeholder. It is not a kind: it is
 	// not private, and cannot be selected.
-	{"", literalLabel, byteCounts.mayHavePlaceholder, nil},
+	literalRow: {"", literalLabel, byteCounts.mayHavePlaceholder, nil},
 }
 
 const (
-	secretRow    = 0
-	literalRow   = len(detectors) - 1 // of text that looks like a placeholder
-	literalLabel = "LITERAL"
+	secretRow = iota
+	ibanRow
+	cardRow
+	cnpjRow
+	cpfRow
+	ssnRow
+	nifRow
+	dniRow
+	emailRow
+	ipRow
+	phoneRow
+	literalRow // of text that looks like a placeholder
 )
+
+// nationalIDs are the kinds that findNationalIDs finds.
+const nationalIDs = kindSet(1<<cnpjRow | 1<<cpfRow | 1<<ssnRow | 1<<nifRow | 1<<dniRow)
+
+const literalLabel = "LITERAL"
 
 // Kinds returns the names of all kinds, sorted.
 func Kinds() []string {

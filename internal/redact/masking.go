@@ -1,6 +1,7 @@
 package redact
 
 import (
+	"encoding/json"
 	"slices"
 	"strings"
 	"sync"
@@ -17,7 +18,7 @@ type Masking struct {
 	mu           sync.RWMutex
 	placeholders map[maskedValue]string // placeholder
 	values       map[string]restorable  // by placeholder
-	counts       [len(detectors)]int
+	counts       [len(detectors)]int32
 }
 
 // maskedValue is a value of a kind as it was written.
@@ -91,7 +92,7 @@ func (m *Masking) placeholderOf(v maskedValue) string {
 		m.placeholders, m.values = map[maskedValue]string{}, map[string]restorable{}
 	}
 	m.counts[v.row]++
-	p := formatPlaceholder(v.row, m.counts[v.row])
+	p := formatPlaceholder(v.row, int(m.counts[v.row]))
 	v.text = strings.Clone(v.text) // do not keep a larger text alive
 	m.placeholders[v], m.values[p] = p, restorable{maskedValue: v, masked: v.text}
 	if v.row != literalRow {
@@ -100,6 +101,16 @@ func (m *Masking) placeholderOf(v maskedValue) string {
 		}
 	}
 	return p
+}
+
+// KindsOfInputs returns the kinds of data in the inputs of the request, sorted and not
+// nil. It masks nothing, and does not affect Kinds.
+func (m *Masking) KindsOfInputs(inputs map[string]json.RawMessage) []string {
+	found := m.redactor.StartMasking()
+	for name, value := range inputs {
+		found.MaskMember(name, value, contract.DataClasses{contract.NoClasses})
+	}
+	return found.Kinds()
 }
 
 // Kinds returns the kinds found so far, sorted and not nil.
@@ -116,18 +127,12 @@ func (m *Masking) Kinds() []string {
 	return found
 }
 
-// Values of a contract.DataClasses that are not kinds.
-const (
-	restoreAll  = "all"
-	restoreNone = "none"
-)
-
 // parseRestore returns the kinds to restore, and whether everything is
 // restored. Text that looked like a placeholder is restored only with
 // everything, because otherwise it could be confused with remaining
 // placeholders.
 func parseRestore(want contract.DataClasses) (set kindSet, everything bool) {
-	if want == nil || slices.Contains(want, restoreAll) {
+	if want == nil || slices.Contains(want, contract.AllClasses) {
 		return allKinds | 1<<literalRow, true
 	}
 	for _, name := range want {

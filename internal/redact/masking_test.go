@@ -154,9 +154,9 @@ func TestNew_Rejects(t *testing.T) {
 		cfg  redact.Config
 		want string
 	}{
-		{"unknown kind", redact.Config{Kinds: []string{"email", "mail"}}, `redact: kinds: "mail" is no kind of text that is masked: card, email, iban, ip, phone, secret`},
-		{"kind in capitals", redact.Config{Kinds: []string{"IP"}}, `redact: kinds: "IP" is no kind of text that is masked: card, email, iban, ip, phone, secret`},
-		{"empty kind", redact.Config{Kinds: []string{""}}, `redact: kinds: "" is no kind of text that is masked: card, email, iban, ip, phone, secret`},
+		{"unknown kind", redact.Config{Kinds: []string{"email", "mail"}}, `redact: kinds: "mail" is no kind of text that is masked: card, cnpj, cpf, dni, email, iban, ip, nif, phone, secret, ssn`},
+		{"kind in capitals", redact.Config{Kinds: []string{"IP"}}, `redact: kinds: "IP" is no kind of text that is masked: card, cnpj, cpf, dni, email, iban, ip, nif, phone, secret, ssn`},
+		{"empty kind", redact.Config{Kinds: []string{""}}, `redact: kinds: "" is no kind of text that is masked: card, cnpj, cpf, dni, email, iban, ip, nif, phone, secret, ssn`},
 		{"empty value", redact.Config{Allow: []string{"x", " "}}, `redact: allow[1]: " " is no value; leave it out`},
 		{"every address", redact.Config{Allow: []string{"@"}}, `redact: allow[0]: "@" is no value; leave it out`},
 	} {
@@ -170,7 +170,7 @@ func TestNew_Rejects(t *testing.T) {
 }
 
 func TestKinds(t *testing.T) {
-	want := []string{"card", "email", "iban", "ip", "phone", "secret"}
+	want := []string{"card", "cnpj", "cpf", "dni", "email", "iban", "ip", "nif", "phone", "secret", "ssn"}
 	if diff := cmp.Diff(want, redact.Kinds()); diff != "" {
 		t.Errorf("kinds (-want +got):\n%s", diff)
 	}

@@ -59,7 +59,7 @@ func searchText(text string, l byteCounts, of kindSet, found []span, base, depth
 
 func findAll(text string, l byteCounts, of kindSet, found []span) []span {
 	for row := range detectors[:literalRow] {
-		if !of.has(row) || !detectors[row].possible(l) {
+		if !of.has(row) || detectors[row].find == nil || !detectors[row].possible(l) {
 			continue
 		}
 		n := len(found)
@@ -67,6 +67,9 @@ func findAll(text string, l byteCounts, of kindSet, found []span) []span {
 		for i := range found[n:] {
 			found[n+i].row = row
 		}
+	}
+	if of&nationalIDs != 0 && l.mayHaveNationalID() {
+		found = findNationalIDs(text, of, found)
 	}
 	if detectors[literalRow].possible(l) {
 		found = findPlaceholders(text, found)

@@ -20,7 +20,7 @@ func TestDetectors_Table(t *testing.T) {
 		if strings.ContainsFunc(k.label, func(r rune) bool { return !unicode.IsUpper(r) || r > 'Z' }) {
 			t.Errorf("row %d: label %q is not of capitals alone, as placeholders are read", row, k.label)
 		}
-		if k.possible == nil || (k.find == nil) != (row == literalRow) {
+		if k.possible == nil || (k.find == nil) != (row == literalRow || nationalIDs.has(row)) {
 			t.Errorf("row %d, %s: has no scanner, or no reason to have one", row, k.label)
 		}
 		if k.name == "all" || k.name == "none" {
@@ -33,7 +33,7 @@ func TestDetectors_Table(t *testing.T) {
 }
 
 func TestResolveOverlaps(t *testing.T) {
-	const secret, card, phone = 0, 2, 5
+	const secret, card, phone = secretRow, cardRow, phoneRow
 	for _, tc := range []struct {
 		name     string
 		in, want []span
@@ -60,13 +60,18 @@ func TestResolveOverlaps(t *testing.T) {
 func TestByteCounts_SkipNoValue(t *testing.T) {
 	parts := []string{
 		"bob@example.com", "4111111111111111", "DE89370400440532013000", "10.0.0.7", "::1", "2001:db8::1", "+14155550132", "call 5550132",
+		"111.444.777-35", "12.ABC.345/01DE-35", "X1234567L", "nif ", "123456789", "536-90-4399",
 		"password=hunter2", "a", "1", ".", ":", "@", " ", "-", "[", "(", "é", "GB", "82",
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		text := strings.Join(rapid.SliceOfN(rapid.SampledFrom(parts), 0, 8).Draw(t, "parts"), "")
 		l := countBytes(text)
 		for row, k := range detectors[:literalRow] {
-			for _, s := range k.find(text, nil) {
+			find := k.find
+			if nationalIDs.has(row) {
+				find = func(text string, found []span) []span { return findNationalIDs(text, 1<<row, found) }
+			}
+			for _, s := range find(text, nil) {
 				if !k.possible(l) {
 					t.Fatalf("%s in %q: ruled out, and found: %q", k.name, text, text[s.start:s.end])
 				}
