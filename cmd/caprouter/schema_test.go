@@ -9,8 +9,8 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// The files of init, of examples and of the demonstration are valid by their schemas,
-// and a misspelt key is not.
+// The files of init, of examples and of the demonstration are valid by their schemas. A
+// misspelt key, a word that is none of the known ones and a number out of range are not.
 func TestFileSchemas(t *testing.T) {
 	dir := t.TempDir()
 	if err := runInit(t.Output(), dir); err != nil {
@@ -40,9 +40,35 @@ func TestFileSchemas(t *testing.T) {
 				t.Errorf("%s: %v", file, err)
 			}
 		}
-		if err := schema.VisitJSON(map[string]any{"clientz": map[string]any{}}); err == nil {
-			t.Errorf("schema %s: got no error for an unknown key", s.name)
+		for _, content := range append(invalidFiles()[s.name], "clientz: {}") {
+			var v any
+			if err := yaml.Unmarshal([]byte(content), &v); err != nil {
+				t.Fatal(err)
+			}
+			if err := schema.VisitJSON(v); err == nil {
+				t.Errorf("schema %s: got no error for %s", s.name, content)
+			}
 		}
+	}
+}
+
+// invalidFiles returns contents with one mistake each, by the name of their schema.
+func invalidFiles() map[string][]string {
+	agent := func(keys string) string {
+		return "clients: { a: { match: { intent: [x], domains: [y] }, " + keys + " } }"
+	}
+	return map[string][]string{
+		"registry": {
+			"routing: { topk: 9 }", "routing: { min_confidence: 1.5 }", "routing: { conflict_policy: first }",
+			"fallback: { policy: D }", "fallback: { language: '?' }",
+			agent("endpoint: { protocol: grpc }"), agent("max_in_flight: -1"), agent("restore: everything"), agent("restore: [emial]"),
+			agent("health: { path: x }"), agent("keywords: ['']"), "clients: { a: { match: { intent: [x, x], domains: [] } } }",
+		},
+		"config": {
+			"classifier: { mode: fast }", "dispatch: { timeout_ms: 0 }", "llm: { provider: other }", "data_dir: ''",
+			"auth: { keys: [{ kid: a, alg: none }] }", "session: { classify_trigger: never }",
+		},
+		"cases": {"cases: [{ id: a, split: holdout }]", "cases: [{ id: a, expect: { outcome: dispach } }]", "cases: [{ id: a, history: [{ role: system }] }]"},
 	}
 }
 

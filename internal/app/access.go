@@ -49,7 +49,7 @@ func (c *core) openAccess(opts *Options) (_ *accessControl, err error) {
 		is := &c.cfg.Auth.Issuers[i]
 		remote, err := auth.NewRemoteKeys(auth.RemoteConfig{
 			Issuer: is.Issuer, URL: is.JWKSURL, Audience: cmp.Or(is.Audience, c.cfg.Auth.Audience), TenantClaim: is.TenantClaim,
-			Logger: c.log,
+			Profile: is.profile(), Logger: c.log,
 		})
 		if err != nil {
 			return nil, fmt.Errorf("auth.issuers[%d]: %w", i, err)
@@ -77,7 +77,11 @@ func (c *AuthConfig) staticKeys(lookup func(string) (string, bool)) ([]auth.Stat
 		material, err := k.readMaterial(lookup)
 		if err == nil {
 			var key auth.StaticKey
-			if key, err = auth.NewStaticKey(k.KID, k.Alg, material); err == nil {
+			key, err = auth.NewStaticKey(k.KID, k.Alg, material)
+			if err == nil && k.Issuer != "" {
+				key, err = key.ForIssuer(k.Issuer)
+			}
+			if err == nil {
 				keys = append(keys, key)
 				continue
 			}

@@ -1,13 +1,15 @@
 package app
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"net/url"
 	"slices"
-	"strings"
+	"sync"
 
 	"github.com/caprouter/caprouter/internal/egress"
+	"github.com/caprouter/caprouter/internal/strictyaml"
 )
 
 // checkListen refuses to serve other hosts without authentication.
@@ -34,31 +36,28 @@ func checkSampleAgent(addr string) error {
 	return nil
 }
 
-func checkOneOf(key, value string, allowed ...string) error {
-	if slices.Contains(allowed, value) {
-		return nil
-	}
-	return fmt.Errorf("%s: %q is not one of %s", key, value, strings.Join(allowed, ", "))
-}
+// newConfigShape returns a validator of the `validate` tags of the configuration, which
+// have no rules of their own.
+var newConfigShape = sync.OnceValues(func() (*strictyaml.Validator, error) { return strictyaml.NewValidator(nil) })
 
-func checkRange(key string, value, least, most int) error {
-	if value >= least && value <= most {
-		return nil
+// checkShape checks the tags of the configuration. Its errors contain keys but no lines,
+// because a value may come from a file, a variable or a flag.
+func checkShape(c *Config) error {
+	shape, err := newConfigShape()
+	if err != nil {
+		return err
 	}
-	return fmt.Errorf("%s: %d is not between %d and %d", key, value, least, most)
+	var errs []error
+	for _, p := range shape.Problems(c) {
+		errs = append(errs, errors.New(p.String()))
+	}
+	return errors.Join(errs...)
 }
 
 // parseURL parses an absolute URL with one of the schemes.
 func parseURL(text string, schemes ...string) (u *url.URL, ok bool) {
 	u, err := url.Parse(text)
 	return u, err == nil && u.Host != "" && slices.Contains(schemes, u.Scheme)
-}
-
-func checkNotEmpty(key, value string) error {
-	if value != "" {
-		return nil
-	}
-	return fmt.Errorf("%s: must not be empty", key)
 }
 
 // errorOf drops the result of a check and returns its error.

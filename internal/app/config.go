@@ -24,7 +24,7 @@ type Config struct {
 	Listen      string           `yaml:"listen"`     // host:port; port 0 picks one
 	PublicURL   string           `yaml:"public_url"` // base URL of callbacks; "" = the listen address
 	TLS         TLSConfig        `yaml:"tls"`
-	DataDir     string           `yaml:"data_dir"`
+	DataDir     string           `yaml:"data_dir" validate:"required"`
 	Registry    RegistryConfig   `yaml:"registry"`
 	SampleAgent string           `yaml:"sample_agent"` // host:port on which serve runs the sample agent as well; "" = it does not
 	Auth        AuthConfig       `yaml:"auth"`
@@ -48,17 +48,17 @@ type RegistryConfig struct {
 
 // DispatchConfig specifies how tasks are sent to agents.
 type DispatchConfig struct {
-	TimeoutMS      int        `yaml:"timeout_ms"`       // of a request without a timeout
-	MaxInFlight    int        `yaml:"max_in_flight"`    // tasks of all agents together
-	TokenReuseS    int        `yaml:"token_reuse_s"`    // 0 = one token a task
-	AllowPlainHTTP bool       `yaml:"allow_plain_http"` // send tokens to other hosts without TLS
-	AllowPrivate   StringList `yaml:"allow_private"`    // private ranges that self-registered agents may use
-	Aggregate      string     `yaml:"aggregate"`
+	TimeoutMS      int        `yaml:"timeout_ms" validate:"range=1 600000"`    // of a request without a timeout
+	MaxInFlight    int        `yaml:"max_in_flight" validate:"range=1 100000"` // tasks of all agents together
+	TokenReuseS    int        `yaml:"token_reuse_s" validate:"range=0 3600"`   // 0 = one token a task
+	AllowPlainHTTP bool       `yaml:"allow_plain_http"`                        // send tokens to other hosts without TLS
+	AllowPrivate   StringList `yaml:"allow_private"`                           // private ranges that self-registered agents may use
+	Aggregate      string     `yaml:"aggregate" validate:"oneof=sections"`
 }
 
 // TelemetryConfig configures the log.
 type TelemetryConfig struct {
-	LogLevel string `yaml:"log_level"` // debug, info, warn or error
+	LogLevel string `yaml:"log_level" validate:"oneof=debug info warn error"` // debug, info, warn or error
 }
 
 // DefaultConfig returns the configuration without a file: the router listens on
@@ -114,32 +114,30 @@ func configOptions() []strictyaml.Option {
 
 // ConfigSchema returns the JSON Schema of caprouter.yaml.
 func ConfigSchema() (map[string]any, error) {
-	return strictyaml.Schema("caprouter configuration", Config{}, nil, configOptions()...), nil
+	shape, err := newConfigShape()
+	if err != nil {
+		return nil, err
+	}
+	return strictyaml.Schema("caprouter configuration", Config{}, shape, configOptions()...), nil
 }
 
 // Validate checks all values. Each error contains the key and its valid values.
 func (c *Config) Validate() error {
 	return errors.Join(
+		checkShape(c),
 		checkListen(c.Listen, c.Auth.Mode),
 		checkSampleAgent(c.SampleAgent),
 		c.TLS.validate(),
 		c.Auth.validate(),
-		checkOneOf("dispatch.aggregate", c.Dispatch.Aggregate, "sections"),
 		c.Classifier.validate(),
 		c.LLM.validate(),
 		validatePublicURL(c.PublicURL, c.Dispatch.AllowPlainHTTP),
 		c.Store.validate(),
 		c.Tickets.Webhook.validate(),
 		c.Redact.validate(),
-		c.Session.validate(),
-		checkOneOf("telemetry.log_level", c.Telemetry.LogLevel, "debug", "info", "warn", "error"),
-		checkRange("dispatch.timeout_ms", c.Dispatch.TimeoutMS, 1, 600_000),
-		checkRange("dispatch.max_in_flight", c.Dispatch.MaxInFlight, 1, 100_000),
-		checkRange("dispatch.token_reuse_s", c.Dispatch.TokenReuseS, 0, 3600),
 		c.Limits.validate(),
 		c.validateBudget(),
 		errorOf(parsePrefixes(c.Dispatch.AllowPrivate)),
-		checkNotEmpty("data_dir", c.DataDir),
 	)
 }
 

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"strconv"
 
+	"github.com/caprouter/caprouter/internal/auth"
 	"github.com/caprouter/caprouter/internal/egress"
 	"github.com/caprouter/caprouter/internal/limits"
 )
@@ -18,29 +19,45 @@ const (
 
 // AuthConfig specifies how callers are authenticated.
 type AuthConfig struct {
-	Mode     string         `yaml:"mode"`
-	Issuer   string         `yaml:"issuer"`   // "iss" of tokens that this router mints
-	Audience string         `yaml:"audience"` // "aud" of tokens of callers
-	Keys     []KeyConfig    `yaml:"keys"`     // verify tokens of any issuer
-	Issuers  []IssuerConfig `yaml:"issuers"`  // identity providers with key sets at URLs
+	Mode     string         `yaml:"mode" validate:"oneof=none jwt"`
+	Issuer   string         `yaml:"issuer" validate:"required"`   // "iss" of tokens that this router mints
+	Audience string         `yaml:"audience" validate:"required"` // "aud" of tokens of callers
+	Keys     []KeyConfig    `yaml:"keys" validate:"dive"`         // verify tokens of any issuer
+	Issuers  []IssuerConfig `yaml:"issuers" validate:"dive"`      // identity providers with key sets at URLs
 }
 
-// KeyConfig specifies a key that signs tokens of callers. Exactly one of the last three
-// fields is set, depending on the algorithm.
+// KeyConfig specifies a key that signs tokens of callers. Exactly one of the key
+// file and the secrets is set, depending on the algorithm.
 type KeyConfig struct {
-	KID           string `yaml:"kid" json:"kid"`
-	Alg           string `yaml:"alg" json:"alg"`                         // EdDSA, ES256, RS256 or HS256
-	PublicKeyFile string `yaml:"public_key_file" json:"public_key_file"` // PEM
-	SecretEnv     string `yaml:"secret_env" json:"secret_env"`           // HS256: the variable with the secret
-	SecretFile    string `yaml:"secret_file" json:"secret_file"`         // HS256: or the file, readable by its owner only
+	KID           string `yaml:"kid" json:"kid" validate:"required"`
+	Alg           string `yaml:"alg" json:"alg" validate:"oneof=EdDSA ES256 RS256 HS256"` // EdDSA, ES256, RS256 or HS256
+	PublicKeyFile string `yaml:"public_key_file" json:"public_key_file"`                  // PEM
+	SecretEnv     string `yaml:"secret_env" json:"secret_env"`                            // HS256: the variable with the secret
+	SecretFile    string `yaml:"secret_file" json:"secret_file"`                          // HS256: or the file, readable by its owner only
+	Issuer        string `yaml:"issuer" json:"issuer"`                                    // only accepted "iss" of its tokens; "" = any
 }
 
 // IssuerConfig specifies an identity provider.
 type IssuerConfig struct {
-	Issuer      string `yaml:"issuer" json:"issuer"`             // exact "iss" of its tokens
-	JWKSURL     string `yaml:"jwks_url" json:"jwks_url"`         // https, or loopback
-	Audience    string `yaml:"audience" json:"audience"`         // "" = auth.audience
-	TenantClaim string `yaml:"tenant_claim" json:"tenant_claim"` // "" = its callers have no tenant
+	Issuer      string `yaml:"issuer" json:"issuer" validate:"required"` // exact "iss" of its tokens
+	JWKSURL     string `yaml:"jwks_url" json:"jwks_url"`                 // https, or loopback
+	Audience    string `yaml:"audience" json:"audience"`                 // "" = auth.audience
+	TenantClaim string `yaml:"tenant_claim" json:"tenant_claim"`         // "" = its callers have no tenant
+
+	// How its tokens differ from RFC 9068; see docs/security.md.
+	Audiences        []string `yaml:"audiences" json:"audiences"`                 // instead of audience: a token needs one of them
+	ScopeClaim       string   `yaml:"scope_claim" json:"scope_claim"`             // a text or a list; "" = scope, a text
+	DefaultScopes    []string `yaml:"default_scopes" json:"default_scopes"`       // of a token without that claim
+	RequireJTI       *bool    `yaml:"require_jti" json:"require_jti"`             // nil = true
+	Typ              []string `yaml:"typ" json:"typ"`                             // "" = none; nil = at+jwt and JWT
+	ToleratedHeaders []string `yaml:"tolerated_headers" json:"tolerated_headers"` // x5t, x5t#S256
+}
+
+func (c *IssuerConfig) profile() auth.TokenProfile {
+	return auth.TokenProfile{
+		Audiences: c.Audiences, ScopeClaim: c.ScopeClaim, DefaultScopes: c.DefaultScopes,
+		JTIOptional: c.RequireJTI != nil && !*c.RequireJTI, Types: c.Typ, TolerateHeaders: c.ToleratedHeaders,
+	}
 }
 
 // TLSConfig specifies the certificate of the server. Both files are set or none.
@@ -59,11 +76,7 @@ func (c *TLSConfig) validate() error {
 }
 
 func (c *AuthConfig) validate() error {
-	errs := []error{
-		checkOneOf("auth.mode", c.Mode, authNone, authJWT),
-		checkNotEmpty("auth.issuer", c.Issuer),
-		checkNotEmpty("auth.audience", c.Audience),
-	}
+	var errs []error
 	if c.Mode == authNone && len(c.Keys)+len(c.Issuers) > 0 {
 		errs = append(errs, errors.New("auth.mode: none ignores tokens, but auth.keys or auth.issuers are set: use auth.mode jwt"))
 	}
@@ -84,7 +97,7 @@ func (k *KeyConfig) validateKey(i int) error {
 			named++
 		}
 	}
-	errs := []error{checkNotEmpty(at+".kid", k.KID), checkVariableName(at+".secret_env", "secret", k.SecretEnv), checkOneOf(at+".alg", k.Alg, "EdDSA", "ES256", "RS256", "HS256")}
+	errs := []error{checkVariableName(at+".secret_env", "secret", k.SecretEnv)}
 	switch {
 	case named != 1:
 		errs = append(errs, fmt.Errorf("%s: name exactly one of public_key_file, secret_env and secret_file", at))
@@ -96,7 +109,10 @@ func (k *KeyConfig) validateKey(i int) error {
 
 func (c *IssuerConfig) validateIssuer(i int) error {
 	at := fmt.Sprintf("auth.issuers[%d]", i)
-	errs := []error{checkNotEmpty(at+".issuer", c.Issuer)}
+	var errs []error
+	if c.Audience != "" && len(c.Audiences) > 0 {
+		errs = append(errs, fmt.Errorf("%s: set audience or audiences, not both", at))
+	}
 	u, ok := parseURL(c.JWKSURL, "http", "https")
 	switch {
 	case !ok:
@@ -111,16 +127,16 @@ func (c *IssuerConfig) validateIssuer(i int) error {
 
 // LimitsConfig specifies rate limits and admission control.
 type LimitsConfig struct {
-	Classify         RateConfig `yaml:"classify"`        // route and classify requests of each caller
-	FallbackAnswer   RateConfig `yaml:"fallback_answer"` // answers of policy A for each caller
-	MaxInFlight      int        `yaml:"max_in_flight"`   // concurrent requests
-	LLMTokensPerHour int        `yaml:"llm_tokens_per_hour"`
+	Classify         RateConfig `yaml:"classify"`                                 // route and classify requests of each caller
+	FallbackAnswer   RateConfig `yaml:"fallback_answer"`                          // answers of policy A for each caller
+	MaxInFlight      int        `yaml:"max_in_flight" validate:"range=1 1000000"` // concurrent requests
+	LLMTokensPerHour int        `yaml:"llm_tokens_per_hour" validate:"range=0 1000000000000"`
 }
 
 // RateConfig specifies the token bucket of one caller.
 type RateConfig struct {
-	RPS   RateSetting `yaml:"rps"`   // average rate per second; 0 = no limit
-	Burst int         `yaml:"burst"` // size of the bucket
+	RPS   RateSetting `yaml:"rps"`                              // average rate per second; 0 = no limit
+	Burst int         `yaml:"burst" validate:"range=1 1000000"` // size of the bucket
 }
 
 // RateSetting is a rate per second, or "auto": a default rate for callers with tokens.
@@ -160,8 +176,6 @@ func (c *LimitsConfig) validate() error {
 	return errors.Join(
 		c.Classify.validateRate("limits.classify"),
 		c.FallbackAnswer.validateRate("limits.fallback_answer"),
-		checkRange("limits.max_in_flight", c.MaxInFlight, 1, 1_000_000),
-		checkRange("limits.llm_tokens_per_hour", c.LLMTokensPerHour, 0, 1_000_000_000_000),
 	)
 }
 
@@ -179,7 +193,7 @@ func (c *RateConfig) validateRate(key string) error {
 			return fmt.Errorf("%s.rps: %q is not auto, 0 (no limit) or a number of times a second between 0.0001 and 1000000", key, c.RPS)
 		}
 	}
-	return checkRange(key+".burst", c.Burst, 1, 1_000_000)
+	return nil
 }
 
 // callerRate returns the rate of one caller, with auto as the rate per second of a

@@ -13,23 +13,22 @@ import (
 	"github.com/caprouter/caprouter/classifier"
 	"github.com/caprouter/caprouter/internal/llm"
 	"github.com/caprouter/caprouter/internal/redact"
-	"github.com/caprouter/caprouter/internal/session"
 )
 
 // ClassifierConfig specifies how requests are classified.
 type ClassifierConfig struct {
-	Mode           string        `yaml:"mode"`            // auto, llm, cascade or lexical; auto = llm with a model, else lexical
-	TimeoutMS      int           `yaml:"timeout_ms"`      // for all calls of the model for one request
-	ShortlistAbove int           `yaml:"shortlist_above"` // number of agents above which the model sees only a shortlist
-	ShortlistK     int           `yaml:"shortlist_k"`     // agents on the shortlist
+	Mode           string        `yaml:"mode" validate:"oneof=auto llm cascade lexical"` // auto, llm, cascade or lexical; auto = llm with a model, else lexical
+	TimeoutMS      int           `yaml:"timeout_ms" validate:"range=1 60000"`            // for all calls of the model for one request
+	ShortlistAbove int           `yaml:"shortlist_above" validate:"range=1 10000"`       // number of agents above which the model sees only a shortlist
+	ShortlistK     int           `yaml:"shortlist_k" validate:"range=1 1000"`            // agents on the shortlist
 	Cache          CacheConfig   `yaml:"cache"`
 	Cascade        CascadeConfig `yaml:"cascade"`
 }
 
 // CacheConfig bounds the cache of classifications by a model.
 type CacheConfig struct {
-	Entries int `yaml:"entries"` // 0 = no cache
-	TTLS    int `yaml:"ttl_s"`
+	Entries int `yaml:"entries" validate:"range=0 1000000"` // 0 = no cache
+	TTLS    int `yaml:"ttl_s" validate:"range=1 86400"`
 }
 
 // CascadeConfig specifies when the lexical classifier is confident enough, so that the
@@ -58,15 +57,7 @@ func (a AcceptThreshold) parseThreshold() (least float64, auto bool, err error) 
 
 func (c *ClassifierConfig) validate() error {
 	_, _, err := c.Cascade.Accept.parseThreshold()
-	return errors.Join(
-		checkOneOf("classifier.mode", c.Mode, classifier.ModeAuto, classifier.ModeLLM, classifier.ModeCascade, classifier.ModeLexical),
-		checkRange("classifier.timeout_ms", c.TimeoutMS, 1, 60_000),
-		checkRange("classifier.shortlist_above", c.ShortlistAbove, 1, 10_000),
-		checkRange("classifier.shortlist_k", c.ShortlistK, 1, 1_000),
-		checkRange("classifier.cache.entries", c.Cache.Entries, 0, 1_000_000),
-		checkRange("classifier.cache.ttl_s", c.Cache.TTLS, 1, 86_400),
-		err,
-	)
+	return err
 }
 
 func defaultClassifierConfig() ClassifierConfig {
@@ -86,12 +77,12 @@ const (
 // LLMConfig specifies the model that proposes classifications and answers for policy
 // A. It never contains the API key.
 type LLMConfig struct {
-	Provider        string         `yaml:"provider"`
+	Provider        string         `yaml:"provider" validate:"oneof=gemini genai openai"`
 	Model           string         `yaml:"model"`       // "" = the embedded default of the provider
 	BaseURL         string         `yaml:"base_url"`    // "" = the default of the provider
 	APIKeyEnv       string         `yaml:"api_key_env"` // environment variable with the key; "auto" = the provider's usual one; "" = none
-	ResponseFormat  string         `yaml:"response_format"`
-	MaxOutputTokens int            `yaml:"max_output_tokens"`
+	ResponseFormat  string         `yaml:"response_format" validate:"oneof=json_schema json_object"`
+	MaxOutputTokens int            `yaml:"max_output_tokens" validate:"range=16 65536"`
 	Temperature     float64        `yaml:"temperature"`
 	Thinking        ThinkingEffort `yaml:"thinking"` // "" = the model's default; off, minimal, low, medium, high or a number of tokens
 }
@@ -101,11 +92,8 @@ type ThinkingEffort string
 
 func (c *LLMConfig) validate() error {
 	err := errors.Join(
-		checkOneOf("llm.provider", c.Provider, ProviderGemini, ProviderGenAI, ProviderOpenAI),
 		c.checkURL(),
 		checkVariableName("llm.api_key_env", "key", c.APIKeyEnv),
-		checkOneOf("llm.response_format", c.ResponseFormat, llm.FormatJSONSchema, llm.FormatJSONObject),
-		checkRange("llm.max_output_tokens", c.MaxOutputTokens, 16, 65_536),
 	)
 	if c.ResponseFormat == llm.FormatJSONObject && c.Provider != ProviderOpenAI {
 		err = errors.Join(err, fmt.Errorf("llm.response_format: json_object is for llm.provider openai; %s always sends the schema", c.Provider))
@@ -188,15 +176,8 @@ func (c *RedactConfig) validate() error {
 
 // SessionConfig specifies the state between requests of one session.
 type SessionConfig struct {
-	TTLS            int    `yaml:"ttl_s"`
-	ClassifyTrigger string `yaml:"classify_trigger"` // every_request, user_turn or new_session
-}
-
-func (c *SessionConfig) validate() error {
-	return errors.Join(
-		checkRange("session.ttl_s", c.TTLS, 1, 86_400),
-		checkOneOf("session.classify_trigger", c.ClassifyTrigger, session.EveryRequest, session.UserTurn, session.NewSession),
-	)
+	TTLS            int    `yaml:"ttl_s" validate:"range=1 86400"`
+	ClassifyTrigger string `yaml:"classify_trigger" validate:"oneof=every_request user_turn new_session"` // every_request, user_turn or new_session
 }
 
 func (c *ClassifierConfig) timeout() time.Duration {
