@@ -232,6 +232,7 @@ func goroutineExceptions() []exception {
 		{place: "agentkit", what: "go", why: "the same"},
 		{place: "examples/agent", what: "go", why: "an example program, which cannot import internal/run"},
 		{place: "dispatch/httptarget/reply.go", what: "time.AfterFunc", why: "bounds the read of an excerpt; the function only closes a connection"},
+		{place: "internal/events/stream.go", what: "context.AfterFunc", why: "ends the follower of a log that is lost; the function only cancels"},
 		{place: "internal/store", what: "context.AfterFunc", why: "cancels calls to a stopped engine; the function only cancels"},
 	}
 }

@@ -133,6 +133,15 @@ type faultyLog struct {
 	next   error                    // error of Next
 	follow func(store.Message) bool // reports whether the follower receives the message
 	begun  chan struct{}            // closed when the follower begins
+
+	lifetimes chan context.Context // if not nil, the results of Lifetime
+}
+
+func (m *faultyLog) Lifetime() context.Context {
+	if m.lifetimes != nil {
+		return <-m.lifetimes
+	}
+	return m.eventLog.Lifetime()
 }
 
 func (m *faultyLog) Append(ctx context.Context, subject string, data []byte, opts store.AppendOptions) (uint64, error) {

@@ -264,10 +264,10 @@ func (r *reader) checkComplete(ctx context.Context, items []queuedEvent) error {
 	oldest, err := r.stream.log.Next(ctx, allSubjects, 1)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
-		if r.inProgress && len(items) == 0 {
+		if r.inProgress && len(items) == 0 && (from == 0 || from >= r.stream.began.Load()) {
 			return nil
 		}
-		return ErrGone
+		return ErrGone // or a position in an earlier log
 	case err != nil:
 		return err
 	}

@@ -48,6 +48,7 @@ type eventLog interface {
 	Follow(ctx context.Context, from uint64, fn func(store.Message) error) error
 	Purge(ctx context.Context, subject string) error
 	Info(ctx context.Context) (store.LogInfo, error)
+	Lifetime() context.Context
 }
 
 // Stream contains the events of all requests. Run must be running for queued events to
@@ -56,6 +57,7 @@ type Stream struct {
 	log     eventLog
 	lookups chan struct{} // semaphore of reads of the log
 	newest  atomic.Uint64 // newest sequence that the follower read, or found at its start
+	began   atomic.Uint64 // sequence before the oldest one at the follower's start
 	queue   *publishQueue
 	logger  *slog.Logger
 
@@ -77,7 +79,7 @@ func Open(ctx context.Context, s *store.Store, logger *slog.Logger) (*Stream, er
 	if err != nil {
 		return nil, fmt.Errorf("open events: %w", err)
 	}
-	stream.newest.Store(info.Last)
+	stream.storeBounds(info)
 	return stream, nil
 }
 
@@ -148,18 +150,42 @@ func (s *Stream) Run(ctx context.Context) error {
 	return group.Wait()
 }
 
+// followLog follows one log after the other: a restart of the engine, or of the server
+// of the store, starts an empty one. The readers of the earlier one get ErrGone at
+// once, because the lost event can be the final one, and no further one would show the
+// loss.
 func (s *Stream) followLog(ctx context.Context) error {
+	for {
+		lifetime := s.log.Lifetime()
+		err := s.followCurrent(ctx, lifetime)
+		if ctx.Err() != nil || lifetime.Err() == nil {
+			return err
+		}
+	}
+}
+
+// storeBounds stores the first and the last sequence of the log.
+func (s *Stream) storeBounds(info store.LogInfo) {
+	s.newest.Store(info.Last)
+	s.began.Store(max(info.First, 1) - 1)
+}
+
+// followCurrent sends the events of the log to the readers until its lifetime ends.
+func (s *Stream) followCurrent(ctx, lifetime context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stop := context.AfterFunc(lifetime, cancel)
+	defer stop()
 	info, err := s.log.Info(ctx)
 	if err != nil {
 		return err
 	}
 	next := info.Last + 1
-	s.newest.Store(info.Last)
+	s.storeBounds(info)
 	s.forEachReader((*reader).markOverflow) // earlier readers read the log themselves
 	return s.log.Follow(ctx, next, func(m store.Message) error {
 		if m.Seq != next {
-			// The engine was restarted and its memory is lost, or it evicted events
-			// faster than this follower read.
+			// The log evicted events faster than this follower read.
 			s.forEachReader((*reader).markOverflow)
 		}
 		next = m.Seq + 1

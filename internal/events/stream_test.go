@@ -254,8 +254,8 @@ func TestEnqueue_FailureReachesReaders(t *testing.T) {
 	}
 }
 
-// If the follower misses messages, because the engine was restarted or evicts
-// faster than the follower reads, readers get them from the log, or get ErrGone.
+// If the log evicts messages faster than the follower reads, readers get them from the
+// log, or get ErrGone.
 func TestRun_ReadersRecoverMissedEvents(t *testing.T) {
 	for name, want := range map[string]error{"still kept": nil, "gone": ErrGone} {
 		t.Run(name, func(t *testing.T) {
@@ -289,6 +289,41 @@ func TestRun_ReadersRecoverMissedEvents(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A restart of the engine loses all events, perhaps also the final one of a request. Its
+// readers get ErrGone, although no further event is published.
+func TestRun_LostLogEndsReaders(t *testing.T) {
+	log := openLog(t)
+	lifetime, lose := context.WithCancel(t.Context())
+	m := &faultyLog{eventLog: log, lifetimes: make(chan context.Context, 2)}
+	m.lifetimes <- lifetime
+	m.lifetimes <- t.Context()
+	s, _ := startStream(t, m)
+	publish(t, s, "r-1", decided)
+	from, err := s.Position(t.Context())
+	must(t, err)
+	waiting := read(t.Context(), s.Read, "r-1", 0)
+	testkit.WaitClosed(t, waiting.received)
+	following := read(t.Context(), s.Follow, "r-1", from)
+
+	publish(t, s, "r-2", decided, final)
+	must(t, log.(*store.Log).Purge(t.Context(), allSubjects))
+	lose()
+
+	for name, reader := range map[string]*asyncReader{"a reader of stored events": waiting, "a reader from a position": following} {
+		if err := testkit.Receive(t, reader.err); !errors.Is(err, ErrGone) {
+			t.Errorf("%s: got error %v, want %v", name, err, ErrGone)
+		}
+	}
+	if err := s.Follow(t.Context(), "r-1", from, nil); !errors.Is(err, ErrGone) {
+		t.Errorf("a position in the earlier log: got error %v, want %v", err, ErrGone)
+	}
+	from, err = s.Position(t.Context())
+	must(t, err)
+	next := read(t.Context(), s.Follow, "r-1", from)
+	publish(t, s, "r-1", final)
+	must(t, testkit.Receive(t, next.err))
 }
 
 // A reader that starts before Run, or waits while Run is restarted, misses

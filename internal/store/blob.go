@@ -170,6 +170,9 @@ func (b *Bucket) writeBlob(ctx context.Context, key string, value []byte) (strin
 	return fmt.Sprintf("%s %d %s", id, size, hex.EncodeToString(sum[:])), nil
 }
 
+// CheckWritable is Store.CheckWritable.
+func (b *Bucket) CheckWritable() error { return b.store.CheckWritable() }
+
 // Usage returns the used part of the bucket's share, blobs included, from 0 to 1; 0
 // for a bucket without a share.
 func (b *Bucket) Usage(ctx context.Context) (float64, error) {

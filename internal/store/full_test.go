@@ -53,6 +53,31 @@ func TestStore_FullDiskRejectsWritesOnly(t *testing.T) {
 	}
 }
 
+// A store that is opened without any free space serves reads, and accepts writes when
+// there is space.
+func TestOpen_NoFreeSpaceServesReads(t *testing.T) {
+	ctx, dir := t.Context(), t.TempDir()
+	s := open(t, dir)
+	must[uint64](t)(bucket(t, s, store.BucketConfig{}).Put(ctx, "a", []byte("1")))
+	add(t, openLog(t, s, store.LogConfig{}), "log.a", "1")
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	var free atomic.Int64
+	s = open(t, dir, func(c *store.Config) { c.FreeSpace = func() (int64, error) { return free.Load(), nil } })
+	b, l := bucket(t, s, store.BucketConfig{}), openLog(t, s, store.LogConfig{})
+	if got := must[store.Entry](t)(b.Get(ctx, "a")); string(got.Value) != "1" {
+		t.Errorf("get: got %q, want 1", got.Value)
+	}
+	if got := texts(t, l, store.ReadFrom{}); len(got) != 1 {
+		t.Errorf("read: got %q, want one message", got)
+	}
+	_, err := b.Put(ctx, "a", nil)
+	wantErr(t, "put", err, store.ErrFull)
+	free.Store(1 << 40)
+	must[uint64](t)(b.Put(ctx, "a", []byte("2")))
+}
+
 // fill writes until the store is full, and returns the number of writes.
 func fill(t *testing.T, write func(i int) error) int {
 	t.Helper()

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -31,9 +30,6 @@ type ownerLease struct {
 	ttl        time.Duration
 	start      time.Time    // monotonic reference of validUntil
 	validUntil atomic.Int64 // time since start when the lease counts as lost
-	expired    chan struct{}
-	once       sync.Once
-	expiredErr error // set before expired is closed
 
 	revision uint64 // of the key; used only by renewUntilLost once that runs
 }
@@ -41,7 +37,7 @@ type ownerLease struct {
 // acquireLease acquires the lease, or returns an error that names the owner. If the
 // owner may be dead, it waits until the lease is renewed (ErrLocked) or has expired.
 func (s *Store) acquireLease(ctx context.Context) (*ownerLease, error) {
-	l := &ownerLease{store: s, start: time.Now(), expired: make(chan struct{})}
+	l := &ownerLease{store: s, start: time.Now()}
 	if err := l.openBucket(ctx); err != nil {
 		return nil, err
 	}
@@ -120,26 +116,27 @@ func (l *ownerLease) remaining() time.Duration {
 // because a process that was suspended must not write before renewUntilLost has
 // noticed.
 func (l *ownerLease) checkValid() error {
-	select {
-	case <-l.expired:
-	default:
-		if l.remaining() > 0 {
-			return nil
-		}
+	if l.remaining() > 0 {
+		return nil
 	}
-	return fmt.Errorf("%w: this process no longer owns the store", ErrLocked)
+	return errNotOwned
+}
+
+// nextRenewal returns how long to wait for the next renewal: a third of the TTL after
+// the one before began, however long that took.
+func nextRenewal(ttl, sinceBegan, remaining time.Duration) time.Duration {
+	return max(0, min(ttl/3-sinceBegan, remaining))
 }
 
 // renewUntilLost renews the lease until ctx ends or the lease is lost.
 func (l *ownerLease) renewUntilLost(ctx context.Context) error {
-	wait := l.ttl / 3
-	for {
+	for began := time.Now(); ; {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-time.After(min(wait, max(l.remaining(), 0))):
+		case <-time.After(nextRenewal(l.ttl, time.Since(began), l.remaining())):
 		}
-		began := time.Now()
+		began = time.Now()
 		renew, cancel := context.WithTimeout(ctx, max(l.remaining(), 0))
 		rev, err := l.bucket.Update(renew, leaseKey, fmt.Appendf(nil, "%s (pid %d)", l.store.cfg.Owner, os.Getpid()), l.revision)
 		cancel()
@@ -150,23 +147,15 @@ func (l *ownerLease) renewUntilLost(ctx context.Context) error {
 		case ctx.Err() != nil:
 			return nil //nolint:nilerr // stopped, not lost
 		case errors.Is(err, ErrConflict):
-			l.markLost(l.takenError(ctx))
+			l.store.LoseOwnership(l.takenError(ctx))
 			return nil
 		case l.remaining() <= 0:
-			l.markLost(l.expiredError(err))
+			l.store.LoseOwnership(l.expiredError(err))
 			return nil
 		default:
 			l.store.cfg.Logger.Warn("store: the owner lease could not be renewed", "error", err, "left", l.remaining())
 		}
 	}
-}
-
-func (l *ownerLease) markLost(why error) {
-	l.once.Do(func() {
-		l.expiredErr = why
-		l.store.cfg.Logger.Error("store: this process no longer owns the store and must stop", "error", why)
-		close(l.expired)
-	})
 }
 
 // takenError returns why the lease is not the one this process wrote: another

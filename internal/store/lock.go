@@ -6,10 +6,14 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/caprouter/caprouter/internal/datadir"
 )
 
 // errLockHeld is the error of lockExclusive if another process holds the lock.
 var errLockHeld = errors.New("held")
+
+const lockName = "lock"
 
 // lockFile is the exclusive lock on a data directory. The engine has none of its
 // own: two servers on the same files lose messages silently. The operating system
@@ -23,8 +27,11 @@ func acquireLock(dir, owner string) (*lockFile, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
-	path := filepath.Join(dir, "lock")
-	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err := datadir.Check(dir); err != nil {
+		return nil, err
+	}
+	path := filepath.Join(dir, lockName)
+	file, err := datadir.OpenFile(path, os.O_RDWR|os.O_CREATE)
 	if err != nil {
 		return nil, err
 	}

@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -104,6 +103,17 @@ type AppendOptions struct {
 	ExpectLast *uint64
 }
 
+// Lifetime ends when the messages of a log in memory are lost, because the engine was
+// restarted. The log is empty then. The lifetime of a log in files never ends.
+func (l *Log) Lifetime() context.Context {
+	l.store.mu.Lock()
+	defer l.store.mu.Unlock()
+	if current, ok := l.store.inMemory[l.name]; ok {
+		return current.lifetime
+	}
+	return context.Background()
+}
+
 // Append stores one message and returns its sequence when it is durable.
 func (l *Log) Append(ctx context.Context, subject string, data []byte, opts AppendOptions) (uint64, error) {
 	w := pendingWrite{stream: l.name, subject: subject, data: data, messageID: opts.ID, expectLast: opts.ExpectLast, retried: opts.ID != ""}
@@ -187,22 +197,7 @@ func (l *Log) Read(ctx context.Context, from ReadFrom, fn func(Message) error) e
 // Delete erases one message: its bytes are overwritten, its sequence stays empty. It
 // is no error if it does not exist.
 func (l *Log) Delete(ctx context.Context, seq uint64) error {
-	err := l.store.retry(ctx, "erase", func(ctx context.Context) error {
-		if err := l.store.checkOwned(); err != nil {
-			return err
-		}
-		err := l.stream.SecureDeleteMsg(ctx, seq)
-		if !errors.Is(err, jetstream.ErrMsgDeleteUnsuccessful) {
-			return err
-		}
-		// The client passes on only the text of the reason. Most likely the message
-		// did not exist.
-		if _, gone := l.Get(ctx, seq); errors.Is(gone, ErrNotFound) {
-			return nil
-		}
-		return err
-	})
-	if err != nil {
+	if err := l.store.eraseMessage(ctx, l.stream, seq); err != nil {
 		return fmt.Errorf("erase %d of %s: %w", seq, l.name, err)
 	}
 	return nil
@@ -231,11 +226,25 @@ func (l *Log) Purge(ctx context.Context, subject string) error {
 	return nil
 }
 
+// PurgeBefore removes the messages of a subject, which may have wildcards, before a
+// sequence.
+func (l *Log) PurgeBefore(ctx context.Context, subject string, before uint64) error {
+	err := checkSubject(subject, true)
+	if err == nil {
+		err = l.store.purgeMessages(ctx, l.stream, jetstream.WithPurgeSubject(subject), jetstream.WithPurgeSequence(before))
+	}
+	if err != nil {
+		return fmt.Errorf("purge %s of %s before %d: %w", subject, l.name, before, err)
+	}
+	return nil
+}
+
 // LogInfo describes the contents of a log.
 type LogInfo struct {
 	First, Last uint64 // in an empty log, First is Last + 1
 	Msgs        uint64
 	Bytes       uint64
+	MaxBytes    int64     // of the log; -1 = no limit of its own
 	LastAt      time.Time // zero if nothing was ever appended
 }
 
@@ -250,7 +259,7 @@ func (l *Log) Info(ctx context.Context) (LogInfo, error) {
 		state := got.State
 		info = LogInfo{
 			First: state.FirstSeq, Last: state.LastSeq,
-			Msgs: state.Msgs, Bytes: state.Bytes, LastAt: state.LastTime,
+			Msgs: state.Msgs, Bytes: state.Bytes, MaxBytes: got.Config.MaxBytes, LastAt: state.LastTime,
 		}
 		return nil
 	})
@@ -260,8 +269,8 @@ func (l *Log) Info(ctx context.Context) (LogInfo, error) {
 	return info, nil
 }
 
-// Damage returns the damage that was found and removed since the store was opened.
-// It is empty for a store at a URL.
+// Damage returns the damage that was removed since the store was opened, and by Repair
+// before. It is empty for a store at a URL.
 func (l *Log) Damage() []Damage {
 	e := l.store.engine
 	e.mu.Lock()

@@ -54,6 +54,7 @@ func (s *Store) supervise(ctx context.Context) error {
 		case why = <-s.engine.failures:
 		case <-tick.C:
 			if s.engine.isHealthy() {
+				s.probeWrites(ctx)
 				continue
 			}
 			why = "JetStream is disabled"
@@ -75,6 +76,7 @@ func (e *engine) isHealthy() bool {
 func (s *Store) restartEngine(ctx context.Context, why string) {
 	log := s.cfg.Logger
 	log.Error("store: the engine failed, restarting it", "reason", why)
+	s.failedWrite.Store(&why)
 	s.engine.stopServer(fmt.Errorf("%w: the engine failed: %s", ErrUnavailable, why))
 	s.engine.restarts.Add(1)
 	for pause := minPause; ctx.Err() == nil; pause = min(2*pause, maxRestartPause) {

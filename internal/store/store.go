@@ -1,10 +1,12 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/caprouter/caprouter/internal/run"
@@ -84,16 +86,19 @@ type Store struct {
 	lock   *lockFile // nil with a URL and no Dir
 	engine *engine
 	lease  *ownerLease // nil when embedded
+	owned  ownership
 	group  *run.Group
 
 	closed    chan struct{}
 	closeOnce sync.Once
 	closeErr  error
 
-	mu    sync.Mutex
-	specs map[string]streamSpec // by stream name; a restarted engine must have them
+	mu       sync.Mutex
+	specs    map[string]streamSpec // by stream name; a restarted engine must have them
+	inMemory map[string]memoryStream
 
-	rejections rejections
+	rejections  rejections
+	failedWrite atomic.Pointer[string] // see writeError
 }
 
 // Open opens the store, and creates a missing one. If it fails, it leaves nothing
@@ -103,7 +108,7 @@ func Open(ctx context.Context, cfg Config) (_ *Store, err error) {
 	if cfg.Dir == "" && cfg.URL == "" {
 		return nil, fmt.Errorf("open store: no directory and no URL")
 	}
-	s := &Store{cfg: cfg, closed: make(chan struct{}), specs: map[string]streamSpec{}}
+	s := &Store{cfg: cfg, closed: make(chan struct{}), specs: map[string]streamSpec{}, inMemory: map[string]memoryStream{}, owned: ownership{ended: make(chan struct{})}}
 	defer func() {
 		if err != nil {
 			_ = s.Close()
@@ -124,6 +129,13 @@ func Open(ctx context.Context, cfg Config) (_ *Store, err error) {
 	}
 	if err != nil {
 		return nil, err
+	}
+	if s.lock != nil {
+		paths, err := s.watchPaths()
+		if err != nil {
+			return nil, err
+		}
+		s.group.Go("watch the data directory", s.watchDirectory(paths))
 	}
 	if cfg.URL == "" {
 		s.group.Go("supervise the storage engine", s.supervise)
@@ -159,31 +171,6 @@ func (s *Store) Close() error {
 	return s.closeErr
 }
 
-// OwnershipLost returns a channel that is closed when this process no longer owns
-// the store: it must stop, because another process may write. For an embedded store
-// it is nil, because a file lock cannot be lost.
-func (s *Store) OwnershipLost() <-chan struct{} {
-	if s.lease == nil {
-		return nil
-	}
-	return s.lease.expired
-}
-
-// OwnershipError returns why this process lost the store: another one owns it
-// (ErrLocked), or the server was unreachable for the whole lease (ErrUnavailable).
-// It is nil until OwnershipLost is closed.
-func (s *Store) OwnershipError() error {
-	if s.lease == nil {
-		return nil
-	}
-	select {
-	case <-s.lease.expired:
-		return s.lease.expiredErr
-	default:
-		return nil
-	}
-}
-
 // Status is the state of a store.
 type Status struct {
 	// Ready reports whether a write would succeed now.
@@ -211,6 +198,9 @@ func (s *Store) Status() Status {
 	if st.Err == nil {
 		st.Err = s.engine.currentError()
 	}
+	if st.Err == nil {
+		st.Err = s.writeError()
+	}
 	st.Used = s.engine.usedBytes()
 	if st.Err == nil && st.Used >= st.Cap {
 		st.Err = fmt.Errorf("%w: %d of %d bytes are used", ErrFull, st.Used, st.Cap)
@@ -220,6 +210,12 @@ func (s *Store) Status() Status {
 	}
 	st.Ready = st.Err == nil
 	return st
+}
+
+// CheckWritable returns an error if a write would probably not succeed now, without
+// waiting for the engine. It is for callers that need not try.
+func (s *Store) CheckWritable() error {
+	return cmp.Or(s.checkWritable(), s.engine.currentError(), s.writeError())
 }
 
 // checkWritable returns an error if a write must not be tried.
@@ -244,6 +240,8 @@ func (s *Store) checkOwned() error {
 	select {
 	case <-s.closed:
 		return fmt.Errorf("%w: the store is closed", ErrUnavailable)
+	case <-s.owned.ended:
+		return errNotOwned
 	default:
 	}
 	if s.lease != nil {
@@ -251,3 +249,5 @@ func (s *Store) checkOwned() error {
 	}
 	return nil
 }
+
+var errNotOwned = fmt.Errorf("%w: this process no longer owns the store", ErrLocked)

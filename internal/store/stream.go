@@ -50,7 +50,32 @@ func (s *Store) ensureStream(ctx context.Context, sp streamSpec) (stream jetstre
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.specs[sp.Name] = sp
+	if sp.Storage == jetstream.MemoryStorage {
+		s.replaceMemoryStream(sp.Name, stream.CachedInfo().Created)
+	}
 	return stream, nil
+}
+
+// memoryStream is one of the streams in memory that successive engines have under the
+// same name.
+type memoryStream struct {
+	created  time.Time
+	lifetime context.Context //nolint:containedctx // it ends with the stream, not with a call
+	end      context.CancelFunc
+}
+
+// replaceMemoryStream ends the lifetime of a stream in memory if the engine has another
+// one now, which this process or another one created. The caller holds s.mu.
+func (s *Store) replaceMemoryStream(name string, created time.Time) {
+	before, ok := s.inMemory[name]
+	if ok && before.created.Equal(created) {
+		return
+	}
+	lifetime, end := context.WithCancel(context.Background())
+	s.inMemory[name] = memoryStream{created: created, lifetime: lifetime, end: end}
+	if ok {
+		before.end()
+	}
 }
 
 // applyStream creates or updates a stream in the engine.
@@ -172,5 +197,25 @@ func (s *Store) purgeMessages(ctx context.Context, stream jetstream.Stream, opti
 			return err
 		}
 		return stream.Purge(ctx, options...)
+	})
+}
+
+// eraseMessage overwrites a message. It is no error if it does not exist.
+func (s *Store) eraseMessage(ctx context.Context, stream jetstream.Stream, seq uint64) error {
+	return s.retry(ctx, "erase", func(ctx context.Context) error {
+		if err := s.checkOwned(); err != nil {
+			return err
+		}
+		err := stream.SecureDeleteMsg(ctx, seq)
+		if !errors.Is(err, jetstream.ErrMsgDeleteUnsuccessful) {
+			return err
+		}
+		// The client passes on only the text of the reason. Most likely the message
+		// did not exist.
+		name := stream.CachedInfo().Config.Name
+		if _, gone := s.readMessage(ctx, name, directGet{Seq: seq}); errors.Is(gone, ErrNotFound) {
+			return nil
+		}
+		return err
 	})
 }
