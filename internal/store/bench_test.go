@@ -122,8 +122,8 @@ func BenchmarkOpenChecks(b *testing.B) {
 			b.Run("the check", func(b *testing.B) {
 				loseIndex(b, dir, killed)
 				for b.Loop() {
-					if damage := store.Repair(dir); damage != nil {
-						b.Fatal(damage)
+					if damage, err := store.RepairAtStart(dir); len(damage) > 0 || err != nil {
+						b.Fatal(damage, err)
 					}
 				}
 			})

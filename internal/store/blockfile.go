@@ -59,7 +59,7 @@ type damagedRange struct {
 
 // findDamage returns the damaged ranges. Behind damage it continues with the record
 // to which the length of the damaged one leads, or else with the first one whose
-// hash is right. Stored data is JSON and hashes, so no message contains the bytes of
+// hash is right. Stored data is JSON, hashes and ciphertext, so no message contains the bytes of
 // a record by chance or by intent.
 func (b *block) findDamage() []damagedRange {
 	if bytes.HasPrefix(b.data, compressed) {
@@ -86,6 +86,21 @@ func (b *block) findDamage() []damagedRange {
 		at = h.end
 	}
 	return list
+}
+
+// endsUnfinished reports whether the range is the end of the block, behind which
+// nothing is readable: the rest of an unfinished write, or a damaged end. A block
+// without any intact record counts only if it is the beginning of one record, or zeros
+// that never reached the disk, because it may be of an unknown format.
+func (b *block) endsUnfinished(h damagedRange) bool {
+	switch {
+	case h.end != len(b.data):
+		return false
+	case h.begin > 0, len(b.data) < recordHead, len(bytes.Trim(b.data, "\x00")) == 0:
+		return true
+	}
+	size := int(binary.LittleEndian.Uint32(b.data) &^ lengthHasHeaders)
+	return size > len(b.data) && size <= maxRecord && b.mayBeRecord(0)
 }
 
 // nextRecord returns the start of the first intact record behind damage, or the end

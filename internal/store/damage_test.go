@@ -43,16 +43,17 @@ func TestStore_OpensDamagedFiles(t *testing.T) {
 		change  func([]byte) []byte
 		least   int // of 1,000 messages
 		said    bool
+		refuse  bool // the start refuses to repair it
 	}{
-		{"torn tail", "LOG/msgs/*.blk", func(d []byte) []byte { return d[:len(d)-70] }, 998, false},
-		{"torn in the middle", "LOG/msgs/*.blk", func(d []byte) []byte { return d[:len(d)/2] }, 450, false},
-		{"garbage behind the end", "LOG/msgs/*.blk", func(d []byte) []byte { return append(d, noise(300)...) }, 1000, false},
-		{"byte flipped in the middle", "LOG/msgs/*.blk", flip(middle), 450, true},
-		{"byte flipped at the end", "LOG/msgs/*.blk", flip(func(size int) int { return size - 3 }), 998, true},
-		{"empty block", "LOG/msgs/*.blk", func([]byte) []byte { return nil }, 0, false},
-		{"index flipped", "LOG/msgs/index.db", flip(middle), 1000, false},
-		{"index empty", "LOG/msgs/index.db", func([]byte) []byte { return nil }, 1000, false},
-		{"settings flipped", "LOG/meta.inf", flip(middle), 1000, true},
+		{"torn tail", "LOG/msgs/*.blk", func(d []byte) []byte { return d[:len(d)-70] }, 998, false, false},
+		{"torn in the middle", "LOG/msgs/*.blk", func(d []byte) []byte { return d[:len(d)/2] }, 450, false, false},
+		{"garbage behind the end", "LOG/msgs/*.blk", func(d []byte) []byte { return append(d, noise(300)...) }, 1000, false, false},
+		{"byte flipped in the middle", "LOG/msgs/*.blk", flip(middle), 450, true, true},
+		{"byte flipped at the end", "LOG/msgs/*.blk", flip(func(size int) int { return size - 3 }), 998, true, false},
+		{"empty block", "LOG/msgs/*.blk", func([]byte) []byte { return nil }, 0, false, false},
+		{"index flipped", "LOG/msgs/index.db", flip(middle), 1000, false, false},
+		{"index empty", "LOG/msgs/index.db", func([]byte) []byte { return nil }, 1000, false, false},
+		{"settings flipped", "LOG/meta.inf", flip(middle), 1000, true, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			ctx := t.Context()
@@ -70,6 +71,9 @@ func TestStore_OpensDamagedFiles(t *testing.T) {
 			damage(t, dir, tt.pattern, tt.change)
 
 			var said journal
+			if tt.refuse {
+				repairRefused(t, dir, said.logger(slog.LevelWarn))
+			}
 			s = open(t, dir, func(c *store.Config) { c.Logger = said.logger(slog.LevelWarn) })
 			l = openLog(t, s, store.LogConfig{})
 			got := texts(t, l, store.ReadFrom{})

@@ -29,9 +29,11 @@
 //	the process is killed              no acknowledged write is lost; a deleted key may have
 //	                                   an old value again, see Bucket.Delete
 //	a log or a bucket is full          Status names it until it accepts a write, or could
-//	files are damaged                  the damage is removed before the engine opens the
-//	                                   files, or skipped if it is found later; it is logged
-//	                                   and returned by Log.Damage; the rest is intact
+//	the end of files is damaged        it is removed before the engine opens the files,
+//	                                   logged, and returned by Log.Damage
+//	files are damaged elsewhere        Open returns ErrNeedsRepair; Repair removes the
+//	                                   damage and keeps the rest. Damage that is found
+//	                                   later is skipped
 //
 // The files of a directory:
 //

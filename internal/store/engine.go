@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -13,6 +15,8 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/caprouter/caprouter/internal/datadir"
 )
 
 const (
@@ -39,7 +43,7 @@ type engine struct {
 	err          error           // why server is nil
 	serverCtx    context.Context //nolint:containedctx // ends with the server of the moment, as calls to it do
 	cancelServer context.CancelFunc
-	damage       map[string][]Damage // by stream: found since the store was opened
+	damage       map[string][]Damage // by stream: removed since the last store was closed
 
 	restarts atomic.Int64
 }
@@ -51,6 +55,10 @@ func newEngine(cfg Config) *engine {
 // startEmbedded starts a server and connects to it inside the process.
 func startEmbedded(ctx context.Context, cfg Config) (*engine, error) {
 	e := newEngine(cfg)
+	var err error
+	if e.damage, err = cfg.readRepaired(); err != nil {
+		return nil, err
+	}
 	if err := e.startServer(ctx); err != nil {
 		return nil, err
 	}
@@ -122,9 +130,17 @@ func (e *engine) serverOptions() *server.Options {
 	return opts
 }
 
+// EngineVersion is the version of the embedded storage engine.
+const EngineVersion = server.VERSION
+
 // startServer starts a server and makes it the current one.
 func (e *engine) startServer(ctx context.Context) error {
-	e.repairFiles(ctx)
+	if err := e.checkFiles(); err != nil {
+		return err
+	}
+	if err := e.repairFiles(ctx); err != nil {
+		return err
+	}
 	srv, err := server.NewServer(e.serverOptions())
 	if err != nil {
 		return fmt.Errorf("start the engine: %w", err)
@@ -144,17 +160,38 @@ func (e *engine) startServer(ctx context.Context) error {
 	return nil
 }
 
+// checkFiles returns an error if other users can change the engine's files, or if a
+// newer engine wrote them.
+func (e *engine) checkFiles() error {
+	if err := datadir.CheckSubdir(e.serverOptions().StoreDir); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	wrote, err := datadir.Engine(e.cfg.Dir)
+	if err == nil && compareEngines(wrote, EngineVersion) > 0 {
+		err = fmt.Errorf("%w: storage engine %s wrote %s, and this version has %s; start the newer version, or restore the backup from before the upgrade",
+			datadir.ErrNewer, wrote, e.cfg.Dir, EngineVersion)
+	}
+	return err
+}
+
+// compareEngines compares two versions without the number of the patch, which changes
+// no format.
+func compareEngines(a, b string) int {
+	var x, y [2]int
+	_, _ = fmt.Sscanf(a, "%d.%d", &x[0], &x[1]) // zero if there is none
+	_, _ = fmt.Sscanf(b, "%d.%d", &y[0], &y[1])
+	return slices.Compare(x[:], y[:])
+}
+
 // repairFiles removes damage from the files while no server uses them.
-func (e *engine) repairFiles(ctx context.Context) {
-	found := e.cfg.repairFiles(ctx)
+func (e *engine) repairFiles(ctx context.Context) error {
+	found, err := e.cfg.repairFiles(ctx)
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for stream, damage := range found {
-		if e.damage == nil {
-			e.damage = map[string][]Damage{}
-		}
 		e.damage[stream] = append(e.damage[stream], damage...)
 	}
+	return err
 }
 
 // stopServer stops the server, if there is one. Calls in progress fail with why.

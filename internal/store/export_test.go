@@ -59,13 +59,10 @@ func (b *Bucket) LoseBlobs(ctx context.Context) { _ = b.blobs.stream.Purge(ctx) 
 // StopRenewing stops the renewal of the lease, as if the process were dead.
 func (s *Store) StopRenewing() { s.group.Stop(nil); _ = s.group.Wait() }
 
-// Repair checks the files of a directory that no store has open.
-func Repair(dir string) map[string][]Damage {
+// RepairAtStart checks the files of a directory that no store has open, as Open does.
+func RepairAtStart(dir string) (map[string][]Damage, error) {
 	cfg := Config{Dir: dir}.withDefaults()
-	if found := cfg.repairFiles(context.Background()); len(found) > 0 {
-		return found
-	}
-	return nil
+	return cfg.repairFiles(context.Background())
 }
 
 // TakeLeaseAway writes another owner into the lease.

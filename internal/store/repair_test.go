@@ -78,6 +78,37 @@ func missing(t testing.TB, l *store.Log, n int) []int {
 	return list
 }
 
+// repairRefused opens a damaged store, which must fail without a change, and repairs
+// it.
+func repairRefused(t *testing.T, dir string, log *slog.Logger) {
+	t.Helper()
+	before := blocks(t, dir)
+	_, err := store.Open(t.Context(), store.Config{Dir: dir})
+	wantErr(t, "open", err, store.ErrNeedsRepair)
+	if want := "run: caprouter store repair --data-dir " + dir; err == nil || !strings.HasSuffix(err.Error(), want) {
+		t.Errorf("got error %v, want it to end with %q", err, want)
+	}
+	planned := must[[]store.StreamRepair](t)(store.Repair(t.Context(), store.RepairConfig{Dir: dir, DryRun: true}))
+	if !maps.Equal(before, blocks(t, dir)) {
+		t.Error("files were changed before the repair")
+	}
+	done := must[[]store.StreamRepair](t)(store.Repair(t.Context(), store.RepairConfig{Dir: dir, Logger: log}))
+	found := 0
+	for i := range done {
+		for j := range done[i].Damage {
+			d := &done[i].Damage[j]
+			if kept, err := os.ReadFile(d.Kept); err != nil || string(kept) != before[d.File] {
+				t.Errorf("%s: got the kept file %q with error %v, want the original", d.File, d.Kept, err)
+			}
+			d.Kept = "" // which a dry run does not have
+			found++
+		}
+	}
+	if diff := cmp.Diff(planned, done); diff != "" || found == 0 {
+		t.Errorf("repaired %d places, and the dry run differs (-dry +repair):\n%s", found, diff)
+	}
+}
+
 // TestRepair_DamageNearTheEnd changes a file of a closed store and compares which
 // of 1,000 messages, and of 20 appended ones, are lost after two restarts: one
 // after a clean shutdown, and one after SIGKILL, when the engine's index is old.
@@ -102,31 +133,32 @@ func TestRepair_DamageNearTheEnd(t *testing.T) {
 		change func(*testing.T, []byte) []byte
 		lost   span
 		said   string
+		refuse bool // the start refuses to repair it
 	}{
-		{"nothing", func(_ *testing.T, b []byte) []byte { return b }, none, ""},
-		{"a text", flip(middle, inText), span{500, 500}, "from=501 to=501"},
-		{"a length", flip(middle, inLength), span{500, 500}, "from=501 to=501"},
-		{"a sequence", flip(middle, inSequence), span{500, 500}, "from=501 to=501"},
-		{"the length of a subject", flip(middle, inSubjectLength), span{500, 500}, "from=501 to=501"},
-		{"the length of headers", flip(middle, inHeaderLength), span{500, 500}, "from=501 to=501"},
-		{"a hash", flip(middle, inHash), span{500, 500}, "from=501 to=501"},
-		{"the first text", flip(number(0), inText), span{0, 0}, "from=1 to=1"},
-		{"the last text", flip(last, inText), span{999, 999}, "from=1000 to=1000"},
-		{"the last length", flip(last, inLength), span{999, 999}, "from=1000 to=1000"},
-		{"the last hash", flip(last, inHash), span{999, 999}, "from=1000 to=1000"},
-		{"torn", func(_ *testing.T, b []byte) []byte { return b[:len(b)-30] }, span{999, 999}, "from=1000 to=1000"},
+		{"nothing", func(_ *testing.T, b []byte) []byte { return b }, none, "", false},
+		{"a text", flip(middle, inText), span{500, 500}, "from=501 to=501", true},
+		{"a length", flip(middle, inLength), span{500, 500}, "from=501 to=501", true},
+		{"a sequence", flip(middle, inSequence), span{500, 500}, "from=501 to=501", true},
+		{"the length of a subject", flip(middle, inSubjectLength), span{500, 500}, "from=501 to=501", true},
+		{"the length of headers", flip(middle, inHeaderLength), span{500, 500}, "from=501 to=501", true},
+		{"a hash", flip(middle, inHash), span{500, 500}, "from=501 to=501", true},
+		{"the first text", flip(number(0), inText), span{0, 0}, "from=1 to=1", true},
+		{"the last text", flip(last, inText), span{999, 999}, "from=1000 to=1000", false},
+		{"the last length", flip(last, inLength), span{999, 999}, "from=1000 to=1000", false},
+		{"the last hash", flip(last, inHash), span{999, 999}, "from=1000 to=1000", false},
+		{"torn", func(_ *testing.T, b []byte) []byte { return b[:len(b)-30] }, span{999, 999}, "from=1000 to=1000", false},
 		{"torn and flipped", func(t *testing.T, b []byte) []byte {
 			_, data, _ := recordAt(t, b, middle)
 			b[data] ^= 1
 			return b[:len(b)-30]
-		}, span{500, 999}, "from=501 to=501"},
+		}, span{500, 999}, "from=501 to=501", true},
 		{"a page of zeros", func(t *testing.T, b []byte) []byte {
 			begin, _, _ := recordAt(t, b, middle)
 			clear(b[begin+10 : begin+4106])
 			return b
-		}, span{500, 540}, "from=501"},
-		{"all of it", func(_ *testing.T, b []byte) []byte { return noise(len(b)) }, span{0, 999}, "stream=LOG"},
-		{"behind the end", func(_ *testing.T, b []byte) []byte { return append(b, noise(300)...) }, none, ""},
+		}, span{500, 540}, "from=501", true},
+		{"all of it", func(_ *testing.T, b []byte) []byte { return noise(len(b)) }, span{0, 999}, "stream=LOG", true},
+		{"behind the end", func(_ *testing.T, b []byte) []byte { return append(b, noise(300)...) }, none, "", false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -139,6 +171,9 @@ func TestRepair_DamageNearTheEnd(t *testing.T) {
 			writeFile(t, block, tt.change(t, readFile(t, block)))
 
 			var said journal
+			if tt.refuse {
+				repairRefused(t, dir, said.logger(slog.LevelError))
+			}
 			s = open(t, dir, func(c *store.Config) { c.Logger = said.logger(slog.LevelError) })
 			l := openLog(t, s, store.LogConfig{})
 			lost := missing(t, l, 1000)
@@ -215,6 +250,9 @@ func TestRepair_DamageFarFromTheEnd(t *testing.T) {
 			if tt.killed {
 				writeFile(t, index, nil)
 			}
+			if tt.name != "far" {
+				repairRefused(t, dir, nil)
+			}
 			s = open(t, dir)
 			l = openLog(t, s, store.LogConfig{})
 			if got := l.Damage(); len(got) != tt.found {
@@ -255,6 +293,7 @@ func TestRepair_DamagedBucket(t *testing.T) {
 	_, at, _ := recordAt(t, data, number(70))
 	data[at] ^= 1
 	writeFile(t, path, data)
+	repairRefused(t, dir, nil)
 
 	for round := range 3 {
 		s = open(t, dir)
@@ -352,16 +391,16 @@ func TestRepair_KeepsIntactFiles(t *testing.T) {
 			t.Fatal(err)
 		}
 		before := blocks(t, dir)
-		if damage := store.Repair(dir); damage != nil {
-			t.Fatalf("got damage %v, want none", damage)
+		if damage, err := store.RepairAtStart(dir); len(damage) > 0 || err != nil {
+			t.Fatalf("got damage %v and error %v, want none", damage, err)
 		}
 		indexes := map[string][]byte{}
 		for _, path := range must[[]string](t)(filepath.Glob(streamFile(dir, "*", "index.db"))) {
 			indexes[path] = readFile(t, path)
 			writeFile(t, path, nil) // so that all blocks are checked
 		}
-		if damage := store.Repair(dir); damage != nil {
-			t.Fatalf("without an index: got damage %v, want none", damage)
+		if damage, err := store.RepairAtStart(dir); len(damage) > 0 || err != nil {
+			t.Fatalf("without an index: got damage %v and error %v, want none", damage, err)
 		}
 		for path, index := range indexes {
 			writeFile(t, path, index)

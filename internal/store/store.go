@@ -46,6 +46,10 @@ type Config struct {
 	// URL from a dead owner; 0 = 10 s.
 	LeaseTTL time.Duration
 
+	// RepairAll removes all damage of the files when the store is opened. It is for
+	// copies. Otherwise only a damaged end is removed, and Open returns ErrNeedsRepair.
+	RepairAll bool
+
 	// FreeSpace returns the free bytes of the disk. Nil = the file system of Dir;
 	// tests replace it.
 	FreeSpace func() (int64, error)
@@ -163,6 +167,7 @@ func (s *Store) Close() error {
 		}
 		if s.engine != nil {
 			s.engine.stop()
+			s.forgetRepaired()
 		}
 		if s.lock != nil {
 			s.lock.release()
