@@ -7,14 +7,23 @@ import (
 	"strings"
 	"time"
 
+	"github.com/caprouter/caprouter/internal/contentkey"
 	"github.com/caprouter/caprouter/internal/egress"
 )
 
 // StoreConfig specifies the durable store and its retention.
 type StoreConfig struct {
-	URL       string          `yaml:"url"`  // "" = embedded, in data_dir; nats://host:port = an external server
-	Sync      string          `yaml:"sync"` // always, or an interval such as 100ms
-	Retention RetentionConfig `yaml:"retention"`
+	URL        string           `yaml:"url"`  // "" = embedded, in data_dir; nats://host:port = an external server
+	Sync       string           `yaml:"sync"` // always, or an interval such as 100ms
+	Retention  RetentionConfig  `yaml:"retention"`
+	Encryption EncryptionConfig `yaml:"encryption"`
+}
+
+// EncryptionConfig names the keys of stored contents; without either, the file content.key
+// in data_dir is used, and made.
+type EncryptionConfig struct {
+	KeyEnv  string `yaml:"key_env"`  // environment variable with the keys
+	KeyFile string `yaml:"key_file"` // or the file, readable by its owner only
 }
 
 // RetentionConfig bounds the stored data in time (90d, 12h) and in bytes (10GiB).
@@ -68,7 +77,44 @@ func (c *StoreConfig) validate() error {
 		checkMinDuration("store.retention.decisions", r.Decisions, minRetention, "1h"),
 		checkMinDuration("store.retention.audit", r.Audit, max(minRetention, durationOf(r.Decisions)), "as long as store.retention.decisions"),
 		c.validateBytes(),
+		c.Encryption.validate(),
 	)
+}
+
+func (c *EncryptionConfig) validate() error {
+	if c.KeyEnv != "" && c.KeyFile != "" {
+		return errors.New("store.encryption: name one of key_env and key_file, or neither")
+	}
+	return checkVariableName("store.encryption.key_env", "key", c.KeyEnv)
+}
+
+// openKeys returns the keys of the stored contents. The caller holds the lock of the data
+// directory.
+func (c *EncryptionConfig) openKeys(dataDir string, lookup func(string) (string, bool)) (*contentkey.Keyring, error) {
+	return c.readKeys(lookup, func() (*contentkey.Keyring, error) { return contentkey.OpenOrCreate(dataDir) })
+}
+
+func (c *EncryptionConfig) readKeys(
+	lookup func(string) (string, bool), readDefault func() (*contentkey.Keyring, error),
+) (*contentkey.Keyring, error) {
+	switch {
+	case c.KeyFile != "":
+		return contentkey.OpenFile(c.KeyFile)
+	case c.KeyEnv != "":
+		text, _ := lookup(c.KeyEnv)
+		return contentkey.Parse(text, "the variable "+c.KeyEnv+" (store.encryption.key_env)")
+	}
+	return readDefault()
+}
+
+// ContentKeys returns the keys of stored contents for a command that reads the files of a
+// data directory. They are configured by variables, or are in the directory.
+func ContentKeys(dataDir string, lookupEnv func(string) (string, bool)) (*contentkey.Keyring, error) {
+	var cfg Config
+	if err := applyEnv(&cfg, lookupEnv); err != nil {
+		return nil, err
+	}
+	return cfg.Store.Encryption.readKeys(lookupEnv, func() (*contentkey.Keyring, error) { return contentkey.OpenExisting(dataDir) })
 }
 
 func (c *StoreConfig) validateURL() error {

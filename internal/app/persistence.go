@@ -9,6 +9,7 @@ import (
 
 	"github.com/caprouter/caprouter/capabilities"
 	"github.com/caprouter/caprouter/internal/audit"
+	"github.com/caprouter/caprouter/internal/contentkey"
 	"github.com/caprouter/caprouter/internal/events"
 	"github.com/caprouter/caprouter/internal/llm"
 	"github.com/caprouter/caprouter/internal/requests"
@@ -22,6 +23,7 @@ import (
 // has none.
 type persistence struct {
 	store           *store.Store
+	contentKeys     *contentkey.Keyring
 	auditLog        *audit.Log
 	requests        *requests.Store
 	events          *events.Stream
@@ -59,6 +61,9 @@ func (c *core) openPersistence(ctx context.Context, opts *Options) error {
 	if err != nil {
 		return err
 	}
+	if k.contentKeys, err = c.cfg.Store.Encryption.openKeys(c.cfg.DataDir, opts.lookupEnv()); err != nil {
+		return err
+	}
 	c.telemetry.Metrics().ObserveStore(func() telemetry.StoreState {
 		s := k.store.Status()
 		return telemetry.StoreState{Writable: s.Ready && s.Err == nil, UsedBytes: s.Used}
@@ -86,14 +91,14 @@ func (c *core) openAuditLog(ctx context.Context) error {
 
 func (c *core) openTables(ctx context.Context) (err error) {
 	k := c.persistence
-	bucket := func(name string, age time.Duration, share float64) *store.Bucket {
-		b, opened := k.store.Bucket(ctx, store.BucketConfig{Name: name, MaxAge: age, Share: share})
+	bucket := func(name string, age time.Duration, share float64, keys *contentkey.Keyring) *store.Bucket {
+		b, opened := k.store.Bucket(ctx, store.BucketConfig{Name: name, MaxAge: age, Share: share, Keys: keys})
 		err = errors.Join(err, opened)
 		return b
 	}
-	k.requests = requests.NewStore(bucket("REQUESTS", durationOf(c.cfg.Store.Retention.Requests), shareRequests))
-	k.sessions = bucket("SESSIONS", time.Duration(c.cfg.Session.TTLS)*time.Second, shareSessions)
-	k.idempotencyKeys = bucket("IDEMPOTENCY", keyAge, shareKeys)
+	k.requests = requests.NewStore(bucket("REQUESTS", durationOf(c.cfg.Store.Retention.Requests), shareRequests, k.contentKeys))
+	k.sessions = bucket("SESSIONS", time.Duration(c.cfg.Session.TTLS)*time.Second, shareSessions, k.contentKeys)
+	k.idempotencyKeys = bucket("IDEMPOTENCY", keyAge, shareKeys, nil) // hashes only
 	if err != nil {
 		return err
 	}
@@ -102,7 +107,7 @@ func (c *core) openTables(ctx context.Context) (err error) {
 }
 
 func (c *core) openTickets(ctx context.Context, opts *Options) error {
-	b, err := c.persistence.store.Bucket(ctx, store.BucketConfig{Name: "TICKETS", MaxAge: ticketAge, Share: shareTickets})
+	b, err := c.persistence.store.Bucket(ctx, store.BucketConfig{Name: "TICKETS", MaxAge: ticketAge, Share: shareTickets, Keys: c.persistence.contentKeys})
 	if err != nil {
 		return err
 	}

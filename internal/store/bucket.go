@@ -10,6 +10,8 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/nats-io/nuid"
+
+	"github.com/caprouter/caprouter/internal/contentkey"
 )
 
 // BucketConfig describes a bucket.
@@ -23,6 +25,12 @@ type BucketConfig struct {
 	// KeyTTL allows values with a time to live of their own, and Watch: a key that
 	// is deleted or expires leaves a marker for a minute, so that watchers notice.
 	KeyTTL bool
+	// Keys encrypt the values: each key has a data key of its own, which Delete
+	// erases. Nil = values are stored in clear. Not together with KeyTTL.
+	Keys *contentkey.Keyring
+	// OnWrite is called after each write with the size of the value, and with -1
+	// after a delete; not for a value that expires. Nil = none.
+	OnWrite func(key string, size int)
 }
 
 // Entry is a key's current value.
@@ -44,13 +52,15 @@ type Bucket struct {
 	stream     jetstream.Stream
 	limit      int64 // bytes it may take, -1 = no limit of its own
 	keyTTL     bool
+	onWrite    func(key string, size int)
 	blobs      blobState
+	sealer     *valueSealer // nil = values are stored in clear
 }
 
 // newBucket returns a bucket without its stream. The names are the engine's own
 // layout of a bucket, so that its tools can look into one.
 func newBucket(s *Store, name string) *Bucket {
-	return &Bucket{store: s, name: name, prefix: "$KV." + name + ".", streamName: bucketStream + name, limit: -1}
+	return &Bucket{store: s, name: name, prefix: "$KV." + name + ".", streamName: bucketStream + name, limit: -1, onWrite: func(string, int) {}}
 }
 
 // Bucket opens a bucket. It creates a missing one, and adapts an existing one to
@@ -65,6 +75,9 @@ func (s *Store) Bucket(ctx context.Context, cfg BucketConfig) (*Bucket, error) {
 	}
 	b := newBucket(s, cfg.Name)
 	b.limit, b.keyTTL = limit, cfg.KeyTTL
+	if cfg.OnWrite != nil {
+		b.onWrite = cfg.OnWrite
+	}
 	sp := streamSpec{
 		Name:              b.streamName,
 		Subjects:          []string{b.prefix + ">"},
@@ -86,8 +99,14 @@ func (s *Store) Bucket(ctx context.Context, cfg BucketConfig) (*Bucket, error) {
 	if err == nil {
 		err = b.openBlobs(ctx, cfg.MaxAge)
 	}
+	if err == nil && cfg.Keys != nil {
+		b.sealer, err = s.openSealer(ctx, b, &cfg)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("bucket %s: %w", cfg.Name, err)
+	}
+	if b.sealer != nil && cfg.MaxAge > 0 {
+		s.group.Go("erase data keys of "+cfg.Name, b.sealer.eraseExpired)
 	}
 	return b, nil
 }
@@ -114,12 +133,19 @@ func (b *Bucket) getEntry(ctx context.Context, key string) (Entry, error) {
 	if err := checkKey(key); err != nil {
 		return Entry{}, err
 	}
-	for tries := 0; ; tries++ {
+	for tries, unreadable := 0, uint64(0); ; tries++ {
 		m, err := b.readLatest(ctx, key)
 		if err != nil {
 			return Entry{}, err
 		}
 		entry, err := b.toEntry(ctx, m)
+		if errors.Is(err, errKeyErased) {
+			if m.Seq == unreadable {
+				return Entry{}, err
+			}
+			unreadable = m.Seq
+			continue
+		}
 		// A blob that is missing was replaced between the two reads.
 		if err == nil || tries == maxRereads || !errors.Is(err, ErrNotFound) {
 			return entry, asDamaged(err)
@@ -141,15 +167,15 @@ func (b *Bucket) readLatest(ctx context.Context, key string) (Message, error) {
 
 func (b *Bucket) keyOf(m Message) string { return strings.TrimPrefix(m.Subject, b.prefix) }
 
-// toEntry converts a message, and fetches its value if it is a blob.
-func (b *Bucket) toEntry(ctx context.Context, m Message) (Entry, error) {
-	e := Entry{Key: b.keyOf(m), Value: m.Data, Revision: m.Seq, At: m.At}
-	ref := m.header.Get(blobHeader)
-	if ref == "" {
-		return e, nil
+// toEntry converts a message, fetches its value if it is a blob, and decrypts it.
+func (b *Bucket) toEntry(ctx context.Context, m Message) (e Entry, err error) {
+	e = Entry{Key: b.keyOf(m), Value: m.Data, Revision: m.Seq, At: m.At}
+	if ref := m.header.Get(blobHeader); ref != "" {
+		e.Value, err = b.readBlob(ctx, e.Key, ref)
 	}
-	var err error
-	e.Value, err = b.readBlob(ctx, e.Key, ref)
+	if err == nil && b.sealer != nil {
+		e.Value, err = b.sealer.open(ctx, e.Key, e.Revision, e.Value)
+	}
 	return e, err
 }
 
@@ -171,6 +197,9 @@ func (b *Bucket) createKey(ctx context.Context, key string, value []byte, ttl ti
 		if readErr == nil && isDeleteMarker(m) {
 			rev, err = b.putKey(ctx, key, value, &m.Seq, ttl)
 		}
+	}
+	if b.sealer != nil && errors.Is(err, ErrConflict) {
+		rev, err = b.sealer.replaceUnreadable(ctx, key, value)
 	}
 	if errors.Is(err, ErrConflict) {
 		return 0, ErrExists
@@ -206,7 +235,7 @@ func (b *Bucket) Put(ctx context.Context, key string, value []byte) (uint64, err
 	return rev, nil
 }
 
-// putKey writes a value, or a blob and its reference.
+// putKey writes a value, encrypted if the bucket has keys.
 func (b *Bucket) putKey(ctx context.Context, key string, value []byte, after *uint64, ttl time.Duration) (uint64, error) {
 	if err := checkKey(key); err != nil {
 		return 0, err
@@ -214,14 +243,31 @@ func (b *Bucket) putKey(ctx context.Context, key string, value []byte, after *ui
 	if err := b.checkTTL(ttl); err != nil {
 		return 0, err
 	}
-	w := pendingWrite{stream: b.streamName, subject: b.prefix + key, data: value, messageID: nuid.Next(), expectLast: after, ttl: ttl}
-	if len(value) > maxInline || b.blobs.used.Load() {
-		return b.putWithBlobs(ctx, key, w)
+	if b.sealer != nil && len(value) > 0 {
+		return b.sealer.put(ctx, key, value, after)
 	}
-	return b.store.publish(ctx, w)
+	return b.putStored(ctx, key, value, after, ttl)
 }
 
-// Delete removes a key with its value. It is no error if the key does not exist.
+// putStored writes a value as it is stored, or a blob and its reference.
+func (b *Bucket) putStored(ctx context.Context, key string, value []byte, after *uint64, ttl time.Duration) (uint64, error) {
+	w := pendingWrite{stream: b.streamName, subject: b.prefix + key, data: value, messageID: nuid.Next(), expectLast: after, ttl: ttl}
+	var revision uint64
+	var err error
+	if len(value) > maxInline || b.blobs.used.Load() {
+		revision, err = b.putWithBlobs(ctx, key, w)
+	} else {
+		revision, err = b.store.publish(ctx, w)
+	}
+	if err == nil {
+		b.onWrite(key, len(value))
+	}
+	return revision, err
+}
+
+// Delete removes a key with its value. It is no error if the key does not exist. If the
+// values are encrypted, no revision can be read any more; otherwise the bytes stay in the
+// engine's files for a while.
 //
 // If the process is killed before the engine has written its index, the next process
 // removes older values of the deleted key from the files. It cannot if the engine
@@ -229,12 +275,27 @@ func (b *Bucket) putKey(ctx context.Context, key string, value []byte, after *ui
 // value: then this value appears again.
 func (b *Bucket) Delete(ctx context.Context, key string) error {
 	err := checkKey(key)
+	if err == nil && b.sealer != nil {
+		err = b.sealer.erase(ctx, key)
+	}
+	if err != nil {
+		return fmt.Errorf("delete %s/%s: %w", b.name, key, err)
+	}
+	return b.Discard(ctx, key)
+}
+
+// Discard removes a key as Delete does, and is faster: revisions of its value can be
+// decrypted until they would have expired, or until Delete is called.
+func (b *Bucket) Discard(ctx context.Context, key string) error {
+	err := checkKey(key)
 	old := ""
 	if err == nil && b.blobs.used.Load() {
 		old, err = b.blobReference(ctx, key)
 	}
 	if err == nil {
-		err = b.removeKey(ctx, key)
+		if err = b.removeKey(ctx, key); err == nil {
+			b.onWrite(key, -1)
+		}
 	}
 	if err == nil && old != "" {
 		err = b.deleteBlob(ctx, key, old)

@@ -26,8 +26,9 @@
 //	the engine fails                   it is restarted with exponential backoff; calls wait
 //	                                   within their context, else ErrUnavailable; buckets
 //	                                   and logs stay valid
-//	the process is killed              no acknowledged write is lost; a deleted key may have
-//	                                   an old value again, see Bucket.Delete
+//	the process is killed              no acknowledged write is lost; in a bucket without
+//	                                   encryption a deleted key may have an old value again,
+//	                                   see Bucket.Delete
 //	a log or a bucket is full          Status names it until it accepts a write, or could
 //	the end of files is damaged        it is removed before the engine opens the files,
 //	                                   logged, and returned by Log.Damage
@@ -41,4 +42,5 @@
 //	store/jetstream/$G/streams/<LOG>            a log
 //	store/jetstream/$G/streams/KV_<BUCKET>      a bucket
 //	store/jetstream/$G/streams/BLOB_<BUCKET>    its values above 512 KiB
+//	store/jetstream/$G/streams/KEYS_<BUCKET>    its data keys, if its values are encrypted
 package store

@@ -1,8 +1,13 @@
 package store
 
 import (
+	"cmp"
 	"context"
+	"maps"
+	"slices"
 	"time"
+
+	"github.com/caprouter/caprouter/internal/contentkey"
 )
 
 // FailEngine stops the embedded engine as a write error does, and returns after the
@@ -89,4 +94,33 @@ func (b *Bucket) ResendUpdate(ctx context.Context, key string, value []byte, rev
 	w.retried = true
 	second, err = b.store.publish(ctx, w)
 	return first, second, err
+}
+
+// LoseDataKeys removes the data keys of a value, as if they had not been written.
+func (b *Bucket) LoseDataKeys(ctx context.Context, key string) error {
+	return b.sealer.eraseKeys(ctx, key, func(contentkey.ID) bool { return true })
+}
+
+// ForgetDataKeys empties the cache of data keys.
+func (b *Bucket) ForgetDataKeys() {
+	b.sealer.mu.Lock()
+	defer b.sealer.mu.Unlock()
+	clear(b.sealer.known)
+}
+
+// MoveDataKeys begins an epoch and ends those before it, as if their values had expired.
+func (b *Bucket) MoveDataKeys(ctx context.Context) error {
+	v := b.sealer
+	if err := v.beginEpoch(ctx); err != nil {
+		return err
+	}
+	v.mu.Lock()
+	epochs := slices.SortedFunc(maps.Values(v.epochs), func(a, b *keyEpoch) int { return cmp.Compare(a.seq, b.seq) })
+	v.mu.Unlock()
+	for i := range len(epochs) - 1 {
+		if err := v.endEpoch(ctx, epochs[i], epochs[i+1]); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -165,7 +165,7 @@ func (s *Store) publish(ctx context.Context, w pendingWrite) (uint64, error) {
 
 // displayName returns the name of a stream for error messages.
 func displayName(stream string) string {
-	for kind, prefix := range map[string]string{"bucket ": "KV_", "the large values of bucket ": "BLOB_"} {
+	for kind, prefix := range map[string]string{"bucket ": "KV_", "the large values of bucket ": "BLOB_", "the data keys of bucket ": keyLogPrefix} {
 		if name, ok := strings.CutPrefix(stream, prefix); ok {
 			return kind + name
 		}

@@ -206,6 +206,16 @@ func (t *Table[T]) Delete(ctx context.Context, key string) error {
 	return t.bucket.Delete(ctx, t.cfg.Prefix+key)
 }
 
+// Discard removes a row to make room; see Bucket.Discard.
+func (t *Table[T]) Discard(ctx context.Context, key string) error {
+	return t.bucket.Discard(ctx, t.cfg.Prefix+key)
+}
+
+// EraseHistory makes the earlier revisions of a row unreadable; see Bucket.EraseHistory.
+func (t *Table[T]) EraseHistory(ctx context.Context, key string) error {
+	return t.bucket.EraseHistory(ctx, t.cfg.Prefix+key)
+}
+
 // Scan calls fn for every row, in the order of their revisions; see Bucket.Scan. A
 // row that cannot be decoded has no Value, and comes with the error. ErrStop from fn
 // ends the scan without an error.

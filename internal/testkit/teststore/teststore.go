@@ -10,8 +10,18 @@ import (
 	"testing"
 	"time"
 
+	"github.com/caprouter/caprouter/internal/contentkey"
 	"github.com/caprouter/caprouter/internal/store"
 )
+
+// Keys returns a ring with one key, always the same.
+func Keys() *contentkey.Keyring {
+	ring, err := contentkey.Parse("dGVzdHMgZW5jcnlwdCB3aXRoIHRoaXMga2V5IG9ubHk=", "the tests")
+	if err != nil {
+		panic(err)
+	}
+	return ring
+}
 
 // Open opens an embedded store in a temporary directory, and closes it at the
 // end of the test. It does not sync every write, because tests do not lose

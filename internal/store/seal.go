@@ -1,0 +1,467 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/caprouter/caprouter/internal/contentkey"
+	"github.com/caprouter/caprouter/internal/run"
+)
+
+// The values of a bucket with BucketConfig.Keys are encrypted, each key with a data key
+// of its own. The engine keeps earlier revisions and deleted values in its files until it
+// rewrites them; they become unreadable when the data key is erased, which is one small
+// message in a second stream:
+//
+//	$KV.REQUESTS.req.42             value, encrypted with data key 7f…
+//	keys.REQUESTS.data.req.42       data key 7f…, encrypted with epoch key 3c…
+//	keys.REQUESTS.epoch             epoch key 3c…, encrypted with a master key
+//
+// An erased message is overwritten, for which the engine writes a whole block. Values that
+// expire are therefore erased together, with their epoch key: see expireKeys.
+//
+// A new value is written at the same time as its data key. A value without one was never
+// acknowledged, or was erased, and does not exist for readers.
+type valueSealer struct {
+	bucket *Bucket
+	ring   *contentkey.Keyring
+	log    *Log
+	maxAge time.Duration
+
+	// erasing serializes the erasure of data keys and their move to another epoch.
+	erasing sync.Mutex
+	// changing is held to change the epoch, and shared to write a data key, so that the
+	// data keys of an epoch are stored between its key and the next one.
+	changing sync.RWMutex
+
+	current *keyEpoch // changed while changing is held
+
+	mu      sync.Mutex
+	epochs  map[contentkey.ID]*keyEpoch
+	known   map[string]knownKey // of recent values
+	pending map[contentkey.ID]*pendingKey
+}
+
+// keyEpoch is a key that encrypts data keys.
+type keyEpoch struct {
+	key   *contentkey.Key
+	seq   uint64 // of its message
+	since time.Time
+}
+
+// knownKey is the data key of a revision.
+type knownKey struct {
+	revision uint64
+	key      *contentkey.Key
+}
+
+// pendingKey is a data key that is being written together with its value.
+type pendingKey struct {
+	name string // the key in the bucket
+	key  *contentkey.Key
+	done chan struct{}
+	err  error // set before done is closed
+}
+
+const (
+	keyLogPrefix  = "KEYS_" // of streams of data keys
+	maxKnownKeys  = 4096    // about 1 KiB each
+	minKeyEpoch   = time.Second
+	maxKeyEpoch   = time.Hour
+	maxEraseTries = 16
+)
+
+// errKeyErased is the error of a value whose data key does not exist.
+var errKeyErased = fmt.Errorf("%w: its data key was erased", ErrNotFound)
+
+// openSealer reads the epoch keys of the bucket, and begins an epoch if the newest one
+// was not encrypted with the current master key.
+func (s *Store) openSealer(ctx context.Context, b *Bucket, cfg *BucketConfig) (*valueSealer, error) {
+	if cfg.KeyTTL {
+		return nil, errors.New("values with a time to live of their own cannot be encrypted")
+	}
+	log, err := s.Log(ctx, LogConfig{Name: keyLogPrefix + b.name, Subjects: []string{"keys." + b.name + ".>"}})
+	if err != nil {
+		return nil, err
+	}
+	v := &valueSealer{
+		bucket: b, ring: cfg.Keys, log: log, maxAge: cfg.MaxAge,
+		epochs: map[contentkey.ID]*keyEpoch{}, known: map[string]knownKey{}, pending: map[contentkey.ID]*pendingKey{},
+	}
+	newest := Message{}
+	err = log.Read(ctx, ReadFrom{Subject: v.epochSubject()}, func(m Message) error {
+		data, err := cfg.Keys.Open(m.Data, []byte(m.Subject))
+		if err != nil {
+			return err
+		}
+		key, err := contentkey.ParseKey(data)
+		if err != nil {
+			return err
+		}
+		v.current = &keyEpoch{key: key, seq: m.Seq, since: m.At}
+		v.epochs[key.ID()] = v.current
+		newest = m
+		return nil
+	})
+	if err == nil && !cfg.Keys.SealedByCurrent(newest.Data) {
+		err = v.beginEpoch(ctx)
+	}
+	return v, err
+}
+
+func (v *valueSealer) epochSubject() string { return "keys." + v.bucket.name + ".epoch" }
+
+// keySubject returns the subject of a data key; the part is "data", "moved" or "*".
+func (v *valueSealer) keySubject(part, key string) string {
+	return "keys." + v.bucket.name + "." + part + "." + key
+}
+
+// associatedData binds an encrypted value to its key.
+func (v *valueSealer) associatedData(key string) []byte { return []byte(v.bucket.prefix + key) }
+
+// beginEpoch makes a new epoch key the current one.
+func (v *valueSealer) beginEpoch(ctx context.Context) error {
+	v.changing.Lock()
+	defer v.changing.Unlock()
+	key := contentkey.NewKey()
+	sealed := v.ring.Seal(key.Marshal(), []byte(v.epochSubject()))
+	seq, err := v.log.Append(ctx, v.epochSubject(), sealed, AppendOptions{})
+	if err != nil {
+		return err
+	}
+	v.current = &keyEpoch{key: key, seq: seq, since: v.bucket.store.cfg.Now()}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.epochs[key.ID()] = v.current
+	return nil
+}
+
+// put writes an encrypted value. An update uses the data key of the revision that it
+// replaces, so that erasing a data key once is enough.
+func (v *valueSealer) put(ctx context.Context, key string, value []byte, after *uint64) (uint64, error) {
+	if after == nil || *after == 0 {
+		return v.putWithNewKey(ctx, key, value, after)
+	}
+	dataKey, err := v.keyOf(ctx, key, *after)
+	if err != nil {
+		return 0, err
+	}
+	if dataKey == nil { // the revision is not encrypted
+		return v.putWithNewKey(ctx, key, value, after)
+	}
+	revision, err := v.bucket.putStored(ctx, key, dataKey.Seal(value, v.associatedData(key)), after, 0)
+	if err == nil {
+		v.remember(key, revision, dataKey)
+	}
+	return revision, err
+}
+
+// keyOf returns the data key of a revision, nil if that is not encrypted, or ErrConflict
+// if it is not the latest.
+func (v *valueSealer) keyOf(ctx context.Context, key string, revision uint64) (*contentkey.Key, error) {
+	if k := v.lookUp(key); k.revision == revision {
+		return k.key, nil
+	}
+	switch entry, err := v.bucket.getEntry(ctx, key); { // calls remember
+	case errors.Is(err, ErrNotFound), err == nil && entry.Revision != revision:
+		return nil, ErrConflict
+	case err != nil:
+		return nil, err
+	}
+	if k := v.lookUp(key); k.revision == revision {
+		return k.key, nil
+	}
+	return nil, nil
+}
+
+// putWithNewKey writes a value with a new data key. If the value replaces another one,
+// its data key is written first, because an interrupted write must not lose the other.
+func (v *valueSealer) putWithNewKey(ctx context.Context, key string, value []byte, after *uint64) (revision uint64, err error) {
+	p := &pendingKey{name: key, key: contentkey.NewKey(), done: make(chan struct{})}
+	v.mu.Lock()
+	v.pending[p.key.ID()] = p
+	v.mu.Unlock()
+	defer func() {
+		if p.err = err; err == nil {
+			v.remember(key, revision, p.key)
+		}
+		v.mu.Lock()
+		delete(v.pending, p.key.ID())
+		v.mu.Unlock()
+		close(p.done)
+	}()
+	sealed := p.key.Seal(value, v.associatedData(key))
+	if after == nil || *after != 0 {
+		if err := v.storeKey(ctx, v.keySubject("data", key), p.key); err != nil {
+			return 0, err
+		}
+		return v.bucket.putStored(ctx, key, sealed, after, 0)
+	}
+	var errs [2]error // that of the value first
+	run.ForEach(ctx, len(errs), len(errs), func(ctx context.Context, i int) {
+		if i == 0 {
+			revision, errs[i] = v.bucket.putStored(ctx, key, sealed, after, 0)
+		} else {
+			errs[i] = v.storeKey(ctx, v.keySubject("data", key), p.key)
+		}
+	})
+	return revision, cmp.Or(errs[0], errs[1])
+}
+
+// storeKey writes a data key, encrypted with the current epoch key.
+func (v *valueSealer) storeKey(ctx context.Context, subject string, dataKey *contentkey.Key) error {
+	v.changing.RLock()
+	defer v.changing.RUnlock()
+	sealed := v.current.key.Seal(dataKey.Marshal(), []byte(subject))
+	_, err := v.log.Append(ctx, subject, sealed, AppendOptions{})
+	return err
+}
+
+// open decrypts a value that was read. A value of an earlier version is not encrypted.
+func (v *valueSealer) open(ctx context.Context, key string, revision uint64, stored []byte) ([]byte, error) {
+	id, sealed := contentkey.KeyOf(stored)
+	if !sealed {
+		return stored, nil
+	}
+	dataKey, err := v.findKey(ctx, key, id)
+	if err != nil {
+		return nil, err
+	}
+	value, err := dataKey.Open(stored, v.associatedData(key))
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrDamaged, err)
+	}
+	v.remember(key, revision, dataKey)
+	return value, nil
+}
+
+// findKey returns a data key of the key, or errKeyErased.
+func (v *valueSealer) findKey(ctx context.Context, key string, id contentkey.ID) (*contentkey.Key, error) {
+	if k := v.lookUp(key); k.key != nil && k.key.ID() == id {
+		return k.key, nil
+	}
+	v.mu.Lock()
+	p := v.pending[id]
+	v.mu.Unlock()
+	if p != nil {
+		select {
+		case <-p.done:
+		case <-ctx.Done():
+			return nil, fmt.Errorf("%w: %w", ErrUnavailable, context.Cause(ctx))
+		}
+		if p.err != nil {
+			return nil, errKeyErased
+		}
+		return p.key, nil
+	}
+	// Twice, because the first read may return a message whose epoch has just ended.
+	for range 2 {
+		stored, err := v.listKeys(ctx, key)
+		if err != nil {
+			return nil, err
+		}
+		for _, k := range stored {
+			if k.key != nil && k.key.ID() == id {
+				return k.key, nil
+			}
+		}
+	}
+	return nil, errKeyErased
+}
+
+// storedKey is a message with a data key.
+type storedKey struct {
+	seq uint64
+	key *contentkey.Key // nil = its epoch key was erased
+}
+
+// listKeys returns the stored data keys of a key.
+func (v *valueSealer) listKeys(ctx context.Context, key string) ([]storedKey, error) {
+	var keys []storedKey
+	err := v.log.Read(ctx, ReadFrom{Subject: v.keySubject("*", key)}, func(m Message) error {
+		dataKey, err := v.openKey(m)
+		keys = append(keys, storedKey{m.Seq, dataKey})
+		return err
+	})
+	return keys, err
+}
+
+// openKey decrypts a message with a data key. It returns nil if its epoch key was erased.
+func (v *valueSealer) openKey(m Message) (*contentkey.Key, error) {
+	id, _ := contentkey.KeyOf(m.Data)
+	v.mu.Lock()
+	epoch := v.epochs[id]
+	v.mu.Unlock()
+	if epoch == nil {
+		return nil, nil //nolint:nilnil // documented
+	}
+	data, err := epoch.key.Open(m.Data, []byte(m.Subject))
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrDamaged, err)
+	}
+	return contentkey.ParseKey(data)
+}
+
+func (v *valueSealer) lookUp(key string) knownKey {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.known[key]
+}
+
+func (v *valueSealer) remember(key string, revision uint64, dataKey *contentkey.Key) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	have, ok := v.known[key]
+	if ok && have.revision > revision {
+		return
+	}
+	if !ok && len(v.known) >= maxKnownKeys {
+		for other := range v.known { // any
+			delete(v.known, other)
+			break
+		}
+	}
+	v.known[key] = knownKey{revision, dataKey}
+}
+
+// replaceUnreadable writes a key whose value is unreadable, because its process was
+// killed before it had written the data key, or ErrConflict if the value is readable.
+func (v *valueSealer) replaceUnreadable(ctx context.Context, key string, value []byte) (uint64, error) {
+	m, err := v.bucket.readLatest(ctx, key)
+	if errors.Is(err, ErrNotFound) {
+		return v.putWithNewKey(ctx, key, value, new(uint64(0)))
+	}
+	if err == nil {
+		if _, err = v.bucket.toEntry(ctx, m); err == nil {
+			err = ErrConflict
+		}
+	}
+	if !errors.Is(err, errKeyErased) {
+		return 0, err
+	}
+	return v.putWithNewKey(ctx, key, value, &m.Seq)
+}
+
+// erase erases the data keys of a key, so that no revision of its value can be read.
+func (v *valueSealer) erase(ctx context.Context, key string) error {
+	if err := v.waitPending(ctx, key); err != nil {
+		return err
+	}
+	switch _, err := v.log.Last(ctx, v.keySubject("*", key)); {
+	case errors.Is(err, ErrNotFound):
+		return v.eraseClear(ctx, key)
+	case err != nil:
+		return err
+	}
+	return v.eraseKeys(ctx, key, func(contentkey.ID) bool { return true })
+}
+
+// eraseClear overwrites a value that an earlier version stored in clear.
+func (v *valueSealer) eraseClear(ctx context.Context, key string) error {
+	m, err := v.bucket.readLatest(ctx, key)
+	if errors.Is(err, ErrNotFound) || err == nil && len(m.Data) == 0 {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return v.bucket.store.eraseMessage(ctx, v.bucket.stream, m.Seq)
+}
+
+// eraseHistory replaces the data key of a key, so that no earlier revision can be read.
+func (v *valueSealer) eraseHistory(ctx context.Context, key string) error {
+	for range maxEraseTries {
+		err := v.waitPending(ctx, key)
+		var old []storedKey
+		if err == nil {
+			old, err = v.listKeys(ctx, key)
+		}
+		var m Message
+		if err == nil {
+			m, err = v.bucket.readLatest(ctx, key)
+		}
+		var entry Entry
+		if err == nil {
+			entry, err = v.bucket.toEntry(ctx, m)
+		}
+		if err == nil && len(entry.Value) > 0 {
+			_, err = v.putWithNewKey(ctx, key, entry.Value, &m.Seq)
+		}
+		switch {
+		case errors.Is(err, ErrConflict):
+			continue
+		case err != nil && !errors.Is(err, ErrNotFound):
+			return err
+		}
+		// A later write uses the new data key, or one that is not listed.
+		return v.eraseKeys(ctx, key, func(id contentkey.ID) bool {
+			return slices.ContainsFunc(old, func(k storedKey) bool { return k.key != nil && k.key.ID() == id })
+		})
+	}
+	return ErrConflict
+}
+
+// waitPending waits for the writes of new data keys of a key.
+func (v *valueSealer) waitPending(ctx context.Context, key string) error {
+	v.mu.Lock()
+	var waits []*pendingKey
+	for _, p := range v.pending {
+		if p.name == key {
+			waits = append(waits, p)
+		}
+	}
+	v.mu.Unlock()
+	for _, p := range waits {
+		select {
+		case <-p.done:
+		case <-ctx.Done():
+			return fmt.Errorf("%w: %w", ErrUnavailable, context.Cause(ctx))
+		}
+	}
+	return nil
+}
+
+// eraseKeys overwrites the selected data keys of a key.
+func (v *valueSealer) eraseKeys(ctx context.Context, key string, selects func(contentkey.ID) bool) error {
+	v.erasing.Lock()
+	defer v.erasing.Unlock()
+	keys, err := v.listKeys(ctx, key)
+	if err != nil {
+		return err
+	}
+	for _, k := range keys {
+		if k.key != nil && !selects(k.key.ID()) {
+			continue
+		}
+		if err := v.log.Delete(ctx, k.seq); err != nil {
+			return err
+		}
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if k := v.known[key]; k.key != nil && selects(k.key.ID()) {
+		delete(v.known, key)
+	}
+	return nil
+}
+
+// EraseHistory makes the earlier revisions of a key unreadable. It can be repeated. In a
+// bucket whose values are not encrypted it does nothing.
+func (b *Bucket) EraseHistory(ctx context.Context, key string) error {
+	if b.sealer == nil {
+		return nil
+	}
+	err := checkKey(key)
+	if err == nil {
+		err = b.sealer.eraseHistory(ctx, key)
+	}
+	if err != nil {
+		return fmt.Errorf("erase the history of %s/%s: %w", b.name, key, err)
+	}
+	return nil
+}
