@@ -204,12 +204,19 @@ func TestBucket_KeepsKeysWhenConfigurationChanges(t *testing.T) {
 
 // TestBucket_MatchesModel compares a bucket with a map after random operations.
 func TestBucket_MatchesModel(t *testing.T) {
+	ring, _ := newRing(t, "")
+	t.Run("clear", func(t *testing.T) { checkModel(t, store.BucketConfig{}) })
+	t.Run("encrypted", func(t *testing.T) { checkModel(t, store.BucketConfig{Keys: ring}) })
+}
+
+func checkModel(t *testing.T, cfg store.BucketConfig) {
 	s := teststore.Open(t)
 	round := 0
 	rapid.Check(t, func(rt *rapid.T) {
 		ctx := t.Context()
 		round++
-		b := bucket(t, s, store.BucketConfig{Name: fmt.Sprintf("M%d", round)})
+		cfg.Name = fmt.Sprintf("M%d", round)
+		b := bucket(t, s, cfg)
 		type held struct {
 			value string
 			rev   uint64
