@@ -21,6 +21,7 @@ import (
 	"github.com/caprouter/caprouter/internal/history"
 	"github.com/caprouter/caprouter/internal/requests"
 	"github.com/caprouter/caprouter/internal/store"
+	"github.com/caprouter/caprouter/internal/testkit/teststore"
 	"github.com/caprouter/caprouter/internal/tickets"
 	"github.com/caprouter/caprouter/router"
 )
@@ -101,7 +102,7 @@ func (h *harness) open() {
 	h.must(err)
 	signer, err := auth.OpenSigner(h.dir)
 	h.must(err)
-	h.auditLog, err = audit.Open(ctx, audit.Config{Log: log, Signer: signer, HeadFile: filepath.Join(h.dir, audit.HeadFile), Retention: h.retention})
+	h.auditLog, err = audit.Open(ctx, audit.Config{Log: log, Keys: teststore.Keys(), Signer: signer, HeadFile: filepath.Join(h.dir, audit.HeadFile), Retention: h.retention})
 	h.must(err)
 	h.requests = requests.NewStore(h.bucket("REQUESTS"))
 	h.events, err = events.Open(ctx, h.store, slog.New(slog.DiscardHandler))

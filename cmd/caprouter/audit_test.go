@@ -15,6 +15,7 @@ import (
 	"github.com/caprouter/caprouter/internal/audit"
 	"github.com/caprouter/caprouter/internal/auth"
 	"github.com/caprouter/caprouter/internal/store"
+	"github.com/caprouter/caprouter/internal/testkit/teststore"
 )
 
 // writeTrail fills a data directory with a trail of n requests and closes it.
@@ -33,7 +34,7 @@ func writeTrail(t *testing.T, dir string, n int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	trail, err := audit.Open(ctx, audit.Config{Log: log, Signer: signer, HeadFile: filepath.Join(dir, audit.HeadFile)})
+	trail, err := audit.Open(ctx, audit.Config{Log: log, Keys: teststore.Keys(), Signer: signer, HeadFile: filepath.Join(dir, audit.HeadFile)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"net/url"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/golden"
+	"github.com/caprouter/caprouter/internal/app"
 	"github.com/caprouter/caprouter/internal/audit"
 	"github.com/caprouter/caprouter/internal/history"
 )
@@ -79,7 +81,11 @@ func readDecisionLog(
 		}
 		return c.listDecisions(cmd.Context(), query)
 	}
-	log, err := audit.OpenCopy(cmd.Context(), dir)
+	keys, err := app.ContentKeys(dir, os.LookupEnv)
+	if err != nil {
+		return nil, err
+	}
+	log, err := audit.OpenCopy(cmd.Context(), dir, keys)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, explainMissingLog(dir, "")
 	}

@@ -78,7 +78,7 @@ func (c *core) openAuditLog(ctx context.Context) error {
 		return err
 	}
 	k.auditLog, err = audit.Open(ctx, audit.Config{
-		Log: log, Signer: c.signer, HeadFile: filepath.Join(c.cfg.DataDir, audit.HeadFile),
+		Log: log, Keys: k.contentKeys, Signer: c.signer, HeadFile: filepath.Join(c.cfg.DataDir, audit.HeadFile),
 		Retention: audit.Retention{
 			Contents: durationOf(retention.Decisions), Chain: durationOf(retention.Audit),
 			// Below the share, because trimming a log first writes a checkpoint to it.
@@ -160,10 +160,12 @@ func (k *persistence) startTasks(s *Server) {
 	s.group.Go("own the store", func(ctx context.Context) error {
 		select {
 		case <-k.store.OwnershipLost():
-			return fmt.Errorf("%w: this process stops, so that nothing is done twice", k.store.OwnershipError())
+		case <-k.auditLog.Fenced():
+			k.store.LoseOwnership(fmt.Errorf("%w: another process writes to the audit log", store.ErrLocked))
 		case <-ctx.Done():
 			return nil
 		}
+		return fmt.Errorf("%w: this process stops, so that nothing is done twice", k.store.OwnershipError())
 	})
 }
 

@@ -22,9 +22,9 @@ const (
 	maxBatch      = 256       // records of callers
 	maxBatchBytes = 512 << 10 // their encoded size
 	maxEntries    = maxBatch + 8
-	maxInline     = 400 << 10 // a larger content gets messages of its own
-	maxPart       = 512 << 10 // size of these messages
-	maxParts      = MaxContentSize/maxPart + 1
+	maxInline     = 400 << 10                    // a larger content gets messages of its own
+	maxPart       = 512 << 10                    // size of these messages
+	maxParts      = 2*MaxContentSize/maxPart + 2 // Content and Answer
 )
 
 // batch is one message of the chain.

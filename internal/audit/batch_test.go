@@ -223,7 +223,7 @@ func TestHeadFile_KeepsLastValidHead(t *testing.T) {
 		t.Fatal(err)
 	}
 	write := func(data []byte) {
-		if err := os.WriteFile(path, data, headMode); err != nil {
+		if err := os.WriteFile(path, data, 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -262,7 +262,7 @@ func FuzzHead(f *testing.F) {
 	f.Add([]byte(`{"head":"{}","key_id":"","signature":""}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		h, _, how := chooseHead(data, testKey)
-		if how == headTrusted && *h != want {
+		if how == headTrusted && !cmp.Equal(*h, want) {
 			t.Errorf("got head %+v accepted, but only %+v was signed", *h, want)
 		}
 	})

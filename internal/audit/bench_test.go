@@ -70,7 +70,7 @@ func BenchmarkAppend64(b *testing.B) {
 func BenchmarkUnbatched64(b *testing.B) {
 	d := newBenchFixture(b)
 	callers(b, func(n int) error {
-		e, err := newEntry(new(benchRecord(n)))
+		e, err := newEntry(new(benchRecord(n)), testRing)
 		if err != nil {
 			return err
 		}

@@ -42,6 +42,7 @@ func (x *chainReader) buildReport(h *chainHead, how headStatus) *Report {
 	j.checkCopies()
 	j.checkOrder()
 	j.checkContents()
+	j.checkUnsigned()
 	j.countRecords()
 	slices.SortStableFunc(j.report.Problems, func(a, b Problem) int {
 		return cmp.Or(cmp.Compare(a.Batch, b.Batch), cmp.Compare(a.Record, b.Record))
@@ -166,6 +167,7 @@ func (j *chainVerifier) selectBatch(n uint64, want digest, known bool) *batchSum
 // checkCopies reports messages beside the selected ones: duplicates, and other
 // batches with the same number.
 func (j *chainVerifier) checkCopies() {
+	evicted := max(j.newestPosition(EventEvict).Batch, j.newestPosition(EventCheckpoint).Batch)
 	for i, e := range j.selected {
 		originals := 0
 		for _, c := range j.valid[e.number] {
@@ -182,6 +184,12 @@ func (j *chainVerifier) checkCopies() {
 					j.selected[i] = c
 				}
 			}
+		}
+		if originals == 0 && len(e.removed) == 0 && e.number > evicted {
+			// The order of rewritten batches is not checked, so only a removed content
+			// justifies one, or an announced eviction, which copies all older batches. The
+			// rest of an interrupted trim may have lost its announcement.
+			j.addProblem(ProblemReordered, e, e.first, fmt.Sprintf("message %d holds it as a rewritten batch, but nothing was removed from it", e.seq))
 		}
 		if j.mismatched[e] {
 			j.mismatched[j.selected[i]] = true

@@ -3,6 +3,9 @@ package audit
 import (
 	"context"
 	"fmt"
+
+	"github.com/caprouter/caprouter/internal/contentkey"
+	"github.com/caprouter/caprouter/internal/store"
 )
 
 // Copy is a copy of the log of a data directory. It is read while a router may write
@@ -12,14 +15,15 @@ type Copy struct {
 	log   *Log
 }
 
-// OpenCopy copies the log of a data directory into a temporary one. Close deletes it.
-func OpenCopy(ctx context.Context, dataDir string) (*Copy, error) {
+// OpenCopy copies the log of a data directory into a temporary one. Close deletes it. The
+// keys are those of its contents.
+func OpenCopy(ctx context.Context, dataDir string, keys *contentkey.Keyring) (*Copy, error) {
 	files, err := openCopy(ctx, dataDir)
 	if err != nil {
 		return nil, fmt.Errorf("read the audit log: %w", err)
 	}
-	l := &Log{cfg: Config{Log: files.log, Writer: DefaultWriter}, subjects: newChainSubjects(DefaultWriter)}
-	end, err := l.readTail(ctx)
+	l := &Log{cfg: Config{Log: files.log, Keys: keys, Writer: DefaultWriter}, subjects: newChainSubjects(DefaultWriter)}
+	end, _, err := l.readTail(ctx)
 	if err != nil {
 		files.close()
 		return nil, fmt.Errorf("read the audit log: %w", err)
@@ -30,6 +34,20 @@ func OpenCopy(ctx context.Context, dataDir string) (*Copy, error) {
 
 // Read is Log.Read.
 func (c *Copy) Read(ctx context.Context, q Query) (Page, error) { return c.log.Read(ctx, q) }
+
+// Walk calls fn for every record, in the order of the chain and without contents.
+func (c *Copy) Walk(ctx context.Context, fn func(*Record)) error {
+	return c.log.walkBatches(ctx, store.ReadFrom{}, func(*batch) bool { return true }, func(_ uint64, b *batch) error {
+		for i := range b.entries {
+			rec, err := b.decodeRecord(i)
+			if err != nil {
+				return err
+			}
+			fn(rec)
+		}
+		return nil
+	})
+}
 
 // Close deletes the copy.
 func (c *Copy) Close() { c.files.close() }

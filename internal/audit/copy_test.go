@@ -2,9 +2,9 @@ package audit
 
 import "testing"
 
-func TestOpenCopy_ReadsLogInPages(t *testing.T) {
+func TestOpenCopy_ReadsLogCompletely(t *testing.T) {
 	dir, requests := filled(t)
-	c, err := OpenCopy(t.Context(), dir)
+	c, err := OpenCopy(t.Context(), dir, testRing)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -24,7 +24,21 @@ func TestOpenCopy_ReadsLogInPages(t *testing.T) {
 	if got != requests {
 		t.Errorf("got %d outcomes, want %d", got, requests)
 	}
-	if c, err := OpenCopy(t.Context(), t.TempDir()); err == nil {
+	last, outcomes := uint64(0), 0
+	if err := c.Walk(t.Context(), func(rec *Record) {
+		if rec.Position != last+1 {
+			t.Errorf("got record %d after %d, want each once, in order", rec.Position, last)
+		}
+		if last = rec.Position; rec.Kind == KindOutcome {
+			outcomes++
+		}
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if outcomes != requests {
+		t.Errorf("walked over %d outcomes, want %d", outcomes, requests)
+	}
+	if c, err := OpenCopy(t.Context(), t.TempDir(), testRing); err == nil {
 		c.Close()
 		t.Error("a directory without a log: got no error")
 	}

@@ -67,6 +67,11 @@ func TestLog_ContinuesAfterDamage(t *testing.T) {
 			appendTo(auditLog, 1, 40)
 			end(auditLog)
 			flipBit(t, block, tt.in)
+			if tt.lost > 0 { // not only the end, which the start would repair
+				if _, err := store.Repair(ctx, store.RepairConfig{Dir: d.dir}); err != nil {
+					t.Fatal(err)
+				}
+			}
 
 			for round, kill := range []bool{false, true, false} {
 				d.reopen()

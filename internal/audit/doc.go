@@ -31,9 +31,9 @@
 //	audit.<writer>.bare.<n>      batch n without any content
 //
 // To remove contents, the log first appends a record that announces it (erase: those of
-// this request; expire: those up to this batch), then writes the batch again under its
-// number, then overwrites the messages that held the contents. To trim the start of the
-// chain, it appends a checkpoint with the last position that goes. Hence everything that
+// this request; expire: those up to this batch; evict: those of this tenant up to this
+// batch), then writes the batch again under its number, then overwrites the messages that
+// held the contents (evict: removes them). To trim the start of the chain, it appends a checkpoint with the last position that goes. Hence everything that
 // is missing is either announced in the chain or reported by [Verify].
 //
 // The signed head is a file outside the log that records the end of the chain. It is

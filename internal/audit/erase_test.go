@@ -4,31 +4,35 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/caprouter/caprouter/internal/store"
 	"github.com/caprouter/caprouter/internal/testkit"
+	"github.com/caprouter/caprouter/internal/testkit/remnants"
+	"github.com/caprouter/caprouter/internal/testkit/teststore"
 )
 
-// onDisk reports whether any file of the store contains the bytes.
-func (d *logFixture) onDisk(needle string) bool {
+// onDisk reports whether the bytes can be decrypted in any file of the store, in contents of
+// these requests.
+func (d *logFixture) onDisk(needle string, ids ...string) bool {
 	d.t.Helper()
-	found := false
-	err := filepath.WalkDir(d.dir, func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() {
-			return err
+	var places []string
+	for _, id := range ids {
+		for _, kind := range []Kind{KindDecision, KindOutcome} {
+			for _, part := range []string{"content", "answer"} {
+				places = append(places, string(contentContext(&Record{Kind: kind, RequestID: id}, part)))
+			}
 		}
-		data, err := os.ReadFile(path)
-		found = found || bytes.Contains(data, []byte(needle))
-		return err
-	})
-	if err != nil {
-		d.t.Fatal(err)
+	}
+	found := false
+	for _, r := range remnants.Read(d.t, d.dir, teststore.Keys(), places...) {
+		if bytes.Contains(r.Data, []byte(needle)) {
+			if found = true; !r.Decrypted {
+				d.t.Errorf("%s contains %q in clear", r.Where, needle)
+			}
+		}
 	}
 	return found
 }
@@ -79,7 +83,7 @@ func TestErase_RemovesContents(t *testing.T) {
 			now := time.Now()
 			const secret, kept = "the-secret-of-number-one", "what-number-two-may-keep"
 			d.appendConcurrently(auditLog, append(recordsWithSecret(now, 1, secret), recordsWithSecret(now, 2, kept)...)...)
-			if !d.onDisk(secret) {
+			if !d.onDisk(secret, uuid7(now, 1)) {
 				t.Fatal("got no content on disk before the erasure")
 			}
 			if after == "by a search" {
@@ -87,7 +91,7 @@ func TestErase_RemovesContents(t *testing.T) {
 				auditLog = d.open()
 			}
 			d.erase(auditLog, uuid7(now, 1), 2)
-			if d.onDisk(secret) {
+			if d.onDisk(secret, uuid7(now, 1)) {
 				t.Error("got the erased bytes on disk")
 			}
 			for _, rec := range []*Record{d.find(auditLog, uuid7(now, 1)).Decision, d.find(auditLog, uuid7(now, 1)).Outcome} {
@@ -103,7 +107,7 @@ func TestErase_RemovesContents(t *testing.T) {
 			d.erase(auditLog, uuid7(now, 3), 0) // an unknown request
 			d.erase(auditLog, "not-an-id", 0)
 			d.erase(auditLog, uuid7(now, 2), 2)
-			if d.onDisk(kept) {
+			if d.onDisk(kept, uuid7(now, 2)) {
 				t.Error("got the bytes of the other request on disk after its erasure")
 			}
 			d.close(auditLog)
@@ -133,7 +137,7 @@ func TestErase_CompletesInterruptedErasure(t *testing.T) {
 		t.Fatal(err)
 	}
 	d.erase(auditLog, uuid7(now, 1), 1)
-	if d.onDisk(secret) {
+	if d.onDisk(secret, uuid7(now, 1)) {
 		t.Error("got the erased bytes on disk")
 	}
 	d.close(auditLog)
@@ -183,7 +187,7 @@ func TestEnforceRetention_ExpiresContentsAndTrims(t *testing.T) {
 				c.Retention = Retention{Contents: contents * time.Second, Chain: keep * time.Second}
 			})
 		}
-		if report := d.verify(); !report.OK() {
+		if report := d.verifySigned(); !report.OK() {
 			t.Fatalf("round %d: got problems %v, want none", round, report.Problems)
 		}
 	}

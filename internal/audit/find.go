@@ -6,6 +6,8 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -115,21 +117,34 @@ func (l *Log) searchRecords(ctx context.Context, id string, life time.Duration, 
 		return fmt.Errorf("%w: waiting for other searches: %w", store.ErrUnavailable, context.Cause(ctx))
 	}
 	from, to := born.Add(-clockSlack), born.Add(life+clockSlack)
-	reached := func(b *batch) bool { return !b.newestTime().Before(from) }
-	return l.walkBatches(ctx, store.ReadFrom{Since: from}, reached, func(seq uint64, b *batch) error {
-		for i := range b.entries {
-			if !b.isRecordOf(i, id) {
-				continue
-			}
-			if err := fn(seq, b, i); err != nil {
-				return err
-			}
+	for _, span := range l.clock.timeSpans(from, to) {
+		start, err := span.findStart(ctx, l, from)
+		if err != nil {
+			return err
 		}
-		if b.newestTime().After(to) {
-			return store.ErrStop
+		reached := func(b *batch) bool { return !b.newestTime().Before(from) }
+		err = l.walkBatches(ctx, start, reached, func(seq uint64, b *batch) error {
+			if span.afterBatch != 0 && b.number >= span.afterBatch {
+				return store.ErrStop
+			}
+			for i := range b.entries {
+				if !b.isRecordOf(i, id) {
+					continue
+				}
+				if err := fn(seq, b, i); err != nil {
+					return err
+				}
+			}
+			if b.newestTime().After(to) {
+				return store.ErrStop
+			}
+			return nil
+		})
+		if err != nil {
+			return err
 		}
-		return nil
-	})
+	}
+	return nil
 }
 
 // isRecordOf reports whether entry i is a record of the request, and not an admin
@@ -157,7 +172,8 @@ func uuidTime(id string) (time.Time, bool) {
 }
 
 // Unfinished returns the decisions without an outcome that earlier processes left,
-// oldest first: those since the last clean stop, at most of the last 24 hours.
+// oldest first, at most of the last 24 hours. The requests of a process that stopped
+// cleanly have ended; those of the processes before it may still lack an outcome.
 func (l *Log) Unfinished(ctx context.Context) ([]Record, error) {
 	u := openDecisions{open: map[string]decisionEntry{}}
 	since := l.cfg.Now().Add(-maxRequestDuration - clockSlack)
@@ -187,8 +203,9 @@ func (l *Log) Unfinished(ctx context.Context) ([]Record, error) {
 
 // openDecisions collects the decisions whose outcome was not read yet.
 type openDecisions struct {
-	open  map[string]decisionEntry
-	order []string
+	open    map[string]decisionEntry
+	order   []string
+	started uint64 // position of the last start record
 }
 
 type decisionEntry struct {
@@ -203,9 +220,10 @@ func (u *openDecisions) addBatch(b *batch) error {
 			return err
 		}
 		switch {
+		case rec.Event == EventStart:
+			u.started = rec.Position
 		case rec.Event == EventStop:
-			clear(u.open)
-			u.order = u.order[:0]
+			u.dropEnded()
 		case rec.Kind == KindDecision:
 			u.open[rec.RequestID] = decisionEntry{b, i}
 			u.order = append(u.order, rec.RequestID)
@@ -214,6 +232,15 @@ func (u *openDecisions) addBatch(b *batch) error {
 		}
 	}
 	return nil
+}
+
+// dropEnded drops the decisions of the process that stopped cleanly.
+func (u *openDecisions) dropEnded() {
+	maps.DeleteFunc(u.open, func(_ string, at decisionEntry) bool { return at.batch.first+uint64(at.entry) > u.started })
+	u.order = slices.DeleteFunc(u.order, func(id string) bool {
+		_, ok := u.open[id]
+		return !ok
+	})
 }
 
 // walkBatches calls fn for the batches from a place on, in the order of the chain.
@@ -351,25 +378,39 @@ func (b *batch) newestTime() time.Time {
 	return rec.At
 }
 
-// loadRecord returns a record with its content, wherever that is stored. A content
-// that disappears meanwhile was erased.
+// loadRecord returns a record with its content and answer.
 func (l *Log) loadRecord(ctx context.Context, b *batch, i int) (*Record, error) {
 	rec, err := b.decodeRecord(i)
-	if err != nil || b.entries[i].content.state != contentSeparate {
-		return rec, err
-	}
-	rec.Content, err = l.joinParts(ctx, &b.entries[i].content)
-	if errors.Is(err, store.ErrNotFound) {
-		rec.Erased = true
-		return rec, nil
+	if err == nil {
+		err = l.loadContent(ctx, b, i, rec, true)
 	}
 	return rec, err
 }
 
-func (l *Log) joinParts(ctx context.Context, c *entryContent) ([]byte, error) {
+// loadContent sets the content of a record, wherever that is stored. A content that
+// disappears meanwhile was erased.
+func (l *Log) loadContent(ctx context.Context, b *batch, i int, rec *Record, withAnswer bool) (err error) {
+	c := &b.entries[i].content
+	data := c.data
+	switch c.state {
+	case contentSeparate:
+		if data, err = joinParts(ctx, l.cfg.Log, c); errors.Is(err, store.ErrNotFound) {
+			rec.Erased = true
+			return nil
+		}
+	case contentNone, contentRemoved:
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return openContent(rec, data, l.cfg.Keys, withAnswer)
+}
+
+func joinParts(ctx context.Context, log *store.Log, c *entryContent) ([]byte, error) {
 	var data []byte
 	for _, seq := range c.parts {
-		m, err := l.cfg.Log.Get(ctx, seq)
+		m, err := log.Get(ctx, seq)
 		if err != nil {
 			return nil, err
 		}

@@ -3,6 +3,7 @@ package audit
 import (
 	"fmt"
 	"math"
+	"slices"
 	"time"
 )
 
@@ -205,6 +206,38 @@ func (j *chainVerifier) checkContents() {
 			}
 		}
 	}
+}
+
+// maxUnsigned is the time that the batches behind the newest head may span: a head is
+// written at most 50 ms after its batch.
+const maxUnsigned = time.Second
+
+// checkUnsigned reports batches behind the signed head that a head must cover: those
+// before a clean stop, which signs the end, and those that are too old. An older head
+// would otherwise permit to rewrite everything behind it.
+func (j *chainVerifier) checkUnsigned() {
+	if j.head == nil {
+		return
+	}
+	var oldest, newest *batchSummary
+	stopped := false
+	for _, e := range j.selected { // newest first
+		if e.number <= max(j.head.Batch, j.signedUpTo) {
+			break
+		}
+		if oldest = e; newest == nil {
+			newest = e
+		}
+		stopped = stopped || slices.ContainsFunc(e.notes, func(r Record) bool { return r.Event == EventStop })
+	}
+	if oldest == nil || !stopped && newest.to.Sub(oldest.to) <= maxUnsigned {
+		return
+	}
+	detail := fmt.Sprintf("batches up to %d are behind the signed head, which is older than it can be", newest.number)
+	if stopped {
+		detail = fmt.Sprintf("batches up to %d are behind the signed head, although a clean stop signs the end", newest.number)
+	}
+	j.addProblem(ProblemUnsigned, oldest, oldest.first, detail)
 }
 
 // countRecords sets the counts of the report.

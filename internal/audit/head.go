@@ -8,8 +8,10 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"sync/atomic"
 	"time"
 
+	"github.com/caprouter/caprouter/internal/datadir"
 	"github.com/caprouter/caprouter/internal/strictjson"
 )
 
@@ -35,6 +37,8 @@ type chainHead struct {
 	Hash   string    `json:"hash"` // hex, of the last record
 	Seq    uint64    `json:"seq"`  // of its message
 	At     time.Time `json:"at"`
+
+	Steps []clockStep `json:"clock_steps,omitempty"` // oldest first
 }
 
 // signedHead is a head in the file, with the exact bytes that were signed.
@@ -63,18 +67,18 @@ func (h *chainHead) chainEnd() (chainPlace, error) {
 // touches both.
 const (
 	slotSize  = 4096
-	headMode  = 0o600
 	slotCount = 2
 )
 
-// headFile is the open head file. One goroutine at a time uses it.
+// headFile is the open head file. One goroutine at a time writes to it.
 type headFile struct {
 	file     *os.File
 	nextSlot int64
+	unsynced atomic.Bool
 }
 
 func openHeadFile(path string) (*headFile, error) {
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, headMode)
+	f, err := datadir.OpenFile(path, os.O_RDWR|os.O_CREATE)
 	if err != nil {
 		return nil, fmt.Errorf("open the head of the audit log: %w", err)
 	}
@@ -99,6 +103,7 @@ func (f *headFile) writeHead(h *chainHead, signer Signer) error {
 		return fmt.Errorf("write the head of the audit log: %w", err)
 	}
 	f.nextSlot = (f.nextSlot + 1) % slotCount
+	f.unsynced.Store(true)
 	return nil
 }
 
@@ -121,7 +126,7 @@ const (
 
 // readHead returns the newest head with the best status.
 func readHead(path string, signer Signer) (h *chainHead, slot int64, how headStatus, err error) {
-	f, err := os.Open(path)
+	f, err := datadir.OpenFile(path, os.O_RDONLY)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, 0, headAbsent, nil
 	}

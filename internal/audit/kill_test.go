@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/caprouter/caprouter/internal/store"
+	"github.com/caprouter/caprouter/internal/testkit/teststore"
 )
 
 // writeIn makes the test binary append to the log of that directory with many
@@ -29,7 +30,7 @@ func writeForEver(dir string) error {
 	if err != nil {
 		return err
 	}
-	auditLog, err := Open(ctx, Config{Log: log, Signer: testKey, HeadFile: filepath.Join(dir, HeadFile)})
+	auditLog, err := Open(ctx, Config{Log: log, Keys: teststore.Keys(), Signer: testKey, HeadFile: filepath.Join(dir, HeadFile)})
 	if err != nil {
 		return err
 	}
@@ -96,7 +97,7 @@ func TestLog_SurvivesSIGKILL(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	auditLog, err := Open(t.Context(), Config{Log: log, Signer: testKey, HeadFile: filepath.Join(dir, HeadFile)})
+	auditLog, err := Open(t.Context(), Config{Log: log, Keys: teststore.Keys(), Signer: testKey, HeadFile: filepath.Join(dir, HeadFile)})
 	if err != nil {
 		t.Fatal(err)
 	}

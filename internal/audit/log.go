@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/caprouter/caprouter/internal/contentkey"
 	"github.com/caprouter/caprouter/internal/run"
 	"github.com/caprouter/caprouter/internal/store"
 )
@@ -24,12 +25,14 @@ type Retention struct {
 	MaxBytes int64         // of the whole log; the oldest records are trimmed, behind a checkpoint
 }
 
-// Config configures a Log; Log, Signer and HeadFile are required.
+// Config configures a Log; Log, Keys, Signer and HeadFile are required.
 type Config struct {
-	Log       *store.Log // made with LogConfig
-	Writer    string     // the chain's name; "" = "main"
+	Log       *store.Log          // made with LogConfig
+	Keys      *contentkey.Keyring // encrypt contents
+	Writer    string              // the chain's name; "" = "main"
 	Signer    Signer
 	HeadFile  string // path of the signed head
+	Used      bool   // the data directory was used before, so a log is expected
 	Retention Retention
 	Logger    *slog.Logger
 	Now       func() time.Time
@@ -79,13 +82,15 @@ type Log struct {
 	queue   chan *pendingRecord
 	closing chan struct{} // closed when no more records are accepted
 	ended   chan struct{} // closed when the writer has returned
+	fenced  chan struct{} // closed when another process has written to the chain
 	once    sync.Once
 	closed  error
 
 	end          atomic.Pointer[chainPlace] // end of the chain; stored by the writer
-	openedAt     uint64                     // position of the last record before Open
-	headOutdated chan struct{}              // capacity 1: the chain has grown, write the head
-	oversized    chan struct{}              // capacity 1: the stream has grown much, check its size
+	clock        clockHistory
+	openedAt     uint64        // position of the last record before Open
+	headOutdated chan struct{} // capacity 1: the chain has grown, write the head
+	oversized    chan struct{} // capacity 1: the stream has grown much, check its size
 	head         *headFile
 
 	rewriteMu sync.Mutex // serializes erasure and retention
@@ -100,6 +105,14 @@ type chainPlace struct {
 	seq    uint64 // of its message; 0 = none
 }
 
+// chainStart is where a process continues a chain.
+type chainStart struct {
+	chainPlace
+	newest   time.Time        // of its last record
+	notes    []*pendingRecord // they precede the records of the next batch
+	nextSlot int64            // of the next head in the head file
+}
+
 func (c Config) withDefaults() (Config, error) {
 	if c.Writer == "" {
 		c.Writer = DefaultWriter
@@ -107,6 +120,8 @@ func (c Config) withDefaults() (Config, error) {
 	switch {
 	case c.Log == nil:
 		return c, errors.New("no log")
+	case c.Keys == nil:
+		return c, errors.New("no keys for contents")
 	case c.Signer == nil:
 		return c, errors.New("no signer")
 	case c.HeadFile == "":
@@ -145,28 +160,44 @@ func openLog(ctx context.Context, cfg Config, through appendFunc) (_ *Log, err e
 	}
 	l := &Log{
 		cfg: cfg, subjects: newChainSubjects(cfg.Writer), index: newIndex(indexSize),
-		known: newKnownRequests(knownSize, cfg.Now()), searchSlots: make(chan struct{}, maxSearches),
-		queue: make(chan *pendingRecord, queueSize), closing: make(chan struct{}), ended: make(chan struct{}),
+		searchSlots: make(chan struct{}, maxSearches),
+		queue:       make(chan *pendingRecord, queueSize), closing: make(chan struct{}), ended: make(chan struct{}), fenced: make(chan struct{}),
 		headOutdated: make(chan struct{}, 1), oversized: make(chan struct{}, 1),
 	}
-	at, notes, slot, err := l.resumeChain(ctx)
+	start, err := l.resumeChain(ctx)
 	if err != nil {
 		return nil, err
 	}
+	at := start.chainPlace
+	// If the clock was set back, requests of earlier processes seem younger than this
+	// one.
+	since := laterOf(cfg.Now(), start.newest)
+	for _, step := range l.clock.steps() {
+		since = laterOf(since, step.From)
+	}
+	l.known = newKnownRequests(knownSize, since)
 	if l.head, err = openHeadFile(cfg.HeadFile); err != nil {
 		return nil, err
 	}
-	l.head.nextSlot = slot
+	l.head.nextSlot = start.nextSlot
 	l.openedAt = at.last
 	l.end.Store(&at)
 	if through == nil {
 		through = cfg.Log.Append
 	}
-	w := &batchWriter{log: l, append: l.watchSize(through), end: at, adminRecords: notes}
+	w := &batchWriter{log: l, append: l.watchSize(through), end: at, newest: start.newest, adminRecords: start.notes}
+	if at.number == 0 {
+		// A chain begins with its process, not with its first request, so that a data
+		// directory that was used is never without one.
+		if err := w.commitBatch(ctx, nil); err != nil {
+			cfg.Logger.WarnContext(ctx, "the audit log cannot be begun before the first request", "error", err)
+		}
+	}
 	// The group outlives this call: Close ends it, not the caller's context.
 	l.group = run.New(context.WithoutCancel(ctx))
 	l.group.Go("write the audit log", w.run)
 	l.group.Go("sign the head of the audit log", l.writeHeads)
+	l.group.Go("sync the head of the audit log", func(ctx context.Context) error { return l.head.syncPeriodically(ctx, cfg.Logger) })
 	return l, nil
 }
 
@@ -197,11 +228,11 @@ func (l *Log) newPending(rec *Record) (*pendingRecord, error) {
 		rec.At = l.cfg.Now()
 	}
 	rec.At = rec.At.UTC()
-	e, err := newEntry(rec)
+	e, err := newEntry(rec, l.cfg.Keys)
 	if err != nil {
 		return nil, err
 	}
-	return &pendingRecord{entry: e, kind: rec.Kind, id: rec.RequestID, done: make(chan error, 1)}, nil
+	return &pendingRecord{entry: e, at: rec.At, kind: rec.Kind, id: rec.RequestID, done: make(chan error, 1)}, nil
 }
 
 func (l *Log) submitRecord(ctx context.Context, p *pendingRecord) error {
@@ -231,6 +262,10 @@ func (l *Log) submitRecord(ctx context.Context, p *pendingRecord) error {
 		return ErrClosed // it was queued after the writer's last look
 	}
 }
+
+// Fenced returns a channel that is closed when another process has written to the
+// chain: every Append fails from then on, and this process must stop.
+func (l *Log) Fenced() <-chan struct{} { return l.fenced }
 
 // Close writes the queued records, a stop record and the final head. It may be
 // called again. If ctx ends first, queued records may be lost.
@@ -262,18 +297,13 @@ const (
 func (l *Log) writeHeads(ctx context.Context) error {
 	pause := time.NewTimer(0)
 	defer pause.Stop()
-	var synced time.Time
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-l.headOutdated:
 		}
-		err := l.writeHead()
-		if now := time.Now(); err == nil && now.Sub(synced) >= headSyncInterval {
-			synced, err = now, l.head.sync()
-		}
-		if err != nil {
+		if err := l.writeHead(); err != nil {
 			l.cfg.Logger.ErrorContext(ctx, "write the head of the audit log", "error", err)
 		}
 		pause.Reset(headInterval)
@@ -285,11 +315,31 @@ func (l *Log) writeHeads(ctx context.Context) error {
 	}
 }
 
+// syncPeriodically syncs the head file while it changes, in a goroutine of its own,
+// because a slow disk must not delay the next head.
+func (f *headFile) syncPeriodically(ctx context.Context, logger *slog.Logger) error {
+	tick := time.NewTicker(headSyncInterval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+		if f.unsynced.Swap(false) {
+			if err := f.sync(); err != nil {
+				logger.ErrorContext(ctx, "write the head of the audit log", "error", err)
+			}
+		}
+	}
+}
+
 func (l *Log) writeHead() error {
 	at := l.end.Load()
 	if at.number == 0 {
 		return nil
 	}
 	h := at.newHead(l.cfg.Writer, l.cfg.Now())
+	h.Steps = l.clock.steps()
 	return l.head.writeHead(&h, l.cfg.Signer)
 }

@@ -53,7 +53,7 @@ func (d *logFixture) now() time.Time {
 func (d *logFixture) open(change ...func(*Config)) *Log {
 	d.t.Helper()
 	cfg := Config{
-		Log: d.log, Signer: testKey, HeadFile: d.headFile(), Now: d.now,
+		Log: d.log, Keys: teststore.Keys(), Signer: testKey, HeadFile: d.headFile(), Now: d.now,
 		Logger: slog.New(slog.NewTextHandler(&d.lines, nil)),
 	}
 	for _, c := range change {
@@ -109,6 +109,16 @@ func (d *logFixture) verify() *Report {
 	if err != nil {
 		d.t.Fatal(err)
 	}
+	return report
+}
+
+// verifySigned verifies an idle log when its head has reached the end.
+func (d *logFixture) verifySigned() (report *Report) {
+	d.t.Helper()
+	testkit.Eventually(d.t, "the head covers the end", func() bool {
+		report = d.verify()
+		return report.Unsigned == 0
+	})
 	return report
 }
 
@@ -186,6 +196,7 @@ func TestOpen_RejectsInvalidConfig(t *testing.T) {
 		change func(*Config)
 	}{
 		{"no log", func(c *Config) { c.Log = nil }},
+		{"no keys", func(c *Config) { c.Keys = nil }},
 		{"no signer", func(c *Config) { c.Signer = nil }},
 		{"no head file", func(c *Config) { c.HeadFile = "" }},
 		{"a head file that cannot be", func(c *Config) { c.HeadFile = filepath.Join(d.dir, "no", "folder") }},
@@ -193,7 +204,7 @@ func TestOpen_RejectsInvalidConfig(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			cfg := Config{Log: d.log, Signer: testKey, HeadFile: d.headFile()}
+			cfg := Config{Log: d.log, Keys: teststore.Keys(), Signer: testKey, HeadFile: d.headFile()}
 			tt.change(&cfg)
 			if auditLog, err := Open(t.Context(), cfg); err == nil {
 				d.close(auditLog)
@@ -340,6 +351,12 @@ func TestUnfinished_ReportsOpenRequests(t *testing.T) {
 
 	auditLog = d.open()
 	check(auditLog, uuid7(now, 2), uuid7(now, 4))
+	d.append(auditLog, decisionOf(now, 5))
+	d.close(auditLog) // its own requests have ended, but it has not closed those of earlier processes
+
+	auditLog = d.open()
+	check(auditLog, uuid7(now, 2), uuid7(now, 4))
+	d.append(auditLog, outcomeOf(now, 2), outcomeOf(now, 4))
 	d.close(auditLog)
 	check(d.open())
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/store"
+	"github.com/caprouter/caprouter/internal/testkit/teststore"
 )
 
 func TestMain(m *testing.M) {
@@ -42,6 +43,9 @@ func (k key) Verify(purpose, keyID string, data, sig []byte) bool {
 }
 
 const testKey = key("one")
+
+// testRing encrypts the contents of chains in memory.
+var testRing = teststore.Keys()
 
 // epoch is the time at which the chains in memory begin.
 func epoch() time.Time { return time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC) }
@@ -91,7 +95,7 @@ func (c *chain) add(records ...Record) *batch {
 		entries: make([]batchEntry, len(records)),
 	}
 	for i := range records {
-		e, err := newEntry(&records[i])
+		e, err := newEntry(&records[i], testRing)
 		if err != nil {
 			c.t.Fatal(err)
 		}

@@ -10,6 +10,13 @@ import (
 	"github.com/caprouter/caprouter/internal/store"
 )
 
+func laterOf(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}
+
 func (p *chainPlace) newHead(writer string, now time.Time) chainHead {
 	return chainHead{
 		Writer: writer, Chain: fmt.Sprintf("%x", p.chain), Batch: p.number, Record: p.last,
@@ -17,52 +24,57 @@ func (p *chainPlace) newHead(writer string, now time.Time) chainHead {
 	}
 }
 
-// resumeChain finds the end of the chain, and the admin records that precede the
-// next batch. slot is the slot of the next head in the head file.
-func (l *Log) resumeChain(ctx context.Context) (at chainPlace, preface []*pendingRecord, slot int64, err error) {
+// resumeChain finds the end of the chain.
+func (l *Log) resumeChain(ctx context.Context) (start chainStart, err error) {
 	h, slot, how, err := readHead(l.cfg.HeadFile, l.cfg.Signer)
 	if err != nil {
-		return chainPlace{}, nil, 0, err
+		return chainStart{}, err
 	}
-	tail, err := l.readTail(ctx)
+	tail, newest, err := l.readTail(ctx)
 	if err != nil {
-		return chainPlace{}, nil, 0, err
+		return chainStart{}, err
+	}
+	start.newest = newest
+	if h != nil && how == headTrusted {
+		l.clock.list.Store(&h.Steps)
 	}
 	at, notes, err := l.compareHead(ctx, tail, h, how)
 	if err != nil {
-		return chainPlace{}, nil, 0, err
+		return chainStart{}, err
 	}
+	start.chainPlace = at
 	notes = append(notes, l.damageRecords(ctx)...)
 	notes = append(notes, Record{Kind: KindAdmin, Event: EventStart})
 	for _, note := range notes {
 		p, err := l.newPending(&note)
 		if err != nil {
-			return chainPlace{}, nil, 0, err
+			return chainStart{}, err
 		}
-		preface = append(preface, p)
+		start.notes = append(start.notes, p)
 	}
-	if how != headAbsent {
-		slot = (slot + 1) % slotCount
+	if start.nextSlot = slot; how != headAbsent {
+		start.nextSlot = (slot + 1) % slotCount
 	}
-	return at, preface, slot, nil
+	return start, nil
 }
 
-// readTail returns the last valid batch of the stream, or the zero value.
-func (l *Log) readTail(ctx context.Context) (chainPlace, error) {
+// readTail returns the last valid batch of the stream and its time, or zero values.
+func (l *Log) readTail(ctx context.Context) (tail chainPlace, newest time.Time, err error) {
 	m, err := l.cfg.Log.Last(ctx, l.subjects.chain)
 	if errors.Is(err, store.ErrNotFound) {
-		return chainPlace{}, nil
+		return chainPlace{}, newest, nil
 	}
 	if err != nil {
-		return chainPlace{}, err
+		return chainPlace{}, newest, err
 	}
 	b, ok := tryDecode(m)
 	if !ok || b.firstInvalid() >= 0 || b.writer != l.cfg.Writer {
 		// The next batch is still expected behind this message. The chain continues
 		// from the head.
-		return chainPlace{seq: m.Seq}, nil
+		return chainPlace{seq: m.Seq}, newest, nil
 	}
-	return chainPlace{chain: b.chain, number: b.number, last: b.lastPosition(), hash: b.lastHash(), seq: m.Seq}, nil
+	tail = chainPlace{chain: b.chain, number: b.number, last: b.lastPosition(), hash: b.lastHash(), seq: m.Seq}
+	return tail, b.newestTime(), nil
 }
 
 // compareHead compares the end of the stream with the signed head. It returns where
@@ -71,8 +83,11 @@ func (l *Log) readTail(ctx context.Context) (chainPlace, error) {
 func (l *Log) compareHead(ctx context.Context, tail chainPlace, h *chainHead, how headStatus) (chainPlace, []Record, error) {
 	if how == headAbsent || how == headInvalid || h.Writer != l.cfg.Writer {
 		var notes []Record
-		if tail.seq != 0 || how != headAbsent {
+		switch {
+		case tail.seq != 0 || how != headAbsent:
 			notes = l.mismatchRecord(ctx, "the signed head is missing or invalid")
+		case l.cfg.Used:
+			notes = l.mismatchRecord(ctx, "the data directory was used before, but there is neither a log nor a signed head")
 		}
 		if tail.number == 0 {
 			rand.Read(tail.chain[:])
@@ -94,9 +109,13 @@ func (l *Log) compareHead(ctx context.Context, tail chainPlace, h *chainHead, ho
 		note := "the last batch is not the one in the signed head"
 		return said.continueBehind(tail), append(notes, l.mismatchRecord(ctx, note)...), nil
 	}
-	ok, err := l.isConnected(ctx, from, tail)
-	if err == nil && !ok {
+	ok, stopped, err := l.isConnected(ctx, from, tail)
+	switch {
+	case err != nil:
+	case !ok:
 		notes = append(notes, l.mismatchRecord(ctx, "the last batches do not connect to the signed head")...)
+	case stopped:
+		notes = append(notes, l.mismatchRecord(ctx, "the signed head is older than a clean stop, which signs the end")...)
 	}
 	return tail, notes, err
 }
@@ -129,19 +148,24 @@ func (p chainPlace) continueBehind(tail chainPlace) chainPlace {
 }
 
 // isConnected reports whether the chain leads from the head to the tail, over the
-// few batches that were written after the head.
-func (l *Log) isConnected(ctx context.Context, from, to chainPlace) (bool, error) {
+// few batches that were written after the head, and whether one of them is a clean
+// stop.
+func (l *Log) isConnected(ctx context.Context, from, to chainPlace) (ok, stopped bool, err error) {
 	if from.number == to.number {
-		return true, nil
+		return true, false, nil
 	}
 	next := from
-	err := l.walkBatches(ctx, store.ReadFrom{Seq: from.seq + 1}, func(b *batch) bool { return b.number > from.number },
+	err = l.walkBatches(ctx, store.ReadFrom{Seq: from.seq + 1}, func(b *batch) bool { return b.number > from.number },
 		func(_ uint64, b *batch) error {
 			if b.chain != next.chain || b.number != next.number+1 || b.prev != next.hash || b.firstInvalid() >= 0 {
 				return store.ErrStop
 			}
 			next.number, next.hash = b.number, b.lastHash()
+			for i := range b.entries {
+				rec, err := b.decodeRecord(i)
+				stopped = stopped || err == nil && rec.Event == EventStop
+			}
 			return nil
 		})
-	return next.hash == to.hash, err
+	return next.hash == to.hash, stopped, err
 }

@@ -66,9 +66,12 @@ func invalidCursor(detail string) error {
 func (l *Log) Read(ctx context.Context, q Query) (Page, error) {
 	at := l.end.Load() // before reading: records written meanwhile belong to the next page
 	r := pageReader{log: l, query: q, next: pageCursor{seq: at.seq, pos: at.last + 1}}
-	from := store.ReadFrom{Since: q.Since}
+	var from store.ReadFrom
 	if !q.Since.IsZero() {
-		from.Since = q.Since.Add(-clockSlack)
+		var err error
+		if from, err = l.clock.findSince(ctx, l, q.Since.Add(-clockSlack)); err != nil {
+			return Page{}, fmt.Errorf("read the audit log: %w", err)
+		}
 	}
 	if q.Cursor != "" {
 		c, err := parseCursor(q.Cursor)
@@ -120,12 +123,15 @@ func (r *pageReader) addBatch(ctx context.Context, seq uint64, b *batch) error {
 		}
 		r.scanned++
 		r.next = pageCursor{seq: seq, pos: pos + 1}
-		rec, err := r.log.loadRecord(ctx, b, i)
+		rec, err := b.decodeRecord(i)
 		if err != nil {
 			return err
 		}
 		if rec.Kind != KindOutcome || rec.At.Before(r.query.Since) {
 			continue
+		}
+		if err := r.log.loadContent(ctx, b, i, rec, false); err != nil {
+			return err
 		}
 		if r.query.Filter == nil || r.query.Filter(rec) {
 			r.records = append(r.records, *rec)

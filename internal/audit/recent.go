@@ -48,7 +48,7 @@ func (w *knownRequests) addRecords(list []*pendingRecord, now time.Time) {
 			continue
 		}
 		if _, ok := w.young.ids[id]; !ok && len(w.young.ids) == w.half {
-			w.old, w.young = w.young, requestSet{map[uint64]struct{}{}, now}
+			w.old, w.young = w.young, requestSet{map[uint64]struct{}{}, laterOf(now, w.young.since)}
 		}
 		w.young.ids[id] = struct{}{}
 	}

@@ -94,8 +94,8 @@ func TestFind_SkipsSearchForUnknownRequest(t *testing.T) {
 // found wherever they are.
 func TestFind_SearchesWithinTimeOfRequest(t *testing.T) {
 	d := newLogFixture(t)
-	auditLog := d.open()
 	at := d.now().Add(-10 * time.Hour)
+	auditLog := d.open(func(c *Config) { c.Now = func() time.Time { return at } })
 	late := outcomeOf(at.Add(3*time.Hour), 1)
 	late.RequestID = uuid7(at, 1)
 	d.append(auditLog, decisionOf(at.Add(time.Hour), 7))

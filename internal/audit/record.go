@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/contentkey"
 	"github.com/caprouter/caprouter/internal/strictjson"
 )
 
@@ -30,6 +31,7 @@ const (
 	EventStop       Event = "stop"       // a process closed the log cleanly
 	EventErase      Event = "erase"      // the contents of RequestID are erased; Note: by whom
 	EventExpire     Event = "expire"     // contents up to UpTo are removed because of their age
+	EventEvict      Event = "evict"      // contents up to UpTo of Tenant, or of Principal, are removed before their retention, to make room
 	EventCheckpoint Event = "checkpoint" // the chain is trimmed up to UpTo
 	EventRekey      Event = "rekey"      // the head was signed with an unknown key
 	EventMismatch   Event = "mismatch"   // at a start the chain did not match its head, or its files were damaged; Note: details
@@ -51,7 +53,8 @@ type Record struct {
 	TraceID         string          `json:"trace_id,omitempty"`
 	Tenant          string          `json:"tenant,omitempty"`
 	Subject         string          `json:"subject,omitempty"`
-	Issuer          string          `json:"issuer,omitempty"` // issuer of Subject
+	Issuer          string          `json:"issuer,omitempty"`    // issuer of Subject
+	Principal       string          `json:"principal,omitempty"` // hash of Issuer and Subject, of an evict record without Tenant
 	DecisionID      string          `json:"decision_id,omitempty"`
 	RegistryVersion string          `json:"registry_version,omitempty"`
 	Status          contract.Status `json:"status,omitempty"`
@@ -66,8 +69,11 @@ type Record struct {
 	UpTo  *ChainPosition `json:"mark,omitempty"`
 
 	// Content is JSON that can be erased, or nil: of a decision the masked prompt
-	// and the decision, of an outcome the masked prompt and the response.
+	// and the decision, of an outcome the masked prompt and the masked response.
 	Content []byte `json:"-"`
+	// Answer is JSON that is erased together with Content, or nil: what the caller
+	// received, if it is not masked. Find and FindWithin return it, Read does not.
+	Answer []byte `json:"-"`
 	// Erased reports that the Content was erased or has expired. Append ignores it.
 	Erased bool `json:"-"`
 	// Position is the number of the record in the chain, from 1. It is set when a
@@ -78,15 +84,15 @@ type Record struct {
 // Limits of one record, in bytes.
 const (
 	maxFacts = 64 << 10
-	// MaxContentSize is the maximum size of Content, in bytes.
+	// MaxContentSize is the maximum size of Content and of Answer, in bytes.
 	MaxContentSize = 16 << 20
 )
 
 var errInvalidRecord = errors.New("invalid record")
 
-// newEntry encodes and hashes the record in the goroutine of the caller, so that the
-// writer has little left to do.
-func newEntry(rec *Record) (batchEntry, error) {
+// newEntry encodes, encrypts and hashes the record in the goroutine of the caller, so that
+// the writer has little left to do.
+func newEntry(rec *Record, keys *contentkey.Keyring) (batchEntry, error) {
 	facts, err := strictjson.Marshal(rec)
 	if err != nil {
 		return batchEntry{}, fmt.Errorf("%w: %w", errInvalidRecord, err)
@@ -94,12 +100,12 @@ func newEntry(rec *Record) (batchEntry, error) {
 	if len(facts) > maxFacts {
 		return batchEntry{}, fmt.Errorf("%w: facts of %d bytes, at most %d", errInvalidRecord, len(facts), maxFacts)
 	}
-	if len(rec.Content) > MaxContentSize {
-		return batchEntry{}, fmt.Errorf("%w: content of %d bytes, at most %d", errInvalidRecord, len(rec.Content), MaxContentSize)
+	if size := max(len(rec.Content), len(rec.Answer)); size > MaxContentSize {
+		return batchEntry{}, fmt.Errorf("%w: content of %d bytes, at most %d", errInvalidRecord, size, MaxContentSize)
 	}
 	e := batchEntry{facts: facts}
 	if rec.Content != nil {
-		e.content = newContent(rec.Content)
+		e.content = newContent(sealContent(rec, keys))
 	}
 	return e, nil
 }
@@ -121,7 +127,7 @@ func (c *entryContent) computeHash(data []byte) digest {
 	return digest(h.Sum(nil))
 }
 
-// decodeRecord returns record i, with its content if that is inline.
+// decodeRecord returns record i without its content.
 func (b *batch) decodeRecord(i int) (*Record, error) {
 	e := &b.entries[i]
 	rec := new(Record)
@@ -129,11 +135,6 @@ func (b *batch) decodeRecord(i int) (*Record, error) {
 		return nil, fmt.Errorf("record %d: %w: %w", b.first+uint64(i), errInvalidRecord, err)
 	}
 	rec.Position = b.first + uint64(i)
-	switch e.content.state {
-	case contentInline:
-		rec.Content = e.content.data
-	case contentRemoved:
-		rec.Erased = true
-	}
+	rec.Erased = e.content.state == contentRemoved
 	return rec, nil
 }

@@ -45,6 +45,8 @@ type chainReader struct {
 	// part reads a message with a part of a content.
 	part     func(seq uint64) ([]byte, error)
 	messages []*batchSummary
+	// signedUpTo is the last batch of a head that was read after the messages; 0 = none.
+	signedUpTo uint64
 }
 
 func newChainReader(writer string, part func(seq uint64) ([]byte, error)) *chainReader {

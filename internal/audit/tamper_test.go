@@ -77,7 +77,9 @@ func tamperings() []tampering {
 			i := rng.IntN(len(c.messages))
 			b := c.read(i)
 			k := rng.IntN(len(b.entries))
-			b.entries[k].content.data = bytes.Replace(b.entries[k].content.data, []byte("review"), []byte("delete"), 1)
+			data := bytes.Clone(b.entries[k].content.data)
+			data[rng.IntN(len(data))] ^= 1
+			b.entries[k].content.data = data
 			c.messages[i].Data = b.encodeBatch()
 			return want{what: ProblemAltered, batches: []uint64{b.number}, record: b.first + uint64(k)}
 		}},
@@ -148,6 +150,14 @@ func tamperings() []tampering {
 				w.others = append(w.others, n)
 			}
 			return w
+		}},
+		{"a message is moved under the subject of rewritten batches", func(c, _ *chain, rng *rand.Rand) want {
+			i := rng.IntN(len(c.messages))
+			m, n := c.messages[i], c.read(i).number
+			m.Subject = newChainSubjects(DefaultWriter).rewritten + fmt.Sprint(n)
+			c.messages = slices.Insert(slices.Delete(c.messages, i, i+1), rng.IntN(len(c.messages)), m)
+			renumber(c)
+			return want{what: ProblemReordered, batches: []uint64{n}}
 		}},
 		{"a message is duplicated", func(c, _ *chain, rng *rand.Rand) want {
 			i := rng.IntN(len(c.messages))

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/caprouter/caprouter/internal/datadir"
 	"github.com/caprouter/caprouter/internal/store"
 )
 
@@ -95,6 +96,10 @@ func verifyLog(ctx context.Context, cfg VerifyConfig, log *store.Log, h *chainHe
 		}
 	}
 	cfg.Progress(done, done)
+	// A running router has signed a newer head meanwhile.
+	if newer, _, again, err := readHead(cfg.HeadFile, cfg.Signer); err == nil && again == headTrusted && how == headTrusted && newer.Chain == h.Chain {
+		x.signedUpTo = newer.Batch
+	}
 	return x.buildReport(h, how), nil
 }
 
@@ -117,6 +122,9 @@ const indexFile = "index.db"
 // openCopy copies the files and opens the copy, because an engine that opens a
 // damaged file cuts it, which would destroy evidence.
 func openCopy(ctx context.Context, dataDir string) (_ *logCopy, err error) {
+	if err := datadir.Check(dataDir); err != nil {
+		return nil, err
+	}
 	if _, err := os.Stat(streamDir(dataDir)); err != nil {
 		return nil, fmt.Errorf("no audit log in %s: %w", dataDir, err)
 	}
@@ -133,7 +141,7 @@ func openCopy(ctx context.Context, dataDir string) (_ *logCopy, err error) {
 		return nil, err
 	}
 	c.store, err = store.Open(ctx, store.Config{
-		Dir: c.dir, Owner: "audit-verify", MinFree: 1, SyncEvery: time.Hour, MaxBytes: 1 << 50,
+		Dir: c.dir, Owner: "audit-verify", MinFree: 1, SyncEvery: time.Hour, MaxBytes: 1 << 50, RepairAll: true,
 		Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
@@ -203,6 +211,7 @@ const (
 	ProblemForged         = "forged"     // this log did not write it
 	ProblemHeadMissing    = "head_missing"
 	ProblemHeadUnknownKey = "head_unknown_key"  // it is signed with an unknown key
+	ProblemUnsigned       = "unsigned"          // the signed head is older than it can be
 	ProblemMismatch       = "mismatch_at_start" // at a start the chain did not match its head
 )
 

@@ -136,9 +136,9 @@ func TestVerify_ChecksHead(t *testing.T) {
 	c := newChain(t, 1)
 	c.grow(rand.New(rand.NewPCG(1, 1)), 5)
 	behind := *c.head()
-	c.grow(rand.New(rand.NewPCG(1, 2)), 2)
+	c.grow(rand.New(rand.NewPCG(1, 2)), 4)
 	other := newChain(t, 2)
-	other.grow(rand.New(rand.NewPCG(1, 3)), 7)
+	other.grow(rand.New(rand.NewPCG(1, 3)), 9)
 	strange := *c.head()
 	strange.Writer = "someone"
 	tests := []struct {
@@ -150,7 +150,8 @@ func TestVerify_ChecksHead(t *testing.T) {
 		unsigned uint64
 	}{
 		{"of the end", c.messages, c.head(), headTrusted, "", 0},
-		{"a little behind", c.messages, &behind, headTrusted, "", 2},
+		{"a little behind", c.messages[:6], &behind, headTrusted, "", 1},
+		{"behind by seconds", c.messages, &behind, headTrusted, ProblemUnsigned, 4},
 		{"none", c.messages, nil, headAbsent, ProblemHeadMissing, 0},
 		{"none, and no chain", nil, nil, headAbsent, "", 0},
 		{"not genuine", c.messages, c.head(), headInvalid, ProblemForged, 0},
@@ -329,5 +330,36 @@ func TestVerify_ReportsDamagedFiles(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// An old head, which was signed once, must not permit to rewrite what follows it.
+func TestVerify_ReportsOldHead(t *testing.T) {
+	for _, restart := range []bool{false, true} {
+		d := newLogFixture(t)
+		auditLog := d.open()
+		d.append(auditLog, outcomeOf(d.now(), 1))
+		d.close(auditLog)
+		old, err := os.ReadFile(d.headFile())
+		if err != nil {
+			t.Fatal(err)
+		}
+		auditLog = d.open()
+		d.append(auditLog, outcomeOf(d.now(), 2))
+		d.close(auditLog)
+		if report := d.verify(); !report.OK() {
+			t.Fatalf("got problems %v before the change", report.Problems)
+		}
+		if err := os.WriteFile(d.headFile(), old, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		want := ProblemUnsigned
+		if restart {
+			d.close(d.open())
+			want = ProblemMismatch
+		}
+		if report := d.verify(); len(report.Problems) != 1 || report.Problems[0].Kind != want {
+			t.Errorf("restarted %v: got problems %v, want %s", restart, report.Problems, want)
+		}
 	}
 }

@@ -25,6 +25,7 @@ const (
 // pendingRecord is a queued record.
 type pendingRecord struct {
 	entry batchEntry
+	at    time.Time
 	kind  Kind
 	id    string
 	done  chan error // capacity 1
@@ -38,6 +39,7 @@ type batchWriter struct {
 	log          *Log
 	append       appendFunc // tests replace it to lose acknowledgements
 	end          chainPlace
+	newest       time.Time        // of the records, since the clock was last set back
 	next         *pendingRecord   // taken from the queue, but too large for the last batch
 	adminRecords []*pendingRecord // precede the records of the next batch
 	headWritten  bool
@@ -163,6 +165,7 @@ func (w *batchWriter) commitBatch(ctx context.Context, list []*pendingRecord) er
 		err := w.appendBatch(ctx, b)
 		if err == nil {
 			w.adminRecords = nil
+			w.noteTimes(w.end.seq, w.end.number, list)
 			w.log.index.addBatch(b, w.end.seq, list)
 			return nil
 		}
@@ -273,6 +276,7 @@ func (w *batchWriter) resyncEnd(ctx context.Context) error {
 	w.failed = fmt.Errorf("another process writes to the audit log: message %d is not ours: %w", m.Seq, store.ErrConflict)
 	w.log.cfg.Logger.ErrorContext(ctx, "the audit log has another writer: stop writing",
 		"writer", w.log.cfg.Writer, "sequence", m.Seq, "ours", w.end.seq)
+	close(w.log.fenced)
 	return w.failed
 }
 

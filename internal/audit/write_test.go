@@ -206,7 +206,7 @@ func TestOpen_RecordsTampering(t *testing.T) {
 		{"the end is cut off", func(d *logFixture) { _ = d.log.Delete(t.Context(), lastOf(d).Seq) }, ProblemTruncated},
 		{"no message is left", func(d *logFixture) { _ = d.log.Purge(t.Context(), "audit.>") }, ProblemTruncated},
 		{"the head is missing", func(d *logFixture) { _ = os.Remove(d.headFile()) }, ProblemMismatch},
-		{"the head is made up", func(d *logFixture) { _ = os.WriteFile(d.headFile(), []byte(`{"head":"1"}`), headMode) }, ProblemMismatch},
+		{"the head is made up", func(d *logFixture) { _ = os.WriteFile(d.headFile(), []byte(`{"head":"1"}`), 0o600) }, ProblemMismatch},
 		{"the last batch is written anew", func(d *logFixture) {
 			m := lastOf(d)
 			b, err := decodeMessage(m)
@@ -289,7 +289,7 @@ func TestLog_ContinuesAfterLostEnd(t *testing.T) {
 	d.append(auditLog, outcomeOf(now, 4))
 	d.close(auditLog)
 	report := d.verify()
-	if len(report.Problems) != 1 || report.Problems[0].Kind != ProblemTruncated || report.Problems[0].Batch != 3 {
-		t.Errorf("got problems %v, want batch 3 truncated", report.Problems)
+	if len(report.Problems) != 1 || report.Problems[0].Kind != ProblemTruncated || report.Problems[0].Batch != 4 {
+		t.Errorf("got problems %v, want batch 4 truncated", report.Problems)
 	}
 }

@@ -1,0 +1,51 @@
+package audit
+
+import (
+	"testing"
+	"time"
+)
+
+// The clock of the first process is wrong by hours, and right again after a restart:
+// all answers are found, by the process that wrote them and by later ones.
+func TestFind_AfterClockWasSetBack(t *testing.T) {
+	for _, ahead := range []time.Duration{20 * time.Minute, 3 * time.Hour, 100 * time.Hour} {
+		d := newLogFixture(t)
+		now := d.now()
+		var ids []string
+		run := func(at time.Time) *Log {
+			auditLog := d.open(func(c *Config) { c.Now = func() time.Time { return at } })
+			for n := range 5 {
+				rec := outcomeOf(at.Add(time.Duration(n)*time.Second), len(ids))
+				d.append(auditLog, rec)
+				ids = append(ids, rec.RequestID)
+			}
+			return auditLog
+		}
+		find := func(when string, auditLog *Log, life time.Duration) {
+			t.Helper()
+			for n, id := range ids {
+				if found, err := auditLog.FindWithin(t.Context(), id, life); err != nil || found.Outcome == nil {
+					t.Errorf("%s ahead, %s: request %d: got %+v, %v, want its answer", ahead, when, n, found, err)
+				}
+			}
+			page, err := auditLog.Read(t.Context(), Query{Since: now})
+			if err != nil || len(page.Records) != len(ids) {
+				t.Errorf("%s ahead, %s: got %d records since then, %v, want %d", ahead, when, len(page.Records), err, len(ids))
+			}
+		}
+		d.close(run(now))
+		d.close(run(now.Add(ahead)))
+		third := run(now.Add(time.Minute))
+		find("after it was set back", third, time.Minute)
+		d.kill(third)
+		later := run(now.Add(2 * time.Minute))
+		find("after a kill", later, time.Minute)
+		d.close(later)
+		last := run(now.Add(ahead + time.Hour))
+		find("when the time is reached", last, time.Minute)
+		d.close(last)
+		if report := d.verify(); !report.OK() {
+			t.Errorf("%s ahead: got problems %v, want none", ahead, report.Problems)
+		}
+	}
+}

@@ -1,0 +1,57 @@
+package audit
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"github.com/caprouter/caprouter/internal/contentkey"
+	"github.com/caprouter/caprouter/internal/store"
+)
+
+// sealedContent is the first byte of a content that is encrypted. The hash chain covers
+// the ciphertext, so that Verify needs no key. A content of an earlier version is JSON.
+//
+//	0xE1 │ size │ sealed Content │ size │ sealed Answer
+//
+// Sizes are varints; that of a missing Answer is 0.
+const sealedContent = 0xE1
+
+// contentContext is the associated data that binds a content to its record.
+func contentContext(rec *Record, part string) []byte {
+	return []byte(part + " " + string(rec.Kind) + " " + rec.RequestID)
+}
+
+func sealContent(rec *Record, keys *contentkey.Keyring) []byte {
+	content, answer := keys.Seal(rec.Content, contentContext(rec, "content")), []byte(nil)
+	if rec.Answer != nil {
+		answer = keys.Seal(rec.Answer, contentContext(rec, "answer"))
+	}
+	out := make([]byte, 0, 1+2*binary.MaxVarintLen32+len(content)+len(answer))
+	out = append(out, sealedContent)
+	out = append(binary.AppendUvarint(out, uint64(len(content))), content...)
+	return append(binary.AppendUvarint(out, uint64(len(answer))), answer...)
+}
+
+// openContent sets the Content of the record, and the Answer if the caller wants it.
+func openContent(rec *Record, data []byte, keys *contentkey.Keyring, withAnswer bool) (err error) {
+	if len(data) == 0 || data[0] != sealedContent {
+		rec.Content = data
+		return nil
+	}
+	r := batchDecoder{rest: data[1:]}
+	content, answer := r.readText(len(data)), r.readText(len(data))
+	if r.failed || len(r.rest) > 0 {
+		return fmt.Errorf("%w: the content of record %d is incomplete", store.ErrDamaged, rec.Position)
+	}
+	rec.Content, err = keys.Open(content, contentContext(rec, "content"))
+	if err == nil && withAnswer && len(answer) > 0 {
+		rec.Answer, err = keys.Open(answer, contentContext(rec, "answer"))
+	}
+	if rec.Content == nil {
+		rec.Content = []byte{} // an empty content is not an erased one
+	}
+	if err != nil {
+		return fmt.Errorf("decrypt record %d: %w", rec.Position, err)
+	}
+	return nil
+}
