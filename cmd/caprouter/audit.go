@@ -129,7 +129,11 @@ func printAuditReport(out io.Writer, dir string, r *audit.Report) error {
 	if !r.From.IsZero() {
 		fmt.Fprintf(w, "time\t%s to %s\n", r.From.UTC().Format(time.RFC3339), r.To.UTC().Format(time.RFC3339))
 	}
-	fmt.Fprintf(w, "contents\t%d whole, %d erased, %d expired\n", r.Contents, r.ErasedContents, r.ExpiredContents)
+	evicted := ""
+	if r.EvictedContents > 0 {
+		evicted = fmt.Sprintf(", %d evicted to make room", r.EvictedContents)
+	}
+	fmt.Fprintf(w, "contents\t%d whole, %d erased, %d expired%s\n", r.Contents, r.ErasedContents, r.ExpiredContents, evicted)
 	if r.Unsigned > 0 {
 		fmt.Fprintf(w, "unsigned\t%s after the signed head\n", formatBatches(r.Unsigned))
 	}

@@ -22,7 +22,7 @@ func OpenCopy(ctx context.Context, dataDir string, keys *contentkey.Keyring) (*C
 	if err != nil {
 		return nil, fmt.Errorf("read the audit log: %w", err)
 	}
-	l := &Log{cfg: Config{Log: files.log, Keys: keys, Writer: DefaultWriter}, subjects: newChainSubjects(DefaultWriter)}
+	l := &Log{cfg: Config{Log: files.log, Keys: keys, Writer: DefaultWriter}, subjects: newChainSubjects(DefaultWriter), usage: newUsageIndex()}
 	end, _, err := l.readTail(ctx)
 	if err != nil {
 		files.close()

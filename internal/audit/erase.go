@@ -93,23 +93,12 @@ func (l *Log) findBatches(ctx context.Context, id string) ([]*batch, error) {
 // erases the messages that held them: older copies of the batch, and parts. Entries
 // and hashes stay the same.
 func (l *Log) rewriteBatch(ctx context.Context, b *batch, drop func(i int) bool) error {
-	var parts []uint64
-	dropped := false
-	for i := range b.entries {
-		if s := b.entries[i].content.state; (s == contentInline || s == contentSeparate) && drop(i) {
-			parts = append(parts, b.removeContent(i)...)
-			dropped = true
-		}
-	}
+	removed, parts := b.dropContents(drop)
 	n := strconv.FormatUint(b.number, 10)
 	newest, old := b.seq, parts
-	if dropped {
-		subject := l.subjects.rewritten + n
-		if !b.hasContent() {
-			subject = l.subjects.withoutContents + n
-		}
+	if len(removed) > 0 {
 		var err error
-		if newest, err = l.cfg.Log.Append(ctx, subject, b.encodeBatch(), store.AppendOptions{}); err != nil {
+		if newest, err = b.appendRewritten(ctx, l, removed); err != nil {
 			return err
 		}
 		old = append(old, b.seq)
@@ -131,4 +120,33 @@ func (l *Log) rewriteBatch(ctx context.Context, b *batch, drop func(i int) bool)
 		}
 	}
 	return nil
+}
+
+// dropContents removes the contents that drop selects from the batch. It returns what
+// they used, and the messages with their parts.
+func (b *batch) dropContents(drop func(i int) bool) (removed []recordUsage, parts []uint64) {
+	for i := range b.entries {
+		if s := b.entries[i].content.state; (s == contentInline || s == contentSeparate) && drop(i) {
+			removed = append(removed, b.usageOfEntry(i))
+			parts = append(parts, b.removeContent(i)...)
+		}
+	}
+	return removed, parts
+}
+
+// appendRewritten writes the batch again, without the contents that were removed from it.
+func (b *batch) appendRewritten(ctx context.Context, l *Log, removed []recordUsage) (seq uint64, err error) {
+	subject := l.subjects.rewritten
+	if !b.hasContent() {
+		subject = l.subjects.withoutContents
+	}
+	data := b.encodeBatch()
+	seq, err = l.cfg.Log.Append(ctx, subject+strconv.FormatUint(b.number, 10), data, store.AppendOptions{})
+	if err == nil {
+		l.size.Add(int64(len(data)) + messageOverhead) // until the original is purged
+		for _, u := range removed {
+			l.usage.dropContent(b.number, u)
+		}
+	}
+	return seq, err
 }

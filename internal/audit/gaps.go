@@ -1,10 +1,14 @@
 package audit
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"time"
+
+	"github.com/caprouter/caprouter/internal/quota"
 )
 
 // adminRecords calls fn for the admin records of an event in batches that connect to
@@ -39,7 +43,15 @@ func (j *chainVerifier) newestPosition(event Event) ChainPosition {
 func (j *chainVerifier) explainGaps() {
 	trimmed := j.newestPosition(EventCheckpoint)
 	if trimmed.Batch > 0 {
-		j.report.Notes = append(j.report.Notes, fmt.Sprintf("trimmed up to batch %d, record %d", trimmed.Batch, trimmed.Record))
+		note := fmt.Sprintf("trimmed up to batch %d, record %d", trimmed.Batch, trimmed.Record)
+		early := ""
+		j.adminRecords(EventCheckpoint, func(_ *batchSummary, rec *Record) {
+			if early == "" && rec.Note != "" { // the newest
+				early = fmt.Sprintf("; on %s, %s", rec.At.Format(time.RFC3339), rec.Note)
+			}
+		})
+		note += early
+		j.report.Notes = append(j.report.Notes, note)
 		if e := j.selectedBatch(trimmed.Batch + 1); e != nil && e.prev.String() != trimmed.Hash {
 			j.addProblem(ProblemAltered, e, e.first, "it does not connect to the checkpoint")
 		}
@@ -173,7 +185,8 @@ func (j *chainVerifier) neighbourSeqs(g missingRange) (low, high uint64) {
 // checkContents checks the contents of the chain, in the newest copy of each batch:
 // older copies are those that an erasure has not reached yet.
 func (j *chainVerifier) checkContents() {
-	expired := j.newestPosition(EventExpire).Batch
+	expired, trimmed := j.newestPosition(EventExpire).Batch, j.newestPosition(EventCheckpoint).Batch
+	evicted := j.evictedContents()
 	erased := map[string]uint64{} // by request: position of the newest erase record
 	j.adminRecords(EventErase, func(_ *batchSummary, rec *Record) {
 		erased[rec.RequestID] = max(erased[rec.RequestID], rec.Position)
@@ -198,6 +211,9 @@ func (j *chainVerifier) checkContents() {
 				j.report.ErasedContents++
 			case e.number <= expired:
 				j.report.ExpiredContents++
+			case e.number <= evicted[m.owner]:
+				j.report.EvictedContents++
+			case e.number <= trimmed: // the rest of an interrupted trim, which has removed the announcement
 			default:
 				j.report.Problems = append(j.report.Problems, Problem{
 					Kind: ProblemDeleted, Batch: e.number, Record: m.pos, At: m.at,
@@ -238,6 +254,23 @@ func (j *chainVerifier) checkUnsigned() {
 		detail = fmt.Sprintf("batches up to %d are behind the signed head, although a clean stop signs the end", newest.number)
 	}
 	j.addProblem(ProblemUnsigned, oldest, oldest.first, detail)
+}
+
+// evictedContents returns the last batch up to which the contents of each owner were
+// evicted, and adds a note for each.
+func (j *chainVerifier) evictedContents() map[quota.Owner]uint64 {
+	evicted := map[quota.Owner]uint64{}
+	j.adminRecords(EventEvict, func(_ *batchSummary, rec *Record) {
+		owner := quota.Owner{Tenant: rec.Tenant, Principal: rec.Principal}
+		if rec.UpTo != nil && rec.UpTo.Batch > evicted[owner] {
+			evicted[owner] = rec.UpTo.Batch
+		}
+	})
+	for _, owner := range slices.SortedFunc(maps.Keys(evicted), func(a, b quota.Owner) int { return cmp.Compare(a.String(), b.String()) }) {
+		j.report.Notes = append(j.report.Notes, fmt.Sprintf("contents of %s up to batch %d were removed before their retention, to make room",
+			owner, evicted[owner]))
+	}
+	return evicted
 }
 
 // countRecords sets the counts of the report.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/caprouter/caprouter/internal/contentkey"
+	"github.com/caprouter/caprouter/internal/quota"
 	"github.com/caprouter/caprouter/internal/run"
 	"github.com/caprouter/caprouter/internal/store"
 )
@@ -22,7 +23,11 @@ const HeadFile = "audit.head"
 type Retention struct {
 	Contents time.Duration // then contents are removed, and facts stay
 	Chain    time.Duration // then the records are trimmed, behind a checkpoint
-	MaxBytes int64         // of the whole log; the oldest records are trimmed, behind a checkpoint
+	MaxBytes int64         // of the whole log; the oldest contents of the heaviest owner are evicted, then records trimmed
+	Share    float64       // part of MaxBytes that one owner may use; 0 or 1 = all of it
+	// KeepFacts keeps facts until Chain: an owner whose facts use up its share is
+	// rejected by Admit. Otherwise the start of the chain is trimmed to make room.
+	KeepFacts bool
 }
 
 // Config configures a Log; Log, Keys, Signer and HeadFile are required.
@@ -39,6 +44,9 @@ type Config struct {
 	// OnWrite is called after every write with the number of records, the duration
 	// and the error. Calls do not overlap.
 	OnWrite func(records int, took time.Duration, err error)
+	// OnEvict is called with the number of contents, or of trimmed batches of all
+	// owners, that were removed before their retention. Nil = none.
+	OnEvict func(owner quota.Owner, removed int)
 }
 
 // DefaultWriter is the name of the chain in a store with one owner.
@@ -72,10 +80,13 @@ var ErrClosed = fmt.Errorf("the audit log is closed: %w", store.ErrUnavailable)
 
 // Log is an open audit log. Its methods may be called from any goroutine.
 type Log struct {
+	*shareKeeper
+
 	cfg         Config
 	subjects    chainSubjects
 	index       *recentIndex
 	known       *knownRequests
+	usage       *usageIndex
 	searchSlots chan struct{} // semaphore of searches that read the stream
 	group       *run.Group
 
@@ -135,6 +146,9 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
+	if c.OnEvict == nil {
+		c.OnEvict = func(quota.Owner, int) {}
+	}
 	if c.OnWrite == nil {
 		c.OnWrite = func(int, time.Duration, error) {}
 	}
@@ -160,10 +174,11 @@ func openLog(ctx context.Context, cfg Config, through appendFunc) (_ *Log, err e
 	}
 	l := &Log{
 		cfg: cfg, subjects: newChainSubjects(cfg.Writer), index: newIndex(indexSize),
-		searchSlots: make(chan struct{}, maxSearches),
-		queue:       make(chan *pendingRecord, queueSize), closing: make(chan struct{}), ended: make(chan struct{}), fenced: make(chan struct{}),
+		usage: newUsageIndex(), searchSlots: make(chan struct{}, maxSearches),
+		queue: make(chan *pendingRecord, queueSize), closing: make(chan struct{}), ended: make(chan struct{}), fenced: make(chan struct{}),
 		headOutdated: make(chan struct{}, 1), oversized: make(chan struct{}, 1),
 	}
+	l.shareKeeper = &shareKeeper{log: l}
 	start, err := l.resumeChain(ctx)
 	if err != nil {
 		return nil, err
@@ -209,6 +224,9 @@ func (l *Log) Append(ctx context.Context, rec Record) error {
 	if rec.Kind != KindDecision && rec.Kind != KindOutcome || rec.Event != "" || rec.UpTo != nil {
 		return fmt.Errorf("append to the audit log: %w: kind %q, event %q", errInvalidRecord, rec.Kind, rec.Event)
 	}
+	if err := l.checkRoom(&rec); err != nil {
+		return fmt.Errorf("append to the audit log: %w", err)
+	}
 	return l.appendAdmin(ctx, &rec)
 }
 
@@ -232,7 +250,7 @@ func (l *Log) newPending(rec *Record) (*pendingRecord, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &pendingRecord{entry: e, at: rec.At, kind: rec.Kind, id: rec.RequestID, done: make(chan error, 1)}, nil
+	return &pendingRecord{entry: e, at: rec.At, kind: rec.Kind, id: rec.RequestID, usage: usageOf(rec, &e), done: make(chan error, 1)}, nil
 }
 
 func (l *Log) submitRecord(ctx context.Context, p *pendingRecord) error {

@@ -73,6 +73,15 @@ func (l *Log) Read(ctx context.Context, q Query) (Page, error) {
 			return Page{}, fmt.Errorf("read the audit log: %w", err)
 		}
 	}
+	if number, seq, found, known := l.usage.firstSince(q.Since); known && q.Cursor == "" && !q.Since.IsZero() {
+		if !found {
+			return Page{Next: r.next.String()}, nil
+		}
+		if seq == 0 {
+			seq = at.seq
+		}
+		r.first, from = max(number, 1), store.ReadFrom{Seq: seq}
+	}
 	if q.Cursor != "" {
 		c, err := parseCursor(q.Cursor)
 		if err != nil {
@@ -99,6 +108,7 @@ func (l *Log) Read(ctx context.Context, q Query) (Page, error) {
 type pageReader struct {
 	log     *Log
 	query   Query
+	first   uint64 // number of the first batch; 0 = by time
 	from    pageCursor
 	next    pageCursor
 	records []Record
@@ -106,8 +116,11 @@ type pageReader struct {
 }
 
 func (r *pageReader) startsAt(b *batch) bool {
-	if r.from != (pageCursor{}) {
+	switch {
+	case r.from != (pageCursor{}):
 		return b.lastPosition() >= r.from.pos
+	case r.first != 0:
+		return b.number >= r.first
 	}
 	return !b.newestTime().Before(r.query.Since.Add(-clockSlack)) // the times of a chain are only about in order
 }
@@ -121,13 +134,16 @@ func (r *pageReader) addBatch(ctx context.Context, seq uint64, b *batch) error {
 		if len(r.records) == r.query.Limit || r.scanned == r.query.MaxScan {
 			return store.ErrStop
 		}
-		r.scanned++
-		r.next = pageCursor{seq: seq, pos: pos + 1}
 		rec, err := b.decodeRecord(i)
 		if err != nil {
 			return err
 		}
-		if rec.Kind != KindOutcome || rec.At.Before(r.query.Since) {
+		old := rec.At.Before(r.query.Since)
+		if !old || r.first == 0 || b.number >= r.first+segmentBatches { // the first segment begins before the time asked for
+			r.scanned++
+		}
+		r.next = pageCursor{seq: seq, pos: pos + 1}
+		if rec.Kind != KindOutcome || old {
 			continue
 		}
 		if err := r.log.loadContent(ctx, b, i, rec, false); err != nil {

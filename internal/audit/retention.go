@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/caprouter/caprouter/internal/quota"
 	"github.com/caprouter/caprouter/internal/store"
 )
 
@@ -23,8 +24,12 @@ func (l *Log) Run(ctx context.Context) error {
 	maintain, weigh := time.NewTicker(retentionInterval), time.NewTicker(sizeInterval)
 	defer maintain.Stop()
 	defer weigh.Stop()
+	if err := l.loadUsage(ctx); err != nil && ctx.Err() == nil {
+		l.cfg.Logger.ErrorContext(ctx, "the shares of tenants are not enforced", "error", err)
+	}
 	for {
 		err := l.EnforceRetention(ctx)
+		l.warnOfFullShares(ctx)
 		for again := true; again; {
 			if err != nil && ctx.Err() == nil {
 				l.cfg.Logger.ErrorContext(ctx, "enforce the retention of the audit log", "error", err)
@@ -35,9 +40,9 @@ func (l *Log) Run(ctx context.Context) error {
 			case <-maintain.C:
 				again = false
 			case <-weigh.C:
-				err = l.runSteps(ctx, l.trimChain)
+				err = l.runSteps(ctx, l.evictContents, l.trimChain)
 			case <-l.oversized:
-				err = l.runSteps(ctx, l.trimChain)
+				err = l.runSteps(ctx, l.evictContents, l.trimChain)
 			}
 		}
 	}
@@ -50,21 +55,32 @@ func (l *Log) watchSize(through appendFunc) appendFunc {
 	grown := int64(0) // used by the writer goroutine only
 	return func(ctx context.Context, subject string, data []byte, opts store.AppendOptions) (uint64, error) {
 		seq, err := through(ctx, subject, data, opts)
+		if err == nil {
+			l.size.Add(int64(len(data)) + messageOverhead)
+		}
 		if grown += int64(len(data)); l.cfg.Retention.MaxBytes > 0 && grown > l.cfg.Retention.MaxBytes/50 || errors.Is(err, store.ErrFull) {
 			grown = 0
-			select {
-			case l.oversized <- struct{}{}:
-			default: // a check is requested already
-			}
+			l.requestSizeCheck()
 		}
 		return seq, err
+	}
+}
+
+// messageOverhead is about what the stream stores beside the data of a message: subject,
+// headers and checksum.
+const messageOverhead = 256
+
+func (k *shareKeeper) requestSizeCheck() {
+	select {
+	case k.log.oversized <- struct{}{}:
+	default: // a check is requested already
 	}
 }
 
 // EnforceRetention removes contents that are too old, and trims the start of a chain
 // that is too old or too large. Each step is announced in the chain first.
 func (l *Log) EnforceRetention(ctx context.Context) error {
-	return l.runSteps(ctx, l.expireContents, l.trimChain)
+	return l.runSteps(ctx, l.expireContents, l.evictContents, l.trimChain)
 }
 
 // runSteps repeats each step until it finds nothing more to do.
@@ -156,7 +172,11 @@ func (l *Log) trimChain(ctx context.Context) (more bool, err error) {
 	if err != nil || c.mark == nil {
 		return false, err
 	}
-	if err := l.appendAdmin(ctx, &Record{Kind: KindAdmin, Event: EventCheckpoint, UpTo: c.mark}); err != nil {
+	rec := Record{Kind: KindAdmin, Event: EventCheckpoint, UpTo: c.mark}
+	if c.early > 0 {
+		rec.Note = fmt.Sprintf("%d batches before their retention, to make room", c.early)
+	}
+	if err := l.appendAdmin(ctx, &rec); err != nil {
 		return false, err
 	}
 	if c.before > 0 {
@@ -168,19 +188,32 @@ func (l *Log) trimChain(ctx context.Context) (more bool, err error) {
 	// chain and the next trim finds it.
 	for _, number := range c.rewritten {
 		n := strconv.FormatUint(number, 10)
-		for _, subject := range []string{l.subjects.withoutContents + n, l.subjects.rewritten + n} {
-			if err := l.cfg.Log.Purge(ctx, subject); err != nil {
-				return false, err
-			}
+		if err := eraseMessages(ctx, l.cfg.Log, l.subjects.rewritten+n); err != nil {
+			return false, err
+		}
+		if err := l.cfg.Log.Purge(ctx, l.subjects.withoutContents+n); err != nil {
+			return false, err
 		}
 	}
+	l.usage.trim(c.mark.Batch)
+	if c.early > 0 {
+		l.cfg.OnEvict(quota.Owner{}, c.early)
+	}
 	return c.batches == maxBatchesPerPass, nil
+}
+
+// eraseMessages overwrites the messages of a subject.
+func eraseMessages(ctx context.Context, log *store.Log, subject string) error {
+	return log.Read(ctx, store.ReadFrom{Subject: subject}, func(m store.Message) error {
+		return log.Delete(ctx, m.Seq)
+	})
 }
 
 // trimPlan is the start of the chain that a trim removes, up to mark.
 type trimPlan struct {
 	mark      *ChainPosition
 	batches   int
+	early     int      // of these, before their retention
 	before    uint64   // remove the messages before this one; 0 = none
 	rewritten []uint64 // and these rewritten batches, which are stored behind it
 }
@@ -197,7 +230,8 @@ func (l *Log) planTrim(ctx context.Context) (trimPlan, error) {
 		if err != nil {
 			return c, err
 		}
-		if int64(info.Bytes) > keep.MaxBytes { // free 10 % at once, not a batch at a time
+		l.size.Store(int64(info.Bytes))
+		if int64(info.Bytes) > l.trimLimit() { // free 10 % at once, not a batch at a time
 			excess = int64(info.Bytes) - keep.MaxBytes/10*9
 		} else if keep.Chain <= 0 {
 			return c, nil
@@ -208,6 +242,9 @@ func (l *Log) planTrim(ctx context.Context) (trimPlan, error) {
 		tooOld := keep.Chain > 0 && b.newestTime().Before(now.Add(-keep.Chain))
 		if b.number >= end || c.batches == maxBatchesPerPass || excess <= 0 && !tooOld {
 			return store.ErrStop
+		}
+		if !tooOld {
+			c.early++
 		}
 		excess -= b.approximateSize()
 		c.mark = b.endPosition()

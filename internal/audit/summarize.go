@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/caprouter/caprouter/internal/quota"
 	"github.com/caprouter/caprouter/internal/store"
 )
 
@@ -35,6 +36,7 @@ type batchSummary struct {
 type removedContent struct {
 	pos     uint64
 	request string
+	owner   quota.Owner
 	at      time.Time
 }
 
@@ -112,13 +114,13 @@ func (x *chainReader) checkContent(e *batchSummary, c *entryContent, rec *Record
 		for _, seq := range c.parts {
 			part, err := x.part(seq)
 			if err != nil {
-				e.removed = append(e.removed, removedContent{rec.Position, rec.RequestID, rec.At})
+				e.removed = append(e.removed, removedContent{rec.Position, rec.RequestID, ownerOf(rec), rec.At})
 				return
 			}
 			data = append(data, part...)
 		}
 	case contentRemoved:
-		e.removed = append(e.removed, removedContent{rec.Position, rec.RequestID, rec.At})
+		e.removed = append(e.removed, removedContent{rec.Position, rec.RequestID, ownerOf(rec), rec.At})
 		return
 	}
 	if c.computeHash(data) != c.hash {

@@ -249,10 +249,11 @@ type Report struct {
 	From    time.Time `json:"from,omitzero"` // and their times
 	To      time.Time `json:"to,omitzero"`
 	// Contents is the number of intact contents. ErasedContents and ExpiredContents
-	// were removed, and announced.
+	// were removed, and announced, and so were EvictedContents, before their retention.
 	Contents        uint64 `json:"contents"`
 	ErasedContents  uint64 `json:"erased_contents"`
 	ExpiredContents uint64 `json:"expired_contents"`
+	EvictedContents uint64 `json:"evicted_contents"`
 	// Unsigned is the number of batches behind the signed head, written in the last
 	// moments before the process ended or the copy was made. It cannot be detected
 	// if they are cut off.

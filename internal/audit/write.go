@@ -28,6 +28,7 @@ type pendingRecord struct {
 	at    time.Time
 	kind  Kind
 	id    string
+	usage recordUsage
 	done  chan error // capacity 1
 }
 
@@ -167,6 +168,11 @@ func (w *batchWriter) commitBatch(ctx context.Context, list []*pendingRecord) er
 			w.adminRecords = nil
 			w.noteTimes(w.end.seq, w.end.number, list)
 			w.log.index.addBatch(b, w.end.seq, list)
+			usage := make([]recordUsage, len(list))
+			for i, p := range list {
+				usage[i] = p.usage
+			}
+			w.log.usage.add(b.number, w.end.seq, usage)
 			return nil
 		}
 		// Either an earlier failed batch was written after all: it is part of the

@@ -165,6 +165,55 @@ func TestAppend_RecoversFromFullStore(t *testing.T) {
 	}
 }
 
+// A tenant that fills the log faster than its contents are evicted is stopped before the
+// log is full, so that others can write, and nothing of them is trimmed.
+func TestAppend_StopsHeaviestTenantFirst(t *testing.T) {
+	d := newLogFixture(t, func(c *store.Config) { c.MaxBytes = 32 << 20 })
+	log, err := d.store.Log(t.Context(), LogConfig(0.25))
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.log = log
+	auditLog := d.open(func(c *Config) {
+		c.Retention.MaxBytes, c.Retention.Share, c.Retention.KeepFacts = 7_500_000, 0.25, true
+	})
+	if err := auditLog.loadUsage(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	now := time.Now()
+	record := func(n int, tenant string, bytes int) Record {
+		rec := outcomeOf(now, n)
+		rec.Tenant, rec.Content = tenant, make([]byte, bytes)
+		return rec
+	}
+	quiet := record(0, "quiet", 2_000)
+	d.append(auditLog, quiet)
+	n := 1
+	for ; err == nil && n < 2_000; n++ {
+		if n%10 == 0 {
+			d.append(auditLog, record(n, "quiet", 2_000))
+		}
+		err = auditLog.Append(t.Context(), record(10_000+n, "flooder", 20_000))
+	}
+	if !errors.Is(err, store.ErrFull) {
+		t.Fatalf("after %d records: got error %v, want %v", n, err, store.ErrFull)
+	}
+	for i := range 20 {
+		d.append(auditLog, record(20_000+i, "quiet", 2_000))
+	}
+	if err := auditLog.EnforceRetention(t.Context()); err != nil {
+		t.Fatalf("evict contents from a log that is nearly full: %v", err)
+	}
+	d.append(auditLog, record(30_000, "flooder", 20_000))
+	if got, err := auditLog.Find(t.Context(), quiet.RequestID); err != nil || got.Outcome == nil || got.Outcome.Content == nil {
+		t.Errorf("the first record of the other tenant: got %+v and error %v, want its content", got, err)
+	}
+	d.close(auditLog)
+	if report := d.verify(); !report.OK() || report.First != 1 {
+		t.Errorf("got problems %v, first record %d, want none, and 1", report.Problems, report.First)
+	}
+}
+
 // The process dies at any moment: acknowledged records are stored, and the head is
 // never ahead of the chain.
 func TestOpen_ContinuesAfterKill(t *testing.T) {

@@ -1,0 +1,288 @@
+package audit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/quota"
+	"github.com/caprouter/caprouter/internal/run"
+	"github.com/caprouter/caprouter/internal/store"
+)
+
+// shareKeeper divides the log between owners. It is a part of the Log.
+type shareKeeper struct {
+	log  *Log
+	size atomic.Int64 // of the stream, about
+}
+
+// Admit returns quota_exceeded if the facts of the caller's requests may not grow: those
+// of its tenant use up its share of the log, or the log is full of facts and no other
+// tenant has more. Contents do not count, because they are evicted first.
+func (k *shareKeeper) Admit(caller *contract.Caller) error {
+	l := k.log
+	keep := &l.cfg.Retention
+	if !keep.KeepFacts || keep.MaxBytes <= 0 {
+		return nil
+	}
+	owner := quota.OwnerOf(caller)
+	if float64(k.size.Load()) > laggingPart*float64(keep.MaxBytes) {
+		if own, most := l.usage.sumOf(owner); own == most {
+			return &contract.Error{Code: contract.CodeQuotaExceeded, Message: "the audit log grows faster than old contents of this tenant are removed; try again"}
+		}
+	}
+	own, all := l.usage.factsOf(owner)
+	if own < l.shareBytes() && (all < keep.MaxBytes/20*19 || own < l.usage.mostFacts()) {
+		return nil
+	}
+	return &contract.Error{Code: contract.CodeQuotaExceeded, Message: fmt.Sprintf(
+		"the share of the store for the audit log is used up (%d of %d bytes, store.tenant_share), so the request cannot be recorded; wait until records expire (store.retention.audit)",
+		own, l.shareBytes())}
+}
+
+// checkRoom returns store.ErrFull for a record of the owner with the most bytes if the log
+// is nearly full, for example because of many requests that were admitted before. So
+// the log stays writable for other owners, and for the eviction, which copies what is
+// kept.
+func (k *shareKeeper) checkRoom(rec *Record) error {
+	l := k.log
+	keep := &l.cfg.Retention
+	if !keep.KeepFacts || keep.MaxBytes <= 0 || float64(k.size.Load()) <= nearlyFullPart*float64(keep.MaxBytes) {
+		return nil
+	}
+	most := l.usage.heaviest()
+	if most == 0 {
+		return nil // there is no content to evict
+	}
+	if float64(k.size.Load()) > reservedPart*float64(keep.MaxBytes) {
+		l.requestSizeCheck()
+		return fmt.Errorf("%w: the rest is reserved for removing old contents", store.ErrFull)
+	}
+	if own, _ := l.usage.sumOf(ownerOf(rec)); own < most {
+		return nil
+	}
+	l.requestSizeCheck()
+	return fmt.Errorf("%w: the tenant with the most bytes waits until its old contents are removed", store.ErrFull)
+}
+
+// shareBytes returns the part of the log that one owner may use.
+func (k *shareKeeper) shareBytes() int64 {
+	l := k.log
+	keep := &l.cfg.Retention
+	if !(keep.Share > 0 && keep.Share < 1) {
+		return keep.MaxBytes
+	}
+	return int64(keep.Share * float64(keep.MaxBytes))
+}
+
+// trimLimit returns the size from which records are trimmed before their retention. It
+// is higher if contents can be evicted instead, or facts are to be kept: then records are
+// trimmed only to keep the log writable.
+func (k *shareKeeper) trimLimit() int64 {
+	l := k.log
+	limit := l.cfg.Retention.MaxBytes
+	if l.usage.heaviest() > 0 || l.cfg.Retention.KeepFacts {
+		return limit / 25 * 27
+	}
+	return limit
+}
+
+// nearlyFullShare is the part of its share above which the facts of an owner cause a
+// warning, because its requests are rejected when they use up the share.
+const nearlyFullShare = 0.8
+
+// warnOfFullShares logs the owners whose requests will be rejected soon.
+func (k *shareKeeper) warnOfFullShares(ctx context.Context) {
+	l := k.log
+	if !l.cfg.Retention.KeepFacts || l.cfg.Retention.MaxBytes <= 0 {
+		return
+	}
+	limit := l.shareBytes()
+	l.usage.mu.Lock()
+	defer l.usage.mu.Unlock()
+	for owner, b := range l.usage.totals {
+		if float64(b.facts) > nearlyFullShare*float64(limit) {
+			l.cfg.Logger.WarnContext(ctx, "a tenant has nearly used up its share of the audit log; its requests are rejected then: "+
+				"raise store.retention.max_bytes or store.tenant_share, or shorten store.retention.audit",
+				"tenant", owner.String(), "bytes", b.facts, "share", limit)
+		}
+	}
+}
+
+// Parts of the limit of the log.
+const (
+	evictedPart = 0.1  // by which one pass reduces the contents
+	heavyPart   = 0.8  // of the bytes of the heaviest owner, from which an owner counts as heavy, too
+	laggingPart = 1.03 // above which requests of the heaviest owner are rejected until contents are evicted
+
+	reservedPart   = 1.08 // above which the stream only has space for the announcement of an eviction and its copies
+	nearlyFullPart = 1.05 // above which its records are rejected as well; the stream has 1.11 of the limit
+)
+
+// evictContents removes the oldest contents of the owners that exceed their share, or of
+// the owners with the most bytes if the log exceeds its limit, and reports whether there
+// may be more to remove. The facts stay.
+func (k *shareKeeper) evictContents(ctx context.Context) (more bool, err error) {
+	l := k.log
+	limit := l.cfg.Retention.MaxBytes
+	most := l.usage.heaviest()
+	if limit <= 0 || most == 0 {
+		return false, nil
+	}
+	info, err := l.cfg.Log.Info(ctx)
+	if err != nil {
+		return false, err
+	}
+	k.size.Store(int64(info.Bytes))
+	least, share := int64(heavyPart*float64(most)), l.shareBytes()
+	switch {
+	case int64(info.Bytes) > l.trimLimit():
+		return false, nil // too slow: trim records
+	case most > share:
+		least = share
+	case int64(info.Bytes) <= limit:
+		return false, nil
+	}
+	size := evictionSize{evict: max(most-share, int64(evictedPart*float64(limit))), copied: maxPassBytes}
+	if info.MaxBytes > 0 {
+		size.copied = min(size.copied, (info.MaxBytes-int64(info.Bytes))/2)
+	}
+	return l.evictFrom(ctx, l.usage.ownersAbove(least), size)
+}
+
+// evictionSize bounds a pass.
+type evictionSize struct {
+	evict  int64 // about as many bytes of contents are removed
+	copied int64 // and as many others copied at most, because both copies need space for a moment
+}
+
+// evictFrom removes contents of the owners, and reports whether there may be more of them.
+//
+// It works like the cleaner of a log-structured file system: it copies the oldest
+// messages of a subject, without these contents, to the end of the stream, and then
+// removes the originals in one step, because a delete of each of them takes much longer.
+func (k *shareKeeper) evictFrom(ctx context.Context, owners map[quota.Owner]bool, size evictionSize) (more bool, err error) {
+	l := k.log
+	pass, err := l.planEviction(ctx, owners, size)
+	if err != nil || len(pass.batches) == 0 || len(pass.evicted) == 0 && !pass.more {
+		return false, err
+	}
+	// Announce every pass, because a batch without contents of these owners is copied, too.
+	for owner := range owners {
+		rec := Record{Kind: KindAdmin, Event: EventEvict, Tenant: owner.Tenant, Principal: owner.Principal, UpTo: pass.mark}
+		if err := l.appendAdmin(ctx, &rec); err != nil {
+			return false, err
+		}
+	}
+	var mu sync.Mutex
+	var parts []uint64
+	errs := make([]error, len(pass.batches))
+	run.ForEach(ctx, evictionWriters, len(pass.batches), func(ctx context.Context, i int) {
+		b := pass.batches[i]
+		if newer, err := l.readRewritten(ctx, b.number); err == nil && newer.seq != b.seq {
+			return // a copy that an interrupted erasure has left
+		} else if err != nil && !errors.Is(err, store.ErrNotFound) {
+			errs[i] = err
+			return
+		}
+		removed, dropped := b.dropContents(func(i int) bool {
+			owner, ok := b.contentOwner(i)
+			return ok && owners[owner]
+		})
+		_, errs[i] = b.appendRewritten(ctx, l, removed)
+		mu.Lock()
+		defer mu.Unlock()
+		parts = append(parts, dropped...)
+	})
+	if err := errors.Join(errs...); err != nil {
+		return false, err
+	}
+	if err := l.cfg.Log.PurgeBefore(ctx, pass.subject, pass.batches[len(pass.batches)-1].seq+1); err != nil {
+		return false, err
+	}
+	for _, seq := range parts {
+		if err := l.cfg.Log.Delete(ctx, seq); err != nil {
+			return false, err
+		}
+	}
+	for owner, contents := range pass.evicted {
+		l.cfg.OnEvict(owner, contents)
+	}
+	return true, nil
+}
+
+// evictionWriters is the number of concurrent writes of an eviction.
+const evictionWriters = 8
+
+// evictionPass is a pass over the oldest messages of one subject.
+type evictionPass struct {
+	subject string
+	batches []*batch // all of them
+	more    bool     // there are more messages
+	mark    *ChainPosition
+	evicted map[quota.Owner]int // contents to remove
+}
+
+// maxPassBytes bounds the memory of an eviction pass.
+const maxPassBytes = 64 << 20
+
+// planEviction selects the messages of the next pass: those of the chain, or of batches
+// that were rewritten before, if these contain older contents of the owners.
+func (k *shareKeeper) planEviction(ctx context.Context, owners map[quota.Owner]bool, size evictionSize) (evictionPass, error) {
+	l := k.log
+	pass := evictionPass{subject: l.subjects.chain, evicted: map[quota.Owner]int{}}
+	oldest, ok := l.usage.firstContent(owners)
+	if !ok {
+		return pass, nil
+	}
+	m, err := l.cfg.Log.Next(ctx, l.subjects.chain, 1)
+	if err != nil {
+		return pass, err
+	}
+	if b, ok := tryDecode(m); ok && oldest+segmentBatches <= b.number {
+		pass.subject = l.subjects.rewritten + "*"
+	}
+	read, end := 0, l.end.Load().number
+	err = l.cfg.Log.Read(ctx, store.ReadFrom{Subject: pass.subject}, func(m store.Message) error {
+		b, ok := tryDecode(m)
+		switch {
+		case !ok || !l.isPlausible(b):
+			return store.ErrStop // damaged: keep it as evidence
+		case b.number >= end:
+			return store.ErrStop // the last batch of the chain must stay where it is
+		case size.evict <= 0 || size.copied <= 0 && len(pass.batches) > 0 || read > maxPassBytes || len(pass.batches) == maxBatchesPerPass:
+			pass.more = true
+			return store.ErrStop
+		}
+		for i := range b.entries {
+			if owner, ok := b.contentOwner(i); ok && owners[owner] {
+				size.evict -= b.entries[i].content.storedSize()
+				size.copied += int64(len(b.entries[i].content.data))
+				pass.evicted[owner]++
+			}
+		}
+		if pass.mark == nil || b.number > pass.mark.Batch {
+			pass.mark = b.endPosition()
+		}
+		size.copied -= int64(len(m.Data))
+		read += len(m.Data)
+		pass.batches = append(pass.batches, b)
+		return nil
+	})
+	return pass, err
+}
+
+// contentOwner returns the owner of the content of entry i, and whether there is one.
+func (b *batch) contentOwner(i int) (quota.Owner, bool) {
+	if s := b.entries[i].content.state; s != contentInline && s != contentSeparate {
+		return quota.Owner{}, false
+	}
+	rec, err := b.decodeRecord(i)
+	if err != nil || rec.Kind == KindAdmin {
+		return quota.Owner{}, false
+	}
+	return ownerOf(rec), true
+}
