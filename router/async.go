@@ -24,10 +24,16 @@ func (r *Router) submitAsync(ctx context.Context, req *contract.Request, caller 
 	if err != nil {
 		return nil, err
 	}
+	if err := r.async.CheckStore(ctx); err != nil {
+		return nil, err
+	}
 	if stored, err := run.reserveKey(ctx, r.keys); stored != nil || err != nil {
 		return stored, err
 	}
-	resp, err := r.async.Submit(ctx, asyncPipeline{r}.acceptedRun(run))
+	var resp *contract.Response
+	if err = r.cfg.Storage.AuditLog.Admit(run.Caller); err == nil {
+		resp, err = r.async.Submit(ctx, asyncPipeline{r}.acceptedRun(run))
+	}
 	if err != nil && !errors.Is(err, asyncrun.ErrUncertain) {
 		r.keys.Release(ctx, run.reservation)
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/caprouter/caprouter/internal/history"
 	"github.com/caprouter/caprouter/internal/idempotency"
 	"github.com/caprouter/caprouter/internal/inflight"
+	"github.com/caprouter/caprouter/internal/quota"
 	"github.com/caprouter/caprouter/internal/redact"
 	"github.com/caprouter/caprouter/internal/requests"
 	"github.com/caprouter/caprouter/internal/session"
@@ -44,6 +45,10 @@ type Config struct {
 	// AnswerByDefault makes A the policy of a registry that leaves the choice.
 	AnswerByDefault bool
 
+	// IsRevoked reports whether the token of a caller was signed by a key that is
+	// revoked; StopRevoked then ends its requests. nil = they go on.
+	IsRevoked func(*contract.Caller) bool
+
 	Logger  *slog.Logger       // nil = discard
 	Metrics *telemetry.Metrics // nil = none
 	Now     func() time.Time   // nil = time.Now
@@ -60,12 +65,16 @@ type Storage struct {
 	Events        *events.Stream  // of asynchronous requests
 	Sessions      *store.Bucket   // sessions and open clarifications; its age limit is theirs
 	Keys          *store.Bucket   // idempotency keys
+	KeyQuota      *quota.Ledger   // of Keys; nil = no limit
+	SessionQuota  *quota.Ledger   // of Sessions; nil = no limit
 	Tickets       Tickets         // policy C
 	Owner         string          // names this process in stored requests
 }
 
 // AuditLog contains the decisions and the responses. *audit.Log implements it.
 type AuditLog interface {
+	// Admit returns quota_exceeded if a request of the caller cannot be recorded.
+	Admit(caller *contract.Caller) error
 	history.Appender
 	history.Log
 	asyncrun.AuditLog
@@ -99,7 +108,8 @@ func New(cfg Config, c Classifier, d execution.Dispatcher) (*Router, error) {
 	if keep.Sessions != nil {
 		sessionBucket = keep.Sessions
 	}
-	sessions, questions := session.NewStore(sessionBucket, cfg.Logger), session.NewQuestions(sessionBucket, cfg.Logger)
+	sessions := session.NewStore(sessionBucket, keep.SessionQuota, cfg.Logger)
+	questions := session.NewQuestions(sessionBucket, keep.SessionQuota, cfg.Logger)
 	fallbackHandler := fallbackpolicy.New(fallbackpolicy.Config{
 		Model: cfg.Model, Answers: cfg.Answers, Tickets: keep.Tickets, AnswerByDefault: cfg.AnswerByDefault,
 		Logger: cfg.Logger, Now: cfg.Now,
@@ -144,7 +154,7 @@ func New(cfg Config, c Classifier, d execution.Dispatcher) (*Router, error) {
 		Catalogue: r.view.catalogue, Logger: cfg.Logger, Now: cfg.Now,
 	})
 	if keep.Keys != nil {
-		r.keys = idempotency.New(keep.Keys, keyedRequests{r.history, keep.Requests, r.async}, cfg.Logger, cfg.Now)
+		r.keys = idempotency.New(keep.Keys, keep.KeyQuota, keyedRequests{r.history, keep.Requests, r.async}, cfg.Logger, cfg.Now)
 	}
 	return r, nil
 }
@@ -169,11 +179,20 @@ func (cfg *Config) setDefaults() error {
 	if cfg.NewID == nil {
 		cfg.NewID = NewID
 	}
+	if cfg.IsRevoked == nil {
+		cfg.IsRevoked = func(*contract.Caller) bool { return false }
+	}
 	if cfg.Answers == nil {
 		cfg.Answers = fallbackpolicy.Unlimited{}
 	}
 	if cfg.Storage.Requests == nil {
 		cfg.Storage.Requests = requests.Disabled()
+	}
+	if cfg.Storage.KeyQuota == nil {
+		cfg.Storage.KeyQuota = quota.Unlimited()
+	}
+	if cfg.Storage.SessionQuota == nil {
+		cfg.Storage.SessionQuota = quota.Unlimited()
 	}
 	if cfg.Storage.AuditLog == nil {
 		cfg.Storage.AuditLog = history.NoLog{}

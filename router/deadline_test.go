@@ -18,6 +18,8 @@ type stuckTrail struct {
 	deadline, until time.Time
 }
 
+func (*stuckTrail) Admit(*contract.Caller) error { return nil }
+
 func (s *stuckTrail) Append(ctx context.Context, rec audit.Record) error {
 	if rec.Kind == audit.KindDecision {
 		s.deadline, _ = ctx.Deadline()

@@ -19,6 +19,7 @@ import (
 	"github.com/caprouter/caprouter/internal/events"
 	"github.com/caprouter/caprouter/internal/fallbackpolicy"
 	"github.com/caprouter/caprouter/internal/history"
+	"github.com/caprouter/caprouter/internal/quota"
 	"github.com/caprouter/caprouter/internal/requests"
 	"github.com/caprouter/caprouter/internal/store"
 	"github.com/caprouter/caprouter/internal/testkit/teststore"
@@ -104,7 +105,7 @@ func (h *harness) open() {
 	h.must(err)
 	h.auditLog, err = audit.Open(ctx, audit.Config{Log: log, Keys: teststore.Keys(), Signer: signer, HeadFile: filepath.Join(h.dir, audit.HeadFile), Retention: h.retention})
 	h.must(err)
-	h.requests = requests.NewStore(h.bucket("REQUESTS"))
+	h.requests = requests.NewStore(h.bucket("REQUESTS"), quota.Unlimited())
 	h.events, err = events.Open(ctx, h.store, slog.New(slog.DiscardHandler))
 	h.must(err)
 	var background sync.WaitGroup

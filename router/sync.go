@@ -94,6 +94,9 @@ func (r *Router) serveSync(ctx context.Context, run *requestRun) (resp *contract
 		run.recorder = noRecorder{}
 		return r.runPipeline(ctx, run)
 	}
+	if err := r.cfg.Storage.AuditLog.Admit(run.Caller); err != nil {
+		return nil, err
+	}
 	ctx, cancelCause := context.WithCancelCause(ctx)
 	defer cancelCause(nil)
 	run.inflight = inflight.NewRequest(run.RequestID, run.TraceID, run.Caller, cancelCause)

@@ -12,6 +12,7 @@ import (
 	"github.com/caprouter/caprouter/internal/contentkey"
 	"github.com/caprouter/caprouter/internal/events"
 	"github.com/caprouter/caprouter/internal/llm"
+	"github.com/caprouter/caprouter/internal/quota"
 	"github.com/caprouter/caprouter/internal/requests"
 	"github.com/caprouter/caprouter/internal/store"
 	"github.com/caprouter/caprouter/internal/telemetry"
@@ -96,7 +97,7 @@ func (c *core) openTables(ctx context.Context) (err error) {
 		err = errors.Join(err, opened)
 		return b
 	}
-	k.requests = requests.NewStore(bucket("REQUESTS", durationOf(c.cfg.Store.Retention.Requests), shareRequests, k.contentKeys))
+	k.requests = requests.NewStore(bucket("REQUESTS", durationOf(c.cfg.Store.Retention.Requests), shareRequests, k.contentKeys), quota.Unlimited())
 	k.sessions = bucket("SESSIONS", time.Duration(c.cfg.Session.TTLS)*time.Second, shareSessions, k.contentKeys)
 	k.idempotencyKeys = bucket("IDEMPOTENCY", keyAge, shareKeys, nil) // hashes only
 	if err != nil {

@@ -11,11 +11,12 @@ import (
 )
 
 // CancelStored ends a stored request, whichever process executes it, and returns its
-// response, in which the results that were delivered count. A request that has ended
-// before keeps its response, which is returned with requests.ErrEnded. The end is
-// recorded first, so that results which arrive afterwards do not count.
-func (r *Runner) CancelStored(ctx context.Context, id string) (*contract.Response, error) {
-	cancelled := contract.TaskError{Code: contract.TaskWasCancelled, Detail: "the request was cancelled"}
+// response, in which the results that were delivered count. The detail is the reason
+// in its tasks. A request that has ended before keeps its response, which is returned
+// with requests.ErrEnded. The end is recorded first, so that results which arrive
+// afterwards do not count.
+func (r *Runner) CancelStored(ctx context.Context, id, detail string) (*contract.Response, error) {
+	cancelled := contract.TaskError{Code: contract.TaskWasCancelled, Detail: detail}
 	why := &interruption{status: contract.TaskCancelled, sent: cancelled, notSent: cancelled}
 	var accepted *Accepted
 	rec, err := r.cfg.Store.Update(ctx, id, func(rec *requests.Record) error {

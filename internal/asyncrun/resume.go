@@ -132,7 +132,7 @@ func (r *Runner) Resume(ctx context.Context, id string) error {
 	case err != nil:
 		return err
 	}
-	r.capacity.force()
+	r.capacity.force(&rec.Caller)
 	r.startRun(r.pipeline.Restore(rec), rec)
 	return nil
 }

@@ -111,21 +111,24 @@ func TestRunner_LogsNoErrorIfTheRequestWasCancelled(t *testing.T) {
 }
 
 func TestCapacity_RejectsRequestsBeyondTheLimit(t *testing.T) {
-	c := &capacity{}
+	caller := &contract.Caller{Tenant: "acme"}
+	c := &capacity{store: requests.Disabled()}
 	c.checkedUntil.Store(time.Now().Add(time.Hour).UnixMilli()) // the store has space
-	c.open.Store(maxOpen - 1)
-	if err := c.reserve(t.Context()); err != nil {
+	for range maxOpen - 1 {
+		c.force(caller)
+	}
+	if err := c.reserve(t.Context(), caller); err != nil {
 		t.Errorf("the last one: got %v, want no error", err)
 	}
 	var rejected *contract.Error
-	if err := c.reserve(t.Context()); !errors.As(err, &rejected) || rejected.Code != contract.CodeOverloaded {
+	if err := c.reserve(t.Context(), caller); !errors.As(err, &rejected) || rejected.Code != contract.CodeOverloaded {
 		t.Errorf("one too many: got %v, want %s", err, contract.CodeOverloaded)
 	}
-	if got := c.open.Load(); got != maxOpen {
+	if got := c.countOpen(); got != maxOpen {
 		t.Errorf("got %d open, want %d: a rejected request does not count", got, maxOpen)
 	}
-	c.release()
-	if err := c.reserve(t.Context()); err != nil {
+	c.release(caller)
+	if err := c.reserve(t.Context(), caller); err != nil {
 		t.Errorf("after release: got %v, want no error", err)
 	}
 }

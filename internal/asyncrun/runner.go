@@ -105,12 +105,12 @@ func (r *Runner) Close(ctx context.Context) {
 func (r *Runner) IsDraining() bool { return r.draining.Load() }
 
 // CountOpen returns how many asynchronous requests have not ended.
-func (r *Runner) CountOpen() int { return int(r.capacity.open.Load()) }
+func (r *Runner) CountOpen() int { return r.capacity.countOpen() }
 
 // startRun runs an accepted request in the background. Its capacity is reserved.
 func (r *Runner) startRun(accepted *Accepted, rec *requests.Record) {
 	r.group.Go("request "+rec.ID, func(ctx context.Context) error {
-		defer r.capacity.release()
+		defer r.capacity.release(&rec.Caller)
 		owned := r.ownedRequest(rec, ctx.Done(), r.limiter.NewPermit(quota.OwnerOf(&rec.Caller)))
 		emit := r.newEmitter(rec.ID)
 		ctx, cancelCause := context.WithCancelCause(ctx)

@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/execution"
+	"github.com/caprouter/caprouter/internal/quota"
 	"github.com/caprouter/caprouter/internal/requests"
 	"github.com/caprouter/caprouter/internal/store"
 )
@@ -18,15 +20,24 @@ import (
 // store did not confirm it. Its idempotency key must stay reserved.
 var ErrUncertain = errors.New("the request may have been stored")
 
+// CheckStore rejects a request at once if the store does not accept it now. It is
+// called before anything is written for the request, because a write may wait.
+func (r *Runner) CheckStore(ctx context.Context) error {
+	if err := r.cfg.Store.CheckWritable(); err != nil {
+		return store.CallerError(ctx, r.cfg.Logger, "the request cannot be stored", err)
+	}
+	return nil
+}
+
 // Submit stores the request durably and then runs it in the background. The
 // request survives a crash once Submit has returned without an error.
 func (r *Runner) Submit(ctx context.Context, accepted *Accepted) (*contract.Response, error) {
-	if err := r.capacity.reserve(ctx); err != nil {
+	if err := r.capacity.reserve(ctx, accepted.Caller); err != nil {
 		return nil, err
 	}
 	rec := r.newRecord(accepted)
 	if err := r.storeRequest(ctx, rec); err != nil {
-		r.capacity.release()
+		r.capacity.release(&rec.Caller)
 		return nil, err
 	}
 	resp := rec.Snapshot()
@@ -94,33 +105,71 @@ const capacityValidity = 200 * time.Millisecond
 type capacity struct {
 	store        *requests.Store
 	logger       *slog.Logger
-	open         atomic.Int64
 	checkedUntil atomic.Int64 // Unix milliseconds
+
+	mu     sync.Mutex
+	open   int
+	openOf map[quota.Owner]int // without zeros
 }
 
 // reserve admits one request, to be followed by release when the request ends. It
-// rejects the request if too many are open, or if the remaining space in the store
-// is reserved for the requests already accepted.
-func (c *capacity) reserve(ctx context.Context) error {
-	if c.open.Add(1) > maxOpen {
-		c.release()
+// rejects the request if too many are open, if the share of its owner is used up, or
+// if the remaining space in the store is reserved for the requests already accepted.
+func (c *capacity) reserve(ctx context.Context, caller *contract.Caller) error {
+	if err := c.reserveOpen(caller); err != nil {
+		return err
+	}
+	err := c.checkSpace(ctx, caller)
+	if err != nil {
+		c.release(caller)
+	}
+	return err
+}
+
+// reserveOpen counts one more open request. One owner may have its share of them.
+func (c *capacity) reserveOpen(caller *contract.Caller) error {
+	owner, share := quota.OwnerOf(caller), int(c.store.Quota().Share()*maxOpen)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case c.open >= maxOpen:
 		return &contract.Error{
 			Code: contract.CodeOverloaded, Message: fmt.Sprintf("%d requests are open already; wait until some have ended", maxOpen),
 		}
+	case c.openOf[owner] >= share:
+		return &contract.Error{Code: contract.CodeQuotaExceeded, Message: fmt.Sprintf(
+			"%d asynchronous requests are open already (store.tenant_share); wait until some have ended, or cancel some", share)}
 	}
-	if err := c.checkSpace(ctx); err != nil {
-		c.release()
-		return err
-	}
+	c.add(owner, 1)
 	return nil
 }
 
-func (c *capacity) checkSpace(ctx context.Context) error {
+func (c *capacity) add(owner quota.Owner, n int) {
+	c.open += n
+	if c.openOf == nil {
+		c.openOf = map[quota.Owner]int{}
+	}
+	if c.openOf[owner] += n; c.openOf[owner] == 0 {
+		delete(c.openOf, owner)
+	}
+}
+
+func (c *capacity) checkSpace(ctx context.Context, caller *contract.Caller) error {
+	if err := c.store.MakeRoom(ctx, caller); err != nil {
+		if _, ok := errors.AsType[*contract.Error](err); ok {
+			return err
+		}
+		return store.CallerError(ctx, c.logger, "the request cannot be stored", err)
+	}
 	now := time.Now()
 	if now.UnixMilli() < c.checkedUntil.Load() {
 		return nil
 	}
-	switch ok, err := c.store.HasCapacity(ctx); {
+	ok, err := c.store.HasCapacity(ctx)
+	if err == nil && !ok {
+		ok, err = c.store.FreeCapacity(ctx)
+	}
+	switch {
 	case err != nil:
 		return store.CallerError(ctx, c.logger, "the request cannot be stored", err)
 	case !ok:
@@ -133,6 +182,20 @@ func (c *capacity) checkSpace(ctx context.Context) error {
 }
 
 // force admits a request that was stored before.
-func (c *capacity) force() { c.open.Add(1) }
+func (c *capacity) force(caller *contract.Caller) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.add(quota.OwnerOf(caller), 1)
+}
 
-func (c *capacity) release() { c.open.Add(-1) }
+func (c *capacity) release(caller *contract.Caller) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.add(quota.OwnerOf(caller), -1)
+}
+
+func (c *capacity) countOpen() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.open
+}

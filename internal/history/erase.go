@@ -36,14 +36,18 @@ func (s *Service) Erase(ctx context.Context, id string, caller *contract.Caller)
 	// The session comes before the audit log, which contains its key. The record
 	// comes last, because while it exists the caller can ask again.
 	note("clarification", s.cfg.Questions.Erase(ctx, id))
-	note("session", s.cfg.Sessions.EraseTurns(ctx, found.sessionKey(), id))
+	others, err := s.cfg.Sessions.EraseTurns(ctx, found.sessionKey(), id)
+	note("session", err)
+	for _, other := range others { // each was stored with the turns before it
+		note("requests of the session", s.cfg.Requests.EraseTurns(ctx, other))
+	}
 	if len(failed) == 0 {
 		_, err := s.cfg.Log.Erase(ctx, id, principalName(caller))
 		note("audit log", err)
 	}
 	note("tickets", s.cfg.Tickets.EraseRequest(ctx, id))
 	note("events", s.cfg.Events.Delete(ctx, id))
-	if found.record != nil && len(failed) == 0 {
+	if len(failed) == 0 { // also without a record, of which earlier revisions may remain
 		note("request", s.cfg.Requests.Delete(ctx, id))
 	}
 	if len(failed) > 0 {

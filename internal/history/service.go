@@ -45,7 +45,7 @@ type TicketEraser interface {
 // Canceller cancels an asynchronous request in its record, and its tasks. If the
 // request has ended already, its response is returned with requests.ErrEnded.
 type Canceller interface {
-	CancelStored(ctx context.Context, requestID string) (*contract.Response, error)
+	CancelStored(ctx context.Context, requestID, detail string) (*contract.Response, error)
 }
 
 // Config is what a Service needs. All fields are required.
@@ -106,7 +106,7 @@ func (s *Service) Cancel(ctx context.Context, id string, caller *contract.Caller
 func (s *Service) cancel(ctx context.Context, found *storedRequest) (*contract.Response, error) {
 	switch {
 	case found.record != nil:
-		return s.cfg.Canceller.CancelStored(ctx, found.id)
+		return s.cfg.Canceller.CancelStored(ctx, found.id, "the request was cancelled")
 	case found.inFlight != nil:
 		found.inFlight.Cancel(inflight.ErrCancelled)
 		select {

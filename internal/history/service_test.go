@@ -18,6 +18,7 @@ import (
 	"github.com/caprouter/caprouter/internal/events"
 	"github.com/caprouter/caprouter/internal/history"
 	"github.com/caprouter/caprouter/internal/inflight"
+	"github.com/caprouter/caprouter/internal/quota"
 	"github.com/caprouter/caprouter/internal/requests"
 	"github.com/caprouter/caprouter/internal/session"
 	"github.com/caprouter/caprouter/internal/store"
@@ -106,7 +107,7 @@ type fakeCanceller struct {
 	err      error
 }
 
-func (f *fakeCanceller) CancelStored(context.Context, string) (*contract.Response, error) {
+func (f *fakeCanceller) CancelStored(context.Context, string, string) (*contract.Response, error) {
 	return f.response, f.err
 }
 
@@ -131,7 +132,7 @@ func newFixture(t *testing.T, options ...func(*fixture)) *fixture {
 	f.journal = history.NewJournal(&f.log, false, logger, time.Now)
 	f.Service = history.New(history.Config{
 		Log: &f.log, Requests: f.book, InFlight: f.inflight, Events: f.events,
-		Sessions: session.NewStore(session.NoBucket{}, logger), Questions: session.NewQuestions(session.NoBucket{}, logger),
+		Sessions: session.NewStore(session.NoBucket{}, quota.Unlimited(), logger), Questions: session.NewQuestions(session.NoBucket{}, quota.Unlimited(), logger),
 		Tickets: &f.tickets, Canceller: &f.canceller, Logger: logger, Now: time.Now,
 		Catalogue: func() *capabilities.Catalogue {
 			return &capabilities.Catalogue{Agents: []*contract.RegistryEntry{{ID: "payer"}, {ID: "second"}}}
@@ -147,7 +148,7 @@ func withBook(t *testing.T) func(*fixture) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		f.book = requests.NewStore(b)
+		f.book = requests.NewStore(b, quota.Unlimited())
 	}
 }
 

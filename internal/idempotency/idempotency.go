@@ -30,6 +30,7 @@ import (
 	"time"
 
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/quota"
 	"github.com/caprouter/caprouter/internal/store"
 	"github.com/caprouter/caprouter/internal/strictjson"
 )
@@ -100,23 +101,39 @@ func (r Reservation) Held() bool { return r.key != "" }
 type Keys struct {
 	bucket   Bucket
 	requests Requests
+	shares   *quota.Ledger
 	logger   *slog.Logger
 	now      func() time.Time
 	started  time.Time
 }
 
-// New returns the keys in the bucket, whose age limit is that of the keys.
-func New(bucket Bucket, requests Requests, logger *slog.Logger, now func() time.Time) *Keys {
-	return &Keys{bucket: bucket, requests: requests, logger: logger, now: now, started: now()}
+// New returns the keys in the bucket, whose age limit is that of the keys. The ledger
+// counts their bytes; it is told of the bucket's writes.
+func New(bucket Bucket, shares *quota.Ledger, requests Requests, logger *slog.Logger, now func() time.Time) *Keys {
+	return &Keys{bucket: bucket, requests: requests, shares: shares, logger: logger, now: now, started: now()}
+}
+
+// LoadQuota counts the keys that were stored before the start.
+func LoadQuota(ctx context.Context, b *store.Bucket, shares *quota.Ledger) error {
+	return b.Scan(ctx, "", func(e store.Entry) error {
+		var rec struct {
+			Owner quota.Owner `json:"owner"`
+		}
+		if strictjson.UnmarshalAllowUnknown(e.Value, &rec) == nil {
+			shares.Load(rec.Owner, e.Key, len(e.Value), e.At)
+		}
+		return nil
+	})
 }
 
 // keyRecord is the stored value of a key. It outlives what is stored about its
 // request, so that a request whose records were deleted is never executed again.
 type keyRecord struct {
-	RequestID string    `json:"request_id"`
-	Body      []byte    `json:"body"` // SHA-256 of the request's body
-	At        time.Time `json:"at"`
-	Progress  progress  `json:"progress,omitempty"`
+	Owner     quota.Owner `json:"owner"`
+	RequestID string      `json:"request_id"`
+	Body      []byte      `json:"body"` // SHA-256 of the request's body
+	At        time.Time   `json:"at"`
+	Progress  progress    `json:"progress,omitempty"`
 
 	// Set by the end of the request.
 	Status     contract.Status `json:"status,omitempty"`
@@ -139,25 +156,32 @@ const (
 //
 // Errors are *contract.Error: invalid_request if the key was sent with another
 // body, conflict if the first request is being executed, result_expired if its
-// response is not stored any more, overloaded if the store fails.
+// response is not stored any more, quota_exceeded if there is no room for another key
+// of the caller's tenant, overloaded if the store fails.
 func (k *Keys) Reserve(
 	ctx context.Context, caller *contract.Caller, id *contract.Idempotency, requestID string,
 ) (Reservation, *contract.Response, error) {
 	// Callers choose the keys, so the caller is part of the name.
 	r := Reservation{key: "key." + store.HashKey(caller.KeyParts(id.Key)...)}
-	value, err := strictjson.Marshal(keyRecord{RequestID: requestID, Body: id.Body[:], At: k.now().UTC(), Progress: progressReserved})
+	owner := quota.OwnerOf(caller)
+	value, err := strictjson.Marshal(keyRecord{Owner: owner, RequestID: requestID, Body: id.Body[:], At: k.now().UTC(), Progress: progressReserved})
 	if err != nil {
 		return Reservation{}, nil, fmt.Errorf("reserve an idempotency key: %w", err)
 	}
-	_, err = k.bucket.Create(ctx, r.key, value)
-	if err == nil {
+	err = k.create(ctx, owner, r, value)
+	var full *contract.Error
+	switch {
+	case err == nil:
 		return r, nil, nil
-	}
-	if !errors.Is(err, store.ErrExists) {
+	case errors.As(err, &full), errors.Is(err, store.ErrExists):
+	default:
 		return Reservation{}, nil, k.storeError(ctx, "the idempotency key cannot be stored", err)
 	}
 	entry, err := k.bucket.Get(ctx, r.key)
-	if errors.Is(err, store.ErrNotFound) {
+	switch {
+	case errors.Is(err, store.ErrNotFound) && full != nil:
+		return Reservation{}, nil, full
+	case errors.Is(err, store.ErrNotFound):
 		return Reservation{}, nil, errExecuting() // released in between
 	}
 	var first keyRecord
@@ -181,6 +205,19 @@ func (k *Keys) Reserve(
 		return Reservation{}, nil, err
 	}
 	return r, nil, nil
+}
+
+// create stores a new key. The error is store.ErrExists, quota_exceeded, or one of the
+// store.
+func (k *Keys) create(ctx context.Context, owner quota.Owner, r Reservation, value []byte) error {
+	if err := k.shares.Admit(owner, r.key); err != nil {
+		return err
+	}
+	_, err := k.bucket.Create(ctx, r.key, value)
+	if err != nil && !errors.Is(err, store.ErrExists) && !errors.Is(err, store.ErrUnavailable) {
+		k.shares.Withdraw(r.key)
+	}
+	return err
 }
 
 // replay returns the response of the first request with the key. The error wraps

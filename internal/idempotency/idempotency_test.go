@@ -11,6 +11,7 @@ import (
 
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/idempotency"
+	"github.com/caprouter/caprouter/internal/quota"
 	"github.com/caprouter/caprouter/internal/store"
 	"github.com/caprouter/caprouter/internal/testkit/teststore"
 )
@@ -53,7 +54,7 @@ func newFixture() *fixture {
 
 // restart makes the keys those of a new process.
 func (f *fixture) restart() {
-	f.Keys = idempotency.New(&f.bucket, &f.requests, slog.New(slog.DiscardHandler), func() time.Time { return f.now })
+	f.Keys = idempotency.New(&f.bucket, quota.Unlimited(), &f.requests, slog.New(slog.DiscardHandler), func() time.Time { return f.now })
 }
 
 func key(name, body string) *contract.Idempotency {

@@ -54,6 +54,18 @@ func (t *Table) Lookup(id string) *Request {
 	return t.byID[id]
 }
 
+// OfCallers returns the requests of the callers for which match returns true.
+func (t *Table) OfCallers(match func(*contract.Caller) bool) (found []*Request) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, r := range t.byID {
+		if match(r.caller) {
+			found = append(found, r)
+		}
+	}
+	return found
+}
+
 // Request is one request in flight. It is safe for concurrent use.
 type Request struct {
 	id, traceID string
@@ -70,6 +82,9 @@ type Request struct {
 func NewRequest(id, traceID string, caller *contract.Caller, cancel context.CancelCauseFunc) *Request {
 	return &Request{id: id, traceID: traceID, caller: caller, cancel: cancel, done: make(chan struct{})}
 }
+
+// ID returns the id of the request.
+func (r *Request) ID() string { return r.id }
 
 // Caller returns the principal that sent the request.
 func (r *Request) Caller() *contract.Caller { return r.caller }

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/caprouter/caprouter/internal/quota"
 	"github.com/caprouter/caprouter/internal/run"
 	"github.com/caprouter/caprouter/internal/store"
 	"github.com/caprouter/caprouter/internal/testkit/teststore"
@@ -20,7 +21,7 @@ func durable(b *testing.B) *Store {
 	if err != nil {
 		b.Fatal(err)
 	}
-	return NewStore(bucket)
+	return NewStore(bucket, quota.Unlimited())
 }
 
 // BenchmarkFsync measures the lower bound of a durable step: one record appended
@@ -75,7 +76,7 @@ func BenchmarkUpdate(b *testing.B) {
 func BenchmarkTakeOver(b *testing.B) {
 	const n = 10_000
 	bucket := openBucket(b)
-	requests := NewStore(bucket)
+	requests := NewStore(bucket, quota.Unlimited())
 	ctx := b.Context()
 	run.ForEach(ctx, 64, n, func(ctx context.Context, i int) {
 		if err := requests.Create(ctx, accepted(fmt.Sprint("r-", i))); err != nil {

@@ -60,7 +60,7 @@ func (r *Record) check(id string) error {
 	seen := make(map[string]bool, len(r.Tasks))
 	for i := range r.Tasks {
 		t := &r.Tasks[i]
-		if err := t.check(len(r.Parts)); err != nil {
+		if err := t.check(len(r.Parts), ended); err != nil {
 			return fmt.Errorf("task %q: %w", t.ID, err)
 		}
 		if seen[t.ID] {
@@ -71,7 +71,8 @@ func (r *Record) check(id string) error {
 	return nil
 }
 
-func (t *Task) check(parts int) error {
+func (t *Task) check(parts int, ended bool) error {
+	delivered := t.Result != nil || ended && t.ResultHash != "" // an ended request has only the hash
 	switch {
 	case t.ID == "" || t.AgentID == "":
 		return errors.New("no id or no agent")
@@ -79,11 +80,11 @@ func (t *Task) check(parts int) error {
 		return fmt.Errorf("unknown part %d", t.Part)
 	case t.State != TaskSent && t.State != TaskWaiting && t.State != TaskDone:
 		return fmt.Errorf("unknown state %q", t.State)
-	case t.Result != nil && t.Err != nil:
+	case delivered && t.Err != nil:
 		return errors.New("both a result and an error")
-	case (t.State == TaskDone) != (t.Result != nil || t.Err != nil):
+	case (t.State == TaskDone) != (delivered || t.Err != nil):
 		return fmt.Errorf("state %s and outcome do not match", t.State)
-	case (t.Result != nil) != (t.ResultHash != ""):
+	case delivered != (t.ResultHash != ""):
 		return errors.New("result and hash do not match")
 	}
 	return nil

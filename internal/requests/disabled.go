@@ -3,6 +3,7 @@ package requests
 import (
 	"context"
 
+	"github.com/caprouter/caprouter/internal/quota"
 	"github.com/caprouter/caprouter/internal/store"
 )
 
@@ -11,7 +12,9 @@ import (
 func Disabled() *Store {
 	return &Store{
 		records: disabledTable[Record]{}, open: disabledTable[struct{}]{},
-		usage: func(context.Context) (float64, error) { return 0, nil },
+		usage:         func(context.Context) (float64, error) { return 0, nil },
+		quota:         quota.Unlimited(),
+		checkWritable: func() error { return store.ErrUnavailable },
 	}
 }
 
@@ -35,6 +38,10 @@ func (disabledTable[T]) Create(context.Context, string, *T) (uint64, error) {
 func (disabledTable[T]) Update(context.Context, string, func(*T) error) (store.Row[T], error) {
 	return store.Row[T]{}, store.ErrNotFound
 }
+
+func (disabledTable[T]) Discard(context.Context, string) error { return nil }
+
+func (disabledTable[T]) EraseHistory(context.Context, string) error { return nil }
 
 func (disabledTable[T]) Delete(context.Context, string) error   { return nil }
 func (disabledTable[T]) Keys(context.Context) ([]string, error) { return nil, nil }

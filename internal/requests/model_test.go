@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/quota"
 	"github.com/caprouter/caprouter/internal/store"
 )
 
@@ -72,7 +73,7 @@ type modelWorld struct {
 }
 
 func newWorld(t *rapid.T, b *store.Bucket, id string) *modelWorld {
-	w := &modelWorld{id: id, plain: NewStore(b), tasks: map[string]*agentWork{}, accepted: map[string]string{}, alive: modelProcess{owner: "p0"}}
+	w := &modelWorld{id: id, plain: NewStore(b, quota.Unlimited()), tasks: map[string]*agentWork{}, accepted: map[string]string{}, alive: modelProcess{owner: "p0"}}
 	w.faulty = withFaults(b,
 		func(string) error { // another writer comes first
 			if !w.nested && rapid.IntRange(0, 3).Draw(t, "interrupted") == 0 {

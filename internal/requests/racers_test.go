@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"sync"
 	"testing"
+
+	"github.com/caprouter/caprouter/internal/quota"
 )
 
 func TestUpdate_OneOfManyRacersWins(t *testing.T) {
@@ -27,7 +29,7 @@ func TestUpdate_OneOfManyRacersWins(t *testing.T) {
 			return err
 		}, ErrDifferentResult},
 	}
-	b := NewStore(openBucket(t))
+	b := NewStore(openBucket(t), quota.Unlimited())
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			r := inState(t, tt.from)
@@ -59,7 +61,7 @@ func TestUpdate_OneOfManyRacersWins(t *testing.T) {
 
 // If the same result is delivered 64 times concurrently, it is new once.
 func TestUpdate_SameResultIsFreshOnce(t *testing.T) {
-	b := NewStore(openBucket(t))
+	b := NewStore(openBucket(t), quota.Unlimited())
 	must(t, b.Create(t.Context(), inState(t, StateRunning)))
 	fresh := make([]bool, 64)
 	var all sync.WaitGroup

@@ -4,7 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
+	"sync"
 
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/quota"
 	"github.com/caprouter/caprouter/internal/run"
 	"github.com/caprouter/caprouter/internal/store"
 )
@@ -15,13 +19,15 @@ type recordTable interface {
 	Create(ctx context.Context, id string, r *Record) (uint64, error)
 	Update(ctx context.Context, id string, change func(*Record) error) (store.Row[Record], error)
 	Delete(ctx context.Context, id string) error
+	Discard(ctx context.Context, id string) error
+	EraseHistory(ctx context.Context, id string) error
 }
 
 // openTable is the part of a store.Table that holds the index of open requests.
 type openTable interface {
 	Get(ctx context.Context, id string) (store.Row[struct{}], error)
 	Create(ctx context.Context, id string, value *struct{}) (uint64, error)
-	Delete(ctx context.Context, id string) error
+	Discard(ctx context.Context, id string) error
 	Keys(ctx context.Context) ([]string, error)
 }
 
@@ -33,18 +39,26 @@ type Store struct {
 	records recordTable
 	open    openTable
 	usage   func(context.Context) (float64, error) // of the bucket: 0 … 1
+	quota   *quota.Ledger
+	making  sync.Mutex // serializes MakeRoom
+
+	checkWritable func() error
 }
 
-// NewStore returns the store of the records in the bucket.
-func NewStore(b *store.Bucket) *Store {
+const recordPrefix = "req."
+
+// NewStore returns the store of the records in the bucket. The ledger counts their
+// bytes; it is told of the bucket's writes.
+func NewStore(b *store.Bucket, shares *quota.Ledger) *Store {
 	return &Store{
-		records: store.NewTable(b, store.TableConfig[Record]{Prefix: "req.", Encode: encodeRecord, Decode: decodeRecord}),
+		quota:   shares,
+		records: store.NewTable(b, store.TableConfig[Record]{Prefix: recordPrefix, Encode: encodeRecord, Decode: decodeRecord}),
 		open: store.NewTable(b, store.TableConfig[struct{}]{
 			Prefix: "open.",
 			Encode: func(string, *struct{}) ([]byte, error) { return nil, nil },
 			Decode: func(string, []byte) (*struct{}, error) { return new(struct{}), nil },
 		}),
-		usage: b.Usage,
+		usage: b.Usage, checkWritable: b.CheckWritable,
 	}
 }
 
@@ -65,8 +79,12 @@ func (s *Store) Create(ctx context.Context, r *Record) error {
 	if r.State.Terminal() {
 		writes = writes[:1]
 	}
+	s.quota.Count(quota.OwnerOf(&r.Caller), recordPrefix+r.ID)
 	errs := make([]error, len(writes))
 	run.ForEach(ctx, len(writes), len(writes), func(ctx context.Context, i int) { errs[i] = writes[i](ctx) })
+	if errs[0] != nil && !errors.Is(errs[0], store.ErrUnavailable) {
+		s.quota.Withdraw(recordPrefix + r.ID)
+	}
 	for _, err := range errs { // that of the record first
 		if err != nil {
 			return fmt.Errorf("create request %s: %w", r.ID, err)
@@ -117,6 +135,22 @@ func (s *Store) Delete(ctx context.Context, id string) error {
 	return s.RemoveOpen(ctx, id)
 }
 
+// EraseTurns removes the turns of the session from a record, also from its earlier
+// revisions. It is no error if there is no record.
+func (s *Store) EraseTurns(ctx context.Context, id string) error {
+	if !validID(id) {
+		return nil
+	}
+	_, err := s.records.Update(ctx, id, func(r *Record) error { r.History = nil; return nil })
+	if err == nil || errors.Is(err, store.ErrNotFound) {
+		err = s.records.EraseHistory(ctx, id)
+	}
+	if err != nil {
+		return fmt.Errorf("erase turns in request %s: %w", id, err)
+	}
+	return nil
+}
+
 // ListOpen returns the ids in the index of open requests, oldest first. Some of
 // these requests may have ended or may not exist: their process ended before it
 // removed them.
@@ -158,11 +192,16 @@ func (s *Store) RemoveOpen(ctx context.Context, id string) error {
 	if !validID(id) {
 		return nil
 	}
-	if err := s.open.Delete(ctx, id); err != nil {
+	if err := s.open.Discard(ctx, id); err != nil {
 		return fmt.Errorf("remove open request %s: %w", id, err)
 	}
+	s.quota.Release(recordPrefix + id)
 	return nil
 }
+
+// CheckWritable returns an error if the store would not accept a new request now. It
+// does not wait.
+func (s *Store) CheckWritable() error { return s.checkWritable() }
 
 // reservedShare is the part of the bucket that new requests leave to accepted ones,
 // because their records grow with every result.
@@ -176,6 +215,53 @@ func (s *Store) HasCapacity(ctx context.Context) (bool, error) {
 		return false, fmt.Errorf("capacity for requests: %w", err)
 	}
 	return usage <= 1-reservedShare, nil
+}
+
+// Quota returns the ledger of the records.
+func (s *Store) Quota() *quota.Ledger { return s.quota }
+
+// MakeRoom removes ended requests if the share of the caller's tenant is used up: the
+// oldest of that tenant. It returns quota_exceeded if requests that have not ended use
+// up the share.
+func (s *Store) MakeRoom(ctx context.Context, caller *contract.Caller) error {
+	owner := quota.OwnerOf(caller)
+	if s.quota.Excess(owner) == 0 {
+		return nil
+	}
+	s.making.Lock()
+	defer s.making.Unlock()
+	if err := s.quota.Trim(owner, "", s.removeEnded(ctx)); err != nil {
+		return fmt.Errorf("make room for requests: %w", err)
+	}
+	if s.quota.Excess(owner) > 0 {
+		return s.quota.Exceeded(owner)
+	}
+	return nil
+}
+
+// freedShare is the part of the bucket that FreeCapacity frees at once.
+const freedShare = 0.02
+
+// FreeCapacity removes ended requests of a bucket without capacity: the oldest of the
+// tenant with the most bytes, then of the next one. It reports whether one more
+// request can be accepted.
+func (s *Store) FreeCapacity(ctx context.Context) (bool, error) {
+	s.making.Lock()
+	defer s.making.Unlock()
+	usage, err := s.usage(ctx)
+	if err != nil || usage <= 1-reservedShare {
+		return err == nil, err
+	}
+	if err := s.quota.Free(s.quota.BytesOf(usage-(1-reservedShare)+freedShare), s.removeEnded(ctx)); err != nil {
+		return false, fmt.Errorf("make room for requests: %w", err)
+	}
+	return s.HasCapacity(ctx)
+}
+
+// removeEnded returns a function that removes the record of an ended request. Its
+// answer stays in the audit log.
+func (s *Store) removeEnded(ctx context.Context) func(key string) error {
+	return func(key string) error { return s.records.Discard(ctx, strings.TrimPrefix(key, recordPrefix)) }
 }
 
 const maxIDLength = 128

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/caprouter/caprouter/internal/quota"
 	"github.com/caprouter/caprouter/internal/store"
 	"github.com/caprouter/caprouter/internal/testkit/teststore"
 )
@@ -81,7 +82,7 @@ func (f *faultyTable) Update(ctx context.Context, id string, change func(*Record
 
 // withFaults returns a store on the bucket with these hooks.
 func withFaults(b *store.Bucket, before, after func(op string) error) *Store {
-	s := NewStore(b)
+	s := NewStore(b, quota.Unlimited())
 	s.records = &faultyTable{recordTable: s.records, before: before, after: after}
 	return s
 }
@@ -106,7 +107,7 @@ func open(t *testing.T, b *Store) []string {
 }
 
 func TestStore_KeepsRecordsAndIndex(t *testing.T) {
-	b := NewStore(openBucket(t))
+	b := NewStore(openBucket(t), quota.Unlimited())
 	ctx := t.Context()
 	var ids []string
 	for i := range 3 {
@@ -151,7 +152,7 @@ func TestStore_KeepsRecordsAndIndex(t *testing.T) {
 }
 
 func TestStore_ReportsMissingRecords(t *testing.T) {
-	b := NewStore(openBucket(t))
+	b := NewStore(openBucket(t), quota.Unlimited())
 	ctx := t.Context()
 	for _, id := range []string{"r-9", "", "a.b", ">", "*", "open.r-9"} {
 		t.Run(id, func(t *testing.T) {
@@ -170,7 +171,7 @@ func TestStore_ReportsMissingRecords(t *testing.T) {
 
 func TestCreate_RejectsExistingID(t *testing.T) {
 	bucket := openBucket(t)
-	b := NewStore(bucket)
+	b := NewStore(bucket, quota.Unlimited())
 	ctx := t.Context()
 	must(t, b.Create(ctx, accepted("r-1")))
 	if err := b.Create(ctx, accepted("r-1")); !errors.Is(err, store.ErrExists) {
@@ -193,7 +194,7 @@ func TestCreate_RejectsExistingID(t *testing.T) {
 
 func TestUpdate_RetriesAfterConflict(t *testing.T) {
 	bucket := openBucket(t)
-	other := NewStore(bucket)
+	other := NewStore(bucket, quota.Unlimited())
 	ctx := t.Context()
 	must(t, other.Create(ctx, accepted("r-1")))
 	meanwhile := func(string) error {
@@ -218,7 +219,7 @@ func TestUpdate_RetriesAfterConflict(t *testing.T) {
 }
 
 func TestUpdate_ReturnsStoredRecordWhenChangeFails(t *testing.T) {
-	b := NewStore(openBucket(t))
+	b := NewStore(openBucket(t), quota.Unlimited())
 	ctx := t.Context()
 	must(t, b.Create(ctx, accepted("r-1")))
 	own := errors.New("no")
@@ -278,7 +279,7 @@ func TestUpdate_ReturnsErrorsOfTheStore(t *testing.T) {
 
 func TestGet_ReportsUnreadableRecords(t *testing.T) {
 	bucket := openBucket(t)
-	b := NewStore(bucket)
+	b := NewStore(bucket, quota.Unlimited())
 	ctx := t.Context()
 	data, err := encodeRecord("r-1", accepted("r-1"))
 	must(t, err)
@@ -295,7 +296,7 @@ func TestGet_ReportsUnreadableRecords(t *testing.T) {
 
 func TestAddOpen_RepairsTheIndex(t *testing.T) {
 	bucket := openBucket(t)
-	b := NewStore(bucket)
+	b := NewStore(bucket, quota.Unlimited())
 	ctx := t.Context()
 	must(t, b.Create(ctx, accepted("r-1")))
 	must(t, bucket.Delete(ctx, "open.r-1")) // as after an interrupted Create
@@ -311,7 +312,7 @@ func TestAddOpen_RepairsTheIndex(t *testing.T) {
 }
 
 func TestUpdate_EndsWithItsContext(t *testing.T) {
-	b := NewStore(openBucket(t))
+	b := NewStore(openBucket(t), quota.Unlimited())
 	must(t, b.Create(t.Context(), accepted("r-1")))
 	ctx, cancel := context.WithCancel(t.Context())
 	_, err := b.Update(ctx, "r-1", func(r *Record) error { cancel(); return r.TakeOver(owner, now) })
@@ -321,7 +322,7 @@ func TestUpdate_EndsWithItsContext(t *testing.T) {
 }
 
 func TestHasCapacity_ComparesUsage(t *testing.T) {
-	b := NewStore(openBucket(t))
+	b := NewStore(openBucket(t), quota.Unlimited())
 	for usage, want := range map[float64]bool{0: true, 0.69: true, 0.71: false, 1: false} {
 		b.usage = func(context.Context) (float64, error) { return usage, nil }
 		if got, err := b.HasCapacity(t.Context()); err != nil || got != want {

@@ -233,7 +233,19 @@ func (r *Record) End(status contract.Status, response *contract.Response, now ti
 		return fmt.Errorf("end: %w: status %q is not terminal, or there is no response", ErrTransition, status)
 	}
 	r.State, r.Response, r.EndedAt = State(status), response, now.UTC()
+	r.dropInputs()
 	return nil
+}
+
+// dropInputs removes what only an open request needs. The response contains the
+// results, and the hashes of results remain, so that a repeated one is recognised. The
+// prompt remains until the response is in the audit log, which may be after a restart.
+func (r *Record) dropInputs() {
+	r.Request.Content.Inputs, r.History, r.Pinned = nil, nil, nil
+	r.Tasks = slices.Clone(r.Tasks) // a snapshot may share them
+	for i := range r.Tasks {
+		r.Tasks[i].Result = nil
+	}
 }
 
 // TakeOver makes owner the executing process, which resumes the request.

@@ -8,27 +8,30 @@ import (
 	"strings"
 
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/quota"
 	"github.com/caprouter/caprouter/internal/store"
 	"github.com/caprouter/caprouter/internal/strictjson"
 )
 
 // QuestionBucket stores open clarifications. *store.Bucket implements it.
 type QuestionBucket interface {
-	Get(ctx context.Context, key string) (store.Entry, error)
-	Put(ctx context.Context, key string, value []byte) (revision uint64, err error)
+	store.Versioned
 	Delete(ctx context.Context, key string) error
+	Discard(ctx context.Context, key string) error
 }
 
 // Questions stores the readings that clarifications offer. It is safe for
 // concurrent use.
 type Questions struct {
 	bucket QuestionBucket
+	room   *room
 	logger *slog.Logger
 }
 
-// NewQuestions returns a store of clarifications in the bucket.
-func NewQuestions(bucket QuestionBucket, logger *slog.Logger) *Questions {
-	return &Questions{bucket: bucket, logger: logger}
+// NewQuestions returns a store of clarifications in the bucket, which is that of the
+// sessions, with the same ledger.
+func NewQuestions(bucket QuestionBucket, shares *quota.Ledger, logger *slog.Logger) *Questions {
+	return &Questions{bucket: bucket, room: &room{bucket, shares, logger}, logger: logger}
 }
 
 // storedQuestion is what a caller was asked.
@@ -46,7 +49,8 @@ func questionKey(requestID string) string { return "question." + store.HashKey(r
 func (q *Questions) Store(ctx context.Context, requestID string, caller *contract.Caller, options []contract.ClarificationOption) {
 	value, err := strictjson.Marshal(storedQuestion{Tenant: caller.Tenant, Subject: caller.Subject, Issuer: caller.Issuer, Options: options})
 	if err == nil {
-		_, err = q.bucket.Put(ctx, questionKey(requestID), value)
+		q.room.make(ctx, quota.OwnerOf(caller), questionKey(requestID))
+		_, err = store.CompareAndSet(ctx, q.bucket, questionKey(requestID), func(store.Entry) ([]byte, error) { return value, nil })
 	}
 	if err != nil {
 		q.logger.WarnContext(ctx, "cannot store the options of a clarification", "request_id", requestID, "err", err)

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/quota"
 )
 
 // Triggers of a new classification of a session's request.
@@ -40,12 +41,16 @@ const needsInputField = "needs_input"
 // values and never change the stored slices, because requests of the same session
 // may read them.
 type Session struct {
+	Owner          quota.Owner              `json:"owner,omitzero"` // whose share of the store it uses; set by Store
 	Turns          []Turn                   `json:"turns"`
 	PromptHash     []byte                   `json:"prompt"`          // SHA-256 of the last prompt, for UserTurn
 	Classification *contract.Classification `json:"clf,omitempty"`   // the last one with tasks
 	WaitingAgent   string                   `json:"waits,omitempty"` // the agent that asked for the next turn
 	WaitingFor     *contract.Classification `json:"about,omitempty"` // the task of that agent
 	AskedCaller    bool                     `json:"asked"`           // the last response was a clarification
+
+	LastRequest  string `json:"last,omitempty"`   // the request with PromptHash
+	ClassifiedBy string `json:"clf_by,omitempty"` // the request with Classification and WaitingFor
 }
 
 // Turn is one turn of the conversation.
@@ -187,22 +192,30 @@ func (s Session) After(e *Ended) Session {
 		// value to mask is not cut in half where the turn ends.
 		s.Turns = appendTurn(s.Turns, e.RequestID, "assistant", e.MaskText(truncateText(answer, 4*maxAssistantBytes)), maxAssistantBytes)
 	}
-	s.PromptHash = hashPrompt(e.Prompt)
+	s.PromptHash, s.LastRequest = hashPrompt(e.Prompt), e.RequestID
 	s.AskedCaller = e.Response.Status == contract.StatusClarify
 	if e.Classification != nil && e.Pinned != nil && e.Pinned.Reason == ReasonNeedsInput && !e.hasResult() {
 		return s // the agent that asked for this turn has not got it: it may be sent again
 	}
 	s.WaitingAgent, s.WaitingFor = "", nil
 	if e.Classification != nil {
-		s.Classification = e.Classification
+		s.Classification, s.ClassifiedBy = e.Classification, e.RequestID
 		s.WaitingAgent, s.WaitingFor = e.waitingAgent()
 	}
 	return s
 }
 
-// Without returns the session without the turns of one request.
+// Without returns the session without what it contains of one request: its turns, the hash
+// of its prompt, and its classification, of which the titles are parts of the prompt. A
+// session of an earlier version does not name the request of these.
 func (s Session) Without(requestID string) Session {
 	s.Turns = slices.DeleteFunc(slices.Clone(s.Turns), func(t Turn) bool { return t.RequestID == requestID })
+	if s.LastRequest == requestID || s.LastRequest == "" {
+		s.PromptHash = nil
+	}
+	if s.ClassifiedBy == requestID || s.ClassifiedBy == "" {
+		s.Classification, s.WaitingAgent, s.WaitingFor = nil, "", nil
+	}
 	return s
 }
 

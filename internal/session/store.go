@@ -4,25 +4,33 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/quota"
 	"github.com/caprouter/caprouter/internal/store"
 	"github.com/caprouter/caprouter/internal/strictjson"
 )
 
 // Bucket stores sessions. *store.Bucket implements it.
-type Bucket interface{ store.Versioned }
+type Bucket interface {
+	store.Versioned
+	Discard(ctx context.Context, key string) error
+	EraseHistory(ctx context.Context, key string) error
+}
 
 // Store loads and updates sessions. It is safe for concurrent use.
 type Store struct {
 	bucket Bucket
+	room   *room
 	logger *slog.Logger
 }
 
 // NewStore returns a store of sessions in the bucket, whose age limit is that of
-// the sessions.
-func NewStore(bucket Bucket, logger *slog.Logger) *Store {
-	return &Store{bucket: bucket, logger: logger}
+// the sessions. The ledger counts the bytes of sessions and of open clarifications; it
+// is told of the bucket's writes.
+func NewStore(bucket Bucket, shares *quota.Ledger, logger *slog.Logger) *Store {
+	return &Store{bucket: bucket, room: &room{bucket, shares, logger}, logger: logger}
 }
 
 // Key returns the store key of a session, or "" without a session id. Callers
@@ -53,10 +61,21 @@ func (s *Store) Load(ctx context.Context, key string) Session {
 	return loaded
 }
 
-// Update replaces the session by optimistic concurrency: requests of one session
-// that end at the same time each add their turn. The function may be called more
-// than once.
-func (s *Store) Update(ctx context.Context, key string, update func(Session) Session) error {
+// Update replaces the session of the caller by optimistic concurrency: requests of one
+// session that end at the same time each add their turn. The function may be called
+// more than once. If the share of the caller's tenant is used up, its sessions without
+// a request for the longest time are forgotten.
+func (s *Store) Update(ctx context.Context, caller *contract.Caller, key string, update func(Session) Session) error {
+	owner := quota.OwnerOf(caller)
+	s.room.make(ctx, owner, key)
+	return s.update(ctx, key, func(current Session) Session {
+		current = update(current)
+		current.Owner = owner
+		return current
+	})
+}
+
+func (s *Store) update(ctx context.Context, key string, update func(Session) Session) error {
 	_, err := store.CompareAndSet(ctx, s.bucket, key, func(entry store.Entry) ([]byte, error) {
 		var current Session
 		if entry.Revision != 0 && strictjson.Unmarshal(entry.Value, &current) != nil {
@@ -67,15 +86,28 @@ func (s *Store) Update(ctx context.Context, key string, update func(Session) Ses
 	return err
 }
 
-// EraseTurns removes the turns of a request from its session.
-func (s *Store) EraseTurns(ctx context.Context, key, requestID string) error {
+// EraseTurns removes what a session contains of a request, also from its earlier revisions.
+// It returns the other requests of the session.
+func (s *Store) EraseTurns(ctx context.Context, key, requestID string) (others []string, err error) {
 	if key == "" {
-		return nil
+		return nil, nil
 	}
-	if _, err := s.bucket.Get(ctx, key); errors.Is(err, store.ErrNotFound) {
-		return nil
+	_, err = store.CompareAndSet(ctx, s.bucket, key, func(entry store.Entry) ([]byte, error) {
+		var current Session
+		if entry.Revision == 0 || strictjson.Unmarshal(entry.Value, &current) != nil {
+			return nil, store.ErrStop
+		}
+		current = current.Without(requestID)
+		others = others[:0]
+		for i := range current.Turns {
+			others = append(others, current.Turns[i].RequestID)
+		}
+		return strictjson.Marshal(current)
+	})
+	if err != nil {
+		return nil, err
 	}
-	return s.Update(ctx, key, func(current Session) Session { return current.Without(requestID) })
+	return slices.Compact(others), s.bucket.EraseHistory(ctx, key)
 }
 
 // NoBucket is for a router without a store: it discards every value, so every
@@ -93,8 +125,11 @@ func (NoBucket) Create(context.Context, string, []byte) (uint64, error) { return
 // Update discards the value.
 func (NoBucket) Update(context.Context, string, []byte, uint64) (uint64, error) { return 1, nil }
 
-// Put discards the value.
-func (NoBucket) Put(context.Context, string, []byte) (uint64, error) { return 1, nil }
+// Discard does nothing.
+func (NoBucket) Discard(context.Context, string) error { return nil }
+
+// EraseHistory does nothing.
+func (NoBucket) EraseHistory(context.Context, string) error { return nil }
 
 // Delete does nothing.
 func (NoBucket) Delete(context.Context, string) error { return nil }

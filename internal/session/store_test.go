@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/quota"
 	"github.com/caprouter/caprouter/internal/session"
 	"github.com/caprouter/caprouter/internal/store"
 	"github.com/caprouter/caprouter/internal/testkit/teststore"
@@ -40,11 +41,11 @@ func TestKey_DependsOnTheCaller(t *testing.T) {
 }
 
 func TestStore_AddsTurnsOfConcurrentRequests(t *testing.T) {
-	sessions, key := session.NewStore(&teststore.MemoryBucket{}, silent), session.Key(alice, "s")
+	sessions, key := session.NewStore(&teststore.MemoryBucket{}, quota.Unlimited(), silent), session.Key(alice, "s")
 	var wg sync.WaitGroup
 	for range 4 {
 		wg.Go(func() {
-			if err := sessions.Update(t.Context(), key, func(s session.Session) session.Session {
+			if err := sessions.Update(t.Context(), &contract.Caller{Subject: "ana"}, key, func(s session.Session) session.Session {
 				return s.After(&session.Ended{RequestID: "r", Prompt: "hi", Response: &contract.Response{}})
 			}); err != nil {
 				t.Error(err)
@@ -56,7 +57,7 @@ func TestStore_AddsTurnsOfConcurrentRequests(t *testing.T) {
 	if got := len(loaded.History()); got != 4 {
 		t.Errorf("got %d turns, want 4", got)
 	}
-	if err := sessions.EraseTurns(t.Context(), key, "r"); err != nil {
+	if _, err := sessions.EraseTurns(t.Context(), key, "r"); err != nil {
 		t.Fatal(err)
 	}
 	if loaded = sessions.Load(t.Context(), key); len(loaded.Turns) != 0 {
@@ -66,8 +67,8 @@ func TestStore_AddsTurnsOfConcurrentRequests(t *testing.T) {
 
 func TestStore_LoadsEmptySessionOnError(t *testing.T) {
 	b := &teststore.MemoryBucket{}
-	sessions := session.NewStore(b, silent)
-	if _, err := b.Put(t.Context(), "k", []byte("not JSON")); err != nil {
+	sessions := session.NewStore(b, quota.Unlimited(), silent)
+	if _, err := b.Create(t.Context(), "k", []byte("not JSON")); err != nil {
 		t.Fatal(err)
 	}
 	if s := sessions.Load(t.Context(), "k"); len(s.Turns) != 0 || s.Classification != nil {
@@ -81,7 +82,7 @@ func TestStore_LoadsEmptySessionOnError(t *testing.T) {
 
 func TestQuestions_AcceptsOptionOfItsCallerOnly(t *testing.T) {
 	b := &teststore.MemoryBucket{}
-	questions := session.NewQuestions(b, silent)
+	questions := session.NewQuestions(b, quota.Unlimited(), silent)
 	questions.Store(t.Context(), "r", alice, []contract.ClarificationOption{{ID: "1", Intent: "pay"}, {ID: "2", Intent: "sing", Domains: []string{"opera"}}})
 	pinned, err := questions.Choose(t.Context(), alice, &contract.ClarificationChoice{RequestID: "r", OptionID: "2"})
 	if err != nil || pinned.Reason != session.ReasonClarified || pinned.Classification.Intent != "sing" || pinned.Classification.Confidence != 1 {
@@ -109,8 +110,8 @@ func TestQuestions_AcceptsOptionOfItsCallerOnly(t *testing.T) {
 }
 
 func TestNoBucket_DiscardsSessions(t *testing.T) {
-	sessions := session.NewStore(session.NoBucket{}, silent)
-	if err := sessions.Update(t.Context(), "k", func(s session.Session) session.Session { return session.FromHistory([]contract.Turn{{Content: "hi"}}) }); err != nil {
+	sessions := session.NewStore(session.NoBucket{}, quota.Unlimited(), silent)
+	if err := sessions.Update(t.Context(), &contract.Caller{Subject: "ana"}, "k", func(s session.Session) session.Session { return session.FromHistory([]contract.Turn{{Content: "hi"}}) }); err != nil {
 		t.Fatal(err)
 	}
 	if s := sessions.Load(t.Context(), "k"); len(s.Turns) != 0 {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/lexical"
+	"github.com/caprouter/caprouter/internal/quota"
 )
 
 // ticketIndex is the in-memory index of a Service: all tickets, and the words of the
@@ -17,12 +18,14 @@ type ticketIndex struct {
 	entries map[string]indexEntry
 	words   map[ticketOwner]*lexical.ClusterIndex // by owner, of open tickets
 	open    int
+	openOf  map[quota.Owner]int // by payer, without zeros
 }
 
 // indexEntry describes one ticket.
 type indexEntry struct {
 	id       string
 	of       ticketOwner
+	payer    quota.Owner
 	status   contract.TicketStatus
 	created  time.Time
 	last     time.Time
@@ -30,7 +33,7 @@ type indexEntry struct {
 }
 
 func newIndex() *ticketIndex {
-	return &ticketIndex{entries: map[string]indexEntry{}, words: map[ticketOwner]*lexical.ClusterIndex{}}
+	return &ticketIndex{entries: map[string]indexEntry{}, words: map[ticketOwner]*lexical.ClusterIndex{}, openOf: map[quota.Owner]int{}}
 }
 
 // put adds the ticket at a revision, unless a later one is known.
@@ -42,11 +45,12 @@ func (x *ticketIndex) put(r *ticketRecord, revision uint64) {
 		return
 	}
 	x.dropLocked(t.TicketID)
-	x.entries[t.TicketID] = indexEntry{t.TicketID, of, t.Status, t.CreatedAt, t.LastAt, revision}
+	x.entries[t.TicketID] = indexEntry{t.TicketID, of, r.Payer, t.Status, t.CreatedAt, t.LastAt, revision}
 	if !r.isOpen() {
 		return
 	}
 	x.open++
+	x.openOf[r.Payer]++
 	if x.words[of] == nil {
 		x.words[of] = lexical.NewClusterIndex()
 	}
@@ -70,6 +74,9 @@ func (x *ticketIndex) dropLocked(id string) {
 		return
 	}
 	x.open--
+	if x.openOf[old.payer]--; x.openOf[old.payer] == 0 {
+		delete(x.openOf, old.payer)
+	}
 	words := x.words[old.of]
 	if words.Remove(id); words.Len() == 0 {
 		delete(x.words, old.of)
@@ -85,6 +92,13 @@ func (x *ticketIndex) findNearest(of ticketOwner, text string) (id string, simil
 		return words.Nearest(text)
 	}
 	return "", 0
+}
+
+// countOpen returns how many tickets of the payer are open.
+func (x *ticketIndex) countOpen(payer quota.Owner) int {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.openOf[payer]
 }
 
 // checkFull reports whether this many tickets are open, and returns the open ticket

@@ -99,6 +99,7 @@ func (s *Service) Close(ctx context.Context, id, note string) (*contract.Ticket,
 	if n := utf8.RuneCountInString(note); n > maxNoteLength {
 		return nil, invalidQuery("/note", fmt.Sprintf("is %d characters long; at most %d are taken", n, maxNoteLength))
 	}
+	note = s.cfg.MaskText(note)
 	r, err := s.updateTicket(ctx, id, func(r *ticketRecord) error {
 		if !r.closeTicket(note, s.cfg.Now()) {
 			return errNoChange
@@ -141,26 +142,28 @@ func (s *Service) EraseRequest(ctx context.Context, requestID string) error {
 // errNothingLeft ends an update after which the ticket would be of no use.
 var errNothingLeft = errors.New("useless")
 
+// eraseFromTicket keeps the id of the request in the ticket until its earlier revisions are
+// erased, so that an interrupted erasure can be repeated.
 func (s *Service) eraseFromTicket(ctx context.Context, id, requestID string) error {
 	_, err := s.updateTicket(ctx, id, func(r *ticketRecord) error {
-		switch changed, useful := r.eraseRequest(requestID); {
-		case !changed:
-			return errNoChange
-		case !useful:
+		if useful := r.eraseRequest(requestID); !useful {
 			return errNothingLeft
 		}
 		r.refreshSuggestion(s.registry.Load())
 		return nil
 	})
-	switch {
-	case errors.Is(err, errNothingLeft):
+	if errors.Is(err, errNothingLeft) {
 		if err := s.table.Delete(ctx, id); err != nil {
 			return fmt.Errorf("delete ticket %s: %w", id, err)
 		}
 		s.index.remove(id)
 		return nil
-	case errors.Is(err, errNoChange):
-		return nil
+	}
+	if err == nil {
+		err = s.table.EraseHistory(ctx, id)
+	}
+	if err == nil {
+		_, err = s.updateTicket(ctx, id, func(r *ticketRecord) error { r.forgetRequest(requestID); return nil })
 	}
 	return err
 }

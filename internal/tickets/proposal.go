@@ -18,6 +18,7 @@ type assignment struct {
 // Reasons why a request is not stored.
 const (
 	notStoredFull      = "The demand is not on record: too many tickets are open; ask the operator to close some"
+	notStoredQuota     = "The demand is not on record: the share of the store for tickets is used up (store.tenant_share); close tickets"
 	notStoredWordless  = "The demand is not on record: no word of the request says what it is about"
 	notStoredNoService = "The demand is not on record: a running router with a data directory keeps tickets, and here is none"
 )

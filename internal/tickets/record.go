@@ -14,6 +14,7 @@ import (
 
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/fallback"
+	"github.com/caprouter/caprouter/internal/quota"
 	"github.com/caprouter/caprouter/internal/strictjson"
 )
 
@@ -39,6 +40,7 @@ type ticketRecord struct {
 	Version   int             `json:"version"`
 	Ticket    contract.Ticket `json:"ticket"`
 	Issuer    string          `json:"issuer,omitempty"` // issuer of its callers, if they have no tenant
+	Payer     quota.Owner     `json:"payer"`            // whose share of the store it uses: that of its first caller
 	TitleFrom string          `json:"title_from"`       // the request with the text of the title
 	Salt      string          `json:"salt"`
 	Callers   []string        `json:"callers"` // hashes
@@ -67,7 +69,7 @@ const (
 func newRecord(id string, d *Demand) *ticketRecord {
 	of := d.owner()
 	return &ticketRecord{
-		Version: recordVersion, Issuer: of.issuer,
+		Version: recordVersion, Issuer: of.issuer, Payer: payerOf(d.Unmet.Caller),
 		Ticket: contract.Ticket{
 			TicketID: id, Tenant: of.tenant, Status: contract.TicketOpen,
 			PerDay: []contract.DayCount{}, Examples: []contract.TicketExample{}, Nearest: []contract.NearestMiss{},
@@ -217,16 +219,15 @@ func (r *ticketRecord) closeTicket(note string, now time.Time) bool {
 	return true
 }
 
-// eraseRequest removes the text of a request. It reports whether there was any, and
-// whether the ticket is of use without it.
-func (r *ticketRecord) eraseRequest(requestID string) (changed, useful bool) {
+// eraseRequest removes the text of a request, and remembers its id. It reports whether the
+// ticket is of use without the text.
+func (r *ticketRecord) eraseRequest(requestID string) (useful bool) {
 	t := &r.Ticket
-	before := len(t.Examples)
 	t.Examples = slices.DeleteFunc(t.Examples, func(e contract.TicketExample) bool { return e.RequestID == requestID })
-	changed = len(t.Examples) < before || r.hasRequest(requestID)
-	r.Recent = slices.DeleteFunc(r.Recent, func(id string) bool { return id == requestID })
+	if !r.hasRequest(requestID) {
+		r.Recent = append(r.Recent, requestID)
+	}
 	if r.TitleFrom == requestID {
-		changed = true
 		if len(t.Examples) > 0 {
 			oldest := &t.Examples[len(t.Examples)-1]
 			r.setTitle(oldest.RequestID, oldest.Prompt)
@@ -234,7 +235,12 @@ func (r *ticketRecord) eraseRequest(requestID string) (changed, useful bool) {
 			r.TitleFrom, t.Title = "", "(erased)"
 		}
 	}
-	return changed, len(t.Examples) > 0 || t.Count > 1
+	return len(t.Examples) > 0 || t.Count > 1
+}
+
+// forgetRequest removes the id of a request.
+func (r *ticketRecord) forgetRequest(requestID string) {
+	r.Recent = slices.DeleteFunc(r.Recent, func(id string) bool { return id == requestID })
 }
 
 // addNotice adds a notice for the webhook.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/fallback"
 	"github.com/caprouter/caprouter/internal/lexical"
+	"github.com/caprouter/caprouter/internal/quota"
 	"github.com/caprouter/caprouter/internal/store"
 )
 
@@ -27,11 +29,16 @@ const defaultMaxOpen = 10_000
 // Config configures a Service. Bucket and NewID are required.
 type Config struct {
 	Bucket  *store.Bucket
+	Quota   *quota.Ledger // counts the bytes of the bucket, which tells it of its writes; nil = no limit
 	NewID   func() string // of tickets and webhook messages: letters, digits, - and _
 	Webhook *Webhook      // nil = no notices are sent
 	// Catalogue returns the current agents; nil = those of the newest request.
 	Catalogue      func() *capabilities.Catalogue
 	AllowPlainHTTP bool // allow a webhook on another host without TLS
+
+	// MaskText masks the notes of closed tickets; nil = they are stored as they are. All
+	// other texts are masked by the caller.
+	MaskText func(string) string
 
 	Now    func() time.Time // nil = time.Now
 	Logger *slog.Logger     // nil = silent
@@ -65,8 +72,14 @@ func Open(ctx context.Context, cfg Config) (*Service, error) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
+	if cfg.MaskText == nil {
+		cfg.MaskText = func(text string) string { return text }
+	}
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	if cfg.Quota == nil {
+		cfg.Quota = quota.Unlimited()
 	}
 	table := store.NewTable(cfg.Bucket, store.TableConfig[ticketRecord]{Prefix: keyPrefix, Encode: encodeRecord, Decode: decodeRecord})
 	d := &Service{cfg: cfg, table: table, index: newIndex(), maxOpen: defaultMaxOpen, assigning: make(chan struct{}, 1), queue: newQueue(retryDelay)}
@@ -83,6 +96,10 @@ func Open(ctx context.Context, cfg Config) (*Service, error) {
 		}
 		d.index.put(row.Value, row.Revision)
 		d.enqueueNotices(row.Value)
+		if size, err := encodeRecord(row.Key, row.Value); err == nil {
+			cfg.Quota.Load(row.Value.Payer, keyPrefix+row.Key, len(size), row.At)
+		}
+		d.releaseClosed(row.Value)
 		return nil
 	})
 	if err != nil {
@@ -113,6 +130,14 @@ func ownerOf(c *contract.Caller) ticketOwner {
 		return ticketOwner{issuer: c.Issuer}
 	}
 	return ticketOwner{tenant: c.Tenant}
+}
+
+// payerOf returns whose share of the store a ticket of the caller uses.
+func payerOf(c *contract.Caller) quota.Owner {
+	if c == nil {
+		return quota.Owner{}
+	}
+	return quota.OwnerOf(c)
 }
 
 func (d *Demand) owner() ticketOwner { return ownerOf(d.Unmet.Caller) }
@@ -189,8 +214,8 @@ func (s *Service) assignTicket(ctx context.Context, dem *Demand) (*ticketRecord,
 	}
 }
 
-// openTicket opens a ticket. If too many are open, the request gets a proposal, but
-// no ticket.
+// openTicket opens a ticket. If too many are open, or the share of its payer is used
+// up, the request gets a proposal, but no ticket.
 func (s *Service) openTicket(ctx context.Context, dem *Demand, how *assignment) (*ticketRecord, error) {
 	r := newRecord(s.cfg.NewID(), dem)
 	r.addRequest(dem, 1, s.cfg.Now())
@@ -199,9 +224,15 @@ func (s *Service) openTicket(ctx context.Context, dem *Demand, how *assignment) 
 		how.notStored, how.stored = notStoredFull, false
 		return r, nil
 	}
+	if !s.hasRoom(ctx, r.Payer) {
+		how.notStored, how.stored = notStoredQuota, false
+		return r, nil
+	}
+	s.cfg.Quota.Count(r.Payer, keyPrefix+r.Ticket.TicketID)
 	s.addNotice(r, eventOpened)
 	revision, err := s.table.Create(ctx, r.Ticket.TicketID, r)
 	if err != nil && !errors.Is(err, store.ErrUnavailable) {
+		s.cfg.Quota.Withdraw(keyPrefix + r.Ticket.TicketID)
 		return nil, fmt.Errorf("open a ticket: %w", err)
 	}
 	// After ErrUnavailable the ticket may exist. If it does not, the next request
@@ -226,6 +257,41 @@ func (s *Service) hasCapacity(ctx context.Context) bool {
 			return false
 		}
 		s.index.remove(id)
+	}
+}
+
+// hasRoom reports whether the payer's share has room for another ticket. The oldest
+// closed tickets of a payer without room are removed.
+func (s *Service) hasRoom(ctx context.Context, payer quota.Owner) bool {
+	if share := int(s.cfg.Quota.Share() * float64(s.maxOpen)); s.index.countOpen(payer) >= share {
+		return false
+	}
+	remove := func(key string) error {
+		id := strings.TrimPrefix(key, keyPrefix)
+		if err := s.table.Delete(ctx, id); err != nil {
+			return err
+		}
+		s.index.remove(id)
+		return nil
+	}
+	err := s.cfg.Quota.Trim(payer, "", remove)
+	if err == nil {
+		err = s.cfg.Quota.Free(s.cfg.Quota.Surplus(fullShare), remove)
+	}
+	if err != nil {
+		s.cfg.Logger.WarnContext(ctx, "cannot make room for a ticket", "err", err)
+	}
+	return s.cfg.Quota.Excess(payer) == 0
+}
+
+// fullShare is the part of the bucket above which closed tickets of the heaviest payer
+// are removed.
+const fullShare = 0.9
+
+// releaseClosed makes a closed ticket removable.
+func (s *Service) releaseClosed(r *ticketRecord) {
+	if !r.isOpen() {
+		s.cfg.Quota.Release(keyPrefix + r.Ticket.TicketID)
 	}
 }
 
@@ -260,6 +326,7 @@ func (s *Service) updateTicket(ctx context.Context, id string, fn func(*ticketRe
 	}
 	if err == nil {
 		s.enqueueNotices(row.Value)
+		s.releaseClosed(row.Value)
 	}
 	return row.Value, err
 }

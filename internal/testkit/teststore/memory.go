@@ -49,12 +49,11 @@ func (b *MemoryBucket) Update(_ context.Context, key string, value []byte, revis
 	return b.put(key, value), nil
 }
 
-// Put stores the value.
-func (b *MemoryBucket) Put(_ context.Context, key string, value []byte) (uint64, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.put(key, value), nil
-}
+// Discard removes the key.
+func (b *MemoryBucket) Discard(ctx context.Context, key string) error { return b.Delete(ctx, key) }
+
+// EraseHistory does nothing, because earlier revisions are not stored.
+func (b *MemoryBucket) EraseHistory(context.Context, string) error { return nil }
 
 // Delete removes the key.
 func (b *MemoryBucket) Delete(_ context.Context, key string) error {
