@@ -9,6 +9,8 @@ import (
 
 	"github.com/caprouter/caprouter/contract"
 	"github.com/caprouter/caprouter/internal/audit"
+	"github.com/caprouter/caprouter/internal/redact"
+	"github.com/caprouter/caprouter/internal/resilience"
 	"github.com/caprouter/caprouter/internal/store"
 	"github.com/caprouter/caprouter/internal/strictjson"
 )
@@ -18,16 +20,24 @@ type Content struct {
 	Prompt   string             `json:"prompt,omitempty"`  // masked
 	Session  string             `json:"session,omitempty"` // its key in the store
 	Decision *contract.Decision `json:"decision,omitempty"`
-	Response *contract.Response `json:"response,omitempty"` // with the logs of the agents
+	Response *contract.Response `json:"response,omitempty"` // masked, with the logs of the agents
 	ShowLogs bool               `json:"logs,omitzero"`      // the caller gets them
+}
+
+// clearAnswer is the part of a response that is masked in Content, as the caller received
+// it.
+type clearAnswer struct {
+	Tasks []contract.TaskReport `json:"tasks"`
+	Data  contract.ResponseData `json:"data"`
 }
 
 // Subject is the request that an audit record is about.
 type Subject struct {
 	Caller     *contract.Caller
-	Prompt     string // masked
-	SessionKey string // "" without a session
-	ShowLogs   bool   // the caller gets the logs of the agents
+	Masking    *redact.Masking // nil = the response contains no text of an agent or a model
+	Prompt     string          // masked
+	SessionKey string          // "" without a session
+	ShowLogs   bool            // the caller gets the logs of the agents
 }
 
 // Appender appends to the audit log. *audit.Log implements it.
@@ -56,13 +66,17 @@ func (j *Journal) RecordDecision(ctx context.Context, s Subject, req *contract.R
 	rec := newRecord(audit.KindDecision, s.Caller, d)
 	rec.RequestID, rec.TraceID, rec.Status = req.RequestID, req.TraceID, contract.StatusRunning
 	rec.Content = encodeContent(Content{Prompt: s.Prompt, Decision: d})
-	return j.appendRecord(ctx, rec)
+	return j.appendRecord(ctx, rec, resilience.RetryConfig{})
 }
 
-// RecordResponse writes the response of a request that has ended. An error is for
-// the caller, the log has its cause.
+// RecordResponse writes the response of a request that has ended. If the log is full,
+// it tries again for about two seconds, because the agents have done their work already
+// and room is being made. An error is for the caller, the log has its cause.
 func (j *Journal) RecordResponse(ctx context.Context, s Subject, resp *contract.Response) error {
-	return j.appendRecord(ctx, responseRecord(s, resp))
+	return j.appendRecord(ctx, responseRecord(s, resp), resilience.RetryConfig{
+		MaxAttempts: 8, Backoff: 20 * time.Millisecond, MaxBackoff: 500 * time.Millisecond,
+		Retryable: func(err error) bool { return errors.Is(err, store.ErrFull) },
+	})
 }
 
 // RestoreResponse writes the response of a request whose process stopped before it
@@ -87,9 +101,9 @@ func (j *Journal) CloseInterrupted(ctx context.Context, decision *audit.Record) 
 }
 
 // appendRecord writes the record. If the journal is optional, errors are only logged.
-func (j *Journal) appendRecord(ctx context.Context, rec audit.Record) error {
+func (j *Journal) appendRecord(ctx context.Context, rec audit.Record, retry resilience.RetryConfig) error {
 	rec.At = j.now().UTC()
-	err := j.log.Append(ctx, rec)
+	err := resilience.Retry(ctx, retry, func(ctx context.Context, _ int) error { return j.log.Append(ctx, rec) })
 	if err == nil {
 		return nil
 	}
@@ -118,13 +132,17 @@ func responseRecord(s Subject, resp *contract.Response) audit.Record {
 	}
 	rec.Agents = addTaskAgents(rec.Agents, resp.Tasks)
 	rec.RequestID, rec.TraceID, rec.Status = resp.RequestID, resp.TraceID, resp.Status
-	c := Content{Prompt: s.Prompt, Session: s.SessionKey, Response: resp, ShowLogs: s.ShowLogs}
+	masked := maskResponse(resp, s.Masking)
+	c := Content{Prompt: s.Prompt, Session: s.SessionKey, Response: masked, ShowLogs: s.ShowLogs}
 	rec.Content = encodeContent(c)
-	if len(rec.Content) > audit.MaxContentSize {
-		short := *resp
+	if masked != resp {
+		rec.Answer = encodeContent(clearAnswer{Tasks: resp.Tasks, Data: resp.Data})
+	}
+	if max(len(rec.Content), len(rec.Answer)) > audit.MaxContentSize {
+		short := *masked
 		short.Data.Results, short.Data.Answer = nil, ""
 		c.Response = &short
-		rec.Content = encodeContent(c)
+		rec.Content, rec.Answer = encodeContent(c), nil
 		rec.Note = "the answer was too long to be kept"
 	}
 	return rec

@@ -172,6 +172,13 @@ func (f *storedRequest) response() (*contract.Response, error) {
 			return nil, fmt.Errorf("read the response of request %s: %w", f.id, err)
 		}
 	}
+	if c.Response != nil && rec.Answer != nil {
+		var answer clearAnswer
+		if err := strictjson.Unmarshal(rec.Answer, &answer); err != nil {
+			return nil, fmt.Errorf("read the answer of request %s: %w", f.id, err)
+		}
+		c.Response.Tasks, c.Response.Data = answer.Tasks, answer.Data
+	}
 	switch {
 	case c.Response != nil && c.ShowLogs:
 		return c.Response, nil
