@@ -29,6 +29,9 @@ type Call struct {
 	// MaskText masks personal data and secrets in a reply that is shown to
 	// operators. If it is nil, no reply is shown.
 	MaskText func(text string) string
+	// Recheck, if set, is called after all admission checks and before each attempt to
+	// send the task. It returns why the agent may not get the task any more, "" if it may.
+	Recheck func() (reason string)
 	// BeforeSend, if set, is called once after all admission checks and before any
 	// byte of the task is sent. If it returns an error, the task is not sent.
 	BeforeSend func(ctx context.Context) error

@@ -108,6 +108,9 @@ func (d *Dispatcher) sendTask(ctx context.Context, c Call) Outcome {
 	}
 	a := d.beginCall(c.Agent)
 	defer d.endCall(a)
+	if a.live.Disabled() {
+		return unavailableOutcome(c.Agent.ID + " is disabled")
+	}
 	if until := a.live.OpenUntil(); until > d.breaker.Now().UnixMilli() {
 		return unavailableOutcome(breakerDetail(c.Agent.ID, time.UnixMilli(until)))
 	}
@@ -138,6 +141,11 @@ func (d *Dispatcher) executeTask(ctx context.Context, c Call, target Target, a *
 	}
 	health := HealthUnknown // if BeforeSend or Execute panics
 	defer func() { d.recordHealth(a, permit, c.Agent.Endpoint, health) }()
+	if c.Recheck != nil {
+		if reason := c.Recheck(); reason != "" {
+			return unavailableOutcome(reason)
+		}
+	}
 	if c.BeforeSend != nil {
 		if err := c.BeforeSend(ctx); err != nil { // the caller has logged it
 			if ctx.Err() != nil {

@@ -49,6 +49,7 @@ func (p asyncPipeline) acceptedRun(run *requestRun) *asyncrun.Accepted {
 		Request: run.Request, Timeout: p.router.acceptor.RequestTimeout(run.Request.Request), Fleet: run.view.Fleet,
 		Serve: func(ctx context.Context, stored *asyncrun.Run) (*contract.Response, error) {
 			run.async = true
+			run.view = p.router.view.get() // the registry may have changed while the request was queued
 			run.mode, run.recorder, run.emit, run.inflight = stored.Mode, stored, stored.Emit, stored.Inflight
 			run.restored, run.previous = stored.Plan, stored.Previous
 			return p.router.runPipeline(ctx, run)
@@ -60,7 +61,7 @@ func (p asyncPipeline) acceptedRun(run *requestRun) *asyncrun.Accepted {
 // is empty if a request is cancelled before the first SetView.
 func (p asyncPipeline) Restore(rec *requests.Record) *asyncrun.Accepted {
 	return p.acceptedRun(&requestRun{
-		Request: p.router.acceptor.Restore(rec), view: p.router.view.get(),
+		Request: p.router.acceptor.Restore(rec), view: p.router.view.get(), current: &p.router.view,
 		timings: decisionlog.ResumeTimings(p.router.cfg.Now, rec.CreatedAt),
 	})
 }

@@ -20,6 +20,7 @@ clients:
   secret_agent:
     match: {intent: [code_review], domains: [vault]}
     examples: {code_review: ["look at the request of the vault"]}
+domain_aliases: {python: [snakes], vault: [safe]}
 fallback: {policy: B}
 `
 
@@ -31,8 +32,8 @@ func evidenceTexts(c *contract.Classification) []string {
 	return texts
 }
 
-// The evidence explains a decision without a chosen agent, a dry run and a proposal. If
-// agents are called, it is listed on demand only. It quotes no text of a hidden agent.
+// The evidence explains a decision without a chosen agent, and a proposal. If agents serve
+// the request, it is listed on demand only. It quotes no text of a hidden agent.
 func TestRouter_ListsEvidence(t *testing.T) {
 	snapshot, err := capabilities.Parse("evidence.yaml", []byte(evidenceRegistry))
 	if err != nil {
@@ -61,7 +62,12 @@ func TestRouter_ListsEvidence(t *testing.T) {
 	}{
 		{"dispatched", understood, contract.Options{}, everyone, nil},
 		{"explained", understood, contract.Options{Explain: true}, everyone, all},
-		{"dry run", understood, contract.Options{DryRun: true}, everyone, all},
+		{"dry run", understood, contract.Options{DryRun: true}, everyone, nil},
+		{"dry run, explained", understood, contract.Options{DryRun: true, Explain: true}, everyone, all},
+		{"a typo", "look at my pull rquest in python", contract.Options{Explain: true}, everyone, []string{"look at my pull request", "request", "look at the request of the vault"}},
+		{"an alias", "look at my pull request in snakes", contract.Options{Explain: true}, everyone, []string{"snakes", "look at my pull request", "look at the request of the vault"}},
+		{"an alias, for a caller with one agent", "look at my pull request in snakes", contract.Options{Explain: true}, limited, []string{"snakes", "look at my pull request"}},
+		{"an alias of a hidden agent", "look at my pull request in the safe", contract.Options{Explain: true}, limited, []string{"look at my pull request"}},
 		{"hidden agent", understood, contract.Options{Explain: true}, limited, all[:1]},
 		{"refused", "pull", contract.Options{}, everyone, all[:1]},
 		{"refused, for a caller with one agent", "the vault", contract.Options{}, limited, nil},

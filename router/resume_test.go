@@ -11,6 +11,7 @@ import (
 	"github.com/caprouter/caprouter/internal/audit"
 	"github.com/caprouter/caprouter/internal/requests"
 	"github.com/caprouter/caprouter/internal/testkit"
+	"github.com/caprouter/caprouter/internal/testkit/teststore"
 	"github.com/caprouter/caprouter/router"
 )
 
@@ -129,6 +130,42 @@ func TestRunner_FailsPartWithoutRegisteredAgents(t *testing.T) {
 	got := h.final(rec.ID)
 	if got.Status != contract.StatusFailed || got.Tasks[0].AgentID != "gone" || got.Tasks[0].Error.Code != contract.TaskAgentUnavailable {
 		t.Errorf("got %s with %+v, want it failed: nobody is left", got.Status, got.Tasks)
+	}
+}
+
+// A process that is killed between the decision record and the start of the request
+// leaves both to the next one, which does not write the decision again.
+func TestRunner_RecordsDecisionOnceIfKilledBehindIt(t *testing.T) {
+	h := newHarness(t)
+	rec := h.recordOf(time.Now().Add(time.Minute))
+	decision := &contract.Decision{DecisionID: router.NewID(), Chosen: []string{"payer"}}
+	h.must(second(h.requests.Update(t.Context(), rec.ID, func(r *requests.Record) error {
+		return r.Plan(decision, []requests.Part{{Subtask: -1, Title: "pay", Intent: "pay", Domains: []string{"bills"}, Confidence: 1, Agents: []string{"payer"}}}, nil)
+	})))
+	h.must(h.auditLog.Append(t.Context(), audit.Record{
+		Kind: audit.KindDecision, At: time.Now(), RequestID: rec.ID, DecisionID: decision.DecisionID, Tenant: alice.Tenant, Agents: decision.Chosen, Status: contract.StatusRunning,
+	}))
+	h.restart()
+	if got := h.final(rec.ID); got.Status != contract.StatusCompleted {
+		t.Errorf("got %s, want completed", got.Status)
+	}
+	h.eventually(func() bool {
+		found, err := h.auditLog.Find(t.Context(), rec.ID)
+		return err == nil && found.Outcome != nil
+	})
+	copied, err := audit.OpenCopy(t.Context(), h.dir, teststore.Keys())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer copied.Close()
+	decisions := 0
+	h.must(copied.Walk(t.Context(), func(r *audit.Record) {
+		if r.Kind == audit.KindDecision {
+			decisions++
+		}
+	}))
+	if decisions != 1 {
+		t.Errorf("got %d decision records, want 1", decisions)
 	}
 }
 

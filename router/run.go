@@ -31,7 +31,8 @@ import (
 // the stored request in internal/requests.
 type requestRun struct {
 	*execution.Request
-	view        *View // of the whole run
+	view        *View        // classifies and plans the request
+	current     *currentView // of the router
 	timings     *decisionlog.Timings
 	inflight    *inflight.Request       // nil for a dry run, which cannot be looked up or cancelled
 	reservation idempotency.Reservation // of its idempotency key
@@ -40,6 +41,7 @@ type requestRun struct {
 	mode      execution.Mode
 	recorder  recorder
 	emit      func(*contract.Event)
+	planned   *View           // the registry of the plan; nil for a restored plan
 	restored  *plan.Plan      // the plan of a resumed request; nil to make one
 	previous  []requests.Task // the tasks of a resumed request
 	announced bool            // the decision was emitted

@@ -25,7 +25,7 @@ func (r *Router) acceptRequest(ctx context.Context, req *contract.Request, calle
 		return nil, err
 	}
 	timings.EndStage("mask")
-	return &requestRun{Request: request, view: view, timings: timings}, nil
+	return &requestRun{Request: request, view: view, current: &r.view, timings: timings}, nil
 }
 
 // classifyRequest returns the pinned classification, or else the classifier's proposal,
@@ -45,19 +45,34 @@ func (r *Router) classifyRequest(ctx context.Context, run *requestRun) contract.
 // makePlan decides which agents execute the request.
 func (r *Router) makePlan(run *requestRun, c contract.Classification) *plan.Plan {
 	defer run.timings.EndStage("match")
-	return plan.New(&plan.Input{
-		Catalogue: run.view.Catalogue, Index: run.view.Index, Fleet: run.view.Fleet, Live: run.liveState(),
-		Caller: run.Caller, Prompt: run.Prompt, PromptBytes: len(run.Content.Prompt), OnlyAgent: run.OnlyAgent,
-		DataClasses: run.Masking.Kinds(), AlreadyAsked: run.AlreadyAsked,
-		Classification: c, DecisionID: r.cfg.NewID(), Now: run.timings.LastEnd(),
-	})
+	in := run.planInput(run.view, c)
+	in.Live, in.AlreadyAsked, in.DecisionID = run.liveState(), run.AlreadyAsked, r.cfg.NewID()
+	run.planned = run.view
+	return plan.New(in)
+}
+
+// planInput returns the request as the matcher sees it, with the registry of the view.
+func (run *requestRun) planInput(v *View, c contract.Classification) *plan.Input {
+	return &plan.Input{
+		Catalogue: v.Catalogue, Index: v.Index, Caller: run.Caller, Prompt: run.Prompt, PromptBytes: len(run.Content.Prompt),
+		OnlyAgent: run.OnlyAgent, DataClasses: run.DataClasses, InputClasses: run.inputClasses(v), Classification: c, Now: run.timings.LastEnd(),
+	}
+}
+
+// inputClasses returns the kinds of data in the inputs, if an agent of the view limits
+// them.
+func (run *requestRun) inputClasses(v *View) []string {
+	if len(run.Content.Inputs) == 0 || !v.Index.LimitsDataClasses() {
+		return nil
+	}
+	return run.Masking.KindsOfInputs(run.Content.Inputs)
 }
 
 // addEvidence lists the evidence for the classification in the decision, if the
-// caller asked for it, or if no agent is called: then the decision needs an
+// caller asked for it, or if no agent serves the request: then the decision needs an
 // explanation most, and there is time for it.
 func (run *requestRun) addEvidence(p *plan.Plan) {
-	if run.Options.Explain || run.isDryRun() || p.Reason != "" {
+	if run.Options.Explain || p.Reason != "" {
 		in := run.classifierInput()
 		p.Decision.Classification.Evidence = classifier.ListEvidence(&in, &p.Decision.Classification)
 	}
@@ -92,7 +107,7 @@ func (run *requestRun) serves(text string) bool {
 	c := classifier.ClassifyLexically(&in)
 	classifier.ImplyDomains(run.view.Catalogue, &c)
 	p := plan.New(&plan.Input{
-		Catalogue: run.view.Catalogue, Index: run.view.Index, Fleet: run.view.Fleet, Caller: run.Caller,
+		Catalogue: run.view.Catalogue, Index: run.view.Index, Caller: run.Caller,
 		Prompt: text, PromptBytes: len(text), OnlyAgent: run.OnlyAgent, Classification: c, Now: run.timings.LastEnd(),
 	})
 	return p.Reason == "" && len(p.Options) == 0 && len(p.Omitted) == 0
@@ -107,7 +122,7 @@ func (r *Router) executePlan(ctx context.Context, run *requestRun, p *plan.Plan)
 	case err == nil:
 		run.emitDecision(&p.Decision)
 		return r.executor.Execute(ctx, &execution.Run{
-			Mode: run.mode, Request: run.Request, Fleet: run.view.Fleet, Plan: p, Previous: run.previous, Emit: run.emit,
+			Mode: run.mode, Request: run.Request, Agents: &sendCheck{run, p, r.cfg.IsRevoked}, Plan: p, Previous: run.previous, Emit: run.emit,
 		}), nil
 	case !run.async && errors.Is(ctx.Err(), context.DeadlineExceeded):
 		outcomes := make([]plan.Outcome, len(p.Parts))

@@ -31,8 +31,9 @@ type Policy struct {
 	Due      time.Time // the deadline of the task
 	ReplyBy  time.Time // the deadline of the reply; earlier if the agent has a timeout of its own
 
-	idempotent bool // the agent can be sent the task twice
-	standbys   int  // agents that can take over if this one fails
+	recheck    func() (reason string) // of the call; may be nil
+	idempotent bool                   // the agent can be sent the task twice
+	standbys   int                    // agents that can take over if this one fails
 	start      time.Time
 	fairTime   time.Duration
 }
@@ -41,7 +42,7 @@ type Policy struct {
 func NewPolicy(ctx context.Context, call dispatch.Call, now time.Time) *Policy {
 	endpoint := call.Agent.Endpoint
 	p := &Policy{
-		AgentID: call.Agent.ID, Previous: max(call.Task.Attempt-1, 0),
+		recheck: call.Recheck, AgentID: call.Agent.ID, Previous: max(call.Task.Attempt-1, 0),
 		idempotent: endpoint.Idempotent, standbys: call.Standbys, start: now, fairTime: fairTime,
 	}
 	due, ok := ctx.Deadline()
@@ -101,6 +102,14 @@ func (p *Policy) Run(ctx context.Context, send func(ctx context.Context, n int) 
 		Retryable:   func(error) bool { return p.shouldRetry(failure) },
 		MinDelay:    func(error) time.Duration { return failure.RetryAfter },
 	}, func(ctx context.Context, n int) error {
+		if n > 1 && p.recheck != nil { // the registry may have changed since the first attempt
+			if reason := p.recheck(); reason != "" {
+				health := failure.Health
+				failure = p.NotSent(reason, failure)
+				failure.Health = health
+				return failure
+			}
+		}
 		attempts = n
 		if failure = send(ctx, n); failure == nil {
 			return nil

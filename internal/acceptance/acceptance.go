@@ -151,6 +151,7 @@ func (a *Acceptor) maskRequest(req *contract.Request, caller *contract.Caller, s
 	}
 	request.Prompt = request.Masking.MaskText(req.Content.Prompt)
 	request.Locale = request.Masking.MaskText(req.Metadata.Locale)
+	request.DataClasses = request.Masking.Kinds()
 	return request
 }
 

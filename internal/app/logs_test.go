@@ -58,3 +58,64 @@ func TestServer_ReturnsMetricsAndLogsOfAgents(t *testing.T) {
 		t.Errorf("the metrics do not count the tokens of agents")
 	}
 }
+
+// Callers that disconnect, cancel a request or stop reading its events are ordinary: they
+// cause no warning.
+func TestServer_LogsNoWarningsOfCancellations(t *testing.T) {
+	working, ended := make(chan struct{}, 2), make(chan struct{}, 2)
+	agent := startAgent(t, "slow", func(ctx context.Context, _ contract.Task) (contract.Result, error) {
+		working <- struct{}{}
+		<-ctx.Done()
+		ended <- struct{}{}
+		return contract.Result{}, ctx.Err()
+	})
+	s := startServer(t, "clients:\n"+entry("slow", "count_words", "text", agent.url))
+	agent.trust(s)
+	const prompt = `{"content":{"prompt":"count words of this text"}`
+
+	ctx, leave := context.WithCancel(t.Context())
+	left := make(chan struct{})
+	go func() {
+		defer close(left)
+		_, _ = s.post(ctx, prompt+"}")
+	}()
+	testkit.Receive(t, working)
+	leave()
+	testkit.WaitClosed(t, left)
+	testkit.Receive(t, ended)
+
+	status, body := s.post(t.Context(), prompt+`,"options":{"mode":"async"}}`)
+	var accepted contract.Response
+	if err := json.Unmarshal(body, &accepted); status != http.StatusAccepted || err != nil {
+		t.Fatalf("got status %d: %s", status, body)
+	}
+	testkit.Receive(t, working)
+	path := "/api/v1/requests/" + accepted.RequestID
+	reading, stop := context.WithCancel(t.Context())
+	defer stop()
+	req, err := http.NewRequestWithContext(reading, http.MethodGet, s.url(path+"/events"), http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	events, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := events.Body.Read(make([]byte, 1)); err != nil {
+		t.Fatalf("the first event: %v", err)
+	}
+	stop()
+	events.Body.Close()
+	if got := s.do(call{method: http.MethodPost, path: path + "/cancel"}); got.status != http.StatusOK {
+		t.Fatalf("cancel: got %d %s, want 200", got.status, got.body)
+	}
+	testkit.Receive(t, ended)
+	testkit.Eventually(t, "both requests are recorded", func() bool {
+		return strings.Count(s.get("/api/v1/decisions"), `"subject":"local","status":"cancelled"`) == 2
+	})
+	for line := range strings.Lines(s.log.String()) {
+		if strings.Contains(line, "ERROR") || strings.Contains(line, "WARN") {
+			t.Errorf("got log line %s, want no warning", line)
+		}
+	}
+}

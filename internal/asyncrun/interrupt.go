@@ -23,7 +23,7 @@ func (r *Runner) interruptedResponse(rec *requests.Record, accepted *Accepted, w
 		}
 		return resp
 	}
-	p := plan.Restore(rec, accepted.Fleet)
+	p := plan.Restore(rec)
 	resp := p.Response(accepted.Request.Request)
 	outcomes := make([]plan.Outcome, len(p.Parts))
 	for i := range p.Parts {
@@ -35,6 +35,9 @@ func (r *Runner) interruptedResponse(rec *requests.Record, accepted *Accepted, w
 			continue
 		case report.Status == contract.TaskRunning:
 			unfinished := why.sent
+			report.Status, report.Error = why.status, &unfinished
+		case report.Error != nil && report.Error.Code == contract.TaskAgentUnavailable: // waits for another round
+			unfinished := why.notSent
 			report.Status, report.Error = why.status, &unfinished
 		}
 		outcomes[i] = plan.Outcome{Report: *report, Result: result}

@@ -11,6 +11,7 @@ import (
 	"github.com/caprouter/caprouter/internal/history"
 	"github.com/caprouter/caprouter/internal/inflight"
 	"github.com/caprouter/caprouter/internal/requests"
+	"github.com/caprouter/caprouter/internal/store"
 	"github.com/caprouter/caprouter/router/plan"
 )
 
@@ -34,7 +35,7 @@ func (r *Run) restorePlan(rec *requests.Record) {
 	if rec.Decision == nil {
 		return
 	}
-	r.Plan = plan.Restore(rec, r.Accepted.Fleet)
+	r.Plan = plan.Restore(rec)
 	r.Previous = rec.Tasks
 	r.started = rec.State != requests.StatePlanned
 }
@@ -62,9 +63,7 @@ func (r *Run) RecordDecision(ctx context.Context, p *plan.Plan) error {
 	if !r.started {
 		req := r.Accepted.Request
 		writes = append(writes,
-			func(ctx context.Context) error {
-				return r.runner.cfg.Journal.RecordDecision(ctx, req.Subject(), req.Request, &p.Decision)
-			},
+			func(ctx context.Context) error { return r.recordDecisionOnce(ctx, &p.Decision) },
 			func(ctx context.Context) error {
 				return r.runner.cfg.StartKey(ctx, req.KeyName, req.RequestID)
 			},
@@ -76,6 +75,22 @@ func (r *Run) RecordDecision(ctx context.Context, p *plan.Plan) error {
 		}
 	}
 	return nil
+}
+
+// recordDecisionOnce writes the decision record, unless the process that made the plan
+// did so before it stopped.
+func (r *Run) recordDecisionOnce(ctx context.Context, d *contract.Decision) error {
+	req := r.Accepted.Request
+	if r.Plan != nil {
+		found, err := r.runner.cfg.AuditLog.Find(ctx, req.RequestID)
+		if err != nil && !errors.Is(err, store.ErrNotFound) {
+			return err
+		}
+		if found.Decision != nil {
+			return nil
+		}
+	}
+	return r.runner.cfg.Journal.RecordDecision(ctx, req.Subject(), req.Request, d)
 }
 
 func (r *Run) changeRecord(change func(*requests.Record) error) func(context.Context) error {

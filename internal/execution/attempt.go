@@ -28,6 +28,7 @@ type partExecution struct {
 	excluded  []string                 // agents that do not get the part again
 	sends     int                      // how often the part was sent
 	sent      bool                     // it was sent with the latest attempt
+	outdated  bool                     // the latest attempt was refused because the agent's entry has changed
 }
 
 // executePart tries the agents of the part in turn, until one of them executes it or
@@ -43,7 +44,7 @@ func (p *partExecution) executePart(ctx context.Context) plan.Outcome {
 		round++
 	}
 	if p.current.Report.TaskID == "" {
-		return p.executor.NotSent(p.part, contract.TaskAgentUnavailable, "the chosen agents are not registered any more")
+		return p.executor.NotSent(p.part, contract.TaskAgentUnavailable, "the plan names no agent")
 	}
 	return p.current
 }
@@ -51,15 +52,50 @@ func (p *partExecution) executePart(ctx context.Context) plan.Outcome {
 // tryAgents sends the part to each agent that is not excluded, and reports whether
 // the part has ended.
 func (p *partExecution) tryAgents(ctx context.Context) (ended bool) {
-	for i, agent := range p.part.Agents {
-		if slices.Contains(p.excluded, agent.ID) {
-			continue
-		}
-		if p.attemptAgent(ctx, agent, p.newTask(ctx, agent), len(p.part.Agents)-1-i, p.recordSent) {
-			return true
+	for i, id := range p.part.Agents {
+		for !slices.Contains(p.excluded, id) {
+			agent, reason := p.run.Agents.Eligible(p.part, id)
+			if agent == nil {
+				p.skipAgent(id, reason)
+				break
+			}
+			if p.attemptAgent(ctx, agent, p.newTask(ctx, agent), len(p.part.Agents)-1-i, p.recordSent) {
+				return true
+			}
+			if !p.outdated {
+				break
+			}
 		}
 	}
 	return false
+}
+
+// skipAgent records that the agent does not get the part, in this round or a later
+// one.
+func (p *partExecution) skipAgent(agentID, reason string) {
+	p.excluded = append(p.excluded, agentID)
+	p.setOutcome(&contract.Task{TaskID: p.executor.newID()}, agentID, refusedOutcome(agentID, reason))
+}
+
+// refusedOutcome is the outcome of a task for an agent that may not get it any more.
+func refusedOutcome(agentID, reason string) dispatch.Outcome {
+	return dispatch.Outcome{Err: &contract.TaskError{Code: contract.TaskAgentUnavailable, Detail: agentID + " " + reason}}
+}
+
+// recheckAgent returns why the agent may not be sent a task that was made with the
+// entry, "" if it may. A task that waited must not reach an address of the past, nor
+// contain data that the current entry withholds.
+func (p *partExecution) recheckAgent(entry *contract.RegistryEntry) (reason string) {
+	current, reason := p.run.Agents.Eligible(p.part, entry.ID)
+	switch {
+	case current == nil:
+		return entry.ID + " " + reason
+	case current == entry, // the common case
+		current.Endpoint == entry.Endpoint && current.Origin == entry.Origin && slices.Equal(current.Restore, entry.Restore):
+		return ""
+	}
+	p.outdated = true
+	return "the registry entry of " + entry.ID + " has changed"
 }
 
 // recordFunc records that a task is about to be sent.
@@ -72,9 +108,10 @@ func (p *partExecution) attemptAgent(
 ) (ended bool) {
 	pending := p.executor.callbacks.pending.add(task.TaskID, agent.ID, p.run)
 	defer p.executor.callbacks.pending.remove(pending)
-	p.sent = false
+	p.sent, p.outdated = false, false
 	out := p.executor.dispatcher.Send(ctx, dispatch.Call{
 		Agent: agent, Caller: p.run.Request.Caller, Task: task, Standbys: standbys, MaskText: p.run.Request.Masking.MaskText,
+		Recheck: func() string { return p.recheckAgent(agent) },
 		BeforeSend: func(ctx context.Context) error {
 			err := record(ctx, agent, &task)
 			p.sent = err == nil
@@ -84,6 +121,9 @@ func (p *partExecution) attemptAgent(
 	})
 	if p.sent && !out.Pending {
 		out = p.run.Recorder.Finished(ctx, task.TaskID, out)
+	}
+	if p.outdated && !p.sent && ctx.Err() == nil {
+		return false // nothing was sent, and the current entry gets the part at once
 	}
 	p.setOutcome(&task, agent.ID, out)
 	return p.hasEnded() || ctx.Err() != nil

@@ -42,8 +42,8 @@ func (p *partExecution) waitForNextRound(ctx context.Context, round int) bool {
 }
 
 func (p *partExecution) hasAgentsLeft() bool {
-	for _, agent := range p.part.Agents {
-		if !slices.Contains(p.excluded, agent.ID) {
+	for _, id := range p.part.Agents {
+		if !slices.Contains(p.excluded, id) {
 			return true
 		}
 	}

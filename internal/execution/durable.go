@@ -154,7 +154,7 @@ func (d *DurableRecorder) Finished(ctx context.Context, taskID string, out dispa
 
 // finishedTask returns the outcome of a task if the record contains it.
 func finishedTask(rec *requests.Record, taskID string) (dispatch.Outcome, bool) {
-	if rec == nil {
+	if rec == nil || rec.State.Terminal() { // an ended request contains no results
 		return dispatch.Outcome{}, false
 	}
 	for i := range rec.Tasks {

@@ -53,6 +53,7 @@ type Request struct {
 	Prompt            string          // masked
 	Locale            string          // masked, because clients may write anything into it
 	Turns             []contract.Turn // masked: the conversation that precedes the prompt
+	DataClasses       []string        // kinds of personal data that were masked in prompt and turns
 	OnlyAgent         string          // the one agent that may be a candidate; "" = any
 	AlreadyAsked      bool            // the session's last response was a clarification
 	KeyName           string          // the store's name of its idempotency key; "" = none
@@ -66,7 +67,7 @@ func (r *Request) SessionKey() string { return session.Key(r.Caller, r.SessionID
 
 // Subject returns the request as the audit log describes it.
 func (r *Request) Subject() history.Subject {
-	return history.Subject{Caller: r.Caller, Prompt: r.Prompt, SessionKey: r.SessionKey(), ShowLogs: r.Options.Logs}
+	return history.Subject{Caller: r.Caller, Masking: r.Masking, Prompt: r.Prompt, SessionKey: r.SessionKey(), ShowLogs: r.Options.Logs}
 }
 
 // Mode is what differs between the execution of synchronous and of asynchronous
@@ -84,13 +85,22 @@ type Mode struct {
 type Run struct {
 	Mode
 	Request *Request
-	Fleet   *capabilities.Fleet
+	Agents  Agents
 	Plan    *plan.Plan
 	// Previous are the tasks that were sent before this process took over the
 	// request.
 	Previous []requests.Task
 	// Emit receives the events of tasks. It is called from several goroutines.
 	Emit func(*contract.Event)
+}
+
+// Agents is the registry in force, which may change while a request waits.
+type Agents interface {
+	// Entry returns the entry of an agent, or nil if it is not registered.
+	Entry(agentID string) *contract.RegistryEntry
+	// Eligible returns the entry of an agent of the part, or nil and the reason if the
+	// agent may not get the part any more. It is called before each send.
+	Eligible(part *plan.Part, agentID string) (entry *contract.RegistryEntry, reason string)
 }
 
 // Executor runs plans. It is safe for concurrent use.
@@ -133,12 +143,12 @@ func (e *Executor) Execute(ctx context.Context, r *Run) []plan.Outcome {
 
 // NotSent returns the outcome of a part that was not sent to any agent.
 func (e *Executor) NotSent(part *plan.Part, code contract.TaskCode, detail string) plan.Outcome {
-	agentID := part.ChosenID
+	agentID := ""
 	switch {
 	case part.Down != nil:
 		agentID = part.Down.AgentID
 	case len(part.Agents) > 0:
-		agentID = part.Agents[0].ID
+		agentID = part.Agents[0]
 	}
 	return plan.Outcome{Report: contract.TaskReport{
 		TaskID: e.newID(), AgentID: agentID, SubtaskTitle: part.Title, Status: contract.TaskFailed,

@@ -18,22 +18,23 @@ import (
 //	sent, not idempotent           outcome_unknown: it may have been executed
 //
 // A task counts as idempotent if the registry declared it when the task was sent
-// and still declares it.
+// and, if the agent is still registered, declares it now. A task that its agent may
+// not get any more has failed.
 func (p *partExecution) resumeTasks(ctx context.Context) (ended bool) {
 	for i := range p.run.Previous {
 		task := &p.run.Previous[i]
 		if task.Part != p.index {
 			continue
 		}
-		agent := p.run.Fleet.Agent(task.AgentID)
+		agent := p.run.Agents.Entry(task.AgentID)
 		switch {
 		case task.State == requests.TaskDone:
 			p.setOutcome(&contract.Task{TaskID: task.ID}, task.AgentID, storedOutcome(task))
 			ended = p.hasEnded()
 		case task.State == requests.TaskWaiting:
 			ended = p.resumeWaiting(ctx, task, agent)
-		case agent != nil && agent.Endpoint.Idempotent && task.Idempotent:
-			ended = p.resendTask(ctx, task, agent)
+		case task.Idempotent && (agent == nil || agent.Endpoint.Idempotent):
+			ended = p.resendTask(ctx, task)
 		default:
 			ended = p.finishStored(ctx, task, dispatch.Outcome{MayHaveExecuted: true, Err: &contract.TaskError{
 				Code: contract.TaskOutcomeUnknown, Detail: task.AgentID + " was sent the task before the router restarted: it may have done it",
@@ -47,8 +48,13 @@ func (p *partExecution) resumeTasks(ctx context.Context) (ended bool) {
 }
 
 // resendTask sends the task again, as soon as its agent can take one.
-func (p *partExecution) resendTask(ctx context.Context, task *requests.Task, agent *contract.RegistryEntry) (ended bool) {
+func (p *partExecution) resendTask(ctx context.Context, task *requests.Task) (ended bool) {
 	for round := 0; ; round++ {
+		agent, reason := p.run.Agents.Eligible(p.part, task.AgentID)
+		if agent == nil {
+			p.excluded = append(p.excluded, task.AgentID)
+			return p.finishStored(ctx, task, refusedOutcome(task.AgentID, reason))
+		}
 		again := p.newTask(ctx, agent)
 		again.TaskID, again.Attempt = task.ID, task.Attempts+1
 		if p.attemptAgent(ctx, agent, again, 0, p.recordResent) {

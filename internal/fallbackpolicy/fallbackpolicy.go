@@ -95,7 +95,7 @@ func (h *Handler) proposeTicket(ctx context.Context, req *Request, resp *contrac
 	resp.Status = contract.StatusProposed
 	resp.Data.Mode = contract.DataAgentProposal
 	proposal, err := h.cfg.Tickets.Propose(ctx, &tickets.Demand{
-		Unmet: unmet, Seen: visible, RequestID: req.RequestID, Locale: req.Locale, DataClasses: req.Masking.Kinds(), DryRun: req.Options.DryRun,
+		Unmet: unmet, Seen: visible, RequestID: req.RequestID, Locale: req.Locale, DataClasses: req.DataClasses, DryRun: req.Options.DryRun,
 	})
 	if err != nil {
 		return store.CallerError(ctx, h.cfg.Logger, "the ticket cannot be stored", err)

@@ -89,11 +89,11 @@ func (p *planner) matchPart(part *Part) (reason string, options []contract.Clari
 	}
 	if best != nil {
 		agents := p.in.Index.Agents()
-		part.Agents = append(part.Agents, p.in.Fleet.Agent(agents[best.Ordinal].ID))
+		part.Agents = append(part.Agents, agents[best.Ordinal].ID)
 		p.addChosen(agents[best.Ordinal])
 		for i := range res.N {
 			if c := &res.Candidates[i]; c.Eligible() && c != best && len(part.Agents) <= maxStandbys {
-				part.Agents = append(part.Agents, p.in.Fleet.Agent(agents[c.Ordinal].ID))
+				part.Agents = append(part.Agents, agents[c.Ordinal].ID)
 			}
 		}
 		if next != nil && p.plan.Decision.TieBreak == nil {
@@ -167,14 +167,14 @@ func (p *planner) showCandidates(q *matcher.Query, res *matcher.Result, part *Pa
 			shown.Subtask = &part.Subtask
 		}
 		shown.Role = contract.RoleCandidate
-		for k, a := range part.Agents {
+		for k, id := range part.Agents {
 			switch {
-			case a.ID != shown.AgentID:
+			case id != shown.AgentID:
 			case k == 0:
 				shown.Role = contract.RoleChosen
 			default:
 				shown.Role = contract.RoleStandby
-				d.Standby = appendUnique(d.Standby, a.ID)
+				d.Standby = appendUnique(d.Standby, id)
 			}
 		}
 		if downAt < 0 && c.Failed == matcher.GateState {

@@ -2,7 +2,7 @@
 // their results into one response. It takes values and returns values: no clock,
 // no store, no goroutine. Reaching the agents is internal/execution's concern.
 //
-//	p := plan.New(&plan.Input{Catalogue: catalogue, Index: index, Fleet: fleet, Caller: caller, Prompt: prompt, Classification: c})
+//	p := plan.New(&plan.Input{Catalogue: catalogue, Index: index, Caller: caller, Prompt: prompt, Classification: c})
 //	switch {
 //	case len(p.Options) > 0: // ambiguous or divergent: ask the caller which reading is meant
 //	case p.Reason != "":     // no agent is eligible: fall back
@@ -26,14 +26,14 @@ import (
 // Input is everything that a plan depends on.
 type Input struct {
 	Catalogue      *capabilities.Catalogue
-	Index          *matcher.Index      // over the agents of Catalogue
-	Fleet          *capabilities.Fleet // contains all agents of Catalogue
-	Live           matcher.Live        // state of the agents; nil plans as if all of them were up
+	Index          *matcher.Index // over the agents of Catalogue
+	Live           matcher.Live   // state of the agents; nil plans as if all of them were up
 	Caller         *contract.Caller
 	Prompt         string   // masked
 	PromptBytes    int      // length of the original prompt
 	OnlyAgent      string   // the one agent that may be a candidate; "" = any
-	DataClasses    []string // kinds of personal data in the request
+	DataClasses    []string // kinds of personal data in the prompt and history
+	InputClasses   []string // likewise in the inputs; may be nil unless Index.LimitsDataClasses
 	AlreadyAsked   bool     // the session's last response was a clarification, so do not ask again
 	Classification contract.Classification
 	DecisionID     string
@@ -62,11 +62,9 @@ type Part struct {
 	// Alternatives are the intents that the part may mean, likeliest first, if they
 	// are tied: the agents declare all of them.
 	Alternatives []contract.IntentScore
-	// Agents are entries of the fleet: the chosen agent, then the standbys in the order of failover.
-	Agents []*contract.RegistryEntry
-	// ChosenID is the chosen agent of a restored plan. That agent may have left
-	// the registry since.
-	ChosenID string
+	// Agents are ids: the chosen agent, then the standbys in the order of failover.
+	// An agent may leave the registry before it is sent the part; see Recheck.
+	Agents []string
 	// Down is set instead of Agents if only live state excludes the agents: it is
 	// the best of them. Such a part fails fast, it is not unsupported.
 	Down *contract.Candidate
@@ -81,15 +79,8 @@ const WholeRequest = -1
 func New(in *Input) *Plan {
 	c := &in.Classification
 	p := planner{
-		in: in,
-		query: matcher.Query{
-			PromptBytes:   in.PromptBytes,
-			Caller:        in.Caller,
-			Only:          in.OnlyAgent,
-			DataClasses:   in.DataClasses,
-			MinConfidence: classifier.MinConfidence(in.Catalogue.Routing, c.Source),
-			NowMS:         in.Now.UnixMilli(),
-		},
+		in:    in,
+		query: in.newQuery(),
 		plan: &Plan{Decision: contract.Decision{
 			DecisionID:      in.DecisionID,
 			Classification:  *c,
@@ -113,6 +104,19 @@ func New(in *Input) *Plan {
 		p.showNearest()
 	}
 	return p.plan
+}
+
+// newQuery returns the part of a query that is the same for all parts.
+func (in *Input) newQuery() matcher.Query {
+	return matcher.Query{
+		PromptBytes:   in.PromptBytes,
+		Caller:        in.Caller,
+		Only:          in.OnlyAgent,
+		DataClasses:   in.DataClasses,
+		InputClasses:  in.InputClasses,
+		MinConfidence: classifier.MinConfidence(in.Catalogue.Routing, in.Classification.Source),
+		NowMS:         in.Now.UnixMilli(),
+	}
 }
 
 // clearTies removes the ties of a pinned classification, because this plan decides

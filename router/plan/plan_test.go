@@ -1,6 +1,7 @@
 package plan_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -33,17 +34,10 @@ func newInputOf(t *testing.T, registry string, c contract.Classification) *plan.
 	}
 	c.Confidence, c.Source = 1, contract.SourceLLM
 	return &plan.Input{
-		Catalogue: snapshot.Catalogue, Fleet: snapshot.Fleet,
-		Index:  matcher.Build(snapshot.Catalogue.Agents, matcher.DefaultWeights(), snapshot.Catalogue.Routing.ThresholdHundredths()),
-		Caller: &contract.Caller{AllAgents: true}, Prompt: "pay my bills\nplease", Classification: c, DecisionID: "d1",
+		Catalogue: snapshot.Catalogue,
+		Index:     matcher.Build(snapshot.Catalogue.Agents, matcher.DefaultWeights(), snapshot.Catalogue.Routing.ThresholdHundredths()),
+		Caller:    &contract.Caller{AllAgents: true}, Prompt: "pay my bills\nplease", Classification: c, DecisionID: "d1",
 	}
-}
-
-func agentIDs(part *plan.Part) (ids []string) {
-	for _, a := range part.Agents {
-		ids = append(ids, a.ID)
-	}
-	return ids
 }
 
 func TestNew_OrdersChosenAgentBeforeStandbys(t *testing.T) {
@@ -51,7 +45,7 @@ func TestNew_OrdersChosenAgentBeforeStandbys(t *testing.T) {
 	if len(p.Parts) != 1 || p.Parts[0].Title != "pay my bills" || p.Parts[0].Subtask != plan.WholeRequest {
 		t.Fatalf("got parts %+v, want one for the whole request", p.Parts)
 	}
-	if diff := cmp.Diff([]string{"first", "second"}, agentIDs(&p.Parts[0])); diff != "" {
+	if diff := cmp.Diff([]string{"first", "second"}, p.Parts[0].Agents); diff != "" {
 		t.Errorf("agents (-want +got):\n%s", diff)
 	}
 }
@@ -65,17 +59,44 @@ func TestNew_OmitsSubtaskBeyondTopK(t *testing.T) {
 	}
 }
 
-func TestRestore_DropsAgentsThatLeft(t *testing.T) {
-	in := newInput(t, contract.Classification{Intent: "pay", Domains: []string{"bills"}})
-	p := plan.New(in)
-	parts := p.StoredParts()
-	parts[0].Agents = []string{"gone", "second"}
-	restored := plan.Restore(&requests.Record{Caller: *in.Caller, Decision: &p.Decision, Parts: parts}, in.Fleet)
-	if diff := cmp.Diff([]string{"second"}, agentIDs(&restored.Parts[0])); diff != "" {
-		t.Errorf("agents (-want +got):\n%s", diff)
+func TestRestore_ReturnsStoredParts(t *testing.T) {
+	p := plan.New(newInput(t, contract.Classification{Intent: "pay", Domains: []string{"bills"}}))
+	restored := plan.Restore(&requests.Record{Decision: &p.Decision, Parts: p.StoredParts()})
+	if diff := cmp.Diff(p.StoredParts(), restored.StoredParts()); diff != "" {
+		t.Errorf("parts (-want +got):\n%s", diff)
 	}
-	if got := restored.Parts[0].ChosenID; got != "gone" {
-		t.Errorf("got chosen agent %q, want gone", got)
+}
+
+// The agents of a plan are checked with the registry, the caller and the text of the
+// moment.
+func TestRecheck_AppliesAllGates(t *testing.T) {
+	const registry = "clients:\n  first: { match: { intent: [pay], domains: [bills] }, %s }\n"
+	c := contract.Classification{Intent: "pay", Domains: []string{"bills"}}
+	part := &plan.New(newInput(t, c)).Parts[0]
+	for _, tt := range []struct {
+		name, registry string
+		change         func(*plan.Input)
+		want           string
+	}{
+		{"unchanged", fmt.Sprintf(registry, "priority: 3"), nil, ""},
+		{"another intent", "clients:\n  first: { match: { intent: [count], domains: [words] } }\n", nil, "declares neither"},
+		{"one domain only", "clients:\n  first: { match: { intent: [count], domains: [bills] } }\n", nil, "is below the threshold"},
+		{"a scope", fmt.Sprintf(registry, "requires: { scopes: [vip] }"), nil, "vip"},
+		{"a tenant", fmt.Sprintf(registry, "requires: { tenants: [acme] }"), nil, "tenant"},
+		{"a class of data", fmt.Sprintf(registry, "requires: { data_classes: [email] }"), nil, "email"},
+		{"entitlement", fmt.Sprintf(registry, "priority: 3"), func(in *plan.Input) { in.Caller = &contract.Caller{} }, "needs scope agent:first"},
+		{"confidence", fmt.Sprintf(registry, "priority: 3") + "routing: { min_confidence: 1 }\n", nil, ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			in := newInputOf(t, tt.registry, c)
+			if tt.change != nil {
+				tt.change(in)
+			}
+			got := plan.Recheck(in, part, "first")
+			if (got == "") != (tt.want == "") || !strings.Contains(got, tt.want) {
+				t.Errorf("got %q, want %q", got, tt.want)
+			}
+		})
 	}
 }
 
@@ -151,5 +172,36 @@ func TestNew_OmitsPartWithoutDomain(t *testing.T) {
 	}}))
 	if len(p.Parts) != 1 || len(p.Omitted) != 1 || p.Omitted[0].Reason != "ambiguous" || p.Options != nil {
 		t.Errorf("got parts %+v, omitted %+v, options %+v, want the second part omitted as ambiguous", p.Parts, p.Omitted, p.Options)
+	}
+}
+
+func TestNew_TiesUnsureIntentsOfOneAgent(t *testing.T) {
+	const registry = `clients:
+  first:  {match: {intent: [pay, bill], domains: [money]}, endpoint: {protocol: http, url: "http://127.0.0.1:1/"}}
+  second: {match: {intent: [count], domains: [words]}, endpoint: {protocol: http, url: "http://127.0.0.1:1/"}}
+`
+	tests := []struct {
+		name         string
+		alternatives []contract.IntentScore
+		confidence   float64 // of the part, 0 if it is refused
+	}{
+		{"together confident enough", []contract.IntentScore{{Intent: "bill", Confidence: 0.2}}, 0.6},
+		{"together not confident enough", []contract.IntentScore{{Intent: "bill", Confidence: 0.09}}, 0},
+		{"the other is very unlikely", []contract.IntentScore{{Intent: "count", Confidence: 0.1}, {Intent: "bill", Confidence: 0.07}}, 0},
+		{"the other is for another agent", []contract.IntentScore{{Intent: "count", Confidence: 0.2}}, 0},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			in := newInputOf(t, registry, contract.Classification{Intent: "pay", Domains: []string{"money"}, Alternatives: tt.alternatives})
+			in.Classification.Confidence, in.Classification.Source = 0.4, contract.SourceLexical
+			p := plan.New(in)
+			got := 0.0
+			if len(p.Parts) == 1 {
+				got = p.Parts[0].Confidence
+			}
+			if got != tt.confidence || p.Decision.Classification.Tied != (tt.confidence > 0) {
+				t.Errorf("got confidence %v, tied %v, want %v", got, p.Decision.Classification.Tied, tt.confidence)
+			}
+		})
 	}
 }

@@ -1,0 +1,53 @@
+package router
+
+import (
+	"context"
+
+	"github.com/caprouter/caprouter/contract"
+	"github.com/caprouter/caprouter/internal/inflight"
+	"github.com/caprouter/caprouter/router/plan"
+)
+
+// sendCheck decides before each send of a task whether the agent may get it: a request
+// may wait for an agent, for a retry or for a restart, and the registry may change
+// meanwhile. It implements execution.Agents.
+type sendCheck struct {
+	run       *requestRun
+	plan      *plan.Plan
+	isRevoked func(*contract.Caller) bool
+}
+
+// Entry implements execution.Agents.
+func (s *sendCheck) Entry(agentID string) *contract.RegistryEntry {
+	return s.run.current.get().Fleet.Agent(agentID)
+}
+
+// Eligible implements execution.Agents. It costs a lookup if the registry is still that
+// of the plan.
+func (s *sendCheck) Eligible(part *plan.Part, agentID string) (*contract.RegistryEntry, string) {
+	view := s.run.current.get()
+	entry := view.Fleet.Agent(agentID)
+	switch {
+	case entry == nil:
+		return nil, "is not registered any more"
+	case s.isRevoked(s.run.Caller):
+		return nil, "does not get the task: " + keyRevoked
+	case view == s.run.planned:
+		return entry, ""
+	}
+	if reason := plan.Recheck(s.run.planInput(view, s.plan.Decision.Classification), part, agentID); reason != "" {
+		return nil, reason
+	}
+	return entry, ""
+}
+
+const keyRevoked = "the key of the caller's token was revoked"
+
+// StopRevoked ends the requests in flight whose caller's key is revoked.
+func (r *Router) StopRevoked(ctx context.Context) {
+	for _, request := range r.inflight.OfCallers(r.cfg.IsRevoked) {
+		if _, err := r.async.CancelStored(ctx, request.ID(), keyRevoked); err != nil { // not a stored request, or it has just ended
+			request.Cancel(inflight.ErrCancelled)
+		}
+	}
+}
