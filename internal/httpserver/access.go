@@ -25,6 +25,9 @@ type accessPolicy interface {
 	checkListener(addr net.Addr) error
 	checkHost(host string) error
 	authenticateCaller(c *Context) (*contract.Caller, error)
+	// recheckCaller returns an error if the caller of a request that was accepted
+	// before would be rejected now.
+	recheckCaller(c *Context) error
 	// hasManyCallers reports whether limits per caller apply.
 	hasManyCallers() bool
 }
@@ -67,6 +70,7 @@ func (*localAccess) checkHost(host string) error {
 }
 
 func (a *localAccess) authenticateCaller(*Context) (*contract.Caller, error) { return a.caller, nil }
+func (*localAccess) recheckCaller(*Context) error                            { return nil }
 
 // isLoopbackHost reports whether a Host header names this machine by a name or
 // address that no DNS answer can redirect.
@@ -101,6 +105,11 @@ func (a *tokenAccess) authenticateCaller(c *Context) (*contract.Caller, error) {
 		return nil, c.RejectToken(err)
 	}
 	return caller, nil
+}
+
+func (a *tokenAccess) recheckCaller(c *Context) error {
+	_, err := a.auth.Verify(c.Request.Context(), BearerToken(c.Request.Header))
+	return err
 }
 
 // authorizeRequest identifies the caller and checks the scope of the route.

@@ -17,7 +17,7 @@ type Class int
 const (
 	ClassWork       Class = iota // requests that may take minutes: Config.MaxInFlight
 	ClassCompletion              // requests that end ClassWork requests: results, cancellations
-	ClassHeavy                   // short requests that need much memory and CPU
+	ClassHeavy                   // requests that need much memory and CPU: one at a time per caller
 	ClassStream                  // readers of events, idle for a long time: Config.MaxReaders
 	ClassUnlimited               // always admitted
 
@@ -25,7 +25,7 @@ const (
 )
 
 // maxHeavy bounds ClassHeavy: parsing a registry of 1 MiB takes about 50 MiB.
-const maxHeavy = 4
+const maxHeavy = 3
 
 // maxCompletions bounds ClassCompletion. Each request may hold a result of 4 MiB.
 const maxCompletions = 128
@@ -42,6 +42,7 @@ type admissionController struct {
 	classes   [limitedClasses]semaphore
 	perCaller bool // share ClassWork between callers
 	shares    callerShares
+	heavy     callerShares // of ClassHeavy
 	meter     Meter
 }
 
@@ -57,6 +58,9 @@ func newAdmissionController(cfg *Config, perCaller bool) *admissionController {
 // errOverloaded sheds a request.
 var errOverloaded = &contract.Error{Code: contract.CodeOverloaded, Message: "too many requests are in flight; try again later"}
 
+// errOneAtATime rejects a request of ClassHeavy.
+var errOneAtATime = &contract.Error{Code: contract.CodeRateLimited, Message: "a registry of this caller is being checked; try again later"}
+
 // isFull reports whether the class has no permit left. The check runs before any
 // other work on a request, so that shedding it is cheap.
 func (a *admissionController) isFull(class Class) bool {
@@ -67,33 +71,51 @@ func (a *admissionController) isFull(class Class) bool {
 type admissionPermit struct {
 	controller *admissionController // nil once released
 	class      Class
-	shared     bool // counts against the share of the principal
+	shares     *callerShares // of the class; nil if the permit counts against none
 	principal  limits.Principal
 }
 
-// acquire returns a permit of the class, or false if there is none.
-func (a *admissionController) acquire(class Class, caller *contract.Caller) (admissionPermit, bool) {
+// acquire returns a permit of the class, or an error if there is none for the caller.
+func (a *admissionController) acquire(class Class, caller *contract.Caller) (admissionPermit, error) {
 	if class == ClassUnlimited {
-		return admissionPermit{}, true
+		return admissionPermit{}, nil
 	}
 	p := admissionPermit{controller: a, class: class}
 	sem := &a.classes[class]
 	taken := sem.taken.Add(1)
 	if taken > sem.limit {
 		sem.taken.Add(-1)
-		return admissionPermit{}, false
+		return admissionPermit{}, errOverloaded
 	}
-	if class == ClassWork && a.perCaller && caller != nil {
-		p.shared, p.principal = true, limits.PrincipalOf(caller)
-		if !a.shares.acquire(p.principal, int(taken), int(sem.limit)) {
-			sem.taken.Add(-1)
-			return admissionPermit{}, false
-		}
+	if err := a.acquireShare(&p, taken, caller); err != nil {
+		sem.taken.Add(-1)
+		return admissionPermit{}, err
 	}
 	if class == ClassWork {
 		a.meter.InFlight(1)
 	}
-	return p, true
+	return p, nil
+}
+
+// acquireShare counts the permit, the taken-th of its class, against the share of the
+// caller.
+func (a *admissionController) acquireShare(p *admissionPermit, taken int64, caller *contract.Caller) error {
+	if !a.perCaller || caller == nil || p.class != ClassWork && p.class != ClassHeavy {
+		return nil
+	}
+	p.principal = limits.PrincipalOf(caller)
+	limit := int(a.classes[p.class].limit)
+	switch {
+	case p.class == ClassHeavy && !a.heavy.acquire(p.principal, true, 1):
+		return errOneAtATime
+	case p.class == ClassHeavy:
+		p.shares = &a.heavy
+	case !a.shares.acquire(p.principal, int(taken) > limit-limit/8, limit/2):
+		return errOverloaded
+	default:
+		p.shares = &a.shares
+	}
+	return nil
 }
 
 // release returns the permit. Further calls have no effect.
@@ -103,8 +125,8 @@ func (p *admissionPermit) release() {
 		return
 	}
 	p.controller = nil
-	if p.shared {
-		a.shares.release(p.principal)
+	if p.shares != nil {
+		p.shares.release(p.principal)
 	}
 	a.classes[p.class].taken.Add(-1)
 	if p.class == ClassWork {
@@ -120,20 +142,20 @@ func (a *admissionController) inFlight() (n int64) {
 	return n
 }
 
-// callerShares prevents one caller from holding all permits: the last eighth is
-// reserved for callers that hold less than half of them. A caller alone can hold
-// seven eighths, and others are admitted while it does.
+// callerShares prevents one caller from holding all permits. In ClassWork, the last
+// eighth is reserved for callers that hold less than half of them: a caller alone can
+// hold seven eighths, and others are admitted while it does.
 type callerShares struct {
 	mu   sync.Mutex
 	held map[limits.Principal]int // permits per principal, without zeros
 }
 
-// acquire counts a permit of the principal, the taken-th of limit, unless it is
-// one of the reserve and the principal holds too many.
-func (s *callerShares) acquire(p limits.Principal, taken, limit int) bool {
+// acquire counts a permit of the principal, unless the share is limited and the
+// principal holds that many.
+func (s *callerShares) acquire(p limits.Principal, limited bool, share int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if taken > limit-limit/8 && s.held[p] >= limit/2 {
+	if limited && s.held[p] >= share {
 		return false
 	}
 	if s.held == nil {

@@ -247,7 +247,8 @@ func TestServer_AppliesRateLimitBeforeReadingTheBody(t *testing.T) {
 func TestAdmission_ReservesPermitsForOtherCallers(t *testing.T) {
 	a := newAdmissionController(&Config{MaxInFlight: 80, Meter: discardMeter{}}, true)
 	acquire := func(subject string) (admissionPermit, bool) {
-		return a.acquire(ClassWork, &contract.Caller{Subject: subject})
+		permit, err := a.acquire(ClassWork, &contract.Caller{Subject: subject})
+		return permit, err == nil
 	}
 	var held []admissionPermit
 	for range 100 {
@@ -295,7 +296,7 @@ func TestCallerShares(t *testing.T) {
 			if taken == limit {
 				continue // the semaphore is exhausted
 			}
-			ok := s.acquire(p, taken+1, limit)
+			ok := s.acquire(p, taken+1 > limit-limit/8, limit/2)
 			if want := held[p] < limit/2 || taken+1 <= limit-limit/8; ok != want {
 				t.Fatalf("%s holds %d of %d, %d are taken: got %t", p.Subject, held[p], limit, taken, ok)
 			}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"mime"
-	"net/http"
 	"os"
 	"slices"
 	"strings"
@@ -79,18 +78,31 @@ const rejectedBodyTimeout = 5 * time.Second
 
 // hurryBody shortens the read deadline if the body was not read.
 func (c *Context) hurryBody() {
-	if !c.body.complete && c.Request.ContentLength != 0 {
-		// Writers without a connection, in tests, have no deadline to set.
-		_ = http.NewResponseController(c.writer).SetReadDeadline(time.Now().Add(rejectedBodyTimeout))
+	switch {
+	case c.body.complete || c.Request.ContentLength == 0:
+	case c.Draining():
+		c.limitRead(0)
+	default:
+		c.limitRead(rejectedBodyTimeout)
 	}
 }
 
 // readBody reads a body of at most limit bytes, whatever the value of Content-Length.
-func (s *Server) readBody(c *Context, limit int) ([]byte, error) {
+func (s *Server) readBody(c *Context, limit int) (body []byte, err error) {
 	// Not buf.ReadFrom, because it has no limit, and an io.LimitedReader costs an
 	// allocation per request.
 	b := c.body.buf.AvailableBuffer()
-	for {
+	slow := false // most bodies arrive with the first read
+	defer func() {
+		if slow {
+			s.uploads.end(c, err)
+		}
+	}()
+	for reads := 0; ; reads++ {
+		if reads == 1 {
+			slow = true
+			s.uploads.add(c)
+		}
 		before := cap(b)
 		b = slices.Grow(b, minRead)
 		if grown := int64(cap(b) - before); grown > 0 { // the pooled capacity is not counted
@@ -126,6 +138,8 @@ func (c *Context) bodyReadError(err error) error {
 	c.SetHeader("Connection", "close")
 	e := &contract.Error{Code: contract.CodeInvalidRequest, Malformed: true, Message: "the body cannot be read"}
 	switch {
+	case errors.Is(err, os.ErrDeadlineExceeded) && c.Draining():
+		return &contract.Error{Code: contract.CodeOverloaded, Message: "the server is stopping, and the body has not arrived"}
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		e.Message = fmt.Sprintf("the body did not arrive within %s", readTimeout)
 	case errors.Is(err, io.ErrUnexpectedEOF):

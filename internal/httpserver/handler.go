@@ -20,6 +20,10 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer s.finishRequest(c, time.Now())
 	c.SetHeader("X-Request-Id", c.ID)
 	c.SetHeader("X-Content-Type-Options", "nosniff")
+	c.SetHeader("Cache-Control", "no-store") // handlers of public documents replace it
+	if r.TLS != nil {
+		c.SetHeader("Strict-Transport-Security", "max-age=31536000") // RFC 6797; one year
+	}
 	if err := s.checkOrigin(r); err != nil {
 		s.writeError(c, err)
 		return
@@ -65,9 +69,9 @@ func (s *Server) guardRoute(route *mountedRoute) echo.HandlerFunc {
 				return err
 			}
 		}
-		var ok bool
-		if c.permit, ok = s.admission.acquire(route.Class, c.Caller); !ok {
-			return errOverloaded
+		var err error
+		if c.permit, err = s.admission.acquire(route.Class, c.Caller); err != nil {
+			return err
 		}
 		defer c.permit.release()
 		return route.Handle(c)
@@ -158,6 +162,8 @@ func (c *Context) setErrorHeaders(e *contract.Error) {
 		}
 	case contract.CodeOverloaded:
 		c.SetHeader("Retry-After", "1")
+	case contract.CodeQuotaExceeded:
+		c.SetHeader("Retry-After", "60") // until stored data expires, or is erased
 	case contract.CodeAuditUnavailable:
 		c.SetHeader("Retry-After", "5") // a full disk takes longer to recover
 	case contract.CodePayloadTooLarge:

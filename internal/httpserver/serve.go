@@ -39,7 +39,7 @@ func (s *shutdownSignal) start() {
 // fails. Then it shuts down gracefully:
 //
 //	ctx ends ─▶ Context.Draining reports true, no new connections, streams with
-//	            EndOnShutdown end
+//	            EndOnShutdown end, incomplete bodies get uploadGrace
 //	         ─▶ running requests end by themselves              at most DrainTimeout
 //	         ─▶ their contexts are cancelled, they write their outcome … DrainGrace
 //	         ─▶ connections of requests that still run are closed (an error)
@@ -68,6 +68,7 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 		case <-group.Done(): // the listener failed
 		}
 		s.shutdown.start()
+		s.uploads.endSoon()
 		return s.drainRequests(context.WithoutCancel(ctx), srv, cancelRequests)
 	})
 	return g.Wait()

@@ -131,6 +131,7 @@ type Server struct {
 	requestMemory  *memoryBudget // bodies that are not decoded yet
 	responseMemory *memoryBudget // responses whose requests hold no permit any more
 	delivering     atomic.Int64  // number of those responses
+	uploads        uploads
 	shutdown       shutdownSignal
 	buffers        bufferPool
 }

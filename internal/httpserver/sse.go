@@ -42,7 +42,14 @@ type EventStream struct {
 	// EndOnShutdown ends the stream when the shutdown begins. The reader can
 	// resume it elsewhere.
 	EndOnShutdown bool
+	// EndWithToken ends the stream with an error when the token of the caller expires
+	// or its key is revoked.
+	EndWithToken bool
 }
+
+// tokenCheckInterval is the interval of checks of the token of a stream without
+// events. The token is also checked before each event.
+const tokenCheckInterval = time.Second
 
 // errReaderDisconnected is the cause of a source's context after the reader
 // disconnected.
@@ -72,7 +79,7 @@ func (c *Context) StreamEvents(stream EventStream) error {
 		failure = stream.Source(ctx, func(ev *Event) error { return enqueueEvent(reading, queue, ev) })
 		return nil
 	})
-	w := &eventWriter{c: c, setHeaders: stream.SetHeaders}
+	w := &eventWriter{c: c, setHeaders: stream.SetHeaders, endWithToken: stream.EndWithToken}
 	cause := w.relayEvents(queue, stop)
 	g.Stop(cause)
 	endReading(cause)
@@ -119,6 +126,16 @@ func enqueueEvent(reading context.Context, queue chan<- *Event, ev *Event) error
 type eventWriter struct {
 	c          *Context
 	setHeaders func(c *Context, first *Event)
+
+	endWithToken bool
+}
+
+// checkToken returns an error if the stream must end because of its token.
+func (w *eventWriter) checkToken() error {
+	if !w.endWithToken {
+		return nil
+	}
+	return w.c.server.access.recheckCaller(w.c)
 }
 
 func (w *eventWriter) hasBegun() bool { return w.c.status != 0 }
@@ -128,6 +145,11 @@ func (w *eventWriter) hasBegun() bool { return w.c.status != 0 }
 func (w *eventWriter) relayEvents(queue <-chan *Event, stop <-chan struct{}) error {
 	heartbeat := time.NewTicker(w.c.server.cfg.Heartbeat)
 	defer heartbeat.Stop()
+	tokenCheck := time.NewTicker(tokenCheckInterval)
+	defer tokenCheck.Stop()
+	if !w.endWithToken {
+		tokenCheck.Stop()
+	}
 	for {
 		var err error
 		select {
@@ -135,10 +157,15 @@ func (w *eventWriter) relayEvents(queue <-chan *Event, stop <-chan struct{}) err
 			if !more {
 				return nil
 			}
+			if err := w.checkToken(); err != nil {
+				return err
+			}
 			if !w.hasBegun() && w.setHeaders != nil {
 				w.setHeaders(w.c, ev)
 			}
 			err = w.writeEvent(ev)
+		case <-tokenCheck.C:
+			err = w.checkToken()
 		case <-heartbeat.C:
 			err = w.write([]byte(": the request is in progress\n\n"))
 		case <-stop:
@@ -194,7 +221,6 @@ func (w *eventWriter) write(p []byte) error {
 	control := http.NewResponseController(w.c.writer)
 	if !w.hasBegun() {
 		w.c.SetHeader("Content-Type", MediaTypeEvents)
-		w.c.SetHeader("Cache-Control", "no-store")
 		w.c.SetHeader("X-Accel-Buffering", "no") // for proxies that buffer responses
 		w.c.WriteHeader(http.StatusOK)
 	}
